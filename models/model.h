@@ -1,0 +1,60 @@
+/*
+ * One interface for every device model (STYLE.md). The engine allocates the state, reads the
+ * parameters into it, clears the statistics at the end of the warm-up.
+ */
+#ifndef MODELS_MODEL_H
+#define MODELS_MODEL_H
+
+#include "models/pcie/config_space.h"
+#include "models/pcie/port.h"
+#include "sim/config.h"
+#include "sim/error.h"
+#include "sim/sim.h"
+#include "sim/stat.h"
+
+struct model;
+
+struct model_ops {
+    const char *type; /* the name scenarios use: "pcie.switch" */
+    const char *help; /* one line, for `nudma describe` */
+    size_t state_bytes;
+    const struct param_desc *params; /* read into the state before init() */
+    const struct stat_desc *stats;   /* fields of the state; may be NULL */
+    /* Checks the parameters against each other and sets up ports and configuration space
+     * (model->ports, n_ports, functions). Mistakes go to errors. */
+    void (*init)(struct model *model, struct sim_error_list *errors);
+    /* Links are joined; time is 0. May be NULL. */
+    void (*start)(struct model *model);
+    /* Takes the TLP. Must pcie_port_release() its buffer in due time. */
+    void (*receive)(struct model *model, uint32_t port, struct tlp *tlp);
+    /* The port's transmit queue has room again; may be NULL. */
+    void (*credit)(struct model *model, uint32_t port);
+    /* Frees what init() and start() allocated; may be NULL. */
+    void (*release)(struct model *model);
+};
+
+struct model {
+    const struct model_ops *ops;
+    const char *name; /* "nfp", "server.s0"; owned by the builder */
+    struct sim *sim;
+    struct pcie_fabric *fabric;
+    void *state;
+    struct sim_random random;
+    struct pcie_port *ports; /* array allocated by init() (malloc), freed by model_free() */
+    uint32_t n_ports;
+    struct config_node *config; /* its group, for messages; may be NULL */
+    void *user;                 /* for whoever drives the model (a workload, a host) */
+};
+
+/* Allocates, reads params, calls init(). Never NULL; errors tells whether it may be used.
+ * group may be NULL (all defaults). name must outlive it. */
+struct model *model_new(struct pcie_fabric *fabric, const struct model_ops *ops, const char *name,
+                        struct config *config, struct config_node *group,
+                        struct sim_error_list *errors);
+void model_free(struct model *model);
+
+/* All models that scenarios may name; NULL-terminated. models/registry.c. */
+extern const struct model_ops *const model_registry[];
+const struct model_ops *model_find(const char *type);
+
+#endif

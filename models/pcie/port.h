@@ -1,0 +1,99 @@
+/*
+ * Ports and links. A link joins two ports; each direction serialises TLPs at its generation, width
+ * and encoding, carries the DLLPs of the other direction, and stops without credits.
+ *
+ * Models / timing / sources: see the head of link.c.
+ */
+#ifndef MODELS_PCIE_PORT_H
+#define MODELS_PCIE_PORT_H
+
+#include "models/pcie/tlp.h"
+#include "sim/error.h"
+#include "sim/param.h"
+#include "sim/stat.h"
+
+struct model;
+struct pcie_link;
+
+/* Credits in the units of the specification; PCIE_CREDITS_INFINITE advertises infinite ones. */
+#define PCIE_CREDITS_INFINITE UINT32_MAX
+struct pcie_credits {
+    uint32_t header[N_TLP_CLASSES];
+    uint32_t data[N_TLP_CLASSES]; /* 16 bytes each */
+};
+
+/* One end of a link; embedded in (or allocated for) a model. Fill the upper part, then connect. */
+struct pcie_port {
+    struct model *model; /* gets receive() and credit() */
+    uint32_t idx;        /* its index among the model's ports */
+    uint8_t max_generation;
+    uint8_t max_lanes;
+    bool cut_through;       /* receive() when the head is there (switches), else when the tail is */
+    uint32_t mps_bytes;     /* Max_Payload_Size; set by enumeration, 128 before */
+    uint32_t tx_queue_tlps; /* pcie_port_ready() says no beyond; 0: unlimited */
+    struct pcie_credits advertise; /* its receive buffers */
+    const char *name;              /* "server.s0.rp1"; for messages */
+    /* private to link.c */
+    struct pcie_link *link;
+    uint8_t side;
+};
+
+struct pcie_link_params {
+    uint32_t generation;    /* 1..5; 0: the lower of both ports */
+    uint32_t lanes;         /* 1, 2, 4, 8, 12, 16, 32; 0: what both ports have */
+    sim_time latency_ps;    /* one way, both PHYs, pipeline and propagation; no serialisation */
+    double bit_error_ratio; /* 0: none */
+    uint32_t ack_tlps;      /* an ACK DLLP at the latest after so many TLPs, or AckFactor bytes */
+    uint32_t
+        fc_update_ratio_pct;   /* UpdateFC once so much of a pool has been freed since the last */
+    double skp_overhead_ratio; /* share of symbols that SKP ordered sets take */
+};
+extern const struct param_desc pcie_link_params_table[];
+
+/* Joins two ports. Mistakes (unequal width, a generation neither has) go to errors with file:line
+ * of the caller's cable; NULL then. Owned by the fabric. */
+struct pcie_link *pcie_link_new(struct pcie_fabric *fabric, const char *name,
+                                const struct pcie_link_params *params, struct pcie_port *a,
+                                struct pcie_port *b, const char *file, int line,
+                                struct sim_error_list *errors);
+static inline bool pcie_port_connected(const struct pcie_port *port)
+{
+    return port->link != NULL;
+}
+unsigned pcie_port_generation(const struct pcie_port *port);
+unsigned pcie_port_lanes(const struct pcie_port *port);
+/* The port at the other end. */
+struct pcie_port *pcie_port_peer(const struct pcie_port *port);
+
+/* The transmit queue has room for another TLP of the class. If not, credit(model, port) is called
+ * when it has again. */
+bool pcie_port_ready(const struct pcie_port *port, enum tlp_class class);
+/*
+ * Takes the TLP. It goes on the wire at at_ps at the earliest (>= now, not before that of the TLP
+ * sent last through this port); per class in order; posted passes blocked non-posted and
+ * completions; non-posted never passes posted; a completion passes posted only with relaxed or
+ * ID-based ordering; completions pass blocked non-posted (PCIe Base 3.1, table 2-39).
+ */
+void pcie_port_send(struct pcie_port *port, struct tlp *tlp, sim_time at_ps);
+/* The receive buffer that a TLP occupied is free at at_ps (>= now): its credits go back. Every
+ * received TLP must be released once, by class and data credits, in any order. */
+void pcie_port_release(struct pcie_port *port, enum tlp_class class, unsigned data_credits,
+                       sim_time at_ps);
+
+/* Serialisation time of n bytes on the port's link, exact to a picosecond (rounded up). */
+sim_time pcie_port_wire_ps(const struct pcie_port *port, uint64_t bytes);
+
+/* Per direction (transmitted by this port). */
+struct pcie_link_stats {
+    uint64_t tlps, tlp_bytes, payload_bytes, dllps, replays, nak_dllps;
+    uint64_t credit_stall_ps;
+};
+extern const struct stat_desc pcie_link_stats_table[];
+struct pcie_link_stats *pcie_port_stats(struct pcie_port *port);
+
+/* Walks all links: returns the i-th or NULL; ends through *a and *b, either may be NULL. */
+struct pcie_link *pcie_fabric_link(struct pcie_fabric *fabric, unsigned i, struct pcie_port **a,
+                                   struct pcie_port **b);
+const char *pcie_link_name(const struct pcie_link *link);
+
+#endif

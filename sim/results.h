@@ -1,0 +1,61 @@
+/*
+ * Results: one SQLite file (DESIGN.md, section 7), written in one transaction per run.
+ * Metrics of a running point are first collected in a struct run_result, in memory.
+ */
+#ifndef SIM_RESULTS_H
+#define SIM_RESULTS_H
+
+#include "sim/config.h"
+#include "sim/sim.h"
+#include "sim/stat.h"
+
+struct run_result;
+
+struct run_result *run_result_new(void);
+void run_result_free(struct run_result *result);
+
+/* Names are copied. Adding a metric of a name twice is a fault. Values must be finite. */
+void run_result_metric(struct run_result *result, const char *name, const char *unit, double value);
+void run_result_histogram(struct run_result *result, const char *name, const char *unit,
+                          double scale, const struct stat_histogram *h);
+void run_result_series(struct run_result *result, const char *name, const char *unit, sim_time t_ps,
+                       double value);
+/* All statistics of a table: "<prefix><name>"; STAT_HISTOGRAM also stores the histogram itself.
+ * duration_ps: the measured time, for rates. */
+void run_result_stats(struct run_result *result, const char *prefix, const struct stat_desc *table,
+                      const void *state, sim_time duration_ps);
+/* The value of a metric, NAN if there is none. */
+double run_result_value(const struct run_result *result, const char *name);
+
+struct run_record {
+    const char *scenario; /* "pcie_bench/latency_size" */
+    const char *point;    /* "op=read transfer_bytes=64" */
+    uint64_t seed;
+    const char *status; /* "done" or "failed" */
+    const char *error;  /* NULL unless failed */
+    char config_sha256[65];
+    const char *command_line, *host;
+    int64_t started_utc; /* seconds since the epoch */
+    double wall_s;
+    sim_time sim_ps;
+    uint64_t events, fingerprint;
+};
+
+struct results_db;
+
+/* Opens or makes the file. NULL with *message (caller g_free()s) if it cannot be. */
+struct results_db *results_open(const char *path, bool read_only, char **message);
+void results_close(struct results_db *db);
+/* Stores one run with its parameters (config may be NULL), metrics, histograms and series, in one
+ * transaction. False with *message if the database refused; nothing is stored then. */
+bool results_store(struct results_db *db, const struct run_record *record,
+                   const struct config *config, const struct run_result *result, char **message);
+/* A finished run of this scenario, point, seed, version and configuration exists. */
+bool results_have(struct results_db *db, const char *scenario, const char *point, uint64_t seed,
+                  const char *config_sha256);
+/* Evaluates an SQL expression over v(scenario, point, metric). False with *message on an error. */
+bool results_evaluate(struct results_db *db, const char *expression, double *value, char **message);
+/* The sqlite3 handle, for queries of the commands. */
+struct sqlite3 *results_handle(struct results_db *db);
+
+#endif

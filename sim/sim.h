@@ -1,0 +1,116 @@
+/*
+ * One run: time, the event queue, pools, random streams. No globals: a process holds any number
+ * of runs. Not thread-safe; a run belongs to one thread at a time.
+ */
+#ifndef SIM_SIM_H
+#define SIM_SIM_H
+
+#include "sim/types.h"
+
+struct sim;
+struct sim_event;
+struct sim_task;
+
+/* Called when the event's time has come; the event is no longer pending and may be rescheduled. */
+typedef void sim_event_fn(struct sim *sim, struct sim_event *event);
+
+/*
+ * An event is embedded in what it concerns; the queue only links it. Order is (time_ps, seq):
+ * first scheduled, first fired.
+ */
+struct sim_event {
+    sim_time time_ps;
+    uint64_t seq;
+    sim_event_fn *fire;
+    struct sim_event *next; /* private to the queue */
+    struct sim_event **prev_link;
+};
+
+/* The part of struct sim that inline functions need; the rest is private to sim.c. */
+struct sim_clock {
+    sim_time now_ps;
+    sim_time next_ps; /* lower bound on the time of the next pending event, SIM_TIME_MAX if none */
+};
+
+/* Never NULL; ends the process when memory is exhausted. Caller frees with sim_free(). */
+struct sim *sim_new(uint64_t seed);
+/* Frees the run, its pools and its tasks. Pool objects still alive are a fault (SIM_ASSERT)
+ * unless the run failed. */
+void sim_free(struct sim *sim);
+
+static inline sim_time sim_now(const struct sim *sim)
+{
+    return ((const struct sim_clock *)(const void *)sim)->now_ps;
+}
+
+uint64_t sim_seed(const struct sim *sim);
+uint64_t sim_events_fired(const struct sim *sim);
+uint64_t sim_events_pending(const struct sim *sim);
+
+/* The event must not be pending. Its memory is the caller's, zeroed or not. */
+void sim_event_init(struct sim_event *event, sim_event_fn *fire);
+static inline bool sim_event_pending(const struct sim_event *event)
+{
+    return event->prev_link != NULL;
+}
+/* Schedules at an absolute time. In the past, or already pending: SIM_ASSERT. */
+void sim_schedule(struct sim *sim, struct sim_event *event, sim_time at_ps);
+static inline void sim_schedule_in(struct sim *sim, struct sim_event *event, sim_time delay_ps)
+{
+    sim_schedule(sim, event, sim_now(sim) + delay_ps);
+}
+/* Takes a pending event out; does nothing to one that is not pending. */
+void sim_cancel(struct sim *sim, struct sim_event *event);
+
+/*
+ * Fires events until none is left, the next lies beyond until_ps, sim_stop() or sim_fail() was
+ * called, or *interrupt became non-zero (polled every few thousand events; may be NULL).
+ * Afterwards now is the time of the last event fired, or until_ps if it ran out of earlier ones.
+ */
+void sim_run(struct sim *sim, sim_time until_ps, const volatile int *interrupt);
+void sim_stop(struct sim *sim);
+bool sim_stopped(const struct sim *sim);
+
+/*
+ * The run itself went wrong (a transfer reached the wrong place, a packet was lost): records the
+ * first such message and stops the run. sim_error() is NULL while all is well; owned by the run.
+ */
+void sim_fail(struct sim *sim, const char *fmt, ...) __attribute__((format(printf, 2, 3), cold));
+const char *sim_error(const struct sim *sim);
+
+/*
+ * A hash over the order of events (time and seq of each event fired) and whatever the models add:
+ * the same for the same scenario, seed and version, whatever compiler or job count.
+ */
+uint64_t sim_fingerprint(const struct sim *sim);
+void sim_fingerprint_add(struct sim *sim, uint64_t value);
+
+/* ---- Pools: fixed-size objects, never returned to the system before sim_free() ------------- */
+
+struct sim_pool;
+
+/* A pool of the run; name for leak reports ("tlp"). Owned by the run. Objects are 16-byte aligned.
+ */
+struct sim_pool *sim_pool_new(struct sim *sim, const char *name, size_t object_bytes);
+/* Uninitialised memory. O(1); allocates from the system by the slab only. */
+void *sim_pool_get(struct sim_pool *pool);
+void sim_pool_put(struct sim_pool *pool, void *object);
+uint64_t sim_pool_live(const struct sim_pool *pool);
+
+/* ---- Random streams ----------------------------------------------------------------------- */
+
+/* xoshiro256**; one per instance, seeded from the run's seed and the instance's name. */
+struct sim_random {
+    uint64_t s[4];
+};
+
+void sim_random_init(struct sim_random *random, uint64_t seed, const char *instance);
+uint64_t sim_random_u64(struct sim_random *random);
+/* Uniform in [0, bound), bound > 0, without modulo bias. */
+uint64_t sim_random_below(struct sim_random *random, uint64_t bound);
+/* Uniform in [0, 1). */
+double sim_random_unit(struct sim_random *random);
+/* Exponential with the given mean, by inversion. */
+double sim_random_exponential(struct sim_random *random, double mean);
+
+#endif

@@ -1,0 +1,80 @@
+/*
+ * Statistics: declared once, beside what they count, as a table of descriptions over the fields of
+ * a model's state. Recording is inline and allocates nothing.
+ */
+#ifndef SIM_STAT_H
+#define SIM_STAT_H
+
+#include "sim/types.h"
+
+enum stat_kind {
+    STAT_END = 0,
+    STAT_COUNTER,   /* uint64_t; reported as is */
+    STAT_RATE,      /* uint64_t; reported per second of the measured time */
+    STAT_MEAN,      /* struct stat_mean; reported as mean (and .ci95) */
+    STAT_HISTOGRAM, /* struct stat_histogram; reported as mean, p50, p90, p99, p999, min, max */
+    STAT_MAX,       /* uint64_t high-water mark */
+};
+
+struct stat_desc {
+    const char *name; /* "dram_read_bytes" */
+    enum stat_kind kind;
+    size_t offset;
+    const char *unit; /* "bytes", "ns", "1" */
+    double scale;     /* multiplies the stored value for the report (ps -> ns: 0.001); 0 means 1 */
+    const char *help;
+};
+
+#define STAT(NAME, KIND, STRUCT, FIELD, UNIT, SCALE, HELP)                                 \
+    {                                                                                      \
+        .name = (NAME), .kind = (KIND), .offset = offsetof(STRUCT, FIELD), .unit = (UNIT), \
+        .scale = (SCALE), .help = (HELP)                                                   \
+    }
+
+/* ---- Mean with a confidence interval by batch means ----------------------------------------
+ * Keeps STAT_BATCHES batches; when all are full, pairs are merged and the batch size doubles, so
+ * memory is constant and the interval always rests on STAT_BATCHES/2..STAT_BATCHES batches. */
+#define STAT_BATCHES 64
+
+struct stat_mean {
+    uint64_t n;
+    double sum, min, max;
+    uint64_t batch_size; /* samples per batch, a power of two */
+    uint64_t in_batch;   /* samples in the batch that is being filled */
+    double batch_sum;
+    uint32_t n_batches;
+    double batch_mean[STAT_BATCHES];
+};
+
+void stat_mean_init(struct stat_mean *mean);
+void stat_mean_add(struct stat_mean *mean, double value);
+double stat_mean_value(const struct stat_mean *mean); /* NAN without samples */
+/* Half-width of the 95 % confidence interval (Student's t); INFINITY with fewer than 10 batches. */
+double stat_mean_ci95(const struct stat_mean *mean);
+
+/* ---- Log-linear histogram -------------------------------------------------------------------
+ * Values 0..2^63; 2^STAT_SUB_BITS linear buckets per power of two: the relative error of a
+ * quantile is below 2^-STAT_SUB_BITS (0.8 %). Buckets appear with use: memory is in 4 KiB rows. */
+#define STAT_SUB_BITS 7
+
+struct stat_histogram {
+    uint64_t n, min, max;
+    double sum;
+    uint64_t *row[64 - STAT_SUB_BITS + 1]; /* NULL until used; freed by stat_histogram_release() */
+};
+
+void stat_histogram_init(struct stat_histogram *h);
+void stat_histogram_release(struct stat_histogram *h);
+void stat_histogram_clear(struct stat_histogram *h);
+void stat_histogram_add(struct stat_histogram *h, uint64_t value);
+/* q in 0..1; 0 without samples. Middle of the bucket, clamped to min..max. */
+uint64_t stat_histogram_quantile(const struct stat_histogram *h, double q);
+/* Calls fn for every bucket with a count, ascending. [lo, hi) */
+void stat_histogram_each(const struct stat_histogram *h,
+                         void (*fn)(void *context, uint64_t lo, uint64_t hi, uint64_t count),
+                         void *context);
+
+/* Clears every statistic of a state (end of warm-up). */
+void stat_clear(const struct stat_desc *table, void *state);
+
+#endif
