@@ -1,57 +1,170 @@
 # nudma. `make run` and `make test` install what is missing, build and go; see README.md.
-#   make [CC=clang] [BUILD=dir] [OPT=-O0] [SANITIZE=address,undefined] [HOSTILE=1]
+#
+#   make [CC=clang] [BUILD=folder] [OPT=-O0] [SANITIZE=address,undefined] [HOSTILE=1]
+#   make run | test | bench | figures | check | check-style | install | clean | help
+#
+# Everything is built below $(BUILD). A change of the flags rebuilds, a commit does not: the version
+# goes into one object only.
 
-CC      ?= gcc
-OPT     ?= -O3
-BUILD   ?= build
-PREFIX  ?= /usr/local
-VERSION := 0.1.0
-GIT     := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
-SCENARIO ?= pcie_bench/latency_size
+ifeq ($(origin CC),default)
+CC       := gcc
+endif
+OPT      ?= -O3
+BUILD    ?= build
+PREFIX   ?= /usr/local
+NPROC    := $(shell nproc 2>/dev/null || echo 2)
+# What `make run` runs: every scenario of the PCIe benchmark.
+SCENARIOS ?= $(addprefix pcie_bench/,latency_size latency_window latency_numa latency_iommu \
+               bandwidth_size bandwidth_iommu)
+CLAIMS   ?= scenarios/pcie_bench/claims.cfg
 
 PKGS     := libconfig glib-2.0 sqlite3
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wundef \
             -Wvla -Werror
 CFLAGS   := -std=gnu11 -g $(OPT) $(WARNINGS) -ffp-contract=off -fno-math-errno -MMD -MP -I. \
-            $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer) \
+            $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all \
+                             -fno-omit-frame-pointer) \
             $(if $(HOSTILE),-DSIM_HOSTILE=1) \
             $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 LDLIBS   := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lm
 LDFLAGS  := $(if $(SANITIZE),-fsanitize=$(SANITIZE))
 
-LIB_C    := $(wildcard sim/*.c models/*.c models/*/*.c logic/*/*.c workloads/*.c)
+VERSION  := 0.1.0
+GIT      := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+# $(call version-flags,folder that holds scenarios/)
+version-flags = -DNUDMA_VERSION='"$(VERSION)"' -DNUDMA_GIT='"$(GIT)"' -DNUDMA_DATADIR='"$(1)"'
+
+LIB_C    := $(wildcard sim/*.c models/*.c models/*/*.c logic/*.c logic/*/*.c workloads/*.c \
+                       workloads/*/*.c)
 LIB_S    := $(wildcard sim/*.S)
 CLI_C    := $(wildcard cli/*.c)
 TEST_C   := $(wildcard tests/unit/test_*.c tests/model/test_*.c tests/scenario/test_*.c)
 BENCH_C  := $(wildcard bench/*.c)
+VERSION_C := $(wildcard sim/version.c cli/version.c)
 LIB_O    := $(LIB_C:%.c=$(BUILD)/%.o) $(LIB_S:%.S=$(BUILD)/%.o)
 CLI_O    := $(CLI_C:%.c=$(BUILD)/%.o)
+VERSION_O := $(VERSION_C:%.c=$(BUILD)/%.o)
 TESTS    := $(TEST_C:%.c=$(BUILD)/%)
 BENCHES  := $(BENCH_C:%.c=$(BUILD)/%)
 LIB      := $(BUILD)/libnudma.a
 NUDMA    := $(BUILD)/nudma
 
-.PHONY: all tests run test bench figures check install clean setup
+.PHONY: all tests benches run test bench figures check check-style check-layers setup install \
+        clean help require-libs require-cmocka FORCE
+.DELETE_ON_ERROR:
+
 all: $(NUDMA)
 tests: $(TESTS)
+benches: $(BENCHES)
 
-$(BUILD)/%.o: %.c Makefile
+# ---- Building ---------------------------------------------------------------------------------
+
+$(BUILD)/%.o: %.c $(BUILD)/stamp/flags | require-libs
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(CPPFLAGS) -c -o $@ $<
-$(BUILD)/%.o: %.S Makefile
+$(BUILD)/%.o: %.S $(BUILD)/stamp/flags | require-libs
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -c -o $@ $<
-$(LIB): $(LIB_O)
+$(LIB): $(LIB_O) $(BUILD)/stamp/objects
 	@rm -f $@
-	ar rcs $@ $^
+	ar rcs $@ $(LIB_O)
 $(NUDMA): $(CLI_O) $(LIB)
-	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(CC) $(LDFLAGS) -o $@ $(CLI_O) $(LIB) $(LDLIBS)
+$(TESTS:=.o): | require-cmocka
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(LIB)
 	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+$(BENCHES:=.o):
 $(BUILD)/bench/%: $(BUILD)/bench/%.o $(LIB)
 	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-clean:
-	rm -rf $(BUILD)
+$(VERSION_O): CPPFLAGS += $(call version-flags,$(CURDIR))
+$(VERSION_O): $(BUILD)/stamp/version
 
--include $(LIB_O:.o=.d) $(CLI_O:.o=.d) $(TESTS:=.d) $(BENCHES:=.d)
+# A stamp is a file that changes when its text does: what depends on it is then built anew.
+stamp = @mkdir -p $(@D); printf '%s\n' '$(1)' >$@.new; \
+        if cmp -s $@.new $@; then rm -f $@.new; else mv -f $@.new $@; fi
+$(BUILD)/stamp/flags: FORCE
+	$(call stamp,$(shell $(CC) --version 2>/dev/null | head -n 1) $(CC) $(CFLAGS) $(LDFLAGS))
+$(BUILD)/stamp/objects: FORCE
+	$(call stamp,$(LIB_O))
+$(BUILD)/stamp/version: FORCE
+	$(call stamp,$(VERSION) $(GIT) $(CURDIR) $(PREFIX))
+
+# Said once and in words, instead of a page of messages about missing headers.
+require-libs:
+	@command -v $(CC) >/dev/null || { \
+	    echo "make: the compiler $(CC) is missing; run: scripts/setup.sh run" >&2; exit 1; }
+	@command -v pkg-config >/dev/null && pkg-config --exists $(PKGS) || { \
+	    echo "make: pkg-config or one of its packages $(PKGS) is missing;" \
+	         "run: scripts/setup.sh run" >&2; exit 1; }
+require-cmocka:
+	@pkg-config --exists cmocka || { \
+	    echo "make: the tests need cmocka; run: scripts/setup.sh test" >&2; exit 1; }
+
+# ---- Going ------------------------------------------------------------------------------------
+# set-up may install what this make has already looked for, hence a second make.
+
+again = +@$(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(NPROC))
+
+setup:
+	@scripts/setup.sh test
+
+run:
+	@scripts/setup.sh run
+	$(again) all
+	$(NUDMA) run $(SCENARIOS) -j$(NPROC)
+	$(NUDMA) plot --format text $(SCENARIOS)
+	@$(NUDMA) check $(CLAIMS) || \
+	    echo "make run: not every published value was reproduced; the table above says which"
+
+test:
+	@scripts/setup.sh test
+	@BUILD='$(BUILD)' scripts/run-tests.sh
+
+bench:
+	@scripts/setup.sh bench
+	$(again) benches
+	@BUILD='$(BUILD)' bench/run.sh
+
+figures:
+	@scripts/setup.sh run
+	$(again) all
+	$(NUDMA) figures $(if $(QUICK),--quick) -j$(NPROC)
+
+check: all
+	$(NUDMA) check
+
+check-style:
+	@scripts/check-style.sh
+	@scripts/check-layers.sh
+check-layers:
+	@scripts/check-layers.sh
+
+# ---- Installing -------------------------------------------------------------------------------
+# The installed command looks for its scenarios below PREFIX, the one in $(BUILD) in this folder:
+# the same objects but for the version's.
+
+SHARE    := $(DESTDIR)$(PREFIX)/share/nudma
+INSTALL_O := $(VERSION_C:%.c=$(BUILD)/install/%.o)
+TO_SHARE := $(shell find scenarios scripts -type f \( -name '*.cfg' -o -name '*.csv' -o \
+                    -name '*.gp' -o -name '*.md' \) 2>/dev/null)
+
+$(BUILD)/install/%.o: %.c $(BUILD)/stamp/flags $(BUILD)/stamp/version | require-libs
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(CPPFLAGS) $(call version-flags,$(PREFIX)/share/nudma) -c -o $@ $<
+$(BUILD)/install/nudma: $(INSTALL_O) $(CLI_O) $(LIB)
+	$(CC) $(LDFLAGS) -o $@ $(INSTALL_O) $(filter-out $(VERSION_O),$(CLI_O)) $(LIB) $(LDLIBS)
+
+install: $(BUILD)/install/nudma
+	install -D -m 755 $< $(DESTDIR)$(PREFIX)/bin/nudma
+	@for f in $(TO_SHARE); do install -D -m 644 "$$f" "$(SHARE)/$$f" || exit 1; done
+	@for f in README.md LICENSE $(wildcard docs/*.md docs/*/*.md docs/images/*.png); do \
+	    install -D -m 644 "$$f" "$(DESTDIR)$(PREFIX)/share/doc/nudma/$$f" || exit 1; done
+
+clean:
+	rm -rf $(BUILD) $(addprefix $(BUILD)-,san hostile clang gcc-O0 clang-O0)
+
+help:
+	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
+
+-include $(LIB_O:.o=.d) $(CLI_O:.o=.d) $(INSTALL_O:.o=.d) $(TESTS:=.d) $(BENCHES:=.d)

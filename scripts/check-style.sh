@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# The rules of style that a machine can check; docs/contributing.md has them in words. Prints every
+# breach as "file:line: what", ends with status 1 if there was one.
+#   scripts/check-style.sh [FILE...]      (default: all files that git knows or would add)
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+file_lines_max=900
+function_lines_max=80
+
+files=()
+while IFS= read -r -d '' file; do
+    if [ -f "$file" ] && [ ! -L "$file" ]; then files+=("$file"); fi
+done < <(
+    if [ $# -gt 0 ]; then printf '%s\0' "$@"; else
+        git ls-files -z --cached --others --exclude-standard ||
+            find . -type f -not -path './.git/*' -not -path './build*' -printf '%P\0'
+    fi
+)
+c_files=() scripts=() texts=()
+for file in "${files[@]}"; do
+    case $file in
+    *.[ch]) c_files+=("$file") ;;
+    *.sh | .ci/run) scripts+=("$file") ;;
+    esac
+    # Text is what grep takes for text: pictures and fonts are left alone.
+    if grep -qI '' "$file"; then texts+=("$file"); fi
+done
+[ ${#texts[@]} -gt 0 ] || { echo "check-style: no files found" >&2; exit 1; }
+
+breaches=$(mktemp) || exit 1
+trap 'rm -f "$breaches"' EXIT
+say() { # say MESSAGE <"file:line:text": the same lines with the message in front of the text
+    sed "s/^\([^:]*:[0-9]*\):/\1: $1: /" >>"$breaches"
+}
+code=("${c_files[@]}" "${scripts[@]}")
+for file in "${files[@]}"; do case $file in Makefile | *.S | *.gp) code+=("$file") ;; esac; done
+
+# The words are put together here so that this file does not contain them.
+unfinished="TO""DO|FIX""ME|XX""X|place""holder|st""ub|st""ubs|not impl""emented"
+grep -HnEiw "$unfinished" "${code[@]}" /dev/null | say "said to be unfinished"
+machine='(^|[^A-Za-z0-9_.])/(wo''rk|far''m|ho''me|ro''ot|tmp/stu''dio)/'
+grep -HnE "$machine" "${texts[@]}" /dev/null | say "a path of one machine"
+grep -HnE '[[:space:]]+$' "${texts[@]}" /dev/null | say "space at the end of the line"
+for file in "${texts[@]}"; do
+    case $file in Makefile | *.csv | *.tsv) continue ;; esac
+    grep -HnP '\t' "$file" | say "tab"
+done
+for file in "${texts[@]}"; do
+    if [ -s "$file" ] && [ -n "$(tail -c 1 "$file")" ]; then
+        echo "$file:$(wc -l <"$file"): no newline at the end" >>"$breaches"
+    fi
+done
+
+# Lengths; include guards that follow from the path.
+if [ ${#c_files[@]} -gt 0 ]; then
+    awk -v file_max=$file_lines_max -v function_max=$function_lines_max '
+        function ends() {
+            if (name != "" && lines > file_max)
+                print name ":" lines ": longer than " file_max " lines"
+            if (name ~ /\.h$/ && guard == "") print name ":1: no include guard " wanted
+        }
+        FNR == 1 {
+            ends(); name = FILENAME; start = 0; guard = ""
+            wanted = toupper(name); gsub(/[^A-Z0-9]/, "_", wanted)
+        }
+        { lines = FNR }
+        $1 == "#ifndef" && $2 == wanted { guard = wanted }
+        /^[{]/ { start = FNR }
+        /^[}]/ && start {
+            if (FNR - start - 1 > function_max)
+                print name ":" start ": a function of " FNR - start - 1 " lines, more than " \
+                    function_max
+            start = 0
+        }
+        END { ends() }' "${c_files[@]}" >>"$breaches"
+    if command -v clang-format >/dev/null; then
+        printf '%s\0' "${c_files[@]}" |
+            xargs -0 -n 8 -P "$(nproc)" clang-format --dry-run -Werror 2>&1 |
+            awk -F : '/(error|warning):/ && !said[$1]++ {
+                print $1 ":" $2 ": not laid out as clang-format -i does it" }' >>"$breaches"
+    else
+        echo "check-style: clang-format is missing; run: scripts/setup.sh test" >&2
+        exit 1
+    fi
+fi
+
+# Scripts parse; with shellcheck there, they are clean.
+for file in "${scripts[@]}"; do
+    case $(head -n 1 "$file") in *bash*) shell="bash" ;; *) shell="sh" ;; esac
+    "$shell" -n "$file" 2>>"$breaches"
+    [ -x "$file" ] || case $file in tests/*) ;; *) echo "$file:1: not executable" >>"$breaches" ;; esac
+done
+if command -v shellcheck >/dev/null && [ ${#scripts[@]} -gt 0 ]; then
+    shellcheck -f gcc "${scripts[@]}" >>"$breaches"
+fi
+
+# A reference to docs/sources.md, and a link between pages, leads somewhere.
+anchors=$(grep -ho '<a id="[^"]*"' docs/sources.md 2>/dev/null | cut -d '"' -f 2)
+export anchors
+grep -HnoE 'docs/sources\.md#[A-Za-z0-9_.-]+' "${texts[@]}" /dev/null |
+    awk '
+        BEGIN { n = split(ENVIRON["anchors"], list, "\n"); for (i = 1; i <= n; i++) known[list[i]] = 1 }
+        { anchor = $0; sub(/.*#/, "", anchor); sub(/[.-]+$/, "", anchor) }
+        !known[anchor] { sub(/:docs.*/, ""); print $0 ": docs/sources.md has no anchor " anchor }
+    ' >>"$breaches"
+for file in "${texts[@]}"; do
+    case $file in *.md) ;; *) continue ;; esac
+    folder=$(dirname "$file")
+    grep -noE '\]\([^)# ]+' "$file" | while IFS=: read -r line link; do
+        link=${link#](}
+        case $link in *://* | mailto:*) continue ;; esac
+        [ -e "$folder/$link" ] || echo "$file:$line: the link leads nowhere: $link"
+    done >>"$breaches"
+done
+
+if [ -s "$breaches" ]; then
+    sort -t : -k 1,1 -k 2,2n "$breaches"
+    echo "check-style: $(wc -l <"$breaches") breaches in ${#files[@]} files" >&2
+    exit 1
+fi
+echo "check-style: ${#files[@]} files, no breach"

@@ -1,0 +1,162 @@
+#!/usr/bin/env bash
+# Builds and runs the tests; the last line is "N passed, N failed".
+#   scripts/run-tests.sh [-k WORD] [gcc] [san] [hostile] [clang] [determinism]
+#
+# Without names all of them, in this order:
+#   gcc          everything in tests/ with the build that users get
+#   san          the same under the address and undefined-behaviour sanitizers
+#   hostile      tests/unit and tests/model with tiny pools and queues of two
+#   clang        tests/unit and tests/model built by the other compiler
+#   determinism  tests/scenario/test_determinism.sh: both compilers, -O0 and -O3
+# -k runs only the tests whose path contains WORD. BUILD names the folder of the first build, the
+# others get its name and a suffix. JOBS tests run side by side (default: number of CPUs).
+#
+# What counts: a program says "ok" or "not ok" once for each of its cases (TAP; cmocka's and that of
+# the scripts). A case that was skipped counts as neither and is named. A program that crashes, runs
+# into its time limit, ends with a bad status although no case failed, or ends before all cases of
+# its plan have run counts as one failure more. A script without such lines counts as one case, by
+# its exit status; a program without any is a failure, and so is a build that does not build.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+export BUILD=${BUILD:-build}
+jobs=${JOBS:-$(nproc 2>/dev/null || echo 2)}
+word=
+configs=()
+while [ $# -gt 0 ]; do
+    case $1 in
+    -k) word=${2:?-k needs a word}; shift ;;
+    gcc | san | hostile | clang | determinism) configs+=("$1") ;;
+    *) sed -n '2,/^set /s/^# \{0,1\}//p' "$0" | sed '$d' >&2; exit 2 ;;
+    esac
+    shift
+done
+[ ${#configs[@]} -gt 0 ] || configs=(gcc san hostile clang determinism)
+export RESULTS=$BUILD/test-results
+rm -rf "$RESULTS"
+mkdir -p "$RESULTS" || exit 1
+
+# The builds take nothing from a make around this one (`make -j8 CC=... test`).
+unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES CC OPT SANITIZE HOSTILE
+export CMOCKA_MESSAGE_OUTPUT=TAP G_DEBUG=fatal-criticals
+export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
+# Address-space randomisation of newer kernels breaks the sanitizers of gcc 12 now and then.
+if setarch "$(uname -m)" -R true 2>/dev/null; then
+    WITHOUT_ASLR="setarch $(uname -m) -R"
+else
+    WITHOUT_ASLR=
+fi
+export WITHOUT_ASLR
+
+# ---- One test -------------------------------------------------------------------------------
+
+# Reads TAP; knows the exit status; prints "passed failed skipped reason".
+count() { # count STATUS KIND <output
+    awk -v status="$1" -v kind="$2" '
+        /^[0-9]+\.\.[0-9]+/ { split($1, range, /\.\./); plan += range[2] - range[1] + 1; next }
+        /^(not )?ok .*# *[Ss][Kk][Ii][Pp]/ { skipped++; next }
+        /^ok / { passed++ }
+        /^not ok / { failed++ }
+        END {
+            cases = passed + failed + skipped
+            if (status == 124) why = "ran into its time limit"
+            else if (status == 137) why = "was killed: time limit or memory"
+            else if (status > 128) why = "died of signal " status - 128
+            else if (status != 0 && failed == 0) why = "ended with status " status
+            else if (cases < plan) why = "ended after " cases " of " plan " cases"
+            else if (cases == 0 && kind == "program") why = "has run no case"
+            if (why != "") failed++
+            else if (cases == 0) passed++
+            print passed + 0, failed + 0, skipped + 0, why
+        }'
+}
+
+run_one() { # run_one CONFIG TEST: test is tests/unit/test_x or tests/scenario/test_x.sh
+    local config=$1 test=$2 folder=$BUILD limit=120 kind=program status passed failed skipped why
+    [ "$config" = gcc ] || [ "$config" = determinism ] || folder=$BUILD-$config
+    local log=$RESULTS/$config/${test//\//.}
+    local command=("$folder/$test")
+    case $test in *.sh) kind=script command=(bash "$test") limit=300 ;; esac
+    if [ "$config" = san ]; then
+        limit=$((limit * 3))
+        # shellcheck disable=SC2206 # a command with its arguments
+        command=($WITHOUT_ASLR "${command[@]}")
+    fi
+    # A script finds the build it is to test in these; all start in the project's folder.
+    env BUILD="$folder" BUILD_ROOT="$BUILD" NUDMA="$folder/nudma" CONFIG="$config" \
+        timeout -k 10 $limit "${command[@]}" >"$log.out" 2>"$log.err" </dev/null
+    status=$?
+    read -r passed failed skipped why < <(count $status $kind <"$log.out")
+    echo "$passed $failed $skipped" >"$log.count"
+    if [ "$failed" = 0 ]; then
+        printf '  %-11s %-44s %4d passed%s\n' "$config" "$test" "$passed" \
+            "$([ "$skipped" = 0 ] || echo ", $skipped skipped")"
+        sed -n 's/.*# *[Ss][Kk][Ii][Pp] */      skipped: /p' "$log.out"
+    else
+        # One write, so that tests side by side do not mix their output.
+        printf '%s\n' "$(
+            printf '  %-11s %-44s %4d passed, %d FAILED %s\n' "$config" "$test" "$passed" \
+                "$failed" "${why:+($why)}"
+            tail -n 80 "$log.out" | sed 's/^/    | /'
+            tail -n 80 "$log.err" | sed 's/^/    ! /'
+        )"
+    fi
+}
+export -f run_one count
+
+# ---- All of them ------------------------------------------------------------------------------
+
+build() { # build CONFIG FOLDER TARGET... VARIABLE=VALUE...
+    local config=$1 folder=$2 log=$RESULTS/$1.build
+    shift 2
+    printf '  %-11s building in %s\n' "$config" "$folder"
+    if ! make --no-print-directory -j"$jobs" BUILD="$folder" "$@" >"$log" 2>&1 </dev/null; then
+        printf '  %-11s does not build: 1 FAILED\n' "$config"
+        grep -v '^[a-z]*cc\|^clang\|^ar \|^gcc' "$log" | tail -n 60 | sed 's/^/    | /'
+        mkdir -p "$RESULTS/$config"
+        echo "0 1 0" >"$RESULTS/$config/build.count"
+        return 1
+    fi
+}
+
+run() { # run CONFIG FOLDER-OF-TESTS...
+    local config=$1 folder test
+    shift
+    mkdir -p "$RESULTS/$config"
+    for folder; do
+        for test in tests/"$folder"/test_*.c tests/"$folder"/test_*.sh; do
+            [ -e "$test" ] || continue
+            case $test in */test_determinism.sh) [ "$config" = determinism ] || continue ;; esac
+            case $test in *"$word"*) echo "$config ${test%.c}" ;; esac
+        done
+    done | xargs -r -P "$jobs" -n 2 bash -c 'run_one "$@"' run_one
+}
+
+for config in "${configs[@]}"; do
+    case $config in
+    gcc) build gcc "$BUILD" CC=gcc OPT=-O3 all tests && run gcc unit model scenario ;;
+    san)
+        build san "$BUILD-san" CC=gcc OPT=-O1 SANITIZE=address,undefined all tests &&
+            run san unit model scenario
+        ;;
+    hostile)
+        build hostile "$BUILD-hostile" CC=gcc OPT=-O1 HOSTILE=1 tests && run hostile unit model
+        ;;
+    clang) build clang "$BUILD-clang" CC=clang OPT=-O3 tests all && run clang unit model ;;
+    determinism)
+        mkdir -p "$RESULTS/determinism"
+        [ -z "${word##*determinism*}" ] &&
+            run_one determinism tests/scenario/test_determinism.sh
+        ;;
+    esac
+done
+
+find "$RESULTS" -name '*.count' -exec cat {} + |
+    awk '{ passed += $1; failed += $2; skipped += $3 }
+         END { if (skipped) print skipped " skipped"
+               if (passed + failed == 0) failed = 1 # nothing has run
+               print passed + 0 " passed, " failed + 0 " failed" > "/dev/stderr"
+               exit failed > 0 }' 2>"$RESULTS/summary"
+status=$?
+cat "$RESULTS/summary"
+exit $status

@@ -1,0 +1,96 @@
+#!/bin/sh
+# Installs what is missing, and only that: the one place of the project that installs.
+#   scripts/setup.sh [run | test | bench]
+# With everything there it looks, says nothing and changes nothing (no network, no root).
+set -eu
+
+purpose=${1:-run}
+case $purpose in
+run | test | bench) ;;
+*)
+    echo "setup: unknown purpose '$purpose'; expected run, test or bench" >&2
+    exit 2
+    ;;
+esac
+
+missing=""  # what was looked for, for people
+packages="" # what Debian calls it
+
+need() { # need DESCRIPTION PACKAGES COMMAND...: the command tells whether it is there
+    what=$1 package=$2
+    shift 2
+    if ! "$@" >/dev/null 2>&1; then
+        missing="$missing${missing:+, }$what"
+        packages="$packages $package"
+    fi
+}
+compiles() { # compiles COMPILER: it works and finds the C library's headers
+    printf '#include <stdio.h>\nint main(void) { return EOF + 1; }\n' |
+        "$1" -x c -o /dev/null -
+}
+compiles_sanitized() {
+    printf 'int main(void) { return 0; }\n' |
+        gcc -x c -fsanitize=address,undefined -o /dev/null -
+}
+library() { # library NAME LOWEST_VERSION
+    pkg-config --exists "$1 >= $2"
+}
+
+look() {
+    missing="" packages=""
+    need make make command -v make
+    need "gcc with the C library's headers" "gcc libc6-dev" compiles gcc
+    need pkg-config pkg-config command -v pkg-config
+    need libconfig libconfig-dev library libconfig 1.5
+    need glib libglib2.0-dev library glib-2.0 2.66
+    need sqlite libsqlite3-dev library sqlite3 3.30
+    if [ "$purpose" != bench ]; then
+        need gnuplot gnuplot-nox command -v gnuplot
+    fi
+    if [ "$purpose" = test ]; then
+        need cmocka libcmocka-dev library cmocka 1.1.5
+        need clang clang compiles clang
+        need clang-format clang-format command -v clang-format
+        need "the sanitizers of gcc" "gcc libc6-dev" compiles_sanitized
+        need "the sqlite3 command" sqlite3 command -v sqlite3
+        need git git command -v git
+    fi
+}
+
+give_up() {
+    echo "setup: missing: $missing" >&2
+    echo "setup: $1" >&2
+    echo "setup: on Debian or Ubuntu: apt-get install$packages" >&2
+    exit 1
+}
+
+look
+[ -n "$packages" ] || exit 0
+
+command -v apt-get >/dev/null 2>&1 ||
+    give_up "this is no Debian-like system (no apt-get): please install these with its own tools"
+if [ "$(id -u)" -eq 0 ]; then
+    as_root="env"
+elif command -v sudo >/dev/null 2>&1; then
+    as_root="sudo env"
+    [ -t 0 ] || as_root="sudo -n env" # nobody there to type a password
+    $as_root true ||
+        give_up "not root, and sudo refused: please install these as root, then try again"
+else
+    give_up "not root, and there is no sudo: please install these as root, then try again"
+fi
+
+echo "setup: missing: $missing" >&2
+echo "setup: installing:$packages" >&2
+apt() {
+    # shellcheck disable=SC2086 # as_root is a command with its arguments
+    $as_root DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@" >&2
+}
+apt update || echo "setup: the package lists could not be renewed; trying with those here" >&2
+# shellcheck disable=SC2086 # a list of names without spaces
+apt install -y --no-install-recommends $packages ||
+    give_up "apt-get install failed; what it said stands above"
+
+look
+[ -z "$packages" ] || give_up "installed, but still not usable"
+echo "setup: everything is there" >&2

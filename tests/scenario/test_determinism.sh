@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# The same scenario gives the same results bit for bit: with both compilers, with and without
+# optimisation, whatever the number of jobs and the folder it is started from. Compared are all
+# metrics, histograms and series, simulated time, number of events and the fingerprint of their
+# order; not compared is what must differ: dates, wall-clock time, the version's text.
+set -eu
+cd "$(dirname "$0")/../.."
+project=$PWD
+root=${BUILD_ROOT:-build}
+case $root in /*) ;; *) root=$project/$root ;; esac
+jobs=$(nproc)
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cases=0
+failed=0
+
+verdict() { # verdict STATUS NAME
+    cases=$((cases + 1))
+    if [ "$1" = 0 ]; then echo "ok $cases - $2"; else
+        echo "not ok $cases - $2"
+        failed=$((failed + 1))
+    fi
+}
+
+# Doubles as the eight bytes they are: text would round.
+dump() { # dump DATABASE
+    sqlite3 -readonly -batch "$1" "
+        select 'run', scenario, point, seed, status, sim_ps, events, fingerprint from run
+            order by scenario, point, seed;
+        select 'metric', scenario, point, seed, name, unit, hex(ieee754_to_blob(value))
+            from metric join run on run.id = run_id order by scenario, point, seed, name;
+        select 'histogram', scenario, point, seed, name, unit, hex(ieee754_to_blob(lo)),
+            hex(ieee754_to_blob(hi)), count
+            from histogram join run on run.id = run_id order by scenario, point, seed, name, lo;
+        select 'series', scenario, point, seed, name, unit, t_ps, hex(ieee754_to_blob(value))
+            from series join run on run.id = run_id order by scenario, point, seed, name, t_ps;"
+}
+
+simulate() { # simulate NAME FOLDER-TO-START-IN NUDMA SCENARIO JOBS: writes $scratch/NAME.txt
+    local name=$1 folder=$2 nudma=$3 scenario=$4 n_jobs=$5
+    if (cd "$folder" && "$nudma" run "$scenario" --quick -j "$n_jobs" --db "$scratch/$name.db") \
+        >"$scratch/$name.log" 2>&1 && dump "$scratch/$name.db" >"$scratch/$name.txt"; then
+        return 0
+    fi
+    tail -n 20 "$scratch/$name.log" >&2
+    return 1
+}
+
+# The builds of the test runner, and two without optimisation.
+build() { # build FOLDER VARIABLE=VALUE...
+    local folder=$1
+    shift
+    make --no-print-directory -s -j"$jobs" BUILD="$folder" "$@" all >"$scratch/build.log" 2>&1 ||
+        { cat "$scratch/build.log" >&2; return 1; }
+}
+builds=(gcc-O3 gcc-O0 clang-O3 clang-O0)
+declare -A folder_of=([gcc-O3]=$root [clang-O3]=$root-clang
+    [gcc-O0]=$root-gcc-O0 [clang-O0]=$root-clang-O0)
+for name in "${builds[@]}"; do
+    status=0
+    build "${folder_of[$name]}" CC="${name%-*}" OPT="-${name#*-}" || status=1
+    verdict $status "builds: $name"
+done
+
+for scenario in pcie_bench/latency_size numa/memory_bandwidth; do
+    status=0
+    simulate reference "$project" "${folder_of[gcc-O3]}/nudma" $scenario 1 || status=1
+    points=$(grep -c '^run|' "$scratch/reference.txt" || true)
+    metrics=$(grep -c '^metric|' "$scratch/reference.txt" || true)
+    # Several points, all done, each with a metric: otherwise there is nothing to compare.
+    if [ "$points" -lt 2 ] || [ "$metrics" -lt "$points" ] ||
+        grep '^run|' "$scratch/reference.txt" | grep -qv '|done|'; then
+        status=1
+    fi
+    verdict $status "$scenario: reference, gcc -O3 -j1"
+    echo "# $points points, $metrics metrics"
+
+    compare() { # compare NAME FOLDER NUDMA JOBS
+        status=0
+        simulate other "$2" "$3" $scenario "$4" || status=1
+        if [ $status = 0 ] && ! cmp -s "$scratch/reference.txt" "$scratch/other.txt"; then
+            diff "$scratch/reference.txt" "$scratch/other.txt" | head -n 10 >&2 || true
+            status=1
+        fi
+        verdict $status "$scenario: $1 gives the same bits"
+        rm -f "$scratch"/other.*
+    }
+    compare "gcc -O3 -j2" "$project" "${folder_of[gcc-O3]}/nudma" 2
+    compare "gcc -O0 -j2" "$project" "${folder_of[gcc-O0]}/nudma" 2
+    compare "clang -O3 -j2" "$project" "${folder_of[clang-O3]}/nudma" 2
+    compare "clang -O0 -j1" "$project" "${folder_of[clang-O0]}/nudma" 1
+    mkdir -p "$scratch/elsewhere"
+    compare "another folder" "$scratch/elsewhere" "${folder_of[gcc-O3]}/nudma" 2
+    rm -f "$scratch"/reference.*
+done
+
+echo "1..$cases"
+[ $failed = 0 ]
