@@ -3,8 +3,8 @@
 #   make [CC=clang] [BUILD=folder] [OPT=-O0] [SANITIZE=address,undefined] [HOSTILE=1]
 #   make run | test | bench | figures | check | check-style | install | clean | help
 #
-# Everything is built below $(BUILD). A change of the flags rebuilds, a commit does not: the version
-# goes into one object only.
+# V=1 shows whole commands. Everything is built below $(BUILD). A change of the flags
+# rebuilds, a commit does not: the version goes into one object only.
 
 ifeq ($(origin CC),default)
 CC       := gcc
@@ -58,25 +58,40 @@ all: $(NUDMA)
 tests: $(TESTS)
 benches: $(BENCHES)
 
+# $(call say,CC,file): a short line for a long command
+ifeq ($(V),1)
+say      = @:
+Q        :=
+else
+say      = @printf '  %-4s %s\n' $(1) $(2)
+Q        := @
+endif
+
 # ---- Building ---------------------------------------------------------------------------------
 
 $(BUILD)/%.o: %.c $(BUILD)/stamp/flags | require-libs
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(CPPFLAGS) -c -o $@ $<
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CFLAGS) $(CPPFLAGS) -c -o $@ $<
 $(BUILD)/%.o: %.S $(BUILD)/stamp/flags | require-libs
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -c -o $@ $<
+	$(call say,AS,$@)
+	$(Q)$(CC) $(CPPFLAGS) -c -o $@ $<
 $(LIB): $(LIB_O) $(BUILD)/stamp/objects
+	$(call say,AR,$@)
 	@rm -f $@
-	ar rcs $@ $(LIB_O)
+	$(Q)ar rcs $@ $(LIB_O)
 $(NUDMA): $(CLI_O) $(LIB)
-	$(CC) $(LDFLAGS) -o $@ $(CLI_O) $(LIB) $(LDLIBS)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(CLI_O) $(LIB) $(LDLIBS)
 $(TESTS:=.o): | require-cmocka
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(LIB)
-	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 $(BENCHES:=.o):
 $(BUILD)/bench/%: $(BUILD)/bench/%.o $(LIB)
-	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 $(VERSION_O): CPPFLAGS += $(call version-flags,$(CURDIR))
 $(VERSION_O): $(BUILD)/stamp/version
@@ -152,9 +167,11 @@ TO_SHARE := $(shell find scenarios scripts -type f \( -name '*.cfg' -o -name '*.
 
 $(BUILD)/install/%.o: %.c $(BUILD)/stamp/flags $(BUILD)/stamp/version | require-libs
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(CPPFLAGS) $(call version-flags,$(PREFIX)/share/nudma) -c -o $@ $<
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CFLAGS) $(CPPFLAGS) $(call version-flags,$(PREFIX)/share/nudma) -c -o $@ $<
 $(BUILD)/install/nudma: $(INSTALL_O) $(CLI_O) $(LIB)
-	$(CC) $(LDFLAGS) -o $@ $(INSTALL_O) $(filter-out $(VERSION_O),$(CLI_O)) $(LIB) $(LDLIBS)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(INSTALL_O) $(filter-out $(VERSION_O),$(CLI_O)) $(LIB) $(LDLIBS)
 
 install: $(BUILD)/install/nudma
 	install -D -m 755 $< $(DESTDIR)$(PREFIX)/bin/nudma

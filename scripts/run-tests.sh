@@ -112,7 +112,7 @@ build() { # build CONFIG FOLDER TARGET... VARIABLE=VALUE...
     printf '  %-11s building in %s\n' "$config" "$folder"
     if ! make --no-print-directory -j"$jobs" BUILD="$folder" "$@" >"$log" 2>&1 </dev/null; then
         printf '  %-11s does not build: 1 FAILED\n' "$config"
-        grep -v '^[a-z]*cc\|^clang\|^ar \|^gcc' "$log" | tail -n 60 | sed 's/^/    | /'
+        grep -vE '^  (CC|AS|AR|LD) ' "$log" | tail -n 60 | sed 's/^/    | /'
         mkdir -p "$RESULTS/$config"
         echo "0 1 0" >"$RESULTS/$config/build.count"
         return 1
