@@ -43,14 +43,17 @@ struct model {
     struct pcie_port *ports; /* array allocated by init() (malloc), freed by model_free() */
     uint32_t n_ports;
     struct config_node *config; /* its group, for messages; may be NULL */
+    bool initialised;           /* init() has been called, so release() will be */
     void *user;                 /* for whoever drives the model (a workload, a host) */
 };
 
-/* Allocates, reads params, calls init(). Never NULL; errors tells whether it may be used.
- * group may be NULL (all defaults). name must outlive it. */
+/* Allocates, readies the statistics and the random stream, reads params, calls init() unless the
+ * params were wrong. Never NULL; errors tells whether it may be used. group may be NULL (all
+ * defaults). name must outlive it. */
 struct model *model_new(struct pcie_fabric *fabric, const struct model_ops *ops, const char *name,
                         struct config *config, struct config_node *group,
                         struct sim_error_list *errors);
+/* Calls release() if init() was called; frees histograms, ports and state. NULL is allowed. */
 void model_free(struct model *model);
 
 /* All models that scenarios may name; NULL-terminated. models/registry.c. */

@@ -1,0 +1,7 @@
+/* The models that scenarios may name: one line each, in the order in which `nudma list` shows
+ * them. */
+#include "models/model.h"
+
+const struct model_ops *const model_registry[] = {
+    NULL,
+};
