@@ -1,7 +1,8 @@
 /*
  * Configuration space of one function: 4096 real bytes, behaviour as data (write masks,
  * write-one-to-clear masks). PCIe Base 3.1, chapter 7; PCI Local Bus 3.0, chapter 6.
- * Builders of capabilities append to the chain; devices look at the live registers.
+ * Builders of capabilities append to the chain; devices look at the live registers, which are kept
+ * in decoded form, so that looking costs one load. Registers themselves: pci_regs.h.
  */
 #ifndef MODELS_PCIE_CONFIG_SPACE_H
 #define MODELS_PCIE_CONFIG_SPACE_H
@@ -11,17 +12,36 @@
 
 #define CFG_SPACE_BYTES 4096u
 
+/* Bridges: a window as programmed; base > limit when closed. */
+struct cfg_window {
+    uint64_t base, limit; /* limit is the last byte */
+};
+
+/* What the registers say, decoded; renewed whenever a register changed. */
+struct cfg_live {
+    bool bus_master, memory_enabled;
+    bool extended_tags;
+    bool completion_timeout_disabled;
+    bool acs_request_redirect;
+    uint8_t n_bars;
+    uint16_t mps_bytes, mrrs_bytes;
+    uint64_t bar_base[6];
+    struct cfg_window memory, prefetchable;
+};
+
 struct cfg_space {
-    uint8_t value[CFG_SPACE_BYTES];
-    uint8_t wmask[CFG_SPACE_BYTES];   /* bits software may write */
-    uint8_t w1cmask[CFG_SPACE_BYTES]; /* bits that writing 1 clears */
-    uint16_t cap_end;                 /* where the next capability may start (standard space) */
-    uint16_t last_cap, last_ecap;     /* offsets of the last links of both chains, 0: none */
-    uint16_t pcie_cap, msi_cap, msix_cap, acs_cap; /* offsets, 0: absent */
+    struct cfg_live live;  /* read through the functions below */
     uint64_t bar_bytes[6]; /* 0: absent (or the upper half of a 64-bit BAR) */
     uint8_t bar_flags[6];  /* CFG_BAR_* */
     bool bridge;           /* type 1 */
-    uint16_t id;           /* bus/device/function captured from configuration writes */
+    uint16_t id;           /* bus/device/function captured from configuration writes; before the
+                              first, the function number alone (set by the device) */
+    uint16_t cap_end, ecap_end;   /* where the next capability may start, in both spaces */
+    uint16_t last_cap, last_ecap; /* offsets of the last links of both chains, 0: none */
+    uint16_t pcie_cap, msi_cap, msix_cap, acs_cap, aer_cap; /* offsets, 0: absent */
+    uint8_t value[CFG_SPACE_BYTES];
+    uint8_t wmask[CFG_SPACE_BYTES];   /* bits software may write */
+    uint8_t w1cmask[CFG_SPACE_BYTES]; /* bits that writing 1 clears */
 };
 
 #define CFG_BAR_64       0x1u
@@ -42,56 +62,133 @@ enum cfg_port_type {
     CFG_DOWNSTREAM_PORT = 0x6
 };
 
+/* Both clear everything. A device of several functions sets cfg->id to the function number. */
 void cfg_init_endpoint(struct cfg_space *cfg, const struct cfg_identity *identity);
 void cfg_init_bridge(struct cfg_space *cfg, const struct cfg_identity *identity);
-/* bytes: a power of two, 16 .. 2^63; a 64-bit BAR takes idx and idx + 1. */
+/* bytes: a power of two, 16 .. 2^63 (2^31 without CFG_BAR_64); a 64-bit BAR takes idx and idx + 1.
+ * Endpoints have six, bridges two. */
 void cfg_add_bar(struct cfg_space *cfg, unsigned idx, uint64_t bytes, unsigned flags);
+/* Also adds advanced error reporting. mps_bytes_max: 128 .. 4096. */
 void cfg_add_pcie(struct cfg_space *cfg, enum cfg_port_type type, unsigned max_generation,
                   unsigned max_lanes, unsigned mps_bytes_max, bool extended_tags);
 void cfg_add_msi(struct cfg_space *cfg, unsigned n_vectors_log2);
 void cfg_add_msix(struct cfg_space *cfg, unsigned n_vectors, unsigned table_bar,
                   uint32_t table_offset, unsigned pba_bar, uint32_t pba_offset);
-/* Extended capability; what a switch port or multifunction device can enforce. */
+/* Extended capability; what a switch port or multifunction device can enforce. After cfg_add_pcie.
+ */
 void cfg_add_acs(struct cfg_space *cfg);
+
+/* Capabilities of one's own (SR-IOV, ATS, vendor-specific): appended to the chain, all read-only
+ * zeros until cfg_add_registers(); bytes includes the header. Returns the offset. */
+unsigned cfg_add_cap(struct cfg_space *cfg, unsigned id, unsigned bytes);
+unsigned cfg_add_ecap(struct cfg_space *cfg, unsigned id, unsigned version, unsigned bytes);
+/* Registers as data. */
+struct cfg_register {
+    uint16_t offset; /* from the base given */
+    uint8_t bytes;   /* 1, 2 or 4 */
+    uint32_t value, wmask, w1cmask;
+};
+void cfg_add_registers(struct cfg_space *cfg, unsigned base, const struct cfg_register *registers,
+                       unsigned n_registers);
 
 /* What a configuration request does: 1, 2 or 4 aligned bytes. Writes obey the masks and return
  * true if anything changed. */
 uint32_t cfg_read(const struct cfg_space *cfg, unsigned offset, unsigned bytes);
 bool cfg_write(struct cfg_space *cfg, unsigned offset, unsigned bytes, uint32_t value);
 
+/* What the device does to its own register: no masks. */
+void cfg_set(struct cfg_space *cfg, unsigned offset, unsigned bytes, uint32_t value);
+
 /* Answers a configuration request TLP (type 0) of this function: returns the completion, ready to
  * be sent; captures bus and device number on writes (PCIe Base 3.1, 2.2.6.2). The request stays
- * the caller's. */
+ * the caller's. Anything but a type 0 configuration request within one double word is answered as
+ * unsupported. */
 struct tlp *cfg_answer(struct cfg_space *cfg, struct pcie_fabric *fabric, struct tlp *request);
 
 /* ---- Live registers -------------------------------------------------------------------------- */
-bool cfg_bus_master(const struct cfg_space *cfg);
-bool cfg_memory_enabled(const struct cfg_space *cfg);
-unsigned cfg_mps_bytes(const struct cfg_space *cfg);  /* 128 .. 4096 */
-unsigned cfg_mrrs_bytes(const struct cfg_space *cfg); /* 128 .. 4096 */
-bool cfg_extended_tags(const struct cfg_space *cfg);
+static inline bool cfg_bus_master(const struct cfg_space *cfg)
+{
+    return cfg->live.bus_master;
+}
+static inline bool cfg_memory_enabled(const struct cfg_space *cfg)
+{
+    return cfg->live.memory_enabled;
+}
+static inline unsigned cfg_mps_bytes(const struct cfg_space *cfg) /* 128 .. 4096 */
+{
+    return cfg->live.mps_bytes;
+}
+static inline unsigned cfg_mrrs_bytes(const struct cfg_space *cfg) /* 128 .. 4096 */
+{
+    return cfg->live.mrrs_bytes;
+}
+static inline bool cfg_extended_tags(const struct cfg_space *cfg)
+{
+    return cfg->live.extended_tags;
+}
+static inline bool cfg_completion_timeout_disabled(const struct cfg_space *cfg)
+{
+    return cfg->live.completion_timeout_disabled;
+}
 /* Base of BAR idx as programmed (0 if absent or still zero). */
-uint64_t cfg_bar_base(const struct cfg_space *cfg, unsigned idx);
+static inline uint64_t cfg_bar_base(const struct cfg_space *cfg, unsigned idx)
+{
+    return cfg->live.bar_base[idx];
+}
 /* The BAR that covers [address, address + bytes) while memory space is enabled, or -1. */
-int cfg_bar_match(const struct cfg_space *cfg, uint64_t address, uint64_t bytes);
+static inline int cfg_bar_match(const struct cfg_space *cfg, uint64_t address, uint64_t bytes)
+{
+    if (!cfg->live.memory_enabled)
+        return -1;
+    for (unsigned i = 0; i < cfg->live.n_bars; i++) {
+        uint64_t offset = address - cfg->live.bar_base[i];
+        if (offset < cfg->bar_bytes[i] && bytes <= cfg->bar_bytes[i] - offset)
+            return (int)i;
+    }
+    return -1;
+}
 
-/* Bridges: windows as programmed; base > limit when closed. */
-struct cfg_window {
-    uint64_t base, limit; /* limit is the last byte */
-};
-struct cfg_window cfg_bridge_memory(const struct cfg_space *cfg); /* non-prefetchable, 32 bit */
-struct cfg_window cfg_bridge_prefetchable(const struct cfg_space *cfg); /* 64 bit */
+/* Bridges: windows as programmed. A bridge forwards only while memory space (downwards) or bus
+ * master (upwards) is enabled; that is for the caller to ask. */
+static inline struct cfg_window cfg_bridge_memory(const struct cfg_space *cfg) /* 32 bit */
+{
+    return cfg->live.memory;
+}
+static inline struct cfg_window cfg_bridge_prefetchable(const struct cfg_space *cfg) /* 64 bit */
+{
+    return cfg->live.prefetchable;
+}
 uint8_t cfg_bridge_primary(const struct cfg_space *cfg);
 uint8_t cfg_bridge_secondary(const struct cfg_space *cfg);
 uint8_t cfg_bridge_subordinate(const struct cfg_space *cfg);
 /* ACS: peer-to-peer requests of this port must be redirected upstream. */
-bool cfg_acs_p2p_request_redirect(const struct cfg_space *cfg);
+static inline bool cfg_acs_p2p_request_redirect(const struct cfg_space *cfg)
+{
+    return cfg->live.acs_request_redirect;
+}
 
-/* MSI and MSI-X: the message of a vector if enabled and not masked (and latches pending if masked).
- * table: the device's MSI-X table memory (16 bytes per vector), NULL for MSI. */
-bool cfg_msi_message(const struct cfg_space *cfg, unsigned vector, uint64_t *address,
-                     uint32_t *data);
+/* What the link has come up with (link status register). */
+void cfg_set_link(struct cfg_space *cfg, unsigned generation, unsigned lanes);
+/* The read completion boundary that a root port reports, 64 or 128; and what the register says. */
+void cfg_set_rcb(struct cfg_space *cfg, unsigned rcb_bytes);
+unsigned cfg_rcb_bytes(const struct cfg_space *cfg);
+/* Logs an uncorrectable error (PCI_AER_*): error status, and device status by its severity. */
+void cfg_log_error(struct cfg_space *cfg, uint32_t aer_bit);
+/* Logs what came back instead of data: received master abort (UR) or target abort (CA). */
+void cfg_log_abort(struct cfg_space *cfg, enum tlp_status status);
+
+/*
+ * MSI and MSI-X: true with the message of a vector if enabled and not masked; latches pending if
+ * enabled but masked. With fewer MSI vectors granted than offered, vectors are folded (modulo).
+ * table: the device's MSI-X table memory (16 bytes per vector); pba: 8 bytes per 64 vectors.
+ */
+bool cfg_msi_message(struct cfg_space *cfg, unsigned vector, uint64_t *address, uint32_t *data);
 bool cfg_msix_message(const struct cfg_space *cfg, const uint8_t *table, uint8_t *pba,
                       unsigned vector, uint64_t *address, uint32_t *data);
+/* After a mask was lifted: the lowest vector that is pending and not masked any more, with its
+ * message and no longer pending. False: none. Call until it says so. */
+bool cfg_msi_take_pending(struct cfg_space *cfg, uint64_t *address, uint32_t *data);
+bool cfg_msix_take_pending(const struct cfg_space *cfg, const uint8_t *table, uint8_t *pba,
+                           unsigned *vector, uint64_t *address, uint32_t *data);
 
 #endif

@@ -1,0 +1,219 @@
+/*
+ * Models: reads and writes of a function's configuration space by write masks, decoding of the
+ * registers that devices look at, the answer to configuration requests.
+ * Does not model: power management, configuration request retry, function-level and bus reset,
+ * I/O space, expansion ROM, slots.
+ * Timing: none; whoever answers a configuration request adds its own.
+ * Sources: PCI Local Bus 3.0, chapter 6; PCI-to-PCI Bridge 1.2, chapter 3; PCI Express Base 3.1,
+ * 2.2.6.2 (captured IDs), 2.2.9 (completions), 2.3.1 (request handling), chapter 7.
+ */
+#include "models/pcie/config_space.h"
+
+#include <string.h>
+
+#include "models/pcie/pci_regs.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "configuration space is little endian and so are the machines this runs on");
+
+static uint32_t load(const uint8_t *bytes, unsigned n)
+{
+    uint32_t value = 0;
+    memcpy(&value, bytes, n);
+    return value;
+}
+
+static void check_access(unsigned offset, unsigned bytes)
+{
+    SIM_ASSERT((bytes == 1 || bytes == 2 || bytes == 4) && offset % bytes == 0 &&
+                   offset + bytes <= CFG_SPACE_BYTES,
+               "configuration access of %u bytes at 0x%x", bytes, offset);
+}
+
+uint32_t cfg_read(const struct cfg_space *cfg, unsigned offset, unsigned bytes)
+{
+    check_access(offset, bytes);
+    return load(&cfg->value[offset], bytes);
+}
+
+static unsigned size_of_code(unsigned code)
+{
+    return 128u << SIM_MIN(code, PCIE_SIZE_CODE_MAX);
+}
+
+static void decode_pcie(struct cfg_space *cfg)
+{
+    struct cfg_live *live = &cfg->live;
+    unsigned devcap = cfg_read(cfg, cfg->pcie_cap + PCIE_DEVCAP, 4);
+    unsigned devctl = cfg_read(cfg, cfg->pcie_cap + PCIE_DEVCTL, 2);
+    unsigned devctl2 = cfg_read(cfg, cfg->pcie_cap + PCIE_DEVCTL2, 2);
+
+    unsigned supported = size_of_code(devcap & PCIE_DEVCAP_MPS_MASK);
+    unsigned mps = size_of_code((devctl & PCIE_DEVCTL_MPS_MASK) >> PCIE_DEVCTL_MPS_SHIFT);
+    live->mps_bytes = (uint16_t)SIM_MIN(mps, supported);
+    live->mrrs_bytes = (uint16_t)size_of_code((devctl & PCIE_DEVCTL_MRRS_MASK) >>
+                                              PCIE_DEVCTL_MRRS_SHIFT);
+    live->extended_tags = devctl & PCIE_DEVCTL_EXTENDED_TAG;
+    live->completion_timeout_disabled = devctl2 & PCIE_DEVCTL2_TIMEOUT_DISABLE;
+}
+
+static void decode_bars(struct cfg_space *cfg)
+{
+    for (unsigned i = 0; i < cfg->live.n_bars; i++) {
+        if (cfg->bar_bytes[i] == 0)
+            continue;
+        unsigned offset = PCI_BAR0 + 4 * i;
+        uint64_t base = cfg_read(cfg, offset, 4) & ~PCI_BAR_FLAGS_MASK;
+        if (cfg->bar_flags[i] & CFG_BAR_64)
+            base |= (uint64_t)cfg_read(cfg, offset + 4, 4) << 32;
+        cfg->live.bar_base[i] = base;
+    }
+}
+
+static uint64_t window_address(const struct cfg_space *cfg, unsigned offset, unsigned upper)
+{
+    uint64_t address = (uint64_t)(cfg_read(cfg, offset, 2) & PCI_WINDOW_ADDRESS_MASK) << 16;
+    if (upper != 0)
+        address |= (uint64_t)cfg_read(cfg, upper, 4) << 32;
+    return address;
+}
+
+static void decode_windows(struct cfg_space *cfg)
+{
+    const uint64_t last = (UINT64_C(1) << PCI_WINDOW_GRANULE_LOG2) - 1;
+    struct cfg_live *live = &cfg->live;
+    live->memory.base = window_address(cfg, PCI_MEMORY_BASE, 0);
+    live->memory.limit = window_address(cfg, PCI_MEMORY_LIMIT, 0) | last;
+    live->prefetchable.base = window_address(cfg, PCI_PREFETCH_BASE, PCI_PREFETCH_BASE_UPPER);
+    live->prefetchable.limit = window_address(cfg, PCI_PREFETCH_LIMIT, PCI_PREFETCH_LIMIT_UPPER) |
+                               last;
+}
+
+static void decode(struct cfg_space *cfg)
+{
+    unsigned command = cfg_read(cfg, PCI_COMMAND, 2);
+    cfg->live.bus_master = command & PCI_COMMAND_BUS_MASTER;
+    cfg->live.memory_enabled = command & PCI_COMMAND_MEMORY;
+    decode_bars(cfg);
+    if (cfg->bridge)
+        decode_windows(cfg);
+    if (cfg->pcie_cap != 0)
+        decode_pcie(cfg);
+    if (cfg->acs_cap != 0)
+        cfg->live.acs_request_redirect = cfg_read(cfg, cfg->acs_cap + PCI_ACS_CONTROL, 2) &
+                                         PCI_ACS_REQUEST_REDIRECT;
+}
+
+bool cfg_write(struct cfg_space *cfg, unsigned offset, unsigned bytes, uint32_t value)
+{
+    check_access(offset, bytes);
+    uint32_t old = load(&cfg->value[offset], bytes);
+    uint32_t wmask = load(&cfg->wmask[offset], bytes);
+    uint32_t w1cmask = load(&cfg->w1cmask[offset], bytes);
+    uint32_t new = ((old & ~wmask) | (value & wmask)) & ~(value & w1cmask);
+    if (new == old)
+        return false;
+    memcpy(&cfg->value[offset], &new, bytes);
+    decode(cfg);
+    return true;
+}
+
+void cfg_set(struct cfg_space *cfg, unsigned offset, unsigned bytes, uint32_t value)
+{
+    check_access(offset, bytes);
+    memcpy(&cfg->value[offset], &value, bytes);
+    decode(cfg);
+}
+
+struct tlp *cfg_answer(struct cfg_space *cfg, struct pcie_fabric *fabric, struct tlp *request)
+{
+    bool write = request->type == TLP_CFG_WR0;
+    uint64_t offset = request->address;
+    unsigned bytes = request->length_bytes;
+    bool supported = (write || request->type == TLP_CFG_RD0) && offset < CFG_SPACE_BYTES &&
+                     bytes > 0 && offset % 4 + bytes <= 4;
+    if (supported && write)
+        cfg->id = request->completer_id;
+
+    struct tlp *answer = tlp_completion(fabric, request, cfg->id, supported ? TLP_SC : TLP_UR);
+    answer->type = TLP_CPL;
+    answer->length_bytes = 0;
+    answer->byte_count = 4; /* of anything but a memory read; lower address 0 (2.2.9) */
+    answer->address = 0;
+    if (!supported)
+        return answer;
+
+    /* By bytes: any combination of byte enables is legal, masks are per bit anyway. */
+    if (write) {
+        for (unsigned i = 0; i < bytes; i++)
+            cfg_write(cfg, (unsigned)offset + i, 1, request->payload[i]);
+        return answer;
+    }
+    answer->type = TLP_CPLD;
+    answer->length_bytes = (uint16_t)bytes;
+    tlp_payload_new(fabric, answer);
+    memcpy(answer->payload, &cfg->value[offset], bytes);
+    return answer;
+}
+
+uint8_t cfg_bridge_primary(const struct cfg_space *cfg)
+{
+    return cfg->value[PCI_PRIMARY_BUS];
+}
+
+uint8_t cfg_bridge_secondary(const struct cfg_space *cfg)
+{
+    return cfg->value[PCI_SECONDARY_BUS];
+}
+
+uint8_t cfg_bridge_subordinate(const struct cfg_space *cfg)
+{
+    return cfg->value[PCI_SUBORDINATE_BUS];
+}
+
+void cfg_set_link(struct cfg_space *cfg, unsigned generation, unsigned lanes)
+{
+    SIM_ASSERT(cfg->pcie_cap != 0, "no PCI Express capability");
+    cfg_set(cfg, cfg->pcie_cap + PCIE_LNKSTA, 2,
+            generation | lanes << PCIE_LNKSTA_WIDTH_SHIFT | PCIE_LNKSTA_DLL_ACTIVE);
+}
+
+void cfg_set_rcb(struct cfg_space *cfg, unsigned rcb_bytes)
+{
+    SIM_ASSERT(cfg->pcie_cap != 0 && (rcb_bytes == 64 || rcb_bytes == 128),
+               "read completion boundary of %u bytes", rcb_bytes);
+    unsigned offset = cfg->pcie_cap + PCIE_LNKCTL;
+    uint32_t others = cfg_read(cfg, offset, 2) & ~PCIE_LNKCTL_RCB_128;
+    cfg_set(cfg, offset, 2, others | (rcb_bytes == 128 ? PCIE_LNKCTL_RCB_128 : 0));
+}
+
+unsigned cfg_rcb_bytes(const struct cfg_space *cfg)
+{
+    SIM_ASSERT(cfg->pcie_cap != 0, "no PCI Express capability");
+    return cfg_read(cfg, cfg->pcie_cap + PCIE_LNKCTL, 2) & PCIE_LNKCTL_RCB_128 ? 128 : 64;
+}
+
+static void set_bits(struct cfg_space *cfg, unsigned offset, unsigned bytes, uint32_t bits)
+{
+    cfg_set(cfg, offset, bytes, cfg_read(cfg, offset, bytes) | bits);
+}
+
+void cfg_log_error(struct cfg_space *cfg, uint32_t aer_bit)
+{
+    if (cfg->pcie_cap == 0)
+        return;
+    bool fatal = cfg_read(cfg, cfg->aer_cap + PCI_AER_SEVERITY, 4) & aer_bit;
+    uint32_t status = fatal ? PCIE_DEVSTA_FATAL : PCIE_DEVSTA_NON_FATAL;
+    if (aer_bit == PCI_AER_UNSUPPORTED)
+        status |= PCIE_DEVSTA_UNSUPPORTED;
+    set_bits(cfg, cfg->aer_cap + PCI_AER_UNCORRECTABLE, 4, aer_bit);
+    set_bits(cfg, cfg->pcie_cap + PCIE_DEVSTA, 2, status);
+}
+
+void cfg_log_abort(struct cfg_space *cfg, enum tlp_status status)
+{
+    if (status == TLP_UR)
+        set_bits(cfg, PCI_STATUS, 2, PCI_STATUS_RECEIVED_MASTER_ABORT);
+    else if (status == TLP_CA)
+        set_bits(cfg, PCI_STATUS, 2, PCI_STATUS_RECEIVED_TARGET_ABORT);
+}
