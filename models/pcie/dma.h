@@ -66,7 +66,6 @@ struct pcie_dma_request {
     uint32_t in_flight; /* request TLPs */
     uint8_t error;      /* the first, enum pcie_dma_status */
     uint8_t wait_part;  /* what the time since the stamp's cursor will be assigned to */
-    bool queued;
 };
 
 struct pcie_dma_params {
@@ -147,7 +146,7 @@ struct pcie_dma {
     uint32_t in_flight;  /* tags in use */
     uint16_t next_tag;   /* where the search for a free one goes on: reused as late as possible */
     uint16_t oldest, newest;
-    bool pumping, waits_tag, waits_port;
+    bool pumping, read_waits_tag, read_waits_port, write_waits_port;
     struct sim_event timeout; /* pending while something is in flight; at or before oldest's */
     uint64_t free_tags[PCIE_DMA_TAGS / 64];
     struct pcie_dma_tag tag[PCIE_DMA_TAGS];

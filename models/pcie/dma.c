@@ -1,0 +1,519 @@
+/*
+ * Models: the requester's side of memory transactions: splitting, tags, completion checks,
+ * completion time-out, Bus Master Enable.
+ * Does not model: several engines that share the tags by turns (one transfer is cut up after the
+ * other), merging of neighbouring transfers, ATS.
+ * Timing: no delay of its own. A read TLP takes at most min(MRRS, rest of the 4 KiB page), a write
+ * TLP min(MPS, rest of the 4 KiB page), from the start of the transfer on. Without contention a
+ * read of n bytes ends with the last of ceil(n / MRRS) round trips that were sent back to back; in
+ * saturation it moves tags * MRRS bytes per round trip. A read request is given up
+ * completion_timeout_ps after it left.
+ * Sources: PCI Express Base 3.1, 2.2.7 (4 KiB), 2.2.6.2 (tags), 2.3.1.1 (completions, read
+ * completion boundary), 2.3.2 (unexpected completions), 2.4.1 (ordering), 2.8 (time-out), 7.5.1.1
+ * (Bus Master Enable), 7.8.4 (MPS, MRRS, extended tags).
+ */
+#include "models/pcie/dma.h"
+
+#include <string.h>
+
+#include "models/pcie/pci_regs.h"
+
+#define NO_TAG         UINT16_MAX
+#define LOWER_ADDRESS  UINT64_C(0x7f) /* what a completion carries of the address */
+#define BOUNDARY_BYTES UINT64_C(64)   /* the smallest read completion boundary; 128 is legal too */
+#define TAG_WORD_BITS  64u
+
+/* ---- Payload -------------------------------------------------------------------------------- */
+
+/* Of every line that the range at `address` overlaps, the first min(8, overlap) bytes. */
+static void copy_tags(uint8_t *to, const uint8_t *from, uint64_t address, uint64_t bytes)
+{
+    uint64_t offset = 0;
+    while (offset < bytes) {
+        uint64_t rest = LINE_BYTES - ((address + offset) & (LINE_BYTES - 1));
+        uint64_t overlap = SIM_MIN(rest, bytes - offset);
+        if (SIM_LIKELY(overlap >= 8))
+            memcpy(to + offset, from + offset, 8);
+        else
+            memcpy(to + offset, from + offset, overlap);
+        offset += overlap;
+    }
+}
+
+static void copy_payload(uint8_t *to, const uint8_t *from, uint64_t address, uint64_t bytes,
+                         bool bulk)
+{
+    if (bulk)
+        copy_tags(to, from, address, bytes);
+    else
+        memcpy(to, from, bytes);
+}
+
+/* ---- Tags ----------------------------------------------------------------------------------- */
+
+static unsigned tags_of(const struct pcie_dma *dma)
+{
+    return cfg_extended_tags(dma->cfg) ? PCIE_DMA_TAGS : PCIE_DMA_TAGS_STANDARD;
+}
+
+static bool tag_available(const struct pcie_dma *dma)
+{
+    unsigned limit = tags_of(dma);
+    if (dma->params.read_tlps_max != 0)
+        limit = SIM_MIN(limit, dma->params.read_tlps_max);
+    return dma->in_flight < limit;
+}
+
+/* Round robin, so that a tag is reused as late as possible. There may be none though in_flight is
+ * below the limit: software has switched extended tags off while some were in use. */
+static uint16_t tag_take(struct pcie_dma *dma)
+{
+    unsigned n_tags = tags_of(dma);
+    unsigned n_words = n_tags > TAG_WORD_BITS ? n_tags / TAG_WORD_BITS : 1;
+    uint64_t usable = n_tags < TAG_WORD_BITS ? (UINT64_C(1) << n_tags) - 1 : UINT64_MAX;
+    unsigned start = dma->next_tag < n_tags ? dma->next_tag : 0;
+    unsigned word = start / TAG_WORD_BITS;
+    uint64_t bits = dma->free_tags[word] & usable & (UINT64_MAX << start % TAG_WORD_BITS);
+    for (unsigned i = 0; i <= n_words; i++) {
+        if (bits != 0) {
+            unsigned bit = (unsigned)__builtin_ctzll(bits);
+            unsigned tag = word * TAG_WORD_BITS + bit;
+            dma->free_tags[word] &= ~(UINT64_C(1) << bit);
+            dma->next_tag = (uint16_t)(tag + 1);
+            return (uint16_t)tag;
+        }
+        word = word + 1 < n_words ? word + 1 : 0;
+        bits = dma->free_tags[word] & usable;
+    }
+    return NO_TAG;
+}
+
+static void tag_link(struct pcie_dma *dma, uint16_t idx, sim_time at_ps)
+{
+    struct pcie_dma_tag *tag = &dma->tag[idx];
+    tag->deadline_ps = at_ps + dma->params.completion_timeout_ps;
+    tag->older = dma->newest;
+    tag->newer = NO_TAG;
+    if (dma->newest == NO_TAG)
+        dma->oldest = idx;
+    else
+        dma->tag[dma->newest].newer = idx;
+    dma->newest = idx;
+    dma->in_flight++;
+    if (dma->in_flight > dma->stats.read_tlps_in_flight_max)
+        dma->stats.read_tlps_in_flight_max = dma->in_flight;
+    if (!sim_event_pending(&dma->timeout) && !cfg_completion_timeout_disabled(dma->cfg))
+        sim_schedule(dma->model->sim, &dma->timeout, dma->tag[dma->oldest].deadline_ps);
+}
+
+static void tag_free(struct pcie_dma *dma, uint16_t idx)
+{
+    struct pcie_dma_tag *tag = &dma->tag[idx];
+    if (tag->older == NO_TAG)
+        dma->oldest = tag->newer;
+    else
+        dma->tag[tag->older].newer = tag->newer;
+    if (tag->newer == NO_TAG)
+        dma->newest = tag->older;
+    else
+        dma->tag[tag->newer].older = tag->older;
+    tag->request = NULL;
+    dma->free_tags[idx / TAG_WORD_BITS] |= UINT64_C(1) << idx % TAG_WORD_BITS;
+    if (--dma->in_flight == 0)
+        sim_cancel(dma->model->sim, &dma->timeout); /* an idle device keeps no run alive */
+}
+
+/* ---- Requests ------------------------------------------------------------------------------- */
+
+static void finish(struct pcie_dma_request *request, unsigned part, sim_time done_ps)
+{
+    request->done_ps = done_ps;
+    sim_stamp_mark(request->stamp, part, done_ps);
+    if (request->done != NULL)
+        request->done(request, (enum pcie_dma_status)request->error);
+}
+
+static void finish_read(struct pcie_dma *dma, struct pcie_dma_request *request, unsigned part)
+{
+    if (request->error != PCIE_DMA_OK && request->buffer != NULL)
+        memset(request->buffer, 0xff, request->bytes); /* nothing half valid is ever used */
+    finish(request, part, sim_now(dma->model->sim));
+}
+
+static void read_pop(struct pcie_dma *dma)
+{
+    dma->read_head = dma->read_head->next;
+    if (dma->read_head == NULL)
+        dma->read_tail = NULL;
+}
+
+static void write_pop(struct pcie_dma *dma)
+{
+    dma->write_head = dma->write_head->next;
+    if (dma->write_head == NULL)
+        dma->write_tail = NULL;
+}
+
+static unsigned next_piece(const struct pcie_dma_request *request, unsigned tlp_bytes_max)
+{
+    uint64_t page_rest = PAGE_BYTES -
+                         ((request->iova.v + request->issued_bytes) & (PAGE_BYTES - 1));
+    uint64_t rest = request->bytes - request->issued_bytes;
+    uint64_t piece = SIM_MIN(tlp_bytes_max, page_rest);
+    return (unsigned)SIM_MIN(piece, rest);
+}
+
+/* What kept the request waiting until now is known; what keeps it from now on is `part`. */
+static void account_wait(const struct pcie_dma *dma, struct pcie_dma_request *request,
+                         enum latency_part part)
+{
+    if (request->stamp == NULL)
+        return;
+    sim_stamp_mark(request->stamp, request->wait_part, sim_now(dma->model->sim));
+    request->wait_part = (uint8_t)part;
+}
+
+static void wait_for_port(struct pcie_dma *dma, struct pcie_dma_request *request, bool *waits)
+{
+    if (!*waits)
+        dma->stats.credit_waits++;
+    *waits = true;
+    account_wait(dma, request, PART_CREDIT);
+}
+
+static struct tlp *request_tlp(struct pcie_dma *dma, struct pcie_dma_request *request,
+                               enum tlp_type type, unsigned bytes)
+{
+    struct tlp *tlp = tlp_new(dma->fabric, type);
+    tlp->requester_id = dma->cfg->id;
+    tlp->address = request->iova.v + request->issued_bytes;
+    tlp->length_bytes = (uint16_t)bytes;
+    tlp->attr = request->attr;
+    tlp->bulk = request->bulk;
+    return tlp;
+}
+
+static sim_time departure(struct pcie_dma *dma, const struct pcie_dma_request *request)
+{
+    sim_time at_ps = SIM_MAX(request->at_ps, sim_now(dma->model->sim));
+    dma->last_at_ps = SIM_MAX(at_ps, dma->last_at_ps);
+    return dma->last_at_ps;
+}
+
+/* Nothing goes out any more; what is in flight still comes back. */
+static void give_up_read(struct pcie_dma *dma, struct pcie_dma_request *request,
+                         enum pcie_dma_status status)
+{
+    if (request->error == PCIE_DMA_OK)
+        request->error = (uint8_t)status;
+    if (request == dma->read_head)
+        read_pop(dma);
+}
+
+static bool bus_master_lost_read(struct pcie_dma *dma, struct pcie_dma_request *request)
+{
+    dma->stats.bus_master_off++;
+    give_up_read(dma, request, PCIE_DMA_BUS_MASTER_OFF);
+    if (request->in_flight == 0)
+        finish_read(dma, request, PART_DEVICE);
+    return true;
+}
+
+static bool bus_master_lost_write(struct pcie_dma *dma, struct pcie_dma_request *request)
+{
+    dma->stats.bus_master_off++;
+    request->error = PCIE_DMA_BUS_MASTER_OFF;
+    write_pop(dma);
+    finish(request, PART_DEVICE, sim_now(dma->model->sim));
+    return true;
+}
+
+/* Sends the next TLP of the oldest read. False: it has to wait. */
+static bool issue_read(struct pcie_dma *dma, struct pcie_dma_request *request)
+{
+    if (SIM_UNLIKELY(!cfg_bus_master(dma->cfg)))
+        return bus_master_lost_read(dma, request);
+    if (!pcie_port_ready(dma->port, TLP_NON_POSTED)) {
+        wait_for_port(dma, request, &dma->read_waits_port);
+        return false;
+    }
+    uint16_t idx = tag_available(dma) ? tag_take(dma) : NO_TAG;
+    if (idx == NO_TAG) {
+        if (!dma->read_waits_tag)
+            dma->stats.tag_waits++;
+        dma->read_waits_tag = true;
+        account_wait(dma, request, PART_DEVICE);
+        return false;
+    }
+    dma->read_waits_tag = false;
+    dma->read_waits_port = false;
+
+    unsigned bytes = next_piece(request, cfg_mrrs_bytes(dma->cfg));
+    struct tlp *tlp = request_tlp(dma, request, TLP_MRD, bytes);
+    tlp->tag = idx;
+    struct pcie_dma_tag *tag = &dma->tag[idx];
+    tag->request = request;
+    tag->offset = request->issued_bytes;
+    tag->remaining_bytes = (uint16_t)bytes;
+    sim_time at_ps = departure(dma, request);
+    tag_link(dma, idx, at_ps);
+    if (request->stamp != NULL) {
+        account_wait(dma, request, PART_DEVICE);
+        tlp->stamp = stamp_new(dma->fabric, sim_now(dma->model->sim));
+        *tlp->stamp = *request->stamp;
+        sim_stamp_mark(tlp->stamp, PART_DEVICE, at_ps);
+    }
+    request->issued_bytes += bytes;
+    request->in_flight++;
+    dma->stats.read_tlps++;
+    if (request->issued_bytes == request->bytes)
+        read_pop(dma);
+    pcie_port_send(dma->port, tlp, at_ps);
+    return true;
+}
+
+/* Sends the next TLP of the oldest write. False: it has to wait. */
+static bool issue_write(struct pcie_dma *dma, struct pcie_dma_request *request)
+{
+    if (SIM_UNLIKELY(!cfg_bus_master(dma->cfg)))
+        return bus_master_lost_write(dma, request);
+    if (!pcie_port_ready(dma->port, TLP_POSTED)) {
+        wait_for_port(dma, request, &dma->write_waits_port);
+        return false;
+    }
+    dma->write_waits_port = false;
+
+    static const uint8_t zeros[TLP_PAYLOAD_BYTES_MAX];
+    unsigned bytes = next_piece(request, cfg_mps_bytes(dma->cfg));
+    struct tlp *tlp = request_tlp(dma, request, TLP_MWR, bytes);
+    tlp_payload_new(dma->fabric, tlp);
+    const uint8_t *from = request->buffer == NULL ? zeros : request->buffer + request->issued_bytes;
+    copy_payload(tlp->payload, from, tlp->address, bytes, request->bulk);
+    sim_time at_ps = departure(dma, request);
+    account_wait(dma, request, PART_DEVICE);
+    request->issued_bytes += bytes;
+    dma->stats.write_tlps++;
+    dma->stats.write_bytes += bytes;
+    bool last = request->issued_bytes == request->bytes;
+    if (last)
+        write_pop(dma);
+    pcie_port_send(dma->port, tlp, at_ps);
+    if (last)
+        finish(request, PART_DEVICE, at_ps);
+    return true;
+}
+
+/* done() may submit; it then only queues, and the loop here goes on with it. */
+static void pump(struct pcie_dma *dma)
+{
+    if (dma->pumping)
+        return;
+    dma->pumping = true;
+    for (;;) {
+        struct pcie_dma_request *read = dma->read_head, *write = dma->write_head;
+        bool read_may_go = read != NULL && (write == NULL || read->sequence < write->sequence);
+        if (read_may_go && issue_read(dma, read))
+            continue;
+        if (write == NULL || !issue_write(dma, write))
+            break;
+    }
+    dma->pumping = false;
+}
+
+static void submit(struct pcie_dma *dma, struct pcie_dma_request *request, sim_time at_ps)
+{
+    SIM_ASSERT(request->bytes > 0, "%s: transfer of no bytes", dma->model->name);
+    request->next = NULL;
+    request->sequence = dma->next_sequence++;
+    request->issued_bytes = 0;
+    request->at_ps = at_ps;
+    request->in_flight = 0;
+    request->error = PCIE_DMA_OK;
+    request->wait_part = PART_DEVICE;
+}
+
+void pcie_dma_read(struct pcie_dma *dma, struct pcie_dma_request *request, sim_time at_ps)
+{
+    submit(dma, request, at_ps);
+    if (dma->read_tail == NULL)
+        dma->read_head = request;
+    else
+        dma->read_tail->next = request;
+    dma->read_tail = request;
+    pump(dma);
+}
+
+void pcie_dma_write(struct pcie_dma *dma, struct pcie_dma_request *request, sim_time at_ps)
+{
+    submit(dma, request, at_ps);
+    if (dma->write_tail == NULL)
+        dma->write_head = request;
+    else
+        dma->write_tail->next = request;
+    dma->write_tail = request;
+    pump(dma);
+}
+
+void pcie_dma_credit(struct pcie_dma *dma)
+{
+    pump(dma);
+}
+
+/* ---- Completions ---------------------------------------------------------------------------- */
+
+/* The request TLP of this tag has been answered, for good or ill. */
+static void end_tag(struct pcie_dma *dma, uint16_t idx, unsigned part)
+{
+    struct pcie_dma_request *request = dma->tag[idx].request;
+    tag_free(dma, idx);
+    request->in_flight--;
+    bool all_sent = request->issued_bytes == request->bytes || request->error != PCIE_DMA_OK;
+    if (all_sent && request->in_flight == 0)
+        finish_read(dma, request, part);
+}
+
+static void timeout_fire(struct sim *sim, struct sim_event *event)
+{
+    struct pcie_dma *dma = SIM_CONTAINER(event, struct pcie_dma, timeout);
+    if (cfg_completion_timeout_disabled(dma->cfg))
+        return;
+    while (dma->oldest != NO_TAG && dma->tag[dma->oldest].deadline_ps <= sim_now(sim)) {
+        uint16_t idx = dma->oldest;
+        dma->stats.timed_out++;
+        cfg_log_error(dma->cfg, PCI_AER_COMPLETION_TIMEOUT);
+        dma->tag[idx].doubtful = true;
+        give_up_read(dma, dma->tag[idx].request, PCIE_DMA_TIMED_OUT);
+        end_tag(dma, idx, PART_DEVICE);
+    }
+    pump(dma);
+    if (dma->oldest != NO_TAG && !sim_event_pending(&dma->timeout))
+        sim_schedule(sim, &dma->timeout, dma->tag[dma->oldest].deadline_ps);
+}
+
+static void drop_unexpected(struct pcie_dma *dma, struct tlp *tlp)
+{
+    dma->stats.unexpected++;
+    cfg_log_error(dma->cfg, PCI_AER_UNEXPECTED);
+    tlp_free(dma->fabric, tlp);
+}
+
+/* Data as section 2.3.1.1 wants it: all that is left is announced, the address goes on where it
+ * stood, all but the last end on the boundary, none is longer than MPS. */
+static bool data_fits(const struct pcie_dma *dma, const struct pcie_dma_tag *tag,
+                      const struct tlp *tlp)
+{
+    uint64_t expected = tag->request->iova.v + tag->offset;
+    unsigned bytes = tlp->length_bytes;
+    return tlp->type == TLP_CPLD && bytes > 0 && bytes <= tag->remaining_bytes &&
+           tlp->byte_count == tag->remaining_bytes &&
+           ((tlp->address ^ expected) & LOWER_ADDRESS) == 0 && bytes <= cfg_mps_bytes(dma->cfg) &&
+           (bytes == tag->remaining_bytes || ((expected + bytes) & (BOUNDARY_BYTES - 1)) == 0);
+}
+
+static void receive_wrong(struct pcie_dma *dma, const struct pcie_dma_tag *tag, struct tlp *tlp)
+{
+    if (tag->doubtful) {
+        drop_unexpected(dma, tlp);
+        return;
+    }
+    sim_fail(dma->model->sim,
+             "%s: completion for tag %u: %u bytes at lower address 0x%x, byte count %u; expected "
+             "byte count %u, lower address 0x%x, at most %u bytes up to a 64-byte boundary",
+             dma->model->name, tlp->tag, tlp->length_bytes,
+             (unsigned)(tlp->address & LOWER_ADDRESS), tlp->byte_count, tag->remaining_bytes,
+             (unsigned)((tag->request->iova.v + tag->offset) & LOWER_ADDRESS),
+             cfg_mps_bytes(dma->cfg));
+    tlp_free(dma->fabric, tlp);
+}
+
+static void receive_error(struct pcie_dma *dma, struct tlp *tlp)
+{
+    enum tlp_status status = (enum tlp_status)tlp->status;
+    uint16_t idx = tlp->tag;
+    struct pcie_dma_request *request = dma->tag[idx].request;
+    bool aborted = status == TLP_CA;
+    if (aborted)
+        dma->stats.aborted++;
+    else
+        dma->stats.unsupported++; /* reserved codes count as UR, as 2.3.2 says */
+    cfg_log_abort(dma->cfg, aborted ? TLP_CA : TLP_UR);
+    if (request->stamp != NULL && tlp->stamp != NULL)
+        *request->stamp = *tlp->stamp;
+    tlp_free(dma->fabric, tlp);
+    give_up_read(dma, request, aborted ? PCIE_DMA_ABORTED : PCIE_DMA_UNSUPPORTED);
+    end_tag(dma, idx, PART_LINK);
+}
+
+static void receive_data(struct pcie_dma *dma, struct tlp *tlp)
+{
+    uint16_t idx = tlp->tag;
+    struct pcie_dma_tag *tag = &dma->tag[idx];
+    struct pcie_dma_request *request = tag->request;
+    unsigned bytes = tlp->length_bytes;
+    if (SIM_UNLIKELY(!data_fits(dma, tag, tlp))) {
+        receive_wrong(dma, tag, tlp);
+        return;
+    }
+    dma->stats.completions++;
+    dma->stats.read_bytes += bytes;
+    if (SIM_UNLIKELY(tlp->poisoned)) {
+        dma->stats.poisoned++;
+        cfg_log_error(dma->cfg, PCI_AER_POISONED);
+        give_up_read(dma, request, PCIE_DMA_POISONED);
+    } else if (request->buffer != NULL) {
+        copy_payload(request->buffer + tag->offset, tlp->payload, request->iova.v + tag->offset,
+                     bytes, request->bulk);
+    }
+    /* While parts are unsent the stamp is still theirs to copy, and this is not the last. */
+    if (request->stamp != NULL && tlp->stamp != NULL && request != dma->read_head)
+        *request->stamp = *tlp->stamp;
+    tlp_free(dma->fabric, tlp);
+    tag->offset += bytes;
+    tag->remaining_bytes = (uint16_t)(tag->remaining_bytes - bytes);
+    if (tag->remaining_bytes == 0) {
+        tag->doubtful = false;
+        end_tag(dma, idx, PART_LINK);
+    }
+}
+
+void pcie_dma_receive(struct pcie_dma *dma, struct tlp *tlp)
+{
+    pcie_port_release(dma->port, TLP_COMPLETION, tlp_data_credits(tlp), sim_now(dma->model->sim));
+    bool expected = tlp->requester_id == dma->cfg->id && tlp->tag < PCIE_DMA_TAGS &&
+                    dma->tag[tlp->tag].request != NULL;
+    if (SIM_UNLIKELY(!expected))
+        drop_unexpected(dma, tlp);
+    else if (SIM_UNLIKELY(tlp->status != TLP_SC))
+        receive_error(dma, tlp);
+    else
+        receive_data(dma, tlp);
+    if (dma->read_head != NULL || dma->write_head != NULL)
+        pump(dma);
+}
+
+/* ---- Set-up --------------------------------------------------------------------------------- */
+
+void pcie_dma_init(struct pcie_dma *dma, struct model *model, uint32_t port, struct cfg_space *cfg,
+                   const struct pcie_dma_params *params)
+{
+    SIM_ASSERT(port < model->n_ports, "%s has no port %u", model->name, port);
+    memset(dma, 0, sizeof(*dma));
+    dma->model = model;
+    dma->cfg = cfg;
+    dma->fabric = model->fabric;
+    dma->port = &model->ports[port];
+    dma->params = *params;
+    dma->oldest = dma->newest = NO_TAG;
+    memset(dma->free_tags, 0xff, sizeof(dma->free_tags));
+#ifdef SIM_HOSTILE
+    dma->next_tag = PCIE_DMA_TAGS_STANDARD - 1; /* wraps round at once */
+#endif
+    sim_event_init(&dma->timeout, timeout_fire);
+}
+
+void pcie_dma_release(struct pcie_dma *dma)
+{
+    if (dma->model != NULL)
+        sim_cancel(dma->model->sim, &dma->timeout);
+    dma->model = NULL;
+}
