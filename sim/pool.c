@@ -1,0 +1,128 @@
+/* Pools: objects of one size, carved from slabs, handed out last in first out. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/sanitizer.h"
+#include "sim/sim_private.h"
+
+#define SLAB_BYTES (64u * 1024u)
+#define SLAB_ALIGN 64u /* of the first object; a size that is a multiple keeps lines apart */
+
+struct sim_pool {
+    struct sim_pool *next;
+    struct sim *sim;
+    char *name;
+    size_t object_bytes;
+    size_t slab_objects;
+    uint64_t n_live;
+    void *free_list; /* linked through the first word of each object */
+    char *fresh;     /* objects of the newest slab that were never handed out */
+    size_t n_fresh;
+    struct slab *slabs;
+};
+
+/* Lies behind the objects of its slab. */
+struct slab {
+    struct slab *next;
+    void *memory;
+};
+
+struct sim_pool *sim_pool_new(struct sim *sim, const char *name, size_t object_bytes)
+{
+    struct sim_pool *pool = sim_allocate(sizeof(*pool));
+
+    SIM_ASSERT(object_bytes > 0, "pool %s of objects without a size", name);
+    pool->sim = sim;
+    pool->name = strdup(name);
+    SIM_ASSERT(pool->name != NULL, "no memory for the name of a pool");
+    pool->object_bytes = (object_bytes + 15) / 16 * 16;
+#ifdef SIM_HOSTILE
+    pool->slab_objects = 2;
+#else
+    pool->slab_objects = (SLAB_BYTES - sizeof(struct slab)) / pool->object_bytes;
+    pool->slab_objects = SIM_MAX(pool->slab_objects, 1u);
+#endif
+    pool->next = sim->pools;
+    sim->pools = pool;
+    return pool;
+}
+
+static void add_slab(struct sim_pool *pool)
+{
+    size_t objects_bytes = pool->slab_objects * pool->object_bytes;
+    size_t bytes = objects_bytes + sizeof(struct slab);
+    char *memory = aligned_alloc(SLAB_ALIGN, (bytes + SLAB_ALIGN - 1) / SLAB_ALIGN * SLAB_ALIGN);
+
+    SIM_ASSERT(memory != NULL, "no memory for a slab of pool %s", pool->name);
+    struct slab *slab = (struct slab *)(void *)(memory + objects_bytes);
+
+    slab->next = pool->slabs;
+    slab->memory = memory;
+    pool->slabs = slab;
+    pool->fresh = memory;
+    pool->n_fresh = pool->slab_objects;
+    SIM_POISON(memory, objects_bytes);
+}
+
+void *sim_pool_get(struct sim_pool *pool)
+{
+    void *object = pool->free_list;
+
+    pool->n_live++;
+    if (SIM_LIKELY(object != NULL)) {
+        SIM_UNPOISON(object, pool->object_bytes);
+        memcpy(&pool->free_list, object, sizeof(void *));
+        return object;
+    }
+    if (pool->n_fresh == 0)
+        add_slab(pool);
+    object = pool->fresh;
+    pool->fresh += pool->object_bytes;
+    pool->n_fresh--;
+    SIM_UNPOISON(object, pool->object_bytes);
+    return object;
+}
+
+void sim_pool_put(struct sim_pool *pool, void *object)
+{
+    SIM_ASSERT(pool->n_live > 0, "pool %s got back more than it gave", pool->name);
+    pool->n_live--;
+#ifdef SIM_HOSTILE
+    memset(object, 0xa5, pool->object_bytes);
+#endif
+    memcpy(object, &pool->free_list, sizeof(void *));
+    pool->free_list = object;
+    SIM_POISON(object, pool->object_bytes);
+}
+
+uint64_t sim_pool_live(const struct sim_pool *pool)
+{
+    return pool->n_live;
+}
+
+static void pool_free(struct sim_pool *pool)
+{
+    struct slab *next;
+
+    for (struct slab *slab = pool->slabs; slab != NULL; slab = next) {
+        next = slab->next;
+        SIM_UNPOISON(slab->memory, pool->slab_objects * pool->object_bytes);
+        free(slab->memory);
+    }
+    free(pool->name);
+    free(pool);
+}
+
+void sim_pools_free(struct sim *sim, bool check)
+{
+    struct sim_pool *next;
+
+    for (struct sim_pool *pool = sim->pools; pool != NULL; pool = next) {
+        next = pool->next;
+        SIM_ASSERT(!check || pool->n_live == 0, "%llu objects of pool %s are still alive",
+                   (unsigned long long)pool->n_live, pool->name);
+        pool_free(pool);
+    }
+    sim->pools = NULL;
+}
