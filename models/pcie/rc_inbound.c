@@ -1,0 +1,291 @@
+/*
+ * Inbound requests of devices.
+ *
+ * Models: Bus Master Enable of the root port, DMA remapping, interrupts, splitting into cache
+ *   lines, posted ordering (a write becomes visible when all of its lines are ordered and every
+ *   earlier write of its port is; a read looks at memory after that), completions cut at
+ *   completion_bytes_max boundaries, in address order.
+ * Does not model: atomic operations, no-snoop (treated as snooped), relaxed ordering in memory.
+ * Timing: read of one line = inbound + IOMMU + numa_dma_read + outbound; a request of n lines
+ *   issues them line_interval apart. Write: inbound + IOMMU + the latest numa_dma_write, not
+ *   before the port's previous write.
+ * Sources: PCIe Base 3.1, 2.3.1, 2.4; PARAMETERS.md, sections A4 and C2.
+ */
+#include "models/pcie/rc_internal.h"
+
+#define INTERRUPT_BASE  UINT64_C(0xfee00000)
+#define INTERRUPT_BYTES UINT64_C(0x100000)
+
+static void rc_done_with(struct model *rc, struct tlp *tlp)
+{
+    pcie_port_release(&rc->ports[tlp->ingress], tlp_class_of(tlp), tlp_data_credits(tlp),
+                      sim_now(rc->sim));
+    tlp_free(rc->fabric, tlp);
+}
+
+/* The time at which the socket's next line request may go, not before at_ps. */
+static sim_time rc_line_slot(struct rc_state *state, sim_time at_ps)
+{
+    sim_time slot_ps = SIM_MAX(at_ps, state->line_free_ps);
+    state->line_free_ps = slot_ps + state->params.line_interval_ps;
+    return slot_ps;
+}
+
+/* ---- Completions ------------------------------------------------------------------------------
+ */
+
+static void completion_leaves(struct sim *sim, struct sim_event *event)
+{
+    struct rc_step *step = SIM_CONTAINER(event, struct rc_step, event);
+    struct tlp *tlp = step->tlp;
+    pcie_port_send(&step->rc->ports[tlp->ingress], tlp, sim_now(sim));
+    rc_step_free(step);
+}
+
+/* Hands a completion over to the port it came to, at ready_ps + outbound. */
+static void rc_complete(struct model *rc, struct tlp *completion, uint32_t port, sim_time ready_ps)
+{
+    struct rc_step *step = rc_step_new(rc, completion, completion_leaves);
+    sim_time leave_ps = ready_ps + rc_of(rc)->params.outbound_ps;
+    sim_stamp_mark(completion->stamp, PART_ROOT_COMPLEX, leave_ps);
+    completion->ingress = port;
+    sim_schedule(rc->sim, &step->event, leave_ps);
+}
+
+/* Answers with an error, or drops what wants no answer; the request is used up. */
+static void rc_refuse(struct model *rc, struct tlp *tlp, enum tlp_status status, sim_time ready_ps)
+{
+    if (tlp_class_of(tlp) == TLP_NON_POSTED) {
+        struct tlp *completion = tlp_completion(rc->fabric, tlp, rc_id(rc_of(rc)), status);
+        completion->byte_count = tlp->length_bytes;
+        completion->address = tlp->address;
+        rc_complete(rc, completion, tlp->ingress, ready_ps);
+    }
+    rc_done_with(rc, tlp);
+}
+
+/* ---- Reads ------------------------------------------------------------------------------------
+ */
+
+/* Reads the lines of [hpa, hpa + bytes); returns when the last is back, its stamp in *last. */
+static sim_time read_lines(struct rc_state *state, struct hpa hpa, unsigned bytes, sim_time now_ps,
+                           const struct sim_stamp *stamp, struct sim_stamp *last)
+{
+    sim_time ready_ps = 0;
+    while (bytes != 0) {
+        unsigned n = SIM_MIN(bytes, (unsigned)(LINE_BYTES - (hpa.v & (LINE_BYTES - 1))));
+        sim_time at_ps = rc_line_slot(state, now_ps);
+        struct sim_stamp line, *timed = NULL;
+        if (stamp != NULL) {
+            line = *stamp;
+            timed = &line;
+            sim_stamp_mark(timed, PART_ROOT_COMPLEX, at_ps);
+        }
+        sim_time done_ps = numa_dma_read(state->host->numa, state->socket, hpa, n, at_ps, timed,
+                                         NULL);
+        if (done_ps >= ready_ps) {
+            ready_ps = done_ps;
+            if (timed != NULL)
+                *last = line;
+        }
+        hpa.v += n;
+        bytes -= n;
+    }
+    return ready_ps;
+}
+
+static struct tlp *make_completion(struct model *rc, struct tlp *request, uint64_t address,
+                                   unsigned bytes, unsigned remaining)
+{
+    struct tlp *completion = tlp_completion(rc->fabric, request, rc_id(rc_of(rc)), TLP_SC);
+    completion->address = address;
+    completion->byte_count = (uint16_t)remaining;
+    completion->length_bytes = (uint16_t)bytes;
+    completion->bulk = request->bulk;
+    tlp_payload_new(rc->fabric, completion);
+    return completion;
+}
+
+/* Ordering is satisfied: samples memory and sends the completions in address order. */
+static void read_issues(struct sim *sim, struct sim_event *event)
+{
+    struct rc_step *step = SIM_CONTAINER(event, struct rc_step, event);
+    struct model *rc = step->rc;
+    struct rc_state *state = rc_of(rc);
+    struct tlp *tlp = step->tlp;
+    struct physmem *mem = numa_physmem(state->host->numa);
+    struct sim_stamp *timed = tlp->stamp;
+    uint64_t chunk = SIM_MIN(state->params.completion_bytes_max,
+                             (uint64_t)cfg_mps_bytes(&state->port[tlp->ingress].cfg));
+    unsigned remaining = tlp->length_bytes;
+    uint64_t address = tlp->address;
+    struct hpa hpa = step->hpa;
+    sim_time ready_ps = 0;
+
+    tlp->stamp = NULL;
+    while (remaining != 0) {
+        unsigned n = SIM_MIN(remaining, (unsigned)(chunk - (address & (chunk - 1))));
+        struct tlp *completion = make_completion(rc, tlp, address, n, remaining);
+        struct sim_stamp last;
+        sim_time done_ps = read_lines(state, hpa, n, sim_now(sim), timed, &last);
+        ready_ps = SIM_MAX(ready_ps, done_ps);
+        if (completion->bulk)
+            physmem_read_tags(mem, hpa, completion->payload, n);
+        else
+            physmem_read(mem, hpa, completion->payload, n);
+        if (timed != NULL) {
+            completion->stamp = stamp_new(rc->fabric, last.start_ps);
+            *completion->stamp = last;
+            sim_stamp_mark(completion->stamp, PART_ROOT_COMPLEX, ready_ps);
+        }
+        rc_complete(rc, completion, tlp->ingress, ready_ps);
+        address += n;
+        hpa.v += n;
+        remaining -= n;
+    }
+    if (timed != NULL)
+        stamp_free(rc->fabric, timed);
+    rc_done_with(rc, tlp);
+    rc_step_free(step);
+}
+
+static void rc_read(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_time at_ps)
+{
+    struct rc_state *state = rc_of(rc);
+    struct rc_step *step = rc_step_new(rc, tlp, read_issues);
+    step->hpa = hpa;
+    at_ps = SIM_MAX(at_ps, state->port[tlp->ingress].last_commit_ps);
+    sim_stamp_mark(tlp->stamp, PART_ROOT_COMPLEX, at_ps);
+    state->stats.reads++;
+    state->stats.read_bytes += tlp->length_bytes;
+    sim_schedule(rc->sim, &step->event, at_ps);
+}
+
+/* ---- Writes -----------------------------------------------------------------------------------
+ */
+
+/* All lines are ordered: the bytes become visible, the receive buffer is free. */
+static void write_commits(struct sim *sim, struct sim_event *event)
+{
+    struct rc_step *step = SIM_CONTAINER(event, struct rc_step, event);
+    struct tlp *tlp = step->tlp;
+    struct physmem *mem = numa_physmem(rc_of(step->rc)->host->numa);
+    (void)sim;
+    if (tlp->bulk)
+        physmem_write_tags(mem, step->hpa, tlp->payload, tlp->length_bytes);
+    else
+        physmem_write(mem, step->hpa, tlp->payload, tlp->length_bytes);
+    rc_done_with(step->rc, tlp);
+    rc_step_free(step);
+}
+
+static void rc_write(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_time arrive_ps,
+                     sim_time translated_ps)
+{
+    struct rc_state *state = rc_of(rc);
+    struct rc_step *step = rc_step_new(rc, tlp, write_commits);
+    struct rc_port *port = &state->port[tlp->ingress];
+    sim_time commit_ps = port->last_commit_ps;
+    unsigned bytes = tlp->length_bytes;
+
+    step->hpa = hpa;
+    while (bytes != 0) {
+        unsigned n = SIM_MIN(bytes, (unsigned)(LINE_BYTES - (hpa.v & (LINE_BYTES - 1))));
+        sim_time at_ps = SIM_MAX(rc_line_slot(state, arrive_ps), translated_ps);
+        sim_time done_ps = numa_dma_write(state->host->numa, state->socket, hpa, n, at_ps, NULL,
+                                          NULL);
+        commit_ps = SIM_MAX(commit_ps, done_ps);
+        hpa.v += n;
+        bytes -= n;
+    }
+    port->last_commit_ps = commit_ps;
+    state->stats.writes++;
+    state->stats.write_bytes += tlp->length_bytes;
+    sim_schedule(rc->sim, &step->event, commit_ps);
+}
+
+static void interrupt_arrives(struct sim *sim, struct sim_event *event)
+{
+    struct rc_step *step = SIM_CONTAINER(event, struct rc_step, event);
+    struct rc_state *state = rc_of(step->rc);
+    struct tlp *tlp = step->tlp;
+    uint32_t data = 0, destination = (uint32_t)(tlp->address >> 12) & 0xff;
+    (void)sim;
+    for (unsigned i = 0; i < 4 && i < tlp->length_bytes; i++)
+        data |= (uint32_t)tlp->payload[i] << (8 * i);
+    uint8_t vector = (uint8_t)data;
+    if (state->iommu != NULL && !iommu_remap_interrupt(state->iommu, tlp->requester_id,
+                                                       tlp->address, data, &destination, &vector)) {
+        state->stats.faults++;
+    } else {
+        state->stats.interrupts++;
+        if (state->host->interrupt != NULL)
+            state->host->interrupt(state->host->interrupt_context, destination, vector);
+    }
+    rc_done_with(step->rc, tlp);
+    rc_step_free(step);
+}
+
+/* An interrupt is a posted write: it comes after every earlier write of its port. */
+static void rc_interrupt(struct model *rc, struct tlp *tlp, sim_time at_ps)
+{
+    struct rc_port *port = &rc_of(rc)->port[tlp->ingress];
+    struct rc_step *step = rc_step_new(rc, tlp, interrupt_arrives);
+    port->last_commit_ps = SIM_MAX(at_ps, port->last_commit_ps);
+    sim_schedule(rc->sim, &step->event, port->last_commit_ps);
+}
+
+/* ---- Requests ---------------------------------------------------------------------------------
+ */
+
+static void rc_to_peer(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_time now_ps,
+                       sim_time translated_ps)
+{
+    struct rc_state *state = rc_of(rc);
+    struct model *out;
+    unsigned port;
+    if (!rc_route_address(state->host, hpa, tlp->length_bytes, &out, &port)) {
+        state->stats.unsupported++;
+        rc_refuse(rc, tlp, TLP_UR, translated_ps);
+        return;
+    }
+    sim_time at_ps = SIM_MAX(translated_ps, now_ps + state->params.p2p_ps);
+    tlp->address = hpa.v;
+    rc_forward(rc, tlp->ingress, tlp, out, port,
+               SIM_MAX(at_ps, state->port[tlp->ingress].last_commit_ps));
+}
+
+void rc_inbound_request(struct model *rc, uint32_t port, struct tlp *tlp)
+{
+    struct rc_state *state = rc_of(rc);
+    sim_time now_ps = sim_now(rc->sim), at_ps = now_ps + state->params.inbound_ps;
+    bool write = tlp->type == TLP_MWR;
+    struct iommu_translation to = { .hpa = { tlp->address }, .done_ps = at_ps };
+
+    sim_stamp_mark(tlp->stamp, PART_ROOT_COMPLEX, at_ps);
+    if ((!write && tlp->type != TLP_MRD) || !cfg_bus_master(&state->port[port].cfg)) {
+        state->stats.unsupported++;
+        rc_refuse(rc, tlp, TLP_UR, at_ps);
+        return;
+    }
+    if (write && tlp->address >= INTERRUPT_BASE &&
+        tlp->address < INTERRUPT_BASE + INTERRUPT_BYTES) {
+        rc_interrupt(rc, tlp, at_ps);
+        return;
+    }
+    if (state->iommu != NULL) {
+        to = iommu_translate(state->iommu, tlp->requester_id, (struct iova){ tlp->address }, write,
+                             at_ps, tlp->stamp);
+        sim_stamp_mark(tlp->stamp, PART_IOMMU, to.done_ps);
+    }
+    if (to.fault != IOMMU_OK) {
+        state->stats.faults++;
+        rc_refuse(rc, tlp, TLP_UR, to.done_ps);
+    } else if (!physmem_contains(numa_physmem(state->host->numa), to.hpa, tlp->length_bytes)) {
+        rc_to_peer(rc, tlp, to.hpa, now_ps, to.done_ps);
+    } else if (write) {
+        rc_write(rc, tlp, to.hpa, at_ps, to.done_ps);
+    } else {
+        rc_read(rc, tlp, to.hpa, to.done_ps);
+    }
+}

@@ -1,0 +1,90 @@
+/* What the files of the root complex share. Private to models/pcie/rc_*.c and root_complex.c. */
+#ifndef MODELS_PCIE_RC_INTERNAL_H
+#define MODELS_PCIE_RC_INTERNAL_H
+
+#include "models/pcie/root_complex.h"
+
+#define RC_MMIO_TAGS 64u
+
+/* A TLP on its way through the root complex: what happens to it next, and when. From a pool. */
+struct rc_step {
+    struct sim_event event;
+    struct model *rc;
+    struct tlp *tlp;
+    struct hpa hpa;       /* where to in memory */
+    struct model *out_rc; /* or through which root port to a peer */
+    unsigned out_port;
+    struct rc_step *next;
+};
+
+struct rc_queue {
+    struct rc_step *head, **tail;
+};
+
+/* A task that waits for room in a root port's transmit queue. Lives on the task's stack. */
+struct rc_waiter {
+    struct sim_task *task;
+    struct rc_waiter *next;
+};
+
+struct rc_port {
+    struct cfg_space cfg;
+    sim_time last_commit_ps; /* of posted writes: nothing may become visible earlier */
+    struct rc_queue forward[N_TLP_CLASSES]; /* peer to peer, waiting for this port's transmitter */
+    struct rc_waiter *waiters;
+};
+
+/* A request of a core that waits for its completion. */
+struct rc_mmio {
+    struct sim_event timeout;
+    struct model *rc;
+    struct sim_task *task; /* NULL: tag is free */
+    uint64_t value;
+    unsigned bytes;
+    bool done, ok;
+};
+
+struct rc_stats {
+    uint64_t reads, read_bytes, writes, write_bytes, interrupts, p2p_tlps;
+    uint64_t unsupported, faults, unexpected_completions, mmio_timeouts;
+};
+
+struct rc_state {
+    struct root_complex_params params;
+    struct rc_stats stats;
+    struct root_complex_host *host;
+    struct iommu *iommu; /* NULL: none */
+    unsigned socket, bus, last_bus, n_ports;
+    struct rc_port *port;
+    struct cfg_window memory, prefetchable;
+    sim_time line_free_ps; /* when the next line request may go to the memory system */
+    struct sim_pool *steps;
+    struct rc_waiter *tag_waiters;
+    struct rc_mmio mmio[RC_MMIO_TAGS];
+};
+
+static inline struct rc_state *rc_of(struct model *rc)
+{
+    return rc->state;
+}
+
+struct rc_step *rc_step_new(struct model *rc, struct tlp *tlp, sim_event_fn *fire);
+void rc_step_free(struct rc_step *step);
+
+/* The root port (of any socket) behind which an address or a bus lies. False: none. */
+bool rc_route_address(struct root_complex_host *host, struct hpa hpa, uint64_t bytes,
+                      struct model **rc, unsigned *port);
+bool rc_route_id(struct root_complex_host *host, uint16_t id, struct model **rc, unsigned *port);
+uint16_t rc_id(const struct rc_state *rc);
+
+/* rc_inbound.c */
+void rc_inbound_request(struct model *rc, uint32_t port, struct tlp *tlp);
+/* rc_forward.c: at at_ps the TLP, received by `port` of `rc`, leaves through another root port. */
+void rc_forward(struct model *rc, uint32_t port, struct tlp *tlp, struct model *out_rc,
+                unsigned out_port, sim_time at_ps);
+void rc_forward_credit(struct model *rc, uint32_t port);
+/* rc_outbound.c */
+void rc_outbound_completion(struct model *rc, uint32_t port, struct tlp *tlp);
+void rc_outbound_credit(struct model *rc, uint32_t port);
+
+#endif

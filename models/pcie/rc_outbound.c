@@ -1,0 +1,243 @@
+/*
+ * What cores ask of devices: MMIO and configuration requests.
+ *
+ * Models: non-posted requests with a tag each, the task suspended for the round trip, completion
+ *   time-outs, all ones on errors; posted writes that wait for the root port's transmitter;
+ *   configuration of root ports themselves; type 0 and type 1 requests by bus number.
+ * Does not model: write combining, prefetching reads of prefetchable BARs.
+ * Timing: outbound + the link's round trip + inbound; a root port's own registers: outbound +
+ *   inbound.
+ * Sources: PCIe Base 3.1, 2.2.7, 2.2.9, 2.8, 7.2.2.
+ */
+#include "models/pcie/rc_internal.h"
+
+/* ---- Tags ------------------------------------------------------------------------------------ */
+
+static void mmio_finish(struct rc_mmio *mmio, bool ok, sim_time at_ps)
+{
+    mmio->done = true;
+    mmio->ok = ok;
+    sim_task_resume(mmio->task, at_ps);
+}
+
+static void mmio_times_out(struct sim *sim, struct sim_event *event)
+{
+    struct rc_mmio *mmio = SIM_CONTAINER(event, struct rc_mmio, timeout);
+    rc_of(mmio->rc)->stats.mmio_timeouts++;
+    mmio_finish(mmio, false, sim_now(sim));
+}
+
+static struct rc_mmio *mmio_tag(struct model *rc, struct sim_task *task)
+{
+    struct rc_state *state = rc_of(rc);
+    for (;;) {
+        for (unsigned i = 0; i < RC_MMIO_TAGS; i++) {
+            struct rc_mmio *mmio = &state->mmio[i];
+            if (mmio->task != NULL)
+                continue;
+            *mmio = (struct rc_mmio){ .rc = rc, .task = task };
+            sim_event_init(&mmio->timeout, mmio_times_out);
+            return mmio;
+        }
+        struct rc_waiter waiter = { .task = task, .next = state->tag_waiters };
+        state->tag_waiters = &waiter;
+        sim_task_suspend(task);
+    }
+}
+
+static void mmio_tag_free(struct rc_mmio *mmio)
+{
+    struct rc_state *state = rc_of(mmio->rc);
+    sim_cancel(mmio->rc->sim, &mmio->timeout);
+    mmio->task = NULL;
+    if (state->tag_waiters != NULL) {
+        struct rc_waiter *waiter = state->tag_waiters;
+        state->tag_waiters = waiter->next;
+        sim_task_resume(waiter->task, sim_now(mmio->rc->sim));
+    }
+}
+
+/* ---- Sending ----------------------------------------------------------------------------------
+ */
+
+/* Waits until the root port's transmitter takes another TLP of the class. */
+static void wait_ready(struct model *rc, unsigned port, struct sim_task *task, enum tlp_class class)
+{
+    while (!pcie_port_ready(&rc->ports[port], class)) {
+        struct rc_waiter waiter = { .task = task, .next = rc_of(rc)->port[port].waiters };
+        rc_of(rc)->port[port].waiters = &waiter;
+        sim_task_suspend(task);
+    }
+}
+
+void rc_outbound_credit(struct model *rc, uint32_t port)
+{
+    struct rc_waiter *waiter = rc_of(rc)->port[port].waiters;
+    rc_of(rc)->port[port].waiters = NULL;
+    while (waiter != NULL) {
+        struct rc_waiter *next = waiter->next;
+        sim_task_resume(waiter->task, sim_now(rc->sim));
+        waiter = next;
+    }
+}
+
+/* Sends a non-posted request and waits for its end. The value, all ones if it failed. */
+static uint64_t round_trip(struct model *rc, unsigned port, struct sim_task *task, struct tlp *tlp,
+                           unsigned bytes)
+{
+    struct rc_state *state = rc_of(rc);
+    struct rc_mmio *mmio = mmio_tag(rc, task);
+    uint64_t ones = bytes == 8 ? UINT64_MAX : (UINT64_C(1) << (8 * bytes)) - 1;
+
+    mmio->bytes = bytes;
+    tlp->requester_id = rc_id(state);
+    tlp->tag = (uint16_t)(mmio - state->mmio);
+    wait_ready(rc, port, task, TLP_NON_POSTED);
+    sim_schedule_in(rc->sim, &mmio->timeout, state->params.completion_timeout_ps);
+    sim_task_charge(task, state->params.outbound_ps);
+    sim_task_sync(task);
+    pcie_port_send(&rc->ports[port], tlp, sim_now(rc->sim));
+    while (!mmio->done)
+        sim_task_suspend(task);
+    uint64_t value = mmio->ok ? mmio->value & ones : ones;
+    mmio_tag_free(mmio);
+    return value;
+}
+
+/* A completion from a device: for a core, or for a peer behind another root port. */
+void rc_outbound_completion(struct model *rc, uint32_t port, struct tlp *tlp)
+{
+    struct rc_state *state = rc_of(rc);
+    sim_time now_ps = sim_now(rc->sim);
+    struct model *out;
+    unsigned out_port;
+
+    if (tlp->requester_id != rc_id(state) &&
+        rc_route_id(state->host, tlp->requester_id, &out, &out_port)) {
+        sim_time at_ps = now_ps + state->params.p2p_ps;
+        rc_forward(rc, port, tlp, out, out_port, SIM_MAX(at_ps, state->port[port].last_commit_ps));
+        return;
+    }
+    struct rc_mmio *mmio = tlp->tag < RC_MMIO_TAGS ? &state->mmio[tlp->tag] : NULL;
+    if (tlp->requester_id != rc_id(state) || mmio == NULL || mmio->task == NULL || mmio->done) {
+        state->stats.unexpected_completions++;
+    } else {
+        for (unsigned i = 0; tlp->payload != NULL && i < SIM_MIN(8u, tlp->length_bytes); i++)
+            mmio->value |= (uint64_t)tlp->payload[i] << (8 * i);
+        sim_cancel(rc->sim, &mmio->timeout);
+        /* reads push writes: not before what the device wrote earlier is visible */
+        mmio_finish(mmio, tlp->status == TLP_SC,
+                    SIM_MAX(now_ps + state->params.inbound_ps, state->port[port].last_commit_ps));
+    }
+    pcie_port_release(&rc->ports[port], TLP_COMPLETION, tlp_data_credits(tlp), now_ps);
+    tlp_free(rc->fabric, tlp);
+}
+
+/* ---- MMIO -------------------------------------------------------------------------------------
+ */
+
+uint64_t root_complex_mmio_read(struct root_complex_host *host, struct sim_task *task,
+                                struct hpa address, unsigned bytes)
+{
+    struct model *rc;
+    unsigned port;
+    sim_task_sync(task);
+    if (!rc_route_address(host, address, bytes, &rc, &port))
+        return bytes == 8 ? UINT64_MAX : (UINT64_C(1) << (8 * bytes)) - 1;
+    struct tlp *tlp = tlp_new(rc->fabric, TLP_MRD);
+    tlp->address = address.v;
+    tlp->length_bytes = (uint16_t)bytes;
+    return round_trip(rc, port, task, tlp, bytes);
+}
+
+void root_complex_mmio_write(struct root_complex_host *host, struct sim_task *task,
+                             struct hpa address, unsigned bytes, uint64_t value)
+{
+    struct model *rc;
+    unsigned port;
+    sim_task_sync(task);
+    if (!rc_route_address(host, address, bytes, &rc, &port))
+        return;
+    struct tlp *tlp = tlp_new(rc->fabric, TLP_MWR);
+    tlp->address = address.v;
+    tlp->length_bytes = (uint16_t)bytes;
+    tlp->requester_id = rc_id(rc_of(rc));
+    tlp_payload_new(rc->fabric, tlp);
+    for (unsigned i = 0; i < bytes; i++)
+        tlp->payload[i] = (uint8_t)(value >> (8 * i));
+    wait_ready(rc, port, task, TLP_POSTED);
+    sim_task_charge(task, rc_of(rc)->params.outbound_ps);
+    sim_task_sync(task);
+    pcie_port_send(&rc->ports[port], tlp, sim_now(rc->sim));
+}
+
+/* ---- Configuration ----------------------------------------------------------------------------
+ */
+
+/* The root port that is this function itself, or NULL. */
+static struct rc_port *own_port(struct root_complex_host *host, uint16_t id, struct model **rc)
+{
+    unsigned device = (id >> 3) & 0x1f;
+    for (unsigned s = 0; s < host->n_sockets; s++) {
+        struct rc_state *state = host->rc[s] != NULL ? rc_of(host->rc[s]) : NULL;
+        if (state != NULL && state->bus == id >> 8 && (id & 7) == 0 && device >= 1 &&
+            device <= state->n_ports) {
+            *rc = host->rc[s];
+            return &state->port[device - 1];
+        }
+    }
+    return NULL;
+}
+
+static uint32_t config_request(struct root_complex_host *host, struct sim_task *task, uint16_t id,
+                               unsigned offset, unsigned bytes, bool write, uint32_t value)
+{
+    struct model *rc;
+    unsigned port;
+    uint32_t ones = bytes == 4 ? UINT32_MAX : (1u << (8 * bytes)) - 1;
+    if (!rc_route_id(host, id, &rc, &port))
+        return ones;
+    bool type0 = id >> 8 == cfg_bridge_secondary(&rc_of(rc)->port[port].cfg);
+    if (!pcie_port_connected(&rc->ports[port]) || (type0 && ((id >> 3) & 0x1f) != 0))
+        return ones; /* a link has one device, number 0 (PCIe Base 3.1, 7.3.1) */
+    enum tlp_type type = write ? (type0 ? TLP_CFG_WR0 : TLP_CFG_WR1)
+                               : (type0 ? TLP_CFG_RD0 : TLP_CFG_RD1);
+    struct tlp *tlp = tlp_new(rc->fabric, type);
+    tlp->address = offset;
+    tlp->completer_id = id;
+    tlp->length_bytes = (uint16_t)bytes;
+    if (write) {
+        tlp_payload_new(rc->fabric, tlp);
+        for (unsigned i = 0; i < bytes; i++)
+            tlp->payload[i] = (uint8_t)(value >> (8 * i));
+    }
+    return (uint32_t)round_trip(rc, port, task, tlp, bytes);
+}
+
+uint32_t root_complex_config_read(struct root_complex_host *host, struct sim_task *task,
+                                  uint16_t id, unsigned offset, unsigned bytes)
+{
+    struct model *rc;
+    sim_task_sync(task);
+    struct rc_port *port = own_port(host, id, &rc);
+    if (port == NULL)
+        return config_request(host, task, id, offset, bytes, false, 0);
+    sim_task_charge(task, rc_of(rc)->params.outbound_ps + rc_of(rc)->params.inbound_ps);
+    return cfg_read(&port->cfg, offset, bytes);
+}
+
+void root_complex_config_write(struct root_complex_host *host, struct sim_task *task, uint16_t id,
+                               unsigned offset, unsigned bytes, uint32_t value)
+{
+    struct model *rc;
+    sim_task_sync(task);
+    struct rc_port *port = own_port(host, id, &rc);
+    if (port == NULL) {
+        config_request(host, task, id, offset, bytes, true, value);
+        return;
+    }
+    sim_task_charge(task, rc_of(rc)->params.outbound_ps + rc_of(rc)->params.inbound_ps);
+    sim_task_sync(task);
+    cfg_write(&port->cfg, offset, bytes, value);
+    rc->ports[port - rc_of(rc)->port].mps_bytes = cfg_mps_bytes(&port->cfg);
+}
