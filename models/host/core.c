@@ -1,0 +1,78 @@
+/*
+ * Cores.
+ *
+ * Models: a clock, issue cost, line-fill buffers as the bound of memory-level parallelism.
+ * Does not model: instructions, branch prediction, store-buffer depth, translation look-aside
+ *   buffers.
+ * Timing: load = numa_load; asynchronous access = issue cycles, plus the wait for the line-fill
+ *   buffer that is free first if the line is not in L1 or L2.
+ * Sources: PARAMETERS.md, section A1.
+ */
+#include "models/host/core.h"
+
+const struct param_desc core_params_table[] = {
+    PARAM("line_fill_buffers", PARAM_U32, struct core_params, line_fill_buffers, 10, 1,
+          CORE_LINE_FILL_BUFFERS_MAX, PROV_ESTIMATE, "docs/sources.md#a1",
+          "line misses of one core that overlap"),
+    PARAM("clock_ghz", PARAM_RATE, struct core_params, clock_ghz, 2.0, 0.1, 10, PROV_DATASHEET,
+          "docs/sources.md#a1", "core clock"),
+    PARAM("issue_cycles", PARAM_U32, struct core_params, issue_cycles, 2, 1, 100, PROV_ESTIMATE,
+          "docs/sources.md#a1", "cost of an access that does not wait for its data"),
+    { .type = PARAM_END },
+};
+
+void core_init(struct core *core, struct numa *numa, const struct core_params *params, unsigned idx)
+{
+    *core = (struct core){ .numa = numa, .params = params, .idx = idx };
+    core->cycle_ps = (sim_time)(1000.0 / params->clock_ghz + 0.5);
+    core->issue_ps = core->cycle_ps * params->issue_cycles;
+}
+
+void core_compute(struct core *core, struct sim_task *task, uint64_t cycles)
+{
+    sim_task_charge(task, cycles * core->cycle_ps);
+}
+
+void core_load(struct core *core, struct sim_task *task, struct hpa hpa, struct sim_stamp *stamp)
+{
+    struct numa_result result = numa_load(core->numa, core->idx, hpa, sim_task_now(task), stamp);
+    sim_task_charge_until(task, result.done_ps);
+}
+
+/* The line-fill buffer that is free first. */
+static sim_time *first_buffer(struct core *core)
+{
+    sim_time *best = &core->buffer_done_ps[0];
+    for (unsigned i = 1; i < core->params->line_fill_buffers; i++)
+        if (core->buffer_done_ps[i] < *best)
+            best = &core->buffer_done_ps[i];
+    return best;
+}
+
+static void access_async(struct core *core, struct sim_task *task, struct hpa hpa, bool store)
+{
+    sim_time *buffer = first_buffer(core);
+    sim_task_charge_until(task, *buffer);
+    struct numa_result result =
+        store ? numa_store(core->numa, core->idx, hpa, sim_task_now(task), NULL)
+              : numa_load(core->numa, core->idx, hpa, sim_task_now(task), NULL);
+    if (result.source > NUMA_L2)
+        *buffer = result.done_ps;
+    sim_task_charge(task, core->issue_ps);
+}
+
+void core_load_async(struct core *core, struct sim_task *task, struct hpa hpa)
+{
+    access_async(core, task, hpa, false);
+}
+
+void core_store(struct core *core, struct sim_task *task, struct hpa hpa)
+{
+    access_async(core, task, hpa, true);
+}
+
+void core_drain(struct core *core, struct sim_task *task)
+{
+    for (unsigned i = 0; i < core->params->line_fill_buffers; i++)
+        sim_task_charge_until(task, core->buffer_done_ps[i]);
+}

@@ -1,0 +1,44 @@
+/*
+ * Simulated cores: what software running as a task costs in time. A core has no instruction set:
+ * software charges cycles for what it computes and touches real cache lines for what it reads and
+ * writes; misses overlap as far as the line-fill buffers reach.
+ */
+#ifndef MODELS_HOST_CORE_H
+#define MODELS_HOST_CORE_H
+
+#include "models/numa/numa.h"
+#include "sim/param.h"
+#include "sim/task.h"
+
+#define CORE_LINE_FILL_BUFFERS_MAX 64u
+
+struct core_params {
+    uint32_t line_fill_buffers; /* line misses of one core that overlap */
+    double clock_ghz;
+    uint32_t issue_cycles; /* of an access that does not wait for its data */
+};
+extern const struct param_desc core_params_table[];
+
+struct core {
+    struct numa *numa;
+    const struct core_params *params;
+    unsigned idx; /* as numa.h counts */
+    sim_time cycle_ps, issue_ps;
+    sim_time buffer_done_ps[CORE_LINE_FILL_BUFFERS_MAX];
+};
+
+void core_init(struct core *core, struct numa *numa, const struct core_params *params,
+               unsigned idx);
+
+/* Charges cycles. */
+void core_compute(struct core *core, struct sim_task *task, uint64_t cycles);
+/* A load whose value the next step needs: the task's clock advances to when it is there. */
+void core_load(struct core *core, struct sim_task *task, struct hpa hpa, struct sim_stamp *stamp);
+/* Loads and stores that nothing waits for: a miss occupies a line-fill buffer until it is done,
+ * and the task waits only for a buffer. */
+void core_load_async(struct core *core, struct sim_task *task, struct hpa hpa);
+void core_store(struct core *core, struct sim_task *task, struct hpa hpa);
+/* Waits for everything under way. */
+void core_drain(struct core *core, struct sim_task *task);
+
+#endif

@@ -1,0 +1,287 @@
+/*
+ * Hosts: from the platform's groups to a machine.
+ *
+ * Models: sockets, root ports by the platform's `ports` list, one IOMMU a socket.
+ * Does not model: firmware, hot-plug, management engines.
+ * Timing: none of its own.
+ * Sources: the platform files.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/host/host_internal.h"
+
+const struct host_param_group host_param_groups[] = {
+    { "core", "a core's overlap of misses", core_params_table },
+    { "root_complex", "root ports and the way to memory, per socket", root_complex_params_table },
+    { "iommu", "DMA remapping, per socket", iommu_params_table },
+    { NULL, NULL, NULL },
+};
+
+struct port_group {
+    const char *name;
+    uint32_t socket, generation, lanes;
+};
+
+static const struct param_desc port_params[] = {
+    PARAM_TEXT("name", struct port_group, name, "rp0", "name of the root port within its socket"),
+    PARAM("socket", PARAM_U32, struct port_group, socket, 0, 0, ROOT_COMPLEX_SOCKETS_MAX - 1,
+          PROV_NONE, "", "socket the root port belongs to"),
+    PARAM("generation", PARAM_U32, struct port_group, generation, 3, 1, 5, PROV_DATASHEET,
+          "docs/sources.md#g", "highest PCIe generation"),
+    PARAM("lanes", PARAM_U32, struct port_group, lanes, 8, 1, 32, PROV_DATASHEET,
+          "docs/sources.md#g", "link width"),
+    { .type = PARAM_END },
+};
+
+static char *text(const char *fmt, const char *a, unsigned s, const char *b)
+{
+    char buffer[160];
+    snprintf(buffer, sizeof(buffer), fmt, a, s, b);
+    char *copy = strdup(buffer);
+    SIM_ASSERT(copy != NULL, "out of memory");
+    return copy;
+}
+
+/* ---- Memory system and cores ------------------------------------------------------------------
+ */
+
+static bool read_groups(struct host *host, struct config *config, struct config_node *group,
+                        struct sim_error_list *errors)
+{
+    static const char *const others[] = { "ports", NULL };
+    size_t before = errors->n_messages;
+    for (unsigned i = 0; numa_param_groups[i].name != NULL; i++) {
+        const struct numa_param_group *g = &numa_param_groups[i];
+        SIM_ASSERT(i < HOST_NUMA_GROUPS_MAX, "too many groups");
+        host->numa_group[i] = calloc(1, g->bytes);
+        SIM_ASSERT(host->numa_group[i] != NULL, "out of memory");
+        memcpy((char *)&host->numa_params + g->offset, &host->numa_group[i], sizeof(void *));
+        config_read_params(config, config_get(group, g->name), g->name, g->table,
+                           host->numa_group[i], errors);
+    }
+    config_read_params(config, config_get(group, "core"), "core", core_params_table,
+                       &host->core_params, errors);
+    config_read_params(config, config_get(group, "iommu"), "iommu", iommu_params_table,
+                       &host->iommu_params, errors);
+    config_allow(group, others);
+    if (errors->n_messages != before)
+        return false;
+    const char *why;
+    if (!numa_params_check(&host->numa_params, &why)) {
+        sim_error_add(errors, config_file(group), config_line(group), "%s: %s", config_path(group),
+                      why);
+        return false;
+    }
+    return true;
+}
+
+static void make_cores(struct host *host)
+{
+    host->numa = numa_new(host->sim, host->name, &host->numa_params);
+    host->n_sockets = numa_sockets(host->numa);
+    host->core = calloc(numa_cores(host->numa), sizeof(*host->core));
+    SIM_ASSERT(host->core != NULL, "out of memory");
+    for (unsigned c = 0; c < numa_cores(host->numa); c++)
+        core_init(&host->core[c], host->numa, &host->core_params, c);
+}
+
+/* ---- Root complexes ---------------------------------------------------------------------------
+ */
+
+/* Reads `ports`; the descriptions of each socket's root ports, names owned by the configuration. */
+static void read_ports(struct host *host, struct config *config, struct config_node *group,
+                       struct root_port_desc desc[][ROOT_COMPLEX_PORTS_MAX], unsigned *count,
+                       struct sim_error_list *errors)
+{
+    struct config_node *ports = config_get(group, "ports");
+    for (unsigned i = 0; ports != NULL && i < config_count(ports); i++) {
+        struct config_node *node = config_child(ports, i);
+        struct port_group port = { .name = NULL };
+        if (!config_read_params(config, node, "ports", port_params, &port, errors))
+            continue;
+        if (port.socket >= host->n_sockets) {
+            config_mistake(config_get(node, "socket"), errors, "a socket of this host", NULL);
+            continue;
+        }
+        unsigned *n = &count[port.socket];
+        for (unsigned k = 0; k < *n; k++)
+            if (strcmp(desc[port.socket][k].name, port.name) == 0)
+                config_mistake(node, errors, "a name no other root port of its socket has", NULL);
+        if (*n == ROOT_COMPLEX_PORTS_MAX) {
+            config_mistake(node, errors, "at most 16 root ports a socket", NULL);
+            continue;
+        }
+        desc[port.socket][(*n)++] =
+            (struct root_port_desc){ .name = port.name,
+                                     .max_generation = (uint8_t)port.generation,
+                                     .max_lanes = (uint8_t)port.lanes };
+    }
+}
+
+static void list_ports(struct host *host)
+{
+    unsigned n = 0;
+    for (unsigned s = 0; s < host->n_sockets; s++)
+        n += host->rc[s]->n_ports;
+    host->port = calloc(n + 1, sizeof(*host->port));
+    host->port_name = calloc(n + 1, sizeof(*host->port_name));
+    SIM_ASSERT(host->port != NULL && host->port_name != NULL, "out of memory");
+    for (unsigned s = 0; s < host->n_sockets; s++)
+        for (unsigned p = 0; p < host->rc[s]->n_ports; p++) {
+            struct pcie_port *port = &host->rc[s]->ports[p];
+            host->port_name[host->n_ports] = text("%ss%u.%s", "", s, port->name);
+            port->name = host->port_name[host->n_ports];
+            host->port[host->n_ports++] = port;
+        }
+}
+
+static void make_root_complexes(struct host *host, struct config *config, struct config_node *group,
+                                struct sim_error_list *errors)
+{
+    struct root_port_desc desc[ROOT_COMPLEX_SOCKETS_MAX][ROOT_COMPLEX_PORTS_MAX];
+    unsigned count[ROOT_COMPLEX_SOCKETS_MAX] = { 0 };
+    host->root_complexes.numa = host->numa;
+    host->root_complexes.n_sockets = host->n_sockets;
+    read_ports(host, config, group, desc, count, errors);
+    for (unsigned s = 0; s < host->n_sockets; s++) {
+        host->rc_name[s] = text("%s.s%u%s", host->name, s, "");
+        host->rc[s] = model_new(host->fabric, &root_complex_ops, host->rc_name[s], config,
+                                config_get(group, "root_complex"), errors);
+        host->iommu[s] = (struct host_iommu){ .host = host };
+        host->root_complexes.rc[s] = host->rc[s];
+        if (host->iommu_params.enabled) {
+            struct iommu_memory memory = root_complex_iommu_memory(&host->root_complexes, s);
+            host->iommu[s].iommu = iommu_new(host->sim, host->rc_name[s], &host->iommu_params,
+                                             &memory);
+        }
+        root_complex_attach(host->rc[s], &host->root_complexes, s, s * (256 / host->n_sockets),
+                            desc[s], count[s], host->iommu[s].iommu);
+    }
+    list_ports(host);
+}
+
+struct host *host_new(struct pcie_fabric *fabric, const char *name, struct config *config,
+                      struct config_node *group, struct sim_error_list *errors)
+{
+    struct host *host = calloc(1, sizeof(*host));
+    SIM_ASSERT(host != NULL, "out of memory");
+    host->name = name;
+    host->fabric = fabric;
+    host->sim = pcie_fabric_sim(fabric);
+    host->next_iova = UINT64_C(1) << 32;
+    host->stat_prefix = text("%s.%.0u%s", name, 0, "");
+    if (!read_groups(host, config, group, errors))
+        return host;
+    make_cores(host);
+    if (host->n_sockets > ROOT_COMPLEX_SOCKETS_MAX) {
+        sim_error_add(errors, config_file(group), config_line(group),
+                      "%s: %u sockets, at most %u are supported", config_path(group),
+                      host->n_sockets, ROOT_COMPLEX_SOCKETS_MAX);
+        return host;
+    }
+    make_root_complexes(host, config, group, errors);
+    return host;
+}
+
+void host_free(struct host *host)
+{
+    for (unsigned i = 0; i < host->n_domains; i++)
+        iommu_domain_free(host->domain[i].domain);
+    for (unsigned s = 0; s < ROOT_COMPLEX_SOCKETS_MAX; s++) {
+        if (host->iommu[s].driver != NULL)
+            iommu_driver_free(host->iommu[s].driver);
+        if (host->rc[s] != NULL)
+            model_free(host->rc[s]);
+        if (host->iommu[s].iommu != NULL)
+            iommu_free(host->iommu[s].iommu);
+        free(host->rc_name[s]);
+    }
+    for (unsigned p = 0; p < host->n_ports; p++)
+        free(host->port_name[p]);
+    free(host->port_name);
+    free(host->port);
+    free(host->core);
+    if (host->numa != NULL)
+        numa_free(host->numa);
+    for (unsigned i = 0; i < HOST_NUMA_GROUPS_MAX; i++)
+        free(host->numa_group[i]);
+    free(host->stat_prefix);
+    free(host);
+}
+
+/* ---- Looking at it -----------------------------------------------------------------------------
+ */
+
+const char *host_name(const struct host *host)
+{
+    return host->name;
+}
+
+struct numa *host_numa(struct host *host)
+{
+    return host->numa;
+}
+
+struct physmem *host_physmem(struct host *host)
+{
+    return numa_physmem(host->numa);
+}
+
+struct core *host_core(struct host *host, unsigned idx)
+{
+    SIM_ASSERT(idx < numa_cores(host->numa), "core %u of %u", idx, numa_cores(host->numa));
+    return &host->core[idx];
+}
+
+struct root_complex_host *host_root_complexes(struct host *host)
+{
+    return &host->root_complexes;
+}
+
+struct pcie_port *host_port(struct host *host, const char *name)
+{
+    for (unsigned p = 0; p < host->n_ports; p++)
+        if (strcmp(host->port_name[p], name) == 0)
+            return host->port[p];
+    return NULL;
+}
+
+const char *const *host_port_names(const struct host *host)
+{
+    return (const char *const *)host->port_name;
+}
+
+const struct pcie_found *host_functions(const struct host *host, unsigned *n)
+{
+    *n = host->n_functions;
+    return host->function;
+}
+
+bool host_iommu_enabled(const struct host *host)
+{
+    return host->iommu_params.enabled;
+}
+
+bool host_stats(struct host *host, unsigned index, const char **prefix,
+                const struct stat_desc **table, void **state)
+{
+    if (index < host->n_sockets) {
+        *prefix = host->rc_name[index];
+        *table = root_complex_ops.stats;
+        *state = host->rc[index]->state;
+        return true;
+    }
+    index -= host->n_sockets;
+    if (host->iommu_params.enabled) {
+        if (index < host->n_sockets) {
+            *prefix = host->rc_name[index];
+            *table = iommu_stats_table;
+            *state = iommu_stats(host->iommu[index].iommu);
+            return true;
+        }
+        index -= host->n_sockets;
+    }
+    return numa_stats(host->numa, index, prefix, table, state);
+}

@@ -1,0 +1,66 @@
+/*
+ * A host: sockets with cores and memory, root complexes with their root ports, IOMMUs; and the
+ * part of an operating system that every experiment needs: it enumerates PCIe, sets the IOMMU up
+ * and hands out memory that devices may reach.
+ */
+#ifndef MODELS_HOST_HOST_H
+#define MODELS_HOST_HOST_H
+
+#include "models/host/core.h"
+#include "models/pcie/enumerate.h"
+#include "models/pcie/iommu_driver.h"
+#include "models/pcie/root_complex.h"
+
+#define HOST_FUNCTIONS_MAX 256u
+
+struct host;
+
+/* Builds a host from its group of the scenario (`hosts.NAME`). Mistakes go to errors; the host may
+ * then only be freed. name must outlive it. */
+struct host *host_new(struct pcie_fabric *fabric, const char *name, struct config *config,
+                      struct config_node *group, struct sim_error_list *errors);
+void host_free(struct host *host);
+
+const char *host_name(const struct host *host);
+struct numa *host_numa(struct host *host);
+struct physmem *host_physmem(struct host *host);
+struct core *host_core(struct host *host, unsigned idx);
+struct root_complex_host *host_root_complexes(struct host *host);
+/* A root port by its name ("s0.rp1"), or NULL; names are in a NULL-terminated list. */
+struct pcie_port *host_port(struct host *host, const char *name);
+const char *const *host_port_names(const struct host *host);
+
+/* Starts the boot task at time 0: enumeration of every root bus, IOMMU set-up. */
+void host_boot(struct host *host);
+/* Booted; false with the reason in *why (NULL while booting) if it could not. */
+bool host_booted(const struct host *host, const char **why);
+/* What enumeration found. */
+const struct pcie_found *host_functions(const struct host *host, unsigned *n);
+bool host_iommu_enabled(const struct host *host);
+
+/*
+ * DMA memory: physically contiguous bytes on a node, reachable by the device with this requester
+ * ID at *iova. With the IOMMU on, mapped with pages of iommu_page_bytes (4 KiB, 2 MiB, 1 GiB) in
+ * the device's own domain; else *iova = *hpa. 0 or a negative errno; nothing is left behind then.
+ */
+int host_dma_alloc(struct host *host, uint16_t requester_id, unsigned node, uint64_t bytes,
+                   uint64_t iommu_page_bytes, struct hpa *hpa, struct iova *iova);
+/* Exactly what host_dma_alloc() gave. */
+int host_dma_free(struct host *host, uint16_t requester_id, uint64_t bytes,
+                  uint64_t iommu_page_bytes, struct hpa hpa, struct iova iova);
+/* What a driver does to the Max_Read_Request_Size of its device (128 .. 4096). From a task. */
+void host_set_mrrs(struct host *host, struct sim_task *task, uint16_t id, unsigned mrrs_bytes);
+
+/* Statistics of everything in the host, one table per call with ascending index until false;
+ * *prefix is "server.", "server.s0." and so on (owned by the host). */
+bool host_stats(struct host *host, unsigned index, const char **prefix,
+                const struct stat_desc **table, void **state);
+
+/* The parameter groups of a host beside numa_param_groups, for `describe`. */
+struct host_param_group {
+    const char *name, *help;
+    const struct param_desc *table;
+};
+extern const struct host_param_group host_param_groups[];
+
+#endif

@@ -1,0 +1,54 @@
+/* What host.c, host_boot.c and host_dma.c share. */
+#ifndef MODELS_HOST_HOST_INTERNAL_H
+#define MODELS_HOST_HOST_INTERNAL_H
+
+#include "models/host/host.h"
+
+#define HOST_NUMA_GROUPS_MAX 8u
+#define HOST_DOMAINS_MAX     256u
+
+struct host_domain {
+    uint16_t requester_id;
+    unsigned socket;
+    struct iommu_domain *domain;
+};
+
+/* The IOMMU driver's callbacks need to know the socket. */
+struct host_iommu {
+    struct host *host;
+    struct iommu *iommu;
+    struct iommu_driver *driver; /* NULL until booted */
+};
+
+struct host {
+    const char *name;
+    struct sim *sim;
+    struct pcie_fabric *fabric;
+    void *numa_group[HOST_NUMA_GROUPS_MAX]; /* states of numa_param_groups */
+    struct numa_params numa_params;
+    struct core_params core_params;
+    struct iommu_params iommu_params;
+    struct numa *numa;
+    struct core *core;
+    unsigned n_sockets;
+    struct root_complex_host root_complexes;
+    struct model *rc[ROOT_COMPLEX_SOCKETS_MAX];
+    char *rc_name[ROOT_COMPLEX_SOCKETS_MAX];
+    struct host_iommu iommu[ROOT_COMPLEX_SOCKETS_MAX];
+    char **port_name; /* "s0.rp0", NULL-terminated */
+    struct pcie_port **port;
+    unsigned n_ports;
+    struct pcie_found function[HOST_FUNCTIONS_MAX];
+    unsigned n_functions;
+    struct host_domain domain[HOST_DOMAINS_MAX];
+    unsigned n_domains;
+    uint64_t next_iova;
+    bool booted;
+    const char *boot_error;
+    char *stat_prefix;
+};
+
+/* host_boot.c */
+bool host_iommu_start(struct host *host, unsigned socket);
+
+#endif

@@ -1,0 +1,367 @@
+/*
+ * From the scenario's groups to a running world.
+ *
+ * `hosts` is a group of named hosts, `devices` a group of named devices (each with its `type`),
+ * `cables` a list of { from, to } with the link's parameters. An end of a cable is
+ * "HOST.sSOCKET.PORT" or "DEVICE.pINDEX".
+ */
+#include "models/world.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CABLE_PS_PER_M 5000.0 /* docs/sources.md#c1: 5 (4.5 to 5.5) ns/m */
+
+struct world {
+    struct sim *sim;
+    struct pcie_fabric *fabric;
+    struct config *config;
+    struct host **host;
+    const char **host_name;
+    unsigned n_hosts;
+    struct model **device;
+    const char **device_name;
+    char **device_prefix;
+    unsigned n_devices;
+    char **text; /* strings of ours */
+    unsigned n_texts;
+};
+
+static void *allocate(size_t n, size_t bytes)
+{
+    void *p = calloc(SIM_MAX(n, (size_t)1), bytes);
+    SIM_ASSERT(p != NULL, "out of memory");
+    return p;
+}
+
+static char *world_text(struct world *world, const char *a, const char *b)
+{
+    size_t bytes = strlen(a) + strlen(b) + 1;
+    char *text = allocate(1, bytes);
+    snprintf(text, bytes, "%s%s", a, b);
+    world->text = realloc(world->text, (world->n_texts + 1) * sizeof(*world->text));
+    SIM_ASSERT(world->text != NULL, "out of memory");
+    world->text[world->n_texts++] = text;
+    return text;
+}
+
+/* ---- Hosts and devices ------------------------------------------------------------------------
+ */
+
+static void build_hosts(struct world *world, struct config_node *hosts,
+                        struct sim_error_list *errors)
+{
+    unsigned n = hosts != NULL ? config_count(hosts) : 0;
+    world->host = allocate(n, sizeof(*world->host));
+    world->host_name = allocate(n + 1, sizeof(*world->host_name));
+    for (unsigned i = 0; i < n; i++) {
+        const char *name = config_name(config_child(hosts, i));
+        struct config_node *group = config_get(hosts, name);
+        if (config_kind(group) != CONFIG_GROUP) {
+            config_mistake(group, errors, "a group that describes a host", NULL);
+            continue;
+        }
+        world->host_name[world->n_hosts] = name;
+        world->host[world->n_hosts++] = host_new(world->fabric, name, world->config, group, errors);
+    }
+}
+
+static const struct model_ops *device_ops(struct config_node *group, struct sim_error_list *errors)
+{
+    const char *names[64] = { NULL };
+    struct config_node *type = config_get(group, "type");
+    for (unsigned i = 0; model_registry[i] != NULL && i < 63; i++)
+        names[i] = model_registry[i]->type;
+    if (type == NULL || config_kind(type) != CONFIG_STRING) {
+        config_mistake(type != NULL ? type : group, errors, "the type of the device", names);
+        config_mark_read(group);
+        return NULL;
+    }
+    const struct model_ops *ops = model_find(config_string(type));
+    if (ops == NULL) {
+        config_mistake(type, errors, "a device model", names);
+        config_mark_read(group);
+    }
+    return ops;
+}
+
+static void build_devices(struct world *world, struct config_node *devices,
+                          struct sim_error_list *errors)
+{
+    static const char *const others[] = { "type", NULL };
+    unsigned n = devices != NULL ? config_count(devices) : 0;
+    world->device = allocate(n, sizeof(*world->device));
+    world->device_name = allocate(n + 1, sizeof(*world->device_name));
+    world->device_prefix = allocate(n, sizeof(*world->device_prefix));
+    for (unsigned i = 0; i < n; i++) {
+        const char *name = config_name(config_child(devices, i));
+        struct config_node *group = config_get(devices, name);
+        if (config_kind(group) != CONFIG_GROUP) {
+            config_mistake(group, errors, "a group that describes a device", NULL);
+            continue;
+        }
+        const struct model_ops *ops = device_ops(group, errors);
+        if (ops == NULL)
+            continue;
+        config_allow(group, others);
+        world->device_name[world->n_devices] = name;
+        world->device_prefix[world->n_devices] = world_text(world, name, ".");
+        world->device[world->n_devices++] = model_new(world->fabric, ops, name, world->config,
+                                                      group, errors);
+    }
+}
+
+/* ---- Cables ------------------------------------------------------------------------------------
+ */
+
+static void list_ends(struct world *world, const char **names, unsigned max)
+{
+    unsigned n = 0;
+    char index[16];
+    for (unsigned h = 0; h < world->n_hosts; h++) {
+        const char *const *ports = host_port_names(world->host[h]);
+        for (unsigned p = 0; ports != NULL && ports[p] != NULL && n + 1 < max; p++)
+            names[n++] = world_text(world, world_text(world, world->host_name[h], "."), ports[p]);
+    }
+    for (unsigned d = 0; d < world->n_devices; d++)
+        for (unsigned p = 0; p < world->device[d]->n_ports && n + 1 < max; p++) {
+            snprintf(index, sizeof(index), ".p%u", p);
+            names[n++] = world_text(world, world->device_name[d], index);
+        }
+    names[n] = NULL;
+}
+
+static struct pcie_port *find_end(struct world *world, const char *text)
+{
+    const char *dot = strchr(text, '.');
+    unsigned idx;
+    char tail;
+    if (dot == NULL)
+        return NULL;
+    for (unsigned h = 0; h < world->n_hosts; h++)
+        if (strlen(world->host_name[h]) == (size_t)(dot - text) &&
+            strncmp(world->host_name[h], text, (size_t)(dot - text)) == 0)
+            return host_port(world->host[h], dot + 1);
+    for (unsigned d = 0; d < world->n_devices; d++)
+        if (strlen(world->device_name[d]) == (size_t)(dot - text) &&
+            strncmp(world->device_name[d], text, (size_t)(dot - text)) == 0 &&
+            sscanf(dot, ".p%u%c", &idx, &tail) == 1 && idx < world->device[d]->n_ports)
+            return &world->device[d]->ports[idx];
+    return NULL;
+}
+
+static struct pcie_port *cable_end(struct world *world, struct config_node *cable, const char *key,
+                                   const char *const *ends, struct sim_error_list *errors)
+{
+    struct config_node *node = config_get(cable, key);
+    if (node == NULL || config_kind(node) != CONFIG_STRING) {
+        config_mistake(node != NULL ? node : cable, errors,
+                       strcmp(key, "from") == 0 ? "`from`: the port where the cable begins"
+                                                : "`to`: the port where the cable ends",
+                       NULL);
+        return NULL;
+    }
+    struct pcie_port *port = find_end(world, config_string(node));
+    if (port == NULL)
+        config_mistake(node, errors, "a port of a host or device", ends);
+    return port;
+}
+
+struct cable_params {
+    double length_m;
+};
+static const struct param_desc cable_params_table[] = {
+    PARAM("length_m", PARAM_DOUBLE, struct cable_params, length_m, 0, 0, 100, PROV_NONE, "",
+          "length of the cable, 5 ns/m; 0 for a slot"),
+    { .type = PARAM_END },
+};
+
+static void build_cable(struct world *world, struct config_node *cable, const char *const *ends,
+                        struct sim_error_list *errors)
+{
+    static const char *const others[] = { "from", "to", NULL };
+    struct pcie_link_params *params = allocate(1, sizeof(*params));
+    struct cable_params length;
+    struct pcie_port *from = cable_end(world, cable, "from", ends, errors);
+    struct pcie_port *to = cable_end(world, cable, "to", ends, errors);
+    config_allow(cable, others);
+    bool ok = config_read_params(world->config, cable, "cables", pcie_link_params_table, params,
+                                 errors);
+    ok = config_read_params(world->config, cable, "cables", cable_params_table, &length, errors) &&
+         ok;
+    if (ok && from != NULL && to != NULL) {
+        params->latency_ps += (sim_time)(length.length_m * CABLE_PS_PER_M + 0.5);
+        const char *name =
+            world_text(world, world_text(world, config_string(config_get(cable, "from")), "-"),
+                       config_string(config_get(cable, "to")));
+        pcie_link_new(world->fabric, name, params, from, to, config_file(cable), config_line(cable),
+                      errors);
+    }
+    free(params);
+}
+
+static void build_cables(struct world *world, struct config_node *cables,
+                         struct sim_error_list *errors)
+{
+    const char *ends[512];
+    if (cables == NULL)
+        return;
+    list_ends(world, ends, SIM_N_ELEMENTS(ends));
+    for (unsigned i = 0; i < config_count(cables); i++) {
+        struct config_node *cable = config_child(cables, i);
+        if (config_kind(cable) == CONFIG_GROUP)
+            build_cable(world, cable, ends, errors);
+        else
+            config_mistake(cable, errors, "a group { from, to }", NULL);
+    }
+}
+
+/* ---- The whole ---------------------------------------------------------------------------------
+ */
+
+static struct config_node *named_group(struct config_node *root, const char *name,
+                                       enum config_kind kind, struct sim_error_list *errors)
+{
+    struct config_node *node = config_get(root, name);
+    if (node != NULL && config_kind(node) != kind) {
+        config_mistake(node, errors, kind == CONFIG_GROUP ? "a group" : "a list", NULL);
+        return NULL;
+    }
+    return node;
+}
+
+struct world *world_new(struct config *config, uint64_t seed, struct sim_error_list *errors)
+{
+    struct world *world = allocate(1, sizeof(*world));
+    struct config_node *root = config_root(config);
+    world->config = config;
+    world->sim = sim_new(seed);
+    world->fabric = pcie_fabric_new(world->sim);
+    build_hosts(world, named_group(root, "hosts", CONFIG_GROUP, errors), errors);
+    build_devices(world, named_group(root, "devices", CONFIG_GROUP, errors), errors);
+    if (errors->n_messages == 0)
+        build_cables(world, named_group(root, "cables", CONFIG_LIST, errors), errors);
+    for (unsigned d = 0; d < world->n_devices && errors->n_messages == 0; d++)
+        if (world->device[d]->ops->start != NULL)
+            world->device[d]->ops->start(world->device[d]);
+    return world;
+}
+
+void world_free(struct world *world)
+{
+    for (unsigned d = 0; d < world->n_devices; d++)
+        model_free(world->device[d]);
+    for (unsigned h = 0; h < world->n_hosts; h++)
+        host_free(world->host[h]);
+    pcie_fabric_free(world->fabric);
+    sim_free(world->sim);
+    for (unsigned i = 0; i < world->n_texts; i++)
+        free(world->text[i]);
+    free(world->text);
+    free(world->host);
+    free(world->host_name);
+    free(world->device);
+    free(world->device_name);
+    free(world->device_prefix);
+    free(world);
+}
+
+struct sim *world_sim(struct world *world)
+{
+    return world->sim;
+}
+
+struct pcie_fabric *world_fabric(struct world *world)
+{
+    return world->fabric;
+}
+
+struct host *world_host(struct world *world, const char *name)
+{
+    for (unsigned h = 0; h < world->n_hosts; h++)
+        if (strcmp(world->host_name[h], name) == 0)
+            return world->host[h];
+    return NULL;
+}
+
+struct model *world_device(struct world *world, const char *name)
+{
+    for (unsigned d = 0; d < world->n_devices; d++)
+        if (strcmp(world->device_name[d], name) == 0)
+            return world->device[d];
+    return NULL;
+}
+
+const char *const *world_host_names(const struct world *world)
+{
+    return world->host_name;
+}
+
+const char *const *world_device_names(const struct world *world)
+{
+    return world->device_name;
+}
+
+unsigned world_n_hosts(const struct world *world)
+{
+    return world->n_hosts;
+}
+
+struct host *world_host_at(struct world *world, unsigned idx)
+{
+    return world->host[idx];
+}
+
+static bool all_booted(struct world *world)
+{
+    const char *why;
+    for (unsigned h = 0; h < world->n_hosts; h++)
+        if (!host_booted(world->host[h], &why))
+            return false;
+    return true;
+}
+
+bool world_boot(struct world *world, const volatile int *interrupt)
+{
+    const char *why;
+    for (unsigned h = 0; h < world->n_hosts; h++)
+        host_boot(world->host[h]);
+    while (!all_booted(world) && sim_error(world->sim) == NULL &&
+           sim_events_pending(world->sim) != 0 && (interrupt == NULL || *interrupt == 0))
+        sim_run(world->sim, SIM_TIME_MAX, interrupt); /* each boot task stops it at its end */
+    for (unsigned h = 0; h < world->n_hosts; h++)
+        if (sim_error(world->sim) == NULL && !host_booted(world->host[h], &why))
+            sim_fail(world->sim, "host %s did not boot: %s", world->host_name[h],
+                     why != NULL ? why : "interrupted");
+    return sim_error(world->sim) == NULL;
+}
+
+/* Prefixes of links are made once, on first use, and live as long as the world. */
+bool world_stats(struct world *world, unsigned index, const char **prefix,
+                 const struct stat_desc **table, void **state)
+{
+    if (index < world->n_devices) {
+        *prefix = world->device_prefix[index];
+        *table = world->device[index]->ops->stats;
+        *state = world->device[index]->state;
+        return true;
+    }
+    index -= world->n_devices;
+    for (unsigned h = 0; h < world->n_hosts; h++)
+        for (unsigned i = 0; host_stats(world->host[h], i, prefix, table, state); i++)
+            if (index-- == 0)
+                return true;
+    return false;
+}
+
+void world_stats_clear(struct world *world)
+{
+    const char *prefix;
+    const struct stat_desc *table;
+    void *state;
+    for (unsigned i = 0; world_stats(world, i, &prefix, &table, &state); i++)
+        if (table != NULL)
+            stat_clear(table, state);
+}

@@ -1,0 +1,38 @@
+/*
+ * The world of one point: hosts, devices and cables as the scenario names them, built, checked and
+ * booted.
+ */
+#ifndef MODELS_WORLD_H
+#define MODELS_WORLD_H
+
+#include "models/host/host.h"
+#include "models/model.h"
+
+struct world;
+
+/* Builds everything under `hosts`, `devices` and `cables`. Never NULL; errors tells whether it may
+ * be used. The configuration must outlive it. */
+struct world *world_new(struct config *config, uint64_t seed, struct sim_error_list *errors);
+/* Takes it down; TLPs still alive are a fault unless the run failed. */
+void world_free(struct world *world);
+
+struct sim *world_sim(struct world *world);
+struct pcie_fabric *world_fabric(struct world *world);
+struct host *world_host(struct world *world, const char *name);
+struct model *world_device(struct world *world, const char *name);
+/* Names for messages; NULL-terminated. */
+const char *const *world_host_names(const struct world *world);
+const char *const *world_device_names(const struct world *world);
+unsigned world_n_hosts(const struct world *world);
+struct host *world_host_at(struct world *world, unsigned idx);
+
+/* Boots all hosts (runs the simulation until they have). False after sim_fail(). */
+bool world_boot(struct world *world, const volatile int *interrupt);
+
+/* Statistics of everything, one table per call with ascending index until false. */
+bool world_stats(struct world *world, unsigned index, const char **prefix,
+                 const struct stat_desc **table, void **state);
+/* Clears them all: the measurement begins. */
+void world_stats_clear(struct world *world);
+
+#endif
