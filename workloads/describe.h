@@ -1,0 +1,17 @@
+/* Everything with parameters that is not a device model: groups of a host, workloads, measuring. */
+#ifndef WORKLOADS_DESCRIBE_H
+#define WORKLOADS_DESCRIBE_H
+
+#include "sim/param.h"
+#include "sim/stat.h"
+
+struct describe_entry {
+    const char *name, *help;
+    const struct param_desc *params;
+    const struct stat_desc *stats;
+};
+
+/* The entry of that index; false beyond the last. */
+bool describe_entry(unsigned index, struct describe_entry *entry);
+
+#endif

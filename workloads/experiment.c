@@ -1,0 +1,118 @@
+/* Builds the world and the workload of one point, runs, records. */
+#include "workloads/experiment.h"
+
+#include <glib.h>
+#include <string.h>
+
+#include "workloads/describe.h"
+#include "workloads/workload.h"
+
+struct engine_params {
+    sim_time quantum_ps;
+};
+static const struct param_desc engine_params_table[] = {
+    PARAM("quantum_ns", PARAM_TIME, struct engine_params, quantum_ps, 200, 0, 1000, PROV_NONE, "",
+          "how far a core may run ahead of global time"),
+    { .type = PARAM_END },
+};
+
+/* The workload's type, or NULL with the mistake in errors. */
+static const struct workload_ops *find_ops(struct config_node *root, struct config_node **group,
+                                           struct sim_error_list *errors)
+{
+    const char *names[32] = { NULL };
+    for (unsigned i = 0; workload_registry[i] != NULL && i < 31; i++)
+        names[i] = workload_registry[i]->type;
+    *group = config_get(root, "workload");
+    if (*group == NULL || config_kind(*group) != CONFIG_GROUP) {
+        config_mistake(*group != NULL ? *group : root, errors, "a group `workload`", NULL);
+        return NULL;
+    }
+    struct config_node *type = config_get(*group, "type");
+    if (type != NULL && config_kind(type) == CONFIG_STRING)
+        for (unsigned i = 0; workload_registry[i] != NULL; i++)
+            if (strcmp(workload_registry[i]->type, config_string(type)) == 0)
+                return workload_registry[i];
+    config_mistake(type != NULL ? type : *group, errors, "`type`: a workload", names);
+    config_mark_read(*group);
+    return NULL;
+}
+
+static void read_measure(struct workload *workload, struct config_node *root,
+                         struct sim_error_list *errors)
+{
+    struct config_node *measure = config_get(root, "measure");
+    struct config_node *engine = config_get(root, "engine");
+    struct engine_params params = { 0 };
+    config_read_params(workload->config, measure, "measure", measure_params_table,
+                       &workload->measure, errors);
+    config_read_params(workload->config, engine, "engine", engine_params_table, &params, errors);
+    sim_task_set_quantum(workload->sim, params.quantum_ps);
+}
+
+static void workload_build(struct workload *workload, struct config *config, uint64_t seed,
+                           struct sim_error_list *errors)
+{
+    static const char *const type[] = { "type", NULL };
+    struct config_node *root = config_root(config);
+    *workload = (struct workload){ .config = config };
+    workload->world = world_new(config, seed, errors);
+    workload->sim = world_sim(workload->world);
+    workload->ops = find_ops(root, &workload->group, errors);
+    read_measure(workload, root, errors);
+    if (workload->ops != NULL) {
+        workload->state = g_malloc0(workload->ops->state_bytes);
+        config_allow(workload->group, type);
+        if (config_read_params(config, workload->group, "workload", workload->ops->params,
+                               workload->state, errors) &&
+            errors->n_messages == 0)
+            workload->ops->check(workload, errors);
+    }
+    config_check_unknown(config, errors);
+}
+
+static void workload_free(struct workload *workload)
+{
+    if (workload->state != NULL && workload->ops->release != NULL)
+        workload->ops->release(workload);
+    g_free(workload->state);
+    world_free(workload->world);
+}
+
+bool experiment_check(struct config *config, struct sim_error_list *errors)
+{
+    struct workload workload;
+    size_t before = errors->n_messages;
+    workload_build(&workload, config, 1, errors);
+    workload_free(&workload);
+    return errors->n_messages == before;
+}
+
+bool experiment_run(struct config *config, uint64_t seed, struct run_result *result,
+                    struct experiment_outcome *outcome, const volatile int *interrupt, char **error)
+{
+    struct workload workload;
+    struct sim_error_list errors = { 0 };
+    *error = NULL;
+    *outcome = (struct experiment_outcome){ 0 };
+    workload_build(&workload, config, seed, &errors);
+    workload.result = result;
+    workload.interrupt = interrupt;
+    if (errors.n_messages != 0) {
+        *error = g_strdup(errors.message[0]);
+    } else if (world_boot(workload.world, interrupt)) {
+        workload.ops->run(&workload);
+        outcome->sim_ps = sim_now(workload.sim);
+        outcome->events = sim_events_fired(workload.sim);
+        outcome->fingerprint = sim_fingerprint(workload.sim);
+    }
+    sim_error_release(&errors);
+    if (*error == NULL && sim_error(workload.sim) != NULL)
+        *error = g_strdup(sim_error(workload.sim));
+    if (*error == NULL && interrupt != NULL && *interrupt != 0)
+        *error = g_strdup("interrupted");
+    if (*error != NULL)
+        sim_fail(workload.sim, "%s", *error); /* a run that failed may leave TLPs behind */
+    workload_free(&workload);
+    return *error == NULL;
+}

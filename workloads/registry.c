@@ -1,0 +1,55 @@
+/* The one list of workloads, and of everything that has parameters without being a device. */
+#include "workloads/describe.h"
+#include "workloads/workload.h"
+
+const struct workload_ops *const workload_registry[] = {
+    &workload_pcie_bench_ops,
+    &workload_memory_ops,
+    NULL,
+};
+
+static bool memory_system_entry(unsigned index, struct describe_entry *entry)
+{
+    const struct numa_param_group *group = &numa_param_groups[index];
+    *entry = (struct describe_entry){ group->name, "memory system: a group of a host", group->table,
+                                      NULL };
+    return true;
+}
+
+static bool host_entry(unsigned index, struct describe_entry *entry)
+{
+    const struct host_param_group *group = &host_param_groups[index];
+    *entry = (struct describe_entry){ group->name, group->help, group->table, NULL };
+    return true;
+}
+
+static bool workload_entry(unsigned index, struct describe_entry *entry)
+{
+    const struct workload_ops *ops = workload_registry[index];
+    *entry = (struct describe_entry){ ops->type, ops->help, ops->params, ops->stats };
+    return true;
+}
+
+bool describe_entry(unsigned index, struct describe_entry *entry)
+{
+    unsigned n;
+    for (n = 0; numa_param_groups[n].name != NULL; n++)
+        if (index == n)
+            return memory_system_entry(n, entry);
+    index -= n;
+    for (n = 0; host_param_groups[n].name != NULL; n++)
+        if (index == n)
+            return host_entry(n, entry);
+    index -= n;
+    for (n = 0; workload_registry[n] != NULL; n++)
+        if (index == n)
+            return workload_entry(n, entry);
+    index -= n;
+    if (index == 0)
+        *entry = (struct describe_entry){ "link", "a cable's link: settings of `cables`",
+                                          pcie_link_params_table, pcie_link_stats_table };
+    else if (index == 1)
+        *entry = (struct describe_entry){ "measure", "how long a point is measured",
+                                          measure_params_table, NULL };
+    return index < 2;
+}

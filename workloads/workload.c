@@ -1,0 +1,93 @@
+/* What workloads share. */
+#include "workloads/workload.h"
+
+#include <math.h>
+#include <stdio.h>
+
+const struct param_desc measure_params_table[] = {
+    PARAM("warmup_us", PARAM_TIME, struct measure_params, warmup_ps, 20, 0, 1e9, PROV_NONE, "",
+          "simulated time before measurement"),
+    PARAM("duration_us", PARAM_TIME, struct measure_params, duration_ps, 1000, 0.001, 1e9,
+          PROV_NONE, "", "simulated time measured at most"),
+    PARAM(
+        "precision_ratio", PARAM_DOUBLE, struct measure_params, precision_ratio, 0, 0, 1, PROV_NONE,
+        "",
+        "measure until the half 95 % interval of the main metric is this share of its mean; 0: off"),
+    PARAM("transactions", PARAM_U64, struct measure_params, transactions, 0, 0, 1e12, PROV_NONE, "",
+          "measure so many transactions at most; 0: no bound"),
+    PARAM("latency_parts", PARAM_BOOL, struct measure_params, latency_parts, 0, 0, 1, PROV_NONE, "",
+          "record where latency comes from (latency_part_ns.*)"),
+    { .type = PARAM_END },
+};
+
+const struct config_node *workload_setting(struct workload *workload, const char *key)
+{
+    struct config_node *node = workload->group != NULL ? config_lookup(workload->group, key) : NULL;
+    return node != NULL ? node : workload->group;
+}
+
+void workload_run_until(struct workload *workload, const bool *done, sim_time until_ps)
+{
+    while (!*done && sim_now(workload->sim) < until_ps && sim_error(workload->sim) == NULL &&
+           (workload->interrupt == NULL || *workload->interrupt == 0) &&
+           sim_events_pending(workload->sim) != 0)
+        sim_run(workload->sim, until_ps, workload->interrupt);
+}
+
+void part_means_add(struct workload *workload, struct part_means *means,
+                    const struct sim_stamp *stamp, sim_time end_ps)
+{
+    sim_time sum_ps = 0;
+    for (unsigned i = 0; i < N_LATENCY_PARTS; i++) {
+        means->total_ps[i] += stamp->part_ps[i];
+        sum_ps += stamp->part_ps[i];
+    }
+    means->n++;
+    if (sum_ps != end_ps - stamp->start_ps)
+        sim_fail(workload->sim, "latency parts sum to %llu ps, the transaction took %llu ps",
+                 (unsigned long long)sum_ps, (unsigned long long)(end_ps - stamp->start_ps));
+}
+
+void part_means_record(struct workload *workload, const struct part_means *means)
+{
+    char name[64];
+    for (unsigned i = 0; i < N_LATENCY_PARTS && means->n != 0; i++) {
+        snprintf(name, sizeof(name), "latency_part_ns.%s", latency_part_name[i]);
+        run_result_metric(workload->result, name, "ns",
+                          (double)means->total_ps[i] / (double)means->n / 1000.0);
+    }
+}
+
+static double gbyte_s(uint64_t bytes, sim_time duration_ps)
+{
+    return duration_ps != 0 ? (double)bytes * 1000.0 / (double)duration_ps : 0.0;
+}
+
+void workload_record_world(struct workload *workload, sim_time duration_ps)
+{
+    const char *prefix;
+    const struct stat_desc *table;
+    void *state;
+    char name[96];
+    for (unsigned i = 0; world_stats(workload->world, i, &prefix, &table, &state); i++)
+        if (table != NULL)
+            run_result_stats(workload->result, prefix, table, state, duration_ps);
+
+    uint64_t dram_bytes = 0;
+    for (unsigned h = 0; h < world_n_hosts(workload->world); h++) {
+        struct host *host = world_host_at(workload->world, h);
+        unsigned n = numa_sockets(host_numa(host));
+        dram_bytes += numa_dram_bytes(host_numa(host));
+        for (unsigned from = 0; from < n; from++)
+            for (unsigned to = 0; to < n; to++) {
+                if (from == to)
+                    continue;
+                snprintf(name, sizeof(name), "%s%sinterconnect_gbyte_s.s%u_s%u",
+                         h != 0 ? host_name(host) : "", h != 0 ? "." : "", from, to);
+                run_result_metric(
+                    workload->result, name, "GB/s",
+                    gbyte_s(numa_interconnect_bytes(host_numa(host), from, to), duration_ps));
+            }
+    }
+    run_result_metric(workload->result, "memory_gbyte_s", "GB/s", gbyte_s(dram_bytes, duration_ps));
+}

@@ -1,0 +1,68 @@
+/*
+ * One interface for every workload: a program that runs against a booted world and records what it
+ * measured.
+ */
+#ifndef WORKLOADS_WORKLOAD_H
+#define WORKLOADS_WORKLOAD_H
+
+#include "models/world.h"
+#include "sim/results.h"
+
+/* How long to measure; group `measure` of a scenario. */
+struct measure_params {
+    sim_time warmup_ps;     /* not measured */
+    sim_time duration_ps;   /* measured at most */
+    double precision_ratio; /* ends earlier once the main metric's 95 % interval is this narrow */
+    uint64_t transactions;  /* ends earlier after so many; 0: no bound */
+    bool latency_parts;     /* record latency_part_ns.* */
+};
+extern const struct param_desc measure_params_table[];
+
+struct workload {
+    const struct workload_ops *ops;
+    struct world *world;
+    struct sim *sim;
+    struct config *config;
+    struct config_node *group; /* `workload` of the scenario, NULL if it has none */
+    struct measure_params measure;
+    struct run_result *result;
+    const volatile int *interrupt;
+    void *state; /* ops->state_bytes, params read into it */
+};
+
+struct workload_ops {
+    const char *type; /* the name scenarios use: "pcie_bench" */
+    const char *help;
+    size_t state_bytes;
+    const struct param_desc *params;
+    const struct stat_desc *stats; /* of the state; may be NULL */
+    /* Resolves references and checks settings against each other; mistakes go to errors. */
+    void (*check)(struct workload *workload, struct sim_error_list *errors);
+    /* Runs; the world is booted. Failures go to sim_fail(). */
+    void (*run)(struct workload *workload);
+    /* Frees what check() and run() allocated; may be NULL. */
+    void (*release)(struct workload *workload);
+};
+
+extern const struct workload_ops workload_pcie_bench_ops, workload_memory_ops;
+/* All workloads; NULL-terminated. */
+extern const struct workload_ops *const workload_registry[];
+
+/* The setting `key` of the workload's group for a message; the group itself if it is not there. */
+const struct config_node *workload_setting(struct workload *workload, const char *key);
+/* Runs the simulation until `*done`, an error, the interrupt or simulated time until_ps. */
+void workload_run_until(struct workload *workload, const bool *done, sim_time until_ps);
+/* Records metrics of a timed transaction: mean parts in ns, "latency_part_ns.<part>". */
+struct part_means {
+    uint64_t n;
+    sim_time total_ps[N_LATENCY_PARTS];
+};
+/* Adds a finished stamp; checks that the parts sum to end_ps - start exactly. */
+void part_means_add(struct workload *workload, struct part_means *means,
+                    const struct sim_stamp *stamp, sim_time end_ps);
+void part_means_record(struct workload *workload, const struct part_means *means);
+/* Records every statistic of the world (those of hosts and devices), and the derived metrics that
+ * all scenarios share: memory_gbyte_s, interconnect_gbyte_s. */
+void workload_record_world(struct workload *workload, sim_time duration_ps);
+
+#endif
