@@ -44,9 +44,9 @@ struct pcie_link_params {
     sim_time latency_ps;    /* one way, both PHYs, pipeline and propagation; no serialisation */
     double bit_error_ratio; /* 0: none */
     uint32_t ack_tlps;      /* an ACK DLLP at the latest after so many TLPs, or AckFactor bytes */
-    uint32_t
-        fc_update_ratio_pct;   /* UpdateFC once so much of a pool has been freed since the last */
-    double skp_overhead_ratio; /* share of symbols that SKP ordered sets take */
+    /* UpdateFC once so much of a pool has been freed since the last */
+    uint32_t fc_update_ratio_pct;
+    double skp_overhead_ratio; /* share of symbols that SKP ordered sets take; < 0: by generation */
 };
 extern const struct param_desc pcie_link_params_table[];
 
@@ -65,9 +65,10 @@ unsigned pcie_port_lanes(const struct pcie_port *port);
 /* The port at the other end. */
 struct pcie_port *pcie_port_peer(const struct pcie_port *port);
 
-/* The transmit queue has room for another TLP of the class. If not, credit(model, port) is called
+/* The transmit queue (tx_queue_tlps: TLPs of the class without credits, and those of any class that
+ * wait for the wire) has room for another TLP of the class. If not, credit(model, port) is called
  * when it has again. */
-bool pcie_port_ready(const struct pcie_port *port, enum tlp_class class);
+bool pcie_port_ready(struct pcie_port *port, enum tlp_class class);
 /*
  * Takes the TLP. It goes on the wire at at_ps at the earliest (>= now, not before that of the TLP
  * sent last through this port); per class in order; posted passes blocked non-posted and
@@ -75,8 +76,26 @@ bool pcie_port_ready(const struct pcie_port *port, enum tlp_class class);
  * ID-based ordering; completions pass blocked non-posted (PCIe Base 3.1, table 2-39).
  */
 void pcie_port_send(struct pcie_port *port, struct tlp *tlp, sim_time at_ps);
-/* The receive buffer that a TLP occupied is free at at_ps (>= now): its credits go back. Every
- * received TLP must be released once, by class and data credits, in any order. */
+
+/*
+ * For models that queue and arbitrate by themselves (switches) and leave the link's queue empty.
+ * Both questions, when answered no, have credit(model, port) called as soon as the answer may have
+ * changed. The wire is open if nothing waits in the queue and the wire is free of what was sent by
+ * now + lead_ps.
+ */
+bool pcie_port_wire_open(struct pcie_port *port, sim_time lead_ps);
+bool pcie_port_has_credits(struct pcie_port *port, const struct tlp *tlp);
+/* When the wire is free of what was sent; at least what it was at the last call. */
+sim_time pcie_port_free_ps(const struct pcie_port *port);
+/* Puts the TLP on the wire at at_ps or as soon as it is free; both answers must have been yes.
+ * Returns when its last byte has left (with bit errors: will have, unless there are replays). */
+sim_time pcie_port_start(struct pcie_port *port, struct tlp *tlp, sim_time at_ps);
+
+/*
+ * The receive buffer that a TLP occupied is free at at_ps (>= now): its credits go back. Every
+ * received TLP must be released once, by class and data credits, in any order. A class's buffer is
+ * freed in the order of the calls: at_ps before that of an earlier call counts as that.
+ */
 void pcie_port_release(struct pcie_port *port, enum tlp_class class, unsigned data_credits,
                        sim_time at_ps);
 
@@ -90,6 +109,11 @@ struct pcie_link_stats {
 };
 extern const struct stat_desc pcie_link_stats_table[];
 struct pcie_link_stats *pcie_port_stats(struct pcie_port *port);
+
+/* Every credit of every class is where it belongs: nothing sent to this port is in flight or in its
+ * buffers, and sender, UpdateFCs and freed buffers add up to what it advertises. For tests and for
+ * the end of a run. */
+bool pcie_port_credits_whole(const struct pcie_port *port);
 
 /* Walks all links: returns the i-th or NULL; ends through *a and *b, either may be NULL. */
 struct pcie_link *pcie_fabric_link(struct pcie_fabric *fabric, unsigned i, struct pcie_port **a,

@@ -69,8 +69,10 @@ struct tlp {
     uint8_t *payload;          /* length_bytes bytes, NULL if it carries none */
     uint32_t cookie;           /* free for the requester's or an intermediate's own use while it
                                   owns the TLP */
-    uint32_t ingress;          /* port index it came in by; set on delivery */
+    uint16_t ingress;          /* port index it came in by; set on delivery */
+    uint8_t payload_class;     /* private to fabric.c: the pool of the payload */
 };
+_Static_assert(sizeof(struct tlp) <= 128, "a TLP must fit in two cache lines");
 
 static inline enum tlp_class tlp_class_of(const struct tlp *tlp)
 {
@@ -96,9 +98,23 @@ static inline unsigned tlp_payload_dw(const struct tlp *tlp)
     unsigned first = (unsigned)(tlp->address & 3);
     return (first + tlp->length_bytes + 3u) / 4u;
 }
-/* Bytes on the wire of a Gen1/2 or Gen3+ link with framing, sequence number, header (3 or 4 DW by
- * address and type), payload and LCRC; no ECRC. PARAMETERS.md, section G. */
-unsigned tlp_wire_bytes(const struct tlp *tlp);
+/* Framing, sequence number and LCRC: STP 1, sequence 2, LCRC 4, END 1 (Gen1/2); STP token 4 with
+ * the sequence number in it, LCRC 4 (Gen3 and later). */
+#define TLP_FRAMING_BYTES 8u
+
+/* Header: 4 DW for messages and for addresses from 4 GiB on, else 3 (PCIe Base 3.1, 2.2.1). */
+static inline unsigned tlp_header_bytes(const struct tlp *tlp)
+{
+    if (tlp->type == TLP_MSG)
+        return 16;
+    return tlp->type <= TLP_MWR && tlp->address >> 32 != 0 ? 16 : 12;
+}
+/* Bytes on the wire of a link of any generation: framing, sequence number, header, payload in
+ * double words and LCRC; no ECRC. */
+static inline unsigned tlp_wire_bytes(const struct tlp *tlp)
+{
+    return TLP_FRAMING_BYTES + tlp_header_bytes(tlp) + 4 * tlp_payload_dw(tlp);
+}
 /* Data credits it takes: units of 16 bytes. */
 static inline unsigned tlp_data_credits(const struct tlp *tlp)
 {
@@ -112,17 +128,23 @@ struct sim *pcie_fabric_sim(struct pcie_fabric *fabric);
 
 /* A TLP with all fields zero but type. Owner: the caller. O(1), from a pool. */
 struct tlp *tlp_new(struct pcie_fabric *fabric, enum tlp_type type);
-/* Gives it a payload buffer of length_bytes (set before); contents undefined. */
+/* Gives it a payload buffer of length_bytes (set before, 1 .. TLP_PAYLOAD_BYTES_MAX); contents
+ * undefined. */
 void tlp_payload_new(struct pcie_fabric *fabric, struct tlp *tlp);
 /* Frees the TLP, its payload and its stamp. */
 void tlp_free(struct pcie_fabric *fabric, struct tlp *tlp);
+/* TLPs that somebody owns; 0 when all is quiet. */
 uint64_t tlp_live(const struct pcie_fabric *fabric);
 
 struct sim_stamp *stamp_new(struct pcie_fabric *fabric, sim_time now_ps);
 void stamp_free(struct pcie_fabric *fabric, struct sim_stamp *stamp);
 
-/* A completion for a request: requester ID, tag, attributes and stamp taken over (the request's
- * stamp becomes NULL); status and completer set; no payload yet. The request stays the caller's. */
+/*
+ * A completion for a request: requester ID, tag, attributes and stamp taken over (the request's
+ * stamp becomes NULL); status and completer set; no payload yet. CplD for a read that succeeds,
+ * with the request's address, length and that length as byte count: who splits it changes these;
+ * Cpl without data else. The request stays the caller's.
+ */
 struct tlp *tlp_completion(struct pcie_fabric *fabric, struct tlp *request, uint16_t completer_id,
                            enum tlp_status status);
 
