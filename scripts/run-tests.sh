@@ -15,7 +15,8 @@
 # the scripts). A case that was skipped counts as neither and is named. A program that crashes, runs
 # into its time limit, ends with a bad status although no case failed, or ends before all cases of
 # its plan have run counts as one failure more. A script without such lines counts as one case, by
-# its exit status; a program without any is a failure, and so is a build that does not build.
+# its exit status; a program without any is a failure, and so are a build with errors and each of its
+# programs that does not come out of it.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -82,6 +83,11 @@ run_one() { # run_one CONFIG TEST: test is tests/unit/test_x or tests/scenario/t
         # shellcheck disable=SC2206 # a command with its arguments
         command=($WITHOUT_ASLR "${command[@]}")
     fi
+    if [ $kind = program ] && [ ! -x "$folder/$test" ]; then
+        printf '  %-11s %-44s was not built: 1 FAILED\n' "$config" "$test"
+        echo "0 1 0" >"$log.count"
+        return
+    fi
     # A script finds the build it is to test in these; all start in the project's folder.
     env BUILD="$folder" BUILD_ROOT="$BUILD" NUDMA="$folder/nudma" CONFIG="$config" \
         timeout -k 10 $limit "${command[@]}" >"$log.out" 2>"$log.err" </dev/null
@@ -110,12 +116,11 @@ build() { # build CONFIG FOLDER TARGET... VARIABLE=VALUE...
     local config=$1 folder=$2 log=$RESULTS/$1.build
     shift 2
     printf '  %-11s building in %s\n' "$config" "$folder"
-    if ! make --no-print-directory -j"$jobs" BUILD="$folder" "$@" >"$log" 2>&1 </dev/null; then
-        printf '  %-11s does not build: 1 FAILED\n' "$config"
+    if ! make --no-print-directory -k -j"$jobs" BUILD="$folder" "$@" >"$log" 2>&1 </dev/null; then
+        printf '  %-11s does not build without errors: 1 FAILED\n' "$config"
         grep -vE '^  (CC|AS|AR|LD) ' "$log" | tail -n 60 | sed 's/^/    | /'
         mkdir -p "$RESULTS/$config"
         echo "0 1 0" >"$RESULTS/$config/build.count"
-        return 1
     fi
 }
 
@@ -134,15 +139,22 @@ run() { # run CONFIG FOLDER-OF-TESTS...
 
 for config in "${configs[@]}"; do
     case $config in
-    gcc) build gcc "$BUILD" CC=gcc OPT=-O3 all tests && run gcc unit model scenario ;;
+    gcc)
+        build gcc "$BUILD" CC=gcc OPT=-O3 all tests
+        run gcc unit model scenario
+        ;;
     san)
-        build san "$BUILD-san" CC=gcc OPT=-O1 SANITIZE=address,undefined all tests &&
-            run san unit model scenario
+        build san "$BUILD-san" CC=gcc OPT=-O1 SANITIZE=address,undefined all tests
+        run san unit model scenario
         ;;
     hostile)
-        build hostile "$BUILD-hostile" CC=gcc OPT=-O1 HOSTILE=1 tests && run hostile unit model
+        build hostile "$BUILD-hostile" CC=gcc OPT=-O1 HOSTILE=1 tests
+        run hostile unit model
         ;;
-    clang) build clang "$BUILD-clang" CC=clang OPT=-O3 tests all && run clang unit model ;;
+    clang)
+        build clang "$BUILD-clang" CC=clang OPT=-O3 all tests
+        run clang unit model
+        ;;
     determinism)
         mkdir -p "$RESULTS/determinism"
         [ -z "${word##*determinism*}" ] &&
