@@ -46,12 +46,14 @@ simulate() { # simulate NAME FOLDER-TO-START-IN NUDMA SCENARIO JOBS: writes $scr
     return 1
 }
 
+echo "1..16"
+
 # The builds of the test runner, and two without optimisation.
 build() { # build FOLDER VARIABLE=VALUE...
     local folder=$1
     shift
     make --no-print-directory -s -j"$jobs" BUILD="$folder" "$@" all >"$scratch/build.log" 2>&1 ||
-        { cat "$scratch/build.log" >&2; return 1; }
+        { grep -vE '^  (CC|AS|AR|LD) ' "$scratch/build.log" >&2; return 1; }
 }
 builds=(gcc-O3 gcc-O0 clang-O3 clang-O0)
 declare -A folder_of=([gcc-O3]=$root [clang-O3]=$root-clang
@@ -61,6 +63,8 @@ for name in "${builds[@]}"; do
     build "${folder_of[$name]}" CC="${name%-*}" OPT="-${name#*-}" || status=1
     verdict $status "builds: $name"
 done
+
+[ $failed = 0 ] || exit 1
 
 for scenario in pcie_bench/latency_size numa/memory_bandwidth; do
     status=0
@@ -94,5 +98,4 @@ for scenario in pcie_bench/latency_size numa/memory_bandwidth; do
     rm -f "$scratch"/reference.*
 done
 
-echo "1..$cases"
 [ $failed = 0 ]
