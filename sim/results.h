@@ -20,12 +20,24 @@ void run_result_histogram(struct run_result *result, const char *name, const cha
                           double scale, const struct stat_histogram *h);
 void run_result_series(struct run_result *result, const char *name, const char *unit, sim_time t_ps,
                        double value);
-/* All statistics of a table: "<prefix><name>"; STAT_HISTOGRAM also stores the histogram itself.
- * duration_ps: the measured time, for rates. */
+/*
+ * All statistics of a table: "<prefix><name>"; duration_ps: the measured time, for rates.
+ * STAT_MEAN also stores "<name>.ci95". STAT_HISTOGRAM stores the histogram itself and its mean,
+ * p50, p90, p99, p999, min and max, each put before the unit: latency_ns gives latency_p99_ns. What
+ * has no samples is left out.
+ */
 void run_result_stats(struct run_result *result, const char *prefix, const struct stat_desc *table,
                       const void *state, sim_time duration_ps);
 /* The value of a metric, NAN if there is none. */
 double run_result_value(const struct run_result *result, const char *name);
+
+/* Takes a copy of every resolved parameter, for a result that travels to another process. */
+void run_result_params(struct run_result *result, const struct config *config);
+/* Over the event stream's fingerprint and every metric, histogram and series. */
+uint64_t run_result_fingerprint(const struct run_result *result, uint64_t events_fingerprint);
+/* The result as bytes (caller g_free()s), and back; NULL if they are not a whole result. */
+void *run_result_pack(const struct run_result *result, size_t *n_bytes);
+struct run_result *run_result_unpack(const void *bytes, size_t n_bytes);
 
 struct run_record {
     const char *scenario; /* "pcie_bench/latency_size" */
@@ -43,17 +55,24 @@ struct run_record {
 
 struct results_db;
 
-/* Opens or makes the file. NULL with *message (caller g_free()s) if it cannot be. */
+/* Opens or makes the file (not its folder). NULL with *message (caller g_free()s) if it cannot be.
+ * read_only: the file must exist, and nothing is ever written, not even beside it. */
 struct results_db *results_open(const char *path, bool read_only, char **message);
 void results_close(struct results_db *db);
-/* Stores one run with its parameters (config may be NULL), metrics, histograms and series, in one
- * transaction. False with *message if the database refused; nothing is stored then. */
+/* Stores one run with its parameters, metrics, histograms and series, in one transaction. The
+ * parameters are those of config, or with NULL those that run_result_params() took; result may be
+ * NULL (a failed run). False with *message if the database refused; nothing is stored then. */
 bool results_store(struct results_db *db, const struct run_record *record,
                    const struct config *config, const struct run_result *result, char **message);
 /* A finished run of this scenario, point, seed, version and configuration exists. */
 bool results_have(struct results_db *db, const char *scenario, const char *point, uint64_t seed,
                   const char *config_sha256);
-/* Evaluates an SQL expression over v(scenario, point, metric). False with *message on an error. */
+/* Makes that run the newest of its point and seed again: whoever asks for a run that is there
+ * already sees it in the view `result`, not what another configuration left there since. */
+bool results_select(struct results_db *db, const char *scenario, const char *point, uint64_t seed,
+                    const char *config_sha256, char **message);
+/* Evaluates an SQL expression over v(scenario, point, metric), the mean over the newest finished
+ * runs. False with *message on an error; NAN if a value is missing. */
 bool results_evaluate(struct results_db *db, const char *expression, double *value, char **message);
 /* The sqlite3 handle, for queries of the commands. */
 struct sqlite3 *results_handle(struct results_db *db);
