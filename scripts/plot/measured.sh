@@ -1,0 +1,74 @@
+#!/bin/sh
+# Cuts the measured curves that the plots of pcie_bench show out of the data of pcie-bench
+# (github.com/pcie-bench/data, Apache-2.0), as condensed into bdw_latency.csv,
+# bdw_bandwidth_size.csv and bdw_bandwidth_window.csv:
+#   scripts/plot/measured.sh FOLDER_WITH_THEM scenarios/data/pcie_bench
+set -eu
+in=$1
+out=$2
+base=bdw-Xeon-E5-2630v4-dell-t430
+mkdir -p "$out"
+
+# curve FILE HEADER SOURCE, rows from standard input
+curve()
+{
+    {
+        echo "# source: pcie-bench/data, Apache-2.0; $3"
+        echo "$2"
+        cat
+    } > "$out/$1.csv"
+}
+
+# latency CONFIG FILE TEST CACHE -> window,size,average
+latency()
+{
+    awk -F, -v c="$base-$1" -v f="$2" -v t="$3" -v k="$4" \
+        '$1 == c && $2 == f && $3 == t && $4 == k { printf "%d,%d,%s\n", $5, $6, $7 }' \
+        "$in/bdw_latency.csv"
+}
+
+for op in read:RD write_read:WRRD; do
+    test=LAT_DMA_${op#*:}
+    latency s0-s0-s0 lat_dma_sizes "$test" HWarm | awk -F, '$2 >= 8 { print $2 "," $3 }' |
+        curve "latency_size_${op%:*}" transfer_bytes,latency_mean_ns \
+            "$test lat_dma_sizes HWarm, 8 KiB window, $base-s0-s0-s0, average"
+done
+
+for cache in cold:Cold device_warm:DWarm; do
+    latency s0-s0-s0 lat_cmd_sweep_rd_rnd_64 LAT_CMD_RD "${cache#*:}" |
+        awk -F, '$1 >= 4096 { print $1 "," $3 }' |
+        curve "latency_window_${cache%:*}" window_bytes,latency_mean_ns \
+            "LAT_CMD_RD 64 B random ${cache#*:}, $base-s0-s0-s0, average"
+done
+
+for cache in cold:Cold host_warm:HWarm; do
+    for memory in local:s0-s0-s0 remote:s0-s1-s1; do
+        latency "${memory#*:}" lat_dma_sweep_rd_rnd_64 LAT_DMA_RD "${cache#*:}" |
+            awk -F, -v m="${memory%:*}" '$1 == 1048576 { print m "," $3 }'
+    done | curve "latency_numa_${cache%:*}" memory,latency_mean_ns \
+        "LAT_DMA_RD 64 B random ${cache#*:}, 1 MiB window, $base-s0-s0-s0 and -s0-s1-s1, average"
+done
+
+latency s0-s0-s0-iommu-nosp lat_cmd_sweep_rd_rnd_64 LAT_CMD_RD Cold |
+    awk -F, '$1 >= 4096 { print $1 "," $3 }' |
+    curve latency_iommu window_bytes,latency_mean_ns \
+        "LAT_CMD_RD 64 B random Cold, IOMMU with 4 KiB pages, $base-s0-s0-s0-iommu-nosp, average"
+
+for op in read:RD write:WR read_write:RW; do
+    test=BW_DMA_${op#*:}
+    awk -F, -v c="$base-s0-s0-s0" -v t="$test" \
+        '$1 == c && $2 == t && $3 == "HWarm" { print $5 "," $6 }' "$in/bdw_bandwidth_size.csv" |
+        curve "bandwidth_size_${op%:*}" transfer_bytes,throughput_gbit_s \
+            "$test HWarm, 8 KiB window, $base-s0-s0-s0, Gbit/s per direction"
+done
+
+for op in read:RD write:WR; do
+    test=BW_DMA_${op#*:}
+    for size in 64 256 512; do
+        awk -F, -v c="$base-s0-s0-s0-iommu-nosp" -v t="$test" -v s="$size" \
+            '$1 == c && $2 == t && $3 == "Rand" && $4 == "Cold" && $6 == s {
+                printf "%d,%s\n", $5, $7 }' "$in/bdw_bandwidth_window.csv" |
+            curve "bandwidth_iommu_${op%:*}_$size" window_bytes,throughput_gbit_s \
+                "$test $size B random Cold, IOMMU with 4 KiB pages, $base-s0-s0-s0-iommu-nosp"
+    done
+done
