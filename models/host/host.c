@@ -68,8 +68,8 @@ static bool read_groups(struct host *host, struct config *config, struct config_
     config_allow(group, others);
     if (errors->n_messages != before)
         return false;
-    const char *why;
-    if (!numa_params_check(&host->numa_params, &why)) {
+    const char *why = iommu_params_error(&host->iommu_params);
+    if (why != NULL || !numa_params_check(&host->numa_params, &why)) {
         sim_error_add(errors, config_file(group), config_line(group), "%s: %s", config_path(group),
                       why);
         return false;

@@ -49,7 +49,7 @@ void rc_forward(struct model *rc, uint32_t port, struct tlp *tlp, struct model *
         in->last_commit_ps = SIM_MAX(in->last_commit_ps, at_ps);
     step->out_rc = out_rc;
     step->out_port = out_port;
-    tlp->ingress = port;
+    tlp->ingress = (uint16_t)port;
     state->stats.p2p_tlps++;
     sim_schedule(rc->sim, &step->event, at_ps);
 }

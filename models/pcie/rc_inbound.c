@@ -48,7 +48,7 @@ static void rc_complete(struct model *rc, struct tlp *completion, uint32_t port,
     struct rc_step *step = rc_step_new(rc, completion, completion_leaves);
     sim_time leave_ps = ready_ps + rc_of(rc)->params.outbound_ps;
     sim_stamp_mark(completion->stamp, PART_ROOT_COMPLEX, leave_ps);
-    completion->ingress = port;
+    completion->ingress = (uint16_t)port;
     sim_schedule(rc->sim, &step->event, leave_ps);
 }
 

@@ -268,12 +268,18 @@ static void iommu_write(void *context, struct hpa hpa, const void *from, unsigne
     physmem_write(numa_physmem(rc_of(context)->host->numa), hpa, from, bytes);
 }
 
+static bool iommu_readable(void *context, struct hpa hpa, unsigned bytes)
+{
+    return physmem_contains(numa_physmem(rc_of(context)->host->numa), hpa, bytes);
+}
+
 struct iommu_memory root_complex_iommu_memory(struct root_complex_host *host, unsigned socket)
 {
     return (struct iommu_memory){ .context = host->rc[socket],
                                   .read_done_ps = iommu_read_done,
                                   .read64 = iommu_read64,
-                                  .write = iommu_write };
+                                  .write = iommu_write,
+                                  .readable = iommu_readable };
 }
 
 const struct model_ops root_complex_ops = {
