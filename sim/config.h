@@ -28,11 +28,20 @@ enum config_kind {
 struct config; /* one tree; owns all its nodes and strings */
 struct config_node;
 
-/* The file with its includes (relative to include_dir). NULL and messages in errors on mistakes. */
+/*
+ * The file with its includes (relative to include_dir, NULL: the file's own folder). NULL with
+ * messages in errors if it cannot be read or parsed. Integers that do not fit are mistakes too, but
+ * the tree is returned, with the value meant, so that what else is wrong in it can be reported as
+ * well: look at errors before anything runs.
+ */
 struct config *config_load(const char *path, const char *include_dir,
                            struct sim_error_list *errors);
-/* A deep copy, to which one point's axis values are then applied. */
+/* The same; an include is searched in several folders (NULL-terminated). */
+struct config *config_load_searching(const char *path, const char *const *include_dirs,
+                                     struct sim_error_list *errors);
+/* A deep copy as nobody has read it yet, to which one point's axis values are then applied. */
 struct config *config_copy(const struct config *config);
+/* Frees the tree with every node and string it ever handed out. NULL is fine. */
 void config_free(struct config *config);
 struct config_node *config_root(struct config *config);
 
@@ -41,14 +50,19 @@ const char *config_name(const struct config_node *node); /* "" for list elements
 enum config_kind config_kind(const struct config_node *node);
 /* "host.socket.dram.channels"; owned by the tree */
 const char *config_path(const struct config_node *node);
-const char *config_file(const struct config_node *node); /* "--set", "axis memory" or the file */
-int config_line(const struct config_node *node);
-unsigned config_count(const struct config_node *node); /* children of a group or list */
+/* Where the value is written: the file, or "--set". For messages. */
+const char *config_file(const struct config_node *node);
+int config_line(const struct config_node *node); /* 0 for --set */
+/* What put the value there: "file:line", "--set" or "axis memory". Owned by the tree. */
+const char *config_origin(struct config_node *node);
+unsigned config_count(const struct config_node *node); /* children of a group or list, else 0 */
 struct config_node *config_child(struct config_node *node, unsigned index);
-/* The child of that name, marked as read, or NULL. */
+/* The child of that name, marked as read, or NULL. The name is a valid one of the group from then
+ * on. Elements of a list count as read when their list does; groups among them do not. */
 struct config_node *config_get(struct config_node *node, const char *name);
-/* By path from node, "a.b.[2].c" or "a.b.c"; not marked as read. */
-struct config_node *config_lookup(struct config_node *node, const char *path);
+/* By path from node, "a.b.[2].c" or "a.b.c"; not marked as read. (libconfig owns the name
+ * config_lookup.) */
+struct config_node *config_find(struct config_node *node, const char *path);
 int64_t config_int(const struct config_node *node);   /* CONFIG_INT only, else SIM_ASSERT */
 double config_number(const struct config_node *node); /* INT or FLOAT */
 bool config_bool(const struct config_node *node);
@@ -59,11 +73,14 @@ const char *config_text(struct config_node *node);
 void config_mark_read(struct config_node *node);
 
 /* ---- Changing it --------------------------------------------------------------------------- */
-/* Sets path to the value written as in a file (`64`, `"8 ns"`, `true`, bare words are strings).
- * The setting need not exist yet (defaults are not in the tree); missing groups are made. */
+/*
+ * Sets path to the value written as in a file (`64`, `"8 ns"`, `true`, `[1, 2]`, `{ a = 1; }`; bare
+ * words are strings). The setting need not exist yet (defaults are not in the tree); missing groups
+ * are made. A setting with provenance, { value = ...; }, becomes the plain value.
+ */
 bool config_set(struct config *config, const char *path, const char *value, const char *origin,
                 struct sim_error_list *errors);
-/* Copies a subtree to path, for variants. */
+/* Copies a subtree to path; the copy keeps the file and line of the value. */
 bool config_set_node(struct config *config, const char *path, const struct config_node *value,
                      const char *origin, struct sim_error_list *errors);
 
@@ -72,21 +89,29 @@ bool config_set_node(struct config *config, const char *path, const struct confi
  * Fills `state` from the group by the table: defaults first, then what the group says; checks
  * type, unit and range. group NULL means all defaults (a required key is then a mistake, reported
  * with `where`). Records every resolved value with its origin for config_print() and
- * config_each_param(). Returns false if it added to errors.
+ * config_each_param(). Returns false if it added to errors; what was wrong has its default then.
+ *
+ * A setting may carry where it comes from: latency_ns = { value = 35; provenance = "published";
+ * source = "PARAMETERS A2"; }. A plain value in a file is an estimate; a setting whose table entry
+ * has PROV_NONE (a choice, not a property of hardware) stays without.
  */
 bool config_read_params(struct config *config, struct config_node *group, const char *where,
                         const struct param_desc *table, void *state, struct sim_error_list *errors);
 /* Names that are legal in this group without being parameters (for suggestions, and so that
  * config_check_unknown() knows them); NULL-terminated. Marks them as read. */
 void config_allow(struct config_node *group, const char *const *names);
-/* One message per setting that nobody read, with the nearest valid name of its group. */
+/* One message per setting that nobody read, with the nearest valid name of its group. True if there
+ * is none. Whoever gives up on a group because of a mistake calls config_mark_read() on it. */
 bool config_check_unknown(struct config *config, struct sim_error_list *errors);
 
-/* "file:line: path: found X, expected Y" for callers' own checks; with the nearest name if given */
+/* "file:line: path: found X, expected Y" for callers' own checks; with the nearest of `names` if
+ * given (NULL-terminated; expected may then be NULL). */
 void config_mistake(const struct config_node *node, struct sim_error_list *errors,
                     const char *expected, const char *const *names);
 
-/* Every resolved parameter: for the results. value in the unit of the key; text for strings. */
+/* Every resolved parameter, then every other value that was read, each by path: for the results.
+ * value in the unit of the key; text for strings. origin is "default", "file:line", "--set" or
+ * "axis memory", and ", " and the source where one is given. */
 typedef void config_param_fn(void *context, const char *path, const char *value, const char *unit,
                              enum param_provenance provenance, const char *origin);
 void config_each_param(const struct config *config, config_param_fn *fn, void *context);

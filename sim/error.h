@@ -5,6 +5,8 @@
 #ifndef SIM_ERROR_H
 #define SIM_ERROR_H
 
+#include <stdio.h>
+
 #include "sim/types.h"
 
 /* A list of messages. Zero-initialise; release with sim_error_release(). */
@@ -13,12 +15,23 @@ struct sim_error_list {
     size_t n_messages;
 };
 
-/* Adds one message; `file` may be NULL, `line` 0. Printed as "file:line: message". */
+/* Adds one message; `file` may be NULL, `line` 0. Printed as "file:line: message". The same
+ * message twice is kept once: the points of a scenario share most of their mistakes. */
 void sim_error_add(struct sim_error_list *errors, const char *file, int line, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 void sim_error_release(struct sim_error_list *errors);
+/* One message a line, in the order in which they were found. */
+void sim_error_print(const struct sim_error_list *errors, FILE *out);
 
-/* The nearest of `names` (NULL-terminated) to `found`, or NULL if none is near. For messages. */
+/*
+ * The nearest of `names` (NULL-terminated) to `found`, or NULL if none is near: the smallest number
+ * of edits (insert, delete, replace, swap of neighbours), case aside, at most a third of the
+ * longer name; failing that, a name that begins with `found` or with which `found` begins.
+ */
 const char *sim_nearest_name(const char *found, const char *const *names);
+
+/* The end of a message: `did you mean "x"?`, or `expected one of "a", "b"` if nothing is near and
+ * the names are few, or "". The caller g_free()s it. */
+char *sim_suggestion(const char *found, const char *const *names);
 
 #endif

@@ -7,6 +7,8 @@
 
 #include "sim/types.h"
 
+struct unit;
+
 enum param_type {
     PARAM_END = 0,
     PARAM_BOOL,   /* bool */
@@ -50,5 +52,41 @@ struct param_desc {
         .key = (KEY), .type = PARAM_STRING, .offset = offsetof(STRUCT, FIELD), \
         .def_string = (DEF), .help = (HELP)                                    \
     }
+
+/* ---- Reading the tables -------------------------------------------------------------------- */
+
+/* One value as the state keeps it. */
+struct param_value {
+    bool truth;
+    uint64_t whole; /* U32, U64; BYTES: bytes; TIME: picoseconds; ENUM: index */
+    double real;    /* DOUBLE; RATE in the unit of the key */
+    const char *string;
+};
+
+/* The unit of the key: "ns", "GB/s", "bytes", "" for counts, ratios, names and strings. */
+const char *param_unit(const struct param_desc *desc);
+/* The same for whoever converts; NULL if the key has no unit. PARAM_TIME and PARAM_RATE keys
+ * without a unit in their name are our own fault. */
+const struct unit *param_key_unit(const struct param_desc *desc);
+/* "time", "size", "integer", ... for `nudma describe` */
+const char *param_type_name(enum param_type type);
+/* "datasheet", "published", "calibrated", "estimate"; PROV_NONE: "" */
+const char *param_provenance_name(enum param_provenance provenance);
+/* False if there is no provenance of that name. */
+bool param_provenance_find(const char *name, enum param_provenance *provenance);
+
+bool param_required(const struct param_desc *desc);
+struct param_value param_default(const struct param_desc *desc);
+bool param_in_range(const struct param_desc *desc, const struct param_value *value);
+void param_store(const struct param_desc *desc, void *state, const struct param_value *value);
+/* Fills the state with the defaults, without any configuration. Required settings stay as they
+ * are. */
+void param_defaults(const struct param_desc *table, void *state);
+
+/* The value in the unit of the key, without the unit; the caller g_free()s it. */
+char *param_format(const struct param_desc *desc, const struct param_value *value);
+/* What a message expects: "an integer 1..16", "a time in ns 0..1000, or a string with its unit (ps,
+ * ...)"; the caller g_free()s it. */
+char *param_expected(const struct param_desc *desc);
 
 #endif

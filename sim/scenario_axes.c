@@ -1,0 +1,608 @@
+/*
+ * Axes of a scenario. Whatever form an axis is written in (values, range, variants), it becomes a
+ * list of named values, each a list of assignments; points know nothing else.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "sim/scenario_private.h"
+#include "sim/unit.h"
+
+#define MAX_AXIS_VALUES 10000
+
+static const char *const axis_keys[] = { "name", "setting", "values", "range", "variants", NULL };
+
+static void assignment_free(gpointer data)
+{
+    struct assignment *assignment = data;
+
+    g_free(assignment->path);
+    g_free(assignment->text);
+    g_free(assignment);
+}
+
+static void value_free(gpointer data)
+{
+    struct axis_value *value = data;
+
+    g_free(value->label);
+    g_ptr_array_free(value->assignments, TRUE);
+    g_free(value);
+}
+
+void axis_free(gpointer data)
+{
+    struct axis *axis = data;
+
+    g_free(axis->name);
+    g_free(axis->origin);
+    g_strfreev(axis->quick);
+    g_ptr_array_free(axis->values, TRUE);
+    g_free(axis);
+}
+
+static struct axis_value *value_new(const char *label)
+{
+    struct axis_value *value = g_new0(struct axis_value, 1);
+
+    value->label = g_strdup(label);
+    value->assignments = g_ptr_array_new_with_free_func(assignment_free);
+    return value;
+}
+
+static void assign(struct axis_value *value, const char *path, struct config_node *node,
+                   const char *text, struct config_place place)
+{
+    struct assignment *assignment = g_new0(struct assignment, 1);
+
+    assignment->path = g_strdup(path);
+    assignment->node = node;
+    assignment->text = g_strdup(text);
+    assignment->place = place;
+    g_ptr_array_add(value->assignments, assignment);
+}
+
+static struct axis_value *value_named(const struct axis *axis, const char *label)
+{
+    for (guint i = 0; i < axis->values->len; i++) {
+        struct axis_value *value = axis->values->pdata[i];
+
+        if (strcmp(value->label, label) == 0)
+            return value;
+    }
+    return NULL;
+}
+
+/* Names stand in points, "axis=value axis=value", and in --set axes.NAME=a,b. */
+static bool label_valid(const char *label)
+{
+    return *label && !strpbrk(label, "=,\n\t") && !g_ascii_isspace(*label) &&
+           !g_ascii_isspace(label[strlen(label) - 1]);
+}
+
+/* Takes the value over, or frees it with a message. */
+static bool add_value(struct axis *axis, struct axis_value *value, struct config_place place,
+                      struct sim_error_list *errors)
+{
+    bool good = false;
+
+    if (!label_valid(value->label))
+        sim_error_add(errors, place.file, place.line,
+                      "axis %s: found the value \"%.60s\", expected one without \"=\", \",\" and "
+                      "blanks around it",
+                      axis->name, value->label);
+    else if (value_named(axis, value->label))
+        sim_error_add(errors, place.file, place.line, "axis %s: value %s stands there twice",
+                      axis->name, value->label);
+    else
+        good = true;
+    if (good)
+        g_ptr_array_add(axis->values, value);
+    else
+        value_free(value);
+    return good;
+}
+
+static bool add_setting_value(struct axis *axis, struct config_node *node, const char *element,
+                              struct sim_error_list *errors)
+{
+    struct axis_value *value;
+
+    if (node->kind == CONFIG_GROUP || node->kind == CONFIG_LIST) {
+        config_mistake(node, errors, "one value; \"variants\" set several settings", NULL);
+        return false;
+    }
+    value = value_new(config_text(node));
+    assign(value, element, node, NULL, node->place);
+    return add_value(axis, value, node->place, errors);
+}
+
+static void read_values(struct axis *axis, struct config_node *values,
+                        struct sim_error_list *errors)
+{
+    if (values->kind != CONFIG_LIST) {
+        config_mistake(values, errors, "a list of values, [1, 2, 4]", NULL);
+        return;
+    }
+    if (config_count(values) == 0)
+        sim_error_add(errors, values->place.file, values->place.line, "%s: axis %s has no values",
+                      values->path, axis->name);
+    for (unsigned i = 0; i < config_count(values); i++)
+        add_setting_value(axis, config_child(values, i), axis->setting, errors);
+}
+
+/* ---- Ranges -------------------------------------------------------------------------------- */
+
+/* { from = 64; to = 65536; factor = 2; } or { from = 0; to = 10; step = 2.5; } */
+struct range {
+    struct config_node *from, *to, *step, *factor;
+    bool whole;
+};
+
+static bool is_number(const struct config_node *node)
+{
+    return node && (node->kind == CONFIG_INT || node->kind == CONFIG_FLOAT);
+}
+
+static bool range_read(struct config_node *node, struct range *range, struct sim_error_list *errors)
+{
+    const struct config_node *by;
+
+    if (node->kind != CONFIG_GROUP) {
+        config_mistake(node, errors, "{ from = 64; to = 4096; factor = 2; }", NULL);
+        return false;
+    }
+    range->from = config_get(node, "from");
+    range->to = config_get(node, "to");
+    range->step = config_get(node, "step");
+    range->factor = config_get(node, "factor");
+    by = range->step ? range->step : range->factor;
+    if (!is_number(range->from) || !is_number(range->to) || !is_number(by) ||
+        (range->step && range->factor)) {
+        sim_error_add(errors, node->place.file, node->place.line,
+                      "%s: expected the numbers from, to, and either step or factor", node->path);
+        return false;
+    }
+    if (config_number(range->to) < config_number(range->from) ||
+        (range->step && config_number(range->step) <= 0) ||
+        (range->factor && (config_number(range->factor) <= 1 || config_number(range->from) <= 0))) {
+        sim_error_add(errors, node->place.file, node->place.line,
+                      "%s: expected from <= to, and step > 0 or factor > 1 with from > 0",
+                      node->path);
+        return false;
+    }
+    range->whole = range->from->kind == CONFIG_INT && by->kind == CONFIG_INT;
+    return true;
+}
+
+/* The value number i. Rounded to 12 digits, so that 0.1 + 2 * 0.1 is written 0.3. */
+static double range_value(const struct range *range, unsigned i)
+{
+    double from = config_number(range->from), value;
+    char text[UNIT_TEXT_BYTES];
+
+    value = range->step ? from + i * config_number(range->step)
+                        : from * pow(config_number(range->factor), i);
+    if (range->whole)
+        return rint(value);
+    return g_ascii_strtod(g_ascii_formatd(text, sizeof(text), "%.12g", value), NULL);
+}
+
+static void read_range(struct scenario *scenario, struct axis *axis, struct config_node *node,
+                       struct sim_error_list *errors)
+{
+    struct config_place place = node->place;
+    struct range range;
+    struct config *values;
+
+    if (!range_read(node, &range, errors))
+        return;
+    values = config_new();
+    g_ptr_array_add(scenario->parsed, values);
+    for (unsigned i = 0; range_value(&range, i) <= config_number(range.to); i++) {
+        double value = range_value(&range, i);
+        struct config_node *made;
+
+        if (i == MAX_AXIS_VALUES || fabs(value) > 0x1p53) {
+            sim_error_add(errors, place.file, place.line, "%s: more than %d values", node->path,
+                          MAX_AXIS_VALUES);
+            return;
+        }
+        made = config_node_new(values, values->root, NULL, range.whole ? CONFIG_INT : CONFIG_FLOAT,
+                               place, -1);
+        made->real = value;
+        made->integer = range.whole ? (int64_t)value : 0;
+        add_setting_value(axis, made, axis->setting, errors);
+    }
+}
+
+/* ---- Variants ------------------------------------------------------------------------------ */
+
+static void read_variant_sets(struct axis_value *value, struct config_node *sets,
+                              struct sim_error_list *errors)
+{
+    if (sets->kind != CONFIG_LIST) {
+        config_mistake(sets, errors, "a list of settings, ( \"path=value\" )", NULL);
+        return;
+    }
+    for (unsigned i = 0; i < config_count(sets); i++) {
+        struct config_node *element = config_child(sets, i);
+        char *path, *text;
+
+        if (element->kind != CONFIG_STRING) {
+            config_mistake(element, errors, "a string \"path=value\"", NULL);
+        } else if (config_split_setting(element->string, &path, &text, element->place, errors)) {
+            assign(value, path, NULL, text, element->place);
+            g_free(path);
+            g_free(text);
+        }
+    }
+}
+
+static void read_variant(struct axis *axis, struct config_node *variant,
+                         struct sim_error_list *errors)
+{
+    struct config_node *name, *sets;
+    struct axis_value *value;
+
+    if (variant->kind != CONFIG_GROUP) {
+        config_mistake(variant, errors, "a variant, { name = \"local\"; set = ( ... ); }", NULL);
+        return;
+    }
+    name = config_get(variant, "name");
+    sets = config_get(variant, "set");
+    if (!name) {
+        sim_error_add(errors, variant->place.file, variant->place.line,
+                      "%s: a variant of axis %s has no name", variant->path, axis->name);
+    } else if (name->kind != CONFIG_STRING) {
+        config_mistake(name, errors, "a string", NULL);
+    } else if (!sets) {
+        sim_error_add(errors, variant->place.file, variant->place.line,
+                      "%s: variant %s of axis %s sets nothing; a variant without changes has "
+                      "set = ()",
+                      variant->path, name->string, axis->name);
+    } else {
+        value = value_new(name->string);
+        read_variant_sets(value, sets, errors);
+        add_value(axis, value, name->place, errors);
+    }
+}
+
+static void read_variants(struct axis *axis, struct config_node *variants,
+                          struct sim_error_list *errors)
+{
+    if (variants->kind != CONFIG_LIST) {
+        config_mistake(variants, errors, "a list of variants", NULL);
+        return;
+    }
+    if (config_count(variants) == 0)
+        sim_error_add(errors, variants->place.file, variants->place.line,
+                      "%s: axis %s has no variants", variants->path, axis->name);
+    for (unsigned i = 0; i < config_count(variants); i++)
+        read_variant(axis, config_child(variants, i), errors);
+}
+
+/* ---- Axes ---------------------------------------------------------------------------------- */
+
+size_t scenario_axis_find(const struct scenario *scenario, const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < scenario->axes->len; i++) {
+        const struct axis *axis = scenario->axes->pdata[i];
+
+        if (strcmp(axis->name, name) == 0)
+            break;
+    }
+    return i;
+}
+
+/* Name and setting of an axis; NULL with a message. */
+static struct axis *axis_new(const struct scenario *scenario, struct config_node *node,
+                             struct sim_error_list *errors)
+{
+    struct config_node *name = config_get(node, "name");
+    struct axis *axis;
+
+    if (!name) {
+        sim_error_add(errors, node->place.file, node->place.line, "%s: an axis has no name",
+                      node->path);
+        return NULL;
+    }
+    if (name->kind != CONFIG_STRING || !config_is_name(name->string, strlen(name->string))) {
+        config_mistake(name, errors, "a name of letters, digits and \"_\"", NULL);
+        return NULL;
+    }
+    if (scenario_axis_find(scenario, name->string) < scenario->axes->len) {
+        sim_error_add(errors, name->place.file, name->place.line, "%s: two axes are named %s",
+                      name->path, name->string);
+        return NULL;
+    }
+    axis = g_new0(struct axis, 1);
+    axis->name = g_strdup(name->string);
+    axis->origin = g_strdup_printf("axis %s", name->string);
+    axis->node = node;
+    axis->values = g_ptr_array_new_with_free_func(value_free);
+    return axis;
+}
+
+/* Exactly one of values, range and variants, and a setting for the first two. */
+static bool form_valid(struct axis *axis, const struct config_node *setting, unsigned n_forms,
+                       bool variants, struct sim_error_list *errors)
+{
+    struct config_place place = axis->node->place;
+    const char *fault = NULL;
+
+    if (n_forms == 0)
+        fault = "has no values; give values = [...], range = {...} or variants = (...)";
+    else if (n_forms > 1)
+        fault = "has more than one of values, range and variants";
+    else if (variants && setting)
+        fault = "has both a setting and variants; a variant names its settings in set = (...)";
+    else if (!variants && !setting)
+        fault = "has no setting that its values belong to";
+    if (fault)
+        sim_error_add(errors, place.file, place.line, "%s: axis %s %s", axis->node->path,
+                      axis->name, fault);
+    return !fault;
+}
+
+static void read_axis(struct scenario *scenario, struct config_node *node,
+                      struct sim_error_list *errors)
+{
+    struct config_node *setting, *values, *range, *variants;
+    struct axis *axis;
+    unsigned n_forms;
+
+    if (node->kind != CONFIG_GROUP) {
+        config_mistake(node, errors, "an axis, { name = ...; setting = ...; values = [...]; }",
+                       NULL);
+        return;
+    }
+    config_allow(node, axis_keys);
+    axis = axis_new(scenario, node, errors);
+    if (!axis)
+        return;
+    setting = config_get(node, "setting");
+    values = config_get(node, "values");
+    range = config_get(node, "range");
+    variants = config_get(node, "variants");
+    n_forms = (values ? 1U : 0U) + (range ? 1U : 0U) + (variants ? 1U : 0U);
+    if (setting && setting->kind != CONFIG_STRING) {
+        config_mistake(setting, errors, "the path of a setting", NULL);
+    } else if (form_valid(axis, setting, n_forms, variants != NULL, errors)) {
+        axis->setting = setting ? setting->string : NULL;
+        if (values)
+            read_values(axis, values, errors);
+        else if (range)
+            read_range(scenario, axis, range, errors);
+        else
+            read_variants(axis, variants, errors);
+    }
+    if (axis->values->len)
+        g_ptr_array_add(scenario->axes, axis);
+    else
+        axis_free(axis); /* no values: there is a message */
+}
+
+/* The axes that set this setting, or a part of it or what it is a part of. */
+static const struct axis *axis_that_sets(const struct scenario *scenario, const char *path,
+                                         const struct axis *but)
+{
+    for (guint i = 0; i < scenario->axes->len; i++) {
+        const struct axis *axis = scenario->axes->pdata[i];
+
+        for (guint j = 0; axis != but && j < axis->values->len; j++) {
+            const struct axis_value *value = axis->values->pdata[j];
+
+            for (guint k = 0; k < value->assignments->len; k++) {
+                const struct assignment *assignment = value->assignments->pdata[k];
+
+                if (config_paths_overlap(assignment->path, path))
+                    return axis;
+            }
+        }
+    }
+    return NULL;
+}
+
+const char *scenario_axis_of_setting(const struct scenario *scenario, const char *path)
+{
+    const struct axis *axis = axis_that_sets(scenario, path, NULL);
+
+    return axis ? axis->name : NULL;
+}
+
+/* Two axes that set the same setting: which one wins would be an accident of their order. */
+static void check_overlaps(const struct scenario *scenario, struct sim_error_list *errors)
+{
+    for (guint i = 0; i < scenario->axes->len; i++) {
+        const struct axis *axis = scenario->axes->pdata[i];
+
+        for (guint j = 0; j < axis->values->len; j++) {
+            const struct axis_value *value = axis->values->pdata[j];
+
+            for (guint k = 0; k < value->assignments->len; k++) {
+                const struct assignment *a = value->assignments->pdata[k];
+                const struct axis *other = axis_that_sets(scenario, a->path, axis);
+
+                if (other)
+                    sim_error_add(
+                        errors, a->place.file, a->place.line, "%s: set by the axes %s and %s",
+                        a->path, g_strcmp0(axis->name, other->name) < 0 ? axis->name : other->name,
+                        g_strcmp0(axis->name, other->name) < 0 ? other->name : axis->name);
+            }
+        }
+    }
+}
+
+void scenario_read_axes(struct scenario *scenario, struct sim_error_list *errors)
+{
+    struct config_node *axes = config_get(scenario->base->root, "axes");
+
+    if (!axes)
+        return;
+    if (axes->kind != CONFIG_LIST) {
+        config_mistake(axes, errors, "a list of axes, ( { name = ...; }, ... )", NULL);
+        return;
+    }
+    for (unsigned i = 0; i < config_count(axes); i++)
+        read_axis(scenario, config_child(axes, i), errors);
+    config_check_unknown_below(axes, errors);
+    check_overlaps(scenario, errors);
+}
+
+/* ---- --set axes.NAME=a,b ------------------------------------------------------------------- */
+
+static const char **axis_names(const struct scenario *scenario)
+{
+    const char **names = g_new0(const char *, scenario->axes->len + 1);
+
+    for (guint i = 0; i < scenario->axes->len; i++)
+        names[i] = ((const struct axis *)scenario->axes->pdata[i])->name;
+    return names;
+}
+
+static const char **axis_labels(const struct axis *axis)
+{
+    const char **labels = g_new0(const char *, axis->values->len + 1);
+
+    for (guint i = 0; i < axis->values->len; i++)
+        labels[i] = ((const struct axis_value *)axis->values->pdata[i])->label;
+    return labels;
+}
+
+/* "prefix: no axis \"x\"; did you mean \"y\"?" */
+static void no_such(const char *what, const char *found, const char **names,
+                    struct config_place place, struct sim_error_list *errors)
+{
+    char *suggestion = sim_suggestion(found, names);
+
+    sim_error_add(errors, place.file, place.line, "%s \"%s\"%s%s", what, found,
+                  *suggestion ? "; " : "", suggestion);
+    g_free(suggestion);
+}
+
+static struct axis *axis_or_message(const struct scenario *scenario, const char *name,
+                                    struct config_place place, struct sim_error_list *errors)
+{
+    size_t i = scenario_axis_find(scenario, name);
+    const char **names;
+
+    if (i < scenario->axes->len)
+        return scenario->axes->pdata[i];
+    names = axis_names(scenario);
+    no_such("there is no axis", name, names, place, errors);
+    g_free(names);
+    return NULL;
+}
+
+static void choose_variant(struct axis *axis, const struct axis *old, const char *label,
+                           struct config_place place, struct sim_error_list *errors)
+{
+    struct axis_value *from = value_named(old, label), *to;
+
+    if (!from) {
+        const char **labels = axis_labels(old);
+        char *what = g_strdup_printf("axes.%s: there is no variant", axis->name);
+
+        no_such(what, label, labels, place, errors);
+        g_free(what);
+        g_free(labels);
+        return;
+    }
+    to = value_new(label);
+    for (guint i = 0; i < from->assignments->len; i++) {
+        const struct assignment *a = from->assignments->pdata[i];
+
+        assign(to, a->path, a->node, a->text, a->place);
+    }
+    add_value(axis, to, place, errors);
+}
+
+bool scenario_override_axis(struct scenario *scenario, const char *name, const char *values,
+                            struct sim_error_list *errors)
+{
+    struct config_place place = { .file = "--set", .origin = "--set" };
+    struct axis *axis = axis_or_message(scenario, name, place, errors);
+    struct axis old;
+    size_t before = errors->n_messages;
+    char **texts;
+
+    if (!axis)
+        return false;
+    old = *axis;
+    axis->values = g_ptr_array_new_with_free_func(value_free);
+    texts = g_strsplit(values, ",", -1);
+    for (char **text = texts; *text; text++) {
+        struct config *parsed;
+
+        g_strstrip(*text);
+        if (!axis->setting) {
+            choose_variant(axis, &old, *text, place, errors);
+            continue;
+        }
+        parsed = config_parse_value(*text, config_path(axis->node), place, errors);
+        if (!parsed)
+            continue;
+        g_ptr_array_add(scenario->parsed, parsed);
+        add_setting_value(axis, parsed->root->children->pdata[0], axis->setting, errors);
+    }
+    if (!*texts)
+        sim_error_add(errors, place.file, 0, "axes.%s: axis %s has no values", name, name);
+    g_strfreev(texts);
+    if (axis->values->len == 0) {
+        g_ptr_array_free(axis->values, TRUE);
+        axis->values = old.values;
+    } else {
+        g_ptr_array_free(old.values, TRUE);
+    }
+    return errors->n_messages == before;
+}
+
+/* ---- The fast subset ----------------------------------------------------------------------- */
+
+static void read_quick(struct scenario *scenario, struct config_node *node,
+                       struct sim_error_list *errors)
+{
+    struct axis *axis;
+    char *name, *label;
+    guint n;
+
+    if (node->kind != CONFIG_STRING) {
+        config_mistake(node, errors, "a string \"axis=value\"", NULL);
+        return;
+    }
+    if (!config_split_setting(node->string, &name, &label, node->place, errors))
+        return;
+    axis = axis_or_message(scenario, name, node->place, errors);
+    if (axis && value_named(axis, label)) {
+        n = axis->quick ? g_strv_length(axis->quick) : 0;
+        axis->quick = g_renew(char *, axis->quick, n + 2);
+        axis->quick[n] = g_strdup(label);
+        axis->quick[n + 1] = NULL;
+    } else if (axis) {
+        const char **labels = axis_labels(axis);
+        char *what = g_strdup_printf("%s: axis %s has no value", node->path, name);
+
+        no_such(what, label, labels, node->place, errors);
+        g_free(what);
+        g_free(labels);
+    }
+    g_free(name);
+    g_free(label);
+}
+
+void scenario_read_quick(struct scenario *scenario, struct sim_error_list *errors)
+{
+    struct config_node *quick = config_get(scenario->base->root, "quick");
+
+    if (!quick)
+        return;
+    if (quick->kind != CONFIG_LIST) {
+        config_mistake(quick, errors, "a list, ( \"axis=value\", ... )", NULL);
+        return;
+    }
+    for (unsigned i = 0; i < config_count(quick); i++)
+        read_quick(scenario, config_child(quick, i), errors);
+}

@@ -1,0 +1,54 @@
+/* What scenario.c and scenario_axes.c share. */
+#ifndef SIM_SCENARIO_PRIVATE_H
+#define SIM_SCENARIO_PRIVATE_H
+
+#include <glib.h>
+
+#include "sim/config_private.h"
+#include "sim/scenario.h"
+
+/* One setting that an axis value sets: a value of the file or one written as text. */
+struct assignment {
+    char *path;
+    struct config_node *node; /* of the base or of a tree in scenario->parsed; NULL: text */
+    char *text;
+    struct config_place place;
+};
+
+/* One value of an axis: a named set of assignments. */
+struct axis_value {
+    char *label;
+    GPtrArray *assignments; /* of struct assignment, owned */
+};
+
+struct axis {
+    char *name;
+    char *origin;             /* "axis memory" */
+    const char *setting;      /* NULL with variants; of the base */
+    struct config_node *node; /* in the base */
+    GPtrArray *values;        /* of struct axis_value, owned */
+    char **quick;             /* labels of the fast subset, NULL: all */
+};
+
+struct scenario {
+    char *name, *path, *title, *text;
+    struct config *base;
+    GPtrArray *axes;   /* of struct axis, owned */
+    GPtrArray *parsed; /* of struct config: values from --set and ranges, owned */
+    size_t *points;    /* n_points * n_axes indices of values */
+    size_t n_points;
+    char **point_names;
+};
+
+void axis_free(gpointer axis);
+/* Reads `axes` of the base; what is wrong is left out, with messages. */
+void scenario_read_axes(struct scenario *scenario, struct sim_error_list *errors);
+/* --set axes.NAME=a,b */
+bool scenario_override_axis(struct scenario *scenario, const char *name, const char *values,
+                            struct sim_error_list *errors);
+/* The name of the axis that sets this setting, part of it or what it is part of; NULL: none. */
+const char *scenario_axis_of_setting(const struct scenario *scenario, const char *path);
+/* Reads `quick`, "axis=value" each. */
+void scenario_read_quick(struct scenario *scenario, struct sim_error_list *errors);
+
+#endif

@@ -1,0 +1,125 @@
+/* Messages and nearest names. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <glib.h>
+#include <string.h>
+
+#include "sim/error.h"
+
+static void messages_carry_their_place(void **state)
+{
+    struct sim_error_list errors = { 0 };
+
+    (void)state;
+    sim_error_add(&errors, "a.cfg", 12, "x: found %d", 3);
+    sim_error_add(&errors, "--set", 0, "y");
+    sim_error_add(&errors, NULL, 0, "z");
+    sim_error_add(&errors, "a.cfg", 12, "x: found 3");
+    assert_int_equal(errors.n_messages, 3);
+    assert_string_equal(errors.message[0], "a.cfg:12: x: found 3");
+    assert_string_equal(errors.message[1], "--set: y");
+    assert_string_equal(errors.message[2], "z");
+    sim_error_release(&errors);
+    assert_int_equal(errors.n_messages, 0);
+    assert_null(errors.message);
+    sim_error_release(&errors);
+}
+
+static void messages_are_printed_in_order(void **state)
+{
+    struct sim_error_list errors = { 0 };
+    char *text = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&text, &n);
+
+    (void)state;
+    sim_error_add(&errors, "a.cfg", 2, "second");
+    sim_error_add(&errors, "a.cfg", 1, "first");
+    sim_error_print(&errors, out);
+    fclose(out);
+    assert_string_equal(text, "a.cfg:2: second\na.cfg:1: first\n");
+    free(text);
+    sim_error_release(&errors);
+}
+
+static const char *const names[] = {
+    "channels", "capacity_bytes", "latency_ns", "latency_remote_ns", "type", "ways", NULL
+};
+
+static void nearest_name_by_edits(void **state)
+{
+    (void)state;
+    assert_string_equal(sim_nearest_name("chanels", names), "channels");
+    assert_string_equal(sim_nearest_name("channles", names), "channels");
+    assert_string_equal(sim_nearest_name("Type", names), "type");
+    assert_string_equal(sim_nearest_name("tpye", names), "type");
+    assert_string_equal(sim_nearest_name("capacity_byte", names), "capacity_bytes");
+    assert_null(sim_nearest_name("bandwidth", names));
+    assert_null(sim_nearest_name("", names));
+    assert_null(sim_nearest_name("qqqq", names));
+}
+
+static void swapped_neighbours_are_one_edit(void **state)
+{
+    static const char *const three[] = { "abc", NULL };
+
+    (void)state;
+    /* a third of three characters is one edit: a swap passes, two replacements do not */
+    assert_string_equal(sim_nearest_name("acb", three), "abc");
+    assert_null(sim_nearest_name("axx", three));
+}
+
+static void nearest_name_by_prefix(void **state)
+{
+    (void)state;
+    assert_string_equal(sim_nearest_name("lat", names), "latency_ns");
+    assert_string_equal(sim_nearest_name("ways_of_the_cache", names), "ways");
+    assert_null(sim_nearest_name("l", names));
+}
+
+static void huge_names_are_near_to_nothing(void **state)
+{
+    char *huge = g_strnfill(1000000, 'c');
+
+    (void)state;
+    assert_null(sim_nearest_name(huge, names));
+    g_free(huge);
+}
+
+static void suggestions_name_or_list(void **state)
+{
+    char *text = sim_suggestion("chanels", names);
+    static const char *const none[] = { NULL }, *const one[] = { "x1", NULL };
+
+    (void)state;
+    assert_string_equal(text, "did you mean \"channels\"?");
+    g_free(text);
+    text = sim_suggestion("zzz", names);
+    assert_true(g_str_has_prefix(text, "expected one of \"channels\", \"capacity_bytes\""));
+    g_free(text);
+    text = sim_suggestion("zzz", one);
+    assert_string_equal(text, "expected \"x1\"");
+    g_free(text);
+    text = sim_suggestion("zzz", none);
+    assert_string_equal(text, "");
+    g_free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(messages_carry_their_place),
+        cmocka_unit_test(messages_are_printed_in_order),
+        cmocka_unit_test(nearest_name_by_edits),
+        cmocka_unit_test(swapped_neighbours_are_one_edit),
+        cmocka_unit_test(nearest_name_by_prefix),
+        cmocka_unit_test(huge_names_are_near_to_nothing),
+        cmocka_unit_test(suggestions_name_or_list),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
