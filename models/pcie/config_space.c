@@ -136,23 +136,16 @@ struct tlp *cfg_answer(struct cfg_space *cfg, struct pcie_fabric *fabric, struct
         cfg->id = request->completer_id;
 
     struct tlp *answer = tlp_completion(fabric, request, cfg->id, supported ? TLP_SC : TLP_UR);
-    answer->type = TLP_CPL;
-    answer->length_bytes = 0;
-    answer->byte_count = 4; /* of anything but a memory read; lower address 0 (2.2.9) */
-    answer->address = 0;
     if (!supported)
         return answer;
-
-    /* By bytes: any combination of byte enables is legal, masks are per bit anyway. */
-    if (write) {
-        for (unsigned i = 0; i < bytes; i++)
-            cfg_write(cfg, (unsigned)offset + i, 1, request->payload[i]);
+    if (!write) {
+        tlp_payload_new(fabric, answer);
+        memcpy(answer->payload, &cfg->value[offset], bytes);
         return answer;
     }
-    answer->type = TLP_CPLD;
-    answer->length_bytes = (uint16_t)bytes;
-    tlp_payload_new(fabric, answer);
-    memcpy(answer->payload, &cfg->value[offset], bytes);
+    /* By bytes: any combination of byte enables is legal, masks are per bit anyway. */
+    for (unsigned i = 0; i < bytes; i++)
+        cfg_write(cfg, (unsigned)offset + i, 1, request->payload[i]);
     return answer;
 }
 
