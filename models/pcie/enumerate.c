@@ -245,7 +245,7 @@ static void scan_bus(struct walk *walk, unsigned bus, uint32_t parent)
     }
 }
 
-/* ---- Second pass: sizes, from the leaves up -------------------------------------------------- */
+/* ---- Second pass: sizes, from the leaves up ------------------------------------------------- */
 
 static void add_item(struct walk *walk, uint32_t *n_items, uint64_t bytes, uint64_t align,
                      uint64_t *base)
@@ -377,8 +377,7 @@ static void size_windows(struct walk *walk)
     }
 }
 
-/* ---- Third pass: assign, from the root down ---------------------------------------------------
- */
+/* ---- Third pass: assign, from the root down ------------------------------------------------- */
 
 static void write_windows(struct walk *walk, const struct node *bridge)
 {

@@ -136,8 +136,7 @@ static int run(struct tree *tree, const struct pcie_enumerate_options *options,
     return pcie_enumerate(&access, options, found, max, why);
 }
 
-/* ---- Properties -------------------------------------------------------------------------------
- */
+/* ---- Properties ----------------------------------------------------------------------------- */
 
 /* Which function claims a memory request that comes down from bus level `parent`: every claimant
  * counts, so that an overlap shows. */
@@ -307,8 +306,7 @@ static void check_refused(struct tree *tree, const struct pcie_enumerate_options
     }
 }
 
-/* ---- Random trees ------------------------------------------------------------------------------
- */
+/* ---- Random trees --------------------------------------------------------------------------- */
 
 static void random_bars(struct tree *tree, int i)
 {
@@ -405,8 +403,7 @@ static void random_trees_satisfy_every_property(void **state)
     assert_true(functions > 600); /* the trees are not trivial */
 }
 
-/* ---- Single cases ------------------------------------------------------------------------------
- */
+/* ---- Single cases --------------------------------------------------------------------------- */
 
 /* Root port, switch with two ports, an endpoint below each. */
 static struct tree small_tree(int *left, int *right)
