@@ -7,7 +7,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 project=$PWD
 root=${BUILD_ROOT:-build}
-case $root in /*) ;; *) root=$project/$root ;; esac
+case $root in /*) from= ;; *) from=$project/ ;; esac # where the folders of builds start
 jobs=$(nproc)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -68,7 +68,7 @@ done
 
 for scenario in pcie_bench/latency_size numa/memory_bandwidth; do
     status=0
-    simulate reference "$project" "${folder_of[gcc-O3]}/nudma" $scenario 1 || status=1
+    simulate reference "$project" "$from${folder_of[gcc-O3]}/nudma" $scenario 1 || status=1
     points=$(grep -c '^run|' "$scratch/reference.txt" 2>/dev/null || true)
     metrics=$(grep -c '^metric|' "$scratch/reference.txt" 2>/dev/null || true)
     # Several points, all done, each with a metric: otherwise there is nothing to compare.
@@ -89,12 +89,12 @@ for scenario in pcie_bench/latency_size numa/memory_bandwidth; do
         verdict $status "$scenario: $1 gives the same bits"
         rm -f "$scratch"/other.*
     }
-    compare "gcc -O3 -j2" "$project" "${folder_of[gcc-O3]}/nudma" 2
-    compare "gcc -O0 -j2" "$project" "${folder_of[gcc-O0]}/nudma" 2
-    compare "clang -O3 -j2" "$project" "${folder_of[clang-O3]}/nudma" 2
-    compare "clang -O0 -j1" "$project" "${folder_of[clang-O0]}/nudma" 1
+    compare "gcc -O3 -j2" "$project" "$from${folder_of[gcc-O3]}/nudma" 2
+    compare "gcc -O0 -j2" "$project" "$from${folder_of[gcc-O0]}/nudma" 2
+    compare "clang -O3 -j2" "$project" "$from${folder_of[clang-O3]}/nudma" 2
+    compare "clang -O0 -j1" "$project" "$from${folder_of[clang-O0]}/nudma" 1
     mkdir -p "$scratch/elsewhere"
-    compare "another folder" "$scratch/elsewhere" "${folder_of[gcc-O3]}/nudma" 2
+    compare "another folder" "$scratch/elsewhere" "$from${folder_of[gcc-O3]}/nudma" 2
     rm -f "$scratch"/reference.*
 done
 
