@@ -41,7 +41,7 @@ function rooms(path, from, to, included) {
         return "a device reaches memory and cores through its link only"
     if (is_device(from) && included ~ /^models\/pcie\/(root_complex|iommu|iommu_driver|enumerate)\.h$/)
         return "a device sees its link and its configuration space, not what lies behind"
-    if (from == "models/pcie" && to == "models/numa" && path !~ /\/root_complex[a-z_]*\.[ch]$/)
+    if (from == "models/pcie" && to == "models/numa" && path !~ /\/(root_complex|rc_)[a-z_]*\.[ch]$/)
         return "models/pcie and models/numa meet at the root complex alone"
     if (from == "models/numa" && (to == "models/pcie" || included == "models/model.h"))
         return "models/pcie and models/numa meet at the root complex alone"
