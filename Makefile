@@ -142,10 +142,13 @@ bench:
 	$(again) benches
 	@BUILD='$(BUILD)' bench/run.sh
 
+# All scenarios, or those that FIGURES names; QUICK=1: few points, in a database of their own.
+quick = $(if $(QUICK),--quick --db $(BUILD)/quick.db)
 figures:
 	@scripts/setup.sh run
 	$(again) all
-	$(NUDMA) figures $(if $(QUICK),--quick) -j$(NPROC)
+	$(NUDMA) run $(FIGURES) $(quick) -j$(NPROC)
+	$(NUDMA) figures $(FIGURES) $(if $(QUICK),--db $(BUILD)/quick.db)
 
 check: all
 	$(NUDMA) check
