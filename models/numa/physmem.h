@@ -15,6 +15,8 @@ struct physmem;
 struct physmem *physmem_new(unsigned n_nodes, const uint64_t *node_bytes);
 void physmem_free(struct physmem *mem);
 
+/* Node of an address = address >> this. */
+unsigned physmem_stride_log2(const struct physmem *mem);
 unsigned physmem_nodes(const struct physmem *mem);
 /* The node an address belongs to, or -1 if it is no memory. O(1). */
 int physmem_node_of(const struct physmem *mem, struct hpa hpa);

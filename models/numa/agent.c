@@ -1,0 +1,184 @@
+/*
+ * The caching agent of one socket: the LLC with its sharer bits, or (non-inclusive LLC) LLC and
+ * snoop filter.
+ *
+ * Models      inclusive LLC: every line of a private cache is in it, and goes from there when it is
+ *             evicted here; sharer bits, which clean evictions of private caches leave set; DDIO
+ *             ways. Non-inclusive LLC: a victim cache of the private caches; lines that these hold
+ *             are in the snoop filter instead.
+ * Does not    model cache-line forwarding between slices, quad-age replacement.
+ * Timing      a snoop of cores adds core_snoop_clean or, if one had it modified, core_snoop_dirty;
+ *             it is needed when exactly one cluster may hold a line exclusively, when copies must
+ *             go, or when only cores hold the data (non-inclusive).
+ * Sources     docs/sources.md#a1, docs/sources.md#a4, docs/sources.md#b (non-inclusive)
+ */
+#include "models/numa/numa_internal.h"
+
+struct holder agent_find(struct numa *n, unsigned socket, uint64_t line)
+{
+    struct socket *s = &n->socket[socket];
+    struct holder h = { &s->llc, cache_place(&s->llc, line), -1 };
+
+    h.way = cache_find(h.cache, h.place);
+    if (h.way < 0 && !n->params->cache->inclusive) {
+        h.cache = &s->filter;
+        h.place = cache_place(&s->filter, line);
+        h.way = cache_find(h.cache, h.place);
+    }
+    return h;
+}
+
+bool agent_snoop_clusters(struct numa *n, unsigned socket, uint32_t mask, uint64_t line,
+                          bool invalidate)
+{
+    const unsigned first = socket * n->clusters_per_socket;
+    bool dirty = false;
+
+    for (; mask != 0; mask &= mask - 1) {
+        const unsigned cluster = first + (unsigned)__builtin_ctz(mask);
+        const enum line_state was = invalidate ? cluster_invalidate(n, cluster, line)
+                                               : cluster_downgrade(n, cluster, line);
+        dirty |= was == LINE_M;
+        NUMA_COUNT(n, socket, core_snoops);
+    }
+    return dirty;
+}
+
+/* One cluster may have it E or M, or have made it M without saying so. */
+static bool may_be_owned(uint32_t word)
+{
+    const uint32_t sharers = word & LINE_SHARERS_MASK;
+
+    return line_state(word) >= LINE_E && sharers != 0 && (sharers & (sharers - 1)) == 0;
+}
+
+static bool owner_is_dirty(const struct numa *n, unsigned socket, uint32_t sharers, uint64_t line)
+{
+    const unsigned cluster = socket * n->clusters_per_socket + (unsigned)__builtin_ctz(sharers);
+
+    return cluster_peek(n, cluster, line) == LINE_M;
+}
+
+struct snooped agent_snoop_holder(struct numa *n, unsigned socket, struct holder h, uint64_t line,
+                                  enum snoop snoop)
+{
+    const struct numa_cache_params *p = n->params->cache;
+    uint32_t *word = holder_word(h);
+    const uint32_t sharers = *word & LINE_SHARERS_MASK;
+    const bool in_cores_only = h.cache == &n->socket[socket].filter;
+    struct snooped r = { line_state(*word), 0 };
+    bool asked = in_cores_only;
+    bool dirty = false;
+
+    if (snoop == SNOOP_INVALIDATE) {
+        asked = sharers != 0;
+        dirty = agent_snoop_clusters(n, socket, sharers, line, true);
+        cache_drop(h.cache, h.place, h.way);
+    } else if (may_be_owned(*word)) {
+        asked = true;
+        if (snoop == SNOOP_SHARE)
+            dirty = agent_snoop_clusters(n, socket, sharers, line, false);
+        else
+            dirty = owner_is_dirty(n, socket, sharers, line);
+    }
+    if (dirty)
+        r.was = LINE_M;
+    if (snoop == SNOOP_SHARE)
+        *word = line_word(LINE_S, sharers);
+    if (asked)
+        r.core_ps = dirty ? p->core_snoop_dirty_ps : p->core_snoop_clean_ps;
+    return r;
+}
+
+struct snooped agent_snoop(struct numa *n, unsigned socket, uint64_t line, enum snoop snoop)
+{
+    const struct holder h = agent_find(n, socket, line);
+
+    if (h.way < 0)
+        return (struct snooped){ LINE_I, 0 };
+    return agent_snoop_holder(n, socket, h, line, snoop);
+}
+
+void agent_write_home(struct numa *n, unsigned socket, uint64_t line, enum write_cause cause,
+                      sim_time at_ps)
+{
+    const unsigned home = home_of(n, line);
+    sim_time t = at_ps;
+
+    if (home != socket) {
+        t = numa_send(n, socket, home, MESSAGE_WRITEBACK, t);
+        /* The line was M here, so nobody else has it; the data write carries the directory. */
+        directory_set(&n->socket[home].directory, home_line(n, line), DIRECTORY_I);
+        numa_send(n, home, socket, MESSAGE_RESPONSE, t);
+    }
+    numa_dram_write(n, line, cause, t);
+}
+
+/* Makes room; true if a dirty line had to be written back. */
+static bool evict(struct numa *n, unsigned socket, struct cache *c, struct cache_place p, int way,
+                  bool for_device, sim_time at_ps)
+{
+    const uint64_t line = cache_line_at(c, p.row, way);
+    const uint32_t word = *cache_state(c, p, way);
+    const uint32_t sharers = word & LINE_SHARERS_MASK;
+    bool dirty = line_state(word) == LINE_M;
+
+    if (sharers != 0) {
+        dirty |= agent_snoop_clusters(n, socket, sharers, line, true);
+        NUMA_COUNT(n, socket, llc_back_invalidations);
+    }
+    cache_drop(c, p, way);
+    if (dirty)
+        agent_write_home(n, socket, line, for_device ? WRITE_DDIO_VICTIM : WRITE_VICTIM, at_ps);
+    if (for_device) {
+        NUMA_COUNT(n, socket, ddio_evictions);
+        if (dirty)
+            NUMA_COUNT(n, socket, ddio_dirty_evictions);
+    }
+    return dirty;
+}
+
+bool agent_insert(struct numa *n, unsigned socket, uint64_t line, enum line_state state,
+                  uint32_t sharers, sim_time at_ps)
+{
+    struct socket *s = &n->socket[socket];
+    const bool for_device = sharers == 0;
+    struct cache *c = n->params->cache->inclusive || for_device ? &s->llc : &s->filter;
+    const struct cache_place p = cache_place(c, line);
+    const int way = cache_victim(c, p, for_device ? n->ddio_mask : c->all_ways);
+    const bool dirty = p.row[way] != 0 && evict(n, socket, c, p, way, for_device, at_ps);
+
+    cache_fill(c, p, way, line_word(state, sharers));
+    return dirty;
+}
+
+/* Non-inclusive: the last copy of the private caches moves into the LLC. */
+static void move_to_llc(struct numa *n, unsigned socket, uint64_t line, enum line_state state,
+                        sim_time at_ps)
+{
+    struct cache *llc = &n->socket[socket].llc;
+    const struct cache_place p = cache_place(llc, line);
+    const int way = cache_victim(llc, p, llc->all_ways);
+
+    if (p.row[way] != 0)
+        evict(n, socket, llc, p, way, false, at_ps);
+    cache_fill(llc, p, way, line_word(state, 0));
+}
+
+void agent_writeback(struct numa *n, unsigned cluster, uint64_t line, bool dirty, sim_time at_ps)
+{
+    const unsigned socket = n->cluster[cluster].socket;
+    const struct holder h = agent_find(n, socket, line);
+
+    SIM_ASSERT(h.way >= 0, "line %llx leaves a core but its socket does not know it",
+               (unsigned long long)line);
+    uint32_t *word = holder_word(h);
+    const uint32_t sharers = *word & LINE_SHARERS_MASK & ~n->cluster[cluster].sharer_bit;
+    const enum line_state state = dirty ? LINE_M : line_state(*word);
+
+    *word = line_word(state, sharers);
+    if (h.cache == &n->socket[socket].filter && sharers == 0) {
+        cache_drop(h.cache, h.place, h.way);
+        move_to_llc(n, socket, line, state, at_ps);
+    }
+}

@@ -1,0 +1,80 @@
+#include "models/numa/cache.h"
+
+#include <stdlib.h>
+
+#define ALIGN_BYTES 64u
+
+bool cache_init(struct cache *c, uint32_t slices, uint32_t sets, uint32_t ways)
+{
+    SIM_ASSERT(slices > 0 && ways > 0 && ways <= 32 && sets > 0 && (sets & (sets - 1)) == 0,
+               "%u slices of %u sets of %u ways", slices, sets, ways);
+    memset(c, 0, sizeof(*c));
+    c->slices = slices;
+    c->sets = sets;
+    c->ways = ways;
+    c->sets_log2 = (uint32_t)__builtin_ctz(sets);
+    c->tag_words = (ways + 3u) & ~3u;
+    /* Whole host cache lines when a row is longer than one, whole vectors otherwise. */
+    const uint32_t words = c->tag_words + 2 + ways;
+    c->row_words = words > 32 ? (words + 15u) & ~15u : (words + 3u) & ~3u;
+    c->slice_reciprocal = slices > 1 ? UINT64_MAX / slices + 1 : 0;
+    c->all_ways = ways == 32 ? UINT32_MAX : (UINT32_C(1) << ways) - 1;
+    cache_clear(c);
+    return c->memory != NULL;
+}
+
+void cache_release(struct cache *c)
+{
+    free(c->memory);
+    c->memory = NULL;
+    c->row = NULL;
+}
+
+void cache_clear(struct cache *c)
+{
+    const size_t bytes = (size_t)c->slices * c->sets * c->row_words * sizeof(uint32_t);
+
+    free(c->memory);
+    /* Fresh zero pages cost nothing until they are touched; clearing would touch them all. */
+    c->memory = calloc(1, bytes + ALIGN_BYTES);
+    SIM_ASSERT(c->memory != NULL, "no memory for %zu bytes of tags", bytes);
+    const uintptr_t start = ((uintptr_t)c->memory + ALIGN_BYTES - 1) &
+                            ~(uintptr_t)(ALIGN_BYTES - 1);
+    c->row = (uint32_t *)start;
+}
+
+int cache_victim(const struct cache *c, struct cache_place p, uint32_t allowed)
+{
+    uint32_t *used = cache_used(c, p);
+    const uint32_t empty = allowed & ~*cache_valid(c, p);
+
+    if (empty != 0)
+        return __builtin_ctz(empty);
+    if ((allowed & ~*used) == 0)
+        *used &= ~allowed;
+    return __builtin_ctz(allowed & ~*used);
+}
+
+uint64_t cache_line_at(const struct cache *c, const uint32_t *row, int way)
+{
+    const size_t index = (size_t)(row - c->row) / c->row_words;
+    const uint64_t set = index & (c->sets - 1);
+    uint64_t q = (uint64_t)row[way] - 1;
+
+    if (c->slices > 1)
+        q = q * c->slices + (index >> c->sets_log2) - cache_fold((uint32_t)set);
+    return (q << c->sets_log2) | set;
+}
+
+void cache_each(const struct cache *c, void *context,
+                void (*fn)(void *context, uint64_t line, int way, uint32_t word))
+{
+    const size_t rows = (size_t)c->slices * c->sets;
+
+    for (size_t i = 0; i < rows; i++) {
+        const uint32_t *row = c->row + i * c->row_words;
+        for (int way = 0; way < (int)c->ways; way++)
+            if (row[way] != 0)
+                fn(context, cache_line_at(c, row, way), way, row[c->tag_words + 2 + (uint32_t)way]);
+    }
+}

@@ -1,0 +1,152 @@
+/*
+ * Tag arrays of a set-associative cache: which line is where, in which state. No data, no timing.
+ *
+ * Models      sets x ways, slices, replacement by bit-PLRU within the ways a caller may use.
+ *             A line's slice is (fold(set) + line / sets) % slices: lines that share a set number
+ *             go round the slices in turn. The real hash is not published; this is its ideal,
+ *             perfectly balanced form.
+ * Does not    model the adaptive (quad-age) replacement of real LLCs.
+ *   model
+ * Timing      none.
+ * Sources     docs/sources.md#a1 (geometry), docs/sources.md#a4 (way masks).
+ *
+ * Layout: one row of 32-bit words per set: tags (0: invalid, else tag + 1), masks of the recently
+ * used and of the valid ways, one word of state per way. Rows are zero until touched, so the system
+ * backs them lazily.
+ */
+#ifndef MODELS_NUMA_CACHE_H
+#define MODELS_NUMA_CACHE_H
+
+#include <string.h>
+
+#include "models/address.h"
+
+enum line_state { LINE_I, LINE_S, LINE_E, LINE_M };
+
+/* A way's state word: sharers in the low bits, enum line_state in the top two. */
+#define LINE_STATE_SHIFT  30
+#define LINE_SHARERS_MASK ((UINT32_C(1) << LINE_STATE_SHIFT) - 1)
+
+struct cache {
+    uint32_t *row;
+    void *memory; /* what row points into; zeroed pages */
+    uint32_t sets, ways, slices;
+    uint32_t sets_log2;
+    uint32_t tag_words; /* ways rounded up to whole vectors */
+    uint32_t row_words;
+    uint64_t slice_reciprocal; /* 2^64 / slices, rounded up */
+    uint32_t all_ways;         /* mask */
+};
+
+/* Where a line would be. */
+struct cache_place {
+    uint32_t *row;
+    uint32_t tag; /* stored form, never 0 */
+};
+
+/* false if memory is exhausted. sets: a power of two; ways 1..32. */
+bool cache_init(struct cache *c, uint32_t slices, uint32_t sets, uint32_t ways);
+void cache_release(struct cache *c);
+/* Empties it. */
+void cache_clear(struct cache *c);
+
+static inline uint32_t cache_fold(uint32_t set)
+{
+    return (set ^ (set >> 4) ^ (set >> 8)) & 15u;
+}
+
+static inline struct cache_place cache_place(const struct cache *c, uint64_t line)
+{
+    const uint32_t set = (uint32_t)line & (c->sets - 1);
+    const uint64_t q = line >> c->sets_log2;
+
+    if (c->slices == 1)
+        return (struct cache_place){ c->row + (size_t)set * c->row_words, (uint32_t)q + 1 };
+    const uint64_t k = q + cache_fold(set);
+    const uint64_t tag = (uint64_t)(((unsigned __int128)k * c->slice_reciprocal) >> 64);
+    const size_t slice = (size_t)(k - tag * c->slices);
+    return (struct cache_place){ c->row + (slice * c->sets + set) * c->row_words,
+                                 (uint32_t)tag + 1 };
+}
+
+typedef uint32_t cache_vector __attribute__((vector_size(16), aligned(4), may_alias));
+
+/* The way that holds the line, or -1. At most one way matches, so that OR-ing the matching lanes'
+ * numbers gives it without a branch per way. */
+static inline int cache_find(const struct cache *c, struct cache_place p)
+{
+    const cache_vector key = { p.tag, p.tag, p.tag, p.tag };
+    cache_vector lane = { 1, 2, 3, 4 };
+    cache_vector hit = { 0, 0, 0, 0 };
+
+    for (uint32_t w = 0; w < c->tag_words; w += 4) {
+        const cache_vector tags = *(const cache_vector *)(const void *)(p.row + w);
+        hit |= (cache_vector)(tags == key) & lane;
+        lane += 4;
+    }
+    return (int)(hit[0] | hit[1] | hit[2] | hit[3]) - 1;
+}
+
+static inline uint32_t *cache_used(const struct cache *c, struct cache_place p)
+{
+    return p.row + c->tag_words;
+}
+
+static inline uint32_t *cache_valid(const struct cache *c, struct cache_place p)
+{
+    return p.row + c->tag_words + 1;
+}
+
+static inline uint32_t *cache_state(const struct cache *c, struct cache_place p, int way)
+{
+    return p.row + c->tag_words + 2 + way;
+}
+
+static inline enum line_state line_state(uint32_t word)
+{
+    return (enum line_state)(word >> LINE_STATE_SHIFT);
+}
+
+static inline uint32_t line_word(enum line_state state, uint32_t sharers)
+{
+    return ((uint32_t)state << LINE_STATE_SHIFT) | sharers;
+}
+
+/* Marks the way as recently used. */
+static inline void cache_touch(const struct cache *c, struct cache_place p, int way)
+{
+    uint32_t *used = cache_used(c, p);
+    const uint32_t bit = UINT32_C(1) << way;
+    const uint32_t now = *used | bit;
+
+    *used = now == c->all_ways ? bit : now;
+}
+
+/* The way of `allowed` (not empty) that a new line replaces: an invalid one, else the first that
+ * was not recently used. */
+int cache_victim(const struct cache *c, struct cache_place p, uint32_t allowed);
+
+/* Puts the line into the way (its old content is the caller's to deal with). */
+static inline void cache_fill(const struct cache *c, struct cache_place p, int way, uint32_t word)
+{
+    p.row[way] = p.tag;
+    *cache_valid(c, p) |= UINT32_C(1) << way;
+    *cache_state(c, p, way) = word;
+    cache_touch(c, p, way);
+}
+
+static inline void cache_drop(const struct cache *c, struct cache_place p, int way)
+{
+    p.row[way] = 0;
+    *cache_state(c, p, way) = 0;
+    *cache_used(c, p) &= ~(UINT32_C(1) << way);
+    *cache_valid(c, p) &= ~(UINT32_C(1) << way);
+}
+
+/* The line in the way of a row, which must be valid. */
+uint64_t cache_line_at(const struct cache *c, const uint32_t *row, int way);
+/* Calls fn for every valid line, in order of rows. For tests. */
+void cache_each(const struct cache *c, void *context,
+                void (*fn)(void *context, uint64_t line, int way, uint32_t word));
+
+#endif

@@ -1,0 +1,101 @@
+#include "models/numa/calendar.h"
+
+#include <string.h>
+
+#define SLOT_MASK (CALENDAR_SLOTS - 1u)
+#define WORD_MASK (CALENDAR_WORDS - 1u)
+
+void calendar_init(struct calendar *c, sim_time slot_ps, uint32_t capacity)
+{
+    SIM_ASSERT(slot_ps > 1 && capacity > 0 && capacity < 256, "slot %llu ps of %u units",
+               (unsigned long long)slot_ps, capacity);
+    memset(c, 0, sizeof(*c));
+    c->slot_ps = slot_ps;
+    c->reciprocal = UINT64_MAX / slot_ps + 1;
+    c->capacity = capacity;
+}
+
+/* at_ps / slot_ps; the rounded-up reciprocal may be one too high, never too low. */
+static uint64_t slot_of(const struct calendar *c, sim_time at_ps)
+{
+    const uint64_t q = (uint64_t)(((unsigned __int128)at_ps * c->reciprocal) >> 64);
+
+    return q * c->slot_ps > at_ps ? q - 1 : q;
+}
+
+/* Moves the window so that `slot` lies in its first half, forgetting what is behind. */
+static void advance(struct calendar *c, uint64_t slot)
+{
+    const uint64_t base = (slot - CALENDAR_SLOTS / 2) & ~UINT64_C(63);
+
+    if (base - c->base >= CALENDAR_SLOTS) {
+        memset(c->full, 0, sizeof(c->full));
+        memset(c->used, 0, sizeof(c->used));
+    } else {
+        for (uint64_t s = c->base; s < base; s += 64) {
+            c->full[(s >> 6) & WORD_MASK] = 0;
+            memset(&c->used[s & SLOT_MASK], 0, 64);
+        }
+    }
+    c->base = base;
+}
+
+/* The first slot from `slot` on that has a free unit. */
+static inline uint64_t next_free(struct calendar *c, uint64_t slot)
+{
+    uint64_t word = slot >> 6;
+    uint64_t clear = ~c->full[word & WORD_MASK] & (UINT64_MAX << (slot & 63));
+
+    while (SIM_UNLIKELY(clear == 0)) {
+        word++;
+        if (SIM_UNLIKELY(word << 6 >= c->base + CALENDAR_SLOTS))
+            advance(c, word << 6);
+        clear = ~c->full[word & WORD_MASK];
+    }
+    return (word << 6) + (uint64_t)__builtin_ctzll(clear);
+}
+
+static inline uint64_t first_slot(struct calendar *c, sim_time at_ps)
+{
+    const uint64_t slot = slot_of(c, at_ps);
+
+    if (SIM_UNLIKELY(slot >= c->base + CALENDAR_SLOTS))
+        advance(c, slot);
+    return SIM_LIKELY(slot >= c->base) ? slot : c->base;
+}
+
+sim_time calendar_take_slot(struct calendar *c, sim_time at_ps)
+{
+    const uint64_t slot = next_free(c, first_slot(c, at_ps));
+    const sim_time begin_ps = slot * c->slot_ps;
+
+    c->full[(slot >> 6) & WORD_MASK] |= UINT64_C(1) << (slot & 63);
+    c->used[slot & SLOT_MASK] = (uint8_t)c->capacity;
+    return SIM_MAX(begin_ps, at_ps);
+}
+
+struct calendar_grant calendar_take(struct calendar *c, sim_time at_ps, uint32_t n)
+{
+    struct calendar_grant grant = { 0, 0 };
+    uint64_t slot = first_slot(c, at_ps);
+    bool first = true;
+
+    while (n > 0) {
+        slot = next_free(c, slot);
+        const uint32_t used = c->used[slot & SLOT_MASK];
+        const uint32_t taken = SIM_MIN(n, c->capacity - used);
+        const sim_time begin_ps = slot * c->slot_ps;
+
+        if (first) {
+            const sim_time place_ps = begin_ps + used * c->slot_ps / c->capacity;
+            grant.start_ps = SIM_MAX(at_ps, place_ps);
+            first = false;
+        }
+        n -= taken;
+        c->used[slot & SLOT_MASK] = (uint8_t)(used + taken);
+        if (used + taken == c->capacity)
+            c->full[(slot >> 6) & WORD_MASK] |= UINT64_C(1) << (slot & 63);
+        grant.end_ps = begin_ps + (used + taken) * c->slot_ps / c->capacity;
+    }
+    return grant;
+}

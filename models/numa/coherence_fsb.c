@@ -1,0 +1,246 @@
+/*
+ * Coherence by front-side buses: one bus per socket to a memory controller hub with all DRAM.
+ *
+ * Models      address phase on the requester's bus, which all its caches snoop; the hub snoops the
+ *             other buses, all of them or (snoop_filter) those that have the line; modified lines
+ *             are supplied by their owner over its bus and written back at the same time; data
+ *             phase on the requester's bus. Devices are at the hub: their writes go to DRAM and
+ *             invalidate copies, their reads snoop.
+ * Does not    model deferred and retried transactions, the filter's capacity, the two branches'
+ *   model     lockstep other than as wider channels.
+ * Timing      idle load = L2 + address + hub + DRAM idle read + hub return + 64 bytes on the bus
+ *             same bus, modified: L2 + address + snoop + hub + hub return + data
+ *             other bus, modified: + address and data phases of that bus
+ * Sources     docs/sources.md#e1
+ */
+#include "models/numa/numa_internal.h"
+
+struct round {
+    sim_time done_ps; /* all answers are in; a modified line's data are at the hub */
+    bool dirty;
+    bool found;
+};
+
+static sim_time address_phase(struct numa *n, unsigned socket, sim_time at_ps)
+{
+    if (n->quiet)
+        return at_ps;
+    return calendar_take_slot(&n->socket[socket].bus_address, at_ps) +
+           n->params->interconnect->bus_address_ps;
+}
+
+static sim_time data_phase(struct numa *n, unsigned socket, enum message message, sim_time at_ps)
+{
+    struct calendar *bus = &n->socket[socket].bus;
+
+    if (n->quiet)
+        return at_ps;
+    numa_count_message(n, socket, socket, message, LINE_BYTES);
+    return calendar_take_slot(bus, at_ps) + bus->slot_ps;
+}
+
+/* The caches on a bus but the requester's: true if one has the line. */
+static bool on_bus(const struct numa *n, unsigned socket, uint64_t line, unsigned except)
+{
+    const unsigned first = socket * n->clusters_per_socket;
+
+    for (unsigned c = first; c < first + n->clusters_per_socket; c++)
+        if (c != except && cluster_peek(n, c, line) != LINE_I)
+            return true;
+    return false;
+}
+
+/* Every cache on the bus but the requester's sees the address. */
+static struct round snoop_bus(struct numa *n, unsigned socket, uint64_t line, unsigned except,
+                              bool invalidate, sim_time at_ps)
+{
+    const unsigned first = socket * n->clusters_per_socket;
+    struct round r = { at_ps + n->params->coherence->snoop_lookup_ps, false, false };
+
+    for (unsigned c = first; c < first + n->clusters_per_socket; c++) {
+        if (c == except)
+            continue;
+        const enum line_state was = invalidate ? cluster_invalidate(n, c, line)
+                                               : cluster_downgrade(n, c, line);
+        r.dirty |= was == LINE_M;
+        r.found |= was != LINE_I;
+    }
+    NUMA_COUNT(n, socket, core_snoops);
+    return r;
+}
+
+/* The hub asks the buses of the other sockets (for a device: of all, from = n->sockets). */
+static struct round snoop_buses(struct numa *n, unsigned from, uint64_t line, bool invalidate,
+                                sim_time at_ps)
+{
+    struct round all = { at_ps, false, false };
+
+    for (unsigned s = 0; s < n->sockets; s++) {
+        if (s == from)
+            continue;
+        if (n->params->coherence->snoop_filter && !on_bus(n, s, line, UINT32_MAX))
+            continue;
+        struct round r = snoop_bus(n, s, line, UINT32_MAX, invalidate, address_phase(n, s, at_ps));
+        NUMA_COUNT(n, s, snoops_sent);
+        if (r.dirty)
+            r.done_ps = data_phase(n, s, MESSAGE_WRITEBACK, r.done_ps);
+        all.done_ps = SIM_MAX(all.done_ps, r.done_ps);
+        all.dirty |= r.dirty;
+        all.found |= r.found;
+    }
+    return all;
+}
+
+static enum line_state fetch(struct numa *n, unsigned core, uint64_t line, bool store,
+                             sim_time at_ps, struct sim_stamp *stamp, struct numa_result *result)
+{
+    const struct numa_coherence_params *p = n->params->coherence;
+    const unsigned cluster = cluster_of_core(n, core);
+    const unsigned socket = n->cluster[cluster].socket;
+    const bool upgrade = cluster_peek(n, cluster, line) != LINE_I;
+    const sim_time address_ps = address_phase(n, socket, at_ps);
+    const struct round own = snoop_bus(n, socket, line, cluster, store, address_ps);
+    const sim_time hub_ps = address_ps + p->hub_ps;
+    const struct round other = snoop_buses(n, socket, line, store, hub_ps);
+    const bool dirty = own.dirty || other.dirty;
+    sim_time t = SIM_MAX(SIM_MAX(own.done_ps, other.done_ps), hub_ps);
+
+    sim_stamp_mark(stamp, PART_INTERCONNECT, hub_ps);
+    result->source = own.dirty     ? NUMA_PEER_CACHE
+                     : other.dirty ? NUMA_REMOTE_CACHE
+                                   : NUMA_LOCAL_DRAM;
+    if (dirty) {
+        /* An implicit write-back: memory takes the line as it passes the hub. */
+        t = SIM_MAX(t, own.done_ps + p->hub_ps);
+        numa_dram_write(n, line, WRITE_SNOOP, t);
+    } else if (!upgrade) {
+        const sim_time dram_ps = numa_dram_read(n, line, store ? READ_RFO : READ_LOAD, hub_ps);
+        sim_stamp_mark(stamp, PART_DRAM, dram_ps);
+        t = SIM_MAX(t, dram_ps);
+    } else {
+        result->source = NUMA_L2;
+    }
+    sim_stamp_mark(stamp, PART_CACHE, t);
+    t += p->hub_return_ps;
+    if (!upgrade)
+        t = data_phase(n, socket, MESSAGE_DATA, t);
+    sim_stamp_mark(stamp, PART_INTERCONNECT, t);
+    result->done_ps = t;
+    return store || !(own.found || other.found) ? LINE_E : LINE_S;
+}
+
+static void writeback(struct numa *n, unsigned cluster, uint64_t line, bool dirty, sim_time at_ps)
+{
+    const unsigned socket = n->cluster[cluster].socket;
+
+    if (!dirty)
+        return;
+    const sim_time t = address_phase(n, socket, at_ps);
+    numa_dram_write(n, line, WRITE_VICTIM,
+                    data_phase(n, socket, MESSAGE_WRITEBACK, t) + n->params->coherence->hub_ps);
+}
+
+static sim_time store_nt(struct numa *n, unsigned core, uint64_t line, sim_time at_ps,
+                         struct sim_stamp *stamp)
+{
+    const unsigned cluster = cluster_of_core(n, core);
+    const unsigned socket = n->cluster[cluster].socket;
+    sim_time t = address_phase(n, socket, at_ps + n->l2_ps);
+
+    cluster_invalidate(n, cluster, line);
+    const struct round own = snoop_bus(n, socket, line, cluster, true, t);
+    const struct round other = snoop_buses(n, socket, line, true, t + n->params->coherence->hub_ps);
+    t = data_phase(n, socket, MESSAGE_WRITEBACK, own.done_ps) + n->params->coherence->hub_ps;
+    sim_stamp_mark(stamp, PART_INTERCONNECT, t);
+    t = numa_dram_write(n, line, WRITE_NT, SIM_MAX(t, other.done_ps));
+    sim_stamp_mark(stamp, PART_DRAM, t);
+    return t;
+}
+
+static sim_time flush(struct numa *n, unsigned core, uint64_t line, sim_time at_ps)
+{
+    const unsigned cluster = cluster_of_core(n, core);
+    const unsigned socket = n->cluster[cluster].socket;
+    sim_time t = address_phase(n, socket, at_ps + n->l2_ps);
+    bool dirty = cluster_invalidate(n, cluster, line) == LINE_M;
+    const struct round own = snoop_bus(n, socket, line, cluster, true, t);
+    const struct round other = snoop_buses(n, socket, line, true, t + n->params->coherence->hub_ps);
+
+    if (dirty || own.dirty)
+        t = data_phase(n, socket, MESSAGE_WRITEBACK, own.done_ps);
+    t = SIM_MAX(SIM_MAX(t, own.done_ps), other.done_ps);
+    if (dirty || own.dirty || other.dirty)
+        numa_dram_write(n, line, WRITE_FLUSH, t + n->params->coherence->hub_ps);
+    return t;
+}
+
+static sim_time dma_read(struct numa *n, unsigned socket, uint64_t line, sim_time at_ps,
+                         struct sim_stamp *stamp, enum numa_source *source)
+{
+    const sim_time hub_ps = at_ps + n->params->cache->iio_ps;
+    const struct round r = snoop_buses(n, n->sockets, line, false, hub_ps);
+    sim_time t = r.done_ps;
+
+    (void)socket; /* devices are at the hub */
+    sim_stamp_mark(stamp, PART_CACHE, t);
+    if (r.dirty) {
+        NUMA_COUNT(n, 0, dma_read_hits);
+        *source = NUMA_PEER_CACHE;
+        numa_dram_write(n, line, WRITE_SNOOP, t);
+    } else {
+        NUMA_COUNT(n, 0, dma_read_misses);
+        *source = NUMA_LOCAL_DRAM;
+        const sim_time dram_ps = numa_dram_read(n, line, READ_DMA, hub_ps);
+        sim_stamp_mark(stamp, PART_DRAM, dram_ps);
+        t = SIM_MAX(t, dram_ps);
+    }
+    t += n->params->coherence->hub_return_ps;
+    sim_stamp_mark(stamp, PART_CACHE, t);
+    return t;
+}
+
+static sim_time dma_write(struct numa *n, unsigned socket, uint64_t line, bool full, sim_time at_ps,
+                          struct sim_stamp *stamp, enum numa_source *source)
+{
+    const sim_time hub_ps = at_ps + n->params->cache->iio_ps;
+    const struct round r = snoop_buses(n, n->sockets, line, true, hub_ps);
+
+    (void)socket;
+    /* A modified copy passes the hub and is merged there; without one, DRAM's masked write needs
+     * no read. A full line replaces the copy. */
+    if (r.dirty && !full)
+        numa_dram_write(n, line, WRITE_SNOOP, r.done_ps);
+    const sim_time t = numa_dram_write(n, line, WRITE_DMA, r.done_ps);
+    sim_stamp_mark(stamp, PART_CACHE, t);
+    NUMA_COUNT(n, 0, dma_write_to_dram);
+    *source = NUMA_LOCAL_DRAM;
+    return t;
+}
+
+static void drop(struct numa *n, unsigned socket, uint64_t line)
+{
+    const unsigned first = socket * n->clusters_per_socket;
+
+    for (unsigned c = first; c < first + n->clusters_per_socket; c++)
+        cluster_invalidate(n, c, line);
+}
+
+static sim_time idle_load_ps(const struct numa *n, unsigned from, unsigned home)
+{
+    const struct numa_coherence_params *p = n->params->coherence;
+
+    (void)home;
+    return n->l2_ps + n->params->interconnect->bus_address_ps + p->hub_ps +
+           dram_idle_read_ps(&n->socket[0].dram) + p->hub_return_ps + n->socket[from].bus.slot_ps;
+}
+
+const struct coherence_ops coherence_fsb_ops = {
+    .fetch = fetch,
+    .writeback = writeback,
+    .store_nt = store_nt,
+    .flush = flush,
+    .dma_read = dma_read,
+    .dma_write = dma_write,
+    .drop = drop,
+    .idle_load_ps = idle_load_ps,
+};

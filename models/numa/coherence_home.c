@@ -1,0 +1,515 @@
+/*
+ * Coherence by home agents: home snoop with an in-memory directory and opportunistic broadcast.
+ *
+ * Models      every miss of a socket's caching agent goes to the line's home agent, which reads
+ *             DRAM (data and directory come together), looks into its own socket's caches, and
+ *             snoops the other sockets if the directory says so, or at once if the link is lightly
+ *             loaded (opportunistic broadcast). It answers when it knows enough:
+ *               load, store   a cache that has the line answers at once; else DRAM and every snoop
+ *                             that the directory asks for
+ *               DMA read      DRAM and the snoop of the home's caches, whichever is later; a line
+ *                             modified in a third place comes from there
+ *               ownership     (full-line DMA write, non-temporal store, upgrade) from a remote
+ *                             agent: the directory read, for which DRAM is read; from the home's
+ *                             own socket: snoops are broadcast instead, no DRAM read
+ *             Directory changes are DRAM writes, unless data is written to the line anyway.
+ * Does not    model home-tracker limits, the directory cache for migratory lines (HitME), conflicts
+ *   model     between concurrent requests to a line (a transaction is atomic).
+ * Timing      idle load, local  = L2 + request + home agent + DRAM idle read + return
+ *             idle load, remote = local + request flit + data flits + 2 one-way
+ *             DMA write, hit    = IIO + request [+ core snoop]
+ *             DMA write, miss   = hit + ownership + (if a dirty victim) request + home agent, the
+ *             victim's way to its home agent or to the link to it. Ownership: local = home agent +
+ *             2 one-way + 2 flits + snoop; remote = 2 one-way + 2 flits + home agent + DRAM.
+ * Sources     docs/sources.md#a1, #a3 (snoop modes), #a4 (DMA)
+ */
+#include "models/numa/numa_internal.h"
+
+enum want {
+    WANT_READ, /* a load */
+    WANT_RFO,  /* data and ownership */
+    WANT_OWN,  /* ownership only: the requester has the data or replaces all of it */
+    WANT_LOOK  /* DMA read: data as they are now, no copy is kept */
+};
+
+static const enum snoop snoop_of[] = {
+    [WANT_READ] = SNOOP_SHARE,
+    [WANT_RFO] = SNOOP_INVALIDATE,
+    [WANT_OWN] = SNOOP_INVALIDATE,
+    [WANT_LOOK] = SNOOP_LOOK,
+};
+
+/* One transaction at a home agent. */
+struct request {
+    uint64_t line;
+    unsigned from, home; /* sockets */
+    enum want want;
+    enum read_cause cause;
+    sim_time home_ps;    /* the home agent has it */
+    sim_time dram_ps;    /* data and directory are there; home_ps if DRAM is not read */
+    sim_time reply_ps;   /* the last answer the home agent waits for */
+    sim_time forward_ps; /* data from another socket's cache reach the requester, or 0 */
+    enum directory_state directory, directory_then;
+    bool home_had;    /* the home's caches had a copy ... */
+    bool home_dirty;  /* ... which was modified */
+    bool others_keep; /* a socket besides requester and home may have a copy afterwards */
+    bool wrote;       /* data were written to the line in DRAM: the directory goes with them */
+};
+
+struct answer {
+    sim_time done_ps; /* at the requesting agent, ring included */
+    enum numa_source source;
+    enum line_state grant;
+};
+
+/* The home agent looks into its own socket's caches for a remote requester. */
+static void snoop_home(struct numa *n, struct request *q)
+{
+    const struct snooped s = agent_snoop(n, q->home, q->line, snoop_of[q->want]);
+
+    q->reply_ps = q->home_ps + n->params->coherence->snoop_lookup_ps + s.core_ps;
+    q->home_had = s.was != LINE_I;
+    q->home_dirty = s.was == LINE_M;
+    if (q->home_dirty && (q->want == WANT_READ || q->want == WANT_OWN)) {
+        numa_dram_write(n, q->line, WRITE_SNOOP, q->reply_ps);
+        q->wrote = true;
+    }
+}
+
+/* Another socket answers a snoop at t: data to the requester if it had them modified. */
+static void answer_snoop(struct numa *n, struct request *q, unsigned socket, enum line_state was,
+                         sim_time t)
+{
+    const bool dirty = was == LINE_M;
+
+    if (dirty && q->want != WANT_OWN) {
+        q->forward_ps = numa_send(n, socket, q->from, MESSAGE_DATA, t);
+        if (q->from != q->home)
+            numa_send(n, socket, q->home, MESSAGE_RESPONSE, t);
+    } else {
+        const enum message m = dirty ? MESSAGE_WRITEBACK : MESSAGE_RESPONSE;
+        const sim_time back_ps = numa_send(n, socket, q->home, m, t);
+        q->reply_ps = SIM_MAX(q->reply_ps, back_ps);
+    }
+    if (dirty && (q->want == WANT_READ || q->want == WANT_OWN)) {
+        if (q->want == WANT_READ && q->from != q->home)
+            numa_send(n, socket, q->home, MESSAGE_WRITEBACK, t);
+        numa_dram_write(n, q->line, WRITE_SNOOP, t);
+        q->wrote = true;
+    }
+    if (was != LINE_I && q->want != WANT_RFO && q->want != WANT_OWN)
+        q->others_keep = true;
+}
+
+static void snoop_others(struct numa *n, struct request *q)
+{
+    const struct numa_coherence_params *p = n->params->coherence;
+    const bool own = q->want == WANT_RFO || q->want == WANT_OWN;
+    /* Without a DRAM read the directory is not known: everybody has to be asked. */
+    const bool blind = q->want == WANT_OWN && q->from == q->home;
+    const bool must = blind || q->directory == DIRECTORY_A || (own && q->directory == DIRECTORY_S);
+    bool found = false, asked = false;
+
+    if (!must && q->directory == DIRECTORY_S)
+        q->others_keep = true;
+    for (unsigned s = 0; s < n->sockets; s++) {
+        if (s == q->from || s == q->home)
+            continue;
+        const bool early = blind || (p->opportunistic_broadcast &&
+                                     interconnect_light(&n->interconnect, q->home, s, q->home_ps,
+                                                        n->light_ratio_256));
+        if (!must && !early)
+            continue;
+        const sim_time send_ps = early ? q->home_ps : q->dram_ps;
+        const sim_time there_ps = numa_send(n, q->home, s, MESSAGE_SNOOP, send_ps) +
+                                  p->snoop_lookup_ps;
+        NUMA_COUNT(n, q->home, snoops_sent);
+        if (!must) { /* nobody waits for the answer, and there is nothing to find */
+            numa_send(n, s, q->home, MESSAGE_RESPONSE, there_ps);
+            continue;
+        }
+        asked = true;
+        const struct snooped r = agent_snoop(n, s, q->line, snoop_of[q->want]);
+        found |= r.was != LINE_I;
+        answer_snoop(n, q, s, r.was, there_ps + r.core_ps);
+    }
+    /* All others have been asked: what the directory says of them is known now. A look changes
+     * nothing but may find that nobody has it any more. A blind snoop that found nothing leaves
+     * the directory unread. */
+    if (q->from != q->home || !asked)
+        return;
+    if (blind ? found : (own || !found))
+        q->directory_then = DIRECTORY_I;
+    else if (found && q->want == WANT_READ)
+        q->directory_then = DIRECTORY_S;
+}
+
+/* What the requester may have, and what the directory says then. */
+static enum line_state grant(struct request *q)
+{
+    const bool remote = q->from != q->home;
+
+    if (q->want == WANT_LOOK)
+        return LINE_I;
+    if (q->want != WANT_READ) {
+        if (remote)
+            q->directory_then = DIRECTORY_A;
+        return LINE_E;
+    }
+    const bool alone = !q->home_had && !q->others_keep;
+    if (remote && alone && q->directory != DIRECTORY_S)
+        q->directory_then = DIRECTORY_A;
+    else if (remote)
+        q->directory_then = DIRECTORY_S;
+    return alone && !(remote && q->directory == DIRECTORY_S) ? LINE_E : LINE_S;
+}
+
+/* When the home agent answers, and from where the data come. */
+static sim_time answer_ps(const struct request *q, enum numa_source *source)
+{
+    const bool remote = q->from != q->home;
+
+    *source = remote ? NUMA_REMOTE_DRAM : NUMA_LOCAL_DRAM;
+    if (q->home_had && q->want != WANT_OWN) {
+        *source = NUMA_REMOTE_CACHE;
+        /* A load is answered by the home's cache at once. So is a store if the cache owned the
+         * line; if it was shared, others have to be asked first. */
+        if (q->want == WANT_READ || (q->want == WANT_RFO && q->home_dirty))
+            return q->reply_ps;
+    }
+    return SIM_MAX(q->dram_ps, q->reply_ps);
+}
+
+static struct answer acquire(struct numa *n, unsigned from, uint64_t line, enum want want,
+                             enum read_cause cause, sim_time at_ps, struct sim_stamp *stamp)
+{
+    const struct numa_coherence_params *p = n->params->coherence;
+    struct request q = { .line = line, .from = from, .home = home_of(n, line), .want = want };
+    struct directory *directory = &n->socket[q.home].directory;
+    const bool remote = from != q.home;
+    struct answer a;
+
+    q.home_ps = remote ? numa_send(n, from, q.home, MESSAGE_REQUEST, at_ps) : at_ps;
+    sim_stamp_mark(stamp, PART_INTERCONNECT, q.home_ps);
+    q.home_ps += p->home_agent_ps;
+    sim_stamp_mark(stamp, PART_CACHE, q.home_ps);
+    q.directory = q.directory_then = directory_get(directory, home_line(n, line));
+    q.dram_ps = q.reply_ps = q.home_ps;
+    if (want != WANT_OWN || remote)
+        q.dram_ps = numa_dram_read(n, line, want == WANT_OWN ? READ_DIRECTORY : cause, q.home_ps);
+    if (remote)
+        snoop_home(n, &q);
+    if (n->sockets > 1)
+        snoop_others(n, &q);
+    a.grant = grant(&q);
+
+    const sim_time ready_ps = answer_ps(&q, &a.source);
+    if (q.directory_then != q.directory) {
+        directory_set(directory, home_line(n, line), q.directory_then);
+        if (!q.wrote)
+            numa_dram_write(n, line, WRITE_DIRECTORY, SIM_MAX(ready_ps, q.dram_ps));
+    }
+    a.done_ps = ready_ps;
+    sim_stamp_mark(stamp,
+                   ready_ps == q.dram_ps ? PART_DRAM
+                   : remote              ? PART_CACHE
+                                         : PART_INTERCONNECT,
+                   ready_ps);
+    if (q.forward_ps != 0) {
+        a.done_ps = q.forward_ps;
+        a.source = NUMA_REMOTE_CACHE;
+    } else if (remote) {
+        a.done_ps = numa_send(n, q.home, from, want == WANT_OWN ? MESSAGE_RESPONSE : MESSAGE_DATA,
+                              ready_ps);
+    }
+    sim_stamp_mark(stamp, PART_INTERCONNECT, a.done_ps);
+    return a;
+}
+
+/* ---- Cores --------------------------------------------------------------------------------- */
+
+/* The socket has the line, and other clusters of it may have copies: what the core may have. */
+static enum line_state hit_load(struct numa *n, unsigned socket, struct holder h, uint32_t bit,
+                                uint64_t line, sim_time *t, struct numa_result *result)
+{
+    const struct numa_cache_params *p = n->params->cache;
+    uint32_t *word = holder_word(h);
+    enum line_state state = line_state(*word);
+    uint32_t others = *word & LINE_SHARERS_MASK & ~bit;
+    const bool cores_only = h.cache == &n->socket[socket].filter;
+
+    result->source = NUMA_LLC;
+    if (others != 0 && (others & (others - 1)) == 0 && (*word & bit) == 0 && state >= LINE_E) {
+        const unsigned owner = socket * n->clusters_per_socket + (unsigned)__builtin_ctz(others);
+        const enum line_state was = cluster_downgrade(n, owner, line);
+        NUMA_COUNT(n, socket, core_snoops);
+        *t += was == LINE_M ? p->core_snoop_dirty_ps : p->core_snoop_clean_ps;
+        if (was == LINE_M)
+            state = LINE_M;
+        if (was == LINE_I)
+            others = 0; /* it had gone silently */
+        else
+            result->source = NUMA_PEER_CACHE;
+    } else if (cores_only && others != 0) {
+        *t += p->core_snoop_clean_ps;
+        result->source = NUMA_PEER_CACHE;
+    }
+    *word = line_word(state, others | bit);
+    return others == 0 && state >= LINE_E ? LINE_E : LINE_S;
+}
+
+static enum line_state hit_store(struct numa *n, unsigned socket, struct holder h, uint32_t bit,
+                                 uint64_t line, sim_time *t, struct sim_stamp *stamp,
+                                 struct numa_result *result)
+{
+    const struct numa_cache_params *p = n->params->cache;
+    uint32_t *word = holder_word(h);
+    const uint32_t others = *word & LINE_SHARERS_MASK & ~bit;
+    sim_time snooped_ps = *t;
+    bool dirty = false;
+
+    result->source = NUMA_LLC;
+    if (others != 0) {
+        dirty = agent_snoop_clusters(n, socket, others, line, true);
+        snooped_ps += dirty ? p->core_snoop_dirty_ps : p->core_snoop_clean_ps;
+        if (dirty)
+            result->source = NUMA_PEER_CACHE;
+    }
+    if (line_state(*word) == LINE_S) {
+        const struct answer a = acquire(n, socket, line, WANT_OWN, READ_RFO, *t, stamp);
+        *t = a.done_ps;
+        *word = line_word(LINE_E, bit);
+    } else {
+        *word = line_word(line_state(*word), bit);
+    }
+    *t = SIM_MAX(*t, snooped_ps);
+    return LINE_E;
+}
+
+static enum line_state fetch(struct numa *n, unsigned core, uint64_t line, bool store,
+                             sim_time at_ps, struct sim_stamp *stamp, struct numa_result *result)
+{
+    const struct numa_cache_params *p = n->params->cache;
+    const struct cluster *cluster = &n->cluster[cluster_of_core(n, core)];
+    const unsigned socket = cluster->socket;
+    const uint32_t bit = cluster->sharer_bit;
+    struct holder h = agent_find(n, socket, line);
+    sim_time t = at_ps + p->llc_request_ps;
+    enum line_state state;
+
+    sim_stamp_mark(stamp, PART_CACHE, t);
+    if (h.way < 0) {
+        NUMA_COUNT(n, socket, core_llc_misses);
+        const struct answer a = acquire(n, socket, line, store ? WANT_RFO : WANT_READ,
+                                        store ? READ_RFO : READ_LOAD, t, stamp);
+        agent_insert(n, socket, line, a.grant, bit, t);
+        result->source = a.source;
+        result->done_ps = a.done_ps + p->llc_return_ps;
+        sim_stamp_mark(stamp, PART_CACHE, result->done_ps);
+        return a.grant;
+    }
+    NUMA_COUNT(n, socket, core_llc_hits);
+    cache_touch(h.cache, h.place, h.way);
+    state = store ? hit_store(n, socket, h, bit, line, &t, stamp, result)
+                  : hit_load(n, socket, h, bit, line, &t, result);
+    if (!p->inclusive && h.cache == &n->socket[socket].llc) {
+        /* A victim cache gives the line up to the private caches. */
+        const enum line_state held = line_state(*holder_word(h));
+        cache_drop(h.cache, h.place, h.way);
+        agent_insert(n, socket, line, held, bit, t);
+    }
+    result->done_ps = t + p->llc_return_ps;
+    sim_stamp_mark(stamp, PART_CACHE, result->done_ps);
+    return state;
+}
+
+/* The socket gives up its copy. True if it was its own (E or M): nobody else has one then. */
+static bool drop_own(struct numa *n, unsigned socket, uint64_t line, bool *dirty)
+{
+    const struct snooped s = agent_snoop(n, socket, line, SNOOP_INVALIDATE);
+
+    *dirty = s.was == LINE_M;
+    return s.was >= LINE_E;
+}
+
+static sim_time store_nt(struct numa *n, unsigned core, uint64_t line, sim_time at_ps,
+                         struct sim_stamp *stamp)
+{
+    const unsigned socket = n->cluster[cluster_of_core(n, core)].socket;
+    const unsigned home = home_of(n, line);
+    sim_time t = at_ps + n->l2_ps + n->params->cache->llc_request_ps;
+    bool dirty;
+
+    sim_stamp_mark(stamp, PART_CACHE, t);
+    /* The old content of our own copy need not be kept: the whole line is replaced. */
+    if (!drop_own(n, socket, line, &dirty))
+        t = acquire(n, socket, line, WANT_OWN, READ_RFO, t, stamp).done_ps;
+    if (home != socket) {
+        t = numa_send(n, socket, home, MESSAGE_WRITEBACK, t);
+        directory_set(&n->socket[home].directory, home_line(n, line), DIRECTORY_I);
+        sim_stamp_mark(stamp, PART_INTERCONNECT, t);
+    }
+    t = numa_dram_write(n, line, WRITE_NT, t + n->params->coherence->home_agent_ps);
+    if (home != socket)
+        t = numa_send(n, home, socket, MESSAGE_RESPONSE, t);
+    sim_stamp_mark(stamp, PART_DRAM, t);
+    return t;
+}
+
+static sim_time flush(struct numa *n, unsigned core, uint64_t line, sim_time at_ps)
+{
+    const unsigned socket = n->cluster[cluster_of_core(n, core)].socket;
+    sim_time t = at_ps + n->l2_ps + n->params->cache->llc_request_ps;
+    bool dirty;
+
+    if (!drop_own(n, socket, line, &dirty)) {
+        t = acquire(n, socket, line, WANT_OWN, READ_RFO, t, NULL).done_ps;
+        /* Nobody keeps a copy, nor does the requester; the next owner finds the directory as it
+         * is, which may name this socket. */
+    }
+    if (dirty)
+        agent_write_home(n, socket, line, WRITE_FLUSH, t);
+    return t + n->params->cache->llc_return_ps;
+}
+
+/* ---- Devices ------------------------------------------------------------------------------- */
+
+static sim_time dma_read(struct numa *n, unsigned socket, uint64_t line, sim_time at_ps,
+                         struct sim_stamp *stamp, enum numa_source *source)
+{
+    const struct numa_cache_params *p = n->params->cache;
+    sim_time t = at_ps + p->iio_ps + p->llc_request_ps;
+    const struct holder h = agent_find(n, socket, line);
+
+    sim_stamp_mark(stamp, PART_CACHE, t);
+    if (h.way >= 0) {
+        NUMA_COUNT(n, socket, dma_read_hits);
+        t += agent_snoop_holder(n, socket, h, line, SNOOP_LOOK).core_ps;
+        *source = NUMA_LLC;
+    } else {
+        NUMA_COUNT(n, socket, dma_read_misses);
+        const struct answer a = acquire(n, socket, line, WANT_LOOK, READ_DMA, t, stamp);
+        *source = a.source;
+        t = a.done_ps;
+    }
+    t += p->llc_return_ps;
+    sim_stamp_mark(stamp, PART_CACHE, t);
+    return t;
+}
+
+/* The line is in this socket: the cores' copies go, the data are put where the line is. */
+static sim_time update(struct numa *n, unsigned socket, struct holder h, uint64_t line,
+                       sim_time at_ps, struct sim_stamp *stamp)
+{
+    const struct numa_cache_params *p = n->params->cache;
+    uint32_t *word = holder_word(h);
+    const uint32_t sharers = *word & LINE_SHARERS_MASK;
+    const bool shared = line_state(*word) == LINE_S;
+    sim_time t = at_ps;
+
+    if (sharers != 0) {
+        const bool dirty = agent_snoop_clusters(n, socket, sharers, line, true);
+        t += dirty ? p->core_snoop_dirty_ps : p->core_snoop_clean_ps;
+    }
+    if (shared) {
+        const sim_time owned_ps =
+            acquire(n, socket, line, WANT_OWN, READ_RFO, at_ps, stamp).done_ps;
+        t = SIM_MAX(t, owned_ps);
+    }
+    if (h.cache == &n->socket[socket].llc) {
+        *word = line_word(LINE_M, 0);
+        cache_touch(h.cache, h.place, h.way);
+    } else {
+        cache_drop(h.cache, h.place, h.way);
+        agent_insert(n, socket, line, LINE_M, 0, t);
+    }
+    NUMA_COUNT(n, socket, dma_write_updates);
+    return t;
+}
+
+/* remote_dma_write = dram_invalidate: the data go to the home agent with the request. */
+static sim_time write_to_dram(struct numa *n, unsigned socket, uint64_t line, bool full,
+                              sim_time at_ps, struct sim_stamp *stamp)
+{
+    const struct numa_coherence_params *p = n->params->coherence;
+    const unsigned home = home_of(n, line);
+    struct request q = { .line = line, .from = socket, .home = home, .want = WANT_OWN };
+    struct directory *directory = &n->socket[home].directory;
+    bool dirty;
+
+    /* A partial write keeps the rest: a modified copy of ours is written back first. */
+    drop_own(n, socket, line, &dirty);
+    if (dirty && !full)
+        agent_write_home(n, socket, line, WRITE_SNOOP, at_ps);
+    sim_time t = numa_send(n, socket, home, MESSAGE_WRITEBACK, at_ps);
+    sim_stamp_mark(stamp, PART_INTERCONNECT, t);
+    q.home_ps = t + p->home_agent_ps;
+    q.directory = q.directory_then = directory_get(directory, home_line(n, line));
+    q.dram_ps = numa_dram_read(n, line, full ? READ_DIRECTORY : READ_DMA, q.home_ps);
+    snoop_home(n, &q);
+    snoop_others(n, &q);
+    t = SIM_MAX(q.dram_ps, q.reply_ps);
+    directory_set(directory, home_line(n, line), DIRECTORY_I); /* written with the data */
+    t = numa_dram_write(n, line, WRITE_DMA, t);
+    sim_stamp_mark(stamp, PART_DRAM, t);
+    t = numa_send(n, home, socket, MESSAGE_RESPONSE, t);
+    sim_stamp_mark(stamp, PART_INTERCONNECT, t);
+    NUMA_COUNT(n, socket, dma_write_to_dram);
+    return t;
+}
+
+static sim_time dma_write(struct numa *n, unsigned socket, uint64_t line, bool full, sim_time at_ps,
+                          struct sim_stamp *stamp, enum numa_source *source)
+{
+    const struct numa_cache_params *p = n->params->cache;
+    const unsigned home = home_of(n, line);
+    sim_time t = at_ps + p->iio_ps + p->llc_request_ps;
+
+    sim_stamp_mark(stamp, PART_CACHE, t);
+    *source = home == socket ? NUMA_LOCAL_DRAM : NUMA_REMOTE_DRAM;
+    if (home != socket && n->params->coherence->remote_dma_write == REMOTE_DMA_DRAM_INVALIDATE)
+        return write_to_dram(n, socket, line, full, t, stamp);
+    const struct holder h = agent_find(n, socket, line);
+    if (h.way >= 0) {
+        *source = NUMA_LLC;
+        t = update(n, socket, h, line, t, stamp);
+    } else {
+        NUMA_COUNT(n, socket, dma_write_allocates);
+        const struct answer a = acquire(n, socket, line, full ? WANT_OWN : WANT_RFO, READ_DMA, t,
+                                        stamp);
+        t = a.done_ps;
+        /* The way is free once the victim's data are with a home agent or on the link to one. */
+        if (agent_insert(n, socket, line, LINE_M, 0, t))
+            t += p->llc_request_ps + n->params->coherence->home_agent_ps;
+    }
+    sim_stamp_mark(stamp, PART_CACHE, t);
+    return t;
+}
+
+static void drop(struct numa *n, unsigned socket, uint64_t line)
+{
+    agent_snoop(n, socket, line, SNOOP_INVALIDATE);
+}
+
+static sim_time idle_load_ps(const struct numa *n, unsigned from, unsigned home)
+{
+    const struct numa_cache_params *p = n->params->cache;
+    sim_time t = n->l2_ps + p->llc_request_ps + n->params->coherence->home_agent_ps +
+                 dram_idle_read_ps(&n->socket[home].dram) + p->llc_return_ps;
+
+    if (from != home)
+        t += interconnect_idle_ps(&n->interconnect, MESSAGE_REQUEST) +
+             interconnect_idle_ps(&n->interconnect, MESSAGE_DATA);
+    return t;
+}
+
+const struct coherence_ops coherence_home_ops = {
+    .fetch = fetch,
+    .writeback = agent_writeback,
+    .store_nt = store_nt,
+    .flush = flush,
+    .dma_read = dma_read,
+    .dma_write = dma_write,
+    .drop = drop,
+    .idle_load_ps = idle_load_ps,
+};

@@ -1,0 +1,40 @@
+#include "models/numa/directory.h"
+
+#include <stdlib.h>
+
+void directory_init(struct directory *d, uint64_t lines)
+{
+    d->n_blocks = (lines + DIRECTORY_BLOCK_LINES - 1) / DIRECTORY_BLOCK_LINES;
+    d->block = calloc(d->n_blocks, sizeof(*d->block));
+    SIM_ASSERT(d->block != NULL, "no memory for a directory");
+}
+
+void directory_clear(struct directory *d)
+{
+    for (uint64_t i = 0; i < d->n_blocks; i++) {
+        free(d->block[i]);
+        d->block[i] = NULL;
+    }
+}
+
+void directory_release(struct directory *d)
+{
+    directory_clear(d);
+    free(d->block);
+    d->block = NULL;
+}
+
+void directory_set(struct directory *d, uint64_t line, enum directory_state state)
+{
+    uint64_t **block = &d->block[line / DIRECTORY_BLOCK_LINES];
+
+    if (*block == NULL) {
+        if (state == DIRECTORY_I)
+            return;
+        *block = calloc(DIRECTORY_BLOCK_WORDS, sizeof(**block));
+        SIM_ASSERT(*block != NULL, "no memory for a directory block");
+    }
+    uint64_t *word = &(*block)[(line % DIRECTORY_BLOCK_LINES) >> 5];
+    const uint32_t shift = (uint32_t)(line & 31) * 2;
+    *word = (*word & ~(UINT64_C(3) << shift)) | ((uint64_t)state << shift);
+}

@@ -1,0 +1,44 @@
+/*
+ * The in-memory directory of one home: two bits per line, kept in the ECC bits of DRAM, that say
+ * what other sockets may hold. Reading them costs a DRAM read and changing them a DRAM write; both
+ * are the caller's (coherence_home.c). Host memory: 8 KiB per touched 2 MiB with a line that is
+ * not DIRECTORY_I.
+ *
+ * Invariant: a line valid in another socket is not DIRECTORY_I; one that is E or M there is
+ * DIRECTORY_A. The reverse need not hold: clean lines leave caches silently.
+ */
+#ifndef MODELS_NUMA_DIRECTORY_H
+#define MODELS_NUMA_DIRECTORY_H
+
+#include "sim/types.h"
+
+enum directory_state {
+    DIRECTORY_I, /* no other socket has it */
+    DIRECTORY_S, /* others may have clean, shared copies */
+    DIRECTORY_A, /* any other socket may have it in any state */
+};
+
+#define DIRECTORY_BLOCK_LINES 32768u
+#define DIRECTORY_BLOCK_WORDS (DIRECTORY_BLOCK_LINES * 2u / 64u)
+
+struct directory {
+    uint64_t **block;
+    uint64_t n_blocks;
+};
+
+void directory_init(struct directory *d, uint64_t lines);
+void directory_release(struct directory *d);
+void directory_clear(struct directory *d);
+
+static inline enum directory_state directory_get(const struct directory *d, uint64_t line)
+{
+    const uint64_t *block = d->block[line / DIRECTORY_BLOCK_LINES];
+
+    if (block == NULL)
+        return DIRECTORY_I;
+    const uint64_t word = block[(line % DIRECTORY_BLOCK_LINES) >> 5];
+    return (enum directory_state)((word >> ((line & 31) * 2)) & 3);
+}
+void directory_set(struct directory *d, uint64_t line, enum directory_state state);
+
+#endif

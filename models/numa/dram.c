@@ -1,0 +1,175 @@
+#include "models/numa/dram.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define BANK_GROUPS_LOG2 2u
+#define NO_ROW           UINT64_MAX
+
+struct dram_place {
+    uint32_t channel;
+    uint32_t bank; /* within the channel */
+    uint64_t row;
+};
+
+sim_time dram_burst_ps(const struct numa_dram_params *params)
+{
+    /* A line is 64 / bus_bytes transfers. */
+    return (sim_time)llround(64.0 / params->bus_bytes * 1e6 / params->data_rate_mt_s);
+}
+
+void dram_init(struct dram *dram, const struct numa_dram_params *params)
+{
+    *dram = (struct dram){ .params = params, .burst_ps = dram_burst_ps(params) };
+    dram->n_banks = params->ranks * params->banks;
+    dram->banks_log2 = (uint32_t)__builtin_ctz(dram->n_banks);
+    dram->row_log2 = (uint32_t)__builtin_ctz(params->row_lines);
+    dram->group_log2 = SIM_MIN(BANK_GROUPS_LOG2, dram->banks_log2);
+    dram->turnaround_slots =
+        (uint32_t)((params->turnaround_ps + dram->burst_ps / 2) / dram->burst_ps);
+    dram->channel_reciprocal = params->channels > 1 ? UINT64_MAX / params->channels + 1 : 0;
+    dram->channel = calloc(params->channels, sizeof(*dram->channel));
+    dram->bank = calloc((size_t)params->channels * dram->n_banks, sizeof(*dram->bank));
+    SIM_ASSERT(dram->channel != NULL && dram->bank != NULL, "no memory for DRAM state");
+    for (uint32_t i = 0; i < params->channels; i++) {
+        calendar_init(&dram->channel[i].bus, dram->burst_ps, 1);
+        /* FB-DIMM: the southbound lanes carry half of what the northbound ones do. */
+        calendar_init(&dram->channel[i].write_bus, 2 * dram->burst_ps, 1);
+    }
+    for (uint32_t i = 0; i < params->channels * dram->n_banks; i++)
+        dram->bank[i] = (struct dram_bank){ .row = NO_ROW, .previous_row = NO_ROW };
+}
+
+void dram_release(struct dram *dram)
+{
+    free(dram->channel);
+    free(dram->bank);
+    dram->channel = NULL;
+    dram->bank = NULL;
+}
+
+/*
+ * Consecutive lines go round the channels, then round the bank groups (so that bursts follow each
+ * other without the longer same-group gap), then along the row. Channel and bank numbers are
+ * hashed with higher bits, so that strides do not fall onto one of them.
+ */
+static struct dram_place place_of(const struct dram *dram, uint64_t line)
+{
+    struct dram_place p = { 0, 0, 0 };
+    uint64_t q = line;
+
+    if (dram->params->channels > 1) {
+        q = (uint64_t)(((unsigned __int128)line * dram->channel_reciprocal) >> 64);
+        const uint64_t hashed = (line - q * dram->params->channels) +
+                                ((q ^ (q >> 3) ^ (q >> 7) ^ (q >> 11)) & 7u);
+        p.channel = (uint32_t)hashed % dram->params->channels;
+    }
+    const uint32_t high_log2 = dram->banks_log2 - dram->group_log2;
+    const uint64_t group = q & ((1u << dram->group_log2) - 1);
+    const uint64_t high = (q >> (dram->group_log2 + dram->row_log2)) & ((1u << high_log2) - 1);
+
+    p.row = q >> (dram->row_log2 + dram->banks_log2);
+    const uint64_t hash = p.row ^ (p.row >> dram->banks_log2) ^ (p.row >> (2 * dram->banks_log2));
+    p.bank = (uint32_t)((group | (high << dram->group_log2)) ^ hash) & (dram->n_banks - 1);
+    return p;
+}
+
+/* The end of the refresh that covers at_ps on this rank, or at_ps. Ranks of all channels take
+ * turns within tREFI. */
+static sim_time after_refresh(const struct dram *dram, struct dram_place p, sim_time at_ps)
+{
+    const struct numa_dram_params *params = dram->params;
+
+    if (params->trfc_ps == 0)
+        return at_ps;
+    const uint32_t rank = p.bank >> (uint32_t)__builtin_ctz(params->banks);
+    const uint32_t turn = p.channel * params->ranks + rank + 1;
+    const sim_time offset_ps = params->trefi_ps * turn / (params->channels * params->ranks + 1);
+    const sim_time phase_ps = (at_ps + params->trefi_ps - offset_ps) % params->trefi_ps;
+
+    return phase_ps < params->trfc_ps ? at_ps + params->trfc_ps - phase_ps : at_ps;
+}
+
+/* When the column command for the row may be given, the bank being free at start_ps; the bank's
+ * row state moves on. */
+static sim_time open_row(const struct dram *dram, struct dram_bank *bank, uint64_t row,
+                         sim_time start_ps)
+{
+    const struct numa_dram_params *params = dram->params;
+    const bool closed = bank->row == NO_ROW ||
+                        start_ps >= bank->busy_until_ps + params->page_idle_ps;
+
+    if (!closed && bank->row == row)
+        return start_ps;
+    sim_time act_ps = start_ps;
+    if (!closed) {
+        const sim_time precharge_ps = SIM_MAX(start_ps, bank->act_ps + params->tras_ps);
+        act_ps = precharge_ps + params->trp_ps;
+        bank->previous_row = bank->row;
+        bank->switch_ps = precharge_ps;
+    } else {
+        bank->previous_row = NO_ROW;
+    }
+    bank->row = row;
+    bank->act_ps = act_ps;
+    return act_ps + params->trcd_ps;
+}
+
+/*
+ * Reserves bank and bus for one read that reaches the devices at at_ps; returns the end of the
+ * burst.
+ */
+static sim_time read_bank(struct dram *dram, struct dram_place p, sim_time at_ps)
+{
+    const struct numa_dram_params *params = dram->params;
+    struct dram_bank *bank = &dram->bank[p.channel * dram->n_banks + p.bank];
+    struct calendar *bus = &dram->channel[p.channel].bus;
+    const sim_time closed_ps = params->trcd_ps + dram->burst_ps;
+
+    /* A row about to be closed for a later request: the scheduler serves its hits first. */
+    if (p.row == bank->previous_row && at_ps < bank->switch_ps)
+        return calendar_take_slot(bus, at_ps + params->tcl_ps) + dram->burst_ps;
+    /* Behind the others, and done before their work begins. */
+    if (at_ps + closed_ps <= bank->busy_from_ps)
+        return calendar_take_slot(bus, at_ps + params->trcd_ps + params->tcl_ps) + dram->burst_ps;
+
+    const sim_time start_ps = SIM_MAX(at_ps, bank->busy_until_ps);
+    if (start_ps > bank->busy_until_ps)
+        bank->busy_from_ps = start_ps;
+    const sim_time column_ps = open_row(dram, bank, p.row, start_ps);
+    const sim_time data_ps = calendar_take_slot(bus, column_ps + params->tcl_ps);
+    bank->busy_until_ps = data_ps - params->tcl_ps + dram->burst_ps;
+    return data_ps + dram->burst_ps;
+}
+
+sim_time dram_read(struct dram *dram, uint64_t line, sim_time at_ps)
+{
+    const struct dram_place p = place_of(dram, line);
+    const sim_time reach_ps = after_refresh(dram, p, at_ps + dram->params->controller_ps);
+
+    return read_bank(dram, p, reach_ps);
+}
+
+sim_time dram_write(struct dram *dram, uint64_t line, sim_time at_ps)
+{
+    const struct numa_dram_params *params = dram->params;
+    struct dram_channel *channel = &dram->channel[place_of(dram, line).channel];
+    const sim_time queue_ps = params->write_queue * dram->burst_ps;
+
+    if (++channel->n_queued >= params->write_batch) {
+        /* FB-DIMM has lanes of their own for writes: no turnaround, no wait for reads. */
+        struct calendar *bus = params->split_write_bus ? &channel->write_bus : &channel->bus;
+        const uint32_t slots = channel->n_queued +
+                               (params->split_write_bus ? 0 : dram->turnaround_slots);
+        const struct calendar_grant grant = calendar_take(bus, at_ps, slots);
+        channel->drained_ps = SIM_MAX(channel->drained_ps, grant.end_ps);
+        channel->n_queued = 0;
+    }
+    return SIM_MAX(at_ps, channel->drained_ps > queue_ps ? channel->drained_ps - queue_ps : 0);
+}
+
+sim_time dram_idle_read_ps(const struct dram *dram)
+{
+    return dram->params->controller_ps + dram->params->trcd_ps + dram->params->tcl_ps +
+           dram->burst_ps;
+}

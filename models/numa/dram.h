@@ -1,0 +1,73 @@
+/*
+ * The DRAM channels of one socket (or of one memory controller hub).
+ *
+ * Models      channels interleaved by line with a hash; banks with an open row that an idle timer
+ *             closes; row hits, misses, conflicts; data bus as a slot calendar; writes that wait in
+ *             a queue and are drained in batches with the bus turned round; refresh, staggered over
+ *             the ranks; FB-DIMM's separate write bus.
+ * Does not    model commands' bus, tFAW (with 2 ranks never the limit at these rates), bank timing
+ *   model     of the writes, postponed refresh.
+ * Timing      idle read = controller + tRCD + tCL + burst; row hit without tRCD, conflict with tRP
+ *             (and tRAS since the activation). Plus what is left of a refresh.
+ * Sources     docs/sources.md#h
+ */
+#ifndef MODELS_NUMA_DRAM_H
+#define MODELS_NUMA_DRAM_H
+
+#include "models/numa/calendar.h"
+
+struct numa_dram_params {
+    uint64_t node_bytes;
+    uint32_t channels;
+    uint32_t ranks;
+    uint32_t banks;
+    uint32_t row_lines;
+    double data_rate_mt_s;
+    uint32_t bus_bytes;
+    sim_time controller_ps;
+    sim_time trcd_ps, tcl_ps, trp_ps, tras_ps;
+    sim_time trfc_ps, trefi_ps;
+    sim_time turnaround_ps;
+    sim_time page_idle_ps;
+    uint32_t write_batch;
+    uint32_t write_queue;
+    bool split_write_bus;
+};
+
+/* One interval [busy_from, busy_until) of work that is reserved and touches; a request that fits
+ * before it belongs to a caller behind the others and is not queued behind them. */
+struct dram_bank {
+    sim_time busy_from_ps, busy_until_ps;
+    sim_time act_ps;    /* last activation */
+    sim_time switch_ps; /* when the row before the open one is closed */
+    uint64_t row, previous_row;
+};
+
+struct dram_channel {
+    struct calendar bus;
+    struct calendar write_bus; /* split_write_bus only */
+    sim_time drained_ps;       /* end of the last batch of writes */
+    uint32_t n_queued;
+};
+
+struct dram {
+    const struct numa_dram_params *params;
+    struct dram_channel *channel;
+    struct dram_bank *bank; /* of all channels */
+    sim_time burst_ps;
+    uint32_t n_banks; /* per channel, ranks included; a power of two */
+    uint32_t banks_log2, row_log2, group_log2;
+    uint32_t turnaround_slots;
+    uint64_t channel_reciprocal;
+};
+
+sim_time dram_burst_ps(const struct numa_dram_params *params);
+void dram_init(struct dram *dram, const struct numa_dram_params *params);
+void dram_release(struct dram *dram);
+/* line: number of the line within the node. Time at which the data leave the controller. */
+sim_time dram_read(struct dram *dram, uint64_t line, sim_time at_ps);
+/* Posted; time at which the write queue has accepted it. */
+sim_time dram_write(struct dram *dram, uint64_t line, sim_time at_ps);
+sim_time dram_idle_read_ps(const struct dram *dram);
+
+#endif

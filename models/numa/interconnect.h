@@ -1,0 +1,69 @@
+/*
+ * Point-to-point links between sockets (QPI, UPI): every ordered pair of sockets has `links` links
+ * of its own in each direction.
+ *
+ * Models      messages as flits on the links of a direction, which share the load; serialisation on
+ *             one link; propagation (link layer and ring stops at both ends).
+ * Does not    model retries, virtual channels and their credits, routing over a third socket.
+ * Timing      arrival = start + flits * flit time of one link + one way; a direction carries no
+ *             more than links / flit time flits.
+ * Sources     docs/sources.md#a2 (QPI), docs/sources.md#b (UPI)
+ */
+#ifndef MODELS_NUMA_INTERCONNECT_H
+#define MODELS_NUMA_INTERCONNECT_H
+
+#include "models/numa/calendar.h"
+
+/* Kinds of messages, for sizes and for the statistics. */
+enum message {
+    MESSAGE_REQUEST,   /* read, ownership; 1 flit */
+    MESSAGE_SNOOP,     /* 1 flit */
+    MESSAGE_RESPONSE,  /* snoop response, grant, completion; 1 flit */
+    MESSAGE_DATA,      /* a line to a requester and its completion */
+    MESSAGE_WRITEBACK, /* a request and a line to its home */
+    N_MESSAGES
+};
+
+struct numa_interconnect_params {
+    uint32_t links;
+    double rate_gt_s;
+    uint32_t lanes;
+    uint32_t flit_bits;
+    uint32_t flit_payload_bytes;
+    uint32_t data_flits;
+    uint32_t header_flits;
+    sim_time one_way_ps;
+    sim_time bus_address_ps;
+    double bus_gbyte_s;
+};
+
+#define LINK_GROUP_FLITS 10u /* flits of one slot of the calendar */
+
+/* One direction. */
+struct link {
+    struct calendar calendar;
+    uint64_t window; /* number of the current microsecond, for the load */
+    uint64_t window_flits, last_window_flits;
+};
+
+struct interconnect {
+    const struct numa_interconnect_params *params;
+    struct link *link; /* [from * sockets + to] */
+    uint32_t sockets;
+    uint32_t flits[N_MESSAGES];
+    sim_time serial_ps[N_MESSAGES]; /* on one link */
+    uint64_t window_capacity_flits;
+};
+
+void interconnect_init(struct interconnect *ic, const struct numa_interconnect_params *params,
+                       uint32_t sockets);
+void interconnect_release(struct interconnect *ic);
+/* Arrival of the message's last flit. */
+sim_time interconnect_send(struct interconnect *ic, uint32_t from, uint32_t to,
+                           enum message message, sim_time at_ps);
+/* The direction carried less than load_ratio_256 / 256 of its capacity in the last microsecond. */
+bool interconnect_light(const struct interconnect *ic, uint32_t from, uint32_t to, sim_time at_ps,
+                        uint32_t load_ratio_256);
+sim_time interconnect_idle_ps(const struct interconnect *ic, enum message message);
+
+#endif

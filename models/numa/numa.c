@@ -1,0 +1,277 @@
+/*
+ * The memory system of one host: building it, warming, statistics. What an access does is in
+ * private.c (L1, L2) and in the coherence protocol's file.
+ *
+ * Models      see private.c, agent.c, coherence_home.c, coherence_fsb.c, interconnect.c, dram.c
+ * Does not    model instruction fetches, TLBs, prefetchers (the core's business), memory-mapped
+ *   model     I/O (the root complex's)
+ * Timing      idle load = coherence_ops.idle_load_ps; a refresh in progress adds up to tRFC, on
+ *             average tRFC^2 / (2 tREFI) per access
+ * Sources     docs/sources.md#a1
+ */
+#include "models/numa/numa_internal.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static sim_time cycles_ps(uint32_t cycles, double clock_ghz)
+{
+    return (sim_time)llround(cycles * 1000.0 / clock_ghz);
+}
+
+static void init_memory(struct numa *n)
+{
+    const bool bus = n->params->coherence->protocol == PROTOCOL_FRONT_SIDE_BUS;
+    const uint64_t bytes = n->params->dram->node_bytes;
+    const unsigned nodes = bus ? 1 : n->sockets;
+    uint64_t node_bytes[NUMA_MAX_SOCKETS];
+
+    for (unsigned i = 0; i < nodes; i++)
+        node_bytes[i] = bytes;
+    n->mem = physmem_new(nodes, node_bytes);
+    /* Like physmem's stride; a single node is home to everything. */
+    n->node_log2_lines = nodes == 1 ? 63 : physmem_stride_log2(n->mem) - LINE_LOG2;
+}
+
+static void init_socket(struct numa *n, struct socket *s)
+{
+    const struct numa_cache_params *c = n->params->cache;
+    const struct numa_interconnect_params *ic = n->params->interconnect;
+    const bool bus = n->params->coherence->protocol == PROTOCOL_FRONT_SIDE_BUS;
+
+    dram_init(&s->dram, n->params->dram);
+    if (bus) {
+        calendar_init(&s->bus_address, ic->bus_address_ps, 1);
+        calendar_init(&s->bus, (sim_time)llround(1000.0 * LINE_BYTES / ic->bus_gbyte_s), 1);
+        return;
+    }
+    const uint32_t sets = (uint32_t)(c->llc_bytes / LINE_BYTES / c->llc_slices / c->llc_ways);
+    cache_init(&s->llc, c->llc_slices, sets, c->llc_ways);
+    if (!c->inclusive)
+        cache_init(&s->filter, c->llc_slices, sets, c->filter_ways);
+    directory_init(&s->directory, UINT64_C(1) << (physmem_stride_log2(n->mem) - LINE_LOG2));
+}
+
+struct numa *numa_new(struct sim *sim, const char *name, const struct numa_params *params)
+{
+    const char *why = NULL;
+    struct numa *n = calloc(1, sizeof(*n));
+
+    SIM_ASSERT(n != NULL, "no memory for %s", name);
+    SIM_ASSERT(numa_params_check(params, &why), "%s: %s", name, why);
+    const bool bus = params->coherence->protocol == PROTOCOL_FRONT_SIDE_BUS;
+    n->ops = bus ? &coherence_fsb_ops : &coherence_home_ops;
+    n->params = params;
+    n->sim = sim;
+    n->name = name;
+    n->sockets = params->cpu->sockets;
+    n->cores = n->sockets * params->cpu->cores_per_socket;
+    n->l2_cores_log2 = (uint32_t)__builtin_ctz(params->cache->l2_cores);
+    n->clusters_per_socket = params->cpu->cores_per_socket >> n->l2_cores_log2;
+    n->l1_ps = cycles_ps(params->cpu->l1_hit_cycles, params->cpu->clock_ghz);
+    n->l2_ps = cycles_ps(params->cpu->l2_hit_cycles, params->cpu->clock_ghz);
+    n->light_ratio_256 = (uint32_t)llround(256 * params->coherence->broadcast_load_ratio);
+    if (!bus) {
+        const uint32_t ddio = (uint32_t)((UINT64_C(1) << params->cache->ddio_ways) - 1);
+        n->ddio_mask = ddio << (params->cache->llc_ways - params->cache->ddio_ways);
+    }
+    init_memory(n);
+    interconnect_init(&n->interconnect, params->interconnect, n->sockets);
+    n->socket = calloc(n->sockets, sizeof(*n->socket));
+    n->prefix = calloc(n->sockets, sizeof(*n->prefix));
+    const uint32_t clusters = n->sockets * n->clusters_per_socket;
+    n->cluster = calloc(clusters, sizeof(*n->cluster));
+    SIM_ASSERT(n->socket && n->prefix && n->cluster, "no memory for %s", name);
+    for (uint32_t i = 0; i < n->sockets; i++) {
+        init_socket(n, &n->socket[i]);
+        snprintf(n->prefix[i], sizeof(n->prefix[i]), "s%u.", i & 15u);
+    }
+    for (uint32_t i = 0; i < clusters; i++) {
+        cluster_init(n, &n->cluster[i]);
+        n->cluster[i].socket = i / n->clusters_per_socket;
+        n->cluster[i].sharer_bit = UINT32_C(1) << (i % n->clusters_per_socket);
+    }
+    return n;
+}
+
+void numa_free(struct numa *n)
+{
+    if (n == NULL)
+        return;
+    for (uint32_t i = 0; i < n->sockets * n->clusters_per_socket; i++)
+        cluster_release(n, &n->cluster[i]);
+    for (uint32_t i = 0; i < n->sockets; i++) {
+        cache_release(&n->socket[i].llc);
+        cache_release(&n->socket[i].filter);
+        dram_release(&n->socket[i].dram);
+        if (n->socket[i].directory.block != NULL)
+            directory_release(&n->socket[i].directory);
+    }
+    interconnect_release(&n->interconnect);
+    physmem_free(n->mem);
+    free(n->cluster);
+    free(n->socket);
+    free(n->prefix);
+    free(n);
+}
+
+unsigned numa_sockets(const struct numa *n)
+{
+    return n->sockets;
+}
+
+unsigned numa_cores(const struct numa *n)
+{
+    return n->cores;
+}
+
+unsigned numa_socket_of_core(const struct numa *n, unsigned core)
+{
+    return n->cluster[cluster_of_core(n, core)].socket;
+}
+
+struct physmem *numa_physmem(struct numa *n)
+{
+    return n->mem;
+}
+
+struct numa_result numa_load(struct numa *n, unsigned core, struct hpa hpa, sim_time at_ps,
+                             struct sim_stamp *stamp)
+{
+    return private_access(n, core, hpa.v >> LINE_LOG2, false, at_ps, stamp);
+}
+
+struct numa_result numa_store(struct numa *n, unsigned core, struct hpa hpa, sim_time at_ps,
+                              struct sim_stamp *stamp)
+{
+    return private_access(n, core, hpa.v >> LINE_LOG2, true, at_ps, stamp);
+}
+
+struct numa_result numa_store_nt(struct numa *n, unsigned core, struct hpa hpa, sim_time at_ps,
+                                 struct sim_stamp *stamp)
+{
+    const uint64_t line = hpa.v >> LINE_LOG2;
+    const bool local = home_of(n, line) == numa_socket_of_core(n, core);
+    const sim_time done_ps = n->ops->store_nt(n, core, line, at_ps, stamp);
+
+    return (struct numa_result){ done_ps, local ? NUMA_LOCAL_DRAM : NUMA_REMOTE_DRAM };
+}
+
+sim_time numa_flush(struct numa *n, unsigned core, struct hpa hpa, sim_time at_ps)
+{
+    return n->ops->flush(n, core, hpa.v >> LINE_LOG2, at_ps);
+}
+
+sim_time numa_dma_read(struct numa *n, unsigned socket, struct hpa hpa, unsigned bytes,
+                       sim_time at_ps, struct sim_stamp *stamp, enum numa_source *source)
+{
+    enum numa_source unused;
+
+    SIM_ASSERT(bytes > 0 && (hpa.v & (LINE_BYTES - 1)) + bytes <= LINE_BYTES,
+               "DMA read of %u bytes at %llx crosses a line", bytes, (unsigned long long)hpa.v);
+    return n->ops->dma_read(n, socket, hpa.v >> LINE_LOG2, at_ps, stamp,
+                            source != NULL ? source : &unused);
+}
+
+sim_time numa_dma_write(struct numa *n, unsigned socket, struct hpa hpa, unsigned bytes,
+                        sim_time at_ps, struct sim_stamp *stamp, enum numa_source *source)
+{
+    enum numa_source unused;
+
+    SIM_ASSERT(bytes > 0 && (hpa.v & (LINE_BYTES - 1)) + bytes <= LINE_BYTES,
+               "DMA write of %u bytes at %llx crosses a line", bytes, (unsigned long long)hpa.v);
+    return n->ops->dma_write(n, socket, hpa.v >> LINE_LOG2, bytes == LINE_BYTES, at_ps, stamp,
+                             source != NULL ? source : &unused);
+}
+
+sim_time numa_idle_load_ps(const struct numa *n, unsigned from, unsigned home)
+{
+    return n->ops->idle_load_ps(n, from, home);
+}
+
+/* ---- Warming ------------------------------------------------------------------------------- */
+
+static void drop_line(struct numa *n, uint64_t line)
+{
+    for (uint32_t i = 0; i < n->sockets; i++)
+        n->ops->drop(n, i, line);
+    struct directory *directory = &n->socket[home_of(n, line)].directory;
+    if (directory->block != NULL)
+        directory_set(directory, home_line(n, line), DIRECTORY_I);
+}
+
+void numa_warm_drop(struct numa *n, struct hpa hpa, uint64_t bytes)
+{
+    if (bytes == 0)
+        return;
+    n->quiet = true;
+    for (uint64_t line = hpa.v >> LINE_LOG2; line <= (hpa.v + bytes - 1) >> LINE_LOG2; line++)
+        drop_line(n, line);
+    n->quiet = false;
+}
+
+void numa_warm_drop_all(struct numa *n)
+{
+    for (uint32_t i = 0; i < n->sockets * n->clusters_per_socket; i++)
+        cluster_clear(n, &n->cluster[i]);
+    for (uint32_t i = 0; i < n->sockets; i++) {
+        if (n->socket[i].llc.row != NULL)
+            cache_clear(&n->socket[i].llc);
+        if (n->socket[i].filter.row != NULL)
+            cache_clear(&n->socket[i].filter);
+        if (n->socket[i].directory.block != NULL)
+            directory_clear(&n->socket[i].directory);
+    }
+}
+
+void numa_warm_core(struct numa *n, unsigned core, struct hpa hpa, uint64_t bytes)
+{
+    if (bytes == 0)
+        return;
+    n->quiet = true;
+    for (uint64_t line = hpa.v >> LINE_LOG2; line <= (hpa.v + bytes - 1) >> LINE_LOG2; line++)
+        private_access(n, core, line, true, 0, NULL);
+    n->quiet = false;
+}
+
+void numa_warm_device(struct numa *n, unsigned socket, struct hpa hpa, uint64_t bytes)
+{
+    const uint64_t end = hpa.v + bytes;
+    enum numa_source source;
+
+    n->quiet = true;
+    for (uint64_t at = hpa.v; at < end;) {
+        const uint64_t next = SIM_MIN((at | (LINE_BYTES - 1)) + 1, end);
+        n->ops->dma_write(n, socket, at >> LINE_LOG2, next - at == LINE_BYTES, 0, NULL, &source);
+        at = next;
+    }
+    n->quiet = false;
+}
+
+/* ---- Statistics ---------------------------------------------------------------------------- */
+
+bool numa_stats(struct numa *n, unsigned index, const char **prefix, const struct stat_desc **table,
+                void **state)
+{
+    if (index >= n->sockets)
+        return false;
+    *prefix = n->prefix[index];
+    *table = numa_counter_table;
+    *state = &n->socket[index].counters;
+    return true;
+}
+
+uint64_t numa_dram_bytes(const struct numa *n)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < n->sockets; i++)
+        sum += n->socket[i].counters.dram_read_bytes + n->socket[i].counters.dram_write_bytes;
+    return sum;
+}
+
+uint64_t numa_interconnect_bytes(const struct numa *n, unsigned from_socket, unsigned to_socket)
+{
+    return n->socket[from_socket].counters.to_bytes[to_socket];
+}

@@ -1,0 +1,235 @@
+/*
+ * What the files of models/numa/ share: the parameters, the state of a host's memory system, the
+ * operations of a coherence protocol.
+ */
+#ifndef MODELS_NUMA_NUMA_INTERNAL_H
+#define MODELS_NUMA_NUMA_INTERNAL_H
+
+#include "models/numa/cache.h"
+#include "models/numa/directory.h"
+#include "models/numa/dram.h"
+#include "models/numa/interconnect.h"
+#include "models/numa/numa.h"
+
+#define NUMA_MAX_SOCKETS 4
+
+struct numa_cpu_params {
+    uint32_t sockets;
+    uint32_t cores_per_socket;
+    double clock_ghz;
+    uint32_t l1_hit_cycles, l2_hit_cycles;
+};
+
+struct numa_cache_params {
+    uint64_t l1_bytes, l2_bytes, llc_bytes;
+    uint32_t l1_ways, l2_ways, llc_ways;
+    uint32_t l2_cores;
+    uint32_t llc_slices;
+    uint32_t ddio_ways;
+    bool inclusive;
+    uint32_t filter_ways;
+    sim_time llc_request_ps, llc_return_ps;
+    sim_time iio_ps;
+    sim_time core_snoop_clean_ps, core_snoop_dirty_ps;
+};
+
+enum coherence_protocol { PROTOCOL_HOME_SNOOP_DIRECTORY, PROTOCOL_FRONT_SIDE_BUS };
+enum remote_dma_write { REMOTE_DMA_DEVICE_SIDE_LLC, REMOTE_DMA_DRAM_INVALIDATE };
+
+struct numa_coherence_params {
+    int protocol;
+    int remote_dma_write;
+    sim_time home_agent_ps;
+    sim_time snoop_lookup_ps;
+    bool opportunistic_broadcast;
+    double broadcast_load_ratio;
+    bool snoop_filter;
+    sim_time hub_ps;
+    sim_time hub_return_ps;
+};
+
+/* Bytes and events of one socket; the table is in resources.c. */
+struct numa_counters {
+    uint64_t dram_read_bytes, dram_write_bytes;
+    uint64_t read_load_bytes, read_rfo_bytes, read_dma_bytes, read_directory_bytes;
+    uint64_t write_victim_bytes, write_ddio_victim_bytes, write_snoop_bytes, write_nt_bytes;
+    uint64_t write_dma_bytes, write_directory_bytes, write_flush_bytes;
+    uint64_t interconnect_bytes;
+    uint64_t to_bytes[NUMA_MAX_SOCKETS]; /* of them, by destination */
+    uint64_t message_bytes[N_MESSAGES];
+    uint64_t core_llc_hits, core_llc_misses;
+    uint64_t dma_read_hits, dma_read_misses;
+    uint64_t dma_write_updates, dma_write_allocates, dma_write_to_dram;
+    uint64_t ddio_evictions, ddio_dirty_evictions, llc_back_invalidations, core_snoops;
+    uint64_t snoops_sent;
+};
+extern const struct stat_desc numa_counter_table[];
+
+/* Causes of DRAM traffic; each names its counter. */
+enum read_cause { READ_LOAD, READ_RFO, READ_DMA, READ_DIRECTORY, N_READ_CAUSES };
+enum write_cause {
+    WRITE_VICTIM,
+    WRITE_DDIO_VICTIM,
+    WRITE_SNOOP,
+    WRITE_NT,
+    WRITE_DMA,
+    WRITE_DIRECTORY,
+    WRITE_FLUSH,
+    N_WRITE_CAUSES
+};
+
+/*
+ * A cluster: the cores that share one L2 (one core where L2 is private), with their L1s.
+ * Invariant: L2 holds every line of its L1s; a line that is M in an L1 is M in the L2 and in no
+ * other L1, and only an M line of an L1 may be stored to without asking the L2.
+ */
+struct cluster {
+    struct cache l2;
+    struct cache *l1; /* l2_cores of them */
+    uint32_t socket;
+    uint32_t sharer_bit; /* in the state words of its socket's LLC */
+};
+
+struct socket {
+    struct cache llc;    /* home_snoop_directory only */
+    struct cache filter; /* non-inclusive LLC: the snoop filter of the private caches */
+    struct dram dram;
+    struct directory directory;
+    struct calendar bus;         /* front_side_bus: data phases */
+    struct calendar bus_address; /* front_side_bus: address phases, snoops included */
+    struct numa_counters counters;
+};
+
+struct coherence_ops {
+    /* A core's access that its own cluster cannot satisfy, known at at_ps. Returns the state in
+     * which the line may be put into the cluster (E or S; M for stores). */
+    enum line_state (*fetch)(struct numa *n, unsigned core, uint64_t line, bool store,
+                             sim_time at_ps, struct sim_stamp *stamp, struct numa_result *result);
+    /* A line leaves the cluster: dirty ones, and clean ones where the LLC is not inclusive. */
+    void (*writeback)(struct numa *n, unsigned cluster, uint64_t line, bool dirty, sim_time at_ps);
+    sim_time (*store_nt)(struct numa *n, unsigned core, uint64_t line, sim_time at_ps,
+                         struct sim_stamp *stamp);
+    sim_time (*flush)(struct numa *n, unsigned core, uint64_t line, sim_time at_ps);
+    sim_time (*dma_read)(struct numa *n, unsigned socket, uint64_t line, sim_time at_ps,
+                         struct sim_stamp *stamp, enum numa_source *source);
+    sim_time (*dma_write)(struct numa *n, unsigned socket, uint64_t line, bool full, sim_time at_ps,
+                          struct sim_stamp *stamp, enum numa_source *source);
+    /* Forgets the line in all caches of the socket (warming). */
+    void (*drop)(struct numa *n, unsigned socket, uint64_t line);
+    sim_time (*idle_load_ps)(const struct numa *n, unsigned from, unsigned home);
+};
+extern const struct coherence_ops coherence_home_ops, coherence_fsb_ops;
+
+struct numa {
+    const struct coherence_ops *ops;
+    const struct numa_params *params;
+    struct sim *sim;
+    const char *name;
+    struct physmem *mem;
+    struct socket *socket;
+    struct cluster *cluster;
+    struct interconnect interconnect;
+    uint32_t sockets, clusters_per_socket, cores;
+    uint32_t l2_cores_log2;
+    uint32_t node_log2_lines; /* stride of the nodes */
+    uint32_t ddio_mask;
+    uint32_t light_ratio_256;
+    bool quiet; /* warming: state changes, no time passes, nothing is counted */
+    sim_time l1_ps, l2_ps;
+    char (*prefix)[8]; /* "s0." for the statistics */
+};
+
+static inline unsigned home_of(const struct numa *n, uint64_t line)
+{
+    return (unsigned)(line >> n->node_log2_lines);
+}
+
+static inline uint64_t home_line(const struct numa *n, uint64_t line)
+{
+    return line & ((UINT64_C(1) << n->node_log2_lines) - 1);
+}
+
+static inline unsigned cluster_of_core(const struct numa *n, unsigned core)
+{
+    return core >> n->l2_cores_log2;
+}
+
+static inline struct cache *l1_of_core(const struct numa *n, unsigned core)
+{
+    return &n->cluster[core >> n->l2_cores_log2].l1[core & ((1u << n->l2_cores_log2) - 1)];
+}
+
+/* ---- Resources, counted by cause (resources.c) ---------------------------------------------- */
+sim_time numa_dram_read(struct numa *n, uint64_t line, enum read_cause cause, sim_time at_ps);
+sim_time numa_dram_write(struct numa *n, uint64_t line, enum write_cause cause, sim_time at_ps);
+sim_time numa_send(struct numa *n, unsigned from, unsigned to, enum message message,
+                   sim_time at_ps);
+/* Counts bytes that from put on the interconnect (from == to: on its front-side bus). */
+void numa_count_message(struct numa *n, unsigned from, unsigned to, enum message message,
+                        uint64_t bytes);
+/* +1 on a counter of the socket, unless warming. */
+#define NUMA_COUNT(N, SOCKET, FIELD)              \
+    do {                                          \
+        if (SIM_LIKELY(!(N)->quiet))              \
+            (N)->socket[SOCKET].counters.FIELD++; \
+    } while (0)
+
+/* ---- Private caches (private.c) ------------------------------------------------------------- */
+void cluster_init(struct numa *n, struct cluster *c);
+void cluster_release(struct numa *n, struct cluster *c);
+void cluster_clear(struct numa *n, struct cluster *c);
+/* A load or store of a core, from L1 on. */
+struct numa_result private_access(struct numa *n, unsigned core, uint64_t line, bool store,
+                                  sim_time at_ps, struct sim_stamp *stamp);
+/* State of the line in the cluster. */
+enum line_state cluster_peek(const struct numa *n, unsigned cluster, uint64_t line);
+/* Makes a valid line S; returns what it was. */
+enum line_state cluster_downgrade(struct numa *n, unsigned cluster, uint64_t line);
+/* Removes the line; returns what it was. Dirty data is the caller's. */
+enum line_state cluster_invalidate(struct numa *n, unsigned cluster, uint64_t line);
+
+/* ---- The caching agent of a socket: LLC or snoop filter (agent.c) -----------------------------
+ */
+/* What a request from elsewhere wants of a socket's caches. */
+enum snoop {
+    SNOOP_SHARE,      /* read: copies may stay, shared */
+    SNOOP_INVALIDATE, /* ownership: no copy may stay */
+    SNOOP_LOOK        /* a DMA read: what is the line now; nothing changes */
+};
+struct snooped {
+    enum line_state was;
+    sim_time core_ps; /* time of the snoops of cores that were needed */
+};
+/* Where a socket keeps track of a line; way < 0: nowhere. */
+struct holder {
+    struct cache *cache;
+    struct cache_place place;
+    int way;
+};
+struct holder agent_find(struct numa *n, unsigned socket, uint64_t line);
+static inline uint32_t *holder_word(struct holder h)
+{
+    return cache_state(h.cache, h.place, h.way);
+}
+struct snooped agent_snoop(struct numa *n, unsigned socket, uint64_t line, enum snoop snoop);
+/* The same for a line already found; the line stays with its holder unless SNOOP_INVALIDATE. */
+struct snooped agent_snoop_holder(struct numa *n, unsigned socket, struct holder h, uint64_t line,
+                                  enum snoop snoop);
+/* Asks the clusters in the mask; returns whether one had the line M. Drops it there (invalidate)
+ * or makes it S. */
+bool agent_snoop_clusters(struct numa *n, unsigned socket, uint32_t mask, uint64_t line,
+                          bool invalidate);
+/* A line that the socket did not have comes in for a cluster (the sharer bit), or for a device
+ * (sharers 0: into the DDIO ways). True if a dirty victim had to be written back. */
+bool agent_insert(struct numa *n, unsigned socket, uint64_t line, enum line_state state,
+                  uint32_t sharers, sim_time at_ps);
+/* A dirty line goes home: over the interconnect if it must, into DRAM. */
+void agent_write_home(struct numa *n, unsigned socket, uint64_t line, enum write_cause cause,
+                      sim_time at_ps);
+/* coherence_ops.writeback */
+void agent_writeback(struct numa *n, unsigned cluster, uint64_t line, bool dirty, sim_time at_ps);
+
+/* Whether the invariants of the caches hold (tests); false with a message. */
+bool numa_check_invariants(const struct numa *n, const char **why, uint64_t *bad_line);
+
+#endif

@@ -1,0 +1,32 @@
+/*
+ * Pages of one node: free runs in order of address (first fit, lowest first), and which runs are
+ * allocated, so that a release of anything else is found. Book-keeping grows with what is
+ * allocated and with how the free memory is cut up.
+ */
+#ifndef MODELS_NUMA_PAGE_ALLOC_H
+#define MODELS_NUMA_PAGE_ALLOC_H
+
+#include "sim/types.h"
+
+struct page_run {
+    uint64_t first, count; /* pages */
+};
+
+struct page_alloc {
+    struct page_run *free_run; /* ascending, never adjacent */
+    size_t n_free, free_capacity;
+    struct page_run *allocated; /* open addressing by first; count 0: empty */
+    size_t n_allocated, allocated_capacity;
+    uint64_t free_pages;
+};
+
+void page_alloc_init(struct page_alloc *a);
+void page_alloc_release(struct page_alloc *a);
+/* Adds memory; runs must not overlap. */
+void page_alloc_add(struct page_alloc *a, uint64_t first, uint64_t count);
+/* align: a power of two, in pages. False if there is no such run. */
+bool page_alloc_take(struct page_alloc *a, uint64_t count, uint64_t align, uint64_t *first);
+/* False if exactly this run is not allocated. */
+bool page_alloc_give(struct page_alloc *a, uint64_t first, uint64_t count);
+
+#endif

@@ -1,0 +1,209 @@
+/*
+ * The parameters of a host's memory system. Defaults: Dell R730, 2x Xeon E5-2660 v4, DDR4-2400.
+ */
+#include "models/numa/numa_internal.h"
+
+#define CPU(KEY, TYPE, FIELD, DEF, LO, HI, PROV, HELP) \
+    PARAM(KEY, TYPE, struct numa_cpu_params, FIELD, DEF, LO, HI, PROV, "docs/sources.md#a1", HELP)
+#define CACHE(KEY, TYPE, FIELD, DEF, LO, HI, PROV, SOURCE, HELP) \
+    PARAM(KEY, TYPE, struct numa_cache_params, FIELD, DEF, LO, HI, PROV, SOURCE, HELP)
+#define COHERENCE(KEY, TYPE, FIELD, DEF, LO, HI, PROV, SOURCE, HELP) \
+    PARAM(KEY, TYPE, struct numa_coherence_params, FIELD, DEF, LO, HI, PROV, SOURCE, HELP)
+#define LINKS(KEY, TYPE, FIELD, DEF, LO, HI, PROV, SOURCE, HELP) \
+    PARAM(KEY, TYPE, struct numa_interconnect_params, FIELD, DEF, LO, HI, PROV, SOURCE, HELP)
+#define DRAM(KEY, TYPE, FIELD, DEF, LO, HI, PROV, HELP) \
+    PARAM(KEY, TYPE, struct numa_dram_params, FIELD, DEF, LO, HI, PROV, "docs/sources.md#h", HELP)
+#define A1 "docs/sources.md#a1"
+#define A2 "docs/sources.md#a2"
+#define A3 "docs/sources.md#a3"
+#define A4 "docs/sources.md#a4"
+#define E1 "docs/sources.md#e1"
+
+static const char *const protocol_names[] = { "home_snoop_directory", "front_side_bus", NULL };
+static const char *const remote_dma_names[] = { "device_side_llc", "dram_invalidate", NULL };
+
+static const struct param_desc cpu_table[] = {
+    CPU("sockets", PARAM_U32, sockets, 2, 1, NUMA_MAX_SOCKETS, PROV_DATASHEET, "processor sockets"),
+    CPU("cores_per_socket", PARAM_U32, cores_per_socket, 14, 1, 30, PROV_DATASHEET,
+        "cores of one socket, one thread each"),
+    CPU("clock_ghz", PARAM_RATE, clock_ghz, 2.0, 0.5, 6, PROV_DATASHEET, "core clock, turbo off"),
+    CPU("l1_hit_cycles", PARAM_U32, l1_hit_cycles, 4, 1, 20, PROV_PUBLISHED,
+        "load-to-use of an L1D hit"),
+    CPU("l2_hit_cycles", PARAM_U32, l2_hit_cycles, 12, 1, 60, PROV_PUBLISHED,
+        "load-to-use of an L2 hit; an L2 miss is known then"),
+    { .type = PARAM_END },
+};
+
+static const struct param_desc cache_table[] = {
+    CACHE("l1_size", PARAM_BYTES, l1_bytes, 32768, 1024, 1048576, PROV_ESTIMATE, A1,
+          "L1D of a core"),
+    CACHE("l1_ways", PARAM_U32, l1_ways, 8, 1, 32, PROV_ESTIMATE, A1, "associativity of L1D"),
+    CACHE("l2_size", PARAM_BYTES, l2_bytes, 262144, 4096, 67108864, PROV_ESTIMATE, A1, "one L2"),
+    CACHE("l2_ways", PARAM_U32, l2_ways, 8, 1, 32, PROV_ESTIMATE, A1, "associativity of L2"),
+    CACHE("l2_cores", PARAM_U32, l2_cores, 1, 1, 4, PROV_DATASHEET, E1,
+          "cores that share one L2 (a power of two)"),
+    CACHE("llc_size", PARAM_BYTES, llc_bytes, 36700160, 0, 1073741824, PROV_DATASHEET, A1,
+          "last-level cache of a socket; 0: none"),
+    CACHE("llc_slices", PARAM_U32, llc_slices, 14, 1, 64, PROV_DATASHEET, A1,
+          "slices of the LLC; each has a power of two of sets"),
+    CACHE("llc_ways", PARAM_U32, llc_ways, 20, 1, 32, PROV_ESTIMATE, A1, "associativity of LLC"),
+    CACHE("ddio_ways", PARAM_U32, ddio_ways, 2, 1, 32, PROV_PUBLISHED, A4,
+          "LLC ways into which devices' writes allocate"),
+    CACHE("inclusive", PARAM_BOOL, inclusive, 1, 0, 1, PROV_DATASHEET, A1,
+          "the LLC holds all lines of private caches (Skylake: false)"),
+    CACHE("filter_ways", PARAM_U32, filter_ways, 12, 1, 32, PROV_ESTIMATE, "docs/sources.md#b",
+          "ways of the snoop filter beside a non-inclusive LLC"),
+    CACHE("llc_request_ns", PARAM_TIME, llc_request_ps, 12, 0, 200, PROV_ESTIMATE, A1,
+          "L2 or IIO to the slice's answer whether it has the line"),
+    CACHE("llc_return_ns", PARAM_TIME, llc_return_ps, 7, 0, 200, PROV_ESTIMATE, A1,
+          "slice, home agent or link to the core or IIO, data included"),
+    CACHE("iio_ns", PARAM_TIME, iio_ps, 6, 0, 200, PROV_ESTIMATE, A4,
+          "root complex to the ring, for DMA"),
+    CACHE("core_snoop_clean_ns", PARAM_TIME, core_snoop_clean_ps, 9.4, 0, 200, PROV_PUBLISHED, A1,
+          "snoop of a core that has the line unmodified (34.4 less an LLC hit)"),
+    CACHE("core_snoop_dirty_ns", PARAM_TIME, core_snoop_dirty_ps, 15, 0, 200, PROV_PUBLISHED, A1,
+          "snoop of a core that has the line modified (39-42 less an LLC hit)"),
+    { .type = PARAM_END },
+};
+
+static const struct param_desc coherence_table[] = {
+    PARAM_ONE_OF("protocol", struct numa_coherence_params, protocol, 0, protocol_names,
+                 PROV_PUBLISHED, A3, "how caches are kept coherent"),
+    PARAM_ONE_OF("remote_dma_write", struct numa_coherence_params, remote_dma_write, 0,
+                 remote_dma_names, PROV_PUBLISHED, "docs/sources.md#0",
+                 "where a device's write to another socket's memory goes"),
+    COHERENCE("home_agent_ns", PARAM_TIME, home_agent_ps, 5, 0, 200, PROV_ESTIMATE, A1,
+              "slice or link to the home agent, and its decision"),
+    COHERENCE("snoop_lookup_ns", PARAM_TIME, snoop_lookup_ps, 8, 0, 200, PROV_ESTIMATE, A1,
+              "home agent, link or bus to a caching agent's answer"),
+    COHERENCE("opportunistic_broadcast", PARAM_BOOL, opportunistic_broadcast, 1, 0, 1,
+              PROV_DATASHEET, A3, "snoop without waiting for the directory if the link is idle"),
+    COHERENCE("broadcast_load_ratio", PARAM_DOUBLE, broadcast_load_ratio, 0.25, 0, 1, PROV_ESTIMATE,
+              A3, "link load below which it is idle enough"),
+    COHERENCE("snoop_filter", PARAM_BOOL, snoop_filter, 1, 0, 1, PROV_DATASHEET, E1,
+              "front-side bus: the hub knows which lines the other bus's caches have"),
+    COHERENCE("hub_ns", PARAM_TIME, hub_ps, 20, 0, 200, PROV_CALIBRATED, E1,
+              "front-side bus: address phase to the hub's decision"),
+    COHERENCE("hub_return_ns", PARAM_TIME, hub_return_ps, 15, 0, 200, PROV_CALIBRATED, E1,
+              "front-side bus: data at the hub to the data phase"),
+    { .type = PARAM_END },
+};
+
+static const struct param_desc interconnect_table[] = {
+    LINKS("links", PARAM_U32, links, 2, 1, 4, PROV_DATASHEET, A2,
+          "links between each pair of sockets"),
+    LINKS("rate_gt_s", PARAM_RATE, rate_gt_s, 9.6, 1, 64, PROV_DATASHEET, A2,
+          "transfers of one lane"),
+    LINKS("lanes", PARAM_U32, lanes, 20, 1, 64, PROV_DATASHEET, A2, "lanes of a link direction"),
+    LINKS("flit_bits", PARAM_U32, flit_bits, 80, 8, 512, PROV_DATASHEET, A2,
+          "bits of a flit on the wire, CRC included (UPI: of a slot, 64)"),
+    LINKS("flit_payload_bytes", PARAM_U32, flit_payload_bytes, 8, 1, 64, PROV_DATASHEET, A2,
+          "bytes of a flit that count as moved"),
+    LINKS("data_flits", PARAM_U32, data_flits, 9, 1, 64, PROV_ESTIMATE, A2,
+          "flits of a line with its header"),
+    LINKS("header_flits", PARAM_U32, header_flits, 1, 1, 8, PROV_ESTIMATE, A2,
+          "flits of a request, snoop, response or completion"),
+    LINKS("one_way_ns", PARAM_TIME, one_way_ps, 21, 0, 1000, PROV_CALIBRATED, A2,
+          "agent to agent without serialisation (claim numa.bdw.remote)"),
+    LINKS("bus_address_ns", PARAM_TIME, bus_address_ps, 6, 0.1, 100, PROV_DATASHEET, E1,
+          "front-side bus: one address phase"),
+    LINKS("bus_gbyte_s", PARAM_RATE, bus_gbyte_s, 10.67, 0.1, 100, PROV_DATASHEET, E1,
+          "front-side bus: data rate"),
+    { .type = PARAM_END },
+};
+
+static const struct param_desc dram_table[] = {
+    DRAM("node_size", PARAM_BYTES, node_bytes, 68719476736.0, 1048576, 1099511627776.0,
+         PROV_ESTIMATE, "memory of each node (front-side bus: of the hub)"),
+    DRAM("channels", PARAM_U32, channels, 4, 1, 16, PROV_DATASHEET, "channels of a node"),
+    DRAM("ranks", PARAM_U32, ranks, 2, 1, 8, PROV_ESTIMATE, "ranks of a channel"),
+    DRAM("banks", PARAM_U32, banks, 16, 1, 64, PROV_DATASHEET, "banks of a rank"),
+    DRAM("row_lines", PARAM_U32, row_lines, 128, 1, 1024, PROV_DATASHEET, "lines of a row"),
+    DRAM("rate_mt_s", PARAM_RATE, data_rate_mt_s, 2400, 100, 10000, PROV_DATASHEET,
+         "transfers of a channel"),
+    DRAM("bus_bytes", PARAM_U32, bus_bytes, 8, 1, 64, PROV_DATASHEET,
+         "bytes of a transfer (two lockstep FB-DIMM channels: 16)"),
+    DRAM("controller_ns", PARAM_TIME, controller_ps, 19, 0, 200, PROV_CALIBRATED,
+         "controller and PHY, both ways (claim numa.bdw.local)"),
+    DRAM("trcd_ns", PARAM_TIME, trcd_ps, 14.16, 0, 100, PROV_DATASHEET, "activate to read"),
+    DRAM("tcl_ns", PARAM_TIME, tcl_ps, 14.16, 0, 100, PROV_DATASHEET, "read to data"),
+    DRAM("trp_ns", PARAM_TIME, trp_ps, 14.16, 0, 100, PROV_DATASHEET, "precharge"),
+    DRAM("tras_ns", PARAM_TIME, tras_ps, 32, 0, 200, PROV_DATASHEET, "activate to precharge"),
+    DRAM("trfc_ns", PARAM_TIME, trfc_ps, 350, 0, 2000, PROV_DATASHEET,
+         "refresh of a rank; 0: no refresh"),
+    DRAM("trefi_ns", PARAM_TIME, trefi_ps, 7800, 100, 100000, PROV_DATASHEET,
+         "between refreshes of a rank"),
+    DRAM("turnaround_ns", PARAM_TIME, turnaround_ps, 21.5, 0, 200, PROV_ESTIMATE,
+         "data bus lost per batch of writes: tWTR + tCL and the way there"),
+    DRAM("page_idle_ns", PARAM_TIME, page_idle_ps, 100, 0, 100000, PROV_ESTIMATE,
+         "idle time after which an open row is closed"),
+    DRAM("write_batch", PARAM_U32, write_batch, 16, 1, 64, PROV_ESTIMATE,
+         "writes drained together"),
+    DRAM("write_queue", PARAM_U32, write_queue, 64, 1, 1024, PROV_ESTIMATE,
+         "writes of a channel that may wait before senders do"),
+    DRAM("split_write_bus", PARAM_BOOL, split_write_bus, 0, 0, 1, PROV_DATASHEET,
+         "FB-DIMM: writes have lanes of their own, at half the rate"),
+    { .type = PARAM_END },
+};
+
+#define GROUP(NAME)                                                                         \
+    {                                                                                       \
+        .name = #NAME, .table = NAME##_table, .bytes = sizeof(struct numa_##NAME##_params), \
+        .offset = offsetof(struct numa_params, NAME)                                        \
+    }
+const struct numa_param_group numa_param_groups[] = {
+    GROUP(cpu), GROUP(cache), GROUP(coherence), GROUP(interconnect), GROUP(dram), { .name = NULL },
+};
+
+static bool is_power_of_two(uint64_t v)
+{
+    return v != 0 && (v & (v - 1)) == 0;
+}
+
+/* bytes / ways / slices lines of one slice must be a power of two of sets. */
+static bool sets_fit(uint64_t bytes, uint32_t slices, uint32_t ways)
+{
+    const uint64_t row = LINE_BYTES * slices * ways;
+
+    return bytes % row == 0 && is_power_of_two(bytes / row);
+}
+
+bool numa_params_check(const struct numa_params *params, const char **why)
+{
+    const struct numa_cpu_params *cpu = params->cpu;
+    const struct numa_cache_params *cache = params->cache;
+    const struct numa_dram_params *dram = params->dram;
+    const bool bus = params->coherence->protocol == PROTOCOL_FRONT_SIDE_BUS;
+    const struct {
+        bool bad;
+        const char *why;
+    } rules[] = {
+        { !is_power_of_two(cache->l2_cores) || cpu->cores_per_socket % cache->l2_cores != 0,
+          "cache.l2_cores must be a power of two that divides cpu.cores_per_socket" },
+        { !sets_fit(cache->l1_bytes, 1, cache->l1_ways),
+          "cache.l1_size / 64 / cache.l1_ways must be a power of two" },
+        { !sets_fit(cache->l2_bytes, 1, cache->l2_ways),
+          "cache.l2_size / 64 / cache.l2_ways must be a power of two" },
+        { cache->l1_bytes > cache->l2_bytes,
+          "cache.l1_size must not exceed cache.l2_size (the L2 is inclusive)" },
+        { bus != (cache->llc_bytes == 0),
+          "cache.llc_size must be 0 with coherence.protocol = \"front_side_bus\", and only then" },
+        { !bus && !sets_fit(cache->llc_bytes, cache->llc_slices, cache->llc_ways),
+          "cache.llc_size / 64 / cache.llc_slices / cache.llc_ways must be a power of two" },
+        { !bus && cache->ddio_ways > cache->llc_ways,
+          "cache.ddio_ways must not exceed cache.llc_ways" },
+        { !is_power_of_two((uint64_t)dram->ranks * dram->banks) || !is_power_of_two(dram->banks),
+          "dram.banks and dram.ranks must be powers of two" },
+        { !is_power_of_two(dram->row_lines), "dram.row_lines must be a power of two" },
+        { dram->node_bytes % PAGE_BYTES != 0, "dram.node_size must be whole pages of 4 KiB" },
+        { dram->trfc_ps >= dram->trefi_ps, "dram.trfc_ns must be below dram.trefi_ns" },
+    };
+
+    for (size_t i = 0; i < SIM_N_ELEMENTS(rules); i++) {
+        if (rules[i].bad) {
+            *why = rules[i].why;
+            return false;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,279 @@
+/*
+ * Sparse physical memory with real bytes.
+ *
+ * Models      nodes of memory with a hole for memory-mapped I/O below 4 GiB; pages that appear
+ *             when first written; a page allocator per node.
+ * Does not    model ECC, firmware's reserved areas. Released pages keep their content.
+ *   model
+ * Timing      none; numa.h has it.
+ * Sources     none.
+ */
+#include "models/numa/physmem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/numa/page_alloc.h"
+
+#define HOLE_FIRST   UINT64_C(0xF0000000)
+#define HOLE_END     UINT64_C(0x100000000)
+#define MIN_STRIDE   UINT64_C(0x100000000)
+#define REGION_LOG2  21 /* 2 MiB: 512 pages */
+#define REGION_PAGES 512u
+#define TAG_BYTES    UINT64_C(8)
+
+struct region {
+    uint8_t *page[REGION_PAGES];
+};
+
+struct node {
+    uint64_t base, bytes;
+    struct region **region;
+    uint64_t n_regions;
+    struct page_alloc pages; /* page numbers of the whole address space */
+};
+
+struct physmem {
+    unsigned n_nodes;
+    unsigned stride_log2;
+    struct node *node;
+    uint64_t n_pages, n_regions; /* that exist */
+};
+
+static void add_pages(struct node *node, uint64_t from, uint64_t to)
+{
+    if (from < to)
+        page_alloc_add(&node->pages, from >> PAGE_LOG2, (to - from) >> PAGE_LOG2);
+}
+
+struct physmem *physmem_new(unsigned n_nodes, const uint64_t *node_bytes)
+{
+    struct physmem *mem = calloc(1, sizeof(*mem));
+    uint64_t largest = MIN_STRIDE;
+
+    SIM_ASSERT(mem != NULL && n_nodes > 0, "%u nodes of memory", n_nodes);
+    for (unsigned i = 0; i < n_nodes; i++)
+        largest = SIM_MAX(largest, node_bytes[i]);
+    mem->n_nodes = n_nodes;
+    mem->stride_log2 = 63u - (unsigned)__builtin_clzll(largest);
+    if ((largest & (largest - 1)) != 0)
+        mem->stride_log2++;
+    mem->node = calloc(n_nodes, sizeof(*mem->node));
+    SIM_ASSERT(mem->node != NULL, "no memory for %u nodes", n_nodes);
+    for (unsigned i = 0; i < n_nodes; i++) {
+        struct node *node = &mem->node[i];
+        node->base = (uint64_t)i << mem->stride_log2;
+        node->bytes = node_bytes[i];
+        node->n_regions = (node->bytes + (UINT64_C(1) << REGION_LOG2) - 1) >> REGION_LOG2;
+        node->region = calloc(node->n_regions, sizeof(struct region *));
+        SIM_ASSERT(node->region != NULL || node->n_regions == 0, "no memory for node %u", i);
+        page_alloc_init(&node->pages);
+        const uint64_t end = node->base + (node->bytes & ~(PAGE_BYTES - 1));
+        if (node->base <= HOLE_FIRST) {
+            add_pages(node, node->base, SIM_MIN(end, HOLE_FIRST));
+            add_pages(node, HOLE_END, end);
+        } else {
+            add_pages(node, node->base, end);
+        }
+    }
+    return mem;
+}
+
+void physmem_free(struct physmem *mem)
+{
+    if (mem == NULL)
+        return;
+    for (unsigned i = 0; i < mem->n_nodes; i++) {
+        struct node *node = &mem->node[i];
+        for (uint64_t r = 0; r < node->n_regions; r++) {
+            if (node->region[r] == NULL)
+                continue;
+            for (unsigned p = 0; p < REGION_PAGES; p++)
+                free(node->region[r]->page[p]);
+            free(node->region[r]);
+        }
+        free(node->region);
+        page_alloc_release(&node->pages);
+    }
+    free(mem->node);
+    free(mem);
+}
+
+unsigned physmem_stride_log2(const struct physmem *mem)
+{
+    return mem->stride_log2;
+}
+
+unsigned physmem_nodes(const struct physmem *mem)
+{
+    return mem->n_nodes;
+}
+
+int physmem_node_of(const struct physmem *mem, struct hpa hpa)
+{
+    const uint64_t i = hpa.v >> mem->stride_log2;
+
+    if (i >= mem->n_nodes || hpa.v - mem->node[i].base >= mem->node[i].bytes)
+        return -1;
+    return hpa.v >= HOLE_FIRST && hpa.v < HOLE_END ? -1 : (int)i;
+}
+
+bool physmem_contains(const struct physmem *mem, struct hpa hpa, uint64_t bytes)
+{
+    const int node = physmem_node_of(mem, hpa);
+
+    if (node < 0)
+        return false;
+    const uint64_t left = mem->node[node].base + mem->node[node].bytes - hpa.v;
+    const uint64_t to_hole = hpa.v < HOLE_FIRST ? HOLE_FIRST - hpa.v : UINT64_MAX;
+    return bytes <= left && bytes <= to_hole;
+}
+
+/* ---- Bytes --------------------------------------------------------------------------------- */
+
+/* The host memory of an address, or NULL if its page does not exist. hpa must be memory. */
+static uint8_t *find(const struct physmem *mem, uint64_t hpa)
+{
+    const struct node *node = &mem->node[hpa >> mem->stride_log2];
+    const uint64_t offset = hpa - node->base;
+    const struct region *region = node->region[offset >> REGION_LOG2];
+
+    if (region == NULL)
+        return NULL;
+    uint8_t *page = region->page[(offset >> PAGE_LOG2) % REGION_PAGES];
+    return page == NULL ? NULL : page + offset % PAGE_BYTES;
+}
+
+static uint8_t *make(struct physmem *mem, uint64_t hpa)
+{
+    struct node *node = &mem->node[hpa >> mem->stride_log2];
+    const uint64_t offset = hpa - node->base;
+    struct region **region = &node->region[offset >> REGION_LOG2];
+
+    if (*region == NULL) {
+        *region = calloc(1, sizeof(**region));
+        SIM_ASSERT(*region != NULL, "no memory for simulated memory");
+        mem->n_regions++;
+    }
+    uint8_t **page = &(*region)->page[(offset >> PAGE_LOG2) % REGION_PAGES];
+    if (*page == NULL) {
+        *page = calloc(1, PAGE_BYTES);
+        SIM_ASSERT(*page != NULL, "no memory for simulated memory");
+        mem->n_pages++;
+    }
+    return *page + offset % PAGE_BYTES;
+}
+
+static void check(const struct physmem *mem, struct hpa hpa, uint64_t bytes)
+{
+    SIM_ASSERT(physmem_contains(mem, hpa, bytes), "[%llx, + %llu) is not memory of one node",
+               (unsigned long long)hpa.v, (unsigned long long)bytes);
+}
+
+void physmem_read(const struct physmem *mem, struct hpa hpa, void *to, uint64_t bytes)
+{
+    uint8_t *out = to;
+    uint64_t at = hpa.v;
+
+    check(mem, hpa, bytes);
+    while (bytes > 0) {
+        const uint64_t here = SIM_MIN(bytes, PAGE_BYTES - at % PAGE_BYTES);
+        const uint8_t *from = find(mem, at);
+        if (from != NULL)
+            memcpy(out, from, here);
+        else
+            memset(out, 0, here);
+        out += here;
+        at += here;
+        bytes -= here;
+    }
+}
+
+void physmem_write(struct physmem *mem, struct hpa hpa, const void *from, uint64_t bytes)
+{
+    const uint8_t *in = from;
+    uint64_t at = hpa.v;
+
+    check(mem, hpa, bytes);
+    while (bytes > 0) {
+        const uint64_t here = SIM_MIN(bytes, PAGE_BYTES - at % PAGE_BYTES);
+        memcpy(make(mem, at), in, here);
+        in += here;
+        at += here;
+        bytes -= here;
+    }
+}
+
+void physmem_read_tags(const struct physmem *mem, struct hpa hpa, void *to, uint64_t bytes)
+{
+    uint8_t *out = to;
+
+    check(mem, hpa, bytes);
+    for (uint64_t done = 0; done < bytes;) {
+        const uint64_t at = hpa.v + done;
+        const uint64_t in_line = SIM_MIN(bytes - done, LINE_BYTES - at % LINE_BYTES);
+        const uint64_t carried = SIM_MIN(in_line, TAG_BYTES);
+        const uint8_t *from = find(mem, at);
+        if (from != NULL)
+            memcpy(out + done, from, carried);
+        else
+            memset(out + done, 0, carried);
+        done += in_line;
+    }
+}
+
+void physmem_write_tags(struct physmem *mem, struct hpa hpa, const void *from, uint64_t bytes)
+{
+    const uint8_t *in = from;
+
+    check(mem, hpa, bytes);
+    for (uint64_t done = 0; done < bytes;) {
+        const uint64_t at = hpa.v + done;
+        const uint64_t in_line = SIM_MIN(bytes - done, LINE_BYTES - at % LINE_BYTES);
+        memcpy(make(mem, at), in + done, SIM_MIN(in_line, TAG_BYTES));
+        done += in_line;
+    }
+}
+
+uint64_t physmem_resident_bytes(const struct physmem *mem)
+{
+    return mem->n_pages * PAGE_BYTES + mem->n_regions * sizeof(struct region);
+}
+
+/* ---- Allocation ---------------------------------------------------------------------------- */
+
+static uint64_t pages_of(uint64_t bytes)
+{
+    return (bytes + PAGE_BYTES - 1) >> PAGE_LOG2;
+}
+
+bool physmem_alloc(struct physmem *mem, unsigned node, uint64_t bytes, uint64_t align_bytes,
+                   struct hpa *hpa)
+{
+    uint64_t first;
+
+    SIM_ASSERT(node < mem->n_nodes && bytes > 0 && align_bytes >= PAGE_BYTES &&
+                   (align_bytes & (align_bytes - 1)) == 0,
+               "allocation of %llu bytes aligned to %llu on node %u", (unsigned long long)bytes,
+               (unsigned long long)align_bytes, node);
+    if (!page_alloc_take(&mem->node[node].pages, pages_of(bytes), align_bytes >> PAGE_LOG2, &first))
+        return false;
+    hpa->v = first << PAGE_LOG2;
+    return true;
+}
+
+void physmem_release(struct physmem *mem, struct hpa hpa, uint64_t bytes)
+{
+    const int node = physmem_node_of(mem, hpa);
+
+    SIM_ASSERT(node >= 0 && hpa.v % PAGE_BYTES == 0 &&
+                   page_alloc_give(&mem->node[node].pages, hpa.v >> PAGE_LOG2, pages_of(bytes)),
+               "[%llx, + %llu) was not allocated so", (unsigned long long)hpa.v,
+               (unsigned long long)bytes);
+}
+
+uint64_t physmem_free_bytes(const struct physmem *mem, unsigned node)
+{
+    SIM_ASSERT(node < mem->n_nodes, "node %u of %u", node, mem->n_nodes);
+    return mem->node[node].pages.free_pages << PAGE_LOG2;
+}

@@ -1,0 +1,123 @@
+/*
+ * DRAM and interconnect as the coherence protocols use them: every byte counted by cause, nothing
+ * counted and no time passed while caches are being warmed. The counters' table.
+ */
+#include "models/numa/numa_internal.h"
+
+#define COUNTER(NAME, FIELD, UNIT, HELP) \
+    STAT(NAME, STAT_COUNTER, struct numa_counters, FIELD, UNIT, 0, HELP)
+
+const struct stat_desc numa_counter_table[] = {
+    COUNTER("dram_read_bytes", dram_read_bytes, "bytes", "read from this socket's DRAM"),
+    COUNTER("dram_write_bytes", dram_write_bytes, "bytes", "written to this socket's DRAM"),
+    COUNTER("dram_read_load_bytes", read_load_bytes, "bytes", "DRAM reads for loads"),
+    COUNTER("dram_read_rfo_bytes", read_rfo_bytes, "bytes", "DRAM reads for stores"),
+    COUNTER("dram_read_dma_bytes", read_dma_bytes, "bytes",
+            "DRAM reads for devices (partial writes included)"),
+    COUNTER("dram_read_directory_bytes", read_directory_bytes, "bytes",
+            "DRAM reads for the directory alone"),
+    COUNTER("dram_write_victim_bytes", write_victim_bytes, "bytes",
+            "write-backs of lines that cores' fills displaced"),
+    COUNTER("dram_write_ddio_victim_bytes", write_ddio_victim_bytes, "bytes",
+            "write-backs of lines that devices' writes displaced"),
+    COUNTER("dram_write_snoop_bytes", write_snoop_bytes, "bytes", "write-backs forced by snoops"),
+    COUNTER("dram_write_nt_bytes", write_nt_bytes, "bytes", "non-temporal stores"),
+    COUNTER("dram_write_dma_bytes", write_dma_bytes, "bytes", "devices' writes straight to DRAM"),
+    COUNTER("dram_write_directory_bytes", write_directory_bytes, "bytes",
+            "changes of the directory alone"),
+    COUNTER("dram_write_flush_bytes", write_flush_bytes, "bytes", "write-backs by CLFLUSH"),
+    COUNTER("interconnect_bytes", interconnect_bytes, "bytes",
+            "sent by this socket to others (or over its front-side bus)"),
+    COUNTER("interconnect_to_s0_bytes", to_bytes[0], "bytes", "of them, to socket 0"),
+    COUNTER("interconnect_to_s1_bytes", to_bytes[1], "bytes", "of them, to socket 1"),
+    COUNTER("interconnect_to_s2_bytes", to_bytes[2], "bytes", "of them, to socket 2"),
+    COUNTER("interconnect_to_s3_bytes", to_bytes[3], "bytes", "of them, to socket 3"),
+    COUNTER("interconnect_request_bytes", message_bytes[MESSAGE_REQUEST], "bytes", "requests"),
+    COUNTER("interconnect_snoop_bytes", message_bytes[MESSAGE_SNOOP], "bytes", "snoops"),
+    COUNTER("interconnect_response_bytes", message_bytes[MESSAGE_RESPONSE], "bytes",
+            "snoop responses, grants, completions"),
+    COUNTER("interconnect_data_bytes", message_bytes[MESSAGE_DATA], "bytes",
+            "lines to requesters, with headers"),
+    COUNTER("interconnect_writeback_bytes", message_bytes[MESSAGE_WRITEBACK], "bytes",
+            "lines to their homes, with headers"),
+    COUNTER("core_llc_hits", core_llc_hits, "1", "cores' L2 misses that the socket's LLC knew"),
+    COUNTER("core_llc_misses", core_llc_misses, "1", "cores' L2 misses that left the socket's LLC"),
+    COUNTER("dma_read_hits", dma_read_hits, "1", "lines read by devices from the LLC"),
+    COUNTER("dma_read_misses", dma_read_misses, "1", "lines read by devices past the LLC"),
+    COUNTER("dma_write_updates", dma_write_updates, "1", "lines written by devices in place"),
+    COUNTER("dma_write_allocates", dma_write_allocates, "1",
+            "lines written by devices into the DDIO ways"),
+    COUNTER("dma_write_to_dram", dma_write_to_dram, "1", "lines written by devices to DRAM"),
+    COUNTER("ddio_evictions", ddio_evictions, "1", "lines displaced by devices' writes"),
+    COUNTER("ddio_dirty_evictions", ddio_dirty_evictions, "1", "those of them that were dirty"),
+    COUNTER("llc_back_invalidations", llc_back_invalidations, "1",
+            "evictions that took lines from private caches"),
+    COUNTER("core_snoops", core_snoops, "1", "private caches asked for a line"),
+    COUNTER("snoops_sent", snoops_sent, "1", "snoops of other sockets"),
+    { .kind = STAT_END },
+};
+
+static const size_t read_counter[N_READ_CAUSES] = {
+    [READ_LOAD] = offsetof(struct numa_counters, read_load_bytes),
+    [READ_RFO] = offsetof(struct numa_counters, read_rfo_bytes),
+    [READ_DMA] = offsetof(struct numa_counters, read_dma_bytes),
+    [READ_DIRECTORY] = offsetof(struct numa_counters, read_directory_bytes),
+};
+static const size_t write_counter[N_WRITE_CAUSES] = {
+    [WRITE_VICTIM] = offsetof(struct numa_counters, write_victim_bytes),
+    [WRITE_DDIO_VICTIM] = offsetof(struct numa_counters, write_ddio_victim_bytes),
+    [WRITE_SNOOP] = offsetof(struct numa_counters, write_snoop_bytes),
+    [WRITE_NT] = offsetof(struct numa_counters, write_nt_bytes),
+    [WRITE_DMA] = offsetof(struct numa_counters, write_dma_bytes),
+    [WRITE_DIRECTORY] = offsetof(struct numa_counters, write_directory_bytes),
+    [WRITE_FLUSH] = offsetof(struct numa_counters, write_flush_bytes),
+};
+
+static void add(struct numa_counters *counters, size_t offset, uint64_t bytes)
+{
+    *(uint64_t *)(void *)((char *)counters + offset) += bytes;
+}
+
+sim_time numa_dram_read(struct numa *n, uint64_t line, enum read_cause cause, sim_time at_ps)
+{
+    struct socket *home = &n->socket[home_of(n, line)];
+
+    if (SIM_UNLIKELY(n->quiet))
+        return at_ps;
+    home->counters.dram_read_bytes += LINE_BYTES;
+    add(&home->counters, read_counter[cause], LINE_BYTES);
+    return dram_read(&home->dram, home_line(n, line), at_ps);
+}
+
+sim_time numa_dram_write(struct numa *n, uint64_t line, enum write_cause cause, sim_time at_ps)
+{
+    struct socket *home = &n->socket[home_of(n, line)];
+
+    if (SIM_UNLIKELY(n->quiet))
+        return at_ps;
+    home->counters.dram_write_bytes += LINE_BYTES;
+    add(&home->counters, write_counter[cause], LINE_BYTES);
+    return dram_write(&home->dram, home_line(n, line), at_ps);
+}
+
+void numa_count_message(struct numa *n, unsigned from, unsigned to, enum message message,
+                        uint64_t bytes)
+{
+    struct numa_counters *counters = &n->socket[from].counters;
+
+    if (SIM_UNLIKELY(n->quiet))
+        return;
+    counters->interconnect_bytes += bytes;
+    counters->message_bytes[message] += bytes;
+    counters->to_bytes[to] += bytes;
+}
+
+sim_time numa_send(struct numa *n, unsigned from, unsigned to, enum message message, sim_time at_ps)
+{
+    if (SIM_UNLIKELY(n->quiet))
+        return at_ps;
+    numa_count_message(n, from, to, message,
+                       (uint64_t)n->interconnect.flits[message] *
+                           n->params->interconnect->flit_payload_bytes);
+    return interconnect_send(&n->interconnect, from, to, message, at_ps);
+}
