@@ -2,8 +2,10 @@
  * them. */
 #include "models/model.h"
 #include "models/pcie/requester.h"
+#include "models/pcie/switch.h"
 
 const struct model_ops *const model_registry[] = {
     &pcie_requester_ops,
+    &pcie_switch_ops,
     NULL,
 };

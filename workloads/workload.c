@@ -22,7 +22,7 @@ const struct param_desc measure_params_table[] = {
 
 const struct config_node *workload_setting(struct workload *workload, const char *key)
 {
-    struct config_node *node = workload->group != NULL ? config_lookup(workload->group, key) : NULL;
+    struct config_node *node = workload->group != NULL ? config_find(workload->group, key) : NULL;
     return node != NULL ? node : workload->group;
 }
 

@@ -1,0 +1,336 @@
+/* The root complex within a whole host: function, order, errors, and the latency formula. */
+#include "tests/model/world_fixture.h"
+
+#include <string.h>
+
+#define PORTS                                               \
+    "ports = ( { name = \"rp0\"; socket = 0; lanes = 8; }," \
+    "          { name = \"rp1\"; socket = 0; lanes = 8; }," \
+    "          { name = \"rp0\"; socket = 1; lanes = 8; } );"
+#define WORLD(IOMMU)                                                                      \
+    "hosts = { server = { " PORTS " iommu = { enabled = " IOMMU "; };"                    \
+    "  root_complex = { inbound_ns = 61; outbound_ns = 47; }; }; };"                      \
+    "devices = { a = { type = \"pcie.requester\"; }; b = { type = \"pcie.requester\"; };" \
+    "            c = { type = \"pcie.requester\"; }; };"                                  \
+    "cables = ( { from = \"server.s0.rp0\"; to = \"a.p0\"; },"                            \
+    "           { from = \"server.s0.rp1\"; to = \"b.p0\"; },"                            \
+    "           { from = \"server.s1.rp0\"; to = \"c.p0\"; } );"
+
+static uint16_t id_of(struct world_fixture *f, const char *device)
+{
+    return pcie_requester_id(world_device(f->world, device));
+}
+
+static struct fixture_op op_new(bool write, uint64_t iova, uint32_t bytes, void *buffer)
+{
+    return (struct fixture_op){ .op = { .write = write,
+                                        .interface = PCIE_REQUESTER_BULK,
+                                        .iova = { iova },
+                                        .bytes = bytes,
+                                        .buffer = buffer } };
+}
+
+static void test_boot_enumerates_every_device(void **unused)
+{
+    struct world_fixture f;
+    unsigned n, endpoints = 0;
+    (void)unused;
+    fixture_open(&f, WORLD("false"));
+    const struct pcie_found *found = host_functions(f.host, &n);
+    for (unsigned i = 0; i < n; i++)
+        if (!found[i].bridge) {
+            endpoints++;
+            assert_int_equal(found[i].vendor_id, 0x19ee);
+            assert_true(found[i].bar_base[0] != 0);
+            assert_int_equal(found[i].bar_base[0] % found[i].bar_bytes[0], 0);
+        }
+    assert_int_equal(endpoints, 3);
+    assert_int_equal(n, 6);
+    assert_true(cfg_bus_master(pcie_requester_config_space(world_device(f.world, "a"))));
+    assert_int_not_equal(id_of(&f, "a"), id_of(&f, "b"));
+    assert_true(id_of(&f, "c") >= pcie_id(128, 0, 0)); /* socket 1 has the upper buses */
+    fixture_close(&f);
+}
+
+/* ---- MMIO --------------------------------------------------------------------------------------
+ */
+
+struct mmio {
+    uint64_t address, value;
+    sim_time took_ps;
+};
+
+static void mmio_body(struct world_fixture *f, struct sim_task *task, void *arg)
+{
+    struct mmio *mmio = arg;
+    struct root_complex_host *rcs = host_root_complexes(f->host);
+    struct hpa at = { mmio->address };
+    root_complex_mmio_write(rcs, task, at, 8, UINT64_C(0x1122334455667788));
+    sim_task_charge(task, SIM_PS_PER_US);
+    sim_task_sync(task);
+    sim_time start_ps = sim_task_now(task);
+    mmio->value = root_complex_mmio_read(rcs, task, at, 8);
+    mmio->took_ps = sim_task_now(task) - start_ps;
+}
+
+static void test_mmio_round_trip_equals_formula(void **unused)
+{
+    struct world_fixture f;
+    struct mmio mmio;
+    (void)unused;
+    fixture_open(&f, WORLD("false"));
+    struct model *a = world_device(f.world, "a");
+    mmio.address = cfg_bar_base(pcie_requester_config_space(a), 0) + 64;
+    fixture_call(&f, mmio_body, &mmio);
+    assert_int_equal(mmio.value, UINT64_C(0x1122334455667788));
+    /* outbound, MRd with 64-bit address, CplD with 8 bytes, inbound; the link's latency twice */
+    struct pcie_link_params link;
+    param_defaults(pcie_link_params_table, &link);
+    assert_int_equal(mmio.took_ps, 47000 + pcie_port_wire_ps(&a->ports[0], 24) + link.latency_ps +
+                                       pcie_port_wire_ps(&a->ports[0], 28) + link.latency_ps +
+                                       61000);
+    mmio.address = UINT64_C(0xf0000000); /* a window that no device has */
+    fixture_call(&f, mmio_body, &mmio);
+    assert_int_equal(mmio.value, UINT64_MAX);
+    fixture_close(&f);
+}
+
+/* ---- DMA ---------------------------------------------------------------------------------------
+ */
+
+static void test_bytes_arrive_and_come_back(void **unused)
+{
+    struct world_fixture f;
+    struct hpa hpa;
+    struct iova iova;
+    uint8_t out[5000], in[5000], seen[5000];
+    (void)unused;
+    fixture_open(&f, WORLD("false"));
+    for (unsigned i = 0; i < sizeof(out); i++)
+        out[i] = (uint8_t)(i * 7 + i / 251);
+    for (unsigned node = 0; node < 2; node++) {
+        assert_int_equal(host_dma_alloc(f.host, id_of(&f, "a"), node, 8192, 4096, &hpa, &iova), 0);
+        struct fixture_op write = op_new(true, iova.v + 13, sizeof(out), out);
+        assert_int_equal(fixture_dma(&f, "a", &write), PCIE_DMA_OK);
+        physmem_read(host_physmem(f.host), (struct hpa){ hpa.v + 13 }, seen, sizeof(seen));
+        assert_memory_equal(seen, out, sizeof(out));
+        memset(in, 0, sizeof(in));
+        struct fixture_op read = op_new(false, iova.v + 13, sizeof(in), in);
+        assert_int_equal(fixture_dma(&f, "c", &read), PCIE_DMA_OK); /* from the other socket */
+        assert_memory_equal(in, out, sizeof(out));
+        assert_int_equal(host_dma_free(f.host, id_of(&f, "a"), 8192, 4096, hpa, iova), 0);
+    }
+    fixture_close(&f);
+}
+
+static void test_read_latency_equals_formula(void **unused)
+{
+    struct world_fixture f;
+    struct hpa hpa;
+    struct iova iova;
+    struct sim_stamp stamp;
+    (void)unused;
+    fixture_open(&f, WORLD("false"));
+    assert_int_equal(host_dma_alloc(f.host, id_of(&f, "a"), 0, 4096, 4096, &hpa, &iova), 0);
+    numa_warm_device(host_numa(f.host), 0, hpa, 4096);
+    struct fixture_op op = op_new(false, iova.v, 64, NULL);
+    op.op.stamp = &stamp;
+    assert_int_equal(fixture_dma(&f, "a", &op), PCIE_DMA_OK);
+
+    /* the memory system's share, asked for once more of a line in the same state */
+    sim_time at_ps = sim_now(f.sim) + SIM_PS_PER_US;
+    sim_time memory_ps = numa_dma_read(host_numa(f.host), 0, (struct hpa){ hpa.v + 64 }, 64, at_ps,
+                                       NULL, NULL) -
+                         at_ps;
+    struct model *a = world_device(f.world, "a");
+    struct pcie_link_params link;
+    param_defaults(pcie_link_params_table, &link);
+    unsigned header = iova.v + 64 > UINT64_C(0x100000000) ? 24 : 20;
+    sim_time wire_ps = pcie_port_wire_ps(&a->ports[0], header) +
+                       pcie_port_wire_ps(&a->ports[0], 84);
+    assert_int_equal(stamp.part_ps[PART_ROOT_COMPLEX], 61000 + 47000);
+    assert_int_equal(stamp.part_ps[PART_LINK], wire_ps + 2 * link.latency_ps);
+    assert_int_equal(stamp.part_ps[PART_CACHE], memory_ps);
+    assert_int_equal(stamp.part_ps[PART_DRAM], 0);
+    sim_time sum_ps = 0;
+    for (unsigned i = 0; i < N_LATENCY_PARTS; i++)
+        sum_ps += stamp.part_ps[i];
+    assert_int_equal(sum_ps, op.done_ps - op.start_ps);
+    fixture_close(&f);
+}
+
+/* A read behind a write of the same device sees what was written, however slow the write is. */
+struct pair {
+    struct fixture_op write, read;
+};
+
+static void test_read_pushes_write(void **unused)
+{
+    struct world_fixture f;
+    struct hpa hpa;
+    struct iova iova;
+    uint8_t out[64], in[64];
+    (void)unused;
+    fixture_open(&f, WORLD("false"));
+    struct model *a = world_device(f.world, "a");
+    assert_int_equal(host_dma_alloc(f.host, id_of(&f, "a"), 1, 65536, 4096, &hpa, &iova), 0);
+    for (unsigned i = 0; i < 200; i++) {
+        struct pair p = { .write = op_new(true, iova.v + i * 64, 64, out),
+                          .read = op_new(false, iova.v + i * 64, 64, in) };
+        p.write.op.interface = p.read.op.interface = PCIE_REQUESTER_COMMAND;
+        memset(out, (int)i + 1, sizeof(out));
+        memset(in, 0, sizeof(in));
+        p.write.op.done = p.read.op.done = fixture_op_done;
+        p.write.op.context = &p.write;
+        p.read.op.context = &p.read;
+        pcie_requester_submit(a, &p.write.op);
+        pcie_requester_submit(a, &p.read.op);
+        sim_run(f.sim, SIM_TIME_MAX, NULL);
+        assert_true(p.write.done && p.read.done);
+        assert_memory_equal(in, out, sizeof(out));
+    }
+    fixture_close(&f);
+}
+
+/* ---- Errors ------------------------------------------------------------------------------------
+ */
+
+static void test_read_beyond_memory_is_unsupported(void **unused)
+{
+    struct world_fixture f;
+    uint8_t in[64];
+    (void)unused;
+    fixture_open(&f, WORLD("false"));
+    struct fixture_op read = op_new(false, UINT64_C(1) << 43, 64, in);
+    assert_int_equal(fixture_dma(&f, "a", &read), PCIE_DMA_UNSUPPORTED);
+    for (unsigned i = 0; i < sizeof(in); i++)
+        assert_int_equal(in[i], 0xff);
+    struct fixture_op write = op_new(true, UINT64_C(1) << 43, 64, in);
+    assert_int_equal(fixture_dma(&f, "a", &write), PCIE_DMA_OK); /* posted: dropped, nobody knows */
+    fixture_close(&f);
+}
+
+static void test_iommu_blocks_what_is_not_mapped(void **unused)
+{
+    struct world_fixture f;
+    struct hpa hpa;
+    struct iova iova;
+    uint8_t bytes[64], in[64];
+    (void)unused;
+    fixture_open(&f, WORLD("true"));
+    assert_int_equal(host_dma_alloc(f.host, id_of(&f, "a"), 0, 4096, 4096, &hpa, &iova), 0);
+    memset(bytes, 0x5a, sizeof(bytes));
+    physmem_write(host_physmem(f.host), hpa, bytes, sizeof(bytes));
+    struct fixture_op read = op_new(false, iova.v, 64, in);
+    assert_int_equal(fixture_dma(&f, "a", &read), PCIE_DMA_OK);
+    assert_memory_equal(in, bytes, sizeof(in));
+    /* the page after it; the same page by another device; the physical address itself */
+    struct fixture_op beyond = op_new(false, iova.v + 4096, 64, in);
+    assert_int_equal(fixture_dma(&f, "a", &beyond), PCIE_DMA_UNSUPPORTED);
+    struct fixture_op other = op_new(false, iova.v, 64, in);
+    assert_int_equal(fixture_dma(&f, "b", &other), PCIE_DMA_UNSUPPORTED);
+    memset(bytes, 0, sizeof(bytes));
+    struct fixture_op write = op_new(true, hpa.v, 64, bytes);
+    fixture_dma(&f, "a", &write);
+    physmem_read(host_physmem(f.host), hpa, in, sizeof(in));
+    assert_int_equal(in[0], 0x5a); /* nothing was written */
+    fixture_close(&f);
+}
+
+/* ---- Peer to peer -------------------------------------------------------------------------------
+ */
+
+static void peer_body(struct world_fixture *f, struct sim_task *task, void *arg)
+{
+    *(uint64_t *)arg = root_complex_mmio_read(host_root_complexes(f->host), task,
+                                              (struct hpa){ *(uint64_t *)arg }, 8);
+}
+
+static void test_peer_to_peer_across_ports_and_sockets(void **unused)
+{
+    static const char *const peers[] = { "b", "c" };
+    struct world_fixture f;
+    (void)unused;
+    fixture_open(&f, WORLD("false"));
+    sim_time took_ps[2];
+    for (unsigned i = 0; i < 2; i++) {
+        struct model *peer = world_device(f.world, peers[i]);
+        uint64_t bar = cfg_bar_base(pcie_requester_config_space(peer), 0), value = 0,
+                 seen = bar + 8;
+        uint64_t pattern = UINT64_C(0xabcdef0011223300) + i;
+        struct fixture_op write = op_new(true, bar + 8, 8, (uint8_t *)&pattern);
+        struct fixture_op read = op_new(false, bar + 8, 8, (uint8_t *)&value);
+        assert_int_equal(fixture_dma(&f, "a", &write), PCIE_DMA_OK);
+        assert_int_equal(fixture_dma(&f, "a", &read), PCIE_DMA_OK);
+        assert_int_equal(value, pattern);
+        took_ps[i] = read.done_ps - read.start_ps;
+        fixture_call(&f, peer_body, &seen);
+        assert_int_equal(seen, pattern);
+    }
+    assert_int_equal(took_ps[1] - took_ps[0], 2 * 50000); /* p2p_socket_ns there and back */
+    fixture_close(&f);
+}
+
+/* ---- Interrupts ---------------------------------------------------------------------------------
+ */
+
+struct seen_interrupt {
+    unsigned n;
+    uint32_t destination;
+    uint8_t vector;
+    uint64_t flag;
+    struct world_fixture *f;
+    struct hpa at;
+};
+
+static void on_interrupt(void *context, uint32_t destination, uint8_t vector)
+{
+    struct seen_interrupt *seen = context;
+    seen->n++;
+    seen->destination = destination;
+    seen->vector = vector;
+    seen->flag = physmem_read64(host_physmem(seen->f->host), seen->at);
+}
+
+static void test_interrupt_comes_after_the_data(void **unused)
+{
+    struct world_fixture f;
+    struct iova iova;
+    struct seen_interrupt seen = { .f = &f };
+    uint64_t flag = 42;
+    uint32_t message = 0x55;
+    (void)unused;
+    fixture_open(&f, WORLD("false"));
+    host_root_complexes(f.host)->interrupt = on_interrupt;
+    host_root_complexes(f.host)->interrupt_context = &seen;
+    assert_int_equal(host_dma_alloc(f.host, id_of(&f, "a"), 1, 4096, 4096, &seen.at, &iova), 0);
+    struct pair p = { .write = op_new(true, iova.v, 8, (uint8_t *)&flag),
+                      .read = op_new(true, 0xfee07000, 4, (uint8_t *)&message) };
+    p.write.op.done = p.read.op.done = fixture_op_done;
+    p.write.op.context = &p.write;
+    p.read.op.context = &p.read;
+    pcie_requester_submit(world_device(f.world, "a"), &p.write.op);
+    pcie_requester_submit(world_device(f.world, "a"), &p.read.op);
+    sim_run(f.sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(seen.n, 1);
+    assert_int_equal(seen.destination, 7);
+    assert_int_equal(seen.vector, 0x55);
+    assert_int_equal(seen.flag, 42);
+    fixture_close(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_boot_enumerates_every_device),
+        cmocka_unit_test(test_mmio_round_trip_equals_formula),
+        cmocka_unit_test(test_bytes_arrive_and_come_back),
+        cmocka_unit_test(test_read_latency_equals_formula),
+        cmocka_unit_test(test_read_pushes_write),
+        cmocka_unit_test(test_read_beyond_memory_is_unsupported),
+        cmocka_unit_test(test_iommu_blocks_what_is_not_mapped),
+        cmocka_unit_test(test_peer_to_peer_across_ports_and_sockets),
+        cmocka_unit_test(test_interrupt_comes_after_the_data),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

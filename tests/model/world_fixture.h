@@ -1,0 +1,125 @@
+/* A world from the text of a scenario, booted; for tests of what needs a whole host. */
+#ifndef TESTS_MODEL_WORLD_FIXTURE_H
+#define TESTS_MODEL_WORLD_FIXTURE_H
+
+#include <glib.h>
+#include <glib/gstdio.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "models/pcie/requester.h"
+#include "models/world.h"
+
+struct world_fixture {
+    struct config *config;
+    struct world *world;
+    struct sim *sim;
+    struct host *host;
+};
+
+static inline struct config *fixture_config(const char *text, struct sim_error_list *errors)
+{
+    char path[] = "world_fixture_XXXXXX.cfg";
+    int fd = g_mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+    struct config *config = config_load(path, ".", errors);
+    g_unlink(path);
+    return config;
+}
+
+static inline void fixture_fail(struct sim_error_list *errors)
+{
+    for (size_t i = 0; i < errors->n_messages; i++)
+        fprintf(stderr, "%s\n", errors->message[i]);
+    assert_int_equal(errors->n_messages, 0);
+}
+
+/* The scenario must be without mistakes and have a host `server`. */
+static inline void fixture_open(struct world_fixture *f, const char *text)
+{
+    struct sim_error_list errors = { 0 };
+    f->config = fixture_config(text, &errors);
+    fixture_fail(&errors);
+    f->world = world_new(f->config, 1, &errors);
+    fixture_fail(&errors);
+    f->sim = world_sim(f->world);
+    f->host = world_host(f->world, "server");
+    assert_non_null(f->host);
+    assert_true(world_boot(f->world, NULL));
+}
+
+static inline void fixture_close(struct world_fixture *f)
+{
+    assert_null(sim_error(f->sim));
+    world_free(f->world);
+    config_free(f->config);
+}
+
+/* Runs a function as a task, to its end. */
+struct fixture_call {
+    struct world_fixture *f;
+    void (*body)(struct world_fixture *f, struct sim_task *task, void *arg);
+    void *arg;
+    bool done;
+};
+
+static inline void fixture_body(struct sim_task *task, void *arg)
+{
+    struct fixture_call *call = arg;
+    call->body(call->f, task, call->arg);
+    sim_task_sync(task);
+    call->done = true;
+}
+
+static inline void
+fixture_call(struct world_fixture *f,
+             void (*body)(struct world_fixture *f, struct sim_task *task, void *arg), void *arg)
+{
+    struct fixture_call call = { .f = f, .body = body, .arg = arg };
+    sim_task_start(sim_task_new(f->sim, "test", 0, fixture_body, &call), sim_now(f->sim));
+    sim_run(f->sim, SIM_TIME_MAX, NULL);
+    assert_true(call.done);
+}
+
+/* One operation of a requester, to its end; returns its status. */
+struct fixture_op {
+    struct pcie_requester_op op;
+    enum pcie_dma_status status;
+    bool done;
+    sim_time start_ps, done_ps;
+};
+
+static inline void fixture_op_done(struct pcie_requester_op *op, enum pcie_dma_status status)
+{
+    struct fixture_op *f = op->context;
+    f->status = status;
+    f->done = true;
+    f->done_ps = sim_now(op->model->sim);
+}
+
+static inline enum pcie_dma_status fixture_dma(struct world_fixture *f, const char *device,
+                                               struct fixture_op *op)
+{
+    struct model *model = world_device(f->world, device);
+    assert_non_null(model);
+    op->op.done = fixture_op_done;
+    op->op.context = op;
+    op->done = false;
+    op->start_ps = sim_now(f->sim);
+    if (op->op.stamp != NULL)
+        sim_stamp_start(op->op.stamp, op->start_ps);
+    pcie_requester_submit(model, &op->op);
+    sim_run(f->sim, SIM_TIME_MAX, NULL);
+    assert_true(op->done);
+    return op->status;
+}
+
+#endif
