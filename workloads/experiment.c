@@ -88,6 +88,14 @@ bool experiment_check(struct config *config, struct sim_error_list *errors)
     return errors->n_messages == before;
 }
 
+/* Lets what is under way arrive, so that nothing lost goes unnoticed. */
+static void drain(struct workload *workload)
+{
+    sim_time until_ps = sim_now(workload->sim) + 100 * SIM_PS_PER_MS;
+    if (sim_error(workload->sim) == NULL)
+        sim_run(workload->sim, until_ps, workload->interrupt);
+}
+
 bool experiment_run(struct config *config, uint64_t seed, struct run_result *result,
                     struct experiment_outcome *outcome, const volatile int *interrupt, char **error)
 {
@@ -105,6 +113,7 @@ bool experiment_run(struct config *config, uint64_t seed, struct run_result *res
         outcome->sim_ps = sim_now(workload.sim);
         outcome->events = sim_events_fired(workload.sim);
         outcome->fingerprint = sim_fingerprint(workload.sim);
+        drain(&workload);
     }
     sim_error_release(&errors);
     if (*error == NULL && sim_error(workload.sim) != NULL)

@@ -147,6 +147,8 @@ static void make_root_complexes(struct host *host, struct config *config, struct
     read_ports(host, config, group, desc, count, errors);
     for (unsigned s = 0; s < host->n_sockets; s++) {
         host->rc_name[s] = text("%s.s%u%s", host->name, s, "");
+        host->rc_prefix[s] = text("%s.s%u.%s", host->name, s, "root_complex.");
+        host->iommu_prefix[s] = text("%s.s%u.%s", host->name, s, "iommu.");
         host->rc[s] = model_new(host->fabric, &root_complex_ops, host->rc_name[s], config,
                                 config_get(group, "root_complex"), errors);
         host->iommu[s] = (struct host_iommu){ .host = host };
@@ -171,7 +173,6 @@ struct host *host_new(struct pcie_fabric *fabric, const char *name, struct confi
     host->fabric = fabric;
     host->sim = pcie_fabric_sim(fabric);
     host->next_iova = UINT64_C(1) << 32;
-    host->stat_prefix = text("%s.%.0u%s", name, 0, "");
     if (!read_groups(host, config, group, errors))
         return host;
     make_cores(host);
@@ -197,6 +198,8 @@ void host_free(struct host *host)
         if (host->iommu[s].iommu != NULL)
             iommu_free(host->iommu[s].iommu);
         free(host->rc_name[s]);
+        free(host->rc_prefix[s]);
+        free(host->iommu_prefix[s]);
     }
     for (unsigned p = 0; p < host->n_ports; p++)
         free(host->port_name[p]);
@@ -207,7 +210,6 @@ void host_free(struct host *host)
         numa_free(host->numa);
     for (unsigned i = 0; i < HOST_NUMA_GROUPS_MAX; i++)
         free(host->numa_group[i]);
-    free(host->stat_prefix);
     free(host);
 }
 
@@ -268,7 +270,7 @@ bool host_stats(struct host *host, unsigned index, const char **prefix,
                 const struct stat_desc **table, void **state)
 {
     if (index < host->n_sockets) {
-        *prefix = host->rc_name[index];
+        *prefix = host->rc_prefix[index];
         *table = root_complex_ops.stats;
         *state = host->rc[index]->state;
         return true;
@@ -276,7 +278,7 @@ bool host_stats(struct host *host, unsigned index, const char **prefix,
     index -= host->n_sockets;
     if (host->iommu_params.enabled) {
         if (index < host->n_sockets) {
-            *prefix = host->rc_name[index];
+            *prefix = host->iommu_prefix[index];
             *table = iommu_stats_table;
             *state = iommu_stats(host->iommu[index].iommu);
             return true;

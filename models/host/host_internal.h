@@ -34,6 +34,8 @@ struct host {
     struct root_complex_host root_complexes;
     struct model *rc[ROOT_COMPLEX_SOCKETS_MAX];
     char *rc_name[ROOT_COMPLEX_SOCKETS_MAX];
+    char *rc_prefix[ROOT_COMPLEX_SOCKETS_MAX]; /* of statistics */
+    char *iommu_prefix[ROOT_COMPLEX_SOCKETS_MAX];
     struct host_iommu iommu[ROOT_COMPLEX_SOCKETS_MAX];
     char **port_name; /* "s0.rp0", NULL-terminated */
     struct pcie_port **port;
@@ -45,7 +47,6 @@ struct host {
     uint64_t next_iova;
     bool booted;
     const char *boot_error;
-    char *stat_prefix;
 };
 
 /* host_boot.c */

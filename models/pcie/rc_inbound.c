@@ -4,7 +4,7 @@
  * Models: Bus Master Enable of the root port, DMA remapping, interrupts, splitting into cache
  *   lines, posted ordering (a write becomes visible when all of its lines are ordered and every
  *   earlier write of its port is; a read looks at memory after that), completions cut at
- *   completion_bytes_max boundaries, in address order.
+ *   completion_bytes_max boundaries (at lines for short requests), in address order.
  * Does not model: atomic operations, no-snoop (treated as snooped), relaxed ordering in memory.
  * Timing: read of one line = inbound + IOMMU + numa_dma_read + outbound; a request of n lines
  *   issues them line_interval apart. Write: inbound + IOMMU + the latest numa_dma_write, not
@@ -106,6 +106,15 @@ static struct tlp *make_completion(struct model *rc, struct tlp *request, uint64
     return completion;
 }
 
+/* Completions end at multiples of this. */
+static uint64_t completion_bytes(const struct rc_state *state, const struct tlp *request)
+{
+    if (request->length_bytes <= state->params.combine_above_bytes)
+        return LINE_BYTES;
+    return SIM_MIN(state->params.completion_bytes_max,
+                   (uint64_t)cfg_mps_bytes(&state->port[request->ingress].cfg));
+}
+
 /* Ordering is satisfied: samples memory and sends the completions in address order. */
 static void read_issues(struct sim *sim, struct sim_event *event)
 {
@@ -115,8 +124,7 @@ static void read_issues(struct sim *sim, struct sim_event *event)
     struct tlp *tlp = step->tlp;
     struct physmem *mem = numa_physmem(state->host->numa);
     struct sim_stamp *timed = tlp->stamp;
-    uint64_t chunk = SIM_MIN(state->params.completion_bytes_max,
-                             (uint64_t)cfg_mps_bytes(&state->port[tlp->ingress].cfg));
+    uint64_t chunk = completion_bytes(state, tlp);
     unsigned remaining = tlp->length_bytes;
     uint64_t address = tlp->address;
     struct hpa hpa = step->hpa;

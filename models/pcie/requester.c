@@ -26,8 +26,8 @@ struct requester_params {
     sim_time command_request_ps, command_complete_ps;
     sim_time bulk_request_ps, bulk_complete_ps;
     sim_time read_interval_ps, write_interval_ps;
-    uint32_t reads_in_flight, writes_in_flight;
-    double push_gbyte_s, pull_gbyte_s;
+    uint32_t reads_in_flight, writes_in_flight, tx_queue_tlps;
+    double push_gbyte_s, pull_gbyte_s, memory_gbyte_s;
     uint64_t burst_bytes;
     sim_time burst_interval_ps, descriptor_ps;
     uint32_t generation, lanes, mps_bytes, mrrs_bytes;
@@ -48,11 +48,13 @@ struct requester_state {
     struct cfg_space cfg;
     struct op_queue reads_waiting, writes_waiting; /* for a slot */
     struct op_queue reads_flying;                  /* in order of issue */
+    struct op_queue writes_decoding;               /* in order of issue; the head is pulled next */
     uint32_t n_reads, n_writes;                    /* slots taken */
     bool pushing;                                  /* the head of reads_flying enters memory */
     sim_time read_free_ps, write_free_ps;          /* issue */
-    sim_time push_free_ps, pull_free_ps;           /* local memory */
-    uint64_t push_fs_per_byte, pull_fs_per_byte;   /* femtoseconds */
+    sim_time push_free_ps, pull_free_ps;           /* paths to and from local memory */
+    sim_time memory_free_ps;                       /* its port, which both share */
+    uint64_t push_fs_per_byte, pull_fs_per_byte, memory_fs_per_byte; /* femtoseconds */
     uint64_t unsupported;
     uint8_t reg[REGISTER_BYTES];
 };
@@ -79,10 +81,15 @@ static const struct param_desc requester_params_table[] = {
     PARAM("writes_in_flight", PARAM_U32, struct requester_state, params.writes_in_flight, 16, 1,
           256, PROV_ESTIMATE, "docs/sources.md#pcie-bench",
           "bulk writes between descriptor and completion"),
+    PARAM("tx_queue_tlps", PARAM_U32, struct requester_state, params.tx_queue_tlps, 2, 1, 64,
+          PROV_ESTIMATE, "docs/sources.md#pcie-bench", "TLPs that wait for the link, per class"),
     PARAM("push_gbyte_s", PARAM_RATE, struct requester_state, params.push_gbyte_s, 7.0, 0.1, 1000,
           PROV_ESTIMATE, "docs/sources.md#pcie-bench", "from the link into local memory"),
     PARAM("pull_gbyte_s", PARAM_RATE, struct requester_state, params.pull_gbyte_s, 7.0, 0.1, 1000,
           PROV_ESTIMATE, "docs/sources.md#pcie-bench", "from local memory to the link"),
+    PARAM("memory_gbyte_s", PARAM_RATE, struct requester_state, params.memory_gbyte_s, 10.7, 0.1,
+          1000, PROV_PUBLISHED, "docs/sources.md#pcie-bench",
+          "port of local memory, which reads and writes share"),
     PARAM("burst_bytes", PARAM_BYTES, struct requester_state, params.burst_bytes, 128, 8, 4096,
           PROV_ESTIMATE, "docs/sources.md#pcie-bench", "most that local memory gives at once"),
     PARAM("burst_interval_ns", PARAM_TIME, struct requester_state, params.burst_interval_ps, 18.3,
@@ -177,6 +184,17 @@ static void finish(struct pcie_requester_op *op, sim_time at_ps)
     sim_schedule(op->model->sim, &op->event, at_ps);
 }
 
+/* ---- Local memory ---------------------------------------------------------------------------- */
+
+/* When `bytes` that start at start_ps are through: the path's own time, and the shared port's. */
+static sim_time through_memory(struct requester_state *state, sim_time start_ps, sim_time path_ps,
+                               uint32_t bytes)
+{
+    sim_time port_ps = (bytes * state->memory_fs_per_byte + 500) / 1000;
+    state->memory_free_ps = SIM_MAX(start_ps, state->memory_free_ps) + port_ps;
+    return SIM_MAX(start_ps + path_ps, state->memory_free_ps);
+}
+
 /* ---- Bulk reads ------------------------------------------------------------------------------ */
 
 static void read_arrives(struct pcie_dma_request *request, enum pcie_dma_status status);
@@ -217,8 +235,9 @@ static void push_next(struct model *model)
     if (op == NULL || !op->arrived || state->pushing)
         return;
     sim_time start_ps = SIM_MAX(sim_now(model->sim), state->push_free_ps);
-    state->push_free_ps = start_ps + state->params.descriptor_ps +
-                          (op->bytes * state->push_fs_per_byte + 500) / 1000;
+    sim_time path_ps =
+        state->params.descriptor_ps + (op->bytes * state->push_fs_per_byte + 500) / 1000;
+    state->push_free_ps = through_memory(state, start_ps, path_ps, op->bytes);
     state->pushing = true;
     sim_stamp_mark(op->stamp, PART_DEVICE, state->push_free_ps);
     sim_event_init(&op->event, read_pushed);
@@ -235,24 +254,48 @@ static void read_arrives(struct pcie_dma_request *request, enum pcie_dma_status 
 
 /* ---- Bulk writes ----------------------------------------------------------------------------- */
 
+static void pull_next(struct model *model);
+
+/* The head of writes_decoding is read out of local memory, then goes to the link. */
+static void pull_starts(struct sim *sim, struct sim_event *event)
+{
+    struct pcie_requester_op *op = SIM_CONTAINER(event, struct pcie_requester_op, event);
+    struct model *model = op->model;
+    struct requester_state *state = model->state;
+    const struct requester_params *params = &state->params;
+    uint64_t bursts = (op->bytes + params->burst_bytes - 1) / params->burst_bytes;
+    sim_time data_ps = (op->bytes * state->pull_fs_per_byte + 500) / 1000 + params->descriptor_ps;
+    sim_time path_ps = SIM_MAX(data_ps, bursts * params->burst_interval_ps);
+    queue_take(&state->writes_decoding);
+    state->pull_free_ps = through_memory(state, sim_now(sim), path_ps, op->bytes);
+    sim_stamp_mark(op->stamp, PART_DEVICE, state->pull_free_ps);
+    pcie_dma_write(&state->dma, &op->dma, state->pull_free_ps);
+    pull_next(model);
+}
+
+static void pull_next(struct model *model)
+{
+    struct requester_state *state = model->state;
+    struct pcie_requester_op *op = state->writes_decoding.head;
+    if (op == NULL || sim_event_pending(&op->event))
+        return;
+    sim_schedule(model->sim, &op->event, SIM_MAX(op->decoded_ps, state->pull_free_ps));
+}
+
 static void issue_writes(struct model *model)
 {
     struct requester_state *state = model->state;
     const struct requester_params *params = &state->params;
     while (state->writes_waiting.head != NULL && state->n_writes < params->writes_in_flight) {
         struct pcie_requester_op *op = queue_take(&state->writes_waiting);
-        sim_time at_ps = sim_now(model->sim) + params->bulk_request_ps;
-        at_ps = SIM_MAX(at_ps, state->write_free_ps);
-        state->write_free_ps = at_ps + params->write_interval_ps;
-        uint64_t bursts = (op->bytes + params->burst_bytes - 1) / params->burst_bytes;
-        sim_time data_ps = (op->bytes * state->pull_fs_per_byte + 500) / 1000;
-        sim_time pull_ps = SIM_MAX(data_ps + params->descriptor_ps,
-                                   bursts * params->burst_interval_ps);
-        state->pull_free_ps = SIM_MAX(at_ps, state->pull_free_ps) + pull_ps;
+        op->decoded_ps =
+            SIM_MAX(sim_now(model->sim) + params->bulk_request_ps, state->write_free_ps);
+        state->write_free_ps = op->decoded_ps + params->write_interval_ps;
         state->n_writes++;
-        sim_stamp_mark(op->stamp, PART_DEVICE, state->pull_free_ps);
-        pcie_dma_write(&state->dma, &op->dma, state->pull_free_ps);
+        sim_event_init(&op->event, pull_starts);
+        queue_put(&state->writes_decoding, op);
     }
+    pull_next(model);
 }
 
 static void write_sent(struct pcie_dma_request *request, enum pcie_dma_status status)
@@ -412,16 +455,18 @@ static void requester_init(struct model *model, struct sim_error_list *errors)
                                           .max_generation = (uint8_t)params->generation,
                                           .max_lanes = (uint8_t)params->lanes,
                                           .mps_bytes = 128,
-                                          .tx_queue_tlps = 8,
+                                          .tx_queue_tlps = params->tx_queue_tlps,
                                           .advertise = params->advertise,
                                           .name = model->name };
     if (errors->n_messages != before)
         return;
     state->push_fs_per_byte = (uint64_t)(1e6 / params->push_gbyte_s + 0.5);
+    state->memory_fs_per_byte = (uint64_t)(1e6 / params->memory_gbyte_s + 0.5);
     state->pull_fs_per_byte = (uint64_t)(1e6 / params->pull_gbyte_s + 0.5);
     state->reads_waiting.tail = &state->reads_waiting.head;
     state->reads_flying.tail = &state->reads_flying.head;
     state->writes_waiting.tail = &state->writes_waiting.head;
+    state->writes_decoding.tail = &state->writes_decoding.head;
     cfg_init_endpoint(&state->cfg, &identity);
     cfg_add_bar(&state->cfg, 0, params->bar_bytes, CFG_BAR_64 | CFG_BAR_PREFETCH);
     cfg_add_pcie(&state->cfg, CFG_ENDPOINT, params->generation, params->lanes, params->mps_bytes,

@@ -35,6 +35,7 @@ struct pcie_requester_op {
     struct pcie_requester_op *next;
     struct pcie_dma_request dma;
     struct sim_event event;
+    sim_time decoded_ps; /* a bulk write may be read out of local memory */
     uint8_t status;
     bool arrived; /* a read's data is here */
 };

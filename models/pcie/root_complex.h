@@ -36,6 +36,7 @@ struct root_complex_params {
     sim_time p2p_socket_ps;    /* more of it when the egress port is another socket's */
     sim_time completion_timeout_ps;
     uint64_t completion_bytes_max; /* reads are answered in completions of at most this and MPS */
+    uint64_t combine_above_bytes;  /* only reads longer than this; others line by line */
     uint32_t mps_bytes;
     struct pcie_credits advertise; /* per root port */
 };
