@@ -16,13 +16,12 @@ static gint by_path(gconstpointer a, gconstpointer b)
 /* Values that somebody read otherwise than through a table: types, cables, names. */
 static void collect_values(struct config_node *node, GPtrArray *all)
 {
-    if (node->mark == CONFIG_ASIDE)
-        return;
     for (unsigned i = 0; i < config_count(node); i++) {
         struct config_node *child = node->children->pdata[i];
         struct config_resolved *value;
 
-        if ((child->mark == CONFIG_UNREAD && node->kind == CONFIG_GROUP) || child->is_param)
+        if (child->mark == CONFIG_ASIDE || child->is_param ||
+            (child->mark == CONFIG_UNREAD && node->kind == CONFIG_GROUP))
             continue;
         if (child->kind == CONFIG_GROUP || child->kind == CONFIG_LIST) {
             collect_values(child, all);

@@ -25,7 +25,9 @@ enum expect { EXPECT_NAME, EXPECT_ASSIGN, EXPECT_VALUE, EXPECT_AFTER };
 struct bracket {
     char open;
     struct config_place place;
-    bool empty; /* nothing in it so far */
+    bool empty;       /* nothing in it so far */
+    const char *name; /* of the setting, NULL for an element of a list */
+    unsigned index;   /* of the element that is being read, in a list */
 };
 
 /* A file being read; the one that includes it is above. */
@@ -44,6 +46,7 @@ struct scanner {
     const char *const *include_dirs;
     struct bracket brackets[MAX_BRACKETS];
     unsigned n_brackets;
+    const char *name; /* of the setting that is being read, where a group is open */
     enum expect expect;
     bool after_string; /* the last token was a string */
     bool may_separate; /* the last token ended a setting: ";" or "," may follow */
@@ -63,6 +66,30 @@ syntax_error(struct scanner *s, struct config_place place, const char *fmt, ...)
     sim_error_add(s->errors, place.file, place.line, "%s", text);
     g_free(text);
     s->scan->syntax_error = true;
+}
+
+static bool in_group(const struct scanner *s)
+{
+    return s->n_brackets == 0 || s->brackets[s->n_brackets - 1].open == '{';
+}
+
+/* The path of the setting that is being read; the caller g_free()s it. */
+static char *path_here(const struct scanner *s)
+{
+    GString *path = g_string_new(NULL);
+
+    for (unsigned i = 0; i <= s->n_brackets; i++) {
+        const struct bracket *above = i ? &s->brackets[i - 1] : NULL;
+        const char *name = i < s->n_brackets ? s->brackets[i].name : s->name;
+
+        if (path->len)
+            g_string_append_c(path, '.');
+        if (above && above->open != '{')
+            g_string_append_printf(path, "[%u]", above->index);
+        else
+            g_string_append(path, name ? name : "");
+    }
+    return g_string_free(path, FALSE);
 }
 
 /* ---- Numbers ------------------------------------------------------------------------------- */
@@ -131,26 +158,31 @@ static const char *as_size(int64_t value, char *buffer, size_t n)
 static char *checked_integer(struct scanner *s, struct config_place place, const char *token,
                              bool long_suffix)
 {
-    char size[64];
-    int64_t value;
+    char size[64], *path = path_here(s);
+    int64_t value = 0;
 
     if (!config_parse_integer(token, &value)) {
-        syntax_error(s, place, "found %.40s, expected an integer of at most 64 bits", token);
-        return g_strdup("0");
-    }
-    if (!long_suffix && (value < INT32_MIN || value > INT32_MAX)) {
+        syntax_error(s, place, "%s: found %.40s, expected an integer of at most 64 bits", path,
+                     token);
+        value = 0;
+    } else if (!long_suffix && (value < INT32_MIN || value > INT32_MAX)) {
         sim_error_add(s->errors, place.file, place.line,
-                      "found %s, an integer beyond 32 bits without a suffix: add L (%sL)%s", token,
-                      token, as_size(value, size, sizeof(size)));
+                      "%s: found %s, an integer beyond 32 bits without a suffix: add L (%sL)%s",
+                      path, token, token, as_size(value, size, sizeof(size)));
         long_suffix = true;
     }
+    g_free(path);
     return g_strdup_printf("%" PRId64 "%s", value, long_suffix ? "L" : "");
 }
 
 static char *checked_float(struct scanner *s, struct config_place place, const char *token)
 {
+    char *path = path_here(s);
+
     if (!isfinite(g_ascii_strtod(token, NULL)))
-        syntax_error(s, place, "found %.40s, expected a number that a double holds", token);
+        syntax_error(s, place, "%s: found %.40s, expected a number that a double holds", path,
+                     token);
+    g_free(path);
     return g_strdup(token);
 }
 
@@ -197,11 +229,6 @@ static void unexpected(struct scanner *s, struct config_place place, const char 
                  (int)SIM_MIN(n, 40U), token, *token == '"' ? "" : "\"", expect_text[s->expect]);
 }
 
-static bool in_group(const struct scanner *s)
-{
-    return s->n_brackets == 0 || s->brackets[s->n_brackets - 1].open == '{';
-}
-
 /* A value has ended: what follows it depends on what it stands in. */
 static void value_done(struct scanner *s)
 {
@@ -234,7 +261,9 @@ static void take_open(struct scanner *s, struct config_place place, char open)
         syntax_error(s, place, "groups and lists nested deeper than %d", MAX_BRACKETS);
         return;
     }
-    s->brackets[s->n_brackets++] = (struct bracket){ open, place, true };
+    s->brackets[s->n_brackets] = (struct bracket){ open, place, true, in_group(s) ? s->name : NULL,
+                                                   0 };
+    s->n_brackets++;
     /* libconfig's arrays refuse 1 next to 1L; for us they are lists like any other */
     emit(s, place, open == '[' ? "(" : &open, 1, false);
     s->expect = open == '{' ? EXPECT_NAME : EXPECT_VALUE;
@@ -278,6 +307,7 @@ static void take_mark(struct scanner *s, struct config_place place, char mark)
         emit(s, place, ";", 1, s->after_string);
     } else if (next_element) {
         emit(s, place, ",", 1, s->after_string);
+        s->brackets[s->n_brackets - 1].index++;
         s->expect = EXPECT_VALUE;
     } else {
         unexpected(s, place, &mark, 1);
@@ -305,6 +335,7 @@ static void take_name(struct scanner *s, struct config_place place, const char *
         return;
     }
     emit(s, place, token, n, false);
+    s->name = g_string_chunk_insert_len(s->scan->strings, token, (gssize)n);
     if (s->n_brackets)
         s->brackets[s->n_brackets - 1].empty = false;
     s->expect = EXPECT_ASSIGN;
@@ -374,10 +405,13 @@ static void take_number(struct scanner *s, struct source *source, size_t n, bool
     while (is_name_char(behind[n_unit]) || behind[n_unit] == '.' || behind[n_unit] == '/')
         n_unit++;
     if (n_unit) {
+        char *path = path_here(s);
+
         syntax_error(s, source->place,
-                     "found %.*s: a quantity with its unit is a string, \"%.*s %.*s\"",
+                     "%s: found %.*s: a quantity with its unit is a string, \"%.*s %.*s\"", path,
                      (int)SIM_MIN(n + n_unit, 40U), source->p, (int)SIM_MIN(n, 40U), source->p,
                      (int)SIM_MIN(n_unit, 40U), behind);
+        g_free(path);
         advance(source, behind + n_unit);
         return;
     }

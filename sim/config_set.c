@@ -129,17 +129,35 @@ static bool replaceable(struct config_node *old, const struct config_node *value
     return false;
 }
 
+/* "x.value" of a setting with provenance means x: the provenance was that of the old value. */
+static void drop_value_part(struct config *config, char **parts)
+{
+    guint n = g_strv_length(parts);
+    struct config_node *node = config->root;
+
+    if (n < 2 || strcmp(parts[n - 1], "value") != 0)
+        return;
+    for (guint i = 0; node && i + 1 < n; i++)
+        node = config_find(node, parts[i]);
+    if (node && config_value_form(node) && config_child_named(node, "provenance", NULL)) {
+        g_free(parts[n - 1]);
+        parts[n - 1] = NULL;
+    }
+}
+
 static bool set_node(struct config *config, const char *path, const struct config_node *value,
                      struct config_place place, struct sim_error_list *errors)
 {
     char **parts = g_strsplit(path, ".", -1);
     struct config_node *node = config->root, *old, *made;
     bool good = path_valid(parts);
-    guint n = g_strv_length(parts);
+    guint n;
 
     if (!good)
         sim_error_add(errors, place.file, place.line,
                       "found \"%s\", expected the path of a setting, \"name.name.[0].name\"", path);
+    drop_value_part(config, parts);
+    n = g_strv_length(parts);
     for (guint i = 0; good && i + 1 < n; i++) {
         node = enter(node, parts[i], place, errors);
         good = node != NULL;

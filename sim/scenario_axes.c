@@ -347,12 +347,39 @@ static bool form_valid(struct axis *axis, const struct config_node *setting, uns
     return !fault;
 }
 
+/* Whichever of the three forms the axis has. */
+static void read_form(struct scenario *scenario, struct axis *axis, struct sim_error_list *errors)
+{
+    static const char *const forms[] = { "values", "range", "variants" };
+    struct config_node *setting = config_get(axis->node, "setting"), *found[3];
+    unsigned n_forms = 0;
+
+    for (size_t i = 0; i < SIM_N_ELEMENTS(forms); i++) {
+        found[i] = config_get(axis->node, forms[i]);
+        n_forms += found[i] ? 1U : 0U;
+    }
+    if (setting && setting->kind != CONFIG_STRING) {
+        config_mistake(setting, errors, "the path of a setting", NULL);
+    } else if (form_valid(axis, setting, n_forms, found[2] != NULL, errors)) {
+        axis->setting = setting ? setting->string : NULL;
+        if (found[0])
+            read_values(axis, found[0], errors);
+        else if (found[1])
+            read_range(scenario, axis, found[1], errors);
+        else
+            read_variants(axis, found[2], errors);
+        return;
+    }
+    for (size_t i = 0; i < SIM_N_ELEMENTS(forms); i++) {
+        if (found[i])
+            config_mark_read(found[i]); /* not looked into: no unknown settings there */
+    }
+}
+
 static void read_axis(struct scenario *scenario, struct config_node *node,
                       struct sim_error_list *errors)
 {
-    struct config_node *setting, *values, *range, *variants;
     struct axis *axis;
-    unsigned n_forms;
 
     if (node->kind != CONFIG_GROUP) {
         config_mistake(node, errors, "an axis, { name = ...; setting = ...; values = [...]; }",
@@ -361,24 +388,11 @@ static void read_axis(struct scenario *scenario, struct config_node *node,
     }
     config_allow(node, axis_keys);
     axis = axis_new(scenario, node, errors);
-    if (!axis)
+    if (!axis) {
+        config_mark_read(node);
         return;
-    setting = config_get(node, "setting");
-    values = config_get(node, "values");
-    range = config_get(node, "range");
-    variants = config_get(node, "variants");
-    n_forms = (values ? 1U : 0U) + (range ? 1U : 0U) + (variants ? 1U : 0U);
-    if (setting && setting->kind != CONFIG_STRING) {
-        config_mistake(setting, errors, "the path of a setting", NULL);
-    } else if (form_valid(axis, setting, n_forms, variants != NULL, errors)) {
-        axis->setting = setting ? setting->string : NULL;
-        if (values)
-            read_values(axis, values, errors);
-        else if (range)
-            read_range(scenario, axis, range, errors);
-        else
-            read_variants(axis, variants, errors);
     }
+    read_form(scenario, axis, errors);
     if (axis->values->len)
         g_ptr_array_add(scenario->axes, axis);
     else
@@ -542,7 +556,7 @@ bool scenario_override_axis(struct scenario *scenario, const char *name, const c
             choose_variant(axis, &old, *text, place, errors);
             continue;
         }
-        parsed = config_parse_value(*text, config_path(axis->node), place, errors);
+        parsed = config_parse_value(*text, axis->origin, place, errors);
         if (!parsed)
             continue;
         g_ptr_array_add(scenario->parsed, parsed);

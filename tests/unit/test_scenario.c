@@ -1,0 +1,589 @@
+/* Scenarios: finding them, axes, points, precedence, --set. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <glib.h>
+#include <glib/gstdio.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/scenario.h"
+
+/* Weak: the engine's is taken where the engine is linked. */
+__attribute__((weak)) _Noreturn void sim_assert_failed(const char *file, int line, const char *cond,
+                                                       const char *fmt, ...)
+{
+    fprintf(stderr, "%s:%d: %s (%s)\n", file, line, cond, fmt);
+    abort();
+}
+
+struct fixture {
+    char *folder, *before;
+    struct sim_error_list errors;
+};
+
+static int set_up(void **state)
+{
+    struct fixture *f = g_new0(struct fixture, 1);
+
+    f->before = g_get_current_dir();
+    f->folder = g_dir_make_tmp("nudma-scenario-XXXXXX", NULL);
+    *state = f;
+    return f->folder ? g_chdir(f->folder) : -1;
+}
+
+static void remove_below(const char *path)
+{
+    GDir *dir = g_dir_open(path, 0, NULL);
+    const char *name;
+
+    while (dir && (name = g_dir_read_name(dir))) {
+        char *full = g_build_filename(path, name, NULL);
+
+        remove_below(full);
+        g_free(full);
+    }
+    if (dir)
+        g_dir_close(dir);
+    g_remove(path);
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    int result = g_chdir(f->before);
+
+    remove_below(f->folder);
+    sim_error_release(&f->errors);
+    g_free(f->folder);
+    g_free(f->before);
+    g_free(f);
+    return result;
+}
+
+static void write_file(const char *path, const char *text)
+{
+    char *folder = g_path_get_dirname(path);
+
+    assert_int_equal(g_mkdir_with_parents(folder, 0755), 0);
+    assert_true(g_file_set_contents(path, text, -1, NULL));
+    g_free(folder);
+}
+
+static const char *const roots[] = { "scenarios", "mine", NULL };
+
+static void expect_messages(struct fixture *f, const char *const *messages)
+{
+    size_t n;
+
+    for (n = 0; messages[n]; n++) {
+        if (n >= f->errors.n_messages)
+            fail_msg("missing: %s", messages[n]);
+        assert_string_equal(f->errors.message[n], messages[n]);
+    }
+    if (f->errors.n_messages > n)
+        fail_msg("not expected: %s", f->errors.message[n]);
+    sim_error_release(&f->errors);
+}
+#define EXPECT(f, ...) expect_messages(f, (const char *const[]){ __VA_ARGS__, NULL })
+
+static struct scenario *load(struct fixture *f, const char *text, const char *const *sets)
+{
+    write_file("scenarios/t.cfg", text);
+    return scenario_load("t", roots, sets, &f->errors);
+}
+
+static struct scenario *load_good(struct fixture *f, const char *text, const char *const *sets)
+{
+    struct scenario *scenario = load(f, text, sets);
+
+    if (f->errors.n_messages)
+        fail_msg("%s", f->errors.message[0]);
+    assert_non_null(scenario);
+    return scenario;
+}
+#define SETS(...) ((const char *const[]){ __VA_ARGS__, NULL })
+
+static void refuse(struct fixture *f, const char *text, const char *message)
+{
+    scenario_free(load(f, text, NULL));
+    EXPECT(f, message);
+}
+
+static void refuse_sets(struct fixture *f, const char *text, const char *set, const char *message)
+{
+    scenario_free(load(f, text, SETS(set)));
+    EXPECT(f, message);
+}
+
+/* The value at a path of a point, and where it comes from. */
+static void point_sets(struct fixture *f, struct scenario *scenario, size_t point, const char *path,
+                       const char *value, const char *origin)
+{
+    struct config *config = scenario_point(scenario, point, &f->errors);
+    struct config_node *node;
+
+    assert_non_null(config);
+    node = config_find(config_root(config), path);
+    assert_non_null(node);
+    assert_string_equal(config_text(node), value);
+    assert_string_equal(config_origin(node), origin);
+    config_free(config);
+}
+
+static void expect_points(struct scenario *scenario, const char *const *names)
+{
+    size_t n;
+
+    for (n = 0; names[n]; n++) {
+        assert_true(n < scenario_n_points(scenario));
+        assert_string_equal(scenario_point_name(scenario, n), names[n]);
+    }
+    assert_int_equal(scenario_n_points(scenario), n);
+}
+#define POINTS(scenario, ...) expect_points(scenario, (const char *const[]){ __VA_ARGS__, NULL })
+
+static const char two_axes[] =
+    "title = \"64 B DMA reads\"; text = \"one paragraph\";\n"
+    "workload = { transfer_bytes = 8; memory_socket = 0; };\n"
+    "axes = ( { name = \"transfer_bytes\"; setting = \"workload.transfer_bytes\";\n"
+    "           values = [8, 64]; },\n"
+    "         { name = \"memory\"; variants = (\n"
+    "             { name = \"local\"; set = (\"workload.memory_socket=0\"); },\n"
+    "             { name = \"remote\"; set = (\"workload.memory_socket=1\",\n"
+    "                                       \"a.b=\\\"8 ns\\\"\"); } ); } );\n"
+    "plot = { x = \"transfer_bytes\"; anything = ( { goes = 1; } ); };\n"
+    "quick = ( \"transfer_bytes=64\" );\n";
+
+/* ---- Points --------------------------------------------------------------------------------- */
+
+static void points_are_combinations(void **state)
+{
+    struct fixture *f = *state;
+    struct scenario *s = load_good(f, two_axes, NULL);
+
+    POINTS(s, "memory=local transfer_bytes=8", "memory=remote transfer_bytes=8",
+           "memory=local transfer_bytes=64", "memory=remote transfer_bytes=64");
+    assert_string_equal(scenario_name(s), "t");
+    assert_string_equal(scenario_title(s), "64 B DMA reads");
+    assert_string_equal(scenario_text(s), "one paragraph");
+    assert_string_equal(scenario_path(s), "scenarios/t.cfg");
+    assert_int_equal(scenario_n_axes(s), 2);
+    assert_string_equal(scenario_axis_name(s, 0), "transfer_bytes");
+    assert_int_equal(scenario_axis_find(s, "memory"), 1);
+    assert_int_equal(scenario_axis_find(s, "x"), 2);
+    assert_int_equal(scenario_axis_n_values(s, 0), 2);
+    assert_string_equal(scenario_axis_value(s, 0, 1), "64");
+    assert_string_equal(scenario_axis_value(s, 1, 1), "remote");
+    assert_int_equal(scenario_point_value(s, 2, 0), 1);
+    assert_int_equal(scenario_point_value(s, 2, 1), 0);
+    point_sets(f, s, 2, "workload.transfer_bytes", "64", "axis transfer_bytes");
+    point_sets(f, s, 2, "workload.memory_socket", "0", "axis memory");
+    point_sets(f, s, 3, "workload.memory_socket", "1", "axis memory");
+    point_sets(f, s, 3, "a.b", "8 ns", "axis memory");
+    scenario_free(s);
+}
+
+static void a_scenario_without_axes_is_one_point(void **state)
+{
+    struct scenario *s = load_good(*state, "a = 1;", NULL);
+
+    POINTS(s, "");
+    assert_string_equal(scenario_title(s), "");
+    assert_true(scenario_point_is_quick(s, 0));
+    scenario_free(s);
+}
+
+static void quick_chooses_points(void **state)
+{
+    struct scenario *s = load_good(*state, two_axes, NULL);
+
+    assert_false(scenario_point_is_quick(s, 0));
+    assert_false(scenario_point_is_quick(s, 1));
+    assert_true(scenario_point_is_quick(s, 2));
+    assert_true(scenario_point_is_quick(s, 3));
+    scenario_free(s);
+}
+
+static void settings_aside_are_no_unknown_settings(void **state)
+{
+    struct fixture *f = *state;
+    struct scenario *s = load_good(f, two_axes, NULL);
+    struct config *config = scenario_point(s, 0, &f->errors);
+    struct config_node *plot;
+    char hex[65], other[65];
+
+    config_mark_read(config_get(config_root(config), "workload"));
+    assert_true(config_check_unknown(config, &f->errors));
+    plot = config_find(config_root(scenario_base(s)), "plot.x");
+    assert_string_equal(config_string(plot), "transfer_bytes");
+    config_sha256(config, hex);
+    config_free(config);
+    scenario_free(s);
+
+    /* what is aside has no part in the hash that names a run */
+    s = load_good(f, two_axes, SETS("title=other", "plot.x=y"));
+    config = scenario_point(s, 0, &f->errors);
+    config_mark_read(config_get(config_root(config), "workload"));
+    config_sha256(config, other);
+    assert_string_equal(hex, other);
+    config_free(config);
+    scenario_free(s);
+}
+
+static void unknown_settings_of_axes_and_files(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const names[] = { "size", NULL };
+    struct scenario *s = load_good(f,
+                                   "workload = { size = 1; };\n"
+                                   "axes = ( { name = \"a\"; setting = \"workload.sise\";\n"
+                                   "  values = [ 1 ]; } );\nplott = {};\n",
+                                   NULL);
+    struct config *config = scenario_point(s, 0, &f->errors);
+
+    config_allow(config_get(config_root(config), "workload"), names);
+    assert_false(config_check_unknown(config, &f->errors));
+    EXPECT(f,
+           "scenarios/t.cfg:3: workload.sise: unknown setting (set by axis a); did you mean "
+           "\"size\"?",
+           "scenarios/t.cfg:4: plott: unknown setting; did you mean \"plot\"?");
+    config_free(config);
+    scenario_free(s);
+}
+
+static void ranges(void **state)
+{
+    struct fixture *f = *state;
+    struct scenario *s = load_good(f,
+                                   "axes = ( { name = \"size\"; setting = \"a.b\";\n"
+                                   "  range = { from = 64; to = 300; factor = 2; }; },\n"
+                                   " { name = \"part\"; setting = \"a.c\";\n"
+                                   "   range = { from = 0.1; to = 0.3; step = 0.1; }; } );",
+                                   NULL);
+
+    POINTS(s, "part=0.1 size=64", "part=0.2 size=64", "part=0.3 size=64", "part=0.1 size=128",
+           "part=0.2 size=128", "part=0.3 size=128", "part=0.1 size=256", "part=0.2 size=256",
+           "part=0.3 size=256");
+    point_sets(f, s, 4, "a.b", "128", "axis size");
+    point_sets(f, s, 4, "a.c", "0.2", "axis part");
+    scenario_free(s);
+}
+
+/* ---- Precedence ----------------------------------------------------------------------------- */
+
+static void later_settings_win(void **state)
+{
+    struct fixture *f = *state;
+    const char *text = "a = { b = 1; c = 2; d = 3; e = 4; };\n"
+                       "set = ( \"a.c=20\", \"a.d=30\",\n \"a.e=40\" );\n"
+                       "axes = ( { name = \"x\"; setting = \"a.d\"; values = [300]; } );\n";
+    struct scenario *s = load_good(f, text, SETS("a.e=4000", "a.new=\"8 ns\""));
+
+    point_sets(f, s, 0, "a.b", "1", "scenarios/t.cfg:1");
+    point_sets(f, s, 0, "a.c", "20", "scenarios/t.cfg:2");
+    point_sets(f, s, 0, "a.d", "300", "axis x");
+    point_sets(f, s, 0, "a.e", "4000", "--set");
+    point_sets(f, s, 0, "a.new", "8 ns", "--set");
+    scenario_free(s);
+}
+
+static void set_of_a_setting_that_an_axis_sets(void **state)
+{
+    struct fixture *f = *state;
+
+    refuse_sets(f, two_axes, "workload.transfer_bytes=64",
+                "--set: workload.transfer_bytes: set by the axis transfer_bytes; to choose its "
+                "values, --set axes.transfer_bytes=...");
+    refuse_sets(f, two_axes, "workload={ a = 1; }",
+                "--set: workload: set by the axis transfer_bytes; to choose its values, --set "
+                "axes.transfer_bytes=...");
+    refuse_sets(f, two_axes, "a.b.c=1",
+                "--set: a.b.c: set by the axis memory; to choose its values, --set "
+                "axes.memory=...");
+    refuse_sets(f, two_axes, "nothing", "--set: found \"nothing\", expected \"path=value\"");
+    refuse_sets(f, two_axes, "workload=5",
+                "--set: workload: set by the axis transfer_bytes; to choose its values, --set "
+                "axes.transfer_bytes=...");
+}
+
+static void axes_are_replaced_by_name(void **state)
+{
+    struct fixture *f = *state;
+    struct scenario *s = load_good(f, two_axes,
+                                   SETS("axes.transfer_bytes=128, 256", "axes.memory=remote"));
+
+    POINTS(s, "memory=remote transfer_bytes=128", "memory=remote transfer_bytes=256");
+    point_sets(f, s, 1, "workload.transfer_bytes", "256", "axis transfer_bytes");
+    point_sets(f, s, 1, "workload.memory_socket", "1", "axis memory");
+    scenario_free(s);
+
+    refuse_sets(f, two_axes, "axes.transfer_byte=1",
+                "--set: there is no axis \"transfer_byte\"; did you mean \"transfer_bytes\"?");
+    refuse_sets(f, two_axes, "axes.memory=locl",
+                "--set: axes.memory: there is no variant \"locl\"; did you mean \"local\"?");
+    refuse_sets(f, two_axes, "axes.transfer_bytes=1,1",
+                "--set: axis transfer_bytes: value 1 stands there twice");
+    refuse_sets(f, two_axes, "axes.transfer_bytes=",
+                "--set: axes.transfer_bytes: axis "
+                "transfer_bytes has no values");
+    refuse_sets(f, two_axes, "axes.transfer_bytes=1,,2",
+                "--set: axis transfer_bytes: no value after \"=\"; the empty string is \"\"");
+}
+
+/* ---- Mistakes in axes ----------------------------------------------------------------------- */
+
+static void mistakes_in_axes(void **state)
+{
+    static const char *const cases[][2] = {
+        { "axes = ( { name = \"a\"; setting = \"x.y\"; values = []; } );",
+          "scenarios/t.cfg:1: axes.[0].values: axis a has no values" },
+        { "axes = (\n { name = \"a\"; setting = \"x.y\"; } );",
+          "scenarios/t.cfg:2: axes.[0]: axis a has no values; give values = [...], range = {...} "
+          "or variants = (...)" },
+        { "axes = ( { name = \"a\"; variants = (); } );",
+          "scenarios/t.cfg:1: axes.[0].variants: axis a has no variants" },
+        { "axes = ( { name = \"a\"; setting = \"x\"; values = [1]; },\n"
+          "         { name = \"a\"; setting = \"y\"; values = [1]; } );",
+          "scenarios/t.cfg:2: axes.[1].name: two axes are named a" },
+        { "axes = ( { name = \"a\"; setting = \"x\"; values = [1];\n"
+          " variants = ( { name = \"v\"; set = (); } ); } );",
+          "scenarios/t.cfg:1: axes.[0]: axis a has more than one of values, range and variants" },
+        { "axes = ( { name = \"a\"; variants = ( { name = \"v\"; set = (); },\n"
+          " { set = (\"x=1\"); } ); } );",
+          "scenarios/t.cfg:2: axes.[0].variants.[1]: a variant of axis a has no name" },
+        { "axes = ( { name = \"a\"; variants = ( { name = \"v\"; } ); } );",
+          "scenarios/t.cfg:1: axes.[0].variants.[0]: variant v of axis a sets nothing; a variant "
+          "without changes has set = ()" },
+        { "axes = ( { name = \"a\"; variants = ( { name = \"v\"; set = (); },\n"
+          " { name = \"v\"; set = (); } ); } );",
+          "scenarios/t.cfg:2: axis a: value v stands there twice" },
+        { "axes = ( { name = \"a\"; setting = \"x\"; values = [8, 16,\n 8]; } );",
+          "scenarios/t.cfg:2: axis a: value 8 stands there twice" },
+        { "axes = ( { name = \"a\"; setting = \"x\"; values = [\"p=q\"]; } );",
+          "scenarios/t.cfg:1: axis a: found the value \"p=q\", expected one without \"=\", \",\" "
+          "and blanks around it" },
+        { "axes = ( { name = \"a\"; setting = \"x\"; values = ( [1] ); } );",
+          "scenarios/t.cfg:1: axes.[0].values.[0]: found a list, expected one value; \"variants\" "
+          "set several settings" },
+        { "axes = ( { name = \"a\"; setting = \"x\"; values = 5; } );",
+          "scenarios/t.cfg:1: axes.[0].values: found 5 (an integer), expected a list of values, "
+          "[1, 2, 4]" },
+        { "axes = ( { name = \"a\"; values = [1]; } );",
+          "scenarios/t.cfg:1: axes.[0]: axis a has no setting that its values belong to" },
+        { "axes = ( { name = \"a\"; setting = \"x\"; variants = ( { name = \"v\"; set = (); } ); } );",
+          "scenarios/t.cfg:1: axes.[0]: axis a has both a setting and variants; a variant names "
+          "its settings in set = (...)" },
+        { "axes = ( { setting = \"x\"; values = [1]; } );",
+          "scenarios/t.cfg:1: axes.[0]: an axis has no name" },
+        { "axes = ( { name = \"a b\"; setting = \"x\"; values = [1]; } );",
+          "scenarios/t.cfg:1: axes.[0].name: found \"a b\" (a string), expected a name of "
+          "letters, digits and \"_\"" },
+        { "axes = { };",
+          "scenarios/t.cfg:1: axes: found a group, expected a list of axes, ( { name = ...; }, "
+          "... )" },
+        { "axes = ( { name = \"a\"; setting = \"x\"; values = [1]; vaules = 1; } );",
+          "scenarios/t.cfg:1: axes.[0].vaules: unknown setting; did you mean \"values\"?" },
+        { "axes = ( { name = \"a\"; setting = \"x.y\"; values = [1]; },\n"
+          "         { name = \"b\"; setting = \"x\"; values = [1]; } );",
+          "scenarios/t.cfg:1: x.y: set by the axes a and b" },
+        { "axes = ( { name = \"a\"; setting = \"x\"; range = { from = 1; to = 5; }; } );",
+          "scenarios/t.cfg:1: axes.[0].range: expected the numbers from, to, and either step or "
+          "factor" },
+        { "axes = ( { name = \"a\"; setting = \"x\"; range = { from = 0; to = 5; factor = 2; }; } );",
+          "scenarios/t.cfg:1: axes.[0].range: expected from <= to, and step > 0 or factor > 1 "
+          "with from > 0" },
+        { "axes = ( { name = \"a\"; setting = \"x\"; range = { from = 0; to = 1e9; step = 1; }; } );",
+          "scenarios/t.cfg:1: axes.[0].range: more than 10000 values" },
+        { "quick = ( \"b=1\" );", "scenarios/t.cfg:1: there is no axis \"b\"" },
+        { "axes = ( { name = \"a\"; setting = \"x\"; values = [1]; } );\nquick = ( \"a=2\" );",
+          "scenarios/t.cfg:2: quick.[0]: axis a has no value \"2\"; expected \"1\"" },
+        { "title = 5;", "scenarios/t.cfg:1: title: found 5 (an integer), expected a string" },
+        { "set = ( 5 );",
+          "scenarios/t.cfg:1: set.[0]: found 5 (an integer), expected a string \"path=value\"" },
+        { "set = ( \"a\" );", "scenarios/t.cfg:1: found \"a\", expected \"path=value\"" },
+        { "a = 1;\nset = ( \"a.b=1\" );",
+          "scenarios/t.cfg:2: a: found 1 (an integer), expected a group with \"b\"" },
+    };
+
+    for (size_t i = 0; i < SIM_N_ELEMENTS(cases); i++) {
+        struct fixture *f = *state;
+
+        /* of two axes that overlap each end is told */
+        if (strstr(cases[i][1], "set by the axes")) {
+            scenario_free(load(f, cases[i][0], NULL));
+            EXPECT(f, cases[i][1], "scenarios/t.cfg:2: x: set by the axes a and b");
+            continue;
+        }
+        refuse(f, cases[i][0], cases[i][1]);
+    }
+}
+
+static void several_mistakes_are_reported_together(void **state)
+{
+    struct fixture *f = *state;
+    struct scenario *s = load(f,
+                              "big = 68719476736;\n"
+                              "axes = ( { name = \"a\"; setting = \"x\"; values = []; },\n"
+                              " { name = \"b\"; } );\n"
+                              "set = ( \"novalue\" );\n",
+                              SETS("axes.c=1"));
+
+    assert_non_null(s); /* so that the builder can add what it finds */
+    EXPECT(
+        f,
+        "scenarios/t.cfg:1: big: found 68719476736, an integer beyond 32 bits without a suffix: add "
+        "L (68719476736L), or write \"64 GiB\" if it is a size",
+        "scenarios/t.cfg:4: found \"novalue\", expected \"path=value\"",
+        "scenarios/t.cfg:2: axes.[0].values: axis a has no values",
+        "scenarios/t.cfg:3: axes.[1]: axis b has no values; give values = [...], range = {...} "
+        "or variants = (...)",
+        "--set: there is no axis \"c\"");
+    scenario_free(s);
+}
+
+static void too_many_points(void **state)
+{
+    GString *text = g_string_new("axes = (");
+
+    for (int i = 0; i < 10; i++)
+        g_string_append_printf(text,
+                               "%s{ name = \"a%d\"; setting = \"s%d\";"
+                               " range = { from = 1; to = 10; step = 1; }; }",
+                               i ? "," : "", i, i);
+    g_string_append(text, ");");
+    refuse(*state, text->str, "scenarios/t.cfg: the axes have more than 1000000 points");
+    g_string_free(text, TRUE);
+}
+
+static void an_axis_value_that_cannot_be_set(void **state)
+{
+    struct fixture *f = *state;
+    struct scenario *s = load_good(
+        f, "a = 1;\naxes = ( { name = \"x\"; setting = \"a.b\";\n values = [1]; } );", NULL);
+
+    assert_null(scenario_point(s, 0, &f->errors));
+    EXPECT(f, "scenarios/t.cfg:3: a: found 1 (an integer), expected a group with \"b\"");
+    scenario_free(s);
+}
+
+/* ---- Finding -------------------------------------------------------------------------------- */
+
+static void expect_name(struct fixture *f, const char *asked, const char *name, const char *path)
+{
+    struct scenario *s = scenario_load(asked, roots, NULL, &f->errors);
+
+    assert_non_null(s);
+    assert_string_equal(scenario_name(s), name);
+    assert_string_equal(scenario_path(s), path);
+    scenario_free(s);
+}
+
+static void write_tree(void)
+{
+    write_file("scenarios/pcie_bench/latency_size.cfg", "a = { @include \"platforms/p.cfg\" };");
+    write_file("scenarios/pcie_bench/bandwidth.cfg", "");
+    write_file("scenarios/platforms/p.cfg", "p = 1;");
+    write_file("scenarios/devices/d.cfg", "d = 1;");
+    write_file("scenarios/notes.txt", "");
+    write_file("mine/own.cfg", "a = { @include \"platforms/p.cfg\" };");
+    write_file("elsewhere/other.cfg", "b = 1;");
+}
+
+static void scenarios_are_found_by_name_and_path(void **state)
+{
+    struct fixture *f = *state;
+
+    write_tree();
+    expect_name(f, "pcie_bench/latency_size", "pcie_bench/latency_size",
+                "scenarios/pcie_bench/latency_size.cfg");
+    expect_name(f, "pcie_bench/latency_size.cfg", "pcie_bench/latency_size",
+                "scenarios/pcie_bench/latency_size.cfg");
+    expect_name(f, "scenarios/pcie_bench/latency_size.cfg", "pcie_bench/latency_size",
+                "scenarios/pcie_bench/latency_size.cfg");
+    expect_name(f, "own", "own", "mine/own.cfg"); /* its include is found in the other root */
+    expect_name(f, "elsewhere/other.cfg", "other", "elsewhere/other.cfg");
+    expect_name(f, "elsewhere/other", "other", "elsewhere/other.cfg");
+}
+
+static void a_wrong_name_tells_the_nearest(void **state)
+{
+    struct fixture *f = *state;
+
+    write_tree();
+    assert_null(scenario_load("pcie_bench/latency_sise", roots, NULL, &f->errors));
+    EXPECT(f, "no scenario \"pcie_bench/latency_sise\" in scenarios, mine; did you mean "
+              "\"pcie_bench/latency_size\"?");
+    assert_null(scenario_load("bandwith", roots, NULL, &f->errors));
+    EXPECT(f, "no scenario \"bandwith\" in scenarios, mine; did you mean "
+              "\"pcie_bench/bandwidth\"?");
+    assert_null(scenario_load("zzz", roots, NULL, &f->errors));
+    EXPECT(f, "no scenario \"zzz\" in scenarios, mine");
+}
+
+static void scenarios_are_listed(void **state)
+{
+    char **names;
+
+    (void)state;
+    write_tree();
+    names = scenario_list("scenarios");
+    assert_int_equal(g_strv_length(names), 2);
+    assert_string_equal(names[0], "pcie_bench/bandwidth");
+    assert_string_equal(names[1], "pcie_bench/latency_size");
+    g_strfreev(names);
+    names = scenario_list("none");
+    assert_int_equal(g_strv_length(names), 0);
+    g_strfreev(names);
+}
+
+/* Whatever is cut off: messages or points, never a crash. */
+static void truncated_scenarios(void **state)
+{
+    struct fixture *f = *state;
+    char text[sizeof(two_axes)];
+
+    for (size_t n = 0; n < sizeof(two_axes); n++) {
+        struct scenario *s;
+
+        memcpy(text, two_axes, n);
+        text[n] = '\0';
+        s = load(f, text, SETS("axes.memory=local", "workload.x=1"));
+        assert_true(s || f->errors.n_messages);
+        for (size_t p = 0; s && p < scenario_n_points(s); p++)
+            config_free(scenario_point(s, p, &f->errors));
+        sim_error_release(&f->errors);
+        scenario_free(s);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(points_are_combinations),
+        TEST(a_scenario_without_axes_is_one_point),
+        TEST(quick_chooses_points),
+        TEST(settings_aside_are_no_unknown_settings),
+        TEST(unknown_settings_of_axes_and_files),
+        TEST(ranges),
+        TEST(later_settings_win),
+        TEST(set_of_a_setting_that_an_axis_sets),
+        TEST(axes_are_replaced_by_name),
+        TEST(mistakes_in_axes),
+        TEST(several_mistakes_are_reported_together),
+        TEST(too_many_points),
+        TEST(an_axis_value_that_cannot_be_set),
+        TEST(scenarios_are_found_by_name_and_path),
+        TEST(a_wrong_name_tells_the_nearest),
+        TEST(scenarios_are_listed),
+        TEST(truncated_scenarios),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
