@@ -7,7 +7,7 @@
  * TLP min(MPS, rest of the 4 KiB page), from the start of the transfer on. Without contention a
  * read of n bytes ends with the last of ceil(n / MRRS) round trips that were sent back to back; in
  * saturation it moves tags * MRRS bytes per round trip. A read request is given up
- * completion_timeout_ps after it left.
+ * completion_timeout_ps after it was handed to the link.
  * Sources: PCI Express Base 3.1, 2.2.7 (4 KiB), 2.2.6.2 (tags), 2.3.1.1 (completions, read
  * completion boundary), 2.3.2 (unexpected completions), 2.4.1 (ordering), 2.8 (time-out), 7.5.1.1
  * (Bus Master Enable), 7.8.4 (MPS, MRRS, extended tags).
@@ -88,10 +88,10 @@ static uint16_t tag_take(struct pcie_dma *dma)
     return NO_TAG;
 }
 
-static void tag_link(struct pcie_dma *dma, uint16_t idx, sim_time at_ps)
+static void tag_link(struct pcie_dma *dma, uint16_t idx)
 {
     struct pcie_dma_tag *tag = &dma->tag[idx];
-    tag->deadline_ps = at_ps + dma->params.completion_timeout_ps;
+    tag->deadline_ps = sim_now(dma->model->sim) + dma->params.completion_timeout_ps;
     tag->older = dma->newest;
     tag->newer = NO_TAG;
     if (dma->newest == NO_TAG)
@@ -125,10 +125,10 @@ static void tag_free(struct pcie_dma *dma, uint16_t idx)
 
 /* ---- Requests ------------------------------------------------------------------------------- */
 
-static void finish(struct pcie_dma_request *request, unsigned part, sim_time done_ps)
+static void finish(struct pcie_dma *dma, struct pcie_dma_request *request, unsigned part)
 {
-    request->done_ps = done_ps;
-    sim_stamp_mark(request->stamp, part, done_ps);
+    request->done_ps = sim_now(dma->model->sim);
+    sim_stamp_mark(request->stamp, part, request->done_ps);
     if (request->done != NULL)
         request->done(request, (enum pcie_dma_status)request->error);
 }
@@ -137,7 +137,7 @@ static void finish_read(struct pcie_dma *dma, struct pcie_dma_request *request, 
 {
     if (request->error != PCIE_DMA_OK && request->buffer != NULL)
         memset(request->buffer, 0xff, request->bytes); /* nothing half valid is ever used */
-    finish(request, part, sim_now(dma->model->sim));
+    finish(dma, request, part);
 }
 
 static void read_pop(struct pcie_dma *dma)
@@ -193,13 +193,6 @@ static struct tlp *request_tlp(struct pcie_dma *dma, struct pcie_dma_request *re
     return tlp;
 }
 
-static sim_time departure(struct pcie_dma *dma, const struct pcie_dma_request *request)
-{
-    sim_time at_ps = SIM_MAX(request->at_ps, sim_now(dma->model->sim));
-    dma->last_at_ps = SIM_MAX(at_ps, dma->last_at_ps);
-    return dma->last_at_ps;
-}
-
 /* Nothing goes out any more; what is in flight still comes back. */
 static void give_up_read(struct pcie_dma *dma, struct pcie_dma_request *request,
                          enum pcie_dma_status status)
@@ -224,7 +217,7 @@ static bool bus_master_lost_write(struct pcie_dma *dma, struct pcie_dma_request 
     dma->stats.bus_master_off++;
     request->error = PCIE_DMA_BUS_MASTER_OFF;
     write_pop(dma);
-    finish(request, PART_DEVICE, sim_now(dma->model->sim));
+    finish(dma, request, PART_DEVICE);
     return true;
 }
 
@@ -255,20 +248,18 @@ static bool issue_read(struct pcie_dma *dma, struct pcie_dma_request *request)
     tag->request = request;
     tag->offset = request->issued_bytes;
     tag->remaining_bytes = (uint16_t)bytes;
-    sim_time at_ps = departure(dma, request);
-    tag_link(dma, idx, at_ps);
+    tag_link(dma, idx);
     if (request->stamp != NULL) {
         account_wait(dma, request, PART_DEVICE);
         tlp->stamp = stamp_new(dma->fabric, sim_now(dma->model->sim));
         *tlp->stamp = *request->stamp;
-        sim_stamp_mark(tlp->stamp, PART_DEVICE, at_ps);
     }
     request->issued_bytes += bytes;
     request->in_flight++;
     dma->stats.read_tlps++;
     if (request->issued_bytes == request->bytes)
         read_pop(dma);
-    pcie_port_send(dma->port, tlp, at_ps);
+    pcie_port_send(dma->port, tlp, sim_now(dma->model->sim));
     return true;
 }
 
@@ -289,7 +280,6 @@ static bool issue_write(struct pcie_dma *dma, struct pcie_dma_request *request)
     tlp_payload_new(dma->fabric, tlp);
     const uint8_t *from = request->buffer == NULL ? zeros : request->buffer + request->issued_bytes;
     copy_payload(tlp->payload, from, tlp->address, bytes, request->bulk);
-    sim_time at_ps = departure(dma, request);
     account_wait(dma, request, PART_DEVICE);
     request->issued_bytes += bytes;
     dma->stats.write_tlps++;
@@ -297,36 +287,75 @@ static bool issue_write(struct pcie_dma *dma, struct pcie_dma_request *request)
     bool last = request->issued_bytes == request->bytes;
     if (last)
         write_pop(dma);
-    pcie_port_send(dma->port, tlp, at_ps);
+    pcie_port_send(dma->port, tlp, sim_now(dma->model->sim));
     if (last)
-        finish(request, PART_DEVICE, at_ps);
+        finish(dma, request, PART_DEVICE);
     return true;
+}
+
+static bool before(const struct pcie_dma_request *a, const struct pcie_dma_request *b)
+{
+    return a->at_ps < b->at_ps || (a->at_ps == b->at_ps && a->sequence < b->sequence);
+}
+
+static bool read_may_go(const struct pcie_dma *dma)
+{
+    return dma->read_head != NULL &&
+           (dma->write_head == NULL || before(dma->read_head, dma->write_head));
+}
+
+/* Comes back when the next request is ready that is not. */
+static void arm_start(struct pcie_dma *dma)
+{
+    sim_time now_ps = sim_now(dma->model->sim), at_ps = SIM_TIME_MAX;
+    if (read_may_go(dma) && dma->read_head->at_ps > now_ps)
+        at_ps = dma->read_head->at_ps;
+    if (dma->write_head != NULL && dma->write_head->at_ps > now_ps)
+        at_ps = SIM_MIN(at_ps, dma->write_head->at_ps);
+    if (at_ps == SIM_TIME_MAX)
+        return;
+    if (sim_event_pending(&dma->start)) {
+        if (dma->start.time_ps <= at_ps)
+            return;
+        sim_cancel(dma->model->sim, &dma->start);
+    }
+    sim_schedule(dma->model->sim, &dma->start, at_ps);
 }
 
 /* done() may submit; it then only queues, and the loop here goes on with it. */
 static void pump(struct pcie_dma *dma)
 {
-    if (dma->pumping)
+    if (dma->pumping || (dma->read_head == NULL && dma->write_head == NULL))
         return;
+    sim_time now_ps = sim_now(dma->model->sim);
     dma->pumping = true;
     for (;;) {
         struct pcie_dma_request *read = dma->read_head, *write = dma->write_head;
-        bool read_may_go = read != NULL && (write == NULL || read->sequence < write->sequence);
-        if (read_may_go && issue_read(dma, read))
+        if (read_may_go(dma) && read->at_ps <= now_ps && issue_read(dma, read))
             continue;
-        if (write == NULL || !issue_write(dma, write))
+        if (write == NULL || write->at_ps > now_ps || !issue_write(dma, write))
             break;
     }
     dma->pumping = false;
+    arm_start(dma);
 }
 
-static void submit(struct pcie_dma *dma, struct pcie_dma_request *request, sim_time at_ps)
+static void start_fire(struct sim *sim, struct sim_event *event)
+{
+    (void)sim;
+    pump(SIM_CONTAINER(event, struct pcie_dma, start));
+}
+
+static void submit(struct pcie_dma *dma, struct pcie_dma_request *request, sim_time at_ps,
+                   sim_time *last_at_ps)
 {
     SIM_ASSERT(request->bytes > 0, "%s: transfer of no bytes", dma->model->name);
+    at_ps = SIM_MAX(at_ps, sim_now(dma->model->sim));
+    *last_at_ps = SIM_MAX(at_ps, *last_at_ps);
     request->next = NULL;
     request->sequence = dma->next_sequence++;
     request->issued_bytes = 0;
-    request->at_ps = at_ps;
+    request->at_ps = *last_at_ps;
     request->in_flight = 0;
     request->error = PCIE_DMA_OK;
     request->wait_part = PART_DEVICE;
@@ -334,7 +363,7 @@ static void submit(struct pcie_dma *dma, struct pcie_dma_request *request, sim_t
 
 void pcie_dma_read(struct pcie_dma *dma, struct pcie_dma_request *request, sim_time at_ps)
 {
-    submit(dma, request, at_ps);
+    submit(dma, request, at_ps, &dma->read_at_ps);
     if (dma->read_tail == NULL)
         dma->read_head = request;
     else
@@ -345,7 +374,7 @@ void pcie_dma_read(struct pcie_dma *dma, struct pcie_dma_request *request, sim_t
 
 void pcie_dma_write(struct pcie_dma *dma, struct pcie_dma_request *request, sim_time at_ps)
 {
-    submit(dma, request, at_ps);
+    submit(dma, request, at_ps, &dma->write_at_ps);
     if (dma->write_tail == NULL)
         dma->write_head = request;
     else
@@ -487,8 +516,7 @@ void pcie_dma_receive(struct pcie_dma *dma, struct tlp *tlp)
         receive_error(dma, tlp);
     else
         receive_data(dma, tlp);
-    if (dma->read_head != NULL || dma->write_head != NULL)
-        pump(dma);
+    pump(dma);
 }
 
 /* ---- Set-up --------------------------------------------------------------------------------- */
@@ -508,12 +536,15 @@ void pcie_dma_init(struct pcie_dma *dma, struct model *model, uint32_t port, str
 #ifdef SIM_HOSTILE
     dma->next_tag = PCIE_DMA_TAGS_STANDARD - 1; /* wraps round at once */
 #endif
+    sim_event_init(&dma->start, start_fire);
     sim_event_init(&dma->timeout, timeout_fire);
 }
 
 void pcie_dma_release(struct pcie_dma *dma)
 {
-    if (dma->model != NULL)
+    if (dma->model != NULL) {
+        sim_cancel(dma->model->sim, &dma->start);
         sim_cancel(dma->model->sim, &dma->timeout);
+    }
     dma->model = NULL;
 }

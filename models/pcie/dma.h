@@ -9,8 +9,10 @@
  *     credit() of the port                                         -> pcie_dma_credit()
  *     release()                                                    -> pcie_dma_release()
  *
- * Order. Requests go out in order of submission, but a read that waits (for a tag, for room) lets
- * later writes pass; a read never passes an earlier write (PCIe Base 3.1, table 2-39).
+ * Order. Requests of one kind go out in order of submission. Between the kinds, who is ready first
+ * (at_ps) or, at the same time, was submitted first goes first, but a read that waits (for a tag,
+ * for room) lets later writes pass; a read never passes a write that comes before it (PCIe Base
+ * 3.1, table 2-39).
  */
 #ifndef MODELS_PCIE_DMA_H
 #define MODELS_PCIE_DMA_H
@@ -33,9 +35,9 @@ enum pcie_dma_status {
 struct pcie_dma_request;
 /*
  * The request is the caller's again and may be reused at once; new requests may be submitted from
- * within. A read: its data is complete, now is the time. A write: its last TLP was handed to the
- * link, to leave at request->done_ps (>= now); this may happen before pcie_dma_write() returns, as
- * may any request while Bus Master Enable is clear.
+ * within. A read: its data is complete. A write: its last TLP was handed to the link; this may
+ * happen before pcie_dma_write() returns, as may the end of any request while Bus Master Enable is
+ * clear.
  */
 typedef void pcie_dma_done_fn(struct pcie_dma_request *request, enum pcie_dma_status status);
 
@@ -58,7 +60,7 @@ struct pcie_dma_request {
      */
     struct sim_stamp *stamp;
     /* ---- valid in done() ---- */
-    sim_time done_ps;
+    sim_time done_ps; /* now */
     /* ---- private ---- */
     struct pcie_dma_request *next;
     uint64_t sequence, issued_bytes;
@@ -142,11 +144,12 @@ struct pcie_dma {
     struct pcie_dma_params params;
     struct pcie_dma_request *read_head, *read_tail, *write_head, *write_tail;
     uint64_t next_sequence;
-    sim_time last_at_ps; /* nothing leaves before what was sent earlier */
-    uint32_t in_flight;  /* tags in use */
-    uint16_t next_tag;   /* where the search for a free one goes on: reused as late as possible */
+    sim_time read_at_ps, write_at_ps; /* of the last submitted, so that at_ps ascends by kind */
+    uint32_t in_flight;               /* tags in use */
+    uint16_t next_tag; /* where the search for a free one goes on: reused as late as possible */
     uint16_t oldest, newest;
     bool pumping, read_waits_tag, read_waits_port, write_waits_port;
+    struct sim_event start;   /* pending while a request that may go next is not ready yet */
     struct sim_event timeout; /* pending while something is in flight; at or before oldest's */
     uint64_t free_tags[PCIE_DMA_TAGS / 64];
     struct pcie_dma_tag tag[PCIE_DMA_TAGS];
@@ -158,7 +161,8 @@ void pcie_dma_init(struct pcie_dma *dma, struct model *model, uint32_t port, str
 /* Forgets everything in flight; done() is not called. For the model's release(). */
 void pcie_dma_release(struct pcie_dma *dma);
 
-/* No TLP of it leaves before at_ps (>= now). Order is that of the calls, whatever their at_ps. */
+/* The device is ready to send it at at_ps (before now: now): no TLP leaves before, nor is handed to
+ * the link, so that the link stays open for others. */
 void pcie_dma_read(struct pcie_dma *dma, struct pcie_dma_request *request, sim_time at_ps);
 void pcie_dma_write(struct pcie_dma *dma, struct pcie_dma_request *request, sim_time at_ps);
 
