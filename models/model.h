@@ -49,7 +49,7 @@ struct model {
 
 /* Allocates, readies the statistics and the random stream, reads params, calls init() unless the
  * params were wrong. Never NULL; errors tells whether it may be used. group may be NULL (all
- * defaults). name must outlive it. */
+ * defaults); config only if there are no params. name must outlive it. */
 struct model *model_new(struct pcie_fabric *fabric, const struct model_ops *ops, const char *name,
                         struct config *config, struct config_node *group,
                         struct sim_error_list *errors);
