@@ -17,7 +17,7 @@
 
 #define TABLE_LOG2 12
 #define TABLE      (1u << TABLE_LOG2)
-#define MEAN_PS    1e6
+#define MEAN_PS    1e8
 
 enum distribution { EXPONENTIAL, UNIFORM, BIMODAL, SKEWED, EQUAL, SCALES };
 

@@ -12,12 +12,12 @@
 #define INSERTION_SORT_MAX 2
 #else
 #define SLOTS_MIN_LOG2     8
-#define SLOTS_MAX_LOG2     21
+#define SLOTS_MAX_LOG2     22
 #define EPOCH_STEPS        1024
 #define INSERTION_SORT_MAX 8
 #endif
 
-#define SLOTS_PER_EVENT_LOG2 3  /* after growing; at least a quarter of that afterwards */
+#define SLOTS_PER_EVENT_LOG2 3  /* at least after growing; at least half of that before */
 #define FIRST_SHIFT          10 /* 1 ns, before anything is known */
 #define SHIFT_MAX            36 /* 69 ms; leaves chunk numbers at least nine bits */
 #define BACKOFF_MAX_LOG2     6
@@ -59,7 +59,7 @@ static void set_shape(struct sim_queue *q, unsigned shift, unsigned slots_log2)
         q->bitmap = allocate_zeroed(n_slots / 8);
         q->slot_mask = n_slots - 1;
         q->grow_at = slots_log2 == SLOTS_MAX_LOG2 ? UINT64_MAX
-                                                  : n_slots >> (SLOTS_PER_EVENT_LOG2 - 2);
+                                                  : n_slots >> (SLOTS_PER_EVENT_LOG2 - 1);
     }
     q->shift = shift;
     q->chunk_shift = shift + slots_log2 - SIM_QUEUE_CHUNKS_LOG2;
@@ -71,6 +71,7 @@ void sim_queue_init(struct sim_queue *q)
 {
     memset(q, 0, sizeof(*q));
     q->open_tail = &q->open;
+    q->deferred_floor = UINT64_MAX;
     q->clock.next_ps = SIM_TIME_MAX;
     q->epoch_left = EPOCH_STEPS;
     set_shape(q, FIRST_SHIFT, SLOTS_MIN_LOG2);
@@ -238,6 +239,19 @@ struct sim_event *sim_queue_sort_open(struct sim_queue *q, struct sim_event *lis
     return list;
 }
 
+/* ---- The ring of deferred events ---------------------------------------------------------------
+ */
+
+void sim_queue_place_deferred(struct sim_queue *q)
+{
+    for (unsigned i = 0; i < SIM_QUEUE_DEFERRED; i++) {
+        if (q->deferred[i] != NULL)
+            sim_queue_push_near(q, q->deferred[i]);
+        q->deferred[i] = NULL;
+    }
+    q->deferred_floor = UINT64_MAX;
+}
+
 /* ---- The wheel: far events ------------------------------------------------------------------- */
 
 /* The level is that of the highest digit in which the event's chunk differs from the horizon's. */
@@ -393,6 +407,7 @@ static struct sim_event *gather(struct sim_queue *q)
 {
     struct sim_event *all = q->open.next, *next;
 
+    sim_queue_place_deferred(q);
     for (uint64_t word = 0; word <= q->slot_mask / 64; word++) {
         for (uint64_t bits = q->bitmap[word]; bits != 0; bits &= bits - 1) {
             uint64_t idx = word * 64 + (uint64_t)__builtin_ctzll(bits);
@@ -489,10 +504,10 @@ void sim_queue_adapt(struct sim_queue *q)
     unsigned shift = q->shift, slots_log2 = log2_floor(q->slot_mask + 1);
     int direction = 0;
 
-    if (sorting > opened) {
+    if (2 * sorting > opened) {
         shift -= SIM_MIN(shift, log2_floor(sorting / opened) + 1);
         direction = shift < q->shift ? -1 : 0;
-    } else if (q->scan_work > opened / 8 && sorting < opened / 3) {
+    } else if (q->scan_work > opened / 8 && sorting < opened / 6) {
         shift = SIM_MIN(SHIFT_MAX, shift + (q->scan_work > 2 * opened ? 3 : 1));
         direction = shift > q->shift ? 1 : 0;
     }

@@ -30,6 +30,17 @@
 #define SIM_QUEUE_CHUNKS_LOG2 2 /* chunks in the window */
 #define SIM_QUEUE_CHUNKS      (1u << SIM_QUEUE_CHUNKS_LOG2)
 
+/* From so many slots on, slots and events are not in the nearest caches and are fetched ahead. */
+#ifdef SIM_HOSTILE
+#define SIM_QUEUE_COLD_SLOTS 256
+#define SIM_QUEUE_SOON_SLOTS 16
+#define SIM_QUEUE_DEFERRED   2
+#else
+#define SIM_QUEUE_COLD_SLOTS 16384
+#define SIM_QUEUE_SOON_SLOTS 4096
+#define SIM_QUEUE_DEFERRED   32
+#endif
+
 struct sim_queue {
     struct sim_clock clock;
     sim_time last_ps;
@@ -56,6 +67,10 @@ struct sim_queue {
     int last_direction; /* of the last change of width: -1 narrower, +1 wider */
     unsigned backoff_log2;
 
+    struct sim_event *deferred[SIM_QUEUE_DEFERRED]; /* a ring; near, but not yet in their slots */
+    uint64_t next_deferred;
+    uint64_t deferred_floor; /* no later than the first of their slots; UINT64_MAX: there is none */
+
     uint64_t far_bits[SIM_QUEUE_FAR_LEVELS];
     struct sim_event *far_slot[SIM_QUEUE_FAR_LEVELS][SIM_QUEUE_RADIX];
 };
@@ -69,6 +84,7 @@ bool sim_queue_idle_until(struct sim_queue *queue, sim_time at_ps);
 /* Cold parts of the inline functions below. */
 void sim_queue_insert_open(struct sim_queue *queue, struct sim_event *event);
 void sim_queue_insert_far(struct sim_queue *queue, struct sim_event *event);
+void sim_queue_place_deferred(struct sim_queue *queue);
 void sim_queue_grow(struct sim_queue *queue);
 void sim_queue_adapt(struct sim_queue *queue);
 bool sim_queue_jump(struct sim_queue *queue, sim_time limit_ps);
@@ -98,6 +114,32 @@ static inline void sim_queue_push_near(struct sim_queue *queue, struct sim_event
     sim_queue_push(&queue->slot[idx], event, &queue->scratch);
 }
 
+static inline void sim_queue_fetch(const void *line)
+{
+    __asm__ volatile("" : "+r"(line)); /* or gcc 12 takes a loop of nothing else for an empty one */
+    __builtin_prefetch(line, 1);
+}
+
+/*
+ * In a large queue the slot is not in the cache, and an event put there would wait for it. So its
+ * slot is fetched while the event waits in a ring for as many others to follow. Not for events
+ * that are due soon; the search empties the ring before it passes the earliest of them.
+ */
+static inline void sim_queue_defer(struct sim_queue *queue, struct sim_event *event)
+{
+    uint64_t number = event->time_ps >> queue->shift;
+    struct sim_event **cell = &queue->deferred[queue->next_deferred++ % SIM_QUEUE_DEFERRED];
+    struct sim_event *old = *cell;
+
+    sim_queue_fetch(&queue->slot[number & queue->slot_mask]);
+    event->next = NULL;
+    event->prev_link = cell;
+    *cell = event;
+    queue->deferred_floor = SIM_MIN(queue->deferred_floor, number);
+    if (SIM_LIKELY(old != NULL))
+        sim_queue_push_near(queue, old);
+}
+
 /* The event is not pending and its time not before the clock's. */
 static inline void sim_queue_insert(struct sim_queue *queue, struct sim_event *event,
                                     sim_time at_ps)
@@ -110,10 +152,13 @@ static inline void sim_queue_insert(struct sim_queue *queue, struct sim_event *e
         sim_queue_grow(queue);
     if (SIM_UNLIKELY(at_ps >> queue->shift <= queue->open_slot))
         sim_queue_insert_open(queue, event);
-    else if (SIM_LIKELY(at_ps >> queue->chunk_shift < queue->horizon_chunk))
+    else if (SIM_UNLIKELY(at_ps >> queue->chunk_shift >= queue->horizon_chunk))
+        sim_queue_insert_far(queue, event);
+    else if (queue->slot_mask < SIM_QUEUE_COLD_SLOTS ||
+             (at_ps >> queue->shift) - queue->open_slot < SIM_QUEUE_SOON_SLOTS)
         sim_queue_push_near(queue, event);
     else
-        sim_queue_insert_far(queue, event);
+        sim_queue_defer(queue, event);
 }
 
 static inline void sim_queue_unlink(struct sim_event *event)
@@ -143,7 +188,7 @@ static inline uint64_t sim_queue_first_near(struct sim_queue *queue)
     uint64_t start = queue->open_slot + 1;
     uint64_t start_idx = start & queue->slot_mask;
     uint64_t word_mask = queue->slot_mask / 64;
-    uint64_t word = start_idx / 64;
+    uint64_t word = start_idx / 64, n_skipped = 0;
     uint64_t keep = ~UINT64_C(0) << (start_idx % 64);
 
     for (;;) {
@@ -151,16 +196,47 @@ static inline uint64_t sim_queue_first_near(struct sim_queue *queue)
 
         while (SIM_LIKELY(bits != 0)) {
             uint64_t idx = word * 64 + (uint64_t)__builtin_ctzll(bits);
+            uint64_t number = start + ((idx - start_idx) & queue->slot_mask);
 
+            if (SIM_UNLIKELY(number >= queue->deferred_floor))
+                break;
             if (SIM_LIKELY(queue->slot[idx] != NULL))
-                return start + ((idx - start_idx) & queue->slot_mask);
+                return number;
             queue->bitmap[word] &= ~(UINT64_C(1) << (idx % 64));
             bits &= bits - 1;
         }
+        if (bits != 0 || n_skipped > word_mask) {
+            sim_queue_place_deferred(queue);
+            word = start_idx / 64;
+            keep = ~UINT64_C(0) << (start_idx % 64);
+            n_skipped = 0;
+            continue;
+        }
         keep = ~UINT64_C(0);
         word = (word + 1) & word_mask;
+        n_skipped++;
         queue->scan_work++;
         queue->epoch_left--;
+    }
+}
+
+/*
+ * The search enters another word of the bitmap: fetches the events that head the slots of the word
+ * after the next, and of the next word, whose heads are there by now, those behind the heads. A
+ * word holds a few dozen events. Only worth it where they do not stay in the cache.
+ */
+static inline void sim_queue_prefetch(struct sim_queue *queue, uint64_t idx)
+{
+    uint64_t word_mask = queue->slot_mask / 64;
+    struct sim_event **next = &queue->slot[((idx / 64 + 1) & word_mask) * 64];
+    struct sim_event **second = &queue->slot[((idx / 64 + 2) & word_mask) * 64];
+
+    for (uint64_t bits = queue->bitmap[(idx / 64 + 2) & word_mask]; bits != 0; bits &= bits - 1)
+        sim_queue_fetch(second[__builtin_ctzll(bits)]);
+    for (uint64_t bits = queue->bitmap[(idx / 64 + 1) & word_mask]; bits != 0; bits &= bits - 1) {
+        struct sim_event *event = next[__builtin_ctzll(bits)];
+
+        sim_queue_fetch(event != NULL ? event->next : NULL);
     }
 }
 
@@ -185,6 +261,8 @@ static inline struct sim_event *sim_queue_pop_slot(struct sim_queue *queue, sim_
     }
     queue->slot[idx] = NULL;
     queue->bitmap[idx / 64] &= ~(UINT64_C(1) << (idx % 64));
+    if (SIM_UNLIKELY((number ^ queue->open_slot) >= 64) && queue->slot_mask >= SIM_QUEUE_COLD_SLOTS)
+        sim_queue_prefetch(queue, idx);
     queue->open_slot = number;
     if (SIM_UNLIKELY((number >> (queue->chunk_shift - queue->shift)) + SIM_QUEUE_CHUNKS >
                      queue->horizon_chunk))
