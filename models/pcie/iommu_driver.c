@@ -86,6 +86,47 @@ void iommu_domain_flush(struct iommu_domain *domain)
     iotlb_invalidate(domain->driver, VTD_DOMAIN, domain->did);
 }
 
+/* ---- Faults --------------------------------------------------------------------------------- */
+
+bool iommu_driver_fault(struct iommu_driver *driver, uint16_t *requester_id, struct iova *iova,
+                        bool *write, enum iommu_fault *reason)
+{
+    uint32_t status = (uint32_t)iommu_reg_read(driver->iommu, VTD_FSTS, 4);
+    if ((status & VTD_FSTS_PPF) == 0) {
+        /* All records are read: let new ones in. */
+        if ((status & VTD_FSTS_PFO) != 0)
+            reg_write(driver, VTD_FSTS, 4, VTD_FSTS_PFO);
+        return false;
+    }
+    unsigned record = VTD_FRCD + driver->fault_idx * VTD_FRCD_BYTES;
+    uint64_t hi = iommu_reg_read(driver->iommu, record + 8, 8);
+    if ((hi & VTD_FRCD_F) == 0) {
+        /* Records were taken by somebody else since. */
+        driver->fault_idx = (status & VTD_FSTS_FRI) >> VTD_FSTS_FRI_SHIFT;
+        record = VTD_FRCD + driver->fault_idx * VTD_FRCD_BYTES;
+        hi = iommu_reg_read(driver->iommu, record + 8, 8);
+    }
+    *requester_id = (uint16_t)hi;
+    *write = (hi & VTD_FRCD_T1) == 0;
+    *reason = (enum iommu_fault)vtd_get(hi, 39, VTD_FRCD_FR_SHIFT);
+    iova->v = iommu_reg_read(driver->iommu, record, 8);
+    reg_write(driver, record + 12, 4, VTD_FRCD_F >> 32);
+    driver->fault_idx = (driver->fault_idx + 1) % VTD_N_FRCD;
+    return true;
+}
+
+/* What an earlier driver did not read. */
+static void faults_discard(struct iommu_driver *driver)
+{
+    uint16_t requester_id;
+    struct iova iova;
+    bool write;
+    enum iommu_fault reason;
+    while (iommu_driver_fault(driver, &requester_id, &iova, &write, &reason))
+        ;
+    driver->fault_idx = 0;
+}
+
 /* ---- Set-up --------------------------------------------------------------------------------- */
 
 static bool base_pages_get(struct iommu_driver *driver)
@@ -108,6 +149,7 @@ static void hardware_start(struct iommu_driver *driver)
                      : (capability & VTD_CAP_SAGAW_4) != 0 ? 4
                                                            : 3;
     driver->mamv = (unsigned)vtd_get(capability, 53, VTD_CAP_MAMV_SHIFT);
+    faults_discard(driver);
     /* An earlier driver may have left its last position; the queue starts empty. */
     reg_write(driver, VTD_IQT, 8, 0);
     reg_write(driver, VTD_IQA, 8, driver->queue.v);
@@ -262,8 +304,7 @@ struct iommu_domain *iommu_domain_new(struct iommu_driver *driver)
 void iommu_domain_free(struct iommu_domain *domain)
 {
     struct iommu_driver *driver = domain->driver;
-    domain_detach_all(driver, domain->did);
-    iommu_domain_flush(domain);
+    domain_detach_all(driver, domain->did); /* which invalidates; nobody can bring more */
     iommu_tables_free(driver, domain->top.v, driver->levels);
     driver->did_used[domain->did / 64] &= ~(UINT64_C(1) << domain->did % 64);
     struct iommu_domain **link = &driver->domains;
@@ -292,35 +333,6 @@ void iommu_driver_free(struct iommu_driver *driver)
 uint64_t iommu_driver_table_bytes(const struct iommu_driver *driver)
 {
     return driver->table_bytes;
-}
-
-/* ---- Faults --------------------------------------------------------------------------------- */
-
-bool iommu_driver_fault(struct iommu_driver *driver, uint16_t *requester_id, struct iova *iova,
-                        bool *write, enum iommu_fault *reason)
-{
-    uint32_t status = (uint32_t)iommu_reg_read(driver->iommu, VTD_FSTS, 4);
-    if ((status & VTD_FSTS_PPF) == 0) {
-        /* All records are read: let new ones in. */
-        if ((status & VTD_FSTS_PFO) != 0)
-            reg_write(driver, VTD_FSTS, 4, VTD_FSTS_PFO);
-        return false;
-    }
-    unsigned record = VTD_FRCD + driver->fault_idx * VTD_FRCD_BYTES;
-    uint64_t hi = iommu_reg_read(driver->iommu, record + 8, 8);
-    if ((hi & VTD_FRCD_F) == 0) {
-        /* Records were taken by somebody else since. */
-        driver->fault_idx = (status & VTD_FSTS_FRI) >> VTD_FSTS_FRI_SHIFT;
-        record = VTD_FRCD + driver->fault_idx * VTD_FRCD_BYTES;
-        hi = iommu_reg_read(driver->iommu, record + 8, 8);
-    }
-    *requester_id = (uint16_t)hi;
-    *write = (hi & VTD_FRCD_T1) == 0;
-    *reason = (enum iommu_fault)vtd_get(hi, 39, VTD_FRCD_FR_SHIFT);
-    iova->v = iommu_reg_read(driver->iommu, record, 8);
-    reg_write(driver, record + 12, 4, VTD_FRCD_F >> 32);
-    driver->fault_idx = (driver->fault_idx + 1) % VTD_N_FRCD;
-    return true;
 }
 
 /* ---- Interrupt remapping -------------------------------------------------------------------- */

@@ -151,6 +151,7 @@ struct rig {
     struct iommu_params params;
     struct iommu *iommu;
     struct iommu_driver *driver;
+    sim_time now_ps; /* for rig_translate_later() */
 };
 
 static inline void rig_hardware(struct rig *rig, const struct iommu_params *params)
@@ -196,6 +197,14 @@ static inline struct iommu_translation rig_translate(struct rig *rig, uint16_t i
                                                      bool write, sim_time at_ps)
 {
     return iommu_translate(rig->iommu, id, (struct iova){ iova }, write, at_ps, NULL);
+}
+
+/* At a time by which everything before is over. */
+static inline struct iommu_translation rig_translate_later(struct rig *rig, uint16_t id,
+                                                           uint64_t iova, bool write)
+{
+    rig->now_ps += 100000000;
+    return rig_translate(rig, id, iova, write, rig->now_ps);
 }
 
 /* A walk that reads n entries, without its wait. */

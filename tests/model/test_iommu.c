@@ -241,12 +241,52 @@ static void tables_are_known_when_read(void **state)
     sim_time at = 100000000, lookup = params.lookup_ps;
     sim_time step = params.walk_step_ps + FAKE_READ_PS;
     took(&rig, ID_A, 0, HOST, at);
-    assert_int_equal(took(&rig, ID_A, 0x1000, HOST + 0x1000, at), lookup + rig_walk_ps(&rig, 4));
+    assert_int_equal(took(&rig, ID_A, 0x1000, HOST + 0x1000, at + 1),
+                     lookup + rig_walk_ps(&rig, 4));
     /* The second read gives the directory, the third the last-level table. */
     assert_int_equal(took(&rig, ID_A, 0x2000, HOST + 0x2000, at + 2 * step),
                      lookup + rig_walk_ps(&rig, 2));
     assert_int_equal(took(&rig, ID_A, 0x3000, HOST + 0x3000, at + 3 * step),
                      lookup + rig_walk_ps(&rig, 1));
+    rig_release(&rig);
+}
+
+/* Requests that need a context entry under way wait for it, then walk. */
+static void context_is_joined(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct iommu_params params = fake_params();
+    rig_init(&rig, &params);
+    struct iommu_domain *domain = domain_with(&rig, ID_A);
+    map(domain, 0, HOST, 4 * KIB, 4 * KIB);
+    map(domain, GIB, HOST + GIB, 4 * KIB, 4 * KIB);
+    took(&rig, ID_A, 0, HOST, 0);
+    assert_int_equal(took(&rig, ID_A, GIB, HOST + GIB, 0),
+                     params.lookup_ps + rig_walk_ps(&rig, 2) + rig_walk_ps(&rig, 4));
+    assert_int_equal(rig_stat(&rig, "context_misses"), 1);
+    rig_release(&rig);
+}
+
+/* A walk that fetched only the context gives its walker back, though its request waits on. */
+static void walker_is_free_when_its_reads_are_done(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct iommu_params params = fake_params();
+    params.walkers = 2;
+    rig_init(&rig, &params);
+    struct iommu_domain *domain = domain_with(&rig, ID_A);
+    assert_true(iommu_domain_attach(domain, ID_B));
+    map(domain, 0, HOST, 4 * KIB, 4 * KIB);
+    map(domain, GIB, HOST + GIB, 4 * KIB, 4 * KIB);
+    sim_time end = params.lookup_ps + rig_walk_ps(&rig, 6);
+    assert_int_equal(took(&rig, ID_A, 0, HOST, 0), end);
+    assert_int_equal(took(&rig, ID_B, 0, HOST, 0), end);
+    /* Both context entries are there by now, and one walker is free. */
+    sim_time at = rig_walk_ps(&rig, 2);
+    assert_int_equal(took(&rig, ID_B, GIB, HOST + GIB, at),
+                     params.lookup_ps + rig_walk_ps(&rig, 4));
     rig_release(&rig);
 }
 
@@ -288,6 +328,27 @@ static void replacement_is_lru(void **state)
         took(&rig, ID_A, uses[i].page * PAGE_BYTES, HOST + uses[i].page * PAGE_BYTES, at);
         assert_int_equal(rig_stat(&rig, "iotlb_hits") - hits, uses[i].hit);
     }
+    rig_release(&rig);
+}
+
+/* A way that invalidation emptied is used before any other entry is dropped. */
+static void empty_ways_are_used_first(void **state)
+{
+    (void)state;
+    struct iommu_params params = fake_params();
+    params.iotlb_entries = 4;
+    params.iotlb_ways = 4;
+    struct rig rig;
+    rig_init(&rig, &params);
+    struct iommu_domain *domain = domain_with(&rig, ID_A);
+    map(domain, 0, HOST, 64 * KIB, 4 * KIB);
+    for (uint64_t page = 0; page < 4; page++)
+        took(&rig, ID_A, page * PAGE_BYTES, HOST + page * PAGE_BYTES, 0);
+    assert_int_equal(iommu_unmap(domain, (struct iova){ 3 * PAGE_BYTES }, 4 * KIB), 0);
+    took(&rig, ID_A, 4 * PAGE_BYTES, HOST + 4 * PAGE_BYTES, 10000000);
+    for (uint64_t page = 0; page < 3; page++)
+        assert_int_equal(took(&rig, ID_A, page * PAGE_BYTES, HOST + page * PAGE_BYTES, 20000000),
+                         params.lookup_ps);
     rig_release(&rig);
 }
 
@@ -459,6 +520,32 @@ static void stale_tables_until_invalidated(void **state)
     rig_release(&rig);
 }
 
+/* A domain's invalidation leaves the other domain's entries, tables and contexts alone. */
+static void domain_invalidation_is_selective(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct iommu_params params = fake_params();
+    rig_init(&rig, &params);
+    struct iommu_domain *a = domain_with(&rig, ID_A), *b = domain_with(&rig, ID_B);
+    map(a, 0, HOST, 8 * KIB, 4 * KIB);
+    map(b, 0, HOST + GIB, 8 * KIB, 4 * KIB);
+    took(&rig, ID_A, 0, HOST, 0);
+    took(&rig, ID_B, 0, HOST + GIB, 0);
+    uint64_t did_a = rig_peek(&rig, rig_context(&rig, ID_A) + 8) >> 8 & 0xffff;
+    sim_time lookup = params.lookup_ps;
+    iommu_reg_write(rig.iommu, VTD_IOTLB, 8,
+                    VTD_IOTLB_IVT | (uint64_t)VTD_DOMAIN << 60 | did_a << 32);
+    assert_int_equal(took(&rig, ID_B, 0, HOST + GIB, 10000000), lookup);
+    assert_int_equal(took(&rig, ID_B, 0x1000, HOST + GIB + 0x1000, 10000000),
+                     lookup + rig_walk_ps(&rig, 1));
+    assert_int_equal(took(&rig, ID_A, 0, HOST, 10000000), lookup + rig_walk_ps(&rig, 4));
+    iommu_reg_write(rig.iommu, VTD_CCMD, 8, VTD_CCMD_ICC | (uint64_t)VTD_DOMAIN << 61 | did_a);
+    assert_int_equal(took(&rig, ID_B, 0, HOST + GIB, 20000000), lookup);
+    assert_int_equal(took(&rig, ID_A, 0, HOST, 20000000), lookup + rig_walk_ps(&rig, 2));
+    rig_release(&rig);
+}
+
 static void context_stale_until_invalidated(void **state)
 {
     (void)state;
@@ -537,13 +624,17 @@ int main(void)
         cmocka_unit_test(free_walker_starts_at_once),
         cmocka_unit_test(same_page_is_joined),
         cmocka_unit_test(tables_are_known_when_read),
+        cmocka_unit_test(context_is_joined),
+        cmocka_unit_test(walker_is_free_when_its_reads_are_done),
         cmocka_unit_test(replacement_is_lru),
+        cmocka_unit_test(empty_ways_are_used_first),
         cmocka_unit_test(geometry_gives_the_published_ratios),
         cmocka_unit_test(superpages_take_one_entry),
         cmocka_unit_test(devices_of_a_domain_share),
         cmocka_unit_test(domains_are_apart),
         cmocka_unit_test(stale_until_invalidated),
         cmocka_unit_test(stale_tables_until_invalidated),
+        cmocka_unit_test(domain_invalidation_is_selective),
         cmocka_unit_test(context_stale_until_invalidated),
         cmocka_unit_test(detached_devices_reach_nothing),
         cmocka_unit_test(parameters_are_checked),

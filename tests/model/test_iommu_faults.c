@@ -47,7 +47,7 @@ static int teardown(void **state)
 static void expect_fault(struct rig *rig, uint16_t id, uint64_t iova, bool write,
                          enum iommu_fault fault)
 {
-    struct iommu_translation t = rig_translate(rig, id, iova, write, 1000000);
+    struct iommu_translation t = rig_translate_later(rig, id, iova, write);
     assert_int_equal(t.fault, fault);
     assert_int_equal(t.hpa.v, 0);
     uint16_t record_id;
@@ -64,7 +64,7 @@ static void expect_fault(struct rig *rig, uint16_t id, uint64_t iova, bool write
 
 static void expect_ok(struct rig *rig, uint64_t iova, bool write)
 {
-    struct iommu_translation t = rig_translate(rig, ID, iova, write, 1000000);
+    struct iommu_translation t = rig_translate_later(rig, ID, iova, write);
     assert_int_equal(t.fault, IOMMU_OK);
     assert_int_equal(t.hpa.v, HOST + (iova - IOVA));
     assert_int_equal(iommu_reg_read(rig->iommu, VTD_FSTS, 4) & ~VTD_FSTS_FRI, 0);
@@ -144,7 +144,7 @@ static void address_width(void **state)
     rig_flush(rig);
     /* Pass-through is bounded too. */
     assert_true(iommu_attach_pass_through(rig->driver, ID + 1));
-    assert_int_equal(rig_translate(rig, ID + 1, HOST, true, 0).fault, IOMMU_OK);
+    assert_int_equal(rig_translate_later(rig, ID + 1, HOST, true).fault, IOMMU_OK);
     expect_fault(rig, ID + 1, UINT64_C(1) << 48, true, IOMMU_FAULT_ADDRESS_WIDTH);
 }
 
@@ -222,7 +222,7 @@ static void driver_permissions(void **state)
                                    4 * KIB, 4 * KIB, permissions[i]),
                          0);
         for (unsigned write = 0; write < 2; write++) {
-            enum iommu_fault fault = rig_translate(rig, id, iova, write, 0).fault;
+            enum iommu_fault fault = rig_translate_later(rig, id, iova, write).fault;
             if ((permissions[i] & (write != 0 ? IOMMU_WRITE : IOMMU_READ)) != 0)
                 assert_int_equal(fault, IOMMU_OK);
             else
@@ -240,11 +240,12 @@ static void fault_processing_disable(void **state)
     rig_poke(rig, at, lo | VTD_FPD);
     rig_flush(rig);
     for (unsigned i = 0; i < 2; i++) /* by a walk with and without the context cached */
-        assert_int_equal(rig_translate(rig, ID, 0, false, 0).fault, IOMMU_FAULT_READ_DENIED);
-    assert_int_equal(rig_translate(rig, ID, UINT64_MAX, false, 0).fault, IOMMU_FAULT_ADDRESS_WIDTH);
+        assert_int_equal(rig_translate_later(rig, ID, 0, false).fault, IOMMU_FAULT_READ_DENIED);
+    assert_int_equal(rig_translate_later(rig, ID, UINT64_MAX, false).fault,
+                     IOMMU_FAULT_ADDRESS_WIDTH);
     rig_poke(rig, at, (lo | VTD_FPD) & ~VTD_P);
     rig_flush(rig);
-    assert_int_equal(rig_translate(rig, ID, 0, false, 0).fault, IOMMU_FAULT_CONTEXT_NOT_PRESENT);
+    assert_int_equal(rig_translate_later(rig, ID, 0, false).fault, IOMMU_FAULT_CONTEXT_NOT_PRESENT);
     rig_poke(rig, at, lo);
     assert_int_equal(iommu_reg_read(rig->iommu, VTD_FSTS, 4), 0);
     assert_int_equal(rig_stat(rig, "faults"), 4);
@@ -270,14 +271,15 @@ static void records_overflow_and_resume(void **state)
     for (unsigned round = 0; round < 5; round++) {
         uint64_t first = next;
         for (unsigned i = 0; i < 8; i++)
-            rig_translate(rig, ID, next++ << 12, false, 0);
+            rig_translate_later(rig, ID, next++ << 12, false);
         assert_int_equal(iommu_reg_read(rig->iommu, VTD_FSTS, 4) & VTD_FSTS_PFO, 0);
-        rig_translate(rig, ID, UINT64_C(999) << 12, false, 0); /* the ninth is lost */
+        rig_translate_later(rig, ID, UINT64_C(999) << 12, false); /* the ninth is lost */
         assert_int_equal(iommu_reg_read(rig->iommu, VTD_FSTS, 4) & (VTD_FSTS_PFO | VTD_FSTS_PPF),
                          VTD_FSTS_PFO | VTD_FSTS_PPF);
         assert_true(next_fault(rig, &iova));
         assert_int_equal(iova, first << 12);
-        rig_translate(rig, ID, UINT64_C(999) << 12, false, 0); /* so is all until PFO is cleared */
+        rig_translate_later(rig, ID, UINT64_C(999) << 12,
+                            false); /* so is all until PFO is cleared */
         assert_int_equal(rig_stat(rig, "faults_lost"), 2 * round + 2);
         for (unsigned i = 1; i < 8; i++) {
             assert_true(next_fault(rig, &iova));
@@ -287,7 +289,7 @@ static void records_overflow_and_resume(void **state)
         assert_int_equal(iommu_reg_read(rig->iommu, VTD_FSTS, 4) & ~VTD_FSTS_FRI, 0);
         /* An odd number in between, so that the rounds begin at different records. */
         for (unsigned i = 0; i < 3; i++) {
-            rig_translate(rig, ID, next << 12, false, 0);
+            rig_translate_later(rig, ID, next << 12, false);
             assert_true(next_fault(rig, &iova));
             assert_int_equal(iova, next++ << 12);
         }
@@ -298,10 +300,10 @@ static void first_record_index(void **state)
 {
     struct rig *rig = *state;
     uint64_t iova;
-    rig_translate(rig, ID, 0x1000, false, 0);
+    rig_translate_later(rig, ID, 0x1000, false);
     assert_true(next_fault(rig, &iova));
-    rig_translate(rig, ID, 0x2000, false, 0);
-    rig_translate(rig, ID, 0x3000, false, 0);
+    rig_translate_later(rig, ID, 0x2000, false);
+    rig_translate_later(rig, ID, 0x3000, false);
     assert_int_equal(iommu_reg_read(rig->iommu, VTD_FSTS, 4), VTD_FSTS_PPF | 1u << 8);
     /* The record itself: address, requester, reason, type, F; cleared by writing a one to F. */
     uint64_t cap = iommu_reg_read(rig->iommu, VTD_CAP, 8);
@@ -319,7 +321,7 @@ static void fault_event(void **state)
     struct rig *rig = *state;
     iommu_reg_write(rig->iommu, VTD_FEDATA, 4, 0x51);
     iommu_reg_write(rig->iommu, VTD_FEADDR, 4, 0xfee01000);
-    rig_translate(rig, ID, 0x1000, false, 0);
+    rig_translate_later(rig, ID, 0x1000, false);
     assert_int_equal(rig->fake.n_messages, 0); /* masked at reset */
     assert_int_equal(iommu_reg_read(rig->iommu, VTD_FECTL, 4), VTD_EVENT_IM | VTD_EVENT_IP);
     iommu_reg_write(rig->iommu, VTD_FECTL, 4, 0);
@@ -328,18 +330,18 @@ static void fault_event(void **state)
     assert_int_equal(rig->fake.message_data, 0x51);
     assert_int_equal(iommu_reg_read(rig->iommu, VTD_FECTL, 4), 0);
     /* No second message while the first fault is pending; one for the next after that. */
-    rig_translate(rig, ID, 0x2000, false, 0);
+    rig_translate_later(rig, ID, 0x2000, false);
     assert_int_equal(rig->fake.n_messages, 1);
     uint64_t iova;
     while (next_fault(rig, &iova))
         ;
-    rig_translate(rig, ID, 0x3000, false, 0);
+    rig_translate_later(rig, ID, 0x3000, false);
     assert_int_equal(rig->fake.n_messages, 2);
     /* Handled while masked: nothing is left to send. */
     iommu_reg_write(rig->iommu, VTD_FECTL, 4, VTD_EVENT_IM);
     while (next_fault(rig, &iova))
         ;
-    rig_translate(rig, ID, 0x3000, false, 0);
+    rig_translate_later(rig, ID, 0x3000, false);
     while (next_fault(rig, &iova))
         ;
     iommu_reg_write(rig->iommu, VTD_FECTL, 4, 0);
@@ -388,7 +390,7 @@ static void registers(void **state)
     assert_int_equal(iommu_reg_read(iommu, VTD_IQH, 8), iommu_reg_read(iommu, VTD_IQT, 8));
     /* Switching translation off and on again. */
     iommu_reg_write(iommu, VTD_GCMD, 4, VTD_GCMD_QIE);
-    assert_int_equal(rig_translate(rig, ID, IOVA, false, 0).hpa.v, IOVA);
+    assert_int_equal(rig_translate_later(rig, ID, IOVA, false).hpa.v, IOVA);
     iommu_reg_write(iommu, VTD_GCMD, 4, VTD_GCMD_QIE | VTD_GCMD_TE);
     expect_ok(rig, IOVA, false);
 }

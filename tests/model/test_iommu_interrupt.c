@@ -245,6 +245,13 @@ static void legacy_mode(void **state)
     rig_poke(rig, at, lo | UINT64_C(1) << 32);
     flush_interrupts(rig);
     expect_blocked(rig, ID, address, data, IOMMU_FAULT_INTERRUPT_RESERVED, (uint16_t)index);
+    /* In extended mode compatibility messages never pass. */
+    iommu_reg_write(rig->iommu, VTD_IRTA, 8, table);
+    iommu_reg_write(rig->iommu, VTD_GCMD, 4, command | VTD_GCMD_SIRTP);
+    expect_blocked(rig, ID, 0xfee2a000, 0x51, IOMMU_FAULT_INTERRUPT_COMPATIBILITY, 0);
+    iommu_reg_write(rig->iommu, VTD_IRTA, 8, table & ~VTD_IRTA_EIME);
+    iommu_reg_write(rig->iommu, VTD_GCMD, 4, command | VTD_GCMD_SIRTP);
+    expect_delivered(rig, ID, 0xfee2a000, 0x51, 0x2a, 0x51);
     iommu_reg_write(rig->iommu, VTD_GCMD, 4, command & ~VTD_GCMD_CFI);
     expect_blocked(rig, ID, 0xfee2a000, 0x51, IOMMU_FAULT_INTERRUPT_COMPATIBILITY, 0);
 }
