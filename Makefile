@@ -143,12 +143,10 @@ bench:
 	@BUILD='$(BUILD)' bench/run.sh
 
 # All scenarios, or those that FIGURES names; QUICK=1: few points, in a database of their own.
-quick = $(if $(QUICK),--quick --db $(BUILD)/quick.db)
 figures:
 	@scripts/setup.sh run
 	$(again) all
-	$(NUDMA) run $(FIGURES) $(quick) -j$(NPROC)
-	$(NUDMA) figures $(FIGURES) $(if $(QUICK),--db $(BUILD)/quick.db)
+	$(NUDMA) figures $(FIGURES) $(if $(QUICK),--quick --db $(BUILD)/quick.db) -j$(NPROC)
 
 check: all
 	$(NUDMA) check

@@ -5,7 +5,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-file_lines_max=900
+file_lines_max=900 # tests may be longer
 function_lines_max=80
 
 files=()
@@ -56,7 +56,7 @@ done
 if [ ${#c_files[@]} -gt 0 ]; then
     awk -v file_max=$file_lines_max -v function_max=$function_lines_max '
         function ends() {
-            if (name != "" && lines > file_max)
+            if (name != "" && lines > file_max && name !~ /^tests\//)
                 print name ":" lines ": longer than " file_max " lines"
             if (name ~ /\.h$/ && guard == "") print name ":1: no include guard " wanted
         }
@@ -98,7 +98,8 @@ fi
 # A reference to docs/sources.md, and a link between pages, leads somewhere.
 anchors=$(grep -ho '<a id="[^"]*"' docs/sources.md 2>/dev/null | cut -d '"' -f 2)
 export anchors
-grep -HnoE 'docs/sources\.md#[A-Za-z0-9_.-]+' "${texts[@]}" /dev/null |
+printf '%s\n' "${texts[@]}" | grep -v '^tests/' | # a test may make up a source
+    xargs -d '\n' grep -HnoE 'docs/sources\.md#[A-Za-z0-9_.-]+' /dev/null |
     awk '
         BEGIN { n = split(ENVIRON["anchors"], list, "\n"); for (i = 1; i <= n; i++) known[list[i]] = 1 }
         { anchor = $0; sub(/.*#/, "", anchor); sub(/[.-]+$/, "", anchor) }
