@@ -128,7 +128,7 @@ setup:
 run:
 	@scripts/setup.sh run
 	$(again) all
-	$(NUDMA) run $(SCENARIOS) -j$(NPROC)
+	$(NUDMA) run $(SCENARIOS) -j $(NPROC)
 	$(NUDMA) plot --format text $(SCENARIOS)
 	@$(NUDMA) check $(CLAIMS) || \
 	    echo "make run: not every published value was reproduced; the table above says which"
@@ -146,7 +146,7 @@ bench:
 figures:
 	@scripts/setup.sh run
 	$(again) all
-	$(NUDMA) figures $(FIGURES) $(if $(QUICK),--quick --db $(BUILD)/quick.db) -j$(NPROC)
+	$(NUDMA) figures $(FIGURES) $(if $(QUICK),--quick --db $(BUILD)/quick.db) -j $(NPROC)
 
 check: all
 	$(NUDMA) check
