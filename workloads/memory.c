@@ -138,7 +138,7 @@ static void stream(struct sim_task *task, void *arg)
     uint64_t line = sim_random_below(&thread->random, n_lines);
     while (sim_task_now(task) < memory->end_ps) {
         struct hpa at = { thread->buffer.v + line * LINE_BYTES };
-        core_load_async(thread->core, task, at);
+        core_load_stream(thread->core, task, at);
         line = line + 1 == n_lines ? 0 : line + 1;
         if (sim_task_now(task) >= memory->begin_ps && sim_task_now(task) < memory->end_ps)
             thread->lines++;

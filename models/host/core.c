@@ -1,7 +1,8 @@
 /*
  * Cores.
  *
- * Models: a clock, issue cost, line-fill buffers as the bound of memory-level parallelism.
+ * Models: a clock, issue cost, line-fill buffers and superqueue as bounds of memory-level
+ *   parallelism.
  * Does not model: instructions, branch prediction, store-buffer depth, translation look-aside
  *   buffers.
  * Timing: load = numa_load; asynchronous access = issue cycles, plus the wait for the line-fill
@@ -12,8 +13,11 @@
 
 const struct param_desc core_params_table[] = {
     PARAM("line_fill_buffers", PARAM_U32, struct core_params, line_fill_buffers, 10, 1,
-          CORE_LINE_FILL_BUFFERS_MAX, PROV_ESTIMATE, "docs/sources.md#a1",
-          "line misses of one core that overlap"),
+          CORE_BUFFERS_MAX, PROV_ESTIMATE, "docs/sources.md#a1",
+          "demand misses of one core that overlap"),
+    PARAM("superqueue_entries", PARAM_U32, struct core_params, superqueue_entries, 16, 1,
+          CORE_BUFFERS_MAX, PROV_ESTIMATE, "docs/sources.md#a1",
+          "line misses of one core that overlap when the prefetcher follows a stream"),
     PARAM("clock_ghz", PARAM_RATE, struct core_params, clock_ghz, 2.0, 0.1, 10, PROV_DATASHEET,
           "docs/sources.md#a1", "core clock"),
     PARAM("issue_cycles", PARAM_U32, struct core_params, issue_cycles, 2, 1, 100, PROV_ESTIMATE,
@@ -40,18 +44,19 @@ void core_load(struct core *core, struct sim_task *task, struct hpa hpa, struct 
 }
 
 /* The line-fill buffer that is free first. */
-static sim_time *first_buffer(struct core *core)
+static sim_time *first_buffer(struct core *core, unsigned n_buffers)
 {
     sim_time *best = &core->buffer_done_ps[0];
-    for (unsigned i = 1; i < core->params->line_fill_buffers; i++)
+    for (unsigned i = 1; i < n_buffers; i++)
         if (core->buffer_done_ps[i] < *best)
             best = &core->buffer_done_ps[i];
     return best;
 }
 
-static void access_async(struct core *core, struct sim_task *task, struct hpa hpa, bool store)
+static void access_async(struct core *core, struct sim_task *task, struct hpa hpa, bool store,
+                         unsigned n_buffers)
 {
-    sim_time *buffer = first_buffer(core);
+    sim_time *buffer = first_buffer(core, n_buffers);
     sim_task_charge_until(task, *buffer);
     struct numa_result result =
         store ? numa_store(core->numa, core->idx, hpa, sim_task_now(task), NULL)
@@ -63,16 +68,21 @@ static void access_async(struct core *core, struct sim_task *task, struct hpa hp
 
 void core_load_async(struct core *core, struct sim_task *task, struct hpa hpa)
 {
-    access_async(core, task, hpa, false);
+    access_async(core, task, hpa, false, core->params->line_fill_buffers);
+}
+
+void core_load_stream(struct core *core, struct sim_task *task, struct hpa hpa)
+{
+    access_async(core, task, hpa, false, core->params->superqueue_entries);
 }
 
 void core_store(struct core *core, struct sim_task *task, struct hpa hpa)
 {
-    access_async(core, task, hpa, true);
+    access_async(core, task, hpa, true, core->params->line_fill_buffers);
 }
 
 void core_drain(struct core *core, struct sim_task *task)
 {
-    for (unsigned i = 0; i < core->params->line_fill_buffers; i++)
+    for (unsigned i = 0; i < CORE_BUFFERS_MAX; i++)
         sim_task_charge_until(task, core->buffer_done_ps[i]);
 }

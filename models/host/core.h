@@ -10,10 +10,11 @@
 #include "sim/param.h"
 #include "sim/task.h"
 
-#define CORE_LINE_FILL_BUFFERS_MAX 64u
+#define CORE_BUFFERS_MAX 64u
 
 struct core_params {
-    uint32_t line_fill_buffers; /* line misses of one core that overlap */
+    uint32_t line_fill_buffers;  /* demand misses of one core that overlap */
+    uint32_t superqueue_entries; /* the same with prefetches of a stream */
     double clock_ghz;
     uint32_t issue_cycles; /* of an access that does not wait for its data */
 };
@@ -24,7 +25,7 @@ struct core {
     const struct core_params *params;
     unsigned idx; /* as numa.h counts */
     sim_time cycle_ps, issue_ps;
-    sim_time buffer_done_ps[CORE_LINE_FILL_BUFFERS_MAX];
+    sim_time buffer_done_ps[CORE_BUFFERS_MAX];
 };
 
 void core_init(struct core *core, struct numa *numa, const struct core_params *params,
@@ -37,6 +38,8 @@ void core_load(struct core *core, struct sim_task *task, struct hpa hpa, struct 
 /* Loads and stores that nothing waits for: a miss occupies a line-fill buffer until it is done,
  * and the task waits only for a buffer. */
 void core_load_async(struct core *core, struct sim_task *task, struct hpa hpa);
+/* One of a stream in address order: the prefetcher keeps the superqueue filled. */
+void core_load_stream(struct core *core, struct sim_task *task, struct hpa hpa);
 void core_store(struct core *core, struct sim_task *task, struct hpa hpa);
 /* Waits for everything under way. */
 void core_drain(struct core *core, struct sim_task *task);
