@@ -25,23 +25,6 @@ struct fake {
     uint32_t message_data, n_messages;
 };
 
-/* The engine's, for as long as it is not linked in: weak, so that the real ones win. */
-__attribute__((weak)) void sim_assert_failed(const char *file, int line, const char *cond,
-                                             const char *fmt, ...)
-{
-    fprintf(stderr, "%s:%d: %s: %s\n", file, line, cond, fmt);
-    abort();
-}
-__attribute__((weak)) void stat_mean_init(struct stat_mean *mean)
-{
-    *mean = (struct stat_mean){ .batch_size = 1 };
-}
-__attribute__((weak)) void stat_mean_add(struct stat_mean *mean, double value)
-{
-    mean->n++;
-    mean->sum += value;
-}
-
 static inline sim_time fake_read_done_ps(void *context, struct hpa hpa, sim_time at_ps,
                                          struct sim_stamp *stamp)
 {
