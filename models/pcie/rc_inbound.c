@@ -212,24 +212,33 @@ static void rc_write(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_time
     sim_schedule(rc->sim, &step->event, commit_ps);
 }
 
+bool rc_is_interrupt(uint64_t address)
+{
+    return address - INTERRUPT_BASE < INTERRUPT_BYTES;
+}
+
+void rc_interrupt_deliver(struct rc_state *state, uint32_t destination, uint8_t vector)
+{
+    state->stats.interrupts++;
+    if (state->host->interrupt != NULL)
+        state->host->interrupt(state->host->interrupt_context, destination, vector);
+}
+
 static void interrupt_arrives(struct sim *sim, struct sim_event *event)
 {
     struct rc_step *step = SIM_CONTAINER(event, struct rc_step, event);
     struct rc_state *state = rc_of(step->rc);
     struct tlp *tlp = step->tlp;
-    uint32_t data = 0, destination = (uint32_t)(tlp->address >> 12) & 0xff;
+    uint32_t data = 0, destination = INTERRUPT_DESTINATION(tlp->address);
     (void)sim;
     for (unsigned i = 0; i < 4 && i < tlp->length_bytes; i++)
         data |= (uint32_t)tlp->payload[i] << (8 * i);
     uint8_t vector = (uint8_t)data;
     if (state->iommu != NULL && !iommu_remap_interrupt(state->iommu, tlp->requester_id,
-                                                       tlp->address, data, &destination, &vector)) {
+                                                       tlp->address, data, &destination, &vector))
         state->stats.faults++;
-    } else {
-        state->stats.interrupts++;
-        if (state->host->interrupt != NULL)
-            state->host->interrupt(state->host->interrupt_context, destination, vector);
-    }
+    else
+        rc_interrupt_deliver(state, destination, vector);
     rc_done_with(step->rc, tlp);
     rc_step_free(step);
 }
@@ -276,8 +285,7 @@ void rc_inbound_request(struct model *rc, uint32_t port, struct tlp *tlp)
         rc_refuse(rc, tlp, TLP_UR, at_ps);
         return;
     }
-    if (write && tlp->address >= INTERRUPT_BASE &&
-        tlp->address < INTERRUPT_BASE + INTERRUPT_BYTES) {
+    if (write && rc_is_interrupt(tlp->address)) {
         rc_interrupt(rc, tlp, at_ps);
         return;
     }

@@ -77,7 +77,12 @@ bool rc_route_address(struct root_complex_host *host, struct hpa hpa, uint64_t b
 bool rc_route_id(struct root_complex_host *host, uint16_t id, struct model **rc, unsigned *port);
 uint16_t rc_id(const struct rc_state *rc);
 
+/* Destination APIC ID of a message-signalled interrupt without remapping (Intel SDM 3, 10.11.1). */
+#define INTERRUPT_DESTINATION(address) ((uint32_t)((address) >> 12) & 0xffu)
+
 /* rc_inbound.c */
+bool rc_is_interrupt(uint64_t address);
+void rc_interrupt_deliver(struct rc_state *state, uint32_t destination, uint8_t vector);
 void rc_inbound_request(struct model *rc, uint32_t port, struct tlp *tlp);
 /* rc_forward.c: at at_ps the TLP, received by `port` of `rc`, leaves through another root port. */
 void rc_forward(struct model *rc, uint32_t port, struct tlp *tlp, struct model *out_rc,

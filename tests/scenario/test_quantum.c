@@ -1,0 +1,95 @@
+/*
+ * How far cores run ahead of global time does not decide results: what one core or one device does
+ * is the same to the picosecond; what many cores share is the same within bounds that
+ * docs/models/host.md states.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/model/world_fixture.h"
+#include "workloads/experiment.h"
+
+static const unsigned quantum_ns[] = { 0, 20, 50, 200, 1000 };
+
+static double value_at(const char *text, unsigned quantum, const char *metric)
+{
+    struct sim_error_list errors = { 0 };
+    struct config *config = fixture_config(text, &errors);
+    struct run_result *result = run_result_new();
+    struct experiment_outcome outcome;
+    char *error, setting[32];
+    fixture_fail(&errors);
+    snprintf(setting, sizeof(setting), "%u", quantum);
+    assert_true(config_set(config, "engine.quantum_ns", setting, "--set", &errors));
+    assert_true(experiment_run(config, 1, result, &outcome, NULL, &error));
+    double value = run_result_value(result, metric);
+    assert_true(isfinite(value) != 0);
+    run_result_free(result);
+    config_free(config);
+    return value;
+}
+
+/* At most `share` of the value without running ahead; half of that with the default and less. */
+static void assert_within(const char *text, const char *metric, double share)
+{
+    double reference = value_at(text, 0, metric);
+    for (unsigned i = 1; i < SIM_N_ELEMENTS(quantum_ns); i++) {
+        double value = value_at(text, quantum_ns[i], metric);
+        double allowed = quantum_ns[i] <= 20 ? share / 2 : share;
+        if (fabs(value - reference) > allowed * reference)
+            fail_msg("%s: %.4f with a quantum of %u ns, %.4f without", metric, value, quantum_ns[i],
+                     reference);
+    }
+}
+
+#define HOST "hosts = { server = { ports = ( { name = \"rp0\"; lanes = 8; } ); }; };"
+
+static void test_one_core(void **unused)
+{
+    (void)unused;
+    assert_within(HOST "workload = { type = \"memory\"; mode = \"latency\"; to_socket = 1; };"
+                       "measure = { duration_us = 300; warmup_us = 5; transactions = 1000; };",
+                  "load_latency_ns", 0);
+}
+
+static void test_a_device(void **unused)
+{
+    (void)unused;
+    assert_within(HOST "devices = { nfp = { type = \"pcie.requester\"; }; };"
+                       "cables = ( { from = \"server.s0.rp0\"; to = \"nfp.p0\"; } );"
+                       "workload = { type = \"pcie_bench\"; op = \"write_read\"; };"
+                       "measure = { duration_us = 300; warmup_us = 5; };",
+                  "latency_mean_ns", 0);
+}
+
+static void test_many_cores(void **unused)
+{
+    (void)unused;
+    assert_within(HOST "workload = { type = \"memory\"; mode = \"bandwidth\"; };"
+                       "measure = { duration_us = 40; warmup_us = 5; };",
+                  "read_gbyte_s", 0.03);
+    assert_within(HOST "workload = { type = \"memory\"; mode = \"bandwidth\"; to_socket = 1; };"
+                       "measure = { duration_us = 40; warmup_us = 5; };",
+                  "read_gbyte_s", 0.03);
+}
+
+/* Half of the bandwidth taken: the queueing that a chase sees. */
+static void test_a_core_among_others(void **unused)
+{
+    (void)unused;
+    assert_within(HOST "workload = { type = \"memory\"; mode = \"loaded\"; inject_delay_ns = 20; };"
+                       "measure = { duration_us = 150; warmup_us = 5; };",
+                  "load_latency_ns", 0.12);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_core),
+        cmocka_unit_test(test_a_device),
+        cmocka_unit_test(test_many_cores),
+        cmocka_unit_test(test_a_core_among_others),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
