@@ -96,6 +96,10 @@ sim_time numa_dma_read(struct numa *numa, unsigned socket, struct hpa hpa, unsig
 sim_time numa_dma_write(struct numa *numa, unsigned socket, struct hpa hpa, unsigned bytes,
                         sim_time at_ps, struct sim_stamp *stamp, enum numa_source *source);
 
+/* The lines will be asked for by the root complex of `socket` soon: lets the host machine fetch
+ * what is known about them. No simulated effect. */
+void numa_prefetch(const struct numa *numa, unsigned socket, struct hpa hpa, unsigned bytes);
+
 /* ---- For set-up of experiments: no time passes, no traffic is counted ---------------------- */
 /* Drops every line of [hpa, hpa + bytes) from all caches (directory entries too). */
 void numa_warm_drop(struct numa *numa, struct hpa hpa, uint64_t bytes);

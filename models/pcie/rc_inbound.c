@@ -197,6 +197,7 @@ static void rc_write(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_time
     unsigned bytes = tlp->length_bytes;
 
     step->hpa = hpa;
+    numa_prefetch(state->host->numa, state->socket, hpa, bytes);
     while (bytes != 0) {
         unsigned n = SIM_MIN(bytes, (unsigned)(LINE_BYTES - (hpa.v & (LINE_BYTES - 1))));
         sim_time at_ps = SIM_MAX(rc_line_slot(state, arrive_ps), translated_ps);
