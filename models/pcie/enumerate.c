@@ -305,7 +305,7 @@ static bool place(struct walk *walk, uint32_t n_placed, struct item item, uint64
         uint64_t end = *walk->placed[at].base + walk->placed[at].bytes;
         if (end == 0)
             return false; /* it reaches to the end of the address space */
-        from = SIM_MAX(from, end);
+        from = end;
     }
     for (uint32_t i = n_placed; i > at; i--)
         walk->placed[i] = walk->placed[i - 1];

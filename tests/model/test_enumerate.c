@@ -79,6 +79,9 @@ static bool answers(const struct tree *tree, int i, unsigned device, unsigned fn
 static int route_id(const struct tree *tree, int parent, unsigned bus, uint16_t id)
 {
     unsigned target = id >> 8;
+    /* A link has one device at its other end; software need not ask for others. */
+    if (bus == target && parent != NO_FUNCTION && tree->function[parent].type != CFG_UPSTREAM_PORT)
+        assert_int_equal(id >> 3 & 31, 0);
     for (int i = 0; i < tree->n; i++) {
         const struct function *function = &tree->function[i];
         if (function->parent != parent)
