@@ -293,15 +293,14 @@ static bool issue_write(struct pcie_dma *dma, struct pcie_dma_request *request)
     return true;
 }
 
-static bool before(const struct pcie_dma_request *a, const struct pcie_dma_request *b)
-{
-    return a->at_ps < b->at_ps || (a->at_ps == b->at_ps && a->sequence < b->sequence);
-}
-
+/* No write is queued that it must not pass. Both kinds ascend in sequence and in at_ps. */
 static bool read_may_go(const struct pcie_dma *dma)
 {
-    return dma->read_head != NULL &&
-           (dma->write_head == NULL || before(dma->read_head, dma->write_head));
+    const struct pcie_dma_request *read = dma->read_head, *write = dma->write_head;
+    if (read == NULL)
+        return false;
+    return write == NULL || read->sequence < write->sequence ||
+           (read->independent && read->at_ps < write->at_ps);
 }
 
 /* Comes back when the next request is ready that is not. */

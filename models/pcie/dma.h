@@ -9,10 +9,10 @@
  *     credit() of the port                                         -> pcie_dma_credit()
  *     release()                                                    -> pcie_dma_release()
  *
- * Order. Requests of one kind go out in order of submission. Between the kinds, who is ready first
- * (at_ps) or, at the same time, was submitted first goes first, but a read that waits (for a tag,
- * for room) lets later writes pass; a read never passes a write that comes before it (PCIe Base
- * 3.1, table 2-39).
+ * Order. Requests go out in order of submission, also if a later one is ready (at_ps) earlier, but
+ * for this: a read that waits (until it is ready, for a tag, for room) lets later writes pass. A
+ * read never passes an earlier write (PCIe Base 3.1, table 2-39), unless the device says that it
+ * has nothing to do with writes that are not ready yet (`independent`).
  */
 #ifndef MODELS_PCIE_DMA_H
 #define MODELS_PCIE_DMA_H
@@ -44,11 +44,13 @@ typedef void pcie_dma_done_fn(struct pcie_dma_request *request, enum pcie_dma_st
 struct pcie_dma_request {
     /* ---- filled by the caller, left alone until done ---- */
     struct iova iova;
-    uint64_t bytes;  /* at least 1 */
-    uint8_t *buffer; /* bytes long; NULL: a read's data is dropped, a write writes zeros. Written
-                        by a read until done; a write's is read until done. */
-    bool bulk;       /* payload in tag mode (models/numa/physmem.h) */
-    uint8_t attr;    /* TLP_ATTR_* */
+    uint64_t bytes;   /* at least 1 */
+    uint8_t *buffer;  /* bytes long; NULL: a read's data is dropped, a write writes zeros. Written
+                         by a read until done; a write's is read until done. */
+    bool bulk;        /* payload in tag mode (models/numa/physmem.h) */
+    uint8_t attr;     /* TLP_ATTR_* */
+    bool independent; /* a read from an engine of its own: goes before writes that were submitted
+                         earlier but are ready later */
     pcie_dma_done_fn *done; /* may be NULL */
     /*
      * NULL, or the caller's stamp, started by it. When done, its parts sum to done_ps - start_ps.
@@ -144,9 +146,10 @@ struct pcie_dma {
     struct pcie_dma_params params;
     struct pcie_dma_request *read_head, *read_tail, *write_head, *write_tail;
     uint64_t next_sequence;
-    sim_time read_at_ps, write_at_ps; /* of the last submitted, so that at_ps ascends by kind */
-    uint32_t in_flight;               /* tags in use */
-    uint16_t next_tag; /* where the search for a free one goes on: reused as late as possible */
+    sim_time read_at_ps,
+        write_at_ps;    /* of the last submitted, so that at_ps ascends in each kind */
+    uint32_t in_flight; /* tags in use */
+    uint16_t next_tag;  /* where the search for a free one goes on: reused as late as possible */
     uint16_t oldest, newest;
     bool pumping, read_waits_tag, read_waits_port, write_waits_port;
     struct sim_event start;   /* pending while a request that may go next is not ready yet */

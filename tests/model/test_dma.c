@@ -591,32 +591,59 @@ static void read_waits_for_an_earlier_write(void **state)
     bench_free(&bench);
 }
 
-/* What is ready first goes first; at the same time, what was submitted first. */
-static void readiness_orders_the_kinds(void **state)
+/* Submission decides, whatever is ready first; independent reads go when they are ready. */
+static void readiness_and_order(void **state)
+{
+    (void)state;
+    static const struct {
+        bool independent;
+        unsigned order[5];
+        sim_time at_ps[5];
+    } kind[] = { { false, { 0, 1, 2, 3, 4 }, { 900000, 900000, 900000, 900000, 900000 } },
+                 { true, { 1, 2, 0, 3, 4 }, { 500000, 500000, 900000, 900000, 900000 } } };
+    for (unsigned k = 0; k < 2; k++) {
+        struct bench bench = bench_new();
+        struct transfer *transfer[5];
+        for (unsigned i = 0; i < 5; i++) {
+            transfer[i] = transfer_new(&bench, 0x1000 * i, 64);
+            transfer[i]->request.independent = kind[k].independent;
+        }
+        submit(transfer[0], true, 900000);
+        submit(transfer[1], false, 500000);
+        submit(transfer[2], false, 100000); /* behind its kind: not before 500 ns */
+        submit(transfer[3], true, 900000);
+        submit(transfer[4], false, 900000);
+        run(&bench);
+        for (unsigned i = 0; i < 5; i++) {
+            const struct arrival *arrival = &bench.completer->arrival[i];
+            sim_time at_ps = kind[k].at_ps[i] + LATENCY_PS;
+            assert_int_equal(arrival->address, MEMORY_BASE + 0x1000 * kind[k].order[i]);
+            assert_in_range(arrival->head_ps, at_ps, at_ps + 50000);
+        }
+        for (unsigned i = 0; i < 5; i++) {
+            check_done(transfer[i], PCIE_DMA_OK);
+            transfer_free(transfer[i]);
+        }
+        bench_free(&bench);
+    }
+}
+
+/* A read that is not ready lets a later write pass that is. */
+static void writes_pass_reads_that_are_not_ready(void **state)
 {
     (void)state;
     struct bench bench = bench_new();
-    struct transfer *transfer[5];
-    for (unsigned i = 0; i < 5; i++)
-        transfer[i] = transfer_new(&bench, 0x1000 * i, 64);
-    submit(transfer[0], true, 900000);
-    submit(transfer[1], false, 500000);
-    submit(transfer[2], false, 100000); /* behind its kind: not before 500 ns */
-    submit(transfer[3], true, 900000);
-    submit(transfer[4], false, 900000);
+    struct transfer *read = transfer_new(&bench, 0, 64);
+    submit(read, false, 700000);
+    struct transfer *write = write_now(&bench, 0x1000, 64);
     run(&bench);
-    static const unsigned order[] = { 1, 2, 0, 3, 4 };
-    static const sim_time at_ps[] = { 500000, 500000, 900000, 900000, 900000 };
-    for (unsigned i = 0; i < 5; i++) {
-        const struct arrival *arrival = &bench.completer->arrival[i];
-        assert_int_equal(arrival->address, MEMORY_BASE + 0x1000 * order[i]);
-        assert_true(arrival->head_ps >= at_ps[i] + LATENCY_PS);
-        assert_true(arrival->head_ps < at_ps[i] + LATENCY_PS + 50000);
-    }
-    for (unsigned i = 0; i < 5; i++) {
-        check_done(transfer[i], PCIE_DMA_OK);
-        transfer_free(transfer[i]);
-    }
+    assert_int_equal(bench.completer->arrival[0].type, TLP_MWR);
+    assert_int_equal(bench.completer->arrival[0].head_ps, LATENCY_PS);
+    assert_int_equal(bench.completer->arrival[1].head_ps, 700000 + LATENCY_PS);
+    check_done(read, PCIE_DMA_OK);
+    check_done(write, PCIE_DMA_OK);
+    transfer_free(read);
+    transfer_free(write);
     bench_free(&bench);
 }
 
@@ -906,6 +933,7 @@ static void random_traffic_under_back_pressure(void **state)
                 transfer[i]->data[b] = (uint8_t)sim_random_u64(random);
             if (i % 3 != 0)
                 timed(transfer[i]);
+            transfer[i]->request.independent = trial & 16;
             submit(transfer[i], sim_random_below(random, 2), sim_random_below(random, 3000000));
         }
         run(&bench);
@@ -957,7 +985,8 @@ int main(void)
         cmocka_unit_test(throughput_is_tags_over_round_trip),
         cmocka_unit_test(writes_pass_waiting_reads_but_not_the_reverse),
         cmocka_unit_test(read_waits_for_an_earlier_write),
-        cmocka_unit_test(readiness_orders_the_kinds),
+        cmocka_unit_test(readiness_and_order),
+        cmocka_unit_test(writes_pass_reads_that_are_not_ready),
         cmocka_unit_test(error_completions_end_the_read),
         cmocka_unit_test(completion_times_out),
         cmocka_unit_test(late_completions_are_unexpected),
