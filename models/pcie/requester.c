@@ -341,6 +341,7 @@ void pcie_requester_submit(struct model *model, struct pcie_requester_op *op)
                                          .buffer = op->buffer,
                                          .bulk = op->bulk,
                                          .stamp = op->stamp,
+                                         .independent = op->interface == PCIE_REQUESTER_BULK,
                                          .done = op->write ? write_sent : read_arrives };
     if (op->interface == PCIE_REQUESTER_COMMAND) {
         submit_command(model, op);
