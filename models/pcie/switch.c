@@ -386,20 +386,30 @@ static void init_port(struct model *model, uint32_t i)
     };
 }
 
+static bool check_params(const struct model *model, struct sim_error_list *errors)
+{
+    const struct pcie_switch *sw = model->state;
+    const char *file = model->config != NULL ? config_file(model->config) : NULL;
+    int line = model->config != NULL ? config_line(model->config) : 0;
+    bool lanes_ok = lanes_exist(sw->lanes) && lanes_exist(sw->downstream_lanes);
+    bool mps_ok = (sw->mps_bytes_max & (sw->mps_bytes_max - 1)) == 0;
+
+    if (!lanes_ok)
+        sim_error_add(errors, file, line,
+                      "%s: ports of %u and %u lanes, expected 1, 2, 4, 8, 12, 16 or 32",
+                      model->name, sw->lanes, sw->downstream_lanes);
+    if (!mps_ok)
+        sim_error_add(errors, file, line, "%s: mps_bytes_max %u, expected a power of two",
+                      model->name, sw->mps_bytes_max);
+    return lanes_ok && mps_ok;
+}
+
 static void switch_init(struct model *model, struct sim_error_list *errors)
 {
     struct pcie_switch *sw = model->state;
 
-    if (!lanes_exist(sw->lanes) || !lanes_exist(sw->downstream_lanes))
-        sim_error_add(errors, NULL, 0,
-                      "%s: ports of %u and %u lanes, expected 1, 2, 4, 8, 12, 16 "
-                      "or 32",
-                      model->name, sw->lanes, sw->downstream_lanes);
-    if ((sw->mps_bytes_max & (sw->mps_bytes_max - 1)) != 0)
-        sim_error_add(errors, NULL, 0, "%s: mps_bytes_max %u, expected a power of two", model->name,
-                      sw->mps_bytes_max);
-    else if (SIM_MIN(sw->pd, sw->cpld) * 16 < 128)
-        sim_error_add(errors, NULL, 0, "%s: no room for a TLP of 128 bytes", model->name);
+    if (!check_params(model, errors))
+        return;
     model->n_ports = sw->n_downstream + 1;
     model->ports = must_alloc(model->n_ports, sizeof(*model->ports));
     sw->port = must_alloc(model->n_ports, sizeof(*sw->port));

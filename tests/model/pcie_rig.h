@@ -27,6 +27,7 @@ struct arrival {
     uint16_t requester_id, completer_id, length_bytes;
     uint8_t type, status, class;
     uint32_t data_credits;
+    uint32_t data;          /* first double word of a completion */
     struct sim_stamp stamp; /* all zero without one */
 };
 
@@ -122,6 +123,8 @@ static inline void end_record(struct end_device *end, const struct tlp *tlp)
         .data_credits = tlp_data_credits(tlp),
         .stamp = tlp->stamp != NULL ? *tlp->stamp : (struct sim_stamp){ 0 },
     };
+    if (tlp->type == TLP_CPLD)
+        memcpy(&end->got[end->n_got - 1].data, tlp->payload, SIM_MIN(tlp->length_bytes, 4));
     if (tlp->type == TLP_MWR)
         assert_int_equal(tlp->payload[tlp->length_bytes - 1], (int)(rig_id(tlp) & 0xff));
 }
