@@ -338,7 +338,7 @@ void link_dir_init_events(struct link_dir *dir)
 void pcie_port_send(struct pcie_port *port, struct tlp *tlp, sim_time at_ps)
 {
     SIM_ASSERT(port->link != NULL, "%s: sent on a port that is not connected", port->name);
-    struct link_dir *dir = link_tx(port);
+    struct link_dir *dir = port->tx;
     enum tlp_class class = tlp_class_of(tlp);
     uint32_t data = tlp_data_credits(tlp);
 
@@ -362,7 +362,7 @@ void pcie_port_send(struct pcie_port *port, struct tlp *tlp, sim_time at_ps)
 
 bool pcie_port_ready(struct pcie_port *port, enum tlp_class class)
 {
-    struct link_dir *dir = link_tx(port);
+    struct link_dir *dir = port->tx;
 
     if (has_room(dir, class))
         return true;
@@ -373,7 +373,7 @@ bool pcie_port_ready(struct pcie_port *port, enum tlp_class class)
 
 bool pcie_port_wire_open(struct pcie_port *port, sim_time lead_ps)
 {
-    struct link_dir *dir = link_tx(port);
+    struct link_dir *dir = port->tx;
     sim_time now_ps = sim_now(dir->sim);
 
     if (dir->replay != NULL)
@@ -390,7 +390,7 @@ bool pcie_port_wire_open(struct pcie_port *port, sim_time lead_ps)
 
 bool pcie_port_has_credits(struct pcie_port *port, const struct tlp *tlp)
 {
-    struct link_dir *dir = link_tx(port);
+    struct link_dir *dir = port->tx;
 
     if (link_has_credits(dir, tlp_class_of(tlp), tlp_data_credits(tlp)))
         return true;
@@ -401,12 +401,12 @@ bool pcie_port_has_credits(struct pcie_port *port, const struct tlp *tlp)
 
 sim_time pcie_port_free_ps(const struct pcie_port *port)
 {
-    return link_tx(port)->free_ps;
+    return port->tx->free_ps;
 }
 
 sim_time pcie_port_start(struct pcie_port *port, struct tlp *tlp, sim_time at_ps)
 {
-    struct link_dir *dir = link_tx(port);
+    struct link_dir *dir = port->tx;
 
     tlp->sequence = ++dir->sequence;
     tlp->sent_ps = at_ps;
@@ -422,7 +422,7 @@ sim_time pcie_port_start(struct pcie_port *port, struct tlp *tlp, sim_time at_ps
 
 sim_time pcie_port_wire_ps(const struct pcie_port *port, uint64_t bytes)
 {
-    unsigned __int128 q32 = (unsigned __int128)bytes * link_tx(port)->byte_q32_ps;
+    unsigned __int128 q32 = (unsigned __int128)bytes * port->tx->byte_q32_ps;
 
     return (sim_time)((q32 + UINT32_MAX) >> 32);
 }

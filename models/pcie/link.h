@@ -94,13 +94,8 @@ struct pcie_link {
     struct pcie_fabric *fabric;
     char *name;
     uint32_t generation, lanes;
-    struct link_dir dir[2]; /* dir[side] is transmitted by the port of that side */
+    struct link_dir dir[2]; /* by the first and by the second port */
 };
-
-static inline struct link_dir *link_tx(const struct pcie_port *port)
-{
-    return &port->link->dir[port->side];
-}
 
 /* ---- link.c ---- */
 void link_dir_init_events(struct link_dir *dir);

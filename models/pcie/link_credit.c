@@ -112,7 +112,7 @@ static bool is_low(const struct link_dir *dir, enum tlp_class class)
 void pcie_port_release(struct pcie_port *port, enum tlp_class class, unsigned data_credits,
                        sim_time at_ps)
 {
-    struct link_dir *dir = link_tx(port)->reverse;
+    struct link_dir *dir = port->tx->reverse;
     struct link_pool *pool = &dir->pool[class];
 
     if ((pool->finite_header | pool->finite_data) == 0)
@@ -196,7 +196,7 @@ void link_arm_for_credits(struct link_dir *dir)
 
 bool pcie_port_credits_whole(const struct pcie_port *port)
 {
-    const struct link_dir *dir = &port->link->dir[!port->side];
+    const struct link_dir *dir = port->tx->reverse;
 
     if (dir->flight_first != NULL || dir->n_queued != 0)
         return false;

@@ -167,7 +167,7 @@ static void init_dir(struct pcie_link *link, unsigned side, const struct pcie_li
                   SIM_MIN(ratio_pct, 100));
     link_dir_init_events(dir);
     from->link = link;
-    from->side = (uint8_t)side;
+    from->tx = dir;
 }
 
 static char *text_of(const char *first, const char *second)
@@ -281,12 +281,12 @@ unsigned pcie_port_lanes(const struct pcie_port *port)
 
 struct pcie_port *pcie_port_peer(const struct pcie_port *port)
 {
-    return link_tx(port)->to;
+    return port->tx->to;
 }
 
 struct pcie_link_stats *pcie_port_stats(struct pcie_port *port)
 {
-    struct link_dir *dir = link_tx(port);
+    struct link_dir *dir = port->tx;
 
     link_settle(dir, sim_now(dir->sim));
     return &dir->stats;

@@ -14,6 +14,7 @@
 
 struct model;
 struct pcie_link;
+struct link_dir;
 
 /* Credits in the units of the specification; PCIE_CREDITS_INFINITE advertises infinite ones. */
 #define PCIE_CREDITS_INFINITE UINT32_MAX
@@ -35,7 +36,7 @@ struct pcie_port {
     const char *name;              /* "server.s0.rp1"; for messages */
     /* private to link.c */
     struct pcie_link *link;
-    uint8_t side;
+    struct link_dir *tx; /* the direction that it transmits */
 };
 
 struct pcie_link_params {
