@@ -146,7 +146,8 @@ bench:
 figures:
 	@scripts/setup.sh run
 	$(again) all
-	$(NUDMA) figures $(FIGURES) $(if $(QUICK),--quick --db $(BUILD)/quick.db) -j $(NPROC)
+	$(NUDMA) figures $(FIGURES) $(if $(QUICK),--quick --db $(BUILD)/quick.db \
+	    --output $(BUILD)/quick-plots) -j $(NPROC)
 
 check: all
 	$(NUDMA) check
