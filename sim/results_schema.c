@@ -1,7 +1,7 @@
 /*
  * The database file: its tables, the documented views over them, and opening it. docs/results.md
  * is the manual. Names are in dictionaries and everything of a run is clustered by the run's id:
- * a metric costs about 14 bytes, a set of parameters is stored once for all runs that share it.
+ * a metric costs about 20 bytes, a set of parameters is stored once for all runs that share it.
  */
 #include <errno.h>
 #include <glib/gstdio.h>
@@ -63,23 +63,24 @@ static const char views_sql[] =
     " x.t_ps AS t_ps, x.value AS value"
     " FROM series_row x JOIN quantity q ON q.id = x.quantity_id;"
 
-    /* ci95: between seeds by Student's t; of a single run its own interval by batch means */
-    "CREATE VIEW result AS SELECT s.text AS scenario, p.text AS point, q.name AS metric,"
-    " q.unit AS unit, g.mean AS mean,"
+    /* ci95: between seeds by Student's t; of a single run its own interval by batch means. Grouped
+     * by the texts themselves, so that a condition on them reaches the indices. */
+    "CREATE VIEW result AS SELECT g.scenario AS scenario, g.point AS point, g.metric AS metric,"
+    " g.unit AS unit, g.mean AS mean,"
     " CASE g.n WHEN 1 THEN"
-    "  (SELECT own.value FROM metric_row own JOIN quantity oq ON oq.id = own.quantity_id"
-    "   WHERE own.run_id = g.run_id AND oq.name = q.name || '.ci95' AND oq.unit = q.unit)"
+    "  (SELECT own.value FROM quantity oq JOIN metric_row own ON own.quantity_id = oq.id"
+    "   AND own.run_id = g.run_id WHERE oq.name = g.metric || '.ci95' AND oq.unit = g.unit)"
     " ELSE coalesce((SELECT t95 FROM student_t WHERE df = g.n - 1), 1.96) * sqrt("
     "  (SELECT sum((m.value - g.mean) * (m.value - g.mean)) FROM newest w"
     "   JOIN metric_row m ON m.run_id = w.run_id AND m.quantity_id = g.quantity_id"
     "   WHERE w.scenario_id = g.scenario_id AND w.point_id = g.point_id) / (g.n - 1) / g.n)"
     " END AS ci95, g.n AS n"
-    " FROM (SELECT w.scenario_id AS scenario_id, w.point_id AS point_id,"
-    "  m.quantity_id AS quantity_id, max(w.run_id) AS run_id, count(*) AS n,"
-    "  avg(m.value) AS mean FROM newest w JOIN metric_row m ON m.run_id = w.run_id"
-    "  GROUP BY w.scenario_id, w.point_id, m.quantity_id) g"
-    " JOIN label s ON s.id = g.scenario_id JOIN label p ON p.id = g.point_id"
-    " JOIN quantity q ON q.id = g.quantity_id;";
+    " FROM (SELECT s.text AS scenario, p.text AS point, q.name AS metric, q.unit AS unit,"
+    "  w.scenario_id AS scenario_id, w.point_id AS point_id, m.quantity_id AS quantity_id,"
+    "  max(w.run_id) AS run_id, count(*) AS n, avg(m.value) AS mean"
+    "  FROM newest w JOIN metric_row m ON m.run_id = w.run_id"
+    "  JOIN label s ON s.id = w.scenario_id JOIN label p ON p.id = w.point_id"
+    "  JOIN quantity q ON q.id = m.quantity_id GROUP BY s.text, p.text, q.name, q.unit) g;";
 
 static const char *const statements[N_STATEMENTS] = {
     [STATEMENT_LABEL_ADD] = "INSERT OR IGNORE INTO label(text) VALUES(?1)",
