@@ -1,0 +1,88 @@
+/* nudma: finds the subcommand, and sees that what it printed has arrived. */
+#include <errno.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+static const struct cli_command commands[] = {
+    { "run", "run the points of scenarios and store the results", cli_run },
+    { "list", "list the scenarios", cli_list },
+    { "describe", "describe models and workloads: parameters, statistics", cli_describe },
+    { "plot", "plot results beside what was measured", cli_plot },
+    { "figures", "plot every scenario that has results, as PNG and SVG", cli_figures },
+    { "check", "compare results with published claims", cli_check },
+};
+
+static void print_help(FILE *out)
+{
+    fputs("usage: nudma COMMAND [OPTION...] [ARGUMENT...]\n\n"
+          "A simulator of DMA across sockets, hosts and copy engines.\n\n",
+          out);
+    for (size_t i = 0; i < SIM_N_ELEMENTS(commands); i++)
+        fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
+    fputs("\nnudma COMMAND --help says more; nudma --version prints the version.\n"
+          "Begin with: nudma list; nudma run pcie_bench/latency_size\n",
+          out);
+}
+
+static const struct cli_command *find_command(const char *name)
+{
+    const char *names[SIM_N_ELEMENTS(commands) + 1] = { NULL };
+    for (size_t i = 0; i < SIM_N_ELEMENTS(commands); i++) {
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+        names[i] = commands[i].name;
+    }
+    char *suggestion = sim_suggestion(name, names);
+    fprintf(stderr, "nudma: no command \"%s\"%s%s (see nudma --help)\n", name,
+            *suggestion != '\0' ? "; " : "", suggestion);
+    g_free(suggestion);
+    return NULL;
+}
+
+static int dispatch(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_help(stderr);
+        return CLI_WRONG;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        strcmp(argv[1], "help") == 0) {
+        print_help(stdout);
+        return CLI_DONE;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        cli_print_version();
+        return CLI_DONE;
+    }
+    const struct cli_command *command = find_command(argv[1]);
+    if (command == NULL)
+        return CLI_WRONG;
+    char *program = g_strconcat("nudma ", command->name, NULL);
+    g_set_prgname(program);
+    g_free(program);
+    return command->run(argc - 1, argv + 1);
+}
+
+/* Nobody reads any more (nudma ... | head): that is no fault. A full disk is. */
+static int flush_output(int status)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    if (errno == EPIPE || errno == 0)
+        return status;
+    fprintf(stderr, "nudma: cannot write the output: %s\n", g_strerror(errno));
+    return status == CLI_DONE ? CLI_FAILED : status;
+}
+
+int main(int argc, char **argv)
+{
+    /* characters of the terminal; numbers stay as scenarios, SQL and gnuplot write them */
+    setlocale(LC_CTYPE, "");
+    signal(SIGPIPE, SIG_IGN);
+    return flush_output(dispatch(argc, argv));
+}

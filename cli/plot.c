@@ -1,0 +1,274 @@
+/* nudma plot, nudma figures. */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cli/plot_script.h"
+#include "cli/run.h"
+#include "cli/scenarios.h"
+
+struct plot_request {
+    const struct cli_options *options;
+    const char *folder; /* for files */
+    struct results_db *db;
+    unsigned formats; /* bits of enum plot_format */
+    bool any_failed;
+};
+
+/* ---- gnuplot ------------------------------------------------------------------------------- */
+
+static void in_child(gpointer unused)
+{
+    (void)unused;
+    signal(SIGPIPE, SIG_DFL);
+}
+
+static bool report_gnuplot(const GError *error, int status, const char *said)
+{
+    if (error != NULL && g_error_matches(error, G_SPAWN_ERROR, G_SPAWN_ERROR_NOENT))
+        fprintf(stderr, "gnuplot is not installed, and draws the plots "
+                        "(apt-get install gnuplot-nox)\n");
+    else if (error != NULL)
+        fprintf(stderr, "gnuplot: %s\n", error->message);
+    else if (!g_spawn_check_wait_status(status, NULL))
+        fprintf(stderr, "gnuplot failed: %s\n", said);
+    else
+        return true;
+    return false;
+}
+
+/* Runs the script; what it prints goes to our standard output. */
+static bool run_gnuplot(const char *script)
+{
+    char *path = NULL, *printed = NULL, *said = NULL;
+    GError *error = NULL;
+    int status = 0;
+    const int fd = g_file_open_tmp("nudma-XXXXXX.gp", &path, &error);
+    if (fd >= 0)
+        close(fd);
+    if (fd >= 0 && g_file_set_contents(path, script, -1, &error)) {
+        char *argv[] = { (char[]){ "gnuplot" }, path, NULL };
+        g_spawn_sync(NULL, argv, NULL, G_SPAWN_SEARCH_PATH, in_child, NULL, &printed, &said,
+                     &status, &error);
+    }
+    if (path != NULL)
+        unlink(path);
+    const bool drawn = report_gnuplot(error, status, said != NULL ? said : "");
+    if (drawn && printed != NULL)
+        fputs(printed, stdout);
+    g_clear_error(&error);
+    g_free(printed);
+    g_free(said);
+    g_free(path);
+    return drawn;
+}
+
+/* ---- One figure ---------------------------------------------------------------------------- */
+
+static void terminal_size(int *columns, int *rows)
+{
+    struct winsize size;
+    *columns = 80;
+    *rows = 24;
+    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 &&
+        size.ws_col >= 60 && size.ws_row >= 20) {
+        *columns = MIN(size.ws_col, 120);
+        *rows = MIN(size.ws_row - 2, 40);
+    }
+}
+
+/* results/plots/pcie_bench/latency_size.png, its folder made; NULL if it cannot be. */
+static char *file_path(const struct plot_request *request, const struct scenario *scenario,
+                       const char *ending)
+{
+    char *name = g_strconcat(scenario_name(scenario), ending, NULL);
+    char *path = g_build_filename(request->folder, name, NULL);
+    char *folder = g_path_get_dirname(path);
+    if (g_mkdir_with_parents(folder, 0777) != 0) {
+        fprintf(stderr, "%s: %s (--output DIR writes elsewhere)\n", folder, g_strerror(errno));
+        g_clear_pointer(&path, g_free);
+    }
+    g_free(folder);
+    g_free(name);
+    return path;
+}
+
+static bool draw_file(const struct plot_request *request, const struct scenario *scenario,
+                      const struct plot_spec *spec, const struct plot_data *data,
+                      enum plot_format format)
+{
+    char *path = file_path(request, scenario, format == PLOT_PNG ? ".png" : ".svg");
+    if (path == NULL)
+        return false;
+    const struct plot_output output = { .format = format, .path = path };
+    char *script = plot_script(spec, data, &output);
+    const bool drawn = run_gnuplot(script);
+    if (drawn)
+        printf("%s\n", path);
+    g_free(script);
+    g_free(path);
+    return drawn;
+}
+
+static bool draw_text(const struct plot_spec *spec, const struct plot_data *data)
+{
+    struct plot_output output = { .format = PLOT_TEXT };
+    terminal_size(&output.columns, &output.rows);
+    if (spec->kind != PLOT_LINES) {
+        plot_text_bars(spec, data, output.columns, stdout);
+        return true;
+    }
+    char *script = plot_script(spec, data, &output);
+    const bool drawn = run_gnuplot(script);
+    g_free(script);
+    return drawn;
+}
+
+static bool draw(const struct plot_request *request, const struct scenario *scenario,
+                 const struct plot_spec *spec, const struct plot_data *data)
+{
+    const struct plot_output as_script = { .format = PLOT_GNUPLOT };
+    bool drawn = true;
+    if ((request->formats & 1u << PLOT_GNUPLOT) != 0) {
+        char *script = plot_script(spec, data, &as_script);
+        fputs(script, stdout);
+        g_free(script);
+    }
+    if ((request->formats & 1u << PLOT_TEXT) != 0)
+        drawn = draw_text(spec, data);
+    if (drawn && (request->formats & 1u << PLOT_PNG) != 0)
+        drawn = draw_file(request, scenario, spec, data, PLOT_PNG);
+    if (drawn && (request->formats & 1u << PLOT_SVG) != 0)
+        drawn = draw_file(request, scenario, spec, data, PLOT_SVG);
+    return drawn;
+}
+
+static void plot_scenario(struct plot_request *request, struct scenario *scenario,
+                          struct sim_error_list *errors)
+{
+    struct plot_spec spec;
+    struct plot_data data;
+    const size_t before = errors->n_messages;
+    if (plot_spec_read(scenario, &spec, errors)) {
+        const bool any = plot_data_collect(scenario, &spec, request->db, request->options, &data,
+                                           errors);
+        if (!any || !draw(request, scenario, &spec, &data))
+            request->any_failed = true;
+        plot_data_release(&data);
+    } else if (errors->n_messages == before) {
+        sim_error_add(errors, scenario_path(scenario), 0, "no group `plot` says what to plot");
+    }
+    plot_spec_release(&spec);
+}
+
+static int plot_scenarios(struct plot_request *request, char **arguments)
+{
+    struct sim_error_list errors = { 0 };
+    GPtrArray *scenarios = cli_load_scenarios(request->options, arguments, NULL, &errors);
+    const bool loaded = errors.n_messages == 0;
+    request->db = loaded ? cli_open_for_reading(request->options) : NULL;
+    request->any_failed = loaded && request->db == NULL;
+    for (guint i = 0; request->db != NULL && i < scenarios->len; i++)
+        plot_scenario(request, scenarios->pdata[i], &errors);
+    results_close(request->db);
+    const int status = errors.n_messages > 0 ? CLI_WRONG
+                       : request->any_failed ? CLI_FAILED
+                                             : CLI_DONE;
+    cli_report(&errors);
+    g_ptr_array_free(scenarios, TRUE);
+    return status;
+}
+
+/* ---- The commands -------------------------------------------------------------------------- */
+
+/* "png,svg" -> bits; 0 with what is wrong printed */
+static unsigned parse_formats(const char *text)
+{
+    static const char *const names[] = { "text", "png", "svg", "gnuplot", NULL };
+    unsigned formats = 0;
+    char **words = g_strsplit(text, ",", -1);
+    for (char **word = words; *word != NULL; word++) {
+        unsigned i = 0;
+        while (names[i] != NULL && strcmp(names[i], *word) != 0)
+            i++;
+        if (names[i] == NULL) {
+            char *suggestion = sim_suggestion(*word, names);
+            fprintf(stderr, "%s: --format %s: no such format; %s\n", g_get_prgname(), *word,
+                    *suggestion != '\0' ? suggestion : "expected text, png, svg or gnuplot");
+            g_free(suggestion);
+            formats = 0;
+            break;
+        }
+        formats |= 1u << i;
+    }
+    g_strfreev(words);
+    return formats;
+}
+
+int cli_plot(int argc, char **argv)
+{
+    struct cli_options options = { 0 };
+    char *format = NULL, *folder = NULL;
+    const GOptionEntry entries[] = {
+        { "format", 'f', 0, G_OPTION_ARG_STRING, &format,
+          "text (default), png, svg, gnuplot (the script), or several: png,svg", "FORMAT" },
+        { "output", 'o', 0, G_OPTION_ARG_FILENAME, &folder,
+          "Write PNG and SVG files below DIR (default results/plots)", "DIR" },
+        { .long_name = NULL },
+    };
+    int status = CLI_DONE;
+    if (cli_parse(&options, "SCENARIO...",
+                  "Plots the results of scenarios beside what was measured.",
+                  "In text, capital letters are simulated, small ones measured.", entries, argc,
+                  argv, &status)) {
+        struct plot_request request = { .options = &options };
+        request.folder = folder != NULL ? folder : "results/plots";
+        request.formats = parse_formats(format != NULL ? format : "text");
+        status = CLI_WRONG;
+        if (request.formats != 0 && *options.arguments == NULL)
+            fprintf(stderr, "nudma plot: which scenario? (nudma list shows them)\n");
+        else if (request.formats != 0)
+            status = plot_scenarios(&request, options.arguments);
+    }
+    g_free(format);
+    g_free(folder);
+    cli_options_release(&options);
+    return status;
+}
+
+int cli_figures(int argc, char **argv)
+{
+    struct run_request run;
+    char *folder = NULL;
+    run_request_init(&run);
+    run.with_table = false;
+    run.command_line = cli_command_line("figures", argc, argv);
+    const GOptionEntry entries[] = {
+        { "jobs", 'j', 0, G_OPTION_ARG_INT, &run.n_workers,
+          "Run N points at a time (default: one per processor)", "N" },
+        { "quick", 0, 0, G_OPTION_ARG_NONE, &run.quick,
+          "Only the few points that a scenario names as its fast subset", NULL },
+        { "quiet", 'q', 0, G_OPTION_ARG_NONE, &run.quiet, "No progress, only faults", NULL },
+        { "output", 'o', 0, G_OPTION_ARG_FILENAME, &folder,
+          "Write the files below DIR (default results/plots)", "DIR" },
+        { .long_name = NULL },
+    };
+    int status = CLI_DONE;
+    if (cli_parse(&run.options, "[SCENARIO...]",
+                  "Makes the figures of scenarios, as PNG and SVG; runs first what is missing.",
+                  "Without SCENARIO: of all.", entries, argc, argv, &status)) {
+        struct plot_request request = { .options = &run.options };
+        request.folder = folder != NULL ? folder : "results/plots";
+        request.formats = 1u << PLOT_PNG | 1u << PLOT_SVG;
+        status = run_request_sound(&run) ? run_scenarios(&run, run.options.arguments) : CLI_WRONG;
+        if (status == CLI_DONE || status == CLI_FAILED) {
+            const int drawn = plot_scenarios(&request, run.options.arguments);
+            status = MAX(status, drawn);
+        }
+    }
+    g_free(folder);
+    run_request_release(&run);
+    return status;
+}

@@ -1,0 +1,340 @@
+/* Collects what a figure shows. */
+#include <math.h>
+#include <sqlite3.h>
+#include <string.h>
+
+#include "cli/plot_data.h"
+
+struct collector {
+    struct scenario *scenario;
+    const struct plot_spec *spec;
+    struct results_db *db;
+    const struct cli_options *options;
+    struct plot_data *data;
+    struct sim_error_list *errors;
+};
+
+static void free_curve(gpointer pointer)
+{
+    struct plot_curve *curve = pointer;
+    g_free(curve->label);
+    g_free(curve->series);
+    g_array_free(curve->values, TRUE);
+    g_free(curve);
+}
+
+static struct plot_curve *new_curve(struct plot_data *data, char *label, char *series)
+{
+    struct plot_curve *curve = g_new0(struct plot_curve, 1);
+    curve->label = label;
+    curve->series = series;
+    curve->values = g_array_new(FALSE, TRUE, sizeof(struct plot_value));
+    g_ptr_array_add(data->curves, curve);
+    return curve;
+}
+
+const struct plot_value *plot_data_at(const struct plot_curve *curve, guint category)
+{
+    for (guint i = 0; i < curve->values->len; i++) {
+        const struct plot_value *value = &g_array_index(curve->values, struct plot_value, i);
+        if (value->x == (double)category)
+            return value;
+    }
+    return NULL;
+}
+
+/* ---- Numbers and categories along x -------------------------------------------------------- */
+
+static bool to_number(const char *text, double *number)
+{
+    char *end = NULL;
+    *number = g_ascii_strtod(text, &end);
+    return end != text && *end == '\0' && isfinite(*number);
+}
+
+static void find_categories(struct collector *c)
+{
+    const size_t axis = scenario_axis_find(c->scenario, c->spec->x);
+    bool numbers = c->spec->kind == PLOT_LINES;
+    double number;
+    if (axis == scenario_n_axes(c->scenario))
+        return;
+    for (size_t i = 0; i < scenario_axis_n_values(c->scenario, axis); i++)
+        numbers = numbers && to_number(scenario_axis_value(c->scenario, axis, i), &number);
+    for (size_t i = 0; !numbers && i < scenario_axis_n_values(c->scenario, axis); i++)
+        g_ptr_array_add(c->data->categories, g_strdup(scenario_axis_value(c->scenario, axis, i)));
+}
+
+/* False if the text is neither a number nor one of the categories. */
+static bool to_x(const struct plot_data *data, const char *text, double *x)
+{
+    if (data->categories->len == 0)
+        return to_number(text, x);
+    for (guint i = 0; i < data->categories->len; i++) {
+        if (strcmp(data->categories->pdata[i], text) == 0) {
+            *x = (double)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- Simulated ----------------------------------------------------------------------------- */
+
+/* point -> struct plot_value (x unused) of one metric */
+static GHashTable *values_of(const struct collector *c, const char *metric)
+{
+    GHashTable *values = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    sqlite3_stmt *statement = NULL;
+    sqlite3_prepare_v2(results_handle(c->db),
+                       "SELECT point, mean, ci95 FROM result WHERE scenario = ?1 AND metric = ?2",
+                       -1, &statement, NULL);
+    sqlite3_bind_text(statement, 1, scenario_name(c->scenario), -1, SQLITE_STATIC);
+    sqlite3_bind_text(statement, 2, metric, -1, SQLITE_STATIC);
+    while (sqlite3_step(statement) == SQLITE_ROW) {
+        const double mean = sqlite3_column_double(statement, 1);
+        const double ci95 = sqlite3_column_double(statement, 2);
+        const struct plot_value value = { .y = mean,
+                                          .ci95 = ci95 > 1e-9 * fabs(mean) ? ci95 : 0.0 };
+        g_hash_table_replace(values, g_strdup((const char *)sqlite3_column_text(statement, 0)),
+                             g_memdup2(&value, sizeof(value)));
+    }
+    sqlite3_finalize(statement);
+    return values;
+}
+
+static int by_x(gconstpointer a, gconstpointer b)
+{
+    const double x = ((const struct plot_value *)a)->x, y = ((const struct plot_value *)b)->x;
+    return (x > y) - (x < y);
+}
+
+/* "read", "op=read transfer_bytes=64"; with several metrics theirs too */
+static char *curve_label(const struct plot_spec *spec, const char *series, const char *metric)
+{
+    const char *equals = spec->series->len == 1 ? strchr(series, '=') : NULL;
+    const char *shown = equals != NULL ? equals + 1 : series;
+    if (*shown == '\0')
+        return g_strdup(metric);
+    return spec->metrics->len > 1 ? g_strdup_printf("%s, %s", shown, metric) : g_strdup(shown);
+}
+
+static struct plot_curve *curve_of(struct collector *c, const char *series, const char *metric,
+                                   guint first)
+{
+    for (guint i = first; i < c->data->curves->len; i++) {
+        struct plot_curve *curve = c->data->curves->pdata[i];
+        if (strcmp(curve->series, series) == 0)
+            return curve;
+    }
+    struct plot_curve *curve = new_curve(c->data, curve_label(c->spec, series, metric),
+                                         g_strdup(series));
+    curve->color = c->data->curves->len - 1;
+    return curve;
+}
+
+static void collect_metric(struct collector *c, const char *metric)
+{
+    const guint first = c->data->curves->len;
+    const bool x_is_axis = scenario_axis_find(c->scenario, c->spec->x) <
+                           scenario_n_axes(c->scenario);
+    GHashTable *ys = values_of(c, metric);
+    GHashTable *xs = x_is_axis ? NULL : values_of(c, c->spec->x);
+    for (size_t i = 0; i < scenario_n_points(c->scenario); i++) {
+        const char *name = scenario_point_name(c->scenario, i);
+        const struct plot_value *y = g_hash_table_lookup(ys, name);
+        const struct plot_value *x = xs != NULL ? g_hash_table_lookup(xs, name) : y;
+        if (x == NULL || y == NULL)
+            continue;
+        struct plot_value value = *y;
+        if (!x_is_axis)
+            value.x = x->y;
+        else if (!to_x(c->data, plot_axis_value(c->scenario, i, c->spec->x), &value.x))
+            continue;
+        char *series = plot_series_name(c->spec, c->scenario, i);
+        g_array_append_val(curve_of(c, series, metric, first)->values, value);
+        g_free(series);
+    }
+    for (guint i = first; x_is_axis && i < c->data->curves->len; i++)
+        g_array_sort(((struct plot_curve *)c->data->curves->pdata[i])->values, by_x);
+    g_hash_table_destroy(ys);
+    if (xs != NULL)
+        g_hash_table_destroy(xs);
+}
+
+/* ---- Stacks: a bar for each point, a curve for each part ------------------------------------ */
+
+/* "read 64" */
+static char *short_point_name(const struct scenario *scenario, size_t point)
+{
+    GString *name = g_string_new(NULL);
+    for (size_t i = 0; i < scenario_n_axes(scenario); i++)
+        g_string_append_printf(
+            name, "%s%s", i > 0 ? " " : "",
+            scenario_axis_value(scenario, i, scenario_point_value(scenario, point, i)));
+    return g_string_free(name, FALSE);
+}
+
+static char *axis_names(const struct scenario *scenario)
+{
+    GString *names = g_string_new(NULL);
+    for (size_t i = 0; i < scenario_n_axes(scenario); i++)
+        g_string_append_printf(names, "%s%s", i > 0 ? ", " : "", scenario_axis_name(scenario, i));
+    return g_string_free(names, FALSE);
+}
+
+static GPtrArray *parts_of(const struct collector *c, const char *prefix)
+{
+    GPtrArray *parts = g_ptr_array_new_with_free_func(g_free);
+    char *pattern = g_strconcat(prefix, ".", NULL);
+    sqlite3_stmt *statement = NULL;
+    sqlite3_prepare_v2(results_handle(c->db),
+                       "SELECT DISTINCT q.name FROM newest w JOIN metric_row m ON m.run_id ="
+                       " w.run_id JOIN quantity q ON q.id = m.quantity_id WHERE w.scenario_id ="
+                       " (SELECT id FROM label WHERE text = ?1) AND substr(q.name, 1, length(?2))"
+                       " = ?2 AND q.name <> ?2 || 'ci95' ORDER BY q.id",
+                       -1, &statement, NULL);
+    sqlite3_bind_text(statement, 1, scenario_name(c->scenario), -1, SQLITE_STATIC);
+    sqlite3_bind_text(statement, 2, pattern, -1, SQLITE_STATIC);
+    while (sqlite3_step(statement) == SQLITE_ROW)
+        g_ptr_array_add(parts, g_strdup((const char *)sqlite3_column_text(statement, 0)));
+    sqlite3_finalize(statement);
+    g_free(pattern);
+    return parts;
+}
+
+static void collect_stack(struct collector *c)
+{
+    const char *prefix = c->spec->metrics->pdata[0];
+    GPtrArray *parts = parts_of(c, prefix);
+    for (size_t i = 0; i < scenario_n_points(c->scenario); i++)
+        g_ptr_array_add(c->data->categories, short_point_name(c->scenario, i));
+    for (guint k = 0; k < parts->len; k++) {
+        const char *part = parts->pdata[k];
+        struct plot_curve *curve = new_curve(c->data, g_strdup(part + strlen(prefix) + 1),
+                                             g_strdup(part));
+        GHashTable *ys = values_of(c, part);
+        curve->color = k;
+        for (size_t i = 0; i < scenario_n_points(c->scenario); i++) {
+            const struct plot_value *y = g_hash_table_lookup(ys,
+                                                             scenario_point_name(c->scenario, i));
+            const struct plot_value value = { .x = (double)i, .y = y != NULL ? y->y : 0.0 };
+            if (y != NULL)
+                g_array_append_val(curve->values, value);
+        }
+        g_hash_table_destroy(ys);
+    }
+    g_ptr_array_free(parts, TRUE);
+}
+
+/* ---- Measured ------------------------------------------------------------------------------ */
+
+/* Rows "x,y"; the first that is no comment is the header. */
+static void parse_rows(struct collector *c, struct plot_curve *curve, const char *path,
+                       const char *content)
+{
+    char **lines = g_strsplit(content, "\n", -1);
+    bool header_seen = false;
+    for (int i = 0; lines[i] != NULL; i++) {
+        char **cells = g_strsplit(g_strstrip(lines[i]), ",", -1);
+        struct plot_value value = { 0 };
+        if (*lines[i] == '\0' || *lines[i] == '#') {
+            /* nothing */
+        } else if (!header_seen) {
+            header_seen = true;
+        } else if (g_strv_length(cells) < 2 || !to_number(g_strstrip(cells[1]), &value.y)) {
+            sim_error_add(c->errors, path, i + 1, "expected x,y");
+        } else if (to_x(c->data, g_strstrip(cells[0]), &value.x)) {
+            g_array_append_val(curve->values, value);
+        } else if (c->data->categories->len == 0) {
+            sim_error_add(c->errors, path, i + 1, "\"%s\": expected a number", cells[0]);
+        }
+        g_strfreev(cells);
+    }
+    g_strfreev(lines);
+}
+
+static char *measured_label(const struct collector *c, const struct plot_measured *measured,
+                            const struct plot_curve *simulated)
+{
+    if (*measured->label != '\0')
+        return g_strdup(measured->label);
+    if (simulated != NULL && c->spec->series->len > 0)
+        return g_strdup_printf("%s (measured)", simulated->label);
+    return g_strdup("measured");
+}
+
+static void collect_measured(struct collector *c, const struct plot_measured *measured)
+{
+    char *content = NULL;
+    char *path = cli_find_file(c->options, measured->file);
+    const struct plot_curve *simulated = NULL;
+    for (guint i = 0; i < c->data->curves->len && simulated == NULL; i++) {
+        const struct plot_curve *curve = c->data->curves->pdata[i];
+        if (!curve->measured && strcmp(curve->series, measured->series) == 0)
+            simulated = curve;
+    }
+    if (path == NULL || !g_file_get_contents(path, &content, NULL, NULL)) {
+        sim_error_add(c->errors, config_file(measured->node), config_line(measured->node),
+                      "%s: no file \"%s\" below the scenarios", config_path(measured->node),
+                      measured->file);
+    } else {
+        struct plot_curve *curve = new_curve(c->data, measured_label(c, measured, simulated),
+                                             g_strdup(measured->series));
+        curve->measured = true;
+        curve->color = simulated != NULL ? simulated->color : c->data->curves->len - 1;
+        parse_rows(c, curve, path, content);
+    }
+    g_free(content);
+    g_free(path);
+}
+
+/* A simulated curve whose series is also measured says that it is simulated. */
+static void tell_apart(struct plot_data *data)
+{
+    bool any_measured = false;
+    for (guint i = 0; i < data->curves->len; i++)
+        any_measured = any_measured || ((struct plot_curve *)data->curves->pdata[i])->measured;
+    for (guint i = 0; any_measured && i < data->curves->len; i++) {
+        struct plot_curve *curve = data->curves->pdata[i];
+        if (curve->measured)
+            continue;
+        char *label = *curve->series != '\0' ? g_strdup_printf("%s (simulated)", curve->label)
+                                             : g_strdup("simulated");
+        g_free(curve->label);
+        curve->label = label;
+    }
+}
+
+bool plot_data_collect(struct scenario *scenario, const struct plot_spec *spec,
+                       struct results_db *db, const struct cli_options *options,
+                       struct plot_data *data, struct sim_error_list *errors)
+{
+    struct collector c = { scenario, spec, db, options, data, errors };
+    const size_t before = errors->n_messages;
+    data->curves = g_ptr_array_new_with_free_func(free_curve);
+    data->categories = g_ptr_array_new_with_free_func(g_free);
+    data->x_name = spec->kind == PLOT_STACK ? axis_names(scenario) : g_strdup(spec->x);
+    if (spec->kind == PLOT_STACK) {
+        collect_stack(&c);
+    } else {
+        find_categories(&c);
+        for (guint i = 0; i < spec->metrics->len; i++)
+            collect_metric(&c, spec->metrics->pdata[i]);
+    }
+    const bool any = data->curves->len > 0;
+    if (!any)
+        fprintf(stderr, "%s: no results in %s (nudma run %s makes them)\n", scenario_name(scenario),
+                options->db, scenario_name(scenario));
+    for (guint i = 0; any && i < spec->measured->len; i++)
+        collect_measured(&c, &g_array_index(spec->measured, struct plot_measured, i));
+    tell_apart(data);
+    return any && errors->n_messages == before;
+}
+
+void plot_data_release(struct plot_data *data)
+{
+    g_free(data->x_name);
+    g_ptr_array_free(data->curves, TRUE);
+    g_ptr_array_free(data->categories, TRUE);
+}

@@ -1,0 +1,327 @@
+/*
+ * Writes the gnuplot script of a figure. Simulated curves are lines with filled points, measured
+ * ones open points of the same colour; bars stand beside each other, measured ones lighter. The
+ * colours are those of Okabe and Ito, which colour-blind readers tell apart; the point types
+ * differ too.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "cli/plot_script.h"
+
+static const char *const colors[] = { "#0072B2", "#D55E00", "#009E73", "#CC79A7",
+                                      "#E69F00", "#56B4E9", "#000000", "#7F7F7F" };
+static const int filled_points[] = { 7, 5, 9, 11, 13, 15 };
+static const int open_points[] = { 6, 4, 8, 10, 12, 14 };
+
+#define COLOR(curve)        colors[(curve)->color % SIM_N_ELEMENTS(colors)]
+#define POINT(table, curve) table[(curve)->color % SIM_N_ELEMENTS(table)]
+
+/* A string of gnuplot: in single quotes nothing but the quote itself is special. */
+static void append_quoted(GString *script, const char *text)
+{
+    g_string_append_c(script, '\'');
+    for (; *text != '\0'; text++) {
+        if (*text == '\'')
+            g_string_append_c(script, '\'');
+        g_string_append_c(script, (unsigned char)*text < ' ' ? ' ' : *text);
+    }
+    g_string_append_c(script, '\'');
+}
+
+/* ---- Axes ---------------------------------------------------------------------------------- */
+
+static char *axis_label(const char *label, const char *name, const char *unit)
+{
+    const char *shown = *label != '\0' ? label : name;
+    return *unit != '\0' ? g_strdup_printf("%s [%s]", shown, unit) : g_strdup(shown);
+}
+
+static void append_labels(GString *script, const struct plot_spec *spec,
+                          const struct plot_data *data, const struct plot_output *output)
+{
+    char *x = axis_label(spec->x_label, data->x_name, spec->x_unit);
+    char *y = axis_label(spec->y_label, spec->metrics->pdata[0], spec->y_unit);
+    g_string_append(script, "set title ");
+    append_quoted(script, spec->title);
+    if (output->format == PLOT_TEXT) { /* has no upright text */
+        g_string_append(script, " . \"\\n\" . ");
+        append_quoted(script, y);
+    } else {
+        g_string_append(script, "\nset ylabel ");
+        append_quoted(script, y);
+    }
+    g_string_append(script, "\nset xlabel ");
+    append_quoted(script, x);
+    g_string_append(script, "\n");
+    g_free(x);
+    g_free(y);
+}
+
+static void x_range(const struct plot_data *data, double *lo, double *hi)
+{
+    *lo = INFINITY;
+    *hi = -INFINITY;
+    for (guint i = 0; i < data->curves->len; i++) {
+        const struct plot_curve *curve = data->curves->pdata[i];
+        for (guint k = 0; k < curve->values->len; k++) {
+            const double x = g_array_index(curve->values, struct plot_value, k).x;
+            *lo = MIN(*lo, x);
+            *hi = MAX(*hi, x);
+        }
+    }
+}
+
+/* 4096 -> "4Ki" */
+static char *binary_number(double value)
+{
+    static const char *const prefixes[] = { "", "Ki", "Mi", "Gi", "Ti" };
+    unsigned i = 0;
+    for (; i + 1 < SIM_N_ELEMENTS(prefixes) && value >= 1024.0; i++)
+        value /= 1024.0;
+    return g_strdup_printf("%g%s", value, prefixes[i]);
+}
+
+/* Powers of two, at most a dozen, as people write sizes. */
+static void append_binary_tics(GString *script, double lo, double hi)
+{
+    const int first = (int)ceil(log2(lo) - 1e-9), last = (int)floor(log2(hi) + 1e-9);
+    const int step = MAX((last - first) / 12 + 1, 1);
+    g_string_append(script, "set xtics (");
+    for (int e = first; e <= last; e += step) {
+        char *label = binary_number(ldexp(1.0, e));
+        g_string_append_printf(script, "%s'%s' %.17g", e > first ? ", " : "", label, ldexp(1.0, e));
+        g_free(label);
+    }
+    g_string_append(script, ")\n");
+}
+
+/* A little room at both ends, or text terminals draw the frame over the points. */
+static void append_x_axis(GString *script, const struct plot_spec *spec,
+                          const struct plot_data *data)
+{
+    double lo, hi;
+    x_range(data, &lo, &hi);
+    lo = isnan(spec->x_min) ? lo : spec->x_min;
+    hi = isnan(spec->x_max) ? hi : spec->x_max;
+    const bool logarithmic = spec->log_x >= 2 && lo > 0.0;
+    if (logarithmic)
+        g_string_append_printf(script, "set logscale x %u\n", spec->log_x);
+    if (logarithmic && spec->log_x == 2 && hi / lo >= 4.0)
+        append_binary_tics(script, lo, hi);
+    if (!(hi > lo))
+        return;
+    const double margin = logarithmic ? pow(hi / lo, 0.04) : (hi - lo) * 0.04;
+    const double left = logarithmic ? lo / margin : lo - margin;
+    const double right = logarithmic ? hi * margin : hi + margin;
+    g_string_append_printf(script, "set xrange [%.17g:%.17g]\n",
+                           isnan(spec->x_min) ? left : spec->x_min,
+                           isnan(spec->x_max) ? right : spec->x_max);
+}
+
+static void append_y_axis(GString *script, const struct plot_spec *spec)
+{
+    if (spec->log_y >= 2)
+        g_string_append_printf(script, "set logscale y %u\n", spec->log_y);
+    g_string_append(script, "set yrange [");
+    if (!isnan(spec->y_min))
+        g_string_append_printf(script, "%.17g", spec->y_min);
+    g_string_append(script, ":");
+    if (!isnan(spec->y_max))
+        g_string_append_printf(script, "%.17g", spec->y_max);
+    g_string_append(script, "]\n");
+}
+
+static void append_terminal(GString *script, const struct plot_output *output)
+{
+    switch (output->format) {
+    case PLOT_TEXT:
+        g_string_append_printf(script, "set terminal dumb mono noenhanced size %d,%d\n",
+                               output->columns, output->rows);
+        break;
+    case PLOT_PNG:
+        g_string_append(script, "if (strstrt(GPVAL_TERMINALS, 'pngcairo') > 0) {\n"
+                                "set terminal pngcairo noenhanced size 1200,800 font 'Sans,16' "
+                                "linewidth 2\n} else {\n"
+                                "set terminal png noenhanced size 1200,800 large linewidth 2\n}\n");
+        break;
+    case PLOT_SVG:
+        g_string_append(script, "set terminal svg noenhanced size 1200,800 font 'Sans,20' "
+                                "linewidth 2 background 'white'\n");
+        break;
+    case PLOT_GNUPLOT: break;
+    }
+    if (output->path != NULL) {
+        g_string_append(script, "set output ");
+        append_quoted(script, output->path);
+        g_string_append(script, "\n");
+    }
+}
+
+/* ---- Curves -------------------------------------------------------------------------------- */
+
+static void append_curve_data(GString *script, const struct plot_data *data)
+{
+    for (guint i = 0; i < data->curves->len; i++) {
+        const struct plot_curve *curve = data->curves->pdata[i];
+        g_string_append_printf(script, "$curve%u << END\n", i);
+        for (guint k = 0; k < curve->values->len; k++) {
+            const struct plot_value *v = &g_array_index(curve->values, struct plot_value, k);
+            g_string_append_printf(script, "%.17g %.17g %.17g\n", v->x, v->y, v->ci95);
+        }
+        g_string_append(script, "END\n");
+    }
+}
+
+static void append_category_tics(GString *script, const struct plot_data *data)
+{
+    if (data->categories->len == 0)
+        return;
+    g_string_append(script, "set xtics (");
+    for (guint i = 0; i < data->categories->len; i++) {
+        g_string_append(script, i > 0 ? ", " : "");
+        append_quoted(script, data->categories->pdata[i]);
+        g_string_append_printf(script, " %u", i);
+    }
+    g_string_append_printf(script, ")\nset xrange [-0.5:%u.5]\n", data->categories->len - 1);
+}
+
+static bool has_interval(const struct plot_curve *curve)
+{
+    for (guint i = 0; i < curve->values->len; i++) {
+        if (g_array_index(curve->values, struct plot_value, i).ci95 > 0.0)
+            return true;
+    }
+    return false;
+}
+
+static void append_curve(GString *script, const struct plot_curve *curve, unsigned index)
+{
+    if (curve->measured) {
+        g_string_append_printf(script,
+                               "$curve%u using 1:2 with points lc rgb '%s' pt %d ps 1.8 lw 1.2 ",
+                               index, COLOR(curve), POINT(open_points, curve));
+    } else {
+        if (has_interval(curve))
+            g_string_append_printf(
+                script, "$curve%u using 1:2:3 with yerrorbars lc rgb '%s' pt 0 notitle, ", index,
+                COLOR(curve));
+        g_string_append_printf(script,
+                               "$curve%u using 1:2 with linespoints lc rgb '%s' pt %d ps 1.4 ",
+                               index, COLOR(curve), POINT(filled_points, curve));
+    }
+    g_string_append(script, "title ");
+    append_quoted(script, curve->label);
+}
+
+/* Letters: A, B, ... simulated, joined by dots; a, b, ... what was measured of the same series. */
+static void append_text_curve(GString *script, const struct plot_curve *curve, unsigned index)
+{
+    const char letter = (char)((curve->measured ? 'a' : 'A') + (char)(curve->color % 26));
+    if (!curve->measured)
+        g_string_append_printf(script, "$curve%u using 1:2 with lines lt 0 notitle, ", index);
+    g_string_append_printf(script, "$curve%u using 1:2 with points pt '%c' title ", index, letter);
+    append_quoted(script, curve->label);
+}
+
+static void append_curves(GString *script, const struct plot_data *data,
+                          const struct plot_output *output)
+{
+    bool first = true;
+    append_curve_data(script, data);
+    append_category_tics(script, data);
+    g_string_append(script, "plot ");
+    /* what was measured comes last, so that it is not hidden */
+    for (int measured = 0; measured <= 1; measured++) {
+        for (guint i = 0; i < data->curves->len; i++) {
+            const struct plot_curve *curve = data->curves->pdata[i];
+            if (curve->measured != (measured == 1) || curve->values->len == 0)
+                continue;
+            g_string_append(script, first ? "" : ", ");
+            first = false;
+            if (output->format == PLOT_TEXT)
+                append_text_curve(script, curve, i);
+            else
+                append_curve(script, curve, i);
+        }
+    }
+    g_string_append(script, "\n");
+}
+
+/* ---- Bars ---------------------------------------------------------------------------------- */
+
+static void append_bar_data(GString *script, const struct plot_data *data)
+{
+    g_string_append(script, "$bars << END\n");
+    for (guint row = 0; row < data->categories->len; row++) {
+        g_string_append_c(script, '"');
+        for (const char *c = data->categories->pdata[row]; *c != '\0'; c++)
+            g_string_append_c(script, *c == '"' ? '\'' : *c);
+        g_string_append_c(script, '"');
+        for (guint i = 0; i < data->curves->len; i++) {
+            const struct plot_value *value = plot_data_at(data->curves->pdata[i], row);
+            if (value != NULL)
+                g_string_append_printf(script, " %.17g %.17g", value->y, value->ci95);
+            else
+                g_string_append(script, " NaN 0");
+        }
+        g_string_append(script, "\n");
+    }
+    g_string_append(script, "END\n");
+}
+
+/* A measured bar stands beside the simulated one of its series. */
+static void append_bars(GString *script, const struct plot_spec *spec, const struct plot_data *data)
+{
+    const bool stacked = spec->kind == PLOT_STACK;
+    bool first = true, intervals = false;
+    for (guint i = 0; i < data->curves->len && !stacked; i++)
+        intervals = intervals || has_interval(data->curves->pdata[i]);
+    append_bar_data(script, data);
+    g_string_append(script, "set style data histograms\nset boxwidth 0.9\n");
+    g_string_append_printf(script, "set style histogram %s\n",
+                           stacked     ? "rowstacked"
+                           : intervals ? "errorbars gap 1 lw 1"
+                                       : "clustered gap 1");
+    g_string_append_printf(script, "set xrange [-0.7:%u.7]\nset xtics %s\nplot ",
+                           data->categories->len - 1,
+                           data->categories->len > 8 ? "rotate by -45" : "norotate");
+    for (unsigned color = 0; color < data->curves->len; color++) {
+        for (guint i = 0; i < data->curves->len; i++) {
+            const struct plot_curve *curve = data->curves->pdata[i];
+            if (curve->color != color)
+                continue;
+            char columns[16] = "";
+            if (intervals)
+                g_snprintf(columns, sizeof(columns), ":%u", 2 * i + 3);
+            g_string_append_printf(script, "%s$bars using %u%s:xtic(1) lc rgb '%s' fs %s title ",
+                                   first ? "" : ", ", 2 * i + 2, columns, COLOR(curve),
+                                   curve->measured ? "solid 0.35 border" : "solid 0.9");
+            first = false;
+            append_quoted(script, curve->label);
+        }
+    }
+    g_string_append(script, "\n");
+}
+
+char *plot_script(const struct plot_spec *spec, const struct plot_data *data,
+                  const struct plot_output *output)
+{
+    GString *script = g_string_new("set encoding utf8\n");
+    const bool bars = spec->kind != PLOT_LINES;
+    append_terminal(script, output);
+    append_labels(script, spec, data, output);
+    if (output->format == PLOT_TEXT) /* where it hides nothing */
+        g_string_append(script, "set key below Left reverse samplen 1\n");
+    else
+        g_string_append_printf(script, "set grid ytics lc rgb '#D0D0D0'\nset key %s height 1\n",
+                               *spec->key != '\0' ? spec->key : "below");
+    if (!bars && data->categories->len == 0)
+        append_x_axis(script, spec, data);
+    append_y_axis(script, spec);
+    if (bars)
+        append_bars(script, spec, data);
+    else
+        append_curves(script, data, output);
+    return g_string_free(script, FALSE);
+}

@@ -1,0 +1,118 @@
+/* Bars and stacks as text: one line a bar, its length the value. */
+#include <math.h>
+#include <string.h>
+
+#include "cli/plot_script.h"
+
+#define MIN_BAR 20
+
+static double row_sum(const struct plot_data *data, guint row)
+{
+    double sum = 0.0;
+    for (guint i = 0; i < data->curves->len; i++) {
+        const struct plot_value *value = plot_data_at(data->curves->pdata[i], row);
+        sum += value != NULL ? MAX(value->y, 0.0) : 0.0;
+    }
+    return sum;
+}
+
+static double largest(const struct plot_data *data, bool stacked)
+{
+    double hi = 0.0;
+    for (guint row = 0; row < data->categories->len; row++) {
+        hi = stacked ? MAX(hi, row_sum(data, row)) : hi;
+        for (guint i = 0; !stacked && i < data->curves->len; i++) {
+            const struct plot_value *value = plot_data_at(data->curves->pdata[i], row);
+            hi = value != NULL ? MAX(hi, value->y) : hi;
+        }
+    }
+    return hi;
+}
+
+static void append_mark(GString *bar, char mark, double value, double hi, int width)
+{
+    const int n = hi > 0.0 ? (int)lround(value / hi * width) : 0;
+    for (int i = 0; i < n; i++)
+        g_string_append_c(bar, mark);
+}
+
+static void add_row(struct cli_table *table, const char *category, const char *label, double value,
+                    const char *bar)
+{
+    char number[32];
+    cli_table_cell(table, "%s", category);
+    cli_table_cell(table, "%s", label);
+    cli_table_cell(table, "%s", cli_number(value, number));
+    cli_table_cell(table, "%s", bar);
+}
+
+static void add_bars(struct cli_table *table, const struct plot_data *data, guint row, double hi,
+                     int width)
+{
+    const char *category = data->categories->pdata[row];
+    for (unsigned color = 0; color < data->curves->len; color++) {
+        for (guint i = 0; i < data->curves->len; i++) {
+            const struct plot_curve *curve = data->curves->pdata[i];
+            const struct plot_value *value = plot_data_at(curve, row);
+            if (curve->color != color || value == NULL)
+                continue;
+            GString *bar = g_string_new(NULL);
+            append_mark(bar, curve->measured ? '-' : '#', value->y, hi, width);
+            add_row(table, category, curve->label, value->y, bar->str);
+            category = "";
+            g_string_free(bar, TRUE);
+        }
+    }
+}
+
+/* A=link B=memory: AAAAAABBBB */
+static void add_stack(struct cli_table *table, const struct plot_data *data, guint row, double hi,
+                      int width)
+{
+    GString *bar = g_string_new(NULL);
+    for (guint i = 0; i < data->curves->len; i++) {
+        const struct plot_value *value = plot_data_at(data->curves->pdata[i], row);
+        if (value != NULL)
+            append_mark(bar, (char)('A' + (char)(i % 26)), value->y, hi, width);
+    }
+    if (row_sum(data, row) > 0.0)
+        add_row(table, data->categories->pdata[row], "", row_sum(data, row), bar->str);
+    g_string_free(bar, TRUE);
+}
+
+static int widest(const struct plot_data *data)
+{
+    size_t category = strlen(data->x_name), label = 0;
+    for (guint i = 0; i < data->categories->len; i++)
+        category = MAX(category, strlen(data->categories->pdata[i]));
+    for (guint i = 0; i < data->curves->len; i++)
+        label = MAX(label, strlen(((struct plot_curve *)data->curves->pdata[i])->label));
+    return (int)(category + label);
+}
+
+void plot_text_bars(const struct plot_spec *spec, const struct plot_data *data, int columns,
+                    FILE *out)
+{
+    const bool stacked = spec->kind == PLOT_STACK;
+    const char *metric = spec->metrics->pdata[0];
+    const int width = MAX(columns - widest(data) - 17, MIN_BAR);
+    const double hi = largest(data, stacked);
+    struct cli_table *table = cli_table_new();
+    cli_table_column(table, data->x_name, false);
+    cli_table_column(table, "", false);
+    cli_table_column(table, *spec->y_unit != '\0' ? spec->y_unit : "value", true);
+    cli_table_column(table, "", false);
+    for (guint row = 0; row < data->categories->len; row++) {
+        if (stacked)
+            add_stack(table, data, row, hi, width);
+        else
+            add_bars(table, data, row, hi, width);
+    }
+    fprintf(out, "%s: %s\n", spec->title, *spec->y_label != '\0' ? spec->y_label : metric);
+    cli_table_print(table, "  ", out);
+    for (guint i = 0; stacked && i < data->curves->len; i++)
+        fprintf(out, "%s%c %s", i > 0 ? ", " : "  ", 'A' + (int)(i % 26),
+                ((struct plot_curve *)data->curves->pdata[i])->label);
+    fprintf(out, stacked ? "\n\n" : "\n");
+    cli_table_free(table);
+}

@@ -1,0 +1,178 @@
+/* nudma run: everything is checked, then run, then shown. */
+#include <errno.h>
+#include <glib/gstdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/campaign.h"
+#include "cli/run.h"
+#include "cli/summary.h"
+
+static bool in_range(const char *option, int64_t value, int64_t lo, int64_t hi)
+{
+    if (value >= lo && value <= hi)
+        return true;
+    fprintf(stderr,
+            "%s: %s %" G_GINT64_FORMAT ": expected %" G_GINT64_FORMAT "..%" G_GINT64_FORMAT "\n",
+            g_get_prgname(), option, value, lo, hi);
+    return false;
+}
+
+static struct results_db *open_database(const char *path)
+{
+    char *folder = g_path_get_dirname(path), *message = NULL;
+    struct results_db *db = NULL;
+    if (g_mkdir_with_parents(folder, 0777) != 0)
+        message = g_strdup_printf("%s: %s (--db FILE writes elsewhere)", folder, g_strerror(errno));
+    else
+        db = results_open(path, false, &message);
+    if (db == NULL)
+        fprintf(stderr, "%s\n", message);
+    g_free(message);
+    g_free(folder);
+    return db;
+}
+
+static void print_points(const struct plan *plan)
+{
+    for (guint i = 0; i < plan->points->len; i++) {
+        const struct plan_point *point = plan_point(plan, i);
+        const char *name = plan_point_name(point);
+        printf("%s%s%s\n", scenario_name(point->scenario), *name != '\0' ? " " : "", name);
+    }
+}
+
+static void say_what_is_left_out(const struct plan *plan, const struct run_request *request)
+{
+    const unsigned n = plan_count(plan, PLAN_STORED_BEFORE);
+    if (n > 0 && !request->quiet)
+        fprintf(stderr, "%u of %u runs are in %s already (--force runs them again)\n", n,
+                plan->jobs->len, request->options.db);
+}
+
+static int run_plan(struct plan *plan, const struct run_request *request)
+{
+    char *message = NULL;
+    struct results_db *db = open_database(request->options.db);
+    if (db == NULL)
+        return CLI_FAILED;
+    int status = CLI_FAILED;
+    if (plan_make_jobs(plan, db, (uint64_t)request->first_seed, (unsigned)request->n_seeds,
+                       request->force, &message)) {
+        const struct campaign campaign = {
+            .plan = plan,
+            .db = db,
+            .n_workers = (unsigned)request->n_workers,
+            .quiet = request->quiet,
+            .command_line = request->command_line,
+        };
+        say_what_is_left_out(plan, request);
+        status = campaign_run(&campaign);
+        if (status != CLI_INTERRUPTED && request->with_table)
+            summary_print(plan, db, request->stats);
+    } else {
+        fprintf(stderr, "%s\n", message);
+        g_free(message);
+    }
+    results_close(db);
+    return status;
+}
+
+int run_scenarios(const struct run_request *request, char **arguments)
+{
+    struct sim_error_list errors = { 0 };
+    struct plan *plan = plan_new(&request->options, arguments, (const char *const *)request->sets,
+                                 request->quick, &errors);
+    int status = CLI_WRONG;
+    if (!request->list)
+        plan_check(plan, request->print_config && errors.n_messages == 0, &errors);
+    if (errors.n_messages == 0 && request->list)
+        print_points(plan);
+    if (errors.n_messages > 0)
+        cli_report(&errors);
+    else
+        status = request->list || request->print_config ? CLI_DONE : run_plan(plan, request);
+    plan_free(plan);
+    return status;
+}
+
+static bool is_sound(const struct run_request *request, char **arguments)
+{
+    if (*arguments == NULL) {
+        fprintf(stderr, "nudma run: which scenario? (nudma list shows them)\n");
+        return false;
+    }
+    for (char **set = request->sets; set != NULL && *set != NULL; set++) {
+        const char *equals = strchr(*set, '=');
+        if (equals == NULL || equals == *set) {
+            fprintf(stderr, "nudma run: --set %s: expected path=value\n", *set);
+            return false;
+        }
+    }
+    return run_request_sound(request);
+}
+
+void run_request_init(struct run_request *request)
+{
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    *request = (struct run_request){
+        .n_workers = online > 0 ? (int)online : 1,
+        .n_seeds = 1,
+        .first_seed = 1,
+        .with_table = true,
+    };
+}
+
+bool run_request_sound(const struct run_request *request)
+{
+    return in_range("-j", request->n_workers, 1, 4096) &&
+           in_range("--seeds", request->n_seeds, 1, 1000000) &&
+           in_range("--seed", request->first_seed, 0, INT64_MAX - 1000000);
+}
+
+void run_request_release(struct run_request *request)
+{
+    g_strfreev(request->sets);
+    g_free(request->command_line);
+    cli_options_release(&request->options);
+}
+
+int cli_run(int argc, char **argv)
+{
+    struct run_request request;
+    run_request_init(&request);
+    request.command_line = cli_command_line("run", argc, argv);
+    const GOptionEntry entries[] = {
+        { "jobs", 'j', 0, G_OPTION_ARG_INT, &request.n_workers,
+          "Run N points at a time (default: one per processor)", "N" },
+        { "set", 's', 0, G_OPTION_ARG_STRING_ARRAY, &request.sets,
+          "Change a setting of every scenario named; axes.NAME=a,b changes an axis", "PATH=VALUE" },
+        { "seeds", 0, 0, G_OPTION_ARG_INT, &request.n_seeds, "Run each point with N seeds", "N" },
+        { "seed", 0, 0, G_OPTION_ARG_INT64, &request.first_seed, "The first seed (default 1)",
+          "S" },
+        { "quick", 0, 0, G_OPTION_ARG_NONE, &request.quick,
+          "Only the few points that a scenario names as its fast subset", NULL },
+        { "force", 0, 0, G_OPTION_ARG_NONE, &request.force,
+          "Run what the database has already, too", NULL },
+        { "list", 0, 0, G_OPTION_ARG_NONE, &request.list, "Print the points, run nothing", NULL },
+        { "print-config", 0, 0, G_OPTION_ARG_NONE, &request.print_config,
+          "Print the resolved configuration of each point, run nothing", NULL },
+        { "stats", 0, 0, G_OPTION_ARG_NONE, &request.stats,
+          "Print every metric, not only those that the scenario plots", NULL },
+        { "quiet", 'q', 0, G_OPTION_ARG_NONE, &request.quiet, "No progress, only faults", NULL },
+        { .long_name = NULL },
+    };
+    int status = CLI_DONE;
+    if (cli_parse(&request.options, "SCENARIO...",
+                  "Runs the points of scenarios and stores the results.",
+                  "SCENARIO is a name (nudma list), a folder of names, or a file. Mistakes in any "
+                  "point are found before\nanything runs. What the database has for the same "
+                  "configuration, seed and version is not run again.\nCtrl-C loses no finished "
+                  "run; the same command goes on.",
+                  entries, argc, argv, &status))
+        status = is_sound(&request, request.options.arguments)
+                     ? run_scenarios(&request, request.options.arguments)
+                     : CLI_WRONG;
+    run_request_release(&request);
+    return status;
+}

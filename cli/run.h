@@ -1,0 +1,25 @@
+/* What nudma run and nudma figures share. */
+#ifndef CLI_RUN_H
+#define CLI_RUN_H
+
+#include "cli/cli.h"
+
+struct run_request {
+    struct cli_options options;
+    int n_workers, n_seeds;
+    int64_t first_seed;
+    char **sets;
+    gboolean quick, force, list, print_config, stats, quiet;
+    bool with_table; /* print the results */
+    char *command_line;
+};
+
+/* Defaults: a worker per processor, seed 1. */
+void run_request_init(struct run_request *request);
+/* False with what is wrong printed. */
+bool run_request_sound(const struct run_request *request);
+void run_request_release(struct run_request *request);
+/* Checks, runs and shows; the exit status. */
+int run_scenarios(const struct run_request *request, char **arguments);
+
+#endif

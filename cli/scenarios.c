@@ -1,0 +1,83 @@
+/* Names of scenarios: what an argument means, and what there is. */
+#include <string.h>
+
+#include "cli/scenarios.h"
+
+static GPtrArray *all_names(const struct cli_options *options)
+{
+    GPtrArray *all = g_ptr_array_new_with_free_func(g_free);
+    GHashTable *seen = g_hash_table_new(g_str_hash, g_str_equal);
+    for (char **root = options->roots; *root != NULL; root++) {
+        char **names = scenario_list(*root);
+        for (char **name = names; *name != NULL; name++) {
+            if (g_str_has_suffix(*name, "/claims") || g_hash_table_contains(seen, *name))
+                continue; /* claims.cfg beside scenarios is none of them */
+            g_ptr_array_add(all, g_strdup(*name));
+            g_hash_table_add(seen, all->pdata[all->len - 1]);
+        }
+        g_strfreev(names);
+    }
+    g_hash_table_destroy(seen);
+    return all;
+}
+
+static void add_once(GPtrArray *names, const char *name)
+{
+    for (guint i = 0; i < names->len; i++) {
+        if (strcmp(names->pdata[i], name) == 0)
+            return;
+    }
+    g_ptr_array_add(names, g_strdup(name));
+}
+
+/* A folder stands for what is in it; anything else for itself. */
+static void add_argument(GPtrArray *names, const GPtrArray *all, const char *argument)
+{
+    char *prefix = g_strconcat(argument, g_str_has_suffix(argument, "/") ? "" : "/", NULL);
+    bool is_folder = false;
+    for (guint i = 0; i < all->len; i++) {
+        if (g_str_has_prefix(all->pdata[i], prefix)) {
+            add_once(names, all->pdata[i]);
+            is_folder = true;
+        }
+    }
+    if (!is_folder)
+        add_once(names, argument);
+    g_free(prefix);
+}
+
+char **cli_scenario_names(const struct cli_options *options, char **arguments,
+                          struct sim_error_list *errors)
+{
+    GPtrArray *all = all_names(options), *names = g_ptr_array_new();
+    for (guint i = 0; *arguments == NULL && i < all->len; i++)
+        g_ptr_array_add(names, g_strdup(all->pdata[i]));
+    for (; *arguments != NULL; arguments++)
+        add_argument(names, all, *arguments);
+    if (names->len == 0)
+        sim_error_add(errors, NULL, 0,
+                      "no scenarios found (--scenarios DIR or NUDMA_SCENARIOS says where)");
+    g_ptr_array_add(names, NULL);
+    g_ptr_array_free(all, TRUE);
+    return (char **)g_ptr_array_free(names, FALSE);
+}
+
+static void free_scenario(gpointer scenario)
+{
+    scenario_free(scenario);
+}
+
+GPtrArray *cli_load_scenarios(const struct cli_options *options, char **arguments,
+                              const char *const *sets, struct sim_error_list *errors)
+{
+    GPtrArray *scenarios = g_ptr_array_new_with_free_func(free_scenario);
+    char **names = cli_scenario_names(options, arguments, errors);
+    for (char **name = names; *name != NULL; name++) {
+        struct scenario *scenario = scenario_load(*name, (const char *const *)options->roots, sets,
+                                                  errors);
+        if (scenario != NULL)
+            g_ptr_array_add(scenarios, scenario);
+    }
+    g_strfreev(names);
+    return scenarios;
+}

@@ -1,0 +1,40 @@
+/*
+ * Worker processes: each runs one job and sends back what came of it. What a worker prints is kept
+ * and handed over with its report; a worker that crashes costs its own job only. Workers die with
+ * their parent, and own nothing that could be left half done.
+ */
+#ifndef CLI_WORKER_H
+#define CLI_WORKER_H
+
+#include "sim/results.h"
+
+struct worker_pool;
+
+/* What came of a job. error is NULL if it is done; result may be NULL if it is not. */
+struct worker_report {
+    struct run_result *result; /* owned by the pool, like the strings: valid during the call */
+    char *error;
+    char *log; /* what it printed; "" */
+    sim_time sim_ps;
+    uint64_t events, fingerprint;
+    double wall_s;
+};
+
+/* Runs in the worker: fills in all but log and wall_s; g_malloc'ed strings. */
+typedef void worker_body_fn(void *context, size_t job, struct worker_report *report);
+typedef void worker_report_fn(void *context, size_t job, const struct worker_report *report);
+
+struct worker_pool *worker_pool_new(unsigned max_workers);
+/* Kills what still runs. */
+void worker_pool_free(struct worker_pool *pool);
+
+unsigned worker_pool_running(const struct worker_pool *pool);
+bool worker_pool_full(const struct worker_pool *pool);
+/* False if no process could be made; errno says why. */
+bool worker_start(struct worker_pool *pool, size_t job, worker_body_fn *body, void *context);
+/* Waits until workers have finished, and reports them; until a signal is readable at signal_fd
+ * (true is returned then, and only then); or for timeout_ms. */
+bool worker_wait(struct worker_pool *pool, int signal_fd, int timeout_ms, worker_report_fn *report,
+                 void *context);
+
+#endif
