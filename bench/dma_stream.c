@@ -35,8 +35,7 @@ int main(void)
     const char *roots[] = { "scenarios", NULL };
     const char *sets[] = { "axes.op=write", "measure.duration_us=20000", NULL };
     struct sim_error_list errors = { 0 };
-    struct scenario *scenario =
-        scenario_load("examples/write_stream_switch", roots, sets, &errors);
+    struct scenario *scenario = scenario_load("examples/write_stream_switch", roots, sets, &errors);
     if (scenario == NULL || errors.n_messages != 0) {
         fprintf(stderr, "dma_stream: %s (run it from the top of the tree)\n", errors.message[0]);
         return 1;

@@ -235,8 +235,8 @@ static void push_next(struct model *model)
     if (op == NULL || !op->arrived || state->pushing)
         return;
     sim_time start_ps = SIM_MAX(sim_now(model->sim), state->push_free_ps);
-    sim_time path_ps =
-        state->params.descriptor_ps + (op->bytes * state->push_fs_per_byte + 500) / 1000;
+    sim_time path_ps = state->params.descriptor_ps +
+                       (op->bytes * state->push_fs_per_byte + 500) / 1000;
     state->push_free_ps = through_memory(state, start_ps, path_ps, op->bytes);
     state->pushing = true;
     sim_stamp_mark(op->stamp, PART_DEVICE, state->push_free_ps);
@@ -288,8 +288,8 @@ static void issue_writes(struct model *model)
     const struct requester_params *params = &state->params;
     while (state->writes_waiting.head != NULL && state->n_writes < params->writes_in_flight) {
         struct pcie_requester_op *op = queue_take(&state->writes_waiting);
-        op->decoded_ps =
-            SIM_MAX(sim_now(model->sim) + params->bulk_request_ps, state->write_free_ps);
+        op->decoded_ps = SIM_MAX(sim_now(model->sim) + params->bulk_request_ps,
+                                 state->write_free_ps);
         state->write_free_ps = op->decoded_ps + params->write_interval_ps;
         state->n_writes++;
         sim_event_init(&op->event, pull_starts);
