@@ -337,89 +337,90 @@ static void axes_are_replaced_by_name(void **state)
 
 /* ---- Mistakes in axes ----------------------------------------------------------------------- */
 
+/* A scenario, and the message that it must give. */
+static const char *const axis_mistakes[][2] = {
+    { "axes = ( { name = \"a\"; setting = \"x.y\"; values = []; } );",
+      "scenarios/t.cfg:1: axes.[0].values: axis a has no values" },
+    { "axes = (\n { name = \"a\"; setting = \"x.y\"; } );",
+      "scenarios/t.cfg:2: axes.[0]: axis a has no values; give values = [...], range = {...} "
+      "or variants = (...)" },
+    { "axes = ( { name = \"a\"; variants = (); } );",
+      "scenarios/t.cfg:1: axes.[0].variants: axis a has no variants" },
+    { "axes = ( { name = \"a\"; setting = \"x\"; values = [1]; },\n"
+      "         { name = \"a\"; setting = \"y\"; values = [1]; } );",
+      "scenarios/t.cfg:2: axes.[1].name: two axes are named a" },
+    { "axes = ( { name = \"a\"; setting = \"x\"; values = [1];\n"
+      " variants = ( { name = \"v\"; set = (); } ); } );",
+      "scenarios/t.cfg:1: axes.[0]: axis a has more than one of values, range and variants" },
+    { "axes = ( { name = \"a\"; variants = ( { name = \"v\"; set = (); },\n"
+      " { set = (\"x=1\"); } ); } );",
+      "scenarios/t.cfg:2: axes.[0].variants.[1]: a variant of axis a has no name" },
+    { "axes = ( { name = \"a\"; variants = ( { name = \"v\"; } ); } );",
+      "scenarios/t.cfg:1: axes.[0].variants.[0]: variant v of axis a sets nothing; a variant "
+      "without changes has set = ()" },
+    { "axes = ( { name = \"a\"; variants = ( { name = \"v\"; set = (); },\n"
+      " { name = \"v\"; set = (); } ); } );",
+      "scenarios/t.cfg:2: axis a: value v stands there twice" },
+    { "axes = ( { name = \"a\"; setting = \"x\"; values = [8, 16,\n 8]; } );",
+      "scenarios/t.cfg:2: axis a: value 8 stands there twice" },
+    { "axes = ( { name = \"a\"; setting = \"x\"; values = [\"p=q\"]; } );",
+      "scenarios/t.cfg:1: axis a: found the value \"p=q\", expected one without \"=\", \",\" "
+      "and blanks around it" },
+    { "axes = ( { name = \"a\"; setting = \"x\"; values = ( [1] ); } );",
+      "scenarios/t.cfg:1: axes.[0].values.[0]: found a list, expected one value; \"variants\" "
+      "set several settings" },
+    { "axes = ( { name = \"a\"; setting = \"x\"; values = 5; } );",
+      "scenarios/t.cfg:1: axes.[0].values: found 5 (an integer), expected a list of values, "
+      "[1, 2, 4]" },
+    { "axes = ( { name = \"a\"; values = [1]; } );",
+      "scenarios/t.cfg:1: axes.[0]: axis a has no setting that its values belong to" },
+    { "axes = ( { name = \"a\"; setting = \"x\"; variants = ( { name = \"v\"; set = (); } ); } );",
+      "scenarios/t.cfg:1: axes.[0]: axis a has both a setting and variants; a variant names "
+      "its settings in set = (...)" },
+    { "axes = ( { setting = \"x\"; values = [1]; } );",
+      "scenarios/t.cfg:1: axes.[0]: an axis has no name" },
+    { "axes = ( { name = \"a b\"; setting = \"x\"; values = [1]; } );",
+      "scenarios/t.cfg:1: axes.[0].name: found \"a b\" (a string), expected a name of "
+      "letters, digits and \"_\"" },
+    { "axes = { };",
+      "scenarios/t.cfg:1: axes: found a group, expected a list of axes, ( { name = ...; }, "
+      "... )" },
+    { "axes = ( { name = \"a\"; setting = \"x\"; values = [1]; vaules = 1; } );",
+      "scenarios/t.cfg:1: axes.[0].vaules: unknown setting; did you mean \"values\"?" },
+    { "axes = ( { name = \"a\"; setting = \"x.y\"; values = [1]; },\n"
+      "         { name = \"b\"; setting = \"x\"; values = [1]; } );",
+      "scenarios/t.cfg:1: x.y: set by the axes a and b" },
+    { "axes = ( { name = \"a\"; setting = \"x\"; range = { from = 1; to = 5; }; } );",
+      "scenarios/t.cfg:1: axes.[0].range: expected the numbers from, to, and either step or "
+      "factor" },
+    { "axes = ( { name = \"a\"; setting = \"x\"; range = { from = 0; to = 5; factor = 2; }; } );",
+      "scenarios/t.cfg:1: axes.[0].range: expected from <= to, and step > 0 or factor > 1 "
+      "with from > 0" },
+    { "axes = ( { name = \"a\"; setting = \"x\"; range = { from = 0; to = 1e9; step = 1; }; } );",
+      "scenarios/t.cfg:1: axes.[0].range: more than 10000 values" },
+    { "quick = ( \"b=1\" );", "scenarios/t.cfg:1: there is no axis \"b\"" },
+    { "axes = ( { name = \"a\"; setting = \"x\"; values = [1]; } );\nquick = ( \"a=2\" );",
+      "scenarios/t.cfg:2: quick.[0]: axis a has no value \"2\"; expected \"1\"" },
+    { "title = 5;", "scenarios/t.cfg:1: title: found 5 (an integer), expected a string" },
+    { "set = ( 5 );",
+      "scenarios/t.cfg:1: set.[0]: found 5 (an integer), expected a string \"path=value\"" },
+    { "set = ( \"a\" );", "scenarios/t.cfg:1: found \"a\", expected \"path=value\"" },
+    { "a = 1;\nset = ( \"a.b=1\" );",
+      "scenarios/t.cfg:2: a: found 1 (an integer), expected a group with \"b\"" },
+};
+
 static void mistakes_in_axes(void **state)
 {
-    static const char *const cases[][2] = {
-        { "axes = ( { name = \"a\"; setting = \"x.y\"; values = []; } );",
-          "scenarios/t.cfg:1: axes.[0].values: axis a has no values" },
-        { "axes = (\n { name = \"a\"; setting = \"x.y\"; } );",
-          "scenarios/t.cfg:2: axes.[0]: axis a has no values; give values = [...], range = {...} "
-          "or variants = (...)" },
-        { "axes = ( { name = \"a\"; variants = (); } );",
-          "scenarios/t.cfg:1: axes.[0].variants: axis a has no variants" },
-        { "axes = ( { name = \"a\"; setting = \"x\"; values = [1]; },\n"
-          "         { name = \"a\"; setting = \"y\"; values = [1]; } );",
-          "scenarios/t.cfg:2: axes.[1].name: two axes are named a" },
-        { "axes = ( { name = \"a\"; setting = \"x\"; values = [1];\n"
-          " variants = ( { name = \"v\"; set = (); } ); } );",
-          "scenarios/t.cfg:1: axes.[0]: axis a has more than one of values, range and variants" },
-        { "axes = ( { name = \"a\"; variants = ( { name = \"v\"; set = (); },\n"
-          " { set = (\"x=1\"); } ); } );",
-          "scenarios/t.cfg:2: axes.[0].variants.[1]: a variant of axis a has no name" },
-        { "axes = ( { name = \"a\"; variants = ( { name = \"v\"; } ); } );",
-          "scenarios/t.cfg:1: axes.[0].variants.[0]: variant v of axis a sets nothing; a variant "
-          "without changes has set = ()" },
-        { "axes = ( { name = \"a\"; variants = ( { name = \"v\"; set = (); },\n"
-          " { name = \"v\"; set = (); } ); } );",
-          "scenarios/t.cfg:2: axis a: value v stands there twice" },
-        { "axes = ( { name = \"a\"; setting = \"x\"; values = [8, 16,\n 8]; } );",
-          "scenarios/t.cfg:2: axis a: value 8 stands there twice" },
-        { "axes = ( { name = \"a\"; setting = \"x\"; values = [\"p=q\"]; } );",
-          "scenarios/t.cfg:1: axis a: found the value \"p=q\", expected one without \"=\", \",\" "
-          "and blanks around it" },
-        { "axes = ( { name = \"a\"; setting = \"x\"; values = ( [1] ); } );",
-          "scenarios/t.cfg:1: axes.[0].values.[0]: found a list, expected one value; \"variants\" "
-          "set several settings" },
-        { "axes = ( { name = \"a\"; setting = \"x\"; values = 5; } );",
-          "scenarios/t.cfg:1: axes.[0].values: found 5 (an integer), expected a list of values, "
-          "[1, 2, 4]" },
-        { "axes = ( { name = \"a\"; values = [1]; } );",
-          "scenarios/t.cfg:1: axes.[0]: axis a has no setting that its values belong to" },
-        { "axes = ( { name = \"a\"; setting = \"x\"; variants = ( { name = \"v\"; set = (); } ); } );",
-          "scenarios/t.cfg:1: axes.[0]: axis a has both a setting and variants; a variant names "
-          "its settings in set = (...)" },
-        { "axes = ( { setting = \"x\"; values = [1]; } );",
-          "scenarios/t.cfg:1: axes.[0]: an axis has no name" },
-        { "axes = ( { name = \"a b\"; setting = \"x\"; values = [1]; } );",
-          "scenarios/t.cfg:1: axes.[0].name: found \"a b\" (a string), expected a name of "
-          "letters, digits and \"_\"" },
-        { "axes = { };",
-          "scenarios/t.cfg:1: axes: found a group, expected a list of axes, ( { name = ...; }, "
-          "... )" },
-        { "axes = ( { name = \"a\"; setting = \"x\"; values = [1]; vaules = 1; } );",
-          "scenarios/t.cfg:1: axes.[0].vaules: unknown setting; did you mean \"values\"?" },
-        { "axes = ( { name = \"a\"; setting = \"x.y\"; values = [1]; },\n"
-          "         { name = \"b\"; setting = \"x\"; values = [1]; } );",
-          "scenarios/t.cfg:1: x.y: set by the axes a and b" },
-        { "axes = ( { name = \"a\"; setting = \"x\"; range = { from = 1; to = 5; }; } );",
-          "scenarios/t.cfg:1: axes.[0].range: expected the numbers from, to, and either step or "
-          "factor" },
-        { "axes = ( { name = \"a\"; setting = \"x\"; range = { from = 0; to = 5; factor = 2; }; } );",
-          "scenarios/t.cfg:1: axes.[0].range: expected from <= to, and step > 0 or factor > 1 "
-          "with from > 0" },
-        { "axes = ( { name = \"a\"; setting = \"x\"; range = { from = 0; to = 1e9; step = 1; }; } );",
-          "scenarios/t.cfg:1: axes.[0].range: more than 10000 values" },
-        { "quick = ( \"b=1\" );", "scenarios/t.cfg:1: there is no axis \"b\"" },
-        { "axes = ( { name = \"a\"; setting = \"x\"; values = [1]; } );\nquick = ( \"a=2\" );",
-          "scenarios/t.cfg:2: quick.[0]: axis a has no value \"2\"; expected \"1\"" },
-        { "title = 5;", "scenarios/t.cfg:1: title: found 5 (an integer), expected a string" },
-        { "set = ( 5 );",
-          "scenarios/t.cfg:1: set.[0]: found 5 (an integer), expected a string \"path=value\"" },
-        { "set = ( \"a\" );", "scenarios/t.cfg:1: found \"a\", expected \"path=value\"" },
-        { "a = 1;\nset = ( \"a.b=1\" );",
-          "scenarios/t.cfg:2: a: found 1 (an integer), expected a group with \"b\"" },
-    };
-
-    for (size_t i = 0; i < SIM_N_ELEMENTS(cases); i++) {
+    for (size_t i = 0; i < SIM_N_ELEMENTS(axis_mistakes); i++) {
         struct fixture *f = *state;
 
         /* of two axes that overlap each end is told */
-        if (strstr(cases[i][1], "set by the axes")) {
-            scenario_free(load(f, cases[i][0], NULL));
-            EXPECT(f, cases[i][1], "scenarios/t.cfg:2: x: set by the axes a and b");
+        if (strstr(axis_mistakes[i][1], "set by the axes")) {
+            scenario_free(load(f, axis_mistakes[i][0], NULL));
+            EXPECT(f, axis_mistakes[i][1], "scenarios/t.cfg:2: x: set by the axes a and b");
             continue;
         }
-        refuse(f, cases[i][0], cases[i][1]);
+        refuse(f, axis_mistakes[i][0], axis_mistakes[i][1]);
     }
 }
 
