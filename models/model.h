@@ -27,6 +27,9 @@ struct model_ops {
     void (*start)(struct model *model);
     /* Takes the TLP. Must pcie_port_release() its buffer in due time. */
     void (*receive)(struct model *model, uint32_t port, struct tlp *tlp);
+    /* This TLP will be received next, soon: a chance to have the host machine fetch memory ahead.
+     * Nothing simulated may depend on it. May be NULL. */
+    void (*announce)(struct model *model, uint32_t port, const struct tlp *tlp);
     /* The port's transmit queue has room again; may be NULL. */
     void (*credit)(struct model *model, uint32_t port);
     /* Frees what init() and start() allocated; may be NULL. */

@@ -158,8 +158,11 @@ static void deliver(struct sim *sim, struct sim_event *event)
     struct pcie_port *to = dir->to;
 
     dir->flight_first = next;
-    if (next != NULL)
+    if (next != NULL) {
         sim_schedule(sim, event, delivery_ps(dir, next));
+        if (to->model->ops->announce != NULL)
+            to->model->ops->announce(to->model, to->idx, next);
+    }
     if (dir->unstarted == tlp) {
         dir->unstarted = next;
         dir->n_unstarted--;

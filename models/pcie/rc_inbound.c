@@ -197,7 +197,6 @@ static void rc_write(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_time
     unsigned bytes = tlp->length_bytes;
 
     step->hpa = hpa;
-    numa_prefetch(state->host->numa, state->socket, hpa, bytes);
     while (bytes != 0) {
         unsigned n = SIM_MIN(bytes, (unsigned)(LINE_BYTES - (hpa.v & (LINE_BYTES - 1))));
         sim_time at_ps = SIM_MAX(rc_line_slot(state, arrive_ps), translated_ps);
@@ -271,6 +270,15 @@ static void rc_to_peer(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_ti
     tlp->address = hpa.v;
     rc_forward(rc, tlp->ingress, tlp, out, port,
                SIM_MAX(at_ps, state->port[tlp->ingress].last_commit_ps));
+}
+
+void rc_inbound_announce(struct model *rc, uint32_t port, const struct tlp *tlp)
+{
+    const struct rc_state *state = rc_of(rc);
+    (void)port;
+    if (tlp->type == TLP_MWR && state->iommu == NULL)
+        numa_prefetch(state->host->numa, state->socket, (struct hpa){ tlp->address },
+                      tlp->length_bytes);
 }
 
 void rc_inbound_request(struct model *rc, uint32_t port, struct tlp *tlp)

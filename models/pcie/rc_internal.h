@@ -83,6 +83,7 @@ uint16_t rc_id(const struct rc_state *rc);
 /* rc_inbound.c */
 bool rc_is_interrupt(uint64_t address);
 void rc_interrupt_deliver(struct rc_state *state, uint32_t destination, uint8_t vector);
+void rc_inbound_announce(struct model *rc, uint32_t port, const struct tlp *tlp);
 void rc_inbound_request(struct model *rc, uint32_t port, struct tlp *tlp);
 /* rc_forward.c: at at_ps the TLP, received by `port` of `rc`, leaves through another root port. */
 void rc_forward(struct model *rc, uint32_t port, struct tlp *tlp, struct model *out_rc,

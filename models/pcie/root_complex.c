@@ -298,6 +298,7 @@ const struct model_ops root_complex_ops = {
     .stats = rc_stats_table,
     .init = rc_init,
     .receive = rc_receive,
+    .announce = rc_inbound_announce,
     .credit = rc_credit,
     .release = rc_release,
 };
