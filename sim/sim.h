@@ -22,7 +22,7 @@ struct sim_event {
     sim_time time_ps;
     uint64_t seq;
     sim_event_fn *fire;
-    struct sim_event *next; /* private to the queue */
+    struct sim_event *next; /* private to the queue, as is prev_link */
     struct sim_event **prev_link;
 };
 
@@ -65,7 +65,9 @@ void sim_cancel(struct sim *sim, struct sim_event *event);
 /*
  * Fires events until none is left, the next lies beyond until_ps, sim_stop() or sim_fail() was
  * called, or *interrupt became non-zero (polled every few thousand events; may be NULL).
- * Afterwards now is the time of the last event fired, or until_ps if it ran out of earlier ones.
+ * Afterwards now is the time of the last event fired, or until_ps if it ran out of earlier ones
+ * (with SIM_TIME_MAX, "until nothing is left", it stays at the last event). A run that was stopped
+ * or interrupted may go on with another call; one that failed does not.
  */
 void sim_run(struct sim *sim, sim_time until_ps, const volatile int *interrupt);
 void sim_stop(struct sim *sim);

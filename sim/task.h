@@ -6,6 +6,10 @@
  * ahead of global time, by at most the quantum; it then waits until global time has caught up.
  * Before it touches anything outside its core it must synchronise (sim_task_sync).
  *
+ * At equal times all events go first, then the tasks in the order in which they were made, so that
+ * nothing depends on the quantum. For the same reason a task reads its own clock, sim_task_now();
+ * sim_now() is the same only just after it has waited or synchronised.
+ *
  * All functions without `sim` argument but sim_task_new/start/resume/free are called from within
  * the task itself.
  */
@@ -18,8 +22,10 @@ typedef void sim_task_fn(struct sim_task *task, void *arg);
 
 #define SIM_TASK_STACK_BYTES_DEFAULT (64u * 1024u)
 
-/* A task that will call body(task, arg) once started. Freed by the run when its body returned or
- * at sim_free(). The name is copied. stack_bytes 0 means the default. */
+/* A task that will call body(task, arg) once started. Its stack goes to the next task when its body
+ * returned; the task itself is freed by sim_free(), so that sim_task_finished() may be asked. The
+ * name is copied. stack_bytes 0 means the default. sim_free() drops what is left on the stacks of
+ * unfinished tasks without unwinding them. */
 struct sim_task *sim_task_new(struct sim *sim, const char *name, size_t stack_bytes,
                               sim_task_fn *body, void *arg);
 void sim_task_start(struct sim_task *task, sim_time at_ps);
@@ -44,7 +50,8 @@ void sim_task_sync(struct sim_task *task);
 /* Waits until someone calls sim_task_resume(); synchronises first. */
 void sim_task_suspend(struct sim_task *task);
 /* Lets a suspended task go on at at_ps (absolute, not in the past). A resume that arrives before
- * the task suspended itself is remembered, once; the later of both times counts. */
+ * the task suspended itself is remembered, once (of several, the earliest); the later of both times
+ * counts. Does nothing to a finished task. */
 void sim_task_resume(struct sim_task *task, sim_time at_ps);
 
 #endif

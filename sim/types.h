@@ -27,8 +27,8 @@ typedef uint64_t sim_time;
 #define SIM_MAX(a, b) ((a) > (b) ? (a) : (b))
 
 /*
- * Our own faults. On in every build; prints the place, the simulated time and the instance that
- * the thread's run is working on (sim_now_running()), then aborts.
+ * Our own faults. On in every build; prints the place, and of the run that the thread is in the
+ * simulated time and the task, then aborts.
  */
 #define SIM_ASSERT(cond, ...)                                          \
     do {                                                               \
