@@ -12,7 +12,7 @@
  *   in the core by then, so the decision is the same as if taken at that moment, and an idle or a
  *   busy egress costs no event of its own (the deliveries at its far end make it look again).
  *   Answers of the switch itself (configuration, unsupported requests) take the same latency.
- * Sources: PARAMETERS section C1 via docs/sources.md#pcie; PCI Express Base 3.1, 2.4 and 7.3.
+ * Sources: docs/sources.md#c1; PCI Express Base 3.1, 2.4 and 7.3.
  */
 #include "models/pcie/switch.h"
 
@@ -22,7 +22,7 @@
 
 static const char *const mode_names[] = { "cut_through", "store_and_forward", NULL };
 
-#define SOURCE "docs/sources.md#pcie_switches"
+#define SOURCE "docs/sources.md#c1"
 
 static const struct param_desc switch_params[] = {
     PARAM("downstream_ports", PARAM_U32, struct pcie_switch, n_downstream, 2, 1, 32, PROV_NONE, "",

@@ -237,17 +237,19 @@ static void saturated_both_ways_pays_for_dllps(void **state)
 
 /* ---- Credits --------------------------------------------------------------------------------- */
 
-/* With two headers and a long cable: TLP i + 2 starts when the UpdateFC of TLP i is there. */
-static void credit_loop_limits_the_rate(void **state)
+/* With two headers and a long cable: TLP i + 2 starts when the UpdateFC of TLP i is there, however
+ * many freed headers an UpdateFC may otherwise wait for. */
+static void credit_loop_once(uint32_t fc_update_ratio_pct)
 {
     const sim_time latency_ps = 500000;
     const uint64_t n = 50;
+    struct pcie_link_params params = rig_link_params(latency_ps);
     struct pair pair;
 
-    (void)state;
+    params.fc_update_ratio_pct = fc_update_ratio_pct;
     pair_init(&pair, 3, 16);
     pair.b->port.advertise.header[TLP_POSTED] = 2;
-    pair_join(&pair, latency_ps);
+    rig_join(&pair.rig, &pair.a->port, &pair.b->port, &params);
     stream_type = TLP_MWR;
     stream_bytes = 64;
     stream_start(pair.a, n, 0);
@@ -255,13 +257,20 @@ static void credit_loop_limits_the_rate(void **state)
     rig_run(&pair.rig);
     assert_in_order(pair.b, n);
     sim_time wire_ps = spec_wire_ps(3, 16, 88), dllp_ps = spec_wire_ps(3, 16, 8);
-    sim_time loop_ps = wire_ps + latency_ps + dllp_ps + latency_ps, stall_ps = 0;
+    sim_time loop_ps = wire_ps + latency_ps + dllp_ps + latency_ps;
     for (uint64_t i = 0; i + 2 < n; i++)
         assert_int_equal(pair.b->got[i + 2].head_ps - pair.b->got[i].head_ps, loop_ps);
-    stall_ps = pcie_port_stats(&pair.a->port)->credit_stall_ps;
+    sim_time stall_ps = pcie_port_stats(&pair.a->port)->credit_stall_ps;
     assert_true(stall_ps > (n / 2 - 1) * (loop_ps - 2 * wire_ps - 2));
     assert_true(stall_ps < (n / 2) * loop_ps);
     pair_done(&pair);
+}
+
+static void credit_loop_limits_the_rate(void **state)
+{
+    (void)state;
+    credit_loop_once(25);
+    credit_loop_once(100);
 }
 
 /* Data credits: 20 of them, TLPs of 16, so one at a time. */
@@ -427,6 +436,40 @@ static void only_relaxed_completions_pass_blocked_posted(void **state)
     rig_run(&pair.rig);
     assert_arrived(pair.b, 7, (uint64_t[]){ 0, 3, 4, 1, 2, 5, 6 });
     end_release_held(pair.b, TLP_POSTED, 4);
+    pair_done(&pair);
+}
+
+/* What waits for its own credits does not wait for a younger write without credits as well. */
+static void a_younger_write_holds_nobody_back(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair, 3, 4);
+    pair.b->port.advertise.header[TLP_POSTED] = 1;
+    pair.b->port.advertise.header[TLP_NON_POSTED] = 1;
+    pair.b->port.advertise.header[TLP_COMPLETION] = 1;
+    for (unsigned class = 0; class < N_TLP_CLASSES; class ++)
+        pair.b->hold[class] = true;
+    pair_join(&pair, 10000);
+    struct pcie_port *port = &pair.a->port;
+    static const enum tlp_type types[] = { TLP_MWR, TLP_CPL, TLP_MRD, TLP_CPL, TLP_MRD, TLP_MWR };
+    for (uint64_t i = 0; i < SIM_N_ELEMENTS(types); i++)
+        pcie_port_send(port, rig_tlp(&pair.rig, types[i], 0, types[i] == TLP_CPL ? 0 : 64, i), 0);
+    rig_run(&pair.rig);
+    assert_arrived(pair.b, 3, (uint64_t[]){ 0, 1, 2 });
+    end_release_held(pair.b, TLP_COMPLETION, 0);
+    rig_run(&pair.rig);
+    assert_arrived(pair.b, 4, (uint64_t[]){ 0, 1, 2, 3 });
+    end_release_held(pair.b, TLP_NON_POSTED, 0);
+    rig_run(&pair.rig);
+    assert_arrived(pair.b, 5, (uint64_t[]){ 0, 1, 2, 3, 4 });
+    end_release_held(pair.b, TLP_POSTED, 4);
+    rig_run(&pair.rig);
+    assert_arrived(pair.b, 6, (uint64_t[]){ 0, 1, 2, 3, 4, 5 });
+    end_release_held(pair.b, TLP_POSTED, 4);
+    end_release_held(pair.b, TLP_NON_POSTED, 0);
+    end_release_held(pair.b, TLP_COMPLETION, 0);
     pair_done(&pair);
 }
 
@@ -674,6 +717,7 @@ int main(void)
         cmocka_unit_test(infinite_credits_never_stop),
         cmocka_unit_test(others_pass_blocked_non_posted),
         cmocka_unit_test(only_relaxed_completions_pass_blocked_posted),
+        cmocka_unit_test(a_younger_write_holds_nobody_back),
         cmocka_unit_test(random_mixes_keep_the_rules),
         cmocka_unit_test(replay_delivers_exactly_once),
         cmocka_unit_test(bit_errors_cost_throughput),

@@ -653,6 +653,61 @@ static void a_blocked_egress_blocks_nobody_else(void **state)
     tree_done(&tree);
 }
 
+/* A completion that waits for its own credits does not wait for a younger write as well. */
+static void a_younger_write_holds_nobody_back(void **state)
+{
+    struct tree tree;
+    static const enum tlp_type types[] = { TLP_MWR, TLP_CPL, TLP_CPL, TLP_MWR };
+
+    (void)state;
+    tree_init(&tree, two_x8, 8, 2, 8);
+    tree.end[0]->port.advertise = (struct pcie_credits){ { 1, 1, 1 }, { 16, 1, 16 } };
+    tree_plug(&tree);
+    enumerate(&tree);
+    tree.end[0]->hold[TLP_POSTED] = tree.end[0]->hold[TLP_COMPLETION] = true;
+    for (uint64_t i = 0; i < SIM_N_ELEMENTS(types); i++) {
+        struct tlp *tlp = rig_tlp(&tree.rig, types[i], tree.bar[0], types[i] == TLP_CPL ? 0 : 64,
+                                  i);
+        if (types[i] == TLP_CPL)
+            tlp->requester_id = tree.id[0];
+        pcie_port_send(&tree.root->port, tlp, sim_now(tree.rig.sim));
+    }
+    rig_run(&tree.rig);
+    assert_int_equal(tree.end[0]->n_got, 2);
+    end_release_held(tree.end[0], TLP_COMPLETION, 0);
+    rig_run(&tree.rig);
+    assert_int_equal(tree.end[0]->n_got, 3);
+    assert_int_equal(tree.end[0]->got[2].type, TLP_CPL);
+    end_release_held(tree.end[0], TLP_POSTED, 4);
+    rig_run(&tree.rig);
+    assert_int_equal(tree.end[0]->n_got, 4);
+    end_release_held(tree.end[0], TLP_POSTED, 4);
+    end_release_held(tree.end[0], TLP_COMPLETION, 0);
+    tree_done(&tree);
+}
+
+/* With one posted header at the switch, the second write starts when the first has left the slower
+ * egress and the UpdateFC is there. */
+static void buffers_are_held_until_the_tail_has_left(void **state)
+{
+    struct tree tree;
+
+    (void)state;
+    tree_new(&tree,
+             "downstream_ports = 1; lanes = 4; downstream_lanes = 16; posted_header_credits = 1;",
+             4, 1, 16);
+    sim_time at_ps = sim_now(tree.rig.sim), x4_ps = spec_wire_ps(3, 4, 280);
+    send_now(tree.end[0], TLP_MWR, HOST_RAM, 256, 0);
+    send_now(tree.end[0], TLP_MWR, HOST_RAM, 256, 1);
+    rig_run(&tree.rig);
+    assert_int_equal(tree.root->n_got, 2);
+    sim_time left_ps = at_ps + LINK_PS + SWITCH_PS + x4_ps;
+    assert_int_equal(tree.root->got[0].tail_ps, left_ps + LINK_PS);
+    assert_int_equal(tree.root->got[1].tail_ps, left_ps + spec_wire_ps(3, 16, 8) + LINK_PS +
+                                                    LINK_PS + SWITCH_PS + x4_ps + LINK_PS);
+    tree_done(&tree);
+}
+
 /* ---- Ordering under load --------------------------------------------------------------------- */
 
 /* Random mixes from everybody to everybody through the smallest buffers: all arrives, no flow sees
@@ -836,6 +891,8 @@ int main(void)
         cmocka_unit_test(egress_is_shared_round_robin),
         cmocka_unit_test(a_reader_is_not_starved),
         cmocka_unit_test(a_blocked_egress_blocks_nobody_else),
+        cmocka_unit_test(a_younger_write_holds_nobody_back),
+        cmocka_unit_test(buffers_are_held_until_the_tail_has_left),
         cmocka_unit_test(random_mixes_keep_the_rules),
         cmocka_unit_test(replays_are_not_seen_through_a_switch),
         cmocka_unit_test(mistakes_are_named),
