@@ -1,6 +1,8 @@
 /* Links: latency, rate, ordering, credits, errors. */
 #include "tests/model/pcie_rig.h"
 
+#include "models/pcie/link.h"
+
 #define ABOVE_4G UINT64_C(0x100000000)
 
 struct pair {
@@ -236,6 +238,26 @@ static void saturated_both_ways_pays_for_dllps(void **state)
 }
 
 /* ---- Credits --------------------------------------------------------------------------------- */
+
+/* docs/sources.md, section G: in symbols of 1 ns at Gen3. */
+static void ack_limits_are_those_of_the_table(void **state)
+{
+    static const struct {
+        unsigned lanes, symbols[3];
+    } row[] = { { 4, { 169, 214, 250 } }, { 8, { 163, 203, 182 } }, { 16, { 144, 168, 182 } } };
+
+    (void)state;
+    for (size_t i = 0; i < SIM_N_ELEMENTS(row); i++) {
+        struct pair pair;
+        pair_init(&pair, 3, row[i].lanes);
+        pair_join(&pair, 0);
+        for (unsigned k = 0; k < 3; k++) {
+            pair.a->port.mps_bytes = 128u << k;
+            assert_int_equal(link_limit_ps(pair.a->port.tx), row[i].symbols[k] * 1000);
+        }
+        pair_done(&pair);
+    }
+}
 
 /* With two headers and a long cable: TLP i + 2 starts when the UpdateFC of TLP i is there, however
  * many freed headers an UpdateFC may otherwise wait for. */
@@ -710,6 +732,7 @@ int main(void)
         cmocka_unit_test(saturated_one_way_leaves_no_gap),
         cmocka_unit_test(saturated_hop_costs_one_event),
         cmocka_unit_test(saturated_both_ways_pays_for_dllps),
+        cmocka_unit_test(ack_limits_are_those_of_the_table),
         cmocka_unit_test(credit_loop_limits_the_rate),
         cmocka_unit_test(data_credits_limit_too),
         cmocka_unit_test(slow_receiver_holds_the_sender_back),
