@@ -25,6 +25,9 @@ struct world {
     const char **device_name;
     char **device_prefix;
     unsigned n_devices;
+    struct pcie_port **end; /* of cables: two each */
+    char **end_prefix;      /* "server.s0.rp0.tx." */
+    unsigned n_ends;
     char **text; /* strings of ours */
     unsigned n_texts;
 };
@@ -178,6 +181,13 @@ static const struct param_desc cable_params_table[] = {
     { .type = PARAM_END },
 };
 
+/* Both directions of a cable have statistics, named after the port that sends. */
+static void add_end(struct world *world, struct pcie_port *port, const char *name)
+{
+    world->end[world->n_ends] = port;
+    world->end_prefix[world->n_ends++] = world_text(world, name, ".tx.");
+}
+
 static void build_cable(struct world *world, struct config_node *cable, const char *const *ends,
                         struct sim_error_list *errors)
 {
@@ -193,11 +203,14 @@ static void build_cable(struct world *world, struct config_node *cable, const ch
          ok;
     if (ok && from != NULL && to != NULL) {
         params->latency_ps += (sim_time)(length.length_m * CABLE_PS_PER_M + 0.5);
-        const char *name =
-            world_text(world, world_text(world, config_string(config_get(cable, "from")), "-"),
-                       config_string(config_get(cable, "to")));
-        pcie_link_new(world->fabric, name, params, from, to, config_file(cable), config_line(cable),
-                      errors);
+        const char *from_name = config_string(config_get(cable, "from"));
+        const char *to_name = config_string(config_get(cable, "to"));
+        const char *name = world_text(world, world_text(world, from_name, "-"), to_name);
+        if (pcie_link_new(world->fabric, name, params, from, to, config_file(cable),
+                          config_line(cable), errors) != NULL) {
+            add_end(world, from, from_name);
+            add_end(world, to, to_name);
+        }
     }
     free(params);
 }
@@ -209,6 +222,8 @@ static void build_cables(struct world *world, struct config_node *cables,
     if (cables == NULL)
         return;
     list_ends(world, ends, SIM_N_ELEMENTS(ends));
+    world->end = allocate(2 * (size_t)config_count(cables), sizeof(struct pcie_port *));
+    world->end_prefix = allocate(2 * (size_t)config_count(cables), sizeof(char *));
     for (unsigned i = 0; i < config_count(cables); i++) {
         struct config_node *cable = config_child(cables, i);
         if (config_kind(cable) == CONFIG_GROUP)
@@ -265,6 +280,8 @@ void world_free(struct world *world)
     free(world->device);
     free(world->device_name);
     free(world->device_prefix);
+    free(world->end);
+    free(world->end_prefix);
     free(world);
 }
 
@@ -338,7 +355,6 @@ bool world_boot(struct world *world, const volatile int *interrupt)
     return sim_error(world->sim) == NULL;
 }
 
-/* Prefixes of links are made once, on first use, and live as long as the world. */
 bool world_stats(struct world *world, unsigned index, const char **prefix,
                  const struct stat_desc **table, void **state)
 {
@@ -349,6 +365,13 @@ bool world_stats(struct world *world, unsigned index, const char **prefix,
         return true;
     }
     index -= world->n_devices;
+    if (index < world->n_ends) {
+        *prefix = world->end_prefix[index];
+        *table = pcie_link_stats_table;
+        *state = pcie_port_stats(world->end[index]);
+        return true;
+    }
+    index -= world->n_ends;
     for (unsigned h = 0; h < world->n_hosts; h++)
         for (unsigned i = 0; host_stats(world->host[h], i, prefix, table, state); i++)
             if (index-- == 0)
