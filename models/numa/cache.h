@@ -69,6 +69,15 @@ static inline struct cache_place cache_place(const struct cache *c, uint64_t lin
                                  (uint32_t)tag + 1 };
 }
 
+/* Asks the host for the row ahead of its use. */
+static inline void cache_prefetch(const struct cache *c, uint64_t line)
+{
+    const char *row = (const char *)cache_place(c, line).row;
+
+    for (size_t at = 0; at < c->row_words * sizeof(uint32_t); at += 64)
+        __builtin_prefetch(row + at, 1);
+}
+
 typedef uint32_t cache_vector __attribute__((vector_size(16), aligned(4), may_alias));
 
 /* The way that holds the line, or -1. At most one way matches, so that OR-ing the matching lanes'

@@ -7,12 +7,14 @@
 
 void calendar_init(struct calendar *c, sim_time slot_ps, uint32_t capacity)
 {
-    SIM_ASSERT(slot_ps > 1 && capacity > 0 && capacity < 256, "slot %llu ps of %u units",
-               (unsigned long long)slot_ps, capacity);
+    SIM_ASSERT(slot_ps > 1 && capacity > 0 && capacity <= CALENDAR_MAX_CAPACITY,
+               "slot %llu ps of %u units", (unsigned long long)slot_ps, capacity);
     memset(c, 0, sizeof(*c));
     c->slot_ps = slot_ps;
     c->reciprocal = UINT64_MAX / slot_ps + 1;
     c->capacity = capacity;
+    for (uint32_t i = 0; i <= capacity; i++)
+        c->offset_ps[i] = (uint32_t)(i * slot_ps / capacity);
 }
 
 /* at_ps / slot_ps; the rounded-up reciprocal may be one too high, never too low. */
@@ -87,7 +89,7 @@ struct calendar_grant calendar_take(struct calendar *c, sim_time at_ps, uint32_t
         const sim_time begin_ps = slot * c->slot_ps;
 
         if (first) {
-            const sim_time place_ps = begin_ps + used * c->slot_ps / c->capacity;
+            const sim_time place_ps = begin_ps + c->offset_ps[used];
             grant.start_ps = SIM_MAX(at_ps, place_ps);
             first = false;
         }
@@ -95,7 +97,7 @@ struct calendar_grant calendar_take(struct calendar *c, sim_time at_ps, uint32_t
         c->used[slot & SLOT_MASK] = (uint8_t)(used + taken);
         if (used + taken == c->capacity)
             c->full[(slot >> 6) & WORD_MASK] |= UINT64_C(1) << (slot & 63);
-        grant.end_ps = begin_ps + (used + taken) * c->slot_ps / c->capacity;
+        grant.end_ps = begin_ps + c->offset_ps[used + taken];
     }
     return grant;
 }

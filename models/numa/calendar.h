@@ -21,11 +21,14 @@
 #define CALENDAR_SLOTS 4096u /* a power of two, >= 256; some microseconds of any resource here */
 #define CALENDAR_WORDS (CALENDAR_SLOTS / 64u)
 
+#define CALENDAR_MAX_CAPACITY 16u
+
 struct calendar {
     sim_time slot_ps;
     uint64_t reciprocal; /* 2^64 / slot_ps, rounded up */
     uint64_t base;       /* index of the first slot kept; a multiple of 64 */
-    uint32_t capacity;   /* units per slot, 1..255 */
+    uint32_t capacity;   /* units per slot */
+    uint32_t offset_ps[CALENDAR_MAX_CAPACITY + 1]; /* of a unit from its slot's begin */
     uint64_t full[CALENDAR_WORDS];
     uint8_t used[CALENDAR_SLOTS];
 };

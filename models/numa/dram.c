@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #define BANK_GROUPS_LOG2 2u
+#define BURST_CLOCKS     4u /* BL8: the bus calendar counts in clocks, a slot is a burst */
 #define NO_ROW           UINT64_MAX
 
 struct dram_place {
@@ -18,6 +19,11 @@ sim_time dram_burst_ps(const struct numa_dram_params *params)
     return (sim_time)llround(64.0 / params->bus_bytes * 1e6 / params->data_rate_mt_s);
 }
 
+static uint32_t clocks_of(const struct dram *dram, sim_time ps)
+{
+    return (uint32_t)((ps * BURST_CLOCKS + dram->burst_ps / 2) / dram->burst_ps);
+}
+
 void dram_init(struct dram *dram, const struct numa_dram_params *params)
 {
     *dram = (struct dram){ .params = params, .burst_ps = dram_burst_ps(params) };
@@ -25,16 +31,16 @@ void dram_init(struct dram *dram, const struct numa_dram_params *params)
     dram->banks_log2 = (uint32_t)__builtin_ctz(dram->n_banks);
     dram->row_log2 = (uint32_t)__builtin_ctz(params->row_lines);
     dram->group_log2 = SIM_MIN(BANK_GROUPS_LOG2, dram->banks_log2);
-    dram->turnaround_slots =
-        (uint32_t)((params->turnaround_ps + dram->burst_ps / 2) / dram->burst_ps);
+    dram->turnaround_clocks = clocks_of(dram, params->turnaround_ps);
+    dram->rank_switch_clocks = clocks_of(dram, params->rank_switch_ps);
     dram->channel_reciprocal = params->channels > 1 ? UINT64_MAX / params->channels + 1 : 0;
     dram->channel = calloc(params->channels, sizeof(*dram->channel));
     dram->bank = calloc((size_t)params->channels * dram->n_banks, sizeof(*dram->bank));
     SIM_ASSERT(dram->channel != NULL && dram->bank != NULL, "no memory for DRAM state");
     for (uint32_t i = 0; i < params->channels; i++) {
-        calendar_init(&dram->channel[i].bus, dram->burst_ps, 1);
+        calendar_init(&dram->channel[i].bus, dram->burst_ps, BURST_CLOCKS);
         /* FB-DIMM: the southbound lanes carry half of what the northbound ones do. */
-        calendar_init(&dram->channel[i].write_bus, 2 * dram->burst_ps, 1);
+        calendar_init(&dram->channel[i].write_bus, 2 * dram->burst_ps, BURST_CLOCKS);
     }
     for (uint32_t i = 0; i < params->channels * dram->n_banks; i++)
         dram->bank[i] = (struct dram_bank){ .row = NO_ROW, .previous_row = NO_ROW };
@@ -74,6 +80,11 @@ static struct dram_place place_of(const struct dram *dram, uint64_t line)
     return p;
 }
 
+static uint32_t rank_of(const struct dram *dram, struct dram_place p)
+{
+    return p.bank >> (uint32_t)__builtin_ctz(dram->params->banks);
+}
+
 /* The end of the refresh that covers at_ps on this rank, or at_ps. Ranks of all channels take
  * turns within tREFI. */
 static sim_time after_refresh(const struct dram *dram, struct dram_place p, sim_time at_ps)
@@ -82,8 +93,7 @@ static sim_time after_refresh(const struct dram *dram, struct dram_place p, sim_
 
     if (params->trfc_ps == 0)
         return at_ps;
-    const uint32_t rank = p.bank >> (uint32_t)__builtin_ctz(params->banks);
-    const uint32_t turn = p.channel * params->ranks + rank + 1;
+    const uint32_t turn = p.channel * params->ranks + rank_of(dram, p) + 1;
     const sim_time offset_ps = params->trefi_ps * turn / (params->channels * params->ranks + 1);
     const sim_time phase_ps = (at_ps + params->trefi_ps - offset_ps) % params->trefi_ps;
 
@@ -115,6 +125,20 @@ static sim_time open_row(const struct dram *dram, struct dram_bank *bank, uint64
     return act_ps + params->trcd_ps;
 }
 
+/* The data bus for one burst from data_ps on; a change of rank leaves a gap behind it. */
+static sim_time take_bus(struct dram *dram, struct dram_place p, sim_time data_ps)
+{
+    struct dram_channel *channel = &dram->channel[p.channel];
+    const struct calendar_grant grant = calendar_take(&channel->bus, data_ps, BURST_CLOCKS);
+    const uint32_t rank = rank_of(dram, p);
+
+    if (rank != channel->rank && dram->rank_switch_clocks > 0) {
+        calendar_take(&channel->bus, grant.end_ps, dram->rank_switch_clocks);
+        channel->rank = rank;
+    }
+    return SIM_MAX(data_ps, grant.end_ps - dram->burst_ps);
+}
+
 /*
  * Reserves bank and bus for one read that reaches the devices at at_ps; returns the end of the
  * burst.
@@ -123,21 +147,20 @@ static sim_time read_bank(struct dram *dram, struct dram_place p, sim_time at_ps
 {
     const struct numa_dram_params *params = dram->params;
     struct dram_bank *bank = &dram->bank[p.channel * dram->n_banks + p.bank];
-    struct calendar *bus = &dram->channel[p.channel].bus;
     const sim_time closed_ps = params->trcd_ps + dram->burst_ps;
 
     /* A row about to be closed for a later request: the scheduler serves its hits first. */
     if (p.row == bank->previous_row && at_ps < bank->switch_ps)
-        return calendar_take_slot(bus, at_ps + params->tcl_ps) + dram->burst_ps;
+        return take_bus(dram, p, at_ps + params->tcl_ps) + dram->burst_ps;
     /* Behind the others, and done before their work begins. */
     if (at_ps + closed_ps <= bank->busy_from_ps)
-        return calendar_take_slot(bus, at_ps + params->trcd_ps + params->tcl_ps) + dram->burst_ps;
+        return take_bus(dram, p, at_ps + params->trcd_ps + params->tcl_ps) + dram->burst_ps;
 
     const sim_time start_ps = SIM_MAX(at_ps, bank->busy_until_ps);
     if (start_ps > bank->busy_until_ps)
         bank->busy_from_ps = start_ps;
     const sim_time column_ps = open_row(dram, bank, p.row, start_ps);
-    const sim_time data_ps = calendar_take_slot(bus, column_ps + params->tcl_ps);
+    const sim_time data_ps = take_bus(dram, p, column_ps + params->tcl_ps);
     bank->busy_until_ps = data_ps - params->tcl_ps + dram->burst_ps;
     return data_ps + dram->burst_ps;
 }
@@ -159,9 +182,9 @@ sim_time dram_write(struct dram *dram, uint64_t line, sim_time at_ps)
     if (++channel->n_queued >= params->write_batch) {
         /* FB-DIMM has lanes of their own for writes: no turnaround, no wait for reads. */
         struct calendar *bus = params->split_write_bus ? &channel->write_bus : &channel->bus;
-        const uint32_t slots = channel->n_queued +
-                               (params->split_write_bus ? 0 : dram->turnaround_slots);
-        const struct calendar_grant grant = calendar_take(bus, at_ps, slots);
+        const uint32_t clocks = channel->n_queued * BURST_CLOCKS +
+                                (params->split_write_bus ? 0 : dram->turnaround_clocks);
+        const struct calendar_grant grant = calendar_take(bus, at_ps, clocks);
         channel->drained_ps = SIM_MAX(channel->drained_ps, grant.end_ps);
         channel->n_queued = 0;
     }

@@ -4,7 +4,7 @@
  * Models      channels interleaved by line with a hash; banks with an open row that an idle timer
  *             closes; row hits, misses, conflicts; data bus as a slot calendar; writes that wait in
  *             a queue and are drained in batches with the bus turned round; refresh, staggered over
- *             the ranks; FB-DIMM's separate write bus.
+ *             the ranks; a gap on the bus when the rank changes; FB-DIMM's separate write bus.
  * Does not    model commands' bus, tFAW (with 2 ranks never the limit at these rates), bank timing
  *   model     of the writes, postponed refresh.
  * Timing      idle read = controller + tRCD + tCL + burst; row hit without tRCD, conflict with tRP
@@ -28,6 +28,7 @@ struct numa_dram_params {
     sim_time trcd_ps, tcl_ps, trp_ps, tras_ps;
     sim_time trfc_ps, trefi_ps;
     sim_time turnaround_ps;
+    sim_time rank_switch_ps;
     sim_time page_idle_ps;
     uint32_t write_batch;
     uint32_t write_queue;
@@ -48,6 +49,7 @@ struct dram_channel {
     struct calendar write_bus; /* split_write_bus only */
     sim_time drained_ps;       /* end of the last batch of writes */
     uint32_t n_queued;
+    uint32_t rank; /* of the last burst */
 };
 
 struct dram {
@@ -57,7 +59,7 @@ struct dram {
     sim_time burst_ps;
     uint32_t n_banks; /* per channel, ranks included; a power of two */
     uint32_t banks_log2, row_log2, group_log2;
-    uint32_t turnaround_slots;
+    uint32_t turnaround_clocks, rank_switch_clocks;
     uint64_t channel_reciprocal;
 };
 

@@ -135,6 +135,8 @@ static const struct param_desc dram_table[] = {
          "between refreshes of a rank"),
     DRAM("turnaround_ns", PARAM_TIME, turnaround_ps, 21.5, 0, 200, PROV_ESTIMATE,
          "data bus lost per batch of writes: tWTR + tCL and the way there"),
+    DRAM("rank_switch_ns", PARAM_TIME, rank_switch_ps, 0.833, 0, 20, PROV_ESTIMATE,
+         "data bus lost when the rank changes (1 clock: half of tCS, ranks being grouped)"),
     DRAM("page_idle_ns", PARAM_TIME, page_idle_ps, 100, 0, 100000, PROV_ESTIMATE,
          "idle time after which an open row is closed"),
     DRAM("write_batch", PARAM_U32, write_batch, 16, 1, 64, PROV_ESTIMATE,

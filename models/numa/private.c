@@ -131,6 +131,9 @@ static struct numa_result miss_l1(struct numa *n, unsigned core, uint64_t line, 
     const unsigned core_in_cluster = core & ((1u << n->l2_cores_log2) - 1);
     struct cluster *c = &n->cluster[cluster];
     struct cache *l1 = &c->l1[core_in_cluster];
+    /* The look-ups below take as long as the host needs to bring the LLC's row. */
+    if (n->socket[c->socket].llc.row != NULL)
+        cache_prefetch(&n->socket[c->socket].llc, line);
     const struct cache_place p1 = cache_place(l1, line);
     const struct cache_place p2 = cache_place(&c->l2, line);
     struct numa_result r = { at_ps + n->l2_ps, NUMA_L2 };

@@ -1,0 +1,167 @@
+/*
+ * For tests of models/numa: parameters from the tables' defaults (without the configuration
+ * reader), changed by name; the assertion's ending, if the engine's is not linked.
+ */
+#ifndef TESTS_MODEL_NUMA_FIXTURE_H
+#define TESTS_MODEL_NUMA_FIXTURE_H
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/numa/numa_internal.h"
+
+__attribute__((weak)) _Noreturn void sim_assert_failed(const char *file, int line, const char *cond,
+                                                       const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    fprintf(stderr, "%s:%d: %s: ", file, line, cond);
+    vfprintf(stderr, fmt, args);
+    fputc('\n', stderr);
+    va_end(args);
+    abort();
+}
+
+struct fixture {
+    struct numa_cpu_params cpu;
+    struct numa_cache_params cache;
+    struct numa_coherence_params coherence;
+    struct numa_interconnect_params interconnect;
+    struct numa_dram_params dram;
+    struct numa_params params;
+};
+
+static inline double fixture_time_unit_ps(const char *key)
+{
+    const char *suffix = strrchr(key, '_');
+
+    if (suffix != NULL && strcmp(suffix, "_ps") == 0)
+        return 1;
+    if (suffix != NULL && strcmp(suffix, "_us") == 0)
+        return 1e6;
+    return 1e3;
+}
+
+static inline void fixture_default(const struct param_desc *d, void *state)
+{
+    void *field = (char *)state + d->offset;
+
+    switch (d->type) {
+    case PARAM_BOOL: *(bool *)field = d->def != 0; break;
+    case PARAM_U32: *(uint32_t *)field = (uint32_t)d->def; break;
+    case PARAM_U64:
+    case PARAM_BYTES: *(uint64_t *)field = (uint64_t)d->def; break;
+    case PARAM_TIME:
+        *(sim_time *)field = (sim_time)llround(d->def * fixture_time_unit_ps(d->key));
+        break;
+    case PARAM_DOUBLE:
+    case PARAM_RATE: *(double *)field = d->def; break;
+    case PARAM_ENUM: *(int *)field = (int)d->def; break;
+    case PARAM_STRING:
+    case PARAM_END: break;
+    }
+}
+
+/* The defaults: the Dell R730. */
+static inline void fixture_r730(struct fixture *f)
+{
+    f->params = (struct numa_params){ &f->cpu, &f->cache, &f->coherence, &f->interconnect,
+                                      &f->dram };
+    for (const struct numa_param_group *g = numa_param_groups; g->name != NULL; g++) {
+        void *state = *(void **)(void *)((char *)&f->params + g->offset);
+        memset(state, 0, g->bytes);
+        for (const struct param_desc *d = g->table; d->type != PARAM_END; d++)
+            fixture_default(d, state);
+    }
+}
+
+/* Dell T430: 2x E5-2630 v4, DDR4-2133. */
+static inline void fixture_t430(struct fixture *f)
+{
+    fixture_r730(f);
+    f->cpu.cores_per_socket = 10;
+    f->cpu.clock_ghz = 2.2;
+    f->cache.llc_slices = 10;
+    f->cache.llc_bytes = UINT64_C(10) * 2560 * 1024;
+    f->interconnect.rate_gt_s = 8.0;
+    f->dram.data_rate_mt_s = 2133;
+}
+
+/* 2x Xeon E5345 behind a 5000X hub with FB-DIMM DDR2-667. */
+static inline void fixture_clovertown(struct fixture *f)
+{
+    fixture_r730(f);
+    f->cpu.cores_per_socket = 4;
+    f->cpu.clock_ghz = 2.33;
+    f->cpu.l1_hit_cycles = 3;
+    f->cpu.l2_hit_cycles = 14;
+    f->cache.l2_bytes = UINT64_C(4) << 20;
+    f->cache.l2_ways = 16;
+    f->cache.l2_cores = 2;
+    f->cache.llc_bytes = 0;
+    f->coherence.protocol = PROTOCOL_FRONT_SIDE_BUS;
+    f->dram.node_bytes = UINT64_C(8) << 30;
+    f->dram.channels = 2;
+    f->dram.ranks = 2;
+    f->dram.banks = 8;
+    f->dram.data_rate_mt_s = 667;
+    f->dram.bus_bytes = 16;
+    f->dram.controller_ps = 25000;
+    f->dram.trcd_ps = f->dram.tcl_ps = f->dram.trp_ps = 15000;
+    f->dram.tras_ps = 45000;
+    f->dram.trfc_ps = 127500;
+    f->dram.split_write_bus = true;
+}
+
+/* 2x Xeon Platinum 8160: non-inclusive LLC of 11 ways, 6 channels, UPI. */
+static inline void fixture_skylake(struct fixture *f)
+{
+    fixture_r730(f);
+    f->cpu.cores_per_socket = 24;
+    f->cpu.clock_ghz = 2.1;
+    f->cpu.l2_hit_cycles = 14;
+    f->cache.l2_bytes = UINT64_C(1) << 20;
+    f->cache.l2_ways = 16;
+    f->cache.llc_slices = 24;
+    f->cache.llc_ways = 11;
+    f->cache.llc_bytes = UINT64_C(24) * 2048 * 11 * 64;
+    f->cache.inclusive = false;
+    f->interconnect.rate_gt_s = 10.4;
+    f->interconnect.flit_bits = 64;
+    f->interconnect.data_flits = 10;
+    f->dram.channels = 6;
+    f->dram.data_rate_mt_s = 2666;
+}
+
+static inline struct numa *fixture_new(struct fixture *f)
+{
+    const char *why = NULL;
+
+    if (!numa_params_check(&f->params, &why)) {
+        fprintf(stderr, "%s\n", why);
+        abort();
+    }
+    return numa_new(NULL, "host", &f->params);
+}
+
+/* The address of a byte of a node's memory. */
+static inline struct hpa fixture_hpa(struct numa *n, unsigned node, uint64_t offset)
+{
+    return (struct hpa){ ((uint64_t)node << physmem_stride_log2(numa_physmem(n))) + offset };
+}
+
+/* A small deterministic generator for tests (splitmix64). */
+static inline uint64_t fixture_random(uint64_t *state)
+{
+    uint64_t z = (*state += UINT64_C(0x9E3779B97F4A7C15));
+
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return z ^ (z >> 31);
+}
+
+#endif

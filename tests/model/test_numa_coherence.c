@@ -1,0 +1,424 @@
+/*
+ * Random loads, stores, DMA, flushes of all agents on a few hundred lines: the invariants of
+ * models/numa/check.c hold after each batch, every dirty line is written exactly once, devices
+ * allocate nowhere but in the DDIO ways, and warming leaves the state that timed accesses leave.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/model/numa_fixture.h"
+
+#define TEST_LINES 600u
+
+/* Caches so small that every kind of eviction happens all the time. */
+static void shrink(struct fixture *f, bool inclusive)
+{
+    fixture_r730(f);
+    f->cpu.cores_per_socket = 4;
+    f->cache.l1_bytes = 4 * 2 * 64;
+    f->cache.l1_ways = 2;
+    f->cache.l2_bytes = 8 * 4 * 64;
+    f->cache.l2_ways = 4;
+    f->cache.llc_slices = 3;
+    f->cache.llc_ways = 6;
+    f->cache.llc_bytes = UINT64_C(3) * 8 * 6 * 64;
+    f->cache.inclusive = inclusive;
+    f->cache.filter_ways = 5;
+    f->dram.node_bytes = UINT64_C(1) << 30;
+}
+
+static struct hpa some_line(struct numa *n, uint64_t *random)
+{
+    const uint64_t r = fixture_random(random);
+    const unsigned nodes = physmem_nodes(numa_physmem(n));
+
+    return fixture_hpa(n, (unsigned)(r % nodes), ((r >> 8) % TEST_LINES) * 64);
+}
+
+/* One random access; its end is never before its beginning. */
+static void step(struct numa *n, uint64_t *random, sim_time *t)
+{
+    const uint64_t r = fixture_random(random);
+    const struct hpa hpa = some_line(n, random);
+    const unsigned core = (unsigned)(r >> 32) % numa_cores(n);
+    const unsigned socket = (unsigned)(r >> 32) % numa_sockets(n);
+    /* Callers are up to a microsecond out of order. */
+    const sim_time at = *t + (r >> 40) % 1000000;
+    sim_time done;
+
+    switch (r % 16) {
+    case 0:
+    case 1:
+    case 2:
+    case 3:
+    case 4: done = numa_load(n, core, hpa, at, NULL).done_ps; break;
+    case 5:
+    case 6:
+    case 7:
+    case 8: done = numa_store(n, core, hpa, at, NULL).done_ps; break;
+    case 9:
+    case 10: done = numa_dma_read(n, socket, hpa, 64, at, NULL, NULL); break;
+    case 11:
+    case 12: done = numa_dma_write(n, socket, hpa, 64, at, NULL, NULL); break;
+    case 13: done = numa_dma_write(n, socket, hpa, 8, at, NULL, NULL); break;
+    case 14: done = numa_store_nt(n, core, hpa, at, NULL).done_ps; break;
+    default: done = numa_flush(n, core, hpa, at); break;
+    }
+    assert_true(done > at);
+    *t += 3000;
+}
+
+static void assert_invariants(struct numa *n)
+{
+    const char *why;
+    uint64_t line;
+
+    if (!numa_check_invariants(n, &why, &line))
+        fail_msg("line %llx: %s", (unsigned long long)line, why);
+}
+
+static void run_random(struct fixture *f, uint64_t seed)
+{
+    struct numa *n = fixture_new(f);
+    sim_time t = 1000000;
+
+    for (unsigned batch = 0; batch < 400; batch++) {
+        for (unsigned i = 0; i < 25; i++)
+            step(n, &seed, &t);
+        assert_invariants(n);
+    }
+    numa_free(n);
+}
+
+static void test_invariants_inclusive(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        shrink(&f, true);
+        run_random(&f, seed);
+        f.coherence.remote_dma_write = REMOTE_DMA_DRAM_INVALIDATE;
+        run_random(&f, seed + 10);
+        f.coherence.opportunistic_broadcast = false;
+        run_random(&f, seed + 20);
+    }
+}
+
+static void test_invariants_non_inclusive(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        shrink(&f, false);
+        run_random(&f, seed + 30);
+    }
+}
+
+static void test_invariants_four_sockets(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    shrink(&f, true);
+    f.cpu.sockets = 4;
+    run_random(&f, 41);
+    f.coherence.remote_dma_write = REMOTE_DMA_DRAM_INVALIDATE;
+    run_random(&f, 42);
+}
+
+static void test_invariants_front_side_bus(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    fixture_clovertown(&f);
+    f.cache.l1_bytes = 4 * 2 * 64;
+    f.cache.l1_ways = 2;
+    f.cache.l2_bytes = 8 * 4 * 64;
+    f.cache.l2_ways = 4;
+    run_random(&f, 51);
+    f.coherence.snoop_filter = false;
+    run_random(&f, 52);
+}
+
+/* ---- No written data are lost, none are written twice ---------------------------------------- */
+
+static bool is_dirty(struct numa *n, uint64_t line)
+{
+    bool dirty = false;
+
+    for (unsigned c = 0; c < n->sockets * n->clusters_per_socket; c++)
+        dirty |= cluster_peek(n, c, line) == LINE_M;
+    for (unsigned s = 0; s < n->sockets && n->socket[s].llc.row != NULL; s++) {
+        const struct holder h = agent_find(n, s, line);
+        dirty |= h.way >= 0 && line_state(*holder_word(h)) == LINE_M;
+    }
+    return dirty;
+}
+
+static uint64_t lines_written_back(const struct numa *n)
+{
+    uint64_t bytes = 0;
+
+    for (unsigned s = 0; s < n->sockets; s++) {
+        const struct numa_counters *c = &n->socket[s].counters;
+        bytes += c->write_victim_bytes + c->write_ddio_victim_bytes + c->write_snoop_bytes +
+                 c->write_flush_bytes;
+    }
+    return bytes / 64;
+}
+
+static uint64_t lines_written_directly(const struct numa *n)
+{
+    uint64_t bytes = 0;
+
+    for (unsigned s = 0; s < n->sockets; s++)
+        bytes += n->socket[s].counters.write_nt_bytes + n->socket[s].counters.write_dma_bytes;
+    return bytes / 64;
+}
+
+/*
+ * Of each step: a line that was dirty and is no more has been written to DRAM, unless the step
+ * replaced it in DRAM; and no more lines have been written than became clean, but for the step's
+ * own line, which may be written on its way from one owner to the next.
+ */
+static void run_conserving(struct fixture *f, uint64_t seed)
+{
+    static bool dirty[4][TEST_LINES];
+    struct numa *n = fixture_new(f);
+    const unsigned nodes = physmem_nodes(numa_physmem(n));
+    sim_time t = 1000000;
+    uint64_t back = 0, direct = 0, total_cleaned = 0;
+
+    memset(dirty, 0, sizeof(dirty));
+    for (unsigned i = 0; i < 6000; i++) {
+        uint64_t cleaned = 0;
+        step(n, &seed, &t);
+        for (unsigned node = 0; node < nodes; node++) {
+            for (unsigned l = 0; l < TEST_LINES; l++) {
+                const bool now = is_dirty(n, fixture_hpa(n, node, l * UINT64_C(64)).v >> LINE_LOG2);
+                cleaned += dirty[node][l] && !now;
+                dirty[node][l] = now;
+            }
+        }
+        const uint64_t written = lines_written_back(n) - back;
+        const uint64_t replaced = lines_written_directly(n) - direct;
+        back += written;
+        direct += replaced;
+        total_cleaned += cleaned;
+        assert_true(replaced <= 1);
+        assert_true(cleaned <= written + replaced);
+        assert_true(written <= cleaned + 1);
+    }
+    assert_true(total_cleaned > 500);
+    numa_free(n);
+}
+
+static void test_dirty_lines_are_conserved(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    shrink(&f, true);
+    run_conserving(&f, 61);
+    f.coherence.remote_dma_write = REMOTE_DMA_DRAM_INVALIDATE;
+    run_conserving(&f, 62);
+    shrink(&f, false);
+    run_conserving(&f, 63);
+    fixture_clovertown(&f);
+    f.cache.l1_bytes = 4 * 2 * 64;
+    f.cache.l1_ways = 2;
+    f.cache.l2_bytes = 8 * 4 * 64;
+    f.cache.l2_ways = 4;
+    run_conserving(&f, 64);
+}
+
+/* ---- Exact counts ---------------------------------------------------------------------------- */
+
+struct dirty_count {
+    uint64_t lines;
+};
+
+static void count_dirty(void *context, uint64_t line, int way, uint32_t word)
+{
+    struct dirty_count *count = context;
+
+    (void)line;
+    (void)way;
+    count->lines += line_state(word) == LINE_M;
+}
+
+/* Every store by one core to a distinct line: as many write-backs as lines that left the caches. */
+static void test_victims_are_written_once(void **state)
+{
+    struct fixture f;
+    struct dirty_count left = { 0 };
+    uint64_t written = 0;
+
+    (void)state;
+    shrink(&f, true);
+    struct numa *n = fixture_new(&f);
+    for (unsigned i = 0; i < 5000; i++)
+        numa_store(n, 0, fixture_hpa(n, i & 1, (uint64_t)i / 2 * 64), i * UINT64_C(100000), NULL);
+    for (unsigned s = 0; s < 2; s++)
+        written += n->socket[s].counters.write_victim_bytes / 64;
+    /* Lines M in an L2 may be E in the LLC: count the lines of the LLC that are M in either. */
+    const struct socket *s0 = &n->socket[0];
+    for (uint64_t row = 0; row < (uint64_t)s0->llc.slices * s0->llc.sets; row++) {
+        for (int way = 0; way < (int)s0->llc.ways; way++) {
+            const struct cache_place p = { s0->llc.row + row * s0->llc.row_words, 1 };
+            if (p.row[way] == 0)
+                continue;
+            const uint64_t line = cache_line_at(&s0->llc, p.row, way);
+            left.lines += line_state(*cache_state(&s0->llc, p, way)) == LINE_M ||
+                          cluster_peek(n, 0, line) == LINE_M;
+        }
+    }
+    assert_int_equal(written + left.lines, 5000);
+    numa_free(n);
+}
+
+static void test_dma_victims_are_written_once(void **state)
+{
+    struct fixture f;
+    struct dirty_count left = { 0 };
+
+    (void)state;
+    shrink(&f, true);
+    struct numa *n = fixture_new(&f);
+    for (unsigned i = 0; i < 5000; i++)
+        numa_dma_write(n, 0, fixture_hpa(n, i & 1, (uint64_t)i / 2 * 64), 64, i * UINT64_C(100000),
+                       NULL, NULL);
+    cache_each(&n->socket[0].llc, &left, count_dirty);
+    const uint64_t written = (n->socket[0].counters.write_ddio_victim_bytes +
+                              n->socket[1].counters.write_ddio_victim_bytes) /
+                             64;
+    assert_int_equal(written + left.lines, 5000);
+    assert_int_equal(left.lines, 3 * 8 * 2);
+    assert_int_equal(n->socket[0].counters.ddio_dirty_evictions, written);
+    assert_int_equal(n->socket[0].counters.dma_write_allocates, 5000);
+    /* A full line needs no data: DRAM is read for the directory alone, at the remote home alone. */
+    assert_int_equal(n->socket[0].counters.dram_read_bytes, 0);
+    assert_int_equal(n->socket[1].counters.dram_read_bytes, 2500 * 64);
+    assert_int_equal(n->socket[1].counters.read_directory_bytes, 2500 * 64);
+    numa_free(n);
+}
+
+/* ---- Way masks ------------------------------------------------------------------------------ */
+
+struct ways_seen {
+    uint32_t mask;
+};
+
+static void see_way(void *context, uint64_t line, int way, uint32_t word)
+{
+    struct ways_seen *seen = context;
+
+    (void)line;
+    (void)word;
+    seen->mask |= UINT32_C(1) << way;
+}
+
+static void test_way_masks(void **state)
+{
+    struct fixture f;
+    struct ways_seen dma = { 0 }, core = { 0 };
+    uint64_t random = 5;
+
+    (void)state;
+    fixture_r730(&f);
+    struct numa *n = fixture_new(&f);
+    for (unsigned i = 0; i < 200000; i++)
+        numa_dma_write(n, 0, fixture_hpa(n, i & 1, (fixture_random(&random) % 1000000) * 64), 64,
+                       i * UINT64_C(10000), NULL, NULL);
+    cache_each(&n->socket[0].llc, &dma, see_way);
+    assert_int_equal(dma.mask, 0xC0000);
+    for (unsigned i = 0; i < 1200000; i++)
+        numa_load(n, i % 14, fixture_hpa(n, 0, (UINT64_C(1) << 30) + i * UINT64_C(64)),
+                  i * UINT64_C(10000), NULL);
+    cache_each(&n->socket[0].llc, &core, see_way);
+    assert_int_equal(core.mask, 0xFFFFF);
+    numa_free(n);
+}
+
+/* ---- Warming --------------------------------------------------------------------------------- */
+
+struct digest {
+    uint64_t hash;
+};
+
+static void add_line(void *context, uint64_t line, int way, uint32_t word)
+{
+    struct digest *d = context;
+
+    d->hash = (d->hash ^ line ^ ((uint64_t)way << 40) ^ ((uint64_t)word << 20)) *
+              UINT64_C(0x100000001B3);
+}
+
+static uint64_t digest(struct numa *n)
+{
+    struct digest d = { 1469598103934665603u };
+
+    for (unsigned s = 0; s < n->sockets; s++)
+        cache_each(&n->socket[s].llc, &d, add_line);
+    for (unsigned c = 0; c < n->sockets * n->clusters_per_socket; c++)
+        cache_each(&n->cluster[c].l2, &d, add_line);
+    for (unsigned i = 0; i < TEST_LINES; i++)
+        for (unsigned s = 0; s < n->sockets; s++)
+            add_line(&d, directory_get(&n->socket[s].directory, i), 0, 0);
+    return d.hash;
+}
+
+static void test_warming_is_the_timed_path(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    shrink(&f, true);
+    struct numa *timed = fixture_new(&f), *warm = fixture_new(&f);
+    for (unsigned node = 0; node < 2; node++) {
+        for (unsigned i = 0; i < 500; i++)
+            numa_store(timed, 1, fixture_hpa(timed, node, i * UINT64_C(64)), i * UINT64_C(200000),
+                       NULL);
+        numa_warm_core(warm, 1, fixture_hpa(warm, node, 0), 500 * 64);
+    }
+    assert_int_equal(digest(timed), digest(warm));
+    for (unsigned i = 0; i < 300; i++)
+        numa_dma_write(timed, 1, fixture_hpa(timed, 0, i * UINT64_C(64)), 64, i * UINT64_C(200000),
+                       NULL, NULL);
+    numa_warm_device(warm, 1, fixture_hpa(warm, 0, 0), 300 * 64);
+    assert_int_equal(digest(timed), digest(warm));
+    assert_int_equal(numa_dram_bytes(warm), 0);
+    assert_int_equal(numa_interconnect_bytes(warm, 0, 1), 0);
+    assert_true(numa_dram_bytes(timed) > 0);
+
+    numa_warm_drop(warm, fixture_hpa(warm, 0, 0), 500 * 64);
+    numa_warm_drop(warm, fixture_hpa(warm, 1, 0), 500 * 64);
+    numa_warm_drop_all(timed);
+    assert_int_equal(digest(timed), digest(warm));
+    numa_free(timed);
+    numa_free(warm);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_invariants_inclusive),
+        cmocka_unit_test(test_invariants_non_inclusive),
+        cmocka_unit_test(test_invariants_four_sockets),
+        cmocka_unit_test(test_invariants_front_side_bus),
+        cmocka_unit_test(test_dirty_lines_are_conserved),
+        cmocka_unit_test(test_victims_are_written_once),
+        cmocka_unit_test(test_dma_victims_are_written_once),
+        cmocka_unit_test(test_way_masks),
+        cmocka_unit_test(test_warming_is_the_timed_path),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
