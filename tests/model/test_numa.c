@@ -1,0 +1,555 @@
+/*
+ * The memory system of the R730, idle: every latency equals its formula, and each access leaves
+ * the traffic it should. Times are chosen so that no refresh is met.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/model/numa_fixture.h"
+
+struct host {
+    struct fixture f;
+    struct numa *n;
+    sim_time t; /* of the next access: all is idle, no refresh within 0.8 us */
+};
+
+/* Parts of the formulas, from the defaults. */
+#define L1       2000
+#define L2       6000
+#define REQUEST  12000
+#define RETURN   7000
+#define IIO      6000
+#define HOME     5000
+#define DRAM     (19000 + 14160 + 14160 + 3333)
+#define WAY      21000 /* one way over a link */
+#define FLIT     417
+#define LINE     4167 /* ten flits on one link */
+#define LOOK     8000
+#define CLEAN    9400
+#define DIRTY    15000
+#define LLC_LOAD (L2 + REQUEST + RETURN)
+#define LOCAL    (L2 + REQUEST + HOME + DRAM + RETURN)
+#define REMOTE   (LOCAL + WAY + FLIT + WAY + LINE)
+
+static void open_host(struct host *h)
+{
+    fixture_r730(&h->f);
+    h->n = fixture_new(&h->f);
+    h->t = 0;
+}
+
+static sim_time next(struct host *h)
+{
+    return h->t += 10 * h->f.dram.trefi_ps;
+}
+
+static sim_time load(struct host *h, unsigned core, struct hpa hpa, enum numa_source source)
+{
+    const sim_time at = next(h);
+    struct sim_stamp stamp;
+
+    sim_stamp_start(&stamp, at);
+    const struct numa_result r = numa_load(h->n, core, hpa, at, &stamp);
+    assert_int_equal(r.source, source);
+    /* The parts are the whole. */
+    sim_time sum = 0;
+    for (unsigned i = 0; i < SIM_STAMP_PARTS; i++)
+        sum += stamp.part_ps[i];
+    assert_int_equal(sum, r.done_ps - at);
+    return r.done_ps - at;
+}
+
+static sim_time store(struct host *h, unsigned core, struct hpa hpa)
+{
+    const sim_time at = next(h);
+
+    return numa_store(h->n, core, hpa, at, NULL).done_ps - at;
+}
+
+static sim_time dma_read(struct host *h, unsigned socket, struct hpa hpa, enum numa_source expected)
+{
+    const sim_time at = next(h);
+    enum numa_source source;
+    struct sim_stamp stamp;
+
+    sim_stamp_start(&stamp, at);
+    const sim_time done = numa_dma_read(h->n, socket, hpa, 64, at, &stamp, &source);
+    sim_time sum = 0;
+    for (unsigned i = 0; i < SIM_STAMP_PARTS; i++)
+        sum += stamp.part_ps[i];
+    assert_int_equal(sum, done - at);
+    assert_int_equal(source, expected);
+    return done - at;
+}
+
+static sim_time dma_write(struct host *h, unsigned socket, struct hpa hpa, unsigned bytes,
+                          enum numa_source expected)
+{
+    const sim_time at = next(h);
+    enum numa_source source;
+    struct sim_stamp stamp;
+
+    sim_stamp_start(&stamp, at);
+    const sim_time done = numa_dma_write(h->n, socket, hpa, bytes, at, &stamp, &source);
+    sim_time sum = 0;
+    for (unsigned i = 0; i < SIM_STAMP_PARTS; i++)
+        sum += stamp.part_ps[i];
+    assert_int_equal(sum, done - at);
+    assert_int_equal(source, expected);
+    return done - at;
+}
+
+static void assert_near(double value, double expected, double tolerance)
+{
+    if (fabs(value - expected) > tolerance)
+        fail_msg("%g is not within %g of %g", value, tolerance, expected);
+}
+
+/* ---- Cores ----------------------------------------------------------------------------------- */
+
+static void test_load_latencies(void **state)
+{
+    struct host h;
+    struct hpa hpa;
+
+    (void)state;
+    open_host(&h);
+    for (unsigned home = 0; home < 2; home++) {
+        hpa = fixture_hpa(h.n, home, 0x100000);
+        const sim_time idle = numa_idle_load_ps(h.n, 0, home);
+        assert_int_equal(idle, home == 0 ? LOCAL : REMOTE);
+        assert_int_equal(load(&h, 0, hpa, home == 0 ? NUMA_LOCAL_DRAM : NUMA_REMOTE_DRAM), idle);
+        assert_int_equal(load(&h, 0, hpa, NUMA_L1), L1);
+        /* 8 lines of the same L1 set, in different L2 sets, displace it from L1. */
+        for (unsigned i = 1; i <= 8; i++)
+            load(&h, 0, fixture_hpa(h.n, home, 0x100000 + i * 4096),
+                 home == 0 ? NUMA_LOCAL_DRAM : NUMA_REMOTE_DRAM);
+        assert_int_equal(load(&h, 0, hpa, NUMA_L2), L2);
+        /* 8 of the same L2 set displace it from L2: it is in the LLC. */
+        for (unsigned i = 2; i <= 10; i++)
+            load(&h, 0, fixture_hpa(h.n, home, 0x100000 + i * 32768),
+                 home == 0 ? NUMA_LOCAL_DRAM : NUMA_REMOTE_DRAM);
+        assert_int_equal(load(&h, 0, hpa, NUMA_LLC), LLC_LOAD);
+    }
+    assert_int_equal(LLC_LOAD, 25000);
+    numa_free(h.n);
+}
+
+static void test_transfers_between_cores(void **state)
+{
+    struct host h;
+
+    (void)state;
+    open_host(&h);
+    const struct hpa modified = fixture_hpa(h.n, 0, 0x1000), clean = fixture_hpa(h.n, 0, 0x2000);
+    store(&h, 1, modified);
+    assert_int_equal(load(&h, 0, modified, NUMA_PEER_CACHE), LLC_LOAD + DIRTY); /* 40 ns */
+    load(&h, 1, clean, NUMA_LOCAL_DRAM);
+    assert_int_equal(load(&h, 0, clean, NUMA_PEER_CACHE), LLC_LOAD + CLEAN); /* 34.4 ns */
+    /* Shared now: nobody has to be asked. */
+    assert_int_equal(load(&h, 2, clean, NUMA_LLC), LLC_LOAD);
+    /* A store takes the copies of the others. */
+    assert_int_equal(store(&h, 2, clean), LLC_LOAD + CLEAN);
+    assert_int_equal(load(&h, 0, clean, NUMA_PEER_CACHE), LLC_LOAD + DIRTY);
+    assert_int_equal(load(&h, 2, clean, NUMA_L1), L1);
+
+    /* Another socket's modified line, at home there: forwarded at once. */
+    const struct hpa there = fixture_hpa(h.n, 1, 0x3000);
+    store(&h, 14, there);
+    /* 18 + 21.4 + 5 + 8 + 15 + 25.2 + 7 */
+    assert_int_equal(load(&h, 0, there, NUMA_REMOTE_CACHE),
+                     L2 + REQUEST + WAY + FLIT + HOME + LOOK + DIRTY + WAY + LINE + RETURN);
+    /* In its LLC: the published case, 76-85 ns. */
+    const struct hpa in_llc = fixture_hpa(h.n, 1, 0x5000);
+    numa_warm_device(h.n, 1, in_llc, 64);
+    const sim_time hitm = load(&h, 0, in_llc, NUMA_REMOTE_CACHE);
+    assert_int_equal(hitm, L2 + REQUEST + WAY + FLIT + HOME + LOOK + WAY + LINE + RETURN);
+    assert_in_range(hitm, 76000, 85000);
+    /* At home in the reader's socket: the directory names the other. */
+    const struct hpa here = fixture_hpa(h.n, 0, 0x6000);
+    store(&h, 14, here);
+    const sim_time reader = load(&h, 0, here, NUMA_REMOTE_CACHE);
+    assert_int_equal(reader, L2 + REQUEST + HOME + WAY + FLIT + LOOK + DIRTY + WAY + LINE + RETURN);
+    assert_in_range(reader, 76000, 149000);
+    numa_free(h.n);
+}
+
+static void test_directory_and_broadcast(void **state)
+{
+    struct host h;
+
+    (void)state;
+    open_host(&h);
+    const struct numa_counters *s0 = &h.n->socket[0].counters;
+    /* Nobody remote has it: the snoop is sent at once but not waited for. */
+    load(&h, 0, fixture_hpa(h.n, 0, 0x1000), NUMA_LOCAL_DRAM);
+    assert_int_equal(s0->message_bytes[MESSAGE_SNOOP], 8);
+    assert_int_equal(s0->dram_write_bytes, 0);
+    /* A remote reader is granted the line exclusively: the directory is written. */
+    const struct hpa line = fixture_hpa(h.n, 0, 0x2000);
+    load(&h, 14, line, NUMA_REMOTE_DRAM);
+    assert_int_equal(s0->write_directory_bytes, 64);
+    /* The home's core has to wait for the remote answer, then both share; written again. */
+    assert_int_equal(load(&h, 0, line, NUMA_LOCAL_DRAM),
+                     L2 + REQUEST + HOME + WAY + FLIT + LOOK + CLEAN + WAY + FLIT + RETURN);
+    assert_int_equal(s0->write_directory_bytes, 128);
+    assert_int_equal(directory_get(&h.n->socket[0].directory, line.v >> 6), DIRECTORY_S);
+    /* Its store: the remote copy goes. */
+    store(&h, 0, line);
+    assert_int_equal(directory_get(&h.n->socket[0].directory, line.v >> 6), DIRECTORY_I);
+    assert_int_equal(cluster_peek(h.n, 14, line.v >> 6), LINE_I);
+    numa_free(h.n);
+
+    /* Without broadcast the snoop waits for the directory, and none is sent in vain. */
+    fixture_r730(&h.f);
+    h.f.coherence.opportunistic_broadcast = false;
+    h.n = fixture_new(&h.f);
+    load(&h, 0, fixture_hpa(h.n, 0, 0x1000), NUMA_LOCAL_DRAM);
+    assert_int_equal(numa_interconnect_bytes(h.n, 0, 1), 0);
+    store(&h, 14, line);
+    assert_int_equal(load(&h, 0, line, NUMA_REMOTE_CACHE),
+                     L2 + REQUEST + HOME + DRAM + WAY + FLIT + LOOK + DIRTY + WAY + LINE + RETURN);
+    numa_free(h.n);
+}
+
+static void test_traffic_of_loads(void **state)
+{
+    struct host h;
+
+    (void)state;
+    open_host(&h);
+    load(&h, 0, fixture_hpa(h.n, 1, 0x1000), NUMA_REMOTE_DRAM);
+    assert_int_equal(numa_interconnect_bytes(h.n, 0, 1), 8);
+    assert_int_equal(numa_interconnect_bytes(h.n, 1, 0), 80);
+    assert_int_equal(h.n->socket[1].counters.read_load_bytes, 64);
+    assert_int_equal(h.n->socket[1].counters.dram_read_bytes, 64);
+    assert_int_equal(h.n->socket[0].counters.dram_read_bytes, 0);
+    assert_int_equal(h.n->socket[0].counters.core_llc_misses, 1);
+    load(&h, 1, fixture_hpa(h.n, 1, 0x1000), NUMA_PEER_CACHE);
+    assert_int_equal(h.n->socket[0].counters.core_llc_hits, 1);
+    assert_int_equal(numa_interconnect_bytes(h.n, 1, 0), 80);
+    /* A non-temporal store: ownership, data, no copy left. */
+    const sim_time at = next(&h);
+    numa_store_nt(h.n, 0, fixture_hpa(h.n, 1, 0x1000), at, NULL);
+    assert_int_equal(h.n->socket[1].counters.write_nt_bytes, 64);
+    assert_int_equal(cluster_peek(h.n, 0, fixture_hpa(h.n, 1, 0x1000).v >> 6), LINE_I);
+    load(&h, 1, fixture_hpa(h.n, 1, 0x1000), NUMA_REMOTE_DRAM);
+    /* Statistics are what the tables say. */
+    const struct stat_desc *table;
+    const char *prefix;
+    void *counters;
+    unsigned i = 0;
+    while (numa_stats(h.n, i, &prefix, &table, &counters))
+        i++;
+    assert_int_equal(i, 2);
+    assert_string_equal(prefix, "s1.");
+    assert_string_equal(table[0].name, "dram_read_bytes");
+    assert_int_equal(*(uint64_t *)(void *)((char *)counters + table[0].offset), 128);
+    assert_int_equal(numa_dram_bytes(h.n), h.n->socket[1].counters.dram_read_bytes +
+                                               h.n->socket[1].counters.dram_write_bytes);
+    numa_free(h.n);
+}
+
+static void test_flush(void **state)
+{
+    struct host h;
+
+    (void)state;
+    open_host(&h);
+    const struct hpa line = fixture_hpa(h.n, 1, 0x1000);
+    store(&h, 3, line);
+    numa_flush(h.n, 0, line, next(&h));
+    assert_int_equal(h.n->socket[1].counters.write_flush_bytes, 64);
+    assert_int_equal(load(&h, 3, line, NUMA_REMOTE_DRAM), REMOTE);
+    numa_flush(h.n, 14, line, next(&h)); /* from elsewhere */
+    assert_int_equal(load(&h, 3, line, NUMA_REMOTE_DRAM), REMOTE);
+    numa_free(h.n);
+}
+
+/* ---- Devices --------------------------------------------------------------------------------- */
+
+static void test_dma_read(void **state)
+{
+    struct host h;
+    const sim_time hit = IIO + REQUEST + RETURN, local = IIO + REQUEST + HOME + DRAM + RETURN,
+                   remote = local + WAY + FLIT + WAY + LINE;
+
+    (void)state;
+    open_host(&h);
+    const struct hpa a = fixture_hpa(h.n, 0, 0x10000), b = fixture_hpa(h.n, 1, 0x20000);
+    /* Twice: nothing is allocated. */
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(dma_read(&h, 0, a, NUMA_LOCAL_DRAM), local);
+        assert_int_equal(dma_read(&h, 0, b, NUMA_REMOTE_DRAM), remote);
+    }
+    assert_int_equal(h.n->socket[0].counters.read_dma_bytes, 128);
+    /* Written by the device; by a core, whose L2 has to be asked. It stays modified. */
+    numa_warm_device(h.n, 0, a, 64);
+    assert_int_equal(dma_read(&h, 0, a, NUMA_LLC), hit);
+    numa_warm_core(h.n, 2, a, 64);
+    assert_int_equal(dma_read(&h, 0, a, NUMA_LLC), hit + DIRTY);
+    assert_int_equal(dma_read(&h, 0, a, NUMA_LLC), hit + DIRTY);
+    assert_int_equal(load(&h, 2, a, NUMA_L1), L1);
+    /* Homed in the other socket but in the device's LLC: as local. */
+    numa_warm_device(h.n, 0, b, 64);
+    assert_int_equal(dma_read(&h, 0, b, NUMA_LLC), hit);
+    numa_warm_drop(h.n, b, 64);
+    /* Warm in the remote home's caches: the same as DRAM there (published: 661 against 663). */
+    numa_warm_core(h.n, 14, b, 64);
+    assert_int_equal(dma_read(&h, 0, b, NUMA_REMOTE_CACHE), remote);
+    /* Local memory, modified in the other socket (published: +28 on local DRAM). */
+    numa_warm_drop(h.n, a, 64);
+    numa_warm_core(h.n, 14, a, 64);
+    const sim_time other = dma_read(&h, 0, a, NUMA_REMOTE_CACHE);
+    assert_int_equal(other, IIO + REQUEST + HOME + WAY + FLIT + LOOK + DIRTY + WAY + LINE + RETURN);
+    assert_in_range(other - local, 15000, 40000);
+    assert_int_equal(load(&h, 14, a, NUMA_L1), L1);
+    /* Published: DRAM against LLC 53-76 ns, remote against local +53. */
+    assert_in_range(local - hit, 53000, 76000);
+    assert_in_range(remote - local, 40000, 60000);
+    numa_free(h.n);
+}
+
+/* Fills both DDIO ways of the line's set with lines of a node, dirty. */
+static void fill_ddio_ways(struct host *h, unsigned node, uint64_t offset)
+{
+    for (unsigned i = 1; i <= 2; i++)
+        numa_warm_device(h->n, 0, fixture_hpa(h->n, node, offset + i * UINT64_C(14) * 2048 * 64),
+                         64);
+}
+
+static void test_dma_write(void **state)
+{
+    struct host h;
+    const sim_time hit = IIO + REQUEST, victim = REQUEST + HOME;
+    const sim_time own_local = HOME + WAY + FLIT + LOOK + WAY + FLIT;
+    const sim_time own_remote = WAY + FLIT + HOME + DRAM + WAY + FLIT;
+
+    (void)state;
+    open_host(&h);
+    const struct hpa a = fixture_hpa(h.n, 0, 0x10000), b = fixture_hpa(h.n, 1, 0x20000);
+    const struct numa_counters *s0 = &h.n->socket[0].counters, *s1 = &h.n->socket[1].counters;
+    assert_int_equal(dma_write(&h, 0, a, 64, NUMA_LOCAL_DRAM), hit + own_local);
+    assert_int_equal(dma_write(&h, 0, a, 64, NUMA_LLC), hit);
+    assert_int_equal(s0->dram_read_bytes, 0);
+    /* A core's copy goes; the line is updated where it is. */
+    load(&h, 3, a, NUMA_LLC);
+    assert_int_equal(dma_write(&h, 0, a, 64, NUMA_LLC), hit + CLEAN);
+    assert_int_equal(load(&h, 3, a, NUMA_LLC), LLC_LOAD);
+    /* A dirty victim (published: +75). */
+    numa_warm_drop_all(h.n);
+    fill_ddio_ways(&h, 0, 0x10000);
+    assert_int_equal(dma_write(&h, 0, a, 64, NUMA_LOCAL_DRAM), hit + own_local + victim);
+    assert_near((double)(own_local + victim), 75000, 5000);
+    assert_int_equal(s0->write_ddio_victim_bytes, 64);
+    /* Remote line, remote victim (published: +114). */
+    numa_warm_drop_all(h.n);
+    fill_ddio_ways(&h, 1, 0x20000);
+    const uint64_t before = numa_interconnect_bytes(h.n, 0, 1);
+    assert_int_equal(dma_write(&h, 0, b, 64, NUMA_REMOTE_DRAM), hit + own_remote + victim);
+    assert_near((double)(own_remote + victim), 114000, 5000);
+    /* Request; the victim and its request. Directory read; directory written; victim written. */
+    assert_int_equal(numa_interconnect_bytes(h.n, 0, 1) - before, 8 + 80);
+    assert_int_equal(s1->read_directory_bytes, 64);
+    assert_int_equal(s1->write_directory_bytes, 64);
+    assert_int_equal(s1->write_ddio_victim_bytes, 64);
+    /* It is in the device's LLC now; a core there finds it, and a hit costs what a local one does.
+     */
+    assert_int_equal(dma_write(&h, 0, b, 64, NUMA_LLC), hit);
+    load(&h, 0, b, NUMA_LLC);
+    /* A part of a line needs the rest. */
+    numa_warm_drop_all(h.n);
+    assert_int_equal(dma_write(&h, 0, a, 8, NUMA_LOCAL_DRAM), hit + HOME + DRAM);
+    assert_int_equal(s0->read_dma_bytes, 64);
+    assert_int_equal(dma_write(&h, 0, a, 8, NUMA_LLC), hit);
+    numa_free(h.n);
+}
+
+/* The consumer of a remote device's write pays a remote cache's or DRAM's latency, by the policy.
+ */
+static void test_remote_dma_write_policies(void **state)
+{
+    struct host h;
+
+    (void)state;
+    open_host(&h);
+    struct hpa b = fixture_hpa(h.n, 1, 0x20000);
+    load(&h, 14, b, NUMA_LOCAL_DRAM);
+    dma_write(&h, 0, b, 64, NUMA_REMOTE_DRAM);
+    assert_int_equal(cluster_peek(h.n, 14, b.v >> 6), LINE_I);
+    load(&h, 14, b, NUMA_REMOTE_CACHE);
+    assert_int_equal(h.n->socket[1].counters.write_snoop_bytes, 64);
+    assert_int_equal(h.n->socket[1].counters.write_dma_bytes, 0);
+    numa_free(h.n);
+
+    fixture_r730(&h.f);
+    h.f.coherence.remote_dma_write = REMOTE_DMA_DRAM_INVALIDATE;
+    h.n = fixture_new(&h.f);
+    load(&h, 14, b, NUMA_LOCAL_DRAM);
+    const uint64_t before = numa_interconnect_bytes(h.n, 0, 1);
+    assert_int_equal(dma_write(&h, 0, b, 64, NUMA_REMOTE_DRAM),
+                     IIO + REQUEST + WAY + LINE + HOME + DRAM + WAY + FLIT);
+    assert_int_equal(numa_interconnect_bytes(h.n, 0, 1) - before, 80);
+    assert_int_equal(cluster_peek(h.n, 14, b.v >> 6), LINE_I);
+    load(&h, 14, b, NUMA_LOCAL_DRAM);
+    assert_int_equal(h.n->socket[1].counters.write_dma_bytes, 64);
+    assert_int_equal(h.n->socket[1].counters.read_directory_bytes, 64);
+    assert_int_equal(h.n->socket[0].counters.dma_write_to_dram, 1);
+    numa_free(h.n);
+}
+
+/* ---- DDIO share of the T430 [PB] ------------------------------------------------------------- */
+
+static void test_ddio_share(void **state)
+{
+    const double share = 2.5 * 1024 * 1024;
+    struct host h;
+
+    (void)state;
+    fixture_t430(&h.f);
+    h.n = fixture_new(&h.f);
+    for (uint64_t mib = 1; mib <= 64; mib = mib == 2 ? 3 : mib == 3 ? 4 : 2 * mib) {
+        const uint64_t lines = mib << 14;
+        uint64_t hits = 0, random = mib;
+        numa_warm_drop_all(h.n);
+        for (uint64_t i = 0; i < lines; i++)
+            numa_dma_write(h.n, 0, fixture_hpa(h.n, 0, i * 64), 64, h.t += 100000, NULL, NULL);
+        for (unsigned i = 0; i < 50000; i++) {
+            enum numa_source source;
+            const uint64_t line = fixture_random(&random) % lines;
+            numa_dma_read(h.n, 0, fixture_hpa(h.n, 0, line * 64), 64, h.t += 100000, NULL, &source);
+            hits += source == NUMA_LLC;
+        }
+        const double ratio = (double)hits / 50000;
+        if (mib <= 2)
+            assert_int_equal(hits, 50000);
+        else
+            assert_near(ratio, share / (double)(mib << 20),
+                        0.02 * share / (double)(mib << 20) + 0.004);
+    }
+    numa_free(h.n);
+}
+
+/* ---- Others ---------------------------------------------------------------------------------- */
+
+static void test_skylake(void **state)
+{
+    struct host h;
+
+    (void)state;
+    fixture_skylake(&h.f);
+    h.n = fixture_new(&h.f);
+    h.t = 0;
+    const struct hpa a = fixture_hpa(h.n, 0, 0x10000);
+    /* A victim cache: what a core has read is not in the LLC until its L2 lets it go. */
+    load(&h, 0, a, NUMA_LOCAL_DRAM);
+    assert_int_equal(load(&h, 1, a, NUMA_PEER_CACHE), 6667 + REQUEST + CLEAN + RETURN);
+    for (unsigned i = 1; i <= 16; i++) {
+        load(&h, 0, fixture_hpa(h.n, 0, 0x10000 + i * 65536), NUMA_LOCAL_DRAM);
+        load(&h, 1, fixture_hpa(h.n, 0, 0x10000 + i * 65536), NUMA_PEER_CACHE);
+    }
+    assert_int_equal(load(&h, 0, a, NUMA_LLC), 6667 + REQUEST + RETURN);
+    assert_int_equal(dma_read(&h, 0, a, NUMA_LLC), IIO + REQUEST + CLEAN + RETURN);
+    dma_write(&h, 0, a, 64, NUMA_LLC);
+    assert_int_equal(dma_read(&h, 0, a, NUMA_LLC), IIO + REQUEST + RETURN);
+    numa_free(h.n);
+}
+
+static void test_front_side_bus(void **state)
+{
+    struct host h;
+
+    (void)state;
+    fixture_clovertown(&h.f);
+    h.n = fixture_new(&h.f);
+    h.t = 0;
+    const sim_time l1 = 1288, l2 = 6009, address = 6000, hub = 20000, data = 5998, back = 15000,
+                   dram = 25000 + 15000 + 15000 + 5997, look = 8000;
+    const struct hpa a = { 0x10000 }, b = { 0x20000 }, c = { 0x30000 };
+    const sim_time idle = l2 + address + hub + dram + back + data;
+
+    assert_int_equal(physmem_nodes(numa_physmem(h.n)), 1);
+    assert_int_equal(numa_idle_load_ps(h.n, 0, 0), idle);
+    assert_in_range(idle, 100000, 140000);
+    assert_int_equal(load(&h, 0, a, NUMA_LOCAL_DRAM), idle);
+    assert_int_equal(load(&h, 4, b, NUMA_LOCAL_DRAM), idle);
+    assert_int_equal(load(&h, 0, a, NUMA_L1), l1);
+    /* The other core of the die finds it in the shared L2, and its store takes it away. */
+    assert_int_equal(load(&h, 1, a, NUMA_L2), l2);
+    assert_int_equal(store(&h, 1, a), l2);
+    assert_int_equal(load(&h, 0, a, NUMA_L2), l2);
+    /* Between dies over the bus, between sockets through the hub: 85-145 ns. */
+    const sim_time dies = load(&h, 2, a, NUMA_PEER_CACHE);
+    assert_int_equal(dies, l2 + address + look + hub + back + data);
+    store(&h, 2, c);
+    const sim_time sockets = load(&h, 6, c, NUMA_REMOTE_CACHE);
+    assert_int_equal(sockets, l2 + address + hub + address + look + data + back + data);
+    /* Devices at the hub: modified lines are supplied, writes go to DRAM and take the copies. */
+    store(&h, 0, b);
+    dma_read(&h, 0, b, NUMA_PEER_CACHE);
+    dma_write(&h, 0, b, 64, NUMA_LOCAL_DRAM);
+    assert_int_equal(cluster_peek(h.n, 0, b.v >> 6), LINE_I);
+    assert_int_equal(dma_read(&h, 0, b, NUMA_LOCAL_DRAM), IIO + dram + back);
+    assert_int_equal(h.n->socket[0].counters.write_dma_bytes, 64);
+    numa_free(h.n);
+}
+
+static void test_parameters(void **state)
+{
+    struct fixture f;
+    const char *why = NULL;
+
+    (void)state;
+    fixture_r730(&f);
+    assert_true(numa_params_check(&f.params, &why));
+    f.cache.llc_slices = 13;
+    assert_false(numa_params_check(&f.params, &why));
+    assert_non_null(strstr(why, "llc_slices"));
+    fixture_r730(&f);
+    f.cache.l2_cores = 4;
+    assert_false(numa_params_check(&f.params, &why));
+    fixture_r730(&f);
+    f.coherence.protocol = PROTOCOL_FRONT_SIDE_BUS;
+    assert_false(numa_params_check(&f.params, &why));
+    fixture_r730(&f);
+    f.cache.ddio_ways = 21;
+    assert_false(numa_params_check(&f.params, &why));
+    fixture_r730(&f);
+    f.dram.banks = 12;
+    assert_false(numa_params_check(&f.params, &why));
+    /* Every entry has all that the manual prints, and its default is legal. */
+    for (const struct numa_param_group *g = numa_param_groups; g->name != NULL; g++) {
+        for (const struct param_desc *d = g->table; d->type != PARAM_END; d++) {
+            assert_non_null(d->help);
+            assert_non_null(d->source);
+            assert_int_not_equal(d->provenance, PROV_NONE);
+            assert_true(d->offset < g->bytes);
+            if (d->type != PARAM_ENUM)
+                assert_true(d->def >= d->lo && d->def <= d->hi);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_load_latencies),
+        cmocka_unit_test(test_transfers_between_cores),
+        cmocka_unit_test(test_directory_and_broadcast),
+        cmocka_unit_test(test_traffic_of_loads),
+        cmocka_unit_test(test_flush),
+        cmocka_unit_test(test_dma_read),
+        cmocka_unit_test(test_dma_write),
+        cmocka_unit_test(test_remote_dma_write_policies),
+        cmocka_unit_test(test_ddio_share),
+        cmocka_unit_test(test_skylake),
+        cmocka_unit_test(test_front_side_bus),
+        cmocka_unit_test(test_parameters),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

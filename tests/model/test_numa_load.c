@@ -1,0 +1,343 @@
+/*
+ * The memory system of the R730 under load: bandwidths against the bounds that follow from the
+ * data sheets, the rise of latency with load, caller order, refresh, write back-pressure.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/model/numa_fixture.h"
+
+#define MAX_STREAMS 32u
+#define MAX_DEPTH   16u
+
+/* A core that reads its own region in ascending order, with a fixed number of loads in flight. */
+struct stream {
+    unsigned core;
+    uint64_t next, begin;
+    sim_time slot_ps[MAX_DEPTH]; /* when each load in flight is done */
+    sim_time ready_ps;
+};
+
+struct drive {
+    struct numa *n;
+    unsigned first_core, n_streams, node, depth;
+    sim_time gap_ps; /* mean pause between bursts of `depth` loads; 0: always `depth` in flight */
+    unsigned store_every; /* each such access is a store; 0: none */
+    bool chase;           /* one more core loads random lines, one after the other */
+    sim_time duration_ps;
+    double gbyte_s, chase_ns; /* results; the first fifth is not counted */
+};
+
+static struct hpa stream_next(struct drive *d, struct stream *s)
+{
+    const struct hpa hpa = fixture_hpa(d->n, d->node, s->next);
+
+    s->next += 64;
+    if (s->next == s->begin + (UINT64_C(128) << 20))
+        s->next = s->begin;
+    return hpa;
+}
+
+static sim_time access_line(struct drive *d, struct stream *s, unsigned i, sim_time at)
+{
+    const struct hpa hpa = stream_next(d, s);
+
+    if (d->store_every != 0 && i % d->store_every == 0)
+        return numa_store(d->n, s->core, hpa, at, NULL).done_ps;
+    return numa_load(d->n, s->core, hpa, at, NULL).done_ps;
+}
+
+/* One burst, or the next load of the window; returns lines. */
+static unsigned stream_step(struct drive *d, struct stream *s, uint64_t *random)
+{
+    const sim_time at = s->ready_ps;
+
+    if (d->gap_ps != 0) {
+        sim_time last = at;
+        for (unsigned i = 0; i < d->depth; i++) {
+            const sim_time done = access_line(d, s, i, at);
+            last = SIM_MAX(last, done);
+        }
+        const sim_time gap = d->gap_ps / 2 + fixture_random(random) % (d->gap_ps + 1);
+        s->ready_ps = SIM_MAX(last, at + gap);
+        return d->depth;
+    }
+    unsigned free_slot = 0;
+    for (unsigned i = 1; i < d->depth; i++)
+        if (s->slot_ps[i] < s->slot_ps[free_slot])
+            free_slot = i;
+    s->slot_ps[free_slot] = access_line(d, s, (unsigned)(s->next / 64), at);
+    sim_time first = SIM_TIME_MAX;
+    for (unsigned i = 0; i < d->depth; i++)
+        first = SIM_MIN(first, s->slot_ps[i]);
+    s->ready_ps = SIM_MAX(first, at + 500);
+    return 1;
+}
+
+static void drive(struct drive *d)
+{
+    static struct stream streams[MAX_STREAMS];
+    const sim_time warm_ps = d->duration_ps / 5;
+    sim_time chase_at = 5000;
+    uint64_t random = 7, lines = 0, loads = 0, chase_ps = 0;
+
+    memset(streams, 0, sizeof(streams));
+    for (unsigned i = 0; i < d->n_streams; i++) {
+        streams[i].core = d->first_core + i;
+        streams[i].begin = streams[i].next = i * (UINT64_C(256) << 20) + i * 0x35000;
+        streams[i].ready_ps = i * 1013;
+    }
+    for (;;) {
+        struct stream *s = &streams[0];
+        for (unsigned i = 1; i < d->n_streams; i++)
+            if (streams[i].ready_ps < s->ready_ps)
+                s = &streams[i];
+        const sim_time at = d->n_streams > 0 ? s->ready_ps : SIM_TIME_MAX;
+        if (SIM_MIN(at, d->chase ? chase_at : SIM_TIME_MAX) > d->duration_ps)
+            break;
+        if (d->chase && chase_at <= at) {
+            const uint64_t line = fixture_random(&random) % (1u << 24);
+            const struct hpa hpa = fixture_hpa(d->n, d->node, (UINT64_C(32) << 30) + line * 64);
+            const sim_time done =
+                numa_load(d->n, d->first_core + d->n_streams, hpa, chase_at, NULL).done_ps;
+            if (chase_at > warm_ps) {
+                chase_ps += done - chase_at;
+                loads++;
+            }
+            chase_at = done;
+            continue;
+        }
+        const unsigned n = stream_step(d, s, &random);
+        if (at > warm_ps)
+            lines += n;
+    }
+    d->gbyte_s = (double)lines * 64e3 / (double)(d->duration_ps - warm_ps);
+    d->chase_ns = loads > 0 ? (double)chase_ps / (double)loads / 1e3 : 0;
+}
+
+static struct drive fresh(struct fixture *f)
+{
+    return (struct drive){
+        .n = fixture_new(f), .n_streams = 14, .depth = 10, .duration_ps = 150 * SIM_PS_PER_US
+    };
+}
+
+static void assert_between(double value, double lo, double hi)
+{
+    if (!(value >= lo && value <= hi))
+        fail_msg("%g is not in %g..%g", value, lo, hi);
+}
+
+static void test_bandwidth(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    fixture_r730(&f);
+    struct drive local = fresh(&f);
+    drive(&local);
+    print_message("local %.1f GB/s\n", local.gbyte_s);
+    assert_between(local.gbyte_s, 60, 72);
+    numa_free(local.n);
+
+    struct drive remote = fresh(&f);
+    remote.node = 1;
+    drive(&remote);
+    print_message("remote %.1f GB/s\n", remote.gbyte_s);
+    /* 9.6 GT/s * 20 lanes / 80 bit * 2 links = 4.8 flits/ns; 10 flits a line. */
+    assert_between(remote.gbyte_s, 28.5, 30.73);
+    numa_free(remote.n);
+
+    /* Stores only, and caches full of modified lines: each line read displaces one. */
+    struct drive mixed = fresh(&f);
+    mixed.store_every = 1;
+    numa_warm_core(mixed.n, 0, fixture_hpa(mixed.n, 0, UINT64_C(40) << 30), UINT64_C(64) << 20);
+    drive(&mixed);
+    const struct numa_counters *c = &mixed.n->socket[0].counters;
+    assert_between((double)c->dram_write_bytes / (double)c->dram_read_bytes, 0.98, 1.02);
+    print_message("stores %.1f GB/s read, as much written\n", mixed.gbyte_s);
+    assert_between(2 * mixed.gbyte_s, 45, 62);
+    numa_free(mixed.n);
+}
+
+/* Twice the channels at twice the rate do not help across the links; one link halves it. */
+static void test_remote_bandwidth_is_the_links(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    fixture_r730(&f);
+    f.interconnect.links = 1;
+    struct drive d = fresh(&f);
+    d.node = 1;
+    drive(&d);
+    assert_between(d.gbyte_s, 14.5, 15.37);
+    numa_free(d.n);
+}
+
+static void test_idle_chase(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    fixture_r730(&f);
+    for (unsigned node = 0; node < 2; node++) {
+        struct drive d = fresh(&f);
+        d.n_streams = 0;
+        d.node = node;
+        d.chase = true;
+        drive(&d);
+        print_message("idle chase of node %u: %.1f ns\n", node, d.chase_ns);
+        /* The formula and the mean wait for refreshes, and rarely a row conflict. */
+        const double formula = (double)numa_idle_load_ps(d.n, 0, node) / 1e3;
+        const double refresh = 350.0 * 350 / 2 / 7800;
+        assert_between(d.chase_ns, formula + 0.5 * refresh, formula + 1.5 * refresh);
+        assert_between(d.chase_ns, node == 0 ? 82 : 128, node == 0 ? 92 : 142);
+        numa_free(d.n);
+    }
+}
+
+/* Latency of one core's loads while 13 others read as fast as in the published table. */
+static void test_loaded_latency(void **state)
+{
+    /* Pauses that lead to about 24, 48, 79, 95 % of the maximum. */
+    static const sim_time gaps[] = { 830000, 420000, 234000, 180000 };
+    struct fixture f;
+    double last_ns, last_gbyte_s;
+
+    (void)state;
+    fixture_r730(&f);
+    struct drive max = fresh(&f);
+    max.n_streams = 13;
+    max.depth = 16;
+    max.chase = true;
+    max.duration_ps = 300 * SIM_PS_PER_US;
+    drive(&max);
+    numa_free(max.n);
+    struct drive idle = fresh(&f);
+    idle.n_streams = 0;
+    idle.chase = true;
+    drive(&idle);
+    numa_free(idle.n);
+    last_ns = idle.chase_ns;
+    last_gbyte_s = 0;
+    for (size_t i = 0; i < SIM_N_ELEMENTS(gaps); i++) {
+        struct drive d = max;
+        d.n = fixture_new(&f);
+        d.gap_ps = gaps[i];
+        drive(&d);
+        numa_free(d.n);
+        print_message("%2.0f %% of %.1f GB/s: idle %.1f + %.1f ns\n", 100 * d.gbyte_s / max.gbyte_s,
+                      max.gbyte_s, idle.chase_ns, d.chase_ns - idle.chase_ns);
+        assert_true(d.chase_ns > last_ns && d.gbyte_s > last_gbyte_s);
+        last_ns = d.chase_ns;
+        last_gbyte_s = d.gbyte_s;
+    }
+    print_message("100 %%: idle + %.1f ns\n", max.chase_ns - idle.chase_ns);
+    assert_true(max.chase_ns > last_ns);
+    /* Published: +90..126 ns near the maximum. */
+    assert_between(max.chase_ns - idle.chase_ns, 60, 150);
+}
+
+/* Posted writes are taken at once until the queue is full, then at the rate of the channels. */
+static void test_write_back_pressure(void **state)
+{
+    struct fixture f;
+    sim_time done = 0;
+
+    (void)state;
+    fixture_r730(&f);
+    struct numa *n = fixture_new(&f);
+    const unsigned lines = 40000;
+    for (unsigned i = 0; i < lines; i++)
+        done = numa_dram_write(n, i, WRITE_NT, 0);
+    const double gbyte_s = lines * 64e3 / (double)done;
+    /* 16 bursts of 3.33 ns and 21.5 ns of turnaround. */
+    assert_between(gbyte_s, 76.8 * 53.3 / (53.3 + 21.7) * 0.98, 76.8 * 53.3 / (53.3 + 21.7) * 1.05);
+    assert_int_equal(numa_dram_write(n, 0, WRITE_NT, done + 10000000), done + 10000000);
+    numa_free(n);
+}
+
+/* A caller a microsecond behind is not queued behind one ahead. */
+static void test_callers_out_of_order(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    fixture_r730(&f);
+    struct numa *n = fixture_new(&f);
+    const sim_time t = 78000000;
+    /* The one ahead loads the same banks and the links for a while. */
+    for (unsigned i = 0; i < 200; i++)
+        numa_load(n, 1, fixture_hpa(n, i & 1, 0x100000 + i * UINT64_C(64)), t + 700000, NULL);
+    const struct numa_result r = numa_load(n, 0, fixture_hpa(n, 1, 0x90000000), t, NULL);
+    assert_int_equal(r.done_ps - t, numa_idle_load_ps(n, 0, 1));
+    const struct numa_result l = numa_load(n, 0, fixture_hpa(n, 0, 0x90000000), t + 100000, NULL);
+    assert_int_equal(l.done_ps - t - 100000, numa_idle_load_ps(n, 0, 0));
+    numa_free(n);
+}
+
+static void test_rows_and_refresh(void **state)
+{
+    struct fixture f;
+    struct dram dram;
+
+    (void)state;
+    fixture_r730(&f);
+    dram_init(&dram, &f.dram);
+    const sim_time idle = dram_idle_read_ps(&dram), t = 78000000;
+    assert_int_equal(idle, 19000 + 14160 + 14160 + 3333);
+    /* The lines of a row in a bank are 16 apart (4 channels, 4 bank groups) within 2048; hashing
+     * may move them among channels, so look for one that hits and one that conflicts. */
+    assert_int_equal(dram_read(&dram, 0, t) - t, idle);
+    unsigned hits = 0, conflicts = 0;
+    for (unsigned i = 1; i < 4096; i++) {
+        struct dram copy = dram;
+        struct dram_bank bank[4 * 32];
+        struct dram_channel channel[4];
+        memcpy(bank, dram.bank, sizeof(bank));
+        memcpy(channel, dram.channel, sizeof(channel));
+        copy.bank = bank;
+        copy.channel = channel;
+        const uint64_t line = i < 2048 ? i : (uint64_t)i << 17;
+        const sim_time took = dram_read(&copy, line, t + 60000) - t - 60000;
+        hits += took == idle - f.dram.trcd_ps;
+        conflicts += took == idle + f.dram.trp_ps;
+        assert_true(took == idle || took == idle - f.dram.trcd_ps || took == idle + f.dram.trp_ps);
+    }
+    assert_int_equal(hits, f.dram.row_lines - 1);
+    assert_true(conflicts > 0);
+    /* Long after, the row has been closed. */
+    assert_int_equal(dram_read(&dram, 0, t + 500000) - t - 500000, idle);
+    /* In a period every rank of every channel is away once for tRFC. */
+    unsigned delayed = 0;
+    sim_time worst = 0;
+    for (unsigned i = 0; i < 7800; i++) {
+        const sim_time at = t + 78000000 + i * UINT64_C(7801000);
+        const sim_time took = dram_read(&dram, 0, at) - at;
+        delayed += took > idle;
+        worst = SIM_MAX(worst, took);
+    }
+    assert_int_equal(delayed, 350);
+    assert_true(worst > idle + 348000 && worst <= idle + 350000);
+    dram_release(&dram);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bandwidth),
+        cmocka_unit_test(test_remote_bandwidth_is_the_links),
+        cmocka_unit_test(test_idle_chase),
+        cmocka_unit_test(test_loaded_latency),
+        cmocka_unit_test(test_write_back_pressure),
+        cmocka_unit_test(test_callers_out_of_order),
+        cmocka_unit_test(test_rows_and_refresh),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
