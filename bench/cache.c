@@ -11,6 +11,9 @@
 
 #define ACCESSES 2000000u
 
+/* Simulated time goes on from one part to the next. */
+static sim_time sim_clock_ps;
+
 static double now_ns(void)
 {
     struct timespec t;
@@ -33,29 +36,30 @@ static void report(const char *name, double begin_ns, unsigned count, sim_time e
         abort();
 }
 
-/* Loads of random lines of a window by one core, overlapping by ten. */
+/* Loads of random lines of a window (a power of two of bytes) by one core, overlapping by ten. */
 static void bench_loads(struct numa *numa, const char *name, uint64_t window_bytes)
 {
     uint64_t random = 1;
-    sim_time t = 0;
+    sim_time t = sim_clock_ps;
 
     numa_warm_drop_all(numa);
     for (uint64_t at = 0; at < window_bytes; at += LINE_BYTES)
         t = numa_load(numa, 0, (struct hpa){ at }, t, NULL).done_ps;
     const double begin_ns = now_ns();
     for (unsigned i = 0; i < ACCESSES; i++) {
-        const struct hpa hpa = { next_random(&random) % window_bytes & ~(LINE_BYTES - 1) };
+        const struct hpa hpa = { next_random(&random) & (window_bytes - LINE_BYTES) };
         const sim_time done_ps = numa_load(numa, 0, hpa, t, NULL).done_ps;
         t += (done_ps - t) / 10;
     }
     report(name, begin_ns, ACCESSES, t);
+    sim_clock_ps = t;
 }
 
 /* All cores of a socket stream through memory, a third of it stores. */
 static void bench_stream(struct numa *numa)
 {
     const unsigned cores = numa_cores(numa) / numa_sockets(numa);
-    sim_time t = 0;
+    sim_time t = sim_clock_ps;
 
     numa_warm_drop_all(numa);
     for (int pass = 0; pass < 2; pass++) {
@@ -72,24 +76,25 @@ static void bench_stream(struct numa *numa)
         if (pass == 1)
             report("dram_stream", begin_ns, ACCESSES, t);
     }
+    sim_clock_ps = t;
 }
 
 static void bench_dma(struct numa *numa)
 {
     const uint64_t window_bytes = UINT64_C(2) << 20;
     uint64_t random = 1;
-    sim_time t = 0, sum = 0;
+    sim_time t = sim_clock_ps, sum = 0;
 
     numa_warm_drop_all(numa);
     numa_warm_device(numa, 0, (struct hpa){ 0 }, window_bytes);
     double begin_ns = now_ns();
     for (unsigned i = 0; i < ACCESSES; i++, t += 5000)
-        sum += numa_dma_write(numa, 0, (struct hpa){ i * LINE_BYTES % window_bytes }, 64, t, NULL,
-                              NULL);
+        sum += numa_dma_write(numa, 0, (struct hpa){ i * LINE_BYTES & (window_bytes - 1) }, 64, t,
+                              NULL, NULL);
     report("dma_write_line", begin_ns, ACCESSES, sum);
     begin_ns = now_ns();
     for (unsigned i = 0; i < ACCESSES; i++, t += 5000) {
-        const struct hpa hpa = { next_random(&random) % window_bytes & ~(LINE_BYTES - 1) };
+        const struct hpa hpa = { next_random(&random) & (window_bytes - LINE_BYTES) };
         sum += numa_dma_read(numa, 0, hpa, 64, t, NULL, NULL);
     }
     report("dma_read_line", begin_ns, ACCESSES, sum);
@@ -110,8 +115,8 @@ int main(void)
     }
     struct numa *numa = numa_new(NULL, "host", &params);
     bench_loads(numa, "l1_hit", 16 << 10);
-    bench_loads(numa, "l2_hit", 192 << 10);
-    bench_loads(numa, "llc_hit", 16 << 20);
+    bench_loads(numa, "l2_hit", 128 << 10);
+    bench_loads(numa, "llc_hit", 4 << 20);
     bench_stream(numa);
     bench_dma(numa);
     numa_free(numa);

@@ -106,8 +106,9 @@ static void fill_l1(struct cache *l1, struct cache_place p, enum line_state stat
     cache_fill(l1, p, cache_victim(l1, p, l1->all_ways), line_word(state, 0));
 }
 
-static void fill_l2(struct numa *n, unsigned cluster, struct cache_place p, enum line_state state,
-                    sim_time at_ps)
+/* Makes room for the line, which is not there; returns its way. */
+static int fill_l2(struct numa *n, unsigned cluster, struct cache_place p, enum line_state state,
+                   sim_time at_ps)
 {
     struct cluster *c = &n->cluster[cluster];
     const int way = cache_victim(&c->l2, p, c->l2.all_ways);
@@ -121,48 +122,47 @@ static void fill_l2(struct numa *n, unsigned cluster, struct cache_place p, enum
             n->ops->writeback(n, cluster, victim, was == LINE_M, at_ps);
     }
     cache_fill(&c->l2, p, way, line_word(state, 0));
+    return way;
 }
 
-/* The access missed the L1, or is a store to a line of it that is not M there. */
+/* The access missed the L1 (way1 < 0), or is a store to a line of it that is not M there. */
 static struct numa_result miss_l1(struct numa *n, unsigned core, uint64_t line, bool store,
-                                  sim_time at_ps, struct sim_stamp *stamp)
+                                  struct cache_place p1, int way1, sim_time at_ps,
+                                  struct sim_stamp *stamp)
 {
     const unsigned cluster = cluster_of_core(n, core);
-    const unsigned core_in_cluster = core & ((1u << n->l2_cores_log2) - 1);
     struct cluster *c = &n->cluster[cluster];
-    struct cache *l1 = &c->l1[core_in_cluster];
-    /* The look-ups below take as long as the host needs to bring the LLC's row. */
-    if (n->socket[c->socket].llc.row != NULL)
-        cache_prefetch(&n->socket[c->socket].llc, line);
-    const struct cache_place p1 = cache_place(l1, line);
+    struct cache *l1 = l1_of_core(n, core);
     const struct cache_place p2 = cache_place(&c->l2, line);
     struct numa_result r = { at_ps + n->l2_ps, NUMA_L2 };
-    int way2 = cache_find(&c->l2, p2);
-    const enum line_state had = way2 < 0 ? LINE_I : line_state(*cache_state(&c->l2, p2, way2));
-    enum line_state now = had;
+    enum line_state now = LINE_I;
 
+    /* The look-up below takes as long as the host needs to bring the LLC's row. */
+    if (n->socket[c->socket].llc.row != NULL)
+        cache_prefetch(&n->socket[c->socket].llc, line);
+    int way2 = cache_find(&c->l2, p2);
+    if (way2 >= 0)
+        now = line_state(*cache_state(&c->l2, p2, way2));
     sim_stamp_mark(stamp, PART_CORE, r.done_ps);
-    if (had == LINE_I || (store && had == LINE_S)) {
+    if (now == LINE_I || (store && now == LINE_S)) {
+        /* May take other lines from our caches, but not this one. */
         now = n->ops->fetch(n, core, line, store, r.done_ps, stamp, &r);
-        way2 = cache_find(&c->l2, p2);
         if (way2 < 0)
-            fill_l2(n, cluster, p2, now, r.done_ps);
+            way2 = fill_l2(n, cluster, p2, now, r.done_ps);
     }
     if (store)
         now = LINE_M;
-    way2 = cache_find(&c->l2, p2);
     *cache_state(&c->l2, p2, way2) = line_word(now, 0);
     cache_touch(&c->l2, p2, way2);
 
     /* An L1 of a pair may read what the other has written, but then neither may store freely. */
-    if (n->params->cache->l2_cores > 1) {
+    if (n->l2_cores_log2 > 0) {
         if (store)
-            drop_from_l1(n, c, line, core_in_cluster);
+            drop_from_l1(n, c, line, core & ((1u << n->l2_cores_log2) - 1));
         else
             share_in_l1(n, c, line);
     }
     const enum line_state in_l1 = store ? LINE_M : LINE_S;
-    const int way1 = cache_find(l1, p1);
     if (way1 >= 0)
         *cache_state(l1, p1, way1) = line_word(in_l1, 0);
     else
@@ -182,5 +182,5 @@ struct numa_result private_access(struct numa *n, unsigned core, uint64_t line, 
         sim_stamp_mark(stamp, PART_CORE, at_ps + n->l1_ps);
         return (struct numa_result){ at_ps + n->l1_ps, NUMA_L1 };
     }
-    return miss_l1(n, core, line, store, at_ps, stamp);
+    return miss_l1(n, core, line, store, p, way, at_ps, stamp);
 }
