@@ -133,15 +133,26 @@ static void say_how_to_go_on(const struct campaign *campaign)
             n_stored, plan->jobs->len, campaign->command_line);
 }
 
+/* What ends a campaign; not what nohup or a shell's background job has set to be ignored. */
+static sigset_t stop_signals(void)
+{
+    static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+    sigset_t stops;
+    sigemptyset(&stops);
+    for (size_t i = 0; i < SIM_N_ELEMENTS(signals); i++) {
+        struct sigaction action;
+        if (sigaction(signals[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+            sigaddset(&stops, signals[i]);
+    }
+    return stops;
+}
+
 int campaign_run(const struct campaign *campaign)
 {
     struct running running = { .campaign = campaign };
     struct worker_pool *pool = worker_pool_new(campaign->n_workers);
-    sigset_t stops, before;
-    sigemptyset(&stops);
-    sigaddset(&stops, SIGINT);
-    sigaddset(&stops, SIGTERM);
-    sigaddset(&stops, SIGHUP);
+    sigset_t before;
+    const sigset_t stops = stop_signals();
     sigprocmask(SIG_BLOCK, &stops, &before);
     const int signal_fd = signalfd(-1, &stops, SFD_CLOEXEC);
     progress_begin(&running.progress, campaign->plan, campaign->n_workers, campaign->quiet);

@@ -116,6 +116,7 @@ static bool draw_text(const struct plot_spec *spec, const struct plot_data *data
 {
     struct plot_output output = { .format = PLOT_TEXT };
     terminal_size(&output.columns, &output.rows);
+    output.rows += (int)data->curves->len / 4; /* for the legend */
     if (spec->kind != PLOT_LINES) {
         plot_text_bars(spec, data, output.columns, stdout);
         return true;

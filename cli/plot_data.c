@@ -109,14 +109,30 @@ static int by_x(gconstpointer a, gconstpointer b)
     return (x > y) - (x < y);
 }
 
-/* "read", "op=read transfer_bytes=64"; with several metrics theirs too */
+/* "op=read transfer_bytes=64" -> "read 64"; "transfer_bytes=64" stays, a bare number says little */
+static char *short_series(const char *series)
+{
+    GString *name = g_string_new(NULL);
+    char **words = g_strsplit(series, " ", -1);
+    const bool several = g_strv_length(words) > 1;
+    for (char **word = words; *word != NULL; word++) {
+        const char *equals = strchr(*word, '=');
+        const bool bare = equals != NULL && (several || !g_ascii_isdigit(equals[1]));
+        g_string_append_printf(name, "%s%s", word != words ? " " : "", bare ? equals + 1 : *word);
+    }
+    g_strfreev(words);
+    return g_string_free(name, FALSE);
+}
+
+/* With several metrics theirs too. */
 static char *curve_label(const struct plot_spec *spec, const char *series, const char *metric)
 {
-    const char *equals = spec->series->len == 1 ? strchr(series, '=') : NULL;
-    const char *shown = equals != NULL ? equals + 1 : series;
-    if (*shown == '\0')
-        return g_strdup(metric);
-    return spec->metrics->len > 1 ? g_strdup_printf("%s, %s", shown, metric) : g_strdup(shown);
+    char *shown = short_series(series);
+    char *label = *shown == '\0'           ? g_strdup(metric)
+                  : spec->metrics->len > 1 ? g_strdup_printf("%s, %s", shown, metric)
+                                           : g_strdup(shown);
+    g_free(shown);
+    return label;
 }
 
 static struct plot_curve *curve_of(struct collector *c, const char *series, const char *metric,
@@ -254,11 +270,14 @@ static void parse_rows(struct collector *c, struct plot_curve *curve, const char
     g_strfreev(lines);
 }
 
+/* "" for a curve: the legend then says once what open points are. */
 static char *measured_label(const struct collector *c, const struct plot_measured *measured,
                             const struct plot_curve *simulated)
 {
     if (*measured->label != '\0')
         return g_strdup(measured->label);
+    if (c->spec->kind == PLOT_LINES)
+        return g_strdup("");
     if (simulated != NULL && c->spec->series->len > 0)
         return g_strdup_printf("%s (measured)", simulated->label);
     return g_strdup("measured");
@@ -289,15 +308,15 @@ static void collect_measured(struct collector *c, const struct plot_measured *me
     g_free(path);
 }
 
-/* A simulated curve whose series is also measured says that it is simulated. */
-static void tell_apart(struct plot_data *data)
+/* Where something is measured, bars say that they are simulated, and so does a lonely curve. */
+static void tell_apart(const struct plot_spec *spec, struct plot_data *data)
 {
     bool any_measured = false;
     for (guint i = 0; i < data->curves->len; i++)
         any_measured = any_measured || ((struct plot_curve *)data->curves->pdata[i])->measured;
     for (guint i = 0; any_measured && i < data->curves->len; i++) {
         struct plot_curve *curve = data->curves->pdata[i];
-        if (curve->measured)
+        if (curve->measured || (spec->kind == PLOT_LINES && *curve->series != '\0'))
             continue;
         char *label = *curve->series != '\0' ? g_strdup_printf("%s (simulated)", curve->label)
                                              : g_strdup("simulated");
@@ -328,7 +347,7 @@ bool plot_data_collect(struct scenario *scenario, const struct plot_spec *spec,
                 options->db, scenario_name(scenario));
     for (guint i = 0; any && i < spec->measured->len; i++)
         collect_measured(&c, &g_array_index(spec->measured, struct plot_measured, i));
-    tell_apart(data);
+    tell_apart(spec, data);
     return any && errors->n_messages == before;
 }
 

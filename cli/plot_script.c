@@ -195,6 +195,13 @@ static bool has_interval(const struct plot_curve *curve)
     return false;
 }
 
+static void append_title(GString *script, const char *label)
+{
+    g_string_append(script, *label != '\0' ? "title " : "notitle");
+    if (*label != '\0')
+        append_quoted(script, label);
+}
+
 static void append_curve(GString *script, const struct plot_curve *curve, unsigned index)
 {
     if (curve->measured) {
@@ -210,8 +217,7 @@ static void append_curve(GString *script, const struct plot_curve *curve, unsign
                                "$curve%u using 1:2 with linespoints lc rgb '%s' pt %d ps 1.4 ",
                                index, COLOR(curve), POINT(filled_points, curve));
     }
-    g_string_append(script, "title ");
-    append_quoted(script, curve->label);
+    append_title(script, curve->label);
 }
 
 /* Letters: A, B, ... simulated, joined by dots; a, b, ... what was measured of the same series. */
@@ -220,31 +226,37 @@ static void append_text_curve(GString *script, const struct plot_curve *curve, u
     const char letter = (char)((curve->measured ? 'a' : 'A') + (char)(curve->color % 26));
     if (!curve->measured)
         g_string_append_printf(script, "$curve%u using 1:2 with lines lt 0 notitle, ", index);
-    g_string_append_printf(script, "$curve%u using 1:2 with points pt '%c' title ", index, letter);
-    append_quoted(script, curve->label);
+    g_string_append_printf(script, "$curve%u using 1:2 with points pt '%c' ", index, letter);
+    append_title(script, curve->label);
 }
 
+/* What was measured comes last, so that it is not hidden. */
 static void append_curves(GString *script, const struct plot_data *data,
                           const struct plot_output *output)
 {
-    bool first = true;
+    const char *separator = "plot ";
+    bool one_entry = false; /* for all measured curves without a label */
     append_curve_data(script, data);
     append_category_tics(script, data);
-    g_string_append(script, "plot ");
-    /* what was measured comes last, so that it is not hidden */
     for (int measured = 0; measured <= 1; measured++) {
         for (guint i = 0; i < data->curves->len; i++) {
             const struct plot_curve *curve = data->curves->pdata[i];
             if (curve->measured != (measured == 1) || curve->values->len == 0)
                 continue;
-            g_string_append(script, first ? "" : ", ");
-            first = false;
+            g_string_append(script, separator);
+            separator = ", ";
+            one_entry = one_entry || *curve->label == '\0';
             if (output->format == PLOT_TEXT)
                 append_text_curve(script, curve, i);
             else
                 append_curve(script, curve, i);
         }
     }
+    if (one_entry && output->format == PLOT_TEXT)
+        g_string_append(script, ", NaN with points pt 'a' title '(small letters) measured'");
+    else if (one_entry)
+        g_string_append(script, ", NaN with points lc rgb '#000000' pt 6 ps 1.8 lw 1.2 "
+                                "title 'measured (open)'");
     g_string_append(script, "\n");
 }
 

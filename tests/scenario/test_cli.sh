@@ -1,0 +1,188 @@
+#!/usr/bin/env bash
+# The command from end to end, on scenarios of pcie_bench: what it prints, what it stores, its exit
+# status; interrupted, killed, on a full disk, with a broken database.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+nudma=$(realpath "${NUDMA:-${BUILD:-build}/nudma}")
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+export NUDMA_SCENARIOS=$PWD/scenarios
+cd "$scratch" || exit 1
+size=pcie_bench/latency_size
+cases=0
+failed=0
+
+is() { # is NAME FOUND EXPECTED
+    cases=$((cases + 1))
+    if [ "$2" = "$3" ]; then echo "ok $cases - $1"; else
+        echo "not ok $cases - $1"
+        printf '# found:    %s\n# expected: %s\n' "$2" "$3"
+        failed=$((failed + 1))
+    fi
+}
+has() { # has NAME TEXT PATTERN
+    cases=$((cases + 1))
+    if grep -qE -- "$3" <<<"$2"; then echo "ok $cases - $1"; else
+        echo "not ok $cases - $1"
+        printf '# not in it: %s\n' "$3"
+        head -n 20 <<<"$2" | sed 's/^/# /'
+        failed=$((failed + 1))
+    fi
+}
+query() { sqlite3 -readonly -batch "$1" "$2" 2>&1; }
+
+# ---- Help, names, mistakes -----------------------------------------------------------------------
+for command in run list describe plot figures check; do
+    "$nudma" "$command" --help >help.txt 2>&1
+    is "$command --help" "$?" 0
+    has "$command --help says how" "$(cat help.txt)" 'nudma '"$command"
+    has "$command --version" "$("$nudma" "$command" --version)" '^nudma [0-9]+\.[0-9]+\.[0-9]+ '
+done
+has "--version" "$("$nudma" --version)" '^nudma [0-9]+\.[0-9]+\.[0-9]+ '
+"$nudma" 2>/dev/null; is "no command" $? 2
+out=$("$nudma" rum 2>&1); is "a command that is none" $? 2
+has "the nearest command" "$out" 'did you mean "run"'
+out=$("$nudma" run pcie_bench/latency_sise 2>&1); is "a scenario that is none" $? 2
+has "the nearest scenario" "$out" 'did you mean "pcie_bench/latency_size"'
+out=$("$nudma" run $size --set workload.cach=cold 2>&1); is "a setting that is none" $? 2
+has "the nearest setting" "$out" 'workload.cach.*did you mean "cache"'
+is "said once for all points" "$(grep -c 'workload.cach' <<<"$out")" 1
+out=$("$nudma" run $size --set workload 2>&1); is "--set without a value" $? 2
+out=$("$nudma" run $size -j0 2>&1); is "-j0" $? 2
+out=$("$nudma" run $size --seeds x 2>&1); is "--seeds x" $? 2
+out=$("$nudma" describe pcie.requestor 2>&1); is "a model that is none" $? 2
+has "the nearest model" "$out" 'did you mean "pcie.requester"'
+has "describe shows units and provenance" "$("$nudma" describe pcie.requester)" \
+    '_ns +ns .*(datasheet|published|calibrated|estimate)'
+has "list shows points and titles" "$("$nudma" list)" "^$size +[0-9]+  [A-Z]"
+is "nothing has been written so far" "$(find . -name '*.db*')" ""
+
+# ---- Running -------------------------------------------------------------------------------------
+points=$("$nudma" run $size --list --quick)
+n_quick=$(wc -l <<<"$points")
+has "--list names the points" "$points" "^$size op=read transfer_bytes=64$"
+has "--print-config has the origin of values" \
+    "$("$nudma" run $size --quick --print-config --set workload.window_bytes=4096)" \
+    'workload.window_bytes = 4096 bytes +# --set'
+table=$("$nudma" run $size --quick -j2 2>progress.txt)
+is "a run" $? 0
+has "results on standard output" "$table" '^read +64 +[0-9.]+'
+is "a line for each run elsewhere" "$(grep -c 'done in' progress.txt)" "$n_quick"
+is "as many runs as points" "$(query results/nudma.db 'select count(*) from run')" "$n_quick"
+is "the database is whole" "$(query results/nudma.db 'pragma integrity_check')" ok
+is "a run knows its parameters" \
+    "$(query results/nudma.db "select value, unit from param join run on id = run_id
+        where point = 'op=read transfer_bytes=64' and name = 'workload.transfer_bytes'")" '64|bytes'
+out=$("$nudma" run $size --quick 2>&1 >again.txt); is "the same again" $? 0
+has "is not run again" "$out" "$n_quick of $n_quick runs are in .* already"
+is "and shows the same" "$(cat again.txt)" "$table"
+"$nudma" run $size --quick --force -q >again.txt 2>&1
+is "--force runs it again" "$(query results/nudma.db 'select count(*) from run')" $((2 * n_quick))
+is "and finds the same" "$(cat again.txt)" "$table"
+is "bit by bit" "$(query results/nudma.db 'select count(distinct fingerprint) from run')" "$n_quick"
+"$nudma" run $size --quick --seeds 3 -q >/dev/null
+is "seeds make an interval" \
+    "$(query results/nudma.db "select count(*) from result where metric = 'latency_mean_ns'
+        and n = 3 and ci95 >= 0")" "$n_quick"
+has "--stats shows all metrics" "$("$nudma" run $size --quick --stats -q)" \
+    '^read +64 +throughput_gbit_s +[0-9.]+ .*Gbit/s'
+"$nudma" run $size --quick -j1 --db one.db -q >/dev/null
+"$nudma" run $size --quick -j4 --db four.db -q >/dev/null
+same='select point, name, printf("%.17g", value) from metric join run on id = run_id order by 1, 2'
+is "the number of jobs changes nothing" "$(query one.db "$same")" "$(query four.db "$same")"
+
+# ---- Trouble -------------------------------------------------------------------------------------
+endless=(--set measure.transactions=2000000000 --set measure.duration_us=900000000)
+wait_for_child() { # wait_for_child PID: until it has a worker; says which
+    for _ in $(seq 200); do
+        pgrep -P "$1" && return
+        sleep 0.05
+    done
+}
+env --default-signal=INT "$nudma" run $size --db int.db -j2 "${endless[@]}" 2>int.txt >/dev/null &
+pid=$!
+wait_for_child $pid >children.txt
+kill -INT $pid
+wait $pid; is "interrupted" $? 130
+has "says how to go on" "$(cat int.txt)" "^  nudma run $size --db int.db -j2 --set measure"
+is "no worker is left" "$(while read -r child; do ps -o pid= -p "$child"; done <children.txt)" ""
+"$nudma" run $size --db crash.db -j1 --set axes.op=read --set axes.transfer_bytes=64 "${endless[@]}" \
+    2>crash.txt >/dev/null &
+pid=$!
+kill -KILL "$(wait_for_child $pid | head -n 1)"
+wait $pid; is "a worker that crashes fails the run" $? 1
+has "with a message" "$(cat crash.txt)" 'failed: the worker process ended by signal 9'
+has "that is recorded" "$(query crash.db 'select status, error from run')" '^failed\|.*signal 9'
+"$nudma" run $size --quick --db crash.db -q >/dev/null; is "the rest goes on" $? 0
+
+"$nudma" run $size --db whole.db --seeds 6 -j2 -q >/dev/null
+for _ in 1 2 3; do
+    "$nudma" run $size --db killed.db --seeds 6 -j2 -q >/dev/null &
+    pid=$!
+    sleep 0.4
+    kill -KILL $pid 2>/dev/null
+    wait $pid 2>/dev/null
+    is "killed: the database is whole" "$(query killed.db 'pragma integrity_check')" ok
+done
+"$nudma" run $size --db killed.db --seeds 6 -j2 -q >/dev/null; is "after kills it goes on" $? 0
+with_seed='select scenario, point, seed, fingerprint from run order by 2, 3'
+is "and has what an undisturbed run has" "$(query killed.db "$with_seed")" \
+    "$(query whole.db "$with_seed")"
+
+cp one.db other.db
+sqlite3 other.db 'pragma user_version = 77'
+out=$("$nudma" run $size --quick --db other.db 2>&1); is "another schema version" $? 1
+has "is named" "$out" 'schema version 77'
+is "and left alone" "$(query other.db 'select count(*) from run')" "$n_quick"
+echo "not a database at all, and longer than a page header would be, so that it is read as one, yes" \
+    >text.db
+out=$("$nudma" run $size --quick --db text.db 2>&1); is "a file that is no database" $? 1
+has "is said to be none" "$out" 'text.db: .*not a database'
+out=$("$nudma" run $size --quick --db /proc/none/x.db 2>&1); is "a folder that cannot be made" $? 1
+"$nudma" run $size --quick -q >/dev/full 2>full.txt; is "output that does not arrive" $? 1
+has "is said" "$(cat full.txt)" 'No space left'
+"$nudma" describe --all 2>pipe.txt | head -n 1 >/dev/null
+is "a closed pipe is quiet" "${PIPESTATUS[0]} $(cat pipe.txt)" "0 "
+
+# ---- Plots ---------------------------------------------------------------------------------------
+text=$("$nudma" plot $size --db one.db); is "a plot as text" $? 0
+has "has units" "$text" 'transfer_bytes \[B\]'
+has "and what was measured" "$text" 'measured'
+"$nudma" plot $size --db one.db --format png,svg --output plots >files.txt; is "as files" $? 0
+is "named" "$(cat files.txt)" "plots/$size.png
+plots/$size.svg"
+is "PNG" "$(head -c 4 plots/$size.png | tail -c 3)" PNG
+has "SVG" "$(cat plots/$size.svg)" 'latency_mean_ns'
+has "the script" "$("$nudma" plot $size --db one.db -f gnuplot)" '^plot .curve0 '
+out=$("$nudma" plot $size --db one.db -f pdf 2>&1); is "a format that is none" $? 2
+out=$("$nudma" plot pcie_bench/latency_numa --db one.db 2>&1); is "nothing to plot" $? 1
+has "says what makes it" "$out" 'nudma run pcie_bench/latency_numa'
+out=$(PATH=/nowhere "$nudma" plot $size --db one.db 2>&1); is "without gnuplot" $? 1
+has "says that it is missing" "$out" 'gnuplot is not installed'
+
+# ---- Claims --------------------------------------------------------------------------------------
+claim() { # claim LOW HIGH EXPRESSION: writes claims.cfg
+    printf 'claims = ( { id = "a"; use = "K"; lo = %s; hi = %s; published = "x"; text = "t";
+    expr = "%s"; } );\n' "$1" "$2" "$3" >claims.cfg
+}
+v64="v('$size','op=read transfer_bytes=64','latency_mean_ns')"
+claim 1.0 1e9 "$v64"
+out=$("$nudma" check claims.cfg --db one.db); is "a claim that holds" $? 0
+has "is counted" "$out" '^1 of 1 claims hold \(C: 0 of 0, K: 1 of 1\)'
+claim 1.0 2.0 "$v64"
+out=$("$nudma" check claims.cfg --db one.db); is "a claim that misses" $? 1
+has "shows what is simulated" "$out" '^a +K +x +1\.\.2 +[0-9.]+ +MISS'
+claim 1.0 2.0 "$v64/v('$size','op=none','latency_mean_ns')"
+out=$("$nudma" check claims.cfg --db one.db); is "a claim without data" $? 1
+has "says so" "$out" 'no data'
+claim 1.0 2.0 "$v64 +"
+out=$("$nudma" check claims.cfg --db one.db 2>&1); is "a claim that is no expression" $? 2
+has "says where" "$out" '^claims.cfg:1: a: expr: '
+claim 3.0 2.0 "$v64"
+out=$("$nudma" check claims.cfg --db one.db 2>&1); is "a claim upside down" $? 2
+out=$("$nudma" check pcie_bench --db one.db | tail -n 1)
+has "the published ones, by folder" "$out" '^[0-9]+ of 86 claims hold \(C: [0-9]+ of 6, K: [0-9]+ of 80\)'
+out=$("$nudma" check --db none.db 2>&1); is "no database" $? 1
+
+echo "1..$cases"
+[ $failed = 0 ]
