@@ -6,6 +6,7 @@
 #include <glib.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "sim/scenario.h"
 #include "workloads/experiment.h"
@@ -42,6 +43,9 @@ int main(void)
     }
     double tlps, wall_s = run_once(scenario, &tlps);
     printf("dma_stream.256B_writes_into_llc %.2f MTLP/s\n", tlps / wall_s / 1e6);
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    printf("dma_stream.peak_memory %.1f MiB\n", (double)usage.ru_maxrss / 1024.0);
     scenario_free(scenario);
     return 0;
 }

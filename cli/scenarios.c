@@ -10,8 +10,8 @@ static GPtrArray *all_names(const struct cli_options *options)
     for (char **root = options->roots; *root != NULL; root++) {
         char **names = scenario_list(*root);
         for (char **name = names; *name != NULL; name++) {
-            if (g_str_has_suffix(*name, "/claims") || g_hash_table_contains(seen, *name))
-                continue; /* claims.cfg beside scenarios is none of them */
+            if (g_hash_table_contains(seen, *name))
+                continue;
             g_ptr_array_add(all, g_strdup(*name));
             g_hash_table_add(seen, all->pdata[all->len - 1]);
         }

@@ -60,7 +60,7 @@ const char *scenario_axis_value(const struct scenario *scenario, size_t axis, si
 
 /* ---- What there is --------------------------------------------------------------------------- */
 /* The names of all scenarios below a root, sorted, NULL-terminated; g_strfreev(). The folders
- * platforms/ and devices/ hold parts for @include, not scenarios. */
+ * platforms/ and devices/ hold parts for @include, and claims.cfg holds claims: no scenarios. */
 char **scenario_list(const char *root);
 
 #endif

@@ -350,7 +350,7 @@ static void report(struct bench_state *bench)
     double per_s = duration_ps != 0 ? 1e12 / (double)duration_ps : 0.0;
     run_result_metric(result, "latency_mean_ns", "ns", stat_mean_value(&bench->latency_ns));
     if (isfinite(stat_mean_ci95(&bench->latency_ns)))
-        run_result_metric(result, "latency_ci95_ns", "ns", stat_mean_ci95(&bench->latency_ns));
+        run_result_metric(result, "latency_mean_ns.ci95", "ns", stat_mean_ci95(&bench->latency_ns));
     run_result_metric(result, "throughput_gbit_s", "Gbit/s",
                       (double)bench->bytes * 8.0 * per_s / 1e9 / directions);
     run_result_metric(result, "transactions_mt_s", "MT/s",

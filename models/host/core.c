@@ -18,8 +18,6 @@ const struct param_desc core_params_table[] = {
     PARAM("superqueue_entries", PARAM_U32, struct core_params, superqueue_entries, 16, 1,
           CORE_BUFFERS_MAX, PROV_ESTIMATE, "docs/sources.md#a1",
           "line misses of one core that overlap when the prefetcher follows a stream"),
-    PARAM("clock_ghz", PARAM_RATE, struct core_params, clock_ghz, 2.0, 0.1, 10, PROV_DATASHEET,
-          "docs/sources.md#a1", "core clock"),
     PARAM("issue_cycles", PARAM_U32, struct core_params, issue_cycles, 2, 1, 100, PROV_ESTIMATE,
           "docs/sources.md#a1", "cost of an access that does not wait for its data"),
     { .type = PARAM_END },
@@ -28,7 +26,7 @@ const struct param_desc core_params_table[] = {
 void core_init(struct core *core, struct numa *numa, const struct core_params *params, unsigned idx)
 {
     *core = (struct core){ .numa = numa, .params = params, .idx = idx };
-    core->cycle_ps = (sim_time)(1000.0 / params->clock_ghz + 0.5);
+    core->cycle_ps = numa_cycle_ps(numa);
     core->issue_ps = core->cycle_ps * params->issue_cycles;
 }
 

@@ -126,6 +126,11 @@ unsigned numa_cores(const struct numa *n)
     return n->cores;
 }
 
+sim_time numa_cycle_ps(const struct numa *n)
+{
+    return cycles_ps(1, n->params->cpu->clock_ghz);
+}
+
 unsigned numa_socket_of_core(const struct numa *n, unsigned core)
 {
     return n->cluster[cluster_of_core(n, core)].socket;

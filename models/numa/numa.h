@@ -49,6 +49,8 @@ void numa_free(struct numa *numa);
 unsigned numa_sockets(const struct numa *numa);
 unsigned
 numa_cores(const struct numa *numa); /* of all sockets; core c is on socket c / per-socket */
+/* One cycle of the cores' clock. */
+sim_time numa_cycle_ps(const struct numa *numa);
 unsigned numa_socket_of_core(const struct numa *numa, unsigned core);
 struct physmem *numa_physmem(struct numa *numa);
 
