@@ -256,8 +256,11 @@ struct world *world_new(struct config *config, uint64_t seed, struct sim_error_l
     world->fabric = pcie_fabric_new(world->sim);
     build_hosts(world, named_group(root, "hosts", CONFIG_GROUP, errors), errors);
     build_devices(world, named_group(root, "devices", CONFIG_GROUP, errors), errors);
+    struct config_node *cables = named_group(root, "cables", CONFIG_LIST, errors);
     if (errors->n_messages == 0)
-        build_cables(world, named_group(root, "cables", CONFIG_LIST, errors), errors);
+        build_cables(world, cables, errors);
+    else if (cables != NULL)
+        config_mark_read(cables); /* where they end is not known */
     for (unsigned d = 0; d < world->n_devices && errors->n_messages == 0; d++)
         if (world->device[d]->ops->start != NULL)
             world->device[d]->ops->start(world->device[d]);

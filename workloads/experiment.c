@@ -58,14 +58,15 @@ static void workload_build(struct workload *workload, struct config *config, uin
     *workload = (struct workload){ .config = config };
     workload->world = world_new(config, seed, errors);
     workload->sim = world_sim(workload->world);
+    bool whole = errors->n_messages == 0;
     workload->ops = find_ops(root, &workload->group, errors);
     read_measure(workload, root, errors);
     if (workload->ops != NULL) {
         workload->state = g_malloc0(workload->ops->state_bytes);
         config_allow(workload->group, type);
-        if (config_read_params(config, workload->group, "workload", workload->ops->params,
-                               workload->state, errors) &&
-            errors->n_messages == 0)
+        config_read_params(config, workload->group, "workload", workload->ops->params,
+                           workload->state, errors);
+        if (whole)
             workload->ops->check(workload, errors);
     }
     config_check_unknown(config, errors);

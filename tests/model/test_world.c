@@ -1,0 +1,145 @@
+/* Mistakes in hosts, devices, cables and workloads: each its message, all of a file at once, and
+ * nothing runs. */
+#include "tests/model/world_fixture.h"
+
+#include <string.h>
+
+#include "workloads/experiment.h"
+
+#define HOSTS                                                        \
+    "hosts = { server = { ports = ( { name = \"rp0\"; lanes = 8; }," \
+    "                               { name = \"rp1\"; lanes = 16; } ); }; };\n"
+#define DEVICES                                       \
+    "devices = { a = { type = \"pcie.requester\"; };" \
+    "            b = { type = \"pcie.requester\"; lanes = 16; }; };\n"
+#define CABLE    "cables = ( { from = \"server.s0.rp0\"; to = \"a.p0\"; } );\n"
+#define WORKLOAD "workload = { type = \"pcie_bench\"; device = \"a\"; };\n"
+
+/* The text must be refused with exactly these messages (without the file's name). */
+static void refused(const char *text, const char *const *messages)
+{
+    struct sim_error_list errors = { 0 };
+    struct config *config = fixture_config(text, &errors);
+    fixture_fail(&errors);
+    assert_false(experiment_check(config, &errors));
+    size_t n = 0;
+    for (; messages[n] != NULL; n++) {
+        bool found = false;
+        for (size_t i = 0; i < errors.n_messages; i++)
+            found = found || strstr(errors.message[i], messages[n]) != NULL;
+        if (!found) {
+            for (size_t i = 0; i < errors.n_messages; i++)
+                fprintf(stderr, "%s\n", errors.message[i]);
+            fail_msg("no message \"%s\"", messages[n]);
+        }
+    }
+    assert_int_equal(errors.n_messages, n);
+    sim_error_release(&errors);
+    config_free(config);
+}
+
+static void test_accepted(void **unused)
+{
+    struct sim_error_list errors = { 0 };
+    struct config *config = fixture_config(HOSTS DEVICES CABLE WORKLOAD, &errors);
+    (void)unused;
+    assert_true(experiment_check(config, &errors));
+    fixture_fail(&errors);
+    config_free(config);
+}
+
+static void test_cables(void **unused)
+{
+    static const char *const nowhere[] = {
+        ":3: cables.[0].to: found \"a.p1\" (a string), expected a port of a host or device; did you "
+        "mean \"a.p0\"?",
+        ":3: cables.[1].from: found \"server.s0.rp7\" (a string), expected a port of a host or "
+        "device; did you mean \"server.s0.rp0\"?",
+        NULL,
+    };
+    static const char *const twice[] = { "port a is plugged twice", NULL };
+    static const char *const unequal[] = { "port s0.rp0 has 8 lanes but port b has 16", NULL };
+    static const char *const endless[] = { ":3: cables.[0]: ", NULL };
+    (void)unused;
+    refused(HOSTS DEVICES "cables = ( { from = \"server.s0.rp0\"; to = \"a.p1\"; },"
+                          " { from = \"server.s0.rp7\"; to = \"b.p0\"; } );\n"
+                          "workload = { type = \"memory\"; };",
+            nowhere);
+    refused(HOSTS DEVICES "cables = ( { from = \"server.s0.rp0\"; to = \"a.p0\"; },"
+                          " { from = \"server.s0.rp1\"; to = \"a.p0\"; lanes = 8; } );\n" WORKLOAD,
+            twice);
+    refused(HOSTS DEVICES "cables = ( { from = \"server.s0.rp0\"; to = \"b.p0\"; } );\n"
+                          "workload = { type = \"memory\"; };",
+            unequal);
+    refused(HOSTS DEVICES "cables = ( { from = \"server.s0.rp0\"; } );\n"
+                          "workload = { type = \"memory\"; };",
+            endless);
+}
+
+static void test_devices_and_workloads(void **unused)
+{
+    static const char *const types[] = {
+        ":2: devices.a.type: found \"pcie.requestor\" (a string), expected a device model; did you "
+        "mean \"pcie.requester\"?",
+        ":3: workload.type: found \"pcie_bensh\" (a string)",
+        NULL,
+    };
+    static const char *const references[] = {
+        ":4: workload.device: found \"c\" (a string)",
+        ":4: workload.host: found \"servre\" (a string), expected `host`: a host; did you mean "
+        "\"server\"?",
+        ":4: workload.windw_bytes: unknown setting; did you mean \"window_bytes\"?",
+        ":5: measure.duration_us: found \"3 GB\" (a size)",
+        NULL,
+    };
+    static const char *const senseless[] = {
+        ":4: workload.window_bytes: found 128 (an integer), expected a window of at least one "
+        "transfer",
+        ":4: workload.memory_socket: found 5 (an integer), expected a socket of the host",
+        ":4: workload.iommu_page_bytes: found 8192 (an integer), expected 4 KiB, 2 MiB or 1 GiB",
+        NULL,
+    };
+    static const char *const unplugged[] = { "expected a device that a cable plugs in", NULL };
+    (void)unused;
+    refused(HOSTS "devices = { a = { type = \"pcie.requestor\"; lanes = 4; }; };\n"
+                  "workload = { type = \"pcie_bensh\"; };",
+            types);
+    refused(HOSTS DEVICES CABLE
+            "workload = { type = \"pcie_bench\"; device = \"c\"; host = \"servre\"; "
+            "windw_bytes = 5; };\nmeasure = { duration_us = \"3 GB\"; };",
+            references);
+    refused(HOSTS DEVICES CABLE
+            "workload = { type = \"pcie_bench\"; device = \"a\"; window_bytes = 128; "
+            "transfer_bytes = 256; memory_socket = 5; iommu_page_bytes = 8192; };",
+            senseless);
+    refused(HOSTS DEVICES CABLE "workload = { type = \"pcie_bench\"; device = \"b\"; };",
+            unplugged);
+}
+
+static void test_hosts(void **unused)
+{
+    static const char *const ports[] = {
+        ":2: hosts.server.ports.[0].socket: found 3 (an integer), expected a socket of this host",
+        ":2: hosts.server.ports.[2]: found a group, expected a name no other root port",
+        NULL,
+    };
+    static const char *const groups[] = {
+        ":1: hosts.server: found 5 (an integer), expected a group that describes a host", NULL
+    };
+    (void)unused;
+    refused("hosts = { server = {\n ports = ( { name = \"rp0\"; socket = 3; }, { name = \"rp1\"; },"
+            " { name = \"rp1\"; } ); }; };\nworkload = { type = \"memory\"; };",
+            ports);
+    refused("hosts = { server = 5; };\nworkload = { type = \"memory\"; };", groups);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_accepted),
+        cmocka_unit_test(test_cables),
+        cmocka_unit_test(test_devices_and_workloads),
+        cmocka_unit_test(test_hosts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
