@@ -251,8 +251,7 @@ static bool issue_read(struct pcie_dma *dma, struct pcie_dma_request *request)
     tag_link(dma, idx);
     if (request->stamp != NULL) {
         account_wait(dma, request, PART_DEVICE);
-        tlp->stamp = stamp_new(dma->fabric, sim_now(dma->model->sim));
-        *tlp->stamp = *request->stamp;
+        tlp->stamp = stamp_copy(dma->fabric, request->stamp);
     }
     request->issued_bytes += bytes;
     request->in_flight++;
@@ -287,6 +286,8 @@ static bool issue_write(struct pcie_dma *dma, struct pcie_dma_request *request)
     bool last = request->issued_bytes == request->bytes;
     if (last)
         write_pop(dma);
+    if (last && request->stamp != NULL)
+        tlp->stamp = stamp_copy(dma->fabric, request->stamp);
     pcie_port_send(dma->port, tlp, sim_now(dma->model->sim));
     if (last)
         finish(dma, request, PART_DEVICE);

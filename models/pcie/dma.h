@@ -54,11 +54,12 @@ struct pcie_dma_request {
     pcie_dma_done_fn *done; /* may be NULL */
     /*
      * NULL, or the caller's stamp, started by it. When done, its parts sum to done_ps - start_ps.
-     * A write's ends with the hand-over to the link. Of a read, every request TLP carries a copy,
-     * since it is not known beforehand which completion will be the last; that of the completion
-     * that ended the read is kept. Waiting for a tag counts as PART_DEVICE, for the port as
-     * PART_CREDIT; if the completer attached the stamp to an earlier completion than the last, the
-     * time between both counts as PART_LINK.
+     * A write's ends with the hand-over to the link; its last TLP carries a copy on, to where the
+     * write becomes visible (root complex: write_latency_ns). Of a read, every request TLP carries
+     * a copy, since it is not known beforehand which completion will be the last; that of the
+     * completion that ended the read is kept. Waiting for a tag counts as PART_DEVICE, for the port
+     * as PART_CREDIT; if the completer attached the stamp to an earlier completion than the last,
+     * the time between both counts as PART_LINK.
      */
     struct sim_stamp *stamp;
     /* ---- valid in done() ---- */

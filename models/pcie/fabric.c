@@ -99,6 +99,13 @@ struct sim_stamp *stamp_new(struct pcie_fabric *fabric, sim_time now_ps)
     return stamp;
 }
 
+struct sim_stamp *stamp_copy(struct pcie_fabric *fabric, const struct sim_stamp *stamp)
+{
+    struct sim_stamp *copy = stamp_new(fabric, stamp->start_ps);
+    *copy = *stamp;
+    return copy;
+}
+
 void stamp_free(struct pcie_fabric *fabric, struct sim_stamp *stamp)
 {
     if (stamp != NULL)

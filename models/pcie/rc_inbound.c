@@ -67,6 +67,18 @@ static void rc_refuse(struct model *rc, struct tlp *tlp, enum tlp_status status,
 /* ---- Reads ------------------------------------------------------------------------------------
  */
 
+/* The lines of a timed request run side by side, each with a stamp of its own; that of the last one
+ * is kept. NULL if the request is not timed. */
+static struct sim_stamp *timed_line(const struct sim_stamp *stamp, struct sim_stamp *line,
+                                    sim_time at_ps)
+{
+    if (stamp == NULL)
+        return NULL;
+    *line = *stamp;
+    sim_stamp_mark(line, PART_ROOT_COMPLEX, at_ps);
+    return line;
+}
+
 /* Reads the lines of [hpa, hpa + bytes); returns when the last is back, its stamp in *last. */
 static sim_time read_lines(struct rc_state *state, struct hpa hpa, unsigned bytes, sim_time now_ps,
                            const struct sim_stamp *stamp, struct sim_stamp *last)
@@ -75,12 +87,7 @@ static sim_time read_lines(struct rc_state *state, struct hpa hpa, unsigned byte
     while (bytes != 0) {
         unsigned n = SIM_MIN(bytes, (unsigned)(LINE_BYTES - (hpa.v & (LINE_BYTES - 1))));
         sim_time at_ps = rc_line_slot(state, now_ps);
-        struct sim_stamp line, *timed = NULL;
-        if (stamp != NULL) {
-            line = *stamp;
-            timed = &line;
-            sim_stamp_mark(timed, PART_ROOT_COMPLEX, at_ps);
-        }
+        struct sim_stamp line, *timed = timed_line(stamp, &line, at_ps);
         sim_time done_ps = numa_dma_read(state->host->numa, state->socket, hpa, n, at_ps, timed,
                                          NULL);
         if (done_ps >= ready_ps) {
@@ -142,8 +149,7 @@ static void read_issues(struct sim *sim, struct sim_event *event)
         else
             physmem_read(mem, hpa, completion->payload, n);
         if (timed != NULL) {
-            completion->stamp = stamp_new(rc->fabric, last.start_ps);
-            *completion->stamp = last;
+            completion->stamp = stamp_copy(rc->fabric, &last);
             sim_stamp_mark(completion->stamp, PART_ROOT_COMPLEX, ready_ps);
         }
         rc_complete(rc, completion, tlp->ingress, ready_ps);
@@ -172,13 +178,23 @@ static void rc_read(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_time 
 /* ---- Writes -----------------------------------------------------------------------------------
  */
 
+/* A stamped write is visible: its latency and where it went. */
+static void record_write(struct rc_state *state, struct sim_stamp *stamp, sim_time now_ps)
+{
+    sim_stamp_mark(stamp, PART_ROOT_COMPLEX, now_ps);
+    stat_mean_add(&state->stats.write_latency_ns, (double)(now_ps - stamp->start_ps) / 1000.0);
+    for (unsigned i = 0; i < N_LATENCY_PARTS; i++)
+        stat_mean_add(&state->stats.write_part_ns[i], (double)stamp->part_ps[i] / 1000.0);
+}
+
 /* All lines are ordered: the bytes become visible, the receive buffer is free. */
 static void write_commits(struct sim *sim, struct sim_event *event)
 {
     struct rc_step *step = SIM_CONTAINER(event, struct rc_step, event);
     struct tlp *tlp = step->tlp;
     struct physmem *mem = numa_physmem(rc_of(step->rc)->host->numa);
-    (void)sim;
+    if (tlp->stamp != NULL)
+        record_write(rc_of(step->rc), tlp->stamp, sim_now(sim));
     if (tlp->bulk)
         physmem_write_tags(mem, step->hpa, tlp->payload, tlp->length_bytes);
     else
@@ -193,23 +209,29 @@ static void rc_write(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_time
     struct rc_state *state = rc_of(rc);
     struct rc_step *step = rc_step_new(rc, tlp, write_commits);
     struct rc_port *port = &state->port[tlp->ingress];
-    sim_time commit_ps = port->last_commit_ps;
+    sim_time ordered_ps = 0;
+    struct sim_stamp last;
     unsigned bytes = tlp->length_bytes;
 
     step->hpa = hpa;
     while (bytes != 0) {
         unsigned n = SIM_MIN(bytes, (unsigned)(LINE_BYTES - (hpa.v & (LINE_BYTES - 1))));
         sim_time at_ps = SIM_MAX(rc_line_slot(state, arrive_ps), translated_ps);
-        sim_time done_ps = numa_dma_write(state->host->numa, state->socket, hpa, n, at_ps, NULL,
+        struct sim_stamp line, *timed = timed_line(tlp->stamp, &line, at_ps);
+        sim_time done_ps = numa_dma_write(state->host->numa, state->socket, hpa, n, at_ps, timed,
                                           NULL);
-        commit_ps = SIM_MAX(commit_ps, done_ps);
+        if (timed != NULL && done_ps >= ordered_ps)
+            last = line;
+        ordered_ps = SIM_MAX(ordered_ps, done_ps);
         hpa.v += n;
         bytes -= n;
     }
-    port->last_commit_ps = commit_ps;
+    if (tlp->stamp != NULL)
+        *tlp->stamp = last;
+    port->last_commit_ps = SIM_MAX(port->last_commit_ps, ordered_ps);
     state->stats.writes++;
     state->stats.write_bytes += tlp->length_bytes;
-    sim_schedule(rc->sim, &step->event, commit_ps);
+    sim_schedule(rc->sim, &step->event, port->last_commit_ps);
 }
 
 bool rc_is_interrupt(uint64_t address)

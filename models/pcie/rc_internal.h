@@ -38,7 +38,8 @@ struct rc_port {
 struct rc_mmio {
     struct sim_event timeout;
     struct model *rc;
-    struct sim_task *task; /* NULL: tag is free */
+    struct sim_task *task;   /* NULL: tag is free */
+    struct sim_stamp *stamp; /* the caller's, or NULL */
     uint64_t value;
     unsigned bytes;
     bool done, ok;
@@ -47,6 +48,8 @@ struct rc_mmio {
 struct rc_stats {
     uint64_t reads, read_bytes, writes, write_bytes, interrupts, p2p_tlps;
     uint64_t unsupported, faults, unexpected_completions, mmio_timeouts;
+    /* Of writes that carry a stamp: from the device's start until they are visible. */
+    struct stat_mean write_latency_ns, write_part_ns[N_LATENCY_PARTS];
 };
 
 struct rc_state {

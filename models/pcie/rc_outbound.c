@@ -83,22 +83,28 @@ void rc_outbound_credit(struct model *rc, uint32_t port)
 
 /* Sends a non-posted request and waits for its end. The value, all ones if it failed. */
 static uint64_t round_trip(struct model *rc, unsigned port, struct sim_task *task, struct tlp *tlp,
-                           unsigned bytes)
+                           unsigned bytes, struct sim_stamp *stamp)
 {
     struct rc_state *state = rc_of(rc);
     struct rc_mmio *mmio = mmio_tag(rc, task);
     uint64_t ones = bytes == 8 ? UINT64_MAX : (UINT64_C(1) << (8 * bytes)) - 1;
 
     mmio->bytes = bytes;
+    mmio->stamp = stamp;
     tlp->requester_id = rc_id(state);
     tlp->tag = (uint16_t)(mmio - state->mmio);
     wait_ready(rc, port, task, TLP_NON_POSTED);
     sim_schedule_in(rc->sim, &mmio->timeout, state->params.completion_timeout_ps);
     sim_task_charge(task, state->params.outbound_ps);
     sim_task_sync(task);
+    if (stamp != NULL) {
+        sim_stamp_mark(stamp, PART_ROOT_COMPLEX, sim_now(rc->sim));
+        tlp->stamp = stamp_copy(rc->fabric, stamp);
+    }
     pcie_port_send(&rc->ports[port], tlp, sim_now(rc->sim));
     while (!mmio->done)
         sim_task_suspend(task);
+    sim_stamp_mark(stamp, PART_ROOT_COMPLEX, sim_task_now(task));
     uint64_t value = mmio->ok ? mmio->value & ones : ones;
     mmio_tag_free(mmio);
     return value;
@@ -125,6 +131,8 @@ void rc_outbound_completion(struct model *rc, uint32_t port, struct tlp *tlp)
         for (unsigned i = 0; tlp->payload != NULL && i < SIM_MIN(8u, tlp->length_bytes); i++)
             mmio->value |= (uint64_t)tlp->payload[i] << (8 * i);
         sim_cancel(rc->sim, &mmio->timeout);
+        if (mmio->stamp != NULL && tlp->stamp != NULL)
+            *mmio->stamp = *tlp->stamp;
         /* reads push writes: not before what the device wrote earlier is visible */
         mmio_finish(mmio, tlp->status == TLP_SC,
                     SIM_MAX(now_ps + state->params.inbound_ps, state->port[port].last_commit_ps));
@@ -137,7 +145,7 @@ void rc_outbound_completion(struct model *rc, uint32_t port, struct tlp *tlp)
  */
 
 uint64_t root_complex_mmio_read(struct root_complex_host *host, struct sim_task *task,
-                                struct hpa address, unsigned bytes)
+                                struct hpa address, unsigned bytes, struct sim_stamp *stamp)
 {
     struct model *rc;
     unsigned port;
@@ -147,7 +155,7 @@ uint64_t root_complex_mmio_read(struct root_complex_host *host, struct sim_task 
     struct tlp *tlp = tlp_new(rc->fabric, TLP_MRD);
     tlp->address = address.v;
     tlp->length_bytes = (uint16_t)bytes;
-    return round_trip(rc, port, task, tlp, bytes);
+    return round_trip(rc, port, task, tlp, bytes, stamp);
 }
 
 void root_complex_mmio_write(struct root_complex_host *host, struct sim_task *task,
@@ -211,7 +219,7 @@ static uint32_t config_request(struct root_complex_host *host, struct sim_task *
         for (unsigned i = 0; i < bytes; i++)
             tlp->payload[i] = (uint8_t)(value >> (8 * i));
     }
-    return (uint32_t)round_trip(rc, port, task, tlp, bytes);
+    return (uint32_t)round_trip(rc, port, task, tlp, bytes, NULL);
 }
 
 uint32_t root_complex_config_read(struct root_complex_host *host, struct sim_task *task,

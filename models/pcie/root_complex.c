@@ -57,6 +57,10 @@ const struct param_desc root_complex_params_table[] = {
     { .type = PARAM_END },
 };
 
+#define WRITE_PART(PART, NAME)                                                                 \
+    STAT("write_latency_part_ns." NAME, STAT_MEAN, struct rc_state, stats.write_part_ns[PART], \
+         "ns", 0, "where the time of stamped writes goes")
+
 static const struct stat_desc rc_stats_table[] = {
     STAT("reads", STAT_COUNTER, struct rc_state, stats.reads, "1", 0, "inbound memory reads"),
     STAT("read_bytes", STAT_COUNTER, struct rc_state, stats.read_bytes, "bytes", 0,
@@ -74,6 +78,17 @@ static const struct stat_desc rc_stats_table[] = {
          "requests that the IOMMU blocked"),
     STAT("unexpected_completions", STAT_COUNTER, struct rc_state, stats.unexpected_completions, "1",
          0, "completions that nobody waited for"),
+    STAT("write_latency_ns", STAT_MEAN, struct rc_state, stats.write_latency_ns, "ns", 0,
+         "device's start to visible, of writes that carry a stamp"),
+    WRITE_PART(PART_DEVICE, "device"),
+    WRITE_PART(PART_LINK, "link"),
+    WRITE_PART(PART_CREDIT, "credit"),
+    WRITE_PART(PART_SWITCH, "switch"),
+    WRITE_PART(PART_ROOT_COMPLEX, "root_complex"),
+    WRITE_PART(PART_IOMMU, "iommu"),
+    WRITE_PART(PART_INTERCONNECT, "interconnect"),
+    WRITE_PART(PART_CACHE, "cache"),
+    WRITE_PART(PART_DRAM, "dram"),
     STAT("mmio_timeouts", STAT_COUNTER, struct rc_state, stats.mmio_timeouts, "1", 0,
          "requests of cores that ended by the completion time-out"),
     { .kind = STAT_END },

@@ -66,10 +66,11 @@ void root_complex_set_last_bus(struct model *rc, unsigned last_bus);
 /*
  * What a core does; called from a task, which synchronises first. Reads suspend the task for the
  * round trip and give all ones on unsupported requests and time-outs. Writes are posted: the task
- * goes on when the root port has taken them. bytes: 1, 2, 4 or 8 within an aligned 8.
+ * goes on when the root port has taken them. bytes: 1, 2, 4 or 8 within an aligned 8. stamp: NULL,
+ * or started by the caller at the task's time; its parts then sum to the round trip.
  */
 uint64_t root_complex_mmio_read(struct root_complex_host *host, struct sim_task *task,
-                                struct hpa address, unsigned bytes);
+                                struct hpa address, unsigned bytes, struct sim_stamp *stamp);
 void root_complex_mmio_write(struct root_complex_host *host, struct sim_task *task,
                              struct hpa address, unsigned bytes, uint64_t value);
 /* Configuration access by bus/device/function, 1, 2 or 4 bytes (the ECAM window). Suspends the

@@ -137,6 +137,7 @@ void tlp_free(struct pcie_fabric *fabric, struct tlp *tlp);
 uint64_t tlp_live(const struct pcie_fabric *fabric);
 
 struct sim_stamp *stamp_new(struct pcie_fabric *fabric, sim_time now_ps);
+struct sim_stamp *stamp_copy(struct pcie_fabric *fabric, const struct sim_stamp *stamp);
 void stamp_free(struct pcie_fabric *fabric, struct sim_stamp *stamp);
 
 /*

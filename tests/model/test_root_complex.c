@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "sim/results.h"
+
 #define PORTS                                               \
     "ports = ( { name = \"rp0\"; socket = 0; lanes = 8; }," \
     "          { name = \"rp1\"; socket = 0; lanes = 8; }," \
@@ -58,6 +60,7 @@ static void test_boot_enumerates_every_device(void **unused)
 struct mmio {
     uint64_t address, value;
     sim_time took_ps;
+    struct sim_stamp stamp;
 };
 
 static void mmio_body(struct world_fixture *f, struct sim_task *task, void *arg)
@@ -69,7 +72,8 @@ static void mmio_body(struct world_fixture *f, struct sim_task *task, void *arg)
     sim_task_charge(task, SIM_PS_PER_US);
     sim_task_sync(task);
     sim_time start_ps = sim_task_now(task);
-    mmio->value = root_complex_mmio_read(rcs, task, at, 8);
+    sim_stamp_start(&mmio->stamp, start_ps);
+    mmio->value = root_complex_mmio_read(rcs, task, at, 8, &mmio->stamp);
     mmio->took_ps = sim_task_now(task) - start_ps;
 }
 
@@ -89,6 +93,8 @@ static void test_mmio_round_trip_equals_formula(void **unused)
     assert_int_equal(mmio.took_ps, 47000 + pcie_port_wire_ps(&a->ports[0], 24) + link.latency_ps +
                                        pcie_port_wire_ps(&a->ports[0], 28) + link.latency_ps +
                                        61000);
+    assert_int_equal(mmio.stamp.part_ps[PART_ROOT_COMPLEX], 47000 + 61000);
+    assert_int_equal(mmio.stamp.part_ps[PART_LINK], mmio.took_ps - 47000 - 61000);
     mmio.address = UINT64_C(0xf0000000); /* a window that no device has */
     fixture_call(&f, mmio_body, &mmio);
     assert_int_equal(mmio.value, UINT64_MAX);
@@ -156,6 +162,36 @@ static void test_read_latency_equals_formula(void **unused)
     for (unsigned i = 0; i < N_LATENCY_PARTS; i++)
         sum_ps += stamp.part_ps[i];
     assert_int_equal(sum_ps, op.done_ps - op.start_ps);
+    fixture_close(&f);
+}
+
+/* A write's stamp goes on to where the write becomes visible. */
+static void test_write_latency_adds_up(void **unused)
+{
+    struct world_fixture f;
+    struct hpa hpa;
+    struct iova iova;
+    struct sim_stamp stamp;
+    struct run_result *result = run_result_new();
+    double sum_ns = 0;
+    char name[64];
+    (void)unused;
+    fixture_open(&f, WORLD("false"));
+    assert_int_equal(host_dma_alloc(f.host, id_of(&f, "a"), 0, 4096, 4096, &hpa, &iova), 0);
+    struct fixture_op op = op_new(true, iova.v, 256, NULL);
+    op.op.stamp = &stamp;
+    assert_int_equal(fixture_dma(&f, "a", &op), PCIE_DMA_OK);
+    run_result_stats(result, "", root_complex_ops.stats, host_root_complexes(f.host)->rc[0]->state,
+                     1);
+    for (unsigned i = 0; i < N_LATENCY_PARTS - 1; i++) {
+        snprintf(name, sizeof(name), "write_latency_part_ns.%s", latency_part_name[i]);
+        sum_ns += run_result_value(result, name);
+    }
+    double whole_ns = run_result_value(result, "write_latency_ns");
+    assert_true(whole_ns > 100 && whole_ns - sum_ns < 0.001 && sum_ns - whole_ns < 0.001);
+    assert_true(run_result_value(result, "write_latency_part_ns.cache") > 0);
+    assert_true(run_result_value(result, "write_latency_part_ns.root_complex") >= 61);
+    run_result_free(result);
     fixture_close(&f);
 }
 
@@ -243,7 +279,7 @@ static void test_iommu_blocks_what_is_not_mapped(void **unused)
 static void peer_body(struct world_fixture *f, struct sim_task *task, void *arg)
 {
     *(uint64_t *)arg = root_complex_mmio_read(host_root_complexes(f->host), task,
-                                              (struct hpa){ *(uint64_t *)arg }, 8);
+                                              (struct hpa){ *(uint64_t *)arg }, 8, NULL);
 }
 
 static void test_peer_to_peer_across_ports_and_sockets(void **unused)
@@ -326,6 +362,7 @@ int main(void)
         cmocka_unit_test(test_mmio_round_trip_equals_formula),
         cmocka_unit_test(test_bytes_arrive_and_come_back),
         cmocka_unit_test(test_read_latency_equals_formula),
+        cmocka_unit_test(test_write_latency_adds_up),
         cmocka_unit_test(test_read_pushes_write),
         cmocka_unit_test(test_read_beyond_memory_is_unsupported),
         cmocka_unit_test(test_iommu_blocks_what_is_not_mapped),
