@@ -47,6 +47,7 @@ static void read_measure(struct workload *workload, struct config_node *root,
     config_read_params(workload->config, measure, "measure", measure_params_table,
                        &workload->measure, errors);
     config_read_params(workload->config, engine, "engine", engine_params_table, &params, errors);
+    workload->precision.ratio = workload->measure.precision_ratio;
     sim_task_set_quantum(workload->sim, params.quantum_ps);
 }
 

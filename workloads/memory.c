@@ -90,17 +90,6 @@ static void finished(struct memory_state *memory)
     }
 }
 
-static bool precise_enough(const struct memory_state *memory)
-{
-    const struct measure_params *measure = &memory->workload->measure;
-    uint64_t n = memory->latency_ns.n;
-    if (measure->transactions != 0 && n >= measure->transactions)
-        return true;
-    return measure->precision_ratio > 0 && n % 256 == 0 && n != 0 &&
-           stat_mean_ci95(&memory->latency_ns) <=
-               measure->precision_ratio * stat_mean_value(&memory->latency_ns);
-}
-
 /* Loads that depend on each other, at random lines of the buffer. */
 static void chase(struct sim_task *task, void *arg)
 {
@@ -123,7 +112,8 @@ static void chase(struct sim_task *task, void *arg)
         stat_histogram_add(&memory->latency_ps, took_ps);
         if (parts)
             part_means_add(memory->workload, &memory->parts, &stamp, sim_task_now(task));
-        if (memory->mode == MEMORY_LATENCY && precise_enough(memory))
+        if (memory->mode == MEMORY_LATENCY &&
+            workload_measured(memory->workload, &memory->latency_ns))
             break;
     }
     finished(memory);

@@ -176,17 +176,9 @@ static void begin(struct bench_slot *slot)
     submit(slot, write);
 }
 
-static bool precise_enough(const struct bench_state *bench)
-{
-    double wanted = bench->workload->measure.precision_ratio;
-    return wanted > 0 && bench->latency_ns.n % 256 == 0 &&
-           stat_mean_ci95(&bench->latency_ns) <= wanted * stat_mean_value(&bench->latency_ns);
-}
-
 static void record(struct bench_slot *slot)
 {
     struct bench_state *bench = slot->bench;
-    const struct measure_params *measure = &bench->workload->measure;
     sim_time now_ps = sim_now(bench->workload->sim);
     bench->transactions++;
     bench->bytes += bench->transfer_bytes;
@@ -194,9 +186,7 @@ static void record(struct bench_slot *slot)
     stat_histogram_add(&bench->latency_ps, now_ps - slot->start_ps);
     if (slot->op.stamp != NULL)
         part_means_add(bench->workload, &bench->parts, slot->op.stamp, now_ps);
-    if ((measure->transactions != 0 && bench->transactions >= measure->transactions) ||
-        precise_enough(bench))
-        bench->ending = true;
+    bench->ending = workload_measured(bench->workload, &bench->latency_ns);
 }
 
 static void op_done(struct pcie_requester_op *op, enum pcie_dma_status status)

@@ -26,6 +26,13 @@ const struct config_node *workload_setting(struct workload *workload, const char
     return node != NULL ? node : workload->group;
 }
 
+bool workload_measured(struct workload *workload, const struct stat_mean *mean)
+{
+    const struct measure_params *measure = &workload->measure;
+    return (measure->transactions != 0 && mean->n >= measure->transactions) ||
+           stat_precision_reached(&workload->precision, mean);
+}
+
 void workload_run_until(struct workload *workload, const bool *done, sim_time until_ps)
 {
     while (!*done && sim_now(workload->sim) < until_ps && sim_error(workload->sim) == NULL &&

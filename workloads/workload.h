@@ -25,6 +25,7 @@ struct workload {
     struct config *config;
     struct config_node *group; /* `workload` of the scenario, NULL if it has none */
     struct measure_params measure;
+    struct stat_precision precision; /* of the main metric; by measure.precision_ratio */
     struct run_result *result;
     const volatile int *interrupt;
     void *state; /* ops->state_bytes, params read into it */
@@ -50,6 +51,8 @@ extern const struct workload_ops *const workload_registry[];
 
 /* The setting `key` of the workload's group for a message; the group itself if it is not there. */
 const struct config_node *workload_setting(struct workload *workload, const char *key);
+/* After each sample of the main metric: enough transactions, or known well enough. */
+bool workload_measured(struct workload *workload, const struct stat_mean *mean);
 /* Runs the simulation until `*done`, an error, the interrupt or simulated time until_ps. */
 void workload_run_until(struct workload *workload, const bool *done, sim_time until_ps);
 /* Records metrics of a timed transaction: mean parts in ns, "latency_part_ns.<part>". */
