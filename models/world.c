@@ -314,6 +314,18 @@ struct model *world_device(struct world *world, const char *name)
     return NULL;
 }
 
+struct host *world_host_of(struct world *world, const struct model *device)
+{
+    /* upstream is port 0 of endpoints and switches; a tree has at most 256 buses */
+    for (unsigned depth = 0; depth < 256 && pcie_port_connected(&device->ports[0]); depth++) {
+        device = pcie_port_peer(&device->ports[0])->model;
+        for (unsigned h = 0; h < world->n_hosts; h++)
+            if (host_has_root_complex(world->host[h], device))
+                return world->host[h];
+    }
+    return NULL;
+}
+
 const char *const *world_host_names(const struct world *world)
 {
     return world->host_name;

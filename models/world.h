@@ -20,6 +20,8 @@ struct sim *world_sim(struct world *world);
 struct pcie_fabric *world_fabric(struct world *world);
 struct host *world_host(struct world *world, const char *name);
 struct model *world_device(struct world *world, const char *name);
+/* The host at the root of the tree that the device is plugged into; NULL if it is not. */
+struct host *world_host_of(struct world *world, const struct model *device);
 /* Names for messages; NULL-terminated. */
 const char *const *world_host_names(const struct world *world);
 const char *const *world_device_names(const struct world *world);

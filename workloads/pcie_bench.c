@@ -255,9 +255,9 @@ static void bench_check(struct workload *workload, struct sim_error_list *errors
     if (bench->memory_socket >= numa_sockets(host_numa(bench->host)))
         config_mistake(workload_setting(workload, "memory_socket"), errors, "a socket of the host",
                        NULL);
-    if (!pcie_port_connected(&bench->device->ports[0]))
+    if (world_host_of(workload->world, bench->device) != bench->host)
         config_mistake(workload_setting(workload, "device"), errors,
-                       "a device that a cable plugs in", NULL);
+                       "a device that cables plug into the workload's host", NULL);
 }
 
 /* Writes the window's contents, and puts the caches into the state asked for. */
@@ -332,6 +332,20 @@ static void measure(struct bench_state *bench)
     workload_run_until(workload, &bench->done, SIM_TIME_MAX);
 }
 
+/* Lines of DMA reads and writes that no LLC had, of all sockets; after the world is recorded. */
+static double llc_misses(const struct bench_state *bench)
+{
+    double misses = 0;
+    char name[96];
+    for (unsigned s = 0; s < numa_sockets(host_numa(bench->host)); s++) {
+        snprintf(name, sizeof(name), "%s.s%u.dma_read_misses", bench->host_name, s);
+        misses += run_result_value(bench->workload->result, name);
+        snprintf(name, sizeof(name), "%s.s%u.dma_write_allocates", bench->host_name, s);
+        misses += run_result_value(bench->workload->result, name);
+    }
+    return misses;
+}
+
 static void report(struct bench_state *bench)
 {
     struct run_result *result = bench->workload->result;
@@ -349,6 +363,8 @@ static void report(struct bench_state *bench)
     run_result_histogram(result, "latency_ns", "ns", 0.001, &bench->latency_ps);
     part_means_record(bench->workload, &bench->parts);
     workload_record_world(bench->workload, duration_ps);
+    run_result_metric(result, "llc_misses_per_operation", "1",
+                      llc_misses(bench) / (double)bench->transactions);
 }
 
 static void bench_run(struct workload *workload)

@@ -15,7 +15,7 @@
 struct core_params {
     uint32_t line_fill_buffers;  /* demand misses of one core that overlap */
     uint32_t superqueue_entries; /* the same with prefetches of a stream */
-    uint32_t issue_cycles; /* of an access that does not wait for its data */
+    uint32_t issue_cycles;       /* of an access that does not wait for its data */
 };
 extern const struct param_desc core_params_table[];
 

@@ -201,6 +201,8 @@ void host_free(struct host *host)
         free(host->rc_prefix[s]);
         free(host->iommu_prefix[s]);
     }
+    for (unsigned i = 0; i < HOST_NUMA_STATS_MAX; i++)
+        free(host->numa_prefix[i]);
     for (unsigned p = 0; p < host->n_ports; p++)
         free(host->port_name[p]);
     free(host->port_name);
@@ -240,6 +242,14 @@ struct core *host_core(struct host *host, unsigned idx)
 struct root_complex_host *host_root_complexes(struct host *host)
 {
     return &host->root_complexes;
+}
+
+bool host_has_root_complex(const struct host *host, const struct model *model)
+{
+    for (unsigned s = 0; s < host->n_sockets; s++)
+        if (host->rc[s] == model)
+            return true;
+    return false;
 }
 
 struct pcie_port *host_port(struct host *host, const char *name)
@@ -285,5 +295,11 @@ bool host_stats(struct host *host, unsigned index, const char **prefix,
         }
         index -= host->n_sockets;
     }
-    return numa_stats(host->numa, index, prefix, table, state);
+    if (!numa_stats(host->numa, index, prefix, table, state))
+        return false;
+    SIM_ASSERT(index < HOST_NUMA_STATS_MAX, "table %u of the memory system", index);
+    if (host->numa_prefix[index] == NULL)
+        host->numa_prefix[index] = text("%s.%.0u%s", host->name, 0, *prefix);
+    *prefix = host->numa_prefix[index];
+    return true;
 }

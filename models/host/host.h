@@ -26,6 +26,7 @@ struct numa *host_numa(struct host *host);
 struct physmem *host_physmem(struct host *host);
 struct core *host_core(struct host *host, unsigned idx);
 struct root_complex_host *host_root_complexes(struct host *host);
+bool host_has_root_complex(const struct host *host, const struct model *model);
 /* A root port by its name ("s0.rp1"), or NULL; names are in a NULL-terminated list. */
 struct pcie_port *host_port(struct host *host, const char *name);
 const char *const *host_port_names(const struct host *host);

@@ -214,18 +214,30 @@ int host_dma_free(struct host *host, uint16_t requester_id, uint64_t bytes,
     return 0;
 }
 
+/* Offset of the PCI Express capability; 0 if there is none, or no such function. A chain that is
+ * broken (all ones from a device that is gone) ends, too: there is room for 48 capabilities. */
+static unsigned find_pcie_capability(struct root_complex_host *rcs, struct sim_task *task,
+                                     uint16_t id)
+{
+    unsigned cap = root_complex_config_read(rcs, task, id, PCI_CAP_POINTER, 1);
+    for (unsigned i = 0; i < 48 && cap >= PCI_HEADER_BYTES && cap < 0xff; i++) {
+        if (root_complex_config_read(rcs, task, id, cap, 1) == PCI_CAP_ID_PCIE)
+            return cap;
+        cap = root_complex_config_read(rcs, task, id, cap + 1, 1);
+    }
+    return 0;
+}
+
 void host_set_mrrs(struct host *host, struct sim_task *task, uint16_t id, unsigned mrrs_bytes)
 {
     struct root_complex_host *rcs = &host->root_complexes;
-    unsigned cap = root_complex_config_read(rcs, task, id, PCI_CAP_POINTER, 1);
-    while (cap != 0 && root_complex_config_read(rcs, task, id, cap, 1) != PCI_CAP_ID_PCIE)
-        cap = root_complex_config_read(rcs, task, id, cap + 1, 1);
+    unsigned cap = find_pcie_capability(rcs, task, id);
     if (cap == 0)
         return;
     uint32_t control = root_complex_config_read(rcs, task, id, cap + PCIE_DEVCTL, 2);
     unsigned code = 0;
     while (code < 5 && 128u << code < mrrs_bytes)
         code++;
-    control = (control & ~(7u << 12)) | code << 12;
+    control = (control & ~PCIE_DEVCTL_MRRS_MASK) | code << PCIE_DEVCTL_MRRS_SHIFT;
     root_complex_config_write(rcs, task, id, cap + PCIE_DEVCTL, 2, control);
 }

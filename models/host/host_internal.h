@@ -5,6 +5,8 @@
 #include "models/host/host.h"
 
 #define HOST_NUMA_GROUPS_MAX 8u
+#define HOST_NUMA_STATS_MAX  16u
+#define HOST_NUMA_STATS_MAX  16u
 #define HOST_DOMAINS_MAX     256u
 
 struct host_domain {
@@ -36,6 +38,7 @@ struct host {
     char *rc_name[ROOT_COMPLEX_SOCKETS_MAX];
     char *rc_prefix[ROOT_COMPLEX_SOCKETS_MAX]; /* of statistics */
     char *iommu_prefix[ROOT_COMPLEX_SOCKETS_MAX];
+    char *numa_prefix[HOST_NUMA_STATS_MAX];
     struct host_iommu iommu[ROOT_COMPLEX_SOCKETS_MAX];
     char **port_name; /* "s0.rp0", NULL-terminated */
     struct pcie_port **port;
