@@ -40,12 +40,17 @@ static void boot_write(void *context, uint16_t id, unsigned offset, unsigned byt
     root_complex_config_write(&boot->host->root_complexes, boot->task, id, offset, bytes, value);
 }
 
+static struct pcie_cfg_access cfg_access(struct boot_context *boot)
+{
+    return (struct pcie_cfg_access){ .context = boot, .read = boot_read, .write = boot_write };
+}
+
 static bool boot_socket(struct boot_context *boot, unsigned s)
 {
     struct host *host = boot->host;
     struct model *rc = host->rc[s];
     uint64_t share = MMIO_BYTES / host->n_sockets & ~UINT64_C(0xfffff);
-    struct pcie_cfg_access access = { .context = boot, .read = boot_read, .write = boot_write };
+    struct pcie_cfg_access access = cfg_access(boot);
     struct pcie_enumerate_options options = {
         .first_bus = root_complex_bus(rc),
         .last_bus = root_complex_bus(rc) + 256 / host->n_sockets - 1,
@@ -214,24 +219,12 @@ int host_dma_free(struct host *host, uint16_t requester_id, uint64_t bytes,
     return 0;
 }
 
-/* Offset of the PCI Express capability; 0 if there is none, or no such function. A chain that is
- * broken (all ones from a device that is gone) ends, too: there is room for 48 capabilities. */
-static unsigned find_pcie_capability(struct root_complex_host *rcs, struct sim_task *task,
-                                     uint16_t id)
-{
-    unsigned cap = root_complex_config_read(rcs, task, id, PCI_CAP_POINTER, 1);
-    for (unsigned i = 0; i < 48 && cap >= PCI_HEADER_BYTES && cap < 0xff; i++) {
-        if (root_complex_config_read(rcs, task, id, cap, 1) == PCI_CAP_ID_PCIE)
-            return cap;
-        cap = root_complex_config_read(rcs, task, id, cap + 1, 1);
-    }
-    return 0;
-}
-
 void host_set_mrrs(struct host *host, struct sim_task *task, uint16_t id, unsigned mrrs_bytes)
 {
     struct root_complex_host *rcs = &host->root_complexes;
-    unsigned cap = find_pcie_capability(rcs, task, id);
+    struct boot_context context = { .host = host, .task = task };
+    struct pcie_cfg_access access = cfg_access(&context);
+    unsigned cap = pcie_find_capability(&access, id, PCI_CAP_ID_PCIE);
     if (cap == 0)
         return;
     uint32_t control = root_complex_config_read(rcs, task, id, cap + PCIE_DEVCTL, 2);

@@ -87,14 +87,14 @@ static void reg_update(struct walk *walk, uint16_t id, unsigned offset, unsigned
 
 /* ---- First pass: scan ----------------------------------------------------------------------- */
 
-static unsigned find_cap(struct walk *walk, uint16_t id, unsigned cap_id)
+unsigned pcie_find_capability(const struct pcie_cfg_access *access, uint16_t id, unsigned cap_id)
 {
-    if (!(reg_read(walk, id, PCI_STATUS, 2) & PCI_STATUS_CAP_LIST))
+    if (!(access->read(access->context, id, PCI_STATUS, 2) & PCI_STATUS_CAP_LIST))
         return 0;
-    unsigned offset = reg_read(walk, id, PCI_CAP_POINTER, 1) & ~3u;
+    unsigned offset = access->read(access->context, id, PCI_CAP_POINTER, 1) & ~3u;
     /* A broken chain may be circular: there is no room for more than 48. */
     for (unsigned i = 0; offset >= PCI_HEADER_BYTES && i < 48; i++) {
-        uint32_t header = reg_read(walk, id, offset, 2);
+        uint32_t header = access->read(access->context, id, offset, 2);
         if ((header & 0xff) == cap_id)
             return offset;
         offset = header >> 8 & ~3u;
@@ -179,7 +179,7 @@ static void add_function(struct walk *walk, uint16_t id, uint32_t parent, uint32
     for (unsigned i = 0; i < n_bars;)
         i += size_bar(walk, node, i, n_bars);
 
-    node->pcie_cap = (uint16_t)find_cap(walk, id, PCI_CAP_ID_PCIE);
+    node->pcie_cap = (uint16_t)pcie_find_capability(walk->access, id, PCI_CAP_ID_PCIE);
     if (node->pcie_cap == 0)
         return;
     node->port_type = (uint8_t)((reg_read(walk, id, node->pcie_cap + PCIE_CAPABILITIES, 2) &

@@ -39,4 +39,8 @@ int pcie_enumerate(const struct pcie_cfg_access *access,
                    const struct pcie_enumerate_options *options, struct pcie_found *found,
                    unsigned max, const char **why);
 
+/* Offset of a capability in standard configuration space; 0 if the function, or it, is not there.
+ */
+unsigned pcie_find_capability(const struct pcie_cfg_access *access, uint16_t id, unsigned cap_id);
+
 #endif

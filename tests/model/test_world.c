@@ -99,7 +99,9 @@ static void test_devices_and_workloads(void **unused)
         ":4: workload.iommu_page_bytes: found 8192 (an integer), expected 4 KiB, 2 MiB or 1 GiB",
         NULL,
     };
-    static const char *const unplugged[] = { "expected a device that cables plug into the workload's host", NULL };
+    static const char *const unplugged[] = {
+        "expected a device that cables plug into the workload's host", NULL
+    };
     (void)unused;
     refused(HOSTS "devices = { a = { type = \"pcie.requestor\"; lanes = 4; }; };\n"
                   "workload = { type = \"pcie_bensh\"; };",
