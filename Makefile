@@ -15,7 +15,7 @@ PREFIX   ?= /usr/local
 NPROC    := $(shell nproc 2>/dev/null || echo 2)
 # What `make run` runs: every scenario of the PCIe benchmark.
 SCENARIOS ?= $(addprefix pcie_bench/,latency_size latency_window latency_numa latency_iommu \
-               bandwidth_size bandwidth_iommu)
+               bandwidth_size bandwidth_iommu latency_breakdown)
 CLAIMS   ?= scenarios/pcie_bench/claims.cfg
 
 PKGS     := libconfig glib-2.0 sqlite3

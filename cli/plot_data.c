@@ -199,16 +199,18 @@ static char *axis_names(const struct scenario *scenario)
     return g_string_free(names, FALSE);
 }
 
+/* Those that are not zero everywhere. */
 static GPtrArray *parts_of(const struct collector *c, const char *prefix)
 {
     GPtrArray *parts = g_ptr_array_new_with_free_func(g_free);
     char *pattern = g_strconcat(prefix, ".", NULL);
     sqlite3_stmt *statement = NULL;
     sqlite3_prepare_v2(results_handle(c->db),
-                       "SELECT DISTINCT q.name FROM newest w JOIN metric_row m ON m.run_id ="
+                       "SELECT q.name FROM newest w JOIN metric_row m ON m.run_id ="
                        " w.run_id JOIN quantity q ON q.id = m.quantity_id WHERE w.scenario_id ="
                        " (SELECT id FROM label WHERE text = ?1) AND substr(q.name, 1, length(?2))"
-                       " = ?2 AND q.name <> ?2 || 'ci95' ORDER BY q.id",
+                       " = ?2 AND q.name <> ?2 || 'ci95' GROUP BY q.id HAVING max(m.value) > 0"
+                       " ORDER BY q.id",
                        -1, &statement, NULL);
     sqlite3_bind_text(statement, 1, scenario_name(c->scenario), -1, SQLITE_STATIC);
     sqlite3_bind_text(statement, 2, pattern, -1, SQLITE_STATIC);

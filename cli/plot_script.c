@@ -9,8 +9,8 @@
 
 #include "cli/plot_script.h"
 
-static const char *const colors[] = { "#0072B2", "#D55E00", "#009E73", "#CC79A7",
-                                      "#E69F00", "#56B4E9", "#000000", "#7F7F7F" };
+static const char *const colors[] = { "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00",
+                                      "#56B4E9", "#000000", "#7F7F7F", "#F0E442", "#882255" };
 static const int filled_points[] = { 7, 5, 9, 11, 13, 15 };
 static const int open_points[] = { 6, 4, 8, 10, 12, 14 };
 
