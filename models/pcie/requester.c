@@ -27,7 +27,7 @@ struct requester_params {
     sim_time bulk_request_ps, bulk_complete_ps;
     sim_time read_interval_ps, write_interval_ps;
     uint32_t reads_in_flight, writes_in_flight, tx_queue_tlps;
-    double push_gbyte_s, pull_gbyte_s, memory_gbyte_s;
+    double push_gbyte_s, pull_gbyte_s;
     uint64_t burst_bytes;
     sim_time burst_interval_ps, descriptor_ps;
     uint32_t generation, lanes, mps_bytes, mrrs_bytes;
@@ -53,8 +53,7 @@ struct requester_state {
     bool pushing;                                  /* the head of reads_flying enters memory */
     sim_time read_free_ps, write_free_ps;          /* issue */
     sim_time push_free_ps, pull_free_ps;           /* paths to and from local memory */
-    sim_time memory_free_ps;                       /* its port, which both share */
-    uint64_t push_fs_per_byte, pull_fs_per_byte, memory_fs_per_byte; /* femtoseconds */
+    uint64_t push_fs_per_byte, pull_fs_per_byte; /* femtoseconds */
     uint64_t unsupported;
     uint8_t reg[REGISTER_BYTES];
 };
@@ -87,9 +86,6 @@ static const struct param_desc requester_params_table[] = {
           PROV_ESTIMATE, "docs/sources.md#pcie-bench", "from the link into local memory"),
     PARAM("pull_gbyte_s", PARAM_RATE, struct requester_state, params.pull_gbyte_s, 7.0, 0.1, 1000,
           PROV_ESTIMATE, "docs/sources.md#pcie-bench", "from local memory to the link"),
-    PARAM("memory_gbyte_s", PARAM_RATE, struct requester_state, params.memory_gbyte_s, 10.7, 0.1,
-          1000, PROV_PUBLISHED, "docs/sources.md#pcie-bench",
-          "port of local memory, which reads and writes share"),
     PARAM("burst_bytes", PARAM_BYTES, struct requester_state, params.burst_bytes, 128, 8, 4096,
           PROV_ESTIMATE, "docs/sources.md#pcie-bench", "most that local memory gives at once"),
     PARAM("burst_interval_ns", PARAM_TIME, struct requester_state, params.burst_interval_ps, 18.3,
@@ -184,17 +180,6 @@ static void finish(struct pcie_requester_op *op, sim_time at_ps)
     sim_schedule(op->model->sim, &op->event, at_ps);
 }
 
-/* ---- Local memory ---------------------------------------------------------------------------- */
-
-/* When `bytes` that start at start_ps are through: the path's own time, and the shared port's. */
-static sim_time through_memory(struct requester_state *state, sim_time start_ps, sim_time path_ps,
-                               uint32_t bytes)
-{
-    sim_time port_ps = (bytes * state->memory_fs_per_byte + 500) / 1000;
-    state->memory_free_ps = SIM_MAX(start_ps, state->memory_free_ps) + port_ps;
-    return SIM_MAX(start_ps + path_ps, state->memory_free_ps);
-}
-
 /* ---- Bulk reads ------------------------------------------------------------------------------ */
 
 static void read_arrives(struct pcie_dma_request *request, enum pcie_dma_status status);
@@ -237,7 +222,7 @@ static void push_next(struct model *model)
     sim_time start_ps = SIM_MAX(sim_now(model->sim), state->push_free_ps);
     sim_time path_ps = state->params.descriptor_ps +
                        (op->bytes * state->push_fs_per_byte + 500) / 1000;
-    state->push_free_ps = through_memory(state, start_ps, path_ps, op->bytes);
+    state->push_free_ps = start_ps + path_ps;
     state->pushing = true;
     sim_stamp_mark(op->stamp, PART_DEVICE, state->push_free_ps);
     sim_event_init(&op->event, read_pushed);
@@ -267,7 +252,7 @@ static void pull_starts(struct sim *sim, struct sim_event *event)
     sim_time data_ps = (op->bytes * state->pull_fs_per_byte + 500) / 1000 + params->descriptor_ps;
     sim_time path_ps = SIM_MAX(data_ps, bursts * params->burst_interval_ps);
     queue_take(&state->writes_decoding);
-    state->pull_free_ps = through_memory(state, sim_now(sim), path_ps, op->bytes);
+    state->pull_free_ps = sim_now(sim) + path_ps;
     sim_stamp_mark(op->stamp, PART_DEVICE, state->pull_free_ps);
     pcie_dma_write(&state->dma, &op->dma, state->pull_free_ps);
     pull_next(model);
@@ -462,7 +447,6 @@ static void requester_init(struct model *model, struct sim_error_list *errors)
     if (errors->n_messages != before)
         return;
     state->push_fs_per_byte = (uint64_t)(1e6 / params->push_gbyte_s + 0.5);
-    state->memory_fs_per_byte = (uint64_t)(1e6 / params->memory_gbyte_s + 0.5);
     state->pull_fs_per_byte = (uint64_t)(1e6 / params->pull_gbyte_s + 0.5);
     state->reads_waiting.tail = &state->reads_waiting.head;
     state->reads_flying.tail = &state->reads_flying.head;
