@@ -92,8 +92,8 @@ bool config_set_node(struct config *config, const char *path, const struct confi
  * config_each_param(). Returns false if it added to errors; what was wrong has its default then.
  *
  * A setting may carry where it comes from: latency_ns = { value = 35; provenance = "published";
- * source = "PARAMETERS A2"; }. A plain value in a file is an estimate; a setting whose table entry
- * has PROV_NONE (a choice, not a property of hardware) stays without.
+ * source = "docs/sources.md#a2"; }. A plain value in a file is an estimate; a setting whose table
+ * entry has PROV_NONE (a choice, not a property of hardware) stays without.
  */
 bool config_read_params(struct config *config, struct config_node *group, const char *where,
                         const struct param_desc *table, void *state, struct sim_error_list *errors);

@@ -7,7 +7,7 @@
  *   buffers.
  * Timing: load = numa_load; asynchronous access = issue cycles, plus the wait for the line-fill
  *   buffer that is free first if the line is not in L1 or L2.
- * Sources: PARAMETERS.md, section A1.
+ * Sources: docs/sources.md#a1.
  */
 #include "models/host/core.h"
 

@@ -26,7 +26,7 @@ const struct param_desc iommu_params_table[] = {
     PARAM_IOMMU("enabled", PARAM_BOOL, enabled, 0, 0, 1, PROV_NONE, NULL, "there is an IOMMU"),
     PARAM_IOMMU("levels", PARAM_U32, levels, 4, 3, 5, PROV_DATASHEET, SRC_VTD,
                 "most levels of page tables: 3, 4, 5 translate 39, 48, 57 bits"),
-    PARAM_IOMMU("iotlb_entries", PARAM_U32, iotlb_entries, 128, 0, 65536, PROV_PUBLISHED, SRC_BENCH,
+    PARAM_IOMMU("iotlb_entries", PARAM_U32, iotlb_entries, 128, 0, 65536, PROV_ESTIMATE, SRC_BENCH,
                 "entries of the IOTLB, pages of all sizes; 0: none"),
     PARAM_IOMMU("iotlb_ways", PARAM_U32, iotlb_ways, 16, 1, 65536, PROV_ESTIMATE, SRC_BENCH,
                 "associativity of the IOTLB; sets are chosen by a hash"),

@@ -53,7 +53,7 @@ struct requester_state {
     bool pushing;                                  /* the head of reads_flying enters memory */
     sim_time read_free_ps, write_free_ps;          /* issue */
     sim_time push_free_ps, pull_free_ps;           /* paths to and from local memory */
-    uint64_t push_fs_per_byte, pull_fs_per_byte; /* femtoseconds */
+    uint64_t push_fs_per_byte, pull_fs_per_byte;   /* femtoseconds */
     uint64_t unsupported;
     uint8_t reg[REGISTER_BYTES];
 };

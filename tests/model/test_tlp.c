@@ -1,7 +1,7 @@
 /* TLPs: sizes on the wire, credits, pools, completions. */
 #include "tests/model/pcie_rig.h"
 
-/* PARAMETERS section G: 24 bytes beside the payload with 64-bit, 20 with 32-bit addresses. */
+/* docs/sources.md#g: 24 bytes beside the payload with 64-bit, 20 with 32-bit addresses. */
 static void wire_bytes_are_those_of_the_specification(void **state)
 {
     static const struct {
