@@ -47,7 +47,6 @@ struct model {
     uint32_t n_ports;
     struct config_node *config; /* its group, for messages; may be NULL */
     bool initialised;           /* init() has been called, so release() will be */
-    void *user;                 /* for whoever drives the model (a workload, a host) */
 };
 
 /* Allocates, readies the statistics and the random stream, reads params, calls init() unless the

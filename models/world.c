@@ -175,7 +175,7 @@ static struct pcie_port *cable_end(struct world *world, struct config_node *cabl
 struct cable_params {
     double length_m;
 };
-static const struct param_desc cable_params_table[] = {
+const struct param_desc world_cable_params[] = {
     PARAM("length_m", PARAM_DOUBLE, struct cable_params, length_m, 0, 0, 100, PROV_NONE, "",
           "length of the cable, 5 ns/m; 0 for a slot"),
     { .type = PARAM_END },
@@ -199,7 +199,7 @@ static void build_cable(struct world *world, struct config_node *cable, const ch
     config_allow(cable, others);
     bool ok = config_read_params(world->config, cable, "cables", pcie_link_params_table, params,
                                  errors);
-    ok = config_read_params(world->config, cable, "cables", cable_params_table, &length, errors) &&
+    ok = config_read_params(world->config, cable, "cables", world_cable_params, &length, errors) &&
          ok;
     if (ok && from != NULL && to != NULL) {
         params->latency_ps += (sim_time)(length.length_m * CABLE_PS_PER_M + 0.5);
@@ -291,11 +291,6 @@ void world_free(struct world *world)
 struct sim *world_sim(struct world *world)
 {
     return world->sim;
-}
-
-struct pcie_fabric *world_fabric(struct world *world)
-{
-    return world->fabric;
 }
 
 struct host *world_host(struct world *world, const char *name)

@@ -7,10 +7,7 @@
 #include "workloads/describe.h"
 #include "workloads/workload.h"
 
-struct engine_params {
-    sim_time quantum_ps;
-};
-static const struct param_desc engine_params_table[] = {
+const struct param_desc engine_params_table[] = {
     PARAM("quantum_ns", PARAM_TIME, struct engine_params, quantum_ps, 20, 0, 1000, PROV_NONE, "",
           "how far a core may run ahead of global time"),
     { .type = PARAM_END },

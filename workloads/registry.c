@@ -49,7 +49,14 @@ bool describe_entry(unsigned index, struct describe_entry *entry)
         *entry = (struct describe_entry){ "link", "a cable's link: settings of `cables`",
                                           pcie_link_params_table, pcie_link_stats_table };
     else if (index == 1)
+        *entry = (struct describe_entry){ "cable",
+                                          "a cable: settings of `cables` beside its link's",
+                                          world_cable_params, NULL };
+    else if (index == 2)
+        *entry = (struct describe_entry){ "engine", "the engine: group `engine`",
+                                          engine_params_table, NULL };
+    else if (index == 3)
         *entry = (struct describe_entry){ "measure", "how long a point is measured",
                                           measure_params_table, NULL };
-    return index < 2;
+    return index < 4;
 }

@@ -18,6 +18,12 @@ struct measure_params {
 };
 extern const struct param_desc measure_params_table[];
 
+/* The engine's own settings; group `engine`. */
+struct engine_params {
+    sim_time quantum_ps;
+};
+extern const struct param_desc engine_params_table[];
+
 struct workload {
     const struct workload_ops *ops;
     struct world *world;

@@ -12,13 +12,6 @@
 
 #include "models/host/host_internal.h"
 
-const struct host_param_group host_param_groups[] = {
-    { "core", "a core's overlap of misses", core_params_table },
-    { "root_complex", "root ports and the way to memory, per socket", root_complex_params_table },
-    { "iommu", "DMA remapping, per socket", iommu_params_table },
-    { NULL, NULL, NULL },
-};
-
 struct port_group {
     const char *name;
     uint32_t socket, generation, lanes;
@@ -33,6 +26,14 @@ static const struct param_desc port_params[] = {
     PARAM("lanes", PARAM_U32, struct port_group, lanes, 8, 1, 32, PROV_DATASHEET,
           "docs/sources.md#g", "link width"),
     { .type = PARAM_END },
+};
+
+const struct host_param_group host_param_groups[] = {
+    { "core", "a core's overlap of misses", core_params_table },
+    { "root_complex", "root ports and the way to memory, per socket", root_complex_params_table },
+    { "iommu", "DMA remapping, per socket", iommu_params_table },
+    { "ports", "a root port: an element of the list `ports`", port_params },
+    { NULL, NULL, NULL },
 };
 
 static char *text(const char *fmt, const char *a, unsigned s, const char *b)
@@ -96,6 +97,10 @@ static void read_ports(struct host *host, struct config *config, struct config_n
                        struct sim_error_list *errors)
 {
     struct config_node *ports = config_get(group, "ports");
+    if (ports != NULL && config_kind(ports) != CONFIG_LIST) {
+        config_mistake(ports, errors, "a list of root ports, ( { name = ...; }, ... )", NULL);
+        return;
+    }
     for (unsigned i = 0; ports != NULL && i < config_count(ports); i++) {
         struct config_node *node = config_child(ports, i);
         struct port_group port = { .name = NULL };
@@ -173,16 +178,12 @@ struct host *host_new(struct pcie_fabric *fabric, const char *name, struct confi
     host->fabric = fabric;
     host->sim = pcie_fabric_sim(fabric);
     host->next_iova = UINT64_C(1) << 32;
-    if (!read_groups(host, config, group, errors))
-        return host;
-    make_cores(host);
-    if (host->n_sockets > ROOT_COMPLEX_SOCKETS_MAX) {
-        sim_error_add(errors, config_file(group), config_line(group),
-                      "%s: %u sockets, at most %u are supported", config_path(group),
-                      host->n_sockets, ROOT_COMPLEX_SOCKETS_MAX);
-        return host;
+    if (read_groups(host, config, group, errors)) {
+        make_cores(host);
+        make_root_complexes(host, config, group, errors);
+    } else { /* what depends on them is not looked at */
+        config_mark_read(group);
     }
-    make_root_complexes(host, config, group, errors);
     return host;
 }
 
@@ -269,11 +270,6 @@ const struct pcie_found *host_functions(const struct host *host, unsigned *n)
 {
     *n = host->n_functions;
     return host->function;
-}
-
-bool host_iommu_enabled(const struct host *host)
-{
-    return host->iommu_params.enabled;
 }
 
 bool host_stats(struct host *host, unsigned index, const char **prefix,

@@ -37,7 +37,6 @@ void host_boot(struct host *host);
 bool host_booted(const struct host *host, const char **why);
 /* What enumeration found. */
 const struct pcie_found *host_functions(const struct host *host, unsigned *n);
-bool host_iommu_enabled(const struct host *host);
 
 /*
  * DMA memory: physically contiguous bytes on a node, reachable by the device with this requester

@@ -166,8 +166,8 @@ static struct iommu_domain *domain_of(struct host *host, uint16_t requester_id)
         iommu_domain_free(domain);
         return NULL;
     }
-    host->domain[host->n_domains++] =
-        (struct host_domain){ .requester_id = requester_id, .socket = socket, .domain = domain };
+    host->domain[host->n_domains++] = (struct host_domain){ .requester_id = requester_id,
+                                                            .domain = domain };
     return domain;
 }
 

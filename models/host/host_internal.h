@@ -11,7 +11,6 @@
 
 struct host_domain {
     uint16_t requester_id;
-    unsigned socket;
     struct iommu_domain *domain;
 };
 

@@ -252,11 +252,6 @@ unsigned root_complex_bus(const struct model *rc)
     return ((const struct rc_state *)rc->state)->bus;
 }
 
-unsigned root_complex_last_bus(const struct model *rc)
-{
-    return ((const struct rc_state *)rc->state)->last_bus;
-}
-
 void root_complex_set_last_bus(struct model *rc, unsigned last_bus)
 {
     rc_of(rc)->last_bus = last_bus;

@@ -60,7 +60,6 @@ struct iommu_memory root_complex_iommu_memory(struct root_complex_host *host, un
 void root_complex_set_windows(struct model *rc, struct cfg_window memory,
                               struct cfg_window prefetchable);
 unsigned root_complex_bus(const struct model *rc);
-unsigned root_complex_last_bus(const struct model *rc);
 void root_complex_set_last_bus(struct model *rc, unsigned last_bus);
 
 /*
