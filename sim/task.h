@@ -36,7 +36,7 @@ const char *sim_task_name(const struct sim_task *task);
 struct sim_task *sim_task_current(struct sim *sim);
 bool sim_task_finished(const struct sim_task *task);
 
-/* How far a task may run ahead of global time; default 1 us; 0: never. */
+/* How far a task may run ahead of global time; 1 us unless set; 0: never. */
 void sim_task_set_quantum(struct sim *sim, sim_time quantum_ps);
 
 /* The task's own clock: at least sim_now(). */

@@ -36,6 +36,7 @@ struct memory_state {
     struct memory_thread *thread;
     unsigned n_threads, n_finished;
     sim_time begin_ps, end_ps;
+    sim_time last_ps; /* of the last access */
     bool done;
     /* measured */
     struct stat_mean latency_ns;
@@ -74,16 +75,25 @@ static void memory_check(struct workload *workload, struct sim_error_list *error
     if (memory->from_socket >= numa_sockets(numa))
         config_mistake(workload_setting(workload, "from_socket"), errors, "a socket of the host",
                        NULL);
-    if (memory->to_socket >= numa_sockets(numa))
-        config_mistake(workload_setting(workload, "to_socket"), errors, "a socket of the host",
-                       NULL);
+    if (memory->to_socket >= physmem_nodes(host_physmem(memory->host)))
+        config_mistake(workload_setting(workload, "to_socket"), errors,
+                       "a socket of the host that has memory", NULL);
+    if (memory->mode == MEMORY_BANDWIDTH && workload->measure.precision_ratio != 0)
+        config_mistake(config_find(config_root(workload->config), "measure.precision_ratio"),
+                       errors, "no precision_ratio: it is that of a latency", NULL);
+    if (memory->mode == MEMORY_BANDWIDTH && workload->measure.transactions != 0)
+        config_mistake(config_find(config_root(workload->config), "measure.transactions"), errors,
+                       "no transactions: bandwidth is measured for duration_us", NULL);
     if (memory->cores > numa_cores(numa) / numa_sockets(numa))
         config_mistake(workload_setting(workload, "cores"), errors,
                        "at most the cores of one socket", NULL);
 }
 
-static void finished(struct memory_state *memory)
+/* The thread is done, at its own time. */
+static void finished(struct memory_state *memory, struct sim_task *task)
 {
+    memory->last_ps = SIM_MAX(memory->last_ps, sim_task_now(task));
+    sim_task_sync(task);
     if (++memory->n_finished == memory->n_threads) {
         memory->done = true;
         sim_stop(memory->workload->sim);
@@ -116,7 +126,7 @@ static void chase(struct sim_task *task, void *arg)
             workload_measured(memory->workload, &memory->latency_ns))
             break;
     }
-    finished(memory);
+    finished(memory, task);
 }
 
 /* Independent loads in address order, as many under way as the core can. */
@@ -135,7 +145,7 @@ static void stream(struct sim_task *task, void *arg)
         if (memory->mode == MEMORY_LOADED)
             sim_task_charge(task, memory->inject_delay_ps);
     }
-    finished(memory);
+    finished(memory, task);
 }
 
 static bool start_threads(struct memory_state *memory)
@@ -185,7 +195,7 @@ static void memory_run(struct workload *workload)
     workload_run_until(workload, &memory->done, SIM_TIME_MAX);
     if (!memory->done)
         return;
-    sim_time duration_ps = SIM_MIN(sim_now(workload->sim), memory->end_ps) - memory->begin_ps;
+    sim_time duration_ps = SIM_MIN(memory->last_ps, memory->end_ps) - memory->begin_ps;
     for (unsigned t = 0; t < memory->n_threads; t++)
         lines += memory->thread[t].lines;
     run_result_metric(workload->result, "read_gbyte_s", "GB/s",

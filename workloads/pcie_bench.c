@@ -16,14 +16,17 @@ enum bench_op { BENCH_READ, BENCH_WRITE, BENCH_WRITE_READ, BENCH_READ_WRITE };
 enum bench_cache { BENCH_COLD, BENCH_HOST_WARM, BENCH_DEVICE_WARM };
 enum bench_measure { BENCH_LATENCY, BENCH_BANDWIDTH };
 enum bench_pattern { BENCH_RANDOM, BENCH_SEQUENTIAL };
+enum bench_payload { BENCH_TAG, BENCH_BYTES };
 
 static const char *const op_names[] = { "read", "write", "write_read", "read_write", NULL };
 static const char *const cache_names[] = { "cold", "host_warm", "device_warm", NULL };
 static const char *const measure_names[] = { "latency", "bandwidth", NULL };
 static const char *const pattern_names[] = { "random", "sequential", NULL };
+static const char *const payload_names[] = { "tag", "bytes", NULL };
 static const char *const interface_names[] = { "command", "bulk", NULL };
 
-/* Who wrote a line last, in its first 8 bytes: origin in the top byte, line or sequence below. */
+/* Who wrote a line last: origin in the top byte, line or sequence below. In the line's first 8
+ * bytes (payload "tag") or in all of them ("bytes"). */
 #define TAG_HOST        UINT64_C(0x4800000000000000)
 #define TAG_DEVICE      UINT64_C(0x4400000000000000)
 #define TAG_ORIGIN_MASK UINT64_C(0xff00000000000000)
@@ -44,7 +47,7 @@ struct bench_slot {
 struct bench_state {
     /* parameters */
     const char *device_name, *host_name;
-    int op, cache, measure, pattern, interface;
+    int op, cache, measure, pattern, interface, payload;
     uint64_t transfer_bytes, window_bytes, iommu_page_bytes;
     uint32_t memory_socket, queue_depth;
     /* resolved */
@@ -81,6 +84,8 @@ static const struct param_desc bench_params[] = {
                  "who wrote the window before: nobody, a core on its socket, the device"),
     PARAM_ONE_OF("pattern", struct bench_state, pattern, BENCH_RANDOM, pattern_names, PROV_NONE, "",
                  "order of units within the window"),
+    PARAM_ONE_OF("payload", struct bench_state, payload, BENCH_TAG, payload_names, PROV_NONE, "",
+                 "what is carried and checked: 8 bytes of each cache line, or every byte"),
     PARAM("transfer_bytes", PARAM_BYTES, struct bench_state, transfer_bytes, 64, 1, 65536,
           PROV_NONE, "", "of one operation; a unit is this rounded up to whole cache lines"),
     PARAM("window_bytes", PARAM_BYTES, struct bench_state, window_bytes, 8192, 64, 1e12, PROV_NONE,
@@ -97,11 +102,17 @@ static const struct param_desc bench_params[] = {
 /* ---- Data --------------------------------------------------------------------------------------
  */
 
-/* Writes the device's tag into every line of the slot's buffer. */
+/* Bytes between tags: of one cache line to the next, or none. */
+static uint64_t tag_stride(const struct bench_state *bench)
+{
+    return bench->payload == BENCH_TAG ? LINE_BYTES : sizeof(uint64_t);
+}
+
+/* Writes the device's tag into the slot's buffer. */
 static void fill_buffer(struct bench_slot *slot, uint64_t tag)
 {
     uint64_t bytes = slot->bench->transfer_bytes;
-    for (uint64_t at = 0; at < bytes; at += LINE_BYTES)
+    for (uint64_t at = 0; at < bytes; at += tag_stride(slot->bench))
         memcpy(slot->buffer + at, &tag, SIM_MIN(sizeof(tag), bytes - at));
 }
 
@@ -128,7 +139,7 @@ static void check_buffer(struct bench_slot *slot)
 {
     struct bench_state *bench = slot->bench;
     uint64_t bytes = bench->transfer_bytes;
-    for (uint64_t at = 0; at < bytes; at += LINE_BYTES) {
+    for (uint64_t at = 0; at < bytes; at += tag_stride(bench)) {
         uint64_t tag = 0, n = SIM_MIN(sizeof(tag), bytes - at);
         memcpy(&tag, slot->buffer + at, n);
         if (!tag_expected(slot, (slot->offset + at) / LINE_BYTES, tag, n)) {
@@ -250,11 +261,17 @@ static void bench_check(struct workload *workload, struct sim_error_list *errors
         bench->iommu_page_bytes != 1024 * 1024 * 1024)
         config_mistake(workload_setting(workload, "iommu_page_bytes"), errors,
                        "4 KiB, 2 MiB or 1 GiB", NULL);
+    if (bench->measure == BENCH_BANDWIDTH && bench->op == BENCH_WRITE_READ)
+        config_mistake(workload_setting(workload, "op"), errors,
+                       "read, write or read_write: write_read is a latency", NULL);
+    if (bench->measure == BENCH_BANDWIDTH && workload->measure.precision_ratio != 0)
+        config_mistake(config_find(config_root(workload->config), "measure.precision_ratio"),
+                       errors, "no precision_ratio: it is that of a latency", NULL);
     if (bench->host == NULL || bench->device == NULL)
         return;
-    if (bench->memory_socket >= numa_sockets(host_numa(bench->host)))
-        config_mistake(workload_setting(workload, "memory_socket"), errors, "a socket of the host",
-                       NULL);
+    if (bench->memory_socket >= physmem_nodes(host_physmem(bench->host)))
+        config_mistake(workload_setting(workload, "memory_socket"), errors,
+                       "a socket of the host that has memory", NULL);
     if (world_host_of(workload->world, bench->device) != bench->host)
         config_mistake(workload_setting(workload, "device"), errors,
                        "a device that cables plug into the workload's host", NULL);
@@ -268,7 +285,8 @@ static void prepare_window(struct bench_state *bench)
     uint64_t origin = bench->cache == BENCH_DEVICE_WARM ? TAG_DEVICE : TAG_HOST;
     for (uint64_t line = 0; line < bench->window_bytes / LINE_BYTES; line++) {
         uint64_t tag = origin | line;
-        physmem_write64(mem, (struct hpa){ bench->hpa.v + line * LINE_BYTES }, tag);
+        for (uint64_t at = 0; at < LINE_BYTES; at += tag_stride(bench))
+            physmem_write64(mem, (struct hpa){ bench->hpa.v + line * LINE_BYTES + at }, tag);
     }
     numa_warm_drop_all(numa);
     if (bench->cache == BENCH_HOST_WARM)
@@ -307,7 +325,7 @@ static unsigned start_slots(struct bench_state *bench)
         slot->bench = bench;
         slot->buffer = bench->buffers + i * bench->unit_bytes;
         slot->op = (struct pcie_requester_op){ .interface = (uint8_t)bench->interface,
-                                               .bulk = true,
+                                               .bulk = bench->payload == BENCH_TAG,
                                                .bytes = (uint32_t)bench->transfer_bytes,
                                                .buffer = slot->buffer,
                                                .done = op_done,
