@@ -1,0 +1,201 @@
+/* Workloads from configuration to metrics: what is recorded, what is refused, what fails. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/model/world_fixture.h"
+#include "workloads/experiment.h"
+
+#define PORT "ports = ( { name = \"rp0\"; lanes = 8; } );"
+#define NFP                                                \
+    "hosts = { server = { " PORT " }; };"                  \
+    "devices = { nfp = { type = \"pcie.requester\"; }; };" \
+    "cables = ( { from = \"server.s0.rp0\"; to = \"nfp.p0\"; } );\n"
+#define SHORT "measure = { duration_us = 60; warmup_us = 5; };\n"
+
+struct outcome {
+    struct run_result *result;
+    char *error;
+    bool ok;
+};
+
+static struct outcome run(const char *text)
+{
+    struct sim_error_list errors = { 0 };
+    struct config *config = fixture_config(text, &errors);
+    struct outcome outcome = { .result = run_result_new() };
+    struct experiment_outcome ended;
+    fixture_fail(&errors);
+    outcome.ok = experiment_run(config, 1, outcome.result, &ended, NULL, &outcome.error);
+    config_free(config);
+    return outcome;
+}
+
+static void done(struct outcome *outcome)
+{
+    run_result_free(outcome->result);
+    g_free(outcome->error);
+}
+
+static double value(const struct outcome *outcome, const char *metric)
+{
+    double v = run_result_value(outcome->result, metric);
+    if (isfinite(v) == 0)
+        fail_msg("no metric %s", metric);
+    return v;
+}
+
+static void refused(const char *text, const char *message)
+{
+    struct sim_error_list errors = { 0 };
+    struct config *config = fixture_config(text, &errors);
+    fixture_fail(&errors);
+    assert_false(experiment_check(config, &errors));
+    assert_int_equal(errors.n_messages, 1);
+    if (strstr(errors.message[0], message) == NULL)
+        fail_msg("\"%s\" instead of \"%s\"", errors.message[0], message);
+    sim_error_release(&errors);
+    config_free(config);
+}
+
+static void test_every_operation_carries_every_byte(void **unused)
+{
+    static const char *const ops[] = { "read", "write", "write_read", "read_write" };
+    static const char *const caches[] = { "cold", "host_warm", "device_warm" };
+    char text[1024];
+    (void)unused;
+    for (unsigned o = 0; o < 4; o++)
+        for (unsigned c = 0; c < 3; c++)
+            for (unsigned bytes = 0; bytes < 2; bytes++) {
+                snprintf(
+                    text, sizeof(text),
+                    NFP SHORT "workload = { type = \"pcie_bench\"; op = \"%s\"; cache = \"%s\";"
+                              " measure = \"%s\"; payload = \"%s\"; transfer_bytes = 300; };",
+                    ops[o], caches[c], o == 2 ? "latency" : "bandwidth", bytes ? "bytes" : "tag");
+                struct outcome outcome = run(text);
+                if (!outcome.ok)
+                    fail_msg("%s %s: %s", ops[o], caches[c], outcome.error);
+                assert_true(value(&outcome, "transactions") > 10);
+                done(&outcome);
+            }
+}
+
+static void test_parts_sum_to_the_latency(void **unused)
+{
+    char name[64];
+    double sum_ns = 0;
+    (void)unused;
+    struct outcome outcome = run(
+        NFP "workload = { type = \"pcie_bench\"; op = \"read\"; memory_socket = 1; };"
+            "measure = { duration_us = 200; warmup_us = 5; latency_parts = true; };");
+    assert_true(outcome.ok);
+    for (unsigned i = 0; i < N_LATENCY_PARTS; i++) {
+        snprintf(name, sizeof(name), "latency_part_ns.%s", latency_part_name[i]);
+        sum_ns += value(&outcome, name);
+    }
+    assert_true(fabs(sum_ns - value(&outcome, "latency_mean_ns")) < 1e-6);
+    assert_true(value(&outcome, "latency_part_ns.interconnect") > 0);
+    done(&outcome);
+}
+
+static void test_measurement_ends(void **unused)
+{
+    (void)unused;
+    struct outcome counted = run(
+        NFP "workload = { type = \"pcie_bench\"; };"
+            "measure = { duration_us = 100000; warmup_us = 5; transactions = 321; };");
+    assert_true(value(&counted, "transactions") == 321);
+    done(&counted);
+    struct outcome precise = run(
+        NFP "workload = { type = \"pcie_bench\"; window_bytes = 1048576; };"
+            "measure = { duration_us = 100000; warmup_us = 5; precision_ratio = 0.005; };");
+    assert_true(value(&precise, "latency_mean_ns.ci95") <=
+                0.0051 * value(&precise, "latency_mean_ns"));
+    assert_true(value(&precise, "transactions") < 100000);
+    done(&precise);
+}
+
+static void test_two_hosts(void **unused)
+{
+    (void)unused;
+    struct outcome outcome = run(
+        "hosts = { server = { " PORT " }; other = { " PORT " }; };"
+        "devices = { nfp = { type = \"pcie.requester\"; }; };"
+        "cables = ( { from = \"other.s0.rp0\"; to = \"nfp.p0\"; } );\n" SHORT
+        "workload = { type = \"pcie_bench\"; host = \"other\"; cache = \"cold\"; };");
+    assert_true(outcome.ok);
+    assert_true(value(&outcome, "other.s0.dma_read_misses") > 0);
+    assert_true(value(&outcome, "server.s0.dma_read_misses") == 0);
+    done(&outcome);
+    refused("hosts = { server = { " PORT " }; other = { " PORT " }; };"
+            "devices = { nfp = { type = \"pcie.requester\"; }; };"
+            "cables = ( { from = \"other.s0.rp0\"; to = \"nfp.p0\"; } );\n"
+            "workload = { type = \"pcie_bench\"; device = \"nfp\"; };",
+            "a device that cables plug into the workload's host");
+}
+
+static void test_refusals(void **unused)
+{
+    (void)unused;
+    refused(NFP "workload = { type = \"pcie_bench\"; measure = \"bandwidth\";\n"
+                " op = \"write_read\"; };",
+            ":3: workload.op: found \"write_read\" (a string), expected read, write or read_write");
+    refused(NFP "workload = { type = \"pcie_bench\"; measure = \"bandwidth\"; };\n"
+                "measure = { precision_ratio = 0.01; };",
+            ":3: measure.precision_ratio: found 0.01");
+    refused(NFP "workload = { type = \"memory\"; mode = \"bandwidth\"; };\n"
+                "measure = { transactions = 5; };",
+            ":3: measure.transactions: found 5");
+    refused("hosts = { server = { coherence = { protocol = \"front_side_bus\"; };"
+            " cache = { llc_size = 0; }; }; };\n"
+            "workload = { type = \"memory\"; to_socket = 1; };",
+            ":2: workload.to_socket: found 1 (an integer), expected a socket of the host that has "
+            "memory");
+}
+
+static void test_what_does_not_fit_fails_the_run(void **unused)
+{
+    (void)unused;
+    struct outcome outcome = run(NFP SHORT "workload = { type = \"pcie_bench\";"
+                                           " window_bytes = \"100 GB\"; };");
+    assert_false(outcome.ok);
+    assert_non_null(strstr(outcome.error, "no memory for a window of 100000000000 bytes"));
+    done(&outcome);
+}
+
+static void test_memory_modes(void **unused)
+{
+    static const char *const modes[] = { "latency", "bandwidth", "loaded" };
+    char text[512];
+    (void)unused;
+    for (unsigned m = 0; m < 3; m++) {
+        snprintf(text, sizeof(text),
+                 "hosts = { server = { }; };\n" SHORT
+                 "workload = { type = \"memory\"; mode = \"%s\"; to_socket = 1; };",
+                 modes[m]);
+        struct outcome outcome = run(text);
+        assert_true(outcome.ok);
+        if (m != 1)
+            assert_true(value(&outcome, "load_latency_ns") > 100);
+        else
+            assert_true(isfinite(run_result_value(outcome.result, "load_latency_ns")) == 0);
+        if (m != 0)
+            assert_true(value(&outcome, "read_gbyte_s") > 20);
+        assert_true(value(&outcome, "interconnect_gbyte_s.s1_s0") > 0);
+        done(&outcome);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_operation_carries_every_byte),
+        cmocka_unit_test(test_parts_sum_to_the_latency),
+        cmocka_unit_test(test_measurement_ends),
+        cmocka_unit_test(test_two_hosts),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_what_does_not_fit_fails_the_run),
+        cmocka_unit_test(test_memory_modes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
