@@ -82,21 +82,36 @@ static inline void cache_prefetch(const struct cache *c, uint64_t line)
 }
 
 typedef uint32_t cache_vector __attribute__((vector_size(16), aligned(4), may_alias));
+typedef uint64_t cache_vector_halves __attribute__((vector_size(16)));
 
-/* The way that holds the line, or -1. At most one way matches, so that OR-ing the matching lanes'
- * numbers gives it without a branch per way. */
-static inline int cache_find(const struct cache *c, struct cache_place p)
+/* At most one way matches, so that OR-ing the matching lanes' numbers gives it without a branch per
+ * way. */
+static inline __attribute__((always_inline)) int cache_find_in(struct cache_place p,
+                                                               uint32_t tag_words)
 {
     const cache_vector key = { p.tag, p.tag, p.tag, p.tag };
     cache_vector lane = { 1, 2, 3, 4 };
     cache_vector hit = { 0, 0, 0, 0 };
 
-    for (uint32_t w = 0; w < c->tag_words; w += 4) {
+    for (uint32_t w = 0; w < tag_words; w += 4) {
         const cache_vector tags = *(const cache_vector *)(const void *)(p.row + w);
         hit |= (cache_vector)(tags == key) & lane;
         lane += 4;
     }
-    return (int)(hit[0] | hit[1] | hit[2] | hit[3]) - 1;
+    const cache_vector_halves halves = (cache_vector_halves)hit;
+    const uint64_t both = halves[0] | halves[1];
+    return (int)(both | both >> 32) - 1;
+}
+
+/* The way that holds the line, or -1. The usual numbers of ways are constants here, so that their
+ * loops unroll. */
+static inline int cache_find(const struct cache *c, struct cache_place p)
+{
+    switch (c->tag_words) {
+    case 8: return cache_find_in(p, 8);
+    case 20: return cache_find_in(p, 20);
+    default: return cache_find_in(p, c->tag_words);
+    }
 }
 
 static inline uint32_t *cache_used(const struct cache *c, struct cache_place p)
