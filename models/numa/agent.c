@@ -114,11 +114,11 @@ void agent_write_home(struct numa *n, unsigned socket, uint64_t line, enum write
     numa_dram_write(n, line, cause, t);
 }
 
-/* Makes room; true if a dirty line had to be written back. */
+/* Makes room in a way that the caller fills; true if a dirty line had to be written back. */
 static bool evict(struct numa *n, unsigned socket, struct cache *c, struct cache_place p, int way,
                   bool for_device, sim_time at_ps)
 {
-    const uint64_t line = cache_line_at(c, p.row, way);
+    const uint64_t line = cache_line_in(c, p, way);
     const uint32_t word = *cache_state(c, p, way);
     const uint32_t sharers = word & LINE_SHARERS_MASK;
     bool dirty = line_state(word) == LINE_M;
@@ -127,7 +127,6 @@ static bool evict(struct numa *n, unsigned socket, struct cache *c, struct cache
         dirty |= agent_snoop_clusters(n, socket, sharers, line, true);
         NUMA_COUNT(n, socket, llc_back_invalidations);
     }
-    cache_drop(c, p, way);
     if (dirty)
         agent_write_home(n, socket, line, for_device ? WRITE_DDIO_VICTIM : WRITE_VICTIM, at_ps);
     if (for_device) {

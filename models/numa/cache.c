@@ -43,27 +43,12 @@ void cache_clear(struct cache *c)
     c->row = (uint32_t *)start;
 }
 
-int cache_victim(const struct cache *c, struct cache_place p, uint32_t allowed)
-{
-    uint32_t *used = cache_used(c, p);
-    const uint32_t empty = allowed & ~*cache_valid(c, p);
-
-    if (empty != 0)
-        return __builtin_ctz(empty);
-    if ((allowed & ~*used) == 0)
-        *used &= ~allowed;
-    return __builtin_ctz(allowed & ~*used);
-}
-
 uint64_t cache_line_at(const struct cache *c, const uint32_t *row, int way)
 {
     const size_t index = (size_t)(row - c->row) / c->row_words;
-    const uint64_t set = index & (c->sets - 1);
-    uint64_t q = (uint64_t)row[way] - 1;
+    const struct cache_place p = { c->row + index * c->row_words, row[way], (uint32_t)index };
 
-    if (c->slices > 1)
-        q = q * c->slices + (index >> c->sets_log2) - cache_fold((uint32_t)set);
-    return (q << c->sets_log2) | set;
+    return cache_line_in(c, p, way);
 }
 
 void cache_each(const struct cache *c, void *context,
@@ -72,9 +57,9 @@ void cache_each(const struct cache *c, void *context,
     const size_t rows = (size_t)c->slices * c->sets;
 
     for (size_t i = 0; i < rows; i++) {
-        const uint32_t *row = c->row + i * c->row_words;
+        const struct cache_place p = { c->row + i * c->row_words, 0, (uint32_t)i };
         for (int way = 0; way < (int)c->ways; way++)
-            if (row[way] != 0)
-                fn(context, cache_line_at(c, row, way), way, row[c->tag_words + 2 + (uint32_t)way]);
+            if (p.row[way] != 0)
+                fn(context, cache_line_in(c, p, way), way, *cache_state(c, p, way));
     }
 }

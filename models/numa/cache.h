@@ -41,7 +41,8 @@ struct cache {
 /* Where a line would be. */
 struct cache_place {
     uint32_t *row;
-    uint32_t tag; /* stored form, never 0 */
+    uint32_t tag;   /* stored form, never 0 */
+    uint32_t index; /* of the row */
 };
 
 /* false if memory is exhausted. sets: a power of two; ways 1..32. */
@@ -63,13 +64,14 @@ static inline struct cache_place cache_place(const struct cache *c, uint64_t lin
     const uint32_t set = (uint32_t)line & (c->sets - 1);
     const uint64_t q = line >> c->sets_log2;
 
-    if (c->slices == 1)
-        return (struct cache_place){ c->row + (size_t)set * c->row_words, (uint32_t)q + 1 };
-    const uint64_t k = q + cache_fold(set);
-    const uint64_t tag = (uint64_t)(((unsigned __int128)k * c->slice_reciprocal) >> 64);
-    const size_t slice = (size_t)(k - tag * c->slices);
-    return (struct cache_place){ c->row + (slice * c->sets + set) * c->row_words,
-                                 (uint32_t)tag + 1 };
+    uint32_t index = set, tag = (uint32_t)q;
+
+    if (c->slices > 1) {
+        const uint64_t k = q + cache_fold(set);
+        tag = (uint32_t)(((unsigned __int128)k * c->slice_reciprocal) >> 64);
+        index |= ((uint32_t)k - tag * c->slices) << c->sets_log2;
+    }
+    return (struct cache_place){ c->row + (size_t)index * c->row_words, tag + 1, index };
 }
 
 /* Asks the host for the row ahead of its use. */
@@ -151,9 +153,19 @@ static inline void cache_touch(const struct cache *c, struct cache_place p, int 
 
 /* The way of `allowed` (not empty) that a new line replaces: an invalid one, else the first that
  * was not recently used. */
-int cache_victim(const struct cache *c, struct cache_place p, uint32_t allowed);
+static inline int cache_victim(const struct cache *c, struct cache_place p, uint32_t allowed)
+{
+    uint32_t *used = cache_used(c, p);
+    const uint32_t empty = allowed & ~*cache_valid(c, p);
 
-/* Puts the line into the way (its old content is the caller's to deal with). */
+    if (SIM_UNLIKELY(empty != 0))
+        return __builtin_ctz(empty);
+    if (SIM_UNLIKELY((allowed & ~*used) == 0))
+        *used &= ~allowed;
+    return __builtin_ctz(allowed & ~*used);
+}
+
+/* Puts the line into the way, in place of its old content, which is the caller's to deal with. */
 static inline void cache_fill(const struct cache *c, struct cache_place p, int way, uint32_t word)
 {
     p.row[way] = p.tag;
@@ -170,7 +182,18 @@ static inline void cache_drop(const struct cache *c, struct cache_place p, int w
     *cache_valid(c, p) &= ~(UINT32_C(1) << way);
 }
 
-/* The line in the way of a row, which must be valid. */
+/* The line in the way of a place's row, which must be valid. */
+static inline uint64_t cache_line_in(const struct cache *c, struct cache_place p, int way)
+{
+    const uint32_t set = p.index & (c->sets - 1);
+    uint64_t q = (uint64_t)p.row[way] - 1;
+
+    if (c->slices > 1)
+        q = q * c->slices + (p.index >> c->sets_log2) - cache_fold(set);
+    return (q << c->sets_log2) | set;
+}
+
+/* The same for a row of which only the address is known. */
 uint64_t cache_line_at(const struct cache *c, const uint32_t *row, int way);
 /* Calls fn for every valid line, in order of rows. For tests. */
 void cache_each(const struct cache *c, void *context,

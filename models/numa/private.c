@@ -50,7 +50,7 @@ enum line_state cluster_peek(const struct numa *n, unsigned cluster, uint64_t li
 /* Drops the line from the L1s of a cluster but one (or all: except >= l2_cores). */
 static void drop_from_l1(const struct numa *n, struct cluster *c, uint64_t line, unsigned except)
 {
-    for (uint32_t i = 0; i < n->params->cache->l2_cores; i++) {
+    for (uint32_t i = 0; i < 1u << n->l2_cores_log2; i++) {
         if (i == except)
             continue;
         const struct cache_place p = cache_place(&c->l1[i], line);
@@ -113,15 +113,16 @@ static int fill_l2(struct numa *n, unsigned cluster, struct cache_place p, enum 
     struct cluster *c = &n->cluster[cluster];
     const int way = cache_victim(&c->l2, p, c->l2.all_ways);
 
-    if (p.row[way] != 0) {
-        const uint64_t victim = cache_line_at(&c->l2, p.row, way);
-        const enum line_state was = line_state(*cache_state(&c->l2, p, way));
+    const bool full = p.row[way] != 0;
+    const uint64_t victim = cache_line_in(&c->l2, p, way);
+    const enum line_state was = line_state(*cache_state(&c->l2, p, way));
+
+    cache_fill(&c->l2, p, way, line_word(state, 0));
+    if (full) {
         drop_from_l1(n, c, victim, UINT32_MAX);
-        cache_drop(&c->l2, p, way);
         if (was == LINE_M || !n->params->cache->inclusive)
             n->ops->writeback(n, cluster, victim, was == LINE_M, at_ps);
     }
-    cache_fill(&c->l2, p, way, line_word(state, 0));
     return way;
 }
 

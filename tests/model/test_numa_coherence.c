@@ -272,7 +272,7 @@ static void test_victims_are_written_once(void **state)
     const struct socket *s0 = &n->socket[0];
     for (uint64_t row = 0; row < (uint64_t)s0->llc.slices * s0->llc.sets; row++) {
         for (int way = 0; way < (int)s0->llc.ways; way++) {
-            const struct cache_place p = { s0->llc.row + row * s0->llc.row_words, 1 };
+            const struct cache_place p = { .row = s0->llc.row + row * s0->llc.row_words };
             if (p.row[way] == 0)
                 continue;
             const uint64_t line = cache_line_at(&s0->llc, p.row, way);
