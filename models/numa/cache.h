@@ -79,6 +79,7 @@ static inline void cache_prefetch(const struct cache *c, uint64_t line)
 {
     const char *row = (const char *)cache_place(c, line).row;
 
+    __asm__ volatile("" : "+r"(row)); /* or GCC takes the function for one without effect */
     for (size_t at = 0; at < c->row_words * sizeof(uint32_t); at += 64)
         __builtin_prefetch(row + at, 1);
 }

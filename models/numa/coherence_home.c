@@ -300,6 +300,8 @@ static enum line_state fetch(struct numa *n, unsigned core, uint64_t line, bool 
     sim_stamp_mark(stamp, PART_CACHE, t);
     if (h.way < 0) {
         NUMA_COUNT(n, socket, core_llc_misses);
+        /* The host has time until the next line is asked for, if this is a stream. */
+        cache_prefetch(h.cache, line + 1);
         const struct answer a = acquire(n, socket, line, store ? WANT_RFO : WANT_READ,
                                         store ? READ_RFO : READ_LOAD, t, stamp);
         agent_insert(n, socket, line, a.grant, bit, t);

@@ -126,6 +126,18 @@ static int fill_l2(struct numa *n, unsigned cluster, struct cache_place p, enum 
     return way;
 }
 
+/* Asks the host for what the write-back of the line that is next to go will need. */
+static void prefetch_victim(const struct numa *n, const struct cluster *c, struct cache_place p)
+{
+    const uint32_t old = c->l2.all_ways & ~*cache_used(&c->l2, p);
+
+    if (old != 0 && n->socket[c->socket].llc.row != NULL) {
+        const int way = __builtin_ctz(old);
+        if (line_state(*cache_state(&c->l2, p, way)) == LINE_M)
+            cache_prefetch(&n->socket[c->socket].llc, cache_line_in(&c->l2, p, way));
+    }
+}
+
 /* The access missed the L1 (way1 < 0), or is a store to a line of it that is not M there. */
 static struct numa_result miss_l1(struct numa *n, unsigned core, uint64_t line, bool store,
                                   struct cache_place p1, int way1, sim_time at_ps,
@@ -138,14 +150,15 @@ static struct numa_result miss_l1(struct numa *n, unsigned core, uint64_t line, 
     struct numa_result r = { at_ps + n->l2_ps, NUMA_L2 };
     enum line_state now = LINE_I;
 
-    /* The look-up below takes as long as the host needs to bring the LLC's row. */
-    if (n->socket[c->socket].llc.row != NULL)
-        cache_prefetch(&n->socket[c->socket].llc, line);
     int way2 = cache_find(&c->l2, p2);
     if (way2 >= 0)
         now = line_state(*cache_state(&c->l2, p2, way2));
     sim_stamp_mark(stamp, PART_CORE, r.done_ps);
     if (now == LINE_I || (store && now == LINE_S)) {
+        if (n->socket[c->socket].llc.row != NULL)
+            cache_prefetch(&n->socket[c->socket].llc, line);
+        if (way2 < 0)
+            prefetch_victim(n, c, p2);
         /* May take other lines from our caches, but not this one. */
         now = n->ops->fetch(n, core, line, store, r.done_ps, stamp, &r);
         if (way2 < 0)
