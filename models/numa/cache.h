@@ -11,8 +11,9 @@
  * Sources     docs/sources.md#a1 (geometry), docs/sources.md#a4 (way masks).
  *
  * Layout: one row of 32-bit words per set: tags (0: invalid, else tag + 1), masks of the recently
- * used and of the valid ways, one word of state per way. Rows are zero until touched, so the system
- * backs them lazily.
+ * used and of the valid ways, one word of state per way, the last way's first: with 20 ways, those
+ * of the devices' ways, the last, are in the host's cache line that has the masks. Rows are zero
+ * until touched, so the system backs them lazily.
  */
 #ifndef MODELS_NUMA_CACHE_H
 #define MODELS_NUMA_CACHE_H
@@ -54,9 +55,10 @@ void cache_clear(struct cache *c);
 /* The same for the 64 lines of a page: their rows are neighbours in the host's memory, which makes
  * sequential accesses several times faster than a hash of all bits. Slices have no contention of
  * their own here, so that only the balance between them matters. */
+#define CACHE_FOLD_LINES 64u
 static inline uint32_t cache_fold(uint32_t set)
 {
-    return (set >> 6) & 15u;
+    return set / CACHE_FOLD_LINES & 15u;
 }
 
 static inline struct cache_place cache_place(const struct cache *c, uint64_t line)
@@ -129,7 +131,7 @@ static inline uint32_t *cache_valid(const struct cache *c, struct cache_place p)
 
 static inline uint32_t *cache_state(const struct cache *c, struct cache_place p, int way)
 {
-    return p.row + c->tag_words + 2 + way;
+    return p.row + c->tag_words + 1 + c->ways - way;
 }
 
 static inline enum line_state line_state(uint32_t word)
