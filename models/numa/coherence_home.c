@@ -460,31 +460,62 @@ static sim_time write_to_dram(struct numa *n, unsigned socket, uint64_t line, bo
     return t;
 }
 
-static sim_time dma_write(struct numa *n, unsigned socket, uint64_t line, bool full, sim_time at_ps,
-                          struct sim_stamp *stamp, enum numa_source *source)
+/* E or M, and no core has a copy. */
+static bool line_is_llcs_own(uint32_t word)
+{
+    return line_state(word) >= LINE_E && (word & LINE_SHARERS_MASK) == 0;
+}
+
+static bool goes_to_dram(const struct numa *n, unsigned socket, uint64_t line)
+{
+    return home_of(n, line) != socket &&
+           n->params->coherence->remote_dma_write == REMOTE_DMA_DRAM_INVALIDATE;
+}
+
+/* All but the plain hit; at_ps: the slice's answer. */
+static __attribute__((noinline)) sim_time dma_write_rest(struct numa *n, unsigned socket,
+                                                         uint64_t line, bool full, sim_time at_ps,
+                                                         struct sim_stamp *stamp,
+                                                         enum numa_source *source)
 {
     const struct numa_cache_params *p = n->params->cache;
-    const unsigned home = home_of(n, line);
-    sim_time t = at_ps + p->iio_ps + p->llc_request_ps;
+    sim_time t;
 
-    sim_stamp_mark(stamp, PART_CACHE, t);
-    *source = home == socket ? NUMA_LOCAL_DRAM : NUMA_REMOTE_DRAM;
-    if (home != socket && n->params->coherence->remote_dma_write == REMOTE_DMA_DRAM_INVALIDATE)
-        return write_to_dram(n, socket, line, full, t, stamp);
+    *source = home_of(n, line) == socket ? NUMA_LOCAL_DRAM : NUMA_REMOTE_DRAM;
+    if (goes_to_dram(n, socket, line))
+        return write_to_dram(n, socket, line, full, at_ps, stamp);
     const struct holder h = agent_find(n, socket, line);
     if (h.way >= 0) {
         *source = NUMA_LLC;
-        t = update(n, socket, h, line, t, stamp);
+        t = update(n, socket, h, line, at_ps, stamp);
     } else {
         NUMA_COUNT(n, socket, dma_write_allocates);
-        const struct answer a = acquire(n, socket, line, full ? WANT_OWN : WANT_RFO, READ_DMA, t,
-                                        stamp);
-        t = a.done_ps;
+        t = acquire(n, socket, line, full ? WANT_OWN : WANT_RFO, READ_DMA, at_ps, stamp).done_ps;
         /* The way is free once the victim's data are with a home agent or on the link to one. */
         if (agent_insert(n, socket, line, LINE_M, 0, t))
             t += p->llc_request_ps + n->params->coherence->home_agent_ps;
     }
     sim_stamp_mark(stamp, PART_CACHE, t);
+    return t;
+}
+
+static sim_time dma_write(struct numa *n, unsigned socket, uint64_t line, bool full, sim_time at_ps,
+                          struct sim_stamp *stamp, enum numa_source *source)
+{
+    const struct cache *llc = &n->socket[socket].llc;
+    const struct cache_place place = cache_place(llc, line);
+    const sim_time t = at_ps + n->params->cache->iio_ps + n->params->cache->llc_request_ps;
+
+    sim_stamp_mark(stamp, PART_CACHE, t);
+    const int way = cache_find(llc, place);
+    if (SIM_UNLIKELY(way < 0 || !line_is_llcs_own(*cache_state(llc, place, way)) ||
+                     goes_to_dram(n, socket, line)))
+        return dma_write_rest(n, socket, line, full, t, stamp, source);
+    /* What update() comes to for a line that only this LLC has: what nearly all writes find. */
+    *cache_state(llc, place, way) = line_word(LINE_M, 0);
+    cache_touch(llc, place, way);
+    NUMA_COUNT(n, socket, dma_write_updates);
+    *source = NUMA_LLC;
     return t;
 }
 
