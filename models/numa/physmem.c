@@ -204,34 +204,47 @@ void physmem_write(struct physmem *mem, struct hpa hpa, const void *from, uint64
     }
 }
 
+/* Of a range within a page, what tag mode carries; its first byte is byte `in_line` of a line. */
+static inline void copy_tags(uint8_t *to, const uint8_t *from, uint64_t in_line, uint64_t bytes)
+{
+    uint64_t at = SIM_MIN(bytes, LINE_BYTES - in_line);
+
+    memcpy(to, from, SIM_MIN(at, TAG_BYTES));
+    for (; at + TAG_BYTES <= bytes; at += LINE_BYTES)
+        memcpy(to + at, from + at, TAG_BYTES);
+    if (at < bytes)
+        memcpy(to + at, from + at, bytes - at);
+}
+
 void physmem_read_tags(const struct physmem *mem, struct hpa hpa, void *to, uint64_t bytes)
 {
+    static const uint8_t zeros[PAGE_BYTES];
     uint8_t *out = to;
+    uint64_t at = hpa.v;
 
     check(mem, hpa, bytes);
-    for (uint64_t done = 0; done < bytes;) {
-        const uint64_t at = hpa.v + done;
-        const uint64_t in_line = SIM_MIN(bytes - done, LINE_BYTES - at % LINE_BYTES);
-        const uint64_t carried = SIM_MIN(in_line, TAG_BYTES);
+    while (bytes > 0) {
+        const uint64_t here = SIM_MIN(bytes, PAGE_BYTES - at % PAGE_BYTES);
         const uint8_t *from = find(mem, at);
-        if (from != NULL)
-            memcpy(out + done, from, carried);
-        else
-            memset(out + done, 0, carried);
-        done += in_line;
+        copy_tags(out, from != NULL ? from : zeros, at % LINE_BYTES, here);
+        out += here;
+        at += here;
+        bytes -= here;
     }
 }
 
 void physmem_write_tags(struct physmem *mem, struct hpa hpa, const void *from, uint64_t bytes)
 {
     const uint8_t *in = from;
+    uint64_t at = hpa.v;
 
     check(mem, hpa, bytes);
-    for (uint64_t done = 0; done < bytes;) {
-        const uint64_t at = hpa.v + done;
-        const uint64_t in_line = SIM_MIN(bytes - done, LINE_BYTES - at % LINE_BYTES);
-        memcpy(make(mem, at), in + done, SIM_MIN(in_line, TAG_BYTES));
-        done += in_line;
+    while (bytes > 0) {
+        const uint64_t here = SIM_MIN(bytes, PAGE_BYTES - at % PAGE_BYTES);
+        copy_tags(make(mem, at), in, at % LINE_BYTES, here);
+        in += here;
+        at += here;
+        bytes -= here;
     }
 }
 
