@@ -25,6 +25,7 @@ int cli_describe(int argc, char **argv);
 int cli_plot(int argc, char **argv);
 int cli_figures(int argc, char **argv);
 int cli_check(int argc, char **argv);
+int cli_results(int argc, char **argv);
 
 /* ---- Options (options.c) ------------------------------------------------------------------- */
 

@@ -14,6 +14,7 @@ static const struct cli_command commands[] = {
     { "plot", "plot results beside what was measured", cli_plot },
     { "figures", "plot every scenario that has results, as PNG and SVG", cli_figures },
     { "check", "compare results with published claims", cli_check },
+    { "results", "show results as tables", cli_results },
 };
 
 static void print_help(FILE *out)

@@ -1,0 +1,66 @@
+/*
+ * The results of one scenario out of the database's view `result`, with the axes of its points
+ * apart: what nudma results, export and diff show.
+ */
+#ifndef CLI_RESULT_SET_H
+#define CLI_RESULT_SET_H
+
+#include "cli/cli.h"
+#include "cli/filter.h"
+
+struct result_value {
+    double mean, ci95; /* ci95 NAN: unknown */
+    int n;             /* seeds; 0: there is no value */
+};
+
+struct result_quantity {
+    char *name, *unit;
+};
+
+struct result_point {
+    char *name;                  /* "op=read transfer_bytes=64" */
+    char **axis;                 /* values, one for each axis of the set; "" without */
+    guint *rank;                 /* and the place of each in the order of that axis' values */
+    struct result_value *values; /* one for each metric of the set */
+};
+
+struct result_set {
+    char *scenario;
+    GPtrArray *axes;   /* char *, sorted */
+    GArray *metrics;   /* struct result_quantity, in the order in which they were first stored */
+    GPtrArray *points; /* struct result_point, sorted by the values of their axes */
+    GHashTable *by_name;
+};
+
+/* What is asked for; each list is NULL-terminated or NULL. */
+struct result_choice {
+    char **scenarios; /* names, folders of them, wildcards; none: all */
+    char **metrics;   /* wildcards; none: all */
+    char **filters;   /* see cli/filter.h */
+};
+
+/*
+ * The sets (struct result_set, owned) of what is asked for, sorted by scenario, with the names of
+ * points and metrics, without values. A name or a wildcard that means nothing is a mistake.
+ */
+GPtrArray *result_sets_find(struct results_db *db, const struct result_choice *choice,
+                            struct sim_error_list *errors);
+/* Reads the values of set->metrics, of which the caller may have taken some away. False with the
+ * reason printed. */
+bool result_set_read(struct result_set *set, struct results_db *db);
+/* NULL if there is none. */
+struct result_point *result_set_point(const struct result_set *set, const char *name);
+/* -1 if there is none. */
+int result_set_metric(const struct result_set *set, const char *name, const char *unit);
+const struct result_quantity *result_metric(const struct result_set *set, guint index);
+/* "latency_mean_ns [ns]"; g_free(). */
+char *result_metric_title(const struct result_quantity *quantity);
+/* "552.4 +-1.2", the interval with two digits, as more mean nothing; "-" without a value; g_free().
+ */
+char *result_value_text(const struct result_value *value);
+/* An interval that is more than rounding beside the mean. */
+bool result_value_has_interval(const struct result_value *value);
+/* Statements that follow see one state of the database, whatever is written meanwhile. */
+void result_snapshot(struct results_db *db);
+
+#endif
