@@ -15,6 +15,7 @@ static const struct cli_command commands[] = {
     { "figures", "plot every scenario that has results, as PNG and SVG", cli_figures },
     { "check", "compare results with published claims", cli_check },
     { "results", "show results as tables", cli_results },
+    { "export", "write results as CSV or JSON", cli_export },
 };
 
 static void print_help(FILE *out)

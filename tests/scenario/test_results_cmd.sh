@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# nudma results on a real small database: which tables, which points, which metrics; mistakes.
+# nudma results and export on a real small database: which tables, points, metrics; files that
+# other programs parse; mistakes.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 nudma=$(realpath "${NUDMA:-${BUILD:-build}/nudma}")
@@ -35,7 +36,7 @@ value() { # value POINT METRIC
         where scenario = '$size' and point = '$1' and metric = '$2'"
 }
 
-for command in results; do
+for command in results export; do
     out=$("$nudma" $command --help); is "$command --help" $? 0
     has "says how" "$out" "nudma $command"
 done
@@ -108,6 +109,64 @@ out=$(results --filter op=raed 2>&1); is "a filter that nothing meets" $? 2
 out=$(results --filter op 2>&1); is "a filter without an operator" $? 2
 out=$(results --filter 'op>read' 2>&1); is "a bound that is no number" $? 2
 out=$("$nudma" results --db none.db 2>&1); is "no database" $? 1
+
+# ---- export --------------------------------------------------------------------------------------
+# A value that has to be quoted and escaped, and what no terminal should see.
+cp b.db odd.db
+sqlite3 odd.db "update label set text = 'op=a \"b\" \\ c transfer_bytes=64'
+        where text = 'op=read transfer_bytes=64';
+    update label set text = 'nudma run' || char(9) || char(10) || '\"' where text like 'nudma run %'"
+export_() { "$nudma" export --db odd.db "$@"; }
+export_ --format csv $size >a.csv; is "export as CSV" $? 0
+is "every line ends as RFC 4180 says" "$(grep -c $'\r$' a.csv)" "$(wc -l <a.csv)"
+is "a row for each point" "$(wc -l <a.csv)" 5
+sqlite3 csv.db '.import --csv a.csv t'
+is "axes as columns" "$(query csv.db "select group_concat(op || '/' || transfer_bytes, ' ') from
+    (select * from t order by op, transfer_bytes + 0)")" \
+    'a "b" \ c/64 read/2048 write_read/64 write_read/2048'
+names=$(query odd.db "select distinct metric from result where metric not like '%.ci95'" | wc -l)
+is "all metrics" "$(head -n 1 a.csv | tr , '\n' | grep -vc '\.ci95')" $((names + 4))
+is "values bit by bit" "$(query csv.db "attach 'odd.db' as d; select count(*) from t join d.result r
+    on r.scenario = t.scenario and r.point = 'op=' || t.op || ' transfer_bytes=' || t.transfer_bytes
+    where r.metric = 'latency_mean_ns' and r.n = seeds
+    and cast(t.\"latency_mean_ns [ns]\" as real) = r.mean
+    and cast(t.\"latency_mean_ns.ci95 [ns]\" as real) = r.ci95")" 4
+is "to a file" "$(export_ --format csv $size --output o.csv && cmp a.csv o.csv && echo same)" same
+is "chosen metrics" "$(export_ --format csv -m 'throughput*' | head -n 1 | tr -d '\r')" \
+    'scenario,op,transfer_bytes,seeds,throughput_gbit_s [Gbit/s],throughput_gbit_s.ci95 [Gbit/s]'
+is "chosen points" "$(export_ --format csv --filter transfer_bytes=2048 | wc -l)" 3
+export_ --format json --params $size >a.json; is "export as JSON" $? 0
+json() { sqlite3 -batch :memory: "$1" 2>&1; }
+is "valid" "$(json "select json_valid(readfile('a.json'))")" 1
+if command -v python3 >/dev/null; then
+    is "to another parser, too" "$(python3 -m json.tool a.json >/dev/null && echo good)" good
+    is "CSV as well" "$(python3 -c 'import csv
+rows = list(csv.reader(open("a.csv", newline="", encoding="utf-8"), strict=True))
+print(len(rows), len({len(row) for row in rows}), rows[1][1])')" '5 1 a "b" \ c'
+fi
+point="json_extract(readfile('a.json'), '\$.points[0]"
+is "typed axes" "$(json "select $point.axes.op'), json_type(readfile('a.json'),
+    '\$.points[0].axes.transfer_bytes')")" 'a "b" \ c|integer'
+is "metrics with unit and n" "$(json "select $point.metrics.latency_mean_ns.unit'),
+    $point.metrics.latency_mean_ns.n')")" 'ns|3'
+is "the mean and interval bit by bit" "$(sqlite3 odd.db "select mean = $point.metrics.latency_mean_ns.mean')
+    and ci95 = $point.metrics.latency_mean_ns.ci95') from result
+    where metric = 'latency_mean_ns' and point like '%\"%'")" 1
+for name in id seed version config_sha256 command_line host fingerprint wall_s sim_ps events; do
+    is "a run's $name" "$(json "select $point.runs[1].$name')")" \
+        "$(query odd.db "select $name from run where point like '%\"%' and seed = 2")"
+done
+has "its date" "$(json "select $point.runs[0].started_utc')")" '^20[0-9-]{8}T[0-9:]{8}Z$'
+is "its git state" "$(json "select $point.runs[0].git')")" "$("$nudma" --version | cut -d ' ' -f 3)"
+is "its parameters" "$(json "select $point.parameters.\"workload.transfer_bytes\".value'),
+    $point.parameters.\"workload.transfer_bytes\".unit')")" '64|bytes'
+out=$(export_ 2>&1); is "no format" $? 2
+out=$(export_ --format xml 2>&1); is "a format that is none" $? 2
+out=$(export_ --format csv --params 2>&1); is "parameters as CSV" $? 2
+out=$(export_ --format csv --metric none 2>&1); is "no such metric" $? 2
+out=$(export_ --format csv --output none/a.csv 2>&1); is "a folder that is not there" $? 1
+out=$(export_ --format csv --output /dev/full 2>&1); is "a full disk" $? 1
+has "is said" "$out" 'No space left'
 
 echo "1..$cases"
 [ $failed = 0 ]
