@@ -13,22 +13,126 @@ static void check_plot(struct scenario *scenario, struct sim_error_list *errors)
     plot_spec_release(&spec);
 }
 
-struct plan *plan_new(const struct cli_options *options, char **arguments, const char *const *sets,
-                      bool quick, struct sim_error_list *errors)
+static void add_points(struct plan *plan, struct scenario *scenario, bool quick,
+                       const struct scenario_filter *filter)
+{
+    const size_t n = scenario_n_points(scenario);
+    bool *selected = g_new(bool, n);
+    memset(selected, true, n * sizeof(*selected));
+    if (filter != NULL)
+        scenario_filter_apply(filter, scenario, selected);
+    for (size_t i = 0; i < n; i++) {
+        const struct plan_point point = { .scenario = scenario, .index = i };
+        if (selected[i] && (!quick || scenario_point_is_quick(scenario, i)))
+            g_array_append_val(plan->points, point);
+    }
+    g_free(selected);
+}
+
+/* Wrong is what fits none of the scenarios; one that it does not fit may have no point. */
+static void check_filter(const struct plan *plan, const struct scenario_filter *filter,
+                         struct sim_error_list *errors)
+{
+    struct sim_error_list faults = { 0 };
+    bool fits = false;
+    for (guint i = 0; i < plan->scenarios->len; i++) {
+        struct scenario *scenario = plan->scenarios->pdata[i];
+        char *fault = NULL;
+        if (scenario_filter_fits(filter, scenario, &fault))
+            fits = true;
+        else
+            sim_error_add(&faults, NULL, 0, "--filter: %s: %s", scenario_name(scenario), fault);
+        g_free(fault);
+    }
+    for (size_t i = 0; !fits && i < faults.n_messages; i++)
+        sim_error_add(errors, NULL, 0, "%s", faults.message[i]);
+    if (fits && plan->points->len == 0)
+        sim_error_add(errors, NULL, 0,
+                      "--filter: no point matches (nudma run --list shows all of them)");
+    sim_error_release(&faults);
+}
+
+/* ---- Shards -------------------------------------------------------------------------------- */
+
+struct dealt {
+    guint64 hash;
+    guint point;
+};
+
+/* FNV-1a, 64 bits. */
+static guint64 hash_text(guint64 hash, const char *text)
+{
+    for (; *text != '\0'; text++)
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+static gint by_hash(gconstpointer a, gconstpointer b)
+{
+    const struct dealt *x = a, *y = b;
+    if (x->hash != y->hash)
+        return x->hash < y->hash ? -1 : 1;
+    return x->point < y->point ? -1 : 1;
+}
+
+static gint by_point(gconstpointer a, gconstpointer b)
+{
+    const struct dealt *x = a, *y = b;
+    return x->point < y->point ? -1 : 1;
+}
+
+/* Points are dealt out in the order of their names' hashes: the parts differ by one point at most,
+ * and neighbours on an axis, which cost about the same, do not all come into the same part. */
+static void keep_shard(struct plan *plan, unsigned shard, unsigned n_shards)
+{
+    GArray *dealt = g_array_new(FALSE, TRUE, sizeof(struct dealt));
+    GArray *kept = g_array_new(FALSE, TRUE, sizeof(struct plan_point));
+    guint n_mine = 0;
+    for (guint i = 0; i < plan->points->len; i++) {
+        const struct plan_point *point = plan_point(plan, i);
+        const guint64 hash = hash_text(UINT64_C(0xcbf29ce484222325),
+                                       scenario_name(point->scenario));
+        const struct dealt one = { .hash = hash_text(hash, plan_point_name(point)), .point = i };
+        g_array_append_val(dealt, one);
+    }
+    g_array_sort(dealt, by_hash);
+    for (guint i = shard - 1; i < dealt->len; i += n_shards)
+        g_array_index(dealt, struct dealt, n_mine++) = g_array_index(dealt, struct dealt, i);
+    g_array_set_size(dealt, n_mine);
+    g_array_sort(dealt, by_point);
+    for (guint i = 0; i < n_mine; i++)
+        g_array_append_val(kept, *plan_point(plan, g_array_index(dealt, struct dealt, i).point));
+    g_array_free(plan->points, TRUE);
+    g_array_free(dealt, TRUE);
+    plan->points = kept;
+}
+
+/* ---- Points -------------------------------------------------------------------------------- */
+
+struct plan *plan_new(const struct cli_options *options, char **arguments,
+                      const struct plan_choice *choice, struct sim_error_list *errors)
 {
     struct plan *plan = g_new0(struct plan, 1);
-    plan->scenarios = cli_load_scenarios(options, arguments, sets, errors);
+    struct scenario_filter *filter = NULL;
+    char *fault = NULL;
+    plan->scenarios = cli_load_scenarios(options, arguments, choice->sets, errors);
     plan->points = g_array_new(FALSE, TRUE, sizeof(struct plan_point));
     plan->jobs = g_array_new(FALSE, TRUE, sizeof(struct plan_job));
+    if (choice->filter != NULL)
+        filter = scenario_filter_parse(choice->filter, &fault);
+    if (fault != NULL)
+        sim_error_add(errors, NULL, 0, "--filter: %s", fault);
     for (guint i = 0; i < plan->scenarios->len; i++) {
         struct scenario *scenario = plan->scenarios->pdata[i];
         check_plot(scenario, errors);
-        for (size_t k = 0; k < scenario_n_points(scenario); k++) {
-            const struct plan_point point = { .scenario = scenario, .index = k };
-            if (!quick || scenario_point_is_quick(scenario, k))
-                g_array_append_val(plan->points, point);
-        }
+        add_points(plan, scenario, choice->quick, filter);
     }
+    if (filter != NULL)
+        check_filter(plan, filter, errors);
+    if (choice->n_shards > 0)
+        keep_shard(plan, choice->shard, choice->n_shards);
+    scenario_filter_free(filter);
+    g_free(fault);
     return plan;
 }
 

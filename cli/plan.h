@@ -34,9 +34,17 @@ struct plan {
     unsigned n_in_state[N_PLAN_STATES];
 };
 
-/* Loads the scenarios and lists their points; quick: only the fast subset that they name. */
-struct plan *plan_new(const struct cli_options *options, char **arguments, const char *const *sets,
-                      bool quick, struct sim_error_list *errors);
+/* Which points of the scenarios named. */
+struct plan_choice {
+    const char *const *sets;  /* "path=value", NULL-terminated; may be NULL */
+    bool quick;               /* only the fast subset that they name */
+    const char *filter;       /* an expression over axis values, or NULL */
+    unsigned shard, n_shards; /* the part number `shard`, from 1 on, of n_shards; 0 of 0: all */
+};
+
+/* Loads the scenarios and lists their points. */
+struct plan *plan_new(const struct cli_options *options, char **arguments,
+                      const struct plan_choice *choice, struct sim_error_list *errors);
 void plan_free(struct plan *plan);
 /* Builds every point once, without running it, so that all mistakes come out before anything
  * runs; print: writes each resolved configuration to standard output. */

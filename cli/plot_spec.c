@@ -120,14 +120,14 @@ static const char **axis_names(const struct scenario *scenario)
     return names;
 }
 
-/* Without `series`: all axes but x; none if x is a metric, since then a curve runs through all. */
+/* Without `series`: all axes but x and those in lock-step with it; none if x is a metric, since
+ * then a curve runs through all. */
 static void default_series(const struct scenario *scenario, struct plot_spec *spec)
 {
-    const bool x_is_axis = scenario_axis_find(scenario, spec->x) < scenario_n_axes(scenario);
-    for (size_t i = 0; x_is_axis && i < scenario_n_axes(scenario); i++) {
-        const char *name = scenario_axis_name(scenario, i);
-        if (strcmp(name, spec->x) != 0)
-            g_ptr_array_add(spec->series, (gpointer)name);
+    const size_t x = scenario_axis_find(scenario, spec->x), n_axes = scenario_n_axes(scenario);
+    for (size_t i = 0; x < n_axes && i < n_axes; i++) {
+        if (scenario_axis_leader(scenario, i) != scenario_axis_leader(scenario, x))
+            g_ptr_array_add(spec->series, (gpointer)scenario_axis_name(scenario, i));
     }
 }
 

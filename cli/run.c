@@ -33,13 +33,15 @@ static struct results_db *open_database(const char *path)
     return db;
 }
 
-static void print_points(const struct plan *plan)
+static void print_points(const struct plan *plan, bool quiet)
 {
     for (guint i = 0; i < plan->points->len; i++) {
         const struct plan_point *point = plan_point(plan, i);
         const char *name = plan_point_name(point);
         printf("%s%s%s\n", scenario_name(point->scenario), *name != '\0' ? " " : "", name);
     }
+    if (!quiet)
+        fprintf(stderr, "%u points\n", plan->points->len);
 }
 
 static void say_what_is_left_out(const struct plan *plan, const struct run_request *request)
@@ -78,16 +80,38 @@ static int run_plan(struct plan *plan, const struct run_request *request)
     return status;
 }
 
+/* "3/10"; 0 of 0 without text. */
+static bool parse_shard(const char *text, unsigned *shard, unsigned *n_shards)
+{
+    *shard = *n_shards = 0;
+    if (text == NULL)
+        return true;
+    char *end = NULL;
+    const guint64 i = g_ascii_strtoull(text, &end, 10);
+    const guint64 n = *end == '/' && g_ascii_isdigit(end[1]) ? g_ascii_strtoull(end + 1, &end, 10)
+                                                             : 0;
+    if (!g_ascii_isdigit(*text) || *end != '\0' || i < 1 || i > n || n > 1000000)
+        return false;
+    *shard = (unsigned)i;
+    *n_shards = (unsigned)n;
+    return true;
+}
+
 int run_scenarios(const struct run_request *request, char **arguments)
 {
     struct sim_error_list errors = { 0 };
-    struct plan *plan = plan_new(&request->options, arguments, (const char *const *)request->sets,
-                                 request->quick, &errors);
+    struct plan_choice choice = {
+        .sets = (const char *const *)request->sets,
+        .quick = request->quick,
+        .filter = request->filter,
+    };
+    parse_shard(request->shard, &choice.shard, &choice.n_shards);
+    struct plan *plan = plan_new(&request->options, arguments, &choice, &errors);
     int status = CLI_WRONG;
     if (!request->list)
         plan_check(plan, request->print_config && errors.n_messages == 0, &errors);
     if (errors.n_messages == 0 && request->list)
-        print_points(plan);
+        print_points(plan, request->quiet);
     if (errors.n_messages > 0)
         cli_report(&errors);
     else
@@ -108,6 +132,17 @@ static bool is_sound(const struct run_request *request, char **arguments)
             fprintf(stderr, "nudma run: --set %s: expected path=value\n", *set);
             return false;
         }
+    }
+    unsigned shard, n_shards;
+    if (!parse_shard(request->shard, &shard, &n_shards)) {
+        fprintf(stderr, "nudma run: --shard %s: expected I/N, the part I (1..N) of N\n",
+                request->shard);
+        return false;
+    }
+    if (request->missing && request->force) {
+        fprintf(stderr, "nudma run: --missing leaves out what is there, --force runs it again: "
+                        "expected one of them\n");
+        return false;
     }
     return run_request_sound(request);
 }
@@ -133,6 +168,8 @@ bool run_request_sound(const struct run_request *request)
 void run_request_release(struct run_request *request)
 {
     g_strfreev(request->sets);
+    g_free(request->filter);
+    g_free(request->shard);
     g_free(request->command_line);
     cli_options_release(&request->options);
 }
@@ -152,6 +189,12 @@ int cli_run(int argc, char **argv)
           "S" },
         { "quick", 0, 0, G_OPTION_ARG_NONE, &request.quick,
           "Only the few points that a scenario names as its fast subset", NULL },
+        { "filter", 'f', 0, G_OPTION_ARG_STRING, &request.filter,
+          "Only points whose axis values match: 'config=remote buffer_bytes>1024'", "EXPRESSION" },
+        { "shard", 0, 0, G_OPTION_ARG_STRING, &request.shard,
+          "Only part I of the points, split into N parts", "I/N" },
+        { "missing", 0, 0, G_OPTION_ARG_NONE, &request.missing,
+          "Run only what the database does not have (the default)", NULL },
         { "force", 0, 0, G_OPTION_ARG_NONE, &request.force,
           "Run what the database has already, too", NULL },
         { "list", 0, 0, G_OPTION_ARG_NONE, &request.list, "Print the points, run nothing", NULL },

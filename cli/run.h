@@ -9,7 +9,8 @@ struct run_request {
     int n_workers, n_seeds;
     int64_t first_seed;
     char **sets;
-    gboolean quick, force, list, print_config, stats, quiet;
+    char *filter, *shard;
+    gboolean quick, force, missing, list, print_config, stats, quiet;
     bool with_table; /* print the results */
     char *command_line;
 };

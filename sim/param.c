@@ -20,24 +20,30 @@ static const struct {
     { "_s", "s" },
 };
 
+const struct unit *param_unit_in_name(const char *name)
+{
+    if (g_str_has_suffix(name, "_bytes"))
+        return unit_find("B");
+    for (size_t i = 0; i < SIM_N_ELEMENTS(key_units); i++) {
+        if (g_str_has_suffix(name, key_units[i].ending))
+            return unit_find(key_units[i].symbol);
+    }
+    return NULL;
+}
+
 const struct unit *param_key_unit(const struct param_desc *desc)
 {
     bool time = desc->type == PARAM_TIME;
+    const struct unit *unit;
 
     if (desc->type == PARAM_BYTES)
         return unit_find("B");
     if (!time && desc->type != PARAM_RATE)
         return NULL;
-    for (size_t i = 0; i < SIM_N_ELEMENTS(key_units); i++) {
-        if (g_str_has_suffix(desc->key, key_units[i].ending)) {
-            const struct unit *unit = unit_find(key_units[i].symbol);
-
-            SIM_ASSERT((unit->dimension == UNIT_TIME) == time, "unit of parameter %s", desc->key);
-            return unit;
-        }
-    }
-    SIM_ASSERT(false, "parameter %s has no unit in its name", desc->key);
-    return NULL;
+    unit = param_unit_in_name(desc->key);
+    SIM_ASSERT(unit, "parameter %s has no unit in its name", desc->key);
+    SIM_ASSERT((unit->dimension == UNIT_TIME) == time, "unit of parameter %s", desc->key);
+    return unit;
 }
 
 const char *param_unit(const struct param_desc *desc)

@@ -83,6 +83,8 @@ void param_store(const struct param_desc *desc, void *state, const struct param_
  * are. */
 void param_defaults(const struct param_desc *table, void *state);
 
+/* The unit that a name ends in: "think_ns", "window_bytes"; NULL if it does in none. */
+const struct unit *param_unit_in_name(const char *name);
 /* The value in the unit of the key, without the unit; the caller g_free()s it. */
 char *param_format(const struct param_desc *desc, const struct param_value *value);
 /* What a message expects: "an integer 1..16", "a time in ns 0..1000, or a string with its unit (ps,

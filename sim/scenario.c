@@ -6,10 +6,9 @@
 
 #include "sim/scenario_private.h"
 
-#define MAX_POINTS 1000000
-
 /* Settings of the file that are no part of the simulated system. */
-static const char *const aside[] = { "title", "text", "axes", "plot", "set", "quick", NULL };
+static const char *const aside[] = { "title", "text",  "axes",        "plot",
+                                     "set",   "quick", "constraints", NULL };
 
 /* ---- Finding ------------------------------------------------------------------------------- */
 
@@ -242,61 +241,14 @@ static void apply_set(struct scenario *scenario, const char *text, struct sim_er
     g_free(value);
 }
 
-/* Every combination; an array of vectors, so that a later rule can leave points out. */
-static void make_points(struct scenario *scenario, struct sim_error_list *errors)
-{
-    size_t n_axes = scenario->axes->len, n = 1;
-
-    for (size_t a = 0; a < n_axes; a++) {
-        n *= scenario_axis_n_values(scenario, a);
-        if (n > MAX_POINTS) {
-            sim_error_add(errors, scenario->path, 0, "the axes have more than %d points",
-                          MAX_POINTS);
-            n = 1;
-            break;
-        }
-    }
-    scenario->n_points = n;
-    scenario->points = g_new0(size_t, n * SIM_MAX(n_axes, (size_t)1));
-    for (size_t point = 0; point < n; point++) {
-        size_t rest = point;
-
-        for (size_t a = n_axes; a-- > 0;) {
-            size_t n_values = scenario_axis_n_values(scenario, a);
-
-            scenario->points[point * n_axes + a] = rest % n_values;
-            rest /= n_values;
-        }
-    }
-}
-
-static void name_points(struct scenario *scenario)
-{
-    size_t n_axes = scenario->axes->len;
-    const char **sorted = g_new0(const char *, n_axes + 1);
-
-    for (size_t a = 0; a < n_axes; a++)
-        sorted[a] = scenario_axis_name(scenario, a);
-    qsort(sorted, n_axes, sizeof(*sorted), by_name);
-    scenario->point_names = g_new0(char *, scenario->n_points + 1);
-    for (size_t point = 0; point < scenario->n_points; point++) {
-        GString *name = g_string_new(NULL);
-
-        for (size_t i = 0; i < n_axes; i++) {
-            size_t a = scenario_axis_find(scenario, sorted[i]);
-
-            g_string_append_printf(
-                name, "%s%s=%s", i ? " " : "", sorted[i],
-                scenario_axis_value(scenario, a, scenario_point_value(scenario, point, a)));
-        }
-        scenario->point_names[point] = g_string_free(name, FALSE);
-    }
-    g_free(sorted);
-}
-
 static void free_config(gpointer config)
 {
     config_free(config);
+}
+
+static void free_filter(gpointer filter)
+{
+    scenario_filter_free(filter);
 }
 
 struct scenario *scenario_load(const char *name_or_path, const char *const *roots,
@@ -323,9 +275,11 @@ struct scenario *scenario_load(const char *name_or_path, const char *const *root
     scenario->base = base;
     scenario->axes = g_ptr_array_new_with_free_func(axis_free);
     scenario->parsed = g_ptr_array_new_with_free_func(free_config);
+    scenario->constraints = g_ptr_array_new_with_free_func(free_filter);
     apply_file_sets(base, errors);
     scenario_read_axes(scenario, errors);
     scenario_read_quick(scenario, errors);
+    scenario_read_constraints(scenario, errors);
     for (size_t i = 0; sets && sets[i]; i++)
         apply_set(scenario, sets[i], errors);
     scenario->title = read_text(base, "title", errors);
@@ -336,8 +290,7 @@ struct scenario *scenario_load(const char *name_or_path, const char *const *root
         if (node)
             config_mark_below(node, CONFIG_ASIDE);
     }
-    make_points(scenario, errors);
-    name_points(scenario);
+    scenario_make_points(scenario, errors);
     return scenario;
 }
 
@@ -347,6 +300,7 @@ void scenario_free(struct scenario *scenario)
         return;
     g_strfreev(scenario->point_names);
     g_free(scenario->points);
+    g_ptr_array_free(scenario->constraints, TRUE);
     g_ptr_array_free(scenario->axes, TRUE);
     g_ptr_array_free(scenario->parsed, TRUE);
     config_free(scenario->base);
@@ -358,26 +312,6 @@ void scenario_free(struct scenario *scenario)
 }
 
 /* ---- Points -------------------------------------------------------------------------------- */
-
-size_t scenario_point_value(const struct scenario *scenario, size_t point, size_t axis)
-{
-    SIM_ASSERT(point < scenario->n_points && axis < scenario->axes->len, "point %zu, axis %zu",
-               point, axis);
-    return scenario->points[point * scenario->axes->len + axis];
-}
-
-bool scenario_point_is_quick(const struct scenario *scenario, size_t point)
-{
-    for (size_t a = 0; a < scenario->axes->len; a++) {
-        const struct axis *axis = scenario->axes->pdata[a];
-        size_t value = scenario_point_value(scenario, point, a);
-
-        if (axis->quick && !g_strv_contains((const char *const *)axis->quick,
-                                            scenario_axis_value(scenario, a, value)))
-            return false;
-    }
-    return true;
-}
 
 struct config *scenario_point(struct scenario *scenario, size_t point,
                               struct sim_error_list *errors)
@@ -464,6 +398,12 @@ size_t scenario_axis_n_values(const struct scenario *scenario, size_t axis)
 {
     SIM_ASSERT(axis < scenario->axes->len, "axis %zu", axis);
     return ((const struct axis *)scenario->axes->pdata[axis])->values->len;
+}
+
+size_t scenario_axis_leader(const struct scenario *scenario, size_t axis)
+{
+    SIM_ASSERT(axis < scenario->axes->len, "axis %zu", axis);
+    return ((const struct axis *)scenario->axes->pdata[axis])->leader;
 }
 
 const char *scenario_axis_value(const struct scenario *scenario, size_t axis, size_t value)

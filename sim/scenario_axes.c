@@ -10,7 +10,8 @@
 
 #define MAX_AXIS_VALUES 10000
 
-static const char *const axis_keys[] = { "name", "setting", "values", "range", "variants", NULL };
+static const char *const axis_keys[] = { "name",     "setting", "values", "range",
+                                         "variants", "with",    NULL };
 
 static void assignment_free(gpointer data)
 {
@@ -297,6 +298,49 @@ size_t scenario_axis_find(const struct scenario *scenario, const char *name)
     return i;
 }
 
+static const char **axis_names(const struct scenario *scenario)
+{
+    const char **names = g_new0(const char *, scenario->axes->len + 1);
+
+    for (guint i = 0; i < scenario->axes->len; i++)
+        names[i] = ((const struct axis *)scenario->axes->pdata[i])->name;
+    return names;
+}
+
+static const char **axis_labels(const struct axis *axis)
+{
+    const char **labels = g_new0(const char *, axis->values->len + 1);
+
+    for (guint i = 0; i < axis->values->len; i++)
+        labels[i] = ((const struct axis_value *)axis->values->pdata[i])->label;
+    return labels;
+}
+
+/* "prefix: no axis \"x\"; did you mean \"y\"?" */
+static void no_such(const char *what, const char *found, const char **names,
+                    struct config_place place, struct sim_error_list *errors)
+{
+    char *suggestion = sim_suggestion(found, names);
+
+    sim_error_add(errors, place.file, place.line, "%s \"%s\"%s%s", what, found,
+                  *suggestion ? "; " : "", suggestion);
+    g_free(suggestion);
+}
+
+static struct axis *axis_or_message(const struct scenario *scenario, const char *name,
+                                    struct config_place place, struct sim_error_list *errors)
+{
+    size_t i = scenario_axis_find(scenario, name);
+    const char **names;
+
+    if (i < scenario->axes->len)
+        return scenario->axes->pdata[i];
+    names = axis_names(scenario);
+    no_such("there is no axis", name, names, place, errors);
+    g_free(names);
+    return NULL;
+}
+
 /* Name and setting of an axis; NULL with a message. */
 static struct axis *axis_new(const struct scenario *scenario, struct config_node *node,
                              struct sim_error_list *errors)
@@ -323,6 +367,7 @@ static struct axis *axis_new(const struct scenario *scenario, struct config_node
     axis->origin = g_strdup_printf("axis %s", name->string);
     axis->node = node;
     axis->values = g_ptr_array_new_with_free_func(value_free);
+    axis->leader = scenario->axes->len;
     return axis;
 }
 
@@ -376,6 +421,44 @@ static void read_form(struct scenario *scenario, struct axis *axis, struct sim_e
     }
 }
 
+/* with = "cores": the axis advances in lock-step with an earlier one. */
+static void read_leader(const struct scenario *scenario, struct axis *axis,
+                        struct sim_error_list *errors)
+{
+    struct config_node *with = config_get(axis->node, "with");
+    const struct axis *leader;
+
+    if (!with)
+        return;
+    if (with->kind != CONFIG_STRING) {
+        config_mistake(with, errors, "the name of an axis", NULL);
+        return;
+    }
+    leader = axis_or_message(scenario, with->string, with->place, errors);
+    if (leader)
+        axis->leader = leader->leader;
+}
+
+/* The axes of one step have as many values as each other; --set may have changed some. */
+bool scenario_check_leaders(const struct scenario *scenario, struct sim_error_list *errors)
+{
+    bool good = true;
+
+    for (guint i = 0; i < scenario->axes->len; i++) {
+        const struct axis *axis = scenario->axes->pdata[i];
+        const struct axis *leader = scenario->axes->pdata[axis->leader];
+
+        if (axis->values->len == leader->values->len)
+            continue;
+        good = false;
+        sim_error_add(errors, axis->node->place.file, axis->node->place.line,
+                      "%s: axis %s has %u values, but advances with %s, which has %u",
+                      axis->node->path, axis->name, axis->values->len, leader->name,
+                      leader->values->len);
+    }
+    return good;
+}
+
 static void read_axis(struct scenario *scenario, struct config_node *node,
                       struct sim_error_list *errors)
 {
@@ -392,6 +475,7 @@ static void read_axis(struct scenario *scenario, struct config_node *node,
         config_mark_read(node);
         return;
     }
+    read_leader(scenario, axis, errors);
     read_form(scenario, axis, errors);
     if (axis->values->len)
         g_ptr_array_add(scenario->axes, axis);
@@ -467,49 +551,6 @@ void scenario_read_axes(struct scenario *scenario, struct sim_error_list *errors
 }
 
 /* ---- --set axes.NAME=a,b ------------------------------------------------------------------- */
-
-static const char **axis_names(const struct scenario *scenario)
-{
-    const char **names = g_new0(const char *, scenario->axes->len + 1);
-
-    for (guint i = 0; i < scenario->axes->len; i++)
-        names[i] = ((const struct axis *)scenario->axes->pdata[i])->name;
-    return names;
-}
-
-static const char **axis_labels(const struct axis *axis)
-{
-    const char **labels = g_new0(const char *, axis->values->len + 1);
-
-    for (guint i = 0; i < axis->values->len; i++)
-        labels[i] = ((const struct axis_value *)axis->values->pdata[i])->label;
-    return labels;
-}
-
-/* "prefix: no axis \"x\"; did you mean \"y\"?" */
-static void no_such(const char *what, const char *found, const char **names,
-                    struct config_place place, struct sim_error_list *errors)
-{
-    char *suggestion = sim_suggestion(found, names);
-
-    sim_error_add(errors, place.file, place.line, "%s \"%s\"%s%s", what, found,
-                  *suggestion ? "; " : "", suggestion);
-    g_free(suggestion);
-}
-
-static struct axis *axis_or_message(const struct scenario *scenario, const char *name,
-                                    struct config_place place, struct sim_error_list *errors)
-{
-    size_t i = scenario_axis_find(scenario, name);
-    const char **names;
-
-    if (i < scenario->axes->len)
-        return scenario->axes->pdata[i];
-    names = axis_names(scenario);
-    no_such("there is no axis", name, names, place, errors);
-    g_free(names);
-    return NULL;
-}
 
 static void choose_variant(struct axis *axis, const struct axis *old, const char *label,
                            struct config_place place, struct sim_error_list *errors)

@@ -1,4 +1,4 @@
-/* What scenario.c and scenario_axes.c share. */
+/* What the scenario*.c files share. */
 #ifndef SIM_SCENARIO_PRIVATE_H
 #define SIM_SCENARIO_PRIVATE_H
 
@@ -28,14 +28,16 @@ struct axis {
     struct config_node *node; /* in the base */
     GPtrArray *values;        /* of struct axis_value, owned */
     char **quick;             /* labels of the fast subset, NULL: all */
+    size_t leader;            /* the axis that it advances with; its own index: none */
 };
 
 struct scenario {
     char *name, *path, *title, *text;
     struct config *base;
-    GPtrArray *axes;   /* of struct axis, owned */
-    GPtrArray *parsed; /* of struct config: values from --set and ranges, owned */
-    size_t *points;    /* n_points * n_axes indices of values */
+    GPtrArray *axes;        /* of struct axis, owned */
+    GPtrArray *parsed;      /* of struct config: values from --set and ranges, owned */
+    GPtrArray *constraints; /* of struct scenario_filter, owned: points have to match all */
+    size_t *points;         /* n_points * n_axes indices of values */
     size_t n_points;
     char **point_names;
 };
@@ -50,5 +52,11 @@ bool scenario_override_axis(struct scenario *scenario, const char *name, const c
 const char *scenario_axis_of_setting(const struct scenario *scenario, const char *path);
 /* Reads `quick`, "axis=value" each. */
 void scenario_read_quick(struct scenario *scenario, struct sim_error_list *errors);
+/* Whether axes in lock-step have as many values as each other. */
+bool scenario_check_leaders(const struct scenario *scenario, struct sim_error_list *errors);
+/* Reads `constraints`, "axis>value || axis=value" each. */
+void scenario_read_constraints(struct scenario *scenario, struct sim_error_list *errors);
+/* The combinations of axis values that the constraints leave, and their names. */
+void scenario_make_points(struct scenario *scenario, struct sim_error_list *errors);
 
 #endif

@@ -274,6 +274,196 @@ static void ranges(void **state)
     scenario_free(s);
 }
 
+/* ---- Lock-step ------------------------------------------------------------------------------ */
+
+static const char lock_step[] =
+    "axes = ( { name = \"cores\"; setting = \"a.cores\"; values = [1, 2, 4]; },\n"
+    "         { name = \"op\"; setting = \"a.op\"; values = [\"rd\", \"wr\"]; },\n"
+    "         { name = \"rings\"; setting = \"a.rings\"; values = [2, 4, 8];\n"
+    "           with = \"cores\"; },\n"
+    "         { name = \"irqs\"; with = \"rings\"; variants = (\n"
+    "             { name = \"x\"; set = (\"a.x=1\"); }, { name = \"y\"; set = (); },\n"
+    "             { name = \"z\"; set = (); } ); } );\n";
+
+static void axes_in_lock_step(void **state)
+{
+    struct fixture *f = *state;
+    struct scenario *s = load_good(f, lock_step, NULL);
+
+    POINTS(s, "cores=1 irqs=x op=rd rings=2", "cores=1 irqs=x op=wr rings=2",
+           "cores=2 irqs=y op=rd rings=4", "cores=2 irqs=y op=wr rings=4",
+           "cores=4 irqs=z op=rd rings=8", "cores=4 irqs=z op=wr rings=8");
+    assert_int_equal(scenario_axis_leader(s, 0), 0);
+    assert_int_equal(scenario_axis_leader(s, 1), 1);
+    assert_int_equal(scenario_axis_leader(s, 2), 0);
+    assert_int_equal(scenario_axis_leader(s, 3), 0); /* that of the axis that it names */
+    point_sets(f, s, 3, "a.cores", "2", "axis cores");
+    point_sets(f, s, 3, "a.rings", "4", "axis rings");
+    scenario_free(s);
+
+    scenario_free(load(f, lock_step, SETS("axes.cores=1,2")));
+    EXPECT(f,
+           "scenarios/t.cfg:3: axes.[2]: axis rings has 3 values, but advances with cores, which "
+           "has 2",
+           "scenarios/t.cfg:5: axes.[3]: axis irqs has 3 values, but advances with cores, which "
+           "has 2");
+    refuse(f,
+           "axes = ( { name = \"a\"; setting = \"x\"; values = [1];\n with = \"b\"; },\n"
+           "  { name = \"b\"; setting = \"y\"; values = [1]; } );",
+           "scenarios/t.cfg:2: there is no axis \"b\"");
+    refuse(f, "axes = ( { name = \"a\"; setting = \"x\"; values = [1]; with = 1; } );",
+           "scenarios/t.cfg:1: axes.[0].with: found 1 (an integer), expected the name of an axis");
+}
+
+/* ---- Constraints and filters ---------------------------------------------------------------- */
+
+static const char three_axes[] =
+    "axes = ( { name = \"config\"; variants = ( { name = \"local\"; set = (); },\n"
+    "             { name = \"remote\"; set = (\"a.x=1\"); } ); },\n"
+    "         { name = \"size\"; setting = \"a.size_bytes\";\n"
+    "           values = [64, 1024, \"1 MiB\"]; },\n"
+    "         { name = \"think\"; setting = \"a.think_ns\"; values = [0.5, \"2 us\"]; } );\n";
+
+static struct scenario *load_constrained(struct fixture *f, const char *constraints,
+                                         const char *const *sets)
+{
+    char *text = g_strconcat(three_axes, "constraints = ( ", constraints, " );\n", NULL);
+    struct scenario *s = load(f, text, sets);
+
+    g_free(text);
+    return s;
+}
+
+static void constraints_leave_points_out(void **state)
+{
+    struct fixture *f = *state;
+    struct scenario *s = load_constrained(f, "\"config!=remote || size<=1KiB\", \"think=0.5\"",
+                                          NULL);
+
+    POINTS(s, "config=local size=64 think=0.5", "config=local size=1024 think=0.5",
+           "config=local size=1 MiB think=0.5", "config=remote size=64 think=0.5",
+           "config=remote size=1024 think=0.5");
+    assert_string_equal(scenario_axis_value(s, 1, scenario_point_value(s, 4, 1)), "1024");
+    point_sets(f, s, 4, "a.size_bytes", "1024", "axis size");
+    scenario_free(s);
+
+    /* they hold for other values of the axes too, and a value that is gone is no mistake */
+    s = load_constrained(f, "\"config!=remote || size<=1KiB\"",
+                         SETS("axes.size=2048, 512", "axes.think=1", "axes.config=remote"));
+    assert_int_equal(f->errors.n_messages, 0);
+    POINTS(s, "config=remote size=512 think=1");
+    scenario_free(s);
+}
+
+static void mistakes_in_constraints(void **state)
+{
+    struct fixture *f = *state;
+    static const struct {
+        const char *constraints, *message;
+    } cases[] = {
+        { "\"conf=local\"", "constraints.[0]: there is no axis \"conf\"; did you mean "
+                            "\"config\"?" },
+        { "\"size>1\", \"config=locl\"",
+          "constraints.[1]: axis config has no value \"locl\"; did you mean \"local\"?" },
+        { "\"config>1\"", "constraints.[0]: the values of axis config are not more or less than "
+                          "\"1\"" },
+        { "\"size>2 us\"", "constraints.[0]: found \"size>2 us\", expected comparisons such as "
+                           "\"config=remote buffer_bytes>1024\", alternatives after \"||\"" },
+        { "\"size>2us\"", "constraints.[0]: the values of axis size are not more or less than "
+                          "\"2us\"" },
+        { "5", "constraints.[0]: found 5 (an integer), expected a string \"axis>value || "
+               "axis=value\"" },
+    };
+
+    for (size_t i = 0; i < SIM_N_ELEMENTS(cases); i++) {
+        char *message = g_strdup_printf("scenarios/t.cfg:6: %s", cases[i].message);
+
+        scenario_free(load_constrained(f, cases[i].constraints, NULL));
+        EXPECT(f, message);
+        g_free(message);
+    }
+    scenario_free(load_constrained(f, "\"config=local\", \"config=remote\"", NULL));
+    EXPECT(f, "scenarios/t.cfg: the constraints leave no point");
+    refuse(f, "constraints = 1;",
+           "scenarios/t.cfg:1: constraints: found 1 (an integer), expected a list, ( \"axis>value "
+           "|| axis=value\", ... )");
+}
+
+/* How many of the twelve points of three_axes a filter selects; -1: it does not fit them. */
+static int n_selected(const struct scenario *s, const char *text)
+{
+    char *fault = NULL;
+    struct scenario_filter *filter = scenario_filter_parse(text, &fault);
+    bool selected[12];
+    int n = 0;
+
+    if (!filter || !scenario_filter_fits(filter, s, &fault))
+        n = -1;
+    assert_int_equal(n == -1, fault != NULL);
+    memset(selected, true, sizeof(selected));
+    if (filter)
+        scenario_filter_apply(filter, s, selected);
+    for (size_t i = 0; n >= 0 && i < SIM_N_ELEMENTS(selected); i++)
+        n += selected[i];
+    scenario_filter_free(filter);
+    g_free(fault);
+    return n;
+}
+
+static void filters_compare(void **state)
+{
+    struct scenario *s = load_good(*state, three_axes, NULL);
+    static const struct {
+        const char *text;
+        int n;
+    } cases[] = {
+        { "config=remote", 6 },
+        { "config==remote", 6 },
+        { "config!=remote", 6 },
+        { "config=local,remote", 12 },
+        { "config!=local,remote", 0 },
+        { "size=64", 4 },
+        { "size=0x40", 4 },
+        { "size=64B", 4 },
+        { "size=1KiB", 4 },
+        { "size='1 MiB'", 4 },
+        { "size=1048576", 4 },
+        { "size = 1MiB, 64", 8 },
+        { "size<1024", 4 },
+        { "size<=1024", 8 },
+        { "size>1kB", 8 },
+        { "size>1KiB", 4 },
+        { "size>=1KiB", 8 },
+        { "think=2000", 6 },
+        { "think=500ps", 6 },
+        { "think>=0.5 think<2us", 6 },
+        { "config=remote size>64 think=0.5", 2 },
+        { "config=remote && size>64&&think=0.5", 2 },
+        { "config=remote size=64 || config=local size>64 || think=0.5", 9 },
+        { "size>10GiB", 0 },
+        { "config>remote", -1 },
+        { "size=65", -1 },
+        { "size>1us", -1 },
+        { "none=1", -1 },
+        { "", -1 },
+        { "config", -1 },
+        { "config=", -1 },
+        { "config=remote ||", -1 },
+        { "|| config=remote", -1 },
+        { "config='remote", -1 },
+        { "size>1,2", -1 },
+        { "(size>1)", -1 },
+    };
+
+    for (size_t i = 0; i < SIM_N_ELEMENTS(cases); i++) {
+        const int n = n_selected(s, cases[i].text);
+
+        if (n != cases[i].n)
+            fail_msg("%s: %d points, expected %d", cases[i].text, n, cases[i].n);
+    }
+    scenario_free(s);
+}
+
 /* ---- Precedence ----------------------------------------------------------------------------- */
 
 static void later_settings_win(void **state)
@@ -573,6 +763,10 @@ int main(void)
         TEST(settings_aside_are_no_unknown_settings),
         TEST(unknown_settings_of_axes_and_files),
         TEST(ranges),
+        TEST(axes_in_lock_step),
+        TEST(constraints_leave_points_out),
+        TEST(mistakes_in_constraints),
+        TEST(filters_compare),
         TEST(later_settings_win),
         TEST(set_of_a_setting_that_an_axis_sets),
         TEST(axes_are_replaced_by_name),
