@@ -126,17 +126,20 @@ static int64_t set_id(struct writer *writer, const GArray *params)
 /* ---- The run ------------------------------------------------------------------------------- */
 
 static void write_newest(struct writer *writer, int64_t scenario, int64_t point, uint64_t seed,
-                         int64_t version, int64_t config)
+                         int64_t version, int64_t config, bool done)
 {
     sqlite3_stmt *clear = prepare(writer, STATEMENT_NEWEST_CLEAR);
     sqlite3_stmt *put = prepare(writer, STATEMENT_NEWEST);
     if (clear == NULL || put == NULL)
         return;
+    /* What another version or configuration gave is no longer what was asked for last. */
     sqlite3_bind_int64(clear, 1, scenario);
     sqlite3_bind_int64(clear, 2, point);
     sqlite3_bind_int64(clear, 3, version);
     sqlite3_bind_int64(clear, 4, config);
     step(writer, clear);
+    if (!done)
+        return;
     sqlite3_bind_int64(put, 1, scenario);
     sqlite3_bind_int64(put, 2, point);
     sqlite3_bind_int64(put, 3, (int64_t)seed);
@@ -175,8 +178,8 @@ static void write_run(struct writer *writer, const struct run_record *record, in
     sqlite3_bind_int64(s, 15, (int64_t)record->fingerprint);
     step(writer, s);
     writer->run_id = sqlite3_last_insert_rowid(writer->db->sqlite);
-    if (strcmp(record->status, "done") == 0)
-        write_newest(writer, scenario, point, record->seed, version, config);
+    write_newest(writer, scenario, point, record->seed, version, config,
+                 strcmp(record->status, "done") == 0);
 }
 
 static void write_metrics(struct writer *writer, const GArray *metrics)
@@ -286,6 +289,6 @@ bool results_select(struct results_db *db, const char *scenario, const char *poi
         writer.run_id = step(&writer, find);
     }
     if (writer.run_id > 0)
-        write_newest(&writer, scenario_id, point_id, seed, version_id, config_id);
+        write_newest(&writer, scenario_id, point_id, seed, version_id, config_id, true);
     return commit(&writer, message);
 }

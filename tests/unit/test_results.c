@@ -195,6 +195,12 @@ static void configurations_do_not_mix(void **state)
     assert_true(query(db, "select mean from result") == 2.0);
     assert_true(results_select(db, some_run.scenario, some_run.point, 9, "00ff", &message));
     assert_true(query(db, "select mean from result") == 2.0); /* there is no seed 9 */
+    /* the configuration asked for last has no result: neither has the view */
+    g_strlcpy(record.config_sha256, "22bb", sizeof(record.config_sha256));
+    record.status = "failed";
+    record.error = "no memory";
+    assert_true(results_store(db, &record, NULL, NULL, NULL));
+    assert_true(query(db, "select count(*) from result") == 0.0);
     results_close(db);
 }
 
