@@ -4,7 +4,9 @@
 #include <stdlib.h>
 
 #define BANK_GROUPS_LOG2 2u
-#define BURST_CLOCKS     4u /* BL8: the bus calendar counts in clocks, a slot is a burst */
+#define BURST_CLOCKS     4u    /* BL8: the bus calendar counts in clocks, a slot is a burst */
+#define MIX_BURSTS       256u  /* a window: about as long as callers may be apart */
+#define MIX_MAX          4095u /* so that n^2 * 256 fits */
 #define NO_ROW           UINT64_MAX
 
 struct dram_place {
@@ -125,16 +127,40 @@ static sim_time open_row(const struct dram *dram, struct dram_bank *bank, uint64
     return act_ps + params->trcd_ps;
 }
 
-/* The data bus for one burst from data_ps on; a change of rank leaves a gap behind it. */
+/*
+ * How many changes of rank more there are, in 1/256, with a burst of this rank that is ready at
+ * data_ps: of n bursts that come in random order, (n^2 - sum of n_r^2) / n are expected to follow
+ * one of another rank. Over a window this adds up to the same in whatever order the callers come;
+ * the rank of the burst placed last would depend on it.
+ */
+static uint32_t more_changes(struct dram_channel *channel, uint32_t rank, sim_time data_ps)
+{
+    const uint64_t burst = (uint64_t)(((unsigned __int128)data_ps * channel->bus.reciprocal) >> 64);
+    const uint64_t window = burst / MIX_BURSTS;
+    struct dram_mix *mix = &channel->mix[window % DRAM_MIXES];
+
+    if (mix->window != window || mix->n == MIX_MAX)
+        *mix = (struct dram_mix){ .window = window };
+    mix->squares += 2u * mix->of_rank[rank]++ + 1u;
+    mix->n++;
+    const uint32_t changes = (mix->n * mix->n - mix->squares) * 256 / mix->n;
+    const uint32_t more = changes - mix->changes;
+    mix->changes = changes;
+    return more;
+}
+
+/* The data bus for one burst from data_ps on; behind it the gaps that have become due. */
 static sim_time take_bus(struct dram *dram, struct dram_place p, sim_time data_ps)
 {
     struct dram_channel *channel = &dram->channel[p.channel];
     const struct calendar_grant grant = calendar_take(&channel->bus, data_ps, BURST_CLOCKS);
-    const uint32_t rank = rank_of(dram, p);
 
-    if (rank != channel->rank && dram->rank_switch_clocks > 0) {
-        calendar_take(&channel->bus, grant.end_ps, dram->rank_switch_clocks);
-        channel->rank = rank;
+    if (dram->rank_switch_clocks > 0 && dram->params->ranks > 1) {
+        channel->gap_due += dram->rank_switch_clocks *
+                            more_changes(channel, rank_of(dram, p), data_ps);
+        if (channel->gap_due >= 256)
+            calendar_take(&channel->bus, grant.end_ps, channel->gap_due >> 8);
+        channel->gap_due &= 255;
     }
     return SIM_MAX(data_ps, grant.end_ps - dram->burst_ps);
 }

@@ -4,9 +4,12 @@
  * Models      channels interleaved by line with a hash; banks with an open row that an idle timer
  *             closes; row hits, misses, conflicts; data bus as a slot calendar; writes that wait in
  *             a queue and are drained in batches with the bus turned round; refresh, staggered over
- *             the ranks; a gap on the bus when the rank changes; FB-DIMM's separate write bus.
- * Does not    model commands' bus, tFAW (with 2 ranks never the limit at these rates), bank timing
- *   model     of the writes, postponed refresh.
+ *             the ranks; gaps on the bus for changes of rank, as many as are expected of the bursts
+ *             that become ready within the same 256 bursts' time if they are served in that order,
+ *             ranks mixed at random; FB-DIMM's separate write bus.
+ * Does not    model a scheduler that groups by rank (it would pay fewer gaps), commands' bus, tFAW
+ *   model     (with 2 ranks never the limit at these rates), bank timing of the writes, postponed
+ *             refresh.
  * Timing      idle read = controller + tRCD + tCL + burst; row hit without tRCD, conflict with tRP
  *             (and tRAS since the activation). Plus what is left of a refresh.
  * Sources     docs/sources.md#h
@@ -44,12 +47,25 @@ struct dram_bank {
     uint64_t row, previous_row;
 };
 
+#define DRAM_MAX_RANKS 8u
+#define DRAM_MIXES     16u /* windows kept: as long as the bus calendar */
+
+/* How many bursts of which rank are ready in a window of time. */
+struct dram_mix {
+    uint64_t window;  /* number of the window since time 0 */
+    uint32_t n;       /* bursts */
+    uint32_t squares; /* sum of of_rank^2 */
+    uint32_t changes; /* of rank, expected, in 1/256 */
+    uint16_t of_rank[DRAM_MAX_RANKS];
+};
+
 struct dram_channel {
     struct calendar bus;
     struct calendar write_bus; /* split_write_bus only */
     sim_time drained_ps;       /* end of the last batch of writes */
     uint32_t n_queued;
-    uint32_t rank; /* of the last burst */
+    uint32_t gap_due; /* 1/256 clocks of gaps not yet taken from the bus */
+    struct dram_mix mix[DRAM_MIXES];
 };
 
 struct dram {

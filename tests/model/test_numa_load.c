@@ -281,6 +281,49 @@ static void test_callers_out_of_order(void **state)
     numa_free(n);
 }
 
+/*
+ * Clocks taken from the data bus of a channel by a read of rank 0 every 40 ns and one of rank 1
+ * half way between. The calls come in the order of time, or all of a rank first: from a core that
+ * runs ahead.
+ */
+static unsigned clocks_of_two_ranks(struct fixture *f, bool ahead, sim_time switch_ps)
+{
+    const sim_time t = 78000000;
+    const uint64_t rank_lines = UINT64_C(4) * 128 * 4; /* bank groups, lines of a row, banks */
+    struct dram dram;
+    unsigned clocks = 0;
+
+    f->dram.channels = 1;
+    f->dram.trfc_ps = 0;
+    f->dram.rank_switch_ps = switch_ps;
+    dram_init(&dram, &f->dram);
+    for (unsigned i = 0; i < 200; i++) {
+        const unsigned rank = ahead ? i / 100 : i % 2, k = ahead ? i % 100 : i / 2;
+        dram_read(&dram, rank * rank_lines + k, t + k * UINT64_C(40000) + rank * UINT64_C(20000));
+    }
+    for (unsigned i = 0; i < CALENDAR_SLOTS; i++)
+        clocks += dram.channel[0].bus.used[i];
+    dram_release(&dram);
+    return clocks;
+}
+
+/* What changes of rank cost does not depend on who calls first. */
+static void test_rank_changes(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    fixture_r730(&f);
+    const sim_time switch_ps = f.dram.rank_switch_ps;
+    assert_int_equal(clocks_of_two_ranks(&f, false, 0), 200 * 4);
+    const unsigned in_order = clocks_of_two_ranks(&f, false, switch_ps);
+    /* Two clocks for half of the bursts, but for the first of a window. */
+    assert_between(in_order, 200 * 4 + 90 * 2, 200 * 4 + 100 * 2);
+    assert_int_equal(clocks_of_two_ranks(&f, true, switch_ps), in_order);
+    f.dram.ranks = 1;
+    assert_int_equal(clocks_of_two_ranks(&f, false, switch_ps), 200 * 4);
+}
+
 static void test_rows_and_refresh(void **state)
 {
     struct fixture f;
@@ -336,6 +379,7 @@ int main(void)
         cmocka_unit_test(test_loaded_latency),
         cmocka_unit_test(test_write_back_pressure),
         cmocka_unit_test(test_callers_out_of_order),
+        cmocka_unit_test(test_rank_changes),
         cmocka_unit_test(test_rows_and_refresh),
     };
 
