@@ -3,8 +3,8 @@
  * completion time-out, Bus Master Enable.
  * Does not model: several engines that share the tags by turns (one transfer is cut up after the
  * other), merging of neighbouring transfers, ATS.
- * Timing: no delay of its own. A read TLP takes at most min(MRRS, rest of the 4 KiB page), a write
- * TLP min(MPS, rest of the 4 KiB page), from the start of the transfer on. Without contention a
+ * Timing: no delay of its own. A read TLP takes at most min(MRRS - address mod 4, rest of the 4 KiB
+ * page), a write TLP min(MPS - address mod 4, rest of the 4 KiB page), from the start on. Without contention a
  * read of n bytes ends with the last of ceil(n / MRRS) round trips that were sent back to back; in
  * saturation it moves tags * MRRS bytes per round trip. A read request is given up
  * completion_timeout_ps after it was handed to the link.
@@ -154,12 +154,14 @@ static void write_pop(struct pcie_dma *dma)
         dma->write_tail = NULL;
 }
 
+/* Length counts double words from the one that holds the first byte (2.2.2), so that a start off a
+ * double word's takes up to 3 bytes of what MPS and MRRS allow. */
 static unsigned next_piece(const struct pcie_dma_request *request, unsigned tlp_bytes_max)
 {
-    uint64_t page_rest = PAGE_BYTES -
-                         ((request->iova.v + request->issued_bytes) & (PAGE_BYTES - 1));
+    uint64_t address = request->iova.v + request->issued_bytes;
+    uint64_t page_rest = PAGE_BYTES - (address & (PAGE_BYTES - 1));
     uint64_t rest = request->bytes - request->issued_bytes;
-    uint64_t piece = SIM_MIN(tlp_bytes_max, page_rest);
+    uint64_t piece = SIM_MIN(tlp_bytes_max - (address & 3), page_rest);
     return (unsigned)SIM_MIN(piece, rest);
 }
 

@@ -414,13 +414,20 @@ static void check_done(struct transfer *transfer, enum pcie_dma_status status)
 
 /* ---- Splitting ------------------------------------------------------------------------------ */
 
-/* TLPs that a transfer takes if each carries at most `max` and stays in its page. */
+/* Length in double words (PCIe Base 3.1, 2.2.2): from the one that holds the first byte to the one
+ * that holds the last, both counted whole. MPS and MRRS limit it. */
+static uint64_t length_dw(uint64_t address, uint64_t bytes)
+{
+    return (address + bytes - 1) / 4 - address / 4 + 1;
+}
+
+/* The fewest TLPs for a transfer if each asks for or carries at most `max` and stays in its page. */
 static unsigned expected_tlps(uint64_t address, uint64_t bytes, unsigned max)
 {
     unsigned n = 0;
     while (bytes > 0) {
         uint64_t in_page = SIM_MIN(4096 - address % 4096, bytes);
-        n += (unsigned)((in_page + max - 1) / max);
+        n += (unsigned)((length_dw(address, in_page) + max / 4 - 1) / (max / 4));
         address += in_page;
         bytes -= in_page;
     }
@@ -449,7 +456,7 @@ static void splits_at_size_and_page(void **state)
         for (unsigned i = 0; i < completer->n_arrivals; i++) {
             assert_int_equal(completer->arrival[i].type, write ? TLP_MWR : TLP_MRD);
             assert_int_equal(completer->arrival[i].address, next);
-            assert_true(completer->arrival[i].bytes <= max);
+            assert_true(length_dw(next, completer->arrival[i].bytes) <= max / 4);
             next += completer->arrival[i].bytes;
         }
         assert_int_equal(next, MEMORY_BASE + offset + bytes);
@@ -848,11 +855,11 @@ static bool is_tag_byte_of(uint64_t address, uint64_t i, unsigned max)
 {
     uint64_t start = 0;
     for (;;) {
-        uint64_t page_rest = 4096 - (address + start) % 4096;
-        uint64_t piece = SIM_MIN(max, page_rest);
-        if (i < start + piece)
-            return is_tag_byte(address + start, i - start);
-        start += piece;
+        uint64_t at = address + start;
+        uint64_t end = SIM_MIN((at / 4 + max / 4) * 4, (at / 4096 + 1) * 4096);
+        if (address + i < end)
+            return is_tag_byte(at, i - start);
+        start = end - address;
     }
 }
 
