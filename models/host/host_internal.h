@@ -1,4 +1,4 @@
-/* What host.c, host_boot.c and host_dma.c share. */
+/* What host.c and host_boot.c share. */
 #ifndef MODELS_HOST_HOST_INTERNAL_H
 #define MODELS_HOST_HOST_INTERNAL_H
 

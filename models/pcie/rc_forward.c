@@ -3,10 +3,11 @@
  *
  * Models: forwarding between any two root ports of a host, per-class queues in front of the
  *   egress transmitter; the ingress buffer is free once the TLP is handed to it.
- * Does not model: re-chunking of requests (PARAMETERS.md, 0.4), bandwidth of the path between
+ * Does not model: re-chunking of requests (docs/sources.md#c2: a read of 256 B
+ *   becomes 4 x 64 B), bandwidth of the path between
  *   sockets (the egress link is the narrower one).
  * Timing: p2p, and p2p_socket more when the ports belong to different sockets.
- * Sources: PARAMETERS.md, section C2.
+ * Sources: docs/sources.md#c2.
  */
 #include "models/pcie/rc_internal.h"
 

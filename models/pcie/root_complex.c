@@ -6,7 +6,7 @@
  *   configuration requests of cores (rc_outbound.c); interrupts.
  * Does not model: I/O space, locked requests, ASPM, error containment; messages are dropped.
  * Timing: each file states its own.
- * Sources: PCIe Base 3.1, 1.3.1 and 2.3; PARAMETERS.md, sections A4 and C2.
+ * Sources: PCIe Base 3.1, 1.3.1 and 2.3; docs/sources.md#a4, #c2.
  */
 #include "models/pcie/root_complex.h"
 
