@@ -9,7 +9,7 @@
  * Timing: read of one line = inbound + IOMMU + numa_dma_read + outbound; a request of n lines
  *   issues them line_interval apart. Write: inbound + IOMMU + the latest numa_dma_write, not
  *   before the port's previous write.
- * Sources: PCIe Base 3.1, 2.3.1, 2.4; PARAMETERS.md, sections A4 and C2.
+ * Sources: PCIe Base 3.1, 2.3.1, 2.4; docs/sources.md#a4, #c2.
  */
 #include "models/pcie/rc_internal.h"
 
@@ -57,8 +57,6 @@ static void rc_refuse(struct model *rc, struct tlp *tlp, enum tlp_status status,
 {
     if (tlp_class_of(tlp) == TLP_NON_POSTED) {
         struct tlp *completion = tlp_completion(rc->fabric, tlp, rc_id(rc_of(rc)), status);
-        completion->byte_count = tlp->length_bytes;
-        completion->address = tlp->address;
         rc_complete(rc, completion, tlp->ingress, ready_ps);
     }
     rc_done_with(rc, tlp);

@@ -350,13 +350,10 @@ static struct tlp *answer_read(struct model *model, struct tlp *tlp)
                 tlp->length_bytes <= 8;
     struct tlp *completion = tlp_completion(model->fabric, tlp, state->cfg.id,
                                             ours ? TLP_SC : TLP_UR);
-    completion->address = tlp->address;
-    completion->byte_count = tlp->length_bytes;
     if (!ours) {
         state->unsupported++;
         return completion;
     }
-    completion->length_bytes = tlp->length_bytes;
     tlp_payload_new(model->fabric, completion);
     memset(completion->payload, 0, tlp->length_bytes);
     if (offset + tlp->length_bytes <= REGISTER_BYTES)

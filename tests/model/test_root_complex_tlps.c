@@ -1,0 +1,162 @@
+/* The root complex seen TLP by TLP: devices whose TLPs the test writes itself, and that record what
+ * they receive. */
+#include "tests/model/world_fixture.h"
+
+#include <string.h>
+
+#include "models/pcie/pci_regs.h"
+
+#define WORLD(ROOT_COMPLEX, B_CABLE)                                                         \
+    "hosts = { server = { ports = ( { name = \"rp0\"; lanes = 8; },"                         \
+    "                               { name = \"rp1\"; lanes = 8; },"                         \
+    "                               { name = \"rp2\"; lanes = 8; },"                         \
+    "                               { name = \"rp0\"; socket = 1; lanes = 8; } );"           \
+    "  root_complex = { completion_timeout_us = 50; " ROOT_COMPLEX " }; }; };"               \
+    "devices = { a = { type = \"pcie.requester\"; }; b = { type = \"pcie.requester\"; };"    \
+    "            c = { type = \"pcie.requester\"; }; };"                                     \
+    "cables = ( { from = \"server.s0.rp0\"; to = \"a.p0\"; },"                               \
+    "           { from = \"server.s0.rp1\"; to = \"b.p0\"; " B_CABLE " },"                   \
+    "           { from = \"server.s1.rp0\"; to = \"c.p0\"; } );"
+#define TIMEOUT_PS (50 * SIM_PS_PER_US)
+
+/* ---- A device under the test's control -------------------------------------------------------- */
+
+#define SPY_MAX 512
+
+struct spy {
+    struct model *model;
+    const struct model_ops *real;
+    struct model_ops ops;
+    bool silent; /* takes every TLP, answers none */
+    bool hold;   /* silent, and keeps the buffers of what it receives */
+    unsigned n;
+    struct tlp got[SPY_MAX]; /* as received; payload: the first 8 bytes are in data[] */
+    uint64_t data[SPY_MAX];
+    sim_time at_ps[SPY_MAX];
+};
+
+static void spy_receive(struct model *model, uint32_t port, struct tlp *tlp)
+{
+    struct spy *spy = model->user;
+    assert_true(spy->n < SPY_MAX);
+    spy->got[spy->n] = *tlp;
+    spy->data[spy->n] = 0;
+    if (tlp->payload != NULL)
+        memcpy(&spy->data[spy->n], tlp->payload, SIM_MIN(8u, tlp->length_bytes));
+    spy->at_ps[spy->n++] = sim_now(model->sim);
+    if (!spy->silent && !spy->hold) {
+        spy->real->receive(model, port, tlp);
+        return;
+    }
+    if (!spy->hold)
+        pcie_port_release(&model->ports[0], tlp_class_of(tlp), tlp_data_credits(tlp),
+                          sim_now(model->sim));
+    tlp_free(model->fabric, tlp);
+}
+
+static void spy_on(struct spy *spy, struct world_fixture *f, const char *device)
+{
+    *spy = (struct spy){ .model = world_device(f->world, device) };
+    spy->real = spy->model->ops;
+    spy->ops = *spy->real;
+    spy->ops.receive = spy_receive;
+    spy->model->ops = &spy->ops;
+    spy->model->user = spy;
+}
+
+/* Gives back the buffers of everything that was held. */
+static inline void spy_let_go(struct spy *spy)
+{
+    spy->hold = false;
+    for (unsigned i = 0; i < spy->n; i++)
+        pcie_port_release(&spy->model->ports[0], tlp_class_of(&spy->got[i]),
+                          tlp_data_credits(&spy->got[i]), sim_now(spy->model->sim));
+}
+
+static inline uint64_t spy_bar(const struct spy *spy)
+{
+    return cfg_bar_base(pcie_requester_config_space(spy->model), 0);
+}
+
+/* A TLP of the device's own; payload of `bytes` bytes, `fill` in each, if it carries one. */
+static struct tlp *spy_tlp(struct spy *spy, enum tlp_type type, uint64_t address, unsigned bytes,
+                           unsigned tag)
+{
+    struct tlp *tlp = tlp_new(spy->model->fabric, type);
+    tlp->requester_id = pcie_requester_id(spy->model);
+    tlp->address = address;
+    tlp->length_bytes = (uint16_t)bytes;
+    tlp->tag = (uint16_t)tag;
+    if (tlp_has_data(tlp)) {
+        tlp_payload_new(spy->model->fabric, tlp);
+        memset(tlp->payload, (int)tag, bytes);
+    }
+    return tlp;
+}
+
+static void spy_send(struct spy *spy, struct tlp *tlp)
+{
+    pcie_port_send(&spy->model->ports[0], tlp, sim_now(spy->model->sim));
+}
+
+struct rc_stat_view {
+    uint64_t unsupported, unexpected, timeouts;
+};
+
+static struct rc_stat_view rc_stat(struct world_fixture *f, unsigned socket)
+{
+    struct rc_stat_view view = { 0 };
+    struct model *rc = host_root_complexes(f->host)->rc[socket];
+    for (const struct stat_desc *stat = rc->ops->stats; stat->kind != STAT_END; stat++) {
+        const uint64_t *value = (const void *)((const char *)rc->state + stat->offset);
+        if (strcmp(stat->name, "unsupported") == 0)
+            view.unsupported = *value;
+        else if (strcmp(stat->name, "unexpected_completions") == 0)
+            view.unexpected = *value;
+        else if (strcmp(stat->name, "mmio_timeouts") == 0)
+            view.timeouts = *value;
+    }
+    return view;
+}
+
+static void run(struct world_fixture *f)
+{
+    sim_run(f->sim, SIM_TIME_MAX, NULL);
+    assert_null(sim_error(f->sim));
+    assert_int_equal(tlp_live(world_fabric(f->world)), 0);
+}
+
+/* ---- Errors ----------------------------------------------------------------------------------- */
+
+static void test_byte_count_of_refused_requests(void **unused)
+{
+    struct world_fixture f;
+    struct spy a;
+    (void)unused;
+    fixture_open(&f, WORLD("", ""));
+    spy_on(&a, &f, "a");
+    a.silent = true;
+    spy_send(&a, spy_tlp(&a, TLP_CFG_RD0, 0, 2, 5)); /* only roots may ask */
+    spy_send(&a, spy_tlp(&a, TLP_MRD, UINT64_C(1) << 43, 96, 6));
+    run(&f);
+    assert_int_equal(a.n, 2);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(a.got[i].type, TLP_CPL);
+        assert_int_equal(a.got[i].status, TLP_UR);
+        assert_int_equal(a.got[i].tag, 5 + i);
+        assert_int_equal(a.got[i].length_bytes, 0);
+    }
+    /* PCIe Base 3.1, 2.2.9: 4 for everything but memory reads */
+    assert_int_equal(a.got[0].byte_count, 4);
+    assert_int_equal(a.got[1].byte_count, 96);
+    assert_int_equal(rc_stat(&f, 0).unsupported, 2);
+    fixture_close(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_byte_count_of_refused_requests),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
