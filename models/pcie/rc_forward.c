@@ -2,12 +2,14 @@
  * Peer to peer through root complexes: requests by address, completions by requester ID.
  *
  * Models: forwarding between any two root ports of a host, per-class queues in front of the
- *   egress transmitter; the ingress buffer is free once the TLP is handed to it.
+ *   egress transmitter; the ingress buffer is free once the TLP is handed to it. Per class in
+ *   order; writes pass what waits in the other classes, those pass no earlier write that came in
+ *   by the same port, except completions with relaxed or ID-based ordering.
  * Does not model: re-chunking of requests (docs/sources.md#c2: a read of 256 B
  *   becomes 4 x 64 B), bandwidth of the path between
  *   sockets (the egress link is the narrower one).
  * Timing: p2p, and p2p_socket more when the ports belong to different sockets.
- * Sources: docs/sources.md#c2.
+ * Sources: PCIe Base 3.1, 2.4.1 (table 2-39); docs/sources.md#c2.
  */
 #include "models/pcie/rc_internal.h"
 
@@ -23,13 +25,41 @@ static void step_out(struct rc_step *step)
     rc_step_free(step);
 }
 
+/* Table 2-39, column of posted requests: what waits may not be passed by what came later the same
+ * way, unless the attributes of a completion allow it. */
+static bool may_pass(const struct rc_step *write, const struct rc_step *step)
+{
+    const struct tlp *tlp = step->tlp;
+    if (write->rc != step->rc || write->tlp->ingress != tlp->ingress ||
+        write->sequence > step->sequence)
+        return true;
+    if (tlp_class_of(tlp) != TLP_COMPLETION)
+        return false;
+    return (tlp->attr & TLP_ATTR_RELAXED_ORDERING) != 0 ||
+           ((tlp->attr & TLP_ATTR_ID_ORDERING) != 0 &&
+            write->tlp->requester_id != tlp->completer_id);
+}
+
+static bool behind_a_write(const struct rc_port *out, const struct rc_step *step)
+{
+    if (tlp_class_of(step->tlp) == TLP_POSTED)
+        return false;
+    for (const struct rc_step *w = out->forward[TLP_POSTED].head; w != NULL; w = w->next)
+        if (!may_pass(w, step))
+            return true;
+    return false;
+}
+
 static void forward_leaves(struct sim *sim, struct sim_event *event)
 {
     struct rc_step *step = SIM_CONTAINER(event, struct rc_step, event);
     enum tlp_class class = tlp_class_of(step->tlp);
-    struct rc_queue *queue = &rc_of(step->out_rc)->port[step->out_port].forward[class];
+    struct rc_port *out = &rc_of(step->out_rc)->port[step->out_port];
+    struct rc_queue *queue = &out->forward[class];
     (void)sim;
-    if (queue->head == NULL && pcie_port_ready(&step->out_rc->ports[step->out_port], class)) {
+    step->sequence = ++out->forward_sequence;
+    if (queue->head == NULL && !behind_a_write(out, step) &&
+        pcie_port_ready(&step->out_rc->ports[step->out_port], class)) {
         step_out(step);
         return;
     }
@@ -55,17 +85,31 @@ void rc_forward(struct model *rc, uint32_t port, struct tlp *tlp, struct model *
     sim_schedule(rc->sim, &step->event, at_ps);
 }
 
+/* The oldest that may go now, or NULL. */
+static struct rc_step *next_to_leave(struct model *rc, uint32_t port)
+{
+    struct rc_port *out = &rc_of(rc)->port[port];
+    struct rc_step *oldest = NULL;
+    for (unsigned c = 0; c < N_TLP_CLASSES; c++) {
+        struct rc_step *step = out->forward[c].head;
+        if (step == NULL || behind_a_write(out, step) ||
+            !pcie_port_ready(&rc->ports[port], (enum tlp_class)c))
+            continue;
+        if (oldest == NULL || step->sequence < oldest->sequence)
+            oldest = step;
+    }
+    return oldest;
+}
+
 void rc_forward_credit(struct model *rc, uint32_t port)
 {
-    for (unsigned c = 0; c < N_TLP_CLASSES; c++) {
-        struct rc_queue *queue = &rc_of(rc)->port[port].forward[c];
-        while (queue->head != NULL && pcie_port_ready(&rc->ports[port], (enum tlp_class)c)) {
-            struct rc_step *step = queue->head;
-            queue->head = step->next;
-            if (queue->head == NULL)
-                queue->tail = &queue->head;
-            sim_stamp_mark(step->tlp->stamp, PART_CREDIT, sim_now(rc->sim));
-            step_out(step);
-        }
+    struct rc_step *step;
+    while ((step = next_to_leave(rc, port)) != NULL) {
+        struct rc_queue *queue = &rc_of(rc)->port[port].forward[tlp_class_of(step->tlp)];
+        queue->head = step->next;
+        if (queue->head == NULL)
+            queue->tail = &queue->head;
+        sim_stamp_mark(step->tlp->stamp, PART_CREDIT, sim_now(rc->sim));
+        step_out(step);
     }
 }

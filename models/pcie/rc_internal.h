@@ -14,6 +14,7 @@ struct rc_step {
     struct hpa hpa;       /* where to in memory */
     struct model *out_rc; /* or through which root port to a peer */
     unsigned out_port;
+    uint64_t sequence; /* of its arrival at that port */
     struct rc_step *next;
 };
 
@@ -31,6 +32,7 @@ struct rc_port {
     struct cfg_space cfg;
     sim_time last_commit_ps; /* of posted writes: nothing may become visible earlier */
     struct rc_queue forward[N_TLP_CLASSES]; /* peer to peer, waiting for this port's transmitter */
+    uint64_t forward_sequence;
     struct rc_waiter *waiters;
 };
 

@@ -65,7 +65,7 @@ static void spy_on(struct spy *spy, struct world_fixture *f, const char *device)
 }
 
 /* Gives back the buffers of everything that was held. */
-static inline void spy_let_go(struct spy *spy)
+static void spy_let_go(struct spy *spy)
 {
     spy->hold = false;
     for (unsigned i = 0; i < spy->n; i++)
@@ -73,7 +73,7 @@ static inline void spy_let_go(struct spy *spy)
                           tlp_data_credits(&spy->got[i]), sim_now(spy->model->sim));
 }
 
-static inline uint64_t spy_bar(const struct spy *spy)
+static uint64_t spy_bar(const struct spy *spy)
 {
     return cfg_bar_base(pcie_requester_config_space(spy->model), 0);
 }
@@ -153,10 +153,113 @@ static void test_byte_count_of_refused_requests(void **unused)
     fixture_close(&f);
 }
 
+/* ---- Peer to peer ----------------------------------------------------------------------------- */
+
+/* A read comes after the writes before it, also where those wait for the egress port. */
+static void test_peer_read_pushes_writes(void **unused)
+{
+    struct world_fixture f;
+    struct spy a, b;
+    (void)unused;
+    fixture_open(&f, WORLD("", "lanes = 1;"));
+    spy_on(&a, &f, "a");
+    spy_on(&b, &f, "b");
+    a.silent = true;
+    uint64_t bar = spy_bar(&b) + 8;
+    for (unsigned i = 1; i <= 40; i++)
+        spy_send(&a, spy_tlp(&a, TLP_MWR, bar, 8, i));
+    spy_send(&a, spy_tlp(&a, TLP_MRD, bar, 8, 1));
+    run(&f);
+    assert_int_equal(b.n, 41);
+    for (unsigned i = 0; i < 40; i++)
+        assert_int_equal(b.got[i].tag, i + 1); /* nothing lost, in order */
+    assert_int_equal(a.n, 1);
+    assert_int_equal(a.data[0], 40 * UINT64_C(0x0101010101010101));
+    fixture_close(&f);
+}
+
+/* Completions behind writes of the same way wait, but for those whose attributes let them pass;
+ * what comes from another port is not held up; writes pass reads without credits. */
+static void test_peer_order_follows_table_2_39(void **unused)
+{
+    static const struct {
+        uint8_t attr;
+        bool passes;
+    } kind[] = { { 0, false },
+                 { TLP_ATTR_RELAXED_ORDERING, true },
+                 { TLP_ATTR_ID_ORDERING, false } }; /* the completer wrote these itself */
+    struct world_fixture f;
+    struct spy a, b, c;
+    (void)unused;
+    for (unsigned k = 0; k < SIM_N_ELEMENTS(kind); k++) {
+        fixture_open(&f, WORLD("", "lanes = 1;"));
+        spy_on(&a, &f, "a");
+        spy_on(&b, &f, "b");
+        spy_on(&c, &f, "c");
+        a.silent = b.silent = c.silent = true;
+        struct tlp request = { .type = TLP_MRD, .requester_id = pcie_requester_id(b.model) };
+        request.attr = kind[k].attr;
+        request.length_bytes = 64;
+        for (unsigned i = 0; i < 100; i++) {
+            if (i == 60) {
+                struct tlp *cpl = tlp_completion(a.model->fabric, &request,
+                                                 pcie_requester_id(a.model), TLP_UR);
+                cpl->tag = 200;
+                spy_send(&a, cpl);
+                spy_send(&c, spy_tlp(&c, TLP_MRD, spy_bar(&b), 8, 201));
+            }
+            spy_send(&a, spy_tlp(&a, TLP_MWR, spy_bar(&b), 64, i));
+        }
+        run(&f);
+        assert_int_equal(b.n, 102);
+        unsigned writes = 0, before_completion = 0, before_read = 0;
+        for (unsigned i = 0; i < b.n; i++) {
+            if (b.got[i].tag == 200)
+                before_completion = writes;
+            else if (b.got[i].tag == 201)
+                before_read = writes;
+            else
+                assert_int_equal(b.got[i].tag, writes++);
+        }
+        assert_true(kind[k].passes ? before_completion < 60 : before_completion >= 60);
+        assert_true(before_read < 60);
+        fixture_close(&f);
+    }
+}
+
+/* Reads that the peer's buffers have no room for keep nobody from writing. */
+static void test_peer_writes_pass_blocked_reads(void **unused)
+{
+    struct world_fixture f;
+    struct spy a, b;
+    (void)unused;
+    fixture_open(&f, WORLD("", ""));
+    spy_on(&a, &f, "a");
+    spy_on(&b, &f, "b");
+    a.silent = true;
+    b.hold = true; /* 16 reads fill its buffers, 16 more the root port's queue */
+    for (unsigned i = 0; i < 45; i++)
+        spy_send(&a, spy_tlp(&a, TLP_MRD, spy_bar(&b), 8, i));
+    for (unsigned i = 0; i < 20; i++)
+        spy_send(&a, spy_tlp(&a, TLP_MWR, spy_bar(&b), 8, 100 + i));
+    sim_run(f.sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(b.n, 16 + 20);
+    for (unsigned i = 16; i < 36; i++)
+        assert_int_equal(b.got[i].tag, 100 + i - 16);
+    spy_let_go(&b);
+    run(&f);
+    assert_int_equal(b.n, 45 + 20); /* and nothing is lost */
+    assert_int_equal(a.n, 45 - 16);
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_byte_count_of_refused_requests),
+        cmocka_unit_test(test_peer_read_pushes_writes),
+        cmocka_unit_test(test_peer_order_follows_table_2_39),
+        cmocka_unit_test(test_peer_writes_pass_blocked_reads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
