@@ -12,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CABLE_PS_PER_M 5000.0 /* docs/sources.md#c1: 5 (4.5 to 5.5) ns/m */
+/* Propagation in copper, 5 (4.5 to 5.5) ns/m: docs/sources.md#c1, a physical constant for every
+ * cable; what cables differ in is their latency_ns. */
+#define CABLE_PS_PER_M 5000.0
 
 struct world {
     struct sim *sim;

@@ -4,6 +4,8 @@
 
 #include "models/pcie/root_complex.h"
 
+/* A core waits for each of its requests, so tags bound the cores that do so at a time: more than any
+ * platform here has on a socket. Not a parameter, since it can never be what limits. */
 #define RC_MMIO_TAGS 64u
 
 /* A TLP on its way through the root complex: what happens to it next, and when. From a pool. */
@@ -76,7 +78,8 @@ static inline struct rc_state *rc_of(struct model *rc)
 struct rc_step *rc_step_new(struct model *rc, struct tlp *tlp, sim_event_fn *fire);
 void rc_step_free(struct rc_step *step);
 
-/* The root port (of any socket) behind which an address or a bus lies. False: none. */
+/* The root port (of any socket) behind which an address or a bus lies. False: none, or nothing is
+ * plugged into it. */
 bool rc_route_address(struct root_complex_host *host, struct hpa hpa, uint64_t bytes,
                       struct model **rc, unsigned *port);
 bool rc_route_id(struct root_complex_host *host, uint16_t id, struct model **rc, unsigned *port);

@@ -206,7 +206,7 @@ static uint32_t config_request(struct root_complex_host *host, struct sim_task *
     if (!rc_route_id(host, id, &rc, &port))
         return ones;
     bool type0 = id >> 8 == cfg_bridge_secondary(&rc_of(rc)->port[port].cfg);
-    if (!pcie_port_connected(&rc->ports[port]) || (type0 && ((id >> 3) & 0x1f) != 0))
+    if (type0 && ((id >> 3) & 0x1f) != 0)
         return ones; /* a link has one device, number 0 (PCIe Base 3.1, 7.3.1) */
     enum tlp_type type = write ? (type0 ? TLP_CFG_WR0 : TLP_CFG_WR1)
                                : (type0 ? TLP_CFG_RD0 : TLP_CFG_RD1);

@@ -54,6 +54,9 @@ const struct param_desc root_complex_params_table[] = {
     PARAM("non_posted_data_credits", PARAM_U32, struct root_complex_params,
           advertise.data[TLP_NON_POSTED], 48, 1, 2047, PROV_ESTIMATE, "docs/sources.md#g",
           "per root port, units of 16 bytes"),
+    PARAM("tx_queue_tlps", PARAM_U32, struct root_complex_params, tx_queue_tlps, 16, 1, 256,
+          PROV_ESTIMATE, "docs/sources.md#g",
+          "TLPs of a class that wait for a root port's transmitter"),
     { .type = PARAM_END },
 };
 
@@ -129,7 +132,7 @@ bool rc_route_address(struct root_complex_host *host, struct hpa hpa, uint64_t b
             continue;
         for (unsigned p = 0; p < state->n_ports; p++) {
             const struct cfg_space *cfg = &state->port[p].cfg;
-            if (cfg_memory_enabled(cfg) &&
+            if (cfg_memory_enabled(cfg) && pcie_port_connected(&host->rc[s]->ports[p]) &&
                 (window_holds(cfg_bridge_memory(cfg), hpa.v, bytes) ||
                  window_holds(cfg_bridge_prefetchable(cfg), hpa.v, bytes))) {
                 *rc = host->rc[s];
@@ -151,7 +154,7 @@ bool rc_route_id(struct root_complex_host *host, uint16_t id, struct model **rc,
         for (unsigned p = 0; p < state->n_ports; p++) {
             const struct cfg_space *cfg = &state->port[p].cfg;
             if (bus >= cfg_bridge_secondary(cfg) && bus <= cfg_bridge_subordinate(cfg) &&
-                cfg_bridge_secondary(cfg) != 0) {
+                cfg_bridge_secondary(cfg) != 0 && pcie_port_connected(&host->rc[s]->ports[p])) {
                 *rc = host->rc[s];
                 *port = p;
                 return true;
@@ -232,7 +235,7 @@ void root_complex_attach(struct model *rc, struct root_complex_host *host, unsig
                                            .max_generation = ports[p].max_generation,
                                            .max_lanes = ports[p].max_lanes,
                                            .mps_bytes = 128,
-                                           .tx_queue_tlps = 16,
+                                           .tx_queue_tlps = state->params.tx_queue_tlps,
                                            .advertise = state->params.advertise,
                                            .name = ports[p].name };
         rc->ports[p].advertise.header[TLP_COMPLETION] = PCIE_CREDITS_INFINITE;

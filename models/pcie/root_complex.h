@@ -38,6 +38,7 @@ struct root_complex_params {
     uint64_t completion_bytes_max; /* reads are answered in completions of at most this and MPS */
     uint64_t combine_above_bytes;  /* only reads longer than this; others line by line */
     uint32_t mps_bytes;
+    uint32_t tx_queue_tlps;        /* per root port and class */
     struct pcie_credits advertise; /* per root port */
 };
 extern const struct param_desc root_complex_params_table[];

@@ -153,6 +153,60 @@ static void test_byte_count_of_refused_requests(void **unused)
     fixture_close(&f);
 }
 
+/* ---- Cores ------------------------------------------------------------------------------------ */
+
+struct read {
+    struct hpa at;
+    unsigned bytes;
+    uint64_t value;
+    sim_time took_ps;
+    bool done;
+};
+
+static void read_body(struct world_fixture *f, struct sim_task *task, void *arg)
+{
+    struct read *read = arg;
+    sim_time start_ps = sim_task_now(task);
+    read->value = root_complex_mmio_read(host_root_complexes(f->host), task, read->at, read->bytes,
+                                         NULL);
+    read->took_ps = sim_task_now(task) - start_ps;
+    read->done = true;
+}
+
+/* Opens a window of the root port s0.rp2, behind which there is nothing. */
+static void open_window(struct world_fixture *f, struct sim_task *task, void *arg)
+{
+    struct root_complex_host *rcs = host_root_complexes(f->host);
+    uint16_t port = pcie_id(root_complex_bus(rcs->rc[0]), 3, 0);
+    struct hpa *at = arg;
+    uint32_t window = (uint32_t)(at->v >> 16) & 0xfff0;
+    root_complex_config_write(rcs, task, port, PCI_MEMORY_BASE, 2, window);
+    root_complex_config_write(rcs, task, port, PCI_MEMORY_LIMIT, 2, window);
+    root_complex_config_write(rcs, task, port, PCI_COMMAND, 2, PCI_COMMAND_MEMORY);
+    root_complex_mmio_write(rcs, task, *at, 4, 1);
+}
+
+static void test_port_without_a_cable_is_unsupported(void **unused)
+{
+    struct world_fixture f;
+    struct spy a;
+    struct read read = { .at = { UINT64_C(0xf0000000) }, .bytes = 4 };
+    (void)unused;
+    fixture_open(&f, WORLD("", ""));
+    spy_on(&a, &f, "a");
+    a.silent = true;
+    fixture_call(&f, open_window, &read.at);
+    fixture_call(&f, read_body, &read);
+    assert_int_equal(read.value, UINT32_MAX);
+    spy_send(&a, spy_tlp(&a, TLP_MRD, read.at.v, 4, 9));
+    spy_send(&a, spy_tlp(&a, TLP_MWR, read.at.v, 4, 9));
+    run(&f);
+    assert_int_equal(a.n, 1);
+    assert_int_equal(a.got[0].status, TLP_UR);
+    assert_int_equal(rc_stat(&f, 0).unsupported, 2);
+    fixture_close(&f);
+}
+
 /* ---- Peer to peer ----------------------------------------------------------------------------- */
 
 /* A read comes after the writes before it, also where those wait for the egress port. */
@@ -161,20 +215,24 @@ static void test_peer_read_pushes_writes(void **unused)
     struct world_fixture f;
     struct spy a, b;
     (void)unused;
-    fixture_open(&f, WORLD("", "lanes = 1;"));
+    fixture_open(&f, WORLD("", ""));
     spy_on(&a, &f, "a");
     spy_on(&b, &f, "b");
     a.silent = true;
+    b.hold = true; /* 32 writes fill its buffers, 16 the root port's queue, 12 stand before that */
     uint64_t bar = spy_bar(&b) + 8;
-    for (unsigned i = 1; i <= 40; i++)
+    for (unsigned i = 1; i <= 60; i++)
         spy_send(&a, spy_tlp(&a, TLP_MWR, bar, 8, i));
     spy_send(&a, spy_tlp(&a, TLP_MRD, bar, 8, 1));
+    sim_run(f.sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(b.n, 32);
+    spy_let_go(&b);
     run(&f);
-    assert_int_equal(b.n, 41);
-    for (unsigned i = 0; i < 40; i++)
+    assert_int_equal(b.n, 61);
+    for (unsigned i = 0; i < 60; i++)
         assert_int_equal(b.got[i].tag, i + 1); /* nothing lost, in order */
     assert_int_equal(a.n, 1);
-    assert_int_equal(a.data[0], 40 * UINT64_C(0x0101010101010101));
+    assert_int_equal(a.data[0], 60 * UINT64_C(0x0101010101010101));
     fixture_close(&f);
 }
 
@@ -257,6 +315,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_byte_count_of_refused_requests),
+        cmocka_unit_test(test_port_without_a_cable_is_unsupported),
         cmocka_unit_test(test_peer_read_pushes_writes),
         cmocka_unit_test(test_peer_order_follows_table_2_39),
         cmocka_unit_test(test_peer_writes_pass_blocked_reads),
