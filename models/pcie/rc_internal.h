@@ -4,8 +4,8 @@
 
 #include "models/pcie/root_complex.h"
 
-/* A core waits for each of its requests, so tags bound the cores that do so at a time: more than any
- * platform here has on a socket. Not a parameter, since it can never be what limits. */
+/* A core waits for each of its requests, so tags bound the cores that do so at a time: more than
+ * any platform here has on a socket. Not a parameter, since it can never be what limits. */
 #define RC_MMIO_TAGS 64u
 
 /* A TLP on its way through the root complex: what happens to it next, and when. From a pool. */
@@ -40,13 +40,15 @@ struct rc_port {
 
 /* A request of a core that waits for its completion. */
 struct rc_mmio {
-    struct sim_event timeout;
+    struct sim_event timeout; /* of the request; of the doubt after it */
     struct model *rc;
-    struct sim_task *task;   /* NULL: tag is free */
+    struct sim_task *task;   /* NULL: nobody waits */
     struct sim_stamp *stamp; /* the caller's, or NULL */
     uint64_t value;
-    unsigned bytes;
+    sim_time done_ps;                  /* when the task may have it */
+    uint16_t byte_count, length_bytes; /* that its completion must have */
     bool done, ok;
+    bool doubtful; /* timed out: the tag rests until the answer comes, or time is up again */
 };
 
 struct rc_stats {
@@ -67,6 +69,7 @@ struct rc_state {
     sim_time line_free_ps; /* when the next line request may go to the memory system */
     struct sim_pool *steps;
     struct rc_waiter *tag_waiters;
+    unsigned next_tag; /* where the search for a free one goes on: reused as late as possible */
     struct rc_mmio mmio[RC_MMIO_TAGS];
 };
 

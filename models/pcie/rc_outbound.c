@@ -2,14 +2,45 @@
  * What cores ask of devices: MMIO and configuration requests.
  *
  * Models: non-posted requests with a tag each, the task suspended for the round trip, completion
- *   time-outs, all ones on errors; posted writes that wait for the root port's transmitter;
- *   configuration of root ports themselves; type 0 and type 1 requests by bus number.
+ *   time-outs, after which the tag rests until the late completion or another time-out; completions
+ *   that do not fit are dropped; all ones on errors; posted writes that wait for the root port's
+ *   transmitter; configuration of root ports themselves; type 0 and type 1 requests by bus number.
  * Does not model: write combining, prefetching reads of prefetchable BARs.
  * Timing: outbound + the link's round trip + inbound; a root port's own registers: outbound +
  *   inbound.
- * Sources: PCIe Base 3.1, 2.2.7, 2.2.9, 2.8, 7.2.2.
+ * Sources: PCIe Base 3.1, 2.2.7, 2.2.9, 2.3.2, 2.8, 7.2.2.
  */
 #include "models/pcie/rc_internal.h"
+
+/* ---- Waiting --------------------------------------------------------------------------------- */
+
+/* Suspends the task as the last of the list. It is out of the list when it goes on, whoever woke
+ * it: the entry is on its stack. */
+static void wait_in(struct rc_waiter **list, struct sim_task *task)
+{
+    struct rc_waiter waiter = { .task = task };
+    struct rc_waiter **at = list;
+    while (*at != NULL)
+        at = &(*at)->next;
+    *at = &waiter;
+    sim_task_suspend(task);
+    for (at = list; *at != NULL; at = &(*at)->next)
+        if (*at == &waiter) {
+            *at = waiter.next;
+            return;
+        }
+}
+
+/* Lets the first of the list go on; false if it is empty. */
+static bool wake_first(struct sim *sim, struct rc_waiter **list)
+{
+    struct rc_waiter *waiter = *list;
+    if (waiter == NULL)
+        return false;
+    *list = waiter->next;
+    sim_task_resume(waiter->task, sim_now(sim));
+    return true;
+}
 
 /* ---- Tags ------------------------------------------------------------------------------------ */
 
@@ -17,13 +48,24 @@ static void mmio_finish(struct rc_mmio *mmio, bool ok, sim_time at_ps)
 {
     mmio->done = true;
     mmio->ok = ok;
+    mmio->done_ps = at_ps;
     sim_task_resume(mmio->task, at_ps);
 }
 
+/* The request's time is up: it ends. Once more: its answer will not come any more. */
 static void mmio_times_out(struct sim *sim, struct sim_event *event)
 {
     struct rc_mmio *mmio = SIM_CONTAINER(event, struct rc_mmio, timeout);
-    rc_of(mmio->rc)->stats.mmio_timeouts++;
+    struct rc_state *state = rc_of(mmio->rc);
+    if (mmio->doubtful) {
+        mmio->doubtful = false;
+        if (mmio->task == NULL)
+            wake_first(sim, &state->tag_waiters);
+        return;
+    }
+    state->stats.mmio_timeouts++;
+    mmio->doubtful = true;
+    sim_schedule_in(sim, event, state->params.completion_timeout_ps);
     mmio_finish(mmio, false, sim_now(sim));
 }
 
@@ -32,29 +74,23 @@ static struct rc_mmio *mmio_tag(struct model *rc, struct sim_task *task)
     struct rc_state *state = rc_of(rc);
     for (;;) {
         for (unsigned i = 0; i < RC_MMIO_TAGS; i++) {
-            struct rc_mmio *mmio = &state->mmio[i];
-            if (mmio->task != NULL)
+            struct rc_mmio *mmio = &state->mmio[(state->next_tag + i) % RC_MMIO_TAGS];
+            if (mmio->task != NULL || mmio->doubtful)
                 continue;
             *mmio = (struct rc_mmio){ .rc = rc, .task = task };
             sim_event_init(&mmio->timeout, mmio_times_out);
+            state->next_tag = (unsigned)(mmio - state->mmio + 1) % RC_MMIO_TAGS;
             return mmio;
         }
-        struct rc_waiter waiter = { .task = task, .next = state->tag_waiters };
-        state->tag_waiters = &waiter;
-        sim_task_suspend(task);
+        wait_in(&state->tag_waiters, task);
     }
 }
 
 static void mmio_tag_free(struct rc_mmio *mmio)
 {
-    struct rc_state *state = rc_of(mmio->rc);
-    sim_cancel(mmio->rc->sim, &mmio->timeout);
     mmio->task = NULL;
-    if (state->tag_waiters != NULL) {
-        struct rc_waiter *waiter = state->tag_waiters;
-        state->tag_waiters = waiter->next;
-        sim_task_resume(waiter->task, sim_now(mmio->rc->sim));
-    }
+    if (!mmio->doubtful)
+        wake_first(mmio->rc->sim, &rc_of(mmio->rc)->tag_waiters);
 }
 
 /* ---- Sending ----------------------------------------------------------------------------------
@@ -63,22 +99,14 @@ static void mmio_tag_free(struct rc_mmio *mmio)
 /* Waits until the root port's transmitter takes another TLP of the class. */
 static void wait_ready(struct model *rc, unsigned port, struct sim_task *task, enum tlp_class class)
 {
-    while (!pcie_port_ready(&rc->ports[port], class)) {
-        struct rc_waiter waiter = { .task = task, .next = rc_of(rc)->port[port].waiters };
-        rc_of(rc)->port[port].waiters = &waiter;
-        sim_task_suspend(task);
-    }
+    while (!pcie_port_ready(&rc->ports[port], class))
+        wait_in(&rc_of(rc)->port[port].waiters, task);
 }
 
 void rc_outbound_credit(struct model *rc, uint32_t port)
 {
-    struct rc_waiter *waiter = rc_of(rc)->port[port].waiters;
-    rc_of(rc)->port[port].waiters = NULL;
-    while (waiter != NULL) {
-        struct rc_waiter *next = waiter->next;
-        sim_task_resume(waiter->task, sim_now(rc->sim));
-        waiter = next;
-    }
+    while (wake_first(rc->sim, &rc_of(rc)->port[port].waiters))
+        continue;
 }
 
 /* Sends a non-posted request and waits for its end. The value, all ones if it failed. */
@@ -89,7 +117,9 @@ static uint64_t round_trip(struct model *rc, unsigned port, struct sim_task *tas
     struct rc_mmio *mmio = mmio_tag(rc, task);
     uint64_t ones = bytes == 8 ? UINT64_MAX : (UINT64_C(1) << (8 * bytes)) - 1;
 
-    mmio->bytes = bytes;
+    /* What tlp_completion() says of a success (PCIe Base 3.1, 2.2.9). */
+    mmio->byte_count = tlp->type == TLP_MRD ? tlp->length_bytes : 4;
+    mmio->length_bytes = tlp_has_data(tlp) ? 0 : tlp->length_bytes;
     mmio->stamp = stamp;
     tlp->requester_id = rc_id(state);
     tlp->tag = (uint16_t)(mmio - state->mmio);
@@ -104,10 +134,30 @@ static uint64_t round_trip(struct model *rc, unsigned port, struct sim_task *tas
     pcie_port_send(&rc->ports[port], tlp, sim_now(rc->sim));
     while (!mmio->done)
         sim_task_suspend(task);
+    sim_task_charge_until(task, mmio->done_ps); /* also if somebody else woke it meanwhile */
     sim_stamp_mark(stamp, PART_ROOT_COMPLEX, sim_task_now(task));
     uint64_t value = mmio->ok ? mmio->value & ones : ones;
     mmio_tag_free(mmio);
     return value;
+}
+
+/* The request that the completion answers, or NULL. One that answers another request than its tag
+ * says is unexpected, as 2.3.2 recommends. */
+static struct rc_mmio *mmio_of(struct rc_state *state, const struct tlp *tlp)
+{
+    if (tlp->requester_id != rc_id(state) || tlp->tag >= RC_MMIO_TAGS)
+        return NULL;
+    struct rc_mmio *mmio = &state->mmio[tlp->tag];
+    bool fits = tlp->byte_count == mmio->byte_count &&
+                tlp->length_bytes == (tlp->status == TLP_SC ? mmio->length_bytes : 0);
+    if (mmio->doubtful && fits) {
+        mmio->doubtful = false; /* late, but now the tag is clean */
+        sim_cancel(mmio->rc->sim, &mmio->timeout);
+        if (mmio->task == NULL)
+            wake_first(mmio->rc->sim, &state->tag_waiters);
+        return NULL;
+    }
+    return mmio->task != NULL && !mmio->done && fits ? mmio : NULL;
 }
 
 /* A completion from a device: for a core, or for a peer behind another root port. */
@@ -124,8 +174,8 @@ void rc_outbound_completion(struct model *rc, uint32_t port, struct tlp *tlp)
         rc_forward(rc, port, tlp, out, out_port, SIM_MAX(at_ps, state->port[port].last_commit_ps));
         return;
     }
-    struct rc_mmio *mmio = tlp->tag < RC_MMIO_TAGS ? &state->mmio[tlp->tag] : NULL;
-    if (tlp->requester_id != rc_id(state) || mmio == NULL || mmio->task == NULL || mmio->done) {
+    struct rc_mmio *mmio = mmio_of(state, tlp);
+    if (mmio == NULL) {
         state->stats.unexpected_completions++;
     } else {
         for (unsigned i = 0; tlp->payload != NULL && i < SIM_MIN(8u, tlp->length_bytes); i++)

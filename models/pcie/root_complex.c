@@ -262,6 +262,8 @@ void root_complex_set_last_bus(struct model *rc, unsigned last_bus)
 
 static void rc_release(struct model *rc)
 {
+    for (unsigned i = 0; i < RC_MMIO_TAGS; i++)
+        sim_cancel(rc->sim, &rc_of(rc)->mmio[i].timeout);
     free(rc_of(rc)->port);
 }
 

@@ -6,20 +6,22 @@
 
 #include "models/pcie/pci_regs.h"
 
-#define WORLD(ROOT_COMPLEX, B_CABLE)                                                         \
-    "hosts = { server = { ports = ( { name = \"rp0\"; lanes = 8; },"                         \
-    "                               { name = \"rp1\"; lanes = 8; },"                         \
-    "                               { name = \"rp2\"; lanes = 8; },"                         \
-    "                               { name = \"rp0\"; socket = 1; lanes = 8; } );"           \
-    "  root_complex = { completion_timeout_us = 50; " ROOT_COMPLEX " }; }; };"               \
-    "devices = { a = { type = \"pcie.requester\"; }; b = { type = \"pcie.requester\"; };"    \
-    "            c = { type = \"pcie.requester\"; }; };"                                     \
-    "cables = ( { from = \"server.s0.rp0\"; to = \"a.p0\"; },"                               \
-    "           { from = \"server.s0.rp1\"; to = \"b.p0\"; " B_CABLE " },"                   \
+#define WORLD(ROOT_COMPLEX, B_CABLE)                                               \
+    "hosts = { server = { ports = ( { name = \"rp0\"; lanes = 8; },"               \
+    "                               { name = \"rp1\"; lanes = 8; },"               \
+    "                               { name = \"rp2\"; lanes = 8; },"               \
+    "                               { name = \"rp0\"; socket = 1; lanes = 8; } );" \
+    "  root_complex = { completion_timeout_us = 50; " ROOT_COMPLEX " }; }; };"     \
+    "devices = { a = { type = \"pcie.requester\"; };"                              \
+    "            b = { type = \"pcie.requester\"; bar_bytes = 4096; };"            \
+    "            c = { type = \"pcie.requester\"; }; };"                           \
+    "cables = ( { from = \"server.s0.rp0\"; to = \"a.p0\"; },"                     \
+    "           { from = \"server.s0.rp1\"; to = \"b.p0\"; " B_CABLE " },"         \
     "           { from = \"server.s1.rp0\"; to = \"c.p0\"; } );"
 #define TIMEOUT_PS (50 * SIM_PS_PER_US)
 
-/* ---- A device under the test's control -------------------------------------------------------- */
+/* ---- A device under the test's control --------------------------------------------------------
+ */
 
 #define SPY_MAX 512
 
@@ -126,7 +128,8 @@ static void run(struct world_fixture *f)
     assert_int_equal(tlp_live(world_fabric(f->world)), 0);
 }
 
-/* ---- Errors ----------------------------------------------------------------------------------- */
+/* ---- Errors -----------------------------------------------------------------------------------
+ */
 
 static void test_byte_count_of_refused_requests(void **unused)
 {
@@ -153,7 +156,8 @@ static void test_byte_count_of_refused_requests(void **unused)
     fixture_close(&f);
 }
 
-/* ---- Cores ------------------------------------------------------------------------------------ */
+/* ---- Cores ------------------------------------------------------------------------------------
+ */
 
 struct read {
     struct hpa at;
@@ -207,7 +211,183 @@ static void test_port_without_a_cable_is_unsupported(void **unused)
     fixture_close(&f);
 }
 
-/* ---- Peer to peer ----------------------------------------------------------------------------- */
+static struct sim_task *read_start(struct world_fixture *f, struct fixture_call *call,
+                                   struct read *read)
+{
+    *call = (struct fixture_call){ .f = f, .body = read_body, .arg = read };
+    struct sim_task *task = sim_task_new(f->sim, "read", 0, fixture_body, call);
+    sim_task_start(task, sim_now(f->sim));
+    return task;
+}
+
+/* The answer to a read that the spy has received, `bytes` long, `fill` in each. */
+static struct tlp *answer_to(struct spy *spy, const struct tlp *got, unsigned bytes, int fill)
+{
+    struct tlp request = *got;
+    request.stamp = NULL;
+    struct tlp *cpl = tlp_completion(spy->model->fabric, &request, pcie_requester_id(spy->model),
+                                     TLP_SC);
+    cpl->byte_count = cpl->length_bytes = (uint16_t)bytes;
+    tlp_payload_new(spy->model->fabric, cpl);
+    memset(cpl->payload, fill, bytes);
+    return cpl;
+}
+
+static void test_mmio_times_out(void **unused)
+{
+    struct world_fixture f;
+    struct spy b;
+    (void)unused;
+    fixture_open(&f, WORLD("", ""));
+    spy_on(&b, &f, "b");
+    b.silent = true;
+    struct read read = { .at = { spy_bar(&b) }, .bytes = 4 };
+    fixture_call(&f, read_body, &read);
+    assert_int_equal(read.value, UINT32_MAX);
+    assert_int_equal(read.took_ps, TIMEOUT_PS);
+    assert_int_equal(rc_stat(&f, 0).timeouts, 1);
+    b.silent = false;
+    fixture_call(&f, read_body, &read);
+    assert_int_equal(read.value, 0);
+    assert_int_equal(rc_stat(&f, 0).timeouts, 1);
+    fixture_close(&f);
+}
+
+static void test_late_completion_answers_nobody_else(void **unused)
+{
+    struct world_fixture f;
+    struct fixture_call call;
+    struct spy b;
+    (void)unused;
+    fixture_open(&f, WORLD("", ""));
+    spy_on(&b, &f, "b");
+    b.silent = true;
+    struct read read = { .at = { spy_bar(&b) }, .bytes = 8 };
+    read_start(&f, &call, &read);
+    sim_run(f.sim, sim_now(f.sim) + TIMEOUT_PS + SIM_PS_PER_US, NULL);
+    assert_true(read.done && b.n == 1);
+    read.done = false;
+    read_start(&f, &call, &read);
+    sim_run(f.sim, sim_now(f.sim) + SIM_PS_PER_US, NULL);
+    assert_int_equal(b.n, 2);
+    spy_send(&b, answer_to(&b, &b.got[0], 8, 0x11));
+    spy_send(&b, answer_to(&b, &b.got[1], 4, 0x22)); /* not what was asked for */
+    spy_send(&b, answer_to(&b, &b.got[1], 8, 0x33));
+    spy_send(&b, answer_to(&b, &b.got[1], 8, 0x44)); /* answered already */
+    run(&f);
+    assert_true(read.done);
+    assert_int_equal(read.value, UINT64_C(0x3333333333333333));
+    assert_int_equal(rc_stat(&f, 0).unexpected, 3);
+    fixture_close(&f);
+}
+
+/* More reads than tags, none answered: a tag is not used again before its doubt is over. */
+static void test_timed_out_tags_rest(void **unused)
+{
+    struct world_fixture f;
+    struct spy b;
+    struct fixture_call call[66];
+    struct read read[66];
+    (void)unused;
+    fixture_open(&f, WORLD("", ""));
+    spy_on(&b, &f, "b");
+    b.silent = true;
+    for (unsigned i = 0; i < 66; i++) {
+        read[i] = (struct read){ .at = { spy_bar(&b) }, .bytes = 4 };
+        read_start(&f, &call[i], &read[i]);
+    }
+    sim_run(f.sim, sim_now(f.sim) + TIMEOUT_PS / 2, NULL);
+    assert_int_equal(b.n, 64);
+    for (unsigned i = 0; i < 64; i++)
+        for (unsigned k = 0; k < i; k++)
+            assert_int_not_equal(b.got[i].tag, b.got[k].tag);
+    sim_run(f.sim, sim_now(f.sim) + TIMEOUT_PS, NULL);
+    assert_int_equal(b.n, 64);
+    spy_send(&b, answer_to(&b, &b.got[7], 4, 0)); /* this tag is clean now */
+    sim_run(f.sim, sim_now(f.sim) + SIM_PS_PER_US, NULL);
+    assert_int_equal(b.n, 65);
+    assert_int_equal(b.got[64].tag, b.got[7].tag);
+    run(&f);
+    assert_int_equal(b.n, 66);
+    assert_true(b.at_ps[65] >= b.at_ps[0] + TIMEOUT_PS);
+    for (unsigned i = 0; i < 66; i++)
+        assert_true(read[i].done && read[i].value == UINT32_MAX);
+    fixture_close(&f);
+}
+
+static void write_body(struct world_fixture *f, struct sim_task *task, void *arg)
+{
+    for (unsigned i = 0; i < 60; i++)
+        root_complex_mmio_write(host_root_complexes(f->host), task, *(struct hpa *)arg, 8, i);
+}
+
+/* Somebody else wakes a task that waits for room: it waits on, and nothing is lost. */
+static void test_mmio_writes_wait_for_room(void **unused)
+{
+    struct world_fixture f;
+    struct spy b;
+    (void)unused;
+    fixture_open(&f, WORLD("", ""));
+    spy_on(&b, &f, "b");
+    b.hold = true;
+    struct hpa at = { spy_bar(&b) };
+    struct fixture_call call = { .f = &f, .body = write_body, .arg = &at };
+    struct sim_task *task = sim_task_new(f.sim, "writes", 0, fixture_body, &call);
+    sim_task_start(task, sim_now(f.sim));
+    for (unsigned i = 0; i < 4; i++) {
+        sim_run(f.sim, sim_now(f.sim) + 10 * SIM_PS_PER_US, NULL);
+        assert_int_equal(b.n, 32);
+        assert_false(call.done);
+        sim_task_resume(task, sim_now(f.sim));
+    }
+    sim_run(f.sim, sim_now(f.sim) + 10 * SIM_PS_PER_US, NULL);
+    spy_let_go(&b);
+    run(&f);
+    assert_true(call.done);
+    assert_int_equal(b.n, 60);
+    for (unsigned i = 0; i < 60; i++)
+        assert_int_equal(b.data[i], i);
+    fixture_close(&f);
+}
+
+static void test_device_refuses_a_core(void **unused)
+{
+    struct world_fixture f;
+    struct spy b;
+    (void)unused;
+    fixture_open(&f, WORLD("", ""));
+    spy_on(&b, &f, "b");
+    struct read read = { .at = { spy_bar(&b) + 8192 }, .bytes = 2 }; /* of the window, of no BAR */
+    fixture_call(&f, read_body, &read);
+    assert_int_equal(b.n, 1);
+    assert_int_equal(read.value, 0xffff);
+    assert_true(read.took_ps < SIM_PS_PER_US);
+    assert_int_equal(rc_stat(&f, 0).timeouts, 0);
+    fixture_close(&f);
+}
+
+static void test_unexpected_completions_are_dropped(void **unused)
+{
+    struct world_fixture f;
+    struct spy a;
+    (void)unused;
+    fixture_open(&f, WORLD("", ""));
+    spy_on(&a, &f, "a");
+    uint16_t root = pcie_id(root_complex_bus(host_root_complexes(f.host)->rc[0]), 0, 0);
+    static const uint16_t tag[] = { 0, 63, 64, 255 };
+    for (unsigned i = 0; i < 5; i++) {
+        struct tlp *cpl = spy_tlp(&a, TLP_CPL, 0, 0, i < 4 ? tag[i] : 0);
+        cpl->requester_id = i < 4 ? root : pcie_id(99, 0, 0); /* the last: nobody's bus */
+        cpl->byte_count = 4;
+        spy_send(&a, cpl);
+    }
+    run(&f);
+    assert_int_equal(rc_stat(&f, 0).unexpected, 5);
+    fixture_close(&f);
+}
+
+/* ---- Peer to peer -----------------------------------------------------------------------------
+ */
 
 /* A read comes after the writes before it, also where those wait for the egress port. */
 static void test_peer_read_pushes_writes(void **unused)
@@ -316,6 +496,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_byte_count_of_refused_requests),
         cmocka_unit_test(test_port_without_a_cable_is_unsupported),
+        cmocka_unit_test(test_mmio_times_out),
+        cmocka_unit_test(test_late_completion_answers_nobody_else),
+        cmocka_unit_test(test_timed_out_tags_rest),
+        cmocka_unit_test(test_mmio_writes_wait_for_room),
+        cmocka_unit_test(test_device_refuses_a_core),
+        cmocka_unit_test(test_unexpected_completions_are_dropped),
         cmocka_unit_test(test_peer_read_pushes_writes),
         cmocka_unit_test(test_peer_order_follows_table_2_39),
         cmocka_unit_test(test_peer_writes_pass_blocked_reads),
