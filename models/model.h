@@ -45,6 +45,7 @@ struct model {
     struct sim_random random;
     struct pcie_port *ports; /* array allocated by init() (malloc), freed by model_free() */
     uint32_t n_ports;
+    void *user;                 /* for whoever drives the model (a workload, a test) */
     struct config_node *config; /* its group, for messages; may be NULL */
     bool initialised;           /* init() has been called, so release() will be */
 };

@@ -295,6 +295,11 @@ struct sim *world_sim(struct world *world)
     return world->sim;
 }
 
+struct pcie_fabric *world_fabric(struct world *world)
+{
+    return world->fabric;
+}
+
 struct host *world_host(struct world *world, const char *name)
 {
     for (unsigned h = 0; h < world->n_hosts; h++)

@@ -20,6 +20,7 @@ struct world *world_new(struct config *config, uint64_t seed, struct sim_error_l
 void world_free(struct world *world);
 
 struct sim *world_sim(struct world *world);
+struct pcie_fabric *world_fabric(struct world *world);
 struct host *world_host(struct world *world, const char *name);
 struct model *world_device(struct world *world, const char *name);
 /* The host at the root of the tree that the device is plugged into; NULL if it is not. */

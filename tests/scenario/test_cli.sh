@@ -146,13 +146,13 @@ is "a closed pipe is quiet" "${PIPESTATUS[0]} $(cat pipe.txt)" "0 "
 
 # ---- Plots ---------------------------------------------------------------------------------------
 text=$("$nudma" plot $size --db one.db); is "a plot as text" $? 0
-has "has units" "$text" 'transfer_bytes \[B\]'
+has "has units" "$text" 'transfer size \[B\]'
 has "and what was measured" "$text" 'measured'
 "$nudma" plot $size --db one.db --format png,svg --output plots >files.txt; is "as files" $? 0
 is "named" "$(cat files.txt)" "plots/$size.png
 plots/$size.svg"
 is "PNG" "$(head -c 4 plots/$size.png | tail -c 3)" PNG
-has "SVG" "$(cat plots/$size.svg)" 'latency_mean_ns'
+has "SVG" "$(cat plots/$size.svg)" 'mean latency'
 has "the script" "$("$nudma" plot $size --db one.db -f gnuplot)" '^plot .curve0 '
 out=$("$nudma" plot $size --db one.db -f pdf 2>&1); is "a format that is none" $? 2
 out=$("$nudma" plot pcie_bench/latency_numa --db one.db 2>&1); is "nothing to plot" $? 1
