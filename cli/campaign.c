@@ -6,15 +6,19 @@
 #include <unistd.h>
 
 #include "cli/campaign.h"
+#include "cli/history.h"
+#include "cli/memory.h"
 #include "cli/progress.h"
-#include "cli/worker.h"
 #include "workloads/experiment.h"
 
 struct running {
     const struct campaign *campaign;
     struct progress progress;
-    guint next_job; /* those before it do not wait any more */
-    bool any_failed, database_refused;
+    guint next_job;        /* those before it do not wait any more */
+    uint64_t memory_bytes; /* what runs may need together */
+    uint64_t most_bytes;   /* that a run has needed so far */
+    unsigned n_wide;       /* points whose intervals are not tight enough with all seeds */
+    bool any_failed, database_refused, said_no_metric;
 };
 
 /* ---- In the worker ------------------------------------------------------------------------- */
@@ -50,15 +54,90 @@ static void run_job(void *context, size_t index, struct worker_report *report)
     report->fingerprint = run_result_fingerprint(report->result, outcome.fingerprint);
 }
 
+/* ---- Seeds --------------------------------------------------------------------------------- */
+
+static void refuse(struct running *running, char *message)
+{
+    running->database_refused = true;
+    progress_end(&running->progress);
+    fprintf(stderr, "%s\n", message);
+    g_free(message);
+}
+
+static void say_no_metric(struct running *running, const struct plan_point *point)
+{
+    running->any_failed = true;
+    if (running->said_no_metric)
+        return;
+    running->said_no_metric = true;
+    progress_end(&running->progress);
+    fprintf(stderr, "--until: runs of %s have no metric \"%s\" (nudma run --stats prints all)\n",
+            scenario_name(point->scenario), running->campaign->until->metric);
+}
+
+/* Called when all jobs of a point have ended: one seed more until the interval is tight enough.
+ * Which seeds a point gets does not depend on what else runs. */
+static void add_seeds(struct running *running, size_t index)
+{
+    const struct campaign *campaign = running->campaign;
+    const struct plan *plan = campaign->plan;
+    char *message = NULL;
+    for (;;) {
+        const struct plan_point *point = plan_point(plan, index);
+        if (campaign->until == NULL || running->database_refused || point->n_ended < point->n_jobs)
+            return;
+        const enum until_verdict verdict = until_judge(campaign->until, campaign->db, point,
+                                                       campaign->first_seed, point->n_jobs);
+        if (verdict == UNTIL_NO_METRIC)
+            say_no_metric(running, point);
+        if (verdict == UNTIL_WIDE && point->n_jobs >= campaign->n_seeds)
+            running->n_wide++;
+        if (verdict != UNTIL_WIDE || point->n_jobs >= campaign->n_seeds)
+            return;
+        if (!plan_add_job(campaign->plan, campaign->db, index, campaign->first_seed + point->n_jobs,
+                          campaign->force, &message)) {
+            refuse(running, message);
+            return;
+        }
+    }
+}
+
+/* False if the database refused. */
+static bool make_jobs(struct running *running)
+{
+    const struct campaign *campaign = running->campaign;
+    const unsigned n_seeds = campaign->until != NULL ? MIN(UNTIL_FIRST_SEEDS, campaign->n_seeds)
+                                                     : campaign->n_seeds;
+    char *message = NULL;
+    if (!plan_make_jobs(campaign->plan, campaign->db, campaign->first_seed, n_seeds,
+                        campaign->force, &message)) {
+        refuse(running, message);
+        return false;
+    }
+    for (guint i = 0; i < campaign->plan->points->len; i++)
+        add_seeds(running, i);
+    history_expect(campaign->plan, campaign->db);
+    plan_sort_jobs(campaign->plan);
+    return !running->database_refused;
+}
+
 /* ---- In the process that writes ------------------------------------------------------------ */
 
-static void store_job(void *context, size_t index, const struct worker_report *report)
+/* A worker that died took its configuration with it. */
+static struct config *resolved_config(const struct plan_point *point)
 {
-    struct running *running = context;
-    const struct campaign *campaign = running->campaign;
-    struct plan_job *job = plan_job(campaign->plan, index);
+    struct sim_error_list errors = { 0 };
+    struct config *config = scenario_point(point->scenario, point->index, &errors);
+    if (config != NULL)
+        experiment_check(config, &errors);
+    sim_error_release(&errors);
+    return config;
+}
+
+static bool store(const struct campaign *campaign, const struct plan_job *job,
+                  const struct worker_report *report, char **message)
+{
     const struct plan_point *point = plan_point(campaign->plan, job->point);
-    char *message = NULL;
     struct run_record record = {
         .scenario = scenario_name(point->scenario),
         .point = plan_point_name(point),
@@ -72,37 +151,73 @@ static void store_job(void *context, size_t index, const struct worker_report *r
         .sim_ps = report->sim_ps,
         .events = report->events,
         .fingerprint = report->fingerprint,
+        .peak_memory_bytes = report->peak_memory_bytes,
     };
+    g_strlcpy(record.config_sha256, point->config_sha256, sizeof(record.config_sha256));
+    struct config *config = report->result == NULL ? resolved_config(point) : NULL;
+    const bool stored = results_store(campaign->db, &record, config, report->result, message);
+    config_free(config);
+    return stored;
+}
+
+static void store_job(void *context, size_t index, const struct worker_report *report)
+{
+    struct running *running = context;
+    const struct campaign *campaign = running->campaign;
+    struct plan_job *job = plan_job(campaign->plan, index);
+    char *message = NULL;
     if (running->database_refused)
         return;
-    g_strlcpy(record.config_sha256, point->config_sha256, sizeof(record.config_sha256));
     job->wall_s = report->wall_s;
-    if (!results_store(campaign->db, &record, NULL, report->result, &message)) {
+    job->sim_ps = report->sim_ps;
+    if (!store(campaign, job, report, &message)) {
         plan_set_state(campaign->plan, job, PLAN_WAITING);
-        running->database_refused = true;
-        progress_end(&running->progress);
-        fprintf(stderr, "%s\n", message);
-        g_free(message);
+        refuse(running, message);
         return;
     }
+    const size_t point = job->point;
     plan_set_state(campaign->plan, job, report->error == NULL ? PLAN_DONE : PLAN_FAILED);
     running->any_failed = running->any_failed || report->error != NULL;
+    running->most_bytes = MAX(running->most_bytes, report->peak_memory_bytes);
     progress_run(&running->progress, job, report->error, report->log);
+    add_seeds(running, point); /* may move the jobs */
+}
+
+/* The first job that waits and whose memory is there; alone it may need what it will. */
+static struct plan_job *next_job(struct running *running, const struct worker_pool *pool,
+                                 guint *index)
+{
+    const struct plan *plan = running->campaign->plan;
+    while (running->next_job < plan->jobs->len &&
+           plan_job(plan, running->next_job)->state != PLAN_WAITING)
+        running->next_job++;
+    const bool alone = worker_pool_running(pool) == 0;
+    const uint64_t used = worker_pool_memory_bytes(pool);
+    for (guint i = running->next_job; i < plan->jobs->len; i++) {
+        struct plan_job *job = plan_job(plan, i);
+        if (job->state != PLAN_WAITING)
+            continue;
+        if (job->expected_bytes == 0)
+            job->expected_bytes = running->most_bytes; /* of a scenario that has never run */
+        *index = i;
+        if (alone || used + job->expected_bytes <= running->memory_bytes)
+            return job;
+    }
+    return NULL;
 }
 
 /* Starts as many as there is room for. False if there is room and no process can be made. */
 static bool start_workers(struct running *running, struct worker_pool *pool)
 {
-    struct plan *plan = running->campaign->plan;
-    while (running->next_job < plan->jobs->len && !worker_pool_full(pool)) {
-        struct plan_job *job = plan_job(plan, running->next_job);
-        if (job->state == PLAN_WAITING) {
-            job->started_utc = g_get_real_time() / G_USEC_PER_SEC;
-            if (!worker_start(pool, running->next_job, run_job, running))
-                return false;
-            plan_set_state(plan, job, PLAN_RUNNING);
-        }
-        running->next_job++;
+    while (!worker_pool_full(pool)) {
+        guint index = 0;
+        struct plan_job *job = next_job(running, pool, &index);
+        if (job == NULL)
+            return true;
+        job->started_utc = g_get_real_time() / G_USEC_PER_SEC;
+        if (!worker_start(pool, index, job->expected_bytes, run_job, running))
+            return false;
+        plan_set_state(running->campaign->plan, job, PLAN_RUNNING);
     }
     return true;
 }
@@ -147,10 +262,30 @@ static sigset_t stop_signals(void)
     return stops;
 }
 
+static void say_what_is_left_out(const struct campaign *campaign)
+{
+    const unsigned n = plan_count(campaign->plan, PLAN_STORED_BEFORE);
+    if (n > 0 && !campaign->quiet)
+        fprintf(stderr, "%u of %u runs are in the database already (--force runs them again)\n", n,
+                campaign->plan->jobs->len);
+}
+
+static void say_what_is_wide(const struct running *running)
+{
+    if (running->n_wide > 0)
+        fprintf(stderr, "--until: %u of %u points are not that tight with %u seeds\n",
+                running->n_wide, running->campaign->plan->points->len, running->campaign->n_seeds);
+}
+
 int campaign_run(const struct campaign *campaign)
 {
-    struct running running = { .campaign = campaign };
-    struct worker_pool *pool = worker_pool_new(campaign->n_workers);
+    struct running running = { .campaign = campaign, .memory_bytes = campaign->memory_bytes };
+    if (running.memory_bytes == 0)
+        running.memory_bytes = memory_free_bytes();
+    if (!make_jobs(&running))
+        return CLI_FAILED;
+    say_what_is_left_out(campaign);
+    struct worker_pool *pool = worker_pool_new(campaign->n_workers, campaign->limits);
     sigset_t before;
     const sigset_t stops = stop_signals();
     sigprocmask(SIG_BLOCK, &stops, &before);
@@ -169,5 +304,6 @@ int campaign_run(const struct campaign *campaign)
     sigprocmask(SIG_SETMASK, &before, NULL);
     if (!finished)
         return CLI_INTERRUPTED;
+    say_what_is_wide(&running);
     return running.any_failed || running.database_refused ? CLI_FAILED : CLI_DONE;
 }

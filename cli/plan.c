@@ -1,4 +1,5 @@
 /* Points and jobs of a command line. */
+#include <math.h>
 #include <string.h>
 
 #include "cli/plan.h"
@@ -177,31 +178,65 @@ void plan_check(struct plan *plan, bool print, struct sim_error_list *errors)
     }
 }
 
+bool plan_add_job(struct plan *plan, struct results_db *db, size_t index, uint64_t seed, bool force,
+                  char **message)
+{
+    struct plan_point *point = plan_point(plan, index);
+    const char *scenario = scenario_name(point->scenario), *name = plan_point_name(point);
+    struct plan_job job = { .point = index, .seed = seed };
+    if (!force && results_have(db, scenario, name, seed, point->config_sha256)) {
+        job.state = PLAN_STORED_BEFORE;
+        if (!results_select(db, scenario, name, seed, point->config_sha256, message))
+            return false;
+    }
+    plan->n_points_ended -= point->n_jobs > 0 && point->n_ended == point->n_jobs;
+    point->n_jobs++;
+    point->n_ended += job.state == PLAN_STORED_BEFORE;
+    plan->n_points_ended += point->n_ended == point->n_jobs;
+    g_array_append_val(plan->jobs, job);
+    plan->n_in_state[job.state]++;
+    return true;
+}
+
 bool plan_make_jobs(struct plan *plan, struct results_db *db, uint64_t first_seed, unsigned n_seeds,
                     bool force, char **message)
 {
     for (guint i = 0; i < plan->points->len; i++) {
-        const struct plan_point *point = plan_point(plan, i);
-        const char *scenario = scenario_name(point->scenario), *name = plan_point_name(point);
         for (uint64_t seed = first_seed; seed < first_seed + n_seeds; seed++) {
-            struct plan_job job = { .point = i, .seed = seed };
-            if (!force && results_have(db, scenario, name, seed, point->config_sha256)) {
-                job.state = PLAN_STORED_BEFORE;
-                if (!results_select(db, scenario, name, seed, point->config_sha256, message))
-                    return false;
-            }
-            g_array_append_val(plan->jobs, job);
-            plan->n_in_state[job.state]++;
+            if (!plan_add_job(plan, db, i, seed, force, message))
+                return false;
         }
     }
     return true;
 }
 
+static gint longest_first(gconstpointer a, gconstpointer b)
+{
+    const struct plan_job *x = a, *y = b;
+    const double x_s = x->expected_s > 0.0 ? x->expected_s : (double)INFINITY;
+    const double y_s = y->expected_s > 0.0 ? y->expected_s : (double)INFINITY;
+    if (x_s != y_s)
+        return x_s > y_s ? -1 : 1;
+    if (x->point != y->point)
+        return x->point < y->point ? -1 : 1;
+    return x->seed < y->seed ? -1 : 1;
+}
+
+void plan_sort_jobs(struct plan *plan)
+{
+    g_array_sort(plan->jobs, longest_first);
+}
+
 void plan_set_state(struct plan *plan, struct plan_job *job, enum plan_state state)
 {
+    struct plan_point *point = plan_point(plan, job->point);
     plan->n_in_state[job->state]--;
     plan->n_in_state[state]++;
     job->state = state;
+    if (state == PLAN_DONE || state == PLAN_FAILED) {
+        point->n_ended++;
+        plan->n_points_ended += point->n_ended == point->n_jobs;
+    }
 }
 
 unsigned plan_count(const struct plan *plan, enum plan_state state)

@@ -8,6 +8,7 @@ struct plan_point {
     struct scenario *scenario; /* not owned */
     size_t index;
     char config_sha256[65]; /* once checked */
+    unsigned n_jobs, n_ended;
 };
 
 enum plan_state {
@@ -23,8 +24,11 @@ struct plan_job {
     size_t point; /* index in plan->points */
     uint64_t seed;
     enum plan_state state;
-    double wall_s;       /* once finished */
-    int64_t started_utc; /* seconds since the epoch, once running */
+    double wall_s; /* once finished */
+    sim_time sim_ps;
+    int64_t started_utc;     /* seconds since the epoch, once running */
+    double expected_s;       /* of earlier runs, 0: unknown */
+    uint64_t expected_bytes; /* of memory, 0: unknown */
 };
 
 struct plan {
@@ -32,6 +36,7 @@ struct plan {
     GArray *points;       /* struct plan_point */
     GArray *jobs;         /* struct plan_job */
     unsigned n_in_state[N_PLAN_STATES];
+    unsigned n_points_ended; /* all jobs of which have ended */
 };
 
 /* Which points of the scenarios named. */
@@ -49,10 +54,17 @@ void plan_free(struct plan *plan);
 /* Builds every point once, without running it, so that all mistakes come out before anything
  * runs; print: writes each resolved configuration to standard output. */
 void plan_check(struct plan *plan, bool print, struct sim_error_list *errors);
-/* The jobs for seeds first_seed..+n_seeds-1; those that the database has are PLAN_STORED_BEFORE
- * unless force. False with *message if the database refused. */
+/* A job more of a point; PLAN_STORED_BEFORE if the database has its run, unless force. False with
+ * *message if the database refused. */
+bool plan_add_job(struct plan *plan, struct results_db *db, size_t point, uint64_t seed, bool force,
+                  char **message);
+/* The jobs for seeds first_seed..+n_seeds-1 of all points. False as above. */
 bool plan_make_jobs(struct plan *plan, struct results_db *db, uint64_t first_seed, unsigned n_seeds,
                     bool force, char **message);
+
+/* Those that are expected to take longest first, but before them those of which nothing is known;
+ * else as they were. */
+void plan_sort_jobs(struct plan *plan);
 
 struct plan_point *plan_point(const struct plan *plan, size_t index);
 struct plan_job *plan_job(const struct plan *plan, size_t index);

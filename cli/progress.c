@@ -19,43 +19,69 @@ static unsigned n_finished(const struct plan *plan)
     return plan_count(plan, PLAN_DONE) + plan_count(plan, PLAN_FAILED);
 }
 
-/*
- * Runs of one scenario take about as long as each other: what is left is their mean so far for each
- * one that waits, and the rest of it for each that runs, over all workers. NAN before the first.
- */
+/* Of the runs of a scenario that have ended. */
+struct pace {
+    double wall_s, n;
+    double known_wall_s, known_expected_s; /* of those that had an expectation */
+};
+
+static struct pace *pace_of(GHashTable *paces, gconstpointer key)
+{
+    struct pace *pace = g_hash_table_lookup(paces, key);
+    if (pace == NULL) {
+        pace = g_new0(struct pace, 1);
+        g_hash_table_insert(paces, (gpointer)key, pace);
+    }
+    return pace;
+}
+
+static void add_to_pace(struct pace *pace, const struct plan_job *job)
+{
+    pace->wall_s += job->wall_s;
+    pace->n += 1.0;
+    if (job->expected_s > 0.0) {
+        pace->known_wall_s += job->wall_s;
+        pace->known_expected_s += job->expected_s;
+    }
+}
+
+/* What earlier runs of the point took, as much slower or faster as this campaign has been so far;
+ * without such runs the mean of its scenario, or of all, so far. */
+static double expected_s(const struct plan_job *job, const struct pace *own, const struct pace *all)
+{
+    const struct pace *pace = own->n > 0.0 ? own : all;
+    if (job->expected_s > 0.0)
+        return job->expected_s *
+               (pace->known_expected_s > 0.0 ? pace->known_wall_s / pace->known_expected_s : 1.0);
+    return pace->wall_s / pace->n;
+}
+
+/* Over all workers; NAN before anything is known. */
 static double seconds_left(const struct progress *progress)
 {
     const struct plan *plan = progress->plan;
-    GHashTable *means = g_hash_table_new_full(NULL, NULL, NULL, g_free);
-    double sum = 0.0, left = 0.0;
-    unsigned n = 0;
+    GHashTable *paces = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    struct pace all = { 0 };
+    double left = 0.0;
     for (guint i = 0; i < plan->jobs->len; i++) {
         const struct plan_job *job = plan_job(plan, i);
         if (job->state != PLAN_DONE && job->state != PLAN_FAILED)
             continue;
-        const struct scenario *scenario = plan_point(plan, job->point)->scenario;
-        double *mean = g_hash_table_lookup(means, scenario);
-        if (mean == NULL) {
-            mean = g_new0(double, 2); /* sum, count */
-            g_hash_table_insert(means, (gpointer)scenario, mean);
-        }
-        mean[0] += job->wall_s;
-        mean[1] += 1.0;
-        sum += job->wall_s;
-        n++;
+        add_to_pace(pace_of(paces, plan_point(plan, job->point)->scenario), job);
+        add_to_pace(&all, job);
     }
     const int64_t now = g_get_real_time() / G_USEC_PER_SEC;
-    for (guint i = 0; n > 0 && i < plan->jobs->len; i++) {
+    for (guint i = 0; i < plan->jobs->len; i++) {
         const struct plan_job *job = plan_job(plan, i);
-        const double *mean = g_hash_table_lookup(means, plan_point(plan, job->point)->scenario);
-        const double expected = mean != NULL ? mean[0] / mean[1] : sum / n;
-        if (job->state == PLAN_WAITING)
-            left += expected;
-        else if (job->state == PLAN_RUNNING)
-            left += MAX(expected - (double)(now - job->started_utc), 0.0);
+        if (job->state != PLAN_WAITING && job->state != PLAN_RUNNING)
+            continue;
+        const double expected =
+            expected_s(job, pace_of(paces, plan_point(plan, job->point)->scenario), &all);
+        const double spent = job->state == PLAN_RUNNING ? (double)(now - job->started_utc) : 0.0;
+        left += isnan(expected) ? expected : MAX(expected - spent, 0.0);
     }
-    g_hash_table_destroy(means);
-    return n > 0 ? left / progress->n_workers : (double)NAN;
+    g_hash_table_destroy(paces);
+    return left / progress->n_workers;
 }
 
 static int terminal_width(void)
@@ -73,22 +99,44 @@ static void duration_text(double seconds, char *text, size_t n_bytes)
         g_snprintf(text, n_bytes, "%u:%02u:%02u", s / 3600, s / 60 % 60, s % 60);
 }
 
-void progress_show(struct progress *progress)
+/* "2.61 ms" */
+static void simulated_text(double seconds, char *text, size_t n_bytes)
 {
-    const int64_t now = g_get_monotonic_time();
+    static const char *const units[] = { "s", "ms", "us", "ns" };
+    size_t unit = 0;
+    while (seconds < 1.0 && seconds > 0.0 && unit + 1 < SIM_N_ELEMENTS(units)) {
+        seconds *= 1000.0;
+        unit++;
+    }
+    g_snprintf(text, n_bytes, "%.3g %s", seconds, units[unit]);
+}
+
+/* What matters most stands first: the end is cut off where a terminal is narrow. */
+static char *status_line(const struct progress *progress, int64_t now)
+{
     const struct plan *plan = progress->plan;
-    char elapsed[32], left[32] = "?";
-    if (progress->quiet || !progress->on_terminal || now - progress->shown_us < 200000)
-        return;
-    progress->shown_us = now;
+    char elapsed[32], left[32] = "?", simulated[32], points[64] = "";
     const double seconds = seconds_left(progress);
     duration_text((double)(now - progress->begun_us) / 1e6, elapsed, sizeof(elapsed));
     if (!isnan(seconds))
         duration_text(seconds, left, sizeof(left));
-    char *line = g_strdup_printf(
-        "%u of %u runs, %u running, %u failed, %s elapsed, about %s left", n_finished(plan),
-        plan->jobs->len - plan_count(plan, PLAN_STORED_BEFORE), plan_count(plan, PLAN_RUNNING),
-        plan_count(plan, PLAN_FAILED), elapsed, left);
+    simulated_text(progress->simulated_s, simulated, sizeof(simulated));
+    if (plan->jobs->len > plan->points->len)
+        g_snprintf(points, sizeof(points), " (%u/%u points)", plan->n_points_ended,
+                   plan->points->len);
+    return g_strdup_printf("%u/%u runs%s, %u running, %u failed, %s left, %s simulated in %s",
+                           n_finished(plan), plan->jobs->len - plan_count(plan, PLAN_STORED_BEFORE),
+                           points, plan_count(plan, PLAN_RUNNING), plan_count(plan, PLAN_FAILED),
+                           left, simulated, elapsed);
+}
+
+void progress_show(struct progress *progress)
+{
+    const int64_t now = g_get_monotonic_time();
+    if (progress->quiet || !progress->on_terminal || now - progress->shown_us < 200000)
+        return;
+    progress->shown_us = now;
+    char *line = status_line(progress, now);
     fprintf(stderr, "\r\033[K%.*s", terminal_width() - 1, line);
     fflush(stderr);
     g_free(line);
@@ -109,6 +157,7 @@ void progress_run(struct progress *progress, const struct plan_job *job, const c
 {
     const struct plan *plan = progress->plan;
     const bool plain = !progress->quiet && !progress->on_terminal;
+    progress->simulated_s += (double)job->sim_ps / 1e12;
     if (error == NULL && *log == '\0' && !plain)
         return;
     progress_end(progress);

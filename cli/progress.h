@@ -9,6 +9,7 @@ struct progress {
     unsigned n_workers;
     bool quiet, on_terminal;
     int64_t begun_us, shown_us;
+    double simulated_s; /* of the runs that have ended */
 };
 
 void progress_begin(struct progress *progress, const struct plan *plan, unsigned n_workers,

@@ -1,12 +1,16 @@
 /* nudma run: everything is checked, then run, then shown. */
 #include <errno.h>
 #include <glib/gstdio.h>
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/campaign.h"
 #include "cli/run.h"
 #include "cli/summary.h"
+#include "sim/unit.h"
+
+#define SEEDS_UNSAID INT_MIN
 
 static bool in_range(const char *option, int64_t value, int64_t lo, int64_t hi)
 {
@@ -44,38 +48,27 @@ static void print_points(const struct plan *plan, bool quiet)
         fprintf(stderr, "%u points\n", plan->points->len);
 }
 
-static void say_what_is_left_out(const struct plan *plan, const struct run_request *request)
-{
-    const unsigned n = plan_count(plan, PLAN_STORED_BEFORE);
-    if (n > 0 && !request->quiet)
-        fprintf(stderr, "%u of %u runs are in %s already (--force runs them again)\n", n,
-                plan->jobs->len, request->options.db);
-}
-
 static int run_plan(struct plan *plan, const struct run_request *request)
 {
-    char *message = NULL;
     struct results_db *db = open_database(request->options.db);
     if (db == NULL)
         return CLI_FAILED;
-    int status = CLI_FAILED;
-    if (plan_make_jobs(plan, db, (uint64_t)request->first_seed, (unsigned)request->n_seeds,
-                       request->force, &message)) {
-        const struct campaign campaign = {
-            .plan = plan,
-            .db = db,
-            .n_workers = (unsigned)request->n_workers,
-            .quiet = request->quiet,
-            .command_line = request->command_line,
-        };
-        say_what_is_left_out(plan, request);
-        status = campaign_run(&campaign);
-        if (status != CLI_INTERRUPTED && request->with_table)
-            summary_print(plan, db, request->stats);
-    } else {
-        fprintf(stderr, "%s\n", message);
-        g_free(message);
-    }
+    const struct campaign campaign = {
+        .plan = plan,
+        .db = db,
+        .n_workers = (unsigned)request->n_workers,
+        .quiet = request->quiet,
+        .force = request->force,
+        .command_line = request->command_line,
+        .first_seed = (uint64_t)request->first_seed,
+        .n_seeds = (unsigned)request->n_seeds,
+        .until = request->until.metric != NULL ? &request->until : NULL,
+        .memory_bytes = request->memory_bytes,
+        .limits = request->limits,
+    };
+    const int status = campaign_run(&campaign);
+    if (status != CLI_INTERRUPTED && request->with_table)
+        summary_print(plan, db, request->stats);
     results_close(db);
     return status;
 }
@@ -118,6 +111,49 @@ int run_scenarios(const struct run_request *request, char **arguments)
         status = request->list || request->print_config ? CLI_DONE : run_plan(plan, request);
     plan_free(plan);
     return status;
+}
+
+/* "512 MiB", or bytes; 0 without text. */
+static bool parse_size(const char *option, const char *text, uint64_t *n_bytes)
+{
+    *n_bytes = 0;
+    if (text == NULL)
+        return true;
+    char *digits = g_strdup_printf("%s B", text);
+    const bool good = (unit_parse_whole(text, UNIT_SIZE, n_bytes, NULL) == UNIT_OK ||
+                       unit_parse_whole(digits, UNIT_SIZE, n_bytes, NULL) == UNIT_OK) &&
+                      *n_bytes > 0;
+    if (!good)
+        fprintf(stderr, "nudma run: %s %s: expected a size such as \"512 MiB\"\n", option, text);
+    g_free(digits);
+    return good;
+}
+
+/* What texts say; false with what is wrong printed. n_seeds is negative if nobody said. */
+static bool take_texts(struct run_request *request)
+{
+    if (request->until_text != NULL && !until_parse(&request->until, request->until_text)) {
+        fprintf(stderr,
+                "nudma run: --until '%s': expected a metric and the half-width of its interval, "
+                "'latency_mean_ns 1%%' or in its unit 'latency_mean_ns 2.5'\n",
+                request->until_text);
+        return false;
+    }
+    if (request->n_seeds == SEEDS_UNSAID)
+        request->n_seeds = request->until_text != NULL ? UNTIL_MOST_SEEDS : 1;
+    if (request->until_text != NULL && request->n_seeds < UNTIL_FIRST_SEEDS) {
+        fprintf(stderr, "nudma run: --seeds %d: with --until expected %d or more\n",
+                request->n_seeds, UNTIL_FIRST_SEEDS);
+        return false;
+    }
+    if (!(request->timeout_s >= 0.0 && request->timeout_s < 1e9)) {
+        fprintf(stderr, "nudma run: --timeout %g: expected seconds, 0 for none\n",
+                request->timeout_s);
+        return false;
+    }
+    request->limits.timeout_s = request->timeout_s;
+    return parse_size("--memory", request->memory_text, &request->memory_bytes) &&
+           parse_size("--run-memory", request->run_memory_text, &request->limits.memory_bytes);
 }
 
 static bool is_sound(const struct run_request *request, char **arguments)
@@ -170,6 +206,10 @@ void run_request_release(struct run_request *request)
     g_strfreev(request->sets);
     g_free(request->filter);
     g_free(request->shard);
+    g_free(request->until_text);
+    g_free(request->memory_text);
+    g_free(request->run_memory_text);
+    until_release(&request->until);
     g_free(request->command_line);
     cli_options_release(&request->options);
 }
@@ -178,25 +218,35 @@ int cli_run(int argc, char **argv)
 {
     struct run_request request;
     run_request_init(&request);
+    request.n_seeds = SEEDS_UNSAID;
     request.command_line = cli_command_line("run", argc, argv);
     const GOptionEntry entries[] = {
         { "jobs", 'j', 0, G_OPTION_ARG_INT, &request.n_workers,
           "Run N points at a time (default: one per processor)", "N" },
         { "set", 's', 0, G_OPTION_ARG_STRING_ARRAY, &request.sets,
           "Change a setting of every scenario named; axes.NAME=a,b changes an axis", "PATH=VALUE" },
-        { "seeds", 0, 0, G_OPTION_ARG_INT, &request.n_seeds, "Run each point with N seeds", "N" },
-        { "seed", 0, 0, G_OPTION_ARG_INT64, &request.first_seed, "The first seed (default 1)",
-          "S" },
-        { "quick", 0, 0, G_OPTION_ARG_NONE, &request.quick,
-          "Only the few points that a scenario names as its fast subset", NULL },
         { "filter", 'f', 0, G_OPTION_ARG_STRING, &request.filter,
           "Only points whose axis values match: 'config=remote buffer_bytes>1024'", "EXPRESSION" },
         { "shard", 0, 0, G_OPTION_ARG_STRING, &request.shard,
           "Only part I of the points, split into N parts", "I/N" },
+        { "quick", 0, 0, G_OPTION_ARG_NONE, &request.quick,
+          "Only the few points that a scenario names as its fast subset", NULL },
+        { "seeds", 0, 0, G_OPTION_ARG_INT, &request.n_seeds, "Run each point with N seeds", "N" },
+        { "seed", 0, 0, G_OPTION_ARG_INT64, &request.first_seed, "The first seed (default 1)",
+          "S" },
+        { "until", 0, 0, G_OPTION_ARG_STRING, &request.until_text,
+          "More seeds, at most --seeds N, until a metric's 95 % interval is that tight",
+          "'METRIC 1%'" },
         { "missing", 0, 0, G_OPTION_ARG_NONE, &request.missing,
           "Run only what the database does not have (the default)", NULL },
         { "force", 0, 0, G_OPTION_ARG_NONE, &request.force,
           "Run what the database has already, too", NULL },
+        { "timeout", 0, 0, G_OPTION_ARG_DOUBLE, &request.timeout_s,
+          "A run that takes longer has failed", "SECONDS" },
+        { "run-memory", 0, 0, G_OPTION_ARG_STRING, &request.run_memory_text,
+          "A run that needs more memory has failed", "SIZE" },
+        { "memory", 0, 0, G_OPTION_ARG_STRING, &request.memory_text,
+          "Runs wait while those that go on need that much (default: what is free)", "SIZE" },
         { "list", 0, 0, G_OPTION_ARG_NONE, &request.list, "Print the points, run nothing", NULL },
         { "print-config", 0, 0, G_OPTION_ARG_NONE, &request.print_config,
           "Print the resolved configuration of each point, run nothing", NULL },
@@ -213,7 +263,7 @@ int cli_run(int argc, char **argv)
                   "configuration, seed and version is not run again.\nCtrl-C loses no finished "
                   "run; the same command goes on.",
                   entries, argc, argv, &status))
-        status = is_sound(&request, request.options.arguments)
+        status = take_texts(&request) && is_sound(&request, request.options.arguments)
                      ? run_scenarios(&request, request.options.arguments)
                      : CLI_WRONG;
     run_request_release(&request);

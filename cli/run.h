@@ -2,15 +2,20 @@
 #ifndef CLI_RUN_H
 #define CLI_RUN_H
 
-#include "cli/cli.h"
+#include "cli/until.h"
+#include "cli/worker.h"
 
 struct run_request {
     struct cli_options options;
     int n_workers, n_seeds;
     int64_t first_seed;
     char **sets;
-    char *filter, *shard;
+    char *filter, *shard, *until_text, *memory_text, *run_memory_text;
+    double timeout_s;
     gboolean quick, force, missing, list, print_config, stats, quiet;
+    struct until until; /* no metric: as many seeds as said */
+    uint64_t memory_bytes;
+    struct worker_limits limits;
     bool with_table; /* print the results */
     char *command_line;
 };

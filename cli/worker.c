@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,11 +27,14 @@ struct worker {
     GByteArray *report;
     GString *log;
     int64_t started_us;
+    uint64_t expected_bytes;
+    char *exceeded; /* why it was ended, or NULL */
 };
 
 struct worker_pool {
     struct worker *workers;
     unsigned n_workers;
+    struct worker_limits limits;
 };
 
 /* What precedes the error's text and the packed result. */
@@ -39,11 +43,12 @@ struct report_head {
     uint64_t sim_ps, events, fingerprint;
 };
 
-struct worker_pool *worker_pool_new(unsigned max_workers)
+struct worker_pool *worker_pool_new(unsigned max_workers, struct worker_limits limits)
 {
     struct worker_pool *pool = g_new0(struct worker_pool, 1);
     pool->workers = g_new0(struct worker, max_workers);
     pool->n_workers = max_workers;
+    pool->limits = limits;
     return pool;
 }
 
@@ -60,6 +65,7 @@ static void release(struct worker *worker)
     close_fd(&worker->log_fd);
     g_byte_array_free(worker->report, TRUE);
     g_string_free(worker->log, TRUE);
+    g_free(worker->exceeded);
     worker->pid = 0;
 }
 
@@ -87,6 +93,55 @@ unsigned worker_pool_running(const struct worker_pool *pool)
 bool worker_pool_full(const struct worker_pool *pool)
 {
     return worker_pool_running(pool) == pool->n_workers;
+}
+
+/* ---- Memory and time ----------------------------------------------------------------------- */
+
+/* Resident now; 0 if it has ended. */
+static uint64_t resident_bytes(pid_t pid)
+{
+    char path[64];
+    unsigned long long n_pages = 0;
+    g_snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
+    FILE *statm = fopen(path, "re");
+    if (statm == NULL)
+        return 0;
+    if (fscanf(statm, "%*u %llu", &n_pages) != 1)
+        n_pages = 0;
+    fclose(statm);
+    return n_pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+uint64_t worker_pool_memory_bytes(const struct worker_pool *pool)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < pool->n_workers; i++) {
+        const struct worker *worker = &pool->workers[i];
+        if (worker->pid != 0) {
+            const uint64_t now = resident_bytes(worker->pid);
+            sum += SIM_MAX(now, worker->expected_bytes);
+        }
+    }
+    return sum;
+}
+
+static void check_limits(struct worker_pool *pool)
+{
+    const struct worker_limits *limits = &pool->limits;
+    const int64_t now = g_get_monotonic_time();
+    for (unsigned i = 0; i < pool->n_workers; i++) {
+        struct worker *worker = &pool->workers[i];
+        if (worker->pid == 0 || worker->exceeded != NULL)
+            continue;
+        if (limits->timeout_s > 0.0 && (double)(now - worker->started_us) > 1e6 * limits->timeout_s)
+            worker->exceeded = g_strdup_printf("took longer than the %g s of --timeout",
+                                               limits->timeout_s);
+        else if (limits->memory_bytes > 0 && resident_bytes(worker->pid) > limits->memory_bytes)
+            worker->exceeded = g_strdup_printf("needed more than the %.4g MiB of --run-memory",
+                                               (double)limits->memory_bytes / 0x1p20);
+        if (worker->exceeded != NULL)
+            kill(worker->pid, SIGKILL);
+    }
 }
 
 /* ---- In the worker ------------------------------------------------------------------------- */
@@ -160,7 +215,8 @@ static void adopt(struct worker *worker, pid_t pid, size_t job, int report_fd, i
     worker->started_us = g_get_monotonic_time();
 }
 
-bool worker_start(struct worker_pool *pool, size_t job, worker_body_fn *body, void *context)
+bool worker_start(struct worker_pool *pool, size_t job, uint64_t expected_bytes,
+                  worker_body_fn *body, void *context)
 {
     int report_pipe[2], log_pipe[2];
     struct worker *worker = pool->workers;
@@ -188,6 +244,7 @@ bool worker_start(struct worker_pool *pool, size_t job, worker_body_fn *body, vo
     close(log_pipe[1]);
     if (pid > 0) {
         adopt(worker, pid, job, report_pipe[0], log_pipe[0]);
+        worker->expected_bytes = expected_bytes;
         return true;
     }
     close(report_pipe[0]);
@@ -217,8 +274,9 @@ static char *describe_death(int status, const char *log)
 {
     GString *text = g_string_new("the worker process ");
     if (WIFSIGNALED(status))
-        g_string_append_printf(text, "ended by signal %d (%s)", WTERMSIG(status),
-                               strsignal(WTERMSIG(status)));
+        g_string_append_printf(
+            text, "ended by signal %d (%s)%s", WTERMSIG(status), strsignal(WTERMSIG(status)),
+            WTERMSIG(status) == SIGKILL ? ", by hand or for want of memory" : "");
     else
         g_string_append_printf(text, "ended with status %d before its report was complete",
                                WEXITSTATUS(status));
@@ -253,12 +311,15 @@ static bool unpack(const GByteArray *bytes, struct worker_report *report)
 static void finish(struct worker *worker, worker_report_fn *report_fn, void *context)
 {
     struct worker_report report = { .log = worker->log->str };
+    struct rusage usage = { 0 };
     int status = 0;
-    waitpid(worker->pid, &status, 0);
+    wait4(worker->pid, &status, 0, &usage);
     report.wall_s = (double)(g_get_monotonic_time() - worker->started_us) / 1e6;
+    report.peak_memory_bytes = (uint64_t)usage.ru_maxrss * 1024;
     if (!unpack(worker->report, &report) || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
         g_free(report.error);
-        report.error = describe_death(status, worker->log->str);
+        report.error = worker->exceeded != NULL ? g_strdup(worker->exceeded)
+                                                : describe_death(status, worker->log->str);
     }
     report_fn(context, worker->job, &report);
     run_result_free(report.result);
@@ -277,7 +338,9 @@ bool worker_wait(struct worker_pool *pool, int signal_fd, int timeout_ms, worker
         fds[2 * i + 1] = (struct pollfd){ .fd = runs ? worker->report_fd : -1, .events = POLLIN };
         fds[2 * i + 2] = (struct pollfd){ .fd = runs ? worker->log_fd : -1, .events = POLLIN };
     }
-    const int n_ready = poll(fds, 2 * pool->n_workers + 1, timeout_ms);
+    const bool limited = pool->limits.timeout_s > 0.0 || pool->limits.memory_bytes > 0;
+    const int n_ready = poll(fds, 2 * pool->n_workers + 1,
+                             limited ? SIM_MIN(timeout_ms, WORKER_WATCH_MS) : timeout_ms);
     const bool signalled = n_ready > 0 && fds[0].revents != 0;
     for (unsigned i = 0; n_ready > 0 && !signalled && i < pool->n_workers; i++) {
         struct worker *worker = &pool->workers[i];
@@ -291,6 +354,8 @@ bool worker_wait(struct worker_pool *pool, int signal_fd, int timeout_ms, worker
             finish(worker, report, context);
         }
     }
+    if (limited)
+        check_limits(pool);
     g_free(fds);
     return signalled;
 }

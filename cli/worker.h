@@ -18,20 +18,32 @@ struct worker_report {
     sim_time sim_ps;
     uint64_t events, fingerprint;
     double wall_s;
+    uint64_t peak_memory_bytes; /* resident */
 };
 
-/* Runs in the worker: fills in all but log and wall_s; g_malloc'ed strings. */
+/* A worker that exceeds one is ended, and reported with what it exceeded as its error. 0: none. */
+struct worker_limits {
+    double timeout_s;
+    uint64_t memory_bytes; /* resident; looked at every WORKER_WATCH_MS */
+};
+#define WORKER_WATCH_MS 50
+
+/* Runs in the worker: fills in result, error, sim_ps, events and fingerprint; g_malloc'ed strings.
+ */
 typedef void worker_body_fn(void *context, size_t job, struct worker_report *report);
 typedef void worker_report_fn(void *context, size_t job, const struct worker_report *report);
 
-struct worker_pool *worker_pool_new(unsigned max_workers);
+struct worker_pool *worker_pool_new(unsigned max_workers, struct worker_limits limits);
 /* Kills what still runs. */
 void worker_pool_free(struct worker_pool *pool);
 
 unsigned worker_pool_running(const struct worker_pool *pool);
 bool worker_pool_full(const struct worker_pool *pool);
-/* False if no process could be made; errno says why. */
-bool worker_start(struct worker_pool *pool, size_t job, worker_body_fn *body, void *context);
+/* Of each worker that runs, what it was expected to need or holds now, whatever is more; summed. */
+uint64_t worker_pool_memory_bytes(const struct worker_pool *pool);
+/* False if no process could be made; errno says why. expected_bytes: of memory, 0: unknown. */
+bool worker_start(struct worker_pool *pool, size_t job, uint64_t expected_bytes,
+                  worker_body_fn *body, void *context);
 /* Waits until workers have finished, and reports them; until a signal is readable at signal_fd
  * (true is returned then, and only then); or for timeout_ms. */
 bool worker_wait(struct worker_pool *pool, int signal_fd, int timeout_ms, worker_report_fn *report,

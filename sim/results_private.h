@@ -67,7 +67,7 @@ struct results_db {
 };
 
 /* results_schema.c */
-#define RESULTS_SCHEMA_VERSION 1
+#define RESULTS_SCHEMA_VERSION 2
 #define RESULTS_APPLICATION_ID 0x6e75646d /* "nudm" */
 
 bool results_schema_prepare(struct results_db *db, bool read_only, char **message);

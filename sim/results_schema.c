@@ -24,7 +24,7 @@ static const char tables_sql[] =
     " version_id INTEGER NOT NULL, config_id INTEGER NOT NULL, command_id INTEGER NOT NULL,"
     " host_id INTEGER NOT NULL, set_id INTEGER, started_utc INTEGER NOT NULL,"
     " wall_s REAL NOT NULL, sim_ps INTEGER NOT NULL, events INTEGER NOT NULL,"
-    " fingerprint INTEGER NOT NULL);"
+    " fingerprint INTEGER NOT NULL, peak_memory_bytes INTEGER NOT NULL);"
     "CREATE INDEX run_row_by_point ON run_row(scenario_id, point_id, seed);"
     "CREATE TABLE newest(scenario_id INTEGER NOT NULL, point_id INTEGER NOT NULL,"
     " seed INTEGER NOT NULL, run_id INTEGER NOT NULL,"
@@ -43,7 +43,8 @@ static const char views_sql[] =
     "CREATE VIEW run AS SELECT r.id AS id, s.text AS scenario, p.text AS point, r.seed AS seed,"
     " r.status AS status, r.error AS error, v.text AS version, c.text AS config_sha256,"
     " r.started_utc AS started_utc, r.wall_s AS wall_s, r.sim_ps AS sim_ps, r.events AS events,"
-    " printf('%016x', r.fingerprint) AS fingerprint, m.text AS command_line, h.text AS host"
+    " printf('%016x', r.fingerprint) AS fingerprint, m.text AS command_line, h.text AS host,"
+    " r.peak_memory_bytes AS peak_memory_bytes"
     " FROM run_row r JOIN label s ON s.id = r.scenario_id JOIN label p ON p.id = r.point_id"
     " JOIN label v ON v.id = r.version_id JOIN label c ON c.id = r.config_id"
     " JOIN label m ON m.id = r.command_id JOIN label h ON h.id = r.host_id;"
@@ -97,8 +98,9 @@ static const char *const statements[N_STATEMENTS] = {
         "INSERT OR IGNORE INTO setting_member(set_id, setting_id) VALUES(?1, ?2)",
     [STATEMENT_RUN] =
         "INSERT INTO run_row(scenario_id, point_id, seed, status, error, version_id, config_id,"
-        " command_id, host_id, set_id, started_utc, wall_s, sim_ps, events, fingerprint)"
-        " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+        " command_id, host_id, set_id, started_utc, wall_s, sim_ps, events, fingerprint,"
+        " peak_memory_bytes)"
+        " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
     [STATEMENT_METRIC] = "INSERT INTO metric_row(run_id, quantity_id, value) VALUES(?1, ?2, ?3)",
     [STATEMENT_BUCKET] = "INSERT INTO histogram_row(run_id, quantity_id, lo, hi, count)"
                          " VALUES(?1, ?2, ?3, ?4, ?5)",

@@ -176,6 +176,7 @@ static void write_run(struct writer *writer, const struct run_record *record, in
     sqlite3_bind_int64(s, 13, (int64_t)record->sim_ps);
     sqlite3_bind_int64(s, 14, (int64_t)record->events);
     sqlite3_bind_int64(s, 15, (int64_t)record->fingerprint);
+    sqlite3_bind_int64(s, 16, (int64_t)record->peak_memory_bytes);
     step(writer, s);
     writer->run_id = sqlite3_last_insert_rowid(writer->db->sqlite);
     write_newest(writer, scenario, point, record->seed, version, config,

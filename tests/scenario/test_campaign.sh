@@ -71,5 +71,96 @@ sed 's/^constraints = .*/constraints = ( "opp=read" );/' constrained.cfg >wrong.
 out=$(list wrong.cfg 2>&1); is "a wrong constraint" $? 2
 has "is a mistake with its place" "$out" '^wrong.cfg:[0-9]+: constraints.\[0\]: there is no axis "opp"'
 
+# ---- Order and memory ----------------------------------------------------------------------------
+"$nudma" run $size --quick -q --db order.db >/dev/null
+is "peak memory is recorded" \
+    "$(query order.db 'select count(*) from run where peak_memory_bytes between 1e6 and 1e9')" 4
+sqlite3 order.db 'update run_row set wall_s = case point_id when (select id from label where text =
+    "op=read transfer_bytes=2048") then 9 when (select id from label where text =
+    "op=write_read transfer_bytes=64") then 7 else 1 end'
+out=$("$nudma" run $size --filter 'transfer_bytes=64,2048,8 op=read || transfer_bytes=64' \
+    --force -j1 --db order.db 2>&1 >/dev/null)
+is "the longest come first" "$(sed -n 's/.*latency_size \(.*\) seed.*/\1/p' <<<"$out")" \
+    "op=read transfer_bytes=2048
+op=write_read transfer_bytes=64
+op=read transfer_bytes=8
+op=read transfer_bytes=64"
+
+endless=(--set measure.transactions=2000000000 --set measure.duration_us=900000000)
+n_workers() { # n_workers OPTION...: how many runs go on at once, of four that never end
+    "$nudma" run $size --quick --db endless.db -j4 "${endless[@]}" "$@" >/dev/null 2>&1 &
+    local pid=$! most=0 n
+    for _ in $(seq 30); do
+        n=$(pgrep -c -P $pid)
+        [ "$n" -le "$most" ] || most=$n
+        sleep 0.05
+    done
+    kill -TERM $pid
+    wait $pid
+    echo "$most"
+}
+is "as many runs as jobs" "$(n_workers)" 4
+is "one alone where memory is short" "$(n_workers --memory 1MiB)" 1
+
+# ---- Limits --------------------------------------------------------------------------------------
+out=$("$nudma" run $size --filter 'transfer_bytes=64 op=read' "${endless[@]}" --timeout 0.3 \
+    --db limit.db 2>&1 >/dev/null)
+is "a run that takes too long fails" $? 1
+has "with what it exceeded" "$out" 'failed: took longer than the 0.3 s of --timeout'
+is "recorded" "$(query limit.db 'select status, error from run')" \
+    "failed|took longer than the 0.3 s of --timeout"
+is "with its configuration" \
+    "$(query limit.db "select value, unit from param where name = 'workload.transfer_bytes'")" \
+    "64|bytes"
+is "and its hash" "$(query limit.db 'select length(config_sha256) from run')" 64
+out=$("$nudma" run $size --filter 'transfer_bytes=64 op=read' "${endless[@]}" --run-memory 1MiB \
+    --db limit.db 2>&1 >/dev/null)
+is "a run that needs too much memory fails" $? 1
+has "with what it exceeded" "$out" 'failed: needed more than the 1 MiB of --run-memory'
+# a point that never ends among those that do
+sed 's/values = \["read", "write_read"\]; },/values = ["read", "write_read"]; },\
+    { name = "ends"; variants = ( { name = "no"; set = ( "measure.transactions=2000000000",\
+      "measure.duration_us=900000000" ); }, { name = "yes"; set = (); } ); },/' \
+    "$NUDMA_SCENARIOS/$size.cfg" >mixed.cfg
+"$nudma" run mixed.cfg --filter 'transfer_bytes=64' --timeout 2 -q --db mixed.db >/dev/null 2>&1
+is "among runs that end" $? 1
+is "it costs itself only" "$(query mixed.db 'select point, status from run order by 1')" \
+    "ends=no op=read transfer_bytes=64|failed
+ends=no op=write_read transfer_bytes=64|failed
+ends=yes op=read transfer_bytes=64|done
+ends=yes op=write_read transfer_bytes=64|done"
+for wrong in "--timeout=-1" "--memory=1x" "--run-memory=0" "--until=latency" "--until=a b%" \
+    "--until=latency_mean_ns 0%"; do
+    "$nudma" run $size "$wrong" --db wrong.db 2>/dev/null >&2; is "$wrong" $? 2
+done
+is "wrote nothing" "$(find . -name 'wrong.db*')" ""
+
+# ---- Seeds ---------------------------------------------------------------------------------------
+noisy=pcie_bench/latency_window
+few=(--filter 'cache=cold window_bytes=4096,16MiB,64MiB' -q)
+until_seeds() { # the number of seeds of each point that suffices for an interval, or else $2
+    query "$1" "with recursive n(k) as (select 3 union all select k + 1 from n where k < $2),
+        v as (select point, seed, value from metric join run on run.id = run_id
+              where name = 'latency_mean_ns'),
+        s as (select point, k, avg(value) m, count(*) c,
+              sqrt((avg(value * value) - avg(value) * avg(value)) / (k - 1)) e
+              from n join v on seed <= k group by point, k)
+        select point, coalesce(min(case when e * (select t95 from student_t where df = k - 1)
+            <= $3 * m then k end), $2) from s where c = k group by point order by 1"
+}
+"$nudma" run $noisy "${few[@]}" --seeds 8 --db all.db >/dev/null
+"$nudma" run $noisy "${few[@]}" --seeds 8 --until 'latency_mean_ns 0.15%' --db until.db -j2 >until.txt 2>&1
+is "--until" $? 0
+is "stops where the interval is tight enough" \
+    "$(query until.db 'select point, count(*) from run group by 1 order by 1')" \
+    "$(until_seeds all.db 8 0.0015)"
+"$nudma" run $noisy "${few[@]}" --seeds 8 --until 'latency_mean_ns 0.15%' --db all.db >/dev/null
+is "what is there counts" "$(query all.db 'select count(*) from run')" 24
+out=$("$nudma" run $noisy "${few[@]}" --seeds 4 --until 'latency_mean_ns 1e-9%' --db all.db 2>&1)
+has "says what is not tight" "$out" '^--until: [123] of 3 points are not that tight with 4 seeds'
+out=$("$nudma" run $noisy "${few[@]}" --until 'latency_men_ns 1%' --db all.db 2>&1)
+is "a metric that is none" $? 1
+has "is named" "$out" 'no metric "latency_men_ns"'
+
 echo "1..$cases"
 [ $failed = 0 ]

@@ -303,7 +303,7 @@ static void other_schema_version_is_left_alone(void **state)
     execute_in_file("PRAGMA user_version = 99");
     refuses_to_open(path, false, "schema version 99");
     refuses_to_open(path, true, "schema version 99");
-    execute_in_file("PRAGMA user_version = 1");
+    execute_in_file("PRAGMA user_version = 2");
     db = open_db();
     assert_true(query(db, "select count(*) from run") == 1.0);
     results_close(db);

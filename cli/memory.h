@@ -1,0 +1,11 @@
+/* The memory of this machine. */
+#ifndef CLI_MEMORY_H
+#define CLI_MEMORY_H
+
+#include "sim/types.h"
+
+/* What processes could still take without paging: of the machine, or of the control group that this
+ * process is in if that is less. UINT64_MAX if neither says. */
+uint64_t memory_free_bytes(void);
+
+#endif
