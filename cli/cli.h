@@ -27,6 +27,7 @@ int cli_figures(int argc, char **argv);
 int cli_check(int argc, char **argv);
 int cli_results(int argc, char **argv);
 int cli_export(int argc, char **argv);
+int cli_diff(int argc, char **argv);
 
 /* ---- Options (options.c) ------------------------------------------------------------------- */
 

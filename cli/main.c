@@ -16,6 +16,7 @@ static const struct cli_command commands[] = {
     { "check", "compare results with published claims", cli_check },
     { "results", "show results as tables", cli_results },
     { "export", "write results as CSV or JSON", cli_export },
+    { "diff", "compare two databases of results", cli_diff },
 };
 
 static void print_help(FILE *out)

@@ -286,12 +286,12 @@ GPtrArray *result_sets_find(struct results_db *db, const struct result_choice *c
     GHashTable *all = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     struct filter *filter = filter_new(choice->filters, errors);
     bool *used = g_new0(bool, choice->metrics != NULL ? g_strv_length(choice->metrics) + 1 : 1);
-    char **names = stored_scenarios(db);
-    if (choice->scenarios != NULL && *choice->scenarios != NULL)
-        choose_scenarios(names, choice->scenarios, errors);
-    if (*names == NULL && errors->n_messages == 0)
-        sim_error_add(errors, NULL, 0, "the database has no finished runs");
     const bool good = errors->n_messages == 0;
+    char **names = stored_scenarios(db);
+    if (*names == NULL)
+        sim_error_add(errors, NULL, 0, "the database has no finished runs");
+    else if (choice->scenarios != NULL && *choice->scenarios != NULL)
+        choose_scenarios(names, choice->scenarios, errors);
     for (char **name = names; good && *name != NULL; name++) {
         struct result_set *set = new_set(*name);
         find_points(set, db, filter);
@@ -302,7 +302,7 @@ GPtrArray *result_sets_find(struct results_db *db, const struct result_choice *c
         else
             free_set(set);
     }
-    if (good) {
+    if (good && *names != NULL) {
         filter_check(filter, errors);
         check_metrics(choice->metrics, used, all, errors);
     }

@@ -41,7 +41,8 @@ struct result_choice {
 
 /*
  * The sets (struct result_set, owned) of what is asked for, sorted by scenario, with the names of
- * points and metrics, without values. A name or a wildcard that means nothing is a mistake.
+ * points and metrics, without values. A name or a wildcard that means nothing is a mistake; what
+ * the others mean is returned all the same.
  */
 GPtrArray *result_sets_find(struct results_db *db, const struct result_choice *choice,
                             struct sim_error_list *errors);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# nudma results and export on a real small database: which tables, points, metrics; files that
-# other programs parse; mistakes.
+# nudma results, export and diff on a real small database: which tables, points, metrics; files that
+# other programs parse; what counts as a change; mistakes.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 nudma=$(realpath "${NUDMA:-${BUILD:-build}/nudma}")
@@ -36,7 +36,7 @@ value() { # value POINT METRIC
         where scenario = '$size' and point = '$1' and metric = '$2'"
 }
 
-for command in results export; do
+for command in results export diff; do
     out=$("$nudma" $command --help); is "$command --help" $? 0
     has "says how" "$out" "nudma $command"
 done
@@ -167,6 +167,56 @@ out=$(export_ --format csv --metric none 2>&1); is "no such metric" $? 2
 out=$(export_ --format csv --output none/a.csv 2>&1); is "a folder that is not there" $? 1
 out=$(export_ --format csv --output /dev/full 2>&1); is "a full disk" $? 1
 has "is said" "$out" 'No space left'
+
+# ---- diff ----------------------------------------------------------------------------------------
+moved() { # moved FILE SQL-VALUE SQL-CONDITION: a.db with latency_mean_ns changed where it holds
+    cp a.db "$1"
+    sqlite3 "$1" "update metric_row set value = $2 where quantity_id = (select id from quantity
+        where name = 'latency_mean_ns') and run_id in (select id from run where $3)"
+}
+diff_() { "$nudma" diff "$@"; }
+n=$(query a.db "select count(*) from result where metric not like '%.ci95'")
+out=$(diff_ a.db a.db --params); is "the same" $? 0
+has "is equal" "$out" "^$n values compared: 0 changed .* 0 by less, $n equal; only A has 0, only B has 0$"
+has "in its parameters, too" "$out" '^no parameter differs$'
+has "by which version" "$out" '^A: a.db \(0\.1'
+moved up.db 'value * 1.03' "point = 'op=read transfer_bytes=64'"
+out=$(diff_ a.db up.db); is "a change" $? 1
+has "is shown with its size" "$out" "^ *\+3% +$read64 +[0-9.]+ +latency_mean_ns \[ns\] +$size op=read transfer_bytes=64$"
+has "and counted" "$out" "^$n values compared: 1 changed .* 0 by less, $((n - 1)) equal"
+out=$(diff_ a.db up.db --tolerance 5%); is "within the tolerance" $? 0
+has "nothing counts" "$out" ' 0 changed by .*\(5 %\), 1 by less'
+has "but is there with --all" "$(diff_ a.db up.db -t 0.05 --all)" '^ *\+3% .*\(does not count\)$'
+diff_ a.db up.db -t 0.02 >/dev/null; is "a tolerance as a ratio" $? 1
+diff_ a.db up.db -m throughput_gbit_s >/dev/null; is "another metric" $? 0
+diff_ a.db up.db -f transfer_bytes=2048 >/dev/null; is "other points" $? 0
+diff_ up.db a.db >/dev/null; is "down is a change, too" $? 1
+out=$(diff_ a.db b.db -m latency_mean_ns); is "a difference within the interval of one seed more" $? 0
+has "is said to be" "$out" ' 0 changed .* 1 by less, 3 equal'
+moved two.db 'value * 1.2' "point like 'op=read %'"
+sqlite3 two.db "update metric_row set value = value * 0.5 where quantity_id = (select id from quantity
+    where name = 'latency_mean_ns') and run_id in (select id from run where point =
+    'op=write_read transfer_bytes=64')"
+is "sorted by size" "$(diff_ a.db two.db | awk '/%.*latency_mean_ns/ { print $NF, $1 }' | head -n 1)" \
+    "transfer_bytes=64 -50%"
+has "cut at a limit" "$(diff_ a.db two.db --limit 1)" '^\.\.\. and 2 more'
+"$nudma" run $size --seeds 3 --db c.db -q --set axes.transfer_bytes=64,128 >/dev/null
+out=$(diff_ a.db c.db); is "points that are gone" $? 1
+has "are named" "$out" "^only A has $size op=write_read transfer_bytes=2048$"
+has "so are new ones" "$out" "^only B has $size op=read transfer_bytes=128$"
+diff_ a.db c.db --common >/dev/null; is "unless only common ones are asked for" $? 0
+out=$(diff_ a.db c.db -f transfer_bytes=128 2>&1); is "nothing in common" $? 2
+"$nudma" run $size --quick --db d.db -q --set workload.window_bytes=4096 >/dev/null
+has "parameters that differ" "$(diff_ a.db d.db --params)" \
+    "^workload.window_bytes +8192 bytes +4096 bytes +4 +$size$"
+out=$(diff_ a.db 2>&1); is "one database" $? 2
+out=$(diff_ a.db none.db 2>&1); is "a database that is none" $? 2
+has "named" "$out" '^none.db: '
+out=$(diff_ a.db up.db --tolerance x 2>&1); is "a tolerance that is none" $? 2
+out=$(diff_ a.db up.db --tolerance -1 2>&1); is "a negative one" $? 2
+out=$(diff_ a.db up.db -m latency_meam_ns 2>&1); is "a metric that neither has" $? 2
+has "the nearest one" "$out" 'did you mean "latency_mean_ns"'
+out=$(diff_ a.db up.db -s pcie_benc 2>&1); is "a scenario that neither has" $? 2
 
 echo "1..$cases"
 [ $failed = 0 ]
