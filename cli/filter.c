@@ -16,41 +16,30 @@ struct condition {
 };
 
 struct filter {
-    GPtrArray *conditions;
+    GPtrArray *texts; /* all of them hold: GPtrArray of alternatives, each one of conditions */
     GHashTable *axes; /* of all points seen */
 };
 
 /* ---- Points and values --------------------------------------------------------------------- */
 
-/* A word with one of these begins the next pair; one without belongs to the value before it. */
-static GPtrArray *split_pairs(const char *text, const char *operators)
+/* A word with "=" begins the next pair; one without belongs to the value before it. */
+char **point_split(const char *point)
 {
-    GPtrArray *pairs = g_ptr_array_new_with_free_func(g_free);
-    char **words = g_strsplit_set(text, " \t", -1);
+    GPtrArray *split = g_ptr_array_new();
+    char **words = g_strsplit(point, " ", -1);
     for (char **word = words; *word != NULL; word++) {
-        if (pairs->len > 0 && strpbrk(*word, operators) == NULL) {
-            char *longer = g_strconcat(pairs->pdata[pairs->len - 1], " ", *word, NULL);
-            g_free(pairs->pdata[pairs->len - 1]);
-            pairs->pdata[pairs->len - 1] = longer;
-        } else if (**word != '\0') {
-            g_ptr_array_add(pairs, g_strdup(*word));
+        const char *equals = strchr(*word, '=');
+        if (equals != NULL) {
+            g_ptr_array_add(split, g_strndup(*word, (gsize)(equals - *word)));
+            g_ptr_array_add(split, g_strdup(equals + 1));
+        } else if (split->len > 0) {
+            char *longer = g_strconcat(split->pdata[split->len - 1], " ", *word, NULL);
+            g_free(split->pdata[split->len - 1]);
+            split->pdata[split->len - 1] = longer;
         }
     }
     g_strfreev(words);
-    return pairs;
-}
-
-char **point_split(const char *point)
-{
-    GPtrArray *pairs = split_pairs(point, "="), *split = g_ptr_array_new();
-    for (guint i = 0; i < pairs->len; i++) {
-        const char *pair = pairs->pdata[i], *equals = strchr(pair, '=');
-        g_ptr_array_add(split,
-                        equals != NULL ? g_strndup(pair, (gsize)(equals - pair)) : g_strdup(pair));
-        g_ptr_array_add(split, g_strdup(equals != NULL ? equals + 1 : ""));
-    }
     g_ptr_array_add(split, NULL);
-    g_ptr_array_free(pairs, TRUE);
     return (char **)g_ptr_array_free(split, FALSE);
 }
 
@@ -112,39 +101,124 @@ static size_t read_relation(const char *text, enum relation *relation)
     return 0;
 }
 
-static void add_condition(struct filter *filter, const char *text, struct sim_error_list *errors)
+static void skip_blanks(const char **at)
 {
-    enum relation relation = EQUAL;
-    double number;
-    const size_t n_axis = strcspn(text, "=<>!");
-    const size_t n_operator = read_relation(text + n_axis, &relation);
-    const char *value = text + n_axis + n_operator;
-    if (n_axis == 0 || n_operator == 0 || *value == '\0') {
-        sim_error_add(errors, NULL, 0,
-                      "--filter: found \"%s\", expected axis=value, or != < <= > >=", text);
-        return;
+    while (g_ascii_isspace(**at))
+        ++*at;
+}
+
+static size_t name_length(const char *text)
+{
+    size_t n = 0;
+    while (g_ascii_isalnum(text[n]) || text[n] == '_')
+        n++;
+    return n;
+}
+
+/* "and" or "or" stands here, or the next condition, or nothing more. */
+static bool value_ends(const char *at)
+{
+    enum relation relation;
+    skip_blanks(&at);
+    const size_t n = name_length(at);
+    const char *after = at + n;
+    skip_blanks(&after);
+    return *at == '\0' || g_str_has_prefix(at, "&&") || g_str_has_prefix(at, "||") ||
+           (n > 0 && read_relation(after, &relation) > 0);
+}
+
+/* In quotes, or up to a comma or what value_ends(): "4 KiB" needs no quotes. NULL if there is none.
+ */
+static char *take_value(const char **at)
+{
+    skip_blanks(at);
+    const char *begin = *at, *end = begin;
+    if (*begin == '"' || *begin == '\'') {
+        end = strchr(begin + 1, *begin);
+        *at = end != NULL ? end + 1 : begin;
+        return end != NULL ? g_strndup(begin + 1, (gsize)(end - begin - 1)) : NULL;
     }
+    while (*end != '\0' && *end != ',' && strchr("=<>!", *end) == NULL &&
+           !g_str_has_prefix(end, "&&") && !g_str_has_prefix(end, "||") &&
+           !(g_ascii_isspace(*end) && value_ends(end)))
+        end++;
+    *at = end;
+    return end > begin ? g_strchomp(g_strndup(begin, (gsize)(end - begin))) : NULL;
+}
+
+/* axis RELATION value[,value]...; NULL where it is none. */
+static struct condition *take_condition(const char **at)
+{
     struct condition *condition = g_new0(struct condition, 1);
-    condition->axis = g_strndup(text, n_axis);
-    condition->relation = relation;
-    condition->values = relation <= UNEQUAL ? g_strsplit(value, ",", -1)
-                                            : g_strsplit(value, ",", 1);
-    g_ptr_array_add(filter->conditions, condition);
-    if (relation > UNEQUAL && !quantity(condition->axis, value, &number))
-        sim_error_add(errors, NULL, 0, "--filter: %s: found \"%s\", expected a number", text,
-                      value);
+    GPtrArray *values = g_ptr_array_new();
+    skip_blanks(at);
+    const size_t n_axis = name_length(*at);
+    condition->axis = g_strndup(*at, n_axis);
+    *at += n_axis;
+    skip_blanks(at);
+    const size_t n_relation = read_relation(*at, &condition->relation);
+    *at += n_relation;
+    const bool several = condition->relation == EQUAL || condition->relation == UNEQUAL;
+    char *value = NULL;
+    do {
+        value = n_axis > 0 && n_relation > 0 ? take_value(at) : NULL;
+        if (value != NULL)
+            g_ptr_array_add(values, value);
+    } while (value != NULL && several && **at == ',' && ++*at != NULL);
+    g_ptr_array_add(values, NULL);
+    condition->values = (char **)g_ptr_array_free(values, FALSE);
+    double number;
+    if (value != NULL && (several || quantity(condition->axis, value, &number)))
+        return condition;
+    free_condition(condition);
+    return NULL;
+}
+
+static void free_array(gpointer array)
+{
+    g_ptr_array_free(array, TRUE);
+}
+
+/* Alternatives parted by "||", conditions by blanks or "&&"; NULL if it is something else. */
+static GPtrArray *parse(const char *at)
+{
+    GPtrArray *alternatives = g_ptr_array_new_with_free_func(free_array);
+    GPtrArray *conditions = NULL;
+    for (;;) {
+        struct condition *condition = take_condition(&at);
+        if (condition == NULL) {
+            g_ptr_array_free(alternatives, TRUE);
+            return NULL;
+        }
+        if (conditions == NULL) {
+            conditions = g_ptr_array_new_with_free_func(free_condition);
+            g_ptr_array_add(alternatives, conditions);
+        }
+        g_ptr_array_add(conditions, condition);
+        skip_blanks(&at);
+        if (*at == '\0')
+            return alternatives;
+        if (g_str_has_prefix(at, "||"))
+            conditions = NULL;
+        if (g_str_has_prefix(at, "||") || g_str_has_prefix(at, "&&"))
+            at += 2;
+    }
 }
 
 struct filter *filter_new(char **texts, struct sim_error_list *errors)
 {
     struct filter *filter = g_new0(struct filter, 1);
-    filter->conditions = g_ptr_array_new_with_free_func(free_condition);
+    filter->texts = g_ptr_array_new_with_free_func(free_array);
     filter->axes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     for (; texts != NULL && *texts != NULL; texts++) {
-        GPtrArray *pairs = split_pairs(*texts, "=<>!");
-        for (guint i = 0; i < pairs->len; i++)
-            add_condition(filter, pairs->pdata[i], errors);
-        g_ptr_array_free(pairs, TRUE);
+        GPtrArray *alternatives = parse(*texts);
+        if (alternatives != NULL)
+            g_ptr_array_add(filter->texts, alternatives);
+        else
+            sim_error_add(errors, NULL, 0,
+                          "--filter: found \"%s\", expected conditions such as \"op=read "
+                          "transfer_bytes>64\", alternatives after \"||\"",
+                          *texts);
     }
     return filter;
 }
@@ -153,7 +227,7 @@ void filter_free(struct filter *filter)
 {
     if (filter == NULL)
         return;
-    g_ptr_array_free(filter->conditions, TRUE);
+    g_ptr_array_free(filter->texts, TRUE);
     g_hash_table_destroy(filter->axes);
     g_free(filter);
 }
@@ -187,23 +261,41 @@ static bool holds(const struct condition *condition, const char *value)
     }
 }
 
+static bool condition_met(struct condition *condition, char **split)
+{
+    const char *value = NULL;
+    for (char **pair = split; *pair != NULL; pair += 2) {
+        if (strcmp(pair[0], condition->axis) == 0)
+            value = pair[1];
+    }
+    const bool met = value != NULL && holds(condition, value);
+    condition->axis_seen = condition->axis_seen || value != NULL;
+    condition->ever_held = condition->ever_held || met;
+    return met;
+}
+
+static bool alternatives_met(GPtrArray *alternatives, char **split)
+{
+    bool any = false;
+    for (guint i = 0; i < alternatives->len; i++) {
+        GPtrArray *conditions = alternatives->pdata[i];
+        bool all = true;
+        for (guint k = 0; k < conditions->len; k++)
+            all = condition_met(conditions->pdata[k], split) && all;
+        any = any || all;
+    }
+    return any;
+}
+
 bool filter_matches(struct filter *filter, const char *point)
 {
-    char **split = point_split(point);
     bool matches = true;
-    for (guint i = 0; i < filter->conditions->len; i++) {
-        struct condition *condition = filter->conditions->pdata[i];
-        const char *value = NULL;
-        for (char **pair = split; *pair != NULL; pair += 2) {
-            if (strcmp(pair[0], condition->axis) == 0)
-                value = pair[1];
-        }
-        const bool held = value != NULL && holds(condition, value);
-        condition->axis_seen = condition->axis_seen || value != NULL;
-        condition->ever_held = condition->ever_held || held;
-        matches = matches && held;
-    }
-    for (char **pair = split; filter->conditions->len > 0 && *pair != NULL; pair += 2) {
+    if (filter->texts->len == 0)
+        return true;
+    char **split = point_split(point);
+    for (guint i = 0; i < filter->texts->len; i++)
+        matches = alternatives_met(filter->texts->pdata[i], split) && matches;
+    for (char **pair = split; *pair != NULL; pair += 2) {
         if (!g_hash_table_contains(filter->axes, pair[0]))
             g_hash_table_add(filter->axes, g_strdup(pair[0]));
     }
@@ -211,19 +303,29 @@ bool filter_matches(struct filter *filter, const char *point)
     return matches;
 }
 
+static void check_condition(const struct condition *condition, char **axes,
+                            struct sim_error_list *errors)
+{
+    if (!condition->axis_seen) {
+        char *suggestion = sim_suggestion(condition->axis, (const char *const *)axes);
+        sim_error_add(errors, NULL, 0, "--filter: no point has an axis \"%s\"%s%s", condition->axis,
+                      *suggestion != '\0' ? "; " : "", suggestion);
+        g_free(suggestion);
+    } else if (!condition->ever_held) {
+        sim_error_add(errors, NULL, 0, "--filter: no point meets the condition on %s",
+                      condition->axis);
+    }
+}
+
 void filter_check(const struct filter *filter, struct sim_error_list *errors)
 {
     char **axes = (char **)g_hash_table_get_keys_as_array(filter->axes, NULL);
-    for (guint i = 0; i < filter->conditions->len; i++) {
-        const struct condition *condition = filter->conditions->pdata[i];
-        if (!condition->axis_seen) {
-            char *suggestion = sim_suggestion(condition->axis, (const char *const *)axes);
-            sim_error_add(errors, NULL, 0, "--filter: no point has an axis \"%s\"%s%s",
-                          condition->axis, *suggestion != '\0' ? "; " : "", suggestion);
-            g_free(suggestion);
-        } else if (!condition->ever_held) {
-            sim_error_add(errors, NULL, 0, "--filter: no point meets the condition on %s",
-                          condition->axis);
+    for (guint i = 0; i < filter->texts->len; i++) {
+        const GPtrArray *alternatives = filter->texts->pdata[i];
+        for (guint k = 0; k < alternatives->len; k++) {
+            const GPtrArray *conditions = alternatives->pdata[k];
+            for (guint c = 0; c < conditions->len; c++)
+                check_condition(conditions->pdata[c], axes, errors);
         }
     }
     g_free(axes);

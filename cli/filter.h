@@ -1,6 +1,7 @@
 /*
- * Which points are meant: "config=remote buffer_bytes>1024". Conditions on axes, all of which have
- * to hold; docs/commands.md is the manual.
+ * Which points of results are meant: "config=remote buffer_bytes>1024 || op=read,write". Conditions
+ * on axes, all of which have to hold, alternatives after "||"; docs/commands.md is the manual.
+ * Works on the names of points, as a database may be shown without its scenario files.
  */
 #ifndef CLI_FILTER_H
 #define CLI_FILTER_H
@@ -11,8 +12,8 @@
 
 struct filter;
 
-/* texts: NULL-terminated, may be NULL; each has one condition or several with blanks between them.
- * Mistakes in errors; what is left of the filter is returned all the same. */
+/* texts: NULL-terminated, may be NULL; all of them have to hold. Mistakes in errors; what is left
+ * of the filter is returned all the same. */
 struct filter *filter_new(char **texts, struct sim_error_list *errors);
 void filter_free(struct filter *filter);
 /* point: "op=read transfer_bytes=64". A point without the axis of a condition does not match. */

@@ -86,6 +86,9 @@ is "a quantity" "$(rows 'transfer_bytes<=1 KiB op=read')" "read/64"
 is "equal as a number" "$(rows 'transfer_bytes=2 KiB op=read')" "read/2048"
 is "one of several" "$(rows 'op=read,none transfer_bytes=64')" "read/64"
 is "wildcards" "$(rows 'op=write*' --filter transfer_bytes=64)" "write_read/64"
+is "alternatives" "$(rows 'op=read transfer_bytes<65||op=write_read && transfer_bytes>=2KiB')" \
+    "read/64 write_read/2048"
+is "quotes" "$(rows "op = 'read' transfer_bytes=\"64\"")" "read/64"
 all=$(results $size -m '*' --width 80); is "everything" $? 0
 is "fits 80 columns" "$(awk 'length > 80' <<<"$all")" ""
 is "and has every value" "$(grep -c '^read  *64 ' <<<"$all")" "$(grep -c '^op  *transfer_bytes ' <<<"$all")"
@@ -106,6 +109,9 @@ out=$(results --rows op --columns op 2>&1); is "an axis twice" $? 2
 out=$(results --filter opp=read 2>&1); is "a filter on no axis" $? 2
 has "the nearest axis of the points" "$out" 'did you mean "op"'
 out=$(results --filter op=raed 2>&1); is "a filter that nothing meets" $? 2
+for wrong in 'op=read ||' 'op=' '=read' 'op=read,' '|| op=read' "op='read" 'op=read & op=read'; do
+    results --filter "$wrong" >/dev/null 2>&1; is "the filter $wrong" $? 2
+done
 out=$(results --filter op 2>&1); is "a filter without an operator" $? 2
 out=$(results --filter 'op>read' 2>&1); is "a bound that is no number" $? 2
 out=$("$nudma" results --db none.db 2>&1); is "no database" $? 1
