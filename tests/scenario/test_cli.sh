@@ -171,7 +171,7 @@ out=$("$nudma" check claims.cfg --db one.db); is "a claim that holds" $? 0
 has "is counted" "$out" '^1 of 1 claims hold \(C: 0 of 0, K: 1 of 1\)'
 claim 1.0 2.0 "$v64"
 out=$("$nudma" check claims.cfg --db one.db); is "a claim that misses" $? 1
-has "shows what is simulated" "$out" '^a +K +x +1\.\.2 +[0-9.]+ +MISS'
+has "shows what is simulated" "$out" '^a +K +x +1\.\.2 +[0-9.]+ +- +MISS'
 claim 1.0 2.0 "$v64/v('$size','op=none','latency_mean_ns')"
 out=$("$nudma" check claims.cfg --db one.db); is "a claim without data" $? 1
 has "says so" "$out" 'no data'

@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# nudma check: verdicts, errors in percent, known misses, summaries, JSON, exit status.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+nudma=$(realpath "${NUDMA:-${BUILD:-build}/nudma}")
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+export NUDMA_SCENARIOS=$PWD/scenarios
+cd "$scratch" || exit 1
+cases=0
+failed=0
+
+is() { # is NAME FOUND EXPECTED
+    cases=$((cases + 1))
+    if [ "$2" = "$3" ]; then echo "ok $cases - $1"; else
+        echo "not ok $cases - $1"
+        printf '# found:    %s\n# expected: %s\n' "$2" "$3"
+        failed=$((failed + 1))
+    fi
+}
+has() { # has NAME TEXT PATTERN
+    cases=$((cases + 1))
+    if grep -qE -- "$3" <<<"$2"; then echo "ok $cases - $1"; else
+        echo "not ok $cases - $1"
+        printf '# not in it: %s\n' "$3"
+        head -n 30 <<<"$2" | sed 's/^/# /'
+        failed=$((failed + 1))
+    fi
+}
+
+# Constants are expressions too, so that one small run serves for the database.
+"$nudma" run pcie_bench/latency_size --quick -q --set axes.op=read --set axes.transfer_bytes=64 \
+    >run.txt 2>&1
+is "a run" $? 0
+claim() { # claim ID USE LOW HIGH PUBLISHED EXPRESSION [MORE]
+    printf '{ id = "%s"; use = "%s"; lo = %s; hi = %s; published = "%s"; text = "t";\n  expr = "%s"; %s }' "$@"
+}
+file() { # file NAME CLAIM...: writes NAME/claims.cfg
+    local folder=$1 separator=
+    shift
+    mkdir -p "$folder"
+    {
+        printf 'title = "Of %s";\nclaims = (\n' "$folder"
+        for one; do printf '%s%s' "$separator" "$one"; separator=$',\n'; done
+        printf '\n);\n'
+    } >"$folder/claims.cfg"
+}
+
+# ---- Verdicts and errors -------------------------------------------------------------------------
+reason='misses = "no such mechanism";'
+file one "$(claim a.exact C 1.0 3.0 2 2.0 '')" "$(claim a.over K 1.0 3.0 2 2.5 '')" \
+    "$(claim a.range K 1.0 3.0 1.5-2.5 2.2 '')" "$(claim a.above K 1.0 4.0 1-2 3 '')" \
+    "$(claim a.words K 1.0 3.0 'about two' 2 '')"
+out=$("$nudma" check one/claims.cfg); is "all hold" $? 0
+has "the paper is named" "$out" '^one: Of one$'
+has "no error" "$out" '^a.exact +C +2 +1\.\.3 +2 +0\.0 +ok$'
+has "an error in percent" "$out" '^a.over +K +2 +1\.\.3 +2\.5 +\+25\.0 +ok$'
+has "none within a range" "$out" '^a.range +K +1\.5-2\.5 +1\.\.3 +2\.2 +0\.0 +ok$'
+has "from its nearer end" "$out" '^a.above +K +1-2 +1\.\.4 +3 +\+50\.0 +ok$'
+has "words have none" "$out" '^a.words +K +about two +1\.\.3 +2 +- +ok$'
+is "the summary" "$(tail -n 1 <<<"$out")" "5 of 5 claims hold (C: 1 of 1, K: 4 of 4)"
+
+file one "$(claim a.hold C 1.0 3.0 2 2 '')" "$(claim a.known K 1.0 3.0 2 4 "$reason")" \
+    "$(claim a.too K 1.0 3.0 2 5 "$reason")"
+out=$("$nudma" check one/claims.cfg); is "a known miss still fails" $? 1
+has "is called that" "$out" '^a.known +K +2 +1\.\.3 +4 +\+100\.0 +known miss$'
+has "its reason stands once for all that share it" "$out" '^known miss: a.known, a.too$'
+is "indeed once" "$(grep -c 'no such mechanism' <<<"$out")" 1
+is "and it is counted" "$(tail -n 1 <<<"$out")" \
+    "1 of 3 claims hold (C: 1 of 1, K: 0 of 2); 2 known misses"
+"$nudma" check one/claims.cfg --known-ok >/dev/null; is "--known-ok lets it pass" $? 0
+
+file one "$(claim a.now K 1.0 3.0 2 2 "$reason")"
+out=$("$nudma" check one/claims.cfg); is "a known miss that holds is no failure" $? 0
+has "but said" "$out" '^now holds: a.now, although one/claims.cfg:3 marks it'
+is "and counted" "$(tail -n 1 <<<"$out")" "1 of 1 claims hold (C: 0 of 0, K: 1 of 1); 1 known miss holds now"
+
+file one "$(claim a.known K 1.0 3.0 2 4 "$reason")" "$(claim a.miss K 1.0 3.0 2 0.5 '')"
+out=$("$nudma" check one/claims.cfg --known-ok); is "--known-ok fails an unknown miss" $? 1
+has "which is a MISS" "$out" '^a.miss +K +2 +1\.\.3 +0\.5 +-75\.0 +MISS$'
+has "and said to be unexplained" "$(tail -n 1 <<<"$out")" '1 MISS without a known reason'
+file one "$(claim a.none K 1.0 3.0 2 "v('none','none','none')" "$reason")"
+out=$("$nudma" check one/claims.cfg --known-ok); is "--known-ok fails missing data" $? 1
+has "which is no miss" "$out" '^a.none +K +2 +1\.\.3 +- +- +no data$'
+
+# ---- Papers --------------------------------------------------------------------------------------
+file one "$(claim a.hold C 1.0 3.0 2 2 '')"
+file two "$(claim b.miss K 1.0 3.0 2 4 "$reason")" "$(claim b.hold K 1.0 3.0 2 2 '')"
+out=$("$nudma" check one/claims.cfg two/claims.cfg)
+has "a line for a paper" "$out" '^one: 1 of 1 claims hold \(C: 1 of 1, K: 0 of 0\)$'
+has "one for the other" "$out" '^two: 1 of 2 claims hold \(C: 0 of 0, K: 1 of 2\); 1 known miss$'
+is "one over all" "$(tail -n 1 <<<"$out")" "2 of 3 claims hold (C: 1 of 1, K: 1 of 2); 1 known miss"
+
+# ---- JSON ----------------------------------------------------------------------------------------
+file one "$(claim a.known K 1.0 3.0 2 4 'misses = "a \"quoted\" reason";')" \
+    "$(claim a.none K 1.0 3.0 'two' "v('none','none','none')" '')"
+"$nudma" check one/claims.cfg --json >one.json; is "JSON fails alike" $? 1
+json() { sqlite3 :memory: "SELECT json_extract(readfile('one.json'), '$1')"; }
+is "JSON is well-formed" "$(sqlite3 :memory: "SELECT json_valid(readfile('one.json'))")" 1
+is "a claim" "$(json '$.papers[0].claims[0].id')" a.known
+is "its error" "$(json '$.papers[0].claims[0].error_percent')" 100
+is "its verdict" "$(json '$.papers[0].claims[0].verdict')" "known miss"
+is "its reason" "$(json '$.papers[0].claims[0].misses')" 'a "quoted" reason'
+is "no data" "$(json '$.papers[0].claims[1].simulated')" ""
+is "the counts" "$(json '$.summary.known_misses') $(json '$.summary.no_data')" "1 1"
+
+# ---- Mistakes ------------------------------------------------------------------------------------
+file one "$(claim a.x K 1.0 3.0 2 2 'misses = "";')"
+out=$("$nudma" check one/claims.cfg 2>&1); is "a known miss without a reason" $? 2
+has "is said where" "$out" '^one/claims.cfg:[0-9]+: claims\.\[0\]\.misses: '
+file one "$(claim a.x K 1.0 3.0 2 2 'mises = "x";')"
+out=$("$nudma" check one/claims.cfg 2>&1); is "a setting that is none" $? 2
+has "the nearest" "$out" 'did you mean "misses"'
+file one "$(claim a.x K 1.0 3.0 2 2 '')" "$(claim a.x K 1.0 3.0 2 2 '')"
+out=$("$nudma" check one/claims.cfg 2>&1); is "an id twice" $? 2
+has "is said" "$out" 'a.x: there already'
+file one "$(claim a.x M 1.0 3.0 2 2 '')"
+out=$("$nudma" check one/claims.cfg 2>&1); is "a use that is none" $? 2
+
+echo "1..$cases"
+[ $failed = 0 ]
