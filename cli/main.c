@@ -17,6 +17,7 @@ static const struct cli_command commands[] = {
     { "results", "show results as tables", cli_results },
     { "export", "write results as CSV or JSON", cli_export },
     { "diff", "compare two databases of results", cli_diff },
+    { "report", "write one HTML page: figures, claims, topologies, parameters", cli_report_page },
 };
 
 static void print_help(FILE *out)

@@ -1,10 +1,10 @@
 /* nudma plot, nudma figures. */
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "cli/plot_gnuplot.h"
 #include "cli/plot_script.h"
 #include "cli/run.h"
 #include "cli/scenarios.h"
@@ -17,52 +17,14 @@ struct plot_request {
     bool any_failed;
 };
 
-/* ---- gnuplot ------------------------------------------------------------------------------- */
-
-static void in_child(gpointer unused)
-{
-    (void)unused;
-    signal(SIGPIPE, SIG_DFL);
-}
-
-static bool report_gnuplot(const GError *error, int status, const char *said)
-{
-    if (error != NULL && g_error_matches(error, G_SPAWN_ERROR, G_SPAWN_ERROR_NOENT))
-        fprintf(stderr, "gnuplot is not installed, and draws the plots "
-                        "(apt-get install gnuplot-nox)\n");
-    else if (error != NULL)
-        fprintf(stderr, "gnuplot: %s\n", error->message);
-    else if (!g_spawn_check_wait_status(status, NULL))
-        fprintf(stderr, "gnuplot failed: %s\n", said);
-    else
-        return true;
-    return false;
-}
-
 /* Runs the script; what it prints goes to our standard output. */
 static bool run_gnuplot(const char *script)
 {
-    char *path = NULL, *printed = NULL, *said = NULL;
-    GError *error = NULL;
-    int status = 0;
-    const int fd = g_file_open_tmp("nudma-XXXXXX.gp", &path, &error);
-    if (fd >= 0)
-        close(fd);
-    if (fd >= 0 && g_file_set_contents(path, script, -1, &error)) {
-        char *argv[] = { (char[]){ "gnuplot" }, path, NULL };
-        g_spawn_sync(NULL, argv, NULL, G_SPAWN_SEARCH_PATH, in_child, NULL, &printed, &said,
-                     &status, &error);
-    }
-    if (path != NULL)
-        unlink(path);
-    const bool drawn = report_gnuplot(error, status, said != NULL ? said : "");
-    if (drawn && printed != NULL)
+    char *printed = plot_gnuplot(script);
+    if (printed != NULL)
         fputs(printed, stdout);
-    g_clear_error(&error);
     g_free(printed);
-    g_free(said);
-    g_free(path);
-    return drawn;
+    return printed != NULL;
 }
 
 /* ---- One figure ---------------------------------------------------------------------------- */
@@ -249,6 +211,8 @@ int cli_figures(int argc, char **argv)
     const GOptionEntry entries[] = {
         { "jobs", 'j', 0, G_OPTION_ARG_INT, &run.n_workers,
           "Run N points at a time (default: one per processor)", "N" },
+        { "seeds", 0, 0, G_OPTION_ARG_INT, &run.n_seeds,
+          "Run each point with N seeds; figures then have 95 % intervals", "N" },
         { "quick", 0, 0, G_OPTION_ARG_NONE, &run.quick,
           "Only the few points that a scenario names as its fast subset", NULL },
         { "quiet", 'q', 0, G_OPTION_ARG_NONE, &run.quiet, "No progress, only faults", NULL },

@@ -29,6 +29,11 @@ static void append_quoted(GString *script, const char *text)
     g_string_append_c(script, '\'');
 }
 
+static bool is_small(const struct plot_output *output)
+{
+    return output->format == PLOT_SVG && output->columns > 0;
+}
+
 /* ---- Axes ---------------------------------------------------------------------------------- */
 
 static char *axis_label(const char *label, const char *name, const char *unit)
@@ -42,8 +47,10 @@ static void append_labels(GString *script, const struct plot_spec *spec,
 {
     char *x = axis_label(spec->x_label, data->x_name, spec->x_unit);
     char *y = axis_label(spec->y_label, spec->metrics->pdata[0], spec->y_unit);
-    g_string_append(script, "set title ");
-    append_quoted(script, spec->title);
+    if (!is_small(output)) { /* the page has it */
+        g_string_append(script, "set title ");
+        append_quoted(script, spec->title);
+    }
     if (output->format == PLOT_TEXT) { /* has no upright text */
         g_string_append(script, " . \"\\n\" . ");
         append_quoted(script, y);
@@ -82,11 +89,11 @@ static char *binary_number(double value)
     return g_strdup_printf("%g%s", value, prefixes[i]);
 }
 
-/* Powers of two, at most a dozen, as people write sizes. */
-static void append_binary_tics(GString *script, double lo, double hi)
+/* Powers of two, as people write sizes. */
+static void append_binary_tics(GString *script, double lo, double hi, int n_max)
 {
     const int first = (int)ceil(log2(lo) - 1e-9), last = (int)floor(log2(hi) + 1e-9);
-    const int step = MAX((last - first) / 12 + 1, 1);
+    const int step = MAX((last - first) / n_max + 1, 1);
     g_string_append(script, "set xtics (");
     for (int e = first; e <= last; e += step) {
         char *label = binary_number(ldexp(1.0, e));
@@ -98,7 +105,7 @@ static void append_binary_tics(GString *script, double lo, double hi)
 
 /* A little room at both ends, or text terminals draw the frame over the points. */
 static void append_x_axis(GString *script, const struct plot_spec *spec,
-                          const struct plot_data *data)
+                          const struct plot_data *data, const struct plot_output *output)
 {
     double lo, hi;
     x_range(data, &lo, &hi);
@@ -108,7 +115,7 @@ static void append_x_axis(GString *script, const struct plot_spec *spec,
     if (logarithmic)
         g_string_append_printf(script, "set logscale x %u\n", spec->log_x);
     if (logarithmic && spec->log_x == 2 && hi / lo >= 4.0)
-        append_binary_tics(script, lo, hi);
+        append_binary_tics(script, lo, hi, is_small(output) ? 8 : 12);
     if (!(hi > lo))
         return;
     const double margin = logarithmic ? pow(hi / lo, 0.04) : (hi - lo) * 0.04;
@@ -146,6 +153,13 @@ static void append_terminal(GString *script, const struct plot_output *output)
                                 "set terminal png noenhanced size 1200,800 large linewidth 2\n}\n");
         break;
     case PLOT_SVG:
+        if (is_small(output)) {
+            g_string_append_printf(script,
+                                   "set terminal svg noenhanced size %d,%d font 'Sans,15' "
+                                   "linewidth 1.2 background 'white'\n",
+                                   output->columns, output->rows);
+            break;
+        }
         g_string_append(script, "set terminal svg noenhanced size 1200,800 font 'Sans,20' "
                                 "linewidth 2 background 'white'\n");
         break;
@@ -283,7 +297,8 @@ static void append_bar_data(GString *script, const struct plot_data *data)
 }
 
 /* A measured bar stands beside the simulated one of its series. */
-static void append_bars(GString *script, const struct plot_spec *spec, const struct plot_data *data)
+static void append_bars(GString *script, const struct plot_spec *spec, const struct plot_data *data,
+                        const struct plot_output *output)
 {
     const bool stacked = spec->kind == PLOT_STACK;
     bool first = true, intervals = false;
@@ -295,9 +310,9 @@ static void append_bars(GString *script, const struct plot_spec *spec, const str
                            stacked     ? "rowstacked"
                            : intervals ? "errorbars gap 1 lw 1"
                                        : "clustered gap 1");
-    g_string_append_printf(script, "set xrange [-0.7:%u.7]\nset xtics %s\nplot ",
-                           data->categories->len - 1,
-                           data->categories->len > 8 ? "rotate by -45" : "norotate");
+    g_string_append_printf(
+        script, "set xrange [-0.7:%u.7]\nset xtics %s\nplot ", data->categories->len - 1,
+        data->categories->len > (is_small(output) ? 4u : 8u) ? "rotate by -45" : "norotate");
     for (unsigned color = 0; color < data->curves->len; color++) {
         for (guint i = 0; i < data->curves->len; i++) {
             const struct plot_curve *curve = data->curves->pdata[i];
@@ -329,10 +344,10 @@ char *plot_script(const struct plot_spec *spec, const struct plot_data *data,
         g_string_append_printf(script, "set grid ytics lc rgb '#D0D0D0'\nset key %s height 1\n",
                                *spec->key != '\0' ? spec->key : "below");
     if (!bars && data->categories->len == 0)
-        append_x_axis(script, spec, data);
+        append_x_axis(script, spec, data, output);
     append_y_axis(script, spec);
     if (bars)
-        append_bars(script, spec, data);
+        append_bars(script, spec, data, output);
     else
         append_curves(script, data, output);
     return g_string_free(script, FALSE);

@@ -8,8 +8,10 @@ enum plot_format { PLOT_TEXT, PLOT_PNG, PLOT_SVG, PLOT_GNUPLOT };
 
 struct plot_output {
     enum plot_format format;
-    const char *path;  /* NULL: standard output */
-    int columns, rows; /* PLOT_TEXT */
+    const char *path; /* NULL: standard output */
+    /* PLOT_TEXT: characters. PLOT_SVG: pixels of a small picture, as for a page; 0: as for a file.
+     */
+    int columns, rows;
 };
 
 /* The script; g_free(). */

@@ -1,0 +1,248 @@
+/* From the world to a list of boxes and cables; what a socket holds comes from the parameters. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/topology.h"
+#include "models/world.h"
+
+/* ---- Parameters by path --------------------------------------------------------------------- */
+
+static void keep_param(void *context, const char *path, const char *value, const char *unit,
+                       enum param_provenance provenance, const char *origin)
+{
+    (void)unit, (void)provenance, (void)origin;
+    g_hash_table_replace(context, g_strdup(path), g_strdup(value));
+}
+
+/* The value of hosts.NAME.KEY, or NULL. */
+static const char *host_value(GHashTable *params, const char *host, const char *key)
+{
+    char *path = g_strdup_printf("hosts.%s.%s", host, key);
+    const char *value = g_hash_table_lookup(params, path);
+    g_free(path);
+    return value;
+}
+
+static char *size_text(const char *bytes)
+{
+    static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
+    double size = g_ascii_strtod(bytes, NULL);
+    unsigned i = 0;
+    for (; i + 1 < SIM_N_ELEMENTS(units) && size >= 1024.0; i++)
+        size /= 1024.0;
+    return g_strdup_printf("%.4g %s", size, units[i]);
+}
+
+static void describe_host(struct topology_host *host, GHashTable *params)
+{
+    const char *cores = host_value(params, host->name, "cpu.cores_per_socket");
+    const char *clock = host_value(params, host->name, "cpu.clock_ghz");
+    const char *llc = host_value(params, host->name, "cache.llc_size");
+    const char *channels = host_value(params, host->name, "dram.channels");
+    const char *rate = host_value(params, host->name, "dram.rate_mt_s");
+    const char *links = host_value(params, host->name, "interconnect.links");
+    const char *link_rate = host_value(params, host->name, "interconnect.rate_gt_s");
+    const char *sockets = host_value(params, host->name, "cpu.sockets");
+    char *size = llc != NULL ? size_text(llc) : NULL;
+    host->n_sockets = sockets != NULL ? (unsigned)g_ascii_strtoull(sockets, NULL, 10) : 1;
+    host->cores = cores != NULL && clock != NULL ? g_strdup_printf("%s cores, %s GHz", cores, clock)
+                                                 : g_strdup("");
+    host->cache = size != NULL ? g_strdup_printf("LLC %s", size) : g_strdup("");
+    host->memory = channels != NULL && rate != NULL
+                       ? g_strdup_printf("%s channels, %s MT/s", channels, rate)
+                       : g_strdup("");
+    host->interconnect = links != NULL && link_rate != NULL
+                             ? g_strdup_printf("%s x %s GT/s", links, link_rate)
+                             : g_strdup("");
+    g_free(size);
+}
+
+/* ---- The world ------------------------------------------------------------------------------ */
+
+/* port -> where it is in the lists */
+struct finder {
+    struct topology *topology;
+    struct world *world;
+    GHashTable *ends; /* struct pcie_port * -> struct topology_end */
+};
+
+static void remember(struct finder *finder, const struct pcie_port *port, enum topology_kind kind,
+                     guint index, unsigned n)
+{
+    const struct topology_end end = { kind, index, n };
+    g_hash_table_replace(finder->ends, (gpointer)(uintptr_t)port, g_memdup2(&end, sizeof(end)));
+}
+
+static void list_hosts(struct finder *finder, GHashTable *params)
+{
+    struct topology *t = finder->topology;
+    for (unsigned h = 0; h < world_n_hosts(finder->world); h++) {
+        struct host *host = world_host_at(finder->world, h);
+        struct topology_host entry = { .name = g_strdup(host_name(host)) };
+        describe_host(&entry, params);
+        const char *const *names = host_port_names(host);
+        for (unsigned p = 0; names != NULL && names[p] != NULL; p++) {
+            struct topology_port port = { .name = g_strdup(names[p]), .host = h };
+            if (sscanf(names[p], "s%u.", &port.socket) != 1)
+                port.socket = 0;
+            remember(finder, host_port(host, names[p]), TOPOLOGY_PORT, t->ports->len, 0);
+            g_array_append_val(t->ports, port);
+        }
+        g_array_append_val(t->hosts, entry);
+    }
+}
+
+static void list_devices(struct finder *finder)
+{
+    struct topology *t = finder->topology;
+    for (const char *const *name = world_device_names(finder->world); *name != NULL; name++) {
+        const struct model *model = world_device(finder->world, *name);
+        const struct topology_device device = { g_strdup(*name), g_strdup(model->ops->type) };
+        for (uint32_t p = 0; p < model->n_ports; p++)
+            remember(finder, &model->ports[p], TOPOLOGY_DEVICE, t->devices->len, p);
+        g_array_append_val(t->devices, device);
+    }
+}
+
+/* Links are in the order of the cables. */
+static void list_cables(struct finder *finder, GHashTable *params)
+{
+    struct pcie_port *a = NULL, *b = NULL;
+    for (unsigned i = 0; pcie_fabric_link(world_fabric(finder->world), i, &a, &b) != NULL; i++) {
+        const struct topology_end *from = g_hash_table_lookup(finder->ends, a);
+        const struct topology_end *to = g_hash_table_lookup(finder->ends, b);
+        char *path = g_strdup_printf("cables.[%u].length_m", i);
+        const char *length = g_hash_table_lookup(params, path);
+        g_free(path);
+        if (from == NULL || to == NULL)
+            continue; /* within a model */
+        const struct topology_cable cable = {
+            .from = *from,
+            .to = *to,
+            .generation = pcie_port_generation(a),
+            .lanes = pcie_port_lanes(a),
+            .length_m = length != NULL ? g_ascii_strtod(length, NULL) : 0.0,
+        };
+        g_array_append_val(finder->topology->cables, cable);
+    }
+}
+
+static void clear_host(gpointer pointer)
+{
+    struct topology_host *host = pointer;
+    g_free(host->name);
+    g_free(host->cores);
+    g_free(host->cache);
+    g_free(host->memory);
+    g_free(host->interconnect);
+}
+
+static void clear_port(gpointer port)
+{
+    g_free(((struct topology_port *)port)->name);
+}
+
+static void clear_device(gpointer device)
+{
+    g_free(((struct topology_device *)device)->name);
+    g_free(((struct topology_device *)device)->type);
+}
+
+static GArray *new_list(size_t bytes, GDestroyNotify clear)
+{
+    GArray *list = g_array_new(FALSE, TRUE, (guint)bytes);
+    if (clear != NULL)
+        g_array_set_clear_func(list, clear);
+    return list;
+}
+
+struct topology *topology_new(struct config *config, struct sim_error_list *errors)
+{
+    const size_t before = errors->n_messages;
+    struct world *world = world_new(config, 1, errors);
+    struct topology *t = NULL;
+    if (errors->n_messages == before) {
+        GHashTable *params = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+        t = g_new0(struct topology, 1);
+        t->hosts = new_list(sizeof(struct topology_host), clear_host);
+        t->ports = new_list(sizeof(struct topology_port), clear_port);
+        t->devices = new_list(sizeof(struct topology_device), clear_device);
+        t->cables = new_list(sizeof(struct topology_cable), NULL);
+        struct finder finder = { t, world, g_hash_table_new_full(NULL, NULL, NULL, g_free) };
+        config_each_param(config, keep_param, params);
+        list_hosts(&finder, params);
+        list_devices(&finder);
+        list_cables(&finder, params);
+        g_hash_table_destroy(finder.ends);
+        g_hash_table_destroy(params);
+    }
+    world_free(world);
+    return t;
+}
+
+void topology_free(struct topology *t)
+{
+    if (t == NULL)
+        return;
+    g_array_free(t->hosts, TRUE);
+    g_array_free(t->ports, TRUE);
+    g_array_free(t->devices, TRUE);
+    g_array_free(t->cables, TRUE);
+    g_free(t);
+}
+
+/* ---- In words ------------------------------------------------------------------------------- */
+
+char *topology_cable_text(const struct topology_cable *cable)
+{
+    return cable->length_m > 0.0 ? g_strdup_printf("Gen%u x%u, %g m", cable->generation,
+                                                   cable->lanes, cable->length_m)
+                                 : g_strdup_printf("Gen%u x%u", cable->generation, cable->lanes);
+}
+
+char *topology_end_text(const struct topology *t, const struct topology_end *end)
+{
+    if (end->kind == TOPOLOGY_DEVICE)
+        return g_strdup_printf("%s.p%u", TOPOLOGY_AT(t->devices, device, end->index)->name,
+                               end->port);
+    const struct topology_port *port = TOPOLOGY_AT(t->ports, port, end->index);
+    return g_strdup_printf("%s.%s", TOPOLOGY_AT(t->hosts, host, port->host)->name, port->name);
+}
+
+static void append_part(GString *text, const char *separator, const char *part)
+{
+    if (*part != '\0')
+        g_string_append_printf(text, "%s%s", separator, part);
+}
+
+char *topology_sentence(const struct topology *t)
+{
+    GString *text = g_string_new(NULL);
+    for (guint h = 0; h < t->hosts->len; h++) {
+        const struct topology_host *host = TOPOLOGY_AT(t->hosts, host, h);
+        g_string_append_printf(text, "%s%s: %u socket%s", h > 0 ? "; " : "", host->name,
+                               host->n_sockets, host->n_sockets == 1 ? "" : "s, each with");
+        append_part(text, host->n_sockets == 1 ? ", " : " ", host->cores);
+        append_part(text, ", ", host->cache);
+        append_part(text, ", ", host->memory);
+        if (host->n_sockets > 1)
+            append_part(text, "; interconnect ", host->interconnect);
+    }
+    for (guint c = 0; c < t->cables->len; c++) {
+        const struct topology_cable *cable = TOPOLOGY_AT(t->cables, cable, c);
+        char *from = topology_end_text(t, &cable->from), *to = topology_end_text(t, &cable->to);
+        char *link = topology_cable_text(cable);
+        const struct topology_end *end = cable->to.kind == TOPOLOGY_DEVICE ? &cable->to
+                                                                           : &cable->from;
+        const char *type = end->kind == TOPOLOGY_DEVICE
+                               ? TOPOLOGY_AT(t->devices, device, end->index)->type
+                               : "";
+        g_string_append_printf(text, "; %s to %s%s%s%s, %s", from, to, *type != '\0' ? " (" : "",
+                               type, *type != '\0' ? ")" : "", link);
+        g_free(from);
+        g_free(to);
+        g_free(link);
+    }
+    g_string_append_c(text, '.');
+    return g_string_free(text, FALSE);
+}

@@ -1,0 +1,61 @@
+/* What is plugged in where: read off the world that a configuration builds, drawn as SVG. */
+#ifndef CLI_TOPOLOGY_H
+#define CLI_TOPOLOGY_H
+
+#include <glib.h>
+
+#include "sim/config.h"
+
+struct topology_host {
+    char *name;
+    unsigned n_sockets;
+    char *cores, *cache, *memory, *interconnect; /* a line each, of one socket; "" if unknown */
+};
+
+struct topology_port { /* of a host */
+    char *name;        /* "s0.rp0" */
+    guint host;
+    unsigned socket;
+};
+
+struct topology_device {
+    char *name, *type;
+};
+
+enum topology_kind { TOPOLOGY_PORT, TOPOLOGY_DEVICE };
+
+struct topology_end {
+    enum topology_kind kind;
+    guint index;   /* in ports or devices */
+    unsigned port; /* of the device */
+};
+
+struct topology_cable {
+    struct topology_end from, to;
+    unsigned generation, lanes;
+    double length_m; /* 0: a slot */
+};
+
+struct topology {
+    GArray *hosts, *ports, *devices, *cables; /* of the above */
+};
+
+/* Builds the world of the configuration and takes it down again; NULL with mistakes in errors. */
+struct topology *topology_new(struct config *config, struct sim_error_list *errors);
+void topology_free(struct topology *topology);
+
+/* "server: 2 sockets, each 10 cores, ...; nfp (pcie.requester) at server.s0.rp0, Gen3 x8." g_free()
+ */
+char *topology_sentence(const struct topology *topology);
+/* A picture with a title and a description for those who do not see it; id is that of its title,
+ * unique in the page. g_free() */
+char *topology_svg(const struct topology *topology, const char *id);
+
+/* "Gen3 x8", "Gen3 x8, 2 m"; g_free() */
+char *topology_cable_text(const struct topology_cable *cable);
+/* "server.s0.rp0", "sw.p1"; g_free() */
+char *topology_end_text(const struct topology *topology, const struct topology_end *end);
+
+#define TOPOLOGY_AT(array, type, index) (&g_array_index((array), struct topology_##type, (index)))
+
+#endif
