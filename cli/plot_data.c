@@ -3,6 +3,7 @@
 #include <sqlite3.h>
 #include <string.h>
 
+#include "cli/claims.h"
 #include "cli/plot_data.h"
 
 struct collector {
@@ -310,6 +311,87 @@ static void collect_measured(struct collector *c, const struct plot_measured *me
     g_free(path);
 }
 
+/* ---- Published with claims ----------------------------------------------------------------- */
+
+/* The point that a claim is about if it is about just one, and about a metric of this figure. */
+static bool find_point(const struct collector *c, const struct claim *claim, size_t *point)
+{
+    GArray *references = claim_references(claim);
+    bool found = false;
+    if (references->len == 1 && g_str_has_prefix(claim->expr, "v(") &&
+        strchr(claim->expr, ')') == strrchr(claim->expr, ')') &&
+        g_str_has_suffix(claim->expr, ")")) {
+        const struct claim_reference *r = &g_array_index(references, struct claim_reference, 0);
+        bool ours = strcmp(r->scenario, scenario_name(c->scenario)) == 0, shown = false;
+        for (guint i = 0; i < c->spec->metrics->len; i++)
+            shown = shown || strcmp(c->spec->metrics->pdata[i], r->metric) == 0;
+        for (size_t i = 0; ours && shown && !found && i < scenario_n_points(c->scenario); i++) {
+            found = strcmp(scenario_point_name(c->scenario, i), r->point) == 0;
+            *point = found ? i : *point;
+        }
+    }
+    g_array_free(references, TRUE);
+    return found;
+}
+
+static void add_published(struct collector *c, const struct claim *claim, guint first_published)
+{
+    size_t point = 0;
+    struct plot_value value = { .y = claim_target(claim) };
+    if (isnan(claim->published_lo) || !find_point(c, claim, &point) ||
+        !to_x(c->data, plot_axis_value(c->scenario, point, c->spec->x), &value.x))
+        return;
+    char *series = plot_series_name(c->spec, c->scenario, point);
+    const struct plot_curve *simulated = NULL;
+    struct plot_curve *published = NULL;
+    bool measured = false; /* from a file, which says more */
+    for (guint i = 0; i < c->data->curves->len; i++) {
+        struct plot_curve *curve = c->data->curves->pdata[i];
+        if (strcmp(curve->series, series) != 0)
+            continue;
+        simulated = !curve->measured && simulated == NULL ? curve : simulated;
+        measured = measured || (curve->measured && i < first_published);
+        published = i >= first_published ? curve : published;
+    }
+    if (simulated != NULL && !measured) {
+        const struct plot_measured from = { .series = series, .label = "" };
+        if (published == NULL) {
+            published = new_curve(c->data, measured_label(c, &from, simulated), g_strdup(series));
+            published->measured = true;
+            published->color = simulated->color;
+        }
+        g_array_append_val(published->values, value);
+    }
+    g_free(series);
+}
+
+/* What claims beside the scenario say of its points; mistakes in them are for `nudma check`. */
+static void collect_published(struct collector *c)
+{
+    char *folder = g_path_get_dirname(scenario_name(c->scenario));
+    char *name = g_build_filename(folder, "claims.cfg", NULL);
+    char *path = cli_find_file(c->options, name), *arguments[] = { path, NULL };
+    const guint first = c->data->curves->len;
+    const bool x_is_axis = scenario_axis_find(c->scenario, c->spec->x) <
+                           scenario_n_axes(c->scenario);
+    if (path != NULL && x_is_axis && c->spec->kind != PLOT_STACK && c->spec->metrics->len == 1) {
+        struct sim_error_list errors = { 0 };
+        GPtrArray *files = claims_load(c->options, arguments, &errors);
+        for (guint i = 0; i < files->len && errors.n_messages == 0; i++) {
+            const struct claims_file *file = files->pdata[i];
+            for (guint k = 0; k < file->claims->len; k++)
+                add_published(c, claims_at(file, k), first);
+        }
+        for (guint i = first; i < c->data->curves->len; i++)
+            g_array_sort(((struct plot_curve *)c->data->curves->pdata[i])->values, by_x);
+        g_ptr_array_free(files, TRUE);
+        sim_error_release(&errors);
+    }
+    g_free(path);
+    g_free(name);
+    g_free(folder);
+}
+
 /* Where something is measured, bars say that they are simulated, and so does a lonely curve. */
 static void tell_apart(const struct plot_spec *spec, struct plot_data *data)
 {
@@ -349,6 +431,8 @@ bool plot_data_collect(struct scenario *scenario, const struct plot_spec *spec,
                 options->db, scenario_name(scenario));
     for (guint i = 0; any && i < spec->measured->len; i++)
         collect_measured(&c, &g_array_index(spec->measured, struct plot_measured, i));
+    if (any)
+        collect_published(&c);
     tell_apart(spec, data);
     return any && errors->n_messages == before;
 }

@@ -216,20 +216,21 @@ static void append_title(GString *script, const char *label)
         append_quoted(script, label);
 }
 
-static void append_curve(GString *script, const struct plot_curve *curve, unsigned index)
+static void append_curve(GString *script, const struct plot_curve *curve, unsigned index,
+                         bool small)
 {
     if (curve->measured) {
-        g_string_append_printf(script,
-                               "$curve%u using 1:2 with points lc rgb '%s' pt %d ps 1.8 lw 1.2 ",
-                               index, COLOR(curve), POINT(open_points, curve));
+        g_string_append_printf(
+            script, "$curve%u using 1:2 with points lc rgb '%s' pt %d ps %s lw 1.2 ", index,
+            COLOR(curve), POINT(open_points, curve), small ? "1.1" : "1.8");
     } else {
         if (has_interval(curve))
             g_string_append_printf(
                 script, "$curve%u using 1:2:3 with yerrorbars lc rgb '%s' pt 0 notitle, ", index,
                 COLOR(curve));
-        g_string_append_printf(script,
-                               "$curve%u using 1:2 with linespoints lc rgb '%s' pt %d ps 1.4 ",
-                               index, COLOR(curve), POINT(filled_points, curve));
+        g_string_append_printf(
+            script, "$curve%u using 1:2 with linespoints lc rgb '%s' pt %d ps %s ", index,
+            COLOR(curve), POINT(filled_points, curve), small ? "0.8" : "1.4");
     }
     append_title(script, curve->label);
 }
@@ -263,14 +264,16 @@ static void append_curves(GString *script, const struct plot_data *data,
             if (output->format == PLOT_TEXT)
                 append_text_curve(script, curve, i);
             else
-                append_curve(script, curve, i);
+                append_curve(script, curve, i, is_small(output));
         }
     }
     if (one_entry && output->format == PLOT_TEXT)
         g_string_append(script, ", NaN with points pt 'a' title '(small letters) measured'");
     else if (one_entry)
-        g_string_append(script, ", NaN with points lc rgb '#000000' pt 6 ps 1.8 lw 1.2 "
-                                "title 'measured (open)'");
+        g_string_append_printf(script,
+                               ", NaN with points lc rgb '#000000' pt 6 ps %s lw 1.2 "
+                               "title 'measured (open)'",
+                               is_small(output) ? "1.1" : "1.8");
     g_string_append(script, "\n");
 }
 
@@ -341,7 +344,9 @@ char *plot_script(const struct plot_spec *spec, const struct plot_data *data,
     if (output->format == PLOT_TEXT) /* where it hides nothing */
         g_string_append(script, "set key below Left reverse samplen 1\n");
     else
-        g_string_append_printf(script, "set grid ytics lc rgb '#D0D0D0'\nset key %s height 1\n",
+        g_string_append_printf(script,
+                               "set grid ytics lc rgb '#D0D0D0'\nset key %s height 1\n"
+                               "set xtics nomirror\nset ytics nomirror\n",
                                *spec->key != '\0' ? spec->key : "below");
     if (!bars && data->categories->len == 0)
         append_x_axis(script, spec, data, output);

@@ -58,6 +58,15 @@ static struct report_paper *paper_of(struct report *report, const char *name)
     return paper;
 }
 
+/* Papers with claims first, then examples and what else there is. */
+static int by_claims(gconstpointer a, gconstpointer b)
+{
+    const struct report_paper *x = *(const struct report_paper *const *)a;
+    const struct report_paper *y = *(const struct report_paper *const *)b;
+    const int order = (x->claims == NULL) - (y->claims == NULL);
+    return order != 0 ? order : strcmp(x->name, y->name);
+}
+
 static void sort_into_papers(struct report *report)
 {
     for (guint i = 0; i < report->scenarios->len; i++) {
@@ -68,6 +77,7 @@ static void sort_into_papers(struct report *report)
         paper->n_points += report_n_points(report, scenario);
         g_free(folder);
     }
+    g_ptr_array_sort(report->papers, by_claims);
 }
 
 static const char *paper_title(const struct report_paper *paper)
@@ -110,6 +120,15 @@ static void append_contents(struct report *report)
     g_string_append(html, "<li><a href=\"#versions\">Versions</a></li>\n</ul>\n</nav>\n");
 }
 
+/* "73 of 80", "-" if there are none */
+static void append_share(GString *html, unsigned n, unsigned total)
+{
+    if (total > 0)
+        g_string_append_printf(html, "<td class=\"n\">%u of %u</td>", n, total);
+    else
+        g_string_append(html, "<td class=\"n\">-</td>");
+}
+
 static void append_paper_row(GString *html, const struct report_paper *paper)
 {
     struct claims_tally tally = { 0 };
@@ -117,13 +136,13 @@ static void append_paper_row(GString *html, const struct report_paper *paper)
     if (paper->claims != NULL)
         claims_count(paper->claims, &tally);
     html_add(html, "<tr><th scope=\"row\"><a href=\"#", id, "\">", paper->name, "</a></th>", NULL);
+    g_string_append_printf(html, "<td class=\"n\">%u</td>", paper->scenarios->len);
+    append_share(html, tally.baselines_hold, tally.n_baselines);
+    append_share(html, tally.predictions_hold, tally.n_predictions);
     g_string_append_printf(html,
-                           "<td class=\"n\">%u</td><td class=\"n\">%u of %u</td>"
-                           "<td class=\"n\">%u of %u</td><td class=\"n\">%u</td>"
-                           "<td class=\"n\">%u</td><td class=\"n\">%u</td></tr>\n",
-                           paper->scenarios->len, tally.baselines_hold, tally.n_baselines,
-                           tally.predictions_hold, tally.n_predictions, tally.n[CLAIM_KNOWN_MISS],
-                           tally.n[CLAIM_MISS], tally.n[CLAIM_NO_DATA]);
+                           "<td class=\"n\">%u</td><td class=\"n\">%u</td>"
+                           "<td class=\"n\">%u</td></tr>\n",
+                           tally.n[CLAIM_KNOWN_MISS], tally.n[CLAIM_MISS], tally.n[CLAIM_NO_DATA]);
     g_free(id);
 }
 

@@ -200,19 +200,22 @@ static const char *verdict_class(const struct claim *claim)
     return claim_holds(claim) ? "ok" : claim->verdict == CLAIM_KNOWN_MISS ? "known" : "miss";
 }
 
+/* Roles are said in full, as the page lays rows out as grids on a phone. */
 static void append_claim(GString *html, const struct claim *claim)
 {
     char lo[32], hi[32], value[32], error[32], *id = report_claim_anchor(claim);
-    html_add(html, "<tr id=\"", id, "\"><th scope=\"row\"><span class=\"id\">", claim->id,
-             "</span> <span class=\"what\">", claim->text, "</span></th><td>",
-             claim->baseline ? "C" : "K", "</td><td class=\"n\">", claim->published,
+    html_add(html, "<tr role=\"row\" id=\"", id,
+             "\"><th role=\"rowheader\" scope=\"row\"><span class=\"id\">", claim->id,
+             "</span> <span class=\"what\">", claim->text, "</span></th><td role=\"cell\">",
+             claim->baseline ? "C" : "K", "</td><td role=\"cell\" class=\"n\">", claim->published,
              " <span class=\"what\">", cli_number(claim->lo, lo), "&#8211;",
-             cli_number(claim->hi, hi), "</span></td><td class=\"n\">",
-             isnan(claim->value) ? "-" : cli_number(claim->value, value), "</td><td class=\"n\">",
-             claim_error_text(claim, error), "</td><td class=\"", verdict_class(claim), "\">",
+             cli_number(claim->hi, hi), "</span></td><td role=\"cell\" class=\"n\">",
+             isnan(claim->value) ? "-" : cli_number(claim->value, value),
+             "</td><td role=\"cell\" class=\"n\">", claim_error_text(claim, error),
+             "</td><td role=\"cell\" class=\"", verdict_class(claim), "\">",
              claim_verdict_name(claim->verdict), "</td></tr>\n", NULL);
     if (claim->misses != NULL)
-        html_add(html, "<tr class=\"why\"><td colspan=\"6\">",
+        html_add(html, "<tr role=\"row\" class=\"why\"><td role=\"cell\" colspan=\"6\">",
                  claim->verdict == CLAIM_KNOWN_MISS ? "Known miss: " : "Marked as a known miss: ",
                  "", claim->misses, "</td></tr>\n", NULL);
     g_free(id);
@@ -221,12 +224,14 @@ static void append_claim(GString *html, const struct claim *claim)
 static void begin_claims(GString *html, const char *of)
 {
     report_wide(html, of);
-    g_string_append(html, "<table class=\"claims\"><thead><tr><th scope=\"col\">claim</th>"
-                          "<th scope=\"col\">use</th><th scope=\"col\" class=\"n\">published"
-                          "<span class=\"what\">accepted</span></th>"
-                          "<th scope=\"col\" class=\"n\">simulated</th>"
-                          "<th scope=\"col\" class=\"n\">error %</th>"
-                          "<th scope=\"col\">verdict</th></tr></thead><tbody>\n");
+    g_string_append(
+        html,
+        "<table class=\"claims\" role=\"table\"><thead role=\"rowgroup\"><tr role=\"row\"><th role=\"columnheader\" scope=\"col\">claim</th>"
+        "<th role=\"columnheader\" scope=\"col\">use</th><th role=\"columnheader\" scope=\"col\" class=\"n\">published"
+        "<span class=\"what\">accepted</span></th>"
+        "<th role=\"columnheader\" scope=\"col\" class=\"n\">simulated</th>"
+        "<th role=\"columnheader\" scope=\"col\" class=\"n\">error %</th>"
+        "<th role=\"columnheader\" scope=\"col\">verdict</th></tr></thead><tbody role=\"rowgroup\">\n");
 }
 
 /* A claim stands with the first scenario that its expression names. */

@@ -253,8 +253,10 @@ static void append_runs(struct report *report)
 void report_versions(struct report *report)
 {
     GString *html = report->html;
-    char *gnuplot = plot_gnuplot("set print '-'\nprint sprintf('%.1f patchlevel %s', "
-                                 "GPVAL_VERSION, GPVAL_PATCHLEVEL)\n");
+    char *gnuplot = report->drawing_failed
+                        ? NULL
+                        : plot_gnuplot("set print '-'\nprint sprintf('%.1f patchlevel %s', "
+                                       "GPVAL_VERSION, GPVAL_PATCHLEVEL)\n");
     g_string_append(html, "<section aria-labelledby=\"versions\">\n<h2 id=\"versions\">Versions"
                           "</h2>\n");
     report_wide(html, "Versions");

@@ -49,7 +49,7 @@ static void describe_host(struct topology_host *host, GHashTable *params)
                                                  : g_strdup("");
     host->cache = size != NULL ? g_strdup_printf("LLC %s", size) : g_strdup("");
     host->memory = channels != NULL && rate != NULL
-                       ? g_strdup_printf("%s channels, %s MT/s", channels, rate)
+                       ? g_strdup_printf("DRAM %s x %s MT/s", channels, rate)
                        : g_strdup("");
     host->interconnect = links != NULL && link_rate != NULL
                              ? g_strdup_printf("%s x %s GT/s", links, link_rate)

@@ -10,9 +10,9 @@
 
 enum {
     MARGIN = 10,
-    SOCKET_W = 240,
+    SOCKET_W = 210,
     SOCKET_H = 150,
-    SOCKET_GAP = 70, /* the interconnect's label */
+    SOCKET_GAP = 100, /* the interconnect's label */
     PORT_W = 66,
     PORT_H = 30,
     HOST_HEAD = 34,
@@ -244,7 +244,9 @@ static void draw_cable(struct drawing *d, const struct topology_cable *cable)
     const struct box *a = end_box(d, &cable->from), *b = end_box(d, &cable->to);
     const struct box *upper = a->y <= b->y ? a : b, *lower = a->y <= b->y ? b : a;
     const int x1 = upper->x + upper->w / 2, y1 = upper->y + upper->h;
-    const int x2 = lower->x + lower->w / 2, y2 = lower->y > upper->y ? lower->y : y1;
+    const int y2 = lower->y > upper->y ? lower->y : y1; /* straight down if the boxes allow it */
+    const int x2 = y2 > y1 ? CLAMP(x1, lower->x + 12, lower->x + lower->w - 12)
+                           : lower->x + lower->w / 2;
     const int bend = y2 > y1 ? (y1 + y2) / 2 : y1 + ROW_GAP / 3;
     char *text = topology_cable_text(cable);
     g_string_append_printf(d->svg, "<path class=\"t-wire\" d=\"M%d %d V%d H%d V%d\"/>\n", x1, y1,

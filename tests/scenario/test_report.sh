@@ -1,0 +1,182 @@
+#!/usr/bin/env bash
+# nudma report: the page is well-formed, complete, self-contained and accessible; in headless
+# Chromium, if it is installed, it opens without errors, shows its pictures and fits a phone.
+# nudma figures: intervals where there are seeds, published values beside what is simulated.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+nudma=$(realpath "${NUDMA:-${BUILD:-build}/nudma}")
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+export NUDMA_SCENARIOS=$PWD/scenarios
+cd "$scratch" || exit 1
+cases=0
+failed=0
+
+is() { # is NAME FOUND EXPECTED
+    cases=$((cases + 1))
+    if [ "$2" = "$3" ]; then echo "ok $cases - $1"; else
+        echo "not ok $cases - $1"
+        printf '# found:    %s\n# expected: %s\n' "$2" "$3"
+        failed=$((failed + 1))
+    fi
+}
+has() { # has NAME FILE PATTERN
+    cases=$((cases + 1))
+    if grep -qE -- "$3" "$2"; then echo "ok $cases - $1"; else
+        echo "not ok $cases - $1"
+        printf '# not in %s: %s\n' "$2" "$3"
+        failed=$((failed + 1))
+    fi
+}
+skip() {
+    cases=$((cases + 1))
+    echo "ok $cases - $1 # SKIP $2"
+}
+
+"$nudma" run pcie_bench numa --quick -q -j2 >run.txt 2>&1; is "the runs" $? 0
+"$nudma" run pcie_bench/latency_numa --quick --seeds 3 -q >>run.txt 2>&1; is "with seeds" $? 0
+
+# ---- Figures -------------------------------------------------------------------------------------
+"$nudma" plot pcie_bench/latency_numa numa/memory_latency -f gnuplot >script.gp; is "scripts" $? 0
+has "seeds make intervals on bars" script.gp '^set style histogram errorbars'
+has "claims give published values" script.gp "title 's0 \(measured\)'"
+"$nudma" figures pcie_bench/latency_size --quick --seeds 2 -q -o plots >files.txt; is "figures" $? 0
+is "as PNG and SVG" "$(cat files.txt)" "plots/pcie_bench/latency_size.png
+plots/pcie_bench/latency_size.svg"
+is "with as many seeds" "$(sqlite3 results/nudma.db "select min(n) from result
+    where scenario = 'pcie_bench/latency_size'")" 2
+
+# ---- The page ------------------------------------------------------------------------------------
+"$nudma" report >out.txt 2>err.txt; is "a report" $? 0
+is "says where it is" "$(cat out.txt)" results/report.html
+is "and nothing else" "$(cat err.txt)" ""
+page=results/report.html
+# Every tag is closed in order: awk walks over the tags.
+cat >balance.awk <<'AWK'
+{ page = page $0 "\n" }
+END {
+    gsub(/<style>[^<]*<\/style>|<script>[^<]*<\/script>|<!DOCTYPE[^>]*>/, "", page)
+    while (match(page, /<[^>]*>/)) {
+        tag = substr(page, RSTART, RLENGTH)
+        page = substr(page, RSTART + RLENGTH)
+        name = tag
+        sub(/^<\/?/, "", name)
+        sub(/[^a-zA-Z0-9].*$/, "", name)
+        if (tag ~ /^<\//) {
+            if (stack[n] != name) { print "</" name "> closes <" stack[n] ">"; exit }
+            n--
+        } else if (tag !~ /\/>$/) stack[++n] = name
+    }
+    for (; n > 0; n--) print "<" stack[n] "> is open"
+}
+AWK
+is "tags are balanced" "$(awk -f balance.awk $page)" ""
+if command -v xmllint >/dev/null; then
+    is "it is well-formed" "$(xmllint --noout $page 2>&1 | head -n 3)" ""
+else
+    skip "it is well-formed" "xmllint is not installed"
+fi
+is "ids are unique" "$(grep -oE ' id=["'"'"'][^"'"'"']*' $page | sort | uniq -d)" ""
+grep -oE 'href="#[^"]*' $page | sed 's/href="#//' | sort -u | while read -r link; do
+    grep -q "id=\"$link\"" $page || echo "$link"
+done >dead.txt
+is "links lead somewhere" "$(cat dead.txt)" ""
+is "nothing comes from elsewhere" \
+    "$(grep -oE '(src|href|action)="(https?:|//|\.|/)[^"]*|url\((https?:|//)[^)]*|@import' $page)" ""
+has "it has a language" $page '<html lang="en">'
+has "a title" $page '<title>nudma report</title>'
+has "a viewport" $page 'name="viewport" content="width=device-width'
+has "a way around the contents" $page '<a class="skip" href="#main">'
+has "rules for paper" $page '@media print'
+is "every picture says what it is" \
+    "$(grep -c '<svg' $page) $(grep -c 'role="img"' $page)" \
+    "$(grep -c '<title id=' $page) $(grep -c '<desc id=' $page)"
+is "no description is empty" "$(grep -cE '<(title|desc) id="[^"]*"></' $page)" 0
+is "headings in order" "$(grep -oE '<h[1-6]' $page | awk '
+    { level = substr($0, 3) + 0; if (level > last + 1) print "h" level " after h" last; last = level }')" ""
+
+figures=$(("$("$nudma" list pcie_bench numa | tail -n +2 | wc -l)"))
+is "a section for each scenario" "$(grep -c '<h3 id="figure-' $page)" \
+    "$(($("$nudma" list | tail -n +2 | wc -l)))"
+is "a picture for each that has run, and more" \
+    "$([ "$(grep -c '<figure>' $page)" -gt "$figures" ] && echo yes)" yes
+has "the topology is drawn" $page '>nfp</text>'
+has "with its cable" $page '>Gen3 x8</text>'
+has "and told in words" $page '<desc[^>]*>server: 2 sockets, each with 10 cores, 2.2 GHz, LLC 25 MiB'
+has "a claim with its verdict" $page 'pcb\.lat\.rd\.64</span>.*>559\.[0-9]+</td>.*class="ok">ok<'
+has "one without data" $page 'pcb\.lat\.rd\.8</span>.*>no data<'
+"$nudma" check --json >check.json
+is "as many claims as there are" "$(grep -c '<tr role="row" id="claim-' $page)" \
+    "$(grep -c '"id": ' check.json)"
+has "known misses have their reason" $page 'class="why">.*nown miss: '
+has "where the time goes" $page '<summary>Where the time goes</summary>'
+has "its parts" $page '<th scope="col" class="n">root_complex</th>'
+has "parameters have a provenance" $page \
+    'hosts.server.root_complex.inbound_ns</code></th><td class="n">96</td><td>ns</td><td>calibrated</td><td>scenarios/platforms/.*docs/sources.md'
+has "estimates are counted" $page '<strong>[0-9]+ estimates</strong>'
+has "versions" $page "$("$nudma" --version | sed 's/[.]/[.]/g')"
+"$nudma" report -o again.html >/dev/null; cmp -s again.html $page; is "the same again" $? 0
+
+"$nudma" report pcie_bench/latency_size -o one.html >/dev/null; is "of one scenario" $? 0
+is "alone" "$(grep -c '<h3 id="figure-' one.html)" 1
+out=$("$nudma" report --db none.db 2>&1); is "without a database" $? 1
+out=$("$nudma" report nothing/here 2>&1); is "of none" $? 2
+out=$("$nudma" report -o /proc/none/x.html 2>&1); is "where it cannot be written" $? 1
+out=$(PATH=/nowhere "$nudma" report -o none.html 2>&1); is "without gnuplot" $? 1
+is "that is said once" "$(grep -c 'gnuplot is not installed' <<<"$out")" 1
+has "the rest of the page is there" none.html 'could not be drawn'
+
+# ---- In a browser --------------------------------------------------------------------------------
+browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome)
+browse() { # browse WIDTH: the verdict of the script below; in a frame, as windows are not so narrow
+    cat >"frame-$1.html" <<HTML
+<!DOCTYPE html><html lang="en"><body><script>addEventListener('message', function (m) {
+    var verdict = document.createElement('pre');
+    verdict.id = 'verdict';
+    verdict.textContent = m.data;
+    document.body.appendChild(verdict);
+});</script><iframe width="$1" height="900" style="border:0" src="probed.html"></iframe></body></html>
+HTML
+    timeout 60 "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$scratch/profile" \
+        --enable-logging=stderr --window-size="1400,1000" --virtual-time-budget=10000 \
+        --dump-dom "file://$scratch/frame-$1.html" \
+        2>"browser-$1.txt" | sed -n 's/.*<pre id="verdict">\(.*\)<\/pre>.*/\1/p'
+}
+if [ -n "$browser" ]; then
+    cat >probe.html <<'HTML'
+<script>
+var faults = [];
+document.querySelectorAll('details').forEach(function (d) { d.open = true; });
+document.querySelectorAll('svg').forEach(function (s) {
+    var b = s.getBoundingClientRect();
+    if (b.width < 200 || b.height < 80) faults.push('picture ' + b.width + 'x' + b.height);
+    if (!s.querySelector('title').textContent) faults.push('picture without a title');
+});
+document.querySelectorAll('a[href^="#"]').forEach(function (a) {
+    var target = document.getElementById(a.getAttribute('href').slice(1));
+    if (!target) faults.push('dead link ' + a.getAttribute('href'));
+    a.click();
+    if (location.hash !== a.getAttribute('href')) faults.push('link not followed ' + a.href);
+});
+if (document.documentElement.scrollWidth > innerWidth)
+    faults.push('page is ' + document.documentElement.scrollWidth + ' wide in ' + innerWidth);
+document.querySelectorAll('.wide').forEach(function (w) {
+    if (w.tabIndex !== 0) faults.push('a wide region that keys do not reach');
+});
+parent.postMessage(innerWidth + ' ' + document.querySelectorAll('svg').length + ' pictures: ' +
+    (faults.join('; ') || 'good'), '*');
+</script>
+HTML
+    sed '/<\/body>/,$d' $page >probed.html
+    cat probe.html >>probed.html
+    echo '</body></html>' >>probed.html
+    pictures=$(grep -c '<svg' $page)
+    is "at a desk" "$(browse 1280)" "1280 $pictures pictures: good"
+    is "on a phone" "$(browse 390)" "390 $pictures pictures: good"
+    is "nothing on the console" "$(grep -h 'CONSOLE' browser-*.txt)" ""
+else
+    skip "in a browser" "chromium is not installed"
+fi
+
+echo "1..$cases"
+[ $failed = 0 ]
