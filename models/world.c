@@ -55,6 +55,25 @@ static char *world_text(struct world *world, const char *a, const char *b)
 /* ---- Hosts and devices ------------------------------------------------------------------------
  */
 
+/* --set a.b=c makes the groups that it names: of a host or device whose name is misspelt. */
+static bool made_by_set(const struct config_node *group)
+{
+    return config_line(group) == 0;
+}
+
+static void report_made(struct config_node *parent, struct config_node *group,
+                        struct sim_error_list *errors)
+{
+    const char *names[64];
+    unsigned n = 0;
+    for (unsigned i = 0; i < config_count(parent) && n < 63; i++)
+        if (!made_by_set(config_child(parent, i)))
+            names[n++] = config_name(config_child(parent, i));
+    names[n] = NULL;
+    config_mistake(group, errors, "a host or device of the file", names);
+    config_mark_read(group);
+}
+
 static void build_hosts(struct world *world, struct config_node *hosts,
                         struct sim_error_list *errors)
 {
@@ -66,6 +85,10 @@ static void build_hosts(struct world *world, struct config_node *hosts,
         struct config_node *group = config_get(hosts, name);
         if (config_kind(group) != CONFIG_GROUP) {
             config_mistake(group, errors, "a group that describes a host", NULL);
+            continue;
+        }
+        if (made_by_set(group)) {
+            report_made(hosts, group, errors);
             continue;
         }
         world->host_name[world->n_hosts] = name;
@@ -105,6 +128,10 @@ static void build_devices(struct world *world, struct config_node *devices,
         struct config_node *group = config_get(devices, name);
         if (config_kind(group) != CONFIG_GROUP) {
             config_mistake(group, errors, "a group that describes a device", NULL);
+            continue;
+        }
+        if (made_by_set(group)) {
+            report_made(devices, group, errors);
             continue;
         }
         const struct model_ops *ops = device_ops(group, errors);
@@ -190,6 +217,15 @@ static void add_end(struct world *world, struct pcie_port *port, const char *nam
     world->end_prefix[world->n_ends++] = world_text(world, name, ".tx.");
 }
 
+/* Root ports and downstream ports of switches lead away from the root; port 0 of devices to it. */
+static bool leads_to_root(const struct world *world, const struct pcie_port *port)
+{
+    for (unsigned d = 0; d < world->n_devices; d++)
+        if (port->model == world->device[d])
+            return port->idx == 0;
+    return false;
+}
+
 static void build_cable(struct world *world, struct config_node *cable, const char *const *ends,
                         struct sim_error_list *errors)
 {
@@ -203,6 +239,14 @@ static void build_cable(struct world *world, struct config_node *cable, const ch
                                  errors);
     ok = config_read_params(world->config, cable, "cables", world_cable_params, &length, errors) &&
          ok;
+    if (from != NULL && to != NULL && leads_to_root(world, from) == leads_to_root(world, to)) {
+        config_mistake(
+            cable, errors,
+            "a cable from a root port, or a port p1, p2, ... of a switch, to port p0 of a "
+            "device",
+            NULL);
+        ok = false;
+    }
     if (ok && from != NULL && to != NULL) {
         params->latency_ps += (sim_time)(length.length_m * CABLE_PS_PER_M + 0.5);
         const char *from_name = config_string(config_get(cable, "from"));

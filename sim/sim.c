@@ -81,7 +81,7 @@ uint64_t sim_events_fired(const struct sim *sim)
 
 uint64_t sim_events_pending(const struct sim *sim)
 {
-    return sim->queue.n_pending;
+    return sim->queue.n_pending + (sim_tasks_ready(sim) ? 1 : 0);
 }
 
 void sim_event_init(struct sim_event *event, sim_event_fn *fire)

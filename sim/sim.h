@@ -45,6 +45,7 @@ static inline sim_time sim_now(const struct sim *sim)
 
 uint64_t sim_seed(const struct sim *sim);
 uint64_t sim_events_fired(const struct sim *sim);
+/* Events, and one more if a task is ready to run: 0 means that nothing will happen any more. */
 uint64_t sim_events_pending(const struct sim *sim);
 
 /* The event must not be pending. Its memory is the caller's, zeroed or not. */

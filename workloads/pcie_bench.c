@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "models/pcie/requester.h"
 #include "workloads/workload.h"
@@ -37,6 +38,7 @@ struct bench_state;
 struct bench_slot {
     struct pcie_requester_op op;
     struct bench_state *bench;
+    struct sim_event pause; /* latency: until the next transaction */
     struct sim_stamp stamp;
     sim_time start_ps;
     uint64_t offset; /* in the window */
@@ -49,6 +51,7 @@ struct bench_state {
     const char *device_name, *host_name;
     int op, cache, measure, pattern, interface, payload;
     uint64_t transfer_bytes, window_bytes, iommu_page_bytes;
+    sim_time gap_ps;
     uint32_t memory_socket, queue_depth;
     /* resolved */
     struct workload *workload;
@@ -94,6 +97,10 @@ static const struct param_desc bench_params[] = {
           "socket whose memory holds the window"),
     PARAM("iommu_page_bytes", PARAM_BYTES, struct bench_state, iommu_page_bytes, 4096, 4096,
           1073741824, PROV_NONE, "", "page size of the IOMMU's mapping: 4 KiB, 2 MiB or 1 GiB"),
+    PARAM(
+        "gap_ns", PARAM_TIME, struct bench_state, gap_ps, 450, 0, 1e6, PROV_NONE, "",
+        "latency: mean pause of the adapter's program between transactions, uniform from 0 to twice "
+        "that, so that it does not fall into step with DRAM refresh"),
     PARAM("queue_depth", PARAM_U32, struct bench_state, queue_depth, 64, 1, 4096, PROV_NONE, "",
           "operations that the driver keeps queued, per kind; bandwidth only"),
     { .type = PARAM_END },
@@ -187,6 +194,26 @@ static void begin(struct bench_slot *slot)
     submit(slot, write);
 }
 
+static void pause_ends(struct sim *sim, struct sim_event *event)
+{
+    (void)sim;
+    begin(SIM_CONTAINER(event, struct bench_slot, pause));
+}
+
+/* The slot's next transaction: at once where throughput counts, after a pause where latency does.
+ */
+static void go_on(struct bench_slot *slot)
+{
+    struct bench_state *bench = slot->bench;
+    if (bench->measure == BENCH_BANDWIDTH || bench->gap_ps == 0) {
+        begin(slot);
+        return;
+    }
+    sim_event_init(&slot->pause, pause_ends);
+    sim_schedule_in(bench->workload->sim, &slot->pause,
+                    sim_random_below(&bench->random, 2 * bench->gap_ps + 1));
+}
+
 static void record(struct bench_slot *slot)
 {
     struct bench_state *bench = slot->bench;
@@ -225,7 +252,7 @@ static void op_done(struct pcie_requester_op *op, enum pcie_dma_status status)
         bench->end_ps = now_ps;
     }
     if (!bench->ending) {
-        begin(slot);
+        go_on(slot);
     } else if (bench->in_flight == 0) {
         bench->done = true;
         sim_stop(bench->workload->sim);
@@ -296,6 +323,13 @@ static void prepare_window(struct bench_state *bench)
         numa_warm_device(numa, bench->device_socket, bench->hpa, bench->window_bytes);
 }
 
+/* Bytes that the simulating machine can give to a window: every page of it is touched. */
+static uint64_t memory_at_hand(void)
+{
+    long pages = sysconf(_SC_AVPHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page_bytes > 0 ? (uint64_t)pages / 2 * (uint64_t)page_bytes : UINT64_MAX;
+}
+
 /* The adapter's driver: read-request size, a window of memory. */
 static void probe(struct sim_task *task, void *arg)
 {
@@ -307,7 +341,11 @@ static void probe(struct sim_task *task, void *arg)
     if (status != 0)
         sim_fail(bench->workload->sim, "no memory for a window of %llu bytes on socket %u: %s",
                  (unsigned long long)bench->window_bytes, bench->memory_socket, strerror(-status));
-    bench->ready = status == 0;
+    else if (bench->window_bytes > memory_at_hand())
+        sim_fail(bench->workload->sim,
+                 "a window of %llu bytes needs as much of this machine's memory",
+                 (unsigned long long)bench->window_bytes);
+    bench->ready = sim_error(bench->workload->sim) == NULL;
     sim_task_sync(task);
     sim_stop(bench->workload->sim);
 }

@@ -17,7 +17,7 @@ const struct param_desc pcie_link_params_table[] = {
     PARAM("latency_ns", PARAM_TIME, struct pcie_link_params, latency_ps, 40, 0, 100000,
           PROV_ESTIMATE, "docs/sources.md#g",
           "one way: both PHYs and propagation (5 ns per metre), without serialisation"),
-    PARAM("bit_error_ratio", PARAM_DOUBLE, struct pcie_link_params, bit_error_ratio, 0, 0, 0.01,
+    PARAM("bit_error_ratio", PARAM_DOUBLE, struct pcie_link_params, bit_error_ratio, 0, 0, 0.001,
           PROV_NONE, "", "bits that arrive wrong; 0: none"),
     PARAM("ack_tlps", PARAM_U32, struct pcie_link_params, ack_tlps, 4, 1, 64, PROV_ESTIMATE,
           "docs/sources.md#g", "TLPs that one ACK DLLP acknowledges at most"),
@@ -114,8 +114,8 @@ static uint32_t agree_lanes(struct end_check *check, uint32_t asked, const struc
 
 static void check_params(struct end_check *check, const struct pcie_link_params *params)
 {
-    if (params->bit_error_ratio < 0 || params->bit_error_ratio > 0.01)
-        MISTAKE(check, "%s: bit_error_ratio %g, expected 0 to 0.01", check->name,
+    if (params->bit_error_ratio < 0 || params->bit_error_ratio > 0.001)
+        MISTAKE(check, "%s: bit_error_ratio %g, expected 0 to 0.001", check->name,
                 params->bit_error_ratio);
     if (params->skp_overhead_ratio > 0.1)
         MISTAKE(check, "%s: skp_overhead_ratio %g, expected at most 0.1", check->name,

@@ -59,6 +59,9 @@ static void test_cables(void **unused)
     };
     static const char *const twice[] = { "port a is plugged twice", NULL };
     static const char *const unequal[] = { "port s0.rp0 has 8 lanes but port b has 16", NULL };
+    static const char *const backwards[] = {
+        ":3: cables.[0]: found a group, expected a cable from a root port, or a port p1, p2,", NULL
+    };
     static const char *const endless[] = { ":3: cables.[0]: ", NULL };
     (void)unused;
     refused(HOSTS DEVICES "cables = ( { from = \"server.s0.rp0\"; to = \"a.p1\"; },"
@@ -74,6 +77,9 @@ static void test_cables(void **unused)
     refused(HOSTS DEVICES "cables = ( { from = \"server.s0.rp0\"; } );\n"
                           "workload = { type = \"memory\"; };",
             endless);
+    refused(HOSTS DEVICES "cables = ( { from = \"a.p0\"; to = \"b.p0\"; lanes = 8; } );\n"
+                          "workload = { type = \"memory\"; };",
+            backwards);
 }
 
 static void test_devices_and_workloads(void **unused)
