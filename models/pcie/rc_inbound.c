@@ -23,12 +23,10 @@ static void rc_done_with(struct model *rc, struct tlp *tlp)
     tlp_free(rc->fabric, tlp);
 }
 
-/* The time at which the socket's next line request may go, not before at_ps. */
-static sim_time rc_line_slot(struct rc_state *state, sim_time at_ps)
+/* The time at which a line request of the socket may go, not before at_ps. */
+static sim_time rc_line_slot(struct rc_state *state, sim_time now_ps, sim_time at_ps)
 {
-    sim_time slot_ps = SIM_MAX(at_ps, state->line_free_ps);
-    state->line_free_ps = slot_ps + state->params.line_interval_ps;
-    return slot_ps;
+    return rc_slots_take(&state->lines, now_ps, at_ps, state->params.line_interval_ps);
 }
 
 /* ---- Completions ------------------------------------------------------------------------------
@@ -84,7 +82,7 @@ static sim_time read_lines(struct rc_state *state, struct hpa hpa, unsigned byte
     sim_time ready_ps = 0;
     while (bytes != 0) {
         unsigned n = SIM_MIN(bytes, (unsigned)(LINE_BYTES - (hpa.v & (LINE_BYTES - 1))));
-        sim_time at_ps = rc_line_slot(state, now_ps);
+        sim_time at_ps = rc_line_slot(state, now_ps, now_ps);
         struct sim_stamp line, *timed = timed_line(stamp, &line, at_ps);
         sim_time done_ps = numa_dma_read(state->host->numa, state->socket, hpa, n, at_ps, timed,
                                          NULL);
@@ -214,7 +212,7 @@ static void rc_write(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_time
     step->hpa = hpa;
     while (bytes != 0) {
         unsigned n = SIM_MIN(bytes, (unsigned)(LINE_BYTES - (hpa.v & (LINE_BYTES - 1))));
-        sim_time at_ps = SIM_MAX(rc_line_slot(state, arrive_ps), translated_ps);
+        sim_time at_ps = SIM_MAX(rc_line_slot(state, sim_now(rc->sim), arrive_ps), translated_ps);
         struct sim_stamp line, *timed = timed_line(tlp->stamp, &line, at_ps);
         sim_time done_ps = numa_dma_write(state->host->numa, state->socket, hpa, n, at_ps, timed,
                                           NULL);

@@ -38,6 +38,23 @@ struct rc_port {
     struct rc_waiter *waiters;
 };
 
+/* Times at which line requests go: rc_slots.c. */
+#ifdef SIM_HOSTILE
+#define RC_SLOTS_STRETCHES 2u
+#else
+#define RC_SLOTS_STRETCHES 64u
+#endif
+struct rc_stretch {
+    sim_time from_ps, until_ps;
+};
+struct rc_slots {
+    unsigned first, n;
+    struct rc_stretch busy[RC_SLOTS_STRETCHES];
+};
+/* Reserves the first interval_ps that is free from at_ps (>= now) on; returns its beginning. */
+sim_time rc_slots_take(struct rc_slots *slots, sim_time now_ps, sim_time at_ps,
+                       sim_time interval_ps);
+
 /* A request of a core that waits for its completion. */
 struct rc_mmio {
     struct sim_event timeout; /* of the request; of the doubt after it */
@@ -66,7 +83,7 @@ struct rc_state {
     unsigned socket, bus, last_bus, n_ports;
     struct rc_port *port;
     struct cfg_window memory, prefetchable;
-    sim_time line_free_ps; /* when the next line request may go to the memory system */
+    struct rc_slots lines; /* line requests to the memory system */
     struct sim_pool *steps;
     struct rc_waiter *tag_waiters;
     unsigned next_tag; /* where the search for a free one goes on: reused as late as possible */
