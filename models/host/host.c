@@ -147,6 +147,7 @@ static void make_root_complexes(struct host *host, struct config *config, struct
 {
     struct root_port_desc desc[ROOT_COMPLEX_SOCKETS_MAX][ROOT_COMPLEX_PORTS_MAX];
     unsigned count[ROOT_COMPLEX_SOCKETS_MAX] = { 0 };
+    size_t before = errors->n_messages;
     host->root_complexes.numa = host->numa;
     host->root_complexes.n_sockets = host->n_sockets;
     read_ports(host, config, group, desc, count, errors);
@@ -156,6 +157,8 @@ static void make_root_complexes(struct host *host, struct config *config, struct
         host->iommu_prefix[s] = text("%s.s%u.%s", host->name, s, "iommu.");
         host->rc[s] = model_new(host->fabric, &root_complex_ops, host->rc_name[s], config,
                                 config_get(group, "root_complex"), errors);
+        if (errors->n_messages != before)
+            return; /* said once: the sockets share the group */
         host->iommu[s] = (struct host_iommu){ .host = host };
         host->root_complexes.rc[s] = host->rc[s];
         if (host->iommu_params.enabled) {

@@ -66,6 +66,7 @@ struct end_check {
         (CHECK)->ok = false;                                                       \
     } while (0)
 
+/* Of data credits, one TLP of maximum size at least (PCIe Base 3.1, 2.6.1, table 2-37). */
 static void check_port(struct end_check *check, const struct pcie_port *port)
 {
     static const char *const class_name[] = { "posted", "non-posted", "completion" };
@@ -83,6 +84,13 @@ static void check_port(struct end_check *check, const struct pcie_port *port)
         if (port->advertise.header[class] == 0 || port->advertise.data[class] == 0)
             MISTAKE(check, "%s: port %s advertises no %s credits", check->name, port->name,
                     class_name[class]);
+        else if (class != TLP_NON_POSTED &&
+                 port->advertise.data[class] < (port->mps_bytes_max + 15) / 16)
+            MISTAKE(check,
+                    "%s: port %s advertises %u %s data credits, but its Max_Payload_Size of %u "
+                    "bytes takes %u",
+                    check->name, port->name, port->advertise.data[class], class_name[class],
+                    port->mps_bytes_max, (port->mps_bytes_max + 15) / 16);
 }
 
 static uint32_t agree_generation(struct end_check *check, uint32_t asked, const struct pcie_port *a,

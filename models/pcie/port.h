@@ -31,6 +31,7 @@ struct pcie_port {
     uint8_t max_lanes;
     bool cut_through;       /* receive() when the head is there (switches), else when the tail is */
     uint32_t mps_bytes;     /* Max_Payload_Size; set by enumeration, 128 before */
+    uint32_t mps_bytes_max; /* that it supports: its buffers must hold as much; 0: not known */
     uint32_t tx_queue_tlps; /* pcie_port_ready() says no beyond; 0: unlimited */
     struct pcie_credits advertise; /* its receive buffers */
     const char *name;              /* "server.s0.rp1"; for messages */

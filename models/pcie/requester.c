@@ -438,6 +438,7 @@ static void requester_init(struct model *model, struct sim_error_list *errors)
                                           .max_generation = (uint8_t)params->generation,
                                           .max_lanes = (uint8_t)params->lanes,
                                           .mps_bytes = 128,
+                                          .mps_bytes_max = params->mps_bytes,
                                           .tx_queue_tlps = params->tx_queue_tlps,
                                           .advertise = params->advertise,
                                           .name = model->name };

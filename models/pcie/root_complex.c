@@ -235,6 +235,7 @@ void root_complex_attach(struct model *rc, struct root_complex_host *host, unsig
                                            .max_generation = ports[p].max_generation,
                                            .max_lanes = ports[p].max_lanes,
                                            .mps_bytes = 128,
+                                           .mps_bytes_max = state->params.mps_bytes,
                                            .tx_queue_tlps = state->params.tx_queue_tlps,
                                            .advertise = state->params.advertise,
                                            .name = ports[p].name };

@@ -380,6 +380,7 @@ static void init_port(struct model *model, uint32_t i)
         .max_lanes = (uint8_t)lanes,
         .cut_through = sw->mode == SWITCH_CUT_THROUGH,
         .mps_bytes = 128,
+        .mps_bytes_max = sw->mps_bytes_max,
         .advertise = { .header = { sw->ph, sw->nph, sw->cplh },
                        .data = { sw->pd, sw->npd, sw->cpld } },
         .name = port->name,

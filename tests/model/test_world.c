@@ -141,6 +141,46 @@ static void test_hosts(void **unused)
     refused("hosts = { server = 5; };\nworkload = { type = \"memory\"; };", groups);
 }
 
+#define ROOT_COMPLEX(SETTINGS)                                 \
+    "hosts = { server = { ports = ( { name = \"rp0\"; } );\n " \
+    "root_complex = { " SETTINGS " }; }; };\n"
+#define REQUESTER(SETTINGS) "devices = { a = { type = \"pcie.requester\"; " SETTINGS " }; };\n"
+
+/* Each value is in its range, together they make no sense; nothing is built from them. */
+static void test_sizes_and_credits(void **unused)
+{
+    static const char *const range[] = { ":2: hosts.server.root_complex.inbound_ns: found -1",
+                                         NULL };
+    static const char *const root_mps[] = { "server.s0.mps_bytes: 192 is not a power of two",
+                                            NULL };
+    static const char *const mps[] = { ":3: a.mps_bytes: 300 is not a power of two", NULL };
+    static const char *const root_credits[] = {
+        ":4: server.s0.rp0-a.p0: port s0.rp0 advertises 8 posted data credits, but its "
+        "Max_Payload_Size of 256 bytes takes 16",
+        NULL,
+    };
+    static const char *const credits[] = {
+        "port a advertises 32 posted data credits, but its Max_Payload_Size of 1024 bytes takes 64",
+        NULL,
+    };
+    static const char *const switch_credits[] = {
+        "port sw.upstream advertises 8 posted data credits", NULL
+    };
+    (void)unused;
+    refused(ROOT_COMPLEX("inbound_ns = -1;") REQUESTER("") CABLE WORKLOAD, range);
+    refused(ROOT_COMPLEX("mps_bytes = 192;") REQUESTER("") CABLE WORKLOAD, root_mps);
+    refused(ROOT_COMPLEX("") REQUESTER("mps_bytes = 300;") CABLE WORKLOAD, mps);
+    refused(ROOT_COMPLEX("posted_data_credits = 8;") REQUESTER("") CABLE WORKLOAD, root_credits);
+    refused(ROOT_COMPLEX("") REQUESTER("mps_bytes = 1024; posted_data_credits = 32;")
+                CABLE WORKLOAD,
+            credits);
+    refused(ROOT_COMPLEX("") "devices = { sw = { type = \"pcie.switch\"; lanes = 8; "
+                             "posted_data_credits = 8; }; };\n"
+                             "cables = ( { from = \"server.s0.rp0\"; to = \"sw.p0\"; } );\n"
+                             "workload = { type = \"memory\"; };",
+            switch_credits);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -148,6 +188,7 @@ int main(void)
         cmocka_unit_test(test_cables),
         cmocka_unit_test(test_devices_and_workloads),
         cmocka_unit_test(test_hosts),
+        cmocka_unit_test(test_sizes_and_credits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
