@@ -307,6 +307,8 @@ struct world *world_new(struct config *config, uint64_t seed, struct sim_error_l
         build_cables(world, cables, errors);
     else if (cables != NULL)
         config_mark_read(cables); /* where they end is not known */
+    for (unsigned h = 0; h < world->n_hosts && errors->n_messages == 0; h++)
+        host_start(world->host[h]);
     for (unsigned d = 0; d < world->n_devices && errors->n_messages == 0; d++)
         if (world->device[d]->ops->start != NULL)
             world->device[d]->ops->start(world->device[d]);

@@ -190,6 +190,12 @@ struct host *host_new(struct pcie_fabric *fabric, const char *name, struct confi
     return host;
 }
 
+void host_start(struct host *host)
+{
+    for (unsigned s = 0; s < host->n_sockets; s++)
+        host->rc[s]->ops->start(host->rc[s]);
+}
+
 void host_free(struct host *host)
 {
     for (unsigned i = 0; i < host->n_domains; i++)

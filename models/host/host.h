@@ -20,6 +20,8 @@ struct host;
 struct host *host_new(struct pcie_fabric *fabric, const char *name, struct config *config,
                       struct config_node *group, struct sim_error_list *errors);
 void host_free(struct host *host);
+/* Links are joined; time is 0. */
+void host_start(struct host *host);
 
 const char *host_name(const struct host *host);
 struct numa *host_numa(struct host *host);

@@ -457,6 +457,13 @@ static void requester_init(struct model *model, struct sim_error_list *errors)
     pcie_dma_init(&state->dma, model, 0, &state->cfg, &params->dma);
 }
 
+static void requester_start(struct model *model)
+{
+    if (pcie_port_connected(&model->ports[0]))
+        cfg_set_link(&((struct requester_state *)model->state)->cfg,
+                     pcie_port_generation(&model->ports[0]), pcie_port_lanes(&model->ports[0]));
+}
+
 static void requester_release(struct model *model)
 {
     struct requester_state *state = model->state;
@@ -486,6 +493,7 @@ const struct model_ops pcie_requester_ops = {
     .params = requester_params_table,
     .stats = requester_stats,
     .init = requester_init,
+    .start = requester_start,
     .receive = requester_receive,
     .credit = requester_credit,
     .release = requester_release,

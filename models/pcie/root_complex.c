@@ -261,6 +261,14 @@ void root_complex_set_last_bus(struct model *rc, unsigned last_bus)
     rc_of(rc)->last_bus = last_bus;
 }
 
+static void rc_start(struct model *rc)
+{
+    for (unsigned p = 0; p < rc->n_ports; p++)
+        if (pcie_port_connected(&rc->ports[p]))
+            cfg_set_link(&rc_of(rc)->port[p].cfg, pcie_port_generation(&rc->ports[p]),
+                         pcie_port_lanes(&rc->ports[p]));
+}
+
 static void rc_release(struct model *rc)
 {
     for (unsigned i = 0; i < RC_MMIO_TAGS; i++)
@@ -313,6 +321,7 @@ const struct model_ops root_complex_ops = {
     .params = root_complex_params_table,
     .stats = rc_stats_table,
     .init = rc_init,
+    .start = rc_start,
     .receive = rc_receive,
     .announce = rc_inbound_announce,
     .credit = rc_credit,

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "models/pcie/pci_regs.h"
 #include "workloads/experiment.h"
 
 #define HOSTS                                                        \
@@ -181,6 +182,60 @@ static void test_sizes_and_credits(void **unused)
             switch_credits);
 }
 
+/* ---- After boot -------------------------------------------------------------------------------
+ */
+
+#define BOOT(SETTINGS_OF_B, IOMMU)                                                 \
+    "hosts = { server = { ports = ( { name = \"rp0\"; lanes = 16; },"              \
+    "                               { name = \"rp0\"; socket = 1; lanes = 8; } );" \
+    "                     iommu = { enabled = " IOMMU "; }; }; };\n"               \
+    "devices = { sw = { type = \"pcie.switch\"; };"                                \
+    "            a = { type = \"pcie.requester\"; generation = 2; };"              \
+    "            b = { type = \"pcie.requester\"; " SETTINGS_OF_B " }; };\n"       \
+    "cables = ( { from = \"server.s0.rp0\"; to = \"sw.p0\"; },"                    \
+    "           { from = \"sw.p1\"; to = \"a.p0\"; lanes = 4; },"                  \
+    "           { from = \"server.s1.rp0\"; to = \"b.p0\"; } );\n"
+
+struct links {
+    unsigned n, up;
+    uint32_t generation[16], lanes[16];
+};
+
+static void read_links(struct world_fixture *f, struct sim_task *task, void *arg)
+{
+    struct links *links = arg;
+    struct root_complex_host *rcs = host_root_complexes(f->host);
+    const struct pcie_found *found = host_functions(f->host, &links->n);
+    assert_true(links->n <= 16);
+    for (unsigned i = 0; i < links->n; i++) {
+        unsigned cap = root_complex_config_read(rcs, task, found[i].id, PCI_CAP_POINTER, 1);
+        while (root_complex_config_read(rcs, task, found[i].id, cap, 1) != PCI_CAP_ID_PCIE)
+            cap = root_complex_config_read(rcs, task, found[i].id, cap + 1, 1);
+        uint32_t status = root_complex_config_read(rcs, task, found[i].id, cap + PCIE_LNKSTA, 2);
+        links->generation[i] = status & PCIE_LNKSTA_SPEED_MASK;
+        links->lanes[i] = (status & PCIE_LNKSTA_WIDTH_MASK) >> PCIE_LNKSTA_WIDTH_SHIFT;
+    }
+}
+
+/* Software sees what links have come up with, at both ends. */
+static void test_link_status(void **unused)
+{
+    /* s0.rp0, sw upstream, two downstream, a; s1.rp0, b */
+    static const uint32_t generation[] = { 3, 3, 2, 0, 2, 3, 3 },
+                          lanes[] = { 16, 16, 4, 0, 4, 8, 8 };
+    struct world_fixture f;
+    struct links links = { 0 };
+    (void)unused;
+    fixture_open(&f, BOOT("", "false"));
+    fixture_call(&f, read_links, &links);
+    assert_int_equal(links.n, 7);
+    for (unsigned i = 0; i < links.n; i++) {
+        assert_int_equal(links.generation[i], generation[i]);
+        assert_int_equal(links.lanes[i], lanes[i]);
+    }
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +244,7 @@ int main(void)
         cmocka_unit_test(test_devices_and_workloads),
         cmocka_unit_test(test_hosts),
         cmocka_unit_test(test_sizes_and_credits),
+        cmocka_unit_test(test_link_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
