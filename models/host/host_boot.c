@@ -2,8 +2,9 @@
  * What firmware and operating system do before anything else: PCIe enumeration through
  * configuration requests, from a task on core 0; IOMMU set-up; DMA memory.
  *
- * Models: one root bus a socket with an equal share of bus numbers and MMIO windows; a domain per
- *   requester ID.
+ * Models: one root bus a socket with an equal share of bus numbers and MMIO windows; one
+ *   Max_Payload_Size for all of them, so that peers on any two may write to each other; a domain
+ *   per requester ID; an IOMMU's tables in its own socket's memory, elsewhere if there is none.
  * Does not model: the time that drivers spend in mapping (workloads charge what they measure).
  * Timing: each configuration access takes its round trip.
  * Sources: PCI Firmware 3.0 (ECAM); Intel VT-d 3.0, chapter 6.
@@ -71,8 +72,24 @@ static bool boot_socket(struct boot_context *boot, unsigned s)
                            &host->boot_error);
     if (n < 0)
         return false;
-    host->n_functions += SIM_MIN((unsigned)n, room);
+    if ((unsigned)n > room) {
+        host->boot_error = "more PCI functions than a host can have";
+        return false;
+    }
+    host->n_functions += (unsigned)n;
     return true;
+}
+
+/* The least that any root bus was given, for all. */
+static void boot_mps(struct boot_context *boot)
+{
+    struct host *host = boot->host;
+    struct pcie_cfg_access access = cfg_access(boot);
+    unsigned mps_bytes = 4096;
+    for (unsigned i = 0; i < host->n_functions; i++)
+        if (host->function[i].mps_bytes != 0)
+            mps_bytes = SIM_MIN(mps_bytes, host->function[i].mps_bytes);
+    pcie_set_mps(&access, host->function, host->n_functions, mps_bytes);
 }
 
 static bool boot_sockets(struct boot_context *boot)
@@ -86,6 +103,7 @@ static bool boot_sockets(struct boot_context *boot)
             return false;
         }
     }
+    boot_mps(boot);
     return true;
 }
 
@@ -117,11 +135,16 @@ bool host_booted(const struct host *host, const char **why)
 static bool table_page_alloc(void *context, struct hpa *hpa)
 {
     static const uint8_t zeros[PAGE_BYTES];
-    struct physmem *mem = numa_physmem(((struct host_iommu *)context)->host->numa);
-    if (!physmem_alloc(mem, 0, PAGE_BYTES, PAGE_BYTES, hpa))
-        return false;
-    physmem_write(mem, *hpa, zeros, PAGE_BYTES);
-    return true;
+    struct host_iommu *iommu = context;
+    struct host *host = iommu->host;
+    struct physmem *mem = numa_physmem(host->numa);
+    unsigned socket = (unsigned)(iommu - host->iommu), n_nodes = physmem_nodes(mem);
+    for (unsigned i = 0; i < n_nodes; i++)
+        if (physmem_alloc(mem, (socket + i) % n_nodes, PAGE_BYTES, PAGE_BYTES, hpa)) {
+            physmem_write(mem, *hpa, zeros, PAGE_BYTES);
+            return true;
+        }
+    return false;
 }
 
 static void table_page_free(void *context, struct hpa hpa)

@@ -422,12 +422,13 @@ static unsigned size_code(unsigned bytes)
     return (unsigned)__builtin_ctz(bytes / 128);
 }
 
-static void write_pcie(struct walk *walk, const struct node *node, unsigned mps_bytes)
+static void write_pcie(struct walk *walk, struct node *node, unsigned mps_bytes)
 {
     if (node->pcie_cap == 0)
         return;
     const struct pcie_enumerate_options *options = walk->options;
     uint16_t id = node->found.id;
+    node->found.mps_bytes = (uint16_t)mps_bytes;
     unsigned mrrs_bytes = options->mrrs_bytes == 0 ? 512 : options->mrrs_bytes;
     uint32_t devcap = reg_read(walk, id, node->pcie_cap + PCIE_DEVCAP, 4);
     bool extended = options->extended_tags && devcap & PCIE_DEVCAP_EXTENDED_TAG;
@@ -526,6 +527,20 @@ static void enumerate(struct walk *walk)
     size_windows(walk);
     if (walk->why == NULL)
         assign(walk, mps_bytes);
+}
+
+void pcie_set_mps(const struct pcie_cfg_access *access, struct pcie_found *found, unsigned n_found,
+                  unsigned mps_bytes)
+{
+    struct walk walk = { .access = access };
+    for (unsigned i = 0; i < n_found; i++) {
+        if (found[i].mps_bytes == 0 || found[i].mps_bytes == mps_bytes)
+            continue;
+        unsigned cap = pcie_find_capability(access, found[i].id, PCI_CAP_ID_PCIE);
+        reg_update(&walk, found[i].id, cap + PCIE_DEVCTL, 2, PCIE_DEVCTL_MPS_MASK,
+                   size_code(mps_bytes) << PCIE_DEVCTL_MPS_SHIFT);
+        found[i].mps_bytes = (uint16_t)mps_bytes;
+    }
 }
 
 int pcie_enumerate(const struct pcie_cfg_access *access,

@@ -30,6 +30,7 @@ struct pcie_found {
     uint32_t class_code;
     bool bridge;
     uint8_t secondary, subordinate; /* bridges */
+    uint16_t mps_bytes;             /* Max_Payload_Size that it was given; 0: not PCI Express */
     uint64_t bar_base[6], bar_bytes[6];
 };
 
@@ -38,6 +39,10 @@ struct pcie_found {
 int pcie_enumerate(const struct pcie_cfg_access *access,
                    const struct pcie_enumerate_options *options, struct pcie_found *found,
                    unsigned max, const char **why);
+
+/* Gives the functions found another Max_Payload_Size: one that enumeration gave one of them. */
+void pcie_set_mps(const struct pcie_cfg_access *access, struct pcie_found *found, unsigned n_found,
+                  unsigned mps_bytes);
 
 /* Offset of a capability in standard configuration space; 0 if the function, or it, is not there.
  */

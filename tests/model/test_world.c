@@ -236,6 +236,75 @@ static void test_link_status(void **unused)
     fixture_close(&f);
 }
 
+/* One size for the whole host: a peer behind another socket must be able to take what comes. */
+static void test_one_payload_size_per_host(void **unused)
+{
+    struct world_fixture f;
+    unsigned n;
+    (void)unused;
+    fixture_open(&f, BOOT("mps_bytes = 128;", "false"));
+    const struct pcie_found *found = host_functions(f.host, &n);
+    for (unsigned i = 0; i < n; i++)
+        assert_int_equal(found[i].mps_bytes, 128);
+    assert_int_equal(cfg_mps_bytes(pcie_requester_config_space(world_device(f.world, "a"))), 128);
+    assert_int_equal(host_port(f.host, "s0.rp0")->mps_bytes, 128);
+    assert_int_equal(world_device(f.world, "sw")->ports[1].mps_bytes, 128);
+    fixture_close(&f);
+}
+
+/* Each IOMMU's tables lie in the memory of its own socket. */
+static void test_iommu_tables_are_local(void **unused)
+{
+    uint64_t free_bytes[2][2];
+    (void)unused;
+    for (unsigned on = 0; on < 2; on++) {
+        struct world_fixture f;
+        struct hpa hpa;
+        struct iova iova;
+        fixture_open(&f, on ? BOOT("", "true") : BOOT("", "false"));
+        uint16_t id = pcie_requester_id(world_device(f.world, "b"));
+        assert_int_equal(host_dma_alloc(f.host, id, 0, 4096, 4096, &hpa, &iova), 0);
+        for (unsigned node = 0; node < 2; node++)
+            free_bytes[on][node] = physmem_free_bytes(host_physmem(f.host), node);
+        fixture_close(&f);
+    }
+    uint64_t used[2] = { free_bytes[0][0] - free_bytes[1][0], free_bytes[0][1] - free_bytes[1][1] };
+    assert_true(used[0] >= 4096);               /* socket 0: nothing is mapped */
+    assert_true(used[1] >= used[0] + 5 * 4096); /* context table, four levels */
+}
+
+/* 7 root ports with switches of 32 ports, an endpoint below some: more functions than have room,
+ * though bus numbers suffice. */
+static void test_too_many_functions(void **unused)
+{
+    GString *text = g_string_new("hosts = { server = { cpu = { sockets = 1; }; ports = (");
+    struct sim_error_list errors = { 0 };
+    (void)unused;
+    for (unsigned p = 0; p < 7; p++)
+        g_string_append_printf(text, "%s{ name = \"rp%u\"; lanes = 16; }", p ? "," : "", p);
+    g_string_append(text, "); }; };\ndevices = {");
+    for (unsigned p = 0; p < 7; p++)
+        g_string_append_printf(text, "sw%u = { type = \"pcie.switch\"; downstream_ports = 32; };",
+                               p);
+    for (unsigned d = 0; d < 20; d++)
+        g_string_append_printf(text, "d%u = { type = \"pcie.requester\"; };", d);
+    g_string_append(text, "};\ncables = (");
+    for (unsigned p = 0; p < 7; p++)
+        g_string_append_printf(text, "{ from = \"server.s0.rp%u\"; to = \"sw%u.p0\"; },", p, p);
+    for (unsigned d = 0; d < 20; d++)
+        g_string_append_printf(text, "%s{ from = \"sw0.p%u\"; to = \"d%u.p0\"; }", d ? "," : "",
+                               d + 1, d);
+    g_string_append(text, ");\n");
+    struct config *config = fixture_config(text->str, &errors);
+    struct world *world = world_new(config, 1, &errors);
+    fixture_fail(&errors);
+    assert_false(world_boot(world, NULL));
+    assert_non_null(strstr(sim_error(world_sim(world)), "more PCI functions"));
+    world_free(world);
+    config_free(config);
+    g_string_free(text, TRUE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +314,9 @@ int main(void)
         cmocka_unit_test(test_hosts),
         cmocka_unit_test(test_sizes_and_credits),
         cmocka_unit_test(test_link_status),
+        cmocka_unit_test(test_one_payload_size_per_host),
+        cmocka_unit_test(test_iommu_tables_are_local),
+        cmocka_unit_test(test_too_many_functions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
