@@ -16,7 +16,8 @@
 #include "models/numa/numa_internal.h"
 
 struct round {
-    sim_time done_ps; /* all answers are in; a modified line's data are at the hub */
+    sim_time done_ps;             /* all answers are in; a modified line's data are at the hub */
+    sim_time asked_ps, looked_ps; /* on the bus that answered last: address seen, caches read */
     bool dirty;
     bool found;
 };
@@ -55,7 +56,8 @@ static struct round snoop_bus(struct numa *n, unsigned socket, uint64_t line, un
                               bool invalidate, sim_time at_ps)
 {
     const unsigned first = socket * n->clusters_per_socket;
-    struct round r = { at_ps + n->params->coherence->snoop_lookup_ps, false, false };
+    const sim_time looked_ps = at_ps + n->params->coherence->snoop_lookup_ps;
+    struct round r = { looked_ps, at_ps, looked_ps, false, false };
 
     for (unsigned c = first; c < first + n->clusters_per_socket; c++) {
         if (c == except)
@@ -73,7 +75,7 @@ static struct round snoop_bus(struct numa *n, unsigned socket, uint64_t line, un
 static struct round snoop_buses(struct numa *n, unsigned from, uint64_t line, bool invalidate,
                                 sim_time at_ps)
 {
-    struct round all = { at_ps, false, false };
+    struct round all = { at_ps, at_ps, at_ps, false, false };
 
     for (unsigned s = 0; s < n->sockets; s++) {
         if (s == from)
@@ -84,11 +86,23 @@ static struct round snoop_buses(struct numa *n, unsigned from, uint64_t line, bo
         NUMA_COUNT(n, s, snoops_sent);
         if (r.dirty)
             r.done_ps = data_phase(n, s, MESSAGE_WRITEBACK, r.done_ps);
-        all.done_ps = SIM_MAX(all.done_ps, r.done_ps);
-        all.dirty |= r.dirty;
-        all.found |= r.found;
+        r.dirty |= all.dirty;
+        r.found |= all.found;
+        if (r.done_ps > all.done_ps) {
+            all = r;
+        } else {
+            all.dirty = r.dirty;
+            all.found = r.found;
+        }
     }
     return all;
+}
+
+static void mark_round(struct round r, struct sim_stamp *stamp)
+{
+    sim_stamp_mark(stamp, PART_INTERCONNECT, r.asked_ps);
+    sim_stamp_mark(stamp, PART_CACHE, r.looked_ps);
+    sim_stamp_mark(stamp, PART_INTERCONNECT, r.done_ps);
 }
 
 static enum line_state fetch(struct numa *n, unsigned core, uint64_t line, bool store,
@@ -103,24 +117,30 @@ static enum line_state fetch(struct numa *n, unsigned core, uint64_t line, bool 
     const sim_time hub_ps = address_ps + p->hub_ps;
     const struct round other = snoop_buses(n, socket, line, store, hub_ps);
     const bool dirty = own.dirty || other.dirty;
-    sim_time t = SIM_MAX(SIM_MAX(own.done_ps, other.done_ps), hub_ps);
+    const sim_time snooped_ps = SIM_MAX(SIM_MAX(own.done_ps, other.done_ps), hub_ps);
+    sim_time t = snooped_ps;
 
-    sim_stamp_mark(stamp, PART_INTERCONNECT, hub_ps);
     result->source = own.dirty     ? NUMA_PEER_CACHE
                      : other.dirty ? NUMA_REMOTE_CACHE
                                    : NUMA_LOCAL_DRAM;
     if (dirty) {
         /* An implicit write-back: memory takes the line as it passes the hub. */
         t = SIM_MAX(t, own.done_ps + p->hub_ps);
+        if (t > snooped_ps)
+            mark_round(own, stamp);
         numa_dram_write(n, line, WRITE_SNOOP, t);
     } else if (!upgrade) {
         const sim_time dram_ps = numa_dram_read(n, line, store ? READ_RFO : READ_LOAD, hub_ps);
-        sim_stamp_mark(stamp, PART_DRAM, dram_ps);
         t = SIM_MAX(t, dram_ps);
+        if (t > snooped_ps) {
+            sim_stamp_mark(stamp, PART_INTERCONNECT, hub_ps);
+            sim_stamp_mark(stamp, PART_DRAM, dram_ps);
+        }
     } else {
         result->source = NUMA_L2;
     }
-    sim_stamp_mark(stamp, PART_CACHE, t);
+    if (t == snooped_ps)
+        mark_round(other.done_ps >= own.done_ps ? other : own, stamp);
     t += p->hub_return_ps;
     if (!upgrade)
         t = data_phase(n, socket, MESSAGE_DATA, t);
@@ -147,12 +167,15 @@ static sim_time store_nt(struct numa *n, unsigned core, uint64_t line, sim_time 
     const unsigned socket = n->cluster[cluster].socket;
     sim_time t = address_phase(n, socket, at_ps + n->l2_ps);
 
+    sim_stamp_mark(stamp, PART_CORE, at_ps + n->l2_ps);
     cluster_invalidate(n, cluster, line);
     const struct round own = snoop_bus(n, socket, line, cluster, true, t);
     const struct round other = snoop_buses(n, socket, line, true, t + n->params->coherence->hub_ps);
     t = data_phase(n, socket, MESSAGE_WRITEBACK, own.done_ps) + n->params->coherence->hub_ps;
+    mark_round(t >= other.done_ps ? own : other, stamp);
+    t = SIM_MAX(t, other.done_ps);
     sim_stamp_mark(stamp, PART_INTERCONNECT, t);
-    t = numa_dram_write(n, line, WRITE_NT, SIM_MAX(t, other.done_ps));
+    t = numa_dram_write(n, line, WRITE_NT, t);
     sim_stamp_mark(stamp, PART_DRAM, t);
     return t;
 }
@@ -182,7 +205,7 @@ static sim_time dma_read(struct numa *n, unsigned socket, uint64_t line, sim_tim
     sim_time t = r.done_ps;
 
     (void)socket; /* devices are at the hub */
-    sim_stamp_mark(stamp, PART_CACHE, t);
+    sim_stamp_mark(stamp, PART_CACHE, hub_ps);
     if (r.dirty) {
         NUMA_COUNT(n, 0, dma_read_hits);
         *source = NUMA_PEER_CACHE;
@@ -191,11 +214,14 @@ static sim_time dma_read(struct numa *n, unsigned socket, uint64_t line, sim_tim
         NUMA_COUNT(n, 0, dma_read_misses);
         *source = NUMA_LOCAL_DRAM;
         const sim_time dram_ps = numa_dram_read(n, line, READ_DMA, hub_ps);
-        sim_stamp_mark(stamp, PART_DRAM, dram_ps);
+        if (dram_ps > t)
+            sim_stamp_mark(stamp, PART_DRAM, dram_ps);
         t = SIM_MAX(t, dram_ps);
     }
+    if (t == r.done_ps)
+        mark_round(r, stamp);
     t += n->params->coherence->hub_return_ps;
-    sim_stamp_mark(stamp, PART_CACHE, t);
+    sim_stamp_mark(stamp, PART_INTERCONNECT, t);
     return t;
 }
 
@@ -211,7 +237,9 @@ static sim_time dma_write(struct numa *n, unsigned socket, uint64_t line, bool f
     if (r.dirty && !full)
         numa_dram_write(n, line, WRITE_SNOOP, r.done_ps);
     const sim_time t = numa_dram_write(n, line, WRITE_DMA, r.done_ps);
-    sim_stamp_mark(stamp, PART_CACHE, t);
+    sim_stamp_mark(stamp, PART_CACHE, hub_ps);
+    mark_round(r, stamp);
+    sim_stamp_mark(stamp, PART_DRAM, t);
     NUMA_COUNT(n, 0, dma_write_to_dram);
     *source = NUMA_LOCAL_DRAM;
     return t;
