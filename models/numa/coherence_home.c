@@ -39,16 +39,22 @@ static const enum snoop snoop_of[] = {
     [WANT_LOOK] = SNOOP_LOOK,
 };
 
+/* When the snoop of another socket was sent, was there, was answered. All 0: there was none. */
+struct snoop_path {
+    sim_time sent_ps, there_ps, answered_ps;
+};
+
 /* One transaction at a home agent. */
 struct request {
     uint64_t line;
     unsigned from, home; /* sockets */
     enum want want;
     enum read_cause cause;
-    sim_time home_ps;    /* the home agent has it */
-    sim_time dram_ps;    /* data and directory are there; home_ps if DRAM is not read */
-    sim_time reply_ps;   /* the last answer the home agent waits for */
-    sim_time forward_ps; /* data from another socket's cache reach the requester, or 0 */
+    sim_time home_ps;       /* the home agent has it */
+    sim_time dram_ps;       /* data and directory are there; home_ps if DRAM is not read */
+    sim_time reply_ps;      /* the last answer the home agent waits for */
+    sim_time forward_ps;    /* data from another socket's cache reach the requester, or 0 */
+    struct snoop_path path; /* that led to forward_ps, or else to reply_ps */
     enum directory_state directory, directory_then;
     bool home_had;    /* the home's caches had a copy ... */
     bool home_dirty;  /* ... which was modified */
@@ -76,19 +82,23 @@ static void snoop_home(struct numa *n, struct request *q)
     }
 }
 
-/* Another socket answers a snoop at t: data to the requester if it had them modified. */
+/* Another socket answers a snoop: data to the requester if it had them modified. */
 static void answer_snoop(struct numa *n, struct request *q, unsigned socket, enum line_state was,
-                         sim_time t)
+                         struct snoop_path path)
 {
     const bool dirty = was == LINE_M;
+    const sim_time t = path.answered_ps;
 
     if (dirty && q->want != WANT_OWN) {
         q->forward_ps = numa_send(n, socket, q->from, MESSAGE_DATA, t);
+        q->path = path;
         if (q->from != q->home)
             numa_send(n, socket, q->home, MESSAGE_RESPONSE, t);
     } else {
         const enum message m = dirty ? MESSAGE_WRITEBACK : MESSAGE_RESPONSE;
         const sim_time back_ps = numa_send(n, socket, q->home, m, t);
+        if (back_ps > q->reply_ps && q->forward_ps == 0)
+            q->path = path;
         q->reply_ps = SIM_MAX(q->reply_ps, back_ps);
     }
     if (dirty && (q->want == WANT_READ || q->want == WANT_OWN)) {
@@ -121,17 +131,18 @@ static void snoop_others(struct numa *n, struct request *q)
         if (!must && !early)
             continue;
         const sim_time send_ps = early ? q->home_ps : q->dram_ps;
-        const sim_time there_ps = numa_send(n, q->home, s, MESSAGE_SNOOP, send_ps) +
-                                  p->snoop_lookup_ps;
+        const sim_time there_ps = numa_send(n, q->home, s, MESSAGE_SNOOP, send_ps);
+        const sim_time looked_ps = there_ps + p->snoop_lookup_ps;
         NUMA_COUNT(n, q->home, snoops_sent);
         if (!must) { /* nobody waits for the answer, and there is nothing to find */
-            numa_send(n, s, q->home, MESSAGE_RESPONSE, there_ps);
+            numa_send(n, s, q->home, MESSAGE_RESPONSE, looked_ps);
             continue;
         }
         asked = true;
         const struct snooped r = agent_snoop(n, s, q->line, snoop_of[q->want]);
         found |= r.was != LINE_I;
-        answer_snoop(n, q, s, r.was, there_ps + r.core_ps);
+        answer_snoop(n, q, s, r.was,
+                     (struct snoop_path){ send_ps, there_ps, looked_ps + r.core_ps });
     }
     /* All others have been asked: what the directory says of them is known now. A look changes
      * nothing but may find that nobody has it any more. A blind snoop that found nothing leaves
@@ -180,6 +191,26 @@ static sim_time answer_ps(const struct request *q, enum numa_source *source)
     return SIM_MAX(q->dram_ps, q->reply_ps);
 }
 
+/* What the home agent has waited for until ready_ps, or for a forward until it was sent. */
+static void mark_wait(const struct request *q, sim_time ready_ps, struct sim_stamp *stamp)
+{
+    if (stamp == NULL)
+        return;
+    if (q->forward_ps == 0 && ready_ps == q->dram_ps) {
+        sim_stamp_mark(stamp, PART_DRAM, ready_ps);
+        return;
+    }
+    if (q->path.sent_ps == 0) {
+        sim_stamp_mark(stamp, PART_CACHE, ready_ps); /* the home's own caches */
+        return;
+    }
+    sim_stamp_mark(stamp, PART_DRAM, q->path.sent_ps); /* the directory was waited for */
+    sim_stamp_mark(stamp, PART_INTERCONNECT, q->path.there_ps);
+    sim_stamp_mark(stamp, PART_CACHE, q->path.answered_ps);
+    if (q->forward_ps == 0)
+        sim_stamp_mark(stamp, PART_INTERCONNECT, ready_ps);
+}
+
 static struct answer acquire(struct numa *n, unsigned from, uint64_t line, enum want want,
                              enum read_cause cause, sim_time at_ps, struct sim_stamp *stamp)
 {
@@ -210,11 +241,7 @@ static struct answer acquire(struct numa *n, unsigned from, uint64_t line, enum 
             numa_dram_write(n, line, WRITE_DIRECTORY, SIM_MAX(ready_ps, q.dram_ps));
     }
     a.done_ps = ready_ps;
-    sim_stamp_mark(stamp,
-                   ready_ps == q.dram_ps ? PART_DRAM
-                   : remote              ? PART_CACHE
-                                         : PART_INTERCONNECT,
-                   ready_ps);
+    mark_wait(&q, ready_ps, stamp);
     if (q.forward_ps != 0) {
         a.done_ps = q.forward_ps;
         a.source = NUMA_REMOTE_CACHE;
@@ -342,6 +369,7 @@ static sim_time store_nt(struct numa *n, unsigned core, uint64_t line, sim_time 
     sim_time t = at_ps + n->l2_ps + n->params->cache->llc_request_ps;
     bool dirty;
 
+    sim_stamp_mark(stamp, PART_CORE, at_ps + n->l2_ps);
     sim_stamp_mark(stamp, PART_CACHE, t);
     /* The old content of our own copy need not be kept: the whole line is replaced. */
     if (!drop_own(n, socket, line, &dirty))
@@ -351,10 +379,13 @@ static sim_time store_nt(struct numa *n, unsigned core, uint64_t line, sim_time 
         directory_set(&n->socket[home].directory, home_line(n, line), DIRECTORY_I);
         sim_stamp_mark(stamp, PART_INTERCONNECT, t);
     }
-    t = numa_dram_write(n, line, WRITE_NT, t + n->params->coherence->home_agent_ps);
+    t += n->params->coherence->home_agent_ps;
+    sim_stamp_mark(stamp, PART_CACHE, t);
+    t = numa_dram_write(n, line, WRITE_NT, t);
+    sim_stamp_mark(stamp, PART_DRAM, t);
     if (home != socket)
         t = numa_send(n, home, socket, MESSAGE_RESPONSE, t);
-    sim_stamp_mark(stamp, PART_DRAM, t);
+    sim_stamp_mark(stamp, PART_INTERCONNECT, t);
     return t;
 }
 
@@ -446,11 +477,13 @@ static sim_time write_to_dram(struct numa *n, unsigned socket, uint64_t line, bo
     sim_time t = numa_send(n, socket, home, MESSAGE_WRITEBACK, at_ps);
     sim_stamp_mark(stamp, PART_INTERCONNECT, t);
     q.home_ps = t + p->home_agent_ps;
+    sim_stamp_mark(stamp, PART_CACHE, q.home_ps);
     q.directory = q.directory_then = directory_get(directory, home_line(n, line));
     q.dram_ps = numa_dram_read(n, line, full ? READ_DIRECTORY : READ_DMA, q.home_ps);
     snoop_home(n, &q);
     snoop_others(n, &q);
     t = SIM_MAX(q.dram_ps, q.reply_ps);
+    mark_wait(&q, t, stamp);
     directory_set(directory, home_line(n, line), DIRECTORY_I); /* written with the data */
     t = numa_dram_write(n, line, WRITE_DMA, t);
     sim_stamp_mark(stamp, PART_DRAM, t);
