@@ -5,9 +5,9 @@
  *   parallelism.
  * Does not model: instructions, branch prediction, store-buffer depth, translation look-aside
  *   buffers.
- * Timing: load = numa_load; asynchronous access = issue cycles, plus the wait for the line-fill
- *   buffer that is free first if the line is not in L1 or L2.
- * Sources: docs/sources.md#a1.
+ * Timing: load = numa_load; asynchronous access = issue cycles. Either waits first for the
+ * line-fill buffer that is free first, if the line is not in L1 or L2 and all are taken. Sources:
+ * docs/sources.md#a1.
  */
 #include "models/host/core.h"
 
@@ -35,12 +35,6 @@ void core_compute(struct core *core, struct sim_task *task, uint64_t cycles)
     sim_task_charge(task, cycles * core->cycle_ps);
 }
 
-void core_load(struct core *core, struct sim_task *task, struct hpa hpa, struct sim_stamp *stamp)
-{
-    struct numa_result result = numa_load(core->numa, core->idx, hpa, sim_task_now(task), stamp);
-    sim_task_charge_until(task, result.done_ps);
-}
-
 /* The line-fill buffer that is free first. */
 static sim_time *first_buffer(struct core *core, unsigned n_buffers)
 {
@@ -51,11 +45,28 @@ static sim_time *first_buffer(struct core *core, unsigned n_buffers)
     return best;
 }
 
+/* Waits for a buffer if the access will need one; returns it. */
+static sim_time *wait_for_buffer(struct core *core, struct sim_task *task, struct hpa hpa,
+                                 bool store, unsigned n_buffers)
+{
+    sim_time *buffer = first_buffer(core, n_buffers);
+    if (*buffer > sim_task_now(task) && !numa_private_hit(core->numa, core->idx, hpa, store))
+        sim_task_charge_until(task, *buffer);
+    return buffer;
+}
+
+void core_load(struct core *core, struct sim_task *task, struct hpa hpa, struct sim_stamp *stamp)
+{
+    wait_for_buffer(core, task, hpa, false, core->params->line_fill_buffers);
+    sim_stamp_mark(stamp, PART_CORE, sim_task_now(task));
+    struct numa_result result = numa_load(core->numa, core->idx, hpa, sim_task_now(task), stamp);
+    sim_task_charge_until(task, result.done_ps);
+}
+
 static void access_async(struct core *core, struct sim_task *task, struct hpa hpa, bool store,
                          unsigned n_buffers)
 {
-    sim_time *buffer = first_buffer(core, n_buffers);
-    sim_task_charge_until(task, *buffer);
+    sim_time *buffer = wait_for_buffer(core, task, hpa, store, n_buffers);
     struct numa_result result =
         store ? numa_store(core->numa, core->idx, hpa, sim_task_now(task), NULL)
               : numa_load(core->numa, core->idx, hpa, sim_task_now(task), NULL);

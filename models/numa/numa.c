@@ -153,6 +153,13 @@ struct numa_result numa_store(struct numa *n, unsigned core, struct hpa hpa, sim
     return private_access(n, core, hpa.v >> LINE_LOG2, true, at_ps, stamp);
 }
 
+bool numa_private_hit(const struct numa *n, unsigned core, struct hpa hpa, bool store)
+{
+    /* What is in an L1 is in its L2. */
+    return cluster_peek(n, cluster_of_core(n, core), hpa.v >> LINE_LOG2) >=
+           (store ? LINE_E : LINE_S);
+}
+
 struct numa_result numa_store_nt(struct numa *n, unsigned core, struct hpa hpa, sim_time at_ps,
                                  struct sim_stamp *stamp)
 {

@@ -79,6 +79,9 @@ struct numa_result numa_load(struct numa *numa, unsigned core, struct hpa hpa, s
                              struct sim_stamp *stamp);
 struct numa_result numa_store(struct numa *numa, unsigned core, struct hpa hpa, sim_time at_ps,
                               struct sim_stamp *stamp);
+/* Whether such an access would be satisfied by the core's L1 or L2 (a store: they own the line).
+ * Changes nothing. */
+bool numa_private_hit(const struct numa *numa, unsigned core, struct hpa hpa, bool store);
 /* Non-temporal store of a full line: invalidates copies, goes to DRAM; done when accepted. */
 struct numa_result numa_store_nt(struct numa *numa, unsigned core, struct hpa hpa, sim_time at_ps,
                                  struct sim_stamp *stamp);

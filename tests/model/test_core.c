@@ -1,0 +1,216 @@
+/*
+ * What software on a core pays: hits their issue or latency, misses a line-fill buffer, and only
+ * misses. An idle R730; no refresh is met.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "models/host/core.h"
+#include "tests/model/numa_fixture.h"
+
+#define CYCLE 500
+#define ISSUE (2 * CYCLE)
+#define L1    (4 * CYCLE)
+#define L2    (12 * CYCLE)
+
+static const struct core_params params = { .line_fill_buffers = 10,
+                                           .superqueue_entries = 16,
+                                           .issue_cycles = 2 };
+
+struct rig {
+    struct fixture f;
+    struct sim *sim;
+    struct numa *n;
+    struct core core;
+    uint64_t next_line;
+};
+
+static void run(sim_task_fn *body)
+{
+    struct rig rig = { 0 };
+
+    fixture_r730(&rig.f);
+    rig.f.dram.trfc_ps = 0;
+    rig.n = fixture_new(&rig.f);
+    rig.sim = sim_new(1);
+    sim_task_set_quantum(rig.sim, 0);
+    core_init(&rig.core, rig.n, &params, 0);
+    struct sim_task *task = sim_task_new(rig.sim, "core", 0, body, &rig);
+    sim_task_start(task, 1000000);
+    sim_run(rig.sim, SIM_TIME_MAX, NULL);
+    assert_true(sim_task_finished(task));
+    sim_free(rig.sim);
+    numa_free(rig.n);
+}
+
+/* A line that nobody has, in a row and a bank of its own. */
+static struct hpa fresh(struct rig *rig)
+{
+    return fixture_hpa(rig->n, 0, 0x10000000 + ++rig->next_line * (0x100000 + 64));
+}
+
+static sim_time load_async(struct rig *rig, struct sim_task *task, struct hpa hpa)
+{
+    const sim_time t = sim_task_now(task);
+
+    core_load_async(&rig->core, task, hpa);
+    return sim_task_now(task) - t;
+}
+
+/* ---- Hits ------------------------------------------------------------------------------------ */
+
+static void hits_body(struct sim_task *task, void *arg)
+{
+    struct rig *rig = arg;
+    const struct hpa in_l1 = fresh(rig);
+    const struct hpa shared = fresh(rig);
+
+    numa_load(rig->n, 1, shared, sim_task_now(task), NULL);
+    core_load(&rig->core, task, shared, NULL);
+    core_load(&rig->core, task, in_l1, NULL);
+    core_store(&rig->core, task, in_l1);
+    const struct hpa in_l2 = fixture_hpa(rig->n, 0, 0x1000);
+    core_load(&rig->core, task, in_l2, NULL);
+    for (unsigned i = 1; i <= 8; i++)
+        core_load(&rig->core, task, fixture_hpa(rig->n, 0, 0x1000 + i * 4096), NULL);
+    /* All buffers taken, by misses that have long to go. */
+    for (unsigned i = 0; i < 10; i++)
+        assert_int_equal(load_async(rig, task, fresh(rig)), ISSUE);
+    const sim_time free_ps = rig->core.buffer_done_ps[0];
+    assert_int_equal(load_async(rig, task, in_l1), ISSUE);
+    sim_time t = sim_task_now(task);
+    core_store(&rig->core, task, in_l1);
+    assert_int_equal(sim_task_now(task) - t, ISSUE);
+    t = sim_task_now(task);
+    core_load(&rig->core, task, in_l1, NULL);
+    assert_int_equal(sim_task_now(task) - t, L1);
+    t = sim_task_now(task);
+    core_load(&rig->core, task, in_l2, NULL);
+    assert_int_equal(sim_task_now(task) - t, L2);
+    assert_true(sim_task_now(task) < free_ps);
+    /* There to be read, but not owned: the store has to ask. */
+    assert_true(numa_private_hit(rig->n, 0, shared, false));
+    assert_false(numa_private_hit(rig->n, 0, shared, true));
+    core_store(&rig->core, task, shared);
+    assert_int_equal(sim_task_now(task), free_ps + ISSUE);
+}
+
+static void test_hits_need_no_buffer(void **state)
+{
+    (void)state;
+    run(hits_body);
+}
+
+/* ---- Misses ---------------------------------------------------------------------------------- */
+
+static void misses_body(struct sim_task *task, void *arg)
+{
+    struct rig *rig = arg;
+    const sim_time t = sim_task_now(task), idle = numa_idle_load_ps(rig->n, 0, 0);
+
+    for (unsigned i = 0; i < 10; i++)
+        load_async(rig, task, fresh(rig));
+    assert_int_equal(sim_task_now(task) - t, 10 * ISSUE);
+    /* The eleventh waits for the first, the next for the second. */
+    load_async(rig, task, fresh(rig));
+    assert_int_equal(sim_task_now(task) - t, idle + ISSUE);
+    core_store(&rig->core, task, fresh(rig));
+    assert_true(sim_task_now(task) - t >= idle + 2 * ISSUE);
+    assert_true(sim_task_now(task) - t < 2 * idle);
+}
+
+static void test_misses_overlap(void **state)
+{
+    (void)state;
+    run(misses_body);
+}
+
+/* A load that is waited for needs a buffer, too; the wait is the core's part of its latency. */
+static void dependent_body(struct sim_task *task, void *arg)
+{
+    struct rig *rig = arg;
+    const sim_time idle = numa_idle_load_ps(rig->n, 0, 0);
+    struct sim_stamp stamp;
+
+    for (unsigned i = 0; i < 10; i++)
+        load_async(rig, task, fresh(rig));
+    const sim_time free_ps = rig->core.buffer_done_ps[0], t = sim_task_now(task);
+    sim_stamp_start(&stamp, t);
+    core_load(&rig->core, task, fresh(rig), &stamp);
+    assert_int_equal(sim_task_now(task), free_ps + idle);
+    assert_int_equal(stamp.part_ps[PART_CORE], free_ps - t + L2);
+    assert_int_equal(stamp.cursor_ps, sim_task_now(task));
+    sim_time sum = 0;
+    for (unsigned i = 0; i < SIM_STAMP_PARTS; i++)
+        sum += stamp.part_ps[i];
+    assert_int_equal(sum, free_ps - t + idle);
+}
+
+static void test_dependent_load_waits_for_a_buffer(void **state)
+{
+    (void)state;
+    run(dependent_body);
+}
+
+static void stream_body(struct sim_task *task, void *arg)
+{
+    struct rig *rig = arg;
+    const sim_time t = sim_task_now(task), idle = numa_idle_load_ps(rig->n, 0, 0);
+
+    for (unsigned i = 0; i < 16; i++)
+        core_load_stream(&rig->core, task, fresh(rig));
+    assert_int_equal(sim_task_now(task) - t, 16 * ISSUE);
+    core_load_stream(&rig->core, task, fresh(rig));
+    assert_int_equal(sim_task_now(task) - t, idle + ISSUE);
+}
+
+static void test_a_stream_has_the_superqueue(void **state)
+{
+    (void)state;
+    run(stream_body);
+}
+
+/* ---- The rest -------------------------------------------------------------------------------- */
+
+static void drain_body(struct sim_task *task, void *arg)
+{
+    struct rig *rig = arg;
+    sim_time t = sim_task_now(task), last = 0;
+
+    core_drain(&rig->core, task); /* nothing under way */
+    assert_int_equal(sim_task_now(task), t);
+    core_compute(&rig->core, task, 123);
+    assert_int_equal(sim_task_now(task) - t, 123 * CYCLE);
+    t = sim_task_now(task);
+    for (unsigned i = 0; i < 12; i++)
+        core_load_stream(&rig->core, task, fresh(rig));
+    core_store(&rig->core, task, fresh(rig));
+    for (unsigned i = 0; i < CORE_BUFFERS_MAX; i++)
+        last = SIM_MAX(last, rig->core.buffer_done_ps[i]);
+    core_drain(&rig->core, task);
+    assert_int_equal(sim_task_now(task), last);
+    assert_true(last > t + numa_idle_load_ps(rig->n, 0, 0));
+}
+
+static void test_drain_and_compute(void **state)
+{
+    (void)state;
+    run(drain_body);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hits_need_no_buffer),
+        cmocka_unit_test(test_misses_overlap),
+        cmocka_unit_test(test_dependent_load_waits_for_a_buffer),
+        cmocka_unit_test(test_a_stream_has_the_superqueue),
+        cmocka_unit_test(test_drain_and_compute),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
