@@ -17,6 +17,8 @@ void physmem_free(struct physmem *mem);
 
 /* Node of an address = address >> this. */
 unsigned physmem_stride_log2(const struct physmem *mem);
+/* How many nodes have memory: one per socket, or one in all behind a front-side bus's hub. Who
+ * takes a node's number from a scenario checks it against this, not against numa_sockets(). */
 unsigned physmem_nodes(const struct physmem *mem);
 /* The node an address belongs to, or -1 if it is no memory. O(1). */
 int physmem_node_of(const struct physmem *mem, struct hpa hpa);
