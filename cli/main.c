@@ -11,6 +11,7 @@ static const struct cli_command commands[] = {
     { "run", "run the points of scenarios and store the results", cli_run },
     { "list", "list the scenarios", cli_list },
     { "describe", "describe models and workloads: parameters, statistics", cli_describe },
+    { "merge", "join results databases, of shards or of other machines", cli_merge },
     { "plot", "plot results beside what was measured", cli_plot },
     { "figures", "plot every scenario that has results, as PNG and SVG", cli_figures },
     { "check", "compare results with published claims", cli_check },

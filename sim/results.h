@@ -72,6 +72,15 @@ bool results_have(struct results_db *db, const char *scenario, const char *point
  * already sees it in the view `result`, not what another configuration left there since. */
 bool results_select(struct results_db *db, const char *scenario, const char *point, uint64_t seed,
                     const char *config_sha256, char **message);
+struct results_merged {
+    uint64_t n_joined, n_there;
+    uint64_t n_different; /* of those there: with another fingerprint than the source's */
+};
+
+/* Adds the runs of another database file that are not there yet, in one transaction. False with
+ * *message if a file refused; nothing is added then. */
+bool results_merge(struct results_db *db, const char *source, struct results_merged *merged,
+                   char **message);
 /* Evaluates an SQL expression over v(scenario, point, metric), the mean over the newest finished
  * runs. False with *message on an error; NAN if a value is missing. */
 bool results_evaluate(struct results_db *db, const char *expression, double *value, char **message);

@@ -71,6 +71,8 @@ struct results_db {
 #define RESULTS_APPLICATION_ID 0x6e75646d /* "nudm" */
 
 bool results_schema_prepare(struct results_db *db, bool read_only, char **message);
+/* The file as SQLite is to open it; g_free(). */
+char *results_uri(const char *path, bool read_only);
 sqlite3_stmt *results_statement(struct results_db *db, enum results_statement which);
 /* "results/nudma.db: database or disk is full"; a hint for what a user can do about it */
 char *results_message(const struct results_db *db, int code);

@@ -240,19 +240,32 @@ bool results_schema_prepare(struct results_db *db, bool read_only, char **messag
 
 /* A reader of a WAL database needs its -shm file; where that cannot be made and no other process
  * has left one, nobody writes either, and the file may be read as it is. */
-static int open_read_only(const char *path, sqlite3 **sqlite)
+static bool is_immutable(const char *path)
 {
     char *folder = g_path_get_dirname(path), *shm = g_strconcat(path, "-shm", NULL);
     const bool immutable = g_access(folder, W_OK) != 0 && !g_file_test(shm, G_FILE_TEST_EXISTS);
-    char *absolute = g_canonicalize_filename(path, NULL);
-    char *escaped = g_uri_escape_string(absolute, "/", TRUE);
-    char *uri = g_strdup_printf("file:%s%s", escaped, immutable ? "?immutable=1" : "");
-    const int code = sqlite3_open_v2(uri, sqlite, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL);
-    g_free(uri);
-    g_free(escaped);
-    g_free(absolute);
     g_free(shm);
     g_free(folder);
+    return immutable;
+}
+
+char *results_uri(const char *path, bool read_only)
+{
+    char *absolute = g_canonicalize_filename(path, NULL);
+    char *escaped = g_uri_escape_string(absolute, "/", TRUE);
+    char *uri = g_strdup_printf("file:%s?mode=%s%s", escaped, read_only ? "ro" : "rwc",
+                                read_only && is_immutable(path) ? "&immutable=1" : "");
+    g_free(escaped);
+    g_free(absolute);
+    return uri;
+}
+
+static int open_file(const char *path, bool read_only, sqlite3 **sqlite)
+{
+    char *uri = results_uri(path, read_only);
+    const int flags = read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    const int code = sqlite3_open_v2(uri, sqlite, flags | SQLITE_OPEN_URI, NULL);
+    g_free(uri);
     return code;
 }
 
@@ -266,9 +279,7 @@ struct results_db *results_open(const char *path, bool read_only, char **message
     struct results_db *db = g_new0(struct results_db, 1);
     db->path = g_strdup(path);
     db->ids = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    const int code = read_only ? open_read_only(path, &db->sqlite)
-                               : sqlite3_open_v2(path, &db->sqlite,
-                                                 SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
+    const int code = open_file(path, read_only, &db->sqlite);
     if (code != SQLITE_OK)
         *message = results_message(db, code);
     else if (results_schema_prepare(db, read_only, message))
