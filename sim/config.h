@@ -115,6 +115,8 @@ void config_mistake(const struct config_node *node, struct sim_error_list *error
 typedef void config_param_fn(void *context, const char *path, const char *value, const char *unit,
                              enum param_provenance provenance, const char *origin);
 void config_each_param(const struct config *config, config_param_fn *fn, void *context);
+/* The table's entry of the parameter that config_read_params() resolved at this path, or NULL. */
+const struct param_desc *config_param_desc(const struct config *config, const char *path);
 /* The resolved scenario with the origin of each value (default, file:line, --set). */
 void config_print(const struct config *config, FILE *out);
 /* SHA-256 over the resolved values (not their origins) and the settings read otherwise; hex,

@@ -193,6 +193,7 @@ static void record(struct config *config, const char *path, const struct param_d
     resolved->path = g_string_chunk_insert_const(config->strings, path);
     resolved->value = g_string_chunk_insert(config->strings, text);
     resolved->unit = param_unit(desc);
+    resolved->desc = desc;
     resolved->is_string = desc->type == PARAM_STRING || desc->type == PARAM_ENUM;
     if (setting->node) {
         resolved->origin = config_origin(setting->node);
@@ -273,4 +274,11 @@ bool config_read_params(struct config *config, struct config_node *group, const 
         g_free(path);
     }
     return good;
+}
+
+const struct param_desc *config_param_desc(const struct config *config, const char *path)
+{
+    const struct config_resolved *resolved = g_hash_table_lookup(config->resolved, path);
+
+    return resolved ? resolved->desc : NULL;
 }

@@ -42,6 +42,7 @@ struct config_resolved {
     const char *origin; /* "default" and so on */
     enum param_provenance provenance;
     bool is_string;
+    const struct param_desc *desc; /* NULL: not read through a table */
 };
 
 struct config {
