@@ -4,9 +4,9 @@
  * Does not model: several engines that share the tags by turns (one transfer is cut up after the
  * other), merging of neighbouring transfers, ATS.
  * Timing: no delay of its own. A read TLP takes at most min(MRRS - address mod 4, rest of the 4 KiB
- * page), a write TLP min(MPS - address mod 4, rest of the 4 KiB page), from the start on. Without contention a
- * read of n bytes ends with the last of ceil(n / MRRS) round trips that were sent back to back; in
- * saturation it moves tags * MRRS bytes per round trip. A read request is given up
+ * page), a write TLP min(MPS - address mod 4, rest of the 4 KiB page), from the start on. Without
+ * contention a read of n bytes ends with the last of ceil(n / MRRS) round trips that were sent back
+ * to back; in saturation it moves tags * MRRS bytes per round trip. A read request is given up
  * completion_timeout_ps after it was handed to the link.
  * Sources: PCI Express Base 3.1, 2.2.7 (4 KiB), 2.2.6.2 (tags), 2.3.1.1 (completions, read
  * completion boundary), 2.3.2 (unexpected completions), 2.4.1 (ordering), 2.8 (time-out), 7.5.1.1

@@ -421,7 +421,8 @@ static uint64_t length_dw(uint64_t address, uint64_t bytes)
     return (address + bytes - 1) / 4 - address / 4 + 1;
 }
 
-/* The fewest TLPs for a transfer if each asks for or carries at most `max` and stays in its page. */
+/* The fewest TLPs for a transfer if each asks for or carries at most `max` and stays in its page.
+ */
 static unsigned expected_tlps(uint64_t address, uint64_t bytes, unsigned max)
 {
     unsigned n = 0;
