@@ -93,6 +93,9 @@ static void drain(struct workload *workload)
     sim_time until_ps = sim_now(workload->sim) + 100 * SIM_PS_PER_MS;
     if (sim_error(workload->sim) == NULL)
         sim_run(workload->sim, until_ps, workload->interrupt);
+    if (sim_error(workload->sim) == NULL &&
+        (workload->interrupt == NULL || *workload->interrupt == 0))
+        pcie_fabric_check_idle(world_fabric(workload->world));
 }
 
 bool experiment_run(struct config *config, uint64_t seed, struct run_result *result,

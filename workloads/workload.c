@@ -39,6 +39,11 @@ void workload_run_until(struct workload *workload, const bool *done, sim_time un
            (workload->interrupt == NULL || *workload->interrupt == 0) &&
            sim_events_pending(workload->sim) != 0)
         sim_run(workload->sim, until_ps, workload->interrupt);
+    bool stalled = !*done && until_ps == SIM_TIME_MAX && sim_events_pending(workload->sim) == 0 &&
+                   (workload->interrupt == NULL || *workload->interrupt == 0);
+    if (stalled && sim_error(workload->sim) == NULL)
+        sim_fail(workload->sim, "the workload stalled at %llu ps: it is not done, nothing goes on",
+                 (unsigned long long)sim_now(workload->sim));
 }
 
 void part_means_add(struct workload *workload, struct part_means *means,

@@ -1,5 +1,6 @@
 /*
- * Models: flow-control credits on their way back, and when UpdateFC and ACK DLLPs become due.
+ * Models: flow-control credits on their way back, and when UpdateFC and ACK DLLPs become due;
+ *   whether all are whole at the end.
  * Does not model: DLLPs that fill idle wire time; UpdateFCs for infinite pools.
  * Timing: an UpdateFC is due when fc_update_ratio_pct of the pool's headers or data has been freed
  *   since the last, when the sender may be out of credits for a TLP of maximum size, or the
@@ -192,6 +193,38 @@ void link_arm_for_credits(struct link_dir *dir)
             at_ps = link_ring_at(owed, i)->at_ps + dir->dllp_ps + dir->latency_ps;
     if (at_ps != SIM_TIME_MAX)
         link_arm(dir, SIM_MAX(at_ps, now_ps));
+}
+
+/* One direction at the end of a run; false after sim_fail(). */
+static bool check_idle(const struct link_dir *dir)
+{
+    uint64_t n = dir->n_queued;
+
+    for (const struct tlp *tlp = dir->flight_first; tlp != NULL; tlp = tlp->next)
+        n++;
+    if (n != 0)
+        sim_fail(dir->sim, "link %s: %llu TLPs of port %s never reached port %s", dir->link->name,
+                 (unsigned long long)n, dir->from->name, dir->to->name);
+    else if (!pcie_port_credits_whole(dir->to))
+        sim_fail(dir->sim, "link %s: port %s has not given back the buffers of all it received",
+                 dir->link->name, dir->to->name);
+    else
+        return true;
+    return false;
+}
+
+bool pcie_fabric_check_idle(struct pcie_fabric *fabric)
+{
+    for (unsigned i = 0; i < fabric->n_links; i++)
+        for (unsigned side = 0; side < 2; side++)
+            if (!check_idle(&fabric->links[i]->dir[side]))
+                return false;
+    if (tlp_live(fabric) == 0)
+        return true;
+    sim_fail(fabric->sim,
+             "%llu TLPs are alive at the end, with models that gave their buffers back",
+             (unsigned long long)tlp_live(fabric));
+    return false;
 }
 
 bool pcie_port_credits_whole(const struct pcie_port *port)

@@ -117,6 +117,10 @@ struct pcie_link_stats *pcie_port_stats(struct pcie_port *port);
  * the end of a run. */
 bool pcie_port_credits_whole(const struct pcie_port *port);
 
+/* At the end of a run that has been left to drain: no TLP is alive, the credits of every port are
+ * whole. Else sim_fail() with the port, and false. */
+bool pcie_fabric_check_idle(struct pcie_fabric *fabric);
+
 /* Walks all links: returns the i-th or NULL; ends through *a and *b, either may be NULL. */
 struct pcie_link *pcie_fabric_link(struct pcie_fabric *fabric, unsigned i, struct pcie_port **a,
                                    struct pcie_port **b);

@@ -126,7 +126,7 @@ static void run(struct world_fixture *f)
 {
     sim_run(f->sim, SIM_TIME_MAX, NULL);
     assert_null(sim_error(f->sim));
-    assert_int_equal(tlp_live(world_fabric(f->world)), 0);
+    assert_true(pcie_fabric_check_idle(world_fabric(f->world)));
 }
 
 /* ---- Errors -----------------------------------------------------------------------------------
@@ -155,6 +155,47 @@ static void test_byte_count_of_refused_requests(void **unused)
     assert_int_equal(a.got[1].byte_count, 96);
     assert_int_equal(rc_stat(&f, 0).unsupported, 2);
     fixture_close(&f);
+}
+
+/* ---- What is left at the end ------------------------------------------------------------------
+ */
+
+static void fails_with(struct world_fixture *f, const char *text)
+{
+    assert_false(pcie_fabric_check_idle(world_fabric(f->world)));
+    assert_non_null(sim_error(f->sim));
+    if (strstr(sim_error(f->sim), text) == NULL)
+        fail_msg("\"%s\" says nothing of \"%s\"", sim_error(f->sim), text);
+    world_free(f->world);
+    config_free(f->config);
+}
+
+static void test_what_is_left_is_named(void **unused)
+{
+    struct world_fixture f;
+    struct spy a;
+    (void)unused;
+    fixture_open(&f, WORLD("", ""));
+    spy_on(&a, &f, "a");
+    spy_send(&a, spy_tlp(&a, TLP_MWR, 0, 64, 1));
+    fails_with(&f, "link server.s0.rp0-a.p0: 1 TLPs of port a never reached port s0.rp0");
+
+    fixture_open(&f, WORLD("", ""));
+    spy_on(&a, &f, "a");
+    a.hold = true;
+    spy_send(&a, spy_tlp(&a, TLP_MRD, UINT64_C(1) << 43, 64, 1)); /* its answer: credits infinite */
+    sim_run(f.sim, SIM_TIME_MAX, NULL);
+    assert_true(pcie_fabric_check_idle(world_fabric(f.world)));
+    struct tlp *write = tlp_new(a.model->fabric, TLP_MWR);
+    write->length_bytes = 4;
+    tlp_payload_new(a.model->fabric, write);
+    pcie_port_send(pcie_port_peer(&a.model->ports[0]), write, sim_now(f.sim));
+    sim_run(f.sim, SIM_TIME_MAX, NULL);
+    fails_with(&f, "port a has not given back the buffers");
+
+    fixture_open(&f, WORLD("", ""));
+    tlp_new(world_fabric(f.world), TLP_MWR);
+    fails_with(&f, "1 TLPs are alive at the end");
 }
 
 /* ---- Cores ------------------------------------------------------------------------------------
@@ -563,6 +604,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_byte_count_of_refused_requests),
+        cmocka_unit_test(test_what_is_left_is_named),
         cmocka_unit_test(test_port_without_a_cable_is_unsupported),
         cmocka_unit_test(test_mmio_times_out),
         cmocka_unit_test(test_late_completion_answers_nobody_else),

@@ -6,6 +6,7 @@
 
 #include "models/pcie/pci_regs.h"
 #include "workloads/experiment.h"
+#include "workloads/workload.h"
 
 #define HOSTS                                                        \
     "hosts = { server = { ports = ( { name = \"rp0\"; lanes = 8; }," \
@@ -305,6 +306,25 @@ static void test_too_many_functions(void **unused)
     g_string_free(text, TRUE);
 }
 
+/* ---- Runs -------------------------------------------------------------------------------------
+ */
+
+/* Nothing left to do before the workload is done is an error, but not before a given time. */
+static void test_stalled_workload_fails(void **unused)
+{
+    struct world_fixture f;
+    bool done = false;
+    (void)unused;
+    fixture_open(&f, BOOT("", "false"));
+    struct workload workload = { .world = f.world, .sim = f.sim };
+    workload_run_until(&workload, &done, sim_now(f.sim) + SIM_PS_PER_US);
+    assert_null(sim_error(f.sim));
+    workload_run_until(&workload, &done, SIM_TIME_MAX);
+    assert_non_null(strstr(sim_error(f.sim), "the workload stalled"));
+    world_free(f.world);
+    config_free(f.config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -317,6 +337,7 @@ int main(void)
         cmocka_unit_test(test_one_payload_size_per_host),
         cmocka_unit_test(test_iommu_tables_are_local),
         cmocka_unit_test(test_too_many_functions),
+        cmocka_unit_test(test_stalled_workload_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
