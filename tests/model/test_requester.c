@@ -1,0 +1,395 @@
+/* The adapter at a link whose other end answers at once, or as the test says. Expectations are the
+ * formulas of requester.c's head. */
+#include "tests/model/pcie_rig.h"
+#include "tests/model/world_fixture.h"
+
+#include "models/pcie/pci_regs.h"
+
+#define LATENCY_PS (150 * SIM_PS_PER_NS)
+/* ps and ps per byte, as in SETTINGS */
+#define COMMAND_REQUEST_PS  41000u
+#define COMMAND_COMPLETE_PS 43000u
+#define BULK_REQUEST_PS     101000u
+#define BULK_COMPLETE_PS    73000u
+#define READ_INTERVAL_PS    20000u
+#define WRITE_INTERVAL_PS   30000u
+#define DESCRIPTOR_PS       5000u
+#define PUSH_PS_PER_BYTE    160u
+#define PULL_PS_PER_BYTE    125u
+#define BURST_INTERVAL_PS   25000u
+#define SETTINGS                                                                    \
+    "command_request_ns = 41; command_complete_ns = 43; bulk_request_ns = 101; "    \
+    "bulk_complete_ns = 73; read_interval_ns = 20; write_interval_ns = 30; "        \
+    "descriptor_ns = 5; push_gbyte_s = 6.25; pull_gbyte_s = 8; burst_bytes = 128; " \
+    "burst_interval_ns = 25; mps_bytes = 4096; posted_data_credits = 256; "         \
+    "extended_tags = true; completion_timeout_us = 50; "
+#define AMPLE "reads_in_flight = 64; writes_in_flight = 64; "
+
+struct bench {
+    struct rig rig;
+    struct config *config;
+    struct model *a;
+    struct end_device *host;
+};
+
+static void set_sizes(struct bench *bench, unsigned mps_bytes, unsigned mrrs_bytes)
+{
+    struct cfg_space *cfg = pcie_requester_config_space(bench->a);
+    uint32_t mps = (uint32_t)__builtin_ctz(mps_bytes / 128);
+    uint32_t mrrs = (uint32_t)__builtin_ctz(mrrs_bytes / 128);
+    cfg_write(cfg, cfg->pcie_cap + PCIE_DEVCTL, 2,
+              mps << PCIE_DEVCTL_MPS_SHIFT | mrrs << PCIE_DEVCTL_MRRS_SHIFT |
+                  PCIE_DEVCTL_EXTENDED_TAG);
+    bench->a->ports[0].mps_bytes = bench->host->port.mps_bytes = mps_bytes;
+}
+
+static void bench_open(struct bench *bench, const char *settings)
+{
+    char text[1024];
+    struct sim_error_list errors = { 0 };
+    rig_init(&bench->rig, 1);
+    snprintf(text, sizeof(text), "a = { " SETTINGS "%s };", settings);
+    bench->config = fixture_config(text, &errors);
+    fixture_fail(&errors);
+    bench->a = model_new(bench->rig.fabric, &pcie_requester_ops, "a", bench->config,
+                         config_get(config_root(bench->config), "a"), &errors);
+    fixture_fail(&errors);
+    bench->host = end_new(&bench->rig, "host", 3, 8);
+    bench->host->answer_reads = true;
+    const struct pcie_link_params link = rig_link_params(LATENCY_PS);
+    rig_join(&bench->rig, &bench->a->ports[0], &bench->host->port, &link);
+    cfg_write(pcie_requester_config_space(bench->a), PCI_COMMAND, 2, PCI_COMMAND_BUS_MASTER);
+    set_sizes(bench, 4096, 4096);
+}
+
+static void bench_close(struct bench *bench)
+{
+    assert_null(sim_error(bench->rig.sim));
+    assert_true(pcie_fabric_check_idle(bench->rig.fabric));
+    model_free(bench->a);
+    end_free(bench->host);
+    rig_release(&bench->rig);
+    config_free(bench->config);
+}
+
+/* ---- Operations -------------------------------------------------------------------------------
+ */
+
+#define OPS_MAX 600
+
+struct op {
+    struct pcie_requester_op op;
+    struct sim_stamp stamp;
+    unsigned order; /* in which it ended, from 1; 0: not yet */
+    enum pcie_dma_status status;
+    sim_time done_ps;
+};
+
+static unsigned n_ended; /* of the test that is running */
+
+static void op_ended(struct pcie_requester_op *op, enum pcie_dma_status status)
+{
+    struct op *o = op->context;
+    assert_int_equal(o->order, 0);
+    o->order = ++n_ended;
+    o->status = status;
+    o->done_ps = sim_now(op->model->sim);
+}
+
+static void submit(struct bench *bench, struct op *op, bool write,
+                   enum pcie_requester_interface interface, uint64_t address, uint32_t bytes)
+{
+    *op = (struct op){ .op = { .write = write,
+                               .interface = (uint8_t)interface,
+                               .iova = { address },
+                               .bytes = bytes,
+                               .done = op_ended,
+                               .context = op,
+                               .stamp = &op->stamp } };
+    sim_stamp_start(&op->stamp, sim_now(bench->rig.sim));
+    pcie_requester_submit(bench->a, &op->op);
+}
+
+/* From the first MRd's start at the link to the last data byte, for one request. */
+static sim_time round_trip_ps(uint32_t bytes)
+{
+    return spec_wire_ps(3, 8, 20) + spec_wire_ps(3, 8, 20 + bytes) + 2 * LATENCY_PS;
+}
+
+static sim_time pull_ps(uint32_t bytes)
+{
+    sim_time data_ps = (sim_time)bytes * PULL_PS_PER_BYTE + DESCRIPTOR_PS;
+    sim_time bursts_ps = (sim_time)((bytes + 127) / 128) * BURST_INTERVAL_PS;
+    return SIM_MAX(data_ps, bursts_ps);
+}
+
+/* ---- Unloaded ---------------------------------------------------------------------------------
+ */
+
+static sim_time alone_ps(bool write, enum pcie_requester_interface interface, uint32_t bytes)
+{
+    struct bench bench;
+    struct op op;
+    bench_open(&bench, "");
+    submit(&bench, &op, write, interface, 0x10000, bytes);
+    rig_run(&bench.rig);
+    assert_int_equal(op.status, PCIE_DMA_OK);
+    sim_time sum_ps = 0;
+    for (unsigned i = 0; i < N_LATENCY_PARTS; i++)
+        sum_ps += op.stamp.part_ps[i];
+    assert_int_equal(sum_ps, op.done_ps);
+    assert_int_equal(bench.host->n_got, 1);
+    bench_close(&bench);
+    return op.done_ps;
+}
+
+static void test_unloaded_latency_is_the_formula(void **unused)
+{
+    static const uint32_t size[] = { 64, 128, 192, 256, 512, 1000, 1024, 1500, 2048 };
+    (void)unused;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(size); i++) {
+        uint32_t n = size[i];
+        assert_int_equal(alone_ps(false, PCIE_REQUESTER_BULK, n),
+                         BULK_REQUEST_PS + round_trip_ps(n) + DESCRIPTOR_PS +
+                             (sim_time)n * PUSH_PS_PER_BYTE + BULK_COMPLETE_PS);
+        assert_int_equal(alone_ps(true, PCIE_REQUESTER_BULK, n),
+                         BULK_REQUEST_PS + pull_ps(n) + BULK_COMPLETE_PS);
+    }
+    static const uint32_t command[] = { 4, 8, 32, 64 };
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(command); i++) {
+        uint32_t n = command[i];
+        assert_int_equal(alone_ps(false, PCIE_REQUESTER_COMMAND, n),
+                         COMMAND_REQUEST_PS + round_trip_ps(n) + (sim_time)n * PUSH_PS_PER_BYTE +
+                             COMMAND_COMPLETE_PS);
+        assert_int_equal(alone_ps(true, PCIE_REQUESTER_COMMAND, n),
+                         COMMAND_REQUEST_PS + (sim_time)n * PULL_PS_PER_BYTE + COMMAND_COMPLETE_PS);
+    }
+}
+
+/* A read in two requests: none of it enters local memory before all of it is here. */
+static void test_stores_and_forwards_whole_operations(void **unused)
+{
+    struct bench bench;
+    struct op op;
+    (void)unused;
+    bench_open(&bench, "");
+    set_sizes(&bench, 512, 512);
+    submit(&bench, &op, false, PCIE_REQUESTER_BULK, 0x10000, 1024);
+    rig_run(&bench.rig);
+    assert_int_equal(bench.host->n_got, 2);
+    /* both completions back to back behind the first request */
+    assert_int_equal(op.done_ps, BULK_REQUEST_PS + spec_wire_ps(3, 8, 20) + LATENCY_PS +
+                                     spec_wire_ps(3, 8, 2 * 532) + LATENCY_PS + DESCRIPTOR_PS +
+                                     1024 * PUSH_PS_PER_BYTE + BULK_COMPLETE_PS);
+    bench_close(&bench);
+}
+
+/* ---- Saturated --------------------------------------------------------------------------------
+ */
+
+/* Mean time between ends of the last ops of many, in ps; the first half is not counted. */
+static double period_ps(const char *settings, bool write, uint32_t bytes)
+{
+    struct bench bench;
+    static struct op op[OPS_MAX];
+    bench_open(&bench, settings);
+    for (unsigned i = 0; i < OPS_MAX; i++)
+        submit(&bench, &op[i], write, PCIE_REQUESTER_BULK, 0x10000, bytes);
+    rig_run(&bench.rig);
+    for (unsigned i = 0; i < OPS_MAX; i++)
+        assert_int_equal(op[i].status, PCIE_DMA_OK);
+    bench_close(&bench);
+    return (double)(op[OPS_MAX - 1].done_ps - op[OPS_MAX / 2 - 1].done_ps) / (OPS_MAX / 2);
+}
+
+static void assert_period(double is_ps, sim_time bound_ps)
+{
+    if (is_ps != (double)bound_ps)
+        fail_msg("an operation every %.3f ps, expected %llu", is_ps, (unsigned long long)bound_ps);
+}
+
+static void test_saturated_rates_are_the_bounds(void **unused)
+{
+    static const uint32_t size[] = { 64, 128, 192, 256, 512, 1024, 2048 };
+    (void)unused;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(size); i++) {
+        sim_time n = size[i];
+        sim_time push_ps = DESCRIPTOR_PS + n * PUSH_PS_PER_BYTE;
+        assert_period(period_ps(AMPLE, false, size[i]), SIM_MAX(READ_INTERVAL_PS, push_ps));
+        assert_period(period_ps(AMPLE, true, size[i]),
+                      SIM_MAX((sim_time)WRITE_INTERVAL_PS, pull_ps(size[i])));
+    }
+}
+
+/* So many operations per unloaded latency; now and then one waits for a DLLP in each direction. */
+static void test_slots_bound_the_rate(void **unused)
+{
+    static const char *const reads[] = { "reads_in_flight = 1; ", "reads_in_flight = 2; ",
+                                         "reads_in_flight = 4; " };
+    static const char *const writes[] = { "writes_in_flight = 1; ", "writes_in_flight = 2; ",
+                                          "writes_in_flight = 4; " };
+    (void)unused;
+    for (unsigned i = 0; i < 3; i++) {
+        sim_time read_ps = alone_ps(false, PCIE_REQUESTER_BULK, 64),
+                 write_ps = alone_ps(true, PCIE_REQUESTER_BULK, 64);
+        double read_is_ps = period_ps(reads[i], false, 64), n = 1u << i;
+        assert_true(read_is_ps >= (double)read_ps / n - 0.5);
+        assert_true(read_is_ps <= (double)(read_ps + 2 * spec_wire_ps(3, 8, 8)) / n);
+        double is_ps = period_ps(writes[i], true, 64);
+        double bound_ps = SIM_MAX((double)WRITE_INTERVAL_PS, (double)write_ps / n);
+        assert_true(is_ps >= bound_ps - 0.5 && is_ps <= bound_ps + 0.5);
+    }
+}
+
+/* ---- Order and slots, one by one --------------------------------------------------------------
+ */
+
+static void answer(struct bench *bench, const struct arrival *read, enum tlp_status status)
+{
+    struct tlp request = { .type = TLP_MRD,
+                           .requester_id = read->requester_id,
+                           .tag = (uint16_t)read->id,
+                           .address = read->address,
+                           .length_bytes = read->length_bytes };
+    struct tlp *cpl = tlp_completion(bench->rig.fabric, &request, 0, status);
+    if (status == TLP_SC) {
+        tlp_payload_new(bench->rig.fabric, cpl);
+        memset(cpl->payload, 0, cpl->length_bytes);
+    }
+    pcie_port_send(&bench->host->port, cpl, sim_now(bench->rig.sim));
+}
+
+static void test_reads_end_in_order_of_issue(void **unused)
+{
+    struct bench bench;
+    struct op op[10];
+    (void)unused;
+    bench_open(&bench, "reads_in_flight = 4; ");
+    bench.host->answer_reads = false;
+    n_ended = 0;
+    for (unsigned i = 0; i < 10; i++)
+        submit(&bench, &op[i], false, PCIE_REQUESTER_BULK, 0x10000 + i * 64, 64);
+    sim_run(bench.rig.sim, SIM_PS_PER_US, NULL);
+    assert_int_equal(bench.host->n_got, 4);
+    for (unsigned i = 1; i < 4; i++) /* read_interval apart */
+        assert_int_equal(bench.host->got[i].head_ps - bench.host->got[i - 1].head_ps,
+                         READ_INTERVAL_PS);
+    for (unsigned i = 3; i >= 1; i--)
+        answer(&bench, &bench.host->got[i], TLP_SC);
+    sim_run(bench.rig.sim, 3 * SIM_PS_PER_US, NULL);
+    assert_int_equal(n_ended, 0); /* their slots come after the first */
+    assert_int_equal(bench.host->n_got, 4);
+    answer(&bench, &bench.host->got[0], TLP_SC);
+    sim_run(bench.rig.sim, 5 * SIM_PS_PER_US, NULL);
+    assert_int_equal(n_ended, 4);
+    assert_int_equal(bench.host->n_got, 8);
+    for (unsigned i = 4; i < 8; i++)
+        answer(&bench, &bench.host->got[i], TLP_SC);
+    sim_run(bench.rig.sim, 7 * SIM_PS_PER_US, NULL);
+    for (unsigned i = 8; i < 10; i++)
+        answer(&bench, &bench.host->got[i], TLP_SC);
+    rig_run(&bench.rig);
+    for (unsigned i = 0; i < 10; i++)
+        assert_int_equal(op[i].order, i + 1);
+    bench_close(&bench);
+}
+
+static void test_writes_leave_in_order_an_interval_apart(void **unused)
+{
+    struct bench bench;
+    struct op op[6];
+    (void)unused;
+    bench_open(&bench, AMPLE);
+    for (unsigned i = 0; i < 6; i++)
+        submit(&bench, &op[i], true, PCIE_REQUESTER_BULK, 0x10000 + i * 64, 64);
+    rig_run(&bench.rig);
+    assert_int_equal(bench.host->n_got, 6);
+    for (unsigned i = 0; i < 6; i++) {
+        assert_int_equal(bench.host->got[i].address, 0x10000 + i * 64);
+        assert_int_equal(bench.host->got[i].head_ps,
+                         BULK_REQUEST_PS + i * WRITE_INTERVAL_PS + pull_ps(64) + LATENCY_PS);
+    }
+    bench_close(&bench);
+}
+
+/* ---- Errors -----------------------------------------------------------------------------------
+ */
+
+/* Whatever becomes of an operation, it ends, and its slot is free for the next. */
+static void test_errors_end_an_operation(void **unused)
+{
+    static const enum pcie_dma_status expected[] = { PCIE_DMA_UNSUPPORTED, PCIE_DMA_ABORTED,
+                                                     PCIE_DMA_TIMED_OUT, PCIE_DMA_OK };
+    struct bench bench;
+    struct op op[4];
+    (void)unused;
+    bench_open(&bench, "reads_in_flight = 1; ");
+    bench.host->answer_reads = false;
+    for (unsigned i = 0; i < 4; i++)
+        submit(&bench, &op[i], false, PCIE_REQUESTER_BULK, 0x10000, 64);
+    for (unsigned i = 0; i < 4; i++) {
+        while (bench.host->n_got == i)
+            sim_run(bench.rig.sim, sim_now(bench.rig.sim) + SIM_PS_PER_US, NULL);
+        if (expected[i] != PCIE_DMA_TIMED_OUT)
+            answer(&bench, &bench.host->got[i], i == 0 ? TLP_UR : i == 1 ? TLP_CA : TLP_SC);
+    }
+    rig_run(&bench.rig);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(op[i].status, expected[i]);
+
+    cfg_write(pcie_requester_config_space(bench.a), PCI_COMMAND, 2, 0);
+    for (unsigned i = 0; i < 4; i++)
+        submit(&bench, &op[i], i & 1, i & 2 ? PCIE_REQUESTER_BULK : PCIE_REQUESTER_COMMAND, 0x10000,
+               64);
+    rig_run(&bench.rig);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(op[i].status, PCIE_DMA_BUS_MASTER_OFF);
+    assert_int_equal(bench.host->n_got, 4);
+    bench_close(&bench);
+}
+
+/* ---- As a target ------------------------------------------------------------------------------
+ */
+
+static void test_registers_and_what_is_not_its_own(void **unused)
+{
+    static const struct {
+        uint64_t address;
+        unsigned bytes, status;
+    } read[] = { { 0x40000040, 8, TLP_SC },
+                 { 0x40000040, 16, TLP_UR }, /* registers are 8 bytes at most */
+                 { 0x3fffffc0, 8, TLP_UR } };
+    struct bench bench;
+    (void)unused;
+    bench_open(&bench, "bar_bytes = 4096; ");
+    struct cfg_space *cfg = pcie_requester_config_space(bench.a);
+    cfg_write(cfg, PCI_BAR0, 4, 0x40000000);
+    cfg_write(cfg, PCI_COMMAND, 2, PCI_COMMAND_MEMORY);
+    pcie_port_send(&bench.host->port, rig_tlp(&bench.rig, TLP_MWR, 0x40000040, 8, 0x5a), 0);
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(read); i++)
+        pcie_port_send(&bench.host->port,
+                       rig_tlp(&bench.rig, TLP_MRD, read[i].address, read[i].bytes, i), 0);
+    rig_run(&bench.rig);
+    assert_int_equal(bench.host->n_got, 3);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(bench.host->got[i].status, read[i].status);
+        assert_int_equal(bench.host->got[i].length_bytes, i == 0 ? 8 : 0);
+    }
+    assert_int_equal(bench.host->got[0].data, 0x5a5a5a5a);
+    bench_close(&bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_unloaded_latency_is_the_formula),
+        cmocka_unit_test(test_stores_and_forwards_whole_operations),
+        cmocka_unit_test(test_saturated_rates_are_the_bounds),
+        cmocka_unit_test(test_slots_bound_the_rate),
+        cmocka_unit_test(test_reads_end_in_order_of_issue),
+        cmocka_unit_test(test_writes_leave_in_order_an_interval_apart),
+        cmocka_unit_test(test_errors_end_an_operation),
+        cmocka_unit_test(test_registers_and_what_is_not_its_own),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
