@@ -428,6 +428,151 @@ static void test_unexpected_completions_are_dropped(void **unused)
     fixture_close(&f);
 }
 
+/* ---- Memory -----------------------------------------------------------------------------------
+ */
+
+static struct hpa memory_of(struct world_fixture *f, const struct spy *spy)
+{
+    struct hpa hpa;
+    struct iova iova;
+    assert_int_equal(
+        host_dma_alloc(f->host, pcie_requester_id(spy->model), 0, 65536, 4096, &hpa, &iova), 0);
+    return hpa;
+}
+
+/* Ends of completions by the rule: short requests line by line, others at multiples of the smaller
+ * of completion_bytes_max and Max_Payload_Size. */
+static void test_completions_are_cut_in_address_order(void **unused)
+{
+    static const struct {
+        const char *world;
+        unsigned offset, bytes, boundary;
+    } kind[] = {
+        { WORLD("", ""), 0, 64, 64 },
+        { WORLD("", ""), 32, 256, 64 }, /* combine_above_bytes = 256 */
+        { WORLD("", ""), 0, 257, 256 }, /* completion_bytes_max = 256, MPS 256 */
+        { WORLD("", ""), 100, 2000, 256 },
+        { WORLD("completion_bytes_max = 64;", ""), 8, 1024, 64 },
+        { WORLD("completion_bytes_max = 4096;", ""), 8, 1024, 256 }, /* MPS */
+        { WORLD("completion_bytes_max = 128; combine_above_bytes = 0;", ""), 8, 64, 128 },
+        { WORLD("combine_above_bytes = 4096;", ""), 1, 4095, 64 },
+    };
+    (void)unused;
+    for (unsigned k = 0; k < SIM_N_ELEMENTS(kind); k++) {
+        struct world_fixture f;
+        struct spy a;
+        fixture_open(&f, kind[k].world);
+        spy_on(&a, &f, "a");
+        a.silent = true;
+        uint64_t address = memory_of(&f, &a).v + kind[k].offset;
+        unsigned bytes = kind[k].bytes, remaining = bytes, n = 0;
+        spy_send(&a, spy_tlp(&a, TLP_MRD, address, bytes, 3));
+        run(&f);
+        for (; remaining != 0; n++) {
+            unsigned piece = kind[k].boundary - (unsigned)(address % kind[k].boundary);
+            piece = SIM_MIN(piece, remaining);
+            assert_true(n < a.n);
+            assert_int_equal(a.got[n].type, TLP_CPLD);
+            assert_int_equal(a.got[n].address, address);
+            assert_int_equal(a.got[n].length_bytes, piece);
+            assert_int_equal(a.got[n].byte_count, remaining);
+            address += piece;
+            remaining -= piece;
+        }
+        assert_int_equal(a.n, n);
+        fixture_close(&f);
+    }
+}
+
+static void bus_master_off(struct world_fixture *f, struct sim_task *task, void *arg)
+{
+    struct root_complex_host *rcs = host_root_complexes(f->host);
+    (void)arg;
+    root_complex_config_write(rcs, task, pcie_id(root_complex_bus(rcs->rc[0]), 1, 0), PCI_COMMAND,
+                              2, PCI_COMMAND_MEMORY);
+}
+
+static void test_port_without_bus_master_lets_nothing_up(void **unused)
+{
+    struct world_fixture f;
+    struct spy a;
+    (void)unused;
+    fixture_open(&f, WORLD("", ""));
+    spy_on(&a, &f, "a");
+    a.silent = true;
+    struct hpa hpa = memory_of(&f, &a);
+    physmem_write64(host_physmem(f.host), hpa, 1);
+    fixture_call(&f, bus_master_off, NULL);
+    spy_send(&a, spy_tlp(&a, TLP_MWR, hpa.v, 8, 9));
+    spy_send(&a, spy_tlp(&a, TLP_MRD, hpa.v, 8, 7));
+    run(&f);
+    assert_int_equal(a.n, 1);
+    assert_int_equal(a.got[0].type, TLP_CPL);
+    assert_int_equal(a.got[0].status, TLP_UR);
+    assert_int_equal(physmem_read64(host_physmem(f.host), hpa), 1);
+    assert_int_equal(rc_stat(&f, 0).unsupported, 2);
+    fixture_close(&f);
+}
+
+/* Each write to the same place: a read finds the last before it, though they take different time
+ * (other lines of the same writes are the other socket's). */
+static void test_writes_become_visible_in_order(void **unused)
+{
+    struct world_fixture f;
+    struct spy a;
+    struct hpa far;
+    struct iova iova;
+    (void)unused;
+    fixture_open(&f, WORLD("", ""));
+    spy_on(&a, &f, "a");
+    a.silent = true;
+    struct hpa near = memory_of(&f, &a);
+    assert_int_equal(
+        host_dma_alloc(f.host, pcie_requester_id(a.model), 1, 65536, 4096, &far, &iova), 0);
+    for (unsigned i = 1; i <= 100; i++) {
+        spy_send(&a, spy_tlp(&a, TLP_MWR, far.v + i * 256, 256, i)); /* slow, and then a flag */
+        spy_send(&a, spy_tlp(&a, TLP_MWR, near.v, 8, i));
+    }
+    uint64_t last = 0;
+    while (last != 100) {
+        sim_run(f.sim, sim_now(f.sim) + 5 * SIM_PS_PER_NS, NULL);
+        uint64_t flag = physmem_read64(host_physmem(f.host), near) & 0xff;
+        assert_true(flag >= last);
+        for (uint64_t i = 1; i <= flag; i++)
+            assert_int_equal(physmem_read64(host_physmem(f.host), (struct hpa){ far.v + i * 256 }),
+                             i * UINT64_C(0x0101010101010101));
+        last = flag;
+    }
+    run(&f);
+    fixture_close(&f);
+}
+
+/* Buffers for one write and one read at a time: everything arrives, in order. */
+static void test_back_pressure_loses_nothing(void **unused)
+{
+    struct world_fixture f;
+    struct spy a;
+    (void)unused;
+    fixture_open(&f, WORLD("posted_header_credits = 1; posted_data_credits = 16;"
+                           "non_posted_header_credits = 1; non_posted_data_credits = 1;"
+                           "tx_queue_tlps = 1;",
+                           ""));
+    spy_on(&a, &f, "a");
+    a.silent = true;
+    struct hpa hpa = memory_of(&f, &a);
+    for (unsigned i = 0; i < 200; i++) {
+        spy_send(&a, spy_tlp(&a, TLP_MWR, hpa.v + i * 256, 256, i));
+        spy_send(&a, spy_tlp(&a, TLP_MRD, hpa.v + i * 256, 64, i));
+    }
+    run(&f);
+    assert_int_equal(a.n, 200);
+    for (unsigned i = 0; i < 200; i++) {
+        assert_int_equal(a.got[i].tag, i);
+        assert_int_equal(a.data[i], i * UINT64_C(0x0101010101010101)); /* a read pushes its write */
+    }
+    fixture_close(&f);
+}
+
 /* ---- Line requests ----------------------------------------------------------------------------
  */
 
@@ -612,6 +757,10 @@ int main(void)
         cmocka_unit_test(test_mmio_writes_wait_for_room),
         cmocka_unit_test(test_device_refuses_a_core),
         cmocka_unit_test(test_unexpected_completions_are_dropped),
+        cmocka_unit_test(test_completions_are_cut_in_address_order),
+        cmocka_unit_test(test_port_without_bus_master_lets_nothing_up),
+        cmocka_unit_test(test_writes_become_visible_in_order),
+        cmocka_unit_test(test_back_pressure_loses_nothing),
         cmocka_unit_test(test_line_slots_are_the_earliest_free),
         cmocka_unit_test(test_write_does_not_delay_an_earlier_read),
         cmocka_unit_test(test_peer_read_pushes_writes),
