@@ -30,6 +30,7 @@ int cli_results(int argc, char **argv);
 int cli_export(int argc, char **argv);
 int cli_diff(int argc, char **argv);
 int cli_report_page(int argc, char **argv);
+int cli_calibrate(int argc, char **argv);
 
 /* ---- Options (options.c) ------------------------------------------------------------------- */
 

@@ -19,6 +19,7 @@ static const struct cli_command commands[] = {
     { "export", "write results as CSV or JSON", cli_export },
     { "diff", "compare two databases of results", cli_diff },
     { "report", "write one HTML page: figures, claims, topologies, parameters", cli_report_page },
+    { "calibrate", "fit parameters to published baselines; sensitivity of claims", cli_calibrate },
 };
 
 static void print_help(FILE *out)

@@ -52,6 +52,7 @@ const char report_style[] =
     "summary{cursor:pointer;padding:.35rem 0;color:var(--link);font-weight:600}\n"
     "code{font-family:ui-monospace,'DejaVu Sans Mono',monospace;font-size:.9em;"
     "overflow-wrap:anywhere}\n"
+    ".wide code{overflow-wrap:normal;white-space:nowrap}\n"
     ".t-host{fill:#fff;stroke:#1b1f24;stroke-width:2}.t-socket{fill:#f3f5f7;stroke:#6a7580}"
     ".t-port{fill:#d9e8f5;stroke:#0b4f8a}.t-device{fill:#fbeedd;stroke:#6a3d00;stroke-width:1.5}"
     ".t-wire{fill:none;stroke:#1b1f24;stroke-width:2}\n"
@@ -67,7 +68,7 @@ const char report_style[] =
     "table.claims th:first-child,table.claims tr.why td{grid-column:1/-1}"
     "table.claims tr.why td{padding-left:.6rem;border-left:4px solid var(--known)}}\n"
     "@media print{body{max-width:none;padding:0;font-size:10pt}nav,.skip{display:none}"
-    "h2{break-before:page}h3,h4,caption{break-after:avoid}figure,tr{break-inside:avoid}"
+    "h2{break-before:page}#summary{break-before:auto}h3,h4,caption{break-after:avoid}figure,tr{break-inside:avoid}"
     "thead{display:table-header-group}a{color:inherit;text-decoration:none}"
     ".wide{overflow:visible}figure svg{max-width:15cm}table{font-size:8pt}}\n";
 

@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# nudma calibrate: finds a parameter that was started wrong, shows what claims depend on, writes a
+# file that the configuration reads, refuses predictions; the same every time.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+nudma=$(realpath "${NUDMA:-${BUILD:-build}/nudma}")
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+export NUDMA_SCENARIOS=$PWD/scenarios
+cd "$scratch" || exit 1
+cases=0
+failed=0
+
+is() { # is NAME FOUND EXPECTED
+    cases=$((cases + 1))
+    if [ "$2" = "$3" ]; then echo "ok $cases - $1"; else
+        echo "not ok $cases - $1"
+        printf '# found:    %s\n# expected: %s\n' "$2" "$3"
+        failed=$((failed + 1))
+    fi
+}
+has() { # has NAME TEXT PATTERN
+    cases=$((cases + 1))
+    if grep -qE -- "$3" <<<"$2"; then echo "ok $cases - $1"; else
+        echo "not ok $cases - $1"
+        printf '# not in it: %s\n' "$3"
+        head -n 30 <<<"$2" | sed 's/^/# /'
+        failed=$((failed + 1))
+    fi
+}
+
+window=pcie_bench/latency_window
+inbound=hosts.server.root_complex.inbound_ns
+claim=pcb.win.cold.4k
+# Only the point of the claim and one prediction: short.
+few=(--set axes.cache=cold --set "axes.window_bytes=4096,2097152")
+
+# ---- A fit ---------------------------------------------------------------------------------------
+out=$("$nudma" calibrate $window "${few[@]}" --set $inbound=40 --param $inbound --claim $claim \
+    --write fit.cfg -j2 2>trials.txt)
+is "a fit" $? 0
+has "from the wrong value" "$out" "^$inbound +ns +1\.\.1000 +40 +[0-9.]+$"
+fitted=$(awk -v path=$inbound '$1 == path { print $NF }' <<<"$out")
+# 96 is what the platform has, fitted to two claims; one alone is flat within a few ns.
+is "finds about 96 ns" "$(awk "BEGIN { print ($fitted > 88 && $fitted < 104) }")" 1
+has "the claim then holds" "$out" "^$claim +488 +478\.2\.\.497\.8 +4[0-6][0-9]\.?[0-9]* +48[6-9]\.?[0-9]* .* ok$"
+has "so does a prediction" "$out" 'hold: 0 of 1 before, 1 of 1 now$'
+has "a baseline's sensitivity" "$out" "^$claim +C +0\.[0-9]{3}$"
+has "that of a prediction" "$out" '^pcb.win.cold.2048k +K +0\.[0-9]{3}$'
+has "trials are shown" "$(cat trials.txt)" '^trial 40: cost [0-9.]+$'
+is "none twice" "$(sort trials.txt | uniq -d)" ""
+is "no database is made" "$(find . -name '*.db*')" ""
+
+"$nudma" calibrate $window "${few[@]}" --set $inbound=40 --param $inbound --claim $claim \
+    --write fit2.cfg -j1 -q >again.txt 2>quiet.txt
+is "the same with one worker" "$(grep -v '^written' again.txt)" "$(grep -v '^written' <<<"$out")"
+is "the same file" "$(grep -v '^#' fit2.cfg)" "$(grep -v '^#' fit.cfg)"
+is "quiet" "$(cat quiet.txt)" ""
+
+# ---- The file ------------------------------------------------------------------------------------
+has "has the provenance" "$(cat fit.cfg)" \
+    "^ +inbound_ns = \{ value = $fitted; provenance = \"calibrated\"; source = \"claims $claim\"; \};"
+# Below a folder of scenarios, so that it is found.
+mkdir mine
+cp fit.cfg mine/
+printf 'title = "reads it";\n@include "fit.cfg"\n' >mine/read.cfg
+out=$("$nudma" run read --scenarios mine --print-config 2>&1)
+is "it is read, and nothing in it is wrong" "$(grep -c 'fit.cfg.*\(found\|unknown\|syntax\)' <<<"$out")" 0
+has "only what it leaves out is missing" "$out" 'workload'
+value=$(sed -n 's/^ *inbound_ns = \(.*\);$/\1/p' fit.cfg)
+has "and means what it says" "$("$nudma" run $window "${few[@]}" --print-config \
+    --set "$inbound=$value")" "^$inbound = $fitted ns .*calibrated \(claims $claim\)"
+
+# ---- Two parameters, two claims ------------------------------------------------------------------
+out=$("$nudma" calibrate numa/memory_latency --set axes.from=s0 \
+    -p hosts.server.dram.controller_ns=5..60 -p hosts.server.interconnect.one_way_ns=5..60 \
+    -c numa.bdw.local -c numa.bdw.remote --tolerance 1e-3 -w two.cfg -q)
+is "two parameters to two claims" $? 0
+has "one is met" "$out" '^numa.bdw.local .* ok$'
+has "and the other" "$out" '^numa.bdw.remote .* ok$'
+has "local latency does not depend on the interconnect" "$out" '^numa.bdw.local +C +0\.[0-9]+ +0\.000$'
+is "groups are shared" "$(grep -c 'server = {' two.cfg)" 1
+has "both are written" "$(tr -d '\n' <two.cfg)" 'controller_ns = .*\}; *interconnect = \{ *one_way_ns = '
+
+# ---- What is refused -----------------------------------------------------------------------------
+refuse() { # refuse NAME PATTERN ARGUMENT...
+    local name=$1 pattern=$2
+    shift 2
+    out=$("$nudma" calibrate "$@" 2>&1)
+    is "$name" $? 2
+    has "$name is said" "$out" "$pattern"
+}
+refuse "a prediction" 'claims.cfg:[0-9]+: pcb.win.cold.2048k: has use K: it has to come out by itself' \
+    $window -p $inbound -c pcb.win.cold.2048k
+refuse "a baseline beside a prediction" 'pcb.win.cold.2048k: has use K' \
+    $window -p $inbound -c $claim -c pcb.win.cold.2048k
+refuse "a claim that is none" 'did you mean "pcb.win.cold.4k"' $window -p $inbound -c pcb.win.cold.4
+refuse "a claim of another scenario" 'its point is not one of the scenarios' \
+    pcie_bench/latency_size -p $inbound -c $claim
+refuse "a parameter that is none" 'did you mean "hosts.server.root_complex.inbound_ns"' \
+    $window -p hosts.server.root_complex.inbound -c $claim
+refuse "a setting of the experiment" 'describes the experiment' \
+    $window -p workload.transfer_bytes -c $claim
+refuse "what an axis sets" 'axis window_bytes' $window -p workload.window_bytes=64..8192 -c $claim
+refuse "a name" 'is no quantity' $window -p hosts.server.coherence.protocol -c $claim
+refuse "a range upside down" 'lo < hi' $window -p $inbound=9..3 -c $claim
+refuse "a range beyond the parameter's" 'within 1\.\.1000' $window -p $inbound=0..2000 -c $claim
+refuse "a start outside the range" 'is 96, outside 1\.\.50' $window -p $inbound=1..50 -c $claim
+refuse "no parameter" 'which parameters' $window -c $claim
+refuse "no claim" 'which claims' $window -p $inbound
+refuse "no scenario" 'which scenario' -p $inbound -c $claim
+
+# A claim out of reach is not called fitted.
+out=$("$nudma" calibrate $window "${few[@]}" --set $inbound=10 -p $inbound=1..20 -c $claim -q)
+is "a fit out of reach" $? 1
+has "ends at the edge" "$out" "^$inbound +ns +1\.\.20 +10 +(20|19\.9[0-9]*)$"
+has "and misses" "$out" "^$claim .* MISS$"
+
+echo "1..$cases"
+[ $failed = 0 ]
