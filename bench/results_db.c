@@ -1,8 +1,9 @@
 /*
  * The results database at the size of a large campaign: 100,000 runs of 20 metrics, as 2,000 points
  * of 5 scenarios with 10 seeds each. How long they take to store, one transaction a run; how large
- * the file is; how long the questions take that commands ask. docs/results.md states the values.
- * With an argument: the file to make and to leave there.
+ * the file is; how long it takes to join two halves of it, as nudma merge does; how long the
+ * questions take that commands ask. docs/results.md states the values. With an argument: the file
+ * to make and to leave there.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 #include "sim/sim.h"
 
 enum { N_SCENARIOS = 5, N_POINTS = 2000, N_SEEDS = 10, N_METRICS = 20 };
+enum { N_RUNS = N_SCENARIOS * N_POINTS * N_SEEDS };
 
 static double now_s(void)
 {
@@ -93,46 +95,52 @@ static void query(struct results_db *db, const char *name, const char *sql, long
     printf("results_db.%s %.4f s\n", name, seconds);
 }
 
-static double store_all(const char *path)
+static struct results_db *open_db(const char *path, bool read_only)
 {
-    struct sim_random random;
     char *message = NULL;
-    struct results_db *db = results_open(path, false, &message);
+    struct results_db *db = results_open(path, read_only, &message);
     if (db == NULL)
         fail("opening", message);
-    sim_random_init(&random, 1, "results_db");
+    return db;
+}
+
+/* Closed in time, too: then the log goes into the file. */
+static double store_s(const char *path, uint64_t first_seed, uint64_t n_seeds)
+{
+    struct sim_random random;
+    struct results_db *db = open_db(path, false);
+    sim_random_init(&random, first_seed, "results_db");
     const double start = now_s();
-    for (uint64_t seed = 1; seed <= N_SEEDS; seed++) {
+    for (uint64_t seed = first_seed; seed < first_seed + n_seeds; seed++) {
         for (int scenario = 0; scenario < N_SCENARIOS; scenario++) {
             for (int point = 0; point < N_POINTS; point++)
                 store_run(db, scenario, point, seed, &random);
         }
     }
-    results_close(db); /* the log goes into the file */
+    results_close(db);
     return now_s() - start;
 }
 
-int main(int argc, char **argv)
+static double merge_s(const char *path, const char *source)
 {
-    char *folder = g_dir_make_tmp("nudma-results-XXXXXX", NULL), *message = NULL;
-    if (folder == NULL)
-        fail("a folder", "cannot be made");
-    char *path = argc > 1 ? g_strdup(argv[1]) : g_build_filename(folder, "bench.db", NULL);
-    const double seconds = store_all(path);
-    const double n_runs = (double)N_SCENARIOS * N_POINTS * N_SEEDS;
-    struct stat file;
-    if (stat(path, &file) != 0)
-        fail(path, "is not there");
-    printf("results_db.store %.2f s\n", seconds);
-    printf("results_db.store_rate %.0f runs/s\n", n_runs / seconds);
-    printf("results_db.file %.1f MB\n", (double)file.st_size / 1e6);
-    printf("results_db.metric %.1f bytes\n", (double)file.st_size / n_runs / N_METRICS);
-    struct results_db *db = results_open(path, true, &message);
-    if (db == NULL)
-        fail("opening", message);
+    struct results_db *db = open_db(path, false);
+    struct results_merged merged;
+    char *message = NULL;
+    const double start = now_s();
+    if (!results_merge(db, source, &merged, &message))
+        fail("joining", message);
+    results_close(db);
+    if (merged.n_joined != N_RUNS / 2 || merged.n_there != 0)
+        fail("joining", "not all runs came in");
+    return now_s() - start;
+}
+
+static void query_all(const char *path)
+{
+    struct results_db *db = open_db(path, true);
     query(db, "one_value",
           "SELECT mean, ci95 FROM result WHERE scenario = 'bench/scenario_3' AND"
-          " point = 'op=read size_bytes=640' AND metric = 'part7.latency_mean_ns'",
+          " point = 'op=read size_bytes=640' AND metric = 'part7.latency_mean_ns' AND n = 10",
           1);
     query(db, "curve",
           "SELECT point, mean, ci95 FROM result WHERE scenario = 'bench/scenario_3' AND"
@@ -142,9 +150,31 @@ int main(int argc, char **argv)
           N_SCENARIOS);
     query(db, "whole_view", "SELECT * FROM result", (long)N_SCENARIOS * N_POINTS * N_METRICS);
     results_close(db);
+}
+
+int main(int argc, char **argv)
+{
+    char *folder = g_dir_make_tmp("nudma-results-XXXXXX", NULL);
+    if (folder == NULL)
+        fail("a folder", "cannot be made");
+    char *path = argc > 1 ? g_strdup(argv[1]) : g_build_filename(folder, "bench.db", NULL);
+    char *half = g_build_filename(folder, "half.db", NULL);
+    const double seconds = store_s(path, 1, N_SEEDS / 2) +
+                           store_s(half, 1 + N_SEEDS / 2, N_SEEDS / 2);
+    printf("results_db.store %.2f s\n", seconds);
+    printf("results_db.store_rate %.0f runs/s\n", N_RUNS / seconds);
+    printf("results_db.merge_half %.2f s\n", merge_s(path, half));
+    struct stat file;
+    if (stat(path, &file) != 0)
+        fail(path, "is not there");
+    printf("results_db.file %.1f MB\n", (double)file.st_size / 1e6);
+    printf("results_db.metric %.1f bytes\n", (double)file.st_size / N_RUNS / N_METRICS);
+    query_all(path);
+    g_unlink(half);
     if (argc == 1)
         g_unlink(path);
     g_rmdir(folder);
+    g_free(half);
     g_free(path);
     g_free(folder);
     return EXIT_SUCCESS;

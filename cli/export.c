@@ -302,7 +302,8 @@ static void json_runs(FILE *out, sqlite3_stmt *runs)
 {
     static const char *const texts[] = { "version", "config_sha256", "command_line",
                                          "host",    "started_utc",   "fingerprint" };
-    static const char *const numbers[] = { "id", "seed", "wall_s", "sim_ps", "events" };
+    static const char *const numbers[] = { "id",     "seed",   "wall_s",
+                                           "sim_ps", "events", "peak_memory_bytes" };
     bool first = true;
     fputs(",\n      \"runs\": [", out);
     while (sqlite3_step(runs) == SQLITE_ROW) {
@@ -365,7 +366,8 @@ static void json_set(FILE *out, const struct result_set *set, bool first, sqlite
 static bool export_json(FILE *out, const GPtrArray *sets, struct results_db *db, bool with_params)
 {
     static const char runs_sql[] =
-        "SELECT id, seed, wall_s, sim_ps, events, version, config_sha256, command_line, host,"
+        "SELECT id, seed, wall_s, sim_ps, events, peak_memory_bytes, version, config_sha256,"
+        " command_line, host,"
         " strftime('%Y-%m-%dT%H:%M:%SZ', started_utc, 'unixepoch'), fingerprint FROM run" NEWEST_OF_POINT
         " ORDER BY seed";
     static const char params_sql[] =

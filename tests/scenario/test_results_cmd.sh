@@ -158,7 +158,7 @@ is "metrics with unit and n" "$(json "select $point.metrics.latency_mean_ns.unit
 is "the mean and interval bit by bit" "$(sqlite3 odd.db "select mean = $point.metrics.latency_mean_ns.mean')
     and ci95 = $point.metrics.latency_mean_ns.ci95') from result
     where metric = 'latency_mean_ns' and point like '%\"%'")" 1
-for name in id seed version config_sha256 command_line host fingerprint wall_s sim_ps events; do
+for name in id seed version config_sha256 command_line host fingerprint wall_s sim_ps events peak_memory_bytes; do
     is "a run's $name" "$(json "select $point.runs[1].$name')")" \
         "$(query odd.db "select $name from run where point like '%\"%' and seed = 2")"
 done
