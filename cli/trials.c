@@ -174,7 +174,7 @@ static void start_point(struct worker_pool *pool, guint index, struct trial *tri
 {
     while (worker_pool_full(pool))
         worker_wait(pool, -1, -1, keep_run, trial);
-    if (!worker_start(pool, index, run_point, trial)) {
+    if (!worker_start(pool, index, 0, run_point, trial)) {
         trial->failed = true;
         if (trial->trials->error == NULL)
             trial->trials->error = g_strdup("no worker process can be made");
@@ -183,7 +183,7 @@ static void start_point(struct worker_pool *pool, guint index, struct trial *tri
 
 bool trials_run(struct trials *trials, const double *x, bool only_fitted)
 {
-    struct worker_pool *pool = worker_pool_new(trials->n_workers);
+    struct worker_pool *pool = worker_pool_new(trials->n_workers, (struct worker_limits){ 0 });
     struct trial trial = { .trials = trials };
     trial.values = g_new0(char *, trials->params->len + 1);
     for (guint i = 0; i < trials->params->len; i++)

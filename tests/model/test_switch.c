@@ -580,10 +580,11 @@ static void mix_once(uint64_t seed, const char *settings, double bit_error_ratio
     free(mix);
 }
 
-static const char tiny[] = "downstream_ports = 3; lanes = 8; downstream_lanes = 8;"
-                           "posted_header_credits = 1; posted_data_credits = 16;"
-                           "non_posted_header_credits = 1; non_posted_data_credits = 1;"
-                           "completion_header_credits = 1; completion_data_credits = 16;";
+static const char tiny[] =
+    "downstream_ports = 3; lanes = 8; downstream_lanes = 8;"
+    "mps_bytes_max = 256; posted_header_credits = 1; posted_data_credits = 16;"
+    "non_posted_header_credits = 1; non_posted_data_credits = 1;"
+    "completion_header_credits = 1; completion_data_credits = 16;";
 
 static void random_mixes_keep_the_rules(void **state)
 {

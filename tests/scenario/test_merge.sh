@@ -47,7 +47,7 @@ dump() {
 }
 
 # ---- Shards --------------------------------------------------------------------------------------
-few=($size numa/memory_latency --seeds 2 -q)
+few=("$size" numa/memory_latency --seeds 2 -q)
 "$nudma" run "${few[@]}" --db whole.db >/dev/null
 for i in 1 2 3; do "$nudma" run "${few[@]}" --shard $i/3 --db part$i.db >/dev/null; done
 out=$("$nudma" merge joined.db part1.db part2.db part3.db); is "joining shards" $? 0
