@@ -1,5 +1,6 @@
 /* The loop of a campaign: start workers, store what they report, stop when told to. */
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
@@ -285,6 +286,8 @@ int campaign_run(const struct campaign *campaign)
     if (!make_jobs(&running))
         return CLI_FAILED;
     say_what_is_left_out(campaign);
+    malloc_trim(
+        0); /* what building all points has left would be copied page by page for each worker */
     struct worker_pool *pool = worker_pool_new(campaign->n_workers, campaign->limits);
     sigset_t before;
     const sigset_t stops = stop_signals();
