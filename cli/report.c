@@ -72,7 +72,8 @@ static void sort_into_papers(struct report *report)
     for (guint i = 0; i < report->scenarios->len; i++) {
         struct scenario *scenario = report->scenarios->pdata[i];
         char *folder = g_path_get_dirname(scenario_name(scenario));
-        struct report_paper *paper = paper_of(report, folder);
+        const bool nowhere = strcmp(folder, ".") == 0;
+        struct report_paper *paper = paper_of(report, nowhere ? "other scenarios" : folder);
         g_ptr_array_add(paper->scenarios, scenario);
         paper->n_points += report_n_points(report, scenario);
         g_free(folder);
@@ -136,7 +137,6 @@ static void append_paper_row(GString *html, const struct report_paper *paper)
     if (paper->claims != NULL)
         claims_count(paper->claims, &tally);
     html_add(html, "<tr><th scope=\"row\"><a href=\"#", id, "\">", paper->name, "</a></th>", NULL);
-    g_string_append_printf(html, "<td class=\"n\">%u</td>", paper->scenarios->len);
     append_share(html, tally.baselines_hold, tally.n_baselines);
     append_share(html, tally.predictions_hold, tally.n_predictions);
     g_string_append_printf(html,
@@ -184,11 +184,12 @@ static void append_summary(struct report *report)
              "hold either; the reason stands beside it.</p>\n",
              NULL);
     report_wide(html, "Claims by paper");
-    g_string_append(html, "<table><thead><tr><th scope=\"col\">paper</th><th scope=\"col\" "
-                          "class=\"n\">figures</th><th scope=\"col\" class=\"n\">C hold</th>"
-                          "<th scope=\"col\" class=\"n\">K hold</th><th scope=\"col\" "
-                          "class=\"n\">known misses</th><th scope=\"col\" class=\"n\">other "
-                          "misses</th><th scope=\"col\" class=\"n\">no data</th></tr></thead>"
+    g_string_append(html, "<table><thead><tr><th scope=\"col\">paper</th>"
+                          "<th scope=\"col\" class=\"n\">C hold</th>"
+                          "<th scope=\"col\" class=\"n\">K hold</th>"
+                          "<th scope=\"col\" class=\"n\">known misses</th>"
+                          "<th scope=\"col\" class=\"n\">other misses</th>"
+                          "<th scope=\"col\" class=\"n\">no data</th></tr></thead>"
                           "<tbody>\n");
     for (guint i = 0; i < report->papers->len; i++)
         append_paper_row(html, report->papers->pdata[i]);

@@ -40,6 +40,7 @@ const char report_style[] =
     "thead th{border-bottom:2px solid var(--ink);vertical-align:bottom}\n"
     "th[scope=row]{font-weight:600}\n"
     ".n{text-align:right;white-space:nowrap}\n"
+    "thead .n{white-space:normal}\n"
     ".what{display:block;color:var(--soft);font-weight:400}\n"
     ".id{overflow-wrap:anywhere}\n"
     ".wide{overflow-x:auto;max-width:100%;margin:.25rem 0 1rem}\n"
@@ -60,7 +61,7 @@ const char report_style[] =
     ".topology .t-name{font-weight:700}.topology .t-mid{text-anchor:middle}"
     ".topology .t-small{font-size:14px}\n"
     "@media (max-width:40rem){body{padding:0 .75rem 2rem}h1{font-size:1.45rem}"
-    "h2{font-size:1.2rem}th,td{padding-right:.5rem}table.claims{font-size:.8rem}"
+    "h2{font-size:1.2rem}th,td{padding-right:.5rem}table{font-size:.8rem}"
     "nav a{display:inline-block;padding:.4rem 0}summary{padding:.6rem 0}"
     "table.claims thead tr,table.claims tbody tr{display:grid;grid-template-columns:"
     "1.9rem 1.3fr 1.1fr .8fr 1.2fr;column-gap:.5rem;border-bottom:1px solid var(--line);"
@@ -70,7 +71,7 @@ const char report_style[] =
     "@media print{body{max-width:none;padding:0;font-size:10pt}nav,.skip{display:none}"
     "h2{break-before:page}#summary{break-before:auto}h3,h4,caption{break-after:avoid}figure,tr{break-inside:avoid}"
     "thead{display:table-header-group}a{color:inherit;text-decoration:none}"
-    ".wide{overflow:visible}figure svg{max-width:15cm}table{font-size:8pt}}\n";
+    ".wide{overflow:visible}figure svg{max-width:15cm;min-width:0!important}table{font-size:8pt}}\n";
 
 /* On paper all is open. */
 const char report_script[] =

@@ -244,9 +244,10 @@ static void draw_cable(struct drawing *d, const struct topology_cable *cable)
     const struct box *a = end_box(d, &cable->from), *b = end_box(d, &cable->to);
     const struct box *upper = a->y <= b->y ? a : b, *lower = a->y <= b->y ? b : a;
     const int x1 = upper->x + upper->w / 2, y1 = upper->y + upper->h;
-    const int y2 = lower->y > upper->y ? lower->y : y1; /* straight down if the boxes allow it */
-    const int x2 = y2 > y1 ? CLAMP(x1, lower->x + 12, lower->x + lower->w - 12)
-                           : lower->x + lower->w / 2;
+    const int y2 = lower->y > upper->y ? lower->y : y1;
+    /* straight down from a root port nearby; labels of neighbours keep their distance */
+    const int middle = lower->x + lower->w / 2, leeway = upper->w < DEVICE_W ? 40 : 0;
+    const int x2 = y2 > y1 ? CLAMP(x1, middle - leeway, middle + leeway) : middle;
     const int bend = y2 > y1 ? (y1 + y2) / 2 : y1 + ROW_GAP / 3;
     char *text = topology_cable_text(cable);
     g_string_append_printf(d->svg, "<path class=\"t-wire\" d=\"M%d %d V%d H%d V%d\"/>\n", x1, y1,
@@ -269,10 +270,11 @@ char *topology_svg(const struct topology *t, const char *id)
     place(&d);
     g_string_append_printf(d.svg,
                            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"topology\" "
+                           "style=\"min-width:%dpx\" "
                            "viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" role=\"img\" "
                            "aria-labelledby=\"%s-title %s-desc\">\n<title id=\"%s-title\">"
                            "Topology</title>\n<desc id=\"%s-desc\">",
-                           d.width, d.height, d.width, d.height, id, id, id, id);
+                           d.width * 3 / 5, d.width, d.height, d.width, d.height, id, id, id, id);
     html_text(d.svg, sentence);
     g_string_append(d.svg, "</desc>\n");
     for (guint h = 0; h < t->hosts->len; h++)

@@ -102,6 +102,7 @@ is "a picture for each that has run, and more" \
     "$([ "$(grep -c '<figure>' $page)" -gt "$figures" ] && echo yes)" yes
 has "the topology is drawn" $page '>nfp</text>'
 has "with its cable" $page '>Gen3 x8</text>'
+has "a switch hangs between" $page 'server.s0.rp1 to sw.p0 \(pcie.switch\), Gen3 x16; sw.p1 to adapter.p0'
 has "and told in words" $page '<desc[^>]*>server: 2 sockets, each with 10 cores, 2.2 GHz, LLC 25 MiB'
 has "a claim with its verdict" $page 'pcb\.lat\.rd\.64</span>.*>559\.[0-9]+</td>.*class="ok">ok<'
 has "one without data" $page 'pcb\.lat\.rd\.8</span>.*>no data<'
