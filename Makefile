@@ -1,7 +1,7 @@
 # nudma. `make run` and `make test` install what is missing, build and go; see README.md.
 #
 #   make [CC=clang] [BUILD=folder] [OPT=-O0] [SANITIZE=address,undefined] [HOSTILE=1]
-#   make run | test | bench | figures | check | check-style | install | clean | help
+#   make run | test | bench | figures | check | check-style | test-slurm | install | clean | help
 #
 # V=1 shows whole commands. Everything is built below $(BUILD). A change of the flags
 # rebuilds, a commit does not: the version goes into one object only.
@@ -50,7 +50,7 @@ BENCHES  := $(BENCH_C:%.c=$(BUILD)/%)
 LIB      := $(BUILD)/libnudma.a
 NUDMA    := $(BUILD)/nudma
 
-.PHONY: all tests benches run test bench figures check check-style check-layers setup install \
+.PHONY: all tests benches run test test-slurm bench figures check check-style check-layers setup install \
         clean help require-libs require-cmocka FORCE
 .DELETE_ON_ERROR:
 
@@ -136,6 +136,12 @@ run:
 test:
 	@scripts/setup.sh test
 	@BUILD='$(BUILD)' scripts/run-tests.sh
+
+# Optional: a real Slurm on this machine alone; skipped, and says why, where it cannot be installed or
+# run.
+test-slurm: all
+	@scripts/setup.sh slurm || echo "test-slurm: not everything is installed (see above)"
+	@BUILD='$(BUILD)' tests/slurm/test_slurm.sh
 
 bench:
 	@scripts/setup.sh bench

@@ -17,7 +17,7 @@ struct running {
     struct progress progress;
     guint next_job;        /* those before it do not wait any more */
     uint64_t memory_bytes; /* what runs may need together */
-    uint64_t most_bytes;   /* that a run has needed so far */
+    uint64_t most_bytes;   /* that a run has needed so far, of what is not known */
     unsigned n_wide;       /* points whose intervals are not tight enough with all seeds */
     bool any_failed, database_refused, said_no_metric;
 };
@@ -281,6 +281,7 @@ static void say_what_is_wide(const struct running *running)
 int campaign_run(const struct campaign *campaign)
 {
     struct running running = { .campaign = campaign, .memory_bytes = campaign->memory_bytes };
+    running.most_bytes = memory_resident_bytes(getpid()); /* a worker is a copy to begin with */
     if (running.memory_bytes == 0)
         running.memory_bytes = memory_free_bytes();
     if (!make_jobs(&running))

@@ -1,6 +1,8 @@
 /* /proc/meminfo, and the limits of control groups (version 2) from this process's upwards. */
 #include <glib.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/memory.h"
 
@@ -71,4 +73,18 @@ uint64_t memory_free_bytes(void)
         machine = kib * 1024;
     const uint64_t groups = groups_free_bytes();
     return SIM_MIN(machine, groups);
+}
+
+uint64_t memory_resident_bytes(pid_t pid)
+{
+    char path[64];
+    unsigned long long n_pages = 0;
+    g_snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
+    FILE *statm = fopen(path, "re");
+    if (statm == NULL)
+        return 0;
+    if (fscanf(statm, "%*u %llu", &n_pages) != 1)
+        n_pages = 0;
+    fclose(statm);
+    return n_pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }

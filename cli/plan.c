@@ -30,27 +30,20 @@ static void add_points(struct plan *plan, struct scenario *scenario, bool quick,
     g_free(selected);
 }
 
-/* Wrong is what fits none of the scenarios; one that it does not fit may have no point. */
 static void check_filter(const struct plan *plan, const struct scenario_filter *filter,
                          struct sim_error_list *errors)
 {
-    struct sim_error_list faults = { 0 };
-    bool fits = false;
-    for (guint i = 0; i < plan->scenarios->len; i++) {
-        struct scenario *scenario = plan->scenarios->pdata[i];
-        char *fault = NULL;
-        if (scenario_filter_fits(filter, scenario, &fault))
-            fits = true;
-        else
-            sim_error_add(&faults, NULL, 0, "--filter: %s: %s", scenario_name(scenario), fault);
-        g_free(fault);
-    }
-    for (size_t i = 0; !fits && i < faults.n_messages; i++)
-        sim_error_add(errors, NULL, 0, "%s", faults.message[i]);
-    if (fits && plan->points->len == 0)
+    const struct scenario *const *scenarios =
+        (const struct scenario *const *)plan->scenarios->pdata;
+    char *fault = NULL;
+    if (plan->scenarios->len == 0)
+        return;
+    if (!scenario_filter_fits(filter, scenarios, plan->scenarios->len, &fault))
+        sim_error_add(errors, NULL, 0, "--filter: %s", fault);
+    else if (plan->points->len == 0)
         sim_error_add(errors, NULL, 0,
                       "--filter: no point matches (nudma run --list shows all of them)");
-    sim_error_release(&faults);
+    g_free(fault);
 }
 
 /* ---- Shards -------------------------------------------------------------------------------- */

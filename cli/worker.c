@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/memory.h"
 #include "cli/worker.h"
 
 #define LOG_BYTES 16384 /* of what a worker prints, this much is kept */
@@ -97,28 +98,13 @@ bool worker_pool_full(const struct worker_pool *pool)
 
 /* ---- Memory and time ----------------------------------------------------------------------- */
 
-/* Resident now; 0 if it has ended. */
-static uint64_t resident_bytes(pid_t pid)
-{
-    char path[64];
-    unsigned long long n_pages = 0;
-    g_snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
-    FILE *statm = fopen(path, "re");
-    if (statm == NULL)
-        return 0;
-    if (fscanf(statm, "%*u %llu", &n_pages) != 1)
-        n_pages = 0;
-    fclose(statm);
-    return n_pages * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
 uint64_t worker_pool_memory_bytes(const struct worker_pool *pool)
 {
     uint64_t sum = 0;
     for (unsigned i = 0; i < pool->n_workers; i++) {
         const struct worker *worker = &pool->workers[i];
         if (worker->pid != 0) {
-            const uint64_t now = resident_bytes(worker->pid);
+            const uint64_t now = memory_resident_bytes(worker->pid);
             sum += SIM_MAX(now, worker->expected_bytes);
         }
     }
@@ -136,7 +122,8 @@ static void check_limits(struct worker_pool *pool)
         if (limits->timeout_s > 0.0 && (double)(now - worker->started_us) > 1e6 * limits->timeout_s)
             worker->exceeded = g_strdup_printf("took longer than the %g s of --timeout",
                                                limits->timeout_s);
-        else if (limits->memory_bytes > 0 && resident_bytes(worker->pid) > limits->memory_bytes)
+        else if (limits->memory_bytes > 0 &&
+                 memory_resident_bytes(worker->pid) > limits->memory_bytes)
             worker->exceeded = g_strdup_printf("needed more than the %.4g MiB of --run-memory",
                                                (double)limits->memory_bytes / 0x1p20);
         if (worker->exceeded != NULL)

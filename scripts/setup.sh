@@ -1,14 +1,14 @@
 #!/bin/sh
 # Installs what is missing, and only that: the one place of the project that installs.
-#   scripts/setup.sh [run | test | bench]
+#   scripts/setup.sh [run | test | bench | slurm]
 # With everything there it looks, says nothing and changes nothing (no network, no root).
 set -eu
 
 purpose=${1:-run}
 case $purpose in
-run | test | bench) ;;
+run | test | bench | slurm) ;;
 *)
-    echo "setup: unknown purpose '$purpose'; expected run, test or bench" >&2
+    echo "setup: unknown purpose '$purpose'; expected run, test, bench or slurm" >&2
     exit 2
     ;;
 esac
@@ -36,8 +36,18 @@ library() { # library NAME LOWEST_VERSION
     pkg-config --exists "$1 >= $2"
 }
 
+found() { # found COMMAND: also where Debian keeps what only root runs
+    PATH=$PATH:/usr/sbin:/sbin command -v "$1"
+}
+
 look() {
     missing="" packages=""
+    if [ "$purpose" = slurm ]; then # beside what is there to run: nothing else is looked at
+        need "Slurm (slurmctld, slurmd, sbatch)" slurm-wlm found slurmctld
+        need munge munge found munged
+        need "the sqlite3 command" sqlite3 command -v sqlite3
+        return 0
+    fi
     need make make command -v make
     need "gcc with the C library's headers" "gcc libc6-dev" compiles gcc
     need pkg-config pkg-config command -v pkg-config

@@ -71,8 +71,10 @@ struct scenario_filter;
 /* NULL with what is wrong in *fault (caller g_free()s). */
 struct scenario_filter *scenario_filter_parse(const char *text, char **fault);
 void scenario_filter_free(struct scenario_filter *filter);
-/* Whether the scenario has each axis, and values that can be compared so; otherwise *fault. */
-bool scenario_filter_fits(const struct scenario_filter *filter, const struct scenario *scenario,
+/* Whether for each comparison one of the scenarios has the axis, and values of it that can be
+ * compared so; otherwise *fault. */
+bool scenario_filter_fits(const struct scenario_filter *filter,
+                          const struct scenario *const *scenarios, size_t n_scenarios,
                           char **fault);
 /* Clears selected[point] of all points that do not match. What an axis that is not there is
  * compared with never holds. */

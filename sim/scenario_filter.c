@@ -306,13 +306,15 @@ static bool value_fits(const struct comparison *comparison, const struct axis *a
     return false;
 }
 
-/* NULL, or what is wrong. */
-static char *comparison_fault(const struct comparison *comparison, const struct scenario *scenario)
+/* NULL, or what is wrong; *has_axis: the axis is there. */
+static char *comparison_fault(const struct comparison *comparison, const struct scenario *scenario,
+                              bool *has_axis)
 {
     const size_t a = scenario_axis_find(scenario, comparison->axis);
     const struct axis *axis;
 
-    if (a == scenario->axes->len)
+    *has_axis = a < scenario->axes->len;
+    if (!*has_axis)
         return no_such_axis(scenario, comparison->axis);
     axis = scenario->axes->pdata[a];
     for (guint i = 0; i < comparison->values->len; i++) {
@@ -328,15 +330,42 @@ static char *comparison_fault(const struct comparison *comparison, const struct 
     return NULL;
 }
 
-bool scenario_filter_fits(const struct scenario_filter *filter, const struct scenario *scenario,
-                          char **fault)
+/* NULL if it fits one of them; else what is wrong with the first that has the axis, or the first.
+ */
+static char *fault_of_all(const struct comparison *comparison,
+                          const struct scenario *const *scenarios, size_t n_scenarios)
+{
+    char *fault = NULL;
+    bool had_axis = false;
+
+    for (size_t i = 0; i < n_scenarios; i++) {
+        bool has_axis;
+        char *found = comparison_fault(comparison, scenarios[i], &has_axis);
+
+        if (!found) {
+            g_free(fault);
+            return NULL;
+        }
+        if (!fault || (has_axis && !had_axis)) {
+            g_free(fault);
+            fault = n_scenarios > 1 ? g_strdup_printf("%s: %s", scenarios[i]->name, found)
+                                    : g_strdup(found);
+            had_axis = has_axis;
+        }
+        g_free(found);
+    }
+    return fault;
+}
+
+bool scenario_filter_fits(const struct scenario_filter *filter,
+                          const struct scenario *const *scenarios, size_t n_scenarios, char **fault)
 {
     *fault = NULL;
     for (guint i = 0; !*fault && i < filter->alternatives->len; i++) {
         const GPtrArray *alternative = filter->alternatives->pdata[i];
 
         for (guint k = 0; !*fault && k < alternative->len; k++)
-            *fault = comparison_fault(alternative->pdata[k], scenario);
+            *fault = fault_of_all(alternative->pdata[k], scenarios, n_scenarios);
     }
     return !*fault;
 }

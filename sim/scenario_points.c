@@ -14,6 +14,7 @@
 static void read_constraint(struct scenario *scenario, struct config_node *node,
                             struct sim_error_list *errors)
 {
+    const struct scenario *const one[] = { scenario };
     struct scenario_filter *filter;
     char *fault = NULL;
 
@@ -22,7 +23,7 @@ static void read_constraint(struct scenario *scenario, struct config_node *node,
         return;
     }
     filter = scenario_filter_parse(node->string, &fault);
-    if (filter && scenario_filter_fits(filter, scenario, &fault)) {
+    if (filter && scenario_filter_fits(filter, one, 1, &fault)) {
         g_ptr_array_add(scenario->constraints, filter);
         return;
     }

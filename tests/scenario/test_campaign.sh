@@ -38,6 +38,10 @@ is "alternatives" "$(list $size -f 'transfer_bytes=8,16 op=read || transfer_byte
 is "of several scenarios those with the axis" \
     "$(list pcie_bench --filter cache=device_warm | cut -d' ' -f1 | sort -u | tr '\n' ' ')" \
     "pcie_bench/latency_window "
+is "alternatives for each" \
+    "$(list pcie_bench/latency_window $size --filter 'cache=cold || op=read' | wc -l)" 27
+out=$(list pcie_bench --filter 'cache=cold || op=reed' 2>&1); is "one that fits none" $? 2
+has "is named" "$out" '^--filter: pcie_bench/[a-z_]*: axis op has no value "reed"'
 out=$(list $size --filter opp=read 2>&1); is "an axis that is none" $? 2
 has "the nearest axis" "$out" 'there is no axis "opp"; did you mean "op"'
 out=$(list $size --filter 'op=reed' 2>&1); is "a value that is none" $? 2

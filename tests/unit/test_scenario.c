@@ -397,7 +397,7 @@ static int n_selected(const struct scenario *s, const char *text)
     bool selected[12];
     int n = 0;
 
-    if (!filter || !scenario_filter_fits(filter, s, &fault))
+    if (!filter || !scenario_filter_fits(filter, &s, 1, &fault))
         n = -1;
     assert_int_equal(n == -1, fault != NULL);
     memset(selected, true, sizeof(selected));
