@@ -95,7 +95,7 @@ n_workers() { # n_workers OPTION...: how many runs go on at once, of four that n
     "$nudma" run $size --quick --db endless.db -j4 "${endless[@]}" "$@" >/dev/null 2>&1 &
     local pid=$! most=0 n
     for _ in $(seq 30); do
-        n=$(pgrep -c -P $pid)
+        n=$(pgrep -c -r RSD -P $pid)
         [ "$n" -le "$most" ] || most=$n
         sleep 0.05
     done

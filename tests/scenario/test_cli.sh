@@ -29,7 +29,8 @@ has() { # has NAME TEXT PATTERN
         failed=$((failed + 1))
     fi
 }
-query() { sqlite3 -readonly -batch "$1" "$2" 2>&1; }
+# Not read-only: what a kill left in the write-ahead log is recovered by the first to come.
+query() { sqlite3 -batch -cmd ".timeout 10000" "$1" "$2" 2>&1; }
 
 # ---- Help, names, mistakes -----------------------------------------------------------------------
 for command in run list describe plot figures check; do

@@ -27,7 +27,8 @@ is() { # is NAME FOUND EXPECTED
         failed=$((failed + 1))
     fi
 }
-query() { sqlite3 -readonly -batch "$1" "$2" 2>&1; }
+# Not read-only: what a kill left in the write-ahead log is recovered by the first to come.
+query() { sqlite3 -batch -cmd ".timeout 10000" "$1" "$2" 2>&1; }
 dump() {
     query "$1" "
         select 'run', scenario, point, seed, config_sha256, sim_ps, events, fingerprint

@@ -28,7 +28,8 @@ has() { # has NAME TEXT PATTERN
         failed=$((failed + 1))
     fi
 }
-query() { sqlite3 -readonly -batch "$1" "$2" 2>&1; }
+# Not read-only: what a kill left in the write-ahead log is recovered by the first to come.
+query() { sqlite3 -batch -cmd ".timeout 10000" "$1" "$2" 2>&1; }
 # Everything that has to be the same, whatever the ids.
 dump() {
     query "$1" "
