@@ -111,6 +111,10 @@ struct config *config_copy(const struct config *config)
 {
     struct config *copy = config_new();
 
+    const char *file = config->root->place.file;
+
+    if (file)
+        copy->root->place.file = g_string_chunk_insert_const(copy->strings, file);
     config_node_fill(copy->root, config->root, NULL);
     return copy;
 }

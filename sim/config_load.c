@@ -95,6 +95,8 @@ struct config *config_load_searching(const char *path, const char *const *includ
     config_scan(&scan, path, NULL, (struct config_place){ 0 }, include_dirs, errors);
     if (!scan.syntax_error)
         config = config_load_scanned(&scan, errors);
+    if (config) /* what is missing at the top is missing in this file */
+        config->root->place.file = g_string_chunk_insert_const(config->strings, path);
     config_scan_release(&scan);
     return config;
 }

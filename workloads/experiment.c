@@ -21,8 +21,12 @@ static const struct workload_ops *find_ops(struct config_node *root, struct conf
     for (unsigned i = 0; workload_registry[i] != NULL && i < 31; i++)
         names[i] = workload_registry[i]->type;
     *group = config_get(root, "workload");
-    if (*group == NULL || config_kind(*group) != CONFIG_GROUP) {
-        config_mistake(*group != NULL ? *group : root, errors, "a group `workload`", NULL);
+    if (*group == NULL) {
+        sim_error_add(errors, config_file(root), 0, "there is no group `workload`");
+        return NULL;
+    }
+    if (config_kind(*group) != CONFIG_GROUP) {
+        config_mistake(*group, errors, "a group", NULL);
         return NULL;
     }
     struct config_node *type = config_get(*group, "type");

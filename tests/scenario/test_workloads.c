@@ -153,6 +153,13 @@ static void test_refusals(void **unused)
             "memory");
 }
 
+static void test_nothing_to_run(void **unused)
+{
+    (void)unused;
+    refused("", ".cfg: there is no group `workload`");
+    refused("workload = 5;", ":1: workload: found 5 (an integer), expected a group");
+}
+
 static void test_what_does_not_fit_fails_the_run(void **unused)
 {
     (void)unused;
@@ -194,6 +201,7 @@ int main(void)
         cmocka_unit_test(test_measurement_ends),
         cmocka_unit_test(test_two_hosts),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_nothing_to_run),
         cmocka_unit_test(test_what_does_not_fit_fails_the_run),
         cmocka_unit_test(test_memory_modes),
     };
