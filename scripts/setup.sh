@@ -64,6 +64,8 @@ look() {
         need "the sanitizers of gcc" "gcc libc6-dev" compiles_sanitized
         need "the sqlite3 command" sqlite3 command -v sqlite3
         need git git command -v git
+        need pgrep procps command -v pgrep
+        need "script, for a terminal" bsdutils command -v script
     fi
 }
 
