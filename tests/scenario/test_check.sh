@@ -2,31 +2,7 @@
 # nudma check: verdicts, errors in percent, known misses, summaries, JSON, exit status.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-nudma=$(realpath "${NUDMA:-${BUILD:-build}/nudma}")
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-export NUDMA_SCENARIOS=$PWD/scenarios
-cd "$scratch" || exit 1
-cases=0
-failed=0
-
-is() { # is NAME FOUND EXPECTED
-    cases=$((cases + 1))
-    if [ "$2" = "$3" ]; then echo "ok $cases - $1"; else
-        echo "not ok $cases - $1"
-        printf '# found:    %s\n# expected: %s\n' "$2" "$3"
-        failed=$((failed + 1))
-    fi
-}
-has() { # has NAME TEXT PATTERN
-    cases=$((cases + 1))
-    if grep -qE -- "$3" <<<"$2"; then echo "ok $cases - $1"; else
-        echo "not ok $cases - $1"
-        printf '# not in it: %s\n' "$3"
-        head -n 30 <<<"$2" | sed 's/^/# /'
-        failed=$((failed + 1))
-    fi
-}
+. tests/scenario/lib.sh
 
 # Constants are expressions too, so that one small run serves for the database.
 "$nudma" run pcie_bench/latency_size --quick -q --set axes.op=read --set axes.transfer_bytes=64 \

@@ -5,30 +5,14 @@
 # KILL_SCENARIOS and KILL_SEEDS choose another campaign.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-nudma=$(realpath "${NUDMA:-${BUILD:-build}/nudma}")
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-export NUDMA_SCENARIOS=$PWD/scenarios
-cd "$scratch" || exit 1
+. tests/scenario/lib.sh
 read -ra campaign <<<"${KILL_SCENARIOS:-pcie_bench/latency_size pcie_bench/latency_window \
     pcie_bench/latency_iommu}"
 campaign+=(--seeds "${KILL_SEEDS:-4}" -j2)
 seed=${KILL_SEED:-$$}
 RANDOM=$seed
 echo "# KILL_SEED=$seed"
-cases=0
-failed=0
 
-is() { # is NAME FOUND EXPECTED
-    cases=$((cases + 1))
-    if [ "$2" = "$3" ]; then echo "ok $cases - $1"; else
-        echo "not ok $cases - $1"
-        printf '# found:    %s\n# expected: %s\n' "$(head -c 400 <<<"$2")" "$(head -c 400 <<<"$3")"
-        failed=$((failed + 1))
-    fi
-}
-# Not read-only: what a kill left in the write-ahead log is recovered by the first to come.
-query() { sqlite3 -batch -cmd ".timeout 10000" "$1" "$2" 2>&1; }
 dump() {
     query "$1" "
         select 'run', scenario, point, seed, config_sha256, sim_ps, events, fingerprint

@@ -3,23 +3,9 @@
 # waits for a writer. Nobody may hear that the database is locked, and nothing may be lost.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-nudma=$(realpath "${NUDMA:-${BUILD:-build}/nudma}")
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-export NUDMA_SCENARIOS=$PWD/scenarios
-cd "$scratch" || exit 1
+. tests/scenario/lib.sh
 size=pcie_bench/latency_size
-cases=0
-failed=0
 
-is() { # is NAME FOUND EXPECTED
-    cases=$((cases + 1))
-    if [ "$2" = "$3" ]; then echo "ok $cases - $1"; else
-        echo "not ok $cases - $1"
-        printf '# found:    %s\n# expected: %s\n' "$2" "$3"
-        failed=$((failed + 1))
-    fi
-}
 query() { sqlite3 -readonly -batch -cmd '.timeout 20000' "$1" "$2" 2>&1; }
 run() { "$nudma" run $size --quick -q -j2 "$@"; }
 

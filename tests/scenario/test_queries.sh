@@ -4,24 +4,8 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 project=$PWD
-nudma=$(realpath "${NUDMA:-${BUILD:-build}/nudma}")
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-export NUDMA_SCENARIOS=$PWD/scenarios
-cd "$scratch" || exit 1
+. tests/scenario/lib.sh
 size=pcie_bench/latency_size
-cases=0
-failed=0
-
-is() { # is NAME FOUND EXPECTED
-    cases=$((cases + 1))
-    if [ "$2" = "$3" ]; then echo "ok $cases - $1"; else
-        echo "not ok $cases - $1"
-        printf '# found:    %s\n# expected: %s\n' "$2" "$3"
-        failed=$((failed + 1))
-    fi
-}
-query() { sqlite3 -readonly -batch "$1" "$2" 2>&1; }
 
 "$nudma" run $size --quick -q --db a.db --set workload.window_bytes=4096 >/dev/null
 is "one configuration" $? 0

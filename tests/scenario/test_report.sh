@@ -4,22 +4,8 @@
 # nudma figures: intervals where there are seeds, published values beside what is simulated.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-nudma=$(realpath "${NUDMA:-${BUILD:-build}/nudma}")
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-export NUDMA_SCENARIOS=$PWD/scenarios
-cd "$scratch" || exit 1
-cases=0
-failed=0
+. tests/scenario/lib.sh
 
-is() { # is NAME FOUND EXPECTED
-    cases=$((cases + 1))
-    if [ "$2" = "$3" ]; then echo "ok $cases - $1"; else
-        echo "not ok $cases - $1"
-        printf '# found:    %s\n# expected: %s\n' "$2" "$3"
-        failed=$((failed + 1))
-    fi
-}
 has() { # has NAME FILE PATTERN
     cases=$((cases + 1))
     if grep -qE -- "$3" "$2"; then echo "ok $cases - $1"; else

@@ -3,33 +3,9 @@
 # other programs parse; what counts as a change; mistakes.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-nudma=$(realpath "${NUDMA:-${BUILD:-build}/nudma}")
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-export NUDMA_SCENARIOS=$PWD/scenarios
-cd "$scratch" || exit 1
+. tests/scenario/lib.sh
 size=pcie_bench/latency_size
-cases=0
-failed=0
 
-is() { # is NAME FOUND EXPECTED
-    cases=$((cases + 1))
-    if [ "$2" = "$3" ]; then echo "ok $cases - $1"; else
-        echo "not ok $cases - $1"
-        printf '# found:    %s\n# expected: %s\n' "$2" "$3"
-        failed=$((failed + 1))
-    fi
-}
-has() { # has NAME TEXT PATTERN
-    cases=$((cases + 1))
-    if grep -qE -- "$3" <<<"$2"; then echo "ok $cases - $1"; else
-        echo "not ok $cases - $1"
-        printf '# not in it: %s\n' "$3"
-        head -n 20 <<<"$2" | sed 's/^/# /'
-        failed=$((failed + 1))
-    fi
-}
-query() { sqlite3 -readonly -batch "$1" "$2" 2>&1; }
 # A value as tables write it, from the view.
 value() { # value POINT METRIC
     query a.db "select printf('%.6g', mean) from result

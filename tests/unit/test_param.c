@@ -13,14 +13,6 @@
 
 #include "sim/param.h"
 
-/* Weak: the engine's is taken where the engine is linked. */
-__attribute__((weak)) _Noreturn void sim_assert_failed(const char *file, int line, const char *cond,
-                                                       const char *fmt, ...)
-{
-    fprintf(stderr, "%s:%d: %s (%s)\n", file, line, cond, fmt);
-    abort();
-}
-
 struct thing {
     bool on;
     uint32_t channels;

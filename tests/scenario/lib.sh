@@ -1,0 +1,30 @@
+# shellcheck shell=bash disable=SC2034
+# What the tests of the command share; sourced from the top of the tree. Afterwards the working
+# folder is an empty one that goes with the script, and $nudma is the command under test.
+nudma=$(realpath "${NUDMA:-${BUILD:-build}/nudma}")
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+export NUDMA_SCENARIOS=$PWD/scenarios
+cd "$scratch" || exit 1
+cases=0
+failed=0
+
+is() { # is NAME FOUND EXPECTED
+    cases=$((cases + 1))
+    if [ "$2" = "$3" ]; then echo "ok $cases - $1"; else
+        echo "not ok $cases - $1"
+        printf '# found:    %s\n# expected: %s\n' "$(head -c 400 <<<"$2")" "$(head -c 400 <<<"$3")"
+        failed=$((failed + 1))
+    fi
+}
+has() { # has NAME TEXT PATTERN
+    cases=$((cases + 1))
+    if grep -qE -- "$3" <<<"$2"; then echo "ok $cases - $1"; else
+        echo "not ok $cases - $1"
+        printf '# not in it: %s\n' "$3"
+        head -n 30 <<<"$2" | sed 's/^/# /'
+        failed=$((failed + 1))
+    fi
+}
+# Not read-only: what a kill left in the write-ahead log is recovered by the first to come.
+query() { sqlite3 -batch -cmd ".timeout 10000" "$1" "$2" 2>&1; }
