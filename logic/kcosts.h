@@ -1,0 +1,55 @@
+/*
+ * What software costs in cycles of the core, beyond the cache lines that it touches and the devices
+ * that it waits for. One set per host, from the group `os` of its platform file, where each has a
+ * range, a provenance and a source. The comments say what is inside and what is not.
+ */
+#ifndef LOGIC_KCOSTS_H
+#define LOGIC_KCOSTS_H
+
+#include <stdint.h>
+
+struct k_costs {
+    /* ---- kernel: entry, interrupts, scheduling ---- */
+    uint32_t syscall_cycles;        /* entry and return of a system call */
+    uint32_t hard_irq_cycles;       /* vector entry, handler frame, return; not the handler */
+    uint32_t soft_irq_cycles;       /* from the return of the handler to the first poll */
+    uint32_t context_switch_cycles; /* between threads, or from idle to a thread */
+    uint32_t wakeup_cycles;         /* try_to_wake_up(): of who wakes */
+    uint32_t remote_wakeup_cycles;  /* more of it where the woken CPU is another: an interrupt */
+    uint32_t timer_cycles;          /* a timer's expiry, without its function */
+    uint32_t work_cycles;           /* queueing and starting one piece of work */
+    uint32_t page_alloc_cycles, page_free_cycles; /* per page, lists per CPU */
+    uint32_t pin_cycles, pin_page_cycles;         /* get_user_pages(): per call, per page */
+    uint32_t dma_map_cycles, dma_unmap_cycles;    /* without an IOMMU */
+    uint32_t mmio_write_cycles; /* a posted write with its barrier, until the core goes on */
+    /* ---- copies ---- */
+    uint32_t copy_call_cycles; /* of one copy of contiguous bytes */
+    uint32_t copy_line_cycles; /* at least this per cache line, however near it is */
+    /* ---- network stack ---- */
+    uint32_t gro_packet_cycles;     /* merging one packet into another */
+    uint32_t ip_tcp_receive_cycles; /* IP and TCP, per (merged) buffer */
+    uint32_t tcp_ack_send_cycles;   /* building and sending one acknowledgement */
+    uint32_t
+        tcp_ack_receive_cycles; /* a pure acknowledgement at the sender, clean_rtx_queue included */
+    uint32_t ip_udp_receive_cycles;
+    uint32_t recv_call_cycles;    /* a receive call within the kernel, without copy and sleep */
+    uint32_t recv_frag_cycles;    /* more of it per fragment: page and list handling */
+    uint32_t send_call_cycles;    /* a send call within the kernel, without copy and transmission */
+    uint32_t send_page_cycles;    /* more of it per page of payload */
+    uint32_t tcp_transmit_cycles; /* a buffer through TCP, IP and the queueing discipline */
+    uint32_t udp_transmit_cycles;
+    uint32_t poll_call_cycles; /* epoll_wait() within the kernel, without sleep */
+    /* ---- the driver of the network adapter ---- */
+    uint32_t driver_receive_cycles;  /* completion to stack, per packet */
+    uint32_t driver_refill_cycles;   /* posting one receive buffer */
+    uint32_t driver_transmit_cycles; /* work queue entry and doorbell, per buffer */
+    uint32_t driver_fragment_cycles; /* more of it per fragment */
+    uint32_t driver_complete_cycles; /* a transmit completion, per buffer */
+    uint32_t driver_put_page_cycles; /* more of it per page freed */
+    uint32_t driver_poll_cycles;     /* one call of poll(), whatever it finds */
+    uint32_t driver_irq_cycles;      /* the handler: event queue and scheduling of the poll */
+    /* ---- pktgen ---- */
+    uint32_t pktgen_packet_cycles; /* its own loop, without the driver */
+};
+
+#endif

@@ -1,0 +1,164 @@
+/*
+ * Packets and network devices, as the stack (logic/net/), drivers (logic/nic/) and what stands
+ * between them (logic/steering/) know them. The roles and names are those of a kernel's network
+ * core: sk_buff, net_device and its operations, flow keys.
+ */
+#ifndef LOGIC_NET_NETDEV_H
+#define LOGIC_NET_NETDEV_H
+
+#include "logic/kapi.h"
+
+struct net; /* the stack of one host (logic/net/net.h) */
+struct net_device;
+struct socket;
+
+#define NET_MAC_BYTES     6
+#define NET_HEADER_BYTES  128u /* headers of a packet at most, and what the NIC inlines at most */
+#define NET_FRAGS_MAX     17u
+#define NET_GSO_BYTES_MAX 65536u
+#define NET_QUEUES_MAX    64u
+
+struct net_mac {
+    uint8_t byte[NET_MAC_BYTES];
+};
+
+/* What tells a flow from others; host byte order. */
+struct flow_key {
+    uint32_t source_ip, destination_ip;
+    uint16_t source_port, destination_port;
+    uint8_t protocol; /* 6 TCP, 17 UDP */
+};
+static inline bool flow_key_equal(const struct flow_key *a, const struct flow_key *b)
+{
+    return a->source_ip == b->source_ip && a->destination_ip == b->destination_ip &&
+           a->source_port == b->source_port && a->destination_port == b->destination_port &&
+           a->protocol == b->protocol;
+}
+
+/* Bytes of a page. The skb holds a reference on the page. */
+struct skb_frag {
+    struct k_page *page;
+    uint32_t offset, bytes;
+    int8_t node; /* of the page; a hint for devices with several functions (IOctoSG) */
+};
+
+/*
+ * A packet, or several in one (GRO on receive, TSO on transmit). Headers are real bytes in
+ * simulated memory at `head` (head_bytes of them, Ethernet header first); the structure keeps what
+ * the stack has parsed. One owner at a time.
+ */
+struct sk_buff {
+    struct sk_buff *next;
+    struct net_device *dev; /* it came from, or goes to */
+    struct socket *socket;  /* transmit: who is charged for it, until it is freed */
+    struct kaddr meta;      /* the skb's own cache lines (4 of them) */
+    struct kaddr head;      /* headers; part of meta's object on transmit, of the page on receive */
+    struct k_page *head_page; /* NULL, or the page that head lies in: one reference */
+    uint16_t head_bytes;
+    uint16_t n_frags;
+    struct skb_frag frag[NET_FRAGS_MAX];
+    struct sk_buff *frag_list; /* more buffers of the same packet (GRO beyond the fragments) */
+    struct sk_buff *frag_tail; /* the last of them */
+    uint32_t bytes;            /* payload: of all fragments and of frag_list, without headers */
+    /* ---- parsed or to be built ---- */
+    struct flow_key flow;
+    uint32_t hash; /* of the flow: Toeplitz from the NIC, or the socket's */
+    uint32_t tcp_seq, tcp_ack;
+    uint16_t tcp_window; /* not yet scaled */
+    uint8_t tcp_flags;
+    bool checksum_ok;   /* receive: the NIC has checked it */
+    uint16_t gso_bytes; /* payload of one segment; 0: not segmented */
+    uint16_t gso_segments;
+    /* ---- transmit ---- */
+    uint16_t queue;     /* of the device */
+    bool ooo_okay;      /* nothing of the socket is outstanding: another queue may be chosen */
+    bool xmit_more;     /* another one follows at once: the doorbell may wait */
+    uint64_t time_ps;   /* when it was given to the device / completed by the device */
+    uint64_t sequence;  /* for tests: per flow, from the sender */
+    void *private_data; /* of who owns it */
+};
+
+enum net_xmit {
+    NET_XMIT_OK,
+    NET_XMIT_BUSY
+}; /* busy: the queue was stopped; try again when woken */
+
+#define NET_FEATURE_TSO  0x1u
+#define NET_FEATURE_GRO  0x2u
+#define NET_FEATURE_LRO  0x4u
+#define NET_FEATURE_ARFS 0x8u
+
+struct net_device_ops {
+    int (*open)(struct net_device *dev); /* from a thread: 0 or a negative errno */
+    void (*stop)(struct net_device *dev);
+    /* Takes the skb if OK. Called with soft interrupts disabled, on the CPU that sends. */
+    enum net_xmit (*start_xmit)(struct sk_buff *skb, struct net_device *dev);
+    /* The transmit queue for a packet; NULL: XPS (logic/steering/xps.h) decides. */
+    uint16_t (*select_queue)(struct sk_buff *skb, struct net_device *dev);
+    /* ARFS: have the flow of this packet delivered to receive queue rxq. Returns a filter's number,
+     * or a negative errno (-ENOSPC: table full). From a soft interrupt. NULL: not offered. */
+    int (*rx_flow_steer)(struct net_device *dev, const struct sk_buff *skb, uint16_t rxq,
+                         uint32_t flow_id);
+};
+
+struct net_queue_stats {
+    uint64_t packets, bytes, drops, stops;
+};
+
+struct net_device {
+    struct kernel *kernel;
+    struct net *net;  /* set by net_device_register() */
+    const char *name; /* "pf0", "octo0" */
+    const struct net_device_ops *ops;
+    struct k_device *device; /* what it sits on; NULL for a team or a bond */
+    struct net_mac mac;
+    uint32_t ip; /* set by whoever configures it */
+    uint32_t mtu_bytes;
+    uint32_t features;
+    uint16_t n_tx_queues, n_rx_queues;
+    bool running, carrier;    /* carrier: the link is there */
+    struct net_device *upper; /* the team or bond that it is part of */
+    int16_t xps_queue[256];   /* per CPU: its transmit queue, -1: none */
+    int16_t
+        rx_queue_of_cpu[256]; /* per CPU: the receive queue whose interrupt it takes, -1: none */
+    bool queue_stopped[NET_QUEUES_MAX];
+    struct net_queue_stats tx[NET_QUEUES_MAX], rx[NET_QUEUES_MAX];
+    void *private_data; /* the driver's */
+    /* ---- the stack's ---- */
+    struct arfs *arfs; /* the flow table of logic/steering/arfs.h; NULL: no ARFS */
+    struct net_device *next;
+    struct sk_buff *backlog[NET_QUEUES_MAX],
+        *backlog_tail[NET_QUEUES_MAX]; /* queueing discipline */
+};
+
+/* A new packet buffer with its cache lines; headers' room for transmit included. Never NULL. */
+struct sk_buff *skb_new(struct net *net);
+/* Puts pages and parts, tells the socket (write space), frees. Any context. */
+void skb_free(struct net *net, struct sk_buff *skb);
+
+/* Drivers: a device appears, goes. From a thread. */
+int net_device_register(struct net *net, struct net_device *dev);
+void net_device_unregister(struct net_device *dev);
+struct net_device *net_device_find(struct net *net, const char *name);
+/* The link came up or went down. Any context but hard interrupts. */
+void net_device_carrier(struct net_device *dev, bool carrier);
+/* A received packet goes up, merged with others of its flow if GRO is on. Takes it. From poll(). */
+void net_gro_receive(struct k_napi *napi, struct sk_buff *skb);
+/* What is held back for merging goes up: at the end of each poll(). */
+void net_gro_flush(struct k_napi *napi, struct net *net);
+/* The queue has room again. */
+void net_queue_wake(struct net_device *dev, uint16_t queue);
+static inline void net_queue_stop(struct net_device *dev, uint16_t queue)
+{
+    dev->queue_stopped[queue] = true;
+}
+/* Sends a finished packet: picks the queue, hands it to the driver or queues it. Takes it. */
+void net_dev_queue_xmit(struct net *net, struct sk_buff *skb);
+/* Flows to the receive queue of whoever waits for them: called by the stack when a thread receives
+ * on a socket (Linux: sock_rps_record_flow). */
+void net_record_flow(struct net *net, const struct socket *socket);
+
+/* Toeplitz hash of a flow with the key that all our devices use (Microsoft's RSS key). */
+uint32_t net_toeplitz(const struct flow_key *flow);
+
+#endif

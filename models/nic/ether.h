@@ -1,0 +1,84 @@
+/*
+ * Ethernet: frames, ports and the wires between them. A wire serialises frames at its rate with
+ * preamble, inter-frame gap and FCS, and may lose some (for tests).
+ */
+#ifndef MODELS_NIC_ETHER_H
+#define MODELS_NIC_ETHER_H
+
+#include "models/model.h"
+#include "models/payload.h"
+
+#define ETHER_HEADER_BYTES_MAX 128u
+/* Preamble and start delimiter 8, inter-frame gap 12, FCS 4 (IEEE 802.3). */
+#define ETHER_OVERHEAD_BYTES  24u
+#define ETHER_FRAME_BYTES_MIN 60u /* without FCS */
+
+/* One owner at a time; from ether_frame_new(). */
+struct ether_frame {
+    struct ether_frame *next; /* the owner's */
+    struct sim_event event;   /* the owner's */
+    uint64_t sequence;        /* set by the wire */
+    sim_time tail_ps;         /* last bit at the receiver; set by the wire */
+    uint16_t header_bytes;    /* real bytes, Ethernet header first, no FCS */
+    uint8_t header[ETHER_HEADER_BYTES_MAX];
+    struct payload payload;
+    void *cookie;
+};
+static inline uint32_t ether_frame_bytes(const struct ether_frame *frame)
+{
+    uint32_t bytes = frame->header_bytes + frame->payload.bytes;
+    return bytes < ETHER_FRAME_BYTES_MIN ? ETHER_FRAME_BYTES_MIN : bytes;
+}
+
+struct ether_wire;
+struct ether_port;
+/* Takes the frame, whole, at its tail. */
+typedef void ether_receive_fn(struct ether_port *port, struct ether_frame *frame);
+struct ether_port {
+    struct model *model;
+    uint32_t idx;     /* among the model's Ethernet ports */
+    const char *name; /* "client_nic.e0" */
+    double rate_gbit_s_max;
+    ether_receive_fn *receive;
+    /* private to ether.c */
+    struct ether_wire *wire;
+    unsigned end;
+};
+
+struct ether_wire_params {
+    double rate_gbit_s;  /* 0: the lower of both ports */
+    sim_time latency_ps; /* PHYs and propagation, one way */
+    double loss_ratio;   /* of frames; for tests of retransmission */
+};
+extern const struct param_desc ether_wire_params_table[];
+
+struct ether_stats {
+    uint64_t frames, bytes, lost; /* bytes with overhead */
+};
+extern const struct stat_desc ether_stats_table[];
+
+/* Joins two ports; owned by the caller, ether_wire_free(). Mistakes go to errors. */
+struct ether_wire *ether_wire_new(struct sim *sim, const char *name,
+                                  const struct ether_wire_params *params, struct ether_port *a,
+                                  struct ether_port *b, const char *file, int line,
+                                  struct sim_error_list *errors);
+void ether_wire_free(struct ether_wire *wire);
+static inline bool ether_port_connected(const struct ether_port *port)
+{
+    return port->wire != NULL;
+}
+double ether_port_rate_gbit_s(const struct ether_port *port);
+
+struct ether_frame *ether_frame_new(struct model *model);
+void ether_frame_free(struct model *model, struct ether_frame *frame);
+/* When the port could begin to send another frame (>= now). */
+sim_time ether_port_free_ps(const struct ether_port *port);
+/* Takes the frame; its first bit leaves at at_ps at the earliest and after what was sent before. */
+void ether_port_send(struct ether_port *port, struct ether_frame *frame, sim_time at_ps);
+/* The wire goes down (frames are lost) or up. */
+void ether_port_link(struct ether_port *port, bool up);
+struct ether_stats *ether_port_stats(struct ether_port *port);
+/* Of the frames sent, those that have not arrived and were not lost. */
+uint64_t ether_port_in_flight(const struct ether_port *port);
+
+#endif
