@@ -14,6 +14,7 @@
 
 struct running {
     const struct campaign *campaign;
+    struct worker_pool *pool;
     struct progress progress;
     guint next_job;        /* those before it do not wait any more */
     uint64_t memory_bytes; /* what runs may need together */
@@ -32,12 +33,12 @@ static char *join(const struct sim_error_list *errors)
     return g_string_free(text, FALSE);
 }
 
-/* A worker is killed rather than interrupted: it has nothing that could be left half done. */
-static void run_job(void *context, size_t index, struct worker_report *report)
+/* A worker is killed rather than interrupted: it has nothing that could be left half done. Of the
+ * plan it knows the points; jobs may have been added since it was made. */
+static void run_job(void *context, const struct worker_task *task, struct worker_report *report)
 {
     const struct running *running = context;
-    const struct plan_job *job = plan_job(running->campaign->plan, index);
-    const struct plan_point *point = plan_point(running->campaign->plan, job->point);
+    const struct plan_point *point = plan_point(running->campaign->plan, task->point);
     const volatile int never = 0;
     struct sim_error_list errors = { 0 };
     struct experiment_outcome outcome = { 0 };
@@ -45,7 +46,8 @@ static void run_job(void *context, size_t index, struct worker_report *report)
     report->result = run_result_new();
     if (config == NULL)
         report->error = join(&errors);
-    else if (!experiment_run(config, job->seed, report->result, &outcome, &never, &report->error) &&
+    else if (!experiment_run(config, task->seed, report->result, &outcome, &never,
+                             &report->error) &&
              report->error == NULL)
         report->error = g_strdup("failed without a message");
     if (config != NULL)
@@ -53,6 +55,8 @@ static void run_job(void *context, size_t index, struct worker_report *report)
     report->sim_ps = outcome.sim_ps;
     report->events = outcome.events;
     report->fingerprint = run_result_fingerprint(report->result, outcome.fingerprint);
+    config_free(config);
+    sim_error_release(&errors);
 }
 
 /* ---- Seeds --------------------------------------------------------------------------------- */
@@ -161,33 +165,10 @@ static bool store(const struct campaign *campaign, const struct plan_job *job,
     return stored;
 }
 
-static void store_job(void *context, size_t index, const struct worker_report *report)
-{
-    struct running *running = context;
-    const struct campaign *campaign = running->campaign;
-    struct plan_job *job = plan_job(campaign->plan, index);
-    char *message = NULL;
-    if (running->database_refused)
-        return;
-    job->wall_s = report->wall_s;
-    job->sim_ps = report->sim_ps;
-    if (!store(campaign, job, report, &message)) {
-        plan_set_state(campaign->plan, job, PLAN_WAITING);
-        refuse(running, message);
-        return;
-    }
-    const size_t point = job->point;
-    plan_set_state(campaign->plan, job, report->error == NULL ? PLAN_DONE : PLAN_FAILED);
-    running->any_failed = running->any_failed || report->error != NULL;
-    running->most_bytes = MAX(running->most_bytes, report->peak_memory_bytes);
-    progress_run(&running->progress, job, report->error, report->log);
-    add_seeds(running, point); /* may move the jobs */
-}
-
 /* The first job that waits and whose memory is there; alone it may need what it will. */
-static struct plan_job *next_job(struct running *running, const struct worker_pool *pool,
-                                 guint *index)
+static struct plan_job *next_job(struct running *running, guint *index)
 {
+    const struct worker_pool *pool = running->pool;
     const struct plan *plan = running->campaign->plan;
     while (running->next_job < plan->jobs->len &&
            plan_job(plan, running->next_job)->state != PLAN_WAITING)
@@ -208,34 +189,63 @@ static struct plan_job *next_job(struct running *running, const struct worker_po
 }
 
 /* Starts as many as there is room for. False if there is room and no process can be made. */
-static bool start_workers(struct running *running, struct worker_pool *pool)
+static bool start_workers(struct running *running)
 {
-    while (!worker_pool_full(pool)) {
+    while (!worker_pool_full(running->pool)) {
         guint index = 0;
-        struct plan_job *job = next_job(running, pool, &index);
+        struct plan_job *job = next_job(running, &index);
         if (job == NULL)
             return true;
+        const struct worker_task task = {
+            .job = index,
+            .point = job->point,
+            .seed = job->seed,
+            .expected_bytes = job->expected_bytes,
+        };
         job->started_utc = g_get_real_time() / G_USEC_PER_SEC;
-        if (!worker_start(pool, index, job->expected_bytes, run_job, running))
+        if (!worker_start(running->pool, &task))
             return false;
         plan_set_state(running->campaign->plan, job, PLAN_RUNNING);
     }
     return true;
 }
 
+static void store_job(void *context, size_t index, const struct worker_report *report)
+{
+    struct running *running = context;
+    const struct campaign *campaign = running->campaign;
+    struct plan_job *job = plan_job(campaign->plan, index);
+    char *message = NULL;
+    if (running->database_refused)
+        return;
+    running->most_bytes = MAX(running->most_bytes, report->peak_memory_bytes);
+    job->wall_s = report->wall_s;
+    job->sim_ps = report->sim_ps;
+    if (!store(campaign, job, report, &message)) {
+        plan_set_state(campaign->plan, job, PLAN_WAITING);
+        refuse(running, message);
+        return;
+    }
+    const size_t point = job->point;
+    plan_set_state(campaign->plan, job, report->error == NULL ? PLAN_DONE : PLAN_FAILED);
+    running->any_failed = running->any_failed || report->error != NULL;
+    progress_run(&running->progress, job, report->error, report->log);
+    add_seeds(running, point); /* may move the jobs */
+}
+
 /* True when all is done, or nothing more can be; false if it was interrupted. */
-static bool work(struct running *running, struct worker_pool *pool, int signal_fd)
+static bool work(struct running *running, int signal_fd)
 {
     while (!running->database_refused) {
-        if (!start_workers(running, pool) && worker_pool_running(pool) == 0) {
+        if (!start_workers(running) && worker_pool_running(running->pool) == 0) {
             fprintf(stderr, "no worker process: %s\n", g_strerror(errno));
             running->any_failed = true;
             return true;
         }
-        if (worker_pool_running(pool) == 0)
+        if (worker_pool_running(running->pool) == 0)
             return true;
         progress_show(&running->progress);
-        if (worker_wait(pool, signal_fd, 250, store_job, running))
+        if (worker_wait(running->pool, signal_fd, 250))
             return false;
     }
     return true;
@@ -289,14 +299,15 @@ int campaign_run(const struct campaign *campaign)
     say_what_is_left_out(campaign);
     malloc_trim(
         0); /* what building all points has left would be copied page by page for each worker */
-    struct worker_pool *pool = worker_pool_new(campaign->n_workers, campaign->limits);
+    running.pool = worker_pool_new(campaign->n_workers, campaign->limits, run_job, store_job,
+                                   &running);
     sigset_t before;
     const sigset_t stops = stop_signals();
     sigprocmask(SIG_BLOCK, &stops, &before);
     const int signal_fd = signalfd(-1, &stops, SFD_CLOEXEC);
     progress_begin(&running.progress, campaign->plan, campaign->n_workers, campaign->quiet);
-    const bool finished = work(&running, pool, signal_fd);
-    worker_pool_free(pool);
+    const bool finished = work(&running, signal_fd);
+    worker_pool_free(running.pool);
     progress_end(&running.progress);
     if (!finished) {
         struct signalfd_siginfo taken; /* or it would come once signals are let in again */

@@ -114,11 +114,12 @@ static char *join(const struct sim_error_list *errors)
 }
 
 /* In the worker. */
-static void run_point(void *context, size_t index, struct worker_report *report)
+static void run_point(void *context, const struct worker_task *task, struct worker_report *report)
 {
     const struct trial *trial = context;
     const struct trials *trials = trial->trials;
-    const struct trial_point *point = &g_array_index(trials->points, struct trial_point, index);
+    const struct trial_point *point = &g_array_index(trials->points, struct trial_point,
+                                                     task->point);
     const volatile int never = 0;
     struct sim_error_list errors = { 0 };
     struct experiment_outcome outcome = { 0 };
@@ -130,9 +131,11 @@ static void run_point(void *context, size_t index, struct worker_report *report)
     if (errors.n_messages > 0)
         report->error = join(&errors);
     else
-        experiment_run(config, trials->seed, report->result, &outcome, &never, &report->error);
+        experiment_run(config, task->seed, report->result, &outcome, &never, &report->error);
     report->sim_ps = outcome.sim_ps;
     report->events = outcome.events;
+    config_free(config);
+    sim_error_release(&errors);
 }
 
 static void keep_run(void *context, size_t index, const struct worker_report *report)
@@ -172,9 +175,10 @@ static void keep_run(void *context, size_t index, const struct worker_report *re
 /* Every worker fits, or this waits until one has ended. */
 static void start_point(struct worker_pool *pool, guint index, struct trial *trial)
 {
+    const struct worker_task task = { .job = index, .point = index, .seed = trial->trials->seed };
     while (worker_pool_full(pool))
-        worker_wait(pool, -1, -1, keep_run, trial);
-    if (!worker_start(pool, index, 0, run_point, trial)) {
+        worker_wait(pool, -1, -1);
+    if (!worker_start(pool, &task)) {
         trial->failed = true;
         if (trial->trials->error == NULL)
             trial->trials->error = g_strdup("no worker process can be made");
@@ -183,8 +187,9 @@ static void start_point(struct worker_pool *pool, guint index, struct trial *tri
 
 bool trials_run(struct trials *trials, const double *x, bool only_fitted)
 {
-    struct worker_pool *pool = worker_pool_new(trials->n_workers, (struct worker_limits){ 0 });
     struct trial trial = { .trials = trials };
+    struct worker_pool *pool = worker_pool_new(trials->n_workers, (struct worker_limits){ 0 },
+                                               run_point, keep_run, &trial);
     trial.values = g_new0(char *, trials->params->len + 1);
     for (guint i = 0; i < trials->params->len; i++)
         trial.values[i] = trials_value_text(&g_array_index(trials->params, struct trial_param, i),
@@ -194,7 +199,7 @@ bool trials_run(struct trials *trials, const double *x, bool only_fitted)
             start_point(pool, i, &trial);
     }
     while (worker_pool_running(pool) > 0)
-        worker_wait(pool, -1, -1, keep_run, &trial);
+        worker_wait(pool, -1, -1);
     worker_pool_free(pool);
     g_strfreev(trial.values);
     return !trial.failed;

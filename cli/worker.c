@@ -1,7 +1,12 @@
 /*
- * A worker is a fork of the command with two pipes: its report, sent at its end, and what it
- * prints. The parent reads both as they come, so that a worker never waits for it; the end of the
- * report's pipe is the end of the worker.
+ * A worker is a fork of the command with a socket, on which it reads tasks and writes a report for
+ * each, and a pipe for what it prints. The parent reads both as they come, so that a worker never
+ * waits for it; the end of the socket is the end of the worker.
+ *
+ * A worker runs one task after the other: to make a process, and to have its memory given and taken
+ * page by page, takes as long as a short run. Its heap keeps what a run has freed, and the next run
+ * would be said to need that, so a worker leaves after a run that needed much, and each time where
+ * memory is limited or where the most that a single run holds cannot be told.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,18 +18,21 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/memory.h"
 #include "cli/worker.h"
 
-#define LOG_BYTES 16384 /* of what a worker prints, this much is kept */
+#define LOG_BYTES  16384       /* of what a worker prints, this much is kept */
+#define KEEP_BYTES (32U << 20) /* resident, more than at its start: after that a worker leaves */
 
 struct worker {
-    pid_t pid; /* 0: free */
+    pid_t pid; /* 0: none */
+    bool busy; /* has a task */
     size_t job;
-    int report_fd, log_fd; /* -1 once at its end */
+    int socket, log_fd; /* -1 once at its end */
     GByteArray *report;
     GString *log;
     int64_t started_us;
@@ -36,20 +44,28 @@ struct worker_pool {
     struct worker *workers;
     unsigned n_workers;
     struct worker_limits limits;
+    worker_body_fn *body;
+    worker_report_fn *report;
+    void *context;
 };
 
 /* What precedes the error's text and the packed result. */
 struct report_head {
     uint64_t n_error, n_result; /* bytes; 0: none */
-    uint64_t sim_ps, events, fingerprint;
+    uint64_t sim_ps, events, fingerprint, peak_memory_bytes;
+    uint64_t leaves; /* 1: the worker ends after this report */
 };
 
-struct worker_pool *worker_pool_new(unsigned max_workers, struct worker_limits limits)
+struct worker_pool *worker_pool_new(unsigned max_workers, struct worker_limits limits,
+                                    worker_body_fn *body, worker_report_fn *report, void *context)
 {
     struct worker_pool *pool = g_new0(struct worker_pool, 1);
     pool->workers = g_new0(struct worker, max_workers);
     pool->n_workers = max_workers;
     pool->limits = limits;
+    pool->body = body;
+    pool->report = report;
+    pool->context = context;
     return pool;
 }
 
@@ -62,12 +78,12 @@ static void close_fd(int *fd)
 
 static void release(struct worker *worker)
 {
-    close_fd(&worker->report_fd);
+    close_fd(&worker->socket);
     close_fd(&worker->log_fd);
     g_byte_array_free(worker->report, TRUE);
     g_string_free(worker->log, TRUE);
     g_free(worker->exceeded);
-    worker->pid = 0;
+    *worker = (struct worker){ .socket = -1, .log_fd = -1 };
 }
 
 void worker_pool_free(struct worker_pool *pool)
@@ -87,7 +103,7 @@ unsigned worker_pool_running(const struct worker_pool *pool)
 {
     unsigned n = 0;
     for (unsigned i = 0; i < pool->n_workers; i++)
-        n += pool->workers[i].pid != 0;
+        n += pool->workers[i].busy;
     return n;
 }
 
@@ -103,7 +119,7 @@ uint64_t worker_pool_memory_bytes(const struct worker_pool *pool)
     uint64_t sum = 0;
     for (unsigned i = 0; i < pool->n_workers; i++) {
         const struct worker *worker = &pool->workers[i];
-        if (worker->pid != 0) {
+        if (worker->busy) {
             const uint64_t now = memory_resident_bytes(worker->pid);
             sum += SIM_MAX(now, worker->expected_bytes);
         }
@@ -117,7 +133,7 @@ static void check_limits(struct worker_pool *pool)
     const int64_t now = g_get_monotonic_time();
     for (unsigned i = 0; i < pool->n_workers; i++) {
         struct worker *worker = &pool->workers[i];
-        if (worker->pid == 0 || worker->exceeded != NULL)
+        if (!worker->busy || worker->exceeded != NULL)
             continue;
         if (limits->timeout_s > 0.0 && (double)(now - worker->started_us) > 1e6 * limits->timeout_s)
             worker->exceeded = g_strdup_printf("took longer than the %g s of --timeout",
@@ -146,7 +162,20 @@ static void write_all(int fd, const void *bytes, size_t n_bytes)
     }
 }
 
-static void send_report(int fd, const struct worker_report *report)
+static struct worker_task read_task(int fd)
+{
+    struct worker_task task;
+    for (size_t n_read = 0; n_read < sizeof(task);) {
+        const ssize_t got = read(fd, (char *)&task + n_read, sizeof(task) - n_read);
+        if (got == 0 || (got < 0 && errno != EINTR))
+            _exit(0); /* there are no more */
+        n_read += got > 0 ? (size_t)got : 0;
+    }
+    return task;
+}
+
+/* In one piece, so that the parent wakes up once. */
+static void send_report(int fd, const struct worker_report *report, bool leaves)
 {
     size_t n_result = 0;
     void *packed = report->result != NULL ? run_result_pack(report->result, &n_result) : NULL;
@@ -156,15 +185,20 @@ static void send_report(int fd, const struct worker_report *report)
         .sim_ps = report->sim_ps,
         .events = report->events,
         .fingerprint = report->fingerprint,
+        .peak_memory_bytes = report->peak_memory_bytes,
+        .leaves = leaves,
     };
-    write_all(fd, &head, sizeof(head));
-    if (head.n_error > 0)
-        write_all(fd, report->error, head.n_error);
-    write_all(fd, packed, n_result);
+    GByteArray *bytes = g_byte_array_sized_new((guint)(sizeof(head) + head.n_error + n_result));
+    g_byte_array_append(bytes, (const guint8 *)&head, sizeof(head));
+    g_byte_array_append(bytes, (const guint8 *)report->error, (guint)head.n_error);
+    g_byte_array_append(bytes, packed, (guint)n_result);
+    write_all(fd, bytes->data, bytes->len);
+    g_byte_array_free(bytes, TRUE);
+    g_free(packed);
 }
 
 /* Signals are the parent's to handle; what is printed goes into the pipe; no standard input. */
-static void set_up_worker(struct worker_pool *pool, const int report_pipe[2], const int log_pipe[2],
+static void set_up_worker(struct worker_pool *pool, const int sockets[2], const int log_pipe[2],
                           pid_t parent)
 {
     sigset_t none;
@@ -178,11 +212,11 @@ static void set_up_worker(struct worker_pool *pool, const int report_pipe[2], co
     sigprocmask(SIG_SETMASK, &none, NULL);
     for (unsigned i = 0; i < pool->n_workers; i++) {
         if (pool->workers[i].pid != 0) {
-            close_fd(&pool->workers[i].report_fd);
+            close_fd(&pool->workers[i].socket);
             close_fd(&pool->workers[i].log_fd);
         }
     }
-    close(report_pipe[0]);
+    close(sockets[0]);
     close(log_pipe[0]);
     const int nothing = open("/dev/null", O_RDONLY);
     if (dup2(nothing, STDIN_FILENO) < 0 || dup2(log_pipe[1], STDOUT_FILENO) < 0 ||
@@ -192,68 +226,151 @@ static void set_up_worker(struct worker_pool *pool, const int report_pipe[2], co
     close(log_pipe[1]);
 }
 
-/* ---- In the parent ------------------------------------------------------------------------- */
-
-static void adopt(struct worker *worker, pid_t pid, size_t job, int report_fd, int log_fd)
+/* From now on the most that this process holds is counted anew; false if it cannot be. */
+static bool forget_peak(void)
 {
-    *worker = (struct worker){ .pid = pid, .job = job, .report_fd = report_fd, .log_fd = log_fd };
-    worker->report = g_byte_array_new();
-    worker->log = g_string_new(NULL);
-    worker->started_us = g_get_monotonic_time();
+    const int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
+    const bool done = fd >= 0 && write(fd, "5", 1) == 1; /* proc(5): resets the peak alone */
+    if (fd >= 0)
+        close(fd);
+    return done;
 }
 
-bool worker_start(struct worker_pool *pool, size_t job, uint64_t expected_bytes,
-                  worker_body_fn *body, void *context)
+static uint64_t peak_bytes(void)
 {
-    int report_pipe[2], log_pipe[2];
-    struct worker *worker = pool->workers;
-    while (worker->pid != 0)
-        worker++;
-    if (pipe(report_pipe) != 0)
+    struct rusage usage = { 0 };
+    getrusage(RUSAGE_SELF, &usage);
+    return (uint64_t)usage.ru_maxrss * 1024;
+}
+
+/* The life of a worker. */
+static void work(const struct worker_pool *pool, int fd)
+{
+    const uint64_t at_start = memory_resident_bytes(getpid());
+    bool leaves = false;
+    while (!leaves) {
+        const struct worker_task task = read_task(fd);
+        struct worker_report report = { 0 };
+        leaves = !forget_peak() || pool->limits.memory_bytes > 0;
+        pool->body(pool->context, &task, &report);
+        fflush(NULL); /* the parent takes what is printed before the report for this run's */
+        report.peak_memory_bytes = peak_bytes();
+        leaves = leaves || report.peak_memory_bytes > at_start + KEEP_BYTES;
+        send_report(fd, &report, leaves);
+        run_result_free(report.result);
+        g_free(report.error);
+    }
+    _exit(0);
+}
+
+/* ---- In the parent ------------------------------------------------------------------------- */
+
+static void adopt(struct worker *worker, pid_t pid, int socket, int log_fd)
+{
+    *worker = (struct worker){ .pid = pid, .socket = socket, .log_fd = log_fd };
+    worker->report = g_byte_array_new();
+    worker->log = g_string_new(NULL);
+    fcntl(log_fd, F_SETFL, O_NONBLOCK);
+}
+
+static bool make_worker(struct worker_pool *pool, struct worker *worker)
+{
+    int sockets[2], log_pipe[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0)
         return false;
     if (pipe(log_pipe) != 0) {
-        close(report_pipe[0]);
-        close(report_pipe[1]);
+        close(sockets[0]);
+        close(sockets[1]);
         return false;
     }
     const pid_t parent = getpid();
     fflush(NULL); /* or the worker would print it again */
     const pid_t pid = fork();
     if (pid == 0) {
-        struct worker_report report = { 0 };
-        set_up_worker(pool, report_pipe, log_pipe, parent);
-        body(context, job, &report);
-        fflush(NULL);
-        send_report(report_pipe[1], &report);
-        _exit(0);
+        set_up_worker(pool, sockets, log_pipe, parent);
+        work(pool, sockets[1]);
     }
-    close(report_pipe[1]);
+    close(sockets[1]);
     close(log_pipe[1]);
     if (pid > 0) {
-        adopt(worker, pid, job, report_pipe[0], log_pipe[0]);
-        worker->expected_bytes = expected_bytes;
+        adopt(worker, pid, sockets[0], log_pipe[0]);
         return true;
     }
-    close(report_pipe[0]);
+    close(sockets[0]);
     close(log_pipe[0]);
     return false;
 }
 
-/* Reads what is there; closes the descriptor at its end. */
-static void read_some(int *fd, struct worker *worker, bool is_log)
+/* Its end, without a task: it left, or was killed while it waited for one. */
+static void bury(struct worker *worker)
+{
+    waitpid(worker->pid, NULL, 0);
+    release(worker);
+}
+
+/* One that waits for a task, else a free place for one. */
+static struct worker *idle_worker(struct worker_pool *pool)
+{
+    struct worker *found = NULL;
+    for (unsigned i = 0; i < pool->n_workers; i++) {
+        struct worker *worker = &pool->workers[i];
+        if (!worker->busy && worker->pid != 0)
+            return worker;
+        if (worker->pid == 0 && found == NULL)
+            found = worker;
+    }
+    SIM_ASSERT(found != NULL, "a task for a pool of %u that is full", pool->n_workers);
+    return found;
+}
+
+static bool hand_over(struct worker *worker, const struct worker_task *task)
+{
+    ssize_t sent;
+    do
+        sent = send(worker->socket, task, sizeof(*task), MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    return sent == (ssize_t)sizeof(*task); /* its socket is empty: all or nothing */
+}
+
+bool worker_start(struct worker_pool *pool, const struct worker_task *task)
+{
+    struct worker *worker = idle_worker(pool);
+    if (worker->pid != 0 && !hand_over(worker, task))
+        bury(worker);
+    if (worker->pid == 0 && !(make_worker(pool, worker) && hand_over(worker, task)))
+        return false;
+    worker->busy = true;
+    worker->job = task->job;
+    worker->expected_bytes = task->expected_bytes;
+    worker->started_us = g_get_monotonic_time();
+    g_byte_array_set_size(worker->report, 0);
+    g_string_truncate(worker->log, 0);
+    return true;
+}
+
+/* Reads what is there and does not wait for it; closes the descriptor at its end. */
+static void read_report(struct worker *worker)
 {
     char bytes[65536];
-    const ssize_t got = read(*fd, bytes, sizeof(bytes));
-    if (got < 0 && (errno == EINTR || errno == EAGAIN))
-        return;
-    if (got <= 0) {
-        close_fd(fd);
-        return;
-    }
-    if (!is_log)
+    const ssize_t got = recv(worker->socket, bytes, sizeof(bytes), MSG_DONTWAIT);
+    if (got > 0)
         g_byte_array_append(worker->report, (const guint8 *)bytes, (guint)got);
-    else if (worker->log->len < LOG_BYTES)
-        g_string_append_len(worker->log, bytes, got);
+    else if (got == 0 || (errno != EINTR && errno != EAGAIN))
+        close_fd(&worker->socket);
+}
+
+static void read_log(struct worker *worker)
+{
+    char bytes[4096];
+    while (worker->log_fd >= 0) {
+        const ssize_t got = read(worker->log_fd, bytes, sizeof(bytes));
+        if (got > 0 && worker->log->len < LOG_BYTES)
+            g_string_append_len(worker->log, bytes, got);
+        else if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN))
+            close_fd(&worker->log_fd);
+        else if (got < 0 && errno == EAGAIN)
+            return;
+    }
 }
 
 /* "ended by signal 6 (Aborted): what it said last" */
@@ -276,70 +393,101 @@ static char *describe_death(int status, const char *log)
     return g_string_free(text, FALSE);
 }
 
-static bool unpack(const GByteArray *bytes, struct worker_report *report)
+/* False if the report has not come as a whole. */
+static bool is_complete(const GByteArray *bytes, struct report_head *head)
 {
-    struct report_head head;
-    if (bytes->len < sizeof(head))
+    if (bytes->len < sizeof(*head))
         return false;
-    memcpy(&head, bytes->data, sizeof(head));
-    if (head.n_error > bytes->len || head.n_result > bytes->len ||
-        bytes->len != sizeof(head) + head.n_error + head.n_result)
-        return false;
-    const char *error = (const char *)bytes->data + sizeof(head);
-    report->error = head.n_error > 0 ? g_strndup(error, head.n_error) : NULL;
-    report->sim_ps = head.sim_ps;
-    report->events = head.events;
-    report->fingerprint = head.fingerprint;
-    if (head.n_result > 0)
-        report->result = run_result_unpack(error + head.n_error, head.n_result);
-    return report->result != NULL || head.n_result == 0;
+    memcpy(head, bytes->data, sizeof(*head));
+    return bytes->len == sizeof(*head) + head->n_error + head->n_result;
 }
 
-static void finish(struct worker *worker, worker_report_fn *report_fn, void *context)
+/* False if that is no result. */
+static bool unpack(const GByteArray *bytes, const struct report_head *head,
+                   struct worker_report *report)
 {
-    struct worker_report report = { .log = worker->log->str };
+    const char *error = (const char *)bytes->data + sizeof(*head);
+    report->sim_ps = head->sim_ps;
+    report->events = head->events;
+    report->fingerprint = head->fingerprint;
+    report->peak_memory_bytes = head->peak_memory_bytes;
+    if (head->n_result > 0)
+        report->result = run_result_unpack(error + head->n_error, head->n_result);
+    if (head->n_result > 0 && report->result == NULL)
+        return false;
+    report->error = head->n_error > 0 ? g_strndup(error, head->n_error) : NULL;
+    return true;
+}
+
+/* What is left of a run whose worker has died, or was killed for it. */
+static void take_death(struct worker *worker, struct worker_report *report)
+{
     struct rusage usage = { 0 };
     int status = 0;
+    if (worker->socket >= 0)
+        kill(worker->pid, SIGKILL);
     wait4(worker->pid, &status, 0, &usage);
-    report.wall_s = (double)(g_get_monotonic_time() - worker->started_us) / 1e6;
-    report.peak_memory_bytes = (uint64_t)usage.ru_maxrss * 1024;
-    if (!unpack(worker->report, &report) || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-        g_free(report.error);
-        report.error = worker->exceeded != NULL ? g_strdup(worker->exceeded)
-                                                : describe_death(status, worker->log->str);
-    }
-    report_fn(context, worker->job, &report);
-    run_result_free(report.result);
-    g_free(report.error);
-    release(worker);
+    read_log(worker); /* what it said last */
+    report->peak_memory_bytes = (uint64_t)usage.ru_maxrss * 1024;
+    report->error = worker->exceeded != NULL ? g_strdup(worker->exceeded)
+                                             : describe_death(status, worker->log->str);
 }
 
-bool worker_wait(struct worker_pool *pool, int signal_fd, int timeout_ms, worker_report_fn *report,
-                 void *context)
+/* The worker is free for another task, or gone, before its run is reported. */
+static void finish(struct worker_pool *pool, struct worker *worker)
+{
+    struct worker_report report = { 0 };
+    struct report_head head;
+    const size_t job = worker->job;
+    report.wall_s = (double)(g_get_monotonic_time() - worker->started_us) / 1e6;
+    read_log(worker);
+    const bool lives = worker->exceeded == NULL && is_complete(worker->report, &head) &&
+                       unpack(worker->report, &head, &report);
+    if (!lives)
+        take_death(worker, &report);
+    report.log = g_strdup(worker->log->str);
+    worker->busy = false;
+    if (!lives)
+        release(worker);
+    else if (head.leaves != 0)
+        bury(worker);
+    pool->report(pool->context, job, &report);
+    run_result_free(report.result);
+    g_free(report.error);
+    g_free(report.log);
+}
+
+/* Something came on its socket, or its end. */
+static void attend(struct worker_pool *pool, struct worker *worker)
+{
+    struct report_head head;
+    read_report(worker);
+    if (worker->busy && (worker->socket < 0 || is_complete(worker->report, &head)))
+        finish(pool, worker);
+    else if (worker->socket < 0)
+        bury(worker);
+}
+
+bool worker_wait(struct worker_pool *pool, int signal_fd, int timeout_ms)
 {
     struct pollfd *fds = g_new0(struct pollfd, 2 * pool->n_workers + 1);
     fds[0] = (struct pollfd){ .fd = signal_fd, .events = POLLIN };
     for (unsigned i = 0; i < pool->n_workers; i++) {
         const struct worker *worker = &pool->workers[i];
-        const bool runs = worker->pid != 0;
-        fds[2 * i + 1] = (struct pollfd){ .fd = runs ? worker->report_fd : -1, .events = POLLIN };
-        fds[2 * i + 2] = (struct pollfd){ .fd = runs ? worker->log_fd : -1, .events = POLLIN };
+        const bool lives = worker->pid != 0;
+        fds[2 * i + 1] = (struct pollfd){ .fd = lives ? worker->socket : -1, .events = POLLIN };
+        fds[2 * i + 2] = (struct pollfd){ .fd = lives ? worker->log_fd : -1, .events = POLLIN };
     }
     const bool limited = pool->limits.timeout_s > 0.0 || pool->limits.memory_bytes > 0;
     const int n_ready = poll(fds, 2 * pool->n_workers + 1,
                              limited ? SIM_MIN(timeout_ms, WORKER_WATCH_MS) : timeout_ms);
     const bool signalled = n_ready > 0 && fds[0].revents != 0;
     for (unsigned i = 0; n_ready > 0 && !signalled && i < pool->n_workers; i++) {
-        struct worker *worker = &pool->workers[i];
-        if (fds[2 * i + 2].revents != 0)
-            read_some(&worker->log_fd, worker, true);
-        if (fds[2 * i + 1].revents != 0)
-            read_some(&worker->report_fd, worker, false);
-        if (worker->pid != 0 && worker->report_fd < 0) {
-            while (worker->log_fd >= 0) /* it has ended, or is about to: what it said last */
-                read_some(&worker->log_fd, worker, true);
-            finish(worker, report, context);
-        }
+        struct worker *worker = &pool->workers[i]; /* may be another process since poll() */
+        if (fds[2 * i + 2].revents != 0 && worker->pid != 0)
+            read_log(worker);
+        if (fds[2 * i + 1].revents != 0 && worker->pid != 0)
+            attend(pool, worker);
     }
     if (limited)
         check_limits(pool);

@@ -108,6 +108,19 @@ is "it costs itself only" "$(query mixed.db 'select point, status from run order
 ends=no op=write_read transfer_bytes=64|failed
 ends=yes op=read transfer_bytes=64|done
 ends=yes op=write_read transfer_bytes=64|done"
+# a worker that is killed when it has nothing to do
+"$nudma" run mixed.cfg --filter 'transfer_bytes=64 op=read' -j2 --timeout 2 --db idle.db \
+    >/dev/null 2>idle.txt &
+pid=$!
+for _ in $(seq 100); do
+    idle=$(pgrep -r S -P $pid)
+    grep -q 'ends=yes.*: done in' idle.txt && [ -n "$idle" ] && kill -KILL "$idle" && break
+    sleep 0.02
+done
+wait $pid; is "an idle worker that is killed" "$? $(wc -w <<<"$idle")" "1 1"
+is "costs no run" "$(query idle.db 'select point, status, coalesce(error, "") from run order by 1')" \
+    "ends=no op=read transfer_bytes=64|failed|took longer than the 2 s of --timeout
+ends=yes op=read transfer_bytes=64|done|"
 for wrong in "--timeout=-1" "--memory=1x" "--run-memory=0" "--until=latency" "--until=a b%" \
     "--until=latency_mean_ns 0%"; do
     "$nudma" run $size "$wrong" --db wrong.db 2>/dev/null >&2; is "$wrong" $? 2
