@@ -219,6 +219,7 @@ static void store_job(void *context, size_t index, const struct worker_report *r
     if (running->database_refused)
         return;
     running->most_bytes = MAX(running->most_bytes, report->peak_memory_bytes);
+    start_workers(running); /* so that none waits for the database; tried again if it fails */
     job->wall_s = report->wall_s;
     job->sim_ps = report->sim_ps;
     if (!store(campaign, job, report, &message)) {
