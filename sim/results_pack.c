@@ -66,7 +66,6 @@ void *run_result_pack(const struct run_result *result, size_t *n_bytes)
 
 struct reader {
     const char *at, *end;
-    GStringChunk *strings;
     bool short_of_bytes;
 };
 
@@ -102,7 +101,7 @@ static const char *get_text(struct reader *in)
         in->short_of_bytes = true;
         return "";
     }
-    const char *text = g_string_chunk_insert_const(in->strings, in->at);
+    const char *text = in->at;
     in->at = end + 1;
     return text;
 }
@@ -157,8 +156,9 @@ static void get_params(struct reader *in, struct run_result *result)
 struct run_result *run_result_unpack(const void *bytes, size_t n_bytes)
 {
     struct run_result *result = run_result_new();
-    struct reader in = { .at = bytes, .end = (const char *)bytes + n_bytes };
-    in.strings = result->strings;
+    /* the texts stay in a copy of the whole */
+    const char *copy = g_string_chunk_insert_len(result->strings, bytes, (gssize)n_bytes);
+    struct reader in = { .at = copy, .end = copy + n_bytes };
     in.short_of_bytes = get_u64(&in) != n_bytes;
     get_metrics(&in, result);
     get_buckets(&in, result);

@@ -7,7 +7,7 @@
 
 #include "sim/results.h"
 
-/* All strings are owned by the result's chunk, equal ones once, so that they compare by address. */
+/* All strings are owned by the result's chunk. */
 struct result_metric {
     const char *name, *unit;
     double value;
@@ -63,7 +63,8 @@ struct results_db {
     sqlite3 *sqlite;
     char *path;
     sqlite3_stmt *statement[N_STATEMENTS]; /* NULL until first used */
-    GHashTable *ids; /* "table\nkey" -> row id, of committed rows and those of this transaction */
+    GHashTable
+        *ids; /* "<statement>\nkey" -> row id, of committed rows and those of this transaction */
 };
 
 /* results_schema.c */

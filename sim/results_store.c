@@ -50,10 +50,12 @@ static int64_t step_texts(struct writer *writer, enum results_statement which,
 static int64_t dictionary_id(struct writer *writer, enum results_statement add,
                              enum results_statement get, const char *const *texts, int n_texts)
 {
-    GString *key = g_string_new(NULL);
-    g_string_printf(key, "%d", (int)get);
-    for (int i = 0; i < n_texts; i++)
-        g_string_append_printf(key, "\n%s", texts[i]);
+    GString *key = g_string_sized_new(128);
+    g_string_append_c(key, (char)('a' + (int)get));
+    for (int i = 0; i < n_texts; i++) {
+        g_string_append_c(key, '\n');
+        g_string_append(key, texts[i]);
+    }
     int64_t *known = g_hash_table_lookup(writer->db->ids, key->str);
     int64_t id = known != NULL ? *known : -1;
     if (known == NULL) {
@@ -200,9 +202,13 @@ static void write_metrics(struct writer *writer, const GArray *metrics)
 
 static void write_buckets(struct writer *writer, const GArray *buckets)
 {
+    const char *name = "";
+    int64_t quantity = -1;
     for (guint i = 0; i < buckets->len; i++) {
         const struct result_bucket *b = &g_array_index(buckets, struct result_bucket, i);
-        const int64_t quantity = quantity_id(writer, b->name, b->unit);
+        if (strcmp(b->name, name) != 0) /* those of a histogram stand together */
+            quantity = quantity_id(writer, b->name, b->unit);
+        name = b->name;
         sqlite3_stmt *s = prepare(writer, STATEMENT_BUCKET);
         if (s == NULL)
             return;
