@@ -6,12 +6,14 @@ void directory_init(struct directory *d, uint64_t lines)
 {
     d->n_blocks = (lines + DIRECTORY_BLOCK_LINES - 1) / DIRECTORY_BLOCK_LINES;
     d->block = calloc(d->n_blocks, sizeof(*d->block));
+    d->n_touched = 0;
     SIM_ASSERT(d->block != NULL, "no memory for a directory");
 }
 
 void directory_clear(struct directory *d)
 {
-    for (uint64_t i = 0; i < d->n_blocks; i++) {
+    for (uint64_t i = 0; d->n_touched > 0; i++) {
+        d->n_touched -= d->block[i] != NULL;
         free(d->block[i]);
         d->block[i] = NULL;
     }
@@ -33,6 +35,7 @@ void directory_set(struct directory *d, uint64_t line, enum directory_state stat
             return;
         *block = calloc(DIRECTORY_BLOCK_WORDS, sizeof(**block));
         SIM_ASSERT(*block != NULL, "no memory for a directory block");
+        d->n_touched++;
     }
     uint64_t *word = &(*block)[(line % DIRECTORY_BLOCK_LINES) >> 5];
     const uint32_t shift = (uint32_t)(line & 31) * 2;

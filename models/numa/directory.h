@@ -23,7 +23,7 @@ enum directory_state {
 
 struct directory {
     uint64_t **block;
-    uint64_t n_blocks;
+    uint64_t n_blocks, n_touched; /* blocks there may be, and there are */
 };
 
 void directory_init(struct directory *d, uint64_t lines);
