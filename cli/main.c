@@ -1,6 +1,7 @@
 /* nudma: finds the subcommand, and sees that what it printed has arrived. */
 #include <errno.h>
 #include <locale.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -85,10 +86,21 @@ static int flush_output(int status)
     return status == CLI_DONE ? CLI_FAILED : status;
 }
 
+/* Large blocks are given back whenever they are freed, where malloc() would learn to keep them: the
+ * tags of a cache are zero pages that are there once they are touched (models/numa/cache.c), and
+ * what the heap of a worker keeps of a run counts as the next one's. Of small ones so much is kept.
+ */
+static void set_up_heap(void)
+{
+    mallopt(M_MMAP_THRESHOLD, 512 << 10);
+    mallopt(M_TRIM_THRESHOLD, 16 << 20);
+}
+
 int main(int argc, char **argv)
 {
     /* characters of the terminal; numbers stay as scenarios, SQL and gnuplot write them */
     setlocale(LC_CTYPE, "");
     signal(SIGPIPE, SIG_IGN);
+    set_up_heap();
     return flush_output(dispatch(argc, argv));
 }

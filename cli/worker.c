@@ -4,9 +4,9 @@
  * waits for it; the end of the socket is the end of the worker.
  *
  * A worker runs one task after the other: to make a process, and to have its memory given and taken
- * page by page, takes as long as a short run. Its heap keeps what a run has freed, and the next run
- * would be said to need that, so a worker leaves after a run that needed much, and each time where
- * memory is limited or where the most that a single run holds cannot be told.
+ * page by page, takes as long as a short run. What its heap keeps of a run would count as the next
+ * one's, so large blocks are given back at once, and a worker leaves after a run that needed much,
+ * and each time where memory is limited or where the most that a run holds cannot be told.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,8 +25,8 @@
 #include "cli/memory.h"
 #include "cli/worker.h"
 
-#define LOG_BYTES  16384       /* of what a worker prints, this much is kept */
-#define KEEP_BYTES (32U << 20) /* resident, more than at its start: after that a worker leaves */
+#define LOG_BYTES  16384      /* of what a worker prints, this much is kept */
+#define KEEP_BYTES (32 << 20) /* resident, more than at its start: after that a worker leaves */
 
 struct worker {
     pid_t pid; /* 0: none */
