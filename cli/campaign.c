@@ -174,7 +174,7 @@ static struct plan_job *next_job(struct running *running, guint *index)
            plan_job(plan, running->next_job)->state != PLAN_WAITING)
         running->next_job++;
     const bool alone = worker_pool_running(pool) == 0;
-    const uint64_t used = worker_pool_memory_bytes(pool);
+    const uint64_t used = alone ? 0 : worker_pool_memory_bytes(pool);
     for (guint i = running->next_job; i < plan->jobs->len; i++) {
         struct plan_job *job = plan_job(plan, i);
         if (job->state != PLAN_WAITING)
