@@ -47,7 +47,7 @@ static const char *node_path(const struct config_node *node, unsigned index)
 {
     const char *above = node->parent ? node->parent->path : "";
     const char *dot = *above ? "." : "";
-    char *path = *node->name ? g_strdup_printf("%s%s%s", above, dot, node->name)
+    char *path = *node->name ? g_strconcat(above, dot, node->name, NULL)
                              : g_strdup_printf("%s%s[%u]", above, dot, index);
     const char *kept = g_string_chunk_insert(node->config->strings, path);
 
