@@ -4,7 +4,6 @@
 
 #include "cli/plan.h"
 #include "cli/plot_spec.h"
-#include "workloads/experiment.h"
 
 /* Mistakes in how results would be shown are found before they are made. */
 static void check_plot(struct scenario *scenario, struct sim_error_list *errors)
@@ -151,24 +150,6 @@ struct plan_job *plan_job(const struct plan *plan, size_t index)
 const char *plan_point_name(const struct plan_point *point)
 {
     return scenario_point_name(point->scenario, point->index);
-}
-
-void plan_check(struct plan *plan, bool print, struct sim_error_list *errors)
-{
-    for (guint i = 0; i < plan->points->len; i++) {
-        struct plan_point *point = plan_point(plan, i);
-        struct config *config = scenario_point(point->scenario, point->index, errors);
-        if (config == NULL)
-            continue;
-        if (experiment_check(config, errors)) {
-            config_sha256(config, point->config_sha256);
-            if (print) {
-                printf("# %s %s\n", scenario_name(point->scenario), plan_point_name(point));
-                config_print(config, stdout);
-            }
-        }
-        config_free(config);
-    }
 }
 
 bool plan_add_job(struct plan *plan, struct results_db *db, size_t index, uint64_t seed, bool force,

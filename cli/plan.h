@@ -52,8 +52,9 @@ struct plan *plan_new(const struct cli_options *options, char **arguments,
                       const struct plan_choice *choice, struct sim_error_list *errors);
 void plan_free(struct plan *plan);
 /* Builds every point once, without running it, so that all mistakes come out before anything
- * runs; print: writes each resolved configuration to standard output. */
-void plan_check(struct plan *plan, bool print, struct sim_error_list *errors);
+ * runs, in up to n_processes (1..) at a time; print: writes each resolved configuration to standard
+ * output, in this process alone. (plan_check.c) */
+void plan_check(struct plan *plan, unsigned n_processes, bool print, struct sim_error_list *errors);
 /* A job more of a point; PLAN_STORED_BEFORE if the database has its run, unless force. False with
  * *message if the database refused. */
 bool plan_add_job(struct plan *plan, struct results_db *db, size_t point, uint64_t seed, bool force,

@@ -102,7 +102,8 @@ int run_scenarios(const struct run_request *request, char **arguments)
     struct plan *plan = plan_new(&request->options, arguments, &choice, &errors);
     int status = CLI_WRONG;
     if (!request->list)
-        plan_check(plan, request->print_config && errors.n_messages == 0, &errors);
+        plan_check(plan, (unsigned)request->n_workers,
+                   request->print_config && errors.n_messages == 0, &errors);
     if (errors.n_messages == 0 && request->list)
         print_points(plan, request->quiet);
     if (errors.n_messages > 0)

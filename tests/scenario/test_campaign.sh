@@ -50,6 +50,19 @@ sed 's/^constraints = .*/constraints = ( "opp=read" );/' constrained.cfg >wrong.
 out=$(list wrong.cfg 2>&1); is "a wrong constraint" $? 2
 has "is a mistake with its place" "$out" '^wrong.cfg:[0-9]+: constraints.\[0\]: there is no axis "opp"'
 
+# ---- Many points are checked in several processes ------------------------------------------------
+many=(pcie_bench/latency_window pcie_bench/latency_iommu)
+"$nudma" run "${many[@]}" $size -j2 -q --db many.db >/dev/null; is "many points" $? 0
+has "have the hashes that one process gives them" \
+    "$("$nudma" run "${many[@]}" $size -j1 --db many.db 2>&1 >/dev/null)" '^67 of 67 runs are in the database'
+sed 's/2048\]/2048, 70000]/' "$NUDMA_SCENARIOS/$size.cfg" >last.cfg
+for jobs in 1 2; do
+    said[jobs]=$("$nudma" run "${many[@]}" last.cfg -j$jobs --db many.db 2>&1 >/dev/null)
+    is "a mistake in the last points, -j$jobs" $? 2
+done
+has "is found" "${said[1]}" '^last.cfg:[0-9]+: workload.transfer_bytes: found 70000'
+is "by several, too" "${said[2]}" "${said[1]}"
+
 # ---- Order and memory ----------------------------------------------------------------------------
 "$nudma" run $size --quick -q --db order.db >/dev/null
 is "peak memory is recorded" \
