@@ -14,13 +14,15 @@ static void check_plot(struct scenario *scenario, struct sim_error_list *errors)
 }
 
 static void add_points(struct plan *plan, struct scenario *scenario, bool quick,
-                       const struct scenario_filter *filter)
+                       const struct filter *filter)
 {
     const size_t n = scenario_n_points(scenario);
     bool *selected = g_new(bool, n);
     memset(selected, true, n * sizeof(*selected));
-    if (filter != NULL)
-        scenario_filter_apply(filter, scenario, selected);
+    if (filter != NULL) {
+        const struct filter_table table = scenario_table(scenario);
+        filter_apply(filter, &table, selected);
+    }
     for (size_t i = 0; i < n; i++) {
         const struct plan_point point = { .scenario = scenario, .index = i };
         if (selected[i] && (!quick || scenario_point_is_quick(scenario, i)))
@@ -29,20 +31,22 @@ static void add_points(struct plan *plan, struct scenario *scenario, bool quick,
     g_free(selected);
 }
 
-static void check_filter(const struct plan *plan, const struct scenario_filter *filter,
+static void check_filter(const struct plan *plan, const struct filter *filter,
                          struct sim_error_list *errors)
 {
-    const struct scenario *const *scenarios =
-        (const struct scenario *const *)plan->scenarios->pdata;
-    char *fault = NULL;
     if (plan->scenarios->len == 0)
         return;
-    if (!scenario_filter_fits(filter, scenarios, plan->scenarios->len, &fault))
+    struct filter_table *tables = g_new(struct filter_table, plan->scenarios->len);
+    for (guint i = 0; i < plan->scenarios->len; i++)
+        tables[i] = scenario_table(plan->scenarios->pdata[i]);
+    char *fault = filter_fault(filter, tables, plan->scenarios->len);
+    if (fault != NULL)
         sim_error_add(errors, NULL, 0, "--filter: %s", fault);
     else if (plan->points->len == 0)
         sim_error_add(errors, NULL, 0,
                       "--filter: no point matches (nudma run --list shows all of them)");
     g_free(fault);
+    g_free(tables);
 }
 
 /* ---- Shards -------------------------------------------------------------------------------- */
@@ -106,13 +110,13 @@ struct plan *plan_new(const struct cli_options *options, char **arguments,
                       const struct plan_choice *choice, struct sim_error_list *errors)
 {
     struct plan *plan = g_new0(struct plan, 1);
-    struct scenario_filter *filter = NULL;
+    struct filter *filter = NULL;
     char *fault = NULL;
     plan->scenarios = cli_load_scenarios(options, arguments, choice->sets, errors);
     plan->points = g_array_new(FALSE, TRUE, sizeof(struct plan_point));
     plan->jobs = g_array_new(FALSE, TRUE, sizeof(struct plan_job));
     if (choice->filter != NULL)
-        filter = scenario_filter_parse(choice->filter, &fault);
+        filter = filter_parse(choice->filter, &fault);
     if (fault != NULL)
         sim_error_add(errors, NULL, 0, "--filter: %s", fault);
     for (guint i = 0; i < plan->scenarios->len; i++) {
@@ -124,7 +128,7 @@ struct plan *plan_new(const struct cli_options *options, char **arguments,
         check_filter(plan, filter, errors);
     if (choice->n_shards > 0)
         keep_shard(plan, choice->shard, choice->n_shards);
-    scenario_filter_free(filter);
+    filter_free(filter);
     g_free(fault);
     return plan;
 }

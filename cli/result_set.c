@@ -3,7 +3,10 @@
 #include <sqlite3.h>
 #include <string.h>
 
+#include "cli/point_name.h"
 #include "cli/result_set.h"
+#include "sim/filter.h"
+#include "sim/param.h"
 
 /* ---- Memory -------------------------------------------------------------------------------- */
 
@@ -17,6 +20,8 @@ static void clear_quantity(gpointer pointer)
 static void free_point(gpointer pointer)
 {
     struct result_point *point = pointer;
+    if (point == NULL)
+        return;
     g_free(point->name);
     g_strfreev(point->axis);
     g_free(point->rank);
@@ -24,11 +29,17 @@ static void free_point(gpointer pointer)
     g_free(point);
 }
 
+static void free_array(gpointer array)
+{
+    g_ptr_array_free(array, TRUE);
+}
+
 static void free_set(gpointer pointer)
 {
     struct result_set *set = pointer;
     g_free(set->scenario);
     g_ptr_array_free(set->axes, TRUE);
+    g_ptr_array_free(set->values, TRUE);
     g_array_free(set->metrics, TRUE);
     g_hash_table_destroy(set->by_name);
     g_ptr_array_free(set->points, TRUE);
@@ -40,6 +51,7 @@ static struct result_set *new_set(const char *scenario)
     struct result_set *set = g_new0(struct result_set, 1);
     set->scenario = g_strdup(scenario);
     set->axes = g_ptr_array_new_with_free_func(g_free);
+    set->values = g_ptr_array_new_with_free_func(free_array);
     set->metrics = g_array_new(FALSE, FALSE, sizeof(struct result_quantity));
     g_array_set_clear_func(set->metrics, clear_quantity);
     set->points = g_ptr_array_new_with_free_func(free_point);
@@ -134,7 +146,7 @@ static void choose_scenarios(char **names, char **asked, struct sim_error_list *
     g_free(wanted);
 }
 
-static void find_points(struct result_set *set, struct results_db *db, struct filter *filter)
+static void find_points(struct result_set *set, struct results_db *db)
 {
     sqlite3_stmt *statement = prepare(
         db,
@@ -142,8 +154,6 @@ static void find_points(struct result_set *set, struct results_db *db, struct fi
         " (SELECT id FROM label WHERE text = ?1))",
         set->scenario);
     while (statement != NULL && sqlite3_step(statement) == SQLITE_ROW) {
-        if (!filter_matches(filter, text_of(statement, 0)))
-            continue;
         struct result_point *point = g_new0(struct result_point, 1);
         point->name = g_strdup(text_of(statement, 0));
         g_ptr_array_add(set->points, point);
@@ -229,7 +239,7 @@ static int by_rank(gconstpointer a, gconstpointer b, gpointer pointer)
 static void rank_values(struct result_set *set, guint axis)
 {
     GHashTable *ranks = g_hash_table_new(g_str_hash, g_str_equal);
-    GPtrArray *values = g_ptr_array_new();
+    GPtrArray *values = g_ptr_array_new(); /* the points' */
     for (guint i = 0; i < set->points->len; i++) {
         char *value = ((struct result_point *)set->points->pdata[i])->axis[axis];
         if (g_hash_table_add(ranks, value))
@@ -242,7 +252,7 @@ static void rank_values(struct result_set *set, guint axis)
         struct result_point *point = set->points->pdata[i];
         point->rank[axis] = GPOINTER_TO_UINT(g_hash_table_lookup(ranks, point->axis[axis]));
     }
-    g_ptr_array_free(values, TRUE);
+    g_ptr_array_add(set->values, values);
     g_hash_table_destroy(ranks);
 }
 
@@ -251,6 +261,8 @@ static void split_axes(struct result_set *set)
 {
     GHashTable *seen = g_hash_table_new(g_str_hash, g_str_equal);
     char ***split = g_new0(char **, set->points->len + 1);
+    g_ptr_array_set_size(set->values, 0);
+    g_ptr_array_set_size(set->axes, 0);
     for (guint i = 0; i < set->points->len; i++) {
         split[i] = point_split(((struct result_point *)set->points->pdata[i])->name);
         for (char **pair = split[i]; *pair != NULL; pair += 2) {
@@ -261,6 +273,8 @@ static void split_axes(struct result_set *set)
     g_ptr_array_sort(set->axes, by_text);
     for (guint i = 0; i < set->points->len; i++) {
         struct result_point *point = set->points->pdata[i];
+        g_strfreev(point->axis);
+        g_free(point->rank);
         point->axis = g_new0(char *, set->axes->len + 1);
         point->rank = g_new0(guint, set->axes->len + 1);
         for (guint a = 0; a < set->axes->len; a++) {
@@ -279,12 +293,113 @@ static void split_axes(struct result_set *set)
     g_ptr_array_sort_with_data(set->points, by_rank, set);
 }
 
+/* ---- Filters ------------------------------------------------------------------------------- */
+
+static const char *table_axis(const void *context, size_t axis)
+{
+    const struct result_set *set = context;
+    return set->axes->pdata[axis];
+}
+
+static const struct unit *table_unit(const void *context, size_t axis)
+{
+    return param_unit_in_name(table_axis(context, axis));
+}
+
+static const char *table_value(const void *context, size_t axis, size_t value)
+{
+    const struct result_set *set = context;
+    const GPtrArray *values = set->values->pdata[axis];
+    return value < values->len ? values->pdata[value] : NULL;
+}
+
+static size_t table_point_value(const void *context, size_t point, size_t axis)
+{
+    const struct result_set *set = context;
+    const struct result_point *row = set->points->pdata[point];
+    return *row->axis[axis] != '\0' ? row->rank[axis] : SIZE_MAX;
+}
+
+static struct filter_table table_of(const struct result_set *set)
+{
+    return (struct filter_table){ .title = set->scenario,
+                                  .n_axes = set->axes->len,
+                                  .n_points = set->points->len,
+                                  .context = set,
+                                  .axis = table_axis,
+                                  .unit = table_unit,
+                                  .value = table_value,
+                                  .point_value = table_point_value };
+}
+
+static void free_filter(gpointer filter)
+{
+    filter_free(filter);
+}
+
+/* The filters that can be read. */
+static GPtrArray *parse_filters(char **texts, struct sim_error_list *errors)
+{
+    GPtrArray *filters = g_ptr_array_new_with_free_func(free_filter);
+    for (; texts != NULL && *texts != NULL; texts++) {
+        char *fault = NULL;
+        struct filter *filter = filter_parse(*texts, &fault);
+        if (filter != NULL)
+            g_ptr_array_add(filters, filter);
+        else
+            sim_error_add(errors, NULL, 0, "--filter: %s", fault);
+        g_free(fault);
+    }
+    return filters;
+}
+
+/* Whether each of them means something in one of the sets. */
+static bool check_filters(GPtrArray *filters, GPtrArray *sets, struct sim_error_list *errors)
+{
+    struct filter_table *tables = g_new(struct filter_table, sets->len + 1);
+    const size_t n_before = errors->n_messages;
+    for (guint i = 0; i < sets->len; i++)
+        tables[i] = table_of(sets->pdata[i]);
+    for (guint i = 0; sets->len > 0 && i < filters->len; i++) {
+        char *fault = filter_fault(filters->pdata[i], tables, sets->len);
+        if (fault != NULL)
+            sim_error_add(errors, NULL, 0, "--filter: %s", fault);
+        g_free(fault);
+    }
+    g_free(tables);
+    return errors->n_messages == n_before;
+}
+
+/* Takes the points away that one of the filters leaves out, and axes that no other point has. */
+static void apply_filters(struct result_set *set, GPtrArray *filters)
+{
+    const struct filter_table table = table_of(set);
+    bool *selected = g_new(bool, set->points->len + 1);
+    memset(selected, true, set->points->len * sizeof(*selected));
+    for (guint i = 0; i < filters->len; i++)
+        filter_apply(filters->pdata[i], &table, selected);
+    GPtrArray *all = set->points;
+    set->points = g_ptr_array_new_with_free_func(free_point);
+    g_hash_table_remove_all(set->by_name);
+    for (guint i = 0; i < all->len; i++) {
+        struct result_point *point = all->pdata[i];
+        if (!selected[i])
+            continue;
+        all->pdata[i] = NULL;
+        g_ptr_array_add(set->points, point);
+        g_hash_table_insert(set->by_name, point->name, point);
+    }
+    g_ptr_array_free(all, TRUE);
+    split_axes(set);
+    g_free(selected);
+}
+
 GPtrArray *result_sets_find(struct results_db *db, const struct result_choice *choice,
                             struct sim_error_list *errors)
 {
     GPtrArray *sets = g_ptr_array_new_with_free_func(free_set);
     GHashTable *all = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    struct filter *filter = filter_new(choice->filters, errors);
+    GPtrArray *filters = parse_filters(choice->filters, errors);
     bool *used = g_new0(bool, choice->metrics != NULL ? g_strv_length(choice->metrics) + 1 : 1);
     const bool good = errors->n_messages == 0;
     char **names = stored_scenarios(db);
@@ -294,23 +409,27 @@ GPtrArray *result_sets_find(struct results_db *db, const struct result_choice *c
         choose_scenarios(names, choice->scenarios, errors);
     for (char **name = names; good && *name != NULL; name++) {
         struct result_set *set = new_set(*name);
-        find_points(set, db, filter);
+        g_ptr_array_add(sets, set);
+        find_points(set, db);
         find_metrics(set, db, choice->metrics, used, all);
         split_axes(set);
-        if (set->points->len > 0 && set->metrics->len > 0)
-            g_ptr_array_add(sets, set);
-        else
-            free_set(set);
     }
     if (good && *names != NULL) {
-        filter_check(filter, errors);
+        const bool apply = check_filters(filters, sets, errors) && filters->len > 0;
         check_metrics(choice->metrics, used, all, errors);
+        for (guint i = 0; apply && i < sets->len; i++)
+            apply_filters(sets->pdata[i], filters);
+    }
+    for (guint i = sets->len; i-- > 0;) {
+        const struct result_set *set = sets->pdata[i];
+        if (set->points->len == 0 || set->metrics->len == 0)
+            g_ptr_array_remove_index(sets, i);
     }
     if (sets->len == 0 && errors->n_messages == 0)
         sim_error_add(errors, NULL, 0, "no point meets all conditions");
     g_strfreev(names);
     g_free(used);
-    filter_free(filter);
+    g_ptr_array_free(filters, TRUE);
     g_hash_table_destroy(all);
     return sets;
 }

@@ -6,7 +6,6 @@
 #define CLI_RESULT_SET_H
 
 #include "cli/cli.h"
-#include "cli/filter.h"
 
 struct result_value {
     double mean, ci95; /* ci95 NAN: unknown */
@@ -27,6 +26,7 @@ struct result_point {
 struct result_set {
     char *scenario;
     GPtrArray *axes;   /* char *, sorted */
+    GPtrArray *values; /* of each axis: a GPtrArray of char *, in the order of ranks */
     GArray *metrics;   /* struct result_quantity, in the order in which they were first stored */
     GPtrArray *points; /* struct result_point, sorted by the values of their axes */
     GHashTable *by_name;
@@ -36,7 +36,7 @@ struct result_set {
 struct result_choice {
     char **scenarios; /* names, folders of them, wildcards; none: all */
     char **metrics;   /* wildcards; none: all */
-    char **filters;   /* see cli/filter.h */
+    char **filters;   /* see sim/filter.h; all of them have to hold */
 };
 
 /*

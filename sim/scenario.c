@@ -246,9 +246,9 @@ static void free_config(gpointer config)
     config_free(config);
 }
 
-static void free_filter(gpointer filter)
+static void free_constraint(gpointer filter)
 {
-    scenario_filter_free(filter);
+    filter_free(filter);
 }
 
 struct scenario *scenario_load(const char *name_or_path, const char *const *roots,
@@ -275,7 +275,7 @@ struct scenario *scenario_load(const char *name_or_path, const char *const *root
     scenario->base = base;
     scenario->axes = g_ptr_array_new_with_free_func(axis_free);
     scenario->parsed = g_ptr_array_new_with_free_func(free_config);
-    scenario->constraints = g_ptr_array_new_with_free_func(free_filter);
+    scenario->constraints = g_ptr_array_new_with_free_func(free_constraint);
     apply_file_sets(base, errors);
     scenario_read_axes(scenario, errors);
     scenario_read_quick(scenario, errors);

@@ -10,6 +10,7 @@
 #define SIM_SCENARIO_H
 
 #include "sim/config.h"
+#include "sim/filter.h"
 
 struct scenario;
 
@@ -60,26 +61,8 @@ size_t scenario_axis_leader(const struct scenario *scenario, size_t axis);
 /* As in a point's name: "64", "read", the name of a variant. */
 const char *scenario_axis_value(const struct scenario *scenario, size_t axis, size_t value);
 
-/* ---- Choosing points by their axis values ---------------------------------------------------- */
-/*
- * "config=remote buffer_bytes>1024 || op=read,write": comparisons (= != < <= > >=) that all have to
- * hold, alternatives after "||". Values that are numbers, with or without a unit, compare as
- * numbers, any others as texts. "=a,b" is one of several, "!=a,b" none of them.
- */
-struct scenario_filter;
-
-/* NULL with what is wrong in *fault (caller g_free()s). */
-struct scenario_filter *scenario_filter_parse(const char *text, char **fault);
-void scenario_filter_free(struct scenario_filter *filter);
-/* Whether for each comparison one of the scenarios has the axis, and values of it that can be
- * compared so; otherwise *fault. */
-bool scenario_filter_fits(const struct scenario_filter *filter,
-                          const struct scenario *const *scenarios, size_t n_scenarios,
-                          char **fault);
-/* Clears selected[point] of all points that do not match. What an axis that is not there is
- * compared with never holds. */
-void scenario_filter_apply(const struct scenario_filter *filter, const struct scenario *scenario,
-                           bool *selected);
+/* The points for filter_fault() and filter_apply(); good as long as the scenario is. */
+struct filter_table scenario_table(const struct scenario *scenario);
 
 /* ---- What there is --------------------------------------------------------------------------- */
 /* The names of all scenarios below a root, sorted, NULL-terminated; g_strfreev(). The folders

@@ -9,26 +9,69 @@
 
 #define MAX_POINTS 1000000
 
+/* ---- As a table for filters ----------------------------------------------------------------- */
+
+static const char *table_axis(const void *scenario, size_t axis)
+{
+    return scenario_axis_name(scenario, axis);
+}
+
+/* By the setting's name, or by the axis' own. */
+static const struct unit *table_unit(const void *context, size_t a)
+{
+    const struct scenario *scenario = context;
+    const struct axis *axis = scenario->axes->pdata[a];
+
+    return param_unit_in_name(axis->setting ? axis->setting : axis->name);
+}
+
+static const char *table_value(const void *scenario, size_t axis, size_t value)
+{
+    return value < scenario_axis_n_values(scenario, axis)
+               ? scenario_axis_value(scenario, axis, value)
+               : NULL;
+}
+
+static size_t table_point_value(const void *scenario, size_t point, size_t axis)
+{
+    return scenario_point_value(scenario, point, axis);
+}
+
+struct filter_table scenario_table(const struct scenario *scenario)
+{
+    return (struct filter_table){ .title = scenario->name,
+                                  .complete = true,
+                                  .n_axes = scenario->axes->len,
+                                  .n_points = scenario->n_points,
+                                  .context = scenario,
+                                  .axis = table_axis,
+                                  .unit = table_unit,
+                                  .value = table_value,
+                                  .point_value = table_point_value };
+}
+
 /* ---- Constraints --------------------------------------------------------------------------- */
 
 static void read_constraint(struct scenario *scenario, struct config_node *node,
                             struct sim_error_list *errors)
 {
-    const struct scenario *const one[] = { scenario };
-    struct scenario_filter *filter;
+    const struct filter_table table = scenario_table(scenario);
+    struct filter *filter;
     char *fault = NULL;
 
     if (node->kind != CONFIG_STRING) {
         config_mistake(node, errors, "a string \"axis>value || axis=value\"", NULL);
         return;
     }
-    filter = scenario_filter_parse(node->string, &fault);
-    if (filter && scenario_filter_fits(filter, one, 1, &fault)) {
+    filter = filter_parse(node->string, &fault);
+    if (filter)
+        fault = filter_fault(filter, &table, 1);
+    if (!fault) {
         g_ptr_array_add(scenario->constraints, filter);
         return;
     }
     sim_error_add(errors, node->place.file, node->place.line, "%s: %s", node->path, fault);
-    scenario_filter_free(filter);
+    filter_free(filter);
     g_free(fault);
 }
 
@@ -89,11 +132,12 @@ static void fill_points(struct scenario *scenario)
 static void apply_constraints(struct scenario *scenario, struct sim_error_list *errors)
 {
     size_t n_axes = scenario->axes->len, n_left = 0;
+    const struct filter_table table = scenario_table(scenario);
     bool *selected = g_new(bool, scenario->n_points);
 
     memset(selected, true, scenario->n_points * sizeof(*selected));
     for (guint i = 0; i < scenario->constraints->len; i++)
-        scenario_filter_apply(scenario->constraints->pdata[i], scenario, selected);
+        filter_apply(scenario->constraints->pdata[i], &table, selected);
     for (size_t point = 0; point < scenario->n_points; point++) {
         if (selected[point])
             memmove(scenario->points + n_left++ * n_axes, scenario->points + point * n_axes,

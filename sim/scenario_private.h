@@ -36,7 +36,7 @@ struct scenario {
     struct config *base;
     GPtrArray *axes;        /* of struct axis, owned */
     GPtrArray *parsed;      /* of struct config: values from --set and ranges, owned */
-    GPtrArray *constraints; /* of struct scenario_filter, owned: points have to match all */
+    GPtrArray *constraints; /* of struct filter, owned: points have to match all */
     size_t *points;         /* n_points * n_axes indices of values */
     size_t n_points;
     char **point_names;

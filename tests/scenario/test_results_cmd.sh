@@ -85,6 +85,12 @@ out=$(results --rows op --columns op 2>&1); is "an axis twice" $? 2
 out=$(results --filter opp=read 2>&1); is "a filter on no axis" $? 2
 has "the nearest axis of the points" "$out" 'did you mean "op"'
 out=$(results --filter op=raed 2>&1); is "a filter that nothing meets" $? 2
+has "the nearest value" "$out" 'axis op has no value "raed"; did you mean "read"'
+is "a point that none has, but as one of two" "$(rows 'op!=none transfer_bytes=64,65 op=read')" "read/64"
+out=$(results --filter 'op=read transfer_bytes>1 GiB' 2>&1); is "conditions that no point meets" $? 2
+has "are said to be" "$out" 'no point meets all conditions'
+out=$(results --filter 'transfer_bytes<1 us' 2>&1); is "another dimension" $? 2
+has "is not more or less" "$out" 'values of axis transfer_bytes are not more or less than "1 us"'
 for wrong in 'op=read ||' 'op=' '=read' 'op=read,' '|| op=read' "op='read" 'op=read & op=read'; do
     results --filter "$wrong" >/dev/null 2>&1; is "the filter $wrong" $? 2
 done

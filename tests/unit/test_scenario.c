@@ -307,8 +307,12 @@ static void mistakes_in_constraints(void **state)
           "constraints.[1]: axis config has no value \"locl\"; did you mean \"local\"?" },
         { "\"config>1\"", "constraints.[0]: the values of axis config are not more or less than "
                           "\"1\"" },
-        { "\"size>2 us\"", "constraints.[0]: found \"size>2 us\", expected comparisons such as "
+        { "\"size>2 us\"", "constraints.[0]: the values of axis size are not more or less than "
+                           "\"2 us\"" },
+        { "\"size is 2\"", "constraints.[0]: found \"size is 2\", expected comparisons such as "
                            "\"config=remote buffer_bytes>1024\", alternatives after \"||\"" },
+        { "\"config=local,remot\"", "constraints.[0]: axis config has no value \"remot\"; did you "
+                                    "mean \"remote\"?" },
         { "\"size>2us\"", "constraints.[0]: the values of axis size are not more or less than "
                           "\"2us\"" },
         { "5", "constraints.[0]: found 5 (an integer), expected a string \"axis>value || "
@@ -333,19 +337,22 @@ static void mistakes_in_constraints(void **state)
 static int n_selected(const struct scenario *s, const char *text)
 {
     char *fault = NULL;
-    struct scenario_filter *filter = scenario_filter_parse(text, &fault);
+    struct filter *filter = filter_parse(text, &fault);
+    const struct filter_table table = scenario_table(s);
     bool selected[12];
     int n = 0;
 
-    if (!filter || !scenario_filter_fits(filter, &s, 1, &fault))
+    assert_int_equal(filter == NULL, fault != NULL);
+    if (filter)
+        fault = filter_fault(filter, &table, 1);
+    if (fault)
         n = -1;
-    assert_int_equal(n == -1, fault != NULL);
     memset(selected, true, sizeof(selected));
     if (filter)
-        scenario_filter_apply(filter, s, selected);
+        filter_apply(filter, &table, selected);
     for (size_t i = 0; n >= 0 && i < SIM_N_ELEMENTS(selected); i++)
         n += selected[i];
-    scenario_filter_free(filter);
+    filter_free(filter);
     g_free(fault);
     return n;
 }
@@ -367,6 +374,15 @@ static void filters_compare(void **state)
         { "size=64B", 4 },
         { "size=1KiB", 4 },
         { "size='1 MiB'", 4 },
+        { "size=1 MiB", 4 },
+        { "size>=1 KiB config=local", 4 },
+        { "size=64 , 1 MiB config=local", 4 },
+        { "size=64,1 MiB&&config=local||size=1 KiB think<1", 6 },
+        { "config=rem*", 6 },
+        { "config!=?o*", 6 },
+        { "config=*x*", -1 },
+        { "size=64 B config", -1 },
+        { "size=64 & size=64", -1 },
         { "size=1048576", 4 },
         { "size = 1MiB, 64", 8 },
         { "size<1024", 4 },
