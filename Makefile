@@ -104,7 +104,9 @@ $(BUILD)/stamp/flags: FORCE
 $(BUILD)/stamp/objects: FORCE
 	$(call stamp,$(LIB_O))
 $(BUILD)/stamp/version: FORCE
-	$(call stamp,$(VERSION) $(GIT) $(CURDIR) $(PREFIX))
+	$(call stamp,$(VERSION) $(GIT) $(CURDIR))
+$(BUILD)/stamp/prefix: FORCE
+	$(call stamp,$(PREFIX))
 
 # Said once and in words, instead of a page of messages about missing headers.
 require-libs:
@@ -173,7 +175,8 @@ INSTALL_O := $(VERSION_C:%.c=$(BUILD)/install/%.o)
 TO_SHARE := $(shell find scenarios scripts -type f \( -name '*.cfg' -o -name '*.csv' -o \
                     -name '*.gp' -o -name '*.md' \) 2>/dev/null)
 
-$(BUILD)/install/%.o: %.c $(BUILD)/stamp/flags $(BUILD)/stamp/version | require-libs
+$(BUILD)/install/%.o: %.c $(BUILD)/stamp/flags $(BUILD)/stamp/version $(BUILD)/stamp/prefix \
+                      | require-libs
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CFLAGS) $(CPPFLAGS) $(call version-flags,$(PREFIX)/share/nudma) -c -o $@ $<
@@ -182,7 +185,8 @@ $(BUILD)/install/nudma: $(INSTALL_O) $(CLI_O) $(LIB)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(INSTALL_O) $(filter-out $(VERSION_O),$(CLI_O)) $(LIB) $(LDLIBS)
 
 install: $(BUILD)/install/nudma
-	install -D -m 755 $< $(DESTDIR)$(PREFIX)/bin/nudma
+	install -D -m 755 $< "$(DESTDIR)$(PREFIX)/bin/nudma"
+	install -D -m 755 scripts/slurm-array.sh "$(DESTDIR)$(PREFIX)/bin/nudma-slurm-array"
 	@for f in $(TO_SHARE); do install -D -m 644 "$$f" "$(SHARE)/$$f" || exit 1; done
 	@for f in README.md LICENSE $(wildcard docs/*.md docs/*/*.md docs/images/*.png); do \
 	    install -D -m 644 "$$f" "$(DESTDIR)$(PREFIX)/share/doc/nudma/$$f" || exit 1; done

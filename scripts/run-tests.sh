@@ -114,7 +114,8 @@ run() { # run CONFIG FOLDER-OF-TESTS...
             [ -e "$test" ] || continue
             case $test in
             */test_determinism.sh) continue ;; # has its own place
-            */test_scripts.sh) [ "$config" = gcc ] || continue ;; # not about a build
+            # not about a build, or always about that one
+            */test_scripts.sh | */test_install.sh) [ "$config" = gcc ] || continue ;;
             esac
             case $test in *"$word"*) echo "$config ${test%.c}" ;; esac
         done

@@ -6,13 +6,16 @@
 #   scripts/slurm-array.sh [-n SHARDS] [-c CPUS] [-d FOLDER] [-s OPTION]... [-w] TARGET.db \
 #                          SCENARIO... [OPTION of nudma run]...
 #
+# `make install` installs it as nudma-slurm-array.
+#
 #   -n SHARDS   how many tasks (default 10)
 #   -c CPUS     processors of a task, and jobs of its nudma run (default 1)
 #   -d FOLDER   where shards and logs go, seen from all nodes (default TARGET.shards)
 #   -s OPTION   an option for sbatch of the tasks: -s --time=8:00:00 -s --mem=4G
 #   -w          wait until all is joined; the exit status is then 1 if a task or the joining failed
 #
-# The nudma of $NUDMA, of $BUILD (default build) beside this script, or of $PATH runs. Databases are
+# The nudma of $NUDMA, beside this script (installed), of $BUILD (default build) in the tree that this
+# script is in, or of $PATH runs. Databases are
 # written on the disk of the node ($TMPDIR, /tmp) and moved to FOLDER whole, since SQLite's locks are
 # not to be trusted on network file systems. The same command again goes on where tasks have stopped.
 set -u
@@ -94,7 +97,9 @@ for argument; do
 done
 
 here=$(cd "$(dirname "$0")" && pwd)
-nudma=${NUDMA:-$here/../${BUILD:-build}/nudma}
+self=$here/${0##*/}
+nudma=${NUDMA:-$here/nudma}
+[ -x "$nudma" ] || nudma=$here/../${BUILD:-build}/nudma
 [ -x "$nudma" ] || nudma=$(command -v nudma) || fail "no nudma: make builds it, NUDMA=FILE names it" 1
 nudma=$(realpath "$nudma")
 target=$(realpath -m "$1")
@@ -106,14 +111,14 @@ mkdir -p "$folder" "$(dirname "$target")" || exit 1
 
 rm -f "$folder"/shard-*.status
 array=$(sbatch --parsable --array="1-$shards" --cpus-per-task="$cpus" --signal=B:TERM@60 \
-    --output="$folder/shard-%a.log" "${options[@]}" "$here/slurm-array.sh" \
+    --output="$folder/shard-%a.log" "${options[@]}" "$self" \
     --task "$nudma" "$shards" "$folder" "$@") || fail "sbatch refused the tasks" 1
 array=${array%%;*}
 echo "tasks: job $array, logs in $folder/shard-*.log" >&2
 joined=0
 # shellcheck disable=SC2086 # nothing, or one option
 sbatch --parsable $wait --dependency="afterany:$array" --output="$folder/merge.log" \
-    "$here/slurm-array.sh" --merge "$nudma" "$folder" "$target" >"$folder/merge.id" || joined=1
+    "$self" --merge "$nudma" "$folder" "$target" >"$folder/merge.id" || joined=1
 echo "joining: job $(cat "$folder/merge.id"), log in $folder/merge.log, into $target" >&2
 [ -n "$wait" ] || exit $joined
 [ $joined = 0 ] || fail "joining failed; see $folder/merge.log" 1
