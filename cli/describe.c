@@ -16,7 +16,7 @@ static GArray *collect(void)
         g_array_append_val(entries, part);
     for (const struct model_ops *const *ops = model_registry; *ops != NULL; ops++) {
         const struct describe_entry entry = { (*ops)->type, (*ops)->help, (*ops)->params,
-                                              (*ops)->stats };
+                                              (*ops)->stats, NULL };
         g_array_append_val(entries, entry);
     }
     return entries;
@@ -103,6 +103,23 @@ static void print_stats(const struct stat_desc *stats)
     cli_table_free(table);
 }
 
+static void print_records(const struct record_desc *records)
+{
+    static const char *const kinds[] = { "value", "histogram", "series" };
+    static const char *const titles[] = { "metric", "kind", "unit", "meaning" };
+    struct cli_table *table = cli_table_new();
+    for (size_t i = 0; i < SIM_N_ELEMENTS(titles); i++)
+        cli_table_column(table, titles[i], false);
+    for (const struct record_desc *record = records; record->name != NULL; record++) {
+        cli_table_cell(table, "%s", record->name);
+        cli_table_cell(table, "%s", kinds[record->kind]);
+        cli_table_cell(table, "%s", record->unit);
+        cli_table_cell(table, "%s", record->help);
+    }
+    cli_table_print(table, "  ", stdout);
+    cli_table_free(table);
+}
+
 static void print_entry(const struct describe_entry *entry)
 {
     printf("%s: %s\n", entry->name, entry->help);
@@ -113,6 +130,10 @@ static void print_entry(const struct describe_entry *entry)
     if (entry->stats != NULL && entry->stats->kind != STAT_END) {
         printf("\n");
         print_stats(entry->stats);
+    }
+    if (entry->records != NULL) {
+        printf("\n");
+        print_records(entry->records);
     }
 }
 

@@ -9,7 +9,8 @@
 static void check_plot(struct scenario *scenario, struct sim_error_list *errors)
 {
     struct plot_spec spec;
-    plot_spec_read(scenario, &spec, errors);
+    if (plot_spec_read(scenario, &spec, errors))
+        plot_spec_check(scenario, &spec, errors);
     plot_spec_release(&spec);
 }
 

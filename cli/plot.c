@@ -114,7 +114,9 @@ static void plot_scenario(struct plot_request *request, struct scenario *scenari
     struct plot_spec spec;
     struct plot_data data;
     const size_t before = errors->n_messages;
-    if (plot_spec_read(scenario, &spec, errors)) {
+    if (plot_spec_read(scenario, &spec, errors))
+        plot_spec_check(scenario, &spec, errors);
+    if (errors->n_messages == before && spec.metrics->len > 0) {
         const bool any = plot_data_collect(scenario, &spec, request->db, request->options, &data,
                                            errors);
         if (!any || !draw(request, scenario, &spec, &data))

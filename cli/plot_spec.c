@@ -34,12 +34,13 @@ static const struct param_desc params[] = {
 static const char *const list_names[] = { "y", "series", "measured" };
 static const char *const measured_names[] = { "series", "file", "label", NULL };
 
-/* Adds the strings of a setting that is a string or a list of strings. */
-static void read_strings(struct config_node *node, GPtrArray *strings,
+/* Adds the strings of a setting that is a string or a list of strings, and where each stands. */
+static void read_strings(struct config_node *node, GPtrArray *strings, GPtrArray *nodes,
                          struct sim_error_list *errors)
 {
     if (config_kind(node) == CONFIG_STRING) {
         g_ptr_array_add(strings, (gpointer)config_string(node));
+        g_ptr_array_add(nodes, node);
         return;
     }
     if (config_kind(node) != CONFIG_LIST) {
@@ -48,10 +49,12 @@ static void read_strings(struct config_node *node, GPtrArray *strings,
     }
     for (unsigned i = 0; i < config_count(node); i++) {
         struct config_node *child = config_child(node, i);
-        if (config_kind(child) == CONFIG_STRING)
-            g_ptr_array_add(strings, (gpointer)config_string(child));
-        else
+        if (config_kind(child) != CONFIG_STRING) {
             config_mistake(child, errors, "a string", NULL);
+            continue;
+        }
+        g_ptr_array_add(strings, (gpointer)config_string(child));
+        g_ptr_array_add(nodes, child);
     }
 }
 
@@ -131,18 +134,13 @@ static void default_series(const struct scenario *scenario, struct plot_spec *sp
     }
 }
 
-static void check_series(struct config_node *node, const struct scenario *scenario,
-                         const struct plot_spec *spec, struct sim_error_list *errors)
+static void check_series(const GPtrArray *nodes, const struct scenario *scenario,
+                         struct sim_error_list *errors)
 {
     const char **axes = axis_names(scenario);
-    for (guint i = 0; i < spec->series->len; i++) {
-        const char *name = spec->series->pdata[i];
-        if (!g_strv_contains(axes, name)) {
-            char *suggestion = sim_suggestion(name, axes);
-            sim_error_add(errors, config_file(node), config_line(node), "%s: no axis \"%s\"%s%s",
-                          config_path(node), name, *suggestion != '\0' ? "; " : "", suggestion);
-            g_free(suggestion);
-        }
+    for (guint i = 0; i < nodes->len; i++) {
+        if (!g_strv_contains(axes, config_string(nodes->pdata[i])))
+            config_mistake(nodes->pdata[i], errors, "an axis", axes);
     }
     g_free(axes);
 }
@@ -158,13 +156,15 @@ static void read_lists(struct scenario *scenario, struct config_node *plot, stru
     struct config_node *y = config_get(plot, "y"), *series = config_get(plot, "series");
     struct config_node *measured = config_get(plot, "measured");
     if (y != NULL)
-        read_strings(y, spec->metrics, errors);
+        read_strings(y, spec->metrics, spec->metric_nodes, errors);
     if (spec->metrics->len == 0)
         sim_error_add(errors, config_file(plot), config_line(plot),
                       "plot: no setting \"y\", expected the metric to plot");
     if (series != NULL) {
-        read_strings(series, spec->series, errors);
-        check_series(series, scenario, spec, errors);
+        GPtrArray *nodes = g_ptr_array_new();
+        read_strings(series, spec->series, nodes, errors);
+        check_series(nodes, scenario, errors);
+        g_ptr_array_free(nodes, TRUE);
     } else {
         default_series(scenario, spec);
     }
@@ -178,7 +178,9 @@ bool plot_spec_read(struct scenario *scenario, struct plot_spec *spec,
     struct config *base = scenario_base(scenario);
     struct config_node *plot = config_get(config_root(base), "plot");
     const size_t before = errors->n_messages;
-    *spec = (struct plot_spec){ .metrics = g_ptr_array_new(), .series = g_ptr_array_new() };
+    *spec = (struct plot_spec){ .metrics = g_ptr_array_new(),
+                                .metric_nodes = g_ptr_array_new(),
+                                .series = g_ptr_array_new() };
     spec->measured = g_array_new(FALSE, FALSE, sizeof(struct plot_measured));
     if (plot == NULL)
         return false;
@@ -206,6 +208,7 @@ bool plot_spec_read(struct scenario *scenario, struct plot_spec *spec,
     if (*spec->x == '\0')
         sim_error_add(errors, config_file(plot), config_line(plot),
                       "plot: no setting \"x\", expected an axis or a metric");
+    spec->x_node = config_get(plot, "x");
     read_lists(scenario, plot, spec, errors);
     return errors->n_messages == before;
 }
@@ -213,6 +216,7 @@ bool plot_spec_read(struct scenario *scenario, struct plot_spec *spec,
 void plot_spec_release(struct plot_spec *spec)
 {
     g_ptr_array_free(spec->metrics, TRUE);
+    g_ptr_array_free(spec->metric_nodes, TRUE);
     g_ptr_array_free(spec->series, TRUE);
     g_array_free(spec->measured, TRUE);
 }

@@ -22,14 +22,22 @@ struct plot_spec {
     const char *title, *x, *x_label, *x_unit, *y_label, *y_unit, *key;
     uint32_t log_x, log_y;             /* the base; 0: linear */
     double x_min, x_max, y_min, y_max; /* NAN: as the values ask for */
-    GPtrArray *metrics; /* const char *: y; PLOT_STACK: one, the prefix of the parts */
-    GPtrArray *series;  /* const char *: the axes that tell the curves apart */
-    GArray *measured;   /* struct plot_measured */
+    GPtrArray *metrics;      /* const char *: y; PLOT_STACK: one, the prefix of the parts */
+    GPtrArray *metric_nodes; /* struct config_node *, of each of them, for messages */
+    struct config_node *x_node;
+    GPtrArray *series; /* const char *: the axes that tell the curves apart */
+    GArray *measured;  /* struct plot_measured */
 };
 
 /* False if the scenario has no plot, or mistakes in it, which are then in errors. */
 bool plot_spec_read(struct scenario *scenario, struct plot_spec *spec,
                     struct sim_error_list *errors);
+/* Whether the scenario's workload may record what the figure shows, and x, if it is no axis, and
+ * whether measured curves belong to one of those simulated. Builds
+ * points until all names are found. Points that cannot be built are for others to complain about.
+ */
+void plot_spec_check(struct scenario *scenario, const struct plot_spec *spec,
+                     struct sim_error_list *errors);
 void plot_spec_release(struct plot_spec *spec);
 
 /* The value of an axis at a point, NULL if there is no such axis. */

@@ -14,6 +14,27 @@ struct run_result;
 struct run_result *run_result_new(void);
 void run_result_free(struct run_result *result);
 
+/* ---- What a run may record ------------------------------------------------------------------ */
+enum record_kind { RECORD_METRIC, RECORD_HISTOGRAM, RECORD_SERIES };
+
+/* What somebody records without a table of statistics, listed beside it; ends with a NULL name. */
+struct record_desc {
+    const char *name; /* "latency_mean_ns"; ending in ".*" see workload_declare() */
+    enum record_kind kind;
+    const char *unit, *help;
+};
+
+/* One for names only: values may be anything, what has no samples is recorded too. */
+struct run_result *run_result_new_declaring(void);
+void run_result_declare(struct run_result *result, enum record_kind kind, const char *name);
+bool run_result_has(const struct run_result *result, enum record_kind kind, const char *name);
+/* Sorted, NULL-terminated; g_strfreev(). */
+char **run_result_names(const struct run_result *result, enum record_kind kind);
+/* A name that the result has and the declared one has not, or NULL. */
+const char *run_result_undeclared(const struct run_result *result,
+                                  const struct run_result *declared);
+
+/* ---- Recording ------------------------------------------------------------------------------ */
 /* Names are copied. Adding a metric of a name twice is a fault. Values must be finite. */
 void run_result_metric(struct run_result *result, const char *name, const char *unit, double value);
 void run_result_histogram(struct run_result *result, const char *name, const char *unit,

@@ -33,7 +33,9 @@ struct run_result {
     GStringChunk *strings;
     GHashTable *metric_index; /* name -> index + 1 */
     GHashTable *histograms;   /* names of those stored */
+    GHashTable *series;       /* the same */
     GArray *metrics, *buckets, *samples, *params;
+    bool declares; /* names count, values do not */
 };
 
 /* The statements that a database keeps prepared. */

@@ -10,10 +10,18 @@ struct run_result *run_result_new(void)
     result->strings = g_string_chunk_new(1024);
     result->metric_index = g_hash_table_new(g_str_hash, g_str_equal);
     result->histograms = g_hash_table_new(g_str_hash, g_str_equal);
+    result->series = g_hash_table_new(g_str_hash, g_str_equal);
     result->metrics = g_array_new(FALSE, FALSE, sizeof(struct result_metric));
     result->buckets = g_array_new(FALSE, FALSE, sizeof(struct result_bucket));
     result->samples = g_array_new(FALSE, FALSE, sizeof(struct result_sample));
     result->params = g_array_new(FALSE, FALSE, sizeof(struct result_param));
+    return result;
+}
+
+struct run_result *run_result_new_declaring(void)
+{
+    struct run_result *result = run_result_new();
+    result->declares = true;
     return result;
 }
 
@@ -25,6 +33,7 @@ void run_result_free(struct run_result *result)
     g_array_free(result->samples, TRUE);
     g_array_free(result->buckets, TRUE);
     g_array_free(result->metrics, TRUE);
+    g_hash_table_destroy(result->series);
     g_hash_table_destroy(result->histograms);
     g_hash_table_destroy(result->metric_index);
     g_string_chunk_free(result->strings);
@@ -38,7 +47,7 @@ static const char *intern(struct run_result *result, const char *text)
 
 void run_result_metric(struct run_result *result, const char *name, const char *unit, double value)
 {
-    SIM_ASSERT(isfinite(value), "metric %s is %f", name, value);
+    SIM_ASSERT(isfinite(value) || result->declares, "metric %s is %f", name, value);
     SIM_ASSERT(!g_hash_table_contains(result->metric_index, name), "metric %s twice", name);
     const struct result_metric metric = { intern(result, name), intern(result, unit), value };
     g_array_append_val(result->metrics, metric);
@@ -81,6 +90,7 @@ void run_result_series(struct run_result *result, const char *name, const char *
 {
     SIM_ASSERT(isfinite(value), "series %s has %f", name, value);
     const struct result_sample sample = { intern(result, name), intern(result, unit), t_ps, value };
+    g_hash_table_add(result->series, (gpointer)sample.name);
     g_array_append_val(result->samples, sample);
 }
 
@@ -118,7 +128,7 @@ static void add_histogram(struct run_result *result, const char *prefix,
         double q;
     } parts[] = { { "p50", 0.5 },    { "p90", 0.9 }, { "p99", 0.99 },
                   { "p999", 0.999 }, { "min", 0.0 }, { "max", 1.0 } };
-    if (h->n == 0)
+    if (h->n == 0 && !result->declares)
         return;
     add_part(result, prefix, stat, "mean", h->sum / (double)h->n * scale);
     for (size_t i = 0; i < SIM_N_ELEMENTS(parts); i++)
@@ -132,10 +142,10 @@ static void add_histogram(struct run_result *result, const char *prefix,
 static void add_mean(struct run_result *result, const char *name, const char *unit, double scale,
                      const struct stat_mean *mean)
 {
-    if (mean->n == 0)
+    if (mean->n == 0 && !result->declares)
         return;
     run_result_metric(result, name, unit, stat_mean_value(mean) * scale);
-    if (isfinite(stat_mean_ci95(mean))) {
+    if (isfinite(stat_mean_ci95(mean)) || result->declares) {
         char *ci = g_strconcat(name, ".ci95", NULL);
         run_result_metric(result, ci, unit, stat_mean_ci95(mean) * fabs(scale));
         g_free(ci);
@@ -156,7 +166,7 @@ void run_result_stats(struct run_result *result, const char *prefix, const struc
             run_result_metric(result, name, stat->unit, (double)*(const uint64_t *)field * scale);
             break;
         case STAT_RATE:
-            if (duration_ps != 0)
+            if (duration_ps != 0 || result->declares)
                 run_result_metric(result, name, stat->unit,
                                   (double)*(const uint64_t *)field * scale / seconds);
             break;
@@ -166,6 +176,63 @@ void run_result_stats(struct run_result *result, const char *prefix, const struc
         }
         g_free(name);
     }
+}
+
+/* ---- Names --------------------------------------------------------------------------------- */
+
+static GHashTable *names_of(const struct run_result *result, enum record_kind kind)
+{
+    switch (kind) {
+    case RECORD_HISTOGRAM: return result->histograms;
+    case RECORD_SERIES: return result->series;
+    default: return result->metric_index;
+    }
+}
+
+static gint by_name(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+void run_result_declare(struct run_result *result, enum record_kind kind, const char *name)
+{
+    if (kind == RECORD_METRIC)
+        run_result_metric(result, name, "", 0.0);
+    else
+        g_hash_table_add(names_of(result, kind), (gpointer)intern(result, name));
+}
+
+bool run_result_has(const struct run_result *result, enum record_kind kind, const char *name)
+{
+    return g_hash_table_contains(names_of(result, kind), name);
+}
+
+char **run_result_names(const struct run_result *result, enum record_kind kind)
+{
+    GPtrArray *names = g_ptr_array_new();
+    GHashTableIter iter;
+    gpointer name;
+    g_hash_table_iter_init(&iter, names_of(result, kind));
+    while (g_hash_table_iter_next(&iter, &name, NULL))
+        g_ptr_array_add(names, g_strdup(name));
+    g_ptr_array_sort(names, by_name);
+    g_ptr_array_add(names, NULL);
+    return (char **)g_ptr_array_free(names, FALSE);
+}
+
+const char *run_result_undeclared(const struct run_result *result,
+                                  const struct run_result *declared)
+{
+    for (int kind = RECORD_METRIC; kind <= RECORD_SERIES; kind++) {
+        GHashTableIter iter;
+        gpointer name;
+        g_hash_table_iter_init(&iter, names_of(result, (enum record_kind)kind));
+        while (g_hash_table_iter_next(&iter, &name, NULL)) {
+            if (!run_result_has(declared, (enum record_kind)kind, name))
+                return name;
+        }
+    }
+    return NULL;
 }
 
 /* ---- Parameters and the fingerprint -------------------------------------------------------- */

@@ -3,12 +3,13 @@
 #define WORKLOADS_DESCRIBE_H
 
 #include "sim/param.h"
-#include "sim/stat.h"
+#include "sim/results.h"
 
 struct describe_entry {
     const char *name, *help;
     const struct param_desc *params;
     const struct stat_desc *stats;
+    const struct record_desc *records; /* what a workload records beside them; may be NULL */
 };
 
 /* The entry of that index; false beyond the last. */

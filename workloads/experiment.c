@@ -91,6 +91,29 @@ bool experiment_check(struct config *config, struct sim_error_list *errors)
     return errors->n_messages == before;
 }
 
+bool experiment_declare(struct config *config, struct run_result *declared,
+                        struct sim_error_list *errors)
+{
+    struct workload workload;
+    size_t before = errors->n_messages;
+    workload_build(&workload, config, 1, errors);
+    if (errors->n_messages == before)
+        workload_declare(&workload, declared);
+    workload_free(&workload);
+    return errors->n_messages == before;
+}
+
+static void check_declared(struct workload *workload)
+{
+    struct run_result *declared = run_result_new_declaring();
+    workload_declare(workload, declared);
+    const char *name = run_result_undeclared(workload->result, declared);
+    if (name != NULL)
+        sim_fail(workload->sim, "the workload %s recorded %s, which it does not declare",
+                 workload->ops->type, name);
+    run_result_free(declared);
+}
+
 /* Lets what is under way arrive, so that nothing lost goes unnoticed. */
 static void drain(struct workload *workload)
 {
@@ -120,6 +143,7 @@ bool experiment_run(struct config *config, uint64_t seed, struct run_result *res
         outcome->events = sim_events_fired(workload.sim);
         outcome->fingerprint = sim_fingerprint(workload.sim);
         drain(&workload);
+        check_declared(&workload);
     }
     sim_error_release(&errors);
     if (*error == NULL && sim_error(workload.sim) != NULL)

@@ -14,6 +14,11 @@ struct experiment_outcome {
  * errors. */
 bool experiment_check(struct config *config, struct sim_error_list *errors);
 
+/* Declares in `declared` (run_result_new_declaring()) all names that a run of the configuration may
+ * record. False with mistakes in errors. */
+bool experiment_declare(struct config *config, struct run_result *declared,
+                        struct sim_error_list *errors);
+
 /* Builds and runs one point. False with *error (g_malloc'ed) if the run itself failed. interrupt:
  * polled; non-zero ends the run as failed with "interrupted". */
 bool experiment_run(struct config *config, uint64_t seed, struct run_result *result,

@@ -61,6 +61,14 @@ static const struct param_desc memory_params[] = {
     { .type = PARAM_END },
 };
 
+static const struct record_desc memory_records[] = {
+    { "read_gbyte_s", RECORD_METRIC, "GB/s", "read by all cores" },
+    { "load_latency_ns", RECORD_METRIC, "ns", "latency, loaded: mean of a dependent load" },
+    { "latency_ns", RECORD_HISTOGRAM, "ns", "the same, each load" },
+    { "latency_part_ns.*", RECORD_METRIC, "ns", "where it comes from (measure.latency_parts)" },
+    { NULL, RECORD_METRIC, NULL, NULL },
+};
+
 static void memory_check(struct workload *workload, struct sim_error_list *errors)
 {
     struct memory_state *memory = workload->state;
@@ -221,6 +229,7 @@ const struct workload_ops workload_memory_ops = {
     .help = "cores that read memory: idle latency, bandwidth, loaded latency",
     .state_bytes = sizeof(struct memory_state),
     .params = memory_params,
+    .records = memory_records,
     .check = memory_check,
     .run = memory_run,
     .release = memory_release,

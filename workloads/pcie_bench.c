@@ -106,6 +106,18 @@ static const struct param_desc bench_params[] = {
     { .type = PARAM_END },
 };
 
+static const struct record_desc bench_records[] = {
+    { "latency_mean_ns", RECORD_METRIC, "ns", "from the first TLP to the last, mean" },
+    { "latency_mean_ns.ci95", RECORD_METRIC, "ns", "half its 95 % confidence interval" },
+    { "latency_ns", RECORD_HISTOGRAM, "ns", "the same, each transaction" },
+    { "latency_part_ns.*", RECORD_METRIC, "ns", "where it comes from (measure.latency_parts)" },
+    { "throughput_gbit_s", RECORD_METRIC, "Gbit/s", "payload; read_write: of a direction" },
+    { "transactions_mt_s", RECORD_METRIC, "MT/s", "transactions; read_write: of a direction" },
+    { "transactions", RECORD_METRIC, "1", "how many were measured" },
+    { "llc_misses_per_operation", RECORD_METRIC, "1", "lines that no LLC had, of all sockets" },
+    { NULL, RECORD_METRIC, NULL, NULL },
+};
+
 /* ---- Data --------------------------------------------------------------------------------------
  */
 
@@ -459,6 +471,7 @@ const struct workload_ops workload_pcie_bench_ops = {
     .help = "an adapter's DMA reads and writes: latency and bandwidth",
     .state_bytes = sizeof(struct bench_state),
     .params = bench_params,
+    .records = bench_records,
     .check = bench_check,
     .run = bench_run,
     .release = bench_release,

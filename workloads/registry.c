@@ -12,21 +12,21 @@ static bool memory_system_entry(unsigned index, struct describe_entry *entry)
 {
     const struct numa_param_group *group = &numa_param_groups[index];
     *entry = (struct describe_entry){ group->name, "memory system: a group of a host", group->table,
-                                      NULL };
+                                      NULL, NULL };
     return true;
 }
 
 static bool host_entry(unsigned index, struct describe_entry *entry)
 {
     const struct host_param_group *group = &host_param_groups[index];
-    *entry = (struct describe_entry){ group->name, group->help, group->table, NULL };
+    *entry = (struct describe_entry){ group->name, group->help, group->table, NULL, NULL };
     return true;
 }
 
 static bool workload_entry(unsigned index, struct describe_entry *entry)
 {
     const struct workload_ops *ops = workload_registry[index];
-    *entry = (struct describe_entry){ ops->type, ops->help, ops->params, ops->stats };
+    *entry = (struct describe_entry){ ops->type, ops->help, ops->params, ops->stats, ops->records };
     return true;
 }
 
@@ -47,16 +47,16 @@ bool describe_entry(unsigned index, struct describe_entry *entry)
     index -= n;
     if (index == 0)
         *entry = (struct describe_entry){ "link", "a cable's link: settings of `cables`",
-                                          pcie_link_params_table, pcie_link_stats_table };
+                                          pcie_link_params_table, pcie_link_stats_table, NULL };
     else if (index == 1)
         *entry = (struct describe_entry){ "cable",
                                           "a cable: settings of `cables` beside its link's",
-                                          world_cable_params, NULL };
+                                          world_cable_params, NULL, NULL };
     else if (index == 2)
         *entry = (struct describe_entry){ "engine", "the engine: group `engine`",
-                                          engine_params_table, NULL };
+                                          engine_params_table, NULL, NULL };
     else if (index == 3)
         *entry = (struct describe_entry){ "measure", "how long a point is measured",
-                                          measure_params_table, NULL };
+                                          measure_params_table, NULL, NULL };
     return index < 4;
 }

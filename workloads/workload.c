@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 const struct param_desc measure_params_table[] = {
     PARAM("warmup_us", PARAM_TIME, struct measure_params, warmup_ps, 20, 0, 1e9, PROV_NONE, "",
@@ -102,4 +103,30 @@ void workload_record_world(struct workload *workload, sim_time duration_ps)
             }
     }
     run_result_metric(workload->result, "memory_gbyte_s", "GB/s", gbyte_s(dram_bytes, duration_ps));
+}
+
+static void declare_record(struct run_result *declared, const struct record_desc *record)
+{
+    const size_t stem = strlen(record->name) - 1;
+    char name[96];
+    if (record->name[stem] != '*') {
+        run_result_declare(declared, record->kind, record->name);
+        return;
+    }
+    for (unsigned i = 0; i < N_LATENCY_PARTS; i++) {
+        snprintf(name, sizeof(name), "%.*s%s", (int)stem, record->name, latency_part_name[i]);
+        run_result_declare(declared, record->kind, name);
+    }
+}
+
+void workload_declare(struct workload *workload, struct run_result *declared)
+{
+    struct run_result *result = workload->result;
+    workload->result = declared;
+    workload_record_world(workload, 0);
+    if (workload->ops->stats != NULL)
+        run_result_stats(declared, "", workload->ops->stats, workload->state, 0);
+    for (const struct record_desc *record = workload->ops->records; record->name != NULL; record++)
+        declare_record(declared, record);
+    workload->result = result;
 }

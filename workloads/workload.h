@@ -43,6 +43,9 @@ struct workload_ops {
     size_t state_bytes;
     const struct param_desc *params;
     const struct stat_desc *stats; /* of the state; may be NULL */
+    /* What it records beside them and workload_record_world(). Recording anything else is an error
+     * of the run, so that whoever asks for it by name is told before. */
+    const struct record_desc *records;
     /* Resolves references and checks settings against each other; mistakes go to errors. */
     void (*check)(struct workload *workload, struct sim_error_list *errors);
     /* Runs; the world is booted. Failures go to sim_fail(). */
@@ -71,6 +74,9 @@ struct part_means {
 void part_means_add(struct workload *workload, struct part_means *means,
                     const struct sim_stamp *stamp, sim_time end_ps);
 void part_means_record(struct workload *workload, const struct part_means *means);
+/* Declares what a run may record; a record "latency_part_ns.*" stands for those of
+ * part_means_record(). The world need not have been booted. */
+void workload_declare(struct workload *workload, struct run_result *declared);
 /* Records every statistic of the world (those of hosts and devices), and the derived metrics that
  * all scenarios share: memory_gbyte_s, interconnect_gbyte_s. */
 void workload_record_world(struct workload *workload, sim_time duration_ps);

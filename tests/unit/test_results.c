@@ -528,6 +528,53 @@ static struct run_result *make_result(double last)
     return r;
 }
 
+struct declared_state {
+    uint64_t count;
+    struct stat_mean mean;
+    struct stat_histogram histogram;
+};
+
+/* Without a sample, what a table records with samples is known by name. */
+static void declared_before_it_is_recorded(void **unused)
+{
+    static const struct stat_desc table[] = {
+        STAT("reads", STAT_RATE, struct declared_state, count, "1/s", 0, ""),
+        STAT("wait_ns", STAT_MEAN, struct declared_state, mean, "ns", 0, ""),
+        STAT("latency_ns", STAT_HISTOGRAM, struct declared_state, histogram, "ns", 0, ""),
+        { .kind = STAT_END },
+    };
+    struct declared_state state = { 0 };
+    struct run_result *declared = run_result_new_declaring(), *result = run_result_new();
+
+    (void)unused;
+    stat_clear(table, &state);
+    run_result_stats(declared, "d.", table, &state, 0);
+    run_result_declare(declared, RECORD_METRIC, "own_ns");
+    run_result_declare(declared, RECORD_SERIES, "own_gbit_s");
+    assert_true(run_result_has(declared, RECORD_METRIC, "d.wait_ns.ci95"));
+    assert_true(run_result_has(declared, RECORD_METRIC, "d.latency_p999_ns"));
+    assert_true(run_result_has(declared, RECORD_HISTOGRAM, "d.latency_ns"));
+    assert_false(run_result_has(declared, RECORD_METRIC, "d.latency_ns"));
+    char **names = run_result_names(declared, RECORD_SERIES);
+    assert_string_equal(names[0], "own_gbit_s");
+    assert_null(names[1]);
+    g_strfreev(names);
+
+    for (unsigned i = 0; i < 1000; i++) {
+        stat_mean_add(&state.mean, i);
+        stat_histogram_add(&state.histogram, i);
+    }
+    run_result_stats(result, "d.", table, &state, SIM_PS_PER_S);
+    run_result_metric(result, "own_ns", "ns", 1.0);
+    run_result_series(result, "own_gbit_s", "Gbit/s", 5, 1.0);
+    assert_null(run_result_undeclared(result, declared));
+    run_result_series(result, "own_ns", "ns", 5, 1.0); /* declared as another kind */
+    assert_string_equal(run_result_undeclared(result, declared), "own_ns");
+    stat_release(table, &state);
+    run_result_free(result);
+    run_result_free(declared);
+}
+
 static void packed_and_unpacked(void **state)
 {
     (void)state;
@@ -613,6 +660,7 @@ int main(void)
         WITH_FOLDER(two_writers_and_a_reader),
         WITH_FOLDER(a_killed_writer_loses_no_finished_run),
         cmocka_unit_test(statistics_become_metrics),
+        cmocka_unit_test(declared_before_it_is_recorded),
         cmocka_unit_test(packed_and_unpacked),
         cmocka_unit_test(fingerprint_sees_everything),
         cmocka_unit_test(faults_of_the_caller),

@@ -1,0 +1,170 @@
+/* Whether there will be anything to show: the metrics of a figure, before they are recorded. */
+#include <string.h>
+
+#include "cli/plot_spec.h"
+#include "cli/point_name.h"
+#include "workloads/experiment.h"
+
+/* A setting that names what a run records. */
+struct wanted {
+    struct config_node *node;
+    enum record_kind kind;
+    const char *name;
+    bool is_prefix; /* of the parts "<name>.<part>" */
+    bool or_axis;
+    bool found;
+};
+
+static void want(GArray *list, struct config_node *node, enum record_kind kind, const char *name)
+{
+    const struct wanted wanted = { .node = node, .kind = kind, .name = name };
+    g_array_append_val(list, wanted);
+}
+
+static GArray *wanted_by(const struct scenario *scenario, const struct plot_spec *spec)
+{
+    GArray *list = g_array_new(FALSE, FALSE, sizeof(struct wanted));
+    if (scenario_axis_find(scenario, spec->x) == scenario_n_axes(scenario)) {
+        want(list, spec->x_node, RECORD_METRIC, spec->x);
+        g_array_index(list, struct wanted, 0).or_axis = true;
+    }
+    for (guint i = 0; i < spec->metrics->len; i++) {
+        want(list, spec->metric_nodes->pdata[i], RECORD_METRIC, spec->metrics->pdata[i]);
+        g_array_index(list, struct wanted, list->len - 1).is_prefix = spec->kind == PLOT_STACK;
+    }
+    return list;
+}
+
+static bool is_declared(const struct wanted *wanted, const struct run_result *declared)
+{
+    if (!wanted->is_prefix)
+        return run_result_has(declared, wanted->kind, wanted->name);
+    char **names = run_result_names(declared, wanted->kind);
+    const size_t n = strlen(wanted->name);
+    bool found = false;
+    for (char **name = names; *name != NULL && !found; name++)
+        found = strncmp(*name, wanted->name, n) == 0 && (*name)[n] == '.';
+    g_strfreev(names);
+    return found;
+}
+
+/* What the point of that number may record; NULL if it cannot be built. */
+static struct run_result *declared_by(struct scenario *scenario, size_t point)
+{
+    struct sim_error_list errors = { 0 };
+    struct run_result *declared = run_result_new_declaring();
+    struct config *config = scenario_point(scenario, point, &errors);
+    if (config == NULL || !experiment_declare(config, declared, &errors))
+        g_clear_pointer(&declared, run_result_free);
+    config_free(config);
+    sim_error_release(&errors);
+    return declared;
+}
+
+static gint by_name(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* With a prefix, "latency_part_ns.cache" is not what was meant, "latency_part_ns" is. */
+static char **valid_names(const struct scenario *scenario, const struct wanted *wanted,
+                          GHashTable *known)
+{
+    GPtrArray *names = g_ptr_array_new();
+    GHashTableIter iter;
+    gpointer key;
+    for (size_t i = 0; wanted->or_axis && i < scenario_n_axes(scenario); i++)
+        g_ptr_array_add(names, g_strdup(scenario_axis_name(scenario, i)));
+    g_hash_table_iter_init(&iter, known);
+    while (g_hash_table_iter_next(&iter, &key, NULL)) {
+        const char *name = key, *dot = strrchr(name, '.');
+        if (!wanted->is_prefix)
+            g_ptr_array_add(names, g_strdup(name));
+        else if (dot != NULL)
+            g_ptr_array_add(names, g_strndup(name, (gsize)(dot - name)));
+    }
+    g_ptr_array_sort(names, by_name);
+    g_ptr_array_add(names, NULL);
+    return (char **)g_ptr_array_free(names, FALSE);
+}
+
+static void complain(const struct scenario *scenario, const struct wanted *wanted,
+                     GHashTable *known, struct sim_error_list *errors)
+{
+    static const char *const whats[] = { "metric", "histogram", "series" };
+    char **names = valid_names(scenario, wanted, known);
+    char *expected = g_strdup_printf("%s%s that the workload records%s",
+                                     wanted->or_axis ? "an axis, or a " : "a ", whats[wanted->kind],
+                                     wanted->is_prefix ? " in parts, \"<name>.<part>\"" : "");
+    config_mistake(wanted->node, errors, expected, (const char *const *)names);
+    g_free(expected);
+    g_strfreev(names);
+}
+
+static void learn(GHashTable *const known[], const struct run_result *declared)
+{
+    for (int kind = RECORD_METRIC; kind <= RECORD_SERIES; kind++) {
+        char **names = run_result_names(declared, (enum record_kind)kind);
+        for (char **name = names; *name != NULL; name++)
+            g_hash_table_add(known[kind], *name); /* takes it */
+        g_free(names);
+    }
+}
+
+/* A published curve takes the colour of a simulated one, which the same axes tell apart. Which
+ * values they have is another question: --set may have left some out. */
+static void check_measured(const struct plot_spec *spec, const struct plot_measured *measured,
+                           struct sim_error_list *errors)
+{
+    GPtrArray *axes = g_ptr_array_new();
+    char **split = point_split(measured->series);
+    bool known = true;
+    for (guint i = 0; i < spec->series->len; i++)
+        g_ptr_array_add(axes, spec->series->pdata[i]);
+    g_ptr_array_add(axes, NULL);
+    for (char **pair = split; *pair != NULL; pair += 2)
+        known = known && g_strv_contains((const char *const *)axes->pdata, *pair);
+    if (*measured->series != '\0' && (!known || g_strv_length(split) != 2 * spec->series->len)) {
+        char *names = g_strjoinv("=... ", (char **)axes->pdata);
+        char *expected = g_strdup_printf("the name of a curve, \"%s=...\"", names);
+        config_mistake(config_get(measured->node, "series"), errors, expected, NULL);
+        g_free(expected);
+        g_free(names);
+    }
+    g_strfreev(split);
+    g_ptr_array_free(axes, TRUE);
+}
+
+void plot_spec_check(struct scenario *scenario, const struct plot_spec *spec,
+                     struct sim_error_list *errors)
+{
+    for (guint i = 0; i < spec->measured->len; i++)
+        check_measured(spec, &g_array_index(spec->measured, struct plot_measured, i), errors);
+    GArray *list = wanted_by(scenario, spec);
+    GHashTable *known[RECORD_SERIES + 1];
+    guint n_missing = list->len;
+    bool whole = true;
+    for (int kind = RECORD_METRIC; kind <= RECORD_SERIES; kind++)
+        known[kind] = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (size_t i = 0; whole && n_missing > 0 && i < scenario_n_points(scenario); i++) {
+        struct run_result *declared = declared_by(scenario, i);
+        whole = declared != NULL;
+        for (guint k = 0; whole && k < list->len; k++) {
+            struct wanted *wanted = &g_array_index(list, struct wanted, k);
+            const bool found = !wanted->found && is_declared(wanted, declared);
+            wanted->found = wanted->found || found;
+            n_missing -= found;
+        }
+        if (whole && n_missing > 0)
+            learn(known, declared);
+        run_result_free(declared);
+    }
+    for (guint k = 0; whole && k < list->len; k++) {
+        const struct wanted *wanted = &g_array_index(list, struct wanted, k);
+        if (!wanted->found)
+            complain(scenario, wanted, known[wanted->kind], errors);
+    }
+    for (int kind = RECORD_METRIC; kind <= RECORD_SERIES; kind++)
+        g_hash_table_destroy(known[kind]);
+    g_array_free(list, TRUE);
+}
