@@ -12,6 +12,7 @@ static const struct cli_command commands[] = {
     { "run", "run the points of scenarios and store the results", cli_run },
     { "list", "list the scenarios", cli_list },
     { "describe", "describe models and workloads: parameters, statistics", cli_describe },
+    { "topology", "show hosts, devices and cables of a scenario", cli_topology },
     { "merge", "join results databases, of shards or of other machines", cli_merge },
     { "plot", "plot results beside what was measured", cli_plot },
     { "figures", "plot every scenario that has results, as PNG and SVG", cli_figures },

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/report.h"
+#include "cli/topology.h"
 #include "sim/version.h"
 
 /* ---- Pieces --------------------------------------------------------------------------------- */
@@ -207,6 +208,7 @@ static void append_head(struct report *report)
                           "initial-scale=1\"/>\n<title>nudma report</title>\n"
                           "<link rel=\"icon\" href=\"data:,\"/>\n<style>\n");
     g_string_append(html, report_style);
+    g_string_append(html, topology_style);
     g_string_append(html, "</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the "
                           "results</a>\n<header>\n<h1>nudma report</h1>\n");
     html_add(html,

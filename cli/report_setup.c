@@ -70,7 +70,7 @@ void report_setup(struct report *report, const struct report_paper *paper)
     for (guint i = 0; i < all->len; i++) {
         const struct drawn *drawn = all->pdata[i];
         char *id = g_strdup_printf("p%u", report->n_pictures++);
-        char *svg = topology_svg(drawn->topology, id);
+        char *svg = topology_svg(drawn->topology, id, false);
         html_add(report->html, "<p>", drawn->sentence, "</p>\n", NULL);
         report_wide(report->html, "Topology");
         g_string_append(report->html, "<figure>\n");

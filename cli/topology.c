@@ -191,6 +191,56 @@ void topology_free(struct topology *t)
     g_free(t);
 }
 
+/* ---- Who belongs to whom -------------------------------------------------------------------- */
+
+const struct topology_end *topology_other_end(const struct topology_cable *cable,
+                                              const struct topology_end *end)
+{
+    return end == &cable->from ? &cable->to : &cable->from;
+}
+
+/* The device at this end is so many cables away if what is at the other is one less. */
+static bool hang(const struct topology *t, struct topology_place *places,
+                 const struct topology_cable *cable, const struct topology_end *end, int depth)
+{
+    const struct topology_end *above = topology_other_end(cable, end);
+    if (end->kind != TOPOLOGY_DEVICE)
+        return false;
+    struct topology_place *place = &places[end->index];
+    const bool at_host = above->kind == TOPOLOGY_PORT;
+    if ((at_host ? 0 : places[above->index].depth) != depth - 1 || (!at_host && depth == 1))
+        return false;
+    const guint host = at_host ? TOPOLOGY_AT(t->ports, port, above->index)->host
+                               : places[above->index].host;
+    if (place->depth == depth && place->host != host) {
+        place->host = TOPOLOGY_SHARED;
+    } else if (place->depth == 0) {
+        *place = (struct topology_place){ .host = host, .depth = depth };
+        return true;
+    }
+    return false;
+}
+
+struct topology_place *topology_places(const struct topology *t)
+{
+    struct topology_place *places = g_new0(struct topology_place, t->devices->len + 1);
+    int depth = 0;
+    for (bool changed = true; changed;) {
+        changed = false;
+        depth++;
+        for (guint c = 0; c < t->cables->len; c++) {
+            const struct topology_cable *cable = TOPOLOGY_AT(t->cables, cable, c);
+            changed = hang(t, places, cable, &cable->from, depth) || changed;
+            changed = hang(t, places, cable, &cable->to, depth) || changed;
+        }
+    }
+    for (guint i = 0; i < t->devices->len; i++) {
+        if (places[i].depth == 0)
+            places[i].host = TOPOLOGY_NOWHERE;
+    }
+    return places;
+}
+
 /* ---- In words ------------------------------------------------------------------------------- */
 
 char *topology_cable_text(const struct topology_cable *cable)

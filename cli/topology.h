@@ -44,12 +44,29 @@ struct topology {
 struct topology *topology_new(struct config *config, struct sim_error_list *errors);
 void topology_free(struct topology *topology);
 
+/* Where a device belongs: to the host whose root ports are nearest. */
+#define TOPOLOGY_SHARED  G_MAXUINT       /* to several hosts that are equally near */
+#define TOPOLOGY_NOWHERE (G_MAXUINT - 1) /* no cables lead to a host */
+struct topology_place {
+    guint host;
+    int depth; /* cables from the root port; TOPOLOGY_NOWHERE: 0 */
+};
+/* One for each device; g_free(). */
+struct topology_place *topology_places(const struct topology *topology);
+const struct topology_end *topology_other_end(const struct topology_cable *cable,
+                                              const struct topology_end *end);
+
 /* "server: 2 sockets, each 10 cores, ...; nfp (pcie.requester) at server.s0.rp0, Gen3 x8." g_free()
  */
 char *topology_sentence(const struct topology *topology);
+/* A tree of lines; hosts like one before them in a line. g_free() */
+char *topology_text(const struct topology *topology);
+/* For graphviz; g_free(). */
+char *topology_dot(const struct topology *topology, const char *title);
 /* A picture with a title and a description for those who do not see it; id is that of its title,
- * unique in the page. g_free() */
-char *topology_svg(const struct topology *topology, const char *id);
+ * unique in the page. alone: with topology_style in it, which a page has once. g_free() */
+char *topology_svg(const struct topology *topology, const char *id, bool alone);
+extern const char topology_style[];
 
 /* "Gen3 x8", "Gen3 x8, 2 m"; g_free() */
 char *topology_cable_text(const struct topology_cable *cable);

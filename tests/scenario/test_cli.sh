@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.." || exit 1
 size=pcie_bench/latency_size
 
 # ---- Help, names, mistakes -----------------------------------------------------------------------
-for command in run list describe plot figures check; do
+for command in run list describe topology plot figures check; do
     "$nudma" "$command" --help >help.txt 2>&1
     is "$command --help" "$?" 0
     has "$command --help says how" "$(cat help.txt)" 'nudma '"$command"

@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# nudma topology: a tree of lines, a graph that graphviz reads, a picture that is well-formed; of one
+# host and of sixty.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/scenario/lib.sh
+skip() { # skip NAME REASON
+    cases=$((cases + 1))
+    echo "ok $cases - $1 # SKIP $2"
+}
+switch=examples/write_stream_switch
+well_formed() { # well_formed FILE: by xmllint, else by counting what opens and closes
+    if command -v xmllint >/dev/null; then
+        xmllint --noout "$1" 2>&1
+    else
+        awk '{ opened += gsub(/<[a-z]/, "&"); closed += gsub(/<\/[a-z]|\/>/, "&") }
+             END { if (opened != closed) print opened " opened, " closed " closed" }' "$1"
+    fi
+}
+read_by_dot() { # read_by_dot NAME FILE BOXES EDGES
+    is "$1: boxes" "$(grep -cE '^ *[hd][0-9a-z]+ \[' "$2")" "$3"
+    is "$1: edges" "$(grep -c ' -- ' "$2")" "$4"
+    is "$1: brackets" "$(tr -cd '{' <"$2" | wc -c)" "$(tr -cd '}' <"$2" | wc -c)"
+    if command -v dot >/dev/null; then
+        out=$(dot -Tplain "$2" 2>&1 >plain.txt); is "$1: dot reads it" "$? $out" "0 "
+        is "$1: all its edges" "$(grep -c '^edge' plain.txt)" "$4"
+    else
+        skip "$1: dot reads it" "graphviz is not installed"
+    fi
+}
+
+# ---- Text ----------------------------------------------------------------------------------------
+out=$("$nudma" topology --help); is "--help" $? 0
+has "says how" "$out" 'nudma topology'
+out=$("$nudma" topology $switch); is "a switch" $? 0
+is "as a tree" "$out" "server: 2 sockets, interconnect 2 x 9.6 GT/s
+  each socket: 14 cores, 2 GHz, LLC 35 MiB, DRAM 4 x 2400 MT/s
+  s0.rp1 -- Gen3 x16 -- sw.p0 (pcie.switch)
+    sw.p1 -- Gen3 x16 -- adapter.p0 (pcie.requester)
+  nothing plugged in: s0.rp0, s1.rp0, s1.rp1"
+has "settings can be changed" \
+    "$("$nudma" topology $switch --set 'cables.[1].length_m=3' --set hosts.server.dram.channels=2)" \
+    'DRAM 2 x 2400 MT/s'
+"$nudma" topology $switch -o file.txt; is "into a file" $? 0
+is "the same" "$(cat file.txt)" "$out"
+out=$("$nudma" topology numa pcie_bench/latency_size); is "several" $? 0
+has "by name" "$out" '^pcie_bench/latency_size$'
+is "each" "$(grep -c '^server: ' <<<"$out")" 4
+"$nudma" topology $switch >/dev/full 2>full.txt; is "output that does not arrive" $? 1
+
+# ---- Sixty hosts ---------------------------------------------------------------------------------
+{
+    echo 'hosts = {'
+    for i in {0..59}; do
+        printf 'h%d = { @include "platforms/%s.cfg"\n};\n' "$i" "$([ $((i % 2)) = 0 ] && echo r730 || echo t430)"
+    done
+    echo '}; devices = { sw = { type = "pcie.switch"; downstream_ports = 2; };'
+    for i in {0..59}; do
+        printf 'nic%d = { type = "pcie.requester"; @include "devices/nfp6000.cfg"\n};\n' "$i"
+    done
+    echo 'spare = { type = "pcie.requester"; @include "devices/nfp6000.cfg"'
+    echo '}; };'
+    echo 'cables = ( { from = "h0.s0.rp0"; to = "sw.p0"; lanes = 8; }, { from = "sw.p1"; to = "nic0.p0"; lanes = 8; }'
+    for i in {1..59}; do printf ', { from = "h%d.s0.rp0"; to = "nic%d.p0"; lanes = 8; }\n' "$i" "$i"; done
+    echo '); workload = { type = "memory"; host = "h0"; };'
+} >many.cfg
+out=$("$nudma" topology many.cfg 2>&1); is "sixty hosts" $? 0
+is "those alike take a line each" "$(wc -l <<<"$out")" $((5 + 4 + 4 + 57 + 1))
+has "with what they have" "$out" '^h59: as h1, with nic59$'
+has "one that is alike but for a switch is not" "$out" '^  s0.rp0 -- Gen3 x8 -- sw.p0 \(pcie.switch\)$'
+has "what hangs nowhere is last" "$(tail -n 1 <<<"$out")" '^spare \(pcie.requester\), at no host$'
+
+# ---- Graph ---------------------------------------------------------------------------------------
+"$nudma" topology $switch --format dot >switch.dot; is "for graphviz" $? 0
+has "names the scenario" "$(head -n 1 switch.dot)" '^graph "examples/write_stream_switch" \{'
+has "cables run from port to device" "$(cat switch.dot)" '^  h0s0:p1:s -- d0 \[label="Gen3 x16"\];'
+read_by_dot "a switch" switch.dot 4 3
+"$nudma" topology many.cfg -o many.dot; is "by the file's ending" $? 0
+read_by_dot "sixty hosts" many.dot $((120 + 62)) $((60 + 61))
+
+# ---- Picture -------------------------------------------------------------------------------------
+"$nudma" topology $switch -f svg >switch.svg; is "a picture" $? 0
+is "well-formed" "$(well_formed switch.svg)" ""
+is "every box" "$(grep -c '<rect class="t-device"' switch.svg)" 2
+is "every cable, and the interconnect" "$(grep -c 'class="t-wire"' switch.svg)" 3
+has "has its style in it" "$(cat switch.svg)" '<style>'
+has "and a description" "$(cat switch.svg)" '<desc id="topology-desc">server: 2 sockets, each with 14 cores'
+"$nudma" topology many.cfg -o many.svg; is "of sixty hosts" $? 0
+is "well-formed, too" "$(well_formed many.svg)" ""
+is "with all of them" "$(grep -c '<rect class="t-host"' many.svg) $(grep -c '<rect class="t-device"' many.svg)" "60 62"
+is "no two boxes of a kind overlap, all within the picture" "$(awk '
+    function value(name,    rest) {
+        rest = $0
+        sub(".* " name "=\"", "", rest)
+        return rest + 0
+    }
+    /<svg/ { width = value("width"); height = value("height") }
+    /<rect class="t-(host|device)"/ {
+        x[n] = value("x"); y[n] = value("y"); w[n] = value("width"); h[n] = value("height")
+        if (x[n] < 0 || y[n] < 0 || x[n] + w[n] > width || y[n] + h[n] > height) print "outside: " $0
+        for (i = 0; i < n; i++)
+            if (x[i] < x[n] + w[n] && x[n] < x[i] + w[i] && y[i] < y[n] + h[n] && y[n] < y[i] + h[i])
+                print "overlap: " $0
+        n++
+    }' many.svg)" ""
+
+# ---- Mistakes ------------------------------------------------------------------------------------
+out=$("$nudma" topology 2>&1); is "no scenario" $? 2
+out=$("$nudma" topology numa -f svg 2>&1); is "several pictures" $? 2
+has "is said" "$out" 'expected one'
+out=$("$nudma" topology $switch -f pdf 2>&1); is "no such format" $? 2
+has "which there are" "$out" '"text", "dot", "svg"'
+out=$("$nudma" topology examples/write_stream_swich 2>&1); is "no such scenario" $? 2
+out=$("$nudma" topology $switch --set devices.sw.lanes=5 2>&1); is "a mistake in it" $? 2
+out=$("$nudma" topology $switch -o none/a.svg 2>&1); is "no such folder" $? 1
+has "named" "$out" '^none/a.svg: '
+
+echo "1..$cases"
+[ $failed = 0 ]
