@@ -13,6 +13,8 @@ const struct param_desc engine_params_table[] = {
     { .type = PARAM_END },
 };
 
+#define SAMPLES_MAX 100000 /* of a series */
+
 /* The workload's type, or NULL with the mistake in errors. */
 static const struct workload_ops *find_ops(struct config_node *root, struct config_node **group,
                                            struct sim_error_list *errors)
@@ -48,6 +50,10 @@ static void read_measure(struct workload *workload, struct config_node *root,
     config_read_params(workload->config, measure, "measure", measure_params_table,
                        &workload->measure, errors);
     config_read_params(workload->config, engine, "engine", engine_params_table, &params, errors);
+    if (workload->measure.sample_interval_ps != 0 &&
+        workload->measure.duration_ps / workload->measure.sample_interval_ps > SAMPLES_MAX)
+        config_mistake(config_find(root, "measure.sample_interval_us"), errors,
+                       "an interval with at most 100000 samples in duration_us", NULL);
     workload->precision.ratio = workload->measure.precision_ratio;
     sim_task_set_quantum(workload->sim, params.quantum_ps);
 }

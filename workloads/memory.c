@@ -42,6 +42,7 @@ struct memory_state {
     struct stat_mean latency_ns;
     struct stat_histogram latency_ps;
     struct part_means parts;
+    struct rate_sampler sampler;
 };
 
 static const struct param_desc memory_params[] = {
@@ -66,7 +67,23 @@ static const struct record_desc memory_records[] = {
     { "load_latency_ns", RECORD_METRIC, "ns", "latency, loaded: mean of a dependent load" },
     { "latency_ns", RECORD_HISTOGRAM, "ns", "the same, each load" },
     { "latency_part_ns.*", RECORD_METRIC, "ns", "where it comes from (measure.latency_parts)" },
+    { "read_gbyte_s", RECORD_SERIES, "GB/s", "read by all cores (measure.sample_interval_us)" },
+    { "memory_gbyte_s", RECORD_SERIES, "GB/s", "DRAM traffic (measure.sample_interval_us)" },
     { NULL, RECORD_METRIC, NULL, NULL },
+};
+
+static uint64_t read_bytes(const struct workload *workload)
+{
+    const struct memory_state *memory = workload->state;
+    uint64_t lines = 0;
+    for (unsigned t = 0; t < memory->n_threads; t++)
+        lines += memory->thread[t].lines;
+    return lines * LINE_BYTES;
+}
+
+static const struct rate_series memory_series[] = {
+    { "read_gbyte_s", "GB/s", 1e-9, read_bytes },
+    { "memory_gbyte_s", "GB/s", 1e-9, workload_dram_bytes },
 };
 
 static void memory_check(struct workload *workload, struct sim_error_list *errors)
@@ -191,7 +208,6 @@ static void memory_run(struct workload *workload)
 {
     struct memory_state *memory = workload->state;
     bool never = false;
-    uint64_t lines = 0;
     stat_mean_init(&memory->latency_ns);
     stat_histogram_init(&memory->latency_ps);
     memory->begin_ps = sim_now(workload->sim) + workload->measure.warmup_ps;
@@ -200,14 +216,14 @@ static void memory_run(struct workload *workload)
         return;
     workload_run_until(workload, &never, memory->begin_ps);
     world_stats_clear(workload->world);
+    rate_sampler_start(&memory->sampler, workload, memory_series, SIM_N_ELEMENTS(memory_series));
     workload_run_until(workload, &memory->done, SIM_TIME_MAX);
+    rate_sampler_stop(&memory->sampler);
     if (!memory->done)
         return;
     sim_time duration_ps = SIM_MIN(memory->last_ps, memory->end_ps) - memory->begin_ps;
-    for (unsigned t = 0; t < memory->n_threads; t++)
-        lines += memory->thread[t].lines;
     run_result_metric(workload->result, "read_gbyte_s", "GB/s",
-                      (double)lines * LINE_BYTES * 1000.0 / (double)duration_ps);
+                      (double)read_bytes(workload) * 1000.0 / (double)duration_ps);
     if (memory->latency_ns.n != 0) {
         run_result_metric(workload->result, "load_latency_ns", "ns",
                           stat_mean_value(&memory->latency_ns));

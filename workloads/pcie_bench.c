@@ -72,6 +72,7 @@ struct bench_state {
     struct stat_histogram latency_ps;
     struct part_means parts;
     uint64_t bytes, transactions;
+    struct rate_sampler sampler;
 };
 
 static const struct param_desc bench_params[] = {
@@ -115,6 +116,9 @@ static const struct record_desc bench_records[] = {
     { "transactions_mt_s", RECORD_METRIC, "MT/s", "transactions; read_write: of a direction" },
     { "transactions", RECORD_METRIC, "1", "how many were measured" },
     { "llc_misses_per_operation", RECORD_METRIC, "1", "lines that no LLC had, of all sockets" },
+    { "throughput_gbit_s", RECORD_SERIES, "Gbit/s",
+      "the same over time (measure.sample_interval_us)" },
+    { "memory_gbyte_s", RECORD_SERIES, "GB/s", "DRAM traffic (measure.sample_interval_us)" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
@@ -271,6 +275,17 @@ static void op_done(struct pcie_requester_op *op, enum pcie_dma_status status)
     }
 }
 
+static uint64_t payload_bytes(const struct workload *workload)
+{
+    const struct bench_state *bench = workload->state;
+    return bench->op == BENCH_READ_WRITE ? bench->bytes / 2 : bench->bytes;
+}
+
+static const struct rate_series bench_series[] = {
+    { "throughput_gbit_s", "Gbit/s", 8e-9, payload_bytes },
+    { "memory_gbyte_s", "GB/s", 1e-9, workload_dram_bytes },
+};
+
 /* ---- Set-up -------------------------------------------------------------------------------------
  */
 
@@ -397,7 +412,9 @@ static void measure(struct bench_state *bench)
     world_stats_clear(workload->world);
     bench->begin_ps = bench->end_ps = sim_now(workload->sim);
     bench->measuring = true;
+    rate_sampler_start(&bench->sampler, workload, bench_series, SIM_N_ELEMENTS(bench_series));
     workload_run_until(workload, &bench->done, SIM_TIME_MAX);
+    rate_sampler_stop(&bench->sampler);
 }
 
 /* Lines of DMA reads and writes that no LLC had, of all sockets; after the world is recorded. */

@@ -18,6 +18,8 @@ const struct param_desc measure_params_table[] = {
           "measure so many transactions at most; 0: no bound"),
     PARAM("latency_parts", PARAM_BOOL, struct measure_params, latency_parts, 0, 0, 1, PROV_NONE, "",
           "record where latency comes from (latency_part_ns.*)"),
+    PARAM("sample_interval_us", PARAM_TIME, struct measure_params, sample_interval_ps, 0, 0, 1e9,
+          PROV_NONE, "", "record rates over time, a sample each such interval; 0: none"),
     { .type = PARAM_END },
 };
 
@@ -86,11 +88,9 @@ void workload_record_world(struct workload *workload, sim_time duration_ps)
         if (table != NULL)
             run_result_stats(workload->result, prefix, table, state, duration_ps);
 
-    uint64_t dram_bytes = 0;
     for (unsigned h = 0; h < world_n_hosts(workload->world); h++) {
         struct host *host = world_host_at(workload->world, h);
         unsigned n = numa_sockets(host_numa(host));
-        dram_bytes += numa_dram_bytes(host_numa(host));
         for (unsigned from = 0; from < n; from++)
             for (unsigned to = 0; to < n; to++) {
                 if (from == to)
@@ -102,7 +102,8 @@ void workload_record_world(struct workload *workload, sim_time duration_ps)
                     gbyte_s(numa_interconnect_bytes(host_numa(host), from, to), duration_ps));
             }
     }
-    run_result_metric(workload->result, "memory_gbyte_s", "GB/s", gbyte_s(dram_bytes, duration_ps));
+    run_result_metric(workload->result, "memory_gbyte_s", "GB/s",
+                      gbyte_s(workload_dram_bytes(workload), duration_ps));
 }
 
 static void declare_record(struct run_result *declared, const struct record_desc *record)
@@ -126,7 +127,10 @@ void workload_declare(struct workload *workload, struct run_result *declared)
     workload_record_world(workload, 0);
     if (workload->ops->stats != NULL)
         run_result_stats(declared, "", workload->ops->stats, workload->state, 0);
-    for (const struct record_desc *record = workload->ops->records; record->name != NULL; record++)
-        declare_record(declared, record);
+    for (const struct record_desc *record = workload->ops->records; record->name != NULL;
+         record++) {
+        if (record->kind != RECORD_SERIES || workload->measure.sample_interval_ps != 0)
+            declare_record(declared, record);
+    }
     workload->result = result;
 }

@@ -15,6 +15,7 @@ struct measure_params {
     double precision_ratio; /* ends earlier once the main metric's 95 % interval is this narrow */
     uint64_t transactions;  /* ends earlier after so many; 0: no bound */
     bool latency_parts;     /* record latency_part_ns.* */
+    sim_time sample_interval_ps; /* of recorded series; 0: none is recorded */
 };
 extern const struct param_desc measure_params_table[];
 
@@ -65,6 +66,35 @@ bool workload_measured(struct workload *workload, const struct stat_mean *mean);
 /* Runs the simulation until `*done`, an error, the interrupt or simulated time until_ps. With
  * SIM_TIME_MAX it is an error of the run if nothing is left to happen before `*done`. */
 void workload_run_until(struct workload *workload, const bool *done, sim_time until_ps);
+/* ---- Series ---------------------------------------------------------------------------------- */
+/* Rates over the time that is measured, a sample for each measure.sample_interval_us. */
+struct rate_series {
+    const char *name, *unit;                            /* declared in ops->records, too */
+    double scale;                                       /* of a count per second, to the unit */
+    uint64_t (*count)(const struct workload *workload); /* so far; never less than before */
+};
+
+#define RATE_SERIES_MAX 8
+
+struct rate_sampler {
+    struct workload *workload;
+    const struct rate_series *series;
+    unsigned n_series;
+    struct sim_event event;
+    sim_time begin_ps, end_ps;
+    uint64_t last[RATE_SERIES_MAX]; /* counts at the last sample */
+};
+
+/* Begins now, after world_stats_clear(), if the scenario asks for samples. Recorded are t_ps, from
+ * now to the end of an interval, and the mean rate within it; the last sample is that of the last
+ * whole interval of measure.duration_us. series: n of them, kept; not hot. */
+void rate_sampler_start(struct rate_sampler *sampler, struct workload *workload,
+                        const struct rate_series *series, unsigned n_series);
+/* Ends it: the workload has measured enough. */
+void rate_sampler_stop(struct rate_sampler *sampler);
+/* Bytes of DRAM traffic of all hosts, for a series "memory_gbyte_s". */
+uint64_t workload_dram_bytes(const struct workload *workload);
+
 /* Records metrics of a timed transaction: mean parts in ns, "latency_part_ns.<part>". */
 struct part_means {
     uint64_t n;

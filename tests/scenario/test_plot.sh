@@ -41,5 +41,16 @@ is "is not said to lack metrics" "$(grep -c plot <<<"$out")" 0
 out=$("$nudma" describe pcie_bench); is "what a workload records" $? 0
 has "is described" "$out" '^ *latency_ns +histogram +ns '
 
+# ---- Series --------------------------------------------------------------------------------------
+# The mean of equal intervals is the rate of all of them; 1 % for what falls into the next one.
+"$nudma" run numa/memory_bandwidth pcie_bench/bandwidth_size --quick -q -j2 --db series.db \
+    --set measure.sample_interval_us=20 >/dev/null
+is "series are recorded" $? 0
+is "one sample for each interval, from the first on" "$(query series.db "select distinct
+    count(*) * 20000000 = max(t_ps), min(t_ps) from series group by run_id, name")" "1|20000000"
+is "their mean is the metric of the same name" "$(query series.db "select count(*), sum(ok) from
+    (select abs(avg(s.value) - m.value) <= 0.01 * m.value as ok from series s
+     join metric m on m.run_id = s.run_id and m.name = s.name group by s.run_id, s.name)")" "16|16"
+
 echo "1..$cases"
 [ $failed = 0 ]

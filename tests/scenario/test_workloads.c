@@ -153,6 +153,34 @@ static void test_refusals(void **unused)
             "memory");
 }
 
+/* Asked for or not; a workload that has measured enough before is not sampled on. */
+static void test_series(void **unused)
+{
+    static const char text[] = NFP "workload = { type = \"pcie_bench\"; };"
+                                   "measure = { duration_us = 60; warmup_us = 5; %s };";
+    char whole[1024];
+    (void)unused;
+    for (int sampled = 0; sampled <= 2; sampled++) {
+        snprintf(whole, sizeof(whole), text,
+                 sampled == 0   ? ""
+                 : sampled == 1 ? "sample_interval_us = 20;"
+                                : "sample_interval_us = 20; transactions = 3;");
+        struct outcome outcome = run(whole);
+        assert_true(outcome.ok);
+        assert_int_equal(run_result_has(outcome.result, RECORD_SERIES, "throughput_gbit_s"),
+                         sampled == 1);
+        done(&outcome);
+    }
+    refused(NFP "workload = { type = \"pcie_bench\"; };"
+                "measure = { duration_us = 60; sample_interval_ns = 1; };",
+            "unknown setting");
+    refused(
+        NFP "workload = { type = \"pcie_bench\"; };"
+            "measure = { duration_us = 60; sample_interval_us = 0.0005; };",
+        "measure.sample_interval_us: found 0.0005 (a number), expected an interval with at most "
+        "100000 samples");
+}
+
 static void test_nothing_to_run(void **unused)
 {
     (void)unused;
@@ -201,6 +229,7 @@ int main(void)
         cmocka_unit_test(test_measurement_ends),
         cmocka_unit_test(test_two_hosts),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_series),
         cmocka_unit_test(test_nothing_to_run),
         cmocka_unit_test(test_what_does_not_fit_fails_the_run),
         cmocka_unit_test(test_memory_modes),
