@@ -35,7 +35,7 @@ struct sim_task {
     sim_time resume_ps; /* of the remembered resume */
     uint64_t id;        /* order of making */
     sim_task_fn *body;
-    void *arg;
+    void *arg, *owner;
     struct task_stack *stack;
     void *fake_stack; /* address sanitizer's */
     char *name;
@@ -251,6 +251,16 @@ struct sim_task *sim_task_current(struct sim *sim)
 bool sim_task_finished(const struct sim_task *task)
 {
     return task->state == TASK_FINISHED;
+}
+
+void sim_task_set_owner(struct sim_task *task, void *owner)
+{
+    task->owner = owner;
+}
+
+void *sim_task_owner(const struct sim_task *task)
+{
+    return task->owner;
 }
 
 /* ---- Time ------------------------------------------------------------------------------------ */

@@ -35,6 +35,9 @@ const char *sim_task_name(const struct sim_task *task);
 /* The task that is running now, NULL outside of any. */
 struct sim_task *sim_task_current(struct sim *sim);
 bool sim_task_finished(const struct sim_task *task);
+/* What the task belongs to, for whoever made it: NULL until set. */
+void sim_task_set_owner(struct sim_task *task, void *owner);
+void *sim_task_owner(const struct sim_task *task);
 
 /* How far a task may run ahead of global time; 1 us unless set; 0: never. */
 void sim_task_set_quantum(struct sim *sim, sim_time quantum_ps);
