@@ -318,7 +318,7 @@ struct k_napi {
     struct kernel *kernel;
     k_napi_poll_fn *poll;
     struct k_napi *next; /* private, as is the rest */
-    bool scheduled, missed;
+    bool scheduled, missed, queued;
 };
 void k_napi_init(struct k_napi *napi, struct kernel *kernel, k_napi_poll_fn *poll);
 /* Polls soon on this CPU, in its soft interrupt (or in its ksoftirqd when that has used up its

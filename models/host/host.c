@@ -32,6 +32,7 @@ const struct host_param_group host_param_groups[] = {
     { "core", "a core's overlap of misses", core_params_table },
     { "root_complex", "root ports and the way to memory, per socket", root_complex_params_table },
     { "iommu", "DMA remapping, per socket", iommu_params_table },
+    { "os", "operating system: what software costs, idle states", os_params_table },
     { "ports", "a root port: an element of the list `ports`", port_params },
     { NULL, NULL, NULL },
 };
@@ -66,6 +67,8 @@ static bool read_groups(struct host *host, struct config *config, struct config_
                        &host->core_params, errors);
     config_read_params(config, config_get(group, "iommu"), "iommu", iommu_params_table,
                        &host->iommu_params, errors);
+    config_read_params(config, config_get(group, "os"), "os", os_params_table, &host->os_params,
+                       errors);
     config_allow(group, others);
     if (errors->n_messages != before)
         return false;
@@ -233,6 +236,11 @@ const char *host_name(const struct host *host)
     return host->name;
 }
 
+struct sim *host_sim(const struct host *host)
+{
+    return host->sim;
+}
+
 struct numa *host_numa(struct host *host)
 {
     return host->numa;
@@ -247,6 +255,11 @@ struct core *host_core(struct host *host, unsigned idx)
 {
     SIM_ASSERT(idx < numa_cores(host->numa), "core %u of %u", idx, numa_cores(host->numa));
     return &host->core[idx];
+}
+
+const struct os_params *host_os_params(const struct host *host)
+{
+    return &host->os_params;
 }
 
 struct root_complex_host *host_root_complexes(struct host *host)

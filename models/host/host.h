@@ -14,6 +14,7 @@
 #define HOST_FUNCTIONS_MAX 256u
 
 struct host;
+struct os_params;
 
 /* Builds a host from its group of the scenario (`hosts.NAME`). Mistakes go to errors; the host may
  * then only be freed. name must outlive it. */
@@ -24,9 +25,12 @@ void host_free(struct host *host);
 void host_start(struct host *host);
 
 const char *host_name(const struct host *host);
+struct sim *host_sim(const struct host *host);
 struct numa *host_numa(struct host *host);
 struct physmem *host_physmem(struct host *host);
 struct core *host_core(struct host *host, unsigned idx);
+/* The group `os`, for kernel_new(). */
+const struct os_params *host_os_params(const struct host *host);
 struct root_complex_host *host_root_complexes(struct host *host);
 bool host_has_root_complex(const struct host *host, const struct model *model);
 /* A root port by its name ("s0.rp1"), or NULL; names are in a NULL-terminated list. */

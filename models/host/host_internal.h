@@ -3,6 +3,7 @@
 #define MODELS_HOST_HOST_INTERNAL_H
 
 #include "models/host/host.h"
+#include "models/host/os.h"
 
 #define HOST_NUMA_GROUPS_MAX 8u
 #define HOST_NUMA_STATS_MAX  16u
@@ -29,6 +30,7 @@ struct host {
     struct numa_params numa_params;
     struct core_params core_params;
     struct iommu_params iommu_params;
+    struct os_params os_params;
     struct numa *numa;
     struct core *core;
     unsigned n_sockets;
