@@ -63,7 +63,8 @@ struct k_thread {
     struct os_cpu *on;  /* that it has now, or NULL; not `cpu` where it is to move */
     enum os_thread_state state;
     bool started;
-    sim_time vruntime_ps;  /* CPU time, relative to that of the other threads of the CPU */
+    sim_time vruntime_ps; /* CPU time, comparable to that of the other threads of: */
+    struct os_cpu *vruntime_of;
     sim_time account_ps;   /* its clock when vruntime was last brought up to date */
     sim_time run_since_ps; /* since when it has the CPU without a break */
     struct k_thread *next; /* in the run queue */
@@ -105,7 +106,7 @@ struct os_cpu {
     /* threads */
     struct k_thread idle;
     struct k_thread *ready; /* by vruntime, first in first out among equals */
-    unsigned n_threads;     /* whose CPU it is */
+    unsigned n_threads;     /* whose CPU it is, the kernel's own not counted */
     sim_time min_vruntime_ps;
     struct k_thread *worker;
     struct k_work *work_first, **work_last;

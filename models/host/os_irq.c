@@ -44,30 +44,34 @@ void os_interrupt_arrived(void *context, uint32_t destination, uint8_t number)
     os_kick_idle(cpu, vector->due_ps);
 }
 
-static void vector_interrupt(struct os_cpu *cpu)
+/* Accepts the first: from now on the same vector may become pending again. */
+static struct os_vector *accept(struct os_cpu *cpu)
 {
     struct os_vector *vector = cpu->pending_first;
     cpu->pending_first = vector->next;
     if (cpu->pending_first == NULL)
         cpu->pending_last = &cpu->pending_first;
     vector->pending = false;
-    vector->handler(vector->arg);
+    return vector;
 }
 
 /* One interrupt that is due; false: there is none. */
 static bool take_one(struct k_thread *self)
 {
     struct os_cpu *cpu = self->on;
-    const struct os_vector *vector = cpu->pending_first;
+    struct os_vector *vector = cpu->pending_first;
     const struct os_timer *timer = cpu->fired.first;
     sim_time vector_ps = vector != NULL ? vector->due_ps : SIM_TIME_MAX;
     sim_time timer_ps = timer != NULL ? timer->at_ps : SIM_TIME_MAX;
     if (SIM_MIN(vector_ps, timer_ps) > sim_task_now(self->task))
         return false;
+    vector = vector_ps <= timer_ps ? accept(cpu) : NULL;
+    k_irq_fn *handler = vector != NULL ? vector->handler : NULL;
+    void *arg = vector != NULL ? vector->arg : NULL;
     cpu->stats.hard_irqs++;
     os_charge_cycles(self, self->kernel->params.costs.hard_irq_cycles);
-    if (vector_ps <= timer_ps)
-        vector_interrupt(cpu);
+    if (handler != NULL)
+        handler(arg);
     else
         os_timer_interrupt(self);
     return true;

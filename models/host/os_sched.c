@@ -21,9 +21,20 @@
 /* ---- Run queues -------------------------------------------------------------------------------
  */
 
+/* Credit or debt go along to another CPU. */
+static void rebase(struct k_thread *thread, struct os_cpu *to)
+{
+    int64_t ahead_ps = (int64_t)(thread->vruntime_ps - thread->vruntime_of->min_vruntime_ps);
+    int64_t vruntime_ps = (int64_t)to->min_vruntime_ps + ahead_ps;
+    thread->vruntime_ps = (sim_time)SIM_MAX(vruntime_ps, 0);
+    thread->vruntime_of = to;
+}
+
 static void enqueue(struct os_cpu *cpu, struct k_thread *thread)
 {
     struct k_thread **link = &cpu->ready;
+    if (thread->vruntime_of != cpu)
+        rebase(thread, cpu);
     while (*link != NULL && (*link)->vruntime_ps <= thread->vruntime_ps)
         link = &(*link)->next;
     thread->next = *link;
@@ -50,18 +61,6 @@ static void account(struct k_thread *self)
     if (cpu->ready != NULL)
         least_ps = SIM_MIN(least_ps, cpu->ready->vruntime_ps);
     cpu->min_vruntime_ps = SIM_MAX(cpu->min_vruntime_ps, least_ps);
-}
-
-/* Changes whose thread it is; its credit or debt goes along. */
-static void change_cpu(struct k_thread *thread, struct os_cpu *to)
-{
-    struct os_cpu *from = thread->cpu;
-    int64_t ahead_ps = (int64_t)(thread->vruntime_ps - from->min_vruntime_ps);
-    int64_t vruntime_ps = (int64_t)to->min_vruntime_ps + ahead_ps;
-    thread->vruntime_ps = (sim_time)SIM_MAX(vruntime_ps, 0);
-    from->n_threads--;
-    to->n_threads++;
-    thread->cpu = to;
 }
 
 /* ---- Switching --------------------------------------------------------------------------------
@@ -182,6 +181,8 @@ void os_wake_thread(struct k_thread *thread)
         thread->state = OS_RUNNING;
         return;
     }
+    if (thread->vruntime_of != cpu)
+        rebase(thread, cpu);
     if (cpu->min_vruntime_ps > credit_ps)
         thread->vruntime_ps = SIM_MAX(thread->vruntime_ps, cpu->min_vruntime_ps - credit_ps);
     enqueue(cpu, thread);
@@ -332,6 +333,7 @@ struct k_thread *os_thread_new(struct os_cpu *cpu, const char *name, k_thread_fn
     thread->arg = arg;
     thread->state = OS_BLOCKED;
     thread->vruntime_ps = cpu->min_vruntime_ps;
+    thread->vruntime_of = cpu;
     thread->timer.thread = thread;
     thread->all_next = kernel->threads;
     thread->all_link = &kernel->threads;
@@ -340,7 +342,6 @@ struct k_thread *os_thread_new(struct os_cpu *cpu, const char *name, k_thread_fn
     kernel->threads = thread;
     thread->task = sim_task_new(kernel->sim, task_name, OS_STACK_BYTES, thread_main, thread);
     sim_task_set_owner(thread->task, thread);
-    cpu->n_threads++;
     return thread;
 }
 
@@ -352,6 +353,7 @@ struct k_thread *k_thread_new(struct kernel *kernel, const char *name, int cpu, 
                kernel->n_cpus);
     struct os_cpu *on = cpu == K_CPU_ANY ? least_loaded(kernel) : &kernel->cpu[cpu];
     struct k_thread *thread = os_thread_new(on, name, body, arg);
+    on->n_threads++;
     if (self != NULL)
         charge_wake(self, thread);
     os_wake_thread(thread);
@@ -378,16 +380,16 @@ void k_thread_set_cpu(struct k_thread *thread, unsigned cpu_idx)
         sim_task_sync(self->task);
     if (thread->cpu == to)
         return;
+    struct os_cpu *from = thread->cpu;
+    from->n_threads--;
+    to->n_threads++;
+    thread->cpu = to;
     if (thread->state == OS_READY) {
-        dequeue(thread->cpu, thread);
-        thread->cpu->stats.migrations++;
-        change_cpu(thread, to);
+        dequeue(from, thread);
+        from->stats.migrations++;
         enqueue(to, thread);
         os_kick_idle(to, k_now_ps(kernel) + kernel->params.interrupt_ps);
-        return;
-    }
-    change_cpu(thread, to);
-    if (thread == self) {
+    } else if (thread == self) {
         may_sleep(self);
         os_preempt(self);
     }
