@@ -7,7 +7,8 @@
  * interrupt (NAPI, timers: may not sleep), a hard interrupt (handlers: may only schedule). An
  * interrupt may come in at every call that charges time (k_compute, k_load, k_store, k_copy ...)
  * and runs to its end before that call returns. Between two such calls nothing else runs on any
- * CPU, so code that charges nothing is atomic. k_bh_disable() keeps soft interrupts out.
+ * CPU, so code that charges nothing is atomic. k_bh_disable() keeps soft interrupts out. Another
+ * thread of the CPU goes on only in k_syscall, k_yield, k_sleep, k_wait and k_thread_set_cpu.
  *
  * Time is in picoseconds. Errors are negative errno values. Sizes are in bytes.
  */
@@ -135,7 +136,8 @@ unsigned k_thread_cpu(const struct k_thread *thread);
 void k_sleep(struct kernel *kernel, uint64_t ps);
 /* Lets another thread of the CPU run, if one is ready. */
 void k_yield(struct kernel *kernel);
-/* Charges the entry to and return from a system call. */
+/* Charges the entry to and return from a system call; before it, another thread of the CPU may have
+ * its turn. */
 void k_syscall(struct kernel *kernel);
 
 struct k_wait_queue {
@@ -322,7 +324,8 @@ struct k_napi {
 };
 void k_napi_init(struct k_napi *napi, struct kernel *kernel, k_napi_poll_fn *poll);
 /* Polls soon on this CPU, in its soft interrupt (or in its ksoftirqd when that has used up its
- * budget of packets or time). While it is scheduled this only notes that more came in. */
+ * budget of packets or time); from a thread with soft interrupts on, before it returns. While it is
+ * scheduled this only notes that more came in. */
 void k_napi_schedule(struct k_napi *napi);
 /* True: it is idle now. False: something was scheduled meanwhile, and it will be polled again. */
 bool k_napi_complete(struct k_napi *napi);
