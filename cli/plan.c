@@ -8,10 +8,10 @@
 /* Mistakes in how results would be shown are found before they are made. */
 static void check_plot(struct scenario *scenario, struct sim_error_list *errors)
 {
-    struct plot_spec spec;
-    if (plot_spec_read(scenario, &spec, errors))
-        plot_spec_check(scenario, &spec, errors);
-    plot_spec_release(&spec);
+    struct plot_figure figure;
+    if (plot_figure_read(scenario, &figure, errors))
+        plot_figure_check(scenario, &figure, errors);
+    plot_figure_release(&figure);
 }
 
 static void add_points(struct plan *plan, struct scenario *scenario, bool quick,

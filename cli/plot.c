@@ -57,15 +57,20 @@ static char *file_path(const struct plot_request *request, const struct scenario
     return path;
 }
 
+struct drawing {
+    const struct plot_figure *figure;
+    struct plot_panel *panels; /* one for each of the figure's */
+};
+
 static bool draw_file(const struct plot_request *request, const struct scenario *scenario,
-                      const struct plot_spec *spec, const struct plot_data *data,
-                      enum plot_format format)
+                      const struct drawing *drawing, enum plot_format format)
 {
     char *path = file_path(request, scenario, format == PLOT_PNG ? ".png" : ".svg");
     if (path == NULL)
         return false;
     const struct plot_output output = { .format = format, .path = path };
-    char *script = plot_script(spec, data, &output);
+    char *script = plot_script(drawing->figure->title, drawing->panels,
+                               drawing->figure->panels->len, &output);
     const bool drawn = run_gnuplot(script);
     if (drawn)
         printf("%s\n", path);
@@ -74,58 +79,117 @@ static bool draw_file(const struct plot_request *request, const struct scenario 
     return drawn;
 }
 
-static bool draw_text(const struct plot_spec *spec, const struct plot_data *data)
+/* What stands at the points in pictures: "read over write: 64 1.27, 128 1.02". */
+static void print_ratios(const struct plot_panel *panel)
+{
+    for (guint i = 0; i < panel->data.curves->len; i++) {
+        const struct plot_curve *curve = panel->data.curves->pdata[i];
+        const char *separator = ": ";
+        for (guint k = 0; k < curve->values->len; k++) {
+            const struct plot_value *value = &g_array_index(curve->values, struct plot_value, k);
+            char number[32];
+            if (value->ratio == 0.0)
+                continue;
+            if (*separator == ':')
+                printf("%s over %s", panel->spec->ratio_of, panel->spec->ratio_to);
+            printf("%s%s %.2f", separator,
+                   panel->data.categories->len > 0
+                       ? (const char *)panel->data.categories->pdata[(guint)value->x]
+                       : cli_number(value->x, number),
+                   value->ratio);
+            separator = ", ";
+        }
+        printf("%s", *separator == ',' ? "\n\n" : "");
+    }
+}
+
+static bool draw_panel(const char *title, const struct plot_panel *panel)
 {
     struct plot_output output = { .format = PLOT_TEXT };
     terminal_size(&output.columns, &output.rows);
-    output.rows += (int)data->curves->len / 4; /* for the legend */
-    if (spec->kind != PLOT_LINES) {
-        plot_text_bars(spec, data, output.columns, stdout);
+    output.rows += (int)panel->data.curves->len / 4; /* for the legend */
+    if (plot_is_bars(panel->spec)) {
+        plot_text_bars(title, panel, output.columns, stdout);
         return true;
     }
-    char *script = plot_script(spec, data, &output);
+    char *script = plot_script(title, panel, 1, &output);
     const bool drawn = run_gnuplot(script);
+    if (drawn)
+        print_ratios(panel);
     g_free(script);
     return drawn;
 }
 
+/* Panels one below the other, the title of the figure with the first. */
+static bool draw_text(const struct drawing *drawing)
+{
+    const struct plot_figure *figure = drawing->figure;
+    bool drawn = true;
+    for (guint i = 0; drawn && i < figure->panels->len; i++) {
+        const struct plot_spec *spec = drawing->panels[i].spec;
+        const bool own = figure->panels->len > 1 && *spec->title != '\0';
+        char *title = own ? g_strdup_printf("%s: %s", figure->title, spec->title)
+                          : g_strdup(figure->title);
+        drawn = draw_panel(title, &drawing->panels[i]);
+        g_free(title);
+    }
+    return drawn;
+}
+
 static bool draw(const struct plot_request *request, const struct scenario *scenario,
-                 const struct plot_spec *spec, const struct plot_data *data)
+                 const struct drawing *drawing)
 {
     const struct plot_output as_script = { .format = PLOT_GNUPLOT };
     bool drawn = true;
     if ((request->formats & 1u << PLOT_GNUPLOT) != 0) {
-        char *script = plot_script(spec, data, &as_script);
+        char *script = plot_script(drawing->figure->title, drawing->panels,
+                                   drawing->figure->panels->len, &as_script);
         fputs(script, stdout);
         g_free(script);
     }
     if ((request->formats & 1u << PLOT_TEXT) != 0)
-        drawn = draw_text(spec, data);
+        drawn = draw_text(drawing);
     if (drawn && (request->formats & 1u << PLOT_PNG) != 0)
-        drawn = draw_file(request, scenario, spec, data, PLOT_PNG);
+        drawn = draw_file(request, scenario, drawing, PLOT_PNG);
     if (drawn && (request->formats & 1u << PLOT_SVG) != 0)
-        drawn = draw_file(request, scenario, spec, data, PLOT_SVG);
+        drawn = draw_file(request, scenario, drawing, PLOT_SVG);
     return drawn;
+}
+
+/* False if a panel has nothing to show, which is said, or with mistakes in errors. */
+static bool collect_and_draw(const struct plot_request *request, struct scenario *scenario,
+                             const struct plot_figure *figure, struct sim_error_list *errors)
+{
+    const guint n = figure->panels->len;
+    struct plot_panel *panels = g_new0(struct plot_panel, n);
+    guint n_collected = 0;
+    bool good = true;
+    while (good && n_collected < n) {
+        struct plot_panel *panel = &panels[n_collected];
+        panel->spec = figure->panels->pdata[n_collected++];
+        good = plot_data_collect(scenario, panel->spec, request->db, request->options, &panel->data,
+                                 errors);
+    }
+    const struct drawing drawing = { figure, panels };
+    good = good && draw(request, scenario, &drawing);
+    for (guint i = 0; i < n_collected; i++)
+        plot_data_release(&panels[i].data);
+    g_free(panels);
+    return good;
 }
 
 static void plot_scenario(struct plot_request *request, struct scenario *scenario,
                           struct sim_error_list *errors)
 {
-    struct plot_spec spec;
-    struct plot_data data;
+    struct plot_figure figure;
     const size_t before = errors->n_messages;
-    if (plot_spec_read(scenario, &spec, errors))
-        plot_spec_check(scenario, &spec, errors);
-    if (errors->n_messages == before && spec.metrics->len > 0) {
-        const bool any = plot_data_collect(scenario, &spec, request->db, request->options, &data,
-                                           errors);
-        if (!any || !draw(request, scenario, &spec, &data))
-            request->any_failed = true;
-        plot_data_release(&data);
-    } else if (errors->n_messages == before) {
+    if (plot_figure_read(scenario, &figure, errors))
+        plot_figure_check(scenario, &figure, errors);
+    if (errors->n_messages == before && figure.panels->len == 0)
         sim_error_add(errors, scenario_path(scenario), 0, "no group `plot` says what to plot");
-    }
-    plot_spec_release(&spec);
+    else if (errors->n_messages == before && !collect_and_draw(request, scenario, &figure, errors))
+        request->any_failed = true;
+    plot_figure_release(&figure);
 }
 
 static int plot_scenarios(struct plot_request *request, char **arguments)

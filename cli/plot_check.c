@@ -24,12 +24,16 @@ static void want(GArray *list, struct config_node *node, enum record_kind kind, 
 static GArray *wanted_by(const struct scenario *scenario, const struct plot_spec *spec)
 {
     GArray *list = g_array_new(FALSE, FALSE, sizeof(struct wanted));
-    if (scenario_axis_find(scenario, spec->x) == scenario_n_axes(scenario)) {
+    const enum record_kind kind = spec->kind == PLOT_SERIES ? RECORD_SERIES
+                                  : spec->kind == PLOT_CDF  ? RECORD_HISTOGRAM
+                                                            : RECORD_METRIC;
+    if (!plot_is_sampled(spec) &&
+        scenario_axis_find(scenario, spec->x) == scenario_n_axes(scenario)) {
         want(list, spec->x_node, RECORD_METRIC, spec->x);
         g_array_index(list, struct wanted, 0).or_axis = true;
     }
     for (guint i = 0; i < spec->metrics->len; i++) {
-        want(list, spec->metric_nodes->pdata[i], RECORD_METRIC, spec->metrics->pdata[i]);
+        want(list, spec->metric_nodes->pdata[i], kind, spec->metrics->pdata[i]);
         g_array_index(list, struct wanted, list->len - 1).is_prefix = spec->kind == PLOT_STACK;
     }
     return list;
@@ -93,9 +97,12 @@ static void complain(const struct scenario *scenario, const struct wanted *wante
 {
     static const char *const whats[] = { "metric", "histogram", "series" };
     char **names = valid_names(scenario, wanted, known);
+    const bool unsampled = wanted->kind == RECORD_SERIES && g_hash_table_size(known) == 0;
     char *expected = g_strdup_printf("%s%s that the workload records%s",
                                      wanted->or_axis ? "an axis, or a " : "a ", whats[wanted->kind],
-                                     wanted->is_prefix ? " in parts, \"<name>.<part>\"" : "");
+                                     wanted->is_prefix ? " in parts, \"<name>.<part>\""
+                                     : unsampled ? " (none without measure.sample_interval_us)"
+                                                 : "");
     config_mistake(wanted->node, errors, expected, (const char *const *)names);
     g_free(expected);
     g_strfreev(names);
@@ -111,35 +118,72 @@ static void learn(GHashTable *const known[], const struct run_result *declared)
     }
 }
 
-/* A published curve takes the colour of a simulated one, which the same axes tell apart. Which
- * values they have is another question: --set may have left some out. */
-static void check_measured(const struct plot_spec *spec, const struct plot_measured *measured,
-                           struct sim_error_list *errors)
+/* Whether it can be the name of a curve: by its axes. Which values they have is another question:
+ * --set may have left some out. */
+static bool is_curve_name(const struct plot_spec *spec, const char *name)
 {
     GPtrArray *axes = g_ptr_array_new();
-    char **split = point_split(measured->series);
-    bool known = true;
+    char **split = point_split(name);
+    bool known = g_strv_length(split) == 2 * spec->series->len;
     for (guint i = 0; i < spec->series->len; i++)
         g_ptr_array_add(axes, spec->series->pdata[i]);
     g_ptr_array_add(axes, NULL);
     for (char **pair = split; *pair != NULL; pair += 2)
         known = known && g_strv_contains((const char *const *)axes->pdata, *pair);
-    if (*measured->series != '\0' && (!known || g_strv_length(split) != 2 * spec->series->len)) {
-        char *names = g_strjoinv("=... ", (char **)axes->pdata);
-        char *expected = g_strdup_printf("the name of a curve, \"%s=...\"", names);
-        config_mistake(config_get(measured->node, "series"), errors, expected, NULL);
-        g_free(expected);
-        g_free(names);
-    }
     g_strfreev(split);
     g_ptr_array_free(axes, TRUE);
+    return known;
 }
 
-void plot_spec_check(struct scenario *scenario, const struct plot_spec *spec,
-                     struct sim_error_list *errors)
+/* "the name of a curve, "op=... size=..."" */
+static char *expected_curve(const struct plot_spec *spec)
 {
-    for (guint i = 0; i < spec->measured->len; i++)
-        check_measured(spec, &g_array_index(spec->measured, struct plot_measured, i), errors);
+    GString *expected = g_string_new("the name of a curve, \"");
+    for (guint i = 0; i < spec->series->len; i++)
+        g_string_append_printf(expected, "%s%s=...", i > 0 ? " " : "",
+                               (const char *)spec->series->pdata[i]);
+    g_string_append_c(expected, '"');
+    return g_string_free(expected, FALSE);
+}
+
+static void check_curves(const struct plot_spec *spec, struct sim_error_list *errors)
+{
+    char *expected = expected_curve(spec);
+    for (guint i = 0; i < spec->measured->len; i++) {
+        const struct plot_measured *measured = &g_array_index(spec->measured, struct plot_measured,
+                                                              i);
+        if (*measured->series != '\0' && !is_curve_name(spec, measured->series))
+            config_mistake(config_get(measured->node, "series"), errors, expected, NULL);
+    }
+    if (spec->ratio_of != NULL &&
+        !(is_curve_name(spec, spec->ratio_of) && is_curve_name(spec, spec->ratio_to))) {
+        const struct config_node *node = config_get(spec->group, "ratio_labels");
+        config_mistake(node != NULL ? node : spec->group, errors, expected, NULL);
+    }
+    if (spec->kind == PLOT_SERIES && spec->measured->len > 0 && *spec->x_unit == '\0')
+        config_mistake(spec->group, errors, "`x_unit`: that of the time in measured files", NULL);
+    g_free(expected);
+}
+
+/* Where each point is a curve, each needs its name. */
+static void check_names(struct scenario *scenario, const struct plot_spec *spec,
+                        struct sim_error_list *errors)
+{
+    GHashTable *names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    bool unique = true;
+    for (size_t i = 0; plot_is_sampled(spec) && unique && i < scenario_n_points(scenario); i++)
+        unique = !spec->shown[i] || g_hash_table_add(names, plot_series_name(spec, scenario, i));
+    if (!unique)
+        config_mistake(spec->group, errors,
+                       "`series` with the axes that tell all points apart, or a `filter`", NULL);
+    g_hash_table_destroy(names);
+}
+
+static void check_panel(struct scenario *scenario, const struct plot_spec *spec,
+                        struct sim_error_list *errors)
+{
+    check_curves(spec, errors);
+    check_names(scenario, spec, errors);
     GArray *list = wanted_by(scenario, spec);
     GHashTable *known[RECORD_SERIES + 1];
     guint n_missing = list->len;
@@ -167,4 +211,11 @@ void plot_spec_check(struct scenario *scenario, const struct plot_spec *spec,
     for (int kind = RECORD_METRIC; kind <= RECORD_SERIES; kind++)
         g_hash_table_destroy(known[kind]);
     g_array_free(list, TRUE);
+}
+
+void plot_figure_check(struct scenario *scenario, const struct plot_figure *figure,
+                       struct sim_error_list *errors)
+{
+    for (guint i = 0; i < figure->panels->len; i++)
+        check_panel(scenario, figure->panels->pdata[i], errors);
 }

@@ -24,11 +24,13 @@ static void free_curve(gpointer pointer)
     g_free(curve);
 }
 
-static struct plot_curve *new_curve(struct plot_data *data, char *label, char *series)
+struct plot_curve *plot_curve_new(struct plot_data *data, char *label, char *series,
+                                  const char *metric)
 {
     struct plot_curve *curve = g_new0(struct plot_curve, 1);
     curve->label = label;
     curve->series = series;
+    curve->metric = metric;
     curve->values = g_array_new(FALSE, TRUE, sizeof(struct plot_value));
     g_ptr_array_add(data->curves, curve);
     return curve;
@@ -53,17 +55,26 @@ static bool to_number(const char *text, double *number)
     return end != text && *end == '\0' && isfinite(*number);
 }
 
+/* Along an axis with names, or under bars: those of its values that points shown have. */
 static void find_categories(struct collector *c)
 {
-    const size_t axis = scenario_axis_find(c->scenario, c->spec->x);
+    const struct scenario *scenario = c->scenario;
+    const size_t axis = scenario_axis_find(scenario, c->spec->x);
     bool numbers = c->spec->kind == PLOT_LINES;
     double number;
-    if (axis == scenario_n_axes(c->scenario))
+    if (axis == scenario_n_axes(scenario))
         return;
-    for (size_t i = 0; i < scenario_axis_n_values(c->scenario, axis); i++)
-        numbers = numbers && to_number(scenario_axis_value(c->scenario, axis, i), &number);
-    for (size_t i = 0; !numbers && i < scenario_axis_n_values(c->scenario, axis); i++)
-        g_ptr_array_add(c->data->categories, g_strdup(scenario_axis_value(c->scenario, axis, i)));
+    const size_t n = scenario_axis_n_values(scenario, axis);
+    bool *used = g_new0(bool, n);
+    for (size_t i = 0; i < scenario_n_points(scenario); i++)
+        used[scenario_point_value(scenario, i, axis)] |= c->spec->shown[i];
+    for (size_t i = 0; i < n; i++)
+        numbers = numbers && to_number(scenario_axis_value(scenario, axis, i), &number);
+    for (size_t i = 0; !numbers && i < n; i++) {
+        if (used[i])
+            g_ptr_array_add(c->data->categories, g_strdup(scenario_axis_value(scenario, axis, i)));
+    }
+    g_free(used);
 }
 
 /* False if the text is neither a number nor one of the categories. */
@@ -126,7 +137,7 @@ static char *short_series(const char *series)
 }
 
 /* With several metrics theirs too. */
-static char *curve_label(const struct plot_spec *spec, const char *series, const char *metric)
+char *plot_curve_label(const struct plot_spec *spec, const char *series, const char *metric)
 {
     char *shown = short_series(series);
     char *label = *shown == '\0'           ? g_strdup(metric)
@@ -144,8 +155,8 @@ static struct plot_curve *curve_of(struct collector *c, const char *series, cons
         if (strcmp(curve->series, series) == 0)
             return curve;
     }
-    struct plot_curve *curve = new_curve(c->data, curve_label(c->spec, series, metric),
-                                         g_strdup(series));
+    struct plot_curve *curve = plot_curve_new(c->data, plot_curve_label(c->spec, series, metric),
+                                              g_strdup(series), metric);
     curve->color = c->data->curves->len - 1;
     return curve;
 }
@@ -161,7 +172,7 @@ static void collect_metric(struct collector *c, const char *metric)
         const char *name = scenario_point_name(c->scenario, i);
         const struct plot_value *y = g_hash_table_lookup(ys, name);
         const struct plot_value *x = xs != NULL ? g_hash_table_lookup(xs, name) : y;
-        if (x == NULL || y == NULL)
+        if (x == NULL || y == NULL || !c->spec->shown[i])
             continue;
         struct plot_value value = *y;
         if (!x_is_axis)
@@ -226,21 +237,27 @@ static void collect_stack(struct collector *c)
 {
     const char *prefix = c->spec->metrics->pdata[0];
     GPtrArray *parts = parts_of(c, prefix);
-    for (size_t i = 0; i < scenario_n_points(c->scenario); i++)
-        g_ptr_array_add(c->data->categories, short_point_name(c->scenario, i));
+    for (size_t i = 0; i < scenario_n_points(c->scenario); i++) {
+        if (c->spec->shown[i])
+            g_ptr_array_add(c->data->categories, short_point_name(c->scenario, i));
+    }
     for (guint k = 0; k < parts->len; k++) {
         const char *part = parts->pdata[k];
-        struct plot_curve *curve = new_curve(c->data, g_strdup(part + strlen(prefix) + 1),
-                                             g_strdup(part));
+        struct plot_curve *curve = plot_curve_new(c->data, g_strdup(part + strlen(prefix) + 1),
+                                                  g_strdup(part), prefix);
         GHashTable *ys = values_of(c, part);
-        curve->color = k;
+        curve->color = c->data->curves->len - 1;
+        double row = 0.0;
         for (size_t i = 0; i < scenario_n_points(c->scenario); i++) {
             const struct plot_value *y = g_hash_table_lookup(ys,
                                                              scenario_point_name(c->scenario, i));
-            const struct plot_value value = { .x = (double)i, .y = y != NULL ? y->y : 0.0 };
-            if (y != NULL)
+            const struct plot_value value = { .x = row, .y = y != NULL ? y->y : 0.0 };
+            row += c->spec->shown[i];
+            if (y != NULL && c->spec->shown[i])
                 g_array_append_val(curve->values, value);
         }
+        if (curve->values->len == 0)
+            g_ptr_array_remove_index(c->data->curves, c->data->curves->len - 1);
         g_hash_table_destroy(ys);
     }
     g_ptr_array_free(parts, TRUE);
@@ -279,7 +296,7 @@ static char *measured_label(const struct collector *c, const struct plot_measure
 {
     if (*measured->label != '\0')
         return g_strdup(measured->label);
-    if (c->spec->kind == PLOT_LINES)
+    if (!plot_is_bars(c->spec))
         return g_strdup("");
     if (simulated != NULL && c->spec->series->len > 0)
         return g_strdup_printf("%s (measured)", simulated->label);
@@ -301,8 +318,8 @@ static void collect_measured(struct collector *c, const struct plot_measured *me
                       "%s: no file \"%s\" below the scenarios", config_path(measured->node),
                       measured->file);
     } else {
-        struct plot_curve *curve = new_curve(c->data, measured_label(c, measured, simulated),
-                                             g_strdup(measured->series));
+        struct plot_curve *curve = plot_curve_new(c->data, measured_label(c, measured, simulated),
+                                                  g_strdup(measured->series), NULL);
         curve->measured = true;
         curve->color = simulated != NULL ? simulated->color : c->data->curves->len - 1;
         parse_rows(c, curve, path, content);
@@ -313,8 +330,10 @@ static void collect_measured(struct collector *c, const struct plot_measured *me
 
 /* ---- Published with claims ----------------------------------------------------------------- */
 
-/* The point that a claim is about if it is about just one, and about a metric of this figure. */
-static bool find_point(const struct collector *c, const struct claim *claim, size_t *point)
+/* The point that a claim is about if it is about just one, and about a metric of this panel: *share
+ * is then 0, or if that is a histogram, which of its quantiles it is about. */
+static bool find_point(const struct collector *c, const struct claim *claim, size_t *point,
+                       double *share)
 {
     GArray *references = claim_references(claim);
     bool found = false;
@@ -322,11 +341,13 @@ static bool find_point(const struct collector *c, const struct claim *claim, siz
         strchr(claim->expr, ')') == strrchr(claim->expr, ')') &&
         g_str_has_suffix(claim->expr, ")")) {
         const struct claim_reference *r = &g_array_index(references, struct claim_reference, 0);
-        bool ours = strcmp(r->scenario, scenario_name(c->scenario)) == 0, shown = false;
-        for (guint i = 0; i < c->spec->metrics->len; i++)
-            shown = shown || strcmp(c->spec->metrics->pdata[i], r->metric) == 0;
+        const bool ours = strcmp(r->scenario, scenario_name(c->scenario)) == 0;
+        const char *metric = c->spec->metrics->pdata[0];
+        *share = c->spec->kind == PLOT_CDF ? plot_quantile_of(r->metric, metric) : 0.0;
+        const bool shown = c->spec->kind == PLOT_CDF ? *share > 0.0
+                                                     : strcmp(metric, r->metric) == 0;
         for (size_t i = 0; ours && shown && !found && i < scenario_n_points(c->scenario); i++) {
-            found = strcmp(scenario_point_name(c->scenario, i), r->point) == 0;
+            found = c->spec->shown[i] && strcmp(scenario_point_name(c->scenario, i), r->point) == 0;
             *point = found ? i : *point;
         }
     }
@@ -334,12 +355,38 @@ static bool find_point(const struct collector *c, const struct claim *claim, siz
     return found;
 }
 
+/* Along x of the panel: the point's value; the claim's, of a quantile; where the curve begins. */
+static bool published_at(const struct collector *c, size_t point, double share,
+                         struct plot_value *value)
+{
+    if (c->spec->kind == PLOT_CDF) {
+        value->x = value->y * c->data->x_factor;
+        value->y = share;
+        return true;
+    }
+    return c->spec->kind == PLOT_SERIES ||
+           to_x(c->data, plot_axis_value(c->scenario, point, c->spec->x), &value->x);
+}
+
+/* Of a series a mean is published: a level, as long as the simulated curve. */
+static void add_level(struct plot_curve *published, const struct plot_curve *simulated, double y)
+{
+    const GArray *values = simulated->values;
+    const struct plot_value ends[] = {
+        { .x = g_array_index(values, struct plot_value, 0).x, .y = y },
+        { .x = g_array_index(values, struct plot_value, values->len - 1).x, .y = y },
+    };
+    published->level = true;
+    g_array_append_vals(published->values, ends, 2);
+}
+
 static void add_published(struct collector *c, const struct claim *claim, guint first_published)
 {
     size_t point = 0;
+    double share = 0.0;
     struct plot_value value = { .y = claim_target(claim) };
-    if (isnan(claim->published_lo) || !find_point(c, claim, &point) ||
-        !to_x(c->data, plot_axis_value(c->scenario, point, c->spec->x), &value.x))
+    if (isnan(claim->published_lo) || !find_point(c, claim, &point, &share) ||
+        !published_at(c, point, share, &value))
         return;
     char *series = plot_series_name(c->spec, c->scenario, point);
     const struct plot_curve *simulated = NULL;
@@ -356,11 +403,15 @@ static void add_published(struct collector *c, const struct claim *claim, guint 
     if (simulated != NULL && !measured) {
         const struct plot_measured from = { .series = series, .label = "" };
         if (published == NULL) {
-            published = new_curve(c->data, measured_label(c, &from, simulated), g_strdup(series));
+            published = plot_curve_new(c->data, measured_label(c, &from, simulated),
+                                       g_strdup(series), NULL);
             published->measured = true;
             published->color = simulated->color;
         }
-        g_array_append_val(published->values, value);
+        if (c->spec->kind == PLOT_SERIES)
+            add_level(published, simulated, value.y);
+        else
+            g_array_append_val(published->values, value);
     }
     g_free(series);
 }
@@ -374,7 +425,8 @@ static void collect_published(struct collector *c)
     const guint first = c->data->curves->len;
     const bool x_is_axis = scenario_axis_find(c->scenario, c->spec->x) <
                            scenario_n_axes(c->scenario);
-    if (path != NULL && x_is_axis && c->spec->kind != PLOT_STACK && c->spec->metrics->len == 1) {
+    if (path != NULL && (x_is_axis || plot_is_sampled(c->spec)) && c->spec->kind != PLOT_STACK &&
+        c->spec->metrics->len == 1) {
         struct sim_error_list errors = { 0 };
         GPtrArray *files = claims_load(c->options, arguments, &errors);
         for (guint i = 0; i < files->len && errors.n_messages == 0; i++) {
@@ -398,14 +450,69 @@ static void tell_apart(const struct plot_spec *spec, struct plot_data *data)
     bool any_measured = false;
     for (guint i = 0; i < data->curves->len; i++)
         any_measured = any_measured || ((struct plot_curve *)data->curves->pdata[i])->measured;
-    for (guint i = 0; any_measured && i < data->curves->len; i++) {
+    for (guint i = 0; any_measured && spec->kind != PLOT_STACK && i < data->curves->len; i++) {
         struct plot_curve *curve = data->curves->pdata[i];
-        if (curve->measured || (spec->kind == PLOT_LINES && *curve->series != '\0'))
+        if (curve->measured || (!plot_is_bars(spec) && *curve->series != '\0'))
             continue;
         char *label = *curve->series != '\0' ? g_strdup_printf("%s (simulated)", curve->label)
                                              : g_strdup("simulated");
         g_free(curve->label);
         curve->label = label;
+    }
+}
+
+/* ---- Ratios -------------------------------------------------------------------------------- */
+
+static struct plot_curve *simulated_curve(const struct plot_data *data, const char *series,
+                                          const char *metric)
+{
+    for (guint i = 0; i < data->curves->len; i++) {
+        struct plot_curve *curve = data->curves->pdata[i];
+        if (!curve->measured && strcmp(curve->series, series) == 0 &&
+            strcmp(curve->metric, metric) == 0)
+            return curve;
+    }
+    return NULL;
+}
+
+/* Points at the same x; of a value of 0 nothing is said. */
+static void set_ratios(const struct plot_curve *of, const struct plot_curve *to)
+{
+    for (guint i = 0; i < of->values->len; i++) {
+        struct plot_value *value = &g_array_index(of->values, struct plot_value, i);
+        for (guint k = 0; k < to->values->len; k++) {
+            const struct plot_value *other = &g_array_index(to->values, struct plot_value, k);
+            if (other->x == value->x && other->y != 0.0)
+                value->ratio = value->y / other->y;
+        }
+    }
+}
+
+static void collect_ratios(const struct collector *c)
+{
+    for (guint i = 0; c->spec->ratio_of != NULL && i < c->spec->metrics->len; i++) {
+        const char *metric = c->spec->metrics->pdata[i];
+        const struct plot_curve *of = simulated_curve(c->data, c->spec->ratio_of, metric);
+        const struct plot_curve *to = simulated_curve(c->data, c->spec->ratio_to, metric);
+        if (of != NULL && to != NULL)
+            set_ratios(of, to);
+    }
+}
+
+/* ---- All of it ------------------------------------------------------------------------------ */
+
+static void collect_simulated(struct collector *c)
+{
+    const struct plot_spec *spec = c->spec;
+    if (spec->kind == PLOT_STACK) {
+        collect_stack(c);
+    } else if (plot_is_sampled(spec)) {
+        plot_samples_collect(c->scenario, spec, c->db, c->data);
+    } else {
+        find_categories(c);
+        for (guint i = 0; i < spec->metrics->len; i++)
+            collect_metric(c, spec->metrics->pdata[i]);
+        collect_ratios(c);
     }
 }
 
@@ -417,14 +524,12 @@ bool plot_data_collect(struct scenario *scenario, const struct plot_spec *spec,
     const size_t before = errors->n_messages;
     data->curves = g_ptr_array_new_with_free_func(free_curve);
     data->categories = g_ptr_array_new_with_free_func(g_free);
+    data->strings = g_string_chunk_new(64);
     data->x_name = spec->kind == PLOT_STACK ? axis_names(scenario) : g_strdup(spec->x);
-    if (spec->kind == PLOT_STACK) {
-        collect_stack(&c);
-    } else {
-        find_categories(&c);
-        for (guint i = 0; i < spec->metrics->len; i++)
-            collect_metric(&c, spec->metrics->pdata[i]);
-    }
+    data->x_unit = spec->x_unit;
+    data->x_factor = 1.0;
+    data->y_unit = spec->y_unit;
+    collect_simulated(&c);
     const bool any = data->curves->len > 0;
     if (!any)
         fprintf(stderr, "%s: no results in %s (nudma run %s makes them)\n", scenario_name(scenario),
@@ -440,6 +545,7 @@ bool plot_data_collect(struct scenario *scenario, const struct plot_spec *spec,
 void plot_data_release(struct plot_data *data)
 {
     g_free(data->x_name);
+    g_string_chunk_free(data->strings);
     g_ptr_array_free(data->curves, TRUE);
     g_ptr_array_free(data->categories, TRUE);
 }

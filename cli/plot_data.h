@@ -8,20 +8,26 @@
 struct plot_value {
     double x;       /* with categories: their index */
     double y, ci95; /* ci95 0: unknown */
+    double ratio;   /* to the curve that the panel compares with; 0: no label */
 };
 
 struct plot_curve {
-    char *label;  /* for the legend */
-    char *series; /* "op=read"; of measured ones as written */
+    char *label;        /* for the legend */
+    char *series;       /* "op=read"; of measured ones as written */
+    const char *metric; /* the panel's; NULL: measured */
     bool measured;
+    bool level;     /* one published value, for all x */
     unsigned color; /* curves of one series share it */
     GArray *values; /* struct plot_value, ascending in x unless x is a metric */
 };
 
 struct plot_data {
-    char *x_name;          /* what stands below the x axis */
-    GPtrArray *curves;     /* struct plot_curve, owned */
+    char *x_name;                /* what stands below the x axis */
+    const char *x_unit, *y_unit; /* the panel's, else those of what was recorded */
+    GPtrArray *curves;           /* struct plot_curve, owned */
     GPtrArray *categories; /* char *, owned: the values along x in order; empty: x is a number */
+    GStringChunk *strings; /* of units */
+    double x_factor;       /* of PLOT_CDF: from the metric's unit to x_unit */
 };
 
 /* False if there are no results (said so), or with mistakes in errors. */
@@ -29,6 +35,17 @@ bool plot_data_collect(struct scenario *scenario, const struct plot_spec *spec,
                        struct results_db *db, const struct cli_options *options,
                        struct plot_data *data, struct sim_error_list *errors);
 void plot_data_release(struct plot_data *data);
+/* An empty curve at the end; takes label and series. */
+struct plot_curve *plot_curve_new(struct plot_data *data, char *label, char *series,
+                                  const char *metric);
+/* For the legend; g_free(). */
+char *plot_curve_label(const struct plot_spec *spec, const char *series, const char *metric);
+/* plot_samples.c: the curves of PLOT_SERIES and PLOT_CDF. */
+void plot_samples_collect(struct scenario *scenario, const struct plot_spec *spec,
+                          struct results_db *db, struct plot_data *data);
+/* A quantile that this metric is of the histogram: 0.99 of "latency_p99_ns" and "latency_ns"; 0 if
+ * it is none. */
+double plot_quantile_of(const char *metric, const char *histogram);
 /* The curve's value at a category, or NULL. */
 const struct plot_value *plot_data_at(const struct plot_curve *curve, guint category);
 

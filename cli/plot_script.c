@@ -42,14 +42,16 @@ static char *axis_label(const char *label, const char *name, const char *unit)
     return *unit != '\0' ? g_strdup_printf("%s [%s]", shown, unit) : g_strdup(shown);
 }
 
-static void append_labels(GString *script, const struct plot_spec *spec,
-                          const struct plot_data *data, const struct plot_output *output)
+/* title: "" for none */
+static void append_labels(GString *script, const char *title, const struct plot_panel *panel,
+                          const struct plot_output *output)
 {
-    char *x = axis_label(spec->x_label, data->x_name, spec->x_unit);
-    char *y = axis_label(spec->y_label, spec->metrics->pdata[0], spec->y_unit);
+    const struct plot_spec *spec = panel->spec;
+    char *x = axis_label(spec->x_label, panel->data.x_name, panel->data.x_unit);
+    char *y = axis_label(spec->y_label, spec->metrics->pdata[0], panel->data.y_unit);
     if (!is_small(output)) { /* the page has it */
         g_string_append(script, "set title ");
-        append_quoted(script, spec->title);
+        append_quoted(script, title);
     }
     if (output->format == PLOT_TEXT) { /* has no upright text */
         g_string_append(script, " . \"\\n\" . ");
@@ -126,8 +128,13 @@ static void append_x_axis(GString *script, const struct plot_spec *spec,
                            isnan(spec->x_max) ? right : spec->x_max);
 }
 
-static void append_y_axis(GString *script, const struct plot_spec *spec)
+static void append_y_axis(GString *script, const struct plot_spec *spec,
+                          const struct plot_output *output)
 {
+    if (spec->kind == PLOT_CDF && output->format == PLOT_TEXT) { /* the frame would hide letters */
+        g_string_append(script, "set yrange [-0.1:1.1]\n");
+        return;
+    }
     if (spec->log_y >= 2)
         g_string_append_printf(script, "set logscale y %u\n", spec->log_y);
     g_string_append(script, "set yrange [");
@@ -139,18 +146,29 @@ static void append_y_axis(GString *script, const struct plot_spec *spec)
     g_string_append(script, "]\n");
 }
 
-static void append_terminal(GString *script, const struct plot_output *output)
+/* Panels side by side are less wide each than a figure alone, and as high. */
+static void picture_size(guint n_panels, int *width, int *height)
 {
+    *width = n_panels > 1 ? (int)n_panels * 760 : 1200;
+    *height = 800;
+}
+
+static void append_terminal(GString *script, guint n_panels, const struct plot_output *output)
+{
+    int width, height;
+    picture_size(n_panels, &width, &height);
     switch (output->format) {
     case PLOT_TEXT:
         g_string_append_printf(script, "set terminal dumb mono noenhanced size %d,%d\n",
                                output->columns, output->rows);
         break;
     case PLOT_PNG:
-        g_string_append(script, "if (strstrt(GPVAL_TERMINALS, 'pngcairo') > 0) {\n"
-                                "set terminal pngcairo noenhanced size 1200,800 font 'Sans,16' "
-                                "linewidth 2\n} else {\n"
-                                "set terminal png noenhanced size 1200,800 large linewidth 2\n}\n");
+        g_string_append_printf(script,
+                               "if (strstrt(GPVAL_TERMINALS, 'pngcairo') > 0) {\n"
+                               "set terminal pngcairo noenhanced size %d,%d font 'Sans,16' "
+                               "linewidth 2\n} else {\n"
+                               "set terminal png noenhanced size %d,%d large linewidth 2\n}\n",
+                               width, height, width, height);
         break;
     case PLOT_SVG:
         if (is_small(output)) {
@@ -160,8 +178,10 @@ static void append_terminal(GString *script, const struct plot_output *output)
                                    output->columns, output->rows);
             break;
         }
-        g_string_append(script, "set terminal svg noenhanced size 1200,800 font 'Sans,20' "
-                                "linewidth 2 background 'white'\n");
+        g_string_append_printf(script,
+                               "set terminal svg noenhanced size %d,%d font 'Sans,20' "
+                               "linewidth 2 background 'white'\n",
+                               width, height);
         break;
     case PLOT_GNUPLOT: break;
     }
@@ -174,14 +194,27 @@ static void append_terminal(GString *script, const struct plot_output *output)
 
 /* ---- Curves -------------------------------------------------------------------------------- */
 
-static void append_curve_data(GString *script, const struct plot_data *data)
+/* Labels do not stand on each other: from one to the next is a share of the width. */
+#define LABEL_SHARE 0.085
+
+static void append_curve_data(GString *script, const struct plot_spec *spec,
+                              const struct plot_data *data)
 {
+    double lo, hi, last = -INFINITY;
+    x_range(data, &lo, &hi);
+    const bool logarithmic = spec->log_x >= 2 && lo > 0.0;
+    const double width = logarithmic ? log(hi / lo) : hi - lo;
     for (guint i = 0; i < data->curves->len; i++) {
         const struct plot_curve *curve = data->curves->pdata[i];
+        last = -INFINITY;
         g_string_append_printf(script, "$curve%u << END\n", i);
         for (guint k = 0; k < curve->values->len; k++) {
             const struct plot_value *v = &g_array_index(curve->values, struct plot_value, k);
-            g_string_append_printf(script, "%.17g %.17g %.17g\n", v->x, v->y, v->ci95);
+            const double at = logarithmic ? log(v->x / lo) : v->x - lo;
+            const bool labelled = v->ratio != 0.0 && at - last >= width * LABEL_SHARE;
+            last = labelled ? at : last;
+            g_string_append_printf(script, "%.17g %.17g %.17g %.17g\n", v->x, v->y, v->ci95,
+                                   labelled ? v->ratio : 0.0);
         }
         g_string_append(script, "END\n");
     }
@@ -216,10 +249,43 @@ static void append_title(GString *script, const char *label)
         append_quoted(script, label);
 }
 
-static void append_curve(GString *script, const struct plot_curve *curve, unsigned index,
-                         bool small)
+static bool has_ratio(const struct plot_curve *curve)
 {
-    if (curve->measured) {
+    for (guint i = 0; i < curve->values->len; i++) {
+        if (g_array_index(curve->values, struct plot_value, i).ratio != 0.0)
+            return true;
+    }
+    return false;
+}
+
+/* On the side of the points where the curve that they are compared with does not run. */
+static void append_ratios(GString *script, const struct plot_curve *curve, unsigned index)
+{
+    if (!has_ratio(curve))
+        return;
+    g_string_append_printf(script,
+                           "$curve%u using 1:($4 >= 1 ? $2 : NaN):(sprintf('%%.2f', $4)) "
+                           "with labels offset 0,0.9 notitle, ",
+                           index);
+    g_string_append_printf(script,
+                           "$curve%u using 1:($4 < 1 && $4 != 0 ? $2 : NaN):(sprintf('%%.2f', $4)) "
+                           "with labels offset 0,-0.9 notitle, ",
+                           index);
+}
+
+/* So many points that they would hide their line. */
+static bool is_dense(const struct plot_spec *spec, const struct plot_curve *curve)
+{
+    return spec->kind == PLOT_CDF || curve->values->len > 60;
+}
+
+static void append_curve(GString *script, const struct plot_spec *spec,
+                         const struct plot_curve *curve, unsigned index, bool small)
+{
+    if (curve->level) {
+        g_string_append_printf(script, "$curve%u using 1:2 with lines lc rgb '%s' dt 2 lw 1.2 ",
+                               index, COLOR(curve));
+    } else if (curve->measured) {
         g_string_append_printf(
             script, "$curve%u using 1:2 with points lc rgb '%s' pt %d ps %s lw 1.2 ", index,
             COLOR(curve), POINT(open_points, curve), small ? "1.1" : "1.8");
@@ -228,9 +294,14 @@ static void append_curve(GString *script, const struct plot_curve *curve, unsign
             g_string_append_printf(
                 script, "$curve%u using 1:2:3 with yerrorbars lc rgb '%s' pt 0 notitle, ", index,
                 COLOR(curve));
-        g_string_append_printf(
-            script, "$curve%u using 1:2 with linespoints lc rgb '%s' pt %d ps %s ", index,
-            COLOR(curve), POINT(filled_points, curve), small ? "0.8" : "1.4");
+        append_ratios(script, curve, index);
+        if (is_dense(spec, curve))
+            g_string_append_printf(script, "$curve%u using 1:2 with lines lc rgb '%s' lw 1.2 ",
+                                   index, COLOR(curve));
+        else
+            g_string_append_printf(
+                script, "$curve%u using 1:2 with linespoints lc rgb '%s' pt %d ps %s ", index,
+                COLOR(curve), POINT(filled_points, curve), small ? "0.8" : "1.4");
     }
     append_title(script, curve->label);
 }
@@ -239,19 +310,23 @@ static void append_curve(GString *script, const struct plot_curve *curve, unsign
 static void append_text_curve(GString *script, const struct plot_curve *curve, unsigned index)
 {
     const char letter = (char)((curve->measured ? 'a' : 'A') + (char)(curve->color % 26));
+    const guint step = curve->values->len / 40 + 1;
     if (!curve->measured)
         g_string_append_printf(script, "$curve%u using 1:2 with lines lt 0 notitle, ", index);
-    g_string_append_printf(script, "$curve%u using 1:2 with points pt '%c' ", index, letter);
+    g_string_append_printf(script, "$curve%u using 1:2 every %u with points pt '%c' ", index, step,
+                           letter);
     append_title(script, curve->label);
 }
 
 /* What was measured comes last, so that it is not hidden. */
-static void append_curves(GString *script, const struct plot_data *data,
+static void append_curves(GString *script, const struct plot_panel *panel,
                           const struct plot_output *output)
 {
+    const struct plot_data *data = &panel->data;
     const char *separator = "plot ";
     bool one_entry = false; /* for all measured curves without a label */
-    append_curve_data(script, data);
+    bool level = false;
+    append_curve_data(script, panel->spec, data);
     append_category_tics(script, data);
     for (int measured = 0; measured <= 1; measured++) {
         for (guint i = 0; i < data->curves->len; i++) {
@@ -261,14 +336,18 @@ static void append_curves(GString *script, const struct plot_data *data,
             g_string_append(script, separator);
             separator = ", ";
             one_entry = one_entry || *curve->label == '\0';
+            level = level || curve->level;
             if (output->format == PLOT_TEXT)
                 append_text_curve(script, curve, i);
             else
-                append_curve(script, curve, i, is_small(output));
+                append_curve(script, panel->spec, curve, i, is_small(output));
         }
     }
     if (one_entry && output->format == PLOT_TEXT)
         g_string_append(script, ", NaN with points pt 'a' title '(small letters) measured'");
+    else if (one_entry && level)
+        g_string_append(script, ", NaN with lines lc rgb '#000000' dt 2 lw 1.2 "
+                                "title 'measured (dashed)'");
     else if (one_entry)
         g_string_append_printf(script,
                                ", NaN with points lc rgb '#000000' pt 6 ps %s lw 1.2 "
@@ -299,15 +378,67 @@ static void append_bar_data(GString *script, const struct plot_data *data)
     g_string_append(script, "END\n");
 }
 
-/* A measured bar stands beside the simulated one of its series. */
-static void append_bars(GString *script, const struct plot_spec *spec, const struct plot_data *data,
+/* Curves as bars, in the order in which they stand beside each other: by series, what was measured
+ * beside what was simulated. Of a stack only the parts: what was measured of it is no part. */
+static GArray *bars_in_order(const struct plot_spec *spec, const struct plot_data *data)
+{
+    GArray *order = g_array_new(FALSE, FALSE, sizeof(guint));
+    for (unsigned color = 0; color < data->curves->len; color++) {
+        for (guint i = 0; i < data->curves->len; i++) {
+            const struct plot_curve *curve = data->curves->pdata[i];
+            if (curve->color == color && !(spec->kind == PLOT_STACK && curve->measured))
+                g_array_append_val(order, i);
+        }
+    }
+    return order;
+}
+
+/* gnuplot puts bar i of n at row + (i - (n - 1) / 2) / (n + gap), with a gap of 1. */
+static bool append_bar_ratios(GString *script, const struct plot_data *data, const GArray *order)
+{
+    bool any = false;
+    g_string_append(script, "$ratios << END\n");
+    for (guint i = 0; i < order->len; i++) {
+        const struct plot_curve *curve = data->curves->pdata[g_array_index(order, guint, i)];
+        for (guint k = 0; k < curve->values->len; k++) {
+            const struct plot_value *v = &g_array_index(curve->values, struct plot_value, k);
+            const double x = v->x + ((double)i - (double)(order->len - 1) / 2.0) /
+                                        (double)(order->len + 1);
+            any = any || v->ratio != 0.0;
+            if (v->ratio != 0.0)
+                g_string_append_printf(script, "%.17g %.17g %.2f\n", x, v->y + v->ci95, v->ratio);
+        }
+    }
+    g_string_append(script, "END\n");
+    return any;
+}
+
+/* What was measured of a whole stack: points on it. */
+static void append_stack_points(GString *script, const struct plot_data *data, bool small)
+{
+    for (guint i = 0; i < data->curves->len; i++) {
+        const struct plot_curve *curve = data->curves->pdata[i];
+        if (!curve->measured)
+            continue;
+        g_string_append_printf(
+            script, ", $curve%u using 1:2 with points lc rgb '#000000' pt 6 ps %s lw 1.2 ", i,
+            small ? "1.1" : "1.8");
+        append_title(script, *curve->label != '\0' ? curve->label : "measured");
+    }
+}
+
+static void append_bars(GString *script, const struct plot_panel *panel,
                         const struct plot_output *output)
 {
-    const bool stacked = spec->kind == PLOT_STACK;
-    bool first = true, intervals = false;
+    const struct plot_data *data = &panel->data;
+    const bool stacked = panel->spec->kind == PLOT_STACK;
+    GArray *order = bars_in_order(panel->spec, data);
+    bool intervals = false;
     for (guint i = 0; i < data->curves->len && !stacked; i++)
         intervals = intervals || has_interval(data->curves->pdata[i]);
     append_bar_data(script, data);
+    append_curve_data(script, panel->spec, data);
+    const bool ratios = append_bar_ratios(script, data, order);
     g_string_append(script, "set style data histograms\nset boxwidth 0.9\n");
     g_string_append_printf(script, "set style histogram %s\n",
                            stacked     ? "rowstacked"
@@ -316,31 +447,32 @@ static void append_bars(GString *script, const struct plot_spec *spec, const str
     g_string_append_printf(
         script, "set xrange [-0.7:%u.7]\nset xtics %s\nplot ", data->categories->len - 1,
         data->categories->len > (is_small(output) ? 4u : 8u) ? "rotate by -45" : "norotate");
-    for (unsigned color = 0; color < data->curves->len; color++) {
-        for (guint i = 0; i < data->curves->len; i++) {
-            const struct plot_curve *curve = data->curves->pdata[i];
-            if (curve->color != color)
-                continue;
-            char columns[16] = "";
-            if (intervals)
-                g_snprintf(columns, sizeof(columns), ":%u", 2 * i + 3);
-            g_string_append_printf(script, "%s$bars using %u%s:xtic(1) lc rgb '%s' fs %s title ",
-                                   first ? "" : ", ", 2 * i + 2, columns, COLOR(curve),
-                                   curve->measured ? "solid 0.35 border" : "solid 0.9");
-            first = false;
-            append_quoted(script, curve->label);
-        }
+    for (guint k = 0; k < order->len; k++) {
+        const guint i = g_array_index(order, guint, k);
+        const struct plot_curve *curve = data->curves->pdata[i];
+        char columns[16] = "";
+        if (intervals)
+            g_snprintf(columns, sizeof(columns), ":%u", 2 * i + 3);
+        g_string_append_printf(script, "%s$bars using %u%s:xtic(1) lc rgb '%s' fs %s title ",
+                               k > 0 ? ", " : "", 2 * i + 2, columns, COLOR(curve),
+                               curve->measured ? "solid 0.35 border" : "solid 0.9");
+        append_quoted(script, curve->label);
     }
+    if (ratios)
+        g_string_append(script, ", $ratios using 1:2:3 with labels offset 0,0.7 notitle");
+    if (stacked)
+        append_stack_points(script, data, is_small(output));
     g_string_append(script, "\n");
+    g_array_free(order, TRUE);
 }
 
-char *plot_script(const struct plot_spec *spec, const struct plot_data *data,
-                  const struct plot_output *output)
+/* ---- All of it ------------------------------------------------------------------------------ */
+
+static void append_panel(GString *script, const char *title, const struct plot_panel *panel,
+                         const struct plot_output *output)
 {
-    GString *script = g_string_new("set encoding utf8\n");
-    const bool bars = spec->kind != PLOT_LINES;
-    append_terminal(script, output);
-    append_labels(script, spec, data, output);
+    const struct plot_spec *spec = panel->spec;
+    append_labels(script, title, panel, output);
     if (output->format == PLOT_TEXT) /* where it hides nothing */
         g_string_append(script, "set key below Left reverse samplen 1\n");
     else
@@ -348,12 +480,36 @@ char *plot_script(const struct plot_spec *spec, const struct plot_data *data,
                                "set grid ytics lc rgb '#D0D0D0'\nset key %s height 1\n"
                                "set xtics nomirror\nset ytics nomirror\n",
                                *spec->key != '\0' ? spec->key : "below");
-    if (!bars && data->categories->len == 0)
-        append_x_axis(script, spec, data, output);
-    append_y_axis(script, spec);
-    if (bars)
-        append_bars(script, spec, data, output);
+    if (!plot_is_bars(spec) && panel->data.categories->len == 0)
+        append_x_axis(script, spec, &panel->data, output);
+    append_y_axis(script, spec, output);
+    if (plot_is_bars(spec))
+        append_bars(script, panel, output);
     else
-        append_curves(script, data, output);
+        append_curves(script, panel, output);
+}
+
+char *plot_script(const char *title, const struct plot_panel *panels, guint n_panels,
+                  const struct plot_output *output)
+{
+    GString *script = g_string_new("set encoding utf8\n");
+    append_terminal(script, n_panels, output);
+    if (n_panels == 1) {
+        append_panel(script, title, panels, output);
+        return g_string_free(script, FALSE);
+    }
+    g_string_append_printf(script, "set multiplot layout 1,%u title ", n_panels);
+    append_quoted(script, title);
+    g_string_append(script, "\n");
+    bool titled = false;
+    for (guint i = 0; i < n_panels; i++)
+        titled = titled || *panels[i].spec->title != '\0';
+    for (guint i = 0; i < n_panels; i++) {
+        const char *own = panels[i].spec->title; /* a blank keeps the panels equally high */
+        g_string_append(script, i > 0 ? "reset\n" : "");
+        g_string_append(script, "set key samplen 2\n");
+        append_panel(script, titled && *own == '\0' ? " " : own, &panels[i], output);
+    }
+    g_string_append(script, "unset multiplot\n");
     return g_string_free(script, FALSE);
 }

@@ -14,11 +14,15 @@ struct plot_output {
     int columns, rows;
 };
 
-/* The script; g_free(). */
-char *plot_script(const struct plot_spec *spec, const struct plot_data *data,
+struct plot_panel {
+    const struct plot_spec *spec;
+    struct plot_data data;
+};
+
+/* The script; g_free(). Several panels stand side by side, below the title; not with PLOT_TEXT. */
+char *plot_script(const char *title, const struct plot_panel *panels, guint n_panels,
                   const struct plot_output *output);
 /* Bars lie down in text: a line each; gnuplot's own do not tell their series apart. */
-void plot_text_bars(const struct plot_spec *spec, const struct plot_data *data, int columns,
-                    FILE *out);
+void plot_text_bars(const char *title, const struct plot_panel *panel, int columns, FILE *out);
 
 #endif

@@ -6,11 +6,13 @@
 
 #define MIN_BAR 20
 
+/* Of the parts of a stack: what was measured is none. */
 static double row_sum(const struct plot_data *data, guint row)
 {
     double sum = 0.0;
     for (guint i = 0; i < data->curves->len; i++) {
-        const struct plot_value *value = plot_data_at(data->curves->pdata[i], row);
+        const struct plot_curve *curve = data->curves->pdata[i];
+        const struct plot_value *value = curve->measured ? NULL : plot_data_at(curve, row);
         sum += value != NULL ? MAX(value->y, 0.0) : 0.0;
     }
     return sum;
@@ -21,8 +23,10 @@ static double largest(const struct plot_data *data, bool stacked)
     double hi = 0.0;
     for (guint row = 0; row < data->categories->len; row++) {
         hi = stacked ? MAX(hi, row_sum(data, row)) : hi;
-        for (guint i = 0; !stacked && i < data->curves->len; i++) {
-            const struct plot_value *value = plot_data_at(data->curves->pdata[i], row);
+        for (guint i = 0; i < data->curves->len; i++) {
+            const struct plot_curve *curve = data->curves->pdata[i];
+            const struct plot_value *value = stacked && !curve->measured ? NULL
+                                                                         : plot_data_at(curve, row);
             hi = value != NULL ? MAX(hi, value->y) : hi;
         }
     }
@@ -36,29 +40,34 @@ static void append_mark(GString *bar, char mark, double value, double hi, int wi
         g_string_append_c(bar, mark);
 }
 
+/* ratio: how large it is beside the bar that the panel compares with; 0: it does not */
 static void add_row(struct cli_table *table, const char *category, const char *label, double value,
-                    const char *bar)
+                    double ratio, const char *bar)
 {
     char number[32];
     cli_table_cell(table, "%s", category);
     cli_table_cell(table, "%s", label);
     cli_table_cell(table, "%s", cli_number(value, number));
-    cli_table_cell(table, "%s", bar);
+    if (ratio != 0.0)
+        cli_table_cell(table, "%s %.2f", bar, ratio);
+    else
+        cli_table_cell(table, "%s", bar);
 }
 
+/* only_measured: of a stack, below it. */
 static void add_bars(struct cli_table *table, const struct plot_data *data, guint row, double hi,
-                     int width)
+                     int width, bool only_measured)
 {
-    const char *category = data->categories->pdata[row];
+    const char *category = only_measured ? "" : data->categories->pdata[row];
     for (unsigned color = 0; color < data->curves->len; color++) {
         for (guint i = 0; i < data->curves->len; i++) {
             const struct plot_curve *curve = data->curves->pdata[i];
             const struct plot_value *value = plot_data_at(curve, row);
-            if (curve->color != color || value == NULL)
+            if (curve->color != color || value == NULL || (only_measured && !curve->measured))
                 continue;
             GString *bar = g_string_new(NULL);
             append_mark(bar, curve->measured ? '-' : '#', value->y, hi, width);
-            add_row(table, category, curve->label, value->y, bar->str);
+            add_row(table, category, curve->label, value->y, value->ratio, bar->str);
             category = "";
             g_string_free(bar, TRUE);
         }
@@ -71,12 +80,13 @@ static void add_stack(struct cli_table *table, const struct plot_data *data, gui
 {
     GString *bar = g_string_new(NULL);
     for (guint i = 0; i < data->curves->len; i++) {
-        const struct plot_value *value = plot_data_at(data->curves->pdata[i], row);
-        if (value != NULL)
+        const struct plot_curve *curve = data->curves->pdata[i];
+        const struct plot_value *value = plot_data_at(curve, row);
+        if (value != NULL && !curve->measured)
             append_mark(bar, (char)('A' + (char)(i % 26)), value->y, hi, width);
     }
     if (row_sum(data, row) > 0.0)
-        add_row(table, data->categories->pdata[row], "", row_sum(data, row), bar->str);
+        add_row(table, data->categories->pdata[row], "", row_sum(data, row), 0.0, bar->str);
     g_string_free(bar, TRUE);
 }
 
@@ -90,29 +100,42 @@ static int widest(const struct plot_data *data)
     return (int)(category + label);
 }
 
-void plot_text_bars(const struct plot_spec *spec, const struct plot_data *data, int columns,
-                    FILE *out)
+static void print_legend(const struct plot_data *data, FILE *out)
 {
+    const char *separator = "  ";
+    for (guint i = 0; i < data->curves->len; i++) {
+        const struct plot_curve *curve = data->curves->pdata[i];
+        if (curve->measured)
+            continue;
+        fprintf(out, "%s%c %s", separator, 'A' + (int)(i % 26), curve->label);
+        separator = ", ";
+    }
+    fprintf(out, "\n");
+}
+
+void plot_text_bars(const char *title, const struct plot_panel *panel, int columns, FILE *out)
+{
+    const struct plot_spec *spec = panel->spec;
+    const struct plot_data *data = &panel->data;
     const bool stacked = spec->kind == PLOT_STACK;
     const char *metric = spec->metrics->pdata[0];
-    const int width = MAX(columns - widest(data) - 17, MIN_BAR);
+    const int ratio = spec->ratio_of != NULL ? 5 : 0;
+    const int width = MAX(columns - widest(data) - 17 - ratio, MIN_BAR);
     const double hi = largest(data, stacked);
     struct cli_table *table = cli_table_new();
     cli_table_column(table, data->x_name, false);
     cli_table_column(table, "", false);
-    cli_table_column(table, *spec->y_unit != '\0' ? spec->y_unit : "value", true);
+    cli_table_column(table, *data->y_unit != '\0' ? data->y_unit : "value", true);
     cli_table_column(table, "", false);
     for (guint row = 0; row < data->categories->len; row++) {
         if (stacked)
             add_stack(table, data, row, hi, width);
-        else
-            add_bars(table, data, row, hi, width);
+        add_bars(table, data, row, hi, width, stacked);
     }
-    fprintf(out, "%s: %s\n", spec->title, *spec->y_label != '\0' ? spec->y_label : metric);
+    fprintf(out, "%s: %s\n", title, *spec->y_label != '\0' ? spec->y_label : metric);
     cli_table_print(table, "  ", out);
-    for (guint i = 0; stacked && i < data->curves->len; i++)
-        fprintf(out, "%s%c %s", i > 0 ? ", " : "  ", 'A' + (int)(i % 26),
-                ((struct plot_curve *)data->curves->pdata[i])->label);
-    fprintf(out, stacked ? "\n\n" : "\n");
+    if (stacked)
+        print_legend(data, out);
+    fprintf(out, "\n");
     cli_table_free(table);
 }

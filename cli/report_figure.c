@@ -84,23 +84,22 @@ static char *alternative(const struct plot_spec *spec, const struct plot_data *d
             g_string_append_printf(text, " %s%s%s: %s to %s %s.",
                                    curve->measured ? "Measured" : "Simulated",
                                    *curve->label != '\0' ? ", " : "", curve->label,
-                                   cli_number(lo, low), cli_number(hi, high), spec->y_unit);
+                                   cli_number(lo, low), cli_number(hi, high), data->y_unit);
     }
     return g_string_free(text, FALSE);
 }
 
-static void append_figure(struct report *report, const struct plot_spec *spec,
-                          const struct plot_data *data)
+static void append_figure(struct report *report, const char *title, const struct plot_panel *panel)
 {
     const struct plot_output output = { .format = PLOT_SVG,
                                         .columns = PICTURE_COLUMNS,
                                         .rows = PICTURE_ROWS };
-    char *script = plot_script(spec, data, &output);
+    char *script = plot_script(title, panel, 1, &output);
     char *svg = report->drawing_failed ? NULL : plot_gnuplot(script);
     if (svg != NULL) {
-        char *alt = alternative(spec, data);
+        char *alt = alternative(panel->spec, &panel->data);
         g_string_append(report->html, "<figure>\n");
-        append_picture(report, svg, spec->title, alt);
+        append_picture(report, svg, title, alt);
         g_string_append(report->html, "</figure>\n");
         g_free(alt);
     } else {
@@ -154,8 +153,8 @@ static void append_header(GString *html, const struct plot_spec *spec, const str
 {
     const char *x = *spec->x_label != '\0' && spec->kind != PLOT_STACK ? spec->x_label
                                                                        : data->x_name;
-    html_add(html, "<thead><tr><th scope=\"col\">", x, "", *spec->x_unit != '\0' ? " [" : "", "",
-             spec->x_unit, "", *spec->x_unit != '\0' ? "]" : "", "</th>", NULL);
+    html_add(html, "<thead><tr><th scope=\"col\">", x, "", *data->x_unit != '\0' ? " [" : "", "",
+             data->x_unit, "", *data->x_unit != '\0' ? "]" : "", "</th>", NULL);
     for (guint i = 0; i < data->curves->len; i++) {
         const struct plot_curve *curve = data->curves->pdata[i];
         const char *label = *curve->label != '\0'    ? curve->label
@@ -174,8 +173,8 @@ static void append_values(GString *html, const struct plot_spec *spec, const str
     GArray *xs = all_x(data);
     report_wide(html, label);
     html_add(html, "<table><caption>", *spec->y_label != '\0' ? spec->y_label : "value", "",
-             *spec->y_unit != '\0' ? " [" : "", "", spec->y_unit, "",
-             *spec->y_unit != '\0' ? "]" : "", "; &#177; half a 95 % interval</caption>\n", NULL);
+             *data->y_unit != '\0' ? " [" : "", "", data->y_unit, "",
+             *data->y_unit != '\0' ? "]" : "", "; &#177; half a 95 % interval</caption>\n", NULL);
     append_header(html, spec, data);
     g_string_append(html, "<tbody>\n");
     for (guint i = 0; i < xs->len; i++) {
@@ -309,9 +308,8 @@ static void append_parts(struct report *report, struct scenario *scenario,
                          const struct plot_spec *figure)
 {
     struct plot_spec spec = *figure;
-    struct plot_data data;
+    struct plot_panel panel = { .spec = &spec };
     spec.kind = PLOT_STACK;
-    spec.title = "Where the time goes";
     spec.x_label = spec.x_unit = spec.key = "";
     spec.y_label = "mean latency";
     spec.y_unit = "ns";
@@ -321,42 +319,68 @@ static void append_parts(struct report *report, struct scenario *scenario,
     spec.metrics = g_ptr_array_new();
     spec.measured = g_array_new(FALSE, FALSE, sizeof(struct plot_measured));
     g_ptr_array_add(spec.metrics, (gpointer)(uintptr_t)PARTS);
-    if (plot_data_collect(scenario, &spec, report->db, report->options, &data, &report->errors)) {
+    if (plot_data_collect(scenario, &spec, report->db, report->options, &panel.data,
+                          &report->errors)) {
         g_string_append(report->html, "<details><summary>Where the time goes</summary>\n");
-        append_figure(report, &spec, &data);
-        append_values(report->html, &spec, &data, "Parts of the latency");
+        append_figure(report, "Where the time goes", &panel);
+        append_values(report->html, &spec, &panel.data, "Parts of the latency");
         g_string_append(report->html, "</details>\n");
     }
-    plot_data_release(&data);
+    plot_data_release(&panel.data);
     g_ptr_array_free(spec.metrics, TRUE);
     g_array_free(spec.measured, TRUE);
 }
 
 /* ---- All of it ------------------------------------------------------------------------------ */
 
+/* Tables of hundreds of samples are for programs: nudma export, or the database. */
+static bool is_table(const struct plot_panel *panel)
+{
+    return panel->spec->kind != PLOT_CDF && panel->spec->kind != PLOT_SERIES;
+}
+
+/* A picture for each panel; what it shows in *panels, of which *n_shown have something to show. */
+static struct plot_panel *append_panels(struct report *report, struct scenario *scenario,
+                                        const struct plot_figure *figure, guint *n_shown)
+{
+    struct plot_panel *panels = g_new0(struct plot_panel, figure->panels->len + 1);
+    *n_shown = 0;
+    for (guint i = 0; i < figure->panels->len; i++) {
+        struct plot_panel *panel = &panels[*n_shown];
+        panel->spec = figure->panels->pdata[i];
+        if (!plot_data_collect(scenario, panel->spec, report->db, report->options, &panel->data,
+                               &report->errors)) {
+            plot_data_release(&panel->data);
+            continue;
+        }
+        append_figure(report, *panel->spec->title != '\0' ? panel->spec->title : figure->title,
+                      panel);
+        ++*n_shown;
+    }
+    return panels;
+}
+
 static void append_results(struct report *report, const struct report_paper *paper,
                            struct scenario *scenario)
 {
-    struct plot_spec spec;
-    struct plot_data data;
-    if (plot_spec_read(scenario, &spec, &report->errors)) {
-        const bool any = plot_data_collect(scenario, &spec, report->db, report->options, &data,
-                                           &report->errors);
-        if (any)
-            append_figure(report, &spec, &data);
-        append_claims(report, paper, scenario_name(scenario));
-        if (spec.kind != PLOT_STACK && has_parts(report, scenario))
-            append_parts(report, scenario, &spec);
-        if (any) {
+    struct plot_figure figure;
+    guint n = 0;
+    const bool good = plot_figure_read(scenario, &figure, &report->errors);
+    struct plot_panel *panels = good ? append_panels(report, scenario, &figure, &n) : NULL;
+    append_claims(report, paper, scenario_name(scenario));
+    const struct plot_spec *first = good ? figure.panels->pdata[0] : NULL;
+    if (first != NULL && first->kind != PLOT_STACK && has_parts(report, scenario))
+        append_parts(report, scenario, first);
+    for (guint i = 0; i < n; i++) {
+        if (is_table(&panels[i])) {
             g_string_append(report->html, "<details><summary>Values of the figure</summary>\n");
-            append_values(report->html, &spec, &data, "Values of the figure");
+            append_values(report->html, panels[i].spec, &panels[i].data, "Values of the figure");
             g_string_append(report->html, "</details>\n");
         }
-        plot_data_release(&data);
-    } else {
-        append_claims(report, paper, scenario_name(scenario));
+        plot_data_release(&panels[i].data);
     }
-    plot_spec_release(&spec);
+    g_free(panels);
+    plot_figure_release(&figure);
 }
 
 void report_scenario(struct report *report, const struct report_paper *paper,

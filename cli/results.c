@@ -38,31 +38,19 @@ struct layout {
 
 /* ---- Which metrics ------------------------------------------------------------------------- */
 
-static bool is_plotted(const struct plot_spec *spec, const char *metric)
-{
-    bool plotted = strcmp(metric, spec->x) == 0;
-    for (guint i = 0; i < spec->metrics->len; i++) {
-        const char *y = spec->metrics->pdata[i];
-        const size_t n = strlen(y);
-        plotted = plotted || strcmp(metric, y) == 0 ||
-                  (spec->kind == PLOT_STACK && strncmp(metric, y, n) == 0 && metric[n] == '.');
-    }
-    return plotted;
-}
-
-static void keep(struct result_set *set, const struct plot_spec *spec)
+static void keep(struct result_set *set, const struct plot_figure *figure)
 {
     for (guint i = set->metrics->len; i-- > 0;) {
         const char *name = result_metric(set, i)->name;
-        if (spec != NULL ? !is_plotted(spec, name) : strchr(name, '.') != NULL)
+        if (figure != NULL ? !plot_figure_shows(figure, name) : strchr(name, '.') != NULL)
             g_array_remove_index(set->metrics, i);
     }
 }
 
-static bool any_plotted(const struct result_set *set, const struct plot_spec *spec)
+static bool any_plotted(const struct result_set *set, const struct plot_figure *figure)
 {
     for (guint i = 0; i < set->metrics->len; i++) {
-        if (is_plotted(spec, result_metric(set, i)->name))
+        if (plot_figure_shows(figure, result_metric(set, i)->name))
             return true;
     }
     return false;
@@ -72,19 +60,19 @@ static bool any_plotted(const struct result_set *set, const struct plot_spec *sp
 static void keep_main_metrics(struct result_set *set, const struct cli_options *options)
 {
     struct sim_error_list errors = { 0 };
-    struct plot_spec spec = { 0 };
+    struct plot_figure figure = { 0 };
     struct scenario *scenario = scenario_load(set->scenario, (const char *const *)options->roots,
                                               NULL, &errors);
-    const bool plots = scenario != NULL && plot_spec_read(scenario, &spec, &errors);
-    if (plots && any_plotted(set, &spec)) {
-        keep(set, &spec);
+    const bool plots = scenario != NULL && plot_figure_read(scenario, &figure, &errors);
+    if (plots && any_plotted(set, &figure)) {
+        keep(set, &figure);
     } else {
         keep(set, NULL);
         if (set->metrics->len > MAX_METRICS)
             g_array_set_size(set->metrics, MAX_METRICS);
     }
     if (scenario != NULL)
-        plot_spec_release(&spec);
+        plot_figure_release(&figure);
     scenario_free(scenario);
     sim_error_release(&errors);
 }

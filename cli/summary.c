@@ -53,19 +53,18 @@ static GArray *stored_columns(struct results_db *db, const char *scenario, bool 
 static void choose(GArray *columns, struct scenario *scenario)
 {
     struct sim_error_list errors = { 0 };
-    struct plot_spec spec;
-    const bool plots = plot_spec_read(scenario, &spec, &errors) && spec.kind != PLOT_STACK;
-    for (guint i = columns->len; plots && i-- > 0;) {
-        const struct column *column = &g_array_index(columns, struct column, i);
-        bool wanted = strcmp(column->metric, spec.x) == 0;
-        for (guint k = 0; k < spec.metrics->len; k++)
-            wanted = wanted || strcmp(column->metric, spec.metrics->pdata[k]) == 0;
-        if (!wanted)
+    struct plot_figure figure;
+    bool any = false;
+    const bool plots = plot_figure_read(scenario, &figure, &errors);
+    for (guint i = 0; plots && i < columns->len; i++)
+        any = any || plot_figure_shows(&figure, g_array_index(columns, struct column, i).metric);
+    for (guint i = columns->len; any && i-- > 0;) {
+        if (!plot_figure_shows(&figure, g_array_index(columns, struct column, i).metric))
             g_array_remove_index(columns, i);
     }
     if (columns->len > MAX_COLUMNS)
         g_array_set_size(columns, MAX_COLUMNS);
-    plot_spec_release(&spec);
+    plot_figure_release(&figure);
     sim_error_release(&errors);
 }
 

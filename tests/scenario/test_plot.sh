@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What figures show: mistakes in `plot` found before anything runs.
+# What figures show: mistakes in `plot` found before anything runs; series, distributions, bars, stacks,
+# panels, ratios, and what was published on each of them, as gnuplot gets it.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/scenario/lib.sh
@@ -51,6 +52,150 @@ is "one sample for each interval, from the first on" "$(query series.db "select 
 is "their mean is the metric of the same name" "$(query series.db "select count(*), sum(ok) from
     (select abs(avg(s.value) - m.value) <= 0.01 * m.value as ok from series s
      join metric m on m.run_id = s.run_id and m.name = s.name group by s.run_id, s.name)")" "16|16"
+
+# ---- Kinds ---------------------------------------------------------------------------------------
+# figure FILE SCENARIO PLOT: a copy of a scenario that shows something else.
+figure() {
+    sed '/^plot = {/,$d' "$NUDMA_SCENARIOS/$2.cfg" >"$1"
+    printf 'plot = { %s };\n' "$3" >>"$1"
+}
+# script: of the figure in folder/x.cfg, whose results are in kinds.db
+script() { "$nudma" plot "$1" --scenarios . --db kinds.db -f gnuplot; }
+# values N: the rows of curve N of the script in $out
+values() { awk -v name="\\\$curve$1" '$0 == "END" { on = 0 } on { print } $0 ~ "^" name " << END" { on = 1 }' <<<"$out"; }
+drawn() { # drawn NAME SCENARIO: both kinds of pictures and text
+    "$nudma" plot "$2" --scenarios . --db kinds.db -f png,svg -o pictures >files.txt 2>err.txt
+    is "$1: pictures" "$? $(cat err.txt)" "0 "
+    is "$1: PNG" "$(head -c 4 "pictures/$2.png" | tail -c 3)" PNG
+    has "$1: SVG" "$(tail -n 2 "pictures/$2.svg")" '</svg>'
+    text=$("$nudma" plot "$2" --scenarios . --db kinds.db 2>err.txt)
+    is "$1: text" "$? $(cat err.txt)" "0 "
+    is "$1: fits 80 columns" "$(awk '{ sub(/ *$/, "") } length > 80 && !/ over /' <<<"$text")" ""
+}
+cd "$scratch" && mkdir p && printf 'x,y\n40,55\n80,56\n' >p/m.csv && printf 'ns,share\n600,0.5\n' >p/cdf.csv
+printf 'path,ns\nllc,450\n' >p/stack.csv
+bandwidth=numa/memory_bandwidth numa=pcie_bench/latency_numa
+figure p/series.cfg $bandwidth 'kind = "series"; metric = "read_gbyte_s"; x_unit = "ns";
+    measured = ( { series = "from=s0 to=s1"; file = "p/m.csv"; } );'
+figure p/cdf.cfg $numa 'kind = "cdf"; metric = "latency_ns"; x_unit = "us"; filter = "memory=local";
+    measured = ( { series = "cache=cold memory=local"; file = "p/cdf.csv"; } );'
+figure p/bars.cfg $bandwidth 'kind = "bars"; x = "to"; y = "read_gbyte_s"; series = ["from"];
+    ratio_labels = "from=s1/from=s0";'
+figure p/stack.cfg pcie_bench/latency_breakdown 'kind = "stack"; x = "path"; y = "latency_part_ns";
+    measured = ( { file = "p/stack.csv"; } );'
+figure p/panels.cfg $size 'x = "transfer_bytes"; log_x = 2; y_min = 0.0;
+    ratio_labels = "op=write_read/op=read"; series = ["op"];
+    panels = ( { y = "latency_mean_ns"; y_unit = "ns"; title = "Latency"; },
+               { y = "throughput_gbit_s"; y_min = 0.5; ratio_labels = ""; },
+               { kind = "cdf"; metric = "latency_ns"; filter = "transfer_bytes=64"; } );'
+cat >p/claims.cfg <<'CLAIMS'
+claims = (
+    { id = "level"; use = "K"; expr = "v('p/series','from=s0 to=s0','read_gbyte_s')";
+      lo = 50.0; hi = 60.0; published = "55"; text = "a mean"; },
+    { id = "quantile"; use = "K"; expr = "v('p/cdf','cache=host_warm memory=local','latency_p99_ns')";
+      lo = 900.0; hi = 1000.0; published = "950"; text = "a quantile"; } );
+CLAIMS
+"$nudma" run p/bars p/cdf p/stack --scenarios . --db kinds.db -q -j2 --seeds 2 >/dev/null
+is "the runs" $? 0
+"$nudma" run p/panels --scenarios . --db kinds.db -q -j2 --quick >/dev/null; is "those of panels" $? 0
+"$nudma" run p/series --scenarios . --db kinds.db -q -j2 --set measure.sample_interval_us=10 >/dev/null
+is "and that of series" $? 0
+# the scenario says the interval itself where it is plotted, too
+sed -i 's/^measure = { */&sample_interval_us = 10; /' p/series.cfg
+
+out=$(script p/series); is "a series" $? 0
+is "has all samples, in the unit asked for" "$(values 0 | awk 'NR == 1 { a = $1 } END { print a, $1, NR }')" \
+    "10000 100000 10"
+is "each as recorded" "$(values 0 | awk '{ printf "%.6g ", $2 }')" "$(query kinds.db "select
+    group_concat(printf('%.6g', value), ' ') || ' ' from (select * from series s join run r on r.id = s.run_id
+    where r.point = 'from=s0 to=s0' and name = 'read_gbyte_s' order by t_ps)")"
+has "its unit from the database" "$out" "set ylabel 'read_gbyte_s \[GB/s\]'"
+is "what was measured beside it" "$(values 4 | awk '{ print $1, $2 }')" "40 55
+80 56"
+is "and a published mean as a level" "$(values 5 | awk '{ print $1, $2 }')" "10000 55
+100000 55"
+has "dashed" "$out" 'curve5 using 1:2 with lines .* dt 2'
+drawn "a series" p/series
+
+out=$(script p/cdf); is "a distribution" $? 0
+is "from 0 to 1, never down" "$(values 0 | awk 'NR == 1 { print $2 } $2 < last || $1 < x { print "down" }
+    { last = $2; x = $1 } END { print last }')" "0
+1"
+median=$(query kinds.db "select avg(mean) from result where scenario = 'p/cdf'
+    and point = 'cache=cold memory=local' and metric = 'latency_mean_ns'")
+is "in the unit asked for, about the mean" "$(values 0 | awk -v mean="$median" '$2 >= 0.5 {
+    print ($1 * 1000 > 0.9 * mean && $1 * 1000 < 1.1 * mean); exit }')" 1
+n=$(query kinds.db "select sum(count) from histogram h join run r on r.id = h.run_id
+    where r.scenario = 'p/cdf' and r.point = 'cache=cold memory=local'")
+is "of all seeds" "$(values 0 | awk -v n="$n" 'NR == 2 { printf "%d", $2 * n + 0.5 }')" \
+    "$(query kinds.db "select sum(count) from histogram h join run r on r.id = h.run_id
+        where r.scenario = 'p/cdf' and r.point = 'cache=cold memory=local' and lo = (select min(lo)
+        from histogram h join run r on r.id = h.run_id where r.scenario = 'p/cdf'
+        and r.point = 'cache=cold memory=local')")"
+is "of the points of the filter" "$(grep -c "title '[a-z_]* [a-z]*'" <<<"$(tr , '\n' <<<"$out" | grep 'with lines')")" 2
+is "measured points" "$(values 2 | awk '{ print $1, $2 }')" "600 0.5"
+is "and a published quantile" "$(values 3 | awk '{ printf "%.6g %g", $1, $2 }')" "0.95 0.99"
+drawn "a distribution" p/cdf
+
+out=$(script p/bars); is "bars" $? 0
+ratio() { query kinds.db "select printf('%.2f', a.mean / b.mean) from result a join result b
+    on b.scenario = a.scenario and b.metric = a.metric where a.scenario = '$1' and a.metric = '$2'
+    and a.point = '$3' and b.point = '$4'"; }
+is "ratios on those compared" "$(awk '/^END/ { on = 0 } on { print $3 } /^\$ratios/ { on = 1 }' <<<"$out" | paste -sd ' ')" \
+    "$(ratio p/bars read_gbyte_s 'from=s1 to=s0' 'from=s0 to=s0') $(ratio p/bars read_gbyte_s 'from=s1 to=s1' 'from=s0 to=s1')"
+drawn "bars" p/bars
+has "in text, too" "$text" "^ +s1 +[0-9.]+ +#+ $(ratio p/bars read_gbyte_s 'from=s1 to=s0' 'from=s0 to=s0')$"
+
+out=$(script p/stack); is "a stack" $? 0
+has "what was measured stands on it" "$out" "with points .* title 'measured'"
+is "and is no part of it" "$(grep '^plot ' <<<"$out" | tr , '\n' | grep bars | grep -c measured)" 0
+drawn "a stack" p/stack
+has "beside it" "$text" '^ +measured +450 +-+$'
+
+out=$(script p/panels); is "panels" $? 0
+has "side by side" "$out" "^set multiplot layout 1,3 title "
+is "one plot each" "$(grep -c '^plot ' <<<"$out")" 3
+is "labels where they are asked for" "$(grep -c 'with labels' <<<"$out")" 1
+is "settings of the figure where x is the same" "$(grep -c '^set logscale x 2' <<<"$out")" 2
+is "or their own" "$(grep '^set yrange' <<<"$out" | paste -sd ' ')" "set yrange [0:] set yrange [0.5:] set yrange [0:1]"
+want=$(ratio p/panels latency_mean_ns 'op=write_read transfer_bytes=64' 'op=read transfer_bytes=64')
+has "the ratio of two curves" "$(values 1 | awk '$4 { printf "%.2f\n", $4 }')" "^$want$"
+drawn "panels" p/panels
+has "one below the other" "$text" 'DMA latency over transfer size: Latency'
+has "ratios below" "$text" "^op=write_read over op=read: 64 $want, 2048 "
+rm -f wrong.cfg good.cfg
+"$nudma" report --scenarios . --db kinds.db -o r.html >/dev/null; is "a report" $? 0
+is "has every panel" "$(grep -c '<figure>' r.html)" $((1 + 1 + 1 + 1 + 3 + $(query kinds.db "select count(distinct
+    scenario) from result where metric like 'latency_part_ns.%' and mean > 0 and scenario <> 'p/stack'") + \
+    $(grep -c 'class="topology"' r.html)))
+
+# ---- Mistakes in them ----------------------------------------------------------------------------
+# refused NAME SCENARIO PLOT EXPECTED
+refused() {
+    figure wrong.cfg "$2" "$3"
+    out=$("$nudma" run wrong.cfg --list 2>&1); is "$1" $? 2
+    is "$1: one message" "$(wc -l <<<"$out")" 1
+    has "$1: says so" "$out" "^wrong.cfg:[0-9]+: $4"
+}
+refused "a series that is not sampled" $bandwidth 'kind = "series"; metric = "read_gbyte_s";' \
+    'plot.metric: .* \(none without measure.sample_interval_us\)'
+refused "no histogram" $size 'kind = "cdf"; metric = "latency_mean_ns";' \
+    'plot.metric: found "latency_mean_ns" .*expected a histogram .*"latency_ns"'
+refused "a distribution along an axis" $size 'kind = "cdf"; metric = "latency_ns"; x = "op";' 'plot.x: .*no x'
+refused "a metric of lines" $size 'x = "op"; y = "latency_mean_ns"; metric = "latency_ns";' 'plot.metric: .*instead'
+refused "curves of the same name" $size 'kind = "cdf"; metric = "latency_ns"; series = ["op"];' \
+    'plot: .*tell all points apart'
+refused "a ratio of one" $size 'x = "transfer_bytes"; y = "latency_mean_ns"; ratio_labels = "op=read";' \
+    'plot.ratio_labels: .*names of two curves'
+refused "a ratio of no curve" $size 'x = "transfer_bytes"; y = "latency_mean_ns"; ratio_labels = "op=read/o=write";' \
+    'plot.ratio_labels: .*name of a curve, "op=..."'
+refused "a filter" $size 'x = "transfer_bytes"; y = "latency_mean_ns"; filter = "op=raed";' \
+    'plot.filter: axis op has no value "raed"; did you mean "read"'
+refused "no panels" $size 'x = "transfer_bytes"; y = "latency_mean_ns"; panels = ();' 'plot.panels: .*a list of groups'
+refused "a misspelt setting of a panel" $size 'x = "transfer_bytes"; panels = ( { z = "latency_mean_ns"; y = "latency_mean_ns"; } );' \
+    'plot.panels.\[0\].z: unknown setting'
+refused "a misspelt metric of a panel" $size 'x = "transfer_bytes"; panels = ( { y = "latency_mean_ns"; }, { y = "latency_meam_ns"; } );' \
+    'plot.panels.\[1\].y: .*did you mean "latency_mean_ns"'
 
 echo "1..$cases"
 [ $failed = 0 ]
