@@ -210,7 +210,10 @@ static char *file_text(const struct calibration *c)
     GString *text = g_string_new(NULL);
     GArray *params = g_array_new(FALSE, FALSE, sizeof(struct trial_param));
     char *names = claim_names(c), **group = g_new0(char *, 1), **none = g_new0(char *, 1);
-    g_string_append_printf(text, "# Fitted by: %s\n", c->command_line);
+    g_string_append_printf(text,
+                           "# Fitted by: %s\n"
+                           "# Used with --set @FILE, or by a scenario with set = ( \"@FILE\" );\n",
+                           c->command_line);
     for (guint i = 0; i < c->trials.params->len; i++) {
         struct trial_param param = *calibration_param(c, i);
         param.start = c->x[i];
@@ -247,7 +250,7 @@ bool calibration_write(const struct calibration *c)
     char *text = file_text(c);
     const bool written = g_file_set_contents(c->write_path, text, -1, &error);
     if (written)
-        printf("\nwritten to %s\n", c->write_path);
+        printf("\nwritten to %s; runs use it with --set @%s\n", c->write_path, c->write_path);
     else
         fprintf(stderr, "%s\n", error->message);
     g_clear_error(&error);

@@ -165,8 +165,8 @@ static bool is_sound(const struct run_request *request, char **arguments)
     }
     for (char **set = request->sets; set != NULL && *set != NULL; set++) {
         const char *equals = strchr(*set, '=');
-        if (equals == NULL || equals == *set) {
-            fprintf(stderr, "nudma run: --set %s: expected path=value\n", *set);
+        if (**set != '@' && (equals == NULL || equals == *set)) {
+            fprintf(stderr, "nudma run: --set %s: expected path=value or @FILE\n", *set);
             return false;
         }
     }
@@ -225,7 +225,8 @@ int cli_run(int argc, char **argv)
         { "jobs", 'j', 0, G_OPTION_ARG_INT, &request.n_workers,
           "Run N points at a time (default: one per processor)", "N" },
         { "set", 's', 0, G_OPTION_ARG_STRING_ARRAY, &request.sets,
-          "Change a setting of every scenario named; axes.NAME=a,b changes an axis", "PATH=VALUE" },
+          "Change a setting of every scenario named; axes.NAME=a,b changes an axis; @FILE: all settings of a file",
+          "PATH=VALUE" },
         { "filter", 'f', 0, G_OPTION_ARG_STRING, &request.filter,
           "Only points whose axis values match: 'config=remote buffer_bytes>1024'", "EXPRESSION" },
         { "shard", 0, 0, G_OPTION_ARG_STRING, &request.shard,

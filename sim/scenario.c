@@ -159,32 +159,25 @@ static char *find_file(const char *name, const char *const *roots, struct sim_er
     return path;
 }
 
-/* ---- Loading ------------------------------------------------------------------------------- */
-
-/* The root of the file first, then the others; without roots the file's own folder. */
-static struct config *load_base(const char *path, const char *const *roots, size_t own,
-                                struct sim_error_list *errors)
+/* Where included files are: the root of the file first, then the others; without roots the file's
+ * own folder. g_strfreev() it. */
+static char **include_dirs(const char *path, const char *const *roots, size_t own)
 {
-    size_t n_roots = 0, n = 0;
-    char *folder = g_path_get_dirname(path);
-    struct config *config;
-    const char **dirs;
+    GPtrArray *dirs = g_ptr_array_new();
+    size_t n_roots = 0;
 
     while (roots && roots[n_roots])
         n_roots++;
-    dirs = g_new0(const char *, n_roots + 2);
     if (own < n_roots)
-        dirs[n++] = roots[own];
+        g_ptr_array_add(dirs, g_strdup(roots[own]));
     for (size_t i = 0; i < n_roots; i++) {
         if (i != own)
-            dirs[n++] = roots[i];
+            g_ptr_array_add(dirs, g_strdup(roots[i]));
     }
     if (n_roots == 0)
-        dirs[n++] = folder;
-    config = config_load_searching(path, dirs, errors);
-    g_free(dirs);
-    g_free(folder);
-    return config;
+        g_ptr_array_add(dirs, g_path_get_dirname(path));
+    g_ptr_array_add(dirs, NULL);
+    return (char **)g_ptr_array_free(dirs, FALSE);
 }
 
 static char *read_text(struct config *config, const char *key, struct sim_error_list *errors)
@@ -196,8 +189,56 @@ static char *read_text(struct config *config, const char *key, struct sim_error_
     return g_strdup(node && node->kind == CONFIG_STRING ? node->string : "");
 }
 
-static void apply_file_sets(struct config *config, struct sim_error_list *errors)
+/* ---- Settings that replace others ------------------------------------------------------------ */
+
+static char *find_set_file(const struct scenario *scenario, const char *name, bool here_first)
 {
+    char *path = here_first ? file_if_there(g_strdup(name)) : NULL;
+
+    for (char **dir = scenario->include_dirs; *dir && !path && !g_path_is_absolute(name); dir++)
+        path = file_if_there(g_build_filename(*dir, name, NULL));
+    return path ? path : file_if_there(g_strdup(name));
+}
+
+/* A setting of the file, of its own; groups are those of the base, with what else is in them. */
+static void apply_node(struct scenario *scenario, const struct config_node *node, bool axes_win,
+                       struct sim_error_list *errors)
+{
+    const char *axis = axes_win ? NULL : scenario_axis_of_setting(scenario, node->path);
+
+    if (node->kind == CONFIG_GROUP && !config_value_form((struct config_node *)node)) {
+        for (unsigned i = 0; i < config_count(node); i++)
+            apply_node(scenario, node->children->pdata[i], axes_win, errors);
+    } else if (axis) {
+        sim_error_add(errors, node->place.file, node->place.line, "%s: set by the axis %s",
+                      node->path, axis);
+    } else {
+        config_set_node(scenario->base, node->path, node, NULL, errors);
+    }
+}
+
+/* "@fitted.cfg": all settings of the file, each with its place there. */
+static void apply_set_file(struct scenario *scenario, const char *name, struct config_place place,
+                           bool from_command, struct sim_error_list *errors)
+{
+    char *path = find_set_file(scenario, name, from_command);
+    struct config *config;
+
+    if (!path) {
+        sim_error_add(errors, place.file, place.line, "found \"@%s\", but there is no such file",
+                      name);
+        return;
+    }
+    config = config_load_searching(path, (const char *const *)scenario->include_dirs, errors);
+    if (config)
+        apply_node(scenario, config->root, !from_command, errors);
+    config_free(config);
+    g_free(path);
+}
+
+static void apply_file_sets(struct scenario *scenario, struct sim_error_list *errors)
+{
+    struct config *config = scenario->base;
     struct config_node *sets = config_get(config->root, "set");
 
     if (!sets)
@@ -212,6 +253,8 @@ static void apply_file_sets(struct config *config, struct sim_error_list *errors
 
         if (element->kind != CONFIG_STRING) {
             config_mistake(element, errors, "a string \"path=value\"", NULL);
+        } else if (*element->string == '@') {
+            apply_set_file(scenario, element->string + 1, element->place, false, errors);
         } else if (config_split_setting(element->string, &path, &value, element->place, errors)) {
             config_set_at(config, path, value, element->place, errors);
             g_free(path);
@@ -226,6 +269,10 @@ static void apply_set(struct scenario *scenario, const char *text, struct sim_er
     char *path, *value;
     const char *axis;
 
+    if (*text == '@') {
+        apply_set_file(scenario, text + 1, place, true, errors);
+        return;
+    }
     if (!config_split_setting(text, &path, &value, place, errors))
         return;
     axis = scenario_axis_of_setting(scenario, path);
@@ -240,6 +287,8 @@ static void apply_set(struct scenario *scenario, const char *text, struct sim_er
     g_free(path);
     g_free(value);
 }
+
+/* ---- Loading ------------------------------------------------------------------------------- */
 
 static void free_config(gpointer config)
 {
@@ -258,13 +307,15 @@ struct scenario *scenario_load(const char *name_or_path, const char *const *root
     struct scenario *scenario;
     struct config *base;
     size_t root;
-    char *name;
+    char *name, **dirs;
 
     if (!path)
         return NULL;
     name = name_of(path, roots, &root);
-    base = load_base(path, roots, root, errors);
+    dirs = include_dirs(path, roots, root);
+    base = config_load_searching(path, (const char *const *)dirs, errors);
     if (!base) {
+        g_strfreev(dirs);
         g_free(name);
         g_free(path);
         return NULL;
@@ -273,10 +324,11 @@ struct scenario *scenario_load(const char *name_or_path, const char *const *root
     scenario->name = name;
     scenario->path = path;
     scenario->base = base;
+    scenario->include_dirs = dirs;
     scenario->axes = g_ptr_array_new_with_free_func(axis_free);
     scenario->parsed = g_ptr_array_new_with_free_func(free_config);
     scenario->constraints = g_ptr_array_new_with_free_func(free_constraint);
-    apply_file_sets(base, errors);
+    apply_file_sets(scenario, errors);
     scenario_read_axes(scenario, errors);
     scenario_read_quick(scenario, errors);
     scenario_read_constraints(scenario, errors);
@@ -299,6 +351,7 @@ void scenario_free(struct scenario *scenario)
     if (!scenario)
         return;
     g_strfreev(scenario->point_names);
+    g_strfreev(scenario->include_dirs);
     g_free(scenario->points);
     g_ptr_array_free(scenario->constraints, TRUE);
     g_ptr_array_free(scenario->axes, TRUE);

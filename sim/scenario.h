@@ -4,7 +4,8 @@
  *
  * Precedence: a value of the file < `set` in the file < an axis value < --set. A --set of a setting
  * that an axis sets is a mistake; `--set axes.NAME=a,b` replaces the values of that axis (of an
- * axis with variants: chooses among them).
+ * axis with variants: chooses among them). "@FILE" in `set` or as a --set stands for all settings
+ * of a file, each of which replaces what is there, groups aside.
  */
 #ifndef SIM_SCENARIO_H
 #define SIM_SCENARIO_H
@@ -16,8 +17,8 @@ struct scenario;
 
 /*
  * name_or_path: "pcie_bench/latency_size" below one of the roots, with or without ".cfg", or a
- * file. roots and sets ("path=value") are NULL-terminated, sets may be NULL. Includes are searched
- * in the root that holds the file, then in the other roots.
+ * file. roots and sets ("path=value" or "@FILE") are NULL-terminated, sets may be NULL. Includes
+ * are searched in the root that holds the file, then in the other roots.
  *
  * NULL with messages if the file cannot be found, read or parsed. Other mistakes are in errors and
  * the scenario is returned, so that what the builder finds can be reported with them.

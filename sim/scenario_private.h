@@ -33,6 +33,7 @@ struct axis {
 
 struct scenario {
     char *name, *path, *title, *text;
+    char **include_dirs;
     struct config *base;
     GPtrArray *axes;        /* of struct axis, owned */
     GPtrArray *parsed;      /* of struct config: values from --set and ranges, owned */

@@ -15,6 +15,7 @@ few=(--set axes.cache=cold --set "axes.window_bytes=4096,2097152")
 out=$("$nudma" calibrate $window "${few[@]}" --set $inbound=40 --param $inbound --claim $claim \
     --write fit.cfg -j2 2>trials.txt)
 is "a fit" $? 0
+fit=$out
 has "from the wrong value" "$out" "^$inbound +ns +1\.\.1000 +40 +[0-9.]+$"
 fitted=$(awk -v path=$inbound '$1 == path { print $NF }' <<<"$out")
 # 96 is what the platform has, fitted to two claims; one alone is flat within a few ns.
@@ -36,16 +37,20 @@ is "quiet" "$(cat quiet.txt)" ""
 # ---- The file ------------------------------------------------------------------------------------
 has "has the provenance" "$(cat fit.cfg)" \
     "^ +inbound_ns = \{ value = $fitted; provenance = \"calibrated\"; source = \"claims $claim\"; \};"
-# Below a folder of scenarios, so that it is found.
-mkdir mine
-cp fit.cfg mine/
-printf 'title = "reads it";\n@include "fit.cfg"\n' >mine/read.cfg
-out=$("$nudma" run read --scenarios mine --print-config 2>&1)
-is "it is read, and nothing in it is wrong" "$(grep -c 'fit.cfg.*\(found\|unknown\|syntax\)' <<<"$out")" 0
-has "only what it leaves out is missing" "$out" 'workload'
-value=$(sed -n 's/^ *inbound_ns = \(.*\);$/\1/p' fit.cfg)
-has "and means what it says" "$("$nudma" run $window "${few[@]}" --print-config \
-    --set "$inbound=$value")" "^$inbound = $fitted ns .*calibrated \(claims $claim\)"
+out=$("$nudma" run $window "${few[@]}" --print-config --set @fit.cfg); is "is used with --set" $? 0
+has "the value, where it comes from" "$out" "^$inbound = $fitted ns .*fit.cfg:[0-9]+.*calibrated \(claims $claim\)"
+is "nothing else has changed" "$(grep -v "^$inbound = " <<<"$out")" \
+    "$("$nudma" run $window "${few[@]}" --print-config | grep -v "^$inbound = ")"
+# As a scenario names it: found beside the scenarios.
+mkdir -p mine/platforms
+cp fit.cfg mine/platforms/
+{ cat "$NUDMA_SCENARIOS/$window.cfg"; echo 'set = ( "@platforms/fit.cfg" );'; } >mine/fitted.cfg
+out=$("$nudma" run fitted --scenarios mine "${few[@]}" --print-config); is "or by a scenario" $? 0
+has "with the same value" "$out" "^$inbound = $fitted ns .*calibrated \(claims $claim\)"
+"$nudma" run fitted --scenarios mine "${few[@]}" --db fitted.db -q >/dev/null; is "which runs" $? 0
+is "as the fit says" "$(query fitted.db "select printf('%.1f', mean) from result
+    where metric = 'latency_mean_ns' and point = 'cache=cold window_bytes=4096'")" \
+    "$(awk -v claim=$claim '$1 == claim && NF > 6 { printf "%.1f", $5 }' <<<"$fit")"
 
 # ---- Two parameters, two claims ------------------------------------------------------------------
 out=$("$nudma" calibrate numa/memory_latency --set axes.from=s0 \

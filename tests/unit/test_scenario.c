@@ -422,6 +422,55 @@ static void filters_compare(void **state)
 
 /* ---- Precedence ----------------------------------------------------------------------------- */
 
+/* What is beside a setting of the file stays; provenance and place come along. */
+static void settings_of_a_file(void **state)
+{
+    struct fixture *f = *state;
+    const char *text = "a = { b = { c = 1; d = 2; }; e = 3; l = ( { m = 1; } ); };\n"
+                       "set = ( \"@fitted.cfg\", \"a.e=30\" );\n"
+                       "axes = ( { name = \"x\"; setting = \"a.x\"; values = [1]; } );\n";
+
+    write_file(
+        "scenarios/fitted.cfg",
+        "a = {\n b = { c = { value = 10; provenance = \"calibrated\"; source = \"claim\"; }; };\n"
+        " e = 29; x = 5; l = ( { m = 2; }, { m = 3; } );\n};\n");
+    struct scenario *s = load_good(f, text, NULL);
+    point_sets(f, s, 0, "a.b.c.value", "10", "scenarios/fitted.cfg:2");
+    point_sets(f, s, 0, "a.b.d", "2", "scenarios/t.cfg:1");
+    point_sets(f, s, 0, "a.e", "30", "scenarios/t.cfg:2"); /* later in the list */
+    point_sets(f, s, 0, "a.x", "1", "axis x");
+    point_sets(f, s, 0, "a.l.[1].m", "3", "scenarios/fitted.cfg:3");
+    scenario_free(s);
+
+    write_file("here.cfg", "a = { b = { d = 4; }; };\n");
+    s = load_good(f, text, SETS("a.b.d=3", "@here.cfg", "a.b.c=11"));
+    point_sets(f, s, 0, "a.b.d", "4", "here.cfg:1");
+    point_sets(f, s, 0, "a.b.c", "11", "--set");
+    scenario_free(s);
+}
+
+static void mistakes_in_settings_of_a_file(void **state)
+{
+    struct fixture *f = *state;
+    const char *text = "a = { b = 1; c = { d = 1; }; };\n"
+                       "axes = ( { name = \"x\"; setting = \"a.b\"; values = [1]; } );\n";
+
+    refuse(f, "a = 1;\nset = ( \"@none.cfg\" );",
+           "scenarios/t.cfg:2: found \"@none.cfg\", but there is no such file");
+    refuse_sets(f, text, "@none.cfg", "--set: found \"@none.cfg\", but there is no such file");
+    write_file("here.cfg", "\na = { b = 2; };\n");
+    refuse_sets(f, text, "@here.cfg", "here.cfg:2: a.b: set by the axis x");
+    write_file("here.cfg", "a = { c = 2; };\n");
+    refuse_sets(f, text, "@here.cfg",
+                "here.cfg:1: a.c: found 2 (an integer), expected a group; set one of its settings, "
+                "\"a.c.name=value\"");
+    write_file("here.cfg", "a = {\n");
+    scenario_free(load(f, text, SETS("@here.cfg")));
+    assert_int_equal(f->errors.n_messages, 1);
+    assert_true(g_str_has_prefix(f->errors.message[0], "here.cfg:"));
+    sim_error_release(&f->errors);
+}
+
 static void later_settings_win(void **state)
 {
     struct fixture *f = *state;
@@ -724,6 +773,8 @@ int main(void)
         TEST(mistakes_in_constraints),
         TEST(filters_compare),
         TEST(later_settings_win),
+        TEST(settings_of_a_file),
+        TEST(mistakes_in_settings_of_a_file),
         TEST(set_of_a_setting_that_an_axis_sets),
         TEST(axes_are_replaced_by_name),
         TEST(mistakes_in_axes),
