@@ -15,7 +15,7 @@
 
 struct os_params {
     struct k_costs costs;
-    /* idle states: entered after idling for *_after, left in *_exit */
+    /* idle states: entered where the idle period is expected to last *_after, left in *_exit */
     sim_time c1_exit_ps, c1e_after_ps, c1e_exit_ps, c6_after_ps, c6_exit_ps;
     sim_time interrupt_ps;           /* root complex to the core's vector: APIC and ring */
     sim_time scheduler_tick_ps;      /* time slice of threads that share a CPU */
@@ -25,8 +25,9 @@ struct os_params {
 };
 extern const struct param_desc os_params_table[]; /* group `os` of a host */
 
-/* The host is booted. One kernel a host. Its CPUs idle. */
+/* The host is booted. One kernel a host. Its CPUs idle. params are copied (host_os_params()). */
 struct kernel *kernel_new(struct host *host, const struct os_params *params);
+/* The simulation does not run on afterwards: its tasks are in the midst of the kernel. */
 void kernel_free(struct kernel *kernel);
 struct host *kernel_host(struct kernel *kernel);
 

@@ -659,6 +659,174 @@ static void test_migration(void **unused)
     }
 }
 
+/* ---- Other ways of waking and moving --------------------------------------------------------- */
+
+static void again_body(void *arg)
+{
+    struct rig *r = arg;
+    for (unsigned i = 0; i < 2; i++) {
+        k_wait(r->k, &r->queue, UINT64_MAX);
+        r->count++;
+    }
+}
+static void wake_outside(struct rig *r)
+{
+    k_wake(r->k, &r->queue);
+}
+
+/* All that wait are woken, in the order in which they came, and once: who waits again, waits. */
+static void test_wake_all_once(void **unused)
+{
+    struct rig r;
+    struct call call;
+    (void)unused;
+    rig_open(&r, 20 * NS);
+    for (int i = 0; i < 5; i++)
+        k_thread_new(r.k, "again", i % 3, again_body, &r);
+    run(&r);
+    assert_int_equal(r.count, 0);
+    call_at(&r, &call, sim_now(r.sim) + 1 * US, wake_outside);
+    run(&r);
+    assert_int_equal(r.count, 5);
+    assert_true(k_has_waiters(&r.queue));
+    r.go = true;
+    k_thread_new(r.k, "waker", 1, waker_body, &r);
+    run(&r);
+    assert_int_equal(r.count, 10);
+    assert_null(r.k->threads);
+    rig_close(&r);
+}
+
+static void bystander_body(void *arg)
+{
+    (void)arg;
+}
+static void hog_body(void *arg)
+{
+    struct rig *r = arg;
+    k_compute(r->k, 100000);
+    note(r);
+}
+static void ready_body(void *arg)
+{
+    struct rig *r = arg;
+    note(r);
+    assert_int_equal(k_cpu(r->k), 3);
+}
+
+/* A thread that waits for its CPU goes on at once on an idle one. */
+static void test_moving_a_ready_thread(void **unused)
+{
+    struct rig r;
+    (void)unused;
+    rig_open(&r, 20 * NS);
+    k_thread_new(r.k, "hog", 0, hog_body, &r);
+    struct k_thread *ready = k_thread_new(r.k, "ready", 0, ready_body, &r);
+    sim_run(r.sim, sim_now(r.sim) + 20 * US, NULL);
+    sim_time at = sim_now(r.sim);
+    k_thread_set_cpu(ready, 3);
+    assert_int_equal(k_thread_cpu(ready), 3);
+    /* The least loaded are CPUs 1, 2, 4 ..; of them the first. */
+    assert_int_equal(k_thread_cpu(k_thread_new(r.k, "any", K_CPU_ANY, bystander_body, &r)), 1);
+    assert_int_equal(k_thread_cpu(k_thread_new(r.k, "any", K_CPU_ANY, bystander_body, &r)), 2);
+    run(&r);
+    assert_int_equal(r.n, 2);
+    assert_int_equal(r.at[0] - at, WAY + C1 + SWITCH);
+    assert_int_equal(kernel_cpu_stats(r.k, 0)->context_switches, 1);
+    rig_close(&r);
+}
+
+/* ---- The quantum ----------------------------------------------------------------------------- */
+
+#define N_TRACE 400
+struct trace {
+    struct rig r;
+    struct net net;
+    struct call call;
+    struct sim_random random;
+    unsigned n_calls, n;
+    uint64_t packets;
+    sim_time at[N_TRACE];
+};
+static int trace_poll(struct k_napi *napi, int budget)
+{
+    struct net *net = K_CONTAINER(napi, struct net, napi);
+    struct trace *t = K_CONTAINER(net, struct trace, net);
+    (void)budget;
+    k_compute(t->r.k, 700);
+    t->packets++;
+    k_wake(t->r.k, &t->r.queue);
+    k_napi_complete(napi);
+    return 1;
+}
+static void trace_irq(void *arg)
+{
+    k_napi_schedule(&((struct trace *)arg)->net.napi);
+}
+static void trace_raise(struct rig *r)
+{
+    struct trace *t = K_CONTAINER(r, struct trace, r);
+    raise_vector(r);
+    if (++t->n_calls < 100)
+        call_at(r, &t->call, sim_now(r->sim) + 1 + sim_random_below(&t->random, 20 * US),
+                trace_raise);
+}
+static void trace_program(void *arg)
+{
+    struct trace *t = arg;
+    uint64_t seen = 0;
+    while (t->n + 2 < N_TRACE && t->n_calls < 100) {
+        sim_task_sync(kernel_task(t->r.k)); /* before it looks at what others write */
+        while (seen == t->packets && t->n_calls < 100)
+            k_wait(t->r.k, &t->r.queue, k_now_ps(t->r.k) + 9 * US);
+        t->at[t->n++] = k_now_ps(t->r.k);
+        seen = t->packets;
+        k_compute(t->r.k, 3000 + t->n * 7);
+        k_syscall(t->r.k);
+    }
+}
+static void trace_neighbour(void *arg)
+{
+    struct trace *t = arg;
+    while (t->n_calls < 100) {
+        k_compute(t->r.k, 5000);
+        k_sleep(t->r.k, 3 * US);
+        sim_task_sync(kernel_task(t->r.k));
+    }
+    t->at[N_TRACE - 1] = k_now_ps(t->r.k);
+}
+static void trace_run(struct trace *t, sim_time quantum_ps)
+{
+    uint32_t destination;
+    memset(t, 0, sizeof(*t));
+    rig_open(&t->r, quantum_ps);
+    sim_random_init(&t->random, 7, "trace");
+    k_napi_init(&t->net.napi, t->r.k, trace_poll);
+    assert_true(os_vector_alloc(t->r.k, 0, trace_irq, t, &destination, &t->r.vector));
+    k_thread_new(t->r.k, "program", 5, trace_program, t);
+    k_thread_new(t->r.k, "neighbour", 0, trace_neighbour, t);
+    call_at(&t->r, &t->call, sim_now(t->r.sim) + 1 * US, trace_raise);
+    run(&t->r);
+    assert_int_equal(t->n_calls, 100);
+    assert_true(t->n > 40);
+    rig_close(&t->r);
+}
+
+/* Packets that wake a program elsewhere, time-outs, a neighbour: the same times exactly, where data
+ * that CPUs share are looked at in global time, and while no task runs further ahead than an
+ * interrupt takes on its way. */
+static void test_quantum_changes_nothing(void **unused)
+{
+    static struct trace first, other;
+    (void)unused;
+    trace_run(&first, 0);
+    for (unsigned q = 1; q < SIM_N_ELEMENTS(quanta) && quanta[q] <= WAY; q++) {
+        trace_run(&other, quanta[q]);
+        assert_int_equal(other.n, first.n);
+        assert_memory_equal(other.at, first.at, sizeof(first.at));
+    }
+}
+
 /* ---- Timers ---------------------------------------------------------------------------------- */
 
 #define N_TIMERS 40
@@ -945,6 +1113,9 @@ int main(void)
         cmocka_unit_test(test_yield_takes_turns),
         cmocka_unit_test(test_threads_share),
         cmocka_unit_test(test_migration),
+        cmocka_unit_test(test_wake_all_once),
+        cmocka_unit_test(test_moving_a_ready_thread),
+        cmocka_unit_test(test_quantum_changes_nothing),
         cmocka_unit_test(test_timers_in_order),
         cmocka_unit_test(test_timer_time),
         cmocka_unit_test(test_idle_states),
