@@ -21,9 +21,28 @@
 /* ---- Run queues -------------------------------------------------------------------------------
  */
 
+/* Brings the time that the CPU's thread has had up to date, by the clock of whoever asks. */
+static void account(struct os_cpu *cpu, sim_time now_ps)
+{
+    struct k_thread *running = cpu->running;
+    if (running == &cpu->idle || running->on != cpu || now_ps <= running->account_ps)
+        return;
+    running->vruntime_ps += now_ps - running->account_ps;
+    running->account_ps = now_ps;
+    sim_time least_ps = running->vruntime_ps;
+    if (cpu->ready != NULL)
+        least_ps = SIM_MIN(least_ps, cpu->ready->vruntime_ps);
+    cpu->min_vruntime_ps = SIM_MAX(cpu->min_vruntime_ps, least_ps);
+}
+static void account_self(struct k_thread *self)
+{
+    account(self->on, sim_task_now(self->task));
+}
+
 /* Credit or debt go along to another CPU. */
 static void rebase(struct k_thread *thread, struct os_cpu *to)
 {
+    account(to, k_now_ps(to->kernel));
     int64_t ahead_ps = (int64_t)(thread->vruntime_ps - thread->vruntime_of->min_vruntime_ps);
     int64_t vruntime_ps = (int64_t)to->min_vruntime_ps + ahead_ps;
     thread->vruntime_ps = (sim_time)SIM_MAX(vruntime_ps, 0);
@@ -48,19 +67,6 @@ static void dequeue(struct os_cpu *cpu, struct k_thread *thread)
     while (*link != thread)
         link = &(*link)->next;
     *link = thread->next;
-}
-
-/* Brings the time that the thread has had up to date. */
-static void account(struct k_thread *self)
-{
-    struct os_cpu *cpu = self->on;
-    sim_time now_ps = sim_task_now(self->task);
-    self->vruntime_ps += now_ps - self->account_ps;
-    self->account_ps = now_ps;
-    sim_time least_ps = self->vruntime_ps;
-    if (cpu->ready != NULL)
-        least_ps = SIM_MIN(least_ps, cpu->ready->vruntime_ps);
-    cpu->min_vruntime_ps = SIM_MAX(cpu->min_vruntime_ps, least_ps);
 }
 
 /* ---- Switching --------------------------------------------------------------------------------
@@ -128,13 +134,13 @@ void os_preempt(struct k_thread *self)
     if (cpu->in_hard || cpu->in_soft || cpu->bh_off != 0 || self == &cpu->idle)
         return;
     if (SIM_UNLIKELY(self->cpu != cpu)) {
-        account(self);
+        account_self(self);
         move(self);
         return;
     }
     if (!os_need_resched(self))
         return;
-    account(self);
+    account_self(self);
     if (cpu->ready->vruntime_ps >= self->vruntime_ps)
         return;
     enqueue(cpu, self);
@@ -146,7 +152,7 @@ void os_block(struct k_thread *self)
     sim_task_sync(self->task); /* who wakes it until now does */
     if (self->state == OS_RUNNING)
         return;
-    account(self);
+    account_self(self);
     leave(self);
 }
 
@@ -162,7 +168,7 @@ void k_yield(struct kernel *kernel)
     }
     if (cpu->ready == NULL)
         return;
-    account(self);
+    account_self(self);
     self->vruntime_ps = SIM_MAX(self->vruntime_ps, cpu->ready->vruntime_ps);
     enqueue(cpu, self);
     leave(self);
@@ -181,6 +187,7 @@ void os_wake_thread(struct k_thread *thread)
         thread->state = OS_RUNNING;
         return;
     }
+    account(cpu, k_now_ps(cpu->kernel));
     if (thread->vruntime_of != cpu)
         rebase(thread, cpu);
     if (cpu->min_vruntime_ps > credit_ps)
@@ -300,7 +307,7 @@ static void thread_main(struct sim_task *task, void *arg)
     self->body(self->arg);
     may_sleep(self);
     sim_task_sync(task);
-    account(self);
+    account_self(self);
     self->cpu->n_threads--;
     self->state = OS_DEAD;
     leave(self);
@@ -332,6 +339,7 @@ struct k_thread *os_thread_new(struct os_cpu *cpu, const char *name, k_thread_fn
     thread->body = body;
     thread->arg = arg;
     thread->state = OS_BLOCKED;
+    account(cpu, k_now_ps(kernel));
     thread->vruntime_ps = cpu->min_vruntime_ps;
     thread->vruntime_of = cpu;
     thread->timer.thread = thread;

@@ -40,6 +40,7 @@ struct rig {
     unsigned vector_cpu;
     uint8_t vector;
     struct k_wait_queue queue;
+    struct sim_event *again; /* of a call that repeats itself */
     bool go, stop;
     uint64_t count;
 };
@@ -376,7 +377,8 @@ static int net_poll(struct k_napi *napi, int budget)
 static void net_handler(void *arg)
 {
     struct net *net = arg;
-    note(net->r);
+    if (net->done == 0)
+        note(net->r);
     k_napi_schedule(&net->napi);
 }
 static void net_init(struct net *net, struct rig *r, unsigned cpu, uint64_t packets)
@@ -451,10 +453,8 @@ static void sharing_body(void *arg)
 {
     struct rig *r = arg;
     while (!r->stop) {
-        sim_time before = k_now_ps(r->k);
         k_compute(r->k, 10000);
-        if (k_now_ps(r->k) - before == 10000 * CYCLE)
-            r->count++;
+        r->count++;
         k_syscall(r->k);
     }
 }
@@ -464,22 +464,31 @@ static void stop(struct rig *r)
     sim_stop(r->sim);
 }
 
-/* Packets without end and a program on one CPU: ksoftirqd and the program get half each. */
+static void net_again(struct rig *r)
+{
+    struct call *call = K_CONTAINER(r->again, struct call, event);
+    raise_vector(r);
+    call_at(r, call, sim_now(r->sim) + 50 * US, net_again);
+}
+
+/* Packets without end and a program on one CPU: ksoftirqd and the program get half each,
+ * although interrupts go on coming in. */
 static void test_ksoftirqd_shares(void **unused)
 {
     (void)unused;
     for (unsigned q = 1; q < SIM_N_ELEMENTS(quanta); q++) {
         struct rig r;
         struct net net;
-        struct call call;
+        struct call call, again;
         rig_open(&r, quanta[q]);
+        r.again = &again.event;
         net_init(&net, &r, 0, UINT64_MAX);
         k_thread_new(r.k, "program", 0, sharing_body, &r);
         sim_run(r.sim, sim_now(r.sim) + 100 * US, NULL);
         kernel_stats_clear(r.k);
         sim_time start = sim_now(r.sim);
         uint64_t count = r.count;
-        raise_vector(&r);
+        call_at(&r, &again, start, net_again);
         call_at(&r, &call, start + 100 * MS, stop);
         run(&r);
         const struct os_stats *stats = kernel_cpu_stats(r.k, 0);
@@ -733,6 +742,73 @@ static void test_moving_a_ready_thread(void **unused)
     assert_int_equal(r.n, 2);
     assert_int_equal(r.at[0] - at, WAY + C1 + SWITCH);
     assert_int_equal(kernel_cpu_stats(r.k, 0)->context_switches, 1);
+    rig_close(&r);
+}
+
+/* One that has had a CPU for long and comes to another gets its share there at once. */
+static void test_moved_threads_share(void **unused)
+{
+    struct rig r;
+    struct call call;
+    (void)unused;
+    rig_open(&r, 20 * NS);
+    struct share share[2] = { { &r, 0, 0 }, { &r, 0, 0 } };
+    struct k_thread *thread = k_thread_new(r.k, "old", 0, share_body, &share[0]);
+    sim_run(r.sim, sim_now(r.sim) + 50 * MS, NULL);
+    k_thread_new(r.k, "new", 1, share_body, &share[1]);
+    sim_run(r.sim, sim_now(r.sim) + 10 * MS, NULL);
+    k_thread_set_cpu(thread, 1);
+    share[0].count = share[1].count = 0;
+    call_at(&r, &call, sim_now(r.sim) + 20 * MS, stop);
+    run(&r);
+    assert_in_range(share[0].count, 900, 1100);
+    assert_in_range(share[1].count, 900, 1100);
+    rig_close(&r);
+}
+
+/* A wake-up that comes while the waiting thread is still on its way from its own clock to the
+ * global one. */
+static void early_body(void *arg)
+{
+    struct rig *r = arg;
+    sim_task_sync(kernel_task(r->k));
+    r->at[0] = k_now_ps(r->k);
+    k_compute(r->k, 100);
+    assert_true(k_wait(r->k, &r->queue, UINT64_MAX));
+    r->at[1] = k_now_ps(r->k);
+}
+static void test_wake_up_before_the_switch(void **unused)
+{
+    struct rig r;
+    struct call call;
+    (void)unused;
+    rig_open(&r, 1 * US);
+    k_thread_new(r.k, "early", 2, early_body, &r);
+    call_at(&r, &call, sim_now(r.sim) + WAY + C1 + SWITCH + 20 * NS, wake_outside);
+    run(&r);
+    assert_int_equal(r.at[1] - r.at[0], 100 * CYCLE);
+    assert_int_equal(kernel_cpu_stats(r.k, 2)->context_switches, 1);
+    rig_close(&r);
+}
+
+/* A wake-up that comes while the idle task, after an interrupt, is on the same way. */
+static void test_wake_up_before_sleep(void **unused)
+{
+    struct rig r;
+    struct call call[2];
+    (void)unused;
+    rig_open(&r, 1 * US);
+    vector_for(&r, 2, handler_note);
+    k_thread_new(r.k, "waiter", 2, waiter_body, &r);
+    run(&r);
+    r.go = true;
+    sim_time at = sim_now(r.sim) + 1 * US;
+    call_at(&r, &call[0], at, raise_vector);
+    call_at(&r, &call[1], at + WAY + C1 + 100 * NS, wake_outside);
+    run(&r);
+    assert_int_equal(r.n, 2);
+    assert_int_equal(r.at[0] - at, WAY + C1 + HARD);
+    assert_int_equal(r.at[1] - r.at[0], 200 * CYCLE + SWITCH);
     rig_close(&r);
 }
 
@@ -1002,6 +1078,39 @@ static void consumer_body(void *arg)
     }
 }
 
+/* From outside, at random times: interrupts that wake nobody, wake-ups for nothing. */
+struct disturbance {
+    struct call call;
+    struct rig r; /* the interrupts' CPU and vector; the kernel of the test */
+    struct sim_random random;
+    struct pair *pair;
+};
+static void disturbing_handler(void *arg)
+{
+    struct disturbance *d = arg;
+    k_compute(d->r.k, sim_random_below(&d->random, 1000));
+}
+static void disturb(struct rig *r)
+{
+    struct disturbance *d = K_CONTAINER(r, struct disturbance, r);
+    const struct pair *pair = d->pair;
+    if (pair->produced == 300 && pair->consumed == 300)
+        return;
+    raise_vector(r);
+    if (sim_random_below(&d->random, 4) == 0)
+        k_wake(r->k, &d->pair->full);
+    call_at(r, &d->call, sim_now(r->sim) + 1 + sim_random_below(&d->random, 2 * US), disturb);
+}
+static void disturbance_start(struct disturbance *d, struct rig *r, struct pair *pair, unsigned i)
+{
+    uint32_t destination;
+    *d = (struct disturbance){ .r = *r, .pair = pair };
+    sim_random_init(&d->random, i, "disturbance");
+    d->r.vector_cpu = i;
+    assert_true(os_vector_alloc(r->k, i, disturbing_handler, d, &destination, &d->r.vector));
+    call_at(&d->r, &d->call, sim_now(r->sim) + 1, disturb);
+}
+
 static void test_no_wake_up_is_lost(void **unused)
 {
     (void)unused;
@@ -1009,6 +1118,7 @@ static void test_no_wake_up_is_lost(void **unused)
         for (uint64_t seed = 0; seed < 5; seed++) {
             struct rig r;
             struct pair pair[N_PAIRS];
+            struct disturbance disturbance[N_PAIRS];
             rig_open(&r, quanta[q]);
             kernel_stats_clear(r.k);
             sim_time start = sim_now(r.sim);
@@ -1018,6 +1128,7 @@ static void test_no_wake_up_is_lost(void **unused)
                 sim_random_init(&pair[i].random, seed * N_PAIRS + i, "pair");
                 k_thread_new(r.k, "producer", (int)(i % 4), producer_body, &pair[i]);
                 k_thread_new(r.k, "consumer", (int)((i + seed) % 5), consumer_body, &pair[i]);
+                disturbance_start(&disturbance[i], &r, &pair[i], i);
             }
             run(&r);
             for (unsigned i = 0; i < N_PAIRS; i++) {
@@ -1115,6 +1226,9 @@ int main(void)
         cmocka_unit_test(test_migration),
         cmocka_unit_test(test_wake_all_once),
         cmocka_unit_test(test_moving_a_ready_thread),
+        cmocka_unit_test(test_moved_threads_share),
+        cmocka_unit_test(test_wake_up_before_the_switch),
+        cmocka_unit_test(test_wake_up_before_sleep),
         cmocka_unit_test(test_quantum_changes_nothing),
         cmocka_unit_test(test_timers_in_order),
         cmocka_unit_test(test_timer_time),
