@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "models/numa/page_alloc.h"
+#include "models/payload.h"
 
 #define HOLE_FIRST   UINT64_C(0xF0000000)
 #define HOLE_END     UINT64_C(0x100000000)
@@ -107,6 +108,12 @@ unsigned physmem_stride_log2(const struct physmem *mem)
 unsigned physmem_nodes(const struct physmem *mem)
 {
     return mem->n_nodes;
+}
+
+uint64_t physmem_node_bytes(const struct physmem *mem, unsigned node)
+{
+    SIM_ASSERT(node < mem->n_nodes, "node %u of %u", node, mem->n_nodes);
+    return mem->node[node].bytes;
 }
 
 int physmem_node_of(const struct physmem *mem, struct hpa hpa)
@@ -204,29 +211,99 @@ void physmem_write(struct physmem *mem, struct hpa hpa, const void *from, uint64
     }
 }
 
-/* Of a range within a page, what tag mode carries; its first byte is byte `in_line` of a line. */
-static inline void copy_tags(uint8_t *to, const uint8_t *from, uint64_t in_line, uint64_t bytes)
+void physmem_clear(struct physmem *mem, struct hpa hpa, uint64_t bytes)
 {
-    uint64_t at = SIM_MIN(bytes, LINE_BYTES - in_line);
+    uint64_t at = hpa.v;
 
-    memcpy(to, from, SIM_MIN(at, TAG_BYTES));
+    check(mem, hpa, bytes);
+    while (bytes > 0) {
+        const struct node *node = &mem->node[at >> mem->stride_log2];
+        const struct region *region = node->region[(at - node->base) >> REGION_LOG2];
+        const uint64_t unit = region == NULL ? UINT64_C(1) << REGION_LOG2 : PAGE_BYTES;
+        const uint64_t here = SIM_MIN(bytes, unit - at % unit);
+        uint8_t *page = find(mem, at);
+        if (page != NULL)
+            memset(page, 0, here);
+        at += here;
+        bytes -= here;
+    }
+}
+
+static const uint8_t zeros[PAGE_BYTES];
+
+const uint8_t *physmem_bytes(const struct physmem *mem, struct hpa hpa)
+{
+    check(mem, hpa, 1);
+    const uint8_t *bytes = find(mem, hpa.v);
+    return bytes != NULL ? bytes : zeros + hpa.v % PAGE_BYTES;
+}
+
+uint8_t *physmem_bytes_made(struct physmem *mem, struct hpa hpa)
+{
+    check(mem, hpa, 1);
+    return make(mem, hpa.v);
+}
+
+static uint64_t word_at(const uint8_t *bytes)
+{
+    uint64_t word;
+
+    memcpy(&word, bytes, sizeof(word));
+    return word;
+}
+
+/* What tag mode carries of a range within a page; page: of simulated memory. */
+static void read_tags(uint8_t *to, const uint8_t *page, uint64_t in_page, uint64_t bytes)
+{
+    const uint64_t in_line = in_page % LINE_BYTES;
+    uint64_t at = 0;
+
+    page += in_page;
+    if (in_line != 0) {
+        at = SIM_MIN(bytes, LINE_BYTES - in_line);
+        const uint64_t tag = payload_line_tag(page - in_line, (unsigned)in_line, (unsigned)at,
+                                              bytes >= at + TAG_BYTES ? word_at(page + at) : 0);
+        memcpy(to, &tag, SIM_MIN(at, TAG_BYTES));
+    }
     for (; at + TAG_BYTES <= bytes; at += LINE_BYTES)
-        memcpy(to + at, from + at, TAG_BYTES);
+        memcpy(to + at, page + at, TAG_BYTES);
     if (at < bytes)
-        memcpy(to + at, from + at, bytes - at);
+        memcpy(to + at, page + at, bytes - at);
+}
+
+static void write_tags(uint8_t *page, uint64_t in_page, const uint8_t *from, uint64_t bytes)
+{
+    const uint64_t in_line = in_page % LINE_BYTES;
+    uint64_t at = 0;
+
+    page += in_page;
+    if (in_line != 0) {
+        at = SIM_MIN(bytes, LINE_BYTES - in_line);
+        uint64_t tag = 0;
+        memcpy(&tag, from, SIM_MIN(at, TAG_BYTES));
+        payload_line_put(page - in_line, (unsigned)in_line, tag, (unsigned)at);
+    }
+    for (; at + LINE_BYTES <= bytes; at += LINE_BYTES) {
+        memcpy(page + at, from + at, TAG_BYTES);
+        memset(page + at + TAG_BYTES, 0, LINE_BYTES - TAG_BYTES);
+    }
+    if (at < bytes) {
+        const uint64_t tag_bytes = SIM_MIN(bytes - at, TAG_BYTES);
+        memcpy(page + at, from + at, tag_bytes);
+        memset(page + at + tag_bytes, 0, bytes - at - tag_bytes);
+    }
 }
 
 void physmem_read_tags(const struct physmem *mem, struct hpa hpa, void *to, uint64_t bytes)
 {
-    static const uint8_t zeros[PAGE_BYTES];
     uint8_t *out = to;
     uint64_t at = hpa.v;
 
     check(mem, hpa, bytes);
     while (bytes > 0) {
-        const uint64_t here = SIM_MIN(bytes, PAGE_BYTES - at % PAGE_BYTES);
-        const uint8_t *from = find(mem, at);
-        copy_tags(out, from != NULL ? from : zeros, at % LINE_BYTES, here);
+        const uint64_t in_page = at % PAGE_BYTES, here = SIM_MIN(bytes, PAGE_BYTES - in_page);
+        const uint8_t *page = find(mem, at - in_page);
+        read_tags(out, page != NULL ? page : zeros, in_page, here);
         out += here;
         at += here;
         bytes -= here;
@@ -240,8 +317,8 @@ void physmem_write_tags(struct physmem *mem, struct hpa hpa, const void *from, u
 
     check(mem, hpa, bytes);
     while (bytes > 0) {
-        const uint64_t here = SIM_MIN(bytes, PAGE_BYTES - at % PAGE_BYTES);
-        copy_tags(make(mem, at), in, at % LINE_BYTES, here);
+        const uint64_t in_page = at % PAGE_BYTES, here = SIM_MIN(bytes, PAGE_BYTES - in_page);
+        write_tags(make(mem, at - in_page), in_page, in, here);
         in += here;
         at += here;
         bytes -= here;

@@ -20,6 +20,8 @@ unsigned physmem_stride_log2(const struct physmem *mem);
 /* How many nodes have memory: one per socket, or one in all behind a front-side bus's hub. Who
  * takes a node's number from a scenario checks it against this, not against numa_sockets(). */
 unsigned physmem_nodes(const struct physmem *mem);
+/* What the node has, the hole below 4 GiB included if it reaches so far. */
+uint64_t physmem_node_bytes(const struct physmem *mem, unsigned node);
 /* The node an address belongs to, or -1 if it is no memory. O(1). */
 int physmem_node_of(const struct physmem *mem, struct hpa hpa);
 /* [hpa, hpa + bytes) is all memory of one node. */
@@ -31,10 +33,19 @@ void physmem_write(struct physmem *mem, struct hpa hpa, const void *from, uint64
 /*
  * Bulk payload in tag mode (DESIGN.md, section 3): of every cache line that the range overlaps,
  * only the first min(8, overlap) bytes of the overlap are carried; buffers have the layout of the
- * full range, the other bytes are not touched.
+ * full range. Reading leaves the other bytes of the buffer, writing makes the rest of the overlap
+ * in memory zero: so a read that begins within a line knows a tag of now from one of long ago, and
+ * gets the tag that follows from the one before it in the line (models/payload.h).
  */
 void physmem_read_tags(const struct physmem *mem, struct hpa hpa, void *to, uint64_t bytes);
 void physmem_write_tags(struct physmem *mem, struct hpa hpa, const void *from, uint64_t bytes);
+/* Makes a range zero; no page appears for it. */
+void physmem_clear(struct physmem *mem, struct hpa hpa, uint64_t bytes);
+/* The real bytes behind an address, as far as its page goes; for who works on many lines of a page.
+ * Read only: zeros if nothing was written there, valid until something is. */
+const uint8_t *physmem_bytes(const struct physmem *mem, struct hpa hpa);
+/* To be written; the page appears. Valid as long as the memory. */
+uint8_t *physmem_bytes_made(struct physmem *mem, struct hpa hpa);
 static inline uint64_t physmem_read64(const struct physmem *mem, struct hpa hpa)
 {
     uint64_t v;

@@ -115,6 +115,20 @@ static void test_tags(void **state)
         physmem_read(mem, at(address), &real, 1);
         assert_int_equal(real, carried ? in[i] : 0);
     }
+    /* The rest of a line's overlap is made zero, no more than that. */
+    memset(out, 0xDD, sizeof(out));
+    physmem_write(mem, at(8192), out, 192);
+    physmem_write_tags(mem, at(8192 + 32), in, 96);
+    physmem_read(mem, at(8192), out, 192);
+    for (unsigned i = 0; i < 192; i++) {
+        const bool carried = (i >= 32 && i < 40) || (i >= 64 && i < 72);
+        assert_int_equal(out[i], carried ? in[i - 32] : i < 32 || i >= 128 ? 0xDD : 0);
+    }
+    assert_memory_equal(physmem_bytes(mem, at(8192 + 40)), out + 40, 152);
+    assert_int_equal(physmem_bytes(mem, at(4 << 20))[4095], 0);
+    physmem_bytes_made(mem, at((4 << 20) + 100))[0] = 7;
+    physmem_read(mem, at((4 << 20) + 100), out, 1);
+    assert_int_equal(out[0], 7);
     /* Over a page's end, and of memory that does not exist. */
     physmem_write_tags(mem, at(4096 - 2), in, 66);
     physmem_read_tags(mem, at(4096 - 2), out, 66);
