@@ -40,6 +40,16 @@ void core_load_async(struct core *core, struct sim_task *task, struct hpa hpa);
 /* One of a stream in address order: the prefetcher keeps the superqueue filled. */
 void core_load_stream(struct core *core, struct sim_task *task, struct hpa hpa);
 void core_store(struct core *core, struct sim_task *task, struct hpa hpa);
+/* Loads whose values the next step needs together: they overlap. */
+void core_load_range(struct core *core, struct sim_task *task, struct hpa hpa, uint64_t bytes);
+/*
+ * Copies bytes from one place to another, as `rep movsb` does: line by line, at least line_ps each.
+ * Returns when the last of the data arrives, which the task does not wait for; it has charged the
+ * rest. The prefetcher sees a new stream at the beginning of each call; it does not go over a 4 KiB
+ * boundary, so nor may a call: [from, from + bytes) lies in one page.
+ */
+sim_time core_copy(struct core *core, struct sim_task *task, struct hpa to, struct hpa from,
+                   uint64_t bytes, sim_time line_ps);
 /* Waits for everything under way. */
 void core_drain(struct core *core, struct sim_task *task);
 
