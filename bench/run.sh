@@ -61,6 +61,10 @@ awk '
             ratio("event queue, " shape[i] " / exponential increments, 65536 pending",
                   "hold_" shape[i] ".65536_pending", "hold.65536_pending")
         ratio("IOMMU translation, host time of a miss / of a hit", "iommu.miss", "iommu.hit")
+        ratio("kernel, host time of a copied line / of a random LLC hit", "os.copy_line_llc",
+              "numa.llc_hit")
+        ratio("kernel, host time of a touch that hits / of an L1 hit", "os.touch_hit",
+              "numa.l1_hit")
         if (!n_ratios) print "no ratio: the programs that its values come from have not run"
     }' "$table"
 exit $status

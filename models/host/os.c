@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "models/host/os_internal.h"
+#include "models/host/os_memory.h"
 
 const struct stat_desc os_stats_table[] = {
     STAT("hard_irqs", STAT_COUNTER, struct os_stats, hard_irqs, "1", 0, "interrupts taken"),
@@ -73,6 +73,7 @@ struct kernel *kernel_new(struct host *host, const struct os_params *params)
     root_complexes->interrupt_context = kernel;
     for (unsigned c = 0; c < n_cpus; c++)
         cpu_init(kernel, c);
+    os_memory_new(kernel);
     return kernel;
 }
 
@@ -86,6 +87,7 @@ void kernel_free(struct kernel *kernel)
         os_timer_cancel(&thread->timer);
         free(thread);
     }
+    os_memory_free(kernel);
     free(kernel);
 }
 
