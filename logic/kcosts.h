@@ -18,9 +18,10 @@ struct k_costs {
     uint32_t remote_wakeup_cycles;  /* more of it where the woken CPU is another: an interrupt */
     uint32_t timer_cycles;          /* a timer's expiry, without its function */
     uint32_t work_cycles;           /* queueing and starting one piece of work */
-    uint32_t page_alloc_cycles, page_free_cycles; /* per page, lists per CPU */
-    uint32_t pin_cycles, pin_page_cycles;         /* get_user_pages(): per call, per page */
-    uint32_t dma_map_cycles, dma_unmap_cycles;    /* without an IOMMU */
+    uint32_t page_alloc_cycles, page_free_cycles;  /* per page, lists per CPU */
+    uint32_t pin_cycles, pin_page_cycles;          /* get_user_pages(): per call, per page */
+    uint32_t dma_map_cycles, dma_unmap_cycles;     /* without an IOMMU */
+    uint32_t iommu_map_cycles, iommu_unmap_cycles; /* more of it with one, invalidation included */
     uint32_t mmio_write_cycles; /* a posted write with its barrier, until the core goes on */
     /* ---- copies ---- */
     uint32_t copy_call_cycles; /* of one copy of contiguous bytes */

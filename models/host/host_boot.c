@@ -173,8 +173,7 @@ bool host_iommu_start(struct host *host, unsigned socket)
     return host->iommu[socket].driver != NULL;
 }
 
-/* The domain of a requester, made on first use. */
-static struct iommu_domain *domain_of(struct host *host, uint16_t requester_id)
+struct iommu_domain *host_domain_of(struct host *host, uint16_t requester_id)
 {
     unsigned socket = (unsigned)(requester_id >> 8) / (256 / host->n_sockets);
     for (unsigned i = 0; i < host->n_domains; i++)
@@ -215,7 +214,7 @@ int host_dma_alloc(struct host *host, uint16_t requester_id, unsigned node, uint
         iova->v = hpa->v;
         return 0;
     }
-    struct iommu_domain *domain = domain_of(host, requester_id);
+    struct iommu_domain *domain = host_domain_of(host, requester_id);
     iova->v = (host->next_iova + page - 1) / page * page;
     int status = domain == NULL
                      ? -ENOSPC
@@ -233,7 +232,7 @@ int host_dma_free(struct host *host, uint16_t requester_id, uint64_t bytes,
 {
     bytes = whole_pages(host, bytes, iommu_page_bytes);
     if (host->iommu_params.enabled) {
-        struct iommu_domain *domain = domain_of(host, requester_id);
+        struct iommu_domain *domain = host_domain_of(host, requester_id);
         int status = domain == NULL ? -ENOENT : iommu_unmap(domain, iova, bytes);
         if (status != 0)
             return status;

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 
 #include "models/host/os_memory.h"
+#include "models/host/os_pci.h"
 
 const struct stat_desc os_stats_table[] = {
     STAT("hard_irqs", STAT_COUNTER, struct os_stats, hard_irqs, "1", 0, "interrupts taken"),
@@ -74,6 +75,7 @@ struct kernel *kernel_new(struct host *host, const struct os_params *params)
     for (unsigned c = 0; c < n_cpus; c++)
         cpu_init(kernel, c);
     os_memory_new(kernel);
+    os_pci_new(kernel);
     return kernel;
 }
 
@@ -87,6 +89,7 @@ void kernel_free(struct kernel *kernel)
         os_timer_cancel(&thread->timer);
         free(thread);
     }
+    os_pci_free(kernel);
     os_memory_free(kernel);
     free(kernel);
 }

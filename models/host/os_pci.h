@@ -1,0 +1,89 @@
+/*
+ * PCI functions, their addresses for DMA and their interrupts, for models/host/os_*.c only.
+ *
+ * Invariants:
+ *   - A function that the kernel knows has a slot, which is its private_data; a function with a
+ *     driver is not offered to another.
+ *   - IOVAs of streaming mappings lie above those of host_dma_alloc(); a free one is in the stack
+ * of its size.
+ */
+#ifndef MODELS_HOST_OS_PCI_H
+#define MODELS_HOST_OS_PCI_H
+
+#include "models/host/os_internal.h"
+
+#define OS_IOVA_FIRST     (UINT64_C(1) << 38)
+#define OS_IOVA_END       (UINT64_C(1) << 39) /* what three levels of tables reach */
+#define OS_IOVA_ORDERS    19u                 /* 4 KiB .. 1 GiB */
+#define OS_PCI_NAME_BYTES 48u
+
+/* Free IOVAs of one size. */
+struct os_iova_stack {
+    uint64_t *iova;
+    size_t n, capacity;
+};
+
+/* DMA of a function of this host. */
+struct os_dma {
+    uint16_t requester_id;
+    struct iommu_domain *domain; /* NULL: no IOMMU, or nothing mapped yet */
+    uint64_t next;               /* above all IOVAs ever used */
+    struct os_iova_stack free[OS_IOVA_ORDERS];
+    uint64_t live_maps, live_bytes; /* mapped; of host_dma_alloc() */
+};
+extern const struct k_dma_ops os_dma_ops, os_dma_iommu_ops;
+void os_dma_release(struct os_dma *dma);
+
+/* Where a message goes. */
+struct os_message {
+    unsigned cpu;
+    uint8_t vector; /* 0: none */
+    int irte;       /* of the IOMMU; -1: none */
+    uint64_t address;
+    uint32_t data;
+};
+
+struct k_irq {
+    struct os_slot *slot;
+    unsigned index;
+    k_irq_fn *handler;
+    void *arg;
+    struct os_message now, before; /* before: what was sent there may still be pending */
+    struct k_irq *next;
+};
+
+struct os_slot {
+    struct k_pci_dev *dev;
+    struct os_slot *next;
+    struct k_irq *irqs;
+    bool msix_known;
+    uint16_t msix_cap; /* 0: none */
+    uint16_t msix_vectors;
+    uint8_t msix_bar;
+    uint32_t msix_offset;
+};
+
+/* A function of this host. */
+struct os_function {
+    struct k_pci_dev dev;
+    struct os_dma dma;
+    char name[OS_PCI_NAME_BYTES];
+};
+
+struct os_pci {
+    struct os_slot *slots; /* in the order in which they were found or added */
+    const struct k_pci_driver **drivers;
+    unsigned n_drivers;
+    struct os_function *functions;
+    unsigned n_functions;
+};
+
+void os_pci_new(struct kernel *kernel);
+void os_pci_free(struct kernel *kernel);
+/* The driver of the IOMMU that a requester ID is behind; NULL: none, or it is off. */
+struct iommu_driver *os_iommu_of(struct kernel *kernel, uint16_t requester_id);
+void os_irqs_free(struct os_slot *slot);
+/* What the kernel has of the function of this host; for tests. */
+struct k_pci_dev *os_pci_find(struct kernel *kernel, uint16_t id);
+
+#endif

@@ -1,0 +1,444 @@
+/*
+ * PCI functions of a kernel: drivers, registers, interrupts, DMA with and without an IOMMU. The
+ * device is the test's own: an MSI-X table, a register to raise a vector, reads and writes of
+ * memory.
+ */
+#include "tests/model/world_fixture.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "models/host/os_memory.h"
+#include "models/host/os_pci.h"
+#include "models/pcie/dma.h"
+#include "models/pcie/pci_regs.h"
+
+#define N_VECTORS 4u
+#define TABLE     0x100u /* in BAR 0 */
+#define PBA       0x800u
+#define RAISE     0x10u /* write: the vector */
+#define SCRATCH   0x18u
+
+/* ---- The device --------------------------------------------------------------------------------
+ */
+
+struct device {
+    struct cfg_space cfg;
+    struct pcie_dma dma;
+    struct pcie_dma_request message[8], transfer;
+    uint8_t data[8][4], buffer[4096];
+    unsigned n_messages;
+    enum pcie_dma_status status;
+    bool done;
+    uint8_t reg[4096];
+};
+
+static void device_init(struct model *model, struct sim_error_list *errors)
+{
+    static const struct cfg_identity identity = { .vendor_id = 0x1234, .device_id = 0x5678 };
+    struct device *d = model->state;
+    (void)errors;
+    model->ports = calloc(1, sizeof(*model->ports));
+    model->n_ports = 1;
+    model->ports[0] = (struct pcie_port){
+        .model = model,
+        .max_generation = 3,
+        .max_lanes = 8,
+        .mps_bytes = 128,
+        .mps_bytes_max = 256,
+        .advertise = { { 32, 32, PCIE_CREDITS_INFINITE }, { 256, 32, PCIE_CREDITS_INFINITE } },
+        .name = model->name,
+    };
+    cfg_init_endpoint(&d->cfg, &identity);
+    cfg_add_bar(&d->cfg, 0, sizeof(d->reg), CFG_BAR_64);
+    cfg_add_pcie(&d->cfg, CFG_ENDPOINT, 3, 8, 256, true);
+    cfg_add_msix(&d->cfg, N_VECTORS, 0, TABLE, 0, PBA);
+    for (unsigned v = 0; v < N_VECTORS; v++)
+        d->reg[TABLE + 16 * v + PCI_MSIX_ENTRY_CONTROL] = PCI_MSIX_ENTRY_MASKED;
+    const struct pcie_dma_params params = { .completion_timeout_ps = 50 * SIM_PS_PER_MS };
+    pcie_dma_init(&d->dma, model, 0, &d->cfg, &params);
+}
+
+static void device_start(struct model *model)
+{
+    struct device *d = model->state;
+    cfg_set_link(&d->cfg, 3, 8);
+}
+
+static void device_release(struct model *model)
+{
+    pcie_dma_release(&((struct device *)model->state)->dma);
+}
+
+static void device_raise(struct device *d, unsigned vector)
+{
+    uint64_t address;
+    uint32_t data;
+    if (!cfg_msix_message(&d->cfg, d->reg + TABLE, d->reg + PBA, vector, &address, &data))
+        return;
+    unsigned i = d->n_messages++ % 8;
+    memcpy(d->data[i], &data, 4);
+    d->message[i] =
+        (struct pcie_dma_request){ .iova = { address }, .bytes = 4, .buffer = d->data[i] };
+    pcie_dma_write(&d->dma, &d->message[i], 0);
+}
+
+static void device_write(struct device *d, uint64_t offset, const struct tlp *tlp)
+{
+    memcpy(d->reg + offset, tlp->payload, tlp->length_bytes);
+    if (offset == RAISE)
+        device_raise(d, d->reg[RAISE]);
+}
+
+static void device_receive(struct model *model, uint32_t port, struct tlp *tlp)
+{
+    struct device *d = model->state;
+    struct tlp *answer = NULL;
+    uint64_t offset = tlp->address - cfg_bar_base(&d->cfg, 0);
+    switch ((enum tlp_type)tlp->type) {
+    case TLP_CPL:
+    case TLP_CPLD: pcie_dma_receive(&d->dma, tlp); return;
+    case TLP_CFG_RD0:
+    case TLP_CFG_WR0:
+        answer = cfg_answer(&d->cfg, model->fabric, tlp);
+        model->ports[0].mps_bytes = cfg_mps_bytes(&d->cfg);
+        break;
+    case TLP_MRD:
+        answer = tlp_completion(model->fabric, tlp, d->cfg.id, TLP_SC);
+        tlp_payload_new(model->fabric, answer);
+        memcpy(answer->payload, d->reg + offset, tlp->length_bytes);
+        break;
+    case TLP_MWR: device_write(d, offset, tlp); break;
+    default: break;
+    }
+    pcie_port_release(&model->ports[port], tlp_class_of(tlp), tlp_data_credits(tlp),
+                      sim_now(model->sim));
+    tlp_free(model->fabric, tlp);
+    if (answer != NULL)
+        pcie_port_send(&model->ports[port], answer, sim_now(model->sim));
+}
+
+static void device_credit(struct model *model, uint32_t port)
+{
+    (void)port;
+    pcie_dma_credit(&((struct device *)model->state)->dma);
+}
+
+static const struct model_ops device_ops = {
+    .type = "test.msix",
+    .help = "the test's own",
+    .state_bytes = sizeof(struct device),
+    .init = device_init,
+    .start = device_start,
+    .receive = device_receive,
+    .credit = device_credit,
+    .release = device_release,
+};
+
+/* In place of the models that scenarios may name. */
+const struct model_ops *const model_registry[] = { &device_ops, NULL };
+
+/* ---- The rig -----------------------------------------------------------------------------------
+ */
+
+#define WORLD(IOMMU)                                                               \
+    "hosts = { server = { ports = ( { name = \"rp0\"; socket = 0; lanes = 8; },"   \
+    " { name = \"rp0\"; socket = 1; lanes = 8; } );"                               \
+    " cpu = { sockets = 2; cores_per_socket = 4; clock_ghz = 2.0; };"              \
+    " iommu = { enabled = " IOMMU "; }; }; };"                                     \
+    "devices = { a = { type = \"test.msix\"; }; b = { type = \"test.msix\"; }; };" \
+    "cables = ( { from = \"server.s0.rp0\"; to = \"a.p0\"; },"                     \
+    " { from = \"server.s1.rp0\"; to = \"b.p0\"; } );"
+
+struct rig {
+    struct world_fixture w;
+    struct kernel *k;
+    struct k_pci_dev *dev[3];
+    unsigned n_probed, n_removed;
+    bool gone, refuse;
+    void (*body)(struct rig *r);
+    bool done;
+    struct irq_count {
+        struct rig *r;
+        unsigned n, cpu;
+        uint64_t at_ps;
+    } irq[N_VECTORS];
+};
+
+static void rig_body(void *arg)
+{
+    struct rig *r = arg;
+    r->body(r);
+    r->done = true;
+}
+
+static struct device *device_of(struct rig *r, unsigned i)
+{
+    return world_device(r->w.world, i == 0 ? "a" : "b")->state;
+}
+
+static void in_kernel(void (*body)(struct rig *r))
+{
+    for (unsigned on = 0; on < 2; on++) {
+        struct rig r = { .body = body };
+        fixture_open(&r.w, on ? WORLD("true") : WORLD("false"));
+        struct os_params params = *host_os_params(r.w.host);
+        r.k = kernel_new(r.w.host, &params);
+        k_thread_new(r.k, "test", 0, rig_body, &r);
+        sim_run(r.w.sim, SIM_TIME_MAX, NULL);
+        assert_true(r.done);
+        kernel_free(r.k);
+        fixture_close(&r.w);
+    }
+}
+
+static int probe(struct k_pci_dev *dev, void *context)
+{
+    struct rig *r = context;
+    if (r->refuse)
+        return -ENODEV;
+    r->dev[r->n_probed++] = dev;
+    return 0;
+}
+
+static void removed(struct k_pci_dev *dev, bool gone)
+{
+    struct rig *r = dev->driver->context;
+    r->n_removed++;
+    r->gone = gone;
+}
+
+static const struct k_pci_id ids[] = { { 0x1234, 0x5678 }, { 0, 0 } };
+static const struct k_pci_id other_ids[] = { { 0x1234, 0x5679 }, { 0, 0 } };
+
+static void probe_all(struct rig *r, struct k_pci_driver *driver)
+{
+    *driver = (struct k_pci_driver){
+        .name = "test", .ids = ids, .probe = probe, .remove = removed, .context = r
+    };
+    assert_int_equal(k_pci_register(r->k, driver), 2);
+    assert_int_equal(r->n_probed, 2);
+}
+
+/* ---- Drivers and registers ---------------------------------------------------------------------
+ */
+
+static void drivers_body(struct rig *r)
+{
+    struct k_pci_driver driver, other = { "other", other_ids, probe, removed, r };
+    struct k_pci_driver late = { "late", ids, probe, removed, r };
+    assert_int_equal(k_pci_register(r->k, &other), 0);
+    r->refuse = true;
+    assert_int_equal(k_pci_register(r->k, &late), 0);
+    assert_null(os_pci_find(r->k, device_of(r, 0)->cfg.id)->driver);
+    r->refuse = false;
+    probe_all(r, &driver);
+    assert_int_equal(k_pci_register(r->k, &driver), 0); /* they have one */
+    for (unsigned i = 0; i < 2; i++) {
+        struct k_pci_dev *dev = r->dev[i];
+        assert_int_equal(dev->id, device_of(r, i)->cfg.id);
+        assert_int_equal(dev->device.node, i);
+        assert_int_equal(dev->bar_bytes[0], 4096);
+        assert_int_equal(k_config_read(dev, PCI_VENDOR_ID, 4), 0x56781234);
+        /* A read of a register takes its round trip, a write what the core waits. */
+        uint64_t t = k_now_ps(r->k);
+        k_writel(dev, 0, SCRATCH, 0xcafe0000 + i);
+        assert_in_range(k_now_ps(r->k) - t, 100 * 500, 150 * 500);
+        t = k_now_ps(r->k);
+        assert_int_equal(k_readl(dev, 0, SCRATCH), 0xcafe0000 + i);
+        assert_true(k_now_ps(r->k) - t > 200 * SIM_PS_PER_NS);
+        k_writeq(dev, 0, SCRATCH, UINT64_C(0x1122334455667788));
+        assert_true(k_readq(dev, 0, SCRATCH) == UINT64_C(0x1122334455667788));
+        assert_int_equal(k_readl(dev, 0, SCRATCH + 4), 0x11223344);
+    }
+    k_pci_remove(r->dev[0], true);
+    assert_int_equal(r->n_removed, 1);
+    assert_true(r->gone);
+    /* It comes again and finds its driver: the first that wants it. */
+    assert_int_equal(k_pci_add(r->k, r->dev[0]), 0);
+    assert_int_equal(r->n_probed, 3);
+    assert_ptr_equal(r->dev[0]->driver, &late);
+    assert_int_equal(k_pci_add(r->k, r->dev[0]), -EEXIST);
+}
+
+static void test_drivers(void **state)
+{
+    (void)state;
+    in_kernel(drivers_body);
+}
+
+/* ---- Interrupts --------------------------------------------------------------------------------
+ */
+
+static void handler(void *arg)
+{
+    struct irq_count *irq = arg;
+    irq->n++;
+    irq->cpu = k_cpu(irq->r->k);
+    irq->at_ps = k_now_ps(irq->r->k);
+}
+
+static void expect_irq(struct rig *r, struct k_pci_dev *dev, unsigned vector, unsigned cpu)
+{
+    const unsigned before = r->irq[vector].n;
+    k_writel(dev, 0, RAISE, vector);
+    k_sleep(r->k, 20 * SIM_PS_PER_US);
+    assert_int_equal(r->irq[vector].n, before + 1);
+    assert_int_equal(r->irq[vector].cpu, cpu);
+}
+
+static void irqs_body(struct rig *r)
+{
+    struct k_irq *irq[N_VECTORS], *none;
+    struct k_pci_driver driver;
+    probe_all(r, &driver);
+    for (unsigned i = 0; i < 2; i++) {
+        struct k_pci_dev *dev = r->dev[i];
+        for (unsigned v = 0; v < N_VECTORS; v++) {
+            r->irq[v].r = r;
+            assert_int_equal(k_irq_request(dev, v, v * 2, handler, &r->irq[v], &irq[v]), 0);
+        }
+        assert_int_equal(k_irq_request(dev, N_VECTORS, 0, handler, r, &none), -ENOSPC);
+        assert_int_equal(k_irq_request(dev, 1, 0, handler, r, &none), -EBUSY);
+        for (unsigned v = 0; v < N_VECTORS; v++)
+            expect_irq(r, dev, v, v * 2);
+        /* Somewhere else, again and again: no vector is lost. */
+        for (unsigned n = 0; n < 600; n++) {
+            assert_int_equal(k_irq_set_cpu(irq[2], n % 8), 0);
+            if (n % 50 == 0)
+                expect_irq(r, dev, 2, n % 8);
+        }
+        /* Sent before it moves, taken all the same. */
+        const unsigned before = r->irq[1].n;
+        k_writel(dev, 0, RAISE, 1);
+        assert_int_equal(k_irq_set_cpu(irq[1], 7), 0);
+        k_sleep(r->k, 20 * SIM_PS_PER_US);
+        assert_int_equal(r->irq[1].n, before + 1);
+        expect_irq(r, dev, 1, 7);
+        k_irq_free(irq[1]);
+        const unsigned after = r->irq[1].n;
+        k_writel(dev, 0, RAISE, 1);
+        k_sleep(r->k, 20 * SIM_PS_PER_US);
+        assert_int_equal(r->irq[1].n, after);
+        expect_irq(r, dev, 3, 6);
+        assert_int_equal(k_irq_request(dev, 1, 5, handler, &r->irq[1], &irq[1]), 0);
+        expect_irq(r, dev, 1, 5);
+        for (unsigned v = 0; v < N_VECTORS; v++)
+            k_irq_free(irq[v]);
+        assert_int_equal(r->irq[0].n, i + 1);
+    }
+}
+
+static void test_interrupts(void **state)
+{
+    (void)state;
+    in_kernel(irqs_body);
+}
+
+/* ---- DMA ---------------------------------------------------------------------------------------
+ */
+
+static void transfer_done(struct pcie_dma_request *request, enum pcie_dma_status status)
+{
+    struct device *d = SIM_CONTAINER(request, struct device, transfer);
+    d->status = status;
+    d->done = true;
+}
+
+/* The device's own transfer, to its end. */
+static enum pcie_dma_status transfer(struct rig *r, unsigned i, bool write, uint64_t dma,
+                                     uint64_t bytes)
+{
+    struct device *d = device_of(r, i);
+    d->done = false;
+    d->transfer = (struct pcie_dma_request){
+        .iova = { dma }, .bytes = bytes, .buffer = d->buffer, .done = transfer_done
+    };
+    k_sleep(r->k, SIM_PS_PER_US); /* global time is ours now */
+    if (write)
+        pcie_dma_write(&d->dma, &d->transfer, 0);
+    else
+        pcie_dma_read(&d->dma, &d->transfer, 0);
+    for (unsigned n = 0; n < 100; n++)
+        k_sleep(r->k, SIM_PS_PER_US);
+    assert_true(d->done);
+    return d->status;
+}
+
+static void dma_body(struct rig *r)
+{
+    struct k_pci_driver driver;
+    probe_all(r, &driver);
+    const bool remapped = os_iommu_of(r->k, r->dev[0]->id) != NULL;
+    for (unsigned i = 0; i < 2; i++) {
+        struct k_device *device = &r->dev[i]->device;
+        const struct k_costs *costs = k_costs(r->k);
+        struct kaddr ring, page = k_alloc(r->k, 1, 16384, 4096);
+        uint8_t bytes[4096];
+        uint64_t dma, map[4];
+        assert_int_equal(k_dma_alloc(device, 1, 5000, &ring, &dma), 0);
+        assert_int_equal(dma == ring.v, !remapped);
+        for (unsigned b = 0; b < sizeof(bytes); b++)
+            bytes[b] = (uint8_t)(b * 7 + i);
+        k_store(r->k, ring, bytes, 600);
+        assert_int_equal(transfer(r, i, false, dma, 600), PCIE_DMA_OK);
+        assert_memory_equal(device_of(r, i)->buffer, bytes, 600);
+        /* A buffer that is not aligned to anything, over two pages. */
+        uint64_t t = k_now_ps(r->k);
+        assert_int_equal(k_dma_map(device, kaddr_add(page, 3000), 3000, K_DMA_FROM_DEVICE, &map[0]),
+                         0);
+        assert_int_equal(k_now_ps(r->k) - t,
+                         (costs->dma_map_cycles + (remapped ? costs->iommu_map_cycles : 0)) * 500);
+        assert_int_equal(map[0] % 4096, 3000);
+        memcpy(device_of(r, i)->buffer, bytes, 3000);
+        assert_int_equal(transfer(r, i, true, map[0], 3000), PCIE_DMA_OK);
+        k_load(r->k, kaddr_add(page, 3000), bytes, 3000);
+        assert_memory_equal(device_of(r, i)->buffer, bytes, 3000);
+        /* What is unmapped, or mapped the other way, a device does not reach. */
+        if (remapped)
+            assert_int_equal(transfer(r, i, false, map[0], 64), PCIE_DMA_UNSUPPORTED);
+        t = k_now_ps(r->k);
+        k_dma_unmap(device, map[0], 3000, K_DMA_FROM_DEVICE);
+        assert_int_equal(k_now_ps(r->k) - t,
+                         (costs->dma_unmap_cycles + (remapped ? costs->iommu_unmap_cycles : 0)) *
+                             500);
+        if (remapped)
+            assert_int_equal(transfer(r, i, false, map[0], 64), PCIE_DMA_UNSUPPORTED);
+        /* Addresses are used again, and never twice at a time. */
+        for (unsigned n = 0; n < 100; n++) {
+            for (unsigned m = 0; m < 4; m++)
+                assert_int_equal(
+                    k_dma_map(device, kaddr_add(page, m * 4096 + n), 100 + m, K_DMA_BOTH, &map[m]),
+                    0);
+            for (unsigned m = 0; m < 4; m++)
+                for (unsigned o = 0; o < m; o++)
+                    assert_true(map[m] / 4096 != map[o] / 4096);
+            for (unsigned m = 0; m < 4; m++)
+                k_dma_unmap(device, map[m], 100 + m, K_DMA_BOTH);
+        }
+        const struct os_dma *state = device->dma_context;
+        assert_int_equal(state->live_maps, 0);
+        if (remapped)
+            assert_true(state->next - OS_IOVA_FIRST <= 8 * 4096);
+        k_dma_free(device, 5000, ring, dma);
+        assert_int_equal(state->live_bytes, 0);
+        if (remapped)
+            assert_int_equal(transfer(r, i, false, dma, 64), PCIE_DMA_UNSUPPORTED);
+    }
+}
+
+static void test_dma(void **state)
+{
+    (void)state;
+    in_kernel(dma_body);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_drivers),
+        cmocka_unit_test(test_interrupts),
+        cmocka_unit_test(test_dma),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
