@@ -48,6 +48,19 @@ struct sim_pool *sim_pool_new(struct sim *sim, const char *name, size_t object_b
     return pool;
 }
 
+struct sim_pool *sim_pool_shared(struct sim *sim, const char *name, size_t object_bytes)
+{
+    for (struct sim_pool *pool = sim->pools; pool != NULL; pool = pool->next) {
+        if (strcmp(pool->name, name) != 0)
+            continue;
+        SIM_ASSERT(pool->object_bytes == (object_bytes + 15) / 16 * 16,
+                   "pool %s holds objects of %zu bytes, not %zu", name, pool->object_bytes,
+                   object_bytes);
+        return pool;
+    }
+    return sim_pool_new(sim, name, object_bytes);
+}
+
 static void add_slab(struct sim_pool *pool)
 {
     size_t objects_bytes = pool->slab_objects * pool->object_bytes;

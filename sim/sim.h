@@ -95,6 +95,9 @@ struct sim_pool;
 /* A pool of the run; name for leak reports ("tlp"). Owned by the run. Objects are 16-byte aligned.
  */
 struct sim_pool *sim_pool_new(struct sim *sim, const char *name, size_t object_bytes);
+/* The pool of that name, made by the first who asks: for objects that pass between models. All ask
+ * for the same size. Looks the name up: at set-up only. */
+struct sim_pool *sim_pool_shared(struct sim *sim, const char *name, size_t object_bytes);
 /* Uninitialised memory. O(1); allocates from the system by the slab only. */
 void *sim_pool_get(struct sim_pool *pool);
 void sim_pool_put(struct sim_pool *pool, void *object);
