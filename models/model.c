@@ -65,6 +65,7 @@ void model_free(struct model *model)
         model->ops->release(model);
     stats_release(model->ops->stats, model->state);
     free(model->ports);
+    free(model->ether_ports);
     free(model->state);
     free(model);
 }

@@ -13,6 +13,7 @@
 #include "sim/stat.h"
 
 struct model;
+struct ether_port;
 
 struct model_ops {
     const char *type; /* the name scenarios use: "pcie.switch" */
@@ -32,6 +33,9 @@ struct model_ops {
     void (*announce)(struct model *model, uint32_t port, const struct tlp *tlp);
     /* The port's transmit queue has room again; may be NULL. */
     void (*credit)(struct model *model, uint32_t port);
+    /* Passes TLPs on: its ports but p0 lead away from the root. All ports of an endpoint lead to
+     * it. */
+    bool forwards;
     /* Frees what init() and start() allocated; may be NULL. */
     void (*release)(struct model *model);
 };
@@ -45,6 +49,8 @@ struct model {
     struct sim_random random;
     struct pcie_port *ports; /* array allocated by init() (malloc), freed by model_free() */
     uint32_t n_ports;
+    struct ether_port *ether_ports; /* the same for Ethernet (models/nic/ether.h) */
+    uint32_t n_ether_ports;
     void *user;                 /* for whoever drives the model (a workload, a test) */
     struct config_node *config; /* its group, for messages; may be NULL */
     bool initialised;           /* init() has been called, so release() will be */

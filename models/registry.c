@@ -1,11 +1,13 @@
 /* The models that scenarios may name: one line each, in the order in which `nudma list` shows
  * them. */
 #include "models/model.h"
+#include "models/nic/ether_switch.h"
 #include "models/pcie/requester.h"
 #include "models/pcie/switch.h"
 
 const struct model_ops *const model_registry[] = {
     &pcie_requester_ops,
     &pcie_switch_ops,
+    &ether_switch_ops,
     NULL,
 };

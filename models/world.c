@@ -2,49 +2,25 @@
  * From the scenario's groups to a running world.
  *
  * `hosts` is a group of named hosts, `devices` a group of named devices (each with its `type`),
- * `cables` a list of { from, to } with the link's parameters. An end of a cable is
- * "HOST.sSOCKET.PORT" or "DEVICE.pINDEX".
+ * `cables` a list: world_cables.c.
  */
-#include "models/world.h"
-
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Propagation in copper, 5 (4.5 to 5.5) ns/m: docs/sources.md#c1, a physical constant for every
- * cable; what cables differ in is their latency_ns. */
-#define CABLE_PS_PER_M 5000.0
+#include "models/nic/ether.h"
+#include "models/world_internal.h"
 
-struct world {
-    struct sim *sim;
-    struct pcie_fabric *fabric;
-    struct config *config;
-    struct host **host;
-    const char **host_name;
-    unsigned n_hosts;
-    struct model **device;
-    const char **device_name;
-    char **device_prefix;
-    unsigned n_devices;
-    struct pcie_port **end; /* of cables: two each */
-    char **end_prefix;      /* "server.s0.rp0.tx." */
-    unsigned n_ends;
-    char **text; /* strings of ours */
-    unsigned n_texts;
-};
-
-static void *allocate(size_t n, size_t bytes)
+void *world_allocate(size_t n, size_t bytes)
 {
     void *p = calloc(SIM_MAX(n, (size_t)1), bytes);
     SIM_ASSERT(p != NULL, "out of memory");
     return p;
 }
 
-static char *world_text(struct world *world, const char *a, const char *b)
+char *world_text(struct world *world, const char *a, const char *b)
 {
     size_t bytes = strlen(a) + strlen(b) + 1;
-    char *text = allocate(1, bytes);
+    char *text = world_allocate(1, bytes);
     snprintf(text, bytes, "%s%s", a, b);
     world->text = realloc(world->text, (world->n_texts + 1) * sizeof(*world->text));
     SIM_ASSERT(world->text != NULL, "out of memory");
@@ -78,8 +54,8 @@ static void build_hosts(struct world *world, struct config_node *hosts,
                         struct sim_error_list *errors)
 {
     unsigned n = hosts != NULL ? config_count(hosts) : 0;
-    world->host = allocate(n, sizeof(*world->host));
-    world->host_name = allocate(n + 1, sizeof(*world->host_name));
+    world->host = world_allocate(n, sizeof(*world->host));
+    world->host_name = world_allocate(n + 1, sizeof(*world->host_name));
     for (unsigned i = 0; i < n; i++) {
         const char *name = config_name(config_child(hosts, i));
         struct config_node *group = config_get(hosts, name);
@@ -120,9 +96,9 @@ static void build_devices(struct world *world, struct config_node *devices,
 {
     static const char *const others[] = { "type", NULL };
     unsigned n = devices != NULL ? config_count(devices) : 0;
-    world->device = allocate(n, sizeof(*world->device));
-    world->device_name = allocate(n + 1, sizeof(*world->device_name));
-    world->device_prefix = allocate(n, sizeof(*world->device_prefix));
+    world->device = world_allocate(n, sizeof(*world->device));
+    world->device_name = world_allocate(n + 1, sizeof(*world->device_name));
+    world->device_prefix = world_allocate(n, sizeof(*world->device_prefix));
     for (unsigned i = 0; i < n; i++) {
         const char *name = config_name(config_child(devices, i));
         struct config_node *group = config_get(devices, name);
@@ -145,140 +121,6 @@ static void build_devices(struct world *world, struct config_node *devices,
     }
 }
 
-/* ---- Cables ------------------------------------------------------------------------------------
- */
-
-static void list_ends(struct world *world, const char **names, unsigned max)
-{
-    unsigned n = 0;
-    char index[16];
-    for (unsigned h = 0; h < world->n_hosts; h++) {
-        const char *const *ports = host_port_names(world->host[h]);
-        for (unsigned p = 0; ports != NULL && ports[p] != NULL && n + 1 < max; p++)
-            names[n++] = world_text(world, world_text(world, world->host_name[h], "."), ports[p]);
-    }
-    for (unsigned d = 0; d < world->n_devices; d++)
-        for (unsigned p = 0; p < world->device[d]->n_ports && n + 1 < max; p++) {
-            snprintf(index, sizeof(index), ".p%u", p);
-            names[n++] = world_text(world, world->device_name[d], index);
-        }
-    names[n] = NULL;
-}
-
-static struct pcie_port *find_end(struct world *world, const char *text)
-{
-    const char *dot = strchr(text, '.');
-    unsigned idx;
-    char tail;
-    if (dot == NULL)
-        return NULL;
-    for (unsigned h = 0; h < world->n_hosts; h++)
-        if (strlen(world->host_name[h]) == (size_t)(dot - text) &&
-            strncmp(world->host_name[h], text, (size_t)(dot - text)) == 0)
-            return host_port(world->host[h], dot + 1);
-    for (unsigned d = 0; d < world->n_devices; d++)
-        if (strlen(world->device_name[d]) == (size_t)(dot - text) &&
-            strncmp(world->device_name[d], text, (size_t)(dot - text)) == 0 &&
-            sscanf(dot, ".p%u%c", &idx, &tail) == 1 && idx < world->device[d]->n_ports)
-            return &world->device[d]->ports[idx];
-    return NULL;
-}
-
-static struct pcie_port *cable_end(struct world *world, struct config_node *cable, const char *key,
-                                   const char *const *ends, struct sim_error_list *errors)
-{
-    struct config_node *node = config_get(cable, key);
-    if (node == NULL || config_kind(node) != CONFIG_STRING) {
-        config_mistake(node != NULL ? node : cable, errors,
-                       strcmp(key, "from") == 0 ? "`from`: the port where the cable begins"
-                                                : "`to`: the port where the cable ends",
-                       NULL);
-        return NULL;
-    }
-    struct pcie_port *port = find_end(world, config_string(node));
-    if (port == NULL)
-        config_mistake(node, errors, "a port of a host or device", ends);
-    return port;
-}
-
-struct cable_params {
-    double length_m;
-};
-const struct param_desc world_cable_params[] = {
-    PARAM("length_m", PARAM_DOUBLE, struct cable_params, length_m, 0, 0, 100, PROV_NONE, "",
-          "length of the cable, 5 ns/m; 0 for a slot"),
-    { .type = PARAM_END },
-};
-
-/* Both directions of a cable have statistics, named after the port that sends. */
-static void add_end(struct world *world, struct pcie_port *port, const char *name)
-{
-    world->end[world->n_ends] = port;
-    world->end_prefix[world->n_ends++] = world_text(world, name, ".tx.");
-}
-
-/* Root ports and downstream ports of switches lead away from the root; port 0 of devices to it. */
-static bool leads_to_root(const struct world *world, const struct pcie_port *port)
-{
-    for (unsigned d = 0; d < world->n_devices; d++)
-        if (port->model == world->device[d])
-            return port->idx == 0;
-    return false;
-}
-
-static void build_cable(struct world *world, struct config_node *cable, const char *const *ends,
-                        struct sim_error_list *errors)
-{
-    static const char *const others[] = { "from", "to", NULL };
-    struct pcie_link_params *params = allocate(1, sizeof(*params));
-    struct cable_params length;
-    struct pcie_port *from = cable_end(world, cable, "from", ends, errors);
-    struct pcie_port *to = cable_end(world, cable, "to", ends, errors);
-    config_allow(cable, others);
-    bool ok = config_read_params(world->config, cable, "cables", pcie_link_params_table, params,
-                                 errors);
-    ok = config_read_params(world->config, cable, "cables", world_cable_params, &length, errors) &&
-         ok;
-    if (from != NULL && to != NULL && leads_to_root(world, from) == leads_to_root(world, to)) {
-        config_mistake(
-            cable, errors,
-            "a cable from a root port, or a port p1, p2, ... of a switch, to port p0 of a "
-            "device",
-            NULL);
-        ok = false;
-    }
-    if (ok && from != NULL && to != NULL) {
-        params->latency_ps += (sim_time)(length.length_m * CABLE_PS_PER_M + 0.5);
-        const char *from_name = config_string(config_get(cable, "from"));
-        const char *to_name = config_string(config_get(cable, "to"));
-        const char *name = world_text(world, world_text(world, from_name, "-"), to_name);
-        if (pcie_link_new(world->fabric, name, params, from, to, config_file(cable),
-                          config_line(cable), errors) != NULL) {
-            add_end(world, from, from_name);
-            add_end(world, to, to_name);
-        }
-    }
-    free(params);
-}
-
-static void build_cables(struct world *world, struct config_node *cables,
-                         struct sim_error_list *errors)
-{
-    const char *ends[512];
-    if (cables == NULL)
-        return;
-    list_ends(world, ends, SIM_N_ELEMENTS(ends));
-    world->end = allocate(2 * (size_t)config_count(cables), sizeof(struct pcie_port *));
-    world->end_prefix = allocate(2 * (size_t)config_count(cables), sizeof(char *));
-    for (unsigned i = 0; i < config_count(cables); i++) {
-        struct config_node *cable = config_child(cables, i);
-        if (config_kind(cable) == CONFIG_GROUP)
-            build_cable(world, cable, ends, errors);
-        else
-            config_mistake(cable, errors, "a group { from, to }", NULL);
-    }
-}
-
 /* ---- The whole ---------------------------------------------------------------------------------
  */
 
@@ -295,7 +137,7 @@ static struct config_node *named_group(struct config_node *root, const char *nam
 
 struct world *world_new(struct config *config, uint64_t seed, struct sim_error_list *errors)
 {
-    struct world *world = allocate(1, sizeof(*world));
+    struct world *world = world_allocate(1, sizeof(*world));
     struct config_node *root = config_root(config);
     world->config = config;
     world->sim = sim_new(seed);
@@ -304,7 +146,7 @@ struct world *world_new(struct config *config, uint64_t seed, struct sim_error_l
     build_devices(world, named_group(root, "devices", CONFIG_GROUP, errors), errors);
     struct config_node *cables = named_group(root, "cables", CONFIG_LIST, errors);
     if (errors->n_messages == 0)
-        build_cables(world, cables, errors);
+        world_build_cables(world, cables, errors);
     else if (cables != NULL)
         config_mark_read(cables); /* where they end is not known */
     for (unsigned h = 0; h < world->n_hosts && errors->n_messages == 0; h++)
@@ -317,6 +159,8 @@ struct world *world_new(struct config *config, uint64_t seed, struct sim_error_l
 
 void world_free(struct world *world)
 {
+    for (unsigned i = 0; i < world->n_wires; i++)
+        ether_wire_free(world->wire[i]);
     for (unsigned d = 0; d < world->n_devices; d++)
         model_free(world->device[d]);
     for (unsigned h = 0; h < world->n_hosts; h++)
@@ -333,6 +177,7 @@ void world_free(struct world *world)
     free(world->device_prefix);
     free(world->end);
     free(world->end_prefix);
+    free(world->wire);
     free(world);
 }
 
@@ -365,7 +210,8 @@ struct model *world_device(struct world *world, const char *name)
 struct host *world_host_of(struct world *world, const struct model *device)
 {
     /* upstream is port 0 of endpoints and switches; a tree has at most 256 buses */
-    for (unsigned depth = 0; depth < 256 && pcie_port_connected(&device->ports[0]); depth++) {
+    for (unsigned depth = 0;
+         depth < 256 && device->n_ports != 0 && pcie_port_connected(&device->ports[0]); depth++) {
         device = pcie_port_peer(&device->ports[0])->model;
         for (unsigned h = 0; h < world->n_hosts; h++)
             if (host_has_root_complex(world->host[h], device))
@@ -429,9 +275,11 @@ bool world_stats(struct world *world, unsigned index, const char **prefix,
     }
     index -= world->n_devices;
     if (index < world->n_ends) {
+        const struct cable_end *end = &world->end[index];
         *prefix = world->end_prefix[index];
-        *table = pcie_link_stats_table;
-        *state = pcie_port_stats(world->end[index]);
+        *table = end->pcie != NULL ? pcie_link_stats_table : ether_stats_table;
+        *state = end->pcie != NULL ? (void *)pcie_port_stats(end->pcie)
+                                   : (void *)ether_port_stats(end->ether);
         return true;
     }
     index -= world->n_ends;
@@ -450,4 +298,22 @@ void world_stats_clear(struct world *world)
     for (unsigned i = 0; world_stats(world, i, &prefix, &table, &state); i++)
         if (table != NULL)
             stat_clear(table, state);
+}
+
+bool world_check_idle(struct world *world)
+{
+    if (!pcie_fabric_check_idle(world->fabric))
+        return false;
+    for (unsigned i = 0; i < world->n_ends; i++) {
+        const struct ether_port *port = world->end[i].ether;
+        if (port != NULL && ether_port_in_flight(port) != 0) {
+            sim_fail(world->sim, "%llu Ethernet frames sent by %s are still on the wire",
+                     (unsigned long long)ether_port_in_flight(port), port->name);
+            return false;
+        }
+    }
+    if (ether_frames_live(world->sim) != 0)
+        sim_fail(world->sim, "%llu Ethernet frames are still held by a device",
+                 (unsigned long long)ether_frames_live(world->sim));
+    return ether_frames_live(world->sim) == 0;
 }

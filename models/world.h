@@ -9,8 +9,9 @@
 #include "models/model.h"
 
 struct world;
+struct ether_port;
 
-/* Settings of a cable beside those of its link. */
+/* Settings of a cable beside those of its PCIe link or Ethernet wire. */
 extern const struct param_desc world_cable_params[];
 
 /* Builds everything under `hosts`, `devices` and `cables`. Never NULL; errors tells whether it may
@@ -23,7 +24,10 @@ struct sim *world_sim(struct world *world);
 struct pcie_fabric *world_fabric(struct world *world);
 struct host *world_host(struct world *world, const char *name);
 struct model *world_device(struct world *world, const char *name);
-/* The host at the root of the tree that the device is plugged into; NULL if it is not. */
+/* An Ethernet port by its name ("server_nic.e0"), or NULL. */
+struct ether_port *world_ether_port(struct world *world, const char *name);
+/* The host at the root of the tree that the device is plugged into by its port p0; NULL if it is
+ * not. */
 struct host *world_host_of(struct world *world, const struct model *device);
 /* Names for messages; NULL-terminated. */
 const char *const *world_host_names(const struct world *world);
@@ -33,6 +37,10 @@ struct host *world_host_at(struct world *world, unsigned idx);
 
 /* Boots all hosts (runs the simulation until they have). False after sim_fail(). */
 bool world_boot(struct world *world, const volatile int *interrupt);
+
+/* At the end of a run that has been left to drain: no TLP and no Ethernet frame is alive, all
+ * credits are whole. Else sim_fail() with the port, and false. */
+bool world_check_idle(struct world *world);
 
 /* Statistics of everything, one table per call with ascending index until false. */
 bool world_stats(struct world *world, unsigned index, const char **prefix,

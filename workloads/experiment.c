@@ -128,7 +128,7 @@ static void drain(struct workload *workload)
         sim_run(workload->sim, until_ps, workload->interrupt);
     if (sim_error(workload->sim) == NULL &&
         (workload->interrupt == NULL || *workload->interrupt == 0))
-        pcie_fabric_check_idle(world_fabric(workload->world));
+        world_check_idle(workload->world);
 }
 
 bool experiment_run(struct config *config, uint64_t seed, struct run_result *result,

@@ -1,4 +1,5 @@
 /* The one list of workloads, and of everything that has parameters without being a device. */
+#include "models/nic/ether.h"
 #include "workloads/describe.h"
 #include "workloads/workload.h"
 
@@ -49,14 +50,19 @@ bool describe_entry(unsigned index, struct describe_entry *entry)
         *entry = (struct describe_entry){ "link", "a cable's link: settings of `cables`",
                                           pcie_link_params_table, pcie_link_stats_table, NULL };
     else if (index == 1)
+        *entry = (struct describe_entry){ "ethernet",
+                                          "a cable between Ethernet ports: settings of `cables`",
+                                          ether_wire_params_table, ether_stats_table,
+                                          NULL };
+    else if (index == 2)
         *entry = (struct describe_entry){ "cable",
                                           "a cable: settings of `cables` beside its link's",
                                           world_cable_params, NULL, NULL };
-    else if (index == 2)
+    else if (index == 3)
         *entry = (struct describe_entry){ "engine", "the engine: group `engine`",
                                           engine_params_table, NULL, NULL };
-    else if (index == 3)
+    else if (index == 4)
         *entry = (struct describe_entry){ "measure", "how long a point is measured",
                                           measure_params_table, NULL, NULL };
-    return index < 4;
+    return index < 5;
 }

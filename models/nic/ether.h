@@ -1,6 +1,8 @@
 /*
  * Ethernet: frames, ports and the wires between them. A wire serialises frames at its rate with
  * preamble, inter-frame gap and FCS, and may lose some (for tests).
+ *
+ * Models / timing / sources: see the head of ether.c.
  */
 #ifndef MODELS_NIC_ETHER_H
 #define MODELS_NIC_ETHER_H
@@ -22,7 +24,8 @@ struct ether_frame {
     uint16_t header_bytes;    /* real bytes, Ethernet header first, no FCS */
     uint8_t header[ETHER_HEADER_BYTES_MAX];
     struct payload payload;
-    void *cookie;
+    void *cookie;                    /* the owner's */
+    struct ether_direction *private; /* ether.c */
 };
 static inline uint32_t ether_frame_bytes(const struct ether_frame *frame)
 {
@@ -32,14 +35,19 @@ static inline uint32_t ether_frame_bytes(const struct ether_frame *frame)
 
 struct ether_wire;
 struct ether_port;
-/* Takes the frame, whole, at its tail. */
+/* Takes the frame, whole, receive_latency_ps after its tail (which is before now then). */
 typedef void ether_receive_fn(struct ether_port *port, struct ether_frame *frame);
+/* The wire went down or came up. */
+typedef void ether_link_fn(struct ether_port *port, bool up);
 struct ether_port {
     struct model *model;
     uint32_t idx;     /* among the model's Ethernet ports */
-    const char *name; /* "client_nic.e0" */
+    const char *name; /* "client_nic.e0"; set by whoever joins it with a wire, if not before */
     double rate_gbit_s_max;
+    /* The receiver's own pipeline: handed over so much later, which spares an event a frame. */
+    sim_time receive_latency_ps;
     ether_receive_fn *receive;
+    ether_link_fn *link; /* may be NULL */
     /* private to ether.c */
     struct ether_wire *wire;
     unsigned end;
@@ -52,8 +60,10 @@ struct ether_wire_params {
 };
 extern const struct param_desc ether_wire_params_table[];
 
+/* Per direction (sent by this port). */
 struct ether_stats {
-    uint64_t frames, bytes, lost; /* bytes with overhead */
+    uint64_t frames, bytes, lost; /* bytes with overhead; lost ones are counted in both */
+    sim_time busy_ps;
 };
 extern const struct stat_desc ether_stats_table[];
 
@@ -67,14 +77,28 @@ static inline bool ether_port_connected(const struct ether_port *port)
 {
     return port->wire != NULL;
 }
+/* Connected, and the wire is up. */
+bool ether_port_up(const struct ether_port *port);
+struct ether_port *ether_port_peer(const struct ether_port *port);
 double ether_port_rate_gbit_s(const struct ether_port *port);
 
+/* An empty frame from the pool that all models of the run share. At least one of the
+ * model's Ethernet ports is joined by a wire, as for the two below. */
 struct ether_frame *ether_frame_new(struct model *model);
+/* Header and payload as of `frame`. */
+struct ether_frame *ether_frame_copy(struct model *model, const struct ether_frame *frame);
 void ether_frame_free(struct model *model, struct ether_frame *frame);
+/* Frames that somebody owns, in the whole run; 0 when all is quiet. */
+uint64_t ether_frames_live(struct sim *sim);
+/* What a frame of ether_frame_bytes() takes on the port's wire, overhead included, to the nearest
+ * picosecond. */
+sim_time ether_port_wire_ps(const struct ether_port *port, uint32_t bytes);
 /* When the port could begin to send another frame (>= now). */
 sim_time ether_port_free_ps(const struct ether_port *port);
-/* Takes the frame; its first bit leaves at at_ps at the earliest and after what was sent before. */
-void ether_port_send(struct ether_port *port, struct ether_frame *frame, sim_time at_ps);
+/* Takes the frame; its first bit leaves at at_ps (>= now) at the earliest and after what was sent
+ * before. Returns when its last bit has left. A wire that is down loses it. The port is connected.
+ */
+sim_time ether_port_send(struct ether_port *port, struct ether_frame *frame, sim_time at_ps);
 /* The wire goes down (frames are lost) or up. */
 void ether_port_link(struct ether_port *port, bool up);
 struct ether_stats *ether_port_stats(struct ether_port *port);

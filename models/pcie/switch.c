@@ -464,5 +464,6 @@ const struct model_ops pcie_switch_ops = {
     .start = switch_start,
     .receive = switch_receive,
     .credit = switch_credit,
+    .forwards = true,
     .release = switch_release,
 };

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "models/nic/ether.h"
 #include "models/pcie/pci_regs.h"
 #include "workloads/experiment.h"
 #include "workloads/workload.h"
@@ -82,6 +83,106 @@ static void test_cables(void **unused)
     refused(HOSTS DEVICES "cables = ( { from = \"a.p0\"; to = \"b.p0\"; lanes = 8; } );\n"
                           "workload = { type = \"memory\"; };",
             backwards);
+}
+
+#define SWITCHES                                                                  \
+    "devices = { x = { type = \"ether.switch\"; ports = 2; rate_gbit_s = 100; };" \
+    "            y = { type = \"ether.switch\"; ports = 2; rate_gbit_s = 25; };"  \
+    "            b = { type = \"pcie.requester\"; lanes = 16; }; };\n"
+#define MEMORY "workload = { type = \"memory\"; };"
+
+static void test_ethernet_cables(void **unused)
+{
+    static const char *const nowhere[] = {
+        ":3: cables.[0].to: found \"y.e2\" (a string), expected a port of a host or device; did you "
+        "mean \"y.e0\"?",
+        NULL,
+    };
+    static const char *const mixed[] = {
+        ":3: cables.[0]: found a group, expected a cable between two PCIe ports, or between two "
+        "Ethernet ports (e0, ...)",
+        NULL,
+    };
+    static const char *const fast[] = {
+        ":3: a wire of 100 Gb/s, but Ethernet port y.e0 has at most 25 Gb/s", NULL
+    };
+    static const char *const twice[] = { ":3: Ethernet port x.e0 is plugged twice", NULL };
+    static const char *const setting[] = {
+        ":3: cables.[0].los_ratio: unknown setting; did you mean \"loss_ratio\"?",
+        ":3: cables.[0].lanes: unknown setting",
+        NULL,
+    };
+    (void)unused;
+    refused(HOSTS SWITCHES
+            "cables = ( { from = \"x.e0\"; to = \"y.e2\"; loss_ratio = 0.1; } );\n" MEMORY,
+            nowhere);
+    refused(HOSTS SWITCHES "cables = ( { from = \"x.e0\"; to = \"b.p0\"; } );\n" MEMORY, mixed);
+    refused(HOSTS SWITCHES
+            "cables = ( { from = \"x.e0\"; to = \"y.e0\"; rate_gbit_s = 100; } );\n" MEMORY,
+            fast);
+    refused(HOSTS SWITCHES "cables = ( { from = \"x.e0\"; to = \"y.e0\"; },"
+                           "           { from = \"x.e0\"; to = \"y.e1\"; } );\n" MEMORY,
+            twice);
+    refused(HOSTS SWITCHES "cables = ( { from = \"x.e0\"; to = \"y.e0\"; los_ratio = 0.1; "
+                           "lanes = 4; } );\n" MEMORY,
+            setting);
+}
+
+/* Frames over a cable of the scenario: its latency and length, its statistics by the port's name,
+ * and a fault if one is left. */
+static void drop_frame(struct ether_port *port, struct ether_frame *frame)
+{
+    ether_frame_free(port->model, frame);
+}
+
+static void test_ethernet_frames(void **unused)
+{
+    struct world_fixture f;
+    const char *prefix;
+    const struct stat_desc *table;
+    void *state;
+    bool found = false;
+    (void)unused;
+    fixture_open(&f,
+                 HOSTS SWITCHES "cables = ( { from = \"x.e0\"; to = \"y.e1\"; latency_ns = 100; "
+                                "length_m = 3; } );\n" MEMORY);
+    struct ether_port *from = world_ether_port(f.world, "x.e0");
+    struct ether_port *to = world_ether_port(f.world, "y.e1");
+    assert_non_null(from);
+    assert_null(world_ether_port(f.world, "x.e2"));
+    assert_null(world_ether_port(f.world, "b.p0"));
+    assert_ptr_equal(ether_port_peer(from), to);
+    assert_true(ether_port_rate_gbit_s(from) == 25.0);
+    to->receive = drop_frame;
+    struct ether_frame *frame = ether_frame_new(from->model);
+    sim_time left_ps = ether_port_send(from, frame, sim_now(f.sim));
+    assert_int_equal(frame->tail_ps - left_ps, 115 * SIM_PS_PER_NS);
+    for (unsigned i = 0; world_stats(f.world, i, &prefix, &table, &state); i++)
+        if (table == ether_stats_table && strcmp(prefix, "x.e0.tx.") == 0)
+            found = ((struct ether_stats *)state)->frames == 1;
+    assert_true(found);
+    sim_run(f.sim, SIM_TIME_MAX, NULL);
+    assert_true(world_check_idle(f.world));
+    fixture_close(&f);
+}
+
+static void test_ethernet_frames_left(void **unused)
+{
+    (void)unused;
+    for (unsigned held = 0; held < 2; held++) {
+        struct world_fixture f;
+        fixture_open(&f,
+                     HOSTS SWITCHES "cables = ( { from = \"x.e0\"; to = \"y.e1\"; } );\n" MEMORY);
+        struct ether_port *from = world_ether_port(f.world, "x.e0");
+        struct ether_frame *frame = ether_frame_new(from->model);
+        if (held == 0)
+            ether_port_send(from, frame, sim_now(f.sim));
+        assert_false(world_check_idle(f.world));
+        assert_non_null(strstr(sim_error(f.sim), held == 0 ? "1 Ethernet frames sent by x.e0"
+                                                           : "still held by a device"));
+        world_free(f.world);
+        config_free(f.config);
+    }
 }
 
 static void test_devices_and_workloads(void **unused)
@@ -330,6 +431,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_accepted),
         cmocka_unit_test(test_cables),
+        cmocka_unit_test(test_ethernet_cables),
+        cmocka_unit_test(test_ethernet_frames),
+        cmocka_unit_test(test_ethernet_frames_left),
         cmocka_unit_test(test_devices_and_workloads),
         cmocka_unit_test(test_hosts),
         cmocka_unit_test(test_sizes_and_credits),

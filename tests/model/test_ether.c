@@ -1,0 +1,537 @@
+/* Ethernet wires against their formula, loss and link down; packets' headers and checksums; the
+ * switch: learning, flooding, queues, aggregation groups that keep flows in order. */
+#include "models/nic/ether_switch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "models/nic/ether_packet.h"
+
+#define N_ENDS   6
+#define GOT_MAX  4096
+#define ETHERNET 14u
+#define HEADERS  54u /* Ethernet, IPv4, TCP */
+
+struct arrival {
+    sim_time now_ps, tail_ps;
+    uint32_t bytes, number;
+    uint16_t port; /* source port of the flow */
+};
+
+struct end {
+    struct model model;
+    struct ether_port port;
+    struct ether_wire *wire;
+    struct arrival *got;
+    unsigned n_got;
+    unsigned n_down, n_up;
+};
+
+struct bench {
+    struct sim *sim;
+    struct pcie_fabric *fabric;
+    struct sim_error_list errors;
+    struct end end[N_ENDS];
+    struct model *ether_switch;
+    struct config *config; /* of the switch */
+};
+
+static const char *const end_name[N_ENDS] = { "a.e0", "b.e0", "c.e0", "d.e0", "e.e0", "f.e0" };
+
+static void end_receive(struct ether_port *port, struct ether_frame *frame)
+{
+    struct end *end = port->model->state;
+    assert_true(end->n_got < GOT_MAX);
+    end->got[end->n_got++] = (struct arrival){
+        .now_ps = sim_now(port->model->sim),
+        .tail_ps = frame->tail_ps,
+        .bytes = ether_frame_bytes(frame),
+        .number = frame->header_bytes >= HEADERS ? ether_get32(frame->header + 38) : 0,
+        .port = frame->header_bytes >= HEADERS ? ether_get16(frame->header + 34) : 0,
+    };
+    ether_frame_free(port->model, frame);
+}
+
+static void end_link(struct ether_port *port, bool up)
+{
+    struct end *end = port->model->state;
+    *(up ? &end->n_up : &end->n_down) += 1;
+}
+
+static void bench_open(struct bench *bench)
+{
+    *bench = (struct bench){ .sim = sim_new(7) };
+    bench->fabric = pcie_fabric_new(bench->sim);
+    for (unsigned i = 0; i < N_ENDS; i++) {
+        struct end *end = &bench->end[i];
+        end->got = calloc(GOT_MAX, sizeof(*end->got));
+        end->model = (struct model){ .name = end_name[i],
+                                     .sim = bench->sim,
+                                     .state = end,
+                                     .ether_ports = &end->port,
+                                     .n_ether_ports = 1 };
+        end->port = (struct ether_port){ .model = &end->model,
+                                         .name = end_name[i],
+                                         .rate_gbit_s_max = 100,
+                                         .receive = end_receive,
+                                         .link = end_link };
+    }
+}
+
+static void bench_close(struct bench *bench)
+{
+    assert_int_equal(bench->errors.n_messages, 0);
+    assert_int_equal(ether_frames_live(bench->sim), 0);
+    for (unsigned i = 0; i < N_ENDS; i++) {
+        ether_wire_free(bench->end[i].wire);
+        free(bench->end[i].got);
+    }
+    model_free(bench->ether_switch);
+    config_free(bench->config);
+    pcie_fabric_free(bench->fabric);
+    sim_free(bench->sim);
+}
+
+static void join(struct bench *bench, unsigned i, struct ether_port *to,
+                 const struct ether_wire_params *params)
+{
+    struct end *end = &bench->end[i];
+    end->wire = ether_wire_new(bench->sim, end_name[i], params, &end->port, to, "test", 1,
+                               &bench->errors);
+    assert_non_null(end->wire);
+}
+
+/* A frame of n bytes in all, of the flow with this source port. */
+static struct ether_frame *make(struct end *end, uint64_t to_mac, uint64_t from_mac, uint16_t port,
+                                uint32_t number, uint32_t bytes)
+{
+    struct ether_frame *frame = ether_frame_new(&end->model);
+    uint8_t *h = frame->header;
+    frame->header_bytes = HEADERS;
+    memset(h, 0, HEADERS);
+    for (unsigned i = 0; i < 6; i++) {
+        h[i] = (uint8_t)(to_mac >> (40 - 8 * i));
+        h[6 + i] = (uint8_t)(from_mac >> (40 - 8 * i));
+    }
+    ether_put16(h + 12, ETHER_TYPE_IPV4);
+    h[14] = 0x45;
+    ether_put16(h + 16, (uint16_t)(bytes - ETHERNET));
+    h[23] = IP_PROTOCOL_TCP;
+    ether_put32(h + 26, 0x0a000001);
+    ether_put32(h + 30, 0x0a000002);
+    ether_put16(h + 34, port);
+    ether_put16(h + 36, 5001);
+    ether_put32(h + 38, number);
+    h[46] = 0x50;
+    frame->payload.bytes = bytes - HEADERS;
+    frame->payload.n = 1;
+    frame->payload.extent[0] = (struct payload_extent){ payload_tag(3, number * 4096u),
+                                                        bytes - HEADERS, 8 };
+    return frame;
+}
+
+static const struct ether_wire_params plain = { .rate_gbit_s = 100, .latency_ps = 50000 };
+
+/* ---- Wires ------------------------------------------------------------------------------------
+ */
+
+static void test_latency_is_the_formula(void **unused)
+{
+    struct bench bench;
+    (void)unused;
+    bench_open(&bench);
+    struct end *a = &bench.end[0], *b = &bench.end[1];
+    b->port.receive_latency_ps = 225000;
+    join(&bench, 0, &b->port, &plain);
+    /* 80 ps a byte; preamble 8 and FCS 4 before the last bit, gap 12 after it */
+    sim_time left_ps = ether_port_send(&a->port, make(a, 2, 1, 1, 0, 1514), 1000);
+    assert_int_equal(left_ps, 1000 + (1514 + 12) * 80);
+    assert_int_equal(ether_port_free_ps(&a->port), 1000 + (1514 + 24) * 80);
+    left_ps = ether_port_send(&a->port, make(a, 2, 1, 1, 1, 58), 1000); /* padded to 60 */
+    assert_int_equal(left_ps, 1000 + (1514 + 24 + 60 + 12) * 80);
+    assert_int_equal(ether_port_in_flight(&a->port), 2);
+    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(b->n_got, 2);
+    assert_int_equal(b->got[0].tail_ps, 1000 + 1526 * 80 + 50000);
+    assert_int_equal(b->got[0].now_ps, b->got[0].tail_ps + 225000);
+    assert_int_equal(b->got[1].tail_ps, left_ps + 50000);
+    assert_int_equal(ether_port_in_flight(&a->port), 0);
+    assert_int_equal(ether_port_stats(&a->port)->frames, 2);
+    assert_int_equal(ether_port_stats(&a->port)->bytes, 1538 + 84);
+    assert_int_equal(ether_port_stats(&a->port)->busy_ps, (1538 + 84) * 80);
+    bench_close(&bench);
+}
+
+/* Saturated: 1460 of 1538 bytes are TCP payload, whatever fraction of a picosecond a byte takes. */
+static void test_rate_without_drift(void **unused)
+{
+    static const double rates[] = { 100, 56, 25, 10 };
+    (void)unused;
+    for (unsigned r = 0; r < SIM_N_ELEMENTS(rates); r++) {
+        struct bench bench;
+        bench_open(&bench);
+        struct end *a = &bench.end[0], *b = &bench.end[1];
+        struct ether_wire_params params = { .rate_gbit_s = rates[r] };
+        join(&bench, 0, &b->port, &params);
+        for (uint32_t i = 0; i < 3000; i++)
+            ether_port_send(&a->port, make(a, 2, 1, 1, i, 1514), 0);
+        sim_run(bench.sim, SIM_TIME_MAX, NULL);
+        assert_int_equal(b->n_got, 3000);
+        double last = (2999.0 * 1538 + 1526) * 8000 / rates[r];
+        assert_true((double)b->got[2999].now_ps > last - 1.5);
+        assert_true((double)b->got[2999].now_ps < last + 1.5);
+        for (uint32_t i = 0; i < 3000; i++)
+            assert_int_equal(b->got[i].number, i);
+        bench_close(&bench);
+    }
+}
+
+static void test_directions_are_independent(void **unused)
+{
+    struct bench bench;
+    (void)unused;
+    bench_open(&bench);
+    struct end *a = &bench.end[0], *b = &bench.end[1];
+    join(&bench, 0, &b->port, &plain);
+    assert_ptr_equal(ether_port_peer(&a->port), &b->port);
+    ether_port_send(&a->port, make(a, 2, 1, 1, 0, 1514), 0);
+    ether_port_send(&b->port, make(b, 1, 2, 1, 0, 1514), 0);
+    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(a->got[0].now_ps, 1526 * 80 + 50000);
+    assert_int_equal(b->got[0].now_ps, 1526 * 80 + 50000);
+    bench_close(&bench);
+}
+
+static void test_loss(void **unused)
+{
+    struct bench bench;
+    (void)unused;
+    bench_open(&bench);
+    struct end *a = &bench.end[0], *b = &bench.end[1];
+    struct ether_wire_params params = { .rate_gbit_s = 100, .loss_ratio = 0.1 };
+    join(&bench, 0, &b->port, &params);
+    for (uint32_t i = 0; i < 4000; i++)
+        ether_port_send(&a->port, make(a, 2, 1, 1, i, 100), 0);
+    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    uint64_t lost = ether_port_stats(&a->port)->lost;
+    assert_int_equal(b->n_got + lost, 4000);
+    assert_true(lost > 300 && lost < 500); /* 5 standard deviations */
+    for (unsigned i = 1; i < b->n_got; i++)
+        assert_true(b->got[i].number > b->got[i - 1].number);
+    bench_close(&bench);
+}
+
+static void test_link_down(void **unused)
+{
+    struct bench bench;
+    (void)unused;
+    bench_open(&bench);
+    struct end *a = &bench.end[0], *b = &bench.end[1];
+    join(&bench, 0, &b->port, &plain);
+    for (uint32_t i = 0; i < 4; i++)
+        ether_port_send(&a->port, make(a, 2, 1, 1, i, 1514), 0);
+    /* the first has arrived, the second is on the wire, others wait for it */
+    sim_run(bench.sim, 1526 * 80 + 50000 + 1000, NULL);
+    assert_int_equal(b->n_got, 1);
+    ether_port_link(&b->port, false);
+    assert_false(ether_port_up(&a->port));
+    ether_port_send(&a->port, make(a, 2, 1, 1, 4, 1514), sim_now(bench.sim));
+    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(b->n_got, 1);
+    assert_int_equal(ether_port_stats(&a->port)->lost, 4);
+    ether_port_link(&b->port, true);
+    ether_port_send(&a->port, make(a, 2, 1, 1, 5, 1514), sim_now(bench.sim));
+    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(b->n_got, 2);
+    assert_int_equal(b->got[1].number, 5);
+    assert_int_equal(a->n_down + b->n_down, 2);
+    assert_int_equal(a->n_up + b->n_up, 2);
+    bench_close(&bench);
+}
+
+static void test_mistakes(void **unused)
+{
+    struct bench bench;
+    struct ether_wire_params fast = { .rate_gbit_s = 200 };
+    (void)unused;
+    bench_open(&bench);
+    struct ether_port *a = &bench.end[0].port, *b = &bench.end[1].port;
+    assert_null(ether_wire_new(bench.sim, "w", &fast, a, b, "file", 3, &bench.errors));
+    assert_string_equal(bench.errors.message[0], "file:3: a wire of 200 Gb/s, but Ethernet port "
+                                                 "a.e0 has at most 100 Gb/s");
+    assert_null(ether_wire_new(bench.sim, "w", &plain, a, a, "file", 4, &bench.errors));
+    assert_string_equal(bench.errors.message[2], "file:4: Ethernet port a.e0 is plugged twice");
+    sim_error_release(&bench.errors);
+    bench.errors = (struct sim_error_list){ 0 };
+    bench_close(&bench);
+}
+
+/* ---- Headers ----------------------------------------------------------------------------------
+ */
+
+static void test_parse_and_checksums(void **unused)
+{
+    struct bench bench;
+    struct ether_packet packet;
+    (void)unused;
+    bench_open(&bench);
+    join(&bench, 0, &bench.end[1].port, &plain);
+    struct ether_frame *frame = make(&bench.end[0], 0x020000000002, 0x020000000001, 777, 9, 1514);
+    ether_packet_parse(frame->header, frame->header_bytes, &packet);
+    assert_true(packet.ipv4 && packet.l4);
+    assert_int_equal(packet.destination_mac, 0x020000000002);
+    assert_int_equal(packet.source_mac, 0x020000000001);
+    assert_int_equal(packet.flow.source_port, 777);
+    assert_int_equal(packet.flow.destination_port, 5001);
+    assert_int_equal(packet.flow.source_ip, 0x0a000001);
+    assert_int_equal(packet.flow.protocol, 6);
+    assert_int_equal(packet.l4_header_bytes, 20);
+
+    assert_int_not_equal(ether_ipv4_checksum(frame->header, &packet), 0);
+    ether_ipv4_checksum_set(frame->header, &packet);
+    assert_int_equal(ether_ipv4_checksum(frame->header, &packet), 0);
+    ether_l4_checksum_set(frame, &packet);
+    assert_int_equal(ether_l4_checksum(frame, &packet), 0);
+    frame->header[38] ^= 1; /* a sequence number's bit */
+    assert_int_not_equal(ether_l4_checksum(frame, &packet), 0);
+    frame->header[38] ^= 1;
+    frame->payload.extent[0].tag += 64; /* another part of the stream */
+    assert_int_not_equal(ether_l4_checksum(frame, &packet), 0);
+    frame->payload.extent[0].tag -= 64;
+    assert_int_equal(ether_l4_checksum(frame, &packet), 0);
+
+    ether_put16(frame->header + 20, 0x2000); /* a fragment has no ports */
+    ether_packet_parse(frame->header, frame->header_bytes, &packet);
+    assert_true(packet.ipv4 && !packet.l4);
+    ether_packet_parse(frame->header, 30, &packet); /* cut short */
+    assert_false(packet.ipv4);
+    ether_packet_parse(frame->header, 13, &packet);
+    assert_int_equal(packet.destination_mac, 0);
+    ether_frame_free(&bench.end[0].model, frame);
+    bench_close(&bench);
+}
+
+/* The example of RFC 1071, section 3: 0001 f203 f4f5 f6f7 sums to ddf2. */
+static void test_checksum_of_the_rfc(void **unused)
+{
+    uint8_t header[ETHERNET + 20] = { 0 };
+    struct ether_packet packet = { .l3_offset = ETHERNET, .l4_offset = ETHERNET + 8 };
+    static const uint8_t words[] = { 0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7 };
+    (void)unused;
+    memcpy(header + ETHERNET, words, sizeof(words));
+    assert_int_equal(ether_ipv4_checksum(header, &packet), (uint16_t)~0xddf2u);
+}
+
+/* ---- The switch -------------------------------------------------------------------------------
+ */
+
+static struct config *no_config(struct sim_error_list *errors)
+{
+    return config_load("/dev/null", ".", errors);
+}
+
+/* A switch of n ports with these settings; ends 0 .. n - 1 are plugged into it. */
+static void switch_open(struct bench *bench, unsigned n, const char *groups, uint64_t queue_bytes,
+                        uint32_t mac_entries)
+{
+    bench_open(bench);
+    struct config *config = no_config(&bench->errors);
+    char value[32];
+    config_set(config, "s.ports", "6", "test", &bench->errors);
+    if (*groups != 0)
+        config_set(config, "s.groups", groups, "test", &bench->errors);
+    snprintf(value, sizeof(value), "%llu", (unsigned long long)queue_bytes);
+    config_set(config, "s.queue_bytes", value, "test", &bench->errors);
+    snprintf(value, sizeof(value), "%u", mac_entries);
+    config_set(config, "s.mac_entries", value, "test", &bench->errors);
+    assert_int_equal(bench->errors.n_messages, 0);
+    bench->ether_switch = model_new(bench->fabric, &ether_switch_ops, "s", config,
+                                    config_get(config_root(config), "s"), &bench->errors);
+    assert_int_equal(bench->errors.n_messages, 0);
+    for (unsigned i = 0; i < n; i++)
+        join(bench, i, &bench->ether_switch->ether_ports[i], &plain);
+    bench->config = config;
+}
+
+static void send_at(struct bench *bench, unsigned from, uint64_t to_mac, uint64_t from_mac,
+                    uint16_t port, uint32_t number, uint32_t bytes, sim_time at_ps)
+{
+    struct end *end = &bench->end[from];
+    ether_port_send(&end->port, make(end, to_mac, from_mac, port, number, bytes), at_ps);
+}
+
+static void test_switch_learns(void **unused)
+{
+    struct bench bench;
+    (void)unused;
+    switch_open(&bench, 3, "", 1 << 20, 16);
+    send_at(&bench, 0, 2, 1, 1, 0, 1514, 0); /* 2 is not known: to all but the sender */
+    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(bench.end[0].n_got, 0);
+    assert_int_equal(bench.end[1].n_got, 1);
+    assert_int_equal(bench.end[2].n_got, 1);
+    /* store and forward: two wires and the switch between the last bit in and the first out */
+    assert_int_equal(bench.end[1].got[0].now_ps, 2 * (1526 * 80 + 50000) + 300000);
+    send_at(&bench, 1, 1, 2, 1, 0, 1514, sim_now(bench.sim));
+    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(bench.end[0].n_got, 1);
+    assert_int_equal(bench.end[2].n_got, 1); /* 1 was known */
+    send_at(&bench, 0, 2, 1, 1, 1, 1514, sim_now(bench.sim));
+    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(bench.end[1].n_got, 2);
+    assert_int_equal(bench.end[2].n_got, 1); /* so is 2 by now */
+    send_at(&bench, 0, ETHER_BROADCAST, 1, 1, 1, 1514, sim_now(bench.sim));
+    send_at(&bench, 0, 1, 1, 1, 1, 1514, sim_now(bench.sim)); /* to itself: filtered */
+    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(bench.end[2].n_got, 2);
+    assert_int_equal(bench.end[0].n_got, 1);
+    /* it moves to another port */
+    send_at(&bench, 2, ETHER_BROADCAST, 1, 1, 1, 100, sim_now(bench.sim));
+    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    send_at(&bench, 1, 1, 2, 1, 7, 100, sim_now(bench.sim));
+    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(bench.end[2].got[bench.end[2].n_got - 1].number, 7);
+    bench_close(&bench);
+}
+
+static void test_switch_static_and_full(void **unused)
+{
+    struct bench bench;
+    (void)unused;
+    switch_open(&bench, 3, "", 1 << 20, 2);
+    assert_true(ether_switch_add(bench.ether_switch, 9, 2));
+    send_at(&bench, 0, 9, 1, 1, 0, 100, 0); /* learns 1: full */
+    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(bench.end[2].n_got, 1);
+    assert_int_equal(bench.end[1].n_got, 0);
+    assert_false(ether_switch_add(bench.ether_switch, 10, 2));
+    send_at(&bench, 1, 9, 3, 1, 0, 100, sim_now(bench.sim)); /* 3 finds no room */
+    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    send_at(&bench, 0, 3, 1, 1, 0, 100, sim_now(bench.sim)); /* still works: flooded */
+    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(bench.end[1].n_got, 1);
+    send_at(&bench, 0, ETHER_BROADCAST, 9, 1, 0, 100, sim_now(bench.sim)); /* 9 does not move */
+    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    unsigned before = bench.end[2].n_got;
+    send_at(&bench, 1, 9, 3, 1, 0, 100, sim_now(bench.sim));
+    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(bench.end[2].n_got, before + 1);
+    bench_close(&bench);
+}
+
+/* Two senders at full rate into one output: what the queue does not hold is dropped, the rest keeps
+ * its order and comes at the wire's rate. */
+static void test_switch_queue_limit(void **unused)
+{
+    struct bench bench;
+    (void)unused;
+    switch_open(&bench, 3, "", 64 * 1024, 16);
+    assert_true(ether_switch_add(bench.ether_switch, 3, 2));
+    for (uint32_t i = 0; i < 400; i++) {
+        send_at(&bench, 0, 3, 1, 1, i, 1514, 0);
+        send_at(&bench, 1, 3, 2, 2, i, 1514, 0);
+    }
+    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    uint64_t drops = ether_switch_drops(bench.ether_switch, 2);
+    const struct end *out = &bench.end[2];
+    assert_int_equal(out->n_got + drops, 800);
+    /* two arrive in the time of one: after n frames n / 2 wait; 42 fit into 64 KiB */
+    assert_in_range(drops, 400 - 44, 400 - 40);
+    uint32_t next[3] = { 0 };
+    for (unsigned i = 0; i < out->n_got; i++) {
+        assert_true(out->got[i].number >= next[out->got[i].port]);
+        next[out->got[i].port] = out->got[i].number + 1;
+    }
+    bench_close(&bench);
+}
+
+/* 256 flows through a group of three members: every member carries some, each flow uses one, and
+ * so keeps its order; a member that goes down loses its flows to the others. */
+static void test_switch_group(void **unused)
+{
+    struct bench bench;
+    (void)unused;
+    switch_open(&bench, 4, "1+2+3", 16 << 20, 16);
+    assert_true(ether_switch_add(bench.ether_switch, 3, 2)); /* behind the group */
+    for (uint32_t i = 0; i < 2048; i++)
+        send_at(&bench, 0, 3, 1, (uint16_t)(1000 + i % 256), i, 200, 0);
+    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    unsigned member_of[256] = { 0 }, n = 0;
+    for (unsigned e = 1; e < 4; e++) {
+        uint32_t next[256] = { 0 };
+        assert_true(bench.end[e].n_got > 2048 / 6);
+        n += bench.end[e].n_got;
+        for (unsigned i = 0; i < bench.end[e].n_got; i++) {
+            const struct arrival *got = &bench.end[e].got[i];
+            unsigned flow = got->port - 1000u;
+            assert_true(member_of[flow] == 0 || member_of[flow] == e);
+            member_of[flow] = e;
+            assert_true(got->number >= next[flow]);
+            next[flow] = got->number + 1;
+        }
+    }
+    assert_int_equal(n, 2048);
+    /* broadcasts leave through one member; what a member sends does not come back to another */
+    for (unsigned e = 1; e < 4; e++)
+        bench.end[e].n_got = 0;
+    send_at(&bench, 0, ETHER_BROADCAST, 1, 1, 0, 200, sim_now(bench.sim));
+    send_at(&bench, 1, ETHER_BROADCAST, 3, 1, 0, 200, sim_now(bench.sim));
+    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(bench.end[1].n_got + bench.end[2].n_got + bench.end[3].n_got, 1);
+    assert_int_equal(bench.end[0].n_got, 1);
+    for (unsigned e = 1; e < 4; e++)
+        bench.end[e].n_got = 0;
+    ether_port_link(&bench.end[2].port, false);
+    for (uint32_t i = 0; i < 512; i++)
+        send_at(&bench, 0, 3, 1, (uint16_t)(1000 + i % 256), i, 200, sim_now(bench.sim));
+    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(bench.end[2].n_got, 0);
+    assert_int_equal(bench.end[1].n_got + bench.end[3].n_got, 512);
+    bench_close(&bench);
+}
+
+static void test_switch_mistakes(void **unused)
+{
+    static const char *const wrong[] = { "0+6", "0+0", "0+1 1+2", "a+b", "0-1" };
+    (void)unused;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(wrong); i++) {
+        struct bench bench;
+        bench_open(&bench);
+        struct config *config = no_config(&bench.errors);
+        config_set(config, "s.ports", "6", "test", &bench.errors);
+        config_set(config, "s.groups", wrong[i], "test", &bench.errors);
+        assert_int_equal(bench.errors.n_messages, 0);
+        bench.ether_switch = model_new(bench.fabric, &ether_switch_ops, "s", config,
+                                       config_get(config_root(config), "s"), &bench.errors);
+        assert_int_equal(bench.errors.n_messages, 1);
+        assert_non_null(strstr(bench.errors.message[0], "expected groups of different ports"));
+        config_free(config);
+        sim_error_release(&bench.errors);
+        bench.errors = (struct sim_error_list){ 0 };
+        bench_close(&bench);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_latency_is_the_formula),
+        cmocka_unit_test(test_rate_without_drift),
+        cmocka_unit_test(test_directions_are_independent),
+        cmocka_unit_test(test_loss),
+        cmocka_unit_test(test_link_down),
+        cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_parse_and_checksums),
+        cmocka_unit_test(test_checksum_of_the_rfc),
+        cmocka_unit_test(test_switch_learns),
+        cmocka_unit_test(test_switch_static_and_full),
+        cmocka_unit_test(test_switch_queue_limit),
+        cmocka_unit_test(test_switch_group),
+        cmocka_unit_test(test_switch_mistakes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
