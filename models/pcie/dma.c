@@ -4,7 +4,8 @@
  * Does not model: several engines that share the tags by turns (one transfer is cut up after the
  * other), merging of neighbouring transfers, ATS.
  * Timing: no delay of its own. A read TLP takes at most min(MRRS - address mod 4, rest of the 4 KiB
- * page), a write TLP min(MPS - address mod 4, rest of the 4 KiB page), from the start on. Without
+ * page), a write TLP min(MPS - address mod 4, rest of the 4 KiB page), from the start on (with
+ * whole_lines: mod 64). Without
  * contention a read of n bytes ends with the last of ceil(n / MRRS) round trips that were sent back
  * to back; in saturation it moves tags * MRRS bytes per round trip. A read request is given up
  * completion_timeout_ps after it was handed to the link.
@@ -155,13 +156,14 @@ static void write_pop(struct pcie_dma *dma)
 }
 
 /* Length counts double words from the one that holds the first byte (2.2.2), so that a start off a
- * double word's takes up to 3 bytes of what MPS and MRRS allow. */
+ * double word's takes up to 3 bytes of what MPS and MRRS allow. Both are multiples of a line. */
 static unsigned next_piece(const struct pcie_dma_request *request, unsigned tlp_bytes_max)
 {
     uint64_t address = request->iova.v + request->issued_bytes;
     uint64_t page_rest = PAGE_BYTES - (address & (PAGE_BYTES - 1));
     uint64_t rest = request->bytes - request->issued_bytes;
-    uint64_t piece = SIM_MIN(tlp_bytes_max - (address & 3), page_rest);
+    uint64_t beyond = address & (request->whole_lines ? LINE_BYTES - 1 : 3);
+    uint64_t piece = SIM_MIN(tlp_bytes_max - beyond, page_rest);
     return (unsigned)SIM_MIN(piece, rest);
 }
 
@@ -191,7 +193,7 @@ static struct tlp *request_tlp(struct pcie_dma *dma, struct pcie_dma_request *re
     tlp->address = request->iova.v + request->issued_bytes;
     tlp->length_bytes = (uint16_t)bytes;
     tlp->attr = request->attr;
-    tlp->bulk = request->bulk;
+    tlp->bulk = request->bulk && request->issued_bytes >= request->bulk_from;
     return tlp;
 }
 
@@ -249,6 +251,7 @@ static bool issue_read(struct pcie_dma *dma, struct pcie_dma_request *request)
     struct pcie_dma_tag *tag = &dma->tag[idx];
     tag->request = request;
     tag->offset = request->issued_bytes;
+    tag->bulk = tlp->bulk;
     tag->remaining_bytes = (uint16_t)bytes;
     tag_link(dma, idx);
     if (request->stamp != NULL) {
@@ -280,7 +283,7 @@ static bool issue_write(struct pcie_dma *dma, struct pcie_dma_request *request)
     struct tlp *tlp = request_tlp(dma, request, TLP_MWR, bytes);
     tlp_payload_new(dma->fabric, tlp);
     const uint8_t *from = request->buffer == NULL ? zeros : request->buffer + request->issued_bytes;
-    copy_payload(tlp->payload, from, tlp->address, bytes, request->bulk);
+    copy_payload(tlp->payload, from, tlp->address, bytes, tlp->bulk);
     account_wait(dma, request, PART_DEVICE);
     request->issued_bytes += bytes;
     dma->stats.write_tlps++;
@@ -493,7 +496,7 @@ static void receive_data(struct pcie_dma *dma, struct tlp *tlp)
         give_up_read(dma, request, PCIE_DMA_POISONED);
     } else if (request->buffer != NULL) {
         copy_payload(request->buffer + tag->offset, tlp->payload, request->iova.v + tag->offset,
-                     bytes, request->bulk);
+                     bytes, tag->bulk);
     }
     /* While parts are unsent the stamp is still theirs to copy, and this is not the last. */
     if (request->stamp != NULL && tlp->stamp != NULL && request != dma->read_head)

@@ -48,9 +48,13 @@ struct pcie_dma_request {
     uint8_t *buffer;  /* bytes long; NULL: a read's data is dropped, a write writes zeros. Written
                          by a read until done; a write's is read until done. */
     bool bulk;        /* payload in tag mode (models/numa/physmem.h) */
+    bool whole_lines; /* pieces end at cache lines as far as they can, so that only the first begins
+                         within one: needed where a bulk write does not begin on a line */
     uint8_t attr;     /* TLP_ATTR_* */
-    bool independent; /* a read from an engine of its own: goes before writes that were submitted
-                         earlier but are ready later */
+    uint32_t bulk_from; /* bulk: TLPs that begin before this offset carry all bytes: headers that
+                           software reads; what tags follow in them is the buffer's content */
+    bool independent;   /* a read from an engine of its own: goes before writes that were submitted
+                           earlier but are ready later */
     pcie_dma_done_fn *done; /* may be NULL */
     /*
      * NULL, or the caller's stamp, started by it. When done, its parts sum to done_ps - start_ps.
@@ -133,6 +137,7 @@ struct pcie_dma_tag {
     sim_time deadline_ps;
     uint16_t remaining_bytes;
     uint16_t older, newer; /* list in order of issue, which is that of deadlines */
+    bool bulk;
     bool doubtful; /* its last read timed out: what comes might still be that one's answer */
 };
 
