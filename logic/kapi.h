@@ -1,6 +1,6 @@
 /*
  * What software under study may ask of a kernel, in the kernel's own terms. models/host/ implements
- * it on simulated cores; tests/logic/fake_kapi.c is a small fake without any simulator. Nothing in
+ * it on simulated cores; tests/model/fake_kapi.h is a small fake without any simulator. Nothing in
  * logic/ includes a header of sim/ or models/.
  *
  * Contexts. All code runs on a CPU, in one of three contexts: a thread (may sleep), a soft
