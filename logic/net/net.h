@@ -24,7 +24,7 @@ struct net_params {
 extern const struct net_params net_params_default;
 
 struct net *net_new(struct kernel *kernel, const struct net_params *params);
-/* All sockets closed. */
+/* Sockets that are left are dropped with all that they hold. No device holds a packet any more. */
 void net_free(struct net *net);
 struct kernel *net_kernel(struct net *net);
 const struct net_params *net_params(const struct net *net);
@@ -33,21 +33,24 @@ void net_neighbour_add(struct net *net, uint32_t ip, struct net_mac mac);
 /* Packets to ip leave through dev; the first that was added for it counts. */
 void net_route_add(struct net *net, uint32_t ip, struct net_device *dev);
 
-/* [thread] all. Negative errno on failure. */
+/* [thread] all. Negative errno, or NULL, on failure. */
 struct socket *socket_tcp_listen(struct net *net, uint32_t ip, uint16_t port);
 struct socket *socket_accept(struct socket *listener);
 struct socket *socket_tcp_connect(struct net *net, uint32_t from_ip, uint32_t ip, uint16_t port);
 struct socket *socket_udp_bind(struct net *net, uint32_t ip, uint16_t port);
 void socket_udp_connect(struct socket *socket, uint32_t ip, uint16_t port);
-/* All of it; blocks while the send buffer is full. Returns bytes. */
+/* All of it; blocks while the send buffer is full. Returns bytes; fewer if the connection broke on
+ * the way. UDP: one datagram; -EMSGSIZE if it does not fit one packet. */
 int64_t socket_send(struct socket *socket, struct kaddr from, size_t bytes);
 /* Sends pages without a copy (sendfile): takes a reference on each until acknowledged. Fragments
  * may lie on different nodes. */
 int64_t socket_send_pages(struct socket *socket, const struct skb_frag *frags, unsigned n_frags);
-/* At least one byte, at most `bytes`; 0: the other side closed. UDP: one datagram. */
+/* At least one byte, at most `bytes`; 0: the other side closed. UDP: one datagram, what does not
+ * fit is lost. */
 int64_t socket_receive(struct socket *socket, struct kaddr to, size_t bytes);
 /* Without waiting: -EAGAIN if there is nothing. */
 int64_t socket_receive_nowait(struct socket *socket, struct kaddr to, size_t bytes);
+/* Does not wait: what was sent is still delivered. Unread data resets the connection. */
 void socket_close(struct socket *socket);
 /* Waits for data on any of several sockets; returns the index of one that is readable. The set is
  * armed once (epoll). */

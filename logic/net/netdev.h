@@ -46,6 +46,12 @@ struct skb_frag {
  * A packet, or several in one (GRO on receive, TSO on transmit). Headers are real bytes in
  * simulated memory at `head` (head_bytes of them, Ethernet header first); the structure keeps what
  * the stack has parsed. One owner at a time.
+ *
+ * A driver that has received a packet sets dev, queue, head, head_page, head_bytes, the fragments
+ * of the payload with `bytes`, hash (0: none) and checksum_ok, may set truesize and time_ps, and
+ * hands it to net_gro_receive(). A driver that transmits reads dev, queue, head, head_bytes, the
+ * fragments, bytes, gso_bytes, gso_segments and xmit_more. Of a packet that the device cuts up,
+ * only the last segment carries the flags PSH and FIN.
  */
 struct sk_buff {
     struct sk_buff *next;
@@ -53,35 +59,41 @@ struct sk_buff {
     struct socket *socket;  /* transmit: who is charged for it, until it is freed */
     struct kaddr meta;      /* the skb's own cache lines (4 of them) */
     struct kaddr head;      /* headers; part of meta's object on transmit, of the page on receive */
-    struct k_page *head_page; /* NULL, or the page that head lies in: one reference */
-    uint16_t head_bytes;
-    uint16_t n_frags;
-    struct skb_frag frag[NET_FRAGS_MAX];
+    struct k_page *head_page;  /* NULL, or the page that head lies in: one reference */
     struct sk_buff *frag_list; /* more buffers of the same packet (GRO beyond the fragments) */
     struct sk_buff *frag_tail; /* the last of them */
+    struct sk_buff *original;  /* transmit: whose pages the fragments are; NULL: they are its own */
+    void *private_data;        /* of who owns it */
     uint32_t bytes;            /* payload: of all fragments and of frag_list, without headers */
+    uint32_t truesize;         /* memory that it stands for; receive: 0 lets the stack estimate */
+    uint16_t head_bytes;
+    uint16_t n_frags;
+    uint16_t queue; /* of the device: transmit, or receive */
+    uint16_t users; /* of the pages: itself and those whose original it is */
     /* ---- parsed or to be built ---- */
     struct flow_key flow;
     uint32_t hash; /* of the flow: Toeplitz from the NIC, or the socket's */
     uint32_t tcp_seq, tcp_ack;
-    uint16_t tcp_window; /* not yet scaled */
+    uint32_t tcp_tsval, tcp_tsecr; /* of the timestamp option */
+    uint32_t skip_bytes;           /* of the payload, at its front: done with already */
+    uint16_t tcp_window;           /* not yet scaled */
     uint8_t tcp_flags;
-    bool checksum_ok;   /* receive: the NIC has checked it */
-    uint16_t gso_bytes; /* payload of one segment; 0: not segmented */
-    uint16_t gso_segments;
+    bool checksum_ok;      /* receive: the NIC has checked it */
+    uint16_t gso_bytes;    /* payload of one segment; 0: not segmented */
+    uint16_t gso_segments; /* packets on the wire */
     /* ---- transmit ---- */
-    uint16_t queue;     /* of the device */
     bool ooo_okay;      /* nothing of the socket is outstanding: another queue may be chosen */
     bool xmit_more;     /* another one follows at once: the doorbell may wait */
+    bool retransmitted; /* of it, or of a part of it */
     uint64_t time_ps;   /* when it was given to the device / completed by the device */
     uint64_t sequence;  /* for tests: per flow, from the sender */
-    void *private_data; /* of who owns it */
+    struct skb_frag frag[NET_FRAGS_MAX];
 };
 
 enum net_xmit {
     NET_XMIT_OK,
-    NET_XMIT_BUSY
-}; /* busy: the queue was stopped; try again when woken */
+    NET_XMIT_BUSY /* the queue was stopped; tried again when woken */
+};
 
 #define NET_FEATURE_TSO  0x1u
 #define NET_FEATURE_GRO  0x2u
@@ -91,7 +103,9 @@ enum net_xmit {
 struct net_device_ops {
     int (*open)(struct net_device *dev); /* from a thread: 0 or a negative errno */
     void (*stop)(struct net_device *dev);
-    /* Takes the skb if OK. Called with soft interrupts disabled, on the CPU that sends. */
+    /* Takes the skb if OK. Called with soft interrupts disabled, on the CPU that sends, by one CPU
+     * at a time per queue. Whoever puts off the doorbell for xmit_more rings it at the latest when
+     * it stops the queue. */
     enum net_xmit (*start_xmit)(struct sk_buff *skb, struct net_device *dev);
     /* The transmit queue for a packet; NULL: XPS (logic/steering/xps.h) decides. */
     uint16_t (*select_queue)(struct sk_buff *skb, struct net_device *dev);
@@ -102,7 +116,8 @@ struct net_device_ops {
 };
 
 struct net_queue_stats {
-    uint64_t packets, bytes, drops, stops;
+    uint64_t packets, bytes; /* of the wire, headers included */
+    uint64_t drops, stops;
 };
 
 struct net_device {
@@ -122,18 +137,20 @@ struct net_device {
     int16_t
         rx_queue_of_cpu[256]; /* per CPU: the receive queue whose interrupt it takes, -1: none */
     bool queue_stopped[NET_QUEUES_MAX];
-    struct net_queue_stats tx[NET_QUEUES_MAX], rx[NET_QUEUES_MAX];
-    void *private_data; /* the driver's */
+    struct net_queue_stats tx[NET_QUEUES_MAX], rx[NET_QUEUES_MAX]; /* counted by the stack */
+    void *private_data;                                            /* the driver's */
     /* ---- the stack's ---- */
     struct arfs *arfs; /* the flow table of logic/steering/arfs.h; NULL: no ARFS */
     struct net_device *next;
     struct sk_buff *backlog[NET_QUEUES_MAX],
         *backlog_tail[NET_QUEUES_MAX]; /* queueing discipline */
+    uint32_t backlog_packets[NET_QUEUES_MAX];
+    bool queue_running[NET_QUEUES_MAX]; /* a CPU hands packets of it to the driver */
 };
 
 /* A new packet buffer with its cache lines; headers' room for transmit included. Never NULL. */
 struct sk_buff *skb_new(struct net *net);
-/* Puts pages and parts, tells the socket (write space), frees. Any context. */
+/* Puts pages and parts, tells the socket (write space), frees. Any context but hard interrupts. */
 void skb_free(struct net *net, struct sk_buff *skb);
 
 /* Drivers: a device appears, goes. From a thread. */
@@ -144,13 +161,16 @@ struct net_device *net_device_find(struct net *net, const char *name);
 void net_device_carrier(struct net_device *dev, bool carrier);
 /* A received packet goes up, merged with others of its flow if GRO is on. Takes it. From poll(). */
 void net_gro_receive(struct k_napi *napi, struct sk_buff *skb);
-/* What is held back for merging goes up: at the end of each poll(). */
+/* What is held back for merging goes up; then whoever waited for transmit completions of this poll
+ * sends on. At the end of each poll(), of one that only completes transmissions too. */
 void net_gro_flush(struct k_napi *napi, struct net *net);
-/* The queue has room again. */
+/* The queue has room again: what has been queued meanwhile follows at the end of this poll(), or
+ * within a millisecond if that was not called in one. */
 void net_queue_wake(struct net_device *dev, uint16_t queue);
 static inline void net_queue_stop(struct net_device *dev, uint16_t queue)
 {
     dev->queue_stopped[queue] = true;
+    dev->tx[queue].stops++;
 }
 /* Sends a finished packet: picks the queue, hands it to the driver or queues it. Takes it. */
 void net_dev_queue_xmit(struct net *net, struct sk_buff *skb);
