@@ -100,6 +100,40 @@ enum net_xmit {
 #define NET_FEATURE_LRO  0x4u
 #define NET_FEATURE_ARFS 0x8u
 
+/* What a driver remembers for rx_passed(); zero at first. */
+struct net_rx_mark {
+    uint64_t lower, upper; /* upper: a team's part */
+};
+
+/* How far the polls of a receive queue have come. Two turns after a mark everything has passed that
+ * the queue held then: a poll that found it empty is two, a ring's worth of packets one (the first
+ * such turn may have begun before the mark). */
+struct net_rx_progress {
+    uint64_t turns;
+    uint32_t taken, entries; /* entries: of the ring, at least 1 */
+};
+/* At the end of each poll, after net_gro_flush(), before k_napi_complete(): it has taken so many
+ * completions, and found none any more (empty), or left some. */
+static inline void net_rx_polled(struct net_rx_progress *p, uint32_t taken, bool empty)
+{
+    p->taken += taken;
+    if (empty) {
+        p->turns += 2;
+        p->taken = 0;
+    } else if (p->taken >= p->entries) {
+        p->turns++;
+        p->taken = 0;
+    }
+}
+/* idle: no poll is under way or scheduled, and there is no completion (k_peek() tells). */
+static inline bool net_rx_passed(const struct net_rx_progress *p, bool idle,
+                                 struct net_rx_mark *mark)
+{
+    if (mark->lower == 0)
+        mark->lower = p->turns + 2;
+    return idle || p->turns >= mark->lower;
+}
+
 struct net_device_ops {
     int (*open)(struct net_device *dev); /* from a thread: 0 or a negative errno */
     void (*stop)(struct net_device *dev);
@@ -113,6 +147,17 @@ struct net_device_ops {
      * or a negative errno (-ENOSPC: table full). From a soft interrupt. NULL: not offered. */
     int (*rx_flow_steer)(struct net_device *dev, const struct sk_buff *skb, uint16_t rxq,
                          uint32_t flow_id);
+    /* Whether everything that the device had put into receive queue rxq when *mark was zero has
+     * gone up, net_gro_flush() included. Called again and again with the same mark, which holds
+     * what the driver remembers of the first time. True for a queue that is closed or gone. Any
+     * context; charges nothing, so that the answer still holds when it is acted upon. NULL: the
+     * device cannot tell. struct net_rx_progress does most of it. */
+    bool (*rx_passed)(struct net_device *dev, uint16_t rxq, struct net_rx_mark *mark);
+    /* Where packets for a CPU shall come in that came in on rxq. NULL: rx_queue_of_cpu. */
+    int (*rx_queue_for)(struct net_device *dev, unsigned cpu, uint16_t rxq);
+    /* Of a team or bond: running or carrier of one of its devices has changed. Any context but
+     * hard interrupts. */
+    void (*lower_changed)(struct net_device *dev, struct net_device *lower);
 };
 
 struct net_queue_stats {
@@ -131,9 +176,13 @@ struct net_device {
     uint32_t mtu_bytes;
     uint32_t features;
     uint16_t n_tx_queues, n_rx_queues;
-    bool running, carrier;    /* carrier: the link is there */
-    struct net_device *upper; /* the team or bond that it is part of */
-    int16_t xps_queue[256];   /* per CPU: its transmit queue, -1: none */
+    bool running, carrier; /* carrier: the link is there */
+    /* The team or bond that it is part of, and the first of that one's queues that are its own:
+     * received packets become the upper's (dev, queue) before anything looks at them, and a queue
+     * that is woken wakes the upper's. */
+    struct net_device *upper;
+    uint16_t upper_queue;
+    int16_t xps_queue[256]; /* per CPU: its transmit queue, -1: none */
     int16_t
         rx_queue_of_cpu[256]; /* per CPU: the receive queue whose interrupt it takes, -1: none */
     bool queue_stopped[NET_QUEUES_MAX];
@@ -161,6 +210,9 @@ struct net_device *net_device_find(struct net *net, const char *name);
 void net_device_carrier(struct net_device *dev, bool carrier);
 /* A received packet goes up, merged with others of its flow if GRO is on. Takes it. From poll(). */
 void net_gro_receive(struct k_napi *napi, struct sk_buff *skb);
+/* A packet goes up past merging and flow steering, to the protocols. Takes it. From a soft
+ * interrupt. */
+void net_receive(struct sk_buff *skb);
 /* What is held back for merging goes up; then whoever waited for transmit completions of this poll
  * sends on. At the end of each poll(), of one that only completes transmissions too. */
 void net_gro_flush(struct k_napi *napi, struct net *net);

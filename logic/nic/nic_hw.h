@@ -96,7 +96,8 @@ struct nic_cqe {
     uint32_t bytes;     /* received, headers included */
     uint16_t wqe_index; /* RQ: the buffer; SQ: first block of the WQE that was sent */
     uint16_t queue;
-    uint64_t time_ps;
+    uint64_t time_ps; /* RQ: when the packet arrived at the port, of one clock for all functions; so
+                         packets of a flow are in its order whichever queue they went to */
     uint8_t reserved[39];
     uint8_t op_own; /* opcode << 4 | owner */
 };
@@ -158,6 +159,9 @@ enum nic_command_opcode {
     NIC_DESTROY_SQ,
     NIC_DESTROY_RQ, /* packets for it are dropped from then on */
     NIC_SET_RSS,
+    /* The commands for flows and switch rules report success when the rule acts and what arrived
+     * before it for the function that is asked is on its way to host memory: the report follows it
+     * there. */
     NIC_SET_FLOW, /* ARFS table of this function: the flow goes to RQ `target` */
     NIC_DELETE_FLOW,
     NIC_SET_SWITCH, /* multi-PF switch: MAC (standard), 5-tuple (octonic) to function `target` */
