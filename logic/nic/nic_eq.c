@@ -1,0 +1,55 @@
+/*
+ * Interrupts of the NIC: event queues, arming of completion queues, moderation that adapts.
+ *
+ * Models: a handler per channel that consumes events, schedules the channel's poll function and
+ *   arms the event queue again.
+ * Timing: driver_irq_cycles, the lines of the events, one doorbell.
+ * Sources: docs/sources.md#nic.
+ */
+#include "logic/nic/nic_internal.h"
+
+#define CQ_INDEX_MASK 0xffffffu
+
+void nicd_cq_arm(struct nic *nic, struct nic_cq *cq)
+{
+    k_writeq(nic->pci, 0, NIC_DOORBELL_CQ(cq->number), cq->ci & CQ_INDEX_MASK);
+}
+
+void nicd_eq_arm(struct nic *nic, const struct nic_channel *channel)
+{
+    k_writeq(nic->pci, 0, NIC_DOORBELL_EQ(channel->index), channel->eq.ci);
+}
+
+static bool next_event(struct nic_channel *channel, struct nic_eqe *event)
+{
+    const struct nic_eq *eq = &channel->eq;
+    uint32_t slot = eq->ci & ((1u << NIC_EQ_LOG) - 1);
+    k_load(channel->nic->kernel, kaddr_add(eq->ring.at, (uint64_t)slot * sizeof *event), event,
+           sizeof *event);
+    return (event->owner & 1u) != (eq->ci >> NIC_EQ_LOG & 1u);
+}
+
+/* In a hard interrupt, on the channel's CPU. */
+void nicd_interrupt(void *arg)
+{
+    struct nic_channel *channel = arg;
+    struct nic *nic = channel->nic;
+    if (nic->closing)
+        return;
+    channel->inside++;
+    channel->stats->interrupts++;
+    k_compute(nic->kernel, nic->costs->driver_irq_cycles);
+    struct nic_eqe event;
+    while (next_event(channel, &event)) {
+        channel->eq.ci++;
+        if (event.type == NIC_EVENT_LINK) {
+            nicd_work_queue(&nic->link_work, K_CPU_ANY);
+        } else if (event.type == NIC_EVENT_COMPLETION) {
+            channel->rx_events += event.queue == channel->rq.cq.number;
+            nicd_channel_schedule(channel);
+        }
+    }
+    if (!nic->closing)
+        nicd_eq_arm(nic, channel);
+    channel->inside--;
+}

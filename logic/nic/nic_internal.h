@@ -1,0 +1,275 @@
+/*
+ * Parts of the NIC driver (nic_driver.h) among themselves.
+ *
+ * Concurrency. What charges no time is atomic (kapi.h), which stands for the locks and barriers of
+ * a real driver where noted. A channel's receive side belongs to its poll function. Its send side
+ * has two ends: start_xmit() produces (one at a time: nic_sq.locked), the poll function consumes.
+ *
+ * Life. A channel's memory is freed only after its interrupt is gone, its poll function is idle
+ * and its handler not running, its send queue is unlocked and its work is done.
+ */
+#ifndef LOGIC_NIC_NIC_INTERNAL_H
+#define LOGIC_NIC_NIC_INTERNAL_H
+
+#include "logic/kapi.h"
+#include "logic/kcosts.h"
+#include "logic/nic/nic_dim.h"
+#include "logic/nic/nic_driver.h"
+
+#define NIC_FUNCTIONS_MAX   8u
+#define NIC_NODES_MAX       8u
+#define NIC_TX_POLL_CQES    128u /* handled in one poll */
+#define NIC_PAGE_CACHE      256u /* pages kept by a receive queue: 4 polls' worth */
+#define NIC_RX_HEADROOM     64u  /* before the packet in its buffer */
+#define NIC_RX_TAIL_BYTES   320u /* after it: what the kernel keeps at the end of the buffer */
+#define NIC_LRO_BUFFER      65536u
+#define NIC_EQ_LOG          6u
+#define NIC_RSS_LOG         7u
+#define NIC_REFILL_RETRY_PS UINT64_C(1000000000) /* 1 ms */
+/* What the driver's own entries take in a kernel's memory, for the cache lines that they touch. */
+#define NIC_RX_BUFFER_BYTES 32u
+#define NIC_RX_CACHE_BYTES  16u
+#define NIC_SQ_WQE_BYTES    16u
+#define NIC_SQ_DMA_BYTES    16u
+
+struct nic;
+struct nic_channel;
+
+struct nic_memory { /* that device and CPU share */
+    struct kaddr at;
+    uint64_t dma;
+    size_t bytes;
+};
+
+struct nic_work { /* counted, so that removal can wait for it */
+    struct k_work work;
+    struct nic *nic;
+};
+
+/* ---- Completion and event queues: nic_eq.c -----------------------------------------------------
+ */
+
+struct nic_cq {
+    struct nic_memory ring;
+    uint16_t number, mask;
+    uint8_t log;
+    bool created;
+    uint32_t ci; /* entries ever consumed */
+};
+
+struct nic_eq {
+    struct nic_memory ring;
+    bool created;
+    uint32_t ci;
+};
+
+/* The next completion, if there is one; it is not consumed (cq->ci++ does that). */
+static inline bool nicd_cq_next(struct kernel *kernel, const struct nic_cq *cq, struct nic_cqe *cqe)
+{
+    k_load(kernel, kaddr_add(cq->ring.at, (uint64_t)(cq->ci & cq->mask) * sizeof *cqe), cqe,
+           sizeof *cqe);
+    return (cqe->op_own & 1u) != (cq->ci >> cq->log & 1u);
+}
+/* An interrupt once there are entries from cq->ci on. */
+void nicd_cq_arm(struct nic *nic, struct nic_cq *cq);
+void nicd_eq_arm(struct nic *nic, const struct nic_channel *channel);
+void nicd_interrupt(void *arg); /* struct nic_channel */
+
+/* ---- Receive: nic_rx.c ------------------------------------------------------------------------
+ */
+
+struct nic_rx_page {
+    struct k_page *page; /* one reference; NULL: none */
+    uint64_t dma;
+};
+/* A receive WQE's page. While posted, the device writes at offset; after that, held.page is what
+ * is left of it for the next time around. */
+struct nic_rx_buffer {
+    struct nic_rx_page held;
+    uint32_t offset;
+};
+
+struct nic_rq {
+    struct nic_cq cq;
+    struct nic_memory ring, record;
+    uint16_t number, mask;
+    uint8_t order; /* of its pages */
+    bool created;
+    int node;
+    uint32_t buffer_bytes, page_bytes;
+    uint32_t posted, consumed; /* WQEs ever */
+    struct net_rx_progress progress;
+    struct nic_rx_buffer *buffer;
+    struct k_page *buffer_lines;
+    /* Pages that the stack may still hold, first in first out: only the head is looked at. */
+    struct nic_rx_page cache[NIC_PAGE_CACHE];
+    uint32_t cache_head, cache_tail;
+    struct k_page *cache_lines;
+    struct k_timer retry; /* when there was no page */
+};
+
+/* Whether all completions that are there have gone up, and none is there. */
+bool nicd_rx_passed(struct net_device *dev, uint16_t rxq, struct net_rx_mark *mark);
+/* At most budget packets to the stack; returns how many. */
+int nicd_rq_poll(struct nic_channel *channel, int budget);
+/* Posts buffers until the queue is full or there are no pages: then once more later. */
+void nicd_rq_refill(struct nic_channel *channel);
+int nicd_rq_alloc(struct nic_channel *channel);
+/* Puts all pages; the device does not write any more. */
+void nicd_rq_release(struct nic_channel *channel);
+
+/* ---- Transmit: nic_tx.c ------------------------------------------------------------------------
+ */
+
+struct nic_sq_wqe { /* by its first block */
+    struct sk_buff *skb;
+    uint8_t n_blocks, n_dma;
+};
+struct nic_sq_dma {
+    uint64_t dma;
+    uint32_t bytes;
+    uint8_t function; /* through which it is mapped */
+};
+
+struct nic_sq {
+    struct nic_cq cq;
+    struct nic_memory ring, record;
+    uint16_t number, mask;
+    uint16_t last_wqe; /* first block of the WQE posted last */
+    bool created;
+    bool locked;      /* by start_xmit() on some CPU: the transmit lock of the queue */
+    uint32_t pc, cc;  /* blocks ever posted, completed */
+    uint32_t rung_pc; /* blocks that the device knows of */
+    struct nic_sq_wqe *wqe;
+    struct nic_sq_dma *dma; /* mappings of WQEs under way, first in first out */
+    uint32_t dma_mask, dma_pc, dma_cc;
+    struct k_page *wqe_lines, *dma_lines;
+};
+
+enum net_xmit nicd_start_xmit(struct sk_buff *skb, struct net_device *dev);
+/* Frees what was sent; false: all that there was, true: there may be more. */
+bool nicd_sq_poll(struct nic_channel *channel);
+int nicd_sq_alloc(struct nic_channel *channel);
+/* Frees packets under way; the device does not read any more. */
+void nicd_sq_release(struct nic_channel *channel);
+
+/* ---- Channels: nic_channel.c -------------------------------------------------------------------
+ */
+
+struct nic_channel {
+    struct nic *nic;
+    uint16_t index, cpu;
+    int node;
+    struct k_napi napi;
+    bool active;     /* its poll function is scheduled, or will poll again */
+    unsigned inside; /* its poll function or interrupt handler runs right now */
+    struct nic_eq eq;
+    struct nic_rq rq;
+    struct nic_sq sq;
+    struct k_irq *irq;
+    uint64_t rx_events, rx_packets, rx_bytes; /* for dim; since opened */
+    struct nic_dim dim;
+    struct nic_work dim_work;
+    struct nic_stats *stats; /* outlives the channel */
+};
+
+/* How many a device is to have; 0: the function has no queues. */
+unsigned nicd_channels_wanted(const struct nic *nic);
+/* [thread] Makes all channels of the device; a negative errno with nothing left behind. */
+int nicd_channels_open(struct nic *nic);
+/* [thread] nic->closing is set. */
+void nicd_channels_close(struct nic *nic);
+/* Has the channel's poll function called soon. From an interrupt or a timer on its CPU. */
+void nicd_channel_schedule(struct nic_channel *channel);
+
+/* ---- Flow filters: nic_flow.c ------------------------------------------------------------------
+ */
+
+struct nic_flows;
+struct nic_flows *nicd_flows_new(struct nic *nic, uint32_t n);
+/* The device forgets its filters when it is reset or gone: nothing is deleted there. */
+void nicd_flows_free(struct nic_flows *flows);
+/* [thread] Deletes all filters; no new ones from now on. */
+void nicd_flows_stop(struct nic_flows *flows);
+void nicd_flows_start(struct nic_flows *flows);
+int nicd_rx_flow_steer(struct net_device *dev, const struct sk_buff *skb, uint16_t rxq,
+                       uint32_t flow_id);
+
+/* ---- Commands: nic_command.c ------------------------------------------------------------------
+ */
+
+/* [thread] One after the other. 0, -ENOSPC, -EINVAL, -ENOENT, -ENODEV (gone), -ETIMEDOUT. Results
+ * are in *command. */
+int nicd_command(struct nic *nic, struct nic_command *command);
+
+/* ---- A function: nic_main.c --------------------------------------------------------------------
+ */
+
+struct nic_card { /* functions of one adapter */
+    struct nic_card *next;
+    struct net_mac mac; /* of octoNIC firmware; standard: of function 0 alone */
+    struct nic *function[NIC_FUNCTIONS_MAX];
+};
+
+struct nic_driver {
+    struct k_pci_driver pci;
+    struct net *net;
+    struct kernel *kernel;
+    const char *prefix;
+    struct nic_driver_params params;
+    uint16_t *channel_cpu;
+    struct nic *first, **last;
+    unsigned n;
+    struct nic_card *cards;
+};
+
+struct nic {
+    struct net_device dev;
+    char name[24];
+    struct nic *next;
+    struct nic_driver *driver;
+    const struct nic_driver_params *params;
+    struct kernel *kernel;
+    struct net *net;
+    const struct k_costs *costs;
+    struct k_pci_dev *pci; /* NULL: gone */
+    struct nic_card *card;
+    uint8_t function, n_functions;
+    enum nic_firmware firmware;
+    uint32_t n_queues, n_arfs, n_switch;
+    int node;
+    bool gone;    /* nothing answers any more */
+    bool closing; /* no new work, no new packets */
+    bool reopen;  /* it was open when it went */
+    /* commands */
+    struct nic_memory command;
+    bool command_busy;
+    unsigned n_commands; /* threads in nicd_command() */
+    struct k_wait_queue command_queue;
+    /* work under way */
+    unsigned n_works;
+    struct nic_work link_work;
+    /* open: */
+    struct nic_channel *channel;
+    uint16_t n_channels;
+    struct nic_flows *flows;
+    struct nic_stats stats[NET_QUEUES_MAX];
+};
+
+/* Does nothing while closing. */
+void nicd_work_init(struct nic_work *work, struct nic *nic, k_work_fn *fn);
+void nicd_work_queue(struct nic_work *work, int cpu);
+/* The last thing that a work function does. */
+void nicd_work_done(struct nic *nic);
+int nicd_memory_alloc(struct nic *nic, struct nic_memory *memory, int node, size_t bytes);
+void nicd_memory_free(struct nic *nic, struct nic_memory *memory);
+/* Cache lines of the driver's own books; NULL: no memory. free(): may be NULL. */
+struct k_page *nicd_lines_alloc(struct nic *nic, int node, size_t bytes);
+void nicd_lines_free(struct nic *nic, struct k_page *lines);
+
+static inline struct nic *nicd_of(const struct net_device *dev)
+{
+    return dev->private_data;
+}
+
+#endif

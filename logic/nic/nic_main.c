@@ -1,0 +1,458 @@
+/*
+ * Functions of the NIC: probe, open, stop, remove.
+ *
+ * Models: a PCI driver that makes a network device of each function. Surprise removal: whatever the
+ *   driver had handed to the device comes back (packets, pages, mappings); a device that is part of
+ *   a team or bond stays registered without carrier, and goes on when its function appears again.
+ * Does not model: firmware pages, health polling, resets.
+ * Sources: docs/sources.md#nic.
+ */
+#include "logic/nic/nic_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PCI_COMMAND        0x04u
+#define PCI_COMMAND_MEMORY 0x2u
+#define PCI_COMMAND_MASTER 0x4u
+#define DRAIN_PS           UINT64_C(2000000)
+
+const struct nic_driver_params nic_driver_params_default = {
+    .sq_blocks = 1024,
+    .rq_wqes = 1024,
+    .completion_node = K_NODE_LOCAL,
+    .adaptive_rx = true,
+    .rx_mode = NIC_MODERATION_CQE,
+    .rx_us = 3,
+    .rx_count = 32,
+    .tx_us = 16,
+    .tx_count = 32,
+    .mtu_bytes = 1500,
+    .n_filters = 8192,
+    .filter_scan_ps = UINT64_C(100000000000), /* 100 ms */
+};
+
+/* ---- Parts that others use ---------------------------------------------------------------------
+ */
+
+void nicd_work_init(struct nic_work *work, struct nic *nic, k_work_fn *fn)
+{
+    work->nic = nic;
+    work->work = (struct k_work){ .fn = fn };
+}
+
+void nicd_work_queue(struct nic_work *work, int cpu)
+{
+    if (work->nic->closing || work->work.queued)
+        return;
+    work->nic->n_works++;
+    k_work_queue(work->nic->kernel, &work->work, cpu);
+}
+
+void nicd_work_done(struct nic *nic)
+{
+    nic->n_works--;
+}
+
+int nicd_memory_alloc(struct nic *nic, struct nic_memory *memory, int node, size_t bytes)
+{
+    int error = k_dma_alloc(&nic->pci->device, node, bytes, &memory->at, &memory->dma);
+    memory->bytes = error == 0 ? bytes : 0;
+    return error;
+}
+
+void nicd_memory_free(struct nic *nic, struct nic_memory *memory)
+{
+    if (memory->bytes != 0)
+        k_dma_free(&nic->pci->device, memory->bytes, memory->at, memory->dma);
+    memory->bytes = 0;
+}
+
+struct k_page *nicd_lines_alloc(struct nic *nic, int node, size_t bytes)
+{
+    unsigned order = 0;
+    while ((size_t)K_PAGE_BYTES << order < bytes)
+        order++;
+    return k_page_alloc(nic->kernel, node, order);
+}
+
+void nicd_lines_free(struct nic *nic, struct k_page *lines)
+{
+    if (lines != NULL)
+        k_page_put(nic->kernel, lines);
+}
+
+/* ---- Open and stop -----------------------------------------------------------------------------
+ */
+
+/* Standard firmware: packets to this function's address come to it. */
+static int set_mac_rule(struct nic *nic, uint16_t opcode)
+{
+    struct nic_command command = { .opcode = opcode, .target = nic->function };
+    if (nic->firmware != NIC_FIRMWARE_STANDARD || nic->n_functions == 1)
+        return 0;
+    memcpy(command.mac, nic->dev.mac.byte, NET_MAC_BYTES);
+    return nicd_command(nic, &command);
+}
+
+static void link_work(struct k_work *work)
+{
+    struct nic *nic = K_CONTAINER(work, struct nic, link_work.work);
+    if (!nic->closing)
+        net_device_carrier(&nic->dev, k_readl(nic->pci, 0, NIC_REG_LINK) == 1);
+    nicd_work_done(nic);
+}
+
+static int nic_open(struct net_device *dev)
+{
+    struct nic *nic = nicd_of(dev);
+    if (dev->running)
+        return 0;
+    if (nic->gone)
+        return -ENODEV;
+    int error = nicd_channels_open(nic);
+    if (error != 0)
+        return error;
+    error = set_mac_rule(nic, NIC_SET_SWITCH);
+    if (error != 0) {
+        nic->closing = true;
+        nicd_channels_close(nic);
+        return error;
+    }
+    nicd_flows_start(nic->flows);
+    memset(dev->queue_stopped, 0, sizeof dev->queue_stopped);
+    dev->running = true;
+    net_device_carrier(dev, k_readl(nic->pci, 0, NIC_REG_LINK) == 1);
+    return 0;
+}
+
+static void nic_stop(struct net_device *dev)
+{
+    struct nic *nic = nicd_of(dev);
+    if (!dev->running)
+        return;
+    dev->running = false;
+    nic->closing = true;
+    net_device_carrier(dev, false);
+    while (nic->n_works > 0)
+        k_sleep(nic->kernel, DRAIN_PS);
+    nicd_flows_stop(nic->flows);
+    set_mac_rule(nic, NIC_DELETE_SWITCH);
+    nicd_channels_close(nic);
+    /* What waits for room in a queue that is no more is not to wait for ever. */
+    for (uint16_t i = 0; i < nic->n_channels; i++) {
+        if (dev->queue_stopped[i])
+            net_queue_wake(dev, i);
+    }
+}
+
+static const struct net_device_ops nic_ops = {
+    .open = nic_open,
+    .stop = nic_stop,
+    .start_xmit = nicd_start_xmit,
+    .rx_flow_steer = nicd_rx_flow_steer,
+    .rx_passed = nicd_rx_passed,
+};
+
+/* ---- Functions come ----------------------------------------------------------------------------
+ */
+
+static struct nic_card *card_of(struct nic_driver *driver, const struct nic *nic)
+{
+    /* Functions of octoNIC firmware have one address, those of standard firmware one each, which
+     * the driver does not need to see as one card. */
+    for (struct nic_card *card = driver->cards; card != NULL; card = card->next) {
+        if (memcmp(&card->mac, &nic->dev.mac, sizeof card->mac) == 0)
+            return card;
+    }
+    struct nic_card *card = k_zalloc(sizeof *card);
+    card->mac = nic->dev.mac;
+    card->next = driver->cards;
+    driver->cards = card;
+    return card;
+}
+
+/* A device whose function went away and is back; NULL: none. */
+static struct nic *find_gone(struct nic_driver *driver, const struct net_mac *mac,
+                             unsigned function)
+{
+    for (struct nic *nic = driver->first; nic != NULL; nic = nic->next) {
+        if (nic->pci == NULL && nic->function == function &&
+            memcmp(&nic->dev.mac, mac, sizeof *mac) == 0)
+            return nic;
+    }
+    return NULL;
+}
+
+static struct net_mac read_mac(struct k_pci_dev *pci)
+{
+    uint32_t low = k_readl(pci, 0, NIC_REG_MAC_LOW), high = k_readl(pci, 0, NIC_REG_MAC_HIGH);
+    struct net_mac mac;
+    for (unsigned i = 0; i < 4; i++)
+        mac.byte[i] = (uint8_t)(low >> 8 * i);
+    for (unsigned i = 4; i < NET_MAC_BYTES; i++)
+        mac.byte[i] = (uint8_t)(high >> 8 * (i - 4));
+    return mac;
+}
+
+static struct nic *nic_new(struct nic_driver *driver, struct k_pci_dev *pci)
+{
+    struct nic *nic = k_zalloc(sizeof *nic);
+    struct net_device *dev = &nic->dev;
+    nic->driver = driver;
+    nic->params = &driver->params;
+    nic->kernel = driver->kernel;
+    nic->net = driver->net;
+    nic->costs = k_costs(driver->kernel);
+    snprintf(nic->name, sizeof nic->name, "%.15s%u", driver->prefix, driver->n);
+    dev->kernel = nic->kernel;
+    dev->name = nic->name;
+    dev->ops = &nic_ops;
+    dev->mac = read_mac(pci);
+    dev->mtu_bytes = driver->params.mtu_bytes;
+    dev->features = NET_FEATURE_TSO | NET_FEATURE_GRO | NET_FEATURE_ARFS;
+    if (driver->params.lro)
+        dev->features |= NET_FEATURE_LRO;
+    dev->private_data = nic;
+    nicd_work_init(&nic->link_work, nic, link_work);
+    return nic;
+}
+
+/* What the function is and has. */
+static int nic_read(struct nic *nic, struct k_pci_dev *pci)
+{
+    uint32_t function = k_readl(pci, 0, NIC_REG_FUNCTION);
+    uint32_t n_functions = k_readl(pci, 0, NIC_REG_N_FUNCTIONS);
+    if (function >= n_functions || n_functions > NIC_FUNCTIONS_MAX)
+        return -ENODEV;
+    nic->function = (uint8_t)function;
+    nic->n_functions = (uint8_t)n_functions;
+    nic->firmware = (enum nic_firmware)k_readl(pci, 0, NIC_REG_FIRMWARE);
+    nic->n_queues = k_readl(pci, 0, NIC_REG_N_QUEUES);
+    nic->n_arfs = k_readl(pci, 0, NIC_REG_N_ARFS);
+    nic->n_switch = k_readl(pci, 0, NIC_REG_N_SWITCH);
+    nic->node = pci->device.node;
+    nic->n_channels = (uint16_t)nicd_channels_wanted(nic);
+    nic->dev.n_tx_queues = nic->dev.n_rx_queues = nic->n_channels;
+    return nic->n_channels > 0 ? 0 : -ENOSPC;
+}
+
+/* The device takes the function. */
+static int nic_attach(struct nic *nic, struct k_pci_dev *pci)
+{
+    int error = nic_read(nic, pci);
+    if (error != 0)
+        return error;
+    nic->pci = pci;
+    nic->gone = false;
+    error = nicd_memory_alloc(nic, &nic->command, nic->node, K_PAGE_BYTES);
+    if (error != 0) {
+        nic->pci = NULL;
+        return error;
+    }
+    nic->dev.device = &pci->device;
+    pci->device.driver_data = nic;
+    nic->card = card_of(nic->driver, nic);
+    nic->card->function[nic->function] = nic;
+    return 0;
+}
+
+static void nic_detach(struct nic *nic)
+{
+    while (nic->n_commands > 0) /* rules of the switch: others' threads */
+        k_sleep(nic->kernel, DRAIN_PS);
+    nicd_memory_free(nic, &nic->command);
+    nic->card->function[nic->function] = NULL;
+    nic->pci->device.driver_data = NULL;
+    nic->dev.device = NULL;
+    nic->pci = NULL;
+    nic->gone = true;
+}
+
+static int probe_new(struct nic_driver *driver, struct k_pci_dev *pci)
+{
+    struct nic *nic = nic_new(driver, pci);
+    int error = nic_attach(nic, pci);
+    if (error != 0) {
+        k_free(nic);
+        return error;
+    }
+    uint32_t n = driver->params.n_filters;
+    nic->flows = nicd_flows_new(nic, n < nic->n_arfs ? n : nic->n_arfs);
+    error = net_device_register(driver->net, &nic->dev);
+    if (error != 0) {
+        nic_detach(nic);
+        nicd_flows_free(nic->flows);
+        k_free(nic);
+        return error;
+    }
+    *driver->last = nic;
+    driver->last = &nic->next;
+    driver->n++;
+    return 0;
+}
+
+static int nic_probe(struct k_pci_dev *pci, void *context)
+{
+    struct nic_driver *driver = context;
+    uint32_t command = k_config_read(pci, PCI_COMMAND, 2);
+    k_config_write(pci, PCI_COMMAND, 2, command | PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER);
+    if (pci->bar_bytes[0] < NIC_BAR_BYTES || k_readl(pci, 0, NIC_REG_VERSION) != NIC_VERSION)
+        return -ENODEV;
+    struct net_mac mac = read_mac(pci);
+    struct nic *nic = find_gone(driver, &mac, k_readl(pci, 0, NIC_REG_FUNCTION));
+    if (nic == NULL)
+        return probe_new(driver, pci);
+    int error = nic_attach(nic, pci);
+    if (error == 0 && nic->reopen)
+        error = nic_open(&nic->dev);
+    if (error != 0 && nic->pci != NULL)
+        nic_detach(nic);
+    return error;
+}
+
+/* ---- Functions go ------------------------------------------------------------------------------
+ */
+
+static void nic_free(struct nic *nic)
+{
+    struct nic_driver *driver = nic->driver;
+    struct nic **link = &driver->first;
+    while (*link != nic)
+        link = &(*link)->next;
+    *link = nic->next;
+    if (driver->last == &nic->next)
+        driver->last = link;
+    net_device_unregister(&nic->dev);
+    nicd_flows_free(nic->flows);
+    k_free(nic);
+}
+
+static void nic_remove(struct k_pci_dev *pci, bool gone)
+{
+    struct nic *nic = pci->device.driver_data;
+    nic->gone |= gone;
+    nic->reopen = nic->dev.running;
+    nic_stop(&nic->dev);
+    nic->gone = true; /* for whoever still asks for rules */
+    nic_detach(nic);
+    if (!gone || nic->dev.upper == NULL)
+        nic_free(nic);
+}
+
+/* ---- The driver --------------------------------------------------------------------------------
+ */
+
+static const struct k_pci_id nic_ids[] = {
+    { NIC_VENDOR_ID, NIC_DEVICE_ID },
+    { NIC_VENDOR_ID, NIC_VF_DEVICE_ID },
+    { 0, 0 },
+};
+
+static bool is_power_of_two(uint32_t n, uint32_t least, uint32_t most)
+{
+    return n >= least && n <= most && (n & (n - 1)) == 0;
+}
+
+static bool params_good(const struct nic_driver_params *params, unsigned n_nodes)
+{
+    return is_power_of_two(params->sq_blocks, 16, 32768) &&
+           is_power_of_two(params->rq_wqes, 4, 32768) && params->n_channels <= NET_QUEUES_MAX &&
+           params->completion_node >= NIC_NODE_DEVICE && params->completion_node < (int)n_nodes &&
+           params->rx_mode <= NIC_MODERATION_CQE && params->mtu_bytes >= 576 &&
+           params->mtu_bytes <= 9216 && params->filter_scan_ps > 0 && params->n_filters <= 1u << 20;
+}
+
+struct nic_driver *nic_driver_new(struct net *net, struct kernel *kernel,
+                                  const struct nic_driver_params *params, const char *prefix)
+{
+    if (!params_good(params, k_n_nodes(kernel)))
+        return NULL;
+    struct nic_driver *driver = k_zalloc(sizeof *driver);
+    driver->net = net;
+    driver->kernel = kernel;
+    driver->prefix = prefix;
+    driver->params = *params;
+    driver->last = &driver->first;
+    if (params->channel_cpu != NULL) {
+        size_t bytes = params->n_channels * sizeof *params->channel_cpu;
+        driver->channel_cpu = k_zalloc(bytes + 1);
+        memcpy(driver->channel_cpu, params->channel_cpu, bytes);
+        driver->params.channel_cpu = driver->channel_cpu;
+    }
+    driver->pci = (struct k_pci_driver){
+        .name = "nic",
+        .ids = nic_ids,
+        .probe = nic_probe,
+        .remove = nic_remove,
+        .context = driver,
+    };
+    return driver;
+}
+
+const struct k_pci_driver *nic_driver_pci(const struct nic_driver *driver)
+{
+    return &driver->pci;
+}
+
+void nic_driver_free(struct nic_driver *driver)
+{
+    while (driver->first != NULL)
+        nic_free(driver->first);
+    while (driver->cards != NULL) {
+        struct nic_card *card = driver->cards;
+        driver->cards = card->next;
+        k_free(card);
+    }
+    k_free(driver->channel_cpu);
+    k_free(driver);
+}
+
+/* ---- Asking ------------------------------------------------------------------------------------
+ */
+
+struct net_device *nic_driver_device(const struct nic_driver *driver, unsigned i)
+{
+    struct nic *nic = driver->first;
+    while (nic != NULL && i-- > 0)
+        nic = nic->next;
+    return nic != NULL ? &nic->dev : NULL;
+}
+
+unsigned nic_dev_function(const struct net_device *dev)
+{
+    return nicd_of(dev)->function;
+}
+
+unsigned nic_dev_n_functions(const struct net_device *dev)
+{
+    return nicd_of(dev)->n_functions;
+}
+
+enum nic_firmware nic_dev_firmware(const struct net_device *dev)
+{
+    return nicd_of(dev)->firmware;
+}
+
+bool nic_dev_present(const struct net_device *dev)
+{
+    return !nicd_of(dev)->gone;
+}
+
+uint32_t nic_dev_switch_entries(const struct net_device *dev)
+{
+    return nicd_of(dev)->n_switch;
+}
+
+struct nic_stats nic_dev_channel_stats(const struct net_device *dev, unsigned channel)
+{
+    return channel < NET_QUEUES_MAX ? nicd_of(dev)->stats[channel] : (struct nic_stats){ 0 };
+}
+
+int64_t nic_dev_query_drops(struct net_device *dev)
+{
+    struct nic_command command = { .opcode = NIC_QUERY_DROPS };
+    int error = nicd_command(nicd_of(dev), &command);
+    return error != 0 ? error : (int64_t)command.value;
+}

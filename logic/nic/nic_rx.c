@@ -1,0 +1,322 @@
+/*
+ * Receiving: a ring of buffers, each a part of a page.
+ *
+ * Models: mlx5e's cyclic receive queue of Linux 4.14. A ring entry keeps its page until all parts
+ *   of it have been received into; the page then goes to the queue's page cache, mapped as it is,
+ *   and is posted again once the stack has dropped its references. Completions are found by their
+ *   owner bit; headers are prefetched; a packet goes up as its headers and one fragment, with the
+ *   device's hash and checksum result, to GRO. With LRO buffers are 64 KiB, a sixteenth as many.
+ * Does not model: striding receive queues, compressed completions, header splitting.
+ * Timing: per packet driver_receive_cycles, the lines of completion, ring entry, page structure and
+ *   (by the prefetch) headers; per buffer driver_refill_cycles, a part of the ring's line, the page
+ *   cache and page structure; per poll the doorbell record.
+ * Sources: docs/sources.md#nic.
+ */
+#include "logic/nic/nic_internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define WQES_PER_LINE (K_LINE_BYTES / NIC_RQ_WQE_BYTES)
+#define SKB_BYTES     256u /* of the structure, in what a packet is accounted for */
+
+/* ---- Pages ------------------------------------------------------------------------------------
+ */
+
+static struct kaddr cache_line(const struct nic_rq *rq, uint32_t index)
+{
+    return kaddr_add(rq->cache_lines->addr,
+                     (uint64_t)(index % NIC_PAGE_CACHE) * NIC_RX_CACHE_BYTES);
+}
+
+/* The page that was put first, if nobody else has a reference any more. */
+static bool cache_get(struct nic_channel *channel, struct nic_rx_page *page)
+{
+    struct kernel *kernel = channel->nic->kernel;
+    struct nic_rq *rq = &channel->rq;
+    if (rq->cache_head == rq->cache_tail) {
+        channel->stats->cache_empty++;
+        return false;
+    }
+    const struct nic_rx_page *head = &rq->cache[rq->cache_head % NIC_PAGE_CACHE];
+    k_touch(kernel, cache_line(rq, rq->cache_head), NIC_RX_CACHE_BYTES);
+    k_touch(kernel, head->page->meta, sizeof(uint32_t));
+    if (head->page->refs != 1) {
+        channel->stats->cache_busy++;
+        return false;
+    }
+    *page = *head;
+    rq->cache_head++;
+    channel->stats->cache_hits++;
+    return true;
+}
+
+static bool cache_put(struct nic_channel *channel, const struct nic_rx_page *page)
+{
+    struct nic_rq *rq = &channel->rq;
+    if (page->page->node != rq->node)
+        return false;
+    if (rq->cache_tail - rq->cache_head == NIC_PAGE_CACHE) {
+        channel->stats->cache_full++;
+        return false;
+    }
+    k_touch_write(channel->nic->kernel, cache_line(rq, rq->cache_tail), NIC_RX_CACHE_BYTES);
+    rq->cache[rq->cache_tail++ % NIC_PAGE_CACHE] = *page;
+    return true;
+}
+
+static bool page_get(struct nic_channel *channel, struct nic_rx_page *page)
+{
+    struct nic *nic = channel->nic;
+    struct nic_rq *rq = &channel->rq;
+    if (cache_get(channel, page))
+        return true;
+    page->page = k_page_alloc(nic->kernel, rq->node, rq->order);
+    if (page->page == NULL)
+        return false;
+    if (k_dma_map(&nic->pci->device, page->page->addr, rq->page_bytes, K_DMA_FROM_DEVICE,
+                  &page->dma) == 0)
+        return true;
+    k_page_put(nic->kernel, page->page);
+    page->page = NULL;
+    return false;
+}
+
+static void page_drop(struct nic *nic, const struct nic_rq *rq, struct nic_rx_page *page)
+{
+    k_dma_unmap(&nic->pci->device, page->dma, rq->page_bytes, K_DMA_FROM_DEVICE);
+    k_page_put(nic->kernel, page->page);
+    page->page = NULL;
+}
+
+/* ---- Posting ----------------------------------------------------------------------------------
+ */
+
+/* As many as lie in one cache line of the ring and there are pages for; false: no page. */
+static bool refill_line(struct nic_channel *channel, uint32_t n)
+{
+    struct nic *nic = channel->nic;
+    struct nic_rq *rq = &channel->rq;
+    struct nic_wqe_data wqe[WQES_PER_LINE];
+    uint32_t first = rq->posted & rq->mask, done = 0;
+    if (n > WQES_PER_LINE - first % WQES_PER_LINE)
+        n = WQES_PER_LINE - first % WQES_PER_LINE;
+    for (; done < n; done++) {
+        struct nic_rx_buffer *buffer = &rq->buffer[first + done];
+        if (buffer->held.page != NULL) {
+            channel->stats->page_halves++;
+        } else {
+            if (!page_get(channel, &buffer->held))
+                break;
+            buffer->offset = 0;
+        }
+        wqe[done] = (struct nic_wqe_data){
+            .bytes = rq->buffer_bytes - NIC_RX_HEADROOM,
+            .iova = buffer->held.dma + buffer->offset + NIC_RX_HEADROOM,
+        };
+    }
+    if (done > 0) {
+        k_touch_write(nic->kernel,
+                      kaddr_add(rq->buffer_lines->addr, (uint64_t)first * NIC_RX_BUFFER_BYTES),
+                      (size_t)done * NIC_RX_BUFFER_BYTES);
+        k_store(nic->kernel, kaddr_add(rq->ring.at, (uint64_t)first * NIC_RQ_WQE_BYTES), wqe,
+                (size_t)done * NIC_RQ_WQE_BYTES);
+        rq->posted += done;
+    }
+    return done == n;
+}
+
+void nicd_rq_refill(struct nic_channel *channel)
+{
+    struct nic *nic = channel->nic;
+    struct nic_rq *rq = &channel->rq;
+    uint32_t before = rq->posted, size = rq->mask + 1u;
+    bool there = true;
+    while (there && rq->posted - rq->consumed < size)
+        there = refill_line(channel, size - (rq->posted - rq->consumed));
+    if (rq->posted != before) {
+        k_compute(nic->kernel, (uint64_t)(rq->posted - before) * nic->costs->driver_refill_cycles);
+        k_store(nic->kernel, rq->record.at, &rq->posted, sizeof rq->posted);
+    }
+    if (!there) {
+        channel->stats->page_failures++;
+        if (!nic->closing)
+            k_timer_set(&rq->retry, k_now_ps(nic->kernel) + NIC_REFILL_RETRY_PS);
+    }
+}
+
+static void retry(struct k_timer *timer)
+{
+    nicd_channel_schedule(K_CONTAINER(timer, struct nic_channel, rq.retry));
+}
+
+/* ---- Packets ----------------------------------------------------------------------------------
+ */
+
+/* What comes after a packet in its page is posted next; a page without more goes. */
+static void buffer_advance(struct nic_channel *channel, struct nic_rx_buffer *buffer)
+{
+    struct nic_rq *rq = &channel->rq;
+    buffer->offset += rq->buffer_bytes;
+    if (buffer->offset + rq->buffer_bytes <= rq->page_bytes && buffer->held.page->node == rq->node)
+        return;
+    if (cache_put(channel, &buffer->held))
+        buffer->held.page = NULL;
+    else
+        page_drop(channel->nic, rq, &buffer->held);
+}
+
+static void skb_fill(struct sk_buff *skb, struct nic_channel *channel,
+                     const struct nic_rx_buffer *buffer, const struct nic_cqe *cqe)
+{
+    struct k_page *page = buffer->held.page;
+    uint32_t offset = buffer->offset + NIC_RX_HEADROOM;
+    skb->dev = &channel->nic->dev;
+    skb->queue = channel->index;
+    skb->head = kaddr_add(page->addr, offset);
+    skb->head_page = page;
+    skb->head_bytes = cqe->header_bytes;
+    k_page_get(page);
+    skb->bytes = cqe->bytes - cqe->header_bytes;
+    skb->n_frags = skb->bytes > 0;
+    if (skb->n_frags > 0) {
+        skb->frag[0] = (struct skb_frag){
+            .page = page,
+            .offset = offset + cqe->header_bytes,
+            .bytes = skb->bytes,
+            .node = (int8_t)page->node,
+        };
+        k_page_get(page);
+    }
+    skb->hash = (cqe->flags & NIC_CQE_HASH) != 0 ? cqe->rss_hash : 0;
+    skb->checksum_ok = (cqe->flags & NIC_CQE_CHECKSUM_OK) != 0;
+    skb->gso_segments = cqe->segments;
+    skb->gso_bytes = 0;
+    if (cqe->segments > 1)
+        skb->gso_bytes = (uint16_t)((skb->bytes + cqe->segments - 1u) / cqe->segments);
+    skb->truesize = channel->rq.buffer_bytes + SKB_BYTES;
+    skb->time_ps = cqe->time_ps;
+}
+
+static void receive(struct nic_channel *channel, const struct nic_cqe *cqe)
+{
+    struct nic *nic = channel->nic;
+    struct nic_rq *rq = &channel->rq;
+    uint32_t slot = rq->consumed++ & rq->mask;
+    struct nic_rx_buffer *buffer = &rq->buffer[slot];
+    k_touch(nic->kernel, kaddr_add(rq->buffer_lines->addr, (uint64_t)slot * NIC_RX_BUFFER_BYTES),
+            NIC_RX_BUFFER_BYTES);
+    if (cqe->op_own >> 4 != NIC_CQE_RECEIVED || (cqe->wqe_index & rq->mask) != slot ||
+        cqe->bytes > rq->buffer_bytes - NIC_RX_HEADROOM || cqe->bytes < cqe->header_bytes) {
+        /* Its buffer is posted once more as it is. */
+        channel->stats->rx_errors++;
+        k_warn(nic->kernel, "%s: channel %u: receive completion %#x for entry %u, not %u",
+               nic->name, channel->index, cqe->op_own, cqe->wqe_index & rq->mask, slot);
+        return;
+    }
+    k_prefetch(nic->kernel, kaddr_add(buffer->held.page->addr, buffer->offset + NIC_RX_HEADROOM),
+               cqe->header_bytes);
+    struct sk_buff *skb = skb_new(nic->net);
+    skb_fill(skb, channel, buffer, cqe);
+    k_touch_write(nic->kernel, buffer->held.page->meta, sizeof(uint32_t));
+    k_compute(nic->kernel, nic->costs->driver_receive_cycles);
+    buffer_advance(channel, buffer);
+    channel->rx_packets++;
+    channel->rx_bytes += cqe->bytes;
+    channel->stats->rx_packets++;
+    net_gro_receive(&channel->napi, skb);
+}
+
+int nicd_rq_poll(struct nic_channel *channel, int budget)
+{
+    struct nic_cq *cq = &channel->rq.cq;
+    struct nic_cqe cqe;
+    int n = 0;
+    while (n < budget && !channel->nic->closing && nicd_cq_next(channel->nic->kernel, cq, &cqe)) {
+        cq->ci++;
+        receive(channel, &cqe);
+        n++;
+    }
+    return n;
+}
+
+/* Charges nothing. */
+static bool completion_there(struct kernel *kernel, const struct nic_cq *cq)
+{
+    uint8_t op_own;
+    uint64_t slot = cq->ci & cq->mask;
+    k_peek(kernel,
+           kaddr_add(cq->ring.at, slot * sizeof(struct nic_cqe) + offsetof(struct nic_cqe, op_own)),
+           &op_own, sizeof op_own);
+    return (op_own & 1u) != (cq->ci >> cq->log & 1u);
+}
+
+bool nicd_rx_passed(struct net_device *dev, uint16_t rxq, struct net_rx_mark *mark)
+{
+    const struct nic *nic = nicd_of(dev);
+    if (!dev->running || nic->closing || rxq >= nic->n_channels)
+        return true;
+    const struct nic_channel *channel = &nic->channel[rxq];
+    bool idle = !channel->active && channel->inside == 0 &&
+                !completion_there(nic->kernel, &channel->rq.cq);
+    return net_rx_passed(&channel->rq.progress, idle, mark);
+}
+
+/* ---- Life -------------------------------------------------------------------------------------
+ */
+
+static uint32_t power_of_two(uint32_t n)
+{
+    uint32_t p = 1;
+    while (p < n)
+        p *= 2;
+    return p;
+}
+
+int nicd_rq_alloc(struct nic_channel *channel)
+{
+    struct nic *nic = channel->nic;
+    struct nic_rq *rq = &channel->rq;
+    uint32_t size = nic->params->rq_wqes;
+    rq->buffer_bytes =
+        power_of_two(NIC_RX_HEADROOM + 18 + nic->params->mtu_bytes + NIC_RX_TAIL_BYTES);
+    if (nic->params->lro) {
+        rq->buffer_bytes = NIC_LRO_BUFFER;
+        size = size >= 64 ? size / 16 : 4;
+    }
+    while (K_PAGE_BYTES << rq->order < rq->buffer_bytes)
+        rq->order++;
+    rq->page_bytes = K_PAGE_BYTES << rq->order;
+    rq->mask = (uint16_t)(size - 1);
+    rq->number = channel->index;
+    rq->progress.entries = size;
+    rq->node = channel->node;
+    k_timer_init(&rq->retry, nic->kernel, retry);
+    rq->buffer = k_zalloc(size * sizeof *rq->buffer);
+    rq->buffer_lines = nicd_lines_alloc(nic, rq->node, (size_t)size * NIC_RX_BUFFER_BYTES);
+    rq->cache_lines = nicd_lines_alloc(nic, rq->node, NIC_PAGE_CACHE * NIC_RX_CACHE_BYTES);
+    if (rq->buffer_lines == NULL || rq->cache_lines == NULL)
+        return -ENOMEM;
+    int error = nicd_memory_alloc(nic, &rq->ring, rq->node, (size_t)size * NIC_RQ_WQE_BYTES);
+    return error != 0 ? error : nicd_memory_alloc(nic, &rq->record, rq->node, K_LINE_BYTES);
+}
+
+void nicd_rq_release(struct nic_channel *channel)
+{
+    struct nic *nic = channel->nic;
+    struct nic_rq *rq = &channel->rq;
+    if (rq->buffer != NULL) {
+        k_timer_release(&rq->retry);
+        for (uint32_t i = 0; i <= rq->mask; i++) {
+            if (rq->buffer[i].held.page != NULL)
+                page_drop(nic, rq, &rq->buffer[i].held);
+        }
+        for (; rq->cache_head != rq->cache_tail; rq->cache_head++)
+            page_drop(nic, rq, &rq->cache[rq->cache_head % NIC_PAGE_CACHE]);
+        k_free(rq->buffer);
+    }
+    nicd_memory_free(nic, &rq->ring);
+    nicd_memory_free(nic, &rq->record);
+    nicd_lines_free(nic, rq->buffer_lines);
+    nicd_lines_free(nic, rq->cache_lines);
+}
