@@ -56,7 +56,9 @@ enum nic_firmware {
 #define NIC_WQE_BLOCKS_MAX  8u
 
 /* Transmit WQE: control, ethernet with inline headers (from the last 2 bytes of the ethernet
- * segment on, rounded up to 16), data segments; n_segments counts units of 16 bytes. */
+ * segment on, rounded up to 16), data segments; n_segments counts units of 16 bytes. Every packet's
+ * headers are inline. A WQE may go on at the start of the ring; what it leaves of its last block is
+ * not used. NIC_OP_NOP: skipped, whatever else it says. */
 struct nic_wqe_control {
     uint8_t opcode; /* enum nic_opcode */
     uint8_t n_segments;
@@ -83,7 +85,7 @@ struct nic_wqe_data {
     uint8_t reserved[3];
     uint64_t iova;
 };
-enum nic_opcode { NIC_OP_SEND = 1, NIC_OP_TSO = 2 };
+enum nic_opcode { NIC_OP_NOP = 0, NIC_OP_SEND = 1, NIC_OP_TSO = 2 };
 /* Receive WQE: one struct nic_wqe_data per packet. */
 #define NIC_RQ_WQE_BYTES 16u
 
@@ -164,7 +166,9 @@ enum nic_command_opcode {
      * there. */
     NIC_SET_FLOW, /* ARFS table of this function: the flow goes to RQ `target` */
     NIC_DELETE_FLOW,
-    NIC_SET_SWITCH, /* multi-PF switch: MAC (standard), 5-tuple (octonic) to function `target` */
+    /* multi-PF switch: MAC (standard), 5-tuple (octonic) to function `target`; octonic with
+     * protocol 0: where flows without a rule go (function 0 at first) */
+    NIC_SET_SWITCH,
     NIC_DELETE_SWITCH,
     NIC_QUERY_DROPS, /* packets dropped for want of a buffer, this function */
     NIC_ENABLE_VFS,
@@ -176,7 +180,10 @@ enum nic_command_status {
     NIC_COMMAND_NOT_FOUND = 3,
     NIC_COMMAND_PENDING = 0xff,
 };
-/* When the time of moderation_us begins: with the first entry (EQE: event), or anew with each. */
+/* When the time of moderation_us begins: with the last event that was made (EQE: after a longer
+ * silence there is no delay), or anew with each completion (CQE). An event is due when it is over
+ * or moderation_count completions (0: no limit) wait, from the consumer index armed on; at once if
+ * moderation_us is 0. */
 enum nic_moderation { NIC_MODERATION_EQE, NIC_MODERATION_CQE };
 
 #endif
