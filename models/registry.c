@@ -2,12 +2,10 @@
  * them. */
 #include "models/model.h"
 #include "models/nic/ether_switch.h"
+#include "models/nic/nic.h"
 #include "models/pcie/requester.h"
 #include "models/pcie/switch.h"
 
 const struct model_ops *const model_registry[] = {
-    &pcie_requester_ops,
-    &pcie_switch_ops,
-    &ether_switch_ops,
-    NULL,
+    &pcie_requester_ops, &pcie_switch_ops, &ether_switch_ops, &nic_ops, NULL,
 };

@@ -1,0 +1,529 @@
+/*
+ * nic.ethernet: an Ethernet NIC in the way of a ConnectX-4, with one to four physical functions.
+ *
+ * Models: functions with a PCIe port, configuration space, BAR, MSI-X table and DMA engine each;
+ *   registers and doorbells; surprise removal. Queues: nic_transmit.c, nic_receive.c, nic_event.c;
+ *   commands: nic_command.c.
+ * Does not model: virtual functions, function-level reset, firmware loading, LEDs, PTP, a limit of
+ *   packets per second.
+ * Timing: a read of a register is answered after register_latency; a doorbell acts when it arrives.
+ *   The rest: the files above.
+ * Sources: docs/sources.md#a5; docs/models/nic.md.
+ */
+#include "models/nic/nic.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/nic/nic_internal.h"
+#include "models/pcie/pci_regs.h"
+
+#define DOORBELL_BYTES 8u
+#define QUEUES_MAX     1024u
+#define MSIX_ENTRY     16u
+
+static const char *const firmware_names[] = { "standard", "octonic", NULL };
+
+#define FROM_A5 "docs/sources.md#a5"
+static const struct param_desc nic_params_table[] = {
+    PARAM("functions", PARAM_U32, struct nic, params.n_functions, 1, 1, NIC_FUNCTIONS_MAX,
+          PROV_DATASHEET, FROM_A5, "physical functions, each with a PCIe port: p0, p1, ..."),
+    PARAM("lanes", PARAM_U32, struct nic, params.lanes, 16, 1, 16, PROV_DATASHEET, FROM_A5,
+          "of the port of each function: 16, or 8 with two, or 4 with four of them"),
+    PARAM("generation", PARAM_U32, struct nic, params.generation, 3, 1, 5, PROV_DATASHEET, FROM_A5,
+          "highest PCIe generation"),
+    PARAM_ONE_OF("firmware", struct nic, params.firmware, NIC_FIRMWARE_STANDARD, firmware_names,
+                 PROV_PUBLISHED, FROM_A5,
+                 "standard: a MAC per function, the switch goes by MAC; octonic: one MAC, the "
+                 "switch goes by 5-tuple"),
+    PARAM("rate_gbit_s", PARAM_RATE, struct nic, params.rate_gbit_s, 100, 1, 1600, PROV_DATASHEET,
+          FROM_A5, "highest bit rate of the Ethernet port"),
+    PARAM("transmit_latency_ns", PARAM_TIME, struct nic, params.transmit_ps, 225, 0, 10000,
+          PROV_ESTIMATE, FROM_A5,
+          "doorbell to first bit on the wire, without PCIe round trips; all of it between data and "
+          "wire"),
+    PARAM("receive_latency_ns", PARAM_TIME, struct nic, params.receive_ps, 225, 0, 10000,
+          PROV_ESTIMATE, FROM_A5, "last bit to the first write"),
+    PARAM("register_latency_ns", PARAM_TIME, struct nic, params.register_ps, 300, 0, 10000,
+          PROV_ESTIMATE, FROM_A5, "a register's read to its answer"),
+    PARAM("command_latency_us", PARAM_TIME, struct nic, params.command_ps, 10, 0, 100000,
+          PROV_ESTIMATE, FROM_A5, "a command's block to its effect: what a rule's update takes"),
+    PARAM("queues", PARAM_U32, struct nic, params.n_queues, 128, 1, QUEUES_MAX, PROV_ESTIMATE,
+          FROM_A5, "queues of each kind per function"),
+    PARAM("arfs_entries", PARAM_U32, struct nic, params.arfs_entries, 65536, 1, 1048576,
+          PROV_ESTIMATE, FROM_A5, "flows in the table of a function"),
+    PARAM("switch_entries", PARAM_U32, struct nic, params.switch_entries, 65536, 1, 1048576,
+          PROV_ESTIMATE, FROM_A5, "rules in the multi-PF switch"),
+    PARAM("rx_buffer_bytes", PARAM_BYTES, struct nic, params.rx_buffer_bytes, 262016, 2048, 1e9,
+          PROV_ESTIMATE, FROM_A5, "on-chip buffer for received packets"),
+    PARAM("tx_buffer_bytes", PARAM_BYTES, struct nic, params.tx_buffer_bytes, 65536, 2048, 1e9,
+          PROV_ESTIMATE, FROM_A5, "on-chip buffer for packets to be sent, from read to wire"),
+    PARAM("wqe_prefetch_blocks", PARAM_U32, struct nic, params.prefetch_blocks, 32, 8, 1024,
+          PROV_ESTIMATE, FROM_A5, "send WQE blocks on the chip per queue; a power of two"),
+    PARAM("rq_prefetch_wqes", PARAM_U32, struct nic, params.rq_batch, 16, 1, NIC_RQ_CACHE_WQES / 2,
+          PROV_ESTIMATE, FROM_A5, "receive WQEs read at once"),
+    PARAM("mtu_bytes", PARAM_U32, struct nic, params.mtu_bytes, 1500, 576, 9600, PROV_PUBLISHED,
+          FROM_A5, "longest packet, without Ethernet header"),
+    PARAM("mps_bytes", PARAM_U32, struct nic, params.mps_bytes, 512, 128, 4096, PROV_ESTIMATE,
+          FROM_A5, "Max_Payload_Size it supports"),
+    PARAM("tx_queue_tlps", PARAM_U32, struct nic, params.tx_queue_tlps, 4, 1, 64, PROV_ESTIMATE,
+          FROM_A5, "TLPs that wait for a function's link, per class"),
+    PARAM("extended_tags", PARAM_BOOL, struct nic, params.extended_tags, 1, 0, 1, PROV_DATASHEET,
+          FROM_A5, "256 tags instead of 32"),
+    PARAM("posted_header_credits", PARAM_U32, struct nic, params.advertise.header[TLP_POSTED], 64,
+          1, 127, PROV_ESTIMATE, "docs/sources.md#g", "its receive buffers"),
+    PARAM("posted_data_credits", PARAM_U32, struct nic, params.advertise.data[TLP_POSTED], 256, 32,
+          2047, PROV_ESTIMATE, "docs/sources.md#g", "its receive buffers, units of 16 bytes"),
+    PARAM("non_posted_header_credits", PARAM_U32, struct nic,
+          params.advertise.header[TLP_NON_POSTED], 16, 1, 127, PROV_ESTIMATE, "docs/sources.md#g",
+          "its receive buffers"),
+    PARAM("completion_timeout_us", PARAM_TIME, struct nic, params.dma.completion_timeout_ps, 50000,
+          50, 64e6, PROV_DATASHEET, "docs/models/dma.md#sources",
+          "a read without its data for so long is given up"),
+    PARAM("read_requests_max", PARAM_U32, struct nic, params.dma.read_tlps_max, 64, 5, 256,
+          PROV_ESTIMATE, FROM_A5, "read requests in flight per function"),
+    { .type = PARAM_END },
+};
+
+#define FUNCTION_STAT(PF, NAME, FIELD, UNIT, HELP) \
+    STAT("pf" #PF "_" NAME, STAT_COUNTER, struct nic, function[PF].stats.FIELD, UNIT, 0, HELP)
+#define FUNCTION_STATS(PF)                                                                     \
+    FUNCTION_STAT(PF, "rx_packets", rx_packets, "1", "packets written to host memory"),        \
+        FUNCTION_STAT(PF, "rx_bytes", rx_bytes, "bytes", "of these packets, without FCS"),     \
+        FUNCTION_STAT(PF, "tx_packets", tx_packets, "1", "packets sent"),                      \
+        FUNCTION_STAT(PF, "tx_bytes", tx_bytes, "bytes", "of these packets, without FCS"),     \
+        FUNCTION_STAT(PF, "rx_no_buffer", rx_no_buffer, "1",                                   \
+                      "packets dropped because no buffer was posted"),                         \
+        FUNCTION_STAT(PF, "rx_overflow", rx_overflow, "1",                                     \
+                      "packets dropped because the on-chip buffer was full"),                  \
+        FUNCTION_STAT(PF, "rx_no_queue", rx_no_queue, "1",                                     \
+                      "packets dropped because no receive queue is there for them"),           \
+        FUNCTION_STAT(PF, "arfs_hits", arfs_hits, "1", "packets that the flow table steered"), \
+        FUNCTION_STAT(PF, "rss_hits", rss_hits, "1", "packets that RSS steered"),              \
+        FUNCTION_STAT(PF, "doorbells", doorbells, "1", "doorbells rung"),                      \
+        FUNCTION_STAT(PF, "tx_wqes", tx_wqes, "1", "blocks of send WQEs fetched"),             \
+        FUNCTION_STAT(PF, "rx_wqes", rx_wqes, "1", "receive WQEs fetched"),                    \
+        FUNCTION_STAT(PF, "cqes", cqes, "1", "completions written"),                           \
+        FUNCTION_STAT(PF, "eqes", eqes, "1", "events written"),                                \
+        FUNCTION_STAT(PF, "timer_events", timer_events, "1",                                   \
+                      "events that waited for the time of moderation"),                        \
+        FUNCTION_STAT(PF, "interrupts", interrupts, "1", "MSI-X messages sent"),               \
+        FUNCTION_STAT(PF, "dma_read_bytes", read_bytes, "bytes", "asked for by DMA reads"),    \
+        FUNCTION_STAT(PF, "dma_write_bytes", write_bytes, "bytes", "sent by DMA writes")
+
+#define NIC_STAT(NAME, KIND, FIELD, UNIT, HELP) \
+    STAT(NAME, KIND, struct nic, stats.FIELD, UNIT, 0, HELP)
+static const struct stat_desc nic_stats_table[] = {
+    FUNCTION_STATS(0),
+    FUNCTION_STATS(1),
+    FUNCTION_STATS(2),
+    FUNCTION_STATS(3),
+    NIC_STAT("tx_segments", STAT_COUNTER, tx_segments, "1", "packets that segmentation made"),
+    NIC_STAT("tx_errors", STAT_COUNTER, tx_errors, "1", "send queues that failed"),
+    NIC_STAT("rx_filtered", STAT_COUNTER, rx_filtered, "1", "packets for another's address"),
+    NIC_STAT("rx_bad_checksum", STAT_COUNTER, rx_bad_checksum, "1",
+             "packets whose checksum is wrong"),
+    NIC_STAT("rx_too_long", STAT_COUNTER, rx_too_long, "1",
+             "packets dropped because they are longer than the MTU or their buffer"),
+    NIC_STAT("switch_hits", STAT_COUNTER, switch_hits, "1",
+             "packets that a rule of the multi-PF switch steered"),
+    NIC_STAT("switch_default", STAT_COUNTER, switch_default, "1",
+             "packets that went to the default function"),
+    NIC_STAT("commands", STAT_COUNTER, commands, "1", "commands executed"),
+    NIC_STAT("bad_doorbells", STAT_COUNTER, bad_doorbells, "1",
+             "doorbells, records and commands that make no sense; ignored"),
+    NIC_STAT("unsupported", STAT_COUNTER, unsupported, "1",
+             "requests to it that it does not support"),
+    NIC_STAT("rx_buffer_max_bytes", STAT_MAX, rx_buffer_max, "bytes",
+             "most of the receive buffer in use"),
+    NIC_STAT("tx_buffer_max_bytes", STAT_MAX, tx_buffer_max, "bytes",
+             "most of the transmit buffer in use"),
+    { .kind = STAT_END },
+};
+
+/* ---- DMA --------------------------------------------------------------------------------------
+ */
+
+void nic_dma_read(struct nic_function *function, struct pcie_dma_request *request)
+{
+    function->stats.read_bytes += request->bytes;
+    pcie_dma_read(&function->dma, request, nic_now(function->nic));
+}
+
+void nic_dma_write(struct nic_function *function, struct pcie_dma_request *request)
+{
+    function->stats.write_bytes += request->bytes;
+    pcie_dma_write(&function->dma, request, nic_now(function->nic));
+}
+
+/* ---- Registers --------------------------------------------------------------------------------
+ */
+
+static uint32_t read_register(const struct nic_function *function, uint64_t offset)
+{
+    const struct nic *nic = function->nic;
+    switch (offset) {
+    case NIC_REG_VERSION: return NIC_VERSION;
+    case NIC_REG_FIRMWARE: return (uint32_t)nic->params.firmware;
+    case NIC_REG_FUNCTION: return function->idx;
+    case NIC_REG_N_FUNCTIONS: return nic->params.n_functions;
+    case NIC_REG_MAC_LOW: return __builtin_bswap32((uint32_t)(function->mac >> 16));
+    case NIC_REG_MAC_HIGH: return __builtin_bswap16((uint16_t)function->mac);
+    case NIC_REG_N_QUEUES: return nic->params.n_queues;
+    case NIC_REG_N_ARFS: return nic->params.arfs_entries;
+    case NIC_REG_N_SWITCH: return nic->params.switch_entries;
+    case NIC_REG_LINK: return ether_port_up(nic->port);
+    case NIC_REG_RATE_GBIT_S:
+        return ether_port_connected(nic->port) ? (uint32_t)ether_port_rate_gbit_s(nic->port) : 0;
+    case NIC_REG_COMMAND_LOW: return function->command.low;
+    default: return 0;
+    }
+}
+
+/* One aligned double word; false: none of the three areas. */
+static uint32_t read_word(const struct nic_function *function, uint64_t offset)
+{
+    uint32_t value = 0;
+    if (offset - NIC_MSIX_TABLE < sizeof(function->msix_table))
+        memcpy(&value, &function->msix_table[offset - NIC_MSIX_TABLE], 4);
+    else if (offset - NIC_MSIX_PBA < sizeof(function->msix_pba))
+        memcpy(&value, &function->msix_pba[offset - NIC_MSIX_PBA], 4);
+    else
+        value = read_register(function, offset);
+    return value;
+}
+
+static uint16_t queue_at(uint64_t offset)
+{
+    return (uint16_t)((offset & 0xffffu) / DOORBELL_BYTES);
+}
+
+static void ring_doorbell(struct nic_function *function, uint64_t offset, uint32_t value)
+{
+    uint16_t queue = queue_at(offset);
+    function->stats.doorbells++;
+    bool exists = queue < function->nic->params.n_queues;
+    if (exists && offset < NIC_DOORBELL_CQ(0) && function->sq[queue] != NULL)
+        nic_sq_doorbell(function->sq[queue], (uint16_t)value);
+    else if (exists && offset >= NIC_DOORBELL_CQ(0) && offset < NIC_DOORBELL_EQ(0) &&
+             function->cq[queue] != NULL)
+        nic_cq_arm(function->cq[queue], value & NIC_INDEX_24);
+    else if (exists && offset >= NIC_DOORBELL_EQ(0) && function->eq[queue] != NULL)
+        nic_eq_arm(function, function->eq[queue], value & NIC_INDEX_24);
+    else
+        function->nic->stats.bad_doorbells++;
+}
+
+/* One aligned double word. */
+static void write_word(struct nic_function *function, uint64_t offset, uint32_t value)
+{
+    if (offset >= NIC_DOORBELL_SQ(0) && offset < NIC_MSIX_TABLE) {
+        if (offset % DOORBELL_BYTES == 0)
+            ring_doorbell(function, offset, value);
+    } else if (offset - NIC_MSIX_TABLE < sizeof(function->msix_table)) {
+        memcpy(&function->msix_table[offset - NIC_MSIX_TABLE], &value, 4);
+        nic_msix_unmask(function);
+    } else if (offset == NIC_REG_COMMAND_LOW) {
+        function->command.low = value;
+    } else if (offset == NIC_REG_COMMAND_HIGH) {
+        nic_command_start(function, (uint64_t)value << 32 | function->command.low);
+    }
+}
+
+static void take_write(struct nic_function *function, const struct tlp *tlp)
+{
+    uint64_t offset = tlp->address - cfg_bar_base(&function->cfg, 0);
+    bool ours = cfg_bar_match(&function->cfg, tlp->address, tlp->length_bytes) == 0 &&
+                tlp->address % 4 == 0 && tlp->length_bytes % 4 == 0;
+    if (!ours) {
+        function->nic->stats.unsupported++;
+        return;
+    }
+    for (unsigned i = 0; i < tlp->length_bytes; i += 4) {
+        uint32_t value;
+        memcpy(&value, tlp->payload + i, 4);
+        write_word(function, offset + i, value);
+    }
+}
+
+static void answer_leaves(struct sim *sim, struct sim_event *event)
+{
+    struct nic_answer *answer = SIM_CONTAINER(event, struct nic_answer, event);
+    struct nic_function *function = answer->function;
+    struct model *model = function->nic->model;
+    if (function->removed)
+        tlp_free(model->fabric, answer->completion);
+    else
+        pcie_port_send(&model->ports[function->idx], answer->completion, sim_now(sim));
+    sim_pool_put(function->nic->answers, answer);
+}
+
+static void answer_read(struct nic_function *function, struct tlp *tlp)
+{
+    struct nic *nic = function->nic;
+    struct model *model = nic->model;
+    bool ours = cfg_bar_match(&function->cfg, tlp->address, tlp->length_bytes) == 0 &&
+                tlp->length_bytes <= DOORBELL_BYTES &&
+                tlp->address % 4 + tlp->length_bytes <= DOORBELL_BYTES;
+    struct nic_answer *answer = sim_pool_get(nic->answers);
+    answer->function = function;
+    answer->completion = tlp_completion(model->fabric, tlp, function->cfg.id,
+                                        ours ? TLP_SC : TLP_UR);
+    if (ours) {
+        uint64_t offset = tlp->address - cfg_bar_base(&function->cfg, 0);
+        uint32_t words[2] = { read_word(function, offset & ~UINT64_C(3)),
+                              read_word(function, (offset & ~UINT64_C(3)) + 4) };
+        tlp_payload_new(model->fabric, answer->completion);
+        memcpy(answer->completion->payload, (const uint8_t *)words + offset % 4, tlp->length_bytes);
+    } else {
+        nic->stats.unsupported++;
+    }
+    sim_event_init(&answer->event, answer_leaves);
+    sim_schedule_in(model->sim, &answer->event, nic->params.register_ps);
+}
+
+/* ---- TLPs -------------------------------------------------------------------------------------
+ */
+
+static void answer_config(struct nic_function *function, struct tlp *tlp)
+{
+    struct model *model = function->nic->model;
+    struct tlp *completion = cfg_answer(&function->cfg, model->fabric, tlp);
+    model->ports[function->idx].mps_bytes = cfg_mps_bytes(&function->cfg);
+    nic_msix_unmask(function);
+    pcie_port_send(&model->ports[function->idx], completion, sim_now(model->sim));
+}
+
+static void take_request(struct nic_function *function, struct tlp *tlp)
+{
+    struct model *model = function->nic->model;
+    switch ((enum tlp_type)tlp->type) {
+    case TLP_CFG_RD0:
+    case TLP_CFG_WR0: answer_config(function, tlp); break;
+    case TLP_MRD: answer_read(function, tlp); break;
+    case TLP_MWR: take_write(function, tlp); break;
+    case TLP_MSG: break;
+    default:
+        function->nic->stats.unsupported++;
+        pcie_port_send(&model->ports[function->idx],
+                       tlp_completion(model->fabric, tlp, function->cfg.id, TLP_UR),
+                       sim_now(model->sim));
+        break;
+    }
+}
+
+static void nic_receive(struct model *model, uint32_t port, struct tlp *tlp)
+{
+    struct nic_function *function = &nic_of(model)->function[port];
+    if (tlp_class_of(tlp) == TLP_COMPLETION) {
+        pcie_dma_receive(&function->dma, tlp);
+        return;
+    }
+    pcie_port_release(&model->ports[port], tlp_class_of(tlp), tlp_data_credits(tlp),
+                      sim_now(model->sim));
+    if (!function->removed)
+        take_request(function, tlp);
+    tlp_free(model->fabric, tlp);
+}
+
+static void nic_credit(struct model *model, uint32_t port)
+{
+    pcie_dma_credit(&nic_of(model)->function[port].dma);
+}
+
+/* ---- Removal ----------------------------------------------------------------------------------
+ */
+
+/* What is in flight comes back into the void: the engine may ask for nothing any more, so all that
+ * it has ends, and with it queues and packets. */
+void nic_remove_function(struct model *model, unsigned pf)
+{
+    struct nic *nic = nic_of(model);
+    SIM_ASSERT(pf < nic->params.n_functions, "%s has no function %u", model->name, pf);
+    struct nic_function *function = &nic->function[pf];
+    function->removed = true;
+    cfg_set(&function->cfg, PCI_COMMAND, 2, 0);
+    pcie_dma_credit(&function->dma);
+}
+
+/* ---- Set-up -----------------------------------------------------------------------------------
+ */
+
+static void mistake(const struct model *model, struct sim_error_list *errors, const char *key,
+                    uint64_t found, const char *expected)
+{
+    sim_error_add(errors, model->config != NULL ? config_file(model->config) : NULL,
+                  model->config != NULL ? config_line(model->config) : 0,
+                  "%s.%s: found %llu, expected %s", model->name, key, (unsigned long long)found,
+                  expected);
+}
+
+static void check_params(const struct model *model, const struct nic_params *params,
+                         struct sim_error_list *errors)
+{
+    if (params->n_functions == 3)
+        mistake(model, errors, "functions", 3, "1, 2 or 4");
+    if (params->n_functions * params->lanes > 16)
+        mistake(model, errors, "lanes", params->lanes, "at most 16 lanes over all functions");
+    if ((params->prefetch_blocks & (params->prefetch_blocks - 1)) != 0)
+        mistake(model, errors, "wqe_prefetch_blocks", params->prefetch_blocks, "a power of two");
+    if ((params->mps_bytes & (params->mps_bytes - 1)) != 0)
+        mistake(model, errors, "mps_bytes", params->mps_bytes, "a power of two");
+    if (params->rx_buffer_bytes < params->mtu_bytes + 14)
+        mistake(model, errors, "rx_buffer_bytes", params->rx_buffer_bytes, "room for a packet");
+}
+
+static void *allocate(size_t n, size_t bytes)
+{
+    void *memory = calloc(n, bytes);
+    SIM_ASSERT(memory != NULL, "no memory for a NIC");
+    return memory;
+}
+
+static void function_init(struct nic *nic, uint32_t idx, uint64_t mac)
+{
+    static const struct cfg_identity identity = { .vendor_id = NIC_VENDOR_ID,
+                                                  .device_id = NIC_DEVICE_ID,
+                                                  .subsystem_vendor_id = NIC_VENDOR_ID,
+                                                  .class_code = 0x020000 };
+    const struct nic_params *params = &nic->params;
+    struct nic_function *function = &nic->function[idx];
+    function->nic = nic;
+    function->idx = idx;
+    function->mac = params->firmware == NIC_FIRMWARE_STANDARD ? mac + idx : mac;
+    function->active_tail = &function->active_head;
+    function->eq = allocate(params->n_queues, sizeof(*function->eq));
+    function->cq = allocate(params->n_queues, sizeof(*function->cq));
+    function->sq = allocate(params->n_queues, sizeof(*function->sq));
+    function->rq = allocate(params->n_queues, sizeof(*function->rq));
+    nic_flow_init(&function->flows, params->arfs_entries);
+    sim_event_init(&function->command.event, nic_command_event);
+    for (unsigned i = 0; i < NIC_MSIX_VECTORS; i++)
+        function->msix_table[MSIX_ENTRY * i + 12] = 1; /* masked after reset */
+    cfg_init_endpoint(&function->cfg, &identity);
+    cfg_add_bar(&function->cfg, 0, NIC_BAR_BYTES, CFG_BAR_64 | CFG_BAR_PREFETCH);
+    cfg_add_pcie(&function->cfg, CFG_ENDPOINT, params->generation, params->lanes, params->mps_bytes,
+                 params->extended_tags);
+    cfg_add_msix(&function->cfg, NIC_MSIX_VECTORS, 0, NIC_MSIX_TABLE, 0, NIC_MSIX_PBA);
+    pcie_dma_init(&function->dma, nic->model, idx, &function->cfg, &params->dma);
+    if (params->firmware == NIC_FIRMWARE_STANDARD) {
+        struct ether_flow key = nic_mac_key(function->mac);
+        nic_flow_set(&nic->rules, &key, (uint16_t)idx);
+    }
+}
+
+/* A locally administered address that differs between devices of a run by their names, and leaves
+ * the last four bits to functions. */
+static uint64_t mac_of(const struct model *model)
+{
+    struct sim_random random;
+    sim_random_init(&random, 0, model->name);
+    return UINT64_C(0x02) << 40 | (sim_random_u64(&random) & UINT64_C(0xfffffffff0));
+}
+
+static void ports_init(struct model *model)
+{
+    struct nic *nic = nic_of(model);
+    struct nic_params *params = &nic->params;
+    params->advertise.data[TLP_NON_POSTED] = params->advertise.header[TLP_NON_POSTED];
+    params->advertise.header[TLP_COMPLETION] = PCIE_CREDITS_INFINITE;
+    params->advertise.data[TLP_COMPLETION] = PCIE_CREDITS_INFINITE;
+    model->n_ports = params->n_functions;
+    model->ports = allocate(model->n_ports, sizeof(*model->ports));
+    for (uint32_t i = 0; i < model->n_ports; i++)
+        model->ports[i] = (struct pcie_port){ .model = model,
+                                              .idx = i,
+                                              .max_generation = (uint8_t)params->generation,
+                                              .max_lanes = (uint8_t)params->lanes,
+                                              .mps_bytes = 128,
+                                              .mps_bytes_max = params->mps_bytes,
+                                              .tx_queue_tlps = params->tx_queue_tlps,
+                                              .advertise = params->advertise,
+                                              .name = model->name };
+    snprintf(nic->port_name, sizeof(nic->port_name), "%s.e0", model->name);
+    model->n_ether_ports = 1;
+    model->ether_ports = nic->port = allocate(1, sizeof(*nic->port));
+    *nic->port = (struct ether_port){ .model = model,
+                                      .name = nic->port_name,
+                                      .rate_gbit_s_max = params->rate_gbit_s,
+                                      .receive_latency_ps = params->receive_ps,
+                                      .receive = nic_receive_frame,
+                                      .link = nic_link_changed };
+}
+
+static void nic_init(struct model *model, struct sim_error_list *errors)
+{
+    struct nic *nic = nic_of(model);
+    size_t before = errors->n_messages;
+    nic->model = model;
+    check_params(model, &nic->params, errors);
+    ports_init(model);
+    if (errors->n_messages != before)
+        return;
+    nic->writes = sim_pool_shared(model->sim, "nic write", sizeof(struct nic_write));
+    nic->chunks = sim_pool_shared(model->sim, "nic chunk", sizeof(struct nic_chunk));
+    nic->txs = sim_pool_shared(model->sim, "nic tx", sizeof(struct nic_tx));
+    nic->rxs = sim_pool_shared(model->sim, "nic rx", sizeof(struct nic_rx));
+    nic->answers = sim_pool_shared(model->sim, "nic answer", sizeof(struct nic_answer));
+    nic->rx_buffers = sim_pool_new(model->sim, "nic rx buffer", nic->params.mtu_bytes + 14);
+    nic->sent_tail = &nic->sent_head;
+    sim_event_init(&nic->retire, nic_retire_event);
+    nic_flow_init(&nic->rules, nic->params.switch_entries);
+    nic_rss_init(&nic->rss);
+    for (uint32_t i = 0; i < nic->params.n_functions; i++)
+        function_init(nic, i, mac_of(model));
+    nic->ready = true;
+}
+
+static void nic_start(struct model *model)
+{
+    struct nic *nic = nic_of(model);
+    for (uint32_t i = 0; i < model->n_ports; i++)
+        if (pcie_port_connected(&model->ports[i]))
+            cfg_set_link(&nic->function[i].cfg, pcie_port_generation(&model->ports[i]),
+                         pcie_port_lanes(&model->ports[i]));
+}
+
+static void nic_release(struct model *model)
+{
+    struct nic *nic = nic_of(model);
+    if (!nic->ready)
+        return;
+    nic_transmit_release(nic);
+    for (uint32_t i = 0; i < nic->params.n_functions; i++) {
+        struct nic_function *function = &nic->function[i];
+        nic_queues_free(function);
+        nic_flow_release(&function->flows);
+        pcie_dma_release(&function->dma);
+        sim_cancel(model->sim, &function->command.event);
+        free(function->eq);
+        free(function->cq);
+        free(function->sq);
+        free(function->rq);
+    }
+    nic_flow_release(&nic->rules);
+}
+
+const struct nic_function_stats *nic_function_stats(const struct model *model, unsigned pf)
+{
+    return &((const struct nic *)model->state)->function[pf].stats;
+}
+
+uint64_t nic_function_mac(const struct model *model, unsigned pf)
+{
+    return ((const struct nic *)model->state)->function[pf].mac;
+}
+
+const struct model_ops nic_ops = {
+    .type = "nic.ethernet",
+    .help = "an Ethernet NIC with one to four physical functions, each on a PCIe port of its own",
+    .state_bytes = sizeof(struct nic),
+    .params = nic_params_table,
+    .stats = nic_stats_table,
+    .init = nic_init,
+    .start = nic_start,
+    .receive = nic_receive,
+    .credit = nic_credit,
+    .release = nic_release,
+};

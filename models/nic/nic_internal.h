@@ -1,0 +1,320 @@
+/*
+ * The inside of nic.ethernet, for models/nic/nic*.c only.
+ *
+ * Who owns what: a struct nic has its functions; a function its queues, allocated by commands and
+ * freed by them or at the end; what is under way (reads of descriptors and data, packets, writes)
+ * comes from pools and is freed where it ends.
+ */
+#ifndef MODELS_NIC_NIC_INTERNAL_H
+#define MODELS_NIC_NIC_INTERNAL_H
+
+#include "logic/nic/nic_hw.h"
+#include "models/nic/nic.h"
+#include "models/nic/nic_flow.h"
+#include "models/pcie/dma.h"
+
+#define NIC_SQ_FETCHES    4u  /* reads of WQE blocks in flight per send queue */
+#define NIC_RQ_CACHE_WQES 64u /* receive WQEs on the chip, per queue */
+#define NIC_CHUNK_BYTES   2048u
+#define NIC_COMMANDS_MAX  16u /* queued per function */
+#define NIC_RSS_LOG_MAX   10u
+#define NIC_RING_LOG_MAX  15u /* 16-bit indices, and full must differ from empty */
+#define NIC_INDEX_24      0xffffffu
+#define NIC_WQE_BYTES_MAX (NIC_WQE_BLOCK_BYTES * NIC_WQE_BLOCKS_MAX)
+
+struct nic;
+struct nic_function;
+
+/* ---- Completions and events -------------------------------------------------------------------
+ */
+
+/* A small write: CQE, EQE, MSI-X message, answer of a command. */
+struct nic_write {
+    struct pcie_dma_request request;
+    struct nic *nic;
+    uint8_t bytes[64];
+};
+
+struct nic_eq {
+    uint64_t iova;
+    uint32_t producer;
+    uint16_t vector;
+    uint8_t log;
+    bool armed;
+};
+
+struct nic_cq {
+    struct nic_function *function;
+    uint64_t iova;
+    uint32_t producer;
+    uint32_t armed_from; /* consumer index of the last arming */
+    uint16_t number, eq;
+    uint8_t log, mode; /* enum nic_moderation */
+    bool armed;
+    uint16_t moderation_count; /* 0: time only */
+    sim_time moderation_ps;
+    sim_time last_event_ps, last_cqe_ps;
+    struct sim_event timer;
+};
+
+/* ---- Transmit ---------------------------------------------------------------------------------
+ */
+
+/* One read of WQEs into a queue's cache. */
+struct nic_fetch {
+    struct pcie_dma_request request;
+    void *queue; /* struct nic_sq or nic_rq */
+    uint16_t n;  /* blocks or WQEs */
+    bool done;
+    uint8_t status;
+};
+
+/* A piece of payload on its way from host memory. */
+struct nic_chunk {
+    struct pcie_dma_request request;
+    struct nic_sq *sq;
+    struct nic_function *through; /* whose port it comes by */
+    struct nic_chunk *next;
+    uint32_t bytes, used;
+    bool done;
+    struct payload payload;
+    uint8_t buffer[NIC_CHUNK_BYTES];
+};
+
+/* A packet from the start of its data's reads until its last bit has left. */
+struct nic_tx {
+    struct nic_tx *next;
+    struct nic_function *function;
+    struct ether_frame *frame; /* NULL once it is on the wire */
+    sim_time left_ps;          /* its last bit */
+    uint32_t payload_bytes, bytes;
+    uint16_t sq, cq, wqe_index;
+    uint8_t checksum; /* NIC_CHECKSUM_* to compute */
+    bool completion;  /* write a CQE when it has left */
+};
+
+/* The WQE that packets are made of now. */
+struct nic_wqe {
+    uint8_t bytes[NIC_WQE_BYTES_MAX];
+    uint32_t payload_bytes, issued_bytes; /* of all packets; of those made */
+    uint32_t covered_bytes;               /* reads were submitted for so much of the payload */
+    uint32_t data_offset;                 /* in data segment data_idx: the next read begins here */
+    uint32_t segment_bytes;               /* payload of a packet */
+    uint16_t index, inline_bytes, n_segments_made;
+    uint8_t n_data, data_idx;
+    uint8_t checksum, flags;
+    const struct nic_wqe_data *data;
+};
+
+struct nic_sq {
+    struct nic_function *function;
+    struct nic_sq *next_active;
+    uint64_t iova;
+    uint16_t number, cq;
+    uint8_t log;
+    bool active;                             /* in the function's list */
+    bool failed;                             /* an error CQE was written; nothing more happens */
+    bool closing;                            /* being destroyed */
+    uint16_t doorbell, asked, fetched, next; /* block numbers; next: not yet taken */
+    struct nic_fetch fetch[NIC_SQ_FETCHES];  /* a ring */
+    unsigned fetch_first, n_fetches;
+    bool open; /* wqe is under way */
+    struct nic_wqe wqe;
+    struct nic_tx *tx_head, **tx_tail;          /* wait for data, in order */
+    struct nic_chunk *chunk_head, **chunk_tail; /* in order of the stream */
+    struct nic_chunk *chunk_missing;            /* the first that is not done; NULL: none */
+    uint32_t ready_bytes;                       /* of the stream, from its head on */
+    uint8_t *cache;                             /* prefetch_blocks x 64 */
+};
+
+/* ---- Receive ----------------------------------------------------------------------------------
+ */
+
+/* A packet on the chip and on its way into host memory. */
+struct nic_rx {
+    struct nic_rx *next;
+    struct ether_frame *frame; /* NULL once it has a buffer */
+    struct nic_function *function;
+    struct pcie_dma_request data, completion;
+    uint32_t bytes; /* of the on-chip buffer, until its data is written */
+    struct nic_cqe cqe;
+    uint8_t *buffer;
+};
+
+struct nic_rq {
+    struct nic_function *function;
+    uint64_t iova, record_iova;
+    uint16_t number, cq;
+    uint8_t log, flags;
+    bool failed, closing;
+    uint16_t posted, asked, fetched, next; /* WQE numbers */
+    struct nic_fetch fetch;
+    bool fetching, reading_record, pumping;
+    struct pcie_dma_request record;
+    uint8_t record_bytes[4];
+    struct nic_rx *rx_head, **rx_tail; /* wait for a buffer */
+    struct nic_wqe_data cache[NIC_RQ_CACHE_WQES];
+};
+
+/* ---- Functions and the whole ------------------------------------------------------------------
+ */
+
+enum nic_command_step {
+    NIC_COMMAND_IDLE,
+    NIC_COMMAND_READING,
+    NIC_COMMAND_RUNNING, /* command_latency */
+    NIC_COMMAND_TABLE,   /* reads the RSS table */
+    NIC_COMMAND_QUIET,   /* a queue that is being destroyed has something under way */
+    NIC_COMMAND_ANSWERING,
+};
+
+struct nic_command_unit {
+    enum nic_command_step step;
+    uint64_t queued[NIC_COMMANDS_MAX]; /* a ring of addresses */
+    unsigned first, n_queued;
+    uint64_t iova;
+    struct nic_command block;
+    struct pcie_dma_request request;
+    struct sim_event event;
+    uint32_t low; /* NIC_REG_COMMAND_LOW */
+    uint16_t table[1u << NIC_RSS_LOG_MAX];
+};
+
+/* An MMIO read that is being answered. */
+struct nic_answer {
+    struct nic_function *function;
+    struct tlp *completion;
+    struct sim_event event;
+};
+
+struct nic_function {
+    struct nic *nic;
+    uint32_t idx;
+    bool removed;
+    uint64_t mac;
+    struct cfg_space cfg;
+    struct pcie_dma dma;
+    uint8_t msix_table[16 * NIC_MSIX_VECTORS];
+    uint8_t msix_pba[8 * (NIC_MSIX_VECTORS / 64)];
+    struct nic_command_unit command;
+    struct nic_eq **eq; /* n_queues of each; NULL: not there */
+    struct nic_cq **cq;
+    struct nic_sq **sq;
+    struct nic_rq **rq;
+    struct nic_sq *active_head, **active_tail; /* have something to send, in turn */
+    uint32_t data_in_flight;                   /* payload bytes asked for through its port */
+    struct nic_flow_table flows;
+    uint16_t rss_table[1u << NIC_RSS_LOG_MAX];
+    uint16_t rss_mask;
+    bool rss_set;
+    struct nic_function_stats stats;
+    uint32_t dropped_no_buffer; /* what NIC_QUERY_DROPS says; never cleared */
+};
+
+struct nic_params {
+    uint32_t n_functions, lanes, generation, n_queues, arfs_entries, switch_entries;
+    int firmware; /* enum nic_firmware */
+    double rate_gbit_s;
+    sim_time transmit_ps, receive_ps, command_ps, register_ps;
+    uint64_t rx_buffer_bytes, tx_buffer_bytes;
+    uint32_t prefetch_blocks, rq_batch, mtu_bytes;
+    uint32_t mps_bytes, tx_queue_tlps;
+    bool extended_tags;
+    struct pcie_credits advertise;
+    struct pcie_dma_params dma;
+};
+
+struct nic_stats {
+    uint64_t tx_segments; /* packets that TSO made */
+    uint64_t tx_errors;   /* WQEs that ended in an error */
+    uint64_t rx_filtered; /* not for us, malformed, too long */
+    uint64_t rx_bad_checksum, rx_too_long;
+    uint64_t switch_hits, switch_default;
+    uint64_t commands, bad_doorbells, unsupported;
+    uint64_t rx_buffer_max, tx_buffer_max;
+};
+
+struct nic {
+    struct nic_params params;
+    struct model *model;
+    struct ether_port *port;
+    struct sim_pool *writes, *chunks, *txs, *rxs, *rx_buffers, *answers;
+    struct nic_function function[NIC_FUNCTIONS_MAX];
+    struct nic_stats stats;
+    char port_name[80];
+    bool ready; /* init() went through */
+    /* transmit */
+    uint32_t next_function;                /* round robin */
+    uint32_t tx_bytes;                     /* of the on-chip buffer */
+    struct nic_tx *sent_head, **sent_tail; /* on the wire, in order */
+    struct sim_event retire;
+    bool sending;
+    /* receive */
+    uint32_t rx_bytes; /* of the on-chip buffer */
+    struct nic_flow_table rules;
+    uint32_t default_function;
+    struct nic_rss rss;
+};
+
+static inline struct nic *nic_of(struct model *model)
+{
+    return model->state;
+}
+static inline sim_time nic_now(const struct nic *nic)
+{
+    return sim_now(nic->model->sim);
+}
+/* A MAC address as the key of a flow table. */
+static inline struct ether_flow nic_mac_key(uint64_t mac)
+{
+    return (struct ether_flow){ .source_ip = (uint32_t)(mac >> 32),
+                                .destination_ip = (uint32_t)mac };
+}
+
+/* nic.c: counted DMA. */
+void nic_dma_read(struct nic_function *function, struct pcie_dma_request *request);
+void nic_dma_write(struct nic_function *function, struct pcie_dma_request *request);
+
+/* nic_event.c */
+/* Writes bytes (at most 64) to host memory, after all that was written before. */
+void nic_post(struct nic_function *function, uint64_t iova, const void *bytes, uint32_t n);
+/* Where the next CQE goes, with op_own filled in; the caller writes it, then calls
+ * nic_cq_written().
+ */
+uint64_t nic_cq_next(struct nic_cq *cq, struct nic_cqe *cqe, unsigned opcode);
+void nic_cq_written(struct nic_cq *cq);
+void nic_cq_arm(struct nic_cq *cq, uint32_t consumer);
+void nic_cq_moderate(struct nic_cq *cq); /* its settings have changed */
+void nic_eq_arm(struct nic_function *function, struct nic_eq *eq, uint32_t consumer);
+/* An ether_link_fn. */
+void nic_link_changed(struct ether_port *port, bool up);
+/* Sends messages that were pending and are not masked any more. */
+void nic_msix_unmask(struct nic_function *function);
+void nic_cq_timer(struct sim *sim, struct sim_event *event);
+
+/* nic_command.c */
+void nic_command_start(struct nic_function *function, uint64_t iova);
+void nic_command_event(struct sim *sim, struct sim_event *event);
+/* A queue that is closing has become quiet, perhaps. */
+void nic_command_quiet(struct nic_function *function);
+void nic_queues_free(struct nic_function *function);
+
+/* nic_transmit.c */
+void nic_sq_init(struct nic_sq *sq);
+void nic_sq_doorbell(struct nic_sq *sq, uint16_t producer);
+/* No new WQE is taken; what is under way ends. */
+void nic_sq_close(struct nic_sq *sq);
+bool nic_sq_quiet(const struct nic_sq *sq);
+void nic_sq_free(struct nic_sq *sq);
+void nic_retire_event(struct sim *sim, struct sim_event *event);
+void nic_transmit_release(struct nic *nic);
+
+/* nic_receive.c */
+void nic_receive_frame(struct ether_port *port, struct ether_frame *frame);
+void nic_rq_init(struct nic_rq *rq);
+/* Drops what waits for buffers; nothing new starts. */
+void nic_rq_close(struct nic_rq *rq);
+bool nic_rq_quiet(const struct nic_rq *rq);
+void nic_rq_free(struct nic_rq *rq);
+
+#endif

@@ -1,0 +1,410 @@
+/*
+ * The receive side of nic.ethernet.
+ *
+ * Models: the multi-PF switch (by destination MAC, or by 5-tuple with a default function), the flow
+ *   table of each function (ARFS), RSS, checks of checksums, an on-chip buffer that overflows,
+ *   receive WQEs fetched ahead in batches, doorbell records read when few buffers are known, drops
+ *   when none is posted, headers written as real bytes and payload as tags, the completion behind
+ *   the data.
+ * Does not model: PAUSE, per-priority buffers, LRO, header split, striding buffers, parsing of
+ *   anything but IPv4.
+ * Timing: unloaded, the first byte of the packet goes to the link receive_latency after its last
+ * bit came in (the wire adds that, ether.h); packets are stored whole. If no WQE is on the chip: a
+ * read of the doorbell record, a read of WQEs. Loaded: the PCIe link's writes. Sources:
+ * docs/sources.md#a5; Microsoft's RSS; IOctopus, section 4 (the switch by 5-tuple).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/nic/nic_internal.h"
+
+static void pump(struct nic_rq *rq);
+
+/* ---- The way into memory ----------------------------------------------------------------------
+ */
+
+/* The last of it was handed to the link: its place on the chip is free. */
+static void data_written(struct pcie_dma_request *request, enum pcie_dma_status status)
+{
+    struct nic_rx *rx = SIM_CONTAINER(request, struct nic_rx, data);
+    (void)status;
+    rx->function->nic->rx_bytes -= rx->bytes;
+}
+
+static void completion_written(struct pcie_dma_request *request, enum pcie_dma_status status)
+{
+    struct nic_rx *rx = SIM_CONTAINER(request, struct nic_rx, completion);
+    struct nic *nic = rx->function->nic;
+    (void)status;
+    sim_pool_put(nic->rx_buffers, rx->buffer);
+    sim_pool_put(nic->rxs, rx);
+}
+
+/* Lays the frame out as it will lie at the address: real header bytes; of the TLPs that begin
+ * before their end all bytes, zeros between the tags. */
+static void lay_out(struct nic_rx *rx, const struct ether_frame *frame, uint64_t iova,
+                    uint32_t tlp_bytes_max)
+{
+    uint32_t whole = SIM_MIN(rx->bytes, tlp_bytes_max + frame->header_bytes);
+    memcpy(rx->buffer, frame->header, frame->header_bytes);
+    memset(rx->buffer + frame->header_bytes, 0, whole - frame->header_bytes);
+    payload_scatter(&frame->payload, 0, frame->payload.bytes, rx->buffer + frame->header_bytes,
+                    iova + frame->header_bytes);
+}
+
+static void write_completion(struct nic_rq *rq, struct nic_rx *rx)
+{
+    struct nic_function *function = rq->function;
+    struct nic_cq *cq = function->cq[rq->cq];
+    if (cq == NULL) { /* the driver destroyed it first */
+        completion_written(&rx->completion, PCIE_DMA_OK);
+        return;
+    }
+    uint64_t iova = nic_cq_next(cq, &rx->cqe, NIC_CQE_RECEIVED);
+    rx->completion = (struct pcie_dma_request){ .iova = { iova },
+                                                .bytes = sizeof(rx->cqe),
+                                                .buffer = (uint8_t *)&rx->cqe,
+                                                .done = completion_written };
+    nic_dma_write(function, &rx->completion);
+    nic_cq_written(cq);
+}
+
+/* Into the buffer of a WQE. */
+static void deliver(struct nic_rq *rq, struct nic_rx *rx, const struct nic_wqe_data *wqe,
+                    uint16_t index)
+{
+    struct nic_function *function = rq->function;
+    struct ether_frame *frame = rx->frame;
+    rx->buffer = sim_pool_get(function->nic->rx_buffers);
+    lay_out(rx, frame, wqe->iova, cfg_mps_bytes(&function->cfg));
+    rx->cqe.wqe_index = index;
+    rx->cqe.queue = rq->number;
+    rx->data = (struct pcie_dma_request){ .iova = { wqe->iova },
+                                          .bytes = rx->bytes,
+                                          .buffer = rx->buffer,
+                                          .bulk = true,
+                                          .whole_lines = true,
+                                          .bulk_from = frame->header_bytes,
+                                          .done = data_written };
+    ether_frame_free(function->nic->model, frame);
+    rx->frame = NULL;
+    function->stats.rx_packets++;
+    function->stats.rx_bytes += rx->bytes;
+    nic_dma_write(function, &rx->data);
+    write_completion(rq, rx);
+}
+
+/* ---- Packets that wait for a buffer -----------------------------------------------------------
+ */
+
+static struct nic_rx *take_waiting(struct nic_rq *rq)
+{
+    struct nic_rx *rx = rq->rx_head;
+    rq->rx_head = rx->next;
+    if (rq->rx_head == NULL)
+        rq->rx_tail = &rq->rx_head;
+    return rx;
+}
+
+static void drop_waiting(struct nic_rq *rq, uint64_t *counter)
+{
+    struct nic *nic = rq->function->nic;
+    while (rq->rx_head != NULL) {
+        struct nic_rx *rx = take_waiting(rq);
+        *counter += 1;
+        nic->rx_bytes -= rx->bytes;
+        ether_frame_free(nic->model, rx->frame);
+        sim_pool_put(nic->rxs, rx);
+    }
+}
+
+/* The buffer that the packet goes to is too short: the packet is dropped, the buffer is the next's.
+ */
+static void drop_too_long(struct nic_rq *rq)
+{
+    struct nic *nic = rq->function->nic;
+    struct nic_rx *rx = take_waiting(rq);
+    nic->stats.rx_too_long++;
+    nic->rx_bytes -= rx->bytes;
+    ether_frame_free(nic->model, rx->frame);
+    sim_pool_put(nic->rxs, rx);
+}
+
+/* ---- Buffers ----------------------------------------------------------------------------------
+ */
+
+static uint16_t posted_ahead(const struct nic_rq *rq)
+{
+    return (uint16_t)(rq->posted - rq->asked);
+}
+
+static void wqes_here(struct pcie_dma_request *request, enum pcie_dma_status status)
+{
+    struct nic_fetch *fetch = SIM_CONTAINER(request, struct nic_fetch, request);
+    struct nic_rq *rq = fetch->queue;
+    rq->fetching = false;
+    if (status == PCIE_DMA_OK)
+        rq->fetched = (uint16_t)(rq->fetched + fetch->n);
+    else
+        rq->failed = true;
+    pump(rq);
+}
+
+/* Up to a batch of WQEs, ending on a line where it can. */
+static void fetch_wqes(struct nic_rq *rq)
+{
+    unsigned per_line = LINE_BYTES / NIC_RQ_WQE_BYTES, batch = rq->function->nic->params.rq_batch;
+    unsigned slot = rq->asked & ((1u << rq->log) - 1), place = rq->asked % NIC_RQ_CACHE_WQES;
+    unsigned room = NIC_RQ_CACHE_WQES - (uint16_t)(rq->asked - rq->next);
+    unsigned n = SIM_MIN((unsigned)posted_ahead(rq), batch);
+    n = SIM_MIN(n, SIM_MIN(room, (1u << rq->log) - slot));
+    n = SIM_MIN(n, NIC_RQ_CACHE_WQES - place);
+    if (n > per_line)
+        n -= (slot + n) % per_line;
+    if (n == 0)
+        return;
+    rq->fetching = true;
+    rq->fetch.queue = rq;
+    rq->fetch.n = (uint16_t)n;
+    rq->fetch.request = (struct pcie_dma_request){
+        .iova = { rq->iova + (uint64_t)slot * NIC_RQ_WQE_BYTES },
+        .bytes = (uint64_t)n * NIC_RQ_WQE_BYTES,
+        .buffer = (uint8_t *)&rq->cache[place],
+        .independent = true,
+        .done = wqes_here,
+    };
+    rq->asked = (uint16_t)(rq->asked + n);
+    rq->function->stats.rx_wqes += n;
+    nic_dma_read(rq->function, &rq->fetch.request);
+}
+
+static void record_here(struct pcie_dma_request *request, enum pcie_dma_status status)
+{
+    struct nic_rq *rq = SIM_CONTAINER(request, struct nic_rq, record);
+    uint16_t posted = (uint16_t)(rq->record_bytes[0] | rq->record_bytes[1] << 8);
+    rq->reading_record = false;
+    if (status != PCIE_DMA_OK)
+        rq->failed = true;
+    else if ((uint16_t)(posted - rq->next) <= 1u << rq->log)
+        rq->posted = posted;
+    else
+        rq->function->nic->stats.bad_doorbells++;
+    /* What waited for this answer got it: there is no buffer. */
+    if (posted_ahead(rq) == 0 && !rq->fetching && rq->fetched == rq->next && !rq->failed) {
+        uint64_t before = rq->function->stats.rx_no_buffer;
+        drop_waiting(rq, &rq->function->stats.rx_no_buffer);
+        rq->function->dropped_no_buffer += (uint32_t)(rq->function->stats.rx_no_buffer - before);
+    }
+    pump(rq);
+}
+
+static void read_record(struct nic_rq *rq)
+{
+    rq->reading_record = true;
+    rq->record = (struct pcie_dma_request){ .iova = { rq->record_iova },
+                                            .bytes = sizeof(rq->record_bytes),
+                                            .buffer = rq->record_bytes,
+                                            .independent = true,
+                                            .done = record_here };
+    nic_dma_read(rq->function, &rq->record);
+}
+
+/* Keeps the chip supplied: the next batch once there is room for it, and the record once fewer than
+ * two batches are known to be posted. */
+static void prefetch(struct nic_rq *rq)
+{
+    unsigned batch = rq->function->nic->params.rq_batch;
+    if (!rq->fetching && posted_ahead(rq) != 0 &&
+        (uint16_t)(rq->asked - rq->next) + batch <= NIC_RQ_CACHE_WQES)
+        fetch_wqes(rq);
+    if (!rq->reading_record && !rq->failed && (uint16_t)(rq->posted - rq->next) < 2 * batch)
+        read_record(rq);
+}
+
+/* Serves what waits as far as there are WQEs on the chip. Whoever waits when there are none has a
+ * fetch or a record's read to wait for. */
+static void pump(struct nic_rq *rq)
+{
+    if (rq->pumping)
+        return; /* reads may end within their submission */
+    rq->pumping = true;
+    while (rq->rx_head != NULL && rq->fetched != rq->next && !rq->failed && !rq->closing) {
+        const struct nic_wqe_data *wqe = &rq->cache[rq->next % NIC_RQ_CACHE_WQES];
+        if (rq->rx_head->bytes > wqe->bytes) {
+            drop_too_long(rq);
+            continue;
+        }
+        deliver(rq, take_waiting(rq), wqe, rq->next);
+        rq->next++;
+        prefetch(rq);
+    }
+    if (rq->rx_head != NULL && !rq->failed && !rq->closing)
+        prefetch(rq);
+    if (rq->failed || rq->closing)
+        drop_waiting(rq, &rq->function->stats.rx_no_queue);
+    rq->pumping = false;
+    if (rq->closing)
+        nic_command_quiet(rq->function);
+}
+
+void nic_rq_init(struct nic_rq *rq)
+{
+    rq->rx_tail = &rq->rx_head;
+}
+
+void nic_rq_close(struct nic_rq *rq)
+{
+    rq->closing = true;
+    drop_waiting(rq, &rq->function->stats.rx_no_queue);
+}
+
+bool nic_rq_quiet(const struct nic_rq *rq)
+{
+    return !rq->fetching && !rq->reading_record;
+}
+
+void nic_rq_free(struct nic_rq *rq)
+{
+    drop_waiting(rq, &rq->function->stats.rx_no_queue);
+    free(rq);
+}
+
+/* ---- Which queue ------------------------------------------------------------------------------
+ */
+
+/* The function that a flow without a rule goes to. */
+static struct nic_function *default_function(struct nic *nic)
+{
+    struct nic_function *function = &nic->function[nic->default_function];
+    for (uint32_t i = 0; function->removed && i < nic->params.n_functions; i++)
+        if (!nic->function[i].removed)
+            function = &nic->function[i];
+    return function;
+}
+
+/* NULL: the frame is for nobody here. */
+static struct nic_function *multi_pf_switch(struct nic *nic, const struct ether_packet *packet)
+{
+    const struct nic_flow_entry *rule;
+    if (nic->params.firmware == NIC_FIRMWARE_STANDARD) {
+        struct ether_flow key = nic_mac_key(packet->destination_mac);
+        rule = nic_flow_find(&nic->rules, &key);
+        nic->stats.switch_hits += rule != NULL;
+        return rule != NULL ? &nic->function[rule->target] : NULL;
+    }
+    if (packet->destination_mac != nic->function[0].mac)
+        return NULL;
+    rule = packet->l4 ? nic_flow_find(&nic->rules, &packet->flow) : NULL;
+    if (rule != NULL) {
+        nic->stats.switch_hits++;
+        return &nic->function[rule->target];
+    }
+    nic->stats.switch_default++;
+    return default_function(nic);
+}
+
+static struct nic_rq *queue_of(struct nic_function *function, const struct ether_packet *packet,
+                               struct nic_cqe *cqe)
+{
+    const struct nic_flow_entry *flow = NULL;
+    if (packet->ipv4) {
+        cqe->rss_hash = nic_rss_hash(&function->nic->rss, &packet->flow, packet->l4);
+        cqe->flags |= NIC_CQE_HASH;
+    }
+    if (packet->l4)
+        flow = nic_flow_find(&function->flows, &packet->flow);
+    if (flow != NULL) {
+        function->stats.arfs_hits++;
+        return function->rq[flow->target];
+    }
+    if (!function->rss_set)
+        return NULL;
+    function->stats.rss_hits++;
+    return function->rq[function->rss_table[cqe->rss_hash & function->rss_mask]];
+}
+
+/* Hands the frame to a function: onto the chip, then to its queue. */
+static void receive_for(struct nic_function *function, struct ether_frame *frame,
+                        const struct ether_packet *packet, uint8_t flags)
+{
+    struct nic *nic = function->nic;
+    struct nic_cqe cqe = { .flags = flags,
+                           .segments = 1,
+                           .header_bytes = frame->header_bytes,
+                           .bytes = frame->header_bytes + frame->payload.bytes,
+                           .time_ps = frame->tail_ps };
+    struct nic_rq *rq = function->removed ? NULL : queue_of(function, packet, &cqe);
+    uint64_t *counter = NULL;
+    if (rq == NULL || rq->failed || rq->closing)
+        counter = &function->stats.rx_no_queue;
+    else if (nic->rx_bytes + cqe.bytes > nic->params.rx_buffer_bytes)
+        counter = &function->stats.rx_overflow;
+    if (counter != NULL) {
+        *counter += 1;
+        ether_frame_free(nic->model, frame);
+        return;
+    }
+    struct nic_rx *rx = sim_pool_get(nic->rxs);
+    rx->next = NULL;
+    rx->frame = frame;
+    rx->function = function;
+    rx->bytes = cqe.bytes;
+    rx->cqe = cqe;
+    nic->rx_bytes += rx->bytes;
+    nic->stats.rx_buffer_max = SIM_MAX(nic->stats.rx_buffer_max, nic->rx_bytes);
+    *rq->rx_tail = rx;
+    rq->rx_tail = &rx->next;
+    pump(rq);
+}
+
+/* Every function that has a queue for it gets a copy. */
+static void receive_for_all(struct nic *nic, struct ether_frame *frame,
+                            const struct ether_packet *packet, uint8_t flags)
+{
+    for (uint32_t i = 0; i < nic->params.n_functions; i++) {
+        struct nic_function *function = &nic->function[i];
+        bool wanted = nic->params.firmware == NIC_FIRMWARE_STANDARD
+                          ? function->rss_set && !function->removed
+                          : function == default_function(nic);
+        if (!wanted)
+            continue;
+        struct ether_frame *copy = ether_frame_copy(nic->model, frame);
+        copy->tail_ps = frame->tail_ps;
+        receive_for(function, copy, packet, flags);
+    }
+    ether_frame_free(nic->model, frame);
+}
+
+static bool checksums_right(const struct ether_frame *frame, const struct ether_packet *packet)
+{
+    return ether_ipv4_checksum(frame->header, packet) == 0 &&
+           (!packet->l4 || ether_l4_checksum(frame, packet) == 0);
+}
+
+void nic_receive_frame(struct ether_port *port, struct ether_frame *frame)
+{
+    struct nic *nic = nic_of(port->model);
+    struct ether_packet packet;
+    uint8_t flags = 0;
+    if (frame->header_bytes + frame->payload.bytes > nic->params.mtu_bytes + 14) {
+        nic->stats.rx_too_long++;
+        ether_frame_free(nic->model, frame);
+        return;
+    }
+    ether_packet_parse(frame->header, frame->header_bytes, &packet);
+    if (packet.ipv4 && checksums_right(frame, &packet))
+        flags |= NIC_CQE_CHECKSUM_OK;
+    else if (packet.ipv4)
+        nic->stats.rx_bad_checksum++; /* handed on: software decides */
+    if ((packet.destination_mac >> 40 & 1) != 0) {
+        receive_for_all(nic, frame, &packet, flags);
+        return;
+    }
+    struct nic_function *function = multi_pf_switch(nic, &packet);
+    if (function == NULL) {
+        nic->stats.rx_filtered++;
+        ether_frame_free(nic->model, frame);
+        return;
+    }
+    receive_for(function, frame, &packet, flags);
+}

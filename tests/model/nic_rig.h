@@ -1,0 +1,621 @@
+/*
+ * What the tests of the NIC share: a host of memory that answers reads after a fixed time, a driver
+ * that pokes queues into it and rings doorbells with TLPs, and the other end of the wire. No
+ * caches, no cores: times follow from the formulas of link, wire and NIC alone.
+ */
+#ifndef TESTS_MODEL_NIC_RIG_H
+#define TESTS_MODEL_NIC_RIG_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "logic/nic/nic_hw.h"
+#include "models/nic/ether_packet.h"
+#include "models/nic/nic.h"
+#include "models/numa/physmem.h"
+#include "models/pcie/pci_regs.h"
+
+#define NR_MEMORY_BYTES (UINT64_C(256) << 20)
+#define NR_BAR          UINT64_C(0x4000000000)
+#define NR_BAR_STRIDE   UINT64_C(0x100000)
+#define NR_LINK_PS      (40 * SIM_PS_PER_NS)
+#define NR_DELAY_PS     (300 * SIM_PS_PER_NS)
+#define NR_WIRE_PS      (50 * SIM_PS_PER_NS)
+#define NR_FRAMES_MAX   20000u
+#define NR_IRQS_MAX     20000u
+#define NR_HEADERS      54u
+#define NR_MSI_BASE     UINT64_C(0xfee00000)
+
+struct nr_frame {
+    sim_time tail_ps;
+    struct ether_frame frame;
+};
+
+struct nr_irq {
+    sim_time at_ps;
+    unsigned pf, vector;
+};
+
+struct nr_rig {
+    struct sim *sim;
+    struct pcie_fabric *fabric;
+    struct sim_error_list errors;
+    struct config *config;
+    struct physmem *memory;
+    struct model host;
+    struct model peer;
+    struct pcie_port port[NIC_FUNCTIONS_MAX];
+    struct ether_port wire_end;
+    struct ether_wire *wire;
+    struct model *nic;
+    unsigned n_functions;
+    sim_time delay_ps; /* a read's last byte in to its completions */
+    uint64_t next_free;
+    /* what arrived */
+    struct nr_frame *frame;
+    unsigned n_frames;
+    struct nr_irq *irq;
+    unsigned n_irqs;
+    sim_time last_write_ps; /* of memory */
+    uint64_t n_writes, n_reads;
+    uint64_t reads_by_port[NIC_FUNCTIONS_MAX];
+    bool answered;
+    uint64_t answer; /* of the last register or configuration read */
+    uint64_t command[NIC_FUNCTIONS_MAX];
+};
+
+static struct nr_rig *nr_running; /* a TLP's event has no way back */
+
+/* ---- The host's memory ------------------------------------------------------------------------
+ */
+
+static void nr_complete(struct sim *sim, struct sim_event *event)
+{
+    struct nr_rig *rig = nr_running;
+    struct tlp *tlp = SIM_CONTAINER(event, struct tlp, event);
+    unsigned offset = 0;
+    while (offset < tlp->length_bytes) {
+        struct tlp *piece = tlp_completion(rig->fabric, tlp, 0, TLP_SC);
+        uint64_t address = tlp->address + offset;
+        unsigned n = SIM_MIN(tlp->length_bytes - offset, (unsigned)(256 - address % 256));
+        piece->address = address;
+        piece->byte_count = (uint16_t)(tlp->length_bytes - offset);
+        piece->length_bytes = (uint16_t)n;
+        piece->bulk = tlp->bulk;
+        tlp_payload_new(rig->fabric, piece);
+        if (tlp->bulk)
+            physmem_read_tags(rig->memory, (struct hpa){ address }, piece->payload, n);
+        else
+            physmem_read(rig->memory, (struct hpa){ address }, piece->payload, n);
+        pcie_port_send(&rig->port[tlp->ingress], piece, sim_now(sim));
+        offset += n;
+    }
+    tlp_free(rig->fabric, tlp);
+}
+
+static void nr_interrupt(struct nr_rig *rig, unsigned pf, const struct tlp *tlp)
+{
+    assert_true(rig->n_irqs < NR_IRQS_MAX);
+    assert_int_equal(tlp->length_bytes, 4);
+    rig->irq[rig->n_irqs++] = (struct nr_irq){ sim_now(rig->sim), pf, tlp->payload[0] };
+}
+
+static void nr_host_receive(struct model *model, uint32_t port, struct tlp *tlp)
+{
+    struct nr_rig *rig = model->state;
+    pcie_port_release(&rig->port[port], tlp_class_of(tlp), tlp_data_credits(tlp),
+                      sim_now(rig->sim));
+    if (tlp->type == TLP_MRD) {
+        rig->n_reads++;
+        rig->reads_by_port[port]++;
+        tlp->ingress = (uint16_t)port;
+        sim_event_init(&tlp->event, nr_complete);
+        sim_schedule_in(rig->sim, &tlp->event, rig->delay_ps);
+        return;
+    }
+    if (tlp->type == TLP_MWR && tlp->address >= NR_MSI_BASE && tlp->address < NR_MSI_BASE + 4096) {
+        nr_interrupt(rig, port, tlp);
+    } else if (tlp->type == TLP_MWR) {
+        rig->n_writes++;
+        rig->last_write_ps = sim_now(rig->sim);
+        if (tlp->bulk)
+            physmem_write_tags(rig->memory, (struct hpa){ tlp->address }, tlp->payload,
+                               tlp->length_bytes);
+        else
+            physmem_write(rig->memory, (struct hpa){ tlp->address }, tlp->payload,
+                          tlp->length_bytes);
+    } else {
+        rig->answered = true;
+        rig->answer = UINT64_MAX;
+        if (tlp->type == TLP_CPLD)
+            memcpy(&rig->answer, tlp->payload, SIM_MIN(tlp->length_bytes, 8));
+        if (tlp->type == TLP_CPLD && tlp->length_bytes == 4)
+            rig->answer &= UINT32_MAX;
+    }
+    tlp_free(rig->fabric, tlp);
+}
+
+static const struct model_ops nr_host_ops = { .type = "test.host", .receive = nr_host_receive };
+
+/* ---- The other end of the wire ----------------------------------------------------------------
+ */
+
+static void nr_wire_receive(struct ether_port *port, struct ether_frame *frame)
+{
+    struct nr_rig *rig = port->model->state;
+    assert_true(rig->n_frames < NR_FRAMES_MAX);
+    rig->frame[rig->n_frames++] = (struct nr_frame){ frame->tail_ps, *frame };
+    ether_frame_free(port->model, frame);
+}
+
+/* ---- Access to the device ---------------------------------------------------------------------
+ */
+
+static inline void nr_mmio_write(struct nr_rig *rig, unsigned pf, uint64_t offset, unsigned bytes,
+                                 uint64_t value)
+{
+    struct tlp *tlp = tlp_new(rig->fabric, TLP_MWR);
+    tlp->address = NR_BAR + pf * NR_BAR_STRIDE + offset;
+    tlp->length_bytes = (uint16_t)bytes;
+    tlp_payload_new(rig->fabric, tlp);
+    memcpy(tlp->payload, &value, bytes);
+    pcie_port_send(&rig->port[pf], tlp, sim_now(rig->sim));
+}
+
+/* Runs until the answer is here; all ones if there is none. */
+static inline uint64_t nr_mmio_read(struct nr_rig *rig, unsigned pf, uint64_t offset,
+                                    unsigned bytes)
+{
+    struct tlp *tlp = tlp_new(rig->fabric, TLP_MRD);
+    tlp->address = NR_BAR + pf * NR_BAR_STRIDE + offset;
+    tlp->length_bytes = (uint16_t)bytes;
+    tlp->requester_id = 0xff00;
+    rig->answered = false;
+    pcie_port_send(&rig->port[pf], tlp, sim_now(rig->sim));
+    for (unsigned i = 0; i < 100 && !rig->answered; i++)
+        sim_run(rig->sim, sim_now(rig->sim) + 100 * SIM_PS_PER_NS, NULL);
+    return rig->answered ? rig->answer : UINT64_MAX;
+}
+
+static inline uint32_t nr_config(struct nr_rig *rig, unsigned pf, bool write, unsigned offset,
+                                 uint32_t value)
+{
+    struct tlp *tlp = tlp_new(rig->fabric, write ? TLP_CFG_WR0 : TLP_CFG_RD0);
+    tlp->address = offset;
+    tlp->length_bytes = 4;
+    tlp->completer_id = pcie_id(1 + pf, 0, 0);
+    tlp->requester_id = 0xff00;
+    if (write) {
+        tlp_payload_new(rig->fabric, tlp);
+        memcpy(tlp->payload, &value, 4);
+    }
+    rig->answered = false;
+    pcie_port_send(&rig->port[pf], tlp, sim_now(rig->sim));
+    for (unsigned i = 0; i < 100 && !rig->answered; i++)
+        sim_run(rig->sim, sim_now(rig->sim) + 100 * SIM_PS_PER_NS, NULL);
+    return rig->answered ? (uint32_t)rig->answer : UINT32_MAX;
+}
+
+static inline unsigned nr_capability(struct nr_rig *rig, unsigned pf, unsigned id)
+{
+    unsigned at = nr_config(rig, pf, false, 0x34, 0) & 0xff;
+    while (at != 0) {
+        uint32_t head = nr_config(rig, pf, false, at, 0);
+        if ((head & 0xff) == id)
+            return at;
+        at = head >> 8 & 0xff;
+    }
+    fail_msg("no capability %u", id);
+    return 0;
+}
+
+/* ---- Memory ------------------------------------------------------------------------------------
+ */
+
+static inline uint64_t nr_alloc(struct nr_rig *rig, uint64_t bytes)
+{
+    uint64_t at = rig->next_free;
+    rig->next_free += (bytes + 4095) & ~UINT64_C(4095);
+    assert_true(rig->next_free <= NR_MEMORY_BYTES);
+    return at;
+}
+
+static inline void nr_put(struct nr_rig *rig, uint64_t at, const void *from, size_t bytes)
+{
+    physmem_write(rig->memory, (struct hpa){ at }, from, bytes);
+}
+
+static inline void nr_get(struct nr_rig *rig, uint64_t at, void *to, size_t bytes)
+{
+    physmem_read(rig->memory, (struct hpa){ at }, to, bytes);
+}
+
+/* As a program would fill a buffer with a stream. */
+static inline void nr_stamp(struct nr_rig *rig, uint64_t at, uint64_t tag, uint32_t bytes)
+{
+    uint8_t *buffer = calloc(1, bytes);
+    struct payload payload = { .bytes = bytes, .n = 1, .extent = { { tag, bytes, 8 } } };
+    payload_scatter(&payload, 0, bytes, buffer, at);
+    physmem_write_tags(rig->memory, (struct hpa){ at }, buffer, bytes);
+    free(buffer);
+}
+
+/* Whether the stream lies there from the tag on. */
+static inline bool nr_holds(struct nr_rig *rig, uint64_t at, uint64_t tag, uint32_t bytes)
+{
+    uint8_t *buffer = calloc(1, bytes);
+    struct payload payload = { 0 };
+    physmem_read_tags(rig->memory, (struct hpa){ at }, buffer, bytes);
+    bool ok = payload_gather(&payload, buffer, at, bytes) && payload.n == 1 &&
+              payload.extent[0].tag == tag && payload.bytes == bytes;
+    free(buffer);
+    return ok;
+}
+
+/* ---- Commands ----------------------------------------------------------------------------------
+ */
+
+static inline struct nic_command nr_command(struct nr_rig *rig, unsigned pf,
+                                            struct nic_command command)
+{
+    command.status = NIC_COMMAND_PENDING;
+    nr_put(rig, rig->command[pf], &command, sizeof(command));
+    nr_mmio_write(rig, pf, NIC_REG_COMMAND_LOW, 4, (uint32_t)rig->command[pf]);
+    nr_mmio_write(rig, pf, NIC_REG_COMMAND_HIGH, 4, rig->command[pf] >> 32);
+    for (unsigned i = 0; i < 1000 && command.status == NIC_COMMAND_PENDING; i++) {
+        sim_run(rig->sim, sim_now(rig->sim) + 100 * SIM_PS_PER_NS, NULL);
+        nr_get(rig, rig->command[pf], &command, sizeof(command));
+    }
+    return command;
+}
+
+static inline void nr_ok(struct nr_rig *rig, unsigned pf, struct nic_command command)
+{
+    command = nr_command(rig, pf, command);
+    if (command.status != NIC_COMMAND_OK)
+        fail_msg("command %u: status %u", command.opcode, command.status);
+}
+
+/* ---- Queues ------------------------------------------------------------------------------------
+ */
+
+struct nr_cq {
+    struct nr_rig *rig;
+    unsigned pf, number, log;
+    uint64_t ring;
+    uint32_t consumer;
+};
+
+struct nr_sq {
+    struct nr_rig *rig;
+    unsigned pf, number, log;
+    uint64_t ring;
+    uint16_t producer;
+};
+
+struct nr_rq {
+    struct nr_rig *rig;
+    unsigned pf, number, log;
+    uint64_t ring, record;
+    uint32_t posted;
+    uint32_t buffer_bytes, buffer_offset;
+    uint64_t buffers;
+};
+
+static inline void nr_eq_new(struct nr_rig *rig, unsigned pf, unsigned number, unsigned vector)
+{
+    nr_ok(rig, pf,
+          (struct nic_command){ .opcode = NIC_CREATE_EQ,
+                                .queue = (uint16_t)number,
+                                .target = (uint16_t)vector,
+                                .log_entries = 8,
+                                .iova = nr_alloc(rig, 256 * 64) });
+    nr_mmio_write(rig, pf, NIC_DOORBELL_EQ(number), 8, 0);
+}
+
+static inline struct nr_cq nr_cq_new(struct nr_rig *rig, unsigned pf, unsigned number, unsigned eq,
+                                     unsigned log, unsigned us, unsigned count, unsigned mode)
+{
+    struct nr_cq cq = { .rig = rig, .pf = pf, .number = number, .log = log };
+    cq.ring = nr_alloc(rig, UINT64_C(64) << log);
+    nr_ok(rig, pf,
+          (struct nic_command){ .opcode = NIC_CREATE_CQ,
+                                .queue = (uint16_t)number,
+                                .target = (uint16_t)eq,
+                                .log_entries = (uint8_t)log,
+                                .iova = cq.ring,
+                                .moderation_us = (uint16_t)us,
+                                .moderation_count = (uint16_t)count,
+                                .moderation_mode = (uint8_t)mode });
+    return cq;
+}
+
+static inline bool nr_poll(struct nr_cq *cq, struct nic_cqe *cqe)
+{
+    uint32_t slot = cq->consumer & ((1u << cq->log) - 1);
+    nr_get(cq->rig, cq->ring + UINT64_C(64) * slot, cqe, sizeof(*cqe));
+    if ((cqe->op_own >> 4) == 0 || (cqe->op_own & 1) != (~(cq->consumer >> cq->log) & 1))
+        return false;
+    cq->consumer++;
+    return true;
+}
+
+static inline void nr_arm(struct nr_cq *cq)
+{
+    nr_mmio_write(cq->rig, cq->pf, NIC_DOORBELL_CQ(cq->number), 8, cq->consumer & 0xffffff);
+}
+
+static inline struct nr_sq nr_sq_new(struct nr_rig *rig, unsigned pf, unsigned number, unsigned cq,
+                                     unsigned log)
+{
+    struct nr_sq sq = { .rig = rig, .pf = pf, .number = number, .log = log };
+    sq.ring = nr_alloc(rig, UINT64_C(64) << log);
+    nr_ok(rig, pf,
+          (struct nic_command){ .opcode = NIC_CREATE_SQ,
+                                .queue = (uint16_t)number,
+                                .target = (uint16_t)cq,
+                                .log_entries = (uint8_t)log,
+                                .iova = sq.ring });
+    return sq;
+}
+
+static inline struct nr_rq nr_rq_new(struct nr_rig *rig, unsigned pf, unsigned number, unsigned cq,
+                                     unsigned log)
+{
+    struct nr_rq rq = { .rig = rig, .pf = pf, .number = number, .log = log, .buffer_bytes = 2048 };
+    rq.ring = nr_alloc(rig, UINT64_C(16) << log);
+    rq.record = nr_alloc(rig, 64);
+    rq.buffers = nr_alloc(rig, UINT64_C(2048) << log);
+    nr_ok(rig, pf,
+          (struct nic_command){ .opcode = NIC_CREATE_RQ,
+                                .queue = (uint16_t)number,
+                                .target = (uint16_t)cq,
+                                .log_entries = (uint8_t)log,
+                                .iova = rq.ring,
+                                .record_iova = rq.record });
+    return rq;
+}
+
+static inline uint64_t nr_buffer(const struct nr_rq *rq, uint32_t index)
+{
+    return rq->buffers + UINT64_C(2048) * (index & ((1u << rq->log) - 1)) + rq->buffer_offset;
+}
+
+static inline void nr_post(struct nr_rq *rq, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        struct nic_wqe_data wqe = { .bytes = rq->buffer_bytes - rq->buffer_offset,
+                                    .iova = nr_buffer(rq, rq->posted) };
+        uint32_t slot = rq->posted++ & ((1u << rq->log) - 1);
+        nr_put(rq->rig, rq->ring + UINT64_C(16) * slot, &wqe, sizeof(wqe));
+    }
+    nr_put(rq->rig, rq->record, &rq->posted, sizeof(rq->posted));
+}
+
+/* ---- Packets -----------------------------------------------------------------------------------
+ */
+
+struct nr_flow {
+    uint64_t to_mac, from_mac;
+    uint32_t source_ip, destination_ip;
+    uint16_t source_port, destination_port;
+};
+
+static inline void nr_headers(uint8_t *h, const struct nr_flow *flow, uint32_t sequence,
+                              uint32_t payload_bytes, uint8_t flags)
+{
+    memset(h, 0, NR_HEADERS);
+    for (unsigned i = 0; i < 6; i++) {
+        h[i] = (uint8_t)(flow->to_mac >> (40 - 8 * i));
+        h[6 + i] = (uint8_t)(flow->from_mac >> (40 - 8 * i));
+    }
+    ether_put16(h + 12, ETHER_TYPE_IPV4);
+    h[14] = 0x45;
+    ether_put16(h + 16, (uint16_t)(NR_HEADERS - 14 + payload_bytes));
+    ether_put16(h + 18, 1000); /* identification */
+    h[22] = 64;
+    h[23] = IP_PROTOCOL_TCP;
+    ether_put32(h + 26, flow->source_ip);
+    ether_put32(h + 30, flow->destination_ip);
+    ether_put16(h + 34, flow->source_port);
+    ether_put16(h + 36, flow->destination_port);
+    ether_put32(h + 38, sequence);
+    h[46] = 0x50;
+    h[47] = flags;
+}
+
+/* From the other end of the wire: payload of the stream from `position` on. */
+static inline sim_time nr_wire_send(struct nr_rig *rig, const struct nr_flow *flow, uint16_t stream,
+                                    uint64_t position, uint32_t payload_bytes)
+{
+    struct ether_frame *frame = ether_frame_new(&rig->peer);
+    struct ether_packet packet;
+    nr_headers(frame->header, flow, (uint32_t)position, payload_bytes, TCP_FLAG_ACK);
+    frame->header_bytes = NR_HEADERS;
+    frame->payload.bytes = payload_bytes;
+    frame->payload.n = payload_bytes != 0;
+    frame->payload.extent[0] = (struct payload_extent){ payload_tag(stream, position),
+                                                        payload_bytes, 8 };
+    ether_packet_parse(frame->header, NR_HEADERS, &packet);
+    ether_ipv4_checksum_set(frame->header, &packet);
+    ether_l4_checksum_set(frame, &packet);
+    return ether_port_send(&rig->wire_end, frame, sim_now(rig->sim));
+}
+
+struct nr_piece {
+    uint64_t iova;
+    uint32_t bytes;
+    uint8_t hint;
+};
+
+/* Posts a WQE; segment_bytes 0: one packet. The doorbell is the caller's. Returns its index. */
+static inline uint16_t nr_wqe(struct nr_sq *sq, const struct nr_flow *flow, uint32_t sequence,
+                              uint8_t tcp_flags, const struct nr_piece *piece, unsigned n_pieces,
+                              uint16_t segment_bytes, uint8_t flags)
+{
+    uint8_t bytes[NIC_WQE_BLOCK_BYTES * NIC_WQE_BLOCKS_MAX] = { 0 };
+    struct nic_wqe_control *control = (void *)bytes;
+    struct nic_wqe_ethernet *ethernet = (void *)(bytes + 16);
+    unsigned headers = 2 + (NR_HEADERS - 2 + 15) / 16;
+    struct nic_wqe_data *data = (void *)(bytes + (size_t)headers * 16);
+    uint32_t total = 0;
+    for (unsigned i = 0; i < n_pieces; i++) {
+        data[i] = (struct nic_wqe_data){ .bytes = piece[i].bytes,
+                                         .iova = piece[i].iova,
+                                         .function_hint = piece[i].hint };
+        total += piece[i].bytes;
+    }
+    *control = (struct nic_wqe_control){ .opcode = segment_bytes != 0 ? NIC_OP_TSO : NIC_OP_SEND,
+                                         .n_segments = (uint8_t)(headers + n_pieces),
+                                         .index = sq->producer,
+                                         .queue = (uint16_t)sq->number,
+                                         .flags = flags };
+    ethernet->checksum = NIC_CHECKSUM_L3 | NIC_CHECKSUM_L4;
+    ethernet->segment_bytes = segment_bytes;
+    ethernet->inline_bytes = NR_HEADERS;
+    nr_headers(ethernet->inline_start, flow, sequence, total, tcp_flags);
+    unsigned blocks = (headers + n_pieces + 3) / 4;
+    uint16_t index = sq->producer;
+    for (unsigned i = 0; i < blocks; i++) {
+        uint32_t slot = sq->producer++ & ((1u << sq->log) - 1);
+        nr_put(sq->rig, sq->ring + UINT64_C(64) * slot, bytes + 64 * (size_t)i, 64);
+    }
+    return index;
+}
+
+static inline void nr_doorbell(struct nr_sq *sq)
+{
+    nr_mmio_write(sq->rig, sq->pf, NIC_DOORBELL_SQ(sq->number), 8, sq->producer);
+}
+
+static inline void nr_run(struct nr_rig *rig)
+{
+    sim_run(rig->sim, SIM_TIME_MAX, NULL);
+    assert_null(sim_error(rig->sim));
+}
+
+static inline void nr_run_for(struct nr_rig *rig, sim_time ps)
+{
+    sim_run(rig->sim, sim_now(rig->sim) + ps, NULL);
+    assert_null(sim_error(rig->sim));
+}
+
+/* ---- Opening and closing -----------------------------------------------------------------------
+ */
+
+static inline void nr_plug(struct nr_rig *rig, unsigned pf, unsigned lanes)
+{
+    struct pcie_link_params params = { .latency_ps = NR_LINK_PS,
+                                       .ack_tlps = 4,
+                                       .fc_update_ratio_pct = 25 };
+    rig->port[pf] = (struct pcie_port){
+        .model = &rig->host,
+        .idx = pf,
+        .max_generation = 3,
+        .max_lanes = (uint8_t)lanes,
+        .mps_bytes = 256,
+        .advertise = { .header = { 127, 127, 255 }, .data = { 2047, 127, 4095 } },
+        .name = "host",
+    };
+    assert_non_null(pcie_link_new(rig->fabric, "link", &params, &rig->port[pf],
+                                  &rig->nic->ports[pf], "test", 1, &rig->errors));
+}
+
+/* As enumeration and a driver do: BAR, sizes, MSI-X with vector v at NR_MSI_BASE, data v. */
+static inline void nr_enable(struct nr_rig *rig, unsigned pf)
+{
+    uint64_t bar = NR_BAR + pf * NR_BAR_STRIDE;
+    nr_config(rig, pf, true, 0x10, (uint32_t)bar);
+    nr_config(rig, pf, true, 0x14, (uint32_t)(bar >> 32));
+    nr_config(rig, pf, true, PCI_COMMAND, PCI_COMMAND_MEMORY | PCI_COMMAND_BUS_MASTER);
+    unsigned cap = nr_capability(rig, pf, 0x10);
+    nr_config(rig, pf, true, cap + PCIE_DEVCTL,
+              1u << PCIE_DEVCTL_MPS_SHIFT | 2u << PCIE_DEVCTL_MRRS_SHIFT |
+                  PCIE_DEVCTL_EXTENDED_TAG);
+    cap = nr_capability(rig, pf, PCI_CAP_ID_MSIX);
+    nr_config(rig, pf, true, cap, PCI_MSIX_CONTROL_ENABLE << 16);
+    for (unsigned v = 0; v < 8; v++) {
+        nr_mmio_write(rig, pf, NIC_MSIX_TABLE + 16 * v, 8, NR_MSI_BASE);
+        nr_mmio_write(rig, pf, NIC_MSIX_TABLE + 16 * v + 8, 8, v); /* unmasked */
+    }
+    rig->command[pf] = nr_alloc(rig, 64);
+    nr_run(rig);
+}
+
+/* settings: "key", "value", ..., NULL. lanes of each port; the wire has wire_gbit_s. */
+static inline void nr_open(struct nr_rig *rig, unsigned n_functions, unsigned lanes,
+                           double wire_gbit_s, const char *const *settings)
+{
+    uint64_t bytes = NR_MEMORY_BYTES;
+    char number[16];
+    *rig = (struct nr_rig){ .sim = sim_new(11),
+                            .n_functions = n_functions,
+                            .delay_ps = NR_DELAY_PS,
+                            .next_free = 1 << 20 };
+    nr_running = rig;
+    rig->fabric = pcie_fabric_new(rig->sim);
+    rig->memory = physmem_new(1, &bytes);
+    rig->frame = calloc(NR_FRAMES_MAX, sizeof(*rig->frame));
+    rig->irq = calloc(NR_IRQS_MAX, sizeof(*rig->irq));
+    rig->host = (struct model){ .ops = &nr_host_ops,
+                                .name = "host",
+                                .sim = rig->sim,
+                                .fabric = rig->fabric,
+                                .state = rig,
+                                .ports = rig->port,
+                                .n_ports = n_functions };
+    rig->config = config_load("/dev/null", ".", &rig->errors);
+    snprintf(number, sizeof(number), "%u", n_functions);
+    config_set(rig->config, "nic.functions", number, "test", &rig->errors);
+    snprintf(number, sizeof(number), "%u", lanes);
+    config_set(rig->config, "nic.lanes", number, "test", &rig->errors);
+    for (unsigned i = 0; settings != NULL && settings[i] != NULL; i += 2) {
+        char path[80];
+        snprintf(path, sizeof(path), "nic.%s", settings[i]);
+        config_set(rig->config, path, settings[i + 1], "test", &rig->errors);
+    }
+    rig->nic = model_new(rig->fabric, &nic_ops, "nic", rig->config,
+                         config_get(config_root(rig->config), "nic"), &rig->errors);
+    for (size_t i = 0; i < rig->errors.n_messages; i++)
+        print_message("%s\n", rig->errors.message[i]);
+    assert_int_equal(rig->errors.n_messages, 0);
+    for (unsigned pf = 0; pf < n_functions; pf++)
+        nr_plug(rig, pf, lanes);
+    rig->peer = (struct model){ .name = "peer", .sim = rig->sim, .state = rig };
+    rig->wire_end = (struct ether_port){
+        .model = &rig->peer, .name = "peer.e0", .rate_gbit_s_max = 400, .receive = nr_wire_receive
+    };
+    rig->peer.ether_ports = &rig->wire_end;
+    rig->peer.n_ether_ports = 1;
+    struct ether_wire_params wire = { .rate_gbit_s = wire_gbit_s, .latency_ps = NR_WIRE_PS };
+    rig->wire = ether_wire_new(rig->sim, "wire", &wire, &rig->nic->ether_ports[0], &rig->wire_end,
+                               "test", 1, &rig->errors);
+    assert_non_null(rig->wire);
+    nic_ops.start(rig->nic);
+    for (unsigned pf = 0; pf < n_functions; pf++)
+        nr_enable(rig, pf);
+}
+
+/* Nothing may be left: no TLP, no frame, no credit. */
+static inline void nr_close(struct nr_rig *rig)
+{
+    nr_run(rig);
+    assert_true(pcie_fabric_check_idle(rig->fabric));
+    assert_int_equal(ether_frames_live(rig->sim), 0);
+    ether_wire_free(rig->wire);
+    model_free(rig->nic);
+    pcie_fabric_free(rig->fabric);
+    sim_free(rig->sim);
+    physmem_free(rig->memory);
+    config_free(rig->config);
+    free(rig->frame);
+    free(rig->irq);
+    sim_error_release(&rig->errors);
+}
+
+#endif
