@@ -149,9 +149,9 @@ struct net_device_ops {
                          uint32_t flow_id);
     /* Whether everything that the device had put into receive queue rxq when *mark was zero has
      * gone up, net_gro_flush() included. Called again and again with the same mark, which holds
-     * what the driver remembers of the first time. True for a queue that is closed or gone. Any
-     * context; charges nothing, so that the answer still holds when it is acted upon. NULL: the
-     * device cannot tell. struct net_rx_progress does most of it. */
+     * what the driver remembers of the first time. True for a queue that is closed or gone, once no
+     * poll of it is under way. Any context; charges nothing, so that the answer still holds when
+     * it is acted upon. NULL: the device cannot tell. struct net_rx_progress does most of it. */
     bool (*rx_passed)(struct net_device *dev, uint16_t rxq, struct net_rx_mark *mark);
     /* Where packets for a CPU shall come in that came in on rxq. NULL: rx_queue_of_cpu. */
     int (*rx_queue_for)(struct net_device *dev, unsigned cpu, uint16_t rxq);

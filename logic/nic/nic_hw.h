@@ -161,9 +161,9 @@ enum nic_command_opcode {
     NIC_DESTROY_SQ,
     NIC_DESTROY_RQ, /* packets for it are dropped from then on */
     NIC_SET_RSS,
-    /* The commands for flows and switch rules report success when the rule acts and what arrived
-     * before it for the function that is asked is on its way to host memory: the report follows it
-     * there. */
+    /* The commands for flows and switch rules, whatever their result, report when what arrived
+     * before they acted for the function that is asked is on its way to host memory: the report
+     * follows it there. */
     NIC_SET_FLOW, /* ARFS table of this function: the flow goes to RQ `target` */
     NIC_DELETE_FLOW,
     /* multi-PF switch: MAC (standard), 5-tuple (octonic) to function `target`; octonic with

@@ -20,7 +20,8 @@
 
 struct arfs_params {
     uint32_t n_flows;   /* entries of the flow table; a power of two, at least 4 */
-    uint64_t expiry_ps; /* a filter without traffic for so long may go */
+    uint64_t expiry_ps; /* a filter without traffic for so long may go; longer than any packet lies
+                           in a queue */
     uint64_t scan_ps;   /* how often drivers look for such filters */
     uint64_t retry_ps;  /* until the same is asked of the device again */
     uint64_t fence_ps;  /* a fence opens at the latest */

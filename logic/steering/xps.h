@@ -12,5 +12,7 @@
 void xps_map_default(struct net_device *dev);
 /* The queue for skb; remembers it in the socket. Without a socket: by CPU. */
 uint16_t xps_select_queue(struct sk_buff *skb, struct net_device *dev);
+/* The same for who knows better than the map which queue is best. */
+uint16_t xps_keep_or_take(struct sk_buff *skb, struct net_device *dev, uint16_t best);
 
 #endif

@@ -40,7 +40,7 @@
 #define FAKE_MS(ms)      ((uint64_t)(ms)*1000000000u)
 #define FAKE_CYCLE_PS    400u
 #define FAKE_LINE_PS     4000u /* a line of this node; another node's takes three times as long */
-#define FAKE_STACK_BYTES 262144u
+#define FAKE_STACK_BYTES 65536u
 #define FAKE_FRAMES      4096u
 #define FAKE_NAPI_BUDGET 64
 #define FAKE_NEVER       UINT64_MAX

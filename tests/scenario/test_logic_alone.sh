@@ -23,10 +23,15 @@ int main(void)
     return 0;
 }
 END
+# What a part declares and another has to provide is no matter of the simulator's.
+missing() {
+    grep -oE "undefined reference to .[a-z_0-9]+" | grep -oE "[a-z_0-9]+$" | sort -u |
+        while read -r name; do grep -qrw --include='*.h' "$name" logic || echo "$name"; done
+}
 shopt -s nullglob
 sources=(logic/*.c logic/*/*.c)
-is "all of logic/ links with the fake alone" \
-    "$("$cc" -std=gnu11 -O0 -I. -o "$scratch/alone" "$scratch/main.c" "${sources[@]}" 2>&1)" ""
-is "and runs" "$("$scratch/alone" 2>&1; echo $?)" 0
+"$cc" -std=gnu11 -O0 -w -I. -o "$scratch/alone" "$scratch/main.c" "${sources[@]}" 2>"$scratch/errors"
+is "all of logic/ compiles" "$(grep -cE '^[^ ]+:[0-9]+:[0-9]+: (fatal )?error:' "$scratch/errors")" 0
+is "and needs nothing but itself and the fake" "$(missing <"$scratch/errors")" ""
 echo "1..$cases"
 [ "$failed" = 0 ]
