@@ -173,6 +173,8 @@ enum nic_command_opcode {
     NIC_QUERY_DROPS, /* packets dropped for want of a buffer, this function */
     NIC_ENABLE_VFS,
 };
+/* The answer to a flow or switch rule comes when it is in force, and behind the packets that came
+ * in for the function that was asked before it was. */
 enum nic_command_status {
     NIC_COMMAND_OK = 0,
     NIC_COMMAND_NO_RESOURCE = 1, /* table full, no such queue left */

@@ -6,7 +6,8 @@
  * Does not model: several command slots, asynchronous events, command timeouts.
  * Timing: read of the block, command_latency (then, for RSS, a read of the table), the answer's
  *   write. What a command sets is in force from command_latency on: rules neither earlier nor
- *   gradually.
+ *   gradually. The answer of a rule lies behind the packets that came in for this function before
+ *   (those of other functions have ports of their own).
  * Sources: docs/sources.md#a5.
  */
 #include <stdlib.h>
@@ -289,6 +290,24 @@ static void answer(struct nic_function *function, uint8_t status)
     next_command(function);
 }
 
+/* A rule is in force; its answer comes behind all packets that came in for this function before. */
+static void answer_behind_packets(struct nic_function *function, uint8_t status)
+{
+    struct nic_command_unit *unit = &function->command;
+    unit->block.status = status;
+    unit->step = NIC_COMMAND_PASSING;
+    unit->parity ^= 1;
+    if (function->n_waiting[unit->parity ^ 1] == 0)
+        nic_command_passed(function);
+}
+
+void nic_command_passed(struct nic_function *function)
+{
+    struct nic_command_unit *unit = &function->command;
+    if (unit->step == NIC_COMMAND_PASSING && function->n_waiting[unit->parity ^ 1] == 0)
+        answer(function, unit->block.status);
+}
+
 static void table_here(struct pcie_dma_request *request, enum pcie_dma_status status)
 {
     struct nic_function *function = SIM_CONTAINER(request, struct nic_function, command.request);
@@ -306,6 +325,12 @@ void nic_command_quiet(struct nic_function *function)
         answer(function, status);
 }
 
+static bool is_rule(uint16_t opcode)
+{
+    return opcode == NIC_SET_FLOW || opcode == NIC_DELETE_FLOW || opcode == NIC_SET_SWITCH ||
+           opcode == NIC_DELETE_SWITCH;
+}
+
 void nic_command_event(struct sim *sim, struct sim_event *event)
 {
     struct nic_function *function = SIM_CONTAINER(event, struct nic_function, command.event);
@@ -313,7 +338,9 @@ void nic_command_event(struct sim *sim, struct sim_event *event)
     (void)sim;
     unit->step = NIC_COMMAND_QUIET;
     uint8_t status = function->removed ? NIC_COMMAND_BAD : execute(function, &unit->block);
-    if (status != NIC_COMMAND_PENDING)
+    if (is_rule(unit->block.opcode))
+        answer_behind_packets(function, status);
+    else if (status != NIC_COMMAND_PENDING)
         answer(function, status);
 }
 

@@ -137,6 +137,7 @@ struct nic_rx {
     struct nic_function *function;
     struct pcie_dma_request data, completion;
     uint32_t bytes; /* of the on-chip buffer, until its data is written */
+    uint8_t parity; /* nic_command_unit.parity when it came in */
     struct nic_cqe cqe;
     uint8_t *buffer;
 };
@@ -165,6 +166,7 @@ enum nic_command_step {
     NIC_COMMAND_RUNNING, /* command_latency */
     NIC_COMMAND_TABLE,   /* reads the RSS table */
     NIC_COMMAND_QUIET,   /* a queue that is being destroyed has something under way */
+    NIC_COMMAND_PASSING, /* packets that came before a rule wait for buffers */
     NIC_COMMAND_ANSWERING,
 };
 
@@ -176,7 +178,8 @@ struct nic_command_unit {
     struct nic_command block;
     struct pcie_dma_request request;
     struct sim_event event;
-    uint32_t low; /* NIC_REG_COMMAND_LOW */
+    uint32_t low;    /* NIC_REG_COMMAND_LOW */
+    unsigned parity; /* of packets that come in now; flips with each rule */
     uint16_t table[1u << NIC_RSS_LOG_MAX];
 };
 
@@ -203,6 +206,7 @@ struct nic_function {
     struct nic_rq **rq;
     struct nic_sq *active_head, **active_tail; /* have something to send, in turn */
     uint32_t data_in_flight;                   /* payload bytes asked for through its port */
+    uint32_t n_waiting[2];                     /* packets that wait for a buffer, by parity */
     struct nic_flow_table flows;
     uint16_t rss_table[1u << NIC_RSS_LOG_MAX];
     uint16_t rss_mask;
@@ -297,6 +301,8 @@ void nic_command_start(struct nic_function *function, uint64_t iova);
 void nic_command_event(struct sim *sim, struct sim_event *event);
 /* A queue that is closing has become quiet, perhaps. */
 void nic_command_quiet(struct nic_function *function);
+/* The last packet of a parity has a buffer or was dropped. */
+void nic_command_passed(struct nic_function *function);
 void nic_queues_free(struct nic_function *function);
 
 /* nic_transmit.c */

@@ -106,15 +106,29 @@ static struct nic_rx *take_waiting(struct nic_rq *rq)
     return rx;
 }
 
+/* The packet is on its way to memory, or was dropped. */
+static void waits_no_longer(struct nic_function *function, unsigned parity)
+{
+    if (--function->n_waiting[parity] == 0)
+        nic_command_passed(function);
+}
+
+static void throw_away(struct nic_function *function, struct nic_rx *rx)
+{
+    struct nic *nic = function->nic;
+    unsigned parity = rx->parity;
+    nic->rx_bytes -= rx->bytes;
+    ether_frame_free(nic->model, rx->frame);
+    sim_pool_put(nic->rxs, rx);
+    waits_no_longer(function, parity);
+}
+
 static void drop_waiting(struct nic_rq *rq, uint64_t *counter)
 {
-    struct nic *nic = rq->function->nic;
     while (rq->rx_head != NULL) {
         struct nic_rx *rx = take_waiting(rq);
         *counter += 1;
-        nic->rx_bytes -= rx->bytes;
-        ether_frame_free(nic->model, rx->frame);
-        sim_pool_put(nic->rxs, rx);
+        throw_away(rq->function, rx);
     }
 }
 
@@ -122,12 +136,8 @@ static void drop_waiting(struct nic_rq *rq, uint64_t *counter)
  */
 static void drop_too_long(struct nic_rq *rq)
 {
-    struct nic *nic = rq->function->nic;
-    struct nic_rx *rx = take_waiting(rq);
-    nic->stats.rx_too_long++;
-    nic->rx_bytes -= rx->bytes;
-    ether_frame_free(nic->model, rx->frame);
-    sim_pool_put(nic->rxs, rx);
+    rq->function->nic->stats.rx_too_long++;
+    throw_away(rq->function, take_waiting(rq));
 }
 
 /* ---- Buffers ----------------------------------------------------------------------------------
@@ -234,8 +244,11 @@ static void pump(struct nic_rq *rq)
             drop_too_long(rq);
             continue;
         }
-        deliver(rq, take_waiting(rq), wqe, rq->next);
+        struct nic_rx *rx = take_waiting(rq);
+        unsigned parity = rx->parity;
+        deliver(rq, rx, wqe, rq->next);
         rq->next++;
+        waits_no_longer(rq->function, parity);
         prefetch(rq);
     }
     if (rq->rx_head != NULL && !rq->failed && !rq->closing)
@@ -350,6 +363,8 @@ static void receive_for(struct nic_function *function, struct ether_frame *frame
     rx->function = function;
     rx->bytes = cqe.bytes;
     rx->cqe = cqe;
+    rx->parity = (uint8_t)function->command.parity;
+    function->n_waiting[rx->parity]++;
     nic->rx_bytes += rx->bytes;
     nic->stats.rx_buffer_max = SIM_MAX(nic->stats.rx_buffer_max, nic->rx_bytes);
     *rq->rx_tail = rx;

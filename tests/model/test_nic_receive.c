@@ -451,6 +451,41 @@ static void test_update_latency(void **unused)
     nr_close(&rig);
 }
 
+/* When the answer of a rule is there, so are the packets that came before the rule was in force:
+ * also if the link is slow and buffers have to be looked for. */
+static void test_answer_behind_packets(void **unused)
+{
+    static const char *const settings[] = { "command_latency_us", "2", NULL };
+    struct nr_rig rig;
+    struct nr_receiver r[2];
+    (void)unused;
+    nr_open(&rig, 1, 1, 100, settings);
+    for (unsigned q = 0; q < 2; q++)
+        r[q] = receiver_new(&rig, 0, q, 0, 0, NIC_MODERATION_EQE);
+    struct nr_flow flow = flow_to(&rig, 0, 100);
+    nr_post(&r[0].rq, 256);
+    nr_post(&r[1].rq, 256);
+    rig.delay_ps = 3 * SIM_PS_PER_US; /* record, WQEs */
+    for (unsigned i = 0; i < 100; i++)
+        nr_wire_send(&rig, &flow, 1, i, 1446);
+    struct nic_command command = flow_command(NIC_SET_FLOW, &flow, 1);
+    nr_run_for(&rig, 2 * SIM_PS_PER_US);
+    command.status = NIC_COMMAND_PENDING;
+    nr_put(&rig, rig.command[0], &command, sizeof(command));
+    nr_mmio_write(&rig, 0, NIC_REG_COMMAND_LOW, 4, rig.command[0]);
+    nr_mmio_write(&rig, 0, NIC_REG_COMMAND_HIGH, 4, 0);
+    while (command.status == NIC_COMMAND_PENDING) {
+        nr_run_for(&rig, 10 * SIM_PS_PER_NS);
+        nr_get(&rig, rig.command[0], &command, sizeof(command));
+    }
+    unsigned n = poll_all(&r[0].cq);
+    assert_in_range(n, 20, 99);
+    nr_run(&rig);
+    assert_int_equal(poll_all(&r[0].cq), 0);
+    assert_int_equal(poll_all(&r[1].cq), 100 - n);
+    nr_close(&rig);
+}
+
 /* The table against a list, with many collisions and deletions. */
 static void test_flow_table_by_chance(void **unused)
 {
@@ -890,6 +925,7 @@ int main(void)
         cmocka_unit_test(test_rss_spreads),
         cmocka_unit_test(test_flow_table),
         cmocka_unit_test(test_update_latency),
+        cmocka_unit_test(test_answer_behind_packets),
         cmocka_unit_test(test_flow_table_by_chance),
         cmocka_unit_test(test_switch_by_mac),
         cmocka_unit_test(test_switch_by_flow),
