@@ -1,0 +1,139 @@
+/*
+ * Models: packet buffers: their cache lines, their references to pages, sharing of pages between
+ * what waits for its acknowledgement and what is at the device.
+ * Does not model: linear data beside the headers (all payload is in page fragments).
+ * Timing: SKB_TOUCH_NEW bytes are written for a new one, one line is looked at when it is freed;
+ * a page that is put costs its own line (k_page.meta) and what k_page_put() charges.
+ * Sources: Linux 4.14 net/core/skbuff.c (skb_release_data, skb_split, skb_clone with fclone),
+ * include/linux/skbuff.h.
+ */
+#include "logic/net/net_private.h"
+
+struct sk_buff *skb_new(struct net *net)
+{
+    struct kaddr addr;
+    struct sk_buff *skb = k_cache_get(net->skbs, &addr);
+    memset(skb, 0, offsetof(struct sk_buff, frag));
+    skb->meta = addr;
+    skb->head = kaddr_add(addr, SKB_META_BYTES);
+    skb->users = 1;
+    k_touch_write(net->kernel, addr, SKB_TOUCH_NEW);
+    return skb;
+}
+
+void net_page_put(struct net *net, struct k_page *page)
+{
+    k_touch_write(net->kernel, page->meta, sizeof(uint64_t));
+    k_page_put(net->kernel, page);
+}
+
+/* Its fragments' pages are put once nobody shares them. */
+static void release_pages(struct net *net, struct sk_buff *skb)
+{
+    for (unsigned i = 0; i < skb->n_frags; i++)
+        net_page_put(net, skb->frag[i].page);
+    skb->n_frags = 0;
+    if (skb->head_page)
+        net_page_put(net, skb->head_page);
+    skb->head_page = NULL;
+}
+
+/* A packet of the socket left the device (tcp_wfree, sock_wfree). */
+static void socket_freed(struct net *net, struct socket *sk, uint32_t truesize)
+{
+    sk->wmem_alloc -= truesize;
+    if (sk->flow.protocol == PROTOCOL_UDP)
+        udp_freed(sk);
+    else if (sk->throttled && !sk->tsq_queued) {
+        struct net_cpu *cpu = &net->cpu[k_cpu(net->kernel)];
+        sk->throttled = false;
+        sk->tsq_queued = true;
+        sk->tsq_next = NULL;
+        if (cpu->tsq)
+            cpu->tsq_tail->tsq_next = sk;
+        else
+            cpu->tsq = sk;
+        cpu->tsq_tail = sk;
+        net_socket_get(sk);
+        net_cpu_later(net);
+    }
+    net_socket_put(sk);
+}
+
+static void free_one(struct net *net, struct sk_buff *skb)
+{
+    struct sk_buff *original = skb->original;
+    k_touch(net->kernel, skb->meta, SKB_TOUCH_USE);
+    if (!original && --skb->users > 0)
+        return; /* the last that shares its pages frees it */
+    if (original) {
+        if (--original->users == 0) {
+            release_pages(net, original);
+            k_cache_put(net->skbs, original);
+        }
+    } else
+        release_pages(net, skb);
+    struct socket *sk = skb->socket;
+    uint32_t truesize = skb->truesize;
+    k_cache_put(net->skbs, skb);
+    if (sk)
+        socket_freed(net, sk, truesize);
+}
+
+void skb_free(struct net *net, struct sk_buff *skb)
+{
+    for (struct sk_buff *next, *part = skb->frag_list; part; part = next) {
+        next = part->next;
+        free_one(net, part);
+    }
+    skb->frag_list = NULL;
+    free_one(net, skb);
+}
+
+struct sk_buff *net_skb_share(struct net *net, struct sk_buff *original, uint32_t skip,
+                              uint32_t bytes)
+{
+    struct sk_buff *skb = skb_new(net);
+    unsigned from = 0, n = 0;
+    skb->bytes = bytes;
+    while (bytes > 0 && skip >= original->frag[from].bytes)
+        skip -= original->frag[from++].bytes;
+    for (; bytes > 0; from++, n++) {
+        struct skb_frag *frag = &skb->frag[n];
+        *frag = original->frag[from];
+        frag->offset += skip;
+        frag->bytes = NET_MIN(frag->bytes - skip, bytes);
+        bytes -= frag->bytes;
+        skip = 0;
+    }
+    skb->n_frags = (uint16_t)n;
+    skb->original = original;
+    original->users++;
+    return skb;
+}
+
+struct sk_buff *net_skb_split(struct net *net, struct sk_buff *skb, uint32_t at)
+{
+    struct sk_buff *rest = skb_new(net);
+    uint32_t before = at;
+    unsigned from = 0, n = 0;
+    while (before >= skb->frag[from].bytes)
+        before -= skb->frag[from++].bytes;
+    unsigned keep = from;
+    for (; from < skb->n_frags; from++, n++) {
+        rest->frag[n] = skb->frag[from];
+        if (n > 0 || before == 0)
+            continue;
+        /* The one that is cut: both hold its page. */
+        k_page_get(skb->frag[from].page);
+        rest->frag[0].offset += before;
+        rest->frag[0].bytes -= before;
+        skb->frag[from].bytes = before;
+        keep = from + 1;
+    }
+    rest->n_frags = (uint16_t)n;
+    skb->n_frags = (uint16_t)keep;
+    rest->bytes = skb->bytes - at;
+    skb->bytes = at;
+    return rest;
+}

@@ -1,0 +1,408 @@
+/*
+ * Two hosts with a network stack each on one fake kernel (CPUs 0 and 1 are host 0's, 2 and 3 host
+ * 1's), joined by a wire that may lose, repeat and overtake packets. The device at each end cuts up
+ * what it is given as a NIC does, completes transmissions in its poll, and receives into pages.
+ * Included by one file of a test, after cmocka.h.
+ */
+#ifndef TESTS_MODEL_NET_RIG_H
+#define TESTS_MODEL_NET_RIG_H
+
+#include "logic/net/net.h"
+#include "logic/steering/arfs.h"
+#include "logic/steering/xps.h"
+#include "tests/model/fake_kapi.h"
+
+/* What stands beside the stack, unless a test has its own or the library's. */
+#ifndef RIG_STEERING
+const struct arfs_params arfs_params_default __attribute__((weak));
+__attribute__((weak)) struct arfs *arfs_new(struct kernel *kernel, const struct arfs_params *params)
+{
+    (void)kernel, (void)params;
+    return NULL;
+}
+__attribute__((weak)) void arfs_free(struct arfs *arfs)
+{
+    (void)arfs;
+}
+__attribute__((weak)) void arfs_record(struct arfs *arfs, uint32_t hash)
+{
+    (void)arfs, (void)hash;
+}
+__attribute__((weak)) bool arfs_receive(struct arfs *arfs, struct net_device *dev,
+                                        struct sk_buff *skb, uint16_t rxq)
+{
+    (void)arfs, (void)dev, (void)skb, (void)rxq;
+    return false;
+}
+__attribute__((weak)) uint16_t xps_select_queue(struct sk_buff *skb, struct net_device *dev)
+{
+    (void)skb, (void)dev;
+    return 0;
+}
+#endif
+
+#define RIG_IP(host) (0x0a000001u + (uint32_t)(host))
+#define RIG_QUEUES   2u
+
+struct rig;
+struct rig_frame {
+    struct rig_frame *next;
+    struct rig *rig;
+    unsigned to; /* host */
+    uint32_t bytes;
+    uint8_t byte[9100];
+};
+struct rig_end {
+    struct rig *rig;
+    unsigned host;
+    struct net *net;
+    struct net_device dev;
+    struct k_napi napi;
+    struct rig_frame *arrived, *arrived_tail;
+    struct sk_buff *sent, *sent_tail; /* to be completed */
+    unsigned n_sent;
+    unsigned rx_cpu;
+    bool interrupt;   /* to come */
+    uint64_t free_ps; /* the wire is free from then on */
+    uint64_t frames, payload;
+    uint32_t largest; /* payload given at once */
+};
+struct rig_options {
+    uint64_t seed;
+    struct net_params params;
+    unsigned stall_percent, fail_page_every;
+    unsigned loss_permille, repeat_permille, overtake_permille;
+    unsigned ring; /* packets at the device before it stops its queue; 0: 64 */
+    uint64_t latency_ps, ps_per_byte;
+    uint32_t mtu_bytes; /* 0: 1500 */
+    bool no_tso;
+    uint64_t moderation_ps; /* between an arrival and its interrupt */
+    bool wander;            /* interrupts move between the host's CPUs */
+};
+struct rig {
+    struct kernel *kernel;
+    struct rig_options options;
+    struct rig_end end[2];
+    /* For single tests: looks at each frame before it is sent; true: lost. */
+    bool (*filter)(struct rig *rig, unsigned from, const uint8_t *head, uint32_t bytes, void *arg);
+    void *filter_arg;
+    uint64_t lost;
+};
+
+static inline uint32_t rig_get(const uint8_t *p, unsigned bytes)
+{
+    uint32_t v = 0;
+    for (unsigned i = 0; i < bytes; i++)
+        v = v << 8 | p[i];
+    return v;
+}
+static inline void rig_put(uint8_t *p, uint32_t v, unsigned bytes)
+{
+    for (unsigned i = 0; i < bytes; i++)
+        p[i] = (uint8_t)(v >> 8 * (bytes - 1 - i));
+}
+#define RIG_SEQ(head)    rig_get((head) + 38, 4)
+#define RIG_ACK(head)    rig_get((head) + 42, 4)
+#define RIG_FLAGS(head)  ((head)[47])
+#define RIG_WINDOW(head) rig_get((head) + 48, 2)
+#define RIG_PAYLOAD(head) \
+    (rig_get((head) + 16, 2) - 20u - ((head)[23] == 6 ? (head)[46] / 16u * 4 : 8u))
+
+static void rig_interrupt(void *arg)
+{
+    struct rig_end *end = arg;
+    struct rig *rig = end->rig;
+    end->interrupt = false;
+    if (rig->options.wander && fake_random(rig->kernel, 20) == 0)
+        end->rx_cpu = end->host * 2 + (unsigned)fake_random(rig->kernel, 2);
+    unsigned cpu = rig->kernel->cpu_now;
+    fake_on(rig->kernel, end->rx_cpu);
+    k_napi_schedule(&end->napi);
+    fake_on(rig->kernel, cpu);
+}
+
+static void rig_interrupt_later(struct rig_end *end)
+{
+    struct rig *rig = end->rig;
+    if (!end->interrupt)
+        fake_at(rig->kernel, rig->kernel->now_ps + rig->options.moderation_ps, rig_interrupt, end);
+    end->interrupt = true;
+}
+
+static void rig_arrive(void *arg)
+{
+    struct rig_frame *frame = arg;
+    struct rig_end *end = &frame->rig->end[frame->to];
+    frame->next = NULL;
+    if (end->arrived)
+        end->arrived_tail->next = frame;
+    else
+        end->arrived = frame;
+    end->arrived_tail = frame;
+    rig_interrupt_later(end);
+}
+
+static void rig_departed(void *arg)
+{
+    rig_interrupt_later(arg);
+}
+
+/* On the wire. */
+static void rig_send(struct rig_end *end, const uint8_t *bytes, uint32_t n)
+{
+    struct rig *rig = end->rig;
+    struct kernel *kernel = rig->kernel;
+    const struct rig_options *o = &rig->options;
+    uint64_t begin = end->free_ps > kernel->now_ps ? end->free_ps : kernel->now_ps;
+    end->free_ps = begin + (n + 24) * o->ps_per_byte;
+    end->frames++;
+    end->payload += RIG_PAYLOAD(bytes);
+    if ((rig->filter && rig->filter(rig, end->host, bytes, n, rig->filter_arg)) ||
+        fake_random(kernel, 1000) < o->loss_permille) {
+        rig->lost++;
+        return;
+    }
+    unsigned copies = 1 + (fake_random(kernel, 1000) < o->repeat_permille);
+    while (copies-- > 0) {
+        struct rig_frame *frame = k_zalloc(sizeof *frame);
+        uint64_t at = end->free_ps + o->latency_ps;
+        if (fake_random(kernel, 1000) < o->overtake_permille)
+            at += fake_random(kernel, 20 * o->latency_ps + 1);
+        frame->rig = rig;
+        frame->to = !end->host;
+        frame->bytes = n;
+        memcpy(frame->byte, bytes, n);
+        fake_at(kernel, at, rig_arrive, frame);
+    }
+}
+
+/* All of the packet's payload from `at` on, without time. */
+static void rig_gather(struct kernel *kernel, const struct sk_buff *skb, uint8_t *to)
+{
+    uint32_t n = 0;
+    for (unsigned i = 0; i < skb->n_frags; i++) {
+        k_peek(kernel, kaddr_add(skb->frag[i].page->addr, skb->frag[i].offset), to + n,
+               skb->frag[i].bytes);
+        n += skb->frag[i].bytes;
+    }
+    assert_int_equal(n, skb->bytes);
+    assert_null(skb->frag_list);
+}
+
+static unsigned rig_ring(const struct rig_end *end)
+{
+    return end->rig->options.ring ? end->rig->options.ring : 64;
+}
+
+static enum net_xmit rig_start_xmit(struct sk_buff *skb, struct net_device *dev)
+{
+    struct rig_end *end = dev->private_data;
+    struct kernel *kernel = end->rig->kernel;
+    static uint8_t payload[NET_GSO_BYTES_MAX], frame[9100];
+    unsigned ring = rig_ring(end);
+    k_compute(kernel, 100);
+    if (end->n_sent >= ring) {
+        net_queue_stop(dev, skb->queue);
+        return NET_XMIT_BUSY;
+    }
+    if (++end->n_sent >= ring)
+        net_queue_stop(dev, skb->queue);
+    skb->next = NULL;
+    if (end->sent)
+        end->sent_tail->next = skb;
+    else
+        end->sent = skb;
+    end->sent_tail = skb;
+    rig_gather(kernel, skb, payload);
+    k_peek(kernel, skb->head, frame, skb->head_bytes);
+    assert_true(skb->gso_segments >= 1);
+    if (end->largest < skb->bytes)
+        end->largest = skb->bytes;
+    uint32_t seq = RIG_SEQ(frame), done = 0;
+    uint8_t flags = RIG_FLAGS(frame);
+    for (unsigned i = 0; i < skb->gso_segments; i++) {
+        uint32_t n = skb->gso_bytes && skb->bytes - done > skb->gso_bytes ? skb->gso_bytes
+                                                                          : skb->bytes - done;
+        bool last = i + 1u == skb->gso_segments;
+        assert_true(n > 0 || skb->bytes == 0);
+        assert_true(skb->head_bytes - 14 + n <= dev->mtu_bytes);
+        rig_put(frame + 16, skb->head_bytes - 14 + n, 2);
+        if (frame[23] == 6) {
+            rig_put(frame + 38, seq + done, 4);
+            frame[47] = last ? flags : (uint8_t)(flags & ~0x09);
+        }
+        memcpy(frame + skb->head_bytes, payload + done, n);
+        rig_send(end, frame, skb->head_bytes + n);
+        done += n;
+    }
+    assert_int_equal(done, skb->bytes);
+    skb->time_ps = end->free_ps;
+    fake_at(kernel, end->free_ps, rig_departed, end);
+    return NET_XMIT_OK;
+}
+
+static void rig_receive(struct rig_end *end, struct rig_frame *frame)
+{
+    struct kernel *kernel = end->rig->kernel;
+    struct k_page *page = k_page_alloc(kernel, K_NODE_LOCAL, frame->bytes > 3000 ? 2 : 0);
+    if (page) {
+        struct sk_buff *skb = skb_new(end->net);
+        uint32_t head = frame->byte[23] == 6 ? 34u + frame->byte[46] / 16u * 4 : 42;
+        uint32_t bytes = frame->bytes < 60 ? 60 : frame->bytes; /* padded, as on a wire */
+        k_poke(kernel, page->addr, frame->byte, bytes);
+        skb->dev = &end->dev;
+        skb->queue = (uint16_t)(end->rx_cpu % RIG_QUEUES);
+        skb->head = page->addr;
+        skb->head_page = page;
+        skb->head_bytes = (uint16_t)head;
+        skb->checksum_ok = true;
+        if (bytes > head) {
+            k_page_get(page);
+            skb->frag[0] = (struct skb_frag){ page, head, bytes - head, (int8_t)page->node };
+            skb->n_frags = 1;
+            skb->bytes = bytes - head;
+        }
+        net_gro_receive(&end->napi, skb);
+    }
+    free(frame);
+}
+
+static int rig_poll(struct k_napi *napi, int budget)
+{
+    struct rig_end *end = K_CONTAINER(napi, struct rig_end, napi);
+    struct kernel *kernel = end->rig->kernel;
+    int done = 0;
+    k_compute(kernel, 100);
+    while (end->sent && end->sent->time_ps <= kernel->now_ps) { /* it has left */
+        struct sk_buff *skb = end->sent;
+        end->sent = skb->next;
+        end->n_sent--;
+        skb_free(end->net, skb);
+    }
+    for (uint16_t q = 0; q < end->dev.n_tx_queues; q++)
+        if (end->dev.queue_stopped[q] && end->n_sent < rig_ring(end))
+            net_queue_wake(&end->dev, q);
+    for (; done < budget && end->arrived; done++) {
+        struct rig_frame *frame = end->arrived;
+        end->arrived = frame->next;
+        rig_receive(end, frame);
+    }
+    net_gro_flush(napi, end->net);
+    if (done < budget)
+        k_napi_complete(napi);
+    return done;
+}
+
+static int rig_open(struct net_device *dev)
+{
+    dev->running = dev->carrier = true;
+    return 0;
+}
+static void rig_stop(struct net_device *dev)
+{
+    dev->running = false;
+}
+static const struct net_device_ops rig_ops = { .open = rig_open,
+                                               .stop = rig_stop,
+                                               .start_xmit = rig_start_xmit };
+
+static inline struct rig *rig_new(const struct rig_options *options)
+{
+    struct fake_options fake = { .seed = options->seed,
+                                 .n_cpus = 4,
+                                 .n_nodes = 2,
+                                 .stall_percent = options->stall_percent,
+                                 .fail_page_every = options->fail_page_every };
+    struct rig *rig = k_zalloc(sizeof *rig);
+    rig->options = *options;
+    rig->kernel = fake_new(&fake);
+    for (unsigned host = 0; host < 2; host++) {
+        struct rig_end *end = &rig->end[host];
+        end->rig = rig;
+        end->host = host;
+        end->rx_cpu = host * 2;
+        fake_on(rig->kernel, end->rx_cpu);
+        end->net = net_new(rig->kernel, &options->params);
+        end->dev.name = host ? "b0" : "a0";
+        end->dev.ops = &rig_ops;
+        end->dev.mac.byte[5] = (uint8_t)host;
+        end->dev.ip = RIG_IP(host);
+        end->dev.mtu_bytes = options->mtu_bytes ? options->mtu_bytes : 1500;
+        end->dev.features = options->no_tso ? 0 : NET_FEATURE_TSO;
+        end->dev.n_tx_queues = end->dev.n_rx_queues = 1;
+        end->dev.private_data = end;
+        k_napi_init(&end->napi, rig->kernel, rig_poll);
+        assert_int_equal(net_device_register(end->net, &end->dev), 0);
+        rig_open(&end->dev);
+        net_route_add(end->net, RIG_IP(!host), &end->dev);
+        net_neighbour_add(end->net, RIG_IP(!host),
+                          (struct net_mac){ { 0, 0, 0, 0, 0, (uint8_t)!host } });
+    }
+    return rig;
+}
+
+/* Everything that was made is gone: nothing leaks. */
+static inline void rig_free(struct rig *rig)
+{
+    struct kernel *kernel = rig->kernel;
+    for (unsigned host = 0; host < 2; host++) {
+        struct rig_end *end = &rig->end[host];
+        for (struct sk_buff *next, *skb = end->sent; skb; skb = next) {
+            next = skb->next;
+            skb_free(end->net, skb);
+        }
+        for (struct rig_frame *next, *frame = end->arrived; frame; frame = next) {
+            next = frame->next;
+            free(frame);
+        }
+        net_free(end->net);
+    }
+    for (struct k_cache *cache = kernel->caches; cache; cache = cache->next)
+        assert_int_equal(k_cache_live(cache), 0);
+    assert_int_equal(kernel->pages_live, 0);
+    assert_int_equal(kernel->timers_live, 0);
+    assert_int_equal(kernel->n_faults, 0);
+    for (struct fake_event *event = kernel->events; event; event = event->next)
+        if (event->fn == rig_arrive)
+            free(event->arg);
+    fake_free(kernel);
+    free(rig);
+}
+
+/* The byte at a position of stream `stream`. */
+static inline uint8_t rig_byte(unsigned stream, uint64_t position)
+{
+    uint64_t z = (position + 1) * 0x9e3779b97f4a7c15u + stream * 0x2545f4914f6cdd1du;
+    return (uint8_t)(z >> 56 ^ z >> 24);
+}
+
+static inline void rig_fill(struct kernel *kernel, struct kaddr at, unsigned stream,
+                            uint64_t position, size_t bytes)
+{
+    uint8_t part[4096];
+    for (size_t done = 0; done < bytes;) {
+        size_t n = bytes - done < sizeof part ? bytes - done : sizeof part;
+        for (size_t i = 0; i < n; i++)
+            part[i] = rig_byte(stream, position + done + i);
+        k_poke(kernel, kaddr_add(at, done), part, n);
+        done += n;
+    }
+}
+
+static inline void rig_check(struct kernel *kernel, struct kaddr at, unsigned stream,
+                             uint64_t position, size_t bytes)
+{
+    uint8_t part[4096];
+    for (size_t done = 0; done < bytes;) {
+        size_t n = bytes - done < sizeof part ? bytes - done : sizeof part;
+        k_peek(kernel, kaddr_add(at, done), part, n);
+        for (size_t i = 0; i < n; i++)
+            if (part[i] != rig_byte(stream, position + done + i))
+                fail_msg("seed %llu: stream %u differs at %llu",
+                         (unsigned long long)kernel->options.seed, stream,
+                         (unsigned long long)(position + done + i));
+        done += n;
+    }
+}
+
+#endif

@@ -1,0 +1,767 @@
+/* TCP of logic/net/, rule by rule: timers, acknowledgements, Nagle, windows, losses, closing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "logic/net/net_private.h"
+#include "tests/model/net_rig.h"
+
+#define PORT       5001u
+#define FRAMES_MAX 20000u
+
+/* What went onto the wire. */
+struct seen {
+    uint64_t at_ps;
+    unsigned from;
+    uint32_t seq, ack, payload, window;
+    uint8_t flags;
+    bool lost;
+};
+struct pair {
+    struct rig *rig;
+    struct socket *client, *server, *listener;
+    struct kaddr buffer[2]; /* of each host, 1 MiB */
+    struct seen seen[FRAMES_MAX];
+    unsigned n;
+    uint16_t port;
+    unsigned lose_from, lose_skip,
+        lose_n; /* of host lose_from's frames (2: any) with data or any */
+    bool lose_data_only;
+    uint32_t peak_alloc;
+    bool done[4];
+    uint64_t value;
+};
+
+static bool watch(struct rig *rig, unsigned from, const uint8_t *head, uint32_t bytes, void *arg)
+{
+    struct pair *p = arg;
+    (void)bytes;
+    struct seen s = { .at_ps = rig->kernel->now_ps,
+                      .from = from,
+                      .seq = RIG_SEQ(head),
+                      .ack = RIG_ACK(head),
+                      .payload = RIG_PAYLOAD(head),
+                      .window = RIG_WINDOW(head),
+                      .flags = RIG_FLAGS(head) };
+    bool counts = (p->lose_from == from || p->lose_from == 2) && (!p->lose_data_only || s.payload);
+    if (counts && p->lose_n > 0) {
+        if (p->lose_skip > 0)
+            p->lose_skip--;
+        else {
+            p->lose_n--;
+            s.lost = true;
+        }
+    }
+    if (p->client && p->client->wmem_alloc > p->peak_alloc)
+        p->peak_alloc = p->client->wmem_alloc;
+    assert_true(p->n < FRAMES_MAX);
+    p->seen[p->n++] = s;
+    return s.lost;
+}
+
+static void accepts(void *arg)
+{
+    struct pair *p = arg;
+    p->listener = socket_tcp_listen(p->rig->end[1].net, RIG_IP(1), p->port);
+    p->server = socket_accept(p->listener);
+}
+
+static void connects(void *arg)
+{
+    struct pair *p = arg;
+    p->client = socket_tcp_connect(p->rig->end[0].net, 0, RIG_IP(1), p->port);
+    p->done[0] = true;
+}
+
+static void run(struct pair *p, uint64_t us)
+{
+    fake_run_until(p->rig->kernel, p->rig->kernel->now_ps + FAKE_US(us));
+}
+
+static void thread(struct pair *p, int cpu, k_thread_fn *body)
+{
+    k_thread_new(p->rig->kernel, "thread", cpu, body, p);
+}
+
+static struct pair *pair_prepare(const struct rig_options *o, uint16_t port)
+{
+    struct pair *p = k_zalloc(sizeof *p);
+    p->port = port;
+    p->rig = rig_new(o);
+    p->rig->filter = watch;
+    p->rig->filter_arg = p;
+    for (unsigned host = 0; host < 2; host++)
+        p->buffer[host] = k_alloc(p->rig->kernel, (int)host, 1u << 20, 64);
+    thread(p, 3, accepts);
+    run(p, 10);
+    return p;
+}
+
+static struct pair *pair_new(const struct rig_options *o)
+{
+    struct pair *p = pair_prepare(o, PORT);
+    thread(p, 1, connects);
+    run(p, 990);
+    assert_non_null(p->client);
+    assert_non_null(p->server);
+    p->n = 0;
+    return p;
+}
+
+static void closes(void *arg)
+{
+    struct pair *p = arg;
+    if (p->client)
+        socket_close(p->client);
+    if (p->server)
+        socket_close(p->server);
+    if (p->listener)
+        socket_close(p->listener);
+}
+
+static void pair_free(struct pair *p)
+{
+    thread(p, 1, closes);
+    run(p, 130000000);
+    rig_free(p->rig);
+    free(p);
+}
+
+static struct rig_options plain(void)
+{
+    struct rig_options o = {
+        .seed = 1, .params = net_params_default, .latency_ps = FAKE_US(10), .ps_per_byte = 80
+    };
+    return o;
+}
+
+/* p->value bytes. */
+static void client_sends(void *arg)
+{
+    struct pair *p = arg;
+    for (uint64_t left = p->value; left > 0;) {
+        uint64_t n = left < 1u << 20 ? left : 1u << 20;
+        assert_int_equal(socket_send(p->client, p->buffer[0], n), n);
+        left -= n;
+    }
+    p->done[1] = true;
+}
+static void server_reads(void *arg)
+{
+    struct pair *p = arg;
+    for (uint64_t left = p->value; left > 0;) {
+        int64_t n = socket_receive(p->server, p->buffer[1], 1u << 20);
+        assert_true(n > 0);
+        left -= (uint64_t)n;
+    }
+    p->done[2] = true;
+}
+
+/* The n-th (from 0) frame from a host that has payload, or has none. */
+static const struct seen *frame(const struct pair *p, unsigned from, bool payload, unsigned n)
+{
+    for (unsigned i = 0; i < p->n; i++)
+        if (p->seen[i].from == from && (p->seen[i].payload > 0) == payload && n-- == 0)
+            return &p->seen[i];
+    return NULL;
+}
+static unsigned frames(const struct pair *p, unsigned from, bool payload)
+{
+    unsigned n = 0;
+    while (frame(p, from, payload, n))
+        n++;
+    return n;
+}
+
+static void send_bytes(struct pair *p, uint64_t bytes)
+{
+    p->value = bytes;
+    thread(p, 1, client_sends);
+}
+
+/* Charges between a timer and the wire. */
+#define SLACK_PS FAKE_US(3)
+#define assert_at(at, expected)                                   \
+    do {                                                          \
+        assert_in_range((at), (expected), (expected) + SLACK_PS); \
+    } while (0)
+
+/* ---- Timers ------------------------------------------------------------------------------------
+ */
+
+static void test_retransmission_timeout(void **state)
+{
+    (void)state;
+    struct rig_options o = plain();
+    struct pair *p = pair_new(&o);
+    /* One sample, of the handshake: R. RTO = R + max(4 R/2, 200 ms) (RFC 6298, 2.2; Linux' bound).
+     */
+    uint64_t srtt = p->client->tcp.srtt_ps;
+    assert_in_range(srtt, FAKE_US(20), FAKE_US(30));
+    assert_int_equal(p->client->tcp.rto_ps, srtt + FAKE_MS(200));
+    p->lose_from = 0;
+    p->lose_n = 3;
+    uint64_t rto = p->client->tcp.rto_ps;
+    send_bytes(p, 100);
+    run(p, 3000000);
+    const struct seen *first = frame(p, 0, true, 0), *again = frame(p, 0, true, 1);
+    const struct seen *third = frame(p, 0, true, 2), *fourth = frame(p, 0, true, 3);
+    assert_at(again->at_ps, first->at_ps + rto - SLACK_PS / 2);
+    assert_at(third->at_ps, again->at_ps + 2 * rto - SLACK_PS / 2);
+    assert_at(fourth->at_ps, third->at_ps + 4 * rto - SLACK_PS / 2);
+    assert_null(frame(p, 0, true, 4));
+    assert_int_equal(fourth->seq, first->seq);
+    assert_int_equal(net_stats(p->rig->end[0].net)->timeouts, 3);
+    /* Karn: no sample of what was sent twice; the back-off ends with the acknowledgement. */
+    assert_int_equal(p->client->tcp.srtt_ps, srtt);
+    assert_int_equal(p->client->tcp.backoff, 0);
+    p->value = 100;
+    thread(p, 3, server_reads);
+    run(p, 1000);
+    assert_true(p->done[2]);
+    pair_free(p);
+}
+
+static void test_rtt_estimator(void **state)
+{
+    (void)state;
+    struct rig_options o = plain();
+    struct pair *p = pair_new(&o);
+    struct tcp *tp = &p->client->tcp;
+    tp->srtt_ps = 0;
+    tcp_rtt_sample(p->client, FAKE_MS(100));
+    assert_int_equal(tp->srtt_ps, FAKE_MS(100));
+    assert_int_equal(tp->rttvar_ps, FAKE_MS(50));
+    assert_int_equal(tp->rto_ps, FAKE_MS(300));
+    tcp_rtt_sample(p->client, FAKE_MS(180));
+    /* RTTVAR = 3/4 50 + 1/4 80, SRTT = 7/8 100 + 1/8 180. */
+    assert_int_equal(tp->rttvar_ps, FAKE_US(57500));
+    assert_int_equal(tp->srtt_ps, FAKE_MS(110));
+    assert_int_equal(tp->rto_ps, FAKE_MS(340));
+    pair_free(p);
+}
+
+/* At first every segment is acknowledged at once; later a single one after 40 ms, two full ones at
+ * once. */
+static void test_delayed_ack(void **state)
+{
+    (void)state;
+    struct rig_options o = plain();
+    o.no_tso = true;
+    struct pair *p = pair_new(&o);
+    unsigned quick = 0;
+    while (quick < 100) {
+        p->n = 0;
+        send_bytes(p, 1448);
+        run(p, 1000);
+        if (frames(p, 1, false) == 0)
+            break;
+        quick++;
+    }
+    /* While the window grows by two segments each from 29,200 bytes up to what unread data leaves
+     * of the buffer: 29200 + 2896 n < (80 * 2304 * 2 - 2304 n) / 2, 39 times; then as many as there
+     * are pairs of segments in 29,200 bytes. */
+    assert_int_equal(quick, 39 + 29200 / (2 * 1448));
+    const struct seen *data = frame(p, 0, true, 0);
+    run(p, 38000);
+    assert_null(frame(p, 1, false, 0));
+    run(p, 3000);
+    assert_non_null(frame(p, 1, false, 0));
+    assert_at(frame(p, 1, false, 0)->at_ps,
+              data->at_ps + FAKE_US(10) + (1448 + 66 + 24) * 80 + FAKE_MS(40));
+    /* With a reader that keeps the window open. */
+    p->value = (quick + 1 + 100) * 1448;
+    thread(p, 3, server_reads);
+    run(p, 60000);
+    uint64_t left = p->value - (quick + 1) * 1448;
+    for (; left > 2 * 1448; left -= 1448) {
+        p->value = 1448;
+        thread(p, 1, client_sends);
+        run(p, 60000);
+    }
+    p->n = 0;
+    send_bytes(p, 1448);
+    run(p, 5000);
+    assert_int_equal(frames(p, 1, false), 0);
+    send_bytes(p, 1448);
+    run(p, 100);
+    assert_int_equal(frames(p, 1, false), 1);
+    assert_true(p->done[2]);
+    pair_free(p);
+}
+
+static void nagle(bool on)
+{
+    struct rig_options o = plain();
+    o.params.nagle = on;
+    struct pair *p = pair_new(&o);
+    send_bytes(p, 100);
+    run(p, 5);
+    send_bytes(p, 100);
+    run(p, 5);
+    send_bytes(p, 50);
+    run(p, 1000);
+    const struct seen *ack = frame(p, 1, false, 0);
+    assert_int_equal(frame(p, 0, true, 0)->payload, 100);
+    if (on) { /* one small segment in flight; what follows goes together when it has arrived */
+        assert_int_equal(frame(p, 0, true, 1)->payload, 150);
+        assert_true(frame(p, 0, true, 1)->at_ps > ack->at_ps + FAKE_US(10));
+    } else {
+        assert_int_equal(frame(p, 0, true, 1)->payload, 100);
+        assert_int_equal(frame(p, 0, true, 2)->payload, 50);
+        assert_true(frame(p, 0, true, 2)->at_ps < ack->at_ps + FAKE_US(10));
+    }
+    p->value = 250;
+    thread(p, 3, server_reads);
+    run(p, 1000);
+    pair_free(p);
+}
+static void test_nagle(void **state)
+{
+    (void)state;
+    nagle(true);
+    nagle(false);
+}
+
+/* ---- Requests and answers ----------------------------------------------------------------------
+ */
+
+#define ROUNDS 500u
+static void client_asks(void *arg)
+{
+    struct pair *p = arg;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        assert_int_equal(socket_send(p->client, p->buffer[0], 1), 1);
+        assert_int_equal(socket_receive(p->client, p->buffer[0], 64), 1);
+    }
+    p->done[1] = true;
+}
+static void server_answers(void *arg)
+{
+    struct pair *p = arg;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        assert_int_equal(socket_receive(p->server, p->buffer[1], 64), 1);
+        assert_int_equal(socket_send(p->server, p->buffer[1], 1), 1);
+    }
+    p->done[2] = true;
+}
+static void test_answers_carry_acknowledgements(void **state)
+{
+    (void)state;
+    struct rig_options o = plain();
+    struct pair *p = pair_new(&o);
+    thread(p, 3, server_answers);
+    thread(p, 1, client_asks);
+    run(p, 100000);
+    assert_true(p->done[1] && p->done[2]);
+    assert_int_equal(frames(p, 0, true), ROUNDS);
+    assert_int_equal(frames(p, 1, true), ROUNDS);
+    assert_true(frames(p, 0, false) + frames(p, 1, false) < 10);
+    pair_free(p);
+}
+
+/* ---- Windows -----------------------------------------------------------------------------------
+ */
+
+static void zero_window(bool lose_update)
+{
+    struct rig_options o = plain();
+    o.params.receive_buffer_bytes = 65536;
+    struct pair *p = pair_new(&o);
+    send_bytes(p, 1u << 20);
+    run(p, 100000);
+    assert_false(p->done[1]);
+    struct tcp *tp = &p->client->tcp;
+    assert_true(tp->snd_wnd < 1448);
+    assert_int_equal(tp->packets_out, 0);
+    assert_int_equal(tp->pending, TCP_PENDING_PROBE);
+    p->n = 0;
+    run(p, 3000000); /* probes after RTO, 2 RTO, 4 RTO ... less than seven in all */
+    assert_in_range(frames(p, 0, false), 2, 5);
+    assert_int_equal(frames(p, 0, false), frames(p, 1, false));
+    assert_int_equal(frames(p, 0, true), 0);
+    assert_int_equal(frame(p, 0, false, 0)->seq, tp->snd_una - 1);
+    uint64_t gap = frame(p, 0, false, 1)->at_ps - frame(p, 0, false, 0)->at_ps;
+    assert_in_range(gap, FAKE_MS(395), FAKE_MS(810));
+    if (lose_update) {
+        p->lose_from = 1;
+        p->lose_n = 1;
+    }
+    thread(p, 3, server_reads);
+    run(p, 1000);
+    assert_int_equal(p->done[2], !lose_update);
+    run(p, 10000000);
+    assert_true(p->done[1] && p->done[2]);
+    assert_int_equal(net_stats(p->rig->end[0].net)->timeouts, 0);
+    pair_free(p);
+}
+static void test_zero_window(void **state)
+{
+    (void)state;
+    zero_window(false);
+    zero_window(true);
+}
+
+/* The window never shrinks, and never passes what is allowed. */
+static void test_window_edge(void **state)
+{
+    (void)state;
+    struct rig_options o = plain();
+    o.stall_percent = 2;
+    struct pair *p = pair_new(&o);
+    uint32_t edge = 0, begin = p->client->tcp.snd_nxt;
+    send_bytes(p, 8u << 20);
+    thread(p, 3, server_reads);
+    run(p, 1000000);
+    assert_true(p->done[2]);
+    unsigned scale = p->client->tcp.snd_scale;
+    assert_int_equal(scale, 7); /* 6 MiB */
+    for (unsigned i = 0; i < p->n; i++)
+        if (p->seen[i].from == 1) {
+            uint32_t now = p->seen[i].ack - begin + (p->seen[i].window << scale);
+            assert_true(now >= edge);
+            assert_true(p->seen[i].window << scale <= 3u << 20);
+            edge = now;
+        }
+    assert_true(p->server->receive_buffer > 300000); /* autotuned, or as it began */
+    pair_free(p);
+}
+
+/* What is at the device is bounded, however slow it is. */
+static void test_small_queue(void **state)
+{
+    (void)state;
+    struct rig_options o = plain();
+    o.ps_per_byte = 8000; /* 1 Gb/s */
+    struct pair *p = pair_new(&o);
+    send_bytes(p, 4u << 20);
+    thread(p, 3, server_reads);
+    run(p, 100000);
+    assert_true(p->done[1] && p->done[2]);
+    assert_true(p->peak_alloc > 65536);
+    assert_true(p->peak_alloc <= 262144 + 66560);
+    assert_int_equal(net_stats(p->rig->end[0].net)->retransmitted_segments, 0);
+    /* About a millisecond of it at 1 Gb/s, not more, once the rate is known. */
+    p->peak_alloc = 0;
+    p->value = 2u << 20;
+    p->done[1] = p->done[2] = false;
+    send_bytes(p, 2u << 20);
+    thread(p, 3, server_reads);
+    run(p, 100000);
+    assert_true(p->done[1] && p->done[2]);
+    assert_true(p->peak_alloc <= 3 * 131072);
+    pair_free(p);
+}
+
+/* ---- Losses ------------------------------------------------------------------------------------
+ */
+
+static void test_fast_retransmit(void **state)
+{
+    (void)state;
+    struct rig_options o = plain();
+    struct pair *p = pair_new(&o);
+    thread(p, 3, server_reads);
+    send_bytes(p, 1u << 20);
+    p->lose_from = 0;
+    p->lose_data_only = true;
+    p->lose_skip = 300;
+    p->lose_n = 1;
+    run(p, 20000);
+    assert_true(p->done[1] && p->done[2]);
+    const struct net_stats *a = net_stats(p->rig->end[0].net);
+    assert_int_equal(a->retransmitted_segments, 1);
+    assert_int_equal(a->timeouts, 0);
+    assert_true(a->duplicate_acks >= 3);
+    assert_true(net_stats(p->rig->end[1].net)->out_of_order_segments > 0);
+    /* Beta: 717/1024 of the window at the loss. */
+    const struct tcp *tp = &p->client->tcp;
+    assert_int_equal(tp->ssthresh, tp->cubic.last_max * 717 / 1024);
+    assert_true(tp->cwnd >= tp->ssthresh);
+    pair_free(p);
+}
+
+/* The window of CUBIC after a loss: C (t - K)^3 + Wmax, with K where it was. */
+static void test_cubic(void **state)
+{
+    (void)state;
+    struct rig_options o = plain();
+    struct pair *p = pair_new(&o);
+    struct kernel *kernel = p->rig->kernel;
+    struct tcp *tp = &p->client->tcp;
+    tp->cwnd = 500;
+    tp->ssthresh = tp->cwnd = tcp_cubic_ssthresh(tp);
+    assert_int_equal(tp->cwnd, 350);
+    tp->cwnd_limited = true;
+    uint64_t begin = kernel->now_ps + FAKE_MS(100);
+    for (unsigned i = 1; i <= 100; i++) {
+        fake_run_until(kernel, begin + (i - 1) * FAKE_MS(100));
+        for (uint32_t acked = 0, window = tp->cwnd; acked < window; acked += 2)
+            tcp_cubic_avoid(p->client, tp->snd_una, 2);
+        double t = i * 0.1 - 7.2112; /* K = cbrt(150 / 0.4) */
+        double expected = 500 + 0.4 * t * t * t;
+        assert_true((double)tp->cwnd > expected - 12 && (double)tp->cwnd < expected + 12);
+    }
+    pair_free(p);
+}
+
+/* Each single frame of a conversation may be lost. */
+static void test_any_frame_lost(void **state)
+{
+    (void)state;
+    for (unsigned n = 0; n < 14; n++) {
+        struct rig_options o = plain();
+        struct pair *p = pair_prepare(&o, PORT);
+        p->lose_from = 2;
+        p->lose_skip = n;
+        p->lose_n = 1;
+        thread(p, 1, connects);
+        run(p, 4000000);
+        assert_non_null(p->client);
+        assert_true(p->server || n == 2); /* the last of the handshake: with data again */
+        send_bytes(p, 5000);
+        run(p, 3000000);
+        assert_non_null(p->server);
+        thread(p, 3, server_reads);
+        run(p, 1000000);
+        assert_true(p->done[1] && p->done[2]);
+        struct socket *client = p->client;
+        pair_free(p);
+        (void)client;
+    }
+}
+
+/* ---- Ends --------------------------------------------------------------------------------------
+ */
+
+static void server_receives_end(void *arg)
+{
+    struct pair *p = arg;
+    p->value = (uint64_t)socket_receive(p->server, p->buffer[1], 100);
+    p->done[2] = true;
+}
+static void client_closes(void *arg)
+{
+    struct pair *p = arg;
+    socket_close(p->client);
+    p->client = NULL;
+}
+static void test_refused_and_reset(void **state)
+{
+    (void)state;
+    struct rig_options o = plain();
+    struct pair *p = pair_new(&o);
+    /* Nobody listens there. */
+    struct socket *kept = p->client;
+    p->client = NULL;
+    p->port = PORT + 1;
+    thread(p, 1, connects);
+    run(p, 1000);
+    assert_true(p->done[0]);
+    assert_null(p->client);
+    p->client = kept;
+    /* The client goes with data unread: the server is told. */
+    p->value = 0;
+    thread(p, 3, server_receives_end);
+    run(p, 100);
+    struct socket *server = p->server;
+    assert_false(p->done[2]);
+    assert_int_equal(server->tcp.state, TCP_ESTABLISHED);
+    p->client->rx_head = skb_new(p->rig->end[0].net);
+    p->client->rx_tail = p->client->rx_head;
+    thread(p, 1, client_closes);
+    run(p, 1000);
+    assert_true(p->done[2]);
+    assert_int_equal((int64_t)p->value, -ECONNRESET);
+    assert_int_equal(server->tcp.state, TCP_CLOSED);
+    pair_free(p);
+}
+
+static void test_orderly_end(void **state)
+{
+    (void)state;
+    struct rig_options o = plain();
+    struct pair *p = pair_new(&o);
+    struct socket *client = p->client;
+    net_socket_get(client);
+    p->value = 99;
+    thread(p, 3, server_receives_end);
+    thread(p, 1, client_closes);
+    run(p, 1000);
+    assert_true(p->done[2]);
+    assert_int_equal(p->value, 0);
+    assert_int_equal(p->server->tcp.state, TCP_CLOSE_WAIT);
+    run(p, 50000); /* the acknowledgement of the FIN waited for one of the other side */
+    assert_int_equal(client->tcp.state, TCP_FIN_WAIT2);
+    thread(p, 1, closes);
+    run(p, 1000);
+    p->server = p->listener = NULL;
+    assert_int_equal(client->tcp.state, TCP_TIME_WAIT);
+    run(p, 59000000);
+    assert_int_equal(client->tcp.state, TCP_TIME_WAIT);
+    run(p, 2000000);
+    assert_int_equal(client->tcp.state, TCP_CLOSED);
+    net_socket_put(client);
+    pair_free(p);
+}
+
+static void listener_closes(void *arg)
+{
+    struct pair *p = arg;
+    socket_close(p->listener);
+    p->listener = NULL;
+}
+static void connects_again(void *arg)
+{
+    struct pair *p = arg;
+    struct socket *sk = socket_tcp_connect(p->rig->end[0].net, 0, RIG_IP(1), p->port);
+    assert_non_null(sk);
+    k_sleep(p->rig->kernel, FAKE_MS(2));
+    p->value = (uint64_t)socket_receive(sk, p->buffer[0], 10);
+    socket_close(sk);
+    p->done[3] = true;
+}
+static void test_listener_closes(void **state)
+{
+    (void)state;
+    struct rig_options o = plain();
+    struct pair *p = pair_new(&o);
+    thread(p, 1, connects_again);
+    run(p, 1000);
+    assert_non_null(p->listener->tcp.accept_first);
+    thread(p, 3, listener_closes);
+    run(p, 3000);
+    assert_true(p->done[3]);
+    assert_int_equal((int64_t)p->value, -ECONNRESET);
+    pair_free(p);
+}
+
+/* Sequence numbers pass zero. */
+static void test_sequence_wraps(void **state)
+{
+    (void)state;
+    struct flow_key flow = { .source_ip = RIG_IP(1),
+                             .destination_ip = RIG_IP(0),
+                             .destination_port = 32768,
+                             .protocol = 6 };
+    uint16_t port = 1000;
+    for (flow.source_port = port; net_toeplitz(&flow) < 0xfff00000u; flow.source_port = ++port)
+        assert_true(port < 65535);
+    for (unsigned seed = 1; seed < 4; seed++) {
+        struct rig_options o = plain();
+        o.seed = seed;
+        o.loss_permille = (seed - 1) * 5;
+        struct pair *p = pair_prepare(&o, port);
+        thread(p, 1, connects);
+        run(p, 5000000);
+        assert_non_null(p->client);
+        uint32_t before = p->client->tcp.snd_nxt;
+        assert_true(before >= 0xfff00000u);
+        send_bytes(p, 3u << 20);
+        thread(p, 3, server_reads);
+        run(p, 60000000);
+        assert_true(p->done[1] && p->done[2]);
+        assert_true(p->client->tcp.snd_nxt < before);
+        p->rig->options.loss_permille = 0;
+        pair_free(p);
+    }
+}
+
+/* ---- Sets of sockets ---------------------------------------------------------------------------
+ */
+
+#define N_SET 3u
+struct many {
+    struct pair *p;
+    struct socket *sk[N_SET], *peer[N_SET];
+    unsigned got[N_SET], order[30], n;
+};
+static void many_serve(void *arg)
+{
+    struct many *m = arg;
+    struct net *net = m->p->rig->end[1].net;
+    struct socket *listener = socket_tcp_listen(net, 0, PORT + 7);
+    struct socket_set *set = socket_set_new(net);
+    unsigned n = 0, zero = 0;
+    char listens;
+    socket_set_add(set, listener, &listens);
+    while (zero < N_SET) {
+        void *data = socket_set_wait(set);
+        if (data == &listens) {
+            m->peer[n] = socket_accept(listener);
+            socket_set_add(set, m->peer[n], &m->peer[n]);
+            n++;
+            continue;
+        }
+        unsigned i = (unsigned)((struct socket **)data - m->peer);
+        int64_t bytes = socket_receive_nowait(m->peer[i], m->p->buffer[1], 10);
+        assert_true(bytes >= 0);
+        if (bytes == 0) {
+            zero++;
+            socket_close(m->peer[i]);
+            continue;
+        }
+        m->order[m->n++] = i;
+        m->got[i] += (unsigned)bytes;
+    }
+    socket_close(listener);
+    socket_set_free(set);
+    m->p->done[2] = true;
+}
+static void many_ask(void *arg)
+{
+    struct many *m = arg;
+    for (unsigned i = 0; i < N_SET; i++)
+        m->sk[i] = socket_tcp_connect(m->p->rig->end[0].net, 0, RIG_IP(1), PORT + 7);
+    k_sleep(m->p->rig->kernel, FAKE_MS(1));
+    for (unsigned i = 0; i < N_SET; i++)
+        socket_send(m->sk[i], m->p->buffer[0], 40);
+    k_sleep(m->p->rig->kernel, FAKE_MS(1));
+    for (unsigned i = 0; i < N_SET; i++)
+        socket_close(m->sk[i]);
+}
+static void test_socket_set(void **state)
+{
+    (void)state;
+    struct rig_options o = plain();
+    struct pair *p = pair_new(&o);
+    struct many m = { .p = p };
+    k_thread_new(p->rig->kernel, "serve", 3, many_serve, &m);
+    run(p, 100);
+    k_thread_new(p->rig->kernel, "ask", 1, many_ask, &m);
+    run(p, 10000);
+    assert_true(p->done[2]);
+    for (unsigned i = 0; i < N_SET; i++)
+        assert_int_equal(m.got[i], 40);
+    assert_int_equal(m.n, N_SET * 4);
+    /* No socket waits while another is served twice. */
+    for (unsigned i = N_SET; i + N_SET < m.n; i++)
+        assert_true(m.order[i] != m.order[i + 1] || m.order[i] != m.order[i + 2]);
+    pair_free(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_retransmission_timeout),
+        cmocka_unit_test(test_rtt_estimator),
+        cmocka_unit_test(test_delayed_ack),
+        cmocka_unit_test(test_nagle),
+        cmocka_unit_test(test_answers_carry_acknowledgements),
+        cmocka_unit_test(test_zero_window),
+        cmocka_unit_test(test_window_edge),
+        cmocka_unit_test(test_small_queue),
+        cmocka_unit_test(test_fast_retransmit),
+        cmocka_unit_test(test_cubic),
+        cmocka_unit_test(test_any_frame_lost),
+        cmocka_unit_test(test_refused_and_reset),
+        cmocka_unit_test(test_orderly_end),
+        cmocka_unit_test(test_listener_closes),
+        cmocka_unit_test(test_sequence_wraps),
+        cmocka_unit_test(test_socket_set),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
