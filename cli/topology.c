@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/topology.h"
+#include "models/nic/ether.h"
 #include "models/world.h"
 
 /* ---- Parameters by path --------------------------------------------------------------------- */
@@ -63,14 +64,12 @@ static void describe_host(struct topology_host *host, GHashTable *params)
 struct finder {
     struct topology *topology;
     struct world *world;
-    GHashTable *ends; /* struct pcie_port * -> struct topology_end */
+    GHashTable *ends; /* struct pcie_port * or ether_port * -> struct topology_end */
 };
 
-static void remember(struct finder *finder, const struct pcie_port *port, enum topology_kind kind,
-                     guint index, unsigned n)
+static void remember(struct finder *finder, const void *port, const struct topology_end *end)
 {
-    const struct topology_end end = { kind, index, n };
-    g_hash_table_replace(finder->ends, (gpointer)(uintptr_t)port, g_memdup2(&end, sizeof(end)));
+    g_hash_table_replace(finder->ends, (gpointer)(uintptr_t)port, g_memdup2(end, sizeof(*end)));
 }
 
 static void list_hosts(struct finder *finder, GHashTable *params)
@@ -85,7 +84,8 @@ static void list_hosts(struct finder *finder, GHashTable *params)
             struct topology_port port = { .name = g_strdup(names[p]), .host = h };
             if (sscanf(names[p], "s%u.", &port.socket) != 1)
                 port.socket = 0;
-            remember(finder, host_port(host, names[p]), TOPOLOGY_PORT, t->ports->len, 0);
+            remember(finder, host_port(host, names[p]),
+                     &(struct topology_end){ .kind = TOPOLOGY_PORT, .index = t->ports->len });
             g_array_append_val(t->ports, port);
         }
         g_array_append_val(t->hosts, entry);
@@ -98,32 +98,35 @@ static void list_devices(struct finder *finder)
     for (const char *const *name = world_device_names(finder->world); *name != NULL; name++) {
         const struct model *model = world_device(finder->world, *name);
         const struct topology_device device = { g_strdup(*name), g_strdup(model->ops->type) };
-        for (uint32_t p = 0; p < model->n_ports; p++)
-            remember(finder, &model->ports[p], TOPOLOGY_DEVICE, t->devices->len, p);
+        struct topology_end end = { .kind = TOPOLOGY_DEVICE, .index = t->devices->len };
+        for (end.port = 0; end.port < model->n_ports; end.port++)
+            remember(finder, &model->ports[end.port], &end);
+        end.ethernet = true;
+        for (end.port = 0; end.port < model->n_ether_ports; end.port++)
+            remember(finder, &model->ether_ports[end.port], &end);
         g_array_append_val(t->devices, device);
     }
 }
 
-/* Links are in the order of the cables. */
-static void list_cables(struct finder *finder, GHashTable *params)
+static void list_cables(struct finder *finder)
 {
-    struct pcie_port *a = NULL, *b = NULL;
-    for (unsigned i = 0; pcie_fabric_link(world_fabric(finder->world), i, &a, &b) != NULL; i++) {
-        const struct topology_end *from = g_hash_table_lookup(finder->ends, a);
-        const struct topology_end *to = g_hash_table_lookup(finder->ends, b);
-        char *path = g_strdup_printf("cables.[%u].length_m", i);
-        const char *length = g_hash_table_lookup(params, path);
-        g_free(path);
-        if (from == NULL || to == NULL)
-            continue; /* within a model */
+    struct world_cable found;
+    for (unsigned i = 0; world_cable_at(finder->world, i, &found); i++) {
+        const bool ethernet = found.ether[0] != NULL;
+        const void *from = ethernet ? (void *)found.ether[0] : (void *)found.pcie[0];
+        const void *to = ethernet ? (void *)found.ether[1] : (void *)found.pcie[1];
         const struct topology_cable cable = {
-            .from = *from,
-            .to = *to,
-            .generation = pcie_port_generation(a),
-            .lanes = pcie_port_lanes(a),
-            .length_m = length != NULL ? g_ascii_strtod(length, NULL) : 0.0,
+            .from = *(const struct topology_end *)g_hash_table_lookup(finder->ends, from),
+            .to = *(const struct topology_end *)g_hash_table_lookup(finder->ends, to),
+            .generation = ethernet ? 0 : pcie_port_generation(found.pcie[0]),
+            .lanes = ethernet ? 0 : pcie_port_lanes(found.pcie[0]),
+            .rate_gbit_s = ethernet ? ether_port_rate_gbit_s(found.ether[0]) : 0.0,
+            .length_m = found.length_m,
         };
-        g_array_append_val(finder->topology->cables, cable);
+        if (ethernet)
+            g_array_append_val(finder->topology->wires, cable);
+        else
+            g_array_append_val(finder->topology->cables, cable);
     }
 }
 
@@ -168,11 +171,12 @@ struct topology *topology_new(struct config *config, struct sim_error_list *erro
         t->ports = new_list(sizeof(struct topology_port), clear_port);
         t->devices = new_list(sizeof(struct topology_device), clear_device);
         t->cables = new_list(sizeof(struct topology_cable), NULL);
+        t->wires = new_list(sizeof(struct topology_cable), NULL);
         struct finder finder = { t, world, g_hash_table_new_full(NULL, NULL, NULL, g_free) };
         config_each_param(config, keep_param, params);
         list_hosts(&finder, params);
         list_devices(&finder);
-        list_cables(&finder, params);
+        list_cables(&finder);
         g_hash_table_destroy(finder.ends);
         g_hash_table_destroy(params);
     }
@@ -188,6 +192,7 @@ void topology_free(struct topology *t)
     g_array_free(t->ports, TRUE);
     g_array_free(t->devices, TRUE);
     g_array_free(t->cables, TRUE);
+    g_array_free(t->wires, TRUE);
     g_free(t);
 }
 
@@ -245,16 +250,21 @@ struct topology_place *topology_places(const struct topology *t)
 
 char *topology_cable_text(const struct topology_cable *cable)
 {
-    return cable->length_m > 0.0 ? g_strdup_printf("Gen%u x%u, %g m", cable->generation,
-                                                   cable->lanes, cable->length_m)
-                                 : g_strdup_printf("Gen%u x%u", cable->generation, cable->lanes);
+    GString *text = g_string_new(NULL);
+    if (cable->rate_gbit_s > 0.0)
+        g_string_append_printf(text, "%g Gb/s", cable->rate_gbit_s);
+    else
+        g_string_append_printf(text, "Gen%u x%u", cable->generation, cable->lanes);
+    if (cable->length_m > 0.0)
+        g_string_append_printf(text, ", %g m", cable->length_m);
+    return g_string_free(text, FALSE);
 }
 
 char *topology_end_text(const struct topology *t, const struct topology_end *end)
 {
     if (end->kind == TOPOLOGY_DEVICE)
-        return g_strdup_printf("%s.p%u", TOPOLOGY_AT(t->devices, device, end->index)->name,
-                               end->port);
+        return g_strdup_printf("%s.%c%u", TOPOLOGY_AT(t->devices, device, end->index)->name,
+                               end->ethernet ? 'e' : 'p', end->port);
     const struct topology_port *port = TOPOLOGY_AT(t->ports, port, end->index);
     return g_strdup_printf("%s.%s", TOPOLOGY_AT(t->hosts, host, port->host)->name, port->name);
 }
@@ -292,6 +302,15 @@ char *topology_sentence(const struct topology *t)
         g_free(from);
         g_free(to);
         g_free(link);
+    }
+    for (guint w = 0; w < t->wires->len; w++) {
+        const struct topology_cable *wire = TOPOLOGY_AT(t->wires, cable, w);
+        char *from = topology_end_text(t, &wire->from), *to = topology_end_text(t, &wire->to);
+        char *rate = topology_cable_text(wire);
+        g_string_append_printf(text, "; %s to %s, Ethernet, %s", from, to, rate);
+        g_free(from);
+        g_free(to);
+        g_free(rate);
     }
     g_string_append_c(text, '.');
     return g_string_free(text, FALSE);

@@ -28,16 +28,19 @@ struct topology_end {
     enum topology_kind kind;
     guint index;   /* in ports or devices */
     unsigned port; /* of the device */
+    bool ethernet; /* e0, not p0 */
 };
 
 struct topology_cable {
     struct topology_end from, to;
     unsigned generation, lanes;
-    double length_m; /* 0: a slot */
+    double rate_gbit_s; /* Ethernet; else 0 */
+    double length_m;    /* 0: a slot */
 };
 
 struct topology {
     GArray *hosts, *ports, *devices, *cables; /* of the above */
+    GArray *wires;                            /* cables between Ethernet ports */
 };
 
 /* Builds the world of the configuration and takes it down again; NULL with mistakes in errors. */
@@ -68,9 +71,9 @@ char *topology_dot(const struct topology *topology, const char *title);
 char *topology_svg(const struct topology *topology, const char *id, bool alone);
 extern const char topology_style[];
 
-/* "Gen3 x8", "Gen3 x8, 2 m"; g_free() */
+/* "Gen3 x8", "Gen3 x8, 2 m", "100 Gb/s"; g_free() */
 char *topology_cable_text(const struct topology_cable *cable);
-/* "server.s0.rp0", "sw.p1"; g_free() */
+/* "server.s0.rp0", "sw.p1", "nic.e0"; g_free() */
 char *topology_end_text(const struct topology *topology, const struct topology_end *end);
 
 #define TOPOLOGY_AT(array, type, index) (&g_array_index((array), struct topology_##type, (index)))

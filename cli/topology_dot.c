@@ -120,6 +120,8 @@ char *topology_dot(const struct topology *t, const char *title)
     }
     for (guint c = 0; c < t->cables->len; c++)
         append_cable(out, t, place, TOPOLOGY_AT(t->cables, cable, c));
+    for (guint w = 0; w < t->wires->len; w++)
+        append_cable(out, t, place, TOPOLOGY_AT(t->wires, cable, w));
     g_string_append(out, "}\n");
     g_free(place);
     return g_string_free(out, FALSE);

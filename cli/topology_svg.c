@@ -226,6 +226,8 @@ static void place(struct drawing *d)
     d->n_rows = (n + n_columns - 1) / n_columns;
     d->width += d->n_rows > 1 ? d->size->host_gap : 0;
     d->height = place_nowhere(d, place_shared(d, y + height + ROW_GAP)) - ROW_GAP + MARGIN;
+    if (d->t->wires->len != 0)
+        d->height += ROW_GAP; /* they run below the devices */
 }
 
 /* ---- Drawing -------------------------------------------------------------------------------- */
@@ -374,6 +376,17 @@ static void draw_cable(struct drawing *d, guint index)
     g_free(text);
 }
 
+/* Ethernet runs below the devices, from one to the other; not to those that hang on no host. */
+static void draw_wire(struct drawing *d, guint index)
+{
+    const struct topology_cable *wire = TOPOLOGY_AT(d->t->wires, cable, index);
+    const struct box *a = end_box(d, &wire->from), *b = end_box(d, &wire->to);
+    char *text = topology_cable_text(wire);
+    if (a->w != 0 && b->w != 0)
+        draw_short(d, a, b, text);
+    g_free(text);
+}
+
 char *topology_svg(const struct topology *t, const char *id, bool alone)
 {
     struct drawing d = { .t = t, .svg = g_string_new(NULL) };
@@ -403,6 +416,8 @@ char *topology_svg(const struct topology *t, const char *id, bool alone)
         draw_host(&d, h);
     for (guint c = 0; c < t->cables->len; c++)
         draw_cable(&d, c);
+    for (guint w = 0; w < t->wires->len; w++)
+        draw_wire(&d, w);
     draw_boxes(&d);
     g_string_append(d.svg, "</svg>\n");
     g_free(d.host);

@@ -179,6 +179,21 @@ static void print_shared(const struct topology *t, guint index, GString *out)
     }
 }
 
+static void print_wires(const struct topology *t, GString *out)
+{
+    if (t->wires->len != 0)
+        g_string_append(out, "Ethernet\n");
+    for (guint w = 0; w < t->wires->len; w++) {
+        const struct topology_cable *wire = TOPOLOGY_AT(t->wires, cable, w);
+        char *from = topology_end_text(t, &wire->from), *to = topology_end_text(t, &wire->to);
+        char *rate = topology_cable_text(wire);
+        g_string_append_printf(out, "%*s%s -- %s -- %s\n", INDENT, "", from, rate, to);
+        g_free(from);
+        g_free(to);
+        g_free(rate);
+    }
+}
+
 char *topology_text(const struct topology *t)
 {
     GString *out = g_string_new(NULL);
@@ -193,6 +208,7 @@ char *topology_text(const struct topology *t)
         if (place[i].host == TOPOLOGY_NOWHERE)
             g_string_append_printf(out, "%s (%s), at no host\n", device->name, device->type);
     }
+    print_wires(t, out);
     g_free(place);
     return g_string_free(out, FALSE);
 }

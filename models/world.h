@@ -32,6 +32,14 @@ struct host *world_host_of(struct world *world, const struct model *device);
 /* Names for messages; NULL-terminated. */
 const char *const *world_host_names(const struct world *world);
 const char *const *world_device_names(const struct world *world);
+/* A cable: two PCIe ports or two Ethernet ports, in the order of `from` and `to`. */
+struct world_cable {
+    struct pcie_port *pcie[2];
+    struct ether_port *ether[2];
+    double length_m;
+};
+/* The i-th in the order of the scenario; false: there are fewer. */
+bool world_cable_at(const struct world *world, unsigned i, struct world_cable *cable);
 unsigned world_n_hosts(const struct world *world);
 struct host *world_host_at(struct world *world, unsigned idx);
 

@@ -44,7 +44,7 @@ static void list_ends(struct world *world, const char **names)
 
 static struct cable_end device_end(struct model *device, const char *port)
 {
-    struct cable_end end = { NULL, NULL };
+    struct cable_end end = { 0 };
     unsigned idx;
     char tail;
     if (sscanf(port, "p%u%c", &idx, &tail) == 1 && idx < device->n_ports)
@@ -57,14 +57,14 @@ static struct cable_end device_end(struct model *device, const char *port)
 /* Both NULL: there is no such end. */
 static struct cable_end find_end(struct world *world, const char *text)
 {
-    struct cable_end none = { NULL, NULL };
+    struct cable_end none = { 0 };
     const char *dot = strchr(text, '.');
     if (dot == NULL)
         return none;
     size_t bytes = (size_t)(dot - text);
     for (unsigned h = 0; h < world->n_hosts; h++)
         if (strlen(world->host_name[h]) == bytes && strncmp(world->host_name[h], text, bytes) == 0)
-            return (struct cable_end){ host_port(world->host[h], dot + 1), NULL };
+            return (struct cable_end){ .pcie = host_port(world->host[h], dot + 1) };
     for (unsigned d = 0; d < world->n_devices; d++)
         if (strlen(world->device_name[d]) == bytes &&
             strncmp(world->device_name[d], text, bytes) == 0)
@@ -85,7 +85,7 @@ static bool end_exists(const struct cable_end *end)
 static struct cable_end cable_end(struct world *world, struct config_node *cable, const char *key,
                                   const char *const *ends, struct sim_error_list *errors)
 {
-    struct cable_end none = { NULL, NULL };
+    struct cable_end none = { 0 };
     struct config_node *node = config_get(cable, key);
     if (node == NULL || config_kind(node) != CONFIG_STRING) {
         config_mistake(node != NULL ? node : cable, errors,
@@ -110,40 +110,46 @@ const struct param_desc world_cable_params[] = {
 };
 
 /* Both directions of a cable have statistics, named after the port that sends. */
-static void add_end(struct world *world, struct cable_end end, const char *name)
+static void add_end(struct world *world, struct cable_end end, double length_m, const char *name)
 {
+    end.length_m = length_m;
     world->end[world->n_ends] = end;
     world->end_prefix[world->n_ends++] = world_text(world, name, ".tx.");
 }
 
 /* Reads the cable's settings: those of the link or wire into params, and its length. */
 static bool read_settings(struct world *world, struct config_node *cable,
-                          const struct param_desc *table, void *params, sim_time *propagation_ps,
+                          const struct param_desc *table, void *params, double *length_m,
                           struct sim_error_list *errors)
 {
     struct cable_params length = { 0 };
     bool ok = config_read_params(world->config, cable, "cables", table, params, errors);
     ok = config_read_params(world->config, cable, "cables", world_cable_params, &length, errors) &&
          ok;
-    *propagation_ps = (sim_time)(length.length_m * CABLE_PS_PER_M + 0.5);
+    *length_m = length.length_m;
     return ok;
+}
+
+static sim_time propagation_ps(double length_m)
+{
+    return (sim_time)(length_m * CABLE_PS_PER_M + 0.5);
 }
 
 static void build_wire(struct world *world, struct config_node *cable, const struct cable_end *from,
                        const struct cable_end *to, const char *name, struct sim_error_list *errors)
 {
     struct ether_wire_params params = { 0 };
-    sim_time propagation_ps;
-    if (!read_settings(world, cable, ether_wire_params_table, &params, &propagation_ps, errors))
+    double length_m;
+    if (!read_settings(world, cable, ether_wire_params_table, &params, &length_m, errors))
         return;
-    params.latency_ps += propagation_ps;
+    params.latency_ps += propagation_ps(length_m);
     struct ether_wire *wire = ether_wire_new(world->sim, name, &params, from->ether, to->ether,
                                              config_file(cable), config_line(cable), errors);
     if (wire == NULL)
         return;
     world->wire[world->n_wires++] = wire;
-    add_end(world, *from, config_string(config_get(cable, "from")));
-    add_end(world, *to, config_string(config_get(cable, "to")));
+    add_end(world, *from, length_m, config_string(config_get(cable, "from")));
+    add_end(world, *to, length_m, config_string(config_get(cable, "to")));
 }
 
 /* Root ports and downstream ports of switches lead away from the root; those of endpoints, and port
@@ -160,8 +166,8 @@ static void build_link(struct world *world, struct config_node *cable, const str
                        const struct cable_end *to, const char *name, struct sim_error_list *errors)
 {
     struct pcie_link_params *params = world_allocate(1, sizeof(*params));
-    sim_time propagation_ps;
-    bool ok = read_settings(world, cable, pcie_link_params_table, params, &propagation_ps, errors);
+    double length_m;
+    bool ok = read_settings(world, cable, pcie_link_params_table, params, &length_m, errors);
     if (from->pcie != NULL && to->pcie != NULL &&
         leads_to_root(world, from->pcie) == leads_to_root(world, to->pcie)) {
         config_mistake(
@@ -171,12 +177,12 @@ static void build_link(struct world *world, struct config_node *cable, const str
             NULL);
         ok = false;
     }
-    params->latency_ps += propagation_ps;
+    params->latency_ps += propagation_ps(length_m);
     if (ok && from->pcie != NULL && to->pcie != NULL &&
         pcie_link_new(world->fabric, name, params, from->pcie, to->pcie, config_file(cable),
                       config_line(cable), errors) != NULL) {
-        add_end(world, *from, config_string(config_get(cable, "from")));
-        add_end(world, *to, config_string(config_get(cable, "to")));
+        add_end(world, *from, length_m, config_string(config_get(cable, "from")));
+        add_end(world, *to, length_m, config_string(config_get(cable, "to")));
     }
     free(params);
 }
@@ -224,4 +230,15 @@ void world_build_cables(struct world *world, struct config_node *cables,
         else
             config_mistake(cable, errors, "a group { from, to }", NULL);
     }
+}
+
+bool world_cable_at(const struct world *world, unsigned i, struct world_cable *cable)
+{
+    if (2 * i + 1 >= world->n_ends)
+        return false;
+    const struct cable_end *from = &world->end[2 * i], *to = from + 1;
+    *cable = (struct world_cable){ { from->pcie, to->pcie },
+                                   { from->ether, to->ether },
+                                   from->length_m };
+    return true;
 }

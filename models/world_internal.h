@@ -10,6 +10,7 @@ struct ether_wire;
 struct cable_end {
     struct pcie_port *pcie;
     struct ether_port *ether;
+    double length_m; /* of the cable */
 };
 
 struct world {

@@ -48,6 +48,29 @@ has "by name" "$out" '^pcie_bench/latency_size$'
 is "each" "$(grep -c '^server: ' <<<"$out")" 4
 "$nudma" topology $switch >/dev/full 2>full.txt; is "output that does not arrive" $? 1
 
+# ---- Ethernet ------------------------------------------------------------------------------------
+cat >ethernet.cfg <<'END'
+hosts = { a = { @include "platforms/r730.cfg"
+}; b = { @include "platforms/r730.cfg"
+}; };
+devices = { anic = { @include "devices/multi_pf_x8x2.cfg"
+}; bnic = { @include "devices/connectx4_x16.cfg"
+}; };
+cables = ( { from = "anic.e0"; to = "bnic.e0"; length_m = 2; },
+           { from = "a.s0.rp0"; to = "anic.p0"; }, { from = "a.s1.rp0"; to = "anic.p1"; },
+           { from = "b.s0.rp1"; to = "bnic.p0"; length_m = 0.5; } );
+workload = { type = "memory"; host = "a"; };
+END
+out=$("$nudma" topology ethernet.cfg); is "NICs on two hosts" $? 0
+has "a wire" "$out" '^  anic.e0 -- 100 Gb/s, 2 m -- bnic.e0$'
+has "a cable's length is its own" "$out" 's0.rp1 -- Gen3 x16, 0.5 m -- bnic.p0'
+has "two functions" "$out" 's1.rp0 -- Gen3 x8 -- anic.p1'
+"$nudma" topology ethernet.cfg --format dot -o wire.dot; is "as a graph" $? 0
+read_by_dot "wire" wire.dot 6 6
+"$nudma" topology ethernet.cfg --format svg -o wire.svg; is "as a picture" $? 0
+is "well-formed" "$(well_formed wire.svg)" ""
+has "said in words" "$(cat wire.svg)" 'anic.e0 to bnic.e0, Ethernet, 100 Gb/s, 2 m'
+
 # ---- Sixty hosts ---------------------------------------------------------------------------------
 {
     echo 'hosts = {'
