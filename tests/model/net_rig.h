@@ -12,35 +12,6 @@
 #include "logic/steering/xps.h"
 #include "tests/model/fake_kapi.h"
 
-/* What stands beside the stack, unless a test has its own or the library's. */
-#ifndef RIG_STEERING
-const struct arfs_params arfs_params_default __attribute__((weak));
-__attribute__((weak)) struct arfs *arfs_new(struct kernel *kernel, const struct arfs_params *params)
-{
-    (void)kernel, (void)params;
-    return NULL;
-}
-__attribute__((weak)) void arfs_free(struct arfs *arfs)
-{
-    (void)arfs;
-}
-__attribute__((weak)) void arfs_record(struct arfs *arfs, uint32_t hash)
-{
-    (void)arfs, (void)hash;
-}
-__attribute__((weak)) bool arfs_receive(struct arfs *arfs, struct net_device *dev,
-                                        struct sk_buff *skb, uint16_t rxq)
-{
-    (void)arfs, (void)dev, (void)skb, (void)rxq;
-    return false;
-}
-__attribute__((weak)) uint16_t xps_select_queue(struct sk_buff *skb, struct net_device *dev)
-{
-    (void)skb, (void)dev;
-    return 0;
-}
-#endif
-
 #define RIG_IP(host) (0x0a000001u + (uint32_t)(host))
 #define RIG_QUEUES   2u
 
@@ -66,6 +37,7 @@ struct rig_end {
     uint64_t free_ps; /* the wire is free from then on */
     uint64_t frames, payload;
     uint32_t largest; /* payload given at once */
+    uint64_t on_queue[RIG_QUEUES];
 };
 struct rig_options {
     uint64_t seed;
@@ -205,8 +177,12 @@ static enum net_xmit rig_start_xmit(struct sk_buff *skb, struct net_device *dev)
         net_queue_stop(dev, skb->queue);
         return NET_XMIT_BUSY;
     }
-    if (++end->n_sent >= ring)
-        net_queue_stop(dev, skb->queue);
+    end->n_sent++;
+    /* A socket changes its queue only when nothing of it is outstanding (but acknowledgements). */
+    for (const struct sk_buff *other = end->sent; other; other = other->next)
+        assert_true(other->socket != skb->socket || other->queue == skb->queue ||
+                    other->truesize < 64);
+    end->on_queue[skb->queue]++;
     skb->next = NULL;
     if (end->sent)
         end->sent_tail->next = skb;
@@ -251,7 +227,6 @@ static void rig_receive(struct rig_end *end, struct rig_frame *frame)
         uint32_t bytes = frame->bytes < 60 ? 60 : frame->bytes; /* padded, as on a wire */
         k_poke(kernel, page->addr, frame->byte, bytes);
         skb->dev = &end->dev;
-        skb->queue = (uint16_t)(end->rx_cpu % RIG_QUEUES);
         skb->head = page->addr;
         skb->head_page = page;
         skb->head_bytes = (uint16_t)head;
@@ -329,10 +304,13 @@ static inline struct rig *rig_new(const struct rig_options *options)
         end->dev.ip = RIG_IP(host);
         end->dev.mtu_bytes = options->mtu_bytes ? options->mtu_bytes : 1500;
         end->dev.features = options->no_tso ? 0 : NET_FEATURE_TSO;
-        end->dev.n_tx_queues = end->dev.n_rx_queues = 1;
+        end->dev.n_tx_queues = RIG_QUEUES;
+        end->dev.n_rx_queues = 1;
         end->dev.private_data = end;
         k_napi_init(&end->napi, rig->kernel, rig_poll);
         assert_int_equal(net_device_register(end->net, &end->dev), 0);
+        memset(end->dev.rx_queue_of_cpu, 0xff, sizeof end->dev.rx_queue_of_cpu);
+        xps_map_default(&end->dev);
         rig_open(&end->dev);
         net_route_add(end->net, RIG_IP(!host), &end->dev);
         net_neighbour_add(end->net, RIG_IP(!host),

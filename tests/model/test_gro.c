@@ -6,7 +6,6 @@
 
 #include <cmocka.h>
 
-#define RIG_STEERING /* this test has its own */
 #include "logic/net/net_private.h"
 #include "tests/model/net_rig.h"
 

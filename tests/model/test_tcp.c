@@ -178,6 +178,7 @@ static void test_streams_at_random(void **state)
 {
     (void)state;
     uint64_t retransmitted = 0, lost = 0, timeouts = 0, merged = 0;
+    uint64_t used[2] = { 0, 0 };
     for (uint64_t seed = 1; seed <= 40; seed++) {
         struct rig_options o = plain(seed);
         o.stall_percent = seed % 3 ? 1 : 0;
@@ -224,6 +225,8 @@ static void test_streams_at_random(void **state)
             merged += stats->gro_merged;
         }
         lost += rig->lost;
+        used[0] += rig->end[0].on_queue[0];
+        used[1] += rig->end[0].on_queue[1];
         if (rig->lost == 0 && !o.overtake_permille && !o.fail_page_every)
             assert_int_equal(net_stats(rig->end[0].net)->timeouts, 0);
         run(rig, 130000);
@@ -235,6 +238,7 @@ static void test_streams_at_random(void **state)
     assert_true(lost > 300);
     assert_true(retransmitted >= lost / 2);
     assert_true(merged > 1000);
+    assert_true(used[0] > 1000 && used[1] > 1000);
     assert_true(timeouts > 0 && timeouts < retransmitted);
 }
 
