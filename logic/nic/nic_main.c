@@ -30,7 +30,7 @@ const struct nic_driver_params nic_driver_params_default = {
     .tx_count = 32,
     .mtu_bytes = 1500,
     .n_filters = 8192,
-    .filter_scan_ps = UINT64_C(100000000000), /* 100 ms */
+    .filter_scan_ps = UINT64_C(1000000000000), /* 1 s */
 };
 
 /* ---- Parts that others use ---------------------------------------------------------------------

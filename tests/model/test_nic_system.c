@@ -1,0 +1,334 @@
+/*
+ * Two simulated hosts with kernels, network stacks and drivers, joined by real NIC models: what a
+ * program sends on one arrives at a program on the other, byte for byte, through caches, rings,
+ * doorbells, TLPs and a wire. Then everything is taken down, and nothing may be left.
+ */
+#include "tests/model/world_fixture.h"
+
+#include <string.h>
+
+#include "logic/net/net.h"
+#include "logic/nic/nic_driver.h"
+#include "logic/steering/xps.h"
+#include "models/host/os.h"
+#include "models/payload.h"
+
+#define HOST(NAME, LANES)                                                     \
+    NAME " = { ports = ( { name = \"rp0\"; socket = 0; lanes = " LANES "; }," \
+         " { name = \"rp1\"; socket = 1; lanes = " LANES "; } );"             \
+         " cpu = { sockets = 2; cores_per_socket = 4; clock_ghz = 2.0; }; };"
+#define WORLD(FIRMWARE, LOSS)                                                                     \
+    "hosts = { " HOST("server", "8") HOST(                                                        \
+        "client", "16") " };\n"                                                                   \
+                        "devices = { a = { type = \"nic.ethernet\"; functions = 2; lanes = 8;"    \
+                        " firmware = \"" FIRMWARE "\"; }; b = { type = \"nic.ethernet\"; }; };\n" \
+                        "cables = ( { from = \"server.s0.rp0\"; to = \"a.p0\"; },"                \
+                        " { from = \"server.s1.rp1\"; to = \"a.p1\"; },"                          \
+                        " { from = \"client.s0.rp0\"; to = \"b.p0\"; },"                          \
+                        " { from = \"a.e0\"; to = \"b.e0\"; latency_ns = 100; loss_ratio = " LOSS \
+                        "; } );\n"
+
+#define SERVER    0
+#define CLIENT    1
+#define IP(host)  (0x0a000001u + (uint32_t)(host))
+#define PORT      5001
+#define KIB       1024u
+#define MIB       (KIB * KIB)
+#define SECOND    (1000 * SIM_PS_PER_MS)
+#define STREAM    7u
+#define UDP_BYTES 1400u
+#define DATAGRAMS 500u
+
+struct side {
+    struct kernel *kernel;
+    struct net *net;
+    struct nic_driver *driver;
+    struct net_device *dev;
+    struct rig *rig;
+};
+
+struct rig {
+    struct world_fixture w;
+    struct side side[2];
+    unsigned function;                /* of the server's NIC that is used */
+    unsigned cpu[2];                  /* of the programs */
+    uint64_t bytes;                   /* to send */
+    size_t send_bytes, receive_bytes; /* per call */
+    bool udp;
+    unsigned up;   /* hosts that are ready */
+    unsigned done; /* programs that have ended */
+    unsigned down;
+    sim_time start_ps, end_ps;
+    uint64_t received;
+};
+
+/* ---- Up and down -------------------------------------------------------------------------------
+ */
+
+static void up_body(void *arg)
+{
+    struct side *s = arg;
+    unsigned host = (unsigned)(s - s->rig->side);
+    unsigned n = host == SERVER ? 2 : 1;
+    assert_int_equal(k_pci_register(s->kernel, nic_driver_pci(s->driver)), (int)n);
+    for (unsigned i = 0; i < n; i++) {
+        struct net_device *dev = nic_driver_device(s->driver, i);
+        dev->ip = IP(host);
+        assert_int_equal(dev->ops->open(dev), 0);
+        assert_true(dev->running && dev->carrier);
+        xps_map_default(dev);
+    }
+    s->dev = nic_driver_device(s->driver, host == SERVER ? s->rig->function : 0);
+    assert_int_equal(nic_dev_function(s->dev), host == SERVER ? s->rig->function : 0);
+    s->rig->up++;
+}
+
+static void down_body(void *arg)
+{
+    struct side *s = arg;
+    k_sleep(s->kernel, 300 * SIM_PS_PER_MS); /* sockets' last timers */
+    for (unsigned i = 0;; i++) {
+        struct net_device *dev = nic_driver_device(s->driver, 0);
+        if (dev == NULL)
+            break;
+        assert_true(i < 2);
+        k_pci_remove(K_CONTAINER(dev->device, struct k_pci_dev, device), false);
+    }
+    net_free(s->net);
+    s->rig->down++;
+}
+
+static void run_until(struct rig *r, const unsigned *count, sim_time within_ps)
+{
+    sim_time until_ps = sim_now(r->w.sim) + within_ps;
+    while (*count < 2 && sim_now(r->w.sim) < until_ps) {
+        sim_run(r->w.sim, sim_now(r->w.sim) + SIM_PS_PER_MS, NULL);
+        assert_null(sim_error(r->w.sim));
+    }
+    assert_int_equal(*count, 2);
+}
+
+static void rig_open(struct rig *r, const char *world, const struct nic_driver_params *params)
+{
+    static const char *const names[] = { "server", "client" };
+    fixture_open(&r->w, world);
+    for (unsigned i = 0; i < 2; i++) {
+        struct side *s = &r->side[i];
+        struct host *host = world_host(r->w.world, names[i]);
+        s->rig = r;
+        s->kernel = kernel_new(host, host_os_params(host));
+        s->net = net_new(s->kernel, &net_params_default);
+        s->driver = nic_driver_new(s->net, s->kernel, params, "pf");
+        assert_non_null(s->driver);
+        k_thread_new(s->kernel, "up", 0, up_body, s);
+    }
+    run_until(r, &r->up, SECOND);
+    for (unsigned i = 0; i < 2; i++) {
+        net_neighbour_add(r->side[i].net, IP(!i), r->side[!i].dev->mac);
+        net_route_add(r->side[i].net, IP(!i), r->side[i].dev);
+    }
+}
+
+static void rig_close(struct rig *r)
+{
+    for (unsigned i = 0; i < 2; i++)
+        k_thread_new(r->side[i].kernel, "down", 0, down_body, &r->side[i]);
+    run_until(r, &r->down, SECOND);
+    sim_run(r->w.sim, sim_now(r->w.sim) + 10 * SIM_PS_PER_MS, NULL);
+    for (unsigned i = 0; i < 2; i++) {
+        nic_driver_free(r->side[i].driver);
+        kernel_free(r->side[i].kernel);
+    }
+    fixture_close(&r->w);
+}
+
+/* ---- Programs ----------------------------------------------------------------------------------
+ */
+
+static void check(struct rig *r, struct kernel *kernel, struct kaddr at, uint64_t bytes)
+{
+    uint64_t tag = payload_tag(STREAM, r->received), found = 0;
+    if (!kernel_check(kernel, at, tag, bytes, &found))
+        fail_msg("byte %llu: tag %#llx, expected %#llx and what follows",
+                 (unsigned long long)r->received, (unsigned long long)found,
+                 (unsigned long long)tag);
+    r->received += bytes;
+}
+
+static void server_tcp(void *arg)
+{
+    struct side *s = arg;
+    struct rig *r = s->rig;
+    struct socket *listener = socket_tcp_listen(s->net, IP(SERVER), PORT);
+    assert_non_null(listener);
+    struct socket *socket = socket_accept(listener);
+    assert_non_null(socket);
+    struct kaddr buffer = k_alloc(s->kernel, K_NODE_LOCAL, r->receive_bytes, K_PAGE_BYTES);
+    r->start_ps = k_now_ps(s->kernel);
+    for (;;) {
+        int64_t n = socket_receive(socket, buffer, r->receive_bytes);
+        assert_true(n >= 0);
+        if (n == 0)
+            break;
+        check(r, s->kernel, buffer, (uint64_t)n);
+    }
+    r->end_ps = k_now_ps(s->kernel);
+    assert_int_equal(r->received, r->bytes);
+    socket_close(socket);
+    socket_close(listener);
+    r->done++;
+}
+
+static void client_tcp(void *arg)
+{
+    struct side *s = arg;
+    struct rig *r = s->rig;
+    struct socket *socket = socket_tcp_connect(s->net, IP(CLIENT), IP(SERVER), PORT);
+    assert_non_null(socket);
+    struct kaddr buffer = k_alloc(s->kernel, K_NODE_LOCAL, r->send_bytes, K_PAGE_BYTES);
+    for (uint64_t sent = 0; sent < r->bytes; sent += r->send_bytes) {
+        kernel_stamp(s->kernel, buffer, payload_tag(STREAM, sent), r->send_bytes);
+        assert_int_equal(socket_send(socket, buffer, r->send_bytes), (int64_t)r->send_bytes);
+    }
+    socket_close(socket);
+    r->done++;
+}
+
+/* Each datagram is answered with what it held. */
+static void server_udp(void *arg)
+{
+    struct side *s = arg;
+    struct rig *r = s->rig;
+    struct socket *socket = socket_udp_bind(s->net, IP(SERVER), PORT);
+    assert_non_null(socket);
+    socket_udp_connect(socket, IP(CLIENT), PORT);
+    struct kaddr buffer = k_alloc(s->kernel, K_NODE_LOCAL, 2048, K_PAGE_BYTES);
+    r->up++;
+    for (unsigned i = 0; i < DATAGRAMS; i++) {
+        assert_int_equal(socket_receive(socket, buffer, 2048), UDP_BYTES);
+        check(r, s->kernel, buffer, UDP_BYTES);
+        assert_int_equal(socket_send(socket, buffer, UDP_BYTES), UDP_BYTES);
+    }
+    socket_close(socket);
+    r->done++;
+}
+
+static void client_udp(void *arg)
+{
+    struct side *s = arg;
+    struct rig *r = s->rig;
+    struct socket *socket = socket_udp_bind(s->net, IP(CLIENT), PORT);
+    assert_non_null(socket);
+    socket_udp_connect(socket, IP(SERVER), PORT);
+    struct kaddr buffer = k_alloc(s->kernel, K_NODE_LOCAL, 2048, K_PAGE_BYTES);
+    k_sleep(s->kernel, 100 * SIM_PS_PER_US); /* until the server listens */
+    r->start_ps = k_now_ps(s->kernel);
+    for (uint64_t i = 0; i < DATAGRAMS; i++) {
+        uint64_t found, tag = payload_tag(STREAM, i * UDP_BYTES);
+        kernel_stamp(s->kernel, buffer, tag, UDP_BYTES);
+        assert_int_equal(socket_send(socket, buffer, UDP_BYTES), UDP_BYTES);
+        kernel_stamp(s->kernel, buffer, 0, UDP_BYTES);
+        assert_int_equal(socket_receive(socket, buffer, 2048), UDP_BYTES);
+        assert_true(kernel_check(s->kernel, buffer, tag, UDP_BYTES, &found));
+    }
+    r->end_ps = k_now_ps(s->kernel);
+    socket_close(socket);
+    r->done++;
+}
+
+static void run_programs(struct rig *r, sim_time within_ps)
+{
+    struct side *server = &r->side[SERVER], *client = &r->side[CLIENT];
+    k_thread_new(server->kernel, "server", (int)r->cpu[SERVER], r->udp ? server_udp : server_tcp,
+                 server);
+    k_thread_new(client->kernel, "client", (int)r->cpu[CLIENT], r->udp ? client_udp : client_tcp,
+                 client);
+    run_until(r, &r->done, within_ps);
+}
+
+static struct nic_stats all_channels(const struct net_device *dev)
+{
+    struct nic_stats sum = { 0 };
+    for (unsigned i = 0; i < dev->n_rx_queues; i++) {
+        struct nic_stats s = nic_dev_channel_stats(dev, i);
+        for (size_t f = 0; f < sizeof sum / sizeof(uint64_t); f++)
+            ((uint64_t *)(void *)&sum)[f] += ((const uint64_t *)(const void *)&s)[f];
+    }
+    return sum;
+}
+
+/* ---- Tests -------------------------------------------------------------------------------------
+ */
+
+static void test_udp(void **state)
+{
+    (void)state;
+    struct rig r = { .udp = true, .cpu = { 1, 2 } };
+    rig_open(&r, WORLD("standard", "0"), &nic_driver_params_default);
+    run_programs(&r, SECOND);
+    assert_int_equal(r.received, DATAGRAMS * UDP_BYTES);
+    struct nic_stats stats = all_channels(r.side[SERVER].dev);
+    assert_int_equal(stats.rx_packets, DATAGRAMS);
+    assert_int_equal(stats.tx_packets, DATAGRAMS);
+    assert_int_equal(stats.rx_errors + stats.tx_errors + stats.tx_drops, 0);
+    /* Both ways through two stacks: microseconds, not milliseconds. */
+    sim_time rtt_ps = (r.end_ps - r.start_ps) / DATAGRAMS;
+    assert_in_range(rtt_ps, 5 * SIM_PS_PER_US, 200 * SIM_PS_PER_US);
+    rig_close(&r);
+}
+
+static void tcp(const char *world, unsigned function, unsigned server_cpu, double least_gbit_s)
+{
+    struct rig r = { .function = function,
+                     .cpu = { server_cpu, 1 },
+                     .bytes = 16 * MIB,
+                     .send_bytes = 64 * KIB,
+                     .receive_bytes = 64 * KIB };
+    rig_open(&r, world, &nic_driver_params_default);
+    run_programs(&r, 10 * SECOND);
+    double gbit_s = (double)r.bytes * 8e3 / (double)(r.end_ps - r.start_ps);
+    const struct net_stats *sent = net_stats(r.side[CLIENT].net);
+    struct nic_stats rx = all_channels(r.side[SERVER].dev), tx = all_channels(r.side[CLIENT].dev);
+    if (gbit_s < least_gbit_s)
+        fail_msg("%.2f Gb/s", gbit_s);
+    assert_int_equal(rx.rx_errors + rx.tx_errors + rx.page_failures, 0);
+    assert_int_equal(tx.tx_errors + tx.tx_drops, 0);
+    assert_true(rx.rx_packets >= r.bytes / 1448);
+    if (sent->retransmitted_segments == 0)
+        assert_true(tx.tx_wqes < tx.tx_packets / 4); /* the NIC segments */
+    rig_close(&r);
+}
+
+static void test_tcp_local(void **state)
+{
+    (void)state;
+    tcp(WORLD("standard", "0"), 0, 1, 5.0);
+}
+
+static void test_tcp_remote(void **state)
+{
+    (void)state;
+    tcp(WORLD("standard", "0"), 1, 1, 3.0);
+}
+
+static void test_tcp_octonic(void **state)
+{
+    (void)state;
+    tcp(WORLD("octonic", "0"), 0, 5, 3.0);
+}
+
+static void test_tcp_loss(void **state)
+{
+    (void)state;
+    tcp(WORLD("standard", "0.001"), 0, 1, 0.05);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_udp),        cmocka_unit_test(test_tcp_local),
+        cmocka_unit_test(test_tcp_remote), cmocka_unit_test(test_tcp_octonic),
+        cmocka_unit_test(test_tcp_loss),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
