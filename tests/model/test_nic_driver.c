@@ -190,6 +190,7 @@ struct bench {
     uint64_t next_wire[FAKE_NIC_QUEUES]; /* on the wire: in order, none twice */
     uint64_t n_wire, n_gaps;
     bool gaps_allowed, any_order;
+    uint8_t frame[70000]; /* of packet(): threads of the fake have small stacks */
 };
 
 static struct bench *bench; /* of the test that runs: callbacks of the device have no argument */
@@ -282,7 +283,7 @@ static void run_for(struct bench *b, uint64_t ps)
 static struct sk_buff *packet(struct bench *b, uint16_t queue, unsigned n_frags, uint32_t most,
                               bool tso)
 {
-    uint8_t frame[70000];
+    uint8_t *frame = b->frame;
     struct kernel *kernel = b->kernel;
     struct sk_buff *skb = skb_new(&b->net);
     skb->dev = b->dev;
