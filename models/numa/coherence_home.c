@@ -493,16 +493,64 @@ static sim_time write_to_dram(struct numa *n, unsigned socket, uint64_t line, bo
     return t;
 }
 
+/* The line goes into this socket's LLC; at_ps: the slice's answer. */
+static sim_time write_to_llc(struct numa *n, unsigned socket, uint64_t line, bool full,
+                             sim_time at_ps, struct sim_stamp *stamp, enum numa_source *source)
+{
+    const struct holder h = agent_find(n, socket, line);
+    sim_time t;
+
+    if (h.way >= 0) {
+        *source = NUMA_LLC;
+        return update(n, socket, h, line, at_ps, stamp);
+    }
+    NUMA_COUNT(n, socket, dma_write_allocates);
+    t = acquire(n, socket, line, full ? WANT_OWN : WANT_RFO, READ_DMA, at_ps, stamp).done_ps;
+    /* The way is free once the victim's data are with a home agent or on the link to one. */
+    if (agent_insert(n, socket, line, LINE_M, 0, t))
+        t += n->params->cache->llc_request_ps + n->params->coherence->home_agent_ps;
+    return t;
+}
+
+/*
+ * remote_dma_write = home_llc, a design that no machine has (IOctopus, section 2.4): the data cross
+ * the interconnect and go on as if a device of the home's socket had written them. The device's own
+ * socket keeps no copy; a modified one completes a partial write.
+ */
+static sim_time write_to_home_llc(struct numa *n, unsigned socket, uint64_t line, bool full,
+                                  sim_time at_ps, struct sim_stamp *stamp, enum numa_source *source)
+{
+    const unsigned home = home_of(n, line);
+    bool dirty;
+
+    drop_own(n, socket, line, &dirty);
+    sim_time t = numa_send(n, socket, home, MESSAGE_WRITEBACK, at_ps);
+    sim_stamp_mark(stamp, PART_INTERCONNECT, t);
+    t += n->params->coherence->snoop_lookup_ps;
+    sim_stamp_mark(stamp, PART_CACHE, t);
+    t = write_to_llc(n, home, line, full || dirty, t, stamp, source);
+    sim_stamp_mark(stamp, PART_CACHE, t);
+    if (*source == NUMA_LLC)
+        *source = NUMA_REMOTE_CACHE;
+    t = numa_send(n, home, socket, MESSAGE_RESPONSE, t);
+    sim_stamp_mark(stamp, PART_INTERCONNECT, t);
+    NUMA_COUNT(n, socket, dma_write_pushes);
+    return t;
+}
+
 /* E or M, and no core has a copy. */
 static bool line_is_llcs_own(uint32_t word)
 {
     return line_state(word) >= LINE_E && (word & LINE_SHARERS_MASK) == 0;
 }
 
-static bool goes_to_dram(const struct numa *n, unsigned socket, uint64_t line)
+/* Where a write of a device here to the line goes: nowhere else than into the own LLC, or as
+ * remote_dma_write says. */
+static enum remote_dma_write write_policy(const struct numa *n, unsigned socket, uint64_t line)
 {
-    return home_of(n, line) != socket &&
-           n->params->coherence->remote_dma_write == REMOTE_DMA_DRAM_INVALIDATE;
+    return home_of(n, line) == socket
+               ? REMOTE_DMA_DEVICE_SIDE_LLC
+               : (enum remote_dma_write)n->params->coherence->remote_dma_write;
 }
 
 /* All but the plain hit; at_ps: the slice's answer. */
@@ -511,23 +559,14 @@ static __attribute__((noinline)) sim_time dma_write_rest(struct numa *n, unsigne
                                                          struct sim_stamp *stamp,
                                                          enum numa_source *source)
 {
-    const struct numa_cache_params *p = n->params->cache;
-    sim_time t;
+    const enum remote_dma_write policy = write_policy(n, socket, line);
 
     *source = home_of(n, line) == socket ? NUMA_LOCAL_DRAM : NUMA_REMOTE_DRAM;
-    if (goes_to_dram(n, socket, line))
+    if (policy == REMOTE_DMA_DRAM_INVALIDATE)
         return write_to_dram(n, socket, line, full, at_ps, stamp);
-    const struct holder h = agent_find(n, socket, line);
-    if (h.way >= 0) {
-        *source = NUMA_LLC;
-        t = update(n, socket, h, line, at_ps, stamp);
-    } else {
-        NUMA_COUNT(n, socket, dma_write_allocates);
-        t = acquire(n, socket, line, full ? WANT_OWN : WANT_RFO, READ_DMA, at_ps, stamp).done_ps;
-        /* The way is free once the victim's data are with a home agent or on the link to one. */
-        if (agent_insert(n, socket, line, LINE_M, 0, t))
-            t += p->llc_request_ps + n->params->coherence->home_agent_ps;
-    }
+    if (policy == REMOTE_DMA_HOME_LLC)
+        return write_to_home_llc(n, socket, line, full, at_ps, stamp, source);
+    const sim_time t = write_to_llc(n, socket, line, full, at_ps, stamp, source);
     sim_stamp_mark(stamp, PART_CACHE, t);
     return t;
 }
@@ -542,7 +581,7 @@ static sim_time dma_write(struct numa *n, unsigned socket, uint64_t line, bool f
     sim_stamp_mark(stamp, PART_CACHE, t);
     const int way = cache_find(llc, place);
     if (SIM_UNLIKELY(way < 0 || !line_is_llcs_own(*cache_state(llc, place, way)) ||
-                     goes_to_dram(n, socket, line)))
+                     write_policy(n, socket, line) != REMOTE_DMA_DEVICE_SIDE_LLC))
         return dma_write_rest(n, socket, line, full, t, stamp, source);
     /* What update() comes to for a line that only this LLC has: what nearly all writes find. */
     *cache_state(llc, place, way) = line_word(LINE_M, 0);

@@ -34,7 +34,11 @@ struct numa_cache_params {
 };
 
 enum coherence_protocol { PROTOCOL_HOME_SNOOP_DIRECTORY, PROTOCOL_FRONT_SIDE_BUS };
-enum remote_dma_write { REMOTE_DMA_DEVICE_SIDE_LLC, REMOTE_DMA_DRAM_INVALIDATE };
+enum remote_dma_write {
+    REMOTE_DMA_DEVICE_SIDE_LLC,
+    REMOTE_DMA_DRAM_INVALIDATE,
+    REMOTE_DMA_HOME_LLC
+};
 
 struct numa_coherence_params {
     int protocol;
@@ -59,7 +63,7 @@ struct numa_counters {
     uint64_t message_bytes[N_MESSAGES];
     uint64_t core_llc_hits, core_llc_misses;
     uint64_t dma_read_hits, dma_read_misses;
-    uint64_t dma_write_updates, dma_write_allocates, dma_write_to_dram;
+    uint64_t dma_write_updates, dma_write_allocates, dma_write_to_dram, dma_write_pushes;
     uint64_t ddio_evictions, ddio_dirty_evictions, llc_back_invalidations, core_snoops;
     uint64_t snoops_sent;
 };

@@ -20,7 +20,8 @@
 #define E1 "docs/sources.md#e1"
 
 static const char *const protocol_names[] = { "home_snoop_directory", "front_side_bus", NULL };
-static const char *const remote_dma_names[] = { "device_side_llc", "dram_invalidate", NULL };
+static const char *const remote_dma_names[] = { "device_side_llc", "dram_invalidate", "home_llc",
+                                                NULL };
 
 static const struct param_desc cpu_table[] = {
     CPU("sockets", PARAM_U32, sockets, 2, 1, NUMA_MAX_SOCKETS, PROV_DATASHEET, "processor sockets"),

@@ -48,6 +48,8 @@ const struct stat_desc numa_counter_table[] = {
     COUNTER("dma_write_allocates", dma_write_allocates, "1",
             "lines written by devices into the DDIO ways"),
     COUNTER("dma_write_to_dram", dma_write_to_dram, "1", "lines written by devices to DRAM"),
+    COUNTER("dma_write_pushes", dma_write_pushes, "1",
+            "lines of devices here that were sent to another socket's LLC"),
     COUNTER("ddio_evictions", ddio_evictions, "1", "lines displaced by devices' writes"),
     COUNTER("ddio_dirty_evictions", ddio_dirty_evictions, "1", "those of them that were dirty"),
     COUNTER("llc_back_invalidations", llc_back_invalidations, "1",

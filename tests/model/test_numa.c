@@ -402,6 +402,46 @@ static void test_remote_dma_write_policies(void **state)
     numa_free(h.n);
 }
 
+/* A design that nobody has built: into the consumer's LLC, over the link. */
+static void test_dma_write_into_the_homes_llc(void **state)
+{
+    struct host h;
+    const sim_time way = IIO + REQUEST + WAY + LINE + LOOK, back = WAY + FLIT;
+
+    (void)state;
+    fixture_r730(&h.f);
+    h.f.coherence.remote_dma_write = REMOTE_DMA_HOME_LLC;
+    h.n = fixture_new(&h.f);
+    h.t = 0;
+    const struct hpa b = fixture_hpa(h.n, 1, 0x20000), c = fixture_hpa(h.n, 1, 0x30000);
+    const struct numa_counters *s0 = &h.n->socket[0].counters, *s1 = &h.n->socket[1].counters;
+    /* A miss there asks everybody else, as that of a device there would. */
+    assert_int_equal(dma_write(&h, 0, b, 64, NUMA_REMOTE_DRAM),
+                     way + HOME + WAY + FLIT + LOOK + WAY + FLIT + back);
+    const uint64_t before = numa_interconnect_bytes(h.n, 0, 1);
+    assert_int_equal(dma_write(&h, 0, b, 64, NUMA_REMOTE_CACHE), way + back);
+    assert_int_equal(numa_interconnect_bytes(h.n, 0, 1) - before, 80);
+    /* The consumer finds it as if the device were its own, and no DRAM was needed for that. */
+    assert_int_equal(load(&h, 14, b, NUMA_LLC), LLC_LOAD);
+    assert_int_equal(s1->dram_read_bytes + s1->dram_write_bytes, 0);
+    assert_int_equal(s0->dram_read_bytes + s0->dram_write_bytes, 0);
+    assert_int_equal(s0->dma_write_pushes, 2);
+    assert_int_equal(s1->dma_write_updates, 1);
+    assert_int_equal(s1->dma_write_allocates, 1);
+    /* Copies on both sides go; what the device's socket had modified is not lost. */
+    load(&h, 0, c, NUMA_REMOTE_DRAM);
+    store(&h, 0, c);
+    dma_write(&h, 0, c, 8, NUMA_REMOTE_DRAM);
+    assert_int_equal(cluster_peek(h.n, 0, c.v >> 6), LINE_I);
+    assert_int_equal(s1->read_dma_bytes, 0);
+    load(&h, 14, c, NUMA_LLC);
+    /* Its own memory as ever. */
+    const struct hpa a = fixture_hpa(h.n, 0, 0x10000);
+    dma_write(&h, 0, a, 64, NUMA_LOCAL_DRAM);
+    assert_int_equal(dma_write(&h, 0, a, 64, NUMA_LLC), IIO + REQUEST);
+    numa_free(h.n);
+}
+
 /* ---- DDIO share of the T430 [PB] ------------------------------------------------------------- */
 
 static void test_ddio_share(void **state)
@@ -545,6 +585,7 @@ int main(void)
         cmocka_unit_test(test_dma_read),
         cmocka_unit_test(test_dma_write),
         cmocka_unit_test(test_remote_dma_write_policies),
+        cmocka_unit_test(test_dma_write_into_the_homes_llc),
         cmocka_unit_test(test_ddio_share),
         cmocka_unit_test(test_skylake),
         cmocka_unit_test(test_front_side_bus),

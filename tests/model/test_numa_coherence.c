@@ -104,6 +104,8 @@ static void test_invariants_inclusive(void **state)
         run_random(&f, seed);
         f.coherence.remote_dma_write = REMOTE_DMA_DRAM_INVALIDATE;
         run_random(&f, seed + 10);
+        f.coherence.remote_dma_write = REMOTE_DMA_HOME_LLC;
+        run_random(&f, seed + 15);
         f.coherence.opportunistic_broadcast = false;
         run_random(&f, seed + 20);
     }
@@ -117,6 +119,8 @@ static void test_invariants_non_inclusive(void **state)
     for (uint64_t seed = 1; seed <= 3; seed++) {
         shrink(&f, false);
         run_random(&f, seed + 30);
+        f.coherence.remote_dma_write = REMOTE_DMA_HOME_LLC;
+        run_random(&f, seed + 35);
     }
 }
 
@@ -130,6 +134,8 @@ static void test_invariants_four_sockets(void **state)
     run_random(&f, 41);
     f.coherence.remote_dma_write = REMOTE_DMA_DRAM_INVALIDATE;
     run_random(&f, 42);
+    f.coherence.remote_dma_write = REMOTE_DMA_HOME_LLC;
+    run_random(&f, 43);
 }
 
 static void test_invariants_front_side_bus(void **state)
@@ -229,6 +235,8 @@ static void test_dirty_lines_are_conserved(void **state)
     run_conserving(&f, 61);
     f.coherence.remote_dma_write = REMOTE_DMA_DRAM_INVALIDATE;
     run_conserving(&f, 62);
+    f.coherence.remote_dma_write = REMOTE_DMA_HOME_LLC;
+    run_conserving(&f, 65);
     shrink(&f, false);
     run_conserving(&f, 63);
     fixture_clovertown(&f);

@@ -78,7 +78,7 @@ static void test_parts_add_up(void **state)
     struct fixture f;
 
     (void)state;
-    for (unsigned variant = 0; variant < 32; variant++) {
+    for (unsigned variant = 0; variant < 64; variant++) {
         fixture_r730(&f);
         shrink(&f);
         f.cpu.sockets = (variant & 1) != 0 ? 4 : 2;
@@ -86,6 +86,8 @@ static void test_parts_add_up(void **state)
         f.coherence.opportunistic_broadcast = (variant & 4) != 0;
         f.coherence.remote_dma_write = (variant & 8) != 0 ? REMOTE_DMA_DRAM_INVALIDATE
                                                           : REMOTE_DMA_DEVICE_SIDE_LLC;
+        if ((variant & 32) != 0)
+            f.coherence.remote_dma_write = REMOTE_DMA_HOME_LLC;
         /* Large caches: lines stay, so that other caches answer. */
         if ((variant & 16) != 0)
             f.cache.llc_bytes *= 16;
