@@ -74,6 +74,7 @@ struct k_thread {
     enum fake_state state;
     uint64_t resume_ps;
     uint64_t until_ps; /* blocked */
+    struct k_waiter waiter;
 };
 struct k_irq {
     struct k_irq *next;
@@ -139,6 +140,7 @@ struct kernel {
     unsigned cpu_now;
     bool in_hard_irq, in_event;
     struct fake_cpu cpu[FAKE_CPUS_MAX];
+    struct k_waiter waiter; /* of the test itself */
     struct k_thread *threads;
     struct k_irq *irqs;
     struct fake_event *events;
@@ -543,22 +545,23 @@ unsigned k_thread_cpu(const struct k_thread *thread)
 bool k_wait(struct kernel *kernel, struct k_wait_queue *queue, uint64_t until_ps)
 {
     struct k_thread *self = kernel->current;
-    struct k_waiter waiter = { queue->first, self, false };
+    struct k_waiter *waiter = self ? &self->waiter : &kernel->waiter;
     FAKE_CHECK(kernel, !(self && self->soft) && !kernel->in_hard_irq && !kernel->in_event);
-    queue->first = &waiter;
+    *waiter = (struct k_waiter){ queue->first, self, false };
+    queue->first = waiter;
     if (self) {
         self->until_ps = until_ps;
         fake_deschedule(self, FAKE_BLOCKED);
         self->until_ps = FAKE_NEVER;
     } else
-        fake_run(kernel, until_ps, &waiter.woken);
-    if (!waiter.woken)
+        fake_run(kernel, until_ps, &waiter->woken);
+    if (!waiter->woken)
         for (struct k_waiter **link = &queue->first; *link; link = &(*link)->next)
-            if (*link == &waiter) {
-                *link = waiter.next;
+            if (*link == waiter) {
+                *link = waiter->next;
                 break;
             }
-    return waiter.woken;
+    return waiter->woken;
 }
 
 void k_wake(struct kernel *kernel, struct k_wait_queue *queue)

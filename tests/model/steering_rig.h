@@ -320,7 +320,7 @@ static void rig_arrive(struct socket *flow)
     uint64_t now = k_now_ps(kernel);
 
     skb->dev = &port->dev;
-    skb->queue = filter->used ? filter->queue : (uint16_t)(flow->hash % RIG_QUEUES);
+    skb->queue = filter->used ? filter->queue : (uint16_t)((flow->hash >> 3) % RIG_QUEUES);
     skb->time_ps = now;
     skb->sequence = flow->came++;
     flow->lost++;
@@ -703,7 +703,7 @@ static void rig_make_flow(struct rig *rig, unsigned i)
     *flow = (struct socket){
         .rig = rig,
         .flow = { 0x0a000001, 0x0a000002, (uint16_t)(40000 + 2 * i), 5001, 6 },
-        .hash = (uint32_t)fake_random(kernel, 0xffffff) + 1,
+        .hash = (uint32_t)fake_random(kernel, 0xffffff) << 3 | (i + 1), /* no two in one set */
         .tx_queue = -1,
         .rule = -1,
         .may_move = true,
