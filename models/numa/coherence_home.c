@@ -468,26 +468,32 @@ static sim_time write_to_dram(struct numa *n, unsigned socket, uint64_t line, bo
     const unsigned home = home_of(n, line);
     struct request q = { .line = line, .from = socket, .home = home, .want = WANT_OWN };
     struct directory *directory = &n->socket[home].directory;
+    const bool remote = home != socket;
     bool dirty;
 
     /* A partial write keeps the rest: a modified copy of ours is written back first. */
     drop_own(n, socket, line, &dirty);
     if (dirty && !full)
         agent_write_home(n, socket, line, WRITE_SNOOP, at_ps);
-    sim_time t = numa_send(n, socket, home, MESSAGE_WRITEBACK, at_ps);
+    sim_time t = remote ? numa_send(n, socket, home, MESSAGE_WRITEBACK, at_ps) : at_ps;
     sim_stamp_mark(stamp, PART_INTERCONNECT, t);
     q.home_ps = t + p->home_agent_ps;
     sim_stamp_mark(stamp, PART_CACHE, q.home_ps);
     q.directory = q.directory_then = directory_get(directory, home_line(n, line));
-    q.dram_ps = numa_dram_read(n, line, full ? READ_DIRECTORY : READ_DMA, q.home_ps);
-    snoop_home(n, &q);
+    /* As for ownership: who asks at home broadcasts and needs no directory. */
+    q.dram_ps = q.reply_ps = q.home_ps;
+    if (remote || !full)
+        q.dram_ps = numa_dram_read(n, line, full ? READ_DIRECTORY : READ_DMA, q.home_ps);
+    if (remote)
+        snoop_home(n, &q);
     snoop_others(n, &q);
     t = SIM_MAX(q.dram_ps, q.reply_ps);
     mark_wait(&q, t, stamp);
     directory_set(directory, home_line(n, line), DIRECTORY_I); /* written with the data */
     t = numa_dram_write(n, line, WRITE_DMA, t);
     sim_stamp_mark(stamp, PART_DRAM, t);
-    t = numa_send(n, home, socket, MESSAGE_RESPONSE, t);
+    if (remote)
+        t = numa_send(n, home, socket, MESSAGE_RESPONSE, t);
     sim_stamp_mark(stamp, PART_INTERCONNECT, t);
     NUMA_COUNT(n, socket, dma_write_to_dram);
     return t;
@@ -544,10 +550,12 @@ static bool line_is_llcs_own(uint32_t word)
     return line_state(word) >= LINE_E && (word & LINE_SHARERS_MASK) == 0;
 }
 
-/* Where a write of a device here to the line goes: nowhere else than into the own LLC, or as
- * remote_dma_write says. */
+/* Where a write of a device here to the line goes: into the own LLC, for another socket's memory as
+ * remote_dma_write says; with DDIO off to DRAM. */
 static enum remote_dma_write write_policy(const struct numa *n, unsigned socket, uint64_t line)
 {
+    if (!n->params->cache->ddio)
+        return REMOTE_DMA_DRAM_INVALIDATE;
     return home_of(n, line) == socket
                ? REMOTE_DMA_DEVICE_SIDE_LLC
                : (enum remote_dma_write)n->params->coherence->remote_dma_write;

@@ -25,6 +25,7 @@ struct numa_cache_params {
     uint32_t l1_ways, l2_ways, llc_ways;
     uint32_t l2_cores;
     uint32_t llc_slices;
+    bool ddio;
     uint32_t ddio_ways;
     bool inclusive;
     uint32_t filter_ways;

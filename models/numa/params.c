@@ -48,6 +48,8 @@ static const struct param_desc cache_table[] = {
     CACHE("llc_slices", PARAM_U32, llc_slices, 14, 1, 64, PROV_DATASHEET, A1,
           "slices of the LLC; each has a power of two of sets"),
     CACHE("llc_ways", PARAM_U32, llc_ways, 20, 1, 32, PROV_ESTIMATE, A1, "associativity of LLC"),
+    CACHE("ddio", PARAM_BOOL, ddio, 1, 0, 1, PROV_DATASHEET, A4,
+          "devices' writes to local memory go to the LLC; false: to DRAM, copies are invalidated"),
     CACHE("ddio_ways", PARAM_U32, ddio_ways, 2, 1, 32, PROV_PUBLISHED, A4,
           "LLC ways into which devices' writes allocate"),
     CACHE("inclusive", PARAM_BOOL, inclusive, 1, 0, 1, PROV_DATASHEET, A1,

@@ -442,6 +442,34 @@ static void test_dma_write_into_the_homes_llc(void **state)
     numa_free(h.n);
 }
 
+/* DDIO switched off: a write to local memory ends in DRAM, whoever had a copy loads from there. */
+static void test_dma_write_without_ddio(void **state)
+{
+    struct host h;
+
+    (void)state;
+    fixture_r730(&h.f);
+    h.f.cache.ddio = false;
+    h.n = fixture_new(&h.f);
+    h.t = 0;
+    const struct hpa a = fixture_hpa(h.n, 0, 0x10000);
+    const struct numa_counters *s0 = &h.n->socket[0].counters;
+    load(&h, 0, a, NUMA_LOCAL_DRAM);
+    const uint64_t reads = s0->dram_read_bytes;
+    dma_write(&h, 0, a, 64, NUMA_LOCAL_DRAM);
+    assert_int_equal(cluster_peek(h.n, 0, a.v >> 6), LINE_I);
+    assert_int_equal(s0->dram_read_bytes, reads); /* a full line at home: no directory look-up */
+    assert_int_equal(s0->write_dma_bytes, 64);
+    assert_int_equal(s0->dma_write_to_dram, 1);
+    assert_int_equal(s0->dma_write_allocates + s0->dma_write_updates, 0);
+    load(&h, 0, a, NUMA_LOCAL_DRAM);
+    /* a part of a line that a core has modified: the rest is kept */
+    store(&h, 0, a);
+    dma_write(&h, 0, a, 8, NUMA_LOCAL_DRAM);
+    assert_int_equal(s0->write_snoop_bytes, 64);
+    numa_free(h.n);
+}
+
 /* ---- DDIO share of the T430 [PB] ------------------------------------------------------------- */
 
 static void test_ddio_share(void **state)
@@ -586,6 +614,7 @@ int main(void)
         cmocka_unit_test(test_dma_write),
         cmocka_unit_test(test_remote_dma_write_policies),
         cmocka_unit_test(test_dma_write_into_the_homes_llc),
+        cmocka_unit_test(test_dma_write_without_ddio),
         cmocka_unit_test(test_ddio_share),
         cmocka_unit_test(test_skylake),
         cmocka_unit_test(test_front_side_bus),

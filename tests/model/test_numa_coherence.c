@@ -108,6 +108,8 @@ static void test_invariants_inclusive(void **state)
         run_random(&f, seed + 15);
         f.coherence.opportunistic_broadcast = false;
         run_random(&f, seed + 20);
+        f.cache.ddio = false;
+        run_random(&f, seed + 25);
     }
 }
 
