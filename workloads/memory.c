@@ -230,7 +230,7 @@ static void memory_run(struct workload *workload)
         run_result_histogram(workload->result, "latency_ns", "ns", 0.001, &memory->latency_ps);
         part_means_record(workload, &memory->parts);
     }
-    workload_record_world(workload, duration_ps);
+    workload_record_world(workload, NULL, duration_ps);
 }
 
 static void memory_release(struct workload *workload)

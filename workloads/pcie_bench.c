@@ -447,7 +447,7 @@ static void report(struct bench_state *bench)
     run_result_metric(result, "transactions", "1", (double)bench->transactions);
     run_result_histogram(result, "latency_ns", "ns", 0.001, &bench->latency_ps);
     part_means_record(bench->workload, &bench->parts);
-    workload_record_world(bench->workload, duration_ps);
+    workload_record_world(bench->workload, NULL, duration_ps);
     run_result_metric(result, "llc_misses_per_operation", "1",
                       llc_misses(bench) / (double)bench->transactions);
 }

@@ -78,7 +78,23 @@ static double gbyte_s(uint64_t bytes, sim_time duration_ps)
     return duration_ps != 0 ? (double)bytes * 1000.0 / (double)duration_ps : 0.0;
 }
 
-void workload_record_world(struct workload *workload, sim_time duration_ps)
+static void record_interconnect(struct workload *workload, struct host *host, const char *prefix,
+                                sim_time duration_ps)
+{
+    unsigned n = numa_sockets(host_numa(host));
+    char name[160];
+    for (unsigned from = 0; from < n; from++)
+        for (unsigned to = 0; to < n; to++) {
+            if (from == to)
+                continue;
+            snprintf(name, sizeof(name), "%sinterconnect_gbyte_s.s%u_s%u", prefix, from, to);
+            run_result_metric(
+                workload->result, name, "GB/s",
+                gbyte_s(numa_interconnect_bytes(host_numa(host), from, to), duration_ps));
+        }
+}
+
+void workload_record_world(struct workload *workload, struct host *measured, sim_time duration_ps)
 {
     const char *prefix;
     const struct stat_desc *table;
@@ -90,20 +106,19 @@ void workload_record_world(struct workload *workload, sim_time duration_ps)
 
     for (unsigned h = 0; h < world_n_hosts(workload->world); h++) {
         struct host *host = world_host_at(workload->world, h);
-        unsigned n = numa_sockets(host_numa(host));
-        for (unsigned from = 0; from < n; from++)
-            for (unsigned to = 0; to < n; to++) {
-                if (from == to)
-                    continue;
-                snprintf(name, sizeof(name), "%s%sinterconnect_gbyte_s.s%u_s%u",
-                         h != 0 ? host_name(host) : "", h != 0 ? "." : "", from, to);
-                run_result_metric(
-                    workload->result, name, "GB/s",
-                    gbyte_s(numa_interconnect_bytes(host_numa(host), from, to), duration_ps));
-            }
+        const bool first = measured != NULL ? host == measured : h == 0;
+        snprintf(name, sizeof(name), "%.60s%s", first ? "" : host_name(host), first ? "" : ".");
+        record_interconnect(workload, host, name, duration_ps);
+        if (measured == NULL || host == measured)
+            continue;
+        snprintf(name, sizeof(name), "%s.memory_gbyte_s", host_name(host));
+        run_result_metric(workload->result, name, "GB/s",
+                          gbyte_s(numa_dram_bytes(host_numa(host)), duration_ps));
     }
     run_result_metric(workload->result, "memory_gbyte_s", "GB/s",
-                      gbyte_s(workload_dram_bytes(workload), duration_ps));
+                      gbyte_s(measured != NULL ? numa_dram_bytes(host_numa(measured))
+                                               : workload_dram_bytes(workload),
+                              duration_ps));
 }
 
 static void declare_record(struct run_result *declared, const struct record_desc *record)
@@ -120,17 +135,23 @@ static void declare_record(struct run_result *declared, const struct record_desc
     }
 }
 
+void workload_declare_records(struct workload *workload, struct run_result *declared,
+                              const struct record_desc *records)
+{
+    for (const struct record_desc *record = records; record->name != NULL; record++)
+        if (record->kind != RECORD_SERIES || workload->measure.sample_interval_ps != 0)
+            declare_record(declared, record);
+}
+
 void workload_declare(struct workload *workload, struct run_result *declared)
 {
     struct run_result *result = workload->result;
     workload->result = declared;
-    workload_record_world(workload, 0);
+    workload_record_world(workload, NULL, 0);
+    if (workload->ops->declare != NULL)
+        workload->ops->declare(workload, declared);
     if (workload->ops->stats != NULL)
         run_result_stats(declared, "", workload->ops->stats, workload->state, 0);
-    for (const struct record_desc *record = workload->ops->records; record->name != NULL;
-         record++) {
-        if (record->kind != RECORD_SERIES || workload->measure.sample_interval_ps != 0)
-            declare_record(declared, record);
-    }
+    workload_declare_records(workload, declared, workload->ops->records);
     workload->result = result;
 }

@@ -47,6 +47,8 @@ struct workload_ops {
     /* What it records beside them and workload_record_world(). Recording anything else is an error
      * of the run, so that whoever asks for it by name is told before. */
     const struct record_desc *records;
+    /* Declares what depends on the scenario beside them (checked, not run); may be NULL. */
+    void (*declare)(struct workload *workload, struct run_result *declared);
     /* Resolves references and checks settings against each other; mistakes go to errors. */
     void (*check)(struct workload *workload, struct sim_error_list *errors);
     /* Runs; the world is booted. Failures go to sim_fail(). */
@@ -55,7 +57,8 @@ struct workload_ops {
     void (*release)(struct workload *workload);
 };
 
-extern const struct workload_ops workload_pcie_bench_ops, workload_memory_ops;
+extern const struct workload_ops workload_pcie_bench_ops, workload_memory_ops,
+    workload_programs_ops;
 /* All workloads; NULL-terminated. */
 extern const struct workload_ops *const workload_registry[];
 
@@ -107,8 +110,12 @@ void part_means_record(struct workload *workload, const struct part_means *means
 /* Declares what a run may record; a record "latency_part_ns.*" stands for those of
  * part_means_record(). The world need not have been booted. */
 void workload_declare(struct workload *workload, struct run_result *declared);
+/* For ops->declare(): a list like ops->records; series only if the scenario asks for samples. */
+void workload_declare_records(struct workload *workload, struct run_result *declared,
+                              const struct record_desc *records);
 /* Records every statistic of the world (those of hosts and devices), and the derived metrics that
- * all scenarios share: memory_gbyte_s, interconnect_gbyte_s. */
-void workload_record_world(struct workload *workload, sim_time duration_ps);
+ * all scenarios share: memory_gbyte_s, interconnect_gbyte_s. Those are about the host `measured`
+ * (the others' have their names before them); with NULL the memory of all hosts counts. */
+void workload_record_world(struct workload *workload, struct host *measured, sim_time duration_ps);
 
 #endif
