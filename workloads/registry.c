@@ -1,11 +1,14 @@
 /* The one list of workloads, and of everything that has parameters without being a device. */
 #include "models/nic/ether.h"
 #include "workloads/describe.h"
+#include "workloads/network.h"
+#include "workloads/program.h"
 #include "workloads/workload.h"
 
 const struct workload_ops *const workload_registry[] = {
     &workload_pcie_bench_ops,
     &workload_memory_ops,
+    &workload_programs_ops,
     NULL,
 };
 
@@ -21,6 +24,13 @@ static bool host_entry(unsigned index, struct describe_entry *entry)
 {
     const struct host_param_group *group = &host_param_groups[index];
     *entry = (struct describe_entry){ group->name, group->help, group->table, NULL, NULL };
+    return true;
+}
+
+static bool program_entry(unsigned index, struct describe_entry *entry)
+{
+    const struct program_ops *ops = program_registry[index];
+    *entry = (struct describe_entry){ ops->type, ops->help, ops->params, NULL, ops->records };
     return true;
 }
 
@@ -46,23 +56,23 @@ bool describe_entry(unsigned index, struct describe_entry *entry)
         if (index == n)
             return workload_entry(n, entry);
     index -= n;
-    if (index == 0)
-        *entry = (struct describe_entry){ "link", "a cable's link: settings of `cables`",
-                                          pcie_link_params_table, pcie_link_stats_table, NULL };
-    else if (index == 1)
-        *entry = (struct describe_entry){ "ethernet",
-                                          "a cable between Ethernet ports: settings of `cables`",
-                                          ether_wire_params_table, ether_stats_table,
-                                          NULL };
-    else if (index == 2)
-        *entry = (struct describe_entry){ "cable",
-                                          "a cable: settings of `cables` beside its link's",
-                                          world_cable_params, NULL, NULL };
-    else if (index == 3)
-        *entry = (struct describe_entry){ "engine", "the engine: group `engine`",
-                                          engine_params_table, NULL, NULL };
-    else if (index == 4)
-        *entry = (struct describe_entry){ "measure", "how long a point is measured",
-                                          measure_params_table, NULL, NULL };
-    return index < 5;
+    for (n = 0; program_registry[n] != NULL; n++)
+        if (index == n)
+            return program_entry(n, entry);
+    index -= n;
+    static const struct describe_entry others[] = {
+        { "network", "a host of the group `network`", network_params_table, NULL, NULL },
+        { "link", "a cable's link: settings of `cables`", pcie_link_params_table,
+          pcie_link_stats_table, NULL },
+        { "ethernet", "a cable between Ethernet ports: settings of `cables`",
+          ether_wire_params_table, ether_stats_table, NULL },
+        { "cable", "a cable: settings of `cables` beside its link's", world_cable_params, NULL,
+          NULL },
+        { "engine", "the engine: group `engine`", engine_params_table, NULL, NULL },
+        { "measure", "how long a point is measured", measure_params_table, NULL, NULL },
+    };
+    if (index >= SIM_N_ELEMENTS(others))
+        return false;
+    *entry = others[index];
+    return true;
 }

@@ -1,0 +1,93 @@
+/*
+ * The machines of a scenario as a network administrator sets them up: kernels, drivers, interfaces
+ * (one function of a NIC, the octoNIC's team, a bond), addresses, steering. Group `network`: a
+ * group per host.
+ */
+#ifndef WORKLOADS_NETWORK_H
+#define WORKLOADS_NETWORK_H
+
+#include "logic/net/net.h"
+#include "models/host/os.h"
+#include "models/world.h"
+
+#define NETWORK_HOSTS_MAX   8u
+#define NETWORK_DEVICES_MAX 8u
+
+enum network_interface {
+    NETWORK_PF0,
+    NETWORK_PF1,
+    NETWORK_PF2,
+    NETWORK_PF3,
+    NETWORK_OCTO,
+    NETWORK_BOND
+};
+
+struct network_params {
+    const char *host_name, *device_name, *second_device_name;
+    int interface;     /* enum network_interface */
+    uint32_t channels; /* queues per function; 0: one per core */
+    bool adaptive_moderation;
+    uint32_t rx_us, rx_count; /* moderation that does not adapt itself */
+    bool arfs, xps, gro, tso, lro, octo_sg;
+    uint64_t send_buffer_bytes, receive_buffer_bytes;
+    int completion_ring; /* node of the completion rings: core's, device's */
+};
+extern const struct param_desc network_params_table[];
+
+struct network_host {
+    struct network *network;
+    unsigned number;  /* of its addresses, from 1 */
+    const char *name; /* of its group: "server" */
+    struct config_node *group;
+    struct network_params params;
+    struct host *host;
+    struct model *device, *second_device;
+    struct kernel *kernel;
+    struct net *net;
+    struct net_device *dev;                           /* what its packets leave through */
+    struct net_device *function[NETWORK_DEVICES_MAX]; /* one per physical function, of both NICs */
+    unsigned n_functions;
+    uint32_t ip;
+    struct nic_driver *driver;
+    struct octonic *octo;
+    struct bonding *bond;
+    bool up;
+    const char *interface_names[8]; /* NULL-terminated */
+};
+
+struct network {
+    struct world *world;
+    const char *names[NETWORK_HOSTS_MAX + 1];
+    unsigned n_up;
+    struct network_host host[NETWORK_HOSTS_MAX];
+    unsigned n_hosts;
+};
+
+/* Reads and checks the group `network` of the scenario. Never NULL. */
+struct network *network_new(struct world *world, struct config *config,
+                            struct sim_error_list *errors);
+/* Boots kernels, loads drivers, configures interfaces; runs the simulation until all is up. False
+ * after sim_fail(). */
+bool network_up(struct network *network, const volatile int *interrupt);
+/* Closes and removes everything, as a shutdown does, so that what is lost would be found; after a
+ * failure or an interrupt this is left out. */
+void network_down(struct network *network, const volatile int *interrupt);
+void network_free(struct network *network);
+struct network_host *network_find(struct network *network, const char *name);
+const char *const *network_names(const struct network *network); /* NULL-terminated */
+
+/* Interfaces by name ("pf0", "octo0"; "" is the host's default), as far as the settings tell before
+ * anything runs. */
+bool network_interface_named(const struct network_host *host, const char *name);
+const char *const *network_interface_names(const struct network_host *host);
+struct net_device *network_interface(struct network_host *host, const char *name);
+uint32_t network_interface_ip(const struct network_host *host, const char *name);
+/* Since the start: buffers handed to the host's NICs (a TSO buffer counts once), packets that its
+ * functions received, packets dropped by its NICs. */
+uint64_t network_buffers_sent(const struct network_host *host);
+uint64_t network_packets_received(const struct network_host *host);
+/* Bytes that a function received. */
+uint64_t network_function_bytes(const struct network_host *host, unsigned function);
+uint64_t network_drops(const struct network_host *host);
+
+#endif

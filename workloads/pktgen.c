@@ -1,0 +1,143 @@
+/*
+ * pktgen: a thread in the server's kernel that hands the same packet to the NIC again and again
+ * (clone_skb), without touching data; it waits only when the transmit queue is full. Packets go to
+ * a MAC address that nobody has, as pktgen's default does: whoever is at the other end drops them
+ * in its NIC.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "workloads/program.h"
+
+#define SPIN_CYCLES 100u /* of the loop that looks whether a full queue has room again */
+
+struct pktgen {
+    /* parameters */
+    const char *host_name, *interface;
+    uint32_t socket, core;
+    uint64_t packet_bytes;
+    /* running */
+    struct program *program;
+    struct network_host *host;
+    struct net_device *dev;
+    /* measured */
+    uint64_t packets, spins;
+};
+
+static const struct param_desc pktgen_params[] = {
+    PARAM_TEXT("host", struct pktgen, host_name, "server", "the host that sends"),
+    PARAM_TEXT("interface", struct pktgen, interface, "", "of the host; empty: its default"),
+    PARAM("socket", PARAM_U32, struct pktgen, socket, 0, 0, 7, PROV_NONE, "", "of the thread"),
+    PARAM("core", PARAM_U32, struct pktgen, core, 0, 0, 63, PROV_NONE, "", "of the socket"),
+    PARAM("packet_bytes", PARAM_BYTES, struct pktgen, packet_bytes, 64, 60, 1514, PROV_NONE, "",
+          "of a packet with its Ethernet header, without FCS"),
+    { .type = PARAM_END },
+};
+
+static const struct record_desc pktgen_records[] = {
+    { "throughput_gbit_s", RECORD_METRIC, "Gbit/s", "packets sent, Ethernet header included" },
+    { NULL, RECORD_METRIC, NULL, NULL },
+};
+
+static void pktgen_check(struct program *program, struct sim_error_list *errors)
+{
+    struct pktgen *pktgen = program->state;
+    pktgen->program = program;
+    pktgen->host = program_host(program, "host", pktgen->host_name, errors);
+    if (pktgen->host == NULL)
+        return;
+    program_check_core(program, "core", pktgen->host, pktgen->socket, pktgen->core, errors);
+    program_check_interface(program, "interface", pktgen->host, pktgen->interface, errors);
+}
+
+/* The packet, all of it in one piece: Ethernet and IPv4 headers with a UDP packet to nobody. */
+static struct sk_buff *make_packet(struct pktgen *pktgen)
+{
+    static const uint8_t nobody[NET_MAC_BYTES] = { 0x02, 0, 0, 0, 0xff, 0xff };
+    struct sk_buff *skb = skb_new(pktgen->host->net);
+    uint8_t header[42] = { 0 };
+    unsigned ip_bytes = (unsigned)pktgen->packet_bytes - 14, udp_bytes = ip_bytes - 20;
+    memcpy(header, nobody, NET_MAC_BYTES);
+    memcpy(header + 6, pktgen->dev->mac.byte, NET_MAC_BYTES);
+    header[12] = 0x08;
+    header[14] = 0x45;
+    header[16] = (uint8_t)(ip_bytes >> 8);
+    header[17] = (uint8_t)ip_bytes;
+    header[22] = 64;
+    header[23] = 17;
+    header[35] = header[37] = 9; /* the discard port, as pktgen's */
+    header[38] = (uint8_t)(udp_bytes >> 8);
+    header[39] = (uint8_t)udp_bytes;
+    skb->head_page = k_page_alloc(pktgen->host->kernel, K_NODE_LOCAL, 0);
+    SIM_ASSERT(skb->head_page != NULL, "no page for a packet");
+    skb->head = skb->head_page->addr;
+    skb->head_bytes = (uint16_t)pktgen->packet_bytes;
+    skb->flow = (struct flow_key){ .protocol = 17, .source_port = 9, .destination_port = 9 };
+    k_poke(pktgen->host->kernel, skb->head, header, sizeof(header));
+    return skb;
+}
+
+/* The one on whose queue this CPU sends; as pktgen does it, past the queueing discipline. */
+static void pktgen_body(void *arg)
+{
+    struct pktgen *pktgen = arg;
+    struct kernel *kernel = pktgen->host->kernel;
+    const struct k_costs *costs = k_costs(kernel);
+    struct sk_buff *skb = make_packet(pktgen);
+    struct net_device *dev = pktgen->dev;
+    int16_t queue = dev->xps_queue[k_cpu(kernel)];
+    skb->dev = dev;
+    skb->queue = queue >= 0 ? (uint16_t)queue : 0;
+    while (!program_ending(pktgen->program)) {
+        k_compute(kernel, costs->pktgen_packet_cycles);
+        skb->users++; /* the driver lets go of it when it has been sent */
+        k_bh_disable(kernel);
+        bool sent = !dev->queue_stopped[skb->queue] &&
+                    dev->ops->start_xmit(skb, dev) == NET_XMIT_OK;
+        k_bh_enable(kernel);
+        if (sent) {
+            pktgen->packets += program_measuring(pktgen->program);
+        } else {
+            skb_free(pktgen->host->net, skb);
+            pktgen->spins++;
+            k_compute(kernel, SPIN_CYCLES);
+        }
+    }
+    skb_free(pktgen->host->net, skb);
+}
+
+static void pktgen_start(struct program *program)
+{
+    struct pktgen *pktgen = program->state;
+    unsigned cpu = program_cpu(pktgen->host, pktgen->socket, pktgen->core);
+    pktgen->dev = network_interface(pktgen->host, pktgen->interface);
+    program_uses_cpu(program, pktgen->host, cpu);
+    k_thread_new(pktgen->host->kernel, "pktgen", (int)cpu, pktgen_body, pktgen);
+}
+
+static void pktgen_measure(struct program *program)
+{
+    ((struct pktgen *)program->state)->packets = 0;
+}
+
+static void pktgen_record(struct program *program, sim_time duration_ps)
+{
+    struct pktgen *pktgen = program->state;
+    program_metric_sum(program, "throughput_gbit_s", "Gbit/s",
+                       (double)(pktgen->packets * pktgen->packet_bytes) * 8000.0 /
+                           (double)duration_ps);
+    program_counts_packets(program, PROGRAM_PACKETS_SENT);
+}
+
+const struct program_ops program_pktgen_ops = {
+    .type = "pktgen",
+    .help = "a kernel thread that sends one packet over and over",
+    .state_bytes = sizeof(struct pktgen),
+    .params = pktgen_params,
+    .records = pktgen_records,
+    .check = pktgen_check,
+    .start = pktgen_start,
+    .measure = pktgen_measure,
+    .record = pktgen_record,
+};

@@ -1,0 +1,87 @@
+/*
+ * Programs: what runs on the simulated hosts side by side. The workload "programs" boots a kernel
+ * on every host of the group `network` (workloads/network.h), starts each program of the group
+ * `programs`, lets them warm up, measures them together, and has each record its metrics.
+ */
+#ifndef WORKLOADS_PROGRAM_H
+#define WORKLOADS_PROGRAM_H
+
+#include "workloads/network.h"
+#include "workloads/workload.h"
+
+struct programs;
+
+struct program {
+    const struct program_ops *ops;
+    const char *name; /* of its group below `programs` */
+    struct config_node *group;
+    struct programs *all;
+    struct workload *workload;
+    struct network *network;
+    void *state; /* ops->state_bytes, params read into it */
+    bool finite; /* set by start(): it ends by itself; the measurement ends with the last of them */
+    bool finished;
+};
+
+struct program_ops {
+    const char *type; /* "netperf" */
+    const char *help;
+    size_t state_bytes;
+    const struct param_desc *params;
+    /* What record() records; a name that begins with "." gets the program's before it. */
+    const struct record_desc *records;
+    /* Resolves references, checks settings against each other; mistakes go to errors. */
+    void (*check)(struct program *program, struct sim_error_list *errors);
+    /* Hosts are booted, interfaces are up: makes its threads. */
+    void (*start)(struct program *program);
+    /* The warm-up is over: what was counted until now does not count. May be NULL. */
+    void (*measure)(struct program *program);
+    void (*record)(struct program *program, sim_time duration_ps);
+    /* Frees what the others allocated; may be NULL. */
+    void (*release)(struct program *program);
+};
+extern const struct program_ops *const program_registry[]; /* NULL-terminated */
+extern const struct program_ops program_netperf_ops, program_netperf_rr_ops, program_sockperf_ops,
+    program_pktgen_ops, program_memcached_ops, program_stream_ops, program_pagerank_ops;
+
+/* ---- For programs ---------------------------------------------------------------------------- */
+/* Between measure() and record(). */
+bool program_measuring(const struct program *program);
+/* It ended by itself, at the task's time. */
+void program_finish(struct program *program);
+/* Like workload_setting(). */
+const struct config_node *program_setting(struct program *program, const char *key);
+/* The machine of the network with this name; a mistake with its setting `key` if there is none. */
+struct network_host *program_host(struct program *program, const char *key, const char *name,
+                                  struct sim_error_list *errors);
+/* Mistakes in check(): no such core of a socket; no such interface ("" is the default). */
+void program_check_core(struct program *program, const char *key, const struct network_host *host,
+                        unsigned socket, unsigned idx, struct sim_error_list *errors);
+void program_check_interface(struct program *program, const char *key,
+                             const struct network_host *host, const char *interface,
+                             struct sim_error_list *errors);
+/* CPU `idx` of a socket of the host; SIM_ASSERTs that there is one. */
+unsigned program_cpu(const struct network_host *host, unsigned socket, unsigned idx);
+/* Says that the program loads this CPU: its utilisation counts in cpu_utilization_ratio, if the
+ * host is the one that is measured. */
+void program_uses_cpu(struct program *program, const struct network_host *host, unsigned cpu);
+/* Which packets of the measured host `packet_rate_kpps` and what is "per packet" are about: those
+ * received, those handed to its NICs (a TSO buffer is one), or both. */
+enum program_packets { PROGRAM_PACKETS_RECEIVED = 1, PROGRAM_PACKETS_SENT = 2 };
+void program_counts_packets(struct program *program, enum program_packets which);
+/* Operations of a kind of its own instead (transactions, requests). */
+void program_count_operations(struct program *program, uint64_t n);
+/* The measurement is over: loops end, so that all that is under way can arrive. */
+bool program_ending(const struct program *program);
+/* Memory of the node of a CPU; never fails (SIM_ASSERT). */
+struct kaddr program_buffer(const struct network_host *host, unsigned cpu, uint64_t bytes);
+/* [thread] A connection to a server that may still be starting: tries for some milliseconds. NULL
+ * and a fault of the run if there is none. */
+struct socket *program_connect(struct program *program, const struct network_host *host,
+                               uint32_t from_ip, uint32_t ip, uint16_t port);
+/* A metric to which several programs of a kind may add. */
+void program_metric_sum(struct program *program, const char *name, const char *unit, double value);
+/* A number of its own for each stream of payload (models/payload.h). */
+uint16_t program_new_stream(struct program *program);
+
+#endif
