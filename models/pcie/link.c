@@ -12,10 +12,11 @@
  *   A TLP whose credits are there is committed to the wire at once, however far ahead: all that is
  *   sent later goes later anyway. While a class is short of credits, others are committed at most
  *   one TLP ahead, so that it does not wait for more than that once credits arrive.
- *   A DLLP leaves when it is due, or after the TLP that is on the wire then; its time is charged
- *   after what is committed, so no bandwidth is gained.
- * Sources: PCI Express Base 3.1, 2.4 (ordering), 2.6 (flow control), 3.6 (ACK and NAK), 4.2
- *   (encoding); docs/models/link.md.
+ *   A posted request that may pass what is committed but has not started (pcie_port_send_ahead)
+ * takes the place of the first of it, and the rest goes later by its wire time. A DLLP leaves when
+ * it is due, or after the TLP that is on the wire then; its time is charged after what is
+ * committed, so no bandwidth is gained. Sources: PCI Express Base 3.1, 2.4 (ordering), 2.6 (flow
+ * control), 3.6 (ACK and NAK), 4.2 (encoding); docs/models/link.md.
  */
 #include "models/pcie/link.h"
 
@@ -361,6 +362,80 @@ void pcie_port_send(struct pcie_port *port, struct tlp *tlp, sim_time at_ps)
         link_replay_run(dir);
     else
         run_queue(dir);
+}
+
+/* The first of what has not started that a posted request may pass: behind the last posted one, not
+ * before at_ps. *before is what precedes it, NULL if it is the first in flight. */
+static struct tlp *first_passed(struct link_dir *dir, sim_time at_ps, struct tlp **before)
+{
+    struct tlp *passed = NULL, *previous = NULL;
+
+    *before = NULL;
+    for (struct tlp *tlp = dir->flight_first; tlp != NULL; previous = tlp, tlp = tlp->next) {
+        if (tlp_class_of(tlp) == TLP_POSTED || tlp->head_ps < at_ps + dir->latency_ps) {
+            passed = NULL;
+        } else if (passed == NULL) {
+            passed = tlp;
+            *before = previous;
+        }
+    }
+    return passed;
+}
+
+void pcie_port_send_ahead(struct pcie_port *port, struct tlp *tlp, sim_time at_ps)
+{
+    struct link_dir *dir = port->tx;
+    struct tlp *passed = NULL, *before = NULL;
+
+    SIM_ASSERT(tlp_class_of(tlp) == TLP_POSTED, "%s: only posted requests pass others", port->name);
+    has_room(dir, TLP_POSTED); /* brings `unstarted` up to date */
+    if (dir->n_queued == 0 && dir->replay == NULL && dir->n_unstarted > 0 &&
+        link_has_credits(dir, TLP_POSTED, tlp_data_credits(tlp)))
+        passed = first_passed(dir, at_ps, &before);
+    if (passed == NULL) {
+        pcie_port_send(port, tlp, at_ps);
+        return;
+    }
+    const uint32_t bytes = tlp_wire_bytes(tlp);
+    const sim_time start_ps = passed->head_ps - dir->latency_ps;
+    const sim_time wire_ps = pcie_port_wire_ps(port, bytes);
+    tlp->sequence = ++dir->sequence;
+    tlp->sent_ps = at_ps;
+    for (struct tlp *late = passed; late != NULL; late = late->next) {
+        late->head_ps += wire_ps;
+        late->tail_ps += wire_ps;
+        if (late->stamp != NULL) {
+            late->stamp->part_ps[PART_CREDIT] += wire_ps;
+            late->stamp->cursor_ps += wire_ps;
+        }
+    }
+    dir->free_ps += wire_ps;
+    dir->last_tail_ps += wire_ps;
+    const sim_time last_tail_ps = dir->last_tail_ps;
+    dir->last_tail_ps = start_ps + wire_ps + dir->latency_ps; /* what link_account() notes */
+    link_account(dir, tlp, start_ps, bytes);
+    dir->last_tail_ps = last_tail_ps;
+    account_ack(dir, last_tail_ps);
+    tlp->next = passed;
+    if (before != NULL) {
+        before->next = tlp;
+    } else {
+        dir->flight_first = tlp;
+        sim_cancel(dir->sim, &dir->deliver);
+        sim_schedule(dir->sim, &dir->deliver, delivery_ps(dir, tlp));
+    }
+    if (dir->unstarted == passed)
+        dir->unstarted = tlp;
+    dir->n_unstarted++;
+}
+
+bool pcie_port_ready_ahead(struct pcie_port *port)
+{
+    struct link_dir *dir = port->tx;
+
+    if (dir->from->tx_queue_tlps == 0 || dir->queue[TLP_POSTED].n < dir->from->tx_queue_tlps)
+        return true;
+    return pcie_port_ready(port, TLP_POSTED);
 }
 
 bool pcie_port_ready(struct pcie_port *port, enum tlp_class class)

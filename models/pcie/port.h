@@ -80,6 +80,15 @@ bool pcie_port_ready(struct pcie_port *port, enum tlp_class class);
 void pcie_port_send(struct pcie_port *port, struct tlp *tlp, sim_time at_ps);
 
 /*
+ * The same for a posted request of another source than what waits for the wire: it does not queue
+ * behind completions and non-posted requests that were handed over before and have not started (the
+ * arbiter of a root port, where cores' writes meet the completions of devices' reads). Ready: there
+ * is room for another that waits for credits; else credit() is called for the posted class.
+ */
+void pcie_port_send_ahead(struct pcie_port *port, struct tlp *tlp, sim_time at_ps);
+bool pcie_port_ready_ahead(struct pcie_port *port);
+
+/*
  * For models that queue and arbitrate by themselves (switches) and leave the link's queue empty.
  * Both questions, when answered no, have credit(model, port) called as soon as the answer may have
  * changed. The wire is open if nothing waits in the queue and the wire is free of what was sent by

@@ -223,10 +223,10 @@ void root_complex_mmio_write(struct root_complex_host *host, struct sim_task *ta
     tlp_payload_new(rc->fabric, tlp);
     for (unsigned i = 0; i < bytes; i++)
         tlp->payload[i] = (uint8_t)(value >> (8 * i));
-    wait_ready(rc, port, task, TLP_POSTED);
-    sim_task_charge(task, rc_of(rc)->params.outbound_ps);
-    sim_task_sync(task);
-    pcie_port_send(&rc->ports[port], tlp, sim_now(rc->sim));
+    while (!pcie_port_ready_ahead(&rc->ports[port]))
+        wait_in(&rc_of(rc)->port[port].waiters, task);
+    /* Posted: the core does not wait for its way to the port. */
+    pcie_port_send_ahead(&rc->ports[port], tlp, sim_now(rc->sim) + rc_of(rc)->params.outbound_ps);
 }
 
 /* ---- Configuration ----------------------------------------------------------------------------

@@ -104,6 +104,49 @@ static void skp_sets_take_their_share(void **state)
     }
 }
 
+/* A posted request of another source takes the place of the first completion that has not started;
+ * the others go later by its wire time, and none is lost. Behind posted ones it waits. */
+static void a_write_goes_ahead_of_completions(void **state)
+{
+    const sim_time latency_ps = 50000;
+    const unsigned n = 20;
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair, 3, 8);
+    pair_join(&pair, latency_ps);
+    sim_time wire_ps[2] = { 0 };
+    for (unsigned i = 0; i < n; i++) {
+        struct tlp *tlp = rig_tlp(&pair.rig, TLP_CPLD, 0, 256, i);
+        tlp->stamp = stamp_new(pair.rig.fabric, 0);
+        wire_ps[0] = pcie_port_wire_ps(&pair.a->port, tlp_wire_bytes(tlp));
+        pcie_port_send(&pair.a->port, tlp, 0);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        struct tlp *tlp = rig_tlp(&pair.rig, TLP_MWR, ABOVE_4G, 8, 100 + i);
+        wire_ps[1] = pcie_port_wire_ps(&pair.a->port, tlp_wire_bytes(tlp));
+        /* ready in the middle of the third completion */
+        pcie_port_send_ahead(&pair.a->port, tlp, 2 * wire_ps[0] + wire_ps[0] / 2);
+    }
+    rig_run(&pair.rig);
+
+    assert_int_equal(pair.b->n_got, n + 2);
+    for (unsigned i = 0; i < n + 2; i++) {
+        const struct arrival *got = &pair.b->got[i];
+        unsigned writes = i <= 2 ? 0 : SIM_MIN(i - 2, 2u);
+        if (i == 3 || i == 4) {
+            assert_int_equal(got->id, 100 + i - 3);
+            continue;
+        }
+        assert_int_equal(got->id, i - writes);
+        sim_time end_ps = (i - writes + 1) * wire_ps[0] + writes * wire_ps[1] + latency_ps;
+        assert_true(got->tail_ps <= end_ps && got->tail_ps + n + 2 >= end_ps);
+        assert_int_equal(got->stamp.part_ps[PART_CREDIT] + got->stamp.part_ps[PART_LINK],
+                         got->tail_ps);
+    }
+    pair_done(&pair);
+}
+
 /* ---- Rate ------------------------------------------------------------------------------------ */
 
 static unsigned stream_bytes;
@@ -741,6 +784,7 @@ int main(void)
         cmocka_unit_test(others_pass_blocked_non_posted),
         cmocka_unit_test(only_relaxed_completions_pass_blocked_posted),
         cmocka_unit_test(a_younger_write_holds_nobody_back),
+        cmocka_unit_test(a_write_goes_ahead_of_completions),
         cmocka_unit_test(random_mixes_keep_the_rules),
         cmocka_unit_test(replay_delivers_exactly_once),
         cmocka_unit_test(bit_errors_cost_throughput),
