@@ -57,25 +57,49 @@ static inline sim_time *free_buffer(struct core *core, unsigned n_buffers, sim_t
     return best;
 }
 
+/* Waits for data from `source` until until_ps. */
+static inline void wait_until(struct core *core, struct sim_task *task, sim_time until_ps,
+                              enum numa_source source)
+{
+    const sim_time now_ps = sim_task_now(task);
+    if (until_ps > now_ps) {
+        core->wait_ps[source] += until_ps - now_ps;
+        sim_task_charge_until(task, until_ps);
+    }
+}
+
+static inline enum numa_source source_in(const struct core *core, const sim_time *buffer)
+{
+    return (enum numa_source)core->buffer_source[buffer - core->buffer_done_ps];
+}
+
+/* The buffer is taken by an access, unless L1 or L2 satisfied it. */
+static inline void take_buffer(struct core *core, sim_time *buffer, struct numa_result result)
+{
+    if (result.source > NUMA_L2) {
+        *buffer = result.done_ps;
+        core->buffer_source[buffer - core->buffer_done_ps] = (uint8_t)result.source;
+    }
+}
+
 /* Waits for a buffer if the access will need one; returns it. */
 static sim_time *wait_for_buffer(struct core *core, struct sim_task *task, struct hpa hpa,
                                  bool store, unsigned n_buffers)
 {
     sim_time *buffer = first_buffer(core, n_buffers);
     if (*buffer > sim_task_now(task) && !numa_private_hit(core->numa, core->idx, hpa, store))
-        sim_task_charge_until(task, *buffer);
+        wait_until(core, task, *buffer, source_in(core, buffer));
     return buffer;
 }
 
 void core_load(struct core *core, struct sim_task *task, struct hpa hpa, struct sim_stamp *stamp)
 {
-    const sim_time free_ps = *free_buffer(core, core->params->line_fill_buffers,
-                                          sim_task_now(task));
-    if (free_ps > sim_task_now(task) && !numa_private_hit(core->numa, core->idx, hpa, false))
-        sim_task_charge_until(task, free_ps);
+    const sim_time *buffer = free_buffer(core, core->params->line_fill_buffers, sim_task_now(task));
+    if (*buffer > sim_task_now(task) && !numa_private_hit(core->numa, core->idx, hpa, false))
+        wait_until(core, task, *buffer, source_in(core, buffer));
     sim_stamp_mark(stamp, PART_CORE, sim_task_now(task));
     struct numa_result result = numa_load(core->numa, core->idx, hpa, sim_task_now(task), stamp);
-    sim_task_charge_until(task, result.done_ps);
+    wait_until(core, task, result.done_ps, result.source);
 }
 
 static void access_async(struct core *core, struct sim_task *task, struct hpa hpa, bool store,
@@ -85,8 +109,7 @@ static void access_async(struct core *core, struct sim_task *task, struct hpa hp
     struct numa_result result =
         store ? numa_store(core->numa, core->idx, hpa, sim_task_now(task), NULL)
               : numa_load(core->numa, core->idx, hpa, sim_task_now(task), NULL);
-    if (result.source > NUMA_L2)
-        *buffer = result.done_ps;
+    take_buffer(core, buffer, result);
     sim_task_charge(task, core->issue_ps);
 }
 
@@ -108,6 +131,7 @@ void core_store(struct core *core, struct sim_task *task, struct hpa hpa)
 void core_load_range(struct core *core, struct sim_task *task, struct hpa hpa, uint64_t bytes)
 {
     const uint64_t last = (hpa.v + bytes - 1) >> LINE_LOG2;
+    enum numa_source source = NUMA_L1;
     sim_time done_ps = 0;
 
     for (uint64_t line = hpa.v >> LINE_LOG2;; line++) {
@@ -115,41 +139,44 @@ void core_load_range(struct core *core, struct sim_task *task, struct hpa hpa, u
         sim_time *buffer = wait_for_buffer(core, task, at, false, core->params->line_fill_buffers);
         const struct numa_result result = numa_load(core->numa, core->idx, at, sim_task_now(task),
                                                     NULL);
-        if (result.source > NUMA_L2)
-            *buffer = result.done_ps;
-        done_ps = SIM_MAX(done_ps, result.done_ps);
+        take_buffer(core, buffer, result);
+        if (result.done_ps > done_ps) {
+            done_ps = result.done_ps;
+            source = result.source;
+        }
         if (line == last)
             break;
         sim_task_charge(task, core->issue_ps);
     }
-    sim_task_charge_until(task, done_ps);
+    wait_until(core, task, done_ps, source);
 }
 
 /* ---- Copies ------------------------------------------------------------------------------------
  */
 
-/* One access of a copy whose clock is *t; returns when it is done. */
-static inline sim_time copy_access(struct core *core, struct hpa hpa, bool store,
-                                   unsigned n_buffers, sim_time *t)
+/* One access of a copy whose clock is *t. */
+static inline struct numa_result copy_access(struct core *core, struct hpa hpa, bool store,
+                                             unsigned n_buffers, sim_time *t)
 {
     sim_time *buffer = free_buffer(core, n_buffers, *t);
 
-    if (*buffer > *t && !numa_private_hit(core->numa, core->idx, hpa, store))
+    if (*buffer > *t && !numa_private_hit(core->numa, core->idx, hpa, store)) {
+        core->wait_ps[source_in(core, buffer)] += *buffer - *t;
         *t = *buffer;
+    }
     const struct numa_result result = store ? numa_store(core->numa, core->idx, hpa, *t, NULL)
                                             : numa_load(core->numa, core->idx, hpa, *t, NULL);
-    if (result.source > NUMA_L2)
-        *buffer = result.done_ps;
-    return result.done_ps;
+    take_buffer(core, buffer, result);
+    return result;
 }
 
-sim_time core_copy(struct core *core, struct sim_task *task, struct hpa to, struct hpa from,
-                   uint64_t bytes, sim_time line_ps)
+void core_copy(struct core *core, struct sim_task *task, struct hpa to, struct hpa from,
+               uint64_t bytes, sim_time line_ps, struct numa_result *arrived)
 {
     const unsigned demand = core->params->line_fill_buffers;
     const uint64_t from_end = from.v + bytes, to_end = to.v + bytes;
     uint64_t load = from.v & ~(LINE_BYTES - 1), store = to.v & ~(LINE_BYTES - 1);
-    sim_time t = sim_task_now(task), arrived_ps = t;
+    sim_time t = sim_task_now(task);
 
     line_ps = SIM_MAX(line_ps, 2 * core->issue_ps);
     for (unsigned n = 0; load < from_end || store < to_end; n++) {
@@ -157,8 +184,10 @@ sim_time core_copy(struct core *core, struct sim_task *task, struct hpa to, stru
         if (load < from_end) {
             /* The prefetcher follows what the first misses ask for. */
             const unsigned n_buffers = n < demand ? demand : core->params->superqueue_entries;
-            const sim_time done_ps = copy_access(core, (struct hpa){ load }, false, n_buffers, &t);
-            arrived_ps = SIM_MAX(arrived_ps, done_ps);
+            const struct numa_result result = copy_access(core, (struct hpa){ load }, false,
+                                                          n_buffers, &t);
+            if (result.done_ps > arrived->done_ps)
+                *arrived = result;
             load += LINE_BYTES;
         }
         if (store < to_end)
@@ -167,11 +196,15 @@ sim_time core_copy(struct core *core, struct sim_task *task, struct hpa to, stru
         t = SIM_MAX(t, then_ps);
         sim_task_charge_until(task, t);
     }
-    return arrived_ps;
+}
+
+void core_wait(struct core *core, struct sim_task *task, struct numa_result arrived)
+{
+    wait_until(core, task, arrived.done_ps, arrived.source);
 }
 
 void core_drain(struct core *core, struct sim_task *task)
 {
     for (unsigned i = 0; i < CORE_BUFFERS_MAX; i++)
-        sim_task_charge_until(task, core->buffer_done_ps[i]);
+        wait_until(core, task, core->buffer_done_ps[i], (enum numa_source)core->buffer_source[i]);
 }

@@ -25,6 +25,9 @@ struct core {
     unsigned idx; /* as numa.h counts */
     sim_time cycle_ps, issue_ps;
     sim_time buffer_done_ps[CORE_BUFFERS_MAX];
+    uint8_t buffer_source[CORE_BUFFERS_MAX]; /* enum numa_source, of who took it last */
+    /* Time that software waited for data, by where they came from; never cleared. */
+    sim_time wait_ps[N_NUMA_SOURCES];
 };
 
 void core_init(struct core *core, struct numa *numa, const struct core_params *params,
@@ -44,12 +47,14 @@ void core_store(struct core *core, struct sim_task *task, struct hpa hpa);
 void core_load_range(struct core *core, struct sim_task *task, struct hpa hpa, uint64_t bytes);
 /*
  * Copies bytes from one place to another, as `rep movsb` does: line by line, at least line_ps each.
- * Returns when the last of the data arrives, which the task does not wait for; it has charged the
- * rest. The prefetcher sees a new stream at the beginning of each call; it does not go over a 4 KiB
- * boundary, so nor may a call: [from, from + bytes) lies in one page.
+ * *arrived, set before, becomes the load whose data arrive last, if they do later; the task does
+ * not wait for them (core_wait() does); it has charged the rest. The prefetcher sees a new stream
+ * at the beginning of each call; it does not go over a 4 KiB boundary, so nor may a call: [from,
+ * from + bytes) lies in one page.
  */
-sim_time core_copy(struct core *core, struct sim_task *task, struct hpa to, struct hpa from,
-                   uint64_t bytes, sim_time line_ps);
+void core_copy(struct core *core, struct sim_task *task, struct hpa to, struct hpa from,
+               uint64_t bytes, sim_time line_ps, struct numa_result *arrived);
+void core_wait(struct core *core, struct sim_task *task, struct numa_result arrived);
 /* Waits for everything under way. */
 void core_drain(struct core *core, struct sim_task *task);
 

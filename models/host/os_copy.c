@@ -152,15 +152,14 @@ void k_copy(struct kernel *kernel, struct kaddr to, struct kaddr from, size_t by
     struct k_thread *self = os_self(kernel);
     const struct k_costs *costs = &kernel->params.costs;
     const sim_time line_ps = costs->copy_line_cycles * kernel->cycle_ps;
-    sim_time arrived_ps = 0;
+    struct numa_result arrived = { 0 };
     uint64_t next = 0;
 
     os_charge_cycles(self, costs->copy_call_cycles);
     while (bytes > 0) {
         const uint64_t here = SIM_MIN(bytes, PAGE_BYTES - from.v % PAGE_BYTES);
-        const sim_time last_ps = core_copy(self->on->core, self->task, (struct hpa){ to.v },
-                                           (struct hpa){ from.v }, here, line_ps);
-        arrived_ps = SIM_MAX(arrived_ps, last_ps);
+        core_copy(self->on->core, self->task, (struct hpa){ to.v }, (struct hpa){ from.v }, here,
+                  line_ps, &arrived);
         copy_content(kernel->memory->mem, to.v, from.v, here, &next);
         to.v += here;
         from.v += here;
@@ -168,7 +167,7 @@ void k_copy(struct kernel *kernel, struct kaddr to, struct kaddr from, size_t by
         if (bytes > 0)
             os_interrupts_of(self);
     }
-    sim_task_charge_until(self->task, arrived_ps);
+    core_wait(self->on->core, self->task, arrived);
     os_interrupts_of(self);
 }
 

@@ -89,7 +89,7 @@ const struct param_desc os_params_table[] = {
     PARAM("driver_fragment_cycles", PARAM_U32, struct os_params, costs.driver_fragment_cycles, 25,
           10, 100, PROV_ESTIMATE, "docs/sources.md#a6", "more of it per fragment"),
     PARAM("driver_complete_cycles", PARAM_U32, struct os_params, costs.driver_complete_cycles, 250,
-          100, 600, PROV_ESTIMATE, "docs/sources.md#a6", "transmit completion, per buffer"),
+          30, 600, PROV_ESTIMATE, "docs/sources.md#a6", "transmit completion, per buffer"),
     PARAM("driver_put_page_cycles", PARAM_U32, struct os_params, costs.driver_put_page_cycles, 60,
           20, 200, PROV_ESTIMATE, "docs/sources.md#a6", "more of it per page freed"),
     PARAM("driver_poll_cycles", PARAM_U32, struct os_params, costs.driver_poll_cycles, 250, 100,
