@@ -58,6 +58,16 @@ static void read_measure(struct workload *workload, struct config_node *root,
     sim_task_set_quantum(workload->sim, params.quantum_ps);
 }
 
+/* What depends on a world that could not be built is not looked at. */
+static void pass_over(struct config_node *root, const char *const *groups)
+{
+    for (unsigned i = 0; groups != NULL && groups[i] != NULL; i++) {
+        struct config_node *group = config_get(root, groups[i]);
+        if (group != NULL)
+            config_mark_read(group);
+    }
+}
+
 static void workload_build(struct workload *workload, struct config *config, uint64_t seed,
                            struct sim_error_list *errors)
 {
@@ -76,6 +86,8 @@ static void workload_build(struct workload *workload, struct config *config, uin
                            workload->state, errors);
         if (whole)
             workload->ops->check(workload, errors);
+        else
+            pass_over(root, workload->ops->groups);
     }
     config_check_unknown(config, errors);
 }

@@ -33,6 +33,7 @@ struct netperf {
     const char *server_name, *client_name, *interface;
     int direction;
     uint32_t instances, server_socket, client_socket, first_core, client_first_core;
+    bool same_core;
     uint64_t buffer_bytes;
     sim_time migrate_after_ps;
     /* running */
@@ -66,6 +67,8 @@ static const struct param_desc netperf_params[] = {
           "of the server's socket, for the first instance"),
     PARAM("client_first_core", PARAM_U32, struct netperf, client_first_core, 0, 0, 63, PROV_NONE,
           "", "of the client's socket, for the first instance"),
+    PARAM("same_core", PARAM_BOOL, struct netperf, same_core, 0, 0, 1, PROV_NONE, "",
+          "all of the server's processes share first_core; the client's have a core each"),
     PARAM("buffer_bytes", PARAM_BYTES, struct netperf, buffer_bytes, 65536, 1, 16777216, PROV_NONE,
           "", "of one send and one receive call"),
     PARAM("migrate_after_us", PARAM_TIME, struct netperf, migrate_after_ps, 0, 0, 1e9, PROV_NONE,
@@ -90,6 +93,12 @@ static const struct record_desc netperf_records[] = {
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
+/* Of the server's socket, for an instance. */
+static unsigned server_core(const struct netperf *netperf, unsigned i)
+{
+    return netperf->first_core + (netperf->same_core ? 0 : i);
+}
+
 static void netperf_check(struct program *program, struct sim_error_list *errors)
 {
     struct netperf *netperf = program->state;
@@ -101,7 +110,7 @@ static void netperf_check(struct program *program, struct sim_error_list *errors
     if (netperf->server == netperf->client)
         config_mistake(program_setting(program, "client"), errors, "another host than `server`",
                        NULL);
-    if (netperf->first_core + netperf->instances > cores_per_socket(netperf->server))
+    if (server_core(netperf, netperf->instances) > cores_per_socket(netperf->server))
         config_mistake(program_setting(program, "instances"), errors,
                        "at most the cores of one socket from first_core on", NULL);
     if (netperf->client_first_core + netperf->instances > cores_per_socket(netperf->client))
@@ -199,7 +208,7 @@ static void start_instance(struct netperf *netperf, unsigned i)
     struct instance *instance = &netperf->instance[i];
     char name[32];
     unsigned server_cpu = program_cpu(netperf->server, netperf->server_socket,
-                                      netperf->first_core + i);
+                                      server_core(netperf, i));
     unsigned client_cpu = program_cpu(netperf->client, netperf->client_socket,
                                       netperf->client_first_core + i);
     bool rx = netperf->direction == NETPERF_RX;
@@ -241,7 +250,7 @@ static void migrate(struct sim *sim, struct sim_event *event)
     netperf->migrated_ps = sim_now(sim);
     netperf->last_receive_ps = sim_now(sim);
     for (unsigned i = 0; i < netperf->instances; i++) {
-        unsigned cpu = program_cpu(netperf->server, other, netperf->first_core + i);
+        unsigned cpu = program_cpu(netperf->server, other, server_core(netperf, i));
         program_uses_cpu(netperf->program, netperf->server, cpu);
         k_thread_set_cpu(netperf->instance[i].server_thread, cpu);
     }

@@ -36,6 +36,7 @@ struct programs {
     sim_time begin_ps;
     unsigned packets_which; /* enum program_packets */
     uint64_t sent_at_begin, received_at_begin, operations;
+    sim_time wait_at_begin_ps[N_NUMA_SOURCES];
     bool ending;
     uint16_t next_stream;
     struct metric_sum sum[SUMS_MAX];
@@ -56,6 +57,15 @@ static const struct record_desc programs_records[] = {
     { "packet_rate_mpps", RECORD_METRIC, "1000000/s", "the same" },
     { "llc_misses_per_packet", RECORD_METRIC, "1", "loads and stores that missed its LLCs" },
     { "llc_misses_per_operation", RECORD_METRIC, "1", "the same, of request-response programs" },
+    { "cpu_part_ns.compute", RECORD_METRIC, "ns",
+      "processor time per packet (operation): computing" },
+    { "cpu_part_ns.l1", RECORD_METRIC, "ns", "waiting for data from L1, and so on" },
+    { "cpu_part_ns.l2", RECORD_METRIC, "ns", "the same" },
+    { "cpu_part_ns.llc", RECORD_METRIC, "ns", "the same" },
+    { "cpu_part_ns.peer_cache", RECORD_METRIC, "ns", "from another core of the socket" },
+    { "cpu_part_ns.remote_cache", RECORD_METRIC, "ns", "from the other socket's caches" },
+    { "cpu_part_ns.local_dram", RECORD_METRIC, "ns", "the same" },
+    { "cpu_part_ns.remote_dram", RECORD_METRIC, "ns", "the same" },
     { "pf0_gbit_s", RECORD_SERIES, "Gbit/s", "received by its NIC's first function" },
     { "pf1_gbit_s", RECORD_SERIES, "Gbit/s", "received by its NIC's second function" },
     { NULL, RECORD_METRIC, NULL, NULL },
@@ -168,6 +178,15 @@ static const struct rate_series programs_series[] = {
     { "pf1_gbit_s", "Gbit/s", 8e-9, pf1_bytes },
 };
 
+/* Waits for data of the cores in use, so far. */
+static void sum_waits(struct programs *all, sim_time wait_ps[N_NUMA_SOURCES])
+{
+    memset(wait_ps, 0, N_NUMA_SOURCES * sizeof(*wait_ps));
+    for (unsigned c = 0; c < k_n_cpus(all->measured->kernel) && c < CPUS_MAX; c++)
+        for (unsigned s = 0; all->uses_cpu[c] && s < N_NUMA_SOURCES; s++)
+            wait_ps[s] += host_core(all->measured->host, c)->wait_ps[s];
+}
+
 static void begin_measuring(struct programs *all)
 {
     struct workload *workload = all->workload;
@@ -176,6 +195,7 @@ static void begin_measuring(struct programs *all)
     for (unsigned h = 0; h < all->network->n_hosts; h++)
         kernel_stats_clear(all->network->host[h].kernel);
     all->sent_at_begin = network_buffers_sent(all->measured);
+    sum_waits(all, all->wait_at_begin_ps);
     all->received_at_begin = network_packets_received(all->measured);
     all->measuring = true;
     for (unsigned i = 0; i < all->n_programs; i++)
@@ -231,6 +251,34 @@ static void record_cpus(struct programs *all, sim_time duration_ps)
                           (double)busy_ps / (double)n / (double)duration_ps);
 }
 
+/* Where the processor time of a packet (or operation) goes. */
+static void record_cpu_parts(struct programs *all, uint64_t n)
+{
+    static const char *const names[N_NUMA_SOURCES] = {
+        [NUMA_L1] = "l1",
+        [NUMA_L2] = "l2",
+        [NUMA_LLC] = "llc",
+        [NUMA_PEER_CACHE] = "peer_cache",
+        [NUMA_REMOTE_CACHE] = "remote_cache",
+        [NUMA_LOCAL_DRAM] = "local_dram",
+        [NUMA_REMOTE_DRAM] = "remote_dram",
+    };
+    sim_time wait_ps[N_NUMA_SOURCES], busy_ps = 0;
+    double per_packet = 1.0 / (double)n / 1000.0;
+    char name[48];
+    for (unsigned c = 0; c < k_n_cpus(all->measured->kernel) && c < CPUS_MAX; c++)
+        busy_ps += all->uses_cpu[c] ? kernel_busy_ps(all->measured->kernel, c) : 0;
+    sum_waits(all, wait_ps);
+    for (unsigned s = 0; s < N_NUMA_SOURCES; s++) {
+        sim_time ps = wait_ps[s] - all->wait_at_begin_ps[s];
+        snprintf(name, sizeof(name), "cpu_part_ns.%s", names[s]);
+        run_result_metric(all->workload->result, name, "ns", (double)ps * per_packet);
+        busy_ps -= SIM_MIN(busy_ps, ps);
+    }
+    run_result_metric(all->workload->result, "cpu_part_ns.compute", "ns",
+                      (double)busy_ps * per_packet);
+}
+
 static void record_packets(struct programs *all, sim_time duration_ps)
 {
     struct run_result *result = all->workload->result;
@@ -250,6 +298,8 @@ static void record_packets(struct programs *all, sim_time duration_ps)
     if (all->operations != 0)
         run_result_metric(result, "llc_misses_per_operation", "1",
                           misses / (double)all->operations);
+    if (packets != 0 || all->operations != 0)
+        record_cpu_parts(all, packets != 0 ? packets : all->operations);
 }
 
 static void record(struct programs *all, sim_time duration_ps)
@@ -321,6 +371,8 @@ static void programs_release(struct workload *workload)
         network_free(all->network);
 }
 
+static const char *const programs_groups[] = { "network", "programs", NULL };
+
 const struct workload_ops workload_programs_ops = {
     .type = "programs",
     .help = "programs on hosts with kernels and networks: the groups `network` and `programs`",
@@ -328,6 +380,7 @@ const struct workload_ops workload_programs_ops = {
     .params = programs_params,
     .records = programs_records,
     .declare = programs_declare,
+    .groups = programs_groups,
     .check = programs_check,
     .run = programs_run,
     .release = programs_release,

@@ -49,6 +49,8 @@ struct workload_ops {
     const struct record_desc *records;
     /* Declares what depends on the scenario beside them (checked, not run); may be NULL. */
     void (*declare)(struct workload *workload, struct run_result *declared);
+    /* Groups of the scenario, beside `workload`, that check() reads; NULL-terminated, or NULL. */
+    const char *const *groups;
     /* Resolves references and checks settings against each other; mistakes go to errors. */
     void (*check)(struct workload *workload, struct sim_error_list *errors);
     /* Runs; the world is booted. Failures go to sim_fail(). */
