@@ -173,12 +173,14 @@ void k_irq_free(struct k_irq *irq)
     while (*link != irq)
         link = &(*link)->next;
     *link = irq->next;
-    entry_mask(irq, true);
-    /* The answer comes after every message that was under way. */
-    k_readl(slot->dev, slot->msix_bar, entry_of(irq) + PCI_MSIX_ENTRY_CONTROL);
+    if (!slot->gone) { /* else each read would wait for a completion timeout */
+        entry_mask(irq, true);
+        /* The answer comes after every message that was under way. */
+        k_readl(slot->dev, slot->msix_bar, entry_of(irq) + PCI_MSIX_ENTRY_CONTROL);
+    }
     message_free(irq, &irq->before);
     message_free(irq, &irq->now);
-    if (slot->irqs == NULL)
+    if (slot->irqs == NULL && !slot->gone)
         enable(slot, false);
     k_free(irq);
 }

@@ -211,6 +211,7 @@ void k_pci_remove(struct k_pci_dev *dev, bool gone)
 {
     struct os_slot *slot = dev->private_data;
     struct os_slot **link = &dev->device.kernel->pci->slots;
+    slot->gone = gone;
     if (dev->driver != NULL)
         dev->driver->remove(dev, gone);
     dev->driver = NULL;

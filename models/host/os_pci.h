@@ -57,6 +57,7 @@ struct os_slot {
     struct os_slot *next;
     struct k_irq *irqs;
     bool msix_known;
+    bool gone;         /* surprise removal: nothing answers any more */
     uint16_t msix_cap; /* 0: none */
     uint16_t msix_vectors;
     uint8_t msix_bar;
