@@ -9,8 +9,10 @@
 
 #include "logic/net/net.h"
 #include "logic/nic/nic_driver.h"
+#include "logic/steering/octonic.h"
 #include "logic/steering/xps.h"
 #include "models/host/os.h"
+#include "models/nic/nic.h"
 #include "models/payload.h"
 
 #define HOST(NAME, LANES)                                                     \
@@ -44,12 +46,14 @@ struct side {
     struct net *net;
     struct nic_driver *driver;
     struct net_device *dev;
+    struct octonic *octonic;
     struct rig *rig;
 };
 
 struct rig {
     struct world_fixture w;
     struct side side[2];
+    bool team;                        /* the server's functions are one device */
     unsigned function;                /* of the server's NIC that is used */
     unsigned cpu[2];                  /* of the programs */
     uint64_t bytes;                   /* to send */
@@ -64,6 +68,24 @@ struct rig {
 
 /* ---- Up and down -------------------------------------------------------------------------------
  */
+
+static const struct octonic_device_ops team_ops = {
+    .function = nic_dev_function,
+    .switch_set = nic_dev_switch_set,
+    .switch_delete = nic_dev_switch_delete,
+};
+
+static void team_up(struct side *s)
+{
+    struct net_device *lower[2] = { nic_driver_device(s->driver, 0),
+                                    nic_driver_device(s->driver, 1) };
+    int error = 0;
+    s->octonic = octonic_new(s->net, "octo0", &octonic_params_default, &team_ops, lower, 2, &error);
+    assert_non_null(s->octonic);
+    s->dev = octonic_device(s->octonic);
+    s->dev->ip = IP(SERVER);
+    assert_int_equal(s->dev->ops->open(s->dev), 0);
+}
 
 static void up_body(void *arg)
 {
@@ -80,6 +102,8 @@ static void up_body(void *arg)
     }
     s->dev = nic_driver_device(s->driver, host == SERVER ? s->rig->function : 0);
     assert_int_equal(nic_dev_function(s->dev), host == SERVER ? s->rig->function : 0);
+    if (host == SERVER && s->rig->team)
+        team_up(s);
     s->rig->up++;
 }
 
@@ -87,13 +111,16 @@ static void down_body(void *arg)
 {
     struct side *s = arg;
     k_sleep(s->kernel, 300 * SIM_PS_PER_MS); /* sockets' last timers */
+    if (s->octonic != NULL)
+        octonic_free(s->octonic);
     for (unsigned i = 0;; i++) {
         struct net_device *dev = nic_driver_device(s->driver, 0);
-        if (dev == NULL)
+        if (dev == NULL || dev->device == NULL) /* NULL: it was pulled */
             break;
         assert_true(i < 2);
         k_pci_remove(K_CONTAINER(dev->device, struct k_pci_dev, device), false);
     }
+    nic_driver_free(s->driver); /* unregisters the one that was pulled, too */
     net_free(s->net);
     s->rig->down++;
 }
@@ -135,10 +162,8 @@ static void rig_close(struct rig *r)
         k_thread_new(r->side[i].kernel, "down", 0, down_body, &r->side[i]);
     run_until(r, &r->down, SECOND);
     sim_run(r->w.sim, sim_now(r->w.sim) + 10 * SIM_PS_PER_MS, NULL);
-    for (unsigned i = 0; i < 2; i++) {
-        nic_driver_free(r->side[i].driver);
+    for (unsigned i = 0; i < 2; i++)
         kernel_free(r->side[i].kernel);
-    }
     fixture_close(&r->w);
 }
 
@@ -194,6 +219,36 @@ static void client_tcp(void *arg)
     r->done++;
 }
 
+/* Moves the server's program between sockets every while; pulls function 1 in the midst of it. */
+struct mover {
+    struct side *side;
+    struct k_thread *thread;
+    sim_time every_ps;
+    unsigned moves, pull_at; /* 0: never */
+};
+
+static void mover_body(void *arg)
+{
+    struct mover *m = arg;
+    struct rig *r = m->side->rig;
+    while (r->done == 0) {
+        k_sleep(m->side->kernel, m->every_ps);
+        if (r->done != 0)
+            break;
+        k_thread_set_cpu(m->thread, m->moves % 2 == 0 ? 5 : 1);
+        m->moves++;
+        if (m->moves == m->pull_at) {
+            struct net_device *dev = nic_driver_device(m->side->driver, 1);
+            nic_remove_function(world_device(r->w.world, "a"), 1);
+            k_sleep(m->side->kernel, 50 * SIM_PS_PER_US); /* until somebody notices */
+            uint64_t start_ps = k_now_ps(m->side->kernel);
+            k_pci_remove(K_CONTAINER(dev->device, struct k_pci_dev, device), true);
+            /* No read of it, which would wait for the completion timeout of 50 ms. */
+            assert_true(k_now_ps(m->side->kernel) - start_ps < 20 * SIM_PS_PER_MS);
+        }
+    }
+}
+
 /* Each datagram is answered with what it held. */
 static void server_udp(void *arg)
 {
@@ -236,13 +291,19 @@ static void client_udp(void *arg)
     r->done++;
 }
 
-static void run_programs(struct rig *r, sim_time within_ps)
+static struct k_thread *start_programs(struct rig *r)
 {
     struct side *server = &r->side[SERVER], *client = &r->side[CLIENT];
-    k_thread_new(server->kernel, "server", (int)r->cpu[SERVER], r->udp ? server_udp : server_tcp,
-                 server);
+    struct k_thread *thread = k_thread_new(server->kernel, "server", (int)r->cpu[SERVER],
+                                           r->udp ? server_udp : server_tcp, server);
     k_thread_new(client->kernel, "client", (int)r->cpu[CLIENT], r->udp ? client_udp : client_tcp,
                  client);
+    return thread;
+}
+
+static void run_programs(struct rig *r, sim_time within_ps)
+{
+    start_programs(r);
     run_until(r, &r->done, within_ps);
 }
 
@@ -317,6 +378,52 @@ static void test_tcp_octonic(void **state)
     tcp(WORLD("octonic", "0"), 0, 5, 3.0);
 }
 
+/* The program that receives moves between sockets: the octoNIC's functions take turns, and nothing
+ * is lost or comes out of order. */
+static void migrate(unsigned pull_at)
+{
+    struct rig r = { .team = true,
+                     .cpu = { 1, 1 },
+                     .bytes = 64 * MIB,
+                     .send_bytes = 64 * KIB,
+                     .receive_bytes = 64 * KIB };
+    rig_open(&r, WORLD("octonic", "0"), &nic_driver_params_default);
+    struct mover mover = { .side = &r.side[SERVER],
+                           .every_ps = 2 * SIM_PS_PER_MS,
+                           .pull_at = pull_at };
+    mover.thread = start_programs(&r);
+    k_thread_new(r.side[SERVER].kernel, "mover", 2, mover_body, &mover);
+    run_until(&r, &r.done, 10 * SECOND);
+    const struct net_stats *server = net_stats(r.side[SERVER].net);
+    uint64_t packets[2];
+    for (unsigned i = 0; i < 2; i++)
+        packets[i] = all_channels(nic_driver_device(r.side[SERVER].driver, i)).rx_packets;
+    assert_true(mover.moves >= 8);
+    assert_true(packets[0] > 1000 && packets[1] > 1000);
+    if (pull_at == 0) {
+        assert_int_equal(server->out_of_order_segments, 0);
+        assert_int_equal(net_stats(r.side[CLIENT].net)->retransmitted_segments, 0);
+    } else {
+        struct net_device *gone = nic_driver_device(r.side[SERVER].driver, 1);
+        assert_false(nic_dev_present(gone) || gone->carrier || gone->running);
+        assert_true(r.side[SERVER].dev->running && r.side[SERVER].dev->carrier);
+    }
+    rig_close(&r);
+}
+
+static void test_migration(void **state)
+{
+    (void)state;
+    migrate(0);
+}
+
+/* A function is pulled while it receives: the interface stays, the stream goes on. */
+static void test_pulled(void **state)
+{
+    (void)state;
+    migrate(5);
+}
+
 static void test_tcp_loss(void **state)
 {
     (void)state;
@@ -328,7 +435,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_udp),        cmocka_unit_test(test_tcp_local),
         cmocka_unit_test(test_tcp_remote), cmocka_unit_test(test_tcp_octonic),
-        cmocka_unit_test(test_tcp_loss),
+        cmocka_unit_test(test_tcp_loss),   cmocka_unit_test(test_migration),
+        cmocka_unit_test(test_pulled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
