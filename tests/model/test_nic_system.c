@@ -15,20 +15,23 @@
 #include "models/nic/nic.h"
 #include "models/payload.h"
 
-#define HOST(NAME, LANES)                                                     \
+/* A host with a slot per socket. */
+#define HOST(NAME, LANES, MORE)                                               \
     NAME " = { ports = ( { name = \"rp0\"; socket = 0; lanes = " LANES "; }," \
          " { name = \"rp1\"; socket = 1; lanes = " LANES "; } );"             \
-         " cpu = { sockets = 2; cores_per_socket = 4; clock_ghz = 2.0; }; };"
-#define WORLD(FIRMWARE, LOSS)                                                                     \
-    "hosts = { " HOST("server", "8") HOST(                                                        \
-        "client", "16") " };\n"                                                                   \
-                        "devices = { a = { type = \"nic.ethernet\"; functions = 2; lanes = 8;"    \
-                        " firmware = \"" FIRMWARE "\"; }; b = { type = \"nic.ethernet\"; }; };\n" \
-                        "cables = ( { from = \"server.s0.rp0\"; to = \"a.p0\"; },"                \
-                        " { from = \"server.s1.rp1\"; to = \"a.p1\"; },"                          \
-                        " { from = \"client.s0.rp0\"; to = \"b.p0\"; },"                          \
-                        " { from = \"a.e0\"; to = \"b.e0\"; latency_ns = 100; loss_ratio = " LOSS \
-                        "; } );\n"
+         " cpu = { sockets = 2; cores_per_socket = 4; clock_ghz = 2.0; };" MORE " };\n"
+#define DEVICES(FIRMWARE)                                                              \
+    "devices = { b = { type = \"nic.ethernet\"; };"                                    \
+    " a = { type = \"nic.ethernet\"; functions = 2; lanes = 8; firmware = \"" FIRMWARE \
+    "\"; }; };\n"
+#define CABLES(LOSS)                                           \
+    "cables = ( { from = \"server.s0.rp0\"; to = \"a.p0\"; }," \
+    " { from = \"server.s1.rp1\"; to = \"a.p1\"; },"           \
+    " { from = \"client.s0.rp0\"; to = \"b.p0\"; },"           \
+    " { from = \"a.e0\"; to = \"b.e0\"; latency_ns = 100; loss_ratio = " LOSS "; } );\n"
+#define HOSTS(MORE)           "hosts = {\n" HOST("server", "8", MORE) HOST("client", "16", MORE) "};\n"
+#define WORLD(FIRMWARE, LOSS) HOSTS("") DEVICES(FIRMWARE) CABLES(LOSS)
+#define IOMMU                 " iommu = { enabled = true; };"
 
 #define SERVER    0
 #define CLIENT    1
@@ -338,14 +341,15 @@ static void test_udp(void **state)
     rig_close(&r);
 }
 
-static void tcp(const char *world, unsigned function, unsigned server_cpu, double least_gbit_s)
+static void tcp_with(const char *world, const struct nic_driver_params *params, unsigned function,
+                     unsigned server_cpu, double least_gbit_s)
 {
     struct rig r = { .function = function,
                      .cpu = { server_cpu, 1 },
                      .bytes = 16 * MIB,
                      .send_bytes = 64 * KIB,
                      .receive_bytes = 64 * KIB };
-    rig_open(&r, world, &nic_driver_params_default);
+    rig_open(&r, world, params);
     run_programs(&r, 10 * SECOND);
     double gbit_s = (double)r.bytes * 8e3 / (double)(r.end_ps - r.start_ps);
     const struct net_stats *sent = net_stats(r.side[CLIENT].net);
@@ -358,6 +362,11 @@ static void tcp(const char *world, unsigned function, unsigned server_cpu, doubl
     if (sent->retransmitted_segments == 0)
         assert_true(tx.tx_wqes < tx.tx_packets / 4); /* the NIC segments */
     rig_close(&r);
+}
+
+static void tcp(const char *world, unsigned function, unsigned server_cpu, double least_gbit_s)
+{
+    tcp_with(world, &nic_driver_params_default, function, server_cpu, least_gbit_s);
 }
 
 static void test_tcp_local(void **state)
@@ -376,6 +385,25 @@ static void test_tcp_octonic(void **state)
 {
     (void)state;
     tcp(WORLD("octonic", "0"), 0, 5, 3.0);
+}
+
+/* The NIC sees I/O virtual addresses; every mapping is made and taken back. */
+static void test_tcp_iommu(void **state)
+{
+    (void)state;
+    tcp(HOSTS(IOMMU) DEVICES("standard") CABLES("0"), 0, 1, 1.0);
+}
+
+/* Completion rings on the NIC's node, smaller rings, no adaptive moderation. */
+static void test_tcp_rings(void **state)
+{
+    (void)state;
+    struct nic_driver_params params = nic_driver_params_default;
+    params.completion_node = NIC_NODE_DEVICE;
+    params.adaptive_rx = false;
+    params.rq_wqes = 256;
+    params.sq_blocks = 64;
+    tcp_with(WORLD("standard", "0"), &params, 1, 1, 0.5);
 }
 
 /* The program that receives moves between sockets: the octoNIC's functions take turns, and nothing
@@ -435,7 +463,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_udp),        cmocka_unit_test(test_tcp_local),
         cmocka_unit_test(test_tcp_remote), cmocka_unit_test(test_tcp_octonic),
-        cmocka_unit_test(test_tcp_loss),   cmocka_unit_test(test_migration),
+        cmocka_unit_test(test_tcp_loss),   cmocka_unit_test(test_tcp_iommu),
+        cmocka_unit_test(test_tcp_rings),  cmocka_unit_test(test_migration),
         cmocka_unit_test(test_pulled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
