@@ -94,6 +94,8 @@ static void leave(struct k_thread *self)
     struct os_cpu *cpu = self->on;
     struct k_thread *next = cpu->ready != NULL ? cpu->ready : &cpu->idle;
     cpu->running = next;
+    /* It is in no queue from here on, and others run before it goes on. */
+    next->state = OS_RUNNING;
     self->on = NULL;
     if (next != &cpu->idle) {
         cpu->ready = next->next;
@@ -101,7 +103,6 @@ static void leave(struct k_thread *self)
         sim_task_charge(self->task,
                         cpu->kernel->params.costs.context_switch_cycles * cpu->kernel->cycle_ps);
     }
-    next->state = OS_RUNNING;
     sim_task_sync(self->task);
     go_on(cpu, next, sim_task_now(self->task));
     if (self->state != OS_DEAD)

@@ -745,6 +745,35 @@ static void test_moving_a_ready_thread(void **unused)
     rig_close(&r);
 }
 
+static void turns_body(void *arg)
+{
+    struct rig *r = arg;
+    for (unsigned i = 0; i < 400; i++) {
+        k_compute(r->k, 200);
+        k_yield(r->k);
+    }
+    r->count++;
+}
+
+/* At any time, in the midst of the switch to it too, when it is neither in a queue nor runs yet. */
+static void test_moving_at_any_time(void **unused)
+{
+    struct rig r;
+    (void)unused;
+    rig_open(&r, 20 * NS);
+    struct k_thread *thread = k_thread_new(r.k, "moved", 0, turns_body, &r);
+    for (unsigned cpu = 0; cpu < 2; cpu++)
+        k_thread_new(r.k, "neighbour", (int)cpu, turns_body, &r);
+    for (unsigned i = 0; i < 1000; i++) {
+        sim_run(r.sim, sim_now(r.sim) + 370 * NS, NULL);
+        k_thread_set_cpu(thread, i % 2);
+    }
+    run(&r);
+    assert_int_equal(r.count, 3);
+    assert_true(kernel_cpu_stats(r.k, 0)->migrations > 10);
+    rig_close(&r);
+}
+
 /* One that has had a CPU for long and comes to another gets its share there at once. */
 static void test_moved_threads_share(void **unused)
 {
@@ -1226,6 +1255,7 @@ int main(void)
         cmocka_unit_test(test_migration),
         cmocka_unit_test(test_wake_all_once),
         cmocka_unit_test(test_moving_a_ready_thread),
+        cmocka_unit_test(test_moving_at_any_time),
         cmocka_unit_test(test_moved_threads_share),
         cmocka_unit_test(test_wake_up_before_the_switch),
         cmocka_unit_test(test_wake_up_before_sleep),
