@@ -49,7 +49,8 @@ struct nic_flows {
 static uint32_t *head_of(struct nic_flows *flows, const struct flow_key *flow)
 {
     uint64_t h = (uint64_t)flow->source_ip << 32 | flow->destination_ip;
-    h ^= ((uint64_t)flow->source_port << 32 | flow->destination_port << 8 | flow->protocol) *
+    h ^= ((uint64_t)flow->source_port << 32 | (uint64_t)flow->destination_port << 8 |
+          flow->protocol) *
          UINT64_C(0x9e3779b97f4a7c15);
     h *= UINT64_C(0xff51afd7ed558ccd);
     return &flows->head[(h >> 32) & flows->mask];
