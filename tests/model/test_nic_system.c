@@ -61,7 +61,7 @@ struct rig {
     unsigned cpu[2];                  /* of the programs */
     uint64_t bytes;                   /* to send */
     size_t send_bytes, receive_bytes; /* per call */
-    bool udp;
+    bool udp, sg;
     unsigned up;   /* hosts that are ready */
     unsigned done; /* programs that have ended */
     unsigned down;
@@ -222,6 +222,50 @@ static void client_tcp(void *arg)
     r->done++;
 }
 
+/* The server sends pages of both nodes in turn, without a copy; the client receives. */
+static void server_sg(void *arg)
+{
+    struct side *s = arg;
+    struct rig *r = s->rig;
+    struct socket *listener = socket_tcp_listen(s->net, IP(SERVER), PORT);
+    struct socket *socket = socket_accept(listener);
+    assert_non_null(socket);
+    for (uint64_t sent = 0; sent < r->bytes;) {
+        struct skb_frag frag[16];
+        uint32_t bytes = 0;
+        for (unsigned i = 0; i < 16; i++) {
+            struct k_page *page = k_page_alloc(s->kernel, (int)(i % 2), 0);
+            assert_non_null(page);
+            frag[i] = (struct skb_frag){ page, 0, K_PAGE_BYTES, (int8_t)page->node };
+            kernel_stamp(s->kernel, page->addr, payload_tag(STREAM, sent + bytes), K_PAGE_BYTES);
+            bytes += K_PAGE_BYTES;
+        }
+        assert_int_equal(socket_send_pages(socket, frag, 16), bytes);
+        for (unsigned i = 0; i < 16; i++)
+            k_page_put(s->kernel, frag[i].page);
+        sent += bytes;
+    }
+    socket_close(socket);
+    socket_close(listener);
+    r->done++;
+}
+
+static void client_sg(void *arg)
+{
+    struct side *s = arg;
+    struct rig *r = s->rig;
+    struct socket *socket = socket_tcp_connect(s->net, IP(CLIENT), IP(SERVER), PORT);
+    assert_non_null(socket);
+    struct kaddr buffer = k_alloc(s->kernel, K_NODE_LOCAL, r->receive_bytes, K_PAGE_BYTES);
+    int64_t n;
+    while ((n = socket_receive(socket, buffer, r->receive_bytes)) > 0)
+        check(r, s->kernel, buffer, (uint64_t)n);
+    assert_int_equal(n, 0);
+    assert_int_equal(r->received, r->bytes);
+    socket_close(socket);
+    r->done++;
+}
+
 /* Moves the server's program between sockets every while; pulls function 1 in the midst of it. */
 struct mover {
     struct side *side;
@@ -298,8 +342,14 @@ static struct k_thread *start_programs(struct rig *r)
 {
     struct side *server = &r->side[SERVER], *client = &r->side[CLIENT];
     struct k_thread *thread = k_thread_new(server->kernel, "server", (int)r->cpu[SERVER],
-                                           r->udp ? server_udp : server_tcp, server);
-    k_thread_new(client->kernel, "client", (int)r->cpu[CLIENT], r->udp ? client_udp : client_tcp,
+                                           r->udp  ? server_udp
+                                           : r->sg ? server_sg
+                                                   : server_tcp,
+                                           server);
+    k_thread_new(client->kernel, "client", (int)r->cpu[CLIENT],
+                 r->udp  ? client_udp
+                 : r->sg ? client_sg
+                         : client_tcp,
                  client);
     return thread;
 }
@@ -446,6 +496,35 @@ static void test_migration(void **state)
     migrate(0);
 }
 
+/* IOctoSG: each function fetches the pages of its own node, and the stream is whole. */
+static void test_octo_sg(void **state)
+{
+    (void)state;
+    for (int on = 0; on < 2; on++) {
+        struct nic_driver_params params = nic_driver_params_default;
+        struct rig r = {
+            .team = true, .sg = true, .cpu = { 1, 1 }, .bytes = 8 * MIB, .receive_bytes = 64 * KIB
+        };
+        params.octo_sg = on;
+        rig_open(&r, HOSTS(IOMMU) DEVICES("octonic") CABLES("rate_gbit_s = 40;"), &params);
+        run_programs(&r, SECOND);
+        struct model *nic = world_device(r.w.world, "a");
+        uint64_t read[2], hints = 0;
+        for (unsigned i = 0; i < 2; i++) {
+            read[i] = nic_function_stats(nic, i)->read_bytes;
+            hints += all_channels(nic_driver_device(r.side[SERVER].driver, i)).tx_hints;
+        }
+        if (on) {
+            assert_true(hints >= r.bytes / K_PAGE_BYTES / 2);
+            assert_true(read[0] > r.bytes / 3 && read[1] > r.bytes / 3);
+        } else {
+            assert_int_equal(hints, 0);
+            assert_true(read[0] > r.bytes || read[1] > r.bytes);
+        }
+        rig_close(&r);
+    }
+}
+
 /* A function is pulled while it receives: the interface stays, the stream goes on. */
 static void test_pulled(void **state)
 {
@@ -466,7 +545,7 @@ int main(void)
         cmocka_unit_test(test_tcp_remote), cmocka_unit_test(test_tcp_octonic),
         cmocka_unit_test(test_tcp_loss),   cmocka_unit_test(test_tcp_iommu),
         cmocka_unit_test(test_tcp_rings),  cmocka_unit_test(test_migration),
-        cmocka_unit_test(test_pulled),
+        cmocka_unit_test(test_octo_sg),    cmocka_unit_test(test_pulled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
