@@ -38,9 +38,10 @@ const struct arfs_params arfs_params_default = {
 struct arfs_flow {
     uint32_t hash;  /* 0: free */
     int16_t cpu;    /* that reads it */
-    uint16_t rxq;   /* on which it comes in */
+    uint16_t rxq;   /* on which it comes in; NO_QUEUE: not known, so that it meets a fence */
     uint16_t asked; /* of the device, last */
     bool steered;   /* there may be a filter */
+    uint32_t era;   /* in which rxq became known */
     int filter;
     struct net_device *dev;
     struct arfs_fence *fence;
@@ -54,6 +55,7 @@ struct arfs_fence {
     struct arfs_flow *flow; /* NULL: free */
     struct sk_buff *held;   /* by time_ps */
     uint16_t from;
+    uint32_t era; /* arfs->era when the waiting began */
     bool opening; /* held packets go up, on some CPU */
     uint64_t began_ps;
     uint64_t waits; /* bit per queue: it has not passed yet */
@@ -68,6 +70,7 @@ struct arfs {
     struct arfs_flow *flow;
     struct kaddr lines;
     struct arfs_fence *fences;
+    uint32_t era; /* until the next arfs_forget() */
     struct arfs_stats stats;
 };
 
@@ -174,6 +177,7 @@ static bool fence_begin(struct arfs_fence *fence, uint16_t rxq)
     uint16_t n = dev->n_rx_queues;
     fence->began_ps = k_now_ps(fence->arfs->kernel);
     fence->from = fence->flow->rxq;
+    fence->era = fence->arfs->era;
     fence->waits = n >= 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1;
     fence->waits &= ~(UINT64_C(1) << rxq);
     for (unsigned q = 0; q < n && q < NET_QUEUES_MAX; q++)
@@ -216,6 +220,7 @@ static void fence_open(struct arfs_fence *fence)
     for (;;) {
         arfs->stats.fence_ps += k_now_ps(arfs->kernel) - fence->began_ps;
         flow->rxq = fence->held->queue;
+        flow->era = fence->era;
         while (fence->held != NULL && fence->held->queue == flow->rxq) {
             struct sk_buff *skb = fence->held;
             fence->held = skb->next;
@@ -281,6 +286,7 @@ static bool flow_moved(struct arfs *arfs, struct arfs_flow *flow, struct sk_buff
     if (fence_begin(fence, rxq)) {
         fence_release(fence);
         flow->rxq = rxq;
+        flow->era = arfs->era;
         return false;
     }
     flow->fence = fence;
@@ -358,7 +364,10 @@ bool arfs_receive(struct arfs *arfs, struct net_device *dev, struct sk_buff *skb
     if (flow->dev != dev) { /* its first packet, or the device is part of another now */
         flow->dev = dev;
         flow->rxq = rxq;
+        flow->era = arfs->era;
     }
+    if (flow->era != arfs->era)
+        flow->rxq = NO_QUEUE;
     if (rxq != flow->rxq && flow_moved(arfs, flow, skb, rxq))
         return true;
     flow->seen_ps = k_now_ps(arfs->kernel);
@@ -366,6 +375,11 @@ bool arfs_receive(struct arfs *arfs, struct net_device *dev, struct sk_buff *skb
     if (wanted >= 0 && wanted != rxq)
         flow_steer(arfs, flow, dev, skb, wanted);
     return false;
+}
+
+void arfs_forget(struct arfs *arfs)
+{
+    arfs->era++;
 }
 
 bool arfs_may_expire(struct arfs *arfs, struct net_device *dev, uint16_t rxq, uint32_t flow_id,
@@ -389,6 +403,8 @@ bool arfs_may_expire(struct arfs *arfs, struct net_device *dev, uint16_t rxq, ui
         return false;
     if (flow->expired_ps == 0)
         flow->expired_ps = now;
+    /* Packets may already be on their way under what is removed now, though none was seen there. */
+    flow->rxq = NO_QUEUE;
     return true;
 }
 

@@ -45,6 +45,9 @@ bool arfs_receive(struct arfs *arfs, struct net_device *dev, struct sk_buff *skb
  * is the driver's own device, also where that is part of another. */
 bool arfs_may_expire(struct arfs *arfs, struct net_device *dev, uint16_t rxq, uint32_t flow_id,
                      int filter);
+/* For teams: flows may come in on other queues from now on, by no doing of the driver's. The next
+ * packet of each meets a fence wherever it comes in. */
+void arfs_forget(struct arfs *arfs);
 
 struct arfs_stats {
     uint64_t steered, refused; /* the device said yes, no */

@@ -470,6 +470,8 @@ static void lower_changed(struct net_device *dev, struct net_device *lower)
     if (o->closing)
         return;
     flush_ports(o);
+    if (dev->arfs != NULL)
+        arfs_forget(dev->arfs);
     k_work_queue(o->kernel, &o->rescue, (int)o->params.worker_cpu);
 }
 

@@ -324,6 +324,11 @@ static void rig_arrive(struct socket *flow)
     skb->time_ps = now;
     skb->sequence = flow->came++;
     flow->lost++;
+    if (!rig_alive(port)) {
+        skb_free(&rig_net, skb);
+        k_free(t);
+        return;
+    }
     if (port->pipe_free_ps < now)
         port->pipe_free_ps = now;
     /* In its order within a function; now and then the function's link is slow. */
