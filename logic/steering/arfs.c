@@ -71,6 +71,7 @@ struct arfs {
     struct kaddr lines;
     struct arfs_fence *fences;
     uint32_t era; /* until the next arfs_forget() */
+    uint64_t forgot_ps;
     struct arfs_stats stats;
 };
 
@@ -338,6 +339,12 @@ static int wanted_queue(const struct arfs_flow *flow, struct net_device *dev, ui
     return dev->rx_queue_of_cpu[flow->cpu];
 }
 
+/* So that of a flow that is seen for the first time others may still lie elsewhere. */
+static bool just_forgot(const struct arfs *arfs)
+{
+    return arfs->era != 0 && k_now_ps(arfs->kernel) - arfs->forgot_ps < FORGET_PS;
+}
+
 bool arfs_receive(struct arfs *arfs, struct net_device *dev, struct sk_buff *skb, uint16_t rxq)
 {
     if (skb->hash == 0)
@@ -363,7 +370,7 @@ bool arfs_receive(struct arfs *arfs, struct net_device *dev, struct sk_buff *skb
     }
     if (flow->dev != dev) { /* its first packet, or the device is part of another now */
         flow->dev = dev;
-        flow->rxq = rxq;
+        flow->rxq = just_forgot(arfs) ? NO_QUEUE : rxq;
         flow->era = arfs->era;
     }
     if (flow->era != arfs->era)
@@ -380,6 +387,7 @@ bool arfs_receive(struct arfs *arfs, struct net_device *dev, struct sk_buff *skb
 void arfs_forget(struct arfs *arfs)
 {
     arfs->era++;
+    arfs->forgot_ps = k_now_ps(arfs->kernel);
 }
 
 bool arfs_may_expire(struct arfs *arfs, struct net_device *dev, uint16_t rxq, uint32_t flow_id,
