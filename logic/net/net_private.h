@@ -363,8 +363,7 @@ bool tcp_can_send(const struct tcp *tp);
 uint32_t tcp_now_ms(struct net *net);
 
 /* tcp_user.c: what threads ask */
-int64_t tcp_send(struct socket *sk, struct kaddr from, const struct skb_frag *frags,
-                 unsigned n_frags, size_t bytes);
+int64_t tcp_send(struct socket *sk, struct kaddr from, const struct skb_frag *frags, size_t bytes);
 int64_t tcp_recv(struct socket *sk, struct kaddr to, size_t bytes, bool wait);
 
 /* tcp_input.c */

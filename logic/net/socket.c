@@ -263,32 +263,42 @@ void net_socket_xmit(struct socket *sk, struct sk_buff *skb, const struct tcp_sy
 
 int64_t socket_send(struct socket *socket, struct kaddr from, size_t bytes)
 {
+    int64_t result;
     k_syscall(net_kernel(socket->net));
+    net_socket_get(socket); /* another thread may close it meanwhile */
     net_record_flow(socket->net, socket);
     if (socket->flow.protocol == PROTOCOL_UDP)
-        return udp_send(socket, from, bytes);
-    return tcp_send(socket, from, NULL, 0, bytes);
+        result = udp_send(socket, from, bytes);
+    else
+        result = tcp_send(socket, from, NULL, bytes);
+    net_socket_put(socket);
+    return result;
 }
 
 int64_t socket_send_pages(struct socket *socket, const struct skb_frag *frags, unsigned n_frags)
 {
     size_t bytes = 0;
     k_syscall(net_kernel(socket->net));
-    net_record_flow(socket->net, socket);
     for (unsigned i = 0; i < n_frags; i++)
         bytes += frags[i].bytes;
     if (socket->flow.protocol != PROTOCOL_TCP)
         return -EOPNOTSUPP;
-    return tcp_send(socket, (struct kaddr){ 0 }, frags, n_frags, bytes);
+    net_socket_get(socket);
+    net_record_flow(socket->net, socket);
+    int64_t result = tcp_send(socket, (struct kaddr){ 0 }, frags, bytes);
+    net_socket_put(socket);
+    return result;
 }
 
 static int64_t receive(struct socket *sk, struct kaddr to, size_t bytes, bool wait)
 {
     k_syscall(net_kernel(sk->net));
+    net_socket_get(sk);
     net_record_flow(sk->net, sk);
-    if (sk->flow.protocol == PROTOCOL_UDP)
-        return udp_recv(sk, to, bytes, wait);
-    return tcp_recv(sk, to, bytes, wait);
+    int64_t result = sk->flow.protocol == PROTOCOL_UDP ? udp_recv(sk, to, bytes, wait)
+                                                       : tcp_recv(sk, to, bytes, wait);
+    net_socket_put(sk);
+    return result;
 }
 
 int64_t socket_receive(struct socket *socket, struct kaddr to, size_t bytes)
@@ -308,8 +318,11 @@ void socket_close(struct socket *socket)
     net_set_leave(socket);
     if (socket->flow.protocol == PROTOCOL_TCP)
         tcp_close(socket);
-    else
+    else {
         net_socket_unhash(socket);
+        socket->error = -EBADF;
+        net_socket_readable(socket);
+    }
     net_socket_put(socket);
     net_sockets_reap(net);
 }

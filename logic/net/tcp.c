@@ -232,18 +232,18 @@ struct socket *socket_accept(struct socket *listener)
     k_syscall(net->kernel);
     net_socket_touch_write(listener, SOCKET_LINE_QUEUES, 1);
     net_sockets_reap(net);
-    for (;;) {
-        while (!tp->accept_first && !listener->error)
-            k_wait(net->kernel, &listener->readable, NET_FOREVER);
-        struct socket *sk = tp->accept_first;
-        if (!sk)
-            return NULL;
+    net_socket_get(listener); /* it may be closed meanwhile */
+    while (!tp->accept_first && !listener->error)
+        k_wait(net->kernel, &listener->readable, NET_FOREVER);
+    struct socket *sk = tp->accept_first;
+    if (sk) {
         tp->accept_first = sk->tcp.accept_next;
         tp->n_accept--;
         sk->tcp.listener = NULL; /* its reference is the caller's from here on */
         net_socket_touch(sk, SOCKET_LINE_LOOKUP, 1);
-        return sk;
     }
+    net_socket_put(listener);
+    return sk;
 }
 
 struct socket *socket_tcp_connect(struct net *net, uint32_t from_ip, uint32_t ip, uint16_t port)

@@ -166,15 +166,13 @@ static void drop_tail(struct socket *sk)
     skb_free(sk->net, empty);
 }
 
-int64_t tcp_send(struct socket *sk, struct kaddr from, const struct skb_frag *frags,
-                 unsigned n_frags, size_t bytes)
+int64_t tcp_send(struct socket *sk, struct kaddr from, const struct skb_frag *frags, size_t bytes)
 {
     struct net *net = sk->net;
     struct tcp *tp = &sk->tcp;
     struct source source = { from, frags, 0 };
     size_t done = 0;
     int error = 0;
-    (void)n_frags;
     k_compute(net->kernel, net->costs->send_call_cycles);
     net_socket_lock(sk);
     net_socket_touch(sk, SOCKET_LINE_LOOKUP, 1);

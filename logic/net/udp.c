@@ -122,8 +122,8 @@ int64_t udp_recv(struct socket *sk, struct kaddr to, size_t bytes, bool wait)
     net_socket_lock(sk);
     while (!sk->rx_head) {
         net_socket_unlock(sk);
-        if (!wait)
-            return -EAGAIN;
+        if (!wait || sk->error)
+            return sk->error ? sk->error : -EAGAIN;
         if (!sk->rx_head)
             k_wait(net->kernel, &sk->readable, NET_FOREVER);
         net_socket_lock(sk);

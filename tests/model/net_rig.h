@@ -7,7 +7,7 @@
 #ifndef TESTS_MODEL_NET_RIG_H
 #define TESTS_MODEL_NET_RIG_H
 
-#include "logic/net/net.h"
+#include "logic/net/net_private.h"
 #include "logic/steering/arfs.h"
 #include "logic/steering/xps.h"
 #include "tests/model/fake_kapi.h"
@@ -20,24 +20,31 @@ struct rig_frame {
     struct rig_frame *next;
     struct rig *rig;
     unsigned to; /* host */
+    unsigned queue;
     uint32_t bytes;
     uint8_t byte[9100];
+};
+struct rig_end;
+struct rig_rx { /* a receive queue; the first one completes transmissions too */
+    struct rig_end *end;
+    struct k_napi napi;
+    struct rig_frame *arrived, *arrived_tail;
+    unsigned cpu;
+    bool interrupt; /* to come */
 };
 struct rig_end {
     struct rig *rig;
     unsigned host;
     struct net *net;
     struct net_device dev;
-    struct k_napi napi;
-    struct rig_frame *arrived, *arrived_tail;
+    struct rig_rx rx[RIG_QUEUES];
     struct sk_buff *sent, *sent_tail; /* to be completed */
     unsigned n_sent;
-    unsigned rx_cpu;
-    bool interrupt;   /* to come */
     uint64_t free_ps; /* the wire is free from then on */
     uint64_t frames, payload;
     uint32_t largest; /* payload given at once */
     uint64_t on_queue[RIG_QUEUES];
+    bool handing[RIG_QUEUES]; /* a CPU is in start_xmit() for it */
 };
 struct rig_options {
     uint64_t seed;
@@ -49,6 +56,8 @@ struct rig_options {
     uint32_t mtu_bytes; /* 0: 1500 */
     bool no_tso;
     uint64_t moderation_ps; /* between an arrival and its interrupt */
+    bool spread;            /* packets of a flow over all receive queues */
+    bool one_queue;         /* for transmission */
     bool wander;            /* interrupts move between the host's CPUs */
 };
 struct rig {
@@ -82,41 +91,42 @@ static inline void rig_put(uint8_t *p, uint32_t v, unsigned bytes)
 
 static void rig_interrupt(void *arg)
 {
-    struct rig_end *end = arg;
-    struct rig *rig = end->rig;
-    end->interrupt = false;
+    struct rig_rx *rx = arg;
+    struct rig *rig = rx->end->rig;
+    rx->interrupt = false;
     if (rig->options.wander && fake_random(rig->kernel, 20) == 0)
-        end->rx_cpu = end->host * 2 + (unsigned)fake_random(rig->kernel, 2);
+        rx->cpu = rx->end->host * 2 + (unsigned)fake_random(rig->kernel, 2);
     unsigned cpu = rig->kernel->cpu_now;
-    fake_on(rig->kernel, end->rx_cpu);
-    k_napi_schedule(&end->napi);
+    fake_on(rig->kernel, rx->cpu);
+    k_napi_schedule(&rx->napi);
     fake_on(rig->kernel, cpu);
 }
 
-static void rig_interrupt_later(struct rig_end *end)
+static void rig_interrupt_later(struct rig_rx *rx)
 {
-    struct rig *rig = end->rig;
-    if (!end->interrupt)
-        fake_at(rig->kernel, rig->kernel->now_ps + rig->options.moderation_ps, rig_interrupt, end);
-    end->interrupt = true;
+    struct rig *rig = rx->end->rig;
+    if (!rx->interrupt)
+        fake_at(rig->kernel, rig->kernel->now_ps + rig->options.moderation_ps, rig_interrupt, rx);
+    rx->interrupt = true;
 }
 
 static void rig_arrive(void *arg)
 {
     struct rig_frame *frame = arg;
-    struct rig_end *end = &frame->rig->end[frame->to];
+    struct rig_rx *rx = &frame->rig->end[frame->to].rx[frame->queue];
     frame->next = NULL;
-    if (end->arrived)
-        end->arrived_tail->next = frame;
+    if (rx->arrived)
+        rx->arrived_tail->next = frame;
     else
-        end->arrived = frame;
-    end->arrived_tail = frame;
-    rig_interrupt_later(end);
+        rx->arrived = frame;
+    rx->arrived_tail = frame;
+    rig_interrupt_later(rx);
 }
 
 static void rig_departed(void *arg)
 {
-    rig_interrupt_later(arg);
+    struct rig_end *end = arg;
+    rig_interrupt_later(&end->rx[0]);
 }
 
 /* On the wire. */
@@ -142,6 +152,7 @@ static void rig_send(struct rig_end *end, const uint8_t *bytes, uint32_t n)
             at += fake_random(kernel, 20 * o->latency_ps + 1);
         frame->rig = rig;
         frame->to = !end->host;
+        frame->queue = o->spread ? (unsigned)fake_random(kernel, RIG_QUEUES) : 0;
         frame->bytes = n;
         memcpy(frame->byte, bytes, n);
         fake_at(kernel, at, rig_arrive, frame);
@@ -172,7 +183,10 @@ static enum net_xmit rig_start_xmit(struct sk_buff *skb, struct net_device *dev)
     struct kernel *kernel = end->rig->kernel;
     static uint8_t payload[NET_GSO_BYTES_MAX], frame[9100];
     unsigned ring = rig_ring(end);
+    assert_false(end->handing[skb->queue]); /* one CPU at a time */
+    end->handing[skb->queue] = true;
     k_compute(kernel, 100);
+    end->handing[skb->queue] = false;
     if (end->n_sent >= ring) {
         net_queue_stop(dev, skb->queue);
         return NET_XMIT_BUSY;
@@ -217,8 +231,9 @@ static enum net_xmit rig_start_xmit(struct sk_buff *skb, struct net_device *dev)
     return NET_XMIT_OK;
 }
 
-static void rig_receive(struct rig_end *end, struct rig_frame *frame)
+static void rig_receive(struct rig_rx *rx, struct rig_frame *frame)
 {
+    struct rig_end *end = rx->end;
     struct kernel *kernel = end->rig->kernel;
     struct k_page *page = k_page_alloc(kernel, K_NODE_LOCAL, frame->bytes > 3000 ? 2 : 0);
     if (page) {
@@ -227,6 +242,7 @@ static void rig_receive(struct rig_end *end, struct rig_frame *frame)
         uint32_t bytes = frame->bytes < 60 ? 60 : frame->bytes; /* padded, as on a wire */
         k_poke(kernel, page->addr, frame->byte, bytes);
         skb->dev = &end->dev;
+        skb->queue = (uint16_t)frame->queue;
         skb->head = page->addr;
         skb->head_page = page;
         skb->head_bytes = (uint16_t)head;
@@ -237,18 +253,14 @@ static void rig_receive(struct rig_end *end, struct rig_frame *frame)
             skb->n_frags = 1;
             skb->bytes = bytes - head;
         }
-        net_gro_receive(&end->napi, skb);
+        net_gro_receive(&rx->napi, skb);
     }
     free(frame);
 }
 
-static int rig_poll(struct k_napi *napi, int budget)
+static void rig_complete(struct rig_end *end)
 {
-    struct rig_end *end = K_CONTAINER(napi, struct rig_end, napi);
-    struct kernel *kernel = end->rig->kernel;
-    int done = 0;
-    k_compute(kernel, 100);
-    while (end->sent && end->sent->time_ps <= kernel->now_ps) { /* it has left */
+    while (end->sent && end->sent->time_ps <= end->rig->kernel->now_ps) { /* it has left */
         struct sk_buff *skb = end->sent;
         end->sent = skb->next;
         end->n_sent--;
@@ -257,10 +269,21 @@ static int rig_poll(struct k_napi *napi, int budget)
     for (uint16_t q = 0; q < end->dev.n_tx_queues; q++)
         if (end->dev.queue_stopped[q] && end->n_sent < rig_ring(end))
             net_queue_wake(&end->dev, q);
-    for (; done < budget && end->arrived; done++) {
-        struct rig_frame *frame = end->arrived;
-        end->arrived = frame->next;
-        rig_receive(end, frame);
+}
+
+static int rig_poll(struct k_napi *napi, int budget)
+{
+    struct rig_rx *rx = K_CONTAINER(napi, struct rig_rx, napi);
+    struct rig_end *end = rx->end;
+    struct kernel *kernel = end->rig->kernel;
+    int done = 0;
+    k_compute(kernel, 100);
+    if (rx == &end->rx[0])
+        rig_complete(end);
+    for (; done < budget && rx->arrived; done++) {
+        struct rig_frame *frame = rx->arrived;
+        rx->arrived = frame->next;
+        rig_receive(rx, frame);
     }
     net_gro_flush(napi, end->net);
     if (done < budget)
@@ -295,8 +318,11 @@ static inline struct rig *rig_new(const struct rig_options *options)
         struct rig_end *end = &rig->end[host];
         end->rig = rig;
         end->host = host;
-        end->rx_cpu = host * 2;
-        fake_on(rig->kernel, end->rx_cpu);
+        for (unsigned q = 0; q < RIG_QUEUES; q++) {
+            end->rx[q] = (struct rig_rx){ .end = end, .cpu = host * 2 + q };
+            k_napi_init(&end->rx[q].napi, rig->kernel, rig_poll);
+        }
+        fake_on(rig->kernel, host * 2);
         end->net = net_new(rig->kernel, &options->params);
         end->dev.name = host ? "b0" : "a0";
         end->dev.ops = &rig_ops;
@@ -304,10 +330,9 @@ static inline struct rig *rig_new(const struct rig_options *options)
         end->dev.ip = RIG_IP(host);
         end->dev.mtu_bytes = options->mtu_bytes ? options->mtu_bytes : 1500;
         end->dev.features = options->no_tso ? 0 : NET_FEATURE_TSO;
-        end->dev.n_tx_queues = RIG_QUEUES;
-        end->dev.n_rx_queues = 1;
+        end->dev.n_tx_queues = options->one_queue ? 1 : RIG_QUEUES;
+        end->dev.n_rx_queues = RIG_QUEUES;
         end->dev.private_data = end;
-        k_napi_init(&end->napi, rig->kernel, rig_poll);
         assert_int_equal(net_device_register(end->net, &end->dev), 0);
         memset(end->dev.rx_queue_of_cpu, 0xff, sizeof end->dev.rx_queue_of_cpu);
         xps_map_default(&end->dev);
@@ -329,10 +354,12 @@ static inline void rig_free(struct rig *rig)
             next = skb->next;
             skb_free(end->net, skb);
         }
-        for (struct rig_frame *next, *frame = end->arrived; frame; frame = next) {
-            next = frame->next;
-            free(frame);
-        }
+        for (unsigned q = 0; q < RIG_QUEUES; q++)
+            for (struct rig_frame *next, *frame = end->rx[q].arrived; frame; frame = next) {
+                next = frame->next;
+                free(frame);
+            }
+        assert_null(end->net->all); /* all sockets have ended by themselves */
         net_free(end->net);
     }
     for (struct k_cache *cache = kernel->caches; cache; cache = cache->next)

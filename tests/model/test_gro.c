@@ -376,6 +376,7 @@ struct out {
     uint64_t order[3000];
     bool more[3000];
     struct k_napi napi;
+    bool more_to_send;
 };
 
 static enum net_xmit out_xmit(struct sk_buff *skb, struct net_device *dev)
@@ -394,17 +395,6 @@ static enum net_xmit out_xmit(struct sk_buff *skb, struct net_device *dev)
 }
 static const struct net_device_ops out_ops = { .start_xmit = out_xmit };
 
-static int out_poll(struct k_napi *napi, int budget)
-{
-    struct out *out = K_CONTAINER(napi, struct out, napi);
-    (void)budget;
-    out->room += 1000;
-    net_queue_wake(&out->dev, 0);
-    net_gro_flush(napi, out->net);
-    k_napi_complete(napi);
-    return 0;
-}
-
 static void out_send(struct out *out, uint64_t sequence)
 {
     struct sk_buff *skb = skb_new(out->net);
@@ -413,6 +403,19 @@ static void out_send(struct out *out, uint64_t sequence)
     skb->gso_segments = 1;
     skb->sequence = sequence;
     net_dev_queue_xmit(out->net, skb);
+}
+
+static int out_poll(struct k_napi *napi, int budget)
+{
+    struct out *out = K_CONTAINER(napi, struct out, napi);
+    (void)budget;
+    out->room += 1000;
+    net_queue_wake(&out->dev, 0);
+    if (out->more_to_send)
+        out_send(out, 1005); /* must not overtake those that wait */
+    net_gro_flush(napi, out->net);
+    k_napi_complete(napi);
+    return 0;
 }
 
 static void test_queueing_discipline(void **state)
@@ -453,6 +456,15 @@ static void test_queueing_discipline(void **state)
     for (unsigned i = 2; i < out.n; i++)
         rings += !out.more[i];
     assert_in_range(rings, 1000 / 64, 1000 / 64 + 2);
+    out.room = 0;
+    out.more_to_send = true;
+    out_send(&out, 1003);
+    out_send(&out, 1004);
+    k_napi_schedule(&out.napi);
+    fake_run_until(kernel, kernel->now_ps + FAKE_MS(5));
+    assert_int_equal(out.n, 1005);
+    for (unsigned i = 1002; i < 1005; i++)
+        assert_int_equal(out.order[i], i + 1);
     /* Without a carrier nothing goes, and what waits is dropped. */
     out.room = 0;
     out_send(&out, 1);

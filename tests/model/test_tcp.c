@@ -187,6 +187,8 @@ static void test_streams_at_random(void **state)
         o.overtake_permille = seed % 5 == 0 ? 30 : 0;
         o.ring = seed % 2 ? 4 : 64;
         o.wander = seed % 3 == 1;
+        o.spread = seed % 13 == 6;
+        o.one_queue = seed % 3 == 2;
         o.moderation_ps = seed % 2 ? FAKE_US(10) : 0;
         o.no_tso = seed % 7 == 3;
         o.params.tso = seed % 7 != 4;

@@ -10,7 +10,7 @@
 #include "tests/model/net_rig.h"
 
 #define PORT       5001u
-#define FRAMES_MAX 20000u
+#define FRAMES_MAX 100000u
 
 /* What went onto the wire. */
 struct seen {
@@ -30,6 +30,11 @@ struct pair {
     unsigned lose_from, lose_skip,
         lose_n; /* of host lose_from's frames (2: any) with data or any */
     bool lose_data_only;
+    struct {
+        unsigned number, times; /* the number-th frame of data from host 0, so often */
+        uint32_t seq;
+    } drop[2];
+    unsigned n_data;
     uint32_t peak_alloc;
     bool done[4];
     uint64_t value;
@@ -55,6 +60,15 @@ static bool watch(struct rig *rig, unsigned from, const uint8_t *head, uint32_t 
             s.lost = true;
         }
     }
+    for (unsigned i = 0; i < 2 && from == 0 && s.payload > 0; i++) {
+        if (p->n_data == p->drop[i].number)
+            p->drop[i].seq = s.seq;
+        if (p->drop[i].times > 0 && s.seq == p->drop[i].seq && p->n_data >= p->drop[i].number) {
+            p->drop[i].times--;
+            s.lost = true;
+        }
+    }
+    p->n_data += from == 0 && s.payload > 0;
     if (p->client && p->client->wmem_alloc > p->peak_alloc)
         p->peak_alloc = p->client->wmem_alloc;
     assert_true(p->n < FRAMES_MAX);
@@ -484,6 +498,108 @@ static void test_fast_retransmit(void **state)
     pair_free(p);
 }
 
+/* The repetition is lost too: a time-out, after which what the other side has is not sent again. */
+static void test_lost_again(void **state)
+{
+    (void)state;
+    struct rig_options o = plain();
+    struct pair *p = pair_new(&o);
+    thread(p, 3, server_reads);
+    p->drop[0].number = 300;
+    p->drop[0].times = 2;
+    p->drop[1].number = 320;
+    p->drop[1].times = 1;
+    send_bytes(p, 1u << 20);
+    run(p, 2000000);
+    assert_true(p->done[1] && p->done[2]);
+    const struct net_stats *a = net_stats(p->rig->end[0].net);
+    assert_int_equal(a->timeouts, 1);
+    /* 300 twice, 320, and as many as the answer to the first allowed: it acknowledged 20. */
+    assert_in_range(a->retransmitted_segments, 3, 3 + 20);
+    assert_int_equal(p->client->tcp.congestion, TCP_CA_OPEN);
+    pair_free(p);
+}
+
+/* 1 Gb/s and 20 ms: slow start ends before the path overflows, the receiver opens its window, the
+ * socket goes on as its packets leave the device, and the wire is busy. After a pause the window is
+ * the initial one. */
+static void test_long_path(void **state)
+{
+    (void)state;
+    struct rig_options o = plain();
+    o.latency_ps = FAKE_MS(10);
+    o.ps_per_byte = 8000;
+    struct pair *p = pair_prepare(&o, PORT);
+    thread(p, 1, connects);
+    run(p, 100000);
+    assert_non_null(p->client);
+    const struct tcp *tp = &p->client->tcp;
+    p->value = 64u << 20;
+    thread(p, 3, server_reads);
+    send_bytes(p, 64u << 20);
+    run(p, 3000000);
+    assert_true(p->done[1] && p->done[2]);
+    assert_int_equal(net_stats(p->rig->end[0].net)->retransmitted_segments, 0);
+    assert_in_range(tp->ssthresh, 400, 2 * 1650); /* the path holds 1650 segments */
+    assert_in_range(p->server->receive_buffer, 4u << 20, 6291456);
+    unsigned n = frames(p, 0, true), half = n - (16u << 20) / 1448;
+    uint64_t took = p->seen[0].at_ps;
+    for (unsigned i = 0, data = 0; i < p->n; i++) {
+        data += p->seen[i].from == 0 && p->seen[i].payload > 0;
+        if (data == half)
+            took = p->seen[i].at_ps;
+    }
+    took = p->rig->end[0].free_ps - took;
+    uint64_t wire = (uint64_t)(n - half) * (1448 + 66 + 24) * 8000;
+    assert_in_range(took, wire / 100 * 95, wire / 100 * 110);
+    /* Two megabytes at once, which are gone before the first answer: a bounded queue at the device
+     * goes on as it empties. */
+    p->client->tcp.cwnd = 2000;
+    p->client->tcp.last_send_ps = p->rig->kernel->now_ps;
+    p->n = 0;
+    p->value = 2u << 20;
+    p->done[1] = p->done[2] = false;
+    thread(p, 3, server_reads);
+    send_bytes(p, 2u << 20);
+    run(p, 500000);
+    assert_true(p->done[1] && p->done[2]);
+    took = p->rig->end[0].free_ps - frame(p, 0, true, 0)->at_ps;
+    wire = (uint64_t)frames(p, 0, true) * (1448 + 66 + 24) * 8000;
+    assert_in_range(took, wire / 100 * 98, wire / 100 * 105);
+    p->value = 1000;
+    thread(p, 3, server_reads);
+    run(p, 2000000);
+    send_bytes(p, 1000);
+    run(p, 100000);
+    assert_in_range(tp->cwnd, 10, 11);
+    pair_free(p);
+}
+
+/* Small writes wait for each other while the device has something of the socket. */
+static void client_writes_little(void *arg)
+{
+    struct pair *p = arg;
+    for (unsigned i = 0; i < 1000; i++)
+        assert_int_equal(socket_send(p->client, p->buffer[0], 64), 64);
+    p->done[1] = true;
+}
+static void test_autocork(void **state)
+{
+    (void)state;
+    struct rig_options o = plain();
+    o.params.nagle = false;
+    o.ps_per_byte = 8000;
+    struct pair *p = pair_new(&o);
+    p->client->tcp.cwnd = 2000;
+    p->value = 64000;
+    thread(p, 3, server_reads);
+    thread(p, 1, client_writes_little);
+    run(p, 100000);
+    assert_true(p->done[1] && p->done[2]);
+    assert_in_range(frames(p, 0, true), 64000 / 1448, 100);
+    pair_free(p);
+}
+
 /* The window of CUBIC after a loss: C (t - K)^3 + Wmax, with K where it was. */
 static void test_cubic(void **state)
 {
@@ -577,6 +693,28 @@ static void test_refused_and_reset(void **state)
     assert_true(p->done[2]);
     assert_int_equal((int64_t)p->value, -ECONNRESET);
     assert_int_equal(server->tcp.state, TCP_CLOSED);
+    pair_free(p);
+}
+
+/* Half-open connections end on both sides. */
+static void test_never_answered(void **state)
+{
+    (void)state;
+    struct rig_options o = plain();
+    struct pair *p = pair_prepare(&o, PORT);
+    uint64_t begin = p->rig->kernel->now_ps;
+    p->lose_from = 1;
+    p->lose_n = UINT32_MAX;
+    thread(p, 1, connects);
+    run(p, 126000000);
+    assert_false(p->done[0]);
+    run(p, 2000000); /* 1 + 2 + 4 + ... + 64 s */
+    assert_true(p->done[0]);
+    assert_null(p->client);
+    assert_null(p->server);
+    assert_int_equal(frames(p, 0, false), 7);
+    assert_in_range(frame(p, 0, false, 6)->at_ps - begin, FAKE_MS(63000), FAKE_MS(63001));
+    run(p, 200000000);
     pair_free(p);
 }
 
@@ -755,9 +893,13 @@ int main(void)
         cmocka_unit_test(test_window_edge),
         cmocka_unit_test(test_small_queue),
         cmocka_unit_test(test_fast_retransmit),
+        cmocka_unit_test(test_lost_again),
+        cmocka_unit_test(test_long_path),
+        cmocka_unit_test(test_autocork),
         cmocka_unit_test(test_cubic),
         cmocka_unit_test(test_any_frame_lost),
         cmocka_unit_test(test_refused_and_reset),
+        cmocka_unit_test(test_never_answered),
         cmocka_unit_test(test_orderly_end),
         cmocka_unit_test(test_listener_closes),
         cmocka_unit_test(test_sequence_wraps),
