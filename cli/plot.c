@@ -1,5 +1,6 @@
 /* nudma plot, nudma figures. */
 #include <errno.h>
+#include <glib/gstdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -62,19 +63,55 @@ struct drawing {
     struct plot_panel *panels; /* one for each of the figure's */
 };
 
+/* gnuplot says nothing, and ends with 0, where its output did not fit on the disk: whether a
+ * picture is whole is told by its end. */
+static bool is_whole(const char *path, enum plot_format format)
+{
+    static const char png_end[] = "IEND\xae\x42\x60\x82", svg_end[] = "</svg>";
+    const char *end = format == PLOT_PNG ? png_end : svg_end;
+    const size_t n_end = strlen(end);
+    char *bytes = NULL;
+    size_t n = 0;
+    bool whole = g_file_get_contents(path, &bytes, &n, NULL);
+    while (whole && format == PLOT_SVG && n > 0 && g_ascii_isspace(bytes[n - 1]))
+        n--;
+    whole = whole && n >= n_end && memcmp(bytes + n - n_end, end, n_end) == 0;
+    g_free(bytes);
+    return whole;
+}
+
+/* The picture that is there stays until there is a whole new one. */
+static bool draw_whole(const struct drawing *drawing, enum plot_format format, const char *path)
+{
+    char *new_path = g_strconcat(path, ".new", NULL);
+    const struct plot_output output = { .format = format, .path = new_path };
+    char *script = plot_script(drawing->figure->title, drawing->panels,
+                               drawing->figure->panels->len, &output);
+    bool drawn = run_gnuplot(script);
+    if (drawn && !is_whole(new_path, format)) {
+        fprintf(stderr,
+                "%s: gnuplot could not write all of it (is the disk full? --output DIR writes "
+                "elsewhere)\n",
+                path);
+        drawn = false;
+    } else if (drawn && g_rename(new_path, path) != 0) {
+        fprintf(stderr, "%s: %s (--output DIR writes elsewhere)\n", path, g_strerror(errno));
+        drawn = false;
+    }
+    if (!drawn)
+        g_unlink(new_path);
+    g_free(script);
+    g_free(new_path);
+    return drawn;
+}
+
 static bool draw_file(const struct plot_request *request, const struct scenario *scenario,
                       const struct drawing *drawing, enum plot_format format)
 {
     char *path = file_path(request, scenario, format == PLOT_PNG ? ".png" : ".svg");
-    if (path == NULL)
-        return false;
-    const struct plot_output output = { .format = format, .path = path };
-    char *script = plot_script(drawing->figure->title, drawing->panels,
-                               drawing->figure->panels->len, &output);
-    const bool drawn = run_gnuplot(script);
+    const bool drawn = path != NULL && draw_whole(drawing, format, path);
     if (drawn)
         printf("%s\n", path);
-    g_free(script);
     g_free(path);
     return drawn;
 }

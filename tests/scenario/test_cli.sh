@@ -129,6 +129,16 @@ plots/$size.svg"
 is "PNG" "$(head -c 4 plots/$size.png | tail -c 3)" PNG
 has "SVG" "$(cat plots/$size.svg)" 'mean latency'
 has "the script" "$("$nudma" plot $size --db one.db -f gnuplot)" '^plot .curve0 '
+mkdir small
+printf '#!/bin/sh\ntrap "" XFSZ\nulimit -f 8\nexec "%s" "$@"\n' "$(command -v gnuplot)" >small/gnuplot
+chmod +x small/gnuplot
+cp -r plots before
+for format in png svg; do
+    out=$(PATH=$PWD/small:$PATH "$nudma" plot $size --db one.db -f $format --output plots 2>&1)
+    is "a $format for which there is no room" $? 1
+    has "is said to be cut off" "$out" "plots/$size.$format: .*disk full"
+done
+is "and the pictures that were there stay" "$(diff -r before plots)" ""
 out=$("$nudma" plot $size --db one.db -f pdf 2>&1); is "a format that is none" $? 2
 out=$("$nudma" plot pcie_bench/latency_numa --db one.db 2>&1); is "nothing to plot" $? 1
 has "says what makes it" "$out" 'nudma run pcie_bench/latency_numa'
