@@ -213,6 +213,35 @@ static void check_panel(struct scenario *scenario, const struct plot_spec *spec,
     g_array_free(list, TRUE);
 }
 
+char *plot_unknown_metric(struct scenario *scenario, const char *metric)
+{
+    GHashTable *known[RECORD_SERIES + 1];
+    bool found = false, whole = true;
+    char *fault = NULL;
+    for (int kind = RECORD_METRIC; kind <= RECORD_SERIES; kind++)
+        known[kind] = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (size_t i = 0; whole && !found && i < scenario_n_points(scenario); i++) {
+        struct run_result *declared = declared_by(scenario, i);
+        whole = declared != NULL;
+        found = whole && run_result_has(declared, RECORD_METRIC, metric);
+        if (whole && !found)
+            learn(known, declared);
+        run_result_free(declared);
+    }
+    if (whole && !found) {
+        const struct wanted wanted = { .kind = RECORD_METRIC };
+        char **names = valid_names(scenario, &wanted, known[RECORD_METRIC]);
+        char *suggestion = sim_suggestion(metric, (const char *const *)names);
+        fault = g_strdup_printf("%s records no metric \"%s\"%s%s", scenario_name(scenario), metric,
+                                *suggestion != '\0' ? "; " : "", suggestion);
+        g_free(suggestion);
+        g_strfreev(names);
+    }
+    for (int kind = RECORD_METRIC; kind <= RECORD_SERIES; kind++)
+        g_hash_table_destroy(known[kind]);
+    return fault;
+}
+
 void plot_figure_check(struct scenario *scenario, const struct plot_figure *figure,
                        struct sim_error_list *errors)
 {

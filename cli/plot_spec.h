@@ -50,6 +50,9 @@ bool plot_figure_read(struct scenario *scenario, struct plot_figure *figure,
  * found. Points that cannot be built are for others to complain about. */
 void plot_figure_check(struct scenario *scenario, const struct plot_figure *figure,
                        struct sim_error_list *errors);
+/* What is wrong with the name of a metric that no point of the scenario may record, with the
+ * nearest one that is; NULL if nothing is, or points cannot be built. g_free(). */
+char *plot_unknown_metric(struct scenario *scenario, const char *metric);
 void plot_figure_release(struct plot_figure *figure);
 /* Whether a panel shows that metric, along x or y. */
 bool plot_figure_shows(const struct plot_figure *figure, const char *metric);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/campaign.h"
+#include "cli/plot_spec.h"
 #include "cli/run.h"
 #include "cli/summary.h"
 #include "sim/unit.h"
@@ -90,6 +91,18 @@ static bool parse_shard(const char *text, unsigned *shard, unsigned *n_shards)
     return true;
 }
 
+/* Hours of runs would go before the first point that has all its seeds says so. */
+static void check_until(const struct plan *plan, const struct until *until,
+                        struct sim_error_list *errors)
+{
+    for (guint i = 0; until->metric != NULL && i < plan->scenarios->len; i++) {
+        char *fault = plot_unknown_metric(plan->scenarios->pdata[i], until->metric);
+        if (fault != NULL)
+            sim_error_add(errors, NULL, 0, "--until: %s", fault);
+        g_free(fault);
+    }
+}
+
 int run_scenarios(const struct run_request *request, char **arguments)
 {
     struct sim_error_list errors = { 0 };
@@ -104,6 +117,8 @@ int run_scenarios(const struct run_request *request, char **arguments)
     if (!request->list)
         plan_check(plan, (unsigned)request->n_workers,
                    request->print_config && errors.n_messages == 0, &errors);
+    if (errors.n_messages == 0)
+        check_until(plan, &request->until, &errors);
     if (errors.n_messages == 0 && request->list)
         print_points(plan, request->quiet);
     if (errors.n_messages > 0)

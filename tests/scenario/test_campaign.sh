@@ -163,9 +163,10 @@ is "stops where the interval is tight enough" \
 is "what is there counts" "$(query all.db 'select count(*) from run')" 24
 out=$("$nudma" run $noisy "${few[@]}" --seeds 4 --until 'latency_mean_ns 1e-9%' --db all.db 2>&1)
 has "says what is not tight" "$out" '^--until: [123] of 3 points are not that tight with 4 seeds'
-out=$("$nudma" run $noisy "${few[@]}" --until 'latency_men_ns 1%' --db all.db 2>&1)
-is "a metric that is none" $? 1
-has "is named" "$out" 'no metric "latency_men_ns"'
+out=$("$nudma" run $noisy "${few[@]}" --until 'latency_men_ns 1%' --db none.db 2>&1)
+is "a metric that is none" $? 2
+has "is named, and the nearest" "$out" 'no metric "latency_men_ns"; did you mean "latency_mean_ns"'
+is "before anything runs" "$(find . -name none.db) $(grep -c ' seed ' <<<"$out")" " 0"
 
 echo "1..$cases"
 [ $failed = 0 ]
