@@ -215,6 +215,20 @@ static bool collect_and_draw(const struct plot_request *request, struct scenario
     return good;
 }
 
+/* Drawn all the same: it may be a scatter. */
+static void warn_of_ambiguous(const struct scenario *scenario, const struct plot_figure *figure)
+{
+    for (guint i = 0; i < figure->panels->len; i++) {
+        char *axes = plot_ambiguous_axes(scenario, figure->panels->pdata[i]);
+        if (axes != NULL)
+            fprintf(stderr,
+                    "%s: curves have several points at the same x, which differ in %s: `series` or "
+                    "a `filter` of the plot would tell them apart\n",
+                    scenario_name(scenario), axes);
+        g_free(axes);
+    }
+}
+
 static void plot_scenario(struct plot_request *request, struct scenario *scenario,
                           struct sim_error_list *errors)
 {
@@ -224,8 +238,11 @@ static void plot_scenario(struct plot_request *request, struct scenario *scenari
         plot_figure_check(scenario, &figure, errors);
     if (errors->n_messages == before && figure.panels->len == 0)
         sim_error_add(errors, scenario_path(scenario), 0, "no group `plot` says what to plot");
-    else if (errors->n_messages == before && !collect_and_draw(request, scenario, &figure, errors))
-        request->any_failed = true;
+    else if (errors->n_messages == before) {
+        warn_of_ambiguous(scenario, &figure);
+        if (!collect_and_draw(request, scenario, &figure, errors))
+            request->any_failed = true;
+    }
     plot_figure_release(&figure);
 }
 

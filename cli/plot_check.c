@@ -213,6 +213,39 @@ static void check_panel(struct scenario *scenario, const struct plot_spec *spec,
     g_array_free(list, TRUE);
 }
 
+/* "memory, window": axes in which two points differ. */
+static char *differing_axes(const struct scenario *scenario, size_t a, size_t b)
+{
+    GString *axes = g_string_new(NULL);
+    for (size_t i = 0; i < scenario_n_axes(scenario); i++) {
+        if (scenario_point_value(scenario, a, i) != scenario_point_value(scenario, b, i))
+            g_string_append_printf(axes, "%s%s", axes->len > 0 ? ", " : "",
+                                   scenario_axis_name(scenario, i));
+    }
+    return g_string_free(axes, FALSE);
+}
+
+char *plot_ambiguous_axes(const struct scenario *scenario, const struct plot_spec *spec)
+{
+    const bool on_axis = !plot_is_sampled(spec) &&
+                         scenario_axis_find(scenario, spec->x) < scenario_n_axes(scenario);
+    GHashTable *point_of = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    char *axes = NULL;
+    for (size_t i = 0; on_axis && axes == NULL && i < scenario_n_points(scenario); i++) {
+        gpointer other = NULL;
+        if (!spec->shown[i])
+            continue;
+        char *series = plot_series_name(spec, scenario, i);
+        char *name = g_strdup_printf("%s at %s", series, plot_axis_value(scenario, i, spec->x));
+        if (g_hash_table_lookup_extended(point_of, name, NULL, &other))
+            axes = differing_axes(scenario, GPOINTER_TO_SIZE(other), i);
+        g_hash_table_replace(point_of, name, GSIZE_TO_POINTER(i));
+        g_free(series);
+    }
+    g_hash_table_destroy(point_of);
+    return axes;
+}
+
 char *plot_unknown_metric(struct scenario *scenario, const char *metric)
 {
     GHashTable *known[RECORD_SERIES + 1];

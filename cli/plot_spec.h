@@ -50,6 +50,9 @@ bool plot_figure_read(struct scenario *scenario, struct plot_figure *figure,
  * found. Points that cannot be built are for others to complain about. */
 void plot_figure_check(struct scenario *scenario, const struct plot_figure *figure,
                        struct sim_error_list *errors);
+/* The axes, "memory, window", for whose values a curve of the panel has several points at one x;
+ * NULL if there are none: x and series tell the points apart, or x is a metric. g_free(). */
+char *plot_ambiguous_axes(const struct scenario *scenario, const struct plot_spec *spec);
 /* What is wrong with the name of a metric that no point of the scenario may record, with the
  * nearest one that is; NULL if nothing is, or points cannot be built. g_free(). */
 char *plot_unknown_metric(struct scenario *scenario, const char *metric);

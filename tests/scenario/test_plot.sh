@@ -98,6 +98,11 @@ CLAIMS
 "$nudma" run p/bars p/cdf p/stack --scenarios . --db kinds.db -q -j2 --seeds 2 >/dev/null
 is "the runs" $? 0
 "$nudma" run p/panels --scenarios . --db kinds.db -q -j2 --quick >/dev/null; is "those of panels" $? 0
+mkdir other && figure other/mixed.cfg $size 'x = "transfer_bytes"; y = "latency_mean_ns"; series = [];'
+"$nudma" run mixed --scenarios other --db mixed.db -q --quick >/dev/null; is "of an axis left out" $? 0
+"$nudma" plot mixed --scenarios other --db mixed.db >/dev/null 2>mixed.txt; is "which are drawn" $? 0
+has "with a warning" "$(cat mixed.txt)" '^mixed: curves have several points .* differ in op:'
+rm -r other
 "$nudma" run p/series --scenarios . --db kinds.db -q -j2 --set measure.sample_interval_us=10 >/dev/null
 is "and that of series" $? 0
 # the scenario says the interval itself where it is plotted, too
