@@ -252,12 +252,28 @@ static bool work(struct running *running, int signal_fd)
     return true;
 }
 
-static void say_how_to_go_on(const struct campaign *campaign)
+/* why: "interrupted" */
+static void say_how_to_go_on(const struct campaign *campaign, const char *why)
 {
     const struct plan *plan = campaign->plan;
+    const unsigned n_failed = plan_count(plan, PLAN_FAILED);
     const unsigned n_stored = plan_count(plan, PLAN_DONE) + plan_count(plan, PLAN_STORED_BEFORE);
-    fprintf(stderr, "interrupted: %u of %u runs are done and stored; the others go on with\n  %s\n",
-            n_stored, plan->jobs->len, campaign->command_line);
+    char *failed = n_failed > 0 ? g_strdup_printf(", %u failed", n_failed) : g_strdup("");
+    fprintf(stderr, "%s: %u of %u runs are done and stored%s; %s\n  %s\n", why, n_stored,
+            plan->jobs->len, failed,
+            campaign->force
+                ? "all of them run again with this, and without --force only what is missing"
+                : "the others go on with",
+            campaign->command_line);
+    g_free(failed);
+}
+
+static void say_what_failed(const struct campaign *campaign)
+{
+    const unsigned n_failed = plan_count(campaign->plan, PLAN_FAILED);
+    if (n_failed > 0 && !campaign->quiet)
+        fprintf(stderr, "%u of %u runs failed (the same command runs them again)\n", n_failed,
+                campaign->plan->jobs->len);
 }
 
 /* What ends a campaign; not what nohup or a shell's background job has set to be ignored. */
@@ -314,12 +330,16 @@ int campaign_run(const struct campaign *campaign)
         struct signalfd_siginfo taken; /* or it would come once signals are let in again */
         const ssize_t got = read(signal_fd, &taken, sizeof(taken));
         (void)got;
-        say_how_to_go_on(campaign);
+        say_how_to_go_on(campaign, "interrupted");
     }
     close(signal_fd);
     sigprocmask(SIG_SETMASK, &before, NULL);
     if (!finished)
         return CLI_INTERRUPTED;
+    if (running.database_refused)
+        say_how_to_go_on(campaign, "stopped");
+    else
+        say_what_failed(campaign);
     say_what_is_wide(&running);
     return running.any_failed || running.database_refused ? CLI_FAILED : CLI_DONE;
 }

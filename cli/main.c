@@ -102,6 +102,7 @@ int main(int argc, char **argv)
     /* characters of the terminal; numbers stay as scenarios, SQL and gnuplot write them */
     setlocale(LC_CTYPE, "");
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow (ulimit -f) is a disk that is full */
     set_up_heap();
     return flush_output(dispatch(argc, argv));
 }

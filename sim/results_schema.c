@@ -143,6 +143,9 @@ char *results_message(const struct results_db *db, int code)
 {
     const char *hint = "";
     switch (code & 0xff) {
+    case SQLITE_IOERR: /* also what ulimit -f or a quota refuses */
+        hint = " (if there is no room left, free some, or write elsewhere with --db FILE)";
+        break;
     case SQLITE_FULL: hint = " (free some space, or write elsewhere with --db FILE)"; break;
     case SQLITE_READONLY:
     case SQLITE_CANTOPEN:

@@ -81,11 +81,22 @@ kill -INT $pid
 wait $pid; is "interrupted" $? 130
 has "says how to go on" "$(cat int.txt)" "^  nudma run $size --db int.db -j2 --set measure"
 is "no worker is left" "$(while read -r child; do ps -o pid= -p "$child"; done <children.txt)" ""
+env --default-signal=INT "$nudma" run $size --force --db int.db -j2 "${endless[@]}" 2>int.txt >/dev/null &
+pid=$!
+wait_for_child $pid >children.txt
+kill -INT $pid
+wait $pid
+is "--force would begin anew" "$(grep -c 'without --force only what is missing' int.txt)" 1
+(ulimit -f 100 && exec "$nudma" run $size --seeds 9 --db limit.db -j2) 2>limit.txt >/dev/null
+is "a file that may not grow" $? 1
+has "is said" "$(cat limit.txt)" '^limit.db: .*no room'
+has "and how to go on" "$(tail -n 1 limit.txt)" "^  nudma run $size --seeds 9 --db limit.db -j2"
 "$nudma" run $size --db crash.db -j1 --set axes.op=read --set axes.transfer_bytes=64 "${endless[@]}" \
     2>crash.txt >/dev/null &
 pid=$!
 kill -KILL "$(wait_for_child $pid | head -n 1)"
 wait $pid; is "a worker that crashes fails the run" $? 1
+has "counted at the end" "$(tail -n 1 crash.txt)" '^1 of 1 runs failed'
 has "with a message" "$(cat crash.txt)" 'failed: the worker process ended by signal 9'
 has "that is recorded" "$(query crash.db 'select status, error from run')" '^failed\|.*signal 9'
 "$nudma" run $size --quick --db crash.db -q >/dev/null; is "the rest goes on" $? 0
