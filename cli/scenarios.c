@@ -1,5 +1,6 @@
 /* Names of scenarios: what an argument means, and what there is. */
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/scenarios.h"
 
@@ -67,6 +68,19 @@ static void free_scenario(gpointer scenario)
     scenario_free(scenario);
 }
 
+/* Named twice, once as a name and once as a file: its points would run twice. */
+static bool is_there(const GPtrArray *scenarios, const struct scenario *scenario)
+{
+    for (guint i = 0; i < scenarios->len; i++) {
+        struct stat a, b;
+        if (strcmp(scenario_name(scenarios->pdata[i]), scenario_name(scenario)) == 0 &&
+            stat(scenario_path(scenarios->pdata[i]), &a) == 0 &&
+            stat(scenario_path(scenario), &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+            return true;
+    }
+    return false;
+}
+
 GPtrArray *cli_load_scenarios(const struct cli_options *options, char **arguments,
                               const char *const *sets, struct sim_error_list *errors)
 {
@@ -75,7 +89,9 @@ GPtrArray *cli_load_scenarios(const struct cli_options *options, char **argument
     for (char **name = names; *name != NULL; name++) {
         struct scenario *scenario = scenario_load(*name, (const char *const *)options->roots, sets,
                                                   errors);
-        if (scenario != NULL)
+        if (scenario != NULL && is_there(scenarios, scenario))
+            scenario_free(scenario);
+        else if (scenario != NULL)
             g_ptr_array_add(scenarios, scenario);
     }
     g_strfreev(names);

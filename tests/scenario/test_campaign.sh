@@ -33,6 +33,8 @@ is "and are shown" "$(grep -c '^read ' table.txt)" 2
 is "--missing adds the others" "$(query filter.db 'select count(*) from run')" 14
 "$nudma" run $size --missing --force --db filter.db 2>/dev/null; is "--missing --force" $? 2
 
+is "a scenario named twice runs once" \
+    "$(list $size "$NUDMA_SCENARIOS/$size.cfg" pcie_bench/latency_numa pcie_bench/latency_numa | wc -l)" 32
 for i in 1 2 3 4; do list pcie_bench --shard $i/4 >shard$i.txt; done
 is "shards are all points, each once" "$(cat shard?.txt | sort)" "$(list pcie_bench | sort)"
 is "of the same size" "$(wc -l <shard1.txt | tr -d ' ') $(wc -l <shard4.txt | tr -d ' ')" "69 68"
