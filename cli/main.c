@@ -58,7 +58,7 @@ static int dispatch(int argc, char **argv)
         return CLI_WRONG;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-        strcmp(argv[1], "help") == 0) {
+        (strcmp(argv[1], "help") == 0 && argc == 2)) {
         print_help(stdout);
         return CLI_DONE;
     }
@@ -66,13 +66,15 @@ static int dispatch(int argc, char **argv)
         cli_print_version();
         return CLI_DONE;
     }
-    const struct cli_command *command = find_command(argv[1]);
+    const bool asks = strcmp(argv[1], "help") == 0; /* "help run" is "run --help" */
+    const struct cli_command *command = find_command(argv[asks ? 2 : 1]);
     if (command == NULL)
         return CLI_WRONG;
     char *program = g_strconcat("nudma ", command->name, NULL);
     g_set_prgname(program);
     g_free(program);
-    return command->run(argc - 1, argv + 1);
+    char *help[] = { argv[0], (char[]){ "--help" }, NULL };
+    return asks ? command->run(2, help) : command->run(argc - 1, argv + 1);
 }
 
 /* Nobody reads any more (nudma ... | head): that is no fault. A full disk is. */

@@ -192,7 +192,8 @@ struct results_db *cli_open_for_reading(const struct cli_options *options)
     char *message = NULL;
     struct results_db *db = results_open(options->db, true, &message);
     if (db == NULL)
-        fprintf(stderr, "%s (nudma run writes it)\n", message);
+        fprintf(stderr, "%s%s\n", message,
+                g_file_test(options->db, G_FILE_TEST_EXISTS) ? "" : " (nudma run writes it)");
     g_free(message);
     return db;
 }

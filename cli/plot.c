@@ -22,8 +22,8 @@ struct plot_request {
 static bool run_gnuplot(const char *script)
 {
     char *printed = plot_gnuplot(script);
-    if (printed != NULL)
-        fputs(printed, stdout);
+    if (printed != NULL) /* without the form feed that a page of text begins with */
+        fputs(printed + (*printed == '\f'), stdout);
     g_free(printed);
     return printed != NULL;
 }

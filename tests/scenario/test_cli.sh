@@ -17,6 +17,7 @@ has "--version" "$("$nudma" --version)" '^nudma [0-9]+\.[0-9]+\.[0-9]+ '
 "$nudma" 2>/dev/null; is "no command" $? 2
 out=$("$nudma" rum 2>&1); is "a command that is none" $? 2
 has "the nearest command" "$out" 'did you mean "run"'
+is "help COMMAND" "$("$nudma" help run)" "$("$nudma" run --help)"
 out=$("$nudma" run pcie_bench/latency_sise 2>&1); is "a scenario that is none" $? 2
 has "the nearest scenario" "$out" 'did you mean "pcie_bench/latency_size"'
 out=$("$nudma" run $size --set workload.cach=cold 2>&1); is "a setting that is none" $? 2
@@ -124,6 +125,8 @@ echo "not a database at all, and longer than a page header would be, so that it 
     >text.db
 out=$("$nudma" run $size --quick --db text.db 2>&1); is "a file that is no database" $? 1
 has "is said to be none" "$out" 'text.db: .*not a database'
+out=$("$nudma" results --db text.db 2>&1); is "none to be read either" \
+    "$out" "text.db: file is not a database (--db FILE names another file)"
 out=$("$nudma" run $size --quick --db /proc/none/x.db 2>&1); is "a folder that cannot be made" $? 1
 "$nudma" run $size --quick -q >/dev/full 2>full.txt; is "output that does not arrive" $? 1
 has "is said" "$(cat full.txt)" 'No space left'
@@ -132,6 +135,7 @@ is "a closed pipe is quiet" "${PIPESTATUS[0]} $(cat pipe.txt)" "0 "
 
 # ---- Plots ---------------------------------------------------------------------------------------
 text=$("$nudma" plot $size --db one.db); is "a plot as text" $? 0
+is "has no control characters" "$(tr -d '[:print:]\n' <<<"$text")" ""
 has "has units" "$text" 'transfer size \[B\]'
 has "and what was measured" "$text" 'measured'
 "$nudma" plot $size --db one.db --format png,svg --output plots >files.txt; is "as files" $? 0
