@@ -55,6 +55,8 @@ void plan_free(struct plan *plan);
  * runs, in up to n_processes (1..) at a time; print: writes each resolved configuration to standard
  * output, in this process alone. (plan_check.c) */
 void plan_check(struct plan *plan, unsigned n_processes, bool print, struct sim_error_list *errors);
+/* Builds the first point of each scenario only: what is wrong with the file, in no time. */
+void plan_check_first(const struct plan *plan, struct sim_error_list *errors);
 /* A job more of a point; PLAN_STORED_BEFORE if the database has its run, unless force. False with
  * *message if the database refused. */
 bool plan_add_job(struct plan *plan, struct results_db *db, size_t point, uint64_t seed, bool force,

@@ -106,6 +106,17 @@ static bool take_hashes(const struct plan *plan, const struct part *part)
     return n_read == n_bytes;
 }
 
+void plan_check_first(const struct plan *plan, struct sim_error_list *errors)
+{
+    const struct scenario *last = NULL;
+    for (guint i = 0; i < plan->points->len; i++) {
+        const struct part part = { .first = i, .end = i + 1 };
+        if (plan_point(plan, i)->scenario != last)
+            check_part(plan, &part, false, errors);
+        last = plan_point(plan, i)->scenario;
+    }
+}
+
 void plan_check(struct plan *plan, unsigned n_processes, bool print, struct sim_error_list *errors)
 {
     const guint n_points = plan->points->len;

@@ -114,6 +114,8 @@ int run_scenarios(const struct run_request *request, char **arguments)
     parse_shard(request->shard, &choice.shard, &choice.n_shards);
     struct plan *plan = plan_new(&request->options, arguments, &choice, &errors);
     int status = CLI_WRONG;
+    if (request->list && errors.n_messages == 0)
+        plan_check_first(plan, &errors);
     if (!request->list)
         plan_check(plan, (unsigned)request->n_workers,
                    request->print_config && errors.n_messages == 0, &errors);

@@ -52,6 +52,10 @@ sed 's/^constraints = .*/constraints = ( "opp=read" );/' constrained.cfg >wrong.
 out=$(list wrong.cfg 2>&1); is "a wrong constraint" $? 2
 has "is a mistake with its place" "$out" '^wrong.cfg:[0-9]+: constraints.\[0\]: there is no axis "opp"'
 
+sed 's/^constraints/contraints/' constrained.cfg >wrong.cfg
+out=$(list wrong.cfg 2>&1); is "points of a setting that is none are not listed" $? 2
+has "but the mistake is" "$out" '^wrong.cfg:[0-9]+: contraints: unknown setting; did you mean "constraints"'
+
 # ---- Many points are checked in several processes ------------------------------------------------
 many=(pcie_bench/latency_window pcie_bench/latency_iommu)
 "$nudma" run "${many[@]}" $size -j2 -q --db many.db >/dev/null; is "many points" $? 0
