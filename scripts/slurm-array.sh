@@ -50,25 +50,35 @@ run_task() { # run_task NUDMA SHARDS FOLDER ARGUMENT...
         wait $pid
         status=$?
     done
-    [ ! -e "$scratch/shard.db" ] || put "$scratch/shard.db" "$stored" || exit 1
+    # Who is killed leaves runs in SQLite's log beside the file: they come along in one made anew.
+    if [ -s "$scratch/shard.db-wal" ]; then
+        "$nudma" merge "$scratch/whole.db" "$scratch/shard.db" || exit 1
+        mv -f "$scratch/whole.db" "$scratch/shard.db" || exit 1
+    fi
+    [ ! -s "$scratch/shard.db" ] || put "$scratch/shard.db" "$stored" || exit 1
     echo $status >"${stored%.db}.status"
     exit $status
 }
 
 # ---- In the job that joins -----------------------------------------------------------------------
 run_merge() { # run_merge NUDMA FOLDER TARGET
-    local nudma=$1 target=$3 shard scratch
+    local nudma=$1 target=$3 part shard scratch
     scratch=$(mktemp -d) || exit 1
     # shellcheck disable=SC2064 # the folder of now
     trap "rm -rf '$scratch'" EXIT
-    [ ! -e "$target" ] || cp "$target" "$scratch/target.db" || exit 1
+    # with what a killed command has left in SQLite's log beside it
+    for part in "$target" "$target-wal"; do
+        [ ! -e "$part" ] || cp "$part" "$scratch/target.db${part#"$target"}" || exit 1
+    done
     for shard in "$2"/shard-*.db; do
         [ -e "$shard" ] || fail "no task has left a database in $2; its logs say why" 1
         cp "$shard" "$scratch/${shard##*/}" &&
             "$nudma" merge "$scratch/target.db" "$scratch/${shard##*/}" || exit 1
         rm -f "$scratch/${shard##*/}"
     done
-    put "$scratch/target.db" "$target" || exit 1
+    # The log is in the new file; beside it, it would be taken for the log of that one.
+    cp "$scratch/target.db" "$target.new" && rm -f "$target-wal" "$target-shm" &&
+        mv -f "$target.new" "$target" || exit 1
 }
 
 case ${1:-} in
