@@ -12,7 +12,7 @@
 bool trials_init(struct trials *trials, char **message)
 {
     trials->points = g_array_new(FALSE, TRUE, sizeof(struct trial_point));
-    trials->db = results_open(":memory:", false, message);
+    trials->db = results_open(RESULTS_IN_MEMORY, false, message);
     return trials->db != NULL;
 }
 

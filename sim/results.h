@@ -77,6 +77,9 @@ struct run_record {
 
 struct results_db;
 
+/* As a path: a database in this process's memory, gone once it is closed. */
+#define RESULTS_IN_MEMORY ":memory:"
+
 /* Opens or makes the file (not its folder). NULL with *message (caller g_free()s) if it cannot be.
  * read_only: the file must exist, and nothing is ever written, not even beside it. */
 struct results_db *results_open(const char *path, bool read_only, char **message);

@@ -265,7 +265,8 @@ char *results_uri(const char *path, bool read_only)
 
 static int open_file(const char *path, bool read_only, sqlite3 **sqlite)
 {
-    char *uri = results_uri(path, read_only);
+    char *uri = strcmp(path, RESULTS_IN_MEMORY) == 0 ? g_strdup(path)
+                                                     : results_uri(path, read_only);
     const int flags = read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
     const int code = sqlite3_open_v2(uri, sqlite, flags | SQLITE_OPEN_URI, NULL);
     g_free(uri);

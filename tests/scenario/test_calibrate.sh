@@ -26,7 +26,7 @@ has "a baseline's sensitivity" "$out" "^$claim +C +0\.[0-9]{3}$"
 has "that of a prediction" "$out" '^pcb.win.cold.2048k +K +0\.[0-9]{3}$'
 has "trials are shown" "$(cat trials.txt)" '^trial 40: cost [0-9.]+$'
 is "none twice" "$(sort trials.txt | uniq -d)" ""
-is "no database is made" "$(find . -name '*.db*')" ""
+is "nothing else is written" "$(find . -type f | sort | paste -sd ' ')" "./fit.cfg ./trials.txt"
 
 "$nudma" calibrate $window "${few[@]}" --set $inbound=40 --param $inbound --claim $claim \
     --write fit2.cfg -j1 -q >again.txt 2>quiet.txt
