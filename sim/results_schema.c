@@ -242,11 +242,16 @@ bool results_schema_prepare(struct results_db *db, bool read_only, char **messag
 }
 
 /* A reader of a WAL database needs its -shm file; where that cannot be made and no other process
- * has left one, nobody writes either, and the file may be read as it is. */
+ * has left one, nobody writes either, and the file may be read as it is. Not with a log beside it,
+ * the runs in which would be left out: SQLite then says that it cannot open the file. */
 static bool is_immutable(const char *path)
 {
-    char *folder = g_path_get_dirname(path), *shm = g_strconcat(path, "-shm", NULL);
-    const bool immutable = g_access(folder, W_OK) != 0 && !g_file_test(shm, G_FILE_TEST_EXISTS);
+    char *folder = g_path_get_dirname(path);
+    char *shm = g_strconcat(path, "-shm", NULL), *wal = g_strconcat(path, "-wal", NULL);
+    GStatBuf log = { .st_size = 0 };
+    const bool immutable = g_access(folder, W_OK) != 0 && !g_file_test(shm, G_FILE_TEST_EXISTS) &&
+                           (g_stat(wal, &log) != 0 || log.st_size == 0);
+    g_free(wal);
     g_free(shm);
     g_free(folder);
     return immutable;

@@ -94,6 +94,16 @@ mkdir readonly && cp part1.db readonly/ && chmod 444 readonly/part1.db && chmod 
 # who may write everywhere leaves SQLite's files there
 [ "$(id -u)" = 0 ] || is "nothing is left beside it" "$(ls readonly)" part1.db
 chmod 755 readonly
+# With a log that a kill has left, and copied without the index of it: all of it or a message.
+"$nudma" run "$size" --seeds 40 --db logged.db >/dev/null 2>log.txt & pid=$!
+until [ "$(grep -c 'done in' log.txt)" -ge 20 ] || ! kill -0 $pid; do sleep 0.01; done
+kill -KILL $pid
+wait $pid 2>/dev/null
+cp logged.db logged.db-wal readonly/ && chmod 444 readonly/* && chmod 555 readonly && chmod 755 .
+if [ "$(id -u)" = 0 ]; then nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups); else nobody=(); fi
+out=$("${nobody[@]}" "$nudma" results --db readonly/logged.db 2>&1); is "a log that cannot be read" $? 1
+has "is said" "$out" '^readonly/logged.db: unable to open'
+chmod 755 readonly
 
 # Killed at any moment: all of a source or nothing of it.
 for delay in 0.002 0.005 0.01 0.02 0.03; do
