@@ -139,6 +139,7 @@ static void get_samples(struct reader *in, struct run_result *result)
         s.t_ps = get_u64(in);
         s.value = get_double(in);
         g_array_append_val(result->samples, s);
+        g_hash_table_add(result->series, (gpointer)s.name);
     }
 }
 

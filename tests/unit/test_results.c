@@ -585,6 +585,14 @@ static void packed_and_unpacked(void **state)
     assert_non_null(copy);
     assert_true(run_result_value(copy, "a") == -0.5 && run_result_value(copy, "b") == 2.0);
     assert_true(run_result_fingerprint(copy, 1) == run_result_fingerprint(r, 1));
+    for (int kind = RECORD_METRIC; kind <= RECORD_SERIES; kind++) {
+        char **names = run_result_names(r, (enum record_kind)kind);
+        char **copied = run_result_names(copy, (enum record_kind)kind);
+        assert_true(*names != NULL &&
+                    g_strv_equal((const char *const *)names, (const char *const *)copied));
+        g_strfreev(names);
+        g_strfreev(copied);
+    }
     for (size_t cut = 0; cut < n_bytes; cut++) {
         char *part = g_memdup2(bytes, cut); /* so that a sanitizer sees reads beyond the end */
         assert_null(run_result_unpack(part, cut));
