@@ -85,9 +85,10 @@ $(NUDMA): $(CLI_O) $(LIB)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(CLI_O) $(LIB) $(LDLIBS)
 $(TESTS:=.o): | require-cmocka
+$(BUILD)/tests/unit/test_worker: $(BUILD)/cli/worker.o $(BUILD)/cli/memory.o
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(LIB)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB) $(LDLIBS) -lcmocka
 $(BENCHES:=.o):
 $(BUILD)/bench/%: $(BUILD)/bench/%.o $(LIB)
 	$(call say,LD,$@)

@@ -25,7 +25,7 @@
 #include "cli/memory.h"
 #include "cli/worker.h"
 
-#define LOG_BYTES  16384      /* of what a worker prints, this much is kept */
+#define LOG_BYTES  16384      /* of what a worker prints, this much is kept: its two ends */
 #define KEEP_BYTES (32 << 20) /* resident, more than at its start: after that a worker leaves */
 
 struct worker {
@@ -127,6 +127,15 @@ uint64_t worker_pool_memory_bytes(const struct worker_pool *pool)
     return sum;
 }
 
+/* NULL if a run may need that much. */
+static char *memory_fault(const struct worker_limits *limits, uint64_t n_bytes)
+{
+    if (limits->memory_bytes == 0 || n_bytes <= limits->memory_bytes)
+        return NULL;
+    return g_strdup_printf("needed more than the %.4g MiB of --run-memory",
+                           (double)limits->memory_bytes / 0x1p20);
+}
+
 static void check_limits(struct worker_pool *pool)
 {
     const struct worker_limits *limits = &pool->limits;
@@ -138,10 +147,8 @@ static void check_limits(struct worker_pool *pool)
         if (limits->timeout_s > 0.0 && (double)(now - worker->started_us) > 1e6 * limits->timeout_s)
             worker->exceeded = g_strdup_printf("took longer than the %g s of --timeout",
                                                limits->timeout_s);
-        else if (limits->memory_bytes > 0 &&
-                 memory_resident_bytes(worker->pid) > limits->memory_bytes)
-            worker->exceeded = g_strdup_printf("needed more than the %.4g MiB of --run-memory",
-                                               (double)limits->memory_bytes / 0x1p20);
+        else if (limits->memory_bytes > 0)
+            worker->exceeded = memory_fault(limits, memory_resident_bytes(worker->pid));
         if (worker->exceeded != NULL)
             kill(worker->pid, SIGKILL);
     }
@@ -359,13 +366,25 @@ static void read_report(struct worker *worker)
         close_fd(&worker->socket);
 }
 
+/* Of what becomes too much the middle is left out: what went wrong first stands at the beginning,
+ * what a worker died of at the end. */
+static void keep_log(GString *log, const char *bytes, gssize n_bytes)
+{
+    static const char left_out[] = "\n...\n";
+    g_string_append_len(log, bytes, n_bytes);
+    if (log->len <= LOG_BYTES)
+        return;
+    g_string_erase(log, LOG_BYTES / 2, (gssize)(log->len - LOG_BYTES));
+    memcpy(log->str + LOG_BYTES / 2, left_out, strlen(left_out));
+}
+
 static void read_log(struct worker *worker)
 {
     char bytes[4096];
     while (worker->log_fd >= 0) {
         const ssize_t got = read(worker->log_fd, bytes, sizeof(bytes));
-        if (got > 0 && worker->log->len < LOG_BYTES)
-            g_string_append_len(worker->log, bytes, got);
+        if (got > 0)
+            keep_log(worker->log, bytes, got);
         else if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN))
             close_fd(&worker->log_fd);
         else if (got < 0 && errno == EAGAIN)
@@ -445,6 +464,8 @@ static void finish(struct worker_pool *pool, struct worker *worker)
                        unpack(worker->report, &head, &report);
     if (!lives)
         take_death(worker, &report);
+    else if (report.error == NULL) /* it was over before anybody looked */
+        report.error = memory_fault(&pool->limits, report.peak_memory_bytes);
     report.log = g_strdup(worker->log->str);
     worker->busy = false;
     if (!lives)

@@ -23,7 +23,7 @@ struct worker_task {
 struct worker_report {
     struct run_result *result; /* owned by the pool, like the strings: valid during the call */
     char *error;
-    char *log; /* what it printed; "" */
+    char *log; /* what it printed, of very much the beginning and the end; "" */
     sim_time sim_ps;
     uint64_t events, fingerprint;
     double wall_s;
@@ -33,7 +33,7 @@ struct worker_report {
 /* A worker that exceeds one is ended, and reported with what it exceeded as its error. 0: none. */
 struct worker_limits {
     double timeout_s;
-    uint64_t memory_bytes; /* resident; looked at every WORKER_WATCH_MS */
+    uint64_t memory_bytes; /* resident; looked at every WORKER_WATCH_MS, and at the end */
 };
 #define WORKER_WATCH_MS 50
 
