@@ -32,6 +32,19 @@ static void add_points(struct plan *plan, struct scenario *scenario, bool quick,
     g_free(selected);
 }
 
+/* Values that `quick` names may have been taken away: no success without a run. */
+static void check_quick(const struct scenario *scenario, struct sim_error_list *errors)
+{
+    const size_t n = scenario_n_points(scenario);
+    size_t i = 0;
+    while (i < n && !scenario_point_is_quick(scenario, i))
+        i++;
+    if (i == n)
+        sim_error_add(errors, scenario_path(scenario), 0,
+                      "--quick: no point has the values that `quick` names; they are not among "
+                      "those of --set axes.NAME, or a constraint leaves them out");
+}
+
 static void check_filter(const struct plan *plan, const struct filter *filter,
                          struct sim_error_list *errors)
 {
@@ -123,6 +136,8 @@ struct plan *plan_new(const struct cli_options *options, char **arguments,
     for (guint i = 0; i < plan->scenarios->len; i++) {
         struct scenario *scenario = plan->scenarios->pdata[i];
         check_plot(scenario, errors);
+        if (choice->quick)
+            check_quick(scenario, errors);
         add_points(plan, scenario, choice->quick, filter);
     }
     if (filter != NULL)

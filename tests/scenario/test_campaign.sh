@@ -40,6 +40,9 @@ is "shards are all points, each once" "$(cat shard?.txt | sort)" "$(list pcie_be
 is "of the same size" "$(wc -l <shard1.txt | tr -d ' ') $(wc -l <shard4.txt | tr -d ' ')" "69 68"
 is "the same each time" "$(list pcie_bench --shard 2/4)" "$(cat shard2.txt)"
 list $size --quick --shard 9/9; is "a shard without points" $? 0
+is "--quick --set axes" "$(list $size --quick --set axes.transfer_bytes=64,72 | wc -l)" 2
+out=$(list $size --quick --set axes.transfer_bytes=72 2>&1); is "nothing left of --quick" $? 2
+has "is said" "$out" "$size.cfg: --quick: no point has the values"
 for shard in 0/4 5/4 1 x/4 1/4x -1/4 ''; do
     list $size --shard "$shard" 2>/dev/null; is "--shard '$shard'" $? 2
 done
