@@ -395,15 +395,23 @@ static const char *string_end(const char *p)
     return *p ? p + 1 : NULL;
 }
 
+/* "GB/s", but no comment that begins behind a number: how long is it? */
+static size_t unit_length(const char *p)
+{
+    size_t n = 0;
+
+    while (is_name_char(p[n]) || p[n] == '.' || (p[n] == '/' && p[n + 1] != '/' && p[n + 1] != '*'))
+        n++;
+    return n;
+}
+
 static void take_number(struct scanner *s, struct source *source, size_t n, bool is_int,
                         bool long_suffix)
 {
     const char *behind = source->p + n;
-    size_t n_unit = 0;
+    size_t n_unit = unit_length(behind);
     char *token, *checked;
 
-    while (is_name_char(behind[n_unit]) || behind[n_unit] == '.' || behind[n_unit] == '/')
-        n_unit++;
     if (n_unit) {
         char *path = path_here(s);
 

@@ -138,8 +138,12 @@ static void values_of_every_kind(void **state)
            "*n-a_m*e = 1; t = true; u = FALSE;\n"
            "s = \"a\\\"b\\\\c\\n\" \"d\" // comment\n\"e\";\n"
            "g2 = { a = 1; b = { c = 2 } }; li = (1, \"x\", { y = 3; }, [4, 5L, 6.5]);\n"
-           "empty = (); none = {}; arr = [];\n");
+           "empty = (); none = {}; arr = [];\n"
+           "c1 = 5// comment\nc2 = 2.5/* comment */ c3 = [6/* comment */, 7]\n");
 
+    assert_int_equal(config_int(at(config, "c1")), 5);
+    assert_string_equal(config_text(at(config, "c2")), "2.5");
+    assert_int_equal(config_int(at(config, "c3.[0]")), 6);
     assert_int_equal(config_int(at(config, "i")), 5);
     assert_int_equal(config_int(at(config, "n")), -7);
     assert_int_equal(config_int(at(config, "h")), 0x7fffffff);
