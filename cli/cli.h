@@ -57,6 +57,8 @@ void cli_print_version(void);
 void cli_report(struct sim_error_list *errors);
 /* The path of the first existing root/name, g_free(); NULL if there is none. */
 char *cli_find_file(const struct cli_options *options, const char *name);
+/* Whether both are there, and one file. */
+bool cli_same_file(const char *a, const char *b);
 /* Opens the database for reading; NULL with the reason printed. */
 struct results_db *cli_open_for_reading(const struct cli_options *options);
 /* The arguments as one line that a shell takes back; g_free(). */

@@ -1,14 +1,7 @@
 /* nudma merge: joins databases of shards and of other machines. */
 #include <inttypes.h>
-#include <sys/stat.h>
 
 #include "cli/cli.h"
-
-static bool same_file(const char *a, const char *b)
-{
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
 
 /* Every source is looked at before anything is written. */
 static int check_sources(const char *target, char **sources)
@@ -16,7 +9,7 @@ static int check_sources(const char *target, char **sources)
     int status = CLI_DONE;
     for (; *sources != NULL; sources++) {
         char *message = NULL;
-        if (same_file(target, *sources)) {
+        if (cli_same_file(target, *sources)) {
             fprintf(stderr, "nudma merge: %s: is the database to be written too\n", *sources);
             return CLI_WRONG;
         }

@@ -1,5 +1,6 @@
 /* Options that several subcommands have, and the folders in which scenarios are looked for. */
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/cli.h"
 #include "sim/version.h"
@@ -185,6 +186,12 @@ char *cli_find_file(const struct cli_options *options, const char *name)
         g_free(path);
     }
     return NULL;
+}
+
+bool cli_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
 struct results_db *cli_open_for_reading(const struct cli_options *options)

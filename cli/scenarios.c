@@ -68,17 +68,23 @@ static void free_scenario(gpointer scenario)
     scenario_free(scenario);
 }
 
-/* Named twice, once as a name and once as a file: its points would run twice. */
-static bool is_there(const GPtrArray *scenarios, const struct scenario *scenario)
+/* Takes the scenario over. Results are stored under its name, so that two files of one name would
+ * overwrite each other's; the same file, named in two ways, counts once. */
+static void add_scenario(GPtrArray *scenarios, struct scenario *scenario,
+                         struct sim_error_list *errors)
 {
     for (guint i = 0; i < scenarios->len; i++) {
-        struct stat a, b;
-        if (strcmp(scenario_name(scenarios->pdata[i]), scenario_name(scenario)) == 0 &&
-            stat(scenario_path(scenarios->pdata[i]), &a) == 0 &&
-            stat(scenario_path(scenario), &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
-            return true;
+        const struct scenario *other = scenarios->pdata[i];
+        if (strcmp(scenario_name(other), scenario_name(scenario)) != 0)
+            continue;
+        if (!cli_same_file(scenario_path(other), scenario_path(scenario)))
+            sim_error_add(errors, scenario_path(scenario), 0,
+                          "has the name \"%s\", and so has %s: their results would be mixed",
+                          scenario_name(scenario), scenario_path(other));
+        scenario_free(scenario);
+        return;
     }
-    return false;
+    g_ptr_array_add(scenarios, scenario);
 }
 
 GPtrArray *cli_load_scenarios(const struct cli_options *options, char **arguments,
@@ -89,10 +95,8 @@ GPtrArray *cli_load_scenarios(const struct cli_options *options, char **argument
     for (char **name = names; *name != NULL; name++) {
         struct scenario *scenario = scenario_load(*name, (const char *const *)options->roots, sets,
                                                   errors);
-        if (scenario != NULL && is_there(scenarios, scenario))
-            scenario_free(scenario);
-        else if (scenario != NULL)
-            g_ptr_array_add(scenarios, scenario);
+        if (scenario != NULL)
+            add_scenario(scenarios, scenario, errors);
     }
     g_strfreev(names);
     return scenarios;

@@ -31,6 +31,11 @@ has "the nearest model" "$out" 'did you mean "pcie.requester"'
 has "describe shows units and provenance" "$("$nudma" describe pcie.requester)" \
     '_ns +ns .*(datasheet|published|calibrated|estimate)'
 has "list shows points and titles" "$("$nudma" list)" "^$size +[0-9]+  [A-Z]"
+mkdir mine && cp "$NUDMA_SCENARIOS/$size.cfg" mine/ && cp "$NUDMA_SCENARIOS/$size.cfg" .
+out=$("$nudma" run mine/latency_size.cfg latency_size.cfg --list 2>&1); is "two files of one name" $? 2
+has "are named" "$out" '^latency_size.cfg: has the name "latency_size", and so has mine/latency_size.cfg'
+is "one file twice" "$("$nudma" run latency_size.cfg ./latency_size.cfg --list -q | wc -l)" \
+    "$("$nudma" run latency_size.cfg --list -q | wc -l)"
 is "nothing has been written so far" "$(find . -name '*.db*')" ""
 
 # ---- Running -------------------------------------------------------------------------------------
