@@ -46,8 +46,10 @@ static void make_cumulative(struct plot_curve *curve)
         g_array_index(curve->values, struct plot_value, i).y /= sum;
 }
 
+/* A distribution stays level where no bucket has samples. */
 static void read_rows(struct reader *reader, sqlite3_stmt *statement, struct plot_curve *curve)
 {
+    double end = 0.0; /* of the last bucket */
     while (sqlite3_step(statement) == SQLITE_ROW) {
         const double first = sqlite3_column_double(statement, 0);
         const double second = sqlite3_column_double(statement, 1);
@@ -58,9 +60,10 @@ static void read_rows(struct reader *reader, sqlite3_stmt *statement, struct plo
             add_value(curve, first, second);
             continue;
         }
-        if (curve->values->len == 0)
+        if (curve->values->len == 0 || first > end)
             add_value(curve, first, 0.0);
         add_value(curve, second, sqlite3_column_double(statement, 2));
+        end = second;
     }
     if (reader->spec->kind == PLOT_CDF && curve->values->len > 0)
         make_cumulative(curve);

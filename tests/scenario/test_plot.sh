@@ -141,6 +141,17 @@ is "of the points of the filter" "$(grep -c "title '[a-z_]* [a-z]*'" <<<"$(tr , 
 is "measured points" "$(values 2 | awk '{ print $1, $2 }')" "600 0.5"
 is "and a published quantile" "$(values 3 | awk '{ printf "%.6g %g", $1, $2 }')" "0.95 0.99"
 drawn "a distribution" p/cdf
+cp kinds.db whole.db
+sqlite3 kinds.db "create temp table r as select id from run where scenario = 'p/cdf'
+        and point = 'cache=cold memory=local';
+    delete from histogram_row where run_id in (select id from r);
+    insert into histogram_row select r.id, q.id, b.column1, b.column2, b.column3 from r,
+        (select id from quantity where name = 'latency_ns') q,
+        (values (500, 504, 1), (504, 508, 2), (1500, 1508, 1)) b"
+out=$(script p/cdf)
+is "level where there are no samples" "$(values 0 | awk '{ printf "%g %g\n", $1, $2 }' | paste -sd ' ')" \
+    "0.5 0 0.504 0.25 0.508 0.75 1.5 0.75 1.508 1"
+mv whole.db kinds.db
 
 out=$(script p/bars); is "bars" $? 0
 ratio() { query kinds.db "select printf('%.2f', a.mean / b.mean) from result a join result b
