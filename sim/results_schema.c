@@ -64,14 +64,16 @@ static const char views_sql[] =
     " x.t_ps AS t_ps, x.value AS value"
     " FROM series_row x JOIN quantity q ON q.id = x.quantity_id;"
 
-    /* ci95: between seeds by Student's t; of a single run its own interval by batch means. Grouped
-     * by the texts themselves, so that a condition on them reaches the indices. */
+    /* ci95: between seeds by Student's t, beyond the table by the first terms of the expansion in
+     * stat_student_t95(); of a single run its own interval by batch means. Grouped by the texts
+     * themselves, so that a condition on them reaches the indices. */
     "CREATE VIEW result AS SELECT g.scenario AS scenario, g.point AS point, g.metric AS metric,"
     " g.unit AS unit, g.mean AS mean,"
     " CASE g.n WHEN 1 THEN"
     "  (SELECT own.value FROM quantity oq JOIN metric_row own ON own.quantity_id = oq.id"
     "   AND own.run_id = g.run_id WHERE oq.name = g.metric || '.ci95' AND oq.unit = g.unit)"
-    " ELSE coalesce((SELECT t95 FROM student_t WHERE df = g.n - 1), 1.96) * sqrt("
+    " ELSE coalesce((SELECT t95 FROM student_t WHERE df = g.n - 1), 1.959964 + 2.372 / (g.n - 1))"
+    " * sqrt("
     "  (SELECT sum((m.value - g.mean) * (m.value - g.mean)) FROM newest w"
     "   JOIN metric_row m ON m.run_id = w.run_id AND m.quantity_id = g.quantity_id"
     "   WHERE w.scenario_id = g.scenario_id AND w.point_id = g.point_id) / (g.n - 1) / g.n)"

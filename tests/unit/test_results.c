@@ -160,6 +160,24 @@ static void seeds_give_mean_and_interval(void **state)
     results_close(db);
 }
 
+/* As stat_student_t95() has it, within and beyond the table of the database. */
+static void intervals_of_many_seeds(void **state)
+{
+    (void)state;
+    struct results_db *db = open_db();
+    struct run_record record = some_run;
+    for (uint32_t n = 0; n < 260;) {
+        record.seed = ++n;
+        store_value(db, &record, n % 2 != 0 ? 1.0 : -1.0);
+        if (n < 198 || n % 2 != 0)
+            continue;
+        const double expected = stat_student_t95(n - 1) * sqrt(1.0 / (n - 1));
+        const double found = query(db, "select ci95 from result");
+        assert_true(fabs(found - expected) < 1e-4 * expected);
+    }
+    results_close(db);
+}
+
 static void single_run_has_its_own_interval(void **state)
 {
     (void)state;
@@ -656,6 +674,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_FOLDER(views_give_back_what_was_stored),
         WITH_FOLDER(seeds_give_mean_and_interval),
+        WITH_FOLDER(intervals_of_many_seeds),
         WITH_FOLDER(single_run_has_its_own_interval),
         WITH_FOLDER(configurations_do_not_mix),
         WITH_FOLDER(have_means_exactly_this_run),
