@@ -25,14 +25,6 @@ struct running {
 
 /* ---- In the worker ------------------------------------------------------------------------- */
 
-static char *join(const struct sim_error_list *errors)
-{
-    GString *text = g_string_new(NULL);
-    for (size_t i = 0; i < errors->n_messages; i++)
-        g_string_append_printf(text, "%s%s", i > 0 ? "; " : "", errors->message[i]);
-    return g_string_free(text, FALSE);
-}
-
 /* A worker is killed rather than interrupted: it has nothing that could be left half done. Of the
  * plan it knows the points; jobs may have been added since it was made. */
 static void run_job(void *context, const struct worker_task *task, struct worker_report *report)
@@ -45,7 +37,7 @@ static void run_job(void *context, const struct worker_task *task, struct worker
     struct config *config = scenario_point(point->scenario, point->index, &errors);
     report->result = run_result_new();
     if (config == NULL)
-        report->error = join(&errors);
+        report->error = sim_error_join(&errors);
     else if (!experiment_run(config, task->seed, report->result, &outcome, &never,
                              &report->error) &&
              report->error == NULL)

@@ -105,14 +105,6 @@ struct trial {
     bool failed;
 };
 
-static char *join(const struct sim_error_list *errors)
-{
-    GString *text = g_string_new(NULL);
-    for (size_t i = 0; i < errors->n_messages; i++)
-        g_string_append_printf(text, "%s%s", i > 0 ? "; " : "", errors->message[i]);
-    return g_string_free(text, FALSE);
-}
-
 /* In the worker. */
 static void run_point(void *context, const struct worker_task *task, struct worker_report *report)
 {
@@ -129,7 +121,7 @@ static void run_point(void *context, const struct worker_task *task, struct work
         config_set(config, g_array_index(trials->params, struct trial_param, i).path,
                    trial->values[i], "calibrate", &errors);
     if (errors.n_messages > 0)
-        report->error = join(&errors);
+        report->error = sim_error_join(&errors);
     else
         experiment_run(config, task->seed, report->result, &outcome, &never, &report->error);
     report->sim_ps = outcome.sim_ps;

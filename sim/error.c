@@ -41,3 +41,12 @@ void sim_error_print(const struct sim_error_list *errors, FILE *out)
     for (size_t i = 0; i < errors->n_messages; i++)
         fprintf(out, "%s\n", errors->message[i]);
 }
+
+char *sim_error_join(const struct sim_error_list *errors)
+{
+    GString *text = g_string_new(NULL);
+
+    for (size_t i = 0; i < errors->n_messages; i++)
+        g_string_append_printf(text, "%s%s", i ? "; " : "", errors->message[i]);
+    return g_string_free(text, FALSE);
+}

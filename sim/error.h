@@ -22,6 +22,8 @@ void sim_error_add(struct sim_error_list *errors, const char *file, int line, co
 void sim_error_release(struct sim_error_list *errors);
 /* One message a line, in the order in which they were found. */
 void sim_error_print(const struct sim_error_list *errors, FILE *out);
+/* All of them as one line, "; " between them; the caller g_free()s it. */
+char *sim_error_join(const struct sim_error_list *errors);
 
 /*
  * The nearest of `names` (NULL-terminated) to `found`, or NULL if none is near: the smallest number

@@ -43,6 +43,9 @@ static void messages_are_printed_in_order(void **state)
     fclose(out);
     assert_string_equal(text, "a.cfg:2: second\na.cfg:1: first\n");
     free(text);
+    text = sim_error_join(&errors);
+    assert_string_equal(text, "a.cfg:2: second; a.cfg:1: first");
+    g_free(text);
     sim_error_release(&errors);
 }
 
