@@ -85,7 +85,7 @@ $(NUDMA): $(CLI_O) $(LIB)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(CLI_O) $(LIB) $(LDLIBS)
 $(TESTS:=.o): | require-cmocka
-$(BUILD)/tests/unit/test_worker: $(BUILD)/cli/worker.o $(BUILD)/cli/memory.o
+$(BUILD)/tests/unit/test_worker: $(addprefix $(BUILD)/cli/,worker.o worker_process.o memory.o)
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(LIB)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB) $(LDLIBS) -lcmocka

@@ -5,8 +5,8 @@
  *
  * A worker runs one task after the other: to make a process, and to have its memory given and taken
  * page by page, takes as long as a short run. What its heap keeps of a run would count as the next
- * one's, so large blocks are given back at once, and a worker leaves after a run that needed much,
- * and each time where memory is limited or where the most that a run holds cannot be told.
+ * one's, so large blocks are given back at once, and a worker leaves after a run that needed much
+ * (worker_process.c).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,47 +14,16 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/memory.h"
-#include "cli/worker.h"
+#include "cli/worker_private.h"
 
-#define LOG_BYTES  16384      /* of what a worker prints, this much is kept: its two ends */
-#define KEEP_BYTES (32 << 20) /* resident, more than at its start: after that a worker leaves */
-
-struct worker {
-    pid_t pid; /* 0: none */
-    bool busy; /* has a task */
-    size_t job;
-    int socket, log_fd; /* -1 once at its end */
-    GByteArray *report;
-    GString *log;
-    int64_t started_us;
-    uint64_t expected_bytes;
-    char *exceeded; /* why it was ended, or NULL */
-};
-
-struct worker_pool {
-    struct worker *workers;
-    unsigned n_workers;
-    struct worker_limits limits;
-    worker_body_fn *body;
-    worker_report_fn *report;
-    void *context;
-};
-
-/* What precedes the error's text and the packed result. */
-struct report_head {
-    uint64_t n_error, n_result; /* bytes; 0: none */
-    uint64_t sim_ps, events, fingerprint, peak_memory_bytes;
-    uint64_t leaves; /* 1: the worker ends after this report */
-};
+#define LOG_BYTES 16384 /* of what a worker prints, this much is kept: its two ends */
 
 struct worker_pool *worker_pool_new(unsigned max_workers, struct worker_limits limits,
                                     worker_body_fn *body, worker_report_fn *report, void *context)
@@ -69,17 +38,10 @@ struct worker_pool *worker_pool_new(unsigned max_workers, struct worker_limits l
     return pool;
 }
 
-static void close_fd(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
-}
-
 static void release(struct worker *worker)
 {
-    close_fd(&worker->socket);
-    close_fd(&worker->log_fd);
+    worker_close(&worker->socket);
+    worker_close(&worker->log_fd);
     g_byte_array_free(worker->report, TRUE);
     g_string_free(worker->log, TRUE);
     g_free(worker->exceeded);
@@ -154,122 +116,6 @@ static void check_limits(struct worker_pool *pool)
     }
 }
 
-/* ---- In the worker ------------------------------------------------------------------------- */
-
-static void write_all(int fd, const void *bytes, size_t n_bytes)
-{
-    for (const char *at = bytes; n_bytes > 0;) {
-        const ssize_t written = write(fd, at, n_bytes);
-        if (written < 0 && errno != EINTR)
-            _exit(1); /* nobody listens */
-        if (written > 0) {
-            at += written;
-            n_bytes -= (size_t)written;
-        }
-    }
-}
-
-static struct worker_task read_task(int fd)
-{
-    struct worker_task task;
-    for (size_t n_read = 0; n_read < sizeof(task);) {
-        const ssize_t got = read(fd, (char *)&task + n_read, sizeof(task) - n_read);
-        if (got == 0 || (got < 0 && errno != EINTR))
-            _exit(0); /* there are no more */
-        n_read += got > 0 ? (size_t)got : 0;
-    }
-    return task;
-}
-
-/* In one piece, so that the parent wakes up once. */
-static void send_report(int fd, const struct worker_report *report, bool leaves)
-{
-    size_t n_result = 0;
-    void *packed = report->result != NULL ? run_result_pack(report->result, &n_result) : NULL;
-    const struct report_head head = {
-        .n_error = report->error != NULL ? strlen(report->error) : 0,
-        .n_result = n_result,
-        .sim_ps = report->sim_ps,
-        .events = report->events,
-        .fingerprint = report->fingerprint,
-        .peak_memory_bytes = report->peak_memory_bytes,
-        .leaves = leaves,
-    };
-    GByteArray *bytes = g_byte_array_sized_new((guint)(sizeof(head) + head.n_error + n_result));
-    g_byte_array_append(bytes, (const guint8 *)&head, sizeof(head));
-    g_byte_array_append(bytes, (const guint8 *)report->error, (guint)head.n_error);
-    g_byte_array_append(bytes, packed, (guint)n_result);
-    write_all(fd, bytes->data, bytes->len);
-    g_byte_array_free(bytes, TRUE);
-    g_free(packed);
-}
-
-/* Signals are the parent's to handle; what is printed goes into the pipe; no standard input. */
-static void set_up_worker(struct worker_pool *pool, const int sockets[2], const int log_pipe[2],
-                          pid_t parent)
-{
-    sigset_t none;
-    sigemptyset(&none);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(1);
-    signal(SIGINT, SIG_IGN);
-    signal(SIGTERM, SIG_IGN);
-    signal(SIGHUP, SIG_IGN);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    for (unsigned i = 0; i < pool->n_workers; i++) {
-        if (pool->workers[i].pid != 0) {
-            close_fd(&pool->workers[i].socket);
-            close_fd(&pool->workers[i].log_fd);
-        }
-    }
-    close(sockets[0]);
-    close(log_pipe[0]);
-    const int nothing = open("/dev/null", O_RDONLY);
-    if (dup2(nothing, STDIN_FILENO) < 0 || dup2(log_pipe[1], STDOUT_FILENO) < 0 ||
-        dup2(log_pipe[1], STDERR_FILENO) < 0)
-        _exit(1);
-    close(nothing);
-    close(log_pipe[1]);
-}
-
-/* From now on the most that this process holds is counted anew; false if it cannot be. */
-static bool forget_peak(void)
-{
-    const int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
-    const bool done = fd >= 0 && write(fd, "5", 1) == 1; /* proc(5): resets the peak alone */
-    if (fd >= 0)
-        close(fd);
-    return done;
-}
-
-static uint64_t peak_bytes(void)
-{
-    struct rusage usage = { 0 };
-    getrusage(RUSAGE_SELF, &usage);
-    return (uint64_t)usage.ru_maxrss * 1024;
-}
-
-/* The life of a worker. */
-static void work(const struct worker_pool *pool, int fd)
-{
-    const uint64_t at_start = memory_resident_bytes(getpid());
-    bool leaves = false;
-    while (!leaves) {
-        const struct worker_task task = read_task(fd);
-        struct worker_report report = { 0 };
-        leaves = !forget_peak() || pool->limits.memory_bytes > 0;
-        pool->body(pool->context, &task, &report);
-        fflush(NULL); /* the parent takes what is printed before the report for this run's */
-        report.peak_memory_bytes = peak_bytes();
-        leaves = leaves || report.peak_memory_bytes > at_start + KEEP_BYTES;
-        send_report(fd, &report, leaves);
-        run_result_free(report.result);
-        g_free(report.error);
-    }
-    _exit(0);
-}
-
 /* ---- In the parent ------------------------------------------------------------------------- */
 
 static void adopt(struct worker *worker, pid_t pid, int socket, int log_fd)
@@ -293,10 +139,8 @@ static bool make_worker(struct worker_pool *pool, struct worker *worker)
     const pid_t parent = getpid();
     fflush(NULL); /* or the worker would print it again */
     const pid_t pid = fork();
-    if (pid == 0) {
-        set_up_worker(pool, sockets, log_pipe, parent);
-        work(pool, sockets[1]);
-    }
+    if (pid == 0)
+        worker_process(pool, sockets, log_pipe, parent);
     close(sockets[1]);
     close(log_pipe[1]);
     if (pid > 0) {
@@ -363,7 +207,7 @@ static void read_report(struct worker *worker)
     if (got > 0)
         g_byte_array_append(worker->report, (const guint8 *)bytes, (guint)got);
     else if (got == 0 || (errno != EINTR && errno != EAGAIN))
-        close_fd(&worker->socket);
+        worker_close(&worker->socket);
 }
 
 /* Of what becomes too much the middle is left out: what went wrong first stands at the beginning,
@@ -386,7 +230,7 @@ static void read_log(struct worker *worker)
         if (got > 0)
             keep_log(worker->log, bytes, got);
         else if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN))
-            close_fd(&worker->log_fd);
+            worker_close(&worker->log_fd);
         else if (got < 0 && errno == EAGAIN)
             return;
     }
