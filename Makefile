@@ -21,10 +21,13 @@ CLAIMS   ?= scenarios/pcie_bench/claims.cfg
 PKGS     := libconfig glib-2.0 sqlite3
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wundef \
             -Wvla -Werror
+# Of GLib what the version has that scripts/setup.sh asks for.
 CFLAGS   := -std=gnu11 -g $(OPT) $(WARNINGS) -ffp-contract=off -fno-math-errno -MMD -MP -I. \
             $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all \
                              -fno-omit-frame-pointer) \
             $(if $(HOSTILE),-DSIM_HOSTILE=1) \
+            -DGLIB_VERSION_MIN_REQUIRED=GLIB_VERSION_2_70 \
+            -DGLIB_VERSION_MAX_ALLOWED=GLIB_VERSION_2_70 \
             $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 LDLIBS   := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lm
 LDFLAGS  := $(if $(SANITIZE),-fsanitize=$(SANITIZE))

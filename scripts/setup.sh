@@ -52,7 +52,7 @@ look() {
     need "gcc with the C library's headers" "gcc libc6-dev" compiles gcc
     need pkg-config pkg-config command -v pkg-config
     need libconfig libconfig-dev library libconfig 1.5
-    need glib libglib2.0-dev library glib-2.0 2.66
+    need glib libglib2.0-dev library glib-2.0 2.70
     need sqlite libsqlite3-dev library sqlite3 3.30
     if [ "$purpose" != bench ]; then
         need gnuplot gnuplot-nox command -v gnuplot
