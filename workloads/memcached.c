@@ -124,7 +124,7 @@ static void memcached_check(struct program *program, struct sim_error_list *erro
     program_check_core(program, "workers", m->server, m->server_socket,
                        m->first_core + m->workers - 1, errors);
     program_check_core(program, "clients", m->client, m->client_socket,
-                       m->client_first_core + m->clients - 1, errors);
+                       m->client_first_core + SIM_MAX(m->clients, 1U) - 1, errors);
     program_check_interface(program, "interface", m->server, m->interface, errors);
 }
 

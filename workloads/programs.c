@@ -71,7 +71,8 @@ static const struct record_desc programs_records[] = {
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
-/* What its programs record; a name that begins with "." has the program's before it. */
+/* What its programs record; a name that begins with "." has the program's before it, any other is
+ * of all programs together. */
 static void programs_declare(struct workload *workload, struct run_result *declared)
 {
     const struct programs *all = workload->state;
@@ -80,7 +81,8 @@ static void programs_declare(struct workload *workload, struct run_result *decla
         for (const struct record_desc *r = all->program[i].ops->records; r->name != NULL; r++) {
             snprintf(name, sizeof(name), "%s%s", r->name[0] == '.' ? all->program[i].name : "",
                      r->name);
-            run_result_declare(declared, r->kind, name);
+            if (!run_result_has(declared, r->kind, name))
+                run_result_declare(declared, r->kind, name);
         }
     for (unsigned h = 0; h < world_n_hosts(workload->world); h++) {
         snprintf(name, sizeof(name), "%s.memory_gbyte_s",

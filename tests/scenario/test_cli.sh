@@ -30,6 +30,9 @@ out=$("$nudma" describe pcie.requestor 2>&1); is "a model that is none" $? 2
 has "the nearest model" "$out" 'did you mean "pcie.requester"'
 has "describe shows units and provenance" "$("$nudma" describe pcie.requester)" \
     '_ns +ns .*(datasheet|published|calibrated|estimate)'
+mapfile -t all < <("$nudma" list | awk 'NR > 1 { print $1 }')
+for scenario in "${all[@]}"; do "$nudma" run "$scenario" --print-config >/dev/null 2>>all.txt || echo "$scenario"; done >unbuilt.txt
+is "every scenario can be built" "$(cat unbuilt.txt all.txt)" ""
 has "list shows points and titles" "$("$nudma" list)" "^$size +[0-9]+  [A-Z]"
 mkdir mine && cp "$NUDMA_SCENARIOS/$size.cfg" mine/ && cp "$NUDMA_SCENARIOS/$size.cfg" .
 out=$("$nudma" run mine/latency_size.cfg latency_size.cfg --list 2>&1); is "two files of one name" $? 2
