@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/claims.h"
+#include "cli/json.h"
 #include "sim/version.h"
 
 /* ---- As a table ----------------------------------------------------------------------------- */
@@ -89,17 +90,8 @@ static void print_tables(const GPtrArray *files, const struct claims_tally *all)
 
 static void print_string(const char *key, const char *value)
 {
-    printf("\"%s\": \"", key);
-    for (; *value != '\0'; value++) {
-        const unsigned char c = (unsigned char)*value;
-        if (c == '"' || c == '\\')
-            printf("\\%c", c);
-        else if (c < ' ')
-            printf("\\u%04x", c);
-        else
-            putchar(c);
-    }
-    putchar('"');
+    printf("\"%s\": ", key);
+    json_text(stdout, value);
 }
 
 /* JSON has no NAN. */

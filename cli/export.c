@@ -8,6 +8,7 @@
 
 #include <sqlite3.h>
 
+#include "cli/json.h"
 #include "cli/result_set.h"
 #include "sim/unit.h"
 #include "sim/version.h"
@@ -177,22 +178,6 @@ static void export_csv(FILE *out, const GPtrArray *sets)
 }
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
-
-static void json_text(FILE *out, const char *text)
-{
-    char *valid = g_utf8_make_valid(text != NULL ? text : "", -1);
-    putc('"', out);
-    for (const char *c = valid; *c != '\0'; c++) {
-        if (*c == '"' || *c == '\\')
-            fprintf(out, "\\%c", *c);
-        else if ((unsigned char)*c < 0x20)
-            fprintf(out, "\\u%04x", (unsigned)*c);
-        else
-            putc(*c, out);
-    }
-    putc('"', out);
-    g_free(valid);
-}
 
 static void json_number(FILE *out, double value)
 {

@@ -1,4 +1,4 @@
-/* Escaping. */
+/* Escaping; what is no UTF-8 is replaced. */
 #include <stdarg.h>
 #include <stdbool.h>
 
@@ -6,16 +6,18 @@
 
 void html_text(GString *out, const char *text)
 {
-    for (; *text != '\0'; text++) {
-        switch (*text) {
+    char *valid = g_utf8_make_valid(text, -1);
+    for (const char *c = valid; *c != '\0'; c++) {
+        switch (*c) {
         case '&': g_string_append(out, "&amp;"); break;
         case '<': g_string_append(out, "&lt;"); break;
         case '>': g_string_append(out, "&gt;"); break;
         case '"': g_string_append(out, "&quot;"); break;
         case '\'': g_string_append(out, "&#39;"); break;
-        default: g_string_append_c(out, (unsigned char)*text < ' ' ? ' ' : *text);
+        default: g_string_append_c(out, (unsigned char)*c < ' ' ? ' ' : *c);
         }
     }
+    g_free(valid);
 }
 
 void html_add(GString *out, ...)

@@ -106,6 +106,9 @@ has "versions" $page "$("$nudma" --version | sed 's/[.]/[.]/g')"
 
 "$nudma" report pcie_bench/latency_size -o one.html >/dev/null; is "of one scenario" $? 0
 is "alone" "$(grep -c '<h3 id="figure-' one.html)" 1
+mkdir odd && sed $'s/^title = .*/title = "caf\xe9";/' "$NUDMA_SCENARIOS/pcie_bench/latency_size.cfg" >odd/odd.cfg
+"$nudma" report odd/odd.cfg -o odd.html >/dev/null; is "of a title that is no UTF-8" $? 0
+is "it is UTF-8" "$(iconv -f UTF-8 -t UTF-8 odd.html >/dev/null && echo yes)" yes
 out=$("$nudma" report --db none.db 2>&1); is "without a database" $? 1
 out=$("$nudma" report nothing/here 2>&1); is "of none" $? 2
 out=$("$nudma" report -o /proc/none/x.html 2>&1); is "where it cannot be written" $? 1
