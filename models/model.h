@@ -36,6 +36,8 @@ struct model_ops {
     /* Passes TLPs on: its ports but p0 lead away from the root. All ports of an endpoint lead to
      * it. */
     bool forwards;
+    /* The port's cable was pulled or plugged in again (port->down); may be NULL. */
+    void (*link_change)(struct model *model, uint32_t port);
     /* Frees what init() and start() allocated; may be NULL. */
     void (*release)(struct model *model);
 };

@@ -77,6 +77,23 @@ void tlp_payload_new(struct pcie_fabric *fabric, struct tlp *tlp)
     tlp->payload_class = (uint8_t) class;
 }
 
+struct tlp *tlp_copy(struct pcie_fabric *fabric, const struct tlp *tlp)
+{
+    struct tlp *copy = tlp_new(fabric, (enum tlp_type)tlp->type);
+
+    *copy = *tlp;
+    copy->next = NULL;
+    sim_event_init(&copy->event, NULL);
+    if (tlp->stamp != NULL)
+        copy->stamp = stamp_copy(fabric, tlp->stamp);
+    if (tlp->payload != NULL) {
+        copy->payload = NULL;
+        tlp_payload_new(fabric, copy);
+        memcpy(copy->payload, tlp->payload, tlp->length_bytes);
+    }
+    return copy;
+}
+
 void tlp_free(struct pcie_fabric *fabric, struct tlp *tlp)
 {
     if (tlp->payload != NULL)

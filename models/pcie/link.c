@@ -152,6 +152,27 @@ static void commit(struct link_dir *dir, struct tlp *tlp, sim_time at_ps)
 
 static void look_again(struct link_dir *dir);
 
+/* It was on the wire when the cable was pulled. To the bookkeeping of credits it has arrived and
+ * gone: a link that comes up again starts with all of them. */
+static void lose(struct link_dir *dir, struct tlp *tlp)
+{
+    dir->stats.lost_tlps++;
+    pcie_port_release(dir->to, tlp_class_of(tlp), tlp_data_credits(tlp),
+                      SIM_MAX(tlp->tail_ps, sim_now(dir->sim)));
+    tlp_free(dir->link->fabric, tlp);
+}
+
+void link_hand_over(struct link_dir *dir, struct tlp *tlp)
+{
+    struct pcie_port *to = dir->to;
+
+    tlp->ingress = (uint16_t)to->idx;
+    if (SIM_LIKELY(tlp->sequence > dir->lost_up_to))
+        to->model->ops->receive(to->model, to->idx, tlp);
+    else
+        lose(dir, tlp);
+}
+
 static void deliver(struct sim *sim, struct sim_event *event)
 {
     struct link_dir *dir = SIM_CONTAINER(event, struct link_dir, deliver);
@@ -169,8 +190,7 @@ static void deliver(struct sim *sim, struct sim_event *event)
         dir->n_unstarted--;
     }
     tlp->next = NULL;
-    tlp->ingress = (uint16_t)to->idx;
-    to->model->ops->receive(to->model, to->idx, tlp);
+    link_hand_over(dir, tlp);
     if ((dir->n_queued | dir->want) != 0)
         look_again(dir);
 }

@@ -79,6 +79,7 @@ struct link_dir {
     struct sim_event wake;     /* looks at the queue and at want again */
     struct link_queue queue[N_TLP_CLASSES];
     uint64_t sequence;
+    uint64_t lost_up_to; /* TLPs up to this sequence were on the wire when the cable was pulled */
     struct link_replay *replay; /* NULL without bit errors */
     struct pcie_link *link;
     uint32_t limit_mps_bytes; /* limit_ps holds for this */
@@ -99,6 +100,8 @@ struct pcie_link {
 
 /* ---- link.c ---- */
 void link_dir_init_events(struct link_dir *dir);
+/* Hands the TLP to the receiver's model, unless it was lost. */
+void link_hand_over(struct link_dir *dir, struct tlp *tlp);
 /* Puts the DLLPs due by at_ps (or before the wire is free) on this wire. */
 void link_settle(struct link_dir *dir, sim_time at_ps);
 /* The oldest TLP that may go: credits and ordering; NULL if none. *short_of_credits tells whether

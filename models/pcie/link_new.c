@@ -6,6 +6,8 @@
  */
 #include "models/pcie/link.h"
 
+#include "models/model.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,6 +44,8 @@ const struct stat_desc pcie_link_stats_table[] = {
     STAT("nak_dllps", STAT_COUNTER, struct pcie_link_stats, nak_dllps, "1", 0, "NAK DLLPs sent"),
     STAT("credit_stall_ns", STAT_COUNTER, struct pcie_link_stats, credit_stall_ps, "ns", 0.001,
          "time for which the wire stood still while a TLP waited for credits"),
+    STAT("lost_tlps", STAT_COUNTER, struct pcie_link_stats, lost_tlps, "1", 0,
+         "TLPs that were on the wire when the cable was pulled"),
     { .kind = STAT_END },
 };
 
@@ -298,4 +302,24 @@ struct pcie_link_stats *pcie_port_stats(struct pcie_port *port)
 
     link_settle(dir, sim_now(dir->sim));
     return &dir->stats;
+}
+
+/* ---- The cable --------------------------------------------------------------------------------
+ */
+
+void pcie_link_set_up(struct pcie_link *link, bool up)
+{
+    if (link->dir[0].from->down == !up)
+        return;
+    for (unsigned i = 0; i < 2; i++) {
+        struct link_dir *dir = &link->dir[i];
+        SIM_ASSERT(dir->from->model->ops->link_change != NULL,
+                   "%s: nobody at %s can do without the cable", link->name, dir->from->name);
+        dir->lost_up_to = up ? dir->sequence : UINT64_MAX;
+        dir->from->down = !up;
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        struct pcie_port *port = link->dir[i].from;
+        port->model->ops->link_change(port->model, port->idx);
+    }
 }

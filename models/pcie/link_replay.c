@@ -265,7 +265,6 @@ static void accept(struct link_dir *dir, const struct replay_flight *flight)
     struct link_replay *replay = dir->replay;
     struct replay_entry *entry = entry_at(replay, flight->number);
     struct tlp *tlp = entry->tlp;
-    struct pcie_port *to = dir->to;
 
     entry->tlp = NULL;
     replay->expected++;
@@ -278,8 +277,7 @@ static void accept(struct link_dir *dir, const struct replay_flight *flight)
     tlp->tail_ps = flight->tail_ps;
     sim_stamp_mark(tlp->stamp, PART_LINK, flight_delivery_ps(dir, flight));
     tlp->next = NULL;
-    tlp->ingress = (uint16_t)to->idx;
-    to->model->ops->receive(to->model, to->idx, tlp);
+    link_hand_over(dir, tlp);
 }
 
 static void arrive(struct sim *sim, struct sim_event *event)

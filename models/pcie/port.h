@@ -29,8 +29,10 @@ struct pcie_port {
     uint32_t idx;        /* its index among the model's ports */
     uint8_t max_generation;
     uint8_t max_lanes;
-    bool cut_through;       /* receive() when the head is there (switches), else when the tail is */
-    uint32_t mps_bytes;     /* Max_Payload_Size; set by enumeration, 128 before */
+    bool fabric;        /* belongs to no host's tree: a cable between bridges and their switches */
+    bool down;          /* the cable is pulled; set by pcie_link_set_up() */
+    bool cut_through;   /* receive() when the head is there (switches), else when the tail is */
+    uint32_t mps_bytes; /* Max_Payload_Size; set by enumeration, 128 before */
     uint32_t mps_bytes_max; /* that it supports: its buffers must hold as much; 0: not known */
     uint32_t tx_queue_tlps; /* pcie_port_ready() says no beyond; 0: unlimited */
     struct pcie_credits advertise; /* its receive buffers */
@@ -116,6 +118,7 @@ sim_time pcie_port_wire_ps(const struct pcie_port *port, uint64_t bytes);
 /* Per direction (transmitted by this port). */
 struct pcie_link_stats {
     uint64_t tlps, tlp_bytes, payload_bytes, dllps, replays, nak_dllps;
+    uint64_t lost_tlps; /* on the wire when the cable was pulled */
     uint64_t credit_stall_ps;
 };
 extern const struct stat_desc pcie_link_stats_table[];
@@ -129,6 +132,13 @@ bool pcie_port_credits_whole(const struct pcie_port *port);
 /* At the end of a run that has been left to drain: no TLP is alive, the credits of every port are
  * whole. Else sim_fail() with the port, and false. */
 bool pcie_fabric_check_idle(struct pcie_fabric *fabric);
+
+/*
+ * Pulls the cable, or plugs it in again: what is on the wire is lost, nothing arrives any more, and
+ * link_change() of both models is called, which must have one. What is sent while it is down is
+ * lost; who sends has to ask port->down. Does nothing if it is so already.
+ */
+void pcie_link_set_up(struct pcie_link *link, bool up);
 
 /* Walks all links: returns the i-th or NULL; ends through *a and *b, either may be NULL. */
 struct pcie_link *pcie_fabric_link(struct pcie_fabric *fabric, unsigned i, struct pcie_port **a,

@@ -1,6 +1,6 @@
 /*
  * Models: what a completion takes over from its request (PCIe Base 3.1, 2.2.9).
- * Does not model: ECRC, TLP prefixes, locked and atomic requests.
+ * Does not model: ECRC, locked and atomic requests.
  * Timing: none.
  * Sources: PCI Express Base 3.1, sections 2.2.7 to 2.2.9.
  */
@@ -18,6 +18,7 @@ struct tlp *tlp_completion(struct pcie_fabric *fabric, struct tlp *request, uint
     struct tlp *cpl = tlp_new(fabric, data ? TLP_CPLD : TLP_CPL);
 
     cpl->requester_id = request->requester_id;
+    cpl->domain = request->domain;
     cpl->tag = request->tag;
     cpl->attr = request->attr;
     cpl->completer_id = completer_id;

@@ -71,6 +71,8 @@ struct tlp {
                                   owns the TLP */
     uint16_t ingress;          /* port index it came in by; set on delivery */
     uint8_t payload_class;     /* private to fabric.c: the pool of the payload */
+    uint8_t domain; /* of the requester ID, on a fabric of more than 255 nodes: travels in
+                       an end-to-end prefix (2.2.10) unless it is 0 */
 };
 _Static_assert(sizeof(struct tlp) <= 128, "a TLP must fit in two cache lines");
 
@@ -109,11 +111,12 @@ static inline unsigned tlp_header_bytes(const struct tlp *tlp)
         return 16;
     return tlp->type <= TLP_MWR && tlp->address >> 32 != 0 ? 16 : 12;
 }
-/* Bytes on the wire of a link of any generation: framing, sequence number, header, payload in
- * double words and LCRC; no ECRC. */
+/* Bytes on the wire of a link of any generation: framing, sequence number, prefix, header, payload
+ * in double words and LCRC; no ECRC. */
 static inline unsigned tlp_wire_bytes(const struct tlp *tlp)
 {
-    return TLP_FRAMING_BYTES + tlp_header_bytes(tlp) + 4 * tlp_payload_dw(tlp);
+    unsigned prefix = tlp->domain != 0 ? 4 : 0;
+    return TLP_FRAMING_BYTES + prefix + tlp_header_bytes(tlp) + 4 * tlp_payload_dw(tlp);
 }
 /* Data credits it takes: units of 16 bytes. */
 static inline unsigned tlp_data_credits(const struct tlp *tlp)
@@ -131,6 +134,9 @@ struct tlp *tlp_new(struct pcie_fabric *fabric, enum tlp_type type);
 /* Gives it a payload buffer of length_bytes (set before, 1 .. TLP_PAYLOAD_BYTES_MAX); contents
  * undefined. */
 void tlp_payload_new(struct pcie_fabric *fabric, struct tlp *tlp);
+/* Another one like it, with a payload and a stamp of its own if it has them; owned by the caller.
+ */
+struct tlp *tlp_copy(struct pcie_fabric *fabric, const struct tlp *tlp);
 /* Frees the TLP, its payload and its stamp. */
 void tlp_free(struct pcie_fabric *fabric, struct tlp *tlp);
 /* TLPs that somebody owns; 0 when all is quiet. */
