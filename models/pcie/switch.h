@@ -2,27 +2,12 @@
 #ifndef MODELS_PCIE_SWITCH_H
 #define MODELS_PCIE_SWITCH_H
 
-#include "models/model.h"
+#include "models/pcie/crossbar.h"
 
 enum switch_mode { SWITCH_CUT_THROUGH, SWITCH_STORE_AND_FORWARD };
 
-/* A virtual output queue: what one ingress holds for one egress. */
-struct switch_flow {
-    struct tlp *first[N_TLP_CLASSES], *last[N_TLP_CLASSES];
-    uint32_t n;
-};
-
 struct switch_port {
-    struct model *model;
     struct cfg_space *cfg; /* 12 KiB, owned */
-    uint32_t idx;
-    /* Ingress: TLPs that are still coming in (rate matching), in order; admit is pending for the
-     * first while there is one. */
-    struct tlp *coming_first, *coming_last;
-    struct sim_event admit;
-    /* Egress. */
-    uint64_t waiting_mask; /* ingresses whose flow to this egress is not empty */
-    uint32_t last_ingress; /* round robin: served last */
     char name[64];
 };
 
@@ -35,10 +20,9 @@ struct pcie_switch {
     uint32_t mps_bytes_max;
     /* State. Port 0 is the upstream port; the downstream port of device n is port n + 1. */
     struct switch_port *port;
-    struct switch_flow *flow; /* [egress * n_ports + ingress] */
-    uint64_t sequence;
+    struct crossbar xbar;
     /* Statistics. */
-    uint64_t tlps, peer_to_peer, redirected, unsupported_requests, unexpected_completions;
+    uint64_t peer_to_peer, redirected, unsupported_requests, unexpected_completions;
 };
 
 extern const struct model_ops pcie_switch_ops;

@@ -1,0 +1,83 @@
+/*
+ * The inside of a switch chip, whatever its ports mean: what comes in by one port leaves by another
+ * after the chip's latency, through virtual output queues, in the order that PCI Express asks for.
+ * Who embeds it (pcie.switch, pcie.ntb, pcie.cluster_switch) decides where a TLP goes and what it
+ * looks like there. Timing: see the head of crossbar.c.
+ */
+#ifndef MODELS_PCIE_CROSSBAR_H
+#define MODELS_PCIE_CROSSBAR_H
+
+#include "models/model.h"
+
+#define CROSSBAR_PORTS_MAX 64u
+
+/* What one ingress holds for one egress. */
+struct crossbar_flow {
+    struct tlp *first[N_TLP_CLASSES], *last[N_TLP_CLASSES];
+    uint32_t n;
+};
+
+struct crossbar_port {
+    struct crossbar *xbar;
+    uint32_t idx;
+    const struct cfg_space *cfg; /* whose ID answers carry; NULL: none */
+    /* Ingress: TLPs that are still coming in (rate matching), in order; admit is pending for the
+     * first while there is one. */
+    struct tlp *coming_first, *coming_last;
+    struct sim_event admit;
+    /* Egress. */
+    uint64_t waiting_mask; /* ingresses whose flow to this egress is not empty */
+    uint32_t last_ingress; /* round robin: served last */
+};
+
+/* Copies of one TLP that occupy one receive buffer. */
+struct crossbar_share {
+    uint32_t n_left, next_free;
+    sim_time end_ps; /* the last of those that have left did */
+};
+
+struct crossbar {
+    struct model *model; /* its ports are the crossbar's */
+    sim_time latency_ps; /* first byte in to first byte out, egress idle */
+    /* A refused request's answer must look as if it had come in by `egress`; may be NULL. False: it
+     * finds no way home any more, and is dropped. */
+    bool (*returned)(struct model *model, uint32_t egress, struct tlp *completion);
+    struct crossbar_port *port;
+    struct crossbar_flow *flow; /* [egress * n_ports + ingress] */
+    uint64_t sequence;
+    struct crossbar_share *share;
+    uint32_t n_shares, free_share;
+    /* Statistics. */
+    uint64_t tlps; /* forwarded */
+    uint64_t lost; /* dropped or refused because the egress link was down */
+};
+
+/* model->ports and n_ports (at most CROSSBAR_PORTS_MAX) must be set. */
+void crossbar_init(struct crossbar *xbar, struct model *model, sim_time latency_ps);
+/* Frees what it holds; to be called once also if crossbar_init() never was. */
+void crossbar_release(struct crossbar *xbar);
+
+/* The TLP, received by port ingress, leaves by port egress. If that link is down it is treated as
+ * PCI Express Base 3.1, 2.9.1 says: a request that wants an answer is refused, others vanish. */
+void crossbar_forward(struct crossbar *xbar, uint32_t ingress, uint32_t egress, struct tlp *tlp);
+/* Copies leave by all ports of egress_mask (not 0), to address[egress]. */
+void crossbar_multicast(struct crossbar *xbar, uint32_t ingress, struct tlp *tlp,
+                        uint64_t egress_mask, const uint64_t *address);
+/* A TLP of the chip itself leaves by egress, behind what came in by ingress until at_ps (>= now).
+ */
+void crossbar_send(struct crossbar *xbar, uint32_t ingress, uint32_t egress, struct tlp *tlp,
+                   sim_time at_ps);
+/* The chip's own answer goes back by the port that the request came in by; the request is used up,
+ * as is the completion. */
+void crossbar_answer(struct crossbar *xbar, uint32_t ingress, struct tlp *request,
+                     struct tlp *completion);
+/* Answers a received request with UR; drops what wants no answer. */
+void crossbar_refuse(struct crossbar *xbar, uint32_t ingress, struct tlp *tlp);
+/* Drops a received TLP. */
+void crossbar_drop(struct crossbar *xbar, uint32_t ingress, struct tlp *tlp);
+/* The port has room again. */
+void crossbar_credit(struct crossbar *xbar, uint32_t port);
+/* The port's link went down: what waits for it is lost. */
+void crossbar_flush(struct crossbar *xbar, uint32_t egress);
+
+#endif
