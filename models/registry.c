@@ -3,9 +3,12 @@
 #include "models/model.h"
 #include "models/nic/ether_switch.h"
 #include "models/nic/nic.h"
+#include "models/pcie/cluster_switch.h"
+#include "models/pcie/ntb.h"
 #include "models/pcie/requester.h"
 #include "models/pcie/switch.h"
 
 const struct model_ops *const model_registry[] = {
-    &pcie_requester_ops, &pcie_switch_ops, &ether_switch_ops, &nic_ops, NULL,
+    &pcie_requester_ops, &pcie_switch_ops, &pcie_ntb_ops, &pcie_cluster_switch_ops,
+    &ether_switch_ops,   &nic_ops,         NULL,
 };

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "models/nic/ether.h"
+#include "models/pcie/fabric_domain.h"
 #include "models/world_internal.h"
 
 void *world_allocate(size_t n, size_t bytes)
@@ -149,6 +150,8 @@ struct world *world_new(struct config *config, uint64_t seed, struct sim_error_l
         world_build_cables(world, cables, errors);
     else if (cables != NULL)
         config_mark_read(cables); /* where they end is not known */
+    if (errors->n_messages == 0)
+        fabric_domain_setup(world->device, world->n_devices, errors);
     for (unsigned h = 0; h < world->n_hosts && errors->n_messages == 0; h++)
         host_start(world->host[h]);
     for (unsigned d = 0; d < world->n_devices && errors->n_messages == 0; d++)
@@ -210,8 +213,9 @@ struct model *world_device(struct world *world, const char *name)
 struct host *world_host_of(struct world *world, const struct model *device)
 {
     /* upstream is port 0 of endpoints and switches; a tree has at most 256 buses */
-    for (unsigned depth = 0;
-         depth < 256 && device->n_ports != 0 && pcie_port_connected(&device->ports[0]); depth++) {
+    for (unsigned depth = 0; depth < 256 && device->n_ports != 0 && !device->ports[0].fabric &&
+                             pcie_port_connected(&device->ports[0]);
+         depth++) {
         device = pcie_port_peer(&device->ports[0])->model;
         for (unsigned h = 0; h < world->n_hosts; h++)
             if (host_has_root_complex(world->host[h], device))

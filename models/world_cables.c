@@ -162,18 +162,28 @@ static bool leads_to_root(const struct world *world, const struct pcie_port *por
     return false;
 }
 
+/* Two ports of the fabric, which have no above and below; else one that leads to the root and one
+ * that leads away from it. */
+static bool fits_together(const struct world *world, const struct pcie_port *from,
+                          const struct pcie_port *to)
+{
+    if (from->fabric || to->fabric)
+        return from->fabric && to->fabric;
+    return leads_to_root(world, from) != leads_to_root(world, to);
+}
+
 static void build_link(struct world *world, struct config_node *cable, const struct cable_end *from,
                        const struct cable_end *to, const char *name, struct sim_error_list *errors)
 {
     struct pcie_link_params *params = world_allocate(1, sizeof(*params));
     double length_m;
     bool ok = read_settings(world, cable, pcie_link_params_table, params, &length_m, errors);
-    if (from->pcie != NULL && to->pcie != NULL &&
-        leads_to_root(world, from->pcie) == leads_to_root(world, to->pcie)) {
+    if (from->pcie != NULL && to->pcie != NULL && !fits_together(world, from->pcie, to->pcie)) {
         config_mistake(
             cable, errors,
             "a cable from a root port, or a port p1, p2, ... of a switch, to port p0 of a "
-            "switch or a port of another device",
+            "switch or a port of another device; or between cable ports of bridges and cluster "
+            "switches",
             NULL);
         ok = false;
     }

@@ -26,7 +26,8 @@ function floors(from, to, included) {
     if (from == "sim") return "sim/ is the ground floor and knows no other folder"
     if (from == "logic")
         return "logic/ stands as it would in a kernel: it knows logic/ only, above all logic/kapi.h"
-    if (is_device(from) && to == "logic" && included ~ /_hw\.h$/) return "" # a data sheet has one copy
+    if ((is_device(from) || from == "models/pcie") && to == "logic" && included ~ /_hw\.h$/)
+        return "" # a data sheet has one copy
     if (from ~ /^models/ && to == "logic" && from != "models/host" && from != "models")
         return "of the models only models/host implements logic/kapi.h"
     if (from ~ /^models/ && to ~ /^(workloads|cli)$/) return "models/ lies below " to "/"

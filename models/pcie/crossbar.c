@@ -382,6 +382,49 @@ void crossbar_refuse(struct crossbar *xbar, uint32_t ingress, struct tlp *tlp)
                     tlp_completion(xbar->model->fabric, tlp, cfg != NULL ? cfg->id : 0, TLP_UR));
 }
 
+/* ---- Parameters ------------------------------------------------------------------------------ */
+
+const char *const crossbar_mode_names[] = { "cut_through", "store_and_forward", NULL };
+
+static bool lanes_exist(uint32_t lanes)
+{
+    return lanes == 12 || (lanes != 0 && lanes <= 32 && (lanes & (lanes - 1)) == 0);
+}
+
+bool crossbar_check(const struct model *model, const struct crossbar_params *params, uint32_t lanes,
+                    struct sim_error_list *errors)
+{
+    const char *file = model->config != NULL ? config_file(model->config) : NULL;
+    int line = model->config != NULL ? config_line(model->config) : 0;
+    bool mps_ok = (params->mps_bytes_max & (params->mps_bytes_max - 1)) == 0;
+
+    if (!lanes_exist(lanes))
+        sim_error_add(errors, file, line,
+                      "%s: ports of %u lanes, expected 1, 2, 4, 8, 12, 16 or 32", model->name,
+                      lanes);
+    if (!mps_ok)
+        sim_error_add(errors, file, line, "%s: mps_bytes_max %u, expected a power of two",
+                      model->name, params->mps_bytes_max);
+    return lanes_exist(lanes) && mps_ok;
+}
+
+void crossbar_port_init(struct model *model, uint32_t i, const struct crossbar_params *params,
+                        uint32_t lanes, const char *name)
+{
+    model->ports[i] = (struct pcie_port){
+        .model = model,
+        .idx = i,
+        .max_generation = (uint8_t)params->generation,
+        .max_lanes = (uint8_t)lanes,
+        .cut_through = params->mode == CROSSBAR_CUT_THROUGH,
+        .mps_bytes = 128,
+        .mps_bytes_max = params->mps_bytes_max,
+        .advertise = { .header = { params->ph, params->nph, params->cplh },
+                       .data = { params->pd, params->npd, params->cpld } },
+        .name = name,
+    };
+}
+
 /* ---- Life ------------------------------------------------------------------------------------ */
 
 void crossbar_init(struct crossbar *xbar, struct model *model, sim_time latency_ps)

@@ -11,6 +11,45 @@
 
 #define CROSSBAR_PORTS_MAX 64u
 
+enum crossbar_mode { CROSSBAR_CUT_THROUGH, CROSSBAR_STORE_AND_FORWARD };
+
+/* What the chips have in common; read from the scenario. */
+struct crossbar_params {
+    uint32_t generation;
+    sim_time latency_ps;
+    int mode; /* enum crossbar_mode */
+    uint32_t ph, pd, nph, npd, cplh, cpld;
+    uint32_t mps_bytes_max;
+};
+extern const char *const crossbar_mode_names[];
+
+/* For the model's table of parameters; FIELD: its struct crossbar_params. */
+#define CROSSBAR_SOURCE "docs/sources.md#c1"
+#define CROSSBAR_BUFFER(NAME, STRUCT, FIELD, DEFAULT, LOW, HIGH, HELP) \
+    PARAM(NAME, PARAM_U32, STRUCT, FIELD, DEFAULT, LOW, HIGH, PROV_ESTIMATE, CROSSBAR_SOURCE, HELP)
+#define CROSSBAR_PARAMS(STRUCT, FIELD, LATENCY_NS, LATENCY_HELP)                            \
+    PARAM("generation", PARAM_U32, STRUCT, FIELD.generation, 3, 1, 5, PROV_DATASHEET,       \
+          CROSSBAR_SOURCE, "highest generation of its ports"),                              \
+        PARAM("latency_ns", PARAM_TIME, STRUCT, FIELD.latency_ps, LATENCY_NS, 50, 300,      \
+              PROV_ESTIMATE, CROSSBAR_SOURCE, LATENCY_HELP),                                \
+        PARAM_ONE_OF("mode", STRUCT, FIELD.mode, CROSSBAR_CUT_THROUGH, crossbar_mode_names, \
+                     PROV_DATASHEET, CROSSBAR_SOURCE,                                       \
+                     "forwards when the head is there, or when the whole TLP is"),          \
+        CROSSBAR_BUFFER("posted_header_credits", STRUCT, FIELD.ph, 64, 1, 2048,             \
+                        "receive buffer of each port: posted headers"),                     \
+        CROSSBAR_BUFFER("posted_data_credits", STRUCT, FIELD.pd, 512, 8, 32768,             \
+                        "receive buffer of each port: posted data, 16 bytes each"),         \
+        CROSSBAR_BUFFER("non_posted_header_credits", STRUCT, FIELD.nph, 64, 1, 2048,        \
+                        "receive buffer of each port: non-posted headers"),                 \
+        CROSSBAR_BUFFER("non_posted_data_credits", STRUCT, FIELD.npd, 64, 1, 2048,          \
+                        "receive buffer of each port: non-posted data, 16 bytes each"),     \
+        CROSSBAR_BUFFER("completion_header_credits", STRUCT, FIELD.cplh, 64, 1, 2048,       \
+                        "receive buffer of each port: completion headers"),                 \
+        CROSSBAR_BUFFER("completion_data_credits", STRUCT, FIELD.cpld, 512, 8, 32768,       \
+                        "receive buffer of each port: completion data, 16 bytes each"),     \
+        PARAM("mps_bytes_max", PARAM_U32, STRUCT, FIELD.mps_bytes_max, 2048, 128, 4096,     \
+              PROV_DATASHEET, CROSSBAR_SOURCE, "largest payload that it supports")
+
 /* What one ingress holds for one egress. */
 struct crossbar_flow {
     struct tlp *first[N_TLP_CLASSES], *last[N_TLP_CLASSES];
@@ -51,6 +90,13 @@ struct crossbar {
     uint64_t tlps; /* forwarded */
     uint64_t lost; /* dropped or refused because the egress link was down */
 };
+
+/* The parameters, and the width of some port, make sense; else a mistake of the model's group. */
+bool crossbar_check(const struct model *model, const struct crossbar_params *params, uint32_t lanes,
+                    struct sim_error_list *errors);
+/* Port i of the model; name outlives it. */
+void crossbar_port_init(struct model *model, uint32_t i, const struct crossbar_params *params,
+                        uint32_t lanes, const char *name);
 
 /* model->ports and n_ports (at most CROSSBAR_PORTS_MAX) must be set. */
 void crossbar_init(struct crossbar *xbar, struct model *model, sim_time latency_ps);

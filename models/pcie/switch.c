@@ -11,37 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const mode_names[] = { "cut_through", "store_and_forward", NULL };
-
-#define SOURCE "docs/sources.md#c1"
-
 static const struct param_desc switch_params[] = {
     PARAM("downstream_ports", PARAM_U32, struct pcie_switch, n_downstream, 2, 1, 32, PROV_NONE, "",
           "number of downstream ports; each is a device on the internal bus"),
-    PARAM("generation", PARAM_U32, struct pcie_switch, generation, 3, 1, 5, PROV_DATASHEET, SOURCE,
-          "highest generation of its ports"),
-    PARAM("lanes", PARAM_U32, struct pcie_switch, lanes, 16, 1, 32, PROV_DATASHEET, SOURCE,
+    CROSSBAR_PARAMS(struct pcie_switch, chip, 110,
+                    "first byte in to first byte out, egress idle (PEX8733: 132 ns at most)"),
+    PARAM("lanes", PARAM_U32, struct pcie_switch, lanes, 16, 1, 32, PROV_DATASHEET, CROSSBAR_SOURCE,
           "width of the upstream port"),
     PARAM("downstream_lanes", PARAM_U32, struct pcie_switch, downstream_lanes, 8, 1, 32,
-          PROV_DATASHEET, SOURCE, "width of each downstream port"),
-    PARAM("latency_ns", PARAM_TIME, struct pcie_switch, latency_ps, 110, 50, 300, PROV_ESTIMATE,
-          SOURCE, "first byte in to first byte out, egress idle (PEX8733: 132 ns at most)"),
-    PARAM_ONE_OF("mode", struct pcie_switch, mode, SWITCH_CUT_THROUGH, mode_names, PROV_DATASHEET,
-                 SOURCE, "forwards when the head is there, or when the whole TLP is"),
-    PARAM("posted_header_credits", PARAM_U32, struct pcie_switch, ph, 64, 1, 2048, PROV_ESTIMATE,
-          SOURCE, "receive buffer of each port: posted headers"),
-    PARAM("posted_data_credits", PARAM_U32, struct pcie_switch, pd, 512, 8, 32768, PROV_ESTIMATE,
-          SOURCE, "receive buffer of each port: posted data, 16 bytes each"),
-    PARAM("non_posted_header_credits", PARAM_U32, struct pcie_switch, nph, 64, 1, 2048,
-          PROV_ESTIMATE, SOURCE, "receive buffer of each port: non-posted headers"),
-    PARAM("non_posted_data_credits", PARAM_U32, struct pcie_switch, npd, 64, 1, 2048, PROV_ESTIMATE,
-          SOURCE, "receive buffer of each port: non-posted data, 16 bytes each"),
-    PARAM("completion_header_credits", PARAM_U32, struct pcie_switch, cplh, 64, 1, 2048,
-          PROV_ESTIMATE, SOURCE, "receive buffer of each port: completion headers"),
-    PARAM("completion_data_credits", PARAM_U32, struct pcie_switch, cpld, 512, 8, 32768,
-          PROV_ESTIMATE, SOURCE, "receive buffer of each port: completion data, 16 bytes each"),
-    PARAM("mps_bytes_max", PARAM_U32, struct pcie_switch, mps_bytes_max, 2048, 128, 4096,
-          PROV_DATASHEET, SOURCE, "largest payload that it supports"),
+          PROV_DATASHEET, CROSSBAR_SOURCE, "width of each downstream port"),
     { .type = PARAM_END },
 };
 
@@ -114,11 +92,6 @@ static void *must_alloc(size_t n, size_t bytes)
     return memory;
 }
 
-static bool lanes_exist(uint32_t lanes)
-{
-    return lanes == 12 || (lanes <= 32 && (lanes & (lanes - 1)) == 0);
-}
-
 static void init_cfg(struct pcie_switch *sw, struct cfg_space *cfg, enum cfg_port_type type,
                      uint32_t lanes)
 {
@@ -131,7 +104,7 @@ static void init_cfg(struct pcie_switch *sw, struct cfg_space *cfg, enum cfg_por
     };
 
     cfg_init_bridge(cfg, &identity);
-    cfg_add_pcie(cfg, type, sw->generation, lanes, sw->mps_bytes_max, true);
+    cfg_add_pcie(cfg, type, sw->chip.generation, lanes, sw->chip.mps_bytes_max, true);
     if (type == CFG_DOWNSTREAM_PORT)
         cfg_add_acs(cfg);
 }
@@ -149,48 +122,20 @@ static void init_port(struct model *model, uint32_t i)
         snprintf(port->name, sizeof(port->name), "%.40s.upstream", model->name);
     else
         snprintf(port->name, sizeof(port->name), "%.40s.downstream%u", model->name, i - 1);
-    model->ports[i] = (struct pcie_port){
-        .model = model,
-        .idx = i,
-        .max_generation = (uint8_t)sw->generation,
-        .max_lanes = (uint8_t)lanes,
-        .cut_through = sw->mode == SWITCH_CUT_THROUGH,
-        .mps_bytes = 128,
-        .mps_bytes_max = sw->mps_bytes_max,
-        .advertise = { .header = { sw->ph, sw->nph, sw->cplh },
-                       .data = { sw->pd, sw->npd, sw->cpld } },
-        .name = port->name,
-    };
-}
-
-static bool check_params(const struct model *model, struct sim_error_list *errors)
-{
-    const struct pcie_switch *sw = model->state;
-    const char *file = model->config != NULL ? config_file(model->config) : NULL;
-    int line = model->config != NULL ? config_line(model->config) : 0;
-    bool lanes_ok = lanes_exist(sw->lanes) && lanes_exist(sw->downstream_lanes);
-    bool mps_ok = (sw->mps_bytes_max & (sw->mps_bytes_max - 1)) == 0;
-
-    if (!lanes_ok)
-        sim_error_add(errors, file, line,
-                      "%s: ports of %u and %u lanes, expected 1, 2, 4, 8, 12, 16 or 32",
-                      model->name, sw->lanes, sw->downstream_lanes);
-    if (!mps_ok)
-        sim_error_add(errors, file, line, "%s: mps_bytes_max %u, expected a power of two",
-                      model->name, sw->mps_bytes_max);
-    return lanes_ok && mps_ok;
+    crossbar_port_init(model, i, &sw->chip, lanes, port->name);
 }
 
 static void switch_init(struct model *model, struct sim_error_list *errors)
 {
     struct pcie_switch *sw = model->state;
 
-    if (!check_params(model, errors))
+    if (!crossbar_check(model, &sw->chip, sw->lanes, errors) ||
+        !crossbar_check(model, &sw->chip, sw->downstream_lanes, errors))
         return;
     model->n_ports = sw->n_downstream + 1;
     model->ports = must_alloc(model->n_ports, sizeof(*model->ports));
     sw->port = must_alloc(model->n_ports, sizeof(*sw->port));
-    crossbar_init(&sw->xbar, model, sw->latency_ps);
+    crossbar_init(&sw->xbar, model, sw->chip.latency_ps);
     for (uint32_t i = 0; i < model->n_ports; i++)
         init_port(model, i);
 }

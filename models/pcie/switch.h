@@ -4,8 +4,6 @@
 
 #include "models/pcie/crossbar.h"
 
-enum switch_mode { SWITCH_CUT_THROUGH, SWITCH_STORE_AND_FORWARD };
-
 struct switch_port {
     struct cfg_space *cfg; /* 12 KiB, owned */
     char name[64];
@@ -13,11 +11,8 @@ struct switch_port {
 
 struct pcie_switch {
     /* Parameters. */
-    uint32_t n_downstream, generation, lanes, downstream_lanes;
-    sim_time latency_ps;
-    int mode; /* enum switch_mode */
-    uint32_t ph, pd, nph, npd, cplh, cpld;
-    uint32_t mps_bytes_max;
+    uint32_t n_downstream, lanes, downstream_lanes;
+    struct crossbar_params chip;
     /* State. Port 0 is the upstream port; the downstream port of device n is port n + 1. */
     struct switch_port *port;
     struct crossbar xbar;

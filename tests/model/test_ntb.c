@@ -1,0 +1,677 @@
+/* Non-transparent bridges: bytes and times through them, refusals, cables pulled, doorbells. */
+#include "tests/model/ntb_rig.h"
+
+#include <string.h>
+
+/* Two hosts, back to back over 2 m; host a (`server`) has a requester beside its bridge, below
+ * another root port, and one together with another bridge behind a switch (a chassis). */
+#define REQUESTER(NAME, MORE)                                                                   \
+    NAME " = { type = \"pcie.requester\"; lanes = 8; bar_bytes = 65536; extended_tags = true; " \
+         "completion_timeout_us = 60; " MORE "}; "
+#define BRIDGE(NAME, MORE)                                                          \
+    NAME " = { type = \"pcie.ntb\"; lanes = 8; cable_lanes = 8; latency_ns = 130; " \
+         "bar2_bytes = 67108864; bar2_windows = 64; " MORE "}; "
+#define SLOT "lanes = 8; latency_ns = 50; skp_overhead_ratio = 0.0; "
+
+static const char pair_text[] =
+    "hosts = { server = { " LIGHT_HOST "root_complex = { completion_timeout_us = 60; }; "
+    "ports = ( { name = \"rp0\"; }, { name = \"rp1\"; } ); }; "
+    "b = { " LIGHT_HOST "ports = ( { name = \"rp0\"; }, { name = \"rp1\"; } ); }; };"
+    "devices = { " BRIDGE("na", "") BRIDGE("nb", "") REQUESTER("dma", "")
+        REQUESTER("far", "") "};"
+                             "cables = ( { from = \"server.s0.rp0\"; to = \"na.p0\"; " SLOT "}, "
+                             "{ from = \"b.s0.rp0\"; to = \"nb.p0\"; " SLOT "}, "
+                             "{ from = \"server.s0.rp1\"; to = \"dma.p0\"; " SLOT "}, "
+                             "{ from = \"b.s0.rp1\"; to = \"far.p0\"; " SLOT "}, "
+                             "{ from = \"na.p1\"; to = \"nb.p1\"; length_m = 2.0; " SLOT "} );";
+
+struct pair {
+    struct world_fixture f;
+    struct ntb_node a, b;
+    struct hpa memory; /* 4 MiB in b, shown by windows 8 to 11 of a */
+};
+
+#define MIB       UINT64_C(0x100000)
+#define WINDOW    MIB
+#define MAPPED    8u
+#define BRIDGE_PS 130000u
+#define SLOT_PS   50000u
+#define CABLE_PS  (50000u + 10000u)
+
+static void pair_setup(struct world_fixture *f, struct sim_task *task, void *arg)
+{
+    struct pair *pair = arg;
+    (void)f;
+    ntb_enable(&pair->a, task);
+    ntb_enable(&pair->b, task);
+    for (unsigned i = 0; i < 4; i++)
+        ntb_map(&pair->a, task, MAPPED + i, ntb_node(pair->b.ntb), pair->memory.v + i * WINDOW);
+    ntb_out(&pair->a, task, 1, pcie_requester_id(world_device(f->world, "dma")));
+    ntb_in(&pair->b, task, 0, ntb_node(pair->a.ntb), 0);
+    ntb_in(&pair->b, task, 5, ntb_node(pair->a.ntb), 1);
+}
+
+static void pair_open_text(struct pair *pair, const char *text)
+{
+    fixture_open(&pair->f, text);
+    ntb_node_open(&pair->a, &pair->f, "server", "na");
+    ntb_node_open(&pair->b, &pair->f, "b", "nb");
+    pair->memory = ntb_memory(&pair->b, 4 * MIB, MIB);
+    fixture_call(&pair->f, pair_setup, pair);
+}
+
+static void pair_open(struct pair *pair)
+{
+    pair_open_text(pair, pair_text);
+}
+
+static void pair_close(struct pair *pair)
+{
+    sim_run(pair->f.sim, SIM_TIME_MAX, NULL);
+    assert_true(pcie_fabric_check_idle(world_fabric(pair->f.world)));
+    fixture_close(&pair->f);
+}
+
+/* Any function as a task. */
+static void pair_call(struct pair *pair,
+                      void (*body)(struct world_fixture *f, struct sim_task *task, void *arg))
+{
+    fixture_call(&pair->f, body, pair);
+}
+
+/* One DMA of a requester, to its end. */
+static enum pcie_dma_status dma(struct pair *pair, const char *device, bool write,
+                                struct hpa address, uint8_t *buffer, uint32_t bytes)
+{
+    struct fixture_op op = { .op = { .write = write,
+                                     .interface = PCIE_REQUESTER_BULK,
+                                     .iova = { address.v },
+                                     .bytes = bytes,
+                                     .buffer = buffer } };
+    return fixture_dma(&pair->f, device, &op);
+}
+
+static void fill(uint8_t *buffer, size_t bytes, unsigned seed)
+{
+    for (size_t i = 0; i < bytes; i++)
+        buffer[i] = (uint8_t)(i * 7 + (i >> 8) * 13 + seed);
+}
+
+static void expect_bytes(struct ntb_node *node, uint64_t at, const uint8_t *expected, size_t bytes)
+{
+    uint8_t *got = malloc(bytes);
+    assert_non_null(got);
+    physmem_read(host_physmem(node->host), (struct hpa){ at }, got, bytes);
+    assert_memory_equal(got, expected, bytes);
+    free(got);
+}
+
+/* ---- Two trees ------------------------------------------------------------------------------- */
+
+static void a_host_sees_its_own_side_only(void **state)
+{
+    struct pair pair;
+    unsigned n;
+
+    (void)state;
+    pair_open(&pair);
+    const struct pcie_found *found = host_functions(pair.a.host, &n);
+    assert_int_equal(n, 4); /* two root ports, the bridge, the requester */
+    for (unsigned i = 0; i < n; i++)
+        if (found[i].device_id == NTB_DEVICE_ID) {
+            assert_false(found[i].bridge);
+            assert_int_equal(found[i].bar_bytes[0], NTB_BAR_BYTES);
+            assert_int_equal(found[i].bar_bytes[2], 64 * MIB);
+        }
+    assert_ptr_equal(world_host_of(pair.f.world, pair.b.ntb), pair.b.host);
+    assert_int_equal(ntb_node(pair.a.ntb), 1);
+    assert_int_equal(ntb_node(pair.b.ntb), 2);
+    pair_close(&pair);
+}
+
+static void registers_body(struct world_fixture *f, struct sim_task *task, void *arg)
+{
+    struct pair *pair = arg;
+    struct ntb_node *a = &pair->a;
+    (void)f;
+    assert_int_equal(ntb_read(a, task, NTB_REG_ID, 4), NTB_ID);
+    assert_int_equal(ntb_read(a, task, NTB_REG_STATUS, 4), NTB_STATUS_LINK_UP);
+    assert_int_equal(ntb_read(a, task, NTB_REG_NODE, 4), 1);
+    assert_int_equal(ntb_read(a, task, NTB_REG_WINDOWS, 4), 64);
+    assert_int_equal(ntb_read(a, task, NTB_REG_WINDOW_LOG2, 4), 20);
+    assert_int_equal(ntb_read(a, task, NTB_REG_REQUESTERS, 4), 32 | 248 << 16);
+    assert_int_equal(ntb_read(a, task, NTB_REG_OUTGOING, 4), NTB_OUTGOING_VALID | ntb_cpu_id(a));
+    assert_int_equal(ntb_read(a, task, NTB_REG_LUT2 + 8 * MAPPED, 8),
+                     UINT64_C(2) << 48 | pair->memory.v | 1);
+    /* Halves of an entry, one after the other. */
+    ntb_write(a, task, NTB_REG_LUT2 + 8 * 20, 4, 0x12300001);
+    ntb_write(a, task, NTB_REG_LUT2 + 8 * 20 + 4, 4, 0x00020004);
+    assert_int_equal(ntb_read(a, task, NTB_REG_LUT2 + 8 * 20, 8), 0x0002000412300001);
+    /* What is not there does not remember. */
+    ntb_write(a, task, NTB_REG_LUT2 + 8 * 64, 8, 1);
+    assert_int_equal(ntb_read(a, task, NTB_REG_LUT2 + 8 * 64, 8), 0);
+    ntb_write(a, task, NTB_REG_OUTGOING + 4 * 32, 4, NTB_OUTGOING_VALID);
+    assert_int_equal(ntb_read(a, task, NTB_REG_OUTGOING + 4 * 32, 4), 0);
+    ntb_write(a, task, NTB_REG_NODE, 4, 9);
+    assert_int_equal(ntb_read(a, task, NTB_REG_NODE, 4), 1);
+    /* Odd sizes are no register access. */
+    assert_int_equal(ntb_read(a, task, NTB_REG_ID, 2), 0xffff);
+    /* Scratchpads, from both sides: the far side through window 0. */
+    ntb_map(a, task, 0, NTB_NODE_PARTNER, NTB_FABRIC_REGISTERS);
+    struct hpa far = ntb_window(a, 0, NTB_FABRIC_SCRATCHPAD + 12);
+    root_complex_mmio_write(ntb_rc(a), task, far, 4, 0xcafe);
+    assert_int_equal(root_complex_mmio_read(ntb_rc(a), task, far, 4, NULL), 0xcafe);
+    assert_int_equal(ntb_read(&pair->b, task, NTB_REG_SCRATCHPAD + 12, 4), 0xcafe);
+    assert_int_equal(
+        root_complex_mmio_read(ntb_rc(a), task, ntb_window(a, 0, NTB_FABRIC_NODE), 4, NULL), 2);
+}
+
+static void registers_are_real(void **state)
+{
+    struct pair pair;
+    (void)state;
+    pair_open(&pair);
+    pair_call(&pair, registers_body);
+    pair_close(&pair);
+}
+
+/* ---- Loads and stores ------------------------------------------------------------------------ */
+
+static void loads_and_stores_body(struct world_fixture *f, struct sim_task *task, void *arg)
+{
+    struct pair *pair = arg;
+    struct root_complex_host *rc = ntb_rc(&pair->a);
+    (void)f;
+    for (unsigned i = 0; i < 4; i++)
+        root_complex_mmio_write(rc, task, ntb_window(&pair->a, MAPPED + i, 0x100 + 8 * i), 8,
+                                UINT64_C(0x1122334455660000) + i);
+    root_complex_mmio_write(rc, task, ntb_window(&pair->a, MAPPED, WINDOW - 4), 4, 0xa5a5a5a5);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(root_complex_mmio_read(
+                             rc, task, ntb_window(&pair->a, MAPPED + i, 0x100 + 8 * i), 8, NULL),
+                         UINT64_C(0x1122334455660000) + i);
+    assert_int_equal(
+        root_complex_mmio_read(rc, task, ntb_window(&pair->a, MAPPED, WINDOW - 3), 1, NULL), 0xa5);
+}
+
+static void loads_and_stores_reach_the_other_host(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair);
+    pair_call(&pair, loads_and_stores_body);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(physmem_read64(host_physmem(pair.b.host),
+                                        (struct hpa){ pair.memory.v + i * WINDOW + 0x100 + 8 * i }),
+                         UINT64_C(0x1122334455660000) + i);
+    assert_int_equal(
+        physmem_read64(host_physmem(pair.b.host), (struct hpa){ pair.memory.v + WINDOW - 8 }),
+        UINT64_C(0xa5a5a5a500000000));
+    assert_int_equal(ntb_stats_of(&pair.a)->requests_out, 10);
+    assert_int_equal(ntb_stats_of(&pair.b)->requests_in, 10);
+    pair_close(&pair);
+}
+
+/* Every part of a load's time, to the picosecond: two bridges and three links each way; what the
+ * far root complex and memory take is that of a DMA read there. */
+static void unloaded_latency_body(struct world_fixture *f, struct sim_task *task, void *arg)
+{
+    struct pair *pair = arg;
+    const struct pcie_port *cable = &pair->a.ntb->ports[NTB_CABLE];
+    struct sim_stamp stamp;
+    (void)f;
+    ntb_sleep(task, 10000000); /* links idle, DLLPs of the set-up gone */
+    sim_time start_ps = sim_task_now(task);
+    sim_stamp_start(&stamp, start_ps);
+    root_complex_mmio_read(ntb_rc(&pair->a), task, ntb_window(&pair->a, MAPPED, 64), 8, &stamp);
+    sim_time total_ps = sim_task_now(task) - start_ps, sum_ps = 0;
+    for (unsigned i = 0; i < N_LATENCY_PARTS; i++)
+        sum_ps += stamp.part_ps[i];
+    assert_int_equal(sum_ps, total_ps);
+    /* A request with 4 double words of header until the far tree, where the address is low; the
+     * last byte cannot leave before it came. The completion: 3 double words and 8 bytes. */
+    sim_time wires_ps = pcie_port_wire_ps(cable, 24) + pcie_port_wire_ps(cable, 28);
+    assert_int_equal(stamp.part_ps[PART_LINK] + stamp.part_ps[PART_SWITCH],
+                     2 * (2 * SLOT_PS + CABLE_PS) + 4 * BRIDGE_PS + wires_ps);
+    assert_int_equal(stamp.part_ps[PART_CREDIT], 0);
+    /* Default root complexes: 60 ns each way, at both ends. */
+    assert_int_equal(stamp.part_ps[PART_ROOT_COMPLEX], 4 * 60000);
+}
+
+static void unloaded_latency_is_the_formula(void **state)
+{
+    struct pair pair;
+    (void)state;
+    pair_open(&pair);
+    pair_call(&pair, unloaded_latency_body);
+    pair_close(&pair);
+}
+
+/* A store: from the core until it is visible in the other host. */
+static void store_body(struct world_fixture *f, struct sim_task *task, void *arg)
+{
+    struct pair *pair = arg;
+    (void)f;
+    root_complex_mmio_write(ntb_rc(&pair->a), task, ntb_window(&pair->a, MAPPED, 0), 4, 0x77);
+}
+
+static void a_store_takes_one_way(void **state)
+{
+    struct pair pair;
+    uint64_t value = 0;
+
+    (void)state;
+    pair_open(&pair);
+    sim_run(pair.f.sim, SIM_TIME_MAX, NULL);
+    sim_time start_ps = sim_now(pair.f.sim);
+    const struct pcie_port *cable = &pair.a.ntb->ports[NTB_CABLE];
+    sim_time arrives_ps = start_ps + 60000 + 2 * SLOT_PS + CABLE_PS + 2 * BRIDGE_PS +
+                          pcie_port_wire_ps(cable, 28);
+    struct fixture_call call = { .f = &pair.f, .body = store_body, .arg = &pair };
+    sim_task_start(sim_task_new(pair.f.sim, "store", 0, fixture_body, &call), start_ps);
+    /* The write is ordered no earlier than its root complex has it, and no later than one memory
+     * write after that. */
+    sim_run(pair.f.sim, arrives_ps + 60000 - 1, NULL);
+    physmem_read(host_physmem(pair.b.host), pair.memory, &value, 4);
+    assert_int_equal(value, 0);
+    sim_run(pair.f.sim, arrives_ps + 60000 + 200000, NULL);
+    physmem_read(host_physmem(pair.b.host), pair.memory, &value, 4);
+    assert_int_equal(value, 0x77);
+    pair_close(&pair);
+}
+
+/* ---- DMA ------------------------------------------------------------------------------------- */
+
+static void dma_of_a_neighbour_passes(void **state)
+{
+    struct pair pair;
+    static uint8_t out[3 * 4096 + 100], in[sizeof(out)];
+
+    (void)state;
+    pair_open(&pair);
+    fill(out, sizeof(out), 3);
+    /* Across the border of two windows, which show neighbouring memory. */
+    uint64_t offset = WINDOW - 5000;
+    assert_int_equal(dma(&pair, "dma", true, ntb_window(&pair.a, MAPPED, offset), out, sizeof(out)),
+                     PCIE_DMA_OK);
+    assert_int_equal(dma(&pair, "dma", false, ntb_window(&pair.a, MAPPED, offset), in, sizeof(in)),
+                     PCIE_DMA_OK);
+    assert_memory_equal(in, out, sizeof(out));
+    expect_bytes(&pair.b, pair.memory.v + offset, out, sizeof(out));
+    pair_close(&pair);
+}
+
+static void swap_body(struct world_fixture *f, struct sim_task *task, void *arg)
+{
+    struct pair *pair = arg;
+    (void)f;
+    ntb_map(&pair->a, task, MAPPED + 1, ntb_node(pair->b.ntb), pair->memory.v + 3 * WINDOW);
+}
+
+/* The next window begins at its first byte, wherever it leads. */
+static void windows_end_where_they_end(void **state)
+{
+    struct pair pair;
+    static uint8_t out[8192];
+
+    (void)state;
+    pair_open(&pair);
+    pair_call(&pair, swap_body);
+    fill(out, sizeof(out), 9);
+    assert_int_equal(dma(&pair, "dma", true, ntb_window(&pair.a, MAPPED, WINDOW - 4096), out, 8192),
+                     PCIE_DMA_OK);
+    sim_run(pair.f.sim, SIM_TIME_MAX, NULL);
+    expect_bytes(&pair.b, pair.memory.v + WINDOW - 4096, out, 4096);
+    expect_bytes(&pair.b, pair.memory.v + 3 * WINDOW, out + 4096, 4096);
+    pair_close(&pair);
+}
+
+static void back_body(struct world_fixture *f, struct sim_task *task, void *arg)
+{
+    struct pair *pair = arg;
+    /* b's requester, as device 9, to where a has memory; a knows it as its entry 100. */
+    ntb_out(&pair->b, task, 9, pcie_requester_id(world_device(f->world, "far")));
+    ntb_in(&pair->a, task, 100, ntb_node(pair->b.ntb), 9);
+    ntb_map(&pair->b, task, 2, ntb_node(pair->a.ntb), 64 * MIB);
+}
+
+static void both_directions_at_once(void **state)
+{
+    struct pair pair;
+    static uint8_t out[65536], in[65536], other[65536];
+
+    (void)state;
+    pair_open(&pair);
+    pair_call(&pair, back_body);
+    fill(out, sizeof(out), 1);
+    fill(other, sizeof(other), 99);
+    physmem_write(host_physmem(pair.a.host), (struct hpa){ 64 * MIB }, other, sizeof(other));
+    struct fixture_op write = { .op = { .write = true,
+                                        .interface = PCIE_REQUESTER_BULK,
+                                        .iova = { ntb_window(&pair.a, MAPPED, 0).v },
+                                        .bytes = sizeof(out),
+                                        .buffer = out,
+                                        .done = fixture_op_done,
+                                        .context = &write } };
+    pcie_requester_submit(world_device(pair.f.world, "dma"), &write.op);
+    assert_int_equal(dma(&pair, "far", false, ntb_window(&pair.b, 2, 0), in, sizeof(in)),
+                     PCIE_DMA_OK);
+    assert_true(write.done);
+    assert_memory_equal(in, other, sizeof(in));
+    expect_bytes(&pair.b, pair.memory.v, out, sizeof(out));
+    pair_close(&pair);
+}
+
+/* ---- Refusals -------------------------------------------------------------------------------- */
+
+static void forget_body(struct world_fixture *f, struct sim_task *task, void *arg)
+{
+    struct pair *pair = arg;
+    (void)f;
+    ntb_write(&pair->a, task, NTB_REG_OUTGOING + 4, 4, 0);
+}
+
+static void remember_body(struct world_fixture *f, struct sim_task *task, void *arg)
+{
+    struct pair *pair = arg;
+    ntb_out(&pair->a, task, 1, pcie_requester_id(world_device(f->world, "dma")));
+    ntb_write(&pair->b, task, NTB_REG_INCOMING + 4 * 5, 4, 0);
+}
+
+static void requesters_must_be_known(void **state)
+{
+    struct pair pair;
+    uint8_t byte[64] = { 1 }, none[64] = { 0 };
+
+    (void)state;
+    pair_open(&pair);
+    struct hpa at = ntb_window(&pair.a, MAPPED, 0);
+    pair_call(&pair, forget_body);
+    assert_int_equal(dma(&pair, "dma", false, at, byte, 64), PCIE_DMA_UNSUPPORTED);
+    assert_int_equal(dma(&pair, "dma", true, at, byte, 64), PCIE_DMA_OK); /* posted: vanishes */
+    sim_run(pair.f.sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(ntb_stats_of(&pair.a)->unknown_out, 2);
+    /* Known at home, but not at the other end. */
+    pair_call(&pair, remember_body);
+    assert_int_equal(dma(&pair, "dma", false, at, byte, 64), PCIE_DMA_UNSUPPORTED);
+    assert_int_equal(dma(&pair, "dma", true, at, byte, 64), PCIE_DMA_OK);
+    sim_run(pair.f.sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(ntb_stats_of(&pair.b)->unknown_in, 2);
+    expect_bytes(&pair.b, pair.memory.v, none, 64);
+    pair_close(&pair);
+}
+
+static void full_body(struct world_fixture *f, struct sim_task *task, void *arg)
+{
+    struct pair *pair = arg;
+    /* All 32 entries belong to others; the 33rd register does not exist. */
+    for (unsigned i = 1; i < NTB_OUTGOING_MAX; i++)
+        ntb_out(&pair->a, task, i, pcie_id(200, i, 0));
+    ntb_out(&pair->a, task, NTB_OUTGOING_MAX, pcie_requester_id(world_device(f->world, "dma")));
+}
+
+static void a_full_table_refuses(void **state)
+{
+    struct pair pair;
+    uint8_t byte[64];
+
+    (void)state;
+    pair_open(&pair);
+    pair_call(&pair, full_body);
+    assert_int_equal(dma(&pair, "dma", false, ntb_window(&pair.a, MAPPED, 0), byte, 64),
+                     PCIE_DMA_UNSUPPORTED);
+    assert_int_equal(ntb_stats_of(&pair.a)->unknown_out, 1);
+    pair_call(&pair, loads_and_stores_body); /* the CPU still has its entry */
+    pair_close(&pair);
+}
+
+static void unmapped_body(struct world_fixture *f, struct sim_task *task, void *arg)
+{
+    struct pair *pair = arg;
+    struct root_complex_host *rc = ntb_rc(&pair->a);
+    struct hpa hole = ntb_window(&pair->a, 30, 0);
+    (void)f;
+    assert_int_equal(root_complex_mmio_read(rc, task, hole, 8, NULL), UINT64_MAX);
+    root_complex_mmio_write(rc, task, hole, 4, 1);
+    /* To a node that is not there: the other end says no. */
+    ntb_map(&pair->a, task, 30, 77, 0);
+    assert_int_equal(root_complex_mmio_read(rc, task, hole, 4, NULL), UINT32_MAX);
+    /* To where the other host has nothing: its root complex says no. */
+    ntb_map(&pair->a, task, 30, 2, UINT64_C(1) << 40);
+    assert_int_equal(root_complex_mmio_read(rc, task, hole, 4, NULL), UINT32_MAX);
+    /* Switched off at home, then at the other end. */
+    ntb_write(&pair->a, task, NTB_REG_CONTROL, 4, NTB_CONTROL_ACCEPT);
+    hole = ntb_window(&pair->a, MAPPED, 0);
+    assert_int_equal(root_complex_mmio_read(rc, task, hole, 4, NULL), UINT32_MAX);
+    ntb_write(&pair->a, task, NTB_REG_CONTROL, 4, NTB_CONTROL_SEND);
+    ntb_write(&pair->b, task, NTB_REG_CONTROL, 4, NTB_CONTROL_SEND);
+    ntb_sleep(task, 5000000);
+    assert_int_equal(root_complex_mmio_read(rc, task, hole, 4, NULL), UINT32_MAX);
+}
+
+static void what_leads_nowhere_is_refused(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair);
+    pair_call(&pair, unmapped_body);
+    assert_int_equal(ntb_stats_of(&pair.a)->unmapped, 2);
+    assert_int_equal(ntb_stats_of(&pair.a)->disabled, 1);
+    assert_int_equal(ntb_stats_of(&pair.b)->misrouted, 1);
+    assert_int_equal(ntb_stats_of(&pair.b)->disabled, 1);
+    pair_close(&pair);
+}
+
+/* ---- The cable ------------------------------------------------------------------------------- */
+
+static void interrupts_body(struct world_fixture *f, struct sim_task *task, void *arg)
+{
+    struct pair *pair = arg;
+    (void)f;
+    ntb_enable_interrupts(&pair->a, task);
+    ntb_enable_interrupts(&pair->b, task);
+}
+
+static void down_body(struct world_fixture *f, struct sim_task *task, void *arg)
+{
+    struct pair *pair = arg;
+    struct root_complex_host *rc = ntb_rc(&pair->a);
+    (void)f;
+    sim_time start_ps = sim_task_now(task);
+    assert_int_equal(root_complex_mmio_read(rc, task, ntb_window(&pair->a, MAPPED, 0), 8, NULL),
+                     UINT64_MAX);
+    assert_true(sim_task_now(task) - start_ps < 2000000); /* an answer, not a time-out */
+    root_complex_mmio_write(rc, task, ntb_window(&pair->a, MAPPED, 0), 4, 0xdead);
+    assert_int_equal(ntb_read(&pair->a, task, NTB_REG_STATUS, 4), NTB_STATUS_LINK_CHANGE);
+    ntb_write(&pair->a, task, NTB_REG_STATUS, 4, NTB_STATUS_LINK_CHANGE);
+    assert_int_equal(ntb_read(&pair->a, task, NTB_REG_STATUS, 4), 0);
+}
+
+static void a_pulled_cable_loses_what_is_on_its_way(void **state)
+{
+    struct pair pair;
+    static uint8_t out[65536], in[65536], old[65536];
+
+    (void)state;
+    pair_open(&pair);
+    pair_call(&pair, interrupts_body);
+    fill(out, sizeof(out), 5);
+    struct pcie_link *cable = ntb_cable_of(pair.f.world, &pair.a.ntb->ports[NTB_CABLE]);
+    /* Writes: some arrive, the rest never does; the device does not notice. */
+    struct fixture_op write = { .op = { .write = true,
+                                        .interface = PCIE_REQUESTER_BULK,
+                                        .iova = { ntb_window(&pair.a, MAPPED, 0).v },
+                                        .bytes = sizeof(out),
+                                        .buffer = out,
+                                        .done = fixture_op_done,
+                                        .context = &write } };
+    pcie_requester_submit(world_device(pair.f.world, "dma"), &write.op);
+    while (ntb_stats_of(&pair.b)->requests_in < 100)
+        sim_run(pair.f.sim, sim_now(pair.f.sim) + 100000, NULL);
+    pcie_link_set_up(cable, false);
+    sim_run(pair.f.sim, SIM_TIME_MAX, NULL);
+    assert_true(write.done);
+    assert_int_equal(write.status, PCIE_DMA_OK);
+    physmem_read(host_physmem(pair.b.host), pair.memory, in, sizeof(in));
+    size_t arrived = 0;
+    while (arrived < sizeof(in) && in[arrived] == out[arrived])
+        arrived++;
+    assert_true(arrived > 0 && arrived < sizeof(in));
+    for (size_t i = arrived; i < sizeof(in); i++)
+        assert_int_equal(in[i], 0); /* nothing after the first that was lost */
+    assert_int_equal(pair.a.interrupts[32 + NTB_VECTOR_LINK], 1);
+    assert_int_equal(pair.b.interrupts[32 + NTB_VECTOR_LINK], 1);
+    /* While it is down: loads give all ones at once, stores vanish. */
+    pair_call(&pair, down_body);
+    assert_int_equal(dma(&pair, "dma", false, ntb_window(&pair.a, MAPPED, 0), old, 64),
+                     PCIE_DMA_UNSUPPORTED);
+    /* Back: as before, with all credits. */
+    pcie_link_set_up(cable, true);
+    pcie_link_set_up(cable, true); /* is so already */
+    sim_run(pair.f.sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(pair.a.interrupts[32 + NTB_VECTOR_LINK], 2);
+    assert_int_equal(dma(&pair, "dma", true, ntb_window(&pair.a, MAPPED, 0), out, sizeof(out)),
+                     PCIE_DMA_OK);
+    sim_run(pair.f.sim, SIM_TIME_MAX, NULL);
+    expect_bytes(&pair.b, pair.memory.v, out, sizeof(out));
+    pair_close(&pair);
+}
+
+/* Reads whose requests or completions are on the wire, or wait in a chip, end by time-out; those
+ * that come later are refused. Whatever the moment, nothing is left behind. */
+static void reads_end_whenever_the_cable_is_pulled(void **state)
+{
+    static uint8_t in[65536], other[65536];
+
+    (void)state;
+    for (sim_time at_ps = 100000; at_ps < 10000000; at_ps += 731000) {
+        struct pair pair;
+        pair_open(&pair);
+        fill(other, sizeof(other), 7);
+        physmem_write(host_physmem(pair.b.host), pair.memory, other, sizeof(other));
+        struct fixture_op read = { .op = { .interface = PCIE_REQUESTER_BULK,
+                                           .iova = { ntb_window(&pair.a, MAPPED, 0).v },
+                                           .bytes = sizeof(in),
+                                           .buffer = in,
+                                           .done = fixture_op_done,
+                                           .context = &read } };
+        pcie_requester_submit(world_device(pair.f.world, "dma"), &read.op);
+        sim_run(pair.f.sim, sim_now(pair.f.sim) + at_ps, NULL);
+        struct pcie_link *cable = ntb_cable_of(pair.f.world, &pair.a.ntb->ports[NTB_CABLE]);
+        pcie_link_set_up(cable, false);
+        sim_run(pair.f.sim, SIM_TIME_MAX, NULL);
+        assert_true(read.done);
+        assert_true(read.status == PCIE_DMA_TIMED_OUT || read.status == PCIE_DMA_UNSUPPORTED);
+        assert_true(pcie_fabric_check_idle(world_fabric(pair.f.world)));
+        pcie_link_set_up(cable, true);
+        assert_int_equal(dma(&pair, "dma", false, ntb_window(&pair.a, MAPPED, 0), in, sizeof(in)),
+                         PCIE_DMA_OK);
+        assert_memory_equal(in, other, sizeof(in));
+        pair_close(&pair);
+    }
+}
+
+/* ---- Doorbells ------------------------------------------------------------------------------- */
+
+static void ring_body(struct world_fixture *f, struct sim_task *task, void *arg)
+{
+    struct pair *pair = arg;
+    struct root_complex_host *rc = ntb_rc(&pair->a);
+    (void)f;
+    ntb_map(&pair->a, task, 0, ntb_node(pair->b.ntb), NTB_FABRIC_REGISTERS);
+    for (unsigned i = 1; i <= 20; i++) {
+        uint32_t before = pair->b.interrupts[32 + 7];
+        root_complex_mmio_write(rc, task, ntb_window(&pair->a, MAPPED, 0x40), 1, i);
+        root_complex_mmio_write(rc, task, ntb_window(&pair->a, 0, NTB_FABRIC_DOORBELL), 4, 1u << 7);
+        ntb_sleep(task, 3000000);
+        assert_int_equal(pair->b.interrupts[32 + 7], before + 1);
+        assert_int_equal(pair->b.seen, i); /* the write before it was visible */
+        assert_int_equal(ntb_read(&pair->b, task, NTB_REG_DOORBELL, 4), 1u << 7);
+        ntb_write(&pair->b, task, NTB_REG_DOORBELL, 4, 1u << 7);
+    }
+    /* A doorbell that has not been cleared does not ring again; a masked one rings when its mask
+     * is lifted. */
+    root_complex_mmio_write(rc, task, ntb_window(&pair->a, 0, NTB_FABRIC_DOORBELL), 4, 3);
+    ntb_sleep(task, 3000000);
+    root_complex_mmio_write(rc, task, ntb_window(&pair->a, 0, NTB_FABRIC_DOORBELL), 4, 3);
+    ntb_sleep(task, 3000000);
+    assert_int_equal(pair->b.interrupts[32], 1);
+    assert_int_equal(pair->b.interrupts[33], 1);
+    ntb_write(&pair->b, task, NTB_REG_DOORBELL_MASK, 4, 1u << 30);
+    root_complex_mmio_write(rc, task, ntb_window(&pair->a, 0, NTB_FABRIC_DOORBELL), 4, 1u << 30);
+    ntb_sleep(task, 3000000);
+    assert_int_equal(pair->b.interrupts[62], 0);
+    ntb_write(&pair->b, task, NTB_REG_DOORBELL_MASK, 4, 0);
+    ntb_sleep(task, 3000000);
+    assert_int_equal(pair->b.interrupts[62], 1);
+}
+
+static void doorbells_come_after_writes(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair);
+    pair_call(&pair, interrupts_body);
+    pair.b.watched = (struct hpa){ pair.memory.v + 0x40 };
+    pair_call(&pair, ring_body);
+    assert_int_equal(ntb_stats_of(&pair.b)->rings, 23);
+    pair_close(&pair);
+}
+
+static void msi_body(struct world_fixture *f, struct sim_task *task, void *arg)
+{
+    struct pair *pair = arg;
+    (void)f;
+    ntb_map(&pair->a, task, 1, ntb_node(pair->b.ntb), 0xfee00000);
+}
+
+/* A device's interrupt message through a window is a memory write, and comes after its data. */
+static void messages_pass_through_windows(void **state)
+{
+    struct pair pair;
+    static uint8_t data[4096], message[4] = { 0x55, 0, 0, 0 };
+
+    (void)state;
+    pair_open(&pair);
+    pair_call(&pair, msi_body);
+    memset(data, 0xee, sizeof(data));
+    pair.b.watched = (struct hpa){ pair.memory.v + 4095 };
+    struct fixture_op first = { .op = { .write = true,
+                                        .interface = PCIE_REQUESTER_BULK,
+                                        .iova = { ntb_window(&pair.a, MAPPED, 0).v },
+                                        .bytes = sizeof(data),
+                                        .buffer = data,
+                                        .done = fixture_op_done,
+                                        .context = &first } };
+    pcie_requester_submit(world_device(pair.f.world, "dma"), &first.op);
+    assert_int_equal(dma(&pair, "dma", true, ntb_window(&pair.a, 1, 0), message, 4), PCIE_DMA_OK);
+    sim_run(pair.f.sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(pair.b.interrupts[0x55], 1);
+    assert_int_equal(pair.b.seen, 0xee);
+    pair_close(&pair);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_host_sees_its_own_side_only),
+        cmocka_unit_test(registers_are_real),
+        cmocka_unit_test(loads_and_stores_reach_the_other_host),
+        cmocka_unit_test(unloaded_latency_is_the_formula),
+        cmocka_unit_test(a_store_takes_one_way),
+        cmocka_unit_test(dma_of_a_neighbour_passes),
+        cmocka_unit_test(windows_end_where_they_end),
+        cmocka_unit_test(both_directions_at_once),
+        cmocka_unit_test(requesters_must_be_known),
+        cmocka_unit_test(a_full_table_refuses),
+        cmocka_unit_test(what_leads_nowhere_is_refused),
+        cmocka_unit_test(a_pulled_cable_loses_what_is_on_its_way),
+        cmocka_unit_test(reads_end_whenever_the_cable_is_pulled),
+        cmocka_unit_test(doorbells_come_after_writes),
+        cmocka_unit_test(messages_pass_through_windows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
