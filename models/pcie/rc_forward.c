@@ -5,24 +5,39 @@
  *   egress transmitter; the ingress buffer is free once the TLP is handed to it. Per class in
  *   order; writes pass what waits in the other classes, those pass no earlier write that came in
  *   by the same port, except completions with relaxed or ID-based ordering.
- * Does not model: re-chunking of requests (docs/sources.md#c2: a read of 256 B
- *   becomes 4 x 64 B), bandwidth of the path between
- *   sockets (the egress link is the narrower one).
+ *   Reads may be made anew on the way (rc_reads.c).
+ * Does not model: bandwidth of the path between sockets (the egress link is the narrower one).
  * Timing: p2p, and p2p_socket more when the ports belong to different sockets.
  * Sources: PCIe Base 3.1, 2.4.1 (table 2-39); docs/sources.md#c2.
  */
 #include "models/pcie/rc_internal.h"
 
-static void step_out(struct rc_step *step)
+/* The step's TLP may go as far as its own class is concerned. */
+static bool has_room(const struct rc_step *step)
+{
+    return pcie_port_ready(&step->out_rc->ports[step->out_port], tlp_class_of(step->tlp)) &&
+           (!rc_reads_anew(step->out_rc, step->tlp) ||
+            rc_reads_ready(step->out_rc, step->out_port));
+}
+
+/* False: only a piece of it went. */
+static bool step_out(struct rc_step *step)
 {
     struct model *rc = step->rc;
     struct tlp *tlp = step->tlp;
     enum tlp_class class = tlp_class_of(tlp);
     unsigned credits = tlp_data_credits(tlp);
     uint32_t ingress = tlp->ingress;
+    if (rc_reads_anew(step->out_rc, tlp)) {
+        if (!rc_reads_issue(step))
+            return false;
+        rc_step_free(step);
+        return true;
+    }
     pcie_port_send(&step->out_rc->ports[step->out_port], tlp, sim_now(rc->sim));
     pcie_port_release(&rc->ports[ingress], class, credits, sim_now(rc->sim));
     rc_step_free(step);
+    return true;
 }
 
 /* Table 2-39, column of posted requests: what waits may not be passed by what came later the same
@@ -58,11 +73,10 @@ static void forward_leaves(struct sim *sim, struct sim_event *event)
     struct rc_queue *queue = &out->forward[class];
     (void)sim;
     step->sequence = ++out->forward_sequence;
-    if (queue->head == NULL && !behind_a_write(out, step) &&
-        pcie_port_ready(&step->out_rc->ports[step->out_port], class)) {
-        step_out(step);
-        return;
-    }
+    if (queue->head == NULL)
+        while (!behind_a_write(out, step) && has_room(step))
+            if (step_out(step))
+                return;
     *queue->tail = step;
     queue->tail = &step->next;
 }
@@ -92,8 +106,7 @@ static struct rc_step *next_to_leave(struct model *rc, uint32_t port)
     struct rc_step *oldest = NULL;
     for (unsigned c = 0; c < N_TLP_CLASSES; c++) {
         struct rc_step *step = out->forward[c].head;
-        if (step == NULL || behind_a_write(out, step) ||
-            !pcie_port_ready(&rc->ports[port], (enum tlp_class)c))
+        if (step == NULL || behind_a_write(out, step) || !has_room(step))
             continue;
         if (oldest == NULL || step->sequence < oldest->sequence)
             oldest = step;
@@ -106,10 +119,12 @@ void rc_forward_credit(struct model *rc, uint32_t port)
     struct rc_step *step;
     while ((step = next_to_leave(rc, port)) != NULL) {
         struct rc_queue *queue = &rc_of(rc)->port[port].forward[tlp_class_of(step->tlp)];
-        queue->head = step->next;
-        if (queue->head == NULL)
-            queue->tail = &queue->head;
+        struct rc_step *next = step->next;
         sim_stamp_mark(step->tlp->stamp, PART_CREDIT, sim_now(rc->sim));
-        step_out(step);
+        if (!step_out(step))
+            continue;
+        queue->head = next;
+        if (next == NULL)
+            queue->tail = &queue->head;
     }
 }

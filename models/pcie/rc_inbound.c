@@ -40,14 +40,18 @@ static void completion_leaves(struct sim *sim, struct sim_event *event)
     rc_step_free(step);
 }
 
+void rc_complete_at(struct model *rc, struct tlp *completion, uint32_t port, sim_time at_ps)
+{
+    struct rc_step *step = rc_step_new(rc, completion, completion_leaves);
+    sim_stamp_mark(completion->stamp, PART_ROOT_COMPLEX, at_ps);
+    completion->ingress = (uint16_t)port;
+    sim_schedule(rc->sim, &step->event, at_ps);
+}
+
 /* Hands a completion over to the port it came to, at ready_ps + outbound. */
 static void rc_complete(struct model *rc, struct tlp *completion, uint32_t port, sim_time ready_ps)
 {
-    struct rc_step *step = rc_step_new(rc, completion, completion_leaves);
-    sim_time leave_ps = ready_ps + rc_of(rc)->params.outbound_ps;
-    sim_stamp_mark(completion->stamp, PART_ROOT_COMPLEX, leave_ps);
-    completion->ingress = (uint16_t)port;
-    sim_schedule(rc->sim, &step->event, leave_ps);
+    rc_complete_at(rc, completion, port, ready_ps + rc_of(rc)->params.outbound_ps);
 }
 
 /* Answers with an error, or drops what wants no answer; the request is used up. */

@@ -16,7 +16,8 @@ struct rc_step {
     struct hpa hpa;       /* where to in memory */
     struct model *out_rc; /* or through which root port to a peer */
     unsigned out_port;
-    uint64_t sequence; /* of its arrival at that port */
+    uint64_t sequence;    /* of its arrival at that port */
+    struct rc_read *read; /* a read made anew, once a piece of it was sent */
     struct rc_step *next;
 };
 
@@ -30,11 +31,23 @@ struct rc_waiter {
     struct rc_waiter *next;
 };
 
+/* What a read of the root complex itself asks for, on behalf of a peer (rc_reads.c). */
+#define RC_READ_TAGS_MAX (256u - RC_MMIO_TAGS)
+struct rc_read_tag {
+    struct sim_event timeout;
+    struct model *rc;
+    uint32_t port;
+    bool busy;
+    struct rc_piece *piece; /* NULL though busy: timed out, its answer may still come */
+};
+
 struct rc_port {
     struct cfg_space cfg;
     sim_time last_commit_ps; /* of posted writes: nothing may become visible earlier */
     struct rc_queue forward[N_TLP_CLASSES]; /* peer to peer, waiting for this port's transmitter */
     uint64_t forward_sequence;
+    struct rc_read_tag *read_tag; /* NULL until the first is used */
+    uint32_t n_reads, next_read_tag;
     struct rc_waiter *waiters;
 };
 
@@ -69,7 +82,7 @@ struct rc_mmio {
 };
 
 struct rc_stats {
-    uint64_t reads, read_bytes, writes, write_bytes, interrupts, p2p_tlps;
+    uint64_t reads, read_bytes, writes, write_bytes, interrupts, p2p_tlps, p2p_reads, p2p_timeouts;
     uint64_t unsupported, faults, unexpected_completions, mmio_timeouts;
     /* Of writes that carry a stamp: from the device's start until they are visible. */
     struct stat_mean write_latency_ns, write_part_ns[N_LATENCY_PARTS];
@@ -84,7 +97,7 @@ struct rc_state {
     struct rc_port *port;
     struct cfg_window memory, prefetchable;
     struct rc_slots lines; /* line requests to the memory system */
-    struct sim_pool *steps;
+    struct sim_pool *steps, *reads, *pieces;
     struct rc_waiter *tag_waiters;
     unsigned next_tag; /* where the search for a free one goes on: reused as late as possible */
     struct rc_mmio mmio[RC_MMIO_TAGS];
@@ -111,12 +124,23 @@ uint16_t rc_id(const struct rc_state *rc);
 /* rc_inbound.c */
 bool rc_is_interrupt(uint64_t address);
 void rc_interrupt_deliver(struct rc_state *state, uint32_t destination, uint8_t vector);
+/* The completion, which holds no receive buffer, leaves by the port at at_ps. */
+void rc_complete_at(struct model *rc, struct tlp *completion, uint32_t port, sim_time at_ps);
 void rc_inbound_announce(struct model *rc, uint32_t port, const struct tlp *tlp);
 void rc_inbound_request(struct model *rc, uint32_t port, struct tlp *tlp);
 /* rc_forward.c: at at_ps the TLP, received by `port` of `rc`, leaves through another root port. */
 void rc_forward(struct model *rc, uint32_t port, struct tlp *tlp, struct model *out_rc,
                 unsigned out_port, sim_time at_ps);
 void rc_forward_credit(struct model *rc, uint32_t port);
+/* rc_reads.c: whether the read is to be made anew at the egress; whether another piece may be sent
+ * (rc_forward_credit() is called when one may again); sends one: true if it was the last, and the
+ * step is over. The completion of one: false if it is none. */
+bool rc_reads_anew(const struct model *out_rc, const struct tlp *tlp);
+bool rc_reads_ready(const struct model *out_rc, uint32_t port);
+bool rc_reads_issue(struct rc_step *step);
+bool rc_reads_completion(struct model *rc, uint32_t port, struct tlp *tlp);
+void rc_reads_init(struct model *rc);
+void rc_reads_release(struct model *rc);
 /* rc_outbound.c */
 void rc_outbound_completion(struct model *rc, uint32_t port, struct tlp *tlp);
 void rc_outbound_credit(struct model *rc, uint32_t port);

@@ -174,6 +174,8 @@ void rc_outbound_completion(struct model *rc, uint32_t port, struct tlp *tlp)
         rc_forward(rc, port, tlp, out, out_port, SIM_MAX(at_ps, state->port[port].last_commit_ps));
         return;
     }
+    if (tlp->requester_id == rc_id(state) && rc_reads_completion(rc, port, tlp))
+        return;
     struct rc_mmio *mmio = mmio_of(state, tlp);
     if (mmio == NULL) {
         state->stats.unexpected_completions++;

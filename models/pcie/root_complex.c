@@ -32,6 +32,14 @@ const struct param_desc root_complex_params_table[] = {
     PARAM("p2p_socket_ns", PARAM_TIME, struct root_complex_params, p2p_socket_ps, 50, 0, 2000,
           PROV_ESTIMATE, "docs/sources.md#a2",
           "peer to peer: more when crossing to another socket"),
+    PARAM("p2p_chunk_bytes", PARAM_BYTES, struct root_complex_params, p2p_chunk_bytes, 0, 0, 4096,
+          PROV_PUBLISHED, "docs/sources.md#c2",
+          "peer to peer: reads leave in pieces that end at multiples of this; 0: whole"),
+    PARAM(
+        "p2p_reads_max", PARAM_U32, struct root_complex_params, p2p_reads_max, 0, 0,
+        RC_READ_TAGS_MAX, PROV_ESTIMATE, "docs/sources.md#c2",
+        "peer to peer: read requests in flight at an egress port; 0: not bound, or one per tag if "
+        "they are cut"),
     PARAM("completion_timeout_us", PARAM_TIME, struct root_complex_params, completion_timeout_ps,
           50000, 50, 1000000, PROV_PUBLISHED, "docs/sources.md#g",
           "a core's request without completion ends with all ones"),
@@ -75,6 +83,10 @@ static const struct stat_desc rc_stats_table[] = {
          "message-signalled interrupts delivered"),
     STAT("p2p_tlps", STAT_COUNTER, struct rc_state, stats.p2p_tlps, "1", 0,
          "TLPs forwarded from root port to root port"),
+    STAT("p2p_reads", STAT_COUNTER, struct rc_state, stats.p2p_reads, "1", 0,
+         "read requests made anew for peers"),
+    STAT("p2p_timeouts", STAT_COUNTER, struct rc_state, stats.p2p_timeouts, "1", 0,
+         "of these, those that got no answer in time"),
     STAT("unsupported", STAT_COUNTER, struct rc_state, stats.unsupported, "1", 0,
          "requests answered with unsupported request, or dropped if posted"),
     STAT("iommu_blocked", STAT_COUNTER, struct rc_state, stats.faults, "1", 0,
@@ -103,6 +115,7 @@ struct rc_step *rc_step_new(struct model *rc, struct tlp *tlp, sim_event_fn *fir
     sim_event_init(&step->event, fire);
     step->rc = rc;
     step->tlp = tlp;
+    step->read = NULL;
     step->next = NULL;
     return step;
 }
@@ -196,7 +209,12 @@ static void rc_init(struct model *rc, struct sim_error_list *errors)
     if ((mps & (mps - 1)) != 0)
         sim_error_add(errors, at != NULL ? config_file(at) : NULL, at != NULL ? config_line(at) : 0,
                       "%s.mps_bytes: %u is not a power of two", rc->name, mps);
+    if ((state->params.p2p_chunk_bytes & (state->params.p2p_chunk_bytes - 1)) != 0)
+        sim_error_add(errors, at != NULL ? config_file(at) : NULL, at != NULL ? config_line(at) : 0,
+                      "%s.p2p_chunk_bytes: %llu is not a power of two", rc->name,
+                      (unsigned long long)state->params.p2p_chunk_bytes);
     state->steps = sim_pool_new(rc->sim, "root complex step", sizeof(struct rc_step));
+    rc_reads_init(rc);
     state->memory = (struct cfg_window){ .base = 1, .limit = 0 };
     state->prefetchable = state->memory;
 }
@@ -273,6 +291,7 @@ static void rc_release(struct model *rc)
 {
     for (unsigned i = 0; i < RC_MMIO_TAGS; i++)
         sim_cancel(rc->sim, &rc_of(rc)->mmio[i].timeout);
+    rc_reads_release(rc);
     free(rc_of(rc)->port);
 }
 

@@ -745,6 +745,176 @@ static void test_peer_writes_pass_blocked_reads(void **unused)
     fixture_close(&f);
 }
 
+/* ---- Reads made anew ---------------------------------------------------------------------------
+ */
+
+/* b answers the i-th request that it got with `n` completions; every byte tells its offset from
+ * `base`. */
+static void spy_answer(struct spy *b, unsigned i, enum tlp_status status, unsigned n, uint64_t base)
+{
+    struct tlp request = b->got[i];
+    request.stamp = NULL;
+    for (unsigned k = 0; k < n; k++) {
+        struct tlp *cpl = tlp_completion(b->model->fabric, &request, pcie_requester_id(b->model),
+                                         status);
+        if (status == TLP_SC) {
+            unsigned bytes = request.length_bytes / n;
+            cpl->byte_count = (uint16_t)(request.length_bytes - k * bytes);
+            cpl->length_bytes = (uint16_t)bytes;
+            cpl->address = request.address + k * bytes;
+            tlp_payload_new(b->model->fabric, cpl);
+            for (unsigned o = 0; o < bytes; o++)
+                cpl->payload[o] = (uint8_t)(cpl->address + o - base);
+        }
+        spy_send(b, cpl);
+    }
+}
+
+/* 256 bytes that begin 16 into a line leave as pieces of 48, 64, 64, 64 and 16; whatever order
+ * their answers come in, the original's come in that of addresses. */
+static void test_peer_reads_are_cut(void **unused)
+{
+    static const unsigned order[5] = { 3, 1, 0, 4, 2 };
+    static const unsigned bytes[5] = { 48, 64, 64, 64, 16 };
+    struct world_fixture f;
+    struct spy a, b;
+    (void)unused;
+    fixture_open(&f, WORLD("p2p_chunk_bytes = 64;", ""));
+    spy_on(&a, &f, "a");
+    spy_on(&b, &f, "b");
+    a.silent = b.silent = true;
+    uint64_t base = spy_bar(&b) + 0x110;
+    spy_send(&a, spy_tlp(&a, TLP_MRD, base, 256, 7));
+    sim_run(f.sim, sim_now(f.sim) + 2 * SIM_PS_PER_US, NULL);
+    assert_int_equal(b.n, 5);
+    uint64_t at = base;
+    for (unsigned i = 0; i < 5; i++) {
+        assert_int_equal(b.got[i].address, at);
+        assert_int_equal(b.got[i].length_bytes, bytes[i]);
+        assert_int_equal(b.got[i].requester_id, pcie_id(0, 0, 0)); /* the root complex's */
+        for (unsigned k = 0; k < i; k++)
+            assert_int_not_equal(b.got[i].tag, b.got[k].tag);
+        at += bytes[i];
+    }
+    for (unsigned i = 0; i < 5; i++)
+        spy_answer(&b, order[i], TLP_SC, order[i] == 1 ? 2 : 1, base);
+    run(&f);
+    assert_int_equal(a.n, 6);
+    unsigned answered = 0;
+    for (unsigned i = 0; i < a.n; i++) {
+        assert_int_equal(a.got[i].tag, 7);
+        assert_int_equal(a.got[i].requester_id, pcie_requester_id(a.model));
+        assert_int_equal(a.got[i].byte_count, 256 - answered);
+        assert_int_equal(a.got[i].address, base + answered);
+        assert_int_equal(a.data[i] & 0xff, answered & 0xff);
+        answered += a.got[i].length_bytes;
+    }
+    assert_int_equal(answered, 256);
+    fixture_close(&f);
+}
+
+/* Of many reads no more than so many pieces are in flight; each answer lets the next one go. */
+static void test_peer_reads_in_flight_are_bound(void **unused)
+{
+    struct world_fixture f;
+    struct spy a, b;
+    (void)unused;
+    fixture_open(&f, WORLD("p2p_chunk_bytes = 64; p2p_reads_max = 6;", ""));
+    spy_on(&a, &f, "a");
+    spy_on(&b, &f, "b");
+    a.silent = b.silent = true;
+    uint64_t base = spy_bar(&b);
+    for (unsigned i = 0; i < 8; i++)
+        spy_send(&a, spy_tlp(&a, TLP_MRD, base + 256 * i, 256, i));
+    spy_send(&a, spy_tlp(&a, TLP_MWR, base, 8, 100)); /* passes those that wait */
+    unsigned answered = 0;
+    for (unsigned round = 0; answered < 32; round++) {
+        sim_run(f.sim, sim_now(f.sim) + 2 * SIM_PS_PER_US, NULL);
+        unsigned reads = 0, read[64];
+        for (unsigned i = 0; i < b.n; i++)
+            if (b.got[i].type == TLP_MRD)
+                read[reads++] = i;
+        assert_int_equal(b.n, reads + 1);
+        assert_int_equal(reads, SIM_MIN(answered + 6, 32u));
+        while (answered < reads && answered < 6 * (round + 1))
+            spy_answer(&b, read[answered++], TLP_SC, 1, base);
+    }
+    run(&f);
+    assert_int_equal(a.n, 32);
+    unsigned next[8] = { 0 };
+    for (unsigned i = 0; i < a.n; i++) {
+        assert_int_equal(a.got[i].address, base + 256 * a.got[i].tag + 64 * next[a.got[i].tag]);
+        next[a.got[i].tag]++;
+    }
+    fixture_close(&f);
+}
+
+/* One refused piece ends the read with one answer; what else comes for it is dropped; tags are
+ * there for others. */
+static void test_peer_reads_end_with_errors(void **unused)
+{
+    struct world_fixture f;
+    struct spy a, b;
+    (void)unused;
+    fixture_open(&f, WORLD("p2p_chunk_bytes = 64; p2p_reads_max = 3;", ""));
+    spy_on(&a, &f, "a");
+    spy_on(&b, &f, "b");
+    a.silent = b.silent = true;
+    uint64_t base = spy_bar(&b);
+    spy_send(&a, spy_tlp(&a, TLP_MRD, base, 256, 1)); /* the fourth piece waits */
+    sim_run(f.sim, sim_now(f.sim) + 2 * SIM_PS_PER_US, NULL);
+    assert_int_equal(b.n, 3);
+    spy_answer(&b, 2, TLP_SC, 1, base); /* held: two are before it */
+    spy_answer(&b, 1, TLP_UR, 1, base);
+    spy_answer(&b, 0, TLP_SC, 1, base);
+    sim_run(f.sim, sim_now(f.sim) + 5 * SIM_PS_PER_US, NULL);
+    assert_int_equal(a.n, 1);
+    assert_int_equal(a.got[0].status, TLP_UR);
+    assert_int_equal(a.got[0].tag, 1);
+    spy_send(&a, spy_tlp(&a, TLP_MRD, base, 128, 2));
+    sim_run(f.sim, sim_now(f.sim) + 2 * SIM_PS_PER_US, NULL);
+    unsigned n = b.n;
+    for (unsigned i = n - 2; i < n; i++)
+        spy_answer(&b, i, TLP_SC, 1, base);
+    run(&f);
+    assert_int_equal(a.n, 3);
+    assert_int_equal(a.got[2].tag, 2);
+    assert_int_equal(a.got[2].byte_count, 64);
+    fixture_close(&f);
+}
+
+/* No answer: an error after the completion time-out; a late one frees the tag and nothing else. */
+static void test_peer_reads_time_out(void **unused)
+{
+    struct world_fixture f;
+    struct spy a, b;
+    (void)unused;
+    for (unsigned late = 0; late < 2; late++) {
+        fixture_open(&f, WORLD("p2p_reads_max = 1;", ""));
+        spy_on(&a, &f, "a");
+        spy_on(&b, &f, "b");
+        a.silent = b.silent = true;
+        uint64_t base = spy_bar(&b);
+        sim_time start_ps = sim_now(f.sim);
+        spy_send(&a, spy_tlp(&a, TLP_MRD, base, 64, 1));
+        spy_send(&a, spy_tlp(&a, TLP_MRD, base, 64, 2));
+        sim_run(f.sim, start_ps + TIMEOUT_PS + 3 * SIM_PS_PER_US, NULL);
+        assert_int_equal(a.n, 1);
+        assert_int_equal(a.got[0].status, TLP_CA);
+        assert_int_equal(b.n, 1); /* the only tag rests */
+        if (late)
+            spy_answer(&b, 0, TLP_SC, 1, base);
+        sim_run(f.sim, sim_now(f.sim) + (late ? 3 * SIM_PS_PER_US : TIMEOUT_PS), NULL);
+        assert_int_equal(b.n, 2);
+        spy_answer(&b, 1, TLP_SC, 1, base);
+        run(&f);
+        assert_int_equal(a.n, 2);
+        assert_int_equal(a.got[1].status, TLP_SC);
+        assert_int_equal(a.got[1].tag, 2);
+        fixture_close(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -766,6 +936,10 @@ int main(void)
         cmocka_unit_test(test_peer_read_pushes_writes),
         cmocka_unit_test(test_peer_order_follows_table_2_39),
         cmocka_unit_test(test_peer_writes_pass_blocked_reads),
+        cmocka_unit_test(test_peer_reads_are_cut),
+        cmocka_unit_test(test_peer_reads_in_flight_are_bound),
+        cmocka_unit_test(test_peer_reads_end_with_errors),
+        cmocka_unit_test(test_peer_reads_time_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
