@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "models/host/host_internal.h"
+#include "models/pcie/switch.h"
+
 /* Two hosts, back to back over 2 m; host a (`server`) has a requester beside its bridge, below
  * another root port, and one together with another bridge behind a switch (a chassis). */
 #define REQUESTER(NAME, MORE)                                                                   \
@@ -654,6 +657,105 @@ static void messages_pass_through_windows(void **state)
     pair_close(&pair);
 }
 
+/* ---- IOMMUs ---------------------------------------------------------------------------------- */
+
+/* The lender's bridge and device stand in a chassis: one switch, below one root port. */
+#define CHASSIS(A_IOMMU, B_IOMMU)                                                                  \
+    "hosts = { server = { " LIGHT_HOST "iommu = { enabled = " A_IOMMU "; }; "                      \
+    "root_complex = { p2p_chunk_bytes = 64; p2p_reads_max = 32; }; "                               \
+    "ports = ( { name = \"rp0\"; } ); }; "                                                         \
+    "b = { " LIGHT_HOST "iommu = { enabled = " B_IOMMU "; }; ports = ( { name = \"rp0\"; } ); }; " \
+    "};"                                                                                           \
+    "devices = { " BRIDGE("na", "") BRIDGE("nb", "")                                               \
+        REQUESTER("dma", "") "sw = { type = \"pcie.switch\"; lanes = 8; }; };"                     \
+                             "cables = ( { from = \"server.s0.rp0\"; to = \"sw.p0\"; " SLOT "}, "  \
+                             "{ from = \"sw.p1\"; to = \"na.p0\"; " SLOT "}, "                     \
+                             "{ from = \"sw.p2\"; to = \"dma.p0\"; " SLOT "}, "                    \
+                             "{ from = \"b.s0.rp0\"; to = \"nb.p0\"; " SLOT "}, "                  \
+                             "{ from = \"na.p1\"; to = \"nb.p1\"; length_m = 2.0; " SLOT "} );"
+
+static const struct pcie_switch *chassis_switch(struct pair *pair)
+{
+    return world_device(pair->f.world, "sw")->state;
+}
+
+static void chassis_without_iommus_takes_the_short_way(void **state)
+{
+    struct pair pair;
+    static uint8_t out[4096], in[4096];
+
+    (void)state;
+    pair_open_text(&pair, CHASSIS("false", "false"));
+    fill(out, sizeof(out), 21);
+    physmem_write(host_physmem(pair.b.host), pair.memory, out, sizeof(out));
+    assert_int_equal(dma(&pair, "dma", false, ntb_window(&pair.a, MAPPED, 0), in, sizeof(in)),
+                     PCIE_DMA_OK);
+    assert_memory_equal(in, out, sizeof(in));
+    assert_int_equal(ntb_stats_of(&pair.b)->requests_in, 4096 / 512);
+    assert_int_equal(chassis_switch(&pair)->peer_to_peer, 4096 / 512);
+    pair_close(&pair);
+}
+
+static void both_iommus_body(struct world_fixture *f, struct sim_task *task, void *arg)
+{
+    struct pair *pair = arg;
+    (void)f;
+    /* The borrower's memory as its IOMMU shows it; its CPU's pieces and the device's writes come as
+     * two requesters. */
+    ntb_map(&pair->a, task, MAPPED, ntb_node(pair->b.ntb), pair->memory.v);
+}
+
+/* Lender's and borrower's IOMMU on: a read goes up to the lender's root, leaves it in pieces of 64
+ * bytes as the root complex's own, and is translated again at the borrower; writes stay whole. */
+static void both_iommus_translate(void **state)
+{
+    struct pair pair;
+    static uint8_t out[4096], in[4096];
+    struct hpa real, dummy;
+    struct iova iova, device_iova;
+
+    (void)state;
+    pair_open_text(&pair, CHASSIS("true", "true"));
+    uint16_t proxy[2]; /* in the borrower: of the lender's CPU, of the device */
+    proxy[0] = (uint16_t)((ntb_id(pair.b.ntb) & 0xff00) | NTB_INCOMING_FUNCTION_BASE);
+    proxy[1] = (uint16_t)(proxy[0] + 5);
+    assert_int_equal(host_dma_alloc(pair.b.host, proxy[0], 0, 4096, 4096, &real, &iova), 0);
+    struct host *b = pair.b.host, *a = pair.a.host;
+    struct iommu_domain *domain = b->domain[0].domain;
+    assert_true(iommu_domain_attach(domain, proxy[1]));
+    /* At the lender: the device may reach window 8 of the bridge, nothing else. */
+    uint16_t device = pcie_requester_id(world_device(pair.f.world, "dma"));
+    assert_int_equal(host_dma_alloc(a, device, 0, 4096, 4096, &dummy, &device_iova), 0);
+    struct iova shown = { UINT64_C(0x80000000) };
+    assert_int_equal(iommu_map(a->domain[0].domain, shown, ntb_window(&pair.a, MAPPED, 0), 4096,
+                               4096, IOMMU_READ | IOMMU_WRITE),
+                     0);
+    /* The window begins at a multiple of its size. */
+    assert_int_equal(
+        iommu_map(domain, (struct iova){ 256 * MIB }, real, 4096, 4096, IOMMU_READ | IOMMU_WRITE),
+        0);
+    pair.memory.v = 256 * MIB;
+    pair_call(&pair, both_iommus_body);
+
+    fill(out, sizeof(out), 77);
+    struct hpa at = { shown.v };
+    assert_int_equal(dma(&pair, "dma", true, at, out, sizeof(out)), PCIE_DMA_OK);
+    sim_run(pair.f.sim, SIM_TIME_MAX, NULL);
+    expect_bytes(&pair.b, real.v, out, sizeof(out));
+    uint64_t writes = ntb_stats_of(&pair.b)->requests_in;
+    assert_int_equal(writes, 4096 / 256);
+    assert_int_equal(dma(&pair, "dma", false, at, in, sizeof(in)), PCIE_DMA_OK);
+    assert_memory_equal(in, out, sizeof(in));
+    assert_int_equal(ntb_stats_of(&pair.b)->requests_in - writes, 4096 / 64);
+    assert_int_equal(chassis_switch(&pair)->peer_to_peer,
+                     0); /* nobody claims an I/O virtual address */
+    /* Beyond what was mapped: the lender's IOMMU says no. */
+    at.v += 4096;
+    assert_int_equal(dma(&pair, "dma", false, at, in, 64), PCIE_DMA_UNSUPPORTED);
+    assert_int_equal(ntb_stats_of(&pair.a)->unmapped, 0);
+    pair_close(&pair);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -672,6 +774,8 @@ int main(void)
         cmocka_unit_test(reads_end_whenever_the_cable_is_pulled),
         cmocka_unit_test(doorbells_come_after_writes),
         cmocka_unit_test(messages_pass_through_windows),
+        cmocka_unit_test(chassis_without_iommus_takes_the_short_way),
+        cmocka_unit_test(both_iommus_translate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
