@@ -237,3 +237,19 @@ void cfg_add_acs(struct cfg_space *cfg)
     cfg->acs_cap = (uint16_t)cfg_add_ecap(cfg, PCI_ECAP_ID_ACS, PCI_ACS_VERSION, PCI_ACS_BYTES);
     cfg_add_registers(cfg, cfg->acs_cap, registers, SIM_N_ELEMENTS(registers));
 }
+
+void cfg_add_multicast(struct cfg_space *cfg, unsigned n_groups)
+{
+    SIM_ASSERT(n_groups >= 1 && n_groups <= 64, "%u multicast groups", n_groups);
+    struct cfg_register registers[2 + 10] = {
+        { PCI_MC_CAPABILITY, 2, n_groups - 1, 0, 0 },
+        { PCI_MC_CONTROL, 2, 0, PCI_MC_CONTROL_ENABLE | PCI_MC_GROUP_MASK, 0 },
+    };
+    for (unsigned i = 0; i < 10; i++) { /* five registers of 64 bits */
+        unsigned offset = PCI_MC_BASE + 4 * i;
+        uint32_t wmask = offset == PCI_MC_BASE ? ~0xfc0u : UINT32_MAX;
+        registers[2 + i] = (struct cfg_register){ (uint16_t)offset, 4, 0, wmask, 0 };
+    }
+    cfg->mc_cap = (uint16_t)cfg_add_ecap(cfg, PCI_ECAP_ID_MULTICAST, PCI_MC_VERSION, PCI_MC_BYTES);
+    cfg_add_registers(cfg, cfg->mc_cap, registers, SIM_N_ELEMENTS(registers));
+}

@@ -89,6 +89,31 @@ static void decode_windows(struct cfg_space *cfg)
                                last;
 }
 
+static uint64_t load64(const struct cfg_space *cfg, unsigned offset)
+{
+    return cfg_read(cfg, offset, 4) | (uint64_t)cfg_read(cfg, offset + 4, 4) << 32;
+}
+
+static void decode_multicast(struct cfg_space *cfg)
+{
+    struct cfg_multicast *mc = &cfg->live.multicast;
+    uint32_t control = cfg_read(cfg, cfg->mc_cap + PCI_MC_CONTROL, 2);
+    uint64_t base = load64(cfg, cfg->mc_cap + PCI_MC_BASE);
+    uint64_t overlay = load64(cfg, cfg->mc_cap + PCI_MC_OVERLAY);
+    uint64_t n_groups = (control & PCI_MC_GROUP_MASK) + 1;
+    unsigned size = (unsigned)overlay & PCI_MC_POSITION_MASK;
+
+    *mc = (struct cfg_multicast){ .position = (uint8_t)(base & PCI_MC_POSITION_MASK) };
+    bool valid = mc->position >= PCI_MC_POSITION_MIN && n_groups <= UINT64_MAX >> mc->position;
+    mc->base = base & ~UINT64_C(0xfff);
+    mc->bytes = valid && control & PCI_MC_CONTROL_ENABLE ? n_groups << mc->position : 0;
+    mc->overlay_log2 = size >= PCI_MC_OVERLAY_MIN ? (uint8_t)size : 0;
+    mc->overlay = overlay & ~((UINT64_C(1) << size) - 1);
+    mc->receive = load64(cfg, cfg->mc_cap + PCI_MC_RECEIVE);
+    mc->block = load64(cfg, cfg->mc_cap + PCI_MC_BLOCK_ALL);
+    mc->block_untranslated = load64(cfg, cfg->mc_cap + PCI_MC_BLOCK_UNTRANSLATED);
+}
+
 static void decode(struct cfg_space *cfg)
 {
     unsigned command = cfg_read(cfg, PCI_COMMAND, 2);
@@ -99,6 +124,8 @@ static void decode(struct cfg_space *cfg)
         decode_windows(cfg);
     if (cfg->pcie_cap != 0)
         decode_pcie(cfg);
+    if (cfg->mc_cap != 0)
+        decode_multicast(cfg);
     if (cfg->acs_cap != 0)
         cfg->live.acs_request_redirect = cfg_read(cfg, cfg->acs_cap + PCI_ACS_CONTROL, 2) &
                                          PCI_ACS_REQUEST_REDIRECT;

@@ -17,6 +17,15 @@ struct cfg_window {
     uint64_t base, limit; /* limit is the last byte */
 };
 
+/* Multicast, as a port's registers say (PCIe Base 3.1, 7.21). */
+struct cfg_multicast {
+    uint64_t base, bytes; /* of all groups; 0 bytes while it is off */
+    uint8_t position;     /* log2 of a group's bytes */
+    uint8_t overlay_log2; /* 0: none */
+    uint64_t overlay;
+    uint64_t receive, block, block_untranslated; /* by group */
+};
+
 /* What the registers say, decoded; renewed whenever a register changed. */
 struct cfg_live {
     bool bus_master, memory_enabled;
@@ -27,6 +36,7 @@ struct cfg_live {
     uint16_t mps_bytes, mrrs_bytes;
     uint64_t bar_base[6];
     struct cfg_window memory, prefetchable;
+    struct cfg_multicast multicast;
 };
 
 struct cfg_space {
@@ -38,7 +48,7 @@ struct cfg_space {
                               first, the function number alone (set by the device) */
     uint16_t cap_end, ecap_end;   /* where the next capability may start, in both spaces */
     uint16_t last_cap, last_ecap; /* offsets of the last links of both chains, 0: none */
-    uint16_t pcie_cap, msi_cap, msix_cap, acs_cap, aer_cap; /* offsets, 0: absent */
+    uint16_t pcie_cap, msi_cap, msix_cap, acs_cap, aer_cap, mc_cap; /* offsets, 0: absent */
     uint8_t value[CFG_SPACE_BYTES];
     uint8_t wmask[CFG_SPACE_BYTES];   /* bits software may write */
     uint8_t w1cmask[CFG_SPACE_BYTES]; /* bits that writing 1 clears */
@@ -77,6 +87,9 @@ void cfg_add_msix(struct cfg_space *cfg, unsigned n_vectors, unsigned table_bar,
 /* Extended capability; what a switch port or multifunction device can enforce. After cfg_add_pcie.
  */
 void cfg_add_acs(struct cfg_space *cfg);
+
+/* Multicast of a switch port or root port: groups 0 .. n_groups - 1 (1 .. 64). */
+void cfg_add_multicast(struct cfg_space *cfg, unsigned n_groups);
 
 /* Capabilities of one's own (SR-IOV, ATS, vendor-specific): appended to the chain, all read-only
  * zeros until cfg_add_registers(); bytes includes the header. Returns the offset. */
@@ -165,6 +178,11 @@ uint8_t cfg_bridge_subordinate(const struct cfg_space *cfg);
 static inline bool cfg_acs_p2p_request_redirect(const struct cfg_space *cfg)
 {
     return cfg->live.acs_request_redirect;
+}
+
+static inline const struct cfg_multicast *cfg_multicast(const struct cfg_space *cfg)
+{
+    return &cfg->live.multicast;
 }
 
 /* What the link has come up with (link status register). */

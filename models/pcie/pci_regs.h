@@ -175,6 +175,7 @@
 /* ---- Extended capabilities: id 15:0, version 19:16, next 31:20 (PCIe 3.1, 7.9) -------------- */
 #define PCI_ECAP_ID_AER        0x0001u
 #define PCI_ECAP_ID_ACS        0x000du
+#define PCI_ECAP_ID_MULTICAST  0x0012u
 #define PCI_ECAP_ID_ATS        0x000fu
 #define PCI_ECAP_ID_SRIOV      0x0010u
 #define PCI_ECAP_VERSION_SHIFT 16u
@@ -216,5 +217,21 @@
 #define PCI_ACS_COMPLETION_REDIRECT 0x0008u
 #define PCI_ACS_UPSTREAM_FORWARDING 0x0010u
 #define PCI_ACS_DIRECT_TRANSLATED   0x0040u
+
+/* Multicast (PCIe 3.1, 7.21); as ports of switches and root ports have it. */
+#define PCI_MC_VERSION            1u
+#define PCI_MC_CAPABILITY         0x04u
+#define PCI_MC_CONTROL            0x06u
+#define PCI_MC_BASE               0x08u /* 63:12; index position in 5:0 */
+#define PCI_MC_RECEIVE            0x10u
+#define PCI_MC_BLOCK_ALL          0x18u
+#define PCI_MC_BLOCK_UNTRANSLATED 0x20u
+#define PCI_MC_OVERLAY            0x28u /* 63:6; size as log2 in 5:0 */
+#define PCI_MC_BYTES              0x30u
+#define PCI_MC_GROUP_MASK         0x003fu /* last group, in capability and control */
+#define PCI_MC_CONTROL_ENABLE     0x8000u
+#define PCI_MC_POSITION_MASK      0x3fu
+#define PCI_MC_POSITION_MIN       12u
+#define PCI_MC_OVERLAY_MIN        6u
 
 #endif

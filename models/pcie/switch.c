@@ -20,6 +20,8 @@ static const struct param_desc switch_params[] = {
           "width of the upstream port"),
     PARAM("downstream_lanes", PARAM_U32, struct pcie_switch, downstream_lanes, 8, 1, 32,
           PROV_DATASHEET, CROSSBAR_SOURCE, "width of each downstream port"),
+    PARAM("multicast_groups", PARAM_U32, struct pcie_switch, n_groups, 64, 0, 64, PROV_ESTIMATE,
+          CROSSBAR_SOURCE, "groups of its multicast capability; 0: it has none"),
     { .type = PARAM_END },
 };
 
@@ -33,6 +35,12 @@ static const struct stat_desc switch_stats[] = {
          "requests without a destination: answered with UR, or dropped if posted"),
     STAT("unexpected_completions", STAT_COUNTER, struct pcie_switch, unexpected_completions, "1", 0,
          "completions without a requester, dropped"),
+    STAT("multicast_in", STAT_COUNTER, struct pcie_switch, multicast_in, "1", 0,
+         "writes to multicast groups that came in"),
+    STAT("multicast_copies", STAT_COUNTER, struct pcie_switch, multicast_copies, "1", 0,
+         "copies of these that went out"),
+    STAT("multicast_blocked", STAT_COUNTER, struct pcie_switch, multicast_blocked, "1", 0,
+         "of these, those that were blocked, or that no port receives"),
     { .kind = STAT_END },
 };
 
@@ -59,6 +67,22 @@ static void configure(struct model *model, uint32_t ingress, uint32_t target, st
     crossbar_answer(&sw->xbar, ingress, tlp, cpl);
 }
 
+static void multicast(struct model *model, uint32_t ingress, struct tlp *tlp)
+{
+    struct pcie_switch *sw = model->state;
+    uint64_t address[CROSSBAR_PORTS_MAX];
+    uint64_t egress_mask = switch_multicast(model, ingress, tlp, address);
+
+    sw->multicast_in++;
+    if (egress_mask == 0) {
+        sw->multicast_blocked++;
+        crossbar_drop(&sw->xbar, ingress, tlp);
+        return;
+    }
+    sw->multicast_copies += (uint64_t)__builtin_popcountll(egress_mask);
+    crossbar_multicast(&sw->xbar, ingress, tlp, egress_mask, address);
+}
+
 static void switch_receive(struct model *model, uint32_t port, struct tlp *tlp)
 {
     struct pcie_switch *sw = model->state;
@@ -71,6 +95,7 @@ static void switch_receive(struct model *model, uint32_t port, struct tlp *tlp)
         else
             refuse(model, port, tlp);
         break;
+    case SWITCH_MULTICAST: multicast(model, port, tlp); break;
     case SWITCH_CONFIG: configure(model, port, egress, tlp); break;
     case SWITCH_UNSUPPORTED:
     case SWITCH_UNEXPECTED: refuse(model, port, tlp); break;
@@ -107,6 +132,8 @@ static void init_cfg(struct pcie_switch *sw, struct cfg_space *cfg, enum cfg_por
     cfg_add_pcie(cfg, type, sw->chip.generation, lanes, sw->chip.mps_bytes_max, true);
     if (type == CFG_DOWNSTREAM_PORT)
         cfg_add_acs(cfg);
+    if (sw->n_groups != 0)
+        cfg_add_multicast(cfg, sw->n_groups);
 }
 
 static void init_port(struct model *model, uint32_t i)

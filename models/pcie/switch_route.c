@@ -3,12 +3,13 @@
  *   prefetchable and non-prefetchable windows, completions by bus number, configuration requests
  *   by the target's bus number with conversion to type 0, messages from below to the root.
  *   Peer to peer between downstream ports takes the direct way unless the ingress port's ACS
- *   request redirection sends it up.
+ *   request redirection sends it up. Writes to multicast groups go to every port that receives the
+ *   group, but the one they came in by, through the overlay of that port.
  * Does not model: I/O space, broadcast and vendor messages downwards, ACS source validation,
  *   translation blocking, direct translated peer to peer, and completion redirection.
  * Timing: none here; see switch.c.
- * Sources: PCI Express Base 3.1, 2.2.4 (routing), 6.12 (ACS), 7.3 (configuration); PCI-to-PCI
- *   Bridge 1.2, 3.2.5 (bus numbers) and 4 (windows).
+ * Sources: PCI Express Base 3.1, 2.2.4 (routing), 6.12 (ACS), 6.14 (multicast), 7.3
+ * (configuration); PCI-to-PCI Bridge 1.2, 3.2.5 (bus numbers) and 4 (windows).
  */
 #include "models/pcie/switch.h"
 
@@ -135,9 +136,50 @@ static enum switch_verdict route_config(const struct model *model, struct tlp *t
     return SWITCH_UNSUPPORTED;
 }
 
+/* ---- Multicast ------------------------------------------------------------------------------- */
+
+/* Decided where the write comes in (6.14.2): a port that forwards nothing lets no group through. */
+static bool hits_group(const struct model *model, uint32_t ingress, const struct tlp *tlp)
+{
+    const struct cfg_space *in = cfg_of(model, ingress);
+
+    return tlp->type == TLP_MWR &&
+           tlp->address - cfg_multicast(in)->base < cfg_multicast(in)->bytes &&
+           (ingress == 0 ? cfg_memory_enabled(in) : cfg_bus_master(in));
+}
+
+/* The overlay of the port where a copy goes out takes the place of the upper bits (6.14.5). */
+static uint64_t overlaid(const struct cfg_multicast *out, uint64_t address)
+{
+    uint64_t kept = (UINT64_C(1) << out->overlay_log2) - 1;
+
+    return out->overlay_log2 == 0 ? address : out->overlay | (address & kept);
+}
+
+uint64_t switch_multicast(const struct model *model, uint32_t ingress, const struct tlp *tlp,
+                          uint64_t *address)
+{
+    const struct cfg_multicast *in = cfg_multicast(cfg_of(model, ingress));
+    unsigned group = (unsigned)((tlp->address - in->base) >> in->position);
+    uint64_t mask = 0, block = in->block;
+
+    if (tlp->at != TLP_AT_TRANSLATED)
+        block |= in->block_untranslated;
+    for (uint32_t i = 0; i < model->n_ports && !(block >> group & 1); i++) {
+        const struct cfg_multicast *out = cfg_multicast(cfg_of(model, i));
+        if (i == ingress || !(out->receive >> group & 1) || !pcie_port_connected(&model->ports[i]))
+            continue;
+        mask |= UINT64_C(1) << i;
+        address[i] = overlaid(out, tlp->address);
+    }
+    return mask;
+}
+
 enum switch_verdict switch_route(const struct model *model, uint32_t ingress, struct tlp *tlp,
                                  uint32_t *egress)
 {
+    if (SIM_UNLIKELY(hits_group(model, ingress, tlp)))
+        return SWITCH_MULTICAST;
     switch (tlp->type) {
     case TLP_MRD:
     case TLP_MWR:

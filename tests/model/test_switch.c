@@ -652,6 +652,105 @@ static void cut_short(void **state)
     rig_release(&tree.rig);
 }
 
+/* ---- Multicast ------------------------------------------------------------------------------- */
+
+#define MC_BASE UINT64_C(0x5000000000)
+
+/* Groups of 64 KiB at MC_BASE: writes port `port`'s registers. */
+static void set_multicast(struct tree *tree, uint32_t port, uint64_t receive, uint64_t block,
+                          uint64_t overlay)
+{
+    const struct cfg_space *cfg = state_of(tree->sw)->port[port].cfg;
+    unsigned cap = cfg->mc_cap;
+    const uint64_t value[5] = { MC_BASE | 16, receive, block, 0, overlay };
+
+    for (unsigned i = 0; i < 5; i++) {
+        config_write(tree, cfg->id, cap + PCI_MC_BASE + 8 * i, 4, (uint32_t)value[i]);
+        config_write(tree, cfg->id, cap + PCI_MC_BASE + 8 * i + 4, 4, (uint32_t)(value[i] >> 32));
+    }
+    config_write(tree, cfg->id, cap + PCI_MC_CONTROL, 2, PCI_MC_CONTROL_ENABLE | 3);
+}
+
+/* Group 1 goes to ends 1 and 2 and to the root, each through its port's overlay or without one;
+ * not back to where it came from; group 2 may not come in; group 3 nobody receives. */
+static void multicast_writes_are_copied(void **state)
+{
+    struct tree tree;
+
+    (void)state;
+    tree_new(&tree, "downstream_ports = 3; lanes = 8; downstream_lanes = 8;", 8, 3, 8);
+    const struct cfg_space *cfg = state_of(tree.sw)->port[1].cfg;
+    assert_int_equal(cfg_read(cfg, cfg->mc_cap, 2), PCI_ECAP_ID_MULTICAST);
+    assert_int_equal(cfg_read(cfg, cfg->mc_cap + PCI_MC_CAPABILITY, 2), 63);
+    set_multicast(&tree, 0, 2, 0, (HOST_RAM + 0x500000) | 16);
+    set_multicast(&tree, 1, 2, 4, 0);
+    set_multicast(&tree, 2, 2, 0, tree.bar[1] | 12);
+    set_multicast(&tree, 3, 2 | 4, 0, 0);
+    forget(&tree);
+    sim_time at_ps = sim_now(tree.rig.sim);
+    send_now(tree.end[0], TLP_MWR, MC_BASE + 0x10000 + 0x1040, 256, 9);
+    rig_run(&tree.rig);
+    assert_int_equal(tree.end[0]->n_got, 0);
+    assert_int_equal(tree.root->n_got, 1);
+    assert_int_equal(tree.end[1]->n_got, 1);
+    assert_int_equal(tree.end[2]->n_got, 1);
+    assert_int_equal(tree.root->got[0].address, HOST_RAM + 0x500000 + 0x1040);
+    assert_int_equal(tree.end[1]->got[0].address, tree.bar[1] + 0x40);
+    assert_int_equal(tree.end[2]->got[0].address, MC_BASE + 0x10000 + 0x1040);
+    /* Each copy takes what a write that goes there alone does. */
+    for (unsigned i = 1; i < 3; i++)
+        assert_int_equal(tree.end[i]->got[0].tail_ps,
+                         at_ps + 2 * LINK_PS + SWITCH_PS + spec_wire_ps(3, 8, 280));
+    send_now(tree.end[0], TLP_MWR, MC_BASE + 0x20000, 64, 1); /* blocked */
+    send_now(tree.end[1], TLP_MWR, MC_BASE + 0x20000, 64, 2); /* to end 2 alone */
+    send_now(tree.end[1], TLP_MWR, MC_BASE + 0x30000, 64, 3); /* to nobody */
+    rig_run(&tree.rig);
+    assert_int_equal(tree.end[2]->n_got, 2);
+    assert_int_equal(tree.end[2]->got[1].id, 2);
+    assert_int_equal(tree.root->n_got, 1);
+    assert_int_equal(state_of(tree.sw)->multicast_in, 4);
+    assert_int_equal(state_of(tree.sw)->multicast_copies, 4);
+    assert_int_equal(state_of(tree.sw)->multicast_blocked, 2);
+    /* Beyond the last group, and reads: as everything else. */
+    send_now(tree.end[0], TLP_MRD, MC_BASE + 0x10000, 64, 4);
+    send_now(tree.end[0], TLP_MWR, MC_BASE + 0x40000, 64, 5);
+    rig_run(&tree.rig);
+    assert_int_equal(tree.root->n_got, 3);
+    assert_int_equal(tree.root->got[1].type + tree.root->got[2].type, TLP_MRD + TLP_MWR);
+    tree_done(&tree);
+}
+
+/* A subscriber that takes nothing for a while: its copies keep the buffers of the originals, so the
+ * sender runs out of credits, and nothing is lost. */
+static void multicast_copies_share_a_buffer(void **state)
+{
+    struct tree tree;
+
+    (void)state;
+    tree_new(&tree,
+             "downstream_ports = 3; lanes = 8; downstream_lanes = 8; posted_header_credits = 8;", 8,
+             3, 8);
+    for (unsigned i = 0; i < 4; i++)
+        set_multicast(&tree, i, i < 2 ? 0 : 1, 0, 0);
+    forget(&tree);
+    tree.end[2]->hold[TLP_POSTED] = true;
+    for (unsigned i = 0; i < 300; i++)
+        send_now(tree.end[0], TLP_MWR, MC_BASE + 64 * i, 64, i);
+    rig_run(&tree.rig);
+    assert_int_equal(tree.end[2]->n_got, 256);     /* what its own buffers hold */
+    assert_int_equal(tree.end[1]->n_got, 256 + 8); /* and what the switch's do */
+    tree.end[2]->hold[TLP_POSTED] = false;
+    while (tree.end[2]->held_header[TLP_POSTED] != 0)
+        end_release_held(tree.end[2], TLP_POSTED, 4);
+    rig_run(&tree.rig);
+    for (unsigned i = 1; i < 3; i++) {
+        assert_int_equal(tree.end[i]->n_got, 300);
+        for (unsigned k = 0; k < 300; k++)
+            assert_int_equal(tree.end[i]->got[k].id, k);
+    }
+    tree_done(&tree);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -674,6 +773,8 @@ int main(void)
         cmocka_unit_test(replays_are_not_seen_through_a_switch),
         cmocka_unit_test(mistakes_are_named),
         cmocka_unit_test(cut_short),
+        cmocka_unit_test(multicast_writes_are_copied),
+        cmocka_unit_test(multicast_copies_share_a_buffer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
