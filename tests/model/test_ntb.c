@@ -16,22 +16,24 @@
          "bar2_bytes = 67108864; bar2_windows = 64; " MORE "}; "
 #define SLOT "lanes = 8; latency_ns = 50; skp_overhead_ratio = 0.0; "
 
-static const char pair_text[] =
-    "hosts = { server = { " LIGHT_HOST "root_complex = { completion_timeout_us = 60; }; "
-    "ports = ( { name = \"rp0\"; }, { name = \"rp1\"; } ); }; "
-    "b = { " LIGHT_HOST "ports = ( { name = \"rp0\"; }, { name = \"rp1\"; } ); }; };"
-    "devices = { " BRIDGE("na", "") BRIDGE("nb", "") REQUESTER("dma", "")
-        REQUESTER("far", "") "};"
-                             "cables = ( { from = \"server.s0.rp0\"; to = \"na.p0\"; " SLOT "}, "
-                             "{ from = \"b.s0.rp0\"; to = \"nb.p0\"; " SLOT "}, "
-                             "{ from = \"server.s0.rp1\"; to = \"dma.p0\"; " SLOT "}, "
-                             "{ from = \"b.s0.rp1\"; to = \"far.p0\"; " SLOT "}, "
-                             "{ from = \"na.p1\"; to = \"nb.p1\"; length_m = 2.0; " SLOT "} );";
+#define PAIR(A_ROOT_COMPLEX)                                                                      \
+    "hosts = { server = { " LIGHT_HOST                                                            \
+    "root_complex = { completion_timeout_us = 60; " A_ROOT_COMPLEX " }; "                         \
+    "ports = ( { name = \"rp0\"; }, { name = \"rp1\"; } ); }; "                                   \
+    "b = { " LIGHT_HOST "ports = ( { name = \"rp0\"; }, { name = \"rp1\"; } ); }; };"             \
+    "devices = { " BRIDGE("na", "") BRIDGE("nb", "") REQUESTER("dma", "")                         \
+        REQUESTER("far", "") "};"                                                                 \
+                             "cables = ( { from = \"server.s0.rp0\"; to = \"na.p0\"; " SLOT "}, " \
+                             "{ from = \"b.s0.rp0\"; to = \"nb.p0\"; " SLOT "}, "                 \
+                             "{ from = \"server.s0.rp1\"; to = \"dma.p0\"; " SLOT "}, "           \
+                             "{ from = \"b.s0.rp1\"; to = \"far.p0\"; " SLOT "}, "                \
+                             "{ from = \"na.p1\"; to = \"nb.p1\"; length_m = 2.0; " SLOT "} );"
 
 struct pair {
     struct world_fixture f;
     struct ntb_node a, b;
     struct hpa memory; /* 4 MiB in b, shown by windows 8 to 11 of a */
+    sim_time piece_ps; /* see piece_body() */
 };
 
 #define MIB       UINT64_C(0x100000)
@@ -65,7 +67,7 @@ static void pair_open_text(struct pair *pair, const char *text)
 
 static void pair_open(struct pair *pair)
 {
-    pair_open_text(pair, pair_text);
+    pair_open_text(pair, PAIR(""));
 }
 
 static void pair_close(struct pair *pair)
@@ -756,6 +758,54 @@ static void both_iommus_translate(void **state)
     pair_close(&pair);
 }
 
+/* What a piece takes from the lender's root port to the borrower's memory and back: a load by the
+ * lender's CPU goes the same way. */
+static void piece_body(struct world_fixture *f, struct sim_task *task, void *arg)
+{
+    struct pair *pair = arg;
+    const struct pcie_port *cable = &pair->a.ntb->ports[NTB_CABLE];
+    (void)f;
+    ntb_sleep(task, 10000000);
+    sim_time start_ps = sim_task_now(task);
+    root_complex_mmio_read(ntb_rc(&pair->a), task, ntb_window(&pair->a, MAPPED, 0), 8, NULL);
+    pair->piece_ps = sim_task_now(task) - start_ps - 2 * 60000 + pcie_port_wire_ps(cable, 64 - 8);
+}
+
+/* Reads that are made anew carry what may be in flight per round trip of a piece. */
+static void forwarded_reads_are_bound_by_what_is_in_flight(void **state)
+{
+    static uint8_t in[8][4096];
+
+    (void)state;
+    for (unsigned reads_max = 2; reads_max <= 8; reads_max *= 2) {
+        struct pair pair;
+        struct fixture_op op[8];
+        char *text = g_strdup_printf(PAIR("p2p_chunk_bytes = 64; p2p_reads_max = %u; "), reads_max);
+        pair_open_text(&pair, text);
+        g_free(text);
+        pair_call(&pair, piece_body);
+        for (unsigned i = 0; i < 8; i++) {
+            op[i].op = (struct pcie_requester_op){ .interface = PCIE_REQUESTER_BULK,
+                                                   .iova = { ntb_window(&pair.a, MAPPED, 0).v },
+                                                   .bytes = sizeof(in[i]),
+                                                   .buffer = in[i],
+                                                   .done = fixture_op_done,
+                                                   .context = &op[i] };
+            pcie_requester_submit(world_device(pair.f.world, "dma"), &op[i].op);
+        }
+        uint64_t before = ntb_stats_of(&pair.b)->requests_in;
+        sim_time at_ps[2];
+        for (unsigned i = 0; i < 2; i++) {
+            while (ntb_stats_of(&pair.b)->requests_in < before + 64 + 320 * i)
+                sim_run(pair.f.sim, sim_now(pair.f.sim) + 5000, NULL);
+            at_ps[i] = sim_now(pair.f.sim);
+        }
+        sim_time expected_ps = 320 * pair.piece_ps / reads_max;
+        assert_in_range(at_ps[1] - at_ps[0], expected_ps * 97 / 100, expected_ps * 103 / 100);
+        pair_close(&pair);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -776,6 +826,7 @@ int main(void)
         cmocka_unit_test(messages_pass_through_windows),
         cmocka_unit_test(chassis_without_iommus_takes_the_short_way),
         cmocka_unit_test(both_iommus_translate),
+        cmocka_unit_test(forwarded_reads_are_bound_by_what_is_in_flight),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
