@@ -95,7 +95,9 @@ struct pcie_link {
     struct pcie_fabric *fabric;
     char *name;
     uint32_t generation, lanes;
-    struct link_dir dir[2]; /* by the first and by the second port */
+    sim_time training_ps;
+    struct sim_event trained; /* the cable is back, the link not up yet */
+    struct link_dir dir[2];   /* by the first and by the second port */
 };
 
 /* ---- link.c ---- */

@@ -1,6 +1,8 @@
 /*
  * Models: joining two ports: what they agree on, the parameters and statistics of a link.
- * Does not model: link training; a link is up from the start at the agreed width and generation.
+ *   A cable that is pulled, or plugged in again.
+ * Does not model: what happens in link training but its time; a link is up from the start at the
+ *   agreed width and generation.
  * Timing: see link.c.
  * Sources: PCI Express Base 3.1, 4.2 (encoding, SKP ordered sets).
  */
@@ -30,6 +32,9 @@ const struct param_desc pcie_link_params_table[] = {
         "skp_overhead_ratio", PARAM_DOUBLE, struct pcie_link_params, skp_overhead_ratio, -1, -1,
         0.1, PROV_DATASHEET, "docs/sources.md#g",
         "share of symbols that SKP ordered sets take; -1: 4/1538 (Gen1/2), 1/376 (Gen3 and later)"),
+    PARAM("training_us", PARAM_TIME, struct pcie_link_params, training_ps, 20000, 1, 1000000,
+          PROV_ESTIMATE, "docs/sources.md#g",
+          "from plugging a cable in until the link is up; links that begin plugged in are up"),
     { .type = PARAM_END },
 };
 
@@ -48,6 +53,44 @@ const struct stat_desc pcie_link_stats_table[] = {
          "TLPs that were on the wire when the cable was pulled"),
     { .kind = STAT_END },
 };
+
+/* ---- The cable --------------------------------------------------------------------------------
+ */
+
+static void go(struct pcie_link *link, bool up)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        struct link_dir *dir = &link->dir[i];
+        SIM_ASSERT(dir->from->model->ops->link_change != NULL,
+                   "%s: nobody at %s can do without the cable", link->name, dir->from->name);
+        dir->lost_up_to = up ? dir->sequence : UINT64_MAX;
+        dir->from->down = !up;
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        struct pcie_port *port = link->dir[i].from;
+        port->model->ops->link_change(port->model, port->idx);
+    }
+}
+
+static void is_trained(struct sim *sim, struct sim_event *event)
+{
+    (void)sim;
+    go(SIM_CONTAINER(event, struct pcie_link, trained), true);
+}
+
+void pcie_link_set_up(struct pcie_link *link, bool up)
+{
+    struct sim *sim = pcie_fabric_sim(link->fabric);
+    bool down = link->dir[0].from->down;
+
+    if (!up) {
+        sim_cancel(sim, &link->trained);
+        if (!down)
+            go(link, false);
+    } else if (down && !sim_event_pending(&link->trained)) {
+        sim_schedule_in(sim, &link->trained, link->training_ps);
+    }
+}
 
 /* ---- What the ports agree on ----------------------------------------------------------------- */
 
@@ -224,6 +267,8 @@ struct pcie_link *pcie_link_new(struct pcie_fabric *fabric, const char *name,
     link->name = text_of(name, "");
     link->generation = generation;
     link->lanes = lanes;
+    link->training_ps = params->training_ps;
+    sim_event_init(&link->trained, is_trained);
     init_dir(link, 0, params, a, b);
     init_dir(link, 1, params, b, a);
     if (params->bit_error_ratio > 0) {
@@ -260,6 +305,7 @@ static void release_dir(struct link_dir *dir)
 
 void pcie_link_free(struct pcie_link *link)
 {
+    sim_cancel(pcie_fabric_sim(link->fabric), &link->trained);
     release_dir(&link->dir[0]);
     release_dir(&link->dir[1]);
     free(link->name);
@@ -302,24 +348,4 @@ struct pcie_link_stats *pcie_port_stats(struct pcie_port *port)
 
     link_settle(dir, sim_now(dir->sim));
     return &dir->stats;
-}
-
-/* ---- The cable --------------------------------------------------------------------------------
- */
-
-void pcie_link_set_up(struct pcie_link *link, bool up)
-{
-    if (link->dir[0].from->down == !up)
-        return;
-    for (unsigned i = 0; i < 2; i++) {
-        struct link_dir *dir = &link->dir[i];
-        SIM_ASSERT(dir->from->model->ops->link_change != NULL,
-                   "%s: nobody at %s can do without the cable", link->name, dir->from->name);
-        dir->lost_up_to = up ? dir->sequence : UINT64_MAX;
-        dir->from->down = !up;
-    }
-    for (unsigned i = 0; i < 2; i++) {
-        struct pcie_port *port = link->dir[i].from;
-        port->model->ops->link_change(port->model, port->idx);
-    }
 }

@@ -50,6 +50,7 @@ struct pcie_link_params {
     uint32_t ack_tlps;      /* an ACK DLLP at the latest after so many TLPs, or AckFactor bytes */
     /* UpdateFC once so much of a pool has been freed since the last */
     uint32_t fc_update_ratio_pct;
+    sim_time training_ps;      /* from plugging a cable in until the link is up */
     double skp_overhead_ratio; /* share of symbols that SKP ordered sets take; < 0: by generation */
 };
 extern const struct param_desc pcie_link_params_table[];
@@ -134,9 +135,10 @@ bool pcie_port_credits_whole(const struct pcie_port *port);
 bool pcie_fabric_check_idle(struct pcie_fabric *fabric);
 
 /*
- * Pulls the cable, or plugs it in again: what is on the wire is lost, nothing arrives any more, and
- * link_change() of both models is called, which must have one. What is sent while it is down is
- * lost; who sends has to ask port->down. Does nothing if it is so already.
+ * Pulls the cable, or plugs it in again: it is up once it has trained. When it goes down, what is
+ * on the wire is lost, and nothing arrives any more until it is up; link_change() of both models,
+ * which must have one, is called at both times. What is sent while it is down is lost; who sends
+ * has to ask port->down. Does nothing if it is so already.
  */
 void pcie_link_set_up(struct pcie_link *link, bool up);
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#define LINK      "latency_ns = 50; skp_overhead_ratio = 0.0; "
+#define LINK      "latency_ns = 50; skp_overhead_ratio = 0.0; training_us = 100; "
 #define MIB       UINT64_C(0x100000)
 #define BUFFER    (16 * MIB) /* in every host: what its neighbours write to */
 #define MC_BUFFER (32 * MIB)
@@ -310,6 +310,7 @@ static void a_far_cable_is_pulled(void **state)
     pcie_link_set_up(ntb_cable_of(c.f.world, &c.node[1].ntb->ports[NTB_CABLE]), false);
     fixture_call(&c.f, cut_off_body, &c);
     pcie_link_set_up(ntb_cable_of(c.f.world, &c.node[1].ntb->ports[NTB_CABLE]), true);
+    sim_run(c.f.sim, SIM_TIME_MAX, NULL);
     fixture_call(&c.f, write_ring_body, &c);
     expect_ring(&c);
     cluster_close(&c);
@@ -636,6 +637,101 @@ static void a_slow_subscriber_holds_the_others_up(void **state)
     cluster_close(&c);
 }
 
+/* ---- Cables pulled at random ------------------------------------------------------------------
+ */
+
+#define STRESS_OPS 12u
+
+struct stress_op {
+    struct pcie_requester_op op;
+    struct cluster *c;
+    uint8_t buffer[4096];
+    unsigned host, n_done;
+    bool busy;
+    const bool *stop;
+};
+
+static void stress_submit(struct stress_op *s);
+
+static void stress_done(struct pcie_requester_op *op, enum pcie_dma_status status)
+{
+    struct stress_op *s = op->context;
+    assert_true(status == PCIE_DMA_OK || status == PCIE_DMA_UNSUPPORTED ||
+                status == PCIE_DMA_TIMED_OUT);
+    s->n_done++;
+    s->busy = !*s->stop;
+    if (s->busy)
+        stress_submit(s);
+}
+
+static void stress_submit(struct stress_op *s)
+{
+    struct sim_random *random = &s->c->node[s->host].ntb->random;
+    uint32_t bytes = 1 + (uint32_t)sim_random_below(random, sizeof(s->buffer));
+    uint64_t offset = 0x10000 + sim_random_below(random, 0x10000);
+
+    s->op = (struct pcie_requester_op){
+        .write = sim_random_below(random, 2) != 0,
+        .interface = PCIE_REQUESTER_BULK,
+        .iova = { ntb_window(&s->c->node[s->host], (unsigned)sim_random_below(random, 2), offset)
+                      .v },
+        .bytes = bytes,
+        .buffer = s->buffer,
+        .done = stress_done,
+        .context = s,
+    };
+    pcie_requester_submit(requester_of(s->c, s->host), &s->op);
+}
+
+/* Whatever is pulled and plugged in again while everybody reads and writes: everything ends, no TLP
+ * and no credit is left behind, and afterwards the cluster is as good as new. */
+static void pulled_cables_leave_nothing_behind(void **state)
+{
+    struct cluster c = { 0 };
+    unsigned n_links = 0;
+    bool stop = false;
+    struct pcie_link *link[32];
+    struct pcie_port *a, *b;
+    struct sim_random random;
+
+    (void)state;
+    describe_cascade(&c, 6, 2, true, "");
+    cluster_open(&c);
+    fixture_call(&c.f, ring_body, &c);
+    sim_random_init(&random, 99, "pulls");
+    struct pcie_link *each;
+    for (unsigned i = 0; (each = pcie_fabric_link(world_fabric(c.f.world), i, &a, &b)) != NULL; i++)
+        if (a->fabric)
+            link[n_links++] = each;
+    assert_int_equal(n_links, 9);
+    struct stress_op *op = calloc(6 * STRESS_OPS, sizeof(*op));
+    assert_non_null(op);
+    for (unsigned i = 0; i < 6 * STRESS_OPS; i++) {
+        op[i].c = &c;
+        op[i].host = i / STRESS_OPS;
+        op[i].stop = &stop;
+        stress_submit(&op[i]);
+    }
+    for (unsigned i = 0; i < 150; i++) {
+        struct pcie_link *one = link[sim_random_below(&random, n_links)];
+        pcie_link_set_up(one, sim_random_below(&random, 4) != 0);
+        sim_run(c.f.sim, sim_now(c.f.sim) + 1 + sim_random_below(&random, 60000000), NULL);
+    }
+    stop = true;
+    for (unsigned i = 0; i < n_links; i++)
+        pcie_link_set_up(link[i], true);
+    sim_run(c.f.sim, SIM_TIME_MAX, NULL);
+    for (unsigned i = 0; i < 6 * STRESS_OPS; i++) {
+        assert_false(op[i].busy);
+        assert_true(op[i].n_done > 10);
+    }
+    assert_true(pcie_fabric_check_idle(world_fabric(c.f.world)));
+    free(op);
+    fixture_call(&c.f, write_ring_body, &c);
+    expect_ring(&c);
+    cluster_close(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -650,6 +746,7 @@ int main(void)
         cmocka_unit_test(many_nodes_need_a_prefix),
         cmocka_unit_test(one_write_reaches_all),
         cmocka_unit_test(a_slow_subscriber_holds_the_others_up),
+        cmocka_unit_test(pulled_cables_leave_nothing_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -532,9 +532,13 @@ static void a_pulled_cable_loses_what_is_on_its_way(void **state)
     pair_call(&pair, down_body);
     assert_int_equal(dma(&pair, "dma", false, ntb_window(&pair.a, MAPPED, 0), old, 64),
                      PCIE_DMA_UNSUPPORTED);
-    /* Back: as before, with all credits. */
+    /* Back, once it has trained: as before, with all credits. */
+    sim_time plugged_ps = sim_now(pair.f.sim);
     pcie_link_set_up(cable, true);
-    pcie_link_set_up(cable, true); /* is so already */
+    pcie_link_set_up(cable, true); /* is going on already */
+    sim_run(pair.f.sim, plugged_ps + 20 * SIM_PS_PER_MS - 1, NULL);
+    assert_int_equal(pair.a.interrupts[32 + NTB_VECTOR_LINK], 1);
+    assert_true(pair.a.ntb->ports[NTB_CABLE].down);
     sim_run(pair.f.sim, SIM_TIME_MAX, NULL);
     assert_int_equal(pair.a.interrupts[32 + NTB_VECTOR_LINK], 2);
     assert_int_equal(dma(&pair, "dma", true, ntb_window(&pair.a, MAPPED, 0), out, sizeof(out)),
@@ -571,6 +575,7 @@ static void reads_end_whenever_the_cable_is_pulled(void **state)
         assert_true(read.status == PCIE_DMA_TIMED_OUT || read.status == PCIE_DMA_UNSUPPORTED);
         assert_true(pcie_fabric_check_idle(world_fabric(pair.f.world)));
         pcie_link_set_up(cable, true);
+        sim_run(pair.f.sim, SIM_TIME_MAX, NULL);
         assert_int_equal(dma(&pair, "dma", false, ntb_window(&pair.a, MAPPED, 0), in, sizeof(in)),
                          PCIE_DMA_OK);
         assert_memory_equal(in, other, sizeof(in));

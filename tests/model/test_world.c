@@ -185,6 +185,41 @@ static void test_ethernet_frames_left(void **unused)
     }
 }
 
+/* Cables of the fabric join its ports only; numbers are given once. */
+static void test_fabric(void **unused)
+{
+    static const char *const mixed[] = {
+        ":3: cables.[0]: found a group, expected a cable from a root port",
+        ":3: cables.[1]: found a group, expected a cable from a root port",
+        NULL,
+    };
+    static const char *const numbers[] = {
+        ": n1: expected a `node` that no other bridge or switch has", NULL
+    };
+    static const char *const windows[] = {
+        ": n0: bar2_windows: expected a power of two",
+        ": n1: bar2_windows: expected windows of 4 KiB at least",
+        NULL,
+    };
+    (void)unused;
+    refused(HOSTS
+            "devices = { n0 = { type = \"pcie.ntb\"; }; sw = { type = \"pcie.cluster_switch\"; "
+            "}; a = { type = \"pcie.requester\"; }; };\n"
+            "cables = ( { from = \"server.s0.rp0\"; to = \"sw.p0\"; }, "
+            "{ from = \"n0.p1\"; to = \"a.p0\"; lanes = 8; } );\n"
+            "workload = { type = \"memory\"; };",
+            mixed);
+    refused(HOSTS "devices = { n0 = { type = \"pcie.ntb\"; node = 3; }; "
+                  "n1 = { type = \"pcie.ntb\"; node = 3; }; };\n"
+                  "cables = ( { from = \"n0.p1\"; to = \"n1.p1\"; } );\n"
+                  "workload = { type = \"memory\"; };",
+            numbers);
+    refused(HOSTS "devices = { n0 = { type = \"pcie.ntb\"; bar2_windows = 5; }; "
+                  "n1 = { type = \"pcie.ntb\"; bar2_bytes = 65536; bar2_windows = 32; }; };\n"
+                  "workload = { type = \"memory\"; };",
+            windows);
+}
+
 static void test_devices_and_workloads(void **unused)
 {
     static const char *const types[] = {
@@ -434,6 +469,7 @@ int main(void)
         cmocka_unit_test(test_ethernet_cables),
         cmocka_unit_test(test_ethernet_frames),
         cmocka_unit_test(test_ethernet_frames_left),
+        cmocka_unit_test(test_fabric),
         cmocka_unit_test(test_devices_and_workloads),
         cmocka_unit_test(test_hosts),
         cmocka_unit_test(test_sizes_and_credits),
