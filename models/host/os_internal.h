@@ -92,6 +92,7 @@ struct os_cpu {
     struct core *core;
     struct k_thread *running;
     unsigned idx, node;
+    sim_time mmio_done_ps; /* the root port has the last register write */
 
     /* interrupts */
     bool in_hard, in_soft; /* in_hard: no other interrupt is taken */

@@ -4,9 +4,9 @@
  * Models: what enumeration found, offered to drivers as they register; functions that appear or go
  *   while the kernel runs; configuration and MMIO by the root complexes.
  * Does not model: drivers that leave, power management.
- * Timing: a read of a register holds the CPU for the round trip; a write for mmio_write_cycles, or
- *   until the root port has taken it if that is later; a configuration access for its round trip.
- *   Interrupts that came in meanwhile are taken afterwards.
+ * Timing: a read of a register holds the CPU for the round trip; a write for mmio_write_cycles (it
+ *   goes on by itself); a configuration access for its round trip. Each waits until the CPU's last
+ *   write is with the root port. Interrupts that came in meanwhile are taken afterwards.
  * Sources: docs/sources.md#a4.
  */
 #include "models/host/os_pci.h"
@@ -26,9 +26,17 @@ static struct root_complex_host *root_complexes(struct k_pci_dev *dev)
     return host_root_complexes(dev->device.kernel->host);
 }
 
+/* Loads from and stores to uncached memory stay in order: the CPU's last write of a register is
+ * with the root port before the next access begins. Nothing else waits for it. */
+static void after_mmio_write(struct k_thread *self)
+{
+    sim_task_charge_until(self->task, self->on->mmio_done_ps);
+}
+
 static uint32_t local_config_read(struct k_pci_dev *dev, unsigned offset, unsigned bytes)
 {
     struct k_thread *self = os_self(dev->device.kernel);
+    after_mmio_write(self);
     uint32_t value = root_complex_config_read(root_complexes(dev), self->task, dev->id, offset,
                                               bytes);
     os_interrupts_of(self);
@@ -39,6 +47,7 @@ static void local_config_write(struct k_pci_dev *dev, unsigned offset, unsigned 
                                uint32_t value)
 {
     struct k_thread *self = os_self(dev->device.kernel);
+    after_mmio_write(self);
     root_complex_config_write(root_complexes(dev), self->task, dev->id, offset, bytes, value);
     os_interrupts_of(self);
 }
@@ -46,6 +55,7 @@ static void local_config_write(struct k_pci_dev *dev, unsigned offset, unsigned 
 static uint64_t local_mmio_read(struct k_pci_dev *dev, uint64_t address, unsigned bytes)
 {
     struct k_thread *self = os_self(dev->device.kernel);
+    after_mmio_write(self);
     uint64_t value = root_complex_mmio_read(root_complexes(dev), self->task,
                                             (struct hpa){ address }, bytes, NULL);
     os_interrupts_of(self);
@@ -57,9 +67,11 @@ static void local_mmio_write(struct k_pci_dev *dev, uint64_t address, unsigned b
 {
     struct kernel *kernel = dev->device.kernel;
     struct k_thread *self = os_self(kernel);
+    after_mmio_write(self);
     const sim_time go_on_ps = sim_task_now(self->task) +
                               kernel->params.costs.mmio_write_cycles * kernel->cycle_ps;
-    root_complex_mmio_write(root_complexes(dev), self->task, (struct hpa){ address }, bytes, value);
+    self->on->mmio_done_ps = root_complex_mmio_write(root_complexes(dev), self->task,
+                                                     (struct hpa){ address }, bytes, value);
     sim_task_charge_until(self->task, go_on_ps);
     os_interrupts_of(self);
 }

@@ -49,6 +49,7 @@ struct rc_port {
     struct rc_read_tag *read_tag; /* NULL until the first is used */
     uint32_t n_reads, next_read_tag;
     struct rc_waiter *waiters;
+    sim_time last_post_ps; /* nothing that a core asks later leaves earlier */
 };
 
 /* Times at which line requests go: rc_slots.c. */

@@ -3,12 +3,12 @@
  *
  * Models: non-posted requests with a tag each, the task suspended for the round trip, completion
  *   time-outs, after which the tag rests until the late completion or another time-out; completions
- *   that do not fit are dropped; all ones on errors; posted writes that wait for the root port's
- *   transmitter; configuration of root ports themselves; type 0 and type 1 requests by bus number.
- * Does not model: write combining, prefetching reads of prefetchable BARs.
- * Timing: outbound + the link's round trip + inbound; a root port's own registers: outbound +
- *   inbound.
- * Sources: PCIe Base 3.1, 2.2.7, 2.2.9, 2.3.2, 2.8, 7.2.2.
+ *   that do not fit are dropped; all ones on errors; posted writes, which the
+ *   core need not wait for unless they are short of credits; configuration of
+ * root ports themselves; type 0 and type 1 requests by bus number. Does not model: write combining,
+ * prefetching reads of prefetchable BARs. Timing: outbound + the link's round trip + inbound; a
+ * root port's own registers: outbound + inbound. Sources: PCIe
+ * Base 3.1, 2.2.7, 2.2.9, 2.3.2, 2.8, 7.2.2.
  */
 #include "models/pcie/rc_internal.h"
 
@@ -99,7 +99,8 @@ static void mmio_tag_free(struct rc_mmio *mmio)
 /* Waits until the root port's transmitter takes another TLP of the class. */
 static void wait_ready(struct model *rc, unsigned port, struct sim_task *task, enum tlp_class class)
 {
-    while (!pcie_port_ready(&rc->ports[port], class))
+    while (class == TLP_POSTED ? !pcie_port_ready_ahead(&rc->ports[port])
+                               : !pcie_port_ready(&rc->ports[port], class))
         wait_in(&rc_of(rc)->port[port].waiters, task);
 }
 
@@ -126,6 +127,7 @@ static uint64_t round_trip(struct model *rc, unsigned port, struct sim_task *tas
     wait_ready(rc, port, task, TLP_NON_POSTED);
     sim_schedule_in(rc->sim, &mmio->timeout, state->params.completion_timeout_ps);
     sim_task_charge(task, state->params.outbound_ps);
+    sim_task_charge_until(task, state->port[port].last_post_ps);
     sim_task_sync(task);
     if (stamp != NULL) {
         sim_stamp_mark(stamp, PART_ROOT_COMPLEX, sim_now(rc->sim));
@@ -210,14 +212,14 @@ uint64_t root_complex_mmio_read(struct root_complex_host *host, struct sim_task 
     return round_trip(rc, port, task, tlp, bytes, stamp);
 }
 
-void root_complex_mmio_write(struct root_complex_host *host, struct sim_task *task,
-                             struct hpa address, unsigned bytes, uint64_t value)
+sim_time root_complex_mmio_write(struct root_complex_host *host, struct sim_task *task,
+                                 struct hpa address, unsigned bytes, uint64_t value)
 {
     struct model *rc;
     unsigned port;
     sim_task_sync(task);
     if (!rc_route_address(host, address, bytes, &rc, &port))
-        return;
+        return sim_task_now(task);
     struct tlp *tlp = tlp_new(rc->fabric, TLP_MWR);
     tlp->address = address.v;
     tlp->length_bytes = (uint16_t)bytes;
@@ -225,10 +227,12 @@ void root_complex_mmio_write(struct root_complex_host *host, struct sim_task *ta
     tlp_payload_new(rc->fabric, tlp);
     for (unsigned i = 0; i < bytes; i++)
         tlp->payload[i] = (uint8_t)(value >> (8 * i));
-    while (!pcie_port_ready_ahead(&rc->ports[port]))
-        wait_in(&rc_of(rc)->port[port].waiters, task);
-    /* Posted: the core does not wait for its way to the port. */
-    pcie_port_send_ahead(&rc->ports[port], tlp, sim_now(rc->sim) + rc_of(rc)->params.outbound_ps);
+    wait_ready(rc, port, task, TLP_POSTED);
+    struct rc_port *out = &rc_of(rc)->port[port];
+    sim_time leave_ps = sim_task_now(task) + rc_of(rc)->params.outbound_ps;
+    out->last_post_ps = leave_ps = SIM_MAX(leave_ps, out->last_post_ps);
+    pcie_port_send_ahead(&rc->ports[port], tlp, leave_ps);
+    return leave_ps;
 }
 
 /* ---- Configuration ----------------------------------------------------------------------------
