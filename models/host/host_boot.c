@@ -32,13 +32,13 @@ struct boot_context {
 static uint32_t boot_read(void *context, uint16_t id, unsigned offset, unsigned bytes)
 {
     struct boot_context *boot = context;
-    return root_complex_config_read(&boot->host->root_complexes, boot->task, id, offset, bytes);
+    return root_complex_config_read(&boot->host->root_complexes, 0, boot->task, id, offset, bytes);
 }
 
 static void boot_write(void *context, uint16_t id, unsigned offset, unsigned bytes, uint32_t value)
 {
     struct boot_context *boot = context;
-    root_complex_config_write(&boot->host->root_complexes, boot->task, id, offset, bytes, value);
+    root_complex_config_write(&boot->host->root_complexes, 0, boot->task, id, offset, bytes, value);
 }
 
 static struct pcie_cfg_access cfg_access(struct boot_context *boot)
@@ -249,10 +249,10 @@ void host_set_mrrs(struct host *host, struct sim_task *task, uint16_t id, unsign
     unsigned cap = pcie_find_capability(&access, id, PCI_CAP_ID_PCIE);
     if (cap == 0)
         return;
-    uint32_t control = root_complex_config_read(rcs, task, id, cap + PCIE_DEVCTL, 2);
+    uint32_t control = root_complex_config_read(rcs, 0, task, id, cap + PCIE_DEVCTL, 2);
     unsigned code = 0;
     while (code < 5 && 128u << code < mrrs_bytes)
         code++;
     control = (control & ~PCIE_DEVCTL_MRRS_MASK) | code << PCIE_DEVCTL_MRRS_SHIFT;
-    root_complex_config_write(rcs, task, id, cap + PCIE_DEVCTL, 2, control);
+    root_complex_config_write(rcs, 0, task, id, cap + PCIE_DEVCTL, 2, control);
 }

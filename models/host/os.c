@@ -48,6 +48,7 @@ static void cpu_init(struct kernel *kernel, unsigned idx)
     cpu->kernel = kernel;
     cpu->idx = idx;
     cpu->core = host_core(kernel->host, idx);
+    cpu->socket = socket;
     cpu->node = SIM_MIN(socket, kernel->n_nodes - 1);
     cpu->due_ps = SIM_TIME_MAX;
     cpu->pending_last = &cpu->pending_first;

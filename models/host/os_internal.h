@@ -91,7 +91,7 @@ struct os_cpu {
     struct kernel *kernel;
     struct core *core;
     struct k_thread *running;
-    unsigned idx, node;
+    unsigned idx, node, socket;
     sim_time mmio_done_ps; /* the root port has the last register write */
 
     /* interrupts */

@@ -37,8 +37,8 @@ static uint32_t local_config_read(struct k_pci_dev *dev, unsigned offset, unsign
 {
     struct k_thread *self = os_self(dev->device.kernel);
     after_mmio_write(self);
-    uint32_t value = root_complex_config_read(root_complexes(dev), self->task, dev->id, offset,
-                                              bytes);
+    uint32_t value = root_complex_config_read(root_complexes(dev), self->on->socket, self->task,
+                                              dev->id, offset, bytes);
     os_interrupts_of(self);
     return value;
 }
@@ -48,7 +48,8 @@ static void local_config_write(struct k_pci_dev *dev, unsigned offset, unsigned 
 {
     struct k_thread *self = os_self(dev->device.kernel);
     after_mmio_write(self);
-    root_complex_config_write(root_complexes(dev), self->task, dev->id, offset, bytes, value);
+    root_complex_config_write(root_complexes(dev), self->on->socket, self->task, dev->id, offset,
+                              bytes, value);
     os_interrupts_of(self);
 }
 
@@ -56,7 +57,7 @@ static uint64_t local_mmio_read(struct k_pci_dev *dev, uint64_t address, unsigne
 {
     struct k_thread *self = os_self(dev->device.kernel);
     after_mmio_write(self);
-    uint64_t value = root_complex_mmio_read(root_complexes(dev), self->task,
+    uint64_t value = root_complex_mmio_read(root_complexes(dev), self->on->socket, self->task,
                                             (struct hpa){ address }, bytes, NULL);
     os_interrupts_of(self);
     return value;
@@ -70,8 +71,8 @@ static void local_mmio_write(struct k_pci_dev *dev, uint64_t address, unsigned b
     after_mmio_write(self);
     const sim_time go_on_ps = sim_task_now(self->task) +
                               kernel->params.costs.mmio_write_cycles * kernel->cycle_ps;
-    self->on->mmio_done_ps = root_complex_mmio_write(root_complexes(dev), self->task,
-                                                     (struct hpa){ address }, bytes, value);
+    self->on->mmio_done_ps = root_complex_mmio_write(
+        root_complexes(dev), self->on->socket, self->task, (struct hpa){ address }, bytes, value);
     sim_task_charge_until(self->task, go_on_ps);
     os_interrupts_of(self);
 }

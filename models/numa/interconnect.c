@@ -22,6 +22,8 @@ void interconnect_init(struct interconnect *ic, const struct numa_interconnect_p
     ic->flits[MESSAGE_RESPONSE] = params->header_flits;
     ic->flits[MESSAGE_DATA] = params->data_flits + params->header_flits;
     ic->flits[MESSAGE_WRITEBACK] = params->data_flits + params->header_flits;
+    ic->flits[MESSAGE_IO_REQUEST] = params->header_flits;
+    ic->flits[MESSAGE_IO_DATA] = params->data_flits + params->header_flits;
     for (int m = 0; m < N_MESSAGES; m++)
         ic->serial_ps[m] = (sim_time)llround(ic->flits[m] * unit_ps);
     ic->window_capacity_flits = (UINT64_C(1) << WINDOW_LOG2) * LINK_GROUP_FLITS / slot_ps;

@@ -16,11 +16,13 @@
 
 /* Kinds of messages, for sizes and for the statistics. */
 enum message {
-    MESSAGE_REQUEST,   /* read, ownership; 1 flit */
-    MESSAGE_SNOOP,     /* 1 flit */
-    MESSAGE_RESPONSE,  /* snoop response, grant, completion; 1 flit */
-    MESSAGE_DATA,      /* a line to a requester and its completion */
-    MESSAGE_WRITEBACK, /* a request and a line to its home */
+    MESSAGE_REQUEST,    /* read, ownership; 1 flit */
+    MESSAGE_SNOOP,      /* 1 flit */
+    MESSAGE_RESPONSE,   /* snoop response, grant, completion; 1 flit */
+    MESSAGE_DATA,       /* a line to a requester and its completion */
+    MESSAGE_WRITEBACK,  /* a request and a line to its home */
+    MESSAGE_IO_REQUEST, /* a core's read of a register; 1 flit */
+    MESSAGE_IO_DATA,    /* registers' data, interrupts: their data travel as a line */
     N_MESSAGES
 };
 

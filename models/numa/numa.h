@@ -101,6 +101,14 @@ sim_time numa_dma_read(struct numa *numa, unsigned socket, struct hpa hpa, unsig
 sim_time numa_dma_write(struct numa *numa, unsigned socket, struct hpa hpa, unsigned bytes,
                         sim_time at_ps, struct sim_stamp *stamp, enum numa_source *source);
 
+/* What crosses between sockets besides lines: reads of registers and their data, writes of
+ * registers and interrupts, which carry data too, and the completions of writes. */
+enum numa_io { NUMA_IO_REQUEST, NUMA_IO_DATA, NUMA_IO_COMPLETION };
+/* When such a message sent at at_ps is at the other socket; at_ps if that is the same one, and
+ * where sockets have no links of their own but a common hub (devices are there). */
+sim_time numa_io_send(struct numa *numa, unsigned from, unsigned to, enum numa_io what,
+                      sim_time at_ps);
+
 /* The lines will be asked for by the root complex of `socket` soon: lets the host machine fetch
  * what is known about them. No simulated effect. */
 void numa_prefetch(const struct numa *numa, unsigned socket, struct hpa hpa, unsigned bytes);

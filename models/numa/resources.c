@@ -40,6 +40,10 @@ const struct stat_desc numa_counter_table[] = {
             "lines to requesters, with headers"),
     COUNTER("interconnect_writeback_bytes", message_bytes[MESSAGE_WRITEBACK], "bytes",
             "lines to their homes, with headers"),
+    COUNTER("interconnect_io_request_bytes", message_bytes[MESSAGE_IO_REQUEST], "bytes",
+            "cores' reads of registers behind another socket"),
+    COUNTER("interconnect_io_data_bytes", message_bytes[MESSAGE_IO_DATA], "bytes",
+            "data of registers behind another socket, and interrupts for its cores"),
     COUNTER("core_llc_hits", core_llc_hits, "1", "cores' L2 misses that the socket's LLC knew"),
     COUNTER("core_llc_misses", core_llc_misses, "1", "cores' L2 misses that left the socket's LLC"),
     COUNTER("dma_read_hits", dma_read_hits, "1", "lines read by devices from the LLC"),
@@ -122,4 +126,17 @@ sim_time numa_send(struct numa *n, unsigned from, unsigned to, enum message mess
                        (uint64_t)n->interconnect.flits[message] *
                            n->params->interconnect->flit_payload_bytes);
     return interconnect_send(&n->interconnect, from, to, message, at_ps);
+}
+
+sim_time numa_io_send(struct numa *n, unsigned from, unsigned to, enum numa_io what, sim_time at_ps)
+{
+    static const enum message message_of[] = {
+        [NUMA_IO_REQUEST] = MESSAGE_IO_REQUEST,
+        [NUMA_IO_DATA] = MESSAGE_IO_DATA,
+        [NUMA_IO_COMPLETION] = MESSAGE_RESPONSE,
+    };
+
+    if (from == to || n->params->coherence->protocol == PROTOCOL_FRONT_SIDE_BUS)
+        return at_ps;
+    return numa_send(n, from, to, message_of[what], at_ps);
 }

@@ -8,7 +8,8 @@
  * Does not model: atomic operations, no-snoop (treated as snooped), relaxed ordering in memory.
  * Timing: read of one line = inbound + IOMMU + numa_dma_read + outbound; a request of n lines
  *   issues them line_interval apart. Write: inbound + IOMMU + the latest numa_dma_write, not
- *   before the port's previous write.
+ *   before the port's previous write. An interrupt: as a write, then over the interconnect if it is
+ *   for a core of another socket (core i has APIC ID i).
  * Sources: PCIe Base 3.1, 2.3.1, 2.4; docs/sources.md#a4, #c2.
  */
 #include "models/pcie/rc_internal.h"
@@ -239,11 +240,36 @@ bool rc_is_interrupt(uint64_t address)
     return address - INTERRUPT_BASE < INTERRUPT_BYTES;
 }
 
-void rc_interrupt_deliver(struct rc_state *state, uint32_t destination, uint8_t vector)
+static void interrupt_crossed(struct sim *sim, struct sim_event *event)
 {
+    struct rc_step *step = SIM_CONTAINER(event, struct rc_step, event);
+    struct root_complex_host *host = rc_of(step->rc)->host;
+    (void)sim;
+    if (host->interrupt != NULL)
+        host->interrupt(host->interrupt_context, step->destination, step->vector);
+    rc_step_free(step);
+}
+
+/* Processors of this socket have it at once, those of another when it has crossed. */
+void rc_interrupt_deliver(struct model *rc, uint32_t destination, uint8_t vector)
+{
+    struct rc_state *state = rc_of(rc);
+    struct root_complex_host *host = state->host;
+    sim_time now_ps = sim_now(rc->sim), there_ps = now_ps;
     state->stats.interrupts++;
-    if (state->host->interrupt != NULL)
-        state->host->interrupt(state->host->interrupt_context, destination, vector);
+    if (host->interrupt == NULL)
+        return;
+    if (destination < numa_cores(host->numa))
+        there_ps = numa_io_send(host->numa, state->socket,
+                                numa_socket_of_core(host->numa, destination), NUMA_IO_DATA, now_ps);
+    if (there_ps == now_ps) {
+        host->interrupt(host->interrupt_context, destination, vector);
+        return;
+    }
+    struct rc_step *step = rc_step_new(rc, NULL, interrupt_crossed);
+    step->destination = destination;
+    step->vector = vector;
+    sim_schedule(rc->sim, &step->event, there_ps);
 }
 
 static void interrupt_arrives(struct sim *sim, struct sim_event *event)
@@ -260,7 +286,7 @@ static void interrupt_arrives(struct sim *sim, struct sim_event *event)
                                                        tlp->address, data, &destination, &vector))
         state->stats.faults++;
     else
-        rc_interrupt_deliver(state, destination, vector);
+        rc_interrupt_deliver(step->rc, destination, vector);
     rc_done_with(step->rc, tlp);
     rc_step_free(step);
 }

@@ -18,6 +18,8 @@ struct rc_step {
     unsigned out_port;
     uint64_t sequence;    /* of its arrival at that port */
     struct rc_read *read; /* a read made anew, once a piece of it was sent */
+    uint32_t destination; /* an interrupt's */
+    uint8_t vector;
     struct rc_step *next;
 };
 
@@ -75,6 +77,7 @@ struct rc_mmio {
     struct model *rc;
     struct sim_task *task;   /* NULL: nobody waits */
     struct sim_stamp *stamp; /* the caller's, or NULL */
+    unsigned socket;         /* of the core */
     uint64_t value;
     sim_time done_ps;                  /* when the task may have it */
     uint16_t byte_count, length_bytes; /* that its completion must have */
@@ -124,7 +127,7 @@ uint16_t rc_id(const struct rc_state *rc);
 
 /* rc_inbound.c */
 bool rc_is_interrupt(uint64_t address);
-void rc_interrupt_deliver(struct rc_state *state, uint32_t destination, uint8_t vector);
+void rc_interrupt_deliver(struct model *rc, uint32_t destination, uint8_t vector);
 /* The completion, which holds no receive buffer, leaves by the port at at_ps. */
 void rc_complete_at(struct model *rc, struct tlp *completion, uint32_t port, sim_time at_ps);
 void rc_inbound_announce(struct model *rc, uint32_t port, const struct tlp *tlp);

@@ -3,12 +3,13 @@
  *
  * Models: non-posted requests with a tag each, the task suspended for the round trip, completion
  *   time-outs, after which the tag rests until the late completion or another time-out; completions
- *   that do not fit are dropped; all ones on errors; posted writes, which the
- *   core need not wait for unless they are short of credits; configuration of
- * root ports themselves; type 0 and type 1 requests by bus number. Does not model: write combining,
- * prefetching reads of prefetchable BARs. Timing: outbound + the link's round trip + inbound; a
- * root port's own registers: outbound + inbound. Sources: PCIe
- * Base 3.1, 2.2.7, 2.2.9, 2.3.2, 2.8, 7.2.2.
+ *   that do not fit are dropped; all ones on errors; posted writes, which a core
+ *   need not wait for unless they are short of credits; configuration of
+ *   root ports themselves; type 0 and type 1 requests by bus number.
+ * Does not model: write combining, prefetching reads of prefetchable BARs.
+ * Timing: outbound + the link's round trip + inbound; a root port's own registers: outbound +
+ *   inbound. From another socket, the interconnect there and back in addition.
+ * Sources: PCIe Base 3.1, 2.2.7, 2.2.9, 2.3.2, 2.8, 7.2.2.
  */
 #include "models/pcie/rc_internal.h"
 
@@ -111,8 +112,8 @@ void rc_outbound_credit(struct model *rc, uint32_t port)
 }
 
 /* Sends a non-posted request and waits for its end. The value, all ones if it failed. */
-static uint64_t round_trip(struct model *rc, unsigned port, struct sim_task *task, struct tlp *tlp,
-                           unsigned bytes, struct sim_stamp *stamp)
+static uint64_t round_trip(struct model *rc, unsigned port, unsigned socket, struct sim_task *task,
+                           struct tlp *tlp, unsigned bytes, struct sim_stamp *stamp)
 {
     struct rc_state *state = rc_of(rc);
     struct rc_mmio *mmio = mmio_tag(rc, task);
@@ -122,10 +123,15 @@ static uint64_t round_trip(struct model *rc, unsigned port, struct sim_task *tas
     mmio->byte_count = tlp->type == TLP_MRD ? tlp->length_bytes : 4;
     mmio->length_bytes = tlp_has_data(tlp) ? 0 : tlp->length_bytes;
     mmio->stamp = stamp;
+    mmio->socket = socket;
     tlp->requester_id = rc_id(state);
     tlp->tag = (uint16_t)(mmio - state->mmio);
     wait_ready(rc, port, task, TLP_NON_POSTED);
     sim_schedule_in(rc->sim, &mmio->timeout, state->params.completion_timeout_ps);
+    sim_task_charge_until(task, numa_io_send(state->host->numa, socket, state->socket,
+                                             tlp_has_data(tlp) ? NUMA_IO_DATA : NUMA_IO_REQUEST,
+                                             sim_task_now(task)));
+    sim_stamp_mark(stamp, PART_INTERCONNECT, sim_task_now(task));
     sim_task_charge(task, state->params.outbound_ps);
     sim_task_charge_until(task, state->port[port].last_post_ps);
     sim_task_sync(task);
@@ -137,7 +143,7 @@ static uint64_t round_trip(struct model *rc, unsigned port, struct sim_task *tas
     while (!mmio->done)
         sim_task_suspend(task);
     sim_task_charge_until(task, mmio->done_ps); /* also if somebody else woke it meanwhile */
-    sim_stamp_mark(stamp, PART_ROOT_COMPLEX, sim_task_now(task));
+    sim_stamp_mark(stamp, PART_INTERCONNECT, sim_task_now(task));
     uint64_t value = mmio->ok ? mmio->value & ones : ones;
     mmio_tag_free(mmio);
     return value;
@@ -188,8 +194,12 @@ void rc_outbound_completion(struct model *rc, uint32_t port, struct tlp *tlp)
         if (mmio->stamp != NULL && tlp->stamp != NULL)
             *mmio->stamp = *tlp->stamp;
         /* reads push writes: not before what the device wrote earlier is visible */
+        sim_time ready_ps = SIM_MAX(now_ps + state->params.inbound_ps,
+                                    state->port[port].last_commit_ps);
+        sim_stamp_mark(mmio->stamp, PART_ROOT_COMPLEX, ready_ps);
         mmio_finish(mmio, tlp->status == TLP_SC,
-                    SIM_MAX(now_ps + state->params.inbound_ps, state->port[port].last_commit_ps));
+                    numa_io_send(state->host->numa, state->socket, mmio->socket,
+                                 tlp_has_data(tlp) ? NUMA_IO_DATA : NUMA_IO_COMPLETION, ready_ps));
     }
     pcie_port_release(&rc->ports[port], TLP_COMPLETION, tlp_data_credits(tlp), now_ps);
     tlp_free(rc->fabric, tlp);
@@ -198,8 +208,9 @@ void rc_outbound_completion(struct model *rc, uint32_t port, struct tlp *tlp)
 /* ---- MMIO -------------------------------------------------------------------------------------
  */
 
-uint64_t root_complex_mmio_read(struct root_complex_host *host, struct sim_task *task,
-                                struct hpa address, unsigned bytes, struct sim_stamp *stamp)
+uint64_t root_complex_mmio_read(struct root_complex_host *host, unsigned socket,
+                                struct sim_task *task, struct hpa address, unsigned bytes,
+                                struct sim_stamp *stamp)
 {
     struct model *rc;
     unsigned port;
@@ -209,11 +220,12 @@ uint64_t root_complex_mmio_read(struct root_complex_host *host, struct sim_task 
     struct tlp *tlp = tlp_new(rc->fabric, TLP_MRD);
     tlp->address = address.v;
     tlp->length_bytes = (uint16_t)bytes;
-    return round_trip(rc, port, task, tlp, bytes, stamp);
+    return round_trip(rc, port, socket, task, tlp, bytes, stamp);
 }
 
-sim_time root_complex_mmio_write(struct root_complex_host *host, struct sim_task *task,
-                                 struct hpa address, unsigned bytes, uint64_t value)
+sim_time root_complex_mmio_write(struct root_complex_host *host, unsigned socket,
+                                 struct sim_task *task, struct hpa address, unsigned bytes,
+                                 uint64_t value)
 {
     struct model *rc;
     unsigned port;
@@ -228,11 +240,14 @@ sim_time root_complex_mmio_write(struct root_complex_host *host, struct sim_task
     for (unsigned i = 0; i < bytes; i++)
         tlp->payload[i] = (uint8_t)(value >> (8 * i));
     wait_ready(rc, port, task, TLP_POSTED);
-    struct rc_port *out = &rc_of(rc)->port[port];
-    sim_time leave_ps = sim_task_now(task) + rc_of(rc)->params.outbound_ps;
+    struct rc_state *state = rc_of(rc);
+    struct rc_port *out = &state->port[port];
+    sim_time leave_ps = numa_io_send(host->numa, socket, state->socket, NUMA_IO_DATA,
+                                     sim_task_now(task)) +
+                        state->params.outbound_ps;
     out->last_post_ps = leave_ps = SIM_MAX(leave_ps, out->last_post_ps);
     pcie_port_send_ahead(&rc->ports[port], tlp, leave_ps);
-    return leave_ps;
+    return numa_io_send(host->numa, state->socket, socket, NUMA_IO_COMPLETION, leave_ps);
 }
 
 /* ---- Configuration ----------------------------------------------------------------------------
@@ -253,8 +268,9 @@ static struct rc_port *own_port(struct root_complex_host *host, uint16_t id, str
     return NULL;
 }
 
-static uint32_t config_request(struct root_complex_host *host, struct sim_task *task, uint16_t id,
-                               unsigned offset, unsigned bytes, bool write, uint32_t value)
+static uint32_t config_request(struct root_complex_host *host, unsigned socket,
+                               struct sim_task *task, uint16_t id, unsigned offset, unsigned bytes,
+                               bool write, uint32_t value)
 {
     struct model *rc;
     unsigned port;
@@ -275,32 +291,46 @@ static uint32_t config_request(struct root_complex_host *host, struct sim_task *
         for (unsigned i = 0; i < bytes; i++)
             tlp->payload[i] = (uint8_t)(value >> (8 * i));
     }
-    return (uint32_t)round_trip(rc, port, task, tlp, bytes, NULL);
+    return (uint32_t)round_trip(rc, port, socket, task, tlp, bytes, NULL);
 }
 
-uint32_t root_complex_config_read(struct root_complex_host *host, struct sim_task *task,
-                                  uint16_t id, unsigned offset, unsigned bytes)
+/* A root port's own register: there and back. */
+static void own_register(struct root_complex_host *host, unsigned socket, struct sim_task *task,
+                         const struct rc_state *state, bool write)
+{
+    sim_time t = numa_io_send(host->numa, socket, state->socket,
+                              write ? NUMA_IO_DATA : NUMA_IO_REQUEST, sim_task_now(task));
+    t += state->params.outbound_ps + state->params.inbound_ps;
+    t = numa_io_send(host->numa, state->socket, socket, write ? NUMA_IO_COMPLETION : NUMA_IO_DATA,
+                     t);
+    sim_task_charge_until(task, t);
+}
+
+uint32_t root_complex_config_read(struct root_complex_host *host, unsigned socket,
+                                  struct sim_task *task, uint16_t id, unsigned offset,
+                                  unsigned bytes)
 {
     struct model *rc;
     sim_task_sync(task);
     struct rc_port *port = own_port(host, id, &rc);
     if (port == NULL)
-        return config_request(host, task, id, offset, bytes, false, 0);
-    sim_task_charge(task, rc_of(rc)->params.outbound_ps + rc_of(rc)->params.inbound_ps);
+        return config_request(host, socket, task, id, offset, bytes, false, 0);
+    own_register(host, socket, task, rc_of(rc), false);
     return cfg_read(&port->cfg, offset, bytes);
 }
 
-void root_complex_config_write(struct root_complex_host *host, struct sim_task *task, uint16_t id,
-                               unsigned offset, unsigned bytes, uint32_t value)
+void root_complex_config_write(struct root_complex_host *host, unsigned socket,
+                               struct sim_task *task, uint16_t id, unsigned offset, unsigned bytes,
+                               uint32_t value)
 {
     struct model *rc;
     sim_task_sync(task);
     struct rc_port *port = own_port(host, id, &rc);
     if (port == NULL) {
-        config_request(host, task, id, offset, bytes, true, value);
+        config_request(host, socket, task, id, offset, bytes, true, value);
         return;
     }
-    sim_task_charge(task, rc_of(rc)->params.outbound_ps + rc_of(rc)->params.inbound_ps);
+    own_register(host, socket, task, rc_of(rc), true);
     sim_task_sync(task);
     cfg_write(&port->cfg, offset, bytes, value);
     rc->ports[port - rc_of(rc)->port].mps_bytes = cfg_mps_bytes(&port->cfg);

@@ -313,7 +313,7 @@ static uint64_t iommu_read64(void *context, struct hpa hpa)
 static void iommu_write(void *context, struct hpa hpa, const void *from, unsigned bytes)
 {
     if (rc_is_interrupt(hpa.v)) {
-        rc_interrupt_deliver(rc_of(context), INTERRUPT_DESTINATION(hpa.v), *(const uint8_t *)from);
+        rc_interrupt_deliver(context, INTERRUPT_DESTINATION(hpa.v), *(const uint8_t *)from);
         return;
     }
     physmem_write(numa_physmem(rc_of(context)->host->numa), hpa, from, bytes);

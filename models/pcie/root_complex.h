@@ -66,22 +66,27 @@ unsigned root_complex_bus(const struct model *rc);
 void root_complex_set_last_bus(struct model *rc, unsigned last_bus);
 
 /*
- * What a core does; called from a task, which synchronises first. Reads suspend the task for the
+ * What a core of `socket` does; called from a task, which synchronises first. To the root ports of
+ * another socket it goes by the interconnect, as do the answers. Reads suspend the task for the
  * round trip and give all ones on unsupported requests and time-outs. Writes are posted: the task
  * waits only while too many are under way or the root port takes no more, and is told when the
  * root port will have this one: until then whoever must order something behind it has to wait.
  * Later requests of cores to the port do not overtake it. bytes: 1, 2, 4 or 8 within an aligned 8.
  * stamp: NULL, or started by the caller at the task's time; its parts then sum to the round trip.
  */
-uint64_t root_complex_mmio_read(struct root_complex_host *host, struct sim_task *task,
-                                struct hpa address, unsigned bytes, struct sim_stamp *stamp);
-sim_time root_complex_mmio_write(struct root_complex_host *host, struct sim_task *task,
-                                 struct hpa address, unsigned bytes, uint64_t value);
+uint64_t root_complex_mmio_read(struct root_complex_host *host, unsigned socket,
+                                struct sim_task *task, struct hpa address, unsigned bytes,
+                                struct sim_stamp *stamp);
+sim_time root_complex_mmio_write(struct root_complex_host *host, unsigned socket,
+                                 struct sim_task *task, struct hpa address, unsigned bytes,
+                                 uint64_t value);
 /* Configuration access by bus/device/function, 1, 2 or 4 bytes (the ECAM window). Suspends the
  * task until the completion is back, for writes too. */
-uint32_t root_complex_config_read(struct root_complex_host *host, struct sim_task *task,
-                                  uint16_t id, unsigned offset, unsigned bytes);
-void root_complex_config_write(struct root_complex_host *host, struct sim_task *task, uint16_t id,
-                               unsigned offset, unsigned bytes, uint32_t value);
+uint32_t root_complex_config_read(struct root_complex_host *host, unsigned socket,
+                                  struct sim_task *task, uint16_t id, unsigned offset,
+                                  unsigned bytes);
+void root_complex_config_write(struct root_complex_host *host, unsigned socket,
+                               struct sim_task *task, uint16_t id, unsigned offset, unsigned bytes,
+                               uint32_t value);
 
 #endif

@@ -68,12 +68,12 @@ static void mmio_body(struct world_fixture *f, struct sim_task *task, void *arg)
     struct mmio *mmio = arg;
     struct root_complex_host *rcs = host_root_complexes(f->host);
     struct hpa at = { mmio->address };
-    root_complex_mmio_write(rcs, task, at, 8, UINT64_C(0x1122334455667788));
+    root_complex_mmio_write(rcs, 0, task, at, 8, UINT64_C(0x1122334455667788));
     sim_task_charge(task, SIM_PS_PER_US);
     sim_task_sync(task);
     sim_time start_ps = sim_task_now(task);
     sim_stamp_start(&mmio->stamp, start_ps);
-    mmio->value = root_complex_mmio_read(rcs, task, at, 8, &mmio->stamp);
+    mmio->value = root_complex_mmio_read(rcs, 0, task, at, 8, &mmio->stamp);
     mmio->took_ps = sim_task_now(task) - start_ps;
 }
 
@@ -109,9 +109,9 @@ static void posted_body(struct world_fixture *f, struct sim_task *task, void *ar
     struct hpa at = { mmio->address };
     sim_time start_ps = sim_task_now(task);
     for (uint64_t i = 1; i <= 3; i++)
-        assert_int_equal(root_complex_mmio_write(rcs, task, at, 8, i), start_ps + 47000);
+        assert_int_equal(root_complex_mmio_write(rcs, 0, task, at, 8, i), start_ps + 47000);
     assert_int_equal(sim_task_now(task), start_ps);
-    mmio->value = root_complex_mmio_read(rcs, task, at, 8, NULL);
+    mmio->value = root_complex_mmio_read(rcs, 0, task, at, 8, NULL);
 }
 
 static void test_posted_writes_go_on_by_themselves(void **unused)
@@ -123,6 +123,58 @@ static void test_posted_writes_go_on_by_themselves(void **unused)
     mmio.address = cfg_bar_base(pcie_requester_config_space(world_device(f.world, "a")), 0);
     fixture_call(&f, posted_body, &mmio);
     assert_int_equal(mmio.value, 3);
+    fixture_close(&f);
+}
+
+/* To a device of socket 1 and back, by cores of both sockets. */
+struct crossing {
+    uint64_t address;
+    sim_time read_ps[2], write_ps[2], there_ps, back_ps, done_ps;
+};
+
+static void crossing_body(struct world_fixture *f, struct sim_task *task, void *arg)
+{
+    struct crossing *c = arg;
+    struct root_complex_host *rcs = host_root_complexes(f->host);
+    struct numa *numa = host_numa(f->host);
+    struct hpa at = { c->address };
+    for (unsigned socket = 0; socket < 2; socket++) {
+        struct sim_stamp stamp;
+        sim_time start_ps = sim_task_now(task);
+        sim_stamp_start(&stamp, start_ps);
+        root_complex_mmio_read(rcs, socket, task, at, 8, &stamp);
+        c->read_ps[socket] = sim_task_now(task) - start_ps;
+        sim_time sum_ps = 0;
+        for (unsigned i = 0; i < N_LATENCY_PARTS; i++)
+            sum_ps += stamp.part_ps[i];
+        assert_int_equal(sum_ps, c->read_ps[socket]);
+        sim_task_charge(task, SIM_PS_PER_US);
+        sim_task_sync(task);
+        start_ps = sim_task_now(task);
+        c->write_ps[socket] = root_complex_mmio_write(rcs, socket, task, at, 8, 1) - start_ps;
+        sim_task_charge(task, SIM_PS_PER_US);
+        sim_task_sync(task);
+    }
+    sim_time now_ps = sim_task_now(task);
+    assert_int_equal(numa_io_send(numa, 1, 1, NUMA_IO_DATA, now_ps), now_ps);
+    c->there_ps = numa_io_send(numa, 0, 1, NUMA_IO_REQUEST, now_ps) - now_ps;
+    c->back_ps = numa_io_send(numa, 1, 0, NUMA_IO_DATA, now_ps) - now_ps;
+    now_ps += SIM_PS_PER_US;
+    c->done_ps = numa_io_send(numa, 1, 0, NUMA_IO_COMPLETION, now_ps) - now_ps;
+}
+
+static void test_registers_of_another_socket_are_further_away(void **unused)
+{
+    struct world_fixture f;
+    struct crossing c;
+    (void)unused;
+    fixture_open(&f, WORLD("false"));
+    c.address = cfg_bar_base(pcie_requester_config_space(world_device(f.world, "c")), 0);
+    fixture_call(&f, crossing_body, &c);
+    assert_true(c.there_ps > 0 && c.done_ps > 0 && c.back_ps > c.done_ps);
+    assert_int_equal(c.read_ps[0], c.read_ps[1] + c.there_ps + c.back_ps);
+    assert_int_equal(c.write_ps[1], 47000);
+    assert_int_equal(c.write_ps[0], 47000 + c.back_ps + c.done_ps); /* both ways cost the same */
     fixture_close(&f);
 }
 
@@ -303,7 +355,7 @@ static void test_iommu_blocks_what_is_not_mapped(void **unused)
 
 static void peer_body(struct world_fixture *f, struct sim_task *task, void *arg)
 {
-    *(uint64_t *)arg = root_complex_mmio_read(host_root_complexes(f->host), task,
+    *(uint64_t *)arg = root_complex_mmio_read(host_root_complexes(f->host), 0, task,
                                               (struct hpa){ *(uint64_t *)arg }, 8, NULL);
 }
 
@@ -340,6 +392,7 @@ struct seen_interrupt {
     uint32_t destination;
     uint8_t vector;
     uint64_t flag;
+    sim_time now_ps;
     struct world_fixture *f;
     struct hpa at;
 };
@@ -348,6 +401,7 @@ static void on_interrupt(void *context, uint32_t destination, uint8_t vector)
 {
     struct seen_interrupt *seen = context;
     seen->n++;
+    seen->now_ps = sim_now(seen->f->sim);
     seen->destination = destination;
     seen->vector = vector;
     seen->flag = physmem_read64(host_physmem(seen->f->host), seen->at);
@@ -380,12 +434,42 @@ static void test_interrupt_comes_after_the_data(void **unused)
     fixture_close(&f);
 }
 
+static sim_time interrupt_ps(struct world_fixture *f, uint64_t address)
+{
+    struct seen_interrupt seen = { .f = f };
+    uint32_t message = 0x55;
+    struct fixture_op op = op_new(true, address, 4, (uint8_t *)&message);
+    host_root_complexes(f->host)->interrupt = on_interrupt;
+    host_root_complexes(f->host)->interrupt_context = &seen;
+    op.op.done = fixture_op_done;
+    op.op.context = &op;
+    sim_time start_ps = sim_now(f->sim);
+    pcie_requester_submit(world_device(f->world, "a"), &op.op);
+    sim_run(f->sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(seen.n, 1);
+    return seen.now_ps - start_ps;
+}
+
+/* CPU 7 is the device's socket's, CPU 20 is not. */
+static void test_interrupt_crosses_to_another_socket(void **unused)
+{
+    struct world_fixture f;
+    (void)unused;
+    fixture_open(&f, WORLD("false"));
+    sim_time near_ps = interrupt_ps(&f, 0xfee07000), far_ps = interrupt_ps(&f, 0xfee14000);
+    sim_time now_ps = sim_now(f.sim) + SIM_PS_PER_US;
+    assert_int_equal(far_ps - near_ps,
+                     numa_io_send(host_numa(f.host), 0, 1, NUMA_IO_DATA, now_ps) - now_ps);
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_boot_enumerates_every_device),
         cmocka_unit_test(test_mmio_round_trip_equals_formula),
         cmocka_unit_test(test_posted_writes_go_on_by_themselves),
+        cmocka_unit_test(test_registers_of_another_socket_are_further_away),
         cmocka_unit_test(test_bytes_arrive_and_come_back),
         cmocka_unit_test(test_read_latency_equals_formula),
         cmocka_unit_test(test_write_latency_adds_up),
@@ -394,6 +478,7 @@ int main(void)
         cmocka_unit_test(test_iommu_blocks_what_is_not_mapped),
         cmocka_unit_test(test_peer_to_peer_across_ports_and_sockets),
         cmocka_unit_test(test_interrupt_comes_after_the_data),
+        cmocka_unit_test(test_interrupt_crosses_to_another_socket),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -213,8 +213,8 @@ static void read_body(struct world_fixture *f, struct sim_task *task, void *arg)
 {
     struct read *read = arg;
     sim_time start_ps = sim_task_now(task);
-    read->value = root_complex_mmio_read(host_root_complexes(f->host), task, read->at, read->bytes,
-                                         NULL);
+    read->value = root_complex_mmio_read(host_root_complexes(f->host), 0, task, read->at,
+                                         read->bytes, NULL);
     read->took_ps = sim_task_now(task) - start_ps;
     read->done = true;
 }
@@ -226,10 +226,10 @@ static void open_window(struct world_fixture *f, struct sim_task *task, void *ar
     uint16_t port = pcie_id(root_complex_bus(rcs->rc[0]), 3, 0);
     struct hpa *at = arg;
     uint32_t window = (uint32_t)(at->v >> 16) & 0xfff0;
-    root_complex_config_write(rcs, task, port, PCI_MEMORY_BASE, 2, window);
-    root_complex_config_write(rcs, task, port, PCI_MEMORY_LIMIT, 2, window);
-    root_complex_config_write(rcs, task, port, PCI_COMMAND, 2, PCI_COMMAND_MEMORY);
-    root_complex_mmio_write(rcs, task, *at, 4, 1);
+    root_complex_config_write(rcs, 0, task, port, PCI_MEMORY_BASE, 2, window);
+    root_complex_config_write(rcs, 0, task, port, PCI_MEMORY_LIMIT, 2, window);
+    root_complex_config_write(rcs, 0, task, port, PCI_COMMAND, 2, PCI_COMMAND_MEMORY);
+    root_complex_mmio_write(rcs, 0, task, *at, 4, 1);
 }
 
 static void test_port_without_a_cable_is_unsupported(void **unused)
@@ -360,7 +360,7 @@ static void test_timed_out_tags_rest(void **unused)
 static void write_body(struct world_fixture *f, struct sim_task *task, void *arg)
 {
     for (unsigned i = 0; i < 60; i++)
-        root_complex_mmio_write(host_root_complexes(f->host), task, *(struct hpa *)arg, 8, i);
+        root_complex_mmio_write(host_root_complexes(f->host), 0, task, *(struct hpa *)arg, 8, i);
 }
 
 /* Somebody else wakes a task that waits for room: it waits on, and nothing is lost. */
@@ -488,8 +488,8 @@ static void bus_master_off(struct world_fixture *f, struct sim_task *task, void 
 {
     struct root_complex_host *rcs = host_root_complexes(f->host);
     (void)arg;
-    root_complex_config_write(rcs, task, pcie_id(root_complex_bus(rcs->rc[0]), 1, 0), PCI_COMMAND,
-                              2, PCI_COMMAND_MEMORY);
+    root_complex_config_write(rcs, 0, task, pcie_id(root_complex_bus(rcs->rc[0]), 1, 0),
+                              PCI_COMMAND, 2, PCI_COMMAND_MEMORY);
 }
 
 static void test_port_without_bus_master_lets_nothing_up(void **unused)

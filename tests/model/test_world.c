@@ -345,10 +345,10 @@ static void read_links(struct world_fixture *f, struct sim_task *task, void *arg
     const struct pcie_found *found = host_functions(f->host, &links->n);
     assert_true(links->n <= 16);
     for (unsigned i = 0; i < links->n; i++) {
-        unsigned cap = root_complex_config_read(rcs, task, found[i].id, PCI_CAP_POINTER, 1);
-        while (root_complex_config_read(rcs, task, found[i].id, cap, 1) != PCI_CAP_ID_PCIE)
-            cap = root_complex_config_read(rcs, task, found[i].id, cap + 1, 1);
-        uint32_t status = root_complex_config_read(rcs, task, found[i].id, cap + PCIE_LNKSTA, 2);
+        unsigned cap = root_complex_config_read(rcs, 0, task, found[i].id, PCI_CAP_POINTER, 1);
+        while (root_complex_config_read(rcs, 0, task, found[i].id, cap, 1) != PCI_CAP_ID_PCIE)
+            cap = root_complex_config_read(rcs, 0, task, found[i].id, cap + 1, 1);
+        uint32_t status = root_complex_config_read(rcs, 0, task, found[i].id, cap + PCIE_LNKSTA, 2);
         links->generation[i] = status & PCIE_LNKSTA_SPEED_MASK;
         links->lanes[i] = (status & PCIE_LNKSTA_WIDTH_MASK) >> PCIE_LNKSTA_WIDTH_SHIFT;
     }
