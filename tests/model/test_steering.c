@@ -79,7 +79,7 @@ static struct rig_options options_of(unsigned seed)
 static void test_octonic_keeps_order(void **state)
 {
     (void)state;
-    unsigned n = seeds(240);
+    unsigned n = seeds(100);
     uint64_t held = 0, switched = 0;
     for (unsigned seed = 1; seed <= n; seed++) {
         struct rig_options options = options_of(seed);
@@ -134,7 +134,7 @@ static void test_device_that_cannot_tell(void **state)
 static void test_one_function_keeps_order(void **state)
 {
     (void)state;
-    for (unsigned seed = 1; seed <= seeds(80); seed++) {
+    for (unsigned seed = 1; seed <= seeds(40); seed++) {
         struct rig_options options = options_of(seed);
         options.alone = true;
         struct rig *rig = run_phases(&options);
@@ -190,7 +190,8 @@ static void test_expiry_under_load_keeps_order(void **state)
 {
     (void)state;
     uint64_t expired = 0;
-    for (unsigned seed = 1; seed <= seeds(60); seed++) {
+    unsigned n = seeds(60);
+    for (unsigned seed = 1; seed <= n; seed++) {
         struct rig_options options = options_of(seed);
         options.expiry_ps = FAKE_US(400); /* shorter than many a gap between packets */
         struct rig *rig = rig_new(&options);
@@ -202,14 +203,14 @@ static void test_expiry_under_load_keeps_order(void **state)
         expired += octonic_stats(rig->octonic).expired;
         rig_free(rig);
     }
-    assert_true(expired > 40);
+    assert_true(expired > n);
 }
 
 static void test_full_tables_deliver(void **state)
 {
     (void)state;
     uint64_t switch_full = 0, rules_full = 0, refused = 0;
-    for (unsigned seed = 1; seed <= seeds(80); seed++) {
+    for (unsigned seed = 1; seed <= seeds(40); seed++) {
         struct rig_options options = options_of(seed);
         options.n_switch = 1 + seed % 3;
         options.n_rules = 2 + seed % 5;
@@ -315,14 +316,14 @@ static void run_removal(unsigned seed, bool back)
 static void test_function_goes_away(void **state)
 {
     (void)state;
-    for (unsigned seed = 1; seed <= seeds(100); seed++)
+    for (unsigned seed = 1; seed <= seeds(60); seed++)
         run_removal(seed, false);
 }
 
 static void test_function_goes_and_comes_back(void **state)
 {
     (void)state;
-    for (unsigned seed = 1; seed <= seeds(100); seed++)
+    for (unsigned seed = 1; seed <= seeds(60); seed++)
         run_removal(seed, true);
 }
 
@@ -357,7 +358,7 @@ static void test_no_function_left(void **state)
 static void test_bond_keeps_flows_on_their_link(void **state)
 {
     (void)state;
-    for (unsigned seed = 1; seed <= seeds(80); seed++) {
+    for (unsigned seed = 1; seed <= seeds(40); seed++) {
         struct rig_options options = options_of(seed);
         options.bond = true;
         struct rig *rig = run_phases(&options);
