@@ -335,7 +335,6 @@ struct sk_buff *net_skb_share(struct net *net, struct sk_buff *original, uint32_
                               uint32_t bytes);
 /* The payload of skb from `at` on goes to a new packet. */
 struct sk_buff *net_skb_split(struct net *net, struct sk_buff *skb, uint32_t at);
-void net_page_put(struct net *net, struct k_page *page);
 /* Sends skb for the socket: charged to it until freed. Header fields are set. */
 void net_socket_xmit(struct socket *sk, struct sk_buff *skb, const struct tcp_syn_options *options);
 

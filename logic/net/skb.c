@@ -3,7 +3,7 @@
  * what waits for its acknowledgement and what is at the device.
  * Does not model: linear data beside the headers (all payload is in page fragments).
  * Timing: SKB_TOUCH_NEW bytes are written for a new one, one line is looked at when it is freed;
- * a page that is put costs its own line (k_page.meta) and what k_page_put() charges.
+ * putting a page costs what k_page_put() charges (its own line, k_page.meta, included).
  * Sources: Linux 4.14 net/core/skbuff.c (skb_release_data, skb_split, skb_clone with fclone),
  * include/linux/skbuff.h.
  */
@@ -21,20 +21,14 @@ struct sk_buff *skb_new(struct net *net)
     return skb;
 }
 
-void net_page_put(struct net *net, struct k_page *page)
-{
-    k_touch_write(net->kernel, page->meta, sizeof(uint64_t));
-    k_page_put(net->kernel, page);
-}
-
 /* Its fragments' pages are put once nobody shares them. */
 static void release_pages(struct net *net, struct sk_buff *skb)
 {
     for (unsigned i = 0; i < skb->n_frags; i++)
-        net_page_put(net, skb->frag[i].page);
+        k_page_put(net->kernel, skb->frag[i].page);
     skb->n_frags = 0;
     if (skb->head_page)
-        net_page_put(net, skb->head_page);
+        k_page_put(net->kernel, skb->head_page);
     skb->head_page = NULL;
 }
 

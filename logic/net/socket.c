@@ -65,7 +65,7 @@ void net_sockets_reap(struct net *net)
         if (sk->flow.protocol == PROTOCOL_TCP)
             tcp_release(sk);
         if (sk->fragment)
-            net_page_put(net, sk->fragment);
+            k_page_put(net->kernel, sk->fragment);
         k_cache_put(net->sockets, sk);
     }
 }
@@ -195,7 +195,7 @@ static bool refill_fragment(struct socket *sk)
             return true;
         struct k_page *full = sk->fragment;
         sk->fragment = NULL;
-        net_page_put(net, full);
+        k_page_put(net->kernel, full);
     }
     struct k_page *page = k_page_alloc(net->kernel, K_NODE_LOCAL, FRAGMENT_ORDER);
     if (!page)
