@@ -47,13 +47,14 @@ static inline void ntb_sleep(struct sim_task *task, sim_time duration_ps)
 static inline void ntb_write(struct ntb_node *node, struct sim_task *task, uint64_t reg,
                              unsigned bytes, uint64_t value)
 {
-    root_complex_mmio_write(ntb_rc(node), task, (struct hpa){ node->reg + reg }, bytes, value);
+    root_complex_mmio_write(ntb_rc(node), 0, task, (struct hpa){ node->reg + reg }, bytes, value);
 }
 
 static inline uint64_t ntb_read(struct ntb_node *node, struct sim_task *task, uint64_t reg,
                                 unsigned bytes)
 {
-    return root_complex_mmio_read(ntb_rc(node), task, (struct hpa){ node->reg + reg }, bytes, NULL);
+    return root_complex_mmio_read(ntb_rc(node), 0, task, (struct hpa){ node->reg + reg }, bytes,
+                                  NULL);
 }
 
 /* Window `idx` of BAR 2 shows `address` (or registers) of the node with that number. */
@@ -99,7 +100,7 @@ static inline void ntb_enable_interrupts(struct ntb_node *node, struct sim_task 
         ntb_write(node, task, NTB_REG_MSIX_TABLE + 16 * i, 8, UINT64_C(0xfee00000));
         ntb_write(node, task, NTB_REG_MSIX_TABLE + 16 * i + 8, 8, 32 + i);
     }
-    root_complex_config_write(ntb_rc(node), task, id, cap + PCI_MSIX_CONTROL, 2,
+    root_complex_config_write(ntb_rc(node), 0, task, id, cap + PCI_MSIX_CONTROL, 2,
                               PCI_MSIX_CONTROL_ENABLE);
     ntb_write(node, task, NTB_REG_DOORBELL_MASK, 4, 0);
 }

@@ -148,12 +148,12 @@ static void write_ring_body(struct world_fixture *f, struct sim_task *task, void
     (void)f;
     for (unsigned i = 0; i < c->n_hosts; i++)
         for (unsigned w = 0; w < 2; w++)
-            root_complex_mmio_write(ntb_rc(&c->node[i]), task,
+            root_complex_mmio_write(ntb_rc(&c->node[i]), 0, task,
                                     ntb_window(&c->node[i], w, 0x1000 + 8 * i), 8,
                                     UINT64_C(0xabcd000000000000) + i * 16 + w);
     for (unsigned i = 0; i < c->n_hosts; i++)
         for (unsigned w = 0; w < 2; w++)
-            assert_int_equal(root_complex_mmio_read(ntb_rc(&c->node[i]), task,
+            assert_int_equal(root_complex_mmio_read(ntb_rc(&c->node[i]), 0, task,
                                                     ntb_window(&c->node[i], w, 0x1000 + 8 * i), 8,
                                                     NULL),
                              UINT64_C(0xabcd000000000000) + i * 16 + w);
@@ -195,7 +195,7 @@ static void latency_body(struct world_fixture *f, struct sim_task *task, void *a
     (void)f;
     ntb_sleep(task, 10000000);
     sim_stamp_start(&stamp, sim_task_now(task));
-    root_complex_mmio_read(ntb_rc(&c->node[0]), task, ntb_window(&c->node[0], 0, 0), 4, &stamp);
+    root_complex_mmio_read(ntb_rc(&c->node[0]), 0, task, ntb_window(&c->node[0], 0, 0), 4, &stamp);
     assert_int_equal(stamp.part_ps[PART_LINK] + stamp.part_ps[PART_SWITCH],
                      2 * (4 * 50000 + 2 * 110000 + 170000) + pcie_port_wire_ps(cable, 24) +
                          pcie_port_wire_ps(cable, 24));
@@ -223,20 +223,21 @@ static void registers_body(struct world_fixture *f, struct sim_task *task, void 
     for (unsigned i = 0; i < 2; i++) {
         ntb_map(a, task, 40, i == 0 ? NTB_NODE_PARTNER : 4, NTB_FABRIC_REGISTERS);
         ntb_map(a, task, 41, i == 0 ? NTB_NODE_PARTNER : 4, NTB_FABRIC_REGISTERS | MIB);
-        assert_int_equal(root_complex_mmio_read(rc, task, ntb_window(a, 40, CLUSTER_ID), 4, NULL),
-                         CLUSTER_SWITCH_ID);
         assert_int_equal(
-            root_complex_mmio_read(rc, task, ntb_window(a, 40, CLUSTER_LINKS), 8, NULL), 7);
+            root_complex_mmio_read(rc, 0, task, ntb_window(a, 40, CLUSTER_ID), 4, NULL),
+            CLUSTER_SWITCH_ID);
+        assert_int_equal(
+            root_complex_mmio_read(rc, 0, task, ntb_window(a, 40, CLUSTER_LINKS), 8, NULL), 7);
         assert_int_equal(root_complex_mmio_read(
-                             rc, task, ntb_window(a, 41, CLUSTER_ROUTE - MIB + 4 * 3), 4, NULL),
+                             rc, 0, task, ntb_window(a, 41, CLUSTER_ROUTE - MIB + 4 * 3), 4, NULL),
                          CLUSTER_ROUTE_VALID | 2);
     }
     /* A route taken away, and given back. */
-    root_complex_mmio_write(rc, task, ntb_window(a, 41, CLUSTER_ROUTE - MIB + 4 * 2), 4, 0);
-    assert_int_equal(root_complex_mmio_read(rc, task, ntb_window(a, 0, 0), 4, NULL), UINT32_MAX);
-    root_complex_mmio_write(rc, task, ntb_window(a, 41, CLUSTER_ROUTE - MIB + 4 * 2), 4,
+    root_complex_mmio_write(rc, 0, task, ntb_window(a, 41, CLUSTER_ROUTE - MIB + 4 * 2), 4, 0);
+    assert_int_equal(root_complex_mmio_read(rc, 0, task, ntb_window(a, 0, 0), 4, NULL), UINT32_MAX);
+    root_complex_mmio_write(rc, 0, task, ntb_window(a, 41, CLUSTER_ROUTE - MIB + 4 * 2), 4,
                             CLUSTER_ROUTE_VALID | 1);
-    assert_int_equal(root_complex_mmio_read(rc, task, ntb_window(a, 0, 0), 4, NULL), 0);
+    assert_int_equal(root_complex_mmio_read(rc, 0, task, ntb_window(a, 0, 0), 4, NULL), 0);
 }
 
 static void switches_have_registers_on_the_fabric(void **state)
@@ -258,17 +259,17 @@ static void scarce_body(struct world_fixture *f, struct sim_task *task, void *ar
     struct cluster *c = arg;
     (void)f;
     for (unsigned i = 0; i < 3; i++) /* two entries: the third CPU comes too late */
-        assert_int_equal(root_complex_mmio_read(ntb_rc(&c->node[i]), task,
+        assert_int_equal(root_complex_mmio_read(ntb_rc(&c->node[i]), 0, task,
                                                 ntb_window(&c->node[i], 0, 0), 4, NULL),
                          i < 2 ? 0 : UINT32_MAX);
     /* Host 0 gives its own up, as its last request that way. */
     ntb_map(&c->node[0], task, 41, NTB_NODE_PARTNER, NTB_FABRIC_REGISTERS | 2 * MIB);
-    root_complex_mmio_write(ntb_rc(&c->node[0]), task,
+    root_complex_mmio_write(ntb_rc(&c->node[0]), 0, task,
                             ntb_window(&c->node[0], 41, CLUSTER_REQUESTER - 2 * MIB + 4), 4, 0);
     ntb_sleep(task, 3000000);
-    assert_int_equal(
-        root_complex_mmio_read(ntb_rc(&c->node[2]), task, ntb_window(&c->node[2], 0, 0), 4, NULL),
-        0);
+    assert_int_equal(root_complex_mmio_read(ntb_rc(&c->node[2]), 0, task,
+                                            ntb_window(&c->node[2], 0, 0), 4, NULL),
+                     0);
 }
 
 static void entries_for_requesters_are_limited(void **state)
@@ -290,12 +291,12 @@ static void cut_off_body(struct world_fixture *f, struct sim_task *task, void *a
 {
     struct cluster *c = arg;
     (void)f;
-    assert_int_equal(
-        root_complex_mmio_read(ntb_rc(&c->node[0]), task, ntb_window(&c->node[0], 0, 0), 4, NULL),
-        UINT32_MAX);
-    assert_int_equal(
-        root_complex_mmio_read(ntb_rc(&c->node[0]), task, ntb_window(&c->node[0], 1, 0), 4, NULL),
-        0);
+    assert_int_equal(root_complex_mmio_read(ntb_rc(&c->node[0]), 0, task,
+                                            ntb_window(&c->node[0], 0, 0), 4, NULL),
+                     UINT32_MAX);
+    assert_int_equal(root_complex_mmio_read(ntb_rc(&c->node[0]), 0, task,
+                                            ntb_window(&c->node[0], 1, 0), 4, NULL),
+                     0);
     assert_int_equal(ntb_read(&c->node[0], task, NTB_REG_STATUS, 4), NTB_STATUS_LINK_UP);
 }
 
@@ -476,14 +477,14 @@ static void prefix_body(struct world_fixture *f, struct sim_task *task, void *ar
     const struct pcie_link_stats *out = pcie_port_stats(&a->ntb->ports[NTB_CABLE]);
     (void)f;
     uint64_t before = out->tlp_bytes;
-    root_complex_mmio_write(ntb_rc(a), task, ntb_window(a, 0, 0x40), 4, 0x1234);
-    assert_int_equal(root_complex_mmio_read(ntb_rc(a), task, ntb_window(a, 0, 0x40), 4, NULL),
+    root_complex_mmio_write(ntb_rc(a), 0, task, ntb_window(a, 0, 0x40), 4, 0x1234);
+    assert_int_equal(root_complex_mmio_read(ntb_rc(a), 0, task, ntb_window(a, 0, 0x40), 4, NULL),
                      0x1234);
     /* Write 24 + 4, read 24, both with a prefix. */
     assert_int_equal(out->tlp_bytes - before, 28 + 4 + 24 + 4);
     before = out->tlp_bytes;
-    root_complex_mmio_write(ntb_rc(b), task, ntb_window(b, 0, 0x40), 4, 0x99);
-    assert_int_equal(root_complex_mmio_read(ntb_rc(b), task, ntb_window(b, 0, 0x40), 4, NULL),
+    root_complex_mmio_write(ntb_rc(b), 0, task, ntb_window(b, 0, 0x40), 4, 0x99);
+    assert_int_equal(root_complex_mmio_read(ntb_rc(b), 0, task, ntb_window(b, 0, 0x40), 4, NULL),
                      0x99);
     /* The completion for node 7 has none. */
     assert_int_equal(out->tlp_bytes - before, 24);
@@ -532,11 +533,11 @@ static void subscribe_body(struct world_fixture *f, struct sim_task *task, void 
         if (sw->ops != &pcie_cluster_switch_ops)
             continue;
         ntb_map(a, task, 50, cluster_switch_node(sw), NTB_FABRIC_REGISTERS);
-        root_complex_mmio_write(ntb_rc(a), task, ntb_window(a, 50, CLUSTER_MC_CONTROL), 4,
+        root_complex_mmio_write(ntb_rc(a), 0, task, ntb_window(a, 50, CLUSTER_MC_CONTROL), 4,
                                 MC_CONTROL);
         for (unsigned p = 0; p < sw->n_ports; p++)
-            root_complex_mmio_write(ntb_rc(a), task, ntb_window(a, 50, CLUSTER_MC_RECEIVE + 8 * p),
-                                    8, 1u << 2);
+            root_complex_mmio_write(ntb_rc(a), 0, task,
+                                    ntb_window(a, 50, CLUSTER_MC_RECEIVE + 8 * p), 8, 1u << 2);
         /* Entries of the table must not be rewritten while writes through them are on their way. */
         ntb_sleep(task, 5000000);
     }
@@ -553,14 +554,14 @@ static void multicast_reads_body(struct world_fixture *f, struct sim_task *task,
 {
     struct cluster *c = arg;
     (void)f;
-    assert_int_equal(root_complex_mmio_read(ntb_rc(&c->node[0]), task,
+    assert_int_equal(root_complex_mmio_read(ntb_rc(&c->node[0]), 0, task,
                                             ntb_window(&c->node[0], 51, 2 << MC_LOG2), 4, NULL),
                      UINT32_MAX);
     /* A group that nobody subscribed to, and one that there is not. */
-    root_complex_mmio_write(ntb_rc(&c->node[0]), task, ntb_window(&c->node[0], 51, 1 << MC_LOG2), 4,
-                            1);
-    root_complex_mmio_write(ntb_rc(&c->node[0]), task, ntb_window(&c->node[0], 51, 4 << MC_LOG2), 4,
-                            1);
+    root_complex_mmio_write(ntb_rc(&c->node[0]), 0, task, ntb_window(&c->node[0], 51, 1 << MC_LOG2),
+                            4, 1);
+    root_complex_mmio_write(ntb_rc(&c->node[0]), 0, task, ntb_window(&c->node[0], 51, 4 << MC_LOG2),
+                            4, 1);
 }
 
 static void one_write_reaches_all(void **state)

@@ -164,11 +164,11 @@ static void registers_body(struct world_fixture *f, struct sim_task *task, void 
     /* Scratchpads, from both sides: the far side through window 0. */
     ntb_map(a, task, 0, NTB_NODE_PARTNER, NTB_FABRIC_REGISTERS);
     struct hpa far = ntb_window(a, 0, NTB_FABRIC_SCRATCHPAD + 12);
-    root_complex_mmio_write(ntb_rc(a), task, far, 4, 0xcafe);
-    assert_int_equal(root_complex_mmio_read(ntb_rc(a), task, far, 4, NULL), 0xcafe);
+    root_complex_mmio_write(ntb_rc(a), 0, task, far, 4, 0xcafe);
+    assert_int_equal(root_complex_mmio_read(ntb_rc(a), 0, task, far, 4, NULL), 0xcafe);
     assert_int_equal(ntb_read(&pair->b, task, NTB_REG_SCRATCHPAD + 12, 4), 0xcafe);
     assert_int_equal(
-        root_complex_mmio_read(ntb_rc(a), task, ntb_window(a, 0, NTB_FABRIC_NODE), 4, NULL), 2);
+        root_complex_mmio_read(ntb_rc(a), 0, task, ntb_window(a, 0, NTB_FABRIC_NODE), 4, NULL), 2);
 }
 
 static void registers_are_real(void **state)
@@ -188,15 +188,16 @@ static void loads_and_stores_body(struct world_fixture *f, struct sim_task *task
     struct root_complex_host *rc = ntb_rc(&pair->a);
     (void)f;
     for (unsigned i = 0; i < 4; i++)
-        root_complex_mmio_write(rc, task, ntb_window(&pair->a, MAPPED + i, 0x100 + 8 * i), 8,
+        root_complex_mmio_write(rc, 0, task, ntb_window(&pair->a, MAPPED + i, 0x100 + 8 * i), 8,
                                 UINT64_C(0x1122334455660000) + i);
-    root_complex_mmio_write(rc, task, ntb_window(&pair->a, MAPPED, WINDOW - 4), 4, 0xa5a5a5a5);
+    root_complex_mmio_write(rc, 0, task, ntb_window(&pair->a, MAPPED, WINDOW - 4), 4, 0xa5a5a5a5);
     for (unsigned i = 0; i < 4; i++)
         assert_int_equal(root_complex_mmio_read(
-                             rc, task, ntb_window(&pair->a, MAPPED + i, 0x100 + 8 * i), 8, NULL),
+                             rc, 0, task, ntb_window(&pair->a, MAPPED + i, 0x100 + 8 * i), 8, NULL),
                          UINT64_C(0x1122334455660000) + i);
     assert_int_equal(
-        root_complex_mmio_read(rc, task, ntb_window(&pair->a, MAPPED, WINDOW - 3), 1, NULL), 0xa5);
+        root_complex_mmio_read(rc, 0, task, ntb_window(&pair->a, MAPPED, WINDOW - 3), 1, NULL),
+        0xa5);
 }
 
 static void loads_and_stores_reach_the_other_host(void **state)
@@ -229,7 +230,7 @@ static void unloaded_latency_body(struct world_fixture *f, struct sim_task *task
     ntb_sleep(task, 10000000); /* links idle, DLLPs of the set-up gone */
     sim_time start_ps = sim_task_now(task);
     sim_stamp_start(&stamp, start_ps);
-    root_complex_mmio_read(ntb_rc(&pair->a), task, ntb_window(&pair->a, MAPPED, 64), 8, &stamp);
+    root_complex_mmio_read(ntb_rc(&pair->a), 0, task, ntb_window(&pair->a, MAPPED, 64), 8, &stamp);
     sim_time total_ps = sim_task_now(task) - start_ps, sum_ps = 0;
     for (unsigned i = 0; i < N_LATENCY_PARTS; i++)
         sum_ps += stamp.part_ps[i];
@@ -258,7 +259,7 @@ static void store_body(struct world_fixture *f, struct sim_task *task, void *arg
 {
     struct pair *pair = arg;
     (void)f;
-    root_complex_mmio_write(ntb_rc(&pair->a), task, ntb_window(&pair->a, MAPPED, 0), 4, 0x77);
+    root_complex_mmio_write(ntb_rc(&pair->a), 0, task, ntb_window(&pair->a, MAPPED, 0), 4, 0x77);
 }
 
 static void a_store_takes_one_way(void **state)
@@ -437,22 +438,22 @@ static void unmapped_body(struct world_fixture *f, struct sim_task *task, void *
     struct root_complex_host *rc = ntb_rc(&pair->a);
     struct hpa hole = ntb_window(&pair->a, 30, 0);
     (void)f;
-    assert_int_equal(root_complex_mmio_read(rc, task, hole, 8, NULL), UINT64_MAX);
-    root_complex_mmio_write(rc, task, hole, 4, 1);
+    assert_int_equal(root_complex_mmio_read(rc, 0, task, hole, 8, NULL), UINT64_MAX);
+    root_complex_mmio_write(rc, 0, task, hole, 4, 1);
     /* To a node that is not there: the other end says no. */
     ntb_map(&pair->a, task, 30, 77, 0);
-    assert_int_equal(root_complex_mmio_read(rc, task, hole, 4, NULL), UINT32_MAX);
+    assert_int_equal(root_complex_mmio_read(rc, 0, task, hole, 4, NULL), UINT32_MAX);
     /* To where the other host has nothing: its root complex says no. */
     ntb_map(&pair->a, task, 30, 2, UINT64_C(1) << 40);
-    assert_int_equal(root_complex_mmio_read(rc, task, hole, 4, NULL), UINT32_MAX);
+    assert_int_equal(root_complex_mmio_read(rc, 0, task, hole, 4, NULL), UINT32_MAX);
     /* Switched off at home, then at the other end. */
     ntb_write(&pair->a, task, NTB_REG_CONTROL, 4, NTB_CONTROL_ACCEPT);
     hole = ntb_window(&pair->a, MAPPED, 0);
-    assert_int_equal(root_complex_mmio_read(rc, task, hole, 4, NULL), UINT32_MAX);
+    assert_int_equal(root_complex_mmio_read(rc, 0, task, hole, 4, NULL), UINT32_MAX);
     ntb_write(&pair->a, task, NTB_REG_CONTROL, 4, NTB_CONTROL_SEND);
     ntb_write(&pair->b, task, NTB_REG_CONTROL, 4, NTB_CONTROL_SEND);
     ntb_sleep(task, 5000000);
-    assert_int_equal(root_complex_mmio_read(rc, task, hole, 4, NULL), UINT32_MAX);
+    assert_int_equal(root_complex_mmio_read(rc, 0, task, hole, 4, NULL), UINT32_MAX);
 }
 
 static void what_leads_nowhere_is_refused(void **state)
@@ -485,10 +486,10 @@ static void down_body(struct world_fixture *f, struct sim_task *task, void *arg)
     struct root_complex_host *rc = ntb_rc(&pair->a);
     (void)f;
     sim_time start_ps = sim_task_now(task);
-    assert_int_equal(root_complex_mmio_read(rc, task, ntb_window(&pair->a, MAPPED, 0), 8, NULL),
+    assert_int_equal(root_complex_mmio_read(rc, 0, task, ntb_window(&pair->a, MAPPED, 0), 8, NULL),
                      UINT64_MAX);
     assert_true(sim_task_now(task) - start_ps < 2000000); /* an answer, not a time-out */
-    root_complex_mmio_write(rc, task, ntb_window(&pair->a, MAPPED, 0), 4, 0xdead);
+    root_complex_mmio_write(rc, 0, task, ntb_window(&pair->a, MAPPED, 0), 4, 0xdead);
     assert_int_equal(ntb_read(&pair->a, task, NTB_REG_STATUS, 4), NTB_STATUS_LINK_CHANGE);
     ntb_write(&pair->a, task, NTB_REG_STATUS, 4, NTB_STATUS_LINK_CHANGE);
     assert_int_equal(ntb_read(&pair->a, task, NTB_REG_STATUS, 4), 0);
@@ -593,8 +594,9 @@ static void ring_body(struct world_fixture *f, struct sim_task *task, void *arg)
     ntb_map(&pair->a, task, 0, ntb_node(pair->b.ntb), NTB_FABRIC_REGISTERS);
     for (unsigned i = 1; i <= 20; i++) {
         uint32_t before = pair->b.interrupts[32 + 7];
-        root_complex_mmio_write(rc, task, ntb_window(&pair->a, MAPPED, 0x40), 1, i);
-        root_complex_mmio_write(rc, task, ntb_window(&pair->a, 0, NTB_FABRIC_DOORBELL), 4, 1u << 7);
+        root_complex_mmio_write(rc, 0, task, ntb_window(&pair->a, MAPPED, 0x40), 1, i);
+        root_complex_mmio_write(rc, 0, task, ntb_window(&pair->a, 0, NTB_FABRIC_DOORBELL), 4,
+                                1u << 7);
         ntb_sleep(task, 3000000);
         assert_int_equal(pair->b.interrupts[32 + 7], before + 1);
         assert_int_equal(pair->b.seen, i); /* the write before it was visible */
@@ -603,14 +605,14 @@ static void ring_body(struct world_fixture *f, struct sim_task *task, void *arg)
     }
     /* A doorbell that has not been cleared does not ring again; a masked one rings when its mask
      * is lifted. */
-    root_complex_mmio_write(rc, task, ntb_window(&pair->a, 0, NTB_FABRIC_DOORBELL), 4, 3);
+    root_complex_mmio_write(rc, 0, task, ntb_window(&pair->a, 0, NTB_FABRIC_DOORBELL), 4, 3);
     ntb_sleep(task, 3000000);
-    root_complex_mmio_write(rc, task, ntb_window(&pair->a, 0, NTB_FABRIC_DOORBELL), 4, 3);
+    root_complex_mmio_write(rc, 0, task, ntb_window(&pair->a, 0, NTB_FABRIC_DOORBELL), 4, 3);
     ntb_sleep(task, 3000000);
     assert_int_equal(pair->b.interrupts[32], 1);
     assert_int_equal(pair->b.interrupts[33], 1);
     ntb_write(&pair->b, task, NTB_REG_DOORBELL_MASK, 4, 1u << 30);
-    root_complex_mmio_write(rc, task, ntb_window(&pair->a, 0, NTB_FABRIC_DOORBELL), 4, 1u << 30);
+    root_complex_mmio_write(rc, 0, task, ntb_window(&pair->a, 0, NTB_FABRIC_DOORBELL), 4, 1u << 30);
     ntb_sleep(task, 3000000);
     assert_int_equal(pair->b.interrupts[62], 0);
     ntb_write(&pair->b, task, NTB_REG_DOORBELL_MASK, 4, 0);
@@ -772,7 +774,7 @@ static void piece_body(struct world_fixture *f, struct sim_task *task, void *arg
     (void)f;
     ntb_sleep(task, 10000000);
     sim_time start_ps = sim_task_now(task);
-    root_complex_mmio_read(ntb_rc(&pair->a), task, ntb_window(&pair->a, MAPPED, 0), 8, NULL);
+    root_complex_mmio_read(ntb_rc(&pair->a), 0, task, ntb_window(&pair->a, MAPPED, 0), 8, NULL);
     pair->piece_ps = sim_task_now(task) - start_ps - 2 * 60000 + pcie_port_wire_ps(cable, 64 - 8);
 }
 
