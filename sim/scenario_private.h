@@ -43,6 +43,22 @@ struct scenario {
     char **point_names;
 };
 
+/* scenario_values.c: what is wrong is left out, with messages. */
+void axis_value_free(gpointer value);
+/* NULL if there is none. */
+struct axis_value *axis_value_named(const struct axis *axis, const char *label);
+/* One of the axis' setting, `element`, as a value of the file or of scenario->parsed. */
+bool axis_add_value_of_setting(struct axis *axis, struct config_node *node, const char *element,
+                               struct sim_error_list *errors);
+void axis_copy_value(struct axis *axis, const struct axis_value *from, struct config_place place,
+                     struct sim_error_list *errors);
+/* values = [...], range = { ... }, variants = ( ... ) */
+void axis_read_values(struct axis *axis, struct config_node *values, struct sim_error_list *errors);
+void axis_read_range(struct scenario *scenario, struct axis *axis, struct config_node *node,
+                     struct sim_error_list *errors);
+void axis_read_variants(struct axis *axis, struct config_node *variants,
+                        struct sim_error_list *errors);
+
 void axis_free(gpointer axis);
 /* Reads `axes` of the base; what is wrong is left out, with messages. */
 void scenario_read_axes(struct scenario *scenario, struct sim_error_list *errors);
