@@ -26,7 +26,7 @@ struct model_ops {
     void (*init)(struct model *model, struct sim_error_list *errors);
     /* Links are joined; time is 0. May be NULL. */
     void (*start)(struct model *model);
-    /* Takes the TLP. Must pcie_port_release() its buffer in due time. */
+    /* Takes the TLP. Must pcie_port_release() its buffer in due time. NULL without PCIe ports. */
     void (*receive)(struct model *model, uint32_t port, struct tlp *tlp);
     /* This TLP will be received next, soon: a chance to have the host machine fetch memory ahead.
      * Nothing simulated may depend on it. May be NULL. */

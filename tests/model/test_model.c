@@ -246,7 +246,9 @@ static void registry_is_well_formed(void **state)
         assert_non_null(ops->help);
         assert_true(ops->state_bytes > 0);
         assert_non_null(ops->init);
-        assert_non_null(ops->receive);
+        /* what has Ethernet ports only never gets a TLP */
+        if (strncmp(ops->type, "ether.", 6) != 0)
+            assert_non_null(ops->receive);
         assert_ptr_equal(model_find(ops->type), ops); /* so names are unique */
         check_params(ops);
         check_stats(ops);
