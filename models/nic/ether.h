@@ -1,6 +1,7 @@
 /*
  * Ethernet: frames, ports and the wires between them. A wire serialises frames at its rate with
- * preamble, inter-frame gap and FCS, and may lose some (for tests).
+ * preamble, inter-frame gap and FCS, and may lose some (for tests). A receiver may stop the sender
+ * (PAUSE, IEEE 802.3 annex 31B).
  *
  * Models / timing / sources: see the head of ether.c.
  */
@@ -19,13 +20,16 @@
 struct ether_frame {
     struct ether_frame *next; /* the owner's */
     struct sim_event event;   /* the owner's */
-    uint64_t sequence;        /* set by the wire */
     sim_time tail_ps;         /* last bit at the receiver; set by the wire */
     uint16_t header_bytes;    /* real bytes, Ethernet header first, no FCS */
     uint8_t header[ETHER_HEADER_BYTES_MAX];
     struct payload payload;
-    void *cookie;                    /* the owner's */
-    struct ether_direction *private; /* ether.c */
+    void *cookie; /* the sender's while it is on the wire, else the owner's */
+    /* private to ether.c */
+    struct ether_direction *direction;
+    sim_time asked_ps, start_ps, before_ps;
+    uint64_t before_fraction;
+    bool lost;
 };
 static inline uint32_t ether_frame_bytes(const struct ether_frame *frame)
 {
@@ -39,6 +43,10 @@ struct ether_port;
 typedef void ether_receive_fn(struct ether_port *port, struct ether_frame *frame);
 /* The wire went down or came up. */
 typedef void ether_link_fn(struct ether_port *port, bool up);
+/* PAUSE: the last bit of a frame that the port was given leaves at another time than
+ * ether_port_send() said; SIM_TIME_MAX while the other side holds it up. Frames come in their
+ * order; NULL behind them when the port may send again. */
+typedef void ether_retime_fn(struct ether_port *port, struct ether_frame *frame, sim_time left_ps);
 struct ether_port {
     struct model *model;
     uint32_t idx;     /* among the model's Ethernet ports */
@@ -47,7 +55,9 @@ struct ether_port {
     /* The receiver's own pipeline: handed over so much later, which spares an event a frame. */
     sim_time receive_latency_ps;
     ether_receive_fn *receive;
-    ether_link_fn *link; /* may be NULL */
+    ether_link_fn *link;     /* may be NULL */
+    ether_retime_fn *retime; /* may be NULL */
+    bool flow_control;       /* offers PAUSE; in force if both ends of the wire do */
     /* private to ether.c */
     struct ether_wire *wire;
     unsigned end;
@@ -64,6 +74,8 @@ extern const struct param_desc ether_wire_params_table[];
 struct ether_stats {
     uint64_t frames, bytes, lost; /* bytes with overhead; lost ones are counted in both */
     sim_time busy_ps;
+    uint64_t pause_frames; /* of them; those that say "go on" included */
+    sim_time paused_ps;    /* the other side's PAUSE kept this direction from sending */
 };
 extern const struct stat_desc ether_stats_table[];
 
@@ -93,16 +105,31 @@ uint64_t ether_frames_live(struct sim *sim);
 /* What a frame of ether_frame_bytes() takes on the port's wire, overhead included, to the nearest
  * picosecond. */
 sim_time ether_port_wire_ps(const struct ether_port *port, uint32_t bytes);
-/* When the port could begin to send another frame (>= now). */
+/* When the port could begin to send another frame (>= now); SIM_TIME_MAX while it is paused. */
 sim_time ether_port_free_ps(const struct ether_port *port);
+/* Bytes, overhead included, that a frame asked for at at_ps (>= now) would find before it. */
+uint64_t ether_port_queued_bytes(const struct ether_port *port, sim_time at_ps);
 /* Takes the frame; its first bit leaves at at_ps (>= now) at the earliest and after what was sent
- * before. Returns when its last bit has left. A wire that is down loses it. The port is connected.
+ * before. Returns when its last bit has left: SIM_TIME_MAX while the port is paused, see
+ * ether_retime_fn. A wire that is down loses it. The port is connected.
  */
 sim_time ether_port_send(struct ether_port *port, struct ether_frame *frame, sim_time at_ps);
 /* The wire goes down (frames are lost) or up. */
 void ether_port_link(struct ether_port *port, bool up);
 struct ether_stats *ether_port_stats(struct ether_port *port);
-/* Of the frames sent, those that have not arrived and were not lost. */
+/* Of the frames sent, those that have not arrived, nor would have if they were not lost. */
 uint64_t ether_port_in_flight(const struct ether_port *port);
+
+/* ---- Flow control -----------------------------------------------------------------------------
+ */
+/* Both ends offer it. */
+bool ether_port_flow_control(const struct ether_port *port);
+/* Tells the other end to stop, again and again, until it is told to go on: the frame overtakes
+ * those that have not begun to leave. Nothing happens if that was said already, or without flow
+ * control. */
+void ether_port_pause(struct ether_port *port, bool stop);
+/* Bytes that may still come in after ether_port_pause(): the room that a receiver with frames of
+ * mtu_bytes keeps, for its wire's rate and latency. */
+uint64_t ether_port_headroom_bytes(const struct ether_port *port, uint32_t mtu_bytes);
 
 #endif

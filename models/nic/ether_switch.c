@@ -3,15 +3,19 @@
  *
  * Models: store and forward, MAC learning and static entries, flooding of what is not known,
  *   output queues with a limit in bytes (tail drop), link aggregation groups (IEEE 802.1AX) whose
- *   members are chosen by a hash over addresses and ports, so that a flow keeps its order.
+ *   members are chosen by a hash over addresses and ports, so that a flow keeps its order; PAUSE:
+ *   obeyed, and sent to the ports whose frames find an output's queue nearly full, until it has
+ *   room again.
  * Does not model: ageing of MAC entries (runs last seconds, ageing takes minutes), VLANs, spanning
- *   tree, PAUSE, a shared buffer, a limit of the fabric inside.
+ *   tree, a shared buffer, a limit of the fabric inside.
  * Timing: first bit out = last bit in + latency, not before the output's earlier frames have left.
+ *   A queue is nearly full when what the other ports may still send until they stop
+ *   (ether_port_headroom_bytes()) would not find room.
  * Sources: IEEE 802.1Q-2018, 8.6 and 8.8 (forwarding, learning); IEEE 802.1AX-2014, 5.2.4 (frame
  *   order); docs/sources.md#a5.
  *
- * No event of its own: the output's wire keeps the frames that wait for it, in order; how much of
- * them is still queued follows from when the wire will be free.
+ * No event per frame: the output's wire keeps the frames that wait for it, in order, and knows how
+ * much of them is still queued.
  */
 #include "models/nic/ether_switch.h"
 
@@ -23,11 +27,21 @@
 
 #define PORT_NAME_BYTES 80u
 #define MAC_EMPTY       UINT64_MAX
+/* Longest frame that flow control reckons with. */
+#define FRAME_BYTES_MAX UINT64_C(9216)
 
 struct switch_mac {
     uint64_t mac; /* MAC_EMPTY: free */
     uint32_t group;
     bool fixed;
+};
+
+/* What an output has stopped, and when it looks whether that may end. */
+struct switch_output {
+    struct ether_port *port;
+    uint64_t stopped; /* bit i: port e<i> sent too much to this output */
+    uint64_t xoff_bytes, xon_bytes;
+    struct sim_event relief;
 };
 
 /* A port by itself is a group of one. */
@@ -41,7 +55,7 @@ struct switch_state {
     double rate_gbit_s;
     sim_time latency_ps;
     uint64_t queue_bytes;
-    bool learning;
+    bool learning, flow_control;
     const char *groups;
     uint32_t n_groups;
     struct switch_group group[ETHER_SWITCH_PORTS_MAX];
@@ -50,6 +64,7 @@ struct switch_state {
     uint64_t table_mask;
     uint32_t n_macs;
     char (*name)[PORT_NAME_BYTES];
+    struct switch_output output[ETHER_SWITCH_PORTS_MAX];
     uint64_t drops[ETHER_SWITCH_PORTS_MAX];
     uint64_t forwarded, flooded, dropped, filtered, learned;
 };
@@ -65,6 +80,9 @@ static const struct param_desc switch_params[] = {
           PROV_ESTIMATE, "docs/sources.md#a5", "most that waits for an output port"),
     PARAM("mac_entries", PARAM_U32, struct switch_state, mac_entries, 4096, 1, 1048576,
           PROV_ESTIMATE, "docs/sources.md#a5", "addresses it can know; others are flooded"),
+    PARAM("flow_control", PARAM_BOOL, struct switch_state, flow_control, 1, 0, 1, PROV_ESTIMATE,
+          "docs/sources.md#a5",
+          "PAUSE frames at each port, if the other end of the wire offers them, too"),
     PARAM("learning", PARAM_BOOL, struct switch_state, learning, 1, 0, 1, PROV_NONE, "",
           "learns source addresses; false: static entries only"),
     PARAM_TEXT("groups", struct switch_state, groups, "",
@@ -141,22 +159,95 @@ static struct ether_port *member_of(struct model *model, const struct switch_gro
     return up[n_up == 1 ? 0 : ether_packet_hash_l34(packet) % n_up];
 }
 
-/* Bytes before a frame that comes to the port's queue at at_ps, that being sent included. */
-static uint64_t queued_bytes(const struct ether_port *port, sim_time at_ps)
+/* ---- Flow control -----------------------------------------------------------------------------
+ */
+
+/* Room for what all the others may send until they stop; XON lies a frame's worth below. */
+static void set_thresholds(struct model *model, struct switch_output *output)
 {
-    double bytes_per_ps = ether_port_rate_gbit_s(port) / 8000.0;
-    sim_time free_ps = ether_port_free_ps(port);
-    return free_ps <= at_ps ? 0 : (uint64_t)((double)(free_ps - at_ps) * bytes_per_ps);
+    struct switch_state *state = model->state;
+    uint64_t headroom = 0;
+    for (uint32_t i = 0; i < state->n_ports; i++) {
+        const struct ether_port *port = &model->ether_ports[i];
+        if (port != output->port && ether_port_flow_control(port))
+            headroom += ether_port_headroom_bytes(port, FRAME_BYTES_MAX);
+    }
+    output->xoff_bytes = state->queue_bytes > 2 * headroom ? state->queue_bytes - headroom
+                                                           : state->queue_bytes / 2;
+    output->xon_bytes = output->xoff_bytes - SIM_MIN(output->xoff_bytes, FRAME_BYTES_MAX);
 }
 
-static void forward(struct model *model, uint32_t group, struct ether_frame *frame,
+/* Looks again when the queue will have drained to XON; a queue that is itself stopped is looked at
+ * when it goes on. */
+static void expect_relief(struct model *model, struct switch_output *output)
+{
+    uint64_t queued = ether_port_queued_bytes(output->port, sim_now(model->sim));
+    if (sim_event_pending(&output->relief) || ether_port_free_ps(output->port) == SIM_TIME_MAX)
+        return;
+    uint64_t over = queued > output->xon_bytes ? queued - output->xon_bytes : 0;
+    double ps = (double)(over + 1) * 8000.0 / ether_port_rate_gbit_s(output->port);
+    sim_schedule_in(model->sim, &output->relief, (sim_time)ps + 1);
+}
+
+/* Whoever is stopped by no other output may go on. */
+static void relieve(struct model *model, struct switch_output *output)
+{
+    struct switch_state *state = model->state;
+    uint64_t others = 0, stopped = output->stopped;
+    if (stopped == 0)
+        return;
+    if (ether_port_queued_bytes(output->port, sim_now(model->sim)) > output->xon_bytes) {
+        expect_relief(model, output);
+        return;
+    }
+    output->stopped = 0;
+    for (uint32_t i = 0; i < state->n_ports; i++)
+        others |= state->output[i].stopped;
+    for (uint32_t i = 0; i < state->n_ports; i++)
+        if ((stopped & ~others) >> i & 1)
+            ether_port_pause(&model->ether_ports[i], false);
+}
+
+static void relief_event(struct sim *sim, struct sim_event *event)
+{
+    struct switch_output *output = SIM_CONTAINER(event, struct switch_output, relief);
+    (void)sim;
+    relieve(output->port->model, output);
+}
+
+static void switch_retime(struct ether_port *port, struct ether_frame *frame, sim_time left_ps)
+{
+    struct switch_state *state = port->model->state;
+    (void)left_ps;
+    if (frame == NULL)
+        relieve(port->model, &state->output[port->idx]);
+}
+
+/* A frame from a port finds so much in the output's queue. */
+static void stop_senders(struct model *model, struct switch_output *output, uint32_t from,
+                         uint64_t queued)
+{
+    if (queued <= output->xoff_bytes || (output->stopped >> from & 1) != 0 ||
+        !ether_port_flow_control(&model->ether_ports[from]))
+        return;
+    output->stopped |= UINT64_C(1) << from;
+    ether_port_pause(&model->ether_ports[from], true);
+    expect_relief(model, output);
+}
+
+/* ---- Forwarding, continued --------------------------------------------------------------------
+ */
+
+static void forward(struct model *model, uint32_t from, uint32_t group, struct ether_frame *frame,
                     const struct ether_packet *packet)
 {
     struct switch_state *state = model->state;
     struct ether_port *port = member_of(model, &state->group[group], packet);
     sim_time leave_ps = sim_now(model->sim) + state->latency_ps;
-    if (port == NULL ||
-        queued_bytes(port, leave_ps) + ether_frame_bytes(frame) > state->queue_bytes) {
+    uint64_t queued = port != NULL ? ether_port_queued_bytes(port, leave_ps) : 0;
+    if (port != NULL)
+        stop_senders(model, &state->output[port->idx], from, queued);
+    if (port == NULL || queued + ether_frame_bytes(frame) > state->queue_bytes) {
         if (port != NULL)
             state->drops[port->idx]++;
         state->dropped++;
@@ -175,14 +266,15 @@ static bool group_connected(const struct model *model, const struct switch_group
     return false;
 }
 
-static void flood(struct model *model, uint32_t from, struct ether_frame *frame,
+static void flood(struct model *model, uint32_t port, struct ether_frame *frame,
                   const struct ether_packet *packet)
 {
     struct switch_state *state = model->state;
+    uint32_t from = state->group_of[port];
     state->flooded++;
     for (uint32_t i = 0; i < state->n_groups; i++)
         if (i != from && group_connected(model, &state->group[i]))
-            forward(model, i, ether_frame_copy(model, frame), packet);
+            forward(model, port, i, ether_frame_copy(model, frame), packet);
     ether_frame_free(model, frame);
 }
 
@@ -198,12 +290,12 @@ static void switch_receive(struct ether_port *port, struct ether_frame *frame)
     bool group_address = (packet.destination_mac >> 40 & 1) != 0;
     const struct switch_mac *to = find_mac(state, packet.destination_mac);
     if (group_address || to->mac == MAC_EMPTY) {
-        flood(model, from, frame, &packet);
+        flood(model, port->idx, frame, &packet);
     } else if (to->group == from) {
         state->filtered++;
         ether_frame_free(model, frame);
     } else {
-        forward(model, to->group, frame, &packet);
+        forward(model, port->idx, to->group, frame, &packet);
     }
 }
 
@@ -262,7 +354,11 @@ static void switch_init(struct model *model, struct sim_error_list *errors)
                                                      .idx = i,
                                                      .name = state->name[i],
                                                      .rate_gbit_s_max = state->rate_gbit_s,
-                                                     .receive = switch_receive };
+                                                     .receive = switch_receive,
+                                                     .retime = switch_retime,
+                                                     .flow_control = state->flow_control };
+        state->output[i].port = &model->ether_ports[i];
+        sim_event_init(&state->output[i].relief, relief_event);
     }
     if (!read_groups(state))
         sim_error_add(errors, model->config != NULL ? config_file(model->config) : NULL,
@@ -272,9 +368,18 @@ static void switch_init(struct model *model, struct sim_error_list *errors)
                       model->name, state->groups, state->n_ports);
 }
 
+static void switch_start(struct model *model)
+{
+    struct switch_state *state = model->state;
+    for (uint32_t i = 0; i < state->n_ports; i++)
+        set_thresholds(model, &state->output[i]);
+}
+
 static void switch_release(struct model *model)
 {
     struct switch_state *state = model->state;
+    for (uint32_t i = 0; i < state->n_ports; i++)
+        sim_cancel(model->sim, &state->output[i].relief);
     free(state->table);
     free(state->name);
 }
@@ -286,5 +391,6 @@ const struct model_ops ether_switch_ops = {
     .params = switch_params,
     .stats = switch_stats,
     .init = switch_init,
+    .start = switch_start,
     .release = switch_release,
 };

@@ -57,6 +57,11 @@ static const struct param_desc nic_params_table[] = {
           PROV_ESTIMATE, FROM_A5, "rules in the multi-PF switch"),
     PARAM("rx_buffer_bytes", PARAM_BYTES, struct nic, params.rx_buffer_bytes, 262016, 2048, 1e9,
           PROV_ESTIMATE, FROM_A5, "on-chip buffer for received packets"),
+    PARAM(
+        "flow_control", PARAM_BOOL, struct nic, params.flow_control, 1, 0, 1, PROV_DATASHEET,
+        FROM_A5,
+        "PAUSE frames, if the other end of the wire offers them, too: sends them before its buffer "
+        "overflows, and obeys them"),
     PARAM("tx_buffer_bytes", PARAM_BYTES, struct nic, params.tx_buffer_bytes, 65536, 2048, 1e9,
           PROV_ESTIMATE, FROM_A5, "on-chip buffer for packets to be sent, from read to wire"),
     PARAM("wqe_prefetch_blocks", PARAM_U32, struct nic, params.prefetch_blocks, 32, 8, 1024,
@@ -449,6 +454,8 @@ static void ports_init(struct model *model)
                                       .rate_gbit_s_max = params->rate_gbit_s,
                                       .receive_latency_ps = params->receive_ps,
                                       .receive = nic_receive_frame,
+                                      .retime = nic_retime,
+                                      .flow_control = params->flow_control,
                                       .link = nic_link_changed };
 }
 
@@ -483,6 +490,7 @@ static void nic_start(struct model *model)
         if (pcie_port_connected(&model->ports[i]))
             cfg_set_link(&nic->function[i].cfg, pcie_port_generation(&model->ports[i]),
                          pcie_port_lanes(&model->ports[i]));
+    nic_pause_init(nic);
 }
 
 static void nic_release(struct model *model)

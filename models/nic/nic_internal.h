@@ -223,7 +223,7 @@ struct nic_params {
     uint64_t rx_buffer_bytes, tx_buffer_bytes;
     uint32_t prefetch_blocks, rq_batch, mtu_bytes;
     uint32_t mps_bytes, tx_queue_tlps;
-    bool extended_tags;
+    bool extended_tags, flow_control;
     struct pcie_credits advertise;
     struct pcie_dma_params dma;
 };
@@ -254,7 +254,9 @@ struct nic {
     struct sim_event retire;
     bool sending;
     /* receive */
-    uint32_t rx_bytes; /* of the on-chip buffer */
+    uint32_t rx_bytes;              /* of the on-chip buffer */
+    uint32_t xoff_bytes, xon_bytes; /* PAUSE above, the end of it at or below */
+    bool pausing;
     struct nic_flow_table rules;
     uint32_t default_function;
     struct nic_rss rss;
@@ -313,10 +315,14 @@ void nic_sq_close(struct nic_sq *sq);
 bool nic_sq_quiet(const struct nic_sq *sq);
 void nic_sq_free(struct nic_sq *sq);
 void nic_retire_event(struct sim *sim, struct sim_event *event);
+/* An ether_retime_fn. */
+void nic_retime(struct ether_port *port, struct ether_frame *frame, sim_time left_ps);
 void nic_transmit_release(struct nic *nic);
 
 /* nic_receive.c */
 void nic_receive_frame(struct ether_port *port, struct ether_frame *frame);
+/* Where PAUSE begins and ends; the wire is known. */
+void nic_pause_init(struct nic *nic);
 void nic_rq_init(struct nic_rq *rq);
 /* Drops what waits for buffers; nothing new starts. */
 void nic_rq_close(struct nic_rq *rq);

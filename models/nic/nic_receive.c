@@ -5,8 +5,8 @@
  *   table of each function (ARFS), RSS, checks of checksums, an on-chip buffer that overflows,
  *   receive WQEs fetched ahead in batches, doorbell records read when few buffers are known, drops
  *   when none is posted, headers written as real bytes and payload as tags, the completion behind
- *   the data.
- * Does not model: PAUSE, per-priority buffers, LRO, header split, striding buffers, parsing of
+ *   the data; PAUSE before the buffer overflows, which stops the senders to all functions.
+ * Does not model: per-priority buffers, LRO, header split, striding buffers, parsing of
  *   anything but IPv4.
  * Timing: unloaded, the first byte of the packet goes to the link receive_latency after its last
  * bit came in (the wire adds that, ether.h); packets are stored whole. If no WQE is on the chip: a
@@ -20,6 +20,42 @@
 
 static void pump(struct nic_rq *rq);
 
+/* ---- The buffer on the chip -------------------------------------------------------------------
+ */
+
+/* Thresholds as the driver of mlx5 sets them (en/port_buffer.c): above XOFF there is room for what
+ * may still come in; XON lies an MTU below. A buffer that is too small for that pauses from its
+ * half on and may overflow. */
+void nic_pause_init(struct nic *nic)
+{
+    uint64_t size = nic->params.rx_buffer_bytes, frame = nic->params.mtu_bytes + 14;
+    uint64_t headroom = 0;
+    if (ether_port_connected(nic->port))
+        headroom = ether_port_headroom_bytes(nic->port, nic->params.mtu_bytes);
+    uint64_t xoff = size > headroom + 2 * frame ? size - headroom : size / 2;
+    nic->xoff_bytes = (uint32_t)xoff;
+    nic->xon_bytes = (uint32_t)(xoff > frame ? xoff - frame : 0);
+}
+
+static inline void buffer_take(struct nic *nic, uint32_t bytes)
+{
+    nic->rx_bytes += bytes;
+    nic->stats.rx_buffer_max = SIM_MAX(nic->stats.rx_buffer_max, nic->rx_bytes);
+    if (SIM_UNLIKELY(nic->rx_bytes > nic->xoff_bytes && !nic->pausing)) {
+        nic->pausing = true;
+        ether_port_pause(nic->port, true);
+    }
+}
+
+static inline void buffer_give_back(struct nic *nic, uint32_t bytes)
+{
+    nic->rx_bytes -= bytes;
+    if (SIM_UNLIKELY(nic->pausing && nic->rx_bytes <= nic->xon_bytes)) {
+        nic->pausing = false;
+        ether_port_pause(nic->port, false);
+    }
+}
+
 /* ---- The way into memory ----------------------------------------------------------------------
  */
 
@@ -28,7 +64,7 @@ static void data_written(struct pcie_dma_request *request, enum pcie_dma_status 
 {
     struct nic_rx *rx = SIM_CONTAINER(request, struct nic_rx, data);
     (void)status;
-    rx->function->nic->rx_bytes -= rx->bytes;
+    buffer_give_back(rx->function->nic, rx->bytes);
 }
 
 static void completion_written(struct pcie_dma_request *request, enum pcie_dma_status status)
@@ -117,7 +153,7 @@ static void throw_away(struct nic_function *function, struct nic_rx *rx)
 {
     struct nic *nic = function->nic;
     unsigned parity = rx->parity;
-    nic->rx_bytes -= rx->bytes;
+    buffer_give_back(nic, rx->bytes);
     ether_frame_free(nic->model, rx->frame);
     sim_pool_put(nic->rxs, rx);
     waits_no_longer(function, parity);
@@ -365,8 +401,7 @@ static void receive_for(struct nic_function *function, struct ether_frame *frame
     rx->cqe = cqe;
     rx->parity = (uint8_t)function->command.parity;
     function->n_waiting[rx->parity]++;
-    nic->rx_bytes += rx->bytes;
-    nic->stats.rx_buffer_max = SIM_MAX(nic->stats.rx_buffer_max, nic->rx_bytes);
+    buffer_take(nic, rx->bytes);
     *rq->rx_tail = rx;
     rq->rx_tail = &rx->next;
     pump(rq);

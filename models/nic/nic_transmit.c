@@ -81,6 +81,8 @@ static void schedule_retire(struct nic *nic, bool full)
         if (tx->next == NULL)
             break;
     }
+    if (tx->left_ps == SIM_TIME_MAX)
+        return; /* PAUSE: nic_retime() looks again */
     if (sim_event_pending(&nic->retire)) {
         if (nic->retire.time_ps <= tx->left_ps)
             return;
@@ -94,6 +96,16 @@ void nic_retire_event(struct sim *sim, struct sim_event *event)
     struct nic *nic = SIM_CONTAINER(event, struct nic, retire);
     (void)sim;
     transmit(nic);
+}
+
+/* PAUSE. What leaves later than the pending event says is found not to have left. */
+void nic_retime(struct ether_port *port, struct ether_frame *frame, sim_time left_ps)
+{
+    struct nic *nic = nic_of(port->model);
+    if (frame != NULL)
+        ((struct nic_tx *)frame->cookie)->left_ps = left_ps;
+    else
+        transmit(nic);
 }
 
 /* ---- Packets ----------------------------------------------------------------------------------
@@ -149,6 +161,7 @@ static void send_packet(struct nic_sq *sq, struct nic_tx *tx)
     function->stats.tx_packets++;
     function->stats.tx_bytes += tx->bytes;
     tx->frame = NULL;
+    frame->cookie = tx;
     tx->left_ps = ether_port_send(nic->port, frame, nic_now(nic) + nic->params.transmit_ps);
     tx->next = NULL;
     *nic->sent_tail = tx;

@@ -29,6 +29,9 @@ struct end {
     struct arrival *got;
     unsigned n_got;
     unsigned n_down, n_up;
+    /* as the port was told: last bits of frames by their number, SIM_TIME_MAX: held */
+    sim_time left_ps[GOT_MAX];
+    unsigned n_resumed;
 };
 
 struct bench {
@@ -62,9 +65,19 @@ static void end_link(struct ether_port *port, bool up)
     *(up ? &end->n_up : &end->n_down) += 1;
 }
 
+static void end_retime(struct ether_port *port, struct ether_frame *frame, sim_time left_ps)
+{
+    struct end *end = port->model->state;
+    if (frame == NULL)
+        end->n_resumed++;
+    else
+        end->left_ps[ether_get32(frame->header + 38)] = left_ps;
+}
+
 static void bench_open(struct bench *bench)
 {
-    *bench = (struct bench){ .sim = sim_new(7) };
+    memset(bench, 0, sizeof(*bench));
+    bench->sim = sim_new(7);
     bench->fabric = pcie_fabric_new(bench->sim);
     for (unsigned i = 0; i < N_ENDS; i++) {
         struct end *end = &bench->end[i];
@@ -78,7 +91,8 @@ static void bench_open(struct bench *bench)
                                          .name = end_name[i],
                                          .rate_gbit_s_max = 100,
                                          .receive = end_receive,
-                                         .link = end_link };
+                                         .link = end_link,
+                                         .retime = end_retime };
     }
 }
 
@@ -250,6 +264,176 @@ static void test_link_down(void **unused)
     assert_int_equal(b->got[1].number, 5);
     assert_int_equal(a->n_down + b->n_down, 2);
     assert_int_equal(a->n_up + b->n_up, 2);
+    bench_close(&bench);
+}
+
+/* ---- Flow control -----------------------------------------------------------------------------
+ */
+
+#define PAUSE_BYTES 84u /* 64 with FCS, preamble and gap */
+
+static void flow_control(struct bench *bench, unsigned first, unsigned last)
+{
+    for (unsigned i = first; i <= last; i++)
+        bench->end[i].port.flow_control = true;
+}
+
+static void send(struct end *end, uint32_t number, sim_time at_ps)
+{
+    end->left_ps[number] = ether_port_send(&end->port, make(end, 2, 1, 1, number, 1514), at_ps);
+}
+
+/* Ten frames are asked for at 0; b says stop in the midst of the third, and go on much later. What
+ * has begun leaves, the rest follows from the moment on that "go on" is heard. */
+static void test_pause(void **unused)
+{
+    struct bench bench;
+    const sim_time frame_ps = 1538 * 80, pause_ps = PAUSE_BYTES * 80 - 12 * 80 + 50000;
+    (void)unused;
+    bench_open(&bench);
+    struct end *a = &bench.end[0], *b = &bench.end[1];
+    flow_control(&bench, 0, 1);
+    a->port.receive_latency_ps = 10000;
+    join(&bench, 0, &b->port, &plain);
+    assert_true(ether_port_flow_control(&a->port) && ether_port_flow_control(&b->port));
+    for (uint32_t i = 0; i < 10; i++)
+        send(a, i, 0);
+    /* the PAUSE frame is heard when the third frame is half out */
+    sim_time heard_ps = 5 * frame_ps / 2;
+    sim_run(bench.sim, heard_ps - 10000 - pause_ps, NULL);
+    ether_port_pause(&b->port, true);
+    ether_port_pause(&b->port, true); /* was said */
+    sim_run(bench.sim, heard_ps - 1, NULL);
+    assert_int_equal(a->left_ps[3], 4 * frame_ps - 12 * 80);
+    sim_run(bench.sim, heard_ps, NULL);
+    for (uint32_t i = 0; i < 10; i++)
+        assert_true(i < 3 ? a->left_ps[i] == (i + 1) * frame_ps - 12 * 80
+                          : a->left_ps[i] == SIM_TIME_MAX);
+    send(a, 10, heard_ps + 5);
+    assert_true(a->left_ps[10] == SIM_TIME_MAX);
+    assert_true(ether_port_free_ps(&a->port) == SIM_TIME_MAX);
+    assert_int_equal(ether_port_queued_bytes(&a->port, heard_ps), 8 * 1538 + 769);
+    sim_run(bench.sim, 100 * SIM_PS_PER_US, NULL);
+    assert_int_equal(b->n_got, 3);
+    ether_port_pause(&b->port, false);
+    sim_time on_ps = sim_now(bench.sim) + pause_ps + 10000;
+    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(b->n_got, 11);
+    assert_int_equal(a->n_resumed, 1);
+    for (uint32_t i = 0; i < 11; i++) {
+        sim_time begin_ps = i < 3 ? i * frame_ps : on_ps + (i - 3) * frame_ps;
+        assert_int_equal(b->got[i].number, i);
+        assert_int_equal(b->got[i].tail_ps, begin_ps + 1526 * 80 + 50000);
+        assert_int_equal(a->left_ps[i], begin_ps + 1526 * 80);
+    }
+    assert_int_equal(a->n_got, 0); /* PAUSE is no frame for the device */
+    assert_int_equal(ether_port_stats(&b->port)->pause_frames, 2);
+    assert_int_equal(ether_port_stats(&b->port)->frames, 2);
+    assert_int_equal(ether_port_stats(&b->port)->bytes, 2 * PAUSE_BYTES);
+    assert_int_equal(ether_port_stats(&a->port)->paused_ps, on_ps - heard_ps);
+    assert_int_equal(ether_port_stats(&a->port)->frames, 11);
+    bench_close(&bench);
+}
+
+/* A PAUSE frame goes before frames that wait, which move back by its time, and is sent by a port
+ * that is stopped itself. */
+static void test_pause_overtakes(void **unused)
+{
+    struct bench bench;
+    const sim_time frame_ps = 1538 * 80;
+    (void)unused;
+    bench_open(&bench);
+    struct end *a = &bench.end[0], *b = &bench.end[1];
+    flow_control(&bench, 0, 1);
+    join(&bench, 0, &b->port, &plain);
+    for (uint32_t i = 0; i < 4; i++)
+        send(b, i, 0);
+    sim_run(bench.sim, 1000, NULL);
+    ether_port_pause(&b->port, true); /* behind frame 0 */
+    assert_int_equal(b->left_ps[0], frame_ps - 12 * 80);
+    for (uint32_t i = 1; i < 4; i++)
+        assert_int_equal(b->left_ps[i], (i + 1) * frame_ps + PAUSE_BYTES * 80 - 12 * 80);
+    sim_time heard_ps = frame_ps + (PAUSE_BYTES - 12) * 80 + 50000;
+    sim_run(bench.sim, heard_ps, NULL);
+    send(a, 0, heard_ps);
+    assert_true(a->left_ps[0] == SIM_TIME_MAX);
+    ether_port_pause(&a->port, true); /* the stopped one stops the other */
+    sim_run(bench.sim, 50 * SIM_PS_PER_US, NULL);
+    assert_int_equal(b->n_got, 0);
+    assert_in_range(a->n_got, 1, 3);
+    assert_true(b->left_ps[3] == SIM_TIME_MAX);
+    ether_port_pause(&b->port, false);
+    ether_port_pause(&a->port, false);
+    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(b->n_got, 1);
+    assert_int_equal(a->n_got, 4);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_int_equal(a->got[i].number, i);
+    bench_close(&bench);
+}
+
+/* What was said is over after 65535 x 512 bit times, unless it is said again, which a port does for
+ * as long as it is to; a link that goes down forgets it. Without flow control nothing is said. */
+static void test_pause_ends(void **unused)
+{
+    struct bench bench;
+    const sim_time quanta_ps = 65535 * UINT64_C(512) * 10;
+    (void)unused;
+    bench_open(&bench);
+    struct end *a = &bench.end[0], *b = &bench.end[1];
+    flow_control(&bench, 0, 1);
+    join(&bench, 0, &b->port, &plain);
+    ether_port_pause(&b->port, true);
+    sim_run(bench.sim, SIM_PS_PER_US, NULL);
+    send(a, 0, sim_now(bench.sim));
+    sim_run(bench.sim, 10 * quanta_ps, NULL); /* said again and again */
+    assert_int_equal(b->n_got, 0);
+    assert_in_range(ether_port_stats(&b->port)->pause_frames, 20, 21);
+    b->port.flow_control = false; /* it forgets to: the frame leaves when the last one is over */
+    ether_port_link(&a->port, false);
+    assert_false(a->left_ps[0] == SIM_TIME_MAX);
+    sim_run(bench.sim, sim_now(bench.sim) + SIM_PS_PER_US, NULL);
+    assert_int_equal(b->n_got, 0);
+    assert_int_equal(ether_port_stats(&a->port)->lost, 1);
+    b->port.flow_control = true;
+    ether_port_link(&a->port, true);
+    send(a, 1, sim_now(bench.sim));
+    sim_run(bench.sim, sim_now(bench.sim) + SIM_PS_PER_US, NULL);
+    assert_int_equal(b->n_got, 1);
+    ether_port_pause(&b->port, false);
+    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+
+    /* once, by a frame of our own making */
+    struct ether_frame *frame = ether_frame_new(&b->model);
+    static const uint8_t header[18] = { 1, 0x80, 0xc2, 0,    0,    1, 2, 0,    0,
+                                        0, 0,    0,    0x88, 0x08, 0, 1, 0x00, 0x64 };
+    frame->header_bytes = sizeof(header);
+    memcpy(frame->header, header, sizeof(header));
+    sim_time start_ps = sim_now(bench.sim);
+    ether_port_send(&b->port, frame, start_ps);
+    sim_run(bench.sim, start_ps + SIM_PS_PER_US / 2, NULL);
+    send(a, 2, sim_now(bench.sim));
+    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(b->got[1].tail_ps,
+                     start_ps + 72 * 80 + 50000 + 100 * 512 * 10 + 1526 * 80 + 50000);
+
+    a->port.flow_control = false;
+    uint64_t before = ether_port_stats(&b->port)->pause_frames;
+    ether_port_pause(&b->port, true);
+    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(ether_port_stats(&b->port)->pause_frames, before);
+    bench_close(&bench);
+}
+
+/* mlx5: (301 + 2.16 x 7 m) x 100 Gb/s + 2.72 x 1500 */
+static void test_headroom(void **unused)
+{
+    struct bench bench;
+    struct ether_wire_params params = { .rate_gbit_s = 100, .latency_ps = 35000 };
+    (void)unused;
+    bench_open(&bench);
+    join(&bench, 0, &bench.end[1].port, &params);
+    assert_int_equal(ether_port_headroom_bytes(&bench.end[0].port, 1500), 30100 + 1512 + 4080);
     bench_close(&bench);
 }
 
@@ -449,6 +633,62 @@ static void test_switch_queue_limit(void **unused)
     bench_close(&bench);
 }
 
+/* The same with flow control: nothing is dropped, the senders are stopped and go on, the output is
+ * never idle, and a port whose frames go elsewhere is not stopped. */
+static void test_switch_pause(void **unused)
+{
+    struct bench bench;
+    (void)unused;
+    switch_open(&bench, 5, "", 1 << 20, 16);
+    flow_control(&bench, 0, 4);
+    bench.ether_switch->ops->start(bench.ether_switch);
+    assert_true(ether_switch_add(bench.ether_switch, 3, 2));
+    assert_true(ether_switch_add(bench.ether_switch, 5, 4));
+    for (uint32_t i = 0; i < 1900; i++) {
+        send_at(&bench, 0, 3, 1, 1, i, 1514, 0);
+        send_at(&bench, 1, 3, 2, 2, i, 1514, 0);
+        send_at(&bench, 3, 5, 4, 4, i, 1514, 0);
+    }
+    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    const struct end *out = &bench.end[2];
+    assert_int_equal(ether_switch_drops(bench.ether_switch, 2), 0);
+    assert_int_equal(out->n_got, 3800);
+    assert_int_equal(out->got[3799].tail_ps, out->got[0].tail_ps + 3799 * UINT64_C(1538) * 80);
+    uint32_t next[3] = { 0 };
+    for (unsigned i = 0; i < out->n_got; i++)
+        assert_int_equal(out->got[i].number, next[out->got[i].port]++);
+    for (unsigned e = 0; e < 4; e++) {
+        bool stopped = ether_port_stats(&bench.end[e].port)->paused_ps != 0;
+        assert_true(stopped == (e < 2));
+    }
+    assert_int_equal(bench.end[4].n_got, 1900);
+    assert_int_equal(bench.end[4].got[1899].tail_ps,
+                     bench.end[4].got[0].tail_ps + 1899 * UINT64_C(1538) * 80);
+    bench_close(&bench);
+}
+
+/* A receiver stops the switch, and the switch in turn the sender when its queue has filled. */
+static void test_switch_is_stopped(void **unused)
+{
+    struct bench bench;
+    (void)unused;
+    switch_open(&bench, 2, "", 256 * 1024, 16);
+    flow_control(&bench, 0, 1);
+    bench.ether_switch->ops->start(bench.ether_switch);
+    assert_true(ether_switch_add(bench.ether_switch, 3, 1));
+    for (uint32_t i = 0; i < 1000; i++)
+        send_at(&bench, 0, 3, 1, 1, i, 1514, 0);
+    ether_port_pause(&bench.end[1].port, true);
+    sim_run(bench.sim, SIM_PS_PER_MS, NULL);
+    assert_int_equal(bench.end[1].n_got, 0);
+    assert_in_range(ether_port_in_flight(&bench.end[0].port), 800, 900); /* the rest is queued */
+    ether_port_pause(&bench.end[1].port, false);
+    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(bench.end[1].n_got, 1000);
+    assert_int_equal(ether_switch_drops(bench.ether_switch, 1), 0);
+    bench_close(&bench);
+}
+
 /* 256 flows through a group of three members: every member carries some, each flow uses one, and
  * so keeps its order; a member that goes down loses its flows to the others. */
 static void test_switch_group(void **unused)
@@ -524,12 +764,18 @@ int main(void)
         cmocka_unit_test(test_directions_are_independent),
         cmocka_unit_test(test_loss),
         cmocka_unit_test(test_link_down),
+        cmocka_unit_test(test_pause),
+        cmocka_unit_test(test_pause_overtakes),
+        cmocka_unit_test(test_pause_ends),
+        cmocka_unit_test(test_headroom),
         cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_parse_and_checksums),
         cmocka_unit_test(test_checksum_of_the_rfc),
         cmocka_unit_test(test_switch_learns),
         cmocka_unit_test(test_switch_static_and_full),
         cmocka_unit_test(test_switch_queue_limit),
+        cmocka_unit_test(test_switch_pause),
+        cmocka_unit_test(test_switch_is_stopped),
         cmocka_unit_test(test_switch_group),
         cmocka_unit_test(test_switch_mistakes),
     };

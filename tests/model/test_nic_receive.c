@@ -263,6 +263,86 @@ static void test_overflow_at_the_links_rate(void **unused)
     nr_close(&rig);
 }
 
+/* The same with flow control: the sender is stopped and goes on, nothing is lost, and the link is
+ * as busy as before. Both functions share the port: what goes to the other one waits, too. */
+static void test_flow_control(void **unused)
+{
+    struct nr_rig rig;
+    (void)unused;
+    nr_open(&rig, 2, 8, 100, NULL);
+    struct nr_receiver r = receiver_new(&rig, 0, 0, 0, 0, NIC_MODERATION_EQE);
+    struct nr_receiver r1 = receiver_new(&rig, 1, 0, 0, 0, NIC_MODERATION_EQE);
+    struct nr_flow flow = flow_to(&rig, 0, 4000), flow1 = flow_to(&rig, 1, 4000);
+    const struct nic_function_stats *stats = nic_function_stats(rig.nic, 0);
+    rig.wire_end.flow_control = true;
+    r.rq.buffer_bytes = r1.rq.buffer_bytes = 2048;
+    nr_post(&r.rq, 512);
+    nr_post(&r1.rq, 50);
+    sim_time start_ps = sim_now(rig.sim);
+    for (unsigned i = 0; i < 4000; i++)
+        nr_wire_send(&rig, &flow, 1, i, 1446);
+    for (unsigned i = 0; i < 40; i++)
+        nr_wire_send(&rig, &flow1, 1, i, 1446);
+    while (ether_port_in_flight(&rig.wire_end) > 400) {
+        nr_run_for(&rig, 20 * SIM_PS_PER_US);
+        nr_post(&r.rq, poll_all(&r.cq));
+    }
+    double gbit_s = (double)stats->rx_bytes * 8000 / (double)(sim_now(rig.sim) - start_ps);
+    double link = 64.0 * 128 / 130 * 1500 / (1500 + 6 * 20 + 84);
+    assert_true(gbit_s > 0.96 * link && gbit_s < 1.04 * link);
+    assert_int_equal(nic_function_stats(rig.nic, 1)->rx_packets, 0);
+    while (ether_port_in_flight(&rig.wire_end) != 0) {
+        nr_run_for(&rig, 20 * SIM_PS_PER_US);
+        nr_post(&r.rq, poll_all(&r.cq));
+    }
+    nr_run_for(&rig, 100 * SIM_PS_PER_US);
+    assert_int_equal(stats->rx_packets, 4000);
+    assert_int_equal(stats->rx_overflow + stats->rx_no_buffer, 0);
+    assert_int_equal(nic_function_stats(rig.nic, 1)->rx_packets, 40);
+    const struct ether_stats *wire = ether_port_stats(&rig.nic->ether_ports[0]);
+    assert_true(wire->pause_frames > 20);
+    assert_true(ether_port_stats(&rig.wire_end)->paused_ps > 100 * SIM_PS_PER_US);
+    nr_close(&rig);
+}
+
+/* The NIC as a sender that is stopped in the midst of a TSO burst: completions come when the last
+ * bit has left, the rest of a full buffer when it goes on. */
+static void test_stopped_while_sending(void **unused)
+{
+    struct nr_rig rig;
+    (void)unused;
+    nr_open(&rig, 1, 16, 100, NULL);
+    rig.wire_end.flow_control = true;
+    nr_eq_new(&rig, 0, 0, 0);
+    struct nr_cq cq = nr_cq_new(&rig, 0, 0, 0, 10, 0, 0, NIC_MODERATION_EQE);
+    struct nr_sq sq = nr_sq_new(&rig, 0, 0, 0, 8);
+    struct nr_flow flow = flow_to(&rig, 0, 4000);
+    struct nic_cqe cqe;
+    uint64_t data = nr_alloc(&rig, 65536);
+    nr_stamp(&rig, data, payload_tag(1, 0), 65536);
+    struct nr_piece piece = { data, 1446 * 45, 0 };
+    for (unsigned i = 0; i < 4; i++)
+        nr_wqe(&sq, &flow, i * 1446 * 45, TCP_FLAG_ACK, &piece, 1, 1446, NIC_WQE_COMPLETION);
+    nr_doorbell(&sq);
+    nr_run_for(&rig, 3 * SIM_PS_PER_US);
+    ether_port_pause(&rig.wire_end, true);
+    nr_run_for(&rig, 100 * SIM_PS_PER_US);
+    unsigned n = rig.n_frames;
+    assert_in_range(n, 1, 44);
+    assert_false(nr_poll(&cq, &cqe));
+    sim_time on_ps = sim_now(rig.sim);
+    ether_port_pause(&rig.wire_end, false);
+    nr_run(&rig);
+    assert_int_equal(rig.n_frames, 180);
+    assert_true(rig.frame[n].tail_ps > on_ps);
+    for (unsigned i = 0; i < 4; i++) {
+        assert_true(nr_poll(&cq, &cqe));
+        assert_int_equal(cqe.op_own >> 4, NIC_CQE_SENT);
+        assert_int_equal(cqe.time_ps, rig.frame[45 * i + 44].tail_ps - NR_WIRE_PS);
+    }
+    nr_close(&rig);
+}
+
 static void test_too_long(void **unused)
 {
     struct nr_rig rig;
@@ -919,6 +999,8 @@ int main(void)
         cmocka_unit_test(test_no_buffer),
         cmocka_unit_test(test_ring_wraps),
         cmocka_unit_test(test_overflow_at_the_links_rate),
+        cmocka_unit_test(test_flow_control),
+        cmocka_unit_test(test_stopped_while_sending),
         cmocka_unit_test(test_too_long),
         cmocka_unit_test(test_destroyed_queue_drops),
         cmocka_unit_test(test_rss_hash_of_the_specification),
