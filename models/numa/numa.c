@@ -261,6 +261,17 @@ void numa_warm_device(struct numa *n, unsigned socket, struct hpa hpa, uint64_t 
     n->quiet = false;
 }
 
+void numa_warm_forgotten(struct numa *n, unsigned socket, struct hpa hpa, uint64_t bytes)
+{
+    numa_warm_drop(n, hpa, bytes);
+    for (uint64_t at = hpa.v; at < hpa.v + bytes; at = (at | (LINE_BYTES - 1)) + 1) {
+        const uint64_t line = at >> LINE_LOG2;
+        struct directory *directory = &n->socket[home_of(n, line)].directory;
+        if (directory->block != NULL && home_of(n, line) != socket)
+            directory_set(directory, home_line(n, line), DIRECTORY_A);
+    }
+}
+
 /* ---- Statistics ---------------------------------------------------------------------------- */
 
 bool numa_stats(struct numa *n, unsigned index, const char **prefix, const struct stat_desc **table,

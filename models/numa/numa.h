@@ -122,6 +122,10 @@ void numa_warm_drop_all(struct numa *numa);
 void numa_warm_core(struct numa *numa, unsigned core, struct hpa hpa, uint64_t bytes);
 void numa_warm_device(struct numa *numa, unsigned socket, struct hpa hpa, uint64_t bytes);
 
+/* As if cores of `socket` had read the range once, long ago: no cache has it any more, but where
+ * there is an in-memory directory, it does not know that of lines of other sockets. */
+void numa_warm_forgotten(struct numa *numa, unsigned socket, struct hpa hpa, uint64_t bytes);
+
 /* ---- Statistics ---------------------------------------------------------------------------- */
 /* Tables and their states for run_result_stats(), one per call with ascending index until false;
  * prefix is "" or "s0." and so on. Bytes of DRAM and interconnect, by cause. */

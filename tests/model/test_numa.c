@@ -213,6 +213,16 @@ static void test_directory_and_broadcast(void **state)
     store(&h, 14, line);
     assert_int_equal(load(&h, 0, line, NUMA_REMOTE_CACHE),
                      L2 + REQUEST + HOME + DRAM + WAY + FLIT + LOOK + DIRTY + WAY + LINE + RETURN);
+    /* What has been read from there before need not be written again: the directory says so. */
+    const struct hpa again = fixture_hpa(h.n, 0, 0x40000);
+    const uint64_t before = s0->write_directory_bytes;
+    numa_warm_core(h.n, 14, again, 64);
+    numa_warm_forgotten(h.n, 1, again, 128);
+    assert_int_equal(load(&h, 14, again, NUMA_REMOTE_DRAM), REMOTE);
+    assert_int_equal(s0->write_directory_bytes, before);
+    numa_warm_forgotten(h.n, 0, again, 128);
+    load(&h, 14, again, NUMA_REMOTE_DRAM);
+    assert_int_equal(s0->write_directory_bytes, before + 64);
     numa_free(h.n);
 }
 
