@@ -5,10 +5,11 @@
  *   parallelism.
  * Does not model: instructions, branch prediction, store-buffer depth, translation look-aside
  *   buffers.
- * Timing: load = numa_load; asynchronous access = issue cycles. Either waits first for the
- *   line-fill buffer that is free first, if the line is not in L1 or L2 and all are taken. A copy
- * is a load and a store a line; line_ps or two issues, whichever is more, pass meanwhile. Sources:
- * docs/sources.md#a1.
+ * Timing: load = numa_load, or until an asynchronous load has the line; asynchronous access =
+ *   issue cycles. Either waits first for the line-fill buffer that is free first, if the line is
+ *   not in L1 or L2 and all are taken. A copy is a load and a store a line; line_ps or two issues,
+ *   whichever is more, pass meanwhile.
+ * Sources: docs/sources.md#a1.
  */
 #include "models/host/core.h"
 
@@ -29,6 +30,8 @@ void core_init(struct core *core, struct numa *numa, const struct core_params *p
     *core = (struct core){ .numa = numa, .params = params, .idx = idx };
     core->cycle_ps = numa_cycle_ps(numa);
     core->issue_ps = core->cycle_ps * params->issue_cycles;
+    for (unsigned i = 0; i < CORE_BUFFERS_MAX; i++)
+        core->buffer_line[i] = CORE_NO_LINE;
 }
 
 void core_compute(struct core *core, struct sim_task *task, uint64_t cycles)
@@ -73,12 +76,16 @@ static inline enum numa_source source_in(const struct core *core, const sim_time
     return (enum numa_source)core->buffer_source[buffer - core->buffer_done_ps];
 }
 
-/* The buffer is taken by an access, unless L1 or L2 satisfied it. */
-static inline void take_buffer(struct core *core, sim_time *buffer, struct numa_result result)
+/* The buffer is taken by an access, unless L1 or L2 satisfied it: one that fetches a line that
+ * nobody waits for, or (CORE_NO_LINE) something else. */
+static inline void take_buffer(struct core *core, sim_time *buffer, struct numa_result result,
+                               uint64_t line)
 {
     if (result.source > NUMA_L2) {
+        const size_t i = (size_t)(buffer - core->buffer_done_ps);
         *buffer = result.done_ps;
-        core->buffer_source[buffer - core->buffer_done_ps] = (uint8_t)result.source;
+        core->buffer_source[i] = (uint8_t)result.source;
+        core->buffer_line[i] = line;
     }
 }
 
@@ -92,6 +99,22 @@ static sim_time *wait_for_buffer(struct core *core, struct sim_task *task, struc
     return buffer;
 }
 
+/* When a load of the line is done: a prefetch may be fetching it. */
+static inline struct numa_result fetched(const struct core *core, struct hpa hpa,
+                                         struct numa_result result)
+{
+    if (SIM_LIKELY(core->fetching_until_ps <= result.done_ps))
+        return result;
+    const struct core_params *p = core->params;
+    for (unsigned i = 0; i < SIM_MAX(p->line_fill_buffers, p->superqueue_entries); i++)
+        if (core->buffer_line[i] == hpa.v >> LINE_LOG2 &&
+            core->buffer_done_ps[i] > result.done_ps) {
+            result.done_ps = core->buffer_done_ps[i];
+            result.source = (enum numa_source)core->buffer_source[i];
+        }
+    return result;
+}
+
 void core_load(struct core *core, struct sim_task *task, struct hpa hpa, struct sim_stamp *stamp)
 {
     const sim_time *buffer = free_buffer(core, core->params->line_fill_buffers, sim_task_now(task));
@@ -99,7 +122,9 @@ void core_load(struct core *core, struct sim_task *task, struct hpa hpa, struct 
         wait_until(core, task, *buffer, source_in(core, buffer));
     sim_stamp_mark(stamp, PART_CORE, sim_task_now(task));
     struct numa_result result = numa_load(core->numa, core->idx, hpa, sim_task_now(task), stamp);
+    result = fetched(core, hpa, result);
     wait_until(core, task, result.done_ps, result.source);
+    sim_stamp_mark(stamp, PART_CORE, sim_task_now(task));
 }
 
 static void access_async(struct core *core, struct sim_task *task, struct hpa hpa, bool store,
@@ -109,7 +134,9 @@ static void access_async(struct core *core, struct sim_task *task, struct hpa hp
     struct numa_result result =
         store ? numa_store(core->numa, core->idx, hpa, sim_task_now(task), NULL)
               : numa_load(core->numa, core->idx, hpa, sim_task_now(task), NULL);
-    take_buffer(core, buffer, result);
+    take_buffer(core, buffer, result, store ? CORE_NO_LINE : hpa.v >> LINE_LOG2);
+    if (result.source > NUMA_L2 && !store)
+        core->fetching_until_ps = SIM_MAX(core->fetching_until_ps, result.done_ps);
     sim_task_charge(task, core->issue_ps);
 }
 
@@ -139,10 +166,11 @@ void core_load_range(struct core *core, struct sim_task *task, struct hpa hpa, u
         sim_time *buffer = wait_for_buffer(core, task, at, false, core->params->line_fill_buffers);
         const struct numa_result result = numa_load(core->numa, core->idx, at, sim_task_now(task),
                                                     NULL);
-        take_buffer(core, buffer, result);
-        if (result.done_ps > done_ps) {
-            done_ps = result.done_ps;
-            source = result.source;
+        take_buffer(core, buffer, result, CORE_NO_LINE);
+        const struct numa_result there = fetched(core, at, result);
+        if (there.done_ps > done_ps) {
+            done_ps = there.done_ps;
+            source = there.source;
         }
         if (line == last)
             break;
@@ -166,8 +194,8 @@ static inline struct numa_result copy_access(struct core *core, struct hpa hpa, 
     }
     const struct numa_result result = store ? numa_store(core->numa, core->idx, hpa, *t, NULL)
                                             : numa_load(core->numa, core->idx, hpa, *t, NULL);
-    take_buffer(core, buffer, result);
-    return result;
+    take_buffer(core, buffer, result, CORE_NO_LINE);
+    return store ? result : fetched(core, hpa, result);
 }
 
 void core_copy(struct core *core, struct sim_task *task, struct hpa to, struct hpa from,

@@ -11,6 +11,7 @@
 #include "sim/task.h"
 
 #define CORE_BUFFERS_MAX 64u
+#define CORE_NO_LINE     UINT64_MAX
 
 struct core_params {
     uint32_t line_fill_buffers;  /* demand misses of one core that overlap */
@@ -28,6 +29,8 @@ struct core {
     uint8_t buffer_source[CORE_BUFFERS_MAX]; /* enum numa_source, of who took it last */
     /* Time that software waited for data, by where they came from; never cleared. */
     sim_time wait_ps[N_NUMA_SOURCES];
+    uint64_t buffer_line[CORE_BUFFERS_MAX]; /* that an asynchronous load fetches, or CORE_NO_LINE */
+    sim_time fetching_until_ps;             /* the last of those lines is there */
 };
 
 void core_init(struct core *core, struct numa *numa, const struct core_params *params,
@@ -38,7 +41,8 @@ void core_compute(struct core *core, struct sim_task *task, uint64_t cycles);
 /* A load whose value the next step needs: the task's clock advances to when it is there. */
 void core_load(struct core *core, struct sim_task *task, struct hpa hpa, struct sim_stamp *stamp);
 /* Loads and stores that nothing waits for: a miss occupies a line-fill buffer until it is done,
- * and the task waits only for a buffer. */
+ * and the task waits only for a buffer. A load that does wait, of a line that an asynchronous one
+ * is fetching, waits for that. */
 void core_load_async(struct core *core, struct sim_task *task, struct hpa hpa);
 /* One of a stream in address order: the prefetcher keeps the superqueue filled. */
 void core_load_stream(struct core *core, struct sim_task *task, struct hpa hpa);

@@ -105,6 +105,41 @@ static void test_hits_need_no_buffer(void **state)
     run(hits_body);
 }
 
+/* ---- Prefetches ------------------------------------------------------------------------------ */
+
+/* A load of what is being fetched waits for that, and then no more; other loads do not. */
+static void prefetch_body(struct sim_task *task, void *arg)
+{
+    struct rig *rig = arg;
+    const sim_time idle = numa_idle_load_ps(rig->n, 0, 0);
+    const struct hpa other = fresh(rig), lines = fixture_hpa(rig->n, 0, 0x2000);
+
+    core_load(&rig->core, task, other, NULL);
+    for (unsigned i = 0; i < 3; i++) {
+        const struct hpa hpa = i < 2 ? fresh(rig) : lines;
+        sim_time t = sim_task_now(task);
+        core_load_async(&rig->core, task, hpa);
+        core_load(&rig->core, task, other, NULL);
+        assert_int_equal(sim_task_now(task) - t, ISSUE + L1);
+        if (i == 0)
+            core_load(&rig->core, task, hpa, NULL);
+        else if (i == 1)
+            core_load_range(&rig->core, task, hpa, 64);
+        else
+            sim_task_charge_until(task, core_copy(&rig->core, task, other, hpa, 64, 0));
+        assert_int_equal(sim_task_now(task) - t, idle);
+        t = sim_task_now(task);
+        core_load(&rig->core, task, hpa, NULL);
+        assert_int_equal(sim_task_now(task) - t, L1);
+    }
+}
+
+static void test_prefetch_takes_its_time(void **state)
+{
+    (void)state;
+    run(prefetch_body);
+}
+
 /* ---- Misses ---------------------------------------------------------------------------------- */
 
 static void misses_body(struct sim_task *task, void *arg)
@@ -206,6 +241,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hits_need_no_buffer),
+        cmocka_unit_test(test_prefetch_takes_its_time),
         cmocka_unit_test(test_misses_overlap),
         cmocka_unit_test(test_dependent_load_waits_for_a_buffer),
         cmocka_unit_test(test_a_stream_has_the_superqueue),
