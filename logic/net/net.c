@@ -149,8 +149,14 @@ void net_route_add(struct net *net, uint32_t ip, struct net_device *dev)
     net->route_generation++;
 }
 
-struct net_device *net_route_find(struct net *net, uint32_t ip)
+/* A packet that is from an address of ours leaves through the device that has this address, as
+ * where each address has a routing table of its own (ip rule add from ADDRESS): replies go where
+ * requests came in. */
+struct net_device *net_route_find(struct net *net, uint32_t from_ip, uint32_t ip)
 {
+    for (struct net_device *dev = net->devices; from_ip != 0 && dev; dev = dev->next)
+        if (dev->ip == from_ip)
+            return dev;
     for (unsigned i = 0; i < net->n_routes; i++)
         if (net->routes[i].ip == ip)
             return net->routes[i].dev;
@@ -162,7 +168,7 @@ bool net_route_socket(struct socket *sk)
     struct net *net = sk->net;
     if (sk->route_generation == net->route_generation && sk->dev)
         return true;
-    struct net_device *dev = net_route_find(net, sk->flow.source_ip);
+    struct net_device *dev = net_route_find(net, sk->flow.destination_ip, sk->flow.source_ip);
     if (dev != sk->dev)
         sk->tx_queue = -1;
     sk->dev = dev;

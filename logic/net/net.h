@@ -30,7 +30,8 @@ struct kernel *net_kernel(struct net *net);
 const struct net_params *net_params(const struct net *net);
 /* Neighbours are configured, not resolved. */
 void net_neighbour_add(struct net *net, uint32_t ip, struct net_mac mac);
-/* Packets to ip leave through dev; the first that was added for it counts. */
+/* Packets to ip leave through dev; the first that was added for it counts. What is sent from an
+ * address that a device has leaves through that device, whatever the routes say. */
 void net_route_add(struct net *net, uint32_t ip, struct net_device *dev);
 
 /* [thread] all. Negative errno, or NULL, on failure. */

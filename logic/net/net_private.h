@@ -297,7 +297,7 @@ bool net_socket_hash(struct socket *sk); /* false: that flow is taken */
 void net_socket_unhash(struct socket *sk);
 /* Device and neighbour of the socket's peer are up to date; false: no route or no neighbour. */
 bool net_route_socket(struct socket *sk);
-struct net_device *net_route_find(struct net *net, uint32_t ip);
+struct net_device *net_route_find(struct net *net, uint32_t from_ip, uint32_t ip);
 bool net_neighbour_find(const struct net *net, uint32_t ip, struct net_mac *mac);
 
 /* socket.c */

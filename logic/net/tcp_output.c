@@ -155,7 +155,7 @@ void tcp_send_syn(struct socket *sk)
 
 void tcp_reply_reset(struct net *net, const struct sk_buff *skb)
 {
-    struct net_device *dev = net_route_find(net, skb->flow.source_ip);
+    struct net_device *dev = net_route_find(net, skb->flow.destination_ip, skb->flow.source_ip);
     struct net_mac mac;
     if (skb->tcp_flags & TCP_RST || !dev || !net_neighbour_find(net, skb->flow.source_ip, &mac))
         return;

@@ -881,6 +881,97 @@ static void test_socket_set(void **state)
     pair_free(p);
 }
 
+/* ---- Addresses ---------------------------------------------------------------------------------
+ */
+
+struct second {
+    struct pair *p;
+    struct net_device dev;
+    struct socket *listener, *accepted, *udp, *client;
+};
+#define SECOND_IP RIG_IP(7)
+
+static void second_serves(void *arg)
+{
+    struct second *s = arg;
+    s->listener = socket_tcp_listen(s->p->rig->end[1].net, SECOND_IP, PORT + 1);
+    s->udp = socket_udp_bind(s->p->rig->end[1].net, SECOND_IP, PORT + 2);
+    socket_udp_connect(s->udp, RIG_IP(0), PORT);
+    s->accepted = socket_accept(s->listener);
+    assert_int_equal(socket_send(s->accepted, s->p->buffer[1], 100000), 100000);
+    assert_int_equal(socket_send(s->udp, s->p->buffer[1], 100), 100);
+}
+static void second_asks(void *arg)
+{
+    struct second *s = arg;
+    struct net *net = s->p->rig->end[0].net;
+    assert_null(socket_tcp_connect(net, 0, SECOND_IP, PORT + 9)); /* its reset, too */
+    s->client = socket_tcp_connect(net, 0, SECOND_IP, PORT + 1);
+    for (uint64_t got = 0; got < 100000;) {
+        int64_t n = socket_receive(s->client, s->p->buffer[0], 1u << 20);
+        assert_true(n > 0);
+        got += (uint64_t)n;
+    }
+    s->p->done[0] = true;
+}
+static void second_closes(void *arg)
+{
+    struct second *s = arg;
+    socket_close(s->client);
+    socket_close(s->accepted);
+    socket_close(s->listener);
+    socket_close(s->udp);
+}
+static uint64_t sent_packets(const struct net_device *dev)
+{
+    uint64_t n = 0;
+    for (unsigned q = 0; q < dev->n_tx_queues; q++)
+        n += dev->tx[q].packets;
+    return n;
+}
+
+/* What is from an address leaves through the device that has it, though the route to the peer is
+ * through another; without that device, through the other. */
+static void test_address_decides_device(void **state)
+{
+    (void)state;
+    struct rig_options o = plain();
+    struct second s = { .p = pair_new(&o) };
+    struct rig_end *end = &s.p->rig->end[1];
+    s.dev = (struct net_device){ .name = "b1",
+                                 .ops = end->dev.ops,
+                                 .mac = { { 0, 0, 0, 0, 0, 9 } },
+                                 .ip = SECOND_IP,
+                                 .mtu_bytes = 1500,
+                                 .features = end->dev.features,
+                                 .n_tx_queues = end->dev.n_tx_queues,
+                                 .n_rx_queues = end->dev.n_rx_queues,
+                                 .running = true,
+                                 .carrier = true,
+                                 .private_data = end };
+    assert_int_equal(net_device_register(end->net, &s.dev), 0);
+    xps_map_default(&s.dev);
+    net_route_add(s.p->rig->end[0].net, SECOND_IP, &s.p->rig->end[0].dev);
+    net_neighbour_add(s.p->rig->end[0].net, SECOND_IP, s.dev.mac);
+    const uint64_t first_sent = sent_packets(&end->dev);
+    k_thread_new(s.p->rig->kernel, "serves", 3, second_serves, &s);
+    run(s.p, 10);
+    k_thread_new(s.p->rig->kernel, "asks", 1, second_asks, &s);
+    run(s.p, 10000);
+    assert_true(s.p->done[0]);
+    assert_int_equal(sent_packets(&end->dev), first_sent);
+    assert_true(sent_packets(&s.dev) > 3);
+    assert_ptr_equal(s.accepted->dev, &s.dev);
+    assert_ptr_equal(s.udp->dev, &s.dev);
+    assert_ptr_equal(s.p->server->dev, &end->dev);
+    net_device_unregister(&s.dev);
+    assert_true(net_route_socket(s.accepted));
+    assert_ptr_equal(s.accepted->dev, &end->dev);
+    k_thread_new(s.p->rig->kernel, "closes", 1, second_closes, &s);
+    run(s.p, 1000);
+    pair_free(s.p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -904,6 +995,7 @@ int main(void)
         cmocka_unit_test(test_listener_closes),
         cmocka_unit_test(test_sequence_wraps),
         cmocka_unit_test(test_socket_set),
+        cmocka_unit_test(test_address_decides_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
