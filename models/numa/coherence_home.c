@@ -139,7 +139,10 @@ static void snoop_others(struct numa *n, struct request *q)
             continue;
         }
         asked = true;
-        const struct snooped r = agent_snoop(n, s, q->line, snoop_of[q->want]);
+        /* What the directory does not know of is not there: no look into the host's memory. */
+        const struct snooped r = q->directory == DIRECTORY_I
+                                     ? (struct snooped){ LINE_I, 0 }
+                                     : agent_snoop(n, s, q->line, snoop_of[q->want]);
         found |= r.was != LINE_I;
         answer_snoop(n, q, s, r.was,
                      (struct snoop_path){ send_ps, there_ps, looked_ps + r.core_ps });
