@@ -1,10 +1,13 @@
 #include "models/numa/cache.h"
 
-#include <stdlib.h>
+#include "sim/zeroed.h"
 
-#define ALIGN_BYTES 64u
+static size_t bytes_of(const struct cache *c)
+{
+    return (size_t)c->slices * c->sets * c->row_words * sizeof(uint32_t);
+}
 
-bool cache_init(struct cache *c, uint32_t slices, uint32_t sets, uint32_t ways)
+void cache_init(struct cache *c, uint32_t slices, uint32_t sets, uint32_t ways)
 {
     SIM_ASSERT(slices > 0 && ways > 0 && ways <= 32 && sets > 0 && (sets & (sets - 1)) == 0,
                "%u slices of %u sets of %u ways", slices, sets, ways);
@@ -20,27 +23,19 @@ bool cache_init(struct cache *c, uint32_t slices, uint32_t sets, uint32_t ways)
     c->slice_reciprocal = slices > 1 ? UINT64_MAX / slices + 1 : 0;
     c->all_ways = ways == 32 ? UINT32_MAX : (UINT32_C(1) << ways) - 1;
     cache_clear(c);
-    return c->memory != NULL;
 }
 
 void cache_release(struct cache *c)
 {
-    free(c->memory);
-    c->memory = NULL;
+    sim_zeroed_free(c->row, bytes_of(c));
     c->row = NULL;
 }
 
 void cache_clear(struct cache *c)
 {
-    const size_t bytes = (size_t)c->slices * c->sets * c->row_words * sizeof(uint32_t);
-
-    free(c->memory);
+    cache_release(c);
     /* Fresh zero pages cost nothing until they are touched; clearing would touch them all. */
-    c->memory = calloc(1, bytes + ALIGN_BYTES);
-    SIM_ASSERT(c->memory != NULL, "no memory for %zu bytes of tags", bytes);
-    const uintptr_t start = ((uintptr_t)c->memory + ALIGN_BYTES - 1) &
-                            ~(uintptr_t)(ALIGN_BYTES - 1);
-    c->row = (uint32_t *)start;
+    c->row = sim_zeroed_new(bytes_of(c));
 }
 
 uint64_t cache_line_at(const struct cache *c, const uint32_t *row, int way)

@@ -30,7 +30,6 @@ enum line_state { LINE_I, LINE_S, LINE_E, LINE_M };
 
 struct cache {
     uint32_t *row;
-    void *memory; /* what row points into; zeroed pages */
     uint32_t sets, ways, slices;
     uint32_t sets_log2;
     uint32_t tag_words; /* ways rounded up to whole vectors */
@@ -46,8 +45,8 @@ struct cache_place {
     uint32_t index; /* of the row */
 };
 
-/* false if memory is exhausted. sets: a power of two; ways 1..32. */
-bool cache_init(struct cache *c, uint32_t slices, uint32_t sets, uint32_t ways);
+/* sets: a power of two; ways 1..32. */
+void cache_init(struct cache *c, uint32_t slices, uint32_t sets, uint32_t ways);
 void cache_release(struct cache *c);
 /* Empties it. */
 void cache_clear(struct cache *c);

@@ -15,6 +15,7 @@
 
 #include "models/numa/page_alloc.h"
 #include "models/payload.h"
+#include "sim/zeroed.h"
 
 #define HOLE_FIRST   UINT64_C(0xF0000000)
 #define HOLE_END     UINT64_C(0x100000000)
@@ -22,9 +23,18 @@
 #define REGION_LOG2  21 /* 2 MiB: 512 pages */
 #define REGION_PAGES 512u
 #define TAG_BYTES    UINT64_C(8)
+/* Pages come from slabs, each twice as large as the one before, up to a large page of the host. */
+#define SLAB_PAGES_MIN 16u
+#define SLAB_PAGES_MAX 512u
 
 struct region {
     uint8_t *page[REGION_PAGES];
+};
+
+struct slab {
+    struct slab *next;
+    uint8_t *page;
+    size_t n_pages;
 };
 
 struct node {
@@ -39,6 +49,8 @@ struct physmem {
     unsigned stride_log2;
     struct node *node;
     uint64_t n_pages, n_regions; /* that exist */
+    struct slab *slabs;          /* the newest first */
+    size_t n_fresh;              /* of its pages, the last ones, are not in use */
 };
 
 static void add_pages(struct node *node, uint64_t from, uint64_t to)
@@ -86,15 +98,16 @@ void physmem_free(struct physmem *mem)
         return;
     for (unsigned i = 0; i < mem->n_nodes; i++) {
         struct node *node = &mem->node[i];
-        for (uint64_t r = 0; r < node->n_regions; r++) {
-            if (node->region[r] == NULL)
-                continue;
-            for (unsigned p = 0; p < REGION_PAGES; p++)
-                free(node->region[r]->page[p]);
+        for (uint64_t r = 0; r < node->n_regions; r++)
             free(node->region[r]);
-        }
         free(node->region);
         page_alloc_release(&node->pages);
+    }
+    while (mem->slabs != NULL) {
+        struct slab *slab = mem->slabs;
+        mem->slabs = slab->next;
+        sim_zeroed_free(slab->page, slab->n_pages * PAGE_BYTES);
+        free(slab);
     }
     free(mem->node);
     free(mem);
@@ -151,6 +164,27 @@ static uint8_t *find(const struct physmem *mem, uint64_t hpa)
     return page == NULL ? NULL : page + offset % PAGE_BYTES;
 }
 
+static void add_slab(struct physmem *mem)
+{
+    struct slab *slab = malloc(sizeof(*slab));
+
+    SIM_ASSERT(slab != NULL, "no memory for simulated memory");
+    slab->n_pages = mem->slabs == NULL ? SLAB_PAGES_MIN
+                                       : SIM_MIN(2 * mem->slabs->n_pages, SLAB_PAGES_MAX);
+    slab->page = sim_zeroed_new(slab->n_pages * PAGE_BYTES);
+    slab->next = mem->slabs;
+    mem->slabs = slab;
+    mem->n_fresh = slab->n_pages;
+}
+
+static uint8_t *new_page(struct physmem *mem)
+{
+    if (mem->n_fresh == 0)
+        add_slab(mem);
+    mem->n_pages++;
+    return mem->slabs->page + (mem->slabs->n_pages - mem->n_fresh--) * PAGE_BYTES;
+}
+
 static uint8_t *make(struct physmem *mem, uint64_t hpa)
 {
     struct node *node = &mem->node[hpa >> mem->stride_log2];
@@ -163,11 +197,8 @@ static uint8_t *make(struct physmem *mem, uint64_t hpa)
         mem->n_regions++;
     }
     uint8_t **page = &(*region)->page[(offset >> PAGE_LOG2) % REGION_PAGES];
-    if (*page == NULL) {
-        *page = calloc(1, PAGE_BYTES);
-        SIM_ASSERT(*page != NULL, "no memory for simulated memory");
-        mem->n_pages++;
-    }
+    if (*page == NULL)
+        *page = new_page(mem);
     return *page + offset % PAGE_BYTES;
 }
 

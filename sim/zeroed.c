@@ -1,0 +1,37 @@
+/* Arrays of zeros straight from the system: calloc() would clear what it has used before. */
+#include "sim/zeroed.h"
+
+#include <stdint.h>
+#include <sys/mman.h>
+
+#include "sim/types.h"
+
+#define LARGE_PAGE_BYTES ((size_t)2 << 20) /* of x86-64; elsewhere an alignment that does no harm \
+                                            */
+#define PAGE_BYTES_MAX ((size_t)64 << 10)  /* no machine's pages are larger */
+
+void *sim_zeroed_new(size_t bytes)
+{
+    const size_t spare = bytes >= LARGE_PAGE_BYTES ? LARGE_PAGE_BYTES : 0;
+    char *mapping = mmap(NULL, bytes + spare, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    SIM_ASSERT(bytes > 0 && mapping != MAP_FAILED, "no memory for %zu bytes of zeros", bytes);
+    if (spare == 0)
+        return mapping;
+    /* What is cut off before and behind leaves the array aligned. */
+    const size_t before = -(uintptr_t)mapping & (LARGE_PAGE_BYTES - 1);
+    if (before > 0)
+        munmap(mapping, before);
+    char *memory = mapping + before;
+    const size_t page_end = (bytes + PAGE_BYTES_MAX - 1) & ~(PAGE_BYTES_MAX - 1);
+    munmap(memory + page_end, bytes + spare - before - page_end);
+    madvise(memory, bytes, MADV_HUGEPAGE); /* a hint: without it all works the same */
+    return memory;
+}
+
+void sim_zeroed_free(void *memory, size_t bytes)
+{
+    if (memory != NULL)
+        munmap(memory, bytes);
+}
