@@ -209,6 +209,8 @@ void core_copy(struct core *core, struct sim_task *task, struct hpa to, struct h
     line_ps = SIM_MAX(line_ps, 2 * core->issue_ps);
     for (unsigned n = 0; load < from_end || store < to_end; n++) {
         sim_time then_ps = t + line_ps;
+        numa_prefetch_core(core->numa, core->idx, (struct hpa){ load + LINE_BYTES });
+        numa_prefetch_core(core->numa, core->idx, (struct hpa){ store + LINE_BYTES });
         if (load < from_end) {
             /* The prefetcher follows what the first misses ask for. */
             const unsigned n_buffers = n < demand ? demand : core->params->superqueue_entries;

@@ -6,8 +6,7 @@
 void numa_prefetch(const struct numa *numa, unsigned socket, struct hpa hpa, unsigned bytes)
 {
     const struct cache *llc = &numa->socket[socket].llc;
-    /* Of the states, those of the devices' ways. */
-    const uint32_t words = llc->tag_words + 2 + numa->params->cache->ddio_ways;
+    const uint32_t words = llc->row_words;
     const uint32_t block_mask = SIM_MIN(CACHE_FOLD_LINES, llc->sets) - 1;
     uint64_t line = hpa.v >> LINE_LOG2;
     const uint64_t last = (hpa.v + bytes - 1) >> LINE_LOG2;
@@ -23,4 +22,22 @@ void numa_prefetch(const struct numa *numa, unsigned socket, struct hpa hpa, uns
         /* Lines of a block have rows in a row. */
         row = (line & block_mask) == 0 ? cache_place(llc, line).row : row + llc->row_words;
     }
+}
+
+void numa_prefetch_core(const struct numa *numa, unsigned core, struct hpa hpa)
+{
+    const uint64_t line = hpa.v >> LINE_LOG2;
+    const struct cluster *c = &numa->cluster[cluster_of_core(numa, core)];
+    const struct cache *llc = &numa->socket[c->socket].llc;
+    const struct cache_place p = cache_place(&c->l2, line);
+    const uint32_t old = c->l2.all_ways & ~*cache_used(&c->l2, p);
+
+    if (llc->row == NULL)
+        return;
+    cache_prefetch(llc, line);
+    if (old == 0)
+        return;
+    const int way = __builtin_ctz(old);
+    if (line_state(*cache_state(&c->l2, p, way)) == LINE_M)
+        cache_prefetch(llc, cache_line_in(&c->l2, p, way));
 }

@@ -173,6 +173,7 @@ static void rc_read(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_time 
     sim_stamp_mark(tlp->stamp, PART_ROOT_COMPLEX, at_ps);
     state->stats.reads++;
     state->stats.read_bytes += tlp->length_bytes;
+    numa_prefetch(state->host->numa, state->socket, hpa, tlp->length_bytes);
     sim_schedule(rc->sim, &step->event, at_ps);
 }
 
