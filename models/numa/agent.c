@@ -14,10 +14,10 @@
  */
 #include "models/numa/numa_internal.h"
 
-struct holder agent_find(struct numa *n, unsigned socket, uint64_t line)
+struct holder agent_find_anywhere(struct numa *n, unsigned socket, uint64_t line)
 {
     struct socket *s = &n->socket[socket];
-    struct holder h = { &s->llc, cache_place(&s->llc, line), -1 };
+    struct holder h = { .cache = &s->llc, .place = cache_place(&s->llc, line) };
 
     h.way = cache_find(h.cache, h.place);
     if (h.way < 0 && !n->params->cache->inclusive) {
@@ -25,6 +25,7 @@ struct holder agent_find(struct numa *n, unsigned socket, uint64_t line)
         h.place = cache_place(&s->filter, line);
         h.way = cache_find(h.cache, h.place);
     }
+    h.word = cache_state(h.cache, h.place, h.way);
     return h;
 }
 

@@ -17,11 +17,9 @@ void cache_init(struct cache *c, uint32_t slices, uint32_t sets, uint32_t ways)
     c->ways = ways;
     c->sets_log2 = (uint32_t)__builtin_ctz(sets);
     c->tag_words = (ways + 3u) & ~3u;
-    /* Whole host cache lines when a row is longer than one, whole vectors otherwise. */
-    const uint32_t words = c->tag_words + 2 + ways;
-    c->row_words = words > 32 ? (words + 15u) & ~15u : (words + 3u) & ~3u;
+    c->row_words = cache_row_words(ways);
     c->slice_reciprocal = slices > 1 ? UINT64_MAX / slices + 1 : 0;
-    c->all_ways = ways == 32 ? UINT32_MAX : (UINT32_C(1) << ways) - 1;
+    c->all_ways = (uint32_t)((UINT64_C(1) << ways) - 1);
     cache_clear(c);
 }
 

@@ -38,6 +38,31 @@ struct cache {
     uint32_t all_ways;         /* mask */
 };
 
+/* Whole host cache lines when a row is longer than one, whole vectors otherwise. */
+static inline uint32_t cache_row_words(uint32_t ways)
+{
+    const uint32_t words = ((ways + 3u) & ~3u) + 2 + ways;
+    return words > 32 ? (words + 15u) & ~15u : (words + 3u) & ~3u;
+}
+
+/* The same cache, in which the compiler knows the numbers of ways and words: for the inner loops,
+ * which choose it where it fits. */
+static inline __attribute__((always_inline)) struct cache cache_known(const struct cache *c,
+                                                                      uint32_t ways, bool one_slice)
+{
+    return (struct cache){
+        .row = c->row,
+        .sets = c->sets,
+        .ways = ways,
+        .slices = one_slice ? 1 : c->slices,
+        .sets_log2 = c->sets_log2,
+        .tag_words = (ways + 3u) & ~3u,
+        .row_words = cache_row_words(ways),
+        .slice_reciprocal = one_slice ? 0 : c->slice_reciprocal,
+        .all_ways = (uint32_t)((UINT64_C(1) << ways) - 1),
+    };
+}
+
 /* Where a line would be. */
 struct cache_place {
     uint32_t *row;
@@ -81,7 +106,8 @@ static inline void cache_prefetch(const struct cache *c, uint64_t line)
     const char *row = (const char *)cache_place(c, line).row;
 
     __asm__ volatile("" : "+r"(row)); /* or GCC takes the function for one without effect */
-    for (size_t at = 0; at < c->row_words * sizeof(uint32_t); at += 64)
+    __builtin_prefetch(row, 1);
+    for (size_t at = 64; at < c->row_words * sizeof(uint32_t); at += 64)
         __builtin_prefetch(row + at, 1);
 }
 

@@ -76,6 +76,7 @@ struct numa *numa_new(struct sim *sim, const char *name, const struct numa_param
         const uint32_t ddio = (uint32_t)((UINT64_C(1) << params->cache->ddio_ways) - 1);
         n->ddio_mask = ddio << (params->cache->llc_ways - params->cache->ddio_ways);
     }
+    n->usual_llc = !bus && params->cache->inclusive && params->cache->llc_ways == USUAL_LLC_WAYS;
     init_memory(n);
     interconnect_init(&n->interconnect, params->interconnect, n->sockets);
     n->socket = calloc(n->sockets, sizeof(*n->socket));

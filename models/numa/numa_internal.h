@@ -12,6 +12,9 @@
 #include "models/numa/numa.h"
 
 #define NUMA_MAX_SOCKETS 4
+/* Inner loops are compiled for these. */
+#define USUAL_PRIVATE_WAYS 8u  /* of L1 and L2, each of one core */
+#define USUAL_LLC_WAYS     20u /* of an inclusive LLC */
 
 struct numa_cpu_params {
     uint32_t sockets;
@@ -91,6 +94,7 @@ enum write_cause {
 struct cluster {
     struct cache l2;
     struct cache *l1; /* l2_cores of them */
+    bool usual;       /* one L1; both caches have eight ways */
     uint32_t socket;
     uint32_t sharer_bit; /* in the state words of its socket's LLC */
 };
@@ -139,7 +143,8 @@ struct numa {
     uint32_t node_log2_lines; /* stride of the nodes */
     uint32_t ddio_mask;
     uint32_t light_ratio_256;
-    bool quiet; /* warming: state changes, no time passes, nothing is counted */
+    bool usual_llc; /* inclusive, USUAL_LLC_WAYS */
+    bool quiet;     /* warming: state changes, no time passes, nothing is counted */
     sim_time l1_ps, l2_ps;
     char (*prefix)[8]; /* "s0." for the statistics */
 };
@@ -209,12 +214,25 @@ struct snooped {
 struct holder {
     struct cache *cache;
     struct cache_place place;
+    uint32_t *word; /* of state; valid if way >= 0 */
     int way;
 };
-struct holder agent_find(struct numa *n, unsigned socket, uint64_t line);
+struct holder agent_find_anywhere(struct numa *n, unsigned socket, uint64_t line);
 static inline uint32_t *holder_word(struct holder h)
 {
-    return cache_state(h.cache, h.place, h.way);
+    return h.word;
+}
+static inline struct holder agent_find(struct numa *n, unsigned socket, uint64_t line)
+{
+    struct cache *llc = &n->socket[socket].llc;
+
+    if (SIM_LIKELY(n->usual_llc)) {
+        const struct cache known = cache_known(llc, USUAL_LLC_WAYS, false);
+        const struct cache_place place = cache_place(&known, line);
+        const int way = cache_find(&known, place);
+        return (struct holder){ llc, place, cache_state(&known, place, way), way };
+    }
+    return agent_find_anywhere(n, socket, line);
 }
 struct snooped agent_snoop(struct numa *n, unsigned socket, uint64_t line, enum snoop snoop);
 /* The same for a line already found; the line stays with its holder unless SNOOP_INVALIDATE. */

@@ -24,20 +24,31 @@ void numa_prefetch(const struct numa *numa, unsigned socket, struct hpa hpa, uns
     }
 }
 
+static inline __attribute__((always_inline)) void
+prefetch_for_core(const struct cache *llc, const struct cache *l2, uint64_t line)
+{
+    const struct cache_place p = cache_place(l2, line);
+    const uint32_t old = l2->all_ways & ~*cache_used(l2, p);
+
+    cache_prefetch(llc, line);
+    if (old == 0)
+        return;
+    const int way = __builtin_ctz(old);
+    if (line_state(*cache_state(l2, p, way)) == LINE_M)
+        cache_prefetch(llc, cache_line_in(l2, p, way));
+}
+
 void numa_prefetch_core(const struct numa *numa, unsigned core, struct hpa hpa)
 {
     const uint64_t line = hpa.v >> LINE_LOG2;
     const struct cluster *c = &numa->cluster[cluster_of_core(numa, core)];
     const struct cache *llc = &numa->socket[c->socket].llc;
-    const struct cache_place p = cache_place(&c->l2, line);
-    const uint32_t old = c->l2.all_ways & ~*cache_used(&c->l2, p);
 
-    if (llc->row == NULL)
-        return;
-    cache_prefetch(llc, line);
-    if (old == 0)
-        return;
-    const int way = __builtin_ctz(old);
-    if (line_state(*cache_state(&c->l2, p, way)) == LINE_M)
-        cache_prefetch(llc, cache_line_in(&c->l2, p, way));
+    if (SIM_LIKELY(numa->usual_llc && c->usual)) {
+        const struct cache known = cache_known(llc, USUAL_LLC_WAYS, false);
+        const struct cache l2 = cache_known(&c->l2, USUAL_PRIVATE_WAYS, true);
+        prefetch_for_core(&known, &l2, line);
+    } else if (llc->row != NULL) {
+        prefetch_for_core(llc, &c->l2, line);
+    }
 }

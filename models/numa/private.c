@@ -12,6 +12,18 @@
 
 #include <stdlib.h>
 
+/*
+ * The functions below take the caches of the core or cluster as parameters: where these have the
+ * usual eight ways, and every core an L2 of its own, they are copies of which the compiler knows
+ * that (cache_known()).
+ */
+
+static bool all_usual(const struct cluster *c, const struct numa_cache_params *p)
+{
+    return p->l2_cores == 1 && c->l2.ways == USUAL_PRIVATE_WAYS &&
+           c->l1[0].ways == USUAL_PRIVATE_WAYS;
+}
+
 void cluster_init(struct numa *n, struct cluster *c)
 {
     const struct numa_cache_params *p = n->params->cache;
@@ -21,6 +33,7 @@ void cluster_init(struct numa *n, struct cluster *c)
     for (uint32_t i = 0; i < p->l2_cores; i++)
         cache_init(&c->l1[i], 1, (uint32_t)(p->l1_bytes / LINE_BYTES / p->l1_ways), p->l1_ways);
     cache_init(&c->l2, 1, (uint32_t)(p->l2_bytes / LINE_BYTES / p->l2_ways), p->l2_ways);
+    c->usual = all_usual(c, p);
 }
 
 void cluster_release(struct numa *n, struct cluster *c)
@@ -38,26 +51,40 @@ void cluster_clear(struct numa *n, struct cluster *c)
     cache_clear(&c->l2);
 }
 
-enum line_state cluster_peek(const struct numa *n, unsigned cluster, uint64_t line)
+static inline enum line_state peek_in(const struct cache *l2, uint64_t line)
 {
-    const struct cache *l2 = &n->cluster[cluster].l2;
     const struct cache_place p = cache_place(l2, line);
     const int way = cache_find(l2, p);
 
     return way < 0 ? LINE_I : line_state(*cache_state(l2, p, way));
 }
 
+enum line_state cluster_peek(const struct numa *n, unsigned cluster, uint64_t line)
+{
+    const struct cluster *c = &n->cluster[cluster];
+
+    if (SIM_LIKELY(c->usual)) {
+        const struct cache l2 = cache_known(&c->l2, USUAL_PRIVATE_WAYS, true);
+        return peek_in(&l2, line);
+    }
+    return peek_in(&c->l2, line);
+}
+
+static inline void drop_from_one(const struct cache *l1, uint64_t line)
+{
+    const struct cache_place p = cache_place(l1, line);
+    const int way = cache_find(l1, p);
+
+    if (way >= 0)
+        cache_drop(l1, p, way);
+}
+
 /* Drops the line from the L1s of a cluster but one (or all: except >= l2_cores). */
 static void drop_from_l1(const struct numa *n, struct cluster *c, uint64_t line, unsigned except)
 {
-    for (uint32_t i = 0; i < 1u << n->l2_cores_log2; i++) {
-        if (i == except)
-            continue;
-        const struct cache_place p = cache_place(&c->l1[i], line);
-        const int way = cache_find(&c->l1[i], p);
-        if (way >= 0)
-            cache_drop(&c->l1[i], p, way);
-    }
+    for (uint32_t i = 0; i < 1u << n->l2_cores_log2; i++)
+        if (i != except)
+            drop_from_one(&c->l1[i], line);
 }
 
 static void share_in_l1(const struct numa *n, struct cluster *c, uint64_t line)
@@ -86,115 +113,150 @@ enum line_state cluster_downgrade(struct numa *n, unsigned cluster, uint64_t lin
     return was;
 }
 
-enum line_state cluster_invalidate(struct numa *n, unsigned cluster, uint64_t line)
+static inline __attribute__((always_inline)) enum line_state
+invalidate_in(const struct numa *n, struct cluster *c, uint64_t line, const struct cache *l1,
+              const struct cache *l2)
 {
-    struct cluster *c = &n->cluster[cluster];
-    const struct cache_place p = cache_place(&c->l2, line);
-    const int way = cache_find(&c->l2, p);
+    const struct cache_place p = cache_place(l2, line);
+    const int way = cache_find(l2, p);
 
     if (way < 0)
         return LINE_I;
-    const enum line_state was = line_state(*cache_state(&c->l2, p, way));
-    drop_from_l1(n, c, line, UINT32_MAX);
-    cache_drop(&c->l2, p, way);
+    const enum line_state was = line_state(*cache_state(l2, p, way));
+    if (l1 != NULL)
+        drop_from_one(l1, line);
+    else
+        drop_from_l1(n, c, line, UINT32_MAX);
+    cache_drop(l2, p, way);
     return was;
 }
 
-static void fill_l1(struct cache *l1, struct cache_place p, enum line_state state)
+enum line_state cluster_invalidate(struct numa *n, unsigned cluster, uint64_t line)
+{
+    struct cluster *c = &n->cluster[cluster];
+
+    if (SIM_LIKELY(c->usual)) {
+        const struct cache l1 = cache_known(&c->l1[0], USUAL_PRIVATE_WAYS, true);
+        const struct cache l2 = cache_known(&c->l2, USUAL_PRIVATE_WAYS, true);
+        return invalidate_in(n, c, line, &l1, &l2);
+    }
+    return invalidate_in(n, c, line, NULL, &c->l2);
+}
+
+/* ---- Accesses of a core ----------------------------------------------------------------------
+ */
+
+/* One that is under way. */
+struct access {
+    struct numa *n;
+    struct cluster *c;
+    unsigned core;
+    bool store;
+    uint64_t line;
+    sim_time at_ps;
+    struct sim_stamp *stamp;
+    const struct cache *l1, *l2;
+};
+
+static inline __attribute__((always_inline)) void
+fill_l1(const struct cache *l1, struct cache_place p, enum line_state state)
 {
     /* The victim's state is in the L2 already (see the invariant of struct cluster). */
     cache_fill(l1, p, cache_victim(l1, p, l1->all_ways), line_word(state, 0));
 }
 
 /* Makes room for the line, which is not there; returns its way. */
-static int fill_l2(struct numa *n, unsigned cluster, struct cache_place p, enum line_state state,
-                   sim_time at_ps)
+static inline __attribute__((always_inline)) int
+fill_l2(const struct access *a, struct cache_place p, enum line_state state, sim_time at_ps)
 {
-    struct cluster *c = &n->cluster[cluster];
-    const int way = cache_victim(&c->l2, p, c->l2.all_ways);
-
+    const int way = cache_victim(a->l2, p, a->l2->all_ways);
     const bool full = p.row[way] != 0;
-    const uint64_t victim = cache_line_in(&c->l2, p, way);
-    const enum line_state was = line_state(*cache_state(&c->l2, p, way));
+    const uint64_t victim = cache_line_in(a->l2, p, way);
+    const enum line_state was = line_state(*cache_state(a->l2, p, way));
 
-    cache_fill(&c->l2, p, way, line_word(state, 0));
+    cache_fill(a->l2, p, way, line_word(state, 0));
     if (full) {
-        drop_from_l1(n, c, victim, UINT32_MAX);
-        if (was == LINE_M || !n->params->cache->inclusive)
-            n->ops->writeback(n, cluster, victim, was == LINE_M, at_ps);
+        if (a->c->usual)
+            drop_from_one(a->l1, victim);
+        else
+            drop_from_l1(a->n, a->c, victim, UINT32_MAX);
+        if (was == LINE_M || !a->n->params->cache->inclusive)
+            a->n->ops->writeback(a->n, cluster_of_core(a->n, a->core), victim, was == LINE_M,
+                                 at_ps);
     }
     return way;
 }
 
-/* Asks the host for what the write-back of the line that is next to go will need. */
-static void prefetch_victim(const struct numa *n, const struct cluster *c, struct cache_place p)
-{
-    const uint32_t old = c->l2.all_ways & ~*cache_used(&c->l2, p);
-
-    if (old != 0 && n->socket[c->socket].llc.row != NULL) {
-        const int way = __builtin_ctz(old);
-        if (line_state(*cache_state(&c->l2, p, way)) == LINE_M)
-            cache_prefetch(&n->socket[c->socket].llc, cache_line_in(&c->l2, p, way));
-    }
-}
-
 /* The access missed the L1 (way1 < 0), or is a store to a line of it that is not M there. */
-static struct numa_result miss_l1(struct numa *n, unsigned core, uint64_t line, bool store,
-                                  struct cache_place p1, int way1, sim_time at_ps,
-                                  struct sim_stamp *stamp)
+static inline __attribute__((always_inline)) struct numa_result
+miss_l1(const struct access *a, struct cache_place p1, int way1)
 {
-    const unsigned cluster = cluster_of_core(n, core);
-    struct cluster *c = &n->cluster[cluster];
-    struct cache *l1 = l1_of_core(n, core);
-    const struct cache_place p2 = cache_place(&c->l2, line);
-    struct numa_result r = { at_ps + n->l2_ps, NUMA_L2 };
+    struct numa *n = a->n;
+    const struct cache_place p2 = cache_place(a->l2, a->line);
+    struct numa_result r = { a->at_ps + n->l2_ps, NUMA_L2 };
     enum line_state now = LINE_I;
 
-    int way2 = cache_find(&c->l2, p2);
+    int way2 = cache_find(a->l2, p2);
     if (way2 >= 0)
-        now = line_state(*cache_state(&c->l2, p2, way2));
-    sim_stamp_mark(stamp, PART_CORE, r.done_ps);
-    if (now == LINE_I || (store && now == LINE_S)) {
-        if (n->socket[c->socket].llc.row != NULL)
-            cache_prefetch(&n->socket[c->socket].llc, line);
-        if (way2 < 0)
-            prefetch_victim(n, c, p2);
+        now = line_state(*cache_state(a->l2, p2, way2));
+    sim_stamp_mark(a->stamp, PART_CORE, r.done_ps);
+    if (now == LINE_I || (a->store && now == LINE_S)) {
         /* May take other lines from our caches, but not this one. */
-        now = n->ops->fetch(n, core, line, store, r.done_ps, stamp, &r);
+        now = n->ops->fetch(n, a->core, a->line, a->store, r.done_ps, a->stamp, &r);
         if (way2 < 0)
-            way2 = fill_l2(n, cluster, p2, now, r.done_ps);
+            way2 = fill_l2(a, p2, now, r.done_ps);
     }
-    if (store)
+    if (a->store)
         now = LINE_M;
-    *cache_state(&c->l2, p2, way2) = line_word(now, 0);
-    cache_touch(&c->l2, p2, way2);
+    *cache_state(a->l2, p2, way2) = line_word(now, 0);
+    cache_touch(a->l2, p2, way2);
 
     /* An L1 of a pair may read what the other has written, but then neither may store freely. */
-    if (n->l2_cores_log2 > 0) {
-        if (store)
-            drop_from_l1(n, c, line, core & ((1u << n->l2_cores_log2) - 1));
+    if (!a->c->usual && n->l2_cores_log2 > 0) {
+        if (a->store)
+            drop_from_l1(n, a->c, a->line, a->core & ((1u << n->l2_cores_log2) - 1));
         else
-            share_in_l1(n, c, line);
+            share_in_l1(n, a->c, a->line);
     }
-    const enum line_state in_l1 = store ? LINE_M : LINE_S;
+    const enum line_state in_l1 = a->store ? LINE_M : LINE_S;
     if (way1 >= 0)
-        *cache_state(l1, p1, way1) = line_word(in_l1, 0);
+        *cache_state(a->l1, p1, way1) = line_word(in_l1, 0);
     else
-        fill_l1(l1, p1, in_l1);
+        fill_l1(a->l1, p1, in_l1);
     return r;
+}
+
+static inline __attribute__((always_inline)) struct numa_result access_in(const struct access *a)
+{
+    const struct cache_place p = cache_place(a->l1, a->line);
+    const int way = cache_find(a->l1, p);
+
+    if (SIM_LIKELY(way >= 0 && (!a->store || line_state(*cache_state(a->l1, p, way)) == LINE_M))) {
+        cache_touch(a->l1, p, way);
+        sim_stamp_mark(a->stamp, PART_CORE, a->at_ps + a->n->l1_ps);
+        return (struct numa_result){ a->at_ps + a->n->l1_ps, NUMA_L1 };
+    }
+    return miss_l1(a, p, way);
+}
+
+static __attribute__((noinline)) struct numa_result access_unusual(struct access a)
+{
+    a.l1 = l1_of_core(a.n, a.core);
+    a.l2 = &a.c->l2;
+    return access_in(&a);
 }
 
 struct numa_result private_access(struct numa *n, unsigned core, uint64_t line, bool store,
                                   sim_time at_ps, struct sim_stamp *stamp)
 {
-    const struct cache *l1 = l1_of_core(n, core);
-    const struct cache_place p = cache_place(l1, line);
-    const int way = cache_find(l1, p);
+    struct cluster *c = &n->cluster[cluster_of_core(n, core)];
+    struct access a = { n, c, core, store, line, at_ps, stamp, NULL, NULL };
 
-    if (SIM_LIKELY(way >= 0 && (!store || line_state(*cache_state(l1, p, way)) == LINE_M))) {
-        cache_touch(l1, p, way);
-        sim_stamp_mark(stamp, PART_CORE, at_ps + n->l1_ps);
-        return (struct numa_result){ at_ps + n->l1_ps, NUMA_L1 };
-    }
-    return miss_l1(n, core, line, store, p, way, at_ps, stamp);
+    if (SIM_UNLIKELY(!c->usual))
+        return access_unusual(a);
+    const struct cache l1 = cache_known(&c->l1[0], USUAL_PRIVATE_WAYS, true);
+    const struct cache l2 = cache_known(&c->l2, USUAL_PRIVATE_WAYS, true);
+    a.l1 = &l1;
+    a.l2 = &l2;
+    return access_in(&a);
 }
