@@ -54,6 +54,7 @@ struct sim *sim_new(uint64_t seed)
     sim_queue_init(&sim->queue);
     sim->seed = seed;
     sim->tasks = sim_tasks_new();
+    sim_task_set_quantum(sim, SIM_PS_PER_US);
     return sim;
 }
 

@@ -30,6 +30,8 @@ struct sim_event {
 struct sim_clock {
     sim_time now_ps;
     sim_time next_ps; /* lower bound on the time of the next pending event, SIM_TIME_MAX if none */
+    sim_time quantum_ps;   /* how far tasks may run ahead */
+    struct sim_task *task; /* the one that runs, or NULL  */
 };
 
 /* Never NULL; ends the process when memory is exhausted. Caller frees with sim_free(). */

@@ -26,28 +26,28 @@ enum task_state {
 };
 
 struct sim_task {
+    struct sim_task_head head; /* first */
     struct sim_event wake;
-    struct sim *sim;
-    sim_time local_ps; /* its own clock; not before global time while it runs */
     struct sim_context context;
     enum task_state state;
     bool resume_remembered;
     sim_time resume_ps; /* of the remembered resume */
     uint64_t id;        /* order of making */
     sim_task_fn *body;
-    void *arg, *owner;
+    void *arg;
     struct task_stack *stack;
     void *fake_stack; /* address sanitizer's */
     char *name;
     struct sim_task *next; /* all tasks of the run */
 };
 
+_Static_assert(offsetof(struct sim_task, head) == 0,
+               "struct sim_task_head must be the first member");
+
 struct sim_tasks {
-    struct sim_task *current;
     struct sim_task **ready; /* binary heap by id; room for all tasks of the run */
     size_t n_ready, max_ready;
     struct sim_context loop; /* where the event loop waits while a task runs */
-    sim_time quantum_ps;
     struct sim_task *all;
     struct task_stack *spare_stacks;
     uint64_t n_tasks;
@@ -60,7 +60,6 @@ struct sim_tasks *sim_tasks_new(void)
 {
     struct sim_tasks *tasks = sim_allocate(sizeof(*tasks));
 
-    tasks->quantum_ps = SIM_PS_PER_US;
     return tasks;
 }
 
@@ -90,15 +89,15 @@ void sim_tasks_free(struct sim_tasks *tasks)
 /* From the event loop into the task, until it leaves again. */
 static void enter(struct sim_task *task)
 {
-    struct sim_tasks *tasks = task->sim->tasks;
+    struct sim_tasks *tasks = task->head.sim->tasks;
 
     task->state = TASK_RUNNING;
-    task->local_ps = SIM_MAX(task->local_ps, sim_now(task->sim));
-    tasks->current = task;
+    task->head.local_ps = SIM_MAX(task->head.local_ps, sim_now(task->head.sim));
+    task->head.sim->queue.clock.task = task;
     sim_fiber_leave(&tasks->loop_fake_stack, task->stack->base, task->stack->bytes);
     sim_context_switch(&tasks->loop, &task->context);
     sim_fiber_arrive(tasks->loop_fake_stack, NULL, NULL);
-    tasks->current = NULL;
+    task->head.sim->queue.clock.task = NULL;
     if (task->state == TASK_FINISHED) {
         SIM_UNPOISON(task->stack->base, task->stack->bytes);
         task->stack->next = tasks->spare_stacks;
@@ -110,7 +109,7 @@ static void enter(struct sim_task *task)
 /* From the task to the event loop; returns when the task is entered again. */
 static void leave(struct sim_task *task, enum task_state state)
 {
-    struct sim_tasks *tasks = task->sim->tasks;
+    struct sim_tasks *tasks = task->head.sim->tasks;
 
     task->state = state;
     sim_fiber_leave(&task->fake_stack, tasks->loop_stack, tasks->loop_stack_bytes);
@@ -121,7 +120,7 @@ static void leave(struct sim_task *task, enum task_state state)
 static void task_main(void *arg)
 {
     struct sim_task *task = arg;
-    struct sim_tasks *tasks = task->sim->tasks;
+    struct sim_tasks *tasks = task->head.sim->tasks;
 
     sim_fiber_arrive(NULL, &tasks->loop_stack, &tasks->loop_stack_bytes);
     task->body(task, task->arg);
@@ -208,7 +207,7 @@ struct sim_task *sim_task_new(struct sim *sim, const char *name, size_t stack_by
     struct sim_task *task = sim_allocate(sizeof(*task));
 
     sim_event_init(&task->wake, wake);
-    task->sim = sim;
+    task->head.sim = sim;
     task->id = tasks->n_tasks++;
     task->body = body;
     task->arg = arg;
@@ -230,22 +229,17 @@ void sim_task_start(struct sim_task *task, sim_time at_ps)
 {
     SIM_ASSERT(task->state == TASK_NEW, "task %s started twice", task->name);
     task->state = TASK_WAITING;
-    sim_schedule(task->sim, &task->wake, at_ps);
+    sim_schedule(task->head.sim, &task->wake, at_ps);
 }
 
 struct sim *sim_task_sim(struct sim_task *task)
 {
-    return task->sim;
+    return task->head.sim;
 }
 
 const char *sim_task_name(const struct sim_task *task)
 {
     return task->name;
-}
-
-struct sim_task *sim_task_current(struct sim *sim)
-{
-    return sim->tasks->current;
 }
 
 bool sim_task_finished(const struct sim_task *task)
@@ -255,48 +249,25 @@ bool sim_task_finished(const struct sim_task *task)
 
 void sim_task_set_owner(struct sim_task *task, void *owner)
 {
-    task->owner = owner;
-}
-
-void *sim_task_owner(const struct sim_task *task)
-{
-    return task->owner;
+    task->head.owner = owner;
 }
 
 /* ---- Time ------------------------------------------------------------------------------------ */
 
 void sim_task_set_quantum(struct sim *sim, sim_time quantum_ps)
 {
-    sim->tasks->quantum_ps = quantum_ps;
-}
-
-sim_time sim_task_now(const struct sim_task *task)
-{
-    return SIM_MAX(task->local_ps, sim_now(task->sim));
+    sim->queue.clock.quantum_ps = quantum_ps;
 }
 
 void sim_task_sync(struct sim_task *task)
 {
-    struct sim *sim = task->sim;
+    struct sim *sim = task->head.sim;
 
     SIM_ASSERT(task->state == TASK_RUNNING, "task %s waits while it does not run", task->name);
-    if (task->local_ps <= sim_now(sim) || sim_advance(sim, task->local_ps))
+    if (task->head.local_ps <= sim_now(sim) || sim_advance(sim, task->head.local_ps))
         return;
-    sim_schedule(sim, &task->wake, task->local_ps);
+    sim_schedule(sim, &task->wake, task->head.local_ps);
     leave(task, TASK_WAITING);
-}
-
-void sim_task_charge(struct sim_task *task, sim_time duration_ps)
-{
-    task->local_ps += duration_ps;
-    if (task->local_ps - sim_now(task->sim) > task->sim->tasks->quantum_ps)
-        sim_task_sync(task);
-}
-
-void sim_task_charge_until(struct sim_task *task, sim_time at_ps)
-{
-    if (at_ps > task->local_ps)
-        sim_task_charge(task, at_ps - task->local_ps);
 }
 
 void sim_task_suspend(struct sim_task *task)
@@ -304,7 +275,7 @@ void sim_task_suspend(struct sim_task *task)
     sim_task_sync(task);
     if (task->resume_remembered) {
         task->resume_remembered = false;
-        task->local_ps = SIM_MAX(task->local_ps, task->resume_ps);
+        task->head.local_ps = SIM_MAX(task->head.local_ps, task->resume_ps);
         sim_task_sync(task);
         return;
     }
@@ -313,11 +284,12 @@ void sim_task_suspend(struct sim_task *task)
 
 void sim_task_resume(struct sim_task *task, sim_time at_ps)
 {
-    SIM_ASSERT(at_ps >= sim_now(task->sim), "task %s resumed for %llu ps, in the past of %llu ps",
-               task->name, (unsigned long long)at_ps, (unsigned long long)sim_now(task->sim));
+    SIM_ASSERT(at_ps >= sim_now(task->head.sim),
+               "task %s resumed for %llu ps, in the past of %llu ps", task->name,
+               (unsigned long long)at_ps, (unsigned long long)sim_now(task->head.sim));
     if (task->state == TASK_SUSPENDED) {
         task->state = TASK_WAITING;
-        sim_schedule(task->sim, &task->wake, at_ps);
+        sim_schedule(task->head.sim, &task->wake, at_ps);
     } else if (!task->resume_remembered || at_ps < task->resume_ps) {
         task->resume_remembered = true;
         task->resume_ps = at_ps;
