@@ -17,14 +17,6 @@ void calendar_init(struct calendar *c, sim_time slot_ps, uint32_t capacity)
         c->offset_ps[i] = (uint32_t)(i * slot_ps / capacity);
 }
 
-/* at_ps / slot_ps; the rounded-up reciprocal may be one too high, never too low. */
-static uint64_t slot_of(const struct calendar *c, sim_time at_ps)
-{
-    const uint64_t q = (uint64_t)(((unsigned __int128)at_ps * c->reciprocal) >> 64);
-
-    return q * c->slot_ps > at_ps ? q - 1 : q;
-}
-
 /* Moves the window so that `slot` lies in its first half, forgetting what is behind. */
 static void advance(struct calendar *c, uint64_t slot)
 {
@@ -59,7 +51,7 @@ static inline uint64_t next_free(struct calendar *c, uint64_t slot)
 
 static inline uint64_t first_slot(struct calendar *c, sim_time at_ps)
 {
-    const uint64_t slot = slot_of(c, at_ps);
+    const uint64_t slot = calendar_slot_of(c, at_ps);
 
     if (SIM_UNLIKELY(slot >= c->base + CALENDAR_SLOTS))
         advance(c, slot);
@@ -76,7 +68,7 @@ sim_time calendar_take_slot(struct calendar *c, sim_time at_ps)
     return SIM_MAX(begin_ps, at_ps);
 }
 
-struct calendar_grant calendar_take(struct calendar *c, sim_time at_ps, uint32_t n)
+struct calendar_grant calendar_take_any(struct calendar *c, sim_time at_ps, uint32_t n)
 {
     struct calendar_grant grant = { 0, 0 };
     uint64_t slot = first_slot(c, at_ps);

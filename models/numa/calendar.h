@@ -40,8 +40,34 @@ struct calendar_grant {
 };
 
 void calendar_init(struct calendar *c, sim_time slot_ps, uint32_t capacity);
+/* All but the usual case of calendar_take(). */
+struct calendar_grant calendar_take_any(struct calendar *c, sim_time at_ps, uint32_t n);
+
+/* at_ps / slot_ps; the rounded-up reciprocal may be one too high, never too low. */
+static inline uint64_t calendar_slot_of(const struct calendar *c, sim_time at_ps)
+{
+    const uint64_t q = (uint64_t)(((unsigned __int128)at_ps * c->reciprocal) >> 64);
+
+    return q * c->slot_ps > at_ps ? q - 1 : q;
+}
+
 /* Takes n units (n > 0) at or after at_ps; they need not be adjacent. */
-struct calendar_grant calendar_take(struct calendar *c, sim_time at_ps, uint32_t n);
+static inline struct calendar_grant calendar_take(struct calendar *c, sim_time at_ps, uint32_t n)
+{
+    const uint64_t slot = calendar_slot_of(c, at_ps);
+    const uint32_t used = c->used[slot & (CALENDAR_SLOTS - 1u)];
+
+    /* Usually the first slot that is asked for has room for all. */
+    if (SIM_UNLIKELY(slot - c->base >= CALENDAR_SLOTS || used + n > c->capacity))
+        return calendar_take_any(c, at_ps, n);
+    const sim_time begin_ps = slot * c->slot_ps;
+    const sim_time place_ps = begin_ps + c->offset_ps[used];
+
+    c->used[slot & (CALENDAR_SLOTS - 1u)] = (uint8_t)(used + n);
+    if (used + n == c->capacity)
+        c->full[(slot >> 6) & (CALENDAR_WORDS - 1u)] |= UINT64_C(1) << (slot & 63);
+    return (struct calendar_grant){ SIM_MAX(at_ps, place_ps), begin_ps + c->offset_ps[used + n] };
+}
 /* The whole-slot case, capacity 1: returns the start of the slot's work. */
 sim_time calendar_take_slot(struct calendar *c, sim_time at_ps);
 
