@@ -39,16 +39,6 @@ void core_compute(struct core *core, struct sim_task *task, uint64_t cycles)
     sim_task_charge(task, cycles * core->cycle_ps);
 }
 
-/* The line-fill buffer that is free first. */
-static sim_time *first_buffer(struct core *core, unsigned n_buffers)
-{
-    sim_time *best = &core->buffer_done_ps[0];
-    for (unsigned i = 1; i < n_buffers; i++)
-        if (core->buffer_done_ps[i] < *best)
-            best = &core->buffer_done_ps[i];
-    return best;
-}
-
 /* Any that is free, or else the one that is first. */
 static inline sim_time *free_buffer(struct core *core, unsigned n_buffers, sim_time now_ps)
 {
@@ -93,8 +83,9 @@ static inline void take_buffer(struct core *core, sim_time *buffer, struct numa_
 static sim_time *wait_for_buffer(struct core *core, struct sim_task *task, struct hpa hpa,
                                  bool store, unsigned n_buffers)
 {
-    sim_time *buffer = first_buffer(core, n_buffers);
-    if (*buffer > sim_task_now(task) && !numa_private_hit(core->numa, core->idx, hpa, store))
+    const sim_time now_ps = sim_task_now(task);
+    sim_time *buffer = free_buffer(core, n_buffers, now_ps);
+    if (*buffer > now_ps && !numa_private_hit(core->numa, core->idx, hpa, store))
         wait_until(core, task, *buffer, source_in(core, buffer));
     return buffer;
 }
