@@ -125,8 +125,11 @@ static void prefetch_body(struct sim_task *task, void *arg)
             core_load(&rig->core, task, hpa, NULL);
         else if (i == 1)
             core_load_range(&rig->core, task, hpa, 64);
-        else
-            sim_task_charge_until(task, core_copy(&rig->core, task, other, hpa, 64, 0));
+        else {
+            struct numa_result arrived = { 0 };
+            core_copy(&rig->core, task, other, hpa, 64, 0, &arrived);
+            core_wait(&rig->core, task, arrived);
+        }
         assert_int_equal(sim_task_now(task) - t, idle);
         t = sim_task_now(task);
         core_load(&rig->core, task, hpa, NULL);
