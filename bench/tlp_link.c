@@ -73,17 +73,18 @@ static void fixed_init(struct model *model, struct sim_error_list *errors)
 {
     *(struct pcie_switch *)model->state = (struct pcie_switch){
         .n_downstream = 1,
-        .generation = 3,
         .lanes = 16,
         .downstream_lanes = 16,
-        .latency_ps = 110000,
-        .ph = 64,
-        .pd = 1024,
-        .nph = 64,
-        .npd = 64,
-        .cplh = 64,
-        .cpld = 1024,
-        .mps_bytes_max = 2048,
+        .chip = { .generation = 3,
+                  .latency_ps = 110000,
+                  .mode = CROSSBAR_CUT_THROUGH,
+                  .ph = 64,
+                  .pd = 1024,
+                  .nph = 64,
+                  .npd = 64,
+                  .cplh = 64,
+                  .cpld = 1024,
+                  .mps_bytes_max = 2048 },
     };
     pcie_switch_ops.init(model, errors);
 }
