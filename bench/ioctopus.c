@@ -1,0 +1,102 @@
+/*
+ * Host speed of IOctopus' TCP receive (ioctopus/fig06_tcp_rx, 64 KiB): the real scenario over a
+ * short and over a longer measurement; what the difference of both costs is what time under load
+ * costs, without set-up, warm-up and drain. Processor time, for a machine that is shared; the best
+ * of three.
+ */
+#include <glib.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "sim/scenario.h"
+#include "workloads/experiment.h"
+
+#define SCENARIO  "ioctopus/fig06_tcp_rx"
+#define WARMUP_US 5000u
+#define SHORT_US  1000u
+#define LONG_US   11000u
+#define N_TRIES   3
+
+static const char *const roots[] = { "scenarios", NULL };
+
+struct cost {
+    double host_s, sim_s, packets;
+};
+
+static double cpu_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static bool run_config(struct config *config, unsigned duration_us, struct cost *cost)
+{
+    struct experiment_outcome outcome = { 0 };
+    struct run_result *result = run_result_new();
+    const int never = 0;
+    char *error = NULL;
+    const double start_s = cpu_s();
+    const bool done = experiment_run(config, 1, result, &outcome, &never, &error);
+    cost->host_s = cpu_s() - start_s;
+    cost->sim_s = (double)outcome.sim_ps * 1e-12;
+    /* The rate is that of the measurement: millions a second. */
+    cost->packets = run_result_value(result, "packet_rate_mpps") * (double)duration_us;
+    if (!done)
+        fprintf(stderr, "%s: %s\n", SCENARIO, error != NULL ? error : "failed");
+    g_free(error);
+    run_result_free(result);
+    return done;
+}
+
+static bool measure(const char *point, unsigned duration_us, struct cost *cost)
+{
+    char *warmup = g_strdup_printf("measure.warmup_us=%u", WARMUP_US);
+    char *duration = g_strdup_printf("measure.duration_us=%u", duration_us);
+    const char *const sets[] = { warmup, duration, NULL };
+    struct sim_error_list errors = { 0 };
+    struct scenario *scenario = scenario_load(SCENARIO, roots, sets, &errors);
+    bool done = false;
+    for (size_t i = 0; scenario != NULL && i < scenario_n_points(scenario); i++) {
+        if (strcmp(scenario_point_name(scenario, i), point) != 0)
+            continue;
+        struct config *config = scenario_point(scenario, i, &errors);
+        done = config != NULL && run_config(config, duration_us, cost);
+        config_free(config);
+    }
+    for (size_t i = 0; i < errors.n_messages; i++)
+        fprintf(stderr, "%s\n", errors.message[i]);
+    done = done && errors.n_messages == 0;
+    sim_error_release(&errors);
+    scenario_free(scenario);
+    g_free(warmup);
+    g_free(duration);
+    return done;
+}
+
+static bool bench(const char *name, const char *point)
+{
+    double per_s = 0, packets_s = 0;
+    for (int i = 0; i < N_TRIES; i++) {
+        struct cost first, second;
+        if (!measure(point, SHORT_US, &first) || !measure(point, LONG_US, &second))
+            return false;
+        const double host_s = second.host_s - first.host_s;
+        if (i > 0 && host_s / (second.sim_s - first.sim_s) >= per_s)
+            continue;
+        per_s = host_s / (second.sim_s - first.sim_s);
+        packets_s = (second.packets - first.packets) / host_s;
+    }
+    printf("ioctopus.fig06_%s %.2f host_s/sim_s\n", name, per_s);
+    printf("ioctopus.fig06_%s_packets %.1f kpackets/s\n", name, packets_s / 1000);
+    return true;
+}
+
+int main(void)
+{
+    return bench("local", "buffer_bytes=65536 config=local") &&
+                   bench("remote", "buffer_bytes=65536 config=remote")
+               ? 0
+               : 1;
+}
