@@ -387,22 +387,45 @@ uint32_t network_interface_ip(const struct network_host *host, const char *name)
     return host->ip;
 }
 
-uint64_t network_buffers_sent(const struct network_host *host)
+/* A counter of the driver, of all channels of all functions. */
+static uint64_t sum_channels(const struct network_host *host,
+                             uint64_t (*counter)(const struct nic_stats *stats))
 {
     uint64_t n = 0;
     for (unsigned f = 0; f < host->n_functions; f++)
-        for (unsigned c = 0; c < host->function[f]->n_tx_queues; c++)
-            n += nic_dev_channel_stats(host->function[f], c).tx_wqes;
+        for (unsigned c = 0; c < host->function[f]->n_tx_queues; c++) {
+            struct nic_stats stats = nic_dev_channel_stats(host->function[f], c);
+            n += counter(&stats);
+        }
     return n;
+}
+
+static uint64_t buffers_sent(const struct nic_stats *stats)
+{
+    return stats->tx_wqes;
+}
+static uint64_t packets_received(const struct nic_stats *stats)
+{
+    return stats->rx_packets;
+}
+static uint64_t fragments_hinted(const struct nic_stats *stats)
+{
+    return stats->tx_hints;
+}
+
+uint64_t network_buffers_sent(const struct network_host *host)
+{
+    return sum_channels(host, buffers_sent);
 }
 
 uint64_t network_packets_received(const struct network_host *host)
 {
-    uint64_t n = 0;
-    for (unsigned f = 0; f < host->n_functions; f++)
-        for (unsigned q = 0; q < host->function[f]->n_rx_queues; q++)
-            n += nic_dev_channel_stats(host->function[f], q).rx_packets;
-    return n;
+    return sum_channels(host, packets_received);
+}
+
+uint64_t network_fragments_hinted(const struct network_host *host)
+{
+    return sum_channels(host, fragments_hinted);
 }
 
 uint64_t network_function_bytes(const struct network_host *host, unsigned function)

@@ -83,9 +83,11 @@ const char *const *network_interface_names(const struct network_host *host);
 struct net_device *network_interface(struct network_host *host, const char *name);
 uint32_t network_interface_ip(const struct network_host *host, const char *name);
 /* Since the start: buffers handed to the host's NICs (a TSO buffer counts once), packets that its
- * functions received, packets dropped by its NICs. */
+ * functions received, fragments that another function than the queue's fetched (IOctoSG), packets
+ * dropped by its NICs. */
 uint64_t network_buffers_sent(const struct network_host *host);
 uint64_t network_packets_received(const struct network_host *host);
+uint64_t network_fragments_hinted(const struct network_host *host);
 /* Bytes that a function received. */
 uint64_t network_function_bytes(const struct network_host *host, unsigned function);
 uint64_t network_drops(const struct network_host *host);
