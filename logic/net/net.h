@@ -43,6 +43,8 @@ void socket_udp_connect(struct socket *socket, uint32_t ip, uint16_t port);
 /* All of it; blocks while the send buffer is full. Returns bytes; fewer if the connection broke on
  * the way. UDP: one datagram; -EMSGSIZE if it does not fit one packet. */
 int64_t socket_send(struct socket *socket, struct kaddr from, size_t bytes);
+/* TCP, without waiting: as much as there is room for; -EAGAIN if there is none. */
+int64_t socket_send_nowait(struct socket *socket, struct kaddr from, size_t bytes);
 /* Sends pages without a copy (sendfile): takes a reference on each until acknowledged. Fragments
  * may lie on different nodes. */
 int64_t socket_send_pages(struct socket *socket, const struct skb_frag *frags, unsigned n_frags);
@@ -53,12 +55,12 @@ int64_t socket_receive(struct socket *socket, struct kaddr to, size_t bytes);
 int64_t socket_receive_nowait(struct socket *socket, struct kaddr to, size_t bytes);
 /* Does not wait: what was sent is still delivered. Unread data resets the connection. */
 void socket_close(struct socket *socket);
-/* Waits for data on any of several sockets; returns the index of one that is readable. The set is
- * armed once (epoll). */
+/* Waits for data on any of several sockets, or for room in one that had none for
+ * socket_send_nowait(). The set is armed once (epoll). */
 struct socket_set;
 struct socket_set *socket_set_new(struct net *net);
 void socket_set_add(struct socket_set *set, struct socket *socket, void *data);
-void *socket_set_wait(struct socket_set *set); /* the data of a readable socket, round robin */
+void *socket_set_wait(struct socket_set *set); /* of a ready socket, round robin */
 void socket_set_free(struct socket_set *set);
 
 /* For logic/steering/ and tests. */

@@ -213,6 +213,7 @@ struct socket {
     void *set_data;
     struct socket *ready_next, *set_next;
     bool ready;
+    bool space_came; /* since a send without waiting found none; the set tells */
     /* ---- route ---- */
     struct net_device *dev; /* packets leave through it; NULL: no route */
     struct net_mac to_mac;
@@ -316,6 +317,7 @@ static inline void net_socket_unspin(struct socket *sk)
     sk->spinning = false;
 }
 void net_socket_readable(struct socket *sk); /* data, a connection, the end: wakes */
+void net_socket_writable(struct socket *sk); /* room, after there was none: wakes */
 bool net_socket_is_readable(const struct socket *sk);
 /* Copies from the head of the receive queue on, up to `bytes`, from the cursor; returns how many.
  */
@@ -362,7 +364,8 @@ bool tcp_can_send(const struct tcp *tp);
 uint32_t tcp_now_ms(struct net *net);
 
 /* tcp_user.c: what threads ask */
-int64_t tcp_send(struct socket *sk, struct kaddr from, const struct skb_frag *frags, size_t bytes);
+int64_t tcp_send(struct socket *sk, struct kaddr from, const struct skb_frag *frags, size_t bytes,
+                 bool wait);
 int64_t tcp_recv(struct socket *sk, struct kaddr to, size_t bytes, bool wait);
 
 /* tcp_input.c */

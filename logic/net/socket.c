@@ -270,7 +270,19 @@ int64_t socket_send(struct socket *socket, struct kaddr from, size_t bytes)
     if (socket->flow.protocol == PROTOCOL_UDP)
         result = udp_send(socket, from, bytes);
     else
-        result = tcp_send(socket, from, NULL, bytes);
+        result = tcp_send(socket, from, NULL, bytes, true);
+    net_socket_put(socket);
+    return result;
+}
+
+int64_t socket_send_nowait(struct socket *socket, struct kaddr from, size_t bytes)
+{
+    k_syscall(net_kernel(socket->net));
+    if (socket->flow.protocol != PROTOCOL_TCP)
+        return -EOPNOTSUPP;
+    net_socket_get(socket);
+    net_record_flow(socket->net, socket);
+    int64_t result = tcp_send(socket, from, NULL, bytes, false);
     net_socket_put(socket);
     return result;
 }
@@ -285,7 +297,7 @@ int64_t socket_send_pages(struct socket *socket, const struct skb_frag *frags, u
         return -EOPNOTSUPP;
     net_socket_get(socket);
     net_record_flow(socket->net, socket);
-    int64_t result = tcp_send(socket, (struct kaddr){ 0 }, frags, bytes);
+    int64_t result = tcp_send(socket, (struct kaddr){ 0 }, frags, bytes, true);
     net_socket_put(socket);
     return result;
 }

@@ -1,8 +1,10 @@
 /*
  * Models: sets of sockets that a thread waits for (epoll, level triggered): a socket that becomes
  * readable joins the list of ready ones and wakes the waiter; one that is handed out goes to the
- * end of the list and leaves it when it is found empty.
- * Does not model: writability, edge triggering, several events per call.
+ * end of the list and leaves it when it is found empty. A socket that had no room for a send that
+ * does not wait joins it when it has some again.
+ * Does not model: changing what is waited for (epoll_ctl), edge triggering, several events per
+ * call.
  * Timing: a system call and poll_call_cycles per call; the wake-up as k_wake() charges it.
  * Sources: Linux 4.14 fs/eventpoll.c (ep_poll_callback, ep_send_events_proc).
  */
@@ -43,6 +45,20 @@ void net_socket_readable(struct socket *sk)
     }
     if (k_has_waiters(&sk->readable))
         k_wake(kernel, &sk->readable);
+}
+
+void net_socket_writable(struct socket *sk)
+{
+    struct kernel *kernel = net_kernel(sk->net);
+    struct socket_set *set = sk->set;
+    if (set) {
+        sk->space_came = true;
+        make_ready(set, sk);
+        if (k_has_waiters(&set->wait))
+            k_wake(kernel, &set->wait);
+    }
+    if (k_has_waiters(&sk->writable))
+        k_wake(kernel, &sk->writable);
 }
 
 struct socket_set *socket_set_new(struct net *net)
@@ -99,8 +115,9 @@ void *socket_set_wait(struct socket_set *set)
             struct socket *sk = set->ready;
             set->ready = sk->ready_next;
             sk->ready = false;
-            if (!net_socket_is_readable(sk))
+            if (!net_socket_is_readable(sk) && !sk->space_came)
                 continue;
+            sk->space_came = false;
             make_ready(set, sk);
             return sk->set_data;
         }

@@ -61,8 +61,7 @@ void tcp_new_space(struct socket *sk)
     if (sk->wmem_queued + sk->wmem_queued / 2 > sk->send_buffer)
         return;
     sk->no_space = false;
-    if (k_has_waiters(&sk->writable))
-        k_wake(net_kernel(sk->net), &sk->writable);
+    net_socket_writable(sk);
 }
 
 /* ---- What is acknowledged ----------------------------------------------------------------------

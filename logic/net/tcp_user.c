@@ -76,8 +76,9 @@ static void restart_after_idle(struct socket *sk)
     tp->cwnd_count = 0;
 }
 
-/* A buffer with room at the end of what is written. NULL: the connection is gone. */
-static struct sk_buff *tail_with_room(struct socket *sk, bool any_written)
+/* A buffer with room at the end of what is written. NULL: the connection is gone, or there is no
+ * room and `wait` is not set. */
+static struct sk_buff *tail_with_room(struct socket *sk, bool any_written, bool wait)
 {
     struct tcp *tp = &sk->tcp;
     if (tp->unsent && tp->tail->bytes < tcp_size_goal(sk))
@@ -85,6 +86,10 @@ static struct sk_buff *tail_with_room(struct socket *sk, bool any_written)
     if (!memory_free(sk)) {
         if (any_written)
             push(sk, TCP_NAGLE_PUSH);
+        if (!wait) {
+            sk->no_space = true;
+            return NULL;
+        }
         if (!wait_memory(sk))
             return NULL;
         if (tp->unsent && tp->tail->bytes < tcp_size_goal(sk))
@@ -166,7 +171,15 @@ static void drop_tail(struct socket *sk)
     skb_free(sk->net, empty);
 }
 
-int64_t tcp_send(struct socket *sk, struct kaddr from, const struct skb_frag *frags, size_t bytes)
+static int why_not(const struct socket *sk)
+{
+    if (sk->error)
+        return sk->error;
+    return tcp_can_send(&sk->tcp) ? -EAGAIN : -EPIPE;
+}
+
+int64_t tcp_send(struct socket *sk, struct kaddr from, const struct skb_frag *frags, size_t bytes,
+                 bool wait)
 {
     struct net *net = sk->net;
     struct tcp *tp = &sk->tcp;
@@ -178,11 +191,11 @@ int64_t tcp_send(struct socket *sk, struct kaddr from, const struct skb_frag *fr
     net_socket_touch(sk, SOCKET_LINE_LOOKUP, 1);
     net_socket_touch_write(sk, SOCKET_LINE_TX, 2);
     if (!tcp_can_send(tp))
-        error = sk->error ? sk->error : -EPIPE;
+        error = why_not(sk);
     while (done < bytes && !error) {
-        struct sk_buff *skb = tail_with_room(sk, done > 0);
+        struct sk_buff *skb = tail_with_room(sk, done > 0, wait);
         if (!skb) {
-            error = sk->error ? sk->error : -EPIPE;
+            error = why_not(sk);
             break;
         }
         uint32_t goal = tcp_size_goal(sk);

@@ -881,6 +881,62 @@ static void test_socket_set(void **state)
     pair_free(p);
 }
 
+/* A send that does not wait takes what there is room for; the set tells when there is room again.
+ */
+static void set_sends(void *arg)
+{
+    struct pair *p = arg;
+    struct socket_set *set = socket_set_new(p->rig->end[1].net);
+    uint64_t sent = 0;
+    socket_set_add(set, p->server, p);
+    while (sent < p->value) {
+        int64_t n = socket_send_nowait(p->server, kaddr_add(p->buffer[1], sent), p->value - sent);
+        if (n == -EAGAIN) {
+            p->drop[0].number++; /* waits */
+            assert_ptr_equal(socket_set_wait(set), p);
+            continue;
+        }
+        assert_true(n > 0);
+        sent += (uint64_t)n;
+    }
+    socket_set_free(set);
+    p->done[2] = true;
+}
+static void client_reads(void *arg)
+{
+    struct pair *p = arg;
+    for (uint64_t got = 0; got < p->value;) {
+        int64_t n = socket_receive(p->client, kaddr_add(p->buffer[0], got), p->value - got);
+        assert_true(n > 0);
+        got += (uint64_t)n;
+    }
+    rig_check(p->rig->kernel, p->buffer[0], 3, 0, p->value);
+    p->done[1] = true;
+}
+static void test_send_without_waiting(void **state)
+{
+    (void)state;
+    struct rig_options o = plain();
+    struct pair *p = pair_new(&o);
+    p->value = 1u << 20;
+    rig_fill(p->rig->kernel, p->buffer[1], 3, 0, p->value);
+    thread(p, 3, set_sends);
+    run(p, 100);
+    assert_false(p->done[2]);
+    run(p, 5000);
+    const unsigned waits = p->drop[0].number;
+    assert_true(waits > 0);
+    run(p, 5000); /* nobody reads: sleeps on */
+    assert_int_equal(p->drop[0].number, waits);
+    assert_false(p->done[2]);
+    thread(p, 1, client_reads);
+    run(p, 100000);
+    assert_true(p->done[1] && p->done[2]);
+    assert_in_range(p->drop[0].number, waits, waits + 20);
+    p->drop[0].number = 0;
+    pair_free(p);
+}
+
 /* ---- Addresses ---------------------------------------------------------------------------------
  */
 
@@ -995,6 +1051,7 @@ int main(void)
         cmocka_unit_test(test_listener_closes),
         cmocka_unit_test(test_sequence_wraps),
         cmocka_unit_test(test_socket_set),
+        cmocka_unit_test(test_send_without_waiting),
         cmocka_unit_test(test_address_decides_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
