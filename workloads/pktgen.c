@@ -10,7 +10,8 @@
 
 #include "workloads/program.h"
 
-#define SPIN_CYCLES 100u /* of the loop that looks whether a full queue has room again */
+#define HEADER_BYTES 42u  /* Ethernet, IPv4, UDP */
+#define SPIN_CYCLES  100u /* of the loop that looks whether a full queue has room again */
 
 struct pktgen {
     /* parameters */
@@ -51,13 +52,16 @@ static void pktgen_check(struct program *program, struct sim_error_list *errors)
     program_check_interface(program, "interface", pktgen->host, pktgen->interface, errors);
 }
 
-/* The packet, all of it in one piece: Ethernet and IPv4 headers with a UDP packet to nobody. */
+/* The packet: Ethernet, IPv4 and UDP headers to nobody, the rest a fragment of the same page. */
 static struct sk_buff *make_packet(struct pktgen *pktgen)
 {
     static const uint8_t nobody[NET_MAC_BYTES] = { 0x02, 0, 0, 0, 0xff, 0xff };
+    struct kernel *kernel = pktgen->host->kernel;
     struct sk_buff *skb = skb_new(pktgen->host->net);
-    uint8_t header[42] = { 0 };
+    struct k_page *page = k_page_alloc(kernel, K_NODE_LOCAL, 0);
+    uint8_t header[HEADER_BYTES] = { 0 };
     unsigned ip_bytes = (unsigned)pktgen->packet_bytes - 14, udp_bytes = ip_bytes - 20;
+    SIM_ASSERT(page != NULL, "no page for a packet");
     memcpy(header, nobody, NET_MAC_BYTES);
     memcpy(header + 6, pktgen->dev->mac.byte, NET_MAC_BYTES);
     header[12] = 0x08;
@@ -69,12 +73,13 @@ static struct sk_buff *make_packet(struct pktgen *pktgen)
     header[35] = header[37] = 9; /* the discard port, as pktgen's */
     header[38] = (uint8_t)(udp_bytes >> 8);
     header[39] = (uint8_t)udp_bytes;
-    skb->head_page = k_page_alloc(pktgen->host->kernel, K_NODE_LOCAL, 0);
-    SIM_ASSERT(skb->head_page != NULL, "no page for a packet");
-    skb->head = skb->head_page->addr;
-    skb->head_bytes = (uint16_t)pktgen->packet_bytes;
+    skb->head_bytes = HEADER_BYTES;
     skb->flow = (struct flow_key){ .protocol = 17, .source_port = 9, .destination_port = 9 };
-    k_poke(pktgen->host->kernel, skb->head, header, sizeof(header));
+    k_poke(kernel, skb->head, header, sizeof(header));
+    skb->bytes = (uint32_t)pktgen->packet_bytes - HEADER_BYTES;
+    k_touch_write(kernel, page->addr, skb->bytes); /* it has been filled once */
+    skb->frag[skb->n_frags++] =
+        (struct skb_frag){ .page = page, .bytes = skb->bytes, .node = (int8_t)page->node };
     return skb;
 }
 
