@@ -1,5 +1,7 @@
 #include "models/numa/cache.h"
 
+#include <string.h>
+
 #include "sim/zeroed.h"
 
 static size_t bytes_of(const struct cache *c)

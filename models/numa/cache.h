@@ -18,7 +18,9 @@
 #ifndef MODELS_NUMA_CACHE_H
 #define MODELS_NUMA_CACHE_H
 
-#include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #include "models/address.h"
 
@@ -111,26 +113,32 @@ static inline void cache_prefetch(const struct cache *c, uint64_t line)
         __builtin_prefetch(row + at, 1);
 }
 
-typedef uint32_t cache_vector __attribute__((vector_size(16), aligned(4), may_alias));
-typedef uint64_t cache_vector_halves __attribute__((vector_size(16)));
+/* At most one way matches. A bit for each that does; without a branch per way. */
+static inline __attribute__((always_inline)) uint32_t cache_matches(struct cache_place p,
+                                                                    uint32_t tag_words)
+{
+    uint32_t matches = 0;
 
-/* At most one way matches, so that OR-ing the matching lanes' numbers gives it without a branch per
- * way. */
+#ifdef __SSE2__
+    const __m128i key = _mm_set1_epi32((int)p.tag);
+    for (uint32_t w = 0; w < tag_words; w += 4) {
+        const __m128i tags = _mm_loadu_si128((const __m128i *)(const void *)(p.row + w));
+        const __m128i hit = _mm_cmpeq_epi32(tags, key);
+        matches |= (uint32_t)_mm_movemask_ps(_mm_castsi128_ps(hit)) << w;
+    }
+#else
+    for (uint32_t w = 0; w < tag_words; w++)
+        matches |= (uint32_t)(p.row[w] == p.tag) << w;
+#endif
+    return matches;
+}
+
 static inline __attribute__((always_inline)) int cache_find_in(struct cache_place p,
                                                                uint32_t tag_words)
 {
-    const cache_vector key = { p.tag, p.tag, p.tag, p.tag };
-    cache_vector lane = { 1, 2, 3, 4 };
-    cache_vector hit = { 0, 0, 0, 0 };
+    const uint32_t matches = cache_matches(p, tag_words);
 
-    for (uint32_t w = 0; w < tag_words; w += 4) {
-        const cache_vector tags = *(const cache_vector *)(const void *)(p.row + w);
-        hit |= (cache_vector)(tags == key) & lane;
-        lane += 4;
-    }
-    const cache_vector_halves halves = (cache_vector_halves)hit;
-    const uint64_t both = halves[0] | halves[1];
-    return (int)(both | both >> 32) - 1;
+    return matches == 0 ? -1 : __builtin_ctz(matches);
 }
 
 /* The way that holds the line, or -1. The usual numbers of ways are constants here, so that their
