@@ -189,6 +189,13 @@ static inline struct numa_result copy_access(struct core *core, struct hpa hpa, 
     return store ? result : fetched(core, hpa, result);
 }
 
+/* What missed L1 and L2 will do so again with the next line. */
+static inline void prefetch_next(const struct core *core, uint64_t at, struct numa_result result)
+{
+    if (result.source > NUMA_L2)
+        numa_prefetch_core(core->numa, core->idx, (struct hpa){ at + LINE_BYTES });
+}
+
 void core_copy(struct core *core, struct sim_task *task, struct hpa to, struct hpa from,
                uint64_t bytes, sim_time line_ps, struct numa_result *arrived)
 {
@@ -200,8 +207,6 @@ void core_copy(struct core *core, struct sim_task *task, struct hpa to, struct h
     line_ps = SIM_MAX(line_ps, 2 * core->issue_ps);
     for (unsigned n = 0; load < from_end || store < to_end; n++) {
         sim_time then_ps = t + line_ps;
-        numa_prefetch_core(core->numa, core->idx, (struct hpa){ load + LINE_BYTES });
-        numa_prefetch_core(core->numa, core->idx, (struct hpa){ store + LINE_BYTES });
         if (load < from_end) {
             /* The prefetcher follows what the first misses ask for. */
             const unsigned n_buffers = n < demand ? demand : core->params->superqueue_entries;
@@ -209,10 +214,11 @@ void core_copy(struct core *core, struct sim_task *task, struct hpa to, struct h
                                                           n_buffers, &t);
             if (result.done_ps > arrived->done_ps)
                 *arrived = result;
+            prefetch_next(core, load, result);
             load += LINE_BYTES;
         }
         if (store < to_end)
-            copy_access(core, (struct hpa){ store }, true, demand, &t);
+            prefetch_next(core, store, copy_access(core, (struct hpa){ store }, true, demand, &t));
         store += LINE_BYTES;
         t = SIM_MAX(t, then_ps);
         sim_task_charge_until(task, t);
