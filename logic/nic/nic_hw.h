@@ -100,7 +100,12 @@ struct nic_cqe {
     uint16_t queue;
     uint64_t time_ps; /* RQ: when the packet arrived at the port, of one clock for all functions; so
                          packets of a flow are in its order whichever queue they went to */
-    uint8_t reserved[39];
+    /* RQ with LRO, segments > 1: of the last packet, but the flags of all of them. The headers in
+     * the buffer are the first packet's: lengths and checksums are for software to set. */
+    uint32_t lro_ack, lro_tsval, lro_tsecr;
+    uint16_t lro_window;
+    uint8_t lro_flags;
+    uint8_t reserved[24];
     uint8_t op_own; /* opcode << 4 | owner */
 };
 #define NIC_CQE_CHECKSUM_OK 0x1u
@@ -148,7 +153,10 @@ struct nic_command {
     uint8_t reserved1[8];
 };
 _Static_assert(sizeof(struct nic_command) == 64, "command block");
-#define NIC_COMMAND_LRO 0x1u /* RQ: merge segments of a flow in the NIC */
+#define NIC_COMMAND_LRO                                                                           \
+    0x1u /* RQ: merge segments of a flow in the NIC, as far as a buffer goes. A completion comes  \
+            when the merging ends, those of other buffers meanwhile: not in the order of buffers. \
+          */
 
 enum nic_command_opcode {
     NIC_CREATE_EQ = 1,
@@ -162,8 +170,8 @@ enum nic_command_opcode {
     NIC_DESTROY_RQ, /* packets for it are dropped from then on */
     NIC_SET_RSS,
     /* The commands for flows and switch rules, whatever their result, report when what arrived
-     * before they acted for the function that is asked is on its way to host memory: the report
-     * follows it there. */
+     * before they acted for the function that is asked is on its way to host memory, completions
+     * included: the report follows it there. */
     NIC_SET_FLOW, /* ARFS table of this function: the flow goes to RQ `target` */
     NIC_DELETE_FLOW,
     /* multi-PF switch: MAC (standard), 5-tuple (octonic) to function `target`; octonic with

@@ -87,6 +87,7 @@ struct nic_rx_page {
 struct nic_rx_buffer {
     struct nic_rx_page held;
     uint32_t offset;
+    bool done; /* received into, while one posted before is not: LRO */
 };
 
 struct nic_rq {
@@ -94,10 +95,10 @@ struct nic_rq {
     struct nic_memory ring, record;
     uint16_t number, mask;
     uint8_t order; /* of its pages */
-    bool created;
+    bool created, lro;
     int node;
     uint32_t buffer_bytes, page_bytes;
-    uint32_t posted, consumed; /* WQEs ever */
+    uint32_t posted, consumed; /* WQEs ever; all before consumed were received into */
     struct net_rx_progress progress;
     struct nic_rx_buffer *buffer;
     struct k_page *buffer_lines;

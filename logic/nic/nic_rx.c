@@ -5,12 +5,13 @@
  *   of it have been received into; the page then goes to the queue's page cache, mapped as it is,
  *   and is posted again once the stack has dropped its references. Completions are found by their
  *   owner bit; headers are prefetched; a packet goes up as its headers and one fragment, with the
- *   device's hash and checksum result, to GRO. With LRO buffers are 64 KiB, a sixteenth as many.
- * Does not model: striding receive queues, compressed completions, header splitting.
- * Timing: per packet driver_receive_cycles, the lines of completion, ring entry, page structure and
- *   (by the prefetch) headers; per buffer driver_refill_cycles, a part of the ring's line, the page
- *   cache and page structure; per poll the doorbell record.
- * Sources: docs/sources.md#nic.
+ *   device's hash and checksum result, to GRO. With LRO buffers are 64 KiB, a sixteenth as many;
+ * they come back in any order, and are posted again in theirs; headers of merged packets are set
+ * right (mlx5e_lro_update_hdr). Does not model: striding receive queues, compressed completions,
+ * header splitting. Timing: per packet driver_receive_cycles, the lines of completion, ring entry,
+ * page structure and (by the prefetch) headers; per buffer driver_refill_cycles, a part of the
+ * ring's line, the page cache and page structure; per poll the doorbell record. Sources:
+ * docs/sources.md#nic.
  */
 #include "logic/nic/nic_internal.h"
 
@@ -19,6 +20,23 @@
 
 #define WQES_PER_LINE (K_LINE_BYTES / NIC_RQ_WQE_BYTES)
 #define SKB_BYTES     256u /* of the structure, in what a packet is accounted for */
+
+#define ETHERNET_BYTES 14u
+#define IPV4_BYTES     20u
+#define TCP_BYTES      20u
+#define TIME_BYTES     12u
+
+static void put16(uint8_t *at, uint32_t v)
+{
+    at[0] = (uint8_t)(v >> 8);
+    at[1] = (uint8_t)v;
+}
+
+static void put32(uint8_t *at, uint32_t v)
+{
+    put16(at, v >> 16);
+    put16(at + 2, v);
+}
 
 /* ---- Pages ------------------------------------------------------------------------------------
  */
@@ -198,26 +216,73 @@ static void skb_fill(struct sk_buff *skb, struct nic_channel *channel,
     skb->time_ps = cqe->time_ps;
 }
 
+/* The device merged packets behind the headers of the first: they become those of the whole. The
+ * checksum over payload stays as it is: nobody looks at it behind checksum_ok. */
+static void lro_set_headers(struct nic *nic, struct kaddr at, const struct nic_cqe *cqe)
+{
+    uint8_t head[NET_HEADER_BYTES], *ip = head + ETHERNET_BYTES, *tcp = ip + IPV4_BYTES;
+    uint32_t sum = 0;
+    if (cqe->header_bytes > sizeof head ||
+        cqe->header_bytes < ETHERNET_BYTES + IPV4_BYTES + TCP_BYTES)
+        return;
+    k_load(nic->kernel, at, head, cqe->header_bytes);
+    put16(ip + 2, cqe->bytes - ETHERNET_BYTES);
+    put16(ip + 10, 0);
+    for (unsigned i = 0; i < IPV4_BYTES; i += 2)
+        sum += (uint32_t)(ip[i] << 8 | ip[i + 1]);
+    while (sum >> 16 != 0)
+        sum = (sum & 0xffffu) + (sum >> 16);
+    put16(ip + 10, ~sum);
+    put32(tcp + 8, cqe->lro_ack);
+    tcp[13] |= cqe->lro_flags;
+    put16(tcp + 14, cqe->lro_window);
+    if (cqe->header_bytes >= ETHERNET_BYTES + IPV4_BYTES + TCP_BYTES + TIME_BYTES) {
+        put32(tcp + TCP_BYTES + 4, cqe->lro_tsval); /* behind NOP, NOP, kind, length */
+        put32(tcp + TCP_BYTES + 8, cqe->lro_tsecr);
+    }
+    k_store(nic->kernel, at, head, cqe->header_bytes);
+}
+
+/* The entry has been received into; those that all before them have, too, can be posted again. */
+static void entry_done(struct nic_rq *rq, uint32_t slot)
+{
+    rq->buffer[slot].done = true;
+    while (rq->buffer[rq->consumed & rq->mask].done)
+        rq->buffer[rq->consumed++ & rq->mask].done = false;
+}
+
+static bool sensible(const struct nic_rq *rq, const struct nic_cqe *cqe)
+{
+    uint32_t slot = cqe->wqe_index & rq->mask, next = rq->consumed & rq->mask;
+    uint32_t ahead = (slot - next) & rq->mask;
+    return cqe->op_own >> 4 == NIC_CQE_RECEIVED && ahead < rq->posted - rq->consumed &&
+           (rq->lro || ahead == 0) && !rq->buffer[slot].done &&
+           cqe->bytes <= rq->buffer_bytes - NIC_RX_HEADROOM && cqe->bytes >= cqe->header_bytes;
+}
+
 static void receive(struct nic_channel *channel, const struct nic_cqe *cqe)
 {
     struct nic *nic = channel->nic;
     struct nic_rq *rq = &channel->rq;
-    uint32_t slot = rq->consumed++ & rq->mask;
+    bool good = sensible(rq, cqe);
+    /* Of one that makes no sense the next buffer is posted once more as it is. */
+    uint32_t slot = (good ? cqe->wqe_index : rq->consumed) & rq->mask;
     struct nic_rx_buffer *buffer = &rq->buffer[slot];
     k_touch(nic->kernel, kaddr_add(rq->buffer_lines->addr, (uint64_t)slot * NIC_RX_BUFFER_BYTES),
             NIC_RX_BUFFER_BYTES);
-    if (cqe->op_own >> 4 != NIC_CQE_RECEIVED || (cqe->wqe_index & rq->mask) != slot ||
-        cqe->bytes > rq->buffer_bytes - NIC_RX_HEADROOM || cqe->bytes < cqe->header_bytes) {
-        /* Its buffer is posted once more as it is. */
+    entry_done(rq, slot);
+    if (!good) {
         channel->stats->rx_errors++;
         k_warn(nic->kernel, "%s: channel %u: receive completion %#x for entry %u, not %u",
                nic->name, channel->index, cqe->op_own, cqe->wqe_index & rq->mask, slot);
         return;
     }
-    k_prefetch(nic->kernel, kaddr_add(buffer->held.page->addr, buffer->offset + NIC_RX_HEADROOM),
-               cqe->header_bytes);
+    struct kaddr head = kaddr_add(buffer->held.page->addr, buffer->offset + NIC_RX_HEADROOM);
+    k_prefetch(nic->kernel, head, cqe->header_bytes);
     struct sk_buff *skb = skb_new(nic->net);
     skb_fill(skb, channel, buffer, cqe);
+    if (cqe->segments > 1)
+        lro_set_headers(nic, head, cqe);
     k_touch_write(nic->kernel, buffer->held.page->meta, sizeof(uint32_t));
     k_compute(nic->kernel, nic->costs->driver_receive_cycles);
     buffer_advance(channel, buffer);
@@ -282,6 +347,7 @@ int nicd_rq_alloc(struct nic_channel *channel)
         power_of_two(NIC_RX_HEADROOM + 18 + nic->params->mtu_bytes + NIC_RX_TAIL_BYTES);
     if (nic->params->lro) {
         rq->buffer_bytes = NIC_LRO_BUFFER;
+        rq->lro = true;
         size = size >= 64 ? size / 16 : 4;
     }
     while (K_PAGE_BYTES << rq->order < rq->buffer_bytes)

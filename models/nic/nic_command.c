@@ -99,8 +99,7 @@ static uint8_t create_sq(struct nic_function *function, const struct nic_command
 static uint8_t create_rq(struct nic_function *function, const struct nic_command *c)
 {
     if (!ring_fits(function, c) || c->target >= function->nic->params.n_queues ||
-        function->rq[c->queue] != NULL || function->cq[c->target] == NULL ||
-        (c->flags & NIC_COMMAND_LRO) != 0)
+        function->rq[c->queue] != NULL || function->cq[c->target] == NULL)
         return NIC_COMMAND_BAD;
     struct nic_rq *rq = function->rq[c->queue] = allocate(sizeof(*rq));
     rq->function = function;
@@ -108,6 +107,7 @@ static uint8_t create_rq(struct nic_function *function, const struct nic_command
     rq->cq = c->target;
     rq->iova = c->iova;
     rq->record_iova = c->record_iova;
+    rq->flags = c->flags;
     rq->log = c->log_entries;
     nic_rq_init(rq);
     return NIC_COMMAND_OK;
@@ -304,8 +304,10 @@ static void answer_behind_packets(struct nic_function *function, uint8_t status)
 void nic_command_passed(struct nic_function *function)
 {
     struct nic_command_unit *unit = &function->command;
-    if (unit->step == NIC_COMMAND_PASSING && function->n_waiting[unit->parity ^ 1] == 0)
+    if (unit->step == NIC_COMMAND_PASSING && function->n_waiting[unit->parity ^ 1] == 0) {
+        nic_lro_flush_all(function);
         answer(function, unit->block.status);
+    }
 }
 
 static void table_here(struct pcie_dma_request *request, enum pcie_dma_status status)

@@ -138,8 +138,22 @@ struct nic_rx {
     struct pcie_dma_request data, completion;
     uint32_t bytes; /* of the on-chip buffer, until its data is written */
     uint8_t parity; /* nic_command_unit.parity when it came in */
+    bool merged;    /* LRO: the completion is the session's */
     struct nic_cqe cqe;
     uint8_t *buffer;
+};
+
+/* LRO: segments of a flow that share a buffer. */
+struct nic_lro {
+    struct nic_rq *rq;
+    bool open;
+    uint8_t tos;
+    struct ether_flow flow;
+    uint32_t sequence; /* expected next */
+    uint32_t buffer_bytes;
+    uint64_t iova;
+    struct nic_cqe cqe;
+    struct sim_event timer; /* pending while it is open */
 };
 
 struct nic_rq {
@@ -154,6 +168,8 @@ struct nic_rq {
     struct pcie_dma_request record;
     uint8_t record_bytes[4];
     struct nic_rx *rx_head, **rx_tail; /* wait for a buffer */
+    struct nic_lro *lro;               /* NULL: no LRO */
+    uint32_t n_lro;                    /* open */
     struct nic_wqe_data cache[NIC_RQ_CACHE_WQES];
 };
 
@@ -206,6 +222,7 @@ struct nic_function {
     struct nic_rq **rq;
     struct nic_sq *active_head, **active_tail; /* have something to send, in turn */
     uint32_t data_in_flight;                   /* payload bytes asked for through its port */
+    uint32_t n_lro;                            /* open sessions of all its queues */
     uint32_t n_waiting[2];                     /* packets that wait for a buffer, by parity */
     struct nic_flow_table flows;
     uint16_t rss_table[1u << NIC_RSS_LOG_MAX];
@@ -222,6 +239,8 @@ struct nic_params {
     sim_time transmit_ps, receive_ps, command_ps, register_ps;
     uint64_t rx_buffer_bytes, tx_buffer_bytes;
     uint32_t prefetch_blocks, rq_batch, mtu_bytes;
+    uint32_t lro_sessions;
+    sim_time lro_timeout_ps;
     uint32_t mps_bytes, tx_queue_tlps;
     bool extended_tags, flow_control;
     struct pcie_credits advertise;
@@ -233,6 +252,7 @@ struct nic_stats {
     uint64_t tx_errors;   /* WQEs that ended in an error */
     uint64_t rx_filtered; /* not for us, malformed, too long */
     uint64_t rx_bad_checksum, rx_too_long;
+    uint64_t lro_merged;
     uint64_t switch_hits, switch_default;
     uint64_t commands, bad_doorbells, unsupported;
     uint64_t rx_buffer_max, tx_buffer_max;
@@ -324,9 +344,24 @@ void nic_receive_frame(struct ether_port *port, struct ether_frame *frame);
 /* Where PAUSE begins and ends; the wire is known. */
 void nic_pause_init(struct nic *nic);
 void nic_rq_init(struct nic_rq *rq);
+/* Writes the packet, or its payload only, to the address, and says so to nobody. */
+void nic_rx_write(struct nic_rq *rq, struct nic_rx *rx, uint64_t iova, bool with_headers);
 /* Drops what waits for buffers; nothing new starts. */
 void nic_rq_close(struct nic_rq *rq);
 bool nic_rq_quiet(const struct nic_rq *rq);
 void nic_rq_free(struct nic_rq *rq);
+
+/* nic_lro.c, for queues with LRO. */
+void nic_lro_init(struct nic_rq *rq);
+void nic_lro_free(struct nic_rq *rq);
+/* Whether the packet continues a session; a session of its flow that it does not continue ends. */
+bool nic_lro_fits(struct nic_rq *rq, const struct nic_rx *rx);
+/* Takes it; it fits. */
+void nic_lro_append(struct nic_rq *rq, struct nic_rx *rx);
+/* Takes it into the buffer as the first of a session; false: it is to be alone. */
+bool nic_lro_begin(struct nic_rq *rq, struct nic_rx *rx, const struct nic_wqe_data *wqe);
+/* All sessions of the queue, of the function, end. */
+void nic_lro_flush(struct nic_rq *rq);
+void nic_lro_flush_all(struct nic_function *function);
 
 #endif

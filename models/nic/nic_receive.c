@@ -5,8 +5,8 @@
  *   table of each function (ARFS), RSS, checks of checksums, an on-chip buffer that overflows,
  *   receive WQEs fetched ahead in batches, doorbell records read when few buffers are known, drops
  *   when none is posted, headers written as real bytes and payload as tags, the completion behind
- *   the data; PAUSE before the buffer overflows, which stops the senders to all functions.
- * Does not model: per-priority buffers, LRO, header split, striding buffers, parsing of
+ *   the data (LRO: nic_lro.c); PAUSE before the buffer overflows, which stops the senders to all
+ * functions. Does not model: per-priority buffers, header split, striding buffers, parsing of
  *   anything but IPv4.
  * Timing: unloaded, the first byte of the packet goes to the link receive_latency after its last
  * bit came in (the wire adds that, ether.h); packets are stored whole. If no WQE is on the chip: a
@@ -63,8 +63,13 @@ static inline void buffer_give_back(struct nic *nic, uint32_t bytes)
 static void data_written(struct pcie_dma_request *request, enum pcie_dma_status status)
 {
     struct nic_rx *rx = SIM_CONTAINER(request, struct nic_rx, data);
+    struct nic *nic = rx->function->nic;
     (void)status;
-    buffer_give_back(rx->function->nic, rx->bytes);
+    buffer_give_back(nic, rx->bytes);
+    if (rx->merged) {
+        sim_pool_put(nic->rx_buffers, rx->buffer);
+        sim_pool_put(nic->rxs, rx);
+    }
 }
 
 static void completion_written(struct pcie_dma_request *request, enum pcie_dma_status status)
@@ -105,28 +110,46 @@ static void write_completion(struct nic_rq *rq, struct nic_rx *rx)
     nic_cq_written(cq);
 }
 
-/* Into the buffer of a WQE. */
-static void deliver(struct nic_rq *rq, struct nic_rx *rx, const struct nic_wqe_data *wqe,
-                    uint16_t index)
+/* Hands the data to the link. */
+static void write_data(struct nic_rq *rq, struct nic_rx *rx, uint64_t iova, bool with_headers)
 {
     struct nic_function *function = rq->function;
     struct ether_frame *frame = rx->frame;
+    uint32_t headers = with_headers ? frame->header_bytes : 0;
     rx->buffer = sim_pool_get(function->nic->rx_buffers);
-    lay_out(rx, frame, wqe->iova, cfg_mps_bytes(&function->cfg));
-    rx->cqe.wqe_index = index;
-    rx->cqe.queue = rq->number;
-    rx->data = (struct pcie_dma_request){ .iova = { wqe->iova },
-                                          .bytes = rx->bytes,
+    if (with_headers)
+        lay_out(rx, frame, iova, cfg_mps_bytes(&function->cfg));
+    else
+        payload_scatter(&frame->payload, 0, frame->payload.bytes, rx->buffer, iova);
+    rx->data = (struct pcie_dma_request){ .iova = { iova },
+                                          .bytes = headers + frame->payload.bytes,
                                           .buffer = rx->buffer,
                                           .bulk = true,
                                           .whole_lines = true,
-                                          .bulk_from = frame->header_bytes,
+                                          .bulk_from = headers,
                                           .done = data_written };
     ether_frame_free(function->nic->model, frame);
     rx->frame = NULL;
     function->stats.rx_packets++;
     function->stats.rx_bytes += rx->bytes;
     nic_dma_write(function, &rx->data);
+}
+
+void nic_rx_write(struct nic_rq *rq, struct nic_rx *rx, uint64_t iova, bool with_headers)
+{
+    rx->merged = true;
+    write_data(rq, rx, iova, with_headers);
+}
+
+/* Into the buffer of a WQE. */
+static void deliver(struct nic_rq *rq, struct nic_rx *rx, const struct nic_wqe_data *wqe,
+                    uint16_t index)
+{
+    rx->cqe.wqe_index = index;
+    rx->cqe.queue = rq->number;
+    if (rq->lro != NULL && nic_lro_begin(rq, rx, wqe))
+        return;
+    write_data(rq, rx, wqe->iova, true);
     write_completion(rq, rx);
 }
 
@@ -274,7 +297,15 @@ static void pump(struct nic_rq *rq)
     if (rq->pumping)
         return; /* reads may end within their submission */
     rq->pumping = true;
-    while (rq->rx_head != NULL && rq->fetched != rq->next && !rq->failed && !rq->closing) {
+    while (rq->rx_head != NULL && !rq->failed && !rq->closing) {
+        if (rq->lro != NULL && nic_lro_fits(rq, rq->rx_head)) {
+            unsigned parity = rq->rx_head->parity;
+            nic_lro_append(rq, take_waiting(rq));
+            waits_no_longer(rq->function, parity);
+            continue;
+        }
+        if (rq->fetched == rq->next)
+            break;
         const struct nic_wqe_data *wqe = &rq->cache[rq->next % NIC_RQ_CACHE_WQES];
         if (rq->rx_head->bytes > wqe->bytes) {
             drop_too_long(rq);
@@ -299,12 +330,15 @@ static void pump(struct nic_rq *rq)
 void nic_rq_init(struct nic_rq *rq)
 {
     rq->rx_tail = &rq->rx_head;
+    if ((rq->flags & NIC_COMMAND_LRO) != 0)
+        nic_lro_init(rq);
 }
 
 void nic_rq_close(struct nic_rq *rq)
 {
     rq->closing = true;
     drop_waiting(rq, &rq->function->stats.rx_no_queue);
+    nic_lro_flush(rq);
 }
 
 bool nic_rq_quiet(const struct nic_rq *rq)
@@ -315,6 +349,7 @@ bool nic_rq_quiet(const struct nic_rq *rq)
 void nic_rq_free(struct nic_rq *rq)
 {
     drop_waiting(rq, &rq->function->stats.rx_no_queue);
+    nic_lro_free(rq);
     free(rq);
 }
 
@@ -399,6 +434,7 @@ static void receive_for(struct nic_function *function, struct ether_frame *frame
     rx->function = function;
     rx->bytes = cqe.bytes;
     rx->cqe = cqe;
+    rx->merged = false;
     rx->parity = (uint8_t)function->command.parity;
     function->n_waiting[rx->parity]++;
     buffer_take(nic, rx->bytes);

@@ -303,7 +303,7 @@ struct nr_rq {
     unsigned pf, number, log;
     uint64_t ring, record;
     uint32_t posted;
-    uint32_t buffer_bytes, buffer_offset;
+    uint32_t buffer_bytes, buffer_offset, stride;
     uint64_t buffers;
 };
 
@@ -364,26 +364,36 @@ static inline struct nr_sq nr_sq_new(struct nr_rig *rig, unsigned pf, unsigned n
     return sq;
 }
 
-static inline struct nr_rq nr_rq_new(struct nr_rig *rig, unsigned pf, unsigned number, unsigned cq,
-                                     unsigned log)
+/* Buffers of `stride` bytes. */
+static inline struct nr_rq nr_rq_new_with(struct nr_rig *rig, unsigned pf, unsigned number,
+                                          unsigned cq, unsigned log, uint8_t flags, uint32_t stride)
 {
-    struct nr_rq rq = { .rig = rig, .pf = pf, .number = number, .log = log, .buffer_bytes = 2048 };
+    struct nr_rq rq = {
+        .rig = rig, .pf = pf, .number = number, .log = log, .buffer_bytes = stride, .stride = stride
+    };
     rq.ring = nr_alloc(rig, UINT64_C(16) << log);
     rq.record = nr_alloc(rig, 64);
-    rq.buffers = nr_alloc(rig, UINT64_C(2048) << log);
+    rq.buffers = nr_alloc(rig, (uint64_t)stride << log);
     nr_ok(rig, pf,
           (struct nic_command){ .opcode = NIC_CREATE_RQ,
                                 .queue = (uint16_t)number,
                                 .target = (uint16_t)cq,
                                 .log_entries = (uint8_t)log,
+                                .flags = flags,
                                 .iova = rq.ring,
                                 .record_iova = rq.record });
     return rq;
 }
 
+static inline struct nr_rq nr_rq_new(struct nr_rig *rig, unsigned pf, unsigned number, unsigned cq,
+                                     unsigned log)
+{
+    return nr_rq_new_with(rig, pf, number, cq, log, 0, 2048);
+}
+
 static inline uint64_t nr_buffer(const struct nr_rq *rq, uint32_t index)
 {
-    return rq->buffers + UINT64_C(2048) * (index & ((1u << rq->log) - 1)) + rq->buffer_offset;
+    return rq->buffers + (uint64_t)rq->stride * (index & ((1u << rq->log) - 1)) + rq->buffer_offset;
 }
 
 static inline void nr_post(struct nr_rq *rq, unsigned n)

@@ -456,6 +456,37 @@ static void test_tcp_rings(void **state)
     tcp_with(WORLD("standard", ""), &params, 1, 1, 0.5);
 }
 
+/* The NIC merges segments: the stream is whole, with few completions, with a wire that loses and
+ * with an IOMMU. */
+static void lro(const char *world, bool lossy)
+{
+    struct nic_driver_params params = nic_driver_params_default;
+    struct rig r = {
+        .cpu = { 1, 1 }, .bytes = 16 * MIB, .send_bytes = 64 * KIB, .receive_bytes = 64 * KIB
+    };
+    params.lro = true;
+    rig_open(&r, world, &params);
+    run_programs(&r, 10 * SECOND);
+    struct nic_stats rx = all_channels(r.side[SERVER].dev);
+    uint64_t packets = nic_function_stats(world_device(r.w.world, "a"), 0)->rx_packets;
+    assert_int_equal(rx.rx_errors + rx.tx_errors + rx.page_failures, 0);
+    assert_true(packets >= r.bytes / 1448);
+    if (rx.rx_packets > packets / (lossy ? 3 : 12))
+        fail_msg("%llu completions for %llu packets", (unsigned long long)rx.rx_packets,
+                 (unsigned long long)packets);
+    if (!lossy)
+        assert_int_equal(net_stats(r.side[CLIENT].net)->retransmitted_segments, 0);
+    rig_close(&r);
+}
+
+static void test_lro(void **state)
+{
+    (void)state;
+    lro(WORLD("standard", ""), false);
+    lro(HOSTS(IOMMU) DEVICES("standard") CABLES(""), false);
+    lro(WORLD("octonic", "loss_ratio = 0.001;"), true);
+}
+
 /* The program that receives moves between sockets: the octoNIC's functions take turns, and nothing
  * is lost or comes out of order. */
 static void migrate(unsigned pull_at)
@@ -546,6 +577,7 @@ int main(void)
         cmocka_unit_test(test_tcp_loss),   cmocka_unit_test(test_tcp_iommu),
         cmocka_unit_test(test_tcp_rings),  cmocka_unit_test(test_migration),
         cmocka_unit_test(test_octo_sg),    cmocka_unit_test(test_pulled),
+        cmocka_unit_test(test_lro),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
