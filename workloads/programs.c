@@ -50,6 +50,16 @@ static const struct param_desc programs_params[] = {
     { .type = PARAM_END },
 };
 
+/* Of every program, besides its own. */
+struct program_common {
+    bool enabled;
+};
+static const struct param_desc common_params[] = {
+    PARAM("enabled", PARAM_BOOL, struct program_common, enabled, 1, 0, 1, PROV_NONE, "",
+          "false: the program is left out"),
+    { .type = PARAM_END },
+};
+
 static const struct record_desc programs_records[] = {
     { "memory_gbit_s", RECORD_METRIC, "Gbit/s", "DRAM traffic of the measured host" },
     { "cpu_utilization_ratio", RECORD_METRIC, "1", "of its cores that programs use" },
@@ -111,10 +121,18 @@ static const struct program_ops *find_ops(struct config_node *group, struct sim_
     return NULL;
 }
 
+static void release_program(struct program *program)
+{
+    if (program->ops->release != NULL)
+        program->ops->release(program);
+    free(program->state);
+}
+
 static void read_program(struct programs *all, struct config_node *group,
                          struct sim_error_list *errors)
 {
     struct program *program = &all->program[all->n_programs];
+    struct program_common common = { .enabled = true };
     if (config_kind(group) != CONFIG_GROUP) {
         config_mistake(group, errors, "a group that describes a program", NULL);
         return;
@@ -132,10 +150,16 @@ static void read_program(struct programs *all, struct config_node *group,
     SIM_ASSERT(program->state != NULL, "out of memory");
     all->n_programs++;
     size_t before = errors->n_messages;
+    config_read_params(all->workload->config, group, config_path(group), common_params, &common,
+                       errors);
     config_read_params(all->workload->config, group, config_path(group), ops->params,
                        program->state, errors);
     if (errors->n_messages == before && all->measured != NULL)
         ops->check(program, errors);
+    if (!common.enabled) {
+        release_program(program);
+        all->n_programs--;
+    }
 }
 
 static void programs_check(struct workload *workload, struct sim_error_list *errors)
@@ -363,11 +387,8 @@ static void programs_run(struct workload *workload)
 static void programs_release(struct workload *workload)
 {
     struct programs *all = workload->state;
-    for (unsigned i = 0; i < all->n_programs; i++) {
-        if (all->program[i].ops->release != NULL)
-            all->program[i].ops->release(&all->program[i]);
-        free(all->program[i].state);
-    }
+    for (unsigned i = 0; i < all->n_programs; i++)
+        release_program(&all->program[i]);
     free(all->program);
     if (all->network != NULL)
         network_free(all->network);
