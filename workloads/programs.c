@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "workloads/breakdown.h"
+
 #define CPUS_MAX         256u
 #define CONNECT_TRIES    100u
 #define CONNECT_PAUSE_PS (50 * SIM_PS_PER_US)
@@ -76,6 +78,20 @@ static const struct record_desc programs_records[] = {
     { "cpu_part_ns.remote_cache", RECORD_METRIC, "ns", "from the other socket's caches" },
     { "cpu_part_ns.local_dram", RECORD_METRIC, "ns", "the same" },
     { "cpu_part_ns.remote_dram", RECORD_METRIC, "ns", "the same" },
+    { "dram_part_bytes.read_load", RECORD_METRIC, "bytes",
+      "DRAM traffic per packet (operation) by cause: reads for loads" },
+    { "dram_part_bytes.read_rfo", RECORD_METRIC, "bytes", "reads for stores" },
+    { "dram_part_bytes.read_dma", RECORD_METRIC, "bytes", "reads for devices" },
+    { "dram_part_bytes.read_directory", RECORD_METRIC, "bytes", "reads of the directory alone" },
+    { "dram_part_bytes.write_victim", RECORD_METRIC, "bytes", "displaced by cores" },
+    { "dram_part_bytes.write_ddio_victim", RECORD_METRIC, "bytes", "displaced by devices" },
+    { "dram_part_bytes.write_snoop", RECORD_METRIC, "bytes", "written back because of a snoop" },
+    { "dram_part_bytes.write_nt", RECORD_METRIC, "bytes", "non-temporal stores" },
+    { "dram_part_bytes.write_dma", RECORD_METRIC, "bytes", "devices' writes" },
+    { "dram_part_bytes.write_directory", RECORD_METRIC, "bytes", "the directory alone" },
+    { "dram_part_bytes.write_flush", RECORD_METRIC, "bytes", "flushed" },
+    { "dma_write_part_ns.*", RECORD_METRIC, "ns",
+      "its devices' writes, from the port to where they are visible, by part" },
     { "pf0_gbit_s", RECORD_SERIES, "Gbit/s", "received by its NIC's first function" },
     { "pf1_gbit_s", RECORD_SERIES, "Gbit/s", "received by its NIC's second function" },
     { NULL, RECORD_METRIC, NULL, NULL },
@@ -249,20 +265,6 @@ static bool all_finished(const struct programs *all)
 /* ---- Recording ----------------------------------------------------------------------------------
  */
 
-/* A counter of the memory system by name, over all sockets. */
-static uint64_t memory_counter(struct host *host, const char *name)
-{
-    const char *prefix;
-    const struct stat_desc *table;
-    void *state;
-    uint64_t sum = 0;
-    for (unsigned i = 0; numa_stats(host_numa(host), i, &prefix, &table, &state); i++)
-        for (; table != NULL && table->kind != STAT_END; table++)
-            if (table->kind == STAT_COUNTER && strcmp(table->name, name) == 0)
-                sum += *(const uint64_t *)(const void *)((const char *)state + table->offset);
-    return sum;
-}
-
 static void record_cpus(struct programs *all, sim_time duration_ps)
 {
     sim_time busy_ps = 0;
@@ -308,7 +310,7 @@ static void record_cpu_parts(struct programs *all, uint64_t n)
 static void record_packets(struct programs *all, sim_time duration_ps)
 {
     struct run_result *result = all->workload->result;
-    double misses = (double)memory_counter(all->measured->host, "core_llc_misses");
+    double misses = (double)breakdown_counter(all->measured->host, "core_llc_misses");
     uint64_t packets = 0;
     if ((all->packets_which & PROGRAM_PACKETS_RECEIVED) != 0)
         packets += network_packets_received(all->measured) - all->received_at_begin;
@@ -324,8 +326,12 @@ static void record_packets(struct programs *all, sim_time duration_ps)
     if (all->operations != 0)
         run_result_metric(result, "llc_misses_per_operation", "1",
                           misses / (double)all->operations);
-    if (packets != 0 || all->operations != 0)
-        record_cpu_parts(all, packets != 0 ? packets : all->operations);
+    uint64_t n = packets != 0 ? packets : all->operations;
+    if (n != 0) {
+        record_cpu_parts(all, n);
+        breakdown_record_dram(all->measured->host, result, n);
+    }
+    breakdown_record_dma(all->measured->host, result);
 }
 
 static void record(struct programs *all, sim_time duration_ps)

@@ -22,6 +22,7 @@
 #define DOORBELL_BYTES 8u
 #define QUEUES_MAX     1024u
 #define MSIX_ENTRY     16u
+#define STAMP_EVERY    17u /* writes: data and completions both, whatever turns they take */
 
 static const char *const firmware_names[] = { "standard", "octonic", NULL };
 
@@ -484,6 +485,7 @@ static void nic_init(struct model *model, struct sim_error_list *errors)
     sim_event_init(&nic->retire, nic_retire_event);
     nic_flow_init(&nic->rules, nic->params.switch_entries);
     nic_rss_init(&nic->rss);
+    nic->params.dma.stamp_every = STAMP_EVERY;
     for (uint32_t i = 0; i < nic->params.n_functions; i++)
         function_init(nic, i, mac_of(model));
     nic->ready = true;

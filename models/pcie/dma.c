@@ -267,6 +267,18 @@ static bool issue_read(struct pcie_dma *dma, struct pcie_dma_request *request)
     return true;
 }
 
+/* The last TLP of a write takes the request's stamp along, or one of the sample that is taken. */
+static void stamp_write(struct pcie_dma *dma, const struct pcie_dma_request *request,
+                        struct tlp *tlp)
+{
+    if (request->stamp != NULL) {
+        tlp->stamp = stamp_copy(dma->fabric, request->stamp);
+    } else if (dma->params.stamp_every != 0 && ++dma->unstamped == dma->params.stamp_every) {
+        dma->unstamped = 0;
+        tlp->stamp = stamp_new(dma->fabric, sim_now(dma->model->sim));
+    }
+}
+
 /* Sends the next TLP of the oldest write. False: it has to wait. */
 static bool issue_write(struct pcie_dma *dma, struct pcie_dma_request *request)
 {
@@ -291,8 +303,8 @@ static bool issue_write(struct pcie_dma *dma, struct pcie_dma_request *request)
     bool last = request->issued_bytes == request->bytes;
     if (last)
         write_pop(dma);
-    if (last && request->stamp != NULL)
-        tlp->stamp = stamp_copy(dma->fabric, request->stamp);
+    if (last)
+        stamp_write(dma, request, tlp);
     pcie_port_send(dma->port, tlp, sim_now(dma->model->sim));
     if (last)
         finish(dma, request, PART_DEVICE);

@@ -80,6 +80,10 @@ struct pcie_dma_request {
 struct pcie_dma_params {
     sim_time completion_timeout_ps;
     uint32_t read_tlps_max; /* read requests in flight; 0: as many as there are tags */
+    /* Every so many writes without a stamp of their own get one, from the hand-over of their last
+     * TLP to the port to where the write becomes visible (root complex: write_latency_ns); 0: none.
+     * Best a prime, so that writes that take turns are all met. */
+    uint32_t stamp_every;
 };
 /* For the device's table of parameters; FIELD: its struct pcie_dma_params. */
 #define PCIE_DMA_PARAMS(STRUCT, FIELD)                                                         \
@@ -154,6 +158,7 @@ struct pcie_dma {
     uint64_t next_sequence;
     sim_time read_at_ps,
         write_at_ps;    /* of the last submitted, so that at_ps ascends in each kind */
+    uint32_t unstamped; /* writes since one was stamped */
     uint32_t in_flight; /* tags in use */
     uint16_t next_tag;  /* where the search for a free one goes on: reused as late as possible */
     uint16_t oldest, newest;
