@@ -16,11 +16,11 @@ mapfile -t scenarios < <("$nudma" list | awk '$1 ~ /^(pcie_bench|numa)\// { prin
 "$nudma" run "${scenarios[@]}" --quiet --db "$folder/claims.db" >"$folder/run" 2>&1
 case_is 1 "all points run" $?
 
-"$nudma" check --db "$folder/claims.db" >"$folder/check" 2>&1
+"$nudma" check pcie_bench numa --db "$folder/claims.db" >"$folder/check" 2>&1
 grep -q ' C: 8 of 8,' <(sed 's/(/ /' "$folder/check")
 case_is 2 "every baseline holds" $?
 
-"$nudma" check --json --db "$folder/claims.db" >"$folder/check.json" 2>&1
+"$nudma" check pcie_bench numa --json --db "$folder/claims.db" >"$folder/check.json" 2>&1
 ids() { # ids VERDICT: the claims with it
     sed -n "s/^ *{ \"id\": \"\([^\"]*\)\".*\"verdict\": \"$1\".*/\1/p" "$folder/check.json" | sort
 }
@@ -42,5 +42,5 @@ case_is 4 "and what docs/validation.md explains" $?
 ! grep -q '"no data"' "$folder/check.json"
 case_is 5 "every claim has its point" $?
 
-"$nudma" check --known-ok --db "$folder/claims.db" >"$folder/check" 2>&1
+"$nudma" check pcie_bench numa --known-ok --db "$folder/claims.db" >"$folder/check" 2>&1
 case_is 6 "--known-ok accepts them" $?
