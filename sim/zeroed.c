@@ -6,9 +6,11 @@
 
 #include "sim/types.h"
 
-#define LARGE_PAGE_BYTES ((size_t)2 << 20) /* of x86-64; elsewhere an alignment that does no harm \
-                                            */
-#define PAGE_BYTES_MAX ((size_t)64 << 10)  /* no machine's pages are larger */
+/* Of x86-64; elsewhere an alignment that does no harm. No machine's pages are larger than the
+ * latter.
+ */
+#define LARGE_PAGE_BYTES ((size_t)2 << 20)
+#define PAGE_BYTES_MAX   ((size_t)64 << 10)
 
 void *sim_zeroed_new(size_t bytes)
 {
