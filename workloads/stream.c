@@ -25,6 +25,7 @@ struct stream {
     const char *host_name;
     uint32_t pairs, socket, memory_socket, first_core;
     uint64_t array_bytes;
+    sim_time start_ps;
     /* running */
     struct program *program;
     struct network_host *host;
@@ -43,6 +44,8 @@ static const struct param_desc stream_params[] = {
           "of the socket, for the first thread"),
     PARAM("array_bytes", PARAM_BYTES, struct stream, array_bytes, 67108864, 4096, 1e10, PROV_NONE,
           "", "of each thread; should exceed the last-level cache by far"),
+    PARAM("start_us", PARAM_TIME, struct stream, start_ps, 0, 0, 1e7, PROV_NONE, "",
+          "after the other programs"),
     { .type = PARAM_END },
 };
 
@@ -74,6 +77,8 @@ static void stream_body(void *arg)
     struct stream *stream = thread->stream;
     struct kernel *kernel = stream->host->kernel;
     uint64_t n_lines = stream->array_bytes / LINE_BYTES, line = 0;
+    if (stream->start_ps != 0)
+        k_sleep(kernel, stream->start_ps);
     while (!program_ending(stream->program)) {
         struct core *core = kernel_core(kernel);
         struct sim_task *task = kernel_task(kernel);
