@@ -756,9 +756,25 @@ static void test_switch_mistakes(void **unused)
     }
 }
 
+/* A run that failed is freed with frames in its devices, and wires go first. */
+static void test_frames_outlive_their_wire(void **unused)
+{
+    struct bench bench;
+    (void)unused;
+    bench_open(&bench);
+    struct ether_wire_params params = { .rate_gbit_s = 100 };
+    join(&bench, 0, &bench.end[1].port, &params);
+    struct ether_frame *frame = make(&bench.end[0], 1, 2, 3, 4, 100);
+    ether_wire_free(bench.end[0].wire);
+    bench.end[0].wire = NULL;
+    ether_frame_free(&bench.end[0].model, frame);
+    bench_close(&bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_frames_outlive_their_wire),
         cmocka_unit_test(test_latency_is_the_formula),
         cmocka_unit_test(test_rate_without_drift),
         cmocka_unit_test(test_directions_are_independent),
