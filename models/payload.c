@@ -116,6 +116,23 @@ static bool give_up(struct payload *p, uint32_t n, const struct payload_extent *
     return false;
 }
 
+/* Whole lines that go on from the last extent, from the begin of one on; returns their bytes. */
+static uint32_t append_lines(struct payload *p, const uint8_t *buffer, uint32_t bytes)
+{
+    struct payload_extent *last = &p->extent[p->n - 1];
+    uint32_t at = 0;
+
+    if (p->n == 0 || last->known_bytes != TAG_BYTES)
+        return 0;
+    uint64_t tag = payload_tag_add(last->tag, last->bytes);
+    const uint64_t step = payload_tag_add(tag, LINE_BYTES) - tag;
+    for (; at + LINE_BYTES <= bytes && word_at(buffer + at, TAG_BYTES) == tag; at += LINE_BYTES)
+        tag += step;
+    last->bytes += at;
+    p->bytes += at;
+    return at;
+}
+
 bool payload_gather(struct payload *payload, const uint8_t *buffer, uint64_t address,
                     uint32_t bytes)
 {
@@ -124,6 +141,10 @@ bool payload_gather(struct payload *payload, const uint8_t *buffer, uint64_t add
 
     for (uint32_t at = 0; at < bytes;) {
         const uint32_t in_line = (uint32_t)((address + at) % LINE_BYTES);
+        if (in_line == 0)
+            at += append_lines(payload, buffer + at, bytes - at);
+        if (at == bytes)
+            break;
         const uint32_t here = SIM_MIN((uint32_t)LINE_BYTES - in_line, bytes - at);
         const unsigned known = SIM_MIN(here, TAG_BYTES);
         if (!append(payload, word_at(buffer + at, known), here, known))
@@ -143,6 +164,21 @@ static const struct payload_extent *extent_of(const struct payload *payload, uin
     return e;
 }
 
+/* The tags of the whole lines that lie in the extent and do not end it; returns their bytes. */
+static uint32_t scatter_lines(const struct payload_extent *e, uint32_t from, uint32_t bytes,
+                              uint8_t *buffer)
+{
+    uint64_t tag = extent_tag(e, from);
+    const uint64_t step = extent_tag(e, from + LINE_BYTES) - tag;
+    uint32_t at = 0;
+
+    for (; at + LINE_BYTES <= bytes && from + at + LINE_BYTES < e->bytes; at += LINE_BYTES) {
+        memcpy(buffer + at, &tag, TAG_BYTES);
+        tag += step;
+    }
+    return at;
+}
+
 void payload_scatter(const struct payload *payload, uint32_t from, uint32_t bytes, uint8_t *buffer,
                      uint64_t address)
 {
@@ -153,6 +189,13 @@ void payload_scatter(const struct payload *payload, uint32_t from, uint32_t byte
     const struct payload_extent *e = extent_of(payload, &from);
     for (uint32_t at = 0; at < bytes;) {
         const uint32_t in_line = (uint32_t)((address + at) % LINE_BYTES);
+        if (in_line == 0) {
+            const uint32_t lines = scatter_lines(e, from, bytes - at, buffer + at);
+            from += lines;
+            at += lines;
+        }
+        if (at == bytes)
+            break;
         const uint32_t here = SIM_MIN((uint32_t)LINE_BYTES - in_line, bytes - at);
         /* The tag of the first byte; those of extents that begin within it cut it off. */
         for (uint32_t done = 0; done < here;) {
