@@ -2,46 +2,61 @@
  * memcached with memslap: worker threads of the server, each with a share of the connections; a
  * client thread per connection that sends one request after the other and waits for the answer.
  *
- * GET: a small request, an answer with the value, sent from the item's memory. SET: a request with
- * the value, which is received straight into the item's memory (as memcached's conn_nread does), a
- * small answer. Keys are drawn uniformly. What a request says is known from its place in the
- * stream; every byte of both directions is stamped and checked, values by the stream that stored
- * them.
+ * A worker waits for events of all its connections and drives each as far as it goes without
+ * waiting (memcached's drive_machine). GET: a small request; the answer is sent from the item's
+ * memory, where key and value lie one after the other. SET: a request with the value, which is
+ * received straight into the item's memory (conn_nread); a small answer. Keys are drawn uniformly.
+ * What a request says is known from its place in the stream; every byte of both directions is
+ * stamped and checked, values by the stream that stored them.
+ *
+ * Does not model: slab classes and eviction (items are of one size and all fit), several requests
+ * under way on a connection, libmemcached's buffer of 8 KiB at the client.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "models/payload.h"
 #include "workloads/program.h"
 
-#define PORT         11211u
-#define ANSWER_BYTES 8u  /* "STORED\r\n" */
+#define FIRST_PORT   11211u
+#define STORED_BYTES 8u  /* "STORED\r\n" */
 #define LINE_EXTRA   32u /* of a request or of an answer with a value, beside key and value */
 
 struct memcached;
 
+/* An item's memory: line with its key, value. SET fills a free slot and then puts it in the place
+ * of the old one, which is free when nobody sends from it any more. */
+struct slot {
+    struct kaddr at;
+    uint64_t tag; /* what it holds: as the request's line and value followed each other */
+    uint32_t refs;
+    struct slot *next_free;
+};
+
+/* What the server does next with a connection. */
+enum connection_state { READ_REQUEST, READ_VALUE, WRITE_ANSWER };
+
 struct connection {
     struct memcached *memcached;
     unsigned idx;
-    struct socket *server_socket;
     uint16_t request_stream, answer_stream;
     /* the request under way; written by the client before it sends, read by the server */
     bool set;
     uint32_t item;
-    uint64_t value_tag; /* of the value in the answer; written by the server */
-    struct kaddr client_buffer, server_buffer;
-    uint64_t asked, answered; /* bytes of the streams, at the client */
-    uint64_t heard, said;     /* and at the server */
+    uint64_t tag; /* of the answer with a value; written by the server */
+    /* ---- the client's ---- */
+    struct kaddr client_buffer;
+    uint64_t asked, answered; /* bytes of the streams */
     struct sim_random random;
-};
-
-/* Memory of one value. SET fills a free slot and then puts it in the place of the old one, which is
- * free when nobody sends from it any more, as memcached's items are. */
-struct slot {
-    struct kaddr at;
-    uint64_t tag; /* what it holds */
-    uint32_t refs;
-    struct slot *next_free;
+    /* ---- the server's ---- */
+    struct socket *listener, *server_socket;
+    enum connection_state state;
+    struct kaddr at; /* where the next of `left` bytes goes to or comes from */
+    uint64_t left;
+    struct slot *slot; /* being filled or sent; NULL: neither */
+    struct kaddr server_buffer;
+    uint64_t heard, said; /* bytes of the streams */
 };
 
 struct worker {
@@ -77,8 +92,8 @@ static const struct param_desc memcached_params[] = {
     PARAM_TEXT("interface", struct memcached, interface, "", "of the server; empty: its default"),
     PARAM("clients", PARAM_U32, struct memcached, clients, 14, 0, 64, PROV_NONE, "",
           "memslap instances, a core and a connection each"),
-    PARAM("workers", PARAM_U32, struct memcached, workers, 14, 1, 64, PROV_NONE, "",
-          "threads of memcached, a core each"),
+    PARAM("workers", PARAM_U32, struct memcached, workers, 4, 1, 64, PROV_DATASHEET,
+          "docs/sources.md#a6", "threads of memcached (-t), a core each"),
     PARAM("server_socket", PARAM_U32, struct memcached, server_socket, 0, 0, 7, PROV_NONE, "",
           "socket of memcached's threads and items"),
     PARAM("client_socket", PARAM_U32, struct memcached, client_socket, 0, 0, 7, PROV_NONE, "",
@@ -128,36 +143,17 @@ static void memcached_check(struct program *program, struct sim_error_list *erro
     program_check_interface(program, "interface", m->server, m->interface, errors);
 }
 
-/* ---- Both sides
- * ------------------------------------------------------------------------------------ */
-
-static void hear(struct kernel *kernel, struct socket *socket, struct kaddr to, uint64_t bytes,
-                 uint64_t tag, bool *open)
-{
-    uint64_t got = 0, found;
-    while (got < bytes && *open) {
-        int64_t n = socket_receive(socket, kaddr_add(to, got), bytes - got);
-        if (n <= 0)
-            *open = false;
-        else
-            got += (uint64_t)n;
-    }
-    if (*open && !kernel_check(kernel, to, tag, bytes, &found))
-        k_fault(kernel, "memcached: tag %llx instead of %llx", (unsigned long long)found,
-                (unsigned long long)tag);
-}
-
-static void say(struct kernel *kernel, struct socket *socket, struct kaddr from, uint64_t bytes,
-                uint64_t tag, bool *open)
-{
-    kernel_stamp(kernel, from, tag, bytes);
-    if (socket_send(socket, from, bytes) != (int64_t)bytes)
-        *open = false;
-}
-
-static uint64_t request_bytes(const struct memcached *m)
+static uint64_t line_bytes(const struct memcached *m)
 {
     return m->key_bytes + LINE_EXTRA;
+}
+
+static void check(struct kernel *kernel, struct kaddr at, uint64_t tag, uint64_t bytes)
+{
+    uint64_t found;
+    if (!kernel_check(kernel, at, tag, bytes, &found))
+        k_fault(kernel, "memcached: tag %llx instead of %llx", (unsigned long long)found,
+                (unsigned long long)tag);
 }
 
 /* ---- memcached
@@ -171,105 +167,168 @@ static void slot_put(struct memcached *m, struct slot *slot)
     }
 }
 
-static void serve_set(struct connection *c, bool *open)
+static struct slot *slot_take(struct memcached *m)
 {
-    struct memcached *m = c->memcached;
-    struct slot *slot = m->free_slot, *old;
-    SIM_ASSERT(slot != NULL, "no free slot: there is one for each item and two for each client");
+    struct slot *slot = m->free_slot;
+    SIM_ASSERT(slot != NULL, "no free slot: there is one for each item and for each client");
     m->free_slot = slot->next_free;
     slot->refs = 1;
-    slot->tag = payload_tag(c->request_stream, c->heard);
-    hear(m->server->kernel, c->server_socket, slot->at, m->value_bytes, slot->tag, open);
-    c->heard += m->value_bytes;
-    old = m->item[c->item];
-    m->item[c->item] = slot;
-    slot_put(m, old);
-    say(m->server->kernel, c->server_socket, c->server_buffer, ANSWER_BYTES,
-        payload_tag(c->answer_stream, c->said), open);
-    c->said += ANSWER_BYTES;
+    return slot;
 }
 
-static void serve_get(struct connection *c, bool *open)
+static void next(struct connection *c, enum connection_state state, struct kaddr at, uint64_t bytes)
 {
-    struct memcached *m = c->memcached;
-    struct slot *slot = m->item[c->item];
-    slot->refs++;
-    c->value_tag = slot->tag;
-    say(m->server->kernel, c->server_socket, c->server_buffer, LINE_EXTRA,
-        payload_tag(c->answer_stream, c->said), open);
-    c->said += LINE_EXTRA;
-    if (*open && socket_send(c->server_socket, slot->at, m->value_bytes) != (int64_t)m->value_bytes)
-        *open = false;
-    slot_put(m, slot);
+    c->state = state;
+    c->at = at;
+    c->left = bytes;
 }
 
-static void serve(struct connection *c, bool *open)
+static void request_is_here(struct connection *c)
 {
     struct memcached *m = c->memcached;
-    struct kernel *kernel = m->server->kernel;
-    uint64_t bytes = request_bytes(m);
-    hear(kernel, c->server_socket, c->server_buffer, bytes,
-         payload_tag(c->request_stream, c->heard), open);
-    c->heard += bytes;
-    if (!*open)
+    const uint64_t tag = payload_tag(c->request_stream, c->heard);
+    check(m->server->kernel, c->server_buffer, tag, line_bytes(m));
+    c->heard += line_bytes(m);
+    k_compute(m->server->kernel, m->operation_cycles);
+    if (c->set) {
+        c->slot = slot_take(m);
+        c->slot->tag = tag;
+        kernel_stamp(m->server->kernel, c->slot->at, tag, line_bytes(m)); /* the key */
+        next(c, READ_VALUE, kaddr_add(c->slot->at, line_bytes(m)), m->value_bytes);
         return;
-    k_compute(kernel, m->operation_cycles);
-    if (c->set)
-        serve_set(c, open);
-    else
-        serve_get(c, open);
+    }
+    c->slot = m->item[c->item];
+    c->slot->refs++;
+    c->tag = c->slot->tag;
+    next(c, WRITE_ANSWER, c->slot->at, line_bytes(m) + m->value_bytes);
+}
+
+static void value_is_here(struct connection *c)
+{
+    struct memcached *m = c->memcached;
+    struct slot *old = m->item[c->item];
+    check(m->server->kernel, c->slot->at, c->slot->tag, line_bytes(m) + m->value_bytes);
+    c->heard += m->value_bytes;
+    m->item[c->item] = c->slot;
+    slot_put(m, old);
+    c->slot = NULL;
+    kernel_stamp(m->server->kernel, c->server_buffer, payload_tag(c->answer_stream, c->said),
+                 STORED_BYTES);
+    c->said += STORED_BYTES;
+    next(c, WRITE_ANSWER, c->server_buffer, STORED_BYTES);
+}
+
+static void answer_is_gone(struct connection *c)
+{
+    if (c->slot != NULL)
+        slot_put(c->memcached, c->slot);
+    c->slot = NULL;
+    next(c, READ_REQUEST, c->server_buffer, line_bytes(c->memcached));
+}
+
+static void server_close(struct connection *c)
+{
+    if (c->slot != NULL)
+        slot_put(c->memcached, c->slot);
+    c->slot = NULL;
+    socket_close(c->server_socket);
+}
+
+/* As far as it goes without waiting. */
+static void drive(struct connection *c)
+{
+    for (;;) {
+        int64_t n = c->state == WRITE_ANSWER
+                        ? socket_send_nowait(c->server_socket, c->at, c->left)
+                        : socket_receive_nowait(c->server_socket, c->at, c->left);
+        if (n == -EAGAIN)
+            return;
+        if (n <= 0) {
+            server_close(c);
+            return;
+        }
+        c->at = kaddr_add(c->at, (uint64_t)n);
+        c->left -= (uint64_t)n;
+        if (c->left != 0)
+            continue;
+        switch (c->state) {
+        case READ_REQUEST: request_is_here(c); break;
+        case READ_VALUE: value_is_here(c); break;
+        case WRITE_ANSWER: answer_is_gone(c); break;
+        }
+    }
 }
 
 static void worker_body(void *arg)
 {
     struct worker *worker = arg;
-    for (;;) {
-        struct connection *c = socket_set_wait(worker->set);
-        bool open = true;
-        if (c == NULL)
-            return;
-        serve(c, &open);
-        if (!open)
-            socket_close(c->server_socket);
-    }
+    for (;;)
+        drive(socket_set_wait(worker->set));
 }
 
 /* A port for each client tells which connection is whose. */
 static void acceptor_body(void *arg)
 {
     struct memcached *m = arg;
+    for (unsigned i = 0; i < m->clients; i++)
+        m->connection[i].listener = socket_tcp_listen(m->server->net, m->server_ip,
+                                                      program_port(m->program, FIRST_PORT, i));
     for (unsigned i = 0; i < m->clients; i++) {
         struct connection *c = &m->connection[i];
-        struct socket *listener = socket_tcp_listen(m->server->net, m->server_ip,
-                                                    (uint16_t)(PORT + i));
-        c->server_socket = socket_accept(listener);
+        c->server_socket = socket_accept(c->listener);
+        next(c, READ_REQUEST, c->server_buffer, line_bytes(m));
         socket_set_add(m->worker[i % m->workers].set, c->server_socket, c);
-        socket_close(listener);
+        socket_close(c->listener);
     }
+}
+
+/* The main thread: on a core without worker, if the socket has one. */
+static unsigned acceptor_cpu(const struct memcached *m)
+{
+    const struct numa *numa = host_numa(m->server->host);
+    const unsigned idx = m->first_core + m->workers;
+    const bool is_one = idx < numa_cores(numa) / numa_sockets(numa);
+    return program_cpu(m->server, m->server_socket, is_one ? idx : m->first_core);
 }
 
 /* ---- memslap
  * ----------------------------------------------------------------------------------------- */
 
-static void transact(struct connection *c, struct socket *socket, bool *open)
+static bool hear(struct socket *socket, struct kaddr to, uint64_t bytes)
+{
+    for (uint64_t got = 0; got < bytes;) {
+        int64_t n = socket_receive(socket, kaddr_add(to, got), bytes - got);
+        if (n <= 0)
+            return false;
+        got += (uint64_t)n;
+    }
+    return true;
+}
+
+/* A request and its answer; false: the connection is gone. */
+static bool transact(struct connection *c, struct socket *socket)
 {
     struct memcached *m = c->memcached;
     struct kernel *kernel = m->client->kernel;
-    uint64_t bytes = request_bytes(m);
+    uint64_t bytes = line_bytes(m);
     c->set = sim_random_below(&c->random, 100) < m->set_pct;
     c->item = (uint32_t)sim_random_below(&c->random, m->items);
     if (c->set)
         bytes += m->value_bytes;
     k_compute(kernel, m->client_cycles);
-    say(kernel, socket, c->client_buffer, bytes, payload_tag(c->request_stream, c->asked), open);
+    kernel_stamp(kernel, c->client_buffer, payload_tag(c->request_stream, c->asked), bytes);
+    if (socket_send(socket, c->client_buffer, bytes) != (int64_t)bytes)
+        return false;
     c->asked += bytes;
-    if (!*open)
-        return;
-    bytes = c->set ? ANSWER_BYTES : LINE_EXTRA;
-    hear(kernel, socket, c->client_buffer, bytes, payload_tag(c->answer_stream, c->answered), open);
-    c->answered += bytes;
-    if (!c->set && *open)
-        hear(kernel, socket, c->client_buffer, m->value_bytes, c->value_tag, open);
+    if (!hear(socket, c->client_buffer, c->set ? STORED_BYTES : line_bytes(m) + m->value_bytes))
+        return false;
+    if (c->set) {
+        check(kernel, c->client_buffer, payload_tag(c->answer_stream, c->answered), STORED_BYTES);
+        c->answered += STORED_BYTES;
+    } else {
+        check(kernel, c->client_buffer, c->tag, line_bytes(m) + m->value_bytes);
+    }
+    return true;
 }
 
 static void client_body(void *arg)
@@ -278,12 +337,12 @@ static void client_body(void *arg)
     struct memcached *m = c->memcached;
     struct kernel *kernel = m->client->kernel;
     struct socket *socket = program_connect(m->program, m->client, m->client->ip, m->server_ip,
-                                            (uint16_t)(PORT + c->idx));
-    bool open = socket != NULL;
-    while (open && !program_ending(m->program)) {
+                                            program_port(m->program, FIRST_PORT, c->idx));
+    while (socket != NULL && !program_ending(m->program)) {
         uint64_t begin_ps = k_now_ps(kernel);
-        transact(c, socket, &open);
-        if (!open || !program_measuring(m->program))
+        if (!transact(c, socket))
+            break;
+        if (!program_measuring(m->program))
             continue;
         m->transactions++;
         m->sets += c->set;
@@ -301,18 +360,19 @@ static void make_items(struct memcached *m)
 {
     unsigned cpu = program_cpu(m->server, m->server_socket, m->first_core);
     uint16_t stream = program_new_stream(m->program);
-    m->n_slots = m->items + 2 * m->clients;
+    uint64_t bytes = line_bytes(m) + m->value_bytes;
+    m->n_slots = m->items + m->clients;
     m->slot = calloc(m->n_slots, sizeof(*m->slot));
     m->item = calloc(m->items, sizeof(struct slot *));
     SIM_ASSERT(m->slot != NULL && m->item != NULL, "out of memory");
     for (unsigned i = m->n_slots; i-- > 0;) {
         struct slot *slot = &m->slot[i];
-        slot->at = program_buffer(m->server, cpu, m->value_bytes);
+        slot->at = program_buffer(m->server, cpu, bytes);
         if (i < m->items) {
-            slot->tag = payload_tag(stream, i * m->value_bytes);
+            slot->tag = payload_tag(stream, i * bytes);
             slot->refs = 1;
             m->item[i] = slot;
-            kernel_stamp(m->server->kernel, slot->at, slot->tag, m->value_bytes);
+            kernel_stamp(m->server->kernel, slot->at, slot->tag, bytes);
         } else {
             slot->next_free = m->free_slot;
             m->free_slot = slot;
@@ -329,9 +389,9 @@ static void start_client(struct memcached *m, unsigned i)
                               .idx = i,
                               .request_stream = program_new_stream(m->program),
                               .answer_stream = program_new_stream(m->program) };
-    c->client_buffer = program_buffer(m->client, cpu, request_bytes(m) + m->value_bytes);
+    c->client_buffer = program_buffer(m->client, cpu, line_bytes(m) + m->value_bytes);
     c->server_buffer = program_buffer(
-        m->server, program_cpu(m->server, m->server_socket, m->first_core), request_bytes(m));
+        m->server, program_cpu(m->server, m->server_socket, m->first_core), line_bytes(m));
     snprintf(name, sizeof(name), "memslap.%u", i);
     sim_random_init(&c->random, sim_seed(m->program->workload->sim), name);
     k_thread_new(m->client->kernel, name, (int)cpu, client_body, c);
@@ -356,8 +416,7 @@ static void memcached_start(struct program *program)
         snprintf(name, sizeof(name), "memcached.%u", w);
         k_thread_new(m->server->kernel, name, (int)cpu, worker_body, &m->worker[w]);
     }
-    k_thread_new(m->server->kernel, "memcached.accept",
-                 (int)program_cpu(m->server, m->server_socket, m->first_core), acceptor_body, m);
+    k_thread_new(m->server->kernel, "memcached.accept", (int)acceptor_cpu(m), acceptor_body, m);
     for (unsigned i = 0; i < m->clients; i++)
         start_client(m, i);
 }

@@ -178,8 +178,8 @@ static void server_body(void *arg)
     struct instance *instance = arg;
     struct netperf *netperf = instance->netperf;
     struct network_host *host = netperf->server;
-    struct socket *listener = socket_tcp_listen(host->net, netperf->server_ip,
-                                                (uint16_t)(FIRST_PORT + instance->idx));
+    struct socket *listener = socket_tcp_listen(
+        host->net, netperf->server_ip, program_port(netperf->program, FIRST_PORT, instance->idx));
     struct socket *socket = socket_accept(listener);
     if (netperf->direction == NETPERF_RX)
         receive_all(instance, host, socket);
@@ -193,8 +193,9 @@ static void client_body(void *arg)
     struct instance *instance = arg;
     struct netperf *netperf = instance->netperf;
     struct network_host *host = netperf->client;
-    struct socket *socket = program_connect(netperf->program, host, host->ip, netperf->server_ip,
-                                            (uint16_t)(FIRST_PORT + instance->idx));
+    struct socket *socket =
+        program_connect(netperf->program, host, host->ip, netperf->server_ip,
+                        program_port(netperf->program, FIRST_PORT, instance->idx));
     if (socket == NULL)
         return;
     if (netperf->direction == NETPERF_RX)
@@ -235,7 +236,7 @@ static void netperf_start(struct program *program)
     struct netperf *netperf = program->state;
     netperf->server_ip = network_interface_ip(netperf->server, netperf->interface);
     netperf->instance = calloc(netperf->instances, sizeof(*netperf->instance));
-    SIM_ASSERT(netperf->instance != NULL, "out of memory");
+    SIM_ASSERT(netperf->instance != NULL || netperf->instances == 0, "out of memory");
     for (unsigned i = 0; i < netperf->instances; i++)
         start_instance(netperf, i);
 }

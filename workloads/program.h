@@ -82,6 +82,8 @@ struct socket *program_connect(struct program *program, const struct network_hos
                                uint32_t from_ip, uint32_t ip, uint16_t port);
 /* A metric to which several programs of a kind may add. */
 void program_metric_sum(struct program *program, const char *name, const char *unit, double value);
+/* Port `idx` (below 64) from `base` on of this program: others on the same address have others. */
+uint16_t program_port(const struct program *program, uint16_t base, unsigned idx);
 /* A number of its own for each stream of payload (models/payload.h). */
 uint16_t program_new_stream(struct program *program);
 

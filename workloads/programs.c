@@ -19,6 +19,7 @@
 
 #define END_PS   (20 * SIM_PS_PER_MS)
 #define SUMS_MAX 32u
+#define PORTS    64u /* of a program */
 struct metric_sum {
     const char *name, *unit;
     double value;
@@ -527,6 +528,12 @@ void program_metric_sum(struct program *program, const char *name, const char *u
     if (i == all->n_sums)
         all->sum[all->n_sums++] = (struct metric_sum){ name, unit, 0 };
     all->sum[i].value += value;
+}
+
+uint16_t program_port(const struct program *program, uint16_t base, unsigned idx)
+{
+    SIM_ASSERT(idx < PORTS, "port %u of a program", idx);
+    return (uint16_t)(base + PORTS * (unsigned)(program - program->all->program) + idx);
 }
 
 uint16_t program_new_stream(struct program *program)
