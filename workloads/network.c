@@ -129,6 +129,10 @@ static void check_interface(struct network_host *host, struct sim_error_list *er
         (unsigned)host->params.interface >= host->n_functions)
         config_mistake(node != NULL ? node : host->group, errors, "a function that the NIC has",
                        NULL);
+    if (host->params.interface == NETWORK_BOND &&
+        (host->second_device == NULL || host->n_functions != 2))
+        config_mistake(node != NULL ? node : host->group, errors,
+                       "`device` and `second_device` of one function each for bond0", NULL);
     if (host->params.interface == NETWORK_OCTO && !is_octonic(host->device))
         config_mistake(node != NULL ? node : host->group, errors,
                        "a NIC with firmware = \"octonic\" for octo0", NULL);
@@ -198,10 +202,31 @@ static struct net_device *make_upper(struct network_host *host, int *error)
     return host->bond != NULL ? bonding_device(host->bond) : NULL;
 }
 
+/* The driver's device for function f, counted over both NICs; NULL: none appeared. The machine may
+ * have more NICs, in any order. Functions of octoNIC firmware have one address. */
+static struct net_device *device_of_function(const struct network_host *host, unsigned f)
+{
+    const struct model *nic = host->device;
+    struct net_device *dev;
+    if (f >= nic->n_ports) {
+        f -= nic->n_ports;
+        nic = host->second_device;
+    }
+    uint64_t wanted = nic_function_mac(nic, f);
+    for (unsigned i = 0; (dev = nic_driver_device(host->driver, i)) != NULL; i++) {
+        uint64_t mac = 0;
+        for (unsigned b = 0; b < NET_MAC_BYTES; b++)
+            mac = mac << 8 | dev->mac.byte[b];
+        if (mac == wanted && nic_dev_function(dev) == f)
+            return dev;
+    }
+    return NULL;
+}
+
 static void open_all(struct network_host *host)
 {
     for (unsigned f = 0; f < host->n_functions; f++) {
-        struct net_device *dev = nic_driver_device(host->driver, f);
+        struct net_device *dev = device_of_function(host, f);
         if (dev == NULL) {
             k_fault(host->kernel, "%s: only %u functions of its NICs appeared", host->name, f);
             return;
@@ -312,8 +337,9 @@ static void take_down(void *arg)
         octonic_free(host->octo);
     if (host->bond != NULL)
         bonding_free(host->bond);
-    for (unsigned f = 0; f < host->n_functions; f++)
-        k_pci_remove(K_CONTAINER(host->function[f]->device, struct k_pci_dev, device), false);
+    struct net_device *dev;
+    while ((dev = nic_driver_device(host->driver, 0)) != NULL) /* those not in use, too */
+        k_pci_remove(K_CONTAINER(dev->device, struct k_pci_dev, device), false);
     nic_driver_free(host->driver);
     net_free(host->net);
     if (--host->network->n_up == 0)

@@ -137,6 +137,9 @@ static inline bool net_rx_passed(const struct net_rx_progress *p, bool idle,
 struct net_device_ops {
     int (*open)(struct net_device *dev); /* from a thread: 0 or a negative errno */
     void (*stop)(struct net_device *dev);
+    /* Packets for this address come in from the next open() on, and it is that of the device (mac).
+     * From a thread, while it is closed: 0, -EBUSY, -EOPNOTSUPP. NULL: not offered. */
+    int (*set_mac)(struct net_device *dev, const struct net_mac *mac);
     /* Takes the skb if OK. Called with soft interrupts disabled, on the CPU that sends, by one CPU
      * at a time per queue. Whoever puts off the doorbell for xmit_more rings it at the latest when
      * it stops the queue. */

@@ -233,7 +233,8 @@ struct nic {
     struct kernel *kernel;
     struct net *net;
     const struct k_costs *costs;
-    struct k_pci_dev *pci; /* NULL: gone */
+    struct k_pci_dev *pci;  /* NULL: gone */
+    struct net_mac own_mac; /* that it came with; dev.mac may be a bond's */
     struct nic_card *card;
     uint8_t function, n_functions;
     enum nic_firmware firmware;

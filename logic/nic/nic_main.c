@@ -86,14 +86,32 @@ void nicd_lines_free(struct nic *nic, struct k_page *lines)
 /* ---- Open and stop -----------------------------------------------------------------------------
  */
 
+static bool mac_equal(const struct net_mac *a, const struct net_mac *b)
+{
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
 /* Standard firmware: packets to this function's address come to it. */
 static int set_mac_rule(struct nic *nic, uint16_t opcode)
 {
     struct nic_command command = { .opcode = opcode, .target = nic->function };
-    if (nic->firmware != NIC_FIRMWARE_STANDARD || nic->n_functions == 1)
+    if (nic->firmware != NIC_FIRMWARE_STANDARD ||
+        (nic->n_functions == 1 && mac_equal(&nic->dev.mac, &nic->own_mac)))
         return 0;
     memcpy(command.mac, nic->dev.mac.byte, NET_MAC_BYTES);
     return nicd_command(nic, &command);
+}
+
+/* Functions of one card share a switch that knows one function for an address. */
+static int nic_set_mac(struct net_device *dev, const struct net_mac *mac)
+{
+    struct nic *nic = nicd_of(dev);
+    if (dev->running)
+        return -EBUSY;
+    if (nic->n_functions > 1)
+        return -EOPNOTSUPP;
+    dev->mac = *mac;
+    return 0;
 }
 
 static void link_work(struct k_work *work)
@@ -150,6 +168,7 @@ static void nic_stop(struct net_device *dev)
 static const struct net_device_ops nic_ops = {
     .open = nic_open,
     .stop = nic_stop,
+    .set_mac = nic_set_mac,
     .start_xmit = nicd_start_xmit,
     .rx_flow_steer = nicd_rx_flow_steer,
     .rx_passed = nicd_rx_passed,
@@ -163,11 +182,11 @@ static struct nic_card *card_of(struct nic_driver *driver, const struct nic *nic
     /* Functions of octoNIC firmware have one address, those of standard firmware one each, which
      * the driver does not need to see as one card. */
     for (struct nic_card *card = driver->cards; card != NULL; card = card->next) {
-        if (memcmp(&card->mac, &nic->dev.mac, sizeof card->mac) == 0)
+        if (mac_equal(&card->mac, &nic->own_mac))
             return card;
     }
     struct nic_card *card = k_zalloc(sizeof *card);
-    card->mac = nic->dev.mac;
+    card->mac = nic->own_mac;
     card->next = driver->cards;
     driver->cards = card;
     return card;
@@ -178,8 +197,7 @@ static struct nic *find_gone(struct nic_driver *driver, const struct net_mac *ma
                              unsigned function)
 {
     for (struct nic *nic = driver->first; nic != NULL; nic = nic->next) {
-        if (nic->pci == NULL && nic->function == function &&
-            memcmp(&nic->dev.mac, mac, sizeof *mac) == 0)
+        if (nic->pci == NULL && nic->function == function && mac_equal(&nic->own_mac, mac))
             return nic;
     }
     return NULL;
@@ -209,7 +227,7 @@ static struct nic *nic_new(struct nic_driver *driver, struct k_pci_dev *pci)
     dev->kernel = nic->kernel;
     dev->name = nic->name;
     dev->ops = &nic_ops;
-    dev->mac = read_mac(pci);
+    dev->mac = nic->own_mac = read_mac(pci);
     dev->mtu_bytes = driver->params.mtu_bytes;
     dev->features = NET_FEATURE_TSO | NET_FEATURE_GRO | NET_FEATURE_ARFS;
     if (driver->params.lro)

@@ -15,6 +15,7 @@
 struct bonding {
     struct net_device dev;
     struct ports ports;
+    struct net_mac own_mac[PORTS_MAX]; /* of the devices below, before they took the bond's */
     unsigned active[PORTS_MAX], n_active;
 };
 
@@ -119,6 +120,32 @@ static const struct net_device_ops bonding_ops = {
     .lower_changed = lower_changed,
 };
 
+static void give_back_addresses(struct bonding *bond, unsigned n)
+{
+    for (unsigned i = 1; i < n; i++) {
+        struct net_device *lower = bond->ports.lower[i];
+        if (lower->ops->set_mac != NULL)
+            lower->ops->set_mac(lower, &bond->own_mac[i]);
+    }
+}
+
+/* All devices take the address of the first, the bond's: the partner knows one. */
+static int take_address(struct bonding *bond)
+{
+    for (unsigned i = 0; i < bond->ports.n; i++) {
+        struct net_device *lower = bond->ports.lower[i];
+        bond->own_mac[i] = lower->mac;
+        if (i == 0 || lower->ops->set_mac == NULL)
+            continue;
+        int error = lower->ops->set_mac(lower, &bond->dev.mac);
+        if (error) {
+            give_back_addresses(bond, i);
+            return error;
+        }
+    }
+    return 0;
+}
+
 struct bonding *bonding_new(struct net *net, const char *name, struct net_device *const *lower,
                             unsigned n, int *error)
 {
@@ -127,7 +154,12 @@ struct bonding *bonding_new(struct net *net, const char *name, struct net_device
     *error = ports_init(&bond->ports, &bond->dev, lower, n);
     if (*error == 0) {
         map_links(bond);
-        *error = net_device_register(net, &bond->dev);
+        *error = take_address(bond);
+        if (*error == 0) {
+            *error = net_device_register(net, &bond->dev);
+            if (*error)
+                give_back_addresses(bond, bond->ports.n);
+        }
         if (*error)
             ports_release(&bond->ports);
     }
@@ -149,6 +181,7 @@ void bonding_free(struct bonding *bonding)
         return;
     if (bonding->dev.running)
         stop(&bonding->dev);
+    give_back_addresses(bonding, bonding->ports.n);
     net_device_unregister(&bonding->dev);
     ports_release(&bonding->ports);
     k_free(bonding);

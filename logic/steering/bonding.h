@@ -11,8 +11,9 @@
 #include "logic/net/netdev.h"
 
 struct bonding;
-/* [thread] Registers the device (closed) with the stack. name must outlive it. NULL and *error if
- * that fails. */
+/* [thread] Registers the device (closed) with the stack. name must outlive it. The devices below,
+ * closed as well, take the address of the first as long as the bond is there. NULL and *error if
+ * that fails (-EOPNOTSUPP: a device cannot have another's address). */
 struct bonding *bonding_new(struct net *net, const char *name, struct net_device *const *lower,
                             unsigned n, int *error);
 struct net_device *bonding_device(struct bonding *bonding);

@@ -66,7 +66,7 @@ uint32_t ether_packet_hash_l34(const struct ether_packet *packet)
         hash = (uint32_t)(packet->source_mac ^ packet->destination_mac) ^ packet->type;
     hash ^= hash >> 16;
     hash ^= hash >> 8;
-    return hash;
+    return hash >> 1; /* the lowest bit says little: peers count their ports up together */
 }
 
 /* ---- Checksums --------------------------------------------------------------------------------

@@ -734,6 +734,21 @@ static void test_switch_group(void **unused)
     bench_close(&bench);
 }
 
+/* Connections whose two ports both count up, as those of programs with many connections do: their
+ * lowest bits say the same for all. */
+static void test_switch_spreads_ports_in_step(void **unused)
+{
+    unsigned n[2] = { 0, 0 };
+    (void)unused;
+    for (uint16_t i = 0; i < 64; i++) {
+        struct ether_packet packet = { .ipv4 = true, .l4 = true };
+        packet.flow.source_port = (uint16_t)(32768 + i);
+        packet.flow.destination_port = (uint16_t)(12865 + i);
+        n[ether_packet_hash_l34(&packet) % 2]++;
+    }
+    assert_true(n[0] >= 16 && n[1] >= 16);
+}
+
 static void test_switch_mistakes(void **unused)
 {
     static const char *const wrong[] = { "0+6", "0+0", "0+1 1+2", "a+b", "0-1" };
@@ -793,6 +808,7 @@ int main(void)
         cmocka_unit_test(test_switch_pause),
         cmocka_unit_test(test_switch_is_stopped),
         cmocka_unit_test(test_switch_group),
+        cmocka_unit_test(test_switch_spreads_ports_in_step),
         cmocka_unit_test(test_switch_mistakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

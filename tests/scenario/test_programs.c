@@ -1,0 +1,194 @@
+/* Programs on networks of whole hosts, small and short: what they carry arrives (the programs check
+ * every byte), what they record, what is refused. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/model/world_fixture.h"
+#include "workloads/experiment.h"
+
+#define HOST                                                 \
+    "{ cpu = { sockets = 2; cores_per_socket = 2; };"        \
+    " ports = ( { name = \"rp0\"; socket = 0; lanes = 8; }," \
+    " { name = \"rp0\"; socket = 1; lanes = 8; } ); }; "
+#define NIC "{ type = \"nic.ethernet\"; lanes = 8; }; "
+
+/* A server with a NIC of two functions, a client with one of one. */
+#define OCTO                                                                             \
+    "hosts = { server = " HOST "client = " HOST "};\n"                                   \
+    "devices = { nic = { type = \"nic.ethernet\"; functions = 2; lanes = 8;"             \
+    " firmware = \"octonic\"; }; client_nic = " NIC "};\n"                               \
+    "cables = ( { from = \"server.s0.rp0\"; to = \"nic.p0\"; },"                         \
+    " { from = \"server.s1.rp0\"; to = \"nic.p1\"; },"                                   \
+    " { from = \"client.s0.rp0\"; to = \"client_nic.p0\"; },"                            \
+    " { from = \"nic.e0\"; to = \"client_nic.e0\"; } );\n"                               \
+    "network = { server = { host = \"server\"; device = \"nic\"; interface = \"octo0\";" \
+    " octo_sg = %s; }; client = { host = \"client\"; device = \"client_nic\"; }; };\n"
+
+/* A server with two NICs behind a switch that has them in one group. */
+#define BOND                                                                   \
+    "hosts = { server = " HOST "client = " HOST "};\n"                         \
+    "devices = { nic0 = " NIC "nic1 = " NIC "client_nic = " NIC                \
+    "switch = { type = \"ether.switch\"; ports = 3; groups = \"0+1\"; }; };\n" \
+    "cables = ( { from = \"server.s0.rp0\"; to = \"nic0.p0\"; },"              \
+    " { from = \"server.s1.rp0\"; to = \"nic1.p0\"; },"                        \
+    " { from = \"client.s0.rp0\"; to = \"client_nic.p0\"; },"                  \
+    " { from = \"nic0.e0\"; to = \"switch.e0\"; },"                            \
+    " { from = \"nic1.e0\"; to = \"switch.e1\"; },"                            \
+    " { from = \"client_nic.e0\"; to = \"switch.e2\"; } );\n"                  \
+    "network = { server = { host = \"server\"; device = \"nic0\"; %s"          \
+    " interface = \"bond0\"; };"                                               \
+    " client = { host = \"client\"; device = \"client_nic\"; }; };\n"
+
+#define PROGRAMS "workload = { type = \"programs\"; };\n"
+#define SHORT    "measure = { warmup_us = 300; duration_us = 600; };\n"
+
+static struct run_result *run(const char *text)
+{
+    struct sim_error_list errors = { 0 };
+    struct config *config = fixture_config(text, &errors);
+    struct run_result *result = run_result_new();
+    struct experiment_outcome ended;
+    char *error = NULL;
+    fixture_fail(&errors);
+    if (!experiment_run(config, 1, result, &ended, NULL, &error))
+        fail_msg("%s", error);
+    config_free(config);
+    return result;
+}
+
+static double value(struct run_result *result, const char *metric)
+{
+    double v = run_result_value(result, metric);
+    if (isfinite(v) == 0)
+        fail_msg("no metric %s", metric);
+    return v;
+}
+
+static void refused(const char *text, const char *message)
+{
+    struct sim_error_list errors = { 0 };
+    struct config *config = fixture_config(text, &errors);
+    fixture_fail(&errors);
+    assert_false(experiment_check(config, &errors));
+    assert_int_equal(errors.n_messages, 1);
+    if (strstr(errors.message[0], message) == NULL)
+        fail_msg("\"%s\" instead of \"%s\"", errors.message[0], message);
+    sim_error_release(&errors);
+    config_free(config);
+}
+
+/* Pages of both nodes arrive whole; with the hint each comes through its own node's function. */
+static void test_sendfile(void **unused)
+{
+    static const char *const pages[] = { "local", "remote", "alternating" };
+    /* of the two functions: which read data, without and with the hint */
+    static const bool reads[3][2][2] = { { { 1, 0 }, { 1, 0 } },
+                                         { { 1, 0 }, { 0, 1 } },
+                                         { { 1, 0 }, { 1, 1 } } };
+    char text[4096], name[32];
+    (void)unused;
+    for (unsigned p = 0; p < 3; p++)
+        for (unsigned hint = 0; hint < 2; hint++) {
+            snprintf(text, sizeof(text),
+                     OCTO PROGRAMS SHORT
+                     "programs = { sendfile = { type = \"sendfile\"; instances = 2;"
+                     " pages = \"%s\"; }; off = { type = \"pktgen\"; enabled = false; }; };",
+                     hint ? "true" : "false", pages[p]);
+            struct run_result *result = run(text);
+            assert_true(value(result, "throughput_gbit_s") > 1);
+            assert_int_equal(value(result, "hinted_fragments_per_packet") > 0, hint == 1 && p != 0);
+            double payload = value(result, "throughput_gbit_s") / 8 * 600e-6 * 1e9;
+            for (unsigned f = 0; f < 2; f++) {
+                snprintf(name, sizeof(name), "nic.pf%u_dma_read_bytes", f);
+                assert_int_equal(value(result, name) > payload / 4, reads[p][hint][f]);
+            }
+            run_result_free(result);
+        }
+}
+
+/* Two flows, a link each; their receivers move, they do not. */
+static void test_bond(void **unused)
+{
+    char text[4096];
+    (void)unused;
+    snprintf(text, sizeof(text),
+             BOND PROGRAMS SHORT
+             "programs = { netperf = { type = \"netperf\"; direction = \"rx\"; instances = 2;"
+             " migrate_after_us = 300; }; };",
+             "second_device = \"nic1\";");
+    struct run_result *result = run(text);
+    assert_true(value(result, "throughput_before_gbit_s") > 1);
+    assert_true(value(result, "throughput_after_gbit_s") > 1);
+    assert_true(value(result, "nic0.pf0_rx_packets") > 100);
+    assert_true(value(result, "nic1.pf0_rx_packets") > 100);
+    assert_true(value(result, "packets_reordered") == 0);
+    run_result_free(result);
+}
+
+/* What is said per packet adds up: all DRAM traffic has a cause, all writes' time a part. */
+static void test_breakdown(void **unused)
+{
+    static const char *const causes[] = { "read_load",       "read_rfo",     "read_dma",
+                                          "read_directory",  "write_victim", "write_ddio_victim",
+                                          "write_snoop",     "write_nt",     "write_dma",
+                                          "write_directory", "write_flush" };
+    char text[4096], name[64];
+    double bytes = 0, part_ns = 0, whole_ns = 0, n = 0;
+    (void)unused;
+    snprintf(text, sizeof(text),
+             OCTO PROGRAMS SHORT "programs = { netperf = { type = \"netperf\"; }; };", "false");
+    struct run_result *result = run(text);
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(causes); i++) {
+        snprintf(name, sizeof(name), "dram_part_bytes.%s", causes[i]);
+        bytes += value(result, name);
+    }
+    double packets = value(result, "packet_rate_kpps") * 0.6;
+    assert_true(fabs(bytes * packets / (value(result, "memory_gbyte_s") * 600e3) - 1) < 1e-6);
+    for (unsigned i = 0; i < N_LATENCY_PARTS; i++) {
+        snprintf(name, sizeof(name), "dma_write_part_ns.%s", latency_part_name[i]);
+        double part = run_result_value(result, name);
+        part_ns += isfinite(part) ? part : 0;
+    }
+    for (unsigned s = 0; s < 2; s++) {
+        snprintf(name, sizeof(name), "server.s%u.root_complex.write_latency_ns", s);
+        double mean = run_result_value(result, name);
+        if (isfinite(mean) != 0) {
+            whole_ns += mean;
+            n++;
+        }
+    }
+    assert_true(n == 1); /* one function carries it all */
+    assert_true(fabs(part_ns - whole_ns) < 1e-6 && whole_ns > 100);
+    run_result_free(result);
+}
+
+static void test_refusals(void **unused)
+{
+    char text[4096];
+    (void)unused;
+    snprintf(text, sizeof(text), BOND PROGRAMS "programs = { n = { type = \"netperf\"; }; };", "");
+    refused(text, "`device` and `second_device` of one function each for bond0");
+    snprintf(text, sizeof(text),
+             OCTO PROGRAMS "programs = { s = { type = \"sendfile\"; call_bytes = 65535; }; };",
+             "true");
+    refused(text, "whole pages, of which a whole number makes the file");
+    snprintf(text, sizeof(text),
+             OCTO PROGRAMS "programs = { s = { type = \"sendfile\"; file_bytes = 65536; }; };",
+             "true");
+    refused(text, "at least twice send_buffer of the server");
+    snprintf(text, sizeof(text),
+             OCTO PROGRAMS "programs = { s = { type = \"sendfile\"; instances = 3; }; };", "true");
+    refused(text, "a socket and a core of the host");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sendfile),
+        cmocka_unit_test(test_bond),
+        cmocka_unit_test(test_breakdown),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
