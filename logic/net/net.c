@@ -154,13 +154,16 @@ void net_route_add(struct net *net, uint32_t ip, struct net_device *dev)
  * requests came in. */
 struct net_device *net_route_find(struct net *net, uint32_t from_ip, uint32_t ip)
 {
-    for (struct net_device *dev = net->devices; from_ip != 0 && dev; dev = dev->next)
-        if (dev->ip == from_ip)
-            return dev;
-    for (unsigned i = 0; i < net->n_routes; i++)
+    struct net_device *routed = NULL;
+    for (unsigned i = 0; i < net->n_routes && routed == NULL; i++)
         if (net->routes[i].ip == ip)
-            return net->routes[i].dev;
-    return NULL;
+            routed = net->routes[i].dev;
+    if (from_ip == 0 || (routed && routed->ip == from_ip))
+        return routed;
+    for (struct net_device *dev = net->devices; dev; dev = dev->next)
+        if (dev->ip == from_ip && !dev->upper)
+            return dev;
+    return routed;
 }
 
 bool net_route_socket(struct socket *sk)
