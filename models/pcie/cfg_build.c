@@ -1,11 +1,12 @@
 /*
  * Models: what a function's registers are at reset and which bits software may change: headers of
- * type 0 and 1, capabilities PCI Express (version 2), MSI, MSI-X, advanced error reporting, ACS.
+ * type 0 and 1, capabilities PCI Express (version 2), MSI, MSI-X, advanced error reporting, ACS,
+ * SR-IOV (4 KiB pages); virtual functions.
  * Does not model: see config_space.c.
  * Timing: none.
  * Sources: PCI Local Bus 3.0, 6.1, 6.2.5, 6.7, 6.8; PCI-to-PCI Bridge 1.2, 3.2; PCI Express Base
- * 3.1, 7.5, 7.8, 7.10, 7.16. Reset values that these leave open are chosen: bridge windows are
- * closed, extended tags are off.
+ * 3.1, 7.5, 7.8, 7.10, 7.16; SR-IOV 1.1, 3.3 to 3.5. Reset values that these leave open are chosen:
+ * bridge windows are closed, extended tags are off.
  */
 #include <string.h>
 
@@ -85,6 +86,18 @@ void cfg_init_endpoint(struct cfg_space *cfg, const struct cfg_identity *identit
     cfg_set(cfg, PCI_SUBSYSTEM_ID, 2, identity->subsystem_id);
 }
 
+void cfg_init_vf(struct cfg_space *cfg, const struct cfg_identity *identity)
+{
+    static const struct cfg_register command = {
+        PCI_COMMAND, 2, 0, PCI_COMMAND_BUS_MASTER, 0,
+    };
+    struct cfg_identity nobody = *identity;
+    nobody.vendor_id = nobody.device_id = PCI_NO_DEVICE;
+    cfg_init_endpoint(cfg, &nobody);
+    cfg->vf = true;
+    cfg_add_registers(cfg, 0, &command, 1);
+}
+
 void cfg_init_bridge(struct cfg_space *cfg, const struct cfg_identity *identity)
 {
     init_header(cfg, identity, true);
@@ -158,6 +171,8 @@ void cfg_add_pcie(struct cfg_space *cfg, enum cfg_port_type type, unsigned max_g
                             (extended_tags ? PCIE_DEVCTL_EXTENDED_TAG : 0);
     /* A root port reports its boundary, an endpoint is told it, a switch port has none (7.8.7). */
     uint32_t lnkctl_wmask = PCIE_LNKCTL_WRITABLE | (type == CFG_ENDPOINT ? PCIE_LNKCTL_RCB_128 : 0);
+    if (cfg->vf) /* the physical function's count (SR-IOV 1.1, 3.5.4, 3.5.7) */
+        devctl_wmask = lnkctl_wmask = 0;
     uint32_t link = max_generation | max_lanes << PCIE_LNKCAP_WIDTH_SHIFT;
     const struct cfg_register registers[] = {
         { PCIE_CAPABILITIES, 2,
@@ -219,6 +234,32 @@ void cfg_add_msix(struct cfg_space *cfg, unsigned n_vectors, unsigned table_bar,
     };
     cfg->msix_cap = (uint16_t)cfg_add_cap(cfg, PCI_CAP_ID_MSIX, PCI_MSIX_BYTES);
     cfg_add_registers(cfg, cfg->msix_cap, registers, SIM_N_ELEMENTS(registers));
+}
+
+void cfg_add_sriov(struct cfg_space *cfg, const struct cfg_sriov *sriov)
+{
+    uint64_t mask = ~(sriov->bar_bytes - 1);
+    uint32_t flags = PCI_BAR_TYPE_64 | (sriov->bar_flags & CFG_BAR_PREFETCH ? PCI_BAR_PREFETCH : 0);
+    SIM_ASSERT(sriov->bar_bytes >= 4096 && (sriov->bar_bytes & (sriov->bar_bytes - 1)) == 0,
+               "a VF's BAR of 0x%llx bytes", (unsigned long long)sriov->bar_bytes);
+    SIM_ASSERT(cfg->pcie_cap != 0, "SR-IOV without PCI Express capability");
+    const struct cfg_register registers[] = {
+        { PCI_SRIOV_CONTROL, 2, 0, PCI_SRIOV_CONTROL_ENABLE | PCI_SRIOV_CONTROL_MEMORY, 0 },
+        { PCI_SRIOV_INITIAL_VFS, 2, sriov->total_vfs, 0, 0 },
+        { PCI_SRIOV_TOTAL_VFS, 2, sriov->total_vfs, 0, 0 },
+        { PCI_SRIOV_NUM_VFS, 2, 0, 0xffff, 0 },
+        { PCI_SRIOV_OFFSET, 2, sriov->first_offset, 0, 0 },
+        { PCI_SRIOV_STRIDE, 2, sriov->stride, 0, 0 },
+        { PCI_SRIOV_VF_DEVICE_ID, 2, sriov->vf_device_id, 0, 0 },
+        { PCI_SRIOV_PAGE_SIZES, 4, PCI_SRIOV_PAGE_SIZES_MUST, 0, 0 },
+        { PCI_SRIOV_SYSTEM_PAGE, 4, PCI_SRIOV_PAGE_4K, 0, 0 },
+        { PCI_SRIOV_BAR0, 4, flags, (uint32_t)mask, 0 },
+        { PCI_SRIOV_BAR0 + 4, 4, 0, (uint32_t)(mask >> 32), 0 },
+    };
+    cfg->vf_bar_bytes = sriov->bar_bytes;
+    unsigned at = cfg_add_ecap(cfg, PCI_ECAP_ID_SRIOV, PCI_SRIOV_VERSION, PCI_SRIOV_BYTES);
+    cfg_add_registers(cfg, at, registers, SIM_N_ELEMENTS(registers));
+    cfg->sriov_cap = (uint16_t)at;
 }
 
 void cfg_add_acs(struct cfg_space *cfg)

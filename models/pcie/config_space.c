@@ -5,7 +5,8 @@
  * I/O space, expansion ROM, slots.
  * Timing: none; whoever answers a configuration request adds its own.
  * Sources: PCI Local Bus 3.0, chapter 6; PCI-to-PCI Bridge 1.2, chapter 3; PCI Express Base 3.1,
- * 2.2.6.2 (captured IDs), 2.2.9 (completions), 2.3.1 (request handling), chapter 7.
+ * 2.2.6.2 (captured IDs), 2.2.9 (completions), 2.3.1 (request handling), chapter 7; SR-IOV 1.1,
+ * chapter 3.
  */
 #include "models/pcie/config_space.h"
 
@@ -114,10 +115,55 @@ static void decode_multicast(struct cfg_space *cfg)
     mc->block_untranslated = load64(cfg, cfg->mc_cap + PCI_MC_BLOCK_UNTRANSLATED);
 }
 
+/* How many VFs there are: NumVFs above TotalVFs means nothing (SR-IOV 1.1, 3.3.7). */
+static void decode_sriov(struct cfg_space *cfg)
+{
+    struct cfg_live *live = &cfg->live;
+    unsigned at = cfg->sriov_cap, control = cfg_read(cfg, at + PCI_SRIOV_CONTROL, 2);
+    unsigned n = cfg_read(cfg, at + PCI_SRIOV_NUM_VFS, 2);
+    bool enabled = (control & PCI_SRIOV_CONTROL_ENABLE) != 0 &&
+                   n <= cfg_read(cfg, at + PCI_SRIOV_TOTAL_VFS, 2);
+    live->n_vfs = enabled ? (uint16_t)n : 0;
+    live->vf_memory_enabled = (control & PCI_SRIOV_CONTROL_MEMORY) != 0;
+    live->vf_bar_base = (cfg_read(cfg, at + PCI_SRIOV_BAR0, 4) & ~PCI_BAR_FLAGS_MASK) |
+                        (uint64_t)cfg_read(cfg, at + PCI_SRIOV_BAR0 + 4, 4) << 32;
+}
+
+static uint16_t vf_id(const struct cfg_space *pf, unsigned v)
+{
+    return (uint16_t)(pf->id + cfg_read(pf, pf->sriov_cap + PCI_SRIOV_OFFSET, 2) +
+                      v * cfg_read(pf, pf->sriov_cap + PCI_SRIOV_STRIDE, 2));
+}
+
+int cfg_vf_of_id(const struct cfg_space *pf, uint16_t id)
+{
+    for (unsigned v = 0; v < pf->live.n_vfs; v++)
+        if (vf_id(pf, v) == id)
+            return (int)v;
+    return -1;
+}
+
+void cfg_vf_follow(struct cfg_space *cfg, const struct cfg_space *pf, unsigned v)
+{
+    struct cfg_live *live = &cfg->live;
+    cfg->id = vf_id(pf, v);
+    cfg->bar_bytes[0] = pf->vf_bar_bytes;
+    live->memory_enabled = pf->live.vf_memory_enabled && v < pf->live.n_vfs;
+    live->bar_base[0] = pf->live.vf_bar_base + v * pf->vf_bar_bytes;
+    live->mps_bytes = pf->live.mps_bytes;
+    live->mrrs_bytes = pf->live.mrrs_bytes;
+    live->extended_tags = pf->live.extended_tags;
+    live->completion_timeout_disabled = pf->live.completion_timeout_disabled;
+}
+
 static void decode(struct cfg_space *cfg)
 {
     unsigned command = cfg_read(cfg, PCI_COMMAND, 2);
     cfg->live.bus_master = command & PCI_COMMAND_BUS_MASTER;
+    if (cfg->vf)
+        return;
+    if (cfg->sriov_cap != 0)
+        decode_sriov(cfg);
     cfg->live.memory_enabled = command & PCI_COMMAND_MEMORY;
     decode_bars(cfg);
     if (cfg->bridge)

@@ -36,6 +36,9 @@ struct cfg_live {
     uint16_t mps_bytes, mrrs_bytes;
     uint64_t bar_base[6];
     struct cfg_window memory, prefetchable;
+    uint16_t n_vfs; /* SR-IOV: that are enabled */
+    bool vf_memory_enabled;
+    uint64_t vf_bar_base;
     struct cfg_multicast multicast;
 };
 
@@ -44,11 +47,14 @@ struct cfg_space {
     uint64_t bar_bytes[6]; /* 0: absent (or the upper half of a 64-bit BAR) */
     uint8_t bar_flags[6];  /* CFG_BAR_* */
     bool bridge;           /* type 1 */
+    bool vf;               /* a virtual function: its physical one says what it decodes */
+    uint64_t vf_bar_bytes; /* of each VF's BAR 0 */
     uint16_t id;           /* bus/device/function captured from configuration writes; before the
                               first, the function number alone (set by the device) */
     uint16_t cap_end, ecap_end;   /* where the next capability may start, in both spaces */
     uint16_t last_cap, last_ecap; /* offsets of the last links of both chains, 0: none */
-    uint16_t pcie_cap, msi_cap, msix_cap, acs_cap, aer_cap, mc_cap; /* offsets, 0: absent */
+    uint16_t pcie_cap, msi_cap, msix_cap, acs_cap, aer_cap, mc_cap,
+        sriov_cap; /* offsets, 0: absent */
     uint8_t value[CFG_SPACE_BYTES];
     uint8_t wmask[CFG_SPACE_BYTES];   /* bits software may write */
     uint8_t w1cmask[CFG_SPACE_BYTES]; /* bits that writing 1 clears */
@@ -91,7 +97,20 @@ void cfg_add_acs(struct cfg_space *cfg);
 /* Multicast of a switch port or root port: groups 0 .. n_groups - 1 (1 .. 64). */
 void cfg_add_multicast(struct cfg_space *cfg, unsigned n_groups);
 
-/* Capabilities of one's own (SR-IOV, ATS, vendor-specific): appended to the chain, all read-only
+/* Extended capability SR-IOV of a physical function; VFs have BAR 0 alone, 64 bits. After
+ * cfg_add_pcie(). VF v (0 ..) has the requester ID of this function + first_offset + v x stride. */
+struct cfg_sriov {
+    uint16_t total_vfs, first_offset, stride, vf_device_id;
+    uint64_t bar_bytes; /* of each VF: a power of two, at least 4096 */
+    unsigned bar_flags; /* CFG_BAR_PREFETCH */
+};
+void cfg_add_sriov(struct cfg_space *cfg, const struct cfg_sriov *sriov);
+/* A virtual function: a header without identity and BARs (SR-IOV 1.1, 3.4.1); capabilities are
+ * added as to others. cfg_vf_follow() whenever the physical function's registers may have changed:
+ * requester ID, where BAR 0 is and whether it is decoded, sizes of TLPs. */
+void cfg_init_vf(struct cfg_space *cfg, const struct cfg_identity *identity);
+void cfg_vf_follow(struct cfg_space *cfg, const struct cfg_space *pf, unsigned v);
+/* Capabilities of one's own (ATS, vendor-specific): appended to the chain, all read-only
  * zeros until cfg_add_registers(); bytes includes the header. Returns the offset. */
 unsigned cfg_add_cap(struct cfg_space *cfg, unsigned id, unsigned bytes);
 unsigned cfg_add_ecap(struct cfg_space *cfg, unsigned id, unsigned version, unsigned bytes);
@@ -183,6 +202,18 @@ static inline bool cfg_acs_p2p_request_redirect(const struct cfg_space *cfg)
 static inline const struct cfg_multicast *cfg_multicast(const struct cfg_space *cfg)
 {
     return &cfg->live.multicast;
+}
+
+/* SR-IOV: the VF (0 ..) with this requester ID, -1: none that is enabled. The VF whose BAR 0 covers
+ * the bytes, -1: none, or not decoded. */
+int cfg_vf_of_id(const struct cfg_space *pf, uint16_t id);
+static inline int cfg_vf_match(const struct cfg_space *pf, uint64_t address, uint64_t bytes)
+{
+    uint64_t offset = address - pf->live.vf_bar_base;
+    if (!pf->live.vf_memory_enabled || offset >= pf->live.n_vfs * pf->vf_bar_bytes ||
+        offset % pf->vf_bar_bytes + bytes > pf->vf_bar_bytes)
+        return -1;
+    return (int)(offset / pf->vf_bar_bytes);
 }
 
 /* What the link has come up with (link status register). */

@@ -1,7 +1,8 @@
 /*
  * Models: what firmware or an operating system does to find PCI functions and give them bus
  * numbers, addresses and sizes. Three passes: scan depth first, numbering buses and sizing BARs;
- * size the windows of bridges from the leaves up; assign from the root down and enable.
+ * size the windows of bridges from the leaves up; assign from the root down and enable. Virtual
+ * functions get addresses, and stay disabled.
  * Does not model: I/O space, expansion ROMs, ARI, configuration request retry, hot plug,
  * rebalancing of windows, Max_Payload_Size that differs between parts of a tree. Timing: none of
  * its own; every access is a configuration request of the caller. Sources: PCI Local
@@ -29,16 +30,23 @@ struct window {
     uint64_t base, bytes, align; /* base: relative to the parent's window until assigned */
 };
 
+struct bar {
+    bool wide; /* 64 bits */
+    enum space space;
+};
+
 struct node {
     struct pcie_found found;
     uint32_t parent;               /* index of the bridge above */
     uint32_t first_child, n_child; /* functions on the secondary bus */
-    uint16_t pcie_cap, acs_cap;
-    uint8_t port_type;    /* enum cfg_port_type, if pcie_cap */
-    bool prefetchable_64; /* every bridge above has a 64-bit prefetchable window */
-    bool rcb_128;         /* of the root port above */
-    bool bar_64[N_BARS];
-    enum space bar_space[N_BARS];
+    uint16_t pcie_cap, acs_cap, sriov_cap;
+    uint8_t port_type;      /* enum cfg_port_type, if pcie_cap */
+    bool prefetchable_64;   /* every bridge above has a 64-bit prefetchable window */
+    bool rcb_128;           /* of the root port above */
+    struct bar bar[N_BARS]; /* sizes and addresses: found */
+    struct bar vf_bar[N_BARS];
+    /* of all VFs that there may be; aligned as one VF's is */
+    uint64_t vf_bar_base[N_BARS], vf_bar_bytes[N_BARS], vf_bar_align[N_BARS];
     struct window window[N_SPACES]; /* bridges */
 };
 
@@ -118,17 +126,17 @@ static unsigned find_ecap(struct walk *walk, uint16_t id, unsigned cap_id)
 
 /* Finds out how many address bits a BAR decodes: those that keep a one. Leaves it zero. Returns
  * how many registers it takes. */
-static unsigned size_bar(struct walk *walk, struct node *node, unsigned idx, unsigned n_bars)
+static unsigned size_bar(struct walk *walk, const struct node *node, unsigned offset, bool last,
+                         struct bar *bar, uint64_t *bytes)
 {
     uint16_t id = node->found.id;
-    unsigned offset = PCI_BAR0 + 4 * idx;
     reg_write(walk, id, offset, 4, UINT32_MAX);
     uint32_t low = reg_read(walk, id, offset, 4);
     reg_write(walk, id, offset, 4, 0);
     if (low == 0 || low & PCI_BAR_IO)
         return 1;
 
-    bool wide = (low & PCI_BAR_TYPE_MASK) == PCI_BAR_TYPE_64 && idx + 1 < n_bars;
+    bool wide = (low & PCI_BAR_TYPE_MASK) == PCI_BAR_TYPE_64 && !last;
     uint64_t decoded = low & ~PCI_BAR_FLAGS_MASK;
     if (wide) {
         reg_write(walk, id, offset + 4, 4, UINT32_MAX);
@@ -136,10 +144,32 @@ static unsigned size_bar(struct walk *walk, struct node *node, unsigned idx, uns
         reg_write(walk, id, offset + 4, 4, 0);
     }
     bool prefetchable = wide && low & PCI_BAR_PREFETCH && node->prefetchable_64;
-    node->bar_64[idx] = wide;
-    node->bar_space[idx] = prefetchable ? SPACE_PREFETCHABLE : SPACE_MEMORY;
-    node->found.bar_bytes[idx] = decoded & (~decoded + 1); /* the lowest bit that it decodes */
+    bar->wide = wide;
+    bar->space = prefetchable ? SPACE_PREFETCHABLE : SPACE_MEMORY;
+    *bytes = decoded & (~decoded + 1); /* the lowest bit that it decodes */
     return wide ? 2 : 1;
+}
+
+/* Virtual functions: none is enabled, their BARs get room for all that there may be (SR-IOV 1.1,
+ * 2.1.1.1, 3.3.14). */
+static void size_vf_bars(struct walk *walk, struct node *node)
+{
+    uint16_t id = node->found.id;
+    unsigned at = find_ecap(walk, id, PCI_ECAP_ID_SRIOV);
+    node->sriov_cap = (uint16_t)at;
+    if (at == 0)
+        return;
+    reg_write(walk, id, at + PCI_SRIOV_CONTROL, 2, 0);
+    reg_write(walk, id, at + PCI_SRIOV_SYSTEM_PAGE, 4, PCI_SRIOV_PAGE_4K);
+    uint64_t total = reg_read(walk, id, at + PCI_SRIOV_TOTAL_VFS, 2);
+    for (unsigned i = 0; i < N_BARS;) {
+        uint64_t bytes = 0;
+        unsigned n = size_bar(walk, node, at + PCI_SRIOV_BAR0 + 4 * i, i == N_BARS - 1,
+                              &node->vf_bar[i], &bytes);
+        node->vf_bar_bytes[i] = bytes * total;
+        node->vf_bar_align[i] = bytes;
+        i += n;
+    }
 }
 
 /* The function at id joins the list, quiet and with its BARs sized. */
@@ -177,7 +207,8 @@ static void add_function(struct walk *walk, uint16_t id, uint32_t parent, uint32
         reg_write(walk, id, PCI_SUBORDINATE_BUS, 1, 0);
     }
     for (unsigned i = 0; i < n_bars;)
-        i += size_bar(walk, node, i, n_bars);
+        i += size_bar(walk, node, PCI_BAR0 + 4 * i, i == n_bars - 1, &node->bar[i],
+                      &node->found.bar_bytes[i]);
 
     node->pcie_cap = (uint16_t)pcie_find_capability(walk->access, id, PCI_CAP_ID_PCIE);
     if (node->pcie_cap == 0)
@@ -188,6 +219,8 @@ static void add_function(struct walk *walk, uint16_t id, uint32_t parent, uint32
     if (node->port_type == CFG_ROOT_PORT)
         node->rcb_128 = reg_read(walk, id, node->pcie_cap + PCIE_LNKCTL, 2) & PCIE_LNKCTL_RCB_128;
     node->acs_cap = (uint16_t)find_ecap(walk, id, PCI_ECAP_ID_ACS);
+    if (!node->found.bridge)
+        size_vf_bars(walk, node);
 }
 
 static void scan_device(struct walk *walk, unsigned bus, unsigned device, uint32_t parent)
@@ -268,8 +301,11 @@ static uint32_t collect(struct walk *walk, uint32_t first, uint32_t n, enum spac
         struct node *node = &walk->node[i];
         for (unsigned bar = 0; bar < N_BARS; bar++) {
             uint64_t bytes = node->found.bar_bytes[bar];
-            if (bytes != 0 && node->bar_space[bar] == space)
+            if (bytes != 0 && node->bar[bar].space == space)
                 add_item(walk, &n_items, bytes, bytes, &node->found.bar_base[bar]);
+            bytes = node->vf_bar_bytes[bar];
+            if (bytes != 0 && node->vf_bar[bar].space == space)
+                add_item(walk, &n_items, bytes, node->vf_bar_align[bar], &node->vf_bar_base[bar]);
         }
         struct window *window = &node->window[space];
         if (window->bytes != 0)
@@ -404,16 +440,23 @@ static void write_windows(struct walk *walk, const struct node *bridge)
     reg_write(walk, id, PCI_PREFETCH_LIMIT, 2, (uint32_t)(limit >> 16) & PCI_WINDOW_ADDRESS_MASK);
 }
 
+static void write_bar(struct walk *walk, uint16_t id, unsigned offset, struct bar bar,
+                      uint64_t base)
+{
+    reg_write(walk, id, offset, 4, (uint32_t)base);
+    if (bar.wide)
+        reg_write(walk, id, offset + 4, 4, (uint32_t)(base >> 32));
+}
+
 static void write_bars(struct walk *walk, const struct node *node)
 {
+    uint16_t id = node->found.id;
     for (unsigned i = 0; i < N_BARS; i++) {
-        if (node->found.bar_bytes[i] == 0)
-            continue;
-        unsigned offset = PCI_BAR0 + 4 * i;
-        reg_write(walk, node->found.id, offset, 4, (uint32_t)node->found.bar_base[i]);
-        if (node->bar_64[i])
-            reg_write(walk, node->found.id, offset + 4, 4,
-                      (uint32_t)(node->found.bar_base[i] >> 32));
+        if (node->found.bar_bytes[i] != 0)
+            write_bar(walk, id, PCI_BAR0 + 4 * i, node->bar[i], node->found.bar_base[i]);
+        if (node->vf_bar_bytes[i] != 0)
+            write_bar(walk, id, node->sriov_cap + PCI_SRIOV_BAR0 + 4 * i, node->vf_bar[i],
+                      node->vf_bar_base[i]);
     }
 }
 
@@ -471,7 +514,9 @@ static void assign(struct walk *walk, unsigned mps_bytes)
         const struct node *above = node->parent == NO_PARENT ? NULL : &walk->node[node->parent];
         for (unsigned bar = 0; bar < N_BARS && above != NULL; bar++) {
             if (node->found.bar_bytes[bar] != 0)
-                node->found.bar_base[bar] += above->window[node->bar_space[bar]].base;
+                node->found.bar_base[bar] += above->window[node->bar[bar].space].base;
+            if (node->vf_bar_bytes[bar] != 0)
+                node->vf_bar_base[bar] += above->window[node->vf_bar[bar].space].base;
         }
         for (int space = 0; space < N_SPACES && above != NULL; space++) {
             if (node->window[space].bytes != 0)

@@ -4,7 +4,7 @@
  *
  * Sources: PCI Local Bus 3.0, chapter 6 (header, MSI, MSI-X); PCI-to-PCI Bridge 1.2, chapter 3
  * (type 1 header); PCI Express Base 3.1, sections 7.5 (header as PCIe sees it), 7.8 (PCI Express
- * capability), 7.10 (advanced error reporting), 7.16 (access control services).
+ * capability), 7.10 (advanced error reporting), 7.16 (access control services); SR-IOV 1.1, 3.3.
  */
 #ifndef MODELS_PCIE_PCI_REGS_H
 #define MODELS_PCIE_PCI_REGS_H
@@ -217,6 +217,24 @@
 #define PCI_ACS_COMPLETION_REDIRECT 0x0008u
 #define PCI_ACS_UPSTREAM_FORWARDING 0x0010u
 #define PCI_ACS_DIRECT_TRANSLATED   0x0040u
+
+/* Single root I/O virtualization (SR-IOV 1.1, 3.3) */
+#define PCI_SRIOV_VERSION         1u
+#define PCI_SRIOV_CONTROL         0x08u
+#define PCI_SRIOV_INITIAL_VFS     0x0cu
+#define PCI_SRIOV_TOTAL_VFS       0x0eu
+#define PCI_SRIOV_NUM_VFS         0x10u
+#define PCI_SRIOV_OFFSET          0x14u /* requester ID of the first VF less the PF's */
+#define PCI_SRIOV_STRIDE          0x16u
+#define PCI_SRIOV_VF_DEVICE_ID    0x1au
+#define PCI_SRIOV_PAGE_SIZES      0x1cu
+#define PCI_SRIOV_SYSTEM_PAGE     0x20u
+#define PCI_SRIOV_BAR0            0x24u
+#define PCI_SRIOV_BYTES           0x40u
+#define PCI_SRIOV_CONTROL_ENABLE  0x0001u
+#define PCI_SRIOV_CONTROL_MEMORY  0x0008u
+#define PCI_SRIOV_PAGE_SIZES_MUST 0x00000553u /* 4, 8, 64, 256 KiB, 1, 4 MiB */
+#define PCI_SRIOV_PAGE_4K         0x00000001u
 
 /* Multicast (PCIe 3.1, 7.21); as ports of switches and root ports have it. */
 #define PCI_MC_VERSION            1u

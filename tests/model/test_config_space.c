@@ -501,6 +501,66 @@ static void other_requests_are_unsupported(void **state)
     bench_free(&bench);
 }
 
+/* A physical function says how many virtual ones there are, where, and with what sizes; they
+ * themselves have a header without identity and BARs. */
+static void virtual_functions_follow(void **state)
+{
+    (void)state;
+    const struct cfg_sriov sriov = { .total_vfs = 4,
+                                     .first_offset = 2,
+                                     .stride = 3,
+                                     .vf_device_id = 0x1018,
+                                     .bar_bytes = 8192,
+                                     .bar_flags = CFG_BAR_PREFETCH };
+    struct cfg_space pf = endpoint(), vf;
+    cfg_add_bar(&pf, 0, 4096, CFG_BAR_64);
+    cfg_add_sriov(&pf, &sriov);
+    pf.id = 0x500;
+    cfg_init_vf(&vf, &nic);
+    cfg_add_pcie(&vf, CFG_ENDPOINT, 3, 16, 512, true);
+    cfg_add_msix(&vf, 8, 0, 0, 0, 0x800);
+    unsigned at = pf.sriov_cap, bar = at + PCI_SRIOV_BAR0;
+    assert_int_equal(cfg_read(&pf, at, 2), PCI_ECAP_ID_SRIOV);
+    assert_int_equal(cfg_read(&pf, at + PCI_SRIOV_TOTAL_VFS, 2), 4);
+    assert_int_equal(cfg_read(&pf, at + PCI_SRIOV_VF_DEVICE_ID, 2), 0x1018);
+    assert_int_equal(cfg_read(&vf, PCI_VENDOR_ID, 4), UINT32_MAX);
+    cfg_write(&pf, bar, 4, UINT32_MAX);
+    assert_int_equal(cfg_read(&pf, bar, 4), 0xffffe000u | PCI_BAR_TYPE_64 | PCI_BAR_PREFETCH);
+    cfg_write(&pf, bar, 4, 0x10000);
+    cfg_write(&pf, bar + 4, 4, 0x7);
+    cfg_write(&pf, at + PCI_SRIOV_NUM_VFS, 2, 3);
+    assert_int_equal(cfg_vf_of_id(&pf, 0x502), -1); /* not yet */
+    cfg_write(&pf, at + PCI_SRIOV_CONTROL, 2, 0xffff);
+    assert_int_equal(cfg_read(&pf, at + PCI_SRIOV_CONTROL, 2),
+                     PCI_SRIOV_CONTROL_ENABLE | PCI_SRIOV_CONTROL_MEMORY);
+    for (int v = 0; v < 4; v++)
+        assert_int_equal(cfg_vf_of_id(&pf, (uint16_t)(0x502 + 3 * v)), v < 3 ? v : -1);
+    assert_int_equal(cfg_vf_of_id(&pf, 0x500), -1);
+    assert_int_equal(cfg_vf_match(&pf, 0x70000ffff, 1), -1);
+    assert_int_equal(cfg_vf_match(&pf, 0x700010000, 4), 0);
+    assert_int_equal(cfg_vf_match(&pf, 0x700015ffc, 4), 2);
+    assert_int_equal(cfg_vf_match(&pf, 0x700011ffc, 8), -1); /* across two of them */
+    assert_int_equal(cfg_vf_match(&pf, 0x700016000, 1), -1); /* the fourth is not enabled */
+
+    cfg_write(&pf, pf.pcie_cap + PCIE_DEVCTL, 2, 1u << PCIE_DEVCTL_MPS_SHIFT);
+    cfg_vf_follow(&vf, &pf, 2);
+    assert_int_equal(vf.id, 0x508);
+    assert_int_equal(cfg_mps_bytes(&vf), 256);
+    assert_int_equal(cfg_mrrs_bytes(&vf), 128);
+    assert_int_equal(cfg_bar_match(&vf, 0x700014000, 8), 0);
+    assert_int_equal(cfg_bar_match(&vf, 0x700012000, 8), -1);
+    for (unsigned offset = 0; offset < CFG_SPACE_BYTES; offset += 4)
+        if (offset != vf.msix_cap) /* what it does not have, nobody can write */
+            cfg_write(&vf, offset, 4, UINT32_MAX);
+    assert_int_equal(cfg_read(&vf, PCI_BAR0, 4), 0);
+    assert_int_equal(cfg_read(&vf, PCI_COMMAND, 2), PCI_COMMAND_BUS_MASTER);
+    assert_int_equal(cfg_mps_bytes(&vf), 256);
+    assert_int_equal(cfg_bar_match(&vf, 0x700014000, 8), 0);
+    cfg_write(&pf, at + PCI_SRIOV_NUM_VFS, 2, 5); /* more than there may be: none */
+    cfg_vf_follow(&vf, &pf, 2);
+    assert_int_equal(cfg_bar_match(&vf, 0x700014000, 8), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -521,6 +581,7 @@ int main(void)
         cmocka_unit_test(msix_masks_and_latches),
         cmocka_unit_test(requests_are_answered),
         cmocka_unit_test(other_requests_are_unsupported),
+        cmocka_unit_test(virtual_functions_follow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

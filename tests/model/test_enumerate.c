@@ -141,6 +141,14 @@ static int run(struct tree *tree, const struct pcie_enumerate_options *options,
 
 /* ---- Properties ----------------------------------------------------------------------------- */
 
+/* Room for all virtual functions that there may be. */
+static uint64_t vf_bytes(const struct cfg_space *cfg)
+{
+    return cfg->sriov_cap == 0
+               ? 0
+               : cfg->vf_bar_bytes * cfg_read(cfg, cfg->sriov_cap + PCI_SRIOV_TOTAL_VFS, 2);
+}
+
 /* Which function claims a memory request that comes down from bus level `parent`: every claimant
  * counts, so that an overlap shows. */
 static int claimants(const struct tree *tree, int parent, uint64_t address, int *claimed_by)
@@ -150,7 +158,8 @@ static int claimants(const struct tree *tree, int parent, uint64_t address, int 
         const struct cfg_space *cfg = &tree->function[i].cfg;
         if (tree->function[i].parent != parent)
             continue;
-        if (cfg_bar_match(cfg, address, 1) >= 0) {
+        if (cfg_bar_match(cfg, address, 1) >= 0 ||
+            address - cfg->live.vf_bar_base < vf_bytes(cfg)) {
             *claimed_by = i;
             n++;
         }
@@ -191,6 +200,25 @@ static void check_bar(const struct tree *tree, int i, unsigned bar,
                    base + bytes - 1));
     }
     const uint64_t probe[] = { base, base + bytes / 2, base + bytes - 1 };
+    for (unsigned p = 0; p < 3; p++) {
+        int claimed_by = NO_FUNCTION;
+        assert_int_equal(claimants(tree, NO_FUNCTION, probe[p], &claimed_by), 1);
+        assert_int_equal(claimed_by, i);
+    }
+}
+
+/* Aligned as one of them, in the prefetchable windows of all bridges above, and nobody else's. */
+static void check_vfs(const struct tree *tree, int i)
+{
+    const struct cfg_space *cfg = &tree->function[i].cfg;
+    uint64_t base = cfg->live.vf_bar_base, bytes = vf_bytes(cfg);
+    const uint64_t probe[] = { base, base + bytes / 2, base + bytes - 1 };
+    assert_int_equal(cfg->live.n_vfs, 0);
+    assert_false(cfg->live.vf_memory_enabled);
+    assert_true(base != 0 && base % cfg->vf_bar_bytes == 0);
+    for (int up = tree->function[i].parent; up != NO_FUNCTION; up = tree->function[up].parent)
+        assert_true(
+            inside(cfg_bridge_prefetchable(&tree->function[up].cfg), base, base + bytes - 1));
     for (unsigned p = 0; p < 3; p++) {
         int claimed_by = NO_FUNCTION;
         assert_int_equal(claimants(tree, NO_FUNCTION, probe[p], &claimed_by), 1);
@@ -291,6 +319,8 @@ static void check_tree(struct tree *tree, const struct pcie_enumerate_options *o
             if (tree->function[i].cfg.bar_bytes[bar] != 0)
                 check_bar(tree, i, bar, options);
         }
+        if (tree->function[i].cfg.sriov_cap != 0)
+            check_vfs(tree, i);
     }
     free(found);
 }
@@ -328,6 +358,14 @@ static void random_bars(struct tree *tree, int i)
             cfg_add_bar(cfg, bar, UINT64_C(1) << (4 + draw(tree, 18)),
                         draw(tree, 2) ? CFG_BAR_PREFETCH : 0);
         }
+    }
+    if (!cfg->bridge && draw(tree, 3) == 0) {
+        struct cfg_sriov sriov = { .total_vfs = (uint16_t)(1 + draw(tree, 7)),
+                                   .first_offset = 1,
+                                   .stride = 1,
+                                   .bar_bytes = UINT64_C(4096) << draw(tree, 12),
+                                   .bar_flags = CFG_BAR_PREFETCH };
+        cfg_add_sriov(cfg, &sriov);
     }
 }
 
