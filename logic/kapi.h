@@ -275,6 +275,11 @@ int k_pci_register(struct kernel *kernel, const struct k_pci_driver *driver);
 /* A device that appears or disappears while the kernel runs. From a thread. */
 int k_pci_add(struct kernel *kernel, struct k_pci_dev *dev);
 void k_pci_remove(struct k_pci_dev *dev, bool gone);
+/* SR-IOV: the function gets n virtual functions (0: those that it has go), which appear or go like
+ * other devices, drivers included. From a thread; takes 100 ms until they may be asked. 0, -ENOSYS
+ * (it cannot), -ERANGE (not so many), -EBUSY (it has some already). A function that is gone, or is
+ * to be removed, has its virtual functions taken away first. */
+int k_pci_set_vfs(struct k_pci_dev *dev, unsigned n);
 
 static inline uint32_t k_config_read(struct k_pci_dev *dev, unsigned offset, unsigned bytes)
 {

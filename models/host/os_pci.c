@@ -93,8 +93,8 @@ struct iommu_driver *os_iommu_of(struct kernel *kernel, uint16_t requester_id)
     return host->iommu[(requester_id >> 8) / (256 / host->n_sockets)].driver;
 }
 
-static void function_init(struct kernel *kernel, struct os_function *function,
-                          const struct pcie_found *found)
+void os_function_init(struct kernel *kernel, struct os_function *function,
+                      const struct pcie_found *found)
 {
     unsigned socket = (unsigned)(found->id >> 8) / (256 / kernel->host->n_sockets);
     struct k_pci_dev *dev = &function->dev;
@@ -142,7 +142,7 @@ void os_pci_new(struct kernel *kernel)
     for (unsigned i = 0; i < n; i++)
         if (!found[i].bridge) {
             struct os_function *function = &pci->functions[pci->n_functions++];
-            function_init(kernel, function, &found[i]);
+            os_function_init(kernel, function, &found[i]);
             slot_new(pci, &function->dev);
         }
 }
@@ -156,8 +156,10 @@ void os_pci_free(struct kernel *kernel)
         os_irqs_free(slot);
         free(slot);
     }
-    for (unsigned i = 0; i < pci->n_functions; i++)
+    for (unsigned i = 0; i < pci->n_functions; i++) {
+        os_vfs_free(&pci->functions[i]);
         os_dma_release(&pci->functions[i].dma);
+    }
     free(pci->functions);
     free(pci->drivers);
     free(pci);
@@ -165,9 +167,14 @@ void os_pci_free(struct kernel *kernel)
 
 struct k_pci_dev *os_pci_find(struct kernel *kernel, uint16_t id)
 {
-    for (unsigned i = 0; i < kernel->pci->n_functions; i++)
-        if (kernel->pci->functions[i].dev.id == id)
-            return &kernel->pci->functions[i].dev;
+    for (unsigned i = 0; i < kernel->pci->n_functions; i++) {
+        struct os_function *function = &kernel->pci->functions[i];
+        if (function->dev.id == id)
+            return &function->dev;
+        for (struct os_function *vf = function->vfs; vf != NULL; vf = vf->next_vf)
+            if (vf->dev.id == id)
+                return &vf->dev;
+    }
     return NULL;
 }
 

@@ -66,6 +66,8 @@ struct os_slot {
 
 /* A function of this host. */
 struct os_function {
+    struct os_function *next_vf; /* of the same physical function */
+    struct os_function *vfs;     /* of a physical function, by number */
     struct k_pci_dev dev;
     struct os_dma dma;
     char name[OS_PCI_NAME_BYTES];
@@ -84,6 +86,10 @@ void os_pci_free(struct kernel *kernel);
 /* The driver of the IOMMU that a requester ID is behind; NULL: none, or it is off. */
 struct iommu_driver *os_iommu_of(struct kernel *kernel, uint16_t requester_id);
 void os_irqs_free(struct os_slot *slot);
+void os_function_init(struct kernel *kernel, struct os_function *function,
+                      const struct pcie_found *found);
+/* Of a kernel that ends. */
+void os_vfs_free(struct os_function *pf);
 /* What the kernel has of the function of this host; for tests. */
 struct k_pci_dev *os_pci_find(struct kernel *kernel, uint16_t id);
 

@@ -95,6 +95,13 @@ void k_pci_remove(struct k_pci_dev *dev, bool gone)
         }
 }
 
+/* No device here has virtual functions. */
+int k_pci_set_vfs(struct k_pci_dev *dev, unsigned n)
+{
+    (void)dev;
+    return n == 0 ? 0 : -ENOSYS;
+}
+
 int k_pci_register(struct kernel *kernel, const struct k_pci_driver *driver)
 {
     int n = 0;
