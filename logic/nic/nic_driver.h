@@ -76,6 +76,11 @@ uint32_t nic_dev_switch_entries(const struct net_device *dev);
 int nic_dev_switch_set(struct net_device *dev, const struct flow_key *flow, unsigned function);
 /* -ENOENT: no such rule. */
 int nic_dev_switch_delete(struct net_device *dev, const struct flow_key *flow);
+/* [thread] The physical function's virtual functions, as sriov_numvfs sets them; 0: none. They
+ * appear as devices of this driver after those that there are, named after their function (pf0v0,
+ * ...). 0, or a negative errno: -ENODEV, what the device answers, what k_pci_set_vfs() does. They
+ * are gone before their physical function is. */
+int nic_dev_set_vfs(struct net_device *dev, unsigned n);
 /* [thread] Packets that the function dropped for want of a buffer; negative errno. */
 int64_t nic_dev_query_drops(struct net_device *dev);
 

@@ -222,6 +222,8 @@ struct nic_driver {
     struct nic *first, **last;
     unsigned n;
     struct nic_card *cards;
+    const struct nic *vfs_of; /* whose virtual functions appear right now */
+    unsigned next_vf;
 };
 
 struct nic {
@@ -240,9 +242,10 @@ struct nic {
     enum nic_firmware firmware;
     uint32_t n_queues, n_arfs, n_switch;
     int node;
-    bool gone;    /* nothing answers any more */
-    bool closing; /* no new work, no new packets */
-    bool reopen;  /* it was open when it went */
+    bool gone;      /* nothing answers any more */
+    bool closing;   /* no new work, no new packets */
+    bool reopen;    /* it was open when it went */
+    unsigned n_vfs; /* it has */
     /* commands */
     struct nic_memory command;
     bool command_busy;

@@ -223,7 +223,10 @@ static struct nic *nic_new(struct nic_driver *driver, struct k_pci_dev *pci)
     nic->kernel = driver->kernel;
     nic->net = driver->net;
     nic->costs = k_costs(driver->kernel);
-    snprintf(nic->name, sizeof nic->name, "%.15s%u", driver->prefix, driver->n);
+    if (driver->vfs_of != NULL)
+        snprintf(nic->name, sizeof nic->name, "%.18sv%u", driver->vfs_of->name, driver->next_vf);
+    else
+        snprintf(nic->name, sizeof nic->name, "%.15s%u", driver->prefix, driver->n);
     dev->kernel = nic->kernel;
     dev->name = nic->name;
     dev->ops = &nic_ops;
@@ -307,7 +310,10 @@ static int probe_new(struct nic_driver *driver, struct k_pci_dev *pci)
     }
     *driver->last = nic;
     driver->last = &nic->next;
-    driver->n++;
+    if (driver->vfs_of != NULL)
+        driver->next_vf++;
+    else
+        driver->n++;
     return 0;
 }
 
@@ -327,6 +333,35 @@ static int nic_probe(struct k_pci_dev *pci, void *context)
         error = nic_open(&nic->dev);
     if (error != 0 && nic->pci != NULL)
         nic_detach(nic);
+    return error;
+}
+
+/* ---- Virtual functions -------------------------------------------------------------------------
+ */
+
+static int allow_vfs(struct nic *nic, unsigned n)
+{
+    struct nic_command command = { .opcode = NIC_ENABLE_VFS, .n_vfs = (uint16_t)n };
+    return nicd_command(nic, &command);
+}
+
+/* The device lets them be used before they appear, and until they are gone. */
+static int set_vfs(struct nic *nic, unsigned n)
+{
+    struct nic_driver *driver = nic->driver;
+    if (n > 0 && nic->n_vfs > 0)
+        return -EBUSY;
+    int error = n > 0 ? allow_vfs(nic, n) : 0;
+    if (error != 0)
+        return error;
+    driver->vfs_of = nic;
+    driver->next_vf = 0;
+    error = k_pci_set_vfs(nic->pci, n);
+    driver->vfs_of = NULL;
+    if (error != 0 || n == 0)
+        allow_vfs(nic, 0);
+    if (error == 0)
+        nic->n_vfs = n;
     return error;
 }
 
@@ -351,6 +386,8 @@ static void nic_remove(struct k_pci_dev *pci, bool gone)
 {
     struct nic *nic = pci->device.driver_data;
     nic->gone |= gone;
+    if (nic->n_vfs > 0)
+        set_vfs(nic, 0);
     nic->reopen = nic->dev.running;
     nic_stop(&nic->dev);
     nic->gone = true; /* for whoever still asks for rules */
@@ -466,6 +503,12 @@ uint32_t nic_dev_switch_entries(const struct net_device *dev)
 struct nic_stats nic_dev_channel_stats(const struct net_device *dev, unsigned channel)
 {
     return channel < NET_QUEUES_MAX ? nicd_of(dev)->stats[channel] : (struct nic_stats){ 0 };
+}
+
+int nic_dev_set_vfs(struct net_device *dev, unsigned n)
+{
+    struct nic *nic = nicd_of(dev);
+    return nic->gone ? -ENODEV : set_vfs(nic, n);
 }
 
 int64_t nic_dev_query_drops(struct net_device *dev)

@@ -3,8 +3,8 @@
  *
  * Models: functions with a PCIe port, configuration space, BAR, MSI-X table and DMA engine each;
  *   registers and doorbells; surprise removal. Queues: nic_transmit.c, nic_receive.c, nic_event.c;
- *   commands: nic_command.c.
- * Does not model: virtual functions, function-level reset, firmware loading, LEDs, PTP, a limit of
+ *   commands: nic_command.c; virtual functions: nic_vf.c.
+ * Does not model: function-level reset, firmware loading, LEDs, PTP, a limit of
  *   packets per second.
  * Timing: a read of a register is answered after register_latency; a doorbell acts when it arrives.
  *   The rest: the files above.
@@ -30,6 +30,8 @@ static const char *const firmware_names[] = { "standard", "octonic", NULL };
 static const struct param_desc nic_params_table[] = {
     PARAM("functions", PARAM_U32, struct nic, params.n_functions, 1, 1, NIC_FUNCTIONS_MAX,
           PROV_DATASHEET, FROM_A5, "physical functions, each with a PCIe port: p0, p1, ..."),
+    PARAM("vfs", PARAM_U32, struct nic, params.n_vfs, 0, 0, NIC_VFS_MAX, PROV_NONE, "",
+          "virtual functions that each physical function may have; 0: no SR-IOV capability"),
     PARAM("lanes", PARAM_U32, struct nic, params.lanes, 16, 1, 16, PROV_DATASHEET, FROM_A5,
           "of the port of each function: 16, or 8 with two, or 4 with four of them"),
     PARAM("generation", PARAM_U32, struct nic, params.generation, 3, 1, 5, PROV_DATASHEET, FROM_A5,
@@ -175,16 +177,17 @@ void nic_dma_write(struct nic_function *function, struct pcie_dma_request *reque
 static uint32_t read_register(const struct nic_function *function, uint64_t offset)
 {
     const struct nic *nic = function->nic;
+    bool vf = function->pf != NULL;
     switch (offset) {
     case NIC_REG_VERSION: return NIC_VERSION;
-    case NIC_REG_FIRMWARE: return (uint32_t)nic->params.firmware;
-    case NIC_REG_FUNCTION: return function->idx;
-    case NIC_REG_N_FUNCTIONS: return nic->params.n_functions;
+    case NIC_REG_FIRMWARE: return vf ? NIC_FIRMWARE_STANDARD : (uint32_t)nic->params.firmware;
+    case NIC_REG_FUNCTION: return vf ? 0 : function->idx;
+    case NIC_REG_N_FUNCTIONS: return vf ? 1 : nic->params.n_functions;
     case NIC_REG_MAC_LOW: return __builtin_bswap32((uint32_t)(function->mac >> 16));
     case NIC_REG_MAC_HIGH: return __builtin_bswap16((uint16_t)function->mac);
     case NIC_REG_N_QUEUES: return nic->params.n_queues;
     case NIC_REG_N_ARFS: return nic->params.arfs_entries;
-    case NIC_REG_N_SWITCH: return nic->params.switch_entries;
+    case NIC_REG_N_SWITCH: return vf ? 0 : nic->params.switch_entries;
     case NIC_REG_LINK: return ether_port_up(nic->port);
     case NIC_REG_RATE_GBIT_S:
         return ether_port_connected(nic->port) ? (uint32_t)ether_port_rate_gbit_s(nic->port) : 0;
@@ -267,7 +270,7 @@ static void answer_leaves(struct sim *sim, struct sim_event *event)
     if (function->removed)
         tlp_free(model->fabric, answer->completion);
     else
-        pcie_port_send(&model->ports[function->idx], answer->completion, sim_now(sim));
+        pcie_port_send(&model->ports[function->port], answer->completion, sim_now(sim));
     sim_pool_put(function->nic->answers, answer);
 }
 
@@ -302,46 +305,62 @@ static void answer_config(struct nic_function *function, struct tlp *tlp)
 {
     struct model *model = function->nic->model;
     struct tlp *completion = cfg_answer(&function->cfg, model->fabric, tlp);
-    model->ports[function->idx].mps_bytes = cfg_mps_bytes(&function->cfg);
+    if (function->pf == NULL) {
+        model->ports[function->port].mps_bytes = cfg_mps_bytes(&function->cfg);
+        nic_vfs_follow(function);
+    }
     nic_msix_unmask(function);
-    pcie_port_send(&model->ports[function->idx], completion, sim_now(model->sim));
+    pcie_port_send(&model->ports[function->port], completion, sim_now(model->sim));
+}
+
+static void refuse(struct nic_function *function, struct tlp *tlp)
+{
+    struct model *model = function->nic->model;
+    function->nic->stats.unsupported++;
+    pcie_port_send(&model->ports[function->port],
+                   tlp_completion(model->fabric, tlp, function->cfg.id, TLP_UR),
+                   sim_now(model->sim));
 }
 
 static void take_request(struct nic_function *function, struct tlp *tlp)
 {
-    struct model *model = function->nic->model;
     switch ((enum tlp_type)tlp->type) {
     case TLP_CFG_RD0:
     case TLP_CFG_WR0: answer_config(function, tlp); break;
     case TLP_MRD: answer_read(function, tlp); break;
     case TLP_MWR: take_write(function, tlp); break;
     case TLP_MSG: break;
-    default:
-        function->nic->stats.unsupported++;
-        pcie_port_send(&model->ports[function->idx],
-                       tlp_completion(model->fabric, tlp, function->cfg.id, TLP_UR),
-                       sim_now(model->sim));
-        break;
+    default: refuse(function, tlp); break;
     }
 }
 
 static void nic_receive(struct model *model, uint32_t port, struct tlp *tlp)
 {
-    struct nic_function *function = &nic_of(model)->function[port];
+    struct nic_function *pf = &nic_of(model)->function[port];
+    struct nic_function *function = pf->vf == NULL ? pf : nic_vf_target(pf, tlp);
     if (tlp_class_of(tlp) == TLP_COMPLETION) {
         pcie_dma_receive(&function->dma, tlp);
         return;
     }
     pcie_port_release(&model->ports[port], tlp_class_of(tlp), tlp_data_credits(tlp),
                       sim_now(model->sim));
-    if (!function->removed)
+    if (function == NULL) /* a configuration request for a function that is not there */
+        refuse(pf, tlp);
+    else if (!function->removed)
         take_request(function, tlp);
     tlp_free(model->fabric, tlp);
 }
 
+/* A port's functions share its transmitter, in turn. */
 static void nic_credit(struct model *model, uint32_t port)
 {
-    pcie_dma_credit(&nic_of(model)->function[port].dma);
+    struct nic *nic = nic_of(model);
+    struct nic_function *pf = &nic->function[port];
+    uint32_t n = 1 + nic->params.n_vfs, first = nic->next_credit++ % n;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t which = (first + i) % n;
+        pcie_dma_credit(which == 0 ? &pf->dma : &pf->vf[which - 1].dma);
+    }
 }
 
 /* ---- Removal ----------------------------------------------------------------------------------
@@ -349,14 +368,20 @@ static void nic_credit(struct model *model, uint32_t port)
 
 /* What is in flight comes back into the void: the engine may ask for nothing any more, so all that
  * it has ends, and with it queues and packets. */
+void nic_function_stop(struct nic_function *function)
+{
+    function->removed = true;
+    cfg_set(&function->cfg, PCI_COMMAND, 2, 0);
+    pcie_dma_credit(&function->dma);
+}
+
 void nic_remove_function(struct model *model, unsigned pf)
 {
     struct nic *nic = nic_of(model);
     SIM_ASSERT(pf < nic->params.n_functions, "%s has no function %u", model->name, pf);
-    struct nic_function *function = &nic->function[pf];
-    function->removed = true;
-    cfg_set(&function->cfg, PCI_COMMAND, 2, 0);
-    pcie_dma_credit(&function->dma);
+    nic_function_stop(&nic->function[pf]);
+    for (uint32_t i = 0; i < nic->params.n_vfs; i++)
+        nic_function_stop(&nic->function[pf].vf[i]);
 }
 
 /* ---- Set-up -----------------------------------------------------------------------------------
@@ -393,36 +418,66 @@ static void *allocate(size_t n, size_t bytes)
     return memory;
 }
 
-static void function_init(struct nic *nic, uint32_t idx, uint64_t mac)
+/* As after a reset: no queues, no flows, all vectors masked, registers at their defaults. */
+void nic_function_reset(struct nic_function *function)
 {
     static const struct cfg_identity identity = { .vendor_id = NIC_VENDOR_ID,
                                                   .device_id = NIC_DEVICE_ID,
                                                   .subsystem_vendor_id = NIC_VENDOR_ID,
                                                   .class_code = 0x020000 };
+    const struct nic_params *params = &function->nic->params;
+    struct cfg_space *cfg = &function->cfg;
+    memset(function->msix_pba, 0, sizeof(function->msix_pba));
+    memset(function->msix_table, 0, sizeof(function->msix_table));
+    for (unsigned i = 0; i < NIC_MSIX_VECTORS; i++)
+        function->msix_table[MSIX_ENTRY * i + 12] = 1; /* masked after reset */
+    if (function->pf == NULL) {
+        cfg_init_endpoint(cfg, &identity);
+        cfg_add_bar(cfg, 0, NIC_BAR_BYTES, CFG_BAR_64 | CFG_BAR_PREFETCH);
+    } else {
+        cfg_init_vf(cfg, &identity);
+    }
+    cfg_add_pcie(cfg, CFG_ENDPOINT, params->generation, params->lanes, params->mps_bytes,
+                 params->extended_tags);
+    cfg_add_msix(cfg, NIC_MSIX_VECTORS, 0, NIC_MSIX_TABLE, 0, NIC_MSIX_PBA);
+    nic_queues_free(function);
+    nic_flow_release(&function->flows);
+    nic_flow_init(&function->flows, params->arfs_entries);
+    function->rss_set = false;
+    function->command.low = 0;
+}
+
+void nic_function_init(struct nic *nic, struct nic_function *function, uint32_t idx, uint64_t mac)
+{
     const struct nic_params *params = &nic->params;
-    struct nic_function *function = &nic->function[idx];
     function->nic = nic;
     function->idx = idx;
-    function->mac = params->firmware == NIC_FIRMWARE_STANDARD ? mac + idx : mac;
+    function->mac = mac;
     function->active_tail = &function->active_head;
     function->eq = allocate(params->n_queues, sizeof(*function->eq));
     function->cq = allocate(params->n_queues, sizeof(*function->cq));
     function->sq = allocate(params->n_queues, sizeof(*function->sq));
     function->rq = allocate(params->n_queues, sizeof(*function->rq));
-    nic_flow_init(&function->flows, params->arfs_entries);
     sim_event_init(&function->command.event, nic_command_event);
-    for (unsigned i = 0; i < NIC_MSIX_VECTORS; i++)
-        function->msix_table[MSIX_ENTRY * i + 12] = 1; /* masked after reset */
-    cfg_init_endpoint(&function->cfg, &identity);
-    cfg_add_bar(&function->cfg, 0, NIC_BAR_BYTES, CFG_BAR_64 | CFG_BAR_PREFETCH);
-    cfg_add_pcie(&function->cfg, CFG_ENDPOINT, params->generation, params->lanes, params->mps_bytes,
-                 params->extended_tags);
-    cfg_add_msix(&function->cfg, NIC_MSIX_VECTORS, 0, NIC_MSIX_TABLE, 0, NIC_MSIX_PBA);
-    pcie_dma_init(&function->dma, nic->model, idx, &function->cfg, &params->dma);
-    if (params->firmware == NIC_FIRMWARE_STANDARD) {
-        struct ether_flow key = nic_mac_key(function->mac);
+    nic_function_reset(function);
+    pcie_dma_init(&function->dma, nic->model, function->port, &function->cfg, &params->dma);
+    nic->all[idx] = function;
+    if (params->firmware == NIC_FIRMWARE_STANDARD || function->pf != NULL) {
+        struct ether_flow key = nic_mac_key(mac);
         nic_flow_set(&nic->rules, &key, (uint16_t)idx);
     }
+}
+
+static void function_release(struct nic_function *function)
+{
+    nic_queues_free(function);
+    nic_flow_release(&function->flows);
+    pcie_dma_release(&function->dma);
+    sim_cancel(function->nic->model->sim, &function->command.event);
+    free(function->eq);
+    free(function->cq);
+    free(function->sq);
+    free(function->rq);
 }
 
 /* A locally administered address that differs between devices of a run by their names, and leaves
@@ -486,8 +541,14 @@ static void nic_init(struct model *model, struct sim_error_list *errors)
     nic_flow_init(&nic->rules, nic->params.switch_entries);
     nic_rss_init(&nic->rss);
     nic->params.dma.stamp_every = STAMP_EVERY;
-    for (uint32_t i = 0; i < nic->params.n_functions; i++)
-        function_init(nic, i, mac_of(model));
+    for (uint32_t i = 0; i < nic->params.n_functions; i++) {
+        bool own = nic->params.firmware == NIC_FIRMWARE_STANDARD;
+        nic->function[i].port = i;
+        nic_function_init(nic, &nic->function[i], i, mac_of(model) + (own ? i : 0));
+    }
+    nic->n_all = nic->params.n_functions;
+    for (uint32_t i = 0; i < nic->params.n_functions && nic->params.n_vfs != 0; i++)
+        nic_vfs_init(&nic->function[i], mac_of(model));
     nic->ready = true;
 }
 
@@ -507,17 +568,10 @@ static void nic_release(struct model *model)
     if (!nic->ready)
         return;
     nic_transmit_release(nic);
-    for (uint32_t i = 0; i < nic->params.n_functions; i++) {
-        struct nic_function *function = &nic->function[i];
-        nic_queues_free(function);
-        nic_flow_release(&function->flows);
-        pcie_dma_release(&function->dma);
-        sim_cancel(model->sim, &function->command.event);
-        free(function->eq);
-        free(function->cq);
-        free(function->sq);
-        free(function->rq);
-    }
+    for (uint32_t i = 0; i < nic->n_all; i++)
+        function_release(nic->all[i]);
+    for (uint32_t i = 0; i < nic->params.n_functions; i++)
+        free(nic->function[i].vf);
     nic_flow_release(&nic->rules);
 }
 
@@ -529,6 +583,16 @@ const struct nic_function_stats *nic_function_stats(const struct model *model, u
 uint64_t nic_function_mac(const struct model *model, unsigned pf)
 {
     return ((const struct nic *)model->state)->function[pf].mac;
+}
+
+const struct nic_function_stats *nic_vf_stats(const struct model *model, unsigned pf, unsigned vf)
+{
+    return &((const struct nic *)model->state)->function[pf].vf[vf].stats;
+}
+
+uint64_t nic_vf_mac(const struct model *model, unsigned pf, unsigned vf)
+{
+    return ((const struct nic *)model->state)->function[pf].vf[vf].mac;
 }
 
 const struct model_ops nic_ops = {

@@ -8,6 +8,7 @@
 #include "models/nic/ether.h"
 
 #define NIC_FUNCTIONS_MAX 4u
+#define NIC_VFS_MAX       7u /* of a physical function: without ARI, functions 1 .. 7 of its bus */
 
 extern const struct model_ops nic_ops;
 
@@ -30,6 +31,10 @@ struct nic_function_stats {
 const struct nic_function_stats *nic_function_stats(const struct model *model, unsigned pf);
 /* The MAC of a function, the first byte on the wire on top of 48 bits. */
 uint64_t nic_function_mac(const struct model *model, unsigned pf);
+
+/* The same of virtual function vf of physical function pf; since the start of the run. */
+const struct nic_function_stats *nic_vf_stats(const struct model *model, unsigned pf, unsigned vf);
+uint64_t nic_vf_mac(const struct model *model, unsigned pf, unsigned vf);
 
 /* Surprise removal: from now on the function answers nothing on PCIe, as a card that was pulled;
  * what it had under way is lost. For ever. */

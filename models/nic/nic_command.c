@@ -208,7 +208,7 @@ static uint8_t set_switch(struct nic_function *function, const struct nic_comman
 {
     struct nic *nic = function->nic;
     struct ether_flow rule = rule_of(nic, c);
-    if (c->target >= nic->params.n_functions)
+    if (c->target >= nic->params.n_functions || function->pf != NULL)
         return NIC_COMMAND_BAD;
     if (nic->params.firmware == NIC_FIRMWARE_OCTONIC && c->protocol == 0) {
         nic->default_function = c->target;
@@ -220,6 +220,8 @@ static uint8_t set_switch(struct nic_function *function, const struct nic_comman
 static uint8_t delete_switch(struct nic_function *function, const struct nic_command *c)
 {
     struct ether_flow rule = rule_of(function->nic, c);
+    if (function->pf != NULL)
+        return NIC_COMMAND_BAD;
     return nic_flow_delete(&function->nic->rules, &rule) ? NIC_COMMAND_OK : NIC_COMMAND_NOT_FOUND;
 }
 
@@ -254,6 +256,26 @@ static uint8_t use_rss_table(struct nic_function *function)
     return NIC_COMMAND_OK;
 }
 
+/* ---- Virtual functions -------------------------------------------------------------------------
+ */
+
+static uint8_t enable_vfs(struct nic_function *function, const struct nic_command *c)
+{
+    if (function->pf != NULL)
+        return NIC_COMMAND_BAD;
+    if (c->n_vfs > function->nic->params.n_vfs)
+        return NIC_COMMAND_NO_RESOURCE;
+    function->n_vfs_ready = c->n_vfs;
+    return NIC_COMMAND_OK;
+}
+
+/* The physical function's driver has not allowed it. */
+static bool is_off(const struct nic_function *function)
+{
+    return function->removed ||
+           (function->pf != NULL && function->vf_idx >= function->pf->n_vfs_ready);
+}
+
 /* ---- One after the other ----------------------------------------------------------------------
  */
 
@@ -275,7 +297,7 @@ static uint8_t execute(struct nic_function *function, struct nic_command *c)
     case NIC_SET_SWITCH: return set_switch(function, c);
     case NIC_DELETE_SWITCH: return delete_switch(function, c);
     case NIC_QUERY_DROPS: c->value = (uint32_t)function->dropped_no_buffer; return NIC_COMMAND_OK;
-    case NIC_ENABLE_VFS: return NIC_COMMAND_NO_RESOURCE; /* this device has none */
+    case NIC_ENABLE_VFS: return enable_vfs(function, c);
     }
     return NIC_COMMAND_BAD;
 }
@@ -339,7 +361,7 @@ void nic_command_event(struct sim *sim, struct sim_event *event)
     struct nic_command_unit *unit = &function->command;
     (void)sim;
     unit->step = NIC_COMMAND_QUIET;
-    uint8_t status = function->removed ? NIC_COMMAND_BAD : execute(function, &unit->block);
+    uint8_t status = is_off(function) ? NIC_COMMAND_BAD : execute(function, &unit->block);
     if (is_rule(unit->block.opcode))
         answer_behind_packets(function, status);
     else if (status != NIC_COMMAND_PENDING)

@@ -100,8 +100,8 @@ void nic_link_changed(struct ether_port *port, bool up)
 {
     struct nic *nic = nic_of(port->model);
     (void)up;
-    for (uint32_t i = 0; i < nic->params.n_functions; i++) {
-        struct nic_function *function = &nic->function[i];
+    for (uint32_t i = 0; i < nic->n_all; i++) {
+        struct nic_function *function = nic->all[i];
         uint16_t eq = 0;
         while (eq + 1u < nic->params.n_queues && function->eq[eq] == NULL)
             eq++;

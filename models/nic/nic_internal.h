@@ -208,8 +208,14 @@ struct nic_answer {
 
 struct nic_function {
     struct nic *nic;
-    uint32_t idx;
-    bool removed;
+    uint32_t idx;            /* in nic.all[]: physical functions first */
+    uint32_t port;           /* PCIe */
+    bool removed;            /* for ever; a virtual function: while it is not enabled */
+    bool reset_due;          /* a virtual function has been in use */
+    struct nic_function *pf; /* of a virtual function; NULL: it is a physical one */
+    struct nic_function *vf; /* of a physical function: params.n_vfs of them */
+    uint32_t vf_idx;         /* among its physical function's */
+    uint32_t n_vfs_ready;    /* by NIC_ENABLE_VFS */
     uint64_t mac;
     struct cfg_space cfg;
     struct pcie_dma dma;
@@ -233,7 +239,7 @@ struct nic_function {
 };
 
 struct nic_params {
-    uint32_t n_functions, lanes, generation, n_queues, arfs_entries, switch_entries;
+    uint32_t n_functions, n_vfs, lanes, generation, n_queues, arfs_entries, switch_entries;
     int firmware; /* enum nic_firmware */
     double rate_gbit_s;
     sim_time transmit_ps, receive_ps, command_ps, register_ps;
@@ -264,6 +270,9 @@ struct nic {
     struct ether_port *port;
     struct sim_pool *writes, *chunks, *txs, *rxs, *rx_buffers, *answers;
     struct nic_function function[NIC_FUNCTIONS_MAX];
+    struct nic_function *all[NIC_FUNCTIONS_MAX * (1 + NIC_VFS_MAX)];
+    uint32_t n_all;
+    uint32_t next_credit; /* whose turn it is when a port has room again */
     struct nic_stats stats;
     char port_name[80];
     bool ready; /* init() went through */
@@ -300,6 +309,18 @@ static inline struct ether_flow nic_mac_key(uint64_t mac)
 /* nic.c: counted DMA. */
 void nic_dma_read(struct nic_function *function, struct pcie_dma_request *request);
 void nic_dma_write(struct nic_function *function, struct pcie_dma_request *request);
+
+void nic_function_init(struct nic *nic, struct nic_function *function, uint32_t idx, uint64_t mac);
+void nic_function_reset(struct nic_function *function);
+/* It answers nothing and asks for nothing any more. */
+void nic_function_stop(struct nic_function *function);
+
+/* nic_vf.c */
+void nic_vfs_init(struct nic_function *pf, uint64_t mac);
+/* The physical function's registers may have changed. */
+void nic_vfs_follow(struct nic_function *pf);
+/* Whom a TLP that came in by the physical function's port is for; NULL: nobody. */
+struct nic_function *nic_vf_target(struct nic_function *pf, const struct tlp *tlp);
 
 /* nic_event.c */
 /* Writes bytes (at most 64) to host memory, after all that was written before. */

@@ -370,18 +370,17 @@ static struct nic_function *default_function(struct nic *nic)
 static struct nic_function *multi_pf_switch(struct nic *nic, const struct ether_packet *packet)
 {
     const struct nic_flow_entry *rule;
-    if (nic->params.firmware == NIC_FIRMWARE_STANDARD) {
+    bool own = packet->destination_mac == nic->function[0].mac;
+    if (nic->params.firmware == NIC_FIRMWARE_STANDARD || !own) { /* octonic: virtual functions */
         struct ether_flow key = nic_mac_key(packet->destination_mac);
         rule = nic_flow_find(&nic->rules, &key);
         nic->stats.switch_hits += rule != NULL;
-        return rule != NULL ? &nic->function[rule->target] : NULL;
+        return rule != NULL ? nic->all[rule->target] : NULL;
     }
-    if (packet->destination_mac != nic->function[0].mac)
-        return NULL;
     rule = packet->l4 ? nic_flow_find(&nic->rules, &packet->flow) : NULL;
     if (rule != NULL) {
         nic->stats.switch_hits++;
-        return &nic->function[rule->target];
+        return nic->all[rule->target];
     }
     nic->stats.switch_default++;
     return default_function(nic);
@@ -447,9 +446,9 @@ static void receive_for(struct nic_function *function, struct ether_frame *frame
 static void receive_for_all(struct nic *nic, struct ether_frame *frame,
                             const struct ether_packet *packet, uint8_t flags)
 {
-    for (uint32_t i = 0; i < nic->params.n_functions; i++) {
-        struct nic_function *function = &nic->function[i];
-        bool wanted = nic->params.firmware == NIC_FIRMWARE_STANDARD
+    for (uint32_t i = 0; i < nic->n_all; i++) {
+        struct nic_function *function = nic->all[i];
+        bool wanted = nic->params.firmware == NIC_FIRMWARE_STANDARD || function->pf != NULL
                           ? function->rss_set && !function->removed
                           : function == default_function(nic);
         if (!wanted)

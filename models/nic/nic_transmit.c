@@ -248,7 +248,8 @@ static struct nic_function *through(const struct nic_sq *sq, const struct nic_wq
 {
     struct nic *nic = sq->function->nic;
     unsigned hint = data->function_hint;
-    if (hint == 0 || hint > nic->params.n_functions || nic->function[hint - 1].removed)
+    if (hint == 0 || sq->function->pf != NULL || hint > nic->params.n_functions ||
+        nic->function[hint - 1].removed)
         return sq->function;
     return &nic->function[hint - 1];
 }
@@ -527,11 +528,9 @@ static bool window_open(const struct nic_function *function)
 /* The function whose turn it is: one that has an active queue and may ask for more data. */
 static struct nic_function *next_function(struct nic *nic)
 {
-    for (uint32_t i = 0; i < nic->params.n_functions; i++) {
-        struct nic_function *function = &nic->function[nic->next_function];
-        nic->next_function = nic->next_function + 1 < nic->params.n_functions
-                                 ? nic->next_function + 1
-                                 : 0;
+    for (uint32_t i = 0; i < nic->n_all; i++) {
+        struct nic_function *function = nic->all[nic->next_function];
+        nic->next_function = nic->next_function + 1 < nic->n_all ? nic->next_function + 1 : 0;
         if (function->active_head != NULL && window_open(function))
             return function;
     }

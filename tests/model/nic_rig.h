@@ -182,23 +182,29 @@ static inline uint64_t nr_mmio_read(struct nr_rig *rig, unsigned pf, uint64_t of
     return rig->answered ? rig->answer : UINT64_MAX;
 }
 
-static inline uint32_t nr_config(struct nr_rig *rig, unsigned pf, bool write, unsigned offset,
-                                 uint32_t value)
+static inline uint32_t nr_config_id(struct nr_rig *rig, unsigned port, uint16_t id, bool write,
+                                    unsigned offset, uint32_t value)
 {
     struct tlp *tlp = tlp_new(rig->fabric, write ? TLP_CFG_WR0 : TLP_CFG_RD0);
     tlp->address = offset;
     tlp->length_bytes = 4;
-    tlp->completer_id = pcie_id(1 + pf, 0, 0);
+    tlp->completer_id = id;
     tlp->requester_id = 0xff00;
     if (write) {
         tlp_payload_new(rig->fabric, tlp);
         memcpy(tlp->payload, &value, 4);
     }
     rig->answered = false;
-    pcie_port_send(&rig->port[pf], tlp, sim_now(rig->sim));
+    pcie_port_send(&rig->port[port], tlp, sim_now(rig->sim));
     for (unsigned i = 0; i < 100 && !rig->answered; i++)
         sim_run(rig->sim, sim_now(rig->sim) + 100 * SIM_PS_PER_NS, NULL);
     return rig->answered ? (uint32_t)rig->answer : UINT32_MAX;
+}
+
+static inline uint32_t nr_config(struct nr_rig *rig, unsigned pf, bool write, unsigned offset,
+                                 uint32_t value)
+{
+    return nr_config_id(rig, pf, pcie_id(1 + pf, 0, 0), write, offset, value);
 }
 
 static inline unsigned nr_capability(struct nr_rig *rig, unsigned pf, unsigned id)

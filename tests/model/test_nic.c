@@ -136,6 +136,89 @@ static void test_destroy_under_way(void **unused)
     nr_close(&rig);
 }
 
+/* ---- Virtual functions -------------------------------------------------------------------------
+ */
+
+#define VF_BAR      UINT64_C(0x80000) /* from the physical function's on */
+#define VF_AT(v, x) (VF_BAR + (v)*NIC_BAR_BYTES + (x))
+#define VF_ID(v)    pcie_id(1, 0, 1 + (v))
+
+static unsigned sriov_of(struct nr_rig *rig)
+{
+    unsigned at = PCI_STANDARD_END;
+    uint32_t header;
+    while (((header = nr_config(rig, 0, false, at, 0)) & 0xffff) != PCI_ECAP_ID_SRIOV) {
+        at = header >> PCI_ECAP_NEXT_SHIFT;
+        assert_int_not_equal(at, 0);
+    }
+    return at;
+}
+
+static unsigned vf_command(struct nr_rig *rig, unsigned v, struct nic_command command)
+{
+    uint64_t at = nr_alloc(rig, 64);
+    command.status = NIC_COMMAND_PENDING;
+    nr_put(rig, at, &command, sizeof(command));
+    nr_mmio_write(rig, 0, VF_AT(v, NIC_REG_COMMAND_LOW), 4, (uint32_t)at);
+    nr_mmio_write(rig, 0, VF_AT(v, NIC_REG_COMMAND_HIGH), 4, at >> 32);
+    nr_run_for(rig, 100 * SIM_PS_PER_US);
+    nr_get(rig, at, &command, sizeof(command));
+    return command.status;
+}
+
+/* They come with VF Enable, have registers of their own and as many rights as they are given, and
+ * are as new when they come again. */
+static void test_virtual_functions(void **unused)
+{
+    static const char *const settings[] = { "vfs", "3", NULL };
+    const struct nic_command create = { .opcode = NIC_CREATE_EQ, .log_entries = 4 };
+    struct nr_rig rig;
+    (void)unused;
+    nr_open(&rig, 1, 16, 100, settings);
+    unsigned cap = sriov_of(&rig);
+    assert_int_equal(nr_config(&rig, 0, false, cap + PCI_SRIOV_INITIAL_VFS, 0), 3 << 16 | 3);
+    nr_config(&rig, 0, true, cap + PCI_SRIOV_BAR0, (uint32_t)(NR_BAR + VF_BAR));
+    nr_config(&rig, 0, true, cap + PCI_SRIOV_BAR0 + 4, (uint32_t)(NR_BAR >> 32));
+    nr_config(&rig, 0, true, cap + PCI_SRIOV_NUM_VFS, 2);
+    assert_int_equal(nr_config_id(&rig, 0, VF_ID(0), false, PCI_REVISION, 0), UINT32_MAX);
+    assert_true(nr_mmio_read(&rig, 0, VF_AT(0, NIC_REG_VERSION), 4) == UINT64_MAX);
+    for (unsigned life = 0; life < 2; life++) {
+        nr_config(&rig, 0, true, cap + PCI_SRIOV_CONTROL,
+                  PCI_SRIOV_CONTROL_ENABLE | PCI_SRIOV_CONTROL_MEMORY);
+        for (unsigned v = 0; v < 2; v++) {
+            assert_int_equal(nr_config_id(&rig, 0, VF_ID(v), false, PCI_VENDOR_ID, 0), UINT32_MAX);
+            assert_int_equal(nr_config_id(&rig, 0, VF_ID(v), false, PCI_REVISION, 0), 0x02000000);
+            assert_int_equal(nr_mmio_read(&rig, 0, VF_AT(v, NIC_REG_VERSION), 4), NIC_VERSION);
+            assert_int_equal(nr_mmio_read(&rig, 0, VF_AT(v, NIC_REG_N_FUNCTIONS), 4), 1);
+            assert_int_equal(nr_mmio_read(&rig, 0, VF_AT(v, NIC_REG_N_SWITCH), 4), 0);
+            nr_config_id(&rig, 0, VF_ID(v), true, PCI_COMMAND, PCI_COMMAND_BUS_MASTER);
+        }
+        assert_int_equal(nr_config_id(&rig, 0, VF_ID(2), false, PCI_REVISION, 0), UINT32_MAX);
+        assert_true(nr_mmio_read(&rig, 0, VF_AT(2, NIC_REG_VERSION), 4) == UINT64_MAX);
+        uint32_t mac[2] = { (uint32_t)nr_mmio_read(&rig, 0, VF_AT(1, NIC_REG_MAC_LOW), 4),
+                            (uint32_t)nr_mmio_read(&rig, 0, VF_AT(1, NIC_REG_MAC_HIGH), 4) };
+        assert_int_equal(ether_get_mac((const uint8_t *)mac), nic_vf_mac(rig.nic, 0, 1));
+
+        assert_int_equal(vf_command(&rig, 1, create), NIC_COMMAND_BAD); /* not allowed yet */
+        struct nic_command allow = { .opcode = NIC_ENABLE_VFS, .n_vfs = 4 };
+        assert_int_equal(nr_command(&rig, 0, allow).status, NIC_COMMAND_NO_RESOURCE);
+        allow.n_vfs = 2;
+        nr_ok(&rig, 0, allow);
+        assert_int_equal(vf_command(&rig, 1, create), NIC_COMMAND_OK);
+        assert_int_equal(vf_command(&rig, 1, create), NIC_COMMAND_BAD); /* it is there */
+        assert_int_equal(vf_command(&rig, 0, create), NIC_COMMAND_OK);  /* another one */
+        assert_int_equal(vf_command(&rig, 1, allow), NIC_COMMAND_BAD);
+        struct nic_command rule = { .opcode = NIC_SET_SWITCH };
+        assert_int_equal(vf_command(&rig, 1, rule), NIC_COMMAND_BAD);
+        allow.n_vfs = 0;
+        nr_ok(&rig, 0, allow);
+        nr_config(&rig, 0, true, cap + PCI_SRIOV_CONTROL, 0);
+        assert_true(nr_mmio_read(&rig, 0, VF_AT(1, NIC_REG_VERSION), 4) == UINT64_MAX);
+        assert_int_equal(nr_config_id(&rig, 0, VF_ID(1), false, PCI_REVISION, 0), UINT32_MAX);
+    }
+    nr_close(&rig);
+}
+
 /* ---- Sending ----------------------------------------------------------------------------------
  */
 
@@ -456,6 +539,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_registers),
         cmocka_unit_test(test_bad_commands),
+        cmocka_unit_test(test_virtual_functions),
         cmocka_unit_test(test_destroy_under_way),
         cmocka_unit_test(test_transmit_latency),
         cmocka_unit_test(test_one_doorbell_for_many),
