@@ -314,6 +314,43 @@ int k_irq_request(struct k_pci_dev *dev, unsigned index, unsigned cpu, k_irq_fn 
 int k_irq_set_cpu(struct k_irq *irq, unsigned cpu);
 void k_irq_free(struct k_irq *irq);
 
+/* ---- Addresses that software gives to devices itself
+ * ---------------------------------------------- For who does in place of the kernel what k_dma_ops
+ * do: device lending, pass-through. Requester IDs are those that an IOMMU sees, whether or not
+ * enumeration found a function there.
+ */
+
+struct k_iommu_domain;
+/* Requests of this requester are translated. False: its addresses are host-physical. */
+bool k_iommu_on(const struct kernel *kernel, uint16_t requester_id);
+/* An empty address space of the IOMMU that the requester is behind; NULL: it is off, or has no
+ * room. Addresses below 2^39 can be mapped. */
+struct k_iommu_domain *k_iommu_domain_new(struct kernel *kernel, uint16_t requester_id);
+/* Unmaps everything, detaches all. */
+void k_iommu_domain_free(struct k_iommu_domain *domain);
+/* From now on this requester has the addresses of the domain and no others: the kernel's own
+ * mappings for it rest until it is detached. 0, -EBUSY (it is in another domain), -EINVAL (it is
+ * behind another IOMMU). */
+int k_iommu_attach(struct k_iommu_domain *domain, uint16_t requester_id);
+void k_iommu_detach(struct k_iommu_domain *domain, uint16_t requester_id);
+/* Whole pages at `address`, memory or registers, appear at iova. 0 or a negative errno with nothing
+ * changed (-EEXIST: something is there). From any context; charges what a mapping costs. */
+int k_iommu_map(struct k_iommu_domain *domain, uint64_t iova, uint64_t address, uint64_t bytes,
+                enum k_dma_direction direction);
+/* Exactly what was mapped, or several such pieces in a row. 0 or a negative errno; no request
+ * passes any more when it returns. */
+int k_iommu_unmap(struct k_iommu_domain *domain, uint64_t iova, uint64_t bytes);
+
+/* The requester ID of the i-th root complex: CPUs and what passes from root port to root port
+ * appear as that to devices. False: there are fewer. */
+bool k_root_requester(const struct kernel *kernel, unsigned i, uint16_t *requester_id);
+/* The i-th range of host-physical memory; false: there are fewer. */
+bool k_memory_range(const struct kernel *kernel, unsigned i, uint64_t *base, uint64_t *bytes);
+/* Contiguous zeroed pages without an address for any device. 0 or -ENOMEM (then v is 0). */
+int k_pages_get(struct kernel *kernel, int node, size_t bytes, struct kaddr *at);
+/* Exactly what was got. */
+void k_pages_put(struct kernel *kernel, size_t bytes, struct kaddr at);
+
 /* ---- NAPI -------------------------------------------------------------------------------------
  */
 

@@ -131,7 +131,7 @@ static void iova_give(struct os_dma *dma, unsigned order, uint64_t iova)
     stack->iova[stack->n++] = iova;
 }
 
-static unsigned permissions_of(enum k_dma_direction direction)
+unsigned os_permissions_of(enum k_dma_direction direction)
 {
     return ((direction & K_DMA_TO_DEVICE) != 0 ? IOMMU_READ : 0) |
            ((direction & K_DMA_FROM_DEVICE) != 0 ? IOMMU_WRITE : 0);
@@ -152,7 +152,7 @@ static int iommu_dma_map(struct k_device *device, struct kaddr at, size_t bytes,
         return -ENOSPC;
     int status = iommu_map(of_device->domain, (struct iova){ iova },
                            (struct hpa){ at.v & ~(PAGE_BYTES - 1) }, n_pages * PAGE_BYTES,
-                           PAGE_BYTES, permissions_of(direction));
+                           PAGE_BYTES, os_permissions_of(direction));
     if (status != 0) {
         iova_give(of_device, order, iova);
         return status;

@@ -160,6 +160,7 @@ void os_pci_free(struct kernel *kernel)
         os_vfs_free(&pci->functions[i]);
         os_dma_release(&pci->functions[i].dma);
     }
+    os_domains_free(pci);
     free(pci->functions);
     free(pci->drivers);
     free(pci);

@@ -33,6 +33,8 @@ struct os_dma {
 };
 extern const struct k_dma_ops os_dma_ops, os_dma_iommu_ops;
 void os_dma_release(struct os_dma *dma);
+/* IOMMU_READ, IOMMU_WRITE. */
+unsigned os_permissions_of(enum k_dma_direction direction);
 
 /* Where a message goes. */
 struct os_message {
@@ -79,6 +81,7 @@ struct os_pci {
     unsigned n_drivers;
     struct os_function *functions;
     unsigned n_functions;
+    struct k_iommu_domain *domains; /* that software has made */
 };
 
 void os_pci_new(struct kernel *kernel);
@@ -90,6 +93,8 @@ void os_function_init(struct kernel *kernel, struct os_function *function,
                       const struct pcie_found *found);
 /* Of a kernel that ends. */
 void os_vfs_free(struct os_function *pf);
+/* os_iommu.c: forgets the domains that are left. */
+void os_domains_free(struct os_pci *pci);
 /* What the kernel has of the function of this host; for tests. */
 struct k_pci_dev *os_pci_find(struct kernel *kernel, uint16_t id);
 

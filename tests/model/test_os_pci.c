@@ -436,12 +436,105 @@ static void test_dma(void **state)
     in_kernel(dma_body);
 }
 
+/* ---- Domains that software fills itself --------------------------------------------------------
+ */
+
+/* The domain holds 64 bytes at iova for the device, as they are in memory. */
+static void expect_reads(struct rig *r, uint64_t iova, struct kaddr at)
+{
+    uint8_t bytes[64];
+    for (unsigned i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (uint8_t)(i + iova / 4096 + at.v / 4096);
+    k_store(r->k, at, bytes, sizeof(bytes));
+    assert_int_equal(transfer(r, 0, false, iova, 64), PCIE_DMA_OK);
+    assert_memory_equal(device_of(r, 0)->buffer, bytes, sizeof(bytes));
+}
+
+static void domains_body(struct rig *r)
+{
+    struct k_pci_driver driver;
+    struct k_iommu_domain *domain, *other;
+    const uint64_t iova = 0x40000000;
+    struct kaddr page, none = k_alloc(r->k, 0, 8192, 4096);
+    uint64_t own;
+    probe_all(r, &driver);
+    struct k_device *device = &r->dev[0]->device;
+    const uint16_t id = r->dev[0]->id, proxy = (uint16_t)(id | 0xf8);
+    assert_int_equal(k_iommu_on(r->k, id), os_iommu_of(r->k, id) != NULL);
+    domain = k_iommu_domain_new(r->k, id);
+    if (!k_iommu_on(r->k, id)) {
+        assert_null(domain);
+        return;
+    }
+    assert_int_equal(k_pages_get(r->k, 0, 8192, &page), 0);
+    assert_int_equal(k_dma_map(device, page, 64, K_DMA_BOTH, &own), 0); /* the kernel's own */
+    expect_reads(r, own, page);
+    assert_int_equal(k_iommu_attach(domain, id), 0);
+    assert_int_equal(k_iommu_attach(domain, proxy), 0); /* nobody is there: no matter */
+    assert_int_equal(transfer(r, 0, false, own, 64), PCIE_DMA_UNSUPPORTED);
+    uint64_t t = k_now_ps(r->k);
+    assert_int_equal(k_iommu_map(domain, iova, page.v, 8192, K_DMA_TO_DEVICE), 0);
+    assert_int_equal(k_now_ps(r->k) - t, k_costs(r->k)->iommu_map_cycles * 500);
+    assert_int_equal(k_iommu_map(domain, iova + 4096, none.v, 4096, K_DMA_BOTH), -EEXIST);
+    expect_reads(r, iova + 4096, kaddr_add(page, 4096));
+    assert_int_equal(transfer(r, 0, false, iova + 8192, 64), PCIE_DMA_UNSUPPORTED);
+    /* In one domain at a time; behind its own IOMMU. */
+    other = k_iommu_domain_new(r->k, id);
+    assert_int_equal(k_iommu_attach(other, id), -EBUSY);
+    assert_int_equal(k_iommu_attach(other, proxy), -EBUSY);
+    assert_int_equal(k_iommu_attach(other, r->dev[1]->id), -EINVAL);
+    k_iommu_detach(domain, proxy);
+    assert_int_equal(k_iommu_attach(other, proxy), 0);
+    k_iommu_domain_free(other);
+    assert_int_equal(k_iommu_unmap(domain, iova, 4096), 0);
+    assert_int_equal(k_iommu_unmap(domain, iova, 4096), -ENOENT);
+    assert_int_equal(transfer(r, 0, false, iova, 64), PCIE_DMA_UNSUPPORTED);
+    expect_reads(r, iova + 4096, kaddr_add(page, 4096));
+    /* Back with the kernel: its own mappings are as they were. */
+    k_iommu_domain_free(domain);
+    assert_int_equal(transfer(r, 0, false, iova + 4096, 64), PCIE_DMA_UNSUPPORTED);
+    expect_reads(r, own, page);
+    k_dma_unmap(device, own, 64, K_DMA_BOTH);
+    k_pages_put(r->k, 8192, page);
+}
+
+static void test_domains(void **state)
+{
+    (void)state;
+    in_kernel(domains_body);
+}
+
+static void host_body(struct rig *r)
+{
+    uint16_t id[3];
+    uint64_t base, bytes, sum = 0;
+    assert_true(k_root_requester(r->k, 0, &id[0]));
+    assert_true(k_root_requester(r->k, 1, &id[1]));
+    assert_false(k_root_requester(r->k, 2, &id[2]));
+    assert_int_equal(id[0], 0);
+    assert_int_equal(id[1], 0x8000);
+    for (unsigned i = 0; k_memory_range(r->k, i, &base, &bytes); i++) {
+        sum += bytes;
+        assert_true(physmem_node_of(host_physmem(r->w.host), (struct hpa){ base }) >= 0);
+        assert_true(physmem_node_of(host_physmem(r->w.host), (struct hpa){ base + bytes - 1 }) >=
+                    0);
+    }
+    /* Two nodes; the hole is left out. */
+    assert_true(sum == 2 * physmem_node_bytes(host_physmem(r->w.host), 0) - (UINT64_C(1) << 28));
+}
+
+static void test_host(void **state)
+{
+    (void)state;
+    in_kernel(host_body);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_drivers),
-        cmocka_unit_test(test_interrupts),
-        cmocka_unit_test(test_dma),
+        cmocka_unit_test(test_drivers), cmocka_unit_test(test_interrupts),
+        cmocka_unit_test(test_dma),     cmocka_unit_test(test_domains),
+        cmocka_unit_test(test_host),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
