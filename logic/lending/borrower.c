@@ -1,0 +1,346 @@
+/*
+ * Models: the borrower's side: what has to be there before the shadow device appears, and the ways
+ *   in which a borrow ends.
+ * Does not model: several borrowers of one device; devices without base addresses.
+ * Timing: requests to the lender, table entries, the driver's probe().
+ * Sources: Device Lending, section 5; SmartIO, 4.1 to 4.3.
+ *
+ * Order. The range of DMA addresses is reserved first, so that the lender can map it in its reply
+ * to MSG_OPEN; then the device gets an entry in our table of requesters, its registers windows. On
+ * failure everything goes back in reverse; MSG_CLOSE comes before our own addresses are free, so
+ * that the device cannot write to what belongs to another by then.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "logic/lending/lending_internal.h"
+
+#define PCI_CAP_PCIE          0x10u
+#define PCIE_DEVCTL           8u
+#define PCIE_DEVCTL_MPS_SHIFT 5u
+#define PCIE_DEVCTL_MPS       7u
+#define STEP_PS               UINT64_C(20000000)
+
+/* ---- What it takes ----------------------------------------------------------------------------
+ */
+
+static unsigned payload_of(struct k_pci_dev *bridge)
+{
+    unsigned cap = lend_find_cap(bridge, PCI_CAP_PCIE);
+    if (cap == 0)
+        return 128;
+    uint32_t control = k_config_read(bridge, cap + PCIE_DEVCTL, 2);
+    return 128u << (control >> PCIE_DEVCTL_MPS_SHIFT & PCIE_DEVCTL_MPS);
+}
+
+/* Addresses for the device: a range of its own behind our IOMMU, or all memory. */
+static int reserve_ranges(struct lend_borrow *b, struct lend_error *error)
+{
+    struct lend_adapter *adapter = b->connection->adapter;
+    struct msg_range *range = b->request.range;
+    const uint64_t bytes = b->host->options.dma_window_bytes;
+    b->translated = adapter->domain != NULL;
+    if (!b->translated) {
+        uint64_t base, all;
+        while (k_memory_range(b->host->kernel, b->request.n_ranges, &base, &all)) {
+            if (b->request.n_ranges == LEND_DMA_RANGES)
+                return lend_fail(error, -E2BIG, "%s: more than %u ranges of memory and no IOMMU",
+                                 b->host->options.name, LEND_DMA_RANGES);
+            range[b->request.n_ranges++] = (struct msg_range){ base, all };
+        }
+        return 0;
+    }
+    if (!lend_ranges_take(&adapter->iova, bytes, bytes, &range[0].fabric))
+        return lend_fail(error, -ENOSPC, "%s: %llu MiB of I/O virtual addresses: %llu MiB in use",
+                         adapter->pci->device.name, (unsigned long long)(bytes >> 20),
+                         (unsigned long long)(lend_ranges_taken_bytes(&adapter->iova) >> 20));
+    b->reserved = true;
+    b->request.n_ranges = 1;
+    range[0].bytes = bytes;
+    lend_pages_init(&b->pages, lend_order_of(bytes / K_PAGE_BYTES));
+    return 0;
+}
+
+static int map_bars(struct lend_borrow *b, struct lend_error *error)
+{
+    struct lend_connection *c = b->connection;
+    for (unsigned i = 0; i < K_PCI_BARS; i++) {
+        const struct msg_range *bar = &b->opened.bar[i];
+        if (bar->bytes == 0)
+            continue;
+        int status = lend_map(c->adapter, c->node, bar->fabric, bar->bytes, 0, b->name, &b->bar[i],
+                              error);
+        if (status != 0)
+            return status;
+        b->dev.bar_base[i] = b->bar[i].address;
+        b->dev.bar_bytes[i] = bar->bytes;
+    }
+    return 0;
+}
+
+static int open_device(struct lend_borrow *b, struct lend_error *error)
+{
+    struct lend_connection *c = b->connection;
+    int status = lend_call(c, MSG_OPEN, &b->request, sizeof b->request, &b->opened,
+                           sizeof b->opened, error);
+    if (status < 0)
+        return status;
+    b->open = true;
+    b->opened.name[LEND_NAME_BYTES - 1] = '\0';
+    snprintf(b->name, sizeof b->name, "%s@%u", b->opened.name, c->peer);
+    uint16_t id;
+    status = lend_incoming_add(c->adapter, c->node, b->opened.device, b->opened.function, b->name,
+                               &id, error);
+    if (status == 0)
+        b->requester_id = id;
+    return status == 0 ? map_bars(b, error) : status;
+}
+
+/* What the driver has left in the IOMMU: pieces of the largest pages first. */
+static void unmap_rest(struct lend_borrow *b)
+{
+    static const uint64_t piece[] = { UINT64_C(1) << 30, UINT64_C(1) << 21, K_PAGE_BYTES };
+    struct k_iommu_domain *domain = b->connection->adapter->domain;
+    const uint64_t base = b->request.range[0].fabric, bytes = b->request.range[0].bytes;
+    k_warn(b->host->kernel, "%s: its driver left pages mapped", b->name);
+    for (unsigned i = 0; i < sizeof piece / sizeof piece[0]; i++)
+        for (uint64_t at = 0; at + piece[i] <= bytes; at += piece[i])
+            k_iommu_unmap(domain, base + at, piece[i]); /* mostly: nothing is there */
+    b->mapped_pages = 0;
+}
+
+/* Everything but the structure; the shadow device is not in the tree (any more). */
+static void let_go(struct lend_borrow *b)
+{
+    struct lend_connection *c = b->connection;
+    const struct msg_config request = { .lend = b->opened.lend };
+    if (b->open)
+        lend_call(c, MSG_CLOSE, &request, sizeof request, NULL, 0, NULL);
+    b->open = false;
+    for (unsigned i = 0; i < K_PCI_BARS; i++)
+        if (b->bar[i].n != 0)
+            lend_unmap(c->adapter, &b->bar[i]);
+    if (b->requester_id != 0)
+        lend_incoming_remove(c->adapter, b->requester_id);
+    b->requester_id = 0;
+    if (b->mapped_pages != 0)
+        unmap_rest(b);
+    if (b->reserved) {
+        lend_ranges_give(&c->adapter->iova, b->request.range[0].fabric);
+        lend_pages_release(&b->pages);
+    }
+    b->reserved = false;
+    b->connection = NULL;
+    lend_connection_put(c);
+}
+
+/* ---- Borrowing --------------------------------------------------------------------------------
+ */
+
+static void make_shadow(struct lend_borrow *b)
+{
+    const struct lend_adapter *adapter = b->connection->adapter;
+    struct k_pci_dev *dev = &b->dev;
+    dev->device = (struct k_device){ .kernel = b->host->kernel,
+                                     .name = b->name,
+                                     .node = adapter->pci->device.node,
+                                     .dma_ops = &lend_shadow_dma_ops,
+                                     .dma_context = b };
+    dev->id = b->requester_id != 0 ? b->requester_id : adapter->pci->id;
+    dev->vendor_id = b->opened.vendor_id;
+    dev->device_id = b->opened.device_id;
+    dev->class_code = b->opened.class_code;
+    dev->ops = &lend_shadow_ops;
+}
+
+/* Who ends the borrow meanwhile waits for the driver's probe() to return. */
+static int inject(struct lend_borrow *b, struct lend_error *error)
+{
+    struct lend_host *host = b->host;
+    int status = 0;
+    make_shadow(b);
+    b->starting = true;
+    b->next = host->borrows;
+    host->borrows = b;
+    lend_shadow_init(b);
+    if (b->connection->state != CONNECTION_UP)
+        status = lend_fail(error, -ECONNRESET, "host %u was lost", b->connection->peer);
+    if (status == 0 && (status = k_pci_add(host->kernel, &b->dev)) != 0)
+        lend_fail(error, status, "%s: the kernel does not take it", b->name);
+    b->injected = status == 0;
+    b->starting = false;
+    return status;
+}
+
+/* The lender's adapter that is nearest to the device. */
+static unsigned adapter_near(struct lend_connection *c, uint16_t id)
+{
+    struct lend_info info;
+    for (uint32_t i = 0;; i++) {
+        if (lend_call(c, MSG_LIST, &i, sizeof i, &info, sizeof info, NULL) < 0)
+            return c->peer_adapter;
+        if (info.id == id)
+            return info.adapter;
+    }
+}
+
+/* A connection to the peer by the adapter that the device wants, if there is one. */
+static int connect_near(struct lend_host *host, uint32_t peer, uint16_t id,
+                        struct lend_connection **c, struct lend_error *error)
+{
+    struct lend_path path;
+    int status = lend_resolve(host, peer, LEND_ANY, &path, error);
+    if (status == 0)
+        status = lend_connect(host, &path, c, error);
+    if (status != 0)
+        return status;
+    const unsigned wanted = adapter_near(*c, id);
+    if (wanted == (*c)->peer_adapter)
+        return 0;
+    if (lend_resolve(host, peer, wanted, &path, error) != 0 || path.peer_adapter != wanted)
+        return 0; /* the long way, then */
+    lend_connection_put(*c);
+    return lend_connect(host, &path, c, error);
+}
+
+int lend_borrow(struct lend_host *host, uint32_t peer, uint16_t id, struct lend_borrow **borrow,
+                struct lend_error *error)
+{
+    struct lend_connection *c;
+    int status = connect_near(host, peer, id, &c, error);
+    if (status != 0)
+        return status;
+    struct lend_borrow *b = k_zalloc(sizeof *b);
+    b->host = host;
+    b->connection = c;
+    b->request.id = id;
+    b->request.mps_bytes = (uint16_t)payload_of(c->adapter->pci);
+    status = reserve_ranges(b, error);
+    if (status == 0)
+        status = open_device(b, error);
+    if (status == 0 && c->state != CONNECTION_UP)
+        status = lend_fail(error, -ECONNRESET, "host %u was lost", peer);
+    if (status != 0) {
+        let_go(b);
+        k_free(b);
+        return status;
+    }
+    status = inject(b, error);
+    if (status == 0)
+        *borrow = b;
+    else
+        lend_return(b);
+    return status;
+}
+
+struct k_pci_dev *lend_borrow_device(const struct lend_borrow *b)
+{
+    return b->connection != NULL && !b->ending ? (struct k_pci_dev *)&b->dev : NULL;
+}
+
+/* One caller ends it; others wait until it has. gone: nothing of the device answers any more. */
+static void end(struct lend_borrow *b, bool gone)
+{
+    struct lend_host *host = b->host;
+    while (b->starting || (b->ending && b->connection != NULL))
+        k_sleep(host->kernel, STEP_PS);
+    if (b->connection == NULL)
+        return;
+    b->ending = true;
+    if (gone)
+        b->open = false;
+    if (b->injected)
+        k_pci_remove(&b->dev, gone);
+    b->injected = false;
+    let_go(b);
+}
+
+void lend_return(struct lend_borrow *b)
+{
+    struct lend_borrow **link = &b->host->borrows;
+    end(b, false);
+    while (*link != b)
+        link = &(*link)->next;
+    *link = b->next;
+    k_free(b);
+}
+
+void lend_borrows_return(struct lend_host *host)
+{
+    while (host->borrows != NULL)
+        lend_return(host->borrows);
+}
+
+/* ---- When others end it -----------------------------------------------------------------------
+ */
+
+void lend_borrower_lost(struct lend_connection *c)
+{
+    for (struct lend_borrow *b = c->host->borrows; b != NULL; b = b->next)
+        if (b->connection == c)
+            end(b, true);
+}
+
+static void reclaimed(void *arg)
+{
+    struct lend_borrow *b = arg;
+    end(b, false);
+}
+
+int lend_serve_borrower(struct lend_connection *c, const void *body, size_t n,
+                        struct lend_error *error)
+{
+    struct msg_config request;
+    if (n != sizeof request)
+        return lend_fail(error, -EPROTO, "a request of %zu bytes", n);
+    memcpy(&request, body, sizeof request);
+    for (struct lend_borrow *b = c->host->borrows; b != NULL; b = b->next)
+        if (b->connection == c && b->opened.lend == request.lend) {
+            /* Its driver's last words to the device need our server. */
+            k_thread_new(c->host->kernel, "lend_reclaim", K_CPU_ANY, reclaimed, b);
+            return 0;
+        }
+    return lend_fail(error, -ENOENT, "lend %u is over", request.lend);
+}
+
+/* ---- What others are asked --------------------------------------------------------------------
+ */
+
+int lend_list(struct lend_host *host, uint32_t peer, unsigned i, struct lend_info *info,
+              struct lend_error *error)
+{
+    const uint32_t index = i;
+    struct lend_connection *c;
+    struct lend_path path;
+    int status = lend_resolve(host, peer, LEND_ANY, &path, error);
+    if (status == 0)
+        status = lend_connect(host, &path, &c, error);
+    if (status != 0)
+        return status;
+    status = lend_call(c, MSG_LIST, &index, sizeof index, info, sizeof *info, error);
+    info->name[LEND_NAME_BYTES - 1] = '\0';
+    lend_connection_put(c);
+    return status;
+}
+
+struct lend_usage lend_usage(const struct lend_host *host)
+{
+    struct lend_usage u = { 0 };
+    for (unsigned i = 0; i < host->n_adapters; i++) {
+        const struct lend_adapter *adapter = &host->adapter[i];
+        u.windows += lend_windows_used(adapter);
+        u.outgoing += adapter->outgoing.n_used - adapter->n_cpus;
+        u.incoming += adapter->incoming.n_used;
+        u.exported_bytes += lend_ranges_taken_bytes(&adapter->iova);
+    }
+    for (const struct lend_connection *c = host->connections; c != NULL; c = c->next)
+        u.connections++;
+    for (const struct lend_device *d = host->devices; d != NULL; d = d->next)
+        u.lent += d->lend != NULL;
+    for (const struct lend_borrow *b = host->borrows; b != NULL; b = b->next) {
+        u.borrowed += b->connection != NULL;
+        u.mapped_pages += b->mapped_pages;
+    }
+    u.pool_bytes = lend_ranges_taken_bytes(&host->pool_space);
+    return u;
+}

@@ -1,0 +1,480 @@
+/*
+ * Models: who is there, and how to get to them: discovery from adapter to adapter, greetings
+ * through scratchpads (which need no entry in anybody's table), connections. Does not model: routes
+ * through other hosts; a change of the way while a connection is in use. Timing: register accesses
+ * over the fabric; a greeting is answered by a thread of the peer. Sources: SmartIO, 2.2, 3.3;
+ * docs/models/ntb.md.
+ *
+ * Greetings. Who wants to connect prepares its own side (mailbox, windows, entries for the peer's
+ * CPUs), writes a word into one of the peer's scratchpads, chosen by node number, and rings. The
+ * peer clears it, prepares its side and answers with a word in the caller's scratchpad. Two that
+ * use the same scratchpad at a time overwrite each other: who gets no answer tries again.
+ */
+#include "logic/lending/lending_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define US            UINT64_C(1000000)
+#define NODES_TO_ASK  4096u /* that a switch may know a way to */
+#define UNKNOWN_MAX   64u   /* in a row, then there are no more */
+#define PATHS_MAX     4096u
+#define ANSWER_LOOK   (5 * US)
+#define ANSWER_WAIT   (400 * US) /* then the word is written again */
+#define ANSWER_ROUNDS 20u
+
+/* ---- Locks ------------------------------------------------------------------------------------
+ */
+
+void lend_lock(struct lend_host *host, struct lend_mutex *mutex)
+{
+    while (mutex->held)
+        k_wait(host->kernel, &mutex->wait, UINT64_MAX);
+    mutex->held = true;
+}
+
+void lend_unlock(struct lend_host *host, struct lend_mutex *mutex)
+{
+    mutex->held = false;
+    k_wake(host->kernel, &mutex->wait);
+}
+
+/* ---- What a node is ---------------------------------------------------------------------------
+ */
+
+static int map_registers(struct lend_adapter *adapter, uint32_t node, uint64_t bytes,
+                         struct lend_map *map, struct lend_error *error)
+{
+    return lend_map(adapter, node, NTB_FABRIC_REGISTERS, bytes, 0, "discovery", map, error);
+}
+
+static uint32_t remote_read(struct lend_adapter *adapter, const struct lend_map *map,
+                            uint64_t offset)
+{
+    return (uint32_t)lend_map_read(adapter, map, offset, 4);
+}
+
+static uint32_t pad_read(struct lend_adapter *adapter, const struct lend_map *map, unsigned pad)
+{
+    return remote_read(adapter, map, NTB_FABRIC_SCRATCHPAD + 4 * pad);
+}
+
+static void path_add(struct lend_host *host, const struct lend_path *path)
+{
+    if (host->n_paths == PATHS_MAX)
+        return;
+    if ((host->n_paths & (host->n_paths - 1)) == 0) { /* 0, 1, 2, 4, ...: it is full */
+        size_t n = host->n_paths == 0 ? 1 : 2 * (size_t)host->n_paths;
+        struct lend_path *grown = k_zalloc(n * sizeof grown[0]);
+        if (host->n_paths != 0)
+            memcpy(grown, host->path, host->n_paths * sizeof grown[0]);
+        k_free(host->path);
+        host->path = grown;
+    }
+    host->path[host->n_paths++] = *path;
+}
+
+/* Looks at one node; adds the way if a started host is there. Returns its identity register. */
+static uint32_t look_at(struct lend_host *host, struct lend_adapter *adapter, uint32_t node,
+                        struct lend_map *map)
+{
+    if (map_registers(adapter, node, 4096, map, NULL) != 0)
+        return UINT32_MAX;
+    uint32_t id = remote_read(adapter, map, NTB_FABRIC_ID);
+    if (id == NTB_ID && pad_read(adapter, map, PAD_MAGIC) == LEND_MAGIC) {
+        uint32_t shape = pad_read(adapter, map, PAD_SHAPE);
+        struct lend_path path = { .peer = pad_read(adapter, map, PAD_HOST),
+                                  .adapter = adapter->index,
+                                  .node = remote_read(adapter, map, NTB_FABRIC_NODE),
+                                  .peer_adapter = shape & 0xff };
+        if (path.peer != host->options.id)
+            path_add(host, &path);
+    }
+    lend_unmap(adapter, map);
+    return id;
+}
+
+/* All nodes that the switch at the other end of the cable knows a way to. */
+static void look_behind(struct lend_host *host, struct lend_adapter *adapter)
+{
+    const uint64_t bytes = CLUSTER_ROUTE + 4 * (uint64_t)NODES_TO_ASK;
+    struct lend_map routes, map;
+    unsigned unknown = 0;
+    if (map_registers(adapter, NTB_NODE_PARTNER, bytes, &routes, NULL) != 0)
+        return;
+    for (uint32_t node = 1; node < NODES_TO_ASK && unknown < UNKNOWN_MAX; node++) {
+        uint32_t route = remote_read(adapter, &routes, CLUSTER_ROUTE + 4 * (uint64_t)node);
+        bool known = route != UINT32_MAX && (route & CLUSTER_ROUTE_VALID) != 0;
+        unknown = known ? 0 : unknown + 1;
+        if (known && node != adapter->node)
+            look_at(host, adapter, node, &map);
+    }
+    lend_unmap(adapter, &routes);
+}
+
+int lend_discover(struct lend_host *host)
+{
+    struct lend_map map;
+    host->n_paths = 0;
+    for (unsigned i = 0; i < host->n_adapters; i++) {
+        struct lend_adapter *adapter = &host->adapter[i];
+        if (!lend_adapter_link_up(adapter))
+            continue;
+        if (look_at(host, adapter, NTB_NODE_PARTNER, &map) == CLUSTER_SWITCH_ID)
+            look_behind(host, adapter);
+    }
+    return (int)host->n_paths;
+}
+
+bool lend_path_at(const struct lend_host *host, unsigned i, struct lend_path *path)
+{
+    if (i >= host->n_paths)
+        return false;
+    *path = host->path[i];
+    return true;
+}
+
+static unsigned free_windows(const struct lend_adapter *adapter)
+{
+    return adapter->window[0].n + adapter->window[1].n - lend_windows_used(adapter);
+}
+
+int lend_resolve(struct lend_host *host, uint32_t peer, unsigned peer_adapter,
+                 struct lend_path *path, struct lend_error *error)
+{
+    const struct lend_path *best = NULL;
+    unsigned n_down = 0;
+    for (unsigned i = 0; i < host->n_paths; i++) {
+        const struct lend_path *p = &host->path[i];
+        struct lend_adapter *adapter = &host->adapter[p->adapter];
+        if (p->peer != peer)
+            continue;
+        if (!lend_adapter_link_up(adapter)) {
+            n_down++;
+            continue;
+        }
+        bool near = p->peer_adapter == peer_adapter;
+        bool best_near = best != NULL && best->peer_adapter == peer_adapter;
+        if (best == NULL || (near && !best_near) ||
+            (near == best_near &&
+             free_windows(adapter) > free_windows(&host->adapter[best->adapter])))
+            best = p;
+    }
+    if (best == NULL)
+        return lend_fail(error, -EHOSTUNREACH, "%s: no way to host %u (%u ways known, %u down)",
+                         host->options.name, peer, host->n_paths, n_down);
+    *path = *best;
+    return 0;
+}
+
+/* ---- Connections ------------------------------------------------------------------------------
+ */
+
+static struct lend_connection *find(struct lend_host *host, const struct lend_adapter *adapter,
+                                    uint32_t node)
+{
+    struct lend_connection *c = host->connections;
+    while (c != NULL && (c->adapter != adapter || c->node != node))
+        c = c->next;
+    return c;
+}
+
+static bool box_take(struct lend_host *host, unsigned *box)
+{
+    for (unsigned i = 0; i < host->options.max_peers; i++)
+        if (!host->box_used[i]) {
+            host->box_used[i] = 1;
+            *box = i;
+            return true;
+        }
+    return false;
+}
+
+/* Gives back what the connection holds on our side. */
+static void tear_down(struct lend_connection *c)
+{
+    struct lend_host *host = c->host;
+    struct lend_connection **link = &host->connections;
+    while (*link != c)
+        link = &(*link)->next;
+    *link = c->next;
+    for (unsigned i = 0; i < c->n_cpus; i++)
+        lend_incoming_remove(c->adapter, c->cpu_id[i]);
+    if (c->pool.n != 0)
+        lend_unmap(c->adapter, &c->pool);
+    if (c->registers.n != 0)
+        lend_unmap(c->adapter, &c->registers);
+    host->box_used[c->box] = 0;
+    k_free(c);
+}
+
+/* Reads what the peer shows, opens windows to it, lets its CPUs in. */
+static int set_up(struct lend_connection *c, struct lend_error *error)
+{
+    struct lend_adapter *adapter = c->adapter;
+    char owner[LEND_OWNER_BYTES];
+    snprintf(owner, sizeof owner, "node %u", c->node);
+    int status = lend_map(adapter, c->node, NTB_FABRIC_REGISTERS, 4096, 0, owner, &c->registers,
+                          error);
+    if (status != 0)
+        return status;
+    if (pad_read(adapter, &c->registers, PAD_MAGIC) != LEND_MAGIC)
+        return lend_fail(error, -EHOSTUNREACH, "%s: node %u does not answer",
+                         adapter->pci->device.name, c->node);
+    const uint32_t shape = pad_read(adapter, &c->registers, PAD_SHAPE), cpus = shape >> 8 & 0xff;
+    c->peer = pad_read(adapter, &c->registers, PAD_HOST);
+    c->peer_adapter = shape & 0xff;
+    c->incarnation = pad_read(adapter, &c->registers, PAD_INCARNATION);
+    uint64_t pool = pad_read(adapter, &c->registers, PAD_POOL_LOW);
+    pool |= (uint64_t)pad_read(adapter, &c->registers, PAD_POOL_HIGH) << 32;
+    status = lend_map(adapter, c->node, pool, pad_read(adapter, &c->registers, PAD_POOL_BYTES), 0,
+                      owner, &c->pool, error);
+    while (status == 0 && c->n_cpus < cpus && c->n_cpus < sizeof c->cpu_id / sizeof c->cpu_id[0]) {
+        status = lend_incoming_add(adapter, c->node, c->n_cpus, 0, owner, &c->cpu_id[c->n_cpus],
+                                   error);
+        if (status == 0)
+            c->n_cpus++;
+    }
+    return status;
+}
+
+static int connection_new(struct lend_host *host, struct lend_adapter *adapter, uint32_t node,
+                          struct lend_connection **result, struct lend_error *error)
+{
+    static const uint8_t zeros[LEND_MAILBOX_BYTES];
+    unsigned box;
+    if (!box_take(host, &box))
+        return lend_fail(error, -ENOSPC, "%s: %u of %u mailboxes in use, by as many peers",
+                         host->options.name, host->options.max_peers, host->options.max_peers);
+    struct lend_connection *c = k_zalloc(sizeof *c);
+    *c = (struct lend_connection){
+        .next = host->connections, .host = host, .adapter = adapter, .node = node, .box = box
+    };
+    host->connections = c;
+    k_store(host->kernel, lend_box(host, box, 0), zeros, sizeof zeros);
+    int status = set_up(c, error);
+    if (status != 0) {
+        tear_down(c);
+        return status;
+    }
+    c->heard_ps = k_now_ps(host->kernel);
+    c->ready = true;
+    *result = c;
+    return 0;
+}
+
+static void pad_write(struct lend_connection *c, unsigned pad, uint32_t value)
+{
+    lend_map_write(c->adapter, &c->registers, NTB_FABRIC_SCRATCHPAD + 4 * pad, 4, value);
+}
+
+static void hello(struct lend_connection *c, unsigned what)
+{
+    pad_write(c, PAD_HELLO + c->adapter->node % N_HELLOS, HELLO(c->adapter->node, c->box, what));
+    lend_map_write(c->adapter, &c->registers, NTB_FABRIC_DOORBELL, 4, 1u << BELL_HELLO);
+}
+
+/* The peer's answer, or its own greeting, has made it UP; or it refused. */
+static int await_answer(struct lend_connection *c, struct lend_error *error)
+{
+    struct k_pci_dev *pci = c->adapter->pci;
+    const uint64_t pad = NTB_REG_SCRATCHPAD + 4 * PAD_ACK;
+    for (unsigned round = 0; round < ANSWER_ROUNDS; round++) {
+        hello(c, HELLO_CONNECT);
+        uint64_t until_ps = k_now_ps(c->host->kernel) + ANSWER_WAIT;
+        while (k_now_ps(c->host->kernel) < until_ps) {
+            uint32_t word = k_readl(pci, 0, pad);
+            if (c->state != CONNECTION_GREETING)
+                return c->state == CONNECTION_UP
+                           ? 0
+                           : lend_fail(error, -ECONNRESET, "node %u was lost", c->node);
+            if (word >> 16 == c->node && (word & 0xf) == HELLO_CONNECT) {
+                c->peer_box = word >> 4 & 0xfff;
+                c->state = CONNECTION_UP;
+                return 0;
+            }
+            if (word >> 16 == c->node && (word & 0xf) == HELLO_REFUSED)
+                return lend_fail(error, -ECONNREFUSED,
+                                 "host %u (node %u) has no entries left for another peer", c->peer,
+                                 c->node);
+            k_sleep(c->host->kernel, ANSWER_LOOK);
+        }
+    }
+    return lend_fail(error, -ETIMEDOUT, "host %u (node %u) does not answer greetings", c->peer,
+                     c->node);
+}
+
+int lend_connect(struct lend_host *host, const struct lend_path *path,
+                 struct lend_connection **connection, struct lend_error *error)
+{
+    struct lend_adapter *adapter = &host->adapter[path->adapter];
+    int status = 0;
+    lend_lock(host, &host->connect_lock); /* one answer at a time */
+    struct lend_connection *c = find(host, adapter, path->node);
+    while (c != NULL && c->state == CONNECTION_GREETING) { /* the peer has greeted us meanwhile */
+        k_sleep(host->kernel, ANSWER_LOOK);
+        c = find(host, adapter, path->node);
+    }
+    if (c == NULL) {
+        status = connection_new(host, adapter, path->node, &c, error);
+        if (status == 0) {
+            c->users++;
+            k_writel(adapter->pci, 0, NTB_REG_SCRATCHPAD + 4 * PAD_ACK, 0);
+            status = await_answer(c, error);
+            c->users--;
+            if (status != 0)
+                tear_down(c);
+        }
+    } else if (c->state != CONNECTION_UP) {
+        status = lend_fail(error, -ECONNRESET, "%s: node %u was lost", host->options.name, c->node);
+    }
+    if (status == 0) {
+        c->users++;
+        *connection = c;
+    }
+    lend_unlock(host, &host->connect_lock);
+    return status;
+}
+
+void lend_connection_put(struct lend_connection *c)
+{
+    if (--c->users == 0 && c->state == CONNECTION_LOST)
+        tear_down(c);
+}
+
+struct lend_connection *lend_connection_next(struct lend_host *host, struct lend_connection *after)
+{
+    struct lend_connection *next = after != NULL ? after->next : host->connections;
+    if (next != NULL)
+        next->users++;
+    if (after != NULL)
+        lend_connection_put(after);
+    return next;
+}
+
+/* ---- Served -----------------------------------------------------------------------------------
+ */
+
+static uint32_t pad_incarnation(struct lend_connection *c)
+{
+    return pad_read(c->adapter, &c->registers, PAD_INCARNATION);
+}
+
+static void answer(struct lend_connection *c, unsigned what)
+{
+    pad_write(c, PAD_ACK, HELLO(c->adapter->node, c->box, what));
+}
+
+/* Nobody is left who could be told why: a word through a window of its own. */
+static void refuse(struct lend_adapter *adapter, uint32_t node)
+{
+    struct lend_map map;
+    if (lend_map(adapter, node, NTB_FABRIC_REGISTERS, 4096, 0, "refusal", &map, NULL) != 0)
+        return;
+    lend_map_write(adapter, &map, NTB_FABRIC_SCRATCHPAD + 4 * PAD_ACK, 4,
+                   HELLO(adapter->node, 0, HELLO_REFUSED));
+    lend_unmap(adapter, &map);
+}
+
+static void greeted(struct lend_host *host, struct lend_adapter *adapter, uint32_t word)
+{
+    const uint32_t node = word >> 16;
+    struct lend_connection *c = find(host, adapter, node);
+    if ((word & 0xf) == HELLO_BYE) {
+        if (c != NULL)
+            lend_peer_lost(c, c->users > 0 ? "it said good-bye" : NULL);
+        return;
+    }
+    if (c != NULL && c->state == CONNECTION_UP && pad_incarnation(c) != c->incarnation) {
+        lend_peer_lost(c, "it has started anew");
+        c = find(host, adapter, node);
+    }
+    if (c != NULL && (c->state == CONNECTION_LOST || !c->ready))
+        return; /* on its way out, or in: the peer tries again */
+    if (c == NULL && connection_new(host, adapter, node, &c, NULL) != 0) {
+        refuse(adapter, node);
+        return;
+    }
+    c->peer_box = word >> 4 & 0xfff;
+    c->state = CONNECTION_UP;
+    answer(c, HELLO_CONNECT);
+}
+
+void lend_greetings(struct lend_host *host)
+{
+    for (unsigned i = 0; i < host->n_adapters; i++)
+        for (unsigned h = 0; h < N_HELLOS; h++) {
+            struct lend_adapter *adapter = &host->adapter[i];
+            const uint64_t pad = NTB_REG_SCRATCHPAD + 4 * (uint64_t)(PAD_HELLO + h);
+            uint32_t word = k_readl(adapter->pci, 0, pad);
+            if (word == 0 || word == UINT32_MAX)
+                continue;
+            k_writel(adapter->pci, 0, pad, 0);
+            greeted(host, adapter, word);
+        }
+}
+
+/* ---- The end ----------------------------------------------------------------------------------
+ */
+
+void lend_peer_lost(struct lend_connection *c, const char *why)
+{
+    struct lend_host *host = c->host;
+    if (c->state == CONNECTION_LOST)
+        return;
+    if (why != NULL)
+        k_warn(host->kernel, "%s: host %u is lost: %s", host->options.name, c->peer, why);
+    c->state = CONNECTION_LOST;
+    c->users++;
+    k_wake(host->kernel, &c->reply);
+    lend_lender_lost(c);
+    lend_borrower_lost(c);
+    lend_connection_put(c);
+}
+
+void lend_connections_drop(struct lend_host *host, bool all)
+{
+    struct lend_connection *c = NULL;
+    while ((c = lend_connection_next(host, c)) != NULL)
+        if (c->state == CONNECTION_UP && (all || c->users == 1)) {
+            hello(c, HELLO_BYE);
+            c->state = CONNECTION_LOST; /* freed when the last user is gone */
+        }
+}
+
+/* ---- What others see of us --------------------------------------------------------------------
+ */
+
+int lend_bridges_show(struct lend_host *host, struct lend_error *error)
+{
+    for (unsigned i = 0; i < host->n_adapters; i++) {
+        struct lend_adapter *adapter = &host->adapter[i];
+        int status = lend_export(adapter, host->pool.v, host->options.pool_bytes,
+                                 &host->pool_fabric[i], error);
+        if (status != 0) {
+            while (i-- > 0)
+                lend_unexport(&host->adapter[i], host->pool_fabric[i], host->options.pool_bytes);
+            return status;
+        }
+        const uint32_t pad[] = {
+            [PAD_HOST] = host->options.id,
+            [PAD_SHAPE] = adapter->index | adapter->n_cpus << 8,
+            [PAD_INCARNATION] = host->incarnation,
+            [PAD_POOL_LOW] = (uint32_t)host->pool_fabric[i],
+            [PAD_POOL_HIGH] = (uint32_t)(host->pool_fabric[i] >> 32),
+            [PAD_POOL_BYTES] = (uint32_t)host->options.pool_bytes,
+        };
+        for (unsigned p = PAD_HOST; p < sizeof pad / sizeof pad[0]; p++)
+            k_writel(adapter->pci, 0, NTB_REG_SCRATCHPAD + 4 * p, pad[p]);
+        k_writel(adapter->pci, 0, NTB_REG_SCRATCHPAD + 4 * PAD_MAGIC, LEND_MAGIC);
+    }
+    return 0;
+}
+
+void lend_bridges_hide(struct lend_host *host)
+{
+    for (unsigned i = 0; i < host->n_adapters; i++) {
+        k_writel(host->adapter[i].pci, 0, NTB_REG_SCRATCHPAD + 4 * PAD_MAGIC, 0);
+        lend_unexport(&host->adapter[i], host->pool_fabric[i], host->options.pool_bytes);
+    }
+}

@@ -1,0 +1,212 @@
+/*
+ * Models: the life of a host's part in device lending: options, adapters, interrupts, threads.
+ * Does not model: adapters that come or go while it runs.
+ * Timing: none of its own.
+ * Sources: docs/models/lending.md.
+ */
+#include <string.h>
+
+#include "logic/lending/lending_internal.h"
+
+#define MS       UINT64_C(1000000000)
+#define POOL_MAX (UINT64_C(1) << 31)
+
+const struct lend_options lend_options_default = {
+    .name = "host",
+    .pool_bytes = UINT64_C(1) << 20,
+    .pool_node = K_NODE_LOCAL,
+    .max_peers = 64,
+    .dma_window_bytes = UINT64_C(64) << 20,
+    .timeout_ps = 20 * MS,
+    .beat_ps = 2 * MS,
+    .reclaim_ps = 10 * MS,
+};
+
+/* ---- Bells ------------------------------------------------------------------------------------
+ */
+
+/* Hard interrupt. */
+static void bell_rings(void *arg)
+{
+    struct lend_bell *bell = arg;
+    struct lend_host *host = bell->host;
+    if (host->dead)
+        return;
+    if (bell->number < N_BELLS) /* it may ring again from here on: what we look for is there */
+        k_writel(bell->adapter->pci, 0, NTB_REG_DOORBELL, 1u << bell->number);
+    if (bell->number == BELL_REPLY) {
+        for (struct lend_connection *c = host->connections; c != NULL; c = c->next)
+            if (c->adapter == bell->adapter)
+                k_wake(host->kernel, &c->reply);
+        return;
+    }
+    host->rung |= 1u << bell->number;
+    k_wake(host->kernel, &host->work);
+}
+
+static int bells_request(struct lend_host *host, struct lend_adapter *adapter)
+{
+    for (unsigned i = 0; i <= N_BELLS; i++) {
+        struct lend_bell *bell = &host->bell[adapter->index][i];
+        *bell = (struct lend_bell){ .host = host, .adapter = adapter, .number = i };
+        unsigned vector = i < N_BELLS ? i : NTB_VECTOR_LINK;
+        int status = k_irq_request(adapter->pci, vector, 0, bell_rings, bell, &bell->irq);
+        if (status != 0) {
+            bell->irq = NULL;
+            return status;
+        }
+    }
+    k_writel(adapter->pci, 0, NTB_REG_DOORBELL_MASK, ~((1u << N_BELLS) - 1));
+    return 0;
+}
+
+static void bells_free(struct lend_host *host, struct lend_adapter *adapter)
+{
+    k_writel(adapter->pci, 0, NTB_REG_DOORBELL_MASK, UINT32_MAX);
+    for (unsigned i = 0; i <= N_BELLS; i++)
+        if (host->bell[adapter->index][i].irq != NULL)
+            k_irq_free(host->bell[adapter->index][i].irq);
+}
+
+/* ---- Adapters ---------------------------------------------------------------------------------
+ */
+
+static int bridge_probe(struct k_pci_dev *pci, void *context)
+{
+    struct lend_host *host = context;
+    struct lend_error error;
+    if (host->n_adapters == LEND_ADAPTERS_MAX || host->started)
+        return -ENODEV;
+    struct lend_adapter *adapter = &host->adapter[host->n_adapters];
+    int status = lend_adapter_init(adapter, pci, host->n_adapters, &error);
+    if (status != 0) {
+        k_warn(host->kernel, "%s", error.text);
+        return status;
+    }
+    pci->device.driver_data = host;
+    host->n_adapters++;
+    return 0;
+}
+
+static void bridge_remove(struct k_pci_dev *pci, bool gone)
+{
+    /* The kernel takes its drivers down after us. */
+    (void)pci;
+    (void)gone;
+}
+
+static const struct k_pci_id bridge_ids[] = { { NTB_VENDOR_ID, NTB_DEVICE_ID }, { 0, 0 } };
+
+/* ---- Life -------------------------------------------------------------------------------------
+ */
+
+static bool power_of_two(uint64_t v)
+{
+    return v != 0 && (v & (v - 1)) == 0;
+}
+
+static bool options_good(const struct lend_options *o)
+{
+    return o->id != 0 && o->name != NULL && power_of_two(o->pool_bytes) &&
+           o->pool_bytes <= POOL_MAX && o->pool_bytes % K_PAGE_BYTES == 0 && o->max_peers > 0 &&
+           o->max_peers <= 4095 && (uint64_t)o->max_peers * LEND_MAILBOX_BYTES <= o->pool_bytes &&
+           power_of_two(o->dma_window_bytes) && o->dma_window_bytes >= UINT64_C(1) << 16 &&
+           o->dma_window_bytes <= UINT64_C(1) << 34;
+}
+
+struct lend_host *lend_host_new(struct kernel *kernel, const struct lend_options *options)
+{
+    if (!options_good(options))
+        return NULL;
+    /* Aligned to its size: it takes as few windows of its peers as can be. */
+    struct kaddr pool = k_alloc(kernel, options->pool_node, options->pool_bytes,
+                                options->pool_bytes);
+    if (pool.v == 0)
+        return NULL;
+    struct lend_host *host = k_zalloc(sizeof *host);
+    *host = (struct lend_host){ .kernel = kernel, .options = *options, .pool = pool };
+    uint64_t boxes = (uint64_t)options->max_peers * LEND_MAILBOX_BYTES, first;
+    lend_ranges_init(&host->pool_space, 0, options->pool_bytes);
+    lend_ranges_take(&host->pool_space, boxes, K_PAGE_BYTES, &first);
+    host->box_used = k_zalloc(options->max_peers);
+    host->incarnation = (uint32_t)(k_now_ps(kernel) / 1000) | 1;
+    host->bridge = (struct k_pci_driver){ .name = "lend_bridge",
+                                          .ids = bridge_ids,
+                                          .probe = bridge_probe,
+                                          .remove = bridge_remove,
+                                          .context = host };
+    lend_lender_init(host);
+    return host;
+}
+
+const struct k_pci_driver *lend_bridge_driver(const struct lend_host *host)
+{
+    return &host->bridge;
+}
+
+const struct k_pci_driver *lend_lender_driver(const struct lend_host *host)
+{
+    return &host->lender;
+}
+
+int lend_start(struct lend_host *host, struct lend_error *error)
+{
+    if (host->n_adapters == 0)
+        return lend_fail(error, -ENODEV, "%s: no bridge", host->options.name);
+    int status = lend_bridges_show(host, error);
+    for (unsigned i = 0; status == 0 && i < host->n_adapters; i++)
+        if ((status = bells_request(host, &host->adapter[i])) != 0)
+            lend_fail(error, status, "%s: no interrupt for the doorbells of %s", host->options.name,
+                      host->adapter[i].pci->device.name);
+    if (status != 0)
+        return status;
+    host->started = true;
+    host->n_threads = 2;
+    k_thread_new(host->kernel, "lend_server", K_CPU_ANY, lend_server, host);
+    k_thread_new(host->kernel, "lend_watch", K_CPU_ANY, lend_watch, host);
+    return 0;
+}
+
+void lend_host_kill(struct lend_host *host)
+{
+    host->dead = true;
+    k_wake(host->kernel, &host->work);
+    k_wake(host->kernel, &host->stopped);
+}
+
+void lend_host_free(struct lend_host *host)
+{
+    if (host->started && !host->dead) {
+        lend_borrows_return(host);
+        for (struct lend_device *d = host->devices; d != NULL; d = d->next)
+            lend_reclaim(host, d->pci->id);
+        lend_connections_drop(host, true);
+    }
+    host->stopping = true;
+    k_wake(host->kernel, &host->work);
+    k_wake(host->kernel, &host->stopped);
+    while (host->n_threads > 0)
+        k_wait(host->kernel, &host->stopped, k_now_ps(host->kernel) + MS);
+    for (unsigned i = 0; i < host->n_adapters && host->started && !host->dead; i++)
+        bells_free(host, &host->adapter[i]);
+    if (host->started && !host->dead)
+        lend_bridges_hide(host);
+    while (host->connections != NULL) { /* of a dead host */
+        struct lend_connection *c = host->connections;
+        host->connections = c->next;
+        k_free(c);
+    }
+    lend_segments_free(host);
+    lend_devices_free(host);
+    for (unsigned i = 0; i < host->n_adapters; i++)
+        lend_adapter_release(&host->adapter[i], host->dead);
+    lend_ranges_release(&host->pool_space);
+    k_free(host->path);
+    k_free(host->box_used);
+    k_free(host);
+}
+
+struct lend_adapter *lend_adapter_at(struct lend_host *host, unsigned index)
+{
+    return index < host->n_adapters ? &host->adapter[index] : NULL;
+}

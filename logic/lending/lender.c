@@ -1,0 +1,410 @@
+/*
+ * Models: the lender's side: it is the driver of the devices that it lends; a domain of the IOMMU
+ *   per lend, windows to the borrower's memory and interrupt addresses, registers exported; forced
+ *   return; reset.
+ * Does not model: legacy interrupts of lent devices, bus reset of devices without function-level
+ *   reset, quotas.
+ * Timing: configuration accesses, table writes and IOMMU calls as they come.
+ * Sources: Device Lending, section 5; SmartIO, 4.1 to 4.3; PCI Express Base 3.1, 6.6.2 .
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "logic/lending/lending_internal.h"
+
+#define MS UINT64_C(1000000000)
+
+#define PCI_SPACE_BYTES 4096u
+#define PCI_CAP_MSI     0x05u
+#define PCI_CAP_PCIE    0x10u
+#define PCI_CAP_MSIX    0x11u
+
+/* Addresses of a lent device behind the IOMMU: below 4 GiB as far as they go, for devices that
+ * reach no further, beside what firmware gives to registers and interrupts. */
+#define IOVA_FIRST      UINT64_C(0x00100000)
+#define IOVA_HOLE       UINT64_C(0xe0000000)
+#define IOVA_HOLE_BYTES UINT64_C(0x20000000)
+#define IOVA_END        (UINT64_C(1) << 39)
+#define IOVA_ALIGN_MAX  (UINT64_C(1) << 30)
+
+/* ---- Devices ----------------------------------------------------------------------------------
+ */
+
+static int lender_probe(struct k_pci_dev *pci, void *context)
+{
+    struct lend_host *host = context;
+    if (host->options.want != NULL && !host->options.want(pci))
+        return -ENODEV;
+    struct lend_device *d = k_zalloc(sizeof *d);
+    *d = (struct lend_device){ .next = host->devices, .host = host, .pci = pci };
+    snprintf(d->name, sizeof d->name, "%s", pci->device.name);
+    d->dma_bits = host->options.dma_bits != NULL ? host->options.dma_bits(pci) : 64;
+    d->pcie_cap = (uint16_t)lend_find_cap(pci, PCI_CAP_PCIE);
+    d->msix_cap = (uint16_t)lend_find_cap(pci, PCI_CAP_MSIX);
+    d->msi_cap = (uint16_t)lend_find_cap(pci, PCI_CAP_MSI);
+    host->devices = d;
+    pci->device.driver_data = d;
+    lend_device_quiet(d);
+    return 0;
+}
+
+static void lender_remove(struct k_pci_dev *pci, bool gone)
+{
+    struct lend_device *d = pci->device.driver_data, **link = &d->host->devices;
+    (void)gone;
+    lend_reclaim(d->host, pci->id);
+    while (d->resetting)
+        k_sleep(d->host->kernel, MS);
+    while (*link != d)
+        link = &(*link)->next;
+    *link = d->next;
+    k_free(d);
+}
+
+void lend_lender_init(struct lend_host *host)
+{
+    static const struct k_pci_id none[] = { { 0, 0 } };
+    host->lender = (struct k_pci_driver){
+        .name = "lender",
+        .ids = host->options.lend != NULL ? host->options.lend : none,
+        .probe = lender_probe,
+        .remove = lender_remove,
+        .context = host,
+    };
+}
+
+void lend_devices_free(struct lend_host *host)
+{
+    for (struct lend_device *d = host->devices; d != NULL && !host->dead; d = d->next)
+        while (d->resetting)
+            k_sleep(host->kernel, MS);
+    while (host->devices != NULL) {
+        struct lend_device *d = host->devices;
+        host->devices = d->next;
+        k_free(d->lend);
+        k_free(d);
+    }
+}
+
+/* ---- A lend's resources -----------------------------------------------------------------------
+ */
+
+/* In the reverse order of their making, whatever of them there is. The device is quiet. */
+static void give_back(struct lend *lend)
+{
+    struct lend_adapter *adapter = lend->connection->adapter;
+    struct lend_device *d = lend->device;
+    for (unsigned i = 0; i < K_PCI_BARS; i++)
+        if (lend->bar[i].bytes != 0)
+            lend_unexport(adapter, lend->bar[i].fabric & ~(uint64_t)(K_PAGE_BYTES - 1),
+                          lend->bar[i].bytes);
+    if (lend->domain != NULL)
+        k_iommu_domain_free(lend->domain);
+    lend_ranges_release(&lend->iova);
+    for (unsigned i = 0; i < lend->n_ranges; i++)
+        if (lend->range[i].n != 0)
+            lend_unmap(adapter, &lend->range[i]);
+    if (lend->msi.n != 0)
+        lend_unmap(adapter, &lend->msi);
+    if (lend->outgoing >= 0)
+        lend_outgoing_remove(adapter, (unsigned)lend->outgoing);
+    d->lend = NULL;
+    lend_connection_put(lend->connection);
+    k_free(lend);
+}
+
+static int open_windows(struct lend *lend, const struct msg_open *request, struct lend_error *error)
+{
+    struct lend_connection *c = lend->connection;
+    const bool translated = lend->domain != NULL;
+    const unsigned bits = lend->device->dma_bits;
+    const uint64_t limit = translated || bits >= 64 ? 0 : UINT64_C(1) << bits;
+    const char *name = lend->device->name;
+    int status = lend_map(c->adapter, c->node, MSI_BASE, MSI_BYTES, limit, name, &lend->msi, error);
+    for (unsigned i = 0; status == 0 && i < request->n_ranges; i++) {
+        status = lend_map(c->adapter, c->node, request->range[i].fabric, request->range[i].bytes,
+                          limit, name, &lend->range[i], error);
+        lend->n_ranges = i + 1;
+    }
+    lend->msi_address = lend->msi.address;
+    for (unsigned i = 0; i < lend->n_ranges; i++)
+        lend->dma[i] = lend->range[i].address;
+    return status;
+}
+
+/* Shows one window to the device, at an address that it can reach. */
+static int translate_one(struct lend *lend, const struct lend_map *map, uint64_t *address,
+                         struct lend_error *error)
+{
+    const char *name = lend->device->name;
+    uint64_t align = UINT64_C(1) << lend_order_of(map->bytes);
+    if (align > IOVA_ALIGN_MAX)
+        align = IOVA_ALIGN_MAX;
+    if (!lend_ranges_take(&lend->iova, map->bytes, align, address))
+        return lend_fail(error, -ERANGE,
+                         "%s: %u bits of address: no room for %llu MiB more below %#llx, %llu MiB "
+                         "in use",
+                         name, lend->device->dma_bits, (unsigned long long)(map->bytes >> 20),
+                         (unsigned long long)lend->iova.end,
+                         (unsigned long long)(lend_ranges_taken_bytes(&lend->iova) >> 20));
+    int status = k_iommu_map(lend->domain, *address, map->address, map->bytes, K_DMA_BOTH);
+    return status == 0 ? 0
+                       : lend_fail(error, status, "%s: %llu MiB could not be mapped in the IOMMU",
+                                   name, (unsigned long long)(map->bytes >> 20));
+}
+
+static int translate(struct lend *lend, struct lend_error *error)
+{
+    const unsigned bits = lend->device->dma_bits;
+    const uint64_t end = bits >= 39 ? IOVA_END : UINT64_C(1) << bits;
+    if (lend->domain == NULL)
+        return 0;
+    lend_ranges_init(&lend->iova, IOVA_FIRST, end);
+    if (end > IOVA_HOLE)
+        lend_ranges_take_at(&lend->iova, IOVA_HOLE,
+                            end - IOVA_HOLE < IOVA_HOLE_BYTES ? end - IOVA_HOLE : IOVA_HOLE_BYTES);
+    int status = translate_one(lend, &lend->msi, &lend->msi_address, error);
+    for (unsigned i = 0; status == 0 && i < lend->n_ranges; i++)
+        status = translate_one(lend, &lend->range[i], &lend->dma[i], error);
+    return status;
+}
+
+/* A domain that holds nothing but the device. */
+static int isolate(struct lend *lend, struct lend_error *error)
+{
+    const struct k_pci_dev *pci = lend->device->pci;
+    if (!k_iommu_on(lend->device->host->kernel, pci->id))
+        return 0;
+    lend->domain = k_iommu_domain_new(lend->device->host->kernel, pci->id);
+    if (lend->domain == NULL)
+        return lend_fail(error, -ENOMEM, "%s: no IOMMU domain is left", lend->device->name);
+    int status = k_iommu_attach(lend->domain, pci->id);
+    return status == 0
+               ? 0
+               : lend_fail(error, status, "%s is in another IOMMU domain", lend->device->name);
+}
+
+static int export_bars(struct lend *lend, struct lend_error *error)
+{
+    const struct k_pci_dev *pci = lend->device->pci;
+    const uint64_t mask = K_PAGE_BYTES - 1;
+    for (unsigned i = 0; i < K_PCI_BARS; i++) {
+        const uint64_t within = pci->bar_base[i] & mask;
+        const uint64_t bytes = (within + pci->bar_bytes[i] + mask) & ~mask;
+        uint64_t fabric;
+        if (pci->bar_bytes[i] == 0)
+            continue;
+        int status = lend_export(lend->connection->adapter, pci->bar_base[i] - within, bytes,
+                                 &fabric, error);
+        if (status != 0)
+            return status;
+        lend->bar[i] = (struct msg_range){ fabric + within, bytes };
+    }
+    return 0;
+}
+
+/* ---- Requests ---------------------------------------------------------------------------------
+ */
+
+static struct lend_device *device_of(struct lend_host *host, uint16_t id)
+{
+    struct lend_device *d = host->devices;
+    while (d != NULL && d->pci->id != id)
+        d = d->next;
+    return d;
+}
+
+/* The peer's own lend, or NULL. */
+static struct lend *lend_of(struct lend_connection *c, uint32_t number)
+{
+    for (struct lend_device *d = c->host->devices; d != NULL; d = d->next)
+        if (d->lend != NULL && d->lend->number == number && d->lend->connection == c)
+            return d->lend;
+    return NULL;
+}
+
+/* The adapter on the device's socket, else the first. */
+static unsigned near_adapter(const struct lend_device *d)
+{
+    const struct lend_host *host = d->host;
+    for (unsigned i = 0; i < host->n_adapters; i++)
+        if (host->adapter[i].pci->device.node == d->pci->device.node)
+            return i;
+    return 0;
+}
+
+static int serve_list(struct lend_host *host, uint32_t index, void *reply, size_t *bytes,
+                      struct lend_error *error)
+{
+    const struct lend_device *d = host->devices;
+    while (d != NULL && index-- > 0)
+        d = d->next;
+    if (d == NULL)
+        return lend_fail(error, -ENOENT, "no more devices");
+    struct lend_info info = { .id = d->pci->id,
+                              .vendor_id = d->pci->vendor_id,
+                              .device_id = d->pci->device_id,
+                              .adapter = (uint16_t)near_adapter(d),
+                              .lent_to = d->lend != NULL ? d->lend->connection->peer : 0,
+                              .dma_bits = d->dma_bits };
+    memcpy(info.name, d->name, sizeof info.name);
+    memcpy(reply, &info, sizeof info);
+    *bytes = sizeof info;
+    return 0;
+}
+
+static void fill_reply(const struct lend *lend, struct msg_opened *reply)
+{
+    const struct lend_device *d = lend->device;
+    *reply = (struct msg_opened){ .lend = lend->number,
+                                  .device = (uint16_t)lend->outgoing,
+                                  .function = d->pci->id & 7,
+                                  .vendor_id = d->pci->vendor_id,
+                                  .device_id = d->pci->device_id,
+                                  .class_code = d->pci->class_code,
+                                  .msi = lend->msi_address };
+    memcpy(reply->dma, lend->dma, sizeof reply->dma);
+    for (unsigned i = 0; i < K_PCI_BARS; i++)
+        reply->bar[i] = (struct msg_range){ lend->bar[i].fabric, d->pci->bar_bytes[i] };
+    memcpy(reply->name, d->name, sizeof reply->name);
+}
+
+static int serve_open(struct lend_connection *c, const struct msg_open *request, void *reply,
+                      size_t *bytes, struct lend_error *error)
+{
+    struct lend_device *d = device_of(c->host, request->id);
+    if (d == NULL || request->n_ranges > LEND_DMA_RANGES || request->n_ranges == 0)
+        return lend_fail(error, -ENOENT, "no device %04x to lend", (unsigned)request->id);
+    if (d->lend != NULL)
+        return lend_fail(error, -EBUSY, "%s is lent to host %u", d->name,
+                         d->lend->connection->peer);
+    if (d->resetting)
+        return lend_fail(error, -EAGAIN, "%s is being reset", d->name);
+    struct lend *lend = k_zalloc(sizeof *lend);
+    *lend = (struct lend){ .device = d, .connection = c, .number = ++c->host->next_lend };
+    d->lend = lend;
+    c->users++;
+    lend_device_quiet(d);
+    lend->outgoing = lend_outgoing_add(c->adapter, d->pci->id, d->name, error);
+    int status = lend->outgoing < 0 ? lend->outgoing : 0;
+    if (status == 0)
+        status = isolate(lend, error);
+    if (status == 0)
+        status = open_windows(lend, request, error);
+    if (status == 0)
+        status = translate(lend, error);
+    if (status == 0)
+        status = export_bars(lend, error);
+    if (status == 0)
+        status = lend_device_payload(d, request->mps_bytes, error);
+    if (status != 0) {
+        give_back(lend);
+        return status;
+    }
+    fill_reply(lend, reply);
+    *bytes = sizeof(struct msg_opened);
+    return 0;
+}
+
+/* The end of a lend. forced: the borrower did not let go of the device itself. */
+static void close_lend(struct lend *lend, bool forced)
+{
+    struct lend_device *d = lend->device;
+    lend_device_quiet(d);
+    give_back(lend);
+    lend_device_restore(d, forced);
+}
+
+static int serve_config(struct lend *lend, bool write, const struct msg_config *request,
+                        uint32_t *value, struct lend_error *error)
+{
+    const unsigned offset = request->offset, bytes = request->bytes;
+    if ((bytes != 1 && bytes != 2 && bytes != 4) || offset % bytes != 0 ||
+        offset + bytes > PCI_SPACE_BYTES)
+        return lend_fail(error, -EINVAL, "configuration access of %u bytes at %u", bytes, offset);
+    *value = request->value;
+    if (!write)
+        *value = k_config_read(lend->device->pci, offset, bytes);
+    else if (!lend_device_filter(lend->device, offset, bytes, value))
+        k_config_write(lend->device->pci, offset, bytes, *value);
+    return 0;
+}
+
+static int serve_lend(struct lend_connection *c, unsigned type, const struct msg_config *request,
+                      void *reply, size_t *bytes, struct lend_error *error)
+{
+    uint32_t value = 0;
+    struct lend *lend = lend_of(c, request->lend);
+    if (lend == NULL)
+        return lend_fail(error, -ENOENT, "lend %u is over", request->lend);
+    if (type == MSG_CLOSE) {
+        close_lend(lend, false);
+        return 0;
+    }
+    int status = serve_config(lend, type == MSG_CONFIG_WRITE, request, &value, error);
+    memcpy(reply, &value, sizeof value);
+    *bytes = sizeof value;
+    return status;
+}
+
+int lend_serve_lender(struct lend_connection *c, unsigned type, const void *body, size_t n,
+                      void *reply, size_t *bytes, struct lend_error *error)
+{
+    union {
+        uint32_t index;
+        struct msg_open open;
+        struct msg_config config;
+    } request;
+    const size_t wanted = type == MSG_LIST   ? sizeof request.index
+                          : type == MSG_OPEN ? sizeof request.open
+                                             : sizeof request.config;
+    if (n != wanted)
+        return lend_fail(error, -EPROTO, "a request of %zu bytes", n);
+    memcpy(&request, body, n);
+    lend_lock(c->host, &c->host->lender_lock);
+    int status = type == MSG_LIST   ? serve_list(c->host, request.index, reply, bytes, error)
+                 : type == MSG_OPEN ? serve_open(c, &request.open, reply, bytes, error)
+                                    : serve_lend(c, type, &request.config, reply, bytes, error);
+    lend_unlock(c->host, &c->host->lender_lock);
+    return status;
+}
+
+/* ---- Forced returns ---------------------------------------------------------------------------
+ */
+
+void lend_lender_lost(struct lend_connection *c)
+{
+    struct lend_host *host = c->host;
+    lend_lock(host, &host->lender_lock);
+    for (struct lend_device *d = host->devices; d != NULL; d = d->next)
+        if (d->lend != NULL && d->lend->connection == c)
+            close_lend(d->lend, true);
+    lend_unlock(host, &host->lender_lock);
+}
+
+int lend_reclaim(struct lend_host *host, uint16_t id)
+{
+    struct lend_device *d = device_of(host, id);
+    if (d == NULL)
+        return -ENOENT;
+    lend_lock(host, &host->lender_lock);
+    struct lend *lend = d->lend;
+    struct lend_connection *c = lend != NULL ? lend->connection : NULL;
+    const uint32_t number = lend != NULL ? lend->number : 0;
+    if (c != NULL)
+        c->users++;
+    lend_unlock(host, &host->lender_lock);
+    if (c == NULL)
+        return -EALREADY;
+    const struct msg_config request = { .lend = number };
+    const uint64_t until_ps = k_now_ps(host->kernel) + host->options.reclaim_ps;
+    lend_call(c, MSG_RECLAIM, &request, sizeof request, NULL, 0, NULL);
+    while (lend_of(c, number) != NULL && k_now_ps(host->kernel) < until_ps)
+        k_sleep(host->kernel, MS / 20);
+    lend_lock(host, &host->lender_lock);
+    if ((lend = lend_of(c, number)) != NULL)
+        close_lend(lend, true);
+    lend_unlock(host, &host->lender_lock);
+    lend_connection_put(c);
+    return 0;
+}

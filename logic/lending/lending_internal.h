@@ -1,0 +1,292 @@
+/*
+ * What the files of device lending share.
+ *
+ * Threads of a host: the server (greetings, requests of peers, changes of the link), the watch
+ * (signs of life), and whoever calls. Locks: a connection has at most one request under way
+ * (connection->busy); lender_lock guards the lends and is never held while a peer is asked for
+ * something, so no two hosts wait for each other.
+ */
+#ifndef LOGIC_LENDING_LENDING_INTERNAL_H
+#define LOGIC_LENDING_LENDING_INTERNAL_H
+
+#include <errno.h>
+
+#include "logic/lending/lending.h"
+
+/* ---- What a host shows in the scratchpads of each of its bridges ------------------------------
+ */
+#define LEND_MAGIC 0x4c454e44u
+enum {
+    PAD_MAGIC,
+    PAD_HOST,
+    PAD_SHAPE,       /* index of the adapter 7:0, CPUs in its table 15:8 */
+    PAD_INCARNATION, /* another one after each start */
+    PAD_POOL_LOW,
+    PAD_POOL_HIGH,
+    PAD_POOL_BYTES,
+    PAD_HELLO,    /* N_HELLOS: words of those who want to connect */
+    PAD_ACK = 11, /* the answer to our own */
+};
+#define N_HELLOS 4u
+/* A word of greeting: node 31:16, mailbox of the receiver in the sender's pool 15:4, what 3:0. */
+enum { HELLO_CONNECT = 1, HELLO_BYE = 2, HELLO_REFUSED = 3 };
+#define HELLO(node, mailbox, what) ((uint32_t)(node) << 16 | (uint32_t)(mailbox) << 4 | (what))
+
+enum { BELL_HELLO, BELL_REQUEST, BELL_REPLY, N_BELLS };
+
+/* ---- Mailboxes --------------------------------------------------------------------------------
+ */
+
+#define BOX_BEAT    0u  /* 8 bytes: the peer lives as long as it changes */
+#define BOX_REQUEST 64u /* of the peer */
+#define BOX_REPLY   576u
+#define BODY_BYTES  448u
+
+enum {
+    MSG_LIST = 1,
+    MSG_OPEN,
+    MSG_CLOSE,
+    MSG_CONFIG_READ,
+    MSG_CONFIG_WRITE,
+    MSG_RECLAIM,
+    MSG_SEGMENT
+};
+
+/* Written body first, then status, then the word that begins with the sequence number. */
+struct lend_head {
+    uint32_t sequence; /* 0: none yet */
+    uint16_t type, bytes;
+    int32_t status; /* of a reply; negative: the body is text */
+    uint32_t zero;
+};
+_Static_assert(sizeof(struct lend_head) == 16, "two words of 8 bytes");
+_Static_assert(BOX_REQUEST + sizeof(struct lend_head) + BODY_BYTES <= BOX_REPLY, "no overlap");
+_Static_assert(BOX_REPLY + sizeof(struct lend_head) + BODY_BYTES <= LEND_MAILBOX_BYTES, "fits");
+
+struct msg_range {
+    uint64_t fabric, bytes;
+};
+struct msg_open { /* MSG_OPEN */
+    uint16_t id;
+    uint16_t mps_bytes; /* of the borrower's tree */
+    uint32_t n_ranges;
+    struct msg_range
+        range[LEND_DMA_RANGES]; /* that the device shall reach, as the fabric sees it */
+};
+struct msg_opened {
+    uint32_t lend;             /* number of the lend */
+    uint16_t device, function; /* as requester on the fabric */
+    uint16_t vendor_id, device_id;
+    uint32_t class_code;
+    uint64_t dma[LEND_DMA_RANGES]; /* the ranges, as the device sees them */
+    uint64_t msi;                  /* what the device writes to for 0xfee00000 of the borrower */
+    struct msg_range bar[K_PCI_BARS];
+    char name[LEND_NAME_BYTES];
+};
+struct msg_config { /* MSG_CONFIG_*, MSG_CLOSE and MSG_RECLAIM (lend alone) */
+    uint32_t lend;
+    uint16_t offset, bytes;
+    uint32_t value, zero;
+};
+
+#define MSI_BASE  UINT64_C(0xfee00000) /* where messages of interrupts go, in every host */
+#define MSI_BYTES UINT64_C(0x100000)
+
+/* ---- State ------------------------------------------------------------------------------------
+ */
+
+struct lend_mutex {
+    bool held;
+    struct k_wait_queue wait;
+};
+
+enum lend_state { CONNECTION_GREETING, CONNECTION_UP, CONNECTION_LOST };
+
+struct lend_connection {
+    struct lend_connection *next;
+    struct lend_host *host;
+    struct lend_adapter *adapter;
+    uint32_t node, peer, incarnation;
+    unsigned peer_adapter;
+    enum lend_state state;
+    bool ready;                      /* our side is set up */
+    struct lend_map registers, pool; /* of the peer */
+    uint16_t cpu_id[8];              /* the peer's CPUs, as they appear here */
+    unsigned n_cpus;
+    unsigned box, peer_box; /* our mailbox for the peer; the peer's for us */
+    unsigned users;         /* lends, borrows, segments, requests under way */
+    struct lend_mutex busy;
+    struct k_wait_queue reply;
+    uint32_t sequence;         /* of our last request */
+    uint32_t served;           /* of the peer's */
+    uint64_t beat, heard_beat; /* sent, seen last */
+    uint64_t heard_ps;
+};
+
+struct lend_segment {
+    struct lend_segment *next;
+    uint32_t number;
+    uint64_t offset, bytes; /* in the pool */
+};
+
+struct lend_bell {
+    struct lend_host *host;
+    struct lend_adapter *adapter;
+    unsigned number;
+    struct k_irq *irq;
+};
+
+struct lend_device { /* of ours, to be lent */
+    struct lend_device *next;
+    struct lend_host *host;
+    struct k_pci_dev *pci;
+    char name[LEND_NAME_BYTES];
+    unsigned dma_bits;
+    uint16_t pcie_cap, msix_cap, msi_cap; /* 0: none */
+    uint32_t device_control;              /* before it was lent */
+    bool resetting;
+    struct lend *lend; /* NULL: nobody has it */
+};
+
+struct lend {
+    struct lend_device *device;
+    struct lend_connection *connection;
+    uint32_t number;
+    int outgoing;
+    unsigned n_ranges;
+    struct lend_map range[LEND_DMA_RANGES], msi;
+    struct k_iommu_domain *domain; /* the device's while it is lent */
+    struct lend_ranges iova;
+    uint64_t dma[LEND_DMA_RANGES], msi_address;
+    struct msg_range bar[K_PCI_BARS];
+};
+
+struct lend_host {
+    struct kernel *kernel;
+    struct lend_options options;
+    struct k_pci_driver bridge, lender;
+    struct lend_adapter adapter[LEND_ADAPTERS_MAX];
+    unsigned n_adapters;
+    struct lend_bell bell[LEND_ADAPTERS_MAX][N_BELLS + 1];
+    struct kaddr pool;
+    uint64_t pool_fabric[LEND_ADAPTERS_MAX];
+    struct lend_ranges pool_space;
+    uint8_t *box_used;
+    uint32_t incarnation, next_lend;
+    struct lend_path *path;
+    unsigned n_paths;
+    struct lend_connection *connections;
+    struct lend_segment *segments;
+    struct lend_device *devices;
+    struct lend_borrow *borrows;
+    struct lend_mutex lender_lock, connect_lock;
+    struct k_wait_queue work; /* of the server */
+    struct k_wait_queue stopped;
+    unsigned rung; /* bit per bell; N_BELLS: the link */
+    bool started, stopping, dead;
+    unsigned n_threads;
+};
+
+void lend_lock(struct lend_host *host, struct lend_mutex *mutex);
+void lend_unlock(struct lend_host *host, struct lend_mutex *mutex);
+
+/* ---- cluster.c --------------------------------------------------------------------------------
+ */
+/* [thread] The connection by this way, made if there is none; the caller is a user of it. */
+int lend_connect(struct lend_host *host, const struct lend_path *path,
+                 struct lend_connection **connection, struct lend_error *error);
+/* One user less. */
+void lend_connection_put(struct lend_connection *connection);
+/* All connections in turn: NULL gives the first; the caller is a user of the one that it has. */
+struct lend_connection *lend_connection_next(struct lend_host *host, struct lend_connection *after);
+/* Server: greetings in the scratchpads. */
+void lend_greetings(struct lend_host *host);
+/* The peer is gone, or not to be reached: lends are taken back, borrowed devices vanish. why: NULL
+ * if that is no surprise. */
+void lend_peer_lost(struct lend_connection *connection, const char *why);
+/* Good-bye to peers that nobody uses; all: to all. */
+void lend_connections_drop(struct lend_host *host, bool all);
+int lend_bridges_show(struct lend_host *host, struct lend_error *error);
+void lend_bridges_hide(struct lend_host *host);
+
+/* ---- mail.c -----------------------------------------------------------------------------------
+ */
+/* [thread] A request and its reply. reply_bytes: how many the caller has room for and expects. 0 or
+ * more: the peer's status; negative: its error or -ETIMEDOUT, -ENOLINK, -ECONNRESET. */
+int lend_call(struct lend_connection *connection, unsigned type, const void *request,
+              size_t request_bytes, void *reply, size_t reply_bytes, struct lend_error *error);
+void lend_serve(struct lend_host *host); /* all requests that are there */
+void lend_server(void *host);            /* the threads */
+void lend_watch(void *host);
+struct kaddr lend_box(const struct lend_host *host, unsigned box, unsigned offset);
+
+/* ---- segment.c, lender.c, borrower.c ----------------------------------------------------------
+ */
+/* Serve one request: body in, body out; returns the status, *bytes of the reply's body. Errors go
+ * to error. */
+int lend_serve_segment(struct lend_connection *connection, const void *body, size_t n, void *reply,
+                       size_t *bytes, struct lend_error *error);
+int lend_serve_lender(struct lend_connection *connection, unsigned type, const void *body, size_t n,
+                      void *reply, size_t *bytes, struct lend_error *error);
+int lend_serve_borrower(struct lend_connection *connection, const void *body, size_t n,
+                        struct lend_error *error);
+void lend_segments_free(struct lend_host *host);
+void lend_lender_lost(struct lend_connection *connection);
+void lend_borrower_lost(struct lend_connection *connection);
+void lend_lender_init(struct lend_host *host);
+void lend_devices_free(struct lend_host *host);
+void lend_borrows_return(struct lend_host *host);
+
+/* ---- borrower.c, shadow.c ---------------------------------------------------------------------
+ */
+
+struct lend_borrow {
+    struct lend_borrow *next;
+    struct lend_host *host;
+    struct lend_connection *connection; /* NULL: it is over */
+    struct k_pci_dev dev;               /* the shadow device */
+    struct msg_opened opened;
+    struct msg_open request;
+    char name[2 * LEND_NAME_BYTES];
+    bool starting, injected, ending;
+    bool open; /* the lender holds a lend for us */
+    /* Memory. */
+    bool translated;         /* by our IOMMU: request.range[0] is a range of our own addresses */
+    bool reserved;           /* that range is taken */
+    struct lend_pages pages; /* of it */
+    uint64_t mapped_pages;
+    uint16_t requester_id; /* what the device appears as here; 0: no entry */
+    struct lend_map bar[K_PCI_BARS];
+    /* What the shadow knows of the device's configuration space. */
+    uint16_t msi_cap, msix_cap;
+    bool msi_64;
+    unsigned msix_bar;
+    uint64_t msix_offset, msix_bytes; /* of the table */
+    bool bar_64[K_PCI_BARS];
+    uint32_t bar_flags[K_PCI_BARS];
+    uint32_t bar_written[K_PCI_BARS]; /* what software wrote there last */
+};
+
+extern const struct k_pci_ops lend_shadow_ops;
+extern const struct k_dma_ops lend_shadow_dma_ops;
+/* [thread] Looks for what has to be intercepted. */
+void lend_shadow_init(struct lend_borrow *borrow);
+
+/* ---- function.c -------------------------------------------------------------------------------
+ */
+/* Offsets of capabilities of a function; 0: none. */
+unsigned lend_find_cap(struct k_pci_dev *dev, unsigned id);
+/* It sends nothing any more: neither data nor interrupts. Its answer to the last read comes behind
+ * what it had sent before. */
+void lend_device_quiet(struct lend_device *device);
+/* The device may send no payload that the borrower's tree does not take; -EMSGSIZE if the borrower
+ * may send what ours does not. */
+int lend_device_payload(struct lend_device *device, unsigned borrower_mps,
+                        struct lend_error *error);
+/* What a borrower may not write: the device's place in the lender's tree. True: drop it. */
+bool lend_device_filter(const struct lend_device *device, unsigned offset, unsigned bytes,
+                        uint32_t *value);
+/* As it was before it was lent; forced: a thread resets it, if it can be reset. */
+void lend_device_restore(struct lend_device *device, bool forced);
+
+#endif

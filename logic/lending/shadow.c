@@ -1,0 +1,329 @@
+/*
+ * Models: the shadow device that a borrower's drivers see: configuration accesses that are
+ *   forwarded, or answered here (base addresses, interrupt pin); messages of interrupts, whose
+ *   addresses become those of the lender's window; registers through the local bridge; DMA
+ *   addresses of the device's own tree.
+ * Does not model: expansion ROMs, I/O space, mapping of other devices' registers (peer to peer).
+ * Timing: a configuration access is a request to the lender; a register access goes over the
+ * fabric; a DMA mapping costs what one of the local IOMMU costs, and no word to the lender.
+ * Sources: SmartIO, 4.1 to 4.3; PCI Local Bus 3.0, 6.2.5.1, 6.8.
+ */
+#include <string.h>
+
+#include "logic/kcosts.h"
+#include "logic/lending/lending_internal.h"
+
+#define PCI_COMMAND        0x04u
+#define PCI_BAR0           0x10u
+#define PCI_BARS_END       0x28u
+#define PCI_INTERRUPT      0x3cu
+#define PCI_CAP_MSI        0x05u
+#define PCI_CAP_MSIX       0x11u
+#define PCI_MSI_ADDRESS    4u
+#define PCI_MSI_CONTROL_64 0x0080u
+#define PCI_MSIX_TABLE     4u
+#define PCI_MSIX_SIZE_MASK 0x07ffu
+#define PCI_MSIX_ENTRY     16u
+#define PCI_BAR_FLAGS      0xfu
+#define PCI_BAR_64         0x4u
+#define ALL_ONES(bytes)    ((bytes) == 4 ? UINT32_MAX : (1u << 8 * (bytes)) - 1)
+
+static struct lend_borrow *borrow_of(const struct k_pci_dev *dev)
+{
+    return K_CONTAINER(dev, struct lend_borrow, dev);
+}
+
+/* ---- Configuration space -----------------------------------------------------------------------
+ */
+
+static uint32_t forward(struct lend_borrow *b, unsigned type, unsigned offset, unsigned bytes,
+                        uint32_t value)
+{
+    const struct msg_config request = {
+        .lend = b->opened.lend, .offset = (uint16_t)offset, .bytes = (uint16_t)bytes, .value = value
+    };
+    uint32_t answer;
+    if (b->connection == NULL ||
+        lend_call(b->connection, type, &request, sizeof request, &answer, sizeof answer, NULL) < 0)
+        return ALL_ONES(bytes); /* as if nobody were there */
+    return answer;
+}
+
+/* The base address registers of the shadow, as a device would show them. */
+static uint32_t bar_register(const struct lend_borrow *b, unsigned i)
+{
+    const bool upper = i > 0 && b->bar_64[i - 1];
+    const unsigned of = upper ? i - 1 : i;
+    const uint64_t bytes = b->dev.bar_bytes[of];
+    uint64_t value = b->bar_written[of] & ~(uint64_t)PCI_BAR_FLAGS;
+    if (bytes == 0)
+        return 0;
+    if (b->bar_64[of])
+        value |= (uint64_t)b->bar_written[of + 1] << 32;
+    value &= ~(bytes - 1); /* written with ones, it tells the size */
+    return upper ? (uint32_t)(value >> 32) : (uint32_t)value | b->bar_flags[of];
+}
+
+/* The address that software means, in the lender's window, and back. */
+static uint64_t message_out(const struct lend_borrow *b, uint64_t address)
+{
+    return b->opened.msi + (address - MSI_BASE);
+}
+
+/* One half of the address of a message. Upper halves are zero in every host of this kind. */
+static uint32_t half_out(struct lend_borrow *b, bool upper, uint32_t value)
+{
+    if (upper)
+        return (uint32_t)(b->opened.msi >> 32);
+    if (value - MSI_BASE >= MSI_BYTES) {
+        k_warn(b->host->kernel, "%s: an interrupt to an address that is none", b->name);
+        return (uint32_t)message_out(b, MSI_BASE);
+    }
+    return (uint32_t)message_out(b, value);
+}
+
+static uint32_t half_in(const struct lend_borrow *b, bool upper, uint32_t value)
+{
+    if (upper)
+        return 0;
+    return (uint32_t)(MSI_BASE + ((value - (uint32_t)b->opened.msi) & (MSI_BYTES - 1)));
+}
+
+/* The half of the MSI capability's address that lies at the offset: 0 or 1; -1: none. */
+static int msi_half(const struct lend_borrow *b, unsigned offset, unsigned bytes)
+{
+    if (b->msi_cap == 0 || bytes != 4)
+        return -1;
+    if (offset == b->msi_cap + PCI_MSI_ADDRESS)
+        return 0;
+    return b->msi_64 && offset == b->msi_cap + PCI_MSI_ADDRESS + 4 ? 1 : -1;
+}
+
+static uint32_t part(uint32_t value, unsigned offset, unsigned bytes)
+{
+    return value >> 8 * (offset & 3) & ALL_ONES(bytes);
+}
+
+static uint32_t shadow_config_read(struct k_pci_dev *dev, unsigned offset, unsigned bytes)
+{
+    struct lend_borrow *b = borrow_of(dev);
+    if (offset >= PCI_BAR0 && offset < PCI_BARS_END)
+        return part(bar_register(b, (offset - PCI_BAR0) / 4), offset, bytes);
+    uint32_t value = forward(b, MSG_CONFIG_READ, offset, bytes, 0);
+    const int half = msi_half(b, offset, bytes);
+    if (half >= 0)
+        return half_in(b, half == 1, value);
+    if ((offset & ~3u) == PCI_INTERRUPT && b->connection != NULL) /* no wire: pin 0 */
+        value &= part(0xffff00ffu, offset, bytes);
+    return value;
+}
+
+static void shadow_config_write(struct k_pci_dev *dev, unsigned offset, unsigned bytes,
+                                uint32_t value)
+{
+    struct lend_borrow *b = borrow_of(dev);
+    if (offset >= PCI_BAR0 && offset < PCI_BARS_END) {
+        if (bytes == 4)
+            b->bar_written[(offset - PCI_BAR0) / 4] = value;
+        return;
+    }
+    const int half = msi_half(b, offset, bytes);
+    if (half >= 0)
+        value = half_out(b, half == 1, value);
+    forward(b, MSG_CONFIG_WRITE, offset, bytes, value);
+}
+
+/* ---- Registers --------------------------------------------------------------------------------
+ */
+
+/* The half of an entry's address in the MSI-X table that lies at the address: 0, 1; -1: none. */
+static int msix_half(const struct lend_borrow *b, uint64_t address)
+{
+    if (b->msix_cap == 0)
+        return -1;
+    uint64_t offset = address - b->dev.bar_base[b->msix_bar] - b->msix_offset;
+    if (offset >= b->msix_bytes || offset % PCI_MSIX_ENTRY >= 8)
+        return -1;
+    return offset % PCI_MSIX_ENTRY >= 4 ? 1 : 0;
+}
+
+static uint64_t shadow_mmio_read(struct k_pci_dev *dev, uint64_t address, unsigned bytes)
+{
+    struct lend_borrow *b = borrow_of(dev);
+    if (b->connection == NULL)
+        return bytes == 8 ? UINT64_MAX : ALL_ONES(bytes);
+    struct k_pci_dev *bridge = b->connection->adapter->pci;
+    uint64_t value = bridge->ops->mmio_read(bridge, address, bytes);
+    const int half = msix_half(b, address);
+    if (half < 0)
+        return value;
+    return bytes == 8 ? (uint64_t)half_in(b, false, (uint32_t)value)
+                      : half_in(b, half == 1, (uint32_t)value);
+}
+
+static void shadow_mmio_write(struct k_pci_dev *dev, uint64_t address, unsigned bytes,
+                              uint64_t value)
+{
+    struct lend_borrow *b = borrow_of(dev);
+    if (b->connection == NULL)
+        return;
+    struct k_pci_dev *bridge = b->connection->adapter->pci;
+    const int half = msix_half(b, address);
+    if (half >= 0 && bytes == 8)
+        value = (uint64_t)half_out(b, true, 0) << 32 | half_out(b, false, (uint32_t)value);
+    else if (half >= 0)
+        value = half_out(b, half == 1, (uint32_t)value);
+    bridge->ops->mmio_write(bridge, address, bytes, value);
+}
+
+const struct k_pci_ops lend_shadow_ops = {
+    .config_read = shadow_config_read,
+    .config_write = shadow_config_write,
+    .mmio_read = shadow_mmio_read,
+    .mmio_write = shadow_mmio_write,
+};
+
+/* ---- DMA addresses -----------------------------------------------------------------------------
+ */
+
+static uint64_t pages_of(uint64_t at, size_t bytes)
+{
+    return (at % K_PAGE_BYTES + bytes + K_PAGE_BYTES - 1) / K_PAGE_BYTES;
+}
+
+/* Without an IOMMU here: all memory is in windows of the lender. */
+static int map_direct(const struct lend_borrow *b, struct kaddr at, size_t bytes, uint64_t *dma)
+{
+    for (unsigned i = 0; i < b->request.n_ranges; i++) {
+        uint64_t offset = at.v - b->request.range[i].fabric;
+        if (offset < b->request.range[i].bytes && bytes <= b->request.range[i].bytes - offset) {
+            *dma = b->opened.dma[i] + offset;
+            return 0;
+        }
+    }
+    return -EFAULT;
+}
+
+static int map_pages(struct lend_borrow *b, struct kaddr at, size_t bytes,
+                     enum k_dma_direction direction, uint64_t *dma)
+{
+    const uint64_t n_pages = pages_of(at.v, bytes);
+    const unsigned order = lend_order_of(n_pages);
+    uint32_t page;
+    if (b->connection == NULL)
+        return -ENODEV;
+    if (order >= LEND_ORDERS || !lend_pages_take(&b->pages, order, &page)) {
+        k_warn(b->host->kernel, "%s: its DMA window is full", b->name);
+        return -ENOSPC;
+    }
+    const uint64_t offset = (uint64_t)page * K_PAGE_BYTES;
+    int status = k_iommu_map(b->connection->adapter->domain, b->request.range[0].fabric + offset,
+                             at.v & ~(uint64_t)(K_PAGE_BYTES - 1), n_pages * K_PAGE_BYTES,
+                             direction);
+    if (status != 0) {
+        lend_pages_give(&b->pages, order, page);
+        return status;
+    }
+    b->mapped_pages += n_pages;
+    *dma = b->opened.dma[0] + offset + at.v % K_PAGE_BYTES;
+    return 0;
+}
+
+static int shadow_map(struct k_device *device, struct kaddr at, size_t bytes,
+                      enum k_dma_direction direction, uint64_t *dma)
+{
+    struct lend_borrow *b = device->dma_context;
+    k_compute(device->kernel, k_costs(device->kernel)->dma_map_cycles);
+    return b->translated ? map_pages(b, at, bytes, direction, dma) : map_direct(b, at, bytes, dma);
+}
+
+static void unmap_pages(struct lend_borrow *b, uint64_t dma, size_t bytes)
+{
+    const uint64_t n_pages = pages_of(dma, bytes);
+    const uint64_t offset = (dma - b->opened.dma[0]) & ~(uint64_t)(K_PAGE_BYTES - 1);
+    if (offset >= b->request.range[0].bytes ||
+        k_iommu_unmap(b->connection->adapter->domain, b->request.range[0].fabric + offset,
+                      n_pages * K_PAGE_BYTES) != 0) {
+        k_fault(b->host->kernel, "%s: %zu bytes at %#llx are unmapped that were not mapped",
+                b->name, bytes, (unsigned long long)dma);
+        return;
+    }
+    b->mapped_pages -= n_pages;
+    lend_pages_give(&b->pages, lend_order_of(n_pages), (uint32_t)(offset / K_PAGE_BYTES));
+}
+
+static void shadow_unmap(struct k_device *device, uint64_t dma, size_t bytes,
+                         enum k_dma_direction direction)
+{
+    struct lend_borrow *b = device->dma_context;
+    (void)direction;
+    k_compute(device->kernel, k_costs(device->kernel)->dma_unmap_cycles);
+    if (b->translated && b->connection != NULL)
+        unmap_pages(b, dma, bytes);
+}
+
+static size_t whole_pages(size_t bytes)
+{
+    return (bytes + K_PAGE_BYTES - 1) & ~(size_t)(K_PAGE_BYTES - 1);
+}
+
+static int shadow_alloc(struct k_device *device, int node, size_t bytes, struct kaddr *at,
+                        uint64_t *dma)
+{
+    int status = k_pages_get(device->kernel, node, whole_pages(bytes), at);
+    if (status != 0)
+        return status;
+    status = shadow_map(device, *at, whole_pages(bytes), K_DMA_BOTH, dma);
+    if (status != 0)
+        k_pages_put(device->kernel, whole_pages(bytes), *at);
+    return status;
+}
+
+static void shadow_free(struct k_device *device, size_t bytes, struct kaddr at, uint64_t dma)
+{
+    shadow_unmap(device, dma, whole_pages(bytes), K_DMA_BOTH);
+    k_pages_put(device->kernel, whole_pages(bytes), at);
+}
+
+const struct k_dma_ops lend_shadow_dma_ops = {
+    .map = shadow_map,
+    .unmap = shadow_unmap,
+    .alloc = shadow_alloc,
+    .free = shadow_free,
+};
+
+/* ---- Making -----------------------------------------------------------------------------------
+ */
+
+/* What kind of registers the device's are: asked of the device itself. */
+static void find_bars(struct lend_borrow *b)
+{
+    for (unsigned i = 0; i < K_PCI_BARS; i++) {
+        if (b->dev.bar_bytes[i] == 0)
+            continue;
+        b->bar_flags[i] = forward(b, MSG_CONFIG_READ, PCI_BAR0 + 4 * i, 4, 0) & PCI_BAR_FLAGS;
+        b->bar_64[i] = (b->bar_flags[i] & PCI_BAR_64) != 0 && i + 1 < K_PCI_BARS;
+        b->bar_written[i] = (uint32_t)b->dev.bar_base[i];
+        if (b->bar_64[i])
+            b->bar_written[i + 1] = (uint32_t)(b->dev.bar_base[i] >> 32);
+    }
+}
+
+void lend_shadow_init(struct lend_borrow *b)
+{
+    find_bars(b);
+    unsigned cap = lend_find_cap(&b->dev, PCI_CAP_MSIX);
+    if (cap != 0) {
+        uint32_t control = forward(b, MSG_CONFIG_READ, cap, 4, 0) >> 16;
+        uint32_t table = forward(b, MSG_CONFIG_READ, cap + PCI_MSIX_TABLE, 4, 0);
+        b->msix_cap = (uint16_t)cap;
+        b->msix_bar = table & 7;
+        b->msix_offset = table & ~7u;
+        b->msix_bytes = (uint64_t)((control & PCI_MSIX_SIZE_MASK) + 1) * PCI_MSIX_ENTRY;
+    }
+    cap = lend_find_cap(&b->dev, PCI_CAP_MSI);
+    if (cap != 0) {
+        b->msi_64 = (forward(b, MSG_CONFIG_READ, cap, 4, 0) >> 16 & PCI_MSI_CONTROL_64) != 0;
+        b->msi_cap = (uint16_t)cap;
+    }
+}
