@@ -60,7 +60,8 @@ static char *file_path(const struct plot_request *request, const struct scenario
 
 struct drawing {
     const struct plot_figure *figure;
-    struct plot_panel *panels; /* one for each of the figure's */
+    struct plot_panel *panels; /* those of the figure's that have something to show */
+    guint n_panels;
 };
 
 /* gnuplot says nothing, and ends with 0, where its output did not fit on the disk: whether a
@@ -85,8 +86,7 @@ static bool draw_whole(const struct drawing *drawing, enum plot_format format, c
 {
     char *new_path = g_strconcat(path, ".new", NULL);
     const struct plot_output output = { .format = format, .path = new_path };
-    char *script = plot_script(drawing->figure->title, drawing->panels,
-                               drawing->figure->panels->len, &output);
+    char *script = plot_script(drawing->figure->title, drawing->panels, drawing->n_panels, &output);
     bool drawn = run_gnuplot(script);
     if (drawn && !is_whole(new_path, format)) {
         fprintf(stderr,
@@ -162,7 +162,7 @@ static bool draw_text(const struct drawing *drawing)
 {
     const struct plot_figure *figure = drawing->figure;
     bool drawn = true;
-    for (guint i = 0; drawn && i < figure->panels->len; i++) {
+    for (guint i = 0; drawn && i < drawing->n_panels; i++) {
         const struct plot_spec *spec = drawing->panels[i].spec;
         const bool own = figure->panels->len > 1 && *spec->title != '\0';
         char *title = own ? g_strdup_printf("%s: %s", figure->title, spec->title)
@@ -179,8 +179,8 @@ static bool draw(const struct plot_request *request, const struct scenario *scen
     const struct plot_output as_script = { .format = PLOT_GNUPLOT };
     bool drawn = true;
     if ((request->formats & 1u << PLOT_GNUPLOT) != 0) {
-        char *script = plot_script(drawing->figure->title, drawing->panels,
-                                   drawing->figure->panels->len, &as_script);
+        char *script = plot_script(drawing->figure->title, drawing->panels, drawing->n_panels,
+                                   &as_script);
         fputs(script, stdout);
         g_free(script);
     }
@@ -193,25 +193,28 @@ static bool draw(const struct plot_request *request, const struct scenario *scen
     return drawn;
 }
 
-/* False if a panel has nothing to show, which is said, or with mistakes in errors. */
+/* False if no panel has anything to show, or with mistakes in errors. Panels that have nothing are
+ * left out, and said: a part of the points, as of --quick, may be none of theirs. */
 static bool collect_and_draw(const struct plot_request *request, struct scenario *scenario,
                              const struct plot_figure *figure, struct sim_error_list *errors)
 {
-    const guint n = figure->panels->len;
-    struct plot_panel *panels = g_new0(struct plot_panel, n);
-    guint n_collected = 0;
-    bool good = true;
-    while (good && n_collected < n) {
-        struct plot_panel *panel = &panels[n_collected];
-        panel->spec = figure->panels->pdata[n_collected++];
-        good = plot_data_collect(scenario, panel->spec, request->db, request->options, &panel->data,
-                                 errors);
+    const size_t before = errors->n_messages;
+    struct drawing drawing = { .figure = figure,
+                               .panels = g_new0(struct plot_panel, figure->panels->len + 1) };
+    for (guint i = 0; i < figure->panels->len && errors->n_messages == before; i++) {
+        struct plot_panel *panel = &drawing.panels[drawing.n_panels];
+        panel->spec = figure->panels->pdata[i];
+        if (plot_data_collect(scenario, panel->spec, request->db, request->options, &panel->data,
+                              errors))
+            drawing.n_panels++;
+        else
+            plot_data_release(&panel->data);
     }
-    const struct drawing drawing = { figure, panels };
-    good = good && draw(request, scenario, &drawing);
-    for (guint i = 0; i < n_collected; i++)
-        plot_data_release(&panels[i].data);
-    g_free(panels);
+    const bool good = errors->n_messages == before && drawing.n_panels > 0 &&
+                      draw(request, scenario, &drawing);
+    for (guint i = 0; i < drawing.n_panels; i++)
+        plot_data_release(&drawing.panels[i].data);
+    g_free(drawing.panels);
     return good;
 }
 

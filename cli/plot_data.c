@@ -532,8 +532,9 @@ bool plot_data_collect(struct scenario *scenario, const struct plot_spec *spec,
     collect_simulated(&c);
     const bool any = data->curves->len > 0;
     if (!any)
-        fprintf(stderr, "%s: no results in %s (nudma run %s makes them)\n", scenario_name(scenario),
-                options->db, scenario_name(scenario));
+        fprintf(stderr, "%s: no results of %s in %s (nudma run %s makes them)\n",
+                scenario_name(scenario), (const char *)spec->metrics->pdata[0], options->db,
+                scenario_name(scenario));
     for (guint i = 0; any && i < spec->measured->len; i++)
         collect_measured(&c, &g_array_index(spec->measured, struct plot_measured, i));
     if (any)

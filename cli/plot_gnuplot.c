@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/plot_gnuplot.h"
@@ -20,6 +21,9 @@ static bool report_gnuplot(const GError *error, int status, const char *said)
                         "(apt-get install gnuplot-nox)\n");
     else if (error != NULL)
         fprintf(stderr, "gnuplot: %s\n", error->message);
+    else if (WIFSIGNALED(status))
+        fprintf(stderr, "gnuplot was ended by signal %d (%s): %s\n", WTERMSIG(status),
+                g_strsignal(WTERMSIG(status)), said);
     else if (!g_spawn_check_wait_status(status, NULL))
         fprintf(stderr, "gnuplot failed: %s\n", said);
     else

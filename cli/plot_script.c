@@ -118,9 +118,11 @@ static void append_x_axis(GString *script, const struct plot_spec *spec,
         g_string_append_printf(script, "set logscale x %u\n", spec->log_x);
     if (logarithmic && spec->log_x == 2 && hi / lo >= 4.0)
         append_binary_tics(script, lo, hi, is_small(output) ? 8 : 12);
-    if (!(hi > lo))
+    if (!(hi >= lo))
         return;
-    const double margin = logarithmic ? pow(hi / lo, 0.04) : (hi - lo) * 0.04;
+    double margin = logarithmic ? pow(hi / lo, 0.04) : (hi - lo) * 0.04;
+    if (hi == lo) /* a single place, to which gnuplot gives no range in time for its labels */
+        margin = logarithmic ? 2.0 : lo != 0.0 ? fabs(lo) / 2.0 : 1.0;
     const double left = logarithmic ? lo / margin : lo - margin;
     const double right = logarithmic ? hi * margin : hi + margin;
     g_string_append_printf(script, "set xrange [%.17g:%.17g]\n",
@@ -249,28 +251,31 @@ static void append_title(GString *script, const char *label)
         append_quoted(script, label);
 }
 
-static bool has_ratio(const struct plot_curve *curve)
+static bool has_ratio(const struct plot_curve *curve, bool below_one)
 {
     for (guint i = 0; i < curve->values->len; i++) {
-        if (g_array_index(curve->values, struct plot_value, i).ratio != 0.0)
+        const double ratio = g_array_index(curve->values, struct plot_value, i).ratio;
+        if (ratio != 0.0 && (ratio < 1.0) == below_one)
             return true;
     }
     return false;
 }
 
-/* On the side of the points where the curve that they are compared with does not run. */
+/* On the side of the points where the curve that they are compared with does not run. gnuplot 5.4
+ * crashes on labels of which none is to be drawn. */
 static void append_ratios(GString *script, const struct plot_curve *curve, unsigned index)
 {
-    if (!has_ratio(curve))
-        return;
-    g_string_append_printf(script,
-                           "$curve%u using 1:($4 >= 1 ? $2 : NaN):(sprintf('%%.2f', $4)) "
-                           "with labels offset 0,0.9 notitle, ",
-                           index);
-    g_string_append_printf(script,
-                           "$curve%u using 1:($4 < 1 && $4 != 0 ? $2 : NaN):(sprintf('%%.2f', $4)) "
-                           "with labels offset 0,-0.9 notitle, ",
-                           index);
+    if (has_ratio(curve, false))
+        g_string_append_printf(script,
+                               "$curve%u using 1:($4 >= 1 ? $2 : NaN):(sprintf('%%.2f', $4)) "
+                               "with labels offset 0,0.9 notitle, ",
+                               index);
+    if (has_ratio(curve, true))
+        g_string_append_printf(
+            script,
+            "$curve%u using 1:($4 < 1 && $4 != 0 ? $2 : NaN):(sprintf('%%.2f', $4)) "
+            "with labels offset 0,-0.9 notitle, ",
+            index);
 }
 
 /* So many points that they would hide their line. */

@@ -88,6 +88,9 @@ figure p/panels.cfg $size 'x = "transfer_bytes"; log_x = 2; y_min = 0.0;
     panels = ( { y = "latency_mean_ns"; y_unit = "ns"; title = "Latency"; },
                { y = "throughput_gbit_s"; y_min = 0.5; ratio_labels = ""; },
                { kind = "cdf"; metric = "latency_ns"; filter = "transfer_bytes=64"; } );'
+figure p/one.cfg $size 'x = "transfer_bytes"; log_x = 2; ratio_labels = "op=write_read/op=read";
+    series = ["op"]; panels = ( { y = "latency_mean_ns"; },
+                                { y = "throughput_gbit_s"; filter = "transfer_bytes=8"; } );'
 cat >p/claims.cfg <<'CLAIMS'
 claims = (
     { id = "level"; use = "K"; expr = "v('p/series','from=s0 to=s0','read_gbyte_s')";
@@ -98,6 +101,13 @@ CLAIMS
 "$nudma" run p/bars p/cdf p/stack --scenarios . --db kinds.db -q -j2 --seeds 2 >/dev/null
 is "the runs" $? 0
 "$nudma" run p/panels --scenarios . --db kinds.db -q -j2 --quick >/dev/null; is "those of panels" $? 0
+"$nudma" run p/one --scenarios . --db one.db -q --filter transfer_bytes=64 >/dev/null; is "a single x" $? 0
+"$nudma" plot p/one --scenarios . --db one.db -f png,svg -o pictures >/dev/null 2>one.txt
+is "can be drawn, all ratios on one side" $? 0
+is "its PNG" "$(head -c 4 pictures/p/one.png | tail -c 3)" PNG
+has "a panel without results is said to have none" "$(cat one.txt)" '^p/one: no results of throughput_gbit_s in one.db'
+is "and is all that is said" "$(wc -l <one.txt)" 1
+is "and left out" "$("$nudma" plot p/one --scenarios . --db one.db -f gnuplot 2>/dev/null | grep -c '^plot ')" 1
 mkdir other && figure other/mixed.cfg $size 'x = "transfer_bytes"; y = "latency_mean_ns"; series = [];'
 "$nudma" run mixed --scenarios other --db mixed.db -q --quick >/dev/null; is "of an axis left out" $? 0
 "$nudma" plot mixed --scenarios other --db mixed.db >/dev/null 2>mixed.txt; is "which are drawn" $? 0
