@@ -21,6 +21,7 @@ struct program {
     void *state; /* ops->state_bytes, params read into it */
     bool finite; /* set by start(): it ends by itself; the measurement ends with the last of them */
     bool finished;
+    unsigned n_connecting; /* connections of it that are being made */
 };
 
 struct program_ops {

@@ -350,6 +350,20 @@ static void record(struct programs *all, sim_time duration_ps)
     record_packets(all, duration_ps);
 }
 
+/* A connection that was never made: what would be recorded says nothing about the machines. */
+static bool all_connected(const struct programs *all)
+{
+    for (unsigned i = 0; i < all->n_programs; i++)
+        if (all->program[i].n_connecting != 0) {
+            sim_fail(all->workload->sim,
+                     "%s: %u of its connections were not made before the measurement ended: is "
+                     "there a cable between the interfaces, and does it lose frames?",
+                     all->program[i].name, all->program[i].n_connecting);
+            return false;
+        }
+    return true;
+}
+
 /* Lets programs end and what is under way arrive, then shuts the hosts down. */
 static void end(struct programs *all)
 {
@@ -387,6 +401,8 @@ static void programs_run(struct workload *workload)
         sim_fail(workload->sim, "not every program ended within measure.duration_us");
         return;
     }
+    if (!all_connected(all))
+        return;
     record(all, sim_now(workload->sim) - all->begin_ps);
     end(all);
 }
@@ -508,10 +524,13 @@ struct kaddr program_buffer(const struct network_host *host, unsigned cpu, uint6
 struct socket *program_connect(struct program *program, const struct network_host *host,
                                uint32_t from_ip, uint32_t ip, uint16_t port)
 {
+    program->n_connecting++;
     for (unsigned i = 0; i < CONNECT_TRIES; i++) {
         struct socket *socket = socket_tcp_connect(host->net, from_ip, ip, port);
-        if (socket != NULL)
+        if (socket != NULL) {
+            program->n_connecting--;
             return socket;
+        }
         k_sleep(host->kernel, CONNECT_PAUSE_PS);
     }
     k_fault(host->kernel, "%s: nobody listens on port %u", program->name, port);

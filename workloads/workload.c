@@ -40,7 +40,7 @@ void workload_run_until(struct workload *workload, const bool *done, sim_time un
 {
     while (!*done && sim_now(workload->sim) < until_ps && sim_error(workload->sim) == NULL &&
            (workload->interrupt == NULL || *workload->interrupt == 0) &&
-           sim_events_pending(workload->sim) != 0)
+           (sim_events_pending(workload->sim) != 0 || until_ps != SIM_TIME_MAX))
         sim_run(workload->sim, until_ps, workload->interrupt);
     bool stalled = !*done && until_ps == SIM_TIME_MAX && sim_events_pending(workload->sim) == 0 &&
                    (workload->interrupt == NULL || *workload->interrupt == 0);

@@ -68,7 +68,8 @@ extern const struct workload_ops *const workload_registry[];
 const struct config_node *workload_setting(struct workload *workload, const char *key);
 /* After each sample of the main metric: enough transactions, or known well enough. */
 bool workload_measured(struct workload *workload, const struct stat_mean *mean);
-/* Runs the simulation until `*done`, an error, the interrupt or simulated time until_ps. With
+/* Runs the simulation until `*done`, an error, the interrupt or simulated time until_ps, which also
+ * comes when nothing is left to happen before it. With
  * SIM_TIME_MAX it is an error of the run if nothing is left to happen before `*done`. */
 void workload_run_until(struct workload *workload, const bool *done, sim_time until_ps);
 /* ---- Series ---------------------------------------------------------------------------------- */

@@ -221,6 +221,58 @@ static void test_memory_modes(void **unused)
     }
 }
 
+/* Two hosts with a NIC each. */
+#define TWO_NICS                                                        \
+    "hosts = { a = { " PORT " }; b = { " PORT " }; };"                  \
+    "devices = { na = { type = \"nic.ethernet\"; lanes = 8; };"         \
+    " nb = { type = \"nic.ethernet\"; lanes = 8; }; };"                 \
+    "network = { a = { host = \"a\"; device = \"na\"; channels = 1; };" \
+    " b = { host = \"b\"; device = \"nb\"; channels = 1; }; };"         \
+    "workload = { type = \"programs\"; measured = \"a\"; };"            \
+    "measure = { warmup_us = 500; duration_us = 500; };"                \
+    "cables = ( { from = \"a.s0.rp0\"; to = \"na.p0\"; },"              \
+    " { from = \"b.s0.rp0\"; to = \"nb.p0\"; }"
+#define NO_CABLE " );\n"
+#define CABLE    ", { from = \"na.e0\"; to = \"nb.e0\"; } );\n"
+#define BETWEEN  "server = \"a\"; client = \"b\"; "
+
+/* What never got a connection has no throughput of 0: the run fails, and says why. */
+static void test_no_connection(void **unused)
+{
+    static const char *const programs[] = { "netperf", "sendfile", "memcached", "netperf_rr" };
+    char text[2048];
+    (void)unused;
+    for (unsigned p = 0; p < 4; p++)
+        for (unsigned cable = 0; cable < 2; cable++) {
+            snprintf(text, sizeof(text), TWO_NICS "%sprograms = { x = { type = \"%s\"; %s }; };",
+                     cable ? CABLE : NO_CABLE, programs[p],
+                     p == 2 ? BETWEEN "clients = 1; workers = 1;" : BETWEEN);
+            struct outcome outcome = run(text);
+            if (outcome.ok != (cable == 1))
+                fail_msg("%s, cable %u: %s", programs[p], cable, outcome.error);
+            if (!outcome.ok && strstr(outcome.error, "is there a cable") == NULL)
+                fail_msg("%s: \"%s\"", programs[p], outcome.error);
+            done(&outcome);
+        }
+}
+
+/* Time passes, too, where nothing happens. */
+static void test_quiet_hosts(void **unused)
+{
+    (void)unused;
+    struct outcome outcome = run(TWO_NICS CABLE "programs = { x = { type = \"netperf\"; " BETWEEN
+                                                "instances = 0; }; };");
+    if (!outcome.ok)
+        fail_msg("%s", outcome.error);
+    assert_true(value(&outcome, "memory_gbit_s") >= 0);
+    assert_true(value(&outcome, "throughput_gbit_s") == 0);
+    done(&outcome);
+    outcome = run(TWO_NICS NO_CABLE "programs = { x = { type = \"sockperf\"; " BETWEEN "}; };");
+    assert_false(outcome.ok);
+    assert_string_equal(outcome.error, "x: not one round trip was measured");
+    done(&outcome);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +285,8 @@ int main(void)
         cmocka_unit_test(test_nothing_to_run),
         cmocka_unit_test(test_what_does_not_fit_fails_the_run),
         cmocka_unit_test(test_memory_modes),
+        cmocka_unit_test(test_no_connection),
+        cmocka_unit_test(test_quiet_hosts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
