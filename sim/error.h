@@ -33,7 +33,7 @@ char *sim_error_join(const struct sim_error_list *errors);
 const char *sim_nearest_name(const char *found, const char *const *names);
 
 /* The end of a message: `did you mean "x"?`, or `expected one of "a", "b"` if nothing is near and
- * the names are few, or "". The caller g_free()s it. */
+ * the names are few, or "", also where `found` is one of them. The caller g_free()s it. */
 char *sim_suggestion(const char *found, const char *const *names);
 
 #endif

@@ -94,6 +94,8 @@ char *sim_suggestion(const char *found, const char *const *names)
     size_t n_names = 0;
     GString *text;
 
+    if (nearest && strcmp(nearest, found) == 0) /* known: it is something else that is wrong */
+        return g_strdup("");
     if (nearest)
         return g_strdup_printf("did you mean \"%s\"?", nearest);
     while (names && names[n_names])

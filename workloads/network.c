@@ -180,7 +180,7 @@ static bool open_device(struct network_host *host, struct net_device *dev, uint3
     if (status == 0)
         return true;
     why = status == -12 ? "no memory" : "the device refused";
-    k_fault(host->kernel, "%s: %s does not open: %s (%d)", host->name, dev->name, why, status);
+    k_fault(host->kernel, "%s does not open: %s (%d)", dev->name, why, status);
     return false;
 }
 
@@ -228,7 +228,9 @@ static void open_all(struct network_host *host)
     for (unsigned f = 0; f < host->n_functions; f++) {
         struct net_device *dev = device_of_function(host, f);
         if (dev == NULL) {
-            k_fault(host->kernel, "%s: only %u functions of its NICs appeared", host->name, f);
+            k_fault(host->kernel,
+                    "only %u of %u functions of its NICs appeared: has each a cable to this host?",
+                    f, host->n_functions);
             return;
         }
         host->function[f] = dev;
@@ -241,8 +243,7 @@ static void open_all(struct network_host *host)
         int error = 0;
         host->dev = make_upper(host, &error);
         if (host->dev == NULL) {
-            k_fault(host->kernel, "%s: no %s (%d)", host->name,
-                    interface_names[host->params.interface], error);
+            k_fault(host->kernel, "no %s (%d)", interface_names[host->params.interface], error);
             return;
         }
         if (!open_device(host, host->dev, address(host, UPPER_NUMBER)))

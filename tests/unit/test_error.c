@@ -107,6 +107,9 @@ static void suggestions_name_or_list(void **state)
     text = sim_suggestion("zzz", one);
     assert_string_equal(text, "expected \"x1\"");
     g_free(text);
+    text = sim_suggestion("channels", names); /* spelt right: that is not what is wrong */
+    assert_string_equal(text, "");
+    g_free(text);
     text = sim_suggestion("zzz", none);
     assert_string_equal(text, "");
     g_free(text);
