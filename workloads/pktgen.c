@@ -91,15 +91,15 @@ static void pktgen_body(void *arg)
     const struct k_costs *costs = k_costs(kernel);
     struct sk_buff *skb = make_packet(pktgen);
     struct net_device *dev = pktgen->dev;
-    int16_t queue = dev->xps_queue[k_cpu(kernel)];
-    skb->dev = dev;
-    skb->queue = queue >= 0 ? (uint16_t)queue : 0;
+    int16_t own = dev->xps_queue[k_cpu(kernel)];
+    uint16_t queue = own >= 0 ? (uint16_t)own : 0;
     while (!program_ending(pktgen->program)) {
         k_compute(kernel, costs->pktgen_packet_cycles);
-        skb->users++; /* the driver lets go of it when it has been sent */
+        skb->users++;   /* the driver lets go of it when it has been sent */
+        skb->dev = dev; /* a team has made it one of its functions', with a queue of that one */
+        skb->queue = queue;
         k_bh_disable(kernel);
-        bool sent = !dev->queue_stopped[skb->queue] &&
-                    dev->ops->start_xmit(skb, dev) == NET_XMIT_OK;
+        bool sent = !dev->queue_stopped[queue] && dev->ops->start_xmit(skb, dev) == NET_XMIT_OK;
         k_bh_enable(kernel);
         if (sent) {
             pktgen->packets += program_measuring(pktgen->program);

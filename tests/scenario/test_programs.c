@@ -126,6 +126,25 @@ static void test_bond(void **unused)
     run_result_free(result);
 }
 
+/* Each packet goes out through the function of the thread's node, not the first one only. */
+static void test_pktgen_of_a_team(void **unused)
+{
+    char text[4096], name[32];
+    (void)unused;
+    for (unsigned socket = 0; socket < 2; socket++) {
+        snprintf(text, sizeof(text),
+                 OCTO PROGRAMS SHORT
+                 "programs = { pktgen = { type = \"pktgen\"; socket = %u; }; };",
+                 "false", socket);
+        struct run_result *result = run(text);
+        snprintf(name, sizeof(name), "nic.pf%u_tx_packets", socket);
+        assert_true(value(result, name) > 500);
+        snprintf(name, sizeof(name), "nic.pf%u_tx_packets", 1 - socket);
+        assert_true(value(result, name) == 0);
+        run_result_free(result);
+    }
+}
+
 /* What is said per packet adds up: all DRAM traffic has a cause, all writes' time a part. */
 static void test_breakdown(void **unused)
 {
@@ -187,6 +206,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sendfile),
         cmocka_unit_test(test_bond),
+        cmocka_unit_test(test_pktgen_of_a_team),
         cmocka_unit_test(test_breakdown),
         cmocka_unit_test(test_refusals),
     };
