@@ -110,7 +110,8 @@ static void netperf_check(struct program *program, struct sim_error_list *errors
     if (netperf->server == netperf->client)
         config_mistake(program_setting(program, "client"), errors, "another host than `server`",
                        NULL);
-    if (server_core(netperf, netperf->instances) > cores_per_socket(netperf->server))
+    if (netperf->instances != 0 &&
+        server_core(netperf, netperf->instances - 1) >= cores_per_socket(netperf->server))
         config_mistake(program_setting(program, "instances"), errors,
                        "at most the cores of one socket from first_core on", NULL);
     if (netperf->client_first_core + netperf->instances > cores_per_socket(netperf->client))
@@ -122,6 +123,9 @@ static void netperf_check(struct program *program, struct sim_error_list *errors
     program_check_core(program, "client_socket", netperf->client, netperf->client_socket, 0,
                        errors);
     program_check_interface(program, "interface", netperf->server, netperf->interface, errors);
+    if (netperf->migrate_after_ps != 0 && numa_sockets(host_numa(netperf->server->host)) < 2)
+        config_mistake(program_setting(program, "migrate_after_us"), errors,
+                       "0 for a server of one socket", NULL);
 }
 
 /* ---- TCP_STREAM

@@ -277,6 +277,7 @@ static void pagerank_release(struct program *program)
 const struct program_ops program_pagerank_ops = {
     .type = "pagerank",
     .help = "PageRank over a generated power-law graph, with threads on all sockets",
+    .single = true,
     .state_bytes = sizeof(struct pagerank),
     .params = pagerank_params,
     .records = pagerank_records,

@@ -27,6 +27,7 @@ struct program {
 struct program_ops {
     const char *type; /* "netperf" */
     const char *help;
+    bool single; /* at most one per scenario: its metrics are not sums over programs */
     size_t state_bytes;
     const struct param_desc *params;
     /* What record() records; a name that begins with "." gets the program's before it. */

@@ -173,6 +173,11 @@ static void read_program(struct programs *all, struct config_node *group,
                        program->state, errors);
     if (errors->n_messages == before && all->measured != NULL)
         ops->check(program, errors);
+    for (unsigned i = 0; ops->single && common.enabled && i + 1 < all->n_programs; i++)
+        if (all->program[i].ops == ops)
+            config_mistake(program_setting(program, "type"), errors,
+                           "a type that no other program has, as its metrics are those of one",
+                           NULL);
     if (!common.enabled) {
         release_program(program);
         all->n_programs--;
@@ -377,6 +382,21 @@ static void end(struct programs *all)
         network_down(all->network, workload->interrupt);
 }
 
+/* True: it is until_ps, or done. Programs that all wait for something that nobody brings (a
+ * datagram was lost) have failed: what they did until then is no rate of anything. */
+static bool go_on(struct workload *workload, const bool *done, sim_time until_ps)
+{
+    workload_run_until(workload, done, until_ps);
+    if (sim_error(workload->sim) != NULL ||
+        (workload->interrupt != NULL && *workload->interrupt != 0))
+        return false;
+    if (*done || sim_now(workload->sim) >= until_ps)
+        return true;
+    sim_fail(workload->sim, "the programs stalled at %llu ps: nothing goes on",
+             (unsigned long long)sim_now(workload->sim));
+    return false;
+}
+
 static void programs_run(struct workload *workload)
 {
     struct programs *all = workload->state;
@@ -385,16 +405,12 @@ static void programs_run(struct workload *workload)
         return;
     for (unsigned i = 0; i < all->n_programs; i++)
         all->program[i].ops->start(&all->program[i]);
-    workload_run_until(workload, &never, sim_now(workload->sim) + workload->measure.warmup_ps);
-    if (sim_error(workload->sim) != NULL ||
-        (workload->interrupt != NULL && *workload->interrupt != 0))
+    if (!go_on(workload, &never, sim_now(workload->sim) + workload->measure.warmup_ps))
         return;
     begin_measuring(all);
     all->done = any_finite(all) && all_finished(all);
-    workload_run_until(workload, any_finite(all) ? &all->done : &never,
-                       all->begin_ps + workload->measure.duration_ps);
-    if (sim_error(workload->sim) != NULL ||
-        (workload->interrupt != NULL && *workload->interrupt != 0))
+    if (!go_on(workload, any_finite(all) ? &all->done : &never,
+               all->begin_ps + workload->measure.duration_ps))
         return;
     rate_sampler_stop(&all->sampler);
     if (any_finite(all) && !all_finished(all)) {

@@ -146,6 +146,11 @@ static void ask(struct rr *rr, struct socket *socket)
     socket_close(socket);
 }
 
+static uint16_t port(const struct rr *rr)
+{
+    return program_port(rr->program, rr->transport == TRANSPORT_UDP ? UDP_PORT : TCP_PORT, 0);
+}
+
 static void near_body(void *arg)
 {
     struct rr *rr = arg;
@@ -154,10 +159,10 @@ static void near_body(void *arg)
     uint32_t to_ip = network_interface_ip(rr->client, rr->client_interface);
     struct socket *socket;
     if (rr->transport == TRANSPORT_UDP) {
-        socket = socket_udp_bind(host->net, ip, UDP_PORT);
-        socket_udp_connect(socket, to_ip, UDP_PORT);
+        socket = socket_udp_bind(host->net, ip, port(rr));
+        socket_udp_connect(socket, to_ip, port(rr));
     } else {
-        socket = program_connect(rr->program, host, ip, to_ip, TCP_PORT);
+        socket = program_connect(rr->program, host, ip, to_ip, port(rr));
     }
     if (socket != NULL)
         ask(rr, socket);
@@ -171,10 +176,10 @@ static void far_body(void *arg)
     uint32_t to_ip = network_interface_ip(rr->server, rr->interface);
     struct socket *listener = NULL, *socket;
     if (rr->transport == TRANSPORT_UDP) {
-        socket = socket_udp_bind(host->net, ip, UDP_PORT);
-        socket_udp_connect(socket, to_ip, UDP_PORT);
+        socket = socket_udp_bind(host->net, ip, port(rr));
+        socket_udp_connect(socket, to_ip, port(rr));
     } else {
-        listener = socket_tcp_listen(host->net, ip, TCP_PORT);
+        listener = socket_tcp_listen(host->net, ip, port(rr));
         socket = socket_accept(listener);
     }
     while (hear(&rr->far, socket, rr->near.stream) && say(&rr->far, socket))
@@ -253,6 +258,7 @@ static void rr_release(struct program *program)
 const struct program_ops program_netperf_rr_ops = {
     .type = "netperf_rr",
     .help = "TCP_RR: one message to and fro through TCP",
+    .single = true,
     .state_bytes = sizeof(struct rr),
     .params = rr_params,
     .records = rtt_records,

@@ -145,12 +145,17 @@ static void send_file(struct transfer *transfer, struct network_host *host, stru
         k_page_put(host->kernel, transfer->page[i]);
 }
 
+static uint16_t port(const struct transfer *transfer)
+{
+    return program_port(transfer->all->program, FIRST_PORT, transfer->idx);
+}
+
 static void server_body(void *arg)
 {
     struct transfer *transfer = arg;
     struct network_host *host = transfer->all->server;
     struct socket *listener = socket_tcp_listen(host->net, transfer->all->server_ip,
-                                                (uint16_t)(FIRST_PORT + transfer->idx));
+                                                port(transfer));
     struct socket *socket = socket_accept(listener);
     send_file(transfer, host, socket);
     socket_close(listener);
@@ -165,7 +170,7 @@ static void client_body(void *arg)
     struct sendfile *all = transfer->all;
     struct network_host *host = all->client;
     struct socket *socket = program_connect(all->program, host, host->ip, all->server_ip,
-                                            (uint16_t)(FIRST_PORT + transfer->idx));
+                                            port(transfer));
     int64_t n;
     uint64_t found;
     if (socket == NULL)

@@ -11,6 +11,9 @@
     "{ cpu = { sockets = 2; cores_per_socket = 2; };"        \
     " ports = ( { name = \"rp0\"; socket = 0; lanes = 8; }," \
     " { name = \"rp0\"; socket = 1; lanes = 8; } ); }; "
+#define ONE_SOCKET                                    \
+    "{ cpu = { sockets = 1; cores_per_socket = 2; };" \
+    " ports = ( { name = \"rp0\"; socket = 0; lanes = 8; } ); }; "
 #define NIC "{ type = \"nic.ethernet\"; lanes = 8; }; "
 
 /* A server with a NIC of two functions, a client with one of one. */
@@ -43,17 +46,26 @@
 #define PROGRAMS "workload = { type = \"programs\"; };\n"
 #define SHORT    "measure = { warmup_us = 300; duration_us = 600; };\n"
 
-static struct run_result *run(const char *text)
+/* NULL, or what the run failed with (g_free). */
+static char *run_into(const char *text, struct run_result *result)
 {
     struct sim_error_list errors = { 0 };
     struct config *config = fixture_config(text, &errors);
-    struct run_result *result = run_result_new();
     struct experiment_outcome ended;
     char *error = NULL;
     fixture_fail(&errors);
-    if (!experiment_run(config, 1, result, &ended, NULL, &error))
-        fail_msg("%s", error);
+    bool ok = experiment_run(config, 1, result, &ended, NULL, &error);
+    assert_int_equal(ok, error == NULL);
     config_free(config);
+    return error;
+}
+
+static struct run_result *run(const char *text)
+{
+    struct run_result *result = run_result_new();
+    char *error = run_into(text, result);
+    if (error != NULL)
+        fail_msg("%s", error);
     return result;
 }
 
@@ -145,6 +157,46 @@ static void test_pktgen_of_a_team(void **unused)
     }
 }
 
+/* Two programs of a type on the same address, and two that go to and fro. */
+static void test_side_by_side(void **unused)
+{
+    static const char *const programs[] = {
+        "a = { type = \"netperf\"; }; b = { type = \"netperf\"; first_core = 1;"
+        " client_first_core = 1; };",
+        "a = { type = \"sendfile\"; }; b = { type = \"sendfile\"; first_core = 1;"
+        " client_first_core = 1; };",
+        "a = { type = \"netperf_rr\"; }; b = { type = \"sockperf\"; core = 1; client_core = 1; };",
+    };
+    char text[4096];
+    (void)unused;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(programs); i++) {
+        snprintf(text, sizeof(text), OCTO PROGRAMS SHORT "programs = { %s };", "false",
+                 programs[i]);
+        struct run_result *result = run(text);
+        if (i < 2)
+            assert_true(value(result, "throughput_gbit_s") > 1);
+        else
+            assert_true(value(result, "rtt_us") > 1 && value(result, "latency_us") > 1);
+        run_result_free(result);
+    }
+}
+
+/* A measurement in which nothing goes on any more has no rates. */
+static void test_stall(void **unused)
+{
+    struct run_result *result = run_result_new();
+    char text[4096];
+    (void)unused;
+    snprintf(text, sizeof(text),
+             BOND PROGRAMS SHORT "programs = { n = { type = \"netperf\"; instances = 0; }; };",
+             "second_device = \"nic1\";");
+    char *error = run_into(text, result);
+    assert_non_null(error);
+    assert_non_null(strstr(error, "the programs stalled at "));
+    g_free(error);
+    run_result_free(result);
+}
+
 /* What is said per packet adds up: all DRAM traffic has a cause, all writes' time a part. */
 static void test_breakdown(void **unused)
 {
@@ -199,6 +251,25 @@ static void test_refusals(void **unused)
     snprintf(text, sizeof(text),
              OCTO PROGRAMS "programs = { s = { type = \"sendfile\"; instances = 3; }; };", "true");
     refused(text, "a socket and a core of the host");
+    snprintf(text, sizeof(text),
+             OCTO PROGRAMS "programs = { n = { type = \"netperf\"; same_core = true;"
+                           " first_core = 2; }; };",
+             "true");
+    refused(text, "at most the cores of one socket from first_core on");
+    snprintf(text, sizeof(text),
+             OCTO PROGRAMS "programs = { a = { type = \"netperf_rr\"; };"
+                           " b = { type = \"netperf_rr\"; core = 1; }; };",
+             "true");
+    refused(text, "a type that no other program has");
+    refused("hosts = { server = " ONE_SOCKET "client = " ONE_SOCKET "};\n"
+            "devices = { nic = " NIC "client_nic = " NIC "};\n"
+            "cables = ( { from = \"server.s0.rp0\"; to = \"nic.p0\"; },"
+            " { from = \"client.s0.rp0\"; to = \"client_nic.p0\"; },"
+            " { from = \"nic.e0\"; to = \"client_nic.e0\"; } );\n"
+            "network = { server = { host = \"server\"; device = \"nic\"; };"
+            " client = { host = \"client\"; device = \"client_nic\"; }; };\n" PROGRAMS
+            "programs = { n = { type = \"netperf\"; migrate_after_us = 300; }; };",
+            "0 for a server of one socket");
 }
 
 int main(void)
@@ -207,6 +278,8 @@ int main(void)
         cmocka_unit_test(test_sendfile),
         cmocka_unit_test(test_bond),
         cmocka_unit_test(test_pktgen_of_a_team),
+        cmocka_unit_test(test_side_by_side),
+        cmocka_unit_test(test_stall),
         cmocka_unit_test(test_breakdown),
         cmocka_unit_test(test_refusals),
     };
