@@ -208,6 +208,7 @@ static void test_directory_and_broadcast(void **state)
     fixture_r730(&h.f);
     h.f.coherence.opportunistic_broadcast = false;
     h.n = fixture_new(&h.f);
+    s0 = &h.n->socket[0].counters;
     load(&h, 0, fixture_hpa(h.n, 0, 0x1000), NUMA_LOCAL_DRAM);
     assert_int_equal(numa_interconnect_bytes(h.n, 0, 1), 0);
     store(&h, 14, line);
