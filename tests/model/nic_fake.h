@@ -42,6 +42,10 @@ struct fake_nic {
     uint32_t command_low;
     uint64_t command;
     bool command_runs, busy[FAKE_NIC_QUEUES];
+    /* LRO: completions need not come in the order of buffers; one of a queue is kept back now and
+     * then while others pass it. */
+    bool shuffles, kept[FAKE_NIC_QUEUES];
+    struct nic_cqe kept_cqe[FAKE_NIC_QUEUES];
     /* What a frame on the wire is; hints[i]: function hint of data segment i. */
     void (*sent)(struct fake_nic *nic, unsigned sq, const uint8_t *frame, uint32_t bytes,
                  const struct nic_wqe_ethernet *ethernet);
@@ -170,6 +174,15 @@ static void fake_nic_send_soon(struct fake_nic *nic, unsigned number)
 /* ---- Receiving --------------------------------------------------------------------------------
  */
 
+/* The completion that was kept back. */
+static inline void fake_nic_give_back(struct fake_nic *nic, unsigned number)
+{
+    if (!nic->kept[number])
+        return;
+    nic->kept[number] = false;
+    fake_nic_complete(nic, nic->rq[number].target, &nic->kept_cqe[number], NIC_CQE_RECEIVED);
+}
+
 /* False: no buffer, dropped. */
 static inline bool fake_nic_receive(struct fake_nic *nic, unsigned number, const void *frame,
                                     uint32_t bytes, uint16_t header_bytes, uint32_t hash)
@@ -196,7 +209,14 @@ static inline bool fake_nic_receive(struct fake_nic *nic, unsigned number, const
                            .wqe_index = (uint16_t)rq->consumed,
                            .queue = (uint16_t)number };
     rq->consumed++;
+    if (nic->shuffles && !nic->kept[number] && fake_random(nic->kernel, 3) == 0) {
+        nic->kept[number] = true;
+        nic->kept_cqe[number] = cqe;
+        return true;
+    }
     fake_nic_complete(nic, rq->target, &cqe, NIC_CQE_RECEIVED);
+    if (nic->shuffles && fake_random(nic->kernel, 5) == 0)
+        fake_nic_give_back(nic, number);
     return true;
 }
 

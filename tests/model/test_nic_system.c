@@ -489,15 +489,16 @@ static void test_lro(void **state)
 
 /* The program that receives moves between sockets: the octoNIC's functions take turns, and nothing
  * is lost or comes out of order. */
-static void migrate(unsigned pull_at)
+static void migrate(const char *wire, unsigned pull_at)
 {
     struct rig r = { .team = true,
                      .cpu = { 1, 1 },
                      .bytes = 64 * MIB,
                      .send_bytes = 64 * KIB,
                      .receive_bytes = 64 * KIB };
-    /* Slower than a function's eight lanes: the buffer of the NIC never overflows. */
-    rig_open(&r, WORLD("octonic", "rate_gbit_s = 40;"), &nic_driver_params_default);
+    char world[2048];
+    snprintf(world, sizeof(world), WORLD("octonic", "%s"), wire);
+    rig_open(&r, world, &nic_driver_params_default);
     struct mover mover = { .side = &r.side[SERVER],
                            .every_ps = 2 * SIM_PS_PER_MS,
                            .pull_at = pull_at };
@@ -524,7 +525,9 @@ static void migrate(unsigned pull_at)
 static void test_migration(void **state)
 {
     (void)state;
-    migrate(0);
+    /* With 100 Gb/s eight lanes are slower: PAUSE keeps the buffer of the NIC from overflowing. */
+    migrate("", 0);
+    migrate("rate_gbit_s = 40;", 0);
 }
 
 /* IOctoSG: each function fetches the pages of its own node, and the stream is whole. */
@@ -560,7 +563,7 @@ static void test_octo_sg(void **state)
 static void test_pulled(void **state)
 {
     (void)state;
-    migrate(5);
+    migrate("rate_gbit_s = 40;", 5);
 }
 
 static void test_tcp_loss(void **state)
