@@ -69,8 +69,8 @@ static const struct param_desc netperf_params[] = {
           "", "of the client's socket, for the first instance"),
     PARAM("same_core", PARAM_BOOL, struct netperf, same_core, 0, 0, 1, PROV_NONE, "",
           "all of the server's processes share first_core; the client's have a core each"),
-    PARAM("buffer_bytes", PARAM_BYTES, struct netperf, buffer_bytes, 65536, 1, 16777216, PROV_NONE,
-          "", "of one send and one receive call"),
+    PARAM("buffer_bytes", PARAM_BYTES, struct netperf, buffer_bytes, 65536, 8, 16777216, PROV_NONE,
+          "", "of one send and one receive call; a multiple of 8"),
     PARAM("migrate_after_us", PARAM_TIME, struct netperf, migrate_after_ps, 0, 0, 1e9, PROV_NONE,
           "", "the server's processes move to the other socket; 0: they stay"),
     { .type = PARAM_END },
@@ -123,6 +123,10 @@ static void netperf_check(struct program *program, struct sim_error_list *errors
     program_check_core(program, "client_socket", netperf->client, netperf->client_socket, 0,
                        errors);
     program_check_interface(program, "interface", netperf->server, netperf->interface, errors);
+    /* Calls then end where the tags of the stream do (models/payload.h). */
+    if (netperf->buffer_bytes % 8 != 0)
+        config_mistake(program_setting(program, "buffer_bytes"), errors,
+                       "a multiple of 8: payload is checked by tags of 8 bytes", NULL);
     if (netperf->migrate_after_ps != 0 && numa_sockets(host_numa(netperf->server->host)) < 2)
         config_mistake(program_setting(program, "migrate_after_us"), errors,
                        "0 for a server of one socket", NULL);

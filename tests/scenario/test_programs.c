@@ -257,6 +257,10 @@ static void test_refusals(void **unused)
              "true");
     refused(text, "at most the cores of one socket from first_core on");
     snprintf(text, sizeof(text),
+             OCTO PROGRAMS "programs = { n = { type = \"netperf\"; buffer_bytes = 1449; }; };",
+             "true");
+    refused(text, "a multiple of 8");
+    snprintf(text, sizeof(text),
              OCTO PROGRAMS "programs = { a = { type = \"netperf_rr\"; };"
                            " b = { type = \"netperf_rr\"; core = 1; }; };",
              "true");
