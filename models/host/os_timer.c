@@ -92,8 +92,10 @@ void os_timer_softirq(struct k_thread *self)
     struct os_cpu *cpu = self->on;
     struct os_timer *timer;
     while ((timer = cpu->expired.first) != NULL) {
-        list_remove(timer);
         os_charge_cycles(self, self->kernel->params.costs.timer_cycles);
+        if (timer != cpu->expired.first)
+            continue; /* meanwhile another CPU has cancelled, moved or released it */
+        list_remove(timer);
         timer->timer->fn(timer->timer);
     }
 }

@@ -1031,6 +1031,58 @@ static void test_timer_time(void **unused)
     }
 }
 
+/* Another CPU releases a timer while its interrupt, its soft interrupt, its expiry take their time:
+ * behind that its function does not begin any more, so that its memory may go. */
+struct race {
+    struct alarm alarm;
+    sim_time release_at_ps;
+    bool released;
+};
+static void race_fires(struct k_timer *timer)
+{
+    struct race *race = K_CONTAINER(timer, struct race, alarm.timer);
+    assert_false(race->released);
+    race->alarm.fired = true;
+}
+static void race_set_body(void *arg)
+{
+    struct race *race = arg;
+    k_timer_init(&race->alarm.timer, race->alarm.r->k, race_fires);
+    k_timer_set(&race->alarm.timer, race->alarm.at_ps);
+}
+static void race_release_body(void *arg)
+{
+    struct race *race = arg;
+    struct kernel *k = race->alarm.r->k;
+    k_compute(k, (race->release_at_ps - k_now_ps(k)) / CYCLE);
+    k_yield(k);
+    k_timer_release(&race->alarm.timer);
+    race->released = true;
+}
+
+static void test_timer_released_elsewhere(void **unused)
+{
+    const sim_time whole = C1 + HARD + SOFT + TIMER;
+    unsigned n_fired[2] = { 0, 0 };
+    (void)unused;
+    for (unsigned q = 0; q < 2; q++) { /* beyond that the CPUs' order is loose */
+        for (sim_time d = 0; d <= whole + 200 * NS; d += 20 * NS) {
+            struct rig r;
+            struct race race = { .alarm = { .r = &r } };
+            rig_open(&r, quanta[q]);
+            race.alarm.at_ps = sim_now(r.sim) + 50 * US;
+            race.release_at_ps = race.alarm.at_ps + d;
+            k_thread_new(r.k, "set", 0, race_set_body, &race);
+            k_thread_new(r.k, "release", 1, race_release_body, &race);
+            run(&r);
+            assert_true(race.released);
+            n_fired[race.alarm.fired]++;
+            rig_close(&r);
+        }
+    }
+    assert_true(n_fired[0] > 100 && n_fired[1] > 10);
+}
+
 /* ---- Idle states ----------------------------------------------------------------------------- */
 
 static void sleeper_body(void *arg)
@@ -1262,6 +1314,7 @@ int main(void)
         cmocka_unit_test(test_quantum_changes_nothing),
         cmocka_unit_test(test_timers_in_order),
         cmocka_unit_test(test_timer_time),
+        cmocka_unit_test(test_timer_released_elsewhere),
         cmocka_unit_test(test_idle_states),
         cmocka_unit_test(test_no_wake_up_is_lost),
         cmocka_unit_test(test_busy_time),
