@@ -39,7 +39,6 @@ struct programs {
     sim_time begin_ps;
     unsigned packets_which; /* enum program_packets */
     uint64_t sent_at_begin, received_at_begin, operations;
-    sim_time wait_at_begin_ps[N_NUMA_SOURCES];
     bool ending;
     uint16_t next_stream;
     struct metric_sum sum[SUMS_MAX];
@@ -226,8 +225,16 @@ static const struct rate_series programs_series[] = {
     { "pf1_gbit_s", "Gbit/s", 8e-9, pf1_bytes },
 };
 
-/* Waits for data of the cores in use, so far. */
-static void sum_waits(struct programs *all, sim_time wait_ps[N_NUMA_SOURCES])
+/* Of all cores: programs may come to use others. */
+static void clear_waits(struct programs *all)
+{
+    for (unsigned c = 0; c < k_n_cpus(all->measured->kernel); c++)
+        memset(host_core(all->measured->host, c)->wait_ps, 0,
+               sizeof(host_core(all->measured->host, c)->wait_ps));
+}
+
+/* Waits for data of the cores in use, since they were cleared. */
+static void sum_waits(const struct programs *all, sim_time wait_ps[N_NUMA_SOURCES])
 {
     memset(wait_ps, 0, N_NUMA_SOURCES * sizeof(*wait_ps));
     for (unsigned c = 0; c < k_n_cpus(all->measured->kernel) && c < CPUS_MAX; c++)
@@ -243,7 +250,7 @@ static void begin_measuring(struct programs *all)
     for (unsigned h = 0; h < all->network->n_hosts; h++)
         kernel_stats_clear(all->network->host[h].kernel);
     all->sent_at_begin = network_buffers_sent(all->measured);
-    sum_waits(all, all->wait_at_begin_ps);
+    clear_waits(all);
     all->received_at_begin = network_packets_received(all->measured);
     all->measuring = true;
     for (unsigned i = 0; i < all->n_programs; i++)
@@ -304,7 +311,7 @@ static void record_cpu_parts(struct programs *all, uint64_t n)
         busy_ps += all->uses_cpu[c] ? kernel_busy_ps(all->measured->kernel, c) : 0;
     sum_waits(all, wait_ps);
     for (unsigned s = 0; s < N_NUMA_SOURCES; s++) {
-        sim_time ps = wait_ps[s] - all->wait_at_begin_ps[s];
+        sim_time ps = wait_ps[s];
         snprintf(name, sizeof(name), "cpu_part_ns.%s", names[s]);
         run_result_metric(all->workload->result, name, "ns", (double)ps * per_packet);
         busy_ps -= SIM_MIN(busy_ps, ps);

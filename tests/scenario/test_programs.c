@@ -157,6 +157,25 @@ static void test_pktgen_of_a_team(void **unused)
     }
 }
 
+/* What a core waited for before the measurement is not the program's that moves there in it. */
+static void test_waits_of_a_new_core(void **unused)
+{
+    static const char *const moves[] = { "", "migrate_after_us = 599.9;" };
+    char text[4096];
+    double wait_ns[2];
+    (void)unused;
+    for (unsigned i = 0; i < 2; i++) {
+        snprintf(text, sizeof(text),
+                 OCTO PROGRAMS SHORT
+                 "programs = { n = { type = \"netperf\"; server_socket = 1; %s }; };",
+                 "false", moves[i]);
+        struct run_result *result = run(text);
+        wait_ns[i] = value(result, "cpu_part_ns.remote_cache");
+        run_result_free(result);
+    }
+    assert_true(fabs(wait_ns[1] - wait_ns[0]) <= 0.05 * wait_ns[0]);
+}
+
 /* Two programs of a type on the same address, and two that go to and fro. */
 static void test_side_by_side(void **unused)
 {
@@ -279,13 +298,10 @@ static void test_refusals(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sendfile),
-        cmocka_unit_test(test_bond),
-        cmocka_unit_test(test_pktgen_of_a_team),
-        cmocka_unit_test(test_side_by_side),
-        cmocka_unit_test(test_stall),
-        cmocka_unit_test(test_breakdown),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_sendfile),         cmocka_unit_test(test_bond),
+        cmocka_unit_test(test_pktgen_of_a_team), cmocka_unit_test(test_waits_of_a_new_core),
+        cmocka_unit_test(test_side_by_side),     cmocka_unit_test(test_stall),
+        cmocka_unit_test(test_breakdown),        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
