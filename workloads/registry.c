@@ -9,6 +9,7 @@ const struct workload_ops *const workload_registry[] = {
     &workload_pcie_bench_ops,
     &workload_memory_ops,
     &workload_programs_ops,
+    &workload_trends_ops,
     NULL,
 };
 

@@ -60,7 +60,7 @@ struct workload_ops {
 };
 
 extern const struct workload_ops workload_pcie_bench_ops, workload_memory_ops,
-    workload_programs_ops;
+    workload_programs_ops, workload_trends_ops;
 /* All workloads; NULL-terminated. */
 extern const struct workload_ops *const workload_registry[];
 
