@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# claims-table.sh FOLDER DATABASE [WITHOUT]: runs the points that the claims of a folder are about
+# (not the scenarios whose names hold WITHOUT) as far as the database lacks them, and prints the
+# claims with what came out as a table for docs/validation.md.
+set -eu -o pipefail
+cd "$(dirname "$0")/.."
+nudma=${NUDMA:-build/nudma}
+claims=scenarios/$1/claims.cfg
+
+# A point may end in a value that the claim's query puts in: ...message_bytes='||column1||'...
+points_of() { # points_of SCENARIO: a condition for --filter
+    grep -o "v('$1','[^']*'[,|]" "$claims" | sed "s/.*,'//; s/'.\$//; s/ *[a-z_]*=\$//" |
+        sort -u | paste -s -d '#' | sed 's/#/ || /g'
+}
+grep -o "v('$1/[a-z0-9_]*'" "$claims" | sed "s/v('//; s/'//" | sort -u |
+    while read -r scenario; do
+        if [ -n "${3:-}" ] && [[ $scenario == *"$3"* ]]; then continue; fi
+        points=$(points_of "$scenario")
+        "$nudma" run "$scenario" ${points:+--filter "$points"} --quiet --db "$2" >/dev/null
+    done
+
+echo '| claim | use | published | accepted | simulated | verdict |'
+echo '|---|---|---|---|---|---|'
+# Columns of the report stand two or more blanks apart; without an error there is a dash.
+"$nudma" check "$1" --known-ok --db "$2" | sed 's/   *K  / K  /; s/   *C  / C  /' |
+    awk -F '  +' '/^[a-z]+\.[^ ]+ [CK] / {
+        split($1, head, " ")
+        print "| `" head[1] "` | " head[2] " | " $2 " | " $3 " | " $4 " | " $6 " |"
+    }' || [ "${PIPESTATUS[0]}" = 1 ]
