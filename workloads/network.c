@@ -107,6 +107,9 @@ static void read_host(struct network *network, struct config *config, struct con
     if (host->params.second_device_name[0] != '\0')
         host->second_device = find_nic(network, host, "second_device",
                                        host->params.second_device_name, errors);
+    if (host->device != NULL && host->second_device == host->device)
+        config_mistake(config_find(group, "second_device"), errors, "another NIC than `device`",
+                       NULL);
     network->names[network->n_hosts++] = host->name;
 }
 

@@ -97,6 +97,21 @@ static const struct record_desc programs_records[] = {
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
+/* The host's own, which it has if another one is measured. */
+static void declare_host(struct host *host, struct run_result *declared)
+{
+    unsigned n = numa_sockets(host_numa(host));
+    char name[160];
+    snprintf(name, sizeof(name), "%s.memory_gbyte_s", host_name(host));
+    run_result_declare(declared, RECORD_METRIC, name);
+    for (unsigned i = 0; i < n * n; i++) {
+        snprintf(name, sizeof(name), "%.60s.interconnect_gbyte_s.s%u_s%u", host_name(host), i / n,
+                 i % n);
+        if (i / n != i % n && !run_result_has(declared, RECORD_METRIC, name))
+            run_result_declare(declared, RECORD_METRIC, name);
+    }
+}
+
 /* What its programs record; a name that begins with "." has the program's before it, any other is
  * of all programs together. */
 static void programs_declare(struct workload *workload, struct run_result *declared)
@@ -110,11 +125,8 @@ static void programs_declare(struct workload *workload, struct run_result *decla
             if (!run_result_has(declared, r->kind, name))
                 run_result_declare(declared, r->kind, name);
         }
-    for (unsigned h = 0; h < world_n_hosts(workload->world); h++) {
-        snprintf(name, sizeof(name), "%s.memory_gbyte_s",
-                 host_name(world_host_at(workload->world, h)));
-        run_result_declare(declared, RECORD_METRIC, name);
-    }
+    for (unsigned h = 0; h < world_n_hosts(workload->world); h++)
+        declare_host(world_host_at(workload->world, h), declared);
 }
 
 /* ---- Building ----------------------------------------------------------------------------------

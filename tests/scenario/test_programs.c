@@ -200,6 +200,26 @@ static void test_side_by_side(void **unused)
     }
 }
 
+/* The metrics are about the host that `measured` names, whichever it is. */
+static void test_measured(void **unused)
+{
+    static const char *const hosts[] = { "server", "client" };
+    char text[4096], name[64];
+    (void)unused;
+    for (unsigned h = 0; h < 2; h++) {
+        snprintf(text, sizeof(text),
+                 OCTO "workload = { type = \"programs\"; measured = \"%s\"; };\n" SHORT
+                      "programs = { n = { type = \"netperf\"; }; };",
+                 "false", hosts[h]);
+        struct run_result *result = run(text);
+        snprintf(name, sizeof(name), "%s.memory_gbyte_s", hosts[1 - h]);
+        assert_true(value(result, name) >= 0);
+        snprintf(name, sizeof(name), "%s.interconnect_gbyte_s.s0_s1", hosts[1 - h]);
+        assert_true(value(result, name) >= 0);
+        run_result_free(result);
+    }
+}
+
 /* A measurement in which nothing goes on any more has no rates. */
 static void test_stall(void **unused)
 {
@@ -259,6 +279,9 @@ static void test_refusals(void **unused)
     (void)unused;
     snprintf(text, sizeof(text), BOND PROGRAMS "programs = { n = { type = \"netperf\"; }; };", "");
     refused(text, "`device` and `second_device` of one function each for bond0");
+    snprintf(text, sizeof(text), BOND PROGRAMS "programs = { n = { type = \"netperf\"; }; };",
+             "second_device = \"nic0\";");
+    refused(text, "another NIC than `device`");
     snprintf(text, sizeof(text),
              OCTO PROGRAMS "programs = { s = { type = \"sendfile\"; call_bytes = 65535; }; };",
              "true");
@@ -298,10 +321,15 @@ static void test_refusals(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sendfile),         cmocka_unit_test(test_bond),
-        cmocka_unit_test(test_pktgen_of_a_team), cmocka_unit_test(test_waits_of_a_new_core),
-        cmocka_unit_test(test_side_by_side),     cmocka_unit_test(test_stall),
-        cmocka_unit_test(test_breakdown),        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_sendfile),
+        cmocka_unit_test(test_bond),
+        cmocka_unit_test(test_pktgen_of_a_team),
+        cmocka_unit_test(test_waits_of_a_new_core),
+        cmocka_unit_test(test_side_by_side),
+        cmocka_unit_test(test_measured),
+        cmocka_unit_test(test_stall),
+        cmocka_unit_test(test_breakdown),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
