@@ -6,7 +6,7 @@
  *   a slice more than its share. Threads stay on their CPU until they are moved. An idle CPU goes
  *   into the deepest state whose residency the mean of its last idle periods reaches.
  * Does not model: load balancing, priorities, the timer as a bound of the predicted idle period,
- *   preemption within the kernel.
+ *   preemption within the kernel or by a thread that is woken.
  * Timing: a switch to a thread takes context_switch_cycles, one to idle nothing; a wake-up takes
  *   wakeup_cycles of who wakes, and remote_wakeup_cycles more if the thread is another CPU's,
  *   which hears of it interrupt_ps later if it is idle (it watches a line: no handler runs).
