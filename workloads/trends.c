@@ -1,8 +1,8 @@
 /*
  * Published data over the years, no simulation: the bandwidth of a NIC of a year against what the
  * cores of one of its processors could use (IOctopus, figure 2). The group `trends` of the scenario
- * holds two tables, each entry valid from its year on: `nic` ({ year; port_gbit_s; }, of one port and
- * direction) and `cores` ({ year; n; }, the most of one processor).
+ * holds two tables, each entry valid from its year on: `nic` ({ year; port_gbit_s; }, of one port
+ * and direction) and `cores` ({ year; n; }, the most of one processor).
  *
  * nic_single, nic_dual: both directions of one port, of two; cpu_513mbit, cpu_10gbit: cores times
  * what each is said to consume.
