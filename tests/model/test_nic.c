@@ -174,7 +174,13 @@ static void test_virtual_functions(void **unused)
     const struct nic_command create = { .opcode = NIC_CREATE_EQ, .log_entries = 4 };
     struct nr_rig rig;
     (void)unused;
-    nr_open(&rig, 1, 16, 100, settings);
+    nr_open(&rig, 2, 8, 100, settings);
+    uint64_t all[8] = { nic_function_mac(rig.nic, 0), nic_function_mac(rig.nic, 1) };
+    for (unsigned i = 0; i < 6; i++) {
+        all[2 + i] = nic_vf_mac(rig.nic, i / 3, i % 3);
+        for (unsigned k = 0; k < 2 + i; k++)
+            assert_true(all[k] != all[2 + i]);
+    }
     unsigned cap = sriov_of(&rig);
     assert_int_equal(nr_config(&rig, 0, false, cap + PCI_SRIOV_INITIAL_VFS, 0), 3 << 16 | 3);
     nr_config(&rig, 0, true, cap + PCI_SRIOV_BAR0, (uint32_t)(NR_BAR + VF_BAR));
