@@ -53,6 +53,9 @@ struct fake_options {
     unsigned fail_page_every; /* every n-th allocation of pages or DMA memory fails; 0: none */
     unsigned fail_map_every;  /* every n-th k_dma_map() */
     bool count_faults;        /* instead of aborting */
+    bool iommu;               /* requesters' addresses are translated */
+    bool msix;                /* k_irq_request() writes the device's MSI-X table */
+    unsigned n_roots;         /* root complexes; 0: one */
 };
 
 enum fake_state { FAKE_READY, FAKE_RUNNING, FAKE_BLOCKED, FAKE_DONE };
@@ -79,7 +82,7 @@ struct k_thread {
 struct k_irq {
     struct k_irq *next;
     struct k_pci_dev *dev;
-    unsigned index, cpu;
+    unsigned index, cpu, vector; /* vector: its message's data, with options.msix */
     k_irq_fn *handler;
     void *arg;
     bool pending;
@@ -150,9 +153,11 @@ struct kernel {
     struct k_pci_dev *pci[16];
     const struct k_pci_driver *pci_driver[8];
     unsigned n_pci, n_pci_drivers;
-    unsigned n_page_allocs, n_maps;
+    unsigned n_page_allocs, n_maps, n_vectors;
+    struct k_iommu_domain *domains;
+    unsigned iommu_calls, iommu_fail_at; /* the n-th from now on fails; 0: none */
     /* For tests to look at. */
-    uint64_t pages_live, dma_live, maps_live, pins_live, timers_live;
+    uint64_t pages_live, dma_live, maps_live, pins_live, timers_live, iommu_pages_live;
     uint64_t cycles, lines, n_faults, n_warnings;
     char fault[160]; /* the last one */
 };
@@ -767,6 +772,7 @@ bool k_napi_complete(struct k_napi *napi)
 }
 
 #include "tests/model/fake_kapi_devices.h"
+#include "tests/model/fake_kapi_iommu.h"
 
 /* ---- The whole ---------------------------------------------------------------------------------
  */
@@ -809,6 +815,7 @@ static inline void fake_free(struct kernel *kernel)
         next = irq->next;
         free(irq);
     }
+    fake_domains_free(kernel);
     for (struct fake_event *next, *event = kernel->events; event; event = next) {
         next = event->next;
         free(event);

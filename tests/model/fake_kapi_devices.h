@@ -66,6 +66,8 @@ static int fake_pci_probe(struct kernel *kernel, struct k_pci_dev *dev)
                 int error = dev->driver->probe(dev, dev->driver->context);
                 if (error)
                     dev->driver = NULL;
+                if (error == -ENODEV) /* not its device after all: the next driver */
+                    break;
                 return error;
             }
     return 0;
@@ -114,12 +116,48 @@ int k_pci_register(struct kernel *kernel, const struct k_pci_driver *driver)
     return n;
 }
 
+/* The MSI-X table of a device, by its capability, as a kernel writes it; false: it is too small. A
+ * device without the capability is left alone: fake_irq_raise() is for it. */
+static bool fake_msix_write(struct k_irq *irq, bool masked)
+{
+    struct k_pci_dev *dev = irq->dev;
+    unsigned cap = k_config_read(dev, 0x34, 1);
+    while (cap && cap != 0xff && k_config_read(dev, cap, 1) != 0x11)
+        cap = k_config_read(dev, cap + 1, 1);
+    uint32_t table = cap && cap != 0xff ? k_config_read(dev, cap + 4, 4) : 0;
+    if (!cap || cap == 0xff)
+        return true;
+    if (irq->index > (k_config_read(dev, cap + 2, 2) & 0x7ff))
+        return false;
+    uint64_t entry = (table & ~7u) + 16 * (uint64_t)irq->index;
+    k_writel(dev, table & 7, entry + 12, 1);
+    if (!masked) {
+        k_writel(dev, table & 7, entry, 0xfee00000 | irq->cpu << 12);
+        k_writel(dev, table & 7, entry + 4, 0);
+        k_writel(dev, table & 7, entry + 8, irq->vector);
+        k_writel(dev, table & 7, entry + 12, 0);
+        k_config_write(dev, cap + 2, 2, 0x8000);
+    }
+    return true;
+}
+
 int k_irq_request(struct k_pci_dev *dev, unsigned index, unsigned cpu, k_irq_fn *handler, void *arg,
                   struct k_irq **irq)
 {
     struct kernel *kernel = dev->device.kernel;
     *irq = k_zalloc(sizeof **irq);
-    **irq = (struct k_irq){ kernel->irqs, dev, index, cpu, handler, arg, false, 0 };
+    **irq = (struct k_irq){ .next = kernel->irqs,
+                            .dev = dev,
+                            .index = index,
+                            .cpu = cpu,
+                            .vector = ++kernel->n_vectors,
+                            .handler = handler,
+                            .arg = arg };
+    if (kernel->options.msix && !fake_msix_write(*irq, false)) {
+        free(*irq);
+        return -ENOSPC;
+    }
+    (*irq)->next = kernel->irqs; /* others may have come meanwhile */
     kernel->irqs = *irq;
     return 0;
 }
@@ -134,7 +172,29 @@ void k_irq_free(struct k_irq *irq)
     while (*link != irq)
         link = &(*link)->next;
     *link = irq->next;
+    if (irq->dev->device.kernel->options.msix)
+        fake_msix_write(irq, true);
     free(irq);
+}
+
+static void fake_irq_pend(struct kernel *kernel, struct k_irq *irq)
+{
+    if (!irq->pending)
+        irq->at_ps = kernel->now_ps + (kernel->options.stall_percent
+                                           ? fake_random(kernel, kernel->options.stall_ps)
+                                           : 0);
+    irq->pending = true;
+}
+
+/* A message to 0xfeexxxxx; false if nobody asked for it. */
+static inline bool fake_message(struct kernel *kernel, uint64_t address, uint32_t data)
+{
+    for (struct k_irq *irq = kernel->irqs; irq; irq = irq->next)
+        if (irq->vector == data && irq->cpu == (address >> 12 & 0xff)) {
+            fake_irq_pend(kernel, irq);
+            return true;
+        }
+    return false;
 }
 
 /* The device's message for an entry of its MSI-X table; false if nobody asked for it. */
@@ -143,11 +203,7 @@ static inline bool fake_irq_raise(struct kernel *kernel, const struct k_pci_dev 
 {
     for (struct k_irq *irq = kernel->irqs; irq; irq = irq->next)
         if (irq->dev == dev && irq->index == index) {
-            if (!irq->pending)
-                irq->at_ps = kernel->now_ps + (kernel->options.stall_percent
-                                                   ? fake_random(kernel, kernel->options.stall_ps)
-                                                   : 0);
-            irq->pending = true;
+            fake_irq_pend(kernel, irq);
             return true;
         }
     return false;
