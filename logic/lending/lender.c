@@ -33,7 +33,8 @@
 static int lender_probe(struct k_pci_dev *pci, void *context)
 {
     struct lend_host *host = context;
-    if (host->options.want != NULL && !host->options.want(pci))
+    if (pci->ops == &lend_shadow_ops || /* what is borrowed is not lent on */
+        (host->options.want != NULL && !host->options.want(pci)))
         return -ENODEV;
     struct lend_device *d = k_zalloc(sizeof *d);
     *d = (struct lend_device){ .next = host->devices, .host = host, .pci = pci };
