@@ -220,22 +220,6 @@ static void test_measured(void **unused)
     }
 }
 
-/* A measurement in which nothing goes on any more has no rates. */
-static void test_stall(void **unused)
-{
-    struct run_result *result = run_result_new();
-    char text[4096];
-    (void)unused;
-    snprintf(text, sizeof(text),
-             BOND PROGRAMS SHORT "programs = { n = { type = \"netperf\"; instances = 0; }; };",
-             "second_device = \"nic1\";");
-    char *error = run_into(text, result);
-    assert_non_null(error);
-    assert_non_null(strstr(error, "the programs stalled at "));
-    g_free(error);
-    run_result_free(result);
-}
-
 /* What is said per packet adds up: all DRAM traffic has a cause, all writes' time a part. */
 static void test_breakdown(void **unused)
 {
@@ -327,7 +311,6 @@ int main(void)
         cmocka_unit_test(test_waits_of_a_new_core),
         cmocka_unit_test(test_side_by_side),
         cmocka_unit_test(test_measured),
-        cmocka_unit_test(test_stall),
         cmocka_unit_test(test_breakdown),
         cmocka_unit_test(test_refusals),
     };
