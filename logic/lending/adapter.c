@@ -293,17 +293,18 @@ int lend_outgoing_add(struct lend_adapter *adapter, uint16_t id, const char *own
     return i;
 }
 
-void lend_outgoing_remove(struct lend_adapter *adapter, unsigned index)
+bool lend_outgoing_remove(struct lend_adapter *adapter, unsigned index)
 {
     struct lend_entry *entry = &adapter->outgoing.entry[index];
     if (entry->refs > 1) {
         entry->refs--;
-        return;
+        return false;
     }
     entry->value = 0;
     k_writel(adapter->pci, 0, NTB_REG_OUTGOING + 4 * (uint64_t)index, 0);
     entry->refs = 0;
     adapter->outgoing.n_used--;
+    return true;
 }
 
 static uint16_t incoming_id(const struct lend_adapter *adapter, unsigned index)

@@ -82,7 +82,8 @@ void lend_map_write(struct lend_adapter *adapter, const struct lend_map *map, ui
  * there. -ENOSPC. */
 int lend_outgoing_add(struct lend_adapter *adapter, uint16_t id, const char *owner,
                       struct lend_error *error);
-void lend_outgoing_remove(struct lend_adapter *adapter, unsigned index);
+/* True: nobody else has it. */
+bool lend_outgoing_remove(struct lend_adapter *adapter, unsigned index);
 /* A function on the fabric may come in. *id: what it appears as here. With an IOMMU it has the
  * addresses of what is exported and nothing else. 0, -ENOSPC, what k_iommu_attach() says. */
 int lend_incoming_add(struct lend_adapter *adapter, uint32_t node, unsigned device,

@@ -16,9 +16,6 @@
 #include <string.h>
 
 #define US            UINT64_C(1000000)
-#define NODES_TO_ASK  4096u /* that a switch may know a way to */
-#define UNKNOWN_MAX   64u   /* in a row, then there are no more */
-#define PATHS_MAX     4096u
 #define ANSWER_LOOK   (5 * US)
 #define ANSWER_WAIT   (400 * US) /* then the word is written again */
 #define ANSWER_ROUNDS 20u
@@ -37,134 +34,6 @@ void lend_unlock(struct lend_host *host, struct lend_mutex *mutex)
 {
     mutex->held = false;
     k_wake(host->kernel, &mutex->wait);
-}
-
-/* ---- What a node is ---------------------------------------------------------------------------
- */
-
-static int map_registers(struct lend_adapter *adapter, uint32_t node, uint64_t bytes,
-                         struct lend_map *map, struct lend_error *error)
-{
-    return lend_map(adapter, node, NTB_FABRIC_REGISTERS, bytes, 0, "discovery", map, error);
-}
-
-static uint32_t remote_read(struct lend_adapter *adapter, const struct lend_map *map,
-                            uint64_t offset)
-{
-    return (uint32_t)lend_map_read(adapter, map, offset, 4);
-}
-
-static uint32_t pad_read(struct lend_adapter *adapter, const struct lend_map *map, unsigned pad)
-{
-    return remote_read(adapter, map, NTB_FABRIC_SCRATCHPAD + 4 * pad);
-}
-
-static void path_add(struct lend_host *host, const struct lend_path *path)
-{
-    if (host->n_paths == PATHS_MAX)
-        return;
-    if ((host->n_paths & (host->n_paths - 1)) == 0) { /* 0, 1, 2, 4, ...: it is full */
-        size_t n = host->n_paths == 0 ? 1 : 2 * (size_t)host->n_paths;
-        struct lend_path *grown = k_zalloc(n * sizeof grown[0]);
-        if (host->n_paths != 0)
-            memcpy(grown, host->path, host->n_paths * sizeof grown[0]);
-        k_free(host->path);
-        host->path = grown;
-    }
-    host->path[host->n_paths++] = *path;
-}
-
-/* Looks at one node; adds the way if a started host is there. Returns its identity register. */
-static uint32_t look_at(struct lend_host *host, struct lend_adapter *adapter, uint32_t node,
-                        struct lend_map *map)
-{
-    if (map_registers(adapter, node, 4096, map, NULL) != 0)
-        return UINT32_MAX;
-    uint32_t id = remote_read(adapter, map, NTB_FABRIC_ID);
-    if (id == NTB_ID && pad_read(adapter, map, PAD_MAGIC) == LEND_MAGIC) {
-        uint32_t shape = pad_read(adapter, map, PAD_SHAPE);
-        struct lend_path path = { .peer = pad_read(adapter, map, PAD_HOST),
-                                  .adapter = adapter->index,
-                                  .node = remote_read(adapter, map, NTB_FABRIC_NODE),
-                                  .peer_adapter = shape & 0xff };
-        if (path.peer != host->options.id)
-            path_add(host, &path);
-    }
-    lend_unmap(adapter, map);
-    return id;
-}
-
-/* All nodes that the switch at the other end of the cable knows a way to. */
-static void look_behind(struct lend_host *host, struct lend_adapter *adapter)
-{
-    const uint64_t bytes = CLUSTER_ROUTE + 4 * (uint64_t)NODES_TO_ASK;
-    struct lend_map routes, map;
-    unsigned unknown = 0;
-    if (map_registers(adapter, NTB_NODE_PARTNER, bytes, &routes, NULL) != 0)
-        return;
-    for (uint32_t node = 1; node < NODES_TO_ASK && unknown < UNKNOWN_MAX; node++) {
-        uint32_t route = remote_read(adapter, &routes, CLUSTER_ROUTE + 4 * (uint64_t)node);
-        bool known = route != UINT32_MAX && (route & CLUSTER_ROUTE_VALID) != 0;
-        unknown = known ? 0 : unknown + 1;
-        if (known && node != adapter->node)
-            look_at(host, adapter, node, &map);
-    }
-    lend_unmap(adapter, &routes);
-}
-
-int lend_discover(struct lend_host *host)
-{
-    struct lend_map map;
-    host->n_paths = 0;
-    for (unsigned i = 0; i < host->n_adapters; i++) {
-        struct lend_adapter *adapter = &host->adapter[i];
-        if (!lend_adapter_link_up(adapter))
-            continue;
-        if (look_at(host, adapter, NTB_NODE_PARTNER, &map) == CLUSTER_SWITCH_ID)
-            look_behind(host, adapter);
-    }
-    return (int)host->n_paths;
-}
-
-bool lend_path_at(const struct lend_host *host, unsigned i, struct lend_path *path)
-{
-    if (i >= host->n_paths)
-        return false;
-    *path = host->path[i];
-    return true;
-}
-
-static unsigned free_windows(const struct lend_adapter *adapter)
-{
-    return adapter->window[0].n + adapter->window[1].n - lend_windows_used(adapter);
-}
-
-int lend_resolve(struct lend_host *host, uint32_t peer, unsigned peer_adapter,
-                 struct lend_path *path, struct lend_error *error)
-{
-    const struct lend_path *best = NULL;
-    unsigned n_down = 0;
-    for (unsigned i = 0; i < host->n_paths; i++) {
-        const struct lend_path *p = &host->path[i];
-        struct lend_adapter *adapter = &host->adapter[p->adapter];
-        if (p->peer != peer)
-            continue;
-        if (!lend_adapter_link_up(adapter)) {
-            n_down++;
-            continue;
-        }
-        bool near = p->peer_adapter == peer_adapter;
-        bool best_near = best != NULL && best->peer_adapter == peer_adapter;
-        if (best == NULL || (near && !best_near) ||
-            (near == best_near &&
-             free_windows(adapter) > free_windows(&host->adapter[best->adapter])))
-            best = p;
-    }
-    if (best == NULL)
-        return lend_fail(error, -EHOSTUNREACH, "%s: no way to host %u (%u ways known, %u down)",
-                         host->options.name, peer, host->n_paths, n_down);
-    *path = *best;
-    return 0;
 }
 
 /* ---- Connections ------------------------------------------------------------------------------
@@ -218,17 +87,18 @@ static int set_up(struct lend_connection *c, struct lend_error *error)
                           error);
     if (status != 0)
         return status;
-    if (pad_read(adapter, &c->registers, PAD_MAGIC) != LEND_MAGIC)
+    if (lend_pad_read(adapter, &c->registers, PAD_MAGIC) != LEND_MAGIC)
         return lend_fail(error, -EHOSTUNREACH, "%s: node %u does not answer",
                          adapter->pci->device.name, c->node);
-    const uint32_t shape = pad_read(adapter, &c->registers, PAD_SHAPE), cpus = shape >> 8 & 0xff;
-    c->peer = pad_read(adapter, &c->registers, PAD_HOST);
+    const uint32_t shape = lend_pad_read(adapter, &c->registers, PAD_SHAPE),
+                   cpus = shape >> 8 & 0xff;
+    c->peer = lend_pad_read(adapter, &c->registers, PAD_HOST);
     c->peer_adapter = shape & 0xff;
-    c->incarnation = pad_read(adapter, &c->registers, PAD_INCARNATION);
-    uint64_t pool = pad_read(adapter, &c->registers, PAD_POOL_LOW);
-    pool |= (uint64_t)pad_read(adapter, &c->registers, PAD_POOL_HIGH) << 32;
-    status = lend_map(adapter, c->node, pool, pad_read(adapter, &c->registers, PAD_POOL_BYTES), 0,
-                      owner, &c->pool, error);
+    c->incarnation = lend_pad_read(adapter, &c->registers, PAD_INCARNATION);
+    uint64_t pool = lend_pad_read(adapter, &c->registers, PAD_POOL_LOW);
+    pool |= (uint64_t)lend_pad_read(adapter, &c->registers, PAD_POOL_HIGH) << 32;
+    status = lend_map(adapter, c->node, pool, lend_pad_read(adapter, &c->registers, PAD_POOL_BYTES),
+                      0, owner, &c->pool, error);
     while (status == 0 && c->n_cpus < cpus && c->n_cpus < sizeof c->cpu_id / sizeof c->cpu_id[0]) {
         status = lend_incoming_add(adapter, c->node, c->n_cpus, 0, owner, &c->cpu_id[c->n_cpus],
                                    error);
@@ -357,7 +227,7 @@ struct lend_connection *lend_connection_next(struct lend_host *host, struct lend
 
 static uint32_t pad_incarnation(struct lend_connection *c)
 {
-    return pad_read(c->adapter, &c->registers, PAD_INCARNATION);
+    return lend_pad_read(c->adapter, &c->registers, PAD_INCARNATION);
 }
 
 static void answer(struct lend_connection *c, unsigned what)

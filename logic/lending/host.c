@@ -202,6 +202,7 @@ void lend_host_free(struct lend_host *host)
         lend_adapter_release(&host->adapter[i], host->dead);
     lend_ranges_release(&host->pool_space);
     k_free(host->path);
+    k_free(host->chip);
     k_free(host->box_used);
     k_free(host);
 }

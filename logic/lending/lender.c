@@ -107,8 +107,8 @@ static void give_back(struct lend *lend)
             lend_unmap(adapter, &lend->range[i]);
     if (lend->msi.n != 0)
         lend_unmap(adapter, &lend->msi);
-    if (lend->outgoing >= 0)
-        lend_outgoing_remove(adapter, (unsigned)lend->outgoing);
+    if (lend->outgoing >= 0 && lend_outgoing_remove(adapter, (unsigned)lend->outgoing))
+        lend_switches_forget(d->host, adapter, (unsigned)lend->outgoing);
     d->lend = NULL;
     lend_connection_put(lend->connection);
     k_free(lend);

@@ -161,6 +161,11 @@ struct lend {
     struct msg_range bar[K_PCI_BARS];
 };
 
+struct lend_switch {
+    unsigned adapter; /* of ours that it is reached by */
+    uint32_t node;
+};
+
 struct lend_host {
     struct kernel *kernel;
     struct lend_options options;
@@ -175,6 +180,9 @@ struct lend_host {
     uint32_t incarnation, next_lend;
     struct lend_path *path;
     unsigned n_paths;
+    struct lend_switch *chip; /* between bridges */
+    unsigned n_switches;
+    bool discovered;
     struct lend_connection *connections;
     struct lend_segment *segments;
     struct lend_device *devices;
@@ -189,6 +197,24 @@ struct lend_host {
 
 void lend_lock(struct lend_host *host, struct lend_mutex *mutex);
 void lend_unlock(struct lend_host *host, struct lend_mutex *mutex);
+
+/* Registers of another node's bridge or switch, through a window. */
+static inline uint32_t lend_remote_read(struct lend_adapter *adapter, const struct lend_map *map,
+                                        uint64_t offset)
+{
+    return (uint32_t)lend_map_read(adapter, map, offset, 4);
+}
+static inline uint32_t lend_pad_read(struct lend_adapter *adapter, const struct lend_map *map,
+                                     unsigned pad)
+{
+    return lend_remote_read(adapter, map, NTB_FABRIC_SCRATCHPAD + 4 * pad);
+}
+
+/* ---- discovery.c ------------------------------------------------------------------------------
+ */
+/* A device of ours sends no more: switches give its entries back. */
+void lend_switches_forget(struct lend_host *host, const struct lend_adapter *adapter,
+                          unsigned device);
 
 /* ---- cluster.c --------------------------------------------------------------------------------
  */
