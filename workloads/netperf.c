@@ -311,11 +311,10 @@ static void netperf_record(struct program *program, sim_time duration_ps)
                                                                      : PROGRAM_PACKETS_SENT);
     if (netperf->migrate_after_ps != 0) {
         if (netperf->migrated_ps == 0)
-            sim_fail(
-                program->workload->sim,
-                "%s: the measurement ended before migrate_after_us (%.15g us) had passed: raise "
-                "measure.duration_us",
-                program->name, (double)netperf->migrate_after_ps / 1e6);
+            program_fail(program,
+                         "the measurement ended before migrate_after_us (%.15g us) had passed: "
+                         "raise measure.duration_us",
+                         (double)netperf->migrate_after_ps / 1e6);
         else
             record_migration(netperf, duration_ps);
     }

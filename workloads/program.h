@@ -52,6 +52,9 @@ extern const struct program_ops program_netperf_ops, program_netperf_rr_ops, pro
 bool program_measuring(const struct program *program);
 /* It ended by itself, at the task's time. */
 void program_finish(struct program *program);
+/* The run has failed, if only as a measurement: it says so when the hosts have been shut down. */
+void program_fail(struct program *program, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3), cold));
 /* Like workload_setting(). */
 const struct config_node *program_setting(struct program *program, const char *key);
 /* The machine of the network with this name; a mistake with its setting `key` if there is none. */

@@ -7,6 +7,7 @@
  */
 #include "workloads/program.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +45,7 @@ struct programs {
     struct metric_sum sum[SUMS_MAX];
     unsigned n_sums;
     struct rate_sampler sampler;
+    char fault[256]; /* why the run has failed, told when the hosts are down; "" */
 };
 
 static const struct param_desc programs_params[] = {
@@ -379,16 +381,17 @@ static bool all_connected(const struct programs *all)
 {
     for (unsigned i = 0; i < all->n_programs; i++)
         if (all->program[i].n_connecting != 0) {
-            sim_fail(all->workload->sim,
-                     "%s: %u of its connections were not made before the measurement ended: is "
-                     "there a cable between the interfaces, and does it lose frames?",
-                     all->program[i].name, all->program[i].n_connecting);
+            program_fail(&all->program[i],
+                         "%u of its connections were not made before the measurement ended: is "
+                         "there a cable between the interfaces, and does it lose frames?",
+                         all->program[i].n_connecting);
             return false;
         }
     return true;
 }
 
-/* Lets programs end and what is under way arrive, then shuts the hosts down. */
+/* Lets programs end and what is under way arrive, then shuts the hosts down; not where the run has
+ * been interrupted or has failed already. */
 static void end(struct programs *all)
 {
     struct workload *workload = all->workload;
@@ -409,14 +412,10 @@ static bool go_on(struct workload *workload, const bool *done, sim_time until_ps
            (workload->interrupt == NULL || *workload->interrupt == 0);
 }
 
-static void programs_run(struct workload *workload)
+static void measure(struct programs *all)
 {
-    struct programs *all = workload->state;
+    struct workload *workload = all->workload;
     bool never = false;
-    if (!network_up(all->network, workload->interrupt))
-        return;
-    for (unsigned i = 0; i < all->n_programs; i++)
-        all->program[i].ops->start(&all->program[i]);
     if (!go_on(workload, &never, sim_now(workload->sim) + workload->measure.warmup_ps))
         return;
     begin_measuring(all);
@@ -425,14 +424,23 @@ static void programs_run(struct workload *workload)
                all->begin_ps + workload->measure.duration_ps))
         return;
     rate_sampler_stop(&all->sampler);
-    if (any_finite(all) && !all_finished(all)) {
+    if (any_finite(all) && !all_finished(all))
         sim_fail(workload->sim, "not every program ended within measure.duration_us");
+    else if (all_connected(all))
+        record(all, sim_now(workload->sim) - all->begin_ps);
+}
+
+static void programs_run(struct workload *workload)
+{
+    struct programs *all = workload->state;
+    if (!network_up(all->network, workload->interrupt))
         return;
-    }
-    if (!all_connected(all))
-        return;
-    record(all, sim_now(workload->sim) - all->begin_ps);
+    for (unsigned i = 0; i < all->n_programs; i++)
+        all->program[i].ops->start(&all->program[i]);
+    measure(all);
     end(all);
+    if (all->fault[0] != '\0' && sim_error(workload->sim) == NULL)
+        sim_fail(workload->sim, "%s", all->fault);
 }
 
 static void programs_release(struct workload *workload)
@@ -475,6 +483,19 @@ void program_finish(struct program *program)
         program->all->done = true;
         sim_stop(program->workload->sim);
     }
+}
+
+void program_fail(struct program *program, const char *fmt, ...)
+{
+    struct programs *all = program->all;
+    char text[sizeof(all->fault) - 64];
+    va_list args;
+    if (all->fault[0] != '\0')
+        return;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    snprintf(all->fault, sizeof(all->fault), "%.60s: %s", program->name, text);
 }
 
 const struct config_node *program_setting(struct program *program, const char *key)

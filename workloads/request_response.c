@@ -226,8 +226,7 @@ static void record_rtt(struct rr *rr, const char *name, double scale)
     } quantile[] = { { "_p50", 0.5 }, { "_p90", 0.9 }, { "_p99", 0.99 } };
     char text[64];
     if (rr->rtt_ps.n == 0) {
-        sim_fail(rr->program->workload->sim, "%s: not one round trip was measured",
-                 rr->program->name);
+        program_fail(rr->program, "not one round trip was measured");
         return;
     }
     snprintf(text, sizeof(text), "%s_us", name);

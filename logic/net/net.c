@@ -78,6 +78,7 @@ void net_free(struct net *net)
         struct socket *sk = net->all;
         if (sk->flow.protocol == PROTOCOL_TCP)
             tcp_clean(sk);
+        net_set_leave(sk);
         net_socket_unhash(sk);
         if (net->all == sk) {
             sk->refs = 1;
