@@ -416,6 +416,29 @@ static void test_napi(void **unused)
     }
 }
 
+/* A soft interrupt of the network ends with the poll in which it has had its 300 packets, and ten
+ * rounds of that are all that an interrupt may have: the rest is ksoftirqd's. */
+static void test_budget_of_packets(void **unused)
+{
+    const unsigned polls = 10 * 5; /* of 64 packets each */
+    (void)unused;
+    for (unsigned more = 0; more < 2; more++) {
+        struct rig r;
+        struct net net;
+        rig_open(&r, quanta[0]);
+        net_init(&net, &r, 4, polls * 64 - 1 + more);
+        net.packet_cycles = 100;
+        raise_vector(&r);
+        run(&r);
+        const struct os_stats *stats = kernel_cpu_stats(r.k, 4);
+        assert_int_equal(net.done, polls * 64 - 1 + more);
+        assert_int_equal(stats->polls, polls + more); /* one that finds nothing */
+        assert_int_equal(stats->soft_irqs, 1 + more);
+        assert_int_equal(stats->ksoftirqd_runs, more);
+        rig_close(&r);
+    }
+}
+
 static void bh_body(void *arg)
 {
     struct net *net = arg;
@@ -1299,6 +1322,7 @@ int main(void)
         cmocka_unit_test(test_interrupt_of_a_device),
         cmocka_unit_test(test_vectors_run_out_and_come_back),
         cmocka_unit_test(test_napi),
+        cmocka_unit_test(test_budget_of_packets),
         cmocka_unit_test(test_soft_interrupts_kept_out),
         cmocka_unit_test(test_ksoftirqd_shares),
         cmocka_unit_test(test_work),
