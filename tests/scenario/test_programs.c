@@ -305,14 +305,10 @@ static void test_refusals(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sendfile),
-        cmocka_unit_test(test_bond),
-        cmocka_unit_test(test_pktgen_of_a_team),
-        cmocka_unit_test(test_waits_of_a_new_core),
-        cmocka_unit_test(test_side_by_side),
-        cmocka_unit_test(test_measured),
-        cmocka_unit_test(test_breakdown),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_sendfile),         cmocka_unit_test(test_bond),
+        cmocka_unit_test(test_pktgen_of_a_team), cmocka_unit_test(test_waits_of_a_new_core),
+        cmocka_unit_test(test_side_by_side),     cmocka_unit_test(test_measured),
+        cmocka_unit_test(test_breakdown),        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
