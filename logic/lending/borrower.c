@@ -271,6 +271,16 @@ void lend_borrows_return(struct lend_host *host)
         lend_return(host->borrows);
 }
 
+void lend_borrows_free(struct lend_host *host)
+{
+    while (host->borrows != NULL) {
+        struct lend_borrow *b = host->borrows;
+        host->borrows = b->next;
+        lend_pages_release(&b->pages);
+        k_free(b);
+    }
+}
+
 /* ---- When others end it -----------------------------------------------------------------------
  */
 

@@ -196,6 +196,7 @@ void lend_host_free(struct lend_host *host)
         host->connections = c->next;
         k_free(c);
     }
+    lend_borrows_free(host);
     lend_segments_free(host);
     lend_devices_free(host);
     for (unsigned i = 0; i < host->n_adapters; i++)

@@ -63,7 +63,9 @@ int lend_start(struct lend_host *host, struct lend_error *error);
  * drivers must not be offered anything any more. */
 void lend_host_free(struct lend_host *host);
 /* The host is dead to the cluster from now on (crash, power cut): no thread of it does anything any
- * more. For tests of what the others make of it; lend_host_free() only frees memory then. */
+ * more. For tests of what the others make of it; lend_host_free() only frees memory then, that of
+ * borrowed devices included: nothing may follow for this kernel but its own end, and drivers of
+ * such devices must not have had interrupts. */
 void lend_host_kill(struct lend_host *host);
 
 /* ---- The cluster ------------------------------------------------------------------------------

@@ -262,6 +262,7 @@ void lend_borrower_lost(struct lend_connection *connection);
 void lend_lender_init(struct lend_host *host);
 void lend_devices_free(struct lend_host *host);
 void lend_borrows_return(struct lend_host *host);
+void lend_borrows_free(struct lend_host *host); /* of a dead host: memory only */
 
 /* ---- borrower.c, shadow.c ---------------------------------------------------------------------
  */
