@@ -72,12 +72,16 @@ static double read_table(struct workload *workload, struct config_node *tables, 
         return 0;
     }
     for (unsigned i = 0; i < config_count(list); i++) {
+        struct config_node *node = config_child(list, i);
         struct entry entry = { 0 };
-        if (!config_read_params(workload->config, config_child(list, i), name, table, &entry,
-                                errors))
+        if (config_kind(node) != CONFIG_GROUP) {
+            config_mistake(node, errors, "an entry, { year = ...; }", NULL);
+            continue;
+        }
+        if (!config_read_params(workload->config, node, config_path(node), table, &entry, errors))
             continue;
         if (entry.year <= before)
-            config_mistake(config_child(list, i), errors, "a later year than the one before", NULL);
+            config_mistake(node, errors, "a later year than the one before", NULL);
         before = entry.year;
         if (entry.year <= trends->year)
             value = entry.value;

@@ -257,6 +257,69 @@ static void test_breakdown(void **unused)
     run_result_free(result);
 }
 
+/* Values go both ways, every byte is checked; one worker drives all connections. */
+static void test_memcached(void **unused)
+{
+    static const unsigned set_pct[] = { 0, 50, 100 };
+    char text[4096];
+    (void)unused;
+    for (unsigned workers = 1; workers <= 2; workers++)
+        for (unsigned i = 0; i < SIM_N_ELEMENTS(set_pct); i++) {
+            snprintf(text, sizeof(text),
+                     OCTO PROGRAMS "measure = { warmup_us = 500; duration_us = 1500; };\n"
+                                   "programs = { m = { type = \"memcached\"; clients = 2;"
+                                   " workers = %u; items = 3; value_bytes = 65536; set_pct = %u;"
+                                   " client_socket = 0; }; };",
+                     "false", workers, set_pct[i]);
+            struct run_result *result = run(text);
+            double kt_s = value(result, "transactions_kt_s");
+            assert_true(kt_s > 2);
+            assert_true(fabs(value(result, "memcached_gbit_s") - kt_s * 65536 * 8e-6) < 1e-6);
+            assert_true(run_result_has(result, RECORD_HISTOGRAM, "m.transaction_us"));
+            /* what crosses the wire is what was asked for, and requests */
+            double in = value(result, "nic.pf0_rx_bytes") + value(result, "nic.pf1_rx_bytes");
+            double out = value(result, "nic.pf0_tx_bytes") + value(result, "nic.pf1_tx_bytes");
+            assert_int_equal(in > 1.5e-3 * kt_s * 1000 * 65536 * 0.2, set_pct[i] != 0);
+            assert_int_equal(out > 1.5e-3 * kt_s * 1000 * 65536 * 0.2, set_pct[i] != 100);
+            run_result_free(result);
+        }
+    /* Nobody asks: nothing is done, and nothing is wrong with it. */
+    snprintf(text, sizeof(text),
+             OCTO PROGRAMS SHORT "programs = { m = { type = \"memcached\"; clients = 0;"
+                                 " workers = 2; }; n = { type = \"netperf\"; }; };",
+             "false");
+    struct run_result *result = run(text);
+    assert_true(value(result, "transactions_kt_s") == 0);
+    run_result_free(result);
+}
+
+/* Ranks of a graph in which every vertex has outgoing edges sum to one after any iteration; the
+ * measurement ends with the program. */
+static void test_pagerank(void **unused)
+{
+    char text[4096];
+    double first_s = 0;
+    (void)unused;
+    for (unsigned iterations = 1; iterations <= 3; iterations += 2) {
+        snprintf(text, sizeof(text),
+                 OCTO PROGRAMS "measure = { warmup_us = 100; duration_us = 100000; };\n"
+                               "programs = { p = { type = \"pagerank\"; threads_per_socket = 2;"
+                               " scale = 10; degree = 20; skew = 1.0; iterations = %u; }; };",
+                 "false", iterations);
+        struct run_result *result = run(text);
+        double s = value(result, "pagerank_s");
+        assert_true(fabs(value(result, "pagerank_score_sum") - 1) < 1e-3);
+        assert_true(fabs(value(result, "pagerank_edges_per_us") * s * 1e6 - iterations * 20480) <
+                    0.01);
+        assert_true(s > iterations * 20480 * 4 / 2e9 / 4 && s < 0.001 * iterations);
+        if (iterations == 1)
+            first_s = s;
+        else
+            assert_true(s > 2 * first_s && s < 3 * first_s); /* its lines are there by then */
+        run_result_free(result);
+    }
+}
+
 static void test_refusals(void **unused)
 {
     char text[4096];
@@ -291,6 +354,18 @@ static void test_refusals(void **unused)
                            " b = { type = \"netperf_rr\"; core = 1; }; };",
              "true");
     refused(text, "a type that no other program has");
+    snprintf(text, sizeof(text),
+             OCTO PROGRAMS "programs = { m = { type = \"memcached\"; clients = 2; }; };", "true");
+    refused(text, ".cfg:6: programs.m: found a group, expected a socket and a core of the host");
+    snprintf(text, sizeof(text),
+             OCTO PROGRAMS
+             "programs = { m = { type = \"memcached\"; workers = 2; clients = 3; }; };",
+             "true");
+    refused(text, "programs.m.clients: found 3 (an integer), expected a socket and a core");
+    snprintf(text, sizeof(text),
+             OCTO PROGRAMS "programs = { p = { type = \"pagerank\"; threads_per_socket = 3; }; };",
+             "true");
+    refused(text, "programs.p.threads_per_socket: found 3 (an integer), expected a socket and");
     refused("hosts = { server = " ONE_SOCKET "client = " ONE_SOCKET "};\n"
             "devices = { nic = " NIC "client_nic = " NIC "};\n"
             "cables = ( { from = \"server.s0.rp0\"; to = \"nic.p0\"; },"
@@ -308,7 +383,8 @@ int main(void)
         cmocka_unit_test(test_sendfile),         cmocka_unit_test(test_bond),
         cmocka_unit_test(test_pktgen_of_a_team), cmocka_unit_test(test_waits_of_a_new_core),
         cmocka_unit_test(test_side_by_side),     cmocka_unit_test(test_measured),
-        cmocka_unit_test(test_breakdown),        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_breakdown),        cmocka_unit_test(test_memcached),
+        cmocka_unit_test(test_pagerank),         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

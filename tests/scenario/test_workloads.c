@@ -273,6 +273,49 @@ static void test_quiet_hosts(void **unused)
     done(&outcome);
 }
 
+#define TABLES                                                                                \
+    "trends = { nic = ( { year = 2009; port_gbit_s = 10; }, { year = 2012; port_gbit_s = 40;" \
+    " } ); cores = ( { year = 2010; n = 12; }, { year = 2014; n = 18; } ); };\n"
+
+/* By hand: the last entry that is not younger, times directions, ports or a core's rate. */
+static void test_trends(void **unused)
+{
+    static const struct {
+        const char *kind;
+        unsigned year;
+        double gbit_s;
+    } point[] = { { "nic_single", 2010, 20 },     { "nic_single", 2011, 20 },
+                  { "nic_dual", 2012, 160 },      { "cpu_10gbit", 2013, 120 },
+                  { "cpu_513mbit", 2014, 9.234 }, { "cpu_10gbit", 2030, 180 } };
+    char text[512];
+    (void)unused;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(point); i++) {
+        snprintf(text, sizeof(text),
+                 TABLES "workload = { type = \"trends\"; kind = \"%s\"; year = %u; };",
+                 point[i].kind, point[i].year);
+        struct outcome outcome = run(text);
+        assert_true(outcome.ok);
+        assert_true(fabs(value(&outcome, "gbit_s") - point[i].gbit_s) < 1e-9);
+        done(&outcome);
+    }
+    refused(TABLES "workload = { type = \"trends\"; kind = \"cpu_10gbit\"; year = 2009; };",
+            ":2: workload.year: found 2009 (an integer), expected a year that the tables reach");
+    refused("trends = { nic = ( { year = 2012; port_gbit_s = 40; }, { year = 2009;"
+            " port_gbit_s = 10; } ); cores = ( { year = 2010; n = 12; } ); };\n"
+            "workload = { type = \"trends\"; year = 2013; };",
+            "a later year than the one before");
+    refused("trends = { nic = ( { year = 2012; port_gbit_s = 40; } );"
+            " cores = ( { year = 2010; } ); };\nworkload = { type = \"trends\"; };",
+            "cores");
+    refused("trends = { nic = ( 5 ); cores = ( { year = 2010; n = 12; } ); };\n"
+            "workload = { type = \"trends\"; };",
+            "trends.nic.[0]: found 5");
+    refused("trends = { nic = ( { year = 2012; port_gbit_s = 40; } ); };\n"
+            "workload = { type = \"trends\"; };",
+            "tables `nic` and `cores`");
+    refused("workload = { type = \"trends\"; };", "a group `trends`");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -285,6 +328,7 @@ int main(void)
         cmocka_unit_test(test_nothing_to_run),
         cmocka_unit_test(test_what_does_not_fit_fails_the_run),
         cmocka_unit_test(test_memory_modes),
+        cmocka_unit_test(test_trends),
         cmocka_unit_test(test_no_connection),
         cmocka_unit_test(test_quiet_hosts),
     };
