@@ -450,6 +450,9 @@ static void memcached_release(struct program *program)
 {
     struct memcached *m = program->state;
     stat_histogram_release(&m->latency_ps);
+    for (unsigned w = 0; m->worker != NULL && w < m->workers; w++)
+        if (m->worker[w].set != NULL)
+            socket_set_free(m->worker[w].set);
     free(m->connection);
     for (uint32_t w = 0; m->worker != NULL && w < m->workers; w++)
         if (m->worker[w].set != NULL)

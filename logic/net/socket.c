@@ -55,6 +55,7 @@ void net_sockets_reap(struct net *net)
     while (net->dead) {
         struct socket *sk = net->dead;
         net->dead = sk->next;
+        net_set_leave(sk);
         while (sk->backlog) {
             struct sk_buff *skb = sk->backlog;
             sk->backlog = skb->next;
