@@ -454,9 +454,6 @@ static void memcached_release(struct program *program)
         if (m->worker[w].set != NULL)
             socket_set_free(m->worker[w].set);
     free(m->connection);
-    for (uint32_t w = 0; m->worker != NULL && w < m->workers; w++)
-        if (m->worker[w].set != NULL)
-            socket_set_free(m->worker[w].set);
     free(m->worker);
     free(m->slot);
     free(m->item);
