@@ -31,6 +31,8 @@ const struct param_desc network_params_table[] = {
     PARAM_ONE_OF(
         "interface", struct network_params, interface, NETWORK_PF0, interface_names, PROV_NONE, "",
         "what programs use: a function's own interface, the octoNIC's, a bond of both NICs"),
+    PARAM("mtu_bytes", PARAM_U32, struct network_params, mtu_bytes, 1500, 576, 9216, PROV_DATASHEET,
+          "docs/sources.md#a5", "of its interfaces; at most that of their NICs"),
     PARAM("channels", PARAM_U32, struct network_params, channels, 0, 0, NET_QUEUES_MAX, PROV_NONE,
           "", "queues of a function; 0: one per core"),
     PARAM("adaptive_moderation", PARAM_BOOL, struct network_params, adaptive_moderation, 1, 0, 1,
@@ -76,6 +78,13 @@ static struct model *find_nic(struct network *network, struct network_host *host
         return NULL;
     }
     host->n_functions += model->n_ports;
+    if (host->params.mtu_bytes > nic_mtu_bytes(model)) {
+        char expected[128];
+        snprintf(expected, sizeof(expected), "`mtu_bytes`: at most that of the NIC %s, %u", name,
+                 nic_mtu_bytes(model));
+        node = config_find(host->group, "mtu_bytes");
+        config_mistake(node != NULL ? node : host->group, errors, expected, NULL);
+    }
     return model;
 }
 
@@ -276,6 +285,7 @@ static bool make_kernel(struct network_host *host)
     net.arfs = p->arfs;
     net.send_buffer_bytes = (uint32_t)p->send_buffer_bytes;
     net.receive_buffer_bytes = (uint32_t)p->receive_buffer_bytes;
+    nic.mtu_bytes = p->mtu_bytes;
     nic.n_channels = (uint16_t)p->channels;
     nic.completion_node = p->completion_ring == RING_DEVICE ? NIC_NODE_DEVICE : K_NODE_LOCAL;
     nic.adaptive_rx = p->adaptive_moderation;

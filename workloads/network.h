@@ -24,7 +24,8 @@ enum network_interface {
 
 struct network_params {
     const char *host_name, *device_name, *second_device_name;
-    int interface;     /* enum network_interface */
+    int interface; /* enum network_interface */
+    uint32_t mtu_bytes;
     uint32_t channels; /* queues per function; 0: one per core */
     bool adaptive_moderation;
     uint32_t rx_us, rx_count; /* moderation that does not adapt itself */

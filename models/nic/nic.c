@@ -580,6 +580,11 @@ const struct nic_function_stats *nic_function_stats(const struct model *model, u
     return &((const struct nic *)model->state)->function[pf].stats;
 }
 
+uint32_t nic_mtu_bytes(const struct model *model)
+{
+    return ((const struct nic *)model->state)->params.mtu_bytes;
+}
+
 uint64_t nic_function_mac(const struct model *model, unsigned pf)
 {
     return ((const struct nic *)model->state)->function[pf].mac;

@@ -36,6 +36,9 @@ uint64_t nic_function_mac(const struct model *model, unsigned pf);
 const struct nic_function_stats *nic_vf_stats(const struct model *model, unsigned pf, unsigned vf);
 uint64_t nic_vf_mac(const struct model *model, unsigned pf, unsigned vf);
 
+/* The longest packet that it sends and receives, Ethernet header not counted. */
+uint32_t nic_mtu_bytes(const struct model *model);
+
 /* Surprise removal: from now on the function answers nothing on PCIe, as a card that was pulled;
  * what it had under way is lost. For ever. */
 void nic_remove_function(struct model *model, unsigned pf);

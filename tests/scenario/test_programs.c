@@ -320,6 +320,41 @@ static void test_pagerank(void **unused)
     }
 }
 
+/* Two NICs that take frames of MTU %u, their interfaces set to %u. */
+#define MTU                                                                          \
+    "hosts = { server = " HOST "client = " HOST "};\n"                               \
+    "devices = { nic = { type = \"nic.ethernet\"; lanes = 8; mtu_bytes = %u; };"     \
+    " client_nic = { type = \"nic.ethernet\"; lanes = 8; mtu_bytes = 9000; }; };\n"  \
+    "cables = ( { from = \"server.s0.rp0\"; to = \"nic.p0\"; },"                     \
+    " { from = \"client.s0.rp0\"; to = \"client_nic.p0\"; },"                        \
+    " { from = \"nic.e0\"; to = \"client_nic.e0\"; } );\n"                           \
+    "network = { server = { host = \"server\"; device = \"nic\"; mtu_bytes = %u; };" \
+    " client = { host = \"client\"; device = \"client_nic\"; mtu_bytes = 9000; }; };\n"
+
+/* Both ends agree on the smaller MTU; six times the payload in a packet is less work for a byte. */
+static void test_mtu(void **unused)
+{
+    char text[4096];
+    double gbit_s[2], payload[2];
+    (void)unused;
+    for (unsigned i = 0; i < 2; i++) {
+        unsigned mtu = i == 0 ? 1500 : 9000;
+        snprintf(text, sizeof(text),
+                 MTU PROGRAMS "measure = { warmup_us = 2000; duration_us = 1000; };\n"
+                              "programs = { n = { type = \"netperf\"; }; };",
+                 9000u, mtu);
+        struct run_result *result = run(text);
+        gbit_s[i] = value(result, "throughput_gbit_s");
+        payload[i] = gbit_s[i] * 1e6 / 8.0 / value(result, "packet_rate_kpps");
+        run_result_free(result);
+    }
+    assert_true(payload[1] > 3 * payload[0]);
+    assert_true(gbit_s[1] > 1.2 * gbit_s[0]);
+    snprintf(text, sizeof(text), MTU PROGRAMS "programs = { n = { type = \"netperf\"; }; };", 1000u,
+             1500u);
+    refused(text, "`mtu_bytes`: at most that of the NIC nic, 1000");
+}
+
 static void test_refusals(void **unused)
 {
     char text[4096];
@@ -384,7 +419,8 @@ int main(void)
         cmocka_unit_test(test_pktgen_of_a_team), cmocka_unit_test(test_waits_of_a_new_core),
         cmocka_unit_test(test_side_by_side),     cmocka_unit_test(test_measured),
         cmocka_unit_test(test_breakdown),        cmocka_unit_test(test_memcached),
-        cmocka_unit_test(test_pagerank),         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_pagerank),         cmocka_unit_test(test_mtu),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
