@@ -148,6 +148,15 @@ for config in "${configs[@]}"; do
     esac
 done
 
+# What failed, once more and in short, since the end of a long log is what is read first.
+find "$RESULTS" -name '*.count' | sort | while read -r count; do
+    read -r _ failed _ <"$count"
+    [ "$failed" = 0 ] && continue
+    log=${count%.count} config=${count%/*}
+    printf '  FAILED: %s %s\n' "${config##*/}" "${log##*/}"
+    [ ! -e "$log.out" ] || grep -A 3 '^not ok' "$log.out" | head -n 20 | sed 's/^/    /'
+done >"$RESULTS/failures"
+cat "$RESULTS/failures"
 find "$RESULTS" -name '*.count' -exec cat {} + |
     awk '{ passed += $1; failed += $2; skipped += $3 }
          END { if (skipped) print skipped " skipped"

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/scenario/lib.sh
 read -ra campaign <<<"${KILL_SCENARIOS:-pcie_bench/latency_size pcie_bench/latency_window \
     pcie_bench/latency_iommu}"
-campaign+=(--seeds "${KILL_SEEDS:-4}" -j2)
+campaign+=(--seeds "${KILL_SEEDS:-6}" -j2)
 seed=${KILL_SEED:-$$}
 RANDOM=$seed
 echo "# KILL_SEED=$seed"
@@ -41,8 +41,9 @@ while [ $kills -lt 10 ]; do
     pid=$!
     victim=
     while [ "$victim" != $pid ] && [ $kills -lt 10 ] && kill -0 $pid 2>/dev/null; do
-        wait_for_done $(($(n_done) + RANDOM % 10)) $pid
-        sleep "0.0$((RANDOM % 50 + 10))"
+        # Few and short enough that ten kills end before a campaign of 400 runs does.
+        wait_for_done $(($(n_done) + RANDOM % 8)) $pid
+        sleep "0.0$((RANDOM % 30 + 10))"
         workers=$(pgrep -P $pid)
         victim=$pid
         if [ $((RANDOM % 2)) = 0 ] && [ -n "$workers" ]; then
