@@ -99,6 +99,21 @@ static unsigned server_core(const struct netperf *netperf, unsigned i)
     return netperf->first_core + (netperf->same_core ? 0 : i);
 }
 
+/* What is recorded of a migration is about one of them, which comes before the end. */
+static void check_migration(struct netperf *netperf, struct sim_error_list *errors)
+{
+    const struct program *program = netperf->program, *other;
+    if (netperf->migrate_after_ps == 0)
+        return;
+    if (netperf->migrate_after_ps >= program->workload->measure.duration_ps)
+        config_mistake(program_setting(netperf->program, "migrate_after_us"), errors,
+                       "less than measure.duration_us", NULL);
+    for (unsigned i = 0; (other = program_earlier(program, i)) != NULL; i++)
+        if (other->ops == program->ops && ((struct netperf *)other->state)->migrate_after_ps != 0)
+            config_mistake(program_setting(netperf->program, "migrate_after_us"), errors,
+                           "0, as another netperf migrates already", NULL);
+}
+
 static void netperf_check(struct program *program, struct sim_error_list *errors)
 {
     struct netperf *netperf = program->state;
@@ -130,6 +145,7 @@ static void netperf_check(struct program *program, struct sim_error_list *errors
     if (netperf->migrate_after_ps != 0 && numa_sockets(host_numa(netperf->server->host)) < 2)
         config_mistake(program_setting(program, "migrate_after_us"), errors,
                        "0 for a server of one socket", NULL);
+    check_migration(netperf, errors);
 }
 
 /* ---- TCP_STREAM

@@ -55,6 +55,8 @@ void program_finish(struct program *program);
 /* The run has failed, if only as a measurement: it says so when the hosts have been shut down. */
 void program_fail(struct program *program, const char *fmt, ...)
     __attribute__((format(printf, 2, 3), cold));
+/* The i-th of those that stand before it and are enabled; NULL: there are fewer. For check(). */
+const struct program *program_earlier(const struct program *program, unsigned i);
 /* Like workload_setting(). */
 const struct config_node *program_setting(struct program *program, const char *key);
 /* The machine of the network with this name; a mistake with its setting `key` if there is none. */

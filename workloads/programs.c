@@ -498,6 +498,12 @@ void program_fail(struct program *program, const char *fmt, ...)
     snprintf(all->fault, sizeof(all->fault), "%.60s: %s", program->name, text);
 }
 
+const struct program *program_earlier(const struct program *program, unsigned i)
+{
+    const struct program *earlier = &program->all->program[i];
+    return earlier < program ? earlier : NULL;
+}
+
 const struct config_node *program_setting(struct program *program, const char *key)
 {
     struct config_node *node = config_find(program->group, key);

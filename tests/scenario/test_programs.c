@@ -410,6 +410,18 @@ static void test_refusals(void **unused)
             " client = { host = \"client\"; device = \"client_nic\"; }; };\n" PROGRAMS
             "programs = { n = { type = \"netperf\"; migrate_after_us = 300; }; };",
             "0 for a server of one socket");
+    snprintf(text, sizeof(text),
+             OCTO PROGRAMS SHORT
+             "programs = { n = { type = \"netperf\"; migrate_after_us = 600; }; };",
+             "true");
+    refused(text,
+            "programs.n.migrate_after_us: found 600 (an integer), expected less than measure");
+    snprintf(text, sizeof(text),
+             OCTO PROGRAMS SHORT
+             "programs = { n = { type = \"netperf\"; migrate_after_us = 300; };"
+             " m = { type = \"netperf\"; first_core = 1; migrate_after_us = 300; }; };",
+             "true");
+    refused(text, "programs.m.migrate_after_us: found 300 (an integer), expected 0, as another");
 }
 
 int main(void)
