@@ -29,6 +29,7 @@ struct metric_sum {
 struct programs {
     /* parameters */
     const char *measured_name;
+    sim_time connect_within_ps;
     /* running */
     struct workload *workload;
     struct network *network;
@@ -38,7 +39,8 @@ struct programs {
     bool measuring, done;
     bool uses_cpu[CPUS_MAX]; /* of the measured host */
     sim_time begin_ps;
-    unsigned packets_which; /* enum program_packets */
+    struct sim_random random; /* of connect_within_ps */
+    unsigned packets_which;   /* enum program_packets */
     uint64_t sent_at_begin, received_at_begin, operations;
     bool ending;
     uint16_t next_stream;
@@ -51,6 +53,10 @@ struct programs {
 static const struct param_desc programs_params[] = {
     PARAM_TEXT("measured", struct programs, measured_name, "server",
                "the host whose processors and memory the metrics are about"),
+    PARAM("connect_within_us", PARAM_TIME, struct programs, connect_within_ps, 20, 0, 1000,
+          PROV_NONE, "",
+          "TCP clients connect after as long at most, at random by the seed: results of several"
+          " seeds do not hang on one order of events"),
     { .type = PARAM_END },
 };
 
@@ -435,6 +441,7 @@ static void programs_run(struct workload *workload)
     struct programs *all = workload->state;
     if (!network_up(all->network, workload->interrupt))
         return;
+    sim_random_init(&all->random, sim_seed(workload->sim), "programs");
     for (unsigned i = 0; i < all->n_programs; i++)
         all->program[i].ops->start(&all->program[i]);
     measure(all);
@@ -579,7 +586,10 @@ struct kaddr program_buffer(const struct network_host *host, unsigned cpu, uint6
 struct socket *program_connect(struct program *program, const struct network_host *host,
                                uint32_t from_ip, uint32_t ip, uint16_t port)
 {
+    struct programs *all = program->all;
     program->n_connecting++;
+    if (all->connect_within_ps != 0)
+        k_sleep(host->kernel, sim_random_below(&all->random, all->connect_within_ps));
     for (unsigned i = 0; i < CONNECT_TRIES; i++) {
         struct socket *socket = socket_tcp_connect(host->net, from_ip, ip, port);
         if (socket != NULL) {
