@@ -199,6 +199,17 @@ struct k_dma_ops {
     /* Zeroed memory that both sides may use at any time. 0 or a negative errno. */
     int (*alloc)(struct k_device *device, int node, size_t bytes, struct kaddr *at, uint64_t *dma);
     void (*free)(struct k_device *device, size_t bytes, struct kaddr at, uint64_t dma);
+    /* See k_dma_map_resource(). */
+    int (*map_resource)(struct k_device *device, struct k_device *target, unsigned bar,
+                        uint64_t offset, uint64_t bytes, enum k_dma_direction direction,
+                        uint64_t *dma);
+    void (*unmap_resource)(struct k_device *device, uint64_t dma, uint64_t bytes,
+                           enum k_dma_direction direction);
+    /* Of a target whose registers requests of this host do not reach without more ado: lets those
+     * of a local requester in, or no longer; counted. From a thread. 0 or a negative errno. NULL:
+     * they come in anyway. */
+    int (*admit)(struct k_device *target, uint16_t requester_id);
+    void (*dismiss)(struct k_device *target, uint16_t requester_id);
 };
 struct k_device {
     struct kernel *kernel;
@@ -226,6 +237,24 @@ static inline int k_dma_alloc(struct k_device *device, int node, size_t bytes, s
 static inline void k_dma_free(struct k_device *device, size_t bytes, struct kaddr at, uint64_t dma)
 {
     device->dma_ops->free(device, bytes, at, dma);
+}
+/* Peer to peer: *dma is the address by which `device` reaches `bytes` from `offset` on of a base
+ * address register of `target`, the device of another struct k_pci_dev of the same kernel; either
+ * may be borrowed. Directions as seen by `device`. From a thread; may sleep. 0; -EINVAL: the target
+ * has no such bytes; -ERANGE: `device` does not reach so far; -ENOSPC and others: something that it
+ * takes has ended, nothing is left behind. Ends with the target, too: then nothing is reached any
+ * more, but the mapping has still to be undone. */
+static inline int k_dma_map_resource(struct k_device *device, struct k_device *target, unsigned bar,
+                                     uint64_t offset, uint64_t bytes,
+                                     enum k_dma_direction direction, uint64_t *dma)
+{
+    return device->dma_ops->map_resource(device, target, bar, offset, bytes, direction, dma);
+}
+/* From a thread; may sleep. Exactly what was mapped. */
+static inline void k_dma_unmap_resource(struct k_device *device, uint64_t dma, uint64_t bytes,
+                                        enum k_dma_direction direction)
+{
+    device->dma_ops->unmap_resource(device, dma, bytes, direction);
 }
 
 /* MMIO: device registers. Reads suspend the CPU for the round trip; all ones if nothing answers. */

@@ -285,11 +285,44 @@ static void shadow_free(struct k_device *device, size_t bytes, struct kaddr at, 
     k_pages_put(device->kernel, whole_pages(bytes), at);
 }
 
+/* Refused on this side of the fabric alone: nothing is mapped that could be undone. */
+static int shadow_map_resource(struct k_device *device, struct k_device *target, unsigned bar,
+                               uint64_t offset, uint64_t bytes, enum k_dma_direction direction,
+                               uint64_t *dma)
+{
+    (void)target;
+    (void)bar;
+    (void)offset;
+    (void)bytes;
+    (void)direction;
+    (void)dma;
+    k_warn(device->kernel, "%s: a borrowed device cannot reach others yet", device->name);
+    return -EOPNOTSUPP;
+}
+
+static void shadow_unmap_resource(struct k_device *device, uint64_t dma, uint64_t bytes,
+                                  enum k_dma_direction direction)
+{
+    (void)direction;
+    k_fault(device->kernel, "%s: %llu bytes at %#llx were not mapped", device->name,
+            (unsigned long long)bytes, (unsigned long long)dma);
+}
+
+static int shadow_admit(struct k_device *target, uint16_t requester_id)
+{
+    k_warn(target->kernel, "%s: requester %#x cannot reach it yet", target->name,
+           (unsigned)requester_id);
+    return -EOPNOTSUPP;
+}
+
 const struct k_dma_ops lend_shadow_dma_ops = {
     .map = shadow_map,
     .unmap = shadow_unmap,
     .alloc = shadow_alloc,
     .free = shadow_free,
+    .map_resource = shadow_map_resource,
+    .unmap_resource = shadow_unmap_resource,
+    .admit = shadow_admit,
 };
 
 /* ---- Making -----------------------------------------------------------------------------------

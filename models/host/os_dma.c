@@ -2,7 +2,9 @@
  * How the addresses of this host's own devices come about.
  *
  * Models: without an IOMMU the host-physical address; with one, a domain a function, an IOVA for
- *   each mapping, tables written and invalidated at once (strict mode).
+ *   each mapping, tables written and invalidated at once (strict mode). Base addresses of other
+ *   devices likewise: the bus address, which a switch between the two routes by itself, or an IOVA,
+ *   which takes requests up to the root complex.
  * Does not model: bounce buffers, deferred invalidation, the cache lines of the page tables.
  * Timing: dma_map_cycles, dma_unmap_cycles; with an IOMMU iommu_map_cycles and iommu_unmap_cycles
  *   more. An IOVA is found and given back in constant time: free ones by powers of two of pages.
@@ -87,11 +89,120 @@ static void device_free(struct k_device *device, size_t bytes, struct kaddr at, 
     dma_of(device)->live_bytes -= bytes;
 }
 
+/* ---- Base addresses of other devices -----------------------------------------------------------
+ */
+
+/* Lets the device in at the target; *address: of its bytes, in this host's tree. */
+static int resource_new(struct k_device *device, struct k_device *target, unsigned bar,
+                        uint64_t offset, uint64_t bytes, struct os_resource **resource,
+                        uint64_t *address)
+{
+    const struct k_pci_dev *pci = K_CONTAINER(target, struct k_pci_dev, device);
+    const uint64_t all = bar < K_PCI_BARS ? pci->bar_bytes[bar] : 0;
+    if (target == device || bytes == 0 || offset >= all || bytes > all - offset)
+        return -EINVAL;
+    if (target->dma_ops->admit != NULL) {
+        int status = target->dma_ops->admit(target, dma_of(device)->requester_id);
+        if (status != 0)
+            return status;
+    }
+    struct os_resource *made = k_zalloc(sizeof(*made));
+    *made = (struct os_resource){
+        .next = device->kernel->pci->resources, .device = device, .target = target, .bytes = bytes
+    };
+    device->kernel->pci->resources = made;
+    *resource = made;
+    *address = pci->bar_base[bar] + offset;
+    return 0;
+}
+
+static void resource_drop(struct kernel *kernel, struct os_resource *resource)
+{
+    struct os_resource **link = &kernel->pci->resources;
+    struct k_device *target = resource->target;
+    const uint16_t id = dma_of(resource->device)->requester_id;
+    while (*link != resource)
+        link = &(*link)->next;
+    *link = resource->next;
+    free(resource);
+    if (target != NULL && target->dma_ops->dismiss != NULL)
+        target->dma_ops->dismiss(target, id);
+}
+
+/* NULL, and a fault of the run: there is none. */
+static struct os_resource *resource_find(struct k_device *device, uint64_t dma, uint64_t bytes)
+{
+    struct os_resource *resource = device->kernel->pci->resources;
+    while (resource != NULL &&
+           (resource->device != device || resource->dma != dma || resource->bytes != bytes))
+        resource = resource->next;
+    if (resource == NULL)
+        k_fault(device->kernel, "%s: %llu bytes of registers at %llx were not mapped", device->name,
+                (unsigned long long)bytes, (unsigned long long)dma);
+    return resource;
+}
+
+static int direct_map_resource(struct k_device *device, struct k_device *target, unsigned bar,
+                               uint64_t offset, uint64_t bytes, enum k_dma_direction direction,
+                               uint64_t *dma)
+{
+    struct os_resource *resource;
+    (void)direction;
+    charge(device->kernel, device->kernel->params.costs.dma_map_cycles);
+    int status = resource_new(device, target, bar, offset, bytes, &resource, dma);
+    if (status == 0)
+        resource->dma = *dma;
+    return status;
+}
+
+static void direct_unmap_resource(struct k_device *device, uint64_t dma, uint64_t bytes,
+                                  enum k_dma_direction direction)
+{
+    struct os_resource *resource = resource_find(device, dma, bytes);
+    (void)direction;
+    charge(device->kernel, device->kernel->params.costs.dma_unmap_cycles);
+    if (resource != NULL)
+        resource_drop(device->kernel, resource);
+}
+
+static struct os_resource *resource_of(const struct k_device *device, bool as_target)
+{
+    struct os_resource *resource = device->kernel->pci->resources;
+    while (resource != NULL && (as_target ? resource->target : resource->device) != device)
+        resource = resource->next;
+    return resource;
+}
+
+void os_resources_end(struct k_device *device)
+{
+    struct os_resource *resource; /* looked for anew each time: others come and go meanwhile */
+    while ((resource = resource_of(device, false)) != NULL) {
+        k_warn(device->kernel, "%s: its driver left registers of others mapped", device->name);
+        device->dma_ops->unmap_resource(device, resource->dma, resource->bytes, K_DMA_BOTH);
+    }
+    while ((resource = resource_of(device, true)) != NULL) {
+        resource->target = NULL;
+        if (device->dma_ops->dismiss != NULL)
+            device->dma_ops->dismiss(device, dma_of(resource->device)->requester_id);
+    }
+}
+
+void os_resources_free(struct os_pci *pci)
+{
+    while (pci->resources != NULL) {
+        struct os_resource *resource = pci->resources;
+        pci->resources = resource->next;
+        free(resource);
+    }
+}
+
 const struct k_dma_ops os_dma_ops = {
     .map = direct_map,
     .unmap = direct_unmap,
     .alloc = device_alloc,
     .free = device_free,
+    .map_resource = direct_map_resource,
+    .unmap_resource = direct_unmap_resource,
 };
 
 /* ---- With one ----------------------------------------------------------------------------------
@@ -180,11 +291,40 @@ static void iommu_dma_unmap(struct k_device *device, uint64_t dma, size_t bytes,
     of_device->live_maps--;
 }
 
+static int iommu_map_resource(struct k_device *device, struct k_device *target, unsigned bar,
+                              uint64_t offset, uint64_t bytes, enum k_dma_direction direction,
+                              uint64_t *dma)
+{
+    struct os_resource *resource;
+    uint64_t address;
+    int status = resource_new(device, target, bar, offset, bytes, &resource, &address);
+    if (status != 0)
+        return status;
+    status = iommu_dma_map(device, (struct kaddr){ address }, bytes, direction, &resource->dma);
+    if (status != 0)
+        resource_drop(device->kernel, resource);
+    else
+        *dma = resource->dma;
+    return status;
+}
+
+static void iommu_unmap_resource(struct k_device *device, uint64_t dma, uint64_t bytes,
+                                 enum k_dma_direction direction)
+{
+    struct os_resource *resource = resource_find(device, dma, bytes);
+    if (resource == NULL)
+        return;
+    iommu_dma_unmap(device, dma, bytes, direction);
+    resource_drop(device->kernel, resource);
+}
+
 const struct k_dma_ops os_dma_iommu_ops = {
     .map = iommu_dma_map,
     .unmap = iommu_dma_unmap,
     .alloc = device_alloc,
     .free = device_free,
+    .map_resource = iommu_map_resource,
+    .unmap_resource = iommu_unmap_resource,
 };
 
 void os_dma_release(struct os_dma *dma)

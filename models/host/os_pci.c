@@ -161,6 +161,7 @@ void os_pci_free(struct kernel *kernel)
         os_dma_release(&pci->functions[i].dma);
     }
     os_domains_free(pci);
+    os_resources_free(pci);
     free(pci->functions);
     free(pci->drivers);
     free(pci);
@@ -236,6 +237,7 @@ void k_pci_remove(struct k_pci_dev *dev, bool gone)
     if (dev->driver != NULL)
         dev->driver->remove(dev, gone);
     dev->driver = NULL;
+    os_resources_end(&dev->device);
     if (slot->irqs != NULL)
         k_warn(dev->device.kernel, "%s: its driver left interrupts behind", dev->device.name);
     os_irqs_free(slot);

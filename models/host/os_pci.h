@@ -12,6 +12,8 @@
 
 #include "models/host/os_internal.h"
 
+struct os_pci;
+
 #define OS_IOVA_FIRST     (UINT64_C(1) << 38)
 #define OS_IOVA_END       (UINT64_C(1) << 39) /* what three levels of tables reach */
 #define OS_IOVA_ORDERS    19u                 /* 4 KiB .. 1 GiB */
@@ -33,6 +35,16 @@ struct os_dma {
 };
 extern const struct k_dma_ops os_dma_ops, os_dma_iommu_ops;
 void os_dma_release(struct os_dma *dma);
+/* Base addresses of a device that another one reaches. */
+struct os_resource {
+    struct os_resource *next;
+    struct k_device *device;
+    struct k_device *target; /* NULL: it has gone */
+    uint64_t dma, bytes;
+};
+/* The device goes: nobody is admitted to it any more, and what it had mapped is forgotten. */
+void os_resources_end(struct k_device *device);
+void os_resources_free(struct os_pci *pci);
 /* IOMMU_READ, IOMMU_WRITE. */
 unsigned os_permissions_of(enum k_dma_direction direction);
 
@@ -82,6 +94,7 @@ struct os_pci {
     struct os_function *functions;
     unsigned n_functions;
     struct k_iommu_domain *domains; /* that software has made */
+    struct os_resource *resources;
 };
 
 void os_pci_new(struct kernel *kernel);

@@ -155,6 +155,7 @@ struct kernel {
     unsigned n_pci, n_pci_drivers;
     unsigned n_page_allocs, n_maps, n_vectors;
     struct k_iommu_domain *domains;
+    struct fake_resource *resources;
     unsigned iommu_calls, iommu_fail_at; /* the n-th from now on fails; 0: none */
     /* For tests to look at. */
     uint64_t pages_live, dma_live, maps_live, pins_live, timers_live, iommu_pages_live;
@@ -816,6 +817,7 @@ static inline void fake_free(struct kernel *kernel)
         free(irq);
     }
     fake_domains_free(kernel);
+    fake_resources_free(kernel);
     for (struct fake_event *next, *event = kernel->events; event; event = next) {
         next = event->next;
         free(event);

@@ -46,8 +46,82 @@ static void fake_dma_free(struct k_device *device, size_t bytes, struct kaddr at
     kernel->dma_live--;
     fake_unmap_pages(kernel, at.v, bytes ? (bytes + K_PAGE_BYTES - 1) / K_PAGE_BYTES : 1);
 }
-static const struct k_dma_ops fake_dma_ops = { fake_dma_map, fake_dma_unmap, fake_dma_alloc,
-                                               fake_dma_free };
+/* Base addresses of other devices, as they are in this host. */
+struct fake_resource {
+    struct fake_resource *next;
+    struct k_device *device, *target; /* target NULL: it has gone */
+    uint16_t requester;
+    uint64_t dma, bytes;
+};
+static int fake_dma_map_resource(struct k_device *device, struct k_device *target, unsigned bar,
+                                 uint64_t offset, uint64_t bytes, enum k_dma_direction direction,
+                                 uint64_t *dma)
+{
+    const struct k_pci_dev *pci = K_CONTAINER(target, struct k_pci_dev, device);
+    const uint16_t requester = K_CONTAINER(device, struct k_pci_dev, device)->id;
+    const uint64_t all = bar < K_PCI_BARS ? pci->bar_bytes[bar] : 0;
+    (void)direction;
+    k_compute(device->kernel, device->kernel->costs.dma_map_cycles);
+    if (target == device || bytes == 0 || offset >= all || bytes > all - offset)
+        return -EINVAL;
+    int error = target->dma_ops->admit ? target->dma_ops->admit(target, requester) : 0;
+    if (error)
+        return error;
+    struct fake_resource *made = k_zalloc(sizeof *made);
+    *dma = pci->bar_base[bar] + offset;
+    *made =
+        (struct fake_resource){ device->kernel->resources, device, target, requester, *dma, bytes };
+    device->kernel->resources = made;
+    return 0;
+}
+static void fake_resource_drop(struct fake_resource **link)
+{
+    struct fake_resource resource = **link;
+    free(*link);
+    *link = resource.next;
+    if (resource.target && resource.target->dma_ops->dismiss)
+        resource.target->dma_ops->dismiss(resource.target, resource.requester);
+}
+static void fake_dma_unmap_resource(struct k_device *device, uint64_t dma, uint64_t bytes,
+                                    enum k_dma_direction direction)
+{
+    struct fake_resource **link = &device->kernel->resources;
+    (void)direction;
+    while (*link && ((*link)->device != device || (*link)->dma != dma || (*link)->bytes != bytes))
+        link = &(*link)->next;
+    FAKE_CHECK(device->kernel, *link);
+    fake_resource_drop(link);
+    k_compute(device->kernel, device->kernel->costs.dma_unmap_cycles);
+}
+/* A device goes that others reach: each has still to undo its mapping. */
+static void fake_resources_end(struct k_device *target)
+{
+    struct fake_resource *resource = target->kernel->resources;
+    while (resource) {
+        FAKE_CHECK(target->kernel, resource->device != target);
+        if (resource->target != target) {
+            resource = resource->next;
+            continue;
+        }
+        resource->target = NULL;
+        if (target->dma_ops->dismiss)
+            target->dma_ops->dismiss(target, resource->requester);
+        resource = target->kernel->resources; /* time has passed */
+    }
+}
+static void fake_resources_free(struct kernel *kernel)
+{
+    for (struct fake_resource *next, *resource = kernel->resources; resource; resource = next) {
+        next = resource->next;
+        free(resource);
+    }
+}
+static const struct k_dma_ops fake_dma_ops = { .map = fake_dma_map,
+                                               .unmap = fake_dma_unmap,
+                                               .alloc = fake_dma_alloc,
+                                               .free = fake_dma_free,
+                                               .map_resource = fake_dma_map_resource,
+                                               .unmap_resource = fake_dma_unmap_resource };
 
 /* A device that is no PCI function, or the part of one that is. */
 static inline void fake_device_init(struct kernel *kernel, struct k_device *device, int node,
@@ -90,6 +164,7 @@ void k_pci_remove(struct k_pci_dev *dev, bool gone)
     if (dev->driver)
         dev->driver->remove(dev, gone);
     dev->driver = NULL;
+    fake_resources_end(&dev->device);
     for (unsigned i = 0; i < kernel->n_pci; i++)
         if (kernel->pci[i] == dev) {
             kernel->pci[i] = kernel->pci[--kernel->n_pci];

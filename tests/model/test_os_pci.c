@@ -436,6 +436,56 @@ static void test_dma(void **state)
     in_kernel(dma_body);
 }
 
+/* Each reaches the other's registers, whole and in part, and no more than is mapped. */
+static void peers_body(struct rig *r)
+{
+    struct k_pci_driver driver;
+    probe_all(r, &driver);
+    const bool remapped = os_iommu_of(r->k, r->dev[0]->id) != NULL;
+    for (unsigned i = 0; i < 2; i++) {
+        struct k_device *device = &r->dev[i]->device, *target = &r->dev[1 - i]->device;
+        const struct os_dma *state = device->dma_context;
+        uint8_t *there = device_of(r, 1 - i)->reg, bytes[256];
+        uint64_t dma = 0, other;
+        assert_int_equal(k_dma_map_resource(device, target, 1, 0, 4, K_DMA_BOTH, &dma), -EINVAL);
+        assert_int_equal(k_dma_map_resource(device, target, 6, 0, 4, K_DMA_BOTH, &dma), -EINVAL);
+        assert_int_equal(k_dma_map_resource(device, target, 0, 4000, 97, K_DMA_BOTH, &dma),
+                         -EINVAL);
+        assert_int_equal(k_dma_map_resource(device, device, 0, 0, 4, K_DMA_BOTH, &dma), -EINVAL);
+        assert_int_equal(k_dma_map_resource(device, target, 0, 0xc00, 256, K_DMA_BOTH, &dma), 0);
+        assert_int_equal(dma == r->dev[1 - i]->bar_base[0] + 0xc00, !remapped);
+        assert_int_equal(k_dma_map_resource(device, target, 0, 0xc00, 64, K_DMA_BOTH, &other), 0);
+        for (unsigned b = 0; b < sizeof(bytes); b++)
+            bytes[b] = (uint8_t)(b * 11 + i);
+        memcpy(device_of(r, i)->buffer, bytes, sizeof(bytes));
+        assert_int_equal(transfer(r, i, true, dma, 256), PCIE_DMA_OK);
+        assert_memory_equal(there + 0xc00, bytes, sizeof(bytes));
+        memset(device_of(r, i)->buffer, 0, sizeof(bytes));
+        assert_int_equal(transfer(r, i, false, other, 64), PCIE_DMA_OK);
+        assert_memory_equal(device_of(r, i)->buffer, bytes, 64);
+        k_dma_unmap_resource(device, dma, 256, K_DMA_BOTH);
+        assert_int_equal(transfer(r, i, false, other, 64), PCIE_DMA_OK);
+        k_dma_unmap_resource(device, other, 64, K_DMA_BOTH);
+        if (remapped)
+            assert_int_equal(transfer(r, i, false, other, 64), PCIE_DMA_UNSUPPORTED);
+        assert_int_equal(state->live_maps, 0);
+    }
+    /* The target goes first; the driver of the other still has it mapped. */
+    uint64_t dma;
+    assert_int_equal(
+        k_dma_map_resource(&r->dev[0]->device, &r->dev[1]->device, 0, 0, 4096, K_DMA_BOTH, &dma),
+        0);
+    k_pci_remove(r->dev[1], true);
+    k_dma_unmap_resource(&r->dev[0]->device, dma, 4096, K_DMA_BOTH);
+    assert_null(r->k->pci->resources);
+}
+
+static void test_peers(void **state)
+{
+    (void)state;
+    in_kernel(peers_body);
+}
+
 /* ---- Domains that software fills itself --------------------------------------------------------
  */
 
@@ -533,8 +583,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_drivers), cmocka_unit_test(test_interrupts),
-        cmocka_unit_test(test_dma),     cmocka_unit_test(test_domains),
-        cmocka_unit_test(test_host),
+        cmocka_unit_test(test_dma),     cmocka_unit_test(test_peers),
+        cmocka_unit_test(test_domains), cmocka_unit_test(test_host),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
