@@ -114,6 +114,7 @@ static void let_go(struct lend_borrow *b)
 {
     struct lend_connection *c = b->connection;
     const struct msg_config request = { .lend = b->opened.lend };
+    lend_pairs_end(b);
     if (b->open)
         lend_call(c, MSG_CLOSE, &request, sizeof request, NULL, 0, NULL);
     b->open = false;
@@ -350,6 +351,14 @@ struct lend_usage lend_usage(const struct lend_host *host)
     for (const struct lend_borrow *b = host->borrows; b != NULL; b = b->next) {
         u.borrowed += b->connection != NULL;
         u.mapped_pages += b->mapped_pages;
+    }
+    for (const struct lend_pair *pair = host->pairs; pair != NULL; pair = pair->next)
+        u.peers++;
+    for (const struct lend_device *d = host->devices; d != NULL; d = d->next) {
+        for (const struct lend_peer *p = d->lend != NULL ? d->lend->peers : NULL; p; p = p->next)
+            u.peer_entries++;
+        for (const struct lend_guest *g = d->lend != NULL ? d->lend->guests : NULL; g; g = g->next)
+            u.peer_entries++;
     }
     u.pool_bytes = lend_ranges_taken_bytes(&host->pool_space);
     return u;

@@ -143,8 +143,14 @@ static unsigned free_windows(const struct lend_adapter *adapter)
     return adapter->window[0].n + adapter->window[1].n - lend_windows_used(adapter);
 }
 
-int lend_resolve(struct lend_host *host, uint32_t peer, unsigned peer_adapter,
-                 struct lend_path *path, struct lend_error *error)
+/* How many of the two adapters are those that are wanted. */
+static unsigned nearness(const struct lend_path *path, unsigned own, unsigned peer_adapter)
+{
+    return (path->adapter == own ? 1u : 0) + (path->peer_adapter == peer_adapter ? 1u : 0);
+}
+
+int lend_resolve_by(struct lend_host *host, uint32_t peer, unsigned own, unsigned peer_adapter,
+                    struct lend_path *path, struct lend_error *error)
 {
     const struct lend_path *best = NULL;
     bool up[LEND_ADAPTERS_MAX];
@@ -160,9 +166,9 @@ int lend_resolve(struct lend_host *host, uint32_t peer, unsigned peer_adapter,
             n_down++;
             continue;
         }
-        bool near = p->peer_adapter == peer_adapter;
-        bool best_near = best != NULL && best->peer_adapter == peer_adapter;
-        if (best == NULL || (near && !best_near) ||
+        unsigned near = nearness(p, own, peer_adapter);
+        unsigned best_near = best != NULL ? nearness(best, own, peer_adapter) : 0;
+        if (best == NULL || near > best_near ||
             (near == best_near &&
              free_windows(adapter) > free_windows(&host->adapter[best->adapter])))
             best = p;
@@ -172,4 +178,10 @@ int lend_resolve(struct lend_host *host, uint32_t peer, unsigned peer_adapter,
                          host->options.name, peer, host->n_paths, n_down);
     *path = *best;
     return 0;
+}
+
+int lend_resolve(struct lend_host *host, uint32_t peer, unsigned peer_adapter,
+                 struct lend_path *path, struct lend_error *error)
+{
+    return lend_resolve_by(host, peer, LEND_ANY, peer_adapter, path, error);
 }

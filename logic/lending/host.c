@@ -196,6 +196,7 @@ void lend_host_free(struct lend_host *host)
         host->connections = c->next;
         k_free(c);
     }
+    lend_pairs_free(host);
     lend_borrows_free(host);
     lend_segments_free(host);
     lend_devices_free(host);

@@ -82,6 +82,8 @@ void lend_devices_free(struct lend_host *host)
     while (host->devices != NULL) {
         struct lend_device *d = host->devices;
         host->devices = d->next;
+        if (d->lend != NULL)
+            lend_peers_free(d->lend);
         k_free(d->lend);
         k_free(d);
     }
@@ -99,6 +101,7 @@ static void give_back(struct lend *lend)
         if (lend->bar[i].bytes != 0)
             lend_unexport(adapter, lend->bar[i].fabric & ~(uint64_t)(K_PAGE_BYTES - 1),
                           lend->bar[i].bytes);
+    lend_peers_end(lend);
     if (lend->domain != NULL)
         k_iommu_domain_free(lend->domain);
     lend_ranges_release(&lend->iova);
@@ -133,25 +136,47 @@ static int open_windows(struct lend *lend, const struct msg_open *request, struc
     return status;
 }
 
-/* Shows one window to the device, at an address that it can reach. */
-static int translate_one(struct lend *lend, const struct lend_map *map, uint64_t *address,
-                         struct lend_error *error)
+static int out_of_reach(const struct lend *lend, uint64_t address, struct lend_error *error)
+{
+    return lend_fail(error, -ERANGE, "%s: %u bits of address: it does not reach %#llx",
+                     lend->device->name, lend->device->dma_bits, (unsigned long long)address);
+}
+
+int lend_show(struct lend *lend, uint64_t address, uint64_t bytes, enum k_dma_direction direction,
+              uint64_t *dma, struct lend_error *error)
 {
     const char *name = lend->device->name;
-    uint64_t align = UINT64_C(1) << lend_order_of(map->bytes);
+    const unsigned bits = lend->device->dma_bits;
+    uint64_t align = UINT64_C(1) << lend_order_of(bytes);
+    *dma = address;
+    if (lend->domain == NULL)
+        return bits < 64 && (address + bytes - 1) >> bits != 0 ? out_of_reach(lend, address, error)
+                                                               : 0;
     if (align > IOVA_ALIGN_MAX)
         align = IOVA_ALIGN_MAX;
-    if (!lend_ranges_take(&lend->iova, map->bytes, align, address))
+    if (!lend_ranges_take(&lend->iova, bytes, align, dma))
         return lend_fail(error, -ERANGE,
                          "%s: %u bits of address: no room for %llu MiB more below %#llx, %llu MiB "
                          "in use",
-                         name, lend->device->dma_bits, (unsigned long long)(map->bytes >> 20),
+                         name, bits, (unsigned long long)(bytes >> 20),
                          (unsigned long long)lend->iova.end,
                          (unsigned long long)(lend_ranges_taken_bytes(&lend->iova) >> 20));
-    int status = k_iommu_map(lend->domain, *address, map->address, map->bytes, K_DMA_BOTH);
-    return status == 0 ? 0
-                       : lend_fail(error, status, "%s: %llu MiB could not be mapped in the IOMMU",
-                                   name, (unsigned long long)(map->bytes >> 20));
+    int status = k_iommu_map(lend->domain, *dma, address, bytes, direction);
+    if (status == 0)
+        return 0;
+    lend_ranges_give(&lend->iova, *dma);
+    return lend_fail(error, status, "%s: %llu MiB could not be mapped in the IOMMU", name,
+                     (unsigned long long)(bytes >> 20));
+}
+
+void lend_hide(struct lend *lend, uint64_t dma, uint64_t bytes)
+{
+    if (lend->domain == NULL)
+        return;
+    if (k_iommu_unmap(lend->domain, dma, bytes) != 0)
+        k_fault(lend->device->host->kernel, "%s: %#llx was not mapped", lend->device->name,
+                (unsigned long long)dma);
+    lend_ranges_give(&lend->iova, dma);
 }
 
 static int translate(struct lend *lend, struct lend_error *error)
@@ -164,9 +189,11 @@ static int translate(struct lend *lend, struct lend_error *error)
     if (end > IOVA_HOLE)
         lend_ranges_take_at(&lend->iova, IOVA_HOLE,
                             end - IOVA_HOLE < IOVA_HOLE_BYTES ? end - IOVA_HOLE : IOVA_HOLE_BYTES);
-    int status = translate_one(lend, &lend->msi, &lend->msi_address, error);
+    int status = lend_show(lend, lend->msi.address, lend->msi.bytes, K_DMA_BOTH, &lend->msi_address,
+                           error);
     for (unsigned i = 0; status == 0 && i < lend->n_ranges; i++)
-        status = translate_one(lend, &lend->range[i], &lend->dma[i], error);
+        status = lend_show(lend, lend->range[i].address, lend->range[i].bytes, K_DMA_BOTH,
+                           &lend->dma[i], error);
     return status;
 }
 
@@ -224,8 +251,7 @@ static struct lend *lend_of(struct lend_connection *c, uint32_t number)
     return NULL;
 }
 
-/* The adapter on the device's socket, else the first. */
-static unsigned near_adapter(const struct lend_device *d)
+unsigned lend_near_adapter(const struct lend_device *d)
 {
     const struct lend_host *host = d->host;
     for (unsigned i = 0; i < host->n_adapters; i++)
@@ -245,7 +271,7 @@ static int serve_list(struct lend_host *host, uint32_t index, void *reply, size_
     struct lend_info info = { .id = d->pci->id,
                               .vendor_id = d->pci->vendor_id,
                               .device_id = d->pci->device_id,
-                              .adapter = (uint16_t)near_adapter(d),
+                              .adapter = (uint16_t)lend_near_adapter(d),
                               .lent_to = d->lend != NULL ? d->lend->connection->peer : 0,
                               .dma_bits = d->dma_bits };
     memcpy(info.name, d->name, sizeof info.name);

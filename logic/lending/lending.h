@@ -141,11 +141,31 @@ void lend_return(struct lend_borrow *borrow);
 /* The device in our tree; NULL: the lender has taken it back, or is gone. */
 struct k_pci_dev *lend_borrow_device(const struct lend_borrow *borrow);
 
+/* ---- Peer to peer -----------------------------------------------------------------------------
+ */
+
+/* [thread] What k_dma_map_resource() of a borrowed device does (SmartIO, 4.4), with the reason why
+ * not: *dma is where the device finds `bytes` from `offset` on of a base address register of
+ * `target`, another device of our kernel: from the same lender (its own tree, or its IOMMU), local
+ * (windows of the lender to us), or from another lender (windows of the one to the other). 0,
+ * -EINVAL (no such bytes), -ENODEV (one of the two is going), or what is lacking where. */
+int lend_peer_map(struct lend_borrow *source, struct k_device *target, unsigned bar,
+                  uint64_t offset, uint64_t bytes, enum k_dma_direction direction, uint64_t *dma,
+                  struct lend_error *error);
+/* [thread] k_dma_unmap_resource(): exactly what was mapped. False: that was not. */
+bool lend_peer_unmap(struct lend_borrow *source, uint64_t dma, uint64_t bytes);
+/* [thread] The other way round: requests of a local device (its requester ID) get through to the
+ * borrowed device's base addresses, or no longer; counted. */
+int lend_peer_admit(struct lend_borrow *target, uint16_t requester_id, struct lend_error *error);
+void lend_peer_dismiss(struct lend_borrow *target, uint16_t requester_id);
+
 /* ---- Looking at it ----------------------------------------------------------------------------
  */
 
 struct lend_usage { /* entries beyond those that every started host has for itself */
     unsigned windows, outgoing, incoming, connections, lent, borrowed;
+    unsigned peers;        /* mappings between devices that are ours: we have borrowed one */
+    unsigned peer_entries; /* what lends of ours hold for others' mappings */
     uint64_t exported_bytes, pool_bytes, mapped_pages;
 };
 struct lend_usage lend_usage(const struct lend_host *host);

@@ -49,7 +49,12 @@ enum {
     MSG_CONFIG_READ,
     MSG_CONFIG_WRITE,
     MSG_RECLAIM,
-    MSG_SEGMENT
+    MSG_SEGMENT,
+    MSG_PEER_OPEN, /* of the source's lender */
+    MSG_PEER_MAP,
+    MSG_PEER_CLOSE,
+    MSG_PEER_ADMIT, /* of the target's lender */
+    MSG_PEER_DISMISS,
 };
 
 /* Written body first, then status, then the word that begins with the sequence number. */
@@ -87,6 +92,45 @@ struct msg_config { /* MSG_CONFIG_*, MSG_CLOSE and MSG_RECLAIM (lend alone) */
     uint32_t lend;
     uint16_t offset, bytes;
     uint32_t value, zero;
+};
+
+struct msg_peer_open { /* MSG_PEER_OPEN */
+    uint32_t lend;     /* of the source */
+    uint32_t host;     /* where the target is */
+    uint32_t adapter;  /* of that host, best */
+    uint32_t target;   /* lend of the target, if host is the lender itself; and then: */
+    uint32_t bar, direction;
+    uint64_t offset, bytes;
+};
+struct msg_peer_opened {
+    uint32_t peer;             /* number */
+    uint32_t adapter;          /* of the target's host, that the way leads to */
+    uint32_t node;             /* of ours on that fabric */
+    uint16_t device, function; /* the source there */
+    uint32_t n_cpus;           /* our root complexes are devices 0 .. n_cpus - 1 */
+    uint32_t zero;
+    uint64_t dma; /* if host is the lender itself */
+};
+struct msg_peer_map { /* MSG_PEER_MAP: its answer is the address for DMA; MSG_PEER_CLOSE */
+    uint32_t lend, peer;
+    uint32_t direction, zero;
+    uint64_t fabric, bytes; /* at the target's host */
+};
+struct msg_peer_admit { /* MSG_PEER_ADMIT */
+    uint32_t lend;      /* of the target */
+    uint32_t adapter;   /* LEND_ANY: the one by which it is lent */
+    uint32_t node;      /* of the source's host */
+    uint16_t device, function;
+    uint32_t n_cpus;
+    uint32_t bar;
+    uint64_t offset, bytes; /* 0: they need not be exported */
+};
+struct msg_peer_admitted {
+    uint32_t guest, zero; /* number */
+    uint64_t fabric;      /* of the bytes, by that adapter */
+};
+struct msg_peer_dismiss { /* MSG_PEER_DISMISS */
+    uint32_t lend, guest;
 };
 
 #define MSI_BASE  UINT64_C(0xfee00000) /* where messages of interrupts go, in every host */
@@ -148,6 +192,29 @@ struct lend_device { /* of ours, to be lent */
     struct lend *lend; /* NULL: nobody has it */
 };
 
+/* Registers of another device that a device of ours reaches while it is lent. */
+struct lend_peer {
+    struct lend_peer *next;
+    uint32_t number;
+    struct lend *target;          /* in our tree; NULL: by a bridge */
+    struct lend_adapter *adapter; /* of that bridge */
+    uint32_t node;
+    int outgoing;
+    struct lend_map map;
+    uint64_t iova, iova_bytes; /* 0: none */
+};
+/* Requesters of another host that reach a device of ours while it is lent: a device, and the root
+ * complexes that may ask in its place. */
+#define LEND_GUEST_IDS 9u
+struct lend_guest {
+    struct lend_guest *next;
+    uint32_t number;
+    struct lend_adapter *adapter;
+    uint16_t id[LEND_GUEST_IDS];
+    unsigned n_ids;
+    uint64_t fabric, bytes; /* exported for it; 0: nothing */
+};
+
 struct lend {
     struct lend_device *device;
     struct lend_connection *connection;
@@ -159,6 +226,8 @@ struct lend {
     struct lend_ranges iova;
     uint64_t dma[LEND_DMA_RANGES], msi_address;
     struct msg_range bar[K_PCI_BARS];
+    struct lend_peer *peers;
+    struct lend_guest *guests;
 };
 
 struct lend_switch {
@@ -177,7 +246,7 @@ struct lend_host {
     uint64_t pool_fabric[LEND_ADAPTERS_MAX];
     struct lend_ranges pool_space;
     uint8_t *box_used;
-    uint32_t incarnation, next_lend;
+    uint32_t incarnation, next_lend, next_peer;
     struct lend_path *path;
     unsigned n_paths;
     struct lend_switch *chip; /* between bridges */
@@ -187,6 +256,7 @@ struct lend_host {
     struct lend_segment *segments;
     struct lend_device *devices;
     struct lend_borrow *borrows;
+    struct lend_pair *pairs;
     struct lend_mutex lender_lock, connect_lock;
     struct k_wait_queue work; /* of the server */
     struct k_wait_queue stopped;
@@ -215,6 +285,10 @@ static inline uint32_t lend_pad_read(struct lend_adapter *adapter, const struct 
 /* A device of ours sends no more: switches give its entries back. */
 void lend_switches_forget(struct lend_host *host, const struct lend_adapter *adapter,
                           unsigned device);
+
+/* lend_resolve(), best by our adapter `own` (LEND_ANY: none is better). */
+int lend_resolve_by(struct lend_host *host, uint32_t peer, unsigned own, unsigned peer_adapter,
+                    struct lend_path *path, struct lend_error *error);
 
 /* ---- cluster.c --------------------------------------------------------------------------------
  */
@@ -263,6 +337,43 @@ void lend_lender_init(struct lend_host *host);
 void lend_devices_free(struct lend_host *host);
 void lend_borrows_return(struct lend_host *host);
 void lend_borrows_free(struct lend_host *host); /* of a dead host: memory only */
+
+/* The adapter on the device's socket, else the first. */
+unsigned lend_near_adapter(const struct lend_device *device);
+/* Whole pages of the lender's tree, at an address that the device can reach: in its domain, or that
+ * address itself. */
+int lend_show(struct lend *lend, uint64_t address, uint64_t bytes, enum k_dma_direction direction,
+              uint64_t *dma, struct lend_error *error);
+/* What was shown in its domain. */
+void lend_hide(struct lend *lend, uint64_t dma, uint64_t bytes);
+
+/* ---- peer_lend.c: under lender_lock -----------------------------------------------------------
+ */
+int lend_serve_peer(struct lend_connection *connection, unsigned type, const void *body, size_t n,
+                    void *reply, size_t *bytes, struct lend_error *error);
+/* All that the lend holds for mappings between devices, and mappings that others have of it. */
+void lend_peers_end(struct lend *lend);
+void lend_peers_free(struct lend *lend); /* of a dead host: memory only */
+
+/* ---- peer.c -----------------------------------------------------------------------------------
+ */
+struct lend_borrow;
+/* A device that we have borrowed and another one. */
+struct lend_pair {
+    struct lend_pair *next;
+    struct lend_borrow *source; /* NULL: a local device */
+    struct lend_borrow *target; /* NULL: a local device, or it has gone */
+    uint16_t requester_id;      /* of a local source */
+    bool busy;                  /* it is being made */
+    uint64_t dma, bytes;
+    uint32_t peer, guest;          /* at the source's lender, at the target's; 0: none */
+    struct lend_adapter *adapter;  /* ours, of what follows */
+    int outgoing;                  /* of a local source; -1: none */
+    uint64_t fabric, fabric_bytes; /* of a local target, exported; 0: not */
+};
+/* The borrow ends: what it reaches and what reaches it. */
+void lend_pairs_end(struct lend_borrow *borrow);
+void lend_pairs_free(struct lend_host *host); /* of a dead host: memory only */
 
 /* ---- borrower.c, shadow.c ---------------------------------------------------------------------
  */

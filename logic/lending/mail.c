@@ -122,6 +122,12 @@ static int dispatch(struct lend_connection *c, const struct message *request, ui
     case MSG_CONFIG_READ:
     case MSG_CONFIG_WRITE:
         return lend_serve_lender(c, head->type, request->body, head->bytes, body, bytes, error);
+    case MSG_PEER_OPEN:
+    case MSG_PEER_MAP:
+    case MSG_PEER_CLOSE:
+    case MSG_PEER_ADMIT:
+    case MSG_PEER_DISMISS:
+        return lend_serve_peer(c, head->type, request->body, head->bytes, body, bytes, error);
     default: return lend_fail(error, -EPROTO, "request %u is not known", (unsigned)head->type);
     }
 }

@@ -3,7 +3,7 @@
  *   forwarded, or answered here (base addresses, interrupt pin); messages of interrupts, whose
  *   addresses become those of the lender's window; registers through the local bridge; DMA
  *   addresses of the device's own tree.
- * Does not model: expansion ROMs, I/O space, mapping of other devices' registers (peer to peer).
+ * Does not model: expansion ROMs, I/O space.
  * Timing: a configuration access is a request to the lender; a register access goes over the
  * fabric; a DMA mapping costs what one of the local IOMMU costs, and no word to the lender.
  * Sources: SmartIO, 4.1 to 4.3; PCI Local Bus 3.0, 6.2.5.1, 6.8.
@@ -285,34 +285,43 @@ static void shadow_free(struct k_device *device, size_t bytes, struct kaddr at, 
     k_pages_put(device->kernel, whole_pages(bytes), at);
 }
 
-/* Refused on this side of the fabric alone: nothing is mapped that could be undone. */
+/* Drivers get a number, whoever reads the log the reason. */
 static int shadow_map_resource(struct k_device *device, struct k_device *target, unsigned bar,
                                uint64_t offset, uint64_t bytes, enum k_dma_direction direction,
                                uint64_t *dma)
 {
-    (void)target;
-    (void)bar;
-    (void)offset;
-    (void)bytes;
-    (void)direction;
-    (void)dma;
-    k_warn(device->kernel, "%s: a borrowed device cannot reach others yet", device->name);
-    return -EOPNOTSUPP;
+    struct lend_error error;
+    k_compute(device->kernel, k_costs(device->kernel)->dma_map_cycles);
+    int status = lend_peer_map(device->dma_context, target, bar, offset, bytes, direction, dma,
+                               &error);
+    if (status != 0)
+        k_warn(device->kernel, "%s does not reach %s: %s", device->name, target->name, error.text);
+    return status;
 }
 
 static void shadow_unmap_resource(struct k_device *device, uint64_t dma, uint64_t bytes,
                                   enum k_dma_direction direction)
 {
     (void)direction;
-    k_fault(device->kernel, "%s: %llu bytes at %#llx were not mapped", device->name,
-            (unsigned long long)bytes, (unsigned long long)dma);
+    k_compute(device->kernel, k_costs(device->kernel)->dma_unmap_cycles);
+    if (!lend_peer_unmap(device->dma_context, dma, bytes))
+        k_fault(device->kernel, "%s: %llu bytes of registers at %#llx were not mapped",
+                device->name, (unsigned long long)bytes, (unsigned long long)dma);
 }
 
 static int shadow_admit(struct k_device *target, uint16_t requester_id)
 {
-    k_warn(target->kernel, "%s: requester %#x cannot reach it yet", target->name,
-           (unsigned)requester_id);
-    return -EOPNOTSUPP;
+    struct lend_error error;
+    int status = lend_peer_admit(target->dma_context, requester_id, &error);
+    if (status != 0)
+        k_warn(target->kernel, "requester %#x does not reach %s: %s", (unsigned)requester_id,
+               target->name, error.text);
+    return status;
+}
+
+static void shadow_dismiss(struct k_device *target, uint16_t requester_id)
+{
+    lend_peer_dismiss(target->dma_context, requester_id);
 }
 
 const struct k_dma_ops lend_shadow_dma_ops = {
@@ -323,6 +332,7 @@ const struct k_dma_ops lend_shadow_dma_ops = {
     .map_resource = shadow_map_resource,
     .unmap_resource = shadow_unmap_resource,
     .admit = shadow_admit,
+    .dismiss = shadow_dismiss,
 };
 
 /* ---- Making -----------------------------------------------------------------------------------

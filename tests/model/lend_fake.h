@@ -419,6 +419,14 @@ static void lf_bar(struct lf_function *f, unsigned bar, uint64_t base, uint64_t 
     lf_put(f, 0x10 + 4 * bar, 8, base | 4);
 }
 
+static inline void lf_device_add(struct lf_host *host)
+{
+    const unsigned i = host->n_devices++;
+    struct lf_device *d = &host->device[i];
+    lf_function_init(&d->f, host, (uint16_t)((0x20 + i) << 8), LF_VENDOR, LF_DEVICE);
+    lf_bar(&d->f, 0, UINT64_C(0xe8000000) + i * 0x100000, LF_BAR_BYTES);
+}
+
 /* What tests change before lf_host_start(). */
 static inline struct lf_host *lf_host_add(struct lf_rig *rig, const struct fake_options *options,
                                           unsigned n_bridges, unsigned n_devices)
@@ -443,11 +451,8 @@ static inline struct lf_host *lf_host_add(struct lf_rig *rig, const struct fake_
         lf_bar(&b->f, 0, UINT64_C(0xf0000000) + i * 0x100000, NTB_BAR_BYTES);
         lf_bar(&b->f, 2, (UINT64_C(1) << 44) + ((uint64_t)i << 36), UINT64_C(1) << 30);
     }
-    for (unsigned i = 0; i < n_devices; i++) {
-        struct lf_device *d = &host->device[host->n_devices++];
-        lf_function_init(&d->f, host, (uint16_t)((0x20 + i) << 8), LF_VENDOR, LF_DEVICE);
-        lf_bar(&d->f, 0, UINT64_C(0xe8000000) + i * 0x100000, LF_BAR_BYTES);
-    }
+    for (unsigned i = 0; i < n_devices; i++)
+        lf_device_add(host);
     return host;
 }
 

@@ -1,0 +1,342 @@
+/*
+ * Models: peer to peer, at the borrower: addresses by which one device reaches registers or memory
+ *   of another, where one of them at least is borrowed. It alone knows where both are, and asks the
+ *   lenders for what each has to open.
+ * Does not model: addresses that are prepared before a driver asks (SmartIO does so with all base
+ *   addresses of all borrowed devices; here a mapping takes what it needs when it is made, and
+ *   gives it back when it is undone).
+ * Timing: one request to the lender of both devices; one to that of the source if the target is
+ *   local, after an export; three if there are two lenders.
+ * Sources: SmartIO, 4.4.
+ *
+ * Order. The target lets the source in before the source gets the address; the source loses the
+ * address before the target shuts the door.
+ */
+#include <string.h>
+
+#include "logic/lending/lending_internal.h"
+
+#define PAGE_MASK ((uint64_t)K_PAGE_BYTES - 1)
+#define STEP_PS   UINT64_C(20000000)
+
+/* ---- One pair ---------------------------------------------------------------------------------
+ */
+
+static struct lend_pair *pair_new(struct lend_host *host, struct lend_borrow *source,
+                                  struct lend_borrow *target)
+{
+    struct lend_pair *pair = k_zalloc(sizeof *pair);
+    *pair = (struct lend_pair){
+        .next = host->pairs, .source = source, .target = target, .busy = true, .outgoing = -1
+    };
+    host->pairs = pair;
+    return pair;
+}
+
+static void source_close(struct lend_pair *pair)
+{
+    const struct msg_peer_map request = { .lend = pair->source->opened.lend, .peer = pair->peer };
+    if (pair->source->connection != NULL)
+        lend_call(pair->source->connection, MSG_PEER_CLOSE, &request, sizeof request, NULL, 0,
+                  NULL);
+    pair->peer = 0;
+}
+
+static void target_close(struct lend_pair *pair)
+{
+    const struct msg_peer_dismiss request = { .lend = pair->target->opened.lend,
+                                              .guest = pair->guest };
+    if (pair->target->connection != NULL)
+        lend_call(pair->target->connection, MSG_PEER_DISMISS, &request, sizeof request, NULL, 0,
+                  NULL);
+    pair->guest = 0;
+}
+
+/* Gives back what there is of it, here and there. Each is forgotten here before it is asked for
+ * anywhere: two that undo it at a time do not do so twice. */
+static void pair_undo(struct lend_host *host, struct lend_pair *pair)
+{
+    if (pair->peer != 0)
+        source_close(pair);
+    if (pair->guest != 0)
+        target_close(pair);
+    if (pair->outgoing >= 0 && lend_outgoing_remove(pair->adapter, (unsigned)pair->outgoing))
+        lend_switches_forget(host, pair->adapter, (unsigned)pair->outgoing);
+    pair->outgoing = -1;
+    if (pair->fabric_bytes != 0)
+        lend_unexport(pair->adapter, pair->fabric, pair->fabric_bytes);
+    pair->fabric_bytes = 0;
+}
+
+static void pair_free(struct lend_host *host, struct lend_pair *pair)
+{
+    struct lend_pair **link = &host->pairs;
+    while (*link != pair)
+        link = &(*link)->next;
+    *link = pair->next;
+    k_free(pair);
+}
+
+static bool going(const struct lend_borrow *b)
+{
+    return b != NULL &&
+           (b->connection == NULL || b->ending || b->connection->state != CONNECTION_UP);
+}
+
+static int gone(const struct lend_borrow *b, struct lend_error *error)
+{
+    return lend_fail(error, -ENODEV, "%s is going back", b->name);
+}
+
+/* ---- What the source's lender opens -----------------------------------------------------------
+ */
+
+/* The mapping that is being made. */
+struct wish {
+    struct lend_pair *pair;
+    struct k_pci_dev *target;
+    unsigned bar;
+    uint64_t offset, bytes;
+    enum k_dma_direction direction;
+    uint64_t fabric; /* of the bytes at the target's host */
+};
+
+static int source_open(const struct wish *wish, uint32_t host, uint32_t adapter, uint32_t target,
+                       struct msg_peer_opened *opened, struct lend_error *error)
+{
+    struct lend_borrow *source = wish->pair->source;
+    const struct msg_peer_open request = { .lend = source->opened.lend,
+                                           .host = host,
+                                           .adapter = adapter,
+                                           .target = target,
+                                           .bar = wish->bar,
+                                           .direction = wish->direction,
+                                           .offset = wish->offset,
+                                           .bytes = wish->bytes };
+    int status = lend_call(source->connection, MSG_PEER_OPEN, &request, sizeof request, opened,
+                           sizeof *opened, error);
+    if (status == 0)
+        wish->pair->peer = opened->peer;
+    return status;
+}
+
+static int source_map(const struct wish *wish, struct lend_error *error)
+{
+    struct lend_pair *pair = wish->pair;
+    const struct msg_peer_map request = { .lend = pair->source->opened.lend,
+                                          .peer = pair->peer,
+                                          .direction = wish->direction,
+                                          .fabric = wish->fabric,
+                                          .bytes = wish->bytes };
+    return lend_call(pair->source->connection, MSG_PEER_MAP, &request, sizeof request, &pair->dma,
+                     sizeof pair->dma, error);
+}
+
+/* ---- Three cases ------------------------------------------------------------------------------
+ */
+
+static int same_lender(struct wish *wish, struct lend_error *error)
+{
+    const struct lend_borrow *target = wish->pair->target;
+    struct msg_peer_opened opened;
+    int status = source_open(wish, target->connection->peer, LEND_ANY, target->opened.lend, &opened,
+                             error);
+    if (status == 0)
+        wish->pair->dma = opened.dma;
+    return status;
+}
+
+/* The source comes in already, to our memory; what the target has is exported as that is. */
+static int local_target(struct wish *wish, struct lend_error *error)
+{
+    struct lend_pair *pair = wish->pair;
+    struct lend_connection *c = pair->source->connection;
+    const uint64_t address = wish->target->bar_base[wish->bar] + wish->offset;
+    const uint64_t within = address & PAGE_MASK,
+                   bytes = (within + wish->bytes + PAGE_MASK) & ~PAGE_MASK;
+    struct msg_peer_opened opened;
+    int status = lend_export(c->adapter, address - within, bytes, &pair->fabric, error);
+    if (status != 0)
+        return status;
+    pair->adapter = c->adapter;
+    pair->fabric_bytes = bytes;
+    wish->fabric = pair->fabric + within;
+    status = source_open(wish, pair->source->host->options.id, c->adapter->index, 0, &opened,
+                         error);
+    return status == 0 ? source_map(wish, error) : status;
+}
+
+static int other_lender(struct wish *wish, struct lend_error *error)
+{
+    struct lend_pair *pair = wish->pair;
+    struct lend_connection *c = pair->target->connection;
+    struct msg_peer_opened opened;
+    struct msg_peer_admitted admitted;
+    int status = source_open(wish, c->peer, c->peer_adapter, 0, &opened, error);
+    if (status != 0)
+        return status;
+    const struct msg_peer_admit request = { .lend = pair->target->opened.lend,
+                                            .adapter = opened.adapter,
+                                            .node = opened.node,
+                                            .device = opened.device,
+                                            .function = opened.function,
+                                            .n_cpus = opened.n_cpus,
+                                            .bar = wish->bar,
+                                            .offset = wish->offset,
+                                            .bytes = wish->bytes };
+    status = lend_call(c, MSG_PEER_ADMIT, &request, sizeof request, &admitted, sizeof admitted,
+                       error);
+    if (status != 0)
+        return status;
+    pair->guest = admitted.guest;
+    wish->fabric = admitted.fabric;
+    return source_map(wish, error);
+}
+
+static int make(struct wish *wish, struct lend_error *error)
+{
+    const struct lend_borrow *source = wish->pair->source, *target = wish->pair->target;
+    if (target == NULL)
+        return local_target(wish, error);
+    if (target->connection->peer == source->connection->peer)
+        return same_lender(wish, error);
+    return other_lender(wish, error);
+}
+
+int lend_peer_map(struct lend_borrow *source, struct k_device *target, unsigned bar,
+                  uint64_t offset, uint64_t bytes, enum k_dma_direction direction, uint64_t *dma,
+                  struct lend_error *error)
+{
+    struct lend_host *host = source->host;
+    struct k_pci_dev *pci = K_CONTAINER(target, struct k_pci_dev, device);
+    struct lend_borrow *borrowed = target->dma_ops == &lend_shadow_dma_ops ? target->dma_context
+                                                                           : NULL;
+    const uint64_t all = bar < K_PCI_BARS ? pci->bar_bytes[bar] : 0;
+    if (borrowed == source || target->kernel != host->kernel || bytes == 0 || offset >= all ||
+        bytes > all - offset)
+        return lend_fail(error, -EINVAL, "%s: no %#llx bytes at %#llx of base address %u for %s",
+                         target->name, (unsigned long long)bytes, (unsigned long long)offset, bar,
+                         source->name);
+    if (going(source) || going(borrowed))
+        return gone(going(source) ? source : borrowed, error);
+    struct lend_pair *pair = pair_new(host, source, borrowed);
+    struct wish wish = { pair, pci, bar, offset, bytes, direction, 0 };
+    pair->bytes = bytes;
+    int status = make(&wish, error);
+    if (status == 0 && (going(source) || going(borrowed)))
+        status = gone(going(source) ? source : borrowed, error);
+    if (status != 0) {
+        pair_undo(host, pair);
+        pair_free(host, pair);
+        return status;
+    }
+    pair->busy = false;
+    *dma = pair->dma;
+    return 0;
+}
+
+bool lend_peer_unmap(struct lend_borrow *source, uint64_t dma, uint64_t bytes)
+{
+    struct lend_pair *pair = source->host->pairs;
+    while (pair != NULL &&
+           (pair->source != source || pair->busy || pair->dma != dma || pair->bytes != bytes))
+        pair = pair->next;
+    if (pair == NULL)
+        return false;
+    pair->busy = true; /* nobody else frees it */
+    pair_undo(source->host, pair);
+    pair_free(source->host, pair);
+    return true;
+}
+
+/* ---- Local devices as sources -----------------------------------------------------------------
+ */
+
+static int admit(struct lend_pair *pair, struct lend_error *error)
+{
+    struct lend_connection *c = pair->target->connection;
+    struct msg_peer_admitted admitted;
+    pair->adapter = c->adapter;
+    pair->outgoing = lend_outgoing_add(c->adapter, pair->requester_id, pair->target->name, error);
+    if (pair->outgoing < 0)
+        return pair->outgoing;
+    const struct msg_peer_admit request = { .lend = pair->target->opened.lend,
+                                            .adapter = LEND_ANY,
+                                            .node = c->adapter->node,
+                                            .device = (uint16_t)pair->outgoing,
+                                            .function = pair->requester_id & 7 };
+    int status = lend_call(c, MSG_PEER_ADMIT, &request, sizeof request, &admitted, sizeof admitted,
+                           error);
+    if (status == 0)
+        pair->guest = admitted.guest;
+    return status;
+}
+
+int lend_peer_admit(struct lend_borrow *target, uint16_t requester_id, struct lend_error *error)
+{
+    if (going(target))
+        return gone(target, error);
+    struct lend_pair *pair = pair_new(target->host, NULL, target);
+    pair->requester_id = requester_id;
+    int status = admit(pair, error);
+    if (status == 0 && going(target))
+        status = gone(target, error);
+    if (status != 0) {
+        pair_undo(target->host, pair);
+        pair_free(target->host, pair);
+        return status;
+    }
+    pair->busy = false;
+    return 0;
+}
+
+void lend_peer_dismiss(struct lend_borrow *target, uint16_t requester_id)
+{
+    struct lend_pair *pair = target->host->pairs;
+    while (pair != NULL && (pair->source != NULL || pair->target != target || pair->busy ||
+                            pair->requester_id != requester_id))
+        pair = pair->next;
+    if (pair == NULL)
+        return; /* the borrow's end was first */
+    pair->busy = true;
+    pair_undo(target->host, pair);
+    pair_free(target->host, pair);
+}
+
+/* ---- The end ----------------------------------------------------------------------------------
+ */
+
+static struct lend_pair *pair_of(const struct lend_borrow *b)
+{
+    struct lend_pair *pair = b->host->pairs;
+    while (pair != NULL && pair->source != b && pair->target != b)
+        pair = pair->next;
+    return pair;
+}
+
+void lend_pairs_end(struct lend_borrow *b)
+{
+    struct lend_pair *pair;
+    while ((pair = pair_of(b)) != NULL) {
+        if (pair->busy) { /* whoever is at it sees that we are going */
+            k_sleep(b->host->kernel, STEP_PS);
+            continue;
+        }
+        pair->busy = true;
+        if (pair->source == b)
+            k_warn(b->host->kernel, "%s: its driver left registers of others mapped", b->name);
+        pair_undo(b->host, pair);
+        if (pair->source == b || pair->source == NULL) {
+            pair_free(b->host, pair);
+        } else {
+            pair->target = NULL; /* its driver still has to undo it */
+            pair->busy = false;
+        }
+    }
+}
+
+void lend_pairs_free(struct lend_host *host)
+{
+    while (host->pairs != NULL)
+        pair_free(host, host->pairs);
+}
