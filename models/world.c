@@ -224,6 +224,18 @@ struct host *world_host_of(struct world *world, const struct model *device)
     return NULL;
 }
 
+bool world_function_id(const struct model *device, unsigned port, uint16_t *id)
+{
+    if (port >= device->n_ports || device->ports[port].fabric ||
+        !pcie_port_connected(&device->ports[port]))
+        return false;
+    const struct cfg_space *bridge = pcie_port_peer(&device->ports[port])->bridge;
+    if (bridge == NULL)
+        return false;
+    *id = (uint16_t)(cfg_bridge_secondary(bridge) << 8);
+    return cfg_bridge_secondary(bridge) != 0;
+}
+
 const char *const *world_host_names(const struct world *world)
 {
     return world->host_name;

@@ -71,10 +71,14 @@ static struct model *find_nic(struct network *network, struct network_host *host
     struct model *model = world_device(network->world, name);
     struct config_node *node = config_find(host->group, key);
     if (model == NULL || model->ops != &nic_ops ||
-        world_host_of(network->world, model) != host->host) {
+        (host->lending != NULL ? !lending_uses(host->lending, name)
+                               : world_host_of(network->world, model) != host->host)) {
         config_mistake(node != NULL ? node : host->group, errors,
-                       "a nic.ethernet that is plugged into the host",
-                       world_device_names(network->world));
+                       host->lending != NULL
+                           ? "a nic.ethernet that the host borrows, or has and does not lend"
+                           : "a nic.ethernet that is plugged into the host",
+                       host->lending != NULL ? lending_used_names(host->lending)
+                                             : world_device_names(network->world));
         return NULL;
     }
     host->n_functions += model->n_ports;
@@ -112,6 +116,8 @@ static void read_host(struct network *network, struct config *config, struct con
                        world_host_names(network->world));
         return;
     }
+    if (network->lending != NULL)
+        host->lending = lending_on(network->lending, host->host);
     host->device = find_nic(network, host, "device", host->params.device_name, errors);
     if (host->params.second_device_name[0] != '\0')
         host->second_device = find_nic(network, host, "second_device",
@@ -150,13 +156,16 @@ static void check_interface(struct network_host *host, struct sim_error_list *er
                        "a NIC with firmware = \"octonic\" for octo0", NULL);
 }
 
-struct network *network_new(struct world *world, struct config *config,
+struct network *network_new(struct world *world, struct config *config, struct lending *lending,
                             struct sim_error_list *errors)
 {
     struct network *network = calloc(1, sizeof(*network));
     struct config_node *group = config_get(config_root(config), "network");
     SIM_ASSERT(network != NULL, "out of memory");
     network->world = world;
+    network->lending = lending;
+    if (group == NULL && lending != NULL)
+        return network;
     if (group == NULL || config_kind(group) != CONFIG_GROUP || config_count(group) == 0) {
         config_mistake(group != NULL ? group : config_root(config), errors,
                        "a group `network`, { NAME = { host = ...; device = ...; }; }", NULL);
@@ -293,7 +302,8 @@ static bool make_kernel(struct network_host *host)
     nic.rx_count = (uint16_t)p->rx_count;
     nic.lro = p->lro;
     nic.octo_sg = p->octo_sg;
-    host->kernel = kernel_new(host->host, host_os_params(host->host));
+    host->kernel = host->lending != NULL ? host->lending->kernel
+                                         : kernel_new(host->host, host_os_params(host->host));
     host->net = net_new(host->kernel, &net);
     host->driver = nic_driver_new(host->net, host->kernel, &nic, "pf");
     if (host->driver == NULL) {
@@ -352,8 +362,13 @@ static void take_down(void *arg)
     if (host->bond != NULL)
         bonding_free(host->bond);
     struct net_device *dev;
-    while ((dev = nic_driver_device(host->driver, 0)) != NULL) /* those not in use, too */
-        k_pci_remove(K_CONTAINER(dev->device, struct k_pci_dev, device), false);
+    while ((dev = nic_driver_device(host->driver, 0)) != NULL) { /* those not in use, too */
+        struct k_pci_dev *pci = K_CONTAINER(dev->device, struct k_pci_dev, device);
+        if (host->lending != NULL)
+            lending_remove(host->lending, pci);
+        else
+            k_pci_remove(pci, false);
+    }
     nic_driver_free(host->driver);
     net_free(host->net);
     if (--host->network->n_up == 0)
@@ -375,7 +390,7 @@ void network_down(struct network *network, const volatile int *interrupt)
 void network_free(struct network *network)
 {
     for (unsigned h = 0; h < network->n_hosts; h++)
-        if (network->host[h].kernel != NULL)
+        if (network->host[h].kernel != NULL && network->host[h].lending == NULL)
             kernel_free(network->host[h].kernel);
     free(network);
 }

@@ -9,6 +9,7 @@
 #include "logic/net/net.h"
 #include "models/host/os.h"
 #include "models/world.h"
+#include "workloads/lending.h"
 
 #define NETWORK_HOSTS_MAX   8u
 #define NETWORK_DEVICES_MAX 8u
@@ -43,6 +44,8 @@ struct network_host {
     struct network_params params;
     struct host *host;
     struct model *device, *second_device;
+    struct lending_host
+        *lending; /* the machine of the group `lending` whose kernel it is, or NULL */
     struct kernel *kernel;
     struct net *net;
     struct net_device *dev;                           /* what its packets leave through */
@@ -58,14 +61,17 @@ struct network_host {
 
 struct network {
     struct world *world;
+    struct lending *lending; /* or NULL */
     const char *names[NETWORK_HOSTS_MAX + 1];
     unsigned n_up;
     struct network_host host[NETWORK_HOSTS_MAX];
     unsigned n_hosts;
 };
 
-/* Reads and checks the group `network` of the scenario. Never NULL. */
-struct network *network_new(struct world *world, struct config *config,
+/* Reads and checks the group `network` of the scenario. Never NULL. lending: the group of that
+ * name, whose machines are up before network_up() and go down after network_down(); with it there
+ * need be no network. NULL: there is none. */
+struct network *network_new(struct world *world, struct config *config, struct lending *lending,
                             struct sim_error_list *errors);
 /* Boots kernels, loads drivers, configures interfaces; runs the simulation until all is up. False
  * after sim_fail(). */

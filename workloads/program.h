@@ -1,11 +1,13 @@
 /*
  * Programs: what runs on the simulated hosts side by side. The workload "programs" boots a kernel
- * on every host of the group `network` (workloads/network.h), starts each program of the group
+ * on every host of the groups `network` and `lending` (workloads/network.h, lending.h), has devices
+ * borrowed and interfaces up, starts each program of the group
  * `programs`, lets them warm up, measures them together, and has each record its metrics.
  */
 #ifndef WORKLOADS_PROGRAM_H
 #define WORKLOADS_PROGRAM_H
 
+#include "workloads/lending.h"
 #include "workloads/network.h"
 #include "workloads/workload.h"
 
@@ -18,7 +20,8 @@ struct program {
     struct programs *all;
     struct workload *workload;
     struct network *network;
-    void *state; /* ops->state_bytes, params read into it */
+    struct lending *lending; /* NULL: the scenario has no such group */
+    void *state;             /* ops->state_bytes, params read into it */
     bool finite; /* set by start(): it ends by itself; the measurement ends with the last of them */
     bool finished;
     unsigned n_connecting; /* connections of it that are being made */
@@ -62,6 +65,14 @@ const struct config_node *program_setting(struct program *program, const char *k
 /* The machine of the network with this name; a mistake with its setting `key` if there is none. */
 struct network_host *program_host(struct program *program, const char *key, const char *name,
                                   struct sim_error_list *errors);
+/* The same of the group `lending`: a machine that programs without a network run on. */
+struct lending_host *program_machine(struct program *program, const char *key, const char *name,
+                                     struct sim_error_list *errors);
+/* Mistake in check(): the machine can not use this device. In start(): lending_device(). */
+void program_check_device(struct program *program, const char *key, struct lending_host *host,
+                          const char *device, struct sim_error_list *errors);
+void program_machine_uses_cpu(struct program *program, const struct lending_host *host,
+                              unsigned cpu);
 /* Mistakes in check(): no such core of a socket; no such interface ("" is the default). */
 void program_check_core(struct program *program, const char *key, const struct network_host *host,
                         unsigned socket, unsigned idx, struct sim_error_list *errors);

@@ -5,50 +5,17 @@
  * measure.duration_us; if there are programs that end by themselves (PageRank), until the last of
  * them has, and duration_us bounds it.
  */
-#include "workloads/program.h"
+#include "workloads/programs_internal.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "workloads/breakdown.h"
-
-#define CPUS_MAX         256u
 #define CONNECT_TRIES    100u
 #define CONNECT_PAUSE_PS (50 * SIM_PS_PER_US)
-
-#define END_PS   (20 * SIM_PS_PER_MS)
-#define SUMS_MAX 32u
-#define PORTS    64u /* of a program */
-struct metric_sum {
-    const char *name, *unit;
-    double value;
-};
-
-struct programs {
-    /* parameters */
-    const char *measured_name;
-    sim_time connect_within_ps;
-    /* running */
-    struct workload *workload;
-    struct network *network;
-    struct network_host *measured;
-    struct program *program;
-    unsigned n_programs;
-    bool measuring, done;
-    bool uses_cpu[CPUS_MAX]; /* of the measured host */
-    sim_time begin_ps;
-    struct sim_random random; /* of connect_within_ps */
-    unsigned packets_which;   /* enum program_packets */
-    uint64_t sent_at_begin, received_at_begin, operations;
-    bool ending;
-    uint16_t next_stream;
-    struct metric_sum sum[SUMS_MAX];
-    unsigned n_sums;
-    struct rate_sampler sampler;
-    char fault[256]; /* why the run has failed, told when the hosts are down; "" */
-};
+#define END_PS           (20 * SIM_PS_PER_MS)
+#define PORTS            64u /* of a program */
 
 static const struct param_desc programs_params[] = {
     PARAM_TEXT("measured", struct programs, measured_name, "server",
@@ -69,73 +36,6 @@ static const struct param_desc common_params[] = {
           "false: the program is left out"),
     { .type = PARAM_END },
 };
-
-static const struct record_desc programs_records[] = {
-    { "memory_gbit_s", RECORD_METRIC, "Gbit/s", "DRAM traffic of the measured host" },
-    { "cpu_utilization_ratio", RECORD_METRIC, "1", "of its cores that programs use" },
-    { "packet_rate_kpps", RECORD_METRIC, "1000/s", "packets it receives, buffers it sends" },
-    { "packet_rate_mpps", RECORD_METRIC, "1000000/s", "the same" },
-    { "llc_misses_per_packet", RECORD_METRIC, "1", "loads and stores that missed its LLCs" },
-    { "llc_misses_per_operation", RECORD_METRIC, "1", "the same, of request-response programs" },
-    { "cpu_part_ns.compute", RECORD_METRIC, "ns",
-      "processor time per packet (operation): computing" },
-    { "cpu_part_ns.l1", RECORD_METRIC, "ns", "waiting for data from L1, and so on" },
-    { "cpu_part_ns.l2", RECORD_METRIC, "ns", "the same" },
-    { "cpu_part_ns.llc", RECORD_METRIC, "ns", "the same" },
-    { "cpu_part_ns.peer_cache", RECORD_METRIC, "ns", "from another core of the socket" },
-    { "cpu_part_ns.remote_cache", RECORD_METRIC, "ns", "from the other socket's caches" },
-    { "cpu_part_ns.local_dram", RECORD_METRIC, "ns", "the same" },
-    { "cpu_part_ns.remote_dram", RECORD_METRIC, "ns", "the same" },
-    { "dram_part_bytes.read_load", RECORD_METRIC, "bytes",
-      "DRAM traffic per packet (operation) by cause: reads for loads" },
-    { "dram_part_bytes.read_rfo", RECORD_METRIC, "bytes", "reads for stores" },
-    { "dram_part_bytes.read_dma", RECORD_METRIC, "bytes", "reads for devices" },
-    { "dram_part_bytes.read_directory", RECORD_METRIC, "bytes", "reads of the directory alone" },
-    { "dram_part_bytes.write_victim", RECORD_METRIC, "bytes", "displaced by cores" },
-    { "dram_part_bytes.write_ddio_victim", RECORD_METRIC, "bytes", "displaced by devices" },
-    { "dram_part_bytes.write_snoop", RECORD_METRIC, "bytes", "written back because of a snoop" },
-    { "dram_part_bytes.write_nt", RECORD_METRIC, "bytes", "non-temporal stores" },
-    { "dram_part_bytes.write_dma", RECORD_METRIC, "bytes", "devices' writes" },
-    { "dram_part_bytes.write_directory", RECORD_METRIC, "bytes", "the directory alone" },
-    { "dram_part_bytes.write_flush", RECORD_METRIC, "bytes", "flushed" },
-    { "dma_write_part_ns.*", RECORD_METRIC, "ns",
-      "its devices' writes, from the port to where they are visible, by part" },
-    { "pf0_gbit_s", RECORD_SERIES, "Gbit/s", "received by its NIC's first function" },
-    { "pf1_gbit_s", RECORD_SERIES, "Gbit/s", "received by its NIC's second function" },
-    { NULL, RECORD_METRIC, NULL, NULL },
-};
-
-/* The host's own, which it has if another one is measured. */
-static void declare_host(struct host *host, struct run_result *declared)
-{
-    unsigned n = numa_sockets(host_numa(host));
-    char name[160];
-    snprintf(name, sizeof(name), "%s.memory_gbyte_s", host_name(host));
-    run_result_declare(declared, RECORD_METRIC, name);
-    for (unsigned i = 0; i < n * n; i++) {
-        snprintf(name, sizeof(name), "%.60s.interconnect_gbyte_s.s%u_s%u", host_name(host), i / n,
-                 i % n);
-        if (i / n != i % n && !run_result_has(declared, RECORD_METRIC, name))
-            run_result_declare(declared, RECORD_METRIC, name);
-    }
-}
-
-/* What its programs record; a name that begins with "." has the program's before it, any other is
- * of all programs together. */
-static void programs_declare(struct workload *workload, struct run_result *declared)
-{
-    const struct programs *all = workload->state;
-    char name[96];
-    for (unsigned i = 0; i < all->n_programs; i++)
-        for (const struct record_desc *r = all->program[i].ops->records; r->name != NULL; r++) {
-            snprintf(name, sizeof(name), "%s%s", r->name[0] == '.' ? all->program[i].name : "",
-                     r->name);
-            if (!run_result_has(declared, r->kind, name))
-                run_result_declare(declared, r->kind, name);
-        }
-    for (unsigned h = 0; h < world_n_hosts(workload->world); h++)
-        declare_host(world_host_at(workload->world, h), declared);
-}
 
 /* ---- Building ----------------------------------------------------------------------------------
  */
@@ -181,7 +81,8 @@ static void read_program(struct programs *all, struct config_node *group,
                                  .group = group,
                                  .all = all,
                                  .workload = all->workload,
-                                 .network = all->network };
+                                 .network = all->network,
+                                 .lending = all->lending };
     program->state = calloc(1, ops->state_bytes);
     SIM_ASSERT(program->state != NULL, "out of memory");
     all->n_programs++;
@@ -203,16 +104,34 @@ static void read_program(struct programs *all, struct config_node *group,
     }
 }
 
+/* The host by its name in either group. */
+static void find_measured(struct programs *all, struct sim_error_list *errors)
+{
+    const char *name = all->measured_name;
+    all->measured_net = network_find(all->network, name);
+    if (all->lending != NULL)
+        all->measured_lend = all->measured_net != NULL ? all->measured_net->lending
+                                                       : lending_find(all->lending, name);
+    if (all->measured_net != NULL)
+        all->measured = all->measured_net->host;
+    else if (all->measured_lend != NULL)
+        all->measured = all->measured_lend->host;
+    else if (errors->n_messages == 0)
+        config_mistake(workload_setting(all->workload, "measured"), errors,
+                       all->network->n_hosts != 0 ? "`measured`: a host of the group `network`"
+                                                  : "`measured`: a machine of the group `lending`",
+                       all->network->n_hosts != 0 ? network_names(all->network)
+                                                  : lending_names(all->lending));
+}
+
 static void programs_check(struct workload *workload, struct sim_error_list *errors)
 {
     struct programs *all = workload->state;
     struct config_node *group = config_get(config_root(workload->config), "programs");
     all->workload = workload;
-    all->network = network_new(workload->world, workload->config, errors);
-    all->measured = network_find(all->network, all->measured_name);
-    if (all->measured == NULL && errors->n_messages == 0)
-        config_mistake(workload_setting(workload, "measured"), errors,
-                       "`measured`: a host of the group `network`", network_names(all->network));
+    all->lending = lending_new(workload->world, workload->config, errors);
+    all->network = network_new(workload->world, workload->config, all->lending, errors);
+    find_measured(all, errors);
     if (group == NULL || config_kind(group) != CONFIG_GROUP || config_count(group) == 0) {
         config_mistake(group != NULL ? group : workload->group, errors,
                        "a group `programs` with what runs, { NAME = { type = ...; }; }", NULL);
@@ -226,58 +145,6 @@ static void programs_check(struct workload *workload, struct sim_error_list *err
 
 /* ---- Running ------------------------------------------------------------------------------------
  */
-
-static uint64_t function_bytes(const struct workload *workload, unsigned f)
-{
-    const struct programs *all = workload->state;
-    return f < all->measured->n_functions ? network_function_bytes(all->measured, f) : 0;
-}
-static uint64_t pf0_bytes(const struct workload *workload)
-{
-    return function_bytes(workload, 0);
-}
-static uint64_t pf1_bytes(const struct workload *workload)
-{
-    return function_bytes(workload, 1);
-}
-static const struct rate_series programs_series[] = {
-    { "pf0_gbit_s", "Gbit/s", 8e-9, pf0_bytes },
-    { "pf1_gbit_s", "Gbit/s", 8e-9, pf1_bytes },
-};
-
-/* Of all cores: programs may come to use others. */
-static void clear_waits(struct programs *all)
-{
-    for (unsigned c = 0; c < k_n_cpus(all->measured->kernel); c++)
-        memset(host_core(all->measured->host, c)->wait_ps, 0,
-               sizeof(host_core(all->measured->host, c)->wait_ps));
-}
-
-/* Waits for data of the cores in use, since they were cleared. */
-static void sum_waits(const struct programs *all, sim_time wait_ps[N_NUMA_SOURCES])
-{
-    memset(wait_ps, 0, N_NUMA_SOURCES * sizeof(*wait_ps));
-    for (unsigned c = 0; c < k_n_cpus(all->measured->kernel) && c < CPUS_MAX; c++)
-        for (unsigned s = 0; all->uses_cpu[c] && s < N_NUMA_SOURCES; s++)
-            wait_ps[s] += host_core(all->measured->host, c)->wait_ps[s];
-}
-
-static void begin_measuring(struct programs *all)
-{
-    struct workload *workload = all->workload;
-    all->begin_ps = sim_now(workload->sim);
-    world_stats_clear(workload->world);
-    for (unsigned h = 0; h < all->network->n_hosts; h++)
-        kernel_stats_clear(all->network->host[h].kernel);
-    all->sent_at_begin = network_buffers_sent(all->measured);
-    clear_waits(all);
-    all->received_at_begin = network_packets_received(all->measured);
-    all->measuring = true;
-    for (unsigned i = 0; i < all->n_programs; i++)
-        if (all->program[i].ops->measure != NULL)
-            all->program[i].ops->measure(&all->program[i]);
-    rate_sampler_start(&all->sampler, workload, programs_series, SIM_N_ELEMENTS(programs_series));
-}
 
 static bool any_finite(const struct programs *all)
 {
@@ -295,93 +162,6 @@ static bool all_finished(const struct programs *all)
     return true;
 }
 
-/* ---- Recording ----------------------------------------------------------------------------------
- */
-
-static void record_cpus(struct programs *all, sim_time duration_ps)
-{
-    sim_time busy_ps = 0;
-    unsigned n = 0;
-    for (unsigned c = 0; c < k_n_cpus(all->measured->kernel) && c < CPUS_MAX; c++)
-        if (all->uses_cpu[c]) {
-            busy_ps += kernel_busy_ps(all->measured->kernel, c);
-            n++;
-        }
-    if (n != 0)
-        run_result_metric(all->workload->result, "cpu_utilization_ratio", "1",
-                          (double)busy_ps / (double)n / (double)duration_ps);
-}
-
-/* Where the processor time of a packet (or operation) goes. */
-static void record_cpu_parts(struct programs *all, uint64_t n)
-{
-    static const char *const names[N_NUMA_SOURCES] = {
-        [NUMA_L1] = "l1",
-        [NUMA_L2] = "l2",
-        [NUMA_LLC] = "llc",
-        [NUMA_PEER_CACHE] = "peer_cache",
-        [NUMA_REMOTE_CACHE] = "remote_cache",
-        [NUMA_LOCAL_DRAM] = "local_dram",
-        [NUMA_REMOTE_DRAM] = "remote_dram",
-    };
-    sim_time wait_ps[N_NUMA_SOURCES], busy_ps = 0;
-    double per_packet = 1.0 / (double)n / 1000.0;
-    char name[48];
-    for (unsigned c = 0; c < k_n_cpus(all->measured->kernel) && c < CPUS_MAX; c++)
-        busy_ps += all->uses_cpu[c] ? kernel_busy_ps(all->measured->kernel, c) : 0;
-    sum_waits(all, wait_ps);
-    for (unsigned s = 0; s < N_NUMA_SOURCES; s++) {
-        sim_time ps = wait_ps[s];
-        snprintf(name, sizeof(name), "cpu_part_ns.%s", names[s]);
-        run_result_metric(all->workload->result, name, "ns", (double)ps * per_packet);
-        busy_ps -= SIM_MIN(busy_ps, ps);
-    }
-    run_result_metric(all->workload->result, "cpu_part_ns.compute", "ns",
-                      (double)busy_ps * per_packet);
-}
-
-static void record_packets(struct programs *all, sim_time duration_ps)
-{
-    struct run_result *result = all->workload->result;
-    double misses = (double)breakdown_counter(all->measured->host, "core_llc_misses");
-    uint64_t packets = 0;
-    if ((all->packets_which & PROGRAM_PACKETS_RECEIVED) != 0)
-        packets += network_packets_received(all->measured) - all->received_at_begin;
-    if ((all->packets_which & PROGRAM_PACKETS_SENT) != 0)
-        packets += network_buffers_sent(all->measured) - all->sent_at_begin;
-    if (packets != 0) {
-        run_result_metric(result, "packet_rate_kpps", "1000/s",
-                          (double)packets * 1e9 / (double)duration_ps);
-        run_result_metric(result, "packet_rate_mpps", "1000000/s",
-                          (double)packets * 1e6 / (double)duration_ps);
-        run_result_metric(result, "llc_misses_per_packet", "1", misses / (double)packets);
-    }
-    if (all->operations != 0)
-        run_result_metric(result, "llc_misses_per_operation", "1",
-                          misses / (double)all->operations);
-    uint64_t n = packets != 0 ? packets : all->operations;
-    if (n != 0) {
-        record_cpu_parts(all, n);
-        breakdown_record_dram(all->measured->host, result, n);
-    }
-    breakdown_record_dma(all->measured->host, result);
-}
-
-static void record(struct programs *all, sim_time duration_ps)
-{
-    struct workload *workload = all->workload;
-    struct host *host = all->measured->host;
-    double memory = (double)numa_dram_bytes(host_numa(host)) * 1000.0 / (double)duration_ps;
-    for (unsigned i = 0; i < all->n_programs; i++)
-        all->program[i].ops->record(&all->program[i], duration_ps);
-    workload_record_world(workload, host, duration_ps);
-    run_result_metric(workload->result, "memory_gbit_s", "Gbit/s", memory * 8.0);
-    record_cpus(all, duration_ps);
-    for (unsigned i = 0; i < all->n_sums; i++)
-        run_result_metric(workload->result, all->sum[i].name, all->sum[i].unit, all->sum[i].value);
-    record_packets(all, duration_ps);
-}
-
 /* A connection that was never made: what would be recorded says nothing about the machines. */
 static bool all_connected(const struct programs *all)
 {
@@ -396,6 +176,15 @@ static bool all_connected(const struct programs *all)
     return true;
 }
 
+static void take_down(struct programs *all)
+{
+    const volatile int *interrupt = all->workload->interrupt;
+    network_down(all->network, interrupt);
+    if (all->lending != NULL && sim_error(all->workload->sim) == NULL &&
+        (interrupt == NULL || *interrupt == 0))
+        lending_down(all->lending, interrupt);
+}
+
 /* Lets programs end and what is under way arrive, then shuts the hosts down; not where the run has
  * been interrupted or has failed already. */
 static void end(struct programs *all)
@@ -407,7 +196,7 @@ static void end(struct programs *all)
     workload_run_until(workload, &never, sim_now(workload->sim) + END_PS);
     if (sim_error(workload->sim) == NULL &&
         (workload->interrupt == NULL || *workload->interrupt == 0))
-        network_down(all->network, workload->interrupt);
+        take_down(all);
 }
 
 /* True: it is until_ps, or done. */
@@ -424,7 +213,7 @@ static void measure(struct programs *all)
     bool never = false;
     if (!go_on(workload, &never, sim_now(workload->sim) + workload->measure.warmup_ps))
         return;
-    begin_measuring(all);
+    programs_begin(all);
     all->done = any_finite(all) && all_finished(all);
     if (!go_on(workload, any_finite(all) ? &all->done : &never,
                all->begin_ps + workload->measure.duration_ps))
@@ -433,15 +222,18 @@ static void measure(struct programs *all)
     if (any_finite(all) && !all_finished(all))
         sim_fail(workload->sim, "not every program ended within measure.duration_us");
     else if (all_connected(all))
-        record(all, sim_now(workload->sim) - all->begin_ps);
+        programs_record(all, sim_now(workload->sim) - all->begin_ps);
 }
 
 static void programs_run(struct workload *workload)
 {
     struct programs *all = workload->state;
-    if (!network_up(all->network, workload->interrupt))
+    if ((all->lending != NULL && !lending_up(all->lending, workload->interrupt)) ||
+        !network_up(all->network, workload->interrupt))
         return;
     sim_random_init(&all->random, sim_seed(workload->sim), "programs");
+    all->kernel = all->measured_net != NULL ? all->measured_net->kernel
+                                            : all->measured_lend->kernel;
     for (unsigned i = 0; i < all->n_programs; i++)
         all->program[i].ops->start(&all->program[i]);
     measure(all);
@@ -458,13 +250,15 @@ static void programs_release(struct workload *workload)
     free(all->program);
     if (all->network != NULL)
         network_free(all->network);
+    lending_free(all->lending);
 }
 
-static const char *const programs_groups[] = { "network", "programs", NULL };
+static const char *const programs_groups[] = { "network", "lending", "programs", NULL };
 
 const struct workload_ops workload_programs_ops = {
     .type = "programs",
-    .help = "programs on hosts with kernels and networks: the groups `network` and `programs`",
+    .help =
+        "programs on hosts with kernels and networks: the groups `network`, `lending`, `programs`",
     .state_bytes = sizeof(struct programs),
     .params = programs_params,
     .records = programs_records,
@@ -527,6 +321,33 @@ struct network_host *program_host(struct program *program, const char *key, cons
     return host;
 }
 
+struct lending_host *program_machine(struct program *program, const char *key, const char *name,
+                                     struct sim_error_list *errors)
+{
+    struct lending_host *host = program->lending != NULL ? lending_find(program->lending, name)
+                                                         : NULL;
+    if (host == NULL)
+        config_mistake(program_setting(program, key), errors, "a machine of the group `lending`",
+                       program->lending != NULL ? lending_names(program->lending) : NULL);
+    return host;
+}
+
+void program_check_device(struct program *program, const char *key, struct lending_host *host,
+                          const char *device, struct sim_error_list *errors)
+{
+    if (!lending_uses(host, device))
+        config_mistake(program_setting(program, key), errors,
+                       "a device that the machine borrows, or has and does not lend",
+                       lending_used_names(host));
+}
+
+void program_machine_uses_cpu(struct program *program, const struct lending_host *host,
+                              unsigned cpu)
+{
+    if (host == program->all->measured_lend && cpu < PROGRAMS_CPUS_MAX)
+        program->all->uses_cpu[cpu] = true;
+}
+
 void program_check_core(struct program *program, const char *key, const struct network_host *host,
                         unsigned socket, unsigned idx, struct sim_error_list *errors)
 {
@@ -555,7 +376,7 @@ unsigned program_cpu(const struct network_host *host, unsigned socket, unsigned 
 
 void program_uses_cpu(struct program *program, const struct network_host *host, unsigned cpu)
 {
-    if (host == program->all->measured && cpu < CPUS_MAX)
+    if (host == program->all->measured_net && cpu < PROGRAMS_CPUS_MAX)
         program->all->uses_cpu[cpu] = true;
 }
 
@@ -608,7 +429,7 @@ void program_metric_sum(struct program *program, const char *name, const char *u
     unsigned i = 0;
     while (i < all->n_sums && strcmp(all->sum[i].name, name) != 0)
         i++;
-    SIM_ASSERT(i < SUMS_MAX, "more metrics than there is room for");
+    SIM_ASSERT(i < PROGRAMS_SUMS_MAX, "more metrics than there is room for");
     if (i == all->n_sums)
         all->sum[all->n_sums++] = (struct metric_sum){ name, unit, 0 };
     all->sum[i].value += value;

@@ -1,6 +1,7 @@
 /* The one list of workloads, and of everything that has parameters without being a device. */
 #include "models/nic/ether.h"
 #include "workloads/describe.h"
+#include "workloads/lending.h"
 #include "workloads/network.h"
 #include "workloads/program.h"
 #include "workloads/workload.h"
@@ -63,6 +64,9 @@ bool describe_entry(unsigned index, struct describe_entry *entry)
     index -= n;
     static const struct describe_entry others[] = {
         { "network", "a host of the group `network`", network_params_table, NULL, NULL },
+        { "lending",
+          "a machine of the group `lending`, beside `lend` and `borrow`: lists of devices",
+          lending_params_table, NULL, NULL },
         { "link", "a cable's link: settings of `cables`", pcie_link_params_table,
           pcie_link_stats_table, NULL },
         { "ethernet", "a cable between Ethernet ports: settings of `cables`",

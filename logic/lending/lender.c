@@ -34,12 +34,14 @@ static int lender_probe(struct k_pci_dev *pci, void *context)
 {
     struct lend_host *host = context;
     if (pci->ops == &lend_shadow_ops || /* what is borrowed is not lent on */
-        (host->options.want != NULL && !host->options.want(pci)))
+        (host->options.want != NULL && !host->options.want(pci, host->options.context)))
         return -ENODEV;
     struct lend_device *d = k_zalloc(sizeof *d);
     *d = (struct lend_device){ .next = host->devices, .host = host, .pci = pci };
     snprintf(d->name, sizeof d->name, "%s", pci->device.name);
-    d->dma_bits = host->options.dma_bits != NULL ? host->options.dma_bits(pci) : 64;
+    d->dma_bits = 64;
+    if (host->options.dma_bits != NULL)
+        d->dma_bits = host->options.dma_bits(pci, host->options.context);
     d->pcie_cap = (uint16_t)lend_find_cap(pci, PCI_CAP_PCIE);
     d->msix_cap = (uint16_t)lend_find_cap(pci, PCI_CAP_MSIX);
     d->msi_cap = (uint16_t)lend_find_cap(pci, PCI_CAP_MSI);

@@ -41,10 +41,12 @@ struct lend_options {
      * time (a power of two, 64 KiB .. 16 GiB). Without one it reaches all memory. */
     uint64_t dma_window_bytes;
     /* Devices to lend: vendor and device, ended by { 0, 0 }; NULL: none. want says which of those
-     * (NULL: all); dma_bits how many bits of address a device has (NULL: 64). */
+     * (NULL: all); dma_bits how many bits of address a device has (NULL: 64). Both are given
+     * context. */
     const struct k_pci_id *lend;
-    bool (*want)(const struct k_pci_dev *dev);
-    unsigned (*dma_bits)(const struct k_pci_dev *dev);
+    bool (*want)(const struct k_pci_dev *dev, void *context);
+    unsigned (*dma_bits)(const struct k_pci_dev *dev, void *context);
+    void *context;
     uint64_t timeout_ps; /* until a peer that does not answer counts as gone */
     uint64_t beat_ps;    /* between two signs of life to peers that lend or borrow */
     uint64_t reclaim_ps; /* that a borrower has to give a device back */

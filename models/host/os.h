@@ -31,6 +31,9 @@ struct kernel *kernel_new(struct host *host, const struct os_params *params);
 void kernel_free(struct kernel *kernel);
 struct host *kernel_host(struct kernel *kernel);
 
+/* The function of this host with this requester ID; NULL: enumeration found none. */
+struct k_pci_dev *os_pci_find(struct kernel *kernel, uint16_t id);
+
 /* ---- For programs that touch cache lines themselves (STREAM, PageRank) ------------------------
  */
 /* Core and task of the code that runs now. Valid until it next sleeps or migrates. */

@@ -108,7 +108,4 @@ void os_function_init(struct kernel *kernel, struct os_function *function,
 void os_vfs_free(struct os_function *pf);
 /* os_iommu.c: forgets the domains that are left. */
 void os_domains_free(struct os_pci *pci);
-/* What the kernel has of the function of this host; for tests. */
-struct k_pci_dev *os_pci_find(struct kernel *kernel, uint16_t id);
-
 #endif

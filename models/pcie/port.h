@@ -12,6 +12,7 @@
 #include "sim/param.h"
 #include "sim/stat.h"
 
+struct cfg_space;
 struct model;
 struct pcie_link;
 struct link_dir;
@@ -37,6 +38,8 @@ struct pcie_port {
     uint32_t tx_queue_tlps; /* pcie_port_ready() says no beyond; 0: unlimited */
     struct pcie_credits advertise; /* its receive buffers */
     const char *name;              /* "server.s0.rp1"; for messages */
+    /* Of a port that leads away from the root: the bridge whose secondary bus is its link. */
+    const struct cfg_space *bridge;
     /* private to link.c */
     struct pcie_link *link;
     struct link_dir *tx; /* the direction that it transmits */

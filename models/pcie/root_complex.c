@@ -256,7 +256,8 @@ void root_complex_attach(struct model *rc, struct root_complex_host *host, unsig
                                            .mps_bytes_max = state->params.mps_bytes,
                                            .tx_queue_tlps = state->params.tx_queue_tlps,
                                            .advertise = state->params.advertise,
-                                           .name = ports[p].name };
+                                           .name = ports[p].name,
+                                           .bridge = &port->cfg };
         rc->ports[p].advertise.header[TLP_COMPLETION] = PCIE_CREDITS_INFINITE;
         rc->ports[p].advertise.data[TLP_COMPLETION] = PCIE_CREDITS_INFINITE;
     }

@@ -150,6 +150,7 @@ static void init_port(struct model *model, uint32_t i)
     else
         snprintf(port->name, sizeof(port->name), "%.40s.downstream%u", model->name, i - 1);
     crossbar_port_init(model, i, &sw->chip, lanes, port->name);
+    model->ports[i].bridge = i == 0 ? NULL : port->cfg;
 }
 
 static void switch_init(struct model *model, struct sim_error_list *errors)

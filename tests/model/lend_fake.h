@@ -459,8 +459,9 @@ static inline struct lf_host *lf_host_add(struct lf_rig *rig, const struct fake_
 static const struct k_pci_id lf_ids[] = { { LF_VENDOR, LF_DEVICE }, { 0, 0 } };
 static const struct k_pci_driver *lf_driver_now; /* for what is borrowed; of the test that runs */
 
-static bool lf_is_ours(const struct k_pci_dev *dev)
+static bool lf_is_ours(const struct k_pci_dev *dev, void *context)
 {
+    (void)context;
     return dev->ops == &lf_ops;
 }
 

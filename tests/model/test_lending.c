@@ -302,14 +302,16 @@ static void few_incoming(struct lf_rig *rig, struct lend_options o[2])
     (void)o;
     rig->host[0].bridge[0].n_incoming = 1;
 }
-static unsigned bits_32(const struct k_pci_dev *dev)
+static unsigned bits_32(const struct k_pci_dev *dev, void *context)
 {
     (void)dev;
+    (void)context;
     return 32;
 }
-static unsigned bits_24(const struct k_pci_dev *dev)
+static unsigned bits_24(const struct k_pci_dev *dev, void *context)
 {
     (void)dev;
+    (void)context;
     return 24;
 }
 static void narrow(struct lf_rig *rig, struct lend_options o[2])

@@ -296,9 +296,10 @@ static void test_lacking(void **state)
     }
 }
 
-static unsigned bits_32(const struct k_pci_dev *dev)
+static unsigned bits_32(const struct k_pci_dev *dev, void *context)
 {
     (void)dev;
+    (void)context;
     return 31;
 }
 
@@ -651,9 +652,9 @@ static void random_body(struct lf_host *host, void *arg)
         return_one(r);
 }
 
-static bool wanted(const struct k_pci_dev *dev)
+static bool wanted(const struct k_pci_dev *dev, void *context)
 {
-    return lf_is_ours(dev) && dev->id != DEVICE(RANDOM_DEVICES);
+    return lf_is_ours(dev, context) && dev->id != DEVICE(RANDOM_DEVICES);
 }
 
 static struct lf_rig *random_open(void)

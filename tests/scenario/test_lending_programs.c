@@ -1,0 +1,181 @@
+/* Scenarios that lend and borrow: programs on a borrowed device and its unchanged driver, what is
+ * refused before anything runs, and what only the tables of the bridges refuse. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/model/world_fixture.h"
+#include "workloads/experiment.h"
+
+#define HOST(NAME)                                                         \
+    NAME " = { ports = ( { name = \"rp0\"; socket = 0; lanes = 8; },"      \
+         " { name = \"rp1\"; socket = 0; lanes = 8; } );"                  \
+         " dram = { node_size = \"2 GiB\"; };"                             \
+         " cpu = { sockets = 1; cores_per_socket = 4; clock_ghz = 2.0; };" \
+         " iommu = { enabled = true; }; };\n"
+/* `server` is back to back with `lender`, whose NIC has a cable to that of `client`. */
+#define WORLD                                                                                             \
+    "hosts = { " HOST("server") HOST("lender") HOST(                                                      \
+        "client") "};\n"                                                                                  \
+                  "devices = { n0 = { type = \"pcie.ntb\"; lanes = 8; cable_lanes = 8; };"                \
+                  " n1 = { type = \"pcie.ntb\"; lanes = 8; cable_lanes = 8; outgoing_requesters = %u; };" \
+                  " nic = { type = \"nic.ethernet\"; lanes = 8; };"                                       \
+                  " client_nic = { type = \"nic.ethernet\"; lanes = 8; }; };\n"                           \
+                  "cables = ( { from = \"server.s0.rp0\"; to = \"n0.p0\"; },"                             \
+                  " { from = \"lender.s0.rp0\"; to = \"n1.p0\"; },"                                       \
+                  " { from = \"lender.s0.rp1\"; to = \"nic.p0\"; },"                                      \
+                  " { from = \"client.s0.rp0\"; to = \"client_nic.p0\"; },"                               \
+                  " { from = \"n0.p1\"; to = \"n1.p1\"; length_m = 2.0; },"                               \
+                  " { from = \"nic.e0\"; to = \"client_nic.e0\"; latency_ns = 100; } );\n"                \
+                  "network = { server = { host = \"%s\"; device = \"nic\"; };"                            \
+                  " client = { host = \"client\"; device = \"client_nic\"; }; };\n"                       \
+                  "workload = { type = \"programs\"; };\n"                                                \
+                  "programs = { bulk = { type = \"netperf\"; direction = \"%s\"; }; };\n"                 \
+                  "measure = { warmup_us = 300; duration_us = 600; };\n"
+#define LENDING                                                   \
+    "lending = { lender = { host = \"lender\"; lend = [%s]; };\n" \
+    "borrower = { host = \"%s\"; borrow = [%s]; %s }; };\n"
+
+static char *world(unsigned outgoing, const char *host, const char *direction)
+{
+    return g_strdup_printf(WORLD, outgoing, host, direction);
+}
+
+/* NULL, or what the run failed with (g_free). */
+static char *run_into(char *text, struct run_result *result)
+{
+    struct sim_error_list errors = { 0 };
+    struct config *config = fixture_config(text, &errors);
+    struct experiment_outcome ended;
+    char *error = NULL;
+    fixture_fail(&errors);
+    bool ok = experiment_run(config, 1, result, &ended, NULL, &error);
+    assert_int_equal(ok, error == NULL);
+    config_free(config);
+    g_free(text);
+    return error;
+}
+
+static double throughput(char *text)
+{
+    struct run_result *result = run_result_new();
+    char *error = run_into(text, result);
+    if (error != NULL)
+        fail_msg("%s", error);
+    double v = run_result_value(result, "throughput_gbit_s");
+    run_result_free(result);
+    return v;
+}
+
+static char *both(char *first, char *second)
+{
+    char *text = g_strconcat(first, second, NULL);
+    g_free(first);
+    g_free(second);
+    return text;
+}
+
+/* TCP over a borrowed NIC, as over the lender's own; netperf checks every byte. */
+static void test_borrowed_nic(void **state)
+{
+    (void)state;
+    const char *const direction[] = { "rx", "tx" };
+    for (unsigned i = 0; i < 2; i++) {
+        double local = throughput(world(32, "lender", direction[i]));
+        double lent = throughput(both(world(32, "server", direction[i]),
+                                      g_strdup_printf(LENDING, "\"nic\"", "server", "\"nic\"",
+                                                      "dma_window_bytes = \"128 MiB\";")));
+        assert_true(local > 1.0);
+        assert_true(lent > 0.5 * local && lent < 2.0 * local);
+    }
+}
+
+/* The same call, and the same scenario but for one list, for a local device. */
+static void test_local(void **state)
+{
+    (void)state;
+    double alone = throughput(world(32, "lender", "rx"));
+    double with =
+        throughput(both(world(32, "lender", "rx"), g_strdup_printf(LENDING, "", "server", "", "")));
+    assert_true(with > 0.9 * alone && with < 1.1 * alone);
+}
+
+/* Before anything runs. */
+static void refused(char *text, const char *message)
+{
+    struct sim_error_list errors = { 0 };
+    struct config *config = fixture_config(text, &errors);
+    fixture_fail(&errors);
+    bool ok = experiment_check(config, &errors);
+    assert_false(ok);
+    bool found = false;
+    for (size_t i = 0; i < errors.n_messages; i++)
+        found |= strstr(errors.message[i], message) != NULL;
+    if (!found)
+        fail_msg("\"%s\" is not among the messages; the first is \"%s\"", message,
+                 errors.message[0]);
+    sim_error_release(&errors);
+    config_free(config);
+    g_free(text);
+}
+
+static char *lending(const char *lend, const char *host, const char *borrow, const char *more)
+{
+    return both(world(32, "server", "rx"), g_strdup_printf(LENDING, lend, host, borrow, more));
+}
+
+static void test_mistakes(void **state)
+{
+    (void)state;
+    refused(lending("\"nic\"", "sever", "\"nic\"", ""), "did you mean \"server\"");
+    refused(lending("\"nic\"", "server", "\"nick\"", ""), "did you mean \"nic\"");
+    refused(lending("\"nic\"", "server", "\"client_nic\"", ""),
+            "a device that another machine lends");
+    refused(lending("\"client_nic\"", "server", "", ""), "a device that is plugged into the host");
+    refused(lending("\"n1\"", "server", "", ""), "a device that is plugged into the host");
+    refused(lending("\"nic\", \"nic\"", "server", "", ""), "a device once");
+    refused(lending("\"nic\"", "server", "\"nic\", \"nic\"", ""),
+            "a device that nobody else borrows");
+    refused(lending("\"nic\"", "lender", "", ""), "a host that no other group has");
+    refused(lending("\"nic\"", "client", "\"nic\"", ""),
+            "a host with a pcie.ntb for a machine that lends or borrows");
+    refused(lending("\"nic\"", "server", "\"nic\"", "dma_window_bytes = 100000;"),
+            "a power of two");
+    refused(lending("\"nic\"", "server", "\"nic\"", "max_peers = 1000;"), "pool_bytes");
+    refused(lending("\"nic\"", "server", "\"nic\"", "dma_windows_bytes = 65536;"),
+            "dma_window_bytes");
+    refused(lending("1", "server", "", ""), "the name of a device");
+    refused(lending("\"nic\"", "server", "", ""),
+            "a nic.ethernet that the host borrows, or has and does not lend");
+    /* What is lent is not there for its owner. */
+    refused(both(world(32, "lender", "rx"), g_strdup_printf(LENDING, "\"nic\"", "server", "", "")),
+            "a nic.ethernet that the host borrows, or has and does not lend");
+}
+
+/* The lender's bridge has entries for its CPUs alone: the run says which table is full, and who
+ * holds it. */
+static void test_full_table(void **state)
+{
+    (void)state;
+    struct run_result *result = run_result_new();
+    char *error = run_into(both(world(1, "server", "rx"),
+                                g_strdup_printf(LENDING, "\"nic\"", "server", "\"nic\"", "")),
+                           result);
+    assert_non_null(error);
+    assert_non_null(strstr(error, "borrower cannot borrow nic of lender: "));
+    assert_non_null(strstr(error, "1 outgoing requester for"));
+    assert_non_null(strstr(error, "1 of 1 in use, by CPUs (1)"));
+    g_free(error);
+    run_result_free(result);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_borrowed_nic),
+        cmocka_unit_test(test_local),
+        cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_full_table),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

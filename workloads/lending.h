@@ -1,0 +1,94 @@
+/*
+ * Machines that lend and borrow devices, as their administrators set them up. Group `lending`: a
+ * group per machine.
+ *
+ *   lending = {
+ *       lender = { host = "lender"; lend = ["gpu0", "gpu1"]; };
+ *       borrower = { host = "borrower"; borrow = ["gpu0"]; dma_window_bytes = "1 GiB"; };
+ *   };
+ *
+ * Devices are named as in `devices`. A machine with neither `lend` nor `borrow` takes no part in
+ * the cluster and uses its own devices; with an empty list it takes part. Machines of `network` on
+ * the same hosts share their kernels, and may use a borrowed NIC.
+ */
+#ifndef WORKLOADS_LENDING_H
+#define WORKLOADS_LENDING_H
+
+#include "logic/lending/lending.h"
+#include "models/host/os.h"
+#include "models/world.h"
+
+struct lending;
+
+#define LENDING_DRIVERS_MAX 8u
+
+struct lending_params {
+    const char *host_name;
+    uint64_t dma_window_bytes, pool_bytes;
+    uint32_t max_peers, dma_bits;
+};
+extern const struct param_desc lending_params_table[];
+
+struct lending_host {
+    struct lending *lending;
+    const char *name; /* of its group: "borrower" */
+    uint32_t number;  /* in the cluster, from 1 */
+    struct config_node *group;
+    struct lending_params params;
+    struct host *host;
+    struct kernel *kernel;  /* from lending_up() on */
+    struct lend_host *lend; /* NULL: it takes no part in the cluster */
+    void *
+        driver[LENDING_DRIVERS_MAX]; /* of lending_drivers[], for devices of its own and borrowed */
+    bool member;                     /* `lend` or `borrow` is there */
+    bool bridged;                    /* it has a pcie.ntb */
+    unsigned n_lent, n_borrowed;     /* as the scenario says */
+    struct k_pci_id *lent_ids;       /* what kinds it lends, ends with { 0, 0 } */
+    struct lend_usage before;        /* in touch with its lenders, nothing borrowed */
+    bool
+        more; /* a program of it borrows as well, and perhaps from others: lending_borrows_more() */
+};
+
+/* Reads and checks the group `lending` of the scenario. NULL: there is none. */
+struct lending *lending_new(struct world *world, struct config *config,
+                            struct sim_error_list *errors);
+/* Boots kernels, loads drivers, starts lenders and borrowers, borrows; runs the simulation until
+ * all have what the scenario says. False after sim_fail(): a refusal is one, in its own words. */
+bool lending_up(struct lending *lending, const volatile int *interrupt);
+/* Returns everything, makes sure that no table, window or mapping is left, unloads drivers. After a
+ * failure or an interrupt this is left out. */
+void lending_down(struct lending *lending, const volatile int *interrupt);
+void lending_free(struct lending *lending);
+
+struct lending_host *lending_find(struct lending *lending, const char *name);
+const char *const *lending_names(const struct lending *lending); /* NULL-terminated */
+/* The machine on this host; NULL: there is none. */
+struct lending_host *lending_on(struct lending *lending, const struct host *host);
+unsigned lending_n_hosts(const struct lending *lending);
+struct lending_host *lending_host_at(struct lending *lending, unsigned idx);
+
+/* Before anything runs: the machine can use the device, which it borrows, or has and does not lend.
+ * Names of those are NULL-terminated, kept until the next call. */
+bool lending_uses(const struct lending_host *host, const char *device);
+const char *const *lending_used_names(struct lending_host *host);
+/* The device in the machine's tree, the same call whether it is borrowed or not; NULL: it is not
+ * there (any more). */
+struct k_pci_dev *lending_device(struct lending_host *host, const char *device);
+/* In lending_down(), the tables of this machine and of those it borrows from need not be what they
+ * were: a program greets other hosts, too, which takes entries for good. */
+void lending_borrows_more(struct lending_host *host);
+/* [thread] Takes its driver off the device; a borrowed one goes back to its lender. */
+void lending_remove(struct lending_host *host, struct k_pci_dev *dev);
+
+/* ---- Drivers that every machine loads (lending_drivers.c) ---------------------------------------
+ */
+struct lending_driver {
+    const char *name;
+    void *(*new)(struct kernel *kernel); /* NULL: it does not want to */
+    const struct k_pci_driver *(*pci)(void *driver);
+    void (*free)(void *driver); /* [thread] its devices have been removed */
+};
+/* Ends with NULL; at most LENDING_DRIVERS_MAX. */
+extern const struct lending_driver *const lending_drivers[];
+
+#endif

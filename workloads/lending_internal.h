@@ -1,0 +1,30 @@
+/* The inside of a group `lending`, for lending*.c only. */
+#ifndef WORKLOADS_LENDING_INTERNAL_H
+#define WORKLOADS_LENDING_INTERNAL_H
+
+#include "workloads/lending.h"
+
+/* A device that is lent. */
+struct lent_device {
+    const char *name;
+    struct model *model;
+    struct lending_host *lender, *borrower; /* borrower NULL: nobody borrows it */
+    uint16_t id;                            /* in the lender's tree, once that has booted */
+    struct lend_borrow *borrow;             /* NULL: not borrowed now */
+};
+
+struct lending {
+    struct world *world;
+    struct lending_host *host;
+    unsigned n_hosts;
+    struct lent_device *device; /* in the order of the scenario */
+    unsigned n_devices;
+    const char **names, **device_names; /* of hosts, of lent devices; NULL-terminated */
+    const char **used_names;            /* lending_used_names() */
+    unsigned n_waiting;                 /* threads of the present step */
+};
+
+/* The lent device of that name, or NULL. */
+struct lent_device *lending_lent(const struct lending *lending, const char *name);
+
+#endif
