@@ -9,6 +9,7 @@
 #include "cli/plot_spec.h"
 #include "cli/run.h"
 #include "cli/summary.h"
+#include "cli/trace_address.h"
 #include "sim/unit.h"
 
 #define SEEDS_UNSAID INT_MIN
@@ -114,9 +115,9 @@ int run_scenarios(const struct run_request *request, char **arguments)
     parse_shard(request->shard, &choice.shard, &choice.n_shards);
     struct plan *plan = plan_new(&request->options, arguments, &choice, &errors);
     int status = CLI_WRONG;
-    if (request->list && errors.n_messages == 0)
+    if ((request->list || request->trace_text != NULL) && errors.n_messages == 0)
         plan_check_first(plan, &errors);
-    if (!request->list)
+    if (!request->list && request->trace_text == NULL)
         plan_check(plan, (unsigned)request->n_workers,
                    request->print_config && errors.n_messages == 0, &errors);
     if (errors.n_messages == 0)
@@ -125,6 +126,8 @@ int run_scenarios(const struct run_request *request, char **arguments)
         print_points(plan, request->quiet);
     if (errors.n_messages > 0)
         cli_report(&errors);
+    else if (request->trace_text != NULL && !request->list && !request->print_config)
+        status = trace_address_run(plan, (uint64_t)request->first_seed, &request->followed);
     else
         status = request->list || request->print_config ? CLI_DONE : run_plan(plan, request);
     plan_free(plan);
@@ -170,6 +173,9 @@ static bool take_texts(struct run_request *request)
         return false;
     }
     request->limits.timeout_s = request->timeout_s;
+    if (request->trace_text != NULL &&
+        !trace_address_parse(request->trace_text, &request->followed, &request->trace_device))
+        return false;
     return parse_size("--memory", request->memory_text, &request->memory_bytes) &&
            parse_size("--run-memory", request->run_memory_text, &request->limits.memory_bytes);
 }
@@ -227,13 +233,24 @@ void run_request_release(struct run_request *request)
     g_free(request->until_text);
     g_free(request->memory_text);
     g_free(request->run_memory_text);
+    g_free(request->trace_text);
+    g_free(request->trace_device);
     until_release(&request->until);
     g_free(request->command_line);
     cli_options_release(&request->options);
 }
 
+/* GOption would take the word after an option with an optional value for that value. */
+static void allow_no_value(const char *option, char *with_value, int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], option) == 0)
+            argv[i] = with_value;
+}
+
 int cli_run(int argc, char **argv)
 {
+    char trace_address[] = "--trace-address=";
     struct run_request request;
     run_request_init(&request);
     request.n_seeds = SEEDS_UNSAID;
@@ -269,12 +286,18 @@ int cli_run(int argc, char **argv)
         { "list", 0, 0, G_OPTION_ARG_NONE, &request.list, "Print the points, run nothing", NULL },
         { "print-config", 0, 0, G_OPTION_ARG_NONE, &request.print_config,
           "Print the resolved configuration of each point, run nothing", NULL },
+        { "trace-address", 0, 0, G_OPTION_ARG_STRING, &request.trace_text,
+          "Run the first point only and print the way of a device's DMA write and read, address by "
+          "address, with the tables' entries; DEVICE (default: the first that does any), write=N, "
+          "read=N",
+          "=DEVICE,..." },
         { "stats", 0, 0, G_OPTION_ARG_NONE, &request.stats,
           "Print every metric, not only those that the scenario plots", NULL },
         { "quiet", 'q', 0, G_OPTION_ARG_NONE, &request.quiet, "No progress, only faults", NULL },
         { .long_name = NULL },
     };
     int status = CLI_DONE;
+    allow_no_value("--trace-address", trace_address, argc, argv);
     if (cli_parse(&request.options, "SCENARIO...",
                   "Runs the points of scenarios and stores the results.",
                   "SCENARIO is a name (nudma list), a folder of names, or a file. Mistakes in any "

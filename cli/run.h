@@ -4,6 +4,7 @@
 
 #include "cli/until.h"
 #include "cli/worker.h"
+#include "workloads/experiment.h"
 
 struct run_request {
     struct cli_options options;
@@ -12,6 +13,9 @@ struct run_request {
     char **sets;
     char *filter, *shard, *until_text, *memory_text, *run_memory_text;
     double timeout_s;
+    char *trace_text; /* --trace-address, NULL unless given */
+    char *trace_device;
+    struct experiment_followed followed;
     gboolean quick, force, missing, list, print_config, stats, quiet;
     struct until until; /* no metric: as many seeds as said */
     uint64_t memory_bytes;

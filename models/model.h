@@ -55,6 +55,7 @@ struct model {
     uint32_t n_ether_ports;
     void *user;                 /* for whoever drives the model (a workload, a test) */
     struct config_node *config; /* its group, for messages; may be NULL */
+    struct stamp_trace *trace;  /* NULL unless transfers of its are followed (tlp_trace.h) */
     bool initialised;           /* init() has been called, so release() will be */
 };
 

@@ -9,6 +9,7 @@
 
 #include "models/nic/ether.h"
 #include "models/pcie/fabric_domain.h"
+#include "models/pcie/tlp_trace.h"
 #include "models/world_internal.h"
 
 void *world_allocate(size_t n, size_t bytes)
@@ -314,6 +315,16 @@ void world_stats_clear(struct world *world)
     for (unsigned i = 0; world_stats(world, i, &prefix, &table, &state); i++)
         if (table != NULL)
             stat_clear(table, state);
+    if (world->trace != NULL)
+        tlp_trace_arm(world->trace);
+}
+
+void world_trace(struct world *world, struct stamp_trace *trace)
+{
+    world->trace = trace;
+    for (unsigned i = 0; i < world->n_devices; i++)
+        if (trace->device == NULL || trace->device == world->device[i])
+            world->device[i]->trace = trace;
 }
 
 bool world_check_idle(struct world *world)

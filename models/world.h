@@ -53,6 +53,11 @@ bool world_boot(struct world *world, const volatile int *interrupt);
  * credits are whole. Else sim_fail() with the port, and false. */
 bool world_check_idle(struct world *world);
 
+/* Follows the transfers that the trace asks for, of its device or, if it has none, of all (the
+ * first to transfer is taken). They count from the next world_stats_clear() on. Not owned. */
+struct stamp_trace;
+void world_trace(struct world *world, struct stamp_trace *trace);
+
 /* Statistics of everything, one table per call with ascending index until false. */
 bool world_stats(struct world *world, unsigned index, const char **prefix,
                  const struct stat_desc **table, void **state);

@@ -29,7 +29,8 @@ struct world {
     unsigned n_ends;
     struct ether_wire **wire;
     unsigned n_wires;
-    char **text; /* strings of ours */
+    struct stamp_trace *trace; /* or NULL */
+    char **text;               /* strings of ours */
     unsigned n_texts;
 };
 

@@ -10,9 +10,14 @@
 
 #define SIM_STAMP_PARTS 12
 
+struct stamp_trace; /* whoever follows transactions defines it (models/pcie/tlp_trace.h) */
+
 struct sim_stamp {
     sim_time start_ps;
     sim_time cursor_ps;
+    struct stamp_trace *trace; /* NULL unless the transaction's way is written down, as its leg */
+    uint32_t leg;
+    bool uncounted; /* only for that: no statistic may count it */
     sim_time part_ps[SIM_STAMP_PARTS];
 };
 

@@ -4,6 +4,7 @@
 #include <glib.h>
 #include <string.h>
 
+#include "models/pcie/tlp_trace.h"
 #include "workloads/describe.h"
 #include "workloads/workload.h"
 
@@ -172,4 +173,62 @@ bool experiment_run(struct config *config, uint64_t seed, struct run_result *res
         sim_fail(workload.sim, "%s", *error); /* a run that failed may leave TLPs behind */
     workload_free(&workload);
     return *error == NULL;
+}
+
+/* ---- Followed transfers ---------------------------------------------------------------------- */
+
+static bool find_followed(struct workload *workload, const char *name, struct model **device,
+                          struct sim_error_list *errors)
+{
+    *device = NULL;
+    if (name == NULL)
+        return true;
+    *device = world_device(workload->world, name);
+    if (*device != NULL)
+        return true;
+    char *suggestion = sim_suggestion(name, world_device_names(workload->world));
+    sim_error_add(errors, NULL, 0, "--trace-address: the scenario has no device \"%s\"%s%s", name,
+                  *suggestion != '\0' ? "; " : "", suggestion);
+    g_free(suggestion);
+    return false;
+}
+
+/* The error of the run, if it failed, in *error; g_malloc'ed. */
+static void run_followed(struct workload *workload, struct stamp_trace *trace, char **error)
+{
+    struct run_result *result = run_result_new();
+
+    workload->result = result;
+    workload->interrupt = &trace->done;
+    world_trace(workload->world, trace);
+    if (world_boot(workload->world, &trace->done))
+        workload->ops->run(workload);
+    if (!trace->done)
+        drain(workload);
+    if (sim_error(workload->sim) != NULL && !trace->done)
+        *error = g_strdup(sim_error(workload->sim));
+    run_result_free(result);
+}
+
+struct stamp_trace *experiment_follow(struct config *config, uint64_t seed,
+                                      const struct experiment_followed *followed,
+                                      struct sim_error_list *errors, char **error)
+{
+    struct stamp_trace *trace = NULL;
+    struct workload workload;
+    struct model *device;
+
+    *error = NULL;
+    workload_build(&workload, config, seed, errors);
+    if (find_followed(&workload, followed->device, &device, errors) && errors->n_messages == 0) {
+        trace = tlp_trace_new(device, followed->nth_write, followed->nth_read);
+        run_followed(&workload, trace, error);
+    }
+    sim_fail(workload.sim, "ended where it was"); /* such a run leaves TLPs behind */
+    workload_free(&workload);
+    if (*error != NULL) {
+        tlp_trace_free(trace);
+        trace = NULL;
+    }
+    return trace;
 }

@@ -25,4 +25,21 @@ bool experiment_run(struct config *config, uint64_t seed, struct run_result *res
                     struct experiment_outcome *outcome, const volatile int *interrupt,
                     char **error);
 
+struct stamp_trace;
+
+/* The transfers of a device to follow. */
+struct experiment_followed {
+    const char *device;           /* NULL: the first that does any */
+    uint64_t nth_write, nth_read; /* counted from the end of the warm-up, from 1; 0: none */
+};
+
+/*
+ * Runs one point until what is followed has come to its end, or the point has; nothing is recorded.
+ * What was written down (models/pcie/tlp_trace.h), the caller's. NULL: mistakes are in errors (the
+ * device is none of the scenario), nothing has run; or the run failed, *error as above.
+ */
+struct stamp_trace *experiment_follow(struct config *config, uint64_t seed,
+                                      const struct experiment_followed *followed,
+                                      struct sim_error_list *errors, char **error);
+
 #endif

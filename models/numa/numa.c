@@ -187,6 +187,18 @@ sim_time numa_dma_read(struct numa *n, unsigned socket, struct hpa hpa, unsigned
                             source != NULL ? source : &unused);
 }
 
+int numa_llc_holder(const struct numa *n, struct hpa hpa)
+{
+    if (n->params->coherence->protocol == PROTOCOL_FRONT_SIDE_BUS)
+        return -1;
+    for (unsigned s = 0; s < n->sockets; s++) {
+        const struct cache *llc = &n->socket[s].llc;
+        if (cache_find(llc, cache_place(llc, hpa.v >> LINE_LOG2)) >= 0)
+            return (int)s;
+    }
+    return -1;
+}
+
 sim_time numa_dma_write(struct numa *n, unsigned socket, struct hpa hpa, unsigned bytes,
                         sim_time at_ps, struct sim_stamp *stamp, enum numa_source *source)
 {

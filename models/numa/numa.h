@@ -101,6 +101,10 @@ sim_time numa_dma_read(struct numa *numa, unsigned socket, struct hpa hpa, unsig
 sim_time numa_dma_write(struct numa *numa, unsigned socket, struct hpa hpa, unsigned bytes,
                         sim_time at_ps, struct sim_stamp *stamp, enum numa_source *source);
 
+/* The first socket whose LLC holds the line, -1 if none does (behind a front-side bus there is no
+ * LLC). Changes nothing. */
+int numa_llc_holder(const struct numa *numa, struct hpa hpa);
+
 /* What crosses between sockets besides lines: reads of registers and their data, writes of
  * registers and interrupts, which carry data too, and the completions of writes. */
 enum numa_io { NUMA_IO_REQUEST, NUMA_IO_DATA, NUMA_IO_COMPLETION };

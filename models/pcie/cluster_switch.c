@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/pcie/tlp_trace.h"
+
 #define SOURCE CROSSBAR_SOURCE
 
 static const struct param_desc cluster_params[] = {
@@ -213,6 +215,23 @@ static uint32_t port_towards(const struct model *model, uint32_t ingress, uint64
                : CLUSTER_NO_ROUTE;
 }
 
+static void trace(const struct model *model, const struct tlp *tlp, uint32_t node, uint32_t egress)
+{
+    const struct cluster_switch *sw = model->state;
+    uint32_t holder = (uint32_t)tlp->domain << 8 | tlp->requester_id >> 8;
+    struct tlp_trace_record *record = tlp_trace_add(tlp->stamp, TRACE_CLUSTER, model->name,
+                                                    sim_now(model->sim));
+
+    tlp_trace_name(record->to, model->ports[egress].name);
+    record->cluster.node = node;
+    record->cluster.own_node = sw->node;
+    record->cluster.route_entry = CLUSTER_ROUTE_VALID | sw->route[node];
+    record->cluster.requester = (uint32_t)tlp->domain << 16 | tlp->requester_id;
+    record->cluster.holders = holder < sw->n_nodes ? sw->requester[holder] : 0;
+    record->cluster.n_entries = sw->n_entries;
+    record->cluster.n_entries_max = sw->n_requesters;
+}
+
 static void request(struct model *model, uint32_t ingress, struct tlp *tlp)
 {
     struct cluster_switch *sw = model->state;
@@ -237,19 +256,24 @@ static void request(struct model *model, uint32_t ingress, struct tlp *tlp)
         crossbar_refuse(&sw->xbar, ingress, tlp);
         return;
     }
+    if (tlp_traced(tlp))
+        trace(model, tlp, (uint32_t)node, egress);
     crossbar_forward(&sw->xbar, ingress, egress, tlp);
 }
 
 static void cluster_receive(struct model *model, uint32_t port, struct tlp *tlp)
 {
     struct cluster_switch *sw = model->state;
-    uint32_t egress;
+    uint32_t egress, node;
 
     switch ((enum tlp_type)tlp->type) {
     case TLP_CPL:
     case TLP_CPLD:
-        egress = port_towards(model, port, (uint32_t)tlp->domain << 8 | tlp->requester_id >> 8);
+        node = (uint32_t)tlp->domain << 8 | tlp->requester_id >> 8;
+        egress = port_towards(model, port, node);
         if (egress != CLUSTER_NO_ROUTE) {
+            if (tlp_traced(tlp))
+                trace(model, tlp, node, egress);
             crossbar_forward(&sw->xbar, port, egress, tlp);
         } else {
             sw->unexpected_completions++;

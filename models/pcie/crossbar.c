@@ -20,6 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/pcie/tlp_trace.h"
+
 /* In the cookie of a TLP that the crossbar owns. */
 #define COOKIE_EGRESS_MASK 0xffu
 #define COOKIE_SHARE_SHIFT 8u
@@ -144,6 +146,16 @@ static void release(struct crossbar *xbar, uint32_t ingress, const struct tlp *t
 
 /* ---- Egress ---------------------------------------------------------------------------------- */
 
+static void trace(const struct model *model, uint32_t ingress, uint32_t egress,
+                  const struct tlp *tlp, sim_time at_ps)
+{
+    struct tlp_trace_record *record = tlp_trace_add(tlp->stamp, TRACE_PASS, model->name, at_ps);
+
+    tlp_trace_name(record->from, model->ports[ingress].name);
+    tlp_trace_name(record->to, model->ports[egress].name);
+    record->pass.ready_ps = tlp->sent_ps;
+}
+
 /* The wire is open and the credits are there. The receive buffer is free when the TLP has left. */
 static void start(struct crossbar *xbar, uint32_t ingress, uint32_t egress, struct tlp *tlp)
 {
@@ -153,7 +165,11 @@ static void start(struct crossbar *xbar, uint32_t ingress, uint32_t egress, stru
     unsigned data = tlp_data_credits(tlp);
     sim_time at_ps = SIM_MAX(tlp->sent_ps, sim_now(model->sim));
 
-    sim_stamp_mark(tlp->stamp, PART_SWITCH, tlp->sent_ps);
+    if (SIM_UNLIKELY(tlp->stamp != NULL)) {
+        sim_stamp_mark(tlp->stamp, PART_SWITCH, tlp->sent_ps);
+        if (tlp->stamp->trace != NULL)
+            trace(model, ingress, egress, tlp, at_ps);
+    }
     sim_time end_ps = pcie_port_start(&model->ports[egress], tlp, at_ps);
     if (SIM_UNLIKELY(cookie & (COOKIE_OWN | COOKIE_SHARED))) {
         if (cookie & COOKIE_SHARED) {
@@ -374,6 +390,8 @@ void crossbar_refuse(struct crossbar *xbar, uint32_t ingress, struct tlp *tlp)
 {
     const struct cfg_space *cfg = xbar->port[ingress].cfg;
 
+    if (tlp_traced(tlp))
+        tlp_trace_add_tlp(tlp, TRACE_REFUSED, xbar->model->name, sim_now(xbar->model->sim));
     if (tlp_class_of(tlp) != TLP_NON_POSTED) {
         crossbar_drop(xbar, ingress, tlp);
         return;

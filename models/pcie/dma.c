@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "models/pcie/pci_regs.h"
+#include "models/pcie/tlp_trace.h"
 
 #define NO_TAG         UINT16_MAX
 #define LOWER_ADDRESS  UINT64_C(0x7f) /* what a completion carries of the address */
@@ -197,6 +198,20 @@ static struct tlp *request_tlp(struct pcie_dma *dma, struct pcie_dma_request *re
     return tlp;
 }
 
+/* A transfer's first TLP stands for it. */
+static void follow(struct pcie_dma *dma, const struct pcie_dma_request *request, struct tlp *tlp)
+{
+    if (request->issued_bytes == 0)
+        tlp_trace_choose(dma->model->trace, dma->model, tlp, request->bytes);
+}
+
+/* The completion's stamp is the request's; what it was part of ends here. */
+static void take_stamp(struct pcie_dma_request *request, const struct tlp *tlp)
+{
+    *request->stamp = *tlp->stamp;
+    request->stamp->trace = NULL;
+}
+
 /* Nothing goes out any more; what is in flight still comes back. */
 static void give_up_read(struct pcie_dma *dma, struct pcie_dma_request *request,
                          enum pcie_dma_status status)
@@ -258,6 +273,8 @@ static bool issue_read(struct pcie_dma *dma, struct pcie_dma_request *request)
         account_wait(dma, request, PART_DEVICE);
         tlp->stamp = stamp_copy(dma->fabric, request->stamp);
     }
+    if (SIM_UNLIKELY(dma->model->trace != NULL))
+        follow(dma, request, tlp);
     request->issued_bytes += bytes;
     request->in_flight++;
     dma->stats.read_tlps++;
@@ -297,14 +314,16 @@ static bool issue_write(struct pcie_dma *dma, struct pcie_dma_request *request)
     const uint8_t *from = request->buffer == NULL ? zeros : request->buffer + request->issued_bytes;
     copy_payload(tlp->payload, from, tlp->address, bytes, tlp->bulk);
     account_wait(dma, request, PART_DEVICE);
-    request->issued_bytes += bytes;
     dma->stats.write_tlps++;
     dma->stats.write_bytes += bytes;
-    bool last = request->issued_bytes == request->bytes;
+    bool last = request->issued_bytes + bytes == request->bytes;
     if (last)
         write_pop(dma);
     if (last)
         stamp_write(dma, request, tlp);
+    if (SIM_UNLIKELY(dma->model->trace != NULL))
+        follow(dma, request, tlp);
+    request->issued_bytes += bytes;
     pcie_port_send(dma->port, tlp, sim_now(dma->model->sim));
     if (last)
         finish(dma, request, PART_DEVICE);
@@ -484,7 +503,7 @@ static void receive_error(struct pcie_dma *dma, struct tlp *tlp)
         dma->stats.unsupported++; /* reserved codes count as UR, as 2.3.2 says */
     cfg_log_abort(dma->cfg, aborted ? TLP_CA : TLP_UR);
     if (request->stamp != NULL && tlp->stamp != NULL)
-        *request->stamp = *tlp->stamp;
+        take_stamp(request, tlp);
     tlp_free(dma->fabric, tlp);
     give_up_read(dma, request, aborted ? PCIE_DMA_ABORTED : PCIE_DMA_UNSUPPORTED);
     end_tag(dma, idx, PART_LINK);
@@ -512,7 +531,7 @@ static void receive_data(struct pcie_dma *dma, struct tlp *tlp)
     }
     /* While parts are unsent the stamp is still theirs to copy, and this is not the last. */
     if (request->stamp != NULL && tlp->stamp != NULL && request != dma->read_head)
-        *request->stamp = *tlp->stamp;
+        take_stamp(request, tlp);
     tlp_free(dma->fabric, tlp);
     tag->offset += bytes;
     tag->remaining_bytes = (uint16_t)(tag->remaining_bytes - bytes);
@@ -525,6 +544,8 @@ static void receive_data(struct pcie_dma *dma, struct tlp *tlp)
 void pcie_dma_receive(struct pcie_dma *dma, struct tlp *tlp)
 {
     pcie_port_release(dma->port, TLP_COMPLETION, tlp_data_credits(tlp), sim_now(dma->model->sim));
+    if (tlp_traced(tlp))
+        tlp_trace_add_tlp(tlp, TRACE_ARRIVED, dma->model->name, sim_now(dma->model->sim));
     bool expected = tlp->requester_id == dma->cfg->id && tlp->tag < PCIE_DMA_TAGS &&
                     dma->tag[tlp->tag].request != NULL;
     if (SIM_UNLIKELY(!expected))

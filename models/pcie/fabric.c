@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/pcie/tlp_trace.h"
+
 static const uint16_t payload_class_bytes[N_PAYLOAD_CLASSES] = {
     64, 128, 256, 512, 1024, 2048, 4096
 };
@@ -99,7 +101,7 @@ void tlp_free(struct pcie_fabric *fabric, struct tlp *tlp)
     if (tlp->payload != NULL)
         sim_pool_put(fabric->payloads[tlp->payload_class], tlp->payload);
     if (SIM_UNLIKELY(tlp->stamp != NULL))
-        sim_pool_put(fabric->stamps, tlp->stamp);
+        stamp_free(fabric, tlp->stamp);
     sim_pool_put(fabric->tlps, tlp);
 }
 
@@ -120,13 +122,18 @@ struct sim_stamp *stamp_copy(struct pcie_fabric *fabric, const struct sim_stamp 
 {
     struct sim_stamp *copy = stamp_new(fabric, stamp->start_ps);
     *copy = *stamp;
+    if (stamp->trace != NULL)
+        tlp_trace_branch(copy);
     return copy;
 }
 
 void stamp_free(struct pcie_fabric *fabric, struct sim_stamp *stamp)
 {
-    if (stamp != NULL)
-        sim_pool_put(fabric->stamps, stamp);
+    if (stamp == NULL)
+        return;
+    if (stamp->trace != NULL)
+        tlp_trace_end(stamp);
+    sim_pool_put(fabric->stamps, stamp);
 }
 
 struct pcie_link *pcie_fabric_link(struct pcie_fabric *fabric, unsigned i, struct pcie_port **a,

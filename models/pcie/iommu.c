@@ -14,6 +14,7 @@
  * Sources: VT-d 3.0, chapters 3, 6, 7; costs: pcie-bench (docs/models/iommu.md).
  */
 #include "models/pcie/iommu_internal.h"
+#include "models/pcie/tlp_trace.h"
 
 #include <stdlib.h>
 
@@ -193,8 +194,11 @@ struct iommu_translation iommu_translate(struct iommu *iommu, uint16_t requester
                                          struct iova iova, bool write, sim_time at_ps,
                                          struct sim_stamp *stamp)
 {
-    if (!iommu->translating)
+    if (!iommu->translating) {
+        if (stamp_traced(stamp))
+            tlp_trace_add(stamp, TRACE_IOMMU, iommu->name, at_ps)->iommu.how = TRACE_IOMMU_OFF;
         return (struct iommu_translation){ .hpa = { iova.v }, .done_ps = at_ps };
+    }
     iommu->stats.requests++;
     struct iommu_request request = {
         .iova = iova.v,
@@ -202,6 +206,9 @@ struct iommu_translation iommu_translate(struct iommu *iommu, uint16_t requester
         .requester_id = requester_id,
         .write = write,
     };
+    struct iommu_stats before;
+    if (stamp_traced(stamp))
+        before = iommu->stats;
     const struct iommu_entry *context = iommu_cache_find(&iommu->context,
                                                          iommu_plain_key(requester_id));
     if (context == NULL || SIM_UNLIKELY(!iommu_settle(iommu, &request, context)))
@@ -213,6 +220,8 @@ struct iommu_translation iommu_translate(struct iommu *iommu, uint16_t requester
                                request.fault);
     }
     sim_stamp_mark(stamp, PART_IOMMU, request.time_ps);
+    if (stamp_traced(stamp))
+        iommu_trace(iommu, stamp, &request, &before, at_ps);
     return (struct iommu_translation){ .hpa = { request.hpa },
                                        .done_ps = request.time_ps,
                                        .fault = request.fault };

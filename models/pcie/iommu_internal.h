@@ -147,6 +147,12 @@ bool iommu_settle(struct iommu *iommu, struct iommu_request *request,
 /* R and W are both of VTD_PTE_RW; sets the fault. */
 bool iommu_check_permission(struct iommu_request *request, uint64_t permissions);
 
+/* iommu_trace.c: writes down a followed request and the tables' entries for it; before, after: what
+ * the statistics said. */
+void iommu_trace(const struct iommu *iommu, const struct sim_stamp *stamp,
+                 const struct iommu_request *request, const struct iommu_stats *before,
+                 sim_time at_ps);
+
 /* iommu_walk.c: takes a walker; context is NULL if it is not cached. */
 void iommu_walk(struct iommu *iommu, struct iommu_request *request,
                 const struct iommu_entry *context);

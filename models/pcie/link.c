@@ -21,6 +21,7 @@
 #include "models/pcie/link.h"
 
 #include "models/model.h"
+#include "models/pcie/tlp_trace.h"
 
 /* ---- The wire -------------------------------------------------------------------------------- */
 
@@ -100,6 +101,24 @@ static void account_ack(struct link_dir *dir, sim_time tail_ps)
     }
 }
 
+static void trace(const struct link_dir *dir, const struct tlp *tlp, sim_time start_ps,
+                  uint32_t bytes)
+{
+    sim_time at_ps = dir->to_cut_through ? tlp->head_ps : tlp->tail_ps;
+    struct tlp_trace_record *record = tlp_trace_add(tlp->stamp, TRACE_LINK, dir->link->name, at_ps);
+
+    tlp_trace_name(record->from, dir->from->name);
+    tlp_trace_name(record->to, dir->to->name);
+    record->link.handed_ps = tlp->sent_ps;
+    record->link.start_ps = start_ps;
+    record->link.head_ps = tlp->head_ps;
+    record->link.tail_ps = tlp->tail_ps;
+    record->link.wire_bytes = bytes;
+    record->link.lanes = dir->link->lanes;
+    record->link.generation = dir->link->generation;
+    record->link.cut_through = dir->to_cut_through;
+}
+
 void link_account(struct link_dir *dir, struct tlp *tlp, sim_time start_ps, uint32_t bytes)
 {
     enum tlp_class class = tlp_class_of(tlp);
@@ -119,6 +138,8 @@ void link_account(struct link_dir *dir, struct tlp *tlp, sim_time start_ps, uint
     if (SIM_UNLIKELY(tlp->stamp != NULL)) {
         sim_stamp_mark(tlp->stamp, PART_CREDIT, start_ps);
         sim_stamp_mark(tlp->stamp, PART_LINK, dir->to_cut_through ? tlp->head_ps : tlp->tail_ps);
+        if (tlp->stamp->trace != NULL)
+            trace(dir, tlp, start_ps, bytes);
     }
 }
 
@@ -427,6 +448,8 @@ void pcie_port_send_ahead(struct pcie_port *port, struct tlp *tlp, sim_time at_p
         if (late->stamp != NULL) {
             late->stamp->part_ps[PART_CREDIT] += wire_ps;
             late->stamp->cursor_ps += wire_ps;
+            if (late->stamp->trace != NULL)
+                tlp_trace_delay(late->stamp, wire_ps);
         }
     }
     dir->free_ps += wire_ps;

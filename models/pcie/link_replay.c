@@ -12,6 +12,7 @@
 #include "models/pcie/link.h"
 
 #include "models/model.h"
+#include "models/pcie/tlp_trace.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -273,6 +274,8 @@ static void accept(struct link_dir *dir, const struct replay_flight *flight)
         send_answer(dir, DLLP_ACK, flight->tail_ps);
     else if (!sim_event_pending(&replay->ack))
         sim_schedule(dir->sim, &replay->ack, flight->tail_ps + link_limit_ps(dir));
+    if (tlp_traced(tlp)) /* what got through at last */
+        tlp_trace_delay(tlp->stamp, flight->tail_ps - tlp->tail_ps);
     tlp->head_ps = flight->head_ps;
     tlp->tail_ps = flight->tail_ps;
     sim_stamp_mark(tlp->stamp, PART_LINK, flight_delivery_ps(dir, flight));

@@ -10,6 +10,7 @@
  * docs/models/ntb.md; PCI Express Base 3.1, 6.14 (multicast).
  */
 #include "models/pcie/ntb.h"
+#include "models/pcie/tlp_trace.h"
 
 #define NO_ENTRY UINT32_MAX
 
@@ -55,6 +56,45 @@ static uint32_t fabric_requester(const struct tlp *tlp)
     return (uint32_t)tlp->domain << 16 | tlp->requester_id;
 }
 
+/* What a record of any kind has; the caller adds its own. */
+static struct tlp_trace_record *trace(const struct ntb *ntb, const struct tlp *tlp,
+                                      enum tlp_trace_kind kind, uint32_t idx, uint32_t entry)
+{
+    struct tlp_trace_record *record = tlp_trace_add(tlp->stamp, kind, ntb->xbar.model->name,
+                                                    sim_now(ntb->xbar.model->sim));
+
+    record->ntb.idx = idx;
+    record->ntb.entry = entry;
+    record->ntb.node = ntb->node;
+    record->ntb.address = record->ntb.to_address = tlp->address;
+    record->ntb.requester = fabric_requester(tlp);
+    return record;
+}
+
+static void trace_request_out(const struct ntb *ntb, const struct tlp *tlp, unsigned aperture,
+                              uint64_t window, uint32_t idx, uint64_t to_address,
+                              uint32_t to_requester)
+{
+    struct tlp_trace_record *record = trace(ntb, tlp, TRACE_NTB_OUT, idx, ntb->outgoing[idx]);
+
+    record->ntb.bar = 2 * aperture + 2;
+    record->ntb.bar_base = cfg_bar_base(&ntb->cfg, record->ntb.bar);
+    record->ntb.window = (uint32_t)window;
+    record->ntb.window_log2 = ntb->window_log2[aperture];
+    record->ntb.lut_entry = ntb->lut[aperture][window];
+    record->ntb.to_address = to_address;
+    record->ntb.to_requester = to_requester;
+}
+
+static void trace_request_in(const struct ntb *ntb, const struct tlp *tlp, uint32_t idx,
+                             uint32_t to_requester)
+{
+    struct tlp_trace_record *record = trace(ntb, tlp, TRACE_NTB_IN, idx, ntb->incoming[idx]);
+
+    record->ntb.to_address = tlp->address & NTB_FABRIC_ADDRESS_MASK;
+    record->ntb.to_requester = to_requester;
+}
+
 /* ---- Out ------------------------------------------------------------------------------------- */
 
 enum ntb_verdict ntb_request_out(struct ntb *ntb, unsigned aperture, struct tlp *tlp)
@@ -78,9 +118,14 @@ enum ntb_verdict ntb_request_out(struct ntb *ntb, unsigned aperture, struct tlp 
         ntb->stats.unknown_out++;
         return NTB_REFUSE;
     }
-    tlp->address = (entry & ~in_window) | (offset & in_window);
-    set_fabric_requester(tlp, ntb->node << NTB_INCOMING_NODE_SHIFT |
-                                  idx << NTB_INCOMING_DEVICE_SHIFT | (tlp->requester_id & 7u));
+    uint64_t address = (entry & ~in_window) | (offset & in_window);
+    uint32_t requester = ntb->node << NTB_INCOMING_NODE_SHIFT | idx << NTB_INCOMING_DEVICE_SHIFT |
+                         (tlp->requester_id & 7u);
+    if (tlp_traced(tlp))
+        trace_request_out(ntb, tlp, aperture, offset >> ntb->window_log2[aperture], idx, address,
+                          requester);
+    tlp->address = address;
+    set_fabric_requester(tlp, requester);
     ntb->stats.requests_out++;
     return NTB_PASS;
 }
@@ -94,6 +139,9 @@ bool ntb_completion_out(struct ntb *ntb, struct tlp *tlp)
         ntb->stats.unexpected_completions++;
         return false;
     }
+    if (tlp_traced(tlp))
+        trace(ntb, tlp, TRACE_NTB_CPL_OUT, idx, ntb->incoming[idx])->ntb.to_requester =
+            ntb->incoming[idx] & NTB_INCOMING_ID_MASK;
     set_fabric_requester(tlp, ntb->incoming[idx] & NTB_INCOMING_ID_MASK);
     tlp->completer_id = (uint16_t)(ntb->node << 8);
     return true;
@@ -154,8 +202,11 @@ enum ntb_verdict ntb_request_in(struct ntb *ntb, struct tlp *tlp)
         ntb->stats.unknown_in++;
         return NTB_REFUSE;
     }
+    uint16_t id = (uint16_t)((ntb->cfg.id & 0xff00u) | (NTB_INCOMING_FUNCTION_BASE + idx));
+    if (tlp_traced(tlp))
+        trace_request_in(ntb, tlp, idx, id);
     tlp->address &= NTB_FABRIC_ADDRESS_MASK;
-    tlp->requester_id = (uint16_t)((ntb->cfg.id & 0xff00u) | (NTB_INCOMING_FUNCTION_BASE + idx));
+    tlp->requester_id = id;
     tlp->domain = 0;
     ntb->stats.requests_in++;
     return NTB_PASS;
@@ -173,7 +224,10 @@ bool ntb_completion_in(struct ntb *ntb, struct tlp *tlp)
     }
     if (!fits(ntb, tlp))
         return false;
-    tlp->requester_id = (uint16_t)((ntb->outgoing[idx] & NTB_OUTGOING_ID_MASK) | (requester & 7u));
+    uint16_t id = (uint16_t)((ntb->outgoing[idx] & NTB_OUTGOING_ID_MASK) | (requester & 7u));
+    if (tlp_traced(tlp))
+        trace(ntb, tlp, TRACE_NTB_CPL_IN, idx, ntb->outgoing[idx])->ntb.to_requester = id;
+    tlp->requester_id = id;
     tlp->domain = 0;
     tlp->completer_id = ntb->cfg.id;
     return true;

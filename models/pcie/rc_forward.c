@@ -11,6 +11,7 @@
  * Sources: PCIe Base 3.1, 2.4.1 (table 2-39); docs/sources.md#c2.
  */
 #include "models/pcie/rc_internal.h"
+#include "models/pcie/tlp_trace.h"
 
 /* The step's TLP may go as far as its own class is concerned. */
 static bool has_room(const struct rc_step *step)
@@ -90,6 +91,9 @@ void rc_forward(struct model *rc, uint32_t port, struct tlp *tlp, struct model *
     if (out_rc != rc)
         at_ps += state->params.p2p_socket_ps;
     sim_stamp_mark(tlp->stamp, PART_ROOT_COMPLEX, at_ps);
+    if (tlp_traced(tlp))
+        tlp_trace_name(tlp_trace_add_tlp(tlp, TRACE_PEER, rc->name, at_ps)->to,
+                       out_rc->ports[out_port].name);
     if (tlp_class_of(tlp) == TLP_POSTED)
         in->last_commit_ps = SIM_MAX(in->last_commit_ps, at_ps);
     step->out_rc = out_rc;

@@ -13,9 +13,28 @@
  * Sources: PCIe Base 3.1, 2.3.1, 2.4; docs/sources.md#a4, #c2.
  */
 #include "models/pcie/rc_internal.h"
+#include "models/pcie/tlp_trace.h"
 
 #define INTERRUPT_BASE  UINT64_C(0xfee00000)
 #define INTERRUPT_BYTES UINT64_C(0x100000)
+
+/* One line of a followed request; timed: its stamp. */
+static void trace_line(const struct rc_state *state, const struct sim_stamp *timed, struct hpa hpa,
+                       unsigned bytes, sim_time at_ps, sim_time done_ps, enum numa_source source,
+                       bool write)
+{
+    struct numa *numa = state->host->numa;
+    struct tlp_trace_record *record = tlp_trace_add(timed, TRACE_LINE, "", at_ps);
+
+    record->line.hpa = hpa.v;
+    record->line.bytes = bytes;
+    record->line.done_ps = done_ps;
+    record->line.home = physmem_node_of(numa_physmem(numa), hpa);
+    record->line.llc = numa_llc_holder(numa, hpa);
+    record->line.source = (uint8_t)source;
+    record->line.socket = (uint8_t)state->socket;
+    record->line.write = write;
+}
 
 static void rc_done_with(struct model *rc, struct tlp *tlp)
 {
@@ -44,6 +63,8 @@ static void completion_leaves(struct sim *sim, struct sim_event *event)
 void rc_complete_at(struct model *rc, struct tlp *completion, uint32_t port, sim_time at_ps)
 {
     struct rc_step *step = rc_step_new(rc, completion, completion_leaves);
+    if (tlp_traced(completion))
+        tlp_trace_add_tlp(completion, TRACE_COMPLETION, rc->name, at_ps);
     sim_stamp_mark(completion->stamp, PART_ROOT_COMPLEX, at_ps);
     completion->ingress = (uint16_t)port;
     sim_schedule(rc->sim, &step->event, at_ps);
@@ -58,6 +79,8 @@ static void rc_complete(struct model *rc, struct tlp *completion, uint32_t port,
 /* Answers with an error, or drops what wants no answer; the request is used up. */
 static void rc_refuse(struct model *rc, struct tlp *tlp, enum tlp_status status, sim_time ready_ps)
 {
+    if (tlp_traced(tlp))
+        tlp_trace_add_tlp(tlp, TRACE_REFUSED, rc->name, ready_ps);
     if (tlp_class_of(tlp) == TLP_NON_POSTED) {
         struct tlp *completion = tlp_completion(rc->fabric, tlp, rc_id(rc_of(rc)), status);
         rc_complete(rc, completion, tlp->ingress, ready_ps);
@@ -89,8 +112,11 @@ static sim_time read_lines(struct rc_state *state, struct hpa hpa, unsigned byte
         unsigned n = SIM_MIN(bytes, (unsigned)(LINE_BYTES - (hpa.v & (LINE_BYTES - 1))));
         sim_time at_ps = rc_line_slot(state, now_ps, now_ps);
         struct sim_stamp line, *timed = timed_line(stamp, &line, at_ps);
+        enum numa_source source;
         sim_time done_ps = numa_dma_read(state->host->numa, state->socket, hpa, n, at_ps, timed,
-                                         NULL);
+                                         &source);
+        if (stamp_traced(timed))
+            trace_line(state, timed, hpa, n, at_ps, done_ps, source, false);
         if (done_ps >= ready_ps) {
             ready_ps = done_ps;
             if (timed != NULL)
@@ -195,8 +221,10 @@ static void write_commits(struct sim *sim, struct sim_event *event)
     struct rc_step *step = SIM_CONTAINER(event, struct rc_step, event);
     struct tlp *tlp = step->tlp;
     struct physmem *mem = numa_physmem(rc_of(step->rc)->host->numa);
-    if (tlp->stamp != NULL)
+    if (tlp->stamp != NULL && !tlp->stamp->uncounted)
         record_write(rc_of(step->rc), tlp->stamp, sim_now(sim));
+    if (tlp_traced(tlp))
+        tlp_trace_add_tlp(tlp, TRACE_VISIBLE, step->rc->name, sim_now(sim));
     if (tlp->bulk)
         physmem_write_tags(mem, step->hpa, tlp->payload, tlp->length_bytes);
     else
@@ -220,8 +248,11 @@ static void rc_write(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_time
         unsigned n = SIM_MIN(bytes, (unsigned)(LINE_BYTES - (hpa.v & (LINE_BYTES - 1))));
         sim_time at_ps = SIM_MAX(rc_line_slot(state, sim_now(rc->sim), arrive_ps), translated_ps);
         struct sim_stamp line, *timed = timed_line(tlp->stamp, &line, at_ps);
+        enum numa_source source;
         sim_time done_ps = numa_dma_write(state->host->numa, state->socket, hpa, n, at_ps, timed,
-                                          NULL);
+                                          &source);
+        if (stamp_traced(timed))
+            trace_line(state, timed, hpa, n, at_ps, done_ps, source, true);
         if (timed != NULL && done_ps >= ordered_ps)
             last = line;
         ordered_ps = SIM_MAX(ordered_ps, done_ps);
@@ -297,6 +328,8 @@ static void rc_interrupt(struct model *rc, struct tlp *tlp, sim_time at_ps)
 {
     struct rc_port *port = &rc_of(rc)->port[tlp->ingress];
     struct rc_step *step = rc_step_new(rc, tlp, interrupt_arrives);
+    if (tlp_traced(tlp))
+        tlp_trace_add_tlp(tlp, TRACE_INTERRUPT, rc->name, SIM_MAX(at_ps, port->last_commit_ps));
     port->last_commit_ps = SIM_MAX(at_ps, port->last_commit_ps);
     sim_schedule(rc->sim, &step->event, port->last_commit_ps);
 }
@@ -338,6 +371,8 @@ void rc_inbound_request(struct model *rc, uint32_t port, struct tlp *tlp)
     struct iommu_translation to = { .hpa = { tlp->address }, .done_ps = at_ps };
 
     sim_stamp_mark(tlp->stamp, PART_ROOT_COMPLEX, at_ps);
+    if (tlp_traced(tlp))
+        tlp_trace_add_tlp(tlp, TRACE_ROOT, rc->ports[port].name, at_ps);
     if ((!write && tlp->type != TLP_MRD) || !cfg_bus_master(&state->port[port].cfg)) {
         state->stats.unsupported++;
         rc_refuse(rc, tlp, TLP_UR, at_ps);
@@ -351,6 +386,8 @@ void rc_inbound_request(struct model *rc, uint32_t port, struct tlp *tlp)
         to = iommu_translate(state->iommu, tlp->requester_id, (struct iova){ tlp->address }, write,
                              at_ps, tlp->stamp);
         sim_stamp_mark(tlp->stamp, PART_IOMMU, to.done_ps);
+    } else if (tlp_traced(tlp)) {
+        tlp_trace_add(tlp->stamp, TRACE_IOMMU, rc->name, at_ps)->iommu.how = TRACE_IOMMU_NONE;
     }
     if (to.fault != IOMMU_OK) {
         state->stats.faults++;

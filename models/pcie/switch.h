@@ -23,6 +23,10 @@ struct pcie_switch {
 
 extern const struct model_ops pcie_switch_ops;
 
+/* switch_route.c: writes down why it goes there; tlp: traced. */
+void switch_trace(const struct model *model, uint32_t ingress, uint32_t egress,
+                  const struct tlp *tlp);
+
 /* Where a TLP goes. */
 enum switch_verdict {
     SWITCH_FORWARD,     /* out of *egress */

@@ -12,6 +12,7 @@
  * (configuration); PCI-to-PCI Bridge 1.2, 3.2.5 (bus numbers) and 4 (windows).
  */
 #include "models/pcie/switch.h"
+#include "models/pcie/tlp_trace.h"
 
 static const struct cfg_space *cfg_of(const struct model *model, uint32_t port)
 {
@@ -190,4 +191,40 @@ enum switch_verdict switch_route(const struct model *model, uint32_t ingress, st
     case TLP_MSG: *egress = 0; return ingress == 0 ? SWITCH_UNSUPPORTED : SWITCH_FORWARD;
     default: return ingress == 0 ? route_config(model, tlp, egress) : SWITCH_UNSUPPORTED;
     }
+}
+
+/* ---- Written down ---------------------------------------------------------------------------- */
+
+static struct cfg_window window_of(const struct model *model, uint32_t port, uint64_t address)
+{
+    struct cfg_window memory = cfg_bridge_memory(cfg_of(model, port));
+
+    return covers(memory, address) ? memory : cfg_bridge_prefetchable(cfg_of(model, port));
+}
+
+void switch_trace(const struct model *model, uint32_t ingress, uint32_t egress,
+                  const struct tlp *tlp)
+{
+    struct tlp_trace_record *record = tlp_trace_add(tlp->stamp, TRACE_ROUTE, model->name,
+                                                    sim_now(model->sim));
+    const struct cfg_space *out = cfg_of(model, egress);
+
+    tlp_trace_name(record->from, model->ports[ingress].name);
+    tlp_trace_name(record->to, model->ports[egress].name);
+    if (tlp_class_of(tlp) == TLP_COMPLETION) {
+        record->route.why = egress != 0 ? TRACE_ROUTE_BUS : TRACE_ROUTE_BUS_UP;
+        record->route.base = cfg_bridge_secondary(out);
+        record->route.limit = cfg_bridge_subordinate(out);
+        return;
+    }
+    uint32_t owner = egress != 0 ? egress : claimed_by(model, tlp->address);
+    if (owner != 0) {
+        struct cfg_window window = window_of(model, owner, tlp->address);
+        record->route.base = window.base;
+        record->route.limit = window.limit;
+    }
+    if (egress != 0)
+        record->route.why = ingress == 0 ? TRACE_ROUTE_WINDOW : TRACE_ROUTE_PEER;
+    else
+        record->route.why = owner != 0 ? TRACE_ROUTE_ACS : TRACE_ROUTE_UP;
 }
