@@ -34,10 +34,10 @@ static const char *id(uint32_t requester, char text[TEXT_BYTES])
     return text;
 }
 
-/* "(node 1, device 3, function 0)" */
+/* "(node 1, device 3, fn 0)" */
 static const char *fabric_id(uint32_t requester, char text[TEXT_BYTES])
 {
-    g_snprintf(text, TEXT_BYTES, "(node %u, device %u, function %u)",
+    g_snprintf(text, TEXT_BYTES, "(node %u, device %u, fn %u)",
                requester >> NTB_INCOMING_NODE_SHIFT & 0xffff,
                requester >> NTB_INCOMING_DEVICE_SHIFT & 31, requester & 7);
     return text;
@@ -86,13 +86,12 @@ static void write_sent(struct trace_writer *writer, const struct tlp_trace_recor
 
 static void write_link(struct trace_writer *writer, const struct tlp_trace_record *r)
 {
-    trace_step(writer, r->at_ps, "link %s -> %s", r->from, r->to);
-    trace_detail(writer,
-                 "Gen%u x%u, %u bytes: waited %.1f, serialised in %.1f, under way %.1f; "
-                 "the %s is there",
+    trace_step(writer, r->at_ps, "link %s -> %s: its %s is there", r->from, r->to,
+               r->link.cut_through ? "head" : "tail");
+    trace_detail(writer, "Gen%u x%u, %u bytes: waited %.1f, %.1f under way, %.1f from head to tail",
                  r->link.generation, r->link.lanes, r->link.wire_bytes,
-                 ns(r->link.start_ps - r->link.handed_ps), ns(r->link.tail_ps - r->link.head_ps),
-                 ns(r->link.head_ps - r->link.start_ps), r->link.cut_through ? "head" : "tail");
+                 ns(r->link.start_ps - r->link.handed_ps), ns(r->link.head_ps - r->link.start_ps),
+                 ns(r->link.tail_ps - r->link.head_ps));
 }
 
 static void write_route(struct trace_writer *writer, const struct tlp_trace_record *r)
@@ -103,24 +102,23 @@ static void write_route(struct trace_writer *writer, const struct tlp_trace_reco
     trace_step(writer, r->at_ps, "switch %s, in by %s", r->who, r->from);
     switch ((enum tlp_trace_route)r->route.why) {
     case TRACE_ROUTE_WINDOW:
-        trace_detail(writer, "down: window %s..%s of %s holds the address", base, limit, r->to);
+        trace_detail(writer, "down to %s, window %s..%s", r->to, base, limit);
         break;
     case TRACE_ROUTE_PEER:
-        trace_detail(writer, "peer to peer: window %s..%s of %s holds the address", base, limit,
-                     r->to);
+        trace_detail(writer, "peer to peer to %s, window %s..%s", r->to, base, limit);
         break;
     case TRACE_ROUTE_ACS:
         trace_detail(writer,
-                     "up: a window %s..%s of a peer holds the address, but access control "
-                     "redirects requests to the root",
+                     "up: a peer has the window %s..%s, but access control sends requests to the "
+                     "root",
                      base, limit);
         break;
-    case TRACE_ROUTE_UP: trace_detail(writer, "up: no port's window holds the address"); break;
+    case TRACE_ROUTE_UP: trace_detail(writer, "up: no port below has a window for it"); break;
     case TRACE_ROUTE_BUS:
-        trace_detail(writer, "down: buses %02x..%02x of %s hold the requester",
-                     (unsigned)r->route.base, (unsigned)r->route.limit, r->to);
+        trace_detail(writer, "down to %s, where the requester's bus is: %02x..%02x", r->to,
+                     (unsigned)r->route.base, (unsigned)r->route.limit);
         break;
-    case TRACE_ROUTE_BUS_UP: trace_detail(writer, "up: the requester's bus is none below"); break;
+    case TRACE_ROUTE_BUS_UP: trace_detail(writer, "up: the requester's bus is not below"); break;
     }
 }
 
@@ -141,7 +139,7 @@ static void write_ntb_out(struct trace_writer *writer, const struct tlp_trace_re
     const uint64_t base = r->ntb.lut_entry & ~((UINT64_C(1) << r->ntb.window_log2) - 1);
     trace_step(writer, r->at_ps, "bridge %s (node %u): from its host to the fabric", r->who,
                r->ntb.node);
-    trace_detail(writer, "BAR %u at %s, windows of %s: offset %s is in window %u", r->ntb.bar,
+    trace_detail(writer, "BAR %u at %s, %s per window: offset %s, window %u", r->ntb.bar,
                  hex(r->ntb.bar_base, a), size(r->ntb.window_log2, b), hex(offset, c),
                  r->ntb.window);
     trace_detail(writer, "address table, entry %u: %s = %s, %s", r->ntb.window,
@@ -176,23 +174,38 @@ static void write_ntb_completion(struct trace_writer *writer, const struct tlp_t
     const bool out = r->kind == TRACE_NTB_CPL_OUT;
     trace_step(writer, r->at_ps, "bridge %s (node %u): completion %s", r->who, r->ntb.node,
                out ? "from its host to the fabric" : "from the fabric to its host");
-    trace_detail(writer, "%s requesters, entry %u: %s, %s", out ? "incoming" : "outgoing",
-                 r->ntb.idx, hex(r->ntb.entry, a), is_valid(r->ntb.entry >> 31 != 0));
+    trace_detail(writer, "%s requesters, entry %u: %s = %.*s, %s", out ? "incoming" : "outgoing",
+                 r->ntb.idx, hex(r->ntb.entry, a), out ? TEXT_BYTES : 5,
+                 out ? fabric_id(r->ntb.entry & NTB_INCOMING_ID_MASK, b)
+                     : id(r->ntb.entry & NTB_OUTGOING_ID_MASK, b),
+                 is_valid(r->ntb.entry >> 31 != 0));
     trace_detail(writer, "requester %s -> %s",
                  out ? id(r->ntb.requester, b) : fabric_id(r->ntb.requester, b),
                  out ? fabric_id(r->ntb.to_requester, c) : id(r->ntb.to_requester, c));
 }
 
+/* "0, 2, 5" */
+static const char *bits(uint32_t mask, char *text, size_t bytes)
+{
+    size_t n = 0;
+    text[0] = '\0';
+    for (unsigned i = 0; i < 32; i++)
+        if ((mask >> i & 1) != 0)
+            n += (size_t)g_snprintf(text + n, (gulong)(bytes - n), "%s%u", n != 0 ? ", " : "", i);
+    return text;
+}
+
 static void write_cluster(struct trace_writer *writer, const struct tlp_trace_record *r)
 {
-    char a[TEXT_BYTES], b[TEXT_BYTES];
+    char a[TEXT_BYTES], devices[TEXT_BYTES * 3];
     trace_step(writer, r->at_ps, "cluster switch %s (node %u)", r->who, r->cluster.own_node);
     trace_detail(writer, "routes, entry %u: %s = port %u, %s", r->cluster.node,
                  hex(r->cluster.route_entry, a), r->cluster.route_entry & 0xff,
                  is_valid((r->cluster.route_entry & UINT32_C(1) << 31) != 0));
-    trace_detail(writer, "requesters: devices %s of node %u hold entries, %u of %u in use",
-                 hex(r->cluster.holders, b), r->cluster.requester >> NTB_INCOMING_NODE_SHIFT,
-                 r->cluster.n_entries, r->cluster.n_entries_max);
+    trace_detail(writer, "requesters: node %u has entries for devices %s; %u of %u in use",
+                 r->cluster.requester >> NTB_INCOMING_NODE_SHIFT,
+                 bits(r->cluster.holders, devices, sizeof(devices)), r->cluster.n_entries,
+                 r->cluster.n_entries_max);
 }
 
 /* ---- Root complex, IOMMU, memory ------------------------------------------------------------- */
@@ -204,11 +217,11 @@ static void write_tlp(struct trace_writer *writer, const struct tlp_trace_record
     id(r->tlp.requester_id, who);
     switch ((enum tlp_trace_kind)r->kind) {
     case TRACE_ROOT:
-        trace_step(writer, r->at_ps, "root port %s, past its inbound queues", r->who);
+        trace_step(writer, r->at_ps, "root port %s, past its inbound queues", r->to);
         trace_detail(writer, "address %s, requester %s", at, who);
         break;
     case TRACE_VISIBLE:
-        trace_step(writer, r->at_ps, "%s: every core sees it", r->who);
+        trace_step(writer, r->at_ps, "root complex %s: the write is visible", r->who);
         trace_detail(writer, "all its lines are ordered, and the writes before it");
         break;
     case TRACE_COMPLETION:
@@ -217,7 +230,7 @@ static void write_tlp(struct trace_writer *writer, const struct tlp_trace_record
             trace_detail(writer, "status %u, without data, for %s tag %u", r->tlp.status, who,
                          r->tlp.tag);
         else
-            trace_detail(writer, "%u bytes of the %u that are left, for %s tag %u", r->tlp.bytes,
+            trace_detail(writer, "%u bytes, of %u still to come, for %s tag %u", r->tlp.bytes,
                          r->tlp.byte_count, who, r->tlp.tag);
         break;
     case TRACE_PEER:
@@ -234,7 +247,7 @@ static void write_tlp(struct trace_writer *writer, const struct tlp_trace_record
         break;
     default:
         trace_step(writer, r->at_ps, "device %s has it", r->who);
-        trace_detail(writer, "%u bytes of the %u that were left, tag %u", r->tlp.bytes,
+        trace_detail(writer, "%u bytes, of %u still to come, tag %u", r->tlp.bytes,
                      r->tlp.byte_count, r->tlp.tag);
         break;
     }
@@ -242,14 +255,14 @@ static void write_tlp(struct trace_writer *writer, const struct tlp_trace_record
 
 static void write_context(struct trace_writer *writer, const struct tlp_trace_record *r)
 {
-    char a[TEXT_BYTES], b[TEXT_BYTES], c[TEXT_BYTES];
+    char a[TEXT_BYTES], b[TEXT_BYTES], c[TEXT_BYTES], d[TEXT_BYTES];
     const bool pass = r->iommu.how == TRACE_IOMMU_PASS;
     trace_detail(writer, "root entry %02x at %s: %s = context table %s", r->iommu.requester_id >> 8,
                  hex(r->iommu.root_at, a), hex(r->iommu.root, b),
                  hex(r->iommu.root & VTD_ROOT_TABLE, c));
-    trace_detail(writer, "context entry %s at %s: %s %s", id(r->iommu.requester_id, c) + 3,
-                 hex(r->iommu.context_at, a), hex(r->iommu.context_hi, b),
-                 hex(r->iommu.context_lo, c));
+    trace_detail(writer, "context entry %s at %s: %s %s", id(r->iommu.requester_id, a) + 3,
+                 hex(r->iommu.context_at, b), hex(r->iommu.context_hi, c),
+                 hex(r->iommu.context_lo, d));
     if (pass)
         trace_detail(writer, "= domain %u, pass-through",
                      (unsigned)(r->iommu.context_hi >> VTD_CONTEXT_DID_LSB) & 0xffff);
@@ -289,13 +302,11 @@ static void write_level(struct trace_writer *writer, const struct tlp_trace_reco
 {
     char a[TEXT_BYTES], b[TEXT_BYTES], c[TEXT_BYTES], d[TEXT_BYTES];
     const uint64_t entry = r->level.entry;
-    trace_detail(writer, "level %u, entry %u at %s: %s = %s%s %s, %s%s%s", r->level.level,
+    trace_detail(writer, "level %u, entry %u at %s: %s = %s%s %s, %s%s", r->level.level,
                  (unsigned)(r->level.at / 8 % VTD_ENTRIES), hex(r->level.at, a), hex(entry, b),
                  r->level.leaf ? size(VTD_SPAN_LOG2(r->level.level), d) : "",
                  r->level.leaf ? " page" : "table", hex(entry & VTD_PTE_ADDR, c),
-                 (entry & VTD_PTE_R) != 0 ? "read" : "",
-                 (entry & VTD_PTE_RW) == VTD_PTE_RW ? " " : "",
-                 (entry & VTD_PTE_W) != 0 ? "write" : "");
+                 (entry & VTD_PTE_R) != 0 ? "R" : "", (entry & VTD_PTE_W) != 0 ? "W" : "");
 }
 
 /* ---- Lines of memory ------------------------------------------------------------------------- */

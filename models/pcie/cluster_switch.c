@@ -222,7 +222,7 @@ static void trace(const struct model *model, const struct tlp *tlp, uint32_t nod
     struct tlp_trace_record *record = tlp_trace_add(tlp->stamp, TRACE_CLUSTER, model->name,
                                                     sim_now(model->sim));
 
-    tlp_trace_name(record->to, model->ports[egress].name);
+    tlp_trace_port(record->to, &model->ports[egress]);
     record->cluster.node = node;
     record->cluster.own_node = sw->node;
     record->cluster.route_entry = CLUSTER_ROUTE_VALID | sw->route[node];

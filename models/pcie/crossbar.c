@@ -151,8 +151,8 @@ static void trace(const struct model *model, uint32_t ingress, uint32_t egress,
 {
     struct tlp_trace_record *record = tlp_trace_add(tlp->stamp, TRACE_PASS, model->name, at_ps);
 
-    tlp_trace_name(record->from, model->ports[ingress].name);
-    tlp_trace_name(record->to, model->ports[egress].name);
+    tlp_trace_port(record->from, &model->ports[ingress]);
+    tlp_trace_port(record->to, &model->ports[egress]);
     record->pass.ready_ps = tlp->sent_ps;
 }
 

@@ -107,8 +107,8 @@ static void trace(const struct link_dir *dir, const struct tlp *tlp, sim_time st
     sim_time at_ps = dir->to_cut_through ? tlp->head_ps : tlp->tail_ps;
     struct tlp_trace_record *record = tlp_trace_add(tlp->stamp, TRACE_LINK, dir->link->name, at_ps);
 
-    tlp_trace_name(record->from, dir->from->name);
-    tlp_trace_name(record->to, dir->to->name);
+    tlp_trace_port(record->from, dir->from);
+    tlp_trace_port(record->to, dir->to);
     record->link.handed_ps = tlp->sent_ps;
     record->link.start_ps = start_ps;
     record->link.head_ps = tlp->head_ps;

@@ -92,8 +92,8 @@ void rc_forward(struct model *rc, uint32_t port, struct tlp *tlp, struct model *
         at_ps += state->params.p2p_socket_ps;
     sim_stamp_mark(tlp->stamp, PART_ROOT_COMPLEX, at_ps);
     if (tlp_traced(tlp))
-        tlp_trace_name(tlp_trace_add_tlp(tlp, TRACE_PEER, rc->name, at_ps)->to,
-                       out_rc->ports[out_port].name);
+        tlp_trace_port(tlp_trace_add_tlp(tlp, TRACE_PEER, rc->name, at_ps)->to,
+                       &out_rc->ports[out_port]);
     if (tlp_class_of(tlp) == TLP_POSTED)
         in->last_commit_ps = SIM_MAX(in->last_commit_ps, at_ps);
     step->out_rc = out_rc;

@@ -209,8 +209,8 @@ void switch_trace(const struct model *model, uint32_t ingress, uint32_t egress,
                                                     sim_now(model->sim));
     const struct cfg_space *out = cfg_of(model, egress);
 
-    tlp_trace_name(record->from, model->ports[ingress].name);
-    tlp_trace_name(record->to, model->ports[egress].name);
+    tlp_trace_port(record->from, &model->ports[ingress]);
+    tlp_trace_port(record->to, &model->ports[egress]);
     if (tlp_class_of(tlp) == TLP_COMPLETION) {
         record->route.why = egress != 0 ? TRACE_ROUTE_BUS : TRACE_ROUTE_BUS_UP;
         record->route.base = cfg_bridge_secondary(out);

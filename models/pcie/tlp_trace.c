@@ -42,6 +42,30 @@ void tlp_trace_name(char to[TLP_TRACE_NAME_BYTES], const char *name)
     to[n] = '\0';
 }
 
+/* Ports of endpoints have their device's name, root ports "s0.rp1" beside a model "host.s0". */
+void tlp_trace_port(char to[TLP_TRACE_NAME_BYTES], const struct pcie_port *port)
+{
+    const char *owner = port->model->name, *dot = strrchr(owner, '.');
+    size_t n = strlen(owner);
+
+    if (strncmp(port->name, owner, n) == 0 || dot == NULL) {
+        tlp_trace_name(to, port->name);
+        if (strlen(port->name) == n && port->model->n_ports > 1 && port->idx < 10 &&
+            n < TLP_TRACE_NAME_BYTES - 4) {
+            to[n] = '.';
+            to[n + 1] = 'p';
+            to[n + 2] = (char)('0' + port->idx);
+            to[n + 3] = '\0';
+        }
+        return;
+    }
+    n = SIM_MIN((size_t)(dot - owner) + 1, (size_t)TLP_TRACE_NAME_BYTES / 2);
+    memcpy(to, owner, n);
+    size_t left = SIM_MIN(strlen(port->name), TLP_TRACE_NAME_BYTES - 1 - n);
+    memcpy(to + n, port->name, left);
+    to[n + left] = '\0';
+}
+
 struct tlp_trace_record *tlp_trace_add(const struct sim_stamp *stamp, enum tlp_trace_kind kind,
                                        const char *who, sim_time at_ps)
 {

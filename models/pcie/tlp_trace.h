@@ -178,6 +178,8 @@ struct tlp_trace_record *tlp_trace_add(const struct sim_stamp *stamp, enum tlp_t
 struct tlp_trace_record *tlp_trace_add_tlp(const struct tlp *tlp, enum tlp_trace_kind kind,
                                            const char *who, sim_time at_ps);
 void tlp_trace_name(char to[TLP_TRACE_NAME_BYTES], const char *name);
+/* The port's name, with that of its host before it. */
+void tlp_trace_port(char to[TLP_TRACE_NAME_BYTES], const struct pcie_port *port);
 /* It goes on the wire so much later than its last record says. */
 void tlp_trace_delay(const struct sim_stamp *stamp, sim_time delay_ps);
 
