@@ -72,9 +72,8 @@ int trace_address_run(const struct plan *plan, uint64_t seed,
     struct sim_error_list errors = { 0 };
     char *error = NULL;
     struct config *config = scenario_point(point->scenario, point->index, &errors);
-    struct stamp_trace *trace = config == NULL
-                                    ? NULL
-                                    : experiment_follow(config, seed, followed, &errors, &error);
+    struct stamp_trace *trace =
+        config == NULL ? NULL : experiment_follow(config, seed, followed, NULL, &errors, &error);
     int status = CLI_FAILED;
     if (errors.n_messages != 0) {
         status = CLI_WRONG;

@@ -194,17 +194,22 @@ static bool find_followed(struct workload *workload, const char *name, struct mo
 }
 
 /* The error of the run, if it failed, in *error; g_malloc'ed. */
-static void run_followed(struct workload *workload, struct stamp_trace *trace, char **error)
+static void run_followed(struct workload *workload, struct stamp_trace *trace,
+                         struct experiment_outcome *outcome, char **error)
 {
     struct run_result *result = run_result_new();
 
     workload->result = result;
     workload->interrupt = &trace->done;
     world_trace(workload->world, trace);
-    if (world_boot(workload->world, &trace->done))
+    if (world_boot(workload->world, &trace->done)) {
         workload->ops->run(workload);
-    if (!trace->done)
-        drain(workload);
+        outcome->sim_ps = sim_now(workload->sim);
+        outcome->events = sim_events_fired(workload->sim);
+        outcome->fingerprint = run_result_fingerprint(result, sim_fingerprint(workload->sim));
+        if (!trace->done)
+            drain(workload);
+    }
     if (sim_error(workload->sim) != NULL && !trace->done)
         *error = g_strdup(sim_error(workload->sim));
     run_result_free(result);
@@ -212,8 +217,10 @@ static void run_followed(struct workload *workload, struct stamp_trace *trace, c
 
 struct stamp_trace *experiment_follow(struct config *config, uint64_t seed,
                                       const struct experiment_followed *followed,
+                                      struct experiment_outcome *outcome,
                                       struct sim_error_list *errors, char **error)
 {
+    struct experiment_outcome unused;
     struct stamp_trace *trace = NULL;
     struct workload workload;
     struct model *device;
@@ -222,7 +229,7 @@ struct stamp_trace *experiment_follow(struct config *config, uint64_t seed,
     workload_build(&workload, config, seed, errors);
     if (find_followed(&workload, followed->device, &device, errors) && errors->n_messages == 0) {
         trace = tlp_trace_new(device, followed->nth_write, followed->nth_read);
-        run_followed(&workload, trace, error);
+        run_followed(&workload, trace, outcome != NULL ? outcome : &unused, error);
     }
     sim_fail(workload.sim, "ended where it was"); /* such a run leaves TLPs behind */
     workload_free(&workload);

@@ -34,12 +34,15 @@ struct experiment_followed {
 };
 
 /*
- * Runs one point until what is followed has come to its end, or the point has; nothing is recorded.
- * What was written down (models/pcie/tlp_trace.h), the caller's. NULL: mistakes are in errors (the
- * device is none of the scenario), nothing has run; or the run failed, *error as above.
+ * Runs one point until what is followed has come to its end, or the point has; nothing is kept of
+ * what it records.
+ * outcome may be NULL; its fingerprint is that of a run that was recorded, if the point came to its
+ * end. What was written down (models/pcie/tlp_trace.h), the caller's. NULL: mistakes are in errors
+ * (the device is none of the scenario), nothing has run; or the run failed, *error as above.
  */
 struct stamp_trace *experiment_follow(struct config *config, uint64_t seed,
                                       const struct experiment_followed *followed,
+                                      struct experiment_outcome *outcome,
                                       struct sim_error_list *errors, char **error);
 
 #endif
