@@ -1,0 +1,369 @@
+/*
+ * Peer to peer in simulated hosts: DMA engines and memories of two lenders, in a chassis each, and
+ * of the borrower, behind a cluster switch. Each engine reaches each memory by an address from
+ * k_dma_map_resource(), with the IOMMUs of both sides, either, or none; every byte is checked. With
+ * the lender's IOMMU off, nothing of it passes its root port.
+ */
+#include "tests/model/world_fixture.h"
+
+#include <string.h>
+
+#include "logic/lending/lending.h"
+#include "models/host/os.h"
+#include "models/pcie/cluster_switch.h"
+#include "models/pcie/fabric.h"
+#include "models/pcie/ntb.h"
+#include "models/pcie/pci_regs.h"
+#include "models/pcie/switch.h"
+#include "tests/model/memory_device.h"
+
+const struct model_ops *const model_registry[] = { &pcie_requester_ops, &pcie_switch_ops,
+                                                   &pcie_ntb_ops,       &pcie_cluster_switch_ops,
+                                                   &memory_device_ops,  NULL };
+
+#define HOST(NAME, IOMMU)                                                                 \
+    NAME " = { cpu = { sockets = 1; cores_per_socket = 2; clock_ghz = 2.0; };"            \
+         " dram = { node_size = \"256 MiB\"; channels = 1; }; iommu = { enabled = " IOMMU \
+         "; }; ports = ( { name = \"rp0\"; lanes = 8; }, { name = \"rp1\"; lanes = 8; }," \
+         " { name = \"rp2\"; lanes = 8; } ); };\n"
+#define BRIDGE " = { type = \"pcie.ntb\"; lanes = 8; cable_lanes = 8; bar2_bytes = \"1 GiB\"; };"
+#define ENGINE                                                                       \
+    " = { type = \"pcie.requester\"; lanes = 8; bar_bytes = 65536; mps_bytes = 256;" \
+    " extended_tags = true; completion_timeout_us = 60; };"
+#define MEMORY " = { type = \"test.memory\"; };"
+#define CHASSIS \
+    " = { type = \"pcie.switch\"; downstream_ports = 3; lanes = 8; downstream_lanes = 8; };"
+#define CABLE(FROM, TO) " { from = \"" FROM "\"; to = \"" TO "\"; },"
+#define LAST(FROM, TO)  " { from = \"" FROM "\"; to = \"" TO "\"; }"
+#define WORLD                                                                                      \
+    "hosts = { " HOST("server", "%s") HOST("first", "%s")                                          \
+        HOST("second",                                                                             \
+             "%s") " };\n"                                                                         \
+                   "devices = { n0" BRIDGE " n1" BRIDGE " n2" BRIDGE " d0" ENGINE " d1" ENGINE     \
+                   " d2" ENGINE " m0" MEMORY " m1" MEMORY " m2" MEMORY " c1" CHASSIS " c2" CHASSIS \
+                   " sw = { type = \"pcie.cluster_switch\"; ports = 3; lanes = 8; }; };\n"         \
+                   "cables = (" CABLE("server.s0.rp0", "n0.p0") CABLE("server.s0.rp1", "m0.p0")    \
+                       CABLE("server.s0.rp2", "d0.p0") CABLE("first.s0.rp0", "c1.p0")              \
+                           CABLE("c1.p1", "n1.p0") CABLE("c1.p2", "d1.p0") CABLE("c1.p3", "m1.p0") \
+                               CABLE("second.s0.rp0", "c2.p0") CABLE("c2.p1", "n2.p0")             \
+                                   CABLE("c2.p2", "d2.p0") CABLE("c2.p3", "m2.p0")                 \
+                                       CABLE("n0.p1", "sw.p0") CABLE("n1.p1", "sw.p1")             \
+                                           LAST("n2.p1", "sw.p2") " );\n"
+
+#define N_SIDES 3u /* borrower, first and second lender */
+#define BYTES   65536u
+#define OFFSET  0x4100u
+#define MS      SIM_PS_PER_MS
+
+struct rig;
+struct side {
+    struct kernel *kernel;
+    struct lend_host *lend;
+    struct rig *rig;
+};
+struct rig {
+    struct world_fixture w;
+    struct side side[N_SIDES];
+    /* Of each side, as the borrower's kernel has them. */
+    struct k_pci_dev *engine[N_SIDES], *memory[N_SIDES];
+    struct lend_borrow *borrow[2 * N_SIDES];
+    unsigned n_borrows;
+    struct lend_usage before[N_SIDES];
+    unsigned source, target;
+    uint64_t dma;
+    uint8_t out[BYTES], in[BYTES];
+    struct fixture_op op;
+};
+
+static const struct k_pci_id ids[] = { { 0x19ee, 0x6000 },
+                                       { MEMORY_DEVICE_VENDOR, MEMORY_DEVICE_ID },
+                                       { 0, 0 } };
+static const char *const hosts[] = { "server", "first", "second" };
+static const char *const engines[] = { "d0", "d1", "d2" };
+static const char *const memories[] = { "m0", "m1", "m2" };
+
+/* ---- Bodies in kernels --------------------------------------------------------------------------
+ */
+
+struct call {
+    struct side *side;
+    void (*body)(struct side *side);
+    bool done;
+};
+
+static void call_body(void *arg)
+{
+    struct call *call = arg;
+    call->body(call->side);
+    call->done = true;
+}
+
+static void call(struct rig *r, unsigned side, void (*body)(struct side *side))
+{
+    struct call c = { .side = &r->side[side], .body = body };
+    sim_time until_ps = sim_now(r->w.sim) + 500 * MS;
+    k_thread_new(r->side[side].kernel, "call", 0, call_body, &c);
+    while (!c.done && sim_now(r->w.sim) < until_ps)
+        sim_run(r->w.sim, sim_now(r->w.sim) + MS / 20, NULL);
+    assert_null(sim_error(r->w.sim));
+    assert_true(c.done);
+}
+
+/* The driver of all of them; the borrower's own come first. */
+static int probe(struct k_pci_dev *pci, void *context)
+{
+    struct rig *r = context;
+    struct k_pci_dev **own = pci->vendor_id == MEMORY_DEVICE_VENDOR ? r->memory : r->engine;
+    if (*own == NULL)
+        *own = pci;
+    uint32_t command = k_config_read(pci, PCI_COMMAND, 2);
+    k_config_write(pci, PCI_COMMAND, 2, command | PCI_COMMAND_MEMORY | PCI_COMMAND_BUS_MASTER);
+    return 0;
+}
+
+static void removed(struct k_pci_dev *pci, bool gone)
+{
+    (void)pci;
+    (void)gone;
+}
+
+static struct k_pci_driver driver = {
+    .name = "test", .ids = ids, .probe = probe, .remove = removed
+};
+
+static void up(struct side *s)
+{
+    const unsigned i = (unsigned)(s - s->rig->side);
+    struct lend_options options = lend_options_default;
+    struct lend_error error;
+    options.id = i + 1;
+    options.name = hosts[i];
+    options.lend = i > 0 ? ids : NULL;
+    s->lend = lend_host_new(s->kernel, &options);
+    assert_int_equal(k_pci_register(s->kernel, lend_bridge_driver(s->lend)), 1);
+    assert_int_equal(k_pci_register(s->kernel, lend_lender_driver(s->lend)), i > 0 ? 2 : 0);
+    assert_int_equal(lend_start(s->lend, &error), 0);
+    if (i == 0)
+        assert_int_equal(k_pci_register(s->kernel, &driver), 2);
+}
+
+/* All that is lent; the local ones by their numbers. */
+static void borrow(struct side *s)
+{
+    struct rig *r = s->rig;
+    struct lend_error error = { 0 };
+    struct lend_info info;
+    if (r->n_borrows == 0)
+        lend_discover(s->lend);
+    r->n_borrows = 0;
+    for (uint32_t peer = 2; peer <= N_SIDES; peer++)
+        for (unsigned i = 0; lend_list(s->lend, peer, i, &info, &error) == 0; i++) {
+            struct lend_borrow **borrowed = &r->borrow[r->n_borrows++];
+            if (lend_borrow(s->lend, peer, info.id, borrowed, &error) != 0)
+                fail_msg("%s", error.text);
+            struct k_pci_dev *dev = lend_borrow_device(*borrowed);
+            assert_ptr_equal(dev->driver, &driver);
+            if (info.vendor_id == MEMORY_DEVICE_VENDOR)
+                r->memory[peer - 1] = dev;
+            else
+                r->engine[peer - 1] = dev;
+        }
+    assert_int_equal(r->n_borrows, 4);
+}
+
+static void give_back(struct side *s)
+{
+    for (unsigned i = 0; i < s->rig->n_borrows; i++)
+        lend_return(s->rig->borrow[i]);
+}
+
+static void map(struct side *s)
+{
+    struct rig *r = s->rig;
+    assert_int_equal(k_dma_map_resource(&r->engine[r->source]->device,
+                                        &r->memory[r->target]->device, 0, OFFSET, BYTES, K_DMA_BOTH,
+                                        &r->dma),
+                     0);
+}
+
+static void unmap(struct side *s)
+{
+    struct rig *r = s->rig;
+    k_dma_unmap_resource(&r->engine[r->source]->device, r->dma, BYTES, K_DMA_BOTH);
+}
+
+static void down(struct side *s)
+{
+    lend_host_free(s->lend);
+}
+
+/* ---- Up and down --------------------------------------------------------------------------------
+ */
+
+static struct rig *rig_open(bool borrower, bool lenders)
+{
+    struct rig *r = calloc(1, sizeof(*r));
+    const char *b = borrower ? "true" : "false", *l = lenders ? "true" : "false";
+    char *text = g_strdup_printf(WORLD, b, l, l);
+    driver.context = r;
+    fixture_open(&r->w, text);
+    g_free(text);
+    for (unsigned i = 0; i < N_SIDES; i++) {
+        struct host *host = world_host(r->w.world, hosts[i]);
+        r->side[i] = (struct side){ .kernel = kernel_new(host, host_os_params(host)), .rig = r };
+    }
+    for (unsigned i = 0; i < N_SIDES; i++)
+        call(r, i, up);
+    for (unsigned i = 0; i < BYTES; i++)
+        r->out[i] = (uint8_t)(i * 13 + i / 256);
+    call(r, 0, borrow);
+    return r;
+}
+
+static void rig_close(struct rig *r)
+{
+    call(r, 0, give_back);
+    for (unsigned i = 0; i < N_SIDES; i++) {
+        struct lend_usage u = lend_usage(r->side[i].lend);
+        assert_int_equal(u.lent + u.borrowed + u.peers + u.peer_entries + u.outgoing, 0);
+        call(r, i, down);
+    }
+    sim_run(r->w.sim, sim_now(r->w.sim) + 10 * MS, NULL);
+    for (unsigned i = 0; i < N_SIDES; i++)
+        kernel_free(r->side[i].kernel);
+    fixture_close(&r->w);
+    free(r);
+}
+
+/* ---- Transfers ----------------------------------------------------------------------------------
+ */
+
+static struct memory_device *memory(struct rig *r)
+{
+    return world_device(r->w.world, memories[r->target])->state;
+}
+
+static enum pcie_dma_status transfer(struct rig *r, bool write, uint64_t at, unsigned bytes)
+{
+    r->op = (struct fixture_op){ .op = { .write = write,
+                                         .interface = PCIE_REQUESTER_BULK,
+                                         .iova = { at },
+                                         .bytes = bytes,
+                                         .buffer = write ? r->out : r->in,
+                                         .done = fixture_op_done,
+                                         .context = &r->op } };
+    pcie_requester_submit(world_device(r->w.world, engines[r->source]), &r->op.op);
+    for (unsigned i = 0; i < 200 && !r->op.done; i++)
+        sim_run(r->w.sim, sim_now(r->w.sim) + MS / 100, NULL);
+    sim_run(r->w.sim, sim_now(r->w.sim) + MS / 50, NULL); /* posted writes arrive */
+    assert_true(r->op.done);
+    return r->op.status;
+}
+
+/* Bytes that have passed the root port of a lender, both ways. */
+static uint64_t at_root(struct rig *r, unsigned side)
+{
+    struct pcie_port *port = &world_device(r->w.world, side == 1 ? "c1" : "c2")->ports[0];
+    return pcie_port_stats(port)->payload_bytes +
+           pcie_port_stats(pcie_port_peer(port))->payload_bytes;
+}
+
+/* There and back, and by which way; `root`: of which of the lenders, bits 1 and 2. */
+static void expect_transfer(struct rig *r, unsigned source, unsigned target, unsigned root)
+{
+    uint64_t before[N_SIDES] = { 0 };
+    r->source = source;
+    r->target = target;
+    call(r, 0, map);
+    struct memory_device *there = memory(r);
+    memset(there->bytes, 0, sizeof(there->bytes));
+    memset(r->in, 0, BYTES);
+    for (unsigned i = 1; i < N_SIDES; i++)
+        before[i] = at_root(r, i);
+    assert_int_equal(transfer(r, true, r->dma, BYTES), PCIE_DMA_OK);
+    assert_memory_equal(there->bytes + OFFSET, r->out, BYTES);
+    for (unsigned i = 0; i < OFFSET; i++)
+        assert_int_equal(there->bytes[i] + there->bytes[OFFSET + BYTES + i], 0);
+    assert_int_equal(transfer(r, false, r->dma, BYTES), PCIE_DMA_OK);
+    assert_memory_equal(r->in, r->out, BYTES);
+    for (unsigned i = 1; i < N_SIDES; i++) {
+        uint64_t passed = at_root(r, i) - before[i];
+        /* What is written, up and down (completions go by requester ID, and the chassis may know
+         * that way by itself); else signs of life between hosts, at most. */
+        if (root >> i & 1)
+            assert_true(passed >= 2 * BYTES);
+        else
+            assert_true(passed < 1024);
+    }
+    call(r, 0, unmap);
+    assert_int_equal(there->n_unsupported, 0);
+}
+
+static const struct pcie_switch *chassis(struct rig *r, const char *name)
+{
+    return world_device(r->w.world, name)->state;
+}
+
+static void all_ways(bool borrower, bool lenders)
+{
+    struct rig *r = rig_open(borrower, lenders);
+    struct lend_usage before = lend_usage(r->side[1].lend);
+    const unsigned one = lenders ? 1u << 1 : 0, two = lenders ? 1u << 2 : 0;
+    /* The same lender; the borrower's own memory; another lender; from the borrower; at home. */
+    expect_transfer(r, 1, 1, one);
+    expect_transfer(r, 2, 2, two);
+    expect_transfer(r, 1, 0, one);
+    expect_transfer(r, 2, 0, two);
+    expect_transfer(r, 1, 2, one | two);
+    expect_transfer(r, 2, 1, one | two);
+    expect_transfer(r, 0, 1, one);
+    expect_transfer(r, 0, 2, two);
+    expect_transfer(r, 0, 0, 0);
+    if (!lenders) /* five times what is written, from engine to memory, to or from the bridge */
+        assert_true(chassis(r, "c1")->peer_to_peer >= 5 * BYTES / 256);
+    struct lend_usage after = lend_usage(r->side[1].lend);
+    assert_memory_equal(&before, &after, sizeof(before));
+    /* Not mapped any more: other hosts are out of reach. */
+    r->source = 1;
+    r->target = 2;
+    call(r, 0, map);
+    assert_int_equal(transfer(r, false, r->dma, 64), PCIE_DMA_OK);
+    call(r, 0, unmap);
+    assert_int_equal(transfer(r, false, r->dma, 64), PCIE_DMA_UNSUPPORTED);
+    rig_close(r);
+}
+
+static void test_no_iommu(void **state)
+{
+    (void)state;
+    all_ways(false, false);
+}
+
+static void test_borrower_iommu(void **state)
+{
+    (void)state;
+    all_ways(true, false);
+}
+
+static void test_lender_iommus(void **state)
+{
+    (void)state;
+    all_ways(false, true);
+}
+
+static void test_all_iommus(void **state)
+{
+    (void)state;
+    all_ways(true, true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_iommu),
+        cmocka_unit_test(test_borrower_iommu),
+        cmocka_unit_test(test_lender_iommus),
+        cmocka_unit_test(test_all_iommus),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
