@@ -1,5 +1,6 @@
 /* The models that scenarios may name: one line each, in the order in which `nudma list` shows
  * them. */
+#include "models/gpu/gpu.h"
 #include "models/model.h"
 #include "models/nic/ether_switch.h"
 #include "models/nic/nic.h"
@@ -10,5 +11,5 @@
 
 const struct model_ops *const model_registry[] = {
     &pcie_requester_ops, &pcie_switch_ops, &pcie_ntb_ops, &pcie_cluster_switch_ops,
-    &ether_switch_ops,   &nic_ops,         NULL,
+    &ether_switch_ops,   &nic_ops,         &gpu_ops,      NULL,
 };

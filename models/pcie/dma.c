@@ -240,6 +240,13 @@ static bool bus_master_lost_write(struct pcie_dma *dma, struct pcie_dma_request 
     return true;
 }
 
+static unsigned read_bytes_max(const struct pcie_dma *dma)
+{
+    unsigned mrrs = cfg_mrrs_bytes(dma->cfg);
+    return dma->params.read_bytes_max == 0 ? mrrs
+                                           : (unsigned)SIM_MIN(mrrs, dma->params.read_bytes_max);
+}
+
 /* Sends the next TLP of the oldest read. False: it has to wait. */
 static bool issue_read(struct pcie_dma *dma, struct pcie_dma_request *request)
 {
@@ -260,7 +267,7 @@ static bool issue_read(struct pcie_dma *dma, struct pcie_dma_request *request)
     dma->read_waits_tag = false;
     dma->read_waits_port = false;
 
-    unsigned bytes = next_piece(request, cfg_mrrs_bytes(dma->cfg));
+    unsigned bytes = next_piece(request, read_bytes_max(dma));
     struct tlp *tlp = request_tlp(dma, request, TLP_MRD, bytes);
     tlp->tag = idx;
     struct pcie_dma_tag *tag = &dma->tag[idx];

@@ -1,0 +1,210 @@
+/*
+ * Channels: rings of commands, events.
+ *
+ * An event is a slot of a page of semaphores and a number of its own; the device writes both number
+ * and time there. Slots are used in turn. That a ring has room again is known from events that have
+ * come: a channel does its commands in order.
+ */
+#include <errno.h>
+
+#include "logic/gpu/gpu_internal.h"
+
+#define STOP_POLL_PS UINT64_C(5000000) /* 5 us */
+#define STOP_POLLS   20000u            /* a read may take its completion time-out, 50 ms */
+/* cudaMemcpyAsync() until the doorbell: 5 to 7 us at some GHz, all commands of one together. */
+#define SUBMIT_CYCLES 12000u
+
+static uint64_t channel_register(unsigned idx, uint64_t offset)
+{
+    return GPU_CHANNEL(idx) + offset;
+}
+
+/* ---- On and off --------------------------------------------------------------------------------
+ */
+
+static void interrupted(void *arg)
+{
+    struct gpu_ring *ring = arg;
+    k_wake(ring->gpu->kernel, &ring->waiters);
+}
+
+int gpud_ring_on(struct gpu *gpu, unsigned idx)
+{
+    struct gpu_ring *ring = &gpu->ring[idx];
+    struct k_pci_dev *pci = gpu->pci;
+    *ring = (struct gpu_ring){ .gpu = gpu, .idx = idx };
+    int error = gpud_memory_new(gpu, GPU_RING * sizeof(struct gpu_command), &ring->memory);
+    if (error == 0)
+        error = k_irq_request(pci, idx, k_cpu(gpu->kernel), interrupted, ring, &ring->irq);
+    if (error != 0)
+        return error;
+    k_writel(pci, 0, channel_register(idx, GPU_CHANNEL_RING_LOW), (uint32_t)ring->memory.dma);
+    k_writel(pci, 0, channel_register(idx, GPU_CHANNEL_RING_HIGH),
+             (uint32_t)(ring->memory.dma >> 32));
+    k_writel(pci, 0, channel_register(idx, GPU_CHANNEL_LOG), GPU_RING_LOG);
+    k_writel(pci, 0, channel_register(idx, GPU_CHANNEL_CONTROL), 1);
+    ring->on = true;
+    return gpu_channel_state(gpu, idx) == GPU_CHANNEL_ON ? 0 : -EIO;
+}
+
+void gpud_ring_off(struct gpu_ring *ring)
+{
+    struct gpu *gpu = ring->gpu;
+    if (ring->on && !gpu->gone) {
+        unsigned polls = 0;
+        k_writel(gpu->pci, 0, channel_register(ring->idx, GPU_CHANNEL_CONTROL), 0);
+        while (gpu_channel_state(gpu, ring->idx) != GPU_CHANNEL_OFF && !gpu->gone &&
+               polls++ < STOP_POLLS)
+            k_sleep(gpu->kernel, STOP_POLL_PS);
+    }
+    ring->on = false;
+    if (ring->irq != NULL)
+        k_irq_free(ring->irq);
+    ring->irq = NULL;
+    k_wake(gpu->kernel, &ring->waiters);
+    gpud_memory_free(gpu, &ring->memory);
+}
+
+enum gpu_channel_status gpu_channel_state(struct gpu *gpu, unsigned channel)
+{
+    uint32_t status = k_readl(gpu->pci, 0, channel_register(channel, GPU_CHANNEL_STATUS));
+    if (status == UINT32_MAX)
+        gpu->gone = true;
+    return status == UINT32_MAX ? GPU_CHANNEL_OFF : (enum gpu_channel_status)status;
+}
+
+/* ---- Commands ----------------------------------------------------------------------------------
+ */
+
+static int ring_put(struct gpu_ring *ring, const struct gpu_command *command)
+{
+    struct gpu *gpu = ring->gpu;
+    if (gpu->gone)
+        return -ENODEV;
+    if (ring->failed || !ring->on)
+        return -EIO;
+    if (ring->put - ring->done == GPU_RING)
+        return -EAGAIN;
+    uint64_t slot = ring->put % GPU_RING;
+    k_store(gpu->kernel, kaddr_add(ring->memory.at, slot * sizeof(*command)), command,
+            sizeof(*command));
+    ring->put++;
+    return 0;
+}
+
+int gpu_copy(struct gpu *gpu, unsigned channel, struct gpu_place to, struct gpu_place from,
+             uint64_t bytes)
+{
+    struct gpu_command command = {
+        .launch = GPU_LAUNCH_COPY, .bytes = bytes, .source = from.address, .destination = to.address
+    };
+    command.launch |= from.device ? GPU_SOURCE_DEVICE : 0;
+    command.launch |= to.device ? GPU_DESTINATION_DEVICE : GPU_FLUSH;
+    if (channel >= gpu->n_engines || bytes == 0)
+        return -EINVAL;
+    return ring_put(&gpu->ring[channel], &command);
+}
+
+int gpu_launch(struct gpu *gpu, const struct gpu_launch *launch)
+{
+    struct gpu_command command = { .launch = GPU_LAUNCH_KERNEL,
+                                   .kernel = launch->kernel,
+                                   .bytes = launch->iterations,
+                                   .source = launch->local,
+                                   .destination = launch->remote,
+                                   .times = launch->times };
+    return ring_put(&gpu->ring[gpu->n_engines], &command);
+}
+
+int gpu_submit(struct gpu *gpu, unsigned channel)
+{
+    struct gpu_ring *ring = &gpu->ring[channel];
+    if (gpu->gone)
+        return -ENODEV;
+    if (ring->failed)
+        return -EIO;
+    k_compute(gpu->kernel, SUBMIT_CYCLES);
+    ring->rung = ring->put;
+    k_writel(gpu->pci, 0, channel_register(channel, GPU_CHANNEL_PUT), ring->put);
+    return 0;
+}
+
+/* ---- Events ------------------------------------------------------------------------------------
+ */
+
+static uint64_t slot_offset(unsigned slot)
+{
+    return slot * sizeof(struct gpu_semaphore);
+}
+
+int gpu_event_record(struct gpu *gpu, unsigned channel, bool blocking, struct gpu_event *event)
+{
+    struct gpu_ring *ring = &gpu->ring[channel];
+    unsigned slot = gpu->next_event % GPU_EVENTS;
+    struct gpu_command command = { .launch = GPU_RELEASE_TIME | (blocking ? GPU_INTERRUPT : 0),
+                                   .semaphore = gpu->semaphores.dma + slot_offset(slot),
+                                   .payload = gpu->next_event + 1 };
+    int error = ring_put(ring, &command);
+    if (error != 0)
+        return error;
+    gpu->event_put[slot] = ring->put;
+    gpu->next_event++;
+    *event = (struct gpu_event){
+        .channel = channel, .slot = slot, .payload = command.payload, .blocking = blocking
+    };
+    return 0;
+}
+
+/* Looks at the slot; what was put into the channel before has ended with the event. */
+static bool has_come(struct gpu *gpu, const struct gpu_event *event)
+{
+    struct gpu_ring *ring = &gpu->ring[event->channel];
+    uint32_t payload;
+    k_load(gpu->kernel, kaddr_add(gpu->semaphores.at, slot_offset(event->slot)), &payload,
+           sizeof(payload));
+    if (payload != event->payload)
+        return false;
+    if ((int32_t)(gpu->event_put[event->slot] - ring->done) > 0)
+        ring->done = gpu->event_put[event->slot];
+    return true;
+}
+
+static bool came_meanwhile(struct gpu *gpu, const struct gpu_event *event)
+{
+    uint32_t payload;
+    k_peek(gpu->kernel, kaddr_add(gpu->semaphores.at, slot_offset(event->slot)), &payload,
+           sizeof(payload));
+    return payload == event->payload;
+}
+
+int gpu_event_wait(struct gpu *gpu, const struct gpu_event *event, uint64_t until_ps)
+{
+    struct gpu_ring *ring = &gpu->ring[event->channel];
+    if (!event->blocking)
+        return -EINVAL;
+    while (!has_come(gpu, event)) {
+        if (gpu->gone || !ring->on)
+            return -ENODEV;
+        if (ring->failed)
+            return -EIO;
+        if (came_meanwhile(gpu, event))
+            continue;
+        bool woken = k_wait(gpu->kernel, &ring->waiters, until_ps);
+        if (came_meanwhile(gpu, event))
+            continue;
+        /* An interrupt for another event, or for a failure. */
+        enum gpu_channel_status status = gpu_channel_state(gpu, event->channel);
+        ring->failed = !gpu->gone && status != GPU_CHANNEL_ON;
+        if (!woken && !ring->failed && !gpu->gone)
+            return -ETIMEDOUT;
+    }
+    return 0;
+}
+
+uint64_t gpu_event_ns(struct gpu *gpu, const struct gpu_event *event)
+{
+    struct gpu_semaphore semaphore;
+    k_load(gpu->kernel, kaddr_add(gpu->semaphores.at, slot_offset(event->slot)), &semaphore,
+           sizeof(semaphore));
+    return semaphore.time_ns;
+}

@@ -1,0 +1,104 @@
+/* Probing and removal. */
+#include <errno.h>
+
+#include "logic/gpu/gpu_internal.h"
+
+#define PCI_COMMAND        0x04u
+#define PCI_COMMAND_MEMORY 0x2u
+#define PCI_COMMAND_MASTER 0x4u
+
+static const struct k_pci_id gpu_ids[] = { { GPU_VENDOR_ID, GPU_DEVICE_ID_K40 },
+                                           { GPU_VENDOR_ID, GPU_DEVICE_ID_P4000 },
+                                           { 0, 0 } };
+
+static void gpu_delete(struct gpu *gpu)
+{
+    for (unsigned i = 0; i <= gpu->n_engines; i++)
+        if (gpu->ring[i].gpu != NULL)
+            gpud_ring_off(&gpu->ring[i]);
+    gpud_memory_free(gpu, &gpu->semaphores);
+    gpud_extents_release(gpu);
+    gpu->pci->device.driver_data = NULL;
+    k_free(gpu);
+}
+
+static int gpu_probe(struct k_pci_dev *pci, void *context)
+{
+    uint32_t command = k_config_read(pci, PCI_COMMAND, 2);
+    k_config_write(pci, PCI_COMMAND, 2, command | PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER);
+    if (pci->bar_bytes[GPU_REGISTER_BAR] < GPU_BAR_BYTES ||
+        k_readl(pci, 0, GPU_REG_VERSION) != GPU_VERSION)
+        return -ENODEV;
+    uint32_t n_engines = k_readl(pci, 0, GPU_REG_COPY_ENGINES);
+    if (n_engines == 0 || n_engines >= GPU_CHANNELS_MAX)
+        return -ENODEV;
+    struct gpu *gpu = k_zalloc(sizeof(*gpu));
+    gpu->driver = context;
+    gpu->kernel = pci->device.kernel;
+    gpu->pci = pci;
+    gpu->n_engines = n_engines;
+    gpu->memory_bytes = (uint64_t)k_readl(pci, 0, GPU_REG_MEMORY_MIB) << 20;
+    gpu->address_bits = k_readl(pci, 0, GPU_REG_ADDRESS_BITS);
+    gpu->clock_khz = k_readl(pci, 0, GPU_REG_CLOCK_KHZ);
+    gpud_extents_init(gpu);
+    int error = gpud_memory_new(gpu, GPU_EVENTS * sizeof(struct gpu_semaphore), &gpu->semaphores);
+    for (unsigned i = 0; error == 0 && i <= gpu->n_engines; i++)
+        error = gpud_ring_on(gpu, i);
+    pci->device.driver_data = gpu;
+    if (error != 0)
+        gpu_delete(gpu);
+    return error;
+}
+
+static void gpu_remove(struct k_pci_dev *pci, bool gone)
+{
+    struct gpu *gpu = pci->device.driver_data;
+    gpu->gone |= gone;
+    gpu_delete(gpu);
+}
+
+struct gpu_driver *gpu_driver_new(struct kernel *kernel)
+{
+    struct gpu_driver *driver = k_zalloc(sizeof(*driver));
+    driver->kernel = kernel;
+    driver->pci = (struct k_pci_driver){
+        .name = "gpu", .ids = gpu_ids, .probe = gpu_probe, .remove = gpu_remove, .context = driver
+    };
+    return driver;
+}
+
+const struct k_pci_driver *gpu_driver_pci(const struct gpu_driver *driver)
+{
+    return &driver->pci;
+}
+
+void gpu_driver_free(struct gpu_driver *driver)
+{
+    k_free(driver);
+}
+
+struct gpu *gpu_of(const struct k_pci_dev *dev)
+{
+    return dev->driver != NULL && dev->driver->probe == gpu_probe ? dev->device.driver_data : NULL;
+}
+
+uint64_t gpu_memory_bytes(const struct gpu *gpu)
+{
+    return gpu->memory_bytes;
+}
+
+uint64_t gpu_window_bytes(const struct gpu *gpu)
+{
+    uint64_t bytes = gpu->pci->bar_bytes[GPU_MEMORY_BAR];
+    return bytes < gpu->memory_bytes ? bytes : gpu->memory_bytes;
+}
+
+unsigned gpu_copy_engines(const struct gpu *gpu)
+{
+    return gpu->n_engines;
+}
+
+uint32_t gpu_clock_khz(const struct gpu *gpu)
+{
+    return gpu->clock_khz;
+}

@@ -1,0 +1,108 @@
+/*
+ * The driver of our GPU (data sheet: gpu_hw.h), with what CUDA's programs ask of one: device
+ * memory, asynchronous copies, kernels, events with times. It knows a device through logic/kapi.h
+ * alone, so that the same object works on a local and on a borrowed one.
+ *
+ * Calls marked [thread] may sleep; all others come from a thread, too. Errors are negative errno
+ * values.
+ */
+#ifndef LOGIC_GPU_GPU_DRIVER_H
+#define LOGIC_GPU_GPU_DRIVER_H
+
+#include "logic/gpu/gpu_hw.h"
+#include "logic/kapi.h"
+
+struct gpu;
+struct gpu_driver; /* one per kernel */
+
+struct gpu_driver *gpu_driver_new(struct kernel *kernel);
+/* For k_pci_register(). */
+const struct k_pci_driver *gpu_driver_pci(const struct gpu_driver *driver);
+/* All functions have been removed. */
+void gpu_driver_free(struct gpu_driver *driver);
+
+/* The device's; NULL: no driver of this kind has it. */
+struct gpu *gpu_of(const struct k_pci_dev *dev);
+uint64_t gpu_memory_bytes(const struct gpu *gpu);
+/* How much of it, from the first byte on, other devices can reach. */
+uint64_t gpu_window_bytes(const struct gpu *gpu);
+unsigned gpu_copy_engines(const struct gpu *gpu);
+/* Cycles that clock64() counts, per ms. */
+uint32_t gpu_clock_khz(const struct gpu *gpu);
+
+/* ---- Memory ------------------------------------------------------------------------------------
+ */
+
+/* Device memory: whole units of GPU_ALLOC_BYTES, the lowest place that is free, so that small
+ * allocations can be reached by others. 0, -ENOMEM, -EINVAL (0 bytes). */
+#define GPU_ALLOC_BYTES 65536u
+int gpu_alloc(struct gpu *gpu, uint64_t bytes, uint64_t *offset);
+/* What gpu_alloc() gave, once. */
+void gpu_free(struct gpu *gpu, uint64_t offset);
+
+/* Addresses as the GPU's engines use them; unmapped exactly as they were mapped. */
+struct gpu_mapping {
+    uint64_t bus, bytes;
+    enum k_dma_direction direction;
+    bool peer;
+};
+/* [thread] Pinned memory of the kernel's own (cudaHostRegister). -ERANGE: the GPU does not reach
+ * where it came to lie. */
+int gpu_map_host(struct gpu *gpu, struct kaddr at, uint64_t bytes, enum k_dma_direction direction,
+                 struct gpu_mapping *mapping);
+/* [thread] Memory of another GPU of the same kernel (cudaDeviceEnablePeerAccess); within its
+ * window. */
+int gpu_map_peer(struct gpu *gpu, struct gpu *peer, uint64_t offset, uint64_t bytes,
+                 struct gpu_mapping *mapping);
+/* [thread] */
+void gpu_unmap(struct gpu *gpu, const struct gpu_mapping *mapping);
+
+/* ---- Work --------------------------------------------------------------------------------------
+ * Commands are put into the ring of a channel: 0 .. gpu_copy_engines() - 1 copy, the next one runs
+ * kernels. They are done in order from gpu_submit() on. All return -EAGAIN while the ring is full,
+ * -EIO once the channel has failed, -ENODEV when the device is gone.
+ */
+
+struct gpu_place {
+    bool device;      /* device memory, else a bus address (struct gpu_mapping) */
+    uint64_t address; /* both places of a copy lie alike within a cache line */
+};
+/* What is written outside the GPU has arrived there when the next command begins. */
+int gpu_copy(struct gpu *gpu, unsigned channel, struct gpu_place to, struct gpu_place from,
+             uint64_t bytes);
+
+struct gpu_launch {
+    enum gpu_kernel kernel;
+    uint32_t iterations;
+    uint64_t local;  /* device memory: the word that it waits for */
+    uint64_t remote; /* bus address that it stores to */
+    uint64_t times;  /* device memory, 8 bytes per iteration; GPU_NO_TIMES */
+};
+/* By the channel that runs kernels. */
+int gpu_launch(struct gpu *gpu, const struct gpu_launch *launch);
+static inline unsigned gpu_kernel_channel(const struct gpu *gpu)
+{
+    return gpu_copy_engines(gpu);
+}
+
+/* When all that was put into the channel before is done, the GPU notes its time and, with
+ * `blocking` (cudaEventBlockingSync), interrupts. One use per record. */
+struct gpu_event {
+    unsigned channel, slot; /* private, as is the rest */
+    uint32_t payload;
+    bool blocking;
+};
+int gpu_event_record(struct gpu *gpu, unsigned channel, bool blocking, struct gpu_event *event);
+/* Rings the doorbell. */
+int gpu_submit(struct gpu *gpu, unsigned channel);
+/* [thread] Sleeps until the event has come. 0, -EIO, -ENODEV; -EINVAL: nothing would wake it, as it
+ * was not recorded as blocking; -ETIMEDOUT: not by until_ps. */
+int gpu_event_wait(struct gpu *gpu, const struct gpu_event *event, uint64_t until_ps);
+/* The GPU's time of an event that has come, in ns, if not more than GPU_EVENTS events of the GPU
+ * were recorded since. */
+#define GPU_EVENTS 64u
+uint64_t gpu_event_ns(struct gpu *gpu, const struct gpu_event *event);
+/* What the channel says of itself. */
+enum gpu_channel_status gpu_channel_state(struct gpu *gpu, unsigned channel);
+
+#endif

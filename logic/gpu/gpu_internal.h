@@ -1,0 +1,66 @@
+/* What the files of the GPU's driver share. */
+#ifndef LOGIC_GPU_GPU_INTERNAL_H
+#define LOGIC_GPU_GPU_INTERNAL_H
+
+#include "logic/gpu/gpu_driver.h"
+
+#define GPU_RING_LOG 7u /* commands of a channel's ring */
+#define GPU_RING     (1u << GPU_RING_LOG)
+
+struct gpu_memory { /* DMA memory */
+    struct kaddr at;
+    uint64_t dma;
+    size_t bytes; /* 0: none */
+};
+
+struct gpu_ring {
+    struct gpu *gpu;
+    unsigned idx;
+    struct gpu_memory memory;
+    uint32_t put, rung; /* commands ever written; that the device knows of */
+    uint32_t done;      /* that are known to have ended */
+    bool on, failed;
+    struct k_irq *irq;
+    struct k_wait_queue waiters;
+};
+
+/* A free piece or an allocation of device memory; a list by offset, without gaps. */
+struct gpu_extent {
+    uint64_t offset, bytes;
+    bool used;
+    struct gpu_extent *next;
+};
+
+struct gpu {
+    struct gpu_driver *driver;
+    struct kernel *kernel;
+    struct k_pci_dev *pci;
+    uint64_t memory_bytes;
+    unsigned n_engines, address_bits;
+    uint32_t clock_khz;
+    bool gone;
+    struct gpu_ring ring[GPU_CHANNELS_MAX];
+    struct gpu_memory semaphores;
+    uint32_t next_event;            /* events ever recorded */
+    uint32_t event_put[GPU_EVENTS]; /* of its ring, behind the event's command */
+    struct gpu_extent *extents;
+};
+
+struct gpu_driver {
+    struct kernel *kernel;
+    struct k_pci_driver pci;
+};
+
+/* gpu_memory.c */
+void gpud_extents_init(struct gpu *gpu);
+void gpud_extents_release(struct gpu *gpu);
+/* DMA memory that the GPU reaches. */
+int gpud_memory_new(struct gpu *gpu, size_t bytes, struct gpu_memory *memory);
+void gpud_memory_free(struct gpu *gpu, struct gpu_memory *memory);
+
+/* gpu_channel.c */
+int gpud_ring_on(struct gpu *gpu, unsigned idx);
+/* Waits until nothing of it is under way; also what gpud_ring_on() failed at. */
+void gpud_ring_off(struct gpu_ring *ring);
+
+#endif

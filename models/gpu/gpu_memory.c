@@ -1,0 +1,217 @@
+/*
+ * Device memory of gpu.cuda and its aperture, base address register 1.
+ *
+ * Models: real bytes or tags; reads and writes of others served in order: a read sees all writes
+ *   that came before it; completions as large as Max_Payload_Size allows.
+ * Does not model: banks and refresh (that GPU memory's latency varies more than a host's), page
+ *   tables behind the aperture: it shows the first bytes of memory.
+ * Timing: a write is in memory inbound_write_latency after its turn, a read's answer leaves
+ *   inbound_read_latency after it came, or when inbound_read_gbyte_s has served those before it.
+ * Sources: docs/models/gpu.md.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/gpu/gpu_internal.h"
+#include "sim/zeroed.h"
+
+#define BLOCK_LOG2  21
+#define BLOCK_BYTES (UINT64_C(1) << BLOCK_LOG2)
+#define TAG_BYTES   8u
+
+/* ---- Contents: blocks that appear when they are first written ----------------------------------
+ */
+
+/* The bytes from `offset` on and, in *n, how many of `bytes` lie in its block; NULL: all zero. */
+static uint8_t *bytes_at(const struct gpu_device *gpu, uint64_t offset, uint64_t bytes, uint64_t *n)
+{
+    uint8_t *block = gpu->block[offset >> BLOCK_LOG2];
+    *n = SIM_MIN(bytes, BLOCK_BYTES - (offset & (BLOCK_BYTES - 1)));
+    return block == NULL ? NULL : block + (offset & (BLOCK_BYTES - 1));
+}
+
+static uint8_t *bytes_made(struct gpu_device *gpu, uint64_t offset, uint64_t bytes, uint64_t *n)
+{
+    uint8_t **block = &gpu->block[offset >> BLOCK_LOG2];
+    if (*block == NULL)
+        *block = sim_zeroed_new(BLOCK_BYTES);
+    return bytes_at(gpu, offset, bytes, n);
+}
+
+/* Of each line that the range overlaps the first min(8, overlap) bytes; writing makes the rest
+ * zero, as in a host's memory. */
+static void copy_tags(uint8_t *to, const uint8_t *from, uint64_t offset, uint64_t bytes, bool clear)
+{
+    for (uint64_t at = 0; at < bytes;) {
+        uint64_t n = SIM_MIN(bytes - at, LINE_BYTES - ((offset + at) & (LINE_BYTES - 1)));
+        uint64_t known = SIM_MIN(n, TAG_BYTES);
+        memcpy(to + at, from + at, known);
+        if (clear)
+            memset(to + at + known, 0, n - known);
+        at += n;
+    }
+}
+
+void gpu_load(const struct gpu_device *gpu, uint64_t offset, void *to, uint64_t bytes, bool bulk)
+{
+    for (uint64_t at = 0, n; at < bytes; at += n) {
+        const uint8_t *from = bytes_at(gpu, offset + at, bytes - at, &n);
+        if (from == NULL)
+            memset((uint8_t *)to + at, 0, n);
+        else if (bulk)
+            copy_tags((uint8_t *)to + at, from, offset + at, n, false);
+        else
+            memcpy((uint8_t *)to + at, from, n);
+    }
+}
+
+void gpu_store(struct gpu_device *gpu, uint64_t offset, const void *from, uint64_t bytes, bool bulk)
+{
+    for (uint64_t at = 0, n; at < bytes; at += n) {
+        uint8_t *to = bytes_made(gpu, offset + at, bytes - at, &n);
+        if (bulk)
+            copy_tags(to, (const uint8_t *)from + at, offset + at, n, true);
+        else
+            memcpy(to, (const uint8_t *)from + at, n);
+    }
+    gpu_kernel_notice(gpu, offset, bytes);
+}
+
+/* ---- Writes of others --------------------------------------------------------------------------
+ */
+
+static void write_lands(struct sim *sim, struct sim_event *event)
+{
+    struct gpu_device *gpu = SIM_CONTAINER(event, struct gpu_device, write_event);
+    struct tlp *tlp = gpu->write_head;
+    gpu->write_head = tlp->next;
+    if (gpu->write_head == NULL)
+        gpu->write_tail = &gpu->write_head;
+    else
+        sim_schedule(sim, event, gpu->write_head->tail_ps);
+    gpu_store(gpu, tlp->address, tlp->payload, tlp->length_bytes, tlp->bulk);
+    tlp_free(gpu->model->fabric, tlp);
+}
+
+void gpu_aperture_write(struct gpu_device *gpu, struct tlp *tlp)
+{
+    sim_time start_ps = SIM_MAX(gpu_now(gpu), gpu->write_free_ps);
+    gpu->write_free_ps = start_ps +
+                         gpu_bytes_ps(tlp->length_bytes, gpu->params.inbound_write_gbyte_s);
+    pcie_port_release(&gpu->model->ports[0], TLP_POSTED, tlp_data_credits(tlp), start_ps);
+    gpu->stats.aperture_write_bytes += tlp->length_bytes;
+    tlp->address -= cfg_bar_base(&gpu->cfg, GPU_MEMORY_BAR);
+    tlp->tail_ps = gpu->write_seen_ps = gpu->write_free_ps + gpu->params.inbound_write_ps;
+    tlp->next = NULL;
+    if (gpu->write_head == NULL)
+        sim_schedule(gpu->model->sim, &gpu->write_event, tlp->tail_ps);
+    *gpu->write_tail = tlp;
+    gpu->write_tail = &tlp->next;
+}
+
+/* ---- Reads of others ---------------------------------------------------------------------------
+ */
+
+/* Completions end at multiples of Max_Payload_Size, which are multiples of the read completion
+ * boundary of endpoints (2.3.1.1). */
+static void answer_leaves(struct sim *sim, struct sim_event *event)
+{
+    struct gpu_answer *answer = SIM_CONTAINER(event, struct gpu_answer, event);
+    struct gpu_device *gpu = answer->gpu;
+    struct model *model = gpu->model;
+    struct tlp *request = answer->request;
+    uint64_t address = request->address, mps = cfg_mps_bytes(&gpu->cfg);
+    unsigned remaining = request->length_bytes;
+    while (remaining != 0) {
+        unsigned n = (unsigned)SIM_MIN(remaining, mps - (address & (mps - 1)));
+        struct tlp *completion = tlp_completion(model->fabric, request, gpu->cfg.id, TLP_SC);
+        completion->address = address;
+        completion->byte_count = (uint16_t)remaining;
+        completion->length_bytes = (uint16_t)n;
+        completion->bulk = request->bulk;
+        tlp_payload_new(model->fabric, completion);
+        gpu_load(gpu, address - cfg_bar_base(&gpu->cfg, GPU_MEMORY_BAR), completion->payload, n,
+                 request->bulk);
+        pcie_port_send(&model->ports[0], completion, sim_now(sim));
+        address += n;
+        remaining -= n;
+    }
+    tlp_free(model->fabric, request);
+    sim_pool_put(gpu->answers, answer);
+}
+
+void gpu_aperture_read(struct gpu_device *gpu, struct tlp *tlp)
+{
+    struct gpu_answer *answer = sim_pool_get(gpu->answers);
+    sim_time now_ps = gpu_now(gpu), start_ps = SIM_MAX(now_ps, gpu->read_free_ps);
+    gpu->read_free_ps = start_ps +
+                        gpu_bytes_ps(tlp->length_bytes, gpu->params.inbound_read_gbyte_s);
+    sim_time at_ps = SIM_MAX(gpu->read_free_ps, now_ps + gpu->params.inbound_read_ps);
+    at_ps = SIM_MAX(at_ps, gpu->write_seen_ps);
+    pcie_port_release(&gpu->model->ports[0], TLP_NON_POSTED, tlp_data_credits(tlp), start_ps);
+    gpu->stats.aperture_read_bytes += tlp->length_bytes;
+    answer->gpu = gpu;
+    answer->request = tlp;
+    sim_event_init(&answer->event, answer_leaves);
+    sim_schedule(gpu->model->sim, &answer->event, at_ps);
+}
+
+/* ---- Set-up, checks ----------------------------------------------------------------------------
+ */
+
+void gpu_memory_init(struct gpu_device *gpu)
+{
+    gpu->n_blocks = (gpu->params.memory_bytes + BLOCK_BYTES - 1) >> BLOCK_LOG2;
+    gpu->block = calloc(gpu->n_blocks, sizeof(*gpu->block));
+    SIM_ASSERT(gpu->block != NULL, "no memory for a GPU");
+    gpu->write_tail = &gpu->write_head;
+    sim_event_init(&gpu->write_event, write_lands);
+}
+
+void gpu_memory_release(struct gpu_device *gpu)
+{
+    sim_cancel(gpu->model->sim, &gpu->write_event);
+    for (uint64_t i = 0; i < gpu->n_blocks; i++)
+        if (gpu->block[i] != NULL)
+            sim_zeroed_free(gpu->block[i], BLOCK_BYTES);
+    free(gpu->block);
+}
+
+void gpu_memory_stamp(struct model *model, uint64_t offset, uint64_t tag, uint64_t bytes)
+{
+    struct gpu_device *gpu = gpu_device_of(model);
+    SIM_ASSERT((offset | bytes) % LINE_BYTES == 0 && gpu_in_memory(gpu, offset, bytes),
+               "%s: lines of its memory", model->name);
+    for (uint64_t at = 0; at < bytes; at += LINE_BYTES) {
+        uint64_t line = tag + at;
+        uint8_t whole[LINE_BYTES] = { 0 };
+        memcpy(whole, &line, TAG_BYTES);
+        gpu_store(gpu, offset + at, whole, LINE_BYTES, false);
+    }
+}
+
+bool gpu_memory_check(const struct model *model, uint64_t offset, uint64_t tag, uint64_t bytes,
+                      uint64_t *found)
+{
+    const struct gpu_device *gpu = gpu_device_of(model);
+    SIM_ASSERT((offset | bytes) % LINE_BYTES == 0 && gpu_in_memory(gpu, offset, bytes),
+               "%s: lines of its memory", model->name);
+    for (uint64_t at = 0; at < bytes; at += LINE_BYTES) {
+        gpu_load(gpu, offset + at, found, TAG_BYTES, false);
+        if (*found != tag + at)
+            return false;
+    }
+    return true;
+}
+
+void gpu_memory_read(const struct model *model, uint64_t offset, void *to, uint64_t bytes)
+{
+    SIM_ASSERT(gpu_in_memory(gpu_device_of(model), offset, bytes), "%s: its memory", model->name);
+    gpu_load(gpu_device_of(model), offset, to, bytes, false);
+}
+
+void gpu_memory_write(struct model *model, uint64_t offset, const void *from, uint64_t bytes)
+{
+    SIM_ASSERT(gpu_in_memory(gpu_device_of(model), offset, bytes), "%s: its memory", model->name);
+    gpu_store(gpu_device_of(model), offset, from, bytes, false);
+}

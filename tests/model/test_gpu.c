@@ -1,0 +1,420 @@
+/*
+ * A simulated host with two GPUs below a switch, its kernel and the GPUs' driver: copies arrive
+ * byte for byte where they should, at the rates that reads in flight and links allow, kernels see
+ * each other's stores, failures stop a channel and nothing else. Then all is taken down.
+ */
+#include "tests/model/world_fixture.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "logic/gpu/gpu_driver.h"
+#include "models/gpu/gpu.h"
+#include "models/host/os.h"
+#include "models/payload.h"
+
+#define WORLD                                                                                                \
+    "hosts = { server = { ports = ( { name = \"rp0\"; socket = 0; lanes = 16; } );"                          \
+    " dram = { node_size = \"2 GiB\"; };"                                                                    \
+    " cpu = { sockets = 1; cores_per_socket = 4; clock_ghz = 2.0; };"                                        \
+    " iommu = { enabled = %s; }; }; };\n"                                                                    \
+    "devices = { sw = { type = \"pcie.switch\"; downstream_ports = 2; lanes = 16; downstream_lanes = 16; };" \
+    " gpu0 = { type = \"gpu.cuda\"; timer_ns = 1; %s };"                                                     \
+    " gpu1 = { type = \"gpu.cuda\"; timer_ns = 1; %s }; };\n"                                                \
+    "cables = ( { from = \"server.s0.rp0\"; to = \"sw.p0\"; },"                                              \
+    " { from = \"sw.p1\"; to = \"gpu0.p0\"; }, { from = \"sw.p2\"; to = \"gpu1.p0\"; } );\n"
+
+#define KIB    1024u
+#define MIB    (KIB * KIB)
+#define SECOND (1000 * SIM_PS_PER_MS)
+#define STREAM 5u
+
+struct rig {
+    struct world_fixture w;
+    struct kernel *kernel;
+    struct gpu_driver *driver;
+    struct gpu *gpu[2];
+    struct model *model[2];
+    void (*body)(struct rig *r);
+    bool done;
+};
+
+static struct k_pci_dev *function(struct rig *r, unsigned i)
+{
+    uint16_t id;
+    assert_true(world_function_id(r->model[i], 0, &id));
+    return os_pci_find(r->kernel, id);
+}
+
+static void run(struct rig *r, k_thread_fn *body)
+{
+    sim_time until_ps = sim_now(r->w.sim) + SECOND;
+    r->done = false;
+    k_thread_new(r->kernel, "test", 0, body, r);
+    while (!r->done && sim_now(r->w.sim) < until_ps) {
+        sim_run(r->w.sim, sim_now(r->w.sim) + SIM_PS_PER_MS, NULL);
+        assert_null(sim_error(r->w.sim));
+    }
+    assert_true(r->done);
+}
+
+static void up_body(void *arg)
+{
+    struct rig *r = arg;
+    assert_int_equal(k_pci_register(r->kernel, gpu_driver_pci(r->driver)), 2);
+    r->done = true;
+}
+
+static void main_body(void *arg)
+{
+    struct rig *r = arg;
+    r->body(r);
+    r->done = true;
+}
+
+static void down_body(void *arg)
+{
+    struct rig *r = arg;
+    for (unsigned i = 0; i < 2; i++)
+        if (r->gpu[i] != NULL)
+            k_pci_remove(function(r, i), false);
+    gpu_driver_free(r->driver);
+    r->done = true;
+}
+
+static void rig_run(struct rig *r, bool iommu, const char *settings, void (*body)(struct rig *r))
+{
+    char *text = g_strdup_printf(WORLD, iommu ? "true" : "false", settings, settings);
+    fixture_open(&r->w, text);
+    g_free(text);
+    r->kernel = kernel_new(r->w.host, host_os_params(r->w.host));
+    r->driver = gpu_driver_new(r->kernel);
+    r->model[0] = world_device(r->w.world, "gpu0");
+    r->model[1] = world_device(r->w.world, "gpu1");
+    run(r, up_body);
+    for (unsigned i = 0; i < 2; i++) {
+        r->gpu[i] = gpu_of(function(r, i));
+        assert_non_null(r->gpu[i]);
+    }
+    r->body = body;
+    run(r, main_body);
+    run(r, down_body);
+    sim_run(r->w.sim, sim_now(r->w.sim) + 10 * SIM_PS_PER_MS, NULL);
+    kernel_free(r->kernel);
+    fixture_close(&r->w);
+}
+
+/* ---- Copies ------------------------------------------------------------------------------------
+ */
+
+/* One copy between two events; returns how long it took by the GPU's own time. */
+static double timed_copy_ns(struct gpu *gpu, struct gpu_place to, struct gpu_place from,
+                            uint64_t bytes)
+{
+    struct gpu_event begin, end;
+    assert_int_equal(gpu_event_record(gpu, 0, false, &begin), 0);
+    assert_int_equal(gpu_copy(gpu, 0, to, from, bytes), 0);
+    assert_int_equal(gpu_event_record(gpu, 0, true, &end), 0);
+    assert_int_equal(gpu_submit(gpu, 0), 0);
+    assert_int_equal(gpu_event_wait(gpu, &end, UINT64_MAX), 0);
+    return (double)(gpu_event_ns(gpu, &end) - gpu_event_ns(gpu, &begin));
+}
+
+struct copy_rig {
+    struct kaddr host;
+    uint64_t offset, bytes;
+    struct gpu_mapping mapping;
+};
+
+static struct copy_rig copy_open(struct rig *r, unsigned i, uint64_t bytes)
+{
+    struct copy_rig c = { .bytes = bytes };
+    c.host = k_alloc(r->kernel, K_NODE_LOCAL, bytes, K_PAGE_BYTES);
+    assert_true(c.host.v != 0);
+    assert_int_equal(gpu_alloc(r->gpu[i], bytes, &c.offset), 0);
+    assert_int_equal(gpu_map_host(r->gpu[i], c.host, bytes, K_DMA_BOTH, &c.mapping), 0);
+    return c;
+}
+
+static void copy_close(struct rig *r, unsigned i, struct copy_rig *c)
+{
+    gpu_unmap(r->gpu[i], &c->mapping);
+    gpu_free(r->gpu[i], c->offset);
+}
+
+static double read_ns(struct rig *r, struct copy_rig *c, uint64_t at, uint64_t bytes)
+{
+    static uint64_t position;
+    uint64_t tag = payload_tag(STREAM, position), found;
+    position += bytes;
+    kernel_stamp(r->kernel, kaddr_add(c->host, at), tag, bytes);
+    double ns = timed_copy_ns(r->gpu[0], (struct gpu_place){ true, c->offset + at },
+                              (struct gpu_place){ false, c->mapping.bus + at }, bytes);
+    assert_true(gpu_memory_check(r->model[0], c->offset + at, tag, bytes, &found));
+    return ns;
+}
+
+static double write_ns(struct rig *r, struct copy_rig *c, uint64_t at, uint64_t bytes)
+{
+    uint64_t tag = payload_tag(STREAM + 1, at), found;
+    gpu_memory_stamp(r->model[0], c->offset + at, tag, bytes);
+    double ns = timed_copy_ns(r->gpu[0], (struct gpu_place){ false, c->mapping.bus + at },
+                              (struct gpu_place){ true, c->offset + at }, bytes);
+    assert_true(kernel_check(r->kernel, kaddr_add(c->host, at), tag, bytes, &found));
+    return ns;
+}
+
+static double gbyte_s(uint64_t bytes, double ns)
+{
+    return (double)bytes / ns;
+}
+
+/* Large copies: reads are bound by what is in flight over the round trip, which the difference of
+ * two small ones tells; writes by the link: 256 B of payload in 256 + 20 or 24 B at 15.75 GB/s,
+ * less what DLLPs and SKPs take. */
+static void rates(struct rig *r)
+{
+    struct copy_rig c = copy_open(r, 0, 4 * MIB);
+    double small = read_ns(r, &c, 0, 64), large = read_ns(r, &c, 0, 4 * MIB);
+    double trip_ns = small - 1500.0;
+    double little = 16.0 * 256.0 / trip_ns, got = gbyte_s(4 * MIB, large);
+    assert_true(trip_ns > 300.0 && trip_ns < 1500.0);
+    if (got < 0.85 * little || got > 1.1 * little)
+        fail_msg("reads: %.2f GB/s, 16 x 256 B in %.0f ns are %.2f", got, trip_ns, little);
+    got = gbyte_s(4 * MIB, write_ns(r, &c, 0, 4 * MIB));
+    if (got < 13.0 || got > 14.5)
+        fail_msg("writes: %.2f GB/s", got);
+    copy_close(r, 0, &c);
+}
+
+static void test_rates(void **state)
+{
+    struct rig r = { 0 };
+    (void)state;
+    rig_run(&r, false, "read_requests_max = 16;", rates);
+}
+
+/* Pieces that begin and end within pages, and the bytes around them. */
+static void places(struct rig *r)
+{
+    struct copy_rig c = copy_open(r, 0, 64 * KIB);
+    static const uint64_t place[][2] = {
+        { 0, 64 }, { 4032, 128 }, { 64, 4096 }, { 8128, 12352 }, { 256, 65280 }
+    };
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(place); i++) {
+        uint64_t before[2] = { 0 }, after[2] = { 0 }, end = place[i][0] + place[i][1];
+        bool room = end + 8 <= 64 * KIB;
+        gpu_memory_read(r->model[0], c.offset + end, &before[1], room ? 8 : 0);
+        if (place[i][0] != 0)
+            gpu_memory_read(r->model[0], c.offset + place[i][0] - 8, &before[0], 8);
+        read_ns(r, &c, place[i][0], place[i][1]);
+        gpu_memory_read(r->model[0], c.offset + end, &after[1], room ? 8 : 0);
+        if (place[i][0] != 0)
+            gpu_memory_read(r->model[0], c.offset + place[i][0] - 8, &after[0], 8);
+        assert_memory_equal(before, after, sizeof(before));
+        write_ns(r, &c, place[i][0], place[i][1]);
+    }
+    copy_close(r, 0, &c);
+}
+
+static void test_places(void **state)
+{
+    struct rig r = { 0 }, behind_iommu = { 0 };
+    (void)state;
+    rig_run(&r, false, "", places);
+    rig_run(&behind_iommu, true, "", places);
+}
+
+/* From the first GPU into the second one's memory, and by reading it. */
+static void peers(struct rig *r)
+{
+    struct gpu_mapping mapping;
+    uint64_t from, to, found, tag = payload_tag(STREAM, 0);
+    assert_int_equal(gpu_alloc(r->gpu[0], MIB, &from), 0);
+    assert_int_equal(gpu_alloc(r->gpu[1], MIB, &to), 0);
+    assert_int_equal(gpu_map_peer(r->gpu[0], r->gpu[1], to, MIB, &mapping), 0);
+    gpu_memory_stamp(r->model[0], from, tag, MIB);
+    double ns = timed_copy_ns(r->gpu[0], (struct gpu_place){ false, mapping.bus },
+                              (struct gpu_place){ true, from }, MIB);
+    assert_true(gpu_memory_check(r->model[1], to, tag, MIB, &found));
+    assert_true(gbyte_s(MIB, ns) > 11.0);
+    gpu_memory_stamp(r->model[1], to, tag + MIB, MIB);
+    ns = timed_copy_ns(r->gpu[0], (struct gpu_place){ true, from },
+                       (struct gpu_place){ false, mapping.bus }, MIB);
+    assert_true(gpu_memory_check(r->model[0], from, tag + MIB, MIB, &found));
+    /* inbound_read_gbyte_s bounds it. */
+    assert_true(gbyte_s(MIB, ns) < 5.0 && gbyte_s(MIB, ns) > 4.4);
+    gpu_unmap(r->gpu[0], &mapping);
+    gpu_free(r->gpu[0], from);
+    gpu_free(r->gpu[1], to);
+}
+
+static void test_peers(void **state)
+{
+    struct rig r = { 0 };
+    (void)state;
+    rig_run(&r, false, "", peers);
+}
+
+/* ---- Kernels -----------------------------------------------------------------------------------
+ */
+
+#define ITERATIONS 50u
+
+/* The same round trip in every turn; what differs from clock and stores is the way, and whole turns
+ * of the loops. */
+static void ping_pong(struct rig *r)
+{
+    struct gpu_mapping mapping[2];
+    struct gpu_event end;
+    uint64_t word[2], times;
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(gpu_alloc(r->gpu[i], 64, &word[i]), 0);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(gpu_map_peer(r->gpu[i], r->gpu[1 - i], word[1 - i], 64, &mapping[i]), 0);
+    assert_int_equal(gpu_alloc(r->gpu[0], ITERATIONS * 8, &times), 0);
+    for (unsigned i = 2; i-- > 0;) {
+        struct gpu_launch launch = { .kernel = i == 0 ? GPU_KERNEL_PING : GPU_KERNEL_PONG,
+                                     .iterations = ITERATIONS,
+                                     .local = word[i],
+                                     .remote = mapping[i].bus,
+                                     .times = i == 0 ? times : GPU_NO_TIMES };
+        assert_int_equal(gpu_launch(r->gpu[i], &launch), 0);
+        if (i == 0)
+            assert_int_equal(gpu_event_record(r->gpu[0], gpu_kernel_channel(r->gpu[0]), true, &end),
+                             0);
+        assert_int_equal(gpu_submit(r->gpu[i], gpu_kernel_channel(r->gpu[i])), 0);
+    }
+    assert_int_equal(gpu_event_wait(r->gpu[0], &end, UINT64_MAX), 0);
+    uint64_t cycles[ITERATIONS];
+    gpu_memory_read(r->model[0], times, cycles, sizeof(cycles));
+    for (unsigned i = 1; i < ITERATIONS; i++) {
+        double ns = (double)cycles[i] * 1e6 / gpu_clock_khz(r->gpu[0]);
+        /* clock64() once, two stores, two writes seen, two ways through the switch: 110 to 250 ns
+         * each, and up to a turn in each loop. */
+        if (ns < 32 + 2 * (400 + 200 + 110) || ns > 32 + 2 * (400 + 200 + 250 + 15))
+            fail_msg("iteration %u: %.0f ns", i, ns);
+    }
+    uint32_t words[2];
+    for (unsigned i = 0; i < 2; i++) {
+        gpu_memory_read(r->model[i], word[i], &words[i], 4);
+        assert_int_equal(words[i], ITERATIONS);
+        gpu_unmap(r->gpu[i], &mapping[i]);
+        gpu_free(r->gpu[i], word[i]);
+    }
+    gpu_free(r->gpu[0], times);
+}
+
+static void test_ping_pong(void **state)
+{
+    struct rig r = { 0 };
+    (void)state;
+    rig_run(&r, false, "", ping_pong);
+}
+
+/* A kernel that waits for ever does not keep the driver from going. */
+static void stuck(struct rig *r)
+{
+    uint64_t word;
+    struct gpu_event end;
+    assert_int_equal(gpu_alloc(r->gpu[0], 64, &word), 0);
+    struct gpu_launch launch = {
+        .kernel = GPU_KERNEL_PONG, .iterations = 1, .local = word, .times = GPU_NO_TIMES
+    };
+    unsigned channel = gpu_kernel_channel(r->gpu[0]);
+    assert_int_equal(gpu_launch(r->gpu[0], &launch), 0);
+    assert_int_equal(gpu_event_record(r->gpu[0], channel, true, &end), 0);
+    assert_int_equal(gpu_submit(r->gpu[0], channel), 0);
+    uint64_t until_ps = k_now_ps(r->kernel) + SIM_PS_PER_MS;
+    assert_int_equal(gpu_event_wait(r->gpu[0], &end, until_ps), -ETIMEDOUT);
+}
+
+static void test_stuck(void **state)
+{
+    struct rig r = { 0 };
+    (void)state;
+    rig_run(&r, false, "", stuck);
+}
+
+/* ---- Failures ----------------------------------------------------------------------------------
+ */
+
+static int copy_status(struct gpu *gpu, unsigned channel, struct gpu_place to,
+                       struct gpu_place from, uint64_t bytes)
+{
+    struct gpu_event end;
+    assert_int_equal(gpu_copy(gpu, channel, to, from, bytes), 0);
+    assert_int_equal(gpu_event_record(gpu, channel, true, &end), 0);
+    assert_int_equal(gpu_submit(gpu, channel), 0);
+    return gpu_event_wait(gpu, &end, UINT64_MAX);
+}
+
+static void failures(struct rig *r)
+{
+    struct copy_rig c = copy_open(r, 0, 64 * KIB);
+    struct gpu_place host = { false, c.mapping.bus }, device = { true, c.offset };
+    struct gpu_event event;
+    /* Behind the end of its memory; another place within the line; an address that nobody has; one
+     * that it cannot form. Each stops a channel of its own. */
+    assert_int_equal(copy_status(r->gpu[0], 0,
+                                 (struct gpu_place){ true, gpu_memory_bytes(r->gpu[0]) }, host, 64),
+                     -EIO);
+    assert_int_equal(gpu_channel_state(r->gpu[0], 0), GPU_CHANNEL_BAD_COMMAND);
+    assert_int_equal(
+        copy_status(r->gpu[0], 1, device, (struct gpu_place){ false, host.address + 4 }, 64), -EIO);
+    assert_int_equal(gpu_channel_state(r->gpu[0], 1), GPU_CHANNEL_BAD_COMMAND);
+    assert_int_equal(gpu_event_record(r->gpu[0], 1, true, &event), -EIO);
+    assert_int_equal(
+        copy_status(r->gpu[1], 0, device, (struct gpu_place){ false, 0xe000000000 }, 8192), -EIO);
+    assert_int_equal(gpu_channel_state(r->gpu[1], 0), GPU_CHANNEL_BUS_ERROR);
+    assert_int_equal(copy_status(r->gpu[1], 1,
+                                 (struct gpu_place){ false, (UINT64_C(1) << 40) - 64 }, device,
+                                 128),
+                     -EIO);
+    assert_int_equal(gpu_channel_state(r->gpu[1], 1), GPU_CHANNEL_BAD_ADDRESS);
+    copy_close(r, 0, &c);
+}
+
+static void test_failures(void **state)
+{
+    struct rig r = { 0 };
+    (void)state;
+    rig_run(&r, false, "address_bits = 40;", failures);
+}
+
+/* A ring goes round more than once; it fills up; device memory is exhausted and given back. */
+static void resources(struct rig *r)
+{
+    struct copy_rig c = copy_open(r, 0, 64 * KIB);
+    uint64_t all, none;
+    for (unsigned i = 0; i < 200; i++)
+        read_ns(r, &c, 64 * (i % 1000), 64);
+    unsigned n = 0;
+    while (gpu_copy(r->gpu[0], 1, (struct gpu_place){ true, c.offset },
+                    (struct gpu_place){ false, c.mapping.bus }, 64) == 0)
+        n++;
+    assert_int_equal(n, 128);
+    copy_close(r, 0, &c);
+    assert_int_equal(gpu_alloc(r->gpu[0], gpu_memory_bytes(r->gpu[0]), &all), 0);
+    assert_int_equal(gpu_alloc(r->gpu[0], 1, &none), -ENOMEM);
+    gpu_free(r->gpu[0], all);
+    assert_int_equal(gpu_alloc(r->gpu[0], 0, &none), -EINVAL);
+}
+
+static void test_resources(void **state)
+{
+    struct rig r = { 0 };
+    (void)state;
+    rig_run(&r, false, "", resources);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rates),     cmocka_unit_test(test_places),
+        cmocka_unit_test(test_peers),     cmocka_unit_test(test_ping_pong),
+        cmocka_unit_test(test_stuck),     cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_resources),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
