@@ -1,5 +1,20 @@
 /* The drivers that every machine of a group `lending` loads, for its own and for borrowed devices
  * alike. NICs have theirs from the group `network`. */
+#include "logic/gpu/gpu_driver.h"
 #include "workloads/lending.h"
 
-const struct lending_driver *const lending_drivers[] = { NULL };
+static void *gpu_new(struct kernel *kernel)
+{
+    return gpu_driver_new(kernel);
+}
+static const struct k_pci_driver *gpu_pci(void *driver)
+{
+    return gpu_driver_pci(driver);
+}
+static void gpu_free_driver(void *driver)
+{
+    gpu_driver_free(driver);
+}
+static const struct lending_driver gpu_entry = { "gpu", gpu_new, gpu_pci, gpu_free_driver };
+
+const struct lending_driver *const lending_drivers[] = { &gpu_entry, NULL };
