@@ -447,7 +447,15 @@ uint16_t program_new_stream(struct program *program)
 }
 
 const struct program_ops *const program_registry[] = {
-    &program_netperf_ops, &program_netperf_rr_ops, &program_sockperf_ops,
-    &program_pktgen_ops,  &program_sendfile_ops,   &program_memcached_ops,
-    &program_stream_ops,  &program_pagerank_ops,   NULL,
+    &program_netperf_ops,
+    &program_netperf_rr_ops,
+    &program_sockperf_ops,
+    &program_pktgen_ops,
+    &program_sendfile_ops,
+    &program_memcached_ops,
+    &program_stream_ops,
+    &program_pagerank_ops,
+    &program_bandwidth_test_ops,
+    &program_ping_pong_ops,
+    NULL,
 };

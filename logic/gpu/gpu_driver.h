@@ -65,7 +65,7 @@ void gpu_unmap(struct gpu *gpu, const struct gpu_mapping *mapping);
 
 struct gpu_place {
     bool device;      /* device memory, else a bus address (struct gpu_mapping) */
-    uint64_t address; /* both places of a copy lie alike within a cache line */
+    uint64_t address;
 };
 /* What is written outside the GPU has arrived there when the next command begins. */
 int gpu_copy(struct gpu *gpu, unsigned channel, struct gpu_place to, struct gpu_place from,

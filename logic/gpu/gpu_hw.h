@@ -42,7 +42,7 @@ enum gpu_channel_status {
     GPU_CHANNEL_OFF,
     GPU_CHANNEL_ON,
     /* Stopped by what it was told, until it is switched off; an interrupt says so. */
-    GPU_CHANNEL_BAD_COMMAND, /* no such operation, beyond memory, unequal place within a line */
+    GPU_CHANNEL_BAD_COMMAND, /* no such operation, or beyond its memory */
     GPU_CHANNEL_BAD_ADDRESS, /* a bus address of more bits than it has */
     GPU_CHANNEL_BUS_ERROR,   /* a read was refused, or not answered */
     GPU_CHANNEL_ENDING,      /* switched off while it was at work */

@@ -5,10 +5,10 @@
  *   of another device), of device memory to itself, between bus addresses through the GPU; in parts
  *   that lie within a page; reads limited by what the function may have in flight, in requests of
  *   at most read_bytes; posted writes limited by credits and Max_Payload_Size; the flush that makes
- *   sure that what was written has arrived: a read from where it went.
- * Does not model: source and destination at different places within a cache line (refused), layouts
- *   other than a row of bytes, remapping, compression, the GPU's own page tables, a first copy that
- *   is slower.
+ *   sure that what was written has arrived: a read from where it went. All bytes are
+ *   carried, tags among them or not.
+ * Does not model: layouts other than a row of bytes, remapping, compression, the GPU's own page
+ *   tables, a first copy that is slower.
  * Timing: copy_start from the command to its first request. Then reads in flight x read_bytes per
  *   round trip, or what the link takes of writes; device memory serves memory_gbyte_s.
  * Sources: LAUNCH_DMA in clb0b5.h and clc1b5.h of NVIDIA's open kernel modules; docs/models/gpu.md.
@@ -97,7 +97,6 @@ static void write_chunk(struct gpu_chunk *chunk, sim_time at_ps)
         (struct pcie_dma_request){ .iova = { chunk->channel->command.destination + chunk->offset },
                                    .bytes = chunk->bytes,
                                    .buffer = chunk->buffer,
-                                   .bulk = true,
                                    .done = chunk_written };
     pcie_dma_write(&gpu->dma, &chunk->request, at_ps);
 }
@@ -110,7 +109,7 @@ static void chunk_read(struct pcie_dma_request *request, enum pcie_dma_status st
         chunk_fails(chunk);
     } else if (to_device(channel)) {
         gpu_store(channel->gpu, channel->command.destination + chunk->offset, chunk->buffer,
-                  chunk->bytes, true);
+                  chunk->bytes, false);
         chunk_ends(chunk);
     } else {
         write_chunk(chunk, gpu_now(channel->gpu));
@@ -124,7 +123,6 @@ static void read_chunk(struct gpu_chunk *chunk)
         (struct pcie_dma_request){ .iova = { chunk->channel->command.source + chunk->offset },
                                    .bytes = chunk->bytes,
                                    .buffer = chunk->buffer,
-                                   .bulk = true,
                                    .independent = true,
                                    .done = chunk_read };
     pcie_dma_read(&gpu->dma, &chunk->request, gpu_now(gpu));
@@ -155,8 +153,8 @@ static void copy_within(struct gpu_channel *channel)
     uint8_t buffer[GPU_CHUNK_BYTES];
     for (; channel->issued_bytes < c->bytes; channel->issued_bytes += next_bytes(channel)) {
         uint32_t n = next_bytes(channel);
-        gpu_load(gpu, c->source + channel->issued_bytes, buffer, n, true);
-        gpu_store(gpu, c->destination + channel->issued_bytes, buffer, n, true);
+        gpu_load(gpu, c->source + channel->issued_bytes, buffer, n, false);
+        gpu_store(gpu, c->destination + channel->issued_bytes, buffer, n, false);
     }
     channel->done_bytes = c->bytes;
     sim_schedule(gpu->model->sim, &channel->start, memory_serves(gpu, 2 * c->bytes));
@@ -176,7 +174,7 @@ static void pump(struct gpu_channel *channel)
         channel->issued_bytes += chunk->bytes;
         channel->n_chunks++;
         if (from_device(channel)) {
-            gpu_load(gpu, c->source + chunk->offset, chunk->buffer, chunk->bytes, true);
+            gpu_load(gpu, c->source + chunk->offset, chunk->buffer, chunk->bytes, false);
             write_chunk(chunk, memory_serves(gpu, chunk->bytes));
         } else {
             read_chunk(chunk);
@@ -189,7 +187,6 @@ static enum gpu_channel_status check(const struct gpu_channel *channel)
     const struct gpu_command *c = &channel->command;
     const struct gpu_device *gpu = channel->gpu;
     bool good = channel->idx < gpu->params.copy_engines && c->bytes != 0 &&
-                ((c->source ^ c->destination) & (LINE_BYTES - 1)) == 0 &&
                 (!from_device(channel) || gpu_in_memory(gpu, c->source, c->bytes)) &&
                 (!to_device(channel) || gpu_in_memory(gpu, c->destination, c->bytes));
     if (!good)

@@ -354,15 +354,12 @@ static void failures(struct rig *r)
     struct copy_rig c = copy_open(r, 0, 64 * KIB);
     struct gpu_place host = { false, c.mapping.bus }, device = { true, c.offset };
     struct gpu_event event;
-    /* Behind the end of its memory; another place within the line; an address that nobody has; one
-     * that it cannot form. Each stops a channel of its own. */
-    assert_int_equal(copy_status(r->gpu[0], 0,
-                                 (struct gpu_place){ true, gpu_memory_bytes(r->gpu[0]) }, host, 64),
-                     -EIO);
-    assert_int_equal(gpu_channel_state(r->gpu[0], 0), GPU_CHANNEL_BAD_COMMAND);
-    assert_int_equal(
-        copy_status(r->gpu[0], 1, device, (struct gpu_place){ false, host.address + 4 }, 64), -EIO);
+    /* Behind the end of its memory; a copy by the channel of kernels; an address that nobody has;
+     * one that it cannot form. Each stops a channel of its own. */
+    struct gpu_place behind = { true, gpu_memory_bytes(r->gpu[0]) };
+    assert_int_equal(copy_status(r->gpu[0], 1, behind, host, 64), -EIO);
     assert_int_equal(gpu_channel_state(r->gpu[0], 1), GPU_CHANNEL_BAD_COMMAND);
+    assert_int_equal(gpu_copy(r->gpu[0], 2, device, host, 64), -EINVAL);
     assert_int_equal(gpu_event_record(r->gpu[0], 1, true, &event), -EIO);
     assert_int_equal(
         copy_status(r->gpu[1], 0, device, (struct gpu_place){ false, 0xe000000000 }, 8192), -EIO);
@@ -372,7 +369,38 @@ static void failures(struct rig *r)
                                  128),
                      -EIO);
     assert_int_equal(gpu_channel_state(r->gpu[1], 1), GPU_CHANNEL_BAD_ADDRESS);
+    /* The other channels go on. */
+    assert_int_equal(copy_status(r->gpu[0], 0, device, host, 4096), 0);
     copy_close(r, 0, &c);
+}
+
+/* Bytes that are no tags, at unlike places, there and back. */
+static void bytes_too(struct rig *r)
+{
+    struct copy_rig c = copy_open(r, 0, 64 * KIB);
+    uint8_t out[5000], in[5000];
+    for (unsigned i = 0; i < sizeof(out); i++)
+        out[i] = (uint8_t)(i * 7 + i / 256);
+    k_poke(r->kernel, kaddr_add(c.host, 4001), out, sizeof(out));
+    assert_int_equal(copy_status(r->gpu[0], 0, (struct gpu_place){ true, c.offset + 30 },
+                                 (struct gpu_place){ false, c.mapping.bus + 4001 }, sizeof(out)),
+                     0);
+    assert_int_equal(copy_status(r->gpu[0], 0, (struct gpu_place){ true, c.offset + 20003 },
+                                 (struct gpu_place){ true, c.offset + 30 }, sizeof(out)),
+                     0);
+    assert_int_equal(copy_status(r->gpu[0], 1, (struct gpu_place){ false, c.mapping.bus + 50001 },
+                                 (struct gpu_place){ true, c.offset + 20003 }, sizeof(out)),
+                     0);
+    k_peek(r->kernel, kaddr_add(c.host, 50001), in, sizeof(in));
+    assert_memory_equal(in, out, sizeof(in));
+    copy_close(r, 0, &c);
+}
+
+static void test_bytes(void **state)
+{
+    struct rig r = { 0 };
+    (void)state;
+    rig_run(&r, true, "", bytes_too);
 }
 
 static void test_failures(void **state)
@@ -414,7 +442,7 @@ int main(void)
         cmocka_unit_test(test_rates),     cmocka_unit_test(test_places),
         cmocka_unit_test(test_peers),     cmocka_unit_test(test_ping_pong),
         cmocka_unit_test(test_stuck),     cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_resources),
+        cmocka_unit_test(test_resources), cmocka_unit_test(test_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

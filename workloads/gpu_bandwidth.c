@@ -1,0 +1,262 @@
+/*
+ * bandwidthTest of the CUDA samples, pinned memory: one copy at a time between a buffer of the host
+ * and device memory, or into another GPU, timed by events of the copy engine itself; the median of
+ * the iterations. Every byte of every copy is checked at its destination.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "logic/gpu/gpu_driver.h"
+#include "models/gpu/gpu.h"
+#include "models/payload.h"
+#include "workloads/program.h"
+
+#define COPY_TIMEOUT_PS (2000 * SIM_PS_PER_MS)
+#define ITERATIONS_MIN  3u
+#define COPY_CHANNEL    0u
+
+enum direction { DIRECTION_READ, DIRECTION_WRITE, DIRECTION_PEER };
+static const char *const direction_names[] = { "read", "write", "peer", NULL };
+
+struct bandwidth {
+    /* parameters */
+    const char *host_name, *gpu_name, *peer_name;
+    int direction;
+    uint32_t cpu, iterations;
+    uint64_t transfer_bytes, volume_bytes;
+    /* running */
+    struct program *program;
+    struct lending_host *host;
+    struct model *model[2]; /* the GPU, its peer */
+    struct kaddr buffer;
+    uint64_t offset[2]; /* in device memory of both */
+    struct gpu_mapping mapping;
+    uint16_t stream;
+    uint32_t n; /* iterations that are run */
+    /* measured */
+    double *gbyte_s; /* of each */
+};
+
+static const struct param_desc bandwidth_params[] = {
+    PARAM_TEXT("host", struct bandwidth, host_name, "borrower",
+               "machine of the group `lending` that it runs on"),
+    PARAM_TEXT("gpu", struct bandwidth, gpu_name, "gpu0", "whose copy engine works"),
+    PARAM_TEXT("peer", struct bandwidth, peer_name, "gpu1", "direction peer: where to"),
+    PARAM_ONE_OF("direction", struct bandwidth, direction, DIRECTION_READ, direction_names,
+                 PROV_NONE, "",
+                 "read: from the host's memory; write: into it; peer: into the peer's memory"),
+    PARAM("cpu", PARAM_U32, struct bandwidth, cpu, 1, 0, 255, PROV_NONE, "", "that it runs on"),
+    PARAM("transfer_bytes", PARAM_BYTES, struct bandwidth, transfer_bytes, 4194304, 64, 1e9,
+          PROV_NONE, "", "of a copy; whole cache lines"),
+    PARAM("iterations", PARAM_U32, struct bandwidth, iterations, 1000, 1, 100000, PROV_NONE, "",
+          "copies"),
+    PARAM("volume_bytes", PARAM_BYTES, struct bandwidth, volume_bytes, 67108864, 64, 1e12,
+          PROV_NONE, "", "fewer copies, at least 3, once they have moved so much"),
+    { .type = PARAM_END },
+};
+
+static const struct record_desc bandwidth_records[] = {
+    { "throughput_gbyte_s", RECORD_METRIC, "GB/s", "of a copy, by the GPU's events: median" },
+    { "throughput_min_gbyte_s", RECORD_METRIC, "GB/s", "the slowest copy" },
+    { "throughput_max_gbyte_s", RECORD_METRIC, "GB/s", "the fastest copy" },
+    { "transfer_us", RECORD_METRIC, "us", "event to event of the median copy" },
+    { NULL, RECORD_METRIC, NULL, NULL },
+};
+
+static void check_gpu(struct program *program, const char *key, const char *name,
+                      struct sim_error_list *errors)
+{
+    struct bandwidth *b = program->state;
+    size_t before = errors->n_messages;
+    program_check_device(program, key, b->host, name, errors);
+    const struct model *model = world_device(program->workload->world, name);
+    if (errors->n_messages == before && (model == NULL || model->ops != &gpu_ops))
+        config_mistake(program_setting(program, key), errors, "a device of type gpu.cuda", NULL);
+}
+
+static void bandwidth_check(struct program *program, struct sim_error_list *errors)
+{
+    struct bandwidth *b = program->state;
+    b->program = program;
+    b->host = program_machine(program, "host", b->host_name, errors);
+    if (b->host == NULL)
+        return;
+    check_gpu(program, "gpu", b->gpu_name, errors);
+    if (b->direction == DIRECTION_PEER)
+        check_gpu(program, "peer", b->peer_name, errors);
+    if (b->direction == DIRECTION_PEER && strcmp(b->gpu_name, b->peer_name) == 0)
+        config_mistake(program_setting(program, "peer"), errors, "another GPU than `gpu`", NULL);
+    if (b->transfer_bytes % LINE_BYTES != 0)
+        config_mistake(program_setting(program, "transfer_bytes"), errors, "a multiple of 64 bytes",
+                       NULL);
+    if (b->cpu >= numa_cores(host_numa(b->host->host)))
+        config_mistake(program_setting(program, "cpu"), errors, "a core of the host", NULL);
+}
+
+/* ---- One copy ----------------------------------------------------------------------------------
+ */
+
+static void stamp_source(struct bandwidth *b, uint64_t tag)
+{
+    if (b->direction == DIRECTION_READ)
+        kernel_stamp(b->host->kernel, b->buffer, tag, b->transfer_bytes);
+    else
+        gpu_memory_stamp(b->model[0], b->offset[0], tag, b->transfer_bytes);
+}
+
+static bool arrived(struct bandwidth *b, uint64_t tag, uint64_t *found)
+{
+    if (b->direction == DIRECTION_WRITE)
+        return kernel_check(b->host->kernel, b->buffer, tag, b->transfer_bytes, found);
+    unsigned to = b->direction == DIRECTION_PEER;
+    return gpu_memory_check(b->model[to], b->offset[to], tag, b->transfer_bytes, found);
+}
+
+/* 0, or what the driver says. */
+static int timed_copy(struct bandwidth *b, struct gpu *gpu, double *ns)
+{
+    struct kernel *kernel = b->host->kernel;
+    struct gpu_place inside = { true, b->offset[0] }, outside = { false, b->mapping.bus };
+    bool read = b->direction == DIRECTION_READ;
+    struct gpu_event begin, end;
+    int error = gpu_event_record(gpu, COPY_CHANNEL, false, &begin);
+    if (error == 0)
+        error = gpu_copy(gpu, COPY_CHANNEL, read ? inside : outside, read ? outside : inside,
+                         b->transfer_bytes);
+    if (error == 0)
+        error = gpu_event_record(gpu, COPY_CHANNEL, true, &end);
+    if (error == 0)
+        error = gpu_submit(gpu, COPY_CHANNEL);
+    if (error == 0)
+        error = gpu_event_wait(gpu, &end, k_now_ps(kernel) + COPY_TIMEOUT_PS);
+    if (error == 0)
+        *ns = (double)(gpu_event_ns(gpu, &end) - gpu_event_ns(gpu, &begin));
+    return error;
+}
+
+static bool iterate(struct bandwidth *b, struct gpu *gpu)
+{
+    for (uint32_t i = 0; i < b->n; i++) {
+        uint64_t tag = payload_tag(b->stream, i * b->transfer_bytes), found;
+        double ns = 0;
+        stamp_source(b, tag);
+        int error = timed_copy(b, gpu, &ns);
+        if (error != 0) {
+            program_fail(b->program, "copy %u: the driver says %s", i, strerror(-error));
+            return false;
+        }
+        if (!arrived(b, tag, &found)) {
+            k_fault(b->host->kernel, "%s: copy %u: %#llx where %#llx and what follows should be",
+                    b->program->name, i, (unsigned long long)found, (unsigned long long)tag);
+            return false;
+        }
+        b->gbyte_s[i] = (double)b->transfer_bytes / ns;
+    }
+    return true;
+}
+
+/* ---- The program -------------------------------------------------------------------------------
+ */
+
+/* Memory and addresses; what has been got before a failure stays with the device until it goes. */
+static int prepare(struct bandwidth *b, struct gpu *gpu, struct gpu *peer)
+{
+    struct kernel *kernel = b->host->kernel;
+    int error = gpu_alloc(gpu, b->transfer_bytes, &b->offset[0]);
+    if (error != 0)
+        return error;
+    if (b->direction == DIRECTION_PEER) {
+        error = gpu_alloc(peer, b->transfer_bytes, &b->offset[1]);
+        return error != 0 ? error
+                          : gpu_map_peer(gpu, peer, b->offset[1], b->transfer_bytes, &b->mapping);
+    }
+    b->buffer = k_alloc(kernel, (int)k_node_of_cpu(kernel, b->cpu), b->transfer_bytes,
+                        K_PAGE_BYTES);
+    if (b->buffer.v == 0)
+        return -ENOMEM;
+    return gpu_map_host(gpu, b->buffer, b->transfer_bytes,
+                        b->direction == DIRECTION_READ ? K_DMA_TO_DEVICE : K_DMA_FROM_DEVICE,
+                        &b->mapping);
+}
+
+static struct gpu *find_gpu(struct bandwidth *b, const char *name)
+{
+    struct k_pci_dev *dev = lending_device(b->host, name);
+    struct gpu *gpu = dev != NULL ? gpu_of(dev) : NULL;
+    if (gpu == NULL)
+        program_fail(b->program, "%s has no driver", name);
+    return gpu;
+}
+
+static void bandwidth_body(void *arg)
+{
+    struct bandwidth *b = arg;
+    bool to_peer = b->direction == DIRECTION_PEER;
+    struct gpu *gpu = find_gpu(b, b->gpu_name);
+    struct gpu *peer = to_peer ? find_gpu(b, b->peer_name) : NULL;
+    if (gpu != NULL && (!to_peer || peer != NULL)) {
+        int error = prepare(b, gpu, peer);
+        if (error != 0) {
+            program_fail(b->program, "no memory or no address for %llu bytes: %s",
+                         (unsigned long long)b->transfer_bytes, strerror(-error));
+        } else {
+            iterate(b, gpu);
+            gpu_unmap(gpu, &b->mapping);
+        }
+    }
+    program_finish(b->program);
+}
+
+static void bandwidth_start(struct program *program)
+{
+    struct bandwidth *b = program->state;
+    struct world *world = program->workload->world;
+    b->model[0] = world_device(world, b->gpu_name);
+    b->model[1] = world_device(world, b->peer_name);
+    b->stream = program_new_stream(program);
+    uint64_t n = SIM_MAX(b->volume_bytes / b->transfer_bytes, (uint64_t)ITERATIONS_MIN);
+    b->n = (uint32_t)SIM_MIN(n, (uint64_t)b->iterations);
+    b->gbyte_s = calloc(b->n, sizeof(*b->gbyte_s));
+    SIM_ASSERT(b->gbyte_s != NULL, "out of memory");
+    program->finite = true;
+    program_machine_uses_cpu(program, b->host, b->cpu);
+    k_thread_new(b->host->kernel, "bandwidthTest", (int)b->cpu, bandwidth_body, b);
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void bandwidth_record(struct program *program, sim_time duration_ps)
+{
+    struct bandwidth *b = program->state;
+    struct run_result *result = program->workload->result;
+    (void)duration_ps;
+    qsort(b->gbyte_s, b->n, sizeof(*b->gbyte_s), ascending);
+    double median = (b->gbyte_s[(b->n - 1) / 2] + b->gbyte_s[b->n / 2]) / 2.0;
+    run_result_metric(result, "throughput_gbyte_s", "GB/s", median);
+    run_result_metric(result, "throughput_min_gbyte_s", "GB/s", b->gbyte_s[0]);
+    run_result_metric(result, "throughput_max_gbyte_s", "GB/s", b->gbyte_s[b->n - 1]);
+    run_result_metric(result, "transfer_us", "us", (double)b->transfer_bytes / median / 1000.0);
+}
+
+static void bandwidth_release(struct program *program)
+{
+    free(((struct bandwidth *)program->state)->gbyte_s);
+}
+
+const struct program_ops program_bandwidth_test_ops = {
+    .type = "bandwidth_test",
+    .help = "bandwidthTest of CUDA: copies between a GPU and a host, or another GPU",
+    .single = true,
+    .state_bytes = sizeof(struct bandwidth),
+    .params = bandwidth_params,
+    .records = bandwidth_records,
+    .check = bandwidth_check,
+    .start = bandwidth_start,
+    .record = bandwidth_record,
+    .release = bandwidth_release,
+};
