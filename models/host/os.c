@@ -44,12 +44,13 @@ const struct stat_desc os_stats_table[] = {
 static void cpu_init(struct kernel *kernel, unsigned idx)
 {
     struct os_cpu *cpu = &kernel->cpu[idx];
-    unsigned socket = numa_socket_of_core(host_numa(kernel->host), idx);
+    const unsigned core = idx + (kernel->guest != NULL ? kernel->guest->first_core : 0);
+    unsigned socket = numa_socket_of_core(host_numa(kernel->host), core);
     cpu->kernel = kernel;
     cpu->idx = idx;
-    cpu->core = host_core(kernel->host, idx);
+    cpu->core = host_core(kernel->host, core);
     cpu->socket = socket;
-    cpu->node = SIM_MIN(socket, kernel->n_nodes - 1);
+    cpu->node = SIM_MIN(socket, kernel->n_nodes - 1); /* a guest has one */
     cpu->due_ps = SIM_TIME_MAX;
     cpu->pending_last = &cpu->pending_first;
     cpu->work_last = &cpu->work_first;
@@ -57,22 +58,21 @@ static void cpu_init(struct kernel *kernel, unsigned idx)
     os_sched_init(cpu);
 }
 
-struct kernel *kernel_new(struct host *host, const struct os_params *params)
+static struct kernel *make(struct host *host, const struct os_params *params,
+                           const struct os_guest *guest)
 {
     struct numa *numa = host_numa(host);
-    struct root_complex_host *root_complexes = host_root_complexes(host);
-    unsigned n_cpus = numa_cores(numa);
+    unsigned n_cpus = guest != NULL ? guest->n_cpus : numa_cores(numa);
     struct kernel *kernel = k_zalloc(sizeof(*kernel) + n_cpus * sizeof(kernel->cpu[0]));
     kernel->host = host;
+    kernel->guest = guest;
+    kernel->name = guest != NULL ? guest->name : host_name(host);
     kernel->sim = host_sim(host);
     kernel->params = *params;
     kernel->cycle_ps = numa_cycle_ps(numa);
     kernel->n_cpus = n_cpus;
-    kernel->n_nodes = physmem_nodes(numa_physmem(numa));
+    kernel->n_nodes = guest != NULL ? 1 : physmem_nodes(numa_physmem(numa));
     kernel->cleared_ps = sim_now(kernel->sim);
-    SIM_ASSERT(root_complexes->interrupt == NULL, "%s has a kernel already", host_name(host));
-    root_complexes->interrupt = os_interrupt_arrived;
-    root_complexes->interrupt_context = kernel;
     for (unsigned c = 0; c < n_cpus; c++)
         cpu_init(kernel, c);
     os_memory_new(kernel);
@@ -80,9 +80,26 @@ struct kernel *kernel_new(struct host *host, const struct os_params *params)
     return kernel;
 }
 
+struct kernel *kernel_new(struct host *host, const struct os_params *params)
+{
+    struct root_complex_host *root_complexes = host_root_complexes(host);
+    SIM_ASSERT(root_complexes->interrupt == NULL, "%s has a kernel already", host_name(host));
+    struct kernel *kernel = make(host, params, NULL);
+    root_complexes->interrupt = os_interrupt_arrived;
+    root_complexes->interrupt_context = kernel;
+    return kernel;
+}
+
+struct kernel *os_guest_new(struct host *host, const struct os_params *params,
+                            const struct os_guest *guest)
+{
+    return make(host, params, guest);
+}
+
 void kernel_free(struct kernel *kernel)
 {
-    host_root_complexes(kernel->host)->interrupt = NULL;
+    if (kernel->guest == NULL)
+        host_root_complexes(kernel->host)->interrupt = NULL;
     os_timers_release(kernel);
     while (kernel->threads != NULL) {
         struct k_thread *thread = kernel->threads;
@@ -198,7 +215,7 @@ void k_fault(struct kernel *kernel, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    sim_fail(kernel->sim, "%s: %s", host_name(kernel->host), text);
+    sim_fail(kernel->sim, "%s: %s", kernel->name, text);
 }
 
 void k_warn(struct kernel *kernel, const char *fmt, ...)
@@ -210,8 +227,7 @@ void k_warn(struct kernel *kernel, const char *fmt, ...)
     if (kernel->n_warned == SIM_N_ELEMENTS(kernel->warned))
         return;
     kernel->warned[kernel->n_warned++] = fmt;
-    fprintf(stderr, "%s: at %llu ps: ", host_name(kernel->host),
-            (unsigned long long)k_now_ps(kernel));
+    fprintf(stderr, "%s: at %llu ps: ", kernel->name, (unsigned long long)k_now_ps(kernel));
     va_start(args, fmt);
     vfprintf(stderr, fmt, args);
     va_end(args);

@@ -113,8 +113,7 @@ static struct kaddr slab_memory(struct k_cache *cache, unsigned *node)
             return at;
         }
     }
-    SIM_ASSERT(false, "%s: no memory for objects `%s`", host_name(cache->kernel->host),
-               cache->name);
+    SIM_ASSERT(false, "%s: no memory for objects `%s`", cache->kernel->name, cache->name);
 }
 
 static void add_slab(struct k_cache *cache, struct object_list *list, unsigned node)

@@ -125,7 +125,7 @@ static void copy_in_pages(uint8_t *to, uint64_t to_in_page, const uint8_t *from,
     }
 }
 
-/* The source lies in one page. next: of find_run(). */
+/* Addresses are the host's, the source lies in one page. next: of find_run(). */
 static void copy_content(struct physmem *mem, uint64_t to, uint64_t from, uint64_t bytes,
                          uint64_t *next)
 {
@@ -151,16 +151,18 @@ void k_copy(struct kernel *kernel, struct kaddr to, struct kaddr from, size_t by
 {
     struct k_thread *self = os_self(kernel);
     const struct k_costs *costs = &kernel->params.costs;
+    const struct os_memory *memory = kernel->memory;
     const sim_time line_ps = costs->copy_line_cycles * kernel->cycle_ps;
     struct numa_result arrived = { 0 };
     uint64_t next = 0;
 
     os_charge_cycles(self, costs->copy_call_cycles);
     while (bytes > 0) {
-        const uint64_t here = SIM_MIN(bytes, PAGE_BYTES - from.v % PAGE_BYTES);
-        core_copy(self->on->core, self->task, (struct hpa){ to.v }, (struct hpa){ from.v }, here,
-                  line_ps, &arrived);
-        copy_content(kernel->memory->mem, to.v, from.v, here, &next);
+        const uint64_t in_page = SIM_MIN(bytes, PAGE_BYTES - from.v % PAGE_BYTES);
+        const uint64_t here = os_run(memory, to, in_page);
+        const struct hpa hpa = os_hpa(memory, to), source = os_hpa(memory, from);
+        core_copy(self->on->core, self->task, hpa, source, here, line_ps, &arrived);
+        copy_content(memory->mem, hpa.v, source.v, here, &next);
         to.v += here;
         from.v += here;
         bytes -= here;
@@ -178,8 +180,8 @@ void kernel_stamp(struct kernel *kernel, struct kaddr at, uint64_t tag, size_t b
 {
     while (bytes > 0) {
         const uint64_t in_page = at.v % PAGE_BYTES, here = SIM_MIN(bytes, PAGE_BYTES - in_page);
-        put_run(physmem_bytes_made(kernel->memory->mem, (struct hpa){ at.v - in_page }), in_page,
-                tag, here);
+        const struct hpa hpa = os_hpa(kernel->memory, (struct kaddr){ at.v - in_page });
+        put_run(physmem_bytes_made(kernel->memory->mem, hpa), in_page, tag, here);
         tag = payload_tag_add(tag, here);
         at.v += here;
         bytes -= here;
@@ -215,7 +217,8 @@ bool kernel_check(struct kernel *kernel, struct kaddr at, uint64_t tag, size_t b
 {
     while (bytes > 0) {
         const uint64_t in_page = at.v % PAGE_BYTES, here = SIM_MIN(bytes, PAGE_BYTES - in_page);
-        const uint8_t *page = physmem_bytes(kernel->memory->mem, (struct hpa){ at.v - in_page });
+        const struct hpa hpa = os_hpa(kernel->memory, (struct kaddr){ at.v - in_page });
+        const uint8_t *page = physmem_bytes(kernel->memory->mem, hpa);
         if (!check_in_page(page, in_page, tag, here, found))
             return false;
         tag = payload_tag_add(tag, here);

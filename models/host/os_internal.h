@@ -103,11 +103,13 @@ struct os_cpu {
     struct os_timer_list expired; /* those that wait for their soft interrupt */
     struct k_napi *napi_first, **napi_last;
     struct k_thread *ksoftirqd;
+    struct sim_task *in_guest; /* of the thread that lets a guest run here, while it does */
 
     /* threads */
     struct k_thread idle;
     struct k_thread *ready; /* by vruntime, first in first out among equals */
     unsigned n_threads;     /* whose CPU it is, the kernel's own not counted */
+    bool isolated;          /* a guest's: only threads that ask for it */
     sim_time min_vruntime_ps;
     struct k_thread *worker;
     struct k_work *work_first, **work_last;
@@ -125,9 +127,23 @@ struct os_cpu {
     struct os_vector vector[OS_N_VECTORS];
 };
 
+/* Where a guest is (vm.c): its CPUs, its memory. The addresses that its software has are
+ * guest-physical. */
+struct os_guest {
+    const char *name;
+    unsigned first_core, n_cpus; /* of the host */
+    struct physmem *space;       /* which addresses exist and which are free; no bytes */
+    const struct hpa *backing;   /* by guest-physical address / OS_HUGE_BYTES; 0: nothing there */
+    uint64_t n_backing;
+    uint64_t low_bytes, high_bytes; /* of its memory, from 0 and from 4 GiB */
+};
+#define OS_HUGE_BYTES (UINT64_C(1) << 21)
+
 struct kernel {
     struct sim *sim;
-    struct host *host;
+    struct host *host;            /* whose cores it runs on */
+    const struct os_guest *guest; /* NULL: it is the host's own */
+    const char *name;
     struct os_params params;
     sim_time cycle_ps;
     unsigned n_cpus, n_nodes;
@@ -158,6 +174,9 @@ static inline struct os_cpu *os_cpu(const struct kernel *kernel)
 }
 
 /* ---- os.c ---- */
+/* A guest's kernel; guest outlives it. */
+struct kernel *os_guest_new(struct host *host, const struct os_params *params,
+                            const struct os_guest *guest);
 /* Charges computation; interrupts come in at their time. */
 void os_charge(struct k_thread *self, sim_time ps);
 static inline void os_charge_cycles(struct k_thread *self, uint64_t cycles)

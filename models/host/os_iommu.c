@@ -38,7 +38,8 @@ static void charge(struct kernel *kernel, uint64_t cycles)
 bool k_iommu_on(const struct kernel *kernel, uint16_t requester_id)
 {
     const struct host *host = kernel->host;
-    return host->iommu[(requester_id >> 8) / (256 / host->n_sockets)].driver != NULL;
+    return kernel->guest == NULL &&
+           host->iommu[(requester_id >> 8) / (256 / host->n_sockets)].driver != NULL;
 }
 
 struct k_iommu_domain *k_iommu_domain_new(struct kernel *kernel, uint16_t requester_id)
@@ -164,7 +165,7 @@ int k_iommu_unmap(struct k_iommu_domain *domain, uint64_t iova, uint64_t bytes)
 
 bool k_root_requester(const struct kernel *kernel, unsigned i, uint16_t *requester_id)
 {
-    if (i >= kernel->host->n_sockets)
+    if (kernel->guest != NULL || i >= kernel->host->n_sockets)
         return false;
     *requester_id = pcie_id(root_complex_bus(kernel->host->rc[i]), 0, 0);
     return true;
@@ -173,6 +174,11 @@ bool k_root_requester(const struct kernel *kernel, unsigned i, uint16_t *request
 bool k_memory_range(const struct kernel *kernel, unsigned i, uint64_t *base, uint64_t *bytes)
 {
     const struct physmem *mem = kernel->memory->mem;
+    if (kernel->guest != NULL) {
+        *base = i == 0 ? 0 : UINT64_C(1) << 32;
+        *bytes = i == 0 ? kernel->guest->low_bytes : kernel->guest->high_bytes;
+        return i < 2 && *bytes != 0;
+    }
     for (unsigned n = 0; n < kernel->n_nodes; n++) {
         uint64_t first = (uint64_t)n << physmem_stride_log2(mem), all = physmem_node_bytes(mem, n);
         bool split = n == 0 && all > HOLE_BASE;
@@ -192,13 +198,13 @@ bool k_memory_range(const struct kernel *kernel, unsigned i, uint64_t *base, uin
 
 int k_pages_get(struct kernel *kernel, int node_or_local, size_t bytes, struct kaddr *at)
 {
-    struct physmem *mem = kernel->memory->mem;
+    struct os_memory *memory = kernel->memory;
     unsigned node = os_node_of(kernel, node_or_local);
     for (unsigned i = 0; i < kernel->n_nodes; i++) {
         struct hpa hpa;
-        if (physmem_alloc(mem, (node + i) % kernel->n_nodes, bytes, PAGE_BYTES, &hpa)) {
-            physmem_clear(mem, hpa, bytes);
+        if (physmem_alloc(memory->space, (node + i) % kernel->n_nodes, bytes, PAGE_BYTES, &hpa)) {
             at->v = hpa.v;
+            os_memory_clear(memory, *at, bytes);
             return 0;
         }
     }
@@ -208,5 +214,5 @@ int k_pages_get(struct kernel *kernel, int node_or_local, size_t bytes, struct k
 
 void k_pages_put(struct kernel *kernel, size_t bytes, struct kaddr at)
 {
-    physmem_release(kernel->memory->mem, (struct hpa){ at.v }, bytes);
+    physmem_release(kernel->memory->space, (struct hpa){ at.v }, bytes);
 }

@@ -24,14 +24,13 @@
 static void node_init(struct os_memory *memory, unsigned n)
 {
     struct os_node *node = &memory->node[n];
-    uint64_t bytes = physmem_node_bytes(memory->mem, n);
+    uint64_t bytes = physmem_node_bytes(memory->space, n);
     struct hpa structs;
-    node->base = (uint64_t)n << physmem_stride_log2(memory->mem);
+    node->base = (uint64_t)n << physmem_stride_log2(memory->space);
     /* The hole below 4 GiB has structures, too, if the node has more. */
-    bool there = physmem_alloc(memory->mem, n, bytes / PAGE_BYTES * LINE_BYTES, PAGE_BYTES,
+    bool there = physmem_alloc(memory->space, n, bytes / PAGE_BYTES * LINE_BYTES, PAGE_BYTES,
                                &structs);
-    SIM_ASSERT(there, "%s: node %u has no room for its page structures",
-               host_name(memory->kernel->host), n);
+    SIM_ASSERT(there, "%s: node %u has no room for its page structures", memory->kernel->name, n);
     node->page_structs = structs.v;
 }
 
@@ -40,7 +39,12 @@ void os_memory_new(struct kernel *kernel)
     unsigned n_nodes = kernel->n_nodes;
     struct os_memory *memory = k_zalloc(sizeof(*memory) + n_nodes * sizeof(memory->node[0]));
     memory->kernel = kernel;
-    memory->mem = host_physmem(kernel->host);
+    memory->mem = memory->space = host_physmem(kernel->host);
+    if (kernel->guest != NULL) {
+        memory->space = kernel->guest->space;
+        memory->backing = kernel->guest->backing;
+        memory->n_backing = kernel->guest->n_backing;
+    }
     memory->n_nodes = n_nodes;
     memory->cpu_pages =
         k_zalloc((size_t)kernel->n_cpus * n_nodes * OS_PAGE_ORDERS * sizeof(memory->cpu_pages[0]));
@@ -68,7 +72,7 @@ unsigned os_node_of(struct kernel *kernel, int node)
 
 struct kaddr os_page_struct(const struct os_memory *memory, struct kaddr at)
 {
-    int n = physmem_node_of(memory->mem, (struct hpa){ at.v });
+    int n = physmem_node_of(memory->space, (struct hpa){ at.v });
     SIM_ASSERT(n >= 0, "%llx is not memory", (unsigned long long)at.v);
     const struct os_node *node = &memory->node[n];
     return (struct kaddr){ node->page_structs + (at.v - node->base) / PAGE_BYTES * LINE_BYTES };
@@ -87,11 +91,6 @@ uint64_t os_pinned_pages(const struct kernel *kernel)
 /* ---- Lines and bytes ---------------------------------------------------------------------------
  */
 
-static inline struct hpa hpa_of(struct kaddr at)
-{
-    return (struct hpa){ at.v };
-}
-
 static inline bool in_one_line(struct kaddr at, size_t bytes)
 {
     return at.v % LINE_BYTES + bytes <= LINE_BYTES;
@@ -99,18 +98,27 @@ static inline bool in_one_line(struct kaddr at, size_t bytes)
 
 static inline void load_lines(struct k_thread *self, struct kaddr at, size_t bytes)
 {
-    if (SIM_LIKELY(in_one_line(at, bytes)))
-        core_load(self->on->core, self->task, hpa_of(at), NULL);
-    else
-        core_load_range(self->on->core, self->task, hpa_of(at), bytes);
+    const struct os_memory *memory = self->kernel->memory;
+    if (SIM_LIKELY(in_one_line(at, bytes))) {
+        core_load(self->on->core, self->task, os_hpa(memory, at), NULL);
+        os_interrupts_of(self);
+        return;
+    }
+    while (bytes > 0) {
+        const uint64_t here = os_run(memory, at, bytes);
+        core_load_range(self->on->core, self->task, os_hpa(memory, at), here);
+        at.v += here;
+        bytes -= here;
+    }
     os_interrupts_of(self);
 }
 
 static inline void store_lines(struct k_thread *self, struct kaddr at, size_t bytes)
 {
+    const struct os_memory *memory = self->kernel->memory;
     const uint64_t end = at.v + bytes;
     for (uint64_t line = at.v & ~(LINE_BYTES - 1); line < end; line += LINE_BYTES)
-        core_store(self->on->core, self->task, (struct hpa){ line });
+        core_store(self->on->core, self->task, os_hpa(memory, (struct kaddr){ line }));
     os_interrupts_of(self);
 }
 
@@ -118,19 +126,33 @@ static inline void store_lines(struct k_thread *self, struct kaddr at, size_t by
 static inline void read_bytes(const struct os_memory *memory, struct kaddr from, void *to,
                               size_t bytes)
 {
-    if (SIM_LIKELY(in_one_line(from, bytes)))
-        memcpy(to, physmem_bytes(memory->mem, hpa_of(from)), bytes);
-    else
-        physmem_read(memory->mem, hpa_of(from), to, bytes);
+    if (SIM_LIKELY(in_one_line(from, bytes))) {
+        memcpy(to, physmem_bytes(memory->mem, os_hpa(memory, from)), bytes);
+        return;
+    }
+    for (uint8_t *out = to; bytes > 0;) {
+        const uint64_t here = os_run(memory, from, bytes);
+        physmem_read(memory->mem, os_hpa(memory, from), out, here);
+        out += here;
+        from.v += here;
+        bytes -= here;
+    }
 }
 
 static inline void write_bytes(struct os_memory *memory, struct kaddr to, const void *from,
                                size_t bytes)
 {
-    if (SIM_LIKELY(in_one_line(to, bytes)))
-        memcpy(physmem_bytes_made(memory->mem, hpa_of(to)), from, bytes);
-    else
-        physmem_write(memory->mem, hpa_of(to), from, bytes);
+    if (SIM_LIKELY(in_one_line(to, bytes))) {
+        memcpy(physmem_bytes_made(memory->mem, os_hpa(memory, to)), from, bytes);
+        return;
+    }
+    for (const uint8_t *in = from; bytes > 0;) {
+        const uint64_t here = os_run(memory, to, bytes);
+        physmem_write(memory->mem, os_hpa(memory, to), in, here);
+        in += here;
+        to.v += here;
+        bytes -= here;
+    }
 }
 
 void k_load(struct kernel *kernel, struct kaddr from, void *to, size_t bytes)
@@ -160,9 +182,10 @@ void k_touch_write(struct kernel *kernel, struct kaddr at, size_t bytes)
 void k_prefetch(struct kernel *kernel, struct kaddr at, size_t bytes)
 {
     struct k_thread *self = os_self(kernel);
+    const struct os_memory *memory = kernel->memory;
     const uint64_t end = at.v + bytes;
     for (uint64_t line = at.v & ~(LINE_BYTES - 1); line < end; line += LINE_BYTES)
-        core_load_async(self->on->core, self->task, (struct hpa){ line });
+        core_load_async(self->on->core, self->task, os_hpa(memory, (struct kaddr){ line }));
     os_interrupts_of(self);
 }
 
@@ -179,13 +202,23 @@ void k_poke(struct kernel *kernel, struct kaddr to, const void *from, size_t byt
 /* ---- Memory for good ---------------------------------------------------------------------------
  */
 
+void os_memory_clear(struct os_memory *memory, struct kaddr at, uint64_t bytes)
+{
+    while (bytes > 0) {
+        const uint64_t here = os_run(memory, at, bytes);
+        physmem_clear(memory->mem, os_hpa(memory, at), here);
+        at.v += here;
+        bytes -= here;
+    }
+}
+
 static struct kaddr alloc_large(struct os_memory *memory, unsigned node, uint64_t bytes,
                                 uint64_t align)
 {
     struct hpa hpa;
-    if (!physmem_alloc(memory->mem, node, bytes, SIM_MAX(align, PAGE_BYTES), &hpa))
+    if (!physmem_alloc(memory->space, node, bytes, SIM_MAX(align, PAGE_BYTES), &hpa))
         return (struct kaddr){ 0 };
-    physmem_clear(memory->mem, hpa, bytes);
+    os_memory_clear(memory, (struct kaddr){ hpa.v }, bytes);
     return (struct kaddr){ hpa.v };
 }
 

@@ -31,7 +31,10 @@ struct os_node {
 
 struct os_memory {
     struct kernel *kernel;
-    struct physmem *mem;
+    struct physmem *mem;       /* the host's bytes */
+    struct physmem *space;     /* addresses that there are and that are free: mem, or a guest's */
+    const struct hpa *backing; /* of a guest: os_guest.backing; NULL: addresses are the host's */
+    uint64_t n_backing;
     struct os_page_list *cpu_pages; /* [cpu][node][order] */
     struct k_page *spare_pages;     /* structures without memory */
     struct os_page_chunk *chunks;   /* of such structures */
@@ -54,6 +57,28 @@ static inline struct os_cpu *os_cpu_or_first(struct kernel *kernel)
     struct k_thread *self = os_self_or_null(kernel);
     return self != NULL ? self->on : &kernel->cpu[0];
 }
+/* Where the bytes of an address are. In a guest they go on from each other up to the next multiple
+ * of OS_HUGE_BYTES only. */
+static inline struct hpa os_hpa(const struct os_memory *memory, struct kaddr at)
+{
+    if (SIM_LIKELY(memory->backing == NULL))
+        return (struct hpa){ at.v };
+    const uint64_t i = at.v / OS_HUGE_BYTES;
+    SIM_ASSERT(i < memory->n_backing && memory->backing[i].v != 0,
+               "%s: %llx is no memory of this guest", memory->kernel->name,
+               (unsigned long long)at.v);
+    return (struct hpa){ memory->backing[i].v + at.v % OS_HUGE_BYTES };
+}
+/* How many of the bytes lie in one piece of the host's memory. */
+static inline uint64_t os_run(const struct os_memory *memory, struct kaddr at, uint64_t bytes)
+{
+    if (SIM_LIKELY(memory->backing == NULL))
+        return bytes;
+    const uint64_t left = OS_HUGE_BYTES - at.v % OS_HUGE_BYTES;
+    return SIM_MIN(bytes, left);
+}
+/* Makes a range zero, without time. */
+void os_memory_clear(struct os_memory *memory, struct kaddr at, uint64_t bytes);
 /* K_NODE_LOCAL or a node of the host. */
 unsigned os_node_of(struct kernel *kernel, int node);
 /* The kernel's own structure of the page that holds an address. */

@@ -79,7 +79,7 @@ static struct k_page *page_from_memory(struct os_memory *memory, unsigned node, 
 {
     uint64_t bytes = (uint64_t)K_PAGE_BYTES << order;
     struct hpa hpa;
-    if (!physmem_alloc(memory->mem, node, bytes, bytes, &hpa))
+    if (!physmem_alloc(memory->space, node, bytes, bytes, &hpa))
         return NULL;
     struct k_page *page = take_structure(memory);
     *page = (struct k_page){ .addr = { hpa.v }, .node = (uint16_t)node, .order = (uint8_t)order };
@@ -90,7 +90,7 @@ static struct k_page *page_from_memory(struct os_memory *memory, unsigned node, 
 static void give_all(struct os_memory *memory, struct os_page_list *list)
 {
     for (struct k_page *page; (page = pop(list)) != NULL;) {
-        physmem_release(memory->mem, (struct hpa){ page->addr.v },
+        physmem_release(memory->space, (struct hpa){ page->addr.v },
                         (uint64_t)K_PAGE_BYTES << page->order);
         page->next = memory->spare_pages;
         memory->spare_pages = page;

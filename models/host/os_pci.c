@@ -53,7 +53,7 @@ static void local_config_write(struct k_pci_dev *dev, unsigned offset, unsigned 
     os_interrupts_of(self);
 }
 
-static uint64_t local_mmio_read(struct k_pci_dev *dev, uint64_t address, unsigned bytes)
+uint64_t os_mmio_read(struct k_pci_dev *dev, uint64_t address, unsigned bytes)
 {
     struct k_thread *self = os_self(dev->device.kernel);
     after_mmio_write(self);
@@ -63,8 +63,7 @@ static uint64_t local_mmio_read(struct k_pci_dev *dev, uint64_t address, unsigne
     return value;
 }
 
-static void local_mmio_write(struct k_pci_dev *dev, uint64_t address, unsigned bytes,
-                             uint64_t value)
+void os_mmio_write(struct k_pci_dev *dev, uint64_t address, unsigned bytes, uint64_t value)
 {
     struct kernel *kernel = dev->device.kernel;
     struct k_thread *self = os_self(kernel);
@@ -80,8 +79,8 @@ static void local_mmio_write(struct k_pci_dev *dev, uint64_t address, unsigned b
 static const struct k_pci_ops local_ops = {
     .config_read = local_config_read,
     .config_write = local_config_write,
-    .mmio_read = local_mmio_read,
-    .mmio_write = local_mmio_write,
+    .mmio_read = os_mmio_read,
+    .mmio_write = os_mmio_write,
 };
 
 /* ---- Functions ---------------------------------------------------------------------------------
@@ -90,6 +89,8 @@ static const struct k_pci_ops local_ops = {
 struct iommu_driver *os_iommu_of(struct kernel *kernel, uint16_t requester_id)
 {
     struct host *host = kernel->host;
+    if (kernel->guest != NULL)
+        return NULL;
     return host->iommu[(requester_id >> 8) / (256 / host->n_sockets)].driver;
 }
 
@@ -137,6 +138,8 @@ void os_pci_new(struct kernel *kernel)
     struct os_pci *pci = k_zalloc(sizeof(*pci));
     unsigned n;
     const struct pcie_found *found = host_functions(kernel->host, &n);
+    if (kernel->guest != NULL) /* what it has comes from vm.c */
+        n = 0;
     pci->functions = k_zalloc(SIM_MAX(n, 1u) * sizeof(pci->functions[0]));
     kernel->pci = pci;
     for (unsigned i = 0; i < n; i++)

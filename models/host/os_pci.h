@@ -99,6 +99,9 @@ struct os_pci {
 
 void os_pci_new(struct kernel *kernel);
 void os_pci_free(struct kernel *kernel);
+/* Registers at a host-physical address, by the CPU that runs now; dev says which host. */
+uint64_t os_mmio_read(struct k_pci_dev *dev, uint64_t address, unsigned bytes);
+void os_mmio_write(struct k_pci_dev *dev, uint64_t address, unsigned bytes, uint64_t value);
 /* The driver of the IOMMU that a requester ID is behind; NULL: none, or it is off. */
 struct iommu_driver *os_iommu_of(struct kernel *kernel, uint16_t requester_id);
 void os_irqs_free(struct os_slot *slot);

@@ -323,7 +323,8 @@ static struct os_cpu *least_loaded(struct kernel *kernel)
 {
     struct os_cpu *best = &kernel->cpu[0];
     for (unsigned c = 1; c < kernel->n_cpus; c++)
-        if (kernel->cpu[c].n_threads < best->n_threads)
+        if (!kernel->cpu[c].isolated &&
+            (best->isolated || kernel->cpu[c].n_threads < best->n_threads))
             best = &kernel->cpu[c];
     return best;
 }
@@ -334,7 +335,7 @@ struct k_thread *os_thread_new(struct os_cpu *cpu, const char *name, k_thread_fn
     struct k_thread *thread = k_zalloc(sizeof(*thread));
     char task_name[96];
     snprintf(thread->name, sizeof(thread->name), "%s", name);
-    snprintf(task_name, sizeof(task_name), "%s.%s", host_name(kernel->host), name);
+    snprintf(task_name, sizeof(task_name), "%s.%s", kernel->name, name);
     thread->kernel = kernel;
     thread->cpu = cpu;
     thread->body = body;
@@ -477,7 +478,7 @@ void os_sched_init(struct os_cpu *cpu)
     struct k_thread *idle = &cpu->idle;
     char name[96];
     snprintf(idle->name, sizeof(idle->name), "idle/%u", cpu->idx);
-    snprintf(name, sizeof(name), "%s.%s", host_name(kernel->host), idle->name);
+    snprintf(name, sizeof(name), "%s.%s", kernel->name, idle->name);
     idle->kernel = kernel;
     idle->cpu = idle->on = cpu;
     idle->state = OS_RUNNING;
