@@ -290,11 +290,36 @@ static void guest_free(struct k_device *device, size_t bytes, struct kaddr at, u
     k_pages_put(device->kernel, whole_pages(bytes), at);
 }
 
+/* Whoever gave the devices to the guest has mapped their registers for each other, where the guest
+ * has put them. */
+static int guest_map_resource(struct k_device *device, struct k_device *target, unsigned bar,
+                              uint64_t offset, uint64_t bytes, enum k_dma_direction direction,
+                              uint64_t *dma)
+{
+    const struct k_pci_dev *pci = K_CONTAINER(target, struct k_pci_dev, device);
+    const uint64_t all = bar < K_PCI_BARS ? pci->bar_bytes[bar] : 0;
+    (void)direction;
+    k_compute(device->kernel, k_costs(device->kernel)->dma_map_cycles);
+    if (target == device || bytes == 0 || offset >= all || bytes > all - offset)
+        return -EINVAL;
+    *dma = pci->bar_base[bar] + offset;
+    return 0;
+}
+
+static void guest_unmap_resource(struct k_device *device, uint64_t dma, uint64_t bytes,
+                                 enum k_dma_direction direction)
+{
+    (void)bytes;
+    guest_unmap(device, dma, 0, direction);
+}
+
 static const struct k_dma_ops guest_dma_ops = {
     .map = guest_map,
     .unmap = guest_unmap,
     .alloc = guest_alloc,
     .free = guest_free,
+    .map_resource = guest_map_resource,
+    .unmap_resource = guest_unmap_resource,
 };
 
 /* ---- Firmware ----------------------------------------------------------------------------------

@@ -1,0 +1,60 @@
+/*
+ * Models: type-0 base address registers: the size in the bits that stay zero, flags that stay.
+ * Does not model: I/O space, expansion ROMs.
+ * Timing: none.
+ * Sources: PCI Local Bus 3.0, 6.2.5.1.
+ */
+#include "logic/lending/guest_bars.h"
+
+#include <string.h>
+
+#define PCI_BAR0      0x10u
+#define PCI_BARS_END  0x28u
+#define PCI_BAR_FLAGS 0xfu
+#define PCI_BAR_64    0x4u
+
+void guest_bars_init(struct guest_bars *bars, const uint64_t bytes[K_PCI_BARS],
+                     const uint32_t registers[K_PCI_BARS])
+{
+    memset(bars, 0, sizeof *bars);
+    for (unsigned i = 0; i < K_PCI_BARS; i++) {
+        bars->bytes[i] = bytes[i];
+        bars->flags[i] = bytes[i] != 0 ? registers[i] & PCI_BAR_FLAGS : 0;
+    }
+}
+
+bool guest_bars_has(unsigned offset)
+{
+    return offset >= PCI_BAR0 && offset < PCI_BARS_END;
+}
+
+static bool wide(const struct guest_bars *bars, unsigned i)
+{
+    return bars->bytes[i] != 0 && (bars->flags[i] & PCI_BAR_64) != 0 && i + 1 < K_PCI_BARS;
+}
+
+uint64_t guest_bars_base(const struct guest_bars *bars, unsigned i)
+{
+    if (bars->bytes[i] == 0)
+        return 0;
+    uint64_t value = bars->written[i] & ~PCI_BAR_FLAGS;
+    if (wide(bars, i))
+        value |= (uint64_t)bars->written[i + 1] << 32;
+    return value & ~(bars->bytes[i] - 1);
+}
+
+uint32_t guest_bars_read(const struct guest_bars *bars, unsigned offset, unsigned bytes)
+{
+    const unsigned i = (offset - PCI_BAR0) / 4;
+    const bool upper = i > 0 && wide(bars, i - 1);
+    uint32_t value = upper ? (uint32_t)(guest_bars_base(bars, i - 1) >> 32)
+                           : (uint32_t)guest_bars_base(bars, i) | bars->flags[i];
+    value >>= 8 * (offset & 3);
+    return bytes == 4 ? value : value & ((1u << 8 * bytes) - 1);
+}
+
+void guest_bars_write(struct guest_bars *bars, unsigned offset, unsigned bytes, uint32_t value)
+{
+    if (bytes == 4)
+        bars->written[(offset - PCI_BAR0) / 4] = value;
+}

@@ -1,0 +1,402 @@
+/*
+ * Guests on a host: their memory, what leaving them costs, their interrupts; a NIC passed through
+ * by VFIO with its unchanged driver in the guest, every byte checked, and nothing left afterwards.
+ */
+#include "tests/model/party.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "logic/lending/vfio.h"
+#include "models/host/os_memory.h"
+#include "models/host/os_pci.h"
+#include "models/host/vm.h"
+#include "models/pcie/pci_regs.h"
+
+#define HOST(NAME, IOMMU)                                                  \
+    NAME " = { ports = ( { name = \"rp0\"; socket = 0; lanes = 8; } );"    \
+         " dram = { node_size = \"8 GiB\"; };"                             \
+         " cpu = { sockets = 1; cores_per_socket = 4; clock_ghz = 2.0; };" \
+         " iommu = { enabled = " IOMMU "; }; };\n"
+#define WORLD                                                                              \
+    "hosts = { " HOST("server", "%s")                                                      \
+        HOST("client", "false") "};\n"                                                     \
+                                "devices = {"                                              \
+                                " a = { type = \"nic.ethernet\"; lanes = 8; };"            \
+                                " b = { type = \"nic.ethernet\"; lanes = 8; }; };\n"       \
+                                "cables = ( { from = \"server.s0.rp0\"; to = \"a.p0\"; }," \
+                                " { from = \"client.s0.rp0\"; to = \"b.p0\"; },"           \
+                                " { from = \"a.e0\"; to = \"b.e0\"; latency_ns = 100; } );\n"
+#define GIB       (UINT64_C(1) << 30)
+#define HUGE_SIZE (2 * (uint64_t)MIB)
+
+struct rig {
+    struct world_fixture w;
+    struct kernel *host;
+    struct k_vm *vm;
+    struct vm_config config;
+    int status, expect;
+};
+
+static void new_body(void *arg)
+{
+    struct rig *r = arg;
+    r->status = vm_new(r->host, &r->config, &r->vm);
+}
+
+static void shutdown_body(void *arg)
+{
+    struct rig *r = arg;
+    r->status = vm_shutdown(r->vm);
+}
+
+static void rig_open(struct rig *r, const char *iommu)
+{
+    char *text = g_strdup_printf(WORLD, iommu);
+    fixture_open(&r->w, text);
+    g_free(text);
+    r->host = kernel_new(r->w.host, host_os_params(r->w.host));
+    r->config = vm_config_default();
+    r->config.name = "guest";
+    r->config.first_cpu = 2;
+    r->config.n_cpus = 2;
+    r->config.memory_bytes = 64 * MIB;
+}
+
+static void boot(struct rig *r)
+{
+    party_call(&r->w, r->host, new_body, r);
+    assert_int_equal(r->status, 0);
+}
+
+static void rig_shutdown(struct rig *r)
+{
+    party_call(&r->w, r->host, shutdown_body, r);
+    assert_int_equal(r->status, 0);
+    assert_false(vm_running(r->vm));
+    assert_int_equal(vm_stats(r->vm).pins, 0);
+}
+
+static void rig_close(struct rig *r)
+{
+    vm_free(r->vm);
+    kernel_free(r->host);
+    fixture_close(&r->w);
+}
+
+/* ---- Memory ------------------------------------------------------------------------------------
+ */
+
+/* Every other huge page is in use: the guest gets none that follows on another. */
+static void scatter_body(void *arg)
+{
+    struct rig *r = arg;
+    struct physmem *mem = host_physmem(kernel_host(r->host));
+    struct hpa at[128];
+    for (unsigned i = 0; i < 128; i++)
+        assert_true(physmem_alloc(mem, 0, HUGE_SIZE, HUGE_SIZE, &at[i]));
+    for (unsigned i = 0; i < 128; i += 2)
+        physmem_release(mem, at[i], HUGE_SIZE);
+}
+
+static void memory_body(void *arg)
+{
+    struct rig *r = arg;
+    struct kernel *guest = vm_kernel(r->vm);
+    uint8_t out[3000], in[3000];
+    uint64_t found, first, second;
+    struct kaddr buffer = k_alloc(guest, K_NODE_LOCAL, 8 * MIB, HUGE_SIZE);
+    assert_true(buffer.v != 0);
+    assert_true(vm_resolve(r->vm, buffer.v, &first));
+    assert_true(vm_resolve(r->vm, buffer.v + HUGE_SIZE, &second));
+    assert_int_not_equal(second, first + HUGE_SIZE);
+    /* Across the boundary of two pieces: stores, loads, copies, payload. */
+    struct kaddr edge = kaddr_add(buffer, HUGE_SIZE - 1001);
+    for (unsigned i = 0; i < sizeof out; i++)
+        out[i] = (uint8_t)(i * 7 + 3);
+    k_store(guest, edge, out, sizeof out);
+    k_load(guest, edge, in, sizeof in);
+    assert_memory_equal(in, out, sizeof out);
+    k_peek(r->host, (struct kaddr){ first + HUGE_SIZE - 1001 }, in, 1001);
+    k_peek(r->host, (struct kaddr){ second }, in + 1001, sizeof in - 1001);
+    assert_memory_equal(in, out, sizeof out);
+    kernel_stamp(guest, buffer, payload_tag(3, 0), 4 * MIB);
+    k_copy(guest, kaddr_add(buffer, 4 * MIB), buffer, 4 * MIB);
+    assert_true(
+        kernel_check(guest, kaddr_add(buffer, 4 * MIB), payload_tag(3, 0), 4 * MIB, &found));
+    k_copy(guest, kaddr_add(buffer, 4 * MIB + 24), buffer, 3 * MIB); /* not aligned alike */
+    assert_true(
+        kernel_check(guest, kaddr_add(buffer, 4 * MIB + 24), payload_tag(3, 0), 3 * MIB, &found));
+}
+
+static void test_memory(void **state)
+{
+    struct rig r = { 0 };
+    (void)state;
+    rig_open(&r, "false");
+    party_call(&r.w, r.host, scatter_body, &r);
+    const uint64_t free_bytes = physmem_free_bytes(host_physmem(r.w.host), 0);
+    boot(&r);
+    assert_int_equal(physmem_free_bytes(host_physmem(r.w.host), 0), free_bytes - 64 * MIB);
+    party_call(&r.w, vm_kernel(r.vm), memory_body, &r);
+    rig_shutdown(&r);
+    assert_int_equal(physmem_free_bytes(host_physmem(r.w.host), 0), free_bytes);
+    rig_close(&r);
+}
+
+static void split_body(void *arg)
+{
+    struct rig *r = arg;
+    uint64_t page, bytes, base;
+    assert_true(k_vm_memory(r->vm, 0, &base, &bytes));
+    assert_true(base == 0 && bytes == 3 * GIB);
+    assert_true(k_vm_memory(r->vm, 1, &base, &bytes));
+    assert_true(base == 4 * GIB && bytes == 1 * GIB);
+    assert_false(k_vm_memory(r->vm, 2, &base, &bytes));
+    assert_int_equal(k_vm_pin(r->vm, 3 * GIB - 1, &page, &bytes), 0);
+    assert_int_equal(k_vm_pin(r->vm, 3 * GIB, &page, &bytes), -EFAULT);
+    assert_int_equal(k_vm_pin(r->vm, 4 * GIB - 1, &page, &bytes), -EFAULT);
+    assert_int_equal(k_vm_pin(r->vm, 5 * GIB - 1, &page, &bytes), 0);
+    assert_int_equal(k_vm_pin(r->vm, 5 * GIB, &page, &bytes), -EFAULT);
+    assert_int_equal(vm_stats(r->vm).pins, 2);
+    k_vm_unpin(r->vm, 3 * GIB - 1);
+    k_vm_unpin(r->vm, 5 * GIB - 1);
+    /* The guest is given no address in the hole, and all others. */
+    unsigned low = 0, high = 0;
+    for (;;) {
+        struct kaddr at;
+        if (k_pages_get(vm_kernel(r->vm), 0, 64 * MIB, &at) != 0)
+            break;
+        low += at.v + 64 * MIB <= 3 * GIB;
+        high += at.v >= 4 * GIB && at.v + 64 * MIB <= 5 * GIB;
+    }
+    assert_in_range(low, 45, 48);
+    assert_in_range(high, 15, 16);
+}
+
+static void test_split_memory(void **state)
+{
+    struct rig r = { 0 };
+    (void)state;
+    rig_open(&r, "false");
+    r.config.memory_bytes = 4 * GIB;
+    boot(&r);
+    party_call(&r.w, r.host, split_body, &r);
+    rig_shutdown(&r);
+    rig_close(&r);
+}
+
+/* ---- Refusals ----------------------------------------------------------------------------------
+ */
+
+static void expect_new(struct rig *r, int status)
+{
+    struct k_vm *first = r->vm;
+    party_call(&r->w, r->host, new_body, r);
+    assert_int_equal(r->status, status);
+    r->vm = first;
+}
+
+static void spin_body(void *arg)
+{
+    struct rig *r = arg;
+    for (unsigned i = 0; i < 1500 * 1000; i++)
+        k_compute(vm_kernel(r->vm), 2000); /* 1 us */
+}
+
+static void test_refusals(void **state)
+{
+    struct rig r = { 0 };
+    (void)state;
+    rig_open(&r, "false");
+    r.config.memory_bytes = 64 * MIB + 4 * KIB;
+    expect_new(&r, -EINVAL);
+    r.config.memory_bytes = 0;
+    expect_new(&r, -EINVAL);
+    r.config.memory_bytes = 64 * GIB;
+    const uint64_t free_bytes = physmem_free_bytes(host_physmem(r.w.host), 0);
+    expect_new(&r, -ENOMEM);
+    assert_int_equal(physmem_free_bytes(host_physmem(r.w.host), 0), free_bytes);
+    r.config.memory_bytes = 64 * MIB;
+    r.config.n_cpus = 3;
+    expect_new(&r, -EINVAL);
+    r.config.n_cpus = 2;
+    boot(&r);
+    r.config.first_cpu = 1;
+    expect_new(&r, -EBUSY);
+    /* A program in it computes for longer than a second. */
+    k_thread_new(vm_kernel(r.vm), "spin", 1, spin_body, &r);
+    party_call(&r.w, r.host, shutdown_body, &r);
+    assert_int_equal(r.status, -EBUSY);
+    assert_true(vm_running(r.vm));
+    rig_shutdown(&r);
+    /* Its CPUs are the host's again. */
+    r.config.first_cpu = 2;
+    struct k_vm *first = r.vm;
+    boot(&r);
+    rig_shutdown(&r);
+    vm_free(first);
+    rig_close(&r);
+}
+
+/* ---- VFIO --------------------------------------------------------------------------------------
+ */
+
+struct nic_rig {
+    struct rig r;
+    struct vfio *vfio;
+    struct k_vm_function *fn;
+    struct party guest, client;
+    struct vfio_usage usage;
+};
+
+static void vfio_body(void *arg)
+{
+    struct nic_rig *n = arg;
+    const struct vfio_options options = { .ids = party_nic_ids };
+    n->vfio = vfio_new(n->r.host, &options);
+    assert_int_equal(k_pci_register(n->r.host, vfio_driver(n->vfio)), 1);
+    unsigned n_functions;
+    const struct pcie_found *found = host_functions(n->r.w.host, &n_functions);
+    for (unsigned i = 0; i < n_functions; i++)
+        if (found[i].vendor_id == NIC_VENDOR_ID)
+            n->fn = vfio_function(n->vfio, os_pci_find(n->r.host, found[i].id));
+    assert_non_null(n->fn);
+}
+
+static void add_body(void *arg)
+{
+    struct nic_rig *n = arg;
+    n->r.status = vm_add(n->r.vm, n->fn);
+}
+
+static void remove_body(void *arg)
+{
+    struct nic_rig *n = arg;
+    vm_remove(n->r.vm, n->fn);
+}
+
+static void vfio_free_body(void *arg)
+{
+    struct nic_rig *n = arg;
+    vfio_free(n->vfio);
+}
+
+static void nic_open(struct nic_rig *n)
+{
+    struct host *client = world_host(n->r.w.world, "client");
+    n->client = (struct party){ .kernel = kernel_new(client, host_os_params(client)), .ip = 2 };
+    n->guest = (struct party){ .kernel = vm_kernel(n->r.vm), .ip = 1 };
+    party_call(&n->r.w, n->client.kernel, party_register, &n->client);
+    party_call(&n->r.w, n->client.kernel, party_open, &n->client);
+    party_call(&n->r.w, n->guest.kernel, party_register, &n->guest);
+    party_call(&n->r.w, n->r.host, vfio_body, n);
+}
+
+static void nic_add(struct nic_rig *n)
+{
+    party_call(&n->r.w, n->r.host, add_body, n);
+    assert_int_equal(n->r.status, 0);
+    assert_non_null(vm_device(n->r.vm, n->fn));
+    party_call(&n->r.w, n->guest.kernel, party_open, &n->guest);
+    party_know(&n->guest, &n->client);
+    party_know(&n->client, &n->guest);
+    n->usage = vfio_usage(n->vfio);
+    assert_int_equal(n->usage.guests, 1);
+    assert_int_equal(n->usage.domains, 1);
+    assert_int_equal(n->usage.pinned_bytes, n->r.config.memory_bytes);
+}
+
+static void expect_nothing_left(struct nic_rig *n)
+{
+    n->usage = vfio_usage(n->vfio);
+    assert_int_equal(n->usage.guests + n->usage.domains, 0);
+    assert_int_equal(n->usage.pinned_bytes + n->usage.peer_bytes, 0);
+    assert_int_equal(vm_stats(n->r.vm).pins, 0);
+}
+
+static void nic_close(struct nic_rig *n)
+{
+    sim_run(n->r.w.sim, sim_now(n->r.w.sim) + 300 * SIM_PS_PER_MS, NULL);
+    rig_shutdown(&n->r);
+    expect_nothing_left(n);
+    party_call(&n->r.w, n->client.kernel, party_remove, &n->client);
+    party_call(&n->r.w, n->r.host, vfio_free_body, n);
+    kernel_free(n->client.kernel);
+    rig_close(&n->r);
+}
+
+static void vfio_streams(uint64_t memory_bytes, bool posted)
+{
+    struct nic_rig n = { 0 };
+    rig_open(&n.r, "true");
+    n.r.config.memory_bytes = memory_bytes;
+    n.r.config.params.posted_interrupts = posted;
+    party_call(&n.r.w, n.r.host, scatter_body, &n.r);
+    boot(&n.r);
+    nic_open(&n);
+    nic_add(&n);
+    party_stream(&n.r.w, &n.client, &n.guest, 4 * MIB, 5);
+    const struct vm_stats before = vm_stats(n.r.vm);
+    party_stream(&n.r.w, &n.guest, &n.client, 4 * MIB, 6);
+    const struct vm_stats after = vm_stats(n.r.vm);
+    assert_true(after.interrupts > before.interrupts);
+    assert_int_equal(after.exits, before.exits); /* registers do not trap */
+    nic_close(&n);
+}
+
+static void test_vfio(void **state)
+{
+    (void)state;
+    vfio_streams(256 * MIB, true);
+}
+
+static void test_vfio_high_memory(void **state)
+{
+    (void)state;
+    vfio_streams(4 * GIB, false);
+}
+
+/* The device goes and comes while the guest runs. */
+static void test_hot_plug(void **state)
+{
+    struct nic_rig n = { 0 };
+    (void)state;
+    rig_open(&n.r, "true");
+    boot(&n.r);
+    nic_open(&n);
+    for (unsigned i = 0; i < 3; i++) {
+        nic_add(&n);
+        party_stream(&n.r.w, &n.client, &n.guest, MIB, (uint16_t)(7 + i));
+        sim_run(n.r.w.sim, sim_now(n.r.w.sim) + 300 * SIM_PS_PER_MS, NULL);
+        party_call(&n.r.w, n.r.host, remove_body, &n);
+        assert_null(vm_device(n.r.vm, n.fn));
+        expect_nothing_left(&n);
+    }
+    nic_close(&n);
+}
+
+static void test_no_iommu(void **state)
+{
+    struct nic_rig n = { 0 };
+    (void)state;
+    rig_open(&n.r, "false");
+    boot(&n.r);
+    nic_open(&n);
+    party_call(&n.r.w, n.r.host, add_body, &n);
+    assert_int_equal(n.r.status, -EOPNOTSUPP);
+    assert_non_null(strstr(vfio_error(n.vfio)->text, "no IOMMU"));
+    assert_null(vm_device(n.r.vm, n.fn));
+    nic_close(&n);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_memory),           cmocka_unit_test(test_split_memory),
+        cmocka_unit_test(test_refusals),         cmocka_unit_test(test_vfio),
+        cmocka_unit_test(test_vfio_high_memory), cmocka_unit_test(test_hot_plug),
+        cmocka_unit_test(test_no_iommu),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
