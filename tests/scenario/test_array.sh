@@ -5,8 +5,10 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 array=$PWD/scripts/slurm-array.sh
 . tests/scenario/lib.sh
-campaign=(pcie_bench/latency_window --seeds 12 -j2)
-total=$(("$("$nudma" run "${campaign[@]}" --list -q | wc -l)" * 12))
+# Long enough that a task has not ended when the kill comes, however busy the machine.
+seeds=24
+campaign=(pcie_bench/latency_window --seeds $seeds -j2)
+total=$(("$("$nudma" run "${campaign[@]}" --list -q | wc -l)" * seeds))
 mkdir shards
 export SLURM_CPUS_PER_TASK=2
 
