@@ -105,7 +105,7 @@ static void write_route(struct trace_writer *writer, const struct tlp_trace_reco
         trace_detail(writer, "down to %s, window %s..%s", r->to, base, limit);
         break;
     case TRACE_ROUTE_PEER:
-        trace_detail(writer, "peer to peer to %s, window %s..%s", r->to, base, limit);
+        trace_detail(writer, "to its peer %s, window %s..%s", r->to, base, limit);
         break;
     case TRACE_ROUTE_ACS:
         trace_detail(writer,
@@ -235,7 +235,11 @@ static void write_tlp(struct trace_writer *writer, const struct tlp_trace_record
         break;
     case TRACE_PEER:
         trace_step(writer, r->at_ps, "root complex %s passes it on to root port %s", r->who, r->to);
-        trace_detail(writer, "requester %s, address %s", who, at);
+        if (r->tlp.type == TLP_CPL || r->tlp.type == TLP_CPLD)
+            trace_detail(writer, "%u bytes, of %u still to come, for %s tag %u", r->tlp.bytes,
+                         r->tlp.byte_count, who, r->tlp.tag);
+        else
+            trace_detail(writer, "address %s, requester %s", at, who);
         break;
     case TRACE_INTERRUPT:
         trace_step(writer, r->at_ps, "root complex %s: an interrupt message", r->who);
