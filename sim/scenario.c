@@ -217,23 +217,31 @@ static void apply_node(struct scenario *scenario, const struct config_node *node
     }
 }
 
+struct config *scenario_load_set_file(const struct scenario *scenario, const char *name,
+                                      struct config_place place, bool here_first,
+                                      struct sim_error_list *errors)
+{
+    char *path = find_set_file(scenario, name, here_first);
+    struct config *config = NULL;
+
+    if (!path)
+        sim_error_add(errors, place.file, place.line, "found \"@%s\", but there is no such file",
+                      name);
+    else
+        config = config_load_searching(path, (const char *const *)scenario->include_dirs, errors);
+    g_free(path);
+    return config;
+}
+
 /* "@fitted.cfg": all settings of the file, each with its place there. */
 static void apply_set_file(struct scenario *scenario, const char *name, struct config_place place,
                            bool from_command, struct sim_error_list *errors)
 {
-    char *path = find_set_file(scenario, name, from_command);
-    struct config *config;
+    struct config *config = scenario_load_set_file(scenario, name, place, from_command, errors);
 
-    if (!path) {
-        sim_error_add(errors, place.file, place.line, "found \"@%s\", but there is no such file",
-                      name);
-        return;
-    }
-    config = config_load_searching(path, (const char *const *)scenario->include_dirs, errors);
     if (config)
         apply_node(scenario, config->root, !from_command, errors);
     config_free(config);
-    g_free(path);
 }
 
 static void apply_file_sets(struct scenario *scenario, struct sim_error_list *errors)

@@ -144,7 +144,7 @@ static void read_form(struct scenario *scenario, struct axis *axis, struct sim_e
         else if (found[1])
             axis_read_range(scenario, axis, found[1], errors);
         else
-            axis_read_variants(axis, found[2], errors);
+            axis_read_variants(scenario, axis, found[2], errors);
         return;
     }
     for (size_t i = 0; i < SIM_N_ELEMENTS(forms); i++) {

@@ -56,7 +56,7 @@ void axis_copy_value(struct axis *axis, const struct axis_value *from, struct co
 void axis_read_values(struct axis *axis, struct config_node *values, struct sim_error_list *errors);
 void axis_read_range(struct scenario *scenario, struct axis *axis, struct config_node *node,
                      struct sim_error_list *errors);
-void axis_read_variants(struct axis *axis, struct config_node *variants,
+void axis_read_variants(struct scenario *scenario, struct axis *axis, struct config_node *variants,
                         struct sim_error_list *errors);
 
 void axis_free(gpointer axis);
@@ -73,6 +73,11 @@ void scenario_read_quick(struct scenario *scenario, struct sim_error_list *error
 bool scenario_check_leaders(const struct scenario *scenario, struct sim_error_list *errors);
 /* Reads `constraints`, "axis>value || axis=value" each. */
 void scenario_read_constraints(struct scenario *scenario, struct sim_error_list *errors);
+/* The file that "@name" means, searched as an included one is (here_first: in the current folder
+ * before); NULL with messages. The caller's. */
+struct config *scenario_load_set_file(const struct scenario *scenario, const char *name,
+                                      struct config_place place, bool here_first,
+                                      struct sim_error_list *errors);
 /* The combinations of axis values that the constraints leave, and their names. */
 void scenario_make_points(struct scenario *scenario, struct sim_error_list *errors);
 

@@ -217,8 +217,19 @@ void axis_read_range(struct scenario *scenario, struct axis *axis, struct config
 
 /* ---- Variants ------------------------------------------------------------------------------ */
 
-static void read_variant_sets(struct axis_value *value, struct config_node *sets,
-                              struct sim_error_list *errors)
+/* All settings of a file; groups with what else is in them. */
+static void assign_all(struct axis_value *value, struct config_node *node)
+{
+    if (node->kind != CONFIG_GROUP || config_value_form(node)) {
+        assign(value, node->path, node, NULL, node->place);
+        return;
+    }
+    for (unsigned i = 0; i < config_count(node); i++)
+        assign_all(value, node->children->pdata[i]);
+}
+
+static void read_variant_sets(struct scenario *scenario, struct axis_value *value,
+                              struct config_node *sets, struct sim_error_list *errors)
 {
     if (sets->kind != CONFIG_LIST) {
         config_mistake(sets, errors, "a list of settings, ( \"path=value\" )", NULL);
@@ -230,6 +241,13 @@ static void read_variant_sets(struct axis_value *value, struct config_node *sets
 
         if (element->kind != CONFIG_STRING) {
             config_mistake(element, errors, "a string \"path=value\"", NULL);
+        } else if (*element->string == '@') {
+            struct config *file = scenario_load_set_file(scenario, element->string + 1,
+                                                         element->place, false, errors);
+            if (file) {
+                g_ptr_array_add(scenario->parsed, file);
+                assign_all(value, file->root);
+            }
         } else if (config_split_setting(element->string, &path, &text, element->place, errors)) {
             assign(value, path, NULL, text, element->place);
             g_free(path);
@@ -238,7 +256,7 @@ static void read_variant_sets(struct axis_value *value, struct config_node *sets
     }
 }
 
-static void read_variant(struct axis *axis, struct config_node *variant,
+static void read_variant(struct scenario *scenario, struct axis *axis, struct config_node *variant,
                          struct sim_error_list *errors)
 {
     struct config_node *name, *sets;
@@ -262,12 +280,12 @@ static void read_variant(struct axis *axis, struct config_node *variant,
                       variant->path, name->string, axis->name);
     } else {
         value = value_new(name->string);
-        read_variant_sets(value, sets, errors);
+        read_variant_sets(scenario, value, sets, errors);
         add_value(axis, value, name->place, errors);
     }
 }
 
-void axis_read_variants(struct axis *axis, struct config_node *variants,
+void axis_read_variants(struct scenario *scenario, struct axis *axis, struct config_node *variants,
                         struct sim_error_list *errors)
 {
     if (variants->kind != CONFIG_LIST) {
@@ -278,5 +296,5 @@ void axis_read_variants(struct axis *axis, struct config_node *variants,
         sim_error_add(errors, variants->place.file, variants->place.line,
                       "%s: axis %s has no variants", variants->path, axis->name);
     for (unsigned i = 0; i < config_count(variants); i++)
-        read_variant(axis, config_child(variants, i), errors);
+        read_variant(scenario, axis, config_child(variants, i), errors);
 }

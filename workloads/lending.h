@@ -74,9 +74,9 @@ const char *const *lending_used_names(struct lending_host *host);
 /* The device in the machine's tree, the same call whether it is borrowed or not; NULL: it is not
  * there (any more). */
 struct k_pci_dev *lending_device(struct lending_host *host, const char *device);
-/* In lending_down(), the tables of this machine and of those it borrows from need not be what they
- * were: a program greets other hosts, too, which takes entries for good. */
-void lending_borrows_more(struct lending_host *host);
+/* A program borrows by itself, and so gets in touch with hosts that nobody was in touch with
+ * before, which takes entries for good: lending_down() checks only what borrows leave behind. */
+void lending_borrows_more(struct lending *lending);
 /* [thread] Takes its driver off the device; a borrowed one goes back to its lender. */
 void lending_remove(struct lending_host *host, struct k_pci_dev *dev);
 

@@ -21,6 +21,7 @@ struct lending {
     unsigned n_devices;
     const char **names, **device_names; /* of hosts, of lent devices; NULL-terminated */
     const char **used_names;            /* lending_used_names() */
+    bool more;                          /* lending_borrows_more() */
     unsigned n_waiting;                 /* threads of the present step */
 };
 

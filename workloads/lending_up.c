@@ -186,9 +186,9 @@ bool lending_up(struct lending *lending, const volatile int *interrupt)
 /* ---- Down --------------------------------------------------------------------------------------
  */
 
-void lending_borrows_more(struct lending_host *host)
+void lending_borrows_more(struct lending *lending)
 {
-    host->more = true;
+    lending->more = true;
 }
 
 void lending_remove(struct lending_host *host, struct k_pci_dev *dev)
@@ -225,7 +225,7 @@ static bool nothing_left(struct lending_host *host)
     const struct lend_usage now = lend_usage(host->lend), *then = &host->before;
     bool left = now.lent + now.borrowed != 0 || now.mapped_pages != 0 ||
                 now.outgoing != then->outgoing;
-    if (!host->more)
+    if (!host->lending->more)
         left = left || now.windows != then->windows || now.incoming != then->incoming ||
                now.exported_bytes != then->exported_bytes;
     if (left)

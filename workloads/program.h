@@ -48,7 +48,8 @@ struct program_ops {
 extern const struct program_ops *const program_registry[]; /* NULL-terminated */
 extern const struct program_ops program_netperf_ops, program_netperf_rr_ops, program_sockperf_ops,
     program_pktgen_ops, program_sendfile_ops, program_memcached_ops, program_stream_ops,
-    program_pagerank_ops, program_bandwidth_test_ops, program_ping_pong_ops;
+    program_pagerank_ops, program_bandwidth_test_ops, program_ping_pong_ops, program_device_dma_ops,
+    program_borrow_limit_ops;
 
 /* ---- For programs ---------------------------------------------------------------------------- */
 /* Between measure() and record(). */
@@ -73,6 +74,7 @@ void program_check_device(struct program *program, const char *key, struct lendi
                           const char *device, struct sim_error_list *errors);
 void program_machine_uses_cpu(struct program *program, const struct lending_host *host,
                               unsigned cpu);
+bool program_is_measured(const struct program *program, const struct lending_host *host);
 /* Mistakes in check(): no such core of a socket; no such interface ("" is the default). */
 void program_check_core(struct program *program, const char *key, const struct network_host *host,
                         unsigned socket, unsigned idx, struct sim_error_list *errors);
@@ -98,6 +100,8 @@ struct kaddr program_buffer(const struct network_host *host, unsigned cpu, uint6
  * and a fault of the run if there is none. */
 struct socket *program_connect(struct program *program, const struct network_host *host,
                                uint32_t from_ip, uint32_t ip, uint16_t port);
+/* A metric of this program: "<its name>.<name>". */
+void program_metric(struct program *program, const char *name, const char *unit, double value);
 /* A metric to which several programs of a kind may add. */
 void program_metric_sum(struct program *program, const char *name, const char *unit, double value);
 /* Port `idx` (below 64) from `base` on of this program: others on the same address have others. */

@@ -341,6 +341,11 @@ void program_check_device(struct program *program, const char *key, struct lendi
                        lending_used_names(host));
 }
 
+bool program_is_measured(const struct program *program, const struct lending_host *host)
+{
+    return host == program->all->measured_lend;
+}
+
 void program_machine_uses_cpu(struct program *program, const struct lending_host *host,
                               unsigned cpu)
 {
@@ -423,6 +428,13 @@ struct socket *program_connect(struct program *program, const struct network_hos
     return NULL;
 }
 
+void program_metric(struct program *program, const char *name, const char *unit, double value)
+{
+    char whole[96];
+    snprintf(whole, sizeof(whole), "%s.%s", program->name, name);
+    run_result_metric(program->workload->result, whole, unit, value);
+}
+
 void program_metric_sum(struct program *program, const char *name, const char *unit, double value)
 {
     struct programs *all = program->all;
@@ -457,5 +469,7 @@ const struct program_ops *const program_registry[] = {
     &program_pagerank_ops,
     &program_bandwidth_test_ops,
     &program_ping_pong_ops,
+    &program_device_dma_ops,
+    &program_borrow_limit_ops,
     NULL,
 };

@@ -169,13 +169,84 @@ static void test_full_table(void **state)
     run_result_free(result);
 }
 
+/* ---- Without a network -------------------------------------------------------------------------
+ */
+
+#define ADAPTERS                                                                                          \
+    "hosts = { " HOST("near") HOST(                                                                       \
+        "far") "};\n"                                                                                     \
+               "devices = { n0 = { type = \"pcie.ntb\"; lanes = 8; cable_lanes = 8; };"                   \
+               " n1 = { type = \"pcie.ntb\"; lanes = 8; cable_lanes = 8; outgoing_requesters = 3; };"     \
+               " sw = { type = \"pcie.switch\"; downstream_ports = 3; lanes = 8;"                         \
+               " downstream_lanes = 8; };"                                                                \
+               " own = " SMALL " d0 = " SMALL " d1 = " SMALL " d2 = " SMALL "};\n"                        \
+               "cables = ( { from = \"near.s0.rp0\"; to = \"n0.p0\"; },"                                  \
+               " { from = \"near.s0.rp1\"; to = \"own.p0\"; },"                                           \
+               " { from = \"far.s0.rp0\"; to = \"n1.p0\"; }, { from = \"far.s0.rp1\"; to = \"sw.p0\"; }," \
+               " { from = \"sw.p1\"; to = \"d0.p0\"; }, { from = \"sw.p2\"; to = \"d1.p0\"; },"           \
+               " { from = \"sw.p3\"; to = \"d2.p0\"; },"                                                  \
+               " { from = \"n0.p1\"; to = \"n1.p1\"; length_m = 2.0; } );\n"                              \
+               "lending = { near = { host = \"near\"; borrow = [%s]; };"                                  \
+               " far = { host = \"far\"; lend = [\"d0\", \"d1\", \"d2\"]; }; };\n"                        \
+               "workload = { type = \"programs\"; measured = \"near\"; };\n"                              \
+               "measure = { warmup_us = 20; duration_us = 100000; };\n"
+#define SMALL "{ type = \"pcie.requester\"; lanes = 8; bar_bytes = \"64 KiB\"; };"
+
+static char *adapters(const char *borrow, const char *programs)
+{
+    return both(g_strdup_printf(ADAPTERS, borrow), g_strdup(programs));
+}
+
+/* Its own adapter and a borrowed one, by the same driver; what they write and read is checked. */
+static void test_device_dma(void **state)
+{
+    (void)state;
+    const char *const direction[] = { "write", "read" };
+    for (unsigned i = 0; i < 2; i++) {
+        struct run_result *result = run_result_new();
+        char *programs = g_strdup_printf(
+            "programs = { own = { type = \"device_dma\"; on = \"near\"; device = \"own\";"
+            " direction = \"%s\"; queue_depth = 1; };"
+            " lent = { type = \"device_dma\"; on = \"near\"; device = \"d1\";"
+            " direction = \"%s\"; queue_depth = 1; }; };\n",
+            direction[i], direction[i]);
+        char *text = adapters("\"d1\"", programs);
+        memcpy(strstr(text, "100000"), "   200", 6); /* these do not end by themselves */
+        char *error = run_into(text, result);
+        if (error != NULL)
+            fail_msg("%s", error);
+        double own = run_result_value(result, "own.latency_mean_ns");
+        double lent = run_result_value(result, "lent.latency_mean_ns");
+        assert_true(run_result_value(result, "own.throughput_gbyte_s") > 0.1);
+        if (i == 1) /* four chips and two cables each way, at 110 ns or more */
+            assert_true(lent > own + 600 && lent < own + 3000);
+        g_free(programs);
+        run_result_free(result);
+    }
+}
+
+/* Three entries, one of them the CPUs': two devices, and an error code for the third. */
+static void test_limit(void **state)
+{
+    (void)state;
+    struct run_result *result = run_result_new();
+    char *error = run_into(
+        adapters("", "programs = { limit = { type = \"borrow_limit\"; on = \"near\"; }; };"),
+        result);
+    if (error != NULL)
+        fail_msg("%s", error);
+    assert_true(run_result_value(result, "devices_borrowed") == 2);
+    assert_true(run_result_value(result, "limit.lenders_refused") == 1);
+    assert_true(run_result_value(result, "limit.refusal_errno") == 28); /* ENOSPC */
+    run_result_free(result);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_borrowed_nic),
-        cmocka_unit_test(test_local),
-        cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_full_table),
+        cmocka_unit_test(test_borrowed_nic), cmocka_unit_test(test_local),
+        cmocka_unit_test(test_mistakes),     cmocka_unit_test(test_full_table),
+        cmocka_unit_test(test_device_dma),   cmocka_unit_test(test_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -449,6 +449,34 @@ static void settings_of_a_file(void **state)
     scenario_free(s);
 }
 
+/* A variant may set all that a file does: one topology or another. */
+static void variants_of_files(void **state)
+{
+    struct fixture *f = *state;
+    const char *text = "axes = ( { name = \"x\"; variants = (\n"
+                       " { name = \"one\"; set = ( \"@one.cfg\" ); },\n"
+                       " { name = \"two\"; set = ( \"@two.cfg\", \"a.b.c=12\" ); } ); } );\n";
+
+    write_file("scenarios/one.cfg", "a = { b = { c = 1; d = 2; }; l = ( 4, 5, 6 ); };\n");
+    write_file("scenarios/two.cfg",
+               "a = {\n b = { c = 10; e = { value = 3; provenance = \"published\"; }; };\n"
+               " l = ( 7 );\n};\n");
+    struct scenario *s = load_good(f, text, NULL);
+    point_sets(f, s, 0, "a.b.c", "1", "axis x");
+    point_sets(f, s, 0, "a.b.d", "2", "axis x");
+    point_sets(f, s, 0, "a.l.[2]", "6", "axis x");
+    point_sets(f, s, 1, "a.b.c", "12", "axis x");
+    point_sets(f, s, 1, "a.b.e.value", "3", "axis x");
+    point_sets(f, s, 1, "a.l.[0]", "7", "axis x");
+    scenario_free(s);
+    refuse(f,
+           "axes = ( { name = \"x\"; variants = (\n"
+           " { name = \"one\"; set = ( \"@none.cfg\" ); } ); } );\n",
+           "scenarios/t.cfg:2: found \"@none.cfg\", but there is no such file");
+    refuse_sets(f, text, "a.b.d=3",
+                "--set: a.b.d: set by the axis x; to choose its values, --set axes.x=...");
+}
+
 static void mistakes_in_settings_of_a_file(void **state)
 {
     struct fixture *f = *state;
@@ -774,6 +802,7 @@ int main(void)
         TEST(filters_compare),
         TEST(later_settings_win),
         TEST(settings_of_a_file),
+        TEST(variants_of_files),
         TEST(mistakes_in_settings_of_a_file),
         TEST(set_of_a_setting_that_an_axis_sets),
         TEST(axes_are_replaced_by_name),
