@@ -204,8 +204,8 @@ static int connect_near(struct lend_host *host, uint32_t peer, uint16_t id,
     return lend_connect(host, &path, c, error);
 }
 
-int lend_borrow(struct lend_host *host, uint32_t peer, uint16_t id, struct lend_borrow **borrow,
-                struct lend_error *error)
+static int take(struct lend_host *host, uint32_t peer, uint16_t id, struct lend_mdev *mdev,
+                struct lend_borrow **borrow, struct lend_error *error)
 {
     struct lend_connection *c;
     int status = connect_near(host, peer, id, &c, error);
@@ -213,10 +213,11 @@ int lend_borrow(struct lend_host *host, uint32_t peer, uint16_t id, struct lend_
         return status;
     struct lend_borrow *b = k_zalloc(sizeof *b);
     b->host = host;
+    b->mdev = mdev;
     b->connection = c;
     b->request.id = id;
     b->request.mps_bytes = (uint16_t)payload_of(c->adapter->pci);
-    status = reserve_ranges(b, error);
+    status = mdev != NULL ? 0 : reserve_ranges(b, error);
     if (status == 0)
         status = open_device(b, error);
     if (status == 0 && c->state != CONNECTION_UP)
@@ -226,11 +227,42 @@ int lend_borrow(struct lend_host *host, uint32_t peer, uint16_t id, struct lend_
         k_free(b);
         return status;
     }
+    *borrow = b;
+    return 0;
+}
+
+int lend_borrow(struct lend_host *host, uint32_t peer, uint16_t id, struct lend_borrow **borrow,
+                struct lend_error *error)
+{
+    struct lend_borrow *b;
+    int status = take(host, peer, id, NULL, &b, error);
+    if (status != 0)
+        return status;
     status = inject(b, error);
     if (status == 0)
         *borrow = b;
     else
         lend_return(b);
+    return status;
+}
+
+int lend_borrow_vm(struct lend_host *host, uint32_t peer, uint16_t id, struct lend_mdev *mdev,
+                   struct lend_borrow **borrow, struct lend_error *error)
+{
+    int status = take(host, peer, id, mdev, borrow, error);
+    if (status != 0)
+        return status;
+    struct lend_borrow *b = *borrow;
+    make_shadow(b); /* what other devices of the guest are pointed at */
+    b->starting = true;
+    b->next = host->borrows;
+    host->borrows = b;
+    lend_shadow_init(b);
+    b->starting = false;
+    if (b->connection->state == CONNECTION_UP)
+        return 0;
+    status = lend_fail(error, -ECONNRESET, "host %u was lost", peer);
+    lend_return(b);
     return status;
 }
 
@@ -252,6 +284,8 @@ static void end(struct lend_borrow *b, bool gone)
         b->open = false;
     if (b->injected)
         k_pci_remove(&b->dev, gone);
+    if (b->mdev != NULL)
+        lend_mdev_lost(b->mdev);
     b->injected = false;
     let_go(b);
 }
@@ -263,6 +297,8 @@ void lend_return(struct lend_borrow *b)
     while (*link != b)
         link = &(*link)->next;
     *link = b->next;
+    if (b->mdev != NULL)
+        lend_mdev_returned(b->mdev);
     k_free(b);
 }
 

@@ -34,6 +34,10 @@ static void bell_rings(void *arg)
         return;
     if (bell->number < N_BELLS) /* it may ring again from here on: what we look for is there */
         k_writel(bell->adapter->pci, 0, NTB_REG_DOORBELL, 1u << bell->number);
+    if (bell->number == BELL_EVENT) {
+        lend_events(host, bell->adapter);
+        return;
+    }
     if (bell->number == BELL_REPLY) {
         for (struct lend_connection *c = host->connections; c != NULL; c = c->next)
             if (c->adapter == bell->adapter)
@@ -196,6 +200,7 @@ void lend_host_free(struct lend_host *host)
         host->connections = c->next;
         k_free(c);
     }
+    lend_mdevs_free(host);
     lend_pairs_free(host);
     lend_borrows_free(host);
     lend_segments_free(host);

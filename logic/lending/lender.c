@@ -84,8 +84,10 @@ void lend_devices_free(struct lend_host *host)
     while (host->devices != NULL) {
         struct lend_device *d = host->devices;
         host->devices = d->next;
-        if (d->lend != NULL)
+        if (d->lend != NULL) {
             lend_peers_free(d->lend);
+            lend_vm_free(d->lend);
+        }
         k_free(d->lend);
         k_free(d);
     }
@@ -103,6 +105,7 @@ static void give_back(struct lend *lend)
         if (lend->bar[i].bytes != 0)
             lend_unexport(adapter, lend->bar[i].fabric & ~(uint64_t)(K_PAGE_BYTES - 1),
                           lend->bar[i].bytes);
+    lend_vm_end(lend);
     lend_peers_end(lend);
     if (lend->domain != NULL)
         k_iommu_domain_free(lend->domain);
@@ -126,6 +129,8 @@ static int open_windows(struct lend *lend, const struct msg_open *request, struc
     const unsigned bits = lend->device->dma_bits;
     const uint64_t limit = translated || bits >= 64 ? 0 : UINT64_C(1) << bits;
     const char *name = lend->device->name;
+    if (lend->for_vm) /* interrupts end here, memory comes later */
+        return 0;
     int status = lend_map(c->adapter, c->node, MSI_BASE, MSI_BYTES, limit, name, &lend->msi, error);
     for (unsigned i = 0; status == 0 && i < request->n_ranges; i++) {
         status = lend_map(c->adapter, c->node, request->range[i].fabric, request->range[i].bytes,
@@ -171,6 +176,25 @@ int lend_show(struct lend *lend, uint64_t address, uint64_t bytes, enum k_dma_di
                      (unsigned long long)(bytes >> 20));
 }
 
+int lend_show_at(struct lend *lend, uint64_t address, uint64_t bytes,
+                 enum k_dma_direction direction, uint64_t at, struct lend_error *error)
+{
+    const struct lend_device *d = lend->device;
+    if (lend->domain == NULL)
+        return lend_fail(error, -EOPNOTSUPP, "%s: no IOMMU: %#llx cannot be shown at %#llx",
+                         d->name, (unsigned long long)address, (unsigned long long)at);
+    if (!lend_ranges_take_at(&lend->iova, at, bytes))
+        return lend_fail(error, -ERANGE,
+                         "%s: %u bits of address: [%#llx, + %#llx) is beyond, or in use", d->name,
+                         d->dma_bits, (unsigned long long)at, (unsigned long long)bytes);
+    const int status = k_iommu_map(lend->domain, at, address, bytes, direction);
+    if (status == 0)
+        return 0;
+    lend_ranges_give(&lend->iova, at);
+    return lend_fail(error, status, "%s: %llu MiB could not be mapped in the IOMMU", d->name,
+                     (unsigned long long)(bytes >> 20));
+}
+
 void lend_hide(struct lend *lend, uint64_t dma, uint64_t bytes)
 {
     if (lend->domain == NULL)
@@ -187,6 +211,12 @@ static int translate(struct lend *lend, struct lend_error *error)
     const uint64_t end = bits >= 39 ? IOVA_END : UINT64_C(1) << bits;
     if (lend->domain == NULL)
         return 0;
+    if (lend->for_vm) { /* all addresses are the guest's, but for those of interrupts */
+        lend_ranges_init(&lend->iova, 0, end);
+        if (end > MSI_BASE)
+            lend_ranges_take_at(&lend->iova, MSI_BASE, MSI_BYTES);
+        return 0;
+    }
     lend_ranges_init(&lend->iova, IOVA_FIRST, end);
     if (end > IOVA_HOLE)
         lend_ranges_take_at(&lend->iova, IOVA_HOLE,
@@ -204,7 +234,10 @@ static int isolate(struct lend *lend, struct lend_error *error)
 {
     const struct k_pci_dev *pci = lend->device->pci;
     if (!k_iommu_on(lend->device->host->kernel, pci->id))
-        return 0;
+        return !lend->for_vm ? 0
+                             : lend_fail(error, -EOPNOTSUPP,
+                                         "%s: no IOMMU: its addresses cannot be those of a guest",
+                                         lend->device->name);
     lend->domain = k_iommu_domain_new(lend->device->host->kernel, pci->id);
     if (lend->domain == NULL)
         return lend_fail(error, -ENOMEM, "%s: no IOMMU domain is left", lend->device->name);
@@ -244,8 +277,7 @@ static struct lend_device *device_of(struct lend_host *host, uint16_t id)
     return d;
 }
 
-/* The peer's own lend, or NULL. */
-static struct lend *lend_of(struct lend_connection *c, uint32_t number)
+struct lend *lend_of(struct lend_connection *c, uint32_t number)
 {
     for (struct lend_device *d = c->host->devices; d != NULL; d = d->next)
         if (d->lend != NULL && d->lend->number == number && d->lend->connection == c)
@@ -302,7 +334,7 @@ static int serve_open(struct lend_connection *c, const struct msg_open *request,
                       size_t *bytes, struct lend_error *error)
 {
     struct lend_device *d = device_of(c->host, request->id);
-    if (d == NULL || request->n_ranges > LEND_DMA_RANGES || request->n_ranges == 0)
+    if (d == NULL || request->n_ranges > LEND_DMA_RANGES)
         return lend_fail(error, -ENOENT, "no device %04x to lend", (unsigned)request->id);
     if (d->lend != NULL)
         return lend_fail(error, -EBUSY, "%s is lent to host %u", d->name,
@@ -310,7 +342,10 @@ static int serve_open(struct lend_connection *c, const struct msg_open *request,
     if (d->resetting)
         return lend_fail(error, -EAGAIN, "%s is being reset", d->name);
     struct lend *lend = k_zalloc(sizeof *lend);
-    *lend = (struct lend){ .device = d, .connection = c, .number = ++c->host->next_lend };
+    *lend = (struct lend){ .device = d,
+                           .connection = c,
+                           .number = ++c->host->next_lend,
+                           .for_vm = request->n_ranges == 0 };
     d->lend = lend;
     c->users++;
     lend_device_quiet(d);

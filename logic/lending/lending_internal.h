@@ -32,7 +32,7 @@ enum {
 enum { HELLO_CONNECT = 1, HELLO_BYE = 2, HELLO_REFUSED = 3 };
 #define HELLO(node, mailbox, what) ((uint32_t)(node) << 16 | (uint32_t)(mailbox) << 4 | (what))
 
-enum { BELL_HELLO, BELL_REQUEST, BELL_REPLY, N_BELLS };
+enum { BELL_HELLO, BELL_REQUEST, BELL_REPLY, BELL_EVENT, N_BELLS };
 
 /* ---- Mailboxes --------------------------------------------------------------------------------
  */
@@ -41,6 +41,9 @@ enum { BELL_HELLO, BELL_REQUEST, BELL_REPLY, N_BELLS };
 #define BOX_REQUEST 64u /* of the peer */
 #define BOX_REPLY   576u
 #define BODY_BYTES  448u
+#define BOX_EVENTS \
+    1088u /* 8 bytes each: interrupts of a device of the peer's, counted by the peer */
+#define N_EVENTS 120u
 
 enum {
     MSG_LIST = 1,
@@ -55,6 +58,9 @@ enum {
     MSG_PEER_CLOSE,
     MSG_PEER_ADMIT, /* of the target's lender */
     MSG_PEER_DISMISS,
+    MSG_VM_MAP, /* of the lender of a device that a guest has */
+    MSG_VM_UNMAP,
+    MSG_VM_IRQ,
 };
 
 /* Written body first, then status, then the word that begins with the sequence number. */
@@ -65,8 +71,9 @@ struct lend_head {
     uint32_t zero;
 };
 _Static_assert(sizeof(struct lend_head) == 16, "two words of 8 bytes");
+_Static_assert(BOX_REPLY + sizeof(struct lend_head) + BODY_BYTES <= BOX_EVENTS, "no overlap");
+_Static_assert(BOX_EVENTS + 8 * N_EVENTS <= LEND_MAILBOX_BYTES, "fits");
 _Static_assert(BOX_REQUEST + sizeof(struct lend_head) + BODY_BYTES <= BOX_REPLY, "no overlap");
-_Static_assert(BOX_REPLY + sizeof(struct lend_head) + BODY_BYTES <= LEND_MAILBOX_BYTES, "fits");
 
 struct msg_range {
     uint64_t fabric, bytes;
@@ -74,7 +81,7 @@ struct msg_range {
 struct msg_open { /* MSG_OPEN */
     uint16_t id;
     uint16_t mps_bytes; /* of the borrower's tree */
-    uint32_t n_ranges;
+    uint32_t n_ranges;  /* 0: for a guest, whose memory comes later (MSG_VM_MAP) */
     struct msg_range
         range[LEND_DMA_RANGES]; /* that the device shall reach, as the fabric sees it */
 };
@@ -101,6 +108,7 @@ struct msg_peer_open { /* MSG_PEER_OPEN */
     uint32_t target;   /* lend of the target, if host is the lender itself; and then: */
     uint32_t bar, direction;
     uint64_t offset, bytes;
+    uint64_t at; /* the address that the source shall find them at; 0: any */
 };
 struct msg_peer_opened {
     uint32_t peer;             /* number */
@@ -115,6 +123,7 @@ struct msg_peer_map { /* MSG_PEER_MAP: its answer is the address for DMA; MSG_PE
     uint32_t lend, peer;
     uint32_t direction, zero;
     uint64_t fabric, bytes; /* at the target's host */
+    uint64_t at;            /* as above */
 };
 struct msg_peer_admit { /* MSG_PEER_ADMIT */
     uint32_t lend;      /* of the target */
@@ -128,6 +137,16 @@ struct msg_peer_admit { /* MSG_PEER_ADMIT */
 struct msg_peer_admitted {
     uint32_t guest, zero; /* number */
     uint64_t fabric;      /* of the bytes, by that adapter */
+};
+struct msg_vm_map { /* MSG_VM_MAP; MSG_VM_UNMAP: all of them */
+    uint32_t lend, zero;
+    uint64_t guest;         /* guest-physical: what the device is to say */
+    uint64_t fabric, bytes; /* at the borrower */
+};
+struct msg_vm_irq { /* MSG_VM_IRQ */
+    uint32_t lend;
+    uint16_t index, on;   /* of the device's MSI-X table */
+    uint32_t event, zero; /* of the borrower's mailbox for us */
 };
 struct msg_peer_dismiss { /* MSG_PEER_DISMISS */
     uint32_t lend, guest;
@@ -145,6 +164,12 @@ struct lend_mutex {
 };
 
 enum lend_state { CONNECTION_GREETING, CONNECTION_UP, CONNECTION_LOST };
+
+struct lend_event {
+    bool used;
+    struct k_eventfd *eventfd;
+    uint64_t seen;
+};
 
 struct lend_connection {
     struct lend_connection *next;
@@ -165,6 +190,8 @@ struct lend_connection {
     uint32_t served;           /* of the peer's */
     uint64_t beat, heard_beat; /* sent, seen last */
     uint64_t heard_ps;
+    struct lend_event event[N_EVENTS]; /* of our mailbox */
+    unsigned n_events;                 /* beyond the last that was ever used */
 };
 
 struct lend_segment {
@@ -215,6 +242,16 @@ struct lend_guest {
     uint64_t fabric, bytes; /* exported for it; 0: nothing */
 };
 
+/* An interrupt of a device of ours that goes on to a guest of another host. */
+struct lend_irq {
+    struct lend_irq *next;
+    struct lend *lend;
+    struct k_irq *irq;
+    uint16_t index;
+    uint32_t event;
+    uint64_t count;
+};
+
 struct lend {
     struct lend_device *device;
     struct lend_connection *connection;
@@ -228,6 +265,8 @@ struct lend {
     struct msg_range bar[K_PCI_BARS];
     struct lend_peer *peers;
     struct lend_guest *guests;
+    bool for_vm;
+    struct lend_irq *irqs;
 };
 
 struct lend_switch {
@@ -257,7 +296,8 @@ struct lend_host {
     struct lend_device *devices;
     struct lend_borrow *borrows;
     struct lend_pair *pairs;
-    struct lend_mutex lender_lock, connect_lock;
+    struct lend_mdev *mdevs;
+    struct lend_mutex lender_lock, connect_lock, mdev_lock;
     struct k_wait_queue work; /* of the server */
     struct k_wait_queue stopped;
     unsigned rung; /* bit per bell; N_BELLS: the link */
@@ -344,8 +384,31 @@ unsigned lend_near_adapter(const struct lend_device *device);
  * address itself. */
 int lend_show(struct lend *lend, uint64_t address, uint64_t bytes, enum k_dma_direction direction,
               uint64_t *dma, struct lend_error *error);
+/* The same, at this very address of its domain. */
+int lend_show_at(struct lend *lend, uint64_t address, uint64_t bytes,
+                 enum k_dma_direction direction, uint64_t at, struct lend_error *error);
 /* What was shown in its domain. */
 void lend_hide(struct lend *lend, uint64_t dma, uint64_t bytes);
+
+/* ---- mdev_lend.c ------------------------------------------------------------------------------
+ */
+/* The peer's own lend, or NULL. */
+struct lend *lend_of(struct lend_connection *connection, uint32_t number);
+int lend_serve_vm(struct lend_connection *connection, unsigned type, const void *body, size_t n,
+                  struct lend_error *error);
+/* The device's interrupts go nowhere; the guest's memory is shown no more. */
+void lend_vm_end(struct lend *lend);
+void lend_vm_free(struct lend *lend); /* of a dead host: memory only */
+
+/* ---- mdev.c -----------------------------------------------------------------------------------
+ */
+/* Hard interrupt: lenders have written to our mailboxes that devices have raised interrupts. */
+void lend_events(struct lend_host *host, const struct lend_adapter *adapter);
+/* The device does not answer any more: it has been taken back, or the lender is gone. */
+void lend_mdev_lost(struct lend_mdev *mdev);
+/* Its borrow is freed. */
+void lend_mdev_returned(struct lend_mdev *mdev);
+void lend_mdevs_free(struct lend_host *host);
 
 /* ---- peer_lend.c: under lender_lock -----------------------------------------------------------
  */
@@ -371,6 +434,10 @@ struct lend_pair {
     int outgoing;                  /* of a local source; -1: none */
     uint64_t fabric, fabric_bytes; /* of a local target, exported; 0: not */
 };
+/* lend_peer_map(), at this very address; 0: at any. */
+int lend_peer_map_at(struct lend_borrow *source, struct k_device *target, unsigned bar,
+                     uint64_t offset, uint64_t bytes, enum k_dma_direction direction, uint64_t at,
+                     uint64_t *dma, struct lend_error *error);
 /* The borrow ends: what it reaches and what reaches it. */
 void lend_pairs_end(struct lend_borrow *borrow);
 void lend_pairs_free(struct lend_host *host); /* of a dead host: memory only */
@@ -387,7 +454,8 @@ struct lend_borrow {
     struct msg_open request;
     char name[2 * LEND_NAME_BYTES];
     bool starting, injected, ending;
-    bool open; /* the lender holds a lend for us */
+    bool open;              /* the lender holds a lend for us */
+    struct lend_mdev *mdev; /* a guest's: it is not in our tree */
     /* Memory. */
     bool translated;         /* by our IOMMU: request.range[0] is a range of our own addresses */
     bool reserved;           /* that range is taken */
@@ -404,6 +472,10 @@ struct lend_borrow {
     uint32_t bar_flags[K_PCI_BARS];
     uint32_t bar_written[K_PCI_BARS]; /* what software wrote there last */
 };
+
+/* [thread] Borrows for a guest: the device does not appear in our tree. */
+int lend_borrow_vm(struct lend_host *host, uint32_t peer, uint16_t id, struct lend_mdev *mdev,
+                   struct lend_borrow **borrow, struct lend_error *error);
 
 extern const struct k_pci_ops lend_shadow_ops;
 extern const struct k_dma_ops lend_shadow_dma_ops;

@@ -128,6 +128,9 @@ static int dispatch(struct lend_connection *c, const struct message *request, ui
     case MSG_PEER_ADMIT:
     case MSG_PEER_DISMISS:
         return lend_serve_peer(c, head->type, request->body, head->bytes, body, bytes, error);
+    case MSG_VM_MAP:
+    case MSG_VM_UNMAP:
+    case MSG_VM_IRQ: return lend_serve_vm(c, head->type, request->body, head->bytes, error);
     default: return lend_fail(error, -EPROTO, "request %u is not known", (unsigned)head->type);
     }
 }

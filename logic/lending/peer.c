@@ -98,6 +98,7 @@ struct wish {
     unsigned bar;
     uint64_t offset, bytes;
     enum k_dma_direction direction;
+    uint64_t at;     /* that the source is to find them at; 0: any */
     uint64_t fabric; /* of the bytes at the target's host */
 };
 
@@ -112,7 +113,8 @@ static int source_open(const struct wish *wish, uint32_t host, uint32_t adapter,
                                            .bar = wish->bar,
                                            .direction = wish->direction,
                                            .offset = wish->offset,
-                                           .bytes = wish->bytes };
+                                           .bytes = wish->bytes,
+                                           .at = wish->at };
     int status = lend_call(source->connection, MSG_PEER_OPEN, &request, sizeof request, opened,
                            sizeof *opened, error);
     if (status == 0)
@@ -127,7 +129,8 @@ static int source_map(const struct wish *wish, struct lend_error *error)
                                           .peer = pair->peer,
                                           .direction = wish->direction,
                                           .fabric = wish->fabric,
-                                          .bytes = wish->bytes };
+                                          .bytes = wish->bytes,
+                                          .at = wish->at };
     return lend_call(pair->source->connection, MSG_PEER_MAP, &request, sizeof request, &pair->dma,
                      sizeof pair->dma, error);
 }
@@ -207,6 +210,13 @@ int lend_peer_map(struct lend_borrow *source, struct k_device *target, unsigned 
                   uint64_t offset, uint64_t bytes, enum k_dma_direction direction, uint64_t *dma,
                   struct lend_error *error)
 {
+    return lend_peer_map_at(source, target, bar, offset, bytes, direction, 0, dma, error);
+}
+
+int lend_peer_map_at(struct lend_borrow *source, struct k_device *target, unsigned bar,
+                     uint64_t offset, uint64_t bytes, enum k_dma_direction direction, uint64_t at,
+                     uint64_t *dma, struct lend_error *error)
+{
     struct lend_host *host = source->host;
     struct k_pci_dev *pci = K_CONTAINER(target, struct k_pci_dev, device);
     struct lend_borrow *borrowed = target->dma_ops == &lend_shadow_dma_ops ? target->dma_context
@@ -220,7 +230,7 @@ int lend_peer_map(struct lend_borrow *source, struct k_device *target, unsigned 
     if (going(source) || going(borrowed))
         return gone(going(source) ? source : borrowed, error);
     struct lend_pair *pair = pair_new(host, source, borrowed);
-    struct wish wish = { pair, pci, bar, offset, bytes, direction, 0 };
+    struct wish wish = { pair, pci, bar, offset, bytes, direction, at, 0 };
     pair->bytes = bytes;
     int status = make(&wish, error);
     if (status == 0 && (going(source) || going(borrowed)))

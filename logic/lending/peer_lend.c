@@ -54,11 +54,13 @@ static struct lend_peer *peer_find(struct lend *lend, uint32_t number)
 
 /* Shows pages of our tree to the source; *dma: of the first of those bytes. */
 static int peer_show(struct lend *lend, struct lend_peer *peer, uint64_t address, uint64_t bytes,
-                     uint32_t direction, uint64_t *dma, struct lend_error *error)
+                     uint32_t direction, uint64_t at, uint64_t *dma, struct lend_error *error)
 {
     const uint64_t within = address & PAGE_MASK, all = (within + bytes + PAGE_MASK) & ~PAGE_MASK;
-    int status = lend_show(lend, address - within, all, (enum k_dma_direction)direction, dma,
-                           error);
+    const enum k_dma_direction way = (enum k_dma_direction)direction;
+    *dma = at - within;
+    int status = at == 0 ? lend_show(lend, address - within, all, way, dma, error)
+                         : lend_show_at(lend, address - within, all, way, at - within, error);
     if (status != 0)
         return status;
     peer->iova = *dma;
@@ -105,9 +107,9 @@ static int open_here(struct lend *lend, struct lend_peer *peer, struct lend_conn
         return over(request->target, error);
     int status = bytes_of(peer->target, request->bar, request->offset, request->bytes, &address,
                           error);
-    return status == 0
-               ? peer_show(lend, peer, address, request->bytes, request->direction, dma, error)
-               : status;
+    return status == 0 ? peer_show(lend, peer, address, request->bytes, request->direction,
+                                   request->at, dma, error)
+                       : status;
 }
 
 /* The way to the target's host: back to the borrower by the adapter that it came by, to others by
@@ -178,7 +180,7 @@ static int serve_map(struct lend_connection *c, const struct msg_peer_map *reque
     int status = lend_map(peer->adapter, peer->node, request->fabric, request->bytes, limit,
                           lend->device->name, &peer->map, error);
     return status == 0 ? peer_show(lend, peer, peer->map.address, request->bytes,
-                                   request->direction, dma, error)
+                                   request->direction, request->at, dma, error)
                        : status; /* the borrower closes what it has opened */
 }
 

@@ -42,8 +42,6 @@ void os_interrupt_arrived(void *context, uint32_t destination, uint8_t number)
     cpu->pending_last = &vector->next;
     os_due_update(cpu);
     os_kick_idle(cpu, vector->due_ps);
-    if (cpu->in_guest != NULL)
-        sim_task_resume(cpu->in_guest, vector->due_ps);
 }
 
 /* Accepts the first: from now on the same vector may become pending again. */

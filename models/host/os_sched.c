@@ -410,6 +410,8 @@ void k_thread_set_cpu(struct k_thread *thread, unsigned cpu_idx)
 
 void os_kick_idle(struct os_cpu *cpu, sim_time at_ps)
 {
+    if (cpu->in_guest != NULL) /* vm_cpu.c */
+        sim_task_resume(cpu->in_guest, SIM_MAX(at_ps, sim_now(cpu->kernel->sim)));
     if (!cpu->asleep)
         return;
     cpu->asleep = false;

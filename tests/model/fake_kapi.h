@@ -774,6 +774,7 @@ bool k_napi_complete(struct k_napi *napi)
 
 #include "tests/model/fake_kapi_devices.h"
 #include "tests/model/fake_kapi_iommu.h"
+#include "tests/model/fake_kapi_vm.h"
 
 /* ---- The whole ---------------------------------------------------------------------------------
  */

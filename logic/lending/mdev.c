@@ -1,0 +1,513 @@
+/*
+ * Models: SmartIO's pass-through of remote devices: borrowed when the machine is reset, without
+ *   being injected here; the guest's memory, whose layout nobody tells, probed from where low and
+ *   high memory begin on an x86 machine when the guest enables DMA (Bus Master), pinned, made
+ *   contiguous by our IOMMU in a range of I/O virtual addresses for each, and mapped by the lender
+ *   at guest-physical addresses; base addresses captured from the guest's configuration writes and
+ *   mapped, once the guest lets the device answer there, for the guest's other borrowed devices;
+ *   interrupts handled at the lender, whose message here signals an eventfd.
+ * Does not model: MSI and legacy interrupts; memory that the guest gets later; local devices of the
+ *   guest as targets or sources of its borrowed ones; quotas.
+ * Timing: a pin and a mapping for each page of 2 MiB, one request to the lender for each window;
+ *   nothing while the device works.
+ * Sources: SmartIO, section 5.
+ *
+ * Order. Our IOMMU has the pages before the lender shows them, and until it has hidden them.
+ */
+#include "logic/lending/mdev.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "logic/lending/guest_bars.h"
+#include "logic/lending/lending_internal.h"
+
+#define PCI_COMMAND        0x04u
+#define PCI_COMMAND_MEMORY 0x2u
+#define PCI_COMMAND_MASTER 0x4u
+#define LOW_BASE           UINT64_C(0)
+#define LOW_END            UINT64_C(0xfee00000) /* interrupts: no memory beyond */
+#define HIGH_BASE          UINT64_C(0x100000000)
+#define HIGH_END           (UINT64_C(1) << 39)
+#define N_WINDOWS          2u
+#define ALIGN_MAX          (UINT64_C(1) << 30)
+#define VECTORS            256u
+
+struct mdev_window {
+    uint64_t guest, bytes; /* probed and pinned */
+    uint64_t fabric;       /* of ours; taken_bytes of them */
+    uint64_t taken_bytes;
+    uint64_t mapped_bytes;
+};
+
+/* A base address of one device that another reaches. */
+struct mdev_peer {
+    struct mdev_peer *next;
+    struct lend_mdev *source, *target;
+    uint64_t dma, bytes;
+};
+
+struct lend_mdev {
+    struct lend_mdev *next;
+    struct lend_host *host;
+    uint32_t peer;
+    uint16_t id;
+    struct k_vm_function fn;
+    char name[2 * LEND_NAME_BYTES];
+    struct k_vm *vm;            /* NULL: nobody has it */
+    struct lend_borrow *borrow; /* NULL: not borrowed, or it is over */
+    struct lend_adapter *adapter;
+    struct guest_bars bars;
+    bool mapped, placed;
+    struct mdev_window window[N_WINDOWS];
+    struct mdev_peer *peers; /* of which it is the source */
+    uint8_t event[VECTORS];  /* number + 1; 0: none */
+    struct lend_error error;
+};
+
+static struct lend_mdev *mdev_of(struct k_vm_function *fn)
+{
+    return K_CONTAINER(fn, struct lend_mdev, fn);
+}
+
+/* ---- The guest's memory ------------------------------------------------------------------------
+ */
+
+/* From where memory is known to begin, as far as it resolves. */
+static void probe(struct lend_mdev *m, struct mdev_window *w, uint64_t from, uint64_t end)
+{
+    uint64_t page, bytes;
+    *w = (struct mdev_window){ .guest = from };
+    while (from + w->bytes < end && k_vm_pin(m->vm, from + w->bytes, &page, &bytes) == 0)
+        w->bytes += bytes;
+}
+
+static void window_undo(struct lend_mdev *m, struct mdev_window *w)
+{
+    uint64_t page, bytes;
+    if (w->mapped_bytes != 0)
+        k_iommu_unmap(m->adapter->domain, w->fabric, w->mapped_bytes);
+    if (w->taken_bytes != 0)
+        lend_ranges_give(&m->adapter->iova, w->fabric);
+    for (uint64_t at = 0; at < w->bytes; at += bytes) {
+        k_vm_pin(m->vm, w->guest + at, &page, &bytes); /* tells its size */
+        k_vm_unpin(m->vm, w->guest + at);
+        k_vm_unpin(m->vm, w->guest + at);
+    }
+    *w = (struct mdev_window){ .bytes = 0 };
+}
+
+/* Our pages, wherever they are, in one range for the fabric. */
+static int gather(struct lend_mdev *m, struct mdev_window *w)
+{
+    uint64_t page, bytes, align = UINT64_C(1) << lend_order_of(w->bytes);
+    if (align > ALIGN_MAX)
+        align = ALIGN_MAX;
+    if (!lend_ranges_take(&m->adapter->iova, w->bytes, align, &w->fabric))
+        return lend_fail(&m->error, -ENOSPC,
+                         "%s: %llu MiB of I/O virtual addresses for %s: %llu MiB in use", m->name,
+                         (unsigned long long)(w->bytes >> 20), k_vm_name(m->vm),
+                         (unsigned long long)(lend_ranges_taken_bytes(&m->adapter->iova) >> 20));
+    w->taken_bytes = w->bytes;
+    while (w->mapped_bytes < w->bytes) {
+        int status = k_vm_pin(m->vm, w->guest + w->mapped_bytes, &page, &bytes);
+        if (status == 0) {
+            k_vm_unpin(m->vm, w->guest + w->mapped_bytes); /* pinned by probe() already */
+            status = k_iommu_map(m->adapter->domain, w->fabric + w->mapped_bytes, page, bytes,
+                                 K_DMA_BOTH);
+        }
+        if (status != 0)
+            return lend_fail(&m->error, status, "%s: the memory of %s could not be mapped", m->name,
+                             k_vm_name(m->vm));
+        w->mapped_bytes += bytes;
+    }
+    return 0;
+}
+
+static int window_make(struct lend_mdev *m, struct mdev_window *w)
+{
+    int status = gather(m, w);
+    if (status != 0)
+        return status;
+    const struct msg_vm_map request = {
+        .lend = m->borrow->opened.lend, .guest = w->guest, .fabric = w->fabric, .bytes = w->bytes
+    };
+    return lend_call(m->borrow->connection, MSG_VM_MAP, &request, sizeof request, NULL, 0,
+                     &m->error);
+}
+
+static void memory_hide(struct lend_mdev *m)
+{
+    const struct lend_borrow *b = m->borrow;
+    if (b == NULL || b->connection == NULL)
+        return;
+    const struct msg_vm_map request = { .lend = b->opened.lend };
+    lend_call(b->connection, MSG_VM_UNMAP, &request, sizeof request, NULL, 0, NULL);
+}
+
+/* The device does not see it any more. */
+static void memory_drop(struct lend_mdev *m)
+{
+    for (unsigned i = 0; i < N_WINDOWS; i++)
+        window_undo(m, &m->window[i]);
+    m->mapped = false;
+}
+
+static int memory_map(struct lend_mdev *m)
+{
+    static const uint64_t from[N_WINDOWS] = { LOW_BASE, HIGH_BASE },
+                          end[N_WINDOWS] = { LOW_END, HIGH_END };
+    int status = 0;
+    if (m->adapter->domain == NULL)
+        return lend_fail(&m->error, -EOPNOTSUPP, "%s: no IOMMU here: the memory of %s is in pieces",
+                         m->name, k_vm_name(m->vm));
+    for (unsigned i = 0; status == 0 && i < N_WINDOWS; i++) {
+        probe(m, &m->window[i], from[i], end[i]);
+        if (m->window[i].bytes != 0)
+            status = window_make(m, &m->window[i]);
+    }
+    m->mapped = status == 0;
+    if (status != 0) {
+        memory_hide(m);
+        memory_drop(m);
+    }
+    return status;
+}
+
+/* ---- Registers of the guest's other devices ---------------------------------------------------
+ */
+
+static void peer_drop(struct mdev_peer *peer)
+{
+    struct mdev_peer **link = &peer->source->peers;
+    while (*link != peer)
+        link = &(*link)->next;
+    *link = peer->next;
+    if (peer->source->borrow != NULL)
+        lend_peer_unmap(peer->source->borrow, peer->dma, peer->bytes);
+    k_free(peer);
+}
+
+static void peer_map(struct lend_mdev *source, struct lend_mdev *target, unsigned bar)
+{
+    const uint64_t at = guest_bars_base(&target->bars, bar), bytes = target->bars.bytes[bar];
+    struct mdev_peer *peer = k_zalloc(sizeof *peer);
+    *peer = (struct mdev_peer){ .source = source, .target = target, .bytes = bytes };
+    if (lend_peer_map_at(source->borrow, &target->borrow->dev.device, bar, 0, bytes, K_DMA_BOTH, at,
+                         &peer->dma, &source->error) != 0) {
+        k_warn(source->host->kernel, "%s does not reach %s: %s", source->name, target->name,
+               source->error.text);
+        k_free(peer);
+        return;
+    }
+    peer->next = source->peers;
+    source->peers = peer;
+}
+
+static void map_pair(struct lend_mdev *source, struct lend_mdev *target)
+{
+    for (unsigned i = 0; i < K_PCI_BARS; i++) {
+        const uint64_t at = guest_bars_base(&target->bars, i);
+        if (target->bars.bytes[i] != 0 && at != 0 && at % K_PAGE_BYTES == 0)
+            peer_map(source, target, i);
+    }
+}
+
+static void withdraw(struct lend_mdev *m)
+{
+    m->placed = false;
+    while (m->peers != NULL)
+        peer_drop(m->peers);
+    for (struct lend_mdev *other = m->host->mdevs; other != NULL; other = other->next)
+        for (struct mdev_peer *next, *peer = other->peers; peer != NULL; peer = next) {
+            next = peer->next;
+            if (peer->target == m)
+                peer_drop(peer);
+        }
+}
+
+/* The guest lets the device answer where it has put its base addresses. */
+static void place(struct lend_mdev *m)
+{
+    m->placed = true;
+    for (struct lend_mdev *other = m->host->mdevs; other != NULL; other = other->next) {
+        if (other == m || other->vm != m->vm || !other->placed || other->borrow == NULL)
+            continue;
+        map_pair(m, other);
+        map_pair(other, m);
+    }
+}
+
+/* ---- Interrupts --------------------------------------------------------------------------------
+ */
+
+void lend_events(struct lend_host *host, const struct lend_adapter *adapter)
+{
+    for (struct lend_connection *c = host->connections; c != NULL; c = c->next)
+        for (unsigned i = 0; c->adapter == adapter && i < c->n_events; i++) {
+            struct lend_event *event = &c->event[i];
+            uint64_t count;
+            if (!event->used)
+                continue;
+            k_load(host->kernel, lend_box(host, c->box, BOX_EVENTS + 8 * i), &count, sizeof count);
+            if (count == event->seen || !event->used)
+                continue;
+            event->seen = count;
+            k_eventfd_signal(event->eventfd);
+        }
+}
+
+static void event_free(struct lend_mdev *m, unsigned index)
+{
+    struct lend_borrow *b = m->borrow;
+    if (m->event[index] != 0 && b != NULL && b->connection != NULL)
+        b->connection->event[m->event[index] - 1u].used = false;
+    m->event[index] = 0;
+}
+
+static int event_new(struct lend_mdev *m, unsigned index, struct k_eventfd *eventfd)
+{
+    struct lend_connection *c = m->borrow->connection;
+    unsigned i = 0;
+    const uint64_t none = 0;
+    while (i < N_EVENTS && c->event[i].used)
+        i++;
+    if (i == N_EVENTS)
+        return lend_fail(&m->error, -ENOSPC,
+                         "%s: interrupts from host %u: all %u words of the mailbox in use", m->name,
+                         m->peer, N_EVENTS);
+    c->event[i] = (struct lend_event){ .used = true, .eventfd = eventfd };
+    c->n_events = i >= c->n_events ? i + 1 : c->n_events;
+    m->event[index] = (uint8_t)(i + 1);
+    k_store(m->host->kernel, lend_box(m->host, c->box, BOX_EVENTS + 8 * i), &none, sizeof none);
+    return 0;
+}
+
+static int ask_irq(struct lend_mdev *m, unsigned index, bool on)
+{
+    const struct msg_vm_irq request = { .lend = m->borrow->opened.lend,
+                                        .index = (uint16_t)index,
+                                        .on = on,
+                                        .event = m->event[index] - 1u };
+    return lend_call(m->borrow->connection, MSG_VM_IRQ, &request, sizeof request, NULL, 0,
+                     &m->error);
+}
+
+static int fn_set_irq(struct k_vm_function *fn, unsigned index, struct k_eventfd *eventfd)
+{
+    struct lend_mdev *m = mdev_of(fn);
+    int status = 0;
+    if (index >= VECTORS)
+        return -ENOSPC;
+    if (m->borrow == NULL || m->borrow->connection == NULL)
+        return eventfd == NULL ? 0 : -ENODEV;
+    if (m->event[index] != 0)
+        ask_irq(m, index, false);
+    event_free(m, index);
+    if (eventfd != NULL)
+        status = event_new(m, index, eventfd);
+    if (eventfd != NULL && status == 0 && (status = ask_irq(m, index, true)) != 0)
+        event_free(m, index);
+    return status;
+}
+
+/* ---- Functions ---------------------------------------------------------------------------------
+ */
+
+static int fn_open(struct k_vm_function *fn, struct k_vm *vm)
+{
+    struct lend_mdev *m = mdev_of(fn);
+    if (m->vm != NULL)
+        return lend_fail(&m->error, -EBUSY, "%s is in use by %s", m->name, k_vm_name(m->vm));
+    m->vm = vm;
+    m->error = (struct lend_error){ .code = 0 };
+    return 0;
+}
+
+/* Nothing of the guest is to be seen at the device, nothing of the device by others. */
+static void stop(struct lend_mdev *m)
+{
+    withdraw(m);
+    if (m->borrow != NULL && m->borrow->connection != NULL)
+        k_config_write(&m->borrow->dev, PCI_COMMAND, 2, PCI_COMMAND_MEMORY);
+    memory_hide(m);
+    memset(m->bars.written, 0, sizeof m->bars.written);
+}
+
+static int borrow(struct lend_mdev *m)
+{
+    uint32_t registers[K_PCI_BARS];
+    struct lend_borrow *b;
+    int status = lend_borrow_vm(m->host, m->peer, m->id, m, &b, &m->error);
+    if (status != 0)
+        return status;
+    m->borrow = b;
+    m->adapter = b->connection->adapter;
+    m->fn.vendor_id = b->dev.vendor_id;
+    m->fn.device_id = b->dev.device_id;
+    m->fn.class_code = b->dev.class_code;
+    m->fn.gone = false;
+    for (unsigned i = 0; i < K_PCI_BARS; i++) {
+        m->fn.bar_base[i] = b->dev.bar_base[i];
+        m->fn.bar_bytes[i] = b->dev.bar_bytes[i];
+        registers[i] = b->bar_flags[i];
+    }
+    guest_bars_init(&m->bars, m->fn.bar_bytes, registers);
+    return 0;
+}
+
+static int fn_reset(struct k_vm_function *fn)
+{
+    struct lend_mdev *m = mdev_of(fn);
+    int status = 0;
+    lend_lock(m->host, &m->host->mdev_lock);
+    if (m->borrow == NULL) {
+        status = borrow(m);
+    } else {
+        stop(m);
+        memory_drop(m);
+    }
+    lend_unlock(m->host, &m->host->mdev_lock);
+    return status;
+}
+
+static void fn_close(struct k_vm_function *fn)
+{
+    struct lend_mdev *m = mdev_of(fn);
+    for (unsigned i = 0; i < VECTORS; i++)
+        if (m->event[i] != 0)
+            fn_set_irq(fn, i, NULL);
+    lend_lock(m->host, &m->host->mdev_lock);
+    stop(m);
+    if (m->borrow != NULL)
+        lend_return(m->borrow);
+    m->borrow = NULL;
+    memory_drop(m);
+    m->vm = NULL;
+    lend_unlock(m->host, &m->host->mdev_lock);
+}
+
+static uint32_t fn_config_read(struct k_vm_function *fn, unsigned offset, unsigned bytes)
+{
+    struct lend_mdev *m = mdev_of(fn);
+    if (guest_bars_has(offset))
+        return guest_bars_read(&m->bars, offset, bytes);
+    return m->borrow != NULL ? k_config_read(&m->borrow->dev, offset, bytes) : UINT32_MAX;
+}
+
+/* DMA is to be enabled: what the device shall reach has to be there. */
+static uint32_t command_write(struct lend_mdev *m, uint32_t value)
+{
+    lend_lock(m->host, &m->host->mdev_lock);
+    if ((value & PCI_COMMAND_MASTER) != 0 && !m->mapped && m->borrow != NULL &&
+        memory_map(m) != 0) {
+        k_warn(m->host->kernel, "%s: no DMA for %s: %s", m->name, k_vm_name(m->vm), m->error.text);
+        value &= ~PCI_COMMAND_MASTER;
+    }
+    if ((value & PCI_COMMAND_MEMORY) != 0 && !m->placed && m->borrow != NULL)
+        place(m);
+    else if ((value & PCI_COMMAND_MEMORY) == 0 && m->placed)
+        withdraw(m);
+    lend_unlock(m->host, &m->host->mdev_lock);
+    return value;
+}
+
+static void fn_config_write(struct k_vm_function *fn, unsigned offset, unsigned bytes,
+                            uint32_t value)
+{
+    struct lend_mdev *m = mdev_of(fn);
+    if (guest_bars_has(offset)) {
+        guest_bars_write(&m->bars, offset, bytes, value);
+        return;
+    }
+    if (offset == PCI_COMMAND)
+        value = command_write(m, value);
+    if (m->borrow != NULL)
+        k_config_write(&m->borrow->dev, offset, bytes, value);
+}
+
+static const struct k_vm_function_ops ops = {
+    .open = fn_open,
+    .close = fn_close,
+    .reset = fn_reset,
+    .config_read = fn_config_read,
+    .config_write = fn_config_write,
+    .set_irq = fn_set_irq,
+};
+
+/* ---- Life --------------------------------------------------------------------------------------
+ */
+
+struct lend_mdev *lend_mdev_new(struct lend_host *host, uint32_t peer, uint16_t id)
+{
+    struct lend_mdev *m = k_zalloc(sizeof *m);
+    *m = (struct lend_mdev){ .next = host->mdevs, .host = host, .peer = peer, .id = id };
+    snprintf(m->name, sizeof m->name, "%02x:%02x.%x@%u", (unsigned)id >> 8, (unsigned)id >> 3 & 31,
+             (unsigned)id & 7, peer);
+    m->fn = (struct k_vm_function){ .ops = &ops, .name = m->name, .kernel = host->kernel };
+    host->mdevs = m;
+    return m;
+}
+
+struct k_vm_function *lend_mdev_function(struct lend_mdev *m)
+{
+    return &m->fn;
+}
+
+const struct lend_error *lend_mdev_error(const struct lend_mdev *m)
+{
+    return &m->error;
+}
+
+void lend_mdev_free(struct lend_mdev *m)
+{
+    struct lend_mdev **link = &m->host->mdevs;
+    if (m->vm != NULL) {
+        k_fault(m->host->kernel, "%s goes while %s has it", m->name, k_vm_name(m->vm));
+        return;
+    }
+    while (*link != m)
+        link = &(*link)->next;
+    *link = m->next;
+    k_free(m);
+}
+
+void lend_mdevs_free(struct lend_host *host)
+{
+    while (host->mdevs != NULL) {
+        struct lend_mdev *m = host->mdevs;
+        host->mdevs = m->next;
+        while (m->peers != NULL) {
+            struct mdev_peer *peer = m->peers;
+            m->peers = peer->next;
+            k_free(peer);
+        }
+        k_free(m);
+    }
+}
+
+void lend_mdev_lost(struct lend_mdev *m)
+{
+    m->fn.gone = true;
+    for (unsigned i = 0; i < VECTORS; i++)
+        event_free(m, i);
+}
+
+void lend_mdev_returned(struct lend_mdev *m)
+{
+    m->borrow = NULL;
+}
+
+struct lend_mdev_usage lend_mdev_usage(const struct lend_mdev *m)
+{
+    struct lend_mdev_usage usage = { .borrowed = m->borrow != NULL };
+    for (unsigned i = 0; i < N_WINDOWS; i++) {
+        usage.windows += m->window[i].taken_bytes != 0;
+        usage.probed_bytes += m->window[i].mapped_bytes;
+    }
+    for (const struct mdev_peer *peer = m->peers; peer != NULL; peer = peer->next)
+        usage.n_peers++;
+    for (unsigned i = 0; i < VECTORS; i++)
+        usage.n_irqs += m->event[i] != 0;
+    return usage;
+}
