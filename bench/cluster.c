@@ -1,14 +1,18 @@
 /* What a host of a cluster costs: resident memory and host time of building and booting clusters of
- * hosts with a bridge each, below switches in cascade. Each size in a process of its own. */
+ * hosts with a bridge each, below switches in cascade; and of such clusters at work: kernels on all
+ * hosts, which all take part in device lending, devices borrowed across the cluster, and what these
+ * write to their borrowers' memory for a millisecond. Each size in a process of its own. */
 #include <glib.h>
 #include <glib/gstdio.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "models/world.h"
+#include "workloads/experiment.h"
 
 #define PER_SWITCH 10u
 
@@ -36,17 +40,50 @@ static double resident_kib(void)
     "llc_ways = 20; l2_size = 32768; l1_size = 8192; }; dram = { node_size = 268435456; channels " \
     "= 1; }; "
 
-static char *scenario(unsigned n_hosts, const char *host)
+/* The first n_borrowed hosts lend a device each to the last ones, the first to the very last. */
+static void append_lending(GString *text, unsigned n_hosts, unsigned n_borrowed)
+{
+    g_string_append(text, "lending = {\n");
+    for (unsigned i = 0; i < n_hosts; i++) {
+        g_string_append_printf(text, "h%u = { host = \"h%u\"; dma_window_bytes = \"16 MiB\"; ", i,
+                               i);
+        if (i < n_borrowed)
+            g_string_append_printf(text, "lend = [\"d%u\"]; };\n", i);
+        else if (i >= n_hosts - n_borrowed)
+            g_string_append_printf(text, "borrow = [\"d%u\"]; };\n", n_hosts - 1 - i);
+        else
+            g_string_append(text, "lend = []; };\n");
+    }
+    g_string_append_printf(text,
+                           "};\nworkload = { type = \"programs\"; measured = \"h%u\"; };\n"
+                           "measure = { warmup_us = 20; duration_us = 1000; };\nprograms = {\n",
+                           n_hosts - 1);
+    for (unsigned i = 0; i < n_borrowed; i++)
+        g_string_append_printf(text,
+                               "p%u = { type = \"device_dma\"; on = \"h%u\"; device = \"d%u\"; "
+                               "buffer_bytes = 65536; queue_depth = 4; };\n",
+                               i, n_hosts - 1 - i, i);
+    g_string_append(text, "};\n");
+}
+
+/* n_borrowed: devices; 0: no lending at all. */
+static char *scenario(unsigned n_hosts, const char *host, unsigned n_borrowed)
 {
     unsigned n_switches = (n_hosts + PER_SWITCH - 1) / PER_SWITCH;
     unsigned n_middle = (n_switches + PER_SWITCH - 1) / PER_SWITCH;
     GString *text = g_string_new("hosts = {\n");
     for (unsigned i = 0; i < n_hosts; i++)
-        g_string_append_printf(text, "h%u = { %s ports = ( { name = \"rp0\"; } ); };\n", i, host);
+        g_string_append_printf(text,
+                               "h%u = { %s ports = ( { name = \"rp0\"; }, { name = \"rp1\"; lanes = 4; } ); "
+                               "iommu = { enabled = %s; }; };\n",
+                               i, host, i + n_borrowed >= n_hosts ? "true" : "false");
     g_string_append(text, "};\ndevices = {\n");
     for (unsigned i = 0; i < n_hosts; i++)
         g_string_append_printf(text,
                                "n%u = { type = \"pcie.ntb\"; lanes = 8; cable_lanes = 8; };\n", i);
+    for (unsigned i = 0; i < n_borrowed; i++)
+        g_string_append_printf(
+            text, "d%u = { type = \"pcie.requester\"; lanes = 4; bar_bytes = 65536; };\n", i);
     for (unsigned i = 0; i < n_switches + n_middle + 1; i++)
         g_string_append_printf(text, "s%u = { type = \"pcie.cluster_switch\"; ports = %u; };\n", i,
                                PER_SWITCH + 2);
@@ -56,6 +93,8 @@ static char *scenario(unsigned n_hosts, const char *host)
                                "%s{ from = \"h%u.s0.rp0\"; to = \"n%u.p0\"; },\n"
                                "{ from = \"n%u.p1\"; to = \"s%u.p%u\"; }",
                                i == 0 ? "" : ",\n", i, i, i, i / PER_SWITCH, 1 + i % PER_SWITCH);
+    for (unsigned i = 0; i < n_borrowed; i++)
+        g_string_append_printf(text, ",\n{ from = \"h%u.s0.rp1\"; to = \"d%u.p0\"; }", i, i);
     for (unsigned i = 0; i < n_switches; i++)
         g_string_append_printf(text, ",\n{ from = \"s%u.p0\"; to = \"s%u.p%u\"; }", i,
                                n_switches + i / PER_SWITCH, 1 + i % PER_SWITCH);
@@ -63,25 +102,44 @@ static char *scenario(unsigned n_hosts, const char *host)
         g_string_append_printf(text, ",\n{ from = \"s%u.p0\"; to = \"s%u.p%u\"; }", n_switches + i,
                                n_switches + n_middle, 1 + i);
     g_string_append(text, ");\n");
+    if (n_borrowed != 0)
+        append_lending(text, n_hosts, n_borrowed);
     return g_string_free(text, FALSE);
 }
 
-static int measure(unsigned n_hosts, const char *kind, const char *host)
+static struct config *load(unsigned n_hosts, const char *host, unsigned n_borrowed,
+                           struct sim_error_list *errors)
 {
     char path[] = "cluster_XXXXXX.cfg";
-    char *text = scenario(n_hosts, host);
-    struct sim_error_list errors = { 0 };
+    char *text = scenario(n_hosts, host, n_borrowed);
+    struct config *config = NULL;
     int fd = g_mkstemp(path);
-    if (fd < 0 || !g_file_set_contents(path, text, -1, NULL))
+    if (fd >= 0 && g_file_set_contents(path, text, -1, NULL))
+        config = config_load(path, ".", errors);
+    if (fd >= 0) {
+        close(fd);
+        g_unlink(path);
+    }
+    g_free(text);
+    return config;
+}
+
+static int report(const struct sim_error_list *errors)
+{
+    for (size_t i = 0; i < errors->n_messages; i++)
+        fprintf(stderr, "%s\n", errors->message[i]);
+    return errors->n_messages != 0;
+}
+
+static int measure(unsigned n_hosts, const char *kind, const char *host, unsigned n_borrowed)
+{
+    struct sim_error_list errors = { 0 };
+    struct config *config = load(n_hosts, host, n_borrowed, &errors);
+    if (config == NULL)
         return 1;
-    close(fd);
-    struct config *config = config_load(path, ".", &errors);
-    g_unlink(path);
     double empty_kib = resident_kib(), start_s = now_s();
     struct world *world = world_new(config, 1, &errors);
-    for (size_t i = 0; i < errors.n_messages; i++)
-        fprintf(stderr, "%s\n", errors.message[i]);
-    if (errors.n_messages != 0)
+    if (report(&errors))
         return 1;
     double built_s = now_s(), built_kib = resident_kib();
     if (!world_boot(world, NULL))
@@ -97,16 +155,49 @@ static int measure(unsigned n_hosts, const char *kind, const char *host)
            (booted_s - built_s) * 1e3 / n_hosts);
     world_free(world);
     config_free(config);
-    g_free(text);
     return 0;
 }
 
-static int measure_apart(unsigned n_hosts, const char *kind, const char *host)
+/* Built, booted, borrowed, run, returned. */
+static int measure_work(unsigned n_hosts, const char *kind, const char *host, unsigned n_borrowed)
+{
+    struct sim_error_list errors = { 0 };
+    struct config *config = load(n_hosts, host, n_borrowed, &errors);
+    struct run_result *result = run_result_new();
+    struct experiment_outcome outcome;
+    struct rusage usage;
+    char *error = NULL;
+    if (config == NULL || report(&errors))
+        return 1;
+    double start_s = now_s();
+    if (!experiment_run(config, 1, result, &outcome, NULL, &error)) {
+        fprintf(stderr, "%s\n", error);
+        return 1;
+    }
+    getrusage(RUSAGE_SELF, &usage);
+    printf("cluster.%s_%u_lending.wall %.2f s\n", kind, n_hosts, now_s() - start_s);
+    printf("cluster.%s_%u_lending.peak_memory %.1f MiB\n", kind, n_hosts,
+           (double)usage.ru_maxrss / 1024.0);
+    printf("cluster.%s_%u_lending.simulated %.2f ms\n", kind, n_hosts,
+           (double)outcome.sim_ps * 1e-9);
+    printf("cluster.%s_%u_lending.events %.2f Mevents\n", kind, n_hosts,
+           (double)outcome.events * 1e-6);
+    printf("cluster.%s_%u_lending.traffic %.2f GB/s\n", kind, n_hosts,
+           run_result_value(result, "throughput_gbyte_s"));
+    run_result_free(result);
+    config_free(config);
+    return 0;
+}
+
+typedef int measure_fn(unsigned n_hosts, const char *kind, const char *host, unsigned n_borrowed);
+
+static int measure_apart(measure_fn *fn, unsigned n_hosts, const char *kind, const char *host,
+                         unsigned n_borrowed)
 {
     int status = 1;
     pid_t child = fork();
     if (child == 0) {
-        status = measure(n_hosts, kind, host);
+        status = fn(n_hosts, kind, host, n_borrowed);
         fflush(stdout);
         _exit(status);
     }
@@ -117,6 +208,10 @@ static int measure_apart(unsigned n_hosts, const char *kind, const char *host)
 
 int main(void)
 {
-    return measure_apart(1, "light", LIGHT) || measure_apart(60, "light", LIGHT) ||
-           measure_apart(1000, "light", LIGHT) || measure_apart(60, "r730", "");
+    return measure_apart(measure, 1, "light", LIGHT, 0) ||
+           measure_apart(measure, 60, "light", LIGHT, 0) ||
+           measure_apart(measure, 1000, "light", LIGHT, 0) ||
+           measure_apart(measure, 60, "r730", "", 0) ||
+           measure_apart(measure_work, 60, "r730", "", 30) ||
+           measure_apart(measure_work, 1000, "light", LIGHT, 100);
 }

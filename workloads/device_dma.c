@@ -12,8 +12,7 @@
 #include "models/pcie/requester.h"
 #include "workloads/program.h"
 
-#define LOOK_PS   (5 * SIM_PS_PER_US)
-#define SETTLE_PS (50 * SIM_PS_PER_US) /* until posted writes have arrived */
+#define LOOK_PS (5 * SIM_PS_PER_US)
 
 enum dma_direction { DMA_WRITE, DMA_READ };
 static const char *const direction_names[] = { "write", "read", NULL };
@@ -208,7 +207,7 @@ static void driver_body(void *arg)
         begin(&dma->slot[i]);
     while (!program_ending(dma->program) || dma->in_flight != 0)
         k_sleep(kernel, LOOK_PS);
-    k_sleep(kernel, SETTLE_PS);
+    k_readl(dev, 0, 0); /* the answer comes behind all that the device has written */
     if (dma->direction == DMA_WRITE && !dma->failed)
         check_written(dma);
     set_bus_master(dev, false);
