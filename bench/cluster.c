@@ -73,10 +73,11 @@ static char *scenario(unsigned n_hosts, const char *host, unsigned n_borrowed)
     unsigned n_middle = (n_switches + PER_SWITCH - 1) / PER_SWITCH;
     GString *text = g_string_new("hosts = {\n");
     for (unsigned i = 0; i < n_hosts; i++)
-        g_string_append_printf(text,
-                               "h%u = { %s ports = ( { name = \"rp0\"; }, { name = \"rp1\"; lanes = 4; } ); "
-                               "iommu = { enabled = %s; }; };\n",
-                               i, host, i + n_borrowed >= n_hosts ? "true" : "false");
+        g_string_append_printf(
+            text,
+            "h%u = { %s ports = ( { name = \"rp0\"; }, { name = \"rp1\"; lanes = 4; } ); "
+            "iommu = { enabled = %s; }; };\n",
+            i, host, i + n_borrowed >= n_hosts ? "true" : "false");
     g_string_append(text, "};\ndevices = {\n");
     for (unsigned i = 0; i < n_hosts; i++)
         g_string_append_printf(text,

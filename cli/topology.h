@@ -64,12 +64,17 @@ const struct topology_end *topology_other_end(const struct topology_cable *cable
 char *topology_sentence(const struct topology *topology);
 /* A tree of lines; hosts like one before them in a line. g_free() */
 char *topology_text(const struct topology *topology);
+/* The lines of one host; without names two hosts that look alike have the same. g_free() */
+char *topology_host_text(const struct topology *topology, const struct topology_place *places,
+                         guint host, bool names);
 /* For graphviz; g_free(). */
 char *topology_dot(const struct topology *topology, const char *title);
 /* A picture with a title and a description for those who do not see it; id is that of its title,
  * unique in the page. alone: with topology_style in it, which a page has once. g_free() */
 char *topology_svg(const struct topology *topology, const char *id, bool alone);
 extern const char topology_style[];
+/* The inside of that picture for a cluster: hosts below the switches that they share. g_free() */
+char *topology_cluster_svg(const struct topology *topology, int *width, int *height);
 
 /* "Gen3 x8", "Gen3 x8, 2 m", "100 Gb/s"; g_free() */
 char *topology_cable_text(const struct topology_cable *cable);

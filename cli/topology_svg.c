@@ -3,7 +3,7 @@
  * ports at the lower edge of their socket; devices hang below in rows, as many cables away from a
  * root port as their row says. What is as near to one host as to another (the switch of a cluster)
  * is a bar below all of them, and what hangs nowhere stands last. Many hosts are drawn brief, in
- * several rows; cables to the bars then run down in the gap right of their host. Cables carry
+ * several rows; if they share something, as a cluster (topology_cluster.c). Cables carry
  * generation, lanes and length.
  */
 #include <math.h>
@@ -40,8 +40,7 @@ struct drawing {
     struct topology_place *place; /* of devices */
     struct box *host, *socket_first, *port, *device;
     int *column_right; /* of hosts: where the gap begins */
-    int *row;          /* of hosts */
-    int n_rows, width, height;
+    int width, height;
     GString *svg;
 };
 
@@ -51,7 +50,9 @@ const char topology_style[] =
     ".t-wire{fill:none;stroke:#1b1f24;stroke-width:2}\n"
     ".topology text{font:16px system-ui,'Noto Sans',sans-serif;fill:#1b1f24}"
     ".topology .t-name{font-weight:700}.topology .t-mid{text-anchor:middle}"
-    ".topology .t-small{font-size:14px}\n";
+    ".topology .t-small{font-size:14px}\n"
+    ".t-kind0{fill:#eef6ea}.t-kind1{fill:#e4ecfa}.t-kind2{fill:#fdeeee}.t-kind3{fill:#f6ecfb}"
+    ".t-kind4{fill:#fff8dc}.t-kind5{fill:#e6f6f6}\n";
 
 /* ---- Who stands where ----------------------------------------------------------------------- */
 
@@ -214,7 +215,6 @@ static void place(struct drawing *d)
         same = MAX(same, column_width(d, h, deepest));
     for (guint h = 0; h < d->t->hosts->len; h++) {
         const int w = MAX(same, column_width(d, h, deepest));
-        d->row[h] = (int)h / n_columns;
         if (h > 0 && (int)h % n_columns == 0) {
             x = MARGIN;
             y += height + ROW_GAP;
@@ -223,8 +223,6 @@ static void place(struct drawing *d)
         x += w + d->size->host_gap;
         d->width = MAX(d->width, x - d->size->host_gap + MARGIN);
     }
-    d->n_rows = (n + n_columns - 1) / n_columns;
-    d->width += d->n_rows > 1 ? d->size->host_gap : 0;
     d->height = place_nowhere(d, place_shared(d, y + height + ROW_GAP)) - ROW_GAP + MARGIN;
     if (d->t->wires->len != 0)
         d->height += ROW_GAP; /* they run below the devices */
@@ -311,8 +309,6 @@ static guint host_of(const struct drawing *d, const struct topology_end *end)
 /* Nothing stands between the lower edge of the box and the bars. */
 static bool is_lowest(const struct drawing *d, const struct topology_end *end)
 {
-    if (d->n_rows > 1)
-        return false;
     const int depth = end->kind == TOPOLOGY_PORT ? 0 : d->place[end->index].depth;
     return depth == deepest_of(d, false);
 }
@@ -326,7 +322,7 @@ static void draw_lane(struct drawing *d, const struct topology_end *from, const 
     const int x = box->x + box->w / 2, y = box->y + box->h, down = y + ROW_GAP / 3;
     int lane = x + LANE_STEP * n_before;
     if (!is_lowest(d, from))
-        lane = d->column_right[host] + LANE_STEP * (1 + d->row[host] + n_before);
+        lane = d->column_right[host] + LANE_STEP * (1 + n_before);
     g_string_append_printf(d->svg, "<path class=\"t-wire\" d=\"M%d %d V%d H%d V%d", x, y, down,
                            lane, bar->y - ROW_GAP / 4);
     g_string_append_printf(d->svg, " H%d V%d\"/>\n",
@@ -387,46 +383,65 @@ static void draw_wire(struct drawing *d, guint index)
     g_free(text);
 }
 
+/* The whole picture but for its frame: boxes and cables of every host. */
+static void draw_all(struct drawing *d)
+{
+    const struct topology *t = d->t;
+    d->size = t->hosts->len <= DETAILED_MAX ? &detailed : &brief;
+    d->host = g_new0(struct box, t->hosts->len + 1);
+    d->socket_first = g_new0(struct box, t->hosts->len + 1);
+    d->port = g_new0(struct box, t->ports->len + 1);
+    d->device = g_new0(struct box, t->devices->len + 1);
+    d->column_right = g_new0(int, t->hosts->len + 1);
+    place(d);
+    for (guint h = 0; h < t->hosts->len; h++)
+        draw_host(d, h);
+    for (guint c = 0; c < t->cables->len; c++)
+        draw_cable(d, c);
+    for (guint w = 0; w < t->wires->len; w++)
+        draw_wire(d, w);
+    draw_boxes(d);
+    g_free(d->host);
+    g_free(d->socket_first);
+    g_free(d->port);
+    g_free(d->device);
+    g_free(d->column_right);
+}
+
+/* Many hosts that share switches. */
+static bool is_cluster(const struct drawing *d)
+{
+    bool shared = false;
+    for (guint i = 0; i < d->t->devices->len; i++)
+        shared = shared || d->place[i].host == TOPOLOGY_SHARED;
+    return shared && d->t->hosts->len > DETAILED_MAX;
+}
+
 char *topology_svg(const struct topology *t, const char *id, bool alone)
 {
-    struct drawing d = { .t = t, .svg = g_string_new(NULL) };
-    d.size = t->hosts->len <= DETAILED_MAX ? &detailed : &brief;
-    d.place = topology_places(t);
-    char *sentence = topology_sentence(t);
-    d.host = g_new0(struct box, t->hosts->len + 1);
-    d.socket_first = g_new0(struct box, t->hosts->len + 1);
-    d.port = g_new0(struct box, t->ports->len + 1);
-    d.device = g_new0(struct box, t->devices->len + 1);
-    d.column_right = g_new0(int, t->hosts->len + 1);
-    d.row = g_new0(int, t->hosts->len + 1);
-    place(&d);
-    g_string_append_printf(d.svg,
+    struct drawing d = { .t = t, .svg = g_string_new(NULL), .place = topology_places(t) };
+    GString *svg = g_string_new(NULL);
+    char *sentence = topology_sentence(t), *cluster = NULL;
+    if (is_cluster(&d))
+        cluster = topology_cluster_svg(t, &d.width, &d.height);
+    else
+        draw_all(&d);
+    g_string_append_printf(svg,
                            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"topology\" "
                            "style=\"min-width:%dpx\" "
                            "viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" role=\"img\" "
                            "aria-labelledby=\"%s-title %s-desc\">\n<title id=\"%s-title\">"
                            "Topology</title>\n<desc id=\"%s-desc\">",
                            d.width * 3 / 5, d.width, d.height, d.width, d.height, id, id, id, id);
-    html_text(d.svg, sentence);
-    g_string_append(d.svg, "</desc>\n");
+    html_text(svg, sentence);
+    g_string_append(svg, "</desc>\n");
     if (alone)
-        g_string_append_printf(d.svg, "<style>\n%s.topology{background:#fff}\n</style>\n",
+        g_string_append_printf(svg, "<style>\n%s.topology{background:#fff}\n</style>\n",
                                topology_style);
-    for (guint h = 0; h < t->hosts->len; h++)
-        draw_host(&d, h);
-    for (guint c = 0; c < t->cables->len; c++)
-        draw_cable(&d, c);
-    for (guint w = 0; w < t->wires->len; w++)
-        draw_wire(&d, w);
-    draw_boxes(&d);
-    g_string_append(d.svg, "</svg>\n");
-    g_free(d.host);
-    g_free(d.socket_first);
-    g_free(d.port);
-    g_free(d.device);
-    g_free(d.column_right);
-    g_free(d.row);
+    g_string_append_printf(svg, "%s</svg>\n", cluster != NULL ? cluster : d.svg->str);
+    g_string_free(d.svg, TRUE);
+    g_free(cluster);
     g_free(d.place);
     g_free(sentence);
-    return g_string_free(d.svg, FALSE);
+    return g_string_free(svg, FALSE);
 }

@@ -13,6 +13,7 @@ struct printer {
     const struct topology_place *place;
     GString *out;
     bool names;    /* of devices and hosts; without, two hosts that look alike print the same */
+    bool shared;   /* names of what hosts share */
     bool *seen;    /* devices */
     GString *list; /* names of the devices printed */
 };
@@ -39,7 +40,7 @@ static void print_far(struct printer *p, const struct topology_cable *cable,
     }
     const struct topology_device *device = TOPOLOGY_AT(p->t->devices, device, end->index);
     const bool shared = p->place[end->index].host == TOPOLOGY_SHARED;
-    if (shared || p->names)
+    if (p->names || (shared && p->shared))
         g_string_append_printf(p->out, "%s", device->name);
     if (p->names || !shared)
         g_string_append_printf(p->out, ".p%u", end->port);
@@ -129,11 +130,22 @@ static void print_host(struct printer *p, guint index)
 static char *host_lines(const struct topology *t, const struct topology_place *place, guint host,
                         bool names, char **list)
 {
-    struct printer p = { t, place, g_string_new(NULL), names, NULL, g_string_new(NULL) };
+    struct printer p = { t, place, g_string_new(NULL), names, true, NULL, g_string_new(NULL) };
     p.seen = g_new0(bool, t->devices->len + 1);
     print_host(&p, host);
     g_free(p.seen);
     *list = g_string_free(p.list, FALSE);
+    return g_string_free(p.out, FALSE);
+}
+
+char *topology_host_text(const struct topology *t, const struct topology_place *place, guint host,
+                         bool names)
+{
+    struct printer p = { t, place, g_string_new(NULL), names, names, NULL, g_string_new(NULL) };
+    p.seen = g_new0(bool, t->devices->len + 1);
+    print_host(&p, host);
+    g_free(p.seen);
+    g_string_free(p.list, TRUE);
     return g_string_free(p.out, FALSE);
 }
 

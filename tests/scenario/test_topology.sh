@@ -111,21 +111,38 @@ has "and a description" "$(cat switch.svg)" '<desc id="topology-desc">server: 2 
 "$nudma" topology many.cfg -o many.svg; is "of sixty hosts" $? 0
 is "well-formed, too" "$(well_formed many.svg)" ""
 is "with all of them" "$(grep -c '<rect class="t-host"' many.svg) $(grep -c '<rect class="t-device"' many.svg)" "60 62"
-is "no two boxes of a kind overlap, all within the picture" "$(awk '
+overlaps() { # overlaps FILE: boxes of hosts or devices that lie on each other, or outside
+    awk '
     function value(name,    rest) {
         rest = $0
         sub(".* " name "=\"", "", rest)
         return rest + 0
     }
     /<svg/ { width = value("width"); height = value("height") }
-    /<rect class="t-(host|device)"/ {
+    /<rect class="t-(host|device)/ {
         x[n] = value("x"); y[n] = value("y"); w[n] = value("width"); h[n] = value("height")
         if (x[n] < 0 || y[n] < 0 || x[n] + w[n] > width || y[n] + h[n] > height) print "outside: " $0
         for (i = 0; i < n; i++)
             if (x[i] < x[n] + w[n] && x[n] < x[i] + w[i] && y[i] < y[n] + h[n] && y[n] < y[i] + h[i])
                 print "overlap: " $0
         n++
-    }' many.svg)" ""
+    }' "$1"
+}
+is "no two boxes of a kind overlap, all within the picture" "$(overlaps many.svg)" ""
+
+# ---- A cluster -----------------------------------------------------------------------------------
+"$nudma" topology smartio/cluster60 -o cluster.svg; is "sixty hosts below seven switches" $? 0
+is "well-formed, too" "$(well_formed cluster.svg)" ""
+is "each host once, each switch once" \
+    "$(grep -c '<rect class="t-host' cluster.svg) $(grep -c '<rect class="t-device"' cluster.svg)" "60 7"
+is "none on another" "$(overlaps cluster.svg)" ""
+has "what they consist of is said once" "$(cat cluster.svg)" 'A: 6 hosts like this, the first of them n00'
+has "and of the others" "$(cat cluster.svg)" 'B: 54 hosts like this, the first of them n01'
+"$nudma" topology smartio/cluster60 --set 'cables.[126].to=sub1.p11' \
+    --set 'cables.[126].from=sub0.p11' -o moved.svg
+is "a switch that hangs on another" $? 0
+is "nothing is lost" "$(grep -c '<rect class="t-device"' moved.svg)$(overlaps moved.svg)" 7
+
 
 # ---- Mistakes ------------------------------------------------------------------------------------
 out=$("$nudma" topology 2>&1); is "no scenario" $? 2
