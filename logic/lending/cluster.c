@@ -69,6 +69,8 @@ static void tear_down(struct lend_connection *c)
     *link = c->next;
     for (unsigned i = 0; i < c->n_cpus; i++)
         lend_incoming_remove(c->adapter, c->cpu_id[i]);
+    if (c->engine_users != 0)
+        lend_incoming_remove(c->adapter, c->engine_id);
     if (c->pool.n != 0)
         lend_unmap(c->adapter, &c->pool);
     if (c->registers.n != 0)

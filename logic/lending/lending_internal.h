@@ -61,6 +61,7 @@ enum {
     MSG_VM_MAP, /* of the lender of a device that a guest has */
     MSG_VM_UNMAP,
     MSG_VM_IRQ,
+    MSG_REQUESTER
 };
 
 /* Written body first, then status, then the word that begins with the sequence number. */
@@ -151,6 +152,10 @@ struct msg_vm_irq { /* MSG_VM_IRQ */
 struct msg_peer_dismiss { /* MSG_PEER_DISMISS */
     uint32_t lend, guest;
 };
+struct msg_requester {         /* MSG_REQUESTER: the caller's DMA engine may come in, or no more */
+    uint16_t device, function; /* as requester on the fabric */
+    uint32_t admit;
+};
 
 #define MSI_BASE  UINT64_C(0xfee00000) /* where messages of interrupts go, in every host */
 #define MSI_BYTES UINT64_C(0x100000)
@@ -182,6 +187,8 @@ struct lend_connection {
     struct lend_map registers, pool; /* of the peer */
     uint16_t cpu_id[8];              /* the peer's CPUs, as they appear here */
     unsigned n_cpus;
+    uint16_t engine_id;     /* the peer's DMA engine, likewise, while there are: */
+    unsigned engine_users;  /* segments of ours that it copies to or from */
     unsigned box, peer_box; /* our mailbox for the peer; the peer's for us */
     unsigned users;         /* lends, borrows, segments, requests under way */
     struct lend_mutex busy;
@@ -360,7 +367,8 @@ void lend_server(void *host);            /* the threads */
 void lend_watch(void *host);
 struct kaddr lend_box(const struct lend_host *host, unsigned box, unsigned offset);
 
-/* ---- segment.c, lender.c, borrower.c ----------------------------------------------------------
+/* ---- segment.c, dma.c, lender.c, borrower.c
+ * ----------------------------------------------------------
  */
 /* Serve one request: body in, body out; returns the status, *bytes of the reply's body. Errors go
  * to error. */
@@ -370,6 +378,8 @@ int lend_serve_lender(struct lend_connection *connection, unsigned type, const v
                       void *reply, size_t *bytes, struct lend_error *error);
 int lend_serve_borrower(struct lend_connection *connection, const void *body, size_t n,
                         struct lend_error *error);
+int lend_serve_requester(struct lend_connection *connection, const void *body, size_t n,
+                         struct lend_error *error);
 void lend_segments_free(struct lend_host *host);
 void lend_lender_lost(struct lend_connection *connection);
 void lend_borrower_lost(struct lend_connection *connection);

@@ -115,6 +115,7 @@ static int dispatch(struct lend_connection *c, const struct message *request, ui
     const struct lend_head *head = &request->head;
     switch (head->type) {
     case MSG_SEGMENT: return lend_serve_segment(c, request->body, head->bytes, body, bytes, error);
+    case MSG_REQUESTER: return lend_serve_requester(c, request->body, head->bytes, error);
     case MSG_RECLAIM: return lend_serve_borrower(c, request->body, head->bytes, error);
     case MSG_LIST:
     case MSG_OPEN:

@@ -3,7 +3,7 @@
  * writes and reads and the models act on. Laid out in the way of the bridge functions of PLX and
  * Microsemi chips (apertures cut into windows, an address table, tables of requesters in both
  * directions, doorbells, scratchpads), with numbers of its own. All fields are little endian.
- * Models: models/pcie/ntb*.c and cluster_switch*.c.
+ * Models: models/pcie/ntb*.c and cluster_switch*.c; drivers: adapter.c, dma.c.
  *
  * Between bridges there is an address space of its own, the fabric's. It belongs to no host: every
  * bridge is a node, and node n owns the 2^48 bytes from n << 48 on:
@@ -120,5 +120,68 @@
 #define NTB_MC_POSITION_SHIFT  8u
 #define NTB_MC_POSITION_MASK   0x3fu
 #define NTB_MC_LAST_GROUP_MASK 0x3fu
+
+/* ---- Function 1: the DMA engine of the chip --------------------------------------------------
+ *
+ * As in the DMA functions of PLX 87xx: channels, each with a ring of descriptors in host memory
+ * that the chip fetches, executes in order and writes back. Addresses are those of the host's tree;
+ * one in an aperture of the bridge goes to the fabric within the chip, with the requester ID of
+ * this function, which needs entries in the tables of requesters like any other.
+ *
+ * BAR 0, whole 4 bytes:
+ */
+#define NTB_DMA_DEVICE_ID      0x87d0u
+#define NTB_DMA_CLASS          0x088000u /* other system peripheral */
+#define NTB_DMA_FUNCTION       1u
+#define NTB_DMA_BAR_BYTES      0x2000u
+#define NTB_DMA_CHANNELS_MAX   4u
+#define NTB_DMA_REG_CHANNELS   0x01f8u /* how many; read only */
+#define NTB_DMA_REG_MSIX_TABLE 0x1000u /* vector n is that of channel n */
+#define NTB_DMA_REG_MSIX_PBA   0x1800u
+#define NTB_DMA_CHANNEL(n)     (0x0200u + 0x100u * (n))
+/* Of a channel. */
+#define NTB_DMA_RING_LOW  0x14u /* where the ring is, a multiple of 64; written while it rests */
+#define NTB_DMA_RING_HIGH 0x18u
+#define NTB_DMA_NEXT_LOW  0x1cu /* the descriptor to be fetched next; writing: from here on */
+#define NTB_DMA_RING_SIZE 0x20u /* descriptors */
+#define NTB_DMA_LAST_LOW  0x24u /* the last that was done; read only */
+#define NTB_DMA_LAST_SIZE 0x28u /* bytes that it moved; read only */
+#define NTB_DMA_PREFETCH  0x34u /* descriptors fetched ahead, 1 to NTB_DMA_PREFETCH_MAX */
+#define NTB_DMA_CONTROL   0x38u
+#define NTB_DMA_INTERRUPT 0x3cu
+
+#define NTB_DMA_PREFETCH_MAX 8u
+
+#define NTB_DMA_CONTROL_PAUSE       0x00000001u /* fetch no more, finish what was fetched */
+#define NTB_DMA_CONTROL_START       0x00000008u /* look at the ring (again) */
+#define NTB_DMA_CONTROL_INVALID     0x00000100u /* came to rest at one not valid; 1 clears */
+#define NTB_DMA_CONTROL_PAUSE_DONE  0x00000200u /* 1 clears */
+#define NTB_DMA_CONTROL_STATUS      0x00000300u
+#define NTB_DMA_CONTROL_SIZE_SHIFT  16u /* largest read: 64 bytes << this, 0 to 5; kept */
+#define NTB_DMA_CONTROL_SIZE_MASK   0x00070000u
+#define NTB_DMA_CONTROL_IN_PROGRESS 0x40000000u /* read only */
+#define NTB_DMA_SIZE_MIN            64u
+#define NTB_DMA_SIZE_MAX            2048u
+
+#define NTB_DMA_INTERRUPT_ERROR_ENABLE 0x00000001u
+#define NTB_DMA_INTERRUPT_ENABLES      0x00000001u
+#define NTB_DMA_INTERRUPT_ERROR        0x00010000u /* these are cleared by writing 1 */
+#define NTB_DMA_INTERRUPT_DONE         0x00040000u
+#define NTB_DMA_INTERRUPT_STATUS       0x00050000u
+
+/* A descriptor. The chip writes the first word back when the last byte has left it: not valid any
+ * more, one of the results, how many bytes. After a failure the channel rests, at the next one. */
+struct ntb_dma_descriptor {
+    uint32_t flags_bytes;
+    uint16_t destination_high, source_high; /* bits 47:32 */
+    uint32_t destination_low, source_low;
+};
+_Static_assert(sizeof(struct ntb_dma_descriptor) == 16, "the chip's layout");
+#define NTB_DMA_VALID      (UINT32_C(1) << 31)
+#define NTB_DMA_NOTIFY     (UINT32_C(1) << 30) /* raise the channel's vector when done */
+#define NTB_DMA_OK         (UINT32_C(1) << 30) /* written back: these three */
+#define NTB_DMA_READ_FAIL  (UINT32_C(1) << 29)
+#define NTB_DMA_WRITE_FAIL (UINT32_C(1) << 28)
+#define NTB_DMA_BYTES_MASK UINT32_C(0x7ffffff)
 
 #endif

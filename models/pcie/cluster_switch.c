@@ -323,7 +323,7 @@ static void cluster_init(struct model *model, struct sim_error_list *errors)
         crossbar_port_init(model, i, &sw->chip, sw->lanes, sw->name[i]);
         model->ports[i].fabric = true;
     }
-    crossbar_init(&sw->xbar, model, sw->chip.latency_ps);
+    crossbar_init(&sw->xbar, model, sw->chip.latency_ps, false);
 }
 
 static void cluster_release(struct model *model)

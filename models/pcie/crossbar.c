@@ -2,7 +2,7 @@
  * Models: the inside of a switch chip: cut-through or store-and-forward; virtual output queues, one
  *   per ingress, egress and class; round robin over the ingresses of each egress; bounded receive
  *   buffers; copies of multicast writes, which share the buffer of the original; what becomes of
- *   TLPs whose egress link is down.
+ *   TLPs whose egress link is down; a source of TLPs within the chip (a DMA engine).
  * Does not model: internal bandwidth limits (non-blocking), a shared credit pool, weights or
  *   virtual channels.
  * Timing: a TLP enters the core at a = head (cut-through) or tail (store-and-forward); where the
@@ -34,7 +34,7 @@
 
 static struct crossbar_flow *flow_of(struct crossbar *xbar, uint32_t ingress, uint32_t egress)
 {
-    return &xbar->flow[egress * xbar->model->n_ports + ingress];
+    return &xbar->flow[egress * xbar->n_ingresses + ingress];
 }
 
 static void flow_put(struct crossbar *xbar, uint32_t ingress, uint32_t egress, struct tlp *tlp)
@@ -175,6 +175,9 @@ static void start(struct crossbar *xbar, uint32_t ingress, uint32_t egress, stru
         if (cookie & COOKIE_SHARED) {
             xbar->tlps++;
             share_release(xbar, ingress, &(const struct tlp){ .cookie = cookie }, data, end_ps);
+        } else if (ingress >= model->n_ports) {
+            xbar->tlps++;
+            xbar->left(model, class);
         }
         return;
     }
@@ -187,13 +190,13 @@ static void start(struct crossbar *xbar, uint32_t ingress, uint32_t egress, stru
 static struct tlp *grant(struct crossbar *xbar, uint32_t egress, uint32_t *granted)
 {
     const struct crossbar_port *out = &xbar->port[egress];
-    uint32_t n_ports = xbar->model->n_ports;
+    uint32_t n = xbar->n_ingresses;
     sim_time free_ps = pcie_port_free_ps(&xbar->model->ports[egress]);
     struct tlp *first = NULL;
 
-    for (uint32_t i = 1; i <= n_ports; i++) {
+    for (uint32_t i = 1; i <= n; i++) {
         uint32_t ingress = out->last_ingress + i;
-        ingress -= ingress >= n_ports ? n_ports : 0;
+        ingress -= ingress >= n ? n : 0;
         if ((out->waiting_mask >> ingress & 1) == 0)
             continue;
         struct tlp *tlp = flow_pick(xbar, ingress, egress);
@@ -236,19 +239,25 @@ static void lose(struct crossbar *xbar, uint32_t ingress, uint32_t egress, struc
 {
     struct model *model = xbar->model;
     const struct cfg_space *cfg = xbar->port[ingress].cfg;
+    enum tlp_class class = tlp_class_of(tlp);
+    bool inner = ingress >= model->n_ports;
 
     xbar->lost++;
     release(xbar, ingress, tlp, SIM_MAX(tlp->tail_ps, sim_now(model->sim)));
-    if (tlp_class_of(tlp) == TLP_NON_POSTED) {
+    if (class == TLP_NON_POSTED) {
         struct tlp *cpl = tlp_completion(model->fabric, tlp, cfg != NULL ? cfg->id : 0, TLP_UR);
-        if (xbar->returned == NULL || xbar->returned(model, egress, cpl)) {
+        if (xbar->returned != NULL && !xbar->returned(model, egress, cpl)) {
+            tlp_free(model->fabric, cpl);
+        } else if (inner) {
+            xbar->answered(model, cpl);
+        } else {
             cpl->cookie = COOKIE_OWN;
             enter_core(xbar, ingress, ingress, cpl);
-        } else {
-            tlp_free(model->fabric, cpl);
         }
     }
     tlp_free(model->fabric, tlp);
+    if (inner)
+        xbar->left(model, class);
 }
 
 /* The TLP is in the core: it may leave `latency` from now. Its ingress is where its flow starts. */
@@ -278,7 +287,7 @@ static void enter_core(struct crossbar *xbar, uint32_t ingress, uint32_t egress,
 
 void crossbar_flush(struct crossbar *xbar, uint32_t egress)
 {
-    for (uint32_t ingress = 0; ingress < xbar->model->n_ports; ingress++) {
+    for (uint32_t ingress = 0; ingress < xbar->n_ingresses; ingress++) {
         struct crossbar_flow *flow = flow_of(xbar, ingress, egress);
         for (unsigned class = 0; class < N_TLP_CLASSES; class ++)
             while (flow->first[class] != NULL) {
@@ -445,16 +454,18 @@ void crossbar_port_init(struct model *model, uint32_t i, const struct crossbar_p
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-void crossbar_init(struct crossbar *xbar, struct model *model, sim_time latency_ps)
+void crossbar_init(struct crossbar *xbar, struct model *model, sim_time latency_ps, bool inner)
 {
-    size_t n = model->n_ports;
+    size_t n = model->n_ports + (inner ? 1 : 0);
 
-    SIM_ASSERT(n != 0 && n <= CROSSBAR_PORTS_MAX, "%s: a crossbar of %zu ports", model->name, n);
+    SIM_ASSERT(model->n_ports != 0 && n <= CROSSBAR_PORTS_MAX, "%s: a crossbar of %zu ports",
+               model->name, n);
     xbar->model = model;
     xbar->latency_ps = latency_ps;
     xbar->free_share = NO_SHARE;
     xbar->port = calloc(n, sizeof(*xbar->port));
-    xbar->flow = calloc(n * n, sizeof(*xbar->flow));
+    xbar->n_ingresses = (uint32_t)n;
+    xbar->flow = calloc(model->n_ports * n, sizeof(*xbar->flow));
     SIM_ASSERT(xbar->port != NULL && xbar->flow != NULL, "no memory for a crossbar");
     for (uint32_t i = 0; i < n; i++) {
         xbar->port[i].xbar = xbar;
@@ -474,13 +485,13 @@ static void free_list(struct pcie_fabric *fabric, struct tlp *tlp)
 
 void crossbar_release(struct crossbar *xbar)
 {
-    uint32_t n = xbar->port != NULL ? xbar->model->n_ports : 0;
+    uint32_t n = xbar->port != NULL ? xbar->n_ingresses : 0;
 
     for (uint32_t i = 0; i < n; i++) {
         sim_cancel(xbar->model->sim, &xbar->port[i].admit);
         free_list(xbar->model->fabric, xbar->port[i].coming_first);
     }
-    for (uint32_t i = 0; i < n * n; i++)
+    for (uint32_t i = 0; i < n * (n != 0 ? xbar->model->n_ports : 0); i++)
         for (unsigned class = 0; class < N_TLP_CLASSES; class ++)
             free_list(xbar->model->fabric, xbar->flow[i].first[class]);
     free(xbar->share);

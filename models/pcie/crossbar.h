@@ -81,8 +81,13 @@ struct crossbar {
     /* A refused request's answer must look as if it had come in by `egress`; may be NULL. False: it
      * finds no way home any more, and is dropped. */
     bool (*returned)(struct model *model, uint32_t egress, struct tlp *completion);
+    /* A source within the chip (crossbar_init()): a TLP of its own has left, or is lost; one that
+     * was lost is answered. Both may send. */
+    void (*left)(struct model *model, enum tlp_class class);
+    void (*answered)(struct model *model, struct tlp *completion);
+    uint32_t n_ingresses; /* the ports, and the source within the chip if there is one */
     struct crossbar_port *port;
-    struct crossbar_flow *flow; /* [egress * n_ports + ingress] */
+    struct crossbar_flow *flow; /* [egress * n_ingresses + ingress] */
     uint64_t sequence;
     struct crossbar_share *share;
     uint32_t n_shares, free_share;
@@ -98,8 +103,10 @@ bool crossbar_check(const struct model *model, const struct crossbar_params *par
 void crossbar_port_init(struct model *model, uint32_t i, const struct crossbar_params *params,
                         uint32_t lanes, const char *name);
 
-/* model->ports and n_ports (at most CROSSBAR_PORTS_MAX) must be set. */
-void crossbar_init(struct crossbar *xbar, struct model *model, sim_time latency_ps);
+/* model->ports and n_ports (at most CROSSBAR_PORTS_MAX) must be set. inner: there is a source of
+ * TLPs within the chip, which competes for every egress like a port; its ingress is n_ports (less
+ * than CROSSBAR_PORTS_MAX), what it sends goes by crossbar_send(). */
+void crossbar_init(struct crossbar *xbar, struct model *model, sim_time latency_ps, bool inner);
 /* Frees what it holds; to be called once also if crossbar_init() never was. */
 void crossbar_release(struct crossbar *xbar);
 

@@ -247,12 +247,26 @@ static unsigned read_bytes_max(const struct pcie_dma *dma)
                                            : (unsigned)SIM_MIN(mrrs, dma->params.read_bytes_max);
 }
 
+static bool way_out_ready(const struct pcie_dma *dma, enum tlp_class class)
+{
+    return SIM_LIKELY(dma->path == NULL) ? pcie_port_ready(dma->port, class)
+                                         : dma->path->ready(dma->path->context, class);
+}
+
+static void send_out(struct pcie_dma *dma, struct tlp *tlp)
+{
+    if (SIM_LIKELY(dma->path == NULL))
+        pcie_port_send(dma->port, tlp, sim_now(dma->model->sim));
+    else
+        dma->path->send(dma->path->context, tlp);
+}
+
 /* Sends the next TLP of the oldest read. False: it has to wait. */
 static bool issue_read(struct pcie_dma *dma, struct pcie_dma_request *request)
 {
     if (SIM_UNLIKELY(!cfg_bus_master(dma->cfg)))
         return bus_master_lost_read(dma, request);
-    if (!pcie_port_ready(dma->port, TLP_NON_POSTED)) {
+    if (!way_out_ready(dma, TLP_NON_POSTED)) {
         wait_for_port(dma, request, &dma->read_waits_port);
         return false;
     }
@@ -287,7 +301,7 @@ static bool issue_read(struct pcie_dma *dma, struct pcie_dma_request *request)
     dma->stats.read_tlps++;
     if (request->issued_bytes == request->bytes)
         read_pop(dma);
-    pcie_port_send(dma->port, tlp, sim_now(dma->model->sim));
+    send_out(dma, tlp);
     return true;
 }
 
@@ -308,7 +322,7 @@ static bool issue_write(struct pcie_dma *dma, struct pcie_dma_request *request)
 {
     if (SIM_UNLIKELY(!cfg_bus_master(dma->cfg)))
         return bus_master_lost_write(dma, request);
-    if (!pcie_port_ready(dma->port, TLP_POSTED)) {
+    if (!way_out_ready(dma, TLP_POSTED)) {
         wait_for_port(dma, request, &dma->write_waits_port);
         return false;
     }
@@ -331,7 +345,7 @@ static bool issue_write(struct pcie_dma *dma, struct pcie_dma_request *request)
     if (SIM_UNLIKELY(dma->model->trace != NULL))
         follow(dma, request, tlp);
     request->issued_bytes += bytes;
-    pcie_port_send(dma->port, tlp, sim_now(dma->model->sim));
+    send_out(dma, tlp);
     if (last)
         finish(dma, request, PART_DEVICE);
     return true;
@@ -553,6 +567,11 @@ void pcie_dma_receive(struct pcie_dma *dma, struct tlp *tlp)
     pcie_port_release(dma->port, TLP_COMPLETION, tlp_data_credits(tlp), sim_now(dma->model->sim));
     if (tlp_traced(tlp))
         tlp_trace_add_tlp(tlp, TRACE_ARRIVED, dma->model->name, sim_now(dma->model->sim));
+    pcie_dma_complete(dma, tlp);
+}
+
+void pcie_dma_complete(struct pcie_dma *dma, struct tlp *tlp)
+{
     bool expected = tlp->requester_id == dma->cfg->id && tlp->tag < PCIE_DMA_TAGS &&
                     dma->tag[tlp->tag].request != NULL;
     if (SIM_UNLIKELY(!expected))
@@ -583,6 +602,11 @@ void pcie_dma_init(struct pcie_dma *dma, struct model *model, uint32_t port, str
 #endif
     sim_event_init(&dma->start, start_fire);
     sim_event_init(&dma->timeout, timeout_fire);
+}
+
+void pcie_dma_set_path(struct pcie_dma *dma, const struct pcie_dma_path *path)
+{
+    dma->path = path;
 }
 
 void pcie_dma_release(struct pcie_dma *dma)

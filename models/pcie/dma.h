@@ -77,6 +77,14 @@ struct pcie_dma_request {
     uint8_t wait_part;  /* what the time since the stamp's cursor will be assigned to */
 };
 
+/* Where TLPs go instead of the port: the inside of a chip that the engine is part of. send() takes
+ * the TLP; ready() as pcie_port_ready(), with pcie_dma_credit() called when there is room again. */
+struct pcie_dma_path {
+    bool (*ready)(void *context, enum tlp_class class);
+    void (*send)(void *context, struct tlp *tlp);
+    void *context;
+};
+
 struct pcie_dma_params {
     sim_time completion_timeout_ps;
     uint32_t read_tlps_max;  /* read requests in flight; 0: as many as there are tags */
@@ -154,6 +162,7 @@ struct pcie_dma {
     /* ---- private ---- */
     struct pcie_fabric *fabric;
     struct pcie_port *port;
+    const struct pcie_dma_path *path; /* NULL: the port */
     struct pcie_dma_params params;
     struct pcie_dma_request *read_head, *read_tail, *write_head, *write_tail;
     uint64_t next_sequence;
@@ -173,6 +182,8 @@ struct pcie_dma {
 /* From the model's init() or start(); model->ports and cfg must stay where they are. */
 void pcie_dma_init(struct pcie_dma *dma, struct model *model, uint32_t port, struct cfg_space *cfg,
                    const struct pcie_dma_params *params);
+/* After pcie_dma_init(): TLPs go this way; completions come by pcie_dma_complete(). */
+void pcie_dma_set_path(struct pcie_dma *dma, const struct pcie_dma_path *path);
 /* Forgets everything in flight; done() is not called. For the model's release(). */
 void pcie_dma_release(struct pcie_dma *dma);
 
@@ -185,6 +196,8 @@ void pcie_dma_write(struct pcie_dma *dma, struct pcie_dma_request *request, sim_
  * requester ID or a tag that is not in use: counted, dropped. Wrong byte count, address or length:
  * sim_fail(). */
 void pcie_dma_receive(struct pcie_dma *dma, struct tlp *tlp);
+/* The same for one whose receive buffer is the caller's to release. */
+void pcie_dma_complete(struct pcie_dma *dma, struct tlp *tlp);
 void pcie_dma_credit(struct pcie_dma *dma);
 
 /* Nothing is queued or in flight. */

@@ -7,9 +7,11 @@
 
 #include "logic/lending/ntb_hw.h"
 #include "models/pcie/crossbar.h"
+#include "models/pcie/ntb_dma.h"
 
 enum { NTB_HOST, NTB_CABLE, NTB_N_PORTS };
-#define NTB_N_APERTURES 2u /* BAR 2 and BAR 4 */
+#define NTB_INNER       NTB_N_PORTS /* ingress of what the DMA engine sends */
+#define NTB_N_APERTURES 2u          /* BAR 2 and BAR 4 */
 
 struct ntb_stats {
     uint64_t requests_out, requests_in;
@@ -18,6 +20,7 @@ struct ntb_stats {
     uint64_t oversized; /* payload beyond the Max_Payload_Size of the tree it was going to */
     uint64_t unexpected_completions;
     uint64_t rings, interrupts, multicast_in, multicast_refused;
+    struct ntb_dma_stats dma;
 };
 
 struct ntb {
@@ -28,10 +31,12 @@ struct ntb {
     uint32_t n_windows[NTB_N_APERTURES];
     uint32_t n_outgoing, n_incoming;
     sim_time translate_ps;
+    struct ntb_dma_params engine;
     uint32_t node; /* 0 until the fabric is set up, unless the scenario gives one */
     /* State. */
     struct crossbar xbar;
     struct cfg_space cfg;
+    struct ntb_dma *dma; /* NULL: no engine */
     char name[NTB_N_PORTS][64];
     unsigned window_log2[NTB_N_APERTURES];
     uint64_t *lut[NTB_N_APERTURES]; /* n_windows entries each */

@@ -167,7 +167,7 @@ static void switch_init(struct model *model, struct sim_error_list *errors)
     model->n_ports = sw->n_downstream + 1;
     model->ports = must_alloc(model->n_ports, sizeof(*model->ports));
     sw->port = must_alloc(model->n_ports, sizeof(*sw->port));
-    crossbar_init(&sw->xbar, model, sw->chip.latency_ps);
+    crossbar_init(&sw->xbar, model, sw->chip.latency_ps, false);
     for (uint32_t i = 0; i < model->n_ports; i++)
         init_port(model, i);
 }
