@@ -49,6 +49,12 @@ struct k_costs {
     uint32_t driver_put_page_cycles; /* more of it per page freed */
     uint32_t driver_poll_cycles;     /* one call of poll(), whatever it finds */
     uint32_t driver_irq_cycles;      /* the handler: event queue and scheduling of the poll */
+    /* ---- block devices ---- */
+    uint32_t block_submit_cycles;   /* direct I/O, bio and request, without pages pinned */
+    uint32_t block_complete_cycles; /* request and bio, without the wake-up */
+    uint32_t nvme_submit_cycles;    /* the driver's command, without mapping and doorbell */
+    uint32_t nvme_complete_cycles;  /* a completion */
+    uint32_t nvme_irq_cycles;       /* its interrupt handler, without completions */
     /* ---- pktgen ---- */
     uint32_t pktgen_packet_cycles; /* its own loop, without the driver */
 };

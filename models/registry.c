@@ -4,12 +4,20 @@
 #include "models/model.h"
 #include "models/nic/ether_switch.h"
 #include "models/nic/nic.h"
+#include "models/nvme/nvme.h"
 #include "models/pcie/cluster_switch.h"
 #include "models/pcie/ntb.h"
 #include "models/pcie/requester.h"
 #include "models/pcie/switch.h"
 
 const struct model_ops *const model_registry[] = {
-    &pcie_requester_ops, &pcie_switch_ops, &pcie_ntb_ops, &pcie_cluster_switch_ops,
-    &ether_switch_ops,   &nic_ops,         &gpu_ops,      NULL,
+    &pcie_requester_ops,
+    &pcie_switch_ops,
+    &pcie_ntb_ops,
+    &pcie_cluster_switch_ops,
+    &ether_switch_ops,
+    &nic_ops,
+    &nvme_ops,
+    &gpu_ops,
+    NULL,
 };

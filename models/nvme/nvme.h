@@ -1,0 +1,38 @@
+/*
+ * nvme.controller: an NVMe controller with one PCIe port (p0), queues anywhere an address reaches,
+ * and media. What its driver sees is logic/nvme/nvme_hw.h.
+ */
+#ifndef MODELS_NVME_NVME_H
+#define MODELS_NVME_NVME_H
+
+#include "models/model.h"
+
+#define NVME_NAMESPACES_MAX 4u
+
+extern const struct model_ops nvme_ops;
+
+struct nvme_stats {
+    uint64_t reads, writes, read_bytes, write_bytes; /* I/O commands that succeeded; their data */
+    uint64_t admin_commands;
+    uint64_t errors;            /* completions with a status other than success */
+    uint64_t sqes, sqe_fetches; /* entries fetched; reads, local ones included */
+    uint64_t cmb_fetches;       /* of these, from the controller's own memory */
+    uint64_t prp_lists;         /* reads of PRP lists */
+    uint64_t cqes, cq_waits;    /* written; that had to wait for room */
+    uint64_t interrupts;        /* MSI-X messages */
+    uint64_t bad_doorbells;     /* of queues that do not exist, or out of range */
+    uint64_t unsupported;       /* requests that it does not support */
+    uint64_t resets, function_resets;
+    uint64_t fatal;        /* commands could not be fetched, completions not written */
+    uint64_t media_pages;  /* 4 KiB pages that hold something; never cleared */
+    uint64_t commands_max; /* most under way */
+};
+const struct nvme_stats *nvme_stats(const struct model *model);
+
+/* Surprise removal: from now on it answers nothing on PCIe; what it had under way is lost. */
+void nvme_remove(struct model *model);
+/* Power-on reset of the function, as by a function-level reset (which configuration writes cause by
+ * themselves). The media keep their data. */
+void nvme_function_reset(struct model *model);
+
+#endif

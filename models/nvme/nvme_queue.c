@@ -1,0 +1,367 @@
+/*
+ * Queues of nvme.controller.
+ *
+ * Models: submission and completion queues at any address, doorbells, fetching of entries in turn
+ *   of the queues, completions with phase tag that wait for room, MSI-X per completion queue with
+ *   masks.
+ * Does not model: weighted arbitration, interrupt coalescing, shadow doorbells.
+ * Timing: a queue with entries has fetch_burst of them read at once, one read at a time; commands
+ *   begin command_interval after one another at the earliest. A completion goes out when the last
+ *   data has been handed to the link, its message behind it: all are posted writes, in that order.
+ * Sources: NVM Express 1.3, sections 4.1 (queues), 4.6 (completions), 4.13 (arbitration), 7.5
+ *   (interrupts).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/nvme/nvme_internal.h"
+
+/* ---- Interrupts -------------------------------------------------------------------------------
+ */
+
+static void message_sent(struct pcie_dma_request *request, enum pcie_dma_status status)
+{
+    struct nvme_message *message = SIM_CONTAINER(request, struct nvme_message, request);
+    (void)status;
+    sim_pool_put(message->nvme->messages, message);
+}
+
+static void send_message(struct nvme *nvme, uint64_t address, uint32_t data)
+{
+    struct nvme_message *message = sim_pool_get(nvme->messages);
+    message->nvme = nvme;
+    memcpy(message->bytes, &data, sizeof(data));
+    message->request = (struct pcie_dma_request){ .iova = { address },
+                                                  .bytes = sizeof(message->bytes),
+                                                  .buffer = message->bytes,
+                                                  .done = message_sent };
+    nvme->stats.interrupts++;
+    pcie_dma_write(&nvme->dma, &message->request, nvme_now(nvme));
+}
+
+static void interrupt(struct nvme *nvme, const struct nvme_cq *cq)
+{
+    uint64_t address;
+    uint32_t data;
+    if (cq->interrupts &&
+        cfg_msix_message(&nvme->cfg, nvme->msix_table, nvme->msix_pba, cq->vector, &address, &data))
+        send_message(nvme, address, data);
+}
+
+void nvme_msix_unmask(struct nvme *nvme)
+{
+    uint64_t address;
+    uint32_t data;
+    unsigned vector;
+    while (cfg_msix_take_pending(&nvme->cfg, nvme->msix_table, nvme->msix_pba, &vector, &address,
+                                 &data))
+        send_message(nvme, address, data);
+}
+
+/* ---- Completion -------------------------------------------------------------------------------
+ */
+
+static bool cq_full(const struct nvme_cq *cq)
+{
+    return (cq->tail + 1) % cq->entries == cq->head;
+}
+
+static void completion_written(struct nvme_dma *dma, enum pcie_dma_status status)
+{
+    struct nvme_command *command = SIM_CONTAINER(dma, struct nvme_command, completion);
+    struct nvme *nvme = command->nvme;
+    struct nvme_cq *cq = &nvme->cq[command->sq->cq];
+    if (status != PCIE_DMA_OK)
+        nvme_fatal(nvme);
+    else if (nvme_running(nvme))
+        interrupt(nvme, cq);
+    nvme_command_free(command);
+}
+
+static void write_completion(struct nvme_command *command)
+{
+    struct nvme *nvme = command->nvme;
+    struct nvme_sq *sq = command->sq;
+    struct nvme_cq *cq = &nvme->cq[sq->cq];
+    struct nvme_cqe cqe = { .result = command->result,
+                            .sq_head = (uint16_t)sq->head,
+                            .sq_id = sq->number,
+                            .cid = command->sqe.cid,
+                            .status = (uint16_t)(command->status << 1 | cq->phase) };
+    memcpy(command->cqe, &cqe, sizeof(cqe));
+    command->completion.request = (struct pcie_dma_request){
+        .iova = { cq->iova + (uint64_t)cq->tail * NVME_CQE_BYTES },
+        .bytes = NVME_CQE_BYTES,
+        .buffer = command->cqe,
+    };
+    command->completion.write = true;
+    command->completion.done = completion_written;
+    cq->tail = (cq->tail + 1) % cq->entries;
+    if (cq->tail == 0)
+        cq->phase ^= 1;
+    nvme->stats.cqes++;
+    nvme_dma_start(nvme, &command->completion);
+}
+
+void nvme_complete(struct nvme_command *command, enum nvme_status status)
+{
+    struct nvme *nvme = command->nvme;
+    struct nvme_cq *cq = &nvme->cq[command->sq->cq];
+    if (!nvme_running(nvme) || !cq->there) {
+        nvme_command_free(command);
+        return;
+    }
+    command->status = (uint16_t)status;
+    nvme->stats.errors += status != NVME_SC_SUCCESS;
+    if (cq->wait_head != NULL || cq_full(cq)) {
+        command->next = NULL;
+        *cq->wait_tail = command;
+        cq->wait_tail = &command->next;
+        nvme->stats.cq_waits++;
+        return;
+    }
+    write_completion(command);
+}
+
+/* There is room again. */
+static void cq_flush(struct nvme_cq *cq)
+{
+    while (cq->wait_head != NULL && !cq_full(cq)) {
+        struct nvme_command *command = cq->wait_head;
+        cq->wait_head = command->next;
+        if (cq->wait_head == NULL)
+            cq->wait_tail = &cq->wait_head;
+        write_completion(command);
+    }
+}
+
+/* ---- Commands come and go ---------------------------------------------------------------------
+ */
+
+static void command_begins(struct sim *sim, struct sim_event *event)
+{
+    struct nvme_command *command = SIM_CONTAINER(event, struct nvme_command, event);
+    (void)sim;
+    if (!nvme_running(command->nvme))
+        nvme_command_free(command);
+    else if (command->sq->number == 0)
+        nvme_admin(command);
+    else
+        nvme_io(command);
+}
+
+static void command_new(struct nvme *nvme, struct nvme_sq *sq, const uint8_t *entry)
+{
+    struct nvme_command *command = sim_pool_get(nvme->commands);
+    sim_time begin_ps = nvme_now(nvme);
+    command->nvme = nvme;
+    command->sq = sq;
+    command->result = 0;
+    command->n_pieces = 0;
+    command->list_pending = false;
+    memcpy(&command->sqe, entry, sizeof(command->sqe));
+    sq->n_commands++;
+    nvme->n_under_way++;
+    if (sq->number != 0) {
+        begin_ps = SIM_MAX(begin_ps, nvme->command_free_ps);
+        nvme->command_free_ps = begin_ps + nvme->params.command_ps;
+    }
+    sim_event_init(&command->event, command_begins);
+    sim_schedule(nvme->model->sim, &command->event, begin_ps);
+}
+
+/* A queue that is being deleted is empty. */
+static void sq_deleted(struct nvme_sq *sq)
+{
+    struct nvme_command *command = sq->delete_command;
+    struct nvme *nvme = command->nvme;
+    sq->delete_command = NULL;
+    nvme_sq_delete(nvme, sq->number);
+    nvme_complete(command, NVME_SC_SUCCESS);
+}
+
+void nvme_command_free(struct nvme_command *command)
+{
+    struct nvme *nvme = command->nvme;
+    struct nvme_sq *sq = command->sq;
+    sq->n_commands--;
+    nvme->n_commands--;
+    sim_pool_put(nvme->commands, command);
+    if (sq->delete_command != NULL && sq->n_commands == 0 && !sq->fetching)
+        sq_deleted(sq);
+    nvme_ended(nvme);
+    nvme_fetch(nvme);
+}
+
+/* ---- Fetching ---------------------------------------------------------------------------------
+ */
+
+static void entries_here(struct nvme_dma *dma, enum pcie_dma_status status)
+{
+    struct nvme_sq *sq = SIM_CONTAINER(dma, struct nvme_sq, fetch);
+    struct nvme *nvme = dma->nvme;
+    uint32_t n = sq->n_fetch;
+    sq->fetching = false;
+    if (status == PCIE_DMA_OK && nvme_running(nvme)) {
+        nvme->stats.sqes += n;
+        sq->head = (sq->head + n) % sq->entries;
+        for (uint32_t i = 0; i < n; i++)
+            command_new(nvme, sq, &sq->fetched[i * NVME_SQE_BYTES]);
+    } else {
+        if (nvme_running(nvme))
+            nvme_fatal(nvme);
+        nvme->n_commands -= n;
+        if (sq->delete_command != NULL && sq->n_commands == 0 && nvme->state == NVME_READY)
+            sq_deleted(sq);
+    }
+    nvme_ended(nvme);
+    nvme_fetch(nvme);
+}
+
+static void fetch_from(struct nvme *nvme, struct nvme_sq *sq)
+{
+    uint32_t available = (sq->tail + sq->entries - sq->head) % sq->entries;
+    uint32_t n = SIM_MIN(available, nvme->params.fetch_burst);
+    uint64_t iova = sq->iova + (uint64_t)sq->head * NVME_SQE_BYTES;
+    uint64_t from_cmb = iova - cfg_bar_base(&nvme->cfg, NVME_CMB_BAR);
+    n = SIM_MIN(n, sq->entries - sq->head);
+    n = SIM_MIN(n, nvme->params.commands_max - nvme->n_commands);
+    sq->fetching = true;
+    sq->n_fetch = n;
+    nvme->n_commands += n;
+    nvme->stats.commands_max = SIM_MAX(nvme->stats.commands_max, nvme->n_commands);
+    nvme->stats.sqe_fetches++;
+    nvme->stats.cmb_fetches += from_cmb < nvme->params.cmb_bytes;
+    nvme->n_under_way++;
+    sq->fetch.request = (struct pcie_dma_request){
+        .iova = { iova },
+        .bytes = (uint64_t)n * NVME_SQE_BYTES,
+        .buffer = sq->fetched,
+    };
+    sq->fetch.write = false;
+    sq->fetch.done = entries_here;
+    nvme_dma_start(nvme, &sq->fetch);
+}
+
+void nvme_fetch(struct nvme *nvme)
+{
+    for (uint32_t i = 0; i < nvme->params.n_queues && nvme_running(nvme); i++) {
+        uint32_t q = (nvme->next_sq + i) % nvme->params.n_queues;
+        struct nvme_sq *sq = nvme->sq[q];
+        if (nvme->n_commands >= nvme->params.commands_max)
+            return;
+        if (sq != NULL && sq->there && !sq->fetching && !sq->deleting && sq->head != sq->tail) {
+            nvme->next_sq = (q + 1) % nvme->params.n_queues;
+            fetch_from(nvme, sq);
+            i = UINT32_MAX; /* from the next one on, again */
+        }
+    }
+}
+
+/* ---- Doorbells --------------------------------------------------------------------------------
+ */
+
+static bool ring_sq(struct nvme *nvme, uint64_t q, uint32_t value)
+{
+    struct nvme_sq *sq = nvme->sq[q];
+    if (sq == NULL || !sq->there || value >= sq->entries)
+        return false;
+    sq->tail = value;
+    nvme_fetch(nvme);
+    return true;
+}
+
+static bool ring_cq(struct nvme *nvme, uint64_t q, uint32_t value)
+{
+    struct nvme_cq *cq = &nvme->cq[q];
+    if (!cq->there || value >= cq->entries)
+        return false;
+    cq->head = value;
+    cq_flush(cq);
+    return true;
+}
+
+void nvme_doorbell(struct nvme *nvme, uint64_t offset, uint32_t value)
+{
+    uint64_t which = (offset - NVME_REG_DOORBELLS) / 4;
+    bool good = nvme_running(nvme) && which / 2 < nvme->params.n_queues;
+    if (good)
+        good = which % 2 == 0 ? ring_sq(nvme, which / 2, value) : ring_cq(nvme, which / 2, value);
+    nvme->stats.bad_doorbells += !good;
+}
+
+/* ---- Queues come and go -----------------------------------------------------------------------
+ */
+
+void nvme_sq_create(struct nvme *nvme, uint16_t number, uint64_t iova, uint32_t entries,
+                    uint16_t cq)
+{
+    struct nvme_sq *sq = nvme->sq[number];
+    if (sq == NULL) {
+        sq = calloc(1, sizeof(*sq));
+        SIM_ASSERT(sq != NULL, "no memory for a submission queue");
+        nvme->sq[number] = sq;
+    }
+    sq->there = true;
+    sq->deleting = false;
+    sq->number = number;
+    sq->cq = cq;
+    sq->entries = entries;
+    sq->head = sq->tail = 0;
+    sq->iova = iova;
+    nvme->cq[cq].n_sqs++;
+}
+
+void nvme_cq_create(struct nvme *nvme, uint16_t number, uint64_t iova, uint32_t entries,
+                    bool interrupts, uint16_t vector)
+{
+    struct nvme_cq *cq = &nvme->cq[number];
+    *cq = (struct nvme_cq){ .there = true,
+                            .interrupts = interrupts,
+                            .phase = 1,
+                            .number = number,
+                            .vector = vector,
+                            .entries = entries,
+                            .iova = iova,
+                            .wait_tail = &cq->wait_head };
+}
+
+void nvme_sq_delete(struct nvme *nvme, uint16_t number)
+{
+    nvme->sq[number]->there = false;
+    nvme->cq[nvme->sq[number]->cq].n_sqs--;
+}
+
+static void sq_drop(struct nvme_sq *sq)
+{
+    struct nvme_command *command = sq->delete_command;
+    sq->there = false;
+    sq->delete_command = NULL;
+    if (command != NULL)
+        nvme_command_free(command);
+}
+
+static void cq_drop(struct nvme_cq *cq)
+{
+    cq->there = false;
+    while (cq->wait_head != NULL) {
+        struct nvme_command *command = cq->wait_head;
+        cq->wait_head = command->next;
+        nvme_command_free(command);
+    }
+}
+
+void nvme_queues_delete(struct nvme *nvme)
+{
+    struct nvme_command *async = nvme->async;
+    nvme->async = NULL;
+    if (async != NULL) {
+        nvme->n_commands++; /* it did not count while it waited */
+        nvme_command_free(async);
+    }
+    for (unsigned q = 0; q < NVME_QUEUES_MAX; q++) {
+        if (nvme->sq[q] != NULL)
+            sq_drop(nvme->sq[q]);
+        cq_drop(&nvme->cq[q]);
+    }
+}
