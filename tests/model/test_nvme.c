@@ -1,0 +1,863 @@
+/*
+ * The NVMe controller against a host of memory that answers reads after a fixed time: registers,
+ * admin commands, queues, PRPs, errors, time by the formula, bounds of rates, resets.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "logic/nvme/nvme_hw.h"
+#include "models/numa/physmem.h"
+#include "models/nvme/nvme.h"
+#include "models/pcie/link.h"
+#include "models/pcie/pci_regs.h"
+
+#define MEMORY_BYTES (UINT64_C(256) << 20)
+#define BAR          UINT64_C(0x4000000000)
+#define CMB          UINT64_C(0x4100000000)
+#define MSI          UINT64_C(0xfee00000)
+#define LINK_PS      (40 * SIM_PS_PER_NS)
+#define DELAY_PS     (300 * SIM_PS_PER_NS)
+#define READ_PS      (4200 * SIM_PS_PER_NS)
+#define WRITE_PS     (3000 * SIM_PS_PER_NS)
+#define ENTRIES      64u
+#define DEVCTL_FLR   0x8000u
+#define ID           0x100u
+
+struct queue { /* a pair */
+    uint64_t sq, cq;
+    uint16_t number, tail, head, phase, entries;
+};
+
+struct rig {
+    struct sim *sim;
+    struct pcie_fabric *fabric;
+    struct sim_error_list errors;
+    struct config *config;
+    struct physmem *memory;
+    struct model host;
+    struct pcie_port port;
+    struct model *nvme;
+    uint64_t next_free;
+    struct queue admin, io;
+    bool answered, silent; /* silent: reads are not answered */
+    uint64_t answer;
+    unsigned n_irqs, last_vector;
+    uint64_t n_reads, n_writes;
+    sim_time write_ps; /* of the last write to memory, interrupts not counted */
+};
+static struct rig *running; /* a TLP's event has no way back */
+
+/* ---- The host's memory ------------------------------------------------------------------------
+ */
+
+static void complete(struct sim *sim, struct sim_event *event)
+{
+    struct rig *r = running;
+    struct tlp *tlp = SIM_CONTAINER(event, struct tlp, event);
+    for (unsigned at = 0; at < tlp->length_bytes;) {
+        struct tlp *piece = tlp_completion(r->fabric, tlp, 0, TLP_SC);
+        uint64_t address = tlp->address + at;
+        unsigned n = SIM_MIN(tlp->length_bytes - at, (unsigned)(256 - address % 256));
+        piece->address = address;
+        piece->byte_count = (uint16_t)(tlp->length_bytes - at);
+        piece->length_bytes = (uint16_t)n;
+        piece->bulk = tlp->bulk;
+        tlp_payload_new(r->fabric, piece);
+        if (tlp->bulk)
+            physmem_read_tags(r->memory, (struct hpa){ address }, piece->payload, n);
+        else
+            physmem_read(r->memory, (struct hpa){ address }, piece->payload, n);
+        pcie_port_send(&r->port, piece, sim_now(sim));
+        at += n;
+    }
+    tlp_free(r->fabric, tlp);
+}
+
+static void take_write(struct rig *r, const struct tlp *tlp)
+{
+    if (tlp->address >= MSI && tlp->address < MSI + 4096) {
+        r->n_irqs++;
+        r->last_vector = tlp->payload[0];
+        return;
+    }
+    r->n_writes++;
+    r->write_ps = sim_now(r->sim);
+    if (tlp->bulk)
+        physmem_write_tags(r->memory, (struct hpa){ tlp->address }, tlp->payload,
+                           tlp->length_bytes);
+    else
+        physmem_write(r->memory, (struct hpa){ tlp->address }, tlp->payload, tlp->length_bytes);
+}
+
+static void host_receive(struct model *model, uint32_t port, struct tlp *tlp)
+{
+    struct rig *r = model->state;
+    (void)port;
+    pcie_port_release(&r->port, tlp_class_of(tlp), tlp_data_credits(tlp), sim_now(r->sim));
+    if (tlp->type == TLP_MRD && !r->silent) {
+        r->n_reads++;
+        sim_event_init(&tlp->event, complete);
+        sim_schedule_in(r->sim, &tlp->event, DELAY_PS);
+        return;
+    }
+    if (tlp->type == TLP_MWR) {
+        take_write(r, tlp);
+    } else if (tlp_class_of(tlp) == TLP_COMPLETION) {
+        r->answered = true;
+        r->answer = UINT64_MAX;
+        if (tlp->type == TLP_CPLD)
+            memcpy(&r->answer, tlp->payload, SIM_MIN(tlp->length_bytes, 8));
+        if (tlp->type == TLP_CPLD && tlp->length_bytes == 4)
+            r->answer &= UINT32_MAX;
+    }
+    tlp_free(r->fabric, tlp);
+}
+
+static const struct model_ops host_ops = { .type = "test.host", .receive = host_receive };
+
+/* ---- Access -----------------------------------------------------------------------------------
+ */
+
+static void run_for(struct rig *r, sim_time ps)
+{
+    sim_run(r->sim, sim_now(r->sim) + ps, NULL);
+    assert_null(sim_error(r->sim));
+}
+
+static void write_at(struct rig *r, uint64_t address, unsigned bytes, uint64_t value)
+{
+    struct tlp *tlp = tlp_new(r->fabric, TLP_MWR);
+    tlp->address = address;
+    tlp->length_bytes = (uint16_t)bytes;
+    tlp_payload_new(r->fabric, tlp);
+    memcpy(tlp->payload, &value, bytes);
+    pcie_port_send(&r->port, tlp, sim_now(r->sim));
+}
+
+static uint64_t ask(struct rig *r, struct tlp *tlp)
+{
+    tlp->requester_id = 0xff00;
+    r->answered = false;
+    pcie_port_send(&r->port, tlp, sim_now(r->sim));
+    for (unsigned i = 0; i < 20 && !r->answered; i++)
+        run_for(r, 100 * SIM_PS_PER_NS);
+    return r->answered ? r->answer : UINT64_MAX - 1;
+}
+
+static uint64_t read_at(struct rig *r, uint64_t address, unsigned bytes)
+{
+    struct tlp *tlp = tlp_new(r->fabric, TLP_MRD);
+    tlp->address = address;
+    tlp->length_bytes = (uint16_t)bytes;
+    return ask(r, tlp);
+}
+
+static uint32_t config(struct rig *r, bool write, unsigned offset, uint32_t value)
+{
+    struct tlp *tlp = tlp_new(r->fabric, write ? TLP_CFG_WR0 : TLP_CFG_RD0);
+    tlp->address = offset;
+    tlp->length_bytes = 4;
+    tlp->completer_id = ID;
+    if (write) {
+        tlp_payload_new(r->fabric, tlp);
+        memcpy(tlp->payload, &value, 4);
+    }
+    return (uint32_t)ask(r, tlp);
+}
+
+static unsigned capability(struct rig *r, unsigned id)
+{
+    unsigned at = config(r, false, 0x34, 0) & 0xff;
+    while (at != 0) {
+        uint32_t head = config(r, false, at, 0);
+        if ((head & 0xff) == id)
+            return at;
+        at = head >> 8 & 0xff;
+    }
+    fail_msg("no capability %u", id);
+    return 0;
+}
+
+static uint64_t alloc(struct rig *r, uint64_t bytes)
+{
+    uint64_t at = r->next_free;
+    r->next_free += (bytes + 4095) & ~UINT64_C(4095);
+    assert_true(r->next_free <= MEMORY_BYTES);
+    return at;
+}
+
+static uint32_t status(struct rig *r)
+{
+    return (uint32_t)read_at(r, BAR + NVME_REG_CSTS, 4);
+}
+
+/* ---- Queues -----------------------------------------------------------------------------------
+ */
+
+static struct queue queue_at(uint16_t number, uint64_t sq, uint64_t cq)
+{
+    return (struct queue){ .sq = sq, .cq = cq, .number = number, .phase = 1, .entries = ENTRIES };
+}
+
+/* In memory, or in the controller's own buffer. */
+static void put(struct rig *r, const struct queue *q, struct nvme_sqe *sqe)
+{
+    uint64_t at = q->sq + (uint64_t)q->tail * sizeof(*sqe);
+    sqe->cid = q->tail;
+    if (at < MEMORY_BYTES) {
+        physmem_write(r->memory, (struct hpa){ at }, sqe, sizeof(*sqe));
+        return;
+    }
+    struct tlp *tlp = tlp_new(r->fabric, TLP_MWR);
+    tlp->address = at;
+    tlp->length_bytes = sizeof(*sqe);
+    tlp_payload_new(r->fabric, tlp);
+    memcpy(tlp->payload, sqe, sizeof(*sqe));
+    pcie_port_send(&r->port, tlp, sim_now(r->sim));
+}
+
+static void push(struct rig *r, struct queue *q, struct nvme_sqe sqe)
+{
+    put(r, q, &sqe);
+    q->tail = (uint16_t)((q->tail + 1) % q->entries);
+}
+
+static void ring(struct rig *r, const struct queue *q)
+{
+    write_at(r, BAR + NVME_DOORBELL_SQ(q->number), 4, q->tail);
+}
+
+static bool poll(struct rig *r, struct queue *q, struct nvme_cqe *cqe)
+{
+    physmem_read(r->memory, (struct hpa){ q->cq + (uint64_t)q->head * sizeof(*cqe) }, cqe,
+                 sizeof(*cqe));
+    if ((cqe->status & NVME_CQE_PHASE) != q->phase)
+        return false;
+    q->head = (uint16_t)((q->head + 1) % q->entries);
+    q->phase ^= q->head == 0;
+    return true;
+}
+
+static void free_entries(struct rig *r, const struct queue *q)
+{
+    write_at(r, BAR + NVME_DOORBELL_CQ(q->number), 4, q->head);
+}
+
+/* One command, to its end: the status. */
+static unsigned command(struct rig *r, struct queue *q, struct nvme_sqe sqe, uint32_t *result)
+{
+    struct nvme_cqe cqe;
+    uint16_t cid = q->tail;
+    push(r, q, sqe);
+    ring(r, q);
+    for (unsigned i = 0; !poll(r, q, &cqe); i++) {
+        assert_true(i < 100000);
+        run_for(r, 100 * SIM_PS_PER_NS);
+    }
+    free_entries(r, q);
+    run_for(r, SIM_PS_PER_US);
+    assert_int_equal(cqe.cid, cid);
+    assert_int_equal(cqe.sq_id, q->number);
+    assert_int_equal(cqe.sq_head, q->tail);
+    if (result != NULL)
+        *result = cqe.result;
+    return cqe.status >> 1;
+}
+
+static struct nvme_sqe io_at(bool write, uint64_t block, uint32_t blocks, uint64_t prp1,
+                             uint64_t prp2)
+{
+    return (struct nvme_sqe){ .opcode = write ? NVME_WRITE : NVME_READ,
+                              .nsid = 1,
+                              .prp1 = prp1,
+                              .prp2 = prp2,
+                              .cdw10 = (uint32_t)block,
+                              .cdw11 = (uint32_t)(block >> 32),
+                              .cdw12 = blocks - 1 };
+}
+
+static unsigned create(struct rig *r, const struct queue *q, unsigned vector)
+{
+    struct nvme_sqe cq = { .opcode = NVME_ADMIN_CREATE_CQ,
+                           .prp1 = q->cq,
+                           .cdw10 = q->number | (q->entries - 1u) << 16,
+                           .cdw11 = NVME_QUEUE_CONTIGUOUS | NVME_CQ_INTERRUPTS | vector << 16 };
+    struct nvme_sqe sq = { .opcode = NVME_ADMIN_CREATE_SQ,
+                           .prp1 = q->sq,
+                           .cdw10 = q->number | (q->entries - 1u) << 16,
+                           .cdw11 = NVME_QUEUE_CONTIGUOUS | (uint32_t)q->number << 16 };
+    unsigned s = command(r, &r->admin, cq, NULL);
+    return s != 0 ? s : command(r, &r->admin, sq, NULL);
+}
+
+static void enable(struct rig *r)
+{
+    r->admin = queue_at(0, alloc(r, 4096), alloc(r, 4096));
+    write_at(r, BAR + NVME_REG_AQA, 4, (ENTRIES - 1) << 16 | (ENTRIES - 1));
+    write_at(r, BAR + NVME_REG_ASQ, 8, r->admin.sq);
+    write_at(r, BAR + NVME_REG_ACQ, 8, r->admin.cq);
+    write_at(r, BAR + NVME_REG_CC, 4, NVME_CC_IOSQES(6) | NVME_CC_IOCQES(4) | NVME_CC_EN);
+    assert_int_equal(status(r) & NVME_CSTS_RDY, 0);
+    run_for(r, 2100 * SIM_PS_PER_US);
+    assert_int_equal(status(r), NVME_CSTS_RDY);
+}
+
+/* ---- Set-up -----------------------------------------------------------------------------------
+ */
+
+static void set_up_function(struct rig *r)
+{
+    config(r, true, PCI_BAR0, (uint32_t)BAR);
+    config(r, true, PCI_BAR0 + 4, (uint32_t)(BAR >> 32));
+    config(r, true, PCI_BAR0 + 8, (uint32_t)CMB);
+    config(r, true, PCI_BAR0 + 12, (uint32_t)(CMB >> 32));
+    config(r, true, PCI_COMMAND, PCI_COMMAND_MEMORY | PCI_COMMAND_BUS_MASTER);
+    config(r, true, capability(r, PCI_CAP_ID_PCIE) + PCIE_DEVCTL,
+           1u << PCIE_DEVCTL_MPS_SHIFT | 2u << PCIE_DEVCTL_MRRS_SHIFT | PCIE_DEVCTL_EXTENDED_TAG);
+    config(r, true, capability(r, PCI_CAP_ID_MSIX), PCI_MSIX_CONTROL_ENABLE << 16);
+    for (unsigned v = 0; v < 4; v++) {
+        write_at(r, BAR + NVME_MSIX_TABLE + 16 * v, 8, MSI);
+        write_at(r, BAR + NVME_MSIX_TABLE + 16 * v + 8, 8, v); /* unmasked */
+    }
+    run_for(r, SIM_PS_PER_US);
+}
+
+/* settings: "key", "value", ..., NULL. */
+static void open_rig(struct rig *r, const char *const *settings)
+{
+    uint64_t bytes = MEMORY_BYTES;
+    *r = (struct rig){ .sim = sim_new(3), .next_free = 1 << 20 };
+    running = r;
+    r->fabric = pcie_fabric_new(r->sim);
+    r->memory = physmem_new(1, &bytes);
+    r->host = (struct model){ .ops = &host_ops,
+                              .name = "host",
+                              .sim = r->sim,
+                              .fabric = r->fabric,
+                              .state = r,
+                              .ports = &r->port,
+                              .n_ports = 1 };
+    r->config = config_load("/dev/null", ".", &r->errors);
+    config_set(r->config, "nvme.capacity_bytes", "1073741824", "test", &r->errors);
+    for (unsigned i = 0; settings != NULL && settings[i] != NULL; i += 2) {
+        char path[80];
+        snprintf(path, sizeof(path), "nvme.%s", settings[i]);
+        config_set(r->config, path, settings[i + 1], "test", &r->errors);
+    }
+    r->nvme = model_new(r->fabric, &nvme_ops, "nvme", r->config,
+                        config_get(config_root(r->config), "nvme"), &r->errors);
+    for (size_t i = 0; i < r->errors.n_messages; i++)
+        print_message("%s\n", r->errors.message[i]);
+    assert_int_equal(r->errors.n_messages, 0);
+    r->port = (struct pcie_port){ .model = &r->host,
+                                  .max_generation = 3,
+                                  .max_lanes = 4,
+                                  .mps_bytes = 256,
+                                  .mps_bytes_max = 256,
+                                  .name = "host.rp0" };
+    for (unsigned c = 0; c < N_TLP_CLASSES; c++) {
+        r->port.advertise.header[c] = PCIE_CREDITS_INFINITE;
+        r->port.advertise.data[c] = PCIE_CREDITS_INFINITE;
+    }
+    struct pcie_link_params link = {
+        .latency_ps = LINK_PS, .ack_tlps = 1, .fc_update_ratio_pct = 50, .skp_overhead_ratio = 0
+    };
+    assert_non_null(pcie_link_new(r->fabric, "link", &link, &r->port, &r->nvme->ports[0], "test", 1,
+                                  &r->errors));
+    nvme_ops.start(r->nvme);
+    set_up_function(r);
+    enable(r);
+    r->io = queue_at(1, alloc(r, 4096), alloc(r, 4096));
+    assert_int_equal(create(r, &r->io, 1), NVME_SC_SUCCESS);
+    r->n_irqs = 0;
+}
+
+static void close_rig(struct rig *r)
+{
+    sim_run(r->sim, SIM_TIME_MAX, NULL);
+    assert_null(sim_error(r->sim));
+    assert_true(pcie_fabric_check_idle(r->fabric));
+    model_free(r->nvme);
+    pcie_fabric_free(r->fabric);
+    sim_free(r->sim);
+    physmem_free(r->memory);
+    config_free(r->config);
+    sim_error_release(&r->errors);
+}
+
+/* ---- Content ----------------------------------------------------------------------------------
+ */
+
+/* Bytes that depend on where they are; with tags the first 8 of each line. */
+static uint8_t byte_at(uint64_t position)
+{
+    return (uint8_t)(position * 131 + (position >> 8) * 17 + (position >> 16) + 1);
+}
+
+static void fill(struct rig *r, uint64_t at, uint64_t position, uint64_t bytes)
+{
+    for (uint64_t i = 0; i < bytes; i++) {
+        uint8_t b = byte_at(position + i);
+        physmem_write(r->memory, (struct hpa){ at + i }, &b, 1);
+    }
+}
+
+static void expect(struct rig *r, uint64_t at, uint64_t position, uint64_t bytes, bool tags)
+{
+    for (uint64_t i = 0; i < bytes; i++) {
+        uint8_t b;
+        physmem_read(r->memory, (struct hpa){ at + i }, &b, 1);
+        uint8_t wanted = !tags || (at + i) % 64 < 8 ? byte_at(position + i) : 0;
+        if (b != wanted)
+            fail_msg("byte %llu of %llu: %#x, expected %#x", (unsigned long long)i,
+                     (unsigned long long)bytes, b, wanted);
+    }
+}
+
+/* ---- Tests ------------------------------------------------------------------------------------
+ */
+
+static void test_registers(void **state)
+{
+    struct rig r;
+    (void)state;
+    open_rig(&r, NULL);
+    uint64_t cap = read_at(&r, BAR + NVME_REG_CAP, 8);
+    assert_int_equal(NVME_CAP_MQES(cap), 4096);
+    assert_true((cap & NVME_CAP_CQR) != 0 && (cap & NVME_CAP_CSS_NVM) != 0);
+    assert_int_equal(read_at(&r, BAR + NVME_REG_VS, 4), NVME_VERSION_1_3);
+    assert_int_equal(read_at(&r, BAR + NVME_REG_AQA, 4), (ENTRIES - 1) << 16 | (ENTRIES - 1));
+    assert_int_equal(read_at(&r, BAR + NVME_REG_ASQ, 8), r.admin.sq);
+    assert_int_equal(read_at(&r, BAR + NVME_REG_CMBSZ, 4), 0);
+    /* Shutdown; then nothing answers. */
+    write_at(&r, BAR + NVME_REG_CC, 4,
+             NVME_CC_IOSQES(6) | NVME_CC_IOCQES(4) | NVME_CC_SHN_NORMAL | NVME_CC_EN);
+    assert_int_equal(status(&r), NVME_CSTS_RDY | NVME_CSTS_SHST_COMPLETE);
+    nvme_remove(r.nvme);
+    assert_int_equal(read_at(&r, BAR + NVME_REG_VS, 4), UINT64_MAX - 1);
+    close_rig(&r);
+}
+
+static void test_identify(void **state)
+{
+    struct rig r;
+    (void)state;
+    open_rig(&r, NULL);
+    uint8_t page[4096];
+    uint32_t n;
+    uint64_t at = alloc(&r, 3 * 4096);
+    /* The data may begin within a page: two PRP entries. */
+    struct nvme_sqe sqe = { .opcode = NVME_ADMIN_IDENTIFY,
+                            .prp1 = at + 1024,
+                            .prp2 = at + 8192,
+                            .cdw10 = NVME_IDENTIFY_CONTROLLER };
+    assert_int_equal(command(&r, &r.admin, sqe, NULL), NVME_SC_SUCCESS);
+    physmem_read(r.memory, (struct hpa){ at + 1024 }, page, 3072);
+    physmem_read(r.memory, (struct hpa){ at + 8192 }, page + 3072, 1024);
+    assert_int_equal(page[0] | page[1] << 8, NVME_VENDOR_INTEL);
+    assert_int_equal(page[NVME_ID_CTRL_MDTS], 5);
+    memcpy(&n, page + NVME_ID_CTRL_NN, 4);
+    assert_int_equal(n, 1);
+    sqe.cdw10 = NVME_IDENTIFY_NAMESPACE;
+    assert_int_equal(command(&r, &r.admin, sqe, NULL), NVME_SC_INVALID_NAMESPACE);
+    sqe.nsid = 1;
+    assert_int_equal(command(&r, &r.admin, sqe, NULL), NVME_SC_SUCCESS);
+    assert_int_equal(physmem_read64(r.memory, (struct hpa){ at + 1024 }), (1 << 30) / 512);
+    sqe.cdw10 = 0x77;
+    assert_int_equal(command(&r, &r.admin, sqe, NULL), NVME_SC_INVALID_FIELD);
+    close_rig(&r);
+}
+
+static void test_admin_errors(void **state)
+{
+    struct rig r;
+    uint32_t result = 0;
+    (void)state;
+    open_rig(&r, NULL);
+    struct queue q = queue_at(1, alloc(&r, 4096), alloc(&r, 4096));
+    assert_int_equal(create(&r, &q, 1), NVME_SC_QUEUE_ID_INVALID); /* is there */
+    q.number = 32;
+    assert_int_equal(create(&r, &q, 1), NVME_SC_QUEUE_ID_INVALID);
+    q.number = 2;
+    assert_int_equal(create(&r, &q, 32), NVME_SC_VECTOR_INVALID);
+    q.entries = 4097;
+    assert_int_equal(create(&r, &q, 1), NVME_SC_QUEUE_SIZE_INVALID);
+    q.entries = ENTRIES;
+    struct nvme_sqe sqe = { .opcode = NVME_ADMIN_CREATE_SQ,
+                            .prp1 = q.sq,
+                            .cdw10 = 2 | (ENTRIES - 1) << 16,
+                            .cdw11 = NVME_QUEUE_CONTIGUOUS | 2 << 16 };
+    assert_int_equal(command(&r, &r.admin, sqe, NULL), NVME_SC_CQ_INVALID);
+    sqe = (struct nvme_sqe){ .opcode = NVME_ADMIN_DELETE_CQ, .cdw10 = 1 };
+    assert_int_equal(command(&r, &r.admin, sqe, NULL), NVME_SC_QUEUE_DELETION_INVALID);
+    sqe = (struct nvme_sqe){ .opcode = NVME_ADMIN_DELETE_SQ, .cdw10 = 5 };
+    assert_int_equal(command(&r, &r.admin, sqe, NULL), NVME_SC_QUEUE_ID_INVALID);
+    sqe = (struct nvme_sqe){ .opcode = NVME_ADMIN_ABORT };
+    assert_int_equal(command(&r, &r.admin, sqe, &result), NVME_SC_SUCCESS);
+    assert_int_equal(result, NVME_ABORT_NOT_ABORTED);
+    sqe = (struct nvme_sqe){ .opcode = NVME_ADMIN_SET_FEATURES,
+                             .cdw10 = NVME_FEATURE_QUEUES,
+                             .cdw11 = 0x00ff00ff };
+    assert_int_equal(command(&r, &r.admin, sqe, &result), NVME_SC_SUCCESS);
+    assert_int_equal(result, 30 << 16 | 30); /* 31 pairs for I/O */
+    sqe = (struct nvme_sqe){ .opcode = 0x7f };
+    assert_int_equal(command(&r, &r.admin, sqe, NULL), NVME_SC_INVALID_OPCODE);
+    /* Delete in the right order, and the doorbell is nobody's. */
+    sqe = (struct nvme_sqe){ .opcode = NVME_ADMIN_DELETE_SQ, .cdw10 = 1 };
+    assert_int_equal(command(&r, &r.admin, sqe, NULL), NVME_SC_SUCCESS);
+    sqe = (struct nvme_sqe){ .opcode = NVME_ADMIN_DELETE_CQ, .cdw10 = 1 };
+    assert_int_equal(command(&r, &r.admin, sqe, NULL), NVME_SC_SUCCESS);
+    ring(&r, &r.io);
+    run_for(&r, SIM_PS_PER_US);
+    assert_int_equal(nvme_stats(r.nvme)->bad_doorbells, 1);
+    close_rig(&r);
+}
+
+static void test_io_errors(void **state)
+{
+    struct rig r;
+    (void)state;
+    open_rig(&r, NULL);
+    uint64_t at = alloc(&r, 8192);
+    struct nvme_sqe sqe = io_at(false, 0, 8, at, 0);
+    sqe.nsid = 2;
+    assert_int_equal(command(&r, &r.io, sqe, NULL), NVME_SC_INVALID_NAMESPACE);
+    sqe = io_at(false, (1 << 30) / 512 - 4, 8, at, 0);
+    assert_int_equal(command(&r, &r.io, sqe, NULL), NVME_SC_LBA_OUT_OF_RANGE);
+    sqe = io_at(false, 0, 257, at, at);
+    assert_int_equal(command(&r, &r.io, sqe, NULL), NVME_SC_INVALID_FIELD);
+    sqe = io_at(false, 0, 16, at, at + 512);
+    assert_int_equal(command(&r, &r.io, sqe, NULL), NVME_SC_PRP_OFFSET_INVALID);
+    sqe = io_at(false, 0, 32, at, at + 4);
+    assert_int_equal(command(&r, &r.io, sqe, NULL), NVME_SC_PRP_OFFSET_INVALID);
+    sqe.opcode = 0x55;
+    assert_int_equal(command(&r, &r.io, sqe, NULL), NVME_SC_INVALID_OPCODE);
+    sqe = (struct nvme_sqe){ .opcode = NVME_FLUSH, .nsid = 1 };
+    assert_int_equal(command(&r, &r.io, sqe, NULL), NVME_SC_SUCCESS);
+    assert_int_equal(nvme_stats(r.nvme)->errors, 6);
+    close_rig(&r);
+}
+
+/* Data by chained lists that begin within a page, and a buffer that begins within a line. */
+static void data(const char *payload, unsigned in_page)
+{
+    const char *const settings[] = { "payload", payload, "transfer_bytes_max", "4194304", NULL };
+    const bool tags = strcmp(payload, "tag") == 0;
+    const unsigned pages = 600, bytes = pages * 4096;
+    struct rig r;
+    open_rig(&r, settings);
+    uint64_t buffer = alloc(&r, 2 * (bytes + 8192)), list = alloc(&r, 3 * 4096);
+    uint64_t back = buffer + bytes + 8192;
+    for (unsigned dir = 0; dir < 2; dir++) {
+        uint64_t from = dir == 0 ? buffer : back, at = list + 4096 - 16 * 8;
+        /* 16 entries up to the end of a page, the last of which leads to a page in front. */
+        for (unsigned i = 1; i <= pages; i++, at += 8) {
+            if (at == list + 4096 - 8) {
+                physmem_write64(r.memory, (struct hpa){ at }, list + 8192 - 8);
+                at = list + 8192 - 8;
+            }
+            if (at == list + 8192 - 8 && i < pages) {
+                physmem_write64(r.memory, (struct hpa){ at }, list + 8192);
+                at = list + 8192;
+            }
+            /* A third page would be full: the last entry leads back to the first's beginning. */
+            if (at == list + 3 * 4096 - 8 && i < pages) {
+                physmem_write64(r.memory, (struct hpa){ at }, list);
+                at = list;
+            }
+            physmem_write64(r.memory, (struct hpa){ at }, from + (uint64_t)i * 4096);
+        }
+        if (dir == 0)
+            fill(&r, buffer + in_page, 77, bytes);
+        struct nvme_sqe sqe = io_at(dir == 0, 9, bytes / 512, from + in_page, list + 4096 - 16 * 8);
+        assert_int_equal(command(&r, &r.io, sqe, NULL), NVME_SC_SUCCESS);
+    }
+    expect(&r, back + in_page, 77, bytes, tags);
+    assert_true(nvme_stats(r.nvme)->prp_lists >= 8);
+    assert_int_equal(nvme_stats(r.nvme)->media_pages, pages + 1);
+    close_rig(&r);
+}
+
+static void test_data_tags(void **state)
+{
+    (void)state;
+    data("tag", 1024);
+}
+
+static void test_data_bytes(void **state)
+{
+    (void)state;
+    data("bytes", 516);
+}
+
+/* Unloaded, from the doorbell to the completion's arrival. */
+static void test_latency(void **state)
+{
+    struct rig r;
+    struct nvme_cqe cqe;
+    (void)state;
+    open_rig(&r, NULL);
+    const uint64_t at = alloc(&r, 4096);
+    const sim_time fetch_ps = pcie_port_wire_ps(&r.port, 28) + LINK_PS   /* doorbell, 64 bits */
+                              + pcie_port_wire_ps(&r.port, 20) + LINK_PS /* MRd */
+                              + DELAY_PS + pcie_port_wire_ps(&r.port, 84) + LINK_PS;
+    const sim_time end_ps = LINK_PS + pcie_port_wire_ps(&r.port, 36); /* completion */
+    for (unsigned write = 0; write < 2; write++) {
+        push(&r, &r.io, io_at(write != 0, 64, 8, at, 0));
+        sim_time start_ps = sim_now(r.sim), took_ps;
+        ring(&r, &r.io);
+        run_for(&r, 20 * SIM_PS_PER_US);
+        assert_true(poll(&r, &r.io, &cqe));
+        assert_int_equal(cqe.status, NVME_CQE_PHASE);
+        took_ps = r.write_ps - start_ps;
+        /* Data: 16 MWr of 256 B. Or 8 MRd of 512 B, answered in 16 completions of 256 B, the last
+         * of which goes behind the seven requests before its own and its fellow. */
+        sim_time data_ps = READ_PS + 16 * pcie_port_wire_ps(&r.port, 276);
+        if (write)
+            data_ps = pcie_port_wire_ps(&r.port, 20) + 2 * LINK_PS + DELAY_PS +
+                      16 * pcie_port_wire_ps(&r.port, 276) + WRITE_PS;
+        sim_time wanted_ps = fetch_ps + data_ps + end_ps;
+        sim_time off_ps = took_ps > wanted_ps ? took_ps - wanted_ps : wanted_ps - took_ps;
+        /* Acknowledgements on the wire, and times rounded up. */
+        if (off_ps > 5 * SIM_PS_PER_NS)
+            fail_msg("write %u: %llu ps, expected %llu", write, (unsigned long long)took_ps,
+                     (unsigned long long)wanted_ps);
+    }
+    assert_int_equal(r.n_irqs, 2);
+    assert_int_equal(r.last_vector, 1);
+    close_rig(&r);
+}
+
+/* n commands at once through as many queue entries as there are; how long they took. */
+static sim_time many(struct rig *r, unsigned n, uint32_t blocks, uint64_t prp1, uint64_t prp2)
+{
+    struct nvme_cqe cqe;
+    unsigned given = 0, done = 0;
+    sim_time start_ps = sim_now(r->sim);
+    while (done < n) {
+        unsigned before = given, seen = done;
+        for (; given < n && given - done < ENTRIES - 1; given++)
+            push(r, &r->io, io_at(false, given % 1000 * 8, blocks, prp1, prp2));
+        if (given != before)
+            ring(r, &r->io);
+        run_for(r, 200 * SIM_PS_PER_NS);
+        for (; poll(r, &r->io, &cqe); done++)
+            assert_int_equal(cqe.status >> 1, NVME_SC_SUCCESS);
+        if (done != seen)
+            free_entries(r, &r->io);
+        assert_true(sim_now(r->sim) - start_ps < 100 * SIM_PS_PER_MS);
+    }
+    return sim_now(r->sim) - start_ps;
+}
+
+/* Commands are bounded by their interval, data by the media. */
+static void test_rates(void **state)
+{
+    struct rig r;
+    (void)state;
+    open_rig(&r, NULL);
+    uint64_t at = alloc(&r, 4096);
+    double took_ns = (double)many(&r, 2000, 1, at, 0) / 1000.0;
+    assert_true(took_ns >= 2000 * 1700.0 && took_ns <= 2000 * 1700.0 * 1.01);
+    took_ns = (double)many(&r, 2000, 8, at, 0) / 1000.0;
+    assert_true(took_ns >= 2000 * 4096 / 2.4 && took_ns <= 2000 * 4096 / 2.4 * 1.01);
+    assert_int_equal(nvme_stats(r.nvme)->reads, 4000);
+    assert_true(nvme_stats(r.nvme)->sqe_fetches < 4000);
+    close_rig(&r);
+}
+
+/* A completion queue that nobody empties holds the rest back, and nothing is lost. */
+static void test_full_queue(void **state)
+{
+    struct rig r;
+    struct nvme_cqe cqe;
+    unsigned n = 0;
+    (void)state;
+    open_rig(&r, NULL);
+    struct queue q = queue_at(2, alloc(&r, 4096), alloc(&r, 4096));
+    q.entries = 8;
+    assert_int_equal(create(&r, &q, 2), NVME_SC_SUCCESS);
+    /* Another submission queue with room for more than the completion queue has. */
+    struct queue big = queue_at(3, alloc(&r, 4096), q.cq);
+    struct nvme_sqe sq = { .opcode = NVME_ADMIN_CREATE_SQ,
+                           .prp1 = big.sq,
+                           .cdw10 = 3 | (ENTRIES - 1) << 16,
+                           .cdw11 = NVME_QUEUE_CONTIGUOUS | 2 << 16 };
+    assert_int_equal(command(&r, &r.admin, sq, NULL), NVME_SC_SUCCESS);
+    uint64_t at = alloc(&r, 4096);
+    for (unsigned i = 0; i < 50; i++)
+        push(&r, &big, io_at(false, i, 1, at, 0));
+    ring(&r, &big);
+    run_for(&r, 200 * SIM_PS_PER_US);
+    uint64_t cqes = nvme_stats(r.nvme)->cqes;
+    run_for(&r, 200 * SIM_PS_PER_US);
+    assert_int_equal(nvme_stats(r.nvme)->cqes, cqes);
+    while (n < 50) {
+        uint16_t expected = (uint16_t)n;
+        assert_true(poll(&r, &q, &cqe));
+        assert_int_equal(cqe.cid, expected);
+        n++;
+        free_entries(&r, &q);
+        run_for(&r, 2 * SIM_PS_PER_US);
+    }
+    assert_int_equal(nvme_stats(r.nvme)->cq_waits, 50 - 7);
+    assert_false(poll(&r, &q, &cqe));
+    close_rig(&r);
+}
+
+/* A masked vector is pending, and sent once when the mask is lifted. */
+static void test_mask(void **state)
+{
+    struct rig r;
+    (void)state;
+    open_rig(&r, NULL);
+    uint64_t at = alloc(&r, 4096);
+    write_at(&r, BAR + NVME_MSIX_TABLE + 16 + PCI_MSIX_ENTRY_CONTROL, 4, PCI_MSIX_ENTRY_MASKED);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(command(&r, &r.io, io_at(false, 0, 1, at, 0), NULL), 0);
+    assert_int_equal(r.n_irqs, 0);
+    assert_int_equal(read_at(&r, BAR + NVME_MSIX_PBA, 4), 2);
+    write_at(&r, BAR + NVME_MSIX_TABLE + 16 + PCI_MSIX_ENTRY_CONTROL, 4, 0);
+    run_for(&r, SIM_PS_PER_US);
+    assert_int_equal(r.n_irqs, 1);
+    assert_int_equal(read_at(&r, BAR + NVME_MSIX_PBA, 4), 0);
+    close_rig(&r);
+}
+
+/* Queue, list and data in the controller's own buffer: not one read leaves it. */
+static void test_cmb(void **state)
+{
+    const char *const settings[] = { "cmb_bytes", "1048576", "payload", "bytes", NULL };
+    struct rig r;
+    uint64_t found;
+    (void)state;
+    open_rig(&r, settings);
+    uint32_t size = (uint32_t)read_at(&r, BAR + NVME_REG_CMBSZ, 4);
+    assert_int_equal(NVME_CMBSZ_BYTES(size), 1048576);
+    assert_int_equal(read_at(&r, BAR + NVME_REG_CMBLOC, 4) & NVME_CMBLOC_BAR_MASK, 2);
+    struct queue q = queue_at(2, CMB, alloc(&r, 4096));
+    assert_int_equal(create(&r, &q, 2), NVME_SC_SUCCESS);
+    for (unsigned i = 0; i < 4096; i += 8)
+        write_at(&r, CMB + 8192 + i, 8, i * UINT64_C(0x0101010101010101));
+    run_for(&r, 10 * SIM_PS_PER_US);
+    uint64_t reads = r.n_reads;
+    assert_int_equal(command(&r, &q, io_at(true, 0, 8, CMB + 8192, 0), NULL), 0);
+    assert_int_equal(command(&r, &q, io_at(false, 0, 8, CMB + 16384, 0), NULL), 0);
+    assert_int_equal(r.n_reads, reads);
+    assert_int_equal(nvme_stats(r.nvme)->cmb_fetches, 2);
+    for (unsigned i = 0; i < 4096; i += 512) {
+        found = read_at(&r, CMB + 16384 + i, 8);
+        assert_int_equal(found, i * UINT64_C(0x0101010101010101));
+    }
+    close_rig(&r);
+}
+
+/* In the midst of work: CSTS.RDY goes when nothing is under way, and nothing is written after. */
+static void test_reset(void **state)
+{
+    struct rig r;
+    (void)state;
+    open_rig(&r, NULL);
+    uint64_t at = alloc(&r, 4096);
+    for (unsigned round = 0; round < 5; round++) {
+        for (unsigned i = 0; i < 40; i++)
+            push(&r, &r.io, io_at(i % 2 != 0, i * 8, 8, at, 0));
+        ring(&r, &r.io);
+        run_for(&r, (1 + round * 7) * SIM_PS_PER_US);
+        write_at(&r, BAR + NVME_REG_CC, 4, 0);
+        while (status(&r) != 0)
+            assert_true(sim_now(r.sim) < 1000 * SIM_PS_PER_MS);
+        uint64_t writes = r.n_writes, reads = r.n_reads;
+        run_for(&r, SIM_PS_PER_MS);
+        assert_int_equal(r.n_writes, writes);
+        assert_int_equal(r.n_reads, reads);
+        enable(&r);
+        r.io = queue_at(1, alloc(&r, 4096), alloc(&r, 4096));
+        assert_int_equal(create(&r, &r.io, 1), NVME_SC_SUCCESS);
+        assert_int_equal(command(&r, &r.io, io_at(false, 0, 8, at, 0), NULL), 0);
+    }
+    assert_int_equal(nvme_stats(r.nvme)->resets, 5);
+    close_rig(&r);
+}
+
+/* The media keep what they had; all else is as at power-on. */
+static void test_function_reset(void **state)
+{
+    struct rig r;
+    (void)state;
+    open_rig(&r, NULL);
+    uint64_t at = alloc(&r, 8192);
+    fill(&r, at, 5, 4096);
+    assert_int_equal(command(&r, &r.io, io_at(true, 0, 8, at, 0), NULL), 0);
+    push(&r, &r.io, io_at(false, 0, 8, at + 4096, 0));
+    ring(&r, &r.io);
+    run_for(&r, 2 * SIM_PS_PER_US);
+    unsigned cap = capability(&r, PCI_CAP_ID_PCIE);
+    assert_true((config(&r, false, cap + PCIE_DEVCAP, 0) & 0x10000000u) != 0);
+    config(&r, true, cap + PCIE_DEVCTL, DEVCTL_FLR);
+    assert_int_equal(config(&r, false, PCI_BAR0, 0) & ~0xfu, 0);
+    assert_int_equal(config(&r, false, PCI_COMMAND, 0) & PCI_COMMAND_BUS_MASTER, 0);
+    assert_int_equal(config(&r, false, cap + PCIE_DEVCTL, 0) & DEVCTL_FLR, 0);
+    run_for(&r, 100 * SIM_PS_PER_MS);
+    set_up_function(&r);
+    assert_int_equal(status(&r), 0);
+    assert_int_equal(read_at(&r, BAR + NVME_REG_ASQ, 8), 0);
+    enable(&r);
+    r.io = queue_at(1, alloc(&r, 4096), alloc(&r, 4096));
+    assert_int_equal(create(&r, &r.io, 1), NVME_SC_SUCCESS);
+    assert_int_equal(command(&r, &r.io, io_at(false, 0, 8, at + 4096, 0), NULL), 0);
+    expect(&r, at + 4096, 5, 4096, true);
+    assert_int_equal(nvme_stats(r.nvme)->function_resets, 1);
+    close_rig(&r);
+}
+
+/* Memory that does not answer: the entry cannot be fetched, which is fatal; a reset helps. */
+static void test_silence(void **state)
+{
+    const char *const settings[] = { "completion_timeout_us", "100", NULL };
+    struct rig r;
+    (void)state;
+    open_rig(&r, settings);
+    uint64_t at = alloc(&r, 4096);
+    r.silent = true;
+    push(&r, &r.io, io_at(false, 0, 8, at, 0));
+    ring(&r, &r.io);
+    run_for(&r, SIM_PS_PER_MS);
+    assert_int_equal(status(&r), NVME_CSTS_RDY | NVME_CSTS_CFS);
+    assert_int_equal(nvme_stats(r.nvme)->fatal, 1);
+    r.silent = false;
+    write_at(&r, BAR + NVME_REG_CC, 4, 0);
+    run_for(&r, SIM_PS_PER_MS);
+    assert_int_equal(status(&r), 0);
+    enable(&r);
+    r.io = queue_at(1, alloc(&r, 4096), alloc(&r, 4096));
+    assert_int_equal(create(&r, &r.io, 1), NVME_SC_SUCCESS);
+    assert_int_equal(command(&r, &r.io, io_at(false, 0, 8, at, 0), NULL), 0);
+    close_rig(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_registers),
+        cmocka_unit_test(test_identify),
+        cmocka_unit_test(test_admin_errors),
+        cmocka_unit_test(test_io_errors),
+        cmocka_unit_test(test_data_tags),
+        cmocka_unit_test(test_data_bytes),
+        cmocka_unit_test(test_latency),
+        cmocka_unit_test(test_rates),
+        cmocka_unit_test(test_full_queue),
+        cmocka_unit_test(test_mask),
+        cmocka_unit_test(test_cmb),
+        cmocka_unit_test(test_reset),
+        cmocka_unit_test(test_function_reset),
+        cmocka_unit_test(test_silence),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
