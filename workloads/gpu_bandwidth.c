@@ -35,6 +35,7 @@ struct bandwidth {
     uint16_t stream;
     uint32_t n; /* iterations that are run */
     /* measured */
+    bool ended;      /* well */
     double *gbyte_s; /* of each */
 };
 
@@ -117,7 +118,7 @@ static bool arrived(struct bandwidth *b, uint64_t tag, uint64_t *found)
 static int timed_copy(struct bandwidth *b, struct gpu *gpu, double *ns)
 {
     struct kernel *kernel = b->host->kernel;
-    struct gpu_place inside = { true, b->offset[0] }, outside = { false, b->mapping.bus };
+    struct gpu_place inside = { NULL, b->offset[0] }, outside = { &b->mapping, 0 };
     bool read = b->direction == DIRECTION_READ;
     struct gpu_event begin, end;
     int error = gpu_event_record(gpu, COPY_CHANNEL, false, &begin);
@@ -175,9 +176,7 @@ static int prepare(struct bandwidth *b, struct gpu *gpu, struct gpu *peer)
                         K_PAGE_BYTES);
     if (b->buffer.v == 0)
         return -ENOMEM;
-    return gpu_map_host(gpu, b->buffer, b->transfer_bytes,
-                        b->direction == DIRECTION_READ ? K_DMA_TO_DEVICE : K_DMA_FROM_DEVICE,
-                        &b->mapping);
+    return gpu_map_host(gpu, b->buffer, b->transfer_bytes, &b->mapping);
 }
 
 static struct gpu *find_gpu(struct bandwidth *b, const char *name)
@@ -201,7 +200,7 @@ static void bandwidth_body(void *arg)
             program_fail(b->program, "no memory or no address for %llu bytes: %s",
                          (unsigned long long)b->transfer_bytes, strerror(-error));
         } else {
-            iterate(b, gpu);
+            b->ended = iterate(b, gpu);
             gpu_unmap(gpu, &b->mapping);
         }
     }
@@ -235,6 +234,8 @@ static void bandwidth_record(struct program *program, sim_time duration_ps)
     struct bandwidth *b = program->state;
     struct run_result *result = program->workload->result;
     (void)duration_ps;
+    if (!b->ended)
+        return;
     qsort(b->gbyte_s, b->n, sizeof(*b->gbyte_s), ascending);
     double median = (b->gbyte_s[(b->n - 1) / 2] + b->gbyte_s[b->n / 2]) / 2.0;
     run_result_metric(result, "throughput_gbyte_s", "GB/s", median);

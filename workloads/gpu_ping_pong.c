@@ -26,6 +26,7 @@ struct ping_pong {
     uint64_t word[2], times; /* device memory */
     struct gpu_mapping mapping[2];
     /* measured */
+    bool ended; /* well */
     double *ns; /* of each turn */
     struct stat_histogram latency_ps;
 };
@@ -93,7 +94,7 @@ static int launch(struct ping_pong *p, unsigned i, struct gpu_event *end)
     const struct gpu_launch kernel = { .kernel = i == 0 ? GPU_KERNEL_PING : GPU_KERNEL_PONG,
                                        .iterations = p->iterations,
                                        .local = p->word[i],
-                                       .remote = p->mapping[i].bus,
+                                       .remote = &p->mapping[i],
                                        .times = i == 0 ? p->times : GPU_NO_TIMES };
     int error = gpu_launch(p->gpu[i], &kernel);
     if (error == 0)
@@ -125,11 +126,11 @@ static int collect(struct ping_pong *p)
     struct kaddr buffer = k_alloc(kernel, (int)k_node_of_cpu(kernel, p->cpu), bytes, K_PAGE_BYTES);
     if (buffer.v == 0)
         return -ENOMEM;
-    int error = gpu_map_host(gpu, buffer, bytes, K_DMA_FROM_DEVICE, &mapping);
+    int error = gpu_map_host(gpu, buffer, bytes, &mapping);
     if (error != 0)
         return error;
-    error = gpu_copy(gpu, COPY_CHANNEL, (struct gpu_place){ false, mapping.bus },
-                     (struct gpu_place){ true, p->times }, bytes);
+    error = gpu_copy(gpu, COPY_CHANNEL, (struct gpu_place){ &mapping, 0 },
+                     (struct gpu_place){ NULL, p->times }, bytes);
     if (error == 0)
         error = gpu_event_record(gpu, COPY_CHANNEL, true, &end);
     if (error == 0)
@@ -164,6 +165,7 @@ static void ping_pong_body(void *arg)
     }
     if (error != 0)
         program_fail(p->program, "%s", strerror(-error));
+    p->ended = error == 0;
     program_finish(p->program);
 }
 
@@ -190,6 +192,8 @@ static void ping_pong_record(struct program *program, sim_time duration_ps)
     struct run_result *result = program->workload->result;
     uint32_t n = p->iterations;
     (void)duration_ps;
+    if (!p->ended)
+        return;
     qsort(p->ns, n, sizeof(*p->ns), ascending);
     run_result_metric(result, "latency_p50_ns", "ns", (p->ns[(n - 1) / 2] + p->ns[n / 2]) / 2.0);
     run_result_metric(result, "latency_min_ns", "ns", p->ns[0]);

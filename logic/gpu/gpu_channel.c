@@ -92,16 +92,38 @@ static int ring_put(struct gpu_ring *ring, const struct gpu_command *command)
     return 0;
 }
 
+/* What a command says of the place: an address, or a place in a table. */
+static uint64_t address_of(struct gpu_place place)
+{
+    if (place.mapping == NULL || place.mapping->tabled)
+        return place.offset;
+    return place.mapping->run[0].bus + place.offset;
+}
+
+static bool within(struct gpu_place place, uint64_t bytes)
+{
+    return place.mapping == NULL ||
+           (bytes <= place.mapping->bytes && place.offset <= place.mapping->bytes - bytes);
+}
+
 int gpu_copy(struct gpu *gpu, unsigned channel, struct gpu_place to, struct gpu_place from,
              uint64_t bytes)
 {
-    struct gpu_command command = {
-        .launch = GPU_LAUNCH_COPY, .bytes = bytes, .source = from.address, .destination = to.address
-    };
-    command.launch |= from.device ? GPU_SOURCE_DEVICE : 0;
-    command.launch |= to.device ? GPU_DESTINATION_DEVICE : GPU_FLUSH;
-    if (channel >= gpu->n_engines || bytes == 0)
+    const struct gpu_mapping *a = from.mapping, *b = to.mapping;
+    struct gpu_command command = { .launch = GPU_LAUNCH_COPY,
+                                   .bytes = bytes,
+                                   .source = address_of(from),
+                                   .destination = address_of(to) };
+    bool tabled = (a != NULL && a->tabled) || (b != NULL && b->tabled);
+    command.launch |= a == NULL ? GPU_SOURCE_DEVICE : 0;
+    command.launch |= b == NULL ? GPU_DESTINATION_DEVICE : GPU_FLUSH;
+    if (channel >= gpu->n_engines || bytes == 0 || !within(to, bytes) || !within(from, bytes) ||
+        (tabled && a != NULL && b != NULL))
         return -EINVAL;
+    if (tabled) {
+        command.launch |= GPU_TABLE;
+        command.table = a != NULL ? a->table : b->table;
+    }
     return ring_put(&gpu->ring[channel], &command);
 }
 
@@ -111,7 +133,7 @@ int gpu_launch(struct gpu *gpu, const struct gpu_launch *launch)
                                    .kernel = launch->kernel,
                                    .bytes = launch->iterations,
                                    .source = launch->local,
-                                   .destination = launch->remote,
+                                   .destination = launch->remote->run[0].bus,
                                    .times = launch->times };
     return ring_put(&gpu->ring[gpu->n_engines], &command);
 }

@@ -40,22 +40,29 @@ int gpu_alloc(struct gpu *gpu, uint64_t bytes, uint64_t *offset);
 /* What gpu_alloc() gave, once. */
 void gpu_free(struct gpu *gpu, uint64_t offset);
 
-/* Addresses as the GPU's engines use them; unmapped exactly as they were mapped. */
-struct gpu_mapping {
+/* Memory outside the GPU as its engines reach it: runs of bus addresses. Unmapped as it was
+ * mapped. */
+struct gpu_run {
     uint64_t bus, bytes;
-    enum k_dma_direction direction;
-    bool peer;
 };
-/* [thread] Pinned memory of the kernel's own (cudaHostRegister). -ERANGE: the GPU does not reach
- * where it came to lie. */
-int gpu_map_host(struct gpu *gpu, struct kaddr at, uint64_t bytes, enum k_dma_direction direction,
-                 struct gpu_mapping *mapping);
+struct gpu_mapping {
+    uint64_t bytes;
+    unsigned n_runs;
+    struct gpu_run *run; /* owned by it */
+    uint64_t table;      /* device memory, if there is more than one run */
+    bool peer, tabled;
+};
+/* [thread] Pinned memory of the kernel's own (cudaHostRegister), for both directions: what makes
+ * sure that writes have arrived is a read. Pages are mapped one by one, as those of a user's buffer
+ * lie anywhere in memory; neighbours whose addresses follow each other are a run. -ERANGE: the GPU
+ * does not reach where it came to lie. */
+int gpu_map_host(struct gpu *gpu, struct kaddr at, uint64_t bytes, struct gpu_mapping *mapping);
 /* [thread] Memory of another GPU of the same kernel (cudaDeviceEnablePeerAccess); within its
  * window. */
 int gpu_map_peer(struct gpu *gpu, struct gpu *peer, uint64_t offset, uint64_t bytes,
                  struct gpu_mapping *mapping);
 /* [thread] */
-void gpu_unmap(struct gpu *gpu, const struct gpu_mapping *mapping);
+void gpu_unmap(struct gpu *gpu, struct gpu_mapping *mapping);
 
 /* ---- Work --------------------------------------------------------------------------------------
  * Commands are put into the ring of a channel: 0 .. gpu_copy_engines() - 1 copy, the next one runs
@@ -64,19 +71,20 @@ void gpu_unmap(struct gpu *gpu, const struct gpu_mapping *mapping);
  */
 
 struct gpu_place {
-    bool device;      /* device memory, else a bus address (struct gpu_mapping) */
-    uint64_t address;
+    const struct gpu_mapping *mapping; /* NULL: device memory */
+    uint64_t offset;
 };
-/* What is written outside the GPU has arrived there when the next command begins. */
+/* What is written outside the GPU has arrived there when the next command begins. -EINVAL: beyond a
+ * mapping; both places are mappings, and one of more than one run. */
 int gpu_copy(struct gpu *gpu, unsigned channel, struct gpu_place to, struct gpu_place from,
              uint64_t bytes);
 
 struct gpu_launch {
     enum gpu_kernel kernel;
     uint32_t iterations;
-    uint64_t local;  /* device memory: the word that it waits for */
-    uint64_t remote; /* bus address that it stores to */
-    uint64_t times;  /* device memory, 8 bytes per iteration; GPU_NO_TIMES */
+    uint64_t local;                   /* device memory: the word that it waits for */
+    const struct gpu_mapping *remote; /* the word that it stores to */
+    uint64_t times;                   /* device memory, 8 bytes per iteration; GPU_NO_TIMES */
 };
 /* By the channel that runs kernels. */
 int gpu_launch(struct gpu *gpu, const struct gpu_launch *launch);

@@ -64,8 +64,11 @@ struct gpu_command {
     uint64_t bytes;       /* copy; kernel: iterations */
     uint64_t source;      /* copy; kernel: the word in device memory that it polls */
     uint64_t destination; /* copy; kernel: the bus address that it stores to */
-    uint64_t times;       /* kernel: device memory, 8 bytes per iteration; GPU_NO_TIMES */
-    uint64_t semaphore;   /* bus address */
+    union {
+        uint64_t times; /* kernel: device memory, 8 bytes per iteration; GPU_NO_TIMES */
+        uint64_t table; /* copy with GPU_TABLE: device memory, the runs of the place outside */
+    };
+    uint64_t semaphore; /* bus address */
     uint32_t payload;
     uint8_t reserved[12];
 };
@@ -80,6 +83,14 @@ _Static_assert(sizeof(struct gpu_command) == 64, "command");
 #define GPU_RELEASE            0x20u /* struct gpu_semaphore at its end: payload alone, 4 bytes */
 #define GPU_RELEASE_TIME       0x40u /* all of it */
 #define GPU_INTERRUPT          0x80u /* behind the semaphore */
+/* Of source and destination one is outside, and its address is the place in a range that runs of
+ * bus addresses make up, as a GPU's page tables do: a table of struct gpu_table_entry in device
+ * memory, that many bytes at that bus address, then the next; it goes as far as the copy. */
+#define GPU_TABLE 0x100u
+struct gpu_table_entry {
+    uint64_t bus, bytes;
+};
+_Static_assert(sizeof(struct gpu_table_entry) == 16, "entry of a table");
 
 struct gpu_semaphore {
     uint32_t payload;

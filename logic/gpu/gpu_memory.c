@@ -84,20 +84,65 @@ static bool reaches(const struct gpu *gpu, uint64_t bus, uint64_t bytes)
     return gpu->address_bits >= 64 || bus + bytes - 1 < UINT64_C(1) << gpu->address_bits;
 }
 
-int gpu_map_host(struct gpu *gpu, struct kaddr at, uint64_t bytes, enum k_dma_direction direction,
-                 struct gpu_mapping *mapping)
+/* Behind the last run, or more of it. */
+static void add_run(struct gpu_mapping *mapping, uint64_t bus, uint64_t bytes)
 {
-    uint64_t bus;
-    if (gpu->gone)
-        return -ENODEV;
-    int error = k_dma_map(&gpu->pci->device, at, bytes, direction, &bus);
+    struct gpu_run *last = &mapping->run[mapping->n_runs];
+    mapping->bytes += bytes;
+    if (mapping->n_runs != 0 && last[-1].bus + last[-1].bytes == bus) {
+        last[-1].bytes += bytes;
+    } else {
+        *last = (struct gpu_run){ bus, bytes };
+        mapping->n_runs++;
+    }
+}
+
+/* Through the window, as page tables are written. */
+static int write_table(struct gpu *gpu, struct gpu_mapping *mapping)
+{
+    uint64_t bytes = mapping->n_runs * sizeof(struct gpu_table_entry);
+    if (mapping->n_runs == 1)
+        return 0;
+    int error = gpu_alloc(gpu, bytes, &mapping->table);
     if (error != 0)
         return error;
-    *mapping = (struct gpu_mapping){ .bus = bus, .bytes = bytes, .direction = direction };
-    if (reaches(gpu, bus, bytes))
-        return 0;
-    gpu_unmap(gpu, mapping);
-    return -ERANGE;
+    mapping->tabled = true;
+    if (mapping->table + bytes > gpu_window_bytes(gpu))
+        return -ENOMEM;
+    for (unsigned i = 0; i < mapping->n_runs; i++) {
+        uint64_t at = mapping->table + i * sizeof(struct gpu_table_entry);
+        k_writeq(gpu->pci, GPU_MEMORY_BAR, at, mapping->run[i].bus);
+        k_writeq(gpu->pci, GPU_MEMORY_BAR, at + 8, mapping->run[i].bytes);
+    }
+    return 0;
+}
+
+int gpu_map_host(struct gpu *gpu, struct kaddr at, uint64_t bytes, struct gpu_mapping *mapping)
+{
+    if (gpu->gone)
+        return -ENODEV;
+    if (bytes == 0)
+        return -EINVAL;
+    *mapping = (struct gpu_mapping){ 0 };
+    mapping->run = k_zalloc((bytes / K_PAGE_BYTES + 2) * sizeof(*mapping->run));
+    for (uint64_t done = 0; done < bytes;) {
+        uint64_t bus, piece = K_PAGE_BYTES - (at.v + done) % K_PAGE_BYTES;
+        piece = piece < bytes - done ? piece : bytes - done;
+        int error = k_dma_map(&gpu->pci->device, kaddr_add(at, done), piece, K_DMA_BOTH, &bus);
+        if (error == 0) {
+            add_run(mapping, bus, piece);
+            error = reaches(gpu, bus, piece) ? 0 : -ERANGE;
+        }
+        if (error != 0) {
+            gpu_unmap(gpu, mapping);
+            return error;
+        }
+        done += piece;
+    }
+    int error = write_table(gpu, mapping);
+    if (error != 0)
+        gpu_unmap(gpu, mapping);
+    return error;
 }
 
 int gpu_map_peer(struct gpu *gpu, struct gpu *peer, uint64_t offset, uint64_t bytes,
@@ -110,21 +155,37 @@ int gpu_map_peer(struct gpu *gpu, struct gpu *peer, uint64_t offset, uint64_t by
                                    bytes, K_DMA_BOTH, &bus);
     if (error != 0)
         return error;
-    *mapping =
-        (struct gpu_mapping){ .bus = bus, .bytes = bytes, .direction = K_DMA_BOTH, .peer = true };
+    *mapping = (struct gpu_mapping){ .peer = true, .run = k_zalloc(sizeof(*mapping->run)) };
+    add_run(mapping, bus, bytes);
     if (reaches(gpu, bus, bytes))
         return 0;
     gpu_unmap(gpu, mapping);
     return -ERANGE;
 }
 
-void gpu_unmap(struct gpu *gpu, const struct gpu_mapping *mapping)
+/* Page by page, as they were mapped. */
+static void unmap_run(struct k_device *device, const struct gpu_run *run)
+{
+    for (uint64_t done = 0; done < run->bytes;) {
+        uint64_t bus = run->bus + done, piece = K_PAGE_BYTES - bus % K_PAGE_BYTES;
+        piece = piece < run->bytes - done ? piece : run->bytes - done;
+        k_dma_unmap(device, bus, piece, K_DMA_BOTH);
+        done += piece;
+    }
+}
+
+void gpu_unmap(struct gpu *gpu, struct gpu_mapping *mapping)
 {
     struct k_device *device = &gpu->pci->device;
-    if (mapping->peer)
-        k_dma_unmap_resource(device, mapping->bus, mapping->bytes, mapping->direction);
-    else
-        k_dma_unmap(device, mapping->bus, mapping->bytes, mapping->direction);
+    for (unsigned i = 0; i < mapping->n_runs; i++)
+        if (mapping->peer)
+            k_dma_unmap_resource(device, mapping->run[i].bus, mapping->run[i].bytes, K_DMA_BOTH);
+        else
+            unmap_run(device, &mapping->run[i]);
+    if (mapping->tabled)
+        gpu_free(gpu, mapping->table);
+    k_free(mapping->run);
+    *mapping = (struct gpu_mapping){ 0 };
 }
 
 int gpud_memory_new(struct gpu *gpu, size_t bytes, struct gpu_memory *memory)

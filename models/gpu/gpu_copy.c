@@ -7,11 +7,12 @@
  *   at most read_bytes; posted writes limited by credits and Max_Payload_Size; the flush that makes
  *   sure that what was written has arrived: a read from where it went. All bytes are
  *   carried, tags among them or not.
- * Does not model: layouts other than a row of bytes, remapping, compression, the GPU's own page
- *   tables, a first copy that is slower.
- * Timing: copy_start from the command to its first request. Then reads in flight x read_bytes per
- *   round trip, or what the link takes of writes; device memory serves memory_gbyte_s.
- * Sources: LAUNCH_DMA in clb0b5.h and clc1b5.h of NVIDIA's open kernel modules; docs/models/gpu.md.
+ *   A table of runs of bus addresses stands for the GPU's page tables.
+ * Does not model: layouts other than a row of bytes, remapping, compression, misses of the GPU's
+ * own translation, a first copy that is slower. Timing: copy_start from the command to its first
+ * request. Then reads in flight x read_bytes per round trip, or what the link takes of writes;
+ * device memory serves memory_gbyte_s. Sources: LAUNCH_DMA in clb0b5.h and clc1b5.h of NVIDIA's
+ * open kernel modules; docs/models/gpu.md.
  */
 #include "models/gpu/gpu_internal.h"
 
@@ -24,6 +25,77 @@ static bool from_device(const struct gpu_channel *channel)
 static bool to_device(const struct gpu_channel *channel)
 {
     return (channel->command.launch & GPU_DESTINATION_DEVICE) != 0;
+}
+
+/* ---- Addresses outside --------------------------------------------------------------------------
+ */
+
+/* Of the copy's next byte. Without a table, that of its first byte goes on. */
+static uint64_t outside(const struct gpu_channel *channel)
+{
+    const struct gpu_command *c = &channel->command;
+    if ((c->launch & GPU_TABLE) != 0)
+        return channel->run.bus + channel->run_bytes;
+    return (from_device(channel) ? c->destination : c->source) + channel->issued_bytes;
+}
+
+static uint64_t source(const struct gpu_channel *channel)
+{
+    return from_device(channel) ? channel->command.source + channel->issued_bytes
+                                : outside(channel);
+}
+
+static uint64_t destination(const struct gpu_channel *channel)
+{
+    if (to_device(channel) || !from_device(channel)) /* into the GPU, or through it */
+        return channel->command.destination + channel->issued_bytes;
+    return outside(channel);
+}
+
+/* Bytes of the copy before the run ends. */
+static uint64_t run_rest(const struct gpu_channel *channel)
+{
+    return (channel->command.launch & GPU_TABLE) != 0 ? channel->run.bytes - channel->run_bytes
+                                                      : UINT64_MAX;
+}
+
+/* False: the table makes no sense, or leads to where the GPU does not reach. */
+static bool load_run(struct gpu_channel *channel)
+{
+    struct gpu_device *gpu = channel->gpu;
+    if (!gpu_in_memory(gpu, channel->entry, sizeof(channel->run)))
+        return false;
+    gpu_load(gpu, channel->entry, &channel->run, sizeof(channel->run), false);
+    channel->run_bytes = 0;
+    return channel->run.bytes != 0 && gpu_reaches(gpu, channel->run.bus, channel->run.bytes);
+}
+
+/* The run in which the copy begins. */
+static bool find_run(struct gpu_channel *channel)
+{
+    const struct gpu_command *c = &channel->command;
+    uint64_t offset = from_device(channel) ? c->destination : c->source;
+    channel->entry = c->table;
+    while (load_run(channel)) {
+        if (offset < channel->run.bytes) {
+            channel->run_bytes = offset;
+            return true;
+        }
+        offset -= channel->run.bytes;
+        channel->entry += sizeof(channel->run);
+    }
+    return false;
+}
+
+/* Bytes have been issued. False: as load_run(). */
+static bool advance(struct gpu_channel *channel, uint32_t bytes)
+{
+    channel->issued_bytes += bytes;
+    channel->run_bytes += bytes;
+    if (run_rest(channel) != 0 || channel->issued_bytes == channel->command.bytes)
+        return true;
+    channel->entry += sizeof(channel->run);
+    return load_run(channel);
 }
 
 /* ---- The end -----------------------------------------------------------------------------------
@@ -42,8 +114,7 @@ static void flush_done(struct pcie_dma_request *request, enum pcie_dma_status st
 /* A read never passes a write: its answer says that all have arrived. */
 static void flush(struct gpu_channel *channel)
 {
-    const struct gpu_command *c = &channel->command;
-    uint64_t last = (c->destination + c->bytes - 1) & ~UINT64_C(3);
+    uint64_t last = (destination(channel) - 1) & ~UINT64_C(3);
     channel->request = (struct pcie_dma_request){ .iova = { last },
                                                   .bytes = sizeof(channel->flushed),
                                                   .buffer = channel->flushed,
@@ -93,11 +164,10 @@ static void chunk_written(struct pcie_dma_request *request, enum pcie_dma_status
 static void write_chunk(struct gpu_chunk *chunk, sim_time at_ps)
 {
     struct gpu_device *gpu = chunk->channel->gpu;
-    chunk->request =
-        (struct pcie_dma_request){ .iova = { chunk->channel->command.destination + chunk->offset },
-                                   .bytes = chunk->bytes,
-                                   .buffer = chunk->buffer,
-                                   .done = chunk_written };
+    chunk->request = (struct pcie_dma_request){ .iova = { chunk->destination },
+                                                .bytes = chunk->bytes,
+                                                .buffer = chunk->buffer,
+                                                .done = chunk_written };
     pcie_dma_write(&gpu->dma, &chunk->request, at_ps);
 }
 
@@ -108,8 +178,7 @@ static void chunk_read(struct pcie_dma_request *request, enum pcie_dma_status st
     if (status != PCIE_DMA_OK) {
         chunk_fails(chunk);
     } else if (to_device(channel)) {
-        gpu_store(channel->gpu, channel->command.destination + chunk->offset, chunk->buffer,
-                  chunk->bytes, false);
+        gpu_store(channel->gpu, chunk->destination, chunk->buffer, chunk->bytes, false);
         chunk_ends(chunk);
     } else {
         write_chunk(chunk, gpu_now(channel->gpu));
@@ -119,12 +188,11 @@ static void chunk_read(struct pcie_dma_request *request, enum pcie_dma_status st
 static void read_chunk(struct gpu_chunk *chunk)
 {
     struct gpu_device *gpu = chunk->channel->gpu;
-    chunk->request =
-        (struct pcie_dma_request){ .iova = { chunk->channel->command.source + chunk->offset },
-                                   .bytes = chunk->bytes,
-                                   .buffer = chunk->buffer,
-                                   .independent = true,
-                                   .done = chunk_read };
+    chunk->request = (struct pcie_dma_request){ .iova = { chunk->source },
+                                                .bytes = chunk->bytes,
+                                                .buffer = chunk->buffer,
+                                                .independent = true,
+                                                .done = chunk_read };
     pcie_dma_read(&gpu->dma, &chunk->request, gpu_now(gpu));
 }
 
@@ -140,7 +208,8 @@ static uint32_t next_bytes(const struct gpu_channel *channel)
 {
     const struct gpu_command *c = &channel->command;
     uint64_t bytes = SIM_MIN(c->bytes - channel->issued_bytes, (uint64_t)GPU_CHUNK_BYTES);
-    uint64_t from = c->source + channel->issued_bytes, to = c->destination + channel->issued_bytes;
+    uint64_t from = source(channel), to = destination(channel);
+    bytes = SIM_MIN(bytes, run_rest(channel));
     bytes = SIM_MIN(bytes, PAGE_BYTES - (from & (PAGE_BYTES - 1)));
     return (uint32_t)SIM_MIN(bytes, PAGE_BYTES - (to & (PAGE_BYTES - 1)));
 }
@@ -169,12 +238,14 @@ static void pump(struct gpu_channel *channel)
            channel->issued_bytes < c->bytes && channel->n_chunks < GPU_CHUNKS_MAX) {
         struct gpu_chunk *chunk = sim_pool_get(gpu->chunks);
         chunk->channel = channel;
-        chunk->offset = channel->issued_bytes;
+        chunk->source = source(channel);
+        chunk->destination = destination(channel);
         chunk->bytes = next_bytes(channel);
-        channel->issued_bytes += chunk->bytes;
         channel->n_chunks++;
+        if (!advance(channel, chunk->bytes))
+            channel->status = GPU_CHANNEL_BAD_ADDRESS; /* once what is under way has ended */
         if (from_device(channel)) {
-            gpu_load(gpu, c->source + chunk->offset, chunk->buffer, chunk->bytes, false);
+            gpu_load(gpu, chunk->source, chunk->buffer, chunk->bytes, false);
             write_chunk(chunk, memory_serves(gpu, chunk->bytes));
         } else {
             read_chunk(chunk);
@@ -182,15 +253,19 @@ static void pump(struct gpu_channel *channel)
     }
 }
 
-static enum gpu_channel_status check(const struct gpu_channel *channel)
+static enum gpu_channel_status check(struct gpu_channel *channel)
 {
     const struct gpu_command *c = &channel->command;
     const struct gpu_device *gpu = channel->gpu;
+    bool tabled = (c->launch & GPU_TABLE) != 0;
     bool good = channel->idx < gpu->params.copy_engines && c->bytes != 0 &&
                 (!from_device(channel) || gpu_in_memory(gpu, c->source, c->bytes)) &&
-                (!to_device(channel) || gpu_in_memory(gpu, c->destination, c->bytes));
+                (!to_device(channel) || gpu_in_memory(gpu, c->destination, c->bytes)) &&
+                (!tabled || from_device(channel) != to_device(channel));
     if (!good)
         return GPU_CHANNEL_BAD_COMMAND;
+    if (tabled)
+        return find_run(channel) ? GPU_CHANNEL_ON : GPU_CHANNEL_BAD_ADDRESS;
     if ((!from_device(channel) && !gpu_reaches(gpu, c->source, c->bytes)) ||
         (!to_device(channel) && !gpu_reaches(gpu, c->destination, c->bytes)))
         return GPU_CHANNEL_BAD_ADDRESS;
@@ -199,7 +274,7 @@ static enum gpu_channel_status check(const struct gpu_channel *channel)
 
 void gpu_copy_start(struct gpu_channel *channel)
 {
-    enum gpu_channel_status status = check(channel);
+    enum gpu_channel_status status = channel->begun ? GPU_CHANNEL_ON : check(channel);
     if (status != GPU_CHANNEL_ON) {
         gpu_channel_fail(channel, status);
     } else if (channel->begun) {

@@ -17,7 +17,7 @@ struct gpu_channel;
 struct gpu_chunk {
     struct gpu_channel *channel;
     struct pcie_dma_request request;
-    uint64_t offset; /* in the copy */
+    uint64_t source, destination;
     uint32_t bytes;
     uint8_t buffer[GPU_CHUNK_BYTES];
 };
@@ -68,6 +68,9 @@ struct gpu_channel {
     struct gpu_command command; /* that is running */
     struct sim_event start;
     uint64_t issued_bytes, done_bytes;
+    uint64_t entry; /* GPU_TABLE: where in device memory the run under way stands */
+    struct gpu_table_entry run;
+    uint64_t run_bytes; /* of it that have been issued */
     uint32_t n_chunks;
     uint8_t flushed[4];
     struct gpu_kernel_run kernel;

@@ -132,7 +132,7 @@ static struct copy_rig copy_open(struct rig *r, unsigned i, uint64_t bytes)
     c.host = k_alloc(r->kernel, K_NODE_LOCAL, bytes, K_PAGE_BYTES);
     assert_true(c.host.v != 0);
     assert_int_equal(gpu_alloc(r->gpu[i], bytes, &c.offset), 0);
-    assert_int_equal(gpu_map_host(r->gpu[i], c.host, bytes, K_DMA_BOTH, &c.mapping), 0);
+    assert_int_equal(gpu_map_host(r->gpu[i], c.host, bytes, &c.mapping), 0);
     return c;
 }
 
@@ -148,8 +148,8 @@ static double read_ns(struct rig *r, struct copy_rig *c, uint64_t at, uint64_t b
     uint64_t tag = payload_tag(STREAM, position), found;
     position += bytes;
     kernel_stamp(r->kernel, kaddr_add(c->host, at), tag, bytes);
-    double ns = timed_copy_ns(r->gpu[0], (struct gpu_place){ true, c->offset + at },
-                              (struct gpu_place){ false, c->mapping.bus + at }, bytes);
+    double ns = timed_copy_ns(r->gpu[0], (struct gpu_place){ NULL, c->offset + at },
+                              (struct gpu_place){ &c->mapping, at }, bytes);
     assert_true(gpu_memory_check(r->model[0], c->offset + at, tag, bytes, &found));
     return ns;
 }
@@ -158,8 +158,8 @@ static double write_ns(struct rig *r, struct copy_rig *c, uint64_t at, uint64_t 
 {
     uint64_t tag = payload_tag(STREAM + 1, at), found;
     gpu_memory_stamp(r->model[0], c->offset + at, tag, bytes);
-    double ns = timed_copy_ns(r->gpu[0], (struct gpu_place){ false, c->mapping.bus + at },
-                              (struct gpu_place){ true, c->offset + at }, bytes);
+    double ns = timed_copy_ns(r->gpu[0], (struct gpu_place){ &c->mapping, at },
+                              (struct gpu_place){ NULL, c->offset + at }, bytes);
     assert_true(kernel_check(r->kernel, kaddr_add(c->host, at), tag, bytes, &found));
     return ns;
 }
@@ -195,34 +195,56 @@ static void test_rates(void **state)
 }
 
 /* Pieces that begin and end within pages, and the bytes around them. */
-static void places(struct rig *r)
+static void copy_places(struct rig *r, struct copy_rig *c)
 {
-    struct copy_rig c = copy_open(r, 0, 64 * KIB);
     static const uint64_t place[][2] = {
         { 0, 64 }, { 4032, 128 }, { 64, 4096 }, { 8128, 12352 }, { 256, 65280 }
     };
     for (unsigned i = 0; i < SIM_N_ELEMENTS(place); i++) {
         uint64_t before[2] = { 0 }, after[2] = { 0 }, end = place[i][0] + place[i][1];
         bool room = end + 8 <= 64 * KIB;
-        gpu_memory_read(r->model[0], c.offset + end, &before[1], room ? 8 : 0);
+        gpu_memory_read(r->model[0], c->offset + end, &before[1], room ? 8 : 0);
         if (place[i][0] != 0)
-            gpu_memory_read(r->model[0], c.offset + place[i][0] - 8, &before[0], 8);
-        read_ns(r, &c, place[i][0], place[i][1]);
-        gpu_memory_read(r->model[0], c.offset + end, &after[1], room ? 8 : 0);
+            gpu_memory_read(r->model[0], c->offset + place[i][0] - 8, &before[0], 8);
+        read_ns(r, c, place[i][0], place[i][1]);
+        gpu_memory_read(r->model[0], c->offset + end, &after[1], room ? 8 : 0);
         if (place[i][0] != 0)
-            gpu_memory_read(r->model[0], c.offset + place[i][0] - 8, &after[0], 8);
+            gpu_memory_read(r->model[0], c->offset + place[i][0] - 8, &after[0], 8);
         assert_memory_equal(before, after, sizeof(before));
-        write_ns(r, &c, place[i][0], place[i][1]);
+        write_ns(r, c, place[i][0], place[i][1]);
     }
+}
+
+static void places(struct rig *r)
+{
+    struct copy_rig c = copy_open(r, 0, 64 * KIB);
+    copy_places(r, &c);
+    copy_close(r, 0, &c);
+}
+
+/* Addresses that were given back come in another order: the buffer is several runs. */
+static void runs(struct rig *r)
+{
+    struct gpu_mapping page[3];
+    struct kaddr at = k_alloc(r->kernel, K_NODE_LOCAL, 3 * K_PAGE_BYTES, K_PAGE_BYTES);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(
+            gpu_map_host(r->gpu[0], kaddr_add(at, i * K_PAGE_BYTES), K_PAGE_BYTES, &page[i]), 0);
+    for (unsigned i = 0; i < 3; i++)
+        gpu_unmap(r->gpu[0], &page[i]);
+    struct copy_rig c = copy_open(r, 0, 64 * KIB);
+    assert_true(c.mapping.n_runs >= 3);
+    copy_places(r, &c);
     copy_close(r, 0, &c);
 }
 
 static void test_places(void **state)
 {
-    struct rig r = { 0 }, behind_iommu = { 0 };
+    struct rig r = { 0 }, behind_iommu = { 0 }, in_runs = { 0 };
     (void)state;
     rig_run(&r, false, "", places);
     rig_run(&behind_iommu, true, "", places);
+    rig_run(&in_runs, true, "", runs);
 }
 
 /* From the first GPU into the second one's memory, and by reading it. */
@@ -234,13 +256,13 @@ static void peers(struct rig *r)
     assert_int_equal(gpu_alloc(r->gpu[1], MIB, &to), 0);
     assert_int_equal(gpu_map_peer(r->gpu[0], r->gpu[1], to, MIB, &mapping), 0);
     gpu_memory_stamp(r->model[0], from, tag, MIB);
-    double ns = timed_copy_ns(r->gpu[0], (struct gpu_place){ false, mapping.bus },
-                              (struct gpu_place){ true, from }, MIB);
+    double ns = timed_copy_ns(r->gpu[0], (struct gpu_place){ &mapping, 0 },
+                              (struct gpu_place){ NULL, from }, MIB);
     assert_true(gpu_memory_check(r->model[1], to, tag, MIB, &found));
     assert_true(gbyte_s(MIB, ns) > 11.0);
     gpu_memory_stamp(r->model[1], to, tag + MIB, MIB);
-    ns = timed_copy_ns(r->gpu[0], (struct gpu_place){ true, from },
-                       (struct gpu_place){ false, mapping.bus }, MIB);
+    ns = timed_copy_ns(r->gpu[0], (struct gpu_place){ NULL, from },
+                       (struct gpu_place){ &mapping, 0 }, MIB);
     assert_true(gpu_memory_check(r->model[0], from, tag + MIB, MIB, &found));
     /* inbound_read_gbyte_s bounds it. */
     assert_true(gbyte_s(MIB, ns) < 5.0 && gbyte_s(MIB, ns) > 4.4);
@@ -277,7 +299,7 @@ static void ping_pong(struct rig *r)
         struct gpu_launch launch = { .kernel = i == 0 ? GPU_KERNEL_PING : GPU_KERNEL_PONG,
                                      .iterations = ITERATIONS,
                                      .local = word[i],
-                                     .remote = mapping[i].bus,
+                                     .remote = &mapping[i],
                                      .times = i == 0 ? times : GPU_NO_TIMES };
         assert_int_equal(gpu_launch(r->gpu[i], &launch), 0);
         if (i == 0)
@@ -318,9 +340,13 @@ static void stuck(struct rig *r)
     uint64_t word;
     struct gpu_event end;
     assert_int_equal(gpu_alloc(r->gpu[0], 64, &word), 0);
-    struct gpu_launch launch = {
-        .kernel = GPU_KERNEL_PONG, .iterations = 1, .local = word, .times = GPU_NO_TIMES
-    };
+    struct gpu_run run = { 0x1000, 64 };
+    const struct gpu_mapping unused = { .bytes = 64, .n_runs = 1, .run = &run };
+    struct gpu_launch launch = { .kernel = GPU_KERNEL_PONG,
+                                 .iterations = 1,
+                                 .local = word,
+                                 .remote = &unused,
+                                 .times = GPU_NO_TIMES };
     unsigned channel = gpu_kernel_channel(r->gpu[0]);
     assert_int_equal(gpu_launch(r->gpu[0], &launch), 0);
     assert_int_equal(gpu_event_record(r->gpu[0], channel, true, &end), 0);
@@ -352,21 +378,22 @@ static int copy_status(struct gpu *gpu, unsigned channel, struct gpu_place to,
 static void failures(struct rig *r)
 {
     struct copy_rig c = copy_open(r, 0, 64 * KIB);
-    struct gpu_place host = { false, c.mapping.bus }, device = { true, c.offset };
+    struct gpu_place host = { &c.mapping, 0 }, device = { NULL, c.offset };
     struct gpu_event event;
     /* Behind the end of its memory; a copy by the channel of kernels; an address that nobody has;
      * one that it cannot form. Each stops a channel of its own. */
-    struct gpu_place behind = { true, gpu_memory_bytes(r->gpu[0]) };
+    struct gpu_place behind = { NULL, gpu_memory_bytes(r->gpu[0]) };
     assert_int_equal(copy_status(r->gpu[0], 1, behind, host, 64), -EIO);
     assert_int_equal(gpu_channel_state(r->gpu[0], 1), GPU_CHANNEL_BAD_COMMAND);
     assert_int_equal(gpu_copy(r->gpu[0], 2, device, host, 64), -EINVAL);
     assert_int_equal(gpu_event_record(r->gpu[0], 1, true, &event), -EIO);
-    assert_int_equal(
-        copy_status(r->gpu[1], 0, device, (struct gpu_place){ false, 0xe000000000 }, 8192), -EIO);
+    struct gpu_run nowhere[2] = { { 0xe000000000, 8192 }, { (UINT64_C(1) << 40) - 64, 128 } };
+    const struct gpu_mapping forged[2] = { { .bytes = 8192, .n_runs = 1, .run = &nowhere[0] },
+                                           { .bytes = 128, .n_runs = 1, .run = &nowhere[1] } };
+    assert_int_equal(copy_status(r->gpu[1], 0, device, (struct gpu_place){ &forged[0], 0 }, 8192),
+                     -EIO);
     assert_int_equal(gpu_channel_state(r->gpu[1], 0), GPU_CHANNEL_BUS_ERROR);
-    assert_int_equal(copy_status(r->gpu[1], 1,
-                                 (struct gpu_place){ false, (UINT64_C(1) << 40) - 64 }, device,
-                                 128),
+    assert_int_equal(copy_status(r->gpu[1], 1, (struct gpu_place){ &forged[1], 0 }, device, 128),
                      -EIO);
     assert_int_equal(gpu_channel_state(r->gpu[1], 1), GPU_CHANNEL_BAD_ADDRESS);
     /* The other channels go on. */
@@ -382,14 +409,14 @@ static void bytes_too(struct rig *r)
     for (unsigned i = 0; i < sizeof(out); i++)
         out[i] = (uint8_t)(i * 7 + i / 256);
     k_poke(r->kernel, kaddr_add(c.host, 4001), out, sizeof(out));
-    assert_int_equal(copy_status(r->gpu[0], 0, (struct gpu_place){ true, c.offset + 30 },
-                                 (struct gpu_place){ false, c.mapping.bus + 4001 }, sizeof(out)),
+    assert_int_equal(copy_status(r->gpu[0], 0, (struct gpu_place){ NULL, c.offset + 30 },
+                                 (struct gpu_place){ &c.mapping, 4001 }, sizeof(out)),
                      0);
-    assert_int_equal(copy_status(r->gpu[0], 0, (struct gpu_place){ true, c.offset + 20003 },
-                                 (struct gpu_place){ true, c.offset + 30 }, sizeof(out)),
+    assert_int_equal(copy_status(r->gpu[0], 0, (struct gpu_place){ NULL, c.offset + 20003 },
+                                 (struct gpu_place){ NULL, c.offset + 30 }, sizeof(out)),
                      0);
-    assert_int_equal(copy_status(r->gpu[0], 1, (struct gpu_place){ false, c.mapping.bus + 50001 },
-                                 (struct gpu_place){ true, c.offset + 20003 }, sizeof(out)),
+    assert_int_equal(copy_status(r->gpu[0], 1, (struct gpu_place){ &c.mapping, 50001 },
+                                 (struct gpu_place){ NULL, c.offset + 20003 }, sizeof(out)),
                      0);
     k_peek(r->kernel, kaddr_add(c.host, 50001), in, sizeof(in));
     assert_memory_equal(in, out, sizeof(in));
@@ -418,8 +445,8 @@ static void resources(struct rig *r)
     for (unsigned i = 0; i < 200; i++)
         read_ns(r, &c, 64 * (i % 1000), 64);
     unsigned n = 0;
-    while (gpu_copy(r->gpu[0], 1, (struct gpu_place){ true, c.offset },
-                    (struct gpu_place){ false, c.mapping.bus }, 64) == 0)
+    while (gpu_copy(r->gpu[0], 1, (struct gpu_place){ NULL, c.offset },
+                    (struct gpu_place){ &c.mapping, 0 }, 64) == 0)
         n++;
     assert_int_equal(n, 128);
     copy_close(r, 0, &c);
