@@ -215,17 +215,24 @@ static uint32_t port_towards(const struct model *model, uint32_t ingress, uint64
                : CLUSTER_NO_ROUTE;
 }
 
-static void trace(const struct model *model, const struct tlp *tlp, uint32_t node, uint32_t egress)
+/* struct crossbar's explain(). */
+static void explain(const struct model *model, uint32_t ingress, uint32_t egress,
+                    const struct tlp *tlp, sim_time at_ps)
 {
     const struct cluster_switch *sw = model->state;
     uint32_t holder = (uint32_t)tlp->domain << 8 | tlp->requester_id >> 8;
-    struct tlp_trace_record *record = tlp_trace_add(tlp->stamp, TRACE_CLUSTER, model->name,
-                                                    sim_now(model->sim));
+    uint32_t node = tlp_class_of(tlp) == TLP_COMPLETION
+                        ? holder
+                        : (uint32_t)(tlp->address >> NTB_NODE_SHIFT);
+    struct tlp_trace_record *record = tlp_trace_add(tlp->stamp, TRACE_CLUSTER, model->name, at_ps);
 
+    tlp_trace_port(record->from, &model->ports[ingress]);
     tlp_trace_port(record->to, &model->ports[egress]);
     record->cluster.node = node;
     record->cluster.own_node = sw->node;
-    record->cluster.route_entry = CLUSTER_ROUTE_VALID | sw->route[node];
+    record->cluster.route_entry = node < sw->n_nodes && sw->route[node] != CLUSTER_NO_ROUTE
+                                      ? CLUSTER_ROUTE_VALID | sw->route[node]
+                                      : 0;
     record->cluster.requester = (uint32_t)tlp->domain << 16 | tlp->requester_id;
     record->cluster.holders = holder < sw->n_nodes ? sw->requester[holder] : 0;
     record->cluster.n_entries = sw->n_entries;
@@ -256,24 +263,19 @@ static void request(struct model *model, uint32_t ingress, struct tlp *tlp)
         crossbar_refuse(&sw->xbar, ingress, tlp);
         return;
     }
-    if (tlp_traced(tlp))
-        trace(model, tlp, (uint32_t)node, egress);
     crossbar_forward(&sw->xbar, ingress, egress, tlp);
 }
 
 static void cluster_receive(struct model *model, uint32_t port, struct tlp *tlp)
 {
     struct cluster_switch *sw = model->state;
-    uint32_t egress, node;
+    uint32_t egress;
 
     switch ((enum tlp_type)tlp->type) {
     case TLP_CPL:
     case TLP_CPLD:
-        node = (uint32_t)tlp->domain << 8 | tlp->requester_id >> 8;
-        egress = port_towards(model, port, node);
+        egress = port_towards(model, port, (uint32_t)tlp->domain << 8 | tlp->requester_id >> 8);
         if (egress != CLUSTER_NO_ROUTE) {
-            if (tlp_traced(tlp))
-                trace(model, tlp, node, egress);
             crossbar_forward(&sw->xbar, port, egress, tlp);
         } else {
             sw->unexpected_completions++;
@@ -324,6 +326,7 @@ static void cluster_init(struct model *model, struct sim_error_list *errors)
         model->ports[i].fabric = true;
     }
     crossbar_init(&sw->xbar, model, sw->chip.latency_ps, false);
+    sw->xbar.explain = explain;
 }
 
 static void cluster_release(struct model *model)

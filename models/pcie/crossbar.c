@@ -146,11 +146,21 @@ static void release(struct crossbar *xbar, uint32_t ingress, const struct tlp *t
 
 /* ---- Egress ---------------------------------------------------------------------------------- */
 
-static void trace(const struct model *model, uint32_t ingress, uint32_t egress,
-                  const struct tlp *tlp, sim_time at_ps)
+/* A TLP with a stamp leaves: what the chip took, and for one that is followed why it leaves here.
+ */
+static __attribute__((cold, noinline)) void leave_stamped(struct crossbar *xbar, uint32_t ingress,
+                                                          uint32_t egress, const struct tlp *tlp,
+                                                          sim_time at_ps)
 {
-    struct tlp_trace_record *record = tlp_trace_add(tlp->stamp, TRACE_PASS, model->name, at_ps);
+    const struct model *model = xbar->model;
 
+    sim_stamp_mark(tlp->stamp, PART_SWITCH, tlp->sent_ps);
+    if (tlp->stamp->trace == NULL)
+        return;
+    if (xbar->explain != NULL && !(tlp->cookie & COOKIE_OWN))
+        xbar->explain(model, ingress, egress, tlp,
+                      model->ports[ingress].cut_through ? tlp->head_ps : tlp->tail_ps);
+    struct tlp_trace_record *record = tlp_trace_add(tlp->stamp, TRACE_PASS, model->name, at_ps);
     tlp_trace_port(record->from, &model->ports[ingress]);
     tlp_trace_port(record->to, &model->ports[egress]);
     record->pass.ready_ps = tlp->sent_ps;
@@ -165,11 +175,8 @@ static void start(struct crossbar *xbar, uint32_t ingress, uint32_t egress, stru
     unsigned data = tlp_data_credits(tlp);
     sim_time at_ps = SIM_MAX(tlp->sent_ps, sim_now(model->sim));
 
-    if (SIM_UNLIKELY(tlp->stamp != NULL)) {
-        sim_stamp_mark(tlp->stamp, PART_SWITCH, tlp->sent_ps);
-        if (tlp->stamp->trace != NULL)
-            trace(model, ingress, egress, tlp, at_ps);
-    }
+    if (SIM_UNLIKELY(tlp->stamp != NULL))
+        leave_stamped(xbar, ingress, egress, tlp, at_ps);
     sim_time end_ps = pcie_port_start(&model->ports[egress], tlp, at_ps);
     if (SIM_UNLIKELY(cookie & (COOKIE_OWN | COOKIE_SHARED))) {
         if (cookie & COOKIE_SHARED) {

@@ -81,6 +81,10 @@ struct crossbar {
     /* A refused request's answer must look as if it had come in by `egress`; may be NULL. False: it
      * finds no way home any more, and is dropped. */
     bool (*returned)(struct model *model, uint32_t egress, struct tlp *completion);
+    /* Writes down why a followed TLP, which the chip had at at_ps, leaves by `egress`; may be NULL.
+     */
+    void (*explain)(const struct model *model, uint32_t ingress, uint32_t egress,
+                    const struct tlp *tlp, sim_time at_ps);
     /* A source within the chip (crossbar_init()): a TLP of its own has left, or is lost; one that
      * was lost is answered. Both may send. */
     void (*left)(struct model *model, enum tlp_class class);

@@ -101,12 +101,16 @@ static void account_ack(struct link_dir *dir, sim_time tail_ps)
     }
 }
 
-static void trace(const struct link_dir *dir, const struct tlp *tlp, sim_time start_ps,
-                  uint32_t bytes)
+static __attribute__((cold, noinline)) void
+account_stamp(const struct link_dir *dir, const struct tlp *tlp, sim_time start_ps, uint32_t bytes)
 {
-    sim_time at_ps = dir->to_cut_through ? tlp->head_ps : tlp->tail_ps;
-    struct tlp_trace_record *record = tlp_trace_add(tlp->stamp, TRACE_LINK, dir->link->name, at_ps);
+    const sim_time at_ps = dir->to_cut_through ? tlp->head_ps : tlp->tail_ps;
 
+    sim_stamp_mark(tlp->stamp, PART_CREDIT, start_ps);
+    sim_stamp_mark(tlp->stamp, PART_LINK, at_ps);
+    if (tlp->stamp->trace == NULL)
+        return;
+    struct tlp_trace_record *record = tlp_trace_add(tlp->stamp, TRACE_LINK, dir->link->name, at_ps);
     tlp_trace_port(record->from, dir->from);
     tlp_trace_port(record->to, dir->to);
     record->link.handed_ps = tlp->sent_ps;
@@ -135,12 +139,8 @@ void link_account(struct link_dir *dir, struct tlp *tlp, sim_time start_ps, uint
         dir->stats.payload_bytes += tlp->length_bytes;
     tlp->head_ps = start_ps + dir->latency_ps;
     tlp->tail_ps = dir->last_tail_ps;
-    if (SIM_UNLIKELY(tlp->stamp != NULL)) {
-        sim_stamp_mark(tlp->stamp, PART_CREDIT, start_ps);
-        sim_stamp_mark(tlp->stamp, PART_LINK, dir->to_cut_through ? tlp->head_ps : tlp->tail_ps);
-        if (tlp->stamp->trace != NULL)
-            trace(dir, tlp, start_ps, bytes);
-    }
+    if (SIM_UNLIKELY(tlp->stamp != NULL))
+        account_stamp(dir, tlp, start_ps, bytes);
 }
 
 /* ---- Delivery -------------------------------------------------------------------------------- */

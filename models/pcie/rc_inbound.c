@@ -19,9 +19,10 @@
 #define INTERRUPT_BYTES UINT64_C(0x100000)
 
 /* One line of a followed request; timed: its stamp. */
-static void trace_line(const struct rc_state *state, const struct sim_stamp *timed, struct hpa hpa,
-                       unsigned bytes, sim_time at_ps, sim_time done_ps, enum numa_source source,
-                       bool write)
+static __attribute__((cold)) void trace_line(const struct rc_state *state,
+                                             const struct sim_stamp *timed, struct hpa hpa,
+                                             unsigned bytes, sim_time at_ps, sim_time done_ps,
+                                             enum numa_source source, bool write)
 {
     struct numa *numa = state->host->numa;
     struct tlp_trace_record *record = tlp_trace_add(timed, TRACE_LINE, "", at_ps);

@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "models/pcie/tlp_trace.h"
-
 static const struct param_desc switch_params[] = {
     PARAM("downstream_ports", PARAM_U32, struct pcie_switch, n_downstream, 2, 1, 32, PROV_NONE, "",
           "number of downstream ports; each is a device on the internal bus"),
@@ -92,8 +90,6 @@ static void switch_receive(struct model *model, uint32_t port, struct tlp *tlp)
 
     switch (switch_route(model, port, tlp, &egress)) {
     case SWITCH_FORWARD:
-        if (tlp_traced(tlp))
-            switch_trace(model, port, egress, tlp);
         if (SIM_LIKELY(pcie_port_connected(&model->ports[egress])))
             crossbar_forward(&sw->xbar, port, egress, tlp);
         else
@@ -168,6 +164,7 @@ static void switch_init(struct model *model, struct sim_error_list *errors)
     model->ports = must_alloc(model->n_ports, sizeof(*model->ports));
     sw->port = must_alloc(model->n_ports, sizeof(*sw->port));
     crossbar_init(&sw->xbar, model, sw->chip.latency_ps, false);
+    sw->xbar.explain = switch_explain;
     for (uint32_t i = 0; i < model->n_ports; i++)
         init_port(model, i);
 }

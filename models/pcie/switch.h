@@ -23,9 +23,9 @@ struct pcie_switch {
 
 extern const struct model_ops pcie_switch_ops;
 
-/* switch_route.c: writes down why it goes there; tlp: traced. */
-void switch_trace(const struct model *model, uint32_t ingress, uint32_t egress,
-                  const struct tlp *tlp);
+/* switch_route.c: struct crossbar's explain(). */
+void switch_explain(const struct model *model, uint32_t ingress, uint32_t egress,
+                    const struct tlp *tlp, sim_time at_ps);
 
 /* Where a TLP goes. */
 enum switch_verdict {

@@ -202,11 +202,10 @@ static struct cfg_window window_of(const struct model *model, uint32_t port, uin
     return covers(memory, address) ? memory : cfg_bridge_prefetchable(cfg_of(model, port));
 }
 
-void switch_trace(const struct model *model, uint32_t ingress, uint32_t egress,
-                  const struct tlp *tlp)
+void switch_explain(const struct model *model, uint32_t ingress, uint32_t egress,
+                    const struct tlp *tlp, sim_time at_ps)
 {
-    struct tlp_trace_record *record = tlp_trace_add(tlp->stamp, TRACE_ROUTE, model->name,
-                                                    sim_now(model->sim));
+    struct tlp_trace_record *record = tlp_trace_add(tlp->stamp, TRACE_ROUTE, model->name, at_ps);
     const struct cfg_space *out = cfg_of(model, egress);
 
     tlp_trace_port(record->from, &model->ports[ingress]);

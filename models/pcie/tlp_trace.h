@@ -173,10 +173,10 @@ void tlp_trace_end(struct sim_stamp *stamp);
 
 /* A record to be filled, at the end. stamp: traced. */
 struct tlp_trace_record *tlp_trace_add(const struct sim_stamp *stamp, enum tlp_trace_kind kind,
-                                       const char *who, sim_time at_ps);
+                                       const char *who, sim_time at_ps) __attribute__((cold));
 /* Likewise, with what is in the TLP. */
 struct tlp_trace_record *tlp_trace_add_tlp(const struct tlp *tlp, enum tlp_trace_kind kind,
-                                           const char *who, sim_time at_ps);
+                                           const char *who, sim_time at_ps) __attribute__((cold));
 void tlp_trace_name(char to[TLP_TRACE_NAME_BYTES], const char *name);
 /* The port's name, with that of its host before it. */
 void tlp_trace_port(char to[TLP_TRACE_NAME_BYTES], const struct pcie_port *port);
