@@ -1,7 +1,10 @@
 /* nudma run --trace-address: one DMA write and one DMA read of a device, from place to place. */
 #include "cli/trace_address.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/trace_text.h"
@@ -64,8 +67,8 @@ static void print_walk(const struct stamp_trace *trace, enum tlp_trace_walk walk
     g_free(text);
 }
 
-int trace_address_run(const struct plan *plan, uint64_t seed,
-                      const struct experiment_followed *followed)
+static int follow(const struct plan *plan, uint64_t seed,
+                  const struct experiment_followed *followed)
 {
     const struct plan_point *point = plan_point(plan, 0);
     const char *name = plan_point_name(point);
@@ -93,4 +96,31 @@ int trace_address_run(const struct plan *plan, uint64_t seed,
     config_free(config);
     g_free(error);
     return status;
+}
+
+/* The run is ended in its midst, software and all: in a process of its own, as a worker's is, which
+ * has nothing that could be left half done. */
+int trace_address_run(const struct plan *plan, uint64_t seed,
+                      const struct experiment_followed *followed)
+{
+    int status = 0;
+    fflush(NULL);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        status = follow(plan, seed, followed);
+        const bool written = fflush(stdout) == 0;
+        if (!written)
+            fprintf(stderr, "standard output: %s\n", g_strerror(errno));
+        _exit(written ? status : CLI_FAILED);
+    }
+    if (pid < 0 || waitpid(pid, &status, 0) != pid) {
+        fprintf(stderr, "nudma run: %s\n", g_strerror(errno));
+        return CLI_FAILED;
+    }
+    if (WIFSIGNALED(status)) {
+        fprintf(stderr, "nudma run: the run was ended by signal %d (%s)\n", WTERMSIG(status),
+                g_strsignal(WTERMSIG(status)));
+        return CLI_FAILED;
+    }
+    return WEXITSTATUS(status);
 }

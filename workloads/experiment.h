@@ -35,10 +35,11 @@ struct experiment_followed {
 
 /*
  * Runs one point until what is followed has come to its end, or the point has; nothing is kept of
- * what it records.
- * outcome may be NULL; its fingerprint is that of a run that was recorded, if the point came to its
- * end. What was written down (models/pcie/tlp_trace.h), the caller's. NULL: mistakes are in errors
- * (the device is none of the scenario), nothing has run; or the run failed, *error as above.
+ * what it records. A run that ends in its midst leaves memory of the simulated software behind, as
+ * one that is interrupted does. outcome may be NULL; its fingerprint is that of a run that was
+ * recorded, if the point came to its end. What was written down (models/pcie/tlp_trace.h), the
+ * caller's. NULL: mistakes are in errors (the device is none of the scenario), nothing has run; or
+ * the run failed, *error as above.
  */
 struct stamp_trace *experiment_follow(struct config *config, uint64_t seed,
                                       const struct experiment_followed *followed,
