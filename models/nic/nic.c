@@ -2,10 +2,9 @@
  * nic.ethernet: an Ethernet NIC in the way of a ConnectX-4, with one to four physical functions.
  *
  * Models: functions with a PCIe port, configuration space, BAR, MSI-X table and DMA engine each;
- *   registers and doorbells; surprise removal. Queues: nic_transmit.c, nic_receive.c, nic_event.c;
- *   commands: nic_command.c; virtual functions: nic_vf.c.
- * Does not model: function-level reset, firmware loading, LEDs, PTP, a limit of
- *   packets per second.
+ *   registers and doorbells. Queues: nic_transmit.c, nic_receive.c, nic_event.c; commands:
+ *   nic_command.c; virtual functions: nic_vf.c; reset and removal: nic_reset.c.
+ * Does not model: firmware loading, LEDs, PTP, a limit of packets per second.
  * Timing: a read of a register is answered after register_latency; a doorbell acts when it arrives.
  *   The rest: the files above.
  * Sources: docs/sources.md#a5; docs/models/nic.md.
@@ -311,6 +310,8 @@ static void answer_config(struct nic_function *function, struct tlp *tlp)
     }
     nic_msix_unmask(function);
     pcie_port_send(&model->ports[function->port], completion, sim_now(model->sim));
+    if (cfg_take_flr(&function->cfg))
+        nic_function_restart(function);
 }
 
 static void refuse(struct nic_function *function, struct tlp *tlp)
@@ -363,27 +364,6 @@ static void nic_credit(struct model *model, uint32_t port)
     }
 }
 
-/* ---- Removal ----------------------------------------------------------------------------------
- */
-
-/* What is in flight comes back into the void: the engine may ask for nothing any more, so all that
- * it has ends, and with it queues and packets. */
-void nic_function_stop(struct nic_function *function)
-{
-    function->removed = true;
-    cfg_set(&function->cfg, PCI_COMMAND, 2, 0);
-    pcie_dma_credit(&function->dma);
-}
-
-void nic_remove_function(struct model *model, unsigned pf)
-{
-    struct nic *nic = nic_of(model);
-    SIM_ASSERT(pf < nic->params.n_functions, "%s has no function %u", model->name, pf);
-    nic_function_stop(&nic->function[pf]);
-    for (uint32_t i = 0; i < nic->params.n_vfs; i++)
-        nic_function_stop(&nic->function[pf].vf[i]);
-}
-
 /* ---- Set-up -----------------------------------------------------------------------------------
  */
 
@@ -418,7 +398,7 @@ static void *allocate(size_t n, size_t bytes)
     return memory;
 }
 
-/* As after a reset: no queues, no flows, all vectors masked, registers at their defaults. */
+/* Configuration space and everything else as after power-on. */
 void nic_function_reset(struct nic_function *function)
 {
     static const struct cfg_identity identity = { .vendor_id = NIC_VENDOR_ID,
@@ -427,10 +407,6 @@ void nic_function_reset(struct nic_function *function)
                                                   .class_code = 0x020000 };
     const struct nic_params *params = &function->nic->params;
     struct cfg_space *cfg = &function->cfg;
-    memset(function->msix_pba, 0, sizeof(function->msix_pba));
-    memset(function->msix_table, 0, sizeof(function->msix_table));
-    for (unsigned i = 0; i < NIC_MSIX_VECTORS; i++)
-        function->msix_table[MSIX_ENTRY * i + 12] = 1; /* masked after reset */
     if (function->pf == NULL) {
         cfg_init_endpoint(cfg, &identity);
         cfg_add_bar(cfg, 0, NIC_BAR_BYTES, CFG_BAR_64 | CFG_BAR_PREFETCH);
@@ -439,12 +415,9 @@ void nic_function_reset(struct nic_function *function)
     }
     cfg_add_pcie(cfg, CFG_ENDPOINT, params->generation, params->lanes, params->mps_bytes,
                  params->extended_tags);
+    cfg_add_flr(cfg);
     cfg_add_msix(cfg, NIC_MSIX_VECTORS, 0, NIC_MSIX_TABLE, 0, NIC_MSIX_PBA);
-    nic_queues_free(function);
-    nic_flow_release(&function->flows);
-    nic_flow_init(&function->flows, params->arfs_entries);
-    function->rss_set = false;
-    function->command.low = 0;
+    nic_state_reset(function);
 }
 
 void nic_function_init(struct nic *nic, struct nic_function *function, uint32_t idx, uint64_t mac)
@@ -459,6 +432,7 @@ void nic_function_init(struct nic *nic, struct nic_function *function, uint32_t 
     function->sq = allocate(params->n_queues, sizeof(*function->sq));
     function->rq = allocate(params->n_queues, sizeof(*function->rq));
     sim_event_init(&function->command.event, nic_command_event);
+    nic_reset_init(function);
     nic_function_reset(function);
     pcie_dma_init(&function->dma, nic->model, function->port, &function->cfg, &params->dma);
     nic->all[idx] = function;
@@ -474,6 +448,7 @@ static void function_release(struct nic_function *function)
     nic_flow_release(&function->flows);
     pcie_dma_release(&function->dma);
     sim_cancel(function->nic->model->sim, &function->command.event);
+    sim_cancel(function->nic->model->sim, &function->reset);
     free(function->eq);
     free(function->cq);
     free(function->sq);

@@ -169,6 +169,8 @@ void nic_queues_free(struct nic_function *function)
             nic_sq_free(function->sq[i]);
         if (function->rq[i] != NULL)
             nic_rq_free(function->rq[i]);
+        function->sq[i] = NULL;
+        function->rq[i] = NULL;
         destroy_cq(function, &c);
         destroy_eq(function, &c);
     }

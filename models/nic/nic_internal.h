@@ -212,6 +212,8 @@ struct nic_function {
     uint32_t port;           /* PCIe */
     bool removed;            /* for ever; a virtual function: while it is not enabled */
     bool reset_due;          /* a virtual function has been in use */
+    bool resetting;          /* by software; removed meanwhile */
+    struct sim_event reset;  /* looks whether all has ended */
     struct nic_function *pf; /* of a virtual function; NULL: it is a physical one */
     struct nic_function *vf; /* of a physical function: params.n_vfs of them */
     uint32_t vf_idx;         /* among its physical function's */
@@ -312,6 +314,13 @@ void nic_dma_write(struct nic_function *function, struct pcie_dma_request *reque
 
 void nic_function_init(struct nic *nic, struct nic_function *function, uint32_t idx, uint64_t mac);
 void nic_function_reset(struct nic_function *function);
+/* nic_reset.c */
+void nic_reset_init(struct nic_function *function);
+/* Software has initiated a function-level reset: all that it has under way is given up, and when
+ * the last of it has ended, it is there again. */
+void nic_function_restart(struct nic_function *function);
+/* Without configuration space. */
+void nic_state_reset(struct nic_function *function);
 /* It answers nothing and asks for nothing any more. */
 void nic_function_stop(struct nic_function *function);
 

@@ -71,7 +71,7 @@ void nic_vfs_follow(struct nic_function *pf)
     for (uint32_t v = 0; pf->vf != NULL && v < pf->nic->params.n_vfs; v++) {
         struct nic_function *vf = &pf->vf[v];
         bool there = v < pf->cfg.live.n_vfs && !pf->removed;
-        if (there && vf->removed)
+        if (there && vf->removed && !vf->resetting)
             vf_appears(vf);
         else if (!there && !vf->removed)
             nic_function_stop(vf);

@@ -1,7 +1,7 @@
 /*
  * Models: what a function's registers are at reset and which bits software may change: headers of
  * type 0 and 1, capabilities PCI Express (version 2), MSI, MSI-X, advanced error reporting, ACS,
- * SR-IOV (4 KiB pages); virtual functions.
+ * SR-IOV (4 KiB pages); virtual functions; function-level reset.
  * Does not model: see config_space.c.
  * Timing: none.
  * Sources: PCI Local Bus 3.0, 6.1, 6.2.5, 6.7, 6.8; PCI-to-PCI Bridge 1.2, 3.2; PCI Express Base
@@ -57,6 +57,7 @@ void cfg_add_registers(struct cfg_space *cfg, unsigned base, const struct cfg_re
         SIM_ASSERT((reg->wmask & reg->w1cmask) == 0, "register 0x%x: a bit has two rules", offset);
         memcpy(&cfg->wmask[offset], &reg->wmask, reg->bytes);
         memcpy(&cfg->w1cmask[offset], &reg->w1cmask, reg->bytes);
+        memcpy(&cfg->first[offset], &reg->value, reg->bytes);
         cfg_set(cfg, offset, reg->bytes, reg->value);
     }
 }
@@ -201,6 +202,14 @@ void cfg_add_pcie(struct cfg_space *cfg, enum cfg_port_type type, unsigned max_g
     cfg_add_registers(cfg, cfg->pcie_cap, registers, SIM_N_ELEMENTS(registers));
     cfg->aer_cap = (uint16_t)cfg_add_ecap(cfg, PCI_ECAP_ID_AER, PCI_AER_VERSION, PCI_AER_BYTES);
     cfg_add_registers(cfg, cfg->aer_cap, aer_registers, SIM_N_ELEMENTS(aer_registers));
+}
+
+void cfg_add_flr(struct cfg_space *cfg)
+{
+    const unsigned offset = cfg->pcie_cap + PCIE_DEVCAP;
+    SIM_ASSERT(cfg->pcie_cap != 0, "function-level reset without PCI Express capability");
+    cfg_set(cfg, offset, 4, cfg_read(cfg, offset, 4) | PCIE_DEVCAP_FLR);
+    cfg->flr = true;
 }
 
 void cfg_add_msi(struct cfg_space *cfg, unsigned n_vectors_log2)

@@ -1,12 +1,12 @@
 /*
  * Models: reads and writes of a function's configuration space by write masks, decoding of the
- * registers that devices look at, the answer to configuration requests.
- * Does not model: power management, configuration request retry, function-level and bus reset,
- * I/O space, expansion ROM, slots.
+ * registers that devices look at, the answer to configuration requests, function-level reset.
+ * Does not model: power management, configuration request retry, bus reset, I/O space, expansion
+ * ROM, slots.
  * Timing: none; whoever answers a configuration request adds its own.
  * Sources: PCI Local Bus 3.0, chapter 6; PCI-to-PCI Bridge 1.2, chapter 3; PCI Express Base 3.1,
- * 2.2.6.2 (captured IDs), 2.2.9 (completions), 2.3.1 (request handling), chapter 7; SR-IOV 1.1,
- * chapter 3.
+ * 2.2.6.2 (captured IDs), 2.2.9 (completions), 2.3.1 (request handling), 6.6.2 (what a
+ * function-level reset leaves alone), chapter 7; SR-IOV 1.1, chapter 3.
  */
 #include "models/pcie/config_space.h"
 
@@ -177,9 +177,41 @@ static void decode(struct cfg_space *cfg)
                                          PCI_ACS_REQUEST_REDIRECT;
 }
 
+/* Whether these bytes, as they are written, initiate a function-level reset. */
+static bool asks_for_flr(const struct cfg_space *cfg, unsigned offset, unsigned bytes,
+                         uint32_t value)
+{
+    const unsigned at = cfg->pcie_cap + PCIE_DEVCTL + 1; /* its upper byte */
+    return cfg->flr && at - offset < bytes &&
+           (value >> 8 * (at - offset) & PCIE_DEVCTL_FLR >> 8) != 0;
+}
+
+bool cfg_take_flr(struct cfg_space *cfg)
+{
+    bool asked = cfg->flr_asked;
+    cfg->flr_asked = false;
+    return asked;
+}
+
+void cfg_reset(struct cfg_space *cfg)
+{
+    const unsigned control = cfg->pcie_cap + PCIE_DEVCTL, link = cfg->pcie_cap + PCIE_LNKCTL;
+    const uint32_t mps = cfg_read(cfg, control, 2) & PCIE_DEVCTL_MPS_MASK;
+    const uint32_t rcb = cfg_read(cfg, link, 2) & PCIE_LNKCTL_RCB_128;
+    for (unsigned i = 0; i < CFG_SPACE_BYTES; i++) {
+        const uint8_t mask = cfg->wmask[i] | cfg->w1cmask[i];
+        if (i - cfg->aer_cap >= PCI_AER_BYTES)
+            cfg->value[i] = (uint8_t)((cfg->value[i] & ~mask) | (cfg->first[i] & mask));
+    }
+    cfg_set(cfg, control, 2, (cfg_read(cfg, control, 2) & ~PCIE_DEVCTL_MPS_MASK) | mps);
+    cfg_set(cfg, link, 2, (cfg_read(cfg, link, 2) & ~PCIE_LNKCTL_RCB_128) | rcb);
+}
+
 bool cfg_write(struct cfg_space *cfg, unsigned offset, unsigned bytes, uint32_t value)
 {
     check_access(offset, bytes);
+    if (SIM_UNLIKELY(asks_for_flr(cfg, offset, bytes, value)))
+        cfg->flr_asked = true;
     uint32_t old = load(&cfg->value[offset], bytes);
     uint32_t wmask = load(&cfg->wmask[offset], bytes);
     uint32_t w1cmask = load(&cfg->w1cmask[offset], bytes);

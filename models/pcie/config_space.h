@@ -54,8 +54,10 @@ struct cfg_space {
     uint16_t cap_end, ecap_end;   /* where the next capability may start, in both spaces */
     uint16_t last_cap, last_ecap; /* offsets of the last links of both chains, 0: none */
     uint16_t pcie_cap, msi_cap, msix_cap, acs_cap, aer_cap, mc_cap,
-        sriov_cap; /* offsets, 0: absent */
+        sriov_cap;       /* offsets, 0: absent */
+    bool flr, flr_asked; /* function-level reset: offered, initiated */
     uint8_t value[CFG_SPACE_BYTES];
+    uint8_t first[CFG_SPACE_BYTES];   /* of registers, as they are after a reset */
     uint8_t wmask[CFG_SPACE_BYTES];   /* bits software may write */
     uint8_t w1cmask[CFG_SPACE_BYTES]; /* bits that writing 1 clears */
 };
@@ -87,6 +89,8 @@ void cfg_add_bar(struct cfg_space *cfg, unsigned idx, uint64_t bytes, unsigned f
 /* Also adds advanced error reporting. mps_bytes_max: 128 .. 4096. */
 void cfg_add_pcie(struct cfg_space *cfg, enum cfg_port_type type, unsigned max_generation,
                   unsigned max_lanes, unsigned mps_bytes_max, bool extended_tags);
+/* Function-level reset (PCIe Base 3.1, 6.6.2). After cfg_add_pcie(). */
+void cfg_add_flr(struct cfg_space *cfg);
 void cfg_add_msi(struct cfg_space *cfg, unsigned n_vectors_log2);
 void cfg_add_msix(struct cfg_space *cfg, unsigned n_vectors, unsigned table_bar,
                   uint32_t table_offset, unsigned pba_bar, uint32_t pba_offset);
@@ -127,6 +131,13 @@ void cfg_add_registers(struct cfg_space *cfg, unsigned base, const struct cfg_re
  * true if anything changed. */
 uint32_t cfg_read(const struct cfg_space *cfg, unsigned offset, unsigned bytes);
 bool cfg_write(struct cfg_space *cfg, unsigned offset, unsigned bytes, uint32_t value);
+
+/* Software has initiated a function-level reset since the last call. The device then stops all that
+ * it has under way and sets its registers to their first values, these by cfg_reset(). */
+bool cfg_take_flr(struct cfg_space *cfg);
+/* What software can write is as it was at first, but for sticky registers (error reporting), the
+ * payload size and the read completion boundary, which belong to the link. */
+void cfg_reset(struct cfg_space *cfg);
 
 /* What the device does to its own register: no masks. */
 void cfg_set(struct cfg_space *cfg, unsigned offset, unsigned bytes, uint32_t value);

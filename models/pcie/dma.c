@@ -1,6 +1,6 @@
 /*
  * Models: the requester's side of memory transactions: splitting, tags, completion checks,
- * completion time-out, Bus Master Enable.
+ * completion time-out, Bus Master Enable, the end of everything at a function-level reset.
  * Does not model: several engines that share the tags by turns (one transfer is cut up after the
  * other), merging of neighbouring transfers, ATS.
  * Timing: no delay of its own. A read TLP takes at most min(MRRS - address mod 4, rest of the 4 KiB
@@ -607,6 +607,22 @@ void pcie_dma_init(struct pcie_dma *dma, struct model *model, uint32_t port, str
 void pcie_dma_set_path(struct pcie_dma *dma, const struct pcie_dma_path *path)
 {
     dma->path = path;
+}
+
+void pcie_dma_abort(struct pcie_dma *dma)
+{
+    SIM_ASSERT(!cfg_bus_master(dma->cfg), "%s: reset while it may go on", dma->model->name);
+    while (dma->oldest != NO_TAG) {
+        uint16_t idx = dma->oldest;
+        dma->tag[idx].doubtful = true;
+        give_up_read(dma, dma->tag[idx].request, PCIE_DMA_BUS_MASTER_OFF);
+        end_tag(dma, idx, PART_DEVICE);
+    }
+    while (dma->read_head != NULL)
+        bus_master_lost_read(dma, dma->read_head);
+    while (dma->write_head != NULL)
+        bus_master_lost_write(dma, dma->write_head);
+    sim_cancel(dma->model->sim, &dma->start);
 }
 
 void pcie_dma_release(struct pcie_dma *dma)

@@ -187,6 +187,11 @@ void pcie_dma_set_path(struct pcie_dma *dma, const struct pcie_dma_path *path);
 /* Forgets everything in flight; done() is not called. For the model's release(). */
 void pcie_dma_release(struct pcie_dma *dma);
 
+/* Function-level reset: all that is queued or in flight ends now, with PCIE_DMA_BUS_MASTER_OFF; Bus
+ * Master Enable is clear already, so that nothing new begins. Answers that are still on their way
+ * are dropped. */
+void pcie_dma_abort(struct pcie_dma *dma);
+
 /* The device is ready to send it at at_ps (before now: now): no TLP leaves before, nor is handed to
  * the link, so that the link stays open for others. */
 void pcie_dma_read(struct pcie_dma *dma, struct pcie_dma_request *request, sim_time at_ps);

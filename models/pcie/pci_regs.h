@@ -137,6 +137,7 @@
 #define PCIE_DEVCAP_MPS_MASK     0x00000007u /* 128 bytes << code */
 #define PCIE_DEVCAP_EXTENDED_TAG 0x00000020u
 #define PCIE_DEVCAP_ROLE_BASED   0x00008000u
+#define PCIE_DEVCAP_FLR          0x10000000u
 
 #define PCIE_DEVCTL_REPORT           0x000fu /* correctable, non-fatal, fatal, unsupported */
 #define PCIE_DEVCTL_RELAXED_ORDERING 0x0010u
@@ -146,6 +147,7 @@
 #define PCIE_DEVCTL_NO_SNOOP         0x0800u
 #define PCIE_DEVCTL_MRRS_SHIFT       12u
 #define PCIE_DEVCTL_MRRS_MASK        0x7000u
+#define PCIE_DEVCTL_FLR              0x8000u /* initiate; reads as 0 */
 #define PCIE_SIZE_CODE_512           2u /* 128 bytes << 2 */
 #define PCIE_SIZE_CODE_MAX           5u /* 4096 bytes; 6 and 7 are reserved */
 

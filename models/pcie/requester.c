@@ -3,7 +3,7 @@
  *
  * Models: issue rates of reads and writes, reads in flight (slots taken and given back in order),
  *   store and forward between the link and local memory in bursts, one BAR with registers that
- *   software may read and write.
+ *   software may read and write, function-level reset.
  * Does not model: the processors behind the engines (their share is in the request and complete
  *   latencies), the adapter's network side.
  * Timing: command: command_request, the link's and host's round trip, transfer into local memory,
@@ -370,6 +370,14 @@ static void take_write(struct requester_state *state, const struct tlp *tlp)
         memcpy(&state->reg[offset], tlp->payload, tlp->length_bytes);
 }
 
+/* Operations that are under way or wait end without effect. */
+static void reset(struct requester_state *state)
+{
+    cfg_reset(&state->cfg);
+    memset(state->reg, 0, sizeof(state->reg));
+    pcie_dma_abort(&state->dma);
+}
+
 static void requester_receive(struct model *model, uint32_t port, struct tlp *tlp)
 {
     struct requester_state *state = model->state;
@@ -380,6 +388,8 @@ static void requester_receive(struct model *model, uint32_t port, struct tlp *tl
     case TLP_CFG_RD0:
     case TLP_CFG_WR0:
         completion = cfg_answer(&state->cfg, model->fabric, tlp);
+        if (cfg_take_flr(&state->cfg))
+            reset(state);
         model->ports[0].mps_bytes = cfg_mps_bytes(&state->cfg);
         break;
     case TLP_MRD: completion = answer_read(model, tlp); break;
@@ -454,6 +464,7 @@ static void requester_init(struct model *model, struct sim_error_list *errors)
     cfg_add_bar(&state->cfg, 0, params->bar_bytes, CFG_BAR_64 | CFG_BAR_PREFETCH);
     cfg_add_pcie(&state->cfg, CFG_ENDPOINT, params->generation, params->lanes, params->mps_bytes,
                  params->extended_tags);
+    cfg_add_flr(&state->cfg);
     pcie_dma_init(&state->dma, model, 0, &state->cfg, &params->dma);
 }
 

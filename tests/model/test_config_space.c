@@ -561,6 +561,51 @@ static void virtual_functions_follow(void **state)
     assert_int_equal(cfg_bar_match(&vf, 0x700014000, 8), -1);
 }
 
+/* Whatever software has written, a reset undoes it, but for what belongs to the link and what is
+ * sticky. */
+static void reset_on_request(void **state)
+{
+    (void)state;
+    struct cfg_space cfg = endpoint(), first;
+    const unsigned control = cfg.pcie_cap + PCIE_DEVCTL;
+    assert_false(cfg_write(&cfg, control, 2, cfg_read(&cfg, control, 2) | PCIE_DEVCTL_FLR));
+    assert_false(cfg_take_flr(&cfg)); /* it has none */
+    cfg_add_bar(&cfg, 0, UINT64_C(1) << 32, CFG_BAR_64);
+    cfg_add_flr(&cfg);
+    cfg_add_msi(&cfg, 3);
+    cfg_add_msix(&cfg, 8, 0, 0x1000, 0, 0x2000);
+    cfg_set_link(&cfg, 3, 8);
+    assert_int_equal(cfg_read(&cfg, cfg.pcie_cap + PCIE_DEVCAP, 4) & PCIE_DEVCAP_FLR,
+                     PCIE_DEVCAP_FLR);
+    first = cfg;
+    for (unsigned i = 0; i < CFG_SPACE_BYTES; i++)
+        cfg_write(&cfg, i, 1, i == control + 1 ? 0x7f : 0xff);
+    assert_false(cfg_take_flr(&cfg));
+    cfg_write(&cfg, control, 1, 0xff);
+    assert_false(cfg_take_flr(&cfg));
+    for (unsigned bytes = 1; bytes <= 4; bytes *= 2) {
+        const unsigned at = bytes == 1 ? control + 1 : control;
+        cfg_write(&cfg, at, bytes,
+                  cfg_read(&cfg, at, bytes) | PCIE_DEVCTL_FLR >> (bytes == 1 ? 8 : 0));
+        assert_int_equal(cfg_read(&cfg, control, 2) & PCIE_DEVCTL_FLR, 0);
+        assert_true(cfg_take_flr(&cfg));
+        assert_false(cfg_take_flr(&cfg)); /* once */
+    }
+    cfg.id = 0x0500;
+    cfg_log_error(&cfg, PCI_AER_UNSUPPORTED);
+    cfg_reset(&cfg);
+    assert_false(cfg_bus_master(&cfg) || cfg_memory_enabled(&cfg) || cfg_extended_tags(&cfg));
+    assert_int_equal(cfg_bar_base(&cfg, 0), 0);
+    assert_int_equal(cfg.id, 0x0500);
+    assert_true((cfg_read(&cfg, cfg.aer_cap + PCI_AER_UNCORRECTABLE, 4) & PCI_AER_UNSUPPORTED) !=
+                0);
+    assert_int_equal(cfg_mps_bytes(&cfg), 512); /* as written: the most that it can */
+    cfg_set(&cfg, control, 2, cfg_read(&first, control, 2));
+    assert_int_equal(cfg_rcb_bytes(&cfg), 128);
+    cfg_set(&cfg, cfg.pcie_cap + PCIE_LNKCTL, 2, cfg_read(&first, cfg.pcie_cap + PCIE_LNKCTL, 2));
+    assert_memory_equal(cfg.value, first.value, cfg.aer_cap);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -582,6 +627,7 @@ int main(void)
         cmocka_unit_test(requests_are_answered),
         cmocka_unit_test(other_requests_are_unsupported),
         cmocka_unit_test(virtual_functions_follow),
+        cmocka_unit_test(reset_on_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

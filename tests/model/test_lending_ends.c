@@ -6,15 +6,18 @@
  */
 #include "tests/model/world_fixture.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "logic/lending/lending.h"
+#include "models/host/host_internal.h"
 #include "models/host/os.h"
 #include "models/pcie/cluster_switch.h"
 #include "models/pcie/fabric.h"
 #include "models/pcie/link.h"
 #include "models/pcie/ntb.h"
 #include "models/pcie/pci_regs.h"
+#include "models/pcie/rc_internal.h"
 
 #define HOST(NAME)                                                                          \
     NAME " = { cpu = { sockets = 1; cores_per_socket = 2; clock_ghz = 2.0; };"              \
@@ -245,6 +248,42 @@ static void works(struct rig *r, unsigned side)
     assert_memory_equal(r->in, r->out, BYTES);
 }
 
+/* What its driver left in it: read by whoever has it now. */
+#define MARK    UINT32_C(0x600dcafe)
+#define MARK_AT 0x100u
+static uint32_t mark;
+
+static void mark_write(struct side *s)
+{
+    k_writel(s->rig->dev, 0, MARK_AT, MARK);
+    mark = k_readl(s->rig->dev, 0, MARK_AT);
+}
+
+static void mark_read(struct side *s)
+{
+    mark = k_readl(s->rig->dev, 0, MARK_AT);
+}
+
+/* Taken by force: it is reset, and nobody gets it meanwhile; then nothing of before is in it. */
+static void expect_reset(struct rig *r)
+{
+    call(r, OTHER, borrow);
+    assert_int_equal(r->status, -EAGAIN);
+    sim_run(r->w.sim, sim_now(r->w.sim) + 110 * MS, NULL);
+    call(r, OTHER, borrow);
+    assert_int_equal(r->status, 0);
+    call(r, OTHER, mark_read);
+    assert_int_equal(mark, 0);
+    call(r, OTHER, give_back);
+}
+
+/* Requests that the lender's IOMMU has refused. */
+static uint64_t n_blocked(struct rig *r)
+{
+    const struct host *host = kernel_host(r->side[LENDER].kernel);
+    return ((const struct rc_state *)host->rc[0]->state)->stats.faults;
+}
+
 static void works_elsewhere(struct rig *r)
 {
     call(r, OTHER, borrow);
@@ -267,8 +306,11 @@ static void test_outside(void **state)
     };
     works(r, BORROWER);
     /* Addresses of the lender: memory, registers, its bridge's windows as CPUs see them. */
+    uint64_t blocked = n_blocked(r);
     for (unsigned i = 0; i < SIM_N_ELEMENTS(wrong); i++)
         assert_int_equal(transfer(r, false, wrong[i], 64), PCIE_DMA_UNSUPPORTED);
+    assert_int_equal(n_blocked(r) - blocked, SIM_N_ELEMENTS(wrong));
+    blocked = n_blocked(r);
     /* In the window, but not mapped by the borrower; beyond the window. */
     assert_int_equal(transfer(r, false, r->data.dma + BYTES, 64), PCIE_DMA_UNSUPPORTED);
     assert_int_equal(transfer(r, false, r->data.dma + (64 << 20), 64), PCIE_DMA_UNSUPPORTED);
@@ -278,6 +320,7 @@ static void test_outside(void **state)
     physmem_read(mem, (struct hpa){ 0x1000 }, before, sizeof(before));
     transfer(r, true, 0x1000, 4096);
     sim_run(r->w.sim, sim_now(r->w.sim) + MS / 10, NULL);
+    assert_true(n_blocked(r) - blocked >= 4096 / 256);
     physmem_read(mem, (struct hpa){ 0x1000 }, after, sizeof(after));
     assert_memory_equal(before, after, sizeof(before));
     works(r, BORROWER);
@@ -310,6 +353,8 @@ static void test_borrower_dies(void **state)
     for (unsigned write = 0; write < 2; write++) {
         struct rig *r = rig_open();
         works(r, BORROWER);
+        call(r, BORROWER, mark_write);
+        assert_int_equal(mark, MARK);
         const uint64_t dma = r->data.dma;
         submit(r, write, dma, BYTES);
         sim_run(r->w.sim, sim_now(r->w.sim) + 5 * SIM_PS_PER_US, NULL);
@@ -321,6 +366,7 @@ static void test_borrower_dies(void **state)
         assert_int_equal(transfer(r, false, dma, 64), PCIE_DMA_BUS_MASTER_OFF);
         assert_int_equal(switch_entries(r), r->entries);
         r->dev = NULL;
+        expect_reset(r);
         works_elsewhere(r);
         rig_close(r, false);
     }
@@ -375,6 +421,7 @@ static void test_cable(void **state)
         assert_true(r->status < 0);
         pcie_link_set_up(cable, true);
         sim_run(r->w.sim, sim_now(r->w.sim) + 50 * MS, NULL);
+        expect_reset(r);
         call(r, BORROWER, borrow);
         assert_int_equal(r->status, 0);
         works(r, BORROWER);
