@@ -61,6 +61,11 @@ static const struct param_desc ntb_params[] = {
 static const struct stat_desc ntb_stats[] = {
     STAT("tlps", STAT_COUNTER, struct ntb, xbar.tlps, "1", 0, "TLPs that passed the chip"),
     NTB_STAT(requests_out, "requests of the host that went to the fabric"),
+    NTB_STAT(reads_out, "of these, reads"),
+    STAT("read_bytes_out", STAT_COUNTER, struct ntb, stats.read_bytes_out, "bytes", 0,
+         "that these ask for"),
+    STAT("write_bytes_out", STAT_COUNTER, struct ntb, stats.write_bytes_out, "bytes", 0,
+         "that the others carry"),
     NTB_STAT(requests_in, "requests of the fabric that went to the host"),
     NTB_STAT(unmapped, "requests to a window without a valid entry, refused"),
     NTB_STAT(unknown_out, "requests of a requester that is not in the outgoing table, refused"),

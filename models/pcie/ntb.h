@@ -15,6 +15,9 @@ enum { NTB_HOST, NTB_CABLE, NTB_N_PORTS };
 
 struct ntb_stats {
     uint64_t requests_out, requests_in;
+    /* Of requests_out, as a protocol analyser in the bridge's slot counts them: bytes that reads
+     * ask for and writes carry. */
+    uint64_t reads_out, read_bytes_out, write_bytes_out;
     /* Requests refused, or dropped if posted. */
     uint64_t unmapped, unknown_out, unknown_in, disabled, misrouted, unsupported;
     uint64_t oversized; /* payload beyond the Max_Payload_Size of the tree it was going to */

@@ -127,6 +127,12 @@ enum ntb_verdict ntb_request_out(struct ntb *ntb, unsigned aperture, struct tlp 
     tlp->address = address;
     set_fabric_requester(tlp, requester);
     ntb->stats.requests_out++;
+    if (tlp->type == TLP_MRD) {
+        ntb->stats.reads_out++;
+        ntb->stats.read_bytes_out += tlp->length_bytes;
+    } else {
+        ntb->stats.write_bytes_out += tlp->length_bytes;
+    }
     return NTB_PASS;
 }
 
