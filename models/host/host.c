@@ -28,11 +28,19 @@ static const struct param_desc port_params[] = {
     { .type = PARAM_END },
 };
 
+static const struct param_desc firmware_params[] = {
+    PARAM("mmio_high_base_bytes", PARAM_BYTES, struct host_firmware_params, mmio_high_base_bytes,
+          17592186044416, 68719476736, 70368744177664, PROV_ESTIMATE, "docs/sources.md#c2",
+          "where the prefetchable window of the first socket begins; above all memory, 4 TiB each"),
+    { .type = PARAM_END },
+};
+
 const struct host_param_group host_param_groups[] = {
     { "core", "a core's overlap of misses", core_params_table },
     { "root_complex", "root ports and the way to memory, per socket", root_complex_params_table },
     { "iommu", "DMA remapping, per socket", iommu_params_table },
     { "os", "operating system: what software costs, idle states", os_params_table },
+    { "firmware", "settings of the firmware", firmware_params },
     { "ports", "a root port: an element of the list `ports`", port_params },
     { NULL, NULL, NULL },
 };
@@ -69,6 +77,8 @@ static bool read_groups(struct host *host, struct config *config, struct config_
                        &host->iommu_params, errors);
     config_read_params(config, config_get(group, "os"), "os", os_params_table, &host->os_params,
                        errors);
+    config_read_params(config, config_get(group, "firmware"), "firmware", firmware_params,
+                       &host->firmware_params, errors);
     config_allow(group, others);
     if (errors->n_messages != before)
         return false;
@@ -175,6 +185,20 @@ static void make_root_complexes(struct host *host, struct config *config, struct
     list_ports(host);
 }
 
+/* Windows do not lie over memory, and begin where any base address register may. */
+static void check_firmware(struct host *host, struct config_node *group,
+                           struct sim_error_list *errors)
+{
+    const struct physmem *mem = numa_physmem(host->numa);
+    uint64_t base = host->firmware_params.mmio_high_base_bytes;
+    uint64_t memory = (uint64_t)physmem_nodes(mem) << physmem_stride_log2(mem);
+    if (base < memory || base % (UINT64_C(1) << 36) != 0)
+        sim_error_add(errors, config_file(group), config_line(group),
+                      "%s.firmware.mmio_high_base_bytes: found %llu, expected a multiple of 64 GiB "
+                      "above all memory, which ends at %llu",
+                      config_path(group), (unsigned long long)base, (unsigned long long)memory);
+}
+
 struct host *host_new(struct pcie_fabric *fabric, const char *name, struct config *config,
                       struct config_node *group, struct sim_error_list *errors)
 {
@@ -186,6 +210,7 @@ struct host *host_new(struct pcie_fabric *fabric, const char *name, struct confi
     host->next_iova = UINT64_C(1) << 32;
     if (read_groups(host, config, group, errors)) {
         make_cores(host);
+        check_firmware(host, group, errors);
         make_root_complexes(host, config, group, errors);
     } else { /* what depends on them is not looked at */
         config_mark_read(group);

@@ -19,8 +19,7 @@
 /* Below 4 GiB, beside interrupt addresses; physmem.h leaves it free. */
 #define MMIO_BASE  UINT64_C(0xf0000000)
 #define MMIO_BYTES UINT64_C(0x0e000000)
-/* Above all memory: 4 TiB a socket. */
-#define MMIO64_BASE      (UINT64_C(1) << 44)
+/* Above all memory, from firmware.mmio_high_base_bytes on: 4 TiB a socket. */
 #define MMIO64_BYTES     (UINT64_C(1) << 42)
 #define BOOT_STACK_BYTES (128u * 1024u)
 
@@ -57,7 +56,7 @@ static bool boot_socket(struct boot_context *boot, unsigned s)
         .last_bus = root_complex_bus(rc) + 256 / host->n_sockets - 1,
         .memory_base = MMIO_BASE + s * share,
         .memory_bytes = share,
-        .prefetchable_base = MMIO64_BASE + s * MMIO64_BYTES,
+        .prefetchable_base = host->firmware_params.mmio_high_base_bytes + s * MMIO64_BYTES,
         .prefetchable_bytes = MMIO64_BYTES,
         .extended_tags = true,
         .acs = host->iommu_params.enabled,

@@ -22,6 +22,11 @@ struct host_iommu {
     struct iommu_driver *driver; /* NULL until booted */
 };
 
+/* What the firmware's set-up menu asks. */
+struct host_firmware_params {
+    uint64_t mmio_high_base_bytes;
+};
+
 struct host {
     const char *name;
     struct sim *sim;
@@ -31,6 +36,7 @@ struct host {
     struct core_params core_params;
     struct iommu_params iommu_params;
     struct os_params os_params;
+    struct host_firmware_params firmware_params;
     struct numa *numa;
     struct core *core;
     unsigned n_sockets;
