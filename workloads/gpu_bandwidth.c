@@ -10,6 +10,7 @@
 #include "logic/gpu/gpu_driver.h"
 #include "models/gpu/gpu.h"
 #include "models/payload.h"
+#include "models/pcie/ntb.h"
 #include "workloads/program.h"
 
 #define COPY_TIMEOUT_PS (2000 * SIM_PS_PER_MS)
@@ -21,14 +22,15 @@ static const char *const direction_names[] = { "read", "write", "peer", NULL };
 
 struct bandwidth {
     /* parameters */
-    const char *host_name, *gpu_name, *peer_name;
+    const char *host_name, *gpu_name, *peer_name, *analyser_name;
     int direction;
     uint32_t cpu, iterations;
     uint64_t transfer_bytes, volume_bytes;
     /* running */
     struct program *program;
     struct lending_host *host;
-    struct model *model[2]; /* the GPU, its peer */
+    struct model *model[2];       /* the GPU, its peer */
+    const struct model *analyser; /* NULL: none */
     struct kaddr buffer;
     uint64_t offset[2]; /* in device memory of both */
     struct gpu_mapping mapping;
@@ -44,6 +46,8 @@ static const struct param_desc bandwidth_params[] = {
                "machine of the group `lending` that it runs on"),
     PARAM_TEXT("gpu", struct bandwidth, gpu_name, "gpu0", "whose copy engine works"),
     PARAM_TEXT("peer", struct bandwidth, peer_name, "gpu1", "direction peer: where to"),
+    PARAM_TEXT("analyser", struct bandwidth, analyser_name, "",
+               "bridge in whose slot the GPU's requests are looked at; empty: nowhere"),
     PARAM_ONE_OF("direction", struct bandwidth, direction, DIRECTION_READ, direction_names,
                  PROV_NONE, "",
                  "read: from the host's memory; write: into it; peer: into the peer's memory"),
@@ -61,6 +65,8 @@ static const struct record_desc bandwidth_records[] = {
     { "throughput_gbyte_s", RECORD_METRIC, "GB/s", "of a copy, by the GPU's events: median" },
     { "throughput_min_gbyte_s", RECORD_METRIC, "GB/s", "the slowest copy" },
     { "throughput_max_gbyte_s", RECORD_METRIC, "GB/s", "the fastest copy" },
+    { "tlp_bytes_after_iommu", RECORD_METRIC, "bytes",
+      "asked for by a read, carried by a write that comes to the analyser: mean" },
     { "transfer_us", RECORD_METRIC, "us", "event to event of the median copy" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
@@ -88,6 +94,12 @@ static void bandwidth_check(struct program *program, struct sim_error_list *erro
         check_gpu(program, "peer", b->peer_name, errors);
     if (b->direction == DIRECTION_PEER && strcmp(b->gpu_name, b->peer_name) == 0)
         config_mistake(program_setting(program, "peer"), errors, "another GPU than `gpu`", NULL);
+    b->analyser = *b->analyser_name == '\0'
+                      ? NULL
+                      : world_device(program->workload->world, b->analyser_name);
+    if (*b->analyser_name != '\0' && (b->analyser == NULL || b->analyser->ops != &pcie_ntb_ops))
+        config_mistake(program_setting(program, "analyser"), errors, "a device of type pcie.ntb",
+                       NULL);
     if (b->transfer_bytes % LINE_BYTES != 0)
         config_mistake(program_setting(program, "transfer_bytes"), errors, "a multiple of 64 bytes",
                        NULL);
@@ -229,6 +241,16 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static void record_tlps(struct bandwidth *b, struct run_result *result)
+{
+    const struct ntb_stats *stats = &((const struct ntb *)b->analyser->state)->stats;
+    bool read = b->direction == DIRECTION_READ;
+    uint64_t n = read ? stats->reads_out : stats->requests_out - stats->reads_out;
+    uint64_t bytes = read ? stats->read_bytes_out : stats->write_bytes_out;
+    if (n != 0)
+        run_result_metric(result, "tlp_bytes_after_iommu", "bytes", (double)bytes / (double)n);
+}
+
 static void bandwidth_record(struct program *program, sim_time duration_ps)
 {
     struct bandwidth *b = program->state;
@@ -236,6 +258,8 @@ static void bandwidth_record(struct program *program, sim_time duration_ps)
     (void)duration_ps;
     if (!b->ended)
         return;
+    if (b->analyser != NULL)
+        record_tlps(b, result);
     qsort(b->gbyte_s, b->n, sizeof(*b->gbyte_s), ascending);
     double median = (b->gbyte_s[(b->n - 1) / 2] + b->gbyte_s[b->n / 2]) / 2.0;
     run_result_metric(result, "throughput_gbyte_s", "GB/s", median);
