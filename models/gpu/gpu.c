@@ -3,7 +3,8 @@
  *
  * Models: a function with registers (BAR 0), an aperture onto device memory (BAR 1: gpu_memory.c),
  *   MSI-X, a DMA front end; channels with rings of commands (gpu_channel.c) that drive copy engines
- *   (gpu_copy.c) and run the kernels ping and pong (gpu_kernel.c); addresses that it cannot form.
+ *   (gpu_copy.c) and run the kernels ping and pong (gpu_kernel.c); addresses that it cannot form;
+ *   function-level reset.
  * Does not model: graphics, other kernels, the GPU's own page tables, training the link down to
  *   save power, the one MSI vector with a status register that the real ones have.
  * Timing: a read of a register is answered after register_latency; a doorbell acts when it arrives.
@@ -268,6 +269,31 @@ static void answer_read(struct gpu_device *gpu, struct tlp *tlp, bool supported)
     sim_schedule_in(gpu->model->sim, &answer->event, gpu->params.register_ps);
 }
 
+/* ---- Reset ------------------------------------------------------------------------------------
+ */
+
+static void mask_vectors(struct gpu_device *gpu)
+{
+    memset(gpu->msix_pba, 0, sizeof(gpu->msix_pba));
+    memset(gpu->msix_table, 0, sizeof(gpu->msix_table));
+    for (unsigned i = 0; i < GPU_MSIX_VECTORS; i++)
+        gpu->msix_table[MSIX_ENTRY * i + 12] = 1; /* masked after reset */
+}
+
+/* Function-level: copies and kernels end where they are, nobody is told, the memory is cleared, as
+ * nothing of one user may be left for the next (6.6.2). */
+static void reset(struct gpu_device *gpu)
+{
+    cfg_reset(&gpu->cfg);
+    for (uint32_t i = 0; i < gpu->n_channels; i++)
+        gpu_channel_control(&gpu->channel[i], 0);
+    pcie_dma_abort(&gpu->dma);
+    for (uint32_t i = 0; i < gpu->n_channels; i++)
+        gpu->channel[i].low = gpu->channel[i].high = gpu->channel[i].log = 0;
+    mask_vectors(gpu);
+    gpu_memory_clear(gpu);
+}
+
 /* ---- TLPs -------------------------------------------------------------------------------------
  */
 
@@ -278,6 +304,8 @@ static void answer_config(struct gpu_device *gpu, struct tlp *tlp)
     model->ports[0].mps_bytes = cfg_mps_bytes(&gpu->cfg);
     unmask(gpu);
     pcie_port_send(&model->ports[0], completion, sim_now(model->sim));
+    if (cfg_take_flr(&gpu->cfg))
+        reset(gpu);
 }
 
 static void refuse(struct gpu_device *gpu, struct tlp *tlp)
@@ -372,10 +400,10 @@ static void config_init(struct gpu_device *gpu)
     cfg_add_bar(&gpu->cfg, GPU_MEMORY_BAR, params->aperture_bytes, CFG_BAR_64 | CFG_BAR_PREFETCH);
     cfg_add_pcie(&gpu->cfg, CFG_ENDPOINT, params->generation, params->lanes, params->mps_bytes,
                  params->extended_tags);
+    cfg_add_flr(&gpu->cfg);
     cfg_add_msix(&gpu->cfg, GPU_MSIX_VECTORS, GPU_REGISTER_BAR, GPU_MSIX_TABLE, GPU_REGISTER_BAR,
                  GPU_MSIX_PBA);
-    for (unsigned i = 0; i < GPU_MSIX_VECTORS; i++)
-        gpu->msix_table[MSIX_ENTRY * i + 12] = 1; /* masked after reset */
+    mask_vectors(gpu);
 }
 
 static void port_init(struct model *model)

@@ -33,6 +33,7 @@ struct gpu_post {
 struct gpu_answer {
     struct gpu_device *gpu;
     struct tlp *request;
+    uint64_t offset; /* in memory, if it is that */
     struct sim_event event;
 };
 
@@ -153,6 +154,8 @@ void gpu_store(struct gpu_device *gpu, uint64_t offset, const void *from, uint64
 void gpu_aperture_write(struct gpu_device *gpu, struct tlp *tlp);
 void gpu_aperture_read(struct gpu_device *gpu, struct tlp *tlp);
 void gpu_memory_init(struct gpu_device *gpu);
+/* All zeros; what others have written and has not landed is dropped. */
+void gpu_memory_clear(struct gpu_device *gpu);
 void gpu_memory_release(struct gpu_device *gpu);
 
 /* gpu_channel.c */

@@ -130,7 +130,7 @@ static void answer_leaves(struct sim *sim, struct sim_event *event)
         completion->length_bytes = (uint16_t)n;
         completion->bulk = request->bulk;
         tlp_payload_new(model->fabric, completion);
-        gpu_load(gpu, address - cfg_bar_base(&gpu->cfg, GPU_MEMORY_BAR), completion->payload, n,
+        gpu_load(gpu, answer->offset + (address - request->address), completion->payload, n,
                  request->bulk);
         pcie_port_send(&model->ports[0], completion, sim_now(sim));
         address += n;
@@ -152,6 +152,7 @@ void gpu_aperture_read(struct gpu_device *gpu, struct tlp *tlp)
     gpu->stats.aperture_read_bytes += tlp->length_bytes;
     answer->gpu = gpu;
     answer->request = tlp;
+    answer->offset = tlp->address - cfg_bar_base(&gpu->cfg, GPU_MEMORY_BAR);
     sim_event_init(&answer->event, answer_leaves);
     sim_schedule(gpu->model->sim, &answer->event, at_ps);
 }
@@ -166,6 +167,22 @@ void gpu_memory_init(struct gpu_device *gpu)
     SIM_ASSERT(gpu->block != NULL, "no memory for a GPU");
     gpu->write_tail = &gpu->write_head;
     sim_event_init(&gpu->write_event, write_lands);
+}
+
+void gpu_memory_clear(struct gpu_device *gpu)
+{
+    sim_cancel(gpu->model->sim, &gpu->write_event);
+    while (gpu->write_head != NULL) {
+        struct tlp *tlp = gpu->write_head;
+        gpu->write_head = tlp->next;
+        tlp_free(gpu->model->fabric, tlp);
+    }
+    gpu->write_tail = &gpu->write_head;
+    for (uint64_t i = 0; i < gpu->n_blocks; i++) {
+        if (gpu->block[i] != NULL)
+            sim_zeroed_free(gpu->block[i], BLOCK_BYTES);
+        gpu->block[i] = NULL;
+    }
 }
 
 void gpu_memory_release(struct gpu_device *gpu)

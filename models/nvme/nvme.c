@@ -23,8 +23,6 @@
 
 #define READY_TIMEOUT_500MS UINT64_C(30) /* CAP.TO: 15 s */
 #define REGISTER_BYTES_MAX  8u
-#define DEVCAP_FLR          0x10000000u
-#define DEVCTL_FLR          0x8000u
 #define TAG_BYTES           8u
 
 static const char *const payload_names[] = { "tag", "bytes", NULL };
@@ -277,11 +275,8 @@ static void config_reset(struct nvme *nvme)
     cfg_add_pcie(cfg, CFG_ENDPOINT, params->generation, params->lanes, params->mps_bytes,
                  params->extended_tags);
     cfg_add_msix(cfg, params->n_vectors, 0, NVME_MSIX_TABLE, 0, NVME_MSIX_PBA);
-    if (params->function_reset) {
-        uint32_t devcap = cfg_read(cfg, cfg->pcie_cap + PCIE_DEVCAP, 4);
-        cfg_set(cfg, cfg->pcie_cap + PCIE_DEVCAP, 4, devcap | DEVCAP_FLR);
-        cfg->wmask[cfg->pcie_cap + PCIE_DEVCTL + 1] |= DEVCTL_FLR >> 8;
-    }
+    if (params->function_reset)
+        cfg_add_flr(cfg);
     if (pcie_port_connected(port))
         cfg_set_link(cfg, pcie_port_generation(port), pcie_port_lanes(port));
     port->mps_bytes = cfg_mps_bytes(cfg);
@@ -504,7 +499,7 @@ static struct tlp *answer_config(struct nvme *nvme, struct tlp *tlp)
 {
     struct cfg_space *cfg = &nvme->cfg;
     struct tlp *completion = cfg_answer(cfg, nvme->model->fabric, tlp);
-    if ((cfg_read(cfg, cfg->pcie_cap + PCIE_DEVCTL, 2) & DEVCTL_FLR) != 0)
+    if (cfg_take_flr(cfg))
         nvme_function_reset(nvme->model);
     nvme->model->ports[0].mps_bytes = cfg_mps_bytes(cfg);
     nvme_msix_unmask(nvme);

@@ -12,6 +12,7 @@
 #include "models/gpu/gpu.h"
 #include "models/host/os.h"
 #include "models/payload.h"
+#include "models/pcie/pci_regs.h"
 
 #define WORLD                                                                                                \
     "hosts = { server = { ports = ( { name = \"rp0\"; socket = 0; lanes = 16; } );"                          \
@@ -362,6 +363,74 @@ static void test_stuck(void **state)
     rig_run(&r, false, "", stuck);
 }
 
+/* ---- Reset -------------------------------------------------------------------------------------
+ */
+
+static void flr(struct k_pci_dev *dev)
+{
+    unsigned cap = k_config_read(dev, PCI_CAP_POINTER, 1);
+    while (cap != 0 && k_config_read(dev, cap, 1) != PCI_CAP_ID_PCIE)
+        cap = k_config_read(dev, cap + 1, 1);
+    assert_true((k_config_read(dev, cap + PCIE_DEVCAP, 4) & PCIE_DEVCAP_FLR) != 0);
+    uint32_t control = k_config_read(dev, cap + PCIE_DEVCTL, 2);
+    k_config_write(dev, cap + PCIE_DEVCTL, 2, control | PCIE_DEVCTL_FLR);
+    assert_int_equal(k_config_read(dev, PCI_COMMAND, 2), 0);
+    assert_int_equal(k_config_read(dev, PCI_BAR0, 4) & ~PCI_BAR_FLAGS_MASK, 0);
+    for (unsigned i = 0; i < K_PCI_BARS; i++) /* what firmware had written */
+        if (dev->bar_bytes[i] != 0) {
+            k_config_write(dev, PCI_BAR0 + 4 * i, 4, (uint32_t)dev->bar_base[i]);
+            if (dev->bar_base[i] >> 32 != 0)
+                k_config_write(dev, PCI_BAR0 + 4 * i + 4, 4, (uint32_t)(dev->bar_base[i] >> 32));
+        }
+    k_config_write(dev, cap + PCIE_DEVCTL, 2, control);
+    k_config_write(dev, PCI_COMMAND, 2, PCI_COMMAND_MEMORY | PCI_COMMAND_BUS_MASTER);
+}
+
+/* In the midst of a copy each way and of a kernel: nothing of them goes on, nothing is left in
+ * registers and memory, and a driver that begins anew finds a new GPU. */
+static void reset_under_way(struct rig *r)
+{
+    struct k_pci_dev *dev = function(r, 0);
+    struct copy_rig c = copy_open(r, 0, MIB);
+    struct gpu_place host = { &c.mapping, 0 }, device = { NULL, c.offset };
+    uint8_t zeros[4096] = { 0 }, there[4096];
+    stuck(r);
+    kernel_stamp(r->kernel, c.host, payload_tag(STREAM, 0), c.bytes);
+    assert_int_equal(gpu_copy(r->gpu[0], 0, device, host, c.bytes), 0);
+    assert_int_equal(gpu_copy(r->gpu[0], 1, host, (struct gpu_place){ NULL, 0 }, c.bytes), 0);
+    assert_int_equal(gpu_submit(r->gpu[0], 0), 0);
+    assert_int_equal(gpu_submit(r->gpu[0], 1), 0);
+    k_sleep(r->kernel, 20 * SIM_PS_PER_US);
+    flr(dev);
+    const struct pcie_link_stats *sent = pcie_port_stats(&r->model[0]->ports[0]);
+    k_sleep(r->kernel, 10 * SIM_PS_PER_US);
+    const uint64_t payload_bytes = sent->payload_bytes;
+    k_sleep(r->kernel, SIM_PS_PER_MS);
+    assert_int_equal(sent->payload_bytes, payload_bytes);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(k_readl(dev, 0, GPU_CHANNEL(i) + GPU_CHANNEL_STATUS), GPU_CHANNEL_OFF);
+    for (uint64_t at = 0; at < 2 * MIB; at += sizeof(there)) {
+        gpu_memory_read(r->model[0], at, there, sizeof(there));
+        assert_memory_equal(there, zeros, sizeof(there));
+    }
+    k_pci_remove(dev, true);
+    assert_int_equal(k_pci_add(r->kernel, dev), 0);
+    r->gpu[0] = gpu_of(dev);
+    assert_non_null(r->gpu[0]);
+    struct copy_rig again = copy_open(r, 0, MIB);
+    copy_places(r, &again);
+    copy_close(r, 0, &again);
+}
+
+static void test_reset(void **state)
+{
+    (void)state;
+    for (unsigned iommu = 0; iommu < 2; iommu++) {
+        struct rig r = { 0 };
+        rig_run(&r, iommu, "", reset_under_way);
+    }
+}
+
 /* ---- Failures ----------------------------------------------------------------------------------
  */
 
@@ -466,10 +535,11 @@ static void test_resources(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rates),     cmocka_unit_test(test_places),
-        cmocka_unit_test(test_peers),     cmocka_unit_test(test_ping_pong),
-        cmocka_unit_test(test_stuck),     cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_resources), cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_rates),    cmocka_unit_test(test_places),
+        cmocka_unit_test(test_peers),    cmocka_unit_test(test_ping_pong),
+        cmocka_unit_test(test_stuck),    cmocka_unit_test(test_reset),
+        cmocka_unit_test(test_failures), cmocka_unit_test(test_resources),
+        cmocka_unit_test(test_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
