@@ -1,0 +1,140 @@
+/* bandwidth_test and ping_pong on GPUs of one's own and on borrowed ones: the same where the way is
+ * the same, and what is refused before anything runs. Every byte is checked by the programs. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/model/world_fixture.h"
+#include "workloads/experiment.h"
+
+#define HOST(NAME, IOMMU)                                                  \
+    NAME " = { ports = ( { name = \"rp0\"; socket = 0; lanes = 16; } );"   \
+         " dram = { node_size = \"2 GiB\"; };"                             \
+         " cpu = { sockets = 1; cores_per_socket = 4; clock_ghz = 2.0; };" \
+         " firmware = { mmio_high_base_bytes = \"512 GiB\"; };"            \
+         " iommu = { enabled = " IOMMU "; }; };\n"
+#define BRIDGE \
+    "{ type = \"pcie.ntb\"; lanes = 16; cable_lanes = 16; bar2_bytes = \"1 GiB\"; latency_ns = 110; };"
+#define CHIP \
+    "{ type = \"pcie.switch\"; downstream_ports = 3; lanes = 16; downstream_lanes = 16; latency_ns = 110; };"
+#define GPUS "gpu0 = { type = \"gpu.cuda\"; %s }; gpu1 = { type = \"gpu.cuda\"; };"
+/* One switch and one more chip between the borrower's root port and the GPUs, either way. */
+#define LOCAL                                                                                                      \
+    "hosts = { " HOST(                                                                                             \
+        "server",                                                                                                  \
+        "true") "};\n"                                                                                             \
+                "devices = { chassis = " CHIP " adapter = " CHIP " other = " CHIP GPUS " };\n"                     \
+                "cables = ( { from = \"server.s0.rp0\"; to = \"adapter.p0\"; },"                                   \
+                " { from = \"adapter.p1\"; to = \"other.p0\"; }, { from = \"other.p1\"; to = \"chassis.p0\"; },"   \
+                " { from = \"chassis.p1\"; to = \"gpu0.p0\"; }, { from = \"chassis.p2\"; to = \"gpu1.p0\"; } );\n" \
+                "lending = { user = { host = \"server\"; }; };\n"
+#define LENT                                                                                                    \
+    "hosts = { " HOST("server", "true") HOST(                                                                   \
+        "lender",                                                                                               \
+        "false") "};\n"                                                                                         \
+                 "devices = { n0 = " BRIDGE " n1 = " BRIDGE " chassis = " CHIP GPUS " };\n"                     \
+                 "cables = ( { from = \"server.s0.rp0\"; to = \"n0.p0\"; },"                                    \
+                 " { from = \"lender.s0.rp0\"; to = \"chassis.p0\"; },"                                         \
+                 " { from = \"chassis.p1\"; to = \"gpu0.p0\"; }, { from = \"chassis.p2\"; to = \"gpu1.p0\"; }," \
+                 " { from = \"chassis.p3\"; to = \"n1.p0\"; }, { from = \"n0.p1\"; to = \"n1.p1\"; } );\n"      \
+                 "lending = { lender = { host = \"lender\"; lend = [\"gpu0\", \"gpu1\"]; };"                    \
+                 " user = { host = \"server\"; borrow = [\"gpu0\", \"gpu1\"]; dma_window_bytes = \"128 MiB\"; }; };\n"
+#define REST                                                      \
+    "workload = { type = \"programs\"; measured = \"user\"; };\n" \
+    "programs = { p = { host = \"user\"; %s }; };\n"              \
+    "measure = { warmup_us = 0; duration_us = 1000000; };\n"
+
+/* NULL, or what the run failed with (g_free). */
+static char *run_into(const char *world, const char *settings, const char *program,
+                      struct run_result *result)
+{
+    char *format = g_strconcat(world, REST, NULL);
+    char *text = g_strdup_printf(format, settings, program);
+    struct sim_error_list errors = { 0 };
+    struct config *config = fixture_config(text, &errors);
+    struct experiment_outcome ended;
+    char *error = NULL;
+    fixture_fail(&errors);
+    bool ok = experiment_run(config, 1, result, &ended, NULL, &error);
+    assert_int_equal(ok, error == NULL);
+    config_free(config);
+    g_free(text);
+    g_free(format);
+    return error;
+}
+
+static double value(const char *world, const char *program, const char *metric)
+{
+    struct run_result *result = run_result_new();
+    char *error = run_into(world, "", program, result);
+    if (error != NULL)
+        fail_msg("%s", error);
+    double v = run_result_value(result, metric);
+    run_result_free(result);
+    assert_true(isfinite(v));
+    return v;
+}
+
+static void expect_equal(const char *program, const char *metric, double ratio)
+{
+    double local = value(LOCAL, program, metric), lent = value(LENT, program, metric);
+    if (fabs(lent / local - 1.0) > ratio)
+        fail_msg("%s: %s: local %.3f, lent %.3f", program, metric, local, lent);
+}
+
+#define BANDWIDTH "type = \"bandwidth_test\"; iterations = 5; "
+
+static void test_bandwidth(void **state)
+{
+    (void)state;
+    expect_equal(BANDWIDTH "direction = \"read\"; transfer_bytes = 1048576;", "throughput_gbyte_s",
+                 0.05);
+    expect_equal(BANDWIDTH "direction = \"write\"; transfer_bytes = 1048576;", "throughput_gbyte_s",
+                 0.05);
+    expect_equal(BANDWIDTH "direction = \"read\"; transfer_bytes = 64;", "throughput_gbyte_s", 0.1);
+}
+
+/* The switch leads from one to the other, if nobody's IOMMU is in the way: the lender's is off. */
+static void test_peers(void **state)
+{
+    (void)state;
+    const char *const copy = BANDWIDTH "direction = \"peer\"; transfer_bytes = 1048576;";
+    assert_true(value(LENT, copy, "throughput_gbyte_s") > 11.0);
+    /* All packets of the local ones go up to the root complex for their IOMMU. */
+    double local_ns = value(LOCAL, "type = \"ping_pong\"; iterations = 100;", "latency_p50_ns");
+    double lent_ns = value(LENT, "type = \"ping_pong\"; iterations = 100;", "latency_p50_ns");
+    assert_true(lent_ns > 1300.0 && lent_ns < 1700.0);
+    assert_true(local_ns > lent_ns + 500.0);
+}
+
+static void refused(const char *settings, const char *program, const char *expected)
+{
+    struct run_result *result = run_result_new();
+    char *error = run_into(LENT, settings, program, result);
+    if (error == NULL || strstr(error, expected) == NULL)
+        fail_msg("expected \"%s\", got \"%s\"", expected, error != NULL ? error : "nothing");
+    g_free(error);
+    run_result_free(result);
+}
+
+static void test_mistakes(void **state)
+{
+    (void)state;
+    refused("", BANDWIDTH "gpu = \"n0\";", "a device that the machine borrows");
+    refused("", BANDWIDTH "direction = \"peer\"; peer = \"gpu0\";", "another GPU");
+    refused("", BANDWIDTH "transfer_bytes = 100;", "a multiple of 64 bytes");
+    refused("", BANDWIDTH "analyser = \"chassis\";", "pcie.ntb");
+    refused("", "type = \"ping_pong\"; peer = \"gpu0\";", "another GPU");
+    /* 38 bits do not reach the aperture at 512 GiB: the driver says so, and nothing runs. */
+    refused("address_bits = 38;", BANDWIDTH, "no driver");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bandwidth),
+        cmocka_unit_test(test_peers),
+        cmocka_unit_test(test_mistakes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
