@@ -246,44 +246,44 @@ static void test_refusals(void **state)
 #define MSIX_CAP 0x40u
 
 /* A function without a device behind it: one page of registers, which is its MSI-X table. */
-struct stub {
+struct empty {
     struct k_vm_function fn;
     uint32_t bar;
     struct k_eventfd *eventfd;
     unsigned n_opens, n_closes, n_resets;
 };
 
-static struct stub *stub_of(struct k_vm_function *fn)
+static struct empty *empty_of(struct k_vm_function *fn)
 {
-    return K_CONTAINER(fn, struct stub, fn);
+    return K_CONTAINER(fn, struct empty, fn);
 }
 
-static int stub_open(struct k_vm_function *fn, struct k_vm *vm)
+static int empty_open(struct k_vm_function *fn, struct k_vm *vm)
 {
     (void)vm;
-    stub_of(fn)->n_opens++;
+    empty_of(fn)->n_opens++;
     return 0;
 }
 
-static void stub_close(struct k_vm_function *fn)
+static void empty_close(struct k_vm_function *fn)
 {
-    assert_null(stub_of(fn)->eventfd);
-    stub_of(fn)->n_closes++;
+    assert_null(empty_of(fn)->eventfd);
+    empty_of(fn)->n_closes++;
 }
 
-static int stub_reset(struct k_vm_function *fn)
+static int empty_reset(struct k_vm_function *fn)
 {
-    stub_of(fn)->n_resets++;
+    empty_of(fn)->n_resets++;
     return 0;
 }
 
-static uint32_t stub_read(struct k_vm_function *fn, unsigned offset, unsigned bytes)
+static uint32_t empty_read(struct k_vm_function *fn, unsigned offset, unsigned bytes)
 {
     uint32_t value = 0;
     switch (offset & ~3u) {
     case PCI_VENDOR_ID: value = 0x56781234; break;
     case PCI_COMMAND: value = PCI_STATUS_CAP_LIST << 16; break;
-    case PCI_BAR0: value = stub_of(fn)->bar; break;
+    case PCI_BAR0: value = empty_of(fn)->bar; break;
     case PCI_CAP_POINTER: value = MSIX_CAP; break;
     case MSIX_CAP: value = PCI_CAP_ID_MSIX | 1u << 16; break; /* two entries */
     default: break;
@@ -292,119 +292,120 @@ static uint32_t stub_read(struct k_vm_function *fn, unsigned offset, unsigned by
     return bytes == 4 ? value : value & ((1u << 8 * bytes) - 1);
 }
 
-static void stub_write(struct k_vm_function *fn, unsigned offset, unsigned bytes, uint32_t value)
+static void empty_write(struct k_vm_function *fn, unsigned offset, unsigned bytes, uint32_t value)
 {
     (void)bytes;
     assert_int_not_equal(offset & ~3u, MSIX_CAP); /* that is the hypervisor's */
     if (offset == PCI_BAR0)
-        stub_of(fn)->bar = value & ~0xfffu;
+        empty_of(fn)->bar = value & ~0xfffu;
 }
 
-static int stub_irq(struct k_vm_function *fn, unsigned index, struct k_eventfd *eventfd)
+static int empty_irq(struct k_vm_function *fn, unsigned index, struct k_eventfd *eventfd)
 {
     assert_int_equal(index, 0);
-    stub_of(fn)->eventfd = eventfd;
+    empty_of(fn)->eventfd = eventfd;
     return 0;
 }
 
-static const struct k_vm_function_ops stub_ops = { stub_open, stub_close, stub_reset,
-                                                   stub_read, stub_write, stub_irq };
+static const struct k_vm_function_ops empty_ops = { empty_open, empty_close, empty_reset,
+                                                    empty_read, empty_write, empty_irq };
 
-struct stub_rig {
+struct empty_rig {
     struct rig r;
-    struct stub stub;
+    struct empty empty;
     struct k_irq *irq;
     sim_time signalled_ps, handled_ps, access_ps;
     unsigned n_irqs;
     bool stop;
 };
 
-static void stub_add(void *arg)
+static void empty_add(void *arg)
 {
-    struct stub_rig *s = arg;
-    s->r.status = vm_add(s->r.vm, &s->stub.fn);
+    struct empty_rig *s = arg;
+    s->r.status = vm_add(s->r.vm, &s->empty.fn);
 }
 
-static void stub_handler(void *arg)
+static void empty_handler(void *arg)
 {
-    struct stub_rig *s = arg;
+    struct empty_rig *s = arg;
     s->handled_ps = k_now_ps(vm_kernel(s->r.vm));
     s->n_irqs++;
 }
 
-static void stub_use(void *arg)
+static void empty_use(void *arg)
 {
-    struct stub_rig *s = arg;
+    struct empty_rig *s = arg;
     struct kernel *guest = vm_kernel(s->r.vm);
-    struct k_pci_dev *dev = vm_device(s->r.vm, &s->stub.fn);
+    struct k_pci_dev *dev = vm_device(s->r.vm, &s->empty.fn);
     const uint64_t exits = vm_stats(s->r.vm).exits, from_ps = k_now_ps(guest);
     assert_int_equal(k_config_read(dev, PCI_VENDOR_ID, 4), 0x56781234);
     s->access_ps = k_now_ps(guest) - from_ps;
     assert_int_equal(vm_stats(s->r.vm).exits, exits + 1);
     assert_int_equal(dev->bar_bytes[0], 4096);
     assert_true(dev->bar_base[0] >= 3 * GIB && dev->bar_base[0] < 4 * GIB);
-    assert_int_equal(k_irq_request(dev, 0, 1, stub_handler, s, &s->irq), 0);
-    assert_non_null(s->stub.eventfd);
+    assert_int_equal(k_irq_request(dev, 0, 1, empty_handler, s, &s->irq), 0);
+    assert_non_null(s->empty.eventfd);
     assert_int_equal(k_config_read(dev, MSIX_CAP + PCI_MSIX_CONTROL, 2),
                      PCI_MSIX_CONTROL_ENABLE | 1);
 }
 
-static void stub_signal(void *arg)
+static void empty_signal(void *arg)
 {
-    struct stub_rig *s = arg;
+    struct empty_rig *s = arg;
     s->signalled_ps = k_now_ps(s->r.host);
-    k_eventfd_signal(s->stub.eventfd);
+    k_eventfd_signal(s->empty.eventfd);
 }
 
-static void stub_busy(void *arg)
+static void empty_busy(void *arg)
 {
-    struct stub_rig *s = arg;
+    struct empty_rig *s = arg;
     while (!s->stop)
         k_compute(vm_kernel(s->r.vm), 2000);
 }
 
 /* From the signal to the handler. */
-static sim_time stub_way_ps(struct stub_rig *s)
+static sim_time empty_way_ps(struct empty_rig *s)
 {
     const unsigned before = s->n_irqs;
-    party_call(&s->r.w, s->r.host, stub_signal, s);
+    party_call(&s->r.w, s->r.host, empty_signal, s);
     assert_int_equal(s->n_irqs, before + 1);
     return s->handled_ps - s->signalled_ps;
 }
 
-static void stub_mask(struct stub_rig *s, uint32_t masked)
+static void empty_mask(struct empty_rig *s, uint32_t masked)
 {
-    struct k_pci_dev *dev = vm_device(s->r.vm, &s->stub.fn);
+    struct k_pci_dev *dev = vm_device(s->r.vm, &s->empty.fn);
     k_writel(dev, 0, PCI_MSIX_ENTRY_CONTROL, masked);
 }
-static void stub_mask_body(void *arg)
+static void empty_mask_body(void *arg)
 {
-    stub_mask(arg, 1);
+    empty_mask(arg, 1);
 }
-static void stub_unmask_body(void *arg)
+static void empty_unmask_body(void *arg)
 {
-    stub_mask(arg, 0);
+    empty_mask(arg, 0);
 }
-static void stub_irq_free(void *arg)
+static void empty_irq_free(void *arg)
 {
-    struct stub_rig *s = arg;
+    struct empty_rig *s = arg;
     k_irq_free(s->irq);
-    assert_null(s->stub.eventfd);
+    assert_null(s->empty.eventfd);
 }
 
-static void stub_timing(bool posted)
+static void empty_timing(bool posted)
 {
-    struct stub_rig s = { .stub.fn = { .ops = &stub_ops, .name = "stub", .bar_bytes = { 4096 } } };
+    struct empty_rig s = { .empty.fn = {
+                               .ops = &empty_ops, .name = "empty", .bar_bytes = { 4096 } } };
     rig_open(&s.r, "false");
     s.r.config.params.posted_interrupts = posted;
     boot(&s.r);
     const struct vm_params *vm = &s.r.config.params;
     const struct os_params *os = host_os_params(s.r.w.host);
-    party_call(&s.r.w, s.r.host, stub_add, &s);
+    party_call(&s.r.w, s.r.host, empty_add, &s);
     assert_int_equal(s.r.status, 0);
-    assert_int_equal(s.stub.n_opens, 1);
-    assert_int_equal(s.stub.n_resets, 1);
-    party_call(&s.r.w, vm_kernel(s.r.vm), stub_use, &s);
+    assert_int_equal(s.empty.n_opens, 1);
+    assert_int_equal(s.empty.n_resets, 1);
+    party_call(&s.r.w, vm_kernel(s.r.vm), empty_use, &s);
     assert_int_equal(s.access_ps,
                      (vm->exit_cycles + vm->user_exit_cycles + vm->entry_cycles) * CYCLE_PS);
     /* CPU 1 of the guest has halted. */
@@ -413,41 +414,41 @@ static void stub_timing(bool posted)
     const sim_time woken_ps = taken_ps + (os->costs.wakeup_cycles + os->costs.remote_wakeup_cycles +
                                           os->costs.context_switch_cycles + vm->entry_cycles) *
                                              CYCLE_PS;
-    const sim_time halted_ps = stub_way_ps(&s) - woken_ps;
+    const sim_time halted_ps = empty_way_ps(&s) - woken_ps;
     assert_true(halted_ps == os->c1_exit_ps || halted_ps == os->c1e_exit_ps ||
                 halted_ps == os->c6_exit_ps);
     assert_int_equal(vm_stats(s.r.vm).woken, 1);
     /* It computes. */
-    k_thread_new(vm_kernel(s.r.vm), "busy", 1, stub_busy, &s);
+    k_thread_new(vm_kernel(s.r.vm), "busy", 1, empty_busy, &s);
     sim_run(s.r.w.sim, sim_now(s.r.w.sim) + SIM_PS_PER_MS, NULL);
     const sim_time exit_ps = posted ? 0 : (vm->exit_cycles + vm->entry_cycles) * CYCLE_PS;
-    assert_int_equal(stub_way_ps(&s), taken_ps + exit_ps);
+    assert_int_equal(empty_way_ps(&s), taken_ps + exit_ps);
     assert_int_equal(vm_stats(s.r.vm).woken, 1);
     /* Masked, it waits; unmasked, it comes once. */
-    party_call(&s.r.w, vm_kernel(s.r.vm), stub_mask_body, &s);
-    party_call(&s.r.w, s.r.host, stub_signal, &s);
-    party_call(&s.r.w, s.r.host, stub_signal, &s);
+    party_call(&s.r.w, vm_kernel(s.r.vm), empty_mask_body, &s);
+    party_call(&s.r.w, s.r.host, empty_signal, &s);
+    party_call(&s.r.w, s.r.host, empty_signal, &s);
     assert_int_equal(s.n_irqs, 2);
-    party_call(&s.r.w, vm_kernel(s.r.vm), stub_unmask_body, &s);
+    party_call(&s.r.w, vm_kernel(s.r.vm), empty_unmask_body, &s);
     sim_run(s.r.w.sim, sim_now(s.r.w.sim) + SIM_PS_PER_MS, NULL);
     assert_int_equal(s.n_irqs, 3);
     s.stop = true;
-    party_call(&s.r.w, vm_kernel(s.r.vm), stub_irq_free, &s);
+    party_call(&s.r.w, vm_kernel(s.r.vm), empty_irq_free, &s);
     rig_shutdown(&s.r);
-    assert_int_equal(s.stub.n_closes, 1);
+    assert_int_equal(s.empty.n_closes, 1);
     rig_close(&s.r);
 }
 
 static void test_timing_posted(void **state)
 {
     (void)state;
-    stub_timing(true);
+    empty_timing(true);
 }
 
 static void test_timing_by_exit(void **state)
 {
     (void)state;
-    stub_timing(false);
+    empty_timing(false);
 }
 
 /* ---- VFIO --------------------------------------------------------------------------------------
