@@ -5,6 +5,7 @@
 
 #include "models/pcie/ntb.h"
 #include "workloads/lending_internal.h"
+#include "workloads/lending_vm.h"
 
 const struct param_desc lending_params_table[] = {
     PARAM_TEXT("host", struct lending_params, host_name, "", "the host"),
@@ -69,7 +70,7 @@ static void check_sizes(struct lending_host *host, struct sim_error_list *errors
 static bool read_host(struct lending *lending, struct config *config, struct config_node *group,
                       struct sim_error_list *errors)
 {
-    static const char *const lists[] = { "lend", "borrow", NULL };
+    static const char *const lists[] = { "lend", "borrow", "vm", NULL };
     struct lending_host *host = &lending->host[lending->n_hosts];
     size_t before = errors->n_messages;
     if (config_kind(group) != CONFIG_GROUP) {
@@ -97,6 +98,7 @@ static bool read_host(struct lending *lending, struct config *config, struct con
         return false;
     }
     check_sizes(host, errors);
+    lending_vm_read(host, config, errors);
     lending->names[lending->n_hosts++] = host->name;
     return true;
 }
@@ -213,8 +215,9 @@ void lending_free(struct lending *lending)
         return;
     for (unsigned h = 0; h < lending->n_hosts; h++) {
         free(lending->host[h].lent_ids);
-        if (lending->host[h].kernel != NULL)
-            kernel_free(lending->host[h].kernel);
+        lending_vm_free(&lending->host[h]);
+        if (lending->host[h].machine != NULL)
+            kernel_free(lending->host[h].machine);
     }
     free(lending->host);
     free(lending->device);
@@ -299,7 +302,9 @@ struct k_pci_dev *lending_device(struct lending_host *host, const char *name)
     uint16_t id;
     if (!lending_uses(host, name))
         return NULL;
+    if (host->vm != NULL)
+        return lending_vm_device(host, name);
     if (lent != NULL)
         return lent->borrow != NULL ? lend_borrow_device(lent->borrow) : NULL;
-    return world_function_id(model, 0, &id) ? os_pci_find(host->kernel, id) : NULL;
+    return world_function_id(model, 0, &id) ? os_pci_find(host->machine, id) : NULL;
 }

@@ -7,9 +7,10 @@
  *       borrower = { host = "borrower"; borrow = ["gpu0"]; dma_window_bytes = "1 GiB"; };
  *   };
  *
- * Devices are named as in `devices`. A machine with neither `lend` nor `borrow` takes no part in
- * the cluster and uses its own devices; with an empty list it takes part. Machines of `network` on
- * the same hosts share their kernels, and may use a borrowed NIC.
+ * With a group `vm` its programs run in a virtual machine that has its devices: borrowed ones by
+ * MDEV, its own by VFIO. Devices are named as in `devices`. A machine with neither `lend` nor
+ * `borrow` takes no part in the cluster and uses its own devices; with an empty list it takes part.
+ * Machines of `network` on the same hosts share their kernels, and may use a borrowed NIC.
  */
 #ifndef WORKLOADS_LENDING_H
 #define WORKLOADS_LENDING_H
@@ -36,7 +37,9 @@ struct lending_host {
     struct config_node *group;
     struct lending_params params;
     struct host *host;
-    struct kernel *kernel;  /* from lending_up() on */
+    struct kernel *kernel;  /* that programs run on, from lending_up() on */
+    struct kernel *machine; /* the host's own: the same, but for a guest */
+    struct lending_vm *vm;  /* NULL: programs run on the machine itself */
     struct lend_host *lend; /* NULL: it takes no part in the cluster */
     void *
         driver[LENDING_DRIVERS_MAX]; /* of lending_drivers[], for devices of its own and borrowed */

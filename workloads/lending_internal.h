@@ -11,6 +11,7 @@ struct lent_device {
     struct lending_host *lender, *borrower; /* borrower NULL: nobody borrows it */
     uint16_t id;                            /* in the lender's tree, once that has booted */
     struct lend_borrow *borrow;             /* NULL: not borrowed now */
+    struct lend_mdev *mdev;                 /* NULL: not a guest's */
 };
 
 struct lending {

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "workloads/lending_internal.h"
+#include "workloads/lending_vm.h"
 
 /* ---- Steps -------------------------------------------------------------------------------------
  */
@@ -31,7 +32,7 @@ static bool step(struct lending *lending, const char *name, bool all, k_thread_f
         if (!all && !host->member)
             continue;
         lending->n_waiting++;
-        k_thread_new(host->kernel, name, 0, body, host);
+        k_thread_new(host->machine, name, 0, body, host);
     }
     while (lending->n_waiting != 0 && sim_error(sim) == NULL &&
            (interrupt == NULL || *interrupt == 0) && sim_events_pending(sim) != 0)
@@ -77,9 +78,9 @@ static bool find_lent(struct lending_host *host)
         if (device->lender != host)
             continue;
         if (world_function_id(device->model, 0, &device->id))
-            dev = os_pci_find(host->kernel, device->id);
+            dev = os_pci_find(host->machine, device->id);
         if (dev == NULL) {
-            k_fault(host->kernel, "%s has not found %s", host->name, device->name);
+            k_fault(host->machine, "%s has not found %s", host->name, device->name);
             return false;
         }
         host->lent_ids[n++] = (struct k_pci_id){ dev->vendor_id, dev->device_id };
@@ -100,17 +101,17 @@ static void join(struct lending_host *host)
     options.want = wanted;
     options.dma_bits = dma_bits;
     options.context = host;
-    host->lend = lend_host_new(host->kernel, &options);
+    host->lend = lend_host_new(host->machine, &options);
     if (host->lend == NULL) {
-        k_fault(host->kernel, "%s: no memory for a pool of %llu bytes", host->name,
+        k_fault(host->machine, "%s: no memory for a pool of %llu bytes", host->name,
                 (unsigned long long)options.pool_bytes);
         return;
     }
-    k_pci_register(host->kernel, lend_bridge_driver(host->lend));
-    if (k_pci_register(host->kernel, lend_lender_driver(host->lend)) != (int)host->n_lent)
-        k_fault(host->kernel, "%s: not every device can be lent", host->name);
+    k_pci_register(host->machine, lend_bridge_driver(host->lend));
+    if (k_pci_register(host->machine, lend_lender_driver(host->lend)) != (int)host->n_lent)
+        k_fault(host->machine, "%s: not every device can be lent", host->name);
     else if (lend_start(host->lend, &error) != 0)
-        k_fault(host->kernel, "%s takes no part: %s (%d)", host->name, error.text, error.code);
+        k_fault(host->machine, "%s takes no part: %s (%d)", host->name, error.text, error.code);
 }
 
 /* Lenders come first: what they lend is no driver's. */
@@ -119,6 +120,8 @@ static void start_body(void *arg)
     struct lending_host *host = arg;
     if (find_lent(host) && host->member)
         join(host);
+    if (host->vm != NULL)
+        lending_vm_boot(host);
     for (unsigned i = 0; lending_drivers[i] != NULL; i++)
         if ((host->driver[i] = lending_drivers[i]->new (host->kernel)) != NULL)
             k_pci_register(host->kernel, lending_drivers[i]->pci(host->driver[i]));
@@ -141,7 +144,7 @@ static void meet_body(void *arg)
         last = device->lender;
         int status = lend_list(host->lend, last->number, 0, &info, &error);
         if (status != 0)
-            k_fault(host->kernel, "%s does not reach %s: %s (%d)", host->name, last->name,
+            k_fault(host->machine, "%s does not reach %s: %s (%d)", host->name, last->name,
                     error.text, status);
     }
     step_done(host);
@@ -152,15 +155,17 @@ static void borrow_body(void *arg)
     struct lending_host *host = arg;
     struct lending *lending = host->lending;
     struct lend_error error = { 0 };
+    if (host->vm != NULL)
+        lending_vm_plug(host);
     for (unsigned i = 0; i < lending->n_devices; i++) {
         struct lent_device *device = &lending->device[i];
-        if (device->borrower != host)
+        if (device->borrower != host || host->vm != NULL)
             continue;
         int status = lend_borrow(host->lend, device->lender->number, device->id, &device->borrow,
                                  &error);
         if (status != 0) {
             device->borrow = NULL;
-            k_fault(host->kernel, "%s cannot borrow %s of %s: %s (%d)", host->name, device->name,
+            k_fault(host->machine, "%s cannot borrow %s of %s: %s (%d)", host->name, device->name,
                     device->lender->name, error.text, status);
             break;
         }
@@ -172,7 +177,7 @@ bool lending_up(struct lending *lending, const volatile int *interrupt)
 {
     for (unsigned h = 0; h < lending->n_hosts; h++) {
         struct lending_host *host = &lending->host[h];
-        host->kernel = kernel_new(host->host, host_os_params(host->host));
+        host->machine = host->kernel = kernel_new(host->host, host_os_params(host->host));
     }
     if (!step(lending, "lend_start", true, start_body, interrupt) ||
         !step(lending, "lend_meet", false, meet_body, interrupt))
@@ -180,7 +185,7 @@ bool lending_up(struct lending *lending, const volatile int *interrupt)
     for (unsigned h = 0; h < lending->n_hosts; h++)
         if (lending->host[h].lend != NULL)
             lending->host[h].before = lend_usage(lending->host[h].lend);
-    return step(lending, "lend_borrow", false, borrow_body, interrupt);
+    return step(lending, "lend_borrow", true, borrow_body, interrupt);
 }
 
 /* ---- Down --------------------------------------------------------------------------------------
@@ -209,6 +214,8 @@ static void return_body(void *arg)
 {
     struct lending_host *host = arg;
     struct lending *lending = host->lending;
+    if (host->vm != NULL)
+        lending_vm_unplug(host);
     for (unsigned i = 0; i < lending->n_devices; i++) {
         struct lent_device *device = &lending->device[i];
         if (device->borrower != host || device->borrow == NULL)
@@ -255,13 +262,17 @@ static void stop_body(void *arg)
     unsigned n;
     const struct pcie_found *found = host_functions(host->host, &n);
     for (unsigned i = 0; i < n; i++) {
-        struct k_pci_dev *dev = found[i].bridge ? NULL : os_pci_find(host->kernel, found[i].id);
+        struct k_pci_dev *dev = found[i].bridge ? NULL : os_pci_find(host->machine, found[i].id);
         if (dev != NULL && has_driver_of(host, dev))
             k_pci_remove(dev, false);
     }
+    if (host->vm != NULL)
+        lending_vm_unplug_own(host);
     for (unsigned d = 0; lending_drivers[d] != NULL; d++)
         if (host->driver[d] != NULL)
             lending_drivers[d]->free(host->driver[d]);
+    if (host->vm != NULL)
+        lending_vm_off(host);
     if (host->lend != NULL)
         lend_host_free(host->lend);
     host->lend = NULL;

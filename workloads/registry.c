@@ -2,6 +2,7 @@
 #include "models/nic/ether.h"
 #include "workloads/describe.h"
 #include "workloads/lending.h"
+#include "workloads/lending_vm.h"
 #include "workloads/network.h"
 #include "workloads/program.h"
 #include "workloads/workload.h"
@@ -67,6 +68,10 @@ bool describe_entry(unsigned index, struct describe_entry *entry)
         { "lending",
           "a machine of the group `lending`, beside `lend` and `borrow`: lists of devices",
           lending_params_table, NULL, NULL },
+        { "lending.vm", "the virtual machine of a machine: group `vm`", lending_vm_params_table,
+          NULL, NULL },
+        { "vm", "what a virtual machine costs: settings of the group `vm`", vm_params_table, NULL,
+          NULL },
         { "link", "a cable's link: settings of `cables`", pcie_link_params_table,
           pcie_link_stats_table, NULL },
         { "ethernet", "a cable between Ethernet ports: settings of `cables`",

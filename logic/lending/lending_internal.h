@@ -304,6 +304,7 @@ struct lend_host {
     struct lend_borrow *borrows;
     struct lend_pair *pairs;
     struct lend_mdev *mdevs;
+    struct mdev_memory *memories; /* of guests */
     struct lend_mutex lender_lock, connect_lock, mdev_lock;
     struct k_wait_queue work; /* of the server */
     struct k_wait_queue stopped;

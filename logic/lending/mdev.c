@@ -40,6 +40,16 @@ struct mdev_window {
     uint64_t mapped_bytes;
 };
 
+/* The memory of a guest, as one of our adapters shows it to the fabric: once for all of the guest's
+ * devices behind that adapter, whose lenders share windows where they can. */
+struct mdev_memory {
+    struct mdev_memory *next;
+    struct k_vm *vm;
+    struct lend_adapter *adapter;
+    struct mdev_window window[N_WINDOWS];
+    unsigned n_users;
+};
+
 /* A base address of one device that another reaches. */
 struct mdev_peer {
     struct mdev_peer *next;
@@ -58,10 +68,10 @@ struct lend_mdev {
     struct lend_borrow *borrow; /* NULL: not borrowed, or it is over */
     struct lend_adapter *adapter;
     struct guest_bars bars;
-    bool mapped, placed;
-    struct mdev_window window[N_WINDOWS];
-    struct mdev_peer *peers; /* of which it is the source */
-    uint8_t event[VECTORS];  /* number + 1; 0: none */
+    bool placed;
+    struct mdev_memory *memory; /* NULL: it does not see any */
+    struct mdev_peer *peers;    /* of which it is the source */
+    uint8_t event[VECTORS];     /* number + 1; 0: none */
     struct lend_error error;
 };
 
@@ -74,46 +84,47 @@ static struct lend_mdev *mdev_of(struct k_vm_function *fn)
  */
 
 /* From where memory is known to begin, as far as it resolves. */
-static void probe(struct lend_mdev *m, struct mdev_window *w, uint64_t from, uint64_t end)
+static void probe(struct k_vm *vm, struct mdev_window *w, uint64_t from, uint64_t end)
 {
     uint64_t page, bytes;
     *w = (struct mdev_window){ .guest = from };
-    while (from + w->bytes < end && k_vm_pin(m->vm, from + w->bytes, &page, &bytes) == 0)
+    while (from + w->bytes < end && k_vm_pin(vm, from + w->bytes, &page, &bytes) == 0)
         w->bytes += bytes;
 }
 
-static void window_undo(struct lend_mdev *m, struct mdev_window *w)
+static void window_undo(struct mdev_memory *memory, struct mdev_window *w)
 {
     uint64_t page, bytes;
     if (w->mapped_bytes != 0)
-        k_iommu_unmap(m->adapter->domain, w->fabric, w->mapped_bytes);
+        k_iommu_unmap(memory->adapter->domain, w->fabric, w->mapped_bytes);
     if (w->taken_bytes != 0)
-        lend_ranges_give(&m->adapter->iova, w->fabric);
+        lend_ranges_give(&memory->adapter->iova, w->fabric);
     for (uint64_t at = 0; at < w->bytes; at += bytes) {
-        k_vm_pin(m->vm, w->guest + at, &page, &bytes); /* tells its size */
-        k_vm_unpin(m->vm, w->guest + at);
-        k_vm_unpin(m->vm, w->guest + at);
+        k_vm_pin(memory->vm, w->guest + at, &page, &bytes); /* tells its size */
+        k_vm_unpin(memory->vm, w->guest + at);
+        k_vm_unpin(memory->vm, w->guest + at);
     }
     *w = (struct mdev_window){ .bytes = 0 };
 }
 
 /* Our pages, wherever they are, in one range for the fabric. */
-static int gather(struct lend_mdev *m, struct mdev_window *w)
+static int gather(struct lend_mdev *m, struct mdev_memory *memory, struct mdev_window *w)
 {
+    struct lend_ranges *iova = &memory->adapter->iova;
     uint64_t page, bytes, align = UINT64_C(1) << lend_order_of(w->bytes);
     if (align > ALIGN_MAX)
         align = ALIGN_MAX;
-    if (!lend_ranges_take(&m->adapter->iova, w->bytes, align, &w->fabric))
+    if (!lend_ranges_take(iova, w->bytes, align, &w->fabric))
         return lend_fail(&m->error, -ENOSPC,
                          "%s: %llu MiB of I/O virtual addresses for %s: %llu MiB in use", m->name,
                          (unsigned long long)(w->bytes >> 20), k_vm_name(m->vm),
-                         (unsigned long long)(lend_ranges_taken_bytes(&m->adapter->iova) >> 20));
+                         (unsigned long long)(lend_ranges_taken_bytes(iova) >> 20));
     w->taken_bytes = w->bytes;
     while (w->mapped_bytes < w->bytes) {
         int status = k_vm_pin(m->vm, w->guest + w->mapped_bytes, &page, &bytes);
         if (status == 0) {
             k_vm_unpin(m->vm, w->guest + w->mapped_bytes); /* pinned by probe() already */
-            status = k_iommu_map(m->adapter->domain, w->fabric + w->mapped_bytes, page, bytes,
+            status = k_iommu_map(memory->adapter->domain, w->fabric + w->mapped_bytes, page, bytes,
                                  K_DMA_BOTH);
         }
         if (status != 0)
@@ -124,11 +135,56 @@ static int gather(struct lend_mdev *m, struct mdev_window *w)
     return 0;
 }
 
-static int window_make(struct lend_mdev *m, struct mdev_window *w)
+static void memory_put(struct lend_host *host, struct mdev_memory *memory)
 {
-    int status = gather(m, w);
-    if (status != 0)
-        return status;
+    struct mdev_memory **link = &host->memories;
+    if (--memory->n_users > 0)
+        return;
+    for (unsigned i = 0; i < N_WINDOWS; i++)
+        window_undo(memory, &memory->window[i]);
+    while (*link != memory)
+        link = &(*link)->next;
+    *link = memory->next;
+    k_free(memory);
+}
+
+static int memory_new(struct lend_mdev *m, struct mdev_memory **result)
+{
+    static const uint64_t from[N_WINDOWS] = { LOW_BASE, HIGH_BASE },
+                          end[N_WINDOWS] = { LOW_END, HIGH_END };
+    struct mdev_memory *memory = k_zalloc(sizeof *memory);
+    int status = 0;
+    *memory = (struct mdev_memory){
+        .next = m->host->memories, .vm = m->vm, .adapter = m->adapter, .n_users = 1
+    };
+    m->host->memories = memory;
+    for (unsigned i = 0; status == 0 && i < N_WINDOWS; i++) {
+        probe(m->vm, &memory->window[i], from[i], end[i]);
+        if (memory->window[i].bytes != 0)
+            status = gather(m, memory, &memory->window[i]);
+    }
+    if (status == 0)
+        *result = memory;
+    else
+        memory_put(m->host, memory);
+    return status;
+}
+
+static int memory_get(struct lend_mdev *m, struct mdev_memory **result)
+{
+    struct mdev_memory *memory = m->host->memories;
+    while (memory != NULL && (memory->vm != m->vm || memory->adapter != m->adapter))
+        memory = memory->next;
+    if (memory == NULL)
+        return memory_new(m, result);
+    memory->n_users++;
+    *result = memory;
+    return 0;
+}
+
+/* What the device sees. */
+static int window_show(struct lend_mdev *m, const struct mdev_window *w)
+{
     const struct msg_vm_map request = {
         .lend = m->borrow->opened.lend, .guest = w->guest, .fabric = w->fabric, .bytes = w->bytes
     };
@@ -139,7 +195,7 @@ static int window_make(struct lend_mdev *m, struct mdev_window *w)
 static void memory_hide(struct lend_mdev *m)
 {
     const struct lend_borrow *b = m->borrow;
-    if (b == NULL || b->connection == NULL)
+    if (b == NULL || b->connection == NULL || m->memory == NULL)
         return;
     const struct msg_vm_map request = { .lend = b->opened.lend };
     lend_call(b->connection, MSG_VM_UNMAP, &request, sizeof request, NULL, 0, NULL);
@@ -148,25 +204,22 @@ static void memory_hide(struct lend_mdev *m)
 /* The device does not see it any more. */
 static void memory_drop(struct lend_mdev *m)
 {
-    for (unsigned i = 0; i < N_WINDOWS; i++)
-        window_undo(m, &m->window[i]);
-    m->mapped = false;
+    if (m->memory != NULL)
+        memory_put(m->host, m->memory);
+    m->memory = NULL;
 }
 
 static int memory_map(struct lend_mdev *m)
 {
-    static const uint64_t from[N_WINDOWS] = { LOW_BASE, HIGH_BASE },
-                          end[N_WINDOWS] = { LOW_END, HIGH_END };
-    int status = 0;
+    if (m->borrow->connection == NULL)
+        return lend_fail(&m->error, -ECONNRESET, "%s has been taken back", m->name);
     if (m->adapter->domain == NULL)
         return lend_fail(&m->error, -EOPNOTSUPP, "%s: no IOMMU here: the memory of %s is in pieces",
                          m->name, k_vm_name(m->vm));
-    for (unsigned i = 0; status == 0 && i < N_WINDOWS; i++) {
-        probe(m, &m->window[i], from[i], end[i]);
-        if (m->window[i].bytes != 0)
-            status = window_make(m, &m->window[i]);
-    }
-    m->mapped = status == 0;
+    int status = memory_get(m, &m->memory);
+    for (unsigned i = 0; status == 0 && i < N_WINDOWS; i++)
+        if (m->memory->window[i].bytes != 0)
+            status = window_show(m, &m->memory->window[i]);
     if (status != 0) {
         memory_hide(m);
         memory_drop(m);
@@ -399,7 +452,7 @@ static uint32_t fn_config_read(struct k_vm_function *fn, unsigned offset, unsign
 static uint32_t command_write(struct lend_mdev *m, uint32_t value)
 {
     lend_lock(m->host, &m->host->mdev_lock);
-    if ((value & PCI_COMMAND_MASTER) != 0 && !m->mapped && m->borrow != NULL &&
+    if ((value & PCI_COMMAND_MASTER) != 0 && m->memory == NULL && m->borrow != NULL &&
         memory_map(m) != 0) {
         k_warn(m->host->kernel, "%s: no DMA for %s: %s", m->name, k_vm_name(m->vm), m->error.text);
         value &= ~PCI_COMMAND_MASTER;
@@ -474,6 +527,11 @@ void lend_mdev_free(struct lend_mdev *m)
 
 void lend_mdevs_free(struct lend_host *host)
 {
+    while (host->memories != NULL) {
+        struct mdev_memory *memory = host->memories;
+        host->memories = memory->next;
+        k_free(memory);
+    }
     while (host->mdevs != NULL) {
         struct lend_mdev *m = host->mdevs;
         host->mdevs = m->next;
@@ -502,8 +560,9 @@ struct lend_mdev_usage lend_mdev_usage(const struct lend_mdev *m)
 {
     struct lend_mdev_usage usage = { .borrowed = m->borrow != NULL };
     for (unsigned i = 0; i < N_WINDOWS; i++) {
-        usage.windows += m->window[i].taken_bytes != 0;
-        usage.probed_bytes += m->window[i].mapped_bytes;
+        const struct mdev_window *w = m->memory != NULL ? &m->memory->window[i] : NULL;
+        usage.windows += w != NULL && w->taken_bytes != 0;
+        usage.probed_bytes += w != NULL ? w->mapped_bytes : 0;
     }
     for (const struct mdev_peer *peer = m->peers; peer != NULL; peer = peer->next)
         usage.n_peers++;

@@ -173,8 +173,10 @@ static int check(struct kernel *host, const struct vm_config *config)
 
 static void discard(struct k_vm *vm)
 {
-    if (vm->guest != NULL)
+    if (vm->guest != NULL) /* knows its devices to the end */
         kernel_free(vm->guest);
+    for (unsigned i = 0; i < VM_FUNCTIONS_MAX; i++)
+        free(vm->function[i]);
     if (vm->place.space != NULL)
         physmem_free(vm->place.space);
     free(vm->backing);
@@ -256,9 +258,6 @@ int vm_shutdown(struct k_vm *vm)
 
 void vm_free(struct k_vm *vm)
 {
-    for (unsigned i = 0; i < VM_FUNCTIONS_MAX; i++)
-        if (vm->function[i] != NULL)
-            free(vm->function[i]);
     discard(vm);
 }
 
