@@ -15,7 +15,7 @@ enum {
     GAP = 12,
     HOST_W = 92,
     HOST_H = 30,
-    STUB = 14, /* from the trunk of a column to its hosts */
+    TWIG = 14, /* from the trunk of a column to its hosts */
     BAR_H = 44,
     DROP = 40, /* from a bar to what hangs below, with the cables' label */
     LINE_H = 19,
@@ -174,7 +174,7 @@ static int host_columns(const struct region *r)
 
 static int hosts_width(const struct region *r)
 {
-    return host_columns(r) * (STUB + HOST_W + GAP);
+    return host_columns(r) * (TWIG + HOST_W + GAP);
 }
 
 static int hosts_height(const struct region *r)
@@ -261,16 +261,16 @@ static void draw_hosts(struct picture *p, const struct region *r)
     const int left = r->x + (r->w - hosts_width(r)) / 2, top = r->y + BAR_H + DROP / 2;
     for (guint i = 0; i < r->hosts->len; i++) {
         const guint h = g_array_index(r->hosts, guint, i), kind = p->kind_of[h];
-        const int x = left + (int)i / rows * (STUB + HOST_W + GAP);
+        const int x = left + (int)i / rows * (TWIG + HOST_W + GAP);
         const int y = top + (int)i % rows * (HOST_H + GAP);
         const char mark[] = { letter(kind), '\0' };
         char class[24];
         g_snprintf(class, sizeof(class), "t-host t-kind%u", kind % N_FILLS);
-        draw_line(p, x + STUB / 2, r->y + BAR_H, x + STUB, y + HOST_H / 2);
-        draw_box(p, class, x + STUB, y, HOST_W, HOST_H);
-        draw_text(p, "t-name t-small", x + STUB + 6, y + 20,
+        draw_line(p, x + TWIG / 2, r->y + BAR_H, x + TWIG, y + HOST_H / 2);
+        draw_box(p, class, x + TWIG, y, HOST_W, HOST_H);
+        draw_text(p, "t-name t-small", x + TWIG + 6, y + 20,
                   TOPOLOGY_AT(p->t->hosts, host, h)->name);
-        draw_text(p, "t-small t-mid", x + STUB + HOST_W - 12, y + 20, mark);
+        draw_text(p, "t-small t-mid", x + TWIG + HOST_W - 12, y + 20, mark);
     }
 }
 

@@ -52,6 +52,9 @@ void run_result_stats(struct run_result *result, const char *prefix, const struc
 /* The value of a metric, NAN if there is none. */
 double run_result_value(const struct run_result *result, const char *name);
 
+/* Something that the run has to say in words, "note.<name>" among its parameters. Before
+ * run_result_params(). */
+void run_result_note(struct run_result *result, const char *name, const char *text);
 /* Takes a copy of every resolved parameter, for a result that travels to another process. */
 void run_result_params(struct run_result *result, const struct config *config);
 /* Over the event stream's fingerprint and every metric, histogram and series. */

@@ -35,6 +35,7 @@ struct run_result {
     GHashTable *histograms;   /* names of those stored */
     GHashTable *series;       /* the same */
     GArray *metrics, *buckets, *samples, *params;
+    GArray *notes; /* struct result_param: what is put behind the parameters */
     bool declares; /* names count, values do not */
 };
 

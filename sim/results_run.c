@@ -15,6 +15,7 @@ struct run_result *run_result_new(void)
     result->buckets = g_array_new(FALSE, FALSE, sizeof(struct result_bucket));
     result->samples = g_array_new(FALSE, FALSE, sizeof(struct result_sample));
     result->params = g_array_new(FALSE, FALSE, sizeof(struct result_param));
+    result->notes = g_array_new(FALSE, FALSE, sizeof(struct result_param));
     return result;
 }
 
@@ -29,6 +30,7 @@ void run_result_free(struct run_result *result)
 {
     if (result == NULL)
         return;
+    g_array_free(result->notes, TRUE);
     g_array_free(result->params, TRUE);
     g_array_free(result->samples, TRUE);
     g_array_free(result->buckets, TRUE);
@@ -252,6 +254,15 @@ void run_result_params(struct run_result *result, const struct config *config)
 {
     g_array_set_size(result->params, 0);
     config_each_param(config, add_param, result);
+    g_array_append_vals(result->params, result->notes->data, result->notes->len);
+}
+
+void run_result_note(struct run_result *result, const char *name, const char *text)
+{
+    char *whole = g_strconcat("note.", name, NULL);
+    const struct result_param note = { intern(result, whole), intern(result, text), "", "" };
+    g_array_append_val(result->notes, note);
+    g_free(whole);
 }
 
 /* MurmurHash3's finaliser over what came so far and the next word */

@@ -266,6 +266,8 @@ bool results_store(struct results_db *db, const struct run_record *record,
     struct run_result *of_config = config != NULL ? run_result_new() : NULL;
     if (of_config != NULL)
         run_result_params(of_config, config);
+    if (of_config != NULL && result != NULL)
+        g_array_append_vals(of_config->params, result->notes->data, result->notes->len);
     const struct run_result *with_params = of_config != NULL ? of_config : result;
     struct writer writer = { .db = db, .code = execute(db, "BEGIN IMMEDIATE") };
     const int64_t params = set_id(&writer, with_params != NULL ? with_params->params : NULL);

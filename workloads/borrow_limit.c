@@ -3,6 +3,7 @@
  * refuses; how many there are comes out of the tables that fill up. All is returned at the end.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "workloads/program.h"
@@ -30,7 +31,8 @@ static const struct record_desc borrow_limit_records[] = {
     { "cluster_devices_borrowed", RECORD_METRIC, "1", "of all machines that such programs run on" },
     { ".devices_borrowed", RECORD_METRIC, "1", "until each lender refused, or had no more" },
     { ".lenders_refused", RECORD_METRIC, "1", "lenders with devices that could not be borrowed" },
-    { ".refusal_errno", RECORD_METRIC, "1", "of the last refusal (its message is a warning)" },
+    { ".refusal_errno", RECORD_METRIC, "1",
+      "of the last refusal; its words: parameter note.PROGRAM.refusal.N" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
@@ -58,6 +60,14 @@ static void keep(struct borrow_limit *limit, struct lend_borrow *borrow)
     limit->borrow[limit->n++] = borrow;
 }
 
+/* With the run, as a warning is gone with the terminal. */
+static void note(struct borrow_limit *limit, const char *text)
+{
+    char name[96];
+    snprintf(name, sizeof(name), "%s.refusal.%u", limit->program->name, limit->n_refusals);
+    run_result_note(limit->program->workload->result, name, text);
+}
+
 static void borrow_all_of(struct borrow_limit *limit, uint32_t peer)
 {
     struct lend_host *lend = limit->machine->lend;
@@ -73,6 +83,7 @@ static void borrow_all_of(struct borrow_limit *limit, uint32_t peer)
         if (status != 0) {
             limit->refusal = -status;
             limit->n_refusals++;
+            note(limit, error.text);
             k_warn(limit->machine->kernel, "%s: after %u devices, %s is refused: %s (%d)",
                    limit->program->name, limit->n, info.name, error.text, status);
             return;

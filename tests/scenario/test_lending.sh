@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Scenarios that lend and borrow, as a user runs them: what the tables of real topologies allow, a
+# cluster of sixty hosts at work, a mistake.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/scenario/lib.sh
+
+out=$("$nudma" run smartio/text_limits --db limits.db 2>&1); is "borrows until it is refused" $? 0
+has "which table" "$out" '1 outgoing requester for b[0-9a-f.:]*: 32 of 32 in use, by CPUs \(2\)'
+out=$("$nudma" results smartio/text_limits --db limits.db --metric devices_borrowed 2>&1)
+has "30 devices back to back" "$out" 'back_to_back +30$'
+out=$("$nudma" results smartio/text_limits --db limits.db --metric cluster_devices_borrowed 2>&1)
+has "both ways" "$out" 'back_to_back +60$'
+has "each host lends 30" "$out" 'cluster +90$'
+has "the words of the refusal are kept with the run" \
+    "$(query limits.db "select value from param where name = 'note.limit_a.refusal.1' order by run_id limit 1")" \
+    '^host 2: b.02:00.0: 1 outgoing requester for .*: 32 of 32 in use'
+
+out=$("$nudma" run smartio/cluster60 --db cluster.db --quick --set measure.duration_us=50 2>&1)
+is "sixty hosts, six devices borrowed" $? 0
+
+out=$("$nudma" run examples/lend_nic --db x.db --set lending.borrower.host=borower 2>&1)
+is "a host that is not there" $? 2
+has "is told with its place and the nearest" "$out" 'lending.borrower.host.*did you mean "borrower"'
+echo "1..$cases"
+[ $failed = 0 ]
