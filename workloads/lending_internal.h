@@ -24,6 +24,7 @@ struct lending {
     const char **used_names;            /* lending_used_names() */
     bool more;                          /* lending_borrows_more() */
     unsigned n_waiting;                 /* threads of the present step */
+    char fault[320];                    /* what was refused first; "": nothing */
 };
 
 /* The lent device of that name, or NULL. */

@@ -6,6 +6,8 @@
  * that they will borrow from; they borrow, in the order of the scenario. What a machine holds
  * between the last two steps is what it has to hold again when everything has been returned.
  */
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +46,20 @@ static bool step(struct lending *lending, const char *name, bool all, k_thread_f
     return lending->n_waiting == 0;
 }
 
+/* The run fails with this when everything has been taken down again. */
+static void refuse(struct lending_host *host, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+static void refuse(struct lending_host *host, const char *fmt, ...)
+{
+    struct lending *lending = host->lending;
+    va_list args;
+    if (lending->fault[0] != '\0')
+        return;
+    va_start(args, fmt);
+    vsnprintf(lending->fault, sizeof(lending->fault), fmt, args);
+    va_end(args);
+}
+
 /* ---- Up ----------------------------------------------------------------------------------------
  */
 
@@ -80,7 +96,7 @@ static bool find_lent(struct lending_host *host)
         if (world_function_id(device->model, 0, &device->id))
             dev = os_pci_find(host->machine, device->id);
         if (dev == NULL) {
-            k_fault(host->machine, "%s has not found %s", host->name, device->name);
+            refuse(host, "%s has not found %s", host->name, device->name);
             return false;
         }
         host->lent_ids[n++] = (struct k_pci_id){ dev->vendor_id, dev->device_id };
@@ -103,15 +119,15 @@ static void join(struct lending_host *host)
     options.context = host;
     host->lend = lend_host_new(host->machine, &options);
     if (host->lend == NULL) {
-        k_fault(host->machine, "%s: no memory for a pool of %llu bytes", host->name,
-                (unsigned long long)options.pool_bytes);
+        refuse(host, "%s: no memory for a pool of %llu bytes", host->name,
+               (unsigned long long)options.pool_bytes);
         return;
     }
     k_pci_register(host->machine, lend_bridge_driver(host->lend));
     if (k_pci_register(host->machine, lend_lender_driver(host->lend)) != (int)host->n_lent)
-        k_fault(host->machine, "%s: not every device can be lent", host->name);
+        refuse(host, "%s: not every device can be lent", host->name);
     else if (lend_start(host->lend, &error) != 0)
-        k_fault(host->machine, "%s takes no part: %s (%d)", host->name, error.text, error.code);
+        refuse(host, "%s takes no part: %s (%d)", host->name, error.text, error.code);
 }
 
 /* Lenders come first: what they lend is no driver's. */
@@ -144,8 +160,8 @@ static void meet_body(void *arg)
         last = device->lender;
         int status = lend_list(host->lend, last->number, 0, &info, &error);
         if (status != 0)
-            k_fault(host->machine, "%s does not reach %s: %s (%d)", host->name, last->name,
-                    error.text, status);
+            refuse(host, "%s does not reach %s: %s (%d)", host->name, last->name, error.text,
+                   status);
     }
     step_done(host);
 }
@@ -165,12 +181,25 @@ static void borrow_body(void *arg)
                                  &error);
         if (status != 0) {
             device->borrow = NULL;
-            k_fault(host->machine, "%s cannot borrow %s of %s: %s (%d)", host->name, device->name,
-                    device->lender->name, error.text, status);
+            refuse(host, "%s cannot borrow %s of %s: %s (%d)", host->name, device->name,
+                   device->lender->name, error.text, status);
             break;
         }
     }
     step_done(host);
+}
+
+/* The steps, up to what was refused. False: the run has failed, or is interrupted. */
+static bool go_up(struct lending *lending, const volatile int *interrupt)
+{
+    if (!step(lending, "lend_start", true, start_body, interrupt))
+        return false;
+    if (lending->fault[0] == '\0' && !step(lending, "lend_meet", false, meet_body, interrupt))
+        return false;
+    for (unsigned h = 0; h < lending->n_hosts; h++)
+        if (lending->host[h].lend != NULL)
+            lending->host[h].before = lend_usage(lending->host[h].lend);
+    return lending->fault[0] != '\0' || step(lending, "lend_borrow", true, borrow_body, interrupt);
 }
 
 bool lending_up(struct lending *lending, const volatile int *interrupt)
@@ -179,13 +208,14 @@ bool lending_up(struct lending *lending, const volatile int *interrupt)
         struct lending_host *host = &lending->host[h];
         host->machine = host->kernel = kernel_new(host->host, host_os_params(host->host));
     }
-    if (!step(lending, "lend_start", true, start_body, interrupt) ||
-        !step(lending, "lend_meet", false, meet_body, interrupt))
+    if (!go_up(lending, interrupt))
         return false;
-    for (unsigned h = 0; h < lending->n_hosts; h++)
-        if (lending->host[h].lend != NULL)
-            lending->host[h].before = lend_usage(lending->host[h].lend);
-    return step(lending, "lend_borrow", true, borrow_body, interrupt);
+    if (lending->fault[0] == '\0')
+        return true;
+    lending_down(lending, interrupt);
+    if (sim_error(world_sim(lending->world)) == NULL)
+        sim_fail(world_sim(lending->world), "%s", lending->fault);
+    return false;
 }
 
 /* ---- Down --------------------------------------------------------------------------------------
