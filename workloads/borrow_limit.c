@@ -60,12 +60,16 @@ static void keep(struct borrow_limit *limit, struct lend_borrow *borrow)
     limit->borrow[limit->n++] = borrow;
 }
 
-/* With the run, as a warning is gone with the terminal. */
-static void note(struct borrow_limit *limit, const char *text)
+/* Kept with the run, as a warning is gone with the terminal. */
+static void refused(struct borrow_limit *limit, const char *what, int status, const char *text)
 {
     char name[96];
+    limit->refusal = -status;
+    limit->n_refusals++;
     snprintf(name, sizeof(name), "%s.refusal.%u", limit->program->name, limit->n_refusals);
     run_result_note(limit->program->workload->result, name, text);
+    k_warn(limit->machine->kernel, "%s: after %u devices, %s is refused: %s (%d)",
+           limit->program->name, limit->n, what, text, status);
 }
 
 static void borrow_all_of(struct borrow_limit *limit, uint32_t peer)
@@ -74,18 +78,21 @@ static void borrow_all_of(struct borrow_limit *limit, uint32_t peer)
     struct lend_error error = { 0 };
     struct lend_info info;
     struct lend_borrow *borrow;
-    for (unsigned i = 0; lend_list(lend, peer, i, &info, &error) == 0; i++) {
+    for (unsigned i = 0;; i++) {
+        int status = lend_list(lend, peer, i, &info, &error);
+        if (status == -ENOENT) /* no more */
+            return;
+        if (status != 0) {
+            refused(limit, "a list of devices", status, error.text);
+            return;
+        }
         if (info.lent_to != 0)
             continue;
-        const int status = lend_borrow(lend, peer, info.id, &borrow, &error);
+        status = lend_borrow(lend, peer, info.id, &borrow, &error);
         if (status == -EBUSY) /* another host was faster */
             continue;
         if (status != 0) {
-            limit->refusal = -status;
-            limit->n_refusals++;
-            note(limit, error.text);
-            k_warn(limit->machine->kernel, "%s: after %u devices, %s is refused: %s (%d)",
-                   limit->program->name, limit->n, info.name, error.text, status);
+            refused(limit, info.name, status, error.text);
             return;
         }
         keep(limit, borrow);
