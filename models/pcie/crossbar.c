@@ -161,9 +161,16 @@ static __attribute__((cold, noinline)) void leave_stamped(struct crossbar *xbar,
         xbar->explain(model, ingress, egress, tlp,
                       model->ports[ingress].cut_through ? tlp->head_ps : tlp->tail_ps);
     struct tlp_trace_record *record = tlp_trace_add(tlp->stamp, TRACE_PASS, model->name, at_ps);
-    tlp_trace_port(record->from, &model->ports[ingress]);
+    /* A source within the chip has no port of its own. */
+    tlp_trace_port(record->from, &model->ports[ingress < model->n_ports ? ingress : egress]);
     tlp_trace_port(record->to, &model->ports[egress]);
     record->pass.ready_ps = tlp->sent_ps;
+}
+
+static void tell_left(struct crossbar *xbar, enum tlp_class class, unsigned tag, sim_time end_ps)
+{
+    if (class == TLP_POSTED && tag != 0)
+        xbar->left(xbar->model, tag, end_ps);
 }
 
 /* The wire is open and the credits are there. The receive buffer is free when the TLP has left. */
@@ -172,7 +179,7 @@ static void start(struct crossbar *xbar, uint32_t ingress, uint32_t egress, stru
     struct model *model = xbar->model;
     uint32_t cookie = tlp->cookie;
     enum tlp_class class = tlp_class_of(tlp);
-    unsigned data = tlp_data_credits(tlp);
+    unsigned data = tlp_data_credits(tlp), tag = tlp->tag;
     sim_time at_ps = SIM_MAX(tlp->sent_ps, sim_now(model->sim));
 
     if (SIM_UNLIKELY(tlp->stamp != NULL))
@@ -184,7 +191,7 @@ static void start(struct crossbar *xbar, uint32_t ingress, uint32_t egress, stru
             share_release(xbar, ingress, &(const struct tlp){ .cookie = cookie }, data, end_ps);
         } else if (ingress >= model->n_ports) {
             xbar->tlps++;
-            xbar->left(model, class);
+            tell_left(xbar, class, tag, end_ps);
         }
         return;
     }
@@ -247,6 +254,7 @@ static void lose(struct crossbar *xbar, uint32_t ingress, uint32_t egress, struc
     struct model *model = xbar->model;
     const struct cfg_space *cfg = xbar->port[ingress].cfg;
     enum tlp_class class = tlp_class_of(tlp);
+    unsigned tag = tlp->tag;
     bool inner = ingress >= model->n_ports;
 
     xbar->lost++;
@@ -264,11 +272,12 @@ static void lose(struct crossbar *xbar, uint32_t ingress, uint32_t egress, struc
     }
     tlp_free(model->fabric, tlp);
     if (inner)
-        xbar->left(model, class);
+        tell_left(xbar, class, tag, sim_now(model->sim));
 }
 
 /* The TLP is in the core: it may leave `latency` from now. Its ingress is where its flow starts. */
-static void enter_core(struct crossbar *xbar, uint32_t ingress, uint32_t egress, struct tlp *tlp)
+static void enter_at(struct crossbar *xbar, uint32_t ingress, uint32_t egress, struct tlp *tlp,
+                     sim_time latency_ps)
 {
     struct model *model = xbar->model;
     struct crossbar_port *out = &xbar->port[egress];
@@ -277,7 +286,7 @@ static void enter_core(struct crossbar *xbar, uint32_t ingress, uint32_t egress,
         lose(xbar, ingress, egress, tlp);
         return;
     }
-    tlp->sent_ps = sim_now(model->sim) + xbar->latency_ps;
+    tlp->sent_ps = sim_now(model->sim) + latency_ps;
     tlp->sequence = ++xbar->sequence;
     if (out->waiting_mask != 0) {
         /* The wire may be open all the same: those that wait may lack credits of their class. */
@@ -290,6 +299,18 @@ static void enter_core(struct crossbar *xbar, uint32_t ingress, uint32_t egress,
     } else {
         flow_put(xbar, ingress, egress, tlp);
     }
+}
+
+static void enter_core(struct crossbar *xbar, uint32_t ingress, uint32_t egress, struct tlp *tlp)
+{
+    enter_at(xbar, ingress, egress, tlp, xbar->latency_ps);
+}
+
+void crossbar_send_near(struct crossbar *xbar, uint32_t ingress, uint32_t egress, struct tlp *tlp,
+                        sim_time latency_ps)
+{
+    tlp->cookie = COOKIE_OWN;
+    enter_at(xbar, ingress, egress, tlp, latency_ps);
 }
 
 void crossbar_flush(struct crossbar *xbar, uint32_t egress)

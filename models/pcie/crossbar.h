@@ -85,9 +85,10 @@ struct crossbar {
      */
     void (*explain)(const struct model *model, uint32_t ingress, uint32_t egress,
                     const struct tlp *tlp, sim_time at_ps);
-    /* A source within the chip (crossbar_init()): a TLP of its own has left, or is lost; one that
-     * was lost is answered. Both may send. */
-    void (*left)(struct model *model, enum tlp_class class);
+    /* A source within the chip (crossbar_init()): a posted TLP of its own with a tag other than 0
+     * has left, or will have at end_ps (>= now), or is lost; a request that was lost is answered.
+     */
+    void (*left)(struct model *model, unsigned tag, sim_time end_ps);
     void (*answered)(struct model *model, struct tlp *completion);
     uint32_t n_ingresses; /* the ports, and the source within the chip if there is one */
     struct crossbar_port *port;
@@ -109,7 +110,7 @@ void crossbar_port_init(struct model *model, uint32_t i, const struct crossbar_p
 
 /* model->ports and n_ports (at most CROSSBAR_PORTS_MAX) must be set. inner: there is a source of
  * TLPs within the chip, which competes for every egress like a port; its ingress is n_ports (less
- * than CROSSBAR_PORTS_MAX), what it sends goes by crossbar_send(). */
+ * than CROSSBAR_PORTS_MAX), what it sends goes by crossbar_send() or crossbar_send_near(). */
 void crossbar_init(struct crossbar *xbar, struct model *model, sim_time latency_ps, bool inner);
 /* Frees what it holds; to be called once also if crossbar_init() never was. */
 void crossbar_release(struct crossbar *xbar);
@@ -124,6 +125,10 @@ void crossbar_multicast(struct crossbar *xbar, uint32_t ingress, struct tlp *tlp
  */
 void crossbar_send(struct crossbar *xbar, uint32_t ingress, uint32_t egress, struct tlp *tlp,
                    sim_time at_ps);
+/* The same at once, from next to the egress port: less than the chip's latency to its first byte
+ * out. What the egress has granted by then still goes first. */
+void crossbar_send_near(struct crossbar *xbar, uint32_t ingress, uint32_t egress, struct tlp *tlp,
+                        sim_time latency_ps);
 /* The chip's own answer goes back by the port that the request came in by; the request is used up,
  * as is the completion. */
 void crossbar_answer(struct crossbar *xbar, uint32_t ingress, struct tlp *request,

@@ -338,10 +338,11 @@ static bool issue_write(struct pcie_dma *dma, struct pcie_dma_request *request)
     dma->stats.write_tlps++;
     dma->stats.write_bytes += bytes;
     bool last = request->issued_bytes + bytes == request->bytes;
-    if (last)
+    if (last) {
         write_pop(dma);
-    if (last)
         stamp_write(dma, request, tlp);
+        tlp->tag = request->tag;
+    }
     if (SIM_UNLIKELY(dma->model->trace != NULL))
         follow(dma, request, tlp);
     request->issued_bytes += bytes;

@@ -55,6 +55,8 @@ struct pcie_dma_request {
                            software reads; what tags follow in them is the buffer's content */
     bool independent;   /* a read from an engine of its own: goes before writes that were submitted
                            earlier but are ready later */
+    uint16_t tag;       /* a write: of its last TLP, for whoever sees it leave (pcie_dma_path);
+                           means nothing to a receiver */
     pcie_dma_done_fn *done; /* may be NULL */
     /*
      * NULL, or the caller's stamp, started by it. When done, its parts sum to done_ps - start_ps.

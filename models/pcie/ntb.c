@@ -46,6 +46,8 @@ static const struct param_desc ntb_params[] = {
     PARAM("dma_request_bytes", PARAM_U32, struct ntb, engine.request_bytes, 64, NTB_DMA_SIZE_MIN,
           NTB_DMA_SIZE_MAX, PROV_ESTIMATE, SOURCE,
           "largest read of the DMA engine after reset; Max_Read_Request_Size bounds it as well"),
+    PARAM("dma_port_ns", PARAM_TIME, struct ntb, engine.port_ps, 95, 0, 1000, PROV_ESTIMATE, SOURCE,
+          "between the DMA engine and its host's port, each way"),
     PARAM("dma_descriptor_ns", PARAM_TIME, struct ntb, engine.descriptor_ps, 100, 0, 2000,
           PROV_ESTIMATE, SOURCE, "a descriptor is there to its first read leaves the engine"),
     PARAM("dma_completion_timeout_us", PARAM_TIME, struct ntb, engine.dma.completion_timeout_ps,
@@ -270,9 +272,9 @@ static bool returned(struct model *model, uint32_t egress, struct tlp *cpl)
     return egress == NTB_CABLE ? ntb_completion_in(ntb, cpl) : ntb_completion_out(ntb, cpl);
 }
 
-static void dma_left(struct model *model, enum tlp_class class)
+static void dma_left(struct model *model, unsigned tag, sim_time end_ps)
 {
-    ntb_dma_left(((struct ntb *)model->state)->dma, class);
+    ntb_dma_left(((struct ntb *)model->state)->dma, tag, end_ps);
 }
 
 static void dma_answered(struct model *model, struct tlp *cpl)

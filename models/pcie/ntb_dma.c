@@ -2,16 +2,19 @@
  * Models: the DMA engine of a bridge chip: channels with rings of descriptors, fetched ahead;
  *   copies as reads of at most the size in the channel's control register, so many in flight, each
  *   with a place in the buffer until its data has left as a write; write-back of results; MSI-X;
- *   pause; failures. What it sends enters the chip's crossbar: an address in an aperture is
- *   translated there and leaves by the cable, any other leaves towards the host. (The engine is a
- *   function beside the bridge on the chip's internal bus, where address routing is the same for
- *   it as for what comes in by a port.)
+ *   pause; failures. The engine stands beside the port of its host, where PLX chips have it (their
+ *   DMA functions are functions 1 to 4 of the upstream port's device): an address in an aperture is
+ *   translated there, crosses the chip and leaves by the cable; any other leaves towards the host.
+ *   Reading and writing halves do not wait for each other.
  * Does not model: abort, block mode, descriptors on chip, weights of channels, traffic classes.
- * Timing: fetch of descriptors: a read; the first read of a copy leaves the engine `descriptor`
- *   after its descriptor came; all that leaves takes the latency of the chip, what comes back is
- *   used when its last byte is here, so a round trip through the engine costs one passage of the
- *   chip. n bytes with reads of r bytes, w in flight: w * r bytes per round trip at most. Writes
- *   leave in the order of the reads of their channel, each read's data as TLPs of its own.
+ * Timing: descriptors are fetched by a read; the first read of a copy leaves the engine
+ *   `descriptor` after its descriptor came. Between engine and host's port `port` each way, between
+ *   engine and cable the latency of the chip more. A place in the buffer is taken from the read's
+ *   issue until the last byte of its data has left the chip, as receive buffers of ports are; so n
+ *   bytes with reads of r bytes and w places move at w * r per
+ *       round trip of the read + way of the write to the wire
+ *   at most. Writes leave in the order of the reads of their channel, each read's data as TLPs of
+ *   its own.
  * Sources: docs/models/ntb.md#dma; docs/sources.md#ntb.
  */
 #include "models/pcie/ntb_dma.h"
@@ -23,8 +26,6 @@
 
 #define DESCRIPTOR_BYTES sizeof(struct ntb_dma_descriptor)
 #define PREFETCH_DEFAULT 4u
-/* TLPs of a class that wait in the crossbar for their egress. */
-#define QUEUE_TLPS 8u
 
 enum { FROM_HOST = NTB_HOST, FROM_CABLE = NTB_CABLE, FROM_CHIP, N_ORIGINS };
 
@@ -58,6 +59,7 @@ struct unit {
     struct job *job;
     bool arrived, failed;
     struct pcie_dma_request read, write;
+    struct sim_event left; /* its data has left the chip */
     uint8_t buffer[NTB_DMA_SIZE_MAX];
 };
 
@@ -86,13 +88,11 @@ struct ntb_dma {
     struct ntb_dma_params params;
     struct ntb_dma_stats *stats;
     struct cfg_space cfg;
-    struct pcie_dma dma;
+    struct pcie_dma reads, writes; /* its halves: TLPs in order each, but not among each other */
     struct pcie_dma_path path;
     struct arrivals arrivals[N_ORIGINS];
-    uint32_t queued[N_TLP_CLASSES]; /* in the crossbar */
-    uint32_t turn;                  /* the channel to read for next */
-    struct sim_event start;         /* pending while a job is decoded that may go next */
-    uint32_t n_units;               /* under way; those that are not: */
+    uint32_t turn;          /* the channel to read for next */
+    struct sim_event start; /* pending while a job is decoded that may go next */
     struct unit *free_unit;
     uint8_t msix_table[NTB_DMA_CHANNELS_MAX * 16];
     uint8_t msix_pba[8];
@@ -106,10 +106,12 @@ static void retire(struct channel *channel);
 
 /* ---- Ways out and in ------------------------------------------------------------------------- */
 
+/* There is never more under way than there are places, and a few words of each channel. */
 static bool path_ready(void *context, enum tlp_class class)
 {
-    const struct ntb_dma *dma = context;
-    return dma->queued[class] < QUEUE_TLPS;
+    (void)context;
+    (void)class;
+    return true;
 }
 
 static void refuse(struct ntb_dma *dma, struct tlp *tlp)
@@ -125,12 +127,11 @@ static void path_send(void *context, struct tlp *tlp)
     struct ntb_dma *dma = context;
     struct model *model = dma->model;
     struct ntb *ntb = model->state;
-    uint32_t egress = NTB_HOST;
+    unsigned tag = tlp->type == TLP_MWR ? tlp->tag : 0;
     int bar = cfg_bar_match(&ntb->cfg, tlp->address, tlp->length_bytes);
     bool passes = true;
 
     if (bar > 0) {
-        egress = NTB_CABLE;
         passes = ntb_request_out(ntb, (unsigned)bar / 2 - 1, tlp) == NTB_PASS;
     } else if (bar == 0 || cfg_bar_match(&dma->cfg, tlp->address, tlp->length_bytes) == 0) {
         dma->stats->unsupported++;
@@ -138,16 +139,19 @@ static void path_send(void *context, struct tlp *tlp)
     }
     if (!passes) {
         refuse(dma, tlp);
-        return;
+        if (tag != 0)
+            ntb_dma_left(dma, tag, sim_now(model->sim) + dma->params.port_ps);
+    } else if (bar > 0) {
+        crossbar_send(&ntb->xbar, NTB_INNER, NTB_CABLE, tlp,
+                      sim_now(model->sim) + dma->params.port_ps);
+    } else {
+        crossbar_send_near(&ntb->xbar, NTB_INNER, NTB_HOST, tlp, dma->params.port_ps);
     }
-    dma->queued[tlp_class_of(tlp)]++;
-    crossbar_send(&ntb->xbar, NTB_INNER, egress, tlp, sim_now(model->sim));
 }
 
-void ntb_dma_left(struct ntb_dma *dma, enum tlp_class class)
+void ntb_dma_left(struct ntb_dma *dma, unsigned tag, sim_time end_ps)
 {
-    dma->queued[class]--;
-    pcie_dma_credit(&dma->dma);
+    sim_schedule(dma->model->sim, &dma->unit[tag - 1].left, end_ps);
 }
 
 static void arrive(struct sim *sim, struct sim_event *event)
@@ -155,26 +159,23 @@ static void arrive(struct sim *sim, struct sim_event *event)
     struct arrivals *arrivals = SIM_CONTAINER(event, struct arrivals, event);
     struct ntb_dma *dma = arrivals->dma;
     struct tlp *tlp = arrivals->first;
-    uint32_t origin = (uint32_t)(arrivals - dma->arrivals);
 
     arrivals->first = tlp->next;
     if (arrivals->first != NULL)
-        sim_schedule(sim, event, SIM_MAX(arrivals->first->tail_ps, sim_now(sim)));
-    if (origin != FROM_CHIP)
-        pcie_port_release(&dma->model->ports[origin], TLP_COMPLETION, tlp_data_credits(tlp),
-                          sim_now(sim));
-    pcie_dma_complete(&dma->dma, tlp);
+        sim_schedule(sim, event, arrivals->first->sent_ps);
+    pcie_dma_complete(&dma->reads, tlp);
 }
 
-static void put_arrival(struct ntb_dma *dma, uint32_t origin, struct tlp *tlp)
+/* It is with the engine at at_ps; those of one origin come one after the other. */
+static void put_arrival(struct ntb_dma *dma, uint32_t origin, struct tlp *tlp, sim_time at_ps)
 {
     struct arrivals *arrivals = &dma->arrivals[origin];
-    struct sim *sim = dma->model->sim;
 
     tlp->next = NULL;
+    tlp->sent_ps = at_ps;
     if (arrivals->first == NULL) {
         arrivals->first = tlp;
-        sim_schedule(sim, &arrivals->event, SIM_MAX(tlp->tail_ps, sim_now(sim)));
+        sim_schedule(dma->model->sim, &arrivals->event, at_ps);
     } else {
         arrivals->last->next = tlp;
     }
@@ -183,14 +184,19 @@ static void put_arrival(struct ntb_dma *dma, uint32_t origin, struct tlp *tlp)
 
 void ntb_dma_completion(struct ntb_dma *dma, uint32_t port, struct tlp *tlp)
 {
-    put_arrival(dma, port, tlp);
+    struct model *model = dma->model;
+    const struct ntb *ntb = model->state;
+    sim_time at_ps = SIM_MAX(tlp->tail_ps, sim_now(model->sim));
+
+    if (port == NTB_CABLE)
+        at_ps += ntb->xbar.latency_ps;
+    pcie_port_release(&model->ports[port], TLP_COMPLETION, tlp_data_credits(tlp), at_ps);
+    put_arrival(dma, port, tlp, at_ps + dma->params.port_ps);
 }
 
 void ntb_dma_refused(struct ntb_dma *dma, struct tlp *tlp)
 {
-    const struct ntb *ntb = dma->model->state;
-    tlp->tail_ps = sim_now(dma->model->sim) + ntb->xbar.latency_ps;
-    put_arrival(dma, FROM_CHIP, tlp);
+    put_arrival(dma, FROM_CHIP, tlp, sim_now(dma->model->sim) + 2 * dma->params.port_ps);
 }
 
 /* ---- Interrupts ------------------------------------------------------------------------------ */
@@ -202,7 +208,7 @@ static void message_write(struct ntb_dma *dma, struct pcie_dma_request *request,
         .iova = { address }, .bytes = 4, .buffer = (uint8_t *)data, .done = done
     };
     dma->stats->interrupts++;
-    pcie_dma_write(&dma->dma, request, 0);
+    pcie_dma_write(&dma->writes, request, 0);
 }
 
 static void late_sent(struct pcie_dma_request *request, enum pcie_dma_status status)
@@ -303,7 +309,7 @@ static void end_job(struct job *job)
                                    .bytes = sizeof(job->word),
                                    .buffer = (uint8_t *)&job->word,
                                    .done = job_written_back };
-    pcie_dma_write(&channel->dma->dma, &job->write_back, 0);
+    pcie_dma_write(&channel->dma->writes, &job->write_back, 0);
 }
 
 /* The oldest job is done, or is not to be done any more. */
@@ -335,7 +341,6 @@ static void unit_free(struct unit *unit)
     job->n_units--;
     unit->next = dma->free_unit;
     dma->free_unit = unit;
-    dma->n_units--;
 }
 
 /* The channel will rest behind it. Jobs before it have sent all their data. */
@@ -356,18 +361,32 @@ static void fail(struct job *job, uint32_t result)
     }
 }
 
-static void unit_written(struct pcie_dma_request *request, enum pcie_dma_status status)
+static void unit_done(struct unit *unit)
 {
-    struct unit *unit = SIM_CONTAINER(request, struct unit, write);
     struct job *job = unit->job;
 
-    if (status == PCIE_DMA_OK)
-        job->moved += (uint32_t)unit->write.bytes;
-    else
-        fail(job, NTB_DMA_WRITE_FAIL);
     unit_free(unit);
     retire(job->channel);
     issue(job->channel->dma);
+}
+
+static void unit_left(struct sim *sim, struct sim_event *event)
+{
+    struct unit *unit = SIM_CONTAINER(event, struct unit, left);
+    (void)sim;
+    unit->job->moved += (uint32_t)unit->write.bytes;
+    unit_done(unit);
+}
+
+/* Handed over to the chip; unit_left() follows if that was well. */
+static void unit_written(struct pcie_dma_request *request, enum pcie_dma_status status)
+{
+    struct unit *unit = SIM_CONTAINER(request, struct unit, write);
+
+    if (status == PCIE_DMA_OK)
+        return;
+    fail(unit->job, NTB_DMA_WRITE_FAIL);
+    unit_done(unit);
 }
 
 /* The channel's oldest data goes, if it is here. */
@@ -385,7 +404,7 @@ static void drain(struct channel *channel)
             continue;
         }
         channel->dma->stats->writes++;
-        pcie_dma_write(&channel->dma->dma, &unit->write, 0);
+        pcie_dma_write(&channel->dma->writes, &unit->write, 0);
     }
     retire(channel);
     issue(channel->dma);
@@ -424,7 +443,6 @@ static void issue_unit(struct ntb_dma *dma, struct job *job)
     struct unit *unit = dma->free_unit;
 
     dma->free_unit = unit->next;
-    dma->n_units++;
     unit->next = NULL;
     unit->job = job;
     unit->arrived = unit->failed = false;
@@ -434,13 +452,14 @@ static void issue_unit(struct ntb_dma *dma, struct job *job)
     unit->write = (struct pcie_dma_request){ .iova = { job->destination + job->issued },
                                              .bytes = bytes,
                                              .buffer = unit->buffer,
+                                             .tag = (uint16_t)(unit - dma->unit + 1),
                                              .done = unit_written };
     *channel->units_tail = unit;
     channel->units_tail = &unit->next;
     job->issued += bytes;
     job->n_units++;
     dma->stats->reads++;
-    pcie_dma_read(&dma->dma, &unit->read, 0);
+    pcie_dma_read(&dma->reads, &unit->read, 0);
 }
 
 /* Places are filled with reads, channel by channel. */
@@ -538,7 +557,7 @@ static void fetch(struct channel *channel)
         .buffer = (uint8_t *)channel->fetched,
         .done = fetched
     };
-    pcie_dma_read(&channel->dma->dma, &channel->fetch, 0);
+    pcie_dma_read(&channel->dma->reads, &channel->fetch, 0);
 }
 
 /* ---- Registers ------------------------------------------------------------------------------- */
@@ -714,6 +733,7 @@ struct ntb_dma *ntb_dma_new(struct model *model, const struct ntb_dma_params *pa
     for (uint32_t i = 0; i < params->channels; i++)
         init_channel(dma, i);
     for (uint32_t i = params->reads_in_flight; i-- > 0;) {
+        sim_event_init(&dma->unit[i].left, unit_left);
         dma->unit[i].next = dma->free_unit;
         dma->free_unit = &dma->unit[i];
     }
@@ -723,8 +743,10 @@ struct ntb_dma *ntb_dma_new(struct model *model, const struct ntb_dma_params *pa
     }
     sim_event_init(&dma->start, start_fire);
     dma->path = (struct pcie_dma_path){ path_ready, path_send, dma };
-    pcie_dma_init(&dma->dma, model, NTB_HOST, &dma->cfg, &params->dma);
-    pcie_dma_set_path(&dma->dma, &dma->path);
+    pcie_dma_init(&dma->reads, model, NTB_HOST, &dma->cfg, &params->dma);
+    pcie_dma_init(&dma->writes, model, NTB_HOST, &dma->cfg, &params->dma);
+    pcie_dma_set_path(&dma->reads, &dma->path);
+    pcie_dma_set_path(&dma->writes, &dma->path);
     return dma;
 }
 
@@ -741,7 +763,10 @@ void ntb_dma_free(struct ntb_dma *dma)
             tlp = next;
         }
     }
+    for (uint32_t i = 0; i < dma->params.reads_in_flight; i++)
+        sim_cancel(dma->model->sim, &dma->unit[i].left);
     sim_cancel(dma->model->sim, &dma->start);
-    pcie_dma_release(&dma->dma);
+    pcie_dma_release(&dma->reads);
+    pcie_dma_release(&dma->writes);
     free(dma);
 }

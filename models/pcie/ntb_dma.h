@@ -13,6 +13,7 @@ struct ntb_dma_params {
     uint32_t channels;        /* 0: no engine */
     uint32_t reads_in_flight; /* of all channels: places in its buffer */
     uint32_t request_bytes;   /* largest read after reset; software may change it */
+    sim_time port_ps;         /* between it and the host's port, each way */
     sim_time descriptor_ps;
     struct pcie_dma_params dma;
 };
@@ -35,11 +36,11 @@ uint32_t ntb_dma_register_read(const struct ntb_dma *dma, uint64_t offset);
 void ntb_dma_register_write(struct ntb_dma *dma, uint64_t offset, uint32_t value);
 
 /* A completion for its requester ID that the bridge has received by a port (translated): takes it,
- * and releases the port's buffer when its last byte is here. */
+ * and releases the port's buffer. */
 void ntb_dma_completion(struct ntb_dma *dma, uint32_t port, struct tlp *tlp);
 /* The answer to one of its requests that the chip itself has refused; taken. */
 void ntb_dma_refused(struct ntb_dma *dma, struct tlp *tlp);
-/* A TLP of its own has left the chip. */
-void ntb_dma_left(struct ntb_dma *dma, enum tlp_class class);
+/* The last TLP of a write of its own has left the chip, or will have at end_ps. */
+void ntb_dma_left(struct ntb_dma *dma, unsigned tag, sim_time end_ps);
 
 #endif
