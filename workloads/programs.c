@@ -472,5 +472,7 @@ const struct program_ops *const program_registry[] = {
     &program_fio_ops,
     &program_device_dma_ops,
     &program_borrow_limit_ops,
+    &program_ntb_dma_ops,
+    &program_ntb_latency_ops,
     NULL,
 };
