@@ -470,6 +470,7 @@ const struct program_ops *const program_registry[] = {
     &program_bandwidth_test_ops,
     &program_ping_pong_ops,
     &program_fio_ops,
+    &program_training_ops,
     &program_device_dma_ops,
     &program_borrow_limit_ops,
     &program_ntb_dma_ops,

@@ -1,0 +1,160 @@
+/* fio and training on small machines, local and borrowed: what is read is what was written (the
+ * programs check every byte), rates are those of the media, mistakes are said. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/model/world_fixture.h"
+#include "workloads/experiment.h"
+
+#define HOST                                                                                   \
+    "{ cpu = { sockets = 1; cores_per_socket = 4; }; dram = { node_size = \"2 GiB\"; };"       \
+    " ports = ( { name = \"rp0\"; socket = 0; lanes = 8; },"                                   \
+    " { name = \"rp1\"; socket = 0; lanes = 8; }, { name = \"rp2\"; socket = 0; lanes = 8; }," \
+    " { name = \"rp3\"; socket = 0; lanes = 8; } ); iommu = { enabled = true; }; }; "
+#define SSD    "ssd = { type = \"nvme.controller\"; capacity_bytes = \"2 GiB\"; }; "
+#define BRIDGE "{ type = \"pcie.ntb\"; lanes = 8; cable_lanes = 8; bar2_bytes = \"1 GiB\"; }; "
+#define LOCAL                                                                     \
+    "hosts = { borrower = " HOST "};\ndevices = { " SSD "};\n"                    \
+    "cables = ( { from = \"borrower.s0.rp1\"; to = \"ssd.p0\"; lanes = 4; } );\n" \
+    "lending = { borrower = { host = \"borrower\"; }; };\n"
+#define LENT                                                                                 \
+    "hosts = { borrower = " HOST "lender = " HOST "};\n"                                     \
+    "devices = { n0 = " BRIDGE "n1 = " BRIDGE SSD "};\n"                                     \
+    "cables = ( { from = \"borrower.s0.rp0\"; to = \"n0.p0\"; },"                            \
+    " { from = \"lender.s0.rp0\"; to = \"n1.p0\"; }, { from = \"n0.p1\"; to = \"n1.p1\"; }," \
+    " { from = \"lender.s0.rp1\"; to = \"ssd.p0\"; lanes = 4; } );\n"                        \
+    "lending = { borrower = { host = \"borrower\"; borrow = [\"ssd\"]; };"                   \
+    " lender = { host = \"lender\"; lend = [\"ssd\"]; }; };\n"
+#define GPU "{ type = \"gpu.cuda\"; lanes = 8; device_id = 7089; }; "
+#define GPUS                                                            \
+    "hosts = { borrower = " HOST "};\n"                                 \
+    "devices = { gpu0 = " GPU "gpu1 = " GPU SSD "};\n"                  \
+    "cables = ( { from = \"borrower.s0.rp0\"; to = \"gpu0.p0\"; },"     \
+    " { from = \"borrower.s0.rp2\"; to = \"gpu1.p0\"; },"               \
+    " { from = \"borrower.s0.rp1\"; to = \"ssd.p0\"; lanes = 4; } );\n" \
+    "lending = { borrower = { host = \"borrower\"; }; };\n"
+#define WORKLOAD "workload = { type = \"programs\"; measured = \"borrower\"; };\n"
+#define FIO(MORE)                                                     \
+    WORKLOAD "measure = { warmup_us = 5000; duration_us = 5000; };\n" \
+             "programs = { fio = { type = \"fio\"; span_bytes = \"4 MiB\"; " MORE "}; };"
+
+static struct run_result *run(const char *text)
+{
+    struct sim_error_list errors = { 0 };
+    struct config *config = fixture_config(text, &errors);
+    struct run_result *result = run_result_new();
+    struct experiment_outcome ended;
+    char *error = NULL;
+    fixture_fail(&errors);
+    if (!experiment_run(config, 1, result, &ended, NULL, &error))
+        fail_msg("%s", error);
+    config_free(config);
+    return result;
+}
+
+static double take(struct run_result *result, const char *metric)
+{
+    double v = run_result_value(result, metric);
+    if (isfinite(v) == 0)
+        fail_msg("no metric %s", metric);
+    return v;
+}
+
+static void refused(const char *text, const char *message)
+{
+    struct sim_error_list errors = { 0 };
+    struct config *config = fixture_config(text, &errors);
+    fixture_fail(&errors);
+    assert_false(experiment_check(config, &errors));
+    if (errors.n_messages != 1 || strstr(errors.message[0], message) == NULL)
+        fail_msg("\"%s\" instead of \"%s\"", errors.message[0], message);
+    sim_error_release(&errors);
+    config_free(config);
+}
+
+static double metric(const char *text, const char *name)
+{
+    struct run_result *result = run(text);
+    double v = take(result, name);
+    run_result_free(result);
+    return v;
+}
+
+/* One at a time: at least what the device alone takes; the same whatever ends it. */
+static void test_sync(void **state)
+{
+    (void)state;
+    double local = metric(LOCAL FIO(""), "latency_p50_ns");
+    assert_true(local > 4200 && local < 16000);
+    assert_true(metric(LOCAL FIO("operations = 50;"), "latency_p50_ns") > 4200);
+    double lent = metric(LENT FIO(""), "latency_p50_ns");
+    assert_true(lent > local && lent < local + 5000);
+}
+
+/* Many at a time: the media's 2.4 GB/s, the commands' interval. */
+static void test_depth(void **state)
+{
+    (void)state;
+    double local = metric(LOCAL FIO("queue_depth = 16; jobs = 3;"), "throughput_gbyte_s");
+    assert_true(local > 2.4 * 0.97 && local < 2.4 * 1.01);
+    double iops = metric(LENT FIO("queue_depth = 16; jobs = 3; block_bytes = 512;"), "iops");
+    assert_true(iops > 588000 * 0.97 && iops < 588000 * 1.01);
+}
+
+/* Writes among reads: what is read is what was written last. */
+static void test_mixed(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        LOCAL FIO("read_ratio = 0.5;"),
+        LENT FIO("read_ratio = 0.5; queue_depth = 8; jobs = 2; block_bytes = 131072;"),
+        LENT FIO("read_ratio = 0.3; queue_depth = 8; jobs = 3; block_bytes = 512;"),
+    };
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(texts); i++) {
+        struct run_result *result = run(texts[i]);
+        assert_true(take(result, "ssd.writes") > 0 && take(result, "ssd.reads") > 0);
+        assert_true(take(result, "ssd.errors") == 0);
+        run_result_free(result);
+    }
+}
+
+static void test_training(void **state)
+{
+    (void)state;
+    struct run_result *result = run(
+        GPUS WORKLOAD "measure = { warmup_us = 0; duration_us = 10000000; };\n"
+                      "programs = { t = { type = \"training\"; epochs = 2; batch_images = 4;"
+                      " compute_ms = 10; decode_cycles = 1000; epoch_steps = 10; }; };");
+    double step = take(result, "step_ms"), compute = take(result, "step_compute_ms");
+    double epoch = take(result, "epoch_s");
+    assert_true(compute >= 10.0 && compute < 10.1);
+    /* 80.1 MB twice over a link of 8 lanes. */
+    assert_true(step - compute > 2 * 80.1 / 7.9 && step - compute < 2 * 80.1 / 5.0);
+    /* Ten steps, and the weights once to the host and, call by call, to media of 2.0 GB/s. */
+    assert_true(epoch > step / 100.0 + 80.1e6 / 2.0e9 && epoch < step / 100.0 + 80.1e6 / 0.8e9);
+    run_result_free(result);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    refused(LOCAL FIO("device = \"nvme0\";"), "device");
+    refused(LOCAL FIO("block_bytes = 3000;"), "power of two");
+    refused(LOCAL FIO("jobs = 4;"), "cores");
+    refused(LOCAL FIO("queue_depth = 1024;"), "two blocks");
+    refused(GPUS WORKLOAD "programs = { t = { type = \"training\"; batch_images = 3; }; };",
+            "even number");
+    refused(GPUS WORKLOAD "programs = { t = { type = \"training\"; ssd = \"gpu0\"; }; };",
+            "nvme.controller");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sync),    cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_mixed),   cmocka_unit_test(test_training),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
