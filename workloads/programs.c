@@ -473,6 +473,7 @@ const struct program_ops *const program_registry[] = {
     &program_training_ops,
     &program_device_dma_ops,
     &program_borrow_limit_ops,
+    &program_device_taken_ops,
     &program_ntb_dma_ops,
     &program_ntb_latency_ops,
     NULL,

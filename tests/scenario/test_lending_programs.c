@@ -241,12 +241,45 @@ static void test_limit(void **state)
     run_result_free(result);
 }
 
+/* A device that is taken away at work: back to back both ends see that the cable is out, the device
+ * is reset, which takes 100 ms, and works again; a lender that asks for it has it at once. */
+static void test_taken(void **state)
+{
+    static const char *const event[] = { "cable", "reclaim" }, *const direction[] = { "write",
+                                                                                      "read" };
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        struct run_result *result = run_result_new();
+        char *programs = g_strdup_printf(
+            "programs = { victim = { type = \"device_taken\"; on = \"near\"; from = \"far\";"
+            " device = \"d1\"; bridge = \"n0\"; event = \"%s\"; direction = \"%s\";"
+            " out_ms = 10; }; };\n",
+            event[i / 2], direction[i % 2]);
+        char *text = adapters("", programs);
+        memcpy(strstr(text, "100000"), "999999", 6);
+        char *error = run_into(text, result);
+        if (error != NULL)
+            fail_msg("%s", error);
+        double again_ms = run_result_value(result, "borrowed_after_ms");
+        assert_true(run_result_value(result, "transfers_before") > 3);
+        assert_true(run_result_value(result, "transfers_failed") > 0);
+        assert_in_range((uint64_t)run_result_value(result, "removed_after_us"), 5, 300);
+        if (i < 2)
+            assert_true(again_ms > 100 && again_ms < 103);
+        else
+            assert_true(again_ms < 2);
+        g_free(programs);
+        run_result_free(result);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_borrowed_nic), cmocka_unit_test(test_local),
         cmocka_unit_test(test_mistakes),     cmocka_unit_test(test_full_table),
         cmocka_unit_test(test_device_dma),   cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
