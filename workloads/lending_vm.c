@@ -208,6 +208,25 @@ struct k_pci_dev *lending_vm_device(struct lending_host *host, const char *name)
     return fn != NULL ? vm_device(v->vm, fn) : NULL;
 }
 
+/* ---- Cold migration ----------------------------------------------------------------------------
+ */
+
+void lending_vm_leave(struct lending_host *host)
+{
+    lending_vm_unplug(host);
+    lending_vm_unplug_own(host);
+    lending_vm_off(host);
+}
+
+void lending_vm_arrive(struct lending_host *host, const char *name)
+{
+    struct lent_device *device = lending_lent(host->lending, name);
+    lend_discover(host->lend);
+    lending_borrows_more(host->lending); /* it has not been in touch with the lender before */
+    device->borrower = host;
+    add_borrowed(host, device);
+}
+
 void lending_vm_free(struct lending_host *host)
 {
     struct lending_vm *v = host->vm;

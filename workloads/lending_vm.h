@@ -22,6 +22,10 @@ void lending_vm_plug(struct lending_host *host);
 void lending_vm_unplug(struct lending_host *host);
 void lending_vm_unplug_own(struct lending_host *host);
 void lending_vm_off(struct lending_host *host);
+/* Cold migration. Threads of the machines: the guest lets go of its devices and powers off; the
+ * guest of this machine, which is up, is given a device that another one had. */
+void lending_vm_leave(struct lending_host *host);
+void lending_vm_arrive(struct lending_host *host, const char *device);
 /* In the guest's tree, or NULL. */
 struct k_pci_dev *lending_vm_device(struct lending_host *host, const char *name);
 /* The simulation does not run on. */

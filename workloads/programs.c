@@ -468,7 +468,7 @@ const struct program_ops *const program_registry[] = {
     &program_stream_ops,
     &program_pagerank_ops,
     &program_bandwidth_test_ops,
-    &program_ping_pong_ops,
+    &program_cold_migration_ops, &program_ping_pong_ops,
     &program_fio_ops,
     &program_training_ops,
     &program_device_dma_ops,
