@@ -50,6 +50,7 @@ struct rig {
     struct lend_host *lend[2];
     struct lend_borrow *borrow;
     struct lend_usage before;
+    uint16_t lent_id;
     struct nvme_driver *driver;
     struct nvme_driver_params params;
     struct nvme *nvme;
@@ -140,6 +141,7 @@ static void borrower_up(void *arg)
     assert_int_equal(lend_discover(r->lend[0]), 1);
     assert_int_equal(lend_list(r->lend[0], LENDER_ID, 0, &info, &error), 0);
     r->before = lend_usage(r->lend[0]);
+    r->lent_id = info.id;
     int status = lend_borrow(r->lend[0], LENDER_ID, info.id, &r->borrow, &error);
     if (status != 0)
         fail_msg("%d: %s", status, error.text);
@@ -460,6 +462,42 @@ static void test_vanishes(void **state)
     g_free(text);
 }
 
+static void read_on_body(void *arg)
+{
+    struct rig *r = arg;
+    int status;
+    while ((status = nvme_transfer(r->nvme, 1, false, 0, r->buffer, MIB)) == 0)
+        ;
+    assert_int_equal(status, -ENODEV);
+    r->done++;
+}
+
+static void reclaim_body(void *arg)
+{
+    struct rig *r = arg;
+    assert_int_equal(lend_reclaim(r->lend[1], r->lent_id), 0);
+    r->done++;
+}
+
+/* Its lender takes it back in the midst of reads. */
+static void test_reclaimed(void **state)
+{
+    (void)state;
+    struct rig r = { .params = nvme_driver_params_default };
+    char *text = g_strdup_printf(LENT, "true", "true", "");
+    rig_open(&r, text);
+    k_thread_new(r.kernel, "reader", 1, read_on_body, &r);
+    sim_run(r.w.sim, sim_now(r.w.sim) + 3 * SIM_PS_PER_MS, NULL);
+    k_thread_new(r.lender_kernel, "reclaim", 0, reclaim_body, &r);
+    wait_for(&r, 2);
+    assert_true(nvme_stats(ssd(&r))->reads > 10);
+    assert_null(lend_borrow_device(r.borrow));
+    assert_null(nvme_driver_device(r.driver, 0));
+    assert_int_equal(lend_usage(r.lend[1]).lent, 0);
+    rig_close(&r);
+    g_free(text);
+}
+
 static void reset_body(void *arg)
 {
     struct rig *r = arg;
@@ -500,6 +538,7 @@ int main(void)
         cmocka_unit_test(test_polled),
         cmocka_unit_test(test_vanishes),
         cmocka_unit_test(test_hangs),
+        cmocka_unit_test(test_reclaimed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
