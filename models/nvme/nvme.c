@@ -259,7 +259,15 @@ static void write_cc(struct nvme *nvme, uint32_t value)
         nvme->csts |= NVME_CSTS_SHST_COMPLETE;
 }
 
-static void config_reset(struct nvme *nvme)
+static void msix_reset(struct nvme *nvme)
+{
+    memset(nvme->msix_pba, 0, sizeof(nvme->msix_pba));
+    memset(nvme->msix_table, 0, sizeof(nvme->msix_table));
+    for (unsigned i = 0; i < nvme->params.n_vectors; i++)
+        nvme->msix_table[NVME_MSIX_ENTRY * i + PCI_MSIX_ENTRY_CONTROL] = PCI_MSIX_ENTRY_MASKED;
+}
+
+static void config_init(struct nvme *nvme)
 {
     const struct nvme_params *params = &nvme->params;
     const struct cfg_identity identity = { .vendor_id = (uint16_t)params->vendor_id,
@@ -267,36 +275,28 @@ static void config_reset(struct nvme *nvme)
                                            .subsystem_vendor_id = (uint16_t)params->vendor_id,
                                            .class_code = NVME_CLASS_CODE };
     struct cfg_space *cfg = &nvme->cfg;
-    struct pcie_port *port = &nvme->model->ports[0];
     cfg_init_endpoint(cfg, &identity);
     cfg_add_bar(cfg, 0, NVME_BAR_BYTES, CFG_BAR_64);
     if (params->cmb_bytes != 0)
         cfg_add_bar(cfg, NVME_CMB_BAR, params->cmb_bytes, CFG_BAR_64 | CFG_BAR_PREFETCH);
     cfg_add_pcie(cfg, CFG_ENDPOINT, params->generation, params->lanes, params->mps_bytes,
                  params->extended_tags);
-    cfg_add_msix(cfg, params->n_vectors, 0, NVME_MSIX_TABLE, 0, NVME_MSIX_PBA);
     if (params->function_reset)
         cfg_add_flr(cfg);
-    if (pcie_port_connected(port))
-        cfg_set_link(cfg, pcie_port_generation(port), pcie_port_lanes(port));
-    port->mps_bytes = cfg_mps_bytes(cfg);
-    memset(nvme->msix_pba, 0, sizeof(nvme->msix_pba));
-    memset(nvme->msix_table, 0, sizeof(nvme->msix_table));
-    for (unsigned i = 0; i < params->n_vectors; i++)
-        nvme->msix_table[NVME_MSIX_ENTRY * i + PCI_MSIX_ENTRY_CONTROL] = PCI_MSIX_ENTRY_MASKED;
+    cfg_add_msix(cfg, params->n_vectors, 0, NVME_MSIX_TABLE, 0, NVME_MSIX_PBA);
+    msix_reset(nvme);
 }
 
 void nvme_function_reset(struct model *model)
 {
     struct nvme *nvme = nvme_state(model);
-    uint16_t id = nvme->cfg.id; /* 6.6.2: it goes on answering as who it is */
     nvme->stats.function_resets++;
-    config_reset(nvme);
-    nvme->cfg.id = id;
+    cfg_reset(&nvme->cfg);
+    msix_reset(nvme);
     registers_reset(nvme);
     nvme->function_reset_due = true;
     stop(nvme);
-    pcie_dma_credit(&nvme->dma); /* what waits ends: it is no bus master any more */
+    pcie_dma_abort(&nvme->dma);
 }
 
 void nvme_remove(struct model *model)
@@ -602,7 +602,7 @@ static void nvme_init(struct model *model, struct sim_error_list *errors)
     }
     nvme_media_init(nvme);
     sim_event_init(&nvme->enable, enabled);
-    config_reset(nvme);
+    config_init(nvme);
     pcie_dma_init(&nvme->dma, model, 0, &nvme->cfg, &params->dma);
     nvme->initialised = true;
 }
