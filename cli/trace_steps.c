@@ -243,7 +243,11 @@ static void write_tlp(struct trace_writer *writer, const struct tlp_trace_record
         break;
     case TRACE_INTERRUPT:
         trace_step(writer, r->at_ps, "root complex %s: an interrupt message", r->who);
-        trace_detail(writer, "address %s", at);
+        if ((r->tlp.address & VTD_MSI_REMAPPABLE) != 0)
+            trace_detail(writer, "address %s: entry %u of the interrupt-remapping table", at,
+                         (unsigned)(r->tlp.address >> VTD_MSI_HANDLE_LSB & 0x7fff));
+        else
+            trace_detail(writer, "address %s, not remapped", at);
         break;
     case TRACE_REFUSED:
         trace_step(writer, r->at_ps, "%s refuses it", r->who);
@@ -293,12 +297,12 @@ static void write_iommu(struct trace_writer *writer, const struct tlp_trace_reco
         break;
     }
     if (r->iommu.how == TRACE_IOMMU_HIT)
-        trace_detail(writer, "the IOTLB has the page; the tables:");
+        trace_detail(writer, "the IOTLB has the page; the entries of the tables for it:");
     else if (r->iommu.how == TRACE_IOMMU_UNDER_MISS)
-        trace_detail(writer, "a walk under way brings the page; the tables:");
+        trace_detail(writer, "a walk under way brings the page; the entries of the tables for it:");
     else
         trace_detail(writer,
-                     "reads %u table entries, has the others cached; the tables:", r->iommu.reads);
+                     "a walk reads %u of these entries, the others are cached:", r->iommu.reads);
     write_context(writer, r);
 }
 

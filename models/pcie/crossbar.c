@@ -162,7 +162,8 @@ static __attribute__((cold, noinline)) void leave_stamped(struct crossbar *xbar,
                       model->ports[ingress].cut_through ? tlp->head_ps : tlp->tail_ps);
     struct tlp_trace_record *record = tlp_trace_add(tlp->stamp, TRACE_PASS, model->name, at_ps);
     /* A source within the chip has no port of its own. */
-    tlp_trace_port(record->from, &model->ports[ingress < model->n_ports ? ingress : egress]);
+    if (ingress < model->n_ports)
+        tlp_trace_port(record->from, &model->ports[ingress]);
     tlp_trace_port(record->to, &model->ports[egress]);
     record->pass.ready_ps = tlp->sent_ps;
 }
@@ -258,6 +259,8 @@ static void lose(struct crossbar *xbar, uint32_t ingress, uint32_t egress, struc
     bool inner = ingress >= model->n_ports;
 
     xbar->lost++;
+    if (tlp_traced(tlp))
+        tlp_trace_add_tlp(tlp, TRACE_REFUSED, model->name, sim_now(model->sim));
     release(xbar, ingress, tlp, SIM_MAX(tlp->tail_ps, sim_now(model->sim)));
     if (class == TLP_NON_POSTED) {
         struct tlp *cpl = tlp_completion(model->fabric, tlp, cfg != NULL ? cfg->id : 0, TLP_UR);
