@@ -289,7 +289,7 @@ int cli_run(int argc, char **argv)
         { "trace-address", 0, 0, G_OPTION_ARG_STRING, &request.trace_text,
           "Run the first point only and print the way of a device's DMA write and read, address by "
           "address, with the tables' entries; DEVICE (default: the first that does any), write=N, "
-          "read=N",
+          "read=N, bytes=N",
           "=DEVICE,..." },
         { "stats", 0, 0, G_OPTION_ARG_NONE, &request.stats,
           "Print every metric, not only those that the scenario plots", NULL },

@@ -24,6 +24,8 @@ static bool parse_part(const char *part, struct experiment_followed *followed, c
         return parse_number(part + 6, &followed->nth_write);
     if (g_str_has_prefix(part, "read="))
         return parse_number(part + 5, &followed->nth_read);
+    if (g_str_has_prefix(part, "bytes="))
+        return parse_number(part + 6, &followed->bytes_min);
     if (*device != NULL || *part == '\0' || strchr(part, '=') != NULL)
         return false;
     *device = g_strdup(part);
@@ -38,10 +40,11 @@ bool trace_address_parse(const char *text, struct experiment_followed *followed,
     for (char **part = parts; *part != NULL && good; part++) {
         good = parse_part(*part, followed, device);
         if (!good)
-            fprintf(stderr,
-                    "nudma run: --trace-address: '%s': expected DEVICE, write=N or read=N (the "
-                    "N-th transfer after the warm-up, 0: none)\n",
-                    *part);
+            fprintf(
+                stderr,
+                "nudma run: --trace-address: '%s': expected DEVICE, write=N, read=N (the N-th "
+                "transfer after the warm-up, 0: none) or bytes=N (of those of N bytes or more)\n",
+                *part);
     }
     g_strfreev(parts);
     followed->device = *device;

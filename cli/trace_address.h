@@ -5,8 +5,8 @@
 #include "cli/plan.h"
 #include "workloads/experiment.h"
 
-/* "DEVICE,write=N,read=N", each part left out or not; false with what is wrong printed. device is
- * g_malloc'ed, or NULL. */
+/* "DEVICE,write=N,read=N,bytes=N", each part left out or not; false with what is wrong printed.
+ * device is g_malloc'ed, or NULL. */
 bool trace_address_parse(const char *text, struct experiment_followed *followed, char **device);
 /* Runs the first point of the plan and prints what was followed; the exit status. */
 int trace_address_run(const struct plan *plan, uint64_t seed,

@@ -83,8 +83,15 @@ static bool went_the_same_way(const struct stamp_trace *trace, uint32_t a, uint3
 static void write_leg(struct trace_writer *writer, uint32_t leg)
 {
     const struct stamp_trace *trace = writer->trace;
-    for (uint32_t i = next_of(trace, leg, 0); i < trace->n_records; i = next_of(trace, leg, i + 1))
+    const struct tlp_trace_record *last = NULL;
+    for (uint32_t i = next_of(trace, leg, 0); i < trace->n_records;
+         i = next_of(trace, leg, i + 1)) {
         i = trace_write_step(writer, i);
+        last = &trace->record[i];
+    }
+    /* Devices say nothing of what others write to them. */
+    if (last != NULL && last->kind == TRACE_LINK)
+        trace_step(writer, last->at_ps, "%s takes it", last->to);
 }
 
 /* A completion begins at the root complex that answers; a piece of a read goes on from one. */

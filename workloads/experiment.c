@@ -229,6 +229,7 @@ struct stamp_trace *experiment_follow(struct config *config, uint64_t seed,
     workload_build(&workload, config, seed, errors);
     if (find_followed(&workload, followed->device, &device, errors) && errors->n_messages == 0) {
         trace = tlp_trace_new(device, followed->nth_write, followed->nth_read);
+        trace->bytes_min = followed->bytes_min;
         run_followed(&workload, trace, outcome != NULL ? outcome : &unused, error);
     }
     sim_fail(workload.sim, "ended where it was"); /* such a run leaves TLPs behind */

@@ -31,6 +31,7 @@ struct stamp_trace;
 struct experiment_followed {
     const char *device;           /* NULL: the first that does any */
     uint64_t nth_write, nth_read; /* counted from the end of the warm-up, from 1; 0: none */
+    uint64_t bytes_min;           /* smaller ones do not count */
 };
 
 /*

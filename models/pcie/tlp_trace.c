@@ -103,7 +103,8 @@ void tlp_trace_choose(struct stamp_trace *trace, const struct model *device, str
 {
     enum tlp_trace_walk walk = tlp->type == TLP_MWR ? TLP_TRACE_WRITE : TLP_TRACE_READ;
 
-    if (!trace->armed || (trace->device != NULL && trace->device != device))
+    if (!trace->armed || (trace->device != NULL && trace->device != device) ||
+        transfer_bytes < trace->bytes_min)
         return;
     if (trace->device_name[0] == '\0')
         tlp_trace_name(trace->device_name, device->name);

@@ -136,6 +136,7 @@ struct stamp_trace {
     /* ---- what is asked for ---- */
     const struct model *device;      /* NULL: the first that does any DMA */
     uint64_t nth[N_TLP_TRACE_WALKS]; /* transfer to follow, from 1; 0: none */
+    uint64_t bytes_min;              /* smaller transfers do not count */
     /* ---- so far ---- */
     char device_name[TLP_TRACE_NAME_BYTES]; /* of whose transfers were met; "" */
     bool armed;                             /* transfers count */

@@ -62,7 +62,7 @@ has "several completions" "$(trace ioctopus/fig06_tcp_rx --trace-address=server_
 out=$(trace $size --trace-address=nfq); is "a device that is none" $? 2
 has "the nearest device" "$out" 'no device "nfq"; did you mean "nfp"'
 out=$(trace $size --trace-address=nfp,reed=2); is "a word that is none" $? 2
-has "what is expected" "$out" "'reed=2': expected DEVICE, write=N or read=N"
+has "what is expected" "$out" "'reed=2': expected DEVICE, write=N, read=N"
 trace $size --trace-address=nfp,read=x >/dev/null; is "a number that is none" $? 2
 trace $size --trace-address=nfp,read= >/dev/null; is "no number" $? 2
 trace $size --trace-address=nfp,nfp >/dev/null; is "two devices" $? 2
@@ -71,6 +71,10 @@ trace $lent --trace-address=client_nc >/dev/null; is "a device that is none, of 
 out=$(trace $size --trace-address=nfp,read=1000000000); is "more than there are" $? 1
 has "how many there were" "$out" 'no DMA read 1000000000: there were [1-9][0-9]*'
 [ ! -e results ]; is "no database" $? 0
+has "a peer's memory" "$(trace smartio/fig26_two_lenders_bandwidth --filter config=two_lenders \
+    --trace-address=gpu0,read=0,bytes=64)" 'gpu1 takes it'
+has "only as large" "$(trace $lent --trace-address=nic,read=0,bytes=1000)" \
+    'the first TLP of a DMA of 1514 bytes'
 has "the help" "$("$nudma" run --help)" '--trace-address'
 
 echo "1..$cases"
