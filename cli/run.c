@@ -290,7 +290,7 @@ int cli_run(int argc, char **argv)
           "Run the first point only and print the way of a device's DMA write and read, address by "
           "address, with the tables' entries; DEVICE (default: the first that does any), write=N, "
           "read=N, bytes=N",
-          "=DEVICE,..." },
+          "[DEVICE],..." },
         { "stats", 0, 0, G_OPTION_ARG_NONE, &request.stats,
           "Print every metric, not only those that the scenario plots", NULL },
         { "quiet", 'q', 0, G_OPTION_ARG_NONE, &request.quiet, "No progress, only faults", NULL },
