@@ -7,7 +7,8 @@
  *   by the same port, except completions with relaxed or ID-based ordering.
  *   Reads may be made anew on the way (rc_reads.c).
  * Does not model: bandwidth of the path between sockets (the egress link is the narrower one).
- * Timing: p2p, and p2p_socket more when the ports belong to different sockets.
+ * Timing: p2p, and p2p_socket more when the ports belong to different sockets. Lines of posted
+ *   writes pass one each p2p_line_interval, so a socket forwards 64 B per interval at most.
  * Sources: PCIe Base 3.1, 2.4.1 (table 2-39); docs/sources.md#c2.
  */
 #include "models/pcie/rc_internal.h"
@@ -82,6 +83,16 @@ static void forward_leaves(struct sim *sim, struct sim_event *event)
     queue->tail = &step->next;
 }
 
+/* When the lines of a posted write have passed: one after the other, whatever port they came by. */
+static sim_time lines_passed(struct rc_state *state, const struct tlp *tlp, sim_time at_ps)
+{
+    uint64_t first = tlp->address / LINE_BYTES;
+    uint64_t last = (tlp->address + SIM_MAX(tlp->length_bytes, 1u) - 1) / LINE_BYTES;
+    sim_time start_ps = SIM_MAX(at_ps, state->p2p_free_ps);
+    state->p2p_free_ps = start_ps + (last - first + 1) * state->params.p2p_line_interval_ps;
+    return start_ps;
+}
+
 void rc_forward(struct model *rc, uint32_t port, struct tlp *tlp, struct model *out_rc,
                 unsigned out_port, sim_time at_ps)
 {
@@ -90,6 +101,8 @@ void rc_forward(struct model *rc, uint32_t port, struct tlp *tlp, struct model *
     struct rc_step *step = rc_step_new(rc, tlp, forward_leaves);
     if (out_rc != rc)
         at_ps += state->params.p2p_socket_ps;
+    if (tlp->type == TLP_MWR && state->params.p2p_line_interval_ps != 0)
+        at_ps = lines_passed(state, tlp, at_ps);
     sim_stamp_mark(tlp->stamp, PART_ROOT_COMPLEX, at_ps);
     if (tlp_traced(tlp))
         tlp_trace_port(tlp_trace_add_tlp(tlp, TRACE_PEER, rc->name, at_ps)->to,

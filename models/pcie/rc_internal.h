@@ -101,6 +101,7 @@ struct rc_state {
     struct rc_port *port;
     struct cfg_window memory, prefetchable;
     struct rc_slots lines; /* line requests to the memory system */
+    sim_time p2p_free_ps;  /* when the last line of a posted write to a peer has passed */
     struct sim_pool *steps, *reads, *pieces;
     struct rc_waiter *tag_waiters;
     unsigned next_tag; /* where the search for a free one goes on: reused as late as possible */

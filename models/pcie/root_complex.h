@@ -29,13 +29,14 @@ struct root_complex_host {
 };
 
 struct root_complex_params {
-    sim_time inbound_ps;       /* last byte received to first line request */
-    sim_time outbound_ps;      /* last line back (or MMIO request made) to first byte sent */
-    sim_time line_interval_ps; /* between line requests to the memory system, whole socket */
-    sim_time p2p_ps;           /* peer-to-peer forwarding instead of inbound + outbound */
-    sim_time p2p_socket_ps;    /* more of it when the egress port is another socket's */
-    uint64_t p2p_chunk_bytes;  /* peer-to-peer reads are cut at multiples of this; 0: whole */
-    uint32_t p2p_reads_max;    /* of these in flight at an egress port; 0: see the table */
+    sim_time inbound_ps;           /* last byte received to first line request */
+    sim_time outbound_ps;          /* last line back (or MMIO request made) to first byte sent */
+    sim_time line_interval_ps;     /* between line requests to the memory system, whole socket */
+    sim_time p2p_ps;               /* peer-to-peer forwarding instead of inbound + outbound */
+    sim_time p2p_line_interval_ps; /* of posted writes, lines of all ports of a socket */
+    sim_time p2p_socket_ps;        /* more of it when the egress port is another socket's */
+    uint64_t p2p_chunk_bytes;      /* peer-to-peer reads are cut at multiples of this; 0: whole */
+    uint32_t p2p_reads_max;        /* of these in flight at an egress port; 0: see the table */
     sim_time completion_timeout_ps;
     uint64_t completion_bytes_max; /* reads are answered in completions of at most this and MPS */
     uint64_t combine_above_bytes;  /* only reads longer than this; others line by line */

@@ -745,6 +745,29 @@ static void test_peer_writes_pass_blocked_reads(void **unused)
     fixture_close(&f);
 }
 
+/* Two lines and a half touch three: the next write is three intervals behind, whatever its size. */
+static void test_peer_writes_pass_line_by_line(void **unused)
+{
+    struct world_fixture f;
+    struct spy a, b;
+    (void)unused;
+    fixture_open(&f, WORLD("p2p_line_interval_ns = 100;", ""));
+    spy_on(&a, &f, "a");
+    spy_on(&b, &f, "b");
+    a.silent = b.silent = true;
+    spy_send(&a, spy_tlp(&a, TLP_MWR, spy_bar(&b) + 32, 128, 0));
+    for (unsigned i = 1; i < 6; i++)
+        spy_send(&a, spy_tlp(&a, TLP_MWR, spy_bar(&b), 8, i));
+    sim_run(f.sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(b.n, 6);
+    /* Arrivals are ends of TLPs; the first is longer by 120 bytes of a Gen3 link. */
+    sim_time longer_ps = pcie_port_wire_ps(&b.model->ports[0], 120);
+    assert_in_range(b.at_ps[1] + longer_ps - b.at_ps[0], 299999, 300001);
+    for (unsigned i = 2; i < 6; i++)
+        assert_in_range(b.at_ps[i] - b.at_ps[i - 1], 99999, 100001);
+    fixture_close(&f);
+}
+
 /* ---- Reads made anew ---------------------------------------------------------------------------
  */
 
@@ -936,6 +959,7 @@ int main(void)
         cmocka_unit_test(test_peer_read_pushes_writes),
         cmocka_unit_test(test_peer_order_follows_table_2_39),
         cmocka_unit_test(test_peer_writes_pass_blocked_reads),
+        cmocka_unit_test(test_peer_writes_pass_line_by_line),
         cmocka_unit_test(test_peer_reads_are_cut),
         cmocka_unit_test(test_peer_reads_in_flight_are_bound),
         cmocka_unit_test(test_peer_reads_end_with_errors),
