@@ -56,7 +56,7 @@ static const struct param_desc bandwidth_params[] = {
           PROV_NONE, "", "of a copy; whole cache lines"),
     PARAM("iterations", PARAM_U32, struct bandwidth, iterations, 1000, 1, 100000, PROV_NONE, "",
           "copies"),
-    PARAM("volume_bytes", PARAM_BYTES, struct bandwidth, volume_bytes, 67108864, 64, 1e12,
+    PARAM("volume_bytes", PARAM_BYTES, struct bandwidth, volume_bytes, 16777216, 64, 1e12,
           PROV_NONE, "", "fewer copies, at least 3, once they have moved so much"),
     { .type = PARAM_END },
 };
