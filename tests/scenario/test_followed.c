@@ -37,7 +37,9 @@ static struct stamp_trace *follow(struct scenario *scenario, size_t index, const
                                   uint64_t nth_write, uint64_t nth_read,
                                   struct experiment_outcome *outcome)
 {
-    const struct experiment_followed followed = { device, nth_write, nth_read };
+    const struct experiment_followed followed = { .device = device,
+                                                  .nth_write = nth_write,
+                                                  .nth_read = nth_read };
     struct sim_error_list errors = { 0 };
     struct config *config = point_of(scenario, index);
     char *error;
