@@ -25,7 +25,6 @@ struct holder agent_find_anywhere(struct numa *n, unsigned socket, uint64_t line
         h.place = cache_place(&s->filter, line);
         h.way = cache_find(h.cache, h.place);
     }
-    h.word = cache_state(h.cache, h.place, h.way);
     return h;
 }
 
@@ -64,18 +63,18 @@ struct snooped agent_snoop_holder(struct numa *n, unsigned socket, struct holder
                                   enum snoop snoop)
 {
     const struct numa_cache_params *p = n->params->cache;
-    uint32_t *word = holder_word(h);
-    const uint32_t sharers = *word & LINE_SHARERS_MASK;
+    const uint32_t word = holder_word(h);
+    const uint32_t sharers = word & LINE_SHARERS_MASK;
     const bool in_cores_only = h.cache == &n->socket[socket].filter;
-    struct snooped r = { line_state(*word), 0 };
+    struct snooped r = { line_state(word), 0 };
     bool asked = in_cores_only;
     bool dirty = false;
 
     if (snoop == SNOOP_INVALIDATE) {
         asked = sharers != 0;
         dirty = agent_snoop_clusters(n, socket, sharers, line, true);
-        cache_drop(h.cache, h.place, h.way);
-    } else if (may_be_owned(*word)) {
+        cache_drop(h.place, h.way);
+    } else if (may_be_owned(word)) {
         asked = true;
         if (snoop == SNOOP_SHARE)
             dirty = agent_snoop_clusters(n, socket, sharers, line, false);
@@ -85,7 +84,7 @@ struct snooped agent_snoop_holder(struct numa *n, unsigned socket, struct holder
     if (dirty)
         r.was = LINE_M;
     if (snoop == SNOOP_SHARE)
-        *word = line_word(LINE_S, sharers);
+        holder_put(h, LINE_S, sharers);
     if (asked)
         r.core_ps = dirty ? p->core_snoop_dirty_ps : p->core_snoop_clean_ps;
     return r;
@@ -120,7 +119,7 @@ static bool evict(struct numa *n, unsigned socket, struct cache *c, struct cache
                   bool for_device, sim_time at_ps)
 {
     const uint64_t line = cache_line_in(c, p, way);
-    const uint32_t word = *cache_state(c, p, way);
+    const uint32_t word = cache_word(c, p, way);
     const uint32_t sharers = word & LINE_SHARERS_MASK;
     bool dirty = line_state(word) == LINE_M;
 
@@ -145,10 +144,10 @@ bool agent_insert(struct numa *n, unsigned socket, uint64_t line, enum line_stat
     const bool for_device = sharers == 0;
     struct cache *c = n->params->cache->inclusive || for_device ? &s->llc : &s->filter;
     const struct cache_place p = cache_place(c, line);
-    const int way = cache_victim(c, p, for_device ? n->ddio_mask : c->all_ways);
-    const bool dirty = p.row[way] != 0 && evict(n, socket, c, p, way, for_device, at_ps);
+    const int way = cache_victim(p, for_device ? n->ddio_mask : c->all_ways);
+    const bool dirty = cache_holds(p, way) && evict(n, socket, c, p, way, for_device, at_ps);
 
-    cache_fill(c, p, way, line_word(state, sharers));
+    cache_fill(c, p, way, state, sharers);
     return dirty;
 }
 
@@ -158,11 +157,11 @@ static void move_to_llc(struct numa *n, unsigned socket, uint64_t line, enum lin
 {
     struct cache *llc = &n->socket[socket].llc;
     const struct cache_place p = cache_place(llc, line);
-    const int way = cache_victim(llc, p, llc->all_ways);
+    const int way = cache_victim(p, llc->all_ways);
 
-    if (p.row[way] != 0)
+    if (cache_holds(p, way))
         evict(n, socket, llc, p, way, false, at_ps);
-    cache_fill(llc, p, way, line_word(state, 0));
+    cache_fill(llc, p, way, state, 0);
 }
 
 void agent_writeback(struct numa *n, unsigned cluster, uint64_t line, bool dirty, sim_time at_ps)
@@ -172,13 +171,13 @@ void agent_writeback(struct numa *n, unsigned cluster, uint64_t line, bool dirty
 
     SIM_ASSERT(h.way >= 0, "line %llx leaves a core but its socket does not know it",
                (unsigned long long)line);
-    uint32_t *word = holder_word(h);
-    const uint32_t sharers = *word & LINE_SHARERS_MASK & ~n->cluster[cluster].sharer_bit;
-    const enum line_state state = dirty ? LINE_M : line_state(*word);
+    const uint32_t word = holder_word(h);
+    const uint32_t sharers = word & LINE_SHARERS_MASK & ~n->cluster[cluster].sharer_bit;
+    const enum line_state state = dirty ? LINE_M : line_state(word);
 
-    *word = line_word(state, sharers);
+    holder_put(h, state, sharers);
     if (h.cache == &n->socket[socket].filter && sharers == 0) {
-        cache_drop(h.cache, h.place, h.way);
+        cache_drop(h.place, h.way);
         move_to_llc(n, socket, line, state, at_ps);
     }
 }

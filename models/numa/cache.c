@@ -6,10 +6,11 @@
 
 static size_t bytes_of(const struct cache *c)
 {
-    return (size_t)c->slices * c->sets * c->row_words * sizeof(uint32_t);
+    return (size_t)c->slices * c->sets * c->row_bytes;
 }
 
-void cache_init(struct cache *c, uint32_t slices, uint32_t sets, uint32_t ways)
+void cache_init(struct cache *c, uint32_t slices, uint32_t sets, uint32_t ways, uint64_t lines,
+                uint32_t sharers)
 {
     SIM_ASSERT(slices > 0 && ways > 0 && ways <= 32 && sets > 0 && (sets & (sets - 1)) == 0,
                "%u slices of %u sets of %u ways", slices, sets, ways);
@@ -18,8 +19,15 @@ void cache_init(struct cache *c, uint32_t slices, uint32_t sets, uint32_t ways)
     c->sets = sets;
     c->ways = ways;
     c->sets_log2 = (uint32_t)__builtin_ctz(sets);
-    c->tag_words = (ways + 3u) & ~3u;
-    c->row_words = cache_row_words(ways);
+    /* cache_place() adds what cache_fold() says before it divides. */
+    const uint64_t top_tag = (lines / sets + CACHE_FOLD_MAX) / slices;
+    c->narrow = ways <= CACHE_NARROW_WAYS && ways > CACHE_NARROW_WAYS / 2 &&
+                top_tag < CACHE_NARROW_TAGS && sharers <= CACHE_NARROW_SHARERS;
+    c->row_bytes = cache_head_bytes(ways, c->narrow);
+    if (sharers > 0) {
+        c->sharers_at = c->row_bytes;
+        c->row_bytes += cache_sharers_bytes(ways, c->narrow);
+    }
     c->slice_reciprocal = slices > 1 ? UINT64_MAX / slices + 1 : 0;
     c->all_ways = (uint32_t)((UINT64_C(1) << ways) - 1);
     cache_clear(c);
@@ -38,23 +46,14 @@ void cache_clear(struct cache *c)
     c->row = sim_zeroed_new(bytes_of(c));
 }
 
-uint64_t cache_line_at(const struct cache *c, const uint32_t *row, int way)
-{
-    const size_t index = (size_t)(row - c->row) / c->row_words;
-    const struct cache_place p = { c->row + index * c->row_words, row[way], (uint32_t)index };
-
-    return cache_line_in(c, p, way);
-}
-
 void cache_each(const struct cache *c, void *context,
                 void (*fn)(void *context, uint64_t line, int way, uint32_t word))
 {
-    const size_t rows = (size_t)c->slices * c->sets;
-
-    for (size_t i = 0; i < rows; i++) {
-        const struct cache_place p = { c->row + i * c->row_words, 0, (uint32_t)i };
-        for (int way = 0; way < (int)c->ways; way++)
-            if (p.row[way] != 0)
-                fn(context, cache_line_in(c, p, way), way, *cache_state(c, p, way));
+    for (uint32_t i = 0; i < c->slices * c->sets; i++) {
+        const struct cache_place p = { cache_row(c, i), 0, i };
+        for (uint32_t valid = cache_valid(p); valid != 0; valid &= valid - 1) {
+            const int way = __builtin_ctz(valid);
+            fn(context, cache_line_in(c, p, way), way, cache_word(c, p, way));
+        }
     }
 }

@@ -10,10 +10,11 @@
  * Timing      none.
  * Sources     docs/sources.md#a1 (geometry), docs/sources.md#a4 (way masks).
  *
- * Layout: one row of 32-bit words per set: tags (0: invalid, else tag + 1), masks of the recently
- * used and of the valid ways, one word of state per way, the last way's first: with 20 ways, those
- * of the devices' ways, the last, are in the host's cache line that has the masks. Rows are zero
- * until touched, so the system backs them lazily.
+ * Layout: what every look-up needs of a set is at the head of its row, in one line of the host's
+ * memory where it fits: masks over the ways, then the tags. Narrow tags have 18 bits, two of them
+ * in masks, the others in an array of 20; wide ones have 32. The sharers follow in a line of their
+ * own, read only where a mask says that there are some. Rows are zero until touched, so the system
+ * backs them lazily.
  */
 #ifndef MODELS_NUMA_CACHE_H
 #define MODELS_NUMA_CACHE_H
@@ -26,54 +27,82 @@
 
 enum line_state { LINE_I, LINE_S, LINE_E, LINE_M };
 
-/* A way's state word: sharers in the low bits, enum line_state in the top two. */
+/* State and sharers of a line in one word: sharers in the low bits, enum line_state in the top two.
+ */
 #define LINE_STATE_SHIFT  30
 #define LINE_SHARERS_MASK ((UINT32_C(1) << LINE_STATE_SHIFT) - 1)
 
-struct cache {
-    uint32_t *row;
-    uint32_t sets, ways, slices;
-    uint32_t sets_log2;
-    uint32_t tag_words; /* ways rounded up to whole vectors */
-    uint32_t row_words;
-    uint64_t slice_reciprocal; /* 2^64 / slices, rounded up */
-    uint32_t all_ways;         /* mask */
+/* The head of a row. Masks over the ways; pairs of them, of two bits, are one word: the mask of the
+ * low bit in its low half. */
+struct cache_row {
+    uint32_t used;     /* recently */
+    uint32_t shared;   /* has sharers */
+    uint64_t state;    /* enum line_state; LINE_I is an empty way */
+    uint64_t tag_high; /* narrow: bits 16 and 17 of the tag */
+    uint32_t tags[];   /* narrow: 20 of 16 bits; wide: one for each way, rounded up to 4 */
 };
 
-/* Whole host cache lines when a row is longer than one, whole vectors otherwise. */
-static inline uint32_t cache_row_words(uint32_t ways)
+#define CACHE_NARROW_WAYS    20u /* at most */
+#define CACHE_NARROW_TAGS    (UINT64_C(1) << 18)
+#define CACHE_NARROW_SHARERS 16u
+#define HOST_LINE_BYTES      64u
+
+struct cache {
+    uint8_t *row; /* row_bytes each, on lines of the host */
+    uint32_t sets, ways, slices;
+    uint32_t sets_log2;
+    uint32_t row_bytes;
+    uint32_t sharers_at;       /* bytes from the row's begin; 0: lines have none */
+    uint64_t slice_reciprocal; /* 2^64 / slices, rounded up */
+    uint32_t all_ways;         /* mask */
+    bool narrow;               /* tags and sharers of 16 bits */
+};
+
+static inline uint32_t cache_head_bytes(uint32_t ways, bool narrow)
 {
-    const uint32_t words = ((ways + 3u) & ~3u) + 2 + ways;
-    return words > 32 ? (words + 15u) & ~15u : (words + 3u) & ~3u;
+    const uint32_t tags = narrow ? CACHE_NARROW_WAYS / 2 : (ways + 3u) & ~3u;
+    const uint32_t bytes = (uint32_t)sizeof(struct cache_row) + tags * 4u;
+
+    return (bytes + HOST_LINE_BYTES - 1) & ~(HOST_LINE_BYTES - 1);
 }
 
-/* The same cache, in which the compiler knows the numbers of ways and words: for the inner loops,
- * which choose it where it fits. */
-static inline __attribute__((always_inline)) struct cache cache_known(const struct cache *c,
-                                                                      uint32_t ways, bool one_slice)
+static inline uint32_t cache_sharers_bytes(uint32_t ways, bool narrow)
 {
+    return (ways * (narrow ? 2u : 4u) + HOST_LINE_BYTES - 1) & ~(HOST_LINE_BYTES - 1);
+}
+
+/* The same cache, in which the compiler knows the number of ways and the layout: for the inner
+ * loops, which choose it where it fits. One of a core has one slice, wide tags and no sharers. */
+static inline __attribute__((always_inline)) struct cache cache_known(const struct cache *c,
+                                                                      uint32_t ways, bool of_core)
+{
+    const uint32_t head_bytes = cache_head_bytes(ways, !of_core);
+
     return (struct cache){
         .row = c->row,
         .sets = c->sets,
         .ways = ways,
-        .slices = one_slice ? 1 : c->slices,
+        .slices = of_core ? 1 : c->slices,
         .sets_log2 = c->sets_log2,
-        .tag_words = (ways + 3u) & ~3u,
-        .row_words = cache_row_words(ways),
-        .slice_reciprocal = one_slice ? 0 : c->slice_reciprocal,
+        .row_bytes = head_bytes + (of_core ? 0 : cache_sharers_bytes(ways, true)),
+        .sharers_at = of_core ? 0 : head_bytes,
+        .slice_reciprocal = of_core ? 0 : c->slice_reciprocal,
         .all_ways = (uint32_t)((UINT64_C(1) << ways) - 1),
+        .narrow = !of_core,
     };
 }
 
 /* Where a line would be. */
 struct cache_place {
-    uint32_t *row;
-    uint32_t tag;   /* stored form, never 0 */
+    struct cache_row *row;
+    uint32_t tag;
     uint32_t index; /* of the row */
 };
 
-/* sets: a power of two; ways 1..32. */
-void cache_init(struct cache *c, uint32_t slices, uint32_t sets, uint32_t ways);
+/* sets: a power of two; ways 1..32; lines: their numbers are below; sharers: how
+ * many bits of them a line may have, 30 at most. */
+void cache_init(struct cache *c, uint32_t slices, uint32_t sets, uint32_t ways, uint64_t lines,
+                uint32_t sharers);
 void cache_release(struct cache *c);
 /* Empties it. */
 void cache_clear(struct cache *c);
@@ -82,9 +111,15 @@ void cache_clear(struct cache *c);
  * sequential accesses several times faster than a hash of all bits. Slices have no contention of
  * their own here, so that only the balance between them matters. */
 #define CACHE_FOLD_LINES 64u
+#define CACHE_FOLD_MAX   15u
 static inline uint32_t cache_fold(uint32_t set)
 {
-    return set / CACHE_FOLD_LINES & 15u;
+    return set / CACHE_FOLD_LINES & CACHE_FOLD_MAX;
+}
+
+static inline struct cache_row *cache_row(const struct cache *c, uint32_t index)
+{
+    return (struct cache_row *)(void *)(c->row + (size_t)index * c->row_bytes);
 }
 
 static inline struct cache_place cache_place(const struct cache *c, uint64_t line)
@@ -99,7 +134,7 @@ static inline struct cache_place cache_place(const struct cache *c, uint64_t lin
         tag = (uint32_t)(((unsigned __int128)k * c->slice_reciprocal) >> 64);
         index |= ((uint32_t)k - tag * c->slices) << c->sets_log2;
     }
-    return (struct cache_place){ c->row + (size_t)index * c->row_words, tag + 1, index };
+    return (struct cache_place){ cache_row(c, index), tag, index };
 }
 
 /* Asks the host for the row ahead of its use. */
@@ -109,62 +144,108 @@ static inline void cache_prefetch(const struct cache *c, uint64_t line)
 
     __asm__ volatile("" : "+r"(row)); /* or GCC takes the function for one without effect */
     __builtin_prefetch(row, 1);
-    for (size_t at = 64; at < c->row_words * sizeof(uint32_t); at += 64)
+    for (size_t at = HOST_LINE_BYTES; at < c->row_bytes; at += HOST_LINE_BYTES)
         __builtin_prefetch(row + at, 1);
 }
 
-/* At most one way matches. A bit for each that does; without a branch per way. */
-static inline __attribute__((always_inline)) uint32_t cache_matches(struct cache_place p,
-                                                                    uint32_t tag_words)
+/* The tags of a row. */
+static inline uint16_t *cache_narrow_tags(struct cache_place p)
 {
+    return (uint16_t *)(void *)p.row->tags;
+}
+
+/* The same in both halves of a word of two masks. */
+static inline uint64_t cache_pair_bit(int way)
+{
+    return UINT64_C(0x100000001) << way;
+}
+
+/* The two low bits, as they are in such a word. */
+static inline uint64_t cache_pair(uint32_t bits, int way)
+{
+    return ((uint64_t)(bits >> 1 & 1u) << 32 | (bits & 1u)) << way;
+}
+
+static inline uint32_t cache_pair_of(uint64_t pairs, int way)
+{
+    return (uint32_t)(pairs >> way & 1u) | (uint32_t)(pairs >> (way + 31) & 2u);
+}
+
+/* Mask of the ways that hold a line. */
+static inline uint32_t cache_valid(struct cache_place p)
+{
+    return (uint32_t)(p.row->state | p.row->state >> 32);
+}
+
+/* A bit for each tag that is the place's, those of empty ways included. */
+static inline __attribute__((always_inline)) uint32_t cache_narrow_matches(struct cache_place p)
+{
+    const uint16_t *tags = cache_narrow_tags(p);
+    uint32_t matches = 0;
+
+#ifdef __SSE2__
+    const __m128i key = _mm_set1_epi16((short)p.tag);
+    const __m128i a = _mm_loadu_si128((const __m128i *)(const void *)tags);
+    const __m128i b = _mm_loadu_si128((const __m128i *)(const void *)(tags + 8));
+    const __m128i c = _mm_loadl_epi64((const __m128i *)(const void *)(tags + 16));
+    const __m128i ab = _mm_packs_epi16(_mm_cmpeq_epi16(a, key), _mm_cmpeq_epi16(b, key));
+    const __m128i c0 = _mm_packs_epi16(_mm_cmpeq_epi16(c, key), _mm_setzero_si128());
+    matches = (uint32_t)_mm_movemask_epi8(ab) | (uint32_t)_mm_movemask_epi8(c0) << 16;
+#else
+    for (uint32_t way = 0; way < CACHE_NARROW_WAYS; way++)
+        matches |= (uint32_t)(tags[way] == (uint16_t)p.tag) << way;
+#endif
+    const uint32_t differ16 = (uint32_t)p.row->tag_high ^ -(p.tag >> 16 & 1u);
+    const uint32_t differ17 = (uint32_t)(p.row->tag_high >> 32) ^ -(p.tag >> 17 & 1u);
+    return matches & ~differ16 & ~differ17;
+}
+
+static inline __attribute__((always_inline)) uint32_t cache_wide_matches(struct cache_place p,
+                                                                         uint32_t ways)
+{
+    const uint32_t *tags = p.row->tags;
     uint32_t matches = 0;
 
 #ifdef __SSE2__
     const __m128i key = _mm_set1_epi32((int)p.tag);
-    for (uint32_t w = 0; w < tag_words; w += 4) {
-        const __m128i tags = _mm_loadu_si128((const __m128i *)(const void *)(p.row + w));
-        const __m128i hit = _mm_cmpeq_epi32(tags, key);
+    for (uint32_t w = 0; w < ways; w += 4) {
+        const __m128i four = _mm_loadu_si128((const __m128i *)(const void *)(tags + w));
+        const __m128i hit = _mm_cmpeq_epi32(four, key);
         matches |= (uint32_t)_mm_movemask_ps(_mm_castsi128_ps(hit)) << w;
     }
 #else
-    for (uint32_t w = 0; w < tag_words; w++)
-        matches |= (uint32_t)(p.row[w] == p.tag) << w;
+    for (uint32_t w = 0; w < ways; w++)
+        matches |= (uint32_t)(tags[w] == p.tag) << w;
 #endif
     return matches;
 }
 
-static inline __attribute__((always_inline)) int cache_find_in(struct cache_place p,
-                                                               uint32_t tag_words)
+/* The way that holds the line, or -1; without a branch per way. The usual number of ways is a
+ * constant here, so that its loop unrolls. */
+static inline __attribute__((always_inline)) int cache_find(const struct cache *c,
+                                                            struct cache_place p)
 {
-    const uint32_t matches = cache_matches(p, tag_words);
+    const uint32_t matches = c->narrow      ? cache_narrow_matches(p)
+                             : c->ways == 8 ? cache_wide_matches(p, 8)
+                                            : cache_wide_matches(p, c->ways);
+    const uint32_t valid = matches & cache_valid(p); /* one bit at most */
 
-    return matches == 0 ? -1 : __builtin_ctz(matches);
+    return valid == 0 ? -1 : __builtin_ctz(valid);
 }
 
-/* The way that holds the line, or -1. The usual numbers of ways are constants here, so that their
- * loops unroll. */
-static inline int cache_find(const struct cache *c, struct cache_place p)
+static inline bool cache_holds(struct cache_place p, int way)
 {
-    switch (c->tag_words) {
-    case 8: return cache_find_in(p, 8);
-    case 20: return cache_find_in(p, 20);
-    default: return cache_find_in(p, c->tag_words);
-    }
+    return (cache_valid(p) >> way & 1u) != 0;
 }
 
-static inline uint32_t *cache_used(const struct cache *c, struct cache_place p)
+static inline enum line_state cache_state(struct cache_place p, int way)
 {
-    return p.row + c->tag_words;
+    return (enum line_state)cache_pair_of(p.row->state, way);
 }
 
-static inline uint32_t *cache_valid(const struct cache *c, struct cache_place p)
+static inline void cache_put_state(struct cache_place p, int way, enum line_state state)
 {
-    return p.row + c->tag_words + 1;
-}
-
-static inline uint32_t *cache_state(const struct cache *c, struct cache_place p, int way)
-{
-    return p.row + c->tag_words + 1 + c->ways - way;
+    p.row->state = (p.row->state & ~cache_pair_bit(way)) | cache_pair(state, way);
 }
 
 static inline enum line_state line_state(uint32_t word)
@@ -177,22 +258,56 @@ static inline uint32_t line_word(enum line_state state, uint32_t sharers)
     return ((uint32_t)state << LINE_STATE_SHIFT) | sharers;
 }
 
+static inline uint32_t cache_sharers(const struct cache *c, struct cache_place p, int way)
+{
+    const void *sharers = (const uint8_t *)p.row + c->sharers_at;
+
+    if (c->sharers_at == 0 || (p.row->shared >> way & 1u) == 0)
+        return 0;
+    return c->narrow ? ((const uint16_t *)sharers)[way] : ((const uint32_t *)sharers)[way];
+}
+
+/* State and sharers of the way. */
+static inline uint32_t cache_word(const struct cache *c, struct cache_place p, int way)
+{
+    return line_word(cache_state(p, way), cache_sharers(c, p, way));
+}
+
+static inline void cache_put(const struct cache *c, struct cache_place p, int way,
+                             enum line_state state, uint32_t sharers)
+{
+    const uint32_t bit = UINT32_C(1) << way;
+    void *all = (uint8_t *)p.row + c->sharers_at;
+
+    cache_put_state(p, way, state);
+    if (c->sharers_at == 0)
+        return;
+    if (sharers == 0) {
+        p.row->shared &= ~bit;
+        return;
+    }
+    p.row->shared |= bit;
+    if (c->narrow)
+        ((uint16_t *)all)[way] = (uint16_t)sharers;
+    else
+        ((uint32_t *)all)[way] = sharers;
+}
+
 /* Marks the way as recently used. */
 static inline void cache_touch(const struct cache *c, struct cache_place p, int way)
 {
-    uint32_t *used = cache_used(c, p);
     const uint32_t bit = UINT32_C(1) << way;
-    const uint32_t now = *used | bit;
+    const uint32_t now = p.row->used | bit;
 
-    *used = now == c->all_ways ? bit : now;
+    p.row->used = now == c->all_ways ? bit : now;
 }
 
 /* The way of `allowed` (not empty) that a new line replaces: an invalid one, else the first that
  * was not recently used. */
-static inline int cache_victim(const struct cache *c, struct cache_place p, uint32_t allowed)
+static inline int cache_victim(struct cache_place p, uint32_t allowed)
 {
-    uint32_t *used = cache_used(c, p);
-    const uint32_t empty = allowed & ~*cache_valid(c, p);
+    uint32_t *used = &p.row->used;
+    const uint32_t empty = allowed & ~cache_valid(p);
 
     if (SIM_UNLIKELY(empty != 0))
         return __builtin_ctz(empty);
@@ -202,35 +317,43 @@ static inline int cache_victim(const struct cache *c, struct cache_place p, uint
 }
 
 /* Puts the line into the way, in place of its old content, which is the caller's to deal with. */
-static inline void cache_fill(const struct cache *c, struct cache_place p, int way, uint32_t word)
+static inline void cache_fill(const struct cache *c, struct cache_place p, int way,
+                              enum line_state state, uint32_t sharers)
 {
-    p.row[way] = p.tag;
-    *cache_valid(c, p) |= UINT32_C(1) << way;
-    *cache_state(c, p, way) = word;
+    if (c->narrow) {
+        cache_narrow_tags(p)[way] = (uint16_t)p.tag;
+        p.row->tag_high = (p.row->tag_high & ~cache_pair_bit(way)) | cache_pair(p.tag >> 16, way);
+    } else {
+        p.row->tags[way] = p.tag;
+    }
+    cache_put(c, p, way, state, sharers);
     cache_touch(c, p, way);
 }
 
-static inline void cache_drop(const struct cache *c, struct cache_place p, int way)
+static inline void cache_drop(struct cache_place p, int way)
 {
-    p.row[way] = 0;
-    *cache_state(c, p, way) = 0;
-    *cache_used(c, p) &= ~(UINT32_C(1) << way);
-    *cache_valid(c, p) &= ~(UINT32_C(1) << way);
+    p.row->state &= ~cache_pair_bit(way);
+    p.row->used &= ~(UINT32_C(1) << way);
+}
+
+static inline uint32_t cache_tag_in(const struct cache *c, struct cache_place p, int way)
+{
+    if (!c->narrow)
+        return p.row->tags[way];
+    return cache_narrow_tags(p)[way] | cache_pair_of(p.row->tag_high, way) << 16;
 }
 
 /* The line in the way of a place's row, which must be valid. */
 static inline uint64_t cache_line_in(const struct cache *c, struct cache_place p, int way)
 {
     const uint32_t set = p.index & (c->sets - 1);
-    uint64_t q = (uint64_t)p.row[way] - 1;
+    uint64_t q = cache_tag_in(c, p, way);
 
     if (c->slices > 1)
         q = q * c->slices + (p.index >> c->sets_log2) - cache_fold(set);
     return (q << c->sets_log2) | set;
 }
 
-/* The same for a row of which only the address is known. */
-uint64_t cache_line_at(const struct cache *c, const uint32_t *row, int way);
 /* Calls fn for every valid line, in order of rows. For tests. */
 void cache_each(const struct cache *c, void *context,
                 void (*fn)(void *context, uint64_t line, int way, uint32_t word));

@@ -35,7 +35,7 @@ static uint32_t known(const struct numa *n, unsigned socket, uint64_t line)
         const struct cache_place p = cache_place(both[i], line);
         const int way = cache_find(both[i], p);
         if (way >= 0)
-            return *cache_state(both[i], p, way);
+            return cache_word(both[i], p, way);
     }
     return 0;
 }
@@ -49,7 +49,7 @@ static void check_l1_line(void *context, uint64_t line, int way, uint32_t word)
     (void)way;
     if (way2 < 0)
         fail(k, line, "in an L1 but not in its L2");
-    else if (line_state(word) == LINE_M && line_state(*cache_state(k->l2, p, way2)) != LINE_M)
+    else if (line_state(word) == LINE_M && cache_state(p, way2) != LINE_M)
         fail(k, line, "M in an L1 but not in its L2");
 }
 

@@ -263,13 +263,13 @@ static enum line_state hit_load(struct numa *n, unsigned socket, struct holder h
                                 uint64_t line, sim_time *t, struct numa_result *result)
 {
     const struct numa_cache_params *p = n->params->cache;
-    uint32_t *word = holder_word(h);
-    enum line_state state = line_state(*word);
-    uint32_t others = *word & LINE_SHARERS_MASK & ~bit;
+    const uint32_t word = holder_word(h);
+    enum line_state state = line_state(word);
+    uint32_t others = word & LINE_SHARERS_MASK & ~bit;
     const bool cores_only = h.cache == &n->socket[socket].filter;
 
     result->source = NUMA_LLC;
-    if (others != 0 && (others & (others - 1)) == 0 && (*word & bit) == 0 && state >= LINE_E) {
+    if (others != 0 && (others & (others - 1)) == 0 && (word & bit) == 0 && state >= LINE_E) {
         const unsigned owner = socket * n->clusters_per_socket + (unsigned)__builtin_ctz(others);
         const enum line_state was = cluster_downgrade(n, owner, line);
         NUMA_COUNT(n, socket, core_snoops);
@@ -284,7 +284,7 @@ static enum line_state hit_load(struct numa *n, unsigned socket, struct holder h
         *t += p->core_snoop_clean_ps;
         result->source = NUMA_PEER_CACHE;
     }
-    *word = line_word(state, others | bit);
+    holder_put(h, state, others | bit);
     return others == 0 && state >= LINE_E ? LINE_E : LINE_S;
 }
 
@@ -293,8 +293,8 @@ static enum line_state hit_store(struct numa *n, unsigned socket, struct holder 
                                  struct numa_result *result)
 {
     const struct numa_cache_params *p = n->params->cache;
-    uint32_t *word = holder_word(h);
-    const uint32_t others = *word & LINE_SHARERS_MASK & ~bit;
+    const uint32_t word = holder_word(h);
+    const uint32_t others = word & LINE_SHARERS_MASK & ~bit;
     sim_time snooped_ps = *t;
     bool dirty = false;
 
@@ -305,12 +305,12 @@ static enum line_state hit_store(struct numa *n, unsigned socket, struct holder 
         if (dirty)
             result->source = NUMA_PEER_CACHE;
     }
-    if (line_state(*word) == LINE_S) {
+    if (line_state(word) == LINE_S) {
         const struct answer a = acquire(n, socket, line, WANT_OWN, READ_RFO, *t, stamp);
         *t = a.done_ps;
-        *word = line_word(LINE_E, bit);
+        holder_put(h, LINE_E, bit);
     } else {
-        *word = line_word(line_state(*word), bit);
+        holder_put(h, line_state(word), bit);
     }
     *t = SIM_MAX(*t, snooped_ps);
     return LINE_E;
@@ -346,8 +346,8 @@ static enum line_state fetch(struct numa *n, unsigned core, uint64_t line, bool 
                   : hit_load(n, socket, h, bit, line, &t, result);
     if (!p->inclusive && h.cache == &n->socket[socket].llc) {
         /* A victim cache gives the line up to the private caches. */
-        const enum line_state held = line_state(*holder_word(h));
-        cache_drop(h.cache, h.place, h.way);
+        const enum line_state held = line_state(holder_word(h));
+        cache_drop(h.place, h.way);
         agent_insert(n, socket, line, held, bit, t);
     }
     result->done_ps = t + p->llc_return_ps;
@@ -438,9 +438,9 @@ static sim_time update(struct numa *n, unsigned socket, struct holder h, uint64_
                        sim_time at_ps, struct sim_stamp *stamp)
 {
     const struct numa_cache_params *p = n->params->cache;
-    uint32_t *word = holder_word(h);
-    const uint32_t sharers = *word & LINE_SHARERS_MASK;
-    const bool shared = line_state(*word) == LINE_S;
+    const uint32_t word = holder_word(h);
+    const uint32_t sharers = word & LINE_SHARERS_MASK;
+    const bool shared = line_state(word) == LINE_S;
     sim_time t = at_ps;
 
     if (sharers != 0) {
@@ -453,10 +453,10 @@ static sim_time update(struct numa *n, unsigned socket, struct holder h, uint64_
         t = SIM_MAX(t, owned_ps);
     }
     if (h.cache == &n->socket[socket].llc) {
-        *word = line_word(LINE_M, 0);
+        holder_put(h, LINE_M, 0);
         cache_touch(h.cache, h.place, h.way);
     } else {
-        cache_drop(h.cache, h.place, h.way);
+        cache_drop(h.place, h.way);
         agent_insert(n, socket, line, LINE_M, 0, t);
     }
     NUMA_COUNT(n, socket, dma_write_updates);
@@ -548,9 +548,9 @@ static sim_time write_to_home_llc(struct numa *n, unsigned socket, uint64_t line
 }
 
 /* E or M, and no core has a copy. */
-static bool line_is_llcs_own(uint32_t word)
+static bool line_is_llcs_own(struct cache_place p, int way)
 {
-    return line_state(word) >= LINE_E && (word & LINE_SHARERS_MASK) == 0;
+    return cache_state(p, way) >= LINE_E && (p.row->shared >> way & 1u) == 0;
 }
 
 /* Where a write of a device here to the line goes: into the own LLC, for another socket's memory as
@@ -591,11 +591,11 @@ static sim_time dma_write(struct numa *n, unsigned socket, uint64_t line, bool f
 
     sim_stamp_mark(stamp, PART_CACHE, t);
     const int way = cache_find(llc, place);
-    if (SIM_UNLIKELY(way < 0 || !line_is_llcs_own(*cache_state(llc, place, way)) ||
+    if (SIM_UNLIKELY(way < 0 || !line_is_llcs_own(place, way) ||
                      write_policy(n, socket, line) != REMOTE_DMA_DEVICE_SIDE_LLC))
         return dma_write_rest(n, socket, line, full, t, stamp, source);
     /* What update() comes to for a line that only this LLC has: what nearly all writes find. */
-    *cache_state(llc, place, way) = line_word(LINE_M, 0);
+    cache_put_state(place, way, LINE_M);
     cache_touch(llc, place, way);
     NUMA_COUNT(n, socket, dma_write_updates);
     *source = NUMA_LLC;

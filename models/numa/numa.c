@@ -47,9 +47,10 @@ static void init_socket(struct numa *n, struct socket *s)
         return;
     }
     const uint32_t sets = (uint32_t)(c->llc_bytes / LINE_BYTES / c->llc_slices / c->llc_ways);
-    cache_init(&s->llc, c->llc_slices, sets, c->llc_ways);
+    const uint64_t lines = numa_lines(n);
+    cache_init(&s->llc, c->llc_slices, sets, c->llc_ways, lines, n->clusters_per_socket);
     if (!c->inclusive)
-        cache_init(&s->filter, c->llc_slices, sets, c->filter_ways);
+        cache_init(&s->filter, c->llc_slices, sets, c->filter_ways, lines, n->clusters_per_socket);
     directory_init(&s->directory, UINT64_C(1) << (physmem_stride_log2(n->mem) - LINE_LOG2));
 }
 
@@ -76,7 +77,6 @@ struct numa *numa_new(struct sim *sim, const char *name, const struct numa_param
         const uint32_t ddio = (uint32_t)((UINT64_C(1) << params->cache->ddio_ways) - 1);
         n->ddio_mask = ddio << (params->cache->llc_ways - params->cache->ddio_ways);
     }
-    n->usual_llc = !bus && params->cache->inclusive && params->cache->llc_ways == USUAL_LLC_WAYS;
     init_memory(n);
     interconnect_init(&n->interconnect, params->interconnect, n->sockets);
     n->socket = calloc(n->sockets, sizeof(*n->socket));
@@ -88,6 +88,8 @@ struct numa *numa_new(struct sim *sim, const char *name, const struct numa_param
         init_socket(n, &n->socket[i]);
         snprintf(n->prefix[i], sizeof(n->prefix[i]), "s%u.", i & 15u);
     }
+    n->usual_llc = !bus && params->cache->inclusive && params->cache->llc_ways == USUAL_LLC_WAYS &&
+                   n->socket[0].llc.narrow;
     for (uint32_t i = 0; i < clusters; i++) {
         cluster_init(n, &n->cluster[i]);
         n->cluster[i].socket = i / n->clusters_per_socket;

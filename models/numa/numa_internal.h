@@ -143,7 +143,7 @@ struct numa {
     uint32_t node_log2_lines; /* stride of the nodes */
     uint32_t ddio_mask;
     uint32_t light_ratio_256;
-    bool usual_llc; /* inclusive, USUAL_LLC_WAYS */
+    bool usual_llc; /* inclusive, USUAL_LLC_WAYS, narrow tags */
     bool quiet;     /* warming: state changes, no time passes, nothing is counted */
     sim_time l1_ps, l2_ps;
     char (*prefix)[8]; /* "s0." for the statistics */
@@ -157,6 +157,12 @@ static inline unsigned home_of(const struct numa *n, uint64_t line)
 static inline uint64_t home_line(const struct numa *n, uint64_t line)
 {
     return line & ((UINT64_C(1) << n->node_log2_lines) - 1);
+}
+
+/* Numbers of lines are below. */
+static inline uint64_t numa_lines(const struct numa *n)
+{
+    return (uint64_t)physmem_nodes(n->mem) << (physmem_stride_log2(n->mem) - LINE_LOG2);
 }
 
 static inline unsigned cluster_of_core(const struct numa *n, unsigned core)
@@ -214,13 +220,16 @@ struct snooped {
 struct holder {
     struct cache *cache;
     struct cache_place place;
-    uint32_t *word; /* of state; valid if way >= 0 */
     int way;
 };
 struct holder agent_find_anywhere(struct numa *n, unsigned socket, uint64_t line);
-static inline uint32_t *holder_word(struct holder h)
+static inline uint32_t holder_word(struct holder h)
 {
-    return h.word;
+    return cache_word(h.cache, h.place, h.way);
+}
+static inline void holder_put(struct holder h, enum line_state state, uint32_t sharers)
+{
+    cache_put(h.cache, h.place, h.way, state, sharers);
 }
 static inline struct holder agent_find(struct numa *n, unsigned socket, uint64_t line)
 {
@@ -229,8 +238,7 @@ static inline struct holder agent_find(struct numa *n, unsigned socket, uint64_t
     if (SIM_LIKELY(n->usual_llc)) {
         const struct cache known = cache_known(llc, USUAL_LLC_WAYS, false);
         const struct cache_place place = cache_place(&known, line);
-        const int way = cache_find(&known, place);
-        return (struct holder){ llc, place, cache_state(&known, place, way), way };
+        return (struct holder){ llc, place, cache_find(&known, place) };
     }
     return agent_find_anywhere(n, socket, line);
 }

@@ -21,7 +21,7 @@
 static bool all_usual(const struct cluster *c, const struct numa_cache_params *p)
 {
     return p->l2_cores == 1 && c->l2.ways == USUAL_PRIVATE_WAYS &&
-           c->l1[0].ways == USUAL_PRIVATE_WAYS;
+           c->l1[0].ways == USUAL_PRIVATE_WAYS && !c->l1[0].narrow && !c->l2.narrow;
 }
 
 void cluster_init(struct numa *n, struct cluster *c)
@@ -31,8 +31,10 @@ void cluster_init(struct numa *n, struct cluster *c)
     c->l1 = calloc(p->l2_cores, sizeof(*c->l1));
     SIM_ASSERT(c->l1 != NULL, "no memory for L1 caches");
     for (uint32_t i = 0; i < p->l2_cores; i++)
-        cache_init(&c->l1[i], 1, (uint32_t)(p->l1_bytes / LINE_BYTES / p->l1_ways), p->l1_ways);
-    cache_init(&c->l2, 1, (uint32_t)(p->l2_bytes / LINE_BYTES / p->l2_ways), p->l2_ways);
+        cache_init(&c->l1[i], 1, (uint32_t)(p->l1_bytes / LINE_BYTES / p->l1_ways), p->l1_ways,
+                   numa_lines(n), 0);
+    cache_init(&c->l2, 1, (uint32_t)(p->l2_bytes / LINE_BYTES / p->l2_ways), p->l2_ways,
+               numa_lines(n), 0);
     c->usual = all_usual(c, p);
 }
 
@@ -56,7 +58,7 @@ static inline enum line_state peek_in(const struct cache *l2, uint64_t line)
     const struct cache_place p = cache_place(l2, line);
     const int way = cache_find(l2, p);
 
-    return way < 0 ? LINE_I : line_state(*cache_state(l2, p, way));
+    return way < 0 ? LINE_I : cache_state(p, way);
 }
 
 enum line_state cluster_peek(const struct numa *n, unsigned cluster, uint64_t line)
@@ -76,7 +78,7 @@ static inline void drop_from_one(const struct cache *l1, uint64_t line)
     const int way = cache_find(l1, p);
 
     if (way >= 0)
-        cache_drop(l1, p, way);
+        cache_drop(p, way);
 }
 
 /* Drops the line from the L1s of a cluster but one (or all: except >= l2_cores). */
@@ -93,7 +95,7 @@ static void share_in_l1(const struct numa *n, struct cluster *c, uint64_t line)
         const struct cache_place p = cache_place(&c->l1[i], line);
         const int way = cache_find(&c->l1[i], p);
         if (way >= 0)
-            *cache_state(&c->l1[i], p, way) = line_word(LINE_S, 0);
+            cache_put_state(p, way, LINE_S);
     }
 }
 
@@ -105,11 +107,10 @@ enum line_state cluster_downgrade(struct numa *n, unsigned cluster, uint64_t lin
 
     if (way < 0)
         return LINE_I;
-    uint32_t *word = cache_state(&c->l2, p, way);
-    const enum line_state was = line_state(*word);
+    const enum line_state was = cache_state(p, way);
     if (was == LINE_M)
         share_in_l1(n, c, line);
-    *word = line_word(LINE_S, 0);
+    cache_put_state(p, way, LINE_S);
     return was;
 }
 
@@ -122,12 +123,12 @@ invalidate_in(const struct numa *n, struct cluster *c, uint64_t line, const stru
 
     if (way < 0)
         return LINE_I;
-    const enum line_state was = line_state(*cache_state(l2, p, way));
+    const enum line_state was = cache_state(p, way);
     if (l1 != NULL)
         drop_from_one(l1, line);
     else
         drop_from_l1(n, c, line, UINT32_MAX);
-    cache_drop(l2, p, way);
+    cache_drop(p, way);
     return was;
 }
 
@@ -162,19 +163,19 @@ static inline __attribute__((always_inline)) void
 fill_l1(const struct cache *l1, struct cache_place p, enum line_state state)
 {
     /* The victim's state is in the L2 already (see the invariant of struct cluster). */
-    cache_fill(l1, p, cache_victim(l1, p, l1->all_ways), line_word(state, 0));
+    cache_fill(l1, p, cache_victim(p, l1->all_ways), state, 0);
 }
 
 /* Makes room for the line, which is not there; returns its way. */
 static inline __attribute__((always_inline)) int
 fill_l2(const struct access *a, struct cache_place p, enum line_state state, sim_time at_ps)
 {
-    const int way = cache_victim(a->l2, p, a->l2->all_ways);
-    const bool full = p.row[way] != 0;
+    const int way = cache_victim(p, a->l2->all_ways);
+    const bool full = cache_holds(p, way);
     const uint64_t victim = cache_line_in(a->l2, p, way);
-    const enum line_state was = line_state(*cache_state(a->l2, p, way));
+    const enum line_state was = cache_state(p, way);
 
-    cache_fill(a->l2, p, way, line_word(state, 0));
+    cache_fill(a->l2, p, way, state, 0);
     if (full) {
         if (a->c->usual)
             drop_from_one(a->l1, victim);
@@ -198,7 +199,7 @@ miss_l1(const struct access *a, struct cache_place p1, int way1)
 
     int way2 = cache_find(a->l2, p2);
     if (way2 >= 0)
-        now = line_state(*cache_state(a->l2, p2, way2));
+        now = cache_state(p2, way2);
     sim_stamp_mark(a->stamp, PART_CORE, r.done_ps);
     if (now == LINE_I || (a->store && now == LINE_S)) {
         /* May take other lines from our caches, but not this one. */
@@ -208,7 +209,7 @@ miss_l1(const struct access *a, struct cache_place p1, int way1)
     }
     if (a->store)
         now = LINE_M;
-    *cache_state(a->l2, p2, way2) = line_word(now, 0);
+    cache_put_state(p2, way2, now);
     cache_touch(a->l2, p2, way2);
 
     /* An L1 of a pair may read what the other has written, but then neither may store freely. */
@@ -220,7 +221,7 @@ miss_l1(const struct access *a, struct cache_place p1, int way1)
     }
     const enum line_state in_l1 = a->store ? LINE_M : LINE_S;
     if (way1 >= 0)
-        *cache_state(a->l1, p1, way1) = line_word(in_l1, 0);
+        cache_put_state(p1, way1, in_l1);
     else
         fill_l1(a->l1, p1, in_l1);
     return r;
@@ -231,7 +232,7 @@ static inline __attribute__((always_inline)) struct numa_result access_in(const 
     const struct cache_place p = cache_place(a->l1, a->line);
     const int way = cache_find(a->l1, p);
 
-    if (SIM_LIKELY(way >= 0 && (!a->store || line_state(*cache_state(a->l1, p, way)) == LINE_M))) {
+    if (SIM_LIKELY(way >= 0 && (!a->store || cache_state(p, way) == LINE_M))) {
         cache_touch(a->l1, p, way);
         sim_stamp_mark(a->stamp, PART_CORE, a->at_ps + a->n->l1_ps);
         return (struct numa_result){ a->at_ps + a->n->l1_ps, NUMA_L1 };

@@ -165,7 +165,7 @@ static bool is_dirty(struct numa *n, uint64_t line)
         dirty |= cluster_peek(n, c, line) == LINE_M;
     for (unsigned s = 0; s < n->sockets && n->socket[s].llc.row != NULL; s++) {
         const struct holder h = agent_find(n, s, line);
-        dirty |= h.way >= 0 && line_state(*holder_word(h)) == LINE_M;
+        dirty |= h.way >= 0 && line_state(holder_word(h)) == LINE_M;
     }
     return dirty;
 }
@@ -280,14 +280,13 @@ static void test_victims_are_written_once(void **state)
         written += n->socket[s].counters.write_victim_bytes / 64;
     /* Lines M in an L2 may be E in the LLC: count the lines of the LLC that are M in either. */
     const struct socket *s0 = &n->socket[0];
-    for (uint64_t row = 0; row < (uint64_t)s0->llc.slices * s0->llc.sets; row++) {
+    for (uint32_t row = 0; row < s0->llc.slices * s0->llc.sets; row++) {
         for (int way = 0; way < (int)s0->llc.ways; way++) {
-            const struct cache_place p = { .row = s0->llc.row + row * s0->llc.row_words };
-            if (p.row[way] == 0)
+            const struct cache_place p = { .row = cache_row(&s0->llc, row), .index = row };
+            if (!cache_holds(p, way))
                 continue;
-            const uint64_t line = cache_line_at(&s0->llc, p.row, way);
-            left.lines += line_state(*cache_state(&s0->llc, p, way)) == LINE_M ||
-                          cluster_peek(n, 0, line) == LINE_M;
+            const uint64_t line = cache_line_in(&s0->llc, p, way);
+            left.lines += cache_state(p, way) == LINE_M || cluster_peek(n, 0, line) == LINE_M;
         }
     }
     assert_int_equal(written + left.lines, 5000);
