@@ -51,7 +51,7 @@ void cache_each(const struct cache *c, void *context,
 {
     for (uint32_t i = 0; i < c->slices * c->sets; i++) {
         const struct cache_place p = { cache_row(c, i), 0, i };
-        for (uint32_t valid = cache_valid(p); valid != 0; valid &= valid - 1) {
+        for (uint32_t valid = p.row->valid; valid != 0; valid &= valid - 1) {
             const int way = __builtin_ctz(valid);
             fn(context, cache_line_in(c, p, way), way, cache_word(c, p, way));
         }

@@ -32,18 +32,18 @@ enum line_state { LINE_I, LINE_S, LINE_E, LINE_M };
 #define LINE_STATE_SHIFT  30
 #define LINE_SHARERS_MASK ((UINT32_C(1) << LINE_STATE_SHIFT) - 1)
 
-/* The head of a row. Masks over the ways; pairs of them, of two bits, are one word: the mask of the
- * low bit in its low half. */
+/* The head of a row. Masks have a bit for each way. */
 struct cache_row {
-    uint32_t used;     /* recently */
+    uint32_t used; /* recently */
+    uint32_t valid;
     uint32_t shared;   /* has sharers */
-    uint64_t state;    /* enum line_state; LINE_I is an empty way */
-    uint64_t tag_high; /* narrow: bits 16 and 17 of the tag */
+    uint32_t tag_high; /* narrow: bit 16 of the tag */
+    uint64_t state;    /* enum line_state of the valid ways, two bits each */
     uint32_t tags[];   /* narrow: 20 of 16 bits; wide: one for each way, rounded up to 4 */
 };
 
 #define CACHE_NARROW_WAYS    20u /* at most */
-#define CACHE_NARROW_TAGS    (UINT64_C(1) << 18)
+#define CACHE_NARROW_TAGS    (UINT64_C(1) << 17)
 #define CACHE_NARROW_SHARERS 16u
 #define HOST_LINE_BYTES      64u
 
@@ -71,19 +71,19 @@ static inline uint32_t cache_sharers_bytes(uint32_t ways, bool narrow)
     return (ways * (narrow ? 2u : 4u) + HOST_LINE_BYTES - 1) & ~(HOST_LINE_BYTES - 1);
 }
 
-/* The same cache, in which the compiler knows the number of ways and the layout: for the inner
+/* The same cache, in which the compiler knows ways, sets and layout: for the inner
  * loops, which choose it where it fits. One of a core has one slice, wide tags and no sharers. */
-static inline __attribute__((always_inline)) struct cache cache_known(const struct cache *c,
-                                                                      uint32_t ways, bool of_core)
+static inline __attribute__((always_inline)) struct cache
+cache_known(const struct cache *c, uint32_t ways, uint32_t sets, bool of_core)
 {
     const uint32_t head_bytes = cache_head_bytes(ways, !of_core);
 
     return (struct cache){
         .row = c->row,
-        .sets = c->sets,
+        .sets = sets,
         .ways = ways,
         .slices = of_core ? 1 : c->slices,
-        .sets_log2 = c->sets_log2,
+        .sets_log2 = (uint32_t)__builtin_ctz(sets),
         .row_bytes = head_bytes + (of_core ? 0 : cache_sharers_bytes(ways, true)),
         .sharers_at = of_core ? 0 : head_bytes,
         .slice_reciprocal = of_core ? 0 : c->slice_reciprocal,
@@ -154,29 +154,6 @@ static inline uint16_t *cache_narrow_tags(struct cache_place p)
     return (uint16_t *)(void *)p.row->tags;
 }
 
-/* The same in both halves of a word of two masks. */
-static inline uint64_t cache_pair_bit(int way)
-{
-    return UINT64_C(0x100000001) << way;
-}
-
-/* The two low bits, as they are in such a word. */
-static inline uint64_t cache_pair(uint32_t bits, int way)
-{
-    return ((uint64_t)(bits >> 1 & 1u) << 32 | (bits & 1u)) << way;
-}
-
-static inline uint32_t cache_pair_of(uint64_t pairs, int way)
-{
-    return (uint32_t)(pairs >> way & 1u) | (uint32_t)(pairs >> (way + 31) & 2u);
-}
-
-/* Mask of the ways that hold a line. */
-static inline uint32_t cache_valid(struct cache_place p)
-{
-    return (uint32_t)(p.row->state | p.row->state >> 32);
-}
-
 /* A bit for each tag that is the place's, those of empty ways included. */
 static inline __attribute__((always_inline)) uint32_t cache_narrow_matches(struct cache_place p)
 {
@@ -195,9 +172,7 @@ static inline __attribute__((always_inline)) uint32_t cache_narrow_matches(struc
     for (uint32_t way = 0; way < CACHE_NARROW_WAYS; way++)
         matches |= (uint32_t)(tags[way] == (uint16_t)p.tag) << way;
 #endif
-    const uint32_t differ16 = (uint32_t)p.row->tag_high ^ -(p.tag >> 16 & 1u);
-    const uint32_t differ17 = (uint32_t)(p.row->tag_high >> 32) ^ -(p.tag >> 17 & 1u);
-    return matches & ~differ16 & ~differ17;
+    return matches & ~(p.row->tag_high ^ -(p.tag >> 16));
 }
 
 static inline __attribute__((always_inline)) uint32_t cache_wide_matches(struct cache_place p,
@@ -228,24 +203,24 @@ static inline __attribute__((always_inline)) int cache_find(const struct cache *
     const uint32_t matches = c->narrow      ? cache_narrow_matches(p)
                              : c->ways == 8 ? cache_wide_matches(p, 8)
                                             : cache_wide_matches(p, c->ways);
-    const uint32_t valid = matches & cache_valid(p); /* one bit at most */
+    const uint32_t valid = matches & p.row->valid; /* one bit at most */
 
     return valid == 0 ? -1 : __builtin_ctz(valid);
 }
 
 static inline bool cache_holds(struct cache_place p, int way)
 {
-    return (cache_valid(p) >> way & 1u) != 0;
+    return (p.row->valid >> way & 1u) != 0;
 }
 
 static inline enum line_state cache_state(struct cache_place p, int way)
 {
-    return (enum line_state)cache_pair_of(p.row->state, way);
+    return (enum line_state)(p.row->state >> 2 * way & 3u);
 }
 
 static inline void cache_put_state(struct cache_place p, int way, enum line_state state)
 {
-    p.row->state = (p.row->state & ~cache_pair_bit(way)) | cache_pair(state, way);
+    p.row->state = (p.row->state & ~(UINT64_C(3) << 2 * way)) | (uint64_t)state << 2 * way;
 }
 
 static inline enum line_state line_state(uint32_t word)
@@ -307,7 +282,7 @@ static inline void cache_touch(const struct cache *c, struct cache_place p, int 
 static inline int cache_victim(struct cache_place p, uint32_t allowed)
 {
     uint32_t *used = &p.row->used;
-    const uint32_t empty = allowed & ~cache_valid(p);
+    const uint32_t empty = allowed & ~p.row->valid;
 
     if (SIM_UNLIKELY(empty != 0))
         return __builtin_ctz(empty);
@@ -322,17 +297,18 @@ static inline void cache_fill(const struct cache *c, struct cache_place p, int w
 {
     if (c->narrow) {
         cache_narrow_tags(p)[way] = (uint16_t)p.tag;
-        p.row->tag_high = (p.row->tag_high & ~cache_pair_bit(way)) | cache_pair(p.tag >> 16, way);
+        p.row->tag_high = (p.row->tag_high & ~(UINT32_C(1) << way)) | p.tag >> 16 << way;
     } else {
         p.row->tags[way] = p.tag;
     }
+    p.row->valid |= UINT32_C(1) << way;
     cache_put(c, p, way, state, sharers);
     cache_touch(c, p, way);
 }
 
 static inline void cache_drop(struct cache_place p, int way)
 {
-    p.row->state &= ~cache_pair_bit(way);
+    p.row->valid &= ~(UINT32_C(1) << way);
     p.row->used &= ~(UINT32_C(1) << way);
 }
 
@@ -340,7 +316,7 @@ static inline uint32_t cache_tag_in(const struct cache *c, struct cache_place p,
 {
     if (!c->narrow)
         return p.row->tags[way];
-    return cache_narrow_tags(p)[way] | cache_pair_of(p.row->tag_high, way) << 16;
+    return cache_narrow_tags(p)[way] | (p.row->tag_high >> way & 1u) << 16;
 }
 
 /* The line in the way of a place's row, which must be valid. */

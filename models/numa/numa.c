@@ -88,8 +88,9 @@ struct numa *numa_new(struct sim *sim, const char *name, const struct numa_param
         init_socket(n, &n->socket[i]);
         snprintf(n->prefix[i], sizeof(n->prefix[i]), "s%u.", i & 15u);
     }
-    n->usual_llc = !bus && params->cache->inclusive && params->cache->llc_ways == USUAL_LLC_WAYS &&
-                   n->socket[0].llc.narrow;
+    const struct cache *llc = &n->socket[0].llc;
+    n->usual_llc = !bus && params->cache->inclusive && llc->ways == USUAL_LLC_WAYS &&
+                   llc->sets == USUAL_LLC_SETS && llc->narrow;
     for (uint32_t i = 0; i < clusters; i++) {
         cluster_init(n, &n->cluster[i]);
         n->cluster[i].socket = i / n->clusters_per_socket;

@@ -13,8 +13,11 @@
 
 #define NUMA_MAX_SOCKETS 4
 /* Inner loops are compiled for these. */
-#define USUAL_PRIVATE_WAYS 8u  /* of L1 and L2, each of one core */
+#define USUAL_PRIVATE_WAYS 8u /* of L1 and L2, each of one core */
+#define USUAL_L1_SETS      64u
+#define USUAL_L2_SETS      512u
 #define USUAL_LLC_WAYS     20u /* of an inclusive LLC */
+#define USUAL_LLC_SETS     2048u
 
 struct numa_cpu_params {
     uint32_t sockets;
@@ -143,7 +146,7 @@ struct numa {
     uint32_t node_log2_lines; /* stride of the nodes */
     uint32_t ddio_mask;
     uint32_t light_ratio_256;
-    bool usual_llc; /* inclusive, USUAL_LLC_WAYS, narrow tags */
+    bool usual_llc; /* inclusive, USUAL_LLC_*, narrow tags */
     bool quiet;     /* warming: state changes, no time passes, nothing is counted */
     sim_time l1_ps, l2_ps;
     char (*prefix)[8]; /* "s0." for the statistics */
@@ -231,12 +234,27 @@ static inline void holder_put(struct holder h, enum line_state state, uint32_t s
 {
     cache_put(h.cache, h.place, h.way, state, sharers);
 }
+static inline __attribute__((always_inline)) struct cache usual_llc(const struct cache *llc)
+{
+    return cache_known(llc, USUAL_LLC_WAYS, USUAL_LLC_SETS, false);
+}
+
+static inline __attribute__((always_inline)) struct cache usual_l1(const struct cluster *c)
+{
+    return cache_known(&c->l1[0], USUAL_PRIVATE_WAYS, USUAL_L1_SETS, true);
+}
+
+static inline __attribute__((always_inline)) struct cache usual_l2(const struct cluster *c)
+{
+    return cache_known(&c->l2, USUAL_PRIVATE_WAYS, USUAL_L2_SETS, true);
+}
+
 static inline struct holder agent_find(struct numa *n, unsigned socket, uint64_t line)
 {
     struct cache *llc = &n->socket[socket].llc;
 
     if (SIM_LIKELY(n->usual_llc)) {
-        const struct cache known = cache_known(llc, USUAL_LLC_WAYS, false);
+        const struct cache known = usual_llc(llc);
         const struct cache_place place = cache_place(&known, line);
         return (struct holder){ llc, place, cache_find(&known, place) };
     }

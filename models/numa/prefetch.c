@@ -43,8 +43,8 @@ void numa_prefetch_core(const struct numa *numa, unsigned core, struct hpa hpa)
     const struct cache *llc = &numa->socket[c->socket].llc;
 
     if (SIM_LIKELY(numa->usual_llc && c->usual)) {
-        const struct cache known = cache_known(llc, USUAL_LLC_WAYS, false);
-        const struct cache l2 = cache_known(&c->l2, USUAL_PRIVATE_WAYS, true);
+        const struct cache known = usual_llc(llc);
+        const struct cache l2 = usual_l2(c);
         prefetch_for_core(&known, &l2, line);
     } else if (llc->row != NULL) {
         prefetch_for_core(llc, &c->l2, line);

@@ -20,8 +20,9 @@
 
 static bool all_usual(const struct cluster *c, const struct numa_cache_params *p)
 {
-    return p->l2_cores == 1 && c->l2.ways == USUAL_PRIVATE_WAYS &&
-           c->l1[0].ways == USUAL_PRIVATE_WAYS && !c->l1[0].narrow && !c->l2.narrow;
+    return p->l2_cores == 1 && !c->l1[0].narrow && !c->l2.narrow &&
+           c->l1[0].ways == USUAL_PRIVATE_WAYS && c->l1[0].sets == USUAL_L1_SETS &&
+           c->l2.ways == USUAL_PRIVATE_WAYS && c->l2.sets == USUAL_L2_SETS;
 }
 
 void cluster_init(struct numa *n, struct cluster *c)
@@ -66,7 +67,7 @@ enum line_state cluster_peek(const struct numa *n, unsigned cluster, uint64_t li
     const struct cluster *c = &n->cluster[cluster];
 
     if (SIM_LIKELY(c->usual)) {
-        const struct cache l2 = cache_known(&c->l2, USUAL_PRIVATE_WAYS, true);
+        const struct cache l2 = usual_l2(c);
         return peek_in(&l2, line);
     }
     return peek_in(&c->l2, line);
@@ -137,8 +138,8 @@ enum line_state cluster_invalidate(struct numa *n, unsigned cluster, uint64_t li
     struct cluster *c = &n->cluster[cluster];
 
     if (SIM_LIKELY(c->usual)) {
-        const struct cache l1 = cache_known(&c->l1[0], USUAL_PRIVATE_WAYS, true);
-        const struct cache l2 = cache_known(&c->l2, USUAL_PRIVATE_WAYS, true);
+        const struct cache l1 = usual_l1(c);
+        const struct cache l2 = usual_l2(c);
         return invalidate_in(n, c, line, &l1, &l2);
     }
     return invalidate_in(n, c, line, NULL, &c->l2);
@@ -255,8 +256,8 @@ struct numa_result private_access(struct numa *n, unsigned core, uint64_t line, 
 
     if (SIM_UNLIKELY(!c->usual))
         return access_unusual(a);
-    const struct cache l1 = cache_known(&c->l1[0], USUAL_PRIVATE_WAYS, true);
-    const struct cache l2 = cache_known(&c->l2, USUAL_PRIVATE_WAYS, true);
+    const struct cache l1 = usual_l1(c);
+    const struct cache l2 = usual_l2(c);
     a.l1 = &l1;
     a.l2 = &l2;
     return access_in(&a);
