@@ -115,8 +115,9 @@ void agent_write_home(struct numa *n, unsigned socket, uint64_t line, enum write
 }
 
 /* Makes room in a way that the caller fills; true if a dirty line had to be written back. */
-static bool evict(struct numa *n, unsigned socket, struct cache *c, struct cache_place p, int way,
-                  bool for_device, sim_time at_ps)
+static inline __attribute__((always_inline)) bool evict(struct numa *n, unsigned socket,
+                                                        const struct cache *c, struct cache_place p,
+                                                        int way, bool for_device, sim_time at_ps)
 {
     const uint64_t line = cache_line_in(c, p, way);
     const uint32_t word = cache_word(c, p, way);
@@ -137,18 +138,35 @@ static bool evict(struct numa *n, unsigned socket, struct cache *c, struct cache
     return dirty;
 }
 
-bool agent_insert(struct numa *n, unsigned socket, uint64_t line, enum line_state state,
-                  uint32_t sharers, sim_time at_ps)
+static inline __attribute__((always_inline)) bool
+insert_at(struct numa *n, unsigned socket, struct cache_place p, const struct cache *c,
+          enum line_state state, uint32_t sharers, sim_time at_ps)
 {
-    struct socket *s = &n->socket[socket];
     const bool for_device = sharers == 0;
-    struct cache *c = n->params->cache->inclusive || for_device ? &s->llc : &s->filter;
-    const struct cache_place p = cache_place(c, line);
     const int way = cache_victim(p, for_device ? n->ddio_mask : c->all_ways);
     const bool dirty = cache_holds(p, way) && evict(n, socket, c, p, way, for_device, at_ps);
 
     cache_fill(c, p, way, state, sharers);
     return dirty;
+}
+
+bool agent_insert_at(struct numa *n, unsigned socket, struct cache *c, struct cache_place p,
+                     enum line_state state, uint32_t sharers, sim_time at_ps)
+{
+    if (SIM_LIKELY(n->usual_llc)) {
+        const struct cache known = usual_llc(c);
+        return insert_at(n, socket, p, &known, state, sharers, at_ps);
+    }
+    return insert_at(n, socket, p, c, state, sharers, at_ps);
+}
+
+bool agent_insert(struct numa *n, unsigned socket, uint64_t line, enum line_state state,
+                  uint32_t sharers, sim_time at_ps)
+{
+    struct socket *s = &n->socket[socket];
+    struct cache *c = n->params->cache->inclusive || sharers == 0 ? &s->llc : &s->filter;
+
+    return agent_insert_at(n, socket, c, cache_place(c, line), state, sharers, at_ps);
 }
 
 /* Non-inclusive: the last copy of the private caches moves into the LLC. */

@@ -122,6 +122,8 @@ static void snoop_others(struct numa *n, struct request *q)
 
     if (!must && q->directory == DIRECTORY_S)
         q->others_keep = true;
+    if (n->sockets == 2 && q->from != q->home)
+        return;
     for (unsigned s = 0; s < n->sockets; s++) {
         if (s == q->from || s == q->home)
             continue;
@@ -334,7 +336,7 @@ static enum line_state fetch(struct numa *n, unsigned core, uint64_t line, bool 
         cache_prefetch(h.cache, line + 1);
         const struct answer a = acquire(n, socket, line, store ? WANT_RFO : WANT_READ,
                                         store ? READ_RFO : READ_LOAD, t, stamp);
-        agent_insert(n, socket, line, a.grant, bit, t);
+        agent_insert_at(n, socket, h.cache, h.place, a.grant, bit, t);
         result->source = a.source;
         result->done_ps = a.done_ps + p->llc_return_ps;
         sim_stamp_mark(stamp, PART_CACHE, result->done_ps);
@@ -502,11 +504,12 @@ static sim_time write_to_dram(struct numa *n, unsigned socket, uint64_t line, bo
     return t;
 }
 
-/* The line goes into this socket's LLC; at_ps: the slice's answer. */
-static sim_time write_to_llc(struct numa *n, unsigned socket, uint64_t line, bool full,
-                             sim_time at_ps, struct sim_stamp *stamp, enum numa_source *source)
+/* The line goes into this socket's LLC; h: agent_find(); at_ps: the slice's answer. */
+static sim_time write_to_llc(struct numa *n, unsigned socket, struct holder h, uint64_t line,
+                             bool full, sim_time at_ps, struct sim_stamp *stamp,
+                             enum numa_source *source)
 {
-    const struct holder h = agent_find(n, socket, line);
+    bool displaced;
     sim_time t;
 
     if (h.way >= 0) {
@@ -516,7 +519,11 @@ static sim_time write_to_llc(struct numa *n, unsigned socket, uint64_t line, boo
     NUMA_COUNT(n, socket, dma_write_allocates);
     t = acquire(n, socket, line, full ? WANT_OWN : WANT_RFO, READ_DMA, at_ps, stamp).done_ps;
     /* The way is free once the victim's data are with a home agent or on the link to one. */
-    if (agent_insert(n, socket, line, LINE_M, 0, t))
+    if (h.cache == &n->socket[socket].llc)
+        displaced = agent_insert_at(n, socket, h.cache, h.place, LINE_M, 0, t);
+    else
+        displaced = agent_insert(n, socket, line, LINE_M, 0, t);
+    if (displaced)
         t += n->params->cache->llc_request_ps + n->params->coherence->home_agent_ps;
     return t;
 }
@@ -537,7 +544,7 @@ static sim_time write_to_home_llc(struct numa *n, unsigned socket, uint64_t line
     sim_stamp_mark(stamp, PART_INTERCONNECT, t);
     t += n->params->coherence->snoop_lookup_ps;
     sim_stamp_mark(stamp, PART_CACHE, t);
-    t = write_to_llc(n, home, line, full || dirty, t, stamp, source);
+    t = write_to_llc(n, home, agent_find(n, home, line), line, full || dirty, t, stamp, source);
     sim_stamp_mark(stamp, PART_CACHE, t);
     if (*source == NUMA_LLC)
         *source = NUMA_REMOTE_CACHE;
@@ -566,8 +573,8 @@ static enum remote_dma_write write_policy(const struct numa *n, unsigned socket,
 
 /* All but the plain hit; at_ps: the slice's answer. */
 static __attribute__((noinline)) sim_time dma_write_rest(struct numa *n, unsigned socket,
-                                                         uint64_t line, bool full, sim_time at_ps,
-                                                         struct sim_stamp *stamp,
+                                                         struct holder h, uint64_t line, bool full,
+                                                         sim_time at_ps, struct sim_stamp *stamp,
                                                          enum numa_source *source)
 {
     const enum remote_dma_write policy = write_policy(n, socket, line);
@@ -577,7 +584,7 @@ static __attribute__((noinline)) sim_time dma_write_rest(struct numa *n, unsigne
         return write_to_dram(n, socket, line, full, at_ps, stamp);
     if (policy == REMOTE_DMA_HOME_LLC)
         return write_to_home_llc(n, socket, line, full, at_ps, stamp, source);
-    const sim_time t = write_to_llc(n, socket, line, full, at_ps, stamp, source);
+    const sim_time t = write_to_llc(n, socket, h, line, full, at_ps, stamp, source);
     sim_stamp_mark(stamp, PART_CACHE, t);
     return t;
 }
@@ -586,17 +593,16 @@ static sim_time dma_write(struct numa *n, unsigned socket, uint64_t line, bool f
                           struct sim_stamp *stamp, enum numa_source *source)
 {
     const struct cache *llc = &n->socket[socket].llc;
-    const struct cache_place place = cache_place(llc, line);
+    const struct holder h = agent_find(n, socket, line);
     const sim_time t = at_ps + n->params->cache->iio_ps + n->params->cache->llc_request_ps;
 
     sim_stamp_mark(stamp, PART_CACHE, t);
-    const int way = cache_find(llc, place);
-    if (SIM_UNLIKELY(way < 0 || !line_is_llcs_own(place, way) ||
+    if (SIM_UNLIKELY(h.way < 0 || h.cache != llc || !line_is_llcs_own(h.place, h.way) ||
                      write_policy(n, socket, line) != REMOTE_DMA_DEVICE_SIDE_LLC))
-        return dma_write_rest(n, socket, line, full, t, stamp, source);
+        return dma_write_rest(n, socket, h, line, full, t, stamp, source);
     /* What update() comes to for a line that only this LLC has: what nearly all writes find. */
-    cache_put_state(place, way, LINE_M);
-    cache_touch(llc, place, way);
+    cache_put_state(h.place, h.way, LINE_M);
+    cache_touch(llc, h.place, h.way);
     NUMA_COUNT(n, socket, dma_write_updates);
     *source = NUMA_LLC;
     return t;

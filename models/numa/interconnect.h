@@ -39,6 +39,7 @@ struct numa_interconnect_params {
     double bus_gbyte_s;
 };
 
+#define LINK_WINDOW_LOG2 20  /* ps: about one microsecond */
 #define LINK_GROUP_FLITS 10u /* flits of one slot of the calendar */
 
 /* One direction. */
@@ -60,12 +61,43 @@ struct interconnect {
 void interconnect_init(struct interconnect *ic, const struct numa_interconnect_params *params,
                        uint32_t sockets);
 void interconnect_release(struct interconnect *ic);
-/* Arrival of the message's last flit. */
-sim_time interconnect_send(struct interconnect *ic, uint32_t from, uint32_t to,
-                           enum message message, sim_time at_ps);
-/* The direction carried less than load_ratio_256 / 256 of its capacity in the last microsecond. */
-bool interconnect_light(const struct interconnect *ic, uint32_t from, uint32_t to, sim_time at_ps,
-                        uint32_t load_ratio_256);
 sim_time interconnect_idle_ps(const struct interconnect *ic, enum message message);
+
+static inline void link_count_load(struct link *link, uint32_t flits, sim_time at_ps)
+{
+    const uint64_t window = at_ps >> LINK_WINDOW_LOG2;
+
+    if (SIM_UNLIKELY(window > link->window)) {
+        link->last_window_flits = window == link->window + 1 ? link->window_flits : 0;
+        link->window_flits = 0;
+        link->window = window;
+    }
+    link->window_flits += flits;
+}
+
+/* Arrival of the message's last flit. */
+static inline sim_time interconnect_send(struct interconnect *ic, uint32_t from, uint32_t to,
+                                         enum message message, sim_time at_ps)
+{
+    struct link *link = &ic->link[from * ic->sockets + to];
+    const struct calendar_grant grant = calendar_take(&link->calendar, at_ps, ic->flits[message]);
+    const sim_time sent_ps = grant.start_ps + ic->serial_ps[message];
+
+    link_count_load(link, ic->flits[message], at_ps);
+    return SIM_MAX(sent_ps, grant.end_ps) + ic->params->one_way_ps;
+}
+
+/* The direction carried less than load_ratio_256 / 256 of its capacity in the last microsecond. */
+static inline bool interconnect_light(const struct interconnect *ic, uint32_t from, uint32_t to,
+                                      sim_time at_ps, uint32_t load_ratio_256)
+{
+    const struct link *link = &ic->link[from * ic->sockets + to];
+    const uint64_t window = at_ps >> LINK_WINDOW_LOG2;
+    uint64_t flits = link->last_window_flits;
+
+    if (window > link->window)
+        flits = window == link->window + 1 ? link->window_flits : 0;
+    return flits * 256 < ic->window_capacity_flits * load_ratio_256;
+}
 
 #endif

@@ -181,11 +181,30 @@ static inline struct cache *l1_of_core(const struct numa *n, unsigned core)
 /* ---- Resources, counted by cause (resources.c) ---------------------------------------------- */
 sim_time numa_dram_read(struct numa *n, uint64_t line, enum read_cause cause, sim_time at_ps);
 sim_time numa_dram_write(struct numa *n, uint64_t line, enum write_cause cause, sim_time at_ps);
-sim_time numa_send(struct numa *n, unsigned from, unsigned to, enum message message,
-                   sim_time at_ps);
 /* Counts bytes that from put on the interconnect (from == to: on its front-side bus). */
-void numa_count_message(struct numa *n, unsigned from, unsigned to, enum message message,
-                        uint64_t bytes);
+static inline void numa_count_message(struct numa *n, unsigned from, unsigned to,
+                                      enum message message, uint64_t bytes)
+{
+    struct numa_counters *counters = &n->socket[from].counters;
+
+    if (SIM_UNLIKELY(n->quiet))
+        return;
+    counters->interconnect_bytes += bytes;
+    counters->message_bytes[message] += bytes;
+    counters->to_bytes[to] += bytes;
+}
+
+static inline sim_time numa_send(struct numa *n, unsigned from, unsigned to, enum message message,
+                                 sim_time at_ps)
+{
+    if (SIM_UNLIKELY(n->quiet))
+        return at_ps;
+    numa_count_message(n, from, to, message,
+                       (uint64_t)n->interconnect.flits[message] *
+                           n->params->interconnect->flit_payload_bytes);
+    return interconnect_send(&n->interconnect, from, to, message, at_ps);
+}
+
 /* +1 on a counter of the socket, unless warming. */
 #define NUMA_COUNT(N, SOCKET, FIELD)              \
     do {                                          \
@@ -272,6 +291,9 @@ bool agent_snoop_clusters(struct numa *n, unsigned socket, uint32_t mask, uint64
  * (sharers 0: into the DDIO ways). True if a dirty victim had to be written back. */
 bool agent_insert(struct numa *n, unsigned socket, uint64_t line, enum line_state state,
                   uint32_t sharers, sim_time at_ps);
+/* The same where the cache that takes such lines, and the line's place in it, are known. */
+bool agent_insert_at(struct numa *n, unsigned socket, struct cache *c, struct cache_place p,
+                     enum line_state state, uint32_t sharers, sim_time at_ps);
 /* A dirty line goes home: over the interconnect if it must, into DRAM. */
 void agent_write_home(struct numa *n, unsigned socket, uint64_t line, enum write_cause cause,
                       sim_time at_ps);

@@ -167,8 +167,8 @@ fill_l1(const struct cache *l1, struct cache_place p, enum line_state state)
     cache_fill(l1, p, cache_victim(p, l1->all_ways), state, 0);
 }
 
-/* Makes room for the line, which is not there; returns its way. */
-static inline __attribute__((always_inline)) int
+/* Puts the line, which is not there, into the place of another. */
+static inline __attribute__((always_inline)) void
 fill_l2(const struct access *a, struct cache_place p, enum line_state state, sim_time at_ps)
 {
     const int way = cache_victim(p, a->l2->all_ways);
@@ -186,7 +186,6 @@ fill_l2(const struct access *a, struct cache_place p, enum line_state state, sim
             a->n->ops->writeback(a->n, cluster_of_core(a->n, a->core), victim, was == LINE_M,
                                  at_ps);
     }
-    return way;
 }
 
 /* The access missed the L1 (way1 < 0), or is a store to a line of it that is not M there. */
@@ -198,20 +197,22 @@ miss_l1(const struct access *a, struct cache_place p1, int way1)
     struct numa_result r = { a->at_ps + n->l2_ps, NUMA_L2 };
     enum line_state now = LINE_I;
 
-    int way2 = cache_find(a->l2, p2);
+    const int way2 = cache_find(a->l2, p2);
     if (way2 >= 0)
         now = cache_state(p2, way2);
     sim_stamp_mark(a->stamp, PART_CORE, r.done_ps);
     if (now == LINE_I || (a->store && now == LINE_S)) {
         /* May take other lines from our caches, but not this one. */
         now = n->ops->fetch(n, a->core, a->line, a->store, r.done_ps, a->stamp, &r);
-        if (way2 < 0)
-            way2 = fill_l2(a, p2, now, r.done_ps);
     }
     if (a->store)
         now = LINE_M;
-    cache_put_state(p2, way2, now);
-    cache_touch(a->l2, p2, way2);
+    if (way2 < 0) {
+        fill_l2(a, p2, now, r.done_ps);
+    } else {
+        cache_put_state(p2, way2, now);
+        cache_touch(a->l2, p2, way2);
+    }
 
     /* An L1 of a pair may read what the other has written, but then neither may store freely. */
     if (!a->c->usual && n->l2_cores_log2 > 0) {

@@ -106,28 +106,6 @@ sim_time numa_dram_write(struct numa *n, uint64_t line, enum write_cause cause, 
     return dram_write(&home->dram, home_line(n, line), at_ps);
 }
 
-void numa_count_message(struct numa *n, unsigned from, unsigned to, enum message message,
-                        uint64_t bytes)
-{
-    struct numa_counters *counters = &n->socket[from].counters;
-
-    if (SIM_UNLIKELY(n->quiet))
-        return;
-    counters->interconnect_bytes += bytes;
-    counters->message_bytes[message] += bytes;
-    counters->to_bytes[to] += bytes;
-}
-
-sim_time numa_send(struct numa *n, unsigned from, unsigned to, enum message message, sim_time at_ps)
-{
-    if (SIM_UNLIKELY(n->quiet))
-        return at_ps;
-    numa_count_message(n, from, to, message,
-                       (uint64_t)n->interconnect.flits[message] *
-                           n->params->interconnect->flit_payload_bytes);
-    return interconnect_send(&n->interconnect, from, to, message, at_ps);
-}
-
 sim_time numa_io_send(struct numa *n, unsigned from, unsigned to, enum numa_io what, sim_time at_ps)
 {
     static const enum message message_of[] = {
