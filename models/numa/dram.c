@@ -8,6 +8,7 @@
 #define MIX_BURSTS       256u  /* a window: about as long as callers may be apart */
 #define MIX_MAX          4095u /* so that n^2 * 256 fits */
 #define NO_ROW           UINT64_MAX
+#define CHANNEL_HASH_MAX 7u
 
 struct dram_place {
     uint32_t channel;
@@ -26,6 +27,19 @@ static uint32_t clocks_of(const struct dram *dram, sim_time ps)
     return (uint32_t)((ps * BURST_CLOCKS + dram->burst_ps / 2) / dram->burst_ps);
 }
 
+/* Ranks of all channels take turns within tREFI. */
+static void init_refresh(struct dram *dram)
+{
+    const struct numa_dram_params *params = dram->params;
+    const uint32_t n = params->channels * params->ranks;
+
+    if (params->trfc_ps == 0)
+        return;
+    dram->trefi_reciprocal = UINT64_MAX / params->trefi_ps + 1;
+    for (uint32_t i = 0; i < n; i++)
+        dram->refresh_ps[i] = params->trefi_ps - params->trefi_ps * (i + 1) / (n + 1);
+}
+
 void dram_init(struct dram *dram, const struct numa_dram_params *params)
 {
     *dram = (struct dram){ .params = params, .burst_ps = dram_burst_ps(params) };
@@ -36,6 +50,10 @@ void dram_init(struct dram *dram, const struct numa_dram_params *params)
     dram->turnaround_clocks = clocks_of(dram, params->turnaround_ps);
     dram->rank_switch_clocks = clocks_of(dram, params->rank_switch_ps);
     dram->channel_reciprocal = params->channels > 1 ? UINT64_MAX / params->channels + 1 : 0;
+    dram->rank_shift = (uint32_t)__builtin_ctz(params->banks);
+    for (uint32_t i = 0; i < SIM_N_ELEMENTS(dram->channel_of); i++)
+        dram->channel_of[i] = (uint8_t)(i % params->channels);
+    init_refresh(dram);
     dram->channel = calloc(params->channels, sizeof(*dram->channel));
     dram->bank = calloc((size_t)params->channels * dram->n_banks, sizeof(*dram->bank));
     SIM_ASSERT(dram->channel != NULL && dram->bank != NULL, "no memory for DRAM state");
@@ -69,8 +87,8 @@ static struct dram_place place_of(const struct dram *dram, uint64_t line)
     if (dram->params->channels > 1) {
         q = (uint64_t)(((unsigned __int128)line * dram->channel_reciprocal) >> 64);
         const uint64_t hashed = (line - q * dram->params->channels) +
-                                ((q ^ (q >> 3) ^ (q >> 7) ^ (q >> 11)) & 7u);
-        p.channel = (uint32_t)hashed % dram->params->channels;
+                                ((q ^ (q >> 3) ^ (q >> 7) ^ (q >> 11)) & CHANNEL_HASH_MAX);
+        p.channel = dram->channel_of[hashed];
     }
     const uint32_t high_log2 = dram->banks_log2 - dram->group_log2;
     const uint64_t group = q & ((1u << dram->group_log2) - 1);
@@ -84,20 +102,22 @@ static struct dram_place place_of(const struct dram *dram, uint64_t line)
 
 static uint32_t rank_of(const struct dram *dram, struct dram_place p)
 {
-    return p.bank >> (uint32_t)__builtin_ctz(dram->params->banks);
+    return p.bank >> dram->rank_shift;
 }
 
-/* The end of the refresh that covers at_ps on this rank, or at_ps. Ranks of all channels take
- * turns within tREFI. */
+/* The end of the refresh that covers at_ps on this rank, or at_ps. */
 static sim_time after_refresh(const struct dram *dram, struct dram_place p, sim_time at_ps)
 {
     const struct numa_dram_params *params = dram->params;
 
     if (params->trfc_ps == 0)
         return at_ps;
-    const uint32_t turn = p.channel * params->ranks + rank_of(dram, p) + 1;
-    const sim_time offset_ps = params->trefi_ps * turn / (params->channels * params->ranks + 1);
-    const sim_time phase_ps = (at_ps + params->trefi_ps - offset_ps) % params->trefi_ps;
+    const sim_time since_ps = at_ps +
+                              dram->refresh_ps[p.channel * params->ranks + rank_of(dram, p)];
+    /* The rounded-up reciprocal may give one interval too many, never too few. */
+    const uint64_t n = (uint64_t)(((unsigned __int128)since_ps * dram->trefi_reciprocal) >> 64);
+    const uint64_t interval = n * params->trefi_ps > since_ps ? n - 1 : n;
+    const sim_time phase_ps = since_ps - interval * params->trefi_ps;
 
     return phase_ps < params->trfc_ps ? at_ps + params->trfc_ps - phase_ps : at_ps;
 }

@@ -47,8 +47,9 @@ struct dram_bank {
     uint64_t row, previous_row;
 };
 
-#define DRAM_MAX_RANKS 8u
-#define DRAM_MIXES     16u /* windows kept: as long as the bus calendar */
+#define DRAM_MAX_CHANNELS 16u
+#define DRAM_MAX_RANKS    8u
+#define DRAM_MIXES        16u /* windows kept: as long as the bus calendar */
 
 /* How many bursts of which rank are ready in a window of time. */
 struct dram_mix {
@@ -77,6 +78,12 @@ struct dram {
     uint32_t banks_log2, row_log2, group_log2;
     uint32_t turnaround_clocks, rank_switch_clocks;
     uint64_t channel_reciprocal;
+    uint32_t rank_shift;
+    /* Of a line's number among the channels and up to 7 of a hash: the channel. */
+    uint8_t channel_of[DRAM_MAX_CHANNELS + 8];
+    uint64_t trefi_reciprocal; /* 2^64 / tREFI, rounded up */
+    /* Of each rank of each channel: tREFI less the offset of its refreshes. */
+    sim_time refresh_ps[DRAM_MAX_CHANNELS * DRAM_MAX_RANKS];
 };
 
 sim_time dram_burst_ps(const struct numa_dram_params *params);
