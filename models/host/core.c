@@ -42,12 +42,16 @@ void core_compute(struct core *core, struct sim_task *task, uint64_t cycles)
 /* Any that is free, or else the one that is first. */
 static inline sim_time *free_buffer(struct core *core, unsigned n_buffers, sim_time now_ps)
 {
-    sim_time *best = core->buffer_done_ps;
+    sim_time first_ps = core->buffer_done_ps[0];
+    size_t best = 0;
 
-    for (unsigned i = 0; i<n_buffers && * best> now_ps; i++)
-        if (core->buffer_done_ps[i] < *best)
-            best = &core->buffer_done_ps[i];
-    return best;
+    /* Without a branch on which is the less: nobody could predict it. */
+    for (size_t i = 1; i < n_buffers && first_ps > now_ps; i++) {
+        const sim_time done_ps = core->buffer_done_ps[i];
+        best = done_ps < first_ps ? i : best;
+        first_ps = SIM_MIN(first_ps, done_ps);
+    }
+    return &core->buffer_done_ps[best];
 }
 
 /* Waits for data from `source` until until_ps. */
