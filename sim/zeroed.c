@@ -12,10 +12,19 @@
 #define LARGE_PAGE_BYTES ((size_t)2 << 20)
 #define PAGE_BYTES_MAX   ((size_t)64 << 10)
 
+/* Whole large pages, or the rest of the array would be in small ones. */
+static size_t mapped_bytes(size_t bytes)
+{
+    const size_t page = bytes >= LARGE_PAGE_BYTES ? LARGE_PAGE_BYTES : PAGE_BYTES_MAX;
+
+    return (bytes + page - 1) & ~(page - 1);
+}
+
 void *sim_zeroed_new(size_t bytes)
 {
     const size_t spare = bytes >= LARGE_PAGE_BYTES ? LARGE_PAGE_BYTES : 0;
-    char *mapping = mmap(NULL, bytes + spare, PROT_READ | PROT_WRITE,
+    const size_t end = mapped_bytes(bytes);
+    char *mapping = mmap(NULL, end + spare, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     SIM_ASSERT(bytes > 0 && mapping != MAP_FAILED, "no memory for %zu bytes of zeros", bytes);
@@ -26,14 +35,13 @@ void *sim_zeroed_new(size_t bytes)
     if (before > 0)
         munmap(mapping, before);
     char *memory = mapping + before;
-    const size_t page_end = (bytes + PAGE_BYTES_MAX - 1) & ~(PAGE_BYTES_MAX - 1);
-    munmap(memory + page_end, bytes + spare - before - page_end);
-    madvise(memory, bytes, MADV_HUGEPAGE); /* a hint: without it all works the same */
+    munmap(memory + end, spare - before);
+    madvise(memory, end, MADV_HUGEPAGE); /* a hint: without it all works the same */
     return memory;
 }
 
 void sim_zeroed_free(void *memory, size_t bytes)
 {
     if (memory != NULL)
-        munmap(memory, bytes);
+        munmap(memory, mapped_bytes(bytes));
 }
