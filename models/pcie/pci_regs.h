@@ -148,8 +148,8 @@
 #define PCIE_DEVCTL_MRRS_SHIFT       12u
 #define PCIE_DEVCTL_MRRS_MASK        0x7000u
 #define PCIE_DEVCTL_FLR              0x8000u /* initiate; reads as 0 */
-#define PCIE_SIZE_CODE_512           2u /* 128 bytes << 2 */
-#define PCIE_SIZE_CODE_MAX           5u /* 4096 bytes; 6 and 7 are reserved */
+#define PCIE_SIZE_CODE_512           2u      /* 128 bytes << 2 */
+#define PCIE_SIZE_CODE_MAX           5u      /* 4096 bytes; 6 and 7 are reserved */
 
 #define PCIE_DEVSTA_CORRECTABLE 0x0001u
 #define PCIE_DEVSTA_NON_FATAL   0x0002u

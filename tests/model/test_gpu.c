@@ -413,6 +413,7 @@ static void reset_under_way(struct rig *r)
         gpu_memory_read(r->model[0], at, there, sizeof(there));
         assert_memory_equal(there, zeros, sizeof(there));
     }
+    copy_close(r, 0, &c);
     k_pci_remove(dev, true);
     assert_int_equal(k_pci_add(r->kernel, dev), 0);
     r->gpu[0] = gpu_of(dev);
