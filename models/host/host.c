@@ -30,7 +30,7 @@ static const struct param_desc port_params[] = {
 
 static const struct param_desc firmware_params[] = {
     PARAM("mmio_high_base_bytes", PARAM_BYTES, struct host_firmware_params, mmio_high_base_bytes,
-          17592186044416, 68719476736, 70368744177664, PROV_ESTIMATE, "docs/sources.md#c2",
+          17592186044416, 68719476736, 70368744177664, PROV_ESTIMATE, "docs/sources.md#c3",
           "where the prefetchable window of the first socket begins; above all memory, 4 TiB each"),
     { .type = PARAM_END },
 };
