@@ -1,0 +1,138 @@
+/* Programs in guests: GPUs that reach each other, borrowed by MDEV or local by VFIO, with their
+ * unchanged driver; bandwidthTest checks every byte. What is refused, before and while it runs. */
+#include <string.h>
+
+#include "tests/model/world_fixture.h"
+#include "workloads/experiment.h"
+
+#define HOST(NAME)                                                         \
+    NAME " = { ports = ( { name = \"rp0\"; socket = 0; lanes = 8; },"      \
+         " { name = \"rp1\"; socket = 0; lanes = 8; },"                    \
+         " { name = \"rp2\"; socket = 0; lanes = 8; } );"                  \
+         " dram = { node_size = \"4 GiB\"; };"                             \
+         " cpu = { sockets = 1; cores_per_socket = 4; clock_ghz = 2.0; };" \
+         " iommu = { enabled = true; }; };\n"
+#define GPU "{ type = \"gpu.cuda\"; lanes = 8; };"
+/* Both GPUs are in the host %s. */
+#define WORLD                                                                                        \
+    "hosts = { " HOST("server") HOST(                                                                \
+        "lender") "};\n"                                                                             \
+                  "devices = { n0 = { type = \"pcie.ntb\"; lanes = 8; cable_lanes = 8; };"           \
+                  " n1 = { type = \"pcie.ntb\"; lanes = 8; cable_lanes = 8; bar2_bytes = \"%s\"; };" \
+                  " gpu0 = " GPU " gpu1 = " GPU " };\n"                                              \
+                  "cables = ( { from = \"server.s0.rp0\"; to = \"n0.p0\"; },"                        \
+                  " { from = \"lender.s0.rp0\"; to = \"n1.p0\"; },"                                  \
+                  " { from = \"%s.s0.rp1\"; to = \"gpu0.p0\"; },"                                    \
+                  " { from = \"%s.s0.rp2\"; to = \"gpu1.p0\"; },"                                    \
+                  " { from = \"n0.p1\"; to = \"n1.p1\"; length_m = 2.0; } );\n"                      \
+                  "workload = { type = \"programs\"; measured = \"borrower\"; };\n"                  \
+                  "programs = { copy = { type = \"bandwidth_test\"; direction = \"%s\";"             \
+                  " transfer_bytes = 65536; volume_bytes = 262144; }; };\n"                          \
+                  "measure = { warmup_us = 0; duration_us = 1000000; };\n"
+#define BORROWED                                                                  \
+    "lending = { lender = { host = \"lender\"; lend = [\"gpu0\", \"gpu1\"]; };\n" \
+    " borrower = { host = \"server\"; borrow = [\"gpu0\", \"gpu1\"]; vm = { %s }; }; };\n"
+#define LOCAL "lending = { borrower = { host = \"server\"; vm = { %s }; }; };\n"
+#define SMALL "memory_bytes = \"128 MiB\"; cpus = 2;"
+
+static char *scenario(const char *aperture, const char *where, const char *direction, bool borrowed,
+                      const char *vm)
+{
+    char *world = g_strdup_printf(WORLD, aperture, where, where, direction);
+    char *groups = borrowed ? g_strdup_printf(BORROWED, vm) : g_strdup_printf(LOCAL, vm);
+    char *text = g_strconcat(world, groups, NULL);
+    g_free(world);
+    g_free(groups);
+    return text;
+}
+
+/* NULL, or what the run failed with (g_free). */
+static char *run_into(char *text, double *gbyte_s)
+{
+    struct sim_error_list errors = { 0 };
+    struct config *config = fixture_config(text, &errors);
+    struct run_result *result = run_result_new();
+    struct experiment_outcome ended;
+    char *error = NULL;
+    fixture_fail(&errors);
+    const bool ok = experiment_run(config, 1, result, &ended, NULL, &error);
+    assert_int_equal(ok, error == NULL);
+    *gbyte_s = ok ? run_result_value(result, "throughput_gbyte_s") : 0;
+    run_result_free(result);
+    config_free(config);
+    g_free(text);
+    return error;
+}
+
+static void expect_copies(char *text)
+{
+    double gbyte_s;
+    char *error = run_into(text, &gbyte_s);
+    if (error != NULL)
+        fail_msg("%s", error);
+    assert_true(gbyte_s > 0.1 && gbyte_s < 7.88); /* eight lanes of generation 3 */
+}
+
+static void test_borrowed(void **state)
+{
+    (void)state;
+    expect_copies(scenario("8 GiB", "lender", "read", true, SMALL));
+    expect_copies(scenario("8 GiB", "lender", "write", true, SMALL));
+    expect_copies(scenario("8 GiB", "lender", "peer", true, SMALL));
+}
+
+static void test_local(void **state)
+{
+    (void)state;
+    expect_copies(scenario("8 GiB", "server", "read", false, SMALL));
+    expect_copies(scenario("8 GiB", "server", "write", false, SMALL));
+    expect_copies(scenario("8 GiB", "server", "peer", false, SMALL));
+}
+
+static void test_small_aperture(void **state)
+{
+    double gbyte_s;
+    (void)state;
+    char *error = run_into(
+        scenario("1 GiB", "lender", "read", true, "memory_bytes = \"2 GiB\"; cpus = 2;"), &gbyte_s);
+    assert_non_null(error);
+    if (strstr(error, "do not fit into its aperture of 1024 MiB") == NULL)
+        fail_msg("%s", error);
+    g_free(error);
+}
+
+static void expect_mistake(const char *vm, const char *what)
+{
+    struct sim_error_list errors = { 0 };
+    char *text = scenario("8 GiB", "lender", "read", true, vm);
+    struct config *config = fixture_config(text, &errors);
+    bool found = false;
+    fixture_fail(&errors);
+    assert_false(experiment_check(config, &errors));
+    for (size_t i = 0; i < errors.n_messages; i++)
+        found |= strstr(errors.message[i], what) != NULL;
+    if (!found)
+        fail_msg("`%s` instead of `%s`", errors.message[0], what);
+    sim_error_release(&errors);
+    config_free(config);
+    g_free(text);
+}
+
+static void test_mistakes(void **state)
+{
+    (void)state;
+    expect_mistake("first_cpu = 3; cpus = 2;", "cores of the host");
+    expect_mistake("memory_bytes = 134221824;", "a multiple of 2 MiB");
+    expect_mistake("memmory_bytes = \"1 GiB\";", "unknown setting");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_borrowed),
+        cmocka_unit_test(test_local),
+        cmocka_unit_test(test_small_aperture),
+        cmocka_unit_test(test_mistakes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
