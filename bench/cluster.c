@@ -177,6 +177,9 @@ static int measure_work(unsigned n_hosts, const char *kind, const char *host, un
     }
     getrusage(RUSAGE_SELF, &usage);
     printf("cluster.%s_%u_lending.wall %.2f s\n", kind, n_hosts, now_s() - start_s);
+    printf("cluster.%s_%u_lending.cpu %.2f s\n", kind, n_hosts,
+           (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+               1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec));
     printf("cluster.%s_%u_lending.peak_memory %.1f MiB\n", kind, n_hosts,
            (double)usage.ru_maxrss / 1024.0);
     printf("cluster.%s_%u_lending.simulated %.2f ms\n", kind, n_hosts,
