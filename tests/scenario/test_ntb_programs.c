@@ -1,0 +1,155 @@
+/* The programs ntb_dma and ntb_latency: what is refused before anything runs; latencies and rates
+ * that follow the lengths and widths of what lies between two machines. */
+#include <math.h>
+#include <string.h>
+
+#include "tests/model/world_fixture.h"
+#include "workloads/experiment.h"
+
+#define HOST(NAME)                                                       \
+    NAME " = { ports = ( { name = \"rp0\"; socket = 0; lanes = 8; } ); " \
+         "dram = { node_size = \"1 GiB\"; }; "                           \
+         "cpu = { sockets = 1; cores_per_socket = 4; clock_ghz = 2.0; }; };\n"
+#define BRIDGE                                                                                \
+    "{ type = \"pcie.ntb\"; lanes = 8; cable_lanes = 8; latency_ns = %u; dma_channels = %u; " \
+    "dma_reads_in_flight = %u; };"
+#define WORLD                                                                                    \
+    "hosts = { " HOST("server") HOST(                                                            \
+        "other") "};\n"                                                                          \
+                 "devices = { n0 = " BRIDGE " n1 = " BRIDGE " };\n"                              \
+                 "cables = ( { from = \"server.s0.rp0\"; to = \"n0.p0\"; },"                     \
+                 " { from = \"other.s0.rp0\"; to = \"n1.p0\"; },"                                \
+                 " { from = \"n0.p1\"; to = \"n1.p1\"; length_m = 2.0; latency_ns = 0.0; } );\n" \
+                 "lending = { server = { host = \"server\"; borrow = []; };"                     \
+                 " other = { host = \"other\"; %s pool_bytes = \"4 MiB\"; }; };\n"               \
+                 "workload = { type = \"programs\"; };\n"                                        \
+                 "programs = { p = { on = \"server\"; %s }; };\n"                                \
+                 "measure = { warmup_us = 2000; duration_us = 1000000; };\n"
+
+struct setup {
+    unsigned latency_ns, channels, reads;
+    const char *member, *program;
+};
+
+static char *world(const struct setup *s)
+{
+    return g_strdup_printf(WORLD, s->latency_ns, s->channels, s->reads, s->latency_ns, s->channels,
+                           s->reads, s->member, s->program);
+}
+
+/* A metric; NULL result: the run has to fail with this message. */
+static double run(const struct setup *setup, const char *metric, const char *fails)
+{
+    struct sim_error_list errors = { 0 };
+    char *text = world(setup), *error = NULL;
+    struct config *config = fixture_config(text, &errors);
+    struct run_result *result = run_result_new();
+    struct experiment_outcome ended;
+    fixture_fail(&errors);
+    bool ok = experiment_run(config, 1, result, &ended, NULL, &error);
+    if (fails == NULL && !ok)
+        fail_msg("%s", error);
+    if (fails != NULL && (ok || strstr(error, fails) == NULL))
+        fail_msg("\"%s\" instead of \"%s\"", ok ? "no failure" : error, fails);
+    double value = ok ? run_result_value(result, metric) : 0.0;
+    run_result_free(result);
+    config_free(config);
+    g_free(error);
+    g_free(text);
+    return value;
+}
+
+static void refused(const struct setup *setup, const char *message)
+{
+    struct sim_error_list errors = { 0 };
+    char *text = world(setup);
+    struct config *config = fixture_config(text, &errors);
+    fixture_fail(&errors);
+    assert_false(experiment_check(config, &errors));
+    bool found = false;
+    for (size_t i = 0; i < errors.n_messages; i++)
+        found |= strstr(errors.message[i], message) != NULL;
+    if (!found)
+        fail_msg("\"%s\" is not said; the first message is \"%s\"", message, errors.message[0]);
+    sim_error_release(&errors);
+    config_free(config);
+    g_free(text);
+}
+
+#define MEMBER    "lend = [];"
+#define LATENCY   "type = \"ntb_latency\"; peer = \"other\"; round_trips = 50;"
+#define DMA(MORE) "type = \"ntb_dma\"; peer = \"other\"; transfers = 1; " MORE
+
+static void test_mistakes(void **state)
+{
+    (void)state;
+    const struct {
+        const char *member, *program, *message;
+    } wrong[] = {
+        { MEMBER, "type = \"ntb_latency\"; peer = \"othr\";", "did you mean \"other\"" },
+        { MEMBER, "type = \"ntb_latency\"; peer = \"server\";", "another machine than `on`" },
+        { "", LATENCY, "a machine that lends or borrows" },
+        { "", DMA(""), "a machine that lends or borrows" },
+        { MEMBER, DMA("transfer_bytes = 100;"), "a multiple of 64 bytes" },
+        { MEMBER, DMA("local = \"n0\";"), "a device that the machine borrows, or has" },
+        { MEMBER, DMA("remote = \"gpu\";"), "a device that the machine borrows, or has" },
+        { MEMBER, DMA("direction = \"up\";"), "direction" },
+    };
+    for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        refused(&(struct setup){ 100, 1, 64, wrong[i].member, wrong[i].program }, wrong[i].message);
+}
+
+/* What only shows when it runs. */
+static void test_failures(void **state)
+{
+    (void)state;
+    run(&(struct setup){ 100, 0, 64, MEMBER, DMA("") }, NULL, "no engine");
+    run(&(struct setup){ 100, 1, 64, MEMBER, DMA("transfer_bytes = \"8 MiB\";") }, NULL,
+        "pool_bytes");
+}
+
+/* Two chips are in the way of a store. */
+static void test_latency(void **state)
+{
+    (void)state;
+    double nearer = run(&(struct setup){ 100, 0, 64, MEMBER, LATENCY }, "write_latency_ns", NULL);
+    double further = run(&(struct setup){ 200, 0, 64, MEMBER, LATENCY }, "write_latency_ns", NULL);
+    assert_true(nearer > 200.0 && nearer < 700.0);
+    assert_true(fabs(further - nearer - 200.0) < 5.0);
+}
+
+/* Few reads in flight: rates are in proportion to them, and longer ways cost more; both directions,
+ * by interrupt and by looking. */
+static void test_rates(void **state)
+{
+    (void)state;
+    const char *const program[] = { DMA("direction = \"write\"; transfer_bytes = \"1 MiB\";"),
+                                    DMA("direction = \"read\"; transfer_bytes = \"1 MiB\"; "
+                                        "completion = \"poll\";") };
+    double rate[2][3];
+    for (unsigned i = 0; i < 2; i++) {
+        const struct setup setup[3] = { { 100, 4, 4, MEMBER, program[i] },
+                                        { 100, 4, 8, MEMBER, program[i] },
+                                        { 200, 4, 4, MEMBER, program[i] } };
+        for (unsigned k = 0; k < 3; k++)
+            rate[i][k] = run(&setup[k], "throughput_gbyte_s", NULL);
+        assert_true(fabs(rate[i][1] / rate[i][0] - 2.0) < 0.1);
+        assert_true(rate[i][2] < 0.95 * rate[i][0]);
+    }
+    /* Time that a place is taken: 100 ns of chip more for a write, 400 ns more for a read. */
+    for (unsigned i = 0; i < 2; i++) {
+        double more_ns = 4 * 64 / rate[i][2] - 4 * 64 / rate[i][0];
+        assert_true(fabs(more_ns - (i == 0 ? 100.0 : 400.0)) < 15.0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_latency),
+        cmocka_unit_test(test_rates),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
