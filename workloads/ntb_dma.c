@@ -53,7 +53,8 @@ struct ntb_dma_program {
     struct lending_host *on, *peer;
     struct lend_dma *dma;
     struct lend_remote segment;
-    bool segment_there, connected, done;
+    bool segment_there, segment_refused, connected, admitted, done;
+    bool local_open, remote_open;
     uint16_t stream;
     uint64_t copied, took_ps; /* measured */
 };
@@ -204,15 +205,19 @@ static int open_remote(struct ntb_dma_program *p, struct lend_error *error)
     struct place *place = &p->remote;
     if (place->model != NULL)
         return open_gpu(p, place);
-    while (!p->segment_there)
+    while (!p->segment_there && !p->segment_refused)
         k_sleep(p->on->kernel, LOOK_PS);
+    if (p->segment_refused)
+        return -1;
     lend_discover(p->on->lend);
     int status = lend_segment_connect(p->on->lend, p->peer->number, SEGMENT, &p->segment, error);
     if (status != 0)
         return status;
     p->connected = true;
     place->address = p->segment.map.address;
-    return lend_dma_admit(p->dma, &p->segment, error);
+    status = lend_dma_admit(p->dma, &p->segment, error);
+    p->admitted = status == 0;
+    return status;
 }
 
 /* ---- The program -------------------------------------------------------------------------------
@@ -273,25 +278,28 @@ static bool set_up(struct ntb_dma_program *p)
     p->dma = lend_dma_new(p->on->lend, &options);
     k_pci_register(p->on->kernel, lend_dma_driver(p->dma));
     int status = lend_dma_device(p->dma) == NULL ? -1 : open_local(p);
-    if (status == 0)
+    p->local_open = status == 0;
+    if (status == 0) {
         status = open_remote(p, &error);
-    if (status != 0)
-        k_fault(p->on->kernel, "%s: no copies between %s and %s of %s: %s (%d)", p->on->name,
-                p->local.name, p->remote.name, p->peer->name, error.text, status);
+        p->remote_open = status == 0;
+    }
+    if (status != 0 && !p->segment_refused) /* else that has been said */
+        program_fail(p->program, "%s: no copies between %s and %s of %s: %s (%d)", p->on->name,
+                     p->local.name, p->remote.name, p->peer->name, error.text, status);
     return status == 0;
 }
 
 static void tear_down(struct ntb_dma_program *p)
 {
-    if (p->connected) {
+    if (p->admitted)
         lend_dma_withdraw(p->dma, &p->segment);
+    if (p->connected)
         lend_segment_disconnect(&p->segment);
-    }
-    if (p->remote.model != NULL)
+    if (p->remote_open && p->remote.model != NULL)
         close_gpu(p, &p->remote);
-    if (p->local.model != NULL)
+    if (p->local_open && p->local.model != NULL)
         close_gpu(p, &p->local);
-    else
+    else if (p->local_open)
         k_dma_unmap(lend_dma_device(p->dma), p->local.address, p->transfer_bytes,
                     dma_direction(p, &p->local));
     lend_dma_free(p->dma);
@@ -302,14 +310,15 @@ static void copy_body(void *arg)
 {
     struct ntb_dma_program *p = arg;
     unsigned number = 0;
-    if (!set_up(p))
-        return;
-    while (number < WARM_UPS && checked_copy(p, number, false))
-        number++;
+    bool well = set_up(p);
+    while (well && number < WARM_UPS)
+        well = checked_copy(p, number++, false);
     while (!program_measuring(p->program))
         k_sleep(p->on->kernel, LOOK_PS);
-    while (number < WARM_UPS + p->transfers && checked_copy(p, number, true))
-        number++;
+    if (!well) /* a measurement takes some time */
+        k_sleep(p->on->kernel, LOOK_PS);
+    while (well && number < WARM_UPS + p->transfers)
+        well = checked_copy(p, number++, true);
     program_finish(p->program);
     tear_down(p);
 }
@@ -322,8 +331,9 @@ static void segment_body(void *arg)
     p->remote.kernel = p->peer->kernel;
     int status = lend_segment_new(p->peer->lend, SEGMENT, p->transfer_bytes, &p->remote.at, &error);
     if (status != 0) {
-        k_fault(p->peer->kernel, "%s (%d): lending.%s.pool_bytes?", error.text, status,
-                p->peer->name);
+        program_fail(p->program, "%s (%d): lending.%s.pool_bytes?", error.text, status,
+                     p->peer->name);
+        p->segment_refused = true;
         return;
     }
     p->segment_there = true;
@@ -348,6 +358,8 @@ static void ntb_dma_record(struct program *program, sim_time duration_ps)
 {
     struct ntb_dma_program *p = program->state;
     (void)duration_ps;
+    if (p->copied == 0)
+        return; /* it has failed before */
     run_result_metric(program->workload->result, "throughput_gbyte_s", "GB/s",
                       (double)p->copied * 1000.0 / (double)p->took_ps);
     run_result_metric(program->workload->result, "transfer_us", "us",
