@@ -46,6 +46,7 @@ struct gpu_run {
     uint64_t bus, bytes;
 };
 struct gpu_mapping {
+    struct kaddr at; /* of the host */
     uint64_t bytes;
     unsigned n_runs;
     struct gpu_run *run; /* owned by it */
@@ -53,9 +54,11 @@ struct gpu_mapping {
     bool peer, tabled;
 };
 /* [thread] Pinned memory of the kernel's own (cudaHostRegister), for both directions: what makes
- * sure that writes have arrived is a read. Pages are mapped one by one, as those of a user's buffer
- * lie anywhere in memory; neighbours whose addresses follow each other are a run. -ERANGE: the GPU
- * does not reach where it came to lie. */
+ * sure that writes have arrived is a read. Mapped block by block, as a scatter list of pages that
+ * are neighbours in memory is: what the page allocator hands out lies together up to its largest
+ * block (Linux, MAX_ORDER), blocks lie anywhere. Blocks whose addresses follow each other are a
+ * run. -ERANGE: the GPU does not reach where it came to lie. */
+#define GPU_HOST_BLOCK_BYTES (UINT64_C(4) << 20)
 int gpu_map_host(struct gpu *gpu, struct kaddr at, uint64_t bytes, struct gpu_mapping *mapping);
 /* [thread] Memory of another GPU of the same kernel (cudaDeviceEnablePeerAccess); within its
  * window. */

@@ -117,17 +117,23 @@ static int write_table(struct gpu *gpu, struct gpu_mapping *mapping)
     return 0;
 }
 
+/* From `done` on, within one block. */
+static uint64_t piece_of(struct kaddr at, uint64_t done, uint64_t bytes)
+{
+    uint64_t piece = GPU_HOST_BLOCK_BYTES - (at.v + done) % GPU_HOST_BLOCK_BYTES;
+    return piece < bytes - done ? piece : bytes - done;
+}
+
 int gpu_map_host(struct gpu *gpu, struct kaddr at, uint64_t bytes, struct gpu_mapping *mapping)
 {
     if (gpu->gone)
         return -ENODEV;
     if (bytes == 0)
         return -EINVAL;
-    *mapping = (struct gpu_mapping){ 0 };
-    mapping->run = k_zalloc((bytes / K_PAGE_BYTES + 2) * sizeof(*mapping->run));
+    *mapping = (struct gpu_mapping){ .at = at };
+    mapping->run = k_zalloc((bytes / GPU_HOST_BLOCK_BYTES + 2) * sizeof(*mapping->run));
     for (uint64_t done = 0; done < bytes;) {
-        uint64_t bus, piece = K_PAGE_BYTES - (at.v + done) % K_PAGE_BYTES;
-        piece = piece < bytes - done ? piece : bytes - done;
+        uint64_t bus, piece = piece_of(at, done, bytes);
         int error = k_dma_map(&gpu->pci->device, kaddr_add(at, done), piece, K_DMA_BOTH, &bus);
         if (error == 0) {
             add_run(mapping, bus, piece);
@@ -163,25 +169,30 @@ int gpu_map_peer(struct gpu *gpu, struct gpu *peer, uint64_t offset, uint64_t by
     return -ERANGE;
 }
 
-/* Page by page, as they were mapped. */
-static void unmap_run(struct k_device *device, const struct gpu_run *run)
+/* Block by block, as they were mapped. */
+static void unmap_host(struct k_device *device, const struct gpu_mapping *mapping)
 {
-    for (uint64_t done = 0; done < run->bytes;) {
-        uint64_t bus = run->bus + done, piece = K_PAGE_BYTES - bus % K_PAGE_BYTES;
-        piece = piece < run->bytes - done ? piece : run->bytes - done;
-        k_dma_unmap(device, bus, piece, K_DMA_BOTH);
+    const struct gpu_run *run = mapping->run;
+    uint64_t of_run = 0; /* bytes of it that are unmapped */
+    for (uint64_t done = 0; done < mapping->bytes;) {
+        uint64_t piece = piece_of(mapping->at, done, mapping->bytes);
+        k_dma_unmap(device, run->bus + of_run, piece, K_DMA_BOTH);
         done += piece;
+        of_run += piece;
+        if (of_run == run->bytes) {
+            run++;
+            of_run = 0;
+        }
     }
 }
 
 void gpu_unmap(struct gpu *gpu, struct gpu_mapping *mapping)
 {
     struct k_device *device = &gpu->pci->device;
-    for (unsigned i = 0; i < mapping->n_runs; i++)
-        if (mapping->peer)
-            k_dma_unmap_resource(device, mapping->run[i].bus, mapping->run[i].bytes, K_DMA_BOTH);
-        else
-            unmap_run(device, &mapping->run[i]);
+    if (mapping->peer)
+        k_dma_unmap_resource(device, mapping->run->bus, mapping->run->bytes, K_DMA_BOTH);
+    else
+        unmap_host(device, mapping);
     if (mapping->tabled)
         gpu_free(gpu, mapping->table);
     k_free(mapping->run);

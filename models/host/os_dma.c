@@ -2,7 +2,8 @@
  * How the addresses of this host's own devices come about.
  *
  * Models: without an IOMMU the host-physical address; with one, a domain a function, an IOVA for
- *   each mapping, tables written and invalidated at once (strict mode). Base addresses of other
+ *   each mapping, a multiple of its size, pages of 2 MiB or 1 GiB where the memory allows, tables
+ *   written and invalidated at once (strict mode). Base addresses of other
  *   devices likewise: the bus address, which a switch between the two routes by itself, or an IOVA,
  *   which takes requests up to the root complex.
  * Does not model: bounce buffers, deferred invalidation, the cache lines of the page tables.
@@ -225,10 +226,21 @@ static uint64_t iova_take(struct os_dma *dma, unsigned order)
     if (stack->n > 0)
         return stack->iova[--stack->n];
     const uint64_t bytes = PAGE_BYTES << order;
-    if (bytes > OS_IOVA_END - dma->next)
+    const uint64_t iova = (dma->next + bytes - 1) & ~(bytes - 1);
+    if (bytes > OS_IOVA_END - iova)
         return 0;
-    dma->next += bytes;
-    return dma->next - bytes;
+    dma->next = iova + bytes;
+    return iova;
+}
+
+/* The largest page of the tables that addresses and size are multiples of. */
+static uint64_t page_bytes_of(uint64_t iova, uint64_t address, uint64_t bytes)
+{
+    static const uint64_t sizes[] = { UINT64_C(1) << 30, UINT64_C(1) << 21 };
+    for (unsigned i = 0; i < 2; i++)
+        if (((iova | address | bytes) & (sizes[i] - 1)) == 0)
+            return sizes[i];
+    return PAGE_BYTES;
 }
 
 static void iova_give(struct os_dma *dma, unsigned order, uint64_t iova)
@@ -261,9 +273,10 @@ static int iommu_dma_map(struct k_device *device, struct kaddr at, size_t bytes,
     const uint64_t iova = order < OS_IOVA_ORDERS ? iova_take(of_device, order) : 0;
     if (of_device->domain == NULL || iova == 0)
         return -ENOSPC;
-    int status = iommu_map(of_device->domain, (struct iova){ iova },
-                           (struct hpa){ at.v & ~(PAGE_BYTES - 1) }, n_pages * PAGE_BYTES,
-                           PAGE_BYTES, os_permissions_of(direction));
+    const uint64_t first = at.v & ~(PAGE_BYTES - 1);
+    int status = iommu_map(of_device->domain, (struct iova){ iova }, (struct hpa){ first },
+                           n_pages * PAGE_BYTES, page_bytes_of(iova, first, n_pages * PAGE_BYTES),
+                           os_permissions_of(direction));
     if (status != 0) {
         iova_give(of_device, order, iova);
         return status;

@@ -127,14 +127,18 @@ struct copy_rig {
     struct gpu_mapping mapping;
 };
 
-static struct copy_rig copy_open(struct rig *r, unsigned i, uint64_t bytes)
+static struct copy_rig copy_open_at(struct rig *r, unsigned i, struct kaddr at, uint64_t bytes)
 {
-    struct copy_rig c = { .bytes = bytes };
-    c.host = k_alloc(r->kernel, K_NODE_LOCAL, bytes, K_PAGE_BYTES);
+    struct copy_rig c = { .bytes = bytes, .host = at };
     assert_true(c.host.v != 0);
     assert_int_equal(gpu_alloc(r->gpu[i], bytes, &c.offset), 0);
     assert_int_equal(gpu_map_host(r->gpu[i], c.host, bytes, &c.mapping), 0);
     return c;
+}
+
+static struct copy_rig copy_open(struct rig *r, unsigned i, uint64_t bytes)
+{
+    return copy_open_at(r, i, k_alloc(r->kernel, K_NODE_LOCAL, bytes, K_PAGE_BYTES), bytes);
 }
 
 static void copy_close(struct rig *r, unsigned i, struct copy_rig *c)
@@ -223,19 +227,25 @@ static void places(struct rig *r)
     copy_close(r, 0, &c);
 }
 
-/* Addresses that were given back come in another order: the buffer is several runs. */
+/* A buffer that lies in three blocks of memory; addresses that were given back come in another
+ * order: it is several runs. */
 static void runs(struct rig *r)
 {
-    struct gpu_mapping page[3];
-    struct kaddr at = k_alloc(r->kernel, K_NODE_LOCAL, 3 * K_PAGE_BYTES, K_PAGE_BYTES);
+    struct gpu_mapping block[3];
+    struct kaddr at = k_alloc(r->kernel, K_NODE_LOCAL, 3 * GPU_HOST_BLOCK_BYTES,
+                              GPU_HOST_BLOCK_BYTES);
     for (unsigned i = 0; i < 3; i++)
-        assert_int_equal(
-            gpu_map_host(r->gpu[0], kaddr_add(at, i * K_PAGE_BYTES), K_PAGE_BYTES, &page[i]), 0);
+        assert_int_equal(gpu_map_host(r->gpu[0], kaddr_add(at, i * GPU_HOST_BLOCK_BYTES),
+                                      GPU_HOST_BLOCK_BYTES, &block[i]),
+                         0);
     for (unsigned i = 0; i < 3; i++)
-        gpu_unmap(r->gpu[0], &page[i]);
-    struct copy_rig c = copy_open(r, 0, 64 * KIB);
+        gpu_unmap(r->gpu[0], &block[i]);
+    struct copy_rig c = copy_open_at(r, 0, at, 3 * GPU_HOST_BLOCK_BYTES);
     assert_true(c.mapping.n_runs >= 3);
+    c.bytes = 64 * KIB;
     copy_places(r, &c);
+    write_ns(r, &c, GPU_HOST_BLOCK_BYTES - 4 * KIB, 8 * KIB);
+    read_ns(r, &c, 2 * GPU_HOST_BLOCK_BYTES - 4 * KIB, 8 * KIB);
     copy_close(r, 0, &c);
 }
 

@@ -7,7 +7,7 @@ array=$PWD/scripts/slurm-array.sh
 . tests/scenario/lib.sh
 # Long enough that a task has not ended when the kill comes, however busy the machine.
 seeds=24
-campaign=(pcie_bench/latency_window --seeds $seeds -j2)
+campaign=(pcie_bench/latency_window --seeds "$seeds" -j2)
 total=$(("$("$nudma" run "${campaign[@]}" --list -q | wc -l)" * seeds))
 mkdir shards
 export SLURM_CPUS_PER_TASK=2

@@ -82,7 +82,7 @@ static void expect_equal(const char *program, const char *metric, double ratio)
         fail_msg("%s: %s: local %.3f, lent %.3f", program, metric, local, lent);
 }
 
-#define BANDWIDTH "type = \"bandwidth_test\"; iterations = 5; "
+#define BANDWIDTH "type = \"bandwidth_test\"; iterations = 5; timing = \"events\"; "
 
 static void test_bandwidth(void **state)
 {
