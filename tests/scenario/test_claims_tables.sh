@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Claims of the papers' folders: every baseline holds, and which claims hold is what the tables in
+# docs/validation.md say (scripts/claims-table.sh writes them). Only the points that claims are
+# about are run, and not figure 14 of IOctopus, whose nine seconds take minutes.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+nudma=${NUDMA:-build/nudma}
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
+
+n=0
+case_is() { # case_is TEXT STATUS
+    n=$((n + 1))
+    if [ "$2" = 0 ]; then echo "ok $n - $1"; else echo "not ok $n - $1"; fi
+}
+
+# Rows: | `id` | use | published | accepted | simulated | verdict |
+verdicts() { # verdicts PREFIX WITHOUT FILE
+    awk -F ' *\\| *' -v prefix="^\`$1\\." -v without="$2" \
+        '$2 ~ prefix && (without == "" || $2 !~ without) { print $2, $3, $7 }' "$3" | sort
+}
+
+check() { # check FOLDER PREFIX [WITHOUT]
+    NUDMA=$nudma scripts/claims-table.sh "$1" "$folder/$1.db" ${3:+"$3"} >"$folder/table" \
+        2>"$folder/run"
+    local status=$?
+    sed 's/^/# /' "$folder/run"
+    case_is "the points of $1's claims run" $status
+    verdicts "$2" "${3:-}" "$folder/table" >"$folder/simulated"
+    ! grep -q ' C \(MISS\|no data\|known miss\)' "$folder/simulated"
+    case_is "every baseline of $1 holds" $?
+    verdicts "$2" "${3:-}" docs/validation.md >"$folder/told"
+    diff "$folder/told" "$folder/simulated" | sed 's/^/# /'
+    [ -s "$folder/told" ] && cmp -s "$folder/told" "$folder/simulated"
+    case_is "docs/validation.md says which claims of $1 hold" $?
+}
+
+check ioctopus ioct fig14
+check device_lending dl
+check smartio smio
+echo "1..$n"
