@@ -194,7 +194,10 @@ static int prepare(struct bandwidth *b, struct gpu *gpu, struct gpu *peer)
         return error != 0 ? error
                           : gpu_map_peer(gpu, peer, b->offset[1], b->transfer_bytes, &b->mapping);
     }
-    uint64_t align = b->transfer_bytes < GPU_HOST_BLOCK_BYTES ? K_PAGE_BYTES : GPU_HOST_BLOCK_BYTES;
+    /* As blocks of a buddy allocator are. */
+    uint64_t align = K_PAGE_BYTES;
+    while (align < GPU_HOST_BLOCK_BYTES && 2 * align <= b->transfer_bytes)
+        align *= 2;
     b->buffer = k_alloc(kernel, (int)k_node_of_cpu(kernel, b->cpu), b->transfer_bytes, align);
     if (b->buffer.v == 0)
         return -ENOMEM;
