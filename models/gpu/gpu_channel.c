@@ -135,7 +135,9 @@ static void next_command(struct gpu_channel *channel)
 
 void gpu_channel_doorbell(struct gpu_channel *channel, uint32_t put)
 {
-    if (channel->status != GPU_CHANNEL_ON || put - channel->get > channel->size) {
+    uint32_t ahead = put - channel->get; /* it never goes back, nor beyond the ring */
+    if (channel->status != GPU_CHANNEL_ON || ahead > channel->size ||
+        ahead < channel->put - channel->get) {
         channel->gpu->stats.bad_doorbells++;
         return;
     }

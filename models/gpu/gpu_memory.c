@@ -147,7 +147,8 @@ void gpu_aperture_read(struct gpu_device *gpu, struct tlp *tlp)
     gpu->read_free_ps = start_ps +
                         gpu_bytes_ps(tlp->length_bytes, gpu->params.inbound_read_gbyte_s);
     sim_time at_ps = SIM_MAX(gpu->read_free_ps, now_ps + gpu->params.inbound_read_ps);
-    at_ps = SIM_MAX(at_ps, gpu->write_seen_ps);
+    /* Not at the same time: the last write's event may come to be after this one. */
+    at_ps = SIM_MAX(at_ps, gpu->write_seen_ps + 1);
     pcie_port_release(&gpu->model->ports[0], TLP_NON_POSTED, tlp_data_credits(tlp), start_ps);
     gpu->stats.aperture_read_bytes += tlp->length_bytes;
     answer->gpu = gpu;

@@ -481,6 +481,55 @@ static void failures(struct rig *r)
     copy_close(r, 0, &c);
 }
 
+/* A read that is due when the last of the writes before it lands comes behind it. */
+static void reads_behind_writes(struct rig *r)
+{
+    struct k_pci_dev *dev = function(r, 0);
+    for (uint64_t turn = 1; turn <= 4; turn++) {
+        for (uint64_t i = 0; i < 4 + turn; i++)
+            k_writeq(dev, GPU_MEMORY_BAR, 8 * i, turn);
+        assert_int_equal(k_readq(dev, GPU_MEMORY_BAR, 8 * (3 + turn)), turn);
+    }
+}
+
+static void test_order(void **state)
+{
+    struct rig r = { 0 };
+    (void)state;
+    rig_run(&r, false, "inbound_write_gbyte_s = 0.01;", reads_behind_writes);
+}
+
+/* A doorbell that goes back, or beyond the ring, is no doorbell; the channel goes on. */
+static void bad_doorbells(struct rig *r)
+{
+    struct copy_rig c = copy_open(r, 0, 64 * KIB);
+    struct k_pci_dev *dev = function(r, 0);
+    read_ns(r, &c, 0, 64);
+    const uint32_t get = k_readl(dev, 0, GPU_CHANNEL(0) + GPU_CHANNEL_GET);
+    assert_int_equal(k_readl(dev, 0, GPU_CHANNEL(0) + GPU_CHANNEL_PUT), get);
+    k_writel(dev, 0, GPU_CHANNEL(0) + GPU_CHANNEL_PUT, get - 1);
+    k_writel(dev, 0, GPU_CHANNEL(0) + GPU_CHANNEL_PUT, get + 129);
+    assert_int_equal(k_readl(dev, 0, GPU_CHANNEL(0) + GPU_CHANNEL_PUT), get);
+    /* Nor one that takes commands back that have been fetched already. */
+    struct gpu_place host = { &c.mapping, 0 }, device = { NULL, c.offset };
+    for (unsigned i = 0; i < 10; i++)
+        assert_int_equal(gpu_copy(r->gpu[0], 0, device, host, 64 * KIB), 0);
+    assert_int_equal(gpu_submit(r->gpu[0], 0), 0);
+    k_writel(dev, 0, GPU_CHANNEL(0) + GPU_CHANNEL_PUT, get + 2);
+    k_sleep(r->kernel, SIM_PS_PER_MS);
+    assert_int_equal(k_readl(dev, 0, GPU_CHANNEL(0) + GPU_CHANNEL_PUT), get + 10);
+    assert_int_equal(k_readl(dev, 0, GPU_CHANNEL(0) + GPU_CHANNEL_GET), get + 10);
+    assert_int_equal(gpu_channel_state(r->gpu[0], 0), GPU_CHANNEL_ON);
+    copy_close(r, 0, &c);
+}
+
+static void test_doorbells(void **state)
+{
+    struct rig r = { 0 };
+    (void)state;
+    rig_run(&r, false, "", bad_doorbells);
+}
+
 /* Bytes that are no tags, at unlike places, there and back. */
 static void bytes_too(struct rig *r)
 {
@@ -546,11 +595,12 @@ static void test_resources(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rates),    cmocka_unit_test(test_places),
-        cmocka_unit_test(test_peers),    cmocka_unit_test(test_ping_pong),
-        cmocka_unit_test(test_stuck),    cmocka_unit_test(test_reset),
-        cmocka_unit_test(test_failures), cmocka_unit_test(test_resources),
-        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_rates),     cmocka_unit_test(test_places),
+        cmocka_unit_test(test_peers),     cmocka_unit_test(test_ping_pong),
+        cmocka_unit_test(test_stuck),     cmocka_unit_test(test_reset),
+        cmocka_unit_test(test_failures),  cmocka_unit_test(test_resources),
+        cmocka_unit_test(test_bytes),     cmocka_unit_test(test_order),
+        cmocka_unit_test(test_doorbells),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
