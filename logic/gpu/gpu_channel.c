@@ -50,19 +50,19 @@ int gpud_ring_on(struct gpu *gpu, unsigned idx)
 void gpud_ring_off(struct gpu_ring *ring)
 {
     struct gpu *gpu = ring->gpu;
-    if (ring->on && !gpu->gone) {
+    bool was_on = ring->on;
+    ring->on = false;
+    if (was_on && !gpu->gone) {
         unsigned polls = 0;
         k_writel(gpu->pci, 0, channel_register(ring->idx, GPU_CHANNEL_CONTROL), 0);
         while (gpu_channel_state(gpu, ring->idx) != GPU_CHANNEL_OFF && !gpu->gone &&
                polls++ < STOP_POLLS)
             k_sleep(gpu->kernel, STOP_POLL_PS);
     }
-    ring->on = false;
     if (ring->irq != NULL)
         k_irq_free(ring->irq);
     ring->irq = NULL;
     k_wake(gpu->kernel, &ring->waiters);
-    gpud_memory_free(gpu, &ring->memory);
 }
 
 enum gpu_channel_status gpu_channel_state(struct gpu *gpu, unsigned channel)
@@ -76,19 +76,27 @@ enum gpu_channel_status gpu_channel_state(struct gpu *gpu, unsigned channel)
 /* ---- Commands ----------------------------------------------------------------------------------
  */
 
+/* Whether one more can be put; charges nothing, so that this still holds for what follows. */
+static int ring_room(const struct gpu_ring *ring)
+{
+    if (ring->gpu->gone || !ring->on)
+        return -ENODEV;
+    if (ring->failed)
+        return -EIO;
+    return ring->put - ring->done == GPU_RING ? -EAGAIN : 0;
+}
+
 static int ring_put(struct gpu_ring *ring, const struct gpu_command *command)
 {
     struct gpu *gpu = ring->gpu;
-    if (gpu->gone)
-        return -ENODEV;
-    if (ring->failed || !ring->on)
-        return -EIO;
-    if (ring->put - ring->done == GPU_RING)
-        return -EAGAIN;
-    uint64_t slot = ring->put % GPU_RING;
+    int error = ring_room(ring);
+    if (error != 0)
+        return error;
+    uint64_t slot = ring->put++ % GPU_RING;
+    gpu->users++;
     k_store(gpu->kernel, kaddr_add(ring->memory.at, slot * sizeof(*command)), command,
             sizeof(*command));
-    ring->put++;
+    gpu->users--;
     return 0;
 }
 
@@ -141,13 +149,14 @@ int gpu_launch(struct gpu *gpu, const struct gpu_launch *launch)
 int gpu_submit(struct gpu *gpu, unsigned channel)
 {
     struct gpu_ring *ring = &gpu->ring[channel];
-    if (gpu->gone)
+    if (gpu->gone || !ring->on)
         return -ENODEV;
     if (ring->failed)
         return -EIO;
+    gpu->users++;
     k_compute(gpu->kernel, SUBMIT_CYCLES);
-    ring->rung = ring->put;
     k_writel(gpu->pci, 0, channel_register(channel, GPU_CHANNEL_PUT), ring->put);
+    gpu->users--;
     return 0;
 }
 
@@ -162,19 +171,20 @@ static uint64_t slot_offset(unsigned slot)
 int gpu_event_record(struct gpu *gpu, unsigned channel, bool blocking, struct gpu_event *event)
 {
     struct gpu_ring *ring = &gpu->ring[channel];
-    unsigned slot = gpu->next_event % GPU_EVENTS;
-    struct gpu_command command = { .launch = GPU_RELEASE_TIME | (blocking ? GPU_INTERRUPT : 0),
-                                   .semaphore = gpu->semaphores.dma + slot_offset(slot),
-                                   .payload = gpu->next_event + 1 };
-    int error = ring_put(ring, &command);
+    int error = ring_room(ring);
     if (error != 0)
         return error;
-    gpu->event_put[slot] = ring->put;
-    gpu->next_event++;
-    *event = (struct gpu_event){
-        .channel = channel, .slot = slot, .payload = command.payload, .blocking = blocking
-    };
-    return 0;
+    /* Its number is taken before the command takes time: other threads record on other channels. */
+    unsigned slot = gpu->next_event++ % GPU_EVENTS;
+    struct gpu_command command = { .launch = GPU_RELEASE_TIME | (blocking ? GPU_INTERRUPT : 0),
+                                   .semaphore = gpu->semaphores.dma + slot_offset(slot),
+                                   .payload = gpu->next_event };
+    *event = (struct gpu_event){ .channel = channel,
+                                 .slot = slot,
+                                 .payload = command.payload,
+                                 .put = ring->put + 1,
+                                 .blocking = blocking };
+    return ring_put(ring, &command);
 }
 
 /* Looks at the slot; what was put into the channel before has ended with the event. */
@@ -186,8 +196,8 @@ static bool has_come(struct gpu *gpu, const struct gpu_event *event)
            sizeof(payload));
     if (payload != event->payload)
         return false;
-    if ((int32_t)(gpu->event_put[event->slot] - ring->done) > 0)
-        ring->done = gpu->event_put[event->slot];
+    if ((int32_t)(event->put - ring->done) > 0)
+        ring->done = event->put;
     return true;
 }
 
@@ -199,14 +209,14 @@ static bool came_meanwhile(struct gpu *gpu, const struct gpu_event *event)
     return payload == event->payload;
 }
 
-int gpu_event_wait(struct gpu *gpu, const struct gpu_event *event, uint64_t until_ps)
+static int wait_for(struct gpu *gpu, const struct gpu_event *event, uint64_t until_ps)
 {
     struct gpu_ring *ring = &gpu->ring[event->channel];
-    if (!event->blocking)
-        return -EINVAL;
     while (!has_come(gpu, event)) {
         if (gpu->gone || !ring->on)
             return -ENODEV;
+        if (gpu->next_event - event->payload >= GPU_EVENTS) /* its slot is another's */
+            return -EINVAL;
         if (ring->failed)
             return -EIO;
         if (came_meanwhile(gpu, event))
@@ -221,6 +231,16 @@ int gpu_event_wait(struct gpu *gpu, const struct gpu_event *event, uint64_t unti
             return -ETIMEDOUT;
     }
     return 0;
+}
+
+int gpu_event_wait(struct gpu *gpu, const struct gpu_event *event, uint64_t until_ps)
+{
+    if (!event->blocking)
+        return -EINVAL;
+    gpu->users++;
+    int error = wait_for(gpu, event, until_ps);
+    gpu->users--;
+    return error;
 }
 
 uint64_t gpu_event_ns(struct gpu *gpu, const struct gpu_event *event)

@@ -6,6 +6,7 @@
 #define PCI_COMMAND        0x04u
 #define PCI_COMMAND_MEMORY 0x2u
 #define PCI_COMMAND_MASTER 0x4u
+#define DRAIN_PS           UINT64_C(2000000)
 
 static const struct k_pci_id gpu_ids[] = { { GPU_VENDOR_ID, GPU_DEVICE_ID_K40 },
                                            { GPU_VENDOR_ID, GPU_DEVICE_ID_P4000 },
@@ -16,6 +17,10 @@ static void gpu_delete(struct gpu *gpu)
     for (unsigned i = 0; i <= gpu->n_engines; i++)
         if (gpu->ring[i].gpu != NULL)
             gpud_ring_off(&gpu->ring[i]);
+    while (gpu->users > 0) /* they have been woken */
+        k_sleep(gpu->kernel, DRAIN_PS);
+    for (unsigned i = 0; i <= gpu->n_engines; i++)
+        gpud_memory_free(gpu, &gpu->ring[i].memory);
     gpud_memory_free(gpu, &gpu->semaphores);
     gpud_extents_release(gpu);
     gpu->pci->device.driver_data = NULL;

@@ -70,7 +70,9 @@ void gpu_unmap(struct gpu *gpu, struct gpu_mapping *mapping);
 /* ---- Work --------------------------------------------------------------------------------------
  * Commands are put into the ring of a channel: 0 .. gpu_copy_engines() - 1 copy, the next one runs
  * kernels. They are done in order from gpu_submit() on. All return -EAGAIN while the ring is full,
- * -EIO once the channel has failed, -ENODEV when the device is gone.
+ * -EIO once the channel has failed, -ENODEV when the device is gone or going. One thread at a time
+ * uses a channel. Threads that are inside when the device goes come out before it is forgotten;
+ * nothing may be called with it from then on.
  */
 
 struct gpu_place {
@@ -100,14 +102,15 @@ static inline unsigned gpu_kernel_channel(const struct gpu *gpu)
  * `blocking` (cudaEventBlockingSync), interrupts. One use per record. */
 struct gpu_event {
     unsigned channel, slot; /* private, as is the rest */
-    uint32_t payload;
+    uint32_t payload, put;
     bool blocking;
 };
 int gpu_event_record(struct gpu *gpu, unsigned channel, bool blocking, struct gpu_event *event);
 /* Rings the doorbell. */
 int gpu_submit(struct gpu *gpu, unsigned channel);
 /* [thread] Sleeps until the event has come. 0, -EIO, -ENODEV; -EINVAL: nothing would wake it, as it
- * was not recorded as blocking; -ETIMEDOUT: not by until_ps. */
+ * was not recorded as blocking, or GPU_EVENTS others were recorded since; -ETIMEDOUT: not by
+ * until_ps. */
 int gpu_event_wait(struct gpu *gpu, const struct gpu_event *event, uint64_t until_ps);
 /* The GPU's time of an event that has come, in ns, if not more than GPU_EVENTS events of the GPU
  * were recorded since. */

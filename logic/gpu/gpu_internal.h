@@ -17,8 +17,7 @@ struct gpu_ring {
     struct gpu *gpu;
     unsigned idx;
     struct gpu_memory memory;
-    uint32_t put, rung; /* commands ever written; that the device knows of */
-    uint32_t done;      /* that are known to have ended */
+    uint32_t put, done; /* commands ever written; that are known to have ended */
     bool on, failed;
     struct k_irq *irq;
     struct k_wait_queue waiters;
@@ -41,8 +40,8 @@ struct gpu {
     bool gone;
     struct gpu_ring ring[GPU_CHANNELS_MAX];
     struct gpu_memory semaphores;
-    uint32_t next_event;            /* events ever recorded */
-    uint32_t event_put[GPU_EVENTS]; /* of its ring, behind the event's command */
+    uint32_t next_event; /* events ever recorded */
+    uint32_t users;      /* threads inside */
     struct gpu_extent *extents;
 };
 
@@ -60,7 +59,7 @@ void gpud_memory_free(struct gpu *gpu, struct gpu_memory *memory);
 
 /* gpu_channel.c */
 int gpud_ring_on(struct gpu *gpu, unsigned idx);
-/* Waits until nothing of it is under way; also what gpud_ring_on() failed at. */
+/* Waits until nothing of it is under way; also what gpud_ring_on() failed at. Its memory stays. */
 void gpud_ring_off(struct gpu_ring *ring);
 
 #endif

@@ -37,7 +37,7 @@ struct rig {
     struct gpu *gpu[2];
     struct model *model[2];
     void (*body)(struct rig *r);
-    bool done;
+    bool done, waited;
 };
 
 static struct k_pci_dev *function(struct rig *r, unsigned i)
@@ -530,6 +530,84 @@ static void test_doorbells(void **state)
     rig_run(&r, false, "", bad_doorbells);
 }
 
+/* Two threads on two CPUs, each with a channel of its own, record events at the same time. */
+struct recorder {
+    struct rig *r;
+    unsigned channel;
+    bool done;
+};
+
+static void recorder_body(void *arg)
+{
+    struct recorder *recorder = arg;
+    struct gpu *gpu = recorder->r->gpu[0];
+    struct gpu_event event;
+    for (unsigned i = 0; i < 300; i++) {
+        int error;
+        while ((error = gpu_event_record(gpu, recorder->channel, true, &event)) == -EAGAIN)
+            k_sleep(recorder->r->kernel, SIM_PS_PER_US);
+        assert_int_equal(error, 0);
+        assert_int_equal(gpu_submit(gpu, recorder->channel), 0);
+        assert_int_equal(gpu_event_wait(gpu, &event, k_now_ps(recorder->r->kernel) + SIM_PS_PER_MS),
+                         0);
+        assert_true(gpu_event_ns(gpu, &event) * SIM_PS_PER_NS <= k_now_ps(recorder->r->kernel));
+    }
+    recorder->done = true;
+}
+
+static void recorders(struct rig *r)
+{
+    struct recorder recorder[2] = { { .r = r, .channel = 0 }, { .r = r, .channel = 1 } };
+    for (unsigned i = 0; i < 2; i++)
+        k_thread_new(r->kernel, "recorder", 1 + (int)i, recorder_body, &recorder[i]);
+    while (!recorder[0].done || !recorder[1].done)
+        k_sleep(r->kernel, SIM_PS_PER_MS);
+    /* An event whose slot others have taken is refused; one that came counts as that. */
+    struct gpu_event event[GPU_EVENTS + 1];
+    for (unsigned i = 0; i <= GPU_EVENTS; i++)
+        assert_int_equal(gpu_event_record(r->gpu[0], 0, true, &event[i]), 0);
+    assert_int_equal(gpu_submit(r->gpu[0], 0), 0);
+    assert_int_equal(gpu_event_wait(r->gpu[0], &event[0], UINT64_MAX), -EINVAL);
+    assert_int_equal(gpu_event_wait(r->gpu[0], &event[GPU_EVENTS], UINT64_MAX), 0);
+    assert_int_equal(gpu_event_wait(r->gpu[0], &event[1], UINT64_MAX), 0);
+}
+
+static void test_events(void **state)
+{
+    struct rig r = { 0 };
+    (void)state;
+    rig_run(&r, false, "", recorders);
+}
+
+/* The device goes while a thread waits for what never comes. */
+static void waiter_body(void *arg)
+{
+    struct rig *r = arg;
+    struct gpu_event end;
+    unsigned channel = gpu_kernel_channel(r->gpu[0]);
+    assert_int_equal(gpu_event_record(r->gpu[0], channel, true, &end), 0);
+    assert_int_equal(gpu_event_wait(r->gpu[0], &end, UINT64_MAX), -ENODEV);
+    r->waited = true;
+}
+
+static void goes(struct rig *r)
+{
+    stuck(r);
+    k_thread_new(r->kernel, "waiter", 1, waiter_body, r);
+    k_sleep(r->kernel, SIM_PS_PER_MS);
+    assert_false(r->waited);
+    k_pci_remove(function(r, 0), false);
+    assert_true(r->waited);
+    r->gpu[0] = NULL;
+}
+
+static void test_goes(void **state)
+{
+    struct rig r = { 0 };
+    (void)state;
+    rig_run(&r, false, "", goes);
+}
+
 /* Bytes that are no tags, at unlike places, there and back. */
 static void bytes_too(struct rig *r)
 {
@@ -600,7 +678,8 @@ int main(void)
         cmocka_unit_test(test_stuck),     cmocka_unit_test(test_reset),
         cmocka_unit_test(test_failures),  cmocka_unit_test(test_resources),
         cmocka_unit_test(test_bytes),     cmocka_unit_test(test_order),
-        cmocka_unit_test(test_doorbells),
+        cmocka_unit_test(test_doorbells), cmocka_unit_test(test_events),
+        cmocka_unit_test(test_goes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
