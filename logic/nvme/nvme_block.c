@@ -60,7 +60,6 @@ static int transfer(struct nvme *nvme, const struct nvme_request *whole, uint32_
     int error = 0;
     waited.request.done = waited_done;
     waited.request.context = &waited;
-    nvme->users++;
     for (uint64_t at = 0; error == 0 && at < whole->bytes; at += waited.request.bytes) {
         uint64_t left = whole->bytes - at;
         waited.request.offset = whole->offset + at;
@@ -70,7 +69,6 @@ static int transfer(struct nvme *nvme, const struct nvme_request *whole, uint32_
             k_compute(nvme->kernel, begin_cycles);
         error = transfer_one(nvme, &waited);
     }
-    nvme->users--;
     return error;
 }
 
@@ -80,7 +78,10 @@ int nvme_transfer(struct nvme *nvme, uint32_t nsid, bool write, uint64_t offset,
     struct nvme_request whole = {
         .write = write, .nsid = nsid, .offset = offset, .bytes = bytes, .buffer = buffer
     };
-    return transfer(nvme, &whole, 0, 0);
+    nvme->users++;
+    int error = transfer(nvme, &whole, 0, 0);
+    nvme->users--;
+    return error;
 }
 
 int nvme_direct_io(struct nvme *nvme, uint32_t nsid, bool write, uint64_t offset,
@@ -89,25 +90,29 @@ int nvme_direct_io(struct nvme *nvme, uint32_t nsid, bool write, uint64_t offset
     struct nvme_request whole = {
         .write = write, .nsid = nsid, .offset = offset, .bytes = bytes, .buffer = buffer
     };
+    nvme->users++;
     k_syscall(nvme->kernel);
     int error = k_pin(nvme->kernel, buffer, bytes);
-    if (error != 0)
-        return error;
-    error = transfer(nvme, &whole, nvme->costs->block_submit_cycles,
-                     nvme->costs->block_complete_cycles);
-    k_unpin(nvme->kernel, buffer, bytes);
+    if (error == 0) {
+        error = transfer(nvme, &whole, nvme->costs->block_submit_cycles,
+                         nvme->costs->block_complete_cycles);
+        k_unpin(nvme->kernel, buffer, bytes);
+    }
+    nvme->users--;
     return error;
 }
 
 int nvme_direct_submit(struct nvme *nvme, struct nvme_request *request)
 {
+    nvme->users++;
     int error = k_pin(nvme->kernel, request->buffer, request->bytes);
-    if (error != 0)
-        return error;
-    k_compute(nvme->kernel, nvme->costs->block_submit_cycles);
-    error = nvme_submit(nvme, request);
-    if (error != 0)
-        k_unpin(nvme->kernel, request->buffer, request->bytes);
+    if (error == 0) {
+        k_compute(nvme->kernel, nvme->costs->block_submit_cycles);
+        error = nvme_submit(nvme, request);
+        if (error != 0)
+            k_unpin(nvme->kernel, request->buffer, request->bytes);
+    }
+    nvme->users--;
     return error;
 }
 

@@ -53,7 +53,6 @@ struct nvme {
     bool resetting; /* nothing is submitted */
     uint64_t ready_timeout_ps;
     uint16_t entries_max;
-    uint16_t n_vectors;
     uint64_t bytes_max; /* of a request */
     uint32_t n_namespaces;
     struct nvmed_namespace namespace[NVMED_NAMESPACES_MAX];
@@ -85,7 +84,8 @@ void nvmed_memory_free(struct nvme *nvme, struct nvmed_memory *memory);
 int nvmed_queue_alloc(struct nvme *nvme, struct nvmed_queue *queue, uint16_t number, uint16_t cpu,
                       uint16_t entries);
 void nvmed_queue_free(struct nvmed_queue *queue);
-/* Empty, as a device that was reset sees it. */
+/* Empty, as a device that was reset sees it. Identifiers stay with who has taken them: a thread may
+ * be about to submit with one. */
 void nvmed_queue_clear(struct nvmed_queue *queue);
 /* Puts an entry into the submission queue and rings. False: the device was reset meanwhile. */
 bool nvmed_queue_put(struct nvmed_queue *queue, const struct nvme_sqe *sqe,

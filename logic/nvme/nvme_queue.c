@@ -61,6 +61,9 @@ int nvmed_queue_alloc(struct nvme *nvme, struct nvmed_queue *queue, uint16_t num
     }
     queue->slot = k_zalloc(entries * sizeof *queue->slot);
     queue->free_cid = k_zalloc(entries * sizeof *queue->free_cid);
+    /* One entry stays empty, so that full differs from empty (4.1.2). */
+    for (uint16_t i = (uint16_t)(entries - 1); i > 0; i--)
+        queue->free_cid[queue->n_free++] = (uint16_t)(i - 1);
     nvmed_queue_clear(queue);
     return 0;
 }
@@ -85,13 +88,9 @@ void nvmed_queue_clear(struct nvmed_queue *queue)
     queue->tail = queue->head = 0;
     queue->phase = 1;
     queue->made = false;
-    queue->n_free = 0;
     for (uint16_t i = 0; i < queue->entries; i++)
         k_poke(queue->nvme->kernel, kaddr_add(queue->cq.at, (uint64_t)i * NVME_CQE_BYTES), &none,
                sizeof none);
-    /* One entry stays empty, so that full differs from empty (4.1.2). */
-    for (uint16_t i = (uint16_t)(queue->entries - 1); i > 0; i--)
-        queue->free_cid[queue->n_free++] = (uint16_t)(i - 1);
 }
 
 /* ---- Submission -------------------------------------------------------------------------------
