@@ -245,12 +245,22 @@ int lend_peer_map_at(struct lend_borrow *source, struct k_device *target, unsign
     return 0;
 }
 
+/* The one that is not busy, if there are several. */
+static struct lend_pair *pair_at(const struct lend_borrow *source, uint64_t dma, uint64_t bytes)
+{
+    struct lend_pair *found = NULL;
+    for (struct lend_pair *pair = source->host->pairs; pair != NULL; pair = pair->next)
+        if (pair->source == source && pair->dma == dma && pair->bytes == bytes &&
+            (found == NULL || found->busy))
+            found = pair;
+    return found;
+}
+
 bool lend_peer_unmap(struct lend_borrow *source, uint64_t dma, uint64_t bytes)
 {
-    struct lend_pair *pair = source->host->pairs;
-    while (pair != NULL &&
-           (pair->source != source || pair->busy || pair->dma != dma || pair->bytes != bytes))
-        pair = pair->next;
+    struct lend_pair *pair;
+    while ((pair = pair_at(source, dma, bytes)) != NULL && pair->busy)
+        k_sleep(source->host->kernel, STEP_PS); /* the target's end is at it, and leaves it to us */
     if (pair == NULL)
         return false;
     pair->busy = true; /* nobody else frees it */

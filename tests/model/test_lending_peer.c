@@ -544,6 +544,52 @@ static void test_target_reclaimed(void **state)
     }
 }
 
+struct leaving {
+    struct peers *p;
+    uint64_t after_ps, dma; /* after: since the end has begun with the mapping */
+    bool returned;
+};
+
+static void return_target(void *arg)
+{
+    struct leaving *leaving = arg;
+    struct attempt *target = &leaving->p->a[2];
+    lend_return(target->borrow);
+    target->borrow = NULL;
+    leaving->returned = true;
+}
+
+static void unmap_meanwhile(struct lf_host *host, void *arg)
+{
+    struct leaving *leaving = arg;
+    struct k_device *source = &shadow(leaving->p, 0)->device;
+    assert_int_equal(k_dma_map_resource(source, &shadow(leaving->p, 2)->device, 0, LF_BUFFER, 4096,
+                                        K_DMA_BOTH, &leaving->dma),
+                     0);
+    k_thread_new(host->kernel, "return", 0, return_target, leaving);
+    while (!host->lend->pairs->busy)
+        k_sleep(host->kernel, FAKE_US(1));
+    k_sleep(host->kernel, leaving->after_ps);
+    k_dma_unmap_resource(source, leaving->dma, 4096, K_DMA_BOTH);
+    while (!leaving->returned)
+        k_sleep(host->kernel, FAKE_US(10));
+}
+
+/* The target goes back while the source's driver undoes its mapping: that is found whenever. */
+static void test_target_leaves(void **state)
+{
+    (void)state;
+    for (uint64_t us = 0; us < 30; us += 3) {
+        struct peers *p = peers_open(7, 1);
+        struct leaving leaving = { p, FAKE_US(us), 0, false };
+        lf_call(&p->rig->host[BORROWER], unmap_meanwhile, &leaving);
+        assert_int_equal(lend_usage(p->rig->host[BORROWER].lend).peers, 0);
+        assert_int_equal(lend_usage(p->rig->host[FIRST].lend).peer_entries, 0);
+        assert_int_equal(lend_usage(p->rig->host[SECOND].lend).lent, 0);
+        peers_close(p);
+    }
+}
+
 /* ---- Ten thousand borrows ----------------------------------------------------------------------
  */
 
@@ -745,6 +791,7 @@ int main(void)
         cmocka_unit_test(test_borrower_dies),
         cmocka_unit_test(test_target_lost),
         cmocka_unit_test(test_target_reclaimed),
+        cmocka_unit_test(test_target_leaves),
         cmocka_unit_test(test_no_leak),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
