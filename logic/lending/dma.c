@@ -32,8 +32,9 @@ struct lend_dma_channel {
     struct kaddr ring;
     uint64_t ring_dma;
     uint64_t head, tail; /* submitted; known to be done. Cookies are head after submission. */
-    uint64_t failed;     /* the last that did, until somebody has heard; 0: none */
-    bool stopped;        /* it has failed: what is behind has to be issued again */
+    uint64_t heard;      /* the highest cookie that was asked for and done */
+    uint64_t last_bad;   /* of the last that failed; 0: none has */
+    bool *bad;           /* by slot: it failed, and nobody has heard */
     uint32_t control;    /* what is kept of the control register */
     struct k_irq *irq;
     uint64_t interrupts;
@@ -86,6 +87,7 @@ static int channel_open(struct lend_dma *dma, unsigned number)
         k_dma_free(&dma->pci->device, dma->options.ring * DESC_BYTES, c->ring, c->ring_dma);
         return status;
     }
+    c->bad = k_zalloc(dma->options.ring * sizeof c->bad[0]);
     write_reg(c, NTB_DMA_RING_LOW, (uint32_t)c->ring_dma);
     write_reg(c, NTB_DMA_RING_HIGH, (uint32_t)(c->ring_dma >> 32));
     write_reg(c, NTB_DMA_RING_SIZE, dma->options.ring);
@@ -113,6 +115,7 @@ static void channel_close(struct lend_dma_channel *c, bool gone)
     }
     k_irq_free(c->irq);
     k_dma_free(&dma->pci->device, dma->options.ring * DESC_BYTES, c->ring, c->ring_dma);
+    k_free(c->bad);
 }
 
 /* ---- The driver -------------------------------------------------------------------------------
@@ -317,6 +320,11 @@ void lend_dma_issue(struct lend_dma *dma, unsigned channel)
     write_reg(c, NTB_DMA_CONTROL, c->control | NTB_DMA_CONTROL_STATUS | NTB_DMA_CONTROL_START);
 }
 
+static bool *bad_at(const struct lend_dma_channel *c, uint64_t cookie)
+{
+    return &c->bad[(cookie - 1) & (c->dma->options.ring - 1)];
+}
+
 /* Looks at what the chip may have written back. */
 static void reap(struct lend_dma_channel *c)
 {
@@ -326,24 +334,31 @@ static void reap(struct lend_dma_channel *c)
         k_load(c->dma->kernel, slot(c, c->tail), &word, sizeof word);
         if (word & NTB_DMA_VALID)
             break;
-        c->tail++;
-        if (!(word & NTB_DMA_OK)) {
-            c->failed = c->tail;
-            failed = true;
-        }
+        const bool bad = !(word & NTB_DMA_OK);
+        *bad_at(c, ++c->tail) = bad;
+        failed = failed || bad;
+        c->last_bad = bad ? c->tail : c->last_bad;
     }
     if (failed && c->tail != c->head) /* it rests at the next one */
         lend_dma_issue(c->dma, c->number);
 }
 
+/* Slots that are no longer this cookie's or those before it are not looked at. */
 static int result(struct lend_dma_channel *c, int64_t cookie)
 {
-    if (c->tail < (uint64_t)cookie)
+    const uint64_t last = (uint64_t)cookie, ring = c->dma->options.ring;
+    uint64_t first = c->heard < last ? c->heard + 1 : last;
+    bool bad = false;
+    if (c->tail < last)
         return 0;
-    if (c->failed == 0 || c->failed > (uint64_t)cookie)
-        return 1;
-    c->failed = 0;
-    return -EIO;
+    if (c->tail >= ring && first <= c->tail - ring)
+        first = c->tail - ring + 1;
+    for (uint64_t i = first; i <= last && c->last_bad >= i; i++) {
+        bad = bad || *bad_at(c, i);
+        *bad_at(c, i) = false;
+    }
+    c->heard = last > c->heard ? last : c->heard;
+    return bad ? -EIO : 1;
 }
 
 int lend_dma_poll(struct lend_dma *dma, unsigned channel, int64_t cookie)

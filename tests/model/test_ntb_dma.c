@@ -350,6 +350,26 @@ static void fails_between(struct rig *r, uint64_t source, uint64_t destination)
     free(bytes);
 }
 
+/* Two of four fail before anybody asks: each is told, and the good ones are good. */
+static void both_fail(struct rig *r, uint64_t source)
+{
+    int64_t cookie[4];
+    for (unsigned i = 0; i < 4; i++) {
+        cookie[i] = lend_dma_submit(r->dma, 0, i % 2 == 0 ? source : r->local_dma,
+                                    r->local_dma + SEGMENT_BYTES / 2, 4096, LEND_DMA_NOTIFY);
+        assert_true(cookie[i] > 0);
+    }
+    lend_dma_issue(r->dma, 0);
+    for (unsigned i = 0; i < 50; i++) { /* of an earlier copy: what has failed is issued again */
+        k_sleep(r->side[SERVER].kernel, 10 * US);
+        assert_int_equal(lend_dma_poll(r->dma, 0, cookie[0] - 1), 1);
+    }
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(lend_dma_poll(r->dma, 0, cookie[i]), i % 2 == 0 ? -EIO : 1);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(lend_dma_poll(r->dma, 0, cookie[i]), 1);
+}
+
 static void failure_body(struct rig *r)
 {
     const uint64_t window = r->remote.map.address;
@@ -357,6 +377,7 @@ static void failure_body(struct rig *r)
     const uint64_t unmapped = aperture + bridge(r, SERVER)->aperture_bytes[0] - 65536;
     /* No entry in the bridge's table; then only in ours, not in the peer's. */
     fails_between(r, window, r->local_dma + 900000);
+    both_fail(r, window);
     assert_true(bridge(r, SERVER)->stats.unknown_out > 0);
     assert_int_equal(lend_dma_admit(r->dma, &r->remote, NULL), 0);
     fails_between(r, unmapped, r->local_dma + 900000);
@@ -368,7 +389,7 @@ static void failure_body(struct rig *r)
     fails_between(r, window, r->local_dma + 900000);
     assert_true(bridge(r, PEER)->stats.unknown_in > 0);
     memcpy(incoming, kept, sizeof kept);
-    assert_int_equal(bridge(r, SERVER)->stats.dma.failed, 3);
+    assert_int_equal(bridge(r, SERVER)->stats.dma.failed, 3 + 2);
     check_copy(r, &(struct copy){ 100, 200, 30000, true }, 0, false);
     check_copy(r, &(struct copy){ 100, 200, 30000, false }, 0, false);
     lend_dma_withdraw(r->dma, &r->remote);
