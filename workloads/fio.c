@@ -121,8 +121,7 @@ static void fio_check(struct program *program, struct sim_error_list *errors)
     const struct model *model = world_device(program->workload->world, fio->device_name);
     if (errors->n_messages == before && (model == NULL || model->ops != &nvme_ops))
         mistake(fio, "device", errors, "a device of type nvme.controller");
-    if (fio->cpu + fio->n_jobs > numa_cores(host_numa(fio->machine->host)))
-        mistake(fio, "jobs", errors, "no more than the host has cores from `cpu` on");
+    program_check_cpus(program, "jobs", fio->machine, fio->cpu, fio->n_jobs, errors);
     if (fio->block_bytes % 512 != 0 || FILL_BYTES % fio->block_bytes != 0)
         mistake(fio, "block_bytes", errors, "a power of two from 512 B to 128 KiB");
     if (fio->span_bytes % FILL_BYTES != 0 ||

@@ -109,8 +109,7 @@ static void bandwidth_check(struct program *program, struct sim_error_list *erro
     if (b->transfer_bytes % LINE_BYTES != 0)
         config_mistake(program_setting(program, "transfer_bytes"), errors, "a multiple of 64 bytes",
                        NULL);
-    if (b->cpu >= numa_cores(host_numa(b->host->host)))
-        config_mistake(program_setting(program, "cpu"), errors, "a core of the host", NULL);
+    program_check_cpus(program, "cpu", b->host, b->cpu, 1, errors);
 }
 
 /* ---- One copy ----------------------------------------------------------------------------------

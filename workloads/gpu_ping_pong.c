@@ -68,8 +68,7 @@ static void ping_pong_check(struct program *program, struct sim_error_list *erro
     }
     if (strcmp(p->name[0], p->name[1]) == 0)
         config_mistake(program_setting(program, "peer"), errors, "another GPU than `gpu`", NULL);
-    if (p->cpu >= numa_cores(host_numa(p->host->host)))
-        config_mistake(program_setting(program, "cpu"), errors, "a core of the host", NULL);
+    program_check_cpus(program, "cpu", p->host, p->cpu, 1, errors);
 }
 
 /* Memory of both, seen from each other. */

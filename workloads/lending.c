@@ -280,6 +280,16 @@ bool lending_uses(const struct lending_host *host, const char *name)
            model->ops != &pcie_ntb_ops && world_host_of(lending->world, model) == host->host;
 }
 
+unsigned lending_cpus(const struct lending_host *host)
+{
+    return host->vm != NULL ? lending_vm_cpus(host) : numa_cores(host_numa(host->host));
+}
+
+unsigned lending_core(const struct lending_host *host, unsigned cpu)
+{
+    return host->vm != NULL ? lending_vm_first_core(host) + cpu : cpu;
+}
+
 const char *const *lending_used_names(struct lending_host *host)
 {
     struct lending *lending = host->lending;

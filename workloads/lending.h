@@ -77,6 +77,10 @@ const char *const *lending_used_names(struct lending_host *host);
 /* The device in the machine's tree, the same call whether it is borrowed or not; NULL: it is not
  * there (any more). */
 struct k_pci_dev *lending_device(struct lending_host *host, const char *device);
+/* CPUs that programs on the machine see, and the host's core that is one of them: a guest has
+ * fewer, and counts them from 0. */
+unsigned lending_cpus(const struct lending_host *host);
+unsigned lending_core(const struct lending_host *host, unsigned cpu);
 /* A program borrows by itself, and so gets in touch with hosts that nobody was in touch with
  * before, which takes entries for good: lending_down() checks only what borrows leave behind. */
 void lending_borrows_more(struct lending *lending);

@@ -71,6 +71,16 @@ void lending_vm_read(struct lending_host *host, struct config *config,
     v->config.node = numa_socket_of_core(host_numa(host->host), v->params.first_cpu);
 }
 
+unsigned lending_vm_cpus(const struct lending_host *host)
+{
+    return host->vm->params.cpus;
+}
+
+unsigned lending_vm_first_core(const struct lending_host *host)
+{
+    return host->vm->params.first_cpu;
+}
+
 /* ---- Its own devices ---------------------------------------------------------------------------
  */
 

@@ -15,6 +15,9 @@ extern const struct param_desc lending_vm_params_table[];
 /* host->vm, if the machine has such a group. Mistakes go to errors. */
 void lending_vm_read(struct lending_host *host, struct config *config,
                      struct sim_error_list *errors);
+/* As the scenario says: CPUs of the guest, and the host's core that is its first. */
+unsigned lending_vm_cpus(const struct lending_host *host);
+unsigned lending_vm_first_core(const struct lending_host *host);
 /* Threads of the machine: boots, and host->kernel is the guest's; plugs in its devices, borrowed
  * ones among them; takes those out; its own; powers off. Failures are faults of the run. */
 void lending_vm_boot(struct lending_host *host);

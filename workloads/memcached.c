@@ -285,9 +285,8 @@ static void acceptor_body(void *arg)
 /* The main thread: on a core without worker, if the socket has one. */
 static unsigned acceptor_cpu(const struct memcached *m)
 {
-    const struct numa *numa = host_numa(m->server->host);
     const unsigned idx = m->first_core + m->workers;
-    const bool is_one = idx < numa_cores(numa) / numa_sockets(numa);
+    const bool is_one = idx < network_cores_per_socket(m->server);
     return program_cpu(m->server, m->server_socket, is_one ? idx : m->first_core);
 }
 

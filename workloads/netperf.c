@@ -76,12 +76,6 @@ static const struct param_desc netperf_params[] = {
     { .type = PARAM_END },
 };
 
-static unsigned cores_per_socket(const struct network_host *host)
-{
-    const struct numa *numa = host_numa(host->host);
-    return numa_cores(numa) / numa_sockets(numa);
-}
-
 static const struct record_desc netperf_records[] = {
     { "throughput_gbit_s", RECORD_METRIC, "Gbit/s", "payload received, all instances" },
     { "netperf_gbit_s", RECORD_METRIC, "Gbit/s", "the same, beside other programs" },
@@ -126,10 +120,10 @@ static void netperf_check(struct program *program, struct sim_error_list *errors
         config_mistake(program_setting(program, "client"), errors, "another host than `server`",
                        NULL);
     if (netperf->instances != 0 &&
-        server_core(netperf, netperf->instances - 1) >= cores_per_socket(netperf->server))
+        server_core(netperf, netperf->instances - 1) >= network_cores_per_socket(netperf->server))
         config_mistake(program_setting(program, "instances"), errors,
                        "at most the cores of one socket from first_core on", NULL);
-    if (netperf->client_first_core + netperf->instances > cores_per_socket(netperf->client))
+    if (netperf->client_first_core + netperf->instances > network_cores_per_socket(netperf->client))
         config_mistake(program_setting(program, "instances"), errors,
                        "at most the cores of one socket of the client from client_first_core on",
                        NULL);
@@ -142,7 +136,7 @@ static void netperf_check(struct program *program, struct sim_error_list *errors
     if (netperf->buffer_bytes % 8 != 0)
         config_mistake(program_setting(program, "buffer_bytes"), errors,
                        "a multiple of 8: payload is checked by tags of 8 bytes", NULL);
-    if (netperf->migrate_after_ps != 0 && numa_sockets(host_numa(netperf->server->host)) < 2)
+    if (netperf->migrate_after_ps != 0 && network_sockets(netperf->server) < 2)
         config_mistake(program_setting(program, "migrate_after_us"), errors,
                        "0 for a server of one socket", NULL);
     check_migration(netperf, errors);

@@ -398,6 +398,22 @@ void network_free(struct network *network)
 /* ---- Looking at it
  * ---------------------------------------------------------------------------------- */
 
+static bool is_guest(const struct network_host *host)
+{
+    return host->lending != NULL && host->lending->vm != NULL;
+}
+
+unsigned network_sockets(const struct network_host *host)
+{
+    return is_guest(host) ? 1 : numa_sockets(host_numa(host->host));
+}
+
+unsigned network_cores_per_socket(const struct network_host *host)
+{
+    const struct numa *numa = host_numa(host->host);
+    return is_guest(host) ? lending_cpus(host->lending) : numa_cores(numa) / numa_sockets(numa);
+}
+
 struct network_host *network_find(struct network *network, const char *name)
 {
     for (unsigned h = 0; h < network->n_hosts; h++)

@@ -68,6 +68,10 @@ struct network {
     unsigned n_hosts;
 };
 
+/* As its kernel sees them: a guest has one socket. */
+unsigned network_sockets(const struct network_host *host);
+unsigned network_cores_per_socket(const struct network_host *host);
+
 /* Reads and checks the group `network` of the scenario. Never NULL. lending: the group of that
  * name, whose machines are up before network_up() and go down after network_down(); with it there
  * need be no network. NULL: there is none. */

@@ -242,7 +242,7 @@ static void start_thread(struct pagerank *pagerank, unsigned t)
 static void pagerank_start(struct program *program)
 {
     struct pagerank *pagerank = program->state;
-    pagerank->n_sockets = numa_sockets(host_numa(pagerank->host->host));
+    pagerank->n_sockets = network_sockets(pagerank->host);
     pagerank->n_threads = pagerank->n_sockets * pagerank->threads_per_socket;
     pagerank->n_vertices = UINT64_C(1) << pagerank->scale;
     pagerank->part = (pagerank->n_vertices + pagerank->n_threads - 1) / pagerank->n_threads;

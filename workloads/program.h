@@ -74,6 +74,9 @@ struct lending_host *program_machine(struct program *program, const char *key, c
 /* Mistake in check(): the machine can not use this device. In start(): lending_device(). */
 void program_check_device(struct program *program, const char *key, struct lending_host *host,
                           const char *device, struct sim_error_list *errors);
+/* Mistake in check(): the machine, or its guest, does not have n CPUs from this one on. */
+void program_check_cpus(struct program *program, const char *key, const struct lending_host *host,
+                        unsigned first, unsigned n, struct sim_error_list *errors);
 void program_machine_uses_cpu(struct program *program, const struct lending_host *host,
                               unsigned cpu);
 bool program_is_measured(const struct program *program, const struct lending_host *host);

@@ -353,11 +353,26 @@ void program_machine_uses_cpu(struct program *program, const struct lending_host
         program->all->uses_cpu[cpu] = true;
 }
 
+void program_check_cpus(struct program *program, const char *key, const struct lending_host *host,
+                        unsigned first, unsigned n, struct sim_error_list *errors)
+{
+    const char *const whose = host->vm != NULL ? "guest" : "host";
+    const unsigned cpus = lending_cpus(host);
+    char expected[96];
+    if (first < cpus && n <= cpus - first)
+        return;
+    if (n == 1)
+        snprintf(expected, sizeof(expected), "`%s`: a CPU of the %s, 0..%u", key, whose, cpus - 1);
+    else
+        snprintf(expected, sizeof(expected), "`%s`: %u CPUs of the %s in a row, of 0..%u", key, n,
+                 whose, cpus - 1);
+    config_mistake(program_setting(program, key), errors, expected, NULL);
+}
+
 void program_check_core(struct program *program, const char *key, const struct network_host *host,
                         unsigned socket, unsigned idx, struct sim_error_list *errors)
 {
-    const struct numa *numa = host_numa(host->host);
-    if (socket >= numa_sockets(numa) || idx >= numa_cores(numa) / numa_sockets(numa))
+    if (socket >= network_sockets(host) || idx >= network_cores_per_socket(host))
         config_mistake(program_setting(program, key), errors, "a socket and a core of the host",
                        NULL);
 }
@@ -373,9 +388,9 @@ void program_check_interface(struct program *program, const char *key,
 
 unsigned program_cpu(const struct network_host *host, unsigned socket, unsigned idx)
 {
-    const struct numa *numa = host_numa(host->host);
-    unsigned per_socket = numa_cores(numa) / numa_sockets(numa);
-    SIM_ASSERT(socket < numa_sockets(numa) && idx < per_socket, "socket %u, core %u", socket, idx);
+    const unsigned per_socket = network_cores_per_socket(host);
+    SIM_ASSERT(socket < network_sockets(host) && idx < per_socket, "socket %u, core %u", socket,
+               idx);
     return socket * per_socket + idx;
 }
 

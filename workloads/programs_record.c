@@ -91,12 +91,18 @@ static const struct rate_series programs_series[] = {
     { "pf1_gbit_s", "Gbit/s", 8e-9, pf1_bytes },
 };
 
+/* What the kernel's CPU is: a guest's are not the host's first. */
+static struct core *core_of(const struct programs *all, unsigned cpu)
+{
+    return host_core(all->measured,
+                     all->measured_lend != NULL ? lending_core(all->measured_lend, cpu) : cpu);
+}
+
 /* Of all cores: programs may come to use others. */
 static void clear_waits(struct programs *all)
 {
     for (unsigned c = 0; c < k_n_cpus(all->kernel); c++)
-        memset(host_core(all->measured, c)->wait_ps, 0,
-               sizeof(host_core(all->measured, c)->wait_ps));
+        memset(core_of(all, c)->wait_ps, 0, sizeof(core_of(all, c)->wait_ps));
 }
 
 /* Waits for data of the cores in use, since they were cleared. */
@@ -105,7 +111,7 @@ static void sum_waits(const struct programs *all, sim_time wait_ps[N_NUMA_SOURCE
     memset(wait_ps, 0, N_NUMA_SOURCES * sizeof(*wait_ps));
     for (unsigned c = 0; c < k_n_cpus(all->kernel) && c < PROGRAMS_CPUS_MAX; c++)
         for (unsigned s = 0; all->uses_cpu[c] && s < N_NUMA_SOURCES; s++)
-            wait_ps[s] += host_core(all->measured, c)->wait_ps[s];
+            wait_ps[s] += core_of(all, c)->wait_ps[s];
 }
 
 void programs_begin(struct programs *all)

@@ -149,9 +149,7 @@ static void training_check(struct program *program, struct sim_error_list *error
                        "whole blocks of 512 bytes, 1 GiB for all files at most", NULL);
     if (t->tensor_bytes % LINE_BYTES != 0)
         config_mistake(program_setting(program, "tensor_bytes"), errors, "a multiple of 64", NULL);
-    if (t->cpu + 1 >= numa_cores(host_numa(t->machine->host)))
-        config_mistake(program_setting(program, "cpu"), errors, "a core of the host with a next",
-                       NULL);
+    program_check_cpus(program, "cpu", t->machine, t->cpu, 2, errors);
 }
 
 /* ---- Faults ------------------------------------------------------------------------------------

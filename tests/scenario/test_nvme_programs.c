@@ -141,7 +141,7 @@ static void test_refused(void **state)
     (void)state;
     refused(LOCAL FIO("device = \"nvme0\";"), "device");
     refused(LOCAL FIO("block_bytes = 3000;"), "power of two");
-    refused(LOCAL FIO("jobs = 4;"), "cores");
+    refused(LOCAL FIO("jobs = 4;"), "4 CPUs of the host in a row");
     refused(LOCAL FIO("queue_depth = 1024;"), "two blocks");
     refused(GPUS WORKLOAD "programs = { t = { type = \"training\"; batch_images = 3; }; };",
             "even number");
