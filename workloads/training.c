@@ -20,15 +20,16 @@
 #include "models/payload.h"
 #include "workloads/program.h"
 
-#define NSID        1u
-#define CHUNK_BYTES UINT64_C(1048576)    /* of the file that weights are written to */
-#define FILES_BYTES UINT64_C(1073741824) /* the files of images end below this offset */
-#define IN_CHANNEL  0u
-#define OUT_CHANNEL 1u
-#define TIMEOUT_PS  (2000 * SIM_PS_PER_MS)
-#define N_GPUS      2u
-#define TENSORS_MAX 32u
-#define FLOAT_BYTES 4u
+#define NSID         1u
+#define CHUNK_BYTES  UINT64_C(1048576)    /* of the file that weights are written to */
+#define FILES_BYTES  UINT64_C(1073741824) /* the files of images end below this offset */
+#define IN_CHANNEL   0u
+#define OUT_CHANNEL  1u
+#define TIMEOUT_PS   (2000 * SIM_PS_PER_MS)
+#define N_GPUS       2u
+#define TENSORS_MAX  32u
+#define FLOAT_BYTES  4u
+#define DECODE_SLICE 100000u /* cycles: far less than a time slice */
 
 /* The convolutions of VGG-19 (Simonyan and Zisserman 2015, table 1, E): 3 x 3, in x out channels;
  * biases, 22 KB in all, go with them. */
@@ -72,6 +73,7 @@ struct training {
     uint32_t loaded, used; /* batches */
     struct k_wait_queue wait;
     bool ready, failed, over;
+    bool loader_gone; /* it uses the device no more */
     /* measured */
     double *epoch_s;
     uint32_t n_epochs;
@@ -203,9 +205,18 @@ static uint64_t file_tag(const struct training *t, uint32_t file)
     return payload_tag(t->files_stream, file * t->file_bytes);
 }
 
+/* A process that computes can be preempted: other threads of its CPU get their turn. */
+static void decode(struct training *t)
+{
+    for (uint32_t done = 0; done < t->decode_cycles; done += DECODE_SLICE) {
+        k_compute(t->kernel, SIM_MIN(DECODE_SLICE, t->decode_cycles - done));
+        kernel_poll(t->kernel);
+    }
+}
+
 static void load_batch(struct training *t)
 {
-    for (uint32_t i = 0; i < t->batch_images && !t->failed; i++) {
+    for (uint32_t i = 0; i < t->batch_images && !t->failed && !t->over; i++) {
         uint32_t file = (t->loaded * t->batch_images + i) % t->files;
         kernel_stamp(t->kernel, t->file, payload_tag(t->files_stream, FILES_BYTES), t->file_bytes);
         if (!good(t,
@@ -213,7 +224,7 @@ static void load_batch(struct training *t)
                   "reading an image"))
             return;
         expect_host(t, t->file, file_tag(t, file), t->file_bytes, "an image");
-        k_compute(t->kernel, t->decode_cycles);
+        decode(t);
     }
 }
 
@@ -229,7 +240,7 @@ static void loader_body(void *arg)
         while (t->loaded > t->used + 1 && !t->over) /* one ahead */
             k_wait(t->kernel, &t->wait, UINT64_MAX);
     }
-    t->over = true;
+    t->over = t->loader_gone = true;
     k_wake(t->kernel, &t->wait);
 }
 
@@ -444,6 +455,8 @@ static void training_body(void *arg)
         epoch(t);
     t->over = true;
     k_wake(t->kernel, &t->wait);
+    while (!t->loader_gone)
+        k_wait(t->kernel, &t->wait, UINT64_MAX);
     for (unsigned g = 0; g < N_GPUS && !t->failed; g++) {
         gpu_unmap(t->side[g].gpu, &t->side[g].pixels_map);
         gpu_unmap(t->side[g].gpu, &t->side[g].peer_map);

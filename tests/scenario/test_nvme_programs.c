@@ -136,6 +136,21 @@ static void test_training(void **state)
     run_result_free(result);
 }
 
+/* GPUs that are faster than the loader, which is in the midst of a batch when the last epoch is
+ * over and the devices are taken down. */
+static void test_slow_loader(void **state)
+{
+    (void)state;
+    struct run_result *result = run(
+        GPUS WORKLOAD
+        "measure = { warmup_us = 0; duration_us = 10000000; };\n"
+        "programs = { t = { type = \"training\"; epochs = 1; steps = 2; batch_images = 4;"
+        " files = 4; compute_ms = 0; decode_cycles = 100000000; }; };");
+    assert_true(take(result, "step_load_ms") > 0);
+    assert_true(take(result, "ssd.errors") == 0);
+    run_result_free(result);
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -152,9 +167,9 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sync),    cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_mixed),   cmocka_unit_test(test_training),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_sync),        cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_mixed),       cmocka_unit_test(test_training),
+        cmocka_unit_test(test_slow_loader), cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
