@@ -201,8 +201,8 @@ int vm_new(struct kernel *host, const struct vm_config *config, struct k_vm **re
     vm->pins = k_zalloc(vm->place.n_backing * sizeof vm->pins[0]);
     vm->cpu = k_zalloc(config->n_cpus * sizeof vm->cpu[0]);
     status = memory_get(vm);
-    if (status == 0)
-        status = vm_cpus_start(vm);
+    if (status == 0 && (status = vm_cpus_start(vm)) != 0)
+        memory_release(vm);
     if (status != 0) {
         discard(vm);
         return status;

@@ -41,16 +41,16 @@ static bool entry_live(const struct vm_function *f, unsigned i)
 static void entry_update(struct vm_function *f, unsigned i)
 {
     struct k_eventfd *e = &f->eventfd[i];
-    if (!entry_live(f, i)) {
+    const unsigned cpu = f->table[i][0] >> 12 & 0xff;
+    const bool live = entry_live(f, i);
+    if (!live || cpu >= f->vm->guest->n_cpus) {
         vm_eventfd_mask(e, true);
+        if (live)
+            k_warn(f->vm->host, "%s: an interrupt to a CPU that there is not", f->name);
         return;
     }
-    e->cpu = f->table[i][0] >> 12 & 0xff;
+    e->cpu = cpu;
     e->vector = (uint8_t)f->table[i][2];
-    if (e->cpu >= f->vm->guest->n_cpus) {
-        k_warn(f->vm->host, "%s: an interrupt to a CPU that there is not", f->name);
-        return;
-    }
     if (!e->in_use) {
         e->in_use = true;
         const int status = f->fn->ops->set_irq(f->fn, i, e);
@@ -135,25 +135,32 @@ static bool is_msix_control(const struct vm_function *f, unsigned offset, unsign
     return f->msix_cap != 0 && offset < control + 2 && control < offset + bytes;
 }
 
+/* Of the double word that begins with the capability: what QEMU answers for. */
+#define MSIX_MINE ((uint32_t)(PCI_MSIX_CONTROL_ENABLE | PCI_MSIX_CONTROL_FUNCTION_MASK) << 16)
+_Static_assert(PCI_MSIX_CONTROL == 2, "the control register is the upper half");
+
+static uint32_t msix_mine(const struct vm_function *f)
+{
+    const uint32_t control = (f->msix_enabled ? PCI_MSIX_CONTROL_ENABLE : 0) |
+                             (f->msix_masked ? PCI_MSIX_CONTROL_FUNCTION_MASK : 0);
+    return control << 16;
+}
+
 static void config_exit(void *arg)
 {
     struct access *a = arg;
     struct vm_function *f = a->f;
-    const unsigned offset = (unsigned)a->offset;
+    const unsigned offset = (unsigned)a->offset, shift = 8 * (offset & 3);
     if (!a->write) {
         a->value = f->fn->ops->config_read(f->fn, offset, a->bytes);
-        if (is_msix_control(f, offset, a->bytes)) {
-            const unsigned shift = 8 * (f->msix_cap + PCI_MSIX_CONTROL - offset);
-            const uint32_t mine = (f->msix_enabled ? PCI_MSIX_CONTROL_ENABLE : 0) |
-                                  (f->msix_masked ? PCI_MSIX_CONTROL_FUNCTION_MASK : 0);
-            a->value &= ~((uint64_t)(PCI_MSIX_CONTROL_ENABLE | PCI_MSIX_CONTROL_FUNCTION_MASK)
-                          << shift);
-            a->value |= (uint64_t)mine << shift;
-        }
+        if (is_msix_control(f, offset, a->bytes))
+            a->value = (a->value & ~(uint64_t)(MSIX_MINE >> shift)) | msix_mine(f) >> shift;
         return;
     }
-    if (is_msix_control(f, offset, a->bytes)) {
-        control_write(f, (uint32_t)a->value >> 8 * (f->msix_cap + PCI_MSIX_CONTROL - offset));
+    if (is_msix_control(f, offset, a->bytes)) { /* bytes that it does not write stay */
+        const uint32_t written = (uint32_t)(ALL_ONES(a->bytes) << shift);
+        control_write(f,
+                      ((msix_mine(f) & ~written) | ((uint32_t)a->value << shift & written)) >> 16);
         return;
     }
     f->fn->ops->config_write(f->fn, offset, a->bytes, (uint32_t)a->value);

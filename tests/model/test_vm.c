@@ -10,7 +10,7 @@
 #include "logic/lending/vfio.h"
 #include "models/host/os_memory.h"
 #include "models/host/os_pci.h"
-#include "models/host/vm.h"
+#include "models/host/vm_internal.h"
 #include "models/pcie/pci_regs.h"
 
 #define HOST(NAME, IOMMU)                                                  \
@@ -218,6 +218,11 @@ static void test_refusals(void **state)
     expect_new(&r, -ENOMEM);
     assert_int_equal(physmem_free_bytes(host_physmem(r.w.host), 0), free_bytes);
     r.config.memory_bytes = 64 * MIB;
+    r.config.first_cpu = 0;
+    r.config.n_cpus = 4; /* none is left for the host's threads */
+    expect_new(&r, -EBUSY);
+    assert_int_equal(physmem_free_bytes(host_physmem(r.w.host), 0), free_bytes);
+    r.config.first_cpu = 2;
     r.config.n_cpus = 3;
     expect_new(&r, -EINVAL);
     r.config.n_cpus = 2;
@@ -569,6 +574,50 @@ static void test_vfio_high_memory(void **state)
     vfio_streams(4 * GIB, false);
 }
 
+/* The upper byte of the MSI-X capability's control register alone; an entry that names a CPU that
+ * the guest has not got, and then one that it has again. */
+static void odd_accesses_body(void *arg)
+{
+    struct nic_rig *n = arg;
+    struct vm_function *f = n->fn->private_data;
+    struct k_pci_dev *dev = vm_device(n->r.vm, n->fn);
+    const unsigned control = f->msix_cap + PCI_MSIX_CONTROL;
+    const uint32_t before = k_config_read(dev, control, 2);
+    assert_true((before & PCI_MSIX_CONTROL_ENABLE) != 0);
+    assert_int_equal(k_config_read(dev, control + 1, 1), before >> 8);
+    assert_int_equal(k_config_read(dev, control, 1), before & 0xff);
+    assert_int_equal(k_config_read(dev, f->msix_cap, 4) >> 16, before);
+    k_config_write(dev, control + 1, 1, (before | PCI_MSIX_CONTROL_FUNCTION_MASK) >> 8);
+    assert_int_equal(k_config_read(dev, control, 2), before | PCI_MSIX_CONTROL_FUNCTION_MASK);
+    k_config_write(dev, control, 1, 0); /* its lower byte is read-only */
+    assert_int_equal(k_config_read(dev, control, 2), before | PCI_MSIX_CONTROL_FUNCTION_MASK);
+    k_config_write(dev, control + 1, 1, before >> 8);
+    assert_int_equal(k_config_read(dev, control, 2), before);
+    unsigned i = 0;
+    while (i < f->n_vectors && !f->eventfd[i].in_use)
+        i++;
+    assert_true(i < f->n_vectors && !f->eventfd[i].masked);
+    const uint64_t entry = f->msix_offset + i * PCI_MSIX_ENTRY_BYTES;
+    const uint32_t address = k_readl(dev, f->msix_bar, entry);
+    k_writel(dev, f->msix_bar, entry, address | 0xffu << 12);
+    assert_true(f->eventfd[i].masked && f->eventfd[i].cpu < n->r.config.n_cpus);
+    k_writel(dev, f->msix_bar, entry, address);
+    assert_false(f->eventfd[i].masked);
+}
+
+static void test_odd_accesses(void **state)
+{
+    struct nic_rig n = { 0 };
+    (void)state;
+    rig_open(&n.r, "true");
+    boot(&n.r);
+    nic_open(&n);
+    nic_add(&n);
+    party_call(&n.r.w, n.guest.kernel, odd_accesses_body, &n);
+    party_stream(&n.r.w, &n.client, &n.guest, MIB, 7);
+    nic_close(&n);
+}
+
 /* The device goes and comes while the guest runs. */
 static void test_hot_plug(void **state)
 {
@@ -609,7 +658,7 @@ int main(void)
         cmocka_unit_test(test_refusals),         cmocka_unit_test(test_timing_posted),
         cmocka_unit_test(test_timing_by_exit),   cmocka_unit_test(test_vfio),
         cmocka_unit_test(test_vfio_high_memory), cmocka_unit_test(test_hot_plug),
-        cmocka_unit_test(test_no_iommu),
+        cmocka_unit_test(test_no_iommu),         cmocka_unit_test(test_odd_accesses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
