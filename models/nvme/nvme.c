@@ -210,12 +210,8 @@ static void stopped(struct nvme *nvme)
     nvme_queues_delete(nvme);
     nvme->state = NVME_DISABLED;
     nvme->csts = 0;
-    if (nvme->function_reset_due) {
-        nvme->function_reset_due = false;
-        registers_reset(nvme);
-    } else if ((nvme->cc & NVME_CC_EN) != 0) {
+    if ((nvme->cc & NVME_CC_EN) != 0) /* set meanwhile */
         enable(nvme);
-    }
 }
 
 void nvme_ended(struct nvme *nvme)
@@ -294,7 +290,6 @@ void nvme_function_reset(struct model *model)
     cfg_reset(&nvme->cfg);
     msix_reset(nvme);
     registers_reset(nvme);
-    nvme->function_reset_due = true;
     stop(nvme);
     pcie_dma_abort(&nvme->dma);
 }

@@ -154,7 +154,6 @@ struct nvme {
     bool initialised;
     bool removed;
     enum nvme_state state;
-    bool function_reset_due;
     uint32_t cc, csts, aqa;
     uint64_t asq, acq;
     struct sim_event enable;

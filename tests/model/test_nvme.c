@@ -295,7 +295,7 @@ static unsigned create(struct rig *r, const struct queue *q, unsigned vector)
     return s != 0 ? s : command(r, &r->admin, sq, NULL);
 }
 
-static void enable(struct rig *r)
+static void begin_enable(struct rig *r)
 {
     r->admin = queue_at(0, alloc(r, 4096), alloc(r, 4096));
     write_at(r, BAR + NVME_REG_AQA, 4, (ENTRIES - 1) << 16 | (ENTRIES - 1));
@@ -303,6 +303,11 @@ static void enable(struct rig *r)
     write_at(r, BAR + NVME_REG_ACQ, 8, r->admin.cq);
     write_at(r, BAR + NVME_REG_CC, 4, NVME_CC_IOSQES(6) | NVME_CC_IOCQES(4) | NVME_CC_EN);
     assert_int_equal(status(r) & NVME_CSTS_RDY, 0);
+}
+
+static void enable(struct rig *r)
+{
+    begin_enable(r);
     run_for(r, 2100 * SIM_PS_PER_US);
     assert_int_equal(status(r), NVME_CSTS_RDY);
 }
@@ -816,6 +821,28 @@ static void test_function_reset(void **state)
     close_rig(&r);
 }
 
+/* The media are slow to let go of a read: whoever sets the function up meanwhile is not forgotten.
+ */
+static void test_function_reset_slow(void **state)
+{
+    const char *const settings[] = { "read_latency_ns", "50000000", NULL };
+    struct rig r;
+    (void)state;
+    open_rig(&r, settings);
+    push(&r, &r.io, io_at(false, 0, 8, alloc(&r, 4096), 0));
+    ring(&r, &r.io);
+    run_for(&r, 100 * SIM_PS_PER_US);
+    config(&r, true, capability(&r, PCI_CAP_ID_PCIE) + PCIE_DEVCTL, DEVCTL_FLR);
+    set_up_function(&r);
+    begin_enable(&r);
+    run_for(&r, 60 * SIM_PS_PER_MS);
+    assert_int_equal(status(&r), NVME_CSTS_RDY);
+    r.io = queue_at(1, alloc(&r, 4096), alloc(&r, 4096));
+    assert_int_equal(create(&r, &r.io, 1), NVME_SC_SUCCESS);
+    assert_int_equal(command(&r, &r.io, io_at(true, 0, 8, alloc(&r, 4096), 0), NULL), 0);
+    close_rig(&r);
+}
+
 /* Memory that does not answer: the entry cannot be fetched, which is fatal; a reset helps. */
 static void test_silence(void **state)
 {
@@ -857,6 +884,7 @@ int main(void)
         cmocka_unit_test(test_cmb),
         cmocka_unit_test(test_reset),
         cmocka_unit_test(test_function_reset),
+        cmocka_unit_test(test_function_reset_slow),
         cmocka_unit_test(test_silence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
