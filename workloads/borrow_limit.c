@@ -16,7 +16,7 @@ struct borrow_limit {
     struct lending_host *machine, *from; /* from NULL: all others */
     struct lend_borrow **borrow;
     unsigned n, room, n_refusals;
-    int refusal; /* the first lender's; 0: none */
+    int refusal; /* the last one; 0: none */
 };
 
 static const struct param_desc borrow_limit_params[] = {
@@ -40,12 +40,9 @@ static void borrow_limit_check(struct program *program, struct sim_error_list *e
 {
     struct borrow_limit *limit = program->state;
     limit->program = program;
-    limit->machine = program_machine(program, "on", limit->machine_name, errors);
+    limit->machine = program_member(program, "on", limit->machine_name, true, errors);
     if (limit->from_name[0] != '\0')
         limit->from = program_machine(program, "from", limit->from_name, errors);
-    if (limit->machine != NULL && !limit->machine->member)
-        config_mistake(program_setting(program, "on"), errors,
-                       "a machine with `lend` or `borrow`, if only an empty list", NULL);
     if (limit->machine != NULL && limit->machine == limit->from)
         config_mistake(program_setting(program, "from"), errors, "another machine than `on`", NULL);
 }

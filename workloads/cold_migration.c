@@ -55,11 +55,17 @@ static void migration_check(struct program *program, struct sim_error_list *erro
 {
     struct migration *m = program->state;
     m->program = program;
-    m->from = program_machine(program, "from", m->from_name, errors);
-    m->to = program_machine(program, "to", m->to_name, errors);
+    m->from = program_member(program, "from", m->from_name, false, errors);
+    m->to = program_member(program, "to", m->to_name, false, errors);
     if (m->from == NULL || m->to == NULL)
         return;
-    program_check_device(program, "gpu", m->from, m->gpu_name, errors);
+    const struct model *model = world_device(program->workload->world, m->gpu_name);
+    if (lending_borrower(program->lending, m->gpu_name) != m->from || model->ops != &gpu_ops)
+        config_mistake(program_setting(program, "gpu"), errors,
+                       "a GPU that the machine `from` borrows", lending_used_names(m->from));
+    else if (lending_lender(program->lending, m->gpu_name) == m->to)
+        config_mistake(program_setting(program, "to"), errors,
+                       "a machine that does not lend the GPU", NULL);
     if (m->from == m->to || m->from->vm == NULL || m->to->vm == NULL)
         config_mistake(program_setting(program, "to"), errors,
                        "two machines with a group `vm` each", NULL);

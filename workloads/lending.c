@@ -280,6 +280,18 @@ bool lending_uses(const struct lending_host *host, const char *name)
            model->ops != &pcie_ntb_ops && world_host_of(lending->world, model) == host->host;
 }
 
+const struct lending_host *lending_lender(const struct lending *lending, const char *name)
+{
+    const struct lent_device *lent = lending_lent(lending, name);
+    return lent != NULL ? lent->lender : NULL;
+}
+
+const struct lending_host *lending_borrower(const struct lending *lending, const char *name)
+{
+    const struct lent_device *lent = lending_lent(lending, name);
+    return lent != NULL ? lent->borrower : NULL;
+}
+
 unsigned lending_cpus(const struct lending_host *host)
 {
     return host->vm != NULL ? lending_vm_cpus(host) : numa_cores(host_numa(host->host));

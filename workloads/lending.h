@@ -74,6 +74,9 @@ struct lending_host *lending_host_at(struct lending *lending, unsigned idx);
  * Names of those are NULL-terminated, kept until the next call. */
 bool lending_uses(const struct lending_host *host, const char *device);
 const char *const *lending_used_names(struct lending_host *host);
+/* Who lends the device, and who borrows it, as the scenario says; NULL: nobody. */
+const struct lending_host *lending_lender(const struct lending *lending, const char *device);
+const struct lending_host *lending_borrower(const struct lending *lending, const char *device);
 /* The device in the machine's tree, the same call whether it is borrowed or not; NULL: it is not
  * there (any more). */
 struct k_pci_dev *lending_device(struct lending_host *host, const char *device);

@@ -65,7 +65,7 @@ static const struct param_desc ntb_dma_params[] = {
     PARAM_TEXT("local", struct ntb_dma_program, local.name, RAM,
                "\"ram\", or a GPU of the machine's own"),
     PARAM_TEXT("remote", struct ntb_dma_program, remote.name, RAM,
-               "\"ram\", or a GPU that the machine borrows"),
+               "\"ram\", or a GPU that the machine borrows from `peer`"),
     PARAM_ONE_OF("direction", struct ntb_dma_program, direction, DIRECTION_WRITE, direction_names,
                  PROV_NONE, "", "write: to the other end, read: from it"),
     PARAM_ONE_OF("completion", struct ntb_dma_program, completion, COMPLETION_INTERRUPT,
@@ -91,35 +91,33 @@ static bool is_ram(const struct place *place)
     return strcmp(place->name, RAM) == 0;
 }
 
-/* A machine of the cluster. */
-static struct lending_host *member(struct program *program, const char *key, const char *name,
-                                   struct sim_error_list *errors)
-{
-    struct lending_host *host = program_machine(program, key, name, errors);
-    if (host != NULL && !host->member)
-        config_mistake(program_setting(program, key), errors,
-                       "a machine that lends or borrows, if only nothing ([])", NULL);
-    return host;
-}
-
 static void check_place(struct program *program, const char *key, struct place *place,
                         struct sim_error_list *errors)
 {
     struct ntb_dma_program *p = program->state;
     if (is_ram(place))
         return;
+    const size_t before = errors->n_messages;
     program_check_device(program, key, p->on, place->name, errors);
     place->model = world_device(program->workload->world, place->name);
-    if (place->model != NULL && place->model->ops != &gpu_ops)
+    if (errors->n_messages != before)
+        return;
+    if (place->model == NULL || place->model->ops != &gpu_ops)
         config_mistake(program_setting(program, key), errors, "\"ram\" or a GPU", NULL);
+    else if (lending_lender(program->lending, place->name) !=
+             (place == &p->remote ? p->peer : NULL))
+        config_mistake(program_setting(program, key), errors,
+                       place == &p->remote ? "a GPU that the machine borrows from `peer`"
+                                           : "a GPU of the machine's own",
+                       NULL);
 }
 
 static void ntb_dma_check(struct program *program, struct sim_error_list *errors)
 {
     struct ntb_dma_program *p = program->state;
     p->program = program;
-    p->on = member(program, "on", p->on_name, errors);
-    p->peer = member(program, "peer", p->peer_name, errors);
+    p->on = program_member(program, "on", p->on_name, true, errors);
+    p->peer = program_member(program, "peer", p->peer_name, true, errors);
     if (p->on == NULL || p->peer == NULL)
         return;
     if (p->on == p->peer)

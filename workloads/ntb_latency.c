@@ -14,6 +14,7 @@
 #define LOOK_PS  SIM_PS_PER_US
 #define WARM_UPS 16u
 #define SIDES    2u
+#define CPU      1u /* CPU 0 has the interrupts and threads of the lending software */
 
 struct ntb_latency;
 struct latency_side {
@@ -60,10 +61,10 @@ static void ntb_latency_check(struct program *program, struct sim_error_list *er
     for (unsigned i = 0; i < SIDES; i++) {
         struct latency_side *side = &all->side[i];
         side->all = all;
-        side->machine = program_machine(program, key[i], name[i], errors);
-        if (side->machine != NULL && !side->machine->member)
-            config_mistake(program_setting(program, key[i]), errors,
-                           "a machine that lends or borrows, if only nothing ([])", NULL);
+        side->machine = program_member(program, key[i], name[i], true, errors);
+        if (side->machine != NULL && lending_cpus(side->machine) <= CPU)
+            config_mistake(program_setting(program, key[i]), errors, "a machine with two cores",
+                           NULL);
     }
     if (all->side[0].machine != NULL && all->side[0].machine == all->side[1].machine)
         config_mistake(program_setting(program, "peer"), errors, "another machine than `on`", NULL);
@@ -166,9 +167,8 @@ static void ntb_latency_start(struct program *program)
     lending_borrows_more(program->lending);
     for (unsigned i = 0; i < SIDES; i++) {
         struct latency_side *side = &all->side[i];
-        program_machine_uses_cpu(program, side->machine, 1);
-        /* CPU 0 has the interrupts and threads of the lending software. */
-        k_thread_new(side->machine->kernel, i == 0 ? "ntb_latency.ping" : "ntb_latency.pong", 1,
+        program_machine_uses_cpu(program, side->machine, CPU);
+        k_thread_new(side->machine->kernel, i == 0 ? "ntb_latency.ping" : "ntb_latency.pong", CPU,
                      i == 0 ? ping_body : pong_body, side);
     }
 }

@@ -71,6 +71,10 @@ struct network_host *program_host(struct program *program, const char *key, cons
 /* The same of the group `lending`: a machine that programs without a network run on. */
 struct lending_host *program_machine(struct program *program, const char *key, const char *name,
                                      struct sim_error_list *errors);
+/* One that takes part in the cluster; bare: and has no guest, as the program works with the lending
+ * software of the machine itself. NULL: there is none, which is a mistake. */
+struct lending_host *program_member(struct program *program, const char *key, const char *name,
+                                    bool bare, struct sim_error_list *errors);
 /* Mistake in check(): the machine can not use this device. In start(): lending_device(). */
 void program_check_device(struct program *program, const char *key, struct lending_host *host,
                           const char *device, struct sim_error_list *errors);

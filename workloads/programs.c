@@ -332,6 +332,21 @@ struct lending_host *program_machine(struct program *program, const char *key, c
     return host;
 }
 
+struct lending_host *program_member(struct program *program, const char *key, const char *name,
+                                    bool bare, struct sim_error_list *errors)
+{
+    struct lending_host *host = program_machine(program, key, name, errors);
+    const char *expected = NULL;
+    if (host != NULL && !host->member)
+        expected = "a machine that lends or borrows, if only nothing ([])";
+    else if (host != NULL && bare && host->vm != NULL)
+        expected = "a machine without a group `vm`";
+    if (expected == NULL)
+        return host;
+    config_mistake(program_setting(program, key), errors, expected, NULL);
+    return NULL;
+}
+
 void program_check_device(struct program *program, const char *key, struct lending_host *host,
                           const char *device, struct sim_error_list *errors)
 {

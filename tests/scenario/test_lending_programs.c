@@ -273,13 +273,37 @@ static void test_taken(void **state)
     }
 }
 
+#define TAKEN "type = \"device_taken\"; on = \"near\"; from = \"far\"; "
+
+static void test_program_mistakes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *borrow, *program, *message;
+    } wrong[] = {
+        { "\"d1\"", TAKEN "device = \"d1\"; bridge = \"n0\";", "that no machine borrows" },
+        { "", TAKEN "device = \"own\"; bridge = \"n0\";",
+          "a device that the machine `from` lends" },
+        { "", TAKEN "device = \"d1\";", "a pcie.ntb with a cable" },
+        { "\"d1\"", "type = \"cold_migration\"; from = \"near\"; to = \"far\"; gpu = \"d1\";",
+          "a GPU that the machine `from` borrows" },
+        { "\"d1\"", "type = \"borrow_limit\"; on = \"near\"; from = \"near\";",
+          "another machine than `on`" },
+    };
+    for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        char *programs = g_strdup_printf("programs = { p = { %s }; };\n", wrong[i].program);
+        refused(adapters(wrong[i].borrow, programs), wrong[i].message);
+        g_free(programs);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_borrowed_nic), cmocka_unit_test(test_local),
         cmocka_unit_test(test_mistakes),     cmocka_unit_test(test_full_table),
         cmocka_unit_test(test_device_dma),   cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_taken),
+        cmocka_unit_test(test_taken),        cmocka_unit_test(test_program_mistakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
