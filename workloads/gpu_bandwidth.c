@@ -21,8 +21,8 @@
 
 enum direction { DIRECTION_READ, DIRECTION_WRITE, DIRECTION_PEER };
 static const char *const direction_names[] = { "read", "write", "peer", NULL };
-enum timing { TIMING_INTERRUPT, TIMING_EVENTS };
-static const char *const timing_names[] = { "interrupt", "events", NULL };
+enum timing { TIMING_SPIN, TIMING_INTERRUPT, TIMING_EVENTS };
+static const char *const timing_names[] = { "spin", "interrupt", "events", NULL };
 
 struct bandwidth {
     /* parameters */
@@ -55,8 +55,9 @@ static const struct param_desc bandwidth_params[] = {
     PARAM_ONE_OF("direction", struct bandwidth, direction, DIRECTION_READ, direction_names,
                  PROV_NONE, "",
                  "read: from the host's memory; write: into it; peer: into the peer's memory"),
-    PARAM_ONE_OF("timing", struct bandwidth, timing, TIMING_INTERRUPT, timing_names, PROV_NONE, "",
-                 "interrupt: from submission until the program runs again; events: by the engine"),
+    PARAM_ONE_OF("timing", struct bandwidth, timing, TIMING_SPIN, timing_names, PROV_NONE, "",
+                 "spin: from submission until the program, which looks for it, sees the end of the "
+                 "copy; interrupt: until an interrupt has woken it; events: by the engine"),
     PARAM("cpu", PARAM_U32, struct bandwidth, cpu, 1, 0, 255, PROV_NONE, "", "that it runs on"),
     PARAM("transfer_bytes", PARAM_BYTES, struct bandwidth, transfer_bytes, 4194304, 64, 1e9,
           PROV_NONE, "", "of a copy; whole cache lines"),
@@ -145,7 +146,7 @@ static int timed_copy(struct bandwidth *b, struct gpu *gpu, double *ns)
         error = gpu_copy(gpu, COPY_CHANNEL, read ? inside : outside, read ? outside : inside,
                          b->transfer_bytes);
     if (error == 0)
-        error = gpu_event_record(gpu, COPY_CHANNEL, true, &end);
+        error = gpu_event_record(gpu, COPY_CHANNEL, b->timing != TIMING_SPIN, &end);
     if (error == 0)
         error = gpu_submit(gpu, COPY_CHANNEL);
     if (error == 0)

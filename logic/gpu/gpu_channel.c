@@ -13,6 +13,7 @@
 #define STOP_POLLS   20000u            /* a read may take its completion time-out, 50 ms */
 /* cudaMemcpyAsync() until the doorbell: 5 to 7 us at some GHz, all commands of one together. */
 #define SUBMIT_CYCLES 12000u
+#define SPIN_CYCLES   200u /* a turn of the loop that looks at a semaphore */
 
 static uint64_t channel_register(unsigned idx, uint64_t offset)
 {
@@ -25,6 +26,7 @@ static uint64_t channel_register(unsigned idx, uint64_t offset)
 static void interrupted(void *arg)
 {
     struct gpu_ring *ring = arg;
+    ring->interrupts++;
     k_wake(ring->gpu->kernel, &ring->waiters);
 }
 
@@ -209,9 +211,20 @@ static bool came_meanwhile(struct gpu *gpu, const struct gpu_event *event)
     return payload == event->payload;
 }
 
+/* Until an interrupt; or, if the event has none, for a turn of a loop, whose next one looks at it.
+ * False: until_ps has come. */
+static bool pause_for(struct gpu *gpu, const struct gpu_event *event, uint64_t until_ps)
+{
+    if (event->blocking)
+        return k_wait(gpu->kernel, &gpu->ring[event->channel].waiters, until_ps);
+    k_compute(gpu->kernel, SPIN_CYCLES);
+    return k_now_ps(gpu->kernel) < until_ps;
+}
+
 static int wait_for(struct gpu *gpu, const struct gpu_event *event, uint64_t until_ps)
 {
     struct gpu_ring *ring = &gpu->ring[event->channel];
+    uint32_t interrupts = ring->interrupts;
     while (!has_come(gpu, event)) {
         if (gpu->gone || !ring->on)
             return -ENODEV;
@@ -221,13 +234,16 @@ static int wait_for(struct gpu *gpu, const struct gpu_event *event, uint64_t unt
             return -EIO;
         if (came_meanwhile(gpu, event))
             continue;
-        bool woken = k_wait(gpu->kernel, &ring->waiters, until_ps);
+        bool in_time = pause_for(gpu, event, until_ps);
         if (came_meanwhile(gpu, event))
             continue;
+        if (in_time && !event->blocking && ring->interrupts == interrupts)
+            continue;
+        interrupts = ring->interrupts;
         /* An interrupt for another event, or for a failure. */
         enum gpu_channel_status status = gpu_channel_state(gpu, event->channel);
         ring->failed = !gpu->gone && status != GPU_CHANNEL_ON;
-        if (!woken && !ring->failed && !gpu->gone)
+        if (!in_time && !ring->failed && !gpu->gone)
             return -ETIMEDOUT;
     }
     return 0;
@@ -235,8 +251,6 @@ static int wait_for(struct gpu *gpu, const struct gpu_event *event, uint64_t unt
 
 int gpu_event_wait(struct gpu *gpu, const struct gpu_event *event, uint64_t until_ps)
 {
-    if (!event->blocking)
-        return -EINVAL;
     gpu->users++;
     int error = wait_for(gpu, event, until_ps);
     gpu->users--;

@@ -108,9 +108,9 @@ struct gpu_event {
 int gpu_event_record(struct gpu *gpu, unsigned channel, bool blocking, struct gpu_event *event);
 /* Rings the doorbell. */
 int gpu_submit(struct gpu *gpu, unsigned channel);
-/* [thread] Sleeps until the event has come. 0, -EIO, -ENODEV; -EINVAL: nothing would wake it, as it
- * was not recorded as blocking, or GPU_EVENTS others were recorded since; -ETIMEDOUT: not by
- * until_ps. */
+/* [thread] Until the event has come: sleeps if it was recorded as blocking, else looks again and
+ * again (cudaDeviceScheduleSpin). 0, -EIO, -ENODEV; -EINVAL: GPU_EVENTS others were recorded since;
+ * -ETIMEDOUT: not by until_ps. */
 int gpu_event_wait(struct gpu *gpu, const struct gpu_event *event, uint64_t until_ps);
 /* The GPU's time of an event that has come, in ns, if not more than GPU_EVENTS events of the GPU
  * were recorded since. */
