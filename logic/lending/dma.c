@@ -47,6 +47,7 @@ struct lend_dma {
     struct lend_dma_options options;
     struct k_pci_driver driver;
     struct k_pci_dev *pci; /* NULL: none */
+    uint16_t function;     /* of its device; the last that there was */
     unsigned n_channels;
     struct lend_dma_channel channel[NTB_DMA_CHANNELS_MAX];
     int outgoing; /* index of the bridge's entry for it, or NO_ENTRY */
@@ -77,7 +78,7 @@ static void channel_done(void *arg)
 static int channel_open(struct lend_dma *dma, unsigned number)
 {
     struct lend_dma_channel *c = &dma->channel[number];
-    *c = (struct lend_dma_channel){ .dma = dma, .number = number };
+    *c = (struct lend_dma_channel){ .dma = dma, .number = number, .bad = c->bad };
     int status = k_dma_alloc(&dma->pci->device, K_NODE_LOCAL, dma->options.ring * DESC_BYTES,
                              &c->ring, &c->ring_dma);
     if (status != 0)
@@ -87,7 +88,8 @@ static int channel_open(struct lend_dma *dma, unsigned number)
         k_dma_free(&dma->pci->device, dma->options.ring * DESC_BYTES, c->ring, c->ring_dma);
         return status;
     }
-    c->bad = k_zalloc(dma->options.ring * sizeof c->bad[0]);
+    if (c->bad == NULL) /* kept to the end: threads may look while the engine goes */
+        c->bad = k_zalloc(dma->options.ring * sizeof c->bad[0]);
     write_reg(c, NTB_DMA_RING_LOW, (uint32_t)c->ring_dma);
     write_reg(c, NTB_DMA_RING_HIGH, (uint32_t)(c->ring_dma >> 32));
     write_reg(c, NTB_DMA_RING_SIZE, dma->options.ring);
@@ -115,7 +117,7 @@ static void channel_close(struct lend_dma_channel *c, bool gone)
     }
     k_irq_free(c->irq);
     k_dma_free(&dma->pci->device, dma->options.ring * DESC_BYTES, c->ring, c->ring_dma);
-    k_free(c->bad);
+    k_wake(dma->kernel, &c->wait);
 }
 
 /* ---- The driver -------------------------------------------------------------------------------
@@ -143,6 +145,7 @@ static int dma_probe(struct k_pci_dev *pci, void *context)
     k_config_write(pci, PCI_COMMAND, 2, command | PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER);
     unsigned n = k_readl(pci, 0, NTB_DMA_REG_CHANNELS);
     dma->pci = pci;
+    dma->function = pci->id & 7;
     for (unsigned i = 0; i < n && i < NTB_DMA_CHANNELS_MAX; i++) {
         int status = channel_open(dma, i);
         if (status != 0) {
@@ -195,6 +198,8 @@ void lend_dma_free(struct lend_dma *dma)
         lend_outgoing_remove(adapter_of(dma), (unsigned)dma->outgoing);
     if (pci != NULL)
         k_pci_remove(pci, false);
+    for (unsigned i = 0; i < NTB_DMA_CHANNELS_MAX; i++)
+        k_free(dma->channel[i].bad);
     k_free(dma);
 }
 
@@ -215,7 +220,7 @@ static int ask_peer(const struct lend_dma *dma, struct lend_remote *remote, uint
                     struct lend_error *error)
 {
     const struct msg_requester request = { .device = (uint16_t)dma->outgoing,
-                                           .function = dma->pci->id & 7,
+                                           .function = dma->function,
                                            .admit = admit };
     return lend_call(remote->private_data, MSG_REQUESTER, &request, sizeof request, NULL, 0, error);
 }
@@ -317,7 +322,8 @@ int64_t lend_dma_submit(struct lend_dma *dma, unsigned channel, uint64_t source,
 void lend_dma_issue(struct lend_dma *dma, unsigned channel)
 {
     struct lend_dma_channel *c = &dma->channel[channel];
-    write_reg(c, NTB_DMA_CONTROL, c->control | NTB_DMA_CONTROL_STATUS | NTB_DMA_CONTROL_START);
+    if (channel < dma->n_channels)
+        write_reg(c, NTB_DMA_CONTROL, c->control | NTB_DMA_CONTROL_STATUS | NTB_DMA_CONTROL_START);
 }
 
 static bool *bad_at(const struct lend_dma_channel *c, uint64_t cookie)
@@ -364,8 +370,9 @@ static int result(struct lend_dma_channel *c, int64_t cookie)
 int lend_dma_poll(struct lend_dma *dma, unsigned channel, int64_t cookie)
 {
     struct lend_dma_channel *c = &dma->channel[channel];
-    reap(c);
-    return result(c, cookie);
+    if (channel < dma->n_channels)
+        reap(c);
+    return channel < dma->n_channels ? result(c, cookie) : -ENODEV;
 }
 
 int lend_dma_wait(struct lend_dma *dma, unsigned channel, int64_t cookie)
@@ -374,8 +381,7 @@ int lend_dma_wait(struct lend_dma *dma, unsigned channel, int64_t cookie)
     const uint64_t until_ps = k_now_ps(dma->kernel) + dma->options.timeout_ps;
     for (;;) {
         const uint64_t seen = c->interrupts;
-        reap(c);
-        int status = result(c, cookie);
+        int status = lend_dma_poll(dma, channel, cookie);
         if (status != 0)
             return status > 0 ? 0 : status;
         if (c->interrupts == seen && !k_wait(dma->kernel, &c->wait, until_ps))

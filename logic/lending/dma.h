@@ -4,10 +4,11 @@
  * Linux's dmaengine: submit, issue, then wait for the interrupt or poll.
  *
  *   struct lend_dma *dma = lend_dma_new(host, &options);
- *   k_pci_register(kernel, lend_dma_driver(dma));         before or after lend_start()
- *   lend_dma_admit(dma, &remote, &error);                 a segment that lend_segment_connect()
- * gave k_dma_map(lend_dma_device(dma), buffer, bytes, K_DMA_TO_DEVICE, &source); cookie =
- * lend_dma_submit(dma, channel, source, remote.map.address, bytes, LEND_DMA_NOTIFY);
+ *   k_pci_register(kernel, lend_dma_driver(dma));      before or after lend_start()
+ *   lend_dma_admit(dma, &remote, &error);              a segment that is connected
+ *   k_dma_map(lend_dma_device(dma), buffer, bytes, K_DMA_TO_DEVICE, &source);
+ *   cookie = lend_dma_submit(dma, channel, source, remote.map.address, bytes,
+ *                            LEND_DMA_NOTIFY);
  *   lend_dma_issue(dma, channel);
  *   status = lend_dma_wait(dma, channel, cookie);
  *
@@ -56,10 +57,12 @@ void lend_dma_withdraw(struct lend_dma *dma, struct lend_remote *remote);
 int64_t lend_dma_submit(struct lend_dma *dma, unsigned channel, uint64_t source,
                         uint64_t destination, uint64_t bytes, unsigned flags);
 void lend_dma_issue(struct lend_dma *dma, unsigned channel);
-/* 1: done; 0: not yet; -EIO: it, or one before it that nobody has asked for since, has failed.
+/* 1: done; 0: not yet; -EIO: it, or one before it that nobody has asked for since, has failed;
+ * -ENODEV: the engine is gone.
  * Copies behind a failed one are done all the same. Loads the descriptors that may have changed. */
 int lend_dma_poll(struct lend_dma *dma, unsigned channel, int64_t cookie);
-/* [thread] Sleeps until a copy that notifies, this or a later one, is done. 0, -EIO, -ETIMEDOUT. */
+/* [thread] Sleeps until a copy that notifies, this or a later one, is done. 0, -EIO, -ENODEV,
+ * -ETIMEDOUT. */
 int lend_dma_wait(struct lend_dma *dma, unsigned channel, int64_t cookie);
 
 #endif

@@ -426,6 +426,55 @@ static void test_lost(void **state)
     run(lost_body, false, 64);
 }
 
+struct waiter {
+    struct rig *r;
+    int status;
+    bool done;
+};
+
+static void waiter_body(void *arg)
+{
+    struct waiter *waiter = arg;
+    waiter->status = lend_dma_wait(waiter->r->dma, 1, 1);
+    waiter->done = true;
+}
+
+/* The engine goes while a thread waits for a copy that was never issued; what was admitted can
+ * still be withdrawn. Then it comes back. */
+static void gone_body(struct rig *r)
+{
+    struct kernel *kernel = r->side[SERVER].kernel;
+    struct k_pci_dev *pci = K_CONTAINER(lend_dma_device(r->dma), struct k_pci_dev, device);
+    struct waiter waiter = { .r = r };
+    assert_int_equal(lend_dma_admit(r->dma, &r->remote, NULL), 0);
+    assert_int_equal(
+        lend_dma_submit(r->dma, 1, r->local_dma, r->remote.map.address, 64, LEND_DMA_NOTIFY), 1);
+    k_thread_new(kernel, "waiter", 1, waiter_body, &waiter);
+    k_sleep(kernel, 10 * US);
+    assert_false(waiter.done);
+    k_dma_unmap(lend_dma_device(r->dma), r->local_dma, SEGMENT_BYTES, K_DMA_BOTH);
+    k_pci_remove(pci, false);
+    k_sleep(kernel, 10 * US);
+    assert_true(waiter.done);
+    assert_int_equal(waiter.status, -ENODEV);
+    lend_dma_issue(r->dma, 1);
+    assert_int_equal(lend_dma_poll(r->dma, 1, 1), -ENODEV);
+    lend_dma_withdraw(r->dma, &r->remote);
+    assert_int_equal(k_pci_add(kernel, pci), 0);
+    assert_int_equal(lend_dma_channels(r->dma), 2);
+    assert_int_equal(
+        k_dma_map(lend_dma_device(r->dma), r->local, SEGMENT_BYTES, K_DMA_BOTH, &r->local_dma), 0);
+    assert_int_equal(lend_dma_admit(r->dma, &r->remote, NULL), 0);
+    check_copy(r, &(struct copy){ 100, 200, 3000, true }, 0, false);
+    lend_dma_withdraw(r->dma, &r->remote);
+}
+
+static void test_gone(void **state)
+{
+    (void)state;
+    run(gone_body, true, 64);
+}
+
 /* ---- Rates ------------------------------------------------------------------------------------
  */
 
@@ -477,10 +526,15 @@ static void test_rates(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bytes),    cmocka_unit_test(test_bytes_iommus),
-        cmocka_unit_test(test_rings),    cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_failures), cmocka_unit_test(test_lost),
-        cmocka_unit_test(test_rates),    cmocka_unit_test(test_bytes_few_reads),
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_bytes_iommus),
+        cmocka_unit_test(test_rings),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_gone),
+        cmocka_unit_test(test_rates),
+        cmocka_unit_test(test_bytes_few_reads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
