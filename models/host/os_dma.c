@@ -270,8 +270,10 @@ static int iommu_dma_map(struct k_device *device, struct kaddr at, size_t bytes,
     charge(device->kernel, costs->dma_map_cycles + costs->iommu_map_cycles);
     if (of_device->domain == NULL)
         of_device->domain = host_domain_of(device->kernel->host, of_device->requester_id);
-    const uint64_t iova = order < OS_IOVA_ORDERS ? iova_take(of_device, order) : 0;
-    if (of_device->domain == NULL || iova == 0)
+    if (of_device->domain == NULL || order >= OS_IOVA_ORDERS)
+        return -ENOSPC;
+    const uint64_t iova = iova_take(of_device, order);
+    if (iova == 0)
         return -ENOSPC;
     const uint64_t first = at.v & ~(PAGE_BYTES - 1);
     int status = iommu_map(of_device->domain, (struct iova){ iova }, (struct hpa){ first },
