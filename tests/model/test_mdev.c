@@ -209,6 +209,7 @@ static void off(struct rig *r)
     party_call(&r->w, r->at->kernel, shutdown_body, r);
     assert_int_equal(r->status, 0);
     assert_int_equal(vm_stats(r->vm).pins, 0);
+    party_end(&r->guest); /* nothing of it runs any more */
     expect_nothing_left(r);
 }
 

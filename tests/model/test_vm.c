@@ -536,6 +536,7 @@ static void nic_close(struct nic_rig *n)
 {
     sim_run(n->r.w.sim, sim_now(n->r.w.sim) + 300 * SIM_PS_PER_MS, NULL);
     rig_shutdown(&n->r);
+    party_end(&n->guest); /* nothing of it runs any more */
     expect_nothing_left(n);
     party_call(&n->r.w, n->client.kernel, party_remove, &n->client);
     party_call(&n->r.w, n->r.host, vfio_free_body, n);
