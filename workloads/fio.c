@@ -17,7 +17,7 @@
 
 #define NSID        1u
 #define FILL_BYTES  131072u
-#define POISON      UINT64_C(1) << 46 /* position in the stream that no block has */
+#define POISON      (UINT64_C(1) << 46) /* position in the stream that no block has */
 #define JOBS_MAX    64u
 #define SAMPLES_MIN 8192u
 #define BUSY_SLEEP  SIM_PS_PER_US
@@ -121,6 +121,10 @@ static void fio_check(struct program *program, struct sim_error_list *errors)
     const struct model *model = world_device(program->workload->world, fio->device_name);
     if (errors->n_messages == before && (model == NULL || model->ops != &nvme_ops))
         mistake(fio, "device", errors, "a device of type nvme.controller");
+    else if (errors->n_messages == before && fio->block_bytes < nvme_namespace_block_bytes(model))
+        mistake(fio, "block_bytes", errors, "`block_bytes`: at least that of the device");
+    else if (errors->n_messages == before && fio->span_bytes > nvme_namespace_bytes(model))
+        mistake(fio, "span_bytes", errors, "`span_bytes`: at most capacity_bytes of the device");
     program_check_cpus(program, "jobs", fio->machine, fio->cpu, fio->n_jobs, errors);
     if (fio->block_bytes % 512 != 0 || FILL_BYTES % fio->block_bytes != 0)
         mistake(fio, "block_bytes", errors, "a power of two from 512 B to 128 KiB");

@@ -174,6 +174,13 @@ static bool iterate(struct bandwidth *b, struct gpu *gpu)
                     b->program->name, i, (unsigned long long)found, (unsigned long long)tag);
             return false;
         }
+        if (ns <= 0) {
+            program_fail(b->program,
+                         "copy %u of %llu bytes took no time by the events' clock: "
+                         "timer_ns of the GPU is too long",
+                         i, (unsigned long long)b->transfer_bytes);
+            return false;
+        }
         b->gbyte_s[i] = (double)b->transfer_bytes / ns;
     }
     return true;

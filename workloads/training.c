@@ -32,7 +32,7 @@
 #define DECODE_SLICE 100000u /* cycles: far less than a time slice */
 
 /* The convolutions of VGG-19 (Simonyan and Zisserman 2015, table 1, E): 3 x 3, in x out channels;
- * biases, 22 KB in all, go with them. */
+ * biases, 22 KB in all, are left out. */
 static const struct {
     uint16_t in, out;
 } layers[] = {
@@ -100,7 +100,7 @@ static const struct param_desc training_params[] = {
     PARAM("files", PARAM_U32, struct training, files, 64, 2, 100000, PROV_NONE, "",
           "images on the device that are read in turn"),
     PARAM("image_bytes", PARAM_BYTES, struct training, image_bytes, 290816, 512, 10485760,
-          PROV_ESTIMATE, FROM_C6, "of a file; whole blocks of 512 bytes"),
+          PROV_ESTIMATE, FROM_C6, "of a file; whole blocks of the device"),
     PARAM("tensor_bytes", PARAM_BYTES, struct training, tensor_bytes, 602112, 64, 104857600,
           PROV_PUBLISHED, FROM_C6, "of an image as the network takes it: 224 x 224 x 3 x 4"),
     PARAM("decode_cycles", PARAM_U32, struct training, decode_cycles, 10000000, 0, 1000000000,
@@ -134,6 +134,37 @@ static void check_type(struct training *t, const char *key, const char *name,
                        NULL);
 }
 
+static void set_sizes(struct training *t, uint32_t block_bytes)
+{
+    const unsigned n = SIM_N_ELEMENTS(layers);
+    for (unsigned i = 0; i < n; i++)
+        t->tensor_at[i + 1] = t->tensor_at[i] +
+                              (uint64_t)layers[i].in * layers[i].out * 9 * FLOAT_BYTES;
+    /* In whole blocks, as files are; with its biases the network has 0.03 % more. */
+    t->weights_bytes = (t->tensor_at[n] + block_bytes - 1) / block_bytes * block_bytes;
+    t->tensor_at[n] = t->weights_bytes;
+    t->pixels_bytes = t->batch_images / N_GPUS * t->tensor_bytes;
+    t->file_bytes = t->image_bytes;
+}
+
+/* Images, then the file of weights. */
+static void check_ssd(struct training *t, struct sim_error_list *errors)
+{
+    const size_t before = errors->n_messages;
+    check_type(t, "ssd", t->ssd_name, &nvme_ops, errors);
+    if (errors->n_messages != before)
+        return;
+    const struct model *ssd = world_device(t->program->workload->world, t->ssd_name);
+    set_sizes(t, nvme_namespace_block_bytes(ssd));
+    if (t->image_bytes % nvme_namespace_block_bytes(ssd) != 0 ||
+        t->files * t->image_bytes > FILES_BYTES)
+        config_mistake(program_setting(t->program, "image_bytes"), errors,
+                       "whole blocks of the device, 1 GiB for all files at most", NULL);
+    if (nvme_namespace_bytes(ssd) < FILES_BYTES + t->weights_bytes)
+        config_mistake(program_setting(t->program, "ssd"), errors,
+                       "a device of 1 GiB for images, and 77 MiB for weights behind it", NULL);
+}
+
 static void training_check(struct program *program, struct sim_error_list *errors)
 {
     struct training *t = program->state;
@@ -141,14 +172,13 @@ static void training_check(struct program *program, struct sim_error_list *error
     t->machine = program_machine(program, "on", t->machine_name, errors);
     if (t->machine == NULL)
         return;
-    check_type(t, "ssd", t->ssd_name, &nvme_ops, errors);
+    check_ssd(t, errors);
     check_type(t, "gpu0", t->gpu_name[0], &gpu_ops, errors);
     check_type(t, "gpu1", t->gpu_name[1], &gpu_ops, errors);
+    if (strcmp(t->gpu_name[0], t->gpu_name[1]) == 0)
+        config_mistake(program_setting(program, "gpu1"), errors, "another GPU than `gpu0`", NULL);
     if (t->batch_images % N_GPUS != 0)
         config_mistake(program_setting(program, "batch_images"), errors, "an even number", NULL);
-    if (t->image_bytes % 512 != 0 || t->files * t->image_bytes > FILES_BYTES)
-        config_mistake(program_setting(program, "image_bytes"), errors,
-                       "whole blocks of 512 bytes, 1 GiB for all files at most", NULL);
     if (t->tensor_bytes % LINE_BYTES != 0)
         config_mistake(program_setting(program, "tensor_bytes"), errors, "a multiple of 64", NULL);
     program_check_cpus(program, "cpu", t->machine, t->cpu, 2, errors);
@@ -472,14 +502,6 @@ static void training_start(struct program *program)
     t->kernel = t->machine->kernel;
     t->files_stream = program_new_stream(program);
     t->stream = program_new_stream(program);
-    for (unsigned i = 0; i < SIM_N_ELEMENTS(layers); i++)
-        t->tensor_at[i + 1] = t->tensor_at[i] +
-                              (uint64_t)layers[i].in * layers[i].out * 9 * FLOAT_BYTES;
-    /* In whole blocks, as files are; the network's own size is 0.02 % less. */
-    t->weights_bytes = (t->tensor_at[SIM_N_ELEMENTS(layers)] + 511) & ~UINT64_C(511);
-    t->tensor_at[SIM_N_ELEMENTS(layers)] = t->weights_bytes;
-    t->pixels_bytes = t->batch_images / N_GPUS * t->tensor_bytes;
-    t->file_bytes = t->image_bytes;
     t->epoch_s = calloc(t->epochs, sizeof(*t->epoch_s));
     SIM_ASSERT(t->epoch_s != NULL, "out of memory");
     program->finite = true;

@@ -49,8 +49,9 @@ static const struct param_desc nvme_params_table[] = {
           1e15, PROV_DATASHEET, FROM_C4, "of a namespace"),
     PARAM("block_bytes", PARAM_U32, struct nvme, params.block_bytes, 512, 512, 4096, PROV_DATASHEET,
           FROM_C4, "logical block"),
-    PARAM("transfer_bytes_max", PARAM_BYTES, struct nvme, params.transfer_bytes_max, 131072, 4096,
-          1e9, PROV_ESTIMATE, FROM_C4, "of one command (MDTS); a power of two"),
+    PARAM("transfer_bytes_max", PARAM_BYTES, struct nvme, params.transfer_bytes_max, 131072, 8192,
+          1e9, PROV_ESTIMATE, FROM_C4,
+          "of one command (MDTS, which cannot say one page); a power of two"),
     PARAM("cmb_bytes", PARAM_BYTES, struct nvme, params.cmb_bytes, 0, 0, 1073741824, PROV_DATASHEET,
           FROM_C4, "controller memory buffer; a power of two from 4096 on, 0: none"),
     PARAM_ONE_OF("payload", struct nvme, params.payload, NVME_PAYLOAD_TAG, payload_names, PROV_NONE,
@@ -627,6 +628,16 @@ static void nvme_release(struct model *model)
 const struct nvme_stats *nvme_stats(const struct model *model)
 {
     return &((const struct nvme *)model->state)->stats;
+}
+
+uint64_t nvme_namespace_bytes(const struct model *model)
+{
+    return ((const struct nvme *)model->state)->params.capacity_bytes;
+}
+
+uint32_t nvme_namespace_block_bytes(const struct model *model)
+{
+    return ((const struct nvme *)model->state)->params.block_bytes;
 }
 
 const struct model_ops nvme_ops = {

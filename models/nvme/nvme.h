@@ -28,6 +28,9 @@ struct nvme_stats {
     uint64_t commands_max; /* most under way */
 };
 const struct nvme_stats *nvme_stats(const struct model *model);
+/* Of each namespace, as the scenario says. */
+uint64_t nvme_namespace_bytes(const struct model *model);
+uint32_t nvme_namespace_block_bytes(const struct model *model);
 
 /* Surprise removal: from now on it answers nothing on PCIe; what it had under way is lost. */
 void nvme_remove(struct model *model);

@@ -158,8 +158,14 @@ static void test_refused(void **state)
     refused(LOCAL FIO("block_bytes = 3000;"), "power of two");
     refused(LOCAL FIO("jobs = 4;"), "4 CPUs of the host in a row");
     refused(LOCAL FIO("queue_depth = 1024;"), "two blocks");
+    refused(LOCAL WORKLOAD "programs = { f = { type = \"fio\"; span_bytes = \"3 GiB\"; }; };",
+            "at most capacity_bytes");
     refused(GPUS WORKLOAD "programs = { t = { type = \"training\"; batch_images = 3; }; };",
             "even number");
+    refused(GPUS WORKLOAD "programs = { t = { type = \"training\"; gpu1 = \"gpu0\"; }; };",
+            "another GPU");
+    refused(GPUS WORKLOAD "programs = { t = { type = \"training\"; image_bytes = 1000; }; };",
+            "whole blocks of the device");
     refused(GPUS WORKLOAD "programs = { t = { type = \"training\"; ssd = \"gpu0\"; }; };",
             "nvme.controller");
 }
