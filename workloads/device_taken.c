@@ -285,6 +285,9 @@ static void use_again(struct device_taken *taken)
     taken->again_ps = k_now_ps(kernel_of(taken));
     const uint64_t unnoticed = taken->unnoticed, failed = taken->failed;
     const sim_time last_ps = taken->last_ps;
+    if (taken->direction == TAKEN_WRITE) /* or what it wrote before would do */
+        kernel_stamp(kernel_of(taken), kaddr_add(taken->at, GUARD_BYTES),
+                     payload_tag(taken->stream, all_bytes(taken)), all_bytes(taken));
     for (unsigned i = 0; i < QUEUE_DEPTH; i++) /* once each: stop is set */
         begin(&taken->slot[i]);
     while (taken->in_flight != 0)
