@@ -78,12 +78,10 @@ static void device_dma_check(struct program *program, struct sim_error_list *err
     struct device_dma *dma = program->state;
     dma->program = program;
     dma->machine = program_machine(program, "on", dma->machine_name, errors);
-    dma->device = world_device(program->workload->world, dma->device_name);
     if (dma->machine == NULL)
         return;
-    program_check_device(program, "device", dma->machine, dma->device_name, errors);
-    if (dma->device != NULL && dma->device->ops != &pcie_requester_ops)
-        config_mistake(program_setting(program, "device"), errors, "a pcie.requester", NULL);
+    dma->device = program_device(program, "device", dma->machine, dma->device_name,
+                                 &pcie_requester_ops, errors);
     if (dma->transfer_bytes % LINE_BYTES != 0)
         config_mistake(program_setting(program, "transfer_bytes"), errors, "a multiple of 64",
                        NULL);

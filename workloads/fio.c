@@ -116,14 +116,11 @@ static void fio_check(struct program *program, struct sim_error_list *errors)
     fio->machine = program_machine(program, "on", fio->machine_name, errors);
     if (fio->machine == NULL)
         return;
-    size_t before = errors->n_messages;
-    program_check_device(program, "device", fio->machine, fio->device_name, errors);
-    const struct model *model = world_device(program->workload->world, fio->device_name);
-    if (errors->n_messages == before && (model == NULL || model->ops != &nvme_ops))
-        mistake(fio, "device", errors, "a device of type nvme.controller");
-    else if (errors->n_messages == before && fio->block_bytes < nvme_namespace_block_bytes(model))
+    const struct model *model = program_device(program, "device", fio->machine, fio->device_name,
+                                               &nvme_ops, errors);
+    if (model != NULL && fio->block_bytes < nvme_namespace_block_bytes(model))
         mistake(fio, "block_bytes", errors, "`block_bytes`: at least that of the device");
-    else if (errors->n_messages == before && fio->span_bytes > nvme_namespace_bytes(model))
+    if (model != NULL && fio->span_bytes > nvme_namespace_bytes(model))
         mistake(fio, "span_bytes", errors, "`span_bytes`: at most capacity_bytes of the device");
     program_check_cpus(program, "jobs", fio->machine, fio->cpu, fio->n_jobs, errors);
     if (fio->block_bytes % 512 != 0 || FILL_BYTES % fio->block_bytes != 0)

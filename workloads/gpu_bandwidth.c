@@ -78,17 +78,6 @@ static const struct record_desc bandwidth_records[] = {
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
-static void check_gpu(struct program *program, const char *key, const char *name,
-                      struct sim_error_list *errors)
-{
-    struct bandwidth *b = program->state;
-    size_t before = errors->n_messages;
-    program_check_device(program, key, b->host, name, errors);
-    const struct model *model = world_device(program->workload->world, name);
-    if (errors->n_messages == before && (model == NULL || model->ops != &gpu_ops))
-        config_mistake(program_setting(program, key), errors, "a device of type gpu.cuda", NULL);
-}
-
 static void bandwidth_check(struct program *program, struct sim_error_list *errors)
 {
     struct bandwidth *b = program->state;
@@ -96,9 +85,9 @@ static void bandwidth_check(struct program *program, struct sim_error_list *erro
     b->host = program_machine(program, "host", b->host_name, errors);
     if (b->host == NULL)
         return;
-    check_gpu(program, "gpu", b->gpu_name, errors);
+    b->model[0] = program_device(program, "gpu", b->host, b->gpu_name, &gpu_ops, errors);
     if (b->direction == DIRECTION_PEER)
-        check_gpu(program, "peer", b->peer_name, errors);
+        b->model[1] = program_device(program, "peer", b->host, b->peer_name, &gpu_ops, errors);
     if (b->direction == DIRECTION_PEER && strcmp(b->gpu_name, b->peer_name) == 0)
         config_mistake(program_setting(program, "peer"), errors, "another GPU than `gpu`", NULL);
     b->analyser = *b->analyser_name == '\0'
@@ -242,9 +231,6 @@ static void bandwidth_body(void *arg)
 static void bandwidth_start(struct program *program)
 {
     struct bandwidth *b = program->state;
-    struct world *world = program->workload->world;
-    b->model[0] = world_device(world, b->gpu_name);
-    b->model[1] = world_device(world, b->peer_name);
     b->stream = program_new_stream(program);
     uint64_t n = SIM_MAX(b->volume_bytes / b->transfer_bytes, (uint64_t)ITERATIONS_MIN);
     b->n = (uint32_t)SIM_MIN(n, (uint64_t)b->iterations);

@@ -58,14 +58,8 @@ static void ping_pong_check(struct program *program, struct sim_error_list *erro
     p->host = program_machine(program, "host", p->host_name, errors);
     if (p->host == NULL)
         return;
-    for (unsigned i = 0; i < 2; i++) {
-        size_t before = errors->n_messages;
-        program_check_device(program, keys[i], p->host, p->name[i], errors);
-        const struct model *model = world_device(program->workload->world, p->name[i]);
-        if (errors->n_messages == before && (model == NULL || model->ops != &gpu_ops))
-            config_mistake(program_setting(program, keys[i]), errors, "a device of type gpu.cuda",
-                           NULL);
-    }
+    for (unsigned i = 0; i < 2; i++)
+        program_device(program, keys[i], p->host, p->name[i], &gpu_ops, errors);
     if (strcmp(p->name[0], p->name[1]) == 0)
         config_mistake(program_setting(program, "peer"), errors, "another GPU than `gpu`", NULL);
     program_check_cpus(program, "cpu", p->host, p->cpu, 1, errors);

@@ -97,15 +97,10 @@ static void check_place(struct program *program, const char *key, struct place *
     struct ntb_dma_program *p = program->state;
     if (is_ram(place))
         return;
-    const size_t before = errors->n_messages;
-    program_check_device(program, key, p->on, place->name, errors);
-    place->model = world_device(program->workload->world, place->name);
-    if (errors->n_messages != before)
+    place->model = program_device(program, key, p->on, place->name, &gpu_ops, errors);
+    if (place->model == NULL)
         return;
-    if (place->model == NULL || place->model->ops != &gpu_ops)
-        config_mistake(program_setting(program, key), errors, "\"ram\" or a GPU", NULL);
-    else if (lending_lender(program->lending, place->name) !=
-             (place == &p->remote ? p->peer : NULL))
+    if (lending_lender(program->lending, place->name) != (place == &p->remote ? p->peer : NULL))
         config_mistake(program_setting(program, key), errors,
                        place == &p->remote ? "a GPU that the machine borrows from `peer`"
                                            : "a GPU of the machine's own",

@@ -75,9 +75,11 @@ struct lending_host *program_machine(struct program *program, const char *key, c
  * software of the machine itself. NULL: there is none, which is a mistake. */
 struct lending_host *program_member(struct program *program, const char *key, const char *name,
                                     bool bare, struct sim_error_list *errors);
-/* Mistake in check(): the machine can not use this device. In start(): lending_device(). */
-void program_check_device(struct program *program, const char *key, struct lending_host *host,
-                          const char *device, struct sim_error_list *errors);
+/* In check(): a device of this type that the machine can use. NULL: it is none, which is a mistake.
+ * In start(): lending_device(). */
+struct model *program_device(struct program *program, const char *key, struct lending_host *host,
+                             const char *device, const struct model_ops *type,
+                             struct sim_error_list *errors);
 /* Mistake in check(): the machine, or its guest, does not have n CPUs from this one on. */
 void program_check_cpus(struct program *program, const char *key, const struct lending_host *host,
                         unsigned first, unsigned n, struct sim_error_list *errors);

@@ -347,13 +347,23 @@ struct lending_host *program_member(struct program *program, const char *key, co
     return NULL;
 }
 
-void program_check_device(struct program *program, const char *key, struct lending_host *host,
-                          const char *device, struct sim_error_list *errors)
+struct model *program_device(struct program *program, const char *key, struct lending_host *host,
+                             const char *device, const struct model_ops *type,
+                             struct sim_error_list *errors)
 {
-    if (!lending_uses(host, device))
+    struct model *model = world_device(program->workload->world, device);
+    char expected[64];
+    if (!lending_uses(host, device)) {
         config_mistake(program_setting(program, key), errors,
                        "a device that the machine borrows, or has and does not lend",
                        lending_used_names(host));
+        return NULL;
+    }
+    if (model->ops == type)
+        return model;
+    snprintf(expected, sizeof(expected), "a device of type %s", type->type);
+    config_mistake(program_setting(program, key), errors, expected, NULL);
+    return NULL;
 }
 
 bool program_is_measured(const struct program *program, const struct lending_host *host)

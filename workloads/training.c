@@ -121,19 +121,6 @@ static const struct record_desc training_records[] = {
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
-static void check_type(struct training *t, const char *key, const char *name,
-                       const struct model_ops *ops, struct sim_error_list *errors)
-{
-    size_t before = errors->n_messages;
-    program_check_device(t->program, key, t->machine, name, errors);
-    const struct model *model = world_device(t->program->workload->world, name);
-    if (errors->n_messages == before && (model == NULL || model->ops != ops))
-        config_mistake(program_setting(t->program, key), errors,
-                       ops == &gpu_ops ? "a device of type gpu.cuda"
-                                       : "a device of type nvme.controller",
-                       NULL);
-}
-
 static void set_sizes(struct training *t, uint32_t block_bytes)
 {
     const unsigned n = SIM_N_ELEMENTS(layers);
@@ -150,11 +137,10 @@ static void set_sizes(struct training *t, uint32_t block_bytes)
 /* Images, then the file of weights. */
 static void check_ssd(struct training *t, struct sim_error_list *errors)
 {
-    const size_t before = errors->n_messages;
-    check_type(t, "ssd", t->ssd_name, &nvme_ops, errors);
-    if (errors->n_messages != before)
+    const struct model *ssd = program_device(t->program, "ssd", t->machine, t->ssd_name, &nvme_ops,
+                                             errors);
+    if (ssd == NULL)
         return;
-    const struct model *ssd = world_device(t->program->workload->world, t->ssd_name);
     set_sizes(t, nvme_namespace_block_bytes(ssd));
     if (t->image_bytes % nvme_namespace_block_bytes(ssd) != 0 ||
         t->files * t->image_bytes > FILES_BYTES)
@@ -173,8 +159,9 @@ static void training_check(struct program *program, struct sim_error_list *error
     if (t->machine == NULL)
         return;
     check_ssd(t, errors);
-    check_type(t, "gpu0", t->gpu_name[0], &gpu_ops, errors);
-    check_type(t, "gpu1", t->gpu_name[1], &gpu_ops, errors);
+    for (unsigned g = 0; g < N_GPUS; g++)
+        t->side[g].model = program_device(program, g == 0 ? "gpu0" : "gpu1", t->machine,
+                                          t->gpu_name[g], &gpu_ops, errors);
     if (strcmp(t->gpu_name[0], t->gpu_name[1]) == 0)
         config_mistake(program_setting(program, "gpu1"), errors, "another GPU than `gpu0`", NULL);
     if (t->batch_images % N_GPUS != 0)
@@ -430,7 +417,6 @@ static void find_devices(struct training *t)
     for (unsigned g = 0; g < N_GPUS; g++) {
         dev = lending_device(t->machine, t->gpu_name[g]);
         t->side[g].gpu = dev != NULL ? gpu_of(dev) : NULL;
-        t->side[g].model = world_device(t->program->workload->world, t->gpu_name[g]);
         good(t, t->side[g].gpu != NULL ? 0 : -ENODEV, t->gpu_name[g]);
     }
 }
