@@ -9,16 +9,31 @@
 
 static const char *const format_names[] = { "text", "dot", "svg", NULL };
 
+/* What follows the last dot of the file's name; NULL without. */
+static const char *ending_of(const char *output)
+{
+    const char *slash = output != NULL ? strrchr(output, '/') : NULL;
+    const char *name = slash != NULL ? slash + 1 : output;
+    const char *dot = name != NULL ? strrchr(name, '.') : NULL;
+    return dot != NULL ? dot + 1 : NULL;
+}
+
 /* The format asked for, else that of the file's ending, else text; NULL with a message. */
 static const char *find_format(const char *format, const char *output)
 {
-    const char *dot = output != NULL ? strrchr(output, '.') : NULL;
-    if (format == NULL)
-        format = dot != NULL && (strcmp(dot, ".svg") == 0 || strcmp(dot, ".dot") == 0) ? dot + 1
-                                                                                       : "text";
+    const char *ending = ending_of(output), *wanted = format != NULL ? format : ending;
+    if (wanted == NULL || (format == NULL && strcmp(ending, "txt") == 0))
+        return format_names[0];
     for (const char *const *name = format_names; *name != NULL; name++) {
-        if (strcmp(*name, format) == 0)
+        if (strcmp(*name, wanted) == 0)
             return *name;
+    }
+    if (format == NULL) {
+        fprintf(stderr,
+                "nudma topology: --output %s: no format has this ending; expected .txt, .dot or "
+                ".svg, or --format\n",
+                output);
+        return NULL;
     }
     char *suggestion = sim_suggestion(format, format_names);
     fprintf(stderr, "nudma topology: --format %s: no such format; %s\n", format, suggestion);
