@@ -4,6 +4,7 @@
 
 #include "cli/topology.h"
 #include "models/nic/ether.h"
+#include "models/pcie/ntb.h"
 #include "models/world.h"
 
 /* ---- Parameters by path --------------------------------------------------------------------- */
@@ -97,7 +98,8 @@ static void list_devices(struct finder *finder)
     struct topology *t = finder->topology;
     for (const char *const *name = world_device_names(finder->world); *name != NULL; name++) {
         const struct model *model = world_device(finder->world, *name);
-        const struct topology_device device = { g_strdup(*name), g_strdup(model->ops->type) };
+        const struct topology_device device = { g_strdup(*name), g_strdup(model->ops->type),
+                                                model->ops == &pcie_ntb_ops };
         struct topology_end end = { .kind = TOPOLOGY_DEVICE, .index = t->devices->len };
         for (end.port = 0; end.port < model->n_ports; end.port++)
             remember(finder, &model->ports[end.port], &end);
@@ -204,46 +206,89 @@ const struct topology_end *topology_other_end(const struct topology_cable *cable
     return end == &cable->from ? &cable->to : &cable->from;
 }
 
+struct places {
+    const struct topology *t;
+    struct topology_place *place;
+    bool *settled; /* devices that belong to the tree of a host; from the second pass on */
+};
+
+/* The far side of a bridge. */
+static bool is_across(const struct topology *t, const struct topology_end *end)
+{
+    return end->kind == TOPOLOGY_DEVICE && end->port != 0 &&
+           TOPOLOGY_AT(t->devices, device, end->index)->bridge;
+}
+
 /* The device at this end is so many cables away if what is at the other is one less. */
-static bool hang(const struct topology *t, struct topology_place *places,
-                 const struct topology_cable *cable, const struct topology_end *end, int depth)
+static void hang(struct places *p, const struct topology_cable *cable,
+                 const struct topology_end *end, int depth)
 {
     const struct topology_end *above = topology_other_end(cable, end);
-    if (end->kind != TOPOLOGY_DEVICE)
-        return false;
-    struct topology_place *place = &places[end->index];
+    if (end->kind != TOPOLOGY_DEVICE || p->settled[end->index])
+        return;
+    struct topology_place *place = &p->place[end->index];
     const bool at_host = above->kind == TOPOLOGY_PORT;
-    if ((at_host ? 0 : places[above->index].depth) != depth - 1 || (!at_host && depth == 1))
-        return false;
-    const guint host = at_host ? TOPOLOGY_AT(t->ports, port, above->index)->host
-                               : places[above->index].host;
-    if (place->depth == depth && place->host != host) {
+    if ((at_host ? 0 : p->place[above->index].depth) != depth - 1 || (!at_host && depth == 1))
+        return;
+    const guint host = at_host ? TOPOLOGY_AT(p->t->ports, port, above->index)->host
+                               : p->place[above->index].host;
+    if (place->depth == depth && place->host != host)
         place->host = TOPOLOGY_SHARED;
-    } else if (place->depth == 0) {
+    else if (place->depth == 0)
         *place = (struct topology_place){ .host = host, .depth = depth };
-        return true;
+}
+
+/* By ascending depth; across: also along the cables between bridges. */
+static void hang_all(struct places *p, bool across)
+{
+    for (guint depth = 1; depth <= p->t->devices->len; depth++) {
+        for (guint c = 0; c < p->t->cables->len; c++) {
+            const struct topology_cable *cable = TOPOLOGY_AT(p->t->cables, cable, c);
+            if (!across && (is_across(p->t, &cable->from) || is_across(p->t, &cable->to)))
+                continue;
+            hang(p, cable, &cable->from, (int)depth);
+            hang(p, cable, &cable->to, (int)depth);
+        }
     }
-    return false;
+}
+
+/* What is in no host's tree belongs to all that it is cabled to, however far each is. */
+static bool share(struct places *p, const struct topology_cable *cable)
+{
+    const struct topology_end *end[2] = { &cable->from, &cable->to };
+    bool changed = false;
+    for (int i = 0; i < 2; i++) {
+        const struct topology_end *other = end[1 - i];
+        if (end[i]->kind != TOPOLOGY_DEVICE || other->kind != TOPOLOGY_DEVICE ||
+            p->settled[end[i]->index] || p->place[end[i]->index].depth == 0 ||
+            p->place[end[i]->index].host == TOPOLOGY_SHARED ||
+            p->place[end[i]->index].host == p->place[other->index].host)
+            continue;
+        p->place[end[i]->index].host = TOPOLOGY_SHARED;
+        changed = true;
+    }
+    return changed;
 }
 
 struct topology_place *topology_places(const struct topology *t)
 {
-    struct topology_place *places = g_new0(struct topology_place, t->devices->len + 1);
-    int depth = 0;
+    struct places p = { t, g_new0(struct topology_place, t->devices->len + 1),
+                        g_new0(bool, t->devices->len + 1) };
+    hang_all(&p, false);
+    for (guint i = 0; i < t->devices->len; i++)
+        p.settled[i] = p.place[i].depth != 0;
+    hang_all(&p, true);
     for (bool changed = true; changed;) {
         changed = false;
-        depth++;
-        for (guint c = 0; c < t->cables->len; c++) {
-            const struct topology_cable *cable = TOPOLOGY_AT(t->cables, cable, c);
-            changed = hang(t, places, cable, &cable->from, depth) || changed;
-            changed = hang(t, places, cable, &cable->to, depth) || changed;
-        }
+        for (guint c = 0; c < t->cables->len; c++)
+            changed = share(&p, TOPOLOGY_AT(t->cables, cable, c)) || changed;
     }
     for (guint i = 0; i < t->devices->len; i++) {
-        if (places[i].depth == 0)
-            places[i].host = TOPOLOGY_NOWHERE;
+        if (p.place[i].depth == 0)
+            p.place[i].host = TOPOLOGY_NOWHERE;
     }
-    return places;
+    g_free(p.settled);
+    return p.place;
 }
 
 /* ---- In words ------------------------------------------------------------------------------- */

@@ -20,6 +20,7 @@ struct topology_port { /* of a host */
 
 struct topology_device {
     char *name, *type;
+    bool bridge; /* non-transparent: the tree of its host ends at port 0 */
 };
 
 enum topology_kind { TOPOLOGY_PORT, TOPOLOGY_DEVICE };
@@ -47,8 +48,9 @@ struct topology {
 struct topology *topology_new(struct config *config, struct sim_error_list *errors);
 void topology_free(struct topology *topology);
 
-/* Where a device belongs: to the host whose root ports are nearest. */
-#define TOPOLOGY_SHARED  G_MAXUINT       /* to several hosts that are equally near */
+/* Where a device belongs: to the host whose root ports are nearest. The far side of a bridge is no
+ * longer its host's: what is only reached there is between hosts. */
+#define TOPOLOGY_SHARED  G_MAXUINT       /* to several hosts: equally near, or beyond bridges */
 #define TOPOLOGY_NOWHERE (G_MAXUINT - 1) /* no cables lead to a host */
 struct topology_place {
     guint host;

@@ -12,6 +12,7 @@ struct printer {
     const struct topology *t;
     const struct topology_place *place;
     GString *out;
+    guint host;    /* whose lines these are */
     bool names;    /* of devices and hosts; without, two hosts that look alike print the same */
     bool shared;   /* names of what hosts share */
     bool *seen;    /* devices */
@@ -39,14 +40,19 @@ static void print_far(struct printer *p, const struct topology_cable *cable,
         return;
     }
     const struct topology_device *device = TOPOLOGY_AT(p->t->devices, device, end->index);
-    const bool shared = p->place[end->index].host == TOPOLOGY_SHARED;
+    const guint host = p->place[end->index].host;
+    const bool shared = host == TOPOLOGY_SHARED, other = !shared && host != p->host;
     if (p->names || (shared && p->shared))
         g_string_append_printf(p->out, "%s", device->name);
     if (p->names || !shared)
         g_string_append_printf(p->out, ".p%u", end->port);
     const char *where = shared ? ", shared" : p->seen[end->index] ? ", above" : "";
-    g_string_append_printf(p->out, " (%s%s)\n", device->type, where);
-    if (!shared && !p->seen[end->index])
+    g_string_append_printf(p->out, " (%s%s", device->type, where);
+    if (other && host < p->t->hosts->len)
+        g_string_append_printf(p->out, ", of %s",
+                               shown(p, TOPOLOGY_AT(p->t->hosts, host, host)->name));
+    g_string_append(p->out, ")\n");
+    if (!shared && !other && !p->seen[end->index])
         print_device(p, end, indent + INDENT);
 }
 
@@ -130,7 +136,9 @@ static void print_host(struct printer *p, guint index)
 static char *host_lines(const struct topology *t, const struct topology_place *place, guint host,
                         bool names, char **list)
 {
-    struct printer p = { t, place, g_string_new(NULL), names, true, NULL, g_string_new(NULL) };
+    struct printer p = {
+        t, place, g_string_new(NULL), host, names, true, NULL, g_string_new(NULL)
+    };
     p.seen = g_new0(bool, t->devices->len + 1);
     print_host(&p, host);
     g_free(p.seen);
@@ -141,7 +149,9 @@ static char *host_lines(const struct topology *t, const struct topology_place *p
 char *topology_host_text(const struct topology *t, const struct topology_place *place, guint host,
                          bool names)
 {
-    struct printer p = { t, place, g_string_new(NULL), names, names, NULL, g_string_new(NULL) };
+    struct printer p = {
+        t, place, g_string_new(NULL), host, names, names, NULL, g_string_new(NULL)
+    };
     p.seen = g_new0(bool, t->devices->len + 1);
     print_host(&p, host);
     g_free(p.seen);

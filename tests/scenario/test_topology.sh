@@ -71,6 +71,17 @@ read_by_dot "wire" wire.dot 6 6
 is "well-formed" "$(well_formed wire.svg)" ""
 has "said in words" "$(cat wire.svg)" 'anic.e0 to bnic.e0, Ethernet, 100 Gb/s, 2 m'
 
+# ---- Lending -------------------------------------------------------------------------------------
+lending="smartio/fig22_bandwidth_test --set axes.config=lending"
+# shellcheck disable=SC2086
+out=$("$nudma" topology $lending); is "a lender's bridge in a chassis" $? 0
+has "ends the borrower's tree" "$(sed -n '/^borrower: /,/^lender: /p' <<<"$out" | grep -A 1 'borrower_ntb.p1')" \
+    'nothing plugged in'
+has "and is its lender's" "$out" '    borrower_ntb.p1 -- Gen3 x16, 2 m -- lender_ntb.p1 \(pcie.ntb, of lender\)'
+has "with the GPUs" "$(sed -n '/^lender: /,$p' <<<"$out")" 'chassis.p1 -- Gen3 x16 -- gpu0.p0 \(gpu.cuda\)'
+has "a switch between bridges is no one's, however deep they are" \
+    "$("$nudma" topology examples/borrowed_nic)" '^cluster \(pcie.cluster_switch\), shared$'
+
 # ---- Sixty hosts ---------------------------------------------------------------------------------
 {
     echo 'hosts = {'
@@ -150,6 +161,11 @@ out=$("$nudma" topology numa -f svg 2>&1); is "several pictures" $? 2
 has "is said" "$out" 'expected one'
 out=$("$nudma" topology $switch -f pdf 2>&1); is "no such format" $? 2
 has "which there are" "$out" '"text", "dot", "svg"'
+out=$("$nudma" topology $switch -o x.pdf 2>&1); is "no such ending" $? 2
+has "which there are, too" "$out" 'x.pdf: no format has this ending; expected .txt, .dot or .svg'
+is "nothing is written" "$(ls x.pdf 2>/dev/null)" ""
+"$nudma" topology $switch -f text -o x.pdf; is "unless the format is said" "$? $(head -c 7 x.pdf)" "0 server:"
+mkdir -p folder.d; "$nudma" topology $switch -o folder.d/tree; is "no ending" "$? $(head -c 7 folder.d/tree)" "0 server:"
 out=$("$nudma" topology examples/write_stream_swich 2>&1); is "no such scenario" $? 2
 out=$("$nudma" topology $switch --set devices.sw.lanes=5 2>&1); is "a mistake in it" $? 2
 out=$("$nudma" topology $switch -o none/a.svg 2>&1); is "no such folder" $? 1
