@@ -211,7 +211,8 @@ static void measure(struct programs *all)
 {
     struct workload *workload = all->workload;
     bool never = false;
-    if (!go_on(workload, &never, sim_now(workload->sim) + workload->measure.warmup_ps))
+    if (!go_on(workload, &never, sim_now(workload->sim) + workload->measure.warmup_ps) ||
+        all->fault[0] != '\0')
         return;
     programs_begin(all);
     all->done = any_finite(all) && all_finished(all);
@@ -219,7 +220,12 @@ static void measure(struct programs *all)
                all->begin_ps + workload->measure.duration_ps))
         return;
     rate_sampler_stop(&all->sampler);
-    if (any_finite(all) && !all_finished(all))
+    if (all->fault[0] != '\0')
+        return; /* what could be recorded says nothing: a program could not do its work */
+    if (sim_now(workload->sim) == all->begin_ps)
+        sim_fail(workload->sim, "no time was measured: all programs that end by themselves had "
+                                "ended when measure.warmup_us was over");
+    else if (any_finite(all) && !all_finished(all))
         sim_fail(workload->sim, "not every program ended within measure.duration_us");
     else if (all_connected(all))
         programs_record(all, sim_now(workload->sim) - all->begin_ps);
