@@ -14,9 +14,11 @@
     " { name = \"rp3\"; socket = 0; lanes = 8; } ); iommu = { enabled = true; }; }; "
 #define SSD    "ssd = { type = \"nvme.controller\"; capacity_bytes = \"2 GiB\"; }; "
 #define BRIDGE "{ type = \"pcie.ntb\"; lanes = 8; cable_lanes = 8; bar2_bytes = \"1 GiB\"; }; "
-#define LOCAL                                                                     \
-    "hosts = { borrower = " HOST "};\ndevices = { " SSD "};\n"                    \
-    "cables = ( { from = \"borrower.s0.rp1\"; to = \"ssd.p0\"; lanes = 4; } );\n" \
+#define LOCAL  LOCAL_WITH("")
+#define LOCAL_WITH(MORE)                                                               \
+    "hosts = { borrower = " HOST "};\ndevices = { ssd = { type = \"nvme.controller\";" \
+    " capacity_bytes = \"2 GiB\"; " MORE "}; };\n"                                     \
+    "cables = ( { from = \"borrower.s0.rp1\"; to = \"ssd.p0\"; lanes = 4; } );\n"      \
     "lending = { borrower = { host = \"borrower\"; }; };\n"
 #define LENT                                                                                 \
     "hosts = { borrower = " HOST "lender = " HOST "};\n"                                     \
@@ -73,6 +75,22 @@ static void refused(const char *text, const char *message)
     config_free(config);
 }
 
+static void run_fails(const char *text, const char *message)
+{
+    struct sim_error_list errors = { 0 };
+    struct config *config = fixture_config(text, &errors);
+    struct run_result *result = run_result_new();
+    struct experiment_outcome ended;
+    char *error = NULL;
+    fixture_fail(&errors);
+    assert_false(experiment_run(config, 1, result, &ended, NULL, &error));
+    if (strstr(error, message) == NULL)
+        fail_msg("\"%s\" instead of \"%s\"", error, message);
+    g_free(error);
+    run_result_free(result);
+    config_free(config);
+}
+
 static double metric(const char *text, const char *name)
 {
     struct run_result *result = run(text);
@@ -100,6 +118,31 @@ static void test_depth(void **state)
     assert_true(local > 2.4 * 0.97 && local < 2.4 * 1.01);
     double iops = metric(LENT FIO("queue_depth = 16; jobs = 3; block_bytes = 512;"), "iops");
     assert_true(iops > 588000 * 0.97 && iops < 588000 * 1.01);
+}
+
+/* Rates of few operations begin with the first submission: one request at a time makes one request
+ * in the time that it takes; many make no more than the media give. */
+static void test_few_operations(void **state)
+{
+    (void)state;
+    struct run_result *result = run(LOCAL FIO("operations = 1;"));
+    double iops = take(result, "iops"), latency = take(result, "latency_mean_ns");
+    assert_true(fabs(iops * latency * 1e-9 - 1.0) < 1e-6);
+    run_result_free(result);
+    double deep = metric(LOCAL FIO("operations = 1; queue_depth = 64;"), "throughput_gbyte_s");
+    assert_true(deep > 0.6 && deep < 2.4);
+    deep = metric(LOCAL FIO("operations = 800; queue_depth = 16; jobs = 3;"),
+                  "throughput_gbyte_s");
+    assert_true(deep > 2.2 && deep < 2.4 * 1.01);
+}
+
+/* A program that could not do its work fails the run, with its reason. */
+static void test_cannot_start(void **state)
+{
+    (void)state;
+    run_fails(LOCAL_WITH("transfer_bytes_max = 8192; ")
+                  FIO("block_bytes = 131072; operations = 10;"),
+              "fio: a namespace too small");
 }
 
 /* Writes among reads: what is read is what was written last. */
@@ -173,9 +216,10 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sync),        cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_mixed),       cmocka_unit_test(test_training),
-        cmocka_unit_test(test_slow_loader), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_sync),           cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_few_operations), cmocka_unit_test(test_cannot_start),
+        cmocka_unit_test(test_mixed),          cmocka_unit_test(test_training),
+        cmocka_unit_test(test_slow_loader),    cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
