@@ -140,6 +140,8 @@ static void clear_host(gpointer pointer)
     g_free(host->cache);
     g_free(host->memory);
     g_free(host->interconnect);
+    g_free(host->role);
+    g_free(host->role_alike);
 }
 
 static void clear_port(gpointer port)
@@ -161,6 +163,18 @@ static GArray *new_list(size_t bytes, GDestroyNotify clear)
     return list;
 }
 
+static void read_roles(struct topology *t, struct config *config, GHashTable *params)
+{
+    bool *iommu = g_new0(bool, t->hosts->len + 1);
+    for (guint h = 0; h < t->hosts->len; h++) {
+        const char *enabled = host_value(params, TOPOLOGY_AT(t->hosts, host, h)->name,
+                                         "iommu.enabled");
+        iommu[h] = enabled != NULL && strcmp(enabled, "true") == 0;
+    }
+    topology_read_roles(t, config, iommu);
+    g_free(iommu);
+}
+
 struct topology *topology_new(struct config *config, struct sim_error_list *errors)
 {
     const size_t before = errors->n_messages;
@@ -179,6 +193,7 @@ struct topology *topology_new(struct config *config, struct sim_error_list *erro
         list_hosts(&finder, params);
         list_devices(&finder);
         list_cables(&finder);
+        read_roles(t, config, params);
         g_hash_table_destroy(finder.ends);
         g_hash_table_destroy(params);
     }
@@ -332,6 +347,7 @@ char *topology_sentence(const struct topology *t)
         append_part(text, ", ", host->memory);
         if (host->n_sockets > 1)
             append_part(text, "; interconnect ", host->interconnect);
+        append_part(text, "; ", host->role);
     }
     for (guint c = 0; c < t->cables->len; c++) {
         const struct topology_cable *cable = TOPOLOGY_AT(t->cables, cable, c);

@@ -10,6 +10,8 @@ struct topology_host {
     char *name;
     unsigned n_sockets;
     char *cores, *cache, *memory, *interconnect; /* a line each, of one socket; "" if unknown */
+    char *role;       /* "IOMMU on, lends nic", "" if neither its IOMMU nor lending is in use */
+    char *role_alike; /* the same without names: "IOMMU on, lends 1" */
 };
 
 struct topology_port { /* of a host */
@@ -47,6 +49,10 @@ struct topology {
 /* Builds the world of the configuration and takes it down again; NULL with mistakes in errors. */
 struct topology *topology_new(struct config *config, struct sim_error_list *errors);
 void topology_free(struct topology *topology);
+
+/* What hosts lend and borrow, by the group `lending`, and their IOMMUs. Sets role and role_alike of
+ * the hosts; iommu: of each, whether it is on. */
+void topology_read_roles(struct topology *topology, struct config *config, const bool *iommu);
 
 /* Where a device belongs: to the host whose root ports are nearest. The far side of a bridge is no
  * longer its host's: what is only reached there is between hosts. */

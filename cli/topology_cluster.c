@@ -21,7 +21,8 @@ enum {
     LINE_H = 19,
     CHAR_W = 8,   /* of a card's text, at most on average */
     IN_A_ROW = 8, /* switches below a switch */
-    N_FILLS = 6
+    N_FILLS = 6,
+    ROLES_MAX = 16 /* hosts whose borrowed devices are named */
 };
 
 struct region { /* of a switch, with all that is below it */
@@ -134,8 +135,12 @@ static void note_circles(struct picture *p)
 {
     for (guint c = 0; c < p->t->cables->len; c++) {
         const struct topology_cable *cable = TOPOLOGY_AT(p->t->cables, cable, c);
-        if (!is_shared(p, &cable->from) || !is_shared(p, &cable->to) ||
-            p->region[cable->from.index].up == cable || p->region[cable->to.index].up == cable)
+        const bool from_shared = is_shared(p, &cable->from), to_shared = is_shared(p, &cable->to);
+        const bool bars = from_shared && to_shared && p->region[cable->from.index].up != cable &&
+                          p->region[cable->to.index].up != cable;
+        const bool hosts = !from_shared && !to_shared &&
+                           host_at(p, &cable->from) != host_at(p, &cable->to);
+        if (!bars && !hosts)
             continue;
         char *from = topology_end_text(p->t, &cable->from);
         char *to = topology_end_text(p->t, &cable->to), *link = topology_cable_text(cable);
@@ -362,9 +367,25 @@ static void draw_cards(struct picture *p)
     }
 }
 
+/* A card names what the first host of its kind borrows; this, what each does. */
+static void note_borrowers(struct picture *p)
+{
+    unsigned n = 0;
+    for (guint h = 0; h < p->t->hosts->len; h++) {
+        const struct topology_host *host = TOPOLOGY_AT(p->t->hosts, host, h);
+        if (strstr(host->role_alike, "borrows ") == NULL)
+            continue;
+        if (n++ < ROLES_MAX)
+            g_string_append_printf(p->more, "%s: %s\n", host->name, host->role);
+    }
+    if (n > ROLES_MAX)
+        g_string_append_printf(p->more, "%u more hosts borrow\n", n - ROLES_MAX);
+}
+
 static void note_rest(struct picture *p)
 {
     note_circles(p);
+    note_borrowers(p);
     for (guint w = 0; w < p->t->wires->len; w++) {
         const struct topology_cable *wire = TOPOLOGY_AT(p->t->wires, cable, w);
         char *from = topology_end_text(p->t, &wire->from), *to = topology_end_text(p->t, &wire->to);

@@ -62,6 +62,10 @@ static void append_host(GString *out, const struct topology *t, guint h)
     const struct topology_host *host = TOPOLOGY_AT(t->hosts, host, h);
     g_string_append_printf(out, "  subgraph cluster_h%u {\n    label=\"", h);
     append_quoted(out, host->name);
+    if (*host->role != '\0') {
+        g_string_append(out, "\\n");
+        append_quoted(out, host->role);
+    }
     g_string_append(out, "\";\n");
     for (unsigned s = 0; s < host->n_sockets; s++)
         append_socket(out, t, h, s);
@@ -97,7 +101,7 @@ static void append_cable(GString *out, const struct topology *t, const struct to
     append_end(out, t, a_depth <= b_depth ? b : a);
     g_string_append(out, " [label=\"");
     append_quoted(out, text);
-    g_string_append(out, "\"];\n");
+    g_string_append(out, cable->rate_gbit_s > 0.0 ? "\", style=dashed];\n" : "\"];\n");
     g_free(text);
 }
 

@@ -112,6 +112,9 @@ static void print_host(struct printer *p, guint index)
     if (parts->len > 0)
         g_string_append_printf(p->out, "\n%*s%s: %s", INDENT, "",
                                host->n_sockets == 1 ? "socket" : "each socket", parts->str + 2);
+    const char *role = p->names ? host->role : host->role_alike;
+    if (*role != '\0')
+        g_string_append_printf(p->out, "\n%*s%s", INDENT, "", role);
     g_string_append_c(p->out, '\n');
     for (guint i = 0; i < t->ports->len; i++) {
         const struct topology_port *port = TOPOLOGY_AT(t->ports, port, i);
@@ -167,8 +170,11 @@ static void print_hosts(const struct topology *t, const struct topology_place *p
         const char *first = g_hash_table_lookup(alike, shape);
         const char *name = TOPOLOGY_AT(t->hosts, host, h)->name;
         if (first != NULL) {
-            g_string_append_printf(out, "%s: as %s%s%s\n", name, first,
-                                   *list != '\0' ? ", with " : "", list);
+            const char *role = TOPOLOGY_AT(t->hosts, host, h)->role;
+            const bool names = strcmp(role, TOPOLOGY_AT(t->hosts, host, h)->role_alike) != 0;
+            g_string_append_printf(out, "%s: as %s%s%s%s%s\n", name, first,
+                                   *list != '\0' ? ", with " : "", list, names ? "; " : "",
+                                   names ? role : "");
             g_free(shape);
         } else {
             char *all, *lines = host_lines(t, place, h, true, &all);

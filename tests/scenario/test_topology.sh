@@ -82,6 +82,20 @@ has "with the GPUs" "$(sed -n '/^lender: /,$p' <<<"$out")" 'chassis.p1 -- Gen3 x
 has "a switch between bridges is no one's, however deep they are" \
     "$("$nudma" topology examples/borrowed_nic)" '^cluster \(pcie.cluster_switch\), shared$'
 
+# shellcheck disable=SC2086
+out=$("$nudma" topology $lending)
+has "who borrows, and the IOMMU" "$out" '^  IOMMU on, borrows gpu0, gpu1 of lender$'
+has "who lends" "$out" '^  IOMMU off, lends gpu0, gpu1$'
+is "nothing of it where there is none" "$("$nudma" topology $switch | grep -cE 'IOMMU|lend|borrow')" 0
+has "an IOMMU without lending" "$("$nudma" topology $switch --set hosts.server.iommu.enabled=true)" '^  IOMMU on$'
+out=$("$nudma" topology smartio/text_limits --set axes.topology=cluster)
+has "of many names the first and the last" "$out" '^  IOMMU on, lends a0 ... a33 \(34\)$'
+has "of hosts alike, too" "$out" '^b: as a, with .*; IOMMU on, lends b0 ... b33 \(34\)$'
+has "and a guest" "$("$nudma" topology smartio/text_migration)" '^  IOMMU on, borrows gpu0 of lender, runs a guest$'
+# shellcheck disable=SC2086
+has "in a graph" "$("$nudma" topology $lending -f dot)" 'label="lender\\nIOMMU off, lends gpu0, gpu1"'
+has "Ethernet is dashed there" "$("$nudma" topology examples/lend_nic -f dot)" 'd0 -- d1 \[label="100 Gb/s", style=dashed\]'
+
 # ---- Sixty hosts ---------------------------------------------------------------------------------
 {
     echo 'hosts = {'
@@ -148,7 +162,9 @@ is "each host once, each switch once" \
     "$(grep -c '<rect class="t-host' cluster.svg) $(grep -c '<rect class="t-device"' cluster.svg)" "60 7"
 is "none on another" "$(overlaps cluster.svg)" ""
 has "what they consist of is said once" "$(cat cluster.svg)" 'A: 6 hosts like this, the first of them n00'
-has "and of the others" "$(cat cluster.svg)" 'B: 54 hosts like this, the first of them n01'
+has "and of those that borrow" "$(cat cluster.svg)" 'B: 6 hosts like this, the first of them n01'
+has "and of the others" "$(cat cluster.svg)" 'C: 48 hosts like this, the first of them n02'
+has "who borrows what, of each" "$(cat cluster.svg)" '>n51: IOMMU on, borrows dev4 of n40<'
 "$nudma" topology smartio/cluster60 --set 'cables.[126].to=sub1.p11' \
     --set 'cables.[126].from=sub0.p11' -o moved.svg
 is "a switch that hangs on another" $? 0
