@@ -189,15 +189,44 @@ static GPtrArray *default_paths(const struct cli_options *options)
     return paths;
 }
 
+/* A folder, or a file in this one, with the nearest folder that has claims. */
+static void report_missing(const struct cli_options *options, const char *name,
+                           struct sim_error_list *errors)
+{
+    GPtrArray *folders = default_paths(options);
+    for (guint i = 0; i < folders->len; i++) {
+        char *path = folders->pdata[i];
+        folders->pdata[i] = paper_name(path);
+        g_free(path);
+    }
+    g_ptr_array_add(folders, NULL);
+    char *suggestion = sim_suggestion(name, (const char *const *)folders->pdata);
+    sim_error_add(errors, NULL, 0, "no claims \"%s\", neither a file nor a folder of scenarios%s%s",
+                  name, *suggestion != '\0' ? "; " : "", suggestion);
+    g_free(suggestion);
+    g_ptr_array_free(folders, TRUE);
+}
+
+static void add_path(GPtrArray *paths, char *path)
+{
+    if (path != NULL)
+        g_ptr_array_add(paths, path);
+}
+
 /* A path, or a folder of scenarios: "pcie_bench" means scenarios/pcie_bench/claims.cfg. */
-static char *find_path(const struct cli_options *options, const char *argument)
+static char *find_path(const struct cli_options *options, const char *argument,
+                       struct sim_error_list *errors)
 {
     if (g_file_test(argument, G_FILE_TEST_IS_REGULAR))
         return g_strdup(argument);
     char *name = g_build_filename(argument, "claims.cfg", NULL);
     char *path = cli_find_file(options, name);
     g_free(name);
-    return path != NULL ? path : g_strdup(argument); /* config_load() says what is wrong */
+    if (path == NULL && strchr(argument, '/') == NULL && !g_file_test(argument, G_FILE_TEST_EXISTS))
+        report_missing(options, argument, errors);
+    else if (path == NULL)
+        path = g_strdup(argument); /* config_load() says what is wrong */
+    return path;
 }
 
 GPtrArray *claims_load(const struct cli_options *options, char **arguments,
@@ -207,8 +236,8 @@ GPtrArray *claims_load(const struct cli_options *options, char **arguments,
     GPtrArray *paths = *arguments != NULL ? g_ptr_array_new_with_free_func(g_free)
                                           : default_paths(options);
     for (; *arguments != NULL; arguments++)
-        g_ptr_array_add(paths, find_path(options, *arguments));
-    if (paths->len == 0)
+        add_path(paths, find_path(options, *arguments, errors));
+    if (paths->len == 0 && errors->n_messages == 0)
         sim_error_add(errors, NULL, 0, "no claims.cfg beside any scenario");
     for (guint i = 0; i < paths->len; i++)
         load_file(files, paths->pdata[i], errors);

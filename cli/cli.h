@@ -64,6 +64,18 @@ struct results_db *cli_open_for_reading(const struct cli_options *options);
 /* The arguments as one line that a shell takes back; g_free(). */
 char *cli_command_line(const char *subcommand, int argc, char **argv);
 
+/* ---- Files that are written (output.c) ------------------------------------------------------- */
+
+struct cli_output;
+
+/* A file that has this name once it is whole: until then one that was there stays, and no part of
+ * one is left. Devices and pipes are written to as they are. NULL with the reason printed. */
+struct cli_output *cli_output_new(const char *path);
+FILE *cli_output_file(struct cli_output *output);
+/* Frees it. keep false: it was not worth writing. False with the reason printed if not all of it
+ * arrived. */
+bool cli_output_end(struct cli_output *output, bool keep);
+
 /* ---- Tables of text (table.c) -------------------------------------------------------------- */
 
 struct cli_table;

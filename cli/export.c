@@ -2,7 +2,6 @@
  * nudma export: results for other programs. CSV after RFC 4180: a row for each point; JSON after
  * RFC 8259: all that is known of each point. docs/results.md describes both.
  */
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -385,24 +384,18 @@ static bool write_all(const struct export_request *request, const GPtrArray *set
                       struct results_db *db)
 {
     const bool to_file = request->output != NULL && strcmp(request->output, "-") != 0;
-    FILE *out = to_file ? fopen(request->output, "w") : stdout;
+    struct cli_output *output = to_file ? cli_output_new(request->output) : NULL;
     bool good = true;
-    if (out == NULL) {
-        fprintf(stderr, "%s: %s\n", request->output, g_strerror(errno));
+    if (to_file && output == NULL)
         return false;
-    }
+    FILE *out = to_file ? cli_output_file(output) : stdout;
     if (strcmp(request->format, "csv") == 0)
         export_csv(out, sets);
     else
         good = export_json(out, sets, db, request->params);
     if (!to_file)
         return good; /* main() sees whether standard output arrived */
-    errno = 0;
-    const bool written = !ferror(out);
-    if (fclose(out) == 0 && written)
-        return good;
-    fprintf(stderr, "%s: %s\n", request->output, g_strerror(errno != 0 ? errno : EIO));
-    return false;
+    return cli_output_end(output, good) && good;
 }
 
 static int export_results(const struct export_request *request)

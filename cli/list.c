@@ -13,7 +13,8 @@ int cli_list(int argc, char **argv)
                   "all.",
                   NULL, argc, argv, &status)) {
         struct sim_error_list errors = { 0 };
-        char **names = cli_scenario_names(&options, options.arguments, &errors);
+        char **names = cli_scenario_names(&options, options.arguments, true, &errors);
+        unsigned n_listed = 0;
         struct cli_table *table = cli_table_new();
         cli_table_column(table, "scenario", false);
         cli_table_column(table, "points", true);
@@ -23,12 +24,14 @@ int cli_list(int argc, char **argv)
                                                       NULL, &errors);
             if (scenario == NULL)
                 continue;
+            n_listed++;
             cli_table_cell(table, "%s", scenario_name(scenario));
             cli_table_cell(table, "%zu", scenario_n_points(scenario));
             cli_table_cell(table, "%s", scenario_title(scenario));
             scenario_free(scenario);
         }
-        cli_table_print(table, "", stdout);
+        if (n_listed > 0)
+            cli_table_print(table, "", stdout);
         cli_table_free(table);
         g_strfreev(names);
         status = errors.n_messages == 0 ? CLI_DONE : CLI_WRONG;

@@ -15,14 +15,14 @@ static void check_plot(struct scenario *scenario, struct sim_error_list *errors)
 }
 
 static void add_points(struct plan *plan, struct scenario *scenario, bool quick,
-                       const struct filter *filter)
+                       const GPtrArray *filters)
 {
     const size_t n = scenario_n_points(scenario);
     bool *selected = g_new(bool, n);
     memset(selected, true, n * sizeof(*selected));
-    if (filter != NULL) {
+    for (guint i = 0; i < filters->len; i++) {
         const struct filter_table table = scenario_table(scenario);
-        filter_apply(filter, &table, selected);
+        filter_apply(filters->pdata[i], &table, selected);
     }
     for (size_t i = 0; i < n; i++) {
         const struct plan_point point = { .scenario = scenario, .index = i };
@@ -45,21 +45,45 @@ static void check_quick(const struct scenario *scenario, struct sim_error_list *
                       "those of --set axes.NAME, or a constraint leaves them out");
 }
 
-static void check_filter(const struct plan *plan, const struct filter *filter,
-                         struct sim_error_list *errors)
+static void free_filter(gpointer filter)
 {
-    if (plan->scenarios->len == 0)
+    filter_free(filter);
+}
+
+/* Those that can be read. */
+static GPtrArray *parse_filters(const char *const *texts, struct sim_error_list *errors)
+{
+    GPtrArray *filters = g_ptr_array_new_with_free_func(free_filter);
+    for (; texts != NULL && *texts != NULL; texts++) {
+        char *fault = NULL;
+        struct filter *filter = filter_parse(*texts, &fault);
+        if (filter != NULL)
+            g_ptr_array_add(filters, filter);
+        else
+            sim_error_add(errors, NULL, 0, "--filter: %s", fault);
+        g_free(fault);
+    }
+    return filters;
+}
+
+static void check_filters(const struct plan *plan, const GPtrArray *filters,
+                          struct sim_error_list *errors)
+{
+    const size_t before = errors->n_messages;
+    if (plan->scenarios->len == 0 || filters->len == 0)
         return;
     struct filter_table *tables = g_new(struct filter_table, plan->scenarios->len);
     for (guint i = 0; i < plan->scenarios->len; i++)
         tables[i] = scenario_table(plan->scenarios->pdata[i]);
-    char *fault = filter_fault(filter, tables, plan->scenarios->len);
-    if (fault != NULL)
-        sim_error_add(errors, NULL, 0, "--filter: %s", fault);
-    else if (plan->points->len == 0)
+    for (guint i = 0; i < filters->len; i++) {
+        char *fault = filter_fault(filters->pdata[i], tables, plan->scenarios->len);
+        if (fault != NULL)
+            sim_error_add(errors, NULL, 0, "--filter: %s", fault);
+        g_free(fault);
+    }
+    if (errors->n_messages == before && plan->points->len == 0)
         sim_error_add(errors, NULL, 0,
                       "--filter: no point matches (nudma run --list shows all of them)");
-    g_free(fault);
     g_free(tables);
 }
 
@@ -124,28 +148,21 @@ struct plan *plan_new(const struct cli_options *options, char **arguments,
                       const struct plan_choice *choice, struct sim_error_list *errors)
 {
     struct plan *plan = g_new0(struct plan, 1);
-    struct filter *filter = NULL;
-    char *fault = NULL;
     plan->scenarios = cli_load_scenarios(options, arguments, choice->sets, errors);
     plan->points = g_array_new(FALSE, TRUE, sizeof(struct plan_point));
     plan->jobs = g_array_new(FALSE, TRUE, sizeof(struct plan_job));
-    if (choice->filter != NULL)
-        filter = filter_parse(choice->filter, &fault);
-    if (fault != NULL)
-        sim_error_add(errors, NULL, 0, "--filter: %s", fault);
+    GPtrArray *filters = parse_filters(choice->filters, errors);
     for (guint i = 0; i < plan->scenarios->len; i++) {
         struct scenario *scenario = plan->scenarios->pdata[i];
         check_plot(scenario, errors);
         if (choice->quick)
             check_quick(scenario, errors);
-        add_points(plan, scenario, choice->quick, filter);
+        add_points(plan, scenario, choice->quick, filters);
     }
-    if (filter != NULL)
-        check_filter(plan, filter, errors);
+    check_filters(plan, filters, errors);
     if (choice->n_shards > 0)
         keep_shard(plan, choice->shard, choice->n_shards);
-    filter_free(filter);
-    g_free(fault);
+    g_ptr_array_free(filters, TRUE);
     return plan;
 }
 

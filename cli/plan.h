@@ -41,10 +41,10 @@ struct plan {
 
 /* Which points of the scenarios named. */
 struct plan_choice {
-    const char *const *sets;  /* "path=value", NULL-terminated; may be NULL */
-    bool quick;               /* only the fast subset that they name */
-    const char *filter;       /* an expression over axis values, or NULL */
-    unsigned shard, n_shards; /* the part number `shard`, from 1 on, of n_shards; 0 of 0: all */
+    const char *const *sets;    /* "path=value", NULL-terminated; may be NULL */
+    bool quick;                 /* only the fast subset that they name */
+    const char *const *filters; /* expressions over axis values, NULL-terminated; may be NULL */
+    unsigned shard, n_shards;   /* the part number `shard`, from 1 on, of n_shards; 0 of 0: all */
 };
 
 /* Loads the scenarios and lists their points. */

@@ -110,7 +110,7 @@ int run_scenarios(const struct run_request *request, char **arguments)
     struct plan_choice choice = {
         .sets = (const char *const *)request->sets,
         .quick = request->quick,
-        .filter = request->filter,
+        .filters = (const char *const *)request->filters,
     };
     parse_shard(request->shard, &choice.shard, &choice.n_shards);
     struct plan *plan = plan_new(&request->options, arguments, &choice, &errors);
@@ -228,7 +228,7 @@ bool run_request_sound(const struct run_request *request)
 void run_request_release(struct run_request *request)
 {
     g_strfreev(request->sets);
-    g_free(request->filter);
+    g_strfreev(request->filters);
     g_free(request->shard);
     g_free(request->until_text);
     g_free(request->memory_text);
@@ -261,8 +261,10 @@ int cli_run(int argc, char **argv)
         { "set", 's', 0, G_OPTION_ARG_STRING_ARRAY, &request.sets,
           "Change a setting of every scenario named; axes.NAME=a,b changes an axis; @FILE: all settings of a file",
           "PATH=VALUE" },
-        { "filter", 'f', 0, G_OPTION_ARG_STRING, &request.filter,
-          "Only points whose axis values match: 'config=remote buffer_bytes>1024'", "EXPRESSION" },
+        { "filter", 'f', 0, G_OPTION_ARG_STRING_ARRAY, &request.filters,
+          "Only points whose axis values match: 'config=remote buffer_bytes>1024'; several: all of "
+          "them have to",
+          "EXPRESSION" },
         { "shard", 0, 0, G_OPTION_ARG_STRING, &request.shard,
           "Only part I of the points, split into N parts", "I/N" },
         { "quick", 0, 0, G_OPTION_ARG_NONE, &request.quick,

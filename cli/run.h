@@ -10,8 +10,8 @@ struct run_request {
     struct cli_options options;
     int n_workers, n_seeds;
     int64_t first_seed;
-    char **sets;
-    char *filter, *shard, *until_text, *memory_text, *run_memory_text;
+    char **sets, **filters;
+    char *shard, *until_text, *memory_text, *run_memory_text;
     double timeout_s;
     char *trace_text; /* --trace-address, NULL unless given */
     char *trace_device;

@@ -31,30 +31,41 @@ static void add_once(GPtrArray *names, const char *name)
     g_ptr_array_add(names, g_strdup(name));
 }
 
-/* A folder stands for what is in it; anything else for itself. */
-static void add_argument(GPtrArray *names, const GPtrArray *all, const char *argument)
+/* True if a name begins so. */
+static bool add_beginning(GPtrArray *names, const GPtrArray *all, const char *prefix)
 {
-    char *prefix = g_strconcat(argument, g_str_has_suffix(argument, "/") ? "" : "/", NULL);
-    bool is_folder = false;
+    bool found = false;
     for (guint i = 0; i < all->len; i++) {
         if (g_str_has_prefix(all->pdata[i], prefix)) {
             add_once(names, all->pdata[i]);
-            is_folder = true;
+            found = true;
         }
     }
-    if (!is_folder)
-        add_once(names, argument);
-    g_free(prefix);
+    return found;
 }
 
-char **cli_scenario_names(const struct cli_options *options, char **arguments,
+/* A folder stands for what is in it; anything else for itself, or what begins so. */
+static void add_argument(GPtrArray *names, const GPtrArray *all, const char *argument,
+                         bool beginnings)
+{
+    char *folder = g_strconcat(argument, g_str_has_suffix(argument, "/") ? "" : "/", NULL);
+    const bool is_name = g_ptr_array_find_with_equal_func((GPtrArray *)all, argument, g_str_equal,
+                                                          NULL) ||
+                         g_file_test(argument, G_FILE_TEST_IS_REGULAR);
+    if (!add_beginning(names, all, folder) &&
+        (is_name || !beginnings || *argument == '\0' || !add_beginning(names, all, argument)))
+        add_once(names, argument);
+    g_free(folder);
+}
+
+char **cli_scenario_names(const struct cli_options *options, char **arguments, bool beginnings,
                           struct sim_error_list *errors)
 {
     GPtrArray *all = all_names(options), *names = g_ptr_array_new();
     for (guint i = 0; *arguments == NULL && i < all->len; i++)
         g_ptr_array_add(names, g_strdup(all->pdata[i]));
     for (; *arguments != NULL; arguments++)
-        add_argument(names, all, *arguments);
+        add_argument(names, all, *arguments, beginnings);
     if (names->len == 0)
         sim_error_add(errors, NULL, 0,
                       "no scenarios found (--scenarios DIR or NUDMA_SCENARIOS says where)");
@@ -91,7 +102,7 @@ GPtrArray *cli_load_scenarios(const struct cli_options *options, char **argument
                               const char *const *sets, struct sim_error_list *errors)
 {
     GPtrArray *scenarios = g_ptr_array_new_with_free_func(free_scenario);
-    char **names = cli_scenario_names(options, arguments, errors);
+    char **names = cli_scenario_names(options, arguments, false, errors);
     for (char **name = names; *name != NULL; name++) {
         struct scenario *scenario = scenario_load(*name, (const char *const *)options->roots, sets,
                                                   errors);

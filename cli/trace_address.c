@@ -111,7 +111,7 @@ int trace_address_run(const struct plan *plan, uint64_t seed,
     const pid_t pid = fork();
     if (pid == 0) {
         status = follow(plan, seed, followed);
-        const bool written = fflush(stdout) == 0;
+        const bool written = fflush(stdout) == 0 || errno == EPIPE; /* | head: no fault */
         if (!written)
             fprintf(stderr, "standard output: %s\n", g_strerror(errno));
         _exit(written ? status : CLI_FAILED);

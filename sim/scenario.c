@@ -58,11 +58,22 @@ char **scenario_list(const char *root)
     return (char **)g_ptr_array_free(names, FALSE);
 }
 
-/* The existing scenario nearest to what was asked for, by its whole name or its last part. */
+/* The folder of scenarios nearest to what was asked for; owned by `folders`, which it adds to. */
+static const char *near_folder(const char *name, const GPtrArray *all, GPtrArray *folders)
+{
+    for (guint i = 0; i + 1 < all->len; i++)
+        g_ptr_array_add(folders, g_path_get_dirname(all->pdata[i]));
+    g_ptr_array_add(folders, NULL);
+    return sim_nearest_name(name, (const char *const *)folders->pdata);
+}
+
+/* The existing scenario nearest to what was asked for, by its whole name or its last part, or a
+ * folder of scenarios. */
 static void report_missing(const char *name, const char *const *roots,
                            struct sim_error_list *errors)
 {
     GPtrArray *all = g_ptr_array_new_with_free_func(g_free), *bases = g_ptr_array_new();
+    GPtrArray *folders = g_ptr_array_new_with_free_func(g_free);
     const char *near, *base = strrchr(name, '/');
     GString *where = g_string_new(NULL);
 
@@ -86,12 +97,15 @@ static void report_missing(const char *name, const char *const *roots,
                 near = all->pdata[i];
         }
     }
+    if (!near)
+        near = near_folder(name, all, folders);
     if (near)
         sim_error_add(errors, NULL, 0, "no scenario \"%s\" in %s; did you mean \"%s\"?", name,
                       where->str, near);
     else
         sim_error_add(errors, NULL, 0, "no scenario \"%s\" in %s", name, where->str);
     g_string_free(where, TRUE);
+    g_ptr_array_free(folders, TRUE);
     g_ptr_array_free(bases, TRUE);
     g_ptr_array_free(all, TRUE);
 }

@@ -20,6 +20,20 @@ has "the nearest command" "$out" 'did you mean "run"'
 is "help COMMAND" "$("$nudma" help run)" "$("$nudma" run --help)"
 out=$("$nudma" run pcie_bench/latency_sise 2>&1); is "a scenario that is none" $? 2
 has "the nearest scenario" "$out" 'did you mean "pcie_bench/latency_size"'
+out=$("$nudma" list pcie_bench/latency_ni 2>&1); is "a beginning of no name" $? 2
+has "is a scenario that is none" "$out" '^no scenario "pcie_bench/latency_ni"'
+is "without the head of a table" "$(grep -c '^scenario' <<<"$out")" 0
+is "the beginning of names" "$("$nudma" list smartio/fig2 | grep -c '^smartio/fig2')" 7
+is "a name is itself" "$("$nudma" list smartio/fig33_vm_p2p | grep -c '^smartio/')" 1
+has "the nearest folder of scenarios" "$("$nudma" run pcie_bensh 2>&1)" 'did you mean "pcie_bench"'
+out=$("$nudma" run smartio/fig2 2>&1); is "but a run takes whole names" $? 2
+out=$("$nudma" check pcie_bensh 2>&1); is "claims that are none" $? 2
+has "the nearest folder" "$out" 'did you mean "pcie_bench"'
+out=$("$nudma" run $size --list --filter op=read --filter 'transfer_bytes<=16' 2>&1)
+is "several filters all hold" "$(grep -c op=read <<<"$out") $(grep -cv op=read <<<"$out")" \
+    "$("$nudma" run $size --list -q --filter 'op=read transfer_bytes<=16' | wc -l) 1"
+out=$("$nudma" run $size --list --filter op=read --filter transfer=16 2>&1)
+is "a mistake in one of several" $? 2
 out=$("$nudma" run $size --set workload.cach=cold 2>&1); is "a setting that is none" $? 2
 has "the nearest setting" "$out" 'workload.cach.*did you mean "cache"'
 is "said once for all points" "$(grep -c 'workload.cach' <<<"$out")" 1
@@ -140,6 +154,9 @@ out=$("$nudma" run $size --quick --db /proc/none/x.db 2>&1); is "a folder that c
 has "is said" "$(cat full.txt)" 'No space left'
 "$nudma" describe --all 2>pipe.txt | head -n 1 >/dev/null
 is "a closed pipe is quiet" "${PIPESTATUS[0]} $(cat pipe.txt)" "0 "
+
+"$nudma" run $size --trace-address=nfp 2>pipe.txt | head -n 1 >/dev/null
+is "nor a followed transfer" "$(cat pipe.txt)" ""
 
 # ---- Plots ---------------------------------------------------------------------------------------
 text=$("$nudma" plot $size --db one.db); is "a plot as text" $? 0

@@ -155,6 +155,11 @@ out=$(export_ --format csv --metric none 2>&1); is "no such metric" $? 2
 out=$(export_ --format csv --output none/a.csv 2>&1); is "a folder that is not there" $? 1
 out=$(export_ --format csv --output /dev/full 2>&1); is "a full disk" $? 1
 has "is said" "$out" 'No space left'
+# The database's index of its log takes 32 KiB.
+out=$(ulimit -f 40; export_ --format json --params --output cut.json 2>&1)
+is "a file that may not grow" $? 1
+has "is said" "$out" '^cut.json: File too large'
+is "and no part of it is left" "$(find . -name "cut.json*")" ""
 
 # ---- diff ----------------------------------------------------------------------------------------
 moved() { # moved FILE SQL-VALUE SQL-CONDITION: a.db with latency_mean_ns changed where it holds
