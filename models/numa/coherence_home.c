@@ -357,10 +357,14 @@ static enum line_state fetch(struct numa *n, unsigned core, uint64_t line, bool 
     return state;
 }
 
-/* The socket gives up its copy. True if it was its own (E or M): nobody else has one then. */
-static bool drop_own(struct numa *n, unsigned socket, uint64_t line, bool *dirty)
+/* The socket gives up its copy, which is at h. True if it was its own (E or M): nobody else has one
+ * then. */
+static bool drop_own(struct numa *n, unsigned socket, struct holder h, uint64_t line, bool *dirty)
 {
-    const struct snooped s = agent_snoop(n, socket, line, SNOOP_INVALIDATE);
+    *dirty = false;
+    if (h.way < 0)
+        return false;
+    const struct snooped s = agent_snoop_holder(n, socket, h, line, SNOOP_INVALIDATE);
 
     *dirty = s.was == LINE_M;
     return s.was >= LINE_E;
@@ -377,7 +381,7 @@ static sim_time store_nt(struct numa *n, unsigned core, uint64_t line, sim_time 
     sim_stamp_mark(stamp, PART_CORE, at_ps + n->l2_ps);
     sim_stamp_mark(stamp, PART_CACHE, t);
     /* The old content of our own copy need not be kept: the whole line is replaced. */
-    if (!drop_own(n, socket, line, &dirty))
+    if (!drop_own(n, socket, agent_find(n, socket, line), line, &dirty))
         t = acquire(n, socket, line, WANT_OWN, READ_RFO, t, stamp).done_ps;
     if (home != socket) {
         t = numa_send(n, socket, home, MESSAGE_WRITEBACK, t);
@@ -400,7 +404,7 @@ static sim_time flush(struct numa *n, unsigned core, uint64_t line, sim_time at_
     sim_time t = at_ps + n->l2_ps + n->params->cache->llc_request_ps;
     bool dirty;
 
-    if (!drop_own(n, socket, line, &dirty)) {
+    if (!drop_own(n, socket, agent_find(n, socket, line), line, &dirty)) {
         t = acquire(n, socket, line, WANT_OWN, READ_RFO, t, NULL).done_ps;
         /* Nobody keeps a copy, nor does the requester; the next owner finds the directory as it
          * is, which may name this socket. */
@@ -412,6 +416,12 @@ static sim_time flush(struct numa *n, unsigned core, uint64_t line, sim_time at_
 
 /* ---- Devices ------------------------------------------------------------------------------- */
 
+/* The line is in the LLC, and no core of the socket has a copy. */
+static inline bool line_is_llcs_only(const struct cache *llc, struct holder h)
+{
+    return h.cache == llc && (h.place.row->shared >> h.way & 1u) == 0;
+}
+
 static sim_time dma_read(struct numa *n, unsigned socket, uint64_t line, sim_time at_ps,
                          struct sim_stamp *stamp, enum numa_source *source)
 {
@@ -422,7 +432,9 @@ static sim_time dma_read(struct numa *n, unsigned socket, uint64_t line, sim_tim
     sim_stamp_mark(stamp, PART_CACHE, t);
     if (h.way >= 0) {
         NUMA_COUNT(n, socket, dma_read_hits);
-        t += agent_snoop_holder(n, socket, h, line, SNOOP_LOOK).core_ps;
+        /* Data that only the LLC has need no look at cores. */
+        if (!line_is_llcs_only(&n->socket[socket].llc, h))
+            t += agent_snoop_holder(n, socket, h, line, SNOOP_LOOK).core_ps;
         *source = NUMA_LLC;
     } else {
         NUMA_COUNT(n, socket, dma_read_misses);
@@ -465,9 +477,10 @@ static sim_time update(struct numa *n, unsigned socket, struct holder h, uint64_
     return t;
 }
 
-/* remote_dma_write = dram_invalidate: the data go to the home agent with the request. */
-static sim_time write_to_dram(struct numa *n, unsigned socket, uint64_t line, bool full,
-                              sim_time at_ps, struct sim_stamp *stamp)
+/* remote_dma_write = dram_invalidate: the data go to the home agent with the request. own: the copy
+ * of the device's socket. */
+static sim_time write_to_dram(struct numa *n, unsigned socket, struct holder own, uint64_t line,
+                              bool full, sim_time at_ps, struct sim_stamp *stamp)
 {
     const struct numa_coherence_params *p = n->params->coherence;
     const unsigned home = home_of(n, line);
@@ -477,7 +490,7 @@ static sim_time write_to_dram(struct numa *n, unsigned socket, uint64_t line, bo
     bool dirty;
 
     /* A partial write keeps the rest: a modified copy of ours is written back first. */
-    drop_own(n, socket, line, &dirty);
+    drop_own(n, socket, own, line, &dirty);
     if (dirty && !full)
         agent_write_home(n, socket, line, WRITE_SNOOP, at_ps);
     sim_time t = remote ? numa_send(n, socket, home, MESSAGE_WRITEBACK, at_ps) : at_ps;
@@ -533,13 +546,14 @@ static sim_time write_to_llc(struct numa *n, unsigned socket, struct holder h, u
  * the interconnect and go on as if a device of the home's socket had written them. The device's own
  * socket keeps no copy; a modified one completes a partial write.
  */
-static sim_time write_to_home_llc(struct numa *n, unsigned socket, uint64_t line, bool full,
-                                  sim_time at_ps, struct sim_stamp *stamp, enum numa_source *source)
+static sim_time write_to_home_llc(struct numa *n, unsigned socket, struct holder own,
+                                  uint64_t line, bool full, sim_time at_ps,
+                                  struct sim_stamp *stamp, enum numa_source *source)
 {
     const unsigned home = home_of(n, line);
     bool dirty;
 
-    drop_own(n, socket, line, &dirty);
+    drop_own(n, socket, own, line, &dirty);
     sim_time t = numa_send(n, socket, home, MESSAGE_WRITEBACK, at_ps);
     sim_stamp_mark(stamp, PART_INTERCONNECT, t);
     t += n->params->coherence->snoop_lookup_ps;
@@ -552,12 +566,6 @@ static sim_time write_to_home_llc(struct numa *n, unsigned socket, uint64_t line
     sim_stamp_mark(stamp, PART_INTERCONNECT, t);
     NUMA_COUNT(n, socket, dma_write_pushes);
     return t;
-}
-
-/* E or M, and no core has a copy. */
-static bool line_is_llcs_own(struct cache_place p, int way)
-{
-    return cache_state(p, way) >= LINE_E && (p.row->shared >> way & 1u) == 0;
 }
 
 /* Where a write of a device here to the line goes: into the own LLC, for another socket's memory as
@@ -581,9 +589,9 @@ static __attribute__((noinline)) sim_time dma_write_rest(struct numa *n, unsigne
 
     *source = home_of(n, line) == socket ? NUMA_LOCAL_DRAM : NUMA_REMOTE_DRAM;
     if (policy == REMOTE_DMA_DRAM_INVALIDATE)
-        return write_to_dram(n, socket, line, full, at_ps, stamp);
+        return write_to_dram(n, socket, h, line, full, at_ps, stamp);
     if (policy == REMOTE_DMA_HOME_LLC)
-        return write_to_home_llc(n, socket, line, full, at_ps, stamp, source);
+        return write_to_home_llc(n, socket, h, line, full, at_ps, stamp, source);
     const sim_time t = write_to_llc(n, socket, h, line, full, at_ps, stamp, source);
     sim_stamp_mark(stamp, PART_CACHE, t);
     return t;
@@ -597,7 +605,8 @@ static sim_time dma_write(struct numa *n, unsigned socket, uint64_t line, bool f
     const sim_time t = at_ps + n->params->cache->iio_ps + n->params->cache->llc_request_ps;
 
     sim_stamp_mark(stamp, PART_CACHE, t);
-    if (SIM_UNLIKELY(h.way < 0 || h.cache != llc || !line_is_llcs_own(h.place, h.way) ||
+    if (SIM_UNLIKELY(h.way < 0 || !line_is_llcs_only(llc, h) ||
+                     cache_state(h.place, h.way) == LINE_S ||
                      write_policy(n, socket, line) != REMOTE_DMA_DEVICE_SIDE_LLC))
         return dma_write_rest(n, socket, h, line, full, t, stamp, source);
     /* What update() comes to for a line that only this LLC has: what nearly all writes find. */
