@@ -51,10 +51,10 @@ static inline uint64_t calendar_slot_of(const struct calendar *c, sim_time at_ps
     return q * c->slot_ps > at_ps ? q - 1 : q;
 }
 
-/* Takes n units (n > 0) at or after at_ps; they need not be adjacent. */
-static inline struct calendar_grant calendar_take(struct calendar *c, sim_time at_ps, uint32_t n)
+/* Takes n units (n > 0) at or after at_ps, which is in `slot`; they need not be adjacent. */
+static inline struct calendar_grant calendar_take_in(struct calendar *c, uint64_t slot,
+                                                     sim_time at_ps, uint32_t n)
 {
-    const uint64_t slot = calendar_slot_of(c, at_ps);
     const uint32_t used = c->used[slot & (CALENDAR_SLOTS - 1u)];
 
     /* Usually the first slot that is asked for has room for all. */
@@ -67,6 +67,10 @@ static inline struct calendar_grant calendar_take(struct calendar *c, sim_time a
     if (used + n == c->capacity)
         c->full[(slot >> 6) & (CALENDAR_WORDS - 1u)] |= UINT64_C(1) << (slot & 63);
     return (struct calendar_grant){ SIM_MAX(at_ps, place_ps), begin_ps + c->offset_ps[used + n] };
+}
+static inline struct calendar_grant calendar_take(struct calendar *c, sim_time at_ps, uint32_t n)
+{
+    return calendar_take_in(c, calendar_slot_of(c, at_ps), at_ps, n);
 }
 /* The whole-slot case, capacity 1: returns the start of the slot's work. */
 sim_time calendar_take_slot(struct calendar *c, sim_time at_ps);

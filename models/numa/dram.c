@@ -149,13 +149,12 @@ static sim_time open_row(const struct dram *dram, struct dram_bank *bank, uint64
 
 /*
  * How many changes of rank more there are, in 1/256, with a burst of this rank that is ready at
- * data_ps: of n bursts that come in random order, (n^2 - sum of n_r^2) / n are expected to follow
- * one of another rank. Over a window this adds up to the same in whatever order the callers come;
- * the rank of the burst placed last would depend on it.
+ * slot `burst` of the bus: of n bursts that come in random order, (n^2 - sum of n_r^2) / n are
+ * expected to follow one of another rank. Over a window this adds up to the same in whatever order
+ * the callers come; the rank of the burst placed last would depend on it.
  */
-static uint32_t more_changes(struct dram_channel *channel, uint32_t rank, sim_time data_ps)
+static inline uint32_t more_changes(struct dram_channel *channel, uint32_t rank, uint64_t burst)
 {
-    const uint64_t burst = (uint64_t)(((unsigned __int128)data_ps * channel->bus.reciprocal) >> 64);
     const uint64_t window = burst / MIX_BURSTS;
     struct dram_mix *mix = &channel->mix[window % DRAM_MIXES];
 
@@ -173,11 +172,13 @@ static uint32_t more_changes(struct dram_channel *channel, uint32_t rank, sim_ti
 static sim_time take_bus(struct dram *dram, struct dram_place p, sim_time data_ps)
 {
     struct dram_channel *channel = &dram->channel[p.channel];
-    const struct calendar_grant grant = calendar_take(&channel->bus, data_ps, BURST_CLOCKS);
+    const uint64_t slot = calendar_slot_of(&channel->bus, data_ps);
+    const struct calendar_grant grant = calendar_take_in(&channel->bus, slot, data_ps,
+                                                         BURST_CLOCKS);
 
     if (dram->rank_switch_clocks > 0 && dram->params->ranks > 1) {
         channel->gap_due += dram->rank_switch_clocks *
-                            more_changes(channel, rank_of(dram, p), data_ps);
+                            more_changes(channel, rank_of(dram, p), slot);
         if (channel->gap_due >= 256)
             calendar_take(&channel->bus, grant.end_ps, channel->gap_due >> 8);
         channel->gap_due &= 255;
