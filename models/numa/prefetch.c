@@ -1,9 +1,8 @@
 /* Hints to the machine that runs the simulation; nothing simulated changes. */
 #include "models/numa/numa_internal.h"
 
-void numa_prefetch(const struct numa *numa, unsigned socket, struct hpa hpa, unsigned bytes)
+static void prefetch_rows(const struct cache *llc, struct hpa hpa, unsigned bytes)
 {
-    const struct cache *llc = &numa->socket[socket].llc;
     const uint32_t block_mask = SIM_MIN(CACHE_FOLD_LINES, llc->sets) - 1;
     uint64_t line = hpa.v >> LINE_LOG2;
     const uint64_t last = (hpa.v + bytes - 1) >> LINE_LOG2;
@@ -20,6 +19,16 @@ void numa_prefetch(const struct numa *numa, unsigned socket, struct hpa hpa, uns
         row = (line & block_mask) == 0 ? (const char *)cache_place(llc, line).row
                                        : row + llc->row_bytes;
     }
+}
+
+void numa_prefetch(const struct numa *numa, unsigned socket, struct hpa hpa, unsigned bytes)
+{
+    const unsigned home = home_of(numa, hpa.v >> LINE_LOG2);
+
+    prefetch_rows(&numa->socket[socket].llc, hpa, bytes);
+    /* Another socket's memory is also looked up there, unless the device's LLC owns the line. */
+    if (home != socket && home < numa->sockets)
+        prefetch_rows(&numa->socket[home].llc, hpa, bytes);
 }
 
 static inline __attribute__((always_inline)) void
