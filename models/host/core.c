@@ -193,13 +193,6 @@ static inline struct numa_result copy_access(struct core *core, struct hpa hpa, 
     return store ? result : fetched(core, hpa, result);
 }
 
-/* What missed L1 and L2 will do so again with the next line. */
-static inline void prefetch_next(const struct core *core, uint64_t at, struct numa_result result)
-{
-    if (result.source > NUMA_L2)
-        numa_prefetch_core(core->numa, core->idx, (struct hpa){ at + LINE_BYTES });
-}
-
 void core_copy(struct core *core, struct sim_task *task, struct hpa to, struct hpa from,
                uint64_t bytes, sim_time line_ps, struct numa_result *arrived)
 {
@@ -218,11 +211,10 @@ void core_copy(struct core *core, struct sim_task *task, struct hpa to, struct h
                                                           n_buffers, &t);
             if (result.done_ps > arrived->done_ps)
                 *arrived = result;
-            prefetch_next(core, load, result);
             load += LINE_BYTES;
         }
         if (store < to_end)
-            prefetch_next(core, store, copy_access(core, (struct hpa){ store }, true, demand, &t));
+            copy_access(core, (struct hpa){ store }, true, demand, &t);
         store += LINE_BYTES;
         t = SIM_MAX(t, then_ps);
         sim_task_charge_until(task, t);

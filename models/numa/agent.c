@@ -140,24 +140,25 @@ static inline __attribute__((always_inline)) bool evict(struct numa *n, unsigned
 
 static inline __attribute__((always_inline)) bool
 insert_at(struct numa *n, unsigned socket, struct cache_place p, const struct cache *c,
-          enum line_state state, uint32_t sharers, sim_time at_ps)
+          enum line_state state, uint32_t sharers, sim_time at_ps, int *way)
 {
     const bool for_device = sharers == 0;
-    const int way = cache_victim(p, for_device ? n->ddio_mask : c->all_ways);
-    const bool dirty = cache_holds(p, way) && evict(n, socket, c, p, way, for_device, at_ps);
+    const int victim = cache_victim(p, for_device ? n->ddio_mask : c->all_ways);
+    const bool dirty = cache_holds(p, victim) && evict(n, socket, c, p, victim, for_device, at_ps);
 
-    cache_fill(c, p, way, state, sharers);
+    cache_fill(c, p, victim, state, sharers);
+    *way = victim;
     return dirty;
 }
 
 bool agent_insert_at(struct numa *n, unsigned socket, struct cache *c, struct cache_place p,
-                     enum line_state state, uint32_t sharers, sim_time at_ps)
+                     enum line_state state, uint32_t sharers, sim_time at_ps, int *way)
 {
     if (SIM_LIKELY(n->usual_llc)) {
         const struct cache known = usual_llc(c);
-        return insert_at(n, socket, p, &known, state, sharers, at_ps);
+        return insert_at(n, socket, p, &known, state, sharers, at_ps, way);
     }
-    return insert_at(n, socket, p, c, state, sharers, at_ps);
+    return insert_at(n, socket, p, c, state, sharers, at_ps, way);
 }
 
 bool agent_insert(struct numa *n, unsigned socket, uint64_t line, enum line_state state,
@@ -166,7 +167,9 @@ bool agent_insert(struct numa *n, unsigned socket, uint64_t line, enum line_stat
     struct socket *s = &n->socket[socket];
     struct cache *c = n->params->cache->inclusive || sharers == 0 ? &s->llc : &s->filter;
 
-    return agent_insert_at(n, socket, c, cache_place(c, line), state, sharers, at_ps);
+    int way;
+
+    return agent_insert_at(n, socket, c, cache_place(c, line), state, sharers, at_ps, &way);
 }
 
 /* Non-inclusive: the last copy of the private caches moves into the LLC. */
@@ -182,10 +185,13 @@ static void move_to_llc(struct numa *n, unsigned socket, uint64_t line, enum lin
     cache_fill(llc, p, way, state, 0);
 }
 
-void agent_writeback(struct numa *n, unsigned cluster, uint64_t line, bool dirty, sim_time at_ps)
+void agent_writeback(struct numa *n, unsigned cluster, uint64_t line, uint32_t llc_at, bool dirty,
+                     sim_time at_ps)
 {
     const unsigned socket = n->cluster[cluster].socket;
-    const struct holder h = agent_find(n, socket, line);
+    const struct holder h = n->cluster[cluster].llc_at != NULL
+                                ? agent_holder_at(n, socket, llc_at)
+                                : agent_find_anywhere(n, socket, line);
 
     SIM_ASSERT(h.way >= 0, "line %llx leaves a core but its socket does not know it",
                (unsigned long long)line);

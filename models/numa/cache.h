@@ -137,15 +137,20 @@ static inline struct cache_place cache_place(const struct cache *c, uint64_t lin
     return (struct cache_place){ cache_row(c, index), tag, index };
 }
 
-/* Asks the host for the row ahead of its use. */
-static inline void cache_prefetch(const struct cache *c, uint64_t line)
+/* Asks the host for a row ahead of its use. */
+static inline __attribute__((always_inline)) void cache_prefetch_at(const void *row, uint32_t bytes)
 {
-    const char *row = (const char *)cache_place(c, line).row;
-
     __asm__ volatile("" : "+r"(row)); /* or GCC takes the function for one without effect */
-    __builtin_prefetch(row, 1);
-    for (size_t at = HOST_LINE_BYTES; at < c->row_bytes; at += HOST_LINE_BYTES)
-        __builtin_prefetch(row + at, 1);
+    for (uint32_t at = 0; at < bytes; at += HOST_LINE_BYTES)
+        __builtin_prefetch((const char *)row + at, 1);
+}
+
+/* The same for the row of the next line: rows of lines of a page are
+ * neighbours (see above). At a page's end it is that of some other line, or of none. */
+static inline __attribute__((always_inline)) void cache_prefetch_next(const struct cache *c,
+                                                                      struct cache_place p)
+{
+    cache_prefetch_at((const char *)p.row + c->row_bytes, c->row_bytes);
 }
 
 /* The tags of a row. */

@@ -2,7 +2,8 @@
  * The invariants of the caches, checked line by line. For tests: slow.
  *
  * - A line of an L1 is in its L2; M there only if M in the L2; M in one L1 at most.
- * - A line of a private cache is known to its socket (LLC or snoop filter), with its sharer bit.
+ * - A line of a private cache is known to its socket (LLC or snoop filter), with its sharer bit,
+ *   and where the cluster remembers.
  * - A line that is E or M in a cluster is in no other cluster; in a socket, in no other socket.
  * - A line in a socket that is not its home is not DIRECTORY_I; E or M: DIRECTORY_A.
  */
@@ -53,19 +54,32 @@ static void check_l1_line(void *context, uint64_t line, int way, uint32_t word)
         fail(k, line, "M in an L1 but not in its L2");
 }
 
+/* What the cluster remembers of the line's place in the LLC is so. */
+static void check_llc_at(struct check *k, uint64_t line, int way)
+{
+    const struct cache *llc = &k->n->socket[k->socket].llc;
+    const uint32_t *llc_at = k->n->cluster[k->cluster].llc_at;
+    const struct cache_place p = cache_place(llc, line);
+
+    if (llc_at != NULL &&
+        llc_at[cache_place(k->l2, line).index * USUAL_PRIVATE_WAYS + (uint32_t)way] !=
+            agent_at(p, cache_find(llc, p)))
+        fail(k, line, "not where its L2 remembers that the LLC has it");
+}
+
 static void check_l2_line(void *context, uint64_t line, int way, uint32_t word)
 {
     struct check *k = context;
     const struct numa *n = k->n;
     const unsigned clusters = n->sockets * n->clusters_per_socket;
 
-    (void)way;
     if (n->socket[0].llc.row != NULL) {
         const uint32_t at_socket = known(n, k->socket, line);
         if ((at_socket & n->cluster[k->cluster].sharer_bit) == 0)
             fail(k, line, "in an L2 but its socket does not know");
         if (line_state(word) >= LINE_E && line_state(at_socket) < LINE_E)
             fail(k, line, "owned by an L2 but not by its socket");
+        check_llc_at(k, line, way);
     }
     for (unsigned c = 0; c < clusters; c++) {
         if (c == k->cluster)

@@ -105,8 +105,8 @@ static void mark_round(struct round r, struct sim_stamp *stamp)
     sim_stamp_mark(stamp, PART_INTERCONNECT, r.done_ps);
 }
 
-static enum line_state fetch(struct numa *n, unsigned core, uint64_t line, bool store,
-                             sim_time at_ps, struct sim_stamp *stamp, struct numa_result *result)
+static struct fetched fetch(struct numa *n, unsigned core, uint64_t line, bool store,
+                            sim_time at_ps, struct sim_stamp *stamp, struct numa_result *result)
 {
     const struct numa_coherence_params *p = n->params->coherence;
     const unsigned cluster = cluster_of_core(n, core);
@@ -146,11 +146,13 @@ static enum line_state fetch(struct numa *n, unsigned core, uint64_t line, bool 
         t = data_phase(n, socket, MESSAGE_DATA, t);
     sim_stamp_mark(stamp, PART_INTERCONNECT, t);
     result->done_ps = t;
-    return store || !(own.found || other.found) ? LINE_E : LINE_S;
+    return (struct fetched){ store || !(own.found || other.found) ? LINE_E : LINE_S, 0 };
 }
 
-static void writeback(struct numa *n, unsigned cluster, uint64_t line, bool dirty, sim_time at_ps)
+static void writeback(struct numa *n, unsigned cluster, uint64_t line, uint32_t llc_at, bool dirty,
+                      sim_time at_ps)
 {
+    (void)llc_at; /* there is none */
     const unsigned socket = n->cluster[cluster].socket;
 
     if (!dirty)

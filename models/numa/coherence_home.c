@@ -318,8 +318,8 @@ static enum line_state hit_store(struct numa *n, unsigned socket, struct holder 
     return LINE_E;
 }
 
-static enum line_state fetch(struct numa *n, unsigned core, uint64_t line, bool store,
-                             sim_time at_ps, struct sim_stamp *stamp, struct numa_result *result)
+static struct fetched fetch(struct numa *n, unsigned core, uint64_t line, bool store,
+                            sim_time at_ps, struct sim_stamp *stamp, struct numa_result *result)
 {
     const struct numa_cache_params *p = n->params->cache;
     const struct cluster *cluster = &n->cluster[cluster_of_core(n, core)];
@@ -329,18 +329,18 @@ static enum line_state fetch(struct numa *n, unsigned core, uint64_t line, bool 
     sim_time t = at_ps + p->llc_request_ps;
     enum line_state state;
 
+    /* The host has time until the next line is asked for, if this is a stream. */
+    agent_prefetch_next(n, h);
     sim_stamp_mark(stamp, PART_CACHE, t);
     if (h.way < 0) {
         NUMA_COUNT(n, socket, core_llc_misses);
-        /* The host has time until the next line is asked for, if this is a stream. */
-        cache_prefetch(h.cache, line + 1);
         const struct answer a = acquire(n, socket, line, store ? WANT_RFO : WANT_READ,
                                         store ? READ_RFO : READ_LOAD, t, stamp);
-        agent_insert_at(n, socket, h.cache, h.place, a.grant, bit, t);
+        agent_insert_at(n, socket, h.cache, h.place, a.grant, bit, t, &h.way);
         result->source = a.source;
         result->done_ps = a.done_ps + p->llc_return_ps;
         sim_stamp_mark(stamp, PART_CACHE, result->done_ps);
-        return a.grant;
+        return (struct fetched){ a.grant, agent_at(h.place, h.way) };
     }
     NUMA_COUNT(n, socket, core_llc_hits);
     cache_touch(h.cache, h.place, h.way);
@@ -354,7 +354,7 @@ static enum line_state fetch(struct numa *n, unsigned core, uint64_t line, bool 
     }
     result->done_ps = t + p->llc_return_ps;
     sim_stamp_mark(stamp, PART_CACHE, result->done_ps);
-    return state;
+    return (struct fetched){ state, agent_at(h.place, h.way) };
 }
 
 /* The socket gives up its copy, which is at h. True if it was its own (E or M): nobody else has one
@@ -524,6 +524,7 @@ static sim_time write_to_llc(struct numa *n, unsigned socket, struct holder h, u
 {
     bool displaced;
     sim_time t;
+    int way;
 
     if (h.way >= 0) {
         *source = NUMA_LLC;
@@ -533,7 +534,7 @@ static sim_time write_to_llc(struct numa *n, unsigned socket, struct holder h, u
     t = acquire(n, socket, line, full ? WANT_OWN : WANT_RFO, READ_DMA, at_ps, stamp).done_ps;
     /* The way is free once the victim's data are with a home agent or on the link to one. */
     if (h.cache == &n->socket[socket].llc)
-        displaced = agent_insert_at(n, socket, h.cache, h.place, LINE_M, 0, t);
+        displaced = agent_insert_at(n, socket, h.cache, h.place, LINE_M, 0, t, &way);
     else
         displaced = agent_insert(n, socket, line, LINE_M, 0, t);
     if (displaced)
@@ -546,9 +547,9 @@ static sim_time write_to_llc(struct numa *n, unsigned socket, struct holder h, u
  * the interconnect and go on as if a device of the home's socket had written them. The device's own
  * socket keeps no copy; a modified one completes a partial write.
  */
-static sim_time write_to_home_llc(struct numa *n, unsigned socket, struct holder own,
-                                  uint64_t line, bool full, sim_time at_ps,
-                                  struct sim_stamp *stamp, enum numa_source *source)
+static sim_time write_to_home_llc(struct numa *n, unsigned socket, struct holder own, uint64_t line,
+                                  bool full, sim_time at_ps, struct sim_stamp *stamp,
+                                  enum numa_source *source)
 {
     const unsigned home = home_of(n, line);
     bool dirty;

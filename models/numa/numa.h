@@ -116,8 +116,6 @@ sim_time numa_io_send(struct numa *numa, unsigned from, unsigned to, enum numa_i
 /* The lines will be asked for by the root complex of `socket` soon: lets the host machine fetch
  * what is known about them. No simulated effect. */
 void numa_prefetch(const struct numa *numa, unsigned socket, struct hpa hpa, unsigned bytes);
-/* The same for a line that a core will ask for, and for the one that it will drive out. */
-void numa_prefetch_core(const struct numa *numa, unsigned core, struct hpa hpa);
 
 /* ---- For set-up of experiments: no time passes, no traffic is counted ---------------------- */
 /* Drops every line of [hpa, hpa + bytes) from all caches (directory entries too). */

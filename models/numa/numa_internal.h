@@ -100,6 +100,10 @@ struct cluster {
     bool usual;       /* one L1; both caches have eight ways */
     uint32_t socket;
     uint32_t sharer_bit; /* in the state words of its socket's LLC */
+    /* Usual caches above a usual LLC: of each way of each set of the L2, where the LLC has that
+     * line, see agent_at(). A line stays there as long as it is in the L2, for the LLC is
+     * inclusive. Else NULL. */
+    uint32_t *llc_at;
 };
 
 struct socket {
@@ -112,13 +116,21 @@ struct socket {
     struct numa_counters counters;
 };
 
+/* A line for a cluster: the state in which it may be put there (E or S; M for stores), and where
+ * the LLC has it (struct cluster). */
+struct fetched {
+    enum line_state state;
+    uint32_t llc_at;
+};
+
 struct coherence_ops {
-    /* A core's access that its own cluster cannot satisfy, known at at_ps. Returns the state in
-     * which the line may be put into the cluster (E or S; M for stores). */
-    enum line_state (*fetch)(struct numa *n, unsigned core, uint64_t line, bool store,
-                             sim_time at_ps, struct sim_stamp *stamp, struct numa_result *result);
-    /* A line leaves the cluster: dirty ones, and clean ones where the LLC is not inclusive. */
-    void (*writeback)(struct numa *n, unsigned cluster, uint64_t line, bool dirty, sim_time at_ps);
+    /* A core's access that its own cluster cannot satisfy, known at at_ps. */
+    struct fetched (*fetch)(struct numa *n, unsigned core, uint64_t line, bool store,
+                            sim_time at_ps, struct sim_stamp *stamp, struct numa_result *result);
+    /* A line leaves the cluster: dirty ones, and clean ones where the LLC is not inclusive. llc_at:
+     * what fetch() said of it, if the cluster keeps that. */
+    void (*writeback)(struct numa *n, unsigned cluster, uint64_t line, uint32_t llc_at, bool dirty,
+                      sim_time at_ps);
     sim_time (*store_nt)(struct numa *n, unsigned core, uint64_t line, sim_time at_ps,
                          struct sim_stamp *stamp);
     sim_time (*flush)(struct numa *n, unsigned core, uint64_t line, sim_time at_ps);
@@ -279,6 +291,30 @@ static inline struct holder agent_find(struct numa *n, unsigned socket, uint64_t
     }
     return agent_find_anywhere(n, socket, line);
 }
+/* Where a usual LLC has a line, in one number, and back. */
+static inline uint32_t agent_at(struct cache_place p, int way)
+{
+    return p.index << 5 | (uint32_t)way;
+}
+
+static inline struct holder agent_holder_at(struct numa *n, unsigned socket, uint32_t at)
+{
+    struct cache *llc = &n->socket[socket].llc;
+    const struct cache known = usual_llc(llc);
+
+    return (struct holder){ llc, { cache_row(&known, at >> 5), 0, at >> 5 }, (int)(at & 31) };
+}
+
+/* Lets the host fetch what is known about the line after that of h. */
+static inline void agent_prefetch_next(const struct numa *n, struct holder h)
+{
+    if (SIM_LIKELY(n->usual_llc)) {
+        const struct cache known = usual_llc(h.cache);
+        cache_prefetch_next(&known, h.place);
+    } else {
+        cache_prefetch_next(h.cache, h.place);
+    }
+}
 struct snooped agent_snoop(struct numa *n, unsigned socket, uint64_t line, enum snoop snoop);
 /* The same for a line already found; the line stays with its holder unless SNOOP_INVALIDATE. */
 struct snooped agent_snoop_holder(struct numa *n, unsigned socket, struct holder h, uint64_t line,
@@ -291,14 +327,16 @@ bool agent_snoop_clusters(struct numa *n, unsigned socket, uint32_t mask, uint64
  * (sharers 0: into the DDIO ways). True if a dirty victim had to be written back. */
 bool agent_insert(struct numa *n, unsigned socket, uint64_t line, enum line_state state,
                   uint32_t sharers, sim_time at_ps);
-/* The same where the cache that takes such lines, and the line's place in it, are known. */
+/* The same where the cache that takes such lines, and the line's place in it, are known; *way is
+ * where it is then. */
 bool agent_insert_at(struct numa *n, unsigned socket, struct cache *c, struct cache_place p,
-                     enum line_state state, uint32_t sharers, sim_time at_ps);
+                     enum line_state state, uint32_t sharers, sim_time at_ps, int *way);
 /* A dirty line goes home: over the interconnect if it must, into DRAM. */
 void agent_write_home(struct numa *n, unsigned socket, uint64_t line, enum write_cause cause,
                       sim_time at_ps);
 /* coherence_ops.writeback */
-void agent_writeback(struct numa *n, unsigned cluster, uint64_t line, bool dirty, sim_time at_ps);
+void agent_writeback(struct numa *n, unsigned cluster, uint64_t line, uint32_t llc_at, bool dirty,
+                     sim_time at_ps);
 
 /* Whether the invariants of the caches hold (tests); false with a message. */
 bool numa_check_invariants(const struct numa *n, const char **why, uint64_t *bad_line);

@@ -30,32 +30,3 @@ void numa_prefetch(const struct numa *numa, unsigned socket, struct hpa hpa, uns
     if (home != socket && home < numa->sockets)
         prefetch_rows(&numa->socket[home].llc, hpa, bytes);
 }
-
-static inline __attribute__((always_inline)) void
-prefetch_for_core(const struct cache *llc, const struct cache *l2, uint64_t line)
-{
-    const struct cache_place p = cache_place(l2, line);
-    const uint32_t old = l2->all_ways & ~p.row->used;
-
-    cache_prefetch(llc, line);
-    if (old == 0)
-        return;
-    const int way = __builtin_ctz(old);
-    if (cache_state(p, way) == LINE_M)
-        cache_prefetch(llc, cache_line_in(l2, p, way));
-}
-
-void numa_prefetch_core(const struct numa *numa, unsigned core, struct hpa hpa)
-{
-    const uint64_t line = hpa.v >> LINE_LOG2;
-    const struct cluster *c = &numa->cluster[cluster_of_core(numa, core)];
-    const struct cache *llc = &numa->socket[c->socket].llc;
-
-    if (SIM_LIKELY(numa->usual_llc && c->usual)) {
-        const struct cache known = usual_llc(llc);
-        const struct cache l2 = usual_l2(c);
-        prefetch_for_core(&known, &l2, line);
-    } else if (llc->row != NULL) {
-        prefetch_for_core(llc, &c->l2, line);
-    }
-}

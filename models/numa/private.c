@@ -37,6 +37,10 @@ void cluster_init(struct numa *n, struct cluster *c)
     cache_init(&c->l2, 1, (uint32_t)(p->l2_bytes / LINE_BYTES / p->l2_ways), p->l2_ways,
                numa_lines(n), 0);
     c->usual = all_usual(c, p);
+    if (c->usual && n->usual_llc) {
+        c->llc_at = calloc(USUAL_L2_SETS * USUAL_PRIVATE_WAYS, sizeof(*c->llc_at));
+        SIM_ASSERT(c->llc_at != NULL, "no memory for what L2 caches know of the LLC");
+    }
 }
 
 void cluster_release(struct numa *n, struct cluster *c)
@@ -44,6 +48,7 @@ void cluster_release(struct numa *n, struct cluster *c)
     for (uint32_t i = 0; c->l1 != NULL && i < n->params->cache->l2_cores; i++)
         cache_release(&c->l1[i]);
     free(c->l1);
+    free(c->llc_at);
     cache_release(&c->l2);
 }
 
@@ -167,24 +172,51 @@ fill_l1(const struct cache *l1, struct cache_place p, enum line_state state)
     cache_fill(l1, p, cache_victim(p, l1->all_ways), state, 0);
 }
 
+static inline uint32_t *llc_at(const struct cluster *c, uint32_t set, int way)
+{
+    return &c->llc_at[set * USUAL_PRIVATE_WAYS + (uint32_t)way];
+}
+
+/* Lets the host fetch what is known about the line that the next one of a stream will drive out of
+ * the L2, if it is to be written back. */
+static inline __attribute__((always_inline)) void prefetch_victim(const struct access *a,
+                                                                  struct cache_place p)
+{
+    const uint32_t set = (p.index + 1) & (USUAL_L2_SETS - 1);
+    const struct cache_place next = { cache_row(a->l2, set), 0, set };
+    const uint32_t old = a->l2->all_ways & ~next.row->used;
+    const int way = __builtin_ctz(old | 1u << (USUAL_PRIVATE_WAYS - 1));
+
+    if (cache_state(next, way) == LINE_M) {
+        const struct cache llc = usual_llc(&a->n->socket[a->c->socket].llc);
+        cache_prefetch_at(cache_row(&llc, *llc_at(a->c, set, way) >> 5), llc.row_bytes);
+    }
+}
+
 /* Puts the line, which is not there, into the place of another. */
 static inline __attribute__((always_inline)) void
-fill_l2(const struct access *a, struct cache_place p, enum line_state state, sim_time at_ps)
+fill_l2(const struct access *a, struct cache_place p, struct fetched line, sim_time at_ps)
 {
     const int way = cache_victim(p, a->l2->all_ways);
     const bool full = cache_holds(p, way);
     const uint64_t victim = cache_line_in(a->l2, p, way);
     const enum line_state was = cache_state(p, way);
+    uint32_t victim_at = 0;
 
-    cache_fill(a->l2, p, way, state, 0);
+    cache_fill(a->l2, p, way, line.state, 0);
+    if (a->c->llc_at != NULL) {
+        victim_at = *llc_at(a->c, p.index, way);
+        *llc_at(a->c, p.index, way) = line.llc_at;
+        prefetch_victim(a, p);
+    }
     if (full) {
         if (a->c->usual)
             drop_from_one(a->l1, victim);
         else
             drop_from_l1(a->n, a->c, victim, UINT32_MAX);
         if (was == LINE_M || !a->n->params->cache->inclusive)
-            a->n->ops->writeback(a->n, cluster_of_core(a->n, a->core), victim, was == LINE_M,
-                                 at_ps);
+            a->n->ops->writeback(a->n, cluster_of_core(a->n, a->core), victim, victim_at,
+                                 was == LINE_M, at_ps);
     }
 }
 
@@ -195,22 +227,22 @@ miss_l1(const struct access *a, struct cache_place p1, int way1)
     struct numa *n = a->n;
     const struct cache_place p2 = cache_place(a->l2, a->line);
     struct numa_result r = { a->at_ps + n->l2_ps, NUMA_L2 };
-    enum line_state now = LINE_I;
+    struct fetched now = { LINE_I, 0 };
 
     const int way2 = cache_find(a->l2, p2);
     if (way2 >= 0)
-        now = cache_state(p2, way2);
+        now.state = cache_state(p2, way2);
     sim_stamp_mark(a->stamp, PART_CORE, r.done_ps);
-    if (now == LINE_I || (a->store && now == LINE_S)) {
+    if (now.state == LINE_I || (a->store && now.state == LINE_S)) {
         /* May take other lines from our caches, but not this one. */
         now = n->ops->fetch(n, a->core, a->line, a->store, r.done_ps, a->stamp, &r);
     }
     if (a->store)
-        now = LINE_M;
+        now.state = LINE_M;
     if (way2 < 0) {
         fill_l2(a, p2, now, r.done_ps);
     } else {
-        cache_put_state(p2, way2, now);
+        cache_put_state(p2, way2, now.state);
         cache_touch(a->l2, p2, way2);
     }
 

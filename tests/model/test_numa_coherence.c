@@ -39,11 +39,10 @@ static struct hpa some_line(struct numa *n, uint64_t *random)
     return fixture_hpa(n, (unsigned)(r % nodes), ((r >> 8) % TEST_LINES) * 64);
 }
 
-/* One random access; its end is never before its beginning. */
-static void step(struct numa *n, uint64_t *random, sim_time *t)
+/* One random access to the line; its end is never before its beginning. */
+static void step_at(struct numa *n, struct hpa hpa, uint64_t *random, sim_time *t)
 {
     const uint64_t r = fixture_random(random);
-    const struct hpa hpa = some_line(n, random);
     const unsigned core = (unsigned)(r >> 32) % numa_cores(n);
     const unsigned socket = (unsigned)(r >> 32) % numa_sockets(n);
     /* Callers are up to a microsecond out of order. */
@@ -70,6 +69,11 @@ static void step(struct numa *n, uint64_t *random, sim_time *t)
     }
     assert_true(done > at);
     *t += 3000;
+}
+
+static void step(struct numa *n, uint64_t *random, sim_time *t)
+{
+    step_at(n, some_line(n, random), random, t);
 }
 
 static void assert_invariants(struct numa *n)
@@ -111,6 +115,35 @@ static void test_invariants_inclusive(void **state)
         f.cache.ddio = false;
         run_random(&f, seed + 25);
     }
+}
+
+/* The sizes that the inner loops are compiled for; one slice, of whose sets few are used: every
+ * cache overflows all the same. */
+static void test_invariants_usual_sizes(void **state)
+{
+    struct fixture f;
+    uint64_t random = 7;
+    sim_time t = 1000000;
+
+    (void)state;
+    fixture_r730(&f);
+    f.cpu.cores_per_socket = 2;
+    f.cache.llc_slices = 1;
+    f.cache.llc_bytes = UINT64_C(64) * USUAL_LLC_SETS * USUAL_LLC_WAYS;
+    f.dram.node_bytes = UINT64_C(1) << 30;
+    struct numa *n = fixture_new(&f);
+    assert_true(n->usual_llc && n->cluster[0].llc_at != NULL);
+    for (unsigned batch = 0; batch < 200; batch++) {
+        for (unsigned i = 0; i < 50; i++) {
+            const uint64_t r = fixture_random(&random);
+            const uint64_t line = (r >> 8) % 2 + (r >> 16) % 60 * USUAL_LLC_SETS;
+            step_at(n, fixture_hpa(n, (unsigned)(r % 2), line * 64), &random, &t);
+        }
+        assert_invariants(n);
+    }
+    assert_true(n->socket[0].counters.llc_back_invalidations > 0);
+    assert_true(n->socket[0].counters.write_victim_bytes > 0);
+    numa_free(n);
 }
 
 static void test_invariants_non_inclusive(void **state)
@@ -419,6 +452,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_invariants_inclusive),
+        cmocka_unit_test(test_invariants_usual_sizes),
         cmocka_unit_test(test_invariants_non_inclusive),
         cmocka_unit_test(test_invariants_four_sockets),
         cmocka_unit_test(test_invariants_front_side_bus),
