@@ -200,6 +200,8 @@ static bool has_come(struct gpu *gpu, const struct gpu_event *event)
         return false;
     if ((int32_t)(event->put - ring->done) > 0)
         ring->done = event->put;
+    if (event->put == ring->put) /* nothing behind it that can have failed */
+        ring->looked = ring->interrupts;
     return true;
 }
 
@@ -224,7 +226,6 @@ static bool pause_for(struct gpu *gpu, const struct gpu_event *event, uint64_t u
 static int wait_for(struct gpu *gpu, const struct gpu_event *event, uint64_t until_ps)
 {
     struct gpu_ring *ring = &gpu->ring[event->channel];
-    uint32_t interrupts = ring->interrupts;
     while (!has_come(gpu, event)) {
         if (gpu->gone || !ring->on)
             return -ENODEV;
@@ -234,12 +235,13 @@ static int wait_for(struct gpu *gpu, const struct gpu_event *event, uint64_t unt
             return -EIO;
         if (came_meanwhile(gpu, event))
             continue;
-        bool in_time = pause_for(gpu, event, until_ps);
+        /* One that came before us may have told of a failure. */
+        bool in_time = ring->looked != ring->interrupts || pause_for(gpu, event, until_ps);
         if (came_meanwhile(gpu, event))
             continue;
-        if (in_time && !event->blocking && ring->interrupts == interrupts)
+        if (in_time && !event->blocking && ring->interrupts == ring->looked)
             continue;
-        interrupts = ring->interrupts;
+        ring->looked = ring->interrupts;
         /* An interrupt for another event, or for a failure. */
         enum gpu_channel_status status = gpu_channel_state(gpu, event->channel);
         ring->failed = !gpu->gone && status != GPU_CHANNEL_ON;

@@ -20,7 +20,7 @@ struct gpu_ring {
     uint32_t put, done; /* commands ever written; that are known to have ended */
     bool on, failed;
     struct k_irq *irq;
-    uint32_t interrupts; /* that have come */
+    uint32_t interrupts, looked; /* that have come; when the channel's state was known */
     struct k_wait_queue waiters;
 };
 

@@ -455,6 +455,24 @@ static int copy_status(struct gpu *gpu, unsigned channel, struct gpu_place to,
     return gpu_event_wait(gpu, &end, UINT64_MAX);
 }
 
+/* A command that has failed before anybody waits. */
+static int late_status(struct rig *r, unsigned channel, bool blocking)
+{
+    struct gpu_place behind = { NULL, gpu_memory_bytes(r->gpu[0]) };
+    struct gpu_event end;
+    assert_int_equal(gpu_copy(r->gpu[0], channel, behind, (struct gpu_place){ NULL, 0 }, 64), 0);
+    assert_int_equal(gpu_event_record(r->gpu[0], channel, blocking, &end), 0);
+    assert_int_equal(gpu_submit(r->gpu[0], channel), 0);
+    k_sleep(r->kernel, 100 * SIM_PS_PER_US);
+    return gpu_event_wait(r->gpu[0], &end, UINT64_MAX);
+}
+
+static void late_failures(struct rig *r)
+{
+    assert_int_equal(late_status(r, 0, true), -EIO);
+    assert_int_equal(late_status(r, 1, false), -EIO);
+}
+
 static void failures(struct rig *r)
 {
     struct copy_rig c = copy_open(r, 0, 64 * KIB);
@@ -639,9 +657,10 @@ static void test_bytes(void **state)
 
 static void test_failures(void **state)
 {
-    struct rig r = { 0 };
+    struct rig r = { 0 }, late = { 0 };
     (void)state;
     rig_run(&r, false, "address_bits = 40;", failures);
+    rig_run(&late, false, "", late_failures);
 }
 
 /* A ring goes round more than once; it fills up; device memory is exhausted and given back. */
