@@ -351,7 +351,8 @@ static void draw_cards(struct picture *p)
             row_h = 0;
         }
         g_snprintf(class, sizeof(class), "t-socket t-kind%u", k % N_FILLS);
-        row_h = MAX(row_h, draw_card(p, class, x, p->y, w, head, lines));
+        const int card_h = draw_card(p, class, x, p->y, w, head, lines);
+        row_h = MAX(row_h, card_h);
         x += w + GAP;
         p->width = MAX(p->width, x - GAP + MARGIN);
         g_free(head);

@@ -10,47 +10,29 @@
 #include <string.h>
 
 #include "cli/html.h"
-#include "cli/topology.h"
+#include "cli/topology_svg.h"
 
 enum {
-    MARGIN = 10,
+    MARGIN = TOPOLOGY_MARGIN,
+    ROW_GAP = TOPOLOGY_ROW_GAP,
     HOST_HEAD = 34,
+    ROLE_H = 22, /* a line: IOMMU and lending */
     DEVICE_H = 52,
-    ROW_GAP = 64,     /* the cables' labels */
     DETAILED_MAX = 4, /* hosts; more are drawn brief */
-    LANE_STEP = 4     /* between cables beside each other */
-};
-
-struct sizes {
-    int socket_w, socket_h;
-    int socket_gap; /* the interconnect's label */
-    int port_w, port_h, device_w, device_gap, host_gap;
+    LIKE_MIN = 4      /* devices; fewer of a kind are drawn one by one */
 };
 
 static const struct sizes detailed = { 210, 150, 100, 66, 30, 170, 24, 40 };
 static const struct sizes brief = { 64, 52, 14, 30, 22, 116, 12, 34 };
 
-struct box {
-    int x, y, w, h;
-};
-
-struct drawing {
-    const struct topology *t;
-    const struct sizes *size;
-    struct topology_place *place; /* of devices */
-    struct box *host, *socket_first, *port, *device;
-    int *column_right; /* of hosts: where the gap begins */
-    int width, height;
-    GString *svg;
-};
-
 const char topology_style[] =
     ".t-host{fill:#fff;stroke:#1b1f24;stroke-width:2}.t-socket{fill:#f3f5f7;stroke:#6a7580}"
     ".t-port{fill:#d9e8f5;stroke:#0b4f8a}.t-device{fill:#fbeedd;stroke:#6a3d00;stroke-width:1.5}"
-    ".t-wire{fill:none;stroke:#1b1f24;stroke-width:2}\n"
+    ".t-wire{fill:none;stroke:#1b1f24;stroke-width:2}.t-ether{stroke:#0b6e4f;stroke-dasharray:8 4}\n"
     ".topology text{font:16px system-ui,'Noto Sans',sans-serif;fill:#1b1f24}"
     ".topology .t-name{font-weight:700}.topology .t-mid{text-anchor:middle}"
-    ".topology .t-small{font-size:14px}\n"
+    ".topology .t-small{font-size:14px}"
+    ".topology .t-line{paint-order:stroke;stroke:#fff;stroke-width:5px;stroke-linejoin:round}\n"
     ".t-kind0{fill:#eef6ea}.t-kind1{fill:#e4ecfa}.t-kind2{fill:#fdeeee}.t-kind3{fill:#f6ecfb}"
     ".t-kind4{fill:#fff8dc}.t-kind5{fill:#e6f6f6}\n";
 
@@ -59,14 +41,15 @@ const char topology_style[] =
 static int host_width(const struct drawing *d, const struct topology_host *host)
 {
     const int n = (int)MAX(host->n_sockets, 1u);
-    return n * d->size->socket_w + (n - 1) * d->size->socket_gap + 2 * MARGIN;
+    const int sockets = n * d->size->socket_w + (n - 1) * d->size->socket_gap;
+    return MAX(sockets, d->brief ? 0 : topology_text_width(host->role)) + 2 * MARGIN;
 }
 
 static int row_width(const struct drawing *d, guint host, int depth)
 {
     int n = 0;
     for (guint i = 0; i < d->t->devices->len; i++)
-        n += d->place[i].host == host && d->place[i].depth == depth;
+        n += d->like[i] == i && d->place[i].host == host && d->place[i].depth == depth;
     return n * d->size->device_w + (n - 1) * d->size->device_gap;
 }
 
@@ -113,12 +96,69 @@ static int anchor_of(const struct drawing *d, guint device)
     return -1;
 }
 
+/* ---- Devices like others -------------------------------------------------------------------- */
+
+/* The only cable of a device, or NULL: a leaf; *above: its other end. */
+static const struct topology_cable *leaf_cable(const struct topology *t, guint device,
+                                               const struct topology_end **above)
+{
+    const struct topology_cable *found = NULL;
+    GArray *const lists[] = { t->cables, t->wires };
+    for (int k = 0; k < 2; k++) {
+        for (guint c = 0; c < lists[k]->len; c++) {
+            const struct topology_cable *cable = TOPOLOGY_AT(lists[k], cable, c);
+            const bool from = cable->from.kind == TOPOLOGY_DEVICE && cable->from.index == device;
+            const bool to = cable->to.kind == TOPOLOGY_DEVICE && cable->to.index == device;
+            if (!from && !to)
+                continue;
+            if (found != NULL || k == 1)
+                return NULL;
+            found = cable;
+            *above = from ? &cable->to : &cable->from;
+        }
+    }
+    return found;
+}
+
+/* Leaves of a type on the same switch, by cables that say the same. */
+static bool are_like(const struct topology *t, guint a, guint b)
+{
+    const struct topology_end *above_a = NULL, *above_b = NULL;
+    const struct topology_cable *x = leaf_cable(t, a, &above_a), *y = leaf_cable(t, b, &above_b);
+    return x != NULL && y != NULL && above_a->kind == TOPOLOGY_DEVICE &&
+           above_b->kind == TOPOLOGY_DEVICE && above_a->index == above_b->index &&
+           strcmp(TOPOLOGY_AT(t->devices, device, a)->type,
+                  TOPOLOGY_AT(t->devices, device, b)->type) == 0 &&
+           x->generation == y->generation && x->lanes == y->lanes && x->length_m == y->length_m;
+}
+
+static void find_like(struct drawing *d)
+{
+    const guint n = d->t->devices->len;
+    d->like = g_new0(guint, n + 1);
+    d->n_like = g_new0(guint, n + 1);
+    for (guint i = 0; i < n; i++)
+        d->like[i] = i;
+    for (guint i = 0; i < n; i++) {
+        guint n_like = 0;
+        for (guint k = i; d->like[i] == i && k < n; k++)
+            n_like += d->like[k] == k && are_like(d->t, i, k);
+        d->n_like[i] = n_like >= LIKE_MIN ? n_like : 1;
+        for (guint k = i + 1; n_like >= LIKE_MIN && k < n; k++) {
+            if (d->like[k] == k && are_like(d->t, i, k))
+                d->like[k] = i;
+        }
+    }
+}
+
+/* ---- Rows ----------------------------------------------------------------------------------- */
+
 /* A row below the host: each device under what it hangs on as far as its neighbours let it. */
 static void place_row(struct drawing *d, guint host, int depth, int left, int right)
 {
     int next = left, rest = row_width(d, host, depth);
     for (guint i = 0; i < d->t->devices->len; i++) {
-        if (d->place[i].host != host || d->place[i].depth != depth)
+        if (d->like[i] != i || d->place[i].host != host || d->place[i].depth != depth)
             continue;
         const int anchor = anchor_of(d, i),
                   wanted = anchor < 0 ? next : anchor - d->size->device_w / 2;
@@ -154,10 +194,10 @@ static int column_width(const struct drawing *d, guint host, int deepest)
 static void place_host(struct drawing *d, guint h, int x, int y, int w, int deepest)
 {
     const int own = host_width(d, TOPOLOGY_AT(d->t->hosts, host, h));
-    d->host[h] = (struct box){ x + (w - own) / 2, y, own, HOST_HEAD + d->size->socket_h + MARGIN };
-    d->socket_first[h] = (struct box){ d->host[h].x + MARGIN, y + HOST_HEAD, d->size->socket_w,
+    d->host[h] = (struct box){ x + (w - own) / 2, y, own, d->head_h + d->size->socket_h + MARGIN };
+    d->socket_first[h] = (struct box){ d->host[h].x + MARGIN, y + d->head_h, d->size->socket_w,
                                        d->size->socket_h };
-    d->column_right[h] = x + w;
+    d->column_right[d->column[h]] = x + w;
     place_ports(d, h);
     for (int depth = 1; depth <= deepest; depth++)
         place_row(d, h, depth, x, x + w);
@@ -203,53 +243,86 @@ static int place_nowhere(struct drawing *d, int y)
     return any ? y + DEVICE_H + ROW_GAP : y;
 }
 
+/* A line for roles above the sockets, if there are any. */
+static int head_height(const struct drawing *d)
+{
+    bool roles = false;
+    for (guint h = 0; !d->brief && h < d->t->hosts->len; h++)
+        roles = roles || *TOPOLOGY_AT(d->t->hosts, host, h)->role != '\0';
+    return HOST_HEAD + (roles ? ROLE_H : 0);
+}
+
 /* Few hosts stand in one row, many in rows and columns such that the picture is about twice as wide
- * as high. */
+ * as high. Right of each column are the lanes of its cables. */
 static void place(struct drawing *d)
 {
-    const int deepest = deepest_of(d, false), n = (int)d->t->hosts->len;
-    const int n_columns = n <= DETAILED_MAX ? MAX(n, 1) : (int)ceil(sqrt(2.0 * n));
-    const int height = HOST_HEAD + d->size->socket_h + MARGIN + deepest * (DEVICE_H + ROW_GAP);
+    const int deepest = deepest_of(d, false);
+    d->head_h = head_height(d);
+    const int height = d->head_h + d->size->socket_h + MARGIN + deepest * (DEVICE_H + ROW_GAP);
     int x = MARGIN, y = MARGIN, same = 0;
-    for (guint h = 0; n > n_columns && h < d->t->hosts->len; h++)
+    for (guint h = 0; (int)d->t->hosts->len > d->n_columns && h < d->t->hosts->len; h++)
         same = MAX(same, column_width(d, h, deepest));
     for (guint h = 0; h < d->t->hosts->len; h++) {
         const int w = MAX(same, column_width(d, h, deepest));
-        if (h > 0 && (int)h % n_columns == 0) {
+        if (h > 0 && d->column[h] == 0) {
             x = MARGIN;
             y += height + ROW_GAP;
         }
         place_host(d, h, x, y, w, deepest);
-        x += w + d->size->host_gap;
-        d->width = MAX(d->width, x - d->size->host_gap + MARGIN);
+        topology_reach(d, x + w, y + height);
+        x += w + d->size->host_gap + d->n_gap[d->column[h]];
     }
-    d->height = place_nowhere(d, place_shared(d, y + height + ROW_GAP)) - ROW_GAP + MARGIN;
-    if (d->t->wires->len != 0)
-        d->height += ROW_GAP; /* they run below the devices */
+    d->levels_y = y + height;
+    y += height + topology_levels_height(d) + ROW_GAP;
+    place_nowhere(d, place_shared(d, y));
 }
 
 /* ---- Drawing -------------------------------------------------------------------------------- */
 
-static void draw_box(struct drawing *d, const struct box *box, const char *class)
+int topology_text_width(const char *text)
 {
+    return (int)g_utf8_strlen(text, -1) * 9;
+}
+
+void topology_reach(struct drawing *d, int right, int bottom)
+{
+    d->width = MAX(d->width, right + MARGIN);
+    d->height = MAX(d->height, bottom + MARGIN);
+}
+
+void topology_draw_box(struct drawing *d, const struct box *box, const char *class)
+{
+    topology_reach(d, box->x + box->w, box->y + box->h);
     g_string_append_printf(d->svg,
                            "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" "
                            "rx=\"4\"/>\n",
                            class, box->x, box->y, box->w, box->h);
 }
 
-static void draw_text(struct drawing *d, int x, int y, const char *class, const char *text)
+void topology_draw_text(struct drawing *d, GString *svg, int x, int y, const char *class,
+                        const char *text)
 {
-    g_string_append_printf(d->svg, "<text class=\"%s\" x=\"%d\" y=\"%d\">", class, x, y);
-    html_text(d->svg, text);
-    g_string_append(d->svg, "</text>\n");
+    const int w = topology_text_width(text);
+    if (strstr(class, "t-mid") != NULL) {
+        x = MAX(x, w / 2);
+        topology_reach(d, x + w / 2, y);
+    } else {
+        topology_reach(d, x + w, y);
+    }
+    g_string_append_printf(svg, "<text class=\"%s\" x=\"%d\" y=\"%d\">", class, x, y);
+    html_text(svg, text);
+    g_string_append(svg, "</text>\n");
 }
 
 static void draw_host(struct drawing *d, guint index)
 {
     const struct topology_host *host = TOPOLOGY_AT(d->t->hosts, host, index);
-    draw_box(d, &d->host[index], "t-host");
-    draw_text(d, d->host[index].x + MARGIN, d->host[index].y + 23, "t-name", host->name);
+    topology_draw_box(d, &d->host[index], "t-host");
+    topology_draw_text(d, d->svg, d->host[index].x + MARGIN, d->host[index].y + 23, "t-name",
+                       host->name);
+    if (!d->brief && *host->role != '\0')
+        topology_draw_text(d, d->svg, d->host[index].x + MARGIN, d->host[index].y + 23 + ROLE_H,
+                           "t-role", host->role);
     for (unsigned s = 0; s < host->n_sockets; s++) {
         struct box box = d->socket_first[index];
         char *name = g_strdup_printf("socket %u", s);
@@ -260,152 +333,114 @@ static void draw_host(struct drawing *d, guint index)
                                    "<line class=\"t-wire\" x1=\"%d\" y1=\"%d\" x2=\"%d\" "
                                    "y2=\"%d\"/>\n",
                                    box.x - d->size->socket_gap, y, box.x, y);
-            if (d->size == &detailed)
-                draw_text(d, middle, y - 8, "t-mid", host->interconnect);
+            if (!d->brief)
+                topology_draw_text(d, d->svg, middle, y - 8, "t-mid", host->interconnect);
         }
-        draw_box(d, &box, "t-socket");
-        if (d->size != &detailed) {
-            draw_text(d, box.x + box.w / 2, box.y + 20, "t-mid t-small", name);
+        topology_draw_box(d, &box, "t-socket");
+        if (d->brief) {
+            topology_draw_text(d, d->svg, box.x + box.w / 2, box.y + 20, "t-mid t-small", name);
             g_free(name);
             continue;
         }
-        draw_text(d, box.x + MARGIN, box.y + 24, "t-name", name);
-        draw_text(d, box.x + MARGIN, box.y + 48, "t-line", host->cores);
-        draw_text(d, box.x + MARGIN, box.y + 70, "t-line", host->cache);
-        draw_text(d, box.x + MARGIN, box.y + 92, "t-line", host->memory);
+        topology_draw_text(d, d->svg, box.x + MARGIN, box.y + 24, "t-name", name);
+        topology_draw_text(d, d->svg, box.x + MARGIN, box.y + 48, "t-part", host->cores);
+        topology_draw_text(d, d->svg, box.x + MARGIN, box.y + 70, "t-part", host->cache);
+        topology_draw_text(d, d->svg, box.x + MARGIN, box.y + 92, "t-part", host->memory);
         g_free(name);
     }
+}
+
+/* One, or what stands for several: "30 x pcie.requester". */
+static void draw_device(struct drawing *d, guint index)
+{
+    const struct topology_device *device = TOPOLOGY_AT(d->t->devices, device, index);
+    const struct box *box = &d->device[index];
+    const char *small = d->brief ? "t-mid t-small" : "t-mid";
+    guint last = index;
+    for (guint k = index; k < d->t->devices->len; k++)
+        last = d->like[k] == index ? k : last;
+    char *name = last == index ? g_strdup(device->name)
+                               : g_strdup_printf("%s ... %s", device->name,
+                                                 TOPOLOGY_AT(d->t->devices, device, last)->name);
+    char *type = last == index ? g_strdup(device->type)
+                               : g_strdup_printf("%u x %s", d->n_like[index], device->type);
+    topology_draw_box(d, box, "t-device");
+    topology_draw_text(d, d->svg, box->x + box->w / 2, box->y + 22, "t-mid t-name", name);
+    topology_draw_text(d, d->svg, box->x + box->w / 2, box->y + 42, small, type);
+    g_free(name);
+    g_free(type);
 }
 
 static void draw_boxes(struct drawing *d)
 {
     for (guint p = 0; p < d->t->ports->len; p++) {
         const char *name = TOPOLOGY_AT(d->t->ports, port, p)->name, *dot = strchr(name, '.');
-        draw_box(d, &d->port[p], "t-port");
-        draw_text(d, d->port[p].x + d->port[p].w / 2, d->port[p].y + d->port[p].h * 2 / 3,
-                  d->size == &detailed ? "t-mid" : "t-mid t-small", dot != NULL ? dot + 1 : name);
+        topology_draw_box(d, &d->port[p], "t-port");
+        topology_draw_text(d, d->svg, d->port[p].x + d->port[p].w / 2,
+                           d->port[p].y + d->port[p].h * 2 / 3,
+                           !d->brief ? "t-mid" : "t-mid t-small", dot != NULL ? dot + 1 : name);
     }
     for (guint i = 0; i < d->t->devices->len; i++) {
-        const struct topology_device *device = TOPOLOGY_AT(d->t->devices, device, i);
-        const struct box *box = &d->device[i];
-        draw_box(d, box, "t-device");
-        draw_text(d, box->x + box->w / 2, box->y + 22, "t-mid t-name", device->name);
-        draw_text(d, box->x + box->w / 2, box->y + 42,
-                  d->size == &detailed ? "t-mid" : "t-mid t-small", device->type);
+        if (d->like[i] == i)
+            draw_device(d, i);
     }
 }
 
-static const struct box *end_box(const struct drawing *d, const struct topology_end *end)
+/* Brief hosts have no room for what they lend and borrow: it stands below, a line each. */
+static void draw_roles(struct drawing *d)
 {
-    return end->kind == TOPOLOGY_PORT ? &d->port[end->index] : &d->device[end->index];
-}
-
-static guint host_of(const struct drawing *d, const struct topology_end *end)
-{
-    return end->kind == TOPOLOGY_PORT ? TOPOLOGY_AT(d->t->ports, port, end->index)->host
-                                      : d->place[end->index].host;
-}
-
-/* Nothing stands between the lower edge of the box and the bars. */
-static bool is_lowest(const struct drawing *d, const struct topology_end *end)
-{
-    const int depth = end->kind == TOPOLOGY_PORT ? 0 : d->place[end->index].depth;
-    return depth == deepest_of(d, false);
-}
-
-/* To the bar: straight down, or in the gap right of its host, beside so many others. */
-static void draw_lane(struct drawing *d, const struct topology_end *from, const struct box *bar,
-                      const char *text, int n_before)
-{
-    const struct box *box = end_box(d, from);
-    const guint host = host_of(d, from);
-    const int x = box->x + box->w / 2, y = box->y + box->h, down = y + ROW_GAP / 3;
-    int lane = x + LANE_STEP * n_before;
-    if (!is_lowest(d, from))
-        lane = d->column_right[host] + LANE_STEP * (1 + n_before);
-    g_string_append_printf(d->svg, "<path class=\"t-wire\" d=\"M%d %d V%d H%d V%d", x, y, down,
-                           lane, bar->y - ROW_GAP / 4);
-    g_string_append_printf(d->svg, " H%d V%d\"/>\n",
-                           CLAMP(lane, bar->x + MARGIN, bar->x + bar->w - MARGIN), bar->y);
-    draw_text(d, x + 8, down + 18, "t-line", text);
-}
-
-/* From the lower edge of the upper box to the upper edge of the lower one; between equals from the
- * lower edges. */
-static void draw_short(struct drawing *d, const struct box *a, const struct box *b,
-                       const char *text)
-{
-    const struct box *upper = a->y <= b->y ? a : b, *lower = a->y <= b->y ? b : a;
-    const int x1 = upper->x + upper->w / 2, y1 = upper->y + upper->h;
-    const int y2 = lower->y > upper->y ? lower->y : y1;
-    /* straight down from a root port nearby; labels of neighbours keep their distance */
-    const int middle = lower->x + lower->w / 2;
-    const int leeway = upper->w < d->size->device_w ? d->size->device_w / 4 : 0;
-    const int x2 = y2 > y1 ? CLAMP(x1, middle - leeway, middle + leeway) : middle;
-    const int bend = y2 > y1 ? (y1 + y2) / 2 : y1 + ROW_GAP / 3;
-    g_string_append_printf(d->svg, "<path class=\"t-wire\" d=\"M%d %d V%d H%d V%d\"/>\n", x1, y1,
-                           bend, x2, y2);
-    draw_text(d, x2 + (y2 > y1 ? 8 : 0), y2 > y1 ? y2 - 10 : bend + 16,
-              y2 > y1 ? "t-line" : "t-mid", text);
-}
-
-static void draw_cable(struct drawing *d, guint index)
-{
-    const struct topology_cable *cable = TOPOLOGY_AT(d->t->cables, cable, index);
-    const struct box *a = end_box(d, &cable->from), *b = end_box(d, &cable->to);
-    const bool a_shared = host_of(d, &cable->from) == TOPOLOGY_SHARED;
-    const bool b_shared = host_of(d, &cable->to) == TOPOLOGY_SHARED;
-    char *text = topology_cable_text(cable);
-    if (a_shared == b_shared) {
-        draw_short(d, a, b, text);
-    } else {
-        const struct topology_end *end = a_shared ? &cable->to : &cable->from;
-        int n_before = 0; /* of the same host, in the same gap */
-        for (guint c = 0; c < index; c++) {
-            const struct topology_cable *other = TOPOLOGY_AT(d->t->cables, cable, c);
-            const guint from = host_of(d, &other->from), to = host_of(d, &other->to);
-            n_before += (from == TOPOLOGY_SHARED || to == TOPOLOGY_SHARED) &&
-                        (from == host_of(d, end) || to == host_of(d, end));
-        }
-        draw_lane(d, end, a_shared ? a : b, text, n_before);
+    int y = d->height + ROLE_H / 2;
+    for (guint h = 0; d->brief && h < d->t->hosts->len; h++) {
+        const struct topology_host *host = TOPOLOGY_AT(d->t->hosts, host, h);
+        if (*host->role == '\0')
+            continue;
+        char *text = g_strdup_printf("%s: %s", host->name, host->role);
+        topology_draw_text(d, d->svg, MARGIN, y, "t-role", text);
+        y += ROLE_H;
+        g_free(text);
     }
-    g_free(text);
-}
-
-/* Ethernet runs below the devices, from one to the other; not to those that hang on no host. */
-static void draw_wire(struct drawing *d, guint index)
-{
-    const struct topology_cable *wire = TOPOLOGY_AT(d->t->wires, cable, index);
-    const struct box *a = end_box(d, &wire->from), *b = end_box(d, &wire->to);
-    char *text = topology_cable_text(wire);
-    if (a->w != 0 && b->w != 0)
-        draw_short(d, a, b, text);
-    g_free(text);
 }
 
 /* The whole picture but for its frame: boxes and cables of every host. */
 static void draw_all(struct drawing *d)
 {
     const struct topology *t = d->t;
-    d->size = t->hosts->len <= DETAILED_MAX ? &detailed : &brief;
-    d->host = g_new0(struct box, t->hosts->len + 1);
-    d->socket_first = g_new0(struct box, t->hosts->len + 1);
+    const guint n = t->hosts->len;
+    d->brief = n > DETAILED_MAX;
+    d->size = d->brief ? &brief : &detailed;
+    const guint n_columns = d->brief ? (guint)ceil(sqrt(2.0 * n)) : MAX(n, 1);
+    d->n_columns = (int)n_columns;
+    d->host = g_new0(struct box, n + 1);
+    d->socket_first = g_new0(struct box, n + 1);
     d->port = g_new0(struct box, t->ports->len + 1);
     d->device = g_new0(struct box, t->devices->len + 1);
-    d->column_right = g_new0(int, t->hosts->len + 1);
+    d->column = g_new0(int, n + 1);
+    d->column_right = g_new0(int, n_columns + 1);
+    d->n_lanes = g_new0(int, n_columns + 1);
+    d->n_gap = g_new0(int, n_columns + 1);
+    for (guint h = 0; h < n; h++)
+        d->column[h] = (int)(h % n_columns);
+    find_like(d);
+    topology_count_lanes(d);
     place(d);
-    for (guint h = 0; h < t->hosts->len; h++)
+    for (guint h = 0; h < n; h++)
         draw_host(d, h);
-    for (guint c = 0; c < t->cables->len; c++)
-        draw_cable(d, c);
-    for (guint w = 0; w < t->wires->len; w++)
-        draw_wire(d, w);
+    topology_draw_cables(d);
     draw_boxes(d);
+    g_string_append(d->svg, d->labels->str);
+    if (n == 0 && t->devices->len == 0)
+        topology_draw_text(d, d->svg, MARGIN, MARGIN + ROLE_H, "t-role", "no hosts, no devices");
+    draw_roles(d);
     g_free(d->host);
     g_free(d->socket_first);
     g_free(d->port);
     g_free(d->device);
+    g_free(d->column);
     g_free(d->column_right);
+    g_free(d->n_lanes);
+    g_free(d->n_gap);
+    g_free(d->like);
+    g_free(d->n_like);
 }
 
 /* Many hosts that share switches. */
@@ -419,7 +454,9 @@ static bool is_cluster(const struct drawing *d)
 
 char *topology_svg(const struct topology *t, const char *id, bool alone)
 {
-    struct drawing d = { .t = t, .svg = g_string_new(NULL), .place = topology_places(t) };
+    struct drawing d = {
+        .t = t, .svg = g_string_new(NULL), .labels = g_string_new(NULL), .place = topology_places(t)
+    };
     GString *svg = g_string_new(NULL);
     char *sentence = topology_sentence(t), *cluster = NULL;
     if (is_cluster(&d))
@@ -440,6 +477,7 @@ char *topology_svg(const struct topology *t, const char *id, bool alone)
                                topology_style);
     g_string_append_printf(svg, "%s</svg>\n", cluster != NULL ? cluster : d.svg->str);
     g_string_free(d.svg, TRUE);
+    g_string_free(d.labels, TRUE);
     g_free(cluster);
     g_free(d.place);
     g_free(sentence);

@@ -155,12 +155,115 @@ overlaps() { # overlaps FILE: boxes of hosts or devices that lie on each other, 
 }
 is "no two boxes of a kind overlap, all within the picture" "$(overlaps many.svg)" ""
 
+# What is outside of the viewBox, what is written over something else, and lines that two cables share
+# (of a cluster, the trunks of switches: not looked at). Letters are taken to be half as wide as high.
+faults() { # faults FILE
+    awk -v cluster="$(grep -c 'class="t-socket t-kind' "$1")" '
+    function value(name,    rest) {
+        rest = $0
+        if (!sub(".* " name "=\"", "", rest)) return 0
+        return rest + 0
+    }
+    function within(x1, y1, x2, y2) {
+        if (x1 < 0 || y1 < 0 || x2 > width || y2 > height) print "outside: " $0
+    }
+    function segment(x1, y1, x2, y2,    k, t) {
+        within(x1, y1, x2, y2)
+        if (x1 > x2) { t = x1; x1 = x2; x2 = t }
+        if (y1 > y2) { t = y1; y1 = y2; y2 = t }
+        for (k = 0; k < segments; k++) {
+            if (of[k] == NR) continue
+            if (x1 == x2 && sx1[k] == sx2[k] && x1 == sx1[k] && y1 < sy2[k] && sy1[k] < y2 ||
+                y1 == y2 && sy1[k] == sy2[k] && y1 == sy1[k] && x1 < sx2[k] && sx1[k] < x2)
+                if (!cluster) print "line shared: " $0
+        }
+        sx1[segments] = x1; sy1[segments] = y1; sx2[segments] = x2; sy2[segments] = y2
+        of[segments++] = NR
+    }
+    /<svg/ {
+        split($0, part, /viewBox="/)
+        split(part[2], box, /[ "]/)
+        width = box[3]; height = box[4]
+        if (width < 20 || height < 20) print "no picture: " $0
+    }
+    /<rect/ { within(value("x"), value("y"), value("x") + value("width"), value("y") + value("height")) }
+    /<line/ { segment(value("x1"), value("y1"), value("x2"), value("y2")) }
+    /<path/ {
+        rest = $0
+        sub(/.* d="/, "", rest); sub(/".*/, "", rest)
+        while (match(rest, /[MVH][0-9-]+( [0-9-]+)?/)) {
+            op = substr(rest, 1, 1)
+            n = split(substr(rest, 2, RLENGTH - 1), at, " ")
+            if (op == "M") { px = at[1]; py = at[2]; within(px, py, px, py) }
+            if (op == "H") { segment(px, py, at[1], py); px = at[1] + 0 }
+            if (op == "V") { segment(px, py, px, at[1]); py = at[1] + 0 }
+            rest = substr(rest, RSTART + RLENGTH)
+            sub(/^ */, "", rest)
+        }
+        if (rest != "") print "path not understood: " $0
+    }
+    /<text/ {
+        text = $0
+        sub(/<text[^>]*>/, "", text); sub(/<\/text>.*/, "", text); gsub(/&[a-z]+;/, "x", text)
+        w = length(text) * ($0 ~ /t-small/ ? 7 : 8)
+        x = value("x") - ($0 ~ /t-mid/ ? w / 2 : 0); y = value("y")
+        within(x, y - 12, x + w, y + 4)
+        for (k = 0; k < texts; k++)
+            if (x < tx[k] + tw[k] && tx[k] < x + w && y - 11 < ty[k] + 2 && ty[k] - 11 < y + 2)
+                print "over " said[k] ": " $0
+        tx[texts] = x; ty[texts] = y; tw[texts] = w; said[texts++] = text
+    }' "$1"
+}
+
+# ---- All scenarios -------------------------------------------------------------------------------
+for scenario in "$NUDMA_SCENARIOS"/*/*.cfg; do
+    name=${scenario#"$NUDMA_SCENARIOS"/}
+    name=${name%.cfg}
+    case $name in platforms/* | devices/* | */claims) continue ;; esac
+    "$nudma" topology "$name" -o all.svg; is "$name" "$? $(faults all.svg)" "0 "
+done
+while read -r name set; do
+    "$nudma" topology "$name" --set "$set" -o all.svg; is "$name, $set" "$? $(faults all.svg)" "0 "
+done <<'END'
+smartio/fig22_bandwidth_test axes.config=lending
+smartio/text_limits axes.topology=cluster
+smartio/fig30_training axes.config=two_lenders
+examples/lend_nic axes.owner=borrower
+END
+sed -E 's/viewBox="0 0 ([0-9]+) [0-9]+"/viewBox="0 0 \1 340"/; p' all.svg >broken.svg
+is "the check finds what is cut off, shared and overwritten" \
+    "$(faults broken.svg | cut -d ' ' -f 1 | sort -u | tr '\n' ' ')" "line outside: over "
+
+# ---- What the picture shows ----------------------------------------------------------------------
+"$nudma" topology device_lending/fig04_ntb_dma -o k.svg; is "bridges back to back" $? 0
+is "their cable is drawn" "$(grep -cE 'class="t-line t-mid"[^>]*>Gen' k.svg)" 1
+level_of() { grep -F "class=\"$1\"" "$2" | grep -oE 'V[0-9]+H[0-9]+"' | grep -oE '^V[0-9]+'; }
+is "Ethernet is dashed" "$(grep -c 'class="t-wire t-ether"' all.svg) $(grep -c '[.]t-ether{.*dasharray' all.svg)" "1 1"
+is "two cables between hosts, two levels" \
+    "$( (level_of 't-wire' all.svg; level_of 't-wire t-ether' all.svg) | sort -u | wc -l)" 2
+# shellcheck disable=SC2086
+"$nudma" topology $lending -o lending.svg; is "lending" $? 0
+left_of() { grep -B 1 ">$1<" "$2" | grep -oE ' x="[0-9]+"' | head -n 1 | tr -dc 0-9; }
+is "chassis, GPUs and bridge stand below the lender" "$(for i in chassis gpu0 gpu1 lender_ntb; do
+    [ "$(left_of $i lending.svg)" -gt $(($(left_of lender lending.svg) - 40)) ] || echo "$i"
+done)" ""
+has "who borrows stands in its host" "$(cat lending.svg)" '"t-role"[^>]*>IOMMU on, borrows gpu0, gpu1 of lender<'
+"$nudma" topology smartio/text_limits --set axes.topology=cluster -o limits.svg
+is "many like devices are drawn once" "$(grep -c '>17 x pcie.requester<' limits.svg)" 6
+has "by their names" "$(cat limits.svg)" '>a17 ... a33<'
+is "in a picture of a width that can be read" \
+    "$(grep -oE 'viewBox="0 0 [0-9]+' limits.svg | awk '{ print ($3 < 2500) }')" 1
+"$nudma" topology many.cfg --set hosts.h7.iommu.enabled=true -o many_iommu.svg
+has "of many hosts below the picture" "$(cat many_iommu.svg)" '>h7: IOMMU on<'
+is "nothing cut off" "$(faults many_iommu.svg)" ""
+
 # ---- A cluster -----------------------------------------------------------------------------------
 "$nudma" topology smartio/cluster60 -o cluster.svg; is "sixty hosts below seven switches" $? 0
 is "well-formed, too" "$(well_formed cluster.svg)" ""
 is "each host once, each switch once" \
     "$(grep -c '<rect class="t-host' cluster.svg) $(grep -c '<rect class="t-device"' cluster.svg)" "60 7"
-is "none on another" "$(overlaps cluster.svg)" ""
+is "none on another" "$(overlaps cluster.svg)$(faults cluster.svg)" ""
+is "each card once" "$(grep -c '>A: 6 hosts' cluster.svg)" 1
 has "what they consist of is said once" "$(cat cluster.svg)" 'A: 6 hosts like this, the first of them n00'
 has "and of those that borrow" "$(cat cluster.svg)" 'B: 6 hosts like this, the first of them n01'
 has "and of the others" "$(cat cluster.svg)" 'C: 48 hosts like this, the first of them n02'
