@@ -1,5 +1,6 @@
 /* The group `lending` of a scenario: who lends and borrows what. What becomes of it: lending_up.c.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -167,9 +168,13 @@ static void read_borrowed(struct lending *lending, struct lending_host *host,
         if (device == NULL || device->lender == host)
             config_mistake(node, errors, "a device that another machine lends",
                            lending->device_names);
-        else if (device->borrower != NULL)
-            config_mistake(node, errors, "a device that nobody else borrows", NULL);
-        else {
+        else if (device->borrower != NULL) {
+            char expected[128];
+            snprintf(expected, sizeof(expected), "a device that nobody else borrows: %.60s does",
+                     device->borrower->name);
+            config_mistake(node, errors, device->borrower == host ? "a device once" : expected,
+                           NULL);
+        } else {
             device->borrower = host;
             host->n_borrowed++;
         }
@@ -206,6 +211,7 @@ struct lending *lending_new(struct world *world, struct config *config,
             config_mistake(host->group, errors,
                            "a host with a pcie.ntb for a machine that lends or borrows", NULL);
     }
+    lending_check_ways(lending, errors);
     return lending;
 }
 

@@ -27,6 +27,9 @@ struct lending {
     char fault[320];                    /* what was refused first; "": nothing */
 };
 
+/* Mistakes: what is borrowed of a machine to which no cables lead (lending_ways.c). */
+void lending_check_ways(struct lending *lending, struct sim_error_list *errors);
+
 /* The lent device of that name, or NULL. */
 struct lent_device *lending_lent(const struct lending *lending, const char *name);
 

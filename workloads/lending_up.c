@@ -6,6 +6,7 @@
  * that they will borrow from; they borrow, in the order of the scenario. What a machine holds
  * between the last two steps is what it has to hold again when everything has been returned.
  */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -166,6 +167,18 @@ static void meet_body(void *arg)
     step_done(host);
 }
 
+/* What may help, after the words of a refusal; "": nothing that is known. */
+static const char *remedy(const struct lending_host *host, int status)
+{
+    if (status != -EFBIG)
+        return "";
+    return host_iommu_enabled(host->host)
+               ? "; a smaller dma_window_bytes of the borrower may do, or a larger bar2_bytes of "
+                 "that bridge"
+               : "; the borrower's IOMMU (iommu.enabled) may do, or a larger bar2_bytes of that "
+                 "bridge";
+}
+
 static void borrow_body(void *arg)
 {
     struct lending_host *host = arg;
@@ -181,8 +194,8 @@ static void borrow_body(void *arg)
                                  &error);
         if (status != 0) {
             device->borrow = NULL;
-            refuse(host, "%s cannot borrow %s of %s: %s (%d)", host->name, device->name,
-                   device->lender->name, error.text, status);
+            refuse(host, "%s cannot borrow %s of %s: %s (%d)%s", host->name, device->name,
+                   device->lender->name, error.text, status, remedy(host, status));
             break;
         }
     }

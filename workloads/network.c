@@ -166,8 +166,15 @@ struct network *network_new(struct world *world, struct config *config, struct l
     network->lending = lending;
     if (group == NULL && lending != NULL)
         return network;
-    if (group == NULL || config_kind(group) != CONFIG_GROUP || config_count(group) == 0) {
-        config_mistake(group != NULL ? group : config_root(config), errors,
+    if (group == NULL) {
+        sim_error_add(errors, config_file(config_root(config)), 0,
+                      "there is no group `network`, { NAME = { host = ...; device = ...; }; }, and "
+                      "no group `lending`, { NAME = { host = ...; }; }: programs run on machines "
+                      "of one of them");
+        return network;
+    }
+    if (config_kind(group) != CONFIG_GROUP || config_count(group) == 0) {
+        config_mistake(group, errors,
                        "a group `network`, { NAME = { host = ...; device = ...; }; }", NULL);
         return network;
     }

@@ -40,7 +40,34 @@ static const struct param_desc common_params[] = {
 /* ---- Building ----------------------------------------------------------------------------------
  */
 
-static const struct program_ops *find_ops(struct config_node *group, struct sim_error_list *errors)
+/* --set or an axis changes a setting of a program that is not there: the group is theirs. */
+static bool is_no_program(struct config_node *group)
+{
+    const char *origin = config_origin(group);
+    return strcmp(origin, "--set") == 0 || strncmp(origin, "axis ", 5) == 0;
+}
+
+static void no_program(struct config_node *programs, struct config_node *group,
+                       struct sim_error_list *errors)
+{
+    const char **names = calloc(config_count(programs) + 1, sizeof(*names));
+    unsigned n = 0;
+    SIM_ASSERT(names != NULL, "out of memory");
+    for (unsigned i = 0; i < config_count(programs); i++) {
+        struct config_node *child = config_child(programs, i);
+        if (config_kind(child) == CONFIG_GROUP && config_find(child, "type") != NULL)
+            names[n++] = config_name(child);
+    }
+    char *suggestion = sim_suggestion(config_name(group), names);
+    sim_error_add(errors, config_file(group), config_line(group), "%s: no program \"%s\"%s%s",
+                  config_path(group), config_name(group), *suggestion != '\0' ? "; " : "",
+                  suggestion);
+    free(suggestion);
+    free(names);
+}
+
+static const struct program_ops *find_ops(struct config_node *programs, struct config_node *group,
+                                          struct sim_error_list *errors)
 {
     static const char *const type_setting[] = { "type", NULL };
     const char *names[32] = { NULL };
@@ -52,7 +79,10 @@ static const struct program_ops *find_ops(struct config_node *group, struct sim_
         for (unsigned i = 0; program_registry[i] != NULL; i++)
             if (strcmp(program_registry[i]->type, config_string(type)) == 0)
                 return program_registry[i];
-    config_mistake(type != NULL ? type : group, errors, "`type`: a program", names);
+    if (type == NULL && is_no_program(group))
+        no_program(programs, group, errors);
+    else
+        config_mistake(type != NULL ? type : group, errors, "`type`: a program", names);
     config_mark_read(group);
     return NULL;
 }
@@ -64,8 +94,8 @@ static void release_program(struct program *program)
     free(program->state);
 }
 
-static void read_program(struct programs *all, struct config_node *group,
-                         struct sim_error_list *errors)
+static void read_program(struct programs *all, struct config_node *programs,
+                         struct config_node *group, struct sim_error_list *errors)
 {
     struct program *program = &all->program[all->n_programs];
     struct program_common common = { .enabled = true };
@@ -73,7 +103,7 @@ static void read_program(struct programs *all, struct config_node *group,
         config_mistake(group, errors, "a group that describes a program", NULL);
         return;
     }
-    const struct program_ops *ops = find_ops(group, errors);
+    const struct program_ops *ops = find_ops(programs, group, errors);
     if (ops == NULL)
         return;
     *program = (struct program){ .ops = ops,
@@ -140,7 +170,7 @@ static void programs_check(struct workload *workload, struct sim_error_list *err
     all->program = calloc(config_count(group), sizeof(*all->program));
     SIM_ASSERT(all->program != NULL, "out of memory");
     for (unsigned i = 0; i < config_count(group); i++)
-        read_program(all, config_get(group, config_name(config_child(group, i))), errors);
+        read_program(all, group, config_get(group, config_name(config_child(group, i))), errors);
 }
 
 /* ---- Running ------------------------------------------------------------------------------------
@@ -333,7 +363,10 @@ struct lending_host *program_machine(struct program *program, const char *key, c
     struct lending_host *host = program->lending != NULL ? lending_find(program->lending, name)
                                                          : NULL;
     if (host == NULL)
-        config_mistake(program_setting(program, key), errors, "a machine of the group `lending`",
+        config_mistake(program_setting(program, key), errors,
+                       program->lending != NULL
+                           ? "a machine of the group `lending`"
+                           : "a machine of the group `lending`, which the scenario does not have",
                        program->lending != NULL ? lending_names(program->lending) : NULL);
     return host;
 }

@@ -261,6 +261,11 @@ const char *host_name(const struct host *host)
     return host->name;
 }
 
+bool host_iommu_enabled(const struct host *host)
+{
+    return host->iommu_params.enabled;
+}
+
 struct sim *host_sim(const struct host *host)
 {
     return host->sim;

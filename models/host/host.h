@@ -25,6 +25,7 @@ void host_free(struct host *host);
 void host_start(struct host *host);
 
 const char *host_name(const struct host *host);
+bool host_iommu_enabled(const struct host *host); /* by its parameters */
 struct sim *host_sim(const struct host *host);
 struct numa *host_numa(struct host *host);
 struct physmem *host_physmem(struct host *host);

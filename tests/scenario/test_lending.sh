@@ -22,5 +22,25 @@ is "sixty hosts, six devices borrowed" $? 0
 out=$("$nudma" run examples/lend_nic --db x.db --set lending.borrower.host=borower 2>&1)
 is "a host that is not there" $? 2
 has "is told with its place and the nearest" "$out" 'lending.borrower.host.*did you mean "borrower"'
+
+out=$("$nudma" run examples/lend_nic --db x.db --filter owner=borrower \
+    --set hosts.borrower.iommu.enabled=false 2>&1)
+is "memory that does not fit into windows" $? 1
+has "with what would help" "$out" "\(-27\); the borrower's IOMMU .*, or a larger bar2_bytes"
+
+fio=smartio/fig21_fio_latency
+out=$("$nudma" run $fio --db x.db --filter config=local --set 'programs.fio.span_bytes="512 GiB"' 2>&1)
+is "more than the device holds" $? 2
+has "is told with how much it holds" "$out" 'span_bytes: found "512 GiB".* ssd holds, 17179869184 bytes'
+out=$("$nudma" run $fio --db x.db --set programs.fiu.cpu=1 2>&1); is "a program that is none" $? 2
+is "is told with the nearest" "$out" '--set: programs.fiu: no program "fiu"; did you mean "fio"?'
+cat >bare.cfg <<'END'
+hosts = { borrower = { cpu = { sockets = 1; cores_per_socket = 4; }; dram = { node_size = "2 GiB"; }; }; };
+workload = { type = "programs"; measured = "borrower"; };
+programs = { fio = { type = "fio"; }; };
+END
+out=$("$nudma" run ./bare.cfg --db x.db 2>&1); is "programs without machines" $? 2
+has "which groups are not there" "$out" 'bare.cfg: there is no group `network`.* no group `lending`'
+is "and nothing else" "$(wc -l <<<"$out")" 1
 echo "1..$cases"
 [ $failed = 0 ]

@@ -14,6 +14,7 @@
          " cpu = { sockets = 1; cores_per_socket = 4; clock_ghz = 2.0; };" \
          " iommu = { enabled = true; }; };\n"
 /* `server` is back to back with `lender`, whose NIC has a cable to that of `client`. */
+#define NTB_CABLE_TEXT " { from = \"n0.p1\"; to = \"n1.p1\"; length_m = 2.0; },"
 #define WORLD                                                                                             \
     "hosts = { " HOST("server") HOST("lender") HOST(                                                      \
         "client") "};\n"                                                                                  \
@@ -24,8 +25,7 @@
                   "cables = ( { from = \"server.s0.rp0\"; to = \"n0.p0\"; },"                             \
                   " { from = \"lender.s0.rp0\"; to = \"n1.p0\"; },"                                       \
                   " { from = \"lender.s0.rp1\"; to = \"nic.p0\"; },"                                      \
-                  " { from = \"client.s0.rp0\"; to = \"client_nic.p0\"; },"                               \
-                  " { from = \"n0.p1\"; to = \"n1.p1\"; length_m = 2.0; },"                               \
+                  " { from = \"client.s0.rp0\"; to = \"client_nic.p0\"; }," NTB_CABLE_TEXT                \
                   " { from = \"nic.e0\"; to = \"client_nic.e0\"; latency_ns = 100; } );\n"                \
                   "network = { server = { host = \"%s\"; device = \"nic\"; };"                            \
                   " client = { host = \"client\"; device = \"client_nic\"; }; };\n"                       \
@@ -119,6 +119,15 @@ static void refused(char *text, const char *message)
     g_free(text);
 }
 
+/* The text with a part taken out. */
+static char *without(char *text, const char *part)
+{
+    char *at = strstr(text, part);
+    assert_non_null(at);
+    memmove(at, at + strlen(part), strlen(at + strlen(part)) + 1);
+    return text;
+}
+
 static char *lending(const char *lend, const char *host, const char *borrow, const char *more)
 {
     return both(world(32, "server", "rx"), g_strdup_printf(LENDING, lend, host, borrow, more));
@@ -134,8 +143,15 @@ static void test_mistakes(void **state)
     refused(lending("\"client_nic\"", "server", "", ""), "a device that is plugged into the host");
     refused(lending("\"n1\"", "server", "", ""), "a device that is plugged into the host");
     refused(lending("\"nic\", \"nic\"", "server", "", ""), "a device once");
-    refused(lending("\"nic\"", "server", "\"nic\", \"nic\"", ""),
-            "a device that nobody else borrows");
+    refused(lending("\"nic\"", "server", "\"nic\", \"nic\"", ""), "expected a device once");
+    refused(both(world(32, "server", "rx"),
+                 g_strdup("lending = { lender = { host = \"lender\"; lend = [\"nic\"]; };"
+                          " borrower = { host = \"server\"; borrow = [\"nic\"]; };"
+                          " third = { host = \"client\"; borrow = [\"nic\"]; }; };\n")),
+            "a device that nobody else borrows: borrower does");
+    refused(without(lending("\"nic\"", "server", "\"nic\"", ""), NTB_CABLE_TEXT),
+            "cables, directly or through switches, from port p1 of a pcie.ntb of borrower to that "
+            "of one of lender, which lends nic");
     refused(lending("\"nic\"", "lender", "", ""), "a host that no other group has");
     refused(lending("\"nic\"", "client", "\"nic\"", ""),
             "a host with a pcie.ntb for a machine that lends or borrows");
