@@ -2,10 +2,14 @@
 # Prints the platform of a cluster: hosts with a bridge each, ten below a switch, switches in cascade
 # below one at the top, as SmartIO had 60 hosts below seven switches (8.6). The first host of every
 # switch lends a device to the second host of the next one; all take part.
-#   scripts/cluster.sh [HOSTS [HOST_FILE [BRIDGE_FILE [SWITCH_FILE]]]]
+#   scripts/cluster.sh HOSTS [HOST_FILE [BRIDGE_FILE [SWITCH_FILE]]]
 # Files are included from a scenarios folder. At most 110 hosts: the switch at the top has 12 ports.
 set -eu
-hosts=${1:-60}
+if [ $# -eq 0 ]; then
+    echo "usage: scripts/cluster.sh HOSTS [HOST_FILE [BRIDGE_FILE [SWITCH_FILE]]]" >&2
+    exit 2
+fi
+hosts=$1
 host_file=${2:-platforms/smartio/host_iommu.cfg}
 bridge_file=${3:-devices/pxh830_x8.cfg}
 switch_file=${4:-devices/mxs824.cfg}
