@@ -50,6 +50,19 @@ static void print_points(const struct plan *plan, bool quiet)
         fprintf(stderr, "%u points\n", plan->points->len);
 }
 
+/* Who asked for the fast subset, and gets everything, is told. */
+static void say_without_quick(const struct plan *plan)
+{
+    for (guint i = 0; i < plan->scenarios->len; i++) {
+        const struct scenario *scenario = plan->scenarios->pdata[i];
+        if (scenario_has_quick(scenario))
+            continue;
+        const size_t n = scenario_n_points(scenario);
+        fprintf(stderr, "%s: names no points for --quick: %s\n", scenario_name(scenario),
+                n == 1 ? "its one point counts" : "all of them count");
+    }
+}
+
 static int run_plan(struct plan *plan, const struct run_request *request)
 {
     struct results_db *db = open_database(request->options.db);
@@ -122,6 +135,8 @@ int run_scenarios(const struct run_request *request, char **arguments)
                    request->print_config && errors.n_messages == 0, &errors);
     if (errors.n_messages == 0)
         check_until(plan, &request->until, &errors);
+    if (errors.n_messages == 0 && request->quick && !request->quiet)
+        say_without_quick(plan);
     if (errors.n_messages == 0 && request->list)
         print_points(plan, request->quiet);
     if (errors.n_messages > 0)

@@ -45,6 +45,8 @@ size_t scenario_point_value(const struct scenario *scenario, size_t point, size_
 /* Whether the point is in the fast subset: for each axis that `quick` names, one of the values that
  * it names. All points are without `quick`. */
 bool scenario_point_is_quick(const struct scenario *scenario, size_t point);
+/* Whether the scenario has `quick`. */
+bool scenario_has_quick(const struct scenario *scenario);
 /* A copy of the base with the point's axis values, nothing read but what is no part of the
  * simulated system (title, text, axes, plot, set, quick). The caller frees it. NULL with messages
  * if an axis value cannot be set. */

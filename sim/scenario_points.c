@@ -203,6 +203,16 @@ size_t scenario_point_value(const struct scenario *scenario, size_t point, size_
     return scenario->points[point * scenario->axes->len + axis];
 }
 
+bool scenario_has_quick(const struct scenario *scenario)
+{
+    for (size_t a = 0; a < scenario->axes->len; a++) {
+        const struct axis *axis = scenario->axes->pdata[a];
+        if (axis->quick)
+            return true;
+    }
+    return false;
+}
+
 bool scenario_point_is_quick(const struct scenario *scenario, size_t point)
 {
     for (size_t a = 0; a < scenario->axes->len; a++) {

@@ -20,6 +20,9 @@ has "the nearest command" "$out" 'did you mean "run"'
 is "help COMMAND" "$("$nudma" help run)" "$("$nudma" run --help)"
 out=$("$nudma" run pcie_bench/latency_sise 2>&1); is "a scenario that is none" $? 2
 has "the nearest scenario" "$out" 'did you mean "pcie_bench/latency_size"'
+is "a scenario without quick points says so" \
+    "$("$nudma" run smartio/isolation $size --list --quick 2>&1 >/dev/null | head -n 1)" \
+    "smartio/isolation: names no points for --quick: all of them count"
 out=$("$nudma" list pcie_bench/latency_ni 2>&1); is "a beginning of no name" $? 2
 has "is a scenario that is none" "$out" '^no scenario "pcie_bench/latency_ni"'
 is "without the head of a table" "$(grep -c '^scenario' <<<"$out")" 0

@@ -40,7 +40,7 @@ workload = { type = "programs"; measured = "borrower"; };
 programs = { fio = { type = "fio"; }; };
 END
 out=$("$nudma" run ./bare.cfg --db x.db 2>&1); is "programs without machines" $? 2
-has "which groups are not there" "$out" 'bare.cfg: there is no group `network`.* no group `lending`'
+has "which groups are not there" "$out" 'bare.cfg: there is no group .network.* no group .lending'
 is "and nothing else" "$(wc -l <<<"$out")" 1
 echo "1..$cases"
 [ $failed = 0 ]

@@ -131,8 +131,7 @@ static void test_few_operations(void **state)
     run_result_free(result);
     double deep = metric(LOCAL FIO("operations = 1; queue_depth = 64;"), "throughput_gbyte_s");
     assert_true(deep > 0.6 && deep < 2.4);
-    deep = metric(LOCAL FIO("operations = 800; queue_depth = 16; jobs = 3;"),
-                  "throughput_gbyte_s");
+    deep = metric(LOCAL FIO("operations = 800; queue_depth = 16; jobs = 3;"), "throughput_gbyte_s");
     assert_true(deep > 2.2 && deep < 2.4 * 1.01);
 }
 
