@@ -30,6 +30,10 @@ struct lending {
 /* Mistakes: what is borrowed of a machine to which no cables lead (lending_ways.c). */
 void lending_check_ways(struct lending *lending, struct sim_error_list *errors);
 
+/* The run fails with this when everything has been taken down again; what came first counts. */
+void lending_refuse(struct lending_host *host, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3), cold));
+
 /* The lent device of that name, or NULL. */
 struct lent_device *lending_lent(const struct lending *lending, const char *name);
 

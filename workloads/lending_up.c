@@ -47,10 +47,7 @@ static bool step(struct lending *lending, const char *name, bool all, k_thread_f
     return lending->n_waiting == 0;
 }
 
-/* The run fails with this when everything has been taken down again. */
-static void refuse(struct lending_host *host, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-static void refuse(struct lending_host *host, const char *fmt, ...)
+void lending_refuse(struct lending_host *host, const char *fmt, ...)
 {
     struct lending *lending = host->lending;
     va_list args;
@@ -97,7 +94,7 @@ static bool find_lent(struct lending_host *host)
         if (world_function_id(device->model, 0, &device->id))
             dev = os_pci_find(host->machine, device->id);
         if (dev == NULL) {
-            refuse(host, "%s has not found %s", host->name, device->name);
+            lending_refuse(host, "%s has not found %s", host->name, device->name);
             return false;
         }
         host->lent_ids[n++] = (struct k_pci_id){ dev->vendor_id, dev->device_id };
@@ -120,15 +117,15 @@ static void join(struct lending_host *host)
     options.context = host;
     host->lend = lend_host_new(host->machine, &options);
     if (host->lend == NULL) {
-        refuse(host, "%s: no memory for a pool of %llu bytes", host->name,
-               (unsigned long long)options.pool_bytes);
+        lending_refuse(host, "%s: no memory for a pool of %llu bytes", host->name,
+                       (unsigned long long)options.pool_bytes);
         return;
     }
     k_pci_register(host->machine, lend_bridge_driver(host->lend));
     if (k_pci_register(host->machine, lend_lender_driver(host->lend)) != (int)host->n_lent)
-        refuse(host, "%s: not every device can be lent", host->name);
+        lending_refuse(host, "%s: not every device can be lent", host->name);
     else if (lend_start(host->lend, &error) != 0)
-        refuse(host, "%s takes no part: %s (%d)", host->name, error.text, error.code);
+        lending_refuse(host, "%s takes no part: %s (%d)", host->name, error.text, error.code);
 }
 
 /* Lenders come first: what they lend is no driver's. */
@@ -161,8 +158,8 @@ static void meet_body(void *arg)
         last = device->lender;
         int status = lend_list(host->lend, last->number, 0, &info, &error);
         if (status != 0)
-            refuse(host, "%s does not reach %s: %s (%d)", host->name, last->name, error.text,
-                   status);
+            lending_refuse(host, "%s does not reach %s: %s (%d)", host->name, last->name,
+                           error.text, status);
     }
     step_done(host);
 }
@@ -194,8 +191,8 @@ static void borrow_body(void *arg)
                                  &error);
         if (status != 0) {
             device->borrow = NULL;
-            refuse(host, "%s cannot borrow %s of %s: %s (%d)%s", host->name, device->name,
-                   device->lender->name, error.text, status, remedy(host, status));
+            lending_refuse(host, "%s cannot borrow %s of %s: %s (%d)%s", host->name, device->name,
+                           device->lender->name, error.text, status, remedy(host, status));
             break;
         }
     }

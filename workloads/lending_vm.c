@@ -126,9 +126,9 @@ void lending_vm_boot(struct lending_host *host)
     take_own(host);
     const int status = vm_new(host->machine, &v->config, &v->vm);
     if (status != 0)
-        k_fault(host->machine, "%s: no virtual machine of %u CPUs and %llu MiB: error %d",
-                host->name, v->config.n_cpus, (unsigned long long)(v->config.memory_bytes >> 20),
-                status);
+        lending_refuse(host, "%s: no virtual machine of %u CPUs and %llu MiB: error %d", host->name,
+                       v->config.n_cpus, (unsigned long long)(v->config.memory_bytes >> 20),
+                       status);
     else
         host->kernel = vm_kernel(v->vm);
 }
@@ -141,8 +141,8 @@ static void add_own(struct lending_host *host)
         struct k_vm_function *fn = vfio_function(v->vfio, dev);
         const int status = fn == NULL ? -1 : vm_add(v->vm, fn);
         if (status != 0)
-            k_fault(host->machine, "%s does not get %s: %s (%d)", host->name, dev->device.name,
-                    vfio_error(v->vfio)->text, status);
+            lending_refuse(host, "%s does not get %s: %s (%d)", host->name, dev->device.name,
+                           vfio_error(v->vfio)->text, status);
     }
 }
 
@@ -152,8 +152,8 @@ static void add_borrowed(struct lending_host *host, struct lent_device *device)
     const int status = vm_add(host->vm->vm, lend_mdev_function(device->mdev));
     const struct lend_error *error = lend_mdev_error(device->mdev);
     if (status != 0 || error->code != 0)
-        k_fault(host->machine, "%s does not get %s of %s: %s (%d)", host->name, device->name,
-                device->lender->name, error->text, status != 0 ? status : error->code);
+        lending_refuse(host, "%s does not get %s of %s: %s (%d)", host->name, device->name,
+                       device->lender->name, error->text, status != 0 ? status : error->code);
 }
 
 void lending_vm_plug(struct lending_host *host)
@@ -184,7 +184,7 @@ void lending_vm_unplug_own(struct lending_host *host)
 {
     struct lending_vm *v = host->vm;
     struct k_pci_dev *dev;
-    for (unsigned i = 0; (dev = own_device(host, i)) != NULL; i++) {
+    for (unsigned i = 0; v->vm != NULL && (dev = own_device(host, i)) != NULL; i++) {
         struct k_vm_function *fn = vfio_function(v->vfio, dev);
         if (fn != NULL)
             vm_remove(v->vm, fn);
@@ -194,6 +194,8 @@ void lending_vm_unplug_own(struct lending_host *host)
 void lending_vm_off(struct lending_host *host)
 {
     struct lending_vm *v = host->vm;
+    if (v->vm == NULL) /* was refused */
+        return;
     const int status = vm_shutdown(v->vm);
     const struct vfio_usage usage = vfio_usage(v->vfio);
     if (status != 0)
