@@ -257,6 +257,26 @@ is "in a picture of a width that can be read" \
 has "of many hosts below the picture" "$(cat many_iommu.svg)" '>h7: IOMMU on<'
 is "nothing cut off" "$(faults many_iommu.svg)" ""
 
+# ---- Nine hosts, in pairs ------------------------------------------------------------------------
+{
+    echo 'hosts = {'
+    for i in {0..8}; do printf 'h%d = { @include "platforms/r730.cfg"\n};\n' "$i"; done
+    echo '}; devices = {'
+    for i in {0..8}; do
+        printf 'nic%d = { @include "devices/connectx4_x16.cfg"\n};\n' "$i"
+        printf 'ntb%d = { type = "pcie.ntb"; @include "devices/pxh830.cfg"\n};\n' "$i"
+    done
+    echo '}; cables = ( { from = "nic0.e0"; to = "nic8.e0"; }, { from = "nic2.e0"; to = "nic6.e0"; }'
+    for i in 0 2 4 6; do printf ', { from = "ntb%d.p1"; to = "ntb%d.p1"; }\n' "$i" $((i + 1)); done
+    for i in {0..8}; do
+        printf ', { from = "h%d.s0.rp0"; to = "nic%d.p0"; lanes = 8; }\n' "$i" "$i"
+        printf ', { from = "h%d.s0.rp1"; to = "ntb%d.p0"; }\n' "$i" "$i"
+    done
+    echo '); workload = { type = "memory"; host = "h0"; };'
+} >pairs.cfg
+"$nudma" topology pairs.cfg -o pairs.svg; is "cables from row to row" "$? $(faults pairs.svg)" "0 "
+is "all of them" "$(grep -c '<path' pairs.svg) $(grep -c 'class="t-wire t-ether"' pairs.svg)" "24 2"
+
 # ---- A cluster -----------------------------------------------------------------------------------
 "$nudma" topology smartio/cluster60 -o cluster.svg; is "sixty hosts below seven switches" $? 0
 is "well-formed, too" "$(well_formed cluster.svg)" ""
