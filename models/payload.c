@@ -119,10 +119,10 @@ static bool give_up(struct payload *p, uint32_t n, const struct payload_extent *
 /* Whole lines that go on from the last extent, from the begin of one on; returns their bytes. */
 static uint32_t append_lines(struct payload *p, const uint8_t *buffer, uint32_t bytes)
 {
-    struct payload_extent *last = &p->extent[p->n - 1];
+    struct payload_extent *last = p->n != 0 ? &p->extent[p->n - 1] : NULL;
     uint32_t at = 0;
 
-    if (p->n == 0 || last->known_bytes != TAG_BYTES)
+    if (last == NULL || last->known_bytes != TAG_BYTES)
         return 0;
     uint64_t tag = payload_tag_add(last->tag, last->bytes);
     const uint64_t step = payload_tag_add(tag, LINE_BYTES) - tag;
