@@ -306,11 +306,9 @@ static void copy_body(void *arg)
     bool well = set_up(p);
     while (well && number < WARM_UPS)
         well = checked_copy(p, number++, false);
-    while (!program_measuring(p->program))
+    while (well && !program_measuring(p->program) && !program_ending(p->program))
         k_sleep(p->on->kernel, LOOK_PS);
-    if (!well) /* a measurement takes some time */
-        k_sleep(p->on->kernel, LOOK_PS);
-    while (well && number < WARM_UPS + p->transfers)
+    while (well && !program_ending(p->program) && number < WARM_UPS + p->transfers)
         well = checked_copy(p, number++, true);
     program_finish(p->program);
     tear_down(p);

@@ -124,7 +124,7 @@ static void ping_body(void *arg)
     uint32_t word = 0;
     if (!open_side(side))
         return;
-    while (!program_measuring(all->program))
+    while (!program_measuring(all->program) && !program_ending(all->program))
         k_sleep(kernel, LOOK_PS);
     for (unsigned i = 0; i < WARM_UPS + all->round_trips; i++) {
         uint64_t start_ps = k_now_ps(kernel);

@@ -31,7 +31,7 @@ has "with what would help" "$out" "\(-27\); the borrower's IOMMU .*, or a larger
 fio=smartio/fig21_fio_latency
 out=$("$nudma" run $fio --db x.db --filter config=local --set 'programs.fio.span_bytes="512 GiB"' 2>&1)
 is "more than the device holds" $? 2
-has "is told with how much it holds" "$out" 'span_bytes: found "512 GiB".* ssd holds, 17179869184 bytes'
+has "is told what it holds" "$out" 'span_bytes: found "512 GiB".* at most capacity_bytes of the device'
 out=$("$nudma" run $fio --db x.db --set programs.fiu.cpu=1 2>&1); is "a program that is none" $? 2
 is "is told with the nearest" "$out" '--set: programs.fiu: no program "fiu"; did you mean "fio"?'
 cat >bare.cfg <<'END'
