@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "models/gpu/gpu_internal.h"
+#include "models/pcie/endpoint.h"
 #include "models/pcie/pci_regs.h"
 
 #define MSIX_ENTRY     16u
@@ -364,22 +365,12 @@ static void gpu_credit(struct model *model, uint32_t port)
 /* ---- Set-up -----------------------------------------------------------------------------------
  */
 
-static void check_power_of_two(const struct model *model, const char *key, uint64_t value,
-                               struct sim_error_list *errors)
-{
-    if ((value & (value - 1)) != 0)
-        sim_error_add(errors, model->config != NULL ? config_file(model->config) : NULL,
-                      model->config != NULL ? config_line(model->config) : 0,
-                      "%s.%s: found %llu, expected a power of two", model->name, key,
-                      (unsigned long long)value);
-}
-
 static void check_params(const struct model *model, struct sim_error_list *errors)
 {
     const struct gpu_params *params = &gpu_device_of(model)->params;
-    check_power_of_two(model, "mps_bytes", params->mps_bytes, errors);
-    check_power_of_two(model, "bar1_bytes", params->aperture_bytes, errors);
-    check_power_of_two(model, "read_bytes", params->dma.read_bytes_max, errors);
+    pcie_endpoint_power_of_two(model, "mps_bytes", params->mps_bytes, errors);
+    pcie_endpoint_power_of_two(model, "bar1_bytes", params->aperture_bytes, errors);
+    pcie_endpoint_power_of_two(model, "read_bytes", params->dma.read_bytes_max, errors);
     if (params->aperture_bytes > params->memory_bytes)
         sim_error_add(errors, model->config != NULL ? config_file(model->config) : NULL,
                       model->config != NULL ? config_line(model->config) : 0,
@@ -408,21 +399,13 @@ static void config_init(struct gpu_device *gpu)
 
 static void port_init(struct model *model)
 {
-    struct gpu_params *params = &gpu_device_of(model)->params;
-    params->advertise.data[TLP_NON_POSTED] = params->advertise.header[TLP_NON_POSTED];
-    params->advertise.header[TLP_COMPLETION] = PCIE_CREDITS_INFINITE;
-    params->advertise.data[TLP_COMPLETION] = PCIE_CREDITS_INFINITE;
-    model->n_ports = 1;
-    model->ports = calloc(1, sizeof(*model->ports));
-    SIM_ASSERT(model->ports != NULL, "no memory for a GPU");
-    model->ports[0] = (struct pcie_port){ .model = model,
-                                          .max_generation = (uint8_t)params->generation,
-                                          .max_lanes = (uint8_t)params->lanes,
-                                          .mps_bytes = 128,
-                                          .mps_bytes_max = params->mps_bytes,
-                                          .tx_queue_tlps = params->tx_queue_tlps,
-                                          .advertise = params->advertise,
-                                          .name = model->name };
+    const struct gpu_params *params = &gpu_device_of(model)->params;
+    pcie_endpoint_ports(model, 1,
+                        &(struct pcie_endpoint_port){ .generation = params->generation,
+                                                      .lanes = params->lanes,
+                                                      .mps_bytes = params->mps_bytes,
+                                                      .tx_queue_tlps = params->tx_queue_tlps,
+                                                      .advertise = params->advertise });
 }
 
 static void gpu_init(struct model *model, struct sim_error_list *errors)

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "models/nic/nic_internal.h"
+#include "models/pcie/endpoint.h"
 #include "models/pcie/pci_regs.h"
 
 #define DOORBELL_BYTES 8u
@@ -468,21 +469,12 @@ static void ports_init(struct model *model)
 {
     struct nic *nic = nic_of(model);
     struct nic_params *params = &nic->params;
-    params->advertise.data[TLP_NON_POSTED] = params->advertise.header[TLP_NON_POSTED];
-    params->advertise.header[TLP_COMPLETION] = PCIE_CREDITS_INFINITE;
-    params->advertise.data[TLP_COMPLETION] = PCIE_CREDITS_INFINITE;
-    model->n_ports = params->n_functions;
-    model->ports = allocate(model->n_ports, sizeof(*model->ports));
-    for (uint32_t i = 0; i < model->n_ports; i++)
-        model->ports[i] = (struct pcie_port){ .model = model,
-                                              .idx = i,
-                                              .max_generation = (uint8_t)params->generation,
-                                              .max_lanes = (uint8_t)params->lanes,
-                                              .mps_bytes = 128,
-                                              .mps_bytes_max = params->mps_bytes,
-                                              .tx_queue_tlps = params->tx_queue_tlps,
-                                              .advertise = params->advertise,
-                                              .name = model->name };
+    pcie_endpoint_ports(model, params->n_functions,
+                        &(struct pcie_endpoint_port){ .generation = params->generation,
+                                                      .lanes = params->lanes,
+                                                      .mps_bytes = params->mps_bytes,
+                                                      .tx_queue_tlps = params->tx_queue_tlps,
+                                                      .advertise = params->advertise });
     snprintf(nic->port_name, sizeof(nic->port_name), "%s.e0", model->name);
     model->n_ether_ports = 1;
     model->ether_ports = nic->port = allocate(1, sizeof(*nic->port));

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "models/nvme/nvme_internal.h"
+#include "models/pcie/endpoint.h"
 #include "models/pcie/pci_regs.h"
 
 #define READY_TIMEOUT_500MS UINT64_C(30) /* CAP.TO: 15 s */
@@ -544,33 +545,15 @@ static void nvme_credit(struct model *model, uint32_t port)
 /* ---- Set-up -----------------------------------------------------------------------------------
  */
 
-static void check_power_of_two(const struct model *model, struct sim_error_list *errors,
-                               const char *key, uint64_t value)
-{
-    if ((value & (value - 1)) != 0)
-        sim_error_add(errors, model->config != NULL ? config_file(model->config) : NULL,
-                      model->config != NULL ? config_line(model->config) : 0,
-                      "%s.%s: found %llu, expected a power of two", model->name, key,
-                      (unsigned long long)value);
-}
-
 static void port_init(struct model *model)
 {
-    struct nvme_params *params = &nvme_state(model)->params;
-    params->advertise.data[TLP_NON_POSTED] = params->advertise.header[TLP_NON_POSTED];
-    params->advertise.header[TLP_COMPLETION] = PCIE_CREDITS_INFINITE;
-    params->advertise.data[TLP_COMPLETION] = PCIE_CREDITS_INFINITE;
-    model->n_ports = 1;
-    model->ports = calloc(1, sizeof(*model->ports));
-    SIM_ASSERT(model->ports != NULL, "no memory for a port");
-    model->ports[0] = (struct pcie_port){ .model = model,
-                                          .max_generation = (uint8_t)params->generation,
-                                          .max_lanes = (uint8_t)params->lanes,
-                                          .mps_bytes = 128,
-                                          .mps_bytes_max = params->mps_bytes,
-                                          .tx_queue_tlps = params->tx_queue_tlps,
-                                          .advertise = params->advertise,
-                                          .name = model->name };
+    const struct nvme_params *params = &nvme_state(model)->params;
+    pcie_endpoint_ports(model, 1,
+                        &(struct pcie_endpoint_port){ .generation = params->generation,
+                                                      .lanes = params->lanes,
+                                                      .mps_bytes = params->mps_bytes,
+                                                      .tx_queue_tlps = params->tx_queue_tlps,
+                                                      .advertise = params->advertise });
 }
 
 static void nvme_init(struct model *model, struct sim_error_list *errors)
@@ -579,10 +562,10 @@ static void nvme_init(struct model *model, struct sim_error_list *errors)
     const struct nvme_params *params = &nvme->params;
     size_t before = errors->n_messages;
     nvme->model = model;
-    check_power_of_two(model, errors, "mps_bytes", params->mps_bytes);
-    check_power_of_two(model, errors, "block_bytes", params->block_bytes);
-    check_power_of_two(model, errors, "transfer_bytes_max", params->transfer_bytes_max);
-    check_power_of_two(model, errors, "cmb_bytes", params->cmb_bytes);
+    pcie_endpoint_power_of_two(model, "mps_bytes", params->mps_bytes, errors);
+    pcie_endpoint_power_of_two(model, "block_bytes", params->block_bytes, errors);
+    pcie_endpoint_power_of_two(model, "transfer_bytes_max", params->transfer_bytes_max, errors);
+    pcie_endpoint_power_of_two(model, "cmb_bytes", params->cmb_bytes, errors);
     port_init(model);
     if (errors->n_messages != before)
         return;

@@ -16,6 +16,7 @@
  *   reads/s, 33 to 35 reads in flight, slopes of latency over size.
  */
 #include "models/pcie/requester.h"
+#include "models/pcie/endpoint.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -416,16 +417,6 @@ static void requester_credit(struct model *model, uint32_t port)
 /* ---- Set-up -----------------------------------------------------------------------------------
  */
 
-static void check_power_of_two(const struct model *model, const char *key, uint64_t value,
-                               struct sim_error_list *errors)
-{
-    if ((value & (value - 1)) != 0)
-        sim_error_add(errors, model->config != NULL ? config_file(model->config) : NULL,
-                      model->config != NULL ? config_line(model->config) : 0,
-                      "%s.%s: %llu is not a power of two", model->name, key,
-                      (unsigned long long)value);
-}
-
 static void requester_init(struct model *model, struct sim_error_list *errors)
 {
     static const struct cfg_identity identity = { .vendor_id = 0x19ee,
@@ -435,23 +426,15 @@ static void requester_init(struct model *model, struct sim_error_list *errors)
     struct requester_state *state = model->state;
     struct requester_params *params = &state->params;
     size_t before = errors->n_messages;
-    check_power_of_two(model, "mps_bytes", params->mps_bytes, errors);
-    check_power_of_two(model, "mrrs_bytes", params->mrrs_bytes, errors);
-    check_power_of_two(model, "bar_bytes", params->bar_bytes, errors);
-    model->ports = calloc(1, sizeof(*model->ports));
-    SIM_ASSERT(model->ports != NULL, "out of memory");
-    model->n_ports = 1;
-    params->advertise.data[TLP_NON_POSTED] = params->advertise.header[TLP_NON_POSTED];
-    params->advertise.header[TLP_COMPLETION] = PCIE_CREDITS_INFINITE;
-    params->advertise.data[TLP_COMPLETION] = PCIE_CREDITS_INFINITE;
-    model->ports[0] = (struct pcie_port){ .model = model,
-                                          .max_generation = (uint8_t)params->generation,
-                                          .max_lanes = (uint8_t)params->lanes,
-                                          .mps_bytes = 128,
-                                          .mps_bytes_max = params->mps_bytes,
-                                          .tx_queue_tlps = params->tx_queue_tlps,
-                                          .advertise = params->advertise,
-                                          .name = model->name };
+    pcie_endpoint_power_of_two(model, "mps_bytes", params->mps_bytes, errors);
+    pcie_endpoint_power_of_two(model, "mrrs_bytes", params->mrrs_bytes, errors);
+    pcie_endpoint_power_of_two(model, "bar_bytes", params->bar_bytes, errors);
+    pcie_endpoint_ports(model, 1,
+                        &(struct pcie_endpoint_port){ .generation = params->generation,
+                                                      .lanes = params->lanes,
+                                                      .mps_bytes = params->mps_bytes,
+                                                      .tx_queue_tlps = params->tx_queue_tlps,
+                                                      .advertise = params->advertise });
     if (errors->n_messages != before)
         return;
     state->push_fs_per_byte = (uint64_t)(1e6 / params->push_gbyte_s + 0.5);

@@ -291,7 +291,8 @@ static void test_sizes_and_credits(void **unused)
                                          NULL };
     static const char *const root_mps[] = { "server.s0.mps_bytes: 192 is not a power of two",
                                             NULL };
-    static const char *const mps[] = { ":3: a.mps_bytes: 300 is not a power of two", NULL };
+    static const char *const mps[] = { ":3: a.mps_bytes: found 300, expected a power of two",
+                                       NULL };
     static const char *const root_credits[] = {
         ":4: server.s0.rp0-a.p0: port s0.rp0 advertises 8 posted data credits, but its "
         "Max_Payload_Size of 256 bytes takes 16",
