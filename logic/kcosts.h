@@ -39,6 +39,7 @@ struct k_costs {
     uint32_t send_page_cycles;    /* more of it per page of payload */
     uint32_t tcp_transmit_cycles; /* a buffer through TCP, IP and the queueing discipline */
     uint32_t udp_transmit_cycles;
+    uint32_t sent_free_cycles; /* a buffer that has left: its structures, its socket's account */
     uint32_t poll_call_cycles; /* epoll_wait() within the kernel, without sleep */
     /* ---- the driver of the network adapter ---- */
     uint32_t driver_receive_cycles;  /* completion to stack, per packet */

@@ -3,7 +3,8 @@
  * what waits for its acknowledgement and what is at the device.
  * Does not model: linear data beside the headers (all payload is in page fragments).
  * Timing: SKB_TOUCH_NEW bytes are written for a new one, one line is looked at when it is freed;
- * putting a page costs what k_page_put() charges (its own line, k_page.meta, included).
+ * putting a page costs what k_page_put() charges (its own line, k_page.meta, included); one that a
+ * socket sent costs sent_free_cycles.
  * Sources: Linux 4.14 net/core/skbuff.c (skb_release_data, skb_split, skb_clone with fclone),
  * include/linux/skbuff.h.
  */
@@ -70,8 +71,10 @@ static void free_one(struct net *net, struct sk_buff *skb)
     struct socket *sk = skb->socket;
     uint32_t truesize = skb->truesize;
     k_cache_put(net->skbs, skb);
-    if (sk)
+    if (sk) {
+        k_compute(net->kernel, net->costs->sent_free_cycles);
         socket_freed(net, sk, truesize);
+    }
 }
 
 void skb_free(struct net *net, struct sk_buff *skb)
