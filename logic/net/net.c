@@ -58,10 +58,10 @@ struct net *net_new(struct kernel *kernel, const struct net_params *params)
 
 void net_free(struct net *net)
 {
-    if (net->arfs) /* frees what it holds */
-        arfs_free(net->arfs);
     while (net->devices)
         net_device_unregister(net->devices);
+    if (net->arfs)
+        arfs_free(net->arfs);
     for (unsigned i = 0; i < net->n_cpus; i++) {
         struct net_cpu *cpu = &net->cpu[i];
         for (struct socket *next, *sk = cpu->tsq; sk; sk = next) {

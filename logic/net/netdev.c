@@ -82,9 +82,11 @@ void net_device_unregister(struct net_device *dev)
             if (skb->dev == dev)
                 skb->dev = NULL;
     }
+    if (dev->arfs)
+        arfs_device_gone(dev->arfs, dev);
+    dev->arfs = NULL;
     for (unsigned queue = 0; queue < dev->n_tx_queues; queue++)
         drop_backlog(net, dev, queue);
-    dev->arfs = NULL;
     dev->net = NULL;
 }
 

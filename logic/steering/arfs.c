@@ -390,6 +390,33 @@ void arfs_forget(struct arfs *arfs)
     arfs->forgot_ps = k_now_ps(arfs->kernel);
 }
 
+void arfs_device_gone(struct arfs *arfs, const struct net_device *dev)
+{
+    struct sk_buff *held = NULL;
+    for (struct arfs_fence *fence = arfs->fences; fence != NULL; fence = fence->next) {
+        if (fence->flow == NULL || fence->flow->dev != dev)
+            continue;
+        while (fence->held != NULL) {
+            struct sk_buff *skb = fence->held;
+            fence->held = skb->next;
+            skb->next = held;
+            held = skb;
+        }
+        if (!fence->opening) /* else it is released where it opens */
+            fence_release(fence);
+    }
+    for (uint32_t i = 0; i < arfs->params.n_flows; i++)
+        if (arfs->flow[i].dev == dev)
+            arfs->flow[i].dev = NULL;
+    /* This charges time; nobody finds any of it any more. */
+    while (held != NULL) {
+        struct sk_buff *skb = held;
+        held = skb->next;
+        skb->next = NULL;
+        skb_free(dev->net, skb);
+    }
+}
+
 bool arfs_may_expire(struct arfs *arfs, struct net_device *dev, uint16_t rxq, uint32_t flow_id,
                      int filter)
 {
@@ -436,12 +463,6 @@ void arfs_free(struct arfs *arfs)
         return;
     for (struct arfs_fence *fence = arfs->fences; fence != NULL; fence = next) {
         next = fence->next;
-        while (fence->held != NULL) {
-            struct sk_buff *skb = fence->held;
-            fence->held = skb->next;
-            skb->next = NULL;
-            skb_free(fence->flow->dev->net, skb);
-        }
         k_timer_release(&fence->timer);
         k_free(fence);
     }

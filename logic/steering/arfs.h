@@ -31,7 +31,7 @@ extern const struct arfs_params arfs_params_default;
 
 /* One per stack. The parameters are copied. */
 struct arfs *arfs_new(struct kernel *kernel, const struct arfs_params *params);
-/* Held packets are freed. */
+/* Its devices are gone (arfs_device_gone()). */
 void arfs_free(struct arfs *arfs);
 const struct arfs_params *arfs_params(const struct arfs *arfs);
 /* A thread on this CPU reads from the flow. */
@@ -48,6 +48,9 @@ bool arfs_may_expire(struct arfs *arfs, struct net_device *dev, uint16_t rxq, ui
 /* For teams: flows may come in on other queues from now on, by no doing of the driver's. The next
  * packet of each meets a fence wherever it comes in. */
 void arfs_forget(struct arfs *arfs);
+
+/* The device is about to go: what is held of it is freed, and it is forgotten. */
+void arfs_device_gone(struct arfs *arfs, const struct net_device *dev);
 
 struct arfs_stats {
     uint64_t steered, refused; /* the device said yes, no */

@@ -19,7 +19,8 @@ struct ports {
 
 /* Fills the upper's queues, MTU, MAC, features, carrier from the devices below and makes it their
  * upper. The devices are registered, have no upper, and outlive it. 0; -EINVAL: none or too many
- * devices; -ENOSPC: too many queues; -EBUSY: one has an upper. */
+ * devices, or one that has not as many transmit as receive queues; -ENOSPC: too many queues;
+ * -EBUSY: one has an upper. */
 int ports_init(struct ports *ports, struct net_device *dev, struct net_device *const *lower,
                unsigned n);
 void ports_release(struct ports *ports);

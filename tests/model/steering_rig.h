@@ -122,6 +122,7 @@ int net_device_register(struct net *net, struct net_device *dev)
 }
 void net_device_unregister(struct net_device *dev)
 {
+    arfs_device_gone(dev->arfs, dev);
     dev->net = NULL;
 }
 void net_device_carrier(struct net_device *dev, bool carrier)

@@ -37,6 +37,11 @@ void arfs_free(struct arfs *arfs)
 {
     k_free(arfs);
 }
+void arfs_device_gone(struct arfs *arfs, const struct net_device *dev)
+{
+    (void)arfs;
+    (void)dev;
+}
 void arfs_record(struct arfs *arfs, uint32_t hash)
 {
     (void)arfs;

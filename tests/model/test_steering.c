@@ -539,6 +539,33 @@ static void test_table_of_flows_full(void **state)
     rig_free(rig);
 }
 
+/* What a fence holds of a device that goes is freed there and then, and its timer finds nothing. */
+static void test_device_goes_with_what_is_held(void **state)
+{
+    (void)state;
+    struct rig_options options = { .seed = 5, .cannot_tell = true };
+    struct rig *rig = rig_new(&options);
+    rig->receiving = rig->sending = false;
+    rig_run(rig, FAKE_MS(5));
+    struct sk_buff first = { .hash = 99, .time_ps = 1 };
+    assert_false(arfs_receive(rig->arfs, rig->up, &first, 0));
+    for (unsigned i = 0; i < 3; i++) {
+        struct sk_buff *skb = k_zalloc(sizeof *skb);
+        skb->hash = 99;
+        skb->time_ps = 2 + i;
+        rig->allocated++;
+        assert_true(arfs_receive(rig->arfs, rig->up, skb, 1)); /* another queue: held */
+    }
+    const uint64_t freed = rig->freed;
+    arfs_device_gone(rig->arfs, rig->up);
+    assert_int_equal(rig->freed, freed + 3);
+    rig_run(rig, FAKE_MS(5));
+    assert_int_equal(arfs_stats(rig->arfs)->timeouts, 0);
+    /* The flow is new to whatever device it comes in on next. */
+    assert_false(arfs_receive(rig->arfs, rig->up, &first, 1));
+    rig_free(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -561,6 +588,7 @@ int main(void)
         cmocka_unit_test(test_xps_map),
         cmocka_unit_test(test_cost_where_nothing_moves),
         cmocka_unit_test(test_table_of_flows_full),
+        cmocka_unit_test(test_device_goes_with_what_is_held),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
