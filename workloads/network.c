@@ -34,7 +34,7 @@ const struct param_desc network_params_table[] = {
     PARAM("mtu_bytes", PARAM_U32, struct network_params, mtu_bytes, 1500, 576, 9216, PROV_DATASHEET,
           "docs/sources.md#a5", "of its interfaces; at most that of their NICs"),
     PARAM("channels", PARAM_U32, struct network_params, channels, 0, 0, NET_QUEUES_MAX, PROV_NONE,
-          "", "queues of a function; 0: one per core"),
+          "", "queues of a function; 0: one per core (functions of octo0 or bond0: 64 in all)"),
     PARAM("adaptive_moderation", PARAM_BOOL, struct network_params, adaptive_moderation, 1, 0, 1,
           PROV_NONE, "", "receive interrupts are moderated by what comes in"),
     PARAM("rx_moderation_us", PARAM_U32, struct network_params, rx_us, 3, 0, 1000, PROV_DATASHEET,
@@ -134,6 +134,33 @@ static bool is_octonic(const struct model *nic)
     return node != NULL && strcmp(config_text(node), "octonic") == 0;
 }
 
+static bool is_upper(int interface)
+{
+    return interface == NETWORK_OCTO || interface == NETWORK_BOND;
+}
+
+/* Queues that each function may have: a device above them has those of all. */
+static unsigned channels_max(const struct network_host *host)
+{
+    return is_upper(host->params.interface) ? NET_QUEUES_MAX / host->n_functions : NET_QUEUES_MAX;
+}
+
+/* What octo0 and bond0 cannot have. */
+static void check_upper(struct network_host *host, struct sim_error_list *errors)
+{
+    char expected[64];
+
+    if (!host->params.xps)
+        config_mistake(config_find(host->group, "xps"), errors,
+                       "true: octo0 and bond0 send through the sending core's queue by themselves",
+                       NULL);
+    if (host->n_functions > 0 && host->params.channels > channels_max(host)) {
+        snprintf(expected, sizeof(expected), "at most %u, as %u functions share %u queues",
+                 channels_max(host), host->n_functions, NET_QUEUES_MAX);
+        config_mistake(config_find(host->group, "channels"), errors, expected, NULL);
+    }
+}
+
 /* What the setting `interface` asks for is there. */
 static void check_interface(struct network_host *host, struct sim_error_list *errors)
 {
@@ -141,8 +168,10 @@ static void check_interface(struct network_host *host, struct sim_error_list *er
     unsigned n = 0;
     for (unsigned f = 0; f < host->n_functions && f < 4; f++)
         host->interface_names[n++] = interface_names[f];
-    if (host->params.interface == NETWORK_OCTO || host->params.interface == NETWORK_BOND)
+    if (is_upper(host->params.interface)) {
         host->interface_names[n++] = interface_names[host->params.interface];
+        check_upper(host, errors);
+    }
     if (host->params.interface < NETWORK_OCTO &&
         (unsigned)host->params.interface >= host->n_functions)
         config_mistake(node != NULL ? node : host->group, errors, "a function that the NIC has",
@@ -302,7 +331,6 @@ static bool make_kernel(struct network_host *host)
     net.send_buffer_bytes = (uint32_t)p->send_buffer_bytes;
     net.receive_buffer_bytes = (uint32_t)p->receive_buffer_bytes;
     nic.mtu_bytes = p->mtu_bytes;
-    nic.n_channels = (uint16_t)p->channels;
     nic.completion_node = p->completion_ring == RING_DEVICE ? NIC_NODE_DEVICE : K_NODE_LOCAL;
     nic.adaptive_rx = p->adaptive_moderation;
     nic.rx_us = (uint16_t)p->rx_us;
@@ -311,6 +339,9 @@ static bool make_kernel(struct network_host *host)
     nic.octo_sg = p->octo_sg;
     host->kernel = host->lending != NULL ? host->lending->kernel
                                          : kernel_new(host->host, host_os_params(host->host));
+    nic.n_channels = (uint16_t)p->channels;
+    if (nic.n_channels == 0 && k_n_cpus(host->kernel) > channels_max(host))
+        nic.n_channels = (uint16_t)channels_max(host);
     host->net = net_new(host->kernel, &net);
     host->driver = nic_driver_new(host->net, host->kernel, &nic, "pf");
     if (host->driver == NULL) {
