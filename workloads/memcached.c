@@ -61,7 +61,6 @@ struct connection {
 
 struct worker {
     struct memcached *memcached;
-    unsigned idx;
     struct socket_set *set;
 };
 
@@ -82,7 +81,7 @@ struct memcached {
     struct slot *free_slot;
     unsigned n_slots;
     /* measured */
-    uint64_t transactions, sets;
+    uint64_t transactions;
     struct stat_histogram latency_ps;
 };
 
@@ -344,7 +343,6 @@ static void client_body(void *arg)
         if (!program_measuring(m->program))
             continue;
         m->transactions++;
-        m->sets += c->set;
         stat_histogram_add(&m->latency_ps, k_now_ps(kernel) - begin_ps);
         program_count_operations(m->program, 1);
     }
@@ -410,7 +408,7 @@ static void memcached_start(struct program *program)
     make_items(m);
     for (unsigned w = 0; w < m->workers; w++) {
         unsigned cpu = program_cpu(m->server, m->server_socket, m->first_core + w);
-        m->worker[w] = (struct worker){ m, w, socket_set_new(m->server->net) };
+        m->worker[w] = (struct worker){ m, socket_set_new(m->server->net) };
         program_uses_cpu(program, m->server, cpu);
         snprintf(name, sizeof(name), "memcached.%u", w);
         k_thread_new(m->server->kernel, name, (int)cpu, worker_body, &m->worker[w]);
@@ -426,7 +424,7 @@ static void memcached_start(struct program *program)
 static void memcached_measure(struct program *program)
 {
     struct memcached *m = program->state;
-    m->transactions = m->sets = 0;
+    m->transactions = 0;
     stat_histogram_clear(&m->latency_ps);
 }
 

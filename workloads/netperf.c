@@ -1,8 +1,8 @@
 /*
- * netperf: TCP_STREAM (one side sends buffers for ever, the other receives them) and TCP_RR (one
- * message to and fro). Every byte is stamped by the sender and checked by the receiver.
+ * netperf's TCP_STREAM: one side sends buffers for ever, the other receives them. Every byte is
+ * stamped by the sender and checked by the receiver. TCP_RR: request_response.c.
  *
- * TCP_STREAM: instances run on cores first_core, first_core + 1, ... of a socket of the server,
+ * Instances run on cores first_core, first_core + 1, ... of a socket of the server,
  * each against a partner on the same cores of the client. With migrate_after_us the server's
  * instances move to the other socket that long after the measurement began (sched_setaffinity()).
  */

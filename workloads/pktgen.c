@@ -4,7 +4,6 @@
  * a MAC address that nobody has, as pktgen's default does: whoever is at the other end drops them
  * in its NIC.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +22,7 @@ struct pktgen {
     struct network_host *host;
     struct net_device *dev;
     /* measured */
-    uint64_t packets, spins;
+    uint64_t packets;
 };
 
 static const struct param_desc pktgen_params[] = {
@@ -105,7 +104,6 @@ static void pktgen_body(void *arg)
             pktgen->packets += program_measuring(pktgen->program);
         } else {
             skb_free(pktgen->host->net, skb);
-            pktgen->spins++;
             k_compute(kernel, SPIN_CYCLES);
         }
     }

@@ -1,7 +1,7 @@
 /*
  * Rates over time. An event at the end of each interval reads what has been counted so far. Cores
- * run ahead of global time by at most the engine's quantum (1 us), so a sample may hold that much
- * of the next interval's work of cores: intervals are meant to be longer.
+ * run ahead of global time by at most the engine's quantum (engine.quantum_ns), so a sample may
+ * hold that much of the next interval's work of cores: intervals are meant to be longer.
  */
 #include "workloads/workload.h"
 

@@ -64,9 +64,6 @@ void *socket_set_wait(struct socket_set *set); /* of a ready socket, round robin
 void socket_set_free(struct socket_set *set);
 
 /* For logic/steering/ and tests. */
-struct kernel *socket_kernel(const struct socket *socket);
-const struct flow_key *socket_flow(const struct socket *socket); /* as it receives: source = peer */
-uint32_t socket_hash(const struct socket *socket);
 int socket_tx_queue(const struct socket *socket); /* -1: none chosen yet */
 void socket_set_tx_queue(struct socket *socket, int queue);
 

@@ -340,21 +340,6 @@ void socket_close(struct socket *socket)
     net_sockets_reap(net);
 }
 
-struct kernel *socket_kernel(const struct socket *socket)
-{
-    return net_kernel(socket->net);
-}
-
-const struct flow_key *socket_flow(const struct socket *socket)
-{
-    return &socket->flow;
-}
-
-uint32_t socket_hash(const struct socket *socket)
-{
-    return socket->hash;
-}
-
 int socket_tx_queue(const struct socket *socket)
 {
     return socket->tx_queue;

@@ -66,8 +66,6 @@ enum nic_firmware nic_dev_firmware(const struct net_device *dev);
 /* False after a surprise removal: the device stays registered while it is part of a team. If the
  * function comes back, it is the same device that goes on. */
 bool nic_dev_present(const struct net_device *dev);
-/* Rules that the card's multi-PF switch holds. */
-uint32_t nic_dev_switch_entries(const struct net_device *dev);
 
 /* [thread] The card's multi-PF switch (octoNIC firmware): packets of the flow go to a function, any
  * of them whichever device is asked; replaces a rule of the same flow. Returns when the device acts

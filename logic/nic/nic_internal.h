@@ -240,7 +240,7 @@ struct nic {
     struct nic_card *card;
     uint8_t function, n_functions;
     enum nic_firmware firmware;
-    uint32_t n_queues, n_arfs, n_switch;
+    uint32_t n_queues, n_arfs;
     int node;
     bool gone;      /* nothing answers any more */
     bool closing;   /* no new work, no new packets */

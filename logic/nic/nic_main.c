@@ -252,7 +252,6 @@ static int nic_read(struct nic *nic, struct k_pci_dev *pci)
     nic->firmware = (enum nic_firmware)k_readl(pci, 0, NIC_REG_FIRMWARE);
     nic->n_queues = k_readl(pci, 0, NIC_REG_N_QUEUES);
     nic->n_arfs = k_readl(pci, 0, NIC_REG_N_ARFS);
-    nic->n_switch = k_readl(pci, 0, NIC_REG_N_SWITCH);
     nic->node = pci->device.node;
     nic->n_channels = (uint16_t)nicd_channels_wanted(nic);
     nic->dev.n_tx_queues = nic->dev.n_rx_queues = nic->n_channels;
@@ -493,11 +492,6 @@ enum nic_firmware nic_dev_firmware(const struct net_device *dev)
 bool nic_dev_present(const struct net_device *dev)
 {
     return !nicd_of(dev)->gone;
-}
-
-uint32_t nic_dev_switch_entries(const struct net_device *dev)
-{
-    return nicd_of(dev)->n_switch;
 }
 
 struct nic_stats nic_dev_channel_stats(const struct net_device *dev, unsigned channel)

@@ -186,8 +186,3 @@ void bonding_free(struct bonding *bonding)
     ports_release(&bonding->ports);
     k_free(bonding);
 }
-
-uint64_t bonding_dropped(const struct bonding *bonding)
-{
-    return bonding->ports.dropped;
-}

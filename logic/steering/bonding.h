@@ -22,7 +22,5 @@ void bonding_free(struct bonding *bonding);
 
 /* The layer3+4 transmit hash; the link is this modulo the number of links that are up. */
 uint32_t bonding_hash(const struct flow_key *flow);
-/* Packets dropped that were queued for a link that had gone. */
-uint64_t bonding_dropped(const struct bonding *bonding);
 
 #endif

@@ -153,12 +153,6 @@ static inline uint64_t wire_fx(const struct ether_wire *wire, uint64_t bytes)
     return bytes * wire->byte_fx;
 }
 
-sim_time ether_port_wire_ps(const struct ether_port *port, uint32_t bytes)
-{
-    uint64_t whole = wire_fx(port->wire, (uint64_t)bytes + ETHER_OVERHEAD_BYTES);
-    return (whole + (UINT64_C(1) << (FRACTION_LOG2 - 1))) >> FRACTION_LOG2;
-}
-
 sim_time ether_port_free_ps(const struct ether_port *port)
 {
     const struct ether_direction *direction = direction_of(port);

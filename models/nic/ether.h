@@ -102,9 +102,6 @@ struct ether_frame *ether_frame_copy(struct model *model, const struct ether_fra
 void ether_frame_free(struct model *model, struct ether_frame *frame);
 /* Frames that somebody owns, in the whole run; 0 when all is quiet. */
 uint64_t ether_frames_live(struct sim *sim);
-/* What a frame of ether_frame_bytes() takes on the port's wire, overhead included, to the nearest
- * picosecond. */
-sim_time ether_port_wire_ps(const struct ether_port *port, uint32_t bytes);
 /* When the port could begin to send another frame (>= now); SIM_TIME_MAX while it is paused. */
 sim_time ether_port_free_ps(const struct ether_port *port);
 /* Bytes, overhead included, that a frame asked for at at_ps (>= now) would find before it. */
