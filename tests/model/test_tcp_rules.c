@@ -1,4 +1,4 @@
-/* TCP of logic/net/, rule by rule: timers, acknowledgements, Nagle, windows, losses, closing. */
+/* TCP of logic/net/, rule by rule: timers, acknowledgements, Nagle, windows, closing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,202 +6,7 @@
 
 #include <cmocka.h>
 
-#include "logic/net/net_private.h"
-#include "tests/model/net_rig.h"
-
-#define PORT       5001u
-#define FRAMES_MAX 100000u
-
-/* What went onto the wire. */
-struct seen {
-    uint64_t at_ps;
-    unsigned from;
-    uint32_t seq, ack, payload, window;
-    uint8_t flags;
-    bool lost;
-};
-struct pair {
-    struct rig *rig;
-    struct socket *client, *server, *listener;
-    struct kaddr buffer[2]; /* of each host, 1 MiB */
-    struct seen seen[FRAMES_MAX];
-    unsigned n;
-    uint16_t port;
-    unsigned lose_from, lose_skip,
-        lose_n; /* of host lose_from's frames (2: any) with data or any */
-    bool lose_data_only;
-    struct {
-        unsigned number, times; /* the number-th frame of data from host 0, so often */
-        uint32_t seq;
-    } drop[2];
-    unsigned n_data;
-    uint32_t peak_alloc;
-    bool done[4];
-    uint64_t value;
-};
-
-static bool watch(struct rig *rig, unsigned from, const uint8_t *head, uint32_t bytes, void *arg)
-{
-    struct pair *p = arg;
-    (void)bytes;
-    struct seen s = { .at_ps = rig->kernel->now_ps,
-                      .from = from,
-                      .seq = RIG_SEQ(head),
-                      .ack = RIG_ACK(head),
-                      .payload = RIG_PAYLOAD(head),
-                      .window = RIG_WINDOW(head),
-                      .flags = RIG_FLAGS(head) };
-    bool counts = (p->lose_from == from || p->lose_from == 2) && (!p->lose_data_only || s.payload);
-    if (counts && p->lose_n > 0) {
-        if (p->lose_skip > 0)
-            p->lose_skip--;
-        else {
-            p->lose_n--;
-            s.lost = true;
-        }
-    }
-    for (unsigned i = 0; i < 2 && from == 0 && s.payload > 0; i++) {
-        if (p->n_data == p->drop[i].number)
-            p->drop[i].seq = s.seq;
-        if (p->drop[i].times > 0 && s.seq == p->drop[i].seq && p->n_data >= p->drop[i].number) {
-            p->drop[i].times--;
-            s.lost = true;
-        }
-    }
-    p->n_data += from == 0 && s.payload > 0;
-    if (p->client && p->client->wmem_alloc > p->peak_alloc)
-        p->peak_alloc = p->client->wmem_alloc;
-    assert_true(p->n < FRAMES_MAX);
-    p->seen[p->n++] = s;
-    return s.lost;
-}
-
-static void accepts(void *arg)
-{
-    struct pair *p = arg;
-    p->listener = socket_tcp_listen(p->rig->end[1].net, RIG_IP(1), p->port);
-    p->server = socket_accept(p->listener);
-}
-
-static void connects(void *arg)
-{
-    struct pair *p = arg;
-    p->client = socket_tcp_connect(p->rig->end[0].net, 0, RIG_IP(1), p->port);
-    p->done[0] = true;
-}
-
-static void run(struct pair *p, uint64_t us)
-{
-    fake_run_until(p->rig->kernel, p->rig->kernel->now_ps + FAKE_US(us));
-}
-
-static void thread(struct pair *p, int cpu, k_thread_fn *body)
-{
-    k_thread_new(p->rig->kernel, "thread", cpu, body, p);
-}
-
-static struct pair *pair_prepare(const struct rig_options *o, uint16_t port)
-{
-    struct pair *p = k_zalloc(sizeof *p);
-    p->port = port;
-    p->rig = rig_new(o);
-    p->rig->filter = watch;
-    p->rig->filter_arg = p;
-    for (unsigned host = 0; host < 2; host++)
-        p->buffer[host] = k_alloc(p->rig->kernel, (int)host, 1u << 20, 64);
-    thread(p, 3, accepts);
-    run(p, 10);
-    return p;
-}
-
-static struct pair *pair_new(const struct rig_options *o)
-{
-    struct pair *p = pair_prepare(o, PORT);
-    thread(p, 1, connects);
-    run(p, 990);
-    assert_non_null(p->client);
-    assert_non_null(p->server);
-    p->n = 0;
-    return p;
-}
-
-static void closes(void *arg)
-{
-    struct pair *p = arg;
-    if (p->client)
-        socket_close(p->client);
-    if (p->server)
-        socket_close(p->server);
-    if (p->listener)
-        socket_close(p->listener);
-}
-
-static void pair_free(struct pair *p)
-{
-    thread(p, 1, closes);
-    run(p, 130000000);
-    rig_free(p->rig);
-    free(p);
-}
-
-static struct rig_options plain(void)
-{
-    struct rig_options o = {
-        .seed = 1, .params = net_params_default, .latency_ps = FAKE_US(10), .ps_per_byte = 80
-    };
-    return o;
-}
-
-/* p->value bytes. */
-static void client_sends(void *arg)
-{
-    struct pair *p = arg;
-    for (uint64_t left = p->value; left > 0;) {
-        uint64_t n = left < 1u << 20 ? left : 1u << 20;
-        assert_int_equal(socket_send(p->client, p->buffer[0], n), n);
-        left -= n;
-    }
-    p->done[1] = true;
-}
-static void server_reads(void *arg)
-{
-    struct pair *p = arg;
-    for (uint64_t left = p->value; left > 0;) {
-        int64_t n = socket_receive(p->server, p->buffer[1], 1u << 20);
-        assert_true(n > 0);
-        left -= (uint64_t)n;
-    }
-    p->done[2] = true;
-}
-
-/* The n-th (from 0) frame from a host that has payload, or has none. */
-static const struct seen *frame(const struct pair *p, unsigned from, bool payload, unsigned n)
-{
-    for (unsigned i = 0; i < p->n; i++)
-        if (p->seen[i].from == from && (p->seen[i].payload > 0) == payload && n-- == 0)
-            return &p->seen[i];
-    return NULL;
-}
-static unsigned frames(const struct pair *p, unsigned from, bool payload)
-{
-    unsigned n = 0;
-    while (frame(p, from, payload, n))
-        n++;
-    return n;
-}
-
-static void send_bytes(struct pair *p, uint64_t bytes)
-{
-    p->value = bytes;
-    thread(p, 1, client_sends);
-}
-
-/* Charges between a timer and the wire. */
-#define SLACK_PS FAKE_US(3)
-#define assert_at(at, expected)                                   \
-    do {                                                          \
-        assert_in_range((at), (expected), (expected) + SLACK_PS); \
-    } while (0)
+#include "tests/model/tcp_pair.h"
 
 /* ---- Timers ------------------------------------------------------------------------------------
  */
@@ -470,55 +275,8 @@ static void test_small_queue(void **state)
     pair_free(p);
 }
 
-/* ---- Losses ------------------------------------------------------------------------------------
+/* ---- Long paths, small writes ------------------------------------------------------------------
  */
-
-static void test_fast_retransmit(void **state)
-{
-    (void)state;
-    struct rig_options o = plain();
-    struct pair *p = pair_new(&o);
-    thread(p, 3, server_reads);
-    send_bytes(p, 1u << 20);
-    p->lose_from = 0;
-    p->lose_data_only = true;
-    p->lose_skip = 300;
-    p->lose_n = 1;
-    run(p, 20000);
-    assert_true(p->done[1] && p->done[2]);
-    const struct net_stats *a = net_stats(p->rig->end[0].net);
-    assert_int_equal(a->retransmitted_segments, 1);
-    assert_int_equal(a->timeouts, 0);
-    assert_true(a->duplicate_acks >= 3);
-    assert_true(net_stats(p->rig->end[1].net)->out_of_order_segments > 0);
-    /* Beta: 717/1024 of the window at the loss. */
-    const struct tcp *tp = &p->client->tcp;
-    assert_int_equal(tp->ssthresh, tp->cubic.last_max * 717 / 1024);
-    assert_true(tp->cwnd >= tp->ssthresh);
-    pair_free(p);
-}
-
-/* The repetition is lost too: a time-out, after which what the other side has is not sent again. */
-static void test_lost_again(void **state)
-{
-    (void)state;
-    struct rig_options o = plain();
-    struct pair *p = pair_new(&o);
-    thread(p, 3, server_reads);
-    p->drop[0].number = 300;
-    p->drop[0].times = 2;
-    p->drop[1].number = 320;
-    p->drop[1].times = 1;
-    send_bytes(p, 1u << 20);
-    run(p, 2000000);
-    assert_true(p->done[1] && p->done[2]);
-    const struct net_stats *a = net_stats(p->rig->end[0].net);
-    assert_int_equal(a->timeouts, 1);
-    /* 300 twice, 320, and as many as the answer to the first allowed: it acknowledged 20. */
-    assert_in_range(a->retransmitted_segments, 3, 3 + 20);
-    assert_int_equal(p->client->tcp.congestion, TCP_CA_OPEN);
-    pair_free(p);
-}
 
 /* 1 Gb/s and 20 ms: slow start ends before the path overflows, the receiver opens its window, the
  * socket goes on as its packets leave the device, and the wire is busy. After a pause the window is
@@ -598,56 +356,6 @@ static void test_autocork(void **state)
     assert_true(p->done[1] && p->done[2]);
     assert_in_range(frames(p, 0, true), 64000 / 1448, 100);
     pair_free(p);
-}
-
-/* The window of CUBIC after a loss: C (t - K)^3 + Wmax, with K where it was. */
-static void test_cubic(void **state)
-{
-    (void)state;
-    struct rig_options o = plain();
-    struct pair *p = pair_new(&o);
-    struct kernel *kernel = p->rig->kernel;
-    struct tcp *tp = &p->client->tcp;
-    tp->cwnd = 500;
-    tp->ssthresh = tp->cwnd = tcp_cubic_ssthresh(tp);
-    assert_int_equal(tp->cwnd, 350);
-    tp->cwnd_limited = true;
-    uint64_t begin = kernel->now_ps + FAKE_MS(100);
-    for (unsigned i = 1; i <= 100; i++) {
-        fake_run_until(kernel, begin + (i - 1) * FAKE_MS(100));
-        for (uint32_t acked = 0, window = tp->cwnd; acked < window; acked += 2)
-            tcp_cubic_avoid(p->client, tp->snd_una, 2);
-        double t = i * 0.1 - 7.2112; /* K = cbrt(150 / 0.4) */
-        double expected = 500 + 0.4 * t * t * t;
-        assert_true((double)tp->cwnd > expected - 12 && (double)tp->cwnd < expected + 12);
-    }
-    pair_free(p);
-}
-
-/* Each single frame of a conversation may be lost. */
-static void test_any_frame_lost(void **state)
-{
-    (void)state;
-    for (unsigned n = 0; n < 14; n++) {
-        struct rig_options o = plain();
-        struct pair *p = pair_prepare(&o, PORT);
-        p->lose_from = 2;
-        p->lose_skip = n;
-        p->lose_n = 1;
-        thread(p, 1, connects);
-        run(p, 4000000);
-        assert_non_null(p->client);
-        assert_true(p->server || n == 2); /* the last of the handshake: with data again */
-        send_bytes(p, 5000);
-        run(p, 3000000);
-        assert_non_null(p->server);
-        thread(p, 3, server_reads);
-        run(p, 1000000);
-        assert_true(p->done[1] && p->done[2]);
-        struct socket *client = p->client;
-        pair_free(p);
-        (void)client;
-    }
 }
 
 /* ---- Ends --------------------------------------------------------------------------------------
@@ -1039,12 +747,8 @@ int main(void)
         cmocka_unit_test(test_zero_window),
         cmocka_unit_test(test_window_edge),
         cmocka_unit_test(test_small_queue),
-        cmocka_unit_test(test_fast_retransmit),
-        cmocka_unit_test(test_lost_again),
         cmocka_unit_test(test_long_path),
         cmocka_unit_test(test_autocork),
-        cmocka_unit_test(test_cubic),
-        cmocka_unit_test(test_any_frame_lost),
         cmocka_unit_test(test_refused_and_reset),
         cmocka_unit_test(test_never_answered),
         cmocka_unit_test(test_orderly_end),

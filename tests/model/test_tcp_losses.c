@@ -1,0 +1,117 @@
+/* TCP of logic/net/: what is lost, and the congestion window after it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/model/tcp_pair.h"
+
+static void test_fast_retransmit(void **state)
+{
+    (void)state;
+    struct rig_options o = plain();
+    struct pair *p = pair_new(&o);
+    thread(p, 3, server_reads);
+    send_bytes(p, 1u << 20);
+    p->lose_from = 0;
+    p->lose_data_only = true;
+    p->lose_skip = 300;
+    p->lose_n = 1;
+    run(p, 20000);
+    assert_true(p->done[1] && p->done[2]);
+    const struct net_stats *a = net_stats(p->rig->end[0].net);
+    assert_int_equal(a->retransmitted_segments, 1);
+    assert_int_equal(a->timeouts, 0);
+    assert_true(a->duplicate_acks >= 3);
+    assert_true(net_stats(p->rig->end[1].net)->out_of_order_segments > 0);
+    /* Beta: 717/1024 of the window at the loss. */
+    const struct tcp *tp = &p->client->tcp;
+    assert_int_equal(tp->ssthresh, tp->cubic.last_max * 717 / 1024);
+    assert_true(tp->cwnd >= tp->ssthresh);
+    pair_free(p);
+}
+
+/* The repetition is lost too: a time-out, after which what the other side has is not sent again. */
+static void test_lost_again(void **state)
+{
+    (void)state;
+    struct rig_options o = plain();
+    struct pair *p = pair_new(&o);
+    thread(p, 3, server_reads);
+    p->drop[0].number = 300;
+    p->drop[0].times = 2;
+    p->drop[1].number = 320;
+    p->drop[1].times = 1;
+    send_bytes(p, 1u << 20);
+    run(p, 2000000);
+    assert_true(p->done[1] && p->done[2]);
+    const struct net_stats *a = net_stats(p->rig->end[0].net);
+    assert_int_equal(a->timeouts, 1);
+    /* 300 twice, 320, and as many as the answer to the first allowed: it acknowledged 20. */
+    assert_in_range(a->retransmitted_segments, 3, 3 + 20);
+    assert_int_equal(p->client->tcp.congestion, TCP_CA_OPEN);
+    pair_free(p);
+}
+
+/* The window of CUBIC after a loss: C (t - K)^3 + Wmax, with K where it was. */
+static void test_cubic(void **state)
+{
+    (void)state;
+    struct rig_options o = plain();
+    struct pair *p = pair_new(&o);
+    struct kernel *kernel = p->rig->kernel;
+    struct tcp *tp = &p->client->tcp;
+    tp->cwnd = 500;
+    tp->ssthresh = tp->cwnd = tcp_cubic_ssthresh(tp);
+    assert_int_equal(tp->cwnd, 350);
+    tp->cwnd_limited = true;
+    uint64_t begin = kernel->now_ps + FAKE_MS(100);
+    for (unsigned i = 1; i <= 100; i++) {
+        fake_run_until(kernel, begin + (i - 1) * FAKE_MS(100));
+        for (uint32_t acked = 0, window = tp->cwnd; acked < window; acked += 2)
+            tcp_cubic_avoid(p->client, tp->snd_una, 2);
+        double t = i * 0.1 - 7.2112; /* K = cbrt(150 / 0.4) */
+        double expected = 500 + 0.4 * t * t * t;
+        assert_true((double)tp->cwnd > expected - 12 && (double)tp->cwnd < expected + 12);
+    }
+    pair_free(p);
+}
+
+/* Each single frame of a conversation may be lost. */
+static void test_any_frame_lost(void **state)
+{
+    (void)state;
+    for (unsigned n = 0; n < 14; n++) {
+        struct rig_options o = plain();
+        struct pair *p = pair_prepare(&o, PORT);
+        p->lose_from = 2;
+        p->lose_skip = n;
+        p->lose_n = 1;
+        thread(p, 1, connects);
+        run(p, 4000000);
+        assert_non_null(p->client);
+        assert_true(p->server || n == 2); /* the last of the handshake: with data again */
+        send_bytes(p, 5000);
+        run(p, 3000000);
+        assert_non_null(p->server);
+        thread(p, 3, server_reads);
+        run(p, 1000000);
+        assert_true(p->done[1] && p->done[2]);
+        struct socket *client = p->client;
+        pair_free(p);
+        (void)client;
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fast_retransmit),
+        cmocka_unit_test(test_lost_again),
+        cmocka_unit_test(test_cubic),
+        cmocka_unit_test(test_any_frame_lost),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
