@@ -136,10 +136,9 @@ static void enter_recovery(struct socket *sk)
 void tcp_enter_loss(struct socket *sk)
 {
     struct tcp *tp = &sk->tcp;
-    if (tp->congestion != TCP_CA_LOSS || !tcp_before(tp->snd_una, tp->recover)) {
+    if (tp->congestion != TCP_CA_LOSS || !tcp_before(tp->snd_una, tp->recover))
         tp->ssthresh = tcp_cubic_ssthresh(tp);
-        tp->recover = tp->snd_nxt;
-    }
+    tp->recover = tp->snd_nxt;
     tp->congestion = TCP_CA_LOSS;
     tp->cwnd = 1;
     tp->cwnd_count = 0;

@@ -254,8 +254,8 @@ void tcp_established(struct socket *sk, struct sk_buff *skb)
         news = data_queue(sk, skb);
     if (tp->state == TCP_CLOSED)
         return;
+    tcp_retransmit_lost(sk); /* what is lost goes before what is new */
     tcp_push_pending(sk, TCP_NAGLE_ON);
-    tcp_retransmit_lost(sk);
     tcp_new_space(sk);
     tcp_ack_check(sk);
     if (news)

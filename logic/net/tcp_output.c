@@ -181,11 +181,25 @@ void tcp_reply_reset(struct net *net, const struct sk_buff *skb)
 /* ---- What may be sent now ----------------------------------------------------------------------
  */
 
+/* After a time-out all that had been sent counts as lost until it is repeated: these segments. */
+static uint32_t lost_segments(const struct tcp *tp)
+{
+    const struct sk_buff *skb = tp->head;
+    uint32_t n = 0;
+    if (tp->congestion != TCP_CA_LOSS)
+        return 0;
+    for (; skb != tp->unsent && tcp_before(skb->tcp_seq, tp->recover); skb = skb->next) {
+        uint32_t end = tcp_end_seq(skb);
+        uint32_t from = tcp_after(tp->rtx_next, skb->tcp_seq) ? tp->rtx_next : skb->tcp_seq;
+        if (tcp_before(from, end))
+            n += (end - from + tp->mss - 1) / tp->mss;
+    }
+    return n;
+}
+
 static uint32_t in_flight(const struct tcp *tp)
 {
-    if (tp->congestion == TCP_CA_LOSS && tcp_before(tp->rtx_next, tp->recover))
-        return (tp->rtx_next - tp->snd_una + tp->mss - 1) / tp->mss;
-    return tp->packets_out - NET_MIN(tp->packets_out, tp->dup_acks);
+    return tp->packets_out - NET_MIN(tp->packets_out, lost_segments(tp) + tp->dup_acks);
 }
 
 static uint32_t cwnd_quota(const struct tcp *tp)

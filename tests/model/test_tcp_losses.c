@@ -55,6 +55,110 @@ static void test_lost_again(void **state)
     pair_free(p);
 }
 
+/* Segments that host 0 put onto the wire since `from`. */
+static unsigned sent_since(const struct pair *p, unsigned from)
+{
+    unsigned n = 0;
+    for (unsigned i = from; i < p->n; i++)
+        n += p->seen[i].from == 0 && p->seen[i].payload > 0;
+    return n;
+}
+
+/* The wire is dead until a time-out; the repetition of then is lost, too, the next is on its way.
+ */
+static void die_until_timeout(struct pair *p, unsigned *seen)
+{
+    const struct net_stats *stats = net_stats(p->rig->end[0].net);
+    uint64_t before = stats->timeouts;
+    p->lose_from = 2;
+    p->lose_n = UINT32_MAX;
+    while (stats->timeouts == before)
+        run(p, 50);
+    p->lose_n = 0;
+    for (*seen = p->n; sent_since(p, *seen) == 0;)
+        run(p, 10);
+}
+
+/* All that is in flight is lost, twice. In each round trip from then on as many segments are sent,
+ * repeated or new, as the window has; what is lost goes first. */
+static void after_timeout(bool tso)
+{
+    struct rig_options o = plain();
+    o.latency_ps = FAKE_MS(1);
+    o.no_tso = !tso;
+    struct pair *p = pair_prepare(&o, PORT);
+    thread(p, 1, connects);
+    run(p, 100000);
+    struct tcp *tp = &p->client->tcp;
+    p->value = 16u << 20;
+    thread(p, 3, server_reads);
+    send_bytes(p, p->value);
+    run(p, 12000);
+    for (unsigned times = 1, seen; times <= 2; times++) {
+        /* The second time while what was new after the first is in flight. */
+        while (times == 2 && (tp->snd_nxt == tp->recover || tp->congestion != TCP_CA_LOSS))
+            run(p, 50);
+        assert_true(tp->packets_out > 4);
+        die_until_timeout(p, &seen);
+        assert_int_equal(tp->congestion, TCP_CA_LOSS);
+        assert_int_equal(tp->recover, tp->snd_nxt);
+        run(p, 1000); /* from the middle between two bursts to the next one */
+        while (tp->congestion == TCP_CA_LOSS && (times == 2 || tp->snd_nxt == tp->recover)) {
+            assert_in_range(sent_since(p, seen), 1, tp->cwnd);
+            seen = p->n;
+            run(p, 2000);
+        }
+    }
+    run(p, 10000000);
+    assert_true(p->done[1] && p->done[2]);
+    assert_int_equal(net_stats(p->rig->end[0].net)->timeouts, 4);
+    pair_free(p);
+}
+static void test_after_timeout(void **state)
+{
+    (void)state;
+    after_timeout(true);
+    after_timeout(false);
+}
+
+#define LITTLE 100u
+static void client_sends_little(void *arg)
+{
+    struct pair *p = arg;
+    for (unsigned i = 0; i < p->value / LITTLE; i++) {
+        assert_int_equal(socket_send(p->client, p->buffer[0], LITTLE), LITTLE);
+        k_sleep(p->rig->kernel, FAKE_US(10));
+    }
+    p->done[1] = true;
+}
+/* The window counts segments, however small they are. */
+static void test_after_timeout_small(void **state)
+{
+    (void)state;
+    struct rig_options o = plain();
+    o.latency_ps = FAKE_MS(1);
+    o.params.nagle = false;
+    struct pair *p = pair_prepare(&o, PORT);
+    thread(p, 1, connects);
+    run(p, 100000);
+    struct tcp *tp = &p->client->tcp;
+    unsigned seen;
+    tp->cwnd = 100;
+    p->value = 30 * LITTLE;
+    thread(p, 3, server_reads);
+    thread(p, 1, client_sends_little);
+    die_until_timeout(p, &seen);
+    assert_int_equal(tp->packets_out, 30);
+    run(p, 1000);
+    while (tp->congestion == TCP_CA_LOSS) {
+        assert_in_range(sent_since(p, seen), 1, tp->cwnd);
+        seen = p->n;
+        run(p, 2000);
+    }
+    assert_true(p->done[1] && p->done[2]);
+    pair_free(p);
+}
+
 /* The window of CUBIC after a loss: C (t - K)^3 + Wmax, with K where it was. */
 static void test_cubic(void **state)
 {
@@ -108,10 +212,9 @@ static void test_any_frame_lost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fast_retransmit),
-        cmocka_unit_test(test_lost_again),
-        cmocka_unit_test(test_cubic),
-        cmocka_unit_test(test_any_frame_lost),
+        cmocka_unit_test(test_fast_retransmit),     cmocka_unit_test(test_lost_again),
+        cmocka_unit_test(test_any_frame_lost),      cmocka_unit_test(test_after_timeout),
+        cmocka_unit_test(test_after_timeout_small), cmocka_unit_test(test_cubic),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
