@@ -137,7 +137,9 @@ struct tcp {
     uint32_t max_packets_out, max_packets_seq;
     bool cwnd_limited;
     enum tcp_congestion congestion;
-    uint32_t recover;  /* RFC 6582; end of what was sent when a loss was found */
+    /* RFC 6582: end of what was sent when a loss was found, for as long as it matters: duplicate
+     * acknowledgements tell of a loss only when something beyond it is acknowledged. */
+    uint32_t recover;
     uint32_t rtx_next; /* next to send again while congestion is LOSS */
     uint32_t dup_acks;
     struct tcp_cubic cubic;

@@ -165,6 +165,7 @@ static void progress(struct socket *sk, uint32_t ack, uint32_t segments)
     struct tcp *tp = &sk->tcp;
     if (tp->congestion == TCP_CA_OPEN) {
         tp->dup_acks = 0;
+        tp->recover = ack - 1; /* it was passed already; follows, or would be ahead after 2 GiB */
         return;
     }
     if (!tcp_before(ack, tp->recover)) {

@@ -159,6 +159,89 @@ static void test_after_timeout_small(void **state)
     pair_free(p);
 }
 
+/* 2 GiB and more after the last loss. */
+static void test_loss_after_2_gib(void **state)
+{
+    (void)state;
+    struct rig_options o = plain();
+    struct pair *p = pair_new(&o);
+    p->client->tcp.recover = p->client->tcp.snd_una - 0x80000100u;
+    p->value = 1u << 20;
+    thread(p, 3, server_reads);
+    send_bytes(p, p->value);
+    p->lose_from = 0;
+    p->lose_data_only = true;
+    p->lose_skip = 300;
+    p->lose_n = 1;
+    run(p, 20000);
+    assert_true(p->done[1] && p->done[2]);
+    assert_int_equal(net_stats(p->rig->end[0].net)->retransmitted_segments, 1);
+    assert_int_equal(net_stats(p->rig->end[0].net)->timeouts, 0);
+    pair_free(p);
+}
+
+/* The client is told so often that the other side waits for p->value. */
+static void client_is_told(void *arg)
+{
+    struct pair *p = arg;
+    struct tcp *tp = &p->client->tcp;
+    struct sk_buff ack = { .tcp_seq = tp->rcv_nxt,
+                           .tcp_ack = (uint32_t)p->value,
+                           .tcp_window = (uint16_t)(tp->snd_wnd >> tp->snd_scale),
+                           .tcp_flags = TCP_ACK };
+    net_socket_lock(p->client);
+    for (unsigned i = 0; i < 4; i++)
+        assert_true(tcp_ack(p->client, &ack));
+    net_socket_unlock(p->client);
+}
+static void ends(void *arg)
+{
+    struct pair *p = arg;
+    struct socket *both[] = { p->client, p->server };
+    for (unsigned i = 0; i < 2; i++) {
+        net_socket_lock(both[i]);
+        tcp_done(both[i], -ECONNRESET);
+        net_socket_unlock(both[i]);
+    }
+}
+static void tell(struct pair *p, uint32_t ack)
+{
+    p->value = ack;
+    thread(p, 1, client_is_told);
+    run(p, 100);
+}
+/* After a recovery that ended at the end of what had been sent, duplicate acknowledgements may be
+ * answers to repetitions, until something new is acknowledged; and not any more from then on. */
+static void test_careful(void **state)
+{
+    (void)state;
+    struct rig_options o = plain();
+    struct pair *p = pair_new(&o);
+    struct tcp *tp = &p->client->tcp;
+    const struct net_stats *stats = net_stats(p->rig->end[0].net);
+    uint32_t first = tp->snd_una, mss = tp->mss;
+    p->lose_from = 0;
+    p->lose_n = UINT32_MAX; /* the test answers */
+    send_bytes(p, 6 * mss);
+    run(p, 100);
+    assert_int_equal(tp->packets_out, 6);
+    tell(p, first);
+    assert_int_equal(tp->congestion, TCP_CA_RECOVERY);
+    assert_int_equal(stats->retransmitted_segments, 1);
+    tell(p, first + 6 * mss);
+    assert_int_equal(tp->congestion, TCP_CA_OPEN);
+    send_bytes(p, 6 * mss);
+    run(p, 100);
+    tell(p, first + 6 * mss);
+    assert_int_equal(tp->congestion, TCP_CA_OPEN);
+    assert_int_equal(stats->retransmitted_segments, 1);
+    tell(p, first + 7 * mss);
+    assert_int_equal(tp->congestion, TCP_CA_RECOVERY);
+    assert_int_equal(stats->retransmitted_segments, 2);
+    thread(p, 1, ends); /* they would never agree again */
+    pair_free(p);
+}
+
 /* The window of CUBIC after a loss: C (t - K)^3 + Wmax, with K where it was. */
 static void test_cubic(void **state)
 {
@@ -212,9 +295,14 @@ static void test_any_frame_lost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fast_retransmit),     cmocka_unit_test(test_lost_again),
-        cmocka_unit_test(test_any_frame_lost),      cmocka_unit_test(test_after_timeout),
-        cmocka_unit_test(test_after_timeout_small), cmocka_unit_test(test_cubic),
+        cmocka_unit_test(test_fast_retransmit),
+        cmocka_unit_test(test_lost_again),
+        cmocka_unit_test(test_any_frame_lost),
+        cmocka_unit_test(test_after_timeout),
+        cmocka_unit_test(test_after_timeout_small),
+        cmocka_unit_test(test_loss_after_2_gib),
+        cmocka_unit_test(test_careful),
+        cmocka_unit_test(test_cubic),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
