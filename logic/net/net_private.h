@@ -379,7 +379,7 @@ void tcp_clean(struct socket *sk); /* frees what is written and received */
 bool tcp_ack(struct socket *sk, const struct sk_buff *skb);
 void tcp_new_space(struct socket *sk);
 void tcp_rtt_sample(struct socket *sk, uint64_t rtt_ps);
-void tcp_enter_loss(struct socket *sk);
+void tcp_enter_loss(struct socket *sk); /* tp->backoff time-outs since something was acknowledged */
 
 /* tcp_output.c */
 static inline uint32_t tcp_end_seq(const struct sk_buff *skb)

@@ -136,7 +136,10 @@ static void enter_recovery(struct socket *sk)
 void tcp_enter_loss(struct socket *sk)
 {
     struct tcp *tp = &sk->tcp;
-    if (tp->congestion != TCP_CA_LOSS || !tcp_before(tp->snd_una, tp->recover))
+    /* Once for what was lost together: not when it is found again after fast retransmit, or by the
+     * same segment's next time-out; but when a repetition was lost after others had arrived. */
+    if (tp->congestion == TCP_CA_OPEN || !tcp_before(tp->snd_una, tp->recover) ||
+        (tp->congestion == TCP_CA_LOSS && tp->backoff == 1))
         tp->ssthresh = tcp_cubic_ssthresh(tp);
     tp->recover = tp->snd_nxt;
     tp->congestion = TCP_CA_LOSS;

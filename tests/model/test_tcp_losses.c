@@ -121,6 +121,65 @@ static void test_after_timeout(void **state)
     after_timeout(false);
 }
 
+/* One loss, one reduction: found by duplicate acknowledgements, then by time-outs, as its
+ * repetitions are lost, too. */
+static void test_reduced_once(void **state)
+{
+    (void)state;
+    struct rig_options o = plain();
+    struct pair *p = pair_new(&o);
+    struct tcp *tp = &p->client->tcp;
+    const struct net_stats *stats = net_stats(p->rig->end[0].net);
+    p->drop[0].number = 300;
+    p->drop[0].times = 3;
+    p->value = 1u << 20;
+    thread(p, 3, server_reads);
+    send_bytes(p, p->value);
+    while (tp->congestion != TCP_CA_RECOVERY)
+        run(p, 10);
+    uint32_t window = tp->ssthresh;
+    assert_true(window > 10);
+    for (unsigned timeouts = 1; timeouts <= 2; timeouts++) {
+        while (stats->timeouts < timeouts)
+            run(p, 100);
+        assert_int_equal(tp->congestion, TCP_CA_LOSS);
+        assert_int_equal(tp->ssthresh, window);
+        assert_int_equal(tp->cwnd, 1);
+    }
+    run(p, 2000000);
+    assert_true(p->done[1] && p->done[2]);
+    assert_int_equal(tp->ssthresh, window);
+    pair_free(p);
+}
+
+/* Repetitions are lost after others of the same flight have arrived: that is another loss. */
+static void test_reduced_again(void **state)
+{
+    (void)state;
+    struct rig_options o = plain();
+    o.latency_ps = FAKE_MS(1);
+    struct pair *p = pair_prepare(&o, PORT);
+    thread(p, 1, connects);
+    run(p, 100000);
+    struct tcp *tp = &p->client->tcp;
+    unsigned seen;
+    p->value = 1u << 20;
+    thread(p, 3, server_reads);
+    send_bytes(p, p->value);
+    run(p, 12000);
+    die_until_timeout(p, &seen);
+    while (tp->cwnd < 8)
+        run(p, 100);
+    uint32_t window = tp->cwnd, before = tp->ssthresh;
+    assert_int_equal(tp->congestion, TCP_CA_LOSS);
+    assert_true(tcp_before(tp->snd_una, tp->recover));
+    die_until_timeout(p, &seen);
+    assert_in_range(tp->ssthresh, window * 7 / 10, before - 1);
+    run(p, 10000000);
+    assert_true(p->done[1] && p->done[2]);
+    pair_free(p);
+}
+
 #define LITTLE 100u
 static void client_sends_little(void *arg)
 {
@@ -301,6 +360,8 @@ int main(void)
         cmocka_unit_test(test_after_timeout),
         cmocka_unit_test(test_after_timeout_small),
         cmocka_unit_test(test_loss_after_2_gib),
+        cmocka_unit_test(test_reduced_once),
+        cmocka_unit_test(test_reduced_again),
         cmocka_unit_test(test_careful),
         cmocka_unit_test(test_cubic),
     };
