@@ -428,6 +428,7 @@ uint64_t tcp_rto(const struct tcp *tp); /* with back-off */
 /* tcp_cubic.c */
 void tcp_cubic_reset(struct socket *sk);
 uint32_t tcp_cubic_ssthresh(struct tcp *tp);
+void tcp_cubic_resume(struct socket *sk); /* nothing is in flight, and data is about to be sent */
 void tcp_cubic_sample(struct socket *sk, uint64_t rtt_ps);
 void tcp_cubic_avoid(struct socket *sk, uint32_t ack, uint32_t acked);
 

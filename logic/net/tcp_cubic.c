@@ -1,7 +1,8 @@
 /*
  * Models: CUBIC with HyStart (the default of Linux): slow start until an acknowledgement train or
  * the round trips say that the path is full, then a window that follows C (t - K)^3 around the last
- * maximum, never slower than NewReno; beta 717/1024, C 0.4, fast convergence.
+ * maximum, never slower than NewReno; beta 717/1024, C 0.4, fast convergence;
+ * pauses of the sender do not count.
  * Does not model: jiffies coarser than a millisecond.
  * Timing: none.
  * Sources: Linux 4.14 net/ipv4/tcp_cubic.c, net/ipv4/tcp_cong.c (tcp_slow_start,
@@ -109,6 +110,17 @@ static void begin_epoch(struct tcp_cubic *ca, uint32_t cwnd, uint32_t acked, uin
         ca->k = cube_root(CUBE_FACTOR * (ca->last_max - cwnd));
         ca->origin = ca->last_max;
     }
+}
+
+/* The time in which nothing was sent does not count: the cubic goes on where it stood. */
+void tcp_cubic_resume(struct socket *sk)
+{
+    struct tcp *tp = &sk->tcp;
+    struct tcp_cubic *ca = &tp->cubic;
+    uint32_t now_ms = (uint32_t)(k_now_ps(net_kernel(sk->net)) / NET_PS_PER_MS);
+    uint32_t pause = now_ms - (uint32_t)(tp->last_send_ps / NET_PS_PER_MS);
+    if (ca->epoch_ms != 0)
+        ca->epoch_ms += NET_MIN(pause, now_ms - ca->epoch_ms);
 }
 
 static void cubic_target(struct tcp_cubic *ca, uint32_t cwnd, uint32_t now_ms)

@@ -316,6 +316,8 @@ static void send_new(struct socket *sk, struct sk_buff *skb)
     struct tcp *tp = &sk->tcp;
     uint32_t segments = tcp_segments(tp, skb);
     bool first = tp->packets_out == 0;
+    if (in_flight(tp) == 0)
+        tcp_cubic_resume(sk);
     skb->gso_segments = (uint16_t)segments;
     tp->unsent = skb->next;
     tp->snd_nxt = tcp_end_seq(skb);

@@ -351,6 +351,44 @@ static void test_any_frame_lost(void **state)
     }
 }
 
+/* The window after a window's worth of acknowledgements. */
+static uint32_t acknowledged(struct pair *p)
+{
+    struct tcp *tp = &p->client->tcp;
+    tp->cwnd = tp->ssthresh;
+    tp->cwnd_count = 0;
+    tp->cwnd_limited = true;
+    for (uint32_t acked = 0, window = tp->cwnd; acked < window; acked += 2)
+        tcp_cubic_avoid(p->client, tp->snd_una, 2);
+    return tp->cwnd;
+}
+/* Nothing is sent for 20 s, in which the cubic would have passed its old maximum twice over. */
+static void test_cubic_pause(void **state)
+{
+    (void)state;
+    struct rig_options o = plain();
+    struct pair *p = pair_new(&o);
+    struct tcp *tp = &p->client->tcp;
+    p->value = 2000;
+    thread(p, 3, server_reads);
+    send_bytes(p, 1000);
+    run(p, 1000);
+    tp->cwnd = 500;
+    tp->ssthresh = tp->cwnd = tcp_cubic_ssthresh(tp);
+    assert_in_range(acknowledged(p), 350, 354);
+    uint32_t epoch = tp->cubic.epoch_ms;
+    uint64_t sent_ms = tp->last_send_ps / FAKE_MS(1);
+    run(p, 20000000);
+    send_bytes(p, 1000);
+    run(p, 50000);
+    uint64_t pause = tp->last_send_ps / FAKE_MS(1) - sent_ms;
+    assert_in_range(pause, 20000, 20001);
+    /* Not past the time of sending. */
+    assert_int_equal(tp->cubic.epoch_ms, epoch + pause - (sent_ms < epoch ? epoch - sent_ms : 0));
+    assert_in_range(acknowledged(p), 350, 356);
+    pair_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -364,6 +402,7 @@ int main(void)
         cmocka_unit_test(test_reduced_again),
         cmocka_unit_test(test_careful),
         cmocka_unit_test(test_cubic),
+        cmocka_unit_test(test_cubic_pause),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
