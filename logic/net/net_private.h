@@ -30,13 +30,18 @@
 #define NET_PS_PER_MS UINT64_C(1000000000)
 #define NET_PS_PER_S  UINT64_C(1000000000000)
 
+/* What Linux reckons memory of sockets with, on x86-64. */
+#define SKB_STRUCT_BYTES 256u /* SKB_DATA_ALIGN(sizeof(struct sk_buff)) */
+#define SKB_SHARED_BYTES 320u /* SKB_DATA_ALIGN(sizeof(struct skb_shared_info)) */
+#define MAX_TCP_HEADER   320u /* room for headers: L1_CACHE_ALIGN(128 + MAX_HEADER) */
+
 /* Lines of a packet's object: four of the sk_buff and its shared information, then the headers. */
 #define SKB_META_BYTES  256u
 #define SKB_TOUCH_NEW   192u  /* cleared when it is made */
 #define SKB_TOUCH_USE   64u   /* looked at on the way */
 #define SKB_TRUESIZE    1280u /* sk_buff, shared information and headers' room on transmit */
-#define SKB_TRUESIZE_RX 256u  /* sk_buff alone; the data lies in a driver's buffer */
-#define SKB_RX_BUFFER   2048u /* of a driver, at least */
+#define SKB_TRUESIZE_RX SKB_STRUCT_BYTES /* sk_buff alone; the data lies in a driver's buffer */
+#define SKB_RX_BUFFER   2048u            /* of a driver, at least */
 
 /* ---- Headers (ether.c) -------------------------------------------------------------------------
  */
@@ -129,6 +134,7 @@ struct tcp {
     uint32_t snd_sml;    /* end of the last segment that was smaller than the MSS (Minshall) */
     uint32_t pushed_seq; /* end of what was marked to be pushed */
     uint32_t mss;        /* payload of a segment */
+    uint32_t mss_clamp;  /* what the other side takes, options included */
     uint8_t snd_scale, rcv_scale;
     struct sk_buff *head, *tail;         /* written and not acknowledged, by sequence number */
     struct sk_buff *unsent;              /* the first of them that was never sent; NULL: all were */
@@ -378,6 +384,7 @@ void tcp_clean(struct socket *sk); /* frees what is written and received */
 /* tcp_ack.c: what an acknowledgement does to the sender. False: it is not valid. */
 bool tcp_ack(struct socket *sk, const struct sk_buff *skb);
 void tcp_new_space(struct socket *sk);
+void tcp_sndbuf_expand(struct socket *sk); /* to what the congestion window needs */
 void tcp_rtt_sample(struct socket *sk, uint64_t rtt_ps);
 void tcp_enter_loss(struct socket *sk); /* tp->backoff time-outs since something was acknowledged */
 

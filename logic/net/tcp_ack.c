@@ -12,11 +12,10 @@
  */
 #include "logic/net/net_private.h"
 
-#define DUP_ACKS 3u
-/* tcp_sndbuf_expand(): a segment in memory, twice what is in flight. */
-#define SEGMENT_MEMORY 2304u
-#define PACING_SLOW    200u /* percent, in slow start */
-#define PACING_AVOID   120u
+#define DUP_ACKS     3u
+#define INIT_CWND    10u  /* TCP_INIT_CWND */
+#define PACING_SLOW  200u /* percent, in slow start */
+#define PACING_AVOID 120u
 
 /* ---- Round trips -------------------------------------------------------------------------------
  */
@@ -47,17 +46,31 @@ static void update_pacing(struct tcp *tp)
 /* ---- Space for writers -------------------------------------------------------------------------
  */
 
+/* A segment at worst: a buffer of its own, whose data come from areas of powers of two. */
+static uint32_t segment_memory(const struct tcp *tp)
+{
+    uint32_t needed = tp->mss_clamp + MAX_TCP_HEADER + SKB_SHARED_BYTES, area = 1;
+    while (area < needed)
+        area <<= 1;
+    return area + SKB_STRUCT_BYTES;
+}
+
+void tcp_sndbuf_expand(struct socket *sk)
+{
+    const struct tcp *tp = &sk->tcp;
+    uint64_t wanted = 2 * (uint64_t)NET_MAX(tp->cwnd, INIT_CWND) * segment_memory(tp);
+    wanted = NET_MIN(wanted, sk->net->params.send_buffer_bytes);
+    if (wanted > sk->send_buffer)
+        sk->send_buffer = (uint32_t)wanted;
+}
+
 void tcp_new_space(struct socket *sk)
 {
     struct tcp *tp = &sk->tcp;
     if (!sk->no_space)
         return;
-    if (tp->packets_out < tp->cwnd) { /* the buffer limits, not the network */
-        uint64_t wanted = 2 * (uint64_t)NET_MAX(tp->cwnd, 10) * SEGMENT_MEMORY;
-        wanted = NET_MIN(wanted, sk->net->params.send_buffer_bytes);
-        if (wanted > sk->send_buffer)
-            sk->send_buffer = (uint32_t)wanted;
-    }
+    if (tp->packets_out < tp->cwnd) /* the buffer limits, not the network */
+        tcp_sndbuf_expand(sk);
     if (sk->wmem_queued + sk->wmem_queued / 2 > sk->send_buffer)
         return;
     sk->no_space = false;

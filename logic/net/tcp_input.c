@@ -5,30 +5,38 @@
  * Timing: ip_tcp_receive_cycles per buffer (merged or not), tcp_ack_receive_cycles for one without
  * data; one line of the sk_buff, three to four of the socket.
  * Sources: RFC 793 3.9; Linux 4.14 net/ipv4/tcp_input.c (tcp_rcv_established, tcp_data_queue,
- * tcp_ofo_queue, tcp_fin, tcp_reset, tcp_init_transfer), net/ipv4/tcp_ipv4.c.
+ * tcp_ofo_queue, tcp_fin, tcp_reset, tcp_init_transfer, tcp_fixup_rcvbuf), net/ipv4/tcp_output.c
+ * (tcp_default_init_rwnd), net/ipv4/tcp_ipv4.c.
  */
 #include "logic/net/net_private.h"
 
-#define INITIAL_RWND     29200u /* 20 segments of 1460 bytes */
-#define SEGMENT_MEMORY   2304u  /* tcp_fixup_rcvbuf(): of 20 segments, four times */
-#define INITIAL_SEGMENTS 80u
+/* The first receive buffer (tcp_fixup_rcvbuf): twice the initial window, each segment in a buffer
+ * of its own, four times that with autotuning. The window is 20 segments, or as many bytes as 20 of
+ * 1460 if they are larger (tcp_default_init_rwnd). advmss: what we say that we take; who connects
+ * has taken the time stamps off by then, who accepts has not. */
+static uint32_t first_receive_buffer(const struct tcp *tp, uint32_t mtu)
+{
+    uint32_t headers = IPV4_BYTES + TCP_BYTES;
+    uint32_t advmss = mtu - headers - (tp->state == TCP_SYN_RECEIVED ? 0 : TCP_TIMESTAMP_BYTES);
+    uint32_t segments = advmss > 1460 ? NET_MAX(20 * 1460 / advmss, 2) : 20;
+    return 4 * 2 * segments * (advmss + MAX_TCP_HEADER + SKB_STRUCT_BYTES + SKB_SHARED_BYTES);
+}
 
 void tcp_init_transfer(struct socket *sk, const struct tcp_syn_options *options)
 {
     struct net *net = sk->net;
     struct tcp *tp = &sk->tcp;
     uint32_t mtu = sk->dev ? sk->dev->mtu_bytes : 576;
-    uint32_t mss = NET_MIN(mtu - IPV4_BYTES - TCP_BYTES, options->mss ? options->mss : 536u);
-    tp->mss = mss - TCP_TIMESTAMP_BYTES;
+    tp->mss_clamp = options->mss ? options->mss : 536;
+    tp->mss = NET_MIN(mtu - IPV4_BYTES - TCP_BYTES, tp->mss_clamp) - TCP_TIMESTAMP_BYTES;
     if (options->window_scale == UINT8_MAX)
         tp->snd_scale = tp->rcv_scale = 0;
     else
         tp->snd_scale = options->window_scale;
     tp->rcv_mss = NET_MIN(tp->mss, 536);
     tp->rcv_ssthresh = tp->rcv_wnd;
-    sk->receive_buffer = NET_MIN(INITIAL_SEGMENTS * SEGMENT_MEMORY * 2,
-                                 net->params.receive_buffer_bytes);
-    sk->send_buffer = NET_MIN(20 * SEGMENT_MEMORY, net->params.send_buffer_bytes);
+    sk->receive_buffer = NET_MIN(first_receive_buffer(tp, mtu), net->params.receive_buffer_bytes);
+    tcp_sndbuf_expand(sk);
     tp->window_clamp = sk->receive_buffer / 2;
     tp->rcv_ssthresh = NET_MIN(tp->rcv_ssthresh, tp->window_clamp);
     tp->copied_seq = tp->rcv_nxt;

@@ -13,9 +13,8 @@
  */
 #include "logic/net/net_private.h"
 
-#define MAX_TCP_HEADER     320u /* MAX_TCP_HEADER of 4.14 */
-#define TSO_SEGMENTS_MIN   2u   /* sysctl_tcp_min_tso_segs */
-#define TSO_WIN_DIVISOR    3u   /* sysctl_tcp_tso_win_divisor */
+#define TSO_SEGMENTS_MIN   2u /* sysctl_tcp_min_tso_segs */
+#define TSO_WIN_DIVISOR    3u /* sysctl_tcp_tso_win_divisor */
 #define LIMIT_OUTPUT_BYTES 262144u
 #define PURE_ACK_TRUESIZE  2u            /* skb_set_tcp_pure_ack() */
 #define DEFER_PS           NET_PS_PER_MS /* one jiffy */

@@ -81,9 +81,9 @@ static void test_delayed_ack(void **state)
         quick++;
     }
     /* While the window grows by two segments each from 29,200 bytes up to what unread data leaves
-     * of the buffer: 29200 + 2896 n < (80 * 2304 * 2 - 2304 n) / 2, 39 times; then as many as there
-     * are pairs of segments in 29,200 bytes. */
-    assert_int_equal(quick, 39 + 29200 / (2 * 1448));
+     * of the buffer: 29200 + 2896 n < (376960 - 2304 n) / 2, 40 times; then as many as there are
+     * pairs of segments in 29,200 bytes. */
+    assert_int_equal(quick, 40 + 29200 / (2 * 1448));
     const struct seen *data = frame(p, 0, true, 0);
     run(p, 38000);
     assert_null(frame(p, 1, false, 0));
@@ -222,6 +222,40 @@ static void test_zero_window(void **state)
     (void)state;
     zero_window(false);
     zero_window(true);
+}
+
+static void first_buffers(uint32_t mtu, uint32_t send, uint32_t client, uint32_t server)
+{
+    struct rig_options o = plain();
+    o.mtu_bytes = mtu;
+    struct pair *p = pair_new(&o);
+    assert_int_equal(p->client->send_buffer, send);
+    assert_int_equal(p->server->send_buffer, send);
+    assert_int_equal(p->client->receive_buffer, client);
+    assert_int_equal(p->server->receive_buffer, server);
+    /* A window of 50 segments that is not full, and no room for writers. */
+    p->client->tcp.cwnd = 50;
+    p->client->no_space = true;
+    tcp_new_space(p->client);
+    assert_int_equal(p->client->send_buffer, 5 * send);
+    pair_free(p);
+}
+/* Sending: twice 10 segments, each 256 and the power of two that holds it with 640 bytes more.
+ * Receiving: eight times 20 segments, or as many as are in 29,200 bytes, each with 896 bytes more;
+ * the side that connects has already taken 12 off for the time stamps. */
+static void test_first_buffers(void **state)
+{
+    (void)state;
+    first_buffers(1500, 20 * (4096 + 256), 8 * 20 * (1448 + 896), 8 * 20 * (1460 + 896));
+    first_buffers(1448, 20 * (2048 + 256), 8 * 20 * (1396 + 896), 8 * 20 * (1408 + 896));
+    first_buffers(9000, 20 * (16384 + 256), 8 * 3 * (8948 + 896), 8 * 3 * (8960 + 896));
+    struct rig_options o = plain();
+    o.params.send_buffer_bytes = 65536; /* at most */
+    o.params.receive_buffer_bytes = 131072;
+    struct pair *p = pair_new(&o);
+    assert_int_equal(p->client->send_buffer, 65536);
+    assert_int_equal(p->client->receive_buffer, 131072);
+    pair_free(p);
 }
 
 /* The window never shrinks, and never passes what is allowed. */
@@ -745,6 +779,7 @@ int main(void)
         cmocka_unit_test(test_nagle),
         cmocka_unit_test(test_answers_carry_acknowledgements),
         cmocka_unit_test(test_zero_window),
+        cmocka_unit_test(test_first_buffers),
         cmocka_unit_test(test_window_edge),
         cmocka_unit_test(test_small_queue),
         cmocka_unit_test(test_long_path),
