@@ -3,17 +3,18 @@
  * acknowledgement, the ends of FIN_WAIT2 and TIME_WAIT.
  * Does not model: keep-alive, orphan limits, tail loss probes.
  * Timing: RTO = SRTT + max(4 RTTVAR, rto_min), doubled per expiry, at most 120 s; 1 s before the
- * first sample; after 15 expiries (6 for a SYN) the connection ends. The kernel's timer is only
- * moved when it has to fire earlier; a later time is kept here, and the timer set again when it
- * fires too early, so that acknowledgements cost no timer operation.
+ * first sample; after 15 repetitions (6 of a SYN, 5 of a SYN with ACK) the connection ends. The
+ * kernel's timer is only moved when it has to fire earlier; a later time is kept here, and the
+ * timer set again when it fires too early, so that acknowledgements cost no timer operation.
  * Sources: RFC 6298; Linux 4.14 net/ipv4/tcp_timer.c, include/net/tcp.h (TCP_RTO_MAX, TCP_RETR2,
- * TCP_SYN_RETRIES, TCP_TIMEWAIT_LEN).
+ * TCP_SYN_RETRIES, TCP_SYNACK_RETRIES, TCP_TIMEWAIT_LEN).
  */
 #include "logic/net/net_private.h"
 
-#define RTO_MAX_PS  (120 * NET_PS_PER_S)
-#define RETRIES     15u
-#define SYN_RETRIES 6u
+#define RTO_MAX_PS     (120 * NET_PS_PER_S)
+#define RETRIES        15u
+#define SYN_RETRIES    6u
+#define SYNACK_RETRIES 5u
 
 uint64_t tcp_rto(const struct tcp *tp)
 {
@@ -48,7 +49,8 @@ void tcp_ack_later(struct socket *sk, uint64_t at_ps)
 static void syn_expired(struct socket *sk)
 {
     struct tcp *tp = &sk->tcp;
-    if (tp->backoff++ >= SYN_RETRIES) {
+    unsigned retries = tp->state == TCP_SYN_RECEIVED ? SYNACK_RETRIES : SYN_RETRIES;
+    if (tp->backoff++ >= retries) {
         tcp_done(sk, -ETIMEDOUT);
         return;
     }

@@ -460,6 +460,29 @@ static void test_never_answered(void **state)
     pair_free(p);
 }
 
+/* Of the handshake only the SYN arrives: the other side tells five times, then forgets. */
+static void test_half_open(void **state)
+{
+    (void)state;
+    struct rig_options o = plain();
+    struct pair *p = pair_prepare(&o, PORT);
+    uint64_t begin = p->rig->kernel->now_ps;
+    p->lose_from = 0;
+    p->lose_skip = 1;
+    p->lose_n = UINT32_MAX;
+    thread(p, 1, connects);
+    run(p, 62000000);
+    assert_non_null(p->client);
+    assert_int_equal(p->listener->tcp.n_accept, 1);
+    run(p, 2000000); /* 1 + 2 + 4 + ... + 32 s */
+    assert_int_equal(p->listener->tcp.n_accept, 0);
+    assert_null(p->server);
+    assert_int_equal(frames(p, 1, false), 6);
+    assert_in_range(frame(p, 1, false, 5)->at_ps - begin, FAKE_MS(31000), FAKE_MS(31001));
+    p->lose_n = 0;
+    pair_free(p);
+}
+
 static void test_orderly_end(void **state)
 {
     (void)state;
@@ -786,6 +809,7 @@ int main(void)
         cmocka_unit_test(test_autocork),
         cmocka_unit_test(test_refused_and_reset),
         cmocka_unit_test(test_never_answered),
+        cmocka_unit_test(test_half_open),
         cmocka_unit_test(test_orderly_end),
         cmocka_unit_test(test_listener_closes),
         cmocka_unit_test(test_sequence_wraps),
