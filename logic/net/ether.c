@@ -3,7 +3,7 @@
  * scaling. TCP segments carry the timestamp option (12 bytes: 66 bytes of headers in all), those
  * with SYN the MSS and the window scale too.
  * Does not model: VLAN, IPv6, IP options and fragments (not for us), checksums (the fields are left
- * to the NIC; the stack believes checksum_ok), urgent data. IP identification is 0 with DF set.
+ * to the NIC, which says what it found: netdev.h), urgent data. IP identification is 0 with DF set.
  * Timing: building stores head_bytes bytes, parsing loads them; the cycles are those of whoever
  * asks.
  * Sources: IEEE 802.3; RFC 791, 793, 768, 7323; RSS: "Introduction to Receive Side Scaling",

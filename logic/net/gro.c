@@ -4,7 +4,8 @@
  * 64 KiB with headers. As in Linux 4.14 a segment is merged if it continues the flow and carries
  * the same acknowledgement number, the same timestamps and no flags but ACK and PSH; a buffer goes
  * up at once when it ends with PSH, with a segment shorter than the ones before, with a segment
- * that may not be merged, when 8 flows are held (the oldest), or at the end of the poll.
+ * that may not be merged, when 8 flows are held (the oldest), or at the end of the poll. A segment
+ * whose checksum is wrong is not merged.
  * Does not model: GRO of UDP, of tunnels; IP identification (0 with DF, which never flushes);
  * ageing over several polls (HZ < 1000).
  * Timing: headers are loaded for each packet; gro_packet_cycles for each that is merged.
@@ -91,6 +92,10 @@ static void gro_tcp(struct net *net, struct sk_buff *skb)
 {
     struct net_cpu *cpu = &net->cpu[k_cpu(net->kernel)];
     struct sk_buff **link = &cpu->gro;
+    if (!net_checksum_right(net, skb)) { /* alone, to be dropped; the buffer stays held */
+        net_deliver(net, skb);
+        return;
+    }
     bool last = skb->tcp_flags & (TCP_URG | TCP_PSH | TCP_RST | TCP_SYN | TCP_FIN);
     while (*link && !((*link)->hash == skb->hash && flow_key_equal(&(*link)->flow, &skb->flow)))
         link = &(*link)->next;

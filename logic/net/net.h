@@ -71,6 +71,7 @@ struct net_stats {
     uint64_t rx_packets, rx_bytes, tx_packets, tx_bytes; /* on the wire's side */
     uint64_t retransmitted_segments, out_of_order_segments, duplicate_acks, dropped_packets;
     uint64_t acks_sent, gro_merged, timeouts;
+    uint64_t bad_checksums; /* of what was dropped */
 };
 const struct net_stats *net_stats(const struct net *net);
 

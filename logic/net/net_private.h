@@ -350,7 +350,9 @@ void net_socket_xmit(struct socket *sk, struct sk_buff *skb, const struct tcp_sy
 
 /* netdev.c */
 void net_deliver(struct net *net, struct sk_buff *skb); /* a parsed packet goes up */
-void net_cpu_later(struct net *net);                    /* something waits for the end of a poll */
+/* Of one packet, not merged; reads its payload if the device has not found it right. */
+bool net_checksum_right(struct net *net, struct sk_buff *skb);
+void net_cpu_later(struct net *net); /* something waits for the end of a poll */
 void net_run_queues(struct net *net, struct net_cpu *cpu);
 
 /* udp.c */

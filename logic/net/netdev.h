@@ -48,7 +48,7 @@ struct skb_frag {
  * the stack has parsed. One owner at a time.
  *
  * A driver that has received a packet sets dev, queue, head, head_page, head_bytes, the fragments
- * of the payload with `bytes`, hash (0: none) and checksum_ok, may set truesize and time_ps, and
+ * of the payload with `bytes`, hash (0: none) and checksum, may set truesize and time_ps, and
  * hands it to net_gro_receive(). A driver that transmits reads dev, queue, head, head_bytes, the
  * fragments, bytes, gso_bytes, gso_segments and xmit_more. Of a packet that the device cuts up,
  * only the last segment carries the flags PSH and FIN.
@@ -78,7 +78,7 @@ struct sk_buff {
     uint32_t skip_bytes;           /* of the payload, at its front: done with already */
     uint16_t tcp_window;           /* not yet scaled */
     uint8_t tcp_flags;
-    bool checksum_ok;      /* receive: the NIC has checked it */
+    uint8_t checksum;      /* receive: NET_CHECKSUM_*, what the device says of IP's and TCP's */
     uint16_t gso_bytes;    /* payload of one segment; 0: not segmented */
     uint16_t gso_segments; /* packets on the wire */
     /* ---- transmit ---- */
@@ -89,6 +89,12 @@ struct sk_buff {
     uint64_t sequence;  /* for tests: per flow, from the sender */
     struct skb_frag frag[NET_FRAGS_MAX];
 };
+
+/* Those of a packet that has arrived. Of one that the device has not looked at, or has found wrong,
+ * software reads all bytes, once in GRO and where it goes up (Linux: CHECKSUM_NONE for both). What
+ * it finds then is what the device would, or has: payload may have no bytes that could be added up
+ * (tag mode), and nothing but a device that checks can tell a damaged packet. */
+enum net_checksum { NET_CHECKSUM_NONE, NET_CHECKSUM_RIGHT, NET_CHECKSUM_WRONG };
 
 enum net_xmit {
     NET_XMIT_OK,

@@ -207,7 +207,9 @@ static void skb_fill(struct sk_buff *skb, struct nic_channel *channel,
         k_page_get(page);
     }
     skb->hash = (cqe->flags & NIC_CQE_HASH) != 0 ? cqe->rss_hash : 0;
-    skb->checksum_ok = (cqe->flags & NIC_CQE_CHECKSUM_OK) != 0;
+    /* The device checks each packet of IPv4, and others are not for the stack. */
+    skb->checksum = (cqe->flags & NIC_CQE_CHECKSUM_OK) != 0 ? NET_CHECKSUM_RIGHT
+                                                            : NET_CHECKSUM_WRONG;
     skb->gso_segments = cqe->segments;
     skb->gso_bytes = 0;
     if (cqe->segments > 1)
@@ -217,7 +219,7 @@ static void skb_fill(struct sk_buff *skb, struct nic_channel *channel,
 }
 
 /* The device merged packets behind the headers of the first: they become those of the whole. The
- * checksum over payload stays as it is: nobody looks at it behind checksum_ok. */
+ * checksum over payload stays as it is: nobody looks at it behind NET_CHECKSUM_RIGHT. */
 static void lro_set_headers(struct nic *nic, struct kaddr at, const struct nic_cqe *cqe)
 {
     uint8_t head[NET_HEADER_BYTES], *ip = head + ETHERNET_BYTES, *tcp = ip + IPV4_BYTES;

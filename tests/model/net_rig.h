@@ -1,8 +1,8 @@
 /*
  * Two hosts with a network stack each on one fake kernel (CPUs 0 and 1 are host 0's, 2 and 3 host
- * 1's), joined by a wire that may lose, repeat and overtake packets. The device at each end cuts up
- * what it is given as a NIC does, completes transmissions in its poll, and receives into pages.
- * Included by one file of a test, after cmocka.h.
+ * 1's), joined by a wire that may lose, damage, repeat and overtake packets. The device at each end
+ * cuts up what it is given as a NIC does, completes transmissions in its poll, and receives into
+ * pages. Included by one file of a test, after cmocka.h.
  */
 #ifndef TESTS_MODEL_NET_RIG_H
 #define TESTS_MODEL_NET_RIG_H
@@ -22,6 +22,7 @@ struct rig_frame {
     unsigned to; /* host */
     unsigned queue;
     uint32_t bytes;
+    bool damaged;
     uint8_t byte[9100];
 };
 struct rig_end;
@@ -51,7 +52,9 @@ struct rig_options {
     struct net_params params;
     unsigned stall_percent, fail_page_every;
     unsigned loss_permille, repeat_permille, overtake_permille;
-    unsigned ring; /* packets at the device before it stops its queue; 0: 64 */
+    unsigned damage_permille; /* a bit behind the IP header is another one */
+    bool unchecked;           /* devices do not look at checksums; nothing may be damaged then */
+    unsigned ring;            /* packets at the device before it stops its queue; 0: 64 */
     uint64_t latency_ps, ps_per_byte;
     uint32_t mtu_bytes; /* 0: 1500 */
     bool no_tso;
@@ -67,7 +70,7 @@ struct rig {
     /* For single tests: looks at each frame before it is sent; true: lost. */
     bool (*filter)(struct rig *rig, unsigned from, const uint8_t *head, uint32_t bytes, void *arg);
     void *filter_arg;
-    uint64_t lost;
+    uint64_t lost, damaged;
 };
 
 static inline uint32_t rig_get(const uint8_t *p, unsigned bytes)
@@ -155,6 +158,12 @@ static void rig_send(struct rig_end *end, const uint8_t *bytes, uint32_t n)
         frame->queue = o->spread ? (unsigned)fake_random(kernel, RIG_QUEUES) : 0;
         frame->bytes = n;
         memcpy(frame->byte, bytes, n);
+        if (o->damage_permille && fake_random(kernel, 1000) < o->damage_permille) {
+            frame->byte[34 + fake_random(kernel, n - 34)] ^= (uint8_t)(1u
+                                                                       << fake_random(kernel, 8));
+            frame->damaged = true;
+            rig->damaged++;
+        }
         fake_at(kernel, at, rig_arrive, frame);
     }
 }
@@ -246,7 +255,9 @@ static void rig_receive(struct rig_rx *rx, struct rig_frame *frame)
         skb->head = page->addr;
         skb->head_page = page;
         skb->head_bytes = (uint16_t)head;
-        skb->checksum_ok = true;
+        skb->checksum = end->rig->options.unchecked ? NET_CHECKSUM_NONE
+                        : frame->damaged            ? NET_CHECKSUM_WRONG
+                                                    : NET_CHECKSUM_RIGHT;
         if (bytes > head) {
             k_page_get(page);
             skb->frag[0] = (struct skb_frag){ page, head, bytes - head, (int8_t)page->node };

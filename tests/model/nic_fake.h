@@ -44,6 +44,7 @@ struct fake_nic {
     bool command_runs, busy[FAKE_NIC_QUEUES];
     /* LRO: completions need not come in the order of buffers; one of a queue is kept back now and
      * then while others pass it. */
+    uint32_t wrong_every; /* packets whose hash it divides have wrong checksums; 0: none */
     bool shuffles, kept[FAKE_NIC_QUEUES];
     struct nic_cqe kept_cqe[FAKE_NIC_QUEUES];
     /* What a frame on the wire is; hints[i]: function hint of data segment i. */
@@ -208,6 +209,8 @@ static inline bool fake_nic_receive(struct fake_nic *nic, unsigned number, const
                            .bytes = bytes,
                            .wqe_index = (uint16_t)rq->consumed,
                            .queue = (uint16_t)number };
+    if (nic->wrong_every && hash % nic->wrong_every == 0)
+        cqe.flags = NIC_CQE_HASH;
     rq->consumed++;
     if (nic->shuffles && !nic->kept[number] && fake_random(nic->kernel, 3) == 0) {
         nic->kept[number] = true;

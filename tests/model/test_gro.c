@@ -99,6 +99,7 @@ struct packet {
     uint32_t seq, bytes, ack, tsval;
     uint16_t port;
     uint8_t flags; /* 0: ACK */
+    bool unchecked, wrong;
 };
 #define P(at, n, ...)                          \
     {                                          \
@@ -136,7 +137,9 @@ static void put_packet(struct bed *bed, const struct packet *p)
     skb->head = page->addr;
     skb->head_page = page;
     skb->head_bytes = 66;
-    skb->checksum_ok = true;
+    skb->checksum = p->wrong       ? NET_CHECKSUM_WRONG
+                    : p->unchecked ? NET_CHECKSUM_NONE
+                                   : NET_CHECKSUM_RIGHT;
     if (p->bytes) {
         k_page_get(page);
         skb->frag[0] = (struct skb_frag){ page, 66, p->bytes, 0 };
@@ -267,6 +270,16 @@ static void test_what_ends_a_buffer(void **state)
           2,
           FULL },
         { "a pure acknowledgement", { P(1, FULL), P(1 + FULL, 0), P(1 + FULL, FULL) }, 3, 3, FULL },
+        { "a wrong checksum, and the gap that it leaves",
+          { P(1, FULL), P(1 + FULL, FULL, .wrong = true), P(1 + 2 * FULL, FULL) },
+          3,
+          3,
+          FULL },
+        { "none that the device has checked",
+          { P(1, FULL, .unchecked = true), P(1 + FULL, FULL, .unchecked = true) },
+          2,
+          1,
+          2 * FULL },
         { "not another flow",
           { P(1, FULL, .port = 1), P(1, FULL, .port = 2), P(1 + FULL, FULL, .port = 1),
             P(1 + FULL, FULL, .port = 2) },
@@ -283,6 +296,26 @@ static void test_what_ends_a_buffer(void **state)
                      bed.arfs->up[0].bytes);
         bed_free(&bed);
     }
+}
+
+static uint64_t lines_of(const struct packet *p)
+{
+    struct bed bed;
+    bed_new(&bed, true);
+    uint64_t before = bed.kernel->lines;
+    bed_run(&bed, p, 2);
+    uint64_t lines = bed.kernel->lines - before;
+    bed_free(&bed);
+    return lines;
+}
+/* What the device has not checked is read, its headers and 23 lines more of each packet. */
+static void test_checksums_cost(void **state)
+{
+    (void)state;
+    const struct packet right[] = { P(1, FULL), P(1 + FULL, FULL) };
+    struct packet p[2] = { right[0], right[1] };
+    p[0].unchecked = p[1].unchecked = true;
+    assert_int_equal(lines_of(p), lines_of(right) + 2 * 23);
 }
 
 /* Eight flows are held; a ninth drives the oldest out. Each poll ends with nothing held. */
@@ -490,10 +523,10 @@ static void test_queueing_discipline(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_up_to_64_kib),        cmocka_unit_test(test_what_ends_a_buffer),
-        cmocka_unit_test(test_flows_held),          cmocka_unit_test(test_switched_off),
-        cmocka_unit_test(test_malformed),           cmocka_unit_test(test_toeplitz),
-        cmocka_unit_test(test_queueing_discipline),
+        cmocka_unit_test(test_up_to_64_kib),   cmocka_unit_test(test_what_ends_a_buffer),
+        cmocka_unit_test(test_checksums_cost), cmocka_unit_test(test_flows_held),
+        cmocka_unit_test(test_switched_off),   cmocka_unit_test(test_malformed),
+        cmocka_unit_test(test_toeplitz),       cmocka_unit_test(test_queueing_discipline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -172,18 +172,20 @@ static void test_stream(void **state)
     rig_free(rig);
 }
 
-/* Everything at once: loss, repetition, overtaking, stalls of CPUs, moving interrupts, small
- * rings, two streams in each direction, all sizes. */
+/* Everything at once: loss, damage, repetition, overtaking, stalls of CPUs, moving interrupts,
+ * small rings, two streams in each direction, all sizes. */
 static void test_streams_at_random(void **state)
 {
     (void)state;
-    uint64_t retransmitted = 0, lost = 0, timeouts = 0, merged = 0;
+    uint64_t retransmitted = 0, lost = 0, timeouts = 0, merged = 0, damaged = 0, bad = 0;
     uint64_t used[2] = { 0, 0 };
     for (uint64_t seed = 1; seed <= 40; seed++) {
         struct rig_options o = plain(seed);
         o.stall_percent = seed % 3 ? 1 : 0;
         o.loss_permille = seed % 4 ? (unsigned)seed % 40 : 0;
         o.repeat_permille = (unsigned)seed % 11;
+        o.damage_permille = seed % 8 == 2 ? 10 : 0;
+        o.unchecked = seed % 8 == 5;
         o.overtake_permille = seed % 5 == 0 ? 30 : 0;
         o.ring = seed % 2 ? 4 : 64;
         o.wander = seed % 3 == 1;
@@ -225,11 +227,13 @@ static void test_streams_at_random(void **state)
             retransmitted += stats->retransmitted_segments;
             timeouts += stats->timeouts;
             merged += stats->gro_merged;
+            bad += stats->bad_checksums;
         }
         lost += rig->lost;
+        damaged += rig->damaged;
         used[0] += rig->end[0].on_queue[0];
         used[1] += rig->end[0].on_queue[1];
-        if (rig->lost == 0 && !o.overtake_permille && !o.fail_page_every)
+        if (rig->lost + rig->damaged == 0 && !o.overtake_permille && !o.fail_page_every)
             assert_int_equal(net_stats(rig->end[0].net)->timeouts, 0);
         run(rig, 130000);
         rig_free(rig);
@@ -240,6 +244,8 @@ static void test_streams_at_random(void **state)
     assert_true(lost > 300);
     assert_true(retransmitted >= lost / 2);
     assert_true(merged > 1000);
+    assert_true(bad > 100);
+    assert_in_range(bad, damaged / 2, damaged); /* others break a header */
     assert_true(used[0] > 1000 && used[1] > 1000);
     assert_true(timeouts > 0 && timeouts < retransmitted);
 }

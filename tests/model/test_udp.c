@@ -105,6 +105,35 @@ static void test_datagrams(void **state)
     }
 }
 
+/* A damaged one is dropped; a device that does not check is believed. */
+static void test_checksums(void **state)
+{
+    (void)state;
+    for (unsigned unchecked = 0; unchecked < 2; unchecked++) {
+        struct rig_options o = plain();
+        o.unchecked = unchecked;
+        struct talk *t = talk_new(&o);
+        const struct net_stats *stats = net_stats(t->rig->end[1].net);
+        t->n = 100;
+        t->bytes_max = 1472;
+        t->rig->options.damage_permille = unchecked ? 0 : 1000;
+        k_thread_new(t->rig->kernel, "b", 3, receives, t);
+        k_thread_new(t->rig->kernel, "a", 1, sends, t);
+        fake_run_until(t->rig->kernel, FAKE_MS(100));
+        assert_true(t->done[0]);
+        assert_int_equal(t->received, unchecked ? 100 : 0);
+        assert_int_equal(stats->bad_checksums, unchecked ? 0 : 100);
+        assert_int_equal(stats->dropped_packets, unchecked ? 0 : 100);
+        t->rig->options.damage_permille = 0;
+        if (!unchecked) {
+            k_thread_new(t->rig->kernel, "a", 1, sends, t);
+            fake_run_until(t->rig->kernel, FAKE_MS(200));
+        }
+        assert_true(t->done[1]);
+        talk_free(t);
+    }
+}
+
 /* Who does not read loses what does not fit; the sender waits for its device, nothing else. */
 static void test_buffers(void **state)
 {
@@ -172,6 +201,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_datagrams),
+        cmocka_unit_test(test_checksums),
         cmocka_unit_test(test_buffers),
         cmocka_unit_test(test_odd_ones),
     };
