@@ -258,15 +258,28 @@ static void test_first_buffers(void **state)
     pair_free(p);
 }
 
-/* The window never shrinks, and never passes what is allowed. */
-static void test_window_edge(void **state)
+#define TURN 10000u
+static void client_sends_in_turns(void *arg)
 {
-    (void)state;
+    struct pair *p = arg;
+    for (uint64_t left = p->value; left > 0; left -= TURN) {
+        assert_int_equal(socket_send(p->client, p->buffer[0], TURN), TURN);
+        k_sleep(p->rig->kernel, FAKE_MS(2));
+    }
+}
+
+/* The window never shrinks, and never passes what is allowed. The buffer grows with what is read in
+ * a round trip (space) once that is more than the first window: to four times it and 32 segments,
+ * or twice as much while it grows fast. */
+static void window_edge(bool in_turns)
+{
     struct rig_options o = plain();
     o.stall_percent = 2;
     struct pair *p = pair_new(&o);
-    uint32_t edge = 0, begin = p->client->tcp.snd_nxt;
-    send_bytes(p, 8u << 20);
+    const struct socket *server = p->server;
+    uint32_t edge = 0, begin = p->client->tcp.snd_nxt, first = server->receive_buffer;
+    p->value = in_turns ? 200 * TURN : 8u << 20;
+    thread(p, 1, in_turns ? client_sends_in_turns : client_sends);
     thread(p, 3, server_reads);
     run(p, 1000000);
     assert_true(p->done[2]);
@@ -279,8 +292,21 @@ static void test_window_edge(void **state)
             assert_true(p->seen[i].window << scale <= 3u << 20);
             edge = now;
         }
-    assert_true(p->server->receive_buffer > 300000); /* autotuned, or as it began */
+    if (in_turns) { /* at most two turns are read in a round trip */
+        assert_int_equal(server->tcp.space, 29200);
+        assert_int_equal(server->receive_buffer, first);
+    } else {
+        uint32_t least = 4 * server->tcp.space + 32 * server->tcp.mss;
+        assert_true(least > first);
+        assert_in_range(server->receive_buffer, least, 2 * least);
+    }
     pair_free(p);
+}
+static void test_window_edge(void **state)
+{
+    (void)state;
+    window_edge(false);
+    window_edge(true);
 }
 
 /* What is at the device is bounded, however slow it is. */
