@@ -193,6 +193,9 @@ static inline struct numa_result copy_access(struct core *core, struct hpa hpa, 
     return store ? result : fetched(core, hpa, result);
 }
 
+/* Lines of a copy's source of which the host is told before the first is asked for. */
+#define ANNOUNCED_LINES 3u
+
 void core_copy(struct core *core, struct sim_task *task, struct hpa to, struct hpa from,
                uint64_t bytes, sim_time line_ps, struct numa_result *arrived)
 {
@@ -201,6 +204,8 @@ void core_copy(struct core *core, struct sim_task *task, struct hpa to, struct h
     uint64_t load = from.v & ~(LINE_BYTES - 1), store = to.v & ~(LINE_BYTES - 1);
     sim_time t = sim_task_now(task);
 
+    numa_prefetch(core->numa, numa_socket_of_core(core->numa, core->idx), from,
+                  (unsigned)SIM_MIN(bytes, ANNOUNCED_LINES * LINE_BYTES));
     line_ps = SIM_MAX(line_ps, 2 * core->issue_ps);
     for (unsigned n = 0; load < from_end || store < to_end; n++) {
         sim_time then_ps = t + line_ps;

@@ -177,12 +177,16 @@ static inline uint32_t *llc_at(const struct cluster *c, uint32_t set, int way)
     return &c->llc_at[set * USUAL_PRIVATE_WAYS + (uint32_t)way];
 }
 
-/* Lets the host fetch what is known about the line that the next one of a stream will drive out of
- * the L2, if it is to be written back. */
+/* A stream's lines go into consecutive sets. So far ahead that the host has time for its own LLC.
+ */
+#define VICTIM_AHEAD 4u
+
+/* Lets the host fetch what is known about the line that one of a stream will soon drive out of the
+ * L2, if it is to be written back. */
 static inline __attribute__((always_inline)) void prefetch_victim(const struct access *a,
                                                                   struct cache_place p)
 {
-    const uint32_t set = (p.index + 1) & (USUAL_L2_SETS - 1);
+    const uint32_t set = (p.index + VICTIM_AHEAD) & (USUAL_L2_SETS - 1);
     const struct cache_place next = { cache_row(a->l2, set), 0, set };
     const uint32_t old = a->l2->all_ways & ~next.row->used;
     const int way = __builtin_ctz(old | 1u << (USUAL_PRIVATE_WAYS - 1));
