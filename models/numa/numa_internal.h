@@ -97,12 +97,11 @@ enum write_cause {
 struct cluster {
     struct cache l2;
     struct cache *l1; /* l2_cores of them */
-    bool usual;       /* one L1; both caches have eight ways */
+    bool usual;       /* one L1 and an L2 of USUAL_* above a usual LLC */
     uint32_t socket;
     uint32_t sharer_bit; /* in the state words of its socket's LLC */
-    /* Usual caches above a usual LLC: of each way of each set of the L2, where the LLC has that
-     * line, see agent_at(). A line stays there as long as it is in the L2, for the LLC is
-     * inclusive. Else NULL. */
+    /* usual: of each way of each set of the L2, where the LLC has that line, see agent_at(). A line
+     * stays there as long as it is in the L2, for the LLC is inclusive. Else NULL. */
     uint32_t *llc_at;
 };
 
@@ -314,6 +313,43 @@ static inline void agent_prefetch_next(const struct numa *n, struct holder h)
     } else {
         cache_prefetch_next(h.cache, h.place);
     }
+}
+/*
+ * What nearly all fetches of a cluster come to, with a usual LLC: it has the line, no other cluster
+ * has, and for a store no other socket may have. True: the cluster has got it, as
+ * coherence_ops.fetch would have given it, after a request to the LLC and the way back. False:
+ * nothing has happened.
+ */
+static inline __attribute__((always_inline)) bool
+agent_give(struct numa *n, const struct cluster *c, uint64_t line, bool store, struct fetched *got)
+{
+    struct socket *s = &n->socket[c->socket];
+    const struct cache llc = usual_llc(&s->llc);
+    const struct cache_place p = cache_place(&llc, line);
+    const int way = cache_find(&llc, p);
+
+    if (SIM_UNLIKELY(way < 0))
+        return false;
+    const enum line_state state = cache_state(p, way);
+    if ((cache_sharers(&llc, p, way) & ~c->sharer_bit) != 0 || (store && state == LINE_S))
+        return false;
+    cache_put(&llc, p, way, state, c->sharer_bit);
+    cache_touch(&llc, p, way);
+    /* The host has time until the next line is asked for, if this is a stream. */
+    cache_prefetch_next(&llc, p);
+    NUMA_COUNT(n, c->socket, core_llc_hits);
+    *got = (struct fetched){ SIM_MIN(state, LINE_E), agent_at(p, way) };
+    return true;
+}
+/* A dirty line leaves a usual cluster: back to where its LLC has it. */
+static inline __attribute__((always_inline)) void
+agent_take_back(struct numa *n, const struct cluster *c, uint32_t at)
+{
+    const struct cache llc = usual_llc(&n->socket[c->socket].llc);
+    const struct cache_place p = { cache_row(&llc, at >> 5), 0, at >> 5 };
+    const int way = (int)(at & 31);
+
+    cache_put(&llc, p, way, LINE_M, cache_sharers(&llc, p, way) & ~c->sharer_bit);
 }
 struct snooped agent_snoop(struct numa *n, unsigned socket, uint64_t line, enum snoop snoop);
 /* The same for a line already found; the line stays with its holder unless SNOOP_INVALIDATE. */

@@ -36,8 +36,8 @@ void cluster_init(struct numa *n, struct cluster *c)
                    numa_lines(n), 0);
     cache_init(&c->l2, 1, (uint32_t)(p->l2_bytes / LINE_BYTES / p->l2_ways), p->l2_ways,
                numa_lines(n), 0);
-    c->usual = all_usual(c, p);
-    if (c->usual && n->usual_llc) {
+    c->usual = n->usual_llc && all_usual(c, p);
+    if (c->usual) {
         c->llc_at = calloc(USUAL_L2_SETS * USUAL_PRIVATE_WAYS, sizeof(*c->llc_at));
         SIM_ASSERT(c->llc_at != NULL, "no memory for what L2 caches know of the LLC");
     }
@@ -153,24 +153,19 @@ enum line_state cluster_invalidate(struct numa *n, unsigned cluster, uint64_t li
 /* ---- Accesses of a core ----------------------------------------------------------------------
  */
 
-/* One that is under way. */
+/* One that is under way. usual: cluster.usual, and nobody wants to know where its time goes. Where
+ * it is compiled for that, everything here is known to the compiler but what it is for. */
 struct access {
     struct numa *n;
     struct cluster *c;
     unsigned core;
     bool store;
+    bool usual;
     uint64_t line;
     sim_time at_ps;
     struct sim_stamp *stamp;
     const struct cache *l1, *l2;
 };
-
-static inline __attribute__((always_inline)) void
-fill_l1(const struct cache *l1, struct cache_place p, enum line_state state)
-{
-    /* The victim's state is in the L2 already (see the invariant of struct cluster). */
-    cache_fill(l1, p, cache_victim(p, l1->all_ways), state, 0);
-}
 
 static inline uint32_t *llc_at(const struct cluster *c, uint32_t set, int way)
 {
@@ -197,71 +192,109 @@ static inline __attribute__((always_inline)) void prefetch_victim(const struct a
     }
 }
 
+/* A line leaves the L2 for that of the access; at: where the LLC has it, if the cluster is usual.
+ */
+static inline __attribute__((always_inline)) void leave(const struct access *a,
+                                                        struct cache_place p1, uint64_t line,
+                                                        bool dirty, uint32_t at, sim_time at_ps)
+{
+    if (!a->usual) {
+        drop_from_l1(a->n, a->c, line, UINT32_MAX);
+        if (dirty || !a->n->params->cache->inclusive)
+            a->n->ops->writeback(a->n, cluster_of_core(a->n, a->core), line, at, dirty, at_ps);
+        return;
+    }
+    /* What shares a set of the L2 shares one of the smaller L1. */
+    const struct cache_place p = { p1.row, (uint32_t)(line >> a->l1->sets_log2), p1.index };
+    const int way = cache_find(a->l1, p);
+
+    if (way >= 0)
+        cache_drop(p, way);
+    if (dirty)
+        agent_take_back(a->n, a->c, at);
+}
+
 /* Puts the line, which is not there, into the place of another. */
-static inline __attribute__((always_inline)) void
-fill_l2(const struct access *a, struct cache_place p, struct fetched line, sim_time at_ps)
+static inline __attribute__((always_inline)) void fill_l2(const struct access *a,
+                                                          struct cache_place p1,
+                                                          struct cache_place p, struct fetched line,
+                                                          sim_time at_ps)
 {
     const int way = cache_victim(p, a->l2->all_ways);
     const bool full = cache_holds(p, way);
     const uint64_t victim = cache_line_in(a->l2, p, way);
-    const enum line_state was = cache_state(p, way);
+    const bool dirty = cache_state(p, way) == LINE_M;
     uint32_t victim_at = 0;
 
     cache_fill(a->l2, p, way, line.state, 0);
-    if (a->c->llc_at != NULL) {
+    if (a->usual || a->c->llc_at != NULL) {
         victim_at = *llc_at(a->c, p.index, way);
         *llc_at(a->c, p.index, way) = line.llc_at;
         prefetch_victim(a, p);
     }
-    if (full) {
-        if (a->c->usual)
-            drop_from_one(a->l1, victim);
-        else
-            drop_from_l1(a->n, a->c, victim, UINT32_MAX);
-        if (was == LINE_M || !a->n->params->cache->inclusive)
-            a->n->ops->writeback(a->n, cluster_of_core(a->n, a->core), victim, victim_at,
-                                 was == LINE_M, at_ps);
+    if (full)
+        leave(a, p1, victim, dirty, victim_at, at_ps);
+}
+
+/* The line from outside of the cluster, known there at r->done_ps. */
+static inline __attribute__((always_inline)) struct fetched fetch(const struct access *a,
+                                                                  struct numa_result *r)
+{
+    struct fetched got;
+
+    if (a->usual && SIM_LIKELY(agent_give(a->n, a->c, a->line, a->store, &got))) {
+        const struct numa_cache_params *p = a->n->params->cache;
+        *r = (struct numa_result){ r->done_ps + p->llc_request_ps + p->llc_return_ps, NUMA_LLC };
+        return got;
     }
+    return a->n->ops->fetch(a->n, a->core, a->line, a->store, r->done_ps, a->stamp, r);
+}
+
+/* Which cores of a cluster may use the line that one of them has fetched. */
+static void agree_in_cluster(const struct access *a)
+{
+    struct numa *n = a->n;
+
+    if (n->l2_cores_log2 == 0)
+        return;
+    /* An L1 of a pair may read what the other has written, but then neither may store freely. */
+    if (a->store)
+        drop_from_l1(n, a->c, a->line, a->core & ((1u << n->l2_cores_log2) - 1));
+    else
+        share_in_l1(n, a->c, a->line);
 }
 
 /* The access missed the L1 (way1 < 0), or is a store to a line of it that is not M there. */
 static inline __attribute__((always_inline)) struct numa_result
 miss_l1(const struct access *a, struct cache_place p1, int way1)
 {
-    struct numa *n = a->n;
     const struct cache_place p2 = cache_place(a->l2, a->line);
-    struct numa_result r = { a->at_ps + n->l2_ps, NUMA_L2 };
+    const sim_time known_ps = a->at_ps + a->n->l2_ps;
+    struct numa_result r = { known_ps, NUMA_L2 };
     struct fetched now = { LINE_I, 0 };
 
     const int way2 = cache_find(a->l2, p2);
     if (way2 >= 0)
         now.state = cache_state(p2, way2);
-    sim_stamp_mark(a->stamp, PART_CORE, r.done_ps);
-    if (now.state == LINE_I || (a->store && now.state == LINE_S)) {
-        /* May take other lines from our caches, but not this one. */
-        now = n->ops->fetch(n, a->core, a->line, a->store, r.done_ps, a->stamp, &r);
-    }
+    sim_stamp_mark(a->stamp, PART_CORE, known_ps);
+    /* May take other lines from our caches, but not this one. */
+    if (now.state == LINE_I || (a->store && now.state == LINE_S))
+        now = fetch(a, &r);
     if (a->store)
         now.state = LINE_M;
     if (way2 < 0) {
-        fill_l2(a, p2, now, r.done_ps);
+        fill_l2(a, p1, p2, now, r.done_ps);
     } else {
         cache_put_state(p2, way2, now.state);
         cache_touch(a->l2, p2, way2);
     }
-
-    /* An L1 of a pair may read what the other has written, but then neither may store freely. */
-    if (!a->c->usual && n->l2_cores_log2 > 0) {
-        if (a->store)
-            drop_from_l1(n, a->c, a->line, a->core & ((1u << n->l2_cores_log2) - 1));
-        else
-            share_in_l1(n, a->c, a->line);
-    }
+    if (!a->usual)
+        agree_in_cluster(a);
     const enum line_state in_l1 = a->store ? LINE_M : LINE_S;
     if (way1 >= 0)
         cache_put_state(p1, way1, in_l1);
-    else
-        fill_l1(a->l1, p1, in_l1);
+    else /* The victim's state is in the L2 already (see the invariant of struct cluster). */
+        cache_fill(a->l1, p1, cache_victim(p1, a->l1->all_ways), in_l1, 0);
     return r;
 }
 
@@ -270,7 +303,7 @@ static inline __attribute__((always_inline)) struct numa_result access_in(const 
     const struct cache_place p = cache_place(a->l1, a->line);
     const int way = cache_find(a->l1, p);
 
-    if (SIM_LIKELY(way >= 0 && (!a->store || cache_state(p, way) == LINE_M))) {
+    if (way >= 0 && (!a->store || cache_state(p, way) == LINE_M)) {
         cache_touch(a->l1, p, way);
         sim_stamp_mark(a->stamp, PART_CORE, a->at_ps + a->n->l1_ps);
         return (struct numa_result){ a->at_ps + a->n->l1_ps, NUMA_L1 };
@@ -278,10 +311,24 @@ static inline __attribute__((always_inline)) struct numa_result access_in(const 
     return miss_l1(a, p, way);
 }
 
-static __attribute__((noinline)) struct numa_result access_unusual(struct access a)
+static __attribute__((noinline)) struct numa_result access_unusual(struct numa *n, unsigned core,
+                                                                   uint64_t line, bool store,
+                                                                   sim_time at_ps,
+                                                                   struct sim_stamp *stamp)
 {
-    a.l1 = l1_of_core(a.n, a.core);
-    a.l2 = &a.c->l2;
+    struct cluster *c = &n->cluster[cluster_of_core(n, core)];
+    const struct access a = {
+        .n = n,
+        .c = c,
+        .core = core,
+        .store = store,
+        .line = line,
+        .at_ps = at_ps,
+        .stamp = stamp,
+        .l1 = l1_of_core(n, core),
+        .l2 = &c->l2,
+    };
+
     return access_in(&a);
 }
 
@@ -289,13 +336,22 @@ struct numa_result private_access(struct numa *n, unsigned core, uint64_t line, 
                                   sim_time at_ps, struct sim_stamp *stamp)
 {
     struct cluster *c = &n->cluster[cluster_of_core(n, core)];
-    struct access a = { n, c, core, store, line, at_ps, stamp, NULL, NULL };
 
-    if (SIM_UNLIKELY(!c->usual))
-        return access_unusual(a);
+    if (SIM_UNLIKELY(!c->usual || stamp != NULL))
+        return access_unusual(n, core, line, store, at_ps, stamp);
     const struct cache l1 = usual_l1(c);
     const struct cache l2 = usual_l2(c);
-    a.l1 = &l1;
-    a.l2 = &l2;
+    const struct access a = {
+        .n = n,
+        .c = c,
+        .core = core,
+        .store = store,
+        .usual = true,
+        .line = line,
+        .at_ps = at_ps,
+        .l1 = &l1,
+        .l2 = &l2,
+    };
+
     return access_in(&a);
 }
