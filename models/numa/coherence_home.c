@@ -580,13 +580,15 @@ static enum remote_dma_write write_policy(const struct numa *n, unsigned socket,
                : (enum remote_dma_write)n->params->coherence->remote_dma_write;
 }
 
-/* All but the plain hit; at_ps: the slice's answer. */
+/* All but the plain hit; at_ps: the slice's answer. The line is looked up again: to hand over where
+ * it was would cost the plain hit more than that. */
 static __attribute__((noinline)) sim_time dma_write_rest(struct numa *n, unsigned socket,
-                                                         struct holder h, uint64_t line, bool full,
-                                                         sim_time at_ps, struct sim_stamp *stamp,
+                                                         uint64_t line, bool full, sim_time at_ps,
+                                                         struct sim_stamp *stamp,
                                                          enum numa_source *source)
 {
     const enum remote_dma_write policy = write_policy(n, socket, line);
+    const struct holder h = agent_find(n, socket, line);
 
     *source = home_of(n, line) == socket ? NUMA_LOCAL_DRAM : NUMA_REMOTE_DRAM;
     if (policy == REMOTE_DMA_DRAM_INVALIDATE)
@@ -601,17 +603,23 @@ static __attribute__((noinline)) sim_time dma_write_rest(struct numa *n, unsigne
 static sim_time dma_write(struct numa *n, unsigned socket, uint64_t line, bool full, sim_time at_ps,
                           struct sim_stamp *stamp, enum numa_source *source)
 {
+    const struct numa_cache_params *p = n->params->cache;
     const struct cache *llc = &n->socket[socket].llc;
     const struct holder h = agent_find(n, socket, line);
-    const sim_time t = at_ps + n->params->cache->iio_ps + n->params->cache->llc_request_ps;
+    sim_time t = at_ps + p->iio_ps + p->llc_request_ps;
 
     sim_stamp_mark(stamp, PART_CACHE, t);
-    if (SIM_UNLIKELY(h.way < 0 || !line_is_llcs_only(llc, h) ||
-                     cache_state(h.place, h.way) == LINE_S ||
+    if (SIM_UNLIKELY(h.way < 0 || h.cache != llc || cache_state(h.place, h.way) == LINE_S ||
                      write_policy(n, socket, line) != REMOTE_DMA_DEVICE_SIDE_LLC))
-        return dma_write_rest(n, socket, h, line, full, t, stamp, source);
-    /* What update() comes to for a line that only this LLC has: what nearly all writes find. */
-    cache_put_state(h.place, h.way, LINE_M);
+        return dma_write_rest(n, socket, line, full, t, stamp, source);
+    /* What update() comes to for a line that only this socket has: what nearly all writes find. */
+    if (!line_is_llcs_only(llc, h)) {
+        const uint32_t sharers = cache_sharers(llc, h.place, h.way);
+        const bool dirty = agent_snoop_clusters(n, socket, sharers, line, true);
+        t += dirty ? p->core_snoop_dirty_ps : p->core_snoop_clean_ps;
+        sim_stamp_mark(stamp, PART_CACHE, t);
+    }
+    cache_put(llc, h.place, h.way, LINE_M, 0);
     cache_touch(llc, h.place, h.way);
     NUMA_COUNT(n, socket, dma_write_updates);
     *source = NUMA_LLC;
