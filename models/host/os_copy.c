@@ -144,6 +144,15 @@ static void copy_content(struct physmem *mem, uint64_t to, uint64_t from, uint64
     }
 }
 
+/* Lets the host machine fetch content that is to be copied; within a page. */
+static void announce_content(struct physmem *mem, struct hpa from, uint64_t bytes)
+{
+    const uint8_t *content = physmem_bytes(mem, from);
+
+    for (uint64_t at = 0; at < bytes; at += LINE_BYTES)
+        __builtin_prefetch(content + at);
+}
+
 /* ---- Copies ------------------------------------------------------------------------------------
  */
 
@@ -161,6 +170,7 @@ void k_copy(struct kernel *kernel, struct kaddr to, struct kaddr from, size_t by
         const uint64_t in_page = SIM_MIN(bytes, PAGE_BYTES - from.v % PAGE_BYTES);
         const uint64_t here = os_run(memory, to, in_page);
         const struct hpa hpa = os_hpa(memory, to), source = os_hpa(memory, from);
+        announce_content(memory->mem, source, here);
         core_copy(self->on->core, self->task, hpa, source, here, line_ps, &arrived);
         copy_content(memory->mem, hpa.v, source.v, here, &next);
         to.v += here;
