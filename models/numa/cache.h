@@ -253,13 +253,12 @@ static inline uint32_t cache_word(const struct cache *c, struct cache_place p, i
     return line_word(cache_state(p, way), cache_sharers(c, p, way));
 }
 
-static inline void cache_put(const struct cache *c, struct cache_place p, int way,
-                             enum line_state state, uint32_t sharers)
+static inline void cache_put_sharers(const struct cache *c, struct cache_place p, int way,
+                                     uint32_t sharers)
 {
     const uint32_t bit = UINT32_C(1) << way;
     void *all = (uint8_t *)p.row + c->sharers_at;
 
-    cache_put_state(p, way, state);
     if (c->sharers_at == 0)
         return;
     if (sharers == 0) {
@@ -271,6 +270,13 @@ static inline void cache_put(const struct cache *c, struct cache_place p, int wa
         ((uint16_t *)all)[way] = (uint16_t)sharers;
     else
         ((uint32_t *)all)[way] = sharers;
+}
+
+static inline void cache_put(const struct cache *c, struct cache_place p, int way,
+                             enum line_state state, uint32_t sharers)
+{
+    cache_put_state(p, way, state);
+    cache_put_sharers(c, p, way, sharers);
 }
 
 /* Marks the way as recently used. */

@@ -145,18 +145,6 @@ struct physmem *numa_physmem(struct numa *n)
     return n->mem;
 }
 
-struct numa_result numa_load(struct numa *n, unsigned core, struct hpa hpa, sim_time at_ps,
-                             struct sim_stamp *stamp)
-{
-    return private_access(n, core, hpa.v >> LINE_LOG2, false, at_ps, stamp);
-}
-
-struct numa_result numa_store(struct numa *n, unsigned core, struct hpa hpa, sim_time at_ps,
-                              struct sim_stamp *stamp)
-{
-    return private_access(n, core, hpa.v >> LINE_LOG2, true, at_ps, stamp);
-}
-
 bool numa_private_hit(const struct numa *n, unsigned core, struct hpa hpa, bool store)
 {
     /* What is in an L1 is in its L2. */
@@ -259,7 +247,7 @@ void numa_warm_core(struct numa *n, unsigned core, struct hpa hpa, uint64_t byte
         return;
     n->quiet = true;
     for (uint64_t line = hpa.v >> LINE_LOG2; line <= (hpa.v + bytes - 1) >> LINE_LOG2; line++)
-        private_access(n, core, line, true, 0, NULL);
+        numa_store(n, core, (struct hpa){ line << LINE_LOG2 }, 0, NULL);
     n->quiet = false;
 }
 

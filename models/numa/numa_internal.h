@@ -223,13 +223,11 @@ static inline sim_time numa_send(struct numa *n, unsigned from, unsigned to, enu
             (N)->socket[SOCKET].counters.FIELD++; \
     } while (0)
 
-/* ---- Private caches (private.c) ------------------------------------------------------------- */
+/* ---- Private caches (private.c, and there: numa_load(), numa_store())
+ * ------------------------------------------------------------- */
 void cluster_init(struct numa *n, struct cluster *c);
 void cluster_release(struct numa *n, struct cluster *c);
 void cluster_clear(struct numa *n, struct cluster *c);
-/* A load or store of a core, from L1 on. */
-struct numa_result private_access(struct numa *n, unsigned core, uint64_t line, bool store,
-                                  sim_time at_ps, struct sim_stamp *stamp);
 /* State of the line in the cluster. */
 enum line_state cluster_peek(const struct numa *n, unsigned cluster, uint64_t line);
 /* Makes a valid line S; returns what it was. */
@@ -316,40 +314,39 @@ static inline void agent_prefetch_next(const struct numa *n, struct holder h)
 }
 /*
  * What nearly all fetches of a cluster come to, with a usual LLC: it has the line, no other cluster
- * has, and for a store no other socket may have. True: the cluster has got it, as
- * coherence_ops.fetch would have given it, after a request to the LLC and the way back. False:
- * nothing has happened.
+ * has, and for a store no other socket may have. llc: its own, from usual_llc(). True: the cluster
+ * has got it, as coherence_ops.fetch would have given it, after a request to the LLC and the way
+ * back. False: nothing has happened.
  */
-static inline __attribute__((always_inline)) bool
-agent_give(struct numa *n, const struct cluster *c, uint64_t line, bool store, struct fetched *got)
+static inline __attribute__((always_inline)) bool agent_give(struct numa *n,
+                                                             const struct cluster *c,
+                                                             const struct cache *llc, uint64_t line,
+                                                             bool store, struct fetched *got)
 {
-    struct socket *s = &n->socket[c->socket];
-    const struct cache llc = usual_llc(&s->llc);
-    const struct cache_place p = cache_place(&llc, line);
-    const int way = cache_find(&llc, p);
+    const struct cache_place p = cache_place(llc, line);
+    const int way = cache_find(llc, p);
 
     if (SIM_UNLIKELY(way < 0))
         return false;
     const enum line_state state = cache_state(p, way);
-    if ((cache_sharers(&llc, p, way) & ~c->sharer_bit) != 0 || (store && state == LINE_S))
+    if ((cache_sharers(llc, p, way) & ~c->sharer_bit) != 0 || (store && state == LINE_S))
         return false;
-    cache_put(&llc, p, way, state, c->sharer_bit);
-    cache_touch(&llc, p, way);
+    cache_put_sharers(llc, p, way, c->sharer_bit);
+    cache_touch(llc, p, way);
     /* The host has time until the next line is asked for, if this is a stream. */
-    cache_prefetch_next(&llc, p);
+    cache_prefetch_next(llc, p);
     NUMA_COUNT(n, c->socket, core_llc_hits);
     *got = (struct fetched){ SIM_MIN(state, LINE_E), agent_at(p, way) };
     return true;
 }
 /* A dirty line leaves a usual cluster: back to where its LLC has it. */
 static inline __attribute__((always_inline)) void
-agent_take_back(struct numa *n, const struct cluster *c, uint32_t at)
+agent_take_back(const struct cluster *c, const struct cache *llc, uint32_t at)
 {
-    const struct cache llc = usual_llc(&n->socket[c->socket].llc);
-    const struct cache_place p = { cache_row(&llc, at >> 5), 0, at >> 5 };
+    const struct cache_place p = { cache_row(llc, at >> 5), 0, at >> 5 };
     const int way = (int)(at & 31);
 
-    cache_put(&llc, p, way, LINE_M, cache_sharers(&llc, p, way) & ~c->sharer_bit);
+    cache_put(llc, p, way, LINE_M, cache_sharers(llc, p, way) & ~c->sharer_bit);
 }
 struct snooped agent_snoop(struct numa *n, unsigned socket, uint64_t line, enum snoop snoop);
 /* The same for a line already found; the line stays with its holder unless SNOOP_INVALIDATE. */

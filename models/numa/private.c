@@ -165,6 +165,7 @@ struct access {
     sim_time at_ps;
     struct sim_stamp *stamp;
     const struct cache *l1, *l2;
+    const struct cache *llc; /* usual: the socket's */
 };
 
 static inline uint32_t *llc_at(const struct cluster *c, uint32_t set, int way)
@@ -187,8 +188,7 @@ static inline __attribute__((always_inline)) void prefetch_victim(const struct a
     const int way = __builtin_ctz(old | 1u << (USUAL_PRIVATE_WAYS - 1));
 
     if (cache_state(next, way) == LINE_M) {
-        const struct cache llc = usual_llc(&a->n->socket[a->c->socket].llc);
-        cache_prefetch_at(cache_row(&llc, *llc_at(a->c, set, way) >> 5), llc.row_bytes);
+        cache_prefetch_at(cache_row(a->llc, *llc_at(a->c, set, way) >> 5), a->llc->row_bytes);
     }
 }
 
@@ -211,7 +211,7 @@ static inline __attribute__((always_inline)) void leave(const struct access *a,
     if (way >= 0)
         cache_drop(p, way);
     if (dirty)
-        agent_take_back(a->n, a->c, at);
+        agent_take_back(a->c, a->llc, at);
 }
 
 /* Puts the line, which is not there, into the place of another. */
@@ -230,8 +230,9 @@ static inline __attribute__((always_inline)) void fill_l2(const struct access *a
     if (a->usual || a->c->llc_at != NULL) {
         victim_at = *llc_at(a->c, p.index, way);
         *llc_at(a->c, p.index, way) = line.llc_at;
-        prefetch_victim(a, p);
     }
+    if (a->usual)
+        prefetch_victim(a, p);
     if (full)
         leave(a, p1, victim, dirty, victim_at, at_ps);
 }
@@ -242,7 +243,7 @@ static inline __attribute__((always_inline)) struct fetched fetch(const struct a
 {
     struct fetched got;
 
-    if (a->usual && SIM_LIKELY(agent_give(a->n, a->c, a->line, a->store, &got))) {
+    if (a->usual && SIM_LIKELY(agent_give(a->n, a->c, a->llc, a->line, a->store, &got))) {
         const struct numa_cache_params *p = a->n->params->cache;
         *r = (struct numa_result){ r->done_ps + p->llc_request_ps + p->llc_return_ps, NUMA_LLC };
         return got;
@@ -332,8 +333,10 @@ static __attribute__((noinline)) struct numa_result access_unusual(struct numa *
     return access_in(&a);
 }
 
-struct numa_result private_access(struct numa *n, unsigned core, uint64_t line, bool store,
-                                  sim_time at_ps, struct sim_stamp *stamp)
+/* Compiled for loads and for stores. */
+static inline __attribute__((always_inline)) struct numa_result
+access_any(struct numa *n, unsigned core, uint64_t line, bool store, sim_time at_ps,
+           struct sim_stamp *stamp)
 {
     struct cluster *c = &n->cluster[cluster_of_core(n, core)];
 
@@ -341,6 +344,7 @@ struct numa_result private_access(struct numa *n, unsigned core, uint64_t line, 
         return access_unusual(n, core, line, store, at_ps, stamp);
     const struct cache l1 = usual_l1(c);
     const struct cache l2 = usual_l2(c);
+    const struct cache llc = usual_llc(&n->socket[c->socket].llc);
     const struct access a = {
         .n = n,
         .c = c,
@@ -351,7 +355,20 @@ struct numa_result private_access(struct numa *n, unsigned core, uint64_t line, 
         .at_ps = at_ps,
         .l1 = &l1,
         .l2 = &l2,
+        .llc = &llc,
     };
 
     return access_in(&a);
+}
+
+struct numa_result numa_load(struct numa *n, unsigned core, struct hpa hpa, sim_time at_ps,
+                             struct sim_stamp *stamp)
+{
+    return access_any(n, core, hpa.v >> LINE_LOG2, false, at_ps, stamp);
+}
+
+struct numa_result numa_store(struct numa *n, unsigned core, struct hpa hpa, sim_time at_ps,
+                              struct sim_stamp *stamp)
+{
+    return access_any(n, core, hpa.v >> LINE_LOG2, true, at_ps, stamp);
 }
