@@ -39,8 +39,10 @@ static struct hpa some_line(struct numa *n, uint64_t *random)
     return fixture_hpa(n, (unsigned)(r % nodes), ((r >> 8) % TEST_LINES) * 64);
 }
 
-/* One random access to the line; its end is never before its beginning. */
-static void step_at(struct numa *n, struct hpa hpa, uint64_t *random, sim_time *t)
+/* One random access to the line, stamped unless that is NULL; its end, which is never before its
+ * beginning. */
+static sim_time step_at(struct numa *n, struct hpa hpa, uint64_t *random, sim_time *t,
+                        struct sim_stamp *stamp)
 {
     const uint64_t r = fixture_random(random);
     const unsigned core = (unsigned)(r >> 32) % numa_cores(n);
@@ -49,31 +51,34 @@ static void step_at(struct numa *n, struct hpa hpa, uint64_t *random, sim_time *
     const sim_time at = *t + (r >> 40) % 1000000;
     sim_time done;
 
+    if (stamp != NULL)
+        sim_stamp_start(stamp, at);
     switch (r % 16) {
     case 0:
     case 1:
     case 2:
     case 3:
-    case 4: done = numa_load(n, core, hpa, at, NULL).done_ps; break;
+    case 4: done = numa_load(n, core, hpa, at, stamp).done_ps; break;
     case 5:
     case 6:
     case 7:
-    case 8: done = numa_store(n, core, hpa, at, NULL).done_ps; break;
+    case 8: done = numa_store(n, core, hpa, at, stamp).done_ps; break;
     case 9:
-    case 10: done = numa_dma_read(n, socket, hpa, 64, at, NULL, NULL); break;
+    case 10: done = numa_dma_read(n, socket, hpa, 64, at, stamp, NULL); break;
     case 11:
-    case 12: done = numa_dma_write(n, socket, hpa, 64, at, NULL, NULL); break;
-    case 13: done = numa_dma_write(n, socket, hpa, 8, at, NULL, NULL); break;
-    case 14: done = numa_store_nt(n, core, hpa, at, NULL).done_ps; break;
+    case 12: done = numa_dma_write(n, socket, hpa, 64, at, stamp, NULL); break;
+    case 13: done = numa_dma_write(n, socket, hpa, 8, at, stamp, NULL); break;
+    case 14: done = numa_store_nt(n, core, hpa, at, stamp).done_ps; break;
     default: done = numa_flush(n, core, hpa, at); break;
     }
     assert_true(done > at);
     *t += 3000;
+    return done;
 }
 
 static void step(struct numa *n, uint64_t *random, sim_time *t)
 {
-    step_at(n, some_line(n, random), random, t);
+    step_at(n, some_line(n, random), random, t, NULL);
 }
 
 static void assert_invariants(struct numa *n)
@@ -119,6 +124,27 @@ static void test_invariants_inclusive(void **state)
 
 /* The sizes that the inner loops are compiled for; one slice, of whose sets few are used: every
  * cache overflows all the same. */
+static struct numa *usual_sizes(struct fixture *f)
+{
+    fixture_r730(f);
+    f->cpu.cores_per_socket = 2;
+    f->cache.llc_slices = 1;
+    f->cache.llc_bytes = UINT64_C(64) * USUAL_LLC_SETS * USUAL_LLC_WAYS;
+    f->dram.node_bytes = UINT64_C(1) << 30;
+    struct numa *n = fixture_new(f);
+    assert_true(n->usual_llc && n->cluster[0].usual);
+    return n;
+}
+
+/* Two sets of the LLC, n_tags lines of each node in both. */
+static struct hpa usual_line(struct numa *n, uint64_t *random, unsigned n_tags)
+{
+    const uint64_t r = fixture_random(random);
+    const uint64_t line = (r >> 8) % 2 + (r >> 16) % n_tags * USUAL_LLC_SETS;
+
+    return fixture_hpa(n, (unsigned)(r % 2), line * 64);
+}
+
 static void test_invariants_usual_sizes(void **state)
 {
     struct fixture f;
@@ -126,24 +152,43 @@ static void test_invariants_usual_sizes(void **state)
     sim_time t = 1000000;
 
     (void)state;
-    fixture_r730(&f);
-    f.cpu.cores_per_socket = 2;
-    f.cache.llc_slices = 1;
-    f.cache.llc_bytes = UINT64_C(64) * USUAL_LLC_SETS * USUAL_LLC_WAYS;
-    f.dram.node_bytes = UINT64_C(1) << 30;
-    struct numa *n = fixture_new(&f);
-    assert_true(n->usual_llc && n->cluster[0].llc_at != NULL);
+    struct numa *n = usual_sizes(&f);
     for (unsigned batch = 0; batch < 200; batch++) {
-        for (unsigned i = 0; i < 50; i++) {
-            const uint64_t r = fixture_random(&random);
-            const uint64_t line = (r >> 8) % 2 + (r >> 16) % 60 * USUAL_LLC_SETS;
-            step_at(n, fixture_hpa(n, (unsigned)(r % 2), line * 64), &random, &t);
-        }
+        for (unsigned i = 0; i < 50; i++)
+            step_at(n, usual_line(n, &random, 60), &random, &t, NULL);
         assert_invariants(n);
     }
     assert_true(n->socket[0].counters.llc_back_invalidations > 0);
     assert_true(n->socket[0].counters.write_victim_bytes > 0);
     numa_free(n);
+}
+
+/* Stamped accesses of cores take the general way through the caches, those of DMA the same one with
+ * marks: nobody can tell by the result. */
+static void test_stamps_change_nothing(void **state)
+{
+    struct fixture f[2];
+    struct numa *n[2];
+    uint64_t random[2] = { 11, 11 };
+    sim_time t[2] = { 1000000, 1000000 }, done[2];
+    struct sim_stamp stamp;
+
+    (void)state;
+    for (unsigned k = 0; k < 2; k++)
+        n[k] = usual_sizes(&f[k]);
+    for (unsigned i = 0; i < 20000; i++) {
+        for (unsigned k = 0; k < 2; k++)
+            done[k] = step_at(n[k], usual_line(n[k], &random[k], 12), &random[k], &t[k],
+                              k == 0 ? NULL : &stamp);
+        assert_int_equal(done[0], done[1]);
+    }
+    for (unsigned s = 0; s < 2; s++)
+        assert_memory_equal(&n[0]->socket[s].counters, &n[1]->socket[s].counters,
+                            sizeof(struct numa_counters));
+    assert_true(n[0]->socket[0].counters.core_llc_hits > 1000);
+    assert_true(n[0]->socket[0].counters.write_victim_bytes > 0);
+    for (unsigned k = 0; k < 2; k++)
+        numa_free(n[k]);
 }
 
 static void test_invariants_non_inclusive(void **state)
@@ -453,6 +498,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_invariants_inclusive),
         cmocka_unit_test(test_invariants_usual_sizes),
+        cmocka_unit_test(test_stamps_change_nothing),
         cmocka_unit_test(test_invariants_non_inclusive),
         cmocka_unit_test(test_invariants_four_sockets),
         cmocka_unit_test(test_invariants_front_side_bus),
