@@ -339,14 +339,14 @@ static inline __attribute__((always_inline)) bool agent_give(struct numa *n,
     *got = (struct fetched){ SIM_MIN(state, LINE_E), agent_at(p, way) };
     return true;
 }
-/* A dirty line leaves a usual cluster: back to where its LLC has it. */
-static inline __attribute__((always_inline)) void
-agent_take_back(const struct cluster *c, const struct cache *llc, uint32_t at)
+/* A dirty line leaves a usual cluster: back to where its LLC has it. Who may write a line is the
+ * only one that shares it, so that nobody does then; who it was need not be read. */
+static inline __attribute__((always_inline)) void agent_take_back(const struct cache *llc,
+                                                                  uint32_t at)
 {
     const struct cache_place p = { cache_row(llc, at >> 5), 0, at >> 5 };
-    const int way = (int)(at & 31);
 
-    cache_put(llc, p, way, LINE_M, cache_sharers(llc, p, way) & ~c->sharer_bit);
+    cache_put(llc, p, (int)(at & 31), LINE_M, 0);
 }
 struct snooped agent_snoop(struct numa *n, unsigned socket, uint64_t line, enum snoop snoop);
 /* The same for a line already found; the line stays with its holder unless SNOOP_INVALIDATE. */

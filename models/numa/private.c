@@ -188,7 +188,7 @@ static inline __attribute__((always_inline)) void prefetch_victim(const struct a
     const int way = __builtin_ctz(old | 1u << (USUAL_PRIVATE_WAYS - 1));
 
     if (cache_state(next, way) == LINE_M) {
-        cache_prefetch_at(cache_row(a->llc, *llc_at(a->c, set, way) >> 5), a->llc->row_bytes);
+        cache_prefetch_at(cache_row(a->llc, *llc_at(a->c, set, way) >> 5), HOST_LINE_BYTES);
     }
 }
 
@@ -211,7 +211,7 @@ static inline __attribute__((always_inline)) void leave(const struct access *a,
     if (way >= 0)
         cache_drop(p, way);
     if (dirty)
-        agent_take_back(a->c, a->llc, at);
+        agent_take_back(a->llc, at);
 }
 
 /* Puts the line, which is not there, into the place of another. */
