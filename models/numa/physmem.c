@@ -275,6 +275,16 @@ uint8_t *physmem_bytes_made(struct physmem *mem, struct hpa hpa)
     return make(mem, hpa.v);
 }
 
+void physmem_prefetch(const struct physmem *mem, struct hpa hpa, uint64_t bytes)
+{
+    const uint64_t in_line = hpa.v % LINE_BYTES;
+    const uint8_t *line = find(mem, hpa.v - in_line);
+
+    bytes = SIM_MIN(bytes + in_line, PAGE_BYTES - (hpa.v - in_line) % PAGE_BYTES);
+    for (uint64_t at = 0; line != NULL && at < bytes; at += LINE_BYTES)
+        __builtin_prefetch(line + at, 1);
+}
+
 static uint64_t word_at(const uint8_t *bytes)
 {
     uint64_t word;

@@ -46,6 +46,9 @@ void physmem_clear(struct physmem *mem, struct hpa hpa, uint64_t bytes);
 const uint8_t *physmem_bytes(const struct physmem *mem, struct hpa hpa);
 /* To be written; the page appears. Valid as long as the memory. */
 uint8_t *physmem_bytes_made(struct physmem *mem, struct hpa hpa);
+/* A hint to the machine that runs the simulation: the range, as far as the page of its first byte
+ * goes, will be read or written soon. It must be memory. */
+void physmem_prefetch(const struct physmem *mem, struct hpa hpa, uint64_t bytes);
 static inline uint64_t physmem_read64(const struct physmem *mem, struct hpa hpa)
 {
     uint64_t v;

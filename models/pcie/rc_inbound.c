@@ -201,6 +201,7 @@ static void rc_read(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_time 
     state->stats.reads++;
     state->stats.read_bytes += tlp->length_bytes;
     numa_prefetch(state->host->numa, state->socket, hpa, tlp->length_bytes);
+    physmem_prefetch(numa_physmem(state->host->numa), hpa, tlp->length_bytes);
     sim_schedule(rc->sim, &step->event, at_ps);
 }
 
@@ -265,6 +266,7 @@ static void rc_write(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_time
     port->last_commit_ps = SIM_MAX(port->last_commit_ps, ordered_ps);
     state->stats.writes++;
     state->stats.write_bytes += tlp->length_bytes;
+    physmem_prefetch(numa_physmem(state->host->numa), step->hpa, tlp->length_bytes);
     sim_schedule(rc->sim, &step->event, port->last_commit_ps);
 }
 
