@@ -67,9 +67,23 @@ struct rc_slots {
     unsigned first, n;
     struct rc_stretch busy[RC_SLOTS_STRETCHES];
 };
-/* Reserves the first interval_ps that is free from at_ps (>= now) on; returns its beginning. */
-sim_time rc_slots_take(struct rc_slots *slots, sim_time now_ps, sim_time at_ps,
-                       sim_time interval_ps);
+sim_time rc_slots_search(struct rc_slots *slots, sim_time now_ps, sim_time at_ps,
+                         sim_time interval_ps);
+/* Reserves the first interval_ps that is free from at_ps (>= now) on; returns its beginning. The
+ * lines of a request follow each other, so mostly it makes the last stretch longer. */
+static inline sim_time rc_slots_take(struct rc_slots *slots, sim_time now_ps, sim_time at_ps,
+                                     sim_time interval_ps)
+{
+    if (SIM_LIKELY(slots->n != 0)) {
+        struct rc_stretch *last = &slots->busy[(slots->first + slots->n - 1) % RC_SLOTS_STRETCHES];
+        if (SIM_LIKELY(at_ps >= last->from_ps && at_ps <= last->until_ps)) {
+            at_ps = last->until_ps;
+            last->until_ps += interval_ps;
+            return at_ps;
+        }
+    }
+    return rc_slots_search(slots, now_ps, at_ps, interval_ps);
+}
 
 /* A request of a core that waits for its completion. */
 struct rc_mmio {

@@ -59,8 +59,8 @@ static void add(struct rc_slots *slots, unsigned i, struct rc_stretch stretch)
     }
 }
 
-sim_time rc_slots_take(struct rc_slots *slots, sim_time now_ps, sim_time at_ps,
-                       sim_time interval_ps)
+sim_time rc_slots_search(struct rc_slots *slots, sim_time now_ps, sim_time at_ps,
+                         sim_time interval_ps)
 {
     while (slots->n != 0 && at(slots, 0)->until_ps <= now_ps)
         drop_first(slots);
