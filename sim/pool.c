@@ -9,18 +9,29 @@
 #define SLAB_BYTES (64u * 1024u)
 #define SLAB_ALIGN 64u /* of the first object; a size that is a multiple keeps lines apart */
 
+/* Poisoned while they are free, so that the inline functions are to leave them alone. */
+#if SIM_ASAN || defined(SIM_HOSTILE)
+#define CHECKED true
+#else
+#define CHECKED false
+#endif
+
 struct sim_pool {
+    struct sim_pool_stack stack;
     struct sim_pool *next;
     struct sim *sim;
     char *name;
     size_t object_bytes;
     size_t slab_objects;
-    uint64_t n_live;
-    void *free_list; /* linked through the first word of each object */
-    char *fresh;     /* objects of the newest slab that were never handed out */
+    size_t n_objects;
+    size_t n_given;   /* that were ever handed out */
+    size_t n_checked; /* stands for stack.n_free if CHECKED */
+    char *fresh;      /* objects of the newest slab that were never handed out */
     size_t n_fresh;
     struct slab *slabs;
 };
+
+_Static_assert(offsetof(struct sim_pool, stack) == 0, "where the inline functions look for it");
 
 /* Lies behind the objects of its slab. */
 struct slab {
@@ -61,7 +72,7 @@ struct sim_pool *sim_pool_shared(struct sim *sim, const char *name, size_t objec
     return sim_pool_new(sim, name, object_bytes);
 }
 
-static void add_slab(struct sim_pool *pool)
+static __attribute__((cold, noinline)) void add_slab(struct sim_pool *pool)
 {
     size_t objects_bytes = pool->slab_objects * pool->object_bytes;
     size_t bytes = objects_bytes + sizeof(struct slab);
@@ -75,43 +86,45 @@ static void add_slab(struct sim_pool *pool)
     pool->slabs = slab;
     pool->fresh = memory;
     pool->n_fresh = pool->slab_objects;
+    pool->n_objects += pool->slab_objects;
+    void **stack = realloc(pool->stack.free, pool->n_objects * sizeof(void *));
+    SIM_ASSERT(stack != NULL, "no memory for the free objects of pool %s", pool->name);
+    pool->stack.free = stack;
     SIM_POISON(memory, objects_bytes);
 }
 
-void *sim_pool_get(struct sim_pool *pool)
+void *sim_pool_get_slow(struct sim_pool *pool)
 {
-    void *object = pool->free_list;
+    void *object;
 
-    pool->n_live++;
-    if (SIM_LIKELY(object != NULL)) {
-        SIM_UNPOISON(object, pool->object_bytes);
-        memcpy(&pool->free_list, object, sizeof(void *));
-        return object;
+    if (pool->n_checked != 0) {
+        object = pool->stack.free[--pool->n_checked];
+    } else {
+        if (pool->n_fresh == 0)
+            add_slab(pool);
+        object = pool->fresh;
+        pool->fresh += pool->object_bytes;
+        pool->n_fresh--;
+        pool->n_given++;
+        pool->stack.n_room = CHECKED ? 0 : pool->n_given;
     }
-    if (pool->n_fresh == 0)
-        add_slab(pool);
-    object = pool->fresh;
-    pool->fresh += pool->object_bytes;
-    pool->n_fresh--;
     SIM_UNPOISON(object, pool->object_bytes);
     return object;
 }
 
-void sim_pool_put(struct sim_pool *pool, void *object)
+void sim_pool_put_slow(struct sim_pool *pool, void *object)
 {
-    SIM_ASSERT(pool->n_live > 0, "pool %s got back more than it gave", pool->name);
-    pool->n_live--;
+    SIM_ASSERT(sim_pool_live(pool) > 0, "pool %s got back more than it gave", pool->name);
 #ifdef SIM_HOSTILE
     memset(object, 0xa5, pool->object_bytes);
 #endif
-    memcpy(object, &pool->free_list, sizeof(void *));
-    pool->free_list = object;
+    pool->stack.free[pool->n_checked++] = object;
     SIM_POISON(object, pool->object_bytes);
 }
 
 uint64_t sim_pool_live(const struct sim_pool *pool)
 {
-    return pool->n_live;
+    return pool->n_given - pool->stack.n_free - pool->n_checked;
 }
 
 static void pool_free(struct sim_pool *pool)
@@ -123,6 +136,7 @@ static void pool_free(struct sim_pool *pool)
         SIM_UNPOISON(slab->memory, pool->slab_objects * pool->object_bytes);
         free(slab->memory);
     }
+    free(pool->stack.free);
     free(pool->name);
     free(pool);
 }
@@ -133,8 +147,8 @@ void sim_pools_free(struct sim *sim, bool check)
 
     for (struct sim_pool *pool = sim->pools; pool != NULL; pool = next) {
         next = pool->next;
-        SIM_ASSERT(!check || pool->n_live == 0, "%llu objects of pool %s are still alive",
-                   (unsigned long long)pool->n_live, pool->name);
+        SIM_ASSERT(!check || sim_pool_live(pool) == 0, "%llu objects of pool %s are still alive",
+                   (unsigned long long)sim_pool_live(pool), pool->name);
         pool_free(pool);
     }
     sim->pools = NULL;

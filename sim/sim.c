@@ -85,11 +85,6 @@ uint64_t sim_events_pending(const struct sim *sim)
     return sim->queue.n_pending + (sim_tasks_ready(sim) ? 1 : 0);
 }
 
-void sim_event_init(struct sim_event *event, sim_event_fn *fire)
-{
-    *event = (struct sim_event){ .fire = fire };
-}
-
 void sim_schedule(struct sim *sim, struct sim_event *event, sim_time at_ps)
 {
     SIM_ASSERT(!sim_event_pending(event), "event for %llu ps is already pending for %llu ps",

@@ -51,7 +51,10 @@ uint64_t sim_events_fired(const struct sim *sim);
 uint64_t sim_events_pending(const struct sim *sim);
 
 /* The event must not be pending. Its memory is the caller's, zeroed or not. */
-void sim_event_init(struct sim_event *event, sim_event_fn *fire);
+static inline void sim_event_init(struct sim_event *event, sim_event_fn *fire)
+{
+    *event = (struct sim_event){ .fire = fire };
+}
 static inline bool sim_event_pending(const struct sim_event *event)
 {
     return event->prev_link != NULL;
@@ -100,9 +103,36 @@ struct sim_pool *sim_pool_new(struct sim *sim, const char *name, size_t object_b
 /* The pool of that name, made by the first who asks: for objects that pass between models. All ask
  * for the same size. Looks the name up: at set-up only. */
 struct sim_pool *sim_pool_shared(struct sim *sim, const char *name, size_t object_bytes);
+
+/* The part of a pool that inline functions need; the rest is private to pool.c. A stack beside the
+ * objects, which may long have left the caches. Both counts stay 0 where objects are poisoned while
+ * they are free: the slow functions do all then. */
+struct sim_pool_stack {
+    void **free;
+    size_t n_free;
+    size_t n_room; /* objects that were ever handed out */
+};
+void *sim_pool_get_slow(struct sim_pool *pool);
+void sim_pool_put_slow(struct sim_pool *pool, void *object);
+
 /* Uninitialised memory. O(1); allocates from the system by the slab only. */
-void *sim_pool_get(struct sim_pool *pool);
-void sim_pool_put(struct sim_pool *pool, void *object);
+static inline void *sim_pool_get(struct sim_pool *pool)
+{
+    struct sim_pool_stack *stack = (struct sim_pool_stack *)(void *)pool;
+
+    if (SIM_UNLIKELY(stack->n_free == 0))
+        return sim_pool_get_slow(pool);
+    return stack->free[--stack->n_free];
+}
+static inline void sim_pool_put(struct sim_pool *pool, void *object)
+{
+    struct sim_pool_stack *stack = (struct sim_pool_stack *)(void *)pool;
+
+    if (SIM_UNLIKELY(stack->n_free == stack->n_room))
+        sim_pool_put_slow(pool, object);
+    else
+        stack->free[stack->n_free++] = object;
+}
 uint64_t sim_pool_live(const struct sim_pool *pool);
 
 /* ---- Random streams ----------------------------------------------------------------------- */
