@@ -49,17 +49,20 @@ static sim_time take_wire_dllp(struct link_dir *wire, sim_time due_ps)
 void link_settle(struct link_dir *wire, sim_time at_ps)
 {
     while (wire->owed.n != 0) {
-        struct link_dllp dllp = *link_ring_at(&wire->owed, 0);
+        const struct link_dllp *first = link_ring_at(&wire->owed, 0);
 
-        if (dllp.at_ps > SIM_MAX(at_ps, wire->free_ps))
+        if (first->at_ps > SIM_MAX(at_ps, wire->free_ps))
             break;
+        const struct link_dllp dllp = *first;
         link_ring_pop(&wire->owed);
         sim_time end_ps = take_wire_dllp(wire, dllp.at_ps);
         if (wire->replay != NULL && link_replay_dllp(wire, &dllp, end_ps))
             continue;
         if (dllp.kind < N_TLP_CLASSES) {
-            dllp.at_ps = end_ps + wire->latency_ps;
-            link_ring_put(&wire->reverse->arrivals, &dllp);
+            struct link_dllp *update = link_ring_put(&wire->reverse->arrivals,
+                                                     end_ps + wire->latency_ps, dllp.kind);
+            update->header = dllp.header;
+            update->data = dllp.data;
         }
     }
 }
@@ -82,23 +85,22 @@ sim_time link_take_wire(struct link_dir *dir, sim_time at_ps, uint32_t bytes)
     return start_ps;
 }
 
+static void owe_ack(struct link_dir *dir, sim_time due_ps)
+{
+    dir->n_unacked = 0;
+    link_ring_put(&dir->reverse->owed, due_ps, DLLP_ACK);
+    link_owes(dir->reverse);
+}
+
 /* An ACK after ack_tlps TLPs or the latency limit after the first that was not acknowledged. */
 static void account_ack(struct link_dir *dir, sim_time tail_ps)
 {
-    struct link_dllp ack = { .at_ps = tail_ps, .kind = DLLP_ACK };
-
-    if (dir->n_unacked != 0 && tail_ps > dir->ack_deadline_ps) {
-        ack.at_ps = dir->ack_deadline_ps;
-        dir->n_unacked = 0;
-        link_owe(dir->reverse, &ack);
-        ack.at_ps = tail_ps;
-    }
+    if (dir->n_unacked != 0 && tail_ps > dir->ack_deadline_ps)
+        owe_ack(dir, dir->ack_deadline_ps);
     if (dir->n_unacked == 0)
         dir->ack_deadline_ps = tail_ps + link_limit_ps(dir);
-    if (++dir->n_unacked >= dir->ack_tlps) {
-        dir->n_unacked = 0;
-        link_owe(dir->reverse, &ack);
-    }
+    if (++dir->n_unacked >= dir->ack_tlps)
+        owe_ack(dir, tail_ps);
 }
 
 static __attribute__((cold, noinline)) void

@@ -21,8 +21,8 @@ enum link_dllp_kind { DLLP_ACK = N_TLP_CLASSES, DLLP_NAK };
 
 struct link_dllp {
     sim_time at_ps; /* due at the sender of the DLLP, or its arrival */
-    uint64_t tlps;  /* ACK, NAK: all TLPs below this number are acknowledged */
-    uint32_t header, data;
+    uint64_t tlps;  /* ACK, NAK, with bit errors: all TLPs below this number are acknowledged */
+    uint32_t header, data; /* UpdateFC */
     uint32_t kind;
 };
 
@@ -118,8 +118,8 @@ void link_account(struct link_dir *dir, struct tlp *tlp, sim_time start_ps, uint
 void link_arm(struct link_dir *dir, sim_time at_ps);
 
 /* ---- link_credit.c ---- */
-/* Inserts in order of time. */
-void link_ring_put(struct link_ring *ring, const struct link_dllp *dllp);
+/* Inserts in order of time; the caller fills in what the kind has besides, before the next call. */
+struct link_dllp *link_ring_put(struct link_ring *ring, sim_time at_ps, uint32_t kind);
 void link_ring_pop(struct link_ring *ring);
 static inline struct link_dllp *link_ring_at(const struct link_ring *ring, uint32_t i)
 {
@@ -137,8 +137,8 @@ static inline bool link_has_credits(struct link_dir *dir, enum tlp_class class, 
 }
 /* Arms the wake for the next UpdateFC on its way, if there is one. */
 void link_arm_for_credits(struct link_dir *dir);
-/* A DLLP for the opposite direction's sender, due on this wire. */
-void link_owe(struct link_dir *wire, const struct link_dllp *dllp);
+/* A DLLP for the opposite direction's sender was put among those owed on this wire. */
+void link_owes(struct link_dir *wire);
 /* The ACK latency limit of this direction's receiver, in picoseconds. */
 sim_time link_limit_ps(struct link_dir *dir);
 

@@ -33,14 +33,17 @@ static void ring_grow(struct link_ring *ring)
     *ring = (struct link_ring){ .entry = entry, .capacity = capacity, .n = ring->n };
 }
 
-void link_ring_put(struct link_ring *ring, const struct link_dllp *dllp)
+struct link_dllp *link_ring_put(struct link_ring *ring, sim_time at_ps, uint32_t kind)
 {
     if (SIM_UNLIKELY(ring->n == ring->capacity))
         ring_grow(ring);
     uint32_t i = ring->n++;
-    for (; i > 0 && link_ring_at(ring, i - 1)->at_ps > dllp->at_ps; i--)
+    for (; i > 0 && link_ring_at(ring, i - 1)->at_ps > at_ps; i--)
         *link_ring_at(ring, i) = *link_ring_at(ring, i - 1);
-    *link_ring_at(ring, i) = *dllp;
+    struct link_dllp *dllp = link_ring_at(ring, i);
+    dllp->at_ps = at_ps;
+    dllp->kind = kind;
+    return dllp;
 }
 
 void link_ring_pop(struct link_ring *ring)
@@ -49,10 +52,9 @@ void link_ring_pop(struct link_ring *ring)
     ring->n--;
 }
 
-void link_owe(struct link_dir *wire, const struct link_dllp *dllp)
+void link_owes(struct link_dir *wire)
 {
-    link_ring_put(&wire->owed, dllp);
-    if (wire->replay != NULL)
+    if (SIM_UNLIKELY(wire->replay != NULL))
         link_replay_owed(wire);
     else
         link_settle(wire, sim_now(wire->sim));
@@ -88,17 +90,14 @@ sim_time link_limit_ps(struct link_dir *dir)
 static void send_update(struct link_dir *dir, enum tlp_class class, sim_time due_ps)
 {
     struct link_pool *pool = &dir->pool[class];
-    struct link_dllp update = {
-        .at_ps = due_ps,
-        .kind = class,
-        .header = pool->freed_header,
-        .data = pool->freed_data,
-    };
+    struct link_dllp *update = link_ring_put(&dir->reverse->owed, due_ps, class);
 
+    update->header = pool->freed_header;
+    update->data = pool->freed_data;
     pool->open_header += pool->freed_header;
     pool->open_data += pool->freed_data;
     pool->freed_header = pool->freed_data = 0;
-    link_owe(dir->reverse, &update);
+    link_owes(dir->reverse);
 }
 
 /* The sender may lack credits for one more TLP of the class. */

@@ -233,13 +233,13 @@ static void answer_arrives(struct sim *sim, struct sim_event *event)
 static void send_answer(struct link_dir *dir, enum link_dllp_kind kind, sim_time due_ps)
 {
     struct link_replay *replay = dir->replay;
-    struct link_dllp answer = { .at_ps = due_ps, .kind = kind, .tlps = replay->expected };
 
     replay->n_unacked = 0;
     sim_cancel(dir->sim, &replay->ack);
     if (kind == DLLP_NAK)
         dir->reverse->stats.nak_dllps++;
-    link_owe(dir->reverse, &answer);
+    link_ring_put(&dir->reverse->owed, due_ps, kind)->tlps = replay->expected;
+    link_owes(dir->reverse);
 }
 
 static void ack_is_due(struct sim *sim, struct sim_event *event)
@@ -304,19 +304,21 @@ static void arrive(struct sim *sim, struct sim_event *event)
 bool link_replay_dllp(struct link_dir *wire, const struct link_dllp *dllp, sim_time end_ps)
 {
     struct link_replay *replay = wire->reverse->replay;
-    struct link_dllp answer = *dllp;
 
     if (is_corrupt(wire->replay, DLLP_WIRE_BYTES)) {
         if (dllp->kind < N_TLP_CLASSES) {
-            answer.at_ps = end_ps + link_limit_ps(wire->reverse);
-            link_owe(wire, &answer);
+            struct link_dllp *again =
+                link_ring_put(&wire->owed, end_ps + link_limit_ps(wire->reverse), dllp->kind);
+            again->header = dllp->header;
+            again->data = dllp->data;
+            link_owes(wire);
         }
         return true;
     }
     if (dllp->kind < N_TLP_CLASSES)
         return false;
-    answer.at_ps = SIM_MAX(end_ps + wire->latency_ps, sim_now(wire->sim));
-    link_ring_put(&replay->answers, &answer);
+    const sim_time at_ps = SIM_MAX(end_ps + wire->latency_ps, sim_now(wire->sim));
+    link_ring_put(&replay->answers, at_ps, dllp->kind)->tlps = dllp->tlps;
     sim_cancel(wire->sim, &replay->answer);
     sim_schedule(wire->sim, &replay->answer, link_ring_at(&replay->answers, 0)->at_ps);
     return true;
