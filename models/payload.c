@@ -29,12 +29,10 @@ static bool has_stream(uint64_t word)
     return word >> 63 != 0;
 }
 
-bool payload_fits(uint64_t word, uint64_t tag, unsigned n)
+bool payload_fits_cut(uint64_t word, uint64_t tag, unsigned n)
 {
     unsigned starts = 0; /* bit s: up to here it may be that the last tag began at byte s */
 
-    if (payload_same(word, tag, n))
-        return true;
     for (unsigned i = 0; i < n; i++) {
         const uint8_t byte = (uint8_t)(word >> 8 * i);
         unsigned then = 0;

@@ -46,8 +46,13 @@ static inline bool payload_same(uint64_t a, uint64_t b, unsigned n)
     return n >= 8 ? a == b : ((a ^ b) & ((UINT64_C(1) << 8 * n) - 1)) == 0;
 }
 /* Of the word in memory n low bytes are known (1 .. 8): they are those of the tag, or of several
- * tags of the stream one after the other. */
-bool payload_fits(uint64_t word, uint64_t tag, unsigned n);
+ * tags of the stream one after the other. The first byte is the tag's in any case. */
+bool payload_fits_cut(uint64_t word, uint64_t tag, unsigned n);
+static inline bool payload_fits(uint64_t word, uint64_t tag, unsigned n)
+{
+    return payload_same(word, tag, n) ||
+           ((uint8_t)word == (uint8_t)tag && payload_fits_cut(word, tag, n));
+}
 
 struct payload_extent {
     uint64_t tag;
