@@ -91,10 +91,10 @@ static bool merge_cut_tag(struct payload_extent *last, uint64_t tag, uint32_t by
 
 static bool append(struct payload *p, uint64_t tag, uint32_t bytes, unsigned known)
 {
-    struct payload_extent *last = &p->extent[p->n - 1];
+    struct payload_extent *last = p->n > 0 ? &p->extent[p->n - 1] : NULL;
 
-    if (p->n == 0 || (!merge(last, tag, bytes, known) &&
-                      !(known == TAG_BYTES && merge_cut_tag(last, tag, bytes)))) {
+    if (last == NULL || (!merge(last, tag, bytes, known) &&
+                         !(known == TAG_BYTES && merge_cut_tag(last, tag, bytes)))) {
         if (p->n == PAYLOAD_EXTENTS_MAX)
             return false;
         p->extent[p->n++] = (struct payload_extent){ tag, bytes, (uint8_t)known };
