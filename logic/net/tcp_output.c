@@ -198,7 +198,8 @@ static uint32_t lost_segments(const struct tcp *tp)
 
 static uint32_t in_flight(const struct tcp *tp)
 {
-    return tp->packets_out - NET_MIN(tp->packets_out, lost_segments(tp) + tp->dup_acks);
+    const uint32_t gone = lost_segments(tp) + tp->dup_acks;
+    return tp->packets_out - NET_MIN(tp->packets_out, gone);
 }
 
 static uint32_t cwnd_quota(const struct tcp *tp)
