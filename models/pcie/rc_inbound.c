@@ -248,7 +248,8 @@ static void rc_write(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_time
     step->hpa = hpa;
     while (bytes != 0) {
         unsigned n = SIM_MIN(bytes, (unsigned)(LINE_BYTES - (hpa.v & (LINE_BYTES - 1))));
-        sim_time at_ps = SIM_MAX(rc_line_slot(state, sim_now(rc->sim), arrive_ps), translated_ps);
+        const sim_time slot_ps = rc_line_slot(state, sim_now(rc->sim), arrive_ps);
+        const sim_time at_ps = SIM_MAX(slot_ps, translated_ps);
         struct sim_stamp line, *timed = timed_line(tlp->stamp, &line, at_ps);
         enum numa_source source;
         sim_time done_ps = numa_dma_write(state->host->numa, state->socket, hpa, n, at_ps, timed,

@@ -1,6 +1,7 @@
 /* The root complex within a whole host: function, order, errors, and the latency formula. */
 #include "tests/model/world_fixture.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "sim/results.h"
@@ -9,9 +10,10 @@
     "ports = ( { name = \"rp0\"; socket = 0; lanes = 8; }," \
     "          { name = \"rp1\"; socket = 0; lanes = 8; }," \
     "          { name = \"rp0\"; socket = 1; lanes = 8; } );"
-#define WORLD(IOMMU)                                                                      \
+#define WORLD(IOMMU) WORLD_WITH(IOMMU, "")
+#define WORLD_WITH(IOMMU, ROOT_COMPLEX)                                                   \
     "hosts = { server = { " PORTS " iommu = { enabled = " IOMMU "; };"                    \
-    "  root_complex = { inbound_ns = 61; outbound_ns = 47; }; }; };"                      \
+    "  root_complex = { inbound_ns = 61; outbound_ns = 47; " ROOT_COMPLEX " }; }; };"     \
     "devices = { a = { type = \"pcie.requester\"; }; b = { type = \"pcie.requester\"; };" \
     "            c = { type = \"pcie.requester\"; }; };"                                  \
     "cables = ( { from = \"server.s0.rp0\"; to = \"a.p0\"; },"                            \
@@ -272,6 +274,38 @@ static void test_write_latency_adds_up(void **unused)
     fixture_close(&f);
 }
 
+/* Each line of a write takes one line request: the fourth is asked for three intervals later. */
+static void test_lines_of_a_write_are_one_interval_apart(void **unused)
+{
+    double took_ns[2] = { 0, 0 };
+    char name[64];
+    (void)unused;
+    for (unsigned i = 0; i < 2; i++) {
+        struct world_fixture f;
+        struct hpa hpa;
+        struct iova iova;
+        struct run_result *result = run_result_new();
+        const uint32_t bytes = i == 0 ? 64 : 256;
+        fixture_open(&f, WORLD_WITH("false", "line_interval_ns = 100;"));
+        assert_int_equal(host_dma_alloc(f.host, id_of(&f, "a"), 0, 4096, 4096, &hpa, &iova), 0);
+        numa_warm_device(host_numa(f.host), 0, hpa, 4096);
+        struct fixture_op op = op_new(true, iova.v, bytes, NULL);
+        struct sim_stamp stamp;
+        op.op.stamp = &stamp;
+        assert_int_equal(fixture_dma(&f, "a", &op), PCIE_DMA_OK);
+        run_result_stats(result, "", root_complex_ops.stats,
+                         host_root_complexes(f.host)->rc[0]->state, 1);
+        for (unsigned k = 0; k < 2; k++) {
+            static const char *const parts[2] = { "root_complex", "cache" };
+            snprintf(name, sizeof(name), "write_latency_part_ns.%s", parts[k]);
+            took_ns[i] += run_result_value(result, name);
+        }
+        run_result_free(result);
+        fixture_close(&f);
+    }
+    assert_true(fabs(took_ns[1] - took_ns[0] - 300) < 0.1);
+}
+
 /* A read behind a write of the same device sees what was written, however slow the write is. */
 struct pair {
     struct fixture_op write, read;
@@ -473,6 +507,7 @@ int main(void)
         cmocka_unit_test(test_bytes_arrive_and_come_back),
         cmocka_unit_test(test_read_latency_equals_formula),
         cmocka_unit_test(test_write_latency_adds_up),
+        cmocka_unit_test(test_lines_of_a_write_are_one_interval_apart),
         cmocka_unit_test(test_read_pushes_write),
         cmocka_unit_test(test_read_beyond_memory_is_unsupported),
         cmocka_unit_test(test_iommu_blocks_what_is_not_mapped),
