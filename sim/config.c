@@ -363,15 +363,49 @@ bool config_check_unknown(struct config *config, struct sim_error_list *errors)
     return config_check_unknown_below(config->root, errors);
 }
 
+static void add_mistake(const struct config_place *place, const char *path, const char *found,
+                        const char *text, struct sim_error_list *errors, const char *expected,
+                        const char *const *names)
+{
+    char *suggestion = sim_suggestion(text, names);
+
+    sim_error_add(errors, place->file, place->line, "%s: found %s%s%s%s%s", path, found,
+                  expected ? ", expected " : "", expected ? expected : "",
+                  !*suggestion ? "" : (expected ? "; " : ", "), suggestion);
+    g_free(suggestion);
+}
+
 void config_mistake(const struct config_node *node, struct sim_error_list *errors,
                     const char *expected, const char *const *names)
 {
     char *found = config_describe(node);
-    char *suggestion = sim_suggestion(node->kind == CONFIG_STRING ? node->string : "", names);
 
-    sim_error_add(errors, node->place.file, node->place.line, "%s: found %s%s%s%s%s", node->path,
-                  found, expected ? ", expected " : "", expected ? expected : "",
-                  !*suggestion ? "" : (expected ? "; " : ", "), suggestion);
-    g_free(suggestion);
+    add_mistake(&node->place, node->path, found, node->kind == CONFIG_STRING ? node->string : "",
+                errors, expected, names);
     g_free(found);
+}
+
+void config_mistake_at(struct config_node *group, const char *key, struct sim_error_list *errors,
+                       const char *expected, const char *const *names)
+{
+    struct config_node *node = config_child_named(group, key, NULL);
+    struct config_node *value = node ? config_value_form(node) : NULL;
+    const struct config_resolved *resolved;
+    char *path, *found;
+
+    if (node) {
+        config_mistake(value ? value : node, errors, expected, names);
+        return;
+    }
+    path = g_strdup_printf("%s%s%s", group->path, *group->path ? "." : "", key);
+    resolved = g_hash_table_lookup(group->config->resolved, path);
+    if (!resolved)
+        found = g_strdup("nothing");
+    else
+        found = g_strdup_printf(resolved->is_string ? "\"%s\" (the default)" : "%s (the default)",
+                                resolved->value);
+    add_mistake(&group->place, path, found, resolved ? resolved->value : "", errors, expected,
+                names);
+    g_free(found);
+    g_free(path);
 }

@@ -108,6 +108,10 @@ bool config_check_unknown(struct config *config, struct sim_error_list *errors);
  * given (NULL-terminated; expected may then be NULL). */
 void config_mistake(const struct config_node *node, struct sim_error_list *errors,
                     const char *expected, const char *const *names);
+/* The same of the setting `key` of the group, also if it is not written there: then at the group's
+ * place, and what is found is its default (as config_read_params() resolved it). */
+void config_mistake_at(struct config_node *group, const char *key, struct sim_error_list *errors,
+                       const char *expected, const char *const *names);
 
 /* Every resolved parameter, then every other value that was read, each by path: for the results.
  * value in the unit of the key; text for strings. origin is "default", "file:line", "--set" or

@@ -44,7 +44,7 @@ static void borrow_limit_check(struct program *program, struct sim_error_list *e
     if (limit->from_name[0] != '\0')
         limit->from = program_machine(program, "from", limit->from_name, errors);
     if (limit->machine != NULL && limit->machine == limit->from)
-        config_mistake(program_setting(program, "from"), errors, "another machine than `on`", NULL);
+        program_mistake(program, "from", errors, "another machine than `on`", NULL);
 }
 
 static void keep(struct borrow_limit *limit, struct lend_borrow *borrow)

@@ -61,16 +61,14 @@ static void migration_check(struct program *program, struct sim_error_list *erro
         return;
     const struct model *model = world_device(program->workload->world, m->gpu_name);
     if (lending_borrower(program->lending, m->gpu_name) != m->from || model->ops != &gpu_ops)
-        config_mistake(program_setting(program, "gpu"), errors,
-                       "a GPU that the machine `from` borrows", lending_used_names(m->from));
+        program_mistake(program, "gpu", errors, "a GPU that the machine `from` borrows",
+                        lending_used_names(m->from));
     else if (lending_lender(program->lending, m->gpu_name) == m->to)
-        config_mistake(program_setting(program, "to"), errors,
-                       "a machine that does not lend the GPU", NULL);
+        program_mistake(program, "to", errors, "a machine that does not lend the GPU", NULL);
     if (m->from == m->to || m->from->vm == NULL || m->to->vm == NULL)
-        config_mistake(program_setting(program, "to"), errors,
-                       "two machines with a group `vm` each", NULL);
+        program_mistake(program, "to", errors, "two machines with a group `vm` each", NULL);
     if (m->transfer_bytes % K_PAGE_BYTES != 0)
-        config_mistake(program_setting(program, "transfer_bytes"), errors, "whole pages", NULL);
+        program_mistake(program, "transfer_bytes", errors, "whole pages", NULL);
 }
 
 /* ---- In the guest ------------------------------------------------------------------------------

@@ -83,12 +83,11 @@ static void device_dma_check(struct program *program, struct sim_error_list *err
     dma->device = program_device(program, "device", dma->machine, dma->device_name,
                                  &pcie_requester_ops, errors);
     if (dma->transfer_bytes % LINE_BYTES != 0)
-        config_mistake(program_setting(program, "transfer_bytes"), errors, "a multiple of 64",
-                       NULL);
+        program_mistake(program, "transfer_bytes", errors, "a multiple of 64", NULL);
     if (dma->buffer_bytes % dma->transfer_bytes != 0 ||
         dma->buffer_bytes / dma->transfer_bytes < dma->queue_depth)
-        config_mistake(program_setting(program, "buffer_bytes"), errors,
-                       "a multiple of transfer_bytes, queue_depth of them at least", NULL);
+        program_mistake(program, "buffer_bytes", errors,
+                        "a multiple of transfer_bytes, queue_depth of them at least", NULL);
 }
 
 /* ---- Transfers ---------------------------------------------------------------------------------

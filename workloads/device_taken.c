@@ -108,21 +108,21 @@ static void device_taken_check(struct program *program, struct sim_error_list *e
     taken->from = program_member(program, "from", taken->from_name, true, errors);
     taken->device = world_device(program->workload->world, taken->device_name);
     if (taken->device == NULL || taken->device->ops != &pcie_requester_ops)
-        config_mistake(program_setting(program, "device"), errors, "a pcie.requester", NULL);
+        program_mistake(program, "device", errors, "a pcie.requester", NULL);
     else if (taken->from != NULL &&
              (lending_lender(program->lending, taken->device_name) != taken->from ||
               lending_borrower(program->lending, taken->device_name) != NULL))
-        config_mistake(program_setting(program, "device"), errors,
-                       "a device that the machine `from` lends, and that no machine borrows", NULL);
+        program_mistake(program, "device", errors,
+                        "a device that the machine `from` lends, and that no machine borrows",
+                        NULL);
     if (taken->event == TAKEN_CABLE && bridge != NULL && bridge->n_ports == 2)
         taken->cable = cable_of(program, bridge);
     if (taken->event == TAKEN_CABLE && taken->cable == NULL)
-        config_mistake(program_setting(program, "bridge"), errors, "a pcie.ntb with a cable", NULL);
+        program_mistake(program, "bridge", errors, "a pcie.ntb with a cable", NULL);
     if (taken->machine != NULL && taken->machine == taken->from)
-        config_mistake(program_setting(program, "from"), errors, "another machine than `on`", NULL);
+        program_mistake(program, "from", errors, "another machine than `on`", NULL);
     if (taken->transfer_bytes % K_PAGE_BYTES != 0)
-        config_mistake(program_setting(program, "transfer_bytes"), errors, "a multiple of 4096",
-                       NULL);
+        program_mistake(program, "transfer_bytes", errors, "a multiple of 4096", NULL);
 }
 
 static struct kernel *kernel_of(const struct device_taken *taken)

@@ -109,7 +109,7 @@ static const struct record_desc fio_records[] = {
 static void mistake(struct fio *fio, const char *key, struct sim_error_list *errors,
                     const char *expected)
 {
-    config_mistake(program_setting(fio->program, key), errors, expected, NULL);
+    program_mistake(fio->program, key, errors, expected, NULL);
 }
 
 static void fio_check(struct program *program, struct sim_error_list *errors)
@@ -122,9 +122,9 @@ static void fio_check(struct program *program, struct sim_error_list *errors)
     const struct model *model = program_device(program, "device", fio->machine, fio->device_name,
                                                &nvme_ops, errors);
     if (model != NULL && fio->block_bytes < nvme_namespace_block_bytes(model))
-        mistake(fio, "block_bytes", errors, "`block_bytes`: at least that of the device");
+        mistake(fio, "block_bytes", errors, "at least that of the device");
     if (model != NULL && fio->span_bytes > nvme_namespace_bytes(model))
-        mistake(fio, "span_bytes", errors, "`span_bytes`: at most capacity_bytes of the device");
+        mistake(fio, "span_bytes", errors, "at most capacity_bytes of the device");
     program_check_cpus(program, "jobs", fio->machine, fio->cpu, fio->n_jobs, errors);
     if (fio->block_bytes % 512 != 0 || FILL_BYTES % fio->block_bytes != 0)
         mistake(fio, "block_bytes", errors, "a power of two from 512 B to 128 KiB");

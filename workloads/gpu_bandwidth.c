@@ -89,16 +89,14 @@ static void bandwidth_check(struct program *program, struct sim_error_list *erro
     if (b->direction == DIRECTION_PEER)
         b->model[1] = program_device(program, "peer", b->host, b->peer_name, &gpu_ops, errors);
     if (b->direction == DIRECTION_PEER && strcmp(b->gpu_name, b->peer_name) == 0)
-        config_mistake(program_setting(program, "peer"), errors, "another GPU than `gpu`", NULL);
+        program_mistake(program, "peer", errors, "another GPU than `gpu`", NULL);
     b->analyser = *b->analyser_name == '\0'
                       ? NULL
                       : world_device(program->workload->world, b->analyser_name);
     if (*b->analyser_name != '\0' && (b->analyser == NULL || b->analyser->ops != &pcie_ntb_ops))
-        config_mistake(program_setting(program, "analyser"), errors, "a device of type pcie.ntb",
-                       NULL);
+        program_mistake(program, "analyser", errors, "a device of type pcie.ntb", NULL);
     if (b->transfer_bytes % LINE_BYTES != 0)
-        config_mistake(program_setting(program, "transfer_bytes"), errors, "a multiple of 64 bytes",
-                       NULL);
+        program_mistake(program, "transfer_bytes", errors, "a multiple of 64 bytes", NULL);
     program_check_cpus(program, "cpu", b->host, b->cpu, 1, errors);
 }
 

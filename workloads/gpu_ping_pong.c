@@ -61,7 +61,7 @@ static void ping_pong_check(struct program *program, struct sim_error_list *erro
     for (unsigned i = 0; i < 2; i++)
         program_device(program, keys[i], p->host, p->name[i], &gpu_ops, errors);
     if (strcmp(p->name[0], p->name[1]) == 0)
-        config_mistake(program_setting(program, "peer"), errors, "another GPU than `gpu`", NULL);
+        program_mistake(program, "peer", errors, "another GPU than `gpu`", NULL);
     program_check_cpus(program, "cpu", p->host, p->cpu, 1, errors);
 }
 

@@ -33,12 +33,6 @@ static void *zeroed(size_t n, size_t bytes)
 /* ---- A machine ---------------------------------------------------------------------------------
  */
 
-static struct config_node *setting(const struct lending_host *host, const char *key)
-{
-    struct config_node *node = config_find(host->group, key);
-    return node != NULL ? node : host->group;
-}
-
 /* Which machines have a bridge in their trees. */
 static void find_bridges(struct lending *lending)
 {
@@ -57,13 +51,13 @@ static void check_sizes(struct lending_host *host, struct sim_error_list *errors
 {
     const struct lending_params *p = &host->params;
     if ((p->dma_window_bytes & (p->dma_window_bytes - 1)) != 0)
-        config_mistake(setting(host, "dma_window_bytes"), errors, "a power of two", NULL);
+        config_mistake_at(host->group, "dma_window_bytes", errors, "a power of two", NULL);
     if ((p->pool_bytes & (p->pool_bytes - 1)) != 0)
-        config_mistake(setting(host, "pool_bytes"), errors, "a power of two", NULL);
+        config_mistake_at(host->group, "pool_bytes", errors, "a power of two", NULL);
     else if ((uint64_t)p->max_peers * LEND_MAILBOX_BYTES > p->pool_bytes)
-        config_mistake(setting(host, "max_peers"), errors,
-                       "at most as many mailboxes of 2 KiB as there is room for in pool_bytes",
-                       NULL);
+        config_mistake_at(host->group, "max_peers", errors,
+                          "at most as many mailboxes of 2 KiB as there is room for in pool_bytes",
+                          NULL);
 }
 
 /* The settings; lists are looked at when all machines are known. False: nothing can be said of it.
@@ -90,12 +84,11 @@ static bool read_host(struct lending *lending, struct config *config, struct con
         return false;
     host->host = world_host(lending->world, host->params.host_name);
     if (host->host == NULL) {
-        config_mistake(setting(host, "host"), errors, "`host`: a host",
-                       world_host_names(lending->world));
+        config_mistake_at(host->group, "host", errors, "a host", world_host_names(lending->world));
         return false;
     }
     if (lending_on(lending, host->host) != NULL) {
-        config_mistake(setting(host, "host"), errors, "a host that no other group has", NULL);
+        config_mistake_at(host->group, "host", errors, "a host that no other group has", NULL);
         return false;
     }
     check_sizes(host, errors);

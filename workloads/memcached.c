@@ -133,12 +133,23 @@ static void memcached_check(struct program *program, struct sim_error_list *erro
     if (m->server == NULL || m->client == NULL)
         return;
     if (m->server == m->client)
-        config_mistake(program_setting(program, "client"), errors, "another host than `server`",
-                       NULL);
-    program_check_core(program, "workers", m->server, m->server_socket,
-                       m->first_core + m->workers - 1, errors);
-    program_check_core(program, "clients", m->client, m->client_socket,
-                       m->client_first_core + SIM_MAX(m->clients, 1U) - 1, errors);
+        program_mistake(program, "client", errors, "another host than `server`", NULL);
+    program_check_cores(program, m->server,
+                        &(struct program_cores){ .socket_key = "server_socket",
+                                                 .first_key = "first_core",
+                                                 .n_key = "workers",
+                                                 .socket = m->server_socket,
+                                                 .first = m->first_core,
+                                                 .n = m->workers },
+                        errors);
+    program_check_cores(program, m->client,
+                        &(struct program_cores){ .socket_key = "client_socket",
+                                                 .first_key = "client_first_core",
+                                                 .n_key = "clients",
+                                                 .socket = m->client_socket,
+                                                 .first = m->client_first_core,
+                                                 .n = m->clients },
+                        errors);
     program_check_interface(program, "interface", m->server, m->interface, errors);
 }
 

@@ -92,17 +92,15 @@ static void memory_check(struct workload *workload, struct sim_error_list *error
     memory->workload = workload;
     memory->host = world_host(workload->world, memory->host_name);
     if (memory->host == NULL) {
-        config_mistake(workload_setting(workload, "host"), errors, "`host`: a host",
-                       world_host_names(workload->world));
+        workload_mistake(workload, "host", errors, "a host", world_host_names(workload->world));
         return;
     }
     struct numa *numa = host_numa(memory->host);
     if (memory->from_socket >= numa_sockets(numa))
-        config_mistake(workload_setting(workload, "from_socket"), errors, "a socket of the host",
-                       NULL);
+        workload_mistake(workload, "from_socket", errors, "a socket of the host", NULL);
     if (memory->to_socket >= physmem_nodes(host_physmem(memory->host)))
-        config_mistake(workload_setting(workload, "to_socket"), errors,
-                       "a socket of the host that has memory", NULL);
+        workload_mistake(workload, "to_socket", errors, "a socket of the host that has memory",
+                         NULL);
     if (memory->mode == MEMORY_BANDWIDTH && workload->measure.precision_ratio != 0)
         config_mistake(config_find(config_root(workload->config), "measure.precision_ratio"),
                        errors, "no precision_ratio: it is that of a latency", NULL);
@@ -110,8 +108,7 @@ static void memory_check(struct workload *workload, struct sim_error_list *error
         config_mistake(config_find(config_root(workload->config), "measure.transactions"), errors,
                        "no transactions: bandwidth is measured for duration_us", NULL);
     if (memory->cores > numa_cores(numa) / numa_sockets(numa))
-        config_mistake(workload_setting(workload, "cores"), errors,
-                       "at most the cores of one socket", NULL);
+        workload_mistake(workload, "cores", errors, "at most the cores of one socket", NULL);
 }
 
 /* The thread is done, at its own time. */

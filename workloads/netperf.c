@@ -100,12 +100,12 @@ static void check_migration(struct netperf *netperf, struct sim_error_list *erro
     if (netperf->migrate_after_ps == 0)
         return;
     if (netperf->migrate_after_ps >= program->workload->measure.duration_ps)
-        config_mistake(program_setting(netperf->program, "migrate_after_us"), errors,
-                       "less than measure.duration_us", NULL);
+        program_mistake(netperf->program, "migrate_after_us", errors,
+                        "less than measure.duration_us", NULL);
     for (unsigned i = 0; (other = program_earlier(program, i)) != NULL; i++)
         if (other->ops == program->ops && ((struct netperf *)other->state)->migrate_after_ps != 0)
-            config_mistake(program_setting(netperf->program, "migrate_after_us"), errors,
-                           "0, as another netperf migrates already", NULL);
+            program_mistake(netperf->program, "migrate_after_us", errors,
+                            "0, as another netperf migrates already", NULL);
 }
 
 static void netperf_check(struct program *program, struct sim_error_list *errors)
@@ -117,28 +117,30 @@ static void netperf_check(struct program *program, struct sim_error_list *errors
     if (netperf->server == NULL || netperf->client == NULL)
         return;
     if (netperf->server == netperf->client)
-        config_mistake(program_setting(program, "client"), errors, "another host than `server`",
-                       NULL);
-    if (netperf->instances != 0 &&
-        server_core(netperf, netperf->instances - 1) >= network_cores_per_socket(netperf->server))
-        config_mistake(program_setting(program, "instances"), errors,
-                       "at most the cores of one socket from first_core on", NULL);
-    if (netperf->client_first_core + netperf->instances > network_cores_per_socket(netperf->client))
-        config_mistake(program_setting(program, "instances"), errors,
-                       "at most the cores of one socket of the client from client_first_core on",
-                       NULL);
-    program_check_core(program, "server_socket", netperf->server, netperf->server_socket, 0,
-                       errors);
-    program_check_core(program, "client_socket", netperf->client, netperf->client_socket, 0,
-                       errors);
+        program_mistake(program, "client", errors, "another host than `server`", NULL);
+    program_check_cores(program, netperf->server,
+                        &(struct program_cores){ .socket_key = "server_socket",
+                                                 .first_key = "first_core",
+                                                 .n_key = netperf->same_core ? NULL : "instances",
+                                                 .socket = netperf->server_socket,
+                                                 .first = netperf->first_core,
+                                                 .n = netperf->instances },
+                        errors);
+    program_check_cores(program, netperf->client,
+                        &(struct program_cores){ .socket_key = "client_socket",
+                                                 .first_key = "client_first_core",
+                                                 .n_key = "instances",
+                                                 .socket = netperf->client_socket,
+                                                 .first = netperf->client_first_core,
+                                                 .n = netperf->instances },
+                        errors);
     program_check_interface(program, "interface", netperf->server, netperf->interface, errors);
     /* Calls then end where the tags of the stream do (models/payload.h). */
     if (netperf->buffer_bytes % 8 != 0)
-        config_mistake(program_setting(program, "buffer_bytes"), errors,
-                       "a multiple of 8: payload is checked by tags of 8 bytes", NULL);
+        program_mistake(program, "buffer_bytes", errors,
+                        "a multiple of 8: payload is checked by tags of 8 bytes", NULL);
     if (netperf->migrate_after_ps != 0 && network_sockets(netperf->server) < 2)
-        config_mistake(program_setting(program, "migrate_after_us"), errors,
-                       "0 for a server of one socket", NULL);
+        program_mistake(program, "migrate_after_us", errors, "0 for a server of one socket", NULL);
     check_migration(netperf, errors);
 }
 

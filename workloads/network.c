@@ -69,25 +69,23 @@ static struct model *find_nic(struct network *network, struct network_host *host
                               const char *name, struct sim_error_list *errors)
 {
     struct model *model = world_device(network->world, name);
-    struct config_node *node = config_find(host->group, key);
     if (model == NULL || model->ops != &nic_ops ||
         (host->lending != NULL ? !lending_uses(host->lending, name)
                                : world_host_of(network->world, model) != host->host)) {
-        config_mistake(node != NULL ? node : host->group, errors,
-                       host->lending != NULL
-                           ? "a nic.ethernet that the host borrows, or has and does not lend"
-                           : "a nic.ethernet that is plugged into the host",
-                       host->lending != NULL ? lending_used_names(host->lending)
-                                             : world_device_names(network->world));
+        config_mistake_at(host->group, key, errors,
+                          host->lending != NULL
+                              ? "a nic.ethernet that the host borrows, or has and does not lend"
+                              : "a nic.ethernet that is plugged into the host",
+                          host->lending != NULL ? lending_used_names(host->lending)
+                                                : world_device_names(network->world));
         return NULL;
     }
     host->n_functions += model->n_ports;
     if (host->params.mtu_bytes > nic_mtu_bytes(model)) {
         char expected[128];
-        snprintf(expected, sizeof(expected), "`mtu_bytes`: at most that of the NIC %s, %u", name,
+        snprintf(expected, sizeof(expected), "at most devices.%.60s.mtu_bytes, %u", name,
                  nic_mtu_bytes(model));
-        node = config_find(host->group, "mtu_bytes");
-        config_mistake(node != NULL ? node : host->group, errors, expected, NULL);
+        config_mistake_at(host->group, "mtu_bytes", errors, expected, NULL);
     }
     return model;
 }
@@ -111,9 +109,7 @@ static void read_host(struct network *network, struct config *config, struct con
         return;
     host->host = world_host(network->world, host->params.host_name);
     if (host->host == NULL) {
-        struct config_node *node = config_find(group, "host");
-        config_mistake(node != NULL ? node : group, errors, "`host`: a host",
-                       world_host_names(network->world));
+        config_mistake_at(group, "host", errors, "a host", world_host_names(network->world));
         return;
     }
     if (network->lending != NULL)
@@ -123,8 +119,7 @@ static void read_host(struct network *network, struct config *config, struct con
         host->second_device = find_nic(network, host, "second_device",
                                        host->params.second_device_name, errors);
     if (host->device != NULL && host->second_device == host->device)
-        config_mistake(config_find(group, "second_device"), errors, "another NIC than `device`",
-                       NULL);
+        config_mistake_at(group, "second_device", errors, "another NIC than `device`", NULL);
     network->names[network->n_hosts++] = host->name;
 }
 
@@ -151,20 +146,19 @@ static void check_upper(struct network_host *host, struct sim_error_list *errors
     char expected[64];
 
     if (!host->params.xps)
-        config_mistake(config_find(host->group, "xps"), errors,
-                       "true: octo0 and bond0 send through the sending core's queue by themselves",
-                       NULL);
+        config_mistake_at(
+            host->group, "xps", errors,
+            "true: octo0 and bond0 send through the sending core's queue by themselves", NULL);
     if (host->n_functions > 0 && host->params.channels > channels_max(host)) {
         snprintf(expected, sizeof(expected), "at most %u, as %u functions share %u queues",
                  channels_max(host), host->n_functions, NET_QUEUES_MAX);
-        config_mistake(config_find(host->group, "channels"), errors, expected, NULL);
+        config_mistake_at(host->group, "channels", errors, expected, NULL);
     }
 }
 
 /* What the setting `interface` asks for is there. */
 static void check_interface(struct network_host *host, struct sim_error_list *errors)
 {
-    struct config_node *node = config_find(host->group, "interface");
     unsigned n = 0;
     for (unsigned f = 0; f < host->n_functions && f < 4; f++)
         host->interface_names[n++] = interface_names[f];
@@ -174,15 +168,15 @@ static void check_interface(struct network_host *host, struct sim_error_list *er
     }
     if (host->params.interface < NETWORK_OCTO &&
         (unsigned)host->params.interface >= host->n_functions)
-        config_mistake(node != NULL ? node : host->group, errors, "a function that the NIC has",
-                       NULL);
+        config_mistake_at(host->group, "interface", errors, "a function that the NIC has",
+                          host->interface_names);
     if (host->params.interface == NETWORK_BOND &&
         (host->second_device == NULL || host->n_functions != 2))
-        config_mistake(node != NULL ? node : host->group, errors,
-                       "`device` and `second_device` of one function each for bond0", NULL);
+        config_mistake_at(host->group, "interface", errors,
+                          "`device` and `second_device` of one function each for bond0", NULL);
     if (host->params.interface == NETWORK_OCTO && !is_octonic(host->device))
-        config_mistake(node != NULL ? node : host->group, errors,
-                       "a NIC with firmware = \"octonic\" for octo0", NULL);
+        config_mistake_at(host->group, "interface", errors,
+                          "a NIC with firmware = \"octonic\" for octo0", NULL);
 }
 
 struct network *network_new(struct world *world, struct config *config, struct lending *lending,

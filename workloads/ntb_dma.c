@@ -101,10 +101,10 @@ static void check_place(struct program *program, const char *key, struct place *
     if (place->model == NULL)
         return;
     if (lending_lender(program->lending, place->name) != (place == &p->remote ? p->peer : NULL))
-        config_mistake(program_setting(program, key), errors,
-                       place == &p->remote ? "a GPU that the machine borrows from `peer`"
-                                           : "a GPU of the machine's own",
-                       NULL);
+        program_mistake(program, key, errors,
+                        place == &p->remote ? "a GPU that the machine borrows from `peer`"
+                                            : "a GPU of the machine's own",
+                        NULL);
 }
 
 static void ntb_dma_check(struct program *program, struct sim_error_list *errors)
@@ -116,10 +116,9 @@ static void ntb_dma_check(struct program *program, struct sim_error_list *errors
     if (p->on == NULL || p->peer == NULL)
         return;
     if (p->on == p->peer)
-        config_mistake(program_setting(program, "peer"), errors, "another machine than `on`", NULL);
+        program_mistake(program, "peer", errors, "another machine than `on`", NULL);
     if (p->transfer_bytes % LINE_BYTES != 0)
-        config_mistake(program_setting(program, "transfer_bytes"), errors, "a multiple of 64 bytes",
-                       NULL);
+        program_mistake(program, "transfer_bytes", errors, "a multiple of 64 bytes", NULL);
     check_place(program, "local", &p->local, errors);
     check_place(program, "remote", &p->remote, errors);
 }

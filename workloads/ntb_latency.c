@@ -63,11 +63,10 @@ static void ntb_latency_check(struct program *program, struct sim_error_list *er
         side->all = all;
         side->machine = program_member(program, key[i], name[i], true, errors);
         if (side->machine != NULL && lending_cpus(side->machine) <= CPU)
-            config_mistake(program_setting(program, key[i]), errors, "a machine with two cores",
-                           NULL);
+            program_mistake(program, key[i], errors, "a machine with two cores", NULL);
     }
     if (all->side[0].machine != NULL && all->side[0].machine == all->side[1].machine)
-        config_mistake(program_setting(program, "peer"), errors, "another machine than `on`", NULL);
+        program_mistake(program, "peer", errors, "another machine than `on`", NULL);
 }
 
 /* Memory for the other, and a window onto its. */

@@ -84,8 +84,12 @@ static void pagerank_check(struct program *program, struct sim_error_list *error
     pagerank->program = program;
     pagerank->host = program_host(program, "host", pagerank->host_name, errors);
     if (pagerank->host != NULL)
-        program_check_core(program, "threads_per_socket", pagerank->host, 0,
-                           pagerank->first_core + pagerank->threads_per_socket - 1, errors);
+        program_check_cores(program, pagerank->host,
+                            &(struct program_cores){ .first_key = "first_core",
+                                                     .n_key = "threads_per_socket",
+                                                     .first = pagerank->first_core,
+                                                     .n = pagerank->threads_per_socket },
+                            errors);
 }
 
 /* ---- The graph

@@ -296,39 +296,37 @@ static void bench_check(struct workload *workload, struct sim_error_list *errors
     bench->device = world_device(workload->world, bench->device_name);
     bench->host = world_host(workload->world, bench->host_name);
     if (bench->device == NULL || bench->device->ops != &pcie_requester_ops)
-        config_mistake(workload_setting(workload, "device"), errors,
-                       "`device`: a device of type pcie.requester",
-                       world_device_names(workload->world));
+        workload_mistake(workload, "device", errors, "a device of type pcie.requester",
+                         world_device_names(workload->world));
     if (bench->host == NULL)
-        config_mistake(workload_setting(workload, "host"), errors, "`host`: a host",
-                       world_host_names(workload->world));
+        workload_mistake(workload, "host", errors, "a host", world_host_names(workload->world));
     bench->unit_bytes = (bench->transfer_bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
     bench->n_units = bench->window_bytes / bench->unit_bytes;
     if (bench->n_units == 0)
-        config_mistake(workload_setting(workload, "window_bytes"), errors,
-                       "a window of at least one transfer, rounded up to whole cache lines", NULL);
+        workload_mistake(workload, "window_bytes", errors,
+                         "a window of at least one transfer, rounded up to whole cache lines",
+                         NULL);
     if (bench->interface == PCIE_REQUESTER_COMMAND &&
         bench->transfer_bytes > PCIE_REQUESTER_COMMAND_BYTES_MAX)
-        config_mistake(workload_setting(workload, "transfer_bytes"), errors,
-                       "at most 64 bytes through the command interface", NULL);
+        workload_mistake(workload, "transfer_bytes", errors,
+                         "at most 64 bytes through the command interface", NULL);
     if (bench->iommu_page_bytes != PAGE_BYTES && bench->iommu_page_bytes != 2 * 1024 * 1024 &&
         bench->iommu_page_bytes != 1024 * 1024 * 1024)
-        config_mistake(workload_setting(workload, "iommu_page_bytes"), errors,
-                       "4 KiB, 2 MiB or 1 GiB", NULL);
+        workload_mistake(workload, "iommu_page_bytes", errors, "4 KiB, 2 MiB or 1 GiB", NULL);
     if (bench->measure == BENCH_BANDWIDTH && bench->op == BENCH_WRITE_READ)
-        config_mistake(workload_setting(workload, "op"), errors,
-                       "read, write or read_write: write_read is a latency", NULL);
+        workload_mistake(workload, "op", errors,
+                         "read, write or read_write: write_read is a latency", NULL);
     if (bench->measure == BENCH_BANDWIDTH && workload->measure.precision_ratio != 0)
         config_mistake(config_find(config_root(workload->config), "measure.precision_ratio"),
                        errors, "no precision_ratio: it is that of a latency", NULL);
     if (bench->host == NULL || bench->device == NULL)
         return;
     if (bench->memory_socket >= physmem_nodes(host_physmem(bench->host)))
-        config_mistake(workload_setting(workload, "memory_socket"), errors,
-                       "a socket of the host that has memory", NULL);
+        workload_mistake(workload, "memory_socket", errors, "a socket of the host that has memory",
+                         NULL);
     if (world_host_of(workload->world, bench->device) != bench->host)
-        config_mistake(workload_setting(workload, "device"), errors,
-                       "a device that cables plug into the workload's host", NULL);
+        workload_mistake(workload, "device", errors,
+                         "a device that cables plug into the workload's host", NULL);
 }
 
 /* Writes the window's contents, and puts the caches into the state asked for. */

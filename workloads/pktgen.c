@@ -47,7 +47,13 @@ static void pktgen_check(struct program *program, struct sim_error_list *errors)
     pktgen->host = program_host(program, "host", pktgen->host_name, errors);
     if (pktgen->host == NULL)
         return;
-    program_check_core(program, "core", pktgen->host, pktgen->socket, pktgen->core, errors);
+    program_check_cores(program, pktgen->host,
+                        &(struct program_cores){ .socket_key = "socket",
+                                                 .first_key = "core",
+                                                 .socket = pktgen->socket,
+                                                 .first = pktgen->core,
+                                                 .n = 1 },
+                        errors);
     program_check_interface(program, "interface", pktgen->host, pktgen->interface, errors);
 }
 

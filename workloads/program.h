@@ -63,8 +63,9 @@ void program_fail(struct program *program, const char *fmt, ...)
     __attribute__((format(printf, 2, 3), cold));
 /* The i-th of those that stand before it and are enabled; NULL: there are fewer. For check(). */
 const struct program *program_earlier(const struct program *program, unsigned i);
-/* Like workload_setting(). */
-const struct config_node *program_setting(struct program *program, const char *key);
+/* Like workload_mistake(). */
+void program_mistake(struct program *program, const char *key, struct sim_error_list *errors,
+                     const char *expected, const char *const *names);
 /* The machine of the network with this name; a mistake with its setting `key` if there is none. */
 struct network_host *program_host(struct program *program, const char *key, const char *name,
                                   struct sim_error_list *errors);
@@ -86,9 +87,18 @@ void program_check_cpus(struct program *program, const char *key, const struct l
 void program_machine_uses_cpu(struct program *program, const struct lending_host *host,
                               unsigned cpu);
 bool program_is_measured(const struct program *program, const struct lending_host *host);
-/* Mistakes in check(): no such core of a socket; no such interface ("" is the default). */
-void program_check_core(struct program *program, const char *key, const struct network_host *host,
-                        unsigned socket, unsigned idx, struct sim_error_list *errors);
+/* Cores of a socket that a program runs on, and the settings that say so. */
+struct program_cores {
+    const char *socket_key; /* NULL: every socket */
+    const char *first_key;
+    const char *n_key; /* NULL: n is no setting */
+    unsigned socket, first, n;
+    unsigned per_unit; /* cores for each of what n_key counts; 0: one */
+};
+/* Mistakes in check(): no such socket; no such cores of one; no such interface ("" is the default).
+ */
+void program_check_cores(struct program *program, const struct network_host *host,
+                         const struct program_cores *cores, struct sim_error_list *errors);
 void program_check_interface(struct program *program, const char *key,
                              const struct network_host *host, const char *interface,
                              struct sim_error_list *errors);

@@ -125,9 +125,9 @@ static void read_program(struct programs *all, struct config_node *programs,
         ops->check(program, errors);
     for (unsigned i = 0; ops->single && common.enabled && i + 1 < all->n_programs; i++)
         if (all->program[i].ops == ops)
-            config_mistake(program_setting(program, "type"), errors,
-                           "a type that no other program has, as its metrics are those of one",
-                           NULL);
+            program_mistake(program, "type", errors,
+                            "a type that no other program has, as its metrics are those of one",
+                            NULL);
     if (!common.enabled) {
         release_program(program);
         all->n_programs--;
@@ -147,11 +147,11 @@ static void find_measured(struct programs *all, struct sim_error_list *errors)
     else if (all->measured_lend != NULL)
         all->measured = all->measured_lend->host;
     else if (errors->n_messages == 0)
-        config_mistake(workload_setting(all->workload, "measured"), errors,
-                       all->network->n_hosts != 0 ? "`measured`: a host of the group `network`"
-                                                  : "`measured`: a machine of the group `lending`",
-                       all->network->n_hosts != 0 ? network_names(all->network)
-                                                  : lending_names(all->lending));
+        workload_mistake(all->workload, "measured", errors,
+                         all->network->n_hosts != 0 ? "a host of the group `network`"
+                                                    : "a machine of the group `lending`",
+                         all->network->n_hosts != 0 ? network_names(all->network)
+                                                    : lending_names(all->lending));
 }
 
 static void programs_check(struct workload *workload, struct sim_error_list *errors)
@@ -341,10 +341,10 @@ const struct program *program_earlier(const struct program *program, unsigned i)
     return earlier < program ? earlier : NULL;
 }
 
-const struct config_node *program_setting(struct program *program, const char *key)
+void program_mistake(struct program *program, const char *key, struct sim_error_list *errors,
+                     const char *expected, const char *const *names)
 {
-    struct config_node *node = config_find(program->group, key);
-    return node != NULL ? node : program->group;
+    config_mistake_at(program->group, key, errors, expected, names);
 }
 
 struct network_host *program_host(struct program *program, const char *key, const char *name,
@@ -352,8 +352,8 @@ struct network_host *program_host(struct program *program, const char *key, cons
 {
     struct network_host *host = network_find(program->network, name);
     if (host == NULL)
-        config_mistake(program_setting(program, key), errors, "a host of the group `network`",
-                       network_names(program->network));
+        program_mistake(program, key, errors, "a host of the group `network`",
+                        network_names(program->network));
     return host;
 }
 
@@ -363,11 +363,11 @@ struct lending_host *program_machine(struct program *program, const char *key, c
     struct lending_host *host = program->lending != NULL ? lending_find(program->lending, name)
                                                          : NULL;
     if (host == NULL)
-        config_mistake(program_setting(program, key), errors,
-                       program->lending != NULL
-                           ? "a machine of the group `lending`"
-                           : "a machine of the group `lending`, which the scenario does not have",
-                       program->lending != NULL ? lending_names(program->lending) : NULL);
+        program_mistake(program, key, errors,
+                        program->lending != NULL
+                            ? "a machine of the group `lending`"
+                            : "a machine of the group `lending`, which the scenario does not have",
+                        program->lending != NULL ? lending_names(program->lending) : NULL);
     return host;
 }
 
@@ -382,7 +382,7 @@ struct lending_host *program_member(struct program *program, const char *key, co
         expected = "a machine without a group `vm`";
     if (expected == NULL)
         return host;
-    config_mistake(program_setting(program, key), errors, expected, NULL);
+    program_mistake(program, key, errors, expected, NULL);
     return NULL;
 }
 
@@ -393,15 +393,15 @@ struct model *program_device(struct program *program, const char *key, struct le
     struct model *model = world_device(program->workload->world, device);
     char expected[64];
     if (!lending_uses(host, device)) {
-        config_mistake(program_setting(program, key), errors,
-                       "a device that the machine borrows, or has and does not lend",
-                       lending_used_names(host));
+        program_mistake(program, key, errors,
+                        "a device that the machine borrows, or has and does not lend",
+                        lending_used_names(host));
         return NULL;
     }
     if (model->ops == type)
         return model;
     snprintf(expected, sizeof(expected), "a device of type %s", type->type);
-    config_mistake(program_setting(program, key), errors, expected, NULL);
+    program_mistake(program, key, errors, expected, NULL);
     return NULL;
 }
 
@@ -426,19 +426,37 @@ void program_check_cpus(struct program *program, const char *key, const struct l
     if (first < cpus && n <= cpus - first)
         return;
     if (n == 1)
-        snprintf(expected, sizeof(expected), "`%s`: a CPU of the %s, 0..%u", key, whose, cpus - 1);
+        snprintf(expected, sizeof(expected), "a CPU of the %s, 0..%u", whose, cpus - 1);
     else
-        snprintf(expected, sizeof(expected), "`%s`: %u CPUs of the %s in a row, of 0..%u", key, n,
-                 whose, cpus - 1);
-    config_mistake(program_setting(program, key), errors, expected, NULL);
+        snprintf(expected, sizeof(expected), "%u CPUs of the %s in a row, of 0..%u", n, whose,
+                 cpus - 1);
+    program_mistake(program, key, errors, expected, NULL);
 }
 
-void program_check_core(struct program *program, const char *key, const struct network_host *host,
-                        unsigned socket, unsigned idx, struct sim_error_list *errors)
+void program_check_cores(struct program *program, const struct network_host *host,
+                         const struct program_cores *cores, struct sim_error_list *errors)
 {
-    if (socket >= network_sockets(host) || idx >= network_cores_per_socket(host))
-        config_mistake(program_setting(program, key), errors, "a socket and a core of the host",
-                       NULL);
+    const unsigned sockets = network_sockets(host), n_cores = network_cores_per_socket(host);
+    const unsigned per_unit = SIM_MAX(cores->per_unit, 1U);
+    char expected[160];
+    if (cores->socket_key != NULL && cores->socket >= sockets) {
+        snprintf(expected, sizeof(expected), "a socket of the host \"%.60s\", 0..%u", host->name,
+                 sockets - 1);
+        program_mistake(program, cores->socket_key, errors, expected, NULL);
+    }
+    if (cores->n == 0)
+        return;
+    if (cores->first >= n_cores) {
+        snprintf(expected, sizeof(expected), "a core of a socket of the host \"%.60s\", 0..%u",
+                 host->name, n_cores - 1);
+        program_mistake(program, cores->first_key, errors, expected, NULL);
+    } else if (cores->n_key != NULL && cores->n > (n_cores - cores->first) / per_unit) {
+        snprintf(expected, sizeof(expected),
+                 "at most %u: a socket of the host \"%.60s\" has %u cores, %s is %u%s",
+                 (n_cores - cores->first) / per_unit, host->name, n_cores, cores->first_key,
+                 cores->first, per_unit > 1 ? ", each takes two" : "");
+        program_mistake(program, cores->n_key, errors, expected, NULL);
+    }
 }
 
 void program_check_interface(struct program *program, const char *key,
@@ -446,8 +464,8 @@ void program_check_interface(struct program *program, const char *key,
                              struct sim_error_list *errors)
 {
     if (!network_interface_named(host, interface))
-        config_mistake(program_setting(program, key), errors, "an interface of the host",
-                       network_interface_names(host));
+        program_mistake(program, key, errors, "an interface of the host",
+                        network_interface_names(host));
 }
 
 unsigned program_cpu(const struct network_host *host, unsigned socket, unsigned idx)

@@ -85,16 +85,26 @@ static void rr_check(struct program *program, struct sim_error_list *errors)
     if (rr->server == NULL || rr->client == NULL)
         return;
     if (rr->server == rr->client)
-        config_mistake(program_setting(program, "client"), errors, "another host than `server`",
-                       NULL);
-    program_check_core(program, "core", rr->server, rr->server_socket, rr->core, errors);
-    program_check_core(program, "client_core", rr->client, rr->client_socket, rr->client_core,
-                       errors);
+        program_mistake(program, "client", errors, "another host than `server`", NULL);
+    program_check_cores(program, rr->server,
+                        &(struct program_cores){ .socket_key = "server_socket",
+                                                 .first_key = "core",
+                                                 .socket = rr->server_socket,
+                                                 .first = rr->core,
+                                                 .n = 1 },
+                        errors);
+    program_check_cores(program, rr->client,
+                        &(struct program_cores){ .socket_key = "client_socket",
+                                                 .first_key = "client_core",
+                                                 .socket = rr->client_socket,
+                                                 .first = rr->client_core,
+                                                 .n = 1 },
+                        errors);
     program_check_interface(program, "interface", rr->server, rr->interface, errors);
     program_check_interface(program, "client_interface", rr->client, rr->client_interface, errors);
     if (rr->transport == TRANSPORT_UDP && rr->message_bytes > 1472)
-        config_mistake(program_setting(program, "message_bytes"), errors,
-                       "at most 1472 bytes: datagrams are not fragmented", NULL);
+        program_mistake(program, "message_bytes", errors,
+                        "at most 1472 bytes: datagrams are not fragmented", NULL);
 }
 
 /* ---- The conversation

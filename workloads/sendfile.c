@@ -84,11 +84,11 @@ static void check_sizes(struct program *program, struct sim_error_list *errors)
 {
     const struct sendfile *all = program->state;
     if (all->call_bytes % K_PAGE_BYTES != 0 || all->file_bytes % all->call_bytes != 0)
-        config_mistake(program_setting(program, "call_bytes"), errors,
-                       "whole pages, of which a whole number makes the file", NULL);
+        program_mistake(program, "call_bytes", errors,
+                        "whole pages, of which a whole number makes the file", NULL);
     if (all->file_bytes < 2 * all->server->params.send_buffer_bytes)
-        config_mistake(program_setting(program, "file_bytes"), errors,
-                       "at least twice send_buffer of the server", NULL);
+        program_mistake(program, "file_bytes", errors, "at least twice send_buffer of the server",
+                        NULL);
 }
 
 static void sendfile_check(struct program *program, struct sim_error_list *errors)
@@ -100,17 +100,26 @@ static void sendfile_check(struct program *program, struct sim_error_list *error
     if (all->server == NULL || all->client == NULL)
         return;
     if (all->server == all->client)
-        config_mistake(program_setting(program, "client"), errors, "another host than `server`",
-                       NULL);
-    if (all->instances != 0) {
-        program_check_core(program, "instances", all->server, all->server_socket,
-                           all->first_core + all->instances - 1, errors);
-        program_check_core(program, "instances", all->client, all->client_socket,
-                           all->client_first_core + all->instances - 1, errors);
-    }
+        program_mistake(program, "client", errors, "another host than `server`", NULL);
+    program_check_cores(program, all->server,
+                        &(struct program_cores){ .socket_key = "server_socket",
+                                                 .first_key = "first_core",
+                                                 .n_key = "instances",
+                                                 .socket = all->server_socket,
+                                                 .first = all->first_core,
+                                                 .n = all->instances },
+                        errors);
+    program_check_cores(program, all->client,
+                        &(struct program_cores){ .socket_key = "client_socket",
+                                                 .first_key = "client_first_core",
+                                                 .n_key = "instances",
+                                                 .socket = all->client_socket,
+                                                 .first = all->client_first_core,
+                                                 .n = all->instances },
+                        errors);
     if (all->pages != PAGES_LOCAL && physmem_nodes(host_physmem(all->server->host)) < 2)
-        config_mistake(program_setting(program, "pages"), errors,
-                       "\"local\" on a host whose memory is one node", NULL);
+        program_mistake(program, "pages", errors, "\"local\" on a host whose memory is one node",
+                        NULL);
     program_check_interface(program, "interface", all->server, all->interface, errors);
     check_sizes(program, errors);
 }

@@ -63,12 +63,18 @@ static void stream_check(struct program *program, struct sim_error_list *errors)
     stream->host = program_host(program, "host", stream->host_name, errors);
     if (stream->host == NULL)
         return;
-    if (stream->pairs != 0)
-        program_check_core(program, "pairs", stream->host, stream->socket,
-                           stream->first_core + 2 * stream->pairs - 1, errors);
+    program_check_cores(program, stream->host,
+                        &(struct program_cores){ .socket_key = "socket",
+                                                 .first_key = "first_core",
+                                                 .n_key = "pairs",
+                                                 .socket = stream->socket,
+                                                 .first = stream->first_core,
+                                                 .n = stream->pairs,
+                                                 .per_unit = 2 },
+                        errors);
     if (stream->memory_socket >= physmem_nodes(host_physmem(stream->host->host)))
-        config_mistake(program_setting(program, "memory_socket"), errors,
-                       "a socket of the host that has memory", NULL);
+        program_mistake(program, "memory_socket", errors, "a socket of the host that has memory",
+                        NULL);
 }
 
 static void stream_body(void *arg)

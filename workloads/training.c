@@ -144,11 +144,11 @@ static void check_ssd(struct training *t, struct sim_error_list *errors)
     set_sizes(t, nvme_namespace_block_bytes(ssd));
     if (t->image_bytes % nvme_namespace_block_bytes(ssd) != 0 ||
         t->files * t->image_bytes > FILES_BYTES)
-        config_mistake(program_setting(t->program, "image_bytes"), errors,
-                       "whole blocks of the device, 1 GiB for all files at most", NULL);
+        program_mistake(t->program, "image_bytes", errors,
+                        "whole blocks of the device, 1 GiB for all files at most", NULL);
     if (nvme_namespace_bytes(ssd) < FILES_BYTES + t->weights_bytes)
-        config_mistake(program_setting(t->program, "ssd"), errors,
-                       "a device of 1 GiB for images, and 77 MiB for weights behind it", NULL);
+        program_mistake(t->program, "ssd", errors,
+                        "a device of 1 GiB for images, and 77 MiB for weights behind it", NULL);
 }
 
 static void training_check(struct program *program, struct sim_error_list *errors)
@@ -163,11 +163,11 @@ static void training_check(struct program *program, struct sim_error_list *error
         t->side[g].model = program_device(program, g == 0 ? "gpu0" : "gpu1", t->machine,
                                           t->gpu_name[g], &gpu_ops, errors);
     if (strcmp(t->gpu_name[0], t->gpu_name[1]) == 0)
-        config_mistake(program_setting(program, "gpu1"), errors, "another GPU than `gpu0`", NULL);
+        program_mistake(program, "gpu1", errors, "another GPU than `gpu0`", NULL);
     if (t->batch_images % N_GPUS != 0)
-        config_mistake(program_setting(program, "batch_images"), errors, "an even number", NULL);
+        program_mistake(program, "batch_images", errors, "an even number", NULL);
     if (t->tensor_bytes % LINE_BYTES != 0)
-        config_mistake(program_setting(program, "tensor_bytes"), errors, "a multiple of 64", NULL);
+        program_mistake(program, "tensor_bytes", errors, "a multiple of 64", NULL);
     program_check_cpus(program, "cpu", t->machine, t->cpu, 2, errors);
 }
 

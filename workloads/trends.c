@@ -102,8 +102,7 @@ static void trends_check(struct workload *workload, struct sim_error_list *error
     double cores = read_table(workload, tables, "cores", cores_entry, errors);
     trends->value = trends->kind <= NIC_DUAL ? nic : cores;
     if (trends->value <= 0 && errors->n_messages == 0)
-        config_mistake(workload_setting(workload, "year"), errors, "a year that the tables reach",
-                       NULL);
+        workload_mistake(workload, "year", errors, "a year that the tables reach", NULL);
 }
 
 static void trends_run(struct workload *workload)

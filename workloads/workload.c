@@ -23,10 +23,10 @@ const struct param_desc measure_params_table[] = {
     { .type = PARAM_END },
 };
 
-const struct config_node *workload_setting(struct workload *workload, const char *key)
+void workload_mistake(struct workload *workload, const char *key, struct sim_error_list *errors,
+                      const char *expected, const char *const *names)
 {
-    struct config_node *node = workload->group != NULL ? config_find(workload->group, key) : NULL;
-    return node != NULL ? node : workload->group;
+    config_mistake_at(workload->group, key, errors, expected, names);
 }
 
 bool workload_measured(struct workload *workload, const struct stat_mean *mean)

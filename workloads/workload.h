@@ -64,8 +64,9 @@ extern const struct workload_ops workload_pcie_bench_ops, workload_memory_ops,
 /* All workloads; NULL-terminated. */
 extern const struct workload_ops *const workload_registry[];
 
-/* The setting `key` of the workload's group for a message; the group itself if it is not there. */
-const struct config_node *workload_setting(struct workload *workload, const char *key);
+/* In check(): the setting `key` of the workload's group is a mistake (config_mistake_at()). */
+void workload_mistake(struct workload *workload, const char *key, struct sim_error_list *errors,
+                      const char *expected, const char *const *names);
 /* After each sample of the main metric: enough transactions, or known well enough. */
 bool workload_measured(struct workload *workload, const struct stat_mean *mean);
 /* Runs the simulation until `*done`, an error, the interrupt or simulated time until_ps, which also

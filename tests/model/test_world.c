@@ -230,7 +230,7 @@ static void test_devices_and_workloads(void **unused)
     };
     static const char *const references[] = {
         ":4: workload.device: found \"c\" (a string)",
-        ":4: workload.host: found \"servre\" (a string), expected `host`: a host; did you mean "
+        ":4: workload.host: found \"servre\" (a string), expected a host; did you mean "
         "\"server\"?",
         ":4: workload.windw_bytes: unknown setting; did you mean \"window_bytes\"?",
         ":5: measure.duration_us: found \"3 GB\" (a size)",

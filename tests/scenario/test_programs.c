@@ -86,6 +86,8 @@ static void refused(const char *text, const char *message)
     struct config *config = fixture_config(text, &errors);
     fixture_fail(&errors);
     assert_false(experiment_check(config, &errors));
+    if (errors.n_messages != 1)
+        sim_error_print(&errors, stderr);
     assert_int_equal(errors.n_messages, 1);
     if (strstr(errors.message[0], message) == NULL)
         fail_msg("\"%s\" instead of \"%s\"", errors.message[0], message);
@@ -369,7 +371,8 @@ static void test_mtu(void **unused)
     assert_true(gbit_s[1] > 1.1 * gbit_s[0]);
     snprintf(text, sizeof(text), MTU PROGRAMS "programs = { n = { type = \"netperf\"; }; };", 1000u,
              1500u);
-    refused(text, "`mtu_bytes`: at most that of the NIC nic, 1000");
+    refused(text, "network.server.mtu_bytes: found 1500 (an integer), expected at most "
+                  "devices.nic.mtu_bytes, 1000");
 }
 
 static void test_refusals(void **unused)
@@ -384,6 +387,10 @@ static void test_refusals(void **unused)
     snprintf(text, sizeof(text), OCTO PROGRAMS "programs = { n = { type = \"netperf\"; }; };",
              "false; xps = false");
     refused(text, "network.server.xps: found false (a boolean), expected true: octo0 and bond0");
+    snprintf(text, sizeof(text), OCTO PROGRAMS "programs = { n = { type = \"netperf\"; }; };",
+             "false; mtu_bytes = { value = 4000; source = \"mine\"; }");
+    refused(text, "network.server.mtu_bytes.value: found 4000 (an integer), expected at most "
+                  "devices.nic.mtu_bytes, 1500");
     snprintf(text, sizeof(text), BOND PROGRAMS "programs = { n = { type = \"netperf\"; }; };",
              "second_device = \"nic0\";");
     refused(text, "another NIC than `device`");
@@ -396,13 +403,22 @@ static void test_refusals(void **unused)
              "true");
     refused(text, "at least twice send_buffer of the server");
     snprintf(text, sizeof(text),
-             OCTO PROGRAMS "programs = { s = { type = \"sendfile\"; instances = 3; }; };", "true");
-    refused(text, "a socket and a core of the host");
+             OCTO PROGRAMS
+             "programs = { s = { type = \"sendfile\"; instances = 2; first_core = 1; }; };",
+             "true");
+    refused(text, "programs.s.instances: found 2 (an integer), expected at most 1: a socket of the "
+                  "host \"server\" has 2 cores, first_core is 1");
     snprintf(text, sizeof(text),
              OCTO PROGRAMS "programs = { n = { type = \"netperf\"; same_core = true;"
                            " first_core = 2; }; };",
              "true");
-    refused(text, "at most the cores of one socket from first_core on");
+    refused(text, "programs.n.first_core: found 2 (an integer), expected a core of a socket of the "
+                  "host \"server\", 0..1");
+    snprintf(text, sizeof(text),
+             OCTO PROGRAMS "programs = { n = { type = \"pktgen\"; socket = 2; core = 1; }; };",
+             "true");
+    refused(text, "programs.n.socket: found 2 (an integer), expected a socket of the host "
+                  "\"server\", 0..1");
     snprintf(text, sizeof(text),
              OCTO PROGRAMS "programs = { n = { type = \"netperf\"; buffer_bytes = 1449; }; };",
              "true");
@@ -414,16 +430,17 @@ static void test_refusals(void **unused)
     refused(text, "a type that no other program has");
     snprintf(text, sizeof(text),
              OCTO PROGRAMS "programs = { m = { type = \"memcached\"; clients = 2; }; };", "true");
-    refused(text, ".cfg:6: programs.m: found a group, expected a socket and a core of the host");
+    refused(text,
+            ".cfg:6: programs.m.workers: found 4 (the default), expected at most 2: a socket");
     snprintf(text, sizeof(text),
              OCTO PROGRAMS
              "programs = { m = { type = \"memcached\"; workers = 2; clients = 3; }; };",
              "true");
-    refused(text, "programs.m.clients: found 3 (an integer), expected a socket and a core");
+    refused(text, "programs.m.clients: found 3 (an integer), expected at most 2: a socket");
     snprintf(text, sizeof(text),
              OCTO PROGRAMS "programs = { p = { type = \"pagerank\"; threads_per_socket = 3; }; };",
              "true");
-    refused(text, "programs.p.threads_per_socket: found 3 (an integer), expected a socket and");
+    refused(text, "programs.p.threads_per_socket: found 3 (an integer), expected at most 2: a");
     refused("hosts = { server = " ONE_SOCKET "client = " ONE_SOCKET "};\n"
             "devices = { nic = " NIC "client_nic = " NIC "};\n"
             "cables = ( { from = \"server.s0.rp0\"; to = \"nic.p0\"; },"

@@ -122,7 +122,10 @@ static void test_mistakes(void **state)
 {
     (void)state;
     expect_mistake("first_cpu = 3; cpus = 2;", "cores of the host");
-    expect_mistake("cpus = 1;", "`cpu`: a CPU of the guest, 0..0"); /* the program is on CPU 1 */
+    expect_mistake(
+        "cpus = 1;",
+        "cpu: found 1 (the default), expected a CPU of the guest, 0..0"); /* the program is on CPU 1
+                                                                           */
     expect_mistake("memory_bytes = 134221824;", "a multiple of 2 MiB");
     expect_mistake("memmory_bytes = \"1 GiB\";", "unknown setting");
 }
