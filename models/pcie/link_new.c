@@ -9,13 +9,15 @@
 #include "models/pcie/link.h"
 
 #include "models/model.h"
+#include "models/pcie/root_complex.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 const struct param_desc pcie_link_params_table[] = {
     PARAM("generation", PARAM_U32, struct pcie_link_params, generation, 0, 0, 5, PROV_NONE, "",
-          "generation, 1 to 5; 0: the lower of both ports"),
+          "generation, 1 to 5; 0: what both ports have"),
     PARAM("lanes", PARAM_U32, struct pcie_link_params, lanes, 0, 0, 32, PROV_NONE, "",
           "width, 1, 2, 4, 8, 12, 16 or 32 lanes; 0: what both ports have"),
     PARAM("latency_ns", PARAM_TIME, struct pcie_link_params, latency_ps, 40, 0, 100000,
@@ -113,41 +115,67 @@ struct end_check {
         (CHECK)->ok = false;                                                       \
     } while (0)
 
+#define END_NAME_BYTES 96
+
+/* As cables name it: "server.s0.rp0", "nic.p1". */
+static const char *end_name(const struct pcie_port *port, char text[END_NAME_BYTES])
+{
+    const struct model *model = port->model;
+    const char *dot = strrchr(port->name, '.');
+
+    if (model->ops == &root_complex_ops)
+        snprintf(text, END_NAME_BYTES, "%s.%s", model->name, dot != NULL ? dot + 1 : port->name);
+    else
+        snprintf(text, END_NAME_BYTES, "%s.p%u", model->name, port->idx);
+    return text;
+}
+
 /* Of data credits, one TLP of maximum size at least (PCIe Base 3.1, 2.6.1, table 2-37). */
 static void check_port(struct end_check *check, const struct pcie_port *port)
 {
     static const char *const class_name[] = { "posted", "non-posted", "completion" };
+    char text[END_NAME_BYTES];
+    const char *name = end_name(port, text);
 
     if (port->link != NULL)
-        MISTAKE(check, "%s: port %s is plugged twice, it is in %s already", check->name, port->name,
+        MISTAKE(check, "%s: port %s is plugged twice, it is in %s already", check->name, name,
                 port->link->name);
     if (port->max_generation < 1 || port->max_generation > 5)
-        MISTAKE(check, "%s: port %s has generation %u, expected 1 to 5", check->name, port->name,
+        MISTAKE(check, "%s: port %s has generation %u, expected 1 to 5", check->name, name,
                 port->max_generation);
     if (!lanes_exist(port->max_lanes))
         MISTAKE(check, "%s: port %s has %u lanes, expected 1, 2, 4, 8, 12, 16 or 32", check->name,
-                port->name, port->max_lanes);
+                name, port->max_lanes);
     for (unsigned class = 0; class < N_TLP_CLASSES; class ++)
         if (port->advertise.header[class] == 0 || port->advertise.data[class] == 0)
-            MISTAKE(check, "%s: port %s advertises no %s credits", check->name, port->name,
+            MISTAKE(check, "%s: port %s advertises no %s credits", check->name, name,
                     class_name[class]);
         else if (class != TLP_NON_POSTED &&
                  port->advertise.data[class] < (port->mps_bytes_max + 15) / 16)
             MISTAKE(check,
                     "%s: port %s advertises %u %s data credits, but its Max_Payload_Size of %u "
                     "bytes takes %u",
-                    check->name, port->name, port->advertise.data[class], class_name[class],
+                    check->name, name, port->advertise.data[class], class_name[class],
                     port->mps_bytes_max, (port->mps_bytes_max + 15) / 16);
 }
 
+/* Ports that differ would train to the lower: a card in a slot too old or too narrow for it, which
+ * the scenario says if it is meant. */
 static uint32_t agree_generation(struct end_check *check, uint32_t asked, const struct pcie_port *a,
                                  const struct pcie_port *b)
 {
     const struct pcie_port *lower = a->max_generation <= b->max_generation ? a : b;
+    char text_a[END_NAME_BYTES], text_b[END_NAME_BYTES];
 
+    if (asked == 0 && a->max_generation != b->max_generation)
+        MISTAKE(check,
+                "%s: port %s has generation %u but port %s has %u; say generation = %u if that is "
+                "meant",
+                check->name, end_name(a, text_a), a->max_generation, end_name(b, text_b),
+                b->max_generation, lower->max_generation);
     if (asked > lower->max_generation)
         MISTAKE(check, "%s: generation %u, but port %s has generation %u", check->name, asked,
-                lower->name, lower->max_generation);
+                end_name(lower, text_a), lower->max_generation);
     return asked != 0 ? asked : lower->max_generation;
 }
 
@@ -155,15 +183,18 @@ static uint32_t agree_lanes(struct end_check *check, uint32_t asked, const struc
                             const struct pcie_port *b)
 {
     const struct pcie_port *lower = a->max_lanes <= b->max_lanes ? a : b;
+    char text_a[END_NAME_BYTES], text_b[END_NAME_BYTES];
 
     if (asked == 0 && a->max_lanes != b->max_lanes)
-        MISTAKE(check, "%s: port %s has %u lanes but port %s has %u; say lanes if that is meant",
-                check->name, a->name, a->max_lanes, b->name, b->max_lanes);
+        MISTAKE(check,
+                "%s: port %s has %u lanes but port %s has %u; say lanes = %u if that is meant",
+                check->name, end_name(a, text_a), a->max_lanes, end_name(b, text_b), b->max_lanes,
+                lower->max_lanes);
     if (asked != 0 && !lanes_exist(asked))
         MISTAKE(check, "%s: %u lanes, expected 1, 2, 4, 8, 12, 16 or 32", check->name, asked);
     else if (asked > lower->max_lanes)
-        MISTAKE(check, "%s: %u lanes, but port %s has %u", check->name, asked, lower->name,
-                lower->max_lanes);
+        MISTAKE(check, "%s: %u lanes, but port %s has %u", check->name, asked,
+                end_name(lower, text_a), lower->max_lanes);
     return asked != 0 ? asked : lower->max_lanes;
 }
 
@@ -251,11 +282,12 @@ struct pcie_link *pcie_link_new(struct pcie_fabric *fabric, const char *name,
                                 struct sim_error_list *errors)
 {
     struct end_check check = { name, file, line, errors, true };
+    char text[END_NAME_BYTES];
 
     check_port(&check, a);
     check_port(&check, b);
     if (a == b)
-        MISTAKE(&check, "%s: both ends are port %s", name, a->name);
+        MISTAKE(&check, "%s: both ends are port %s", name, end_name(a, text));
     check_params(&check, params);
     uint32_t generation = agree_generation(&check, params->generation, a, b);
     uint32_t lanes = agree_lanes(&check, params->lanes, a, b);

@@ -46,7 +46,7 @@ struct pcie_port {
 };
 
 struct pcie_link_params {
-    uint32_t generation;    /* 1..5; 0: the lower of both ports */
+    uint32_t generation;    /* 1..5; 0: what both ports have */
     uint32_t lanes;         /* 1, 2, 4, 8, 12, 16, 32; 0: what both ports have */
     sim_time latency_ps;    /* one way, both PHYs, pipeline and propagation; no serialisation */
     double bit_error_ratio; /* 0: none */

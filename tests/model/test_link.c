@@ -707,20 +707,24 @@ static void mistakes_are_named(void **state)
     (void)state;
     pair_init(&pair, 3, 8);
     pair.b->port.max_lanes = 16;
-    expect_mistake(&pair, &params, "port a has 8 lanes but port b has 16");
+    expect_mistake(&pair, &params, "port a.p0 has 8 lanes but port b.p0 has 16; say lanes = 8");
     params.lanes = 16;
-    expect_mistake(&pair, &params, "16 lanes, but port a has 8");
+    expect_mistake(&pair, &params, "16 lanes, but port a.p0 has 8");
     params.lanes = 3;
     expect_mistake(&pair, &params, "3 lanes, expected 1, 2, 4");
     params.lanes = 8;
     params.generation = 4;
-    expect_mistake(&pair, &params, "generation 4, but port a has generation 3");
+    expect_mistake(&pair, &params, "generation 4, but port a.p0 has generation 3");
     params.generation = 0;
+    pair.b->port.max_generation = 5;
+    expect_mistake(&pair, &params,
+                   "port a.p0 has generation 3 but port b.p0 has 5; say generation = 3");
+    params.generation = 3;
     pair.b->port.max_generation = 6;
-    expect_mistake(&pair, &params, "port b has generation 6");
+    expect_mistake(&pair, &params, "port b.p0 has generation 6");
     pair.b->port.max_generation = 4;
     pair.b->port.advertise.data[TLP_POSTED] = 0;
-    expect_mistake(&pair, &params, "port b advertises no posted credits");
+    expect_mistake(&pair, &params, "port b.p0 advertises no posted credits");
     pair.b->port.advertise.data[TLP_POSTED] = 16;
     params.bit_error_ratio = 0.5;
     expect_mistake(&pair, &params, "bit_error_ratio");
@@ -735,7 +739,7 @@ static void mistakes_are_named(void **state)
     struct end_device *c = end_new(&pair.rig, "c", 3, 8);
     assert_null(pcie_link_new(pair.rig.fabric, "second", &params, &c->port, &pair.b->port, "x.cfg",
                               18, &pair.rig.errors));
-    assert_non_null(strstr(pair.rig.errors.message[0], "port b is plugged twice"));
+    assert_non_null(strstr(pair.rig.errors.message[0], "port b.p0 is plugged twice"));
     end_free(c);
 
     struct pcie_port *a = NULL, *b = NULL;

@@ -60,8 +60,9 @@ static void test_cables(void **unused)
         "device; did you mean \"server.s0.rp0\"?",
         NULL,
     };
-    static const char *const twice[] = { "port a is plugged twice", NULL };
-    static const char *const unequal[] = { "port s0.rp0 has 8 lanes but port b has 16", NULL };
+    static const char *const twice[] = { "port a.p0 is plugged twice", NULL };
+    static const char *const unequal[] = { "port server.s0.rp0 has 8 lanes but port b.p0 has 16",
+                                           NULL };
     static const char *const backwards[] = {
         ":3: cables.[0]: found a group, expected a cable from a root port, or a port p1, p2,", NULL
     };
@@ -294,17 +295,16 @@ static void test_sizes_and_credits(void **unused)
     static const char *const mps[] = { ":3: a.mps_bytes: found 300, expected a power of two",
                                        NULL };
     static const char *const root_credits[] = {
-        ":4: server.s0.rp0-a.p0: port s0.rp0 advertises 8 posted data credits, but its "
+        ":4: server.s0.rp0-a.p0: port server.s0.rp0 advertises 8 posted data credits, but its "
         "Max_Payload_Size of 256 bytes takes 16",
         NULL,
     };
     static const char *const credits[] = {
-        "port a advertises 32 posted data credits, but its Max_Payload_Size of 1024 bytes takes 64",
+        "port a.p0 advertises 32 posted data credits, but its Max_Payload_Size of 1024 bytes takes 64",
         NULL,
     };
-    static const char *const switch_credits[] = {
-        "port sw.upstream advertises 8 posted data credits", NULL
-    };
+    static const char *const switch_credits[] = { "port sw.p0 advertises 8 posted data credits",
+                                                  NULL };
     (void)unused;
     refused(ROOT_COMPLEX("inbound_ns = -1;") REQUESTER("") CABLE WORKLOAD, range);
     refused(ROOT_COMPLEX("mps_bytes = 192;") REQUESTER("") CABLE WORKLOAD, root_mps);
@@ -331,7 +331,7 @@ static void test_sizes_and_credits(void **unused)
     "            a = { type = \"pcie.requester\"; generation = 2; };"              \
     "            b = { type = \"pcie.requester\"; " SETTINGS_OF_B " }; };\n"       \
     "cables = ( { from = \"server.s0.rp0\"; to = \"sw.p0\"; },"                    \
-    "           { from = \"sw.p1\"; to = \"a.p0\"; lanes = 4; },"                  \
+    "           { from = \"sw.p1\"; to = \"a.p0\"; lanes = 4; generation = 2; },"  \
     "           { from = \"server.s1.rp0\"; to = \"b.p0\"; } );\n"
 
 struct links {
