@@ -211,18 +211,24 @@ struct model *world_device(struct world *world, const char *name)
     return NULL;
 }
 
-struct host *world_host_of(struct world *world, const struct model *device)
+struct host *world_host_of_port(struct world *world, const struct model *device, unsigned port)
 {
-    /* upstream is port 0 of endpoints and switches; a tree has at most 256 buses */
-    for (unsigned depth = 0; depth < 256 && device->n_ports != 0 && !device->ports[0].fabric &&
-                             pcie_port_connected(&device->ports[0]);
+    /* upstream is port 0 of switches; a tree has at most 256 buses */
+    for (unsigned depth = 0; depth < 256 && port < device->n_ports && !device->ports[port].fabric &&
+                             pcie_port_connected(&device->ports[port]);
          depth++) {
-        device = pcie_port_peer(&device->ports[0])->model;
+        device = pcie_port_peer(&device->ports[port])->model;
+        port = 0;
         for (unsigned h = 0; h < world->n_hosts; h++)
             if (host_has_root_complex(world->host[h], device))
                 return world->host[h];
     }
     return NULL;
+}
+
+struct host *world_host_of(struct world *world, const struct model *device)
+{
+    return world_host_of_port(world, device, 0);
 }
 
 bool world_function_id(const struct model *device, unsigned port, uint16_t *id)

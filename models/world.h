@@ -29,6 +29,8 @@ struct ether_port *world_ether_port(struct world *world, const char *name);
 /* The host at the root of the tree that the device is plugged into by its port p0; NULL if it is
  * not. */
 struct host *world_host_of(struct world *world, const struct model *device);
+/* The same by the cable of one of its ports: functions of a device may be in different hosts. */
+struct host *world_host_of_port(struct world *world, const struct model *device, unsigned port);
 /* The requester ID of the first function at the device's port in its host's tree, once that host
  * has booted. False: nothing leads to it from a host. */
 bool world_function_id(const struct model *device, unsigned port, uint16_t *id);

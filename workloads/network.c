@@ -17,7 +17,8 @@
 #include "logic/steering/octonic.h"
 #include "models/nic/nic.h"
 
-#define UPPER_NUMBER 100u
+#define UPPER_NUMBER       100u
+#define QUEUES_PER_CHANNEL 2u /* completion queues: of its send queue, of its receive queue */
 
 static const char *const interface_names[] = { "pf0", "pf1", "pf2", "pf3", "octo0", "bond0", NULL };
 static const char *const ring_names[] = { "core", "device", NULL };
@@ -65,13 +66,73 @@ const struct param_desc network_params_table[] = {
 /* ---- Reading
  * ------------------------------------------------------------------------------------- */
 
+/* In the host's tree, with one function at least. */
+static bool is_plugged_in(struct network *network, const struct network_host *host,
+                          const struct model *nic)
+{
+    for (unsigned f = 0; f < nic->n_ports; f++)
+        if (world_host_of_port(network->world, nic, f) == host->host)
+            return true;
+    return false;
+}
+
+/* Every function has a way to the kernel: what would not appear is known before. */
+static void check_functions(struct network *network, struct network_host *host, const char *key,
+                            const char *name, const struct model *nic,
+                            struct sim_error_list *errors)
+{
+    const bool alone = host->lending != NULL && (host->lending->vm != NULL ||
+                                                 lending_lender(network->lending, name) != NULL);
+    char missing[16 * NIC_FUNCTIONS_MAX] = "", expected[384];
+    unsigned n = 0;
+    if (alone && nic->n_ports > 1)
+        config_mistake_at(host->group, key, errors,
+                          "a NIC of one function, as others are not borrowed or passed through",
+                          NULL);
+    for (unsigned f = 0; !alone && f < nic->n_ports; f++)
+        if (world_host_of_port(network->world, nic, f) != host->host) {
+            const size_t at = strlen(missing);
+            snprintf(missing + at, sizeof(missing) - at, "%sp%u", at != 0 ? ", " : "", f);
+            n++;
+        }
+    if (n == 0)
+        return;
+    snprintf(expected, sizeof(expected),
+             "a NIC with a cable to the host \"%.60s\" at each function's port: %s %s none "
+             "(devices.%.60s.functions says how many there are)",
+             host->params.host_name, missing, n > 1 ? "have" : "has", name);
+    config_mistake_at(host->group, key, errors, expected, NULL);
+}
+
+/* What the driver and the settings ask of the NIC. */
+static void check_nic(struct network_host *host, const char *name, const struct model *nic,
+                      struct sim_error_list *errors)
+{
+    const unsigned channels = nic_queues(nic) / QUEUES_PER_CHANNEL;
+    char expected[160];
+    if (host->params.mtu_bytes > nic_mtu_bytes(nic)) {
+        snprintf(expected, sizeof(expected), "at most devices.%.60s.mtu_bytes, %u", name,
+                 nic_mtu_bytes(nic));
+        config_mistake_at(host->group, "mtu_bytes", errors, expected, NULL);
+    }
+    if (channels == 0) {
+        config_mistake_at(nic->config, "queues", errors,
+                          "at least 2: the driver needs two for each of its channels", NULL);
+    } else if (host->params.channels > channels) {
+        snprintf(expected, sizeof(expected),
+                 "at most %u: a channel needs two of devices.%.60s.queues, %u", channels, name,
+                 nic_queues(nic));
+        config_mistake_at(host->group, "channels", errors, expected, NULL);
+    }
+}
+
 static struct model *find_nic(struct network *network, struct network_host *host, const char *key,
                               const char *name, struct sim_error_list *errors)
 {
     struct model *model = world_device(network->world, name);
     if (model == NULL || model->ops != &nic_ops ||
         (host->lending != NULL ? !lending_uses(host->lending, name)
-                               : world_host_of(network->world, model) != host->host)) {
+                               : !is_plugged_in(network, host, model))) {
         config_mistake_at(host->group, key, errors,
                           host->lending != NULL
                               ? "a nic.ethernet that the host borrows, or has and does not lend"
@@ -81,12 +142,8 @@ static struct model *find_nic(struct network *network, struct network_host *host
         return NULL;
     }
     host->n_functions += model->n_ports;
-    if (host->params.mtu_bytes > nic_mtu_bytes(model)) {
-        char expected[128];
-        snprintf(expected, sizeof(expected), "at most devices.%.60s.mtu_bytes, %u", name,
-                 nic_mtu_bytes(model));
-        config_mistake_at(host->group, "mtu_bytes", errors, expected, NULL);
-    }
+    check_functions(network, host, key, name, model, errors);
+    check_nic(host, name, model, errors);
     return model;
 }
 

@@ -552,6 +552,11 @@ uint32_t nic_mtu_bytes(const struct model *model)
     return ((const struct nic *)model->state)->params.mtu_bytes;
 }
 
+uint32_t nic_queues(const struct model *model)
+{
+    return ((const struct nic *)model->state)->params.n_queues;
+}
+
 uint64_t nic_function_mac(const struct model *model, unsigned pf)
 {
     return ((const struct nic *)model->state)->function[pf].mac;

@@ -38,6 +38,8 @@ uint64_t nic_vf_mac(const struct model *model, unsigned pf, unsigned vf);
 
 /* The longest packet that it sends and receives, Ethernet header not counted. */
 uint32_t nic_mtu_bytes(const struct model *model);
+/* Queues of each kind that a function has. */
+uint32_t nic_queues(const struct model *model);
 
 /* Surprise removal: from now on the function answers nothing on PCIe, as a card that was pulled;
  * what it had under way is lost. For ever. */

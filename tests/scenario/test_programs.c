@@ -375,6 +375,36 @@ static void test_mtu(void **unused)
                   "devices.nic.mtu_bytes, 1000");
 }
 
+/* What its driver would not find is known before: functions without a cable, too few queues. */
+static void test_nic_refusals(void **unused)
+{
+#define FOUR(FROM)                                                                   \
+    "hosts = { server = " HOST "};\n"                                                \
+    "devices = { nic = { type = \"nic.ethernet\"; functions = 4; lanes = 4; }; };\n" \
+                                                                                     \
+    "cables = ( { from = \"server.s0.rp0\"; to = \"nic.p" FROM "\"; lanes = 4; },"   \
+    " { from = \"server.s1.rp0\"; to = \"nic.p2\"; lanes = 4; } );\n"                \
+    "network = { server = { host = \"server\"; device = \"nic\"; }; };\n"            \
+    "workload = { type = \"programs\"; };\nprograms = { p = { type = \"pktgen\"; }; };\n"
+#define ONE(SETTINGS, NETWORK)                                                         \
+    "hosts = { server = " HOST "};\n"                                                  \
+    "devices = { nic = { type = \"nic.ethernet\"; lanes = 8;\n" SETTINGS " }; };\n"    \
+    "cables = ( { from = \"server.s0.rp0\"; to = \"nic.p0\"; } );\n"                   \
+    "network = { server = { host = \"server\"; device = \"nic\";\n" NETWORK " }; };\n" \
+    "workload = { type = \"programs\"; };\nprograms = { p = { type = \"pktgen\"; }; };\n"
+    (void)unused;
+    refused(FOUR("0"),
+            "network.server.device: found \"nic\" (a string), expected a NIC with a cable to the "
+            "host \"server\" at each function's port: p1, p3 have none");
+    refused(FOUR("3"), "at each function's port: p0, p1 have none");
+    refused(ONE("queues = 1;", ""),
+            ":3: devices.nic.queues: found 1 (an integer), expected at least 2: the driver needs");
+    refused(ONE("queues = 7;", "channels = 4;"),
+            ":6: network.server.channels: found 4 (an integer), expected at most 3: a channel");
+#undef FOUR
+#undef ONE
+}
+
 static void test_refusals(void **unused)
 {
     char text[4096];
@@ -478,6 +508,7 @@ int main(void)
         cmocka_unit_test(test_memcached),
         cmocka_unit_test(test_pagerank),
         cmocka_unit_test(test_mtu),
+        cmocka_unit_test(test_nic_refusals),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
