@@ -9,9 +9,12 @@
 
 #include "sim/types.h"
 
+struct sim_error_place;
+
 /* A list of messages. Zero-initialise; release with sim_error_release(). */
 struct sim_error_list {
-    char **message; /* each without a newline */
+    char **message;                /* each without a newline */
+    struct sim_error_place *place; /* of each; private */
     size_t n_messages;
 };
 
@@ -19,8 +22,11 @@ struct sim_error_list {
  * message twice is kept once: the points of a scenario share most of their mistakes. */
 void sim_error_add(struct sim_error_list *errors, const char *file, int line, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
+/* Adds all of `more`, which is released, as sim_error_add() would. True if there was any. */
+bool sim_error_move(struct sim_error_list *errors, struct sim_error_list *more);
 void sim_error_release(struct sim_error_list *errors);
-/* One message a line, in the order in which they were found. */
+/* One message a line, by file and line, then in the order in which they were found; those of no
+ * file are the last. */
 void sim_error_print(const struct sim_error_list *errors, FILE *out);
 /* All of them as one line, "; " between them; the caller g_free()s it. */
 char *sim_error_join(const struct sim_error_list *errors);

@@ -37,15 +37,41 @@ static void messages_are_printed_in_order(void **state)
     FILE *out = open_memstream(&text, &n);
 
     (void)state;
-    sim_error_add(&errors, "a.cfg", 2, "second");
-    sim_error_add(&errors, "a.cfg", 1, "first");
+    sim_error_add(&errors, NULL, 0, "of no file");
+    sim_error_add(&errors, "a.cfg", 10, "second");
+    sim_error_add(&errors, "a.cfg", 10, "then");
+    sim_error_add(&errors, "a.cfg.cfg", 1, "longer");
+    sim_error_add(&errors, "a.cfg", 9, "first");
+    sim_error_add(&errors, "--set", 0, "set");
     sim_error_print(&errors, out);
     fclose(out);
-    assert_string_equal(text, "a.cfg:2: second\na.cfg:1: first\n");
+    assert_string_equal(text, "--set: set\na.cfg:9: first\na.cfg:10: second\na.cfg:10: then\n"
+                              "a.cfg.cfg:1: longer\nof no file\n");
     free(text);
+    sim_error_release(&errors);
+    sim_error_add(&errors, "a.cfg", 2, "second");
+    sim_error_add(&errors, "a.cfg", 1, "first");
     text = sim_error_join(&errors);
     assert_string_equal(text, "a.cfg:2: second; a.cfg:1: first");
     g_free(text);
+    sim_error_release(&errors);
+}
+
+static void messages_of_one_list_go_to_another(void **state)
+{
+    struct sim_error_list errors = { 0 }, more = { 0 };
+
+    (void)state;
+    assert_false(sim_error_move(&errors, &more));
+    sim_error_add(&errors, "a.cfg", 1, "both");
+    sim_error_add(&more, "a.cfg", 1, "both");
+    assert_true(sim_error_move(&errors, &more));
+    assert_int_equal(errors.n_messages, 1);
+    sim_error_add(&more, "a.cfg", 2, "its own");
+    assert_true(sim_error_move(&errors, &more));
+    assert_int_equal(more.n_messages, 0);
+    assert_int_equal(errors.n_messages, 2);
+    assert_string_equal(errors.message[1], "a.cfg:2: its own");
     sim_error_release(&errors);
 }
 
@@ -120,6 +146,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_carry_their_place),
         cmocka_unit_test(messages_are_printed_in_order),
+        cmocka_unit_test(messages_of_one_list_go_to_another),
         cmocka_unit_test(nearest_name_by_edits),
         cmocka_unit_test(swapped_neighbours_are_one_edit),
         cmocka_unit_test(nearest_name_by_prefix),
