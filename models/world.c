@@ -52,6 +52,14 @@ static void report_made(struct config_node *parent, struct config_node *group,
     config_mark_read(group);
 }
 
+/* There is a message about the host or device of this name. */
+static void add_faulty(struct world *world, const char *name)
+{
+    world->faulty = realloc(world->faulty, (world->n_faulty + 1) * sizeof(*world->faulty));
+    SIM_ASSERT(world->faulty != NULL, "out of memory");
+    world->faulty[world->n_faulty++] = name;
+}
+
 static void build_hosts(struct world *world, struct config_node *hosts,
                         struct sim_error_list *errors)
 {
@@ -61,8 +69,10 @@ static void build_hosts(struct world *world, struct config_node *hosts,
     for (unsigned i = 0; i < n; i++) {
         const char *name = config_name(config_child(hosts, i));
         struct config_node *group = config_get(hosts, name);
+        struct sim_error_list own = { 0 };
         if (config_kind(group) != CONFIG_GROUP) {
             config_mistake(group, errors, "a group that describes a host", NULL);
+            add_faulty(world, name);
             continue;
         }
         if (made_by_set(group)) {
@@ -70,7 +80,9 @@ static void build_hosts(struct world *world, struct config_node *hosts,
             continue;
         }
         world->host_name[world->n_hosts] = name;
-        world->host[world->n_hosts++] = host_new(world->fabric, name, world->config, group, errors);
+        world->host[world->n_hosts++] = host_new(world->fabric, name, world->config, group, &own);
+        if (sim_error_move(errors, &own))
+            add_faulty(world, name);
     }
 }
 
@@ -104,8 +116,10 @@ static void build_devices(struct world *world, struct config_node *devices,
     for (unsigned i = 0; i < n; i++) {
         const char *name = config_name(config_child(devices, i));
         struct config_node *group = config_get(devices, name);
+        struct sim_error_list own = { 0 };
         if (config_kind(group) != CONFIG_GROUP) {
             config_mistake(group, errors, "a group that describes a device", NULL);
+            add_faulty(world, name);
             continue;
         }
         if (made_by_set(group)) {
@@ -113,25 +127,30 @@ static void build_devices(struct world *world, struct config_node *devices,
             continue;
         }
         const struct model_ops *ops = device_ops(group, errors);
-        if (ops == NULL)
+        if (ops == NULL) {
+            add_faulty(world, name);
             continue;
+        }
         config_allow(group, others);
         world->device_name[world->n_devices] = name;
         world->device_prefix[world->n_devices] = world_text(world, name, ".");
         world->device[world->n_devices++] = model_new(world->fabric, ops, name, world->config,
-                                                      group, errors);
+                                                      group, &own);
+        if (sim_error_move(errors, &own))
+            add_faulty(world, name);
     }
 }
 
 /* ---- The whole ---------------------------------------------------------------------------------
  */
 
-static struct config_node *named_group(struct config_node *root, const char *name,
-                                       enum config_kind kind, struct sim_error_list *errors)
+static struct config_node *named_group(struct world *world, const char *name, enum config_kind kind,
+                                       struct sim_error_list *errors)
 {
-    struct config_node *node = config_get(root, name);
+    struct config_node *node = config_get(config_root(world->config), name);
     if (node != NULL && config_kind(node) != kind) {
         config_mistake(node, errors, kind == CONFIG_GROUP ? "a group" : "a list", NULL);
+        world->any_faulty |= kind == CONFIG_GROUP;
         return NULL;
     }
     return node;
@@ -140,22 +159,19 @@ static struct config_node *named_group(struct config_node *root, const char *nam
 struct world *world_new(struct config *config, uint64_t seed, struct sim_error_list *errors)
 {
     struct world *world = world_allocate(1, sizeof(*world));
-    struct config_node *root = config_root(config);
+    struct sim_error_list own = { 0 };
     world->config = config;
     world->sim = sim_new(seed);
     world->fabric = pcie_fabric_new(world->sim);
-    build_hosts(world, named_group(root, "hosts", CONFIG_GROUP, errors), errors);
-    build_devices(world, named_group(root, "devices", CONFIG_GROUP, errors), errors);
-    struct config_node *cables = named_group(root, "cables", CONFIG_LIST, errors);
-    if (errors->n_messages == 0)
-        world_build_cables(world, cables, errors);
-    else if (cables != NULL)
-        config_mark_read(cables); /* where they end is not known */
-    if (errors->n_messages == 0)
-        fabric_domain_setup(world->device, world->n_devices, errors);
-    for (unsigned h = 0; h < world->n_hosts && errors->n_messages == 0; h++)
+    build_hosts(world, named_group(world, "hosts", CONFIG_GROUP, &own), &own);
+    build_devices(world, named_group(world, "devices", CONFIG_GROUP, &own), &own);
+    world_build_cables(world, named_group(world, "cables", CONFIG_LIST, &own), &own);
+    if (own.n_messages == 0)
+        fabric_domain_setup(world->device, world->n_devices, &own);
+    world->unsound = sim_error_move(errors, &own);
+    for (unsigned h = 0; h < world->n_hosts && !world->unsound; h++)
         host_start(world->host[h]);
-    for (unsigned d = 0; d < world->n_devices && errors->n_messages == 0; d++)
+    for (unsigned d = 0; d < world->n_devices && !world->unsound; d++)
         if (world->device[d]->ops->start != NULL)
             world->device[d]->ops->start(world->device[d]);
     return world;
@@ -174,6 +190,7 @@ void world_free(struct world *world)
     for (unsigned i = 0; i < world->n_texts; i++)
         free(world->text[i]);
     free(world->text);
+    free(world->faulty);
     free(world->host);
     free(world->host_name);
     free(world->device);
@@ -195,10 +212,23 @@ struct pcie_fabric *world_fabric(struct world *world)
     return world->fabric;
 }
 
+bool world_sound(const struct world *world)
+{
+    return !world->unsound;
+}
+
+bool world_faulty(const struct world *world, const char *name)
+{
+    for (unsigned i = 0; i < world->n_faulty; i++)
+        if (strcmp(world->faulty[i], name) == 0)
+            return true;
+    return world->any_faulty;
+}
+
 struct host *world_host(struct world *world, const char *name)
 {
     for (unsigned h = 0; h < world->n_hosts; h++)
-        if (strcmp(world->host_name[h], name) == 0)
+        if (strcmp(world->host_name[h], name) == 0 && !world_faulty(world, name))
             return world->host[h];
     return NULL;
 }
@@ -206,7 +236,7 @@ struct host *world_host(struct world *world, const char *name)
 struct model *world_device(struct world *world, const char *name)
 {
     for (unsigned d = 0; d < world->n_devices; d++)
-        if (strcmp(world->device_name[d], name) == 0)
+        if (strcmp(world->device_name[d], name) == 0 && !world_faulty(world, name))
             return world->device[d];
     return NULL;
 }

@@ -22,8 +22,14 @@ void world_free(struct world *world);
 
 struct sim *world_sim(struct world *world);
 struct pcie_fabric *world_fabric(struct world *world);
+/* NULL: there is none, or it is faulty. */
 struct host *world_host(struct world *world, const char *name);
 struct model *world_device(struct world *world, const char *name);
+/* False: there are mistakes, and the world is good for nothing but for finding more of them. */
+bool world_sound(const struct world *world);
+/* The scenario has, or may mean, a host or device of this name, of which there is a message:
+ * nothing is to be said of what refers to it. */
+bool world_faulty(const struct world *world, const char *name);
 /* An Ethernet port by its name ("server_nic.e0"), or NULL. */
 struct ether_port *world_ether_port(struct world *world, const char *name);
 /* The host at the root of the tree that the device is plugged into by its port p0; NULL if it is

@@ -34,11 +34,14 @@ static void list_ends(struct world *world, const char **names)
     unsigned n = 0;
     for (unsigned h = 0; h < world->n_hosts; h++) {
         const char *const *ports = host_port_names(world->host[h]);
+        if (world_faulty(world, world->host_name[h]))
+            continue;
         for (unsigned p = 0; ports != NULL && ports[p] != NULL && n + 1 < ENDS_MAX; p++)
             names[n++] = world_text(world, world_text(world, world->host_name[h], "."), ports[p]);
     }
     for (unsigned d = 0; d < world->n_devices; d++)
-        list_device_ends(world, d, names, &n);
+        if (!world_faulty(world, world->device_name[d]))
+            list_device_ends(world, d, names, &n);
     names[n] = NULL;
 }
 
@@ -54,12 +57,23 @@ static struct cable_end device_end(struct model *device, const char *port)
     return end;
 }
 
+/* At a host or device of which nothing is known but that it is faulty. */
+static bool is_at_faulty(const struct world *world, const char *text)
+{
+    const char *dot = strchr(text, '.');
+    char name[128];
+    if (dot == NULL || (size_t)(dot - text) >= sizeof(name))
+        return false;
+    snprintf(name, sizeof(name), "%.*s", (int)(dot - text), text);
+    return world_faulty(world, name);
+}
+
 /* Both NULL: there is no such end. */
 static struct cable_end find_end(struct world *world, const char *text)
 {
     struct cable_end none = { 0 };
     const char *dot = strchr(text, '.');
-    if (dot == NULL)
+    if (dot == NULL || is_at_faulty(world, text))
         return none;
     size_t bytes = (size_t)(dot - text);
     for (unsigned h = 0; h < world->n_hosts; h++)
@@ -95,7 +109,7 @@ static struct cable_end cable_end(struct world *world, struct config_node *cable
         return none;
     }
     struct cable_end end = find_end(world, config_string(node));
-    if (!end_exists(&end))
+    if (!end_exists(&end) && !is_at_faulty(world, config_string(node)))
         config_mistake(node, errors, "a port of a host or device", ends);
     return end;
 }

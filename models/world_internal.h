@@ -30,7 +30,11 @@ struct world {
     struct ether_wire **wire;
     unsigned n_wires;
     struct stamp_trace *trace; /* or NULL */
-    char **text;               /* strings of ours */
+    const char **faulty;       /* world_faulty() */
+    unsigned n_faulty;
+    bool any_faulty; /* whatever is missing may have been meant */
+    bool unsound;
+    char **text; /* strings of ours */
     unsigned n_texts;
 };
 

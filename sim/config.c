@@ -393,8 +393,12 @@ void config_mistake_at(struct config_node *group, const char *key, struct sim_er
     const struct config_resolved *resolved;
     char *path, *found;
 
+    if (value)
+        node = value;
+    if (node && node->refused)
+        return;
     if (node) {
-        config_mistake(value ? value : node, errors, expected, names);
+        config_mistake(node, errors, expected, names);
         return;
     }
     path = g_strdup_printf("%s%s%s", group->path, *group->path ? "." : "", key);

@@ -109,7 +109,8 @@ bool config_check_unknown(struct config *config, struct sim_error_list *errors);
 void config_mistake(const struct config_node *node, struct sim_error_list *errors,
                     const char *expected, const char *const *names);
 /* The same of the setting `key` of the group, also if it is not written there: then at the group's
- * place, and what is found is its default (as config_read_params() resolved it). */
+ * place, and what is found is its default (as config_read_params() resolved it). Nothing if
+ * config_read_params() has refused the value: there is a message, and the default counts. */
 void config_mistake_at(struct config_node *group, const char *key, struct sim_error_list *errors,
                        const char *expected, const char *const *names);
 

@@ -221,8 +221,10 @@ static bool read_param(struct config_node *node, const struct param_desc *desc,
     if (config_value_form(node))
         good = read_value_form(node, setting, errors);
     setting->node->is_param = true;
-    if (!read_value(desc, setting->node, &read, errors))
+    if (!read_value(desc, setting->node, &read, errors)) {
+        setting->node->refused = true;
         return false;
+    }
     *value = read;
     return good;
 }

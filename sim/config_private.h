@@ -27,6 +27,7 @@ struct config_node {
     enum config_kind kind;
     enum config_mark mark;
     bool is_param; /* recorded by config_read_params() */
+    bool refused;  /* by config_read_params(): there is a message, the default counts */
     int64_t integer;
     double real;
     bool truth;

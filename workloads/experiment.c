@@ -59,38 +59,43 @@ static void read_measure(struct workload *workload, struct config_node *root,
     sim_task_set_quantum(workload->sim, params.quantum_ps);
 }
 
-/* What depends on a world that could not be built is not looked at. */
-static void pass_over(struct config_node *root, const char *const *groups)
+/* Which of the groups belong to the workload is not known. */
+static void pass_over_groups(struct config_node *root)
 {
-    for (unsigned i = 0; groups != NULL && groups[i] != NULL; i++) {
-        struct config_node *group = config_get(root, groups[i]);
-        if (group != NULL)
-            config_mark_read(group);
+    for (unsigned i = 0; workload_registry[i] != NULL; i++) {
+        const char *const *groups = workload_registry[i]->groups;
+        for (unsigned k = 0; groups != NULL && groups[k] != NULL; k++) {
+            struct config_node *group = config_get(root, groups[k]);
+            if (group != NULL)
+                config_mark_read(group);
+        }
     }
 }
 
-static void workload_build(struct workload *workload, struct config *config, uint64_t seed,
+/* True if no mistake was found. What a mistake leaves unknown is passed over, so that all others
+ * come out with it. */
+static bool workload_build(struct workload *workload, struct config *config, uint64_t seed,
                            struct sim_error_list *errors)
 {
     static const char *const type[] = { "type", NULL };
     struct config_node *root = config_root(config);
+    struct sim_error_list own = { 0 };
     *workload = (struct workload){ .config = config };
-    workload->world = world_new(config, seed, errors);
+    workload->world = world_new(config, seed, &own);
     workload->sim = world_sim(workload->world);
-    bool whole = errors->n_messages == 0;
-    workload->ops = find_ops(root, &workload->group, errors);
-    read_measure(workload, root, errors);
+    workload->ops = find_ops(root, &workload->group, &own);
+    read_measure(workload, root, &own);
     if (workload->ops != NULL) {
         workload->state = g_malloc0(workload->ops->state_bytes);
         config_allow(workload->group, type);
         config_read_params(config, workload->group, "workload", workload->ops->params,
-                           workload->state, errors);
-        if (whole)
-            workload->ops->check(workload, errors);
-        else
-            pass_over(root, workload->ops->groups);
+                           workload->state, &own);
+        workload->ops->check(workload, &own);
+    } else {
+        pass_over_groups(root);
     }
-    config_check_unknown(config, errors);
+    config_check_unknown(config, &own);
+    return !sim_error_move(errors, &own);
 }
 
 static void workload_free(struct workload *workload)
@@ -104,22 +109,20 @@ static void workload_free(struct workload *workload)
 bool experiment_check(struct config *config, struct sim_error_list *errors)
 {
     struct workload workload;
-    size_t before = errors->n_messages;
-    workload_build(&workload, config, 1, errors);
+    const bool good = workload_build(&workload, config, 1, errors);
     workload_free(&workload);
-    return errors->n_messages == before;
+    return good;
 }
 
 bool experiment_declare(struct config *config, struct run_result *declared,
                         struct sim_error_list *errors)
 {
     struct workload workload;
-    size_t before = errors->n_messages;
-    workload_build(&workload, config, 1, errors);
-    if (errors->n_messages == before)
+    const bool good = workload_build(&workload, config, 1, errors);
+    if (good)
         workload_declare(&workload, declared);
     workload_free(&workload);
-    return errors->n_messages == before;
+    return good;
 }
 
 static void check_declared(struct workload *workload)
@@ -151,10 +154,10 @@ bool experiment_run(struct config *config, uint64_t seed, struct run_result *res
     struct sim_error_list errors = { 0 };
     *error = NULL;
     *outcome = (struct experiment_outcome){ 0 };
-    workload_build(&workload, config, seed, &errors);
+    const bool good = workload_build(&workload, config, seed, &errors);
     workload.result = result;
     workload.interrupt = interrupt;
-    if (errors.n_messages != 0) {
+    if (!good) {
         *error = g_strdup(errors.message[0]);
     } else if (world_boot(workload.world, interrupt)) {
         workload.ops->run(&workload);
@@ -226,8 +229,8 @@ struct stamp_trace *experiment_follow(struct config *config, uint64_t seed,
     struct model *device;
 
     *error = NULL;
-    workload_build(&workload, config, seed, errors);
-    if (find_followed(&workload, followed->device, &device, errors) && errors->n_messages == 0) {
+    const bool good = workload_build(&workload, config, seed, errors);
+    if (find_followed(&workload, followed->device, &device, errors) && good) {
         trace = tlp_trace_new(device, followed->nth_write, followed->nth_read);
         trace->bytes_min = followed->bytes_min;
         run_followed(&workload, trace, outcome != NULL ? outcome : &unused, error);

@@ -84,7 +84,9 @@ static bool read_host(struct lending *lending, struct config *config, struct con
         return false;
     host->host = world_host(lending->world, host->params.host_name);
     if (host->host == NULL) {
-        config_mistake_at(host->group, "host", errors, "a host", world_host_names(lending->world));
+        if (!world_faulty(lending->world, host->params.host_name))
+            config_mistake_at(host->group, "host", errors, "a host",
+                              world_host_names(lending->world));
         return false;
     }
     if (lending_on(lending, host->host) != NULL) {
@@ -181,6 +183,7 @@ struct lending *lending_new(struct world *world, struct config *config,
     if (group == NULL)
         return NULL;
     struct lending *lending = zeroed(1, sizeof(*lending));
+    const size_t before = errors->n_messages;
     lending->world = world;
     if (config_kind(group) != CONFIG_GROUP || config_count(group) == 0) {
         config_mistake(
@@ -194,6 +197,9 @@ struct lending *lending_new(struct world *world, struct config *config,
     lending->device_names = zeroed(1, sizeof(*lending->device_names));
     for (unsigned i = 0; i < n && config_kind(group) == CONFIG_GROUP; i++)
         read_host(lending, config, config_get(group, config_name(config_child(group, i))), errors);
+    lending->sound = errors->n_messages == before && world_sound(world);
+    if (!lending->sound)
+        return lending;
     find_bridges(lending);
     for (unsigned h = 0; h < lending->n_hosts; h++)
         read_lent(lending, &lending->host[h], errors);
@@ -205,6 +211,7 @@ struct lending *lending_new(struct world *world, struct config *config,
                            "a host with a pcie.ntb for a machine that lends or borrows", NULL);
     }
     lending_check_ways(lending, errors);
+    lending->sound = errors->n_messages == before;
     return lending;
 }
 
@@ -235,6 +242,11 @@ struct lent_device *lending_lent(const struct lending *lending, const char *name
         if (strcmp(lending->device[i].name, name) == 0)
             return &lending->device[i];
     return NULL;
+}
+
+bool lending_sound(const struct lending *lending)
+{
+    return lending->sound;
 }
 
 struct lending_host *lending_find(struct lending *lending, const char *name)

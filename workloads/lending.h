@@ -63,6 +63,8 @@ bool lending_up(struct lending *lending, const volatile int *interrupt);
 void lending_down(struct lending *lending, const volatile int *interrupt);
 void lending_free(struct lending *lending);
 
+/* False: there are mistakes, and nothing is to be said of what refers to its machines. */
+bool lending_sound(const struct lending *lending);
 struct lending_host *lending_find(struct lending *lending, const char *name);
 const char *const *lending_names(const struct lending *lending); /* NULL-terminated */
 /* The machine on this host; NULL: there is none. */

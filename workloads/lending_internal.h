@@ -23,6 +23,7 @@ struct lending {
     const char **names, **device_names; /* of hosts, of lent devices; NULL-terminated */
     const char **used_names;            /* lending_used_names() */
     bool more;                          /* lending_borrows_more() */
+    bool sound;                         /* lending_sound() */
     unsigned n_waiting;                 /* threads of the present step */
     char fault[320];                    /* what was refused first; "": nothing */
 };

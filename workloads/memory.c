@@ -92,7 +92,8 @@ static void memory_check(struct workload *workload, struct sim_error_list *error
     memory->workload = workload;
     memory->host = world_host(workload->world, memory->host_name);
     if (memory->host == NULL) {
-        workload_mistake(workload, "host", errors, "a host", world_host_names(workload->world));
+        if (!world_faulty(workload->world, memory->host_name))
+            workload_mistake(workload, "host", errors, "a host", world_host_names(workload->world));
         return;
     }
     struct numa *numa = host_numa(memory->host);

@@ -130,9 +130,12 @@ static struct model *find_nic(struct network *network, struct network_host *host
                               const char *name, struct sim_error_list *errors)
 {
     struct model *model = world_device(network->world, name);
+    if (world_faulty(network->world, name))
+        return NULL;
     if (model == NULL || model->ops != &nic_ops ||
-        (host->lending != NULL ? !lending_uses(host->lending, name)
-                               : !is_plugged_in(network, host, model))) {
+        (host->lending != NULL
+             ? !lending_uses(host->lending, name)
+             : world_sound(network->world) && !is_plugged_in(network, host, model))) {
         config_mistake_at(host->group, key, errors,
                           host->lending != NULL
                               ? "a nic.ethernet that the host borrows, or has and does not lend"
@@ -142,7 +145,8 @@ static struct model *find_nic(struct network *network, struct network_host *host
         return NULL;
     }
     host->n_functions += model->n_ports;
-    check_functions(network, host, key, name, model, errors);
+    if (world_sound(network->world))
+        check_functions(network, host, key, name, model, errors);
     check_nic(host, name, model, errors);
     return model;
 }
@@ -151,22 +155,23 @@ static void read_host(struct network *network, struct config *config, struct con
                       struct sim_error_list *errors)
 {
     struct network_host *host = &network->host[network->n_hosts];
-    size_t before = errors->n_messages;
-    if (config_kind(group) != CONFIG_GROUP) {
-        config_mistake(group, errors, "a group that describes a host's network", NULL);
-        return;
-    }
     *host = (struct network_host){ .name = config_name(group),
                                    .group = group,
                                    .network = network,
                                    .number = network->n_hosts + 1 };
+    network->names[network->n_hosts++] = host->name;
+    if (config_kind(group) != CONFIG_GROUP) {
+        config_mistake(group, errors, "a group that describes a host's network", NULL);
+        return;
+    }
     config_read_params(config, group, config_path(group), network_params_table, &host->params,
                        errors);
-    if (errors->n_messages != before)
+    if (network->lending != NULL && !lending_sound(network->lending))
         return;
     host->host = world_host(network->world, host->params.host_name);
     if (host->host == NULL) {
-        config_mistake_at(group, "host", errors, "a host", world_host_names(network->world));
+        if (!world_faulty(network->world, host->params.host_name))
+            config_mistake_at(group, "host", errors, "a host", world_host_names(network->world));
         return;
     }
     if (network->lending != NULL)
@@ -177,13 +182,19 @@ static void read_host(struct network *network, struct config *config, struct con
                                        host->params.second_device_name, errors);
     if (host->device != NULL && host->second_device == host->device)
         config_mistake_at(group, "second_device", errors, "another NIC than `device`", NULL);
-    network->names[network->n_hosts++] = host->name;
 }
 
 static bool is_octonic(const struct model *nic)
 {
     struct config_node *node = config_find(nic->config, "firmware");
     return node != NULL && strcmp(config_text(node), "octonic") == 0;
+}
+
+/* It is known which interfaces there are. */
+static bool has_nics(const struct network_host *host)
+{
+    return host->device != NULL && host->second_device != host->device &&
+           (host->params.second_device_name[0] == '\0' || host->second_device != NULL);
 }
 
 static bool is_upper(int interface)
@@ -246,6 +257,7 @@ struct network *network_new(struct world *world, struct config *config, struct l
     network->lending = lending;
     if (group == NULL && lending != NULL)
         return network;
+    network->unknown = true;
     if (group == NULL) {
         sim_error_add(errors, config_file(config_root(config)), 0,
                       "there is no group `network`, { NAME = { host = ...; device = ...; }; }, and "
@@ -260,15 +272,16 @@ struct network *network_new(struct world *world, struct config *config, struct l
     }
     for (unsigned i = 0; i < config_count(group); i++) {
         struct config_node *child = config_get(group, config_name(config_child(group, i)));
-        size_t before = errors->n_messages;
         if (network->n_hosts == NETWORK_HOSTS_MAX) {
             config_mistake(child, errors, "at most 8 hosts", NULL);
+            config_mark_read(group);
             return network;
         }
         read_host(network, config, child, errors);
-        if (errors->n_messages == before)
+        if (has_nics(&network->host[network->n_hosts - 1]))
             check_interface(&network->host[network->n_hosts - 1], errors);
     }
+    network->unknown = false;
     return network;
 }
 
@@ -518,7 +531,7 @@ const char *const *network_names(const struct network *network)
 
 bool network_interface_named(const struct network_host *host, const char *name)
 {
-    if (name[0] == '\0')
+    if (name[0] == '\0' || !has_nics(host))
         return true;
     for (unsigned i = 0; host->interface_names[i] != NULL; i++)
         if (strcmp(host->interface_names[i], name) == 0)

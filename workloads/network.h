@@ -42,7 +42,7 @@ struct network_host {
     const char *name; /* of its group: "server" */
     struct config_node *group;
     struct network_params params;
-    struct host *host;
+    struct host *host; /* NULL: there is a message about it, or about what it refers to */
     struct model *device, *second_device;
     struct lending_host
         *lending; /* the machine of the group `lending` whose kernel it is, or NULL */
@@ -63,6 +63,7 @@ struct network {
     struct world *world;
     struct lending *lending; /* or NULL */
     const char *names[NETWORK_HOSTS_MAX + 1];
+    bool unknown; /* the group is not what it should be: any name may be meant */
     unsigned n_up;
     struct network_host host[NETWORK_HOSTS_MAX];
     unsigned n_hosts;
@@ -88,7 +89,7 @@ struct network_host *network_find(struct network *network, const char *name);
 const char *const *network_names(const struct network *network); /* NULL-terminated */
 
 /* Interfaces by name ("pf0", "octo0"; "" is the host's default), as far as the settings tell before
- * anything runs. */
+ * anything runs; any name where a mistake leaves open which there are. */
 bool network_interface_named(const struct network_host *host, const char *name);
 const char *const *network_interface_names(const struct network_host *host);
 struct net_device *network_interface(struct network_host *host, const char *name);

@@ -295,10 +295,11 @@ static void bench_check(struct workload *workload, struct sim_error_list *errors
     bench->workload = workload;
     bench->device = world_device(workload->world, bench->device_name);
     bench->host = world_host(workload->world, bench->host_name);
-    if (bench->device == NULL || bench->device->ops != &pcie_requester_ops)
+    if (!world_faulty(workload->world, bench->device_name) &&
+        (bench->device == NULL || bench->device->ops != &pcie_requester_ops))
         workload_mistake(workload, "device", errors, "a device of type pcie.requester",
                          world_device_names(workload->world));
-    if (bench->host == NULL)
+    if (bench->host == NULL && !world_faulty(workload->world, bench->host_name))
         workload_mistake(workload, "host", errors, "a host", world_host_names(workload->world));
     bench->unit_bytes = (bench->transfer_bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
     bench->n_units = bench->window_bytes / bench->unit_bytes;
@@ -324,7 +325,8 @@ static void bench_check(struct workload *workload, struct sim_error_list *errors
     if (bench->memory_socket >= physmem_nodes(host_physmem(bench->host)))
         workload_mistake(workload, "memory_socket", errors, "a socket of the host that has memory",
                          NULL);
-    if (world_host_of(workload->world, bench->device) != bench->host)
+    if (world_sound(workload->world) &&
+        world_host_of(workload->world, bench->device) != bench->host)
         workload_mistake(workload, "device", errors,
                          "a device that cables plug into the workload's host", NULL);
 }

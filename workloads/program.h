@@ -66,7 +66,8 @@ const struct program *program_earlier(const struct program *program, unsigned i)
 /* Like workload_mistake(). */
 void program_mistake(struct program *program, const char *key, struct sim_error_list *errors,
                      const char *expected, const char *const *names);
-/* The machine of the network with this name; a mistake with its setting `key` if there is none. */
+/* The machine of the network with this name; a mistake with its setting `key` if there is none.
+ * NULL, too, if a mistake in its group leaves open what it is; so for what follows. */
 struct network_host *program_host(struct program *program, const char *key, const char *name,
                                   struct sim_error_list *errors);
 /* The same of the group `lending`: a machine that programs without a network run on. */

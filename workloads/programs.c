@@ -116,13 +116,11 @@ static void read_program(struct programs *all, struct config_node *programs,
     program->state = calloc(1, ops->state_bytes);
     SIM_ASSERT(program->state != NULL, "out of memory");
     all->n_programs++;
-    size_t before = errors->n_messages;
     config_read_params(all->workload->config, group, config_path(group), common_params, &common,
                        errors);
     config_read_params(all->workload->config, group, config_path(group), ops->params,
                        program->state, errors);
-    if (errors->n_messages == before && all->measured != NULL)
-        ops->check(program, errors);
+    ops->check(program, errors);
     for (unsigned i = 0; ops->single && common.enabled && i + 1 < all->n_programs; i++)
         if (all->program[i].ops == ops)
             program_mistake(program, "type", errors,
@@ -142,11 +140,12 @@ static void find_measured(struct programs *all, struct sim_error_list *errors)
     if (all->lending != NULL)
         all->measured_lend = all->measured_net != NULL ? all->measured_net->lending
                                                        : lending_find(all->lending, name);
-    if (all->measured_net != NULL)
+    if (all->measured_net != NULL) /* its host is NULL where there is a message about it */
         all->measured = all->measured_net->host;
     else if (all->measured_lend != NULL)
         all->measured = all->measured_lend->host;
-    else if (errors->n_messages == 0)
+    else if (all->measured_net == NULL && !all->network->unknown &&
+             (all->lending == NULL || lending_sound(all->lending)))
         workload_mistake(all->workload, "measured", errors,
                          all->network->n_hosts != 0 ? "a host of the group `network`"
                                                     : "a machine of the group `lending`",
@@ -351,10 +350,10 @@ struct network_host *program_host(struct program *program, const char *key, cons
                                   struct sim_error_list *errors)
 {
     struct network_host *host = network_find(program->network, name);
-    if (host == NULL)
+    if (host == NULL && !program->network->unknown)
         program_mistake(program, key, errors, "a host of the group `network`",
                         network_names(program->network));
-    return host;
+    return host != NULL && host->host != NULL ? host : NULL;
 }
 
 struct lending_host *program_machine(struct program *program, const char *key, const char *name,
@@ -362,6 +361,8 @@ struct lending_host *program_machine(struct program *program, const char *key, c
 {
     struct lending_host *host = program->lending != NULL ? lending_find(program->lending, name)
                                                          : NULL;
+    if (program->lending != NULL && !lending_sound(program->lending))
+        return NULL;
     if (host == NULL)
         program_mistake(program, key, errors,
                         program->lending != NULL

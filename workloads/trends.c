@@ -98,10 +98,11 @@ static void trends_check(struct workload *workload, struct sim_error_list *error
                        "a group `trends` with the tables `nic` and `cores`", NULL);
         return;
     }
+    const size_t before = errors->n_messages;
     double nic = read_table(workload, tables, "nic", nic_entry, errors);
     double cores = read_table(workload, tables, "cores", cores_entry, errors);
     trends->value = trends->kind <= NIC_DUAL ? nic : cores;
-    if (trends->value <= 0 && errors->n_messages == 0)
+    if (trends->value <= 0 && errors->n_messages == before)
         workload_mistake(workload, "year", errors, "a year that the tables reach", NULL);
 }
 

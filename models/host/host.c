@@ -199,6 +199,13 @@ static void check_firmware(struct host *host, struct config_node *group,
                       config_path(group), (unsigned long long)base, (unsigned long long)memory);
 }
 
+static void pass_over(struct config_node *group, const char *name)
+{
+    struct config_node *node = config_get(group, name);
+    if (node != NULL)
+        config_mark_read(node);
+}
+
 struct host *host_new(struct pcie_fabric *fabric, const char *name, struct config *config,
                       struct config_node *group, struct sim_error_list *errors)
 {
@@ -213,7 +220,8 @@ struct host *host_new(struct pcie_fabric *fabric, const char *name, struct confi
         check_firmware(host, group, errors);
         make_root_complexes(host, config, group, errors);
     } else { /* what depends on them is not looked at */
-        config_mark_read(group);
+        pass_over(group, "ports");
+        pass_over(group, "root_complex");
     }
     return host;
 }

@@ -41,6 +41,37 @@ static void refused(const char *text, const char *const *messages)
     config_free(config);
 }
 
+/* What a faulty host or device leaves unknown is passed over, and all else looked at. */
+static void test_beside_a_fault(void **unused)
+{
+    static const char *const device[] = {
+        ":2: devices.a.lanes: found \"x4\" (a string), expected an integer",
+        ":3: cables.[1].to: found \"c.p0\" (a string), expected a port of a host or device",
+        ":4: workload.host: found \"servre\" (a string), expected a host; did you mean \"server\"?",
+        ":4: workload.transfr_bytes: unknown setting",
+        NULL,
+    };
+    static const char *const host[] = {
+        ":1: hosts.server.cpu.sockets: found 0",
+        ":1: hosts.server.cpuu: unknown setting",
+        ":3: cables.[0].to: found \"b.p9\"",
+        ":4: workload.device: found \"c\" (a string), expected a device of type pcie.requester",
+        NULL,
+    };
+    (void)unused;
+    refused(HOSTS "devices = { a = { type = \"pcie.requester\"; lanes = \"x4\"; }; };\n"
+                  "cables = ( { from = \"server.s0.rp0\"; to = \"a.p7\"; },"
+                  " { from = \"server.s0.rp1\"; to = \"c.p0\"; } );\n"
+                  "workload = { type = \"pcie_bench\"; device = \"a\"; host = \"servre\";"
+                  " transfr_bytes = 64; };\n",
+            device);
+    refused("hosts = { server = { cpu = { sockets = 0; }; cpuu = { }; }; };\n"
+            "devices = { b = { type = \"pcie.requester\"; }; };\n"
+            "cables = ( { from = \"server.s0.rp7\"; to = \"b.p9\"; } );\n"
+            "workload = { type = \"pcie_bench\"; device = \"c\"; };\n",
+            host);
+}
+
 static void test_accepted(void **unused)
 {
     struct sim_error_list errors = { 0 };
@@ -466,6 +497,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_accepted),
+        cmocka_unit_test(test_beside_a_fault),
         cmocka_unit_test(test_cables),
         cmocka_unit_test(test_ethernet_cables),
         cmocka_unit_test(test_ethernet_frames),

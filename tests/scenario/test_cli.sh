@@ -56,6 +56,30 @@ out=$("$nudma" run mine/latency_size.cfg latency_size.cfg --list 2>&1); is "two 
 has "are named" "$out" '^latency_size.cfg: has the name "latency_size", and so has mine/latency_size.cfg'
 is "one file twice" "$("$nudma" run latency_size.cfg ./latency_size.cfg --list -q | wc -l)" \
     "$("$nudma" run latency_size.cfg --list -q | wc -l)"
+cat >ten.cfg <<'END'
+@include "platforms/ioctopus_testbed.cfg"
+set = ( "devices.server_nic.queues=none" );
+workload = { type = "programs"; measured = "servr"; };
+programs = { n = { type = "netperf"; direction = "rxx"; server_socket = 2; };
+    p = { type = "pktgn"; socket = 2; };
+    q = { type = "pktgen"; socket = 2; host = "clent"; pakcet_bytes = 64; interface = "pf3"; };
+    r = { type = "pktgen"; socket = 2; interface = "octo0"; }; };
+measure = { duration_us = "3 GB"; };
+axes = ( { name = "a"; setting = "network.client.channels"; values = [0, 8, "fast"]; } );
+END
+out=$("$nudma" run ten.cfg --set devices.client_nic.mtu=1 2>&1); is "ten mistakes" $? 2
+is "come at once, by their lines, without what follows from them" \
+    "$(cut -d' ' -f1-4 <<<"$out")" "--set: devices.client_nic.mtu: unknown setting;
+ten.cfg:2: devices.server_nic.queues: found \"none\"
+ten.cfg:3: workload.measured: found \"servr\"
+ten.cfg:4: programs.n.direction: found \"rxx\"
+ten.cfg:4: programs.n.server_socket: found 2
+ten.cfg:5: programs.p.type: found \"pktgn\"
+ten.cfg:6: programs.q.host: found \"clent\"
+ten.cfg:6: programs.q.pakcet_bytes: unknown setting;
+ten.cfg:7: programs.r.socket: found 2
+ten.cfg:8: measure.duration_us: found \"3
+ten.cfg:9: network.client.channels: found \"fast\""
 is "nothing has been written so far" "$(find . -name '*.db*')" ""
 
 # ---- Running -------------------------------------------------------------------------------------
