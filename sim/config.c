@@ -27,6 +27,7 @@ struct config *config_new(void)
 
     config->strings = g_string_chunk_new(4096);
     config->nodes = g_ptr_array_new_with_free_func(node_free);
+    config->varied = g_ptr_array_new();
     config->resolved = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
     config->root = config_node_new(config, NULL, NULL, CONFIG_GROUP, (struct config_place){ 0 },
                                    -1);
@@ -38,6 +39,7 @@ void config_free(struct config *config)
     if (!config)
         return;
     g_hash_table_destroy(config->resolved);
+    g_ptr_array_free(config->varied, TRUE);
     g_ptr_array_free(config->nodes, TRUE);
     g_string_chunk_free(config->strings);
     g_free(config);
@@ -116,7 +118,18 @@ struct config *config_copy(const struct config *config)
     if (file)
         copy->root->place.file = g_string_chunk_insert_const(copy->strings, file);
     config_node_fill(copy->root, config->root, NULL);
+    for (guint i = 0; i < config->varied->len; i++)
+        config_vary(copy, config->varied->pdata[i]);
     return copy;
+}
+
+void config_vary(struct config *config, const char *path)
+{
+    for (guint i = 0; i < config->varied->len; i++) {
+        if (strcmp(config->varied->pdata[i], path) == 0)
+            return;
+    }
+    g_ptr_array_add(config->varied, g_string_chunk_insert_const(config->strings, path));
 }
 
 struct config_node *config_root(struct config *config)
@@ -412,4 +425,18 @@ void config_mistake_at(struct config_node *group, const char *key, struct sim_er
                 names);
     g_free(found);
     g_free(path);
+}
+
+void config_no_effect(struct config_node *group, const char *key, const char *decider,
+                      struct sim_error_list *errors, const char *expected)
+{
+    const GPtrArray *varied = group->config->varied;
+
+    if (!config_child_named(group, key, NULL))
+        return;
+    for (guint i = 0; i < varied->len; i++) {
+        if (config_paths_overlap(varied->pdata[i], decider))
+            return;
+    }
+    config_mistake_at(group, key, errors, expected, NULL);
 }

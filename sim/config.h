@@ -114,6 +114,12 @@ void config_mistake(const struct config_node *node, struct sim_error_list *error
 void config_mistake_at(struct config_node *group, const char *key, struct sim_error_list *errors,
                        const char *expected, const char *const *names);
 
+/* A mistake if `key` is written in the group, though it has no effect because of how the setting
+ * `decider` (a path) stands; but none if an axis of the scenario sets the decider: then it has one
+ * in other points. */
+void config_no_effect(struct config_node *group, const char *key, const char *decider,
+                      struct sim_error_list *errors, const char *expected);
+
 /* Every resolved parameter, then every other value that was read, each by path: for the results.
  * value in the unit of the key; text for strings. origin is "default", "file:line", "--set" or
  * "axis memory", and ", " and the source where one is given. */

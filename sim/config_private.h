@@ -51,9 +51,12 @@ struct config {
     GPtrArray *nodes; /* owned, replaced ones too, so that pointers stay valid */
     struct config_node *root;
     GHashTable *resolved; /* path -> struct config_resolved, owned */
+    GPtrArray *varied;    /* paths that axes set, in this point or in another; of the strings */
 };
 
 struct config *config_new(void);
+/* Some axis sets this path. */
+void config_vary(struct config *config, const char *path);
 /* The name (NULL in a list) and place are copied. The node is a child of parent afterwards, unless
  * parent is NULL or replaces_index >= 0, when it takes that child's place. */
 struct config_node *config_node_new(struct config *config, struct config_node *parent,

@@ -365,6 +365,7 @@ struct scenario *scenario_load(const char *name_or_path, const char *const *root
             config_mark_below(node, CONFIG_ASIDE);
     }
     scenario_make_points(scenario, errors);
+    scenario_tell_axes(scenario);
     return scenario;
 }
 

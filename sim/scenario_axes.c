@@ -282,6 +282,21 @@ void scenario_read_axes(struct scenario *scenario, struct sim_error_list *errors
     check_overlaps(scenario, errors);
 }
 
+void scenario_tell_axes(struct scenario *scenario)
+{
+    for (guint i = 0; i < scenario->axes->len; i++) {
+        const struct axis *axis = scenario->axes->pdata[i];
+
+        for (guint j = 0; j < axis->values->len; j++) {
+            const struct axis_value *value = axis->values->pdata[j];
+
+            for (guint k = 0; k < value->assignments->len; k++)
+                config_vary(scenario->base,
+                            ((const struct assignment *)value->assignments->pdata[k])->path);
+        }
+    }
+}
+
 /* ---- --set axes.NAME=a,b ------------------------------------------------------------------- */
 
 static void choose_variant(struct axis *axis, const struct axis *old, const char *label,

@@ -65,6 +65,8 @@ void scenario_read_axes(struct scenario *scenario, struct sim_error_list *errors
 /* --set axes.NAME=a,b */
 bool scenario_override_axis(struct scenario *scenario, const char *name, const char *values,
                             struct sim_error_list *errors);
+/* Tells the base, and so every point, which settings axes set. */
+void scenario_tell_axes(struct scenario *scenario);
 /* The name of the axis that sets this setting, part of it or what it is part of; NULL: none. */
 const char *scenario_axis_of_setting(const struct scenario *scenario, const char *path);
 /* Reads `quick`, "axis=value" each. */

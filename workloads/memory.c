@@ -90,6 +90,9 @@ static void memory_check(struct workload *workload, struct sim_error_list *error
 {
     struct memory_state *memory = workload->state;
     memory->workload = workload;
+    if (memory->mode != MEMORY_LOADED)
+        workload_no_effect(workload, "inject_delay_ns", "mode", errors,
+                           "mode = \"loaded\" beside it: it has no effect otherwise");
     memory->host = world_host(workload->world, memory->host_name);
     if (memory->host == NULL) {
         if (!world_faulty(workload->world, memory->host_name))

@@ -208,6 +208,21 @@ static unsigned channels_max(const struct network_host *host)
     return is_upper(host->params.interface) ? NET_QUEUES_MAX / host->n_functions : NET_QUEUES_MAX;
 }
 
+/* Settings that are written but do nothing. */
+static void check_effects(struct network_host *host, struct sim_error_list *errors)
+{
+    static const char *const moderation[] = { "rx_moderation_us", "rx_moderation_packets" };
+    char decider[128];
+    snprintf(decider, sizeof(decider), "%.80s.adaptive_moderation", config_path(host->group));
+    for (unsigned i = 0; host->params.adaptive_moderation && i < SIM_N_ELEMENTS(moderation); i++)
+        config_no_effect(host->group, moderation[i], decider, errors,
+                         "adaptive_moderation = false beside it: it has no effect otherwise");
+    snprintf(decider, sizeof(decider), "%.80s.interface", config_path(host->group));
+    if (host->params.octo_sg && host->params.interface != NETWORK_OCTO)
+        config_no_effect(host->group, "octo_sg", decider, errors,
+                         "interface = \"octo0\" beside it: it has no effect otherwise");
+}
+
 /* What octo0 and bond0 cannot have. */
 static void check_upper(struct network_host *host, struct sim_error_list *errors)
 {
@@ -278,6 +293,8 @@ struct network *network_new(struct world *world, struct config *config, struct l
             return network;
         }
         read_host(network, config, child, errors);
+        if (config_kind(child) == CONFIG_GROUP)
+            check_effects(&network->host[network->n_hosts - 1], errors);
         if (has_nics(&network->host[network->n_hosts - 1]))
             check_interface(&network->host[network->n_hosts - 1], errors);
     }

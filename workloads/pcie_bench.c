@@ -320,6 +320,12 @@ static void bench_check(struct workload *workload, struct sim_error_list *errors
     if (bench->measure == BENCH_BANDWIDTH && workload->measure.precision_ratio != 0)
         config_mistake(config_find(config_root(workload->config), "measure.precision_ratio"),
                        errors, "no precision_ratio: it is that of a latency", NULL);
+    if (bench->measure == BENCH_BANDWIDTH)
+        workload_no_effect(workload, "gap_ns", "measure", errors,
+                           "measure = \"latency\" beside it: it has no effect otherwise");
+    else
+        workload_no_effect(workload, "queue_depth", "measure", errors,
+                           "measure = \"bandwidth\" beside it: it has no effect otherwise");
     if (bench->host == NULL || bench->device == NULL)
         return;
     if (bench->memory_socket >= physmem_nodes(host_physmem(bench->host)))

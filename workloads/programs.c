@@ -153,11 +153,26 @@ static void find_measured(struct programs *all, struct sim_error_list *errors)
                                                     : lending_names(all->lending));
 }
 
+/* Programs are measured for a time, or until they end. */
+static void check_measure(struct workload *workload, struct sim_error_list *errors)
+{
+    if (workload->measure.precision_ratio != 0)
+        workload_measure_no_effect(workload, "precision_ratio", NULL, errors,
+                                   "no precision_ratio: programs are measured for duration_us");
+    if (workload->measure.transactions != 0)
+        workload_measure_no_effect(workload, "transactions", NULL, errors,
+                                   "no transactions: programs are measured for duration_us");
+    if (workload->measure.latency_parts)
+        workload_measure_no_effect(workload, "latency_parts", NULL, errors,
+                                   "no latency_parts: programs do not record them");
+}
+
 static void programs_check(struct workload *workload, struct sim_error_list *errors)
 {
     struct programs *all = workload->state;
     struct config_node *group = config_get(config_root(workload->config), "programs");
     all->workload = workload;
+    check_measure(workload, errors);
     all->lending = lending_new(workload->world, workload->config, errors);
     all->network = network_new(workload->world, workload->config, all->lending, errors);
     find_measured(all, errors);

@@ -29,6 +29,24 @@ void workload_mistake(struct workload *workload, const char *key, struct sim_err
     config_mistake_at(workload->group, key, errors, expected, names);
 }
 
+void workload_no_effect(struct workload *workload, const char *key, const char *decider,
+                        struct sim_error_list *errors, const char *expected)
+{
+    char path[128];
+    snprintf(path, sizeof(path), "workload.%s", decider != NULL ? decider : "type");
+    config_no_effect(workload->group, key, path, errors, expected);
+}
+
+void workload_measure_no_effect(struct workload *workload, const char *key, const char *decider,
+                                struct sim_error_list *errors, const char *expected)
+{
+    char path[128];
+    struct config_node *measure = config_find(config_root(workload->config), "measure");
+    snprintf(path, sizeof(path), "workload.%s", decider != NULL ? decider : "type");
+    if (measure != NULL && config_kind(measure) == CONFIG_GROUP)
+        config_no_effect(measure, key, path, errors, expected);
+}
+
 bool workload_measured(struct workload *workload, const struct stat_mean *mean)
 {
     const struct measure_params *measure = &workload->measure;

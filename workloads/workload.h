@@ -67,6 +67,13 @@ extern const struct workload_ops *const workload_registry[];
 /* In check(): the setting `key` of the workload's group is a mistake (config_mistake_at()). */
 void workload_mistake(struct workload *workload, const char *key, struct sim_error_list *errors,
                       const char *expected, const char *const *names);
+/* In check(): the setting `key` of the group `measure` has no effect, as the workload's setting
+ * `decider` stands; NULL: never. */
+void workload_measure_no_effect(struct workload *workload, const char *key, const char *decider,
+                                struct sim_error_list *errors, const char *expected);
+/* The same of a setting of the workload's own group. */
+void workload_no_effect(struct workload *workload, const char *key, const char *decider,
+                        struct sim_error_list *errors, const char *expected);
 /* After each sample of the main metric: enough transactions, or known well enough. */
 bool workload_measured(struct workload *workload, const struct stat_mean *mean);
 /* Runs the simulation until `*done`, an error, the interrupt or simulated time until_ps, which also

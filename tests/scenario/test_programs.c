@@ -401,6 +401,13 @@ static void test_nic_refusals(void **unused)
             ":3: devices.nic.queues: found 1 (an integer), expected at least 2: the driver needs");
     refused(ONE("queues = 7;", "channels = 4;"),
             ":6: network.server.channels: found 4 (an integer), expected at most 3: a channel");
+    refused(ONE("", "rx_moderation_us = 8;"),
+            ":6: network.server.rx_moderation_us: found 8 (an integer), expected "
+            "adaptive_moderation = false beside it");
+    refused(ONE("", "octo_sg = true;"),
+            ":6: network.server.octo_sg: found true (a boolean), expected interface = \"octo0\"");
+    refused(ONE("", "") "measure = { transactions = 10; };",
+            "measure.transactions: found 10 (an integer), expected no transactions");
 #undef FOUR
 #undef ONE
 }

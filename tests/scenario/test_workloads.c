@@ -146,6 +146,12 @@ static void test_refusals(void **unused)
     refused(NFP "workload = { type = \"memory\"; mode = \"bandwidth\"; };\n"
                 "measure = { transactions = 5; };",
             ":3: measure.transactions: found 5");
+    refused(NFP "workload = { type = \"pcie_bench\"; queue_depth = 8; };\n",
+            ":2: workload.queue_depth: found 8 (an integer), expected measure = \"bandwidth\"");
+    refused(NFP "workload = { type = \"pcie_bench\"; measure = \"bandwidth\"; gap_ns = 8; };\n",
+            ":2: workload.gap_ns: found 8 (an integer), expected measure = \"latency\" beside it");
+    refused(NFP "workload = { type = \"memory\"; inject_delay_ns = 8; };\n",
+            ":2: workload.inject_delay_ns: found 8 (an integer), expected mode = \"loaded\"");
     refused("hosts = { server = { coherence = { protocol = \"front_side_bus\"; };"
             " cache = { llc_size = 0; }; }; };\n"
             "workload = { type = \"memory\"; to_socket = 1; };",

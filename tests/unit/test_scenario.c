@@ -196,6 +196,28 @@ static void unknown_settings_of_axes_and_files(void **state)
     scenario_free(s);
 }
 
+/* What decides whether a setting has an effect is set by an axis, if only for another value of it.
+ */
+static void settings_without_effect(void **state)
+{
+    struct fixture *f = *state;
+    struct scenario *s = load_good(f,
+                                   "w = { us = 1; n = 2; };\n"
+                                   "axes = ( { name = \"a\"; variants = (\n"
+                                   "  { name = \"one\"; set = (); },\n"
+                                   "  { name = \"two\"; set = ( \"w.fixed=true\" ); } ); } );\n",
+                                   SETS("axes.a=one,two"));
+    struct config *config = scenario_point(s, 0, &f->errors);
+    struct config_node *w = config_get(config_root(config), "w");
+
+    config_no_effect(w, "us", "w.fixed", &f->errors, "fixed");
+    config_no_effect(w, "none", "w.other", &f->errors, "nothing of it");
+    config_no_effect(w, "n", "w.other", &f->errors, "other");
+    EXPECT(f, "scenarios/t.cfg:1: w.n: found 2 (an integer), expected other");
+    config_free(config);
+    scenario_free(s);
+}
+
 static void ranges(void **state)
 {
     struct fixture *f = *state;
@@ -795,6 +817,7 @@ int main(void)
         TEST(quick_chooses_points),
         TEST(settings_aside_are_no_unknown_settings),
         TEST(unknown_settings_of_axes_and_files),
+        TEST(settings_without_effect),
         TEST(ranges),
         TEST(axes_in_lock_step),
         TEST(constraints_leave_points_out),
