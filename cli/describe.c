@@ -86,6 +86,16 @@ static void print_params(const struct param_desc *params)
     cli_table_free(table);
 }
 
+/* One row stands for all of a kind: "pfN_rx_packets" for pf0_rx_packets and so on. */
+static char *stat_name(const struct stat_desc *stat)
+{
+    char *name = g_strdup(stat->name);
+    char *digit = stat->is_part ? strchr(name, '0') : NULL;
+    if (digit != NULL)
+        *digit = 'N';
+    return name;
+}
+
 static void print_stats(const struct stat_desc *stats)
 {
     static const char *const kinds[] = { "", "counter", "rate", "mean", "histogram", "maximum" };
@@ -94,7 +104,11 @@ static void print_stats(const struct stat_desc *stats)
     for (size_t i = 0; i < SIM_N_ELEMENTS(titles); i++)
         cli_table_column(table, titles[i], false);
     for (const struct stat_desc *stat = stats; stat->kind != STAT_END; stat++) {
-        cli_table_cell(table, "%s", stat->name);
+        if (stat->part > 0)
+            continue;
+        char *name = stat_name(stat);
+        cli_table_cell(table, "%s", name);
+        g_free(name);
         cli_table_cell(table, "%s", kinds[stat->kind]);
         cli_table_cell(table, "%s", stat->unit);
         cli_table_cell(table, "%s", stat->help);
@@ -147,10 +161,11 @@ static void print_names(const GArray *entries)
     for (guint i = 0; i < entries->len; i++) {
         const struct describe_entry *entry = &g_array_index(entries, struct describe_entry, i);
         unsigned n_params = 0, n_stats = 0;
+        const struct stat_desc *stat = entry->stats;
         while (entry->params != NULL && entry->params[n_params].type != PARAM_END)
             n_params++;
-        while (entry->stats != NULL && entry->stats[n_stats].kind != STAT_END)
-            n_stats++;
+        for (; stat != NULL && stat->kind != STAT_END; stat++)
+            n_stats += stat->part == 0 ? 1 : 0;
         cli_table_cell(table, "%s", entry->name);
         cli_table_cell(table, "%u", n_params);
         cli_table_cell(table, "%u", n_stats);

@@ -161,6 +161,8 @@ void run_result_stats(struct run_result *result, const char *prefix, const struc
     for (const struct stat_desc *stat = table; stat != NULL && stat->kind != STAT_END; stat++) {
         const void *field = (const char *)state + stat->offset;
         const double scale = stat->scale != 0.0 ? stat->scale : 1.0;
+        if (!stat_exists(stat, state))
+            continue;
         char *name = g_strconcat(prefix, stat->name, NULL);
         switch (stat->kind) {
         case STAT_COUNTER:

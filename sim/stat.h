@@ -23,6 +23,11 @@ struct stat_desc {
     const char *unit; /* "bytes", "ns", "1" */
     double scale;     /* multiplies the stored value for the report (ps -> ns: 0.001); 0 means 1 */
     const char *help;
+    /* One of several of its kind, named "pf0_...", "pf1_...": there are as many as the uint32_t at
+     * n_offset of the state says, and this is number `part`, from 0. */
+    bool is_part;
+    size_t n_offset;
+    uint32_t part;
 };
 
 #define STAT(NAME, KIND, STRUCT, FIELD, UNIT, SCALE, HELP)                                 \
@@ -30,6 +35,19 @@ struct stat_desc {
         .name = (NAME), .kind = (KIND), .offset = offsetof(STRUCT, FIELD), .unit = (UNIT), \
         .scale = (SCALE), .help = (HELP)                                                   \
     }
+
+/* Number PART of those whose count is the uint32_t N_FIELD. */
+#define STAT_PART(NAME, KIND, STRUCT, FIELD, UNIT, HELP, N_FIELD, PART)                        \
+    {                                                                                          \
+        .name = (NAME), .kind = (KIND), .offset = offsetof(STRUCT, FIELD), .unit = (UNIT),     \
+        .help = (HELP), .is_part = true, .n_offset = offsetof(STRUCT, N_FIELD), .part = (PART) \
+    }
+/* Whether the state has it. */
+static inline bool stat_exists(const struct stat_desc *stat, const void *state)
+{
+    return !stat->is_part ||
+           stat->part < *(const uint32_t *)(const void *)((const char *)state + stat->n_offset);
+}
 
 /* ---- Mean with a confidence interval by batch means ----------------------------------------
  * Keeps STAT_BATCHES batches; when all are full, pairs are merged and the batch size doubles, so

@@ -36,7 +36,9 @@ const struct record_desc programs_records[] = {
     { "dma_write_part_ns.*", RECORD_METRIC, "ns",
       "its devices' writes, from the port to where they are visible, by part" },
     { "pf0_gbit_s", RECORD_SERIES, "Gbit/s", "received by its NIC's first function" },
-    { "pf1_gbit_s", RECORD_SERIES, "Gbit/s", "received by its NIC's second function" },
+    { "pf1_gbit_s", RECORD_SERIES, "Gbit/s", "by its second function, if there is one, and so on" },
+    { "pf2_gbit_s", RECORD_SERIES, "Gbit/s", "the same" },
+    { "pf3_gbit_s", RECORD_SERIES, "Gbit/s", "the same" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
@@ -75,8 +77,7 @@ void programs_declare(struct workload *workload, struct run_result *declared)
 static uint64_t function_bytes(const struct workload *workload, unsigned f)
 {
     const struct programs *all = workload->state;
-    const struct network_host *net = all->measured_net;
-    return net != NULL && f < net->n_functions ? network_function_bytes(net, f) : 0;
+    return network_function_bytes(all->measured_net, f);
 }
 static uint64_t pf0_bytes(const struct workload *workload)
 {
@@ -86,9 +87,20 @@ static uint64_t pf1_bytes(const struct workload *workload)
 {
     return function_bytes(workload, 1);
 }
+static uint64_t pf2_bytes(const struct workload *workload)
+{
+    return function_bytes(workload, 2);
+}
+static uint64_t pf3_bytes(const struct workload *workload)
+{
+    return function_bytes(workload, 3);
+}
+/* A function each. */
 static const struct rate_series programs_series[] = {
     { "pf0_gbit_s", "Gbit/s", 8e-9, pf0_bytes },
     { "pf1_gbit_s", "Gbit/s", 8e-9, pf1_bytes },
+    { "pf2_gbit_s", "Gbit/s", 8e-9, pf2_bytes },
+    { "pf3_gbit_s", "Gbit/s", 8e-9, pf3_bytes },
 };
 
 /* What the kernel's CPU is: a guest's are not the host's first. */
@@ -132,7 +144,9 @@ void programs_begin(struct programs *all)
     for (unsigned i = 0; i < all->n_programs; i++)
         if (all->program[i].ops->measure != NULL)
             all->program[i].ops->measure(&all->program[i]);
-    rate_sampler_start(&all->sampler, workload, programs_series, SIM_N_ELEMENTS(programs_series));
+    const unsigned n_functions = all->measured_net != NULL ? all->measured_net->n_functions : 0;
+    rate_sampler_start(&all->sampler, workload, programs_series,
+                       SIM_MIN(n_functions, (unsigned)SIM_N_ELEMENTS(programs_series)));
 }
 
 /* ---- Recording ----------------------------------------------------------------------------------

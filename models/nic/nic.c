@@ -98,8 +98,9 @@ static const struct param_desc nic_params_table[] = {
     { .type = PARAM_END },
 };
 
-#define FUNCTION_STAT(PF, NAME, FIELD, UNIT, HELP) \
-    STAT("pf" #PF "_" NAME, STAT_COUNTER, struct nic, function[PF].stats.FIELD, UNIT, 0, HELP)
+#define FUNCTION_STAT(PF, NAME, FIELD, UNIT, HELP)                                               \
+    STAT_PART("pf" #PF "_" NAME, STAT_COUNTER, struct nic, function[PF].stats.FIELD, UNIT, HELP, \
+              params.n_functions, PF)
 #define FUNCTION_STATS(PF)                                                                     \
     FUNCTION_STAT(PF, "rx_packets", rx_packets, "1", "packets written to host memory"),        \
         FUNCTION_STAT(PF, "rx_bytes", rx_bytes, "bytes", "of these packets, without FCS"),     \

@@ -87,6 +87,7 @@ struct numa *numa_new(struct sim *sim, const char *name, const struct numa_param
     for (uint32_t i = 0; i < n->sockets; i++) {
         init_socket(n, &n->socket[i]);
         snprintf(n->prefix[i], sizeof(n->prefix[i]), "s%u.", i & 15u);
+        n->socket[i].counters.sockets = n->sockets;
     }
     const struct cache *llc = &n->socket[0].llc;
     n->usual_llc = !bus && params->cache->inclusive && llc->ways == USUAL_LLC_WAYS &&

@@ -73,6 +73,7 @@ struct numa_counters {
     uint64_t dma_write_updates, dma_write_allocates, dma_write_to_dram, dma_write_pushes;
     uint64_t ddio_evictions, ddio_dirty_evictions, llc_back_invalidations, core_snoops;
     uint64_t snoops_sent;
+    uint32_t sockets; /* how many to_bytes there are; no counter */
 };
 extern const struct stat_desc numa_counter_table[];
 

@@ -7,6 +7,10 @@
 #define COUNTER(NAME, FIELD, UNIT, HELP) \
     STAT(NAME, STAT_COUNTER, struct numa_counters, FIELD, UNIT, 0, HELP)
 
+#define TO_SOCKET(S)                                                                            \
+    STAT_PART("interconnect_to_s" #S "_bytes", STAT_COUNTER, struct numa_counters, to_bytes[S], \
+              "bytes", "of them, to that socket", sockets, S)
+
 const struct stat_desc numa_counter_table[] = {
     COUNTER("dram_read_bytes", dram_read_bytes, "bytes", "read from this socket's DRAM"),
     COUNTER("dram_write_bytes", dram_write_bytes, "bytes", "written to this socket's DRAM"),
@@ -28,10 +32,10 @@ const struct stat_desc numa_counter_table[] = {
     COUNTER("dram_write_flush_bytes", write_flush_bytes, "bytes", "write-backs by CLFLUSH"),
     COUNTER("interconnect_bytes", interconnect_bytes, "bytes",
             "sent by this socket to others (or over its front-side bus)"),
-    COUNTER("interconnect_to_s0_bytes", to_bytes[0], "bytes", "of them, to socket 0"),
-    COUNTER("interconnect_to_s1_bytes", to_bytes[1], "bytes", "of them, to socket 1"),
-    COUNTER("interconnect_to_s2_bytes", to_bytes[2], "bytes", "of them, to socket 2"),
-    COUNTER("interconnect_to_s3_bytes", to_bytes[3], "bytes", "of them, to socket 3"),
+    TO_SOCKET(0),
+    TO_SOCKET(1),
+    TO_SOCKET(2),
+    TO_SOCKET(3),
     COUNTER("interconnect_request_bytes", message_bytes[MESSAGE_REQUEST], "bytes", "requests"),
     COUNTER("interconnect_snoop_bytes", message_bytes[MESSAGE_SNOOP], "bytes", "snoops"),
     COUNTER("interconnect_response_bytes", message_bytes[MESSAGE_RESPONSE], "bytes",

@@ -47,6 +47,8 @@ out=$("$nudma" describe pcie.requestor 2>&1); is "a model that is none" $? 2
 has "the nearest model" "$out" 'did you mean "pcie.requester"'
 has "describe shows units and provenance" "$("$nudma" describe pcie.requester)" \
     '_ns +ns .*(datasheet|published|calibrated|estimate)'
+is "and what is one of several once" \
+    "$("$nudma" describe nic.ethernet | grep -o ' pf[0-9N]_rx_bytes')" ' pfN_rx_bytes'
 mapfile -t all < <("$nudma" list | awk 'NR > 1 { print $1 }')
 for scenario in "${all[@]}"; do "$nudma" run "$scenario" --print-config >/dev/null 2>>all.txt || echo "$scenario"; done >unbuilt.txt
 is "every scenario can be built" "$(cat unbuilt.txt all.txt)" ""

@@ -139,6 +139,9 @@ static void test_bond(void **unused)
     assert_true(value(result, "throughput_after_gbit_s") > 1);
     assert_true(value(result, "nic0.pf0_rx_packets") > 100);
     assert_true(value(result, "nic1.pf0_rx_packets") > 100);
+    assert_false(run_result_has(result, RECORD_METRIC, "nic0.pf1_rx_packets"));
+    assert_true(run_result_has(result, RECORD_METRIC, "server.s0.interconnect_to_s1_bytes"));
+    assert_false(run_result_has(result, RECORD_METRIC, "server.s0.interconnect_to_s2_bytes"));
     assert_true(value(result, "packets_reordered") == 0);
     run_result_free(result);
 }
