@@ -47,10 +47,12 @@ static int host_width(const struct drawing *d, const struct topology_host *host)
 
 static int row_width(const struct drawing *d, guint host, int depth)
 {
-    int n = 0;
-    for (guint i = 0; i < d->t->devices->len; i++)
-        n += d->like[i] == i && d->place[i].host == host && d->place[i].depth == depth;
-    return n * d->size->device_w + (n - 1) * d->size->device_gap;
+    int w = 0;
+    for (guint i = 0; i < d->t->devices->len; i++) {
+        if (d->like[i] == i && d->place[i].host == host && d->place[i].depth == depth)
+            w += topology_device_width(d, i) + d->size->device_gap;
+    }
+    return w - d->size->device_gap;
 }
 
 static void place_ports(struct drawing *d, guint host)
@@ -77,9 +79,10 @@ static void place_ports(struct drawing *d, guint host)
     }
 }
 
-/* The middle of what the device hangs on; -1 without. */
+/* The middle of what the device hangs on, of several their mean; -1 without. */
 static int anchor_of(const struct drawing *d, guint device)
 {
+    int sum = 0, n = 0;
     for (guint c = 0; c < d->t->cables->len; c++) {
         const struct topology_cable *cable = TOPOLOGY_AT(d->t->cables, cable, c);
         for (int side = 0; side < 2; side++) {
@@ -87,13 +90,16 @@ static int anchor_of(const struct drawing *d, guint device)
             const struct topology_end *above = topology_other_end(cable, end);
             if (end->kind != TOPOLOGY_DEVICE || end->index != device)
                 continue;
-            if (above->kind == TOPOLOGY_PORT)
-                return d->port[above->index].x + d->port[above->index].w / 2;
-            if (d->place[above->index].depth < d->place[device].depth)
-                return d->device[above->index].x + d->device[above->index].w / 2;
+            if (above->kind == TOPOLOGY_DEVICE &&
+                d->place[above->index].depth >= d->place[device].depth)
+                continue;
+            const struct box *box = above->kind == TOPOLOGY_PORT ? &d->port[above->index]
+                                                                 : &d->device[above->index];
+            sum += box->x + box->w / 2;
+            n++;
         }
     }
-    return -1;
+    return n > 0 ? sum / n : -1;
 }
 
 /* ---- Devices like others -------------------------------------------------------------------- */
@@ -160,15 +166,15 @@ static void place_row(struct drawing *d, guint host, int depth, int left, int ri
     for (guint i = 0; i < d->t->devices->len; i++) {
         if (d->like[i] != i || d->place[i].host != host || d->place[i].depth != depth)
             continue;
-        const int anchor = anchor_of(d, i),
-                  wanted = anchor < 0 ? next : anchor - d->size->device_w / 2;
+        const int anchor = anchor_of(d, i), w = topology_device_width(d, i),
+                  wanted = anchor < 0 ? next : anchor - w / 2;
         const int x = CLAMP(wanted, next, MAX(next, right - rest));
         d->device[i] = (struct box){ x,
                                      d->host[host].y + d->host[host].h + ROW_GAP +
                                          (depth - 1) * (DEVICE_H + ROW_GAP),
-                                     d->size->device_w, DEVICE_H };
-        next = x + d->size->device_w + d->size->device_gap;
-        rest -= d->size->device_w + d->size->device_gap;
+                                     w, DEVICE_H };
+        next = x + w + d->size->device_gap;
+        rest -= w + d->size->device_gap;
     }
 }
 

@@ -52,6 +52,9 @@ void topology_reach(struct drawing *d, int right, int bottom);
 guint topology_host_of(const struct drawing *d, const struct topology_end *end);
 /* Cables that run below all hosts, each on a level of its own; the space that they need there. */
 int topology_levels_height(const struct drawing *d);
+/* How wide a device below a host has to be so that the labels of the cables that come from above
+ * have room beside each other. */
+int topology_device_width(const struct drawing *d, guint device);
 /* Sets n_gap from the cables that may need a lane. */
 void topology_count_lanes(struct drawing *d);
 /* All cables, then Ethernet; boxes hide what runs behind them if they are drawn afterwards. */

@@ -16,7 +16,9 @@ enum {
     TURN_STEP = 4,
     N_TURNS = 4,
     BEND = 26, /* below a box: the turn of a short cable; labels are lower still */
-    PLUG_STEP = 14
+    PLUG_STEP = 14,
+    FIRST_PLUG = 28, /* of several short cables at an upper edge */
+    LABEL_ROOM = 16  /* beside a label */
 };
 
 enum route { HIDDEN, SHORT, TO_BAR, LEVEL };
@@ -196,6 +198,13 @@ static void draw_level(struct drawing *d, const struct topology_cable *cable, gu
     topology_draw_text(d, d->labels, (x1 + x2) / 2, y - 5, "t-line t-mid", text);
 }
 
+/* Of the two ends of a short cable the one at the upper box. */
+static const struct topology_end *upper_end(const struct drawing *d,
+                                            const struct topology_cable *cable)
+{
+    return end_box(d, &cable->from)->y <= end_box(d, &cable->to)->y ? &cable->from : &cable->to;
+}
+
 /* Among the short cables at the near box that leave on the same side: how many there are, and how
  * many of them lead further left. */
 static int rank_of(const struct drawing *d, const struct topology_end *near, guint index, int *n)
@@ -223,7 +232,6 @@ static int rank_of(const struct drawing *d, const struct topology_end *near, gui
  * of what the cables lead to, with room for a label right of each at an upper edge. */
 static int short_x(const struct drawing *d, const struct topology_end *end, guint index, bool upper)
 {
-    enum { FIRST = 28, LABEL = 68 };
     const struct box *box = end_box(d, end);
     int n;
     const int rank = rank_of(d, end, index, &n);
@@ -231,16 +239,81 @@ static int short_x(const struct drawing *d, const struct topology_end *end, guin
         return box->x + box->w / 2;
     if (upper)
         return box->x + box->w * (rank + 1) / (n + 1);
-    return box->x + FIRST + rank * MAX(box->w - FIRST - LABEL, 0) / (n - 1);
+    return box->x + FIRST_PLUG + rank * (box->w - FIRST_PLUG) / n;
+}
+
+/* The box where the cable has neighbours: the upper one, or else the lower one. */
+static const struct topology_end *shared_end(const struct drawing *d, guint index)
+{
+    const struct topology_cable *cable = cable_at(d, index);
+    const struct topology_end *above = upper_end(d, cable);
+    int n;
+    rank_of(d, above, index, &n);
+    return n > 1 ? above : topology_other_end(cable, above);
+}
+
+/* How far below the upper box a short cable turns. Neighbours of one box do not cross: the further
+ * it goes, the sooner it turns; cables of one host's different boxes
+ * never turn at the same height. */
+static int bend_of(const struct drawing *d, guint index, int x1, int x2)
+{
+    const struct topology_cable *cable = cable_at(d, index), *other;
+    const struct topology_end *shared = shared_end(d, index);
+    const struct box *box = end_box(d, shared);
+    const guint host = topology_host_of(d, upper_end(d, cable));
+    const int y = end_box(d, upper_end(d, cable))->y;
+    int n, n_all = 0, n_others = 0;
+    const int rank = rank_of(d, shared, index, &n);
+    bool seen = false; /* the first of this box */
+    for (guint i = 0; (other = cable_at(d, i)) != NULL; i++) {
+        if (route_of(d, other) != SHORT)
+            continue;
+        const struct topology_end *above = upper_end(d, other);
+        if (end_box(d, above)->y != y || topology_host_of(d, above) != host)
+            continue;
+        const bool ours = end_box(d, shared_end(d, i)) == box;
+        seen = seen || ours;
+        n_all++;
+        n_others += !ours && !seen;
+    }
+    const int turn = n_others + (x2 > x1 ? n - 1 - rank : rank);
+    return BEND + (n_all <= N_TURNS ? TURN_STEP * turn : TURN_STEP * N_TURNS * turn / n_all);
+}
+
+/* "p0: Gen3 x8" where several cables come to the device from above; g_free(). */
+static char *short_text(const struct topology_end *below, int n, const char *text)
+{
+    return n > 1 ? g_strdup_printf("p%u: %s", below->port, text) : g_strdup(text);
+}
+
+int topology_device_width(const struct drawing *d, guint device)
+{
+    const struct topology_cable *cable;
+    int n = 0, widest = 0;
+    for (guint i = 0; (cable = cable_at(d, i)) != NULL; i++) {
+        for (int k = 0; k < 2; k++) {
+            const struct topology_end *end = k == 0 ? &cable->from : &cable->to;
+            if (end->kind != TOPOLOGY_DEVICE || end->index != device ||
+                route_of(d, cable) != SHORT ||
+                depth_of(d, topology_other_end(cable, end)) >= depth_of(d, end))
+                continue;
+            char *link = topology_cable_text(cable), *text = short_text(end, 2, link);
+            widest = MAX(widest, topology_text_width(text));
+            n++;
+            g_free(text);
+            g_free(link);
+        }
+    }
+    return n > 1 ? MAX(d->size->device_w, FIRST_PLUG + n * (widest + LABEL_ROOM))
+                 : d->size->device_w;
 }
 
 /* From the lower edge of the upper box to the upper edge of the lower one; between bars beside each
  * other from the lower edges. */
 static void draw_short(struct drawing *d, const struct topology_cable *cable, guint index,
-                       const char *text)
+                       const char *link)
 {
-    const bool down = end_box(d, &cable->from)->y <= end_box(d, &cable->to)->y;
-    const struct topology_end *above = down ? &cable->from : &cable->to;
+    const struct topology_end *above = upper_end(d, cable);
     const struct topology_end *below = topology_other_end(cable, above);
     const struct box *upper = end_box(d, above), *lower = end_box(d, below);
     const bool beside = lower->y == upper->y;
@@ -249,13 +322,11 @@ static void draw_short(struct drawing *d, const struct topology_cable *cable, gu
     int x2 = short_x(d, below, index, false), n;
     /* straight down to what stands almost below; labels of neighbours keep their distance */
     rank_of(d, below, index, &n);
-    const int leeway = lower->w / 4 + 8;
-    if (!beside && n == 1)
+    const int leeway = n == 1 ? lower->w / 4 + 8 : LABEL_ROOM / 4;
+    if (!beside)
         x2 = CLAMP(x1, x2 - leeway, x2 + leeway);
-    /* neighbours of one box do not cross: the further it goes, the sooner it turns */
-    const int rank = rank_of(d, above, index, &n);
-    const int turn = n == 1 ? (int)index : x2 > x1 ? n - 1 - rank : rank;
-    const int bend = y1 + BEND + TURN_STEP * (turn % N_TURNS);
+    const int bend = y1 + bend_of(d, index, x1, x2);
+    char *text = short_text(below, beside ? 1 : n, link);
     begin_wire(d, "t-wire");
     g_string_append_printf(d->svg, "M%d %dV%dH%dV%d", x1, y1, bend, x2, y2);
     end_wire(d);
@@ -264,6 +335,7 @@ static void draw_short(struct drawing *d, const struct topology_cable *cable, gu
         topology_draw_text(d, d->labels, (x1 + x2) / 2, bend + 16, "t-line t-mid", text);
     else
         topology_draw_text(d, d->labels, x2 + 8, y2 - 8, "t-line", text);
+    g_free(text);
 }
 
 void topology_draw_cables(struct drawing *d)

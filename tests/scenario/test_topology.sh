@@ -155,8 +155,9 @@ overlaps() { # overlaps FILE: boxes of hosts or devices that lie on each other, 
 }
 is "no two boxes of a kind overlap, all within the picture" "$(overlaps many.svg)" ""
 
-# What is outside of the viewBox, what is written over something else, and lines that two cables share
-# (of a cluster, the trunks of switches: not looked at). Letters are taken to be half as wide as high.
+# What is outside of the viewBox, what is written over something else or beside another cable's line
+# so that it hides it, and lines that two cables share (of a cluster, the trunks of switches: not
+# looked at). Letters are taken to be half as wide as high.
 faults() { # faults FILE
     awk -v cluster="$(grep -c 'class="t-socket t-kind' "$1")" '
     function value(name,    rest) {
@@ -211,6 +212,9 @@ faults() { # faults FILE
         for (k = 0; k < texts; k++)
             if (x < tx[k] + tw[k] && tx[k] < x + w && y - 11 < ty[k] + 2 && ty[k] - 11 < y + 2)
                 print "over " said[k] ": " $0
+        for (k = 0; k < segments && $0 ~ /"t-line"/; k++)
+            if (sx1[k] == sx2[k] && x < sx1[k] && sx1[k] < x + w && sy1[k] < y && y - 11 < sy2[k])
+                print "over a cable: " $0
         tx[texts] = x; ty[texts] = y; tw[texts] = w; said[texts++] = text
     }' "$1"
 }
@@ -256,6 +260,31 @@ is "in a picture of a width that can be read" \
 "$nudma" topology many.cfg --set hosts.h7.iommu.enabled=true -o many_iommu.svg
 has "of many hosts below the picture" "$(cat many_iommu.svg)" '>h7: IOMMU on<'
 is "nothing cut off" "$(faults many_iommu.svg)" ""
+
+# ---- Four functions ------------------------------------------------------------------------------
+quad() { # quad FUNCTIONS SOCKET.PORT...: a host with a NIC, a cable to each of its functions
+    echo 'hosts = { server = { @include "platforms/r730.cfg"'
+    echo '}; }; devices = {'
+    printf 'nic = { type = "nic.ethernet"; functions = %d; lanes = 4; }; }; cables = (' "$1"
+    shift
+    local i=0
+    for port in "$@"; do
+        printf '%s{ from = "server.%s"; to = "nic.p%d"; lanes = 4; }' "${separator:-}" "$port" $i
+        local separator=', ' i=$((i + 1))
+    done
+    echo '); workload = { type = "memory"; host = "server"; };'
+}
+quad 4 s0.rp0 s0.rp1 s1.rp0 s1.rp1 >quad.cfg
+"$nudma" topology quad.cfg -o quad.svg; is "a NIC of four functions" "$? $(faults quad.svg)" "0 "
+labels() { grep -oE '>p[0-9]: Gen3 x[0-9]+<' "$1" | tr -d '<>' | tr '\n' ','; }
+is "each cable says which function it leads to" "$(labels quad.svg)" \
+    "p0: Gen3 x4,p1: Gen3 x4,p2: Gen3 x4,p3: Gen3 x4,"
+quad 4 s1.rp1 s0.rp1 s1.rp0 s0.rp0 >crossed.cfg
+"$nudma" topology crossed.cfg -o crossed.svg; is "in any order" "$? $(faults crossed.svg)" "0 "
+is "the left-most cable is the last" "$(grep '>p[0-9]: ' crossed.svg |
+    sed -E 's/.* x="([0-9]+)".*>(p[0-9]):.*/\1 \2/' | sort -n | cut -d ' ' -f 2 | tr '\n' ' ')" "p3 p1 p2 p0 "
+"$nudma" topology ioctopus/bonding -o bonding.svg
+is "of NICs beside each other the one with two says which" "$(labels bonding.svg)" "p0: Gen3 x8,p1: Gen3 x8,"
 
 # ---- Nine hosts, in pairs ------------------------------------------------------------------------
 {
