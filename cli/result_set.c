@@ -34,9 +34,8 @@ static void free_array(gpointer array)
     g_ptr_array_free(array, TRUE);
 }
 
-static void free_set(gpointer pointer)
+void result_set_free(struct result_set *set)
 {
-    struct result_set *set = pointer;
     g_free(set->scenario);
     g_ptr_array_free(set->axes, TRUE);
     g_ptr_array_free(set->values, TRUE);
@@ -44,6 +43,11 @@ static void free_set(gpointer pointer)
     g_hash_table_destroy(set->by_name);
     g_ptr_array_free(set->points, TRUE);
     g_free(set);
+}
+
+static void free_set(gpointer set)
+{
+    result_set_free(set);
 }
 
 static struct result_set *new_set(const char *scenario)
@@ -219,9 +223,39 @@ static int by_text(gconstpointer a, gconstpointer b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static int by_value(gconstpointer a, gconstpointer b, gpointer axis)
+/* The order of a file is by place in it, else by value. */
+struct value_order {
+    const char *axis;
+    GHashTable *places; /* value -> place; NULL: by value */
+};
+
+static int by_value(gconstpointer a, gconstpointer b, gpointer pointer)
 {
-    return point_value_compare(axis, *(const char *const *)a, *(const char *const *)b);
+    const struct value_order *order = pointer;
+    const char *x = *(const char *const *)a, *y = *(const char *const *)b;
+    if (order->places == NULL)
+        return point_value_compare(order->axis, x, y);
+    return GPOINTER_TO_INT(g_hash_table_lookup(order->places, x)) -
+           GPOINTER_TO_INT(g_hash_table_lookup(order->places, y));
+}
+
+/* Of the values of an axis in the scenario; NULL if it has not got all of them. */
+static GHashTable *places_of(const struct scenario *scenario, const char *axis,
+                             const GPtrArray *values)
+{
+    const size_t i = scenario != NULL ? scenario_axis_find(scenario, axis) : 0;
+    if (scenario == NULL || i == scenario_n_axes(scenario))
+        return NULL;
+    GHashTable *places = g_hash_table_new(g_str_hash, g_str_equal);
+    for (size_t v = scenario_axis_n_values(scenario, i); v-- > 0;)
+        g_hash_table_replace(places, (gpointer)scenario_axis_value(scenario, i, v),
+                             GINT_TO_POINTER((int)v));
+    bool whole = true;
+    for (guint v = 0; v < values->len; v++)
+        whole = whole && g_hash_table_contains(places, values->pdata[v]);
+    if (!whole)
+        g_clear_pointer(&places, g_hash_table_destroy);
+    return places;
 }
 
 static int by_rank(gconstpointer a, gconstpointer b, gpointer pointer)
@@ -236,7 +270,7 @@ static int by_rank(gconstpointer a, gconstpointer b, gpointer pointer)
 }
 
 /* Each different value of an axis is read as a number a few times only, however many points. */
-static void rank_values(struct result_set *set, guint axis)
+static void rank_values(struct result_set *set, guint axis, const struct scenario *scenario)
 {
     GHashTable *ranks = g_hash_table_new(g_str_hash, g_str_equal);
     GPtrArray *values = g_ptr_array_new(); /* the points' */
@@ -245,7 +279,11 @@ static void rank_values(struct result_set *set, guint axis)
         if (g_hash_table_add(ranks, value))
             g_ptr_array_add(values, value);
     }
-    g_ptr_array_sort_with_data(values, by_value, set->axes->pdata[axis]);
+    const char *name = set->axes->pdata[axis];
+    struct value_order order = { name, places_of(scenario, name, values) };
+    g_ptr_array_sort_with_data(values, by_value, &order);
+    if (order.places != NULL)
+        g_hash_table_destroy(order.places);
     for (guint i = 0; i < values->len; i++)
         g_hash_table_replace(ranks, values->pdata[i], GUINT_TO_POINTER(i));
     for (guint i = 0; i < set->points->len; i++) {
@@ -256,8 +294,17 @@ static void rank_values(struct result_set *set, guint axis)
     g_hash_table_destroy(ranks);
 }
 
-/* The union of the axes of all points: a scenario may have gained one. */
-static void split_axes(struct result_set *set)
+static int by_place(gconstpointer a, gconstpointer b, gpointer pointer)
+{
+    const struct scenario *scenario = pointer;
+    const size_t x = scenario_axis_find(scenario, *(const char *const *)a);
+    const size_t y = scenario_axis_find(scenario, *(const char *const *)b);
+    return x != y ? (x > y) - (x < y) : by_text(a, b);
+}
+
+/* The union of the axes of all points: a scenario may have gained one. scenario: whose order they
+ * get; NULL: by name and value. */
+static void split_axes(struct result_set *set, const struct scenario *scenario)
 {
     GHashTable *seen = g_hash_table_new(g_str_hash, g_str_equal);
     char ***split = g_new0(char **, set->points->len + 1);
@@ -270,7 +317,10 @@ static void split_axes(struct result_set *set)
                 g_ptr_array_add(set->axes, g_strdup(pair[0]));
         }
     }
-    g_ptr_array_sort(set->axes, by_text);
+    if (scenario != NULL)
+        g_ptr_array_sort_with_data(set->axes, by_place, (gpointer)scenario);
+    else
+        g_ptr_array_sort(set->axes, by_text);
     for (guint i = 0; i < set->points->len; i++) {
         struct result_point *point = set->points->pdata[i];
         g_strfreev(point->axis);
@@ -289,7 +339,7 @@ static void split_axes(struct result_set *set)
         g_strfreev(split[i]);
     g_free(split);
     for (guint a = 0; a < set->axes->len; a++)
-        rank_values(set, a);
+        rank_values(set, a, scenario);
     g_ptr_array_sort_with_data(set->points, by_rank, set);
 }
 
@@ -390,7 +440,7 @@ static void apply_filters(struct result_set *set, GPtrArray *filters)
         g_hash_table_insert(set->by_name, point->name, point);
     }
     g_ptr_array_free(all, TRUE);
-    split_axes(set);
+    split_axes(set, NULL);
     g_free(selected);
 }
 
@@ -412,7 +462,7 @@ GPtrArray *result_sets_find(struct results_db *db, const struct result_choice *c
         g_ptr_array_add(sets, set);
         find_points(set, db);
         find_metrics(set, db, choice->metrics, used, all);
-        split_axes(set);
+        split_axes(set, NULL);
     }
     if (good && *names != NULL) {
         const bool apply = check_filters(filters, sets, errors) && filters->len > 0;
@@ -432,6 +482,40 @@ GPtrArray *result_sets_find(struct results_db *db, const struct result_choice *c
     g_ptr_array_free(filters, TRUE);
     g_hash_table_destroy(all);
     return sets;
+}
+
+struct result_set *result_set_of(struct results_db *db, const char *scenario)
+{
+    struct result_set *set = new_set(scenario);
+    GHashTable *all = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    find_points(set, db);
+    find_metrics(set, db, NULL, NULL, all);
+    split_axes(set, NULL);
+    g_hash_table_destroy(all);
+    return set;
+}
+
+void result_set_keep_points(struct result_set *set, const char *const *names)
+{
+    GPtrArray *points = g_ptr_array_new_with_free_func(free_point);
+    for (; *names != NULL; names++) {
+        struct result_point *point = g_new0(struct result_point, 1);
+        point->name = g_strdup(*names);
+        g_ptr_array_add(points, point);
+    }
+    g_hash_table_remove_all(set->by_name);
+    g_ptr_array_free(set->points, TRUE);
+    set->points = points;
+    for (guint i = 0; i < points->len; i++) {
+        struct result_point *point = points->pdata[i];
+        g_hash_table_insert(set->by_name, point->name, point);
+    }
+    split_axes(set, NULL);
+}
+
+void result_set_order_as(struct result_set *set, const struct scenario *scenario)
+{
+    split_axes(set, scenario);
 }
 
 /* ---- Values -------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #define CLI_RESULT_SET_H
 
 #include "cli/cli.h"
+#include "sim/scenario.h"
 
 struct result_value {
     double mean, ci95; /* ci95 NAN: unknown */
@@ -25,7 +26,7 @@ struct result_point {
 
 struct result_set {
     char *scenario;
-    GPtrArray *axes;   /* char *, sorted */
+    GPtrArray *axes;   /* char *, sorted, or as result_set_order_as() has them */
     GPtrArray *values; /* of each axis: a GPtrArray of char *, in the order of ranks */
     GArray *metrics;   /* struct result_quantity, in the order in which they were first stored */
     GPtrArray *points; /* struct result_point, sorted by the values of their axes */
@@ -46,6 +47,20 @@ struct result_choice {
  */
 GPtrArray *result_sets_find(struct results_db *db, const struct result_choice *choice,
                             struct sim_error_list *errors);
+/* The names of one scenario's points and metrics, as above; an empty set if it has no results. */
+struct result_set *result_set_of(struct results_db *db, const char *scenario);
+void result_set_free(struct result_set *set);
+/* Makes the points those of the names, NULL-terminated: takes others away, adds what has no
+ * results.
+ */
+void result_set_keep_points(struct result_set *set, const char *const *names);
+/* Axes, their values and with them the points in the order of the scenario's file. An axis of which
+ * it lacks a value keeps its order. */
+void result_set_order_as(struct result_set *set, const struct scenario *scenario);
+/* Keeps the metrics that the scenario plots, in all panels; of one that plots none, or NULL, the
+ * first few that are not of a part ("server.s0.dram_read_bytes"). What nudma run and nudma results
+ * show. (result_choice.c) */
+void result_set_keep_plotted(struct result_set *set, struct scenario *scenario);
 /* Reads the values of set->metrics, of which the caller may have taken some away. False with the
  * reason printed. */
 bool result_set_read(struct result_set *set, struct results_db *db);

@@ -98,6 +98,35 @@ out=$(results --filter op 2>&1); is "a filter without an operator" $? 2
 out=$(results --filter 'op>read' 2>&1); is "a bound that is no number" $? 2
 out=$("$nudma" results --db none.db 2>&1); is "no database" $? 1
 
+# ---- As run prints it ----------------------------------------------------------------------------
+# Axes and values that are not sorted, a stack, statistics of parts, more metrics than six.
+sed -e '/^axes = (/,/^plot/d' -e '/^    x = /,$d' "$NUDMA_SCENARIOS/$size.cfg" >order.cfg
+cat >>order.cfg <<'END'
+axes = ( { name = "transfer_bytes"; setting = "workload.transfer_bytes"; values = [2048, 64]; },
+         { name = "op"; setting = "workload.op"; values = ["write_read", "read"]; } );
+plot = { x = "transfer_bytes"; panels = ( { y = "throughput_gbit_s"; },
+    { y = ["nfp.dma_read_bytes", "server.s0.dram_read_bytes"]; },
+    { kind = "stack"; y = "latency_part_ns"; } ); };
+END
+run=$("$nudma" run order.cfg --db order.db -q -j2); is "a scenario with its own order" $? 0
+out=$("$nudma" results --db order.db order --scenarios .); is "as tables" $? 0
+is "run prints what results does" "$(tail -n +2 <<<"$run")" "$(tail -n +2 <<<"$out")"
+is "in the file's order" "$(awk '{ print $1 "/" $2 }' <<<"$out" | tail -n +2 | paste -sd ' ')" \
+    "transfer_bytes/op 2048/write_read 2048/read 64/write_read 64/read"
+plotted=$(query order.db "select group_concat(name || ' [' || unit || ']', '  ') from (select distinct name, unit
+    from metric where name in ('throughput_gbit_s', 'nfp.dma_read_bytes', 'server.s0.dram_read_bytes')
+    or name like 'latency_part_ns.%')" | tr -s ' ')
+is "what each panel shows, however much it is" \
+    "$(sed -n 2p <<<"$out" | tr -s ' ' '\n' | grep -v '^\[' | tail -n +3 | sort | paste -sd ' ')" \
+    "$(tr -s ' ' '\n' <<<"$plotted" | grep -v '^\[' | sort | paste -sd ' ')"
+run=$("$nudma" run order.cfg --db order.db -q --filter transfer_bytes=64)
+is "of some points the same" "$(tail -n +2 <<<"$run")" \
+    "$("$nudma" results --db order.db order --scenarios . --filter transfer_bytes=64 | tail -n +2)"
+rm order.cfg
+is "without its file by name and value" \
+    "$("$nudma" results --db order.db order -m throughput_gbit_s | awk '{ print $1 "/" $2 }' | tail -n +2 | paste -sd ' ')" \
+    "op/transfer_bytes read/64 read/2048 write_read/64 write_read/2048"
+
 # ---- export --------------------------------------------------------------------------------------
 # A value that has to be quoted and escaped, and what no terminal should see.
 cp b.db odd.db
