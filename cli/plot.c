@@ -81,12 +81,28 @@ static bool is_whole(const char *path, enum plot_format format)
     return whole;
 }
 
+/* Of a panel that stands alone, and is one of several: theirs, and its own. */
+static char *panel_title(const struct plot_figure *figure, const struct plot_spec *spec)
+{
+    const bool own = figure->panels->len > 1 && *spec->title != '\0';
+    return own ? g_strdup_printf("%s: %s", figure->title, spec->title) : g_strdup(figure->title);
+}
+
+static char *script_of(const struct drawing *drawing, const struct plot_output *output)
+{
+    char *title = drawing->n_panels == 1 ? panel_title(drawing->figure, drawing->panels->spec)
+                                         : g_strdup(drawing->figure->title);
+    char *script = plot_script(title, drawing->panels, drawing->n_panels, output);
+    g_free(title);
+    return script;
+}
+
 /* The picture that is there stays until there is a whole new one. */
 static bool draw_whole(const struct drawing *drawing, enum plot_format format, const char *path)
 {
     char *new_path = g_strconcat(path, ".new", NULL);
     const struct plot_output output = { .format = format, .path = new_path };
-    char *script = plot_script(drawing->figure->title, drawing->panels, drawing->n_panels, &output);
+    char *script = script_of(drawing, &output);
     bool drawn = run_gnuplot(script);
     if (drawn && !is_whole(new_path, format)) {
         fprintf(stderr,
@@ -163,10 +179,7 @@ static bool draw_text(const struct drawing *drawing)
     const struct plot_figure *figure = drawing->figure;
     bool drawn = true;
     for (guint i = 0; drawn && i < drawing->n_panels; i++) {
-        const struct plot_spec *spec = drawing->panels[i].spec;
-        const bool own = figure->panels->len > 1 && *spec->title != '\0';
-        char *title = own ? g_strdup_printf("%s: %s", figure->title, spec->title)
-                          : g_strdup(figure->title);
+        char *title = panel_title(figure, drawing->panels[i].spec);
         drawn = draw_panel(title, &drawing->panels[i]);
         g_free(title);
     }
@@ -179,8 +192,7 @@ static bool draw(const struct plot_request *request, const struct scenario *scen
     const struct plot_output as_script = { .format = PLOT_GNUPLOT };
     bool drawn = true;
     if ((request->formats & 1u << PLOT_GNUPLOT) != 0) {
-        char *script = plot_script(drawing->figure->title, drawing->panels, drawing->n_panels,
-                                   &as_script);
+        char *script = script_of(drawing, &as_script);
         fputs(script, stdout);
         g_free(script);
     }
@@ -201,15 +213,21 @@ static bool collect_and_draw(const struct plot_request *request, struct scenario
     const size_t before = errors->n_messages;
     struct drawing drawing = { .figure = figure,
                                .panels = g_new0(struct plot_panel, figure->panels->len + 1) };
+    GPtrArray *missing = g_ptr_array_new();
     for (guint i = 0; i < figure->panels->len && errors->n_messages == before; i++) {
         struct plot_panel *panel = &drawing.panels[drawing.n_panels];
         panel->spec = figure->panels->pdata[i];
         if (plot_data_collect(scenario, panel->spec, request->db, request->options, &panel->data,
-                              errors))
+                              errors)) {
             drawing.n_panels++;
-        else
-            plot_data_release(&panel->data);
+            continue;
+        }
+        if (errors->n_messages == before)
+            g_ptr_array_add(missing, (gpointer)panel->spec);
+        plot_data_release(&panel->data);
     }
+    plot_data_say_missing(scenario, figure, missing, request->options->db);
+    g_ptr_array_free(missing, TRUE);
     const bool good = errors->n_messages == before && drawing.n_panels > 0 &&
                       draw(request, scenario, &drawing);
     for (guint i = 0; i < drawing.n_panels; i++)

@@ -531,16 +531,38 @@ bool plot_data_collect(struct scenario *scenario, const struct plot_spec *spec,
     data->y_unit = spec->y_unit;
     collect_simulated(&c);
     const bool any = data->curves->len > 0;
-    if (!any)
-        fprintf(stderr, "%s: no results of %s in %s (nudma run %s makes them)\n",
-                scenario_name(scenario), (const char *)spec->metrics->pdata[0], options->db,
-                scenario_name(scenario));
     for (guint i = 0; any && i < spec->measured->len; i++)
         collect_measured(&c, &g_array_index(spec->measured, struct plot_measured, i));
     if (any)
         collect_published(&c);
     tell_apart(spec, data);
     return any && errors->n_messages == before;
+}
+
+/* "latency_mean_ns", ""bond, two flows" where flows=2" */
+static void append_panel_name(GString *text, const struct plot_spec *spec, bool titled)
+{
+    if (titled && *spec->title != '\0')
+        g_string_append_printf(text, "\"%s\"", spec->title);
+    else
+        g_string_append(text, spec->metrics->pdata[0]);
+    if (*spec->filter != '\0')
+        g_string_append_printf(text, " where %s", spec->filter);
+}
+
+void plot_data_say_missing(const struct scenario *scenario, const struct plot_figure *figure,
+                           const GPtrArray *missing, const char *db)
+{
+    const bool one = figure->panels->len == 1, all = missing->len == figure->panels->len && !one;
+    GString *text = g_string_new("");
+    for (guint i = 0; !all && i < missing->len; i++) {
+        g_string_append(text, i == 0 ? " of " : "; ");
+        append_panel_name(text, missing->pdata[i], !one);
+    }
+    if (missing->len > 0)
+        fprintf(stderr, "%s: no results%s in %s (nudma run %s makes them)\n",
+                scenario_name(scenario), text->str, db, scenario_name(scenario));
+    g_string_free(text, TRUE);
 }
 
 void plot_data_release(struct plot_data *data)

@@ -30,10 +30,14 @@ struct plot_data {
     double x_factor;       /* of PLOT_CDF: from the metric's unit to x_unit */
 };
 
-/* False if there are no results (said so), or with mistakes in errors. */
+/* False if there are no results, or with mistakes in errors. */
 bool plot_data_collect(struct scenario *scenario, const struct plot_spec *spec,
                        struct results_db *db, const struct cli_options *options,
                        struct plot_data *data, struct sim_error_list *errors);
+/* A line for all panels (const struct plot_spec *) of the figure that have no results in the
+ * database of that name; none if there are none. */
+void plot_data_say_missing(const struct scenario *scenario, const struct plot_figure *figure,
+                           const GPtrArray *missing, const char *db);
 void plot_data_release(struct plot_data *data);
 /* An empty curve at the end; takes label and series. */
 struct plot_curve *plot_curve_new(struct plot_data *data, char *label, char *series,

@@ -344,12 +344,16 @@ static struct plot_panel *append_panels(struct report *report, struct scenario *
                                         const struct plot_figure *figure, guint *n_shown)
 {
     struct plot_panel *panels = g_new0(struct plot_panel, figure->panels->len + 1);
+    GPtrArray *missing = g_ptr_array_new();
     *n_shown = 0;
     for (guint i = 0; i < figure->panels->len; i++) {
+        const size_t before = report->errors.n_messages;
         struct plot_panel *panel = &panels[*n_shown];
         panel->spec = figure->panels->pdata[i];
         if (!plot_data_collect(scenario, panel->spec, report->db, report->options, &panel->data,
                                &report->errors)) {
+            if (report->errors.n_messages == before)
+                g_ptr_array_add(missing, (gpointer)panel->spec);
             plot_data_release(&panel->data);
             continue;
         }
@@ -357,6 +361,8 @@ static struct plot_panel *append_panels(struct report *report, struct scenario *
                       panel);
         ++*n_shown;
     }
+    plot_data_say_missing(scenario, figure, missing, report->options->db);
+    g_ptr_array_free(missing, TRUE);
     return panels;
 }
 

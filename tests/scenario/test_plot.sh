@@ -105,9 +105,21 @@ is "the runs" $? 0
 "$nudma" plot p/one --scenarios . --db one.db -f png,svg -o pictures >/dev/null 2>one.txt
 is "can be drawn, all ratios on one side" $? 0
 is "its PNG" "$(head -c 4 pictures/p/one.png | tail -c 3)" PNG
-has "a panel without results is said to have none" "$(cat one.txt)" '^p/one: no results of throughput_gbit_s in one.db'
+has "a panel without results is said to have none" "$(cat one.txt)" \
+    '^p/one: no results of throughput_gbit_s where transfer_bytes=8 in one.db'
 is "and is all that is said" "$(wc -l <one.txt)" 1
 is "and left out" "$("$nudma" plot p/one --scenarios . --db one.db -f gnuplot 2>/dev/null | grep -c '^plot ')" 1
+figure p/left.cfg $size 'x = "transfer_bytes"; series = ["op"]; y = "latency_mean_ns"; title = "All";
+    panels = ( { filter = "transfer_bytes=8"; }, { title = "small, all of them"; filter = "transfer_bytes<64"; },
+               { title = "of 64"; filter = "transfer_bytes=64"; } );'
+"$nudma" run p/left --scenarios . --db one.db -q --filter transfer_bytes=64 >/dev/null; is "points of one panel" $? 0
+out=$("$nudma" plot p/left --scenarios . --db one.db -f gnuplot 2>one.txt); is "of three" $? 0
+has "which keeps its title" "$out" "^set title 'All: of 64'"
+is "the others are said in a line" "$(cat one.txt)" "p/left: no results of latency_mean_ns where \
+transfer_bytes=8; \"small, all of them\" where transfer_bytes<64 in one.db (nudma run p/left makes them)"
+out=$("$nudma" plot p/panels --scenarios . --db one.db -f gnuplot 2>&1); is "no panel at all" $? 1
+is "takes a line, too" "$out" "p/panels: no results in one.db (nudma run p/panels makes them)"
+rm p/left.cfg
 mkdir other && figure other/mixed.cfg $size 'x = "transfer_bytes"; y = "latency_mean_ns"; series = [];'
 "$nudma" run mixed --scenarios other --db mixed.db -q --quick >/dev/null; is "of an axis left out" $? 0
 "$nudma" plot mixed --scenarios other --db mixed.db >/dev/null 2>mixed.txt; is "which are drawn" $? 0
