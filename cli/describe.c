@@ -15,8 +15,8 @@ static GArray *collect(void)
     for (unsigned i = 0; describe_entry(i, &part); i++)
         g_array_append_val(entries, part);
     for (const struct model_ops *const *ops = model_registry; *ops != NULL; ops++) {
-        const struct describe_entry entry = { (*ops)->type, (*ops)->help, (*ops)->params,
-                                              (*ops)->stats, NULL };
+        const struct describe_entry entry = { (*ops)->type,  (*ops)->help, (*ops)->params,
+                                              (*ops)->stats, NULL,         NULL };
         g_array_append_val(entries, entry);
     }
     return entries;
@@ -117,19 +117,26 @@ static void print_stats(const struct stat_desc *stats)
     cli_table_free(table);
 }
 
-static void print_records(const struct record_desc *records)
+static void add_records(struct cli_table *table, const struct record_desc *records)
 {
     static const char *const kinds[] = { "value", "histogram", "series" };
-    static const char *const titles[] = { "metric", "kind", "unit", "meaning" };
-    struct cli_table *table = cli_table_new();
-    for (size_t i = 0; i < SIM_N_ELEMENTS(titles); i++)
-        cli_table_column(table, titles[i], false);
     for (const struct record_desc *record = records; record->name != NULL; record++) {
         cli_table_cell(table, "%s", record->name);
         cli_table_cell(table, "%s", kinds[record->kind]);
         cli_table_cell(table, "%s", record->unit);
         cli_table_cell(table, "%s", record->help);
     }
+}
+
+static void print_records(const struct describe_entry *entry)
+{
+    static const char *const titles[] = { "metric", "kind", "unit", "meaning" };
+    struct cli_table *table = cli_table_new();
+    for (size_t i = 0; i < SIM_N_ELEMENTS(titles); i++)
+        cli_table_column(table, titles[i], false);
+    add_records(table, entry->records);
+    if (entry->world != NULL)
+        add_records(table, entry->world);
     cli_table_print(table, "  ", stdout);
     cli_table_free(table);
 }
@@ -147,7 +154,7 @@ static void print_entry(const struct describe_entry *entry)
     }
     if (entry->records != NULL) {
         printf("\n");
-        print_records(entry->records);
+        print_records(entry);
     }
 }
 

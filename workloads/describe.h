@@ -10,6 +10,7 @@ struct describe_entry {
     const struct param_desc *params;
     const struct stat_desc *stats;
     const struct record_desc *records; /* what a workload records beside them; may be NULL */
+    const struct record_desc *world;   /* what every workload records; NULL: it is none */
 };
 
 /* The entry of that index; false beyond the last. */

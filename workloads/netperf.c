@@ -81,8 +81,9 @@ static const struct record_desc netperf_records[] = {
     { "netperf_gbit_s", RECORD_METRIC, "Gbit/s", "the same, beside other programs" },
     { "throughput_before_gbit_s", RECORD_METRIC, "Gbit/s", "before the migration" },
     { "throughput_after_gbit_s", RECORD_METRIC, "Gbit/s", "after the migration" },
-    { "packets_lost", RECORD_METRIC, "1", "dropped by NICs while measured" },
-    { "packets_reordered", RECORD_METRIC, "1", "segments that came out of order" },
+    { "packets_lost", RECORD_METRIC, "1", "dropped by NICs while measured (migrate_after_us)" },
+    { "packets_reordered", RECORD_METRIC, "1",
+      "segments that came out of order (migrate_after_us)" },
     { "steering_gap_us", RECORD_METRIC, "us", "longest pause of the receiver after the migration" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };

@@ -18,29 +18,31 @@ const struct workload_ops *const workload_registry[] = {
 static bool memory_system_entry(unsigned index, struct describe_entry *entry)
 {
     const struct numa_param_group *group = &numa_param_groups[index];
-    *entry = (struct describe_entry){ group->name, "memory system: a group of a host", group->table,
-                                      NULL, NULL };
+    *entry = (struct describe_entry){ group->name,  "memory system: a group of a host",
+                                      group->table, NULL,
+                                      NULL,         NULL };
     return true;
 }
 
 static bool host_entry(unsigned index, struct describe_entry *entry)
 {
     const struct host_param_group *group = &host_param_groups[index];
-    *entry = (struct describe_entry){ group->name, group->help, group->table, NULL, NULL };
+    *entry = (struct describe_entry){ group->name, group->help, group->table, NULL, NULL, NULL };
     return true;
 }
 
 static bool program_entry(unsigned index, struct describe_entry *entry)
 {
     const struct program_ops *ops = program_registry[index];
-    *entry = (struct describe_entry){ ops->type, ops->help, ops->params, NULL, ops->records };
+    *entry = (struct describe_entry){ ops->type, ops->help, ops->params, NULL, ops->records, NULL };
     return true;
 }
 
 static bool workload_entry(unsigned index, struct describe_entry *entry)
 {
     const struct workload_ops *ops = workload_registry[index];
-    *entry = (struct describe_entry){ ops->type, ops->help, ops->params, ops->stats, ops->records };
+    *entry = (struct describe_entry){ ops->type,  ops->help,    ops->params,
+                                      ops->stats, ops->records, workload_world_records };
     return true;
 }
 
@@ -64,22 +66,22 @@ bool describe_entry(unsigned index, struct describe_entry *entry)
             return program_entry(n, entry);
     index -= n;
     static const struct describe_entry others[] = {
-        { "network", "a host of the group `network`", network_params_table, NULL, NULL },
+        { "network", "a host of the group `network`", network_params_table, NULL, NULL, NULL },
         { "lending",
           "a machine of the group `lending`, beside `lend` and `borrow`: lists of devices",
-          lending_params_table, NULL, NULL },
+          lending_params_table, NULL, NULL, NULL },
         { "lending.vm", "the virtual machine of a machine: group `vm`", lending_vm_params_table,
-          NULL, NULL },
+          NULL, NULL, NULL },
         { "vm", "what a virtual machine costs: settings of the group `vm`", vm_params_table, NULL,
-          NULL },
+          NULL, NULL },
         { "link", "a cable's link: settings of `cables`", pcie_link_params_table,
-          pcie_link_stats_table, NULL },
+          pcie_link_stats_table, NULL, NULL },
         { "ethernet", "a cable between Ethernet ports: settings of `cables`",
-          ether_wire_params_table, ether_stats_table, NULL },
+          ether_wire_params_table, ether_stats_table, NULL, NULL },
         { "cable", "a cable: settings of `cables` beside its link's", world_cable_params, NULL,
-          NULL },
-        { "engine", "the engine: group `engine`", engine_params_table, NULL, NULL },
-        { "measure", "how long a point is measured", measure_params_table, NULL, NULL },
+          NULL, NULL },
+        { "engine", "the engine: group `engine`", engine_params_table, NULL, NULL, NULL },
+        { "measure", "how long a point is measured", measure_params_table, NULL, NULL, NULL },
     };
     if (index >= SIM_N_ELEMENTS(others))
         return false;

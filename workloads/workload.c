@@ -91,6 +91,14 @@ void part_means_record(struct workload *workload, const struct part_means *means
     }
 }
 
+const struct record_desc workload_world_records[] = {
+    { "memory_gbyte_s", RECORD_METRIC, "GB/s",
+      "DRAM traffic of the host measured, else of all; others' is <host>.memory_gbyte_s" },
+    { "interconnect_gbyte_s.*", RECORD_METRIC, "GB/s",
+      "from socket to socket, .s0_s1: of the host measured, else the first; others' after <host>." },
+    { NULL, RECORD_METRIC, NULL, NULL },
+};
+
 static double gbyte_s(uint64_t bytes, sim_time duration_ps)
 {
     return duration_ps != 0 ? (double)bytes * 1000.0 / (double)duration_ps : 0.0;

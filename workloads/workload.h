@@ -124,6 +124,8 @@ void workload_declare(struct workload *workload, struct run_result *declared);
 /* For ops->declare(): a list like ops->records; series only if the scenario asks for samples. */
 void workload_declare_records(struct workload *workload, struct run_result *declared,
                               const struct record_desc *records);
+/* The metrics that all workloads have through workload_record_world(), for nudma describe. */
+extern const struct record_desc workload_world_records[];
 /* Records every statistic of the world (those of hosts and devices), and the derived metrics that
  * all scenarios share: memory_gbyte_s, interconnect_gbyte_s. Those are about the host `measured`
  * (the others' have their names before them); with NULL the memory of all hosts counts. */

@@ -41,6 +41,8 @@ out=$("$nudma" run wrong.cfg 2>&1); is "a point that cannot be built" $? 2
 is "is not said to lack metrics" "$(grep -c plot <<<"$out")" 0
 out=$("$nudma" describe pcie_bench); is "what a workload records" $? 0
 has "is described" "$out" '^ *latency_ns +histogram +ns '
+has "so is what all workloads record" "$("$nudma" describe programs)" '^ *interconnect_gbyte_s\.\* +value +GB/s '
+is "of programs that is not said" "$("$nudma" describe netperf | grep -c memory_gbyte_s)" 0
 
 # ---- Series --------------------------------------------------------------------------------------
 # The mean of equal intervals is the rate of all of them; 1 % for what falls into the next one.

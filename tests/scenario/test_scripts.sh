@@ -96,6 +96,11 @@ is "layout" "$(style "${head}int  a;\n#endif\n")" "not laid out as clang-format 
 is "include guard" "$(style "int a;\n")" "no include guard SIM_A_H"
 is "unknown source" "$(style "$head/* docs/sources.md""#unknown */\n#endif\n")" \
     "docs/sources.md has no anchor unknown"
+echo '[a page](page.md)' >"$tree/docs/README.md"
+for page in page other; do echo "# Page" >"$tree/docs/$page.md"; done
+is "a page that the list of pages lacks" \
+    "$("$tree/scripts/check-style.sh" docs/README.md docs/page.md docs/other.md 2>/dev/null)" \
+    "docs/other.md:1: docs/README.md does not list this page"
 long=$(printf '    ;\\n%.0s' {1..81})
 is "long function" "$(style "${head}void f(void)\n{\n$long}\n#endif\n")" \
     "a function of 81 lines, more than 80"
