@@ -273,31 +273,39 @@ static int save(const struct report *report, const char *path)
     return status;
 }
 
-static int make_report(struct report *report, const char *path)
+/* all: a page of everything lacks what is broken; one of what was named is not written then. */
+static int make_report(struct report *report, bool all, const char *path)
 {
     sort_into_papers(report);
     claims_evaluate(report->claims, report->db, &report->errors);
-    if (report->errors.n_messages == 0)
-        write_page(report);
     if (report->errors.n_messages > 0)
         return CLI_WRONG;
+    write_page(report);
+    const bool broken = report->errors.n_messages > 0;
+    if (broken && !all)
+        return CLI_WRONG;
     const int status = save(report, path);
-    return report->drawing_failed ? CLI_FAILED : status;
+    return broken || report->drawing_failed ? CLI_FAILED : status;
 }
 
 static int report_scenarios(const struct cli_options *options, const char *path)
 {
     static char *const none[] = { NULL };
     struct report report = { .options = options };
-    report.scenarios = cli_load_scenarios(options, options->arguments, NULL, &report.errors);
+    const bool all = *options->arguments == NULL;
+    unsigned n_broken = 0;
+    report.scenarios = all ? cli_load_sound_scenarios(options, &n_broken, &report.errors)
+                           : cli_load_scenarios(options, options->arguments, NULL, &report.errors);
     report.claims = claims_load(options, (char **)(uintptr_t)none, &report.errors);
     report.papers = g_ptr_array_new_with_free_func(free_paper);
     report.html = g_string_new(NULL);
     int status = CLI_WRONG;
     if (report.errors.n_messages == 0) {
         report.db = cli_open_for_reading(options);
-        status = report.db != NULL ? make_report(&report, path) : CLI_FAILED;
+        status = report.db != NULL ? make_report(&report, all, path) : CLI_FAILED;
     }
+    if (n_broken > 0 && status == CLI_DONE)
+        status = CLI_FAILED;
     cli_report(&report.errors);
     results_close(report.db);
     g_string_free(report.html, TRUE);

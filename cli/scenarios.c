@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "cli/scenarios.h"
+#include "workloads/experiment.h"
 
 static GPtrArray *all_names(const struct cli_options *options)
 {
@@ -108,6 +109,44 @@ GPtrArray *cli_load_scenarios(const struct cli_options *options, char **argument
                                                   errors);
         if (scenario != NULL)
             add_scenario(scenarios, scenario, errors);
+    }
+    g_strfreev(names);
+    return scenarios;
+}
+
+/* NULL with what is wrong in errors. */
+static struct scenario *load_sound(const struct cli_options *options, const char *name,
+                                   struct sim_error_list *errors)
+{
+    struct scenario *scenario = scenario_load(name, (const char *const *)options->roots, NULL,
+                                              errors);
+    struct config *config = scenario != NULL && errors->n_messages == 0
+                                ? scenario_point(scenario, 0, errors)
+                                : NULL;
+    const bool sound = config != NULL && experiment_check(config, errors);
+    config_free(config);
+    if (!sound)
+        scenario_free(scenario);
+    return sound ? scenario : NULL;
+}
+
+GPtrArray *cli_load_sound_scenarios(const struct cli_options *options, unsigned *n_broken,
+                                    struct sim_error_list *errors)
+{
+    char *all[] = { NULL };
+    GPtrArray *scenarios = g_ptr_array_new_with_free_func(free_scenario);
+    char **names = cli_scenario_names(options, all, false, errors);
+    *n_broken = 0;
+    for (char **name = names; *name != NULL; name++) {
+        struct sim_error_list broken = { 0 };
+        struct scenario *scenario = load_sound(options, *name, &broken);
+        if (scenario != NULL) {
+            add_scenario(scenarios, scenario, errors);
+            continue;
+        }
+        cli_report(&broken);
+        fprintf(stderr, "%s: left out because of that\n", *name);
+        ++*n_broken;
     }
     g_strfreev(names);
     return scenarios;

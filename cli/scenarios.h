@@ -15,5 +15,10 @@ char **cli_scenario_names(const struct cli_options *options, char **arguments, b
 /* All of them loaded (struct scenario, owned); mistakes in errors. */
 GPtrArray *cli_load_scenarios(const struct cli_options *options, char **arguments,
                               const char *const *sets, struct sim_error_list *errors);
+/* All below the roots that can be loaded and of which the first point can be built; what is wrong
+ * with the others goes to standard error, and their number to *n_broken. Errors: none are found, or
+ * two of the same name. */
+GPtrArray *cli_load_sound_scenarios(const struct cli_options *options, unsigned *n_broken,
+                                    struct sim_error_list *errors);
 
 #endif

@@ -168,5 +168,22 @@ else
     skip "in a browser" "chromium is not installed"
 fi
 
+# ---- A broken scenario ---------------------------------------------------------------------------
+mkdir -p own/my && cp -r "$NUDMA_SCENARIOS"/platforms "$NUDMA_SCENARIOS"/devices "$NUDMA_SCENARIOS"/data own
+cp "$NUDMA_SCENARIOS/pcie_bench/latency_size.cfg" own/my/good.cfg
+echo 'title = "half' >own/my/half.cfg
+sed 's/type = "pcie_bench"/type = "pcie_bentch"/' own/my/good.cfg >own/my/unknown.cfg
+"$nudma" run my/good --scenarios own --db own.db --quick -q >/dev/null; is "a run of one's own" $? 0
+"$nudma" report --scenarios own --db own.db -o own.html >out.txt 2>err.txt
+is "two broken files beside it" "$? $(cat out.txt)" "1 own.html"
+is "are left out, and said" "$(grep ': left out' err.txt)" "my/half: left out because of that
+my/unknown: left out because of that"
+has "with what is wrong" err.txt '^own/my/half.cfg:[0-9]+: '
+has "with what is wrong, too" err.txt 'did you mean "pcie_bench"'
+has "the others are there" own.html '<code>my/good</code>'
+is "they are not" "$(grep -c '<code>my/\(half\|unknown\)' own.html)" 0
+out=$("$nudma" report my --scenarios own --db own.db -o named.html 2>&1); is "named they are mistakes" $? 2
+is "and there is no page" "$(ls named.html 2>/dev/null)" ""
+
 echo "1..$cases"
 [ $failed = 0 ]
