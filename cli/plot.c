@@ -18,12 +18,26 @@ struct plot_request {
     bool any_failed;
 };
 
+/* A page of text begins with a form feed and blank lines, and its lines are filled with blanks. */
+static void print_page(char *page)
+{
+    char **lines = g_strsplit(page + (*page == '\f'), "\n", -1);
+    bool begun = false;
+    for (char **line = lines; *line != NULL; line++) {
+        g_strchomp(*line);
+        begun = begun || **line != '\0';
+        if (begun && (line[1] != NULL || **line != '\0'))
+            puts(*line);
+    }
+    g_strfreev(lines);
+}
+
 /* Runs the script; what it prints goes to our standard output. */
 static bool run_gnuplot(const char *script)
 {
     char *printed = plot_gnuplot(script);
-    if (printed != NULL) /* without the form feed that a page of text begins with */
-        fputs(printed + (*printed == '\f'), stdout);
+    if (printed != NULL)
+        print_page(printed);
     g_free(printed);
     return printed != NULL;
 }

@@ -130,15 +130,52 @@ static void append_x_axis(GString *script, const struct plot_spec *spec,
                            isnan(spec->x_max) ? right : spec->x_max);
 }
 
-static void append_y_axis(GString *script, const struct plot_spec *spec,
-                          const struct plot_output *output)
+/* Moves a bound away from values that lie on it: the frame of text would hide their letters. */
+static double clear_bound(const struct plot_data *data, double bound, double span, double sign)
 {
-    if (spec->kind == PLOT_CDF && output->format == PLOT_TEXT) { /* the frame would hide letters */
-        g_string_append(script, "set yrange [-0.1:1.1]\n");
+    for (guint i = 0; i < data->curves->len; i++) {
+        const struct plot_curve *curve = data->curves->pdata[i];
+        for (guint k = 0; k < curve->values->len; k++) {
+            const double y = g_array_index(curve->values, struct plot_value, k).y;
+            if (fabs(y - bound) < 0.04 * span)
+                return bound + sign * 0.08 * span;
+        }
+    }
+    return bound;
+}
+
+/* Of text: a linear axis with a line of room where values lie on its ends. */
+static void append_text_y_range(GString *script, const struct plot_spec *spec,
+                                const struct plot_data *data)
+{
+    double lo = INFINITY, hi = -INFINITY;
+    for (guint i = 0; i < data->curves->len; i++) {
+        const struct plot_curve *curve = data->curves->pdata[i];
+        for (guint k = 0; k < curve->values->len; k++) {
+            const double y = g_array_index(curve->values, struct plot_value, k).y;
+            lo = MIN(lo, y);
+            hi = MAX(hi, y);
+        }
+    }
+    lo = isnan(spec->y_min) ? lo : spec->y_min;
+    hi = isnan(spec->y_max) ? hi : spec->y_max;
+    const double span = hi > lo ? hi - lo : MAX(fabs(lo), 1.0);
+    g_string_append_printf(script, "set yrange [%.17g:%.17g]\n", clear_bound(data, lo, span, -1.0),
+                           clear_bound(data, hi, span, 1.0));
+}
+
+/* Above the highest value of a picture there is room: on the frame it could not be read. */
+static void append_y_axis(GString *script, const struct plot_spec *spec,
+                          const struct plot_data *data, const struct plot_output *output)
+{
+    if (output->format == PLOT_TEXT && spec->log_y < 2) {
+        append_text_y_range(script, spec, data);
         return;
     }
     if (spec->log_y >= 2)
         g_string_append_printf(script, "set logscale y %u\n", spec->log_y);
+    else if (isnan(spec->y_max))
+        g_string_append(script, "set offsets 0, 0, graph 0.02, 0\n");
     g_string_append(script, "set yrange [");
     if (!isnan(spec->y_min))
         g_string_append_printf(script, "%.17g", spec->y_min);
@@ -487,7 +524,7 @@ static void append_panel(GString *script, const char *title, const struct plot_p
                                *spec->key != '\0' ? spec->key : "below");
     if (!plot_is_bars(spec) && panel->data.categories->len == 0)
         append_x_axis(script, spec, &panel->data, output);
-    append_y_axis(script, spec, output);
+    append_y_axis(script, spec, &panel->data, output);
     if (plot_is_bars(spec))
         append_bars(script, panel, output);
     else

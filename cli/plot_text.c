@@ -79,13 +79,16 @@ static void add_stack(struct cli_table *table, const struct plot_data *data, gui
                       int width)
 {
     GString *bar = g_string_new(NULL);
+    bool any = false; /* nothing of something is a value, too */
     for (guint i = 0; i < data->curves->len; i++) {
         const struct plot_curve *curve = data->curves->pdata[i];
         const struct plot_value *value = plot_data_at(curve, row);
-        if (value != NULL && !curve->measured)
+        if (value != NULL && !curve->measured) {
             append_mark(bar, (char)('A' + (char)(i % 26)), value->y, hi, width);
+            any = true;
+        }
     }
-    if (row_sum(data, row) > 0.0)
+    if (any)
         add_row(table, data->categories->pdata[row], "", row_sum(data, row), 0.0, bar->str);
     g_string_free(bar, TRUE);
 }

@@ -55,34 +55,43 @@ static int width_of(const char *text)
     return (int)g_utf8_strlen(text, -1);
 }
 
-static void print_cell(const struct column *column, const char *text, int width, bool last,
-                       FILE *out)
+static void append_cell(GString *line, const struct column *column, const char *text, int width)
 {
     const int padding = width - width_of(text);
     if (column->right)
-        fprintf(out, "%*s%s", padding, "", text);
+        g_string_append_printf(line, "%*s%s  ", padding, "", text);
     else
-        fprintf(out, "%s%*s", text, last ? 0 : padding, "");
-    fputs(last ? "\n" : "  ", out);
+        g_string_append_printf(line, "%s%*s  ", text, padding, "");
+}
+
+static void print_line(GString *line, FILE *out)
+{
+    g_strchomp(line->str);
+    fprintf(out, "%s\n", line->str);
+    g_string_truncate(line, 0);
 }
 
 void cli_table_print(const struct cli_table *table, const char *indent, FILE *out)
 {
     const guint n = table->columns->len;
     const struct column *columns = (const struct column *)(const void *)table->columns->data;
+    GString *line = g_string_new(NULL);
     int *width = g_new0(int, n);
     for (guint i = 0; i < n; i++)
         width[i] = width_of(columns[i].title);
     for (guint i = 0; i < table->cells->len; i++)
         width[i % n] = MAX(width[i % n], width_of(table->cells->pdata[i]));
-    for (guint i = 0; i < n; i++) {
-        fputs(i == 0 ? indent : "", out);
-        print_cell(&columns[i], columns[i].title, width[i], i == n - 1, out);
-    }
+    g_string_append(line, indent);
+    for (guint i = 0; i < n; i++)
+        append_cell(line, &columns[i], columns[i].title, width[i]);
+    print_line(line, out);
     for (guint i = 0; i < table->cells->len; i++) {
-        fputs(i % n == 0 ? indent : "", out);
-        print_cell(&columns[i % n], table->cells->pdata[i], width[i % n], i % n == n - 1, out);
+        g_string_append(line, i % n == 0 ? indent : "");
+        append_cell(line, &columns[i % n], table->cells->pdata[i], width[i % n]);
+        if (i % n == n - 1)
+            print_line(line, out);
     }
+    g_string_free(line, TRUE);
     g_free(width);
 }
 

@@ -72,7 +72,8 @@ drawn() { # drawn NAME SCENARIO: both kinds of pictures and text
     has "$1: SVG" "$(tail -n 2 "pictures/$2.svg")" '</svg>'
     text=$("$nudma" plot "$2" --scenarios . --db kinds.db 2>err.txt)
     is "$1: text" "$? $(cat err.txt)" "0 "
-    is "$1: fits 80 columns" "$(awk '{ sub(/ *$/, "") } length > 80 && !/ over /' <<<"$text")" ""
+    is "$1: fits 80 columns" "$(awk 'length > 80 && !/ over /' <<<"$text")" ""
+    is "$1: no blanks around it" "$(awk 'NR == 1 && /^ *$/ || / $/' <<<"$text")" ""
 }
 cd "$scratch" && mkdir p && printf 'x,y\n40,55\n80,56\n' >p/m.csv && printf 'ns,share\n600,0.5\n' >p/cdf.csv
 printf 'path,ns\nllc,450\n' >p/stack.csv
@@ -191,6 +192,11 @@ has "what was measured stands on it" "$out" "with points .* title 'measured'"
 is "and is no part of it" "$(grep '^plot ' <<<"$out" | tr , '\n' | grep bars | grep -c measured)" 0
 drawn "a stack" p/stack
 has "beside it" "$text" '^ +measured +450 +-+$'
+cp kinds.db whole.db
+sqlite3 kinds.db "update metric_row set value = 0 where run_id in (select id from run where scenario = 'p/stack'
+    and point = 'path=dram') and quantity_id in (select id from quantity where name like 'latency_part_ns.%')"
+has "a stack of nothing is there" "$("$nudma" plot p/stack --scenarios . --db kinds.db)" '^ +dram +0$'
+mv whole.db kinds.db
 
 out=$(script p/panels); is "panels" $? 0
 has "side by side" "$out" "^set multiplot layout 1,3 title "
@@ -208,6 +214,11 @@ rm -f wrong.cfg good.cfg
 is "has every panel" "$(grep -c '<figure>' r.html)" $((1 + 1 + 1 + 1 + 3 + $(query kinds.db "select count(distinct
     scenario) from result where metric like 'latency_part_ns.%' and mean > 0 and scenario <> 'p/stack'") + \
     $(grep -c 'class="topology"' r.html)))
+
+# ---- Values on the frame -------------------------------------------------------------------------
+figure p/zero.cfg $size 'x = "transfer_bytes"; y = ["latency_mean_ns", "server.s1.dram_read_bytes"]; series = ["op"]; y_min = 0.0;'
+"$nudma" run p/zero --scenarios . --db kinds.db -q --quick >/dev/null; is "a curve at 0" $? 0
+has "can be seen" "$("$nudma" plot p/zero --scenarios . --db kinds.db)" '^ *0 \|.*D.*D'
 
 # ---- Mistakes in them ----------------------------------------------------------------------------
 # refused NAME SCENARIO PLOT EXPECTED
