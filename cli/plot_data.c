@@ -6,6 +6,8 @@
 #include "cli/claims.h"
 #include "cli/plot_data.h"
 
+#define STACK_PIXELS 500 /* a part of less than one of them cannot be seen */
+
 struct collector {
     struct scenario *scenario;
     const struct plot_spec *spec;
@@ -121,15 +123,22 @@ static int by_x(gconstpointer a, gconstpointer b)
     return (x > y) - (x < y);
 }
 
-/* "op=read transfer_bytes=64" -> "read 64"; "transfer_bytes=64" stays, a bare number says little */
-static char *short_series(const char *series)
+/* A name says what it is of, "remote"; a number, or "off", does not. */
+static bool says_enough(const char *value)
+{
+    static const char *const switches[] = { "on", "off", "true", "false", "yes", "no", NULL };
+    return *value != '\0' && !g_ascii_isdigit(*value) && *value != '-' && *value != '.' &&
+           !g_strv_contains(switches, value);
+}
+
+/* "op=read transfer_bytes=64" -> "read transfer_bytes=64" */
+char *plot_short_series(const char *series)
 {
     GString *name = g_string_new(NULL);
     char **words = g_strsplit(series, " ", -1);
-    const bool several = g_strv_length(words) > 1;
     for (char **word = words; *word != NULL; word++) {
         const char *equals = strchr(*word, '=');
-        const bool bare = equals != NULL && (several || !g_ascii_isdigit(equals[1]));
+        const bool bare = equals != NULL && says_enough(equals + 1);
         g_string_append_printf(name, "%s%s", word != words ? " " : "", bare ? equals + 1 : *word);
     }
     g_strfreev(words);
@@ -139,7 +148,7 @@ static char *short_series(const char *series)
 /* With several metrics theirs too. */
 char *plot_curve_label(const struct plot_spec *spec, const char *series, const char *metric)
 {
-    char *shown = short_series(series);
+    char *shown = plot_short_series(series);
     char *label = *shown == '\0'           ? g_strdup(metric)
                   : spec->metrics->len > 1 ? g_strdup_printf("%s, %s", shown, metric)
                                            : g_strdup(shown);
@@ -211,56 +220,99 @@ static char *axis_names(const struct scenario *scenario)
     return g_string_free(names, FALSE);
 }
 
-/* Those that are not zero everywhere. */
-static GPtrArray *parts_of(const struct collector *c, const char *prefix)
+struct part {
+    char *name;
+    bool anywhere; /* not zero at all points */
+};
+
+static void clear_part(gpointer part)
 {
-    GPtrArray *parts = g_ptr_array_new_with_free_func(g_free);
+    g_free(((struct part *)part)->name);
+}
+
+/* In the order in which they are recorded, which the places of other figures' parts follow, too. */
+static GArray *parts_of(const struct collector *c, const char *prefix)
+{
+    GArray *parts = g_array_new(FALSE, FALSE, sizeof(struct part));
+    g_array_set_clear_func(parts, clear_part);
     char *pattern = g_strconcat(prefix, ".", NULL);
     sqlite3_stmt *statement = NULL;
-    sqlite3_prepare_v2(results_handle(c->db),
-                       "SELECT q.name FROM newest w JOIN metric_row m ON m.run_id ="
-                       " w.run_id JOIN quantity q ON q.id = m.quantity_id WHERE w.scenario_id ="
-                       " (SELECT id FROM label WHERE text = ?1) AND substr(q.name, 1, length(?2))"
-                       " = ?2 AND q.name <> ?2 || 'ci95' GROUP BY q.id HAVING max(m.value) > 0"
-                       " ORDER BY q.id",
-                       -1, &statement, NULL);
+    sqlite3_prepare_v2(
+        results_handle(c->db),
+        "SELECT q.name, max(m.value) > 0 FROM newest w JOIN metric_row m ON m.run_id ="
+        " w.run_id JOIN quantity q ON q.id = m.quantity_id WHERE w.scenario_id ="
+        " (SELECT id FROM label WHERE text = ?1) AND substr(q.name, 1, length(?2))"
+        " = ?2 AND q.name <> ?2 || 'ci95' GROUP BY q.id ORDER BY q.id",
+        -1, &statement, NULL);
     sqlite3_bind_text(statement, 1, scenario_name(c->scenario), -1, SQLITE_STATIC);
     sqlite3_bind_text(statement, 2, pattern, -1, SQLITE_STATIC);
-    while (sqlite3_step(statement) == SQLITE_ROW)
-        g_ptr_array_add(parts, g_strdup((const char *)sqlite3_column_text(statement, 0)));
+    while (sqlite3_step(statement) == SQLITE_ROW) {
+        const struct part part = { g_strdup((const char *)sqlite3_column_text(statement, 0)),
+                                   sqlite3_column_int(statement, 1) != 0 };
+        g_array_append_val(parts, part);
+    }
     sqlite3_finalize(statement);
     g_free(pattern);
     return parts;
 }
 
+static void collect_part(struct collector *c, const char *prefix, const char *part, unsigned color)
+{
+    struct plot_curve *curve = plot_curve_new(c->data, g_strdup(part + strlen(prefix) + 1),
+                                              g_strdup(part), prefix);
+    GHashTable *ys = values_of(c, part);
+    double row = 0.0;
+    curve->color = color;
+    for (size_t i = 0; i < scenario_n_points(c->scenario); i++) {
+        const struct plot_value *y = g_hash_table_lookup(ys, scenario_point_name(c->scenario, i));
+        const struct plot_value value = { .x = row, .y = y != NULL ? y->y : 0.0 };
+        row += c->spec->shown[i];
+        if (y != NULL && c->spec->shown[i])
+            g_array_append_val(curve->values, value);
+    }
+    if (curve->values->len == 0)
+        g_ptr_array_remove_index(c->data->curves, c->data->curves->len - 1);
+    g_hash_table_destroy(ys);
+}
+
+/* A part has the same colour in all figures, whichever others are zero there. */
 static void collect_stack(struct collector *c)
 {
     const char *prefix = c->spec->metrics->pdata[0];
-    GPtrArray *parts = parts_of(c, prefix);
+    GArray *parts = parts_of(c, prefix);
     for (size_t i = 0; i < scenario_n_points(c->scenario); i++) {
         if (c->spec->shown[i])
             g_ptr_array_add(c->data->categories, short_point_name(c->scenario, i));
     }
     for (guint k = 0; k < parts->len; k++) {
-        const char *part = parts->pdata[k];
-        struct plot_curve *curve = plot_curve_new(c->data, g_strdup(part + strlen(prefix) + 1),
-                                                  g_strdup(part), prefix);
-        GHashTable *ys = values_of(c, part);
-        curve->color = c->data->curves->len - 1;
-        double row = 0.0;
-        for (size_t i = 0; i < scenario_n_points(c->scenario); i++) {
-            const struct plot_value *y = g_hash_table_lookup(ys,
-                                                             scenario_point_name(c->scenario, i));
-            const struct plot_value value = { .x = row, .y = y != NULL ? y->y : 0.0 };
-            row += c->spec->shown[i];
-            if (y != NULL && c->spec->shown[i])
-                g_array_append_val(curve->values, value);
-        }
-        if (curve->values->len == 0)
-            g_ptr_array_remove_index(c->data->curves, c->data->curves->len - 1);
-        g_hash_table_destroy(ys);
+        const struct part *part = &g_array_index(parts, struct part, k);
+        if (part->anywhere)
+            collect_part(c, prefix, part->name, k);
     }
-    g_ptr_array_free(parts, TRUE);
+    g_array_free(parts, TRUE);
+}
+
+double plot_stack_height(const struct plot_data *data, guint row)
+{
+    double sum = 0.0;
+    for (guint i = 0; i < data->curves->len; i++) {
+        const struct plot_curve *curve = data->curves->pdata[i];
+        const struct plot_value *value = curve->measured ? NULL : plot_data_at(curve, row);
+        sum += value != NULL ? MAX(value->y, 0.0) : 0.0;
+    }
+    return sum;
+}
+
+bool plot_part_is_seen(const struct plot_data *data, const struct plot_curve *part)
+{
+    double highest = 0.0;
+    bool seen = false;
+    for (guint row = 0; row < data->categories->len; row++)
+        highest = MAX(highest, plot_stack_height(data, row));
+    for (guint i = 0; i < part->values->len; i++)
+        seen = seen ||
+               g_array_index(part->values, struct plot_value, i).y * STACK_PIXELS >= highest;
+    return seen;
 }
 
 /* ---- Measured ------------------------------------------------------------------------------ */

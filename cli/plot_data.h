@@ -44,6 +44,13 @@ struct plot_curve *plot_curve_new(struct plot_data *data, char *label, char *ser
                                   const char *metric);
 /* For the legend; g_free(). */
 char *plot_curve_label(const struct plot_spec *spec, const char *series, const char *metric);
+/* "op=read transfer_bytes=64" -> "read transfer_bytes=64": values that say what they are alone;
+ * g_free(). */
+char *plot_short_series(const char *series);
+/* Of PLOT_STACK: the sum of the parts at a category; whether a part is large enough anywhere to be
+ * seen. */
+double plot_stack_height(const struct plot_data *data, guint row);
+bool plot_part_is_seen(const struct plot_data *data, const struct plot_curve *part);
 /* plot_samples.c: the curves of PLOT_SERIES and PLOT_CDF. */
 void plot_samples_collect(struct scenario *scenario, const struct plot_spec *spec,
                           struct results_db *db, struct plot_data *data);

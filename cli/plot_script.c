@@ -9,8 +9,9 @@
 
 #include "cli/plot_script.h"
 
-static const char *const colors[] = { "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00",
-                                      "#56B4E9", "#000000", "#7F7F7F", "#F0E442", "#882255" };
+static const char *const colors[] = { "#0072B2", "#D55E00", "#009E73", "#CC79A7",
+                                      "#E69F00", "#56B4E9", "#000000", "#7F7F7F",
+                                      "#F0E442", "#882255", "#44AA99", "#332288" };
 static const int filled_points[] = { 7, 5, 9, 11, 13, 15 };
 static const int open_points[] = { 6, 4, 8, 10, 12, 14 };
 
@@ -42,13 +43,31 @@ static char *axis_label(const char *label, const char *name, const char *unit)
     return *unit != '\0' ? g_strdup_printf("%s [%s]", shown, unit) : g_strdup(shown);
 }
 
+char *plot_y_name(const struct plot_spec *spec)
+{
+    enum { LONGEST = 48 };
+    if (*spec->y_label != '\0')
+        return g_strdup(spec->y_label);
+    GString *name = g_string_new(spec->metrics->pdata[0]);
+    for (guint i = 1; i < spec->metrics->len; i++) {
+        const char *metric = spec->metrics->pdata[i];
+        if (name->len + strlen(metric) > LONGEST) {
+            g_string_append(name, ", ...");
+            break;
+        }
+        g_string_append_printf(name, ", %s", metric);
+    }
+    return g_string_free(name, FALSE);
+}
+
 /* title: "" for none */
 static void append_labels(GString *script, const char *title, const struct plot_panel *panel,
                           const struct plot_output *output)
 {
     const struct plot_spec *spec = panel->spec;
     char *x = axis_label(spec->x_label, panel->data.x_name, panel->data.x_unit);
-    char *y = axis_label(spec->y_label, spec->metrics->pdata[0], panel->data.y_unit);
+    char *y_name = plot_y_name(spec);
+    char *y = axis_label("", y_name, panel->data.y_unit);
     if (!is_small(output)) { /* the page has it */
         g_string_append(script, "set title ");
         append_quoted(script, title);
@@ -65,6 +84,7 @@ static void append_labels(GString *script, const char *title, const struct plot_
     g_string_append(script, "\n");
     g_free(x);
     g_free(y);
+    g_free(y_name);
 }
 
 static void x_range(const struct plot_data *data, double *lo, double *hi)
@@ -185,10 +205,12 @@ static void append_y_axis(GString *script, const struct plot_spec *spec,
     g_string_append(script, "]\n");
 }
 
+#define PANEL_WIDTH 760
+
 /* Panels side by side are less wide each than a figure alone, and as high. */
 static void picture_size(guint n_panels, int *width, int *height)
 {
-    *width = n_panels > 1 ? (int)n_panels * 760 : 1200;
+    *width = n_panels > 1 ? (int)n_panels * PANEL_WIDTH : 1200;
     *height = 800;
 }
 
@@ -281,6 +303,15 @@ static bool has_interval(const struct plot_curve *curve)
     return false;
 }
 
+char *plot_ratio_title(const struct plot_spec *spec)
+{
+    char *of = plot_short_series(spec->ratio_of), *to = plot_short_series(spec->ratio_to);
+    char *title = g_strdup_printf("numbers: %s over %s", of, to);
+    g_free(of);
+    g_free(to);
+    return title;
+}
+
 static void append_title(GString *script, const char *label)
 {
     g_string_append(script, *label != '\0' ? "title " : "notitle");
@@ -313,6 +344,26 @@ static void append_ratios(GString *script, const struct plot_curve *curve, unsig
             "$curve%u using 1:($4 < 1 && $4 != 0 ? $2 : NaN):(sprintf('%%.2f', $4)) "
             "with labels offset 0,-0.9 notitle, ",
             index);
+}
+
+static bool has_any_ratio(const struct plot_panel *panel)
+{
+    bool any = false;
+    for (guint i = 0; i < panel->data.curves->len; i++)
+        any = any || has_ratio(panel->data.curves->pdata[i], false) ||
+              has_ratio(panel->data.curves->pdata[i], true);
+    return any;
+}
+
+/* What the numbers at points or bars are: "numbers: local over remote". */
+static void append_ratio_title(GString *script, const struct plot_panel *panel, bool any)
+{
+    if (!any)
+        return;
+    char *label = plot_ratio_title(panel->spec);
+    g_string_append(script, ", NaN with dots lc rgb '#FFFFFF' ");
+    append_title(script, label);
+    g_free(label);
 }
 
 /* So many points that they would hide their line. */
@@ -395,7 +446,13 @@ static void append_curves(GString *script, const struct plot_panel *panel,
                                ", NaN with points lc rgb '#000000' pt 6 ps %s lw 1.2 "
                                "title 'measured (open)'",
                                is_small(output) ? "1.1" : "1.8");
+    append_ratio_title(script, panel, output->format != PLOT_TEXT && has_any_ratio(panel));
     g_string_append(script, "\n");
+}
+
+bool plot_is_rotated(const struct plot_panel *panel, bool small)
+{
+    return plot_is_bars(panel->spec) && panel->data.categories->len > (small ? 4u : 8u);
 }
 
 /* ---- Bars ---------------------------------------------------------------------------------- */
@@ -425,10 +482,16 @@ static void append_bar_data(GString *script, const struct plot_data *data)
 static GArray *bars_in_order(const struct plot_spec *spec, const struct plot_data *data)
 {
     GArray *order = g_array_new(FALSE, FALSE, sizeof(guint));
+    for (guint i = 0; spec->kind == PLOT_STACK && i < data->curves->len; i++) {
+        if (!((const struct plot_curve *)data->curves->pdata[i])->measured)
+            g_array_append_val(order, i);
+    }
+    if (spec->kind == PLOT_STACK)
+        return order;
     for (unsigned color = 0; color < data->curves->len; color++) {
         for (guint i = 0; i < data->curves->len; i++) {
             const struct plot_curve *curve = data->curves->pdata[i];
-            if (curve->color == color && !(spec->kind == PLOT_STACK && curve->measured))
+            if (curve->color == color)
                 g_array_append_val(order, i);
         }
     }
@@ -486,22 +549,23 @@ static void append_bars(GString *script, const struct plot_panel *panel,
                            stacked     ? "rowstacked"
                            : intervals ? "errorbars gap 1 lw 1"
                                        : "clustered gap 1");
-    g_string_append_printf(
-        script, "set xrange [-0.7:%u.7]\nset xtics %s\nplot ", data->categories->len - 1,
-        data->categories->len > (is_small(output) ? 4u : 8u) ? "rotate by -45" : "norotate");
+    g_string_append_printf(script, "set xrange [-0.7:%u.7]\nset xtics %s\nplot ",
+                           data->categories->len - 1,
+                           plot_is_rotated(panel, is_small(output)) ? "rotate by -45" : "norotate");
     for (guint k = 0; k < order->len; k++) {
         const guint i = g_array_index(order, guint, k);
         const struct plot_curve *curve = data->curves->pdata[i];
         char columns[16] = "";
         if (intervals)
             g_snprintf(columns, sizeof(columns), ":%u", 2 * i + 3);
-        g_string_append_printf(script, "%s$bars using %u%s:xtic(1) lc rgb '%s' fs %s title ",
+        g_string_append_printf(script, "%s$bars using %u%s:xtic(1) lc rgb '%s' fs %s ",
                                k > 0 ? ", " : "", 2 * i + 2, columns, COLOR(curve),
                                curve->measured ? "solid 0.35 border" : "solid 0.9");
-        append_quoted(script, curve->label);
+        append_title(script, stacked && !plot_part_is_seen(data, curve) ? "" : curve->label);
     }
     if (ratios)
         g_string_append(script, ", $ratios using 1:2:3 with labels offset 0,0.7 notitle");
+    append_ratio_title(script, panel, ratios);
     if (stacked)
         append_stack_points(script, data, is_small(output));
     g_string_append(script, "\n");
@@ -510,18 +574,19 @@ static void append_bars(GString *script, const struct plot_panel *panel,
 
 /* ---- All of it ------------------------------------------------------------------------------ */
 
+/* width: of one panel of several, in pixels; 0: it is alone */
 static void append_panel(GString *script, const char *title, const struct plot_panel *panel,
-                         const struct plot_output *output)
+                         int width, const struct plot_output *output)
 {
     const struct plot_spec *spec = panel->spec;
     append_labels(script, title, panel, output);
     if (output->format == PLOT_TEXT) /* where it hides nothing */
         g_string_append(script, "set key below Left reverse samplen 1\n");
     else
-        g_string_append_printf(script,
-                               "set grid ytics lc rgb '#D0D0D0'\nset key %s height 1\n"
-                               "set xtics nomirror\nset ytics nomirror\n",
-                               *spec->key != '\0' ? spec->key : "below");
+        g_string_append(script, "set grid ytics lc rgb '#D0D0D0'\n"
+                                "set xtics nomirror\nset ytics nomirror\n");
+    if (output->format != PLOT_TEXT)
+        plot_legend_append(script, panel, width);
     if (!plot_is_bars(spec) && panel->data.categories->len == 0)
         append_x_axis(script, spec, &panel->data, output);
     append_y_axis(script, spec, &panel->data, output);
@@ -537,7 +602,7 @@ char *plot_script(const char *title, const struct plot_panel *panels, guint n_pa
     GString *script = g_string_new("set encoding utf8\n");
     append_terminal(script, n_panels, output);
     if (n_panels == 1) {
-        append_panel(script, title, panels, output);
+        append_panel(script, title, panels, 0, output);
         return g_string_free(script, FALSE);
     }
     g_string_append_printf(script, "set multiplot layout 1,%u title ", n_panels);
@@ -550,7 +615,8 @@ char *plot_script(const char *title, const struct plot_panel *panels, guint n_pa
         const char *own = panels[i].spec->title; /* a blank keeps the panels equally high */
         g_string_append(script, i > 0 ? "reset\n" : "");
         g_string_append(script, "set key samplen 2\n");
-        append_panel(script, titled && *own == '\0' ? " " : own, &panels[i], output);
+        plot_legend_append_room(script, panels, n_panels, PANEL_WIDTH);
+        append_panel(script, titled && *own == '\0' ? " " : own, &panels[i], PANEL_WIDTH, output);
     }
     g_string_append(script, "unset multiplot\n");
     return g_string_free(script, FALSE);

@@ -22,6 +22,17 @@ struct plot_panel {
 /* The script; g_free(). Several panels stand side by side, below the title; not with PLOT_TEXT. */
 char *plot_script(const char *title, const struct plot_panel *panels, guint n_panels,
                   const struct plot_output *output);
+/* What the y axis is called: its label, else the metrics; g_free(). */
+char *plot_y_name(const struct plot_spec *spec);
+/* What the numbers at points or bars are; g_free(). */
+char *plot_ratio_title(const struct plot_spec *spec);
+/* Whether names along x are written aslant; small: a picture for a page. */
+bool plot_is_rotated(const struct plot_panel *panel, bool small);
+/* plot_legend.c: where the legend stands; panel_width: of one panel of several, in pixels, 0 for a
+ * lone one. And the same room below each of several. */
+void plot_legend_append(GString *script, const struct plot_panel *panel, int panel_width);
+void plot_legend_append_room(GString *script, const struct plot_panel *panels, guint n_panels,
+                             int panel_width);
 /* Bars lie down in text: a line each; gnuplot's own do not tell their series apart. */
 void plot_text_bars(const char *title, const struct plot_panel *panel, int columns, FILE *out);
 

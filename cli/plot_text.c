@@ -6,23 +6,11 @@
 
 #define MIN_BAR 20
 
-/* Of the parts of a stack: what was measured is none. */
-static double row_sum(const struct plot_data *data, guint row)
-{
-    double sum = 0.0;
-    for (guint i = 0; i < data->curves->len; i++) {
-        const struct plot_curve *curve = data->curves->pdata[i];
-        const struct plot_value *value = curve->measured ? NULL : plot_data_at(curve, row);
-        sum += value != NULL ? MAX(value->y, 0.0) : 0.0;
-    }
-    return sum;
-}
-
 static double largest(const struct plot_data *data, bool stacked)
 {
     double hi = 0.0;
     for (guint row = 0; row < data->categories->len; row++) {
-        hi = stacked ? MAX(hi, row_sum(data, row)) : hi;
+        hi = stacked ? MAX(hi, plot_stack_height(data, row)) : hi;
         for (guint i = 0; i < data->curves->len; i++) {
             const struct plot_curve *curve = data->curves->pdata[i];
             const struct plot_value *value = stacked && !curve->measured ? NULL
@@ -54,12 +42,20 @@ static void add_row(struct cli_table *table, const char *category, const char *l
         cli_table_cell(table, "%s", bar);
 }
 
+static unsigned highest_color(const struct plot_data *data)
+{
+    unsigned highest = 0;
+    for (guint i = 0; i < data->curves->len; i++)
+        highest = MAX(highest, ((const struct plot_curve *)data->curves->pdata[i])->color);
+    return highest;
+}
+
 /* only_measured: of a stack, below it. */
 static void add_bars(struct cli_table *table, const struct plot_data *data, guint row, double hi,
                      int width, bool only_measured)
 {
     const char *category = only_measured ? "" : data->categories->pdata[row];
-    for (unsigned color = 0; color < data->curves->len; color++) {
+    for (unsigned color = 0; color <= highest_color(data); color++) {
         for (guint i = 0; i < data->curves->len; i++) {
             const struct plot_curve *curve = data->curves->pdata[i];
             const struct plot_value *value = plot_data_at(curve, row);
@@ -89,7 +85,8 @@ static void add_stack(struct cli_table *table, const struct plot_data *data, gui
         }
     }
     if (any)
-        add_row(table, data->categories->pdata[row], "", row_sum(data, row), 0.0, bar->str);
+        add_row(table, data->categories->pdata[row], "", plot_stack_height(data, row), 0.0,
+                bar->str);
     g_string_free(bar, TRUE);
 }
 
@@ -108,7 +105,7 @@ static void print_legend(const struct plot_data *data, FILE *out)
     const char *separator = "  ";
     for (guint i = 0; i < data->curves->len; i++) {
         const struct plot_curve *curve = data->curves->pdata[i];
-        if (curve->measured)
+        if (curve->measured || !plot_part_is_seen(data, curve))
             continue;
         fprintf(out, "%s%c %s", separator, 'A' + (int)(i % 26), curve->label);
         separator = ", ";
@@ -121,7 +118,7 @@ void plot_text_bars(const char *title, const struct plot_panel *panel, int colum
     const struct plot_spec *spec = panel->spec;
     const struct plot_data *data = &panel->data;
     const bool stacked = spec->kind == PLOT_STACK;
-    const char *metric = spec->metrics->pdata[0];
+    char *y_name = plot_y_name(spec);
     const int ratio = spec->ratio_of != NULL ? 5 : 0;
     const int width = MAX(columns - widest(data) - 17 - ratio, MIN_BAR);
     const double hi = largest(data, stacked);
@@ -135,7 +132,8 @@ void plot_text_bars(const char *title, const struct plot_panel *panel, int colum
             add_stack(table, data, row, hi, width);
         add_bars(table, data, row, hi, width, stacked);
     }
-    fprintf(out, "%s: %s\n", title, *spec->y_label != '\0' ? spec->y_label : metric);
+    fprintf(out, "%s: %s\n", title, y_name);
+    g_free(y_name);
     cli_table_print(table, "  ", out);
     if (stacked)
         print_legend(data, out);

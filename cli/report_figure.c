@@ -68,9 +68,10 @@ static void append_picture(struct report *report, char *svg, const char *title, 
 static char *alternative(const struct plot_spec *spec, const struct plot_data *data)
 {
     GString *text = g_string_new(NULL);
-    const char *y = *spec->y_label != '\0' ? spec->y_label : (char *)spec->metrics->pdata[0];
+    char *y = plot_y_name(spec);
     const char *x = *spec->x_label != '\0' ? spec->x_label : data->x_name;
     g_string_append_printf(text, "%s over %s.", y, x);
+    g_free(y);
     for (guint i = 0; i < data->curves->len; i++) {
         const struct plot_curve *curve = data->curves->pdata[i];
         double lo = INFINITY, hi = -INFINITY;

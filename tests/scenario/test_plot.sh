@@ -192,7 +192,21 @@ has "what was measured stands on it" "$out" "with points .* title 'measured'"
 is "and is no part of it" "$(grep '^plot ' <<<"$out" | tr , '\n' | grep bars | grep -c measured)" 0
 drawn "a stack" p/stack
 has "beside it" "$text" '^ +measured +450 +-+$'
+part() { tr , '\n' <<<"$out" | grep -o "rgb '[^']*' fs solid 0.9 title '$1'"; }
+has "its legend runs as the stack does" "$out" '^set key below invert'
+dram=$(part dram)
+has "dram is a part" "$dram" "title 'dram'"
 cp kinds.db whole.db
+sqlite3 kinds.db "update metric_row set value = 0 where quantity_id in (select id from quantity
+    where name in ('latency_part_ns.device', 'latency_part_ns.link'))"
+out=$(script p/stack)
+is "it keeps its colour without the parts before it" "$(part dram)" "$dram"
+sqlite3 kinds.db "update metric_row set value = 0.001 where quantity_id = (select id from quantity
+    where name = 'latency_part_ns.link')"
+out=$(script p/stack)
+is "a part too small to be seen is not in the legend" "$(part link)" ""
+is "nor in that of text" "$("$nudma" plot p/stack --scenarios . --db kinds.db | grep -c '^ .*[A-Z] link')" 0
+mv whole.db kinds.db; cp kinds.db whole.db
 sqlite3 kinds.db "update metric_row set value = 0 where run_id in (select id from run where scenario = 'p/stack'
     and point = 'path=dram') and quantity_id in (select id from quantity where name like 'latency_part_ns.%')"
 has "a stack of nothing is there" "$("$nudma" plot p/stack --scenarios . --db kinds.db)" '^ +dram +0$'
@@ -201,6 +215,8 @@ mv whole.db kinds.db
 out=$(script p/panels); is "panels" $? 0
 has "side by side" "$out" "^set multiplot layout 1,3 title "
 is "one plot each" "$(grep -c '^plot ' <<<"$out")" 3
+is "as high as each other" "$(grep '^set bmargin' <<<"$out" | sort | uniq -c | awk '{ print $1 }')" 3
+has "what the numbers are" "$out" "title 'numbers: write_read over read'"
 is "labels where they are asked for" "$(grep -c 'with labels' <<<"$out")" 1
 is "settings of the figure where x is the same" "$(grep -c '^set logscale x 2' <<<"$out")" 2
 is "or their own" "$(grep '^set yrange' <<<"$out" | paste -sd ' ')" "set yrange [0:] set yrange [0.5:] set yrange [0:1]"
@@ -214,6 +230,19 @@ rm -f wrong.cfg good.cfg
 is "has every panel" "$(grep -c '<figure>' r.html)" $((1 + 1 + 1 + 1 + 3 + $(query kinds.db "select count(distinct
     scenario) from result where metric like 'latency_part_ns.%' and mean > 0 and scenario <> 'p/stack'") + \
     $(grep -c 'class="topology"' r.html)))
+
+# ---- Names ---------------------------------------------------------------------------------------
+cp p/panels.cfg panels.cfg
+sed -i '/^plot = {/,$d' p/panels.cfg
+echo 'plot = { kind = "bars"; x = "op"; series = ["transfer_bytes"];
+    y = ["latency_mean_ns", "throughput_gbit_s"]; };' >>p/panels.cfg
+out=$(script p/panels)
+has "a number says what it is of" "$out" "title 'transfer_bytes=64, latency_mean_ns'"
+has "an axis of several metrics is named by all" "$out" "set ylabel 'latency_mean_ns, throughput_gbit_s'"
+sed -i 's/series = .*/series = ["op", "transfer_bytes"]; kind = "cdf"; metric = "latency_ns"; };/; /^    y = /d
+    s/kind = "bars"; x = "op";//' p/panels.cfg
+has "beside a name that needs none" "$(script p/panels)" "title 'read transfer_bytes=64'"
+mv panels.cfg p/panels.cfg
 
 # ---- Values on the frame -------------------------------------------------------------------------
 figure p/zero.cfg $size 'x = "transfer_bytes"; y = ["latency_mean_ns", "server.s1.dram_read_bytes"]; series = ["op"]; y_min = 0.0;'
