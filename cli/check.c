@@ -45,13 +45,18 @@ static void print_reasons(const struct claims_file *file)
                             strcmp(claims_at(file, k)->misses, claim->misses) == 0);
         if (said)
             continue;
-        printf("\nknown miss:");
+        GString *ids = g_string_new("known miss:");
         for (guint k = i; k < file->claims->len; k++) {
             const struct claim *other = claims_at(file, k);
             if (other->verdict == CLAIM_KNOWN_MISS && strcmp(other->misses, claim->misses) == 0)
-                printf("%s %s", k > i ? "," : "", other->id);
+                g_string_append_printf(ids, "%s %s", k > i ? "," : "", other->id);
         }
-        printf("\n    %s\n", claim->misses);
+        char *why = g_strconcat("    ", claim->misses, NULL);
+        puts("");
+        cli_print_words(ids->str, 4);
+        cli_print_words(why, 4);
+        g_string_free(ids, TRUE);
+        g_free(why);
     }
     for (guint i = 0; i < file->claims->len; i++) {
         const struct claim *claim = claims_at(file, i);

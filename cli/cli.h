@@ -87,7 +87,14 @@ void cli_table_column(struct cli_table *table, const char *title, bool right);
 /* The next cell, row by row; copied. */
 void cli_table_cell(struct cli_table *table, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+/* On a terminal that is too narrow columns go on below, and so do the words of the last one. */
 void cli_table_print(const struct cli_table *table, const char *indent, FILE *out);
+/* The terminal's if standard output is one, else 0: as long as lines are. */
+int cli_line_width(void);
+/* Appends the words, below each other from that column on where the line gets wider. 0: never. */
+void cli_wrap(GString *text, const char *words, int column, int line_width);
+/* A line to standard output, as wide as the terminal at most. */
+void cli_print_words(const char *words, int column);
 /* At most six digits, no trailing zeros: 541.1, 1.5e-05; buffer of 32, which is returned. */
 const char *cli_number(double value, char buffer[32]);
 

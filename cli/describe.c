@@ -143,7 +143,9 @@ static void print_records(const struct describe_entry *entry)
 
 static void print_entry(const struct describe_entry *entry)
 {
-    printf("%s: %s\n", entry->name, entry->help);
+    char *title = g_strdup_printf("%s: %s", entry->name, entry->help);
+    cli_print_words(title, 4);
+    g_free(title);
     if (entry->params != NULL && entry->params->type != PARAM_END) {
         printf("\n");
         print_params(entry->params);

@@ -376,15 +376,19 @@ static int print_all(struct diff *diff)
     }
     if (request->params)
         print_params(diff);
-    printf(
-        "%u values compared: %u changed by more than interval and tolerance (%s %%), %u by less, "
-        "%u equal",
+    GString *all = g_string_new(NULL);
+    g_string_append_printf(
+        all,
+        "%u values compared: %u changed by more than interval and tolerance (%s %%), %u by "
+        "less, %u equal",
         diff->n_equal + diff->changes->len, diff->n_counting,
         cli_number(100.0 * request->tolerance, tolerance), diff->changes->len - diff->n_counting,
         diff->n_equal);
     if (!request->common)
-        printf("; only A has %u, only B has %u", diff->only_a->len, diff->only_b->len);
-    printf("\n");
+        g_string_append_printf(all, "; only A has %u, only B has %u", diff->only_a->len,
+                               diff->only_b->len);
+    cli_print_words(all->str, 0);
+    g_string_free(all, TRUE);
     return diff->n_counting > 0 || (!request->common && diff->only_a->len > 0) ? CLI_FAILED
                                                                                : CLI_DONE;
 }

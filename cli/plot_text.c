@@ -100,17 +100,20 @@ static int widest(const struct plot_data *data)
     return (int)(category + label);
 }
 
-static void print_legend(const struct plot_data *data, FILE *out)
+static void print_legend(const struct plot_data *data, int columns, FILE *out)
 {
-    const char *separator = "  ";
+    GString *words = g_string_new(NULL), *text = g_string_new("  ");
     for (guint i = 0; i < data->curves->len; i++) {
         const struct plot_curve *curve = data->curves->pdata[i];
         if (curve->measured || !plot_part_is_seen(data, curve))
             continue;
-        fprintf(out, "%s%c %s", separator, 'A' + (int)(i % 26), curve->label);
-        separator = ", ";
+        g_string_append_printf(words, "%s%c=%s", words->len > 0 ? ", " : "", 'A' + (int)(i % 26),
+                               curve->label);
     }
-    fprintf(out, "\n");
+    cli_wrap(text, words->str, 2, columns);
+    fprintf(out, "%s\n", text->str);
+    g_string_free(words, TRUE);
+    g_string_free(text, TRUE);
 }
 
 void plot_text_bars(const char *title, const struct plot_panel *panel, int columns, FILE *out)
@@ -136,7 +139,7 @@ void plot_text_bars(const char *title, const struct plot_panel *panel, int colum
     g_free(y_name);
     cli_table_print(table, "  ", out);
     if (stacked)
-        print_legend(data, out);
+        print_legend(data, columns, out);
     fprintf(out, "\n");
     cli_table_free(table);
 }

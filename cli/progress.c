@@ -111,8 +111,8 @@ static void simulated_text(double seconds, char *text, size_t n_bytes)
     g_snprintf(text, n_bytes, "%.3g %s", seconds, units[unit]);
 }
 
-/* What matters most stands first: the end is cut off where a terminal is narrow. */
-static char *status_line(const struct progress *progress, int64_t now)
+/* What matters most stands first: the rest is left out where a terminal is narrow. */
+static char *status_line(const struct progress *progress, int64_t now, int width)
 {
     const struct plan *plan = progress->plan;
     char elapsed[32], left[32] = "?", simulated[32], points[64] = "";
@@ -124,10 +124,21 @@ static char *status_line(const struct progress *progress, int64_t now)
     if (plan->jobs->len > plan->points->len)
         g_snprintf(points, sizeof(points), " (%u/%u points)", plan->n_points_ended,
                    plan->points->len);
-    return g_strdup_printf("%u/%u runs%s, %u running, %u failed, %s left, %s simulated in %s",
-                           n_finished(plan), plan->jobs->len - plan_count(plan, PLAN_STORED_BEFORE),
-                           points, plan_count(plan, PLAN_RUNNING), plan_count(plan, PLAN_FAILED),
-                           left, simulated, elapsed);
+    char *part[] = {
+        g_strdup_printf("%u/%u runs%s", n_finished(plan),
+                        plan->jobs->len - plan_count(plan, PLAN_STORED_BEFORE), points),
+        g_strdup_printf(", %u running", plan_count(plan, PLAN_RUNNING)),
+        g_strdup_printf(", %u failed", plan_count(plan, PLAN_FAILED)),
+        g_strdup_printf(", %s left", left),
+        g_strdup_printf(", %s simulated in %s", simulated, elapsed),
+    };
+    GString *line = g_string_new(NULL);
+    for (size_t i = 0; i < SIM_N_ELEMENTS(part); i++) {
+        if (i == 0 || line->len + strlen(part[i]) <= (size_t)width)
+            g_string_append(line, part[i]);
+        g_free(part[i]);
+    }
+    return g_string_free(line, FALSE);
 }
 
 void progress_show(struct progress *progress)
@@ -136,8 +147,9 @@ void progress_show(struct progress *progress)
     if (progress->quiet || !progress->on_terminal || now - progress->shown_us < 200000)
         return;
     progress->shown_us = now;
-    char *line = status_line(progress, now);
-    fprintf(stderr, "\r\033[K%.*s", terminal_width() - 1, line);
+    const int width = terminal_width() - 1;
+    char *line = status_line(progress, now, width);
+    fprintf(stderr, "\r\033[K%.*s", width, line);
     fflush(stderr);
     g_free(line);
 }

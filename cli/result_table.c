@@ -3,8 +3,6 @@
  * and axes that are neither make a table of their own for each combination of their values.
  */
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "cli/result_table.h"
 
@@ -435,12 +433,4 @@ void result_layout_print(const struct result_layout *layout, bool first)
         begin = end;
     }
     g_array_free(array, TRUE);
-}
-
-int result_table_width(void)
-{
-    struct winsize size = { 0 };
-    if (!isatty(STDOUT_FILENO))
-        return 0;
-    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }

@@ -21,7 +21,5 @@ struct result_layout *result_layout_new(const struct result_set *set,
 void result_layout_free(struct result_layout *layout);
 /* To standard output; first: nothing stands above. The values of the set have been read. */
 void result_layout_print(const struct result_layout *layout, bool first);
-/* The terminal's if standard output is one, else 0. */
-int result_table_width(void);
 
 #endif

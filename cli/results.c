@@ -92,7 +92,7 @@ static int show(struct results_request *request)
         return CLI_WRONG;
     }
     if (request->table.width < 0)
-        request->table.width = result_table_width();
+        request->table.width = cli_line_width();
     struct results_db *db = cli_open_for_reading(&request->options);
     if (db == NULL)
         return CLI_FAILED;

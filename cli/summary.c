@@ -46,7 +46,7 @@ static void print_all(const struct result_set *set)
 static void print_scenario(const struct plan *plan, struct scenario *scenario,
                            struct results_db *db, bool all, bool first)
 {
-    const struct result_table_choice choice = { .width = result_table_width(),
+    const struct result_table_choice choice = { .width = cli_line_width(),
                                                 .title = scenario_title(scenario),
                                                 .with_valueless = true };
     struct sim_error_list errors = { 0 }; /* no axes are asked for, so none can be wrong */

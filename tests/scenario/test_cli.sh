@@ -179,6 +179,18 @@ has "is said to be none" "$out" 'text.db: .*not a database'
 out=$("$nudma" results --db text.db 2>&1); is "none to be read either" \
     "$out" "text.db: file is not a database (--db FILE names another file)"
 out=$("$nudma" run $size --quick --db /proc/none/x.db 2>&1); is "a folder that cannot be made" $? 1
+if command -v script >/dev/null; then
+    narrow() { # narrow ARGUMENT...: on a terminal of 60 columns
+        script -qec "stty cols 60; '$nudma' $*" /dev/null </dev/null 2>/dev/null | tr -d '\r'
+    }
+    words() { tr -s "[:space:]" "\n" | sort; }
+    for command in "describe netperf" "check numa --db one.db" "run numa --list"; do
+        narrow "$command" >narrow.txt
+        is "$command on a narrow terminal" "$(awk 'length > 60' narrow.txt)" ""
+        # shellcheck disable=SC2086
+        is "has every word" "$(words <narrow.txt)" "$("$nudma" $command 2>&1 | words)"
+    done
+fi
 "$nudma" run $size --quick -q >/dev/full 2>full.txt; is "output that does not arrive" $? 1
 has "is said" "$(cat full.txt)" 'No space left'
 "$nudma" describe --all 2>pipe.txt | head -n 1 >/dev/null

@@ -196,6 +196,7 @@ part() { tr , '\n' <<<"$out" | grep -o "rgb '[^']*' fs solid 0.9 title '$1'"; }
 has "its legend runs as the stack does" "$out" '^set key below invert'
 dram=$(part dram)
 has "dram is a part" "$dram" "title 'dram'"
+has "and that of text has its letters" "$("$nudma" plot p/stack --scenarios . --db kinds.db)" '^  A=.*, [A-Z]=link'
 cp kinds.db whole.db
 sqlite3 kinds.db "update metric_row set value = 0 where quantity_id in (select id from quantity
     where name in ('latency_part_ns.device', 'latency_part_ns.link'))"
@@ -205,7 +206,7 @@ sqlite3 kinds.db "update metric_row set value = 0.001 where quantity_id = (selec
     where name = 'latency_part_ns.link')"
 out=$(script p/stack)
 is "a part too small to be seen is not in the legend" "$(part link)" ""
-is "nor in that of text" "$("$nudma" plot p/stack --scenarios . --db kinds.db | grep -c '^ .*[A-Z] link')" 0
+is "nor in that of text" "$("$nudma" plot p/stack --scenarios . --db kinds.db | grep -c '^ .*[A-Z]=link')" 0
 mv whole.db kinds.db; cp kinds.db whole.db
 sqlite3 kinds.db "update metric_row set value = 0 where run_id in (select id from run where scenario = 'p/stack'
     and point = 'path=dram') and quantity_id in (select id from quantity where name like 'latency_part_ns.%')"
