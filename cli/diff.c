@@ -293,7 +293,8 @@ static void print_changes(struct diff *diff)
         if (isinf(change->ratio))
             cli_table_cell(table, "from 0");
         else
-            cli_table_cell(table, "%+.3g%%", 100.0 * change->ratio);
+            cli_table_cell(table, fabs(change->ratio) < 10.0 ? "%+.3g%%" : "%+.0f%%",
+                           100.0 * change->ratio);
         cli_table_cell(table, "%s", a);
         cli_table_cell(table, "%s", b);
         cli_table_cell(table, "%s", title);
@@ -495,7 +496,7 @@ static bool read_tolerance(struct diff_request *request)
     if (end != text && (percent || *end == '\0') && isfinite(request->tolerance) &&
         request->tolerance >= 0.0)
         return true;
-    fprintf(stderr, "nudma diff: --tolerance %s: expected 1%% or 0.01\n", text);
+    fprintf(stderr, "nudma diff: --tolerance %s: expected 1%% or a share, 0.01\n", text);
     return false;
 }
 
@@ -538,7 +539,9 @@ int cli_diff(int argc, char **argv)
         { "filter", 'f', 0, G_OPTION_ARG_STRING_ARRAY, &request.filters,
           "Only points that meet all conditions: 'op=read transfer_bytes>64'", "CONDITION" },
         { "tolerance", 't', 0, G_OPTION_ARG_STRING, &request.tolerance_text,
-          "Relative to A, 1% or 0.01; smaller differences do not count (default 0)", "T" },
+          "Relative to A, 1% or as a share, 0.01 (so 1 is 100%); smaller differences do not count "
+          "(default 0)",
+          "T" },
         { "common", 0, 0, G_OPTION_ARG_NONE, &request.common,
           "Only what both have: what B lacks does not count", NULL },
         { "params", 0, 0, G_OPTION_ARG_NONE, &request.params,

@@ -118,6 +118,29 @@ static void keep_arguments(struct cli_options *options, char **words)
     options->arguments = (char **)g_ptr_array_free(rest, FALSE);
 }
 
+/* "Unknown option --sett", with the nearest that there is. */
+static void report_unparsed(const GError *error, const GOptionEntry *const lists[])
+{
+    const char *dashes = strstr(error->message, "--");
+    char *suggestion = g_strdup("");
+    if (g_error_matches(error, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION) && dashes != NULL) {
+        GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+        char *word = g_strndup(dashes, strcspn(dashes, "= "));
+        for (; *lists != NULL; lists++) {
+            for (const GOptionEntry *entry = *lists; entry->long_name != NULL; entry++)
+                g_ptr_array_add(names, g_strconcat("--", entry->long_name, NULL));
+        }
+        g_ptr_array_add(names, NULL);
+        g_free(suggestion);
+        suggestion = sim_suggestion(word, (const char *const *)names->pdata);
+        g_ptr_array_free(names, TRUE);
+        g_free(word);
+    }
+    fprintf(stderr, "%s: %s%s%s (see --help)\n", g_get_prgname(), error->message,
+            *suggestion != '\0' ? "; " : "", suggestion);
+    g_free(suggestion);
+}
+
 bool cli_parse(struct cli_options *options, const char *usage, const char *summary,
                const char *description, const GOptionEntry *entries, int argc, char **argv,
                int *status)
@@ -142,7 +165,8 @@ bool cli_parse(struct cli_options *options, const char *usage, const char *summa
     g_option_context_free(context);
     keep_arguments(options, words);
     if (!parsed) {
-        fprintf(stderr, "%s: %s (see --help)\n", g_get_prgname(), error->message);
+        const GOptionEntry *const lists[] = { shared, entries, NULL };
+        report_unparsed(error, lists);
         g_error_free(error);
         *status = CLI_WRONG;
         return false;

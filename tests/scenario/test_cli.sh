@@ -41,6 +41,9 @@ out=$("$nudma" run $size --set workload.cach=cold 2>&1); is "a setting that is n
 has "the nearest setting" "$out" 'workload.cach.*did you mean "cache"'
 is "said once for all points" "$(grep -c 'workload.cach' <<<"$out")" 1
 out=$("$nudma" run $size --set workload 2>&1); is "--set without a value" $? 2
+out=$("$nudma" run $size --sett workload.cache=cold 2>&1); is "an option that is none" $? 2
+has "the nearest option" "$out" 'Unknown option --sett; did you mean "--set"\?'
+has "of those that all have" "$("$nudma" list --versoin 2>&1)" 'did you mean "--version"\?'
 out=$("$nudma" run $size -j0 2>&1); is "-j0" $? 2
 out=$("$nudma" run $size --seeds x 2>&1); is "--seeds x" $? 2
 out=$("$nudma" describe pcie.requestor 2>&1); is "a model that is none" $? 2
@@ -179,6 +182,10 @@ has "is said to be none" "$out" 'text.db: .*not a database'
 out=$("$nudma" results --db text.db 2>&1); is "none to be read either" \
     "$out" "text.db: file is not a database (--db FILE names another file)"
 out=$("$nudma" run $size --quick --db /proc/none/x.db 2>&1); is "a folder that cannot be made" $? 1
+out=$("$nudma" run $size --quick --db none/such/x.db 2>&1); is "a tree of folders" $? 1
+is "is not made, but said" "$out$([ -e none ] && echo there)" \
+    "none/such: No such file or directory (--db FILE writes elsewhere)"
+"$nudma" run numa/memory_latency --quick -q --db last/x.db >/dev/null; is "a last folder is" "$? $(ls last)" "0 x.db"
 if command -v script >/dev/null; then
     narrow() { # narrow ARGUMENT...: on a terminal of 60 columns
         script -qec "stty cols 60; '$nudma' $*" /dev/null </dev/null 2>/dev/null | tr -d '\r'

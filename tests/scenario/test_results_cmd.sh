@@ -234,6 +234,12 @@ has "parameters that differ" "$(diff_ a.db d.db --params)" \
 out=$(diff_ a.db 2>&1); is "one database" $? 2
 out=$(diff_ a.db none.db 2>&1); is "a database that is none" $? 2
 has "named" "$out" '^none.db: '
+cp a.db far.db
+sqlite3 far.db "update metric_row set value = value * 1000 where quantity_id = (select id from quantity
+    where name = 'latency_mean_ns')"
+has "a large change in figures" "$(diff_ a.db far.db)" '^ *\+99900% '
+has "a tolerance of 1 is 100 %" "$(diff_ a.db up.db --tolerance 1)" 'and tolerance \(100 %\)'
+has "which the help says" "$("$nudma" diff --help | tr -s ' \n' ' ')" 'so 1 is 100%'
 out=$(diff_ a.db up.db --tolerance x 2>&1); is "a tolerance that is none" $? 2
 out=$(diff_ a.db up.db --tolerance -1 2>&1); is "a negative one" $? 2
 out=$(diff_ a.db up.db -m latency_meam_ns 2>&1); is "a metric that neither has" $? 2
