@@ -76,7 +76,8 @@ void config_mark_read(struct config_node *node);
 /*
  * Sets path to the value written as in a file (`64`, `"8 ns"`, `true`, `[1, 2]`, `{ a = 1; }`; bare
  * words are strings). The setting need not exist yet (defaults are not in the tree); missing groups
- * are made. A setting with provenance, { value = ...; }, becomes the plain value.
+ * are made, and an element is added to a list by the index that follows its last. A setting with
+ * provenance, { value = ...; }, becomes the plain value.
  */
 bool config_set(struct config *config, const char *path, const char *value, const char *origin,
                 struct sim_error_list *errors);

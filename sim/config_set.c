@@ -81,7 +81,14 @@ static bool path_valid(char **parts)
     return *parts != NULL;
 }
 
-/* The node that one part of a path names, made as a group where a group can have it. */
+/* "[4]" of a list of four: what is set there is a new element. */
+static bool is_next_element(const struct config_node *node, const char *part)
+{
+    return node->kind == CONFIG_LIST && *part == '[' &&
+           g_ascii_strtoull(part + 1, NULL, 10) == config_count(node);
+}
+
+/* The node that one part of a path names, made as a group where a group or list can have it. */
 static struct config_node *enter(struct config_node *node, const char *part,
                                  struct config_place place, struct sim_error_list *errors)
 {
@@ -92,11 +99,17 @@ static struct config_node *enter(struct config_node *node, const char *part,
         return child;
     if (node->kind == CONFIG_GROUP && *part != '[')
         return config_node_new(node->config, node, part, CONFIG_GROUP, place, -1);
+    if (is_next_element(node, part))
+        return config_node_new(node->config, node, NULL, CONFIG_GROUP, place, -1);
     found = config_describe(node);
-    if (node->kind == CONFIG_LIST)
+    if (node->kind == CONFIG_LIST && config_count(node) == 0)
         sim_error_add(errors, place.file, place.line,
-                      "%s: found \"%s\", expected an element of the list, [0] to [%u]", node->path,
-                      part, config_count(node) ? config_count(node) - 1 : 0);
+                      "%s: found \"%s\", expected [0], as the list is empty", node->path, part);
+    else if (node->kind == CONFIG_LIST)
+        sim_error_add(errors, place.file, place.line,
+                      "%s: found \"%s\", expected an element of the list, [0] to [%u], or [%u] to "
+                      "add one",
+                      node->path, part, config_count(node) - 1, config_count(node));
     else
         sim_error_add(errors, place.file, place.line, "%s: found %s, expected a group with \"%s\"",
                       *node->path ? node->path : "the scenario", found, part);
@@ -150,7 +163,7 @@ static bool set_node(struct config *config, const char *path, const struct confi
 {
     char **parts = g_strsplit(path, ".", -1);
     struct config_node *node = config->root, *old, *made;
-    bool good = path_valid(parts);
+    bool good = path_valid(parts), element;
     guint n;
 
     if (!good)
@@ -164,13 +177,15 @@ static bool set_node(struct config *config, const char *path, const struct confi
     }
     if (good) {
         old = config_find(node, parts[n - 1]);
-        if (!old && (node->kind != CONFIG_GROUP || parts[n - 1][0] == '['))
+        element = node->kind == CONFIG_LIST;
+        if (!old && !is_next_element(node, parts[n - 1]) &&
+            (node->kind != CONFIG_GROUP || parts[n - 1][0] == '['))
             good = enter(node, parts[n - 1], place, errors) != NULL;
         else if (old)
             good = replaceable(old, value, place, errors);
         if (good) {
-            made = config_node_new(config, node, old && !*old->name ? NULL : parts[n - 1],
-                                   value->kind, place, old ? (int)index_of(old) : -1);
+            made = config_node_new(config, node, element ? NULL : parts[n - 1], value->kind, place,
+                                   old ? (int)index_of(old) : -1);
             config_node_fill(made, value, place.origin);
         }
     }

@@ -684,6 +684,13 @@ static void set_takes_values_as_written(void **state)
     assert_true(config_set(config, "a.l", "[1, { y = 2; }]", "--set", &f->errors));
     assert_int_equal(config_int(at(config, "a.l.[1].y")), 2);
     assert_string_equal(config_path(at(config, "a.l.[1].y")), "a.l.[1].y");
+    assert_true(config_set(config, "a.l.[2]", "{ z = 3; }", "--set", &f->errors));
+    assert_true(config_set(config, "a.l.[3].z", "4", "--set", &f->errors));
+    assert_true(config_set(config, "a.l.[3].w", "5", "--set", &f->errors));
+    assert_int_equal(config_count(at(config, "a.l")), 4);
+    assert_int_equal(config_int(at(config, "a.l.[2].z")), 3);
+    assert_string_equal(config_path(at(config, "a.l.[3].w")), "a.l.[3].w");
+    assert_string_equal(config_name(at(config, "a.l.[3]")), "");
     assert_int_equal(f->errors.n_messages, 0);
     config_free(config);
 }
@@ -697,8 +704,9 @@ static void set_refuses_what_cannot_be(void **state)
           "--set: a: found 5 (an integer), expected a group; set one of its settings, "
           "\"a.name=value\"" },
         { "a.b.c", "5", "--set: a.b: found 1 (an integer), expected a group with \"c\"" },
-        { "a.l.[2]", "5",
-          "--set: a.l: found \"[2]\", expected an element of the list, [0] to [1]" },
+        { "a.l.[3]", "5",
+          "--set: a.l: found \"[3]\", expected an element of the list, [0] to [1], or [2] to add "
+          "one" },
         { "a..b", "5",
           "--set: found \"a..b\", expected the path of a setting, \"name.name.[0].name\"" },
         { "", "5", "--set: found \"\", expected the path of a setting, \"name.name.[0].name\"" },
