@@ -255,8 +255,21 @@ static void refuse(const struct plot_spec *spec, const char *key, const char *wh
         config_mistake(node, errors, why, NULL);
 }
 
-static void read_metrics(struct plot_spec *spec, const struct plot_spec *whole,
-                         struct sim_error_list *errors)
+/* One point has nothing to stand along x: a scenario without axes may get one of one value. */
+static void no_x(const struct scenario *scenario, const struct plot_spec *spec,
+                 struct sim_error_list *errors)
+{
+    const char *what = scenario_n_axes(scenario) > 0
+                           ? "expected an axis or a metric"
+                           : "and the scenario has no axes: expected a metric, or an axis of one "
+                             "value, axes = ( { name = \"config\"; variants = ( { name = \"this\"; "
+                             "set = (); } ); } ), as x";
+    sim_error_add(errors, config_file(spec->group), config_line(spec->group),
+                  "%s: no setting \"x\", %s", config_path(spec->group), what);
+}
+
+static void read_metrics(const struct scenario *scenario, struct plot_spec *spec,
+                         const struct plot_spec *whole, struct sim_error_list *errors)
 {
     const char *key = plot_is_sampled(spec) ? "metric" : "y";
     struct config_node *node = setting(spec, whole, key);
@@ -277,9 +290,7 @@ static void read_metrics(struct plot_spec *spec, const struct plot_spec *whole,
                       "%s: no setting \"%s\", expected the metric to plot",
                       config_path(spec->group), key);
     if (!plot_is_sampled(spec) && *spec->x == '\0')
-        sim_error_add(errors, config_file(spec->group), config_line(spec->group),
-                      "%s: no setting \"x\", expected an axis or a metric",
-                      config_path(spec->group));
+        no_x(scenario, spec, errors);
 }
 
 static void read_series(struct scenario *scenario, struct plot_spec *spec,
@@ -361,7 +372,7 @@ static void complete(struct scenario *scenario, struct plot_spec *spec,
     struct config_node *measured = setting(spec, whole, "measured");
     if (!is_key_position(spec->key))
         config_mistake(setting(spec, whole, "key"), errors, "words such as \"left top\"", NULL);
-    read_metrics(spec, whole, errors);
+    read_metrics(scenario, spec, whole, errors);
     read_series(scenario, spec, whole, errors);
     if (measured != NULL)
         read_measured(measured, spec, errors);

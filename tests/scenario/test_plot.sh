@@ -18,6 +18,16 @@ wrong() {
     is "$1: before anything runs" "$([ -e wrong.db ] && echo there)" ""
 }
 line=$(grep -n ' y = "latency_mean_ns"' "$NUDMA_SCENARIOS/$size.cfg" | cut -d: -f1)
+cat >one.cfg <<'END'
+hosts = { server = { }; };
+workload = { type = "memory"; };
+measure = { warmup_us = 1; duration_us = 20; };
+plot = { kind = "bars"; y = "load_latency_ns"; };
+END
+out=$("$nudma" run one.cfg --list 2>&1); is "no axis to plot along" $? 2
+has "says what to do" "$out" '^one.cfg:4: plot: no setting "x", and the scenario has no axes: .* axis of one value'
+sed -i 's/plot = {/axes = ( { name = "config"; variants = ( { name = "this"; set = (); } ); } );\n& x = "config";/' one.cfg
+out=$("$nudma" run one.cfg --list -q 2>&1); is "which helps" "$? $out" "0 one config=this"
 wrong "a metric that none records" $size 's/y = "latency_mean_ns"/y = "latency_maen_ns"/' \
     'plot.y: found "latency_maen_ns" \(a string\), expected a metric that the workload records; did you mean "latency_mean_ns"\?'
 has "in its line" "$out" "^wrong.cfg:$line:"
