@@ -124,6 +124,23 @@ static void test_sendfile(void **unused)
         }
 }
 
+/* Programs of a kind together, and each by its name. */
+static void test_two_of_a_kind(void **unused)
+{
+    char text[4096];
+    (void)unused;
+    snprintf(text, sizeof(text),
+             OCTO PROGRAMS SHORT "programs = { a = { type = \"netperf\"; };"
+                                 " b = { type = \"netperf\"; server_socket = 1; first_core = 1;"
+                                 " client_first_core = 1; direction = \"tx\"; }; };",
+             "false");
+    struct run_result *result = run(text);
+    double a = value(result, "a.throughput_gbit_s"), b = value(result, "b.throughput_gbit_s");
+    assert_true(a > 1 && b > 1);
+    assert_true(fabs(a + b - value(result, "throughput_gbit_s")) < 1e-9);
+    run_result_free(result);
+}
+
 /* Two flows, a link each; their receivers move, they do not. */
 static void test_bond(void **unused)
 {
@@ -518,6 +535,7 @@ int main(void)
         cmocka_unit_test(test_memcached),
         cmocka_unit_test(test_pagerank),
         cmocka_unit_test(test_mtu),
+        cmocka_unit_test(test_two_of_a_kind),
         cmocka_unit_test(test_nic_refusals),
         cmocka_unit_test(test_refusals),
     };
