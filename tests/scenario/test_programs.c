@@ -476,6 +476,12 @@ static void test_refusals(void **unused)
              "true");
     refused(text, "programs.n.socket: found 2 (an integer), expected a socket of the host "
                   "\"server\", 0..1");
+}
+
+static void test_programs_refusals(void **unused)
+{
+    char text[4096];
+    (void)unused;
     snprintf(text, sizeof(text),
              OCTO PROGRAMS "programs = { n = { type = \"netperf\"; buffer_bytes = 1449; }; };",
              "true");
@@ -538,6 +544,7 @@ int main(void)
         cmocka_unit_test(test_two_of_a_kind),
         cmocka_unit_test(test_nic_refusals),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_programs_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
