@@ -376,8 +376,8 @@ struct lending_host *program_machine(struct program *program, const char *key, c
 {
     struct lending_host *host = program->lending != NULL ? lending_find(program->lending, name)
                                                          : NULL;
-    if (program->lending != NULL && !lending_sound(program->lending))
-        return NULL;
+    if (program->lending != NULL ? !lending_sound(program->lending) : program->network->unknown)
+        return NULL; /* there is a message */
     if (host == NULL)
         program_mistake(program, key, errors,
                         program->lending != NULL
