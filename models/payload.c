@@ -11,7 +11,8 @@
 
 #include <string.h>
 
-#define TAG_BYTES 8u
+#define TAG_BYTES PAYLOAD_TAG_BYTES
+#define HIGH_BITS UINT64_C(0x8080808080808080)
 
 static uint64_t word_at(const uint8_t *bytes, unsigned n)
 {
@@ -24,83 +25,98 @@ static uint64_t word_at(const uint8_t *bytes, unsigned n)
     return word;
 }
 
-static bool has_stream(uint64_t word)
+/* What payload_spread() was given, of the bytes that are there. */
+static uint64_t gathered(uint64_t word)
 {
-    return word >> 63 != 0;
+    uint64_t x = word & ~(PAYLOAD_MARKS | HIGH_BITS);
+
+    x = (x & UINT64_C(0x007f007f007f007f)) | (x & UINT64_C(0x7f007f007f007f00)) >> 1;
+    x = (x & UINT64_C(0x00003fff00003fff)) | (x & UINT64_C(0x3fff00003fff0000)) >> 2;
+    return (x & UINT64_C(0x000000000fffffff)) | (x & UINT64_C(0x0fffffff00000000)) >> 4;
 }
 
-bool payload_fits_cut(uint64_t word, uint64_t tag, unsigned n)
+uint64_t payload_word_tag(uint64_t word)
 {
-    unsigned starts = 0; /* bit s: up to here it may be that the last tag began at byte s */
+    const uint64_t clear = ~word & HIGH_BITS;
 
-    for (unsigned i = 0; i < n; i++) {
-        const uint8_t byte = (uint8_t)(word >> 8 * i);
-        unsigned then = 0;
-        for (unsigned s = 0; s <= i; s++)
-            if ((s == i || (starts & 1u << s) != 0) &&
-                (uint8_t)(payload_tag_add(tag, s) >> 8 * (i - s)) == byte)
-                then |= 1u << s;
-        /* A tag begins where one ended or at the very start, not out of nothing. */
-        if (i > 0 && starts == 0)
-            return false;
-        starts = then;
-    }
-    return starts != 0;
-}
-
-/* Of an extent whose tag may be known in part: nothing known but zeros is stream 0. */
-static uint64_t extent_tag(const struct payload_extent *e, uint32_t from)
-{
-    if (e->known_bytes == TAG_BYTES)
-        return payload_tag_add(e->tag, from);
-    return e->tag == 0 ? 0 : e->tag + from;
+    if (clear == 0 || (clear & (clear - 1)) != 0 || (word & clear >> 1) == 0)
+        return 0;
+    /* The byte with the mark is the last of its eight; the lower ones of the next eight follow,
+     * which count one more. */
+    const unsigned behind = 7 - (unsigned)__builtin_ctzll(clear) / 8;
+    uint64_t x = gathered(word << 8 * behind);
+    if (behind != 0)
+        x |= (gathered(word >> (64 - 8 * behind)) - 1) & ((UINT64_C(1) << 7 * behind) - 1);
+    const uint64_t tag = x << 3 | behind | UINT64_C(1) << 63;
+    return payload_word(tag) == word ? tag : 0;
 }
 
 /* ---- Extents -----------------------------------------------------------------------------------
  */
 
-/* Makes the last extent longer if what follows goes on from it. */
-static bool merge(struct payload_extent *last, uint64_t tag, uint32_t bytes, unsigned known)
+/* The bytes of an extent from one on, as many as are known up to eight. Those behind raw bytes are
+ * of no stream. */
+static uint64_t extent_word(const struct payload_extent *e, uint32_t from)
 {
-    if (last->known_bytes == TAG_BYTES) {
-        if (!payload_fits(tag, payload_tag_add(last->tag, last->bytes), known))
+    if (SIM_LIKELY(e->raw_bytes == 0))
+        return payload_word(payload_tag_add(e->tag, from));
+    return from < e->raw_bytes ? e->tag >> 8 * from : 0;
+}
+
+/* Two extents too short to tell, one after the other, and of the second its n bytes. */
+static bool merge_raw(struct payload_extent *last, uint64_t word, unsigned n)
+{
+    const uint32_t before = last->bytes, all = before + n;
+
+    if (before >= TAG_BYTES || before != last->raw_bytes)
+        return false;
+    const uint64_t whole = last->tag | word << 8 * before;
+    const uint64_t tag = all >= TAG_BYTES ? payload_word_tag(whole) : 0;
+    if (tag != 0 ? !payload_same(payload_word(tag + before), word, n) : all > TAG_BYTES)
+        return false;
+    *last = (struct payload_extent){ tag != 0 ? tag : whole, all, tag != 0 ? 0 : (uint8_t)all };
+    return true;
+}
+
+/* Makes the last extent longer if what follows goes on from it. raw: how many bytes are known of
+ * what is no tag. */
+static bool merge(struct payload_extent *last, uint64_t tag, uint32_t bytes, unsigned raw)
+{
+    if (last->raw_bytes == 0) {
+        const uint64_t goes_on = payload_tag_add(last->tag, last->bytes);
+        if (raw == 0 ? tag != goes_on
+                     : bytes > raw || !payload_same(tag, payload_word(goes_on), raw))
             return false;
-    } else {
+    } else if (raw == 0) {
         const uint64_t first = payload_tag_back(tag, last->bytes);
-        if (known < TAG_BYTES || !payload_fits(last->tag, first, last->known_bytes))
+        if (!payload_same(last->tag, payload_word(first), last->raw_bytes))
             return false;
         last->tag = first;
-        last->known_bytes = TAG_BYTES;
+        last->raw_bytes = 0;
+    } else {
+        return bytes == raw && merge_raw(last, tag, raw);
     }
     last->bytes += bytes;
     return true;
 }
 
-/* A first tag that was put together from short ones is known only with the line after it. */
-static bool merge_cut_tag(struct payload_extent *last, uint64_t tag, uint32_t bytes)
+static bool append(struct payload *p, uint64_t tag, uint32_t bytes, unsigned raw)
 {
-    const uint64_t first = payload_tag_back(tag, last->bytes);
-
-    if (last->known_bytes != TAG_BYTES || last->bytes > LINE_BYTES || !has_stream(first) ||
-        !payload_fits(last->tag, first, TAG_BYTES))
-        return false;
-    last->tag = first;
-    last->bytes += bytes;
-    return true;
-}
-
-static bool append(struct payload *p, uint64_t tag, uint32_t bytes, unsigned known)
-{
-    struct payload_extent *last = p->n > 0 ? &p->extent[p->n - 1] : NULL;
-
-    if (last == NULL || (!merge(last, tag, bytes, known) &&
-                         !(known == TAG_BYTES && merge_cut_tag(last, tag, bytes)))) {
+    if (p->n == 0 || !merge(&p->extent[p->n - 1], tag, bytes, raw)) {
         if (p->n == PAYLOAD_EXTENTS_MAX)
             return false;
-        p->extent[p->n++] = (struct payload_extent){ tag, bytes, (uint8_t)known };
+        p->extent[p->n++] = (struct payload_extent){ tag, bytes, (uint8_t)raw };
     }
     p->bytes += bytes;
     return true;
+}
+
+/* What lies in one line: its first n bytes. */
+static bool append_word(struct payload *p, uint64_t word, uint32_t bytes, unsigned n)
+{
+    const uint64_t tag = n == TAG_BYTES ? payload_word_tag(word) : 0;
+
+    return append(p, tag != 0 ? tag : word, bytes, tag != 0 || word == 0 ? 0 : n);
 }
 
 /* Undoes what append() did to a content that had n extents, the last being this, and bytes. */
@@ -120,12 +136,12 @@ static uint32_t append_lines(struct payload *p, const uint8_t *buffer, uint32_t 
     struct payload_extent *last = p->n != 0 ? &p->extent[p->n - 1] : NULL;
     uint32_t at = 0;
 
-    if (last == NULL || last->known_bytes != TAG_BYTES)
+    if (last == NULL || last->raw_bytes != 0)
         return 0;
-    uint64_t tag = payload_tag_add(last->tag, last->bytes);
-    const uint64_t step = payload_tag_add(tag, LINE_BYTES) - tag;
-    for (; at + LINE_BYTES <= bytes && word_at(buffer + at, TAG_BYTES) == tag; at += LINE_BYTES)
-        tag += step;
+    struct payload_words w = payload_words(payload_tag_add(last->tag, last->bytes));
+    for (; at + LINE_BYTES <= bytes && word_at(buffer + at, TAG_BYTES) == payload_words_here(&w);
+         at += LINE_BYTES)
+        payload_words_line(&w);
     last->bytes += at;
     p->bytes += at;
     return at;
@@ -145,7 +161,7 @@ bool payload_gather(struct payload *payload, const uint8_t *buffer, uint64_t add
             break;
         const uint32_t here = SIM_MIN((uint32_t)LINE_BYTES - in_line, bytes - at);
         const unsigned known = SIM_MIN(here, TAG_BYTES);
-        if (!append(payload, word_at(buffer + at, known), here, known))
+        if (!append_word(payload, word_at(buffer + at, known), here, known))
             return give_up(payload, n, &last, before);
         at += here;
     }
@@ -162,17 +178,19 @@ static const struct payload_extent *extent_of(const struct payload *payload, uin
     return e;
 }
 
-/* The tags of the whole lines that lie in the extent and do not end it; returns their bytes. */
+/* The whole lines that lie in the extent and do not end it; returns their bytes. */
 static uint32_t scatter_lines(const struct payload_extent *e, uint32_t from, uint32_t bytes,
                               uint8_t *buffer)
 {
-    uint64_t tag = extent_tag(e, from);
-    const uint64_t step = extent_tag(e, from + LINE_BYTES) - tag;
     uint32_t at = 0;
 
+    if (e->raw_bytes != 0)
+        return 0;
+    struct payload_words w = payload_words(payload_tag_add(e->tag, from));
     for (; at + LINE_BYTES <= bytes && from + at + LINE_BYTES < e->bytes; at += LINE_BYTES) {
-        memcpy(buffer + at, &tag, TAG_BYTES);
-        tag += step;
+        const uint64_t word = payload_words_here(&w);
+        memcpy(buffer + at, &word, TAG_BYTES);
+        payload_words_line(&w);
     }
     return at;
 }
@@ -195,12 +213,12 @@ void payload_scatter(const struct payload *payload, uint32_t from, uint32_t byte
         if (at == bytes)
             break;
         const uint32_t here = SIM_MIN((uint32_t)LINE_BYTES - in_line, bytes - at);
-        /* The tag of the first byte; those of extents that begin within it cut it off. */
+        /* Of the first eight bytes each is of the extent that it lies in. */
         for (uint32_t done = 0; done < here;) {
             const uint32_t of_extent = SIM_MIN(here - done, e->bytes - from);
             if (done < TAG_BYTES) {
-                const uint64_t tag = extent_tag(e, from);
-                memcpy(buffer + at + done, &tag, SIM_MIN(TAG_BYTES - done, of_extent));
+                const uint64_t word = extent_word(e, from);
+                memcpy(buffer + at + done, &word, SIM_MIN(TAG_BYTES - done, of_extent));
             }
             done += of_extent;
             from += of_extent;
@@ -224,7 +242,12 @@ bool payload_slice(struct payload *to, const struct payload *payload, uint32_t f
         return true;
     for (const struct payload_extent *e = extent_of(payload, &from); bytes > 0; e++) {
         const uint32_t here = SIM_MIN(bytes, e->bytes - from);
-        if (!append(to, extent_tag(e, from), here, SIM_MIN(e->known_bytes, here)))
+        const bool fits = e->raw_bytes == 0
+                              ? append(to, payload_tag_add(e->tag, from), here, 0)
+                              : append_word(to, extent_word(e, from), here,
+                                            from < e->raw_bytes ? SIM_MIN(e->raw_bytes - from, here)
+                                                                : 0);
+        if (!fits)
             return give_up(to, n, &last, before);
         bytes -= here;
         from = 0;
@@ -235,98 +258,79 @@ bool payload_slice(struct payload *to, const struct payload *payload, uint32_t f
 /* ---- Lines in memory ---------------------------------------------------------------------------
  */
 
-/* [from, to) holds what follows from a tag before: nothing, or tags that go on from it (of byte
- * `from` it would be `tag`). */
-static bool follows(const uint8_t *line, unsigned from, unsigned to, uint64_t tag)
+/* How far from `from` on, up to `to`, a line holds what goes on from a tag before: nothing, or the
+ * stream's bytes (of byte `from` it would be `tag`). */
+static unsigned goes_on_until(const uint8_t *line, unsigned from, unsigned to, uint64_t tag)
 {
-    for (unsigned x = from; x < to;) {
-        unsigned back = 0, n = 0;
-        if (x + TAG_BYTES <= to && word_at(line + x, TAG_BYTES) == 0) {
-            x += TAG_BYTES;
-            continue;
+    unsigned x = from;
+
+    while (x < to) {
+        const unsigned n = SIM_MIN(TAG_BYTES, to - x);
+        const uint64_t word = word_at(line + x, n);
+        if (word != 0) {
+            const uint64_t of_stream = payload_word(tag + (x - from));
+            for (unsigned i = 0; i < n; i++) {
+                const uint8_t byte = (uint8_t)(word >> 8 * i);
+                if (byte != 0 && byte != (uint8_t)(of_stream >> 8 * i))
+                    return x + i;
+            }
         }
-        if (line[x] == 0) {
-            x++;
-            continue;
-        }
-        /* Low bytes of the tag may be zero, too. */
-        for (; n == 0 && back < TAG_BYTES && back <= x - from; back++) {
-            const unsigned left = SIM_MIN(TAG_BYTES, to - (x - back));
-            if (payload_same(word_at(line + x - back, left), tag + (x - back - from), left))
-                n = left - back;
-        }
-        if (n == 0)
-            return false;
         x += n;
     }
-    return true;
+    return to;
 }
 
-/* What follows at `offset` from a tag before it; `otherwise` if there is none. */
-static uint64_t tag_from_before(const uint8_t *line, unsigned offset, unsigned bytes,
-                                uint64_t otherwise)
+/* The place of the last eight bytes of a stream that begin before `offset`, or `offset`. */
+static unsigned tag_before(const uint8_t *line, unsigned offset, uint64_t *tag)
 {
-    for (unsigned s = SIM_MIN(offset - 1, (unsigned)LINE_BYTES - TAG_BYTES);; s--) {
+    for (unsigned s = SIM_MIN(offset, (unsigned)LINE_BYTES - TAG_BYTES + 1); s-- > 0;) {
         const uint64_t word = word_at(line + s, TAG_BYTES);
-        if (has_stream(word) &&
-            follows(line, s + TAG_BYTES, offset + bytes, payload_tag_add(word, TAG_BYTES)))
-            return payload_tag_add(word, offset - s);
-        if (s == 0)
-            return otherwise;
+        if (word == 0) /* and so none of those that overlap it */
+            s -= SIM_MIN(s, TAG_BYTES - 1);
+        else if ((*tag = payload_word_tag(word)) != 0)
+            return s;
     }
+    return offset;
 }
 
-/* The same for a tag that the line's end cuts: it is what it would be if this is that at `offset`.
- */
-static bool cut_before(const uint8_t *line, unsigned offset, uint64_t tag)
+/* The first eight bytes of a stream from a place on, up to `end`, or that. */
+static unsigned tag_behind(const uint8_t *line, unsigned from, unsigned end)
 {
-    for (unsigned s = offset - 1; s > LINE_BYTES - TAG_BYTES; s--) {
-        const unsigned n = (unsigned)LINE_BYTES - s;
-        if (payload_same(word_at(line + s, n), tag - (offset - s), n))
-            return true;
+    while (from + TAG_BYTES <= end) {
+        const uint64_t word = word_at(line + from, TAG_BYTES);
+        if (word != 0 && payload_word_tag(word) != 0)
+            return from;
+        from += word == 0 ? TAG_BYTES : 1;
     }
-    return false;
+    return end;
 }
 
-uint64_t payload_line_tag(const uint8_t *line, unsigned offset, unsigned bytes, uint64_t after)
+unsigned payload_line_run(const uint8_t *line, unsigned offset, unsigned bytes, uint64_t *tag)
 {
-    const unsigned known = SIM_MIN(TAG_BYTES, bytes);
-    const uint64_t here = word_at(line + offset, known);
+    const unsigned end = offset + bytes;
+    uint64_t first = bytes >= TAG_BYTES ? payload_word_tag(word_at(line + offset, TAG_BYTES)) : 0;
 
-    if (offset == 0 ||
-        (known == TAG_BYTES && has_stream(here) &&
-         follows(line, offset + TAG_BYTES, offset + bytes, payload_tag_add(here, TAG_BYTES))))
-        return here;
-    if (known == TAG_BYTES || here == 0)
-        return tag_from_before(line, offset, bytes, here);
-    /* The bytes of a tag that the line's end cuts, or the last ones of a tag before. */
-    if (!has_stream(after) || payload_fits(here, after - bytes, known))
-        return here;
-    return tag_from_before(line, offset, bytes, here) == after - bytes ||
-                   cut_before(line, offset, after - bytes)
-               ? after - bytes
-               : here;
-}
-
-/* Of a tag that was cut where the next begins, the bytes that are there are those of the next one's
- * predecessor: that is put in place of both. Returns by how many bytes it lies before. */
-static unsigned complete_cut_tag(const uint8_t *line, unsigned offset, uint64_t tag)
-{
-    for (unsigned n = SIM_MIN(offset, TAG_BYTES - 1); n > 0; n--)
-        if (payload_fits(word_at(line + offset - n, n), tag - n, n))
-            return n;
-    return 0;
+    if (first != 0) {
+        *tag = first;
+        return goes_on_until(line, offset + TAG_BYTES, end, first + TAG_BYTES) - offset;
+    }
+    const unsigned before = tag_before(line, offset, &first);
+    if (before < offset) {
+        const unsigned until = goes_on_until(line, before + TAG_BYTES, end, first + TAG_BYTES);
+        if (until > offset) {
+            *tag = first + (offset - before);
+            return until - offset;
+        }
+    }
+    *tag = 0;
+    return tag_behind(line, offset + 1, end) - offset;
 }
 
 void payload_line_put(uint8_t *line, unsigned offset, uint64_t tag, unsigned bytes)
 {
-    if (bytes >= TAG_BYTES && has_stream(tag)) {
-        for (unsigned n; (n = complete_cut_tag(line, offset, tag)) > 0; tag -= n) {
-            offset -= n;
-            bytes += n;
-        }
-    }
+    const uint64_t word = payload_word(tag);
     const unsigned known = SIM_MIN(TAG_BYTES, bytes);
-    memcpy(line + offset, &tag, known);
+
+    memcpy(line + offset, &word, known);
     memset(line + offset + known, 0, bytes - known);
 }

@@ -100,12 +100,12 @@ static int there_and_back(struct migration *m, struct kernel *kernel, struct gpu
                           struct kaddr buffer, unsigned place, uint64_t tag, bool *same)
 {
     const struct kaddr other = kaddr_add(buffer, m->transfer_bytes);
-    uint64_t found;
+    struct payload_difference is;
     kernel_stamp(kernel, buffer, tag, m->transfer_bytes);
     int error = copy(m, kernel, gpu, buffer, m->offset[place], true);
     if (error == 0)
         error = copy(m, kernel, gpu, other, m->offset[place], false);
-    *same = error == 0 && kernel_check(kernel, other, tag, m->transfer_bytes, &found);
+    *same = error == 0 && kernel_check(kernel, other, tag, m->transfer_bytes, &is);
     return error;
 }
 
@@ -117,7 +117,7 @@ static int work(struct migration *m, struct lending_host *host, bool first)
     struct kaddr buffer = k_alloc(kernel, 0, 2 * m->transfer_bytes, K_PAGE_BYTES);
     const uint64_t left = payload_tag(m->stream, 0),
                    later = payload_tag(m->stream, m->transfer_bytes);
-    uint64_t found;
+    struct payload_difference is;
     int error = gpu == NULL ? -ENODEV : buffer.v == 0 ? -ENOMEM : 0;
     for (unsigned i = 0; error == 0 && i < PLACES;
          i++) { /* a driver gives out the same each time */
@@ -130,7 +130,7 @@ static int work(struct migration *m, struct lending_host *host, bool first)
     if (error != 0 || first)
         return error != 0 ? error : there_and_back(m, kernel, gpu, buffer, 0, left, &m->worked);
     error = copy(m, kernel, gpu, buffer, m->offset[0], false);
-    m->kept = error == 0 && kernel_check(kernel, buffer, left, m->transfer_bytes, &found);
+    m->kept = error == 0 && kernel_check(kernel, buffer, left, m->transfer_bytes, &is);
     m->on_ps = k_now_ps(kernel);
     return error != 0 ? error : there_and_back(m, kernel, gpu, buffer, 1, later, &m->resumed);
 }

@@ -110,8 +110,8 @@ static void begin(struct slot *slot)
     dma->in_flight++;
     for (uint64_t at = 0; dma->direction == DMA_WRITE && at < dma->transfer_bytes;
          at += LINE_BYTES) {
-        const uint64_t tag = tag_at(dma, slot->position + at);
-        memcpy(slot->buffer + at, &tag, sizeof(tag));
+        const uint64_t word = payload_word(tag_at(dma, slot->position + at));
+        memcpy(slot->buffer + at, &word, sizeof(word));
     }
     pcie_requester_submit(dma->device, &slot->op);
 }
@@ -120,14 +120,15 @@ static void check_read(struct slot *slot)
 {
     struct device_dma *dma = slot->dma;
     for (uint64_t at = 0; at < dma->transfer_bytes && !dma->failed; at += LINE_BYTES) {
-        uint64_t tag;
-        memcpy(&tag, slot->buffer + at, sizeof(tag));
-        if (tag == tag_at(dma, slot->position + at))
+        const uint64_t expected = payload_word(tag_at(dma, slot->position + at));
+        uint64_t word;
+        memcpy(&word, slot->buffer + at, sizeof(word));
+        if (word == expected)
             continue;
         dma->failed = true;
         program_fail(dma->program, "read %016llx at byte %llu instead of %016llx",
-                     (unsigned long long)tag, (unsigned long long)(slot->position + at),
-                     (unsigned long long)tag_at(dma, slot->position + at));
+                     (unsigned long long)word, (unsigned long long)(slot->position + at),
+                     (unsigned long long)expected);
     }
 }
 
@@ -161,15 +162,11 @@ static void check_written(struct device_dma *dma)
                                                              : 0;
     for (uint64_t position = from; position < dma->submitted; position += dma->transfer_bytes) {
         struct kaddr at = { dma->at.v + position % dma->buffer_bytes };
-        uint64_t found = 0;
-        if (kernel_check(dma->machine->kernel, at, tag_at(dma, position), dma->transfer_bytes,
-                         &found))
+        struct payload_difference is;
+        if (kernel_check(dma->machine->kernel, at, tag_at(dma, position), dma->transfer_bytes, &is))
             continue;
-        k_fault(dma->machine->kernel,
-                "%s: memory holds %016llx where %016llx and what follows was "
-                "written",
-                dma->program->name, (unsigned long long)found,
-                (unsigned long long)tag_at(dma, position));
+        k_fault(dma->machine->kernel, "%s: memory holds %016llx where %016llx was written",
+                dma->program->name, (unsigned long long)is.found, (unsigned long long)is.expected);
         return;
     }
 }

@@ -179,8 +179,8 @@ static void begin(struct slot *slot)
     struct device_taken *taken = slot->taken;
     slot->op.iova.v = taken->address + (uint64_t)(slot - taken->slot) * taken->transfer_bytes;
     for (uint64_t at = 0; at < taken->transfer_bytes; at += LINE_BYTES) {
-        const uint64_t tag = taken->direction == TAKEN_WRITE ? tag_of(slot, at) : 0;
-        memcpy(slot->buffer + at, &tag, sizeof(tag));
+        const uint64_t word = payload_word(taken->direction == TAKEN_WRITE ? tag_of(slot, at) : 0);
+        memcpy(slot->buffer + at, &word, sizeof(word));
     }
     taken->in_flight++;
     pcie_requester_submit(taken->device, &slot->op);
@@ -189,8 +189,8 @@ static void begin(struct slot *slot)
 static bool read_is_good(const struct slot *slot)
 {
     for (uint64_t at = 0; at < slot->taken->transfer_bytes; at += LINE_BYTES) {
-        const uint64_t tag = tag_of(slot, at);
-        if (memcmp(slot->buffer + at, &tag, sizeof(tag)) != 0)
+        const uint64_t word = payload_word(tag_of(slot, at));
+        if (memcmp(slot->buffer + at, &word, sizeof(word)) != 0)
             return false;
     }
     return true;
@@ -226,10 +226,10 @@ static void check_memory(struct device_taken *taken, bool all)
             program_fail(taken->program, "%s has written beside its buffer", taken->device_name);
     }
     for (uint64_t at = 0; at < all_bytes(taken); at += LINE_BYTES) {
-        const uint64_t tag = payload_tag(taken->stream, 0) + at;
+        const uint64_t word = payload_word(payload_tag(taken->stream, at));
         uint64_t found;
         k_peek(kernel_of(taken), kaddr_add(taken->at, GUARD_BYTES + at), &found, sizeof(found));
-        if (found != tag && (all || found != 0)) {
+        if (found != word && (all || found != 0)) {
             program_fail(taken->program, "byte %llu of the buffer is not what %s moved",
                          (unsigned long long)at, taken->device_name);
             return;

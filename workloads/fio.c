@@ -18,7 +18,7 @@
 
 #define NSID        1u
 #define FILL_BYTES  131072u
-#define POISON      (UINT64_C(1) << 46) /* position in the stream that no block has */
+#define POISON      (UINT64_C(0x7ff00000000)) /* position in the stream that no block has */
 #define JOBS_MAX    64u
 #define SAMPLES_MIN 8192u
 #define BUSY_SLEEP  SIM_PS_PER_US
@@ -180,18 +180,18 @@ static void check_block(struct job *job, struct slot *slot)
 {
     struct fio *fio = job->fio;
     struct kernel *kernel = fio->machine->kernel;
-    uint64_t tag = tag_of(fio, slot->block, fio->version[slot->block]), found = 0;
+    uint64_t tag = tag_of(fio, slot->block, fio->version[slot->block]);
+    struct payload_difference is;
     fio->busy[slot->block] = false;
     if (slot->status != 0) {
         fail(fio, "a request", slot->status);
         return;
     }
-    if (!slot->request.write &&
-        !kernel_check(kernel, slot->buffer, tag, fio->block_bytes, &found)) {
+    if (!slot->request.write && !kernel_check(kernel, slot->buffer, tag, fio->block_bytes, &is)) {
         fio->failed = true;
-        k_fault(kernel, "%s: block %llu: %#llx where %#llx and what follows was written",
-                fio->program->name, (unsigned long long)slot->block, (unsigned long long)found,
-                (unsigned long long)tag);
+        k_fault(kernel, "%s: block %llu: %#llx where %#llx was written", fio->program->name,
+                (unsigned long long)slot->block, (unsigned long long)is.found,
+                (unsigned long long)is.expected);
         return;
     }
     if (!program_measuring(fio->program))

@@ -111,12 +111,12 @@ static void stamp_source(struct bandwidth *b, uint64_t tag)
         gpu_memory_stamp(b->model[0], b->offset[0], tag, b->transfer_bytes);
 }
 
-static bool arrived(struct bandwidth *b, uint64_t tag, uint64_t *found)
+static bool arrived(struct bandwidth *b, uint64_t tag, struct payload_difference *is)
 {
     if (b->direction == DIRECTION_WRITE)
-        return kernel_check(b->host->kernel, b->buffer, tag, b->transfer_bytes, found);
+        return kernel_check(b->host->kernel, b->buffer, tag, b->transfer_bytes, is);
     unsigned to = b->direction == DIRECTION_PEER;
-    return gpu_memory_check(b->model[to], b->offset[to], tag, b->transfer_bytes, found);
+    return gpu_memory_check(b->model[to], b->offset[to], tag, b->transfer_bytes, is);
 }
 
 /* 0, or what the driver says. The interrupt that ends the wait comes behind the copy's last byte.
@@ -148,7 +148,8 @@ static int timed_copy(struct bandwidth *b, struct gpu *gpu, double *ns)
 static bool iterate(struct bandwidth *b, struct gpu *gpu)
 {
     for (uint32_t i = 0; i < b->n; i++) {
-        uint64_t tag = payload_tag(b->stream, i * b->transfer_bytes), found;
+        uint64_t tag = payload_tag(b->stream, i * b->transfer_bytes);
+        struct payload_difference is;
         double ns = 0;
         stamp_source(b, tag);
         int error = timed_copy(b, gpu, &ns);
@@ -156,9 +157,9 @@ static bool iterate(struct bandwidth *b, struct gpu *gpu)
             program_fail(b->program, "copy %u: the driver says %s", i, strerror(-error));
             return false;
         }
-        if (!arrived(b, tag, &found)) {
-            k_fault(b->host->kernel, "%s: copy %u: %#llx where %#llx and what follows should be",
-                    b->program->name, i, (unsigned long long)found, (unsigned long long)tag);
+        if (!arrived(b, tag, &is)) {
+            k_fault(b->host->kernel, "%s: copy %u: %#llx where %#llx should be", b->program->name,
+                    i, (unsigned long long)is.found, (unsigned long long)is.expected);
             return false;
         }
         if (ns <= 0) {

@@ -70,7 +70,7 @@ static const struct param_desc netperf_params[] = {
     PARAM("same_core", PARAM_BOOL, struct netperf, same_core, 0, 0, 1, PROV_NONE, "",
           "all of the server's processes share first_core; the client's have a core each"),
     PARAM("buffer_bytes", PARAM_BYTES, struct netperf, buffer_bytes, 65536, 8, 16777216, PROV_NONE,
-          "", "of one send and one receive call; a multiple of 8"),
+          "", "of one send and one receive call"),
     PARAM("migrate_after_us", PARAM_TIME, struct netperf, migrate_after_ps, 0, 0, 1e9, PROV_NONE,
           "", "the server's processes move to the other socket; 0: they stay"),
     { .type = PARAM_END },
@@ -137,10 +137,6 @@ static void netperf_check(struct program *program, struct sim_error_list *errors
                                                  .n = netperf->instances },
                         errors);
     program_check_interface(program, "interface", netperf->server, netperf->interface, errors);
-    /* Calls then end where the tags of the stream do (models/payload.h). */
-    if (netperf->buffer_bytes % 8 != 0)
-        program_mistake(program, "buffer_bytes", errors,
-                        "a multiple of 8: payload is checked by tags of 8 bytes", NULL);
     if (netperf->migrate_after_ps != 0 && network_sockets(netperf->server) < 2)
         program_mistake(program, "migrate_after_us", errors, "0 for a server of one socket", NULL);
     check_migration(netperf, errors);
@@ -169,12 +165,12 @@ static void receive_all(struct instance *instance, struct network_host *host, st
 {
     struct netperf *netperf = instance->netperf;
     int64_t n;
-    uint64_t found;
+    struct payload_difference is;
     while ((n = socket_receive(socket, instance->receive_buffer, netperf->buffer_bytes)) > 0) {
         uint64_t tag = payload_tag(instance->stream, instance->received);
-        if (!kernel_check(host->kernel, instance->receive_buffer, tag, (size_t)n, &found))
+        if (!kernel_check(host->kernel, instance->receive_buffer, tag, (size_t)n, &is))
             k_fault(host->kernel, "netperf: tag %llx of the stream instead of %llx",
-                    (unsigned long long)found, (unsigned long long)tag);
+                    (unsigned long long)is.found, (unsigned long long)is.expected);
         instance->received += (uint64_t)n;
         count(netperf, host->kernel, (uint64_t)n);
     }

@@ -135,11 +135,11 @@ static void stamp(const struct ntb_dma_program *p, const struct place *place, ui
 }
 
 static bool holds(const struct ntb_dma_program *p, const struct place *place, uint64_t tag,
-                  uint64_t *found)
+                  struct payload_difference *is)
 {
     return place->model != NULL
-               ? gpu_memory_check(place->model, place->offset, tag, p->transfer_bytes, found)
-               : kernel_check(place->kernel, place->at, tag, p->transfer_bytes, found);
+               ? gpu_memory_check(place->model, place->offset, tag, p->transfer_bytes, is)
+               : kernel_check(place->kernel, place->at, tag, p->transfer_bytes, is);
 }
 
 static enum k_dma_direction dma_direction(const struct ntb_dma_program *p,
@@ -242,7 +242,8 @@ static bool checked_copy(struct ntb_dma_program *p, unsigned number, bool counts
     struct kernel *kernel = p->on->kernel;
     const struct place *from = p->direction == DIRECTION_WRITE ? &p->local : &p->remote;
     const struct place *to = p->direction == DIRECTION_WRITE ? &p->remote : &p->local;
-    uint64_t tag = payload_tag(p->stream, (uint64_t)number * p->transfer_bytes), found = 0;
+    uint64_t tag = payload_tag(p->stream, (uint64_t)number * p->transfer_bytes);
+    struct payload_difference is;
     stamp(p, from, tag);
     uint64_t start_ps = k_now_ps(kernel);
     int status = copy(p);
@@ -254,10 +255,10 @@ static bool checked_copy(struct ntb_dma_program *p, unsigned number, bool counts
     if (status != 0)
         k_fault(kernel, "a copy of %llu bytes: error %d", (unsigned long long)p->transfer_bytes,
                 status);
-    else if (!holds(p, to, tag, &found))
-        k_fault(kernel, "copy %u of %llu bytes: tag %#llx, expected %#llx and what follows", number,
-                (unsigned long long)p->transfer_bytes, (unsigned long long)found,
-                (unsigned long long)tag);
+    else if (!holds(p, to, tag, &is))
+        k_fault(kernel, "copy %u of %llu bytes: tag %#llx, expected %#llx", number,
+                (unsigned long long)p->transfer_bytes, (unsigned long long)is.found,
+                (unsigned long long)is.expected);
     else
         return true;
     return false;

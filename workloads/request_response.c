@@ -123,7 +123,8 @@ static bool say(struct side *side, struct socket *socket)
 static bool hear(struct side *side, struct socket *socket, uint16_t stream)
 {
     struct kernel *kernel = side->host->kernel;
-    uint64_t bytes = side->rr->message_bytes, got = 0, found;
+    uint64_t bytes = side->rr->message_bytes, got = 0;
+    struct payload_difference is;
     while (got < bytes) {
         int64_t n = socket_receive(socket, kaddr_add(side->receive_buffer, got), bytes - got);
         if (n <= 0)
@@ -131,9 +132,9 @@ static bool hear(struct side *side, struct socket *socket, uint16_t stream)
         got += (uint64_t)n;
     }
     if (!kernel_check(kernel, side->receive_buffer, payload_tag(stream, side->received), bytes,
-                      &found))
-        k_fault(kernel, "%s: tag %llx in message %llu", side->rr->program->name,
-                (unsigned long long)found,
+                      &is))
+        k_fault(kernel, "%s: tag %llx instead of %llx in message %llu", side->rr->program->name,
+                (unsigned long long)is.found, (unsigned long long)is.expected,
                 (unsigned long long)(side->received / side->rr->message_bytes));
     side->received += bytes;
     return true;

@@ -182,14 +182,14 @@ static void client_body(void *arg)
     struct socket *socket = program_connect(all->program, host, host->ip, all->server_ip,
                                             port(transfer));
     int64_t n;
-    uint64_t found;
+    struct payload_difference is;
     if (socket == NULL)
         return;
     while ((n = socket_receive(socket, transfer->receive_buffer, all->call_bytes)) > 0) {
         uint64_t tag = payload_tag(transfer->stream, transfer->received);
-        if (!kernel_check(host->kernel, transfer->receive_buffer, tag, (size_t)n, &found))
+        if (!kernel_check(host->kernel, transfer->receive_buffer, tag, (size_t)n, &is))
             k_fault(host->kernel, "sendfile: tag %llx of the file instead of %llx",
-                    (unsigned long long)found, (unsigned long long)tag);
+                    (unsigned long long)is.found, (unsigned long long)is.expected);
         transfer->received += (uint64_t)n;
         if (program_measuring(all->program))
             all->bytes += (uint64_t)n;

@@ -183,27 +183,27 @@ static bool good(struct training *t, int status, const char *what)
     return !t->failed;
 }
 
-static void wrong(struct training *t, const char *what, uint64_t found, uint64_t tag)
+static void wrong(struct training *t, const char *what, const struct payload_difference *is)
 {
     t->failed = true;
-    k_fault(t->kernel, "%s: %s: %#llx where %#llx and what follows should be", t->program->name,
-            what, (unsigned long long)found, (unsigned long long)tag);
+    k_fault(t->kernel, "%s: %s: %#llx where %#llx should be", t->program->name, what,
+            (unsigned long long)is->found, (unsigned long long)is->expected);
 }
 
 static void expect_host(struct training *t, struct kaddr at, uint64_t tag, uint64_t bytes,
                         const char *what)
 {
-    uint64_t found;
-    if (!t->failed && !kernel_check(t->kernel, at, tag, bytes, &found))
-        wrong(t, what, found, tag);
+    struct payload_difference is;
+    if (!t->failed && !kernel_check(t->kernel, at, tag, bytes, &is))
+        wrong(t, what, &is);
 }
 
 static void expect_gpu(struct training *t, const struct side *side, uint64_t at, uint64_t tag,
                        uint64_t bytes, const char *what)
 {
-    uint64_t found;
-    if (!t->failed && !gpu_memory_check(side->model, at, tag, bytes, &found))
-        wrong(t, what, found, tag);
+    struct payload_difference is;
+    if (!t->failed && !gpu_memory_check(side->model, at, tag, bytes, &is))
+        wrong(t, what, &is);
 }
 
 /* A tag that no data had before. */

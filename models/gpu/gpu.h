@@ -6,15 +6,17 @@
 #define MODELS_GPU_GPU_H
 
 #include "models/model.h"
+#include "models/payload.h"
 
 extern const struct model_ops gpu_ops;
 
 /* Device memory as it is now, without time: for set-up and checks. Offsets and sizes are within the
  * memory; whole cache lines for the first two. */
 void gpu_memory_stamp(struct model *gpu, uint64_t offset, uint64_t tag, uint64_t bytes);
-/* It holds the stream from this tag on; false otherwise, with the first tag that differs. */
+/* It holds the stream from this tag on; false otherwise, with what lies in the first line that
+ * differs, and what should. */
 bool gpu_memory_check(const struct model *gpu, uint64_t offset, uint64_t tag, uint64_t bytes,
-                      uint64_t *found);
+                      struct payload_difference *difference);
 void gpu_memory_read(const struct model *gpu, uint64_t offset, void *to, uint64_t bytes);
 void gpu_memory_write(struct model *gpu, uint64_t offset, const void *from, uint64_t bytes);
 

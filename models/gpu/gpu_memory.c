@@ -17,7 +17,7 @@
 
 #define BLOCK_LOG2  21
 #define BLOCK_BYTES (UINT64_C(1) << BLOCK_LOG2)
-#define TAG_BYTES   8u
+#define TAG_BYTES   PAYLOAD_TAG_BYTES
 
 /* ---- Contents: blocks that appear when they are first written ----------------------------------
  */
@@ -201,23 +201,28 @@ void gpu_memory_stamp(struct model *model, uint64_t offset, uint64_t tag, uint64
     SIM_ASSERT((offset | bytes) % LINE_BYTES == 0 && gpu_in_memory(gpu, offset, bytes),
                "%s: lines of its memory", model->name);
     for (uint64_t at = 0; at < bytes; at += LINE_BYTES) {
-        uint64_t line = tag + at;
+        const uint64_t word = payload_word(payload_tag_add(tag, at));
         uint8_t whole[LINE_BYTES] = { 0 };
-        memcpy(whole, &line, TAG_BYTES);
+        memcpy(whole, &word, TAG_BYTES);
         gpu_store(gpu, offset + at, whole, LINE_BYTES, false);
     }
 }
 
 bool gpu_memory_check(const struct model *model, uint64_t offset, uint64_t tag, uint64_t bytes,
-                      uint64_t *found)
+                      struct payload_difference *difference)
 {
     const struct gpu_device *gpu = gpu_device_of(model);
     SIM_ASSERT((offset | bytes) % LINE_BYTES == 0 && gpu_in_memory(gpu, offset, bytes),
                "%s: lines of its memory", model->name);
     for (uint64_t at = 0; at < bytes; at += LINE_BYTES) {
-        gpu_load(gpu, offset + at, found, TAG_BYTES, false);
-        if (*found != tag + at)
-            return false;
+        const uint64_t expected = payload_tag_add(tag, at);
+        uint64_t word, found;
+        gpu_load(gpu, offset + at, &word, TAG_BYTES, false);
+        if (word == payload_word(expected))
+            continue;
+        found = payload_word_tag(word);
+        *difference = (struct payload_difference){ found != 0 ? found : word, expected };
+        return false;
     }
     return true;
 }

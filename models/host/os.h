@@ -12,6 +12,7 @@
 #include "logic/kapi.h"
 #include "logic/kcosts.h"
 #include "models/host/host.h"
+#include "models/payload.h"
 
 struct os_params {
     struct k_costs costs;
@@ -47,10 +48,10 @@ void kernel_poll(struct kernel *kernel);
  */
 /* As if the program had filled the buffer with bytes of a stream, from this tag on. */
 void kernel_stamp(struct kernel *kernel, struct kaddr at, uint64_t tag, size_t bytes);
-/* The buffer holds the stream from this tag on; false otherwise, with the first tag that differs.
- */
+/* The buffer holds the stream from this tag on; false otherwise: with what lies at the first place
+ * that differs, and what should. */
 bool kernel_check(struct kernel *kernel, struct kaddr at, uint64_t tag, size_t bytes,
-                  uint64_t *found);
+                  struct payload_difference *difference);
 
 /* ---- Looking at it ------------------------------------------------------------------------------
  */

@@ -11,29 +11,28 @@
 #include "models/host/os_memory.h"
 #include "models/payload.h"
 
-#define TAG_BYTES 8u
-
 /* ---- Content -----------------------------------------------------------------------------------
  */
 
 /* Bytes of a stream put into memory; within a page. */
 static void put_run(uint8_t *page, uint64_t in_page, uint64_t tag, uint64_t bytes)
 {
-    uint64_t in_line = in_page % LINE_BYTES, at = 0;
+    const uint64_t in_line = in_page % LINE_BYTES;
+    uint64_t at = 0;
 
     page += in_page;
     if (in_line != 0) {
         at = SIM_MIN(bytes, LINE_BYTES - in_line);
         payload_line_put(page - in_line, (unsigned)in_line, tag, (unsigned)at);
     }
-    const uint64_t step = payload_tag_add(tag, LINE_BYTES) - tag;
-    tag = payload_tag_add(tag, at);
-    for (; at + LINE_BYTES <= bytes; at += LINE_BYTES, tag += step) {
+    struct payload_words w = payload_words(payload_tag_add(tag, at));
+    for (; at + LINE_BYTES <= bytes; at += LINE_BYTES, payload_words_line(&w)) {
+        const uint64_t word = payload_words_here(&w);
         memset(page + at, 0, LINE_BYTES);
-        memcpy(page + at, &tag, TAG_BYTES);
+        memcpy(page + at, &word, sizeof(word));
     }
     if (at < bytes)
-        payload_line_put(page + at, 0, tag, (unsigned)(bytes - at));
+        payload_line_put(page + at, 0, payload_tag_add(tag, at), (unsigned)(bytes - at));
 }
 
 static uint64_t word_at(const uint8_t *bytes)
@@ -44,90 +43,55 @@ static uint64_t word_at(const uint8_t *bytes)
     return word;
 }
 
-/* How many of the bytes go on from each other, and their tag; within a page. *tag is that which
- * would go on from the bytes before, which were cut off here by the end of a page, or 0. */
+/* How many of the bytes go on from each other, and their tag; 0: they are what they are. Within a
+ * page. */
 static uint64_t find_run(const uint8_t *page, uint64_t in_page, uint64_t bytes, uint64_t *tag)
 {
-    const uint64_t in_line = in_page % LINE_BYTES;
-    uint64_t at = SIM_MIN(bytes, LINE_BYTES - in_line);
-    const unsigned known = (unsigned)SIM_MIN(at, TAG_BYTES);
-    bool whole = known == TAG_BYTES;
+    const uint64_t in_line = in_page % LINE_BYTES, here = SIM_MIN(bytes, LINE_BYTES - in_line);
+    uint64_t at;
 
     page += in_page;
-    uint64_t first = payload_line_tag(page - in_line, (unsigned)in_line, (unsigned)at,
-                                      bytes >= at + TAG_BYTES ? word_at(page + at) : 0);
-    if (*tag >> 63 != 0 && (payload_fits(first, *tag, known) || (in_line != 0 && first >> 63 == 0)))
-        first = *tag;
-    whole = whole || first >> 63 != 0; /* a cut one has no highest bit */
-    for (; at < bytes; at += LINE_BYTES) {
-        const unsigned n = (unsigned)SIM_MIN(bytes - at, TAG_BYTES);
-        const uint64_t word = word_at(page + at); /* lines are whole in a page */
-        if (SIM_LIKELY(n == TAG_BYTES && word == payload_tag_add(first, at))) {
-            whole = true;
-            continue;
-        }
-        /* What the first line did not tell, or not in whole, the next does. */
-        if (at <= LINE_BYTES && n == TAG_BYTES &&
-            payload_fits(first, payload_tag_back(word, at), known)) {
-            first = payload_tag_back(word, at);
-            whole = true;
-        } else if (!whole || !payload_fits(word, payload_tag_add(first, at), n)) {
+    at = payload_line_run(page - in_line, (unsigned)in_line, (unsigned)here, tag);
+    if (at < here || *tag == 0)
+        return at;
+    struct payload_words w = payload_words(payload_tag_add(*tag, at));
+    for (; at < bytes; at += LINE_BYTES, payload_words_line(&w)) /* lines are whole in a page */
+        if (!payload_same(word_at(page + at), payload_words_here(&w),
+                          (unsigned)SIM_MIN(bytes - at, PAYLOAD_TAG_BYTES)))
             break;
-        }
-    }
-    *tag = first;
     return SIM_MIN(at, bytes);
 }
 
-/* The part of a line that both sides have at the same place. Real bytes stay what they are; a tag
- * that follows from one before is written out. */
-static void copy_part_of_line(uint8_t *to, const uint8_t *from, unsigned in_line, unsigned bytes,
-                              uint64_t after)
+/* Within a page on both sides. Runs of a stream are written out; what is none stays what it is. */
+static void copy_runs(uint8_t *to, uint64_t to_in_page, const uint8_t *from, uint64_t from_in_page,
+                      uint64_t bytes)
 {
-    const unsigned known = SIM_MIN(bytes, TAG_BYTES);
-    uint64_t here = 0, rest = 0;
-
-    memcpy(&here, from + in_line, known);
-    for (unsigned i = known; i < bytes; i++)
-        rest |= from[in_line + i];
-    const uint64_t tag = payload_line_tag(from, in_line, bytes, after);
-    if (tag != here || rest == 0)
-        payload_line_put(to, in_line, tag, bytes);
-    else
-        memcpy(to + in_line, from + in_line, bytes);
+    for (uint64_t at = 0, here; at < bytes; at += here) {
+        uint64_t tag;
+        here = find_run(from, from_in_page + at, bytes - at, &tag);
+        if (tag != 0)
+            put_run(to, to_in_page + at, tag, here);
+        else
+            memcpy(to + to_in_page + at, from + from_in_page + at, here);
+    }
 }
 
-/* Within a page on both sides. */
 static void copy_in_pages(uint8_t *to, uint64_t to_in_page, const uint8_t *from,
-                          uint64_t from_in_page, uint64_t bytes, uint64_t *next)
+                          uint64_t from_in_page, uint64_t bytes)
 {
-    if ((to_in_page ^ from_in_page) % LINE_BYTES == 0) {
-        const uint64_t in_line = from_in_page % LINE_BYTES;
-        if (in_line != 0) {
-            const uint64_t here = SIM_MIN(bytes, LINE_BYTES - in_line);
-            const uint8_t *line = from + (from_in_page - in_line);
-            copy_part_of_line(to + (to_in_page - in_line), line, (unsigned)in_line, (unsigned)here,
-                              bytes >= here + TAG_BYTES ? word_at(line + LINE_BYTES) : 0);
-            to_in_page += here;
-            from_in_page += here;
-            bytes -= here;
-        }
-        memcpy(to + to_in_page, from + from_in_page, bytes);
-        return;
-    }
-    while (bytes > 0) {
-        const uint64_t here = find_run(from, from_in_page, bytes, next);
-        put_run(to, to_in_page, *next, here);
-        *next = payload_tag_add(*next, here);
-        to_in_page += here;
-        from_in_page += here;
-        bytes -= here;
-    }
+    const uint64_t in_line = from_in_page % LINE_BYTES;
+    uint64_t at = bytes;
+
+    /* Lines that lie the same on both sides are copied as they are, but for a part of the first:
+     * what it goes on from stays behind. */
+    if (in_line == to_in_page % LINE_BYTES)
+        at = in_line != 0 ? SIM_MIN(bytes, LINE_BYTES - in_line) : 0;
+    copy_runs(to, to_in_page, from, from_in_page, at);
+    memcpy(to + to_in_page + at, from + from_in_page + at, bytes - at);
 }
 
-/* Addresses are the host's, the source lies in one page. next: of find_run(). */
-static void copy_content(struct physmem *mem, uint64_t to, uint64_t from, uint64_t bytes,
-                         uint64_t *next)
+/* Addresses are the host's, the source lies in one page. */
+static void copy_content(struct physmem *mem, uint64_t to, uint64_t from, uint64_t bytes)
 {
     const uint8_t *source = physmem_bytes(mem, (struct hpa){ from & ~(PAGE_BYTES - 1) });
 
@@ -137,7 +101,7 @@ static void copy_content(struct physmem *mem, uint64_t to, uint64_t from, uint64
         /* The page may be the source's and have appeared just now. */
         if ((to ^ from) < PAGE_BYTES)
             source = page;
-        copy_in_pages(page, in_page, source, from % PAGE_BYTES, here, next);
+        copy_in_pages(page, in_page, source, from % PAGE_BYTES, here);
         to += here;
         from += here;
         bytes -= here;
@@ -163,7 +127,6 @@ void k_copy(struct kernel *kernel, struct kaddr to, struct kaddr from, size_t by
     const struct os_memory *memory = kernel->memory;
     const sim_time line_ps = costs->copy_line_cycles * kernel->cycle_ps;
     struct numa_result arrived = { 0 };
-    uint64_t next = 0;
 
     os_charge_cycles(self, costs->copy_call_cycles);
     while (bytes > 0) {
@@ -172,7 +135,7 @@ void k_copy(struct kernel *kernel, struct kaddr to, struct kaddr from, size_t by
         const struct hpa hpa = os_hpa(memory, to), source = os_hpa(memory, from);
         announce_content(memory->mem, source, here);
         core_copy(self->on->core, self->task, hpa, source, here, line_ps, &arrived);
-        copy_content(memory->mem, hpa.v, source.v, here, &next);
+        copy_content(memory->mem, hpa.v, source.v, here);
         to.v += here;
         from.v += here;
         bytes -= here;
@@ -198,38 +161,68 @@ void kernel_stamp(struct kernel *kernel, struct kaddr at, uint64_t tag, size_t b
     }
 }
 
-/* Of a range within a page; found: what lies where it is another. */
-static bool check_in_page(const uint8_t *page, uint64_t in_page, uint64_t tag, uint64_t bytes,
-                          uint64_t *found)
+/* What lies in the first bytes of a part of a line is no stream's, or another's. */
+static void differ(const uint8_t *line, unsigned in_line, unsigned bytes, uint64_t expected,
+                   struct payload_difference *difference)
 {
-    while (bytes > 0) {
-        const unsigned in_line = (unsigned)(in_page % LINE_BYTES);
-        const unsigned here = (unsigned)SIM_MIN(bytes, LINE_BYTES - in_line);
-        const unsigned known = SIM_MIN(here, TAG_BYTES);
-        uint64_t word = 0;
-        memcpy(&word, page + in_page, known);
-        if (!payload_fits(word, tag, known)) {
-            word = payload_line_tag(page + (in_page - in_line), in_line, here, tag + here);
-            if (!payload_fits(word, tag, known)) {
-                *found = word;
-                return false;
-            }
+    uint64_t tag;
+
+    payload_line_run(line, in_line, bytes, &tag);
+    *difference = (struct payload_difference){ tag, expected };
+    if (tag == 0)
+        memcpy(&difference->found, line + in_line, SIM_MIN(bytes, PAYLOAD_TAG_BYTES));
+}
+
+/* The part of a line, without what lies in it behind the first eight bytes. */
+static bool check_part(const uint8_t *line, unsigned in_line, unsigned bytes, uint64_t tag,
+                       struct payload_difference *difference)
+{
+    const unsigned known = SIM_MIN(bytes, PAYLOAD_TAG_BYTES);
+
+    for (unsigned at = 0, n; at < known; at += n) {
+        uint64_t here, word = 0;
+        n = payload_line_run(line, in_line + at, bytes - at, &here);
+        n = SIM_MIN(n, known - at);
+        memcpy(&word, line + in_line + at, n);
+        if (here != 0)
+            word = payload_word(here);
+        if (!payload_same(word, payload_word(payload_tag_add(tag, at)), n)) {
+            differ(line, in_line + at, bytes - at, payload_tag_add(tag, at), difference);
+            return false;
         }
-        tag = payload_tag_add(tag, here);
-        in_page += here;
-        bytes -= here;
+    }
+    return true;
+}
+
+/* Of a range within a page. */
+static bool check_in_page(const uint8_t *page, uint64_t in_page, uint64_t tag, uint64_t bytes,
+                          struct payload_difference *difference)
+{
+    const uint64_t in_line = in_page % LINE_BYTES;
+    uint64_t at = in_line != 0 ? SIM_MIN(bytes, LINE_BYTES - in_line) : 0;
+
+    page += in_page;
+    if (!check_part(page - in_line, (unsigned)in_line, (unsigned)at, tag, difference))
+        return false;
+    struct payload_words w = payload_words(payload_tag_add(tag, at));
+    for (; at < bytes; at += LINE_BYTES, payload_words_line(&w)) {
+        const unsigned here = (unsigned)SIM_MIN(bytes - at, LINE_BYTES);
+        if (!payload_same(word_at(page + at), payload_words_here(&w),
+                          SIM_MIN(here, PAYLOAD_TAG_BYTES)) &&
+            !check_part(page + at, 0, here, payload_tag_add(tag, at), difference))
+            return false;
     }
     return true;
 }
 
 bool kernel_check(struct kernel *kernel, struct kaddr at, uint64_t tag, size_t bytes,
-                  uint64_t *found)
+                  struct payload_difference *difference)
 {
     while (bytes > 0) {
         const uint64_t in_page = at.v % PAGE_BYTES, here = SIM_MIN(bytes, PAGE_BYTES - in_page);
         const struct hpa hpa = os_hpa(kernel->memory, (struct kaddr){ at.v - in_page });
         const uint8_t *page = physmem_bytes(kernel->memory->mem, hpa);
-        if (!check_in_page(page, in_page, tag, here, found))
+        if (!check_in_page(page, in_page, tag, here, difference))
             return false;
         tag = payload_tag_add(tag, here);
         at.v += here;

@@ -22,7 +22,7 @@
 #define MIN_STRIDE   UINT64_C(0x100000000)
 #define REGION_LOG2  21 /* 2 MiB: 512 pages */
 #define REGION_PAGES 512u
-#define TAG_BYTES    UINT64_C(8)
+#define TAG_BYTES    PAYLOAD_TAG_BYTES
 /* Pages come from slabs, each twice as large as the one before, up to a large page of the host. */
 #define SLAB_PAGES_MIN 16u
 #define SLAB_PAGES_MAX 512u
@@ -285,12 +285,18 @@ void physmem_prefetch(const struct physmem *mem, struct hpa hpa, uint64_t bytes)
         __builtin_prefetch(line + at, 1);
 }
 
-static uint64_t word_at(const uint8_t *bytes)
+/* The first bytes of the part of a line: those that are there, or go on from others before. */
+static void read_first(uint8_t *to, const uint8_t *line, unsigned in_line, unsigned bytes)
 {
-    uint64_t word;
+    const unsigned known = SIM_MIN(bytes, TAG_BYTES);
 
-    memcpy(&word, bytes, sizeof(word));
-    return word;
+    for (unsigned at = 0, n; at < known; at += n) {
+        uint64_t tag;
+        n = payload_line_run(line, in_line + at, bytes - at, &tag);
+        n = SIM_MIN(n, known - at);
+        const uint64_t word = payload_word(tag);
+        memcpy(to + at, tag != 0 ? (const uint8_t *)&word : line + in_line + at, n);
+    }
 }
 
 /* What tag mode carries of a range within a page; page: of simulated memory. */
@@ -302,14 +308,20 @@ static void read_tags(uint8_t *to, const uint8_t *page, uint64_t in_page, uint64
     page += in_page;
     if (in_line != 0) {
         at = SIM_MIN(bytes, LINE_BYTES - in_line);
-        const uint64_t tag = payload_line_tag(page - in_line, (unsigned)in_line, (unsigned)at,
-                                              bytes >= at + TAG_BYTES ? word_at(page + at) : 0);
-        memcpy(to, &tag, SIM_MIN(at, TAG_BYTES));
+        read_first(to, page - in_line, (unsigned)in_line, (unsigned)at);
     }
     for (; at + TAG_BYTES <= bytes; at += LINE_BYTES)
         memcpy(to + at, page + at, TAG_BYTES);
     if (at < bytes)
         memcpy(to + at, page + at, bytes - at);
+}
+
+static void write_part(uint8_t *to, const uint8_t *from, uint64_t bytes)
+{
+    const uint64_t known = SIM_MIN(bytes, TAG_BYTES);
+
+    memcpy(to, from, known);
+    memset(to + known, 0, bytes - known);
 }
 
 static void write_tags(uint8_t *page, uint64_t in_page, const uint8_t *from, uint64_t bytes)
@@ -320,19 +332,12 @@ static void write_tags(uint8_t *page, uint64_t in_page, const uint8_t *from, uin
     page += in_page;
     if (in_line != 0) {
         at = SIM_MIN(bytes, LINE_BYTES - in_line);
-        uint64_t tag = 0;
-        memcpy(&tag, from, SIM_MIN(at, TAG_BYTES));
-        payload_line_put(page - in_line, (unsigned)in_line, tag, (unsigned)at);
+        write_part(page, from, at);
     }
-    for (; at + LINE_BYTES <= bytes; at += LINE_BYTES) {
-        memcpy(page + at, from + at, TAG_BYTES);
-        memset(page + at + TAG_BYTES, 0, LINE_BYTES - TAG_BYTES);
-    }
-    if (at < bytes) {
-        const uint64_t tag_bytes = SIM_MIN(bytes - at, TAG_BYTES);
-        memcpy(page + at, from + at, tag_bytes);
-        memset(page + at + tag_bytes, 0, bytes - at - tag_bytes);
-    }
+    for (; at + LINE_BYTES <= bytes; at += LINE_BYTES)
+        write_part(page + at, from + at, LINE_BYTES);
+    if (at < bytes)
+        write_part(page + at, from + at, bytes - at);
 }
 
 void physmem_read_tags(const struct physmem *mem, struct hpa hpa, void *to, uint64_t bytes)

@@ -245,7 +245,7 @@ static inline void nr_get(struct nr_rig *rig, uint64_t at, void *to, size_t byte
 static inline void nr_stamp(struct nr_rig *rig, uint64_t at, uint64_t tag, uint32_t bytes)
 {
     uint8_t *buffer = calloc(1, bytes);
-    struct payload payload = { .bytes = bytes, .n = 1, .extent = { { tag, bytes, 8 } } };
+    struct payload payload = { .bytes = bytes, .n = 1, .extent = { { tag, bytes, 0 } } };
     payload_scatter(&payload, 0, bytes, buffer, at);
     physmem_write_tags(rig->memory, (struct hpa){ at }, buffer, bytes);
     free(buffer);
@@ -456,7 +456,7 @@ static inline sim_time nr_wire_send(struct nr_rig *rig, const struct nr_flow *fl
     frame->payload.bytes = payload_bytes;
     frame->payload.n = payload_bytes != 0;
     frame->payload.extent[0] = (struct payload_extent){ payload_tag(stream, position),
-                                                        payload_bytes, 8 };
+                                                        payload_bytes, 0 };
     ether_packet_parse(frame->header, NR_HEADERS, &packet);
     ether_ipv4_checksum_set(frame->header, &packet);
     ether_l4_checksum_set(frame, &packet);

@@ -117,11 +117,10 @@ static inline void party_receiver(void *arg)
     int64_t n;
     while ((n = socket_receive(socket, buffer, 64 * KIB)) > 0) {
         const uint64_t tag = payload_tag(s->number, s->received);
-        uint64_t found = 0;
-        if (!kernel_check(p->kernel, buffer, tag, (size_t)n, &found))
-            fail_msg("byte %llu: tag %#llx, not %#llx and what follows",
-                     (unsigned long long)s->received, (unsigned long long)found,
-                     (unsigned long long)tag);
+        struct payload_difference is;
+        if (!kernel_check(p->kernel, buffer, tag, (size_t)n, &is))
+            fail_msg("from byte %llu on: tag %#llx, not %#llx", (unsigned long long)s->received,
+                     (unsigned long long)is.found, (unsigned long long)is.expected);
         s->received += (uint64_t)n;
     }
     assert_int_equal(n, 0);

@@ -144,7 +144,7 @@ static struct ether_frame *make(struct end *end, uint64_t to_mac, uint64_t from_
     frame->payload.bytes = bytes - HEADERS;
     frame->payload.n = 1;
     frame->payload.extent[0] = (struct payload_extent){ payload_tag(3, number * 4096u),
-                                                        bytes - HEADERS, 8 };
+                                                        bytes - HEADERS, 0 };
     return frame;
 }
 

@@ -150,22 +150,24 @@ static void copy_close(struct rig *r, unsigned i, struct copy_rig *c)
 static double read_ns(struct rig *r, struct copy_rig *c, uint64_t at, uint64_t bytes)
 {
     static uint64_t position;
-    uint64_t tag = payload_tag(STREAM, position), found;
+    uint64_t tag = payload_tag(STREAM, position);
+    struct payload_difference is;
     position += bytes;
     kernel_stamp(r->kernel, kaddr_add(c->host, at), tag, bytes);
     double ns = timed_copy_ns(r->gpu[0], (struct gpu_place){ NULL, c->offset + at },
                               (struct gpu_place){ &c->mapping, at }, bytes);
-    assert_true(gpu_memory_check(r->model[0], c->offset + at, tag, bytes, &found));
+    assert_true(gpu_memory_check(r->model[0], c->offset + at, tag, bytes, &is));
     return ns;
 }
 
 static double write_ns(struct rig *r, struct copy_rig *c, uint64_t at, uint64_t bytes)
 {
-    uint64_t tag = payload_tag(STREAM + 1, at), found;
+    uint64_t tag = payload_tag(STREAM + 1, at);
+    struct payload_difference is;
     gpu_memory_stamp(r->model[0], c->offset + at, tag, bytes);
     double ns = timed_copy_ns(r->gpu[0], (struct gpu_place){ &c->mapping, at },
                               (struct gpu_place){ NULL, c->offset + at }, bytes);
-    assert_true(kernel_check(r->kernel, kaddr_add(c->host, at), tag, bytes, &found));
+    assert_true(kernel_check(r->kernel, kaddr_add(c->host, at), tag, bytes, &is));
     return ns;
 }
 
@@ -262,19 +264,20 @@ static void test_places(void **state)
 static void peers(struct rig *r)
 {
     struct gpu_mapping mapping;
-    uint64_t from, to, found, tag = payload_tag(STREAM, 0);
+    uint64_t from, to, tag = payload_tag(STREAM, 0);
+    struct payload_difference is;
     assert_int_equal(gpu_alloc(r->gpu[0], MIB, &from), 0);
     assert_int_equal(gpu_alloc(r->gpu[1], MIB, &to), 0);
     assert_int_equal(gpu_map_peer(r->gpu[0], r->gpu[1], to, MIB, &mapping), 0);
     gpu_memory_stamp(r->model[0], from, tag, MIB);
     double ns = timed_copy_ns(r->gpu[0], (struct gpu_place){ &mapping, 0 },
                               (struct gpu_place){ NULL, from }, MIB);
-    assert_true(gpu_memory_check(r->model[1], to, tag, MIB, &found));
+    assert_true(gpu_memory_check(r->model[1], to, tag, MIB, &is));
     assert_true(gbyte_s(MIB, ns) > 11.0);
     gpu_memory_stamp(r->model[1], to, tag + MIB, MIB);
     ns = timed_copy_ns(r->gpu[0], (struct gpu_place){ NULL, from },
                        (struct gpu_place){ &mapping, 0 }, MIB);
-    assert_true(gpu_memory_check(r->model[0], from, tag + MIB, MIB, &found));
+    assert_true(gpu_memory_check(r->model[0], from, tag + MIB, MIB, &is));
     /* inbound_read_gbyte_s bounds it. */
     assert_true(gbyte_s(MIB, ns) < 5.0 && gbyte_s(MIB, ns) > 4.4);
     gpu_unmap(r->gpu[0], &mapping);

@@ -248,11 +248,10 @@ static void rig_close(struct rig *r)
 
 static void check(struct rig *r, struct kernel *kernel, struct kaddr at, uint64_t bytes)
 {
-    uint64_t tag = payload_tag(STREAM, r->received), found = 0;
-    if (!kernel_check(kernel, at, tag, bytes, &found))
-        fail_msg("byte %llu: tag %#llx, expected %#llx and what follows",
-                 (unsigned long long)r->received, (unsigned long long)found,
-                 (unsigned long long)tag);
+    struct payload_difference is;
+    if (!kernel_check(kernel, at, payload_tag(STREAM, r->received), bytes, &is))
+        fail_msg("from byte %llu on: tag %#llx, expected %#llx", (unsigned long long)r->received,
+                 (unsigned long long)is.found, (unsigned long long)is.expected);
     r->received += bytes;
 }
 

@@ -63,7 +63,7 @@ static sim_time send(struct bench *b, struct packet p)
     frame->payload.bytes = p.bytes;
     frame->payload.n = p.bytes != 0;
     frame->payload.extent[0] =
-        (struct payload_extent){ payload_tag((uint16_t)(1 + p.flow), p.sequence), p.bytes, 8 };
+        (struct payload_extent){ payload_tag((uint16_t)(1 + p.flow), p.sequence), p.bytes, 0 };
     ether_packet_parse(h, frame->header_bytes, &parsed);
     ether_ipv4_checksum_set(h, &parsed);
     ether_l4_checksum_set(frame, &parsed);

@@ -175,11 +175,10 @@ static void rig_close(struct rig *r)
 
 static void check(struct rig *r, struct kernel *kernel, struct kaddr at, uint64_t bytes)
 {
-    uint64_t tag = payload_tag(STREAM, r->received), found = 0;
-    if (!kernel_check(kernel, at, tag, bytes, &found))
-        fail_msg("byte %llu: tag %#llx, expected %#llx and what follows",
-                 (unsigned long long)r->received, (unsigned long long)found,
-                 (unsigned long long)tag);
+    struct payload_difference is;
+    if (!kernel_check(kernel, at, payload_tag(STREAM, r->received), bytes, &is))
+        fail_msg("from byte %llu on: tag %#llx, expected %#llx", (unsigned long long)r->received,
+                 (unsigned long long)is.found, (unsigned long long)is.expected);
     r->received += bytes;
 }
 
@@ -326,12 +325,13 @@ static void client_udp(void *arg)
     k_sleep(s->kernel, 100 * SIM_PS_PER_US); /* until the server listens */
     r->start_ps = k_now_ps(s->kernel);
     for (uint64_t i = 0; i < DATAGRAMS; i++) {
-        uint64_t found, tag = payload_tag(STREAM, i * UDP_BYTES);
+        uint64_t tag = payload_tag(STREAM, i * UDP_BYTES);
+        struct payload_difference is;
         kernel_stamp(s->kernel, buffer, tag, UDP_BYTES);
         assert_int_equal(socket_send(socket, buffer, UDP_BYTES), UDP_BYTES);
         kernel_stamp(s->kernel, buffer, 0, UDP_BYTES);
         assert_int_equal(socket_receive(socket, buffer, 2048), UDP_BYTES);
-        assert_true(kernel_check(s->kernel, buffer, tag, UDP_BYTES, &found));
+        assert_true(kernel_check(s->kernel, buffer, tag, UDP_BYTES, &is));
     }
     r->end_ps = k_now_ps(s->kernel);
     socket_close(socket);

@@ -136,8 +136,9 @@ static void server(void *arg)
     int64_t n;
     st->start_ps = k_now_ps(s->kernel);
     while ((n = socket_receive(socket, buffer, CHUNK)) > 0) {
-        uint64_t found, tag = payload_tag((uint16_t)(1 + st->i), st->received);
-        assert_true(kernel_check(s->kernel, buffer, tag, (uint64_t)n, &found));
+        uint64_t tag = payload_tag((uint16_t)(1 + st->i), st->received);
+        struct payload_difference is;
+        assert_true(kernel_check(s->kernel, buffer, tag, (uint64_t)n, &is));
         st->received += (uint64_t)n;
     }
     st->end_ps = k_now_ps(s->kernel);

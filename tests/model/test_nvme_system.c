@@ -215,11 +215,12 @@ static void stamp(struct rig *r, uint64_t at, uint64_t position, uint64_t bytes)
 
 static void expect(struct rig *r, uint64_t at, uint64_t position, uint64_t bytes)
 {
-    uint64_t found = 0, tag = payload_tag(STREAM, position);
-    if (!kernel_check(r->kernel, kaddr_add(r->buffer, at), tag, bytes, &found))
+    struct payload_difference is;
+    if (!kernel_check(r->kernel, kaddr_add(r->buffer, at), payload_tag(STREAM, position), bytes,
+                      &is))
         fail_msg("%llu bytes of block data at %llu: tag %#llx, expected %#llx",
-                 (unsigned long long)bytes, (unsigned long long)position, (unsigned long long)found,
-                 (unsigned long long)tag);
+                 (unsigned long long)bytes, (unsigned long long)position,
+                 (unsigned long long)is.found, (unsigned long long)is.expected);
 }
 
 /* Sizes and alignments: one page, two, a list, several requests; buffers and blocks that begin
@@ -268,8 +269,8 @@ static void test_refused(struct rig *r)
     /* Never written: zeros. */
     kernel_stamp(r->kernel, at, payload_tag(9, 0), 4096);
     assert_int_equal(nvme_transfer(r->nvme, 1, false, 512 * MIB, at, 4096), 0);
-    uint64_t found;
-    assert_true(kernel_check(r->kernel, at, 0, 4096, &found));
+    struct payload_difference is;
+    assert_true(kernel_check(r->kernel, at, 0, 4096, &is));
 }
 
 /* ---- Many at a time ----------------------------------------------------------------------------

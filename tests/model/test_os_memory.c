@@ -61,17 +61,18 @@ static struct numa *numa_of(struct rig *r)
 
 static void expect(struct rig *r, struct kaddr at, uint64_t tag, size_t bytes)
 {
-    uint64_t found = 0;
-    if (!kernel_check(r->k, at, tag, bytes, &found))
-        fail_msg("%zu bytes at %llx: tag %llx, expected %llx and what follows", bytes,
-                 (unsigned long long)at.v, (unsigned long long)found, (unsigned long long)tag);
+    struct payload_difference is;
+    if (!kernel_check(r->k, at, tag, bytes, &is))
+        fail_msg("%zu bytes at %llx, from tag %llx on: tag %llx, expected %llx", bytes,
+                 (unsigned long long)at.v, (unsigned long long)tag, (unsigned long long)is.found,
+                 (unsigned long long)is.expected);
 }
 
-/* A part of so many bytes; eight at least, and so many are left. */
+/* A part of so many bytes, often a few only. */
 static uint64_t piece_of(struct rig *r, uint64_t bytes)
 {
-    const uint64_t piece = 8 + below(r, 2000);
-    return piece + 8 > bytes ? bytes : piece;
+    const uint64_t piece = 1 + below(r, below(r, 4) != 0 ? 2000 : 12);
+    return SIM_MIN(piece, bytes);
 }
 
 /* A stream through buffers of any alignment, copied in pieces of any length. */
@@ -93,17 +94,18 @@ static void copies_body(struct rig *r)
         }
         expect(r, to, tag, bytes);
         /* From anywhere within: no tag was put there. */
-        const uint64_t skip = below(r, bytes - 15);
+        const uint64_t skip = below(r, bytes);
         k_copy(r->k, then, kaddr_add(to, skip), bytes - skip);
         expect(r, then, tag + skip, bytes - skip);
         /* A line of another stream is found. */
         const uint64_t line = (64 - then.v % 64) % 64;
         if (line + 64 <= bytes - skip) {
             const uint64_t other = payload_tag((uint16_t)(5000 + round), 1);
-            uint64_t found;
+            struct payload_difference is;
             kernel_stamp(r->k, kaddr_add(then, line), other, 64);
-            assert_false(kernel_check(r->k, then, tag + skip, bytes - skip, &found));
-            assert_int_equal(found, other);
+            assert_false(kernel_check(r->k, then, tag + skip, bytes - skip, &is));
+            assert_int_equal(is.found, other);
+            assert_int_equal(is.expected, tag + skip + line);
         }
     }
 }
@@ -126,7 +128,7 @@ static void packets_body(struct rig *r)
         uint64_t sum = 0;
         for (unsigned i = 0; i < 32; i++) {
             const uint32_t bytes = i % 5 != 4 ? 1448 : 8 + (uint32_t)below(r, 1440);
-            const struct payload p = { .bytes = bytes, .n = 1, .extent = { { tag, bytes, 8 } } };
+            const struct payload p = { .bytes = bytes, .n = 1, .extent = { { tag, bytes, 0 } } };
             const struct kaddr slot = kaddr_add(ring, i * 2048);
             k_poke(r->k, slot, header, sizeof(header));
             payload_scatter(&p, 0, bytes, buffer, slot.v + sizeof(header));
@@ -150,7 +152,71 @@ static void test_packets(void **state)
     in_kernel(packets_body);
 }
 
-/* Real bytes survive between places with the same alignment. */
+/* A stream as TCP carries it: written into fragments at the end of a page run, cut into packets of
+ * an MSS as the NIC reads it, up to the end of a line each time, put behind headers on the other
+ * side, read in calls of any length. */
+static void send_segment(struct rig *r, struct payload *ahead, uint64_t *read, uint64_t end,
+                         uint32_t bytes, struct kaddr to)
+{
+    uint8_t buffer[16384];
+    struct physmem *mem = host_physmem(r->w.host);
+    struct payload packet = { 0 }, left = { 0 };
+    while (ahead->bytes < bytes) {
+        const uint64_t want = (*read + bytes - ahead->bytes + 63) & ~UINT64_C(63);
+        const uint32_t n = (uint32_t)SIM_MIN(SIM_MIN(want, end) - *read, 2048 - *read % 64);
+        physmem_read_tags(mem, (struct hpa){ *read }, buffer, n);
+        assert_true(payload_gather(ahead, buffer, *read, n));
+        *read += n;
+    }
+    assert_true(payload_slice(&packet, ahead, 0, bytes));
+    assert_true(payload_slice(&left, ahead, bytes, ahead->bytes - bytes));
+    *ahead = left;
+    assert_int_equal(packet.n, 1);
+    payload_scatter(&packet, 0, bytes, buffer, to.v);
+    physmem_write_tags(mem, (struct hpa){ to.v }, buffer, bytes);
+}
+
+static void segments_body(struct rig *r)
+{
+    static const uint32_t mtu[] = { 576,  1280, 1400, 1420, 1450, 1492, 1496, 1499, 1500,
+                                    1501, 1504, 2000, 3000, 4000, 8000, 8999, 9000, 9216 };
+    const struct kaddr user = k_alloc(r->k, 0, 256 * KIB, 4096);
+    const struct kaddr run = k_alloc(r->k, 0, 256 * KIB, 4096);
+    const struct kaddr ring = k_alloc(r->k, 1, 2 * MIB, 4096), got = k_alloc(r->k, 1, MIB, 4096);
+    for (unsigned round = 0; round < 8 * SIM_N_ELEMENTS(mtu); round++) {
+        const uint32_t mss = mtu[round % SIM_N_ELEMENTS(mtu)] - 52;
+        const uint64_t tag = payload_tag((uint16_t)(1 + round), below(r, UINT64_C(1) << 36));
+        const uint64_t bytes = 8 * mss + below(r, 64), headers = 66 + (round % 3 != 0 ? 0 : round);
+        const struct kaddr from = kaddr_add(user, below(r, 200)),
+                           to = kaddr_add(run, below(r, 200));
+        kernel_stamp(r->k, from, tag, bytes);
+        for (uint64_t done = 0, n; done < bytes; done += n) {
+            n = SIM_MIN(bytes - done, mss * (1 + below(r, 3)));
+            k_copy(r->k, kaddr_add(to, done), kaddr_add(from, done), n);
+        }
+        struct payload ahead = { 0 };
+        uint64_t read = to.v, sum = 0;
+        for (unsigned i = 0; sum < bytes; i++) {
+            const struct kaddr slot = kaddr_add(ring, i * 16384 + headers);
+            const uint32_t n = (uint32_t)SIM_MIN(mss, bytes - sum);
+            send_segment(r, &ahead, &read, to.v + bytes, n, slot);
+            for (uint64_t done = 0, piece; done < n; done += piece) {
+                piece = i % 2 != 0 ? n : piece_of(r, n - done);
+                k_copy(r->k, kaddr_add(got, sum + done), kaddr_add(slot, done), piece);
+            }
+            sum += n;
+        }
+        expect(r, got, tag, bytes);
+    }
+}
+
+static void test_segments(void **state)
+{
+    (void)state;
+    in_kernel(segments_body);
+}
+
+/* Real bytes survive; between places of other alignment those do that no stream could be. */
 static void bytes_body(struct rig *r)
 {
     const struct kaddr a = k_alloc(r->k, 0, 16 * KIB, 4096), b = k_alloc(r->k, 1, 16 * KIB, 4096);
@@ -162,6 +228,12 @@ static void bytes_body(struct rig *r)
     k_load(r->k, kaddr_add(b, 77), out, sizeof(out));
     assert_memory_equal(in, out, sizeof(in));
     k_peek(r->k, kaddr_add(a, 13), out, sizeof(out));
+    assert_memory_equal(in, out, sizeof(in));
+    for (unsigned i = 0; i < sizeof(in); i++)
+        in[i] &= 0x7f;
+    k_store(r->k, kaddr_add(a, 13), in, sizeof(in));
+    k_copy(r->k, kaddr_add(b, 90), kaddr_add(a, 13), sizeof(in));
+    k_load(r->k, kaddr_add(b, 90), out, sizeof(out));
     assert_memory_equal(in, out, sizeof(in));
     k_poke(r->k, kaddr_add(a, 5000), in, 3);
     k_load(r->k, kaddr_add(a, 5000), out, 3);
@@ -492,17 +564,12 @@ static void test_caches(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_copies),
-        cmocka_unit_test(test_packets),
-        cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_loads),
-        cmocka_unit_test(test_copy_time),
-        cmocka_unit_test(test_short_copies),
-        cmocka_unit_test(test_copies_are_interrupted),
-        cmocka_unit_test(test_pages),
-        cmocka_unit_test(test_full_node),
-        cmocka_unit_test(test_pin),
-        cmocka_unit_test(test_caches),
+        cmocka_unit_test(test_copies),       cmocka_unit_test(test_packets),
+        cmocka_unit_test(test_segments),     cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_loads),        cmocka_unit_test(test_copy_time),
+        cmocka_unit_test(test_short_copies), cmocka_unit_test(test_copies_are_interrupted),
+        cmocka_unit_test(test_pages),        cmocka_unit_test(test_full_node),
+        cmocka_unit_test(test_pin),          cmocka_unit_test(test_caches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,27 +29,37 @@ static void put(struct physmem *mem, uint64_t address, uint64_t tag, uint32_t by
     }
 }
 
-/* Every byte of the content is of the stream. */
+/* All of the content is of the stream; what is too short to tell holds its bytes. */
 static void expect_one(const struct payload *p, uint64_t tag, uint32_t bytes)
 {
-    uint32_t sum = 0;
-
     assert_int_equal(p->bytes, bytes);
-    for (uint32_t i = 0; i < p->n; i++) {
-        assert_true(
-            payload_fits(p->extent[i].tag, payload_tag_add(tag, sum), p->extent[i].known_bytes));
-        sum += p->extent[i].bytes;
+    assert_int_equal(p->n, 1);
+    if (bytes >= PAYLOAD_TAG_BYTES || p->extent[0].raw_bytes == 0) {
+        assert_int_equal(p->extent[0].raw_bytes, 0);
+        assert_int_equal(p->extent[0].tag, tag);
+    } else {
+        assert_int_equal(p->extent[0].raw_bytes, bytes);
+        assert_true(payload_same(p->extent[0].tag, payload_word(tag), bytes));
     }
-    assert_int_equal(sum, bytes);
 }
 
 static void read_payload(struct physmem *mem, struct payload *p, uint64_t address, uint32_t bytes)
 {
-    uint8_t buffer[8192];
+    uint8_t buffer[16384];
 
     memset(buffer, 0xEE, sizeof(buffer));
     physmem_read_tags(mem, at(address), buffer, bytes);
     assert_true(payload_gather(p, buffer, address, bytes));
+}
+
+static void write_payload(struct physmem *mem, const struct payload *p, uint32_t from,
+                          uint32_t bytes, uint64_t address)
+{
+    uint8_t buffer[16384];
+
+    memset(buffer, 0xEE, sizeof(buffer));
+    payload_scatter(p, from, bytes, buffer, address);
+    physmem_write_tags(mem, at(address), buffer, bytes);
 }
 
 static struct physmem *new_memory(void)
@@ -59,28 +69,58 @@ static struct physmem *new_memory(void)
     return physmem_new(1, bytes);
 }
 
-static void test_tags(void **state)
+static uint64_t any_tag(struct sim_random *random, unsigned round)
 {
-    (void)state;
-    const uint64_t tag = payload_tag(0x1234, 0xfffffffffff0);
-
-    assert_int_equal(payload_tag_add(tag, 4), tag + 4);
-    assert_int_equal(payload_tag_add(0, 4), 0);
-    assert_true(payload_fits(tag, tag, 8));
-    assert_false(payload_fits(tag + 1, tag, 8));
-    /* Three bytes of one, one of the next, four of the last. */
-    const uint64_t first = payload_tag(3, 0x11223344);
-    const uint64_t mixed = (first & 0xffffff) | (first + 3) << 24;
-    const uint64_t cut = (mixed & 0xffffffff) | (first + 4) << 32;
-    assert_true(payload_fits(mixed, first, 8));
-    assert_true(payload_fits(cut, first, 8));
-    assert_false(payload_fits(cut, first + 1, 8));
-    assert_false(payload_fits(cut ^ UINT64_C(1) << 40, first, 8));
-    assert_true(payload_fits(cut, first, 5));
-    assert_false(payload_fits(1, 0, 8));
+    return payload_tag((uint16_t)(1 + sim_random_below(random, 32767)),
+                       sim_random_below(random, UINT64_C(1) << (4 + round % 39)));
 }
 
-/* Memory, gathered in pieces, sliced, scattered to another alignment, and that again. */
+/* Of what is left a piece: often a few bytes only. */
+static uint32_t piece_of(struct sim_random *random, uint32_t left)
+{
+    const uint32_t most = sim_random_below(random, 3) != 0 ? 17 : 1500;
+    const uint32_t piece = 1 + (uint32_t)sim_random_below(random, most);
+    return SIM_MIN(left, piece);
+}
+
+/* Eight bytes from anywhere in a stream tell the place, and nothing else has them. */
+static void test_words(void **state)
+{
+    struct sim_random random;
+
+    (void)state;
+    sim_random_init(&random, 4, "payload");
+    assert_int_equal(payload_word(0), 0);
+    assert_int_equal(payload_word_tag(0), 0);
+    for (unsigned round = 0; round < 20000; round++) {
+        /* Where all the low bits carry, too. */
+        const uint64_t tag = round % 3 != 0
+                                 ? any_tag(&random, round)
+                                 : payload_tag((uint16_t)(1 + round),
+                                               (UINT64_C(1) << (3 + round % 40)) - round % 9);
+        const uint64_t word = payload_word(tag);
+        struct payload_words w = payload_words(tag);
+        assert_int_equal(payload_word_tag(word), tag);
+        assert_int_equal(payload_words_here(&w), word);
+        payload_words_line(&w);
+        assert_int_equal(payload_words_here(&w), payload_word(payload_tag_add(tag, LINE_BYTES)));
+        for (unsigned i = 0; i < 8; i++) {
+            /* A byte of a stream is the same however one comes to it, and never zero. */
+            const uint8_t byte = (uint8_t)(word >> 8 * i);
+            assert_int_equal(byte, (uint8_t)payload_word(payload_tag_add(tag, i)));
+            assert_int_not_equal(byte, 0);
+            assert_int_equal(payload_word_tag(word & ~(UINT64_C(0xff) << 8 * i)), 0);
+            assert_int_not_equal(payload_word_tag(word ^ UINT64_C(1) << (8 * i + round % 8)), tag);
+        }
+    }
+    assert_int_equal(payload_tag_add(0, 4), 0);
+    assert_int_equal(payload_tag_back(payload_tag(3, 10), 4), payload_tag(3, 6));
+    assert_true(payload_same(0x1234, 0xff34, 1));
+    assert_false(payload_same(0x1234, 0xff34, 2));
+}
+
+/* Memory, gathered in pieces, sliced, scattered to another alignment, and that again; every piece
+ * of any length, from one byte on. */
 static void test_round_trips(void **state)
 {
     struct sim_random random;
@@ -89,41 +129,67 @@ static void test_round_trips(void **state)
     (void)state;
     sim_random_init(&random, 1, "payload");
     for (unsigned round = 0; round < 20000; round++) {
-        const uint32_t bytes = 16 +
-                               (uint32_t)sim_random_below(&random, round % 4 != 0 ? 200 : 3000);
-        const uint64_t from = 4096 + sim_random_below(&random, 300);
-        const uint64_t tag =
-            payload_tag((uint16_t)(1 + sim_random_below(&random, 32767)),
-                        sim_random_below(&random, UINT64_C(1) << (8 + round % 39)));
+        const uint32_t bytes = 8 +
+                               (uint32_t)sim_random_below(&random, round % 4 != 0 ? 200 : 10000);
+        const uint64_t tag = any_tag(&random, round);
+        uint64_t from = 65536 + sim_random_below(&random, 300);
         put(mem, from, tag, bytes);
-        struct payload whole = { 0 }, sliced = { 0 };
-        /* As a device reads fragments: the second may begin anywhere, where no tag is. */
-        const uint32_t cut = 8 + (uint32_t)sim_random_below(&random, bytes - 15);
-        read_payload(mem, &whole, from, cut);
-        read_payload(mem, &whole, from + cut, bytes - cut);
-        expect_one(&whole, tag, bytes);
-        const uint32_t skip = (uint32_t)sim_random_below(&random, bytes - 15);
-        const uint32_t half = (uint32_t)sim_random_below(&random, bytes - skip);
-        assert_true(payload_slice(&sliced, &whole, skip, half));
-        assert_true(payload_slice(&sliced, &whole, skip + half, bytes - skip - half));
-        expect_one(&sliced, payload_tag_add(tag, skip), bytes - skip);
-        /* Two writes of it, one after the other in memory. */
-        const uint64_t to = 16384 + sim_random_below(&random, 300);
-        const uint32_t first = 8 + (uint32_t)sim_random_below(&random, sliced.bytes - 15);
-        uint8_t buffer[4096];
-        memset(buffer, 0xEE, sizeof(buffer));
-        payload_scatter(&sliced, 0, first, buffer, to);
-        physmem_write_tags(mem, at(to), buffer, first);
-        payload_scatter(&sliced, first, sliced.bytes - first, buffer, to + first);
-        physmem_write_tags(mem, at(to + first), buffer, sliced.bytes - first);
-        struct payload arrived = { 0 };
-        read_payload(mem, &arrived, to, sliced.bytes);
-        expect_one(&arrived, payload_tag_add(tag, skip), bytes - skip);
+        for (unsigned hop = 0; hop < 3; hop++) {
+            const uint64_t to = (hop + 2) * 65536 + sim_random_below(&random, 300);
+            struct payload whole = { 0 };
+            /* As a device reads fragments: the second may begin anywhere. */
+            for (uint32_t done = 0, n; done < bytes; done += n) {
+                n = piece_of(&random, bytes - done);
+                read_payload(mem, &whole, from + done, n);
+            }
+            expect_one(&whole, tag, bytes);
+            /* As it sends packets, and as they are written. */
+            for (uint32_t done = 0, n; done < bytes; done += n) {
+                struct payload packet = { 0 };
+                n = piece_of(&random, bytes - done);
+                const uint32_t half = (uint32_t)sim_random_below(&random, n + 1);
+                assert_true(payload_slice(&packet, &whole, done, half));
+                assert_true(payload_slice(&packet, &whole, done + half, n - half));
+                expect_one(&packet, payload_tag_add(tag, done), n);
+                write_payload(mem, &packet, 0, half, to + done);
+                write_payload(mem, &packet, half, n - half, to + done + half);
+            }
+            from = to;
+        }
     }
     physmem_free(mem);
 }
 
-/* Of a range in memory every place says what lies there, whatever lay there before. */
+/* Extents that were too short to tell are put together. */
+static void test_short_extents(void **state)
+{
+    struct sim_random random;
+
+    (void)state;
+    sim_random_init(&random, 5, "payload");
+    for (unsigned round = 0; round < 20000; round++) {
+        const uint64_t tag = any_tag(&random, round);
+        struct payload p = { 0 };
+        uint32_t sum = 0;
+        do {
+            const uint32_t n = 1 + (uint32_t)sim_random_below(&random, 7);
+            const uint64_t word = payload_word(payload_tag_add(tag, sum));
+            assert_true(payload_gather(&p, (const uint8_t *)&word, 0, n));
+            sum += n;
+        } while (sum < 40 && sim_random_below(&random, 6) != 0);
+        expect_one(&p, tag, sum);
+        if (sum < 8)
+            continue;
+        /* Bytes of another place do not go on from them. */
+        const uint64_t other = payload_word(payload_tag_add(tag, sum + 8));
+        assert_true(payload_gather(&p, (const uint8_t *)&other, 0, 8));
+        assert_int_equal(p.n, 2);
+        assert_int_equal(p.extent[1].tag, payload_tag_add(tag, sum + 8));
+    }
+}
+
+/* Of a range in memory every place says what lies there, to a read of any length, whatever lay
+ * there before and in however many pieces it was written. */
 static void test_every_place_of_a_line(void **state)
 {
     struct sim_random random;
@@ -131,25 +197,21 @@ static void test_every_place_of_a_line(void **state)
 
     (void)state;
     sim_random_init(&random, 2, "payload");
-    for (unsigned round = 0; round < 5000; round++) {
+    for (unsigned round = 0; round < 3000; round++) {
         const uint32_t bytes = 100 + (uint32_t)sim_random_below(&random, 300);
-        const uint64_t from = 4096 + sim_random_below(&random, 128);
-        const uint64_t tag =
-            payload_tag((uint16_t)(1 + sim_random_below(&random, 32767)),
-                        sim_random_below(&random, UINT64_C(1) << (8 + round % 31)));
-        uint8_t buffer[512];
-        struct payload p = { .bytes = bytes, .n = 1, .extent = { { tag, bytes, 8 } } };
-        payload_scatter(&p, 0, bytes, buffer, from);
-        if (round % 2 == 0)
-            physmem_write_tags(mem, at(from), buffer, bytes);
-        else
-            put(mem, from, tag, bytes);
-        for (uint32_t i = 0; i + 8 <= bytes; i++) {
-            const unsigned offset = (unsigned)((from + i) % LINE_BYTES);
-            const uint8_t *line = physmem_bytes(mem, at(from + i - offset));
-            const unsigned here = SIM_MIN((unsigned)LINE_BYTES - offset, bytes - i);
-            if (here >= 8) /* else it may be within the last tag of its line */
-                assert_int_equal(payload_line_tag(line, offset, here, 0), tag + i);
+        const uint64_t from = 4096 + sim_random_below(&random, 128), tag = any_tag(&random, round);
+        const struct payload p = { .bytes = bytes, .n = 1, .extent = { { tag, bytes, 0 } } };
+        for (uint32_t done = 0, n; done < bytes; done += n) {
+            n = round % 2 != 0 ? bytes - done : piece_of(&random, bytes - done);
+            if (round % 3 == 0)
+                write_payload(mem, &p, done, n, from + done);
+            else
+                put(mem, from + done, payload_tag_add(tag, done), n);
+        }
+        for (uint32_t i = 0; i < bytes; i++) {
+            struct payload one = { 0 };
+            read_payload(mem, &one, from + i, piece_of(&random, bytes - i));
+            expect_one(&one, payload_tag_add(tag, i), one.bytes);
         }
     }
     physmem_free(mem);
@@ -168,7 +230,7 @@ static void test_appended_messages(void **state)
         const uint64_t to = 4096 + sim_random_below(&random, 64);
         uint32_t sum = 0;
         while (sum < 200) {
-            const uint32_t bytes = 8 + (uint32_t)sim_random_below(&random, 20);
+            const uint32_t bytes = 1 + (uint32_t)sim_random_below(&random, 20);
             put(mem, to + sum, payload_tag_add(tag, sum), bytes);
             sum += bytes;
         }
@@ -180,22 +242,39 @@ static void test_appended_messages(void **state)
     physmem_free(mem);
 }
 
-/* A tag that is cut by the next is made whole as soon as one is long enough to tell. */
-static void test_cut_tags(void **state)
+/* Streams that meet within a line are told apart, and the run of each ends where it does. */
+static void test_two_streams_in_a_line(void **state)
 {
     struct physmem *mem = new_memory();
-    const uint64_t tag = payload_tag(77, 0x9a4822);
+    const uint64_t a = payload_tag(7, 0x9a4822), b = payload_tag(8, 0x80010000);
+    uint8_t *line = physmem_bytes_made(mem, at(4096));
 
     (void)state;
-    for (unsigned offset = 0; offset < 40; offset++) {
-        const uint8_t *line = physmem_bytes_made(mem, at(4096));
-        put(mem, 4096, payload_tag(5, 0xfefefefefefe), 64);
-        put(mem, 4096 + offset, tag, 3);
-        put(mem, 4096 + offset + 3, tag + 3, 2);
-        put(mem, 4096 + offset + 5, tag + 5, 12);
-        for (unsigned i = 0; i < 9; i++)
-            assert_int_equal(payload_line_tag(line, offset + i, 17 - i, 0), tag + i);
+    for (unsigned border = 1; border < 64; border++) {
+        put(mem, 4096, payload_tag(5, 0xfefefefefe), 64);
+        put(mem, 4096, a, border);
+        put(mem, 4096 + border, b, 64 - border);
+        for (unsigned i = 0, n; i < 64; i += n) {
+            uint64_t tag;
+            n = payload_line_run(line, i, 64 - i, &tag);
+            for (unsigned j = 0; j < n; j++) {
+                const uint64_t is = i + j < border ? a + i + j : b + (i + j - border);
+                const uint8_t byte = tag != 0 ? (uint8_t)payload_word(tag + j) : line[i + j];
+                assert_int_equal(byte, (uint8_t)payload_word(is));
+            }
+        }
     }
+    /* Real bytes are no stream's. */
+    memset(line, 0, 64);
+    memcpy(line + 20, "GET /index.html HTTP/1.1", 24);
+    uint64_t tag = 1;
+    assert_int_equal(payload_line_run(line, 0, 64, &tag), 64);
+    assert_int_equal(tag, 0);
+    put(mem, 4096 + 44, b, 20);
+    assert_int_equal(payload_line_run(line, 0, 64, &tag), 44);
+    assert_int_equal(tag, 0);
+    assert_int_equal(payload_line_run(line, 44, 20, &tag), 20);
+    assert_int_equal(tag, b);
     physmem_free(mem);
 }
 
@@ -257,11 +336,12 @@ static void test_too_many_extents(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tags),
+        cmocka_unit_test(test_words),
         cmocka_unit_test(test_round_trips),
+        cmocka_unit_test(test_short_extents),
         cmocka_unit_test(test_every_place_of_a_line),
         cmocka_unit_test(test_appended_messages),
-        cmocka_unit_test(test_cut_tags),
+        cmocka_unit_test(test_two_streams_in_a_line),
         cmocka_unit_test(test_no_stream),
         cmocka_unit_test(test_too_many_extents),
     };

@@ -104,7 +104,8 @@ static void memory_body(void *arg)
     struct rig *r = arg;
     struct kernel *guest = vm_kernel(r->vm);
     uint8_t out[3000], in[3000];
-    uint64_t found, first, second;
+    uint64_t first, second;
+    struct payload_difference is;
     struct kaddr buffer = k_alloc(guest, K_NODE_LOCAL, 8 * MIB, HUGE_SIZE);
     assert_true(buffer.v != 0);
     assert_true(vm_resolve(r->vm, buffer.v, &first));
@@ -122,11 +123,10 @@ static void memory_body(void *arg)
     assert_memory_equal(in, out, sizeof out);
     kernel_stamp(guest, buffer, payload_tag(3, 0), 4 * MIB);
     k_copy(guest, kaddr_add(buffer, 4 * MIB), buffer, 4 * MIB);
-    assert_true(
-        kernel_check(guest, kaddr_add(buffer, 4 * MIB), payload_tag(3, 0), 4 * MIB, &found));
+    assert_true(kernel_check(guest, kaddr_add(buffer, 4 * MIB), payload_tag(3, 0), 4 * MIB, &is));
     k_copy(guest, kaddr_add(buffer, 4 * MIB + 24), buffer, 3 * MIB); /* not aligned alike */
     assert_true(
-        kernel_check(guest, kaddr_add(buffer, 4 * MIB + 24), payload_tag(3, 0), 3 * MIB, &found));
+        kernel_check(guest, kaddr_add(buffer, 4 * MIB + 24), payload_tag(3, 0), 3 * MIB, &is));
 }
 
 static void test_memory(void **state)

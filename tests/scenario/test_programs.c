@@ -359,42 +359,6 @@ static void test_pagerank(void **unused)
     }
 }
 
-/* Two NICs that take frames of MTU %u, their interfaces set to %u. */
-#define MTU                                                                          \
-    "hosts = { server = " HOST "client = " HOST "};\n"                               \
-    "devices = { nic = { type = \"nic.ethernet\"; lanes = 8; mtu_bytes = %u; };"     \
-    " client_nic = { type = \"nic.ethernet\"; lanes = 8; mtu_bytes = 9000; }; };\n"  \
-    "cables = ( { from = \"server.s0.rp0\"; to = \"nic.p0\"; },"                     \
-    " { from = \"client.s0.rp0\"; to = \"client_nic.p0\"; },"                        \
-    " { from = \"nic.e0\"; to = \"client_nic.e0\"; } );\n"                           \
-    "network = { server = { host = \"server\"; device = \"nic\"; mtu_bytes = %u; };" \
-    " client = { host = \"client\"; device = \"client_nic\"; mtu_bytes = 9000; }; };\n"
-
-/* Both ends agree on the smaller MTU; six times the payload in a packet is less work for a byte. */
-static void test_mtu(void **unused)
-{
-    char text[4096];
-    double gbit_s[2], payload[2];
-    (void)unused;
-    for (unsigned i = 0; i < 2; i++) {
-        unsigned mtu = i == 0 ? 1500 : 9000;
-        snprintf(text, sizeof(text),
-                 MTU PROGRAMS "measure = { warmup_us = 2000; duration_us = 1000; };\n"
-                              "programs = { n = { type = \"netperf\"; }; };",
-                 9000u, mtu);
-        struct run_result *result = run(text);
-        gbit_s[i] = value(result, "throughput_gbit_s");
-        payload[i] = gbit_s[i] * 1e6 / 8.0 / value(result, "packet_rate_kpps");
-        run_result_free(result);
-    }
-    assert_true(payload[1] > 3 * payload[0]);
-    assert_true(gbit_s[1] > 1.1 * gbit_s[0]);
-    snprintf(text, sizeof(text), MTU PROGRAMS "programs = { n = { type = \"netperf\"; }; };", 1000u,
-             1500u);
-    refused(text, "network.server.mtu_bytes: found 1500 (an integer), expected at most "
-                  "devices.nic.mtu_bytes, 1000");
-}
-
 /* What its driver would not find is known before: functions without a cable, too few queues. */
 static void test_nic_refusals(void **unused)
 {
@@ -483,10 +447,6 @@ static void test_programs_refusals(void **unused)
     char text[4096];
     (void)unused;
     snprintf(text, sizeof(text),
-             OCTO PROGRAMS "programs = { n = { type = \"netperf\"; buffer_bytes = 1449; }; };",
-             "true");
-    refused(text, "a multiple of 8");
-    snprintf(text, sizeof(text),
              OCTO PROGRAMS "programs = { a = { type = \"netperf_rr\"; };"
                            " b = { type = \"netperf_rr\"; core = 1; }; };",
              "true");
@@ -540,7 +500,6 @@ int main(void)
         cmocka_unit_test(test_breakdown),
         cmocka_unit_test(test_memcached),
         cmocka_unit_test(test_pagerank),
-        cmocka_unit_test(test_mtu),
         cmocka_unit_test(test_two_of_a_kind),
         cmocka_unit_test(test_nic_refusals),
         cmocka_unit_test(test_refusals),

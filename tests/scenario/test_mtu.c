@@ -1,0 +1,123 @@
+/* Networks of hosts whose interfaces have other MTUs than 1500: what they carry arrives (netperf
+ * checks every byte), and how fast. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/model/world_fixture.h"
+#include "workloads/experiment.h"
+
+#define HOST                                          \
+    "{ cpu = { sockets = 2; cores_per_socket = 2; };" \
+    " ports = ( { name = \"rp0\"; socket = 0; lanes = 8; } ); }; "
+
+/* Server and client; each MTU is that of the NIC, then that of its interface; what is measured,
+ * the program's settings. */
+#define SCENARIO                                                                      \
+    "hosts = { server = " HOST "client = " HOST "};\n"                                \
+    "devices = { nic = { type = \"nic.ethernet\"; lanes = 8; mtu_bytes = %u; };"      \
+    " client_nic = { type = \"nic.ethernet\"; lanes = 8; mtu_bytes = %u; }; };\n"     \
+    "cables = ( { from = \"server.s0.rp0\"; to = \"nic.p0\"; },"                      \
+    " { from = \"client.s0.rp0\"; to = \"client_nic.p0\"; },"                         \
+    " { from = \"nic.e0\"; to = \"client_nic.e0\"; } );\n"                            \
+    "network = { server = { host = \"server\"; device = \"nic\"; mtu_bytes = %u; };"  \
+    " client = { host = \"client\"; device = \"client_nic\"; mtu_bytes = %u; }; };\n" \
+    "workload = { type = \"programs\"; };\n"                                          \
+    "measure = { warmup_us = %u; duration_us = %u; };\n"                              \
+    "programs = { n = { type = \"netperf\"; %s }; };"
+
+struct mtus {
+    unsigned nic, client_nic, server, client;
+};
+
+static struct run_result *run(struct mtus mtu, unsigned warmup_us, unsigned duration_us,
+                              const char *settings)
+{
+    struct sim_error_list errors = { 0 };
+    struct run_result *result = run_result_new();
+    struct experiment_outcome ended;
+    char text[4096], *error = NULL;
+    snprintf(text, sizeof(text), SCENARIO, mtu.nic, mtu.client_nic, mtu.server, mtu.client,
+             warmup_us, duration_us, settings);
+    struct config *config = fixture_config(text, &errors);
+    fixture_fail(&errors);
+    if (!experiment_run(config, 1, result, &ended, NULL, &error))
+        fail_msg("MTU %u of the server, %u of the client, %s: %s", mtu.server, mtu.client, settings,
+                 error);
+    config_free(config);
+    return result;
+}
+
+static double value(struct run_result *result, const char *metric)
+{
+    double v = run_result_value(result, metric);
+    if (isfinite(v) == 0)
+        fail_msg("no metric %s", metric);
+    return v;
+}
+
+static double payload_bytes(struct run_result *result)
+{
+    return value(result, "throughput_gbit_s") * 1e6 / 8.0 / value(result, "packet_rate_kpps");
+}
+
+/* Both ends agree on the smaller MTU; six times the payload in a packet is less work for a byte. */
+static void test_smaller_mtu_counts(void **unused)
+{
+    double gbit_s[2], payload[2];
+    (void)unused;
+    for (unsigned i = 0; i < 2; i++) {
+        struct run_result *result = run((struct mtus){ 9000, 9000, i == 0 ? 1500 : 9000, 9000 },
+                                        2000, 1000, "");
+        gbit_s[i] = value(result, "throughput_gbit_s");
+        payload[i] = payload_bytes(result);
+        run_result_free(result);
+    }
+    assert_true(payload[1] > 3 * payload[0]);
+    assert_true(gbit_s[1] > 1.1 * gbit_s[0]);
+}
+
+/* Packets begin and end anywhere in a line, and so do calls: what arrives is the stream. */
+static void test_any_mtu(void **unused)
+{
+    static const unsigned mtu[] = { 576,  1280, 1400, 1420, 1450, 1496, 1499,
+                                    1501, 2000, 3000, 4000, 8000, 9000, 9216 };
+    static const char *const settings[] = { "buffer_bytes = 4104;", "buffer_bytes = 10001;",
+                                            "buffer_bytes = 997; direction = \"tx\";" };
+    (void)unused;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(mtu); i++)
+        for (unsigned s = 0; s < SIM_N_ELEMENTS(settings); s++) {
+            struct run_result *result = run((struct mtus){ mtu[i], mtu[i], mtu[i], mtu[i] }, 1500,
+                                            500, settings[s]);
+            assert_true(value(result, "throughput_gbit_s") > 0);
+            run_result_free(result);
+        }
+}
+
+/* An interface whose MTU is larger than what its NIC takes. */
+static void test_refused(void **unused)
+{
+    struct sim_error_list errors = { 0 };
+    char text[4096];
+    (void)unused;
+    snprintf(text, sizeof(text), SCENARIO, 1000U, 9000U, 1500U, 9000U, 100U, 100U, "");
+    struct config *config = fixture_config(text, &errors);
+    fixture_fail(&errors);
+    assert_false(experiment_check(config, &errors));
+    assert_int_equal(errors.n_messages, 1);
+    assert_non_null(strstr(errors.message[0],
+                           "network.server.mtu_bytes: found 1500 (an integer), expected at most "
+                           "devices.nic.mtu_bytes, 1000"));
+    sim_error_release(&errors);
+    config_free(config);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_smaller_mtu_counts),
+        cmocka_unit_test(test_any_mtu),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
