@@ -1,17 +1,17 @@
 /*
  * Receiving: a ring of buffers, each a part of a page.
  *
- * Models: mlx5e's cyclic receive queue of Linux 4.14. A ring entry keeps its page until all parts
- *   of it have been received into; the page then goes to the queue's page cache, mapped as it is,
- *   and is posted again once the stack has dropped its references. Completions are found by their
- *   owner bit; headers are prefetched; a packet goes up as its headers and one fragment, with the
- *   device's hash and checksum result, to GRO. With LRO buffers are 64 KiB, a sixteenth as many;
- * they come back in any order, and are posted again in theirs; headers of merged packets are set
- * right (mlx5e_lro_update_hdr). Does not model: striding receive queues, compressed completions,
- * header splitting. Timing: per packet driver_receive_cycles, the lines of completion, ring entry,
- * page structure and (by the prefetch) headers; per buffer driver_refill_cycles, a part of the
- * ring's line, the page cache and page structure; per poll the doorbell record. Sources:
- * docs/sources.md#nic.
+ * Models: mlx5e's cyclic receive queue of Linux 4.14. A ring entry keeps its page until the largest
+ *   packet does not fit behind those that have been received into it; the page then goes to the
+ * queue's page cache, mapped as it is, and is posted again once the stack has dropped its
+ * references. Completions are found by their owner bit; headers are prefetched; a packet goes up as
+ * its headers and one fragment, with the device's hash and checksum result, to GRO. With LRO
+ * buffers are 64 KiB, a sixteenth as many; they come back in any order, and are posted again in
+ * theirs; headers of merged packets are set right (mlx5e_lro_update_hdr). Does not model: striding
+ * receive queues, compressed completions, header splitting. Timing: per packet
+ * driver_receive_cycles, the lines of completion, ring entry, page structure and (by the prefetch)
+ * headers; per buffer driver_refill_cycles, a part of the ring's line, the page cache and page
+ * structure; per poll the doorbell record. Sources: docs/sources.md#nic.
  */
 #include "logic/nic/nic_internal.h"
 
@@ -171,11 +171,26 @@ static void retry(struct k_timer *timer)
 /* ---- Packets ----------------------------------------------------------------------------------
  */
 
-/* What comes after a packet in its page is posted next; a page without more goes. */
-static void buffer_advance(struct nic_channel *channel, struct nic_rx_buffer *buffer)
+/* What a packet takes of its page, with what the kernel keeps around it (MLX5_SKB_FRAG_SZ). */
+static uint32_t fragment_bytes(uint32_t bytes)
+{
+    const uint32_t lines = (NIC_RX_HEADROOM + bytes + K_LINE_BYTES - 1) / K_LINE_BYTES;
+    return lines * K_LINE_BYTES + NIC_RX_TAIL_BYTES;
+}
+
+/* Of a page that has room for several of the largest packets each has an equal share. */
+static uint32_t share_bytes(const struct nic_rq *rq, const struct nic_cqe *cqe)
+{
+    return rq->buffer_bytes <= K_PAGE_BYTES / 2 ? rq->buffer_bytes : fragment_bytes(cqe->bytes);
+}
+
+/* What comes after a packet in its page is posted next, if the largest packet fits; a page without
+ * more goes. */
+static void buffer_advance(struct nic_channel *channel, struct nic_rx_buffer *buffer,
+                           const struct nic_cqe *cqe)
 {
     struct nic_rq *rq = &channel->rq;
-    buffer->offset += rq->buffer_bytes;
+    buffer->offset += share_bytes(rq, cqe);
     if (buffer->offset + rq->buffer_bytes <= rq->page_bytes && buffer->held.page->node == rq->node)
         return;
     if (cache_put(channel, &buffer->held))
@@ -214,7 +229,7 @@ static void skb_fill(struct sk_buff *skb, struct nic_channel *channel,
     skb->gso_bytes = 0;
     if (cqe->segments > 1)
         skb->gso_bytes = (uint16_t)((skb->bytes + cqe->segments - 1u) / cqe->segments);
-    skb->truesize = channel->rq.buffer_bytes + SKB_BYTES;
+    skb->truesize = share_bytes(&channel->rq, cqe) + SKB_BYTES;
     skb->time_ps = cqe->time_ps;
 }
 
@@ -287,7 +302,7 @@ static void receive(struct nic_channel *channel, const struct nic_cqe *cqe)
         lro_set_headers(nic, head, cqe);
     k_touch_write(nic->kernel, buffer->held.page->meta, sizeof(uint32_t));
     k_compute(nic->kernel, nic->costs->driver_receive_cycles);
-    buffer_advance(channel, buffer);
+    buffer_advance(channel, buffer, cqe);
     channel->rx_packets++;
     channel->rx_bytes += cqe->bytes;
     channel->stats->rx_packets++;
@@ -345,8 +360,9 @@ int nicd_rq_alloc(struct nic_channel *channel)
     struct nic *nic = channel->nic;
     struct nic_rq *rq = &channel->rq;
     uint32_t size = nic->params->rq_wqes;
-    rq->buffer_bytes =
-        power_of_two(NIC_RX_HEADROOM + 18 + nic->params->mtu_bytes + NIC_RX_TAIL_BYTES);
+    rq->buffer_bytes = fragment_bytes(18 + nic->params->mtu_bytes);
+    if (rq->buffer_bytes <= K_PAGE_BYTES / 2)
+        rq->buffer_bytes = power_of_two(rq->buffer_bytes);
     if (nic->params->lro) {
         rq->buffer_bytes = NIC_LRO_BUFFER;
         rq->lro = true;

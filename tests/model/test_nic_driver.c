@@ -30,6 +30,7 @@ struct arfs {
 
 struct net {
     bool any_order;       /* of received packets */
+    bool by_packet;       /* what they take of a page */
     uint32_t wrong_every; /* as the device's */
     struct kernel *kernel;
     struct net_device *devices;
@@ -165,6 +166,8 @@ void net_gro_receive(struct k_napi *napi, struct sk_buff *skb)
     skb->sequence = skb_check(net, skb);
     assert_int_equal(skb->hash, 0x1000 + skb->sequence);
     assert_true(skb->truesize > skb->bytes);
+    if (net->by_packet) /* room before it, shared information and sk_buff behind it */
+        assert_int_equal(skb->truesize, (64 + skb->head_bytes + skb->bytes + 63) / 64 * 64 + 576);
     assert_true(net->any_order || skb->sequence >= *next);
     *next = skb->sequence + 1;
     net->received++;
@@ -608,6 +611,33 @@ static void test_rx_wraps(void **state)
         else
             assert_true(stats.cache_busy > 0);
         assert_true(stats.interrupts > 0 && stats.interrupts <= b.nic[0].n_irqs);
+        bench_free(&b);
+    }
+}
+
+/* Packets that are smaller than the MTU, of more than half a page: each takes what it needs, and
+ * what it stands for in a socket's buffer is that; pages are received into while the largest packet
+ * would fit. */
+static void test_rx_small_in_large(void **state)
+{
+    static const uint32_t mtu[] = { 1700, 3000, 9000 };
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        struct bench b;
+        struct fake_options options = { .seed = 1 + i, .stall_percent = 5 };
+        struct nic_driver_params params = small();
+        struct source s = { .queue = 1, .n = 5000, .batch = 3, .gap_ps = FAKE_US(4) };
+        params.mtu_bytes = mtu[i];
+        bench_open(&b, &options, &params);
+        b.net.hold = 40;
+        b.net.by_packet = true;
+        run_source(&b, &s);
+        struct nic_stats stats = nic_dev_channel_stats(b.dev, 1);
+        assert_int_equal(b.net.received, 5000 - s.refused);
+        assert_int_equal(stats.rx_errors, 0);
+        assert_int_equal(fake_nic_posted(&b.nic[0], 1), 8);
+        if (mtu[i] == 9000) /* of 16 KiB 7 KiB can be gone before */
+            assert_true(stats.page_halves > b.net.received * 3 / 4);
         bench_free(&b);
     }
 }
@@ -1356,20 +1386,35 @@ static void test_silent(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tx_wraps),        cmocka_unit_test(test_tx_full),
-        cmocka_unit_test(test_tx_more),         cmocka_unit_test(test_tx_tso),
-        cmocka_unit_test(test_tx_map_failures), cmocka_unit_test(test_tx_many_cpus),
-        cmocka_unit_test(test_rx_wraps),        cmocka_unit_test(test_rx_any_order),
-        cmocka_unit_test(test_rx_batches),      cmocka_unit_test(test_rx_passed),
-        cmocka_unit_test(test_rx_no_pages),     cmocka_unit_test(test_places),
-        cmocka_unit_test(test_channel_cpus),    cmocka_unit_test(test_open_failures),
-        cmocka_unit_test(test_params),          cmocka_unit_test(test_octo_sg),
-        cmocka_unit_test(test_dim_walk),        cmocka_unit_test(test_dim_compare),
-        cmocka_unit_test(test_dim_tired),       cmocka_unit_test(test_dim_applied),
-        cmocka_unit_test(test_dim_top),         cmocka_unit_test(test_filters),
-        cmocka_unit_test(test_filters_full),    cmocka_unit_test(test_filters_random),
-        cmocka_unit_test(test_switch_rules),    cmocka_unit_test(test_pulled_from_team),
-        cmocka_unit_test(test_pulled),          cmocka_unit_test(test_silent),
+        cmocka_unit_test(test_tx_wraps),
+        cmocka_unit_test(test_tx_full),
+        cmocka_unit_test(test_tx_more),
+        cmocka_unit_test(test_tx_tso),
+        cmocka_unit_test(test_tx_map_failures),
+        cmocka_unit_test(test_tx_many_cpus),
+        cmocka_unit_test(test_rx_small_in_large),
+        cmocka_unit_test(test_rx_wraps),
+        cmocka_unit_test(test_rx_any_order),
+        cmocka_unit_test(test_rx_batches),
+        cmocka_unit_test(test_rx_passed),
+        cmocka_unit_test(test_rx_no_pages),
+        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_channel_cpus),
+        cmocka_unit_test(test_open_failures),
+        cmocka_unit_test(test_params),
+        cmocka_unit_test(test_octo_sg),
+        cmocka_unit_test(test_dim_walk),
+        cmocka_unit_test(test_dim_compare),
+        cmocka_unit_test(test_dim_tired),
+        cmocka_unit_test(test_dim_applied),
+        cmocka_unit_test(test_dim_top),
+        cmocka_unit_test(test_filters),
+        cmocka_unit_test(test_filters_full),
+        cmocka_unit_test(test_filters_random),
+        cmocka_unit_test(test_switch_rules),
+        cmocka_unit_test(test_pulled_from_team),
+        cmocka_unit_test(test_pulled),
+        cmocka_unit_test(test_silent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
