@@ -320,6 +320,8 @@ static void netperf_record(struct program *program, sim_time duration_ps)
     program_metric_sum(program, "netperf_gbit_s", "Gbit/s", gbit_s(netperf->bytes, duration_ps));
     program_counts_packets(program, netperf->direction == NETPERF_RX ? PROGRAM_PACKETS_RECEIVED
                                                                      : PROGRAM_PACKETS_SENT);
+    if (netperf->bytes == 0 && netperf->instances != 0)
+        program_fail(program, "not one byte was received while it was measured");
     if (netperf->migrate_after_ps != 0) {
         if (netperf->migrated_ps == 0)
             program_fail(program,

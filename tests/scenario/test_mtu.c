@@ -94,6 +94,48 @@ static void test_any_mtu(void **unused)
         }
 }
 
+/* A receiver with a larger MTU than the sender has buffers for more than what arrives. It takes at
+ * least what it does with the sender's MTU, and that is received all the time. */
+static void test_receiver_takes_more(void **unused)
+{
+    static const unsigned mtu[][2] = { { 1800, 1500 }, { 2000, 1500 }, { 3000, 1500 },
+                                       { 4000, 1500 }, { 9000, 1500 }, { 9000, 2000 },
+                                       { 9000, 576 },  { 9216, 1000 } };
+    (void)unused;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(mtu); i++) {
+        const unsigned server = mtu[i][0], client = mtu[i][1];
+        double gbit_s[2];
+        for (unsigned same = 0; same < 2; same++) {
+            const unsigned own = same != 0 ? client : server;
+            struct run_result *result = run((struct mtus){ own, client, own, client }, 20000, 3000,
+                                            "");
+            gbit_s[same] = value(result, "throughput_gbit_s");
+            run_result_free(result);
+        }
+        if (gbit_s[0] < 0.9 * gbit_s[1])
+            fail_msg("MTU %u of the server, %u of the client: %g Gbit/s, not %g", server, client,
+                     gbit_s[0], gbit_s[1]);
+    }
+}
+
+/* Over before anything has come: that is no measurement of 0 Gbit/s. */
+static void test_nothing_moves(void **unused)
+{
+    struct sim_error_list errors = { 0 };
+    struct run_result *result = run_result_new();
+    struct experiment_outcome ended;
+    char text[4096], *error = NULL;
+    (void)unused;
+    snprintf(text, sizeof(text), SCENARIO, 9000U, 9000U, 9000U, 9000U, 100U, 1U, "");
+    struct config *config = fixture_config(text, &errors);
+    fixture_fail(&errors);
+    assert_false(experiment_run(config, 1, result, &ended, NULL, &error));
+    assert_non_null(strstr(error, "n: not one byte was received while it was measured"));
+    g_free(error);
+    run_result_free(result);
+    config_free(config);
+}
+
 /* An interface whose MTU is larger than what its NIC takes. */
 static void test_refused(void **unused)
 {
@@ -117,6 +159,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_smaller_mtu_counts),
         cmocka_unit_test(test_any_mtu),
+        cmocka_unit_test(test_receiver_takes_more),
+        cmocka_unit_test(test_nothing_moves),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
