@@ -24,6 +24,7 @@
 #include <string.h>
 
 #define GAP_BYTES      12u
+#define HEADER_BYTES   14u
 #define FRACTION_LOG2  32
 #define FRAME_POOL     "ether frame"
 #define DIRECTION_NAME 160
@@ -469,6 +470,27 @@ static bool wire_fits(const struct ether_wire_params *params, const struct ether
     return errors->n_messages == before;
 }
 
+/* A buffer that overflows all the same after PAUSE is none that hardware has. */
+static bool pause_fits(const struct ether_wire *wire, const char *file, int line,
+                       struct sim_error_list *errors)
+{
+    size_t before = errors->n_messages;
+    for (unsigned i = 0; i < 2; i++) {
+        const struct ether_port *port = wire->direction[i].from;
+        if (port->buffer_bytes == 0 || !ether_port_flow_control(port))
+            continue;
+        const uint64_t headroom = ether_port_headroom_bytes(port, port->mtu_bytes);
+        const uint64_t needed = headroom + 2 * (uint64_t)(port->mtu_bytes + HEADER_BYTES);
+        if (port->buffer_bytes <= needed)
+            sim_error_add(errors, file, line,
+                          "%s has a receive buffer of %llu bytes; with flow_control it takes more "
+                          "than %llu on this wire: %llu come in after PAUSE, and two packets",
+                          port->name, (unsigned long long)port->buffer_bytes,
+                          (unsigned long long)needed, (unsigned long long)headroom);
+    }
+    return errors->n_messages == before;
+}
+
 static void direction_init(struct ether_direction *direction, const struct sim *sim,
                            const char *name, struct ether_port *from, struct ether_port *to)
 {
@@ -502,7 +524,10 @@ struct ether_wire *ether_wire_new(struct sim *sim, const char *name,
     a->wire = b->wire = wire;
     a->end = 0;
     b->end = 1;
-    return wire;
+    if (pause_fits(wire, file, line, errors))
+        return wire;
+    ether_wire_free(wire);
+    return NULL;
 }
 
 void ether_wire_free(struct ether_wire *wire)

@@ -58,6 +58,10 @@ struct ether_port {
     ether_link_fn *link;     /* may be NULL */
     ether_retime_fn *retime; /* may be NULL */
     bool flow_control;       /* offers PAUSE; in force if both ends of the wire do */
+    /* Of a receiver with one buffer for what comes in: then that must have room for the headroom
+     * and two packets. 0: it sees to that itself. */
+    uint64_t buffer_bytes;
+    uint32_t mtu_bytes; /* its longest packet, without Ethernet header */
     /* private to ether.c */
     struct ether_wire *wire;
     unsigned end;

@@ -59,14 +59,18 @@ static const struct param_desc nic_params_table[] = {
     PARAM("switch_entries", PARAM_U32, struct nic, params.switch_entries, 65536, 1, 1048576,
           PROV_ESTIMATE, FROM_A5, "rules in the multi-PF switch"),
     PARAM("rx_buffer_bytes", PARAM_BYTES, struct nic, params.rx_buffer_bytes, 262016, 2048, 1e9,
-          PROV_ESTIMATE, FROM_A5, "on-chip buffer for received packets"),
+          PROV_ESTIMATE, FROM_A5,
+          "on-chip buffer for received packets; with flow_control more than what may come in after "
+          "PAUSE, and two packets"),
     PARAM(
         "flow_control", PARAM_BOOL, struct nic, params.flow_control, 1, 0, 1, PROV_DATASHEET,
         FROM_A5,
         "PAUSE frames, if the other end of the wire offers them, too: sends them before its buffer "
         "overflows, and obeys them"),
     PARAM("tx_buffer_bytes", PARAM_BYTES, struct nic, params.tx_buffer_bytes, 65536, 2048, 1e9,
-          PROV_ESTIMATE, FROM_A5, "on-chip buffer for packets to be sent, from read to wire"),
+          PROV_ESTIMATE, FROM_A5,
+          "on-chip buffer for packets to be sent, from read to wire: a packet is begun while less "
+          "than this is taken, so the last may reach beyond it"),
     PARAM("wqe_prefetch_blocks", PARAM_U32, struct nic, params.prefetch_blocks, 32, 8, 1024,
           PROV_ESTIMATE, FROM_A5, "send WQE blocks on the chip per queue; a power of two"),
     PARAM("rq_prefetch_wqes", PARAM_U32, struct nic, params.rq_batch, 16, 1, NIC_RQ_CACHE_WQES / 2,
@@ -391,6 +395,8 @@ static void check_params(const struct model *model, const struct nic_params *par
         mistake(model, errors, "mps_bytes", params->mps_bytes, "a power of two");
     if (params->rx_buffer_bytes < params->mtu_bytes + 14)
         mistake(model, errors, "rx_buffer_bytes", params->rx_buffer_bytes, "room for a packet");
+    if (params->tx_buffer_bytes < params->mtu_bytes + 14)
+        mistake(model, errors, "tx_buffer_bytes", params->tx_buffer_bytes, "room for a packet");
 }
 
 static void *allocate(size_t n, size_t bytes)
@@ -486,6 +492,8 @@ static void ports_init(struct model *model)
                                       .receive = nic_receive_frame,
                                       .retime = nic_retime,
                                       .flow_control = params->flow_control,
+                                      .buffer_bytes = params->rx_buffer_bytes,
+                                      .mtu_bytes = params->mtu_bytes,
                                       .link = nic_link_changed };
 }
 

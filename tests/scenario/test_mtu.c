@@ -136,22 +136,83 @@ static void test_nothing_moves(void **unused)
     config_free(config);
 }
 
-/* An interface whose MTU is larger than what its NIC takes. */
-static void test_refused(void **unused)
+static struct config *read_config(struct mtus mtu, const char *const (*sets)[2], unsigned n_sets)
 {
     struct sim_error_list errors = { 0 };
     char text[4096];
-    (void)unused;
-    snprintf(text, sizeof(text), SCENARIO, 1000U, 9000U, 1500U, 9000U, 100U, 100U, "");
+    snprintf(text, sizeof(text), SCENARIO, mtu.nic, mtu.client_nic, mtu.server, mtu.client, 2000U,
+             500U, "");
     struct config *config = fixture_config(text, &errors);
+    for (unsigned i = 0; i < n_sets; i++)
+        assert_true(config_set(config, sets[i][0], sets[i][1], "test", &errors));
     fixture_fail(&errors);
-    assert_false(experiment_check(config, &errors));
-    assert_int_equal(errors.n_messages, 1);
-    assert_non_null(strstr(errors.message[0],
-                           "network.server.mtu_bytes: found 1500 (an integer), expected at most "
-                           "devices.nic.mtu_bytes, 1000"));
-    sim_error_release(&errors);
-    config_free(config);
+    return config;
+}
+
+/* An interface whose MTU is larger than what its NIC takes, NICs whose buffers on the chip are
+ * smaller than what their MTU and PAUSE need. */
+static void test_refused(void **unused)
+{
+    static const struct {
+        struct mtus mtu;
+        const char *set[1][2];
+        const char *message;
+    } refused[] = {
+        { { 1000, 9000, 1500, 9000 },
+          { { "devices.nic.flow_control", "true" } },
+          "network.server.mtu_bytes: found 1500 (an integer), expected at most "
+          "devices.nic.mtu_bytes, 1000" },
+        { { 9000, 9000, 9000, 9000 },
+          { { "devices.nic.tx_buffer_bytes", "8192" } },
+          "nic.tx_buffer_bytes: found 8192, expected room for a packet" },
+        { { 9000, 9000, 9000, 9000 },
+          { { "devices.nic.rx_buffer_bytes", "9013" } },
+          "nic.rx_buffer_bytes: found 9013, expected room for a packet" },
+        { { 1500, 1500, 1500, 1500 },
+          { { "devices.nic.rx_buffer_bytes", "8192" } },
+          "nic.e0 has a receive buffer of 8192 bytes; with flow_control it takes more than" },
+        { { 9000, 9000, 9000, 9000 },
+          { { "devices.client_nic.rx_buffer_bytes", "65536" } },
+          "client_nic.e0 has a receive buffer of 65536 bytes; with flow_control it takes more" },
+    };
+    (void)unused;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(refused); i++) {
+        struct sim_error_list errors = { 0 };
+        struct config *config = read_config(refused[i].mtu, refused[i].set, 1);
+        assert_false(experiment_check(config, &errors));
+        assert_int_equal(errors.n_messages, 1);
+        if (strstr(errors.message[0], refused[i].message) == NULL)
+            fail_msg("\"%s\" instead of \"%s\"", errors.message[0], refused[i].message);
+        sim_error_release(&errors);
+        config_free(config);
+    }
+}
+
+/* The smallest buffers that are taken lose nothing; without flow control smaller ones are taken,
+ * too, and lose. */
+static void test_small_buffers(void **unused)
+{
+    static const char *const with[][2] = { { "devices.nic.rx_buffer_bytes", "39400" },
+                                           { "devices.client_nic.tx_buffer_bytes", "2048" } };
+    static const char *const without[][2] = { { "devices.nic.rx_buffer_bytes", "8192" },
+                                              { "devices.nic.flow_control", "false" } };
+    (void)unused;
+    for (unsigned i = 0; i < 2; i++) {
+        struct run_result *result = run_result_new();
+        struct experiment_outcome ended;
+        char *error = NULL;
+        struct config *config = read_config((struct mtus){ 1500, 1500, 1500, 1500 },
+                                            i == 0 ? with : without, 2);
+        if (!experiment_run(config, 1, result, &ended, NULL, &error))
+            fail_msg("%s", error);
+        assert_true(value(result, "throughput_gbit_s") > 1);
+        if (i == 0) {
+            assert_true(value(result, "nic.pf0_rx_overflow") == 0);
+            assert_true(value(result, "client_nic.tx_buffer_max_bytes") < 2048 + 1514);
+        }
+        run_result_free(result);
+        config_free(config);
+    }
 }
 
 int main(void)
@@ -162,6 +223,7 @@ int main(void)
         cmocka_unit_test(test_receiver_takes_more),
         cmocka_unit_test(test_nothing_moves),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_small_buffers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
