@@ -24,8 +24,8 @@ static void pump(struct nic_rq *rq);
  */
 
 /* Thresholds as the driver of mlx5 sets them (en/port_buffer.c): above XOFF there is room for what
- * may still come in; XON lies an MTU below. A buffer that is too small for that has no flow control:
- * ether_wire_new() refuses it. */
+ * may still come in; XON lies an MTU below. A buffer that is too small for that has no flow
+ * control: ether_wire_new() refuses it. */
 void nic_pause_init(struct nic *nic)
 {
     uint64_t size = nic->params.rx_buffer_bytes, frame = nic->params.mtu_bytes + 14;
