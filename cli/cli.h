@@ -53,6 +53,9 @@ void cli_options_release(struct cli_options *options);
 
 /* "nudma 0.1.0 4f2a91c" */
 void cli_print_version(void);
+/* The struct filter of each text (NULL-terminated; may be NULL) that can be read;
+ * g_ptr_array_free() frees them, too. */
+GPtrArray *cli_filters(const char *const *texts, struct sim_error_list *errors);
 /* All mistakes, one a line, to standard error; releases the list. */
 void cli_report(struct sim_error_list *errors);
 /* The path of the first existing root/name, g_free(); NULL if there is none. */

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "cli/cli.h"
+#include "sim/filter.h"
 #include "sim/version.h"
 
 #ifndef NUDMA_DATADIR
@@ -248,4 +249,24 @@ char *cli_command_line(const char *subcommand, int argc, char **argv)
         g_free(quoted);
     }
     return g_string_free(line, FALSE);
+}
+
+static void free_filter(gpointer filter)
+{
+    filter_free(filter);
+}
+
+GPtrArray *cli_filters(const char *const *texts, struct sim_error_list *errors)
+{
+    GPtrArray *filters = g_ptr_array_new_with_free_func(free_filter);
+    for (; texts != NULL && *texts != NULL; texts++) {
+        char *fault = NULL;
+        struct filter *filter = filter_parse(*texts, &fault);
+        if (filter != NULL)
+            g_ptr_array_add(filters, filter);
+        else
+            sim_error_add(errors, NULL, 0, "--filter: %s", fault);
+        g_free(fault);
+    }
+    return filters;
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/cli.h"
 #include "cli/plan.h"
 #include "cli/plot_spec.h"
 
@@ -43,27 +44,6 @@ static void check_quick(const struct scenario *scenario, struct sim_error_list *
         sim_error_add(errors, scenario_path(scenario), 0,
                       "--quick: no point has the values that `quick` names; they are not among "
                       "those of --set axes.NAME, or a constraint leaves them out");
-}
-
-static void free_filter(gpointer filter)
-{
-    filter_free(filter);
-}
-
-/* Those that can be read. */
-static GPtrArray *parse_filters(const char *const *texts, struct sim_error_list *errors)
-{
-    GPtrArray *filters = g_ptr_array_new_with_free_func(free_filter);
-    for (; texts != NULL && *texts != NULL; texts++) {
-        char *fault = NULL;
-        struct filter *filter = filter_parse(*texts, &fault);
-        if (filter != NULL)
-            g_ptr_array_add(filters, filter);
-        else
-            sim_error_add(errors, NULL, 0, "--filter: %s", fault);
-        g_free(fault);
-    }
-    return filters;
 }
 
 static void check_filters(const struct plan *plan, const GPtrArray *filters,
@@ -151,7 +131,7 @@ struct plan *plan_new(const struct cli_options *options, char **arguments,
     plan->scenarios = cli_load_scenarios(options, arguments, choice->sets, errors);
     plan->points = g_array_new(FALSE, TRUE, sizeof(struct plan_point));
     plan->jobs = g_array_new(FALSE, TRUE, sizeof(struct plan_job));
-    GPtrArray *filters = parse_filters(choice->filters, errors);
+    GPtrArray *filters = cli_filters(choice->filters, errors);
     for (guint i = 0; i < plan->scenarios->len; i++) {
         struct scenario *scenario = plan->scenarios->pdata[i];
         check_plot(scenario, errors);

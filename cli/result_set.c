@@ -3,6 +3,7 @@
 #include <sqlite3.h>
 #include <string.h>
 
+#include "cli/cli.h"
 #include "cli/point_name.h"
 #include "cli/result_set.h"
 #include "sim/filter.h"
@@ -382,27 +383,6 @@ static struct filter_table table_of(const struct result_set *set)
                                   .point_value = table_point_value };
 }
 
-static void free_filter(gpointer filter)
-{
-    filter_free(filter);
-}
-
-/* The filters that can be read. */
-static GPtrArray *parse_filters(char **texts, struct sim_error_list *errors)
-{
-    GPtrArray *filters = g_ptr_array_new_with_free_func(free_filter);
-    for (; texts != NULL && *texts != NULL; texts++) {
-        char *fault = NULL;
-        struct filter *filter = filter_parse(*texts, &fault);
-        if (filter != NULL)
-            g_ptr_array_add(filters, filter);
-        else
-            sim_error_add(errors, NULL, 0, "--filter: %s", fault);
-        g_free(fault);
-    }
-    return filters;
-}
-
 /* Whether each of them means something in one of the sets. */
 static bool check_filters(GPtrArray *filters, GPtrArray *sets, struct sim_error_list *errors)
 {
@@ -449,7 +429,7 @@ GPtrArray *result_sets_find(struct results_db *db, const struct result_choice *c
 {
     GPtrArray *sets = g_ptr_array_new_with_free_func(free_set);
     GHashTable *all = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    GPtrArray *filters = parse_filters(choice->filters, errors);
+    GPtrArray *filters = cli_filters((const char *const *)choice->filters, errors);
     bool *used = g_new0(bool, choice->metrics != NULL ? g_strv_length(choice->metrics) + 1 : 1);
     const bool good = errors->n_messages == 0;
     char **names = stored_scenarios(db);
