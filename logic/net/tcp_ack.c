@@ -13,7 +13,6 @@
 #include "logic/net/net_private.h"
 
 #define DUP_ACKS     3u
-#define INIT_CWND    10u  /* TCP_INIT_CWND */
 #define PACING_SLOW  200u /* percent, in slow start */
 #define PACING_AVOID 120u
 
@@ -58,8 +57,10 @@ static uint32_t segment_memory(const struct tcp *tp)
 void tcp_sndbuf_expand(struct socket *sk)
 {
     const struct tcp *tp = &sk->tcp;
-    uint64_t wanted = 2 * (uint64_t)NET_MAX(tp->cwnd, INIT_CWND) * segment_memory(tp);
-    wanted = NET_MIN(wanted, sk->net->params.send_buffer_bytes);
+    const struct net_params *params = &sk->net->params;
+    uint32_t segments = NET_MAX(tp->cwnd, params->initial_window_segments);
+    uint64_t wanted = 2 * (uint64_t)segments * segment_memory(tp);
+    wanted = NET_MIN(wanted, params->send_buffer_bytes);
     if (wanted > sk->send_buffer)
         sk->send_buffer = (uint32_t)wanted;
 }
