@@ -2,7 +2,7 @@
  * Receiving: a ring of buffers, each a part of a page.
  *
  * Models: mlx5e's cyclic receive queue of Linux 4.14. A ring entry keeps its page until the largest
- *   packet does not fit behind those that have been received into it; the page then goes to the
+ * packet does not fit behind those that have been received into it; the page then goes to the
  * queue's page cache, mapped as it is, and is posted again once the stack has dropped its
  * references. Completions are found by their owner bit; headers are prefetched; a packet goes up as
  * its headers and one fragment, with the device's hash and checksum result, to GRO. With LRO
