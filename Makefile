@@ -37,10 +37,9 @@ GIT      := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 # $(call version-flags,folder that holds scenarios/)
 version-flags = -DNUDMA_VERSION='"$(VERSION)"' -DNUDMA_GIT='"$(GIT)"' -DNUDMA_DATADIR='"$(1)"'
 
-LIB_C    := $(wildcard sim/*.c models/*.c models/*/*.c logic/*.c logic/*/*.c workloads/*.c \
-                       workloads/*/*.c)
-LIB_S    := $(wildcard sim/*.S)
-CLI_C    := $(wildcard cli/*.c)
+LIB_C    := $(sort $(shell find sim models logic workloads -name '*.c'))
+LIB_S    := $(sort $(shell find sim -name '*.S'))
+CLI_C    := $(sort $(shell find cli -name '*.c'))
 TEST_C   := $(wildcard tests/unit/test_*.c tests/model/test_*.c tests/scenario/test_*.c)
 BENCH_C  := $(wildcard bench/*.c)
 # Whoever asks for the version or the data folder: those few files get them, the others do not.
@@ -51,6 +50,7 @@ VERSION_O := $(VERSION_C:%.c=$(BUILD)/%.o)
 TESTS    := $(TEST_C:%.c=$(BUILD)/%)
 BENCHES  := $(BENCH_C:%.c=$(BUILD)/%)
 LIB      := $(BUILD)/libnudma.a
+CLI_LIB  := $(BUILD)/libnudma_cli.a
 NUDMA    := $(BUILD)/nudma
 
 .PHONY: all tests benches run test test-slurm bench figures check check-style check-layers setup install \
@@ -84,14 +84,17 @@ $(LIB): $(LIB_O) $(BUILD)/stamp/objects
 	$(call say,AR,$@)
 	@rm -f $@
 	$(Q)ar rcs $@ $(LIB_O)
+$(CLI_LIB): $(CLI_O) $(BUILD)/stamp/objects
+	$(call say,AR,$@)
+	@rm -f $@
+	$(Q)ar rcs $@ $(CLI_O)
 $(NUDMA): $(CLI_O) $(LIB)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(CLI_O) $(LIB) $(LDLIBS)
 $(TESTS:=.o): | require-cmocka
-$(BUILD)/tests/unit/test_worker: $(addprefix $(BUILD)/cli/,worker.o worker_process.o memory.o)
-$(BUILD)/tests/%: $(BUILD)/tests/%.o $(LIB)
+$(BUILD)/tests/%: $(BUILD)/tests/%.o $(CLI_LIB) $(LIB)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB) $(LDLIBS) -lcmocka
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 $(BENCHES:=.o):
 $(BUILD)/bench/%: $(BUILD)/bench/%.o $(LIB)
 	$(call say,LD,$@)
@@ -106,7 +109,7 @@ stamp = @mkdir -p $(@D); printf '%s\n' '$(1)' >$@.new; \
 $(BUILD)/stamp/flags: FORCE
 	$(call stamp,$(shell $(CC) --version 2>/dev/null | head -n 1) $(CC) $(CFLAGS) $(LDFLAGS))
 $(BUILD)/stamp/objects: FORCE
-	$(call stamp,$(LIB_O))
+	$(call stamp,$(LIB_O) $(CLI_O))
 $(BUILD)/stamp/version: FORCE
 	$(call stamp,$(VERSION) $(GIT) $(CURDIR))
 $(BUILD)/stamp/prefix: FORCE
@@ -164,11 +167,10 @@ figures:
 check: all
 	$(NUDMA) check
 
-check-style:
+check-style: check-layers
 	@scripts/check-style.sh
-	@scripts/check-layers.sh
-check-layers:
-	@scripts/check-layers.sh
+check-layers: all
+	@scripts/check-layers.sh $(BUILD)
 
 # ---- Installing -------------------------------------------------------------------------------
 # The installed command looks for its scenarios below PREFIX, the one in $(BUILD) in this folder:

@@ -6,8 +6,8 @@
 #include <time.h>
 
 #include "models/numa/numa.h"
-#include "sim/config.h"
-#include "sim/error.h"
+#include "sim/config/config.h"
+#include "sim/config/error.h"
 
 #define ACCESSES 2000000u
 

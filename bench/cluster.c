@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "models/world.h"
+#include "models/world/world.h"
 #include "workloads/experiment.h"
 
 #define PER_SWITCH 10u

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include "sim/scenario.h"
+#include "sim/config/scenario.h"
 #include "workloads/experiment.h"
 
 static double run_once(struct scenario *scenario, double *tlps)

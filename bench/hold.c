@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "sim/sim.h"
+#include "sim/engine/sim.h"
 
 #define TABLE_LOG2 12
 #define TABLE      (1u << TABLE_LOG2)

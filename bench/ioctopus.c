@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "sim/scenario.h"
+#include "sim/config/scenario.h"
 #include "workloads/experiment.h"
 
 #define SCENARIO  "ioctopus/fig06_tcp_rx"

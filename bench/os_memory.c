@@ -6,9 +6,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "models/host/os.h"
-#include "models/payload.h"
-#include "models/world.h"
+#include "models/base/payload.h"
+#include "models/os/os.h"
+#include "models/world/world.h"
 
 #define KIB UINT64_C(1024)
 #define MIB (KIB * KIB)
@@ -34,7 +34,7 @@ static void bench_copy(struct kernel *kernel, const char *name, bool written, ui
     uint64_t to = 0;
     double spent_ns = 0;
 
-    kernel_stamp(kernel, ring, payload_tag(1, 0), ring_bytes);
+    payload_fill(kernel, ring, payload_tag(1, 0), ring_bytes);
     for (uint64_t i = 0; i < n; i += n_slots) {
         if (written)
             numa_warm_device(numa, 0, (struct hpa){ ring.v }, ring_bytes);

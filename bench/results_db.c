@@ -16,8 +16,8 @@
 #include <glib/gstdio.h>
 #include <sqlite3.h>
 
-#include "sim/results.h"
-#include "sim/sim.h"
+#include "sim/engine/sim.h"
+#include "sim/store/results.h"
 
 enum { N_SCENARIOS = 5, N_POINTS = 2000, N_SEEDS = 10, N_METRICS = 20 };
 enum { N_RUNS = N_SCENARIOS * N_POINTS * N_SEEDS };

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "sim/task.h"
-#include "sim/task_context.h"
+#include "sim/engine/task.h"
+#include "sim/engine/task_context.h"
 
 #define REPETITIONS 5
 

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "models/pcie/pci_regs.h"
-#include "models/pcie/switch.h"
+#include "hw/pci_regs.h"
+#include "models/pcie/switch/switch.h"
 
 #define N_TLPS    1000000u
 #define N_REPEATS 4
@@ -30,7 +30,7 @@ static void receive(struct model *model, uint32_t port, struct tlp *tlp)
     end->n_received++;
     pcie_port_release(&end->port, TLP_POSTED, tlp_data_credits(tlp),
                       SIM_MAX(tlp->tail_ps, sim_now(model->sim)));
-    tlp_free(model->fabric, tlp);
+    tlp_free(model->pcie, tlp);
 }
 
 static void credit(struct model *model, uint32_t port)
@@ -39,10 +39,10 @@ static void credit(struct model *model, uint32_t port)
 
     (void)port;
     while (end->n_to_send != 0 && pcie_port_ready(&end->port, TLP_POSTED)) {
-        struct tlp *tlp = tlp_new(model->fabric, TLP_MWR);
+        struct tlp *tlp = tlp_new(model->pcie, TLP_MWR);
         tlp->address = UINT64_C(0x100000000) + end->n_to_send-- * 256;
         tlp->length_bytes = 256;
-        tlp_payload_new(model->fabric, tlp);
+        tlp_payload_new(model->pcie, tlp);
         pcie_port_send(&end->port, tlp, sim_now(model->sim));
     }
 }
@@ -51,13 +51,13 @@ static const struct model_ops end_ops = { .type = "bench.end",
                                           .receive = receive,
                                           .credit = credit };
 
-static void end_init(struct end *end, struct pcie_fabric *fabric, const char *name)
+static void end_init(struct end *end, struct pcie_context *pcie, const char *name)
 {
     *end = (struct end){
         .model = { .ops = &end_ops,
                    .name = name,
-                   .sim = pcie_fabric_sim(fabric),
-                   .fabric = fabric,
+                   .sim = pcie_context_sim(pcie),
+                   .pcie = pcie,
                    .state = end },
         .port = { .model = &end->model,
                   .max_generation = 3,
@@ -90,13 +90,14 @@ static void fixed_init(struct model *model, struct sim_error_list *errors)
 }
 
 /* A switch whose windows lead writes below 4 GiB down and others up. */
-static struct model *switch_new(struct pcie_fabric *fabric, struct model_ops *ops,
+static struct model *switch_new(struct pcie_context *pcie, struct model_ops *ops,
                                 struct sim_error_list *errors)
 {
     *ops = pcie_switch_ops;
     ops->params = NULL;
     ops->init = fixed_init;
-    struct model *model = model_new(fabric, ops, "switch", NULL, NULL, errors);
+    struct model *model = model_new(pcie_context_sim(pcie), pcie, ops, "switch", NULL, NULL,
+                                    errors);
     struct pcie_switch *sw = model->state;
     for (unsigned i = 0; i < 2; i++) {
         cfg_write(sw->port[i].cfg, PCI_COMMAND, 2, PCI_COMMAND_MEMORY | PCI_COMMAND_BUS_MASTER);
@@ -113,14 +114,14 @@ static double now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void join(struct pcie_fabric *fabric, struct pcie_port *a, struct pcie_port *b,
+static void join(struct pcie_context *pcie, struct pcie_port *a, struct pcie_port *b,
                  struct sim_error_list *errors)
 {
     static const struct pcie_link_params params = {
         .latency_ps = 40000, .ack_tlps = 4, .fc_update_ratio_pct = 25, .skp_overhead_ratio = -1
     };
 
-    if (pcie_link_new(fabric, a->name, &params, a, b, "bench", 1, errors) == NULL)
+    if (pcie_link_new(pcie, a->name, &params, a, b, "bench", 1, errors) == NULL)
         exit(1);
 }
 
@@ -128,20 +129,20 @@ static void join(struct pcie_fabric *fabric, struct pcie_port *a, struct pcie_po
 static double run_once(unsigned n_hops, bool both_ways)
 {
     struct sim *sim = sim_new(1);
-    struct pcie_fabric *fabric = pcie_fabric_new(sim);
+    struct pcie_context *pcie = pcie_context_new(sim);
     struct sim_error_list errors = { 0 };
     struct model_ops ops;
     struct model *sw = NULL;
     static struct end source, sink;
 
-    end_init(&source, fabric, "source");
-    end_init(&sink, fabric, "sink");
+    end_init(&source, pcie, "source");
+    end_init(&sink, pcie, "sink");
     if (n_hops == 2) {
-        sw = switch_new(fabric, &ops, &errors);
-        join(fabric, &source.port, &sw->ports[1], &errors);
-        join(fabric, &sw->ports[0], &sink.port, &errors);
+        sw = switch_new(pcie, &ops, &errors);
+        join(pcie, &source.port, &sw->ports[1], &errors);
+        join(pcie, &sw->ports[0], &sink.port, &errors);
     } else {
-        join(fabric, &source.port, &sink.port, &errors);
+        join(pcie, &source.port, &sink.port, &errors);
     }
     source.n_to_send = N_TLPS;
     sink.n_to_send = both_ways ? N_TLPS : 0;
@@ -151,12 +152,12 @@ static double run_once(unsigned n_hops, bool both_ways)
     sim_run(sim, SIM_TIME_MAX, NULL);
     double took_s = now_s() - start_s;
     uint64_t n_received = source.n_received + sink.n_received;
-    if (sink.n_received != N_TLPS || tlp_live(fabric) != 0)
+    if (sink.n_received != N_TLPS || tlp_live(pcie) != 0)
         exit(1);
     if (getenv("TLP_LINK_EVENTS") != NULL)
         printf("events per TLP %.3f\n", (double)sim_events_fired(sim) / (double)n_received);
     model_free(sw);
-    pcie_fabric_free(fabric);
+    pcie_context_free(pcie);
     sim_free(sim);
     return (double)n_received / took_s / 1e6;
 }

@@ -1,7 +1,7 @@
 /*
  * What the driver that gives a device to a virtual machine may ask of the hypervisor, and what it
  * is asked: VFIO's interface for parent drivers of mediated devices, and what QEMU does with it.
- * models/host/vm.c implements it; logic/lending/vfio.c and mdev.c stand on it.
+ * models/vm/vm.c implements it; logic/lending/vfio.c and mdev.c stand on it.
  *
  * Everything here is about the host: addresses are host-physical but where they say guest-physical,
  * and all calls are made on CPUs of the host. Errors are negative errno values.

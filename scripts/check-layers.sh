@@ -1,95 +1,119 @@
 #!/usr/bin/env bash
-# Who may know whom: the include rules of docs/architecture.md. Prints every breach as
-# "file:line: includes X: why not", ends with status 1 if there was one.
+# Who may know whom: the rooms of docs/architecture.md, checked by the includes of every file and,
+# with the folder of a build, by the symbols that its objects take from each other.
+#   scripts/check-layers.sh [BUILD]
+# Prints every breach as "file:line: includes X: why not" or "file: takes SYMBOL of X: why not"; ends
+# with status 1 if there was one.
 set -u
 cd "$(dirname "$0")/.." || exit 1
+build=${1:-}
+folder_files_max=30
 
-mapfile -t files < <(find sim models logic workloads cli tests bench -name '*.[ch]' 2>/dev/null | sort)
+floors=(hw sim logic models workloads cli)
+present=()
+for floor in "${floors[@]}" tests bench; do [ ! -d "$floor" ] || present+=("$floor"); done
+mapfile -t files < <(find "${present[@]}" -name '*.[ch]' | sort)
 [ ${#files[@]} -gt 0 ] || { echo "check-layers: no files found" >&2; exit 1; }
 
-awk '
-# The folder a file belongs to: "sim", "models/nic", "models" for what lies directly in models/.
-function room(path,    part, n) {
-    n = split(path, part, "/")
-    if (part[1] == "models" && n > 2) return "models/" part[2]
-    return part[1]
-}
-function is_device(r) { return r ~ /^models\/(nic|nvme|gpu|ioat)$/ }
-function breach(why) {
-    print FILENAME ":" FNR ": includes " shown ": " why
-    n_breaches++
-}
-# The floors, from the ground: sim and logic, models, workloads, cli. Returns why not, or "".
-function floors(from, to, included) {
-    if (from == to || from ~ /^(cli|tests|bench)$/) return ""
-    if (to ~ /^(tests|bench)$/) return "nothing outside " to "/ includes what is in it"
-    if (from == "sim") return "sim/ is the ground floor and knows no other folder"
-    if (from == "logic")
-        return "logic/ stands as it would in a kernel: it knows logic/ only, above all logic/kapi.h"
-    if ((is_device(from) || from == "models/pcie") && to == "logic" && included ~ /_hw\.h$/)
-        return "" # a data sheet has one copy
-    if (from ~ /^models/ && to == "logic" && from != "models/host" && from != "models")
-        return "of the models only models/host implements logic/kapi.h"
-    if (from ~ /^models/ && to ~ /^(workloads|cli)$/) return "models/ lies below " to "/"
-    if (from == "workloads" && to == "cli") return "workloads/ lies below cli/"
-    return ""
-}
-# Between the rooms of models/.
-function rooms(path, from, to, included) {
-    if (from == to) return ""
-    if (is_device(from) && is_device(to))
-        return "a device model never includes another one: they meet as TLPs on a link"
-    if (is_device(from) && to ~ /^models\/(numa|host)$/)
-        return "a device reaches memory and cores through its link only"
-    if (is_device(from) && included ~ /^models\/pcie\/(root_complex|iommu|iommu_driver|enumerate)\.h$/)
-        return "a device sees its link and its configuration space, not what lies behind"
-    if (from == "models/pcie" && to == "models/numa" && path !~ /\/(root_complex|rc_)[a-z_]*\.[ch]$/)
-        return "models/pcie and models/numa meet at the root complex alone"
-    if (from == "models/numa" && (to == "models/pcie" || included == "models/model.h"))
-        return "models/pcie and models/numa meet at the root complex alone"
-    if (from ~ /^models\/(pcie|numa)$/ && (is_device(to) || to == "models/host"))
-        return "the fabric and the memory do not know what is plugged in"
-    return ""
-}
+scratch=$(mktemp -d) || exit 1
+trap 'rm -rf "$scratch"' EXIT
+rules=$scratch/rules.awk symbols=$scratch/symbols
 
-FNR == 1 { n_files++; in_repository[FILENAME] = 1 }
+# The rooms from the ground up: each knows only rooms above it in this list, so no two are in a
+# circle; and of those only what the rules below leave.
+cat >"$rules" <<'AWK'
+function rooms_in_order() {
+    return "hw" \
+        " sim/engine sim/config sim/store" \
+        " logic logic/net logic/steering logic/nic logic/nvme logic/gpu logic/lending" \
+        " models/base models/pcie/link models/pcie/config models/pcie/endpoint" \
+        " models/pcie/switch models/pcie/iommu models/pcie/ntb models/numa models/pcie/root" \
+        " models/ether models/nfp models/nic models/nvme models/gpu models/ioat" \
+        " models/host models/os models/vm models/world" \
+        " workloads/base workloads/setup workloads/bench workloads/programs workloads" \
+        " cli/base cli/claims cli/plot cli/campaign cli/results cli/topology cli/report" \
+        " cli/commands"
+}
+function is_device(room) { return room ~ /^models\/(nfp|nic|nvme|gpu|ioat)$/ }
+function free_room(room) { return room ~ /^(tests|bench)(\/|$)/ }
+# Why a file in the room `from` may not know what is in the room `to`; "" if it may.
+function why_not(from, to,    n, name) {
+    if (from == to || free_room(from)) return ""
+    if (!place_known) {
+        n = split(rooms_in_order(), name, " ")
+        while (n > 0) { place[name[n]] = n; n-- }
+        place_known = 1
+    }
+    if (free_room(to)) return "nothing outside " to "/ knows what is in it"
+    if (!(from in place)) return from "/ is no room: scripts/check-layers.sh has the list"
+    if (!(to in place)) return to "/ is no room: scripts/check-layers.sh has the list"
+    if (from ~ /^logic/ && to !~ /^(hw|logic)/)
+        return "logic/ stands as it would in a kernel: it knows hw/ and logic/ only"
+    if (from ~ /^models/ && to ~ /^logic/ && from !~ /^models\/(os|vm)$/)
+        return "of the models only models/os and models/vm implement what logic/ asks for"
+    if (is_device(from) && is_device(to))
+        return "a device model never knows another one: they meet as TLPs on a link"
+    if (is_device(from) && to ~ /^models\/(numa|host|pcie\/(root|iommu|switch|ntb))$/)
+        return "a device sees its link and its configuration space, not what lies behind"
+    if (from ~ /^models\/pcie/ && from != "models/pcie/root" && to == "models/numa" ||
+        from == "models/numa" && to ~ /^models\/pcie/)
+        return "models/pcie and models/numa meet in models/pcie/root alone"
+    if (place[to] > place[from]) return from "/ lies below " to "/"
+    return ""
+}
+function room_of(path) { sub(/\/[^\/]*$/, "", path); return path }
+AWK
+
+breaches=0
+breach() { breaches=$((breaches + $(wc -l <<<"$1"))); printf '%s\n' "$1"; }
+
+# ---- Folders -------------------------------------------------------------------------------------
+wide=$(printf '%s\n' "${files[@]}" | grep -vE '^(tests|bench)/' |
+    awk -v max=$folder_files_max '{ sub(/\/[^\/]*$/, ""); n[$0]++ }
+        END { for (f in n) if (n[f] > max) print f ":1: " n[f] " files of code, more than " max }')
+[ -z "$wide" ] || breach "$wide"
+
+# ---- Includes ------------------------------------------------------------------------------------
+cat >"$scratch/includes.awk" <<'AWK'
+function breach(why) { print FILENAME ":" FNR ": includes " shown ": " why }
+
+FNR == 1 { in_repository[FILENAME] = 1 }
 
 /^[ \t]*#[ \t]*include[ \t]*</ {
     shown = $0; sub(/^[^<]*/, "", shown); sub(/>.*/, ">", shown)
-    from = room(FILENAME)
-    if (shown ~ /^<(glib|gio|gmodule|gobject)/) glib[FILENAME] = FNR
-    if (shown ~ /^<(sqlite3|libconfig)/ && from !~ /^(sim|cli|tests|bench)$/)
-        breach("files and databases are the business of sim/ and cli/")
-    if (shown ~ /^<(glib|gio|gmodule|gobject)/ && from ~ /^(models|logic)/)
-        breach("GLib stays out of models/ and logic/")
+    from = room_of(FILENAME)
+    if (shown ~ /^<(glib|gio|gmodule|gobject)/) {
+        glib[FILENAME] = FNR
+        if (from ~ /^(hw|models|logic)/) breach("GLib stays out of models/ and logic/")
+    }
+    if (shown ~ /^<sqlite3/ && from !~ /^(sim\/store|cli|tests|bench)/)
+        breach("the database is the business of sim/store alone: sim/store/query.h answers")
+    if (shown ~ /^<libconfig/ && from !~ /^(sim\/config|tests|bench)/)
+        breach("files of settings are the business of sim/config alone")
     next
 }
 /^[ \t]*#[ \t]*include[ \t]*"/ {
     included = $0; sub(/^[^"]*"/, "", included); sub(/".*/, "", included)
     shown = "\"" included "\""
-    from = room(FILENAME)
-    if (included !~ /^(sim|models|logic|workloads|cli|tests|bench)\//) {
-        breach("write the path from the project folder on, as in \"sim/types.h\"")
+    from = room_of(FILENAME)
+    if (included !~ /^(hw|sim|models|logic|workloads|cli|tests|bench)\//) {
+        breach("write the path from the project folder on, as in \"sim/engine/types.h\"")
         next
     }
-    to = room(included)
     edge_to[FILENAME, ++n_edges[FILENAME]] = included
     edge_line[FILENAME, n_edges[FILENAME]] = FNR
-    if (included ~ /\.c$/ && from !~ /^(tests|bench)$/) breach("a .c file is not included")
-    why = floors(from, to, included)
-    if (why == "" && from ~ /^models/ && to ~ /^models/) why = rooms(FILENAME, from, to, included)
+    if (included ~ /\.c$/ && !free_room(from)) breach("a .c file is not included")
+    why = why_not(from, room_of(included))
     if (why != "") breach(why)
 }
-
 # Depth first over headers. colour 1: on the way, 2: done.
 function visit(file, trail,    i, next_file) {
     colour[file] = 1
     for (i = 1; i <= n_edges[file]; i++) {
         next_file = edge_to[file, i]
-        if (colour[next_file] == 1) {
+        if (colour[next_file] == 1)
             print file ":" edge_line[file, i] ": includes go round in a circle: " trail " -> " next_file
-            n_breaches++
-        } else if (colour[next_file] != 2 && next_file in in_repository)
+        else if (colour[next_file] != 2 && next_file in in_repository)
             visit(next_file, trail " -> " next_file)
     }
     colour[file] = 2
@@ -105,20 +129,47 @@ function glib_below(file,    i, found) {
 END {
     for (file in in_repository) {
         for (i = 1; i <= n_edges[file]; i++)
-            if (!(edge_to[file, i] in in_repository)) {
+            if (!(edge_to[file, i] in in_repository))
                 print file ":" edge_line[file, i] ": includes " edge_to[file, i] ": no such file"
-                n_breaches++
-            }
         if (!colour[file]) visit(file, file)
     }
     for (file in in_repository)
-        if (file ~ /^(models|logic)\// && !(file in glib) && (below = glib_below(file)) != "") {
+        if (file ~ /^(hw|models|logic)\// && !(file in glib) && (below = glib_below(file)) != "")
             print file ":1: gets GLib through " below ": GLib stays out of models/ and logic/"
-            n_breaches++
-        }
-    if (n_breaches) {
-        printf "check-layers: %d breaches in %d files\n", n_breaches, n_files > "/dev/stderr"
-        exit 1
-    }
-    printf "check-layers: %d files, no breach\n", n_files
-}' "${files[@]}"
+}
+AWK
+found=$(awk -f "$rules" -f "$scratch/includes.awk" "${files[@]}")
+[ -z "$found" ] || breach "$found"
+
+# ---- Symbols -------------------------------------------------------------------------------------
+# What a call through a declaration in one's own room would hide from the includes.
+checked="includes"
+if [ -n "$build" ]; then
+    checked="includes and symbols"
+    for file in "${files[@]}"; do
+        case $file in tests/* | bench/* | *.h) continue ;; esac
+        if [ ! -f "$build/${file%.c}.o" ]; then
+            breach "$file:1: $build has no object of it: build everything first"
+        else
+            nm -P "$build/${file%.c}.o" | sed "s|^|$file |"
+        fi
+    done >"$symbols"
+    # The kernel's services (k_...) are asked for by logic/ and made by models/os and models/vm:
+    # that is what logic/kapi.h is for.
+    cat >"$scratch/symbols.awk" <<'AWK'
+NF < 3 { print; next } # a breach that was found above
+FNR == NR { if ($3 ~ /^[TDBRVWC]$/) defined_in[$2] = $1; next }
+$3 == "U" && ($2 in defined_in) && !($1 ~ /^logic\// && $2 ~ /^k_/) {
+    why = why_not(room_of($1), room_of(defined_in[$2]))
+    if (why != "") print $1 ":1: takes " $2 " of " defined_in[$2] ": " why
+}
+AWK
+    found=$(awk -f "$rules" -f "$scratch/symbols.awk" "$symbols" "$symbols" | sort -u)
+    [ -z "$found" ] || breach "$found"
+fi
+
+if [ "$breaches" -gt 0 ]; then
+    echo "check-layers: $breaches breaches in ${#files[@]} files" >&2
+    exit 1
+fi
+echo "check-layers: ${#files[@]} files, $checked: no breach"

@@ -4,9 +4,10 @@
 #include <glib.h>
 #include <string.h>
 
-#include "models/pcie/tlp_trace.h"
-#include "workloads/describe.h"
-#include "workloads/workload.h"
+#include "models/pcie/link/tlp_trace.h"
+#include "workloads/base/describe.h"
+#include "workloads/base/workload.h"
+#include "workloads/registry.h"
 
 const struct param_desc engine_params_table[] = {
     PARAM("quantum_ns", PARAM_TIME, struct engine_params, quantum_ps, 20, 0, 1000, PROV_NONE, "",
@@ -81,6 +82,7 @@ static bool workload_build(struct workload *workload, struct config *config, uin
     struct config_node *root = config_root(config);
     struct sim_error_list own = { 0 };
     *workload = (struct workload){ .config = config };
+    workload->programs = program_registry;
     workload->world = world_new(config, seed, &own);
     workload->sim = world_sim(workload->world);
     workload->ops = find_ops(root, &workload->group, &own);

@@ -2,8 +2,8 @@
 #ifndef WORKLOADS_EXPERIMENT_H
 #define WORKLOADS_EXPERIMENT_H
 
-#include "sim/config.h"
-#include "sim/results.h"
+#include "sim/config/config.h"
+#include "sim/store/results.h"
 
 struct experiment_outcome {
     sim_time sim_ps;
@@ -38,7 +38,7 @@ struct experiment_followed {
  * Runs one point until what is followed has come to its end, or the point has; nothing is kept of
  * what it records. A run that ends in its midst leaves memory of the simulated software behind, as
  * one that is interrupted does. outcome may be NULL; its fingerprint is that of a run that was
- * recorded, if the point came to its end. What was written down (models/pcie/tlp_trace.h), the
+ * recorded, if the point came to its end. What was written down (models/pcie/link/tlp_trace.h), the
  * caller's. NULL: mistakes are in errors (the device is none of the scenario), nothing has run; or
  * the run failed, *error as above.
  */

@@ -1,17 +1,42 @@
 /* The one list of workloads, and of everything that has parameters without being a device. */
-#include "models/nic/ether.h"
-#include "workloads/describe.h"
-#include "workloads/lending.h"
-#include "workloads/lending_vm.h"
-#include "workloads/network.h"
-#include "workloads/program.h"
-#include "workloads/workload.h"
+#include "workloads/registry.h"
+
+#include "models/ether/ether.h"
+#include "models/os/os.h"
+#include "workloads/base/describe.h"
+#include "workloads/base/workload.h"
+#include "workloads/programs/program.h"
+#include "workloads/setup/lending.h"
+#include "workloads/setup/lending_vm.h"
+#include "workloads/setup/network.h"
 
 const struct workload_ops *const workload_registry[] = {
     &workload_pcie_bench_ops,
     &workload_memory_ops,
     &workload_programs_ops,
     &workload_trends_ops,
+    NULL,
+};
+
+const struct program_ops *const program_registry[] = {
+    &program_netperf_ops,
+    &program_netperf_rr_ops,
+    &program_sockperf_ops,
+    &program_pktgen_ops,
+    &program_sendfile_ops,
+    &program_memcached_ops,
+    &program_stream_ops,
+    &program_pagerank_ops,
+    &program_bandwidth_test_ops,
+    &program_cold_migration_ops,
+    &program_ping_pong_ops,
+    &program_fio_ops,
+    &program_training_ops,
+    &program_device_dma_ops,
+    &program_borrow_limit_ops,
+    &program_device_taken_ops,
+    &program_ntb_dma_ops,
+    &program_ntb_latency_ops,
     NULL,
 };
 
@@ -65,7 +90,8 @@ bool describe_entry(unsigned index, struct describe_entry *entry)
         if (index == n)
             return program_entry(n, entry);
     index -= n;
-    static const struct describe_entry others[] = {
+    const struct describe_entry others[] = {
+        { os_param_group.name, os_param_group.help, os_param_group.table, NULL, NULL, NULL },
         { "network", "a host of the group `network`", network_params_table, NULL, NULL, NULL },
         { "lending",
           "a machine of the group `lending`, beside `lend` and `borrow`: lists of devices",

@@ -30,12 +30,12 @@ static void interrupted(void *arg)
     k_wake(ring->gpu->kernel, &ring->waiters);
 }
 
-int gpud_ring_on(struct gpu *gpu, unsigned idx)
+int gpu_drv_ring_on(struct gpu_drv *gpu, unsigned idx)
 {
     struct gpu_ring *ring = &gpu->ring[idx];
     struct k_pci_dev *pci = gpu->pci;
     *ring = (struct gpu_ring){ .gpu = gpu, .idx = idx };
-    int error = gpud_memory_new(gpu, GPU_RING * sizeof(struct gpu_command), &ring->memory);
+    int error = gpu_drv_memory_new(gpu, GPU_RING * sizeof(struct gpu_command), &ring->memory);
     if (error == 0)
         error = k_irq_request(pci, idx, k_cpu(gpu->kernel), interrupted, ring, &ring->irq);
     if (error != 0)
@@ -49,9 +49,9 @@ int gpud_ring_on(struct gpu *gpu, unsigned idx)
     return gpu_channel_state(gpu, idx) == GPU_CHANNEL_ON ? 0 : -EIO;
 }
 
-void gpud_ring_off(struct gpu_ring *ring)
+void gpu_drv_ring_off(struct gpu_ring *ring)
 {
-    struct gpu *gpu = ring->gpu;
+    struct gpu_drv *gpu = ring->gpu;
     bool was_on = ring->on;
     ring->on = false;
     if (was_on && !gpu->gone) {
@@ -67,7 +67,7 @@ void gpud_ring_off(struct gpu_ring *ring)
     k_wake(gpu->kernel, &ring->waiters);
 }
 
-enum gpu_channel_status gpu_channel_state(struct gpu *gpu, unsigned channel)
+enum gpu_channel_status gpu_channel_state(struct gpu_drv *gpu, unsigned channel)
 {
     uint32_t status = k_readl(gpu->pci, 0, channel_register(channel, GPU_CHANNEL_STATUS));
     if (status == UINT32_MAX)
@@ -90,7 +90,7 @@ static int ring_room(const struct gpu_ring *ring)
 
 static int ring_put(struct gpu_ring *ring, const struct gpu_command *command)
 {
-    struct gpu *gpu = ring->gpu;
+    struct gpu_drv *gpu = ring->gpu;
     int error = ring_room(ring);
     if (error != 0)
         return error;
@@ -116,7 +116,7 @@ static bool within(struct gpu_place place, uint64_t bytes)
            (bytes <= place.mapping->bytes && place.offset <= place.mapping->bytes - bytes);
 }
 
-int gpu_copy(struct gpu *gpu, unsigned channel, struct gpu_place to, struct gpu_place from,
+int gpu_copy(struct gpu_drv *gpu, unsigned channel, struct gpu_place to, struct gpu_place from,
              uint64_t bytes)
 {
     const struct gpu_mapping *a = from.mapping, *b = to.mapping;
@@ -137,7 +137,7 @@ int gpu_copy(struct gpu *gpu, unsigned channel, struct gpu_place to, struct gpu_
     return ring_put(&gpu->ring[channel], &command);
 }
 
-int gpu_launch(struct gpu *gpu, const struct gpu_launch *launch)
+int gpu_launch(struct gpu_drv *gpu, const struct gpu_launch *launch)
 {
     struct gpu_command command = { .launch = GPU_LAUNCH_KERNEL,
                                    .kernel = launch->kernel,
@@ -148,7 +148,7 @@ int gpu_launch(struct gpu *gpu, const struct gpu_launch *launch)
     return ring_put(&gpu->ring[gpu->n_engines], &command);
 }
 
-int gpu_submit(struct gpu *gpu, unsigned channel)
+int gpu_submit(struct gpu_drv *gpu, unsigned channel)
 {
     struct gpu_ring *ring = &gpu->ring[channel];
     if (gpu->gone || !ring->on)
@@ -170,7 +170,7 @@ static uint64_t slot_offset(unsigned slot)
     return slot * sizeof(struct gpu_semaphore);
 }
 
-int gpu_event_record(struct gpu *gpu, unsigned channel, bool blocking, struct gpu_event *event)
+int gpu_event_record(struct gpu_drv *gpu, unsigned channel, bool blocking, struct gpu_event *event)
 {
     struct gpu_ring *ring = &gpu->ring[channel];
     int error = ring_room(ring);
@@ -190,7 +190,7 @@ int gpu_event_record(struct gpu *gpu, unsigned channel, bool blocking, struct gp
 }
 
 /* Looks at the slot; what was put into the channel before has ended with the event. */
-static bool has_come(struct gpu *gpu, const struct gpu_event *event)
+static bool has_come(struct gpu_drv *gpu, const struct gpu_event *event)
 {
     struct gpu_ring *ring = &gpu->ring[event->channel];
     uint32_t payload;
@@ -205,7 +205,7 @@ static bool has_come(struct gpu *gpu, const struct gpu_event *event)
     return true;
 }
 
-static bool came_meanwhile(struct gpu *gpu, const struct gpu_event *event)
+static bool came_meanwhile(struct gpu_drv *gpu, const struct gpu_event *event)
 {
     uint32_t payload;
     k_peek(gpu->kernel, kaddr_add(gpu->semaphores.at, slot_offset(event->slot)), &payload,
@@ -215,7 +215,7 @@ static bool came_meanwhile(struct gpu *gpu, const struct gpu_event *event)
 
 /* Until an interrupt; or, if the event has none, for a turn of a loop, whose next one looks at it.
  * False: until_ps has come. */
-static bool pause_for(struct gpu *gpu, const struct gpu_event *event, uint64_t until_ps)
+static bool pause_for(struct gpu_drv *gpu, const struct gpu_event *event, uint64_t until_ps)
 {
     if (event->blocking)
         return k_wait(gpu->kernel, &gpu->ring[event->channel].waiters, until_ps);
@@ -223,7 +223,7 @@ static bool pause_for(struct gpu *gpu, const struct gpu_event *event, uint64_t u
     return k_now_ps(gpu->kernel) < until_ps;
 }
 
-static int wait_for(struct gpu *gpu, const struct gpu_event *event, uint64_t until_ps)
+static int wait_for(struct gpu_drv *gpu, const struct gpu_event *event, uint64_t until_ps)
 {
     struct gpu_ring *ring = &gpu->ring[event->channel];
     while (!has_come(gpu, event)) {
@@ -251,7 +251,7 @@ static int wait_for(struct gpu *gpu, const struct gpu_event *event, uint64_t unt
     return 0;
 }
 
-int gpu_event_wait(struct gpu *gpu, const struct gpu_event *event, uint64_t until_ps)
+int gpu_event_wait(struct gpu_drv *gpu, const struct gpu_event *event, uint64_t until_ps)
 {
     gpu->users++;
     int error = wait_for(gpu, event, until_ps);
@@ -259,7 +259,7 @@ int gpu_event_wait(struct gpu *gpu, const struct gpu_event *event, uint64_t unti
     return error;
 }
 
-uint64_t gpu_event_ns(struct gpu *gpu, const struct gpu_event *event)
+uint64_t gpu_event_ns(struct gpu_drv *gpu, const struct gpu_event *event)
 {
     struct gpu_semaphore semaphore;
     k_load(gpu->kernel, kaddr_add(gpu->semaphores.at, slot_offset(event->slot)), &semaphore,

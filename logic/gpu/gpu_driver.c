@@ -12,17 +12,17 @@ static const struct k_pci_id gpu_ids[] = { { GPU_VENDOR_ID, GPU_DEVICE_ID_K40 },
                                            { GPU_VENDOR_ID, GPU_DEVICE_ID_P4000 },
                                            { 0, 0 } };
 
-static void gpu_delete(struct gpu *gpu)
+static void gpu_delete(struct gpu_drv *gpu)
 {
     for (unsigned i = 0; i <= gpu->n_engines; i++)
         if (gpu->ring[i].gpu != NULL)
-            gpud_ring_off(&gpu->ring[i]);
+            gpu_drv_ring_off(&gpu->ring[i]);
     while (gpu->users > 0) /* they have been woken */
         k_sleep(gpu->kernel, DRAIN_PS);
     for (unsigned i = 0; i <= gpu->n_engines; i++)
-        gpud_memory_free(gpu, &gpu->ring[i].memory);
-    gpud_memory_free(gpu, &gpu->semaphores);
-    gpud_extents_release(gpu);
+        gpu_drv_memory_free(gpu, &gpu->ring[i].memory);
+    gpu_drv_memory_free(gpu, &gpu->semaphores);
+    gpu_drv_extents_release(gpu);
     gpu->pci->device.driver_data = NULL;
     k_free(gpu);
 }
@@ -37,7 +37,7 @@ static int gpu_probe(struct k_pci_dev *pci, void *context)
     uint32_t n_engines = k_readl(pci, 0, GPU_REG_COPY_ENGINES);
     if (n_engines == 0 || n_engines >= GPU_CHANNELS_MAX)
         return -ENODEV;
-    struct gpu *gpu = k_zalloc(sizeof(*gpu));
+    struct gpu_drv *gpu = k_zalloc(sizeof(*gpu));
     gpu->driver = context;
     gpu->kernel = pci->device.kernel;
     gpu->pci = pci;
@@ -45,10 +45,11 @@ static int gpu_probe(struct k_pci_dev *pci, void *context)
     gpu->memory_bytes = (uint64_t)k_readl(pci, 0, GPU_REG_MEMORY_MIB) << 20;
     gpu->address_bits = k_readl(pci, 0, GPU_REG_ADDRESS_BITS);
     gpu->clock_khz = k_readl(pci, 0, GPU_REG_CLOCK_KHZ);
-    gpud_extents_init(gpu);
-    int error = gpud_memory_new(gpu, GPU_EVENTS * sizeof(struct gpu_semaphore), &gpu->semaphores);
+    gpu_drv_extents_init(gpu);
+    int error = gpu_drv_memory_new(gpu, GPU_EVENTS * sizeof(struct gpu_semaphore),
+                                   &gpu->semaphores);
     for (unsigned i = 0; error == 0 && i <= gpu->n_engines; i++)
-        error = gpud_ring_on(gpu, i);
+        error = gpu_drv_ring_on(gpu, i);
     pci->device.driver_data = gpu;
     if (error != 0)
         gpu_delete(gpu);
@@ -57,7 +58,7 @@ static int gpu_probe(struct k_pci_dev *pci, void *context)
 
 static void gpu_remove(struct k_pci_dev *pci, bool gone)
 {
-    struct gpu *gpu = pci->device.driver_data;
+    struct gpu_drv *gpu = pci->device.driver_data;
     gpu->gone |= gone;
     gpu_delete(gpu);
 }
@@ -82,28 +83,28 @@ void gpu_driver_free(struct gpu_driver *driver)
     k_free(driver);
 }
 
-struct gpu *gpu_of(const struct k_pci_dev *dev)
+struct gpu_drv *gpu_of(const struct k_pci_dev *dev)
 {
     return dev->driver != NULL && dev->driver->probe == gpu_probe ? dev->device.driver_data : NULL;
 }
 
-uint64_t gpu_memory_bytes(const struct gpu *gpu)
+uint64_t gpu_memory_bytes(const struct gpu_drv *gpu)
 {
     return gpu->memory_bytes;
 }
 
-uint64_t gpu_window_bytes(const struct gpu *gpu)
+uint64_t gpu_window_bytes(const struct gpu_drv *gpu)
 {
     uint64_t bytes = gpu->pci->bar_bytes[GPU_MEMORY_BAR];
     return bytes < gpu->memory_bytes ? bytes : gpu->memory_bytes;
 }
 
-unsigned gpu_copy_engines(const struct gpu *gpu)
+unsigned gpu_copy_engines(const struct gpu_drv *gpu)
 {
     return gpu->n_engines;
 }
 
-uint32_t gpu_clock_khz(const struct gpu *gpu)
+uint32_t gpu_clock_khz(const struct gpu_drv *gpu)
 {
     return gpu->clock_khz;
 }

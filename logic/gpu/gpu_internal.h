@@ -14,7 +14,7 @@ struct gpu_memory { /* DMA memory */
 };
 
 struct gpu_ring {
-    struct gpu *gpu;
+    struct gpu_drv *gpu;
     unsigned idx;
     struct gpu_memory memory;
     uint32_t put, done; /* commands ever written; that are known to have ended */
@@ -31,7 +31,7 @@ struct gpu_extent {
     struct gpu_extent *next;
 };
 
-struct gpu {
+struct gpu_drv {
     struct gpu_driver *driver;
     struct kernel *kernel;
     struct k_pci_dev *pci;
@@ -52,15 +52,15 @@ struct gpu_driver {
 };
 
 /* gpu_memory.c */
-void gpud_extents_init(struct gpu *gpu);
-void gpud_extents_release(struct gpu *gpu);
+void gpu_drv_extents_init(struct gpu_drv *gpu);
+void gpu_drv_extents_release(struct gpu_drv *gpu);
 /* DMA memory that the GPU reaches. */
-int gpud_memory_new(struct gpu *gpu, size_t bytes, struct gpu_memory *memory);
-void gpud_memory_free(struct gpu *gpu, struct gpu_memory *memory);
+int gpu_drv_memory_new(struct gpu_drv *gpu, size_t bytes, struct gpu_memory *memory);
+void gpu_drv_memory_free(struct gpu_drv *gpu, struct gpu_memory *memory);
 
 /* gpu_channel.c */
-int gpud_ring_on(struct gpu *gpu, unsigned idx);
-/* Waits until nothing of it is under way; also what gpud_ring_on() failed at. Its memory stays. */
-void gpud_ring_off(struct gpu_ring *ring);
+int gpu_drv_ring_on(struct gpu_drv *gpu, unsigned idx);
+/* Waits until nothing of it is under way; also what gpu_drv_ring_on() failed at. Its memory stays. */
+void gpu_drv_ring_off(struct gpu_ring *ring);
 
 #endif

@@ -13,12 +13,12 @@ static struct gpu_extent *extent_new(uint64_t offset, uint64_t bytes, struct gpu
     return extent;
 }
 
-void gpud_extents_init(struct gpu *gpu)
+void gpu_drv_extents_init(struct gpu_drv *gpu)
 {
     gpu->extents = extent_new(0, gpu->memory_bytes, NULL);
 }
 
-void gpud_extents_release(struct gpu *gpu)
+void gpu_drv_extents_release(struct gpu_drv *gpu)
 {
     while (gpu->extents != NULL) {
         struct gpu_extent *extent = gpu->extents;
@@ -27,7 +27,7 @@ void gpud_extents_release(struct gpu *gpu)
     }
 }
 
-int gpu_alloc(struct gpu *gpu, uint64_t bytes, uint64_t *offset)
+int gpu_alloc(struct gpu_drv *gpu, uint64_t bytes, uint64_t *offset)
 {
     if (bytes == 0)
         return -EINVAL;
@@ -58,7 +58,7 @@ static void merge_next(struct gpu_extent *extent)
     k_free(next);
 }
 
-void gpu_free(struct gpu *gpu, uint64_t offset)
+void gpu_free(struct gpu_drv *gpu, uint64_t offset)
 {
     struct gpu_extent *extent = gpu->extents, *before = NULL;
     while (extent != NULL && extent->offset != offset) {
@@ -79,7 +79,7 @@ void gpu_free(struct gpu *gpu, uint64_t offset)
 /* ---- Addresses ---------------------------------------------------------------------------------
  */
 
-static bool reaches(const struct gpu *gpu, uint64_t bus, uint64_t bytes)
+static bool reaches(const struct gpu_drv *gpu, uint64_t bus, uint64_t bytes)
 {
     return gpu->address_bits >= 64 || bus + bytes - 1 < UINT64_C(1) << gpu->address_bits;
 }
@@ -98,7 +98,7 @@ static void add_run(struct gpu_mapping *mapping, uint64_t bus, uint64_t bytes)
 }
 
 /* Through the window, as page tables are written. */
-static int write_table(struct gpu *gpu, struct gpu_mapping *mapping)
+static int write_table(struct gpu_drv *gpu, struct gpu_mapping *mapping)
 {
     uint64_t bytes = mapping->n_runs * sizeof(struct gpu_table_entry);
     if (mapping->n_runs == 1)
@@ -124,7 +124,7 @@ static uint64_t piece_of(struct kaddr at, uint64_t done, uint64_t bytes)
     return piece < bytes - done ? piece : bytes - done;
 }
 
-int gpu_map_host(struct gpu *gpu, struct kaddr at, uint64_t bytes, struct gpu_mapping *mapping)
+int gpu_map_host(struct gpu_drv *gpu, struct kaddr at, uint64_t bytes, struct gpu_mapping *mapping)
 {
     if (gpu->gone)
         return -ENODEV;
@@ -151,7 +151,7 @@ int gpu_map_host(struct gpu *gpu, struct kaddr at, uint64_t bytes, struct gpu_ma
     return error;
 }
 
-int gpu_map_peer(struct gpu *gpu, struct gpu *peer, uint64_t offset, uint64_t bytes,
+int gpu_map_peer(struct gpu_drv *gpu, struct gpu_drv *peer, uint64_t offset, uint64_t bytes,
                  struct gpu_mapping *mapping)
 {
     uint64_t bus;
@@ -186,7 +186,7 @@ static void unmap_host(struct k_device *device, const struct gpu_mapping *mappin
     }
 }
 
-void gpu_unmap(struct gpu *gpu, struct gpu_mapping *mapping)
+void gpu_unmap(struct gpu_drv *gpu, struct gpu_mapping *mapping)
 {
     struct k_device *device = &gpu->pci->device;
     if (mapping->peer)
@@ -199,7 +199,7 @@ void gpu_unmap(struct gpu *gpu, struct gpu_mapping *mapping)
     *mapping = (struct gpu_mapping){ 0 };
 }
 
-int gpud_memory_new(struct gpu *gpu, size_t bytes, struct gpu_memory *memory)
+int gpu_drv_memory_new(struct gpu_drv *gpu, size_t bytes, struct gpu_memory *memory)
 {
     struct k_device *device = &gpu->pci->device;
     int error = k_dma_alloc(device, device->node, bytes, &memory->at, &memory->dma);
@@ -208,11 +208,11 @@ int gpud_memory_new(struct gpu *gpu, size_t bytes, struct gpu_memory *memory)
     memory->bytes = bytes;
     if (reaches(gpu, memory->dma, bytes))
         return 0;
-    gpud_memory_free(gpu, memory);
+    gpu_drv_memory_free(gpu, memory);
     return -ERANGE;
 }
 
-void gpud_memory_free(struct gpu *gpu, struct gpu_memory *memory)
+void gpu_drv_memory_free(struct gpu_drv *gpu, struct gpu_memory *memory)
 {
     if (memory->bytes != 0)
         k_dma_free(&gpu->pci->device, memory->bytes, memory->at, memory->dma);

@@ -3,7 +3,7 @@
  *   IOMMU domain that all requesters from the fabric share, exports.
  * Does not model: multicast, hot plug of the adapter, moving windows to make room.
  * Timing: a register write for each entry that changes; the calls of kapi.h charge the rest.
- * Sources: SmartIO, 3.3, 4.3, 8.6; logic/lending/ntb_hw.h.
+ * Sources: SmartIO, 3.3, 4.3, 8.6; hw/ntb_regs.h.
  */
 #include "logic/lending/adapter.h"
 

@@ -1,5 +1,5 @@
 /*
- * One adapter with a non-transparent bridge (data sheet: ntb_hw.h): its windows, its tables of
+ * One adapter with a non-transparent bridge (data sheet: ntb_regs.h): its windows, its tables of
  * requesters, what of this host the fabric may reach through it. Entries are counted: who asks for
  * what is there already shares it, and the last who gives it back clears it. Each knows for whom it
  * was taken first.
@@ -11,8 +11,8 @@
 #ifndef LOGIC_LENDING_ADAPTER_H
 #define LOGIC_LENDING_ADAPTER_H
 
+#include "hw/ntb_regs.h"
 #include "logic/kapi.h"
-#include "logic/lending/ntb_hw.h"
 #include "logic/lending/ranges.h"
 
 #define LEND_OWNER_BYTES 32u

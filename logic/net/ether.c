@@ -9,7 +9,7 @@
  * Sources: IEEE 802.3; RFC 791, 793, 768, 7323; RSS: "Introduction to Receive Side Scaling",
  * "Verifying the RSS Hash Calculation" (key and test vectors), Microsoft.
  */
-#include "logic/net/net_private.h"
+#include "logic/net/net_internal.h"
 
 #define IP_AT          ETHER_BYTES
 #define L4_AT          (ETHER_BYTES + IPV4_BYTES)

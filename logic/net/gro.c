@@ -12,7 +12,7 @@
  * Sources: Linux 4.14 net/core/dev.c (dev_gro_receive, napi_gro_flush), net/ipv4/tcp_offload.c
  * (tcp_gro_receive), net/core/skbuff.c (skb_gro_receive).
  */
-#include "logic/net/net_private.h"
+#include "logic/net/net_internal.h"
 
 #define NETWORK_BYTES(skb) ((skb)->head_bytes - ETHER_BYTES) /* of its headers, from IP on */
 

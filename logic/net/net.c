@@ -8,8 +8,8 @@
  * (tcp_wmem, tcp_rmem), include/net/tcp.h (TCP_DELACK_MIN, TCP_RTO_MIN, TCP_INIT_CWND),
  * net/ethernet/eth.c and net/sched (queue of 1000).
  */
-#include "logic/net/net_private.h"
-#include "logic/steering/arfs.h"
+#include "logic/net/arfs.h"
+#include "logic/net/net_internal.h"
 
 const struct net_params net_params_default = {
     .gro = true,

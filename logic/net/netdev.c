@@ -11,9 +11,9 @@
  * netif_receive_skb_internal, get_rps_cpu), net/sched/sch_generic.c (sch_direct_xmit, __qdisc_run,
  * netif_schedule_queue).
  */
-#include "logic/net/net_private.h"
-#include "logic/steering/arfs.h"
-#include "logic/steering/xps.h"
+#include "logic/net/arfs.h"
+#include "logic/net/net_internal.h"
+#include "logic/net/xps.h"
 
 #define RUN_QUOTA 64u /* packets handed over for others at a time (weight_p, dev_tx_weight) */
 #define LATER_PS  NET_PS_PER_MS

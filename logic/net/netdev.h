@@ -150,7 +150,7 @@ struct net_device_ops {
      * at a time per queue. Whoever puts off the doorbell for xmit_more rings it at the latest when
      * it stops the queue. */
     enum net_xmit (*start_xmit)(struct sk_buff *skb, struct net_device *dev);
-    /* The transmit queue for a packet; NULL: XPS (logic/steering/xps.h) decides. */
+    /* The transmit queue for a packet; NULL: XPS (logic/net/xps.h) decides. */
     uint16_t (*select_queue)(struct sk_buff *skb, struct net_device *dev);
     /* ARFS: have the flow of this packet delivered to receive queue rxq. Returns a filter's number,
      * or a negative errno (-ENOSPC: table full). From a soft interrupt. NULL: not offered. */
@@ -198,7 +198,7 @@ struct net_device {
     struct net_queue_stats tx[NET_QUEUES_MAX], rx[NET_QUEUES_MAX]; /* counted by the stack */
     void *private_data;                                            /* the driver's */
     /* ---- the stack's ---- */
-    struct arfs *arfs; /* the flow table of logic/steering/arfs.h; NULL: no ARFS */
+    struct arfs *arfs; /* the flow table of logic/net/arfs.h; NULL: no ARFS */
     struct net_device *next;
     struct sk_buff *backlog[NET_QUEUES_MAX],
         *backlog_tail[NET_QUEUES_MAX]; /* queueing discipline */

@@ -8,7 +8,7 @@
  * Sources: Linux 4.14 net/core/skbuff.c (skb_release_data, skb_split, skb_clone with fclone),
  * include/linux/skbuff.h.
  */
-#include "logic/net/net_private.h"
+#include "logic/net/net_internal.h"
 
 struct sk_buff *skb_new(struct net *net)
 {

@@ -9,7 +9,7 @@
  * Sources: Linux 4.14 net/core/sock.c (lock_sock_nested, release_sock, sk_page_frag_refill),
  * net/core/datagram.c (skb_copy_datagram_iter), net/core/stream.c.
  */
-#include "logic/net/net_private.h"
+#include "logic/net/net_internal.h"
 
 #define FRAGMENT_ORDER 3u /* SKB_FRAG_PAGE_ORDER: 32 KiB */
 

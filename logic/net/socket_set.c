@@ -8,7 +8,7 @@
  * Timing: a system call and poll_call_cycles per call; the wake-up as k_wake() charges it.
  * Sources: Linux 4.14 fs/eventpoll.c (ep_poll_callback, ep_send_events_proc).
  */
-#include "logic/net/net_private.h"
+#include "logic/net/net_internal.h"
 
 struct socket_set {
     struct net *net;

@@ -8,7 +8,7 @@
  * (tcp_v4_rcv), net/ipv4/tcp_input.c (tcp_rcv_state_process, tcp_conn_request), net/ipv4/tcp.c
  * (tcp_close), net/ipv4/inet_connection_sock.c.
  */
-#include "logic/net/net_private.h"
+#include "logic/net/net_internal.h"
 
 #define ACCEPT_QUEUE   128u /* somaxconn */
 #define BACKLOG_EXTRA  65536u

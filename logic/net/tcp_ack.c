@@ -10,7 +10,7 @@
  * tcp_clean_rtx_queue, tcp_rtt_estimator, tcp_fastretrans_alert, tcp_update_pacing_rate,
  * tcp_sndbuf_expand, tcp_new_space).
  */
-#include "logic/net/net_private.h"
+#include "logic/net/net_internal.h"
 
 #define DUP_ACKS     3u
 #define PACING_SLOW  200u /* percent, in slow start */

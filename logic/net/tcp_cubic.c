@@ -8,7 +8,7 @@
  * Sources: Linux 4.14 net/ipv4/tcp_cubic.c, net/ipv4/tcp_cong.c (tcp_slow_start,
  * tcp_cong_avoid_ai); Ha, Rhee, Xu, "CUBIC", SIGOPS OSR 42(5), 2008; RFC 8312.
  */
-#include "logic/net/net_private.h"
+#include "logic/net/net_internal.h"
 
 #define BETA         717u /* of 1024 */
 #define C_SCALED     410u /* 0.4 of 1024 */

@@ -8,7 +8,7 @@
  * tcp_ofo_queue, tcp_fin, tcp_reset, tcp_init_transfer, tcp_fixup_rcvbuf), net/ipv4/tcp_output.c
  * (tcp_default_init_rwnd), net/ipv4/tcp_ipv4.c.
  */
-#include "logic/net/net_private.h"
+#include "logic/net/net_internal.h"
 
 /* The first receive buffer (tcp_fixup_rcvbuf): twice the initial window, each segment in a buffer
  * of its own, four times that with autotuning. The window is 20 segments, or as many bytes as 20 of

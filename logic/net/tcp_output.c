@@ -11,7 +11,7 @@
  * tcp_tso_should_defer, tcp_mss_split_point, tcp_small_queue_check, tcp_transmit_skb),
  * net/ipv4/tcp.c (tcp_xmit_size_goal); RFC 896, draft-minshall-nagle, RFC 7323.
  */
-#include "logic/net/net_private.h"
+#include "logic/net/net_internal.h"
 
 #define TSO_SEGMENTS_MIN   2u /* sysctl_tcp_min_tso_segs */
 #define TSO_WIN_DIVISOR    3u /* sysctl_tcp_tso_win_divisor */

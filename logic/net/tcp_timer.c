@@ -9,7 +9,7 @@
  * Sources: RFC 6298; Linux 4.14 net/ipv4/tcp_timer.c, include/net/tcp.h (TCP_RTO_MAX, TCP_RETR2,
  * TCP_SYN_RETRIES, TCP_SYNACK_RETRIES, TCP_TIMEWAIT_LEN).
  */
-#include "logic/net/net_private.h"
+#include "logic/net/net_internal.h"
 
 #define RTO_MAX_PS     (120 * NET_PS_PER_S)
 #define RETRIES        15u

@@ -7,7 +7,7 @@
  * Linux 4.14 net/ipv4/tcp.c (tcp_sendmsg_locked, do_tcp_sendpages, tcp_push, tcp_should_autocork,
  * tcp_recvmsg), net/core/stream.c (sk_stream_wait_memory).
  */
-#include "logic/net/net_private.h"
+#include "logic/net/net_internal.h"
 
 static void mark_push(struct tcp *tp, struct sk_buff *skb)
 {

@@ -11,7 +11,7 @@
  * tcp_rcv_rtt_update, tcp_measure_rcv_mss, tcp_event_data_recv, __tcp_ack_snd_check),
  * net/ipv4/tcp.c (tcp_cleanup_rbuf); RFC 1122 4.2.3; RFC 5681 4.2.
  */
-#include "logic/net/net_private.h"
+#include "logic/net/net_internal.h"
 
 #define QUICK_ACKS_MAX 16u
 

@@ -8,7 +8,7 @@
  * __udp_enqueue_schedule_skb), net/core/sock.c (sock_alloc_send_pskb); net.core.rmem_default and
  * wmem_default (212,992).
  */
-#include "logic/net/net_private.h"
+#include "logic/net/net_internal.h"
 
 #define UDP_BUFFER_BYTES 212992u
 

@@ -19,7 +19,7 @@
 /* ---- Polling ----------------------------------------------------------------------------------
  */
 
-void nicd_channel_schedule(struct nic_channel *channel)
+void nic_drv_channel_schedule(struct nic_channel *channel)
 {
     if (channel->nic->closing)
         return;
@@ -29,7 +29,7 @@ void nicd_channel_schedule(struct nic_channel *channel)
 
 static void moderate(struct nic_channel *channel)
 {
-    struct nic *nic = channel->nic;
+    struct nic_drv *nic = channel->nic;
     struct nic_dim_sample now = {
         .time_ps = k_now_ps(nic->kernel),
         .packets = channel->rx_packets,
@@ -38,41 +38,41 @@ static void moderate(struct nic_channel *channel)
     };
     if (nic_dim_poll(&channel->dim, &now)) {
         channel->stats->moderation_changes++;
-        nicd_work_queue(&channel->dim_work, channel->cpu);
+        nic_drv_work_queue(&channel->dim_work, channel->cpu);
     }
 }
 
 /* Nothing left to do: complete, and then interrupts again. */
 static void rest(struct nic_channel *channel)
 {
-    struct nic *nic = channel->nic;
+    struct nic_drv *nic = channel->nic;
     if (!k_napi_complete(&channel->napi))
         return;
     channel->active = false;
     if (nic->closing)
         return;
-    nicd_cq_arm(nic, &channel->sq.cq);
+    nic_drv_cq_arm(nic, &channel->sq.cq);
     if (nic->params->adaptive_rx)
         moderate(channel);
     if (!nic->closing)
-        nicd_cq_arm(nic, &channel->rq.cq);
+        nic_drv_cq_arm(nic, &channel->rq.cq);
 }
 
 static int poll(struct k_napi *napi, int budget)
 {
     struct nic_channel *channel = K_CONTAINER(napi, struct nic_channel, napi);
-    struct nic *nic = channel->nic;
+    struct nic_drv *nic = channel->nic;
     int n = 0;
     channel->inside++;
     channel->stats->polls++;
     if (!nic->closing) {
         k_compute(nic->kernel, nic->costs->driver_poll_cycles);
-        bool more = nicd_sq_poll(channel);
-        n = nicd_rq_poll(channel, budget);
+        bool more = nic_drv_sq_poll(channel);
+        n = nic_drv_rq_poll(channel, budget);
         net_gro_flush(napi, nic->net);
         net_rx_polled(&channel->rq.progress, (uint32_t)n, n < budget);
         if (!nic->closing)
-            nicd_rq_refill(channel);
+            nic_drv_rq_refill(channel);
         if (more && !nic->closing)
             n = budget;
     }
@@ -88,7 +88,7 @@ static int poll(struct k_napi *napi, int budget)
 static void moderation_work(struct k_work *work)
 {
     struct nic_channel *channel = K_CONTAINER(work, struct nic_channel, dim_work.work);
-    struct nic *nic = channel->nic;
+    struct nic_drv *nic = channel->nic;
     uint8_t mode = nic->params->rx_mode;
     const struct nic_dim_profile *profile = &nic_dim_profiles[mode][channel->dim.profile];
     struct nic_command command = {
@@ -98,9 +98,9 @@ static void moderation_work(struct k_work *work)
         .moderation_count = profile->count,
         .moderation_mode = mode,
     };
-    nicd_command(nic, &command);
+    nic_drv_command(nic, &command);
     nic_dim_restart(&channel->dim);
-    nicd_work_done(nic);
+    nic_drv_work_done(nic);
 }
 
 /* ---- Making -----------------------------------------------------------------------------------
@@ -125,26 +125,26 @@ static int completion_node(const struct nic_channel *channel)
 /* Memory of everything; what was got is released by channel_release(). */
 static int channel_alloc(struct nic_channel *channel)
 {
-    struct nic *nic = channel->nic;
-    int error = nicd_rq_alloc(channel);
+    struct nic_drv *nic = channel->nic;
+    int error = nic_drv_rq_alloc(channel);
     if (error == 0)
-        error = nicd_sq_alloc(channel);
+        error = nic_drv_sq_alloc(channel);
     if (error == 0)
-        error = nicd_memory_alloc(nic, &channel->eq.ring, channel->node,
-                                  sizeof(struct nic_eqe) << NIC_EQ_LOG);
-    struct nic_cq *cq[2] = { &channel->sq.cq, &channel->rq.cq };
+        error = nic_drv_memory_alloc(nic, &channel->eq.ring, channel->node,
+                                     sizeof(struct nic_eqe) << NIC_EQ_LOG);
+    struct nic_drv_cq *cq[2] = { &channel->sq.cq, &channel->rq.cq };
     const uint32_t mask[2] = { channel->sq.mask, channel->rq.mask };
     for (unsigned i = 0; error == 0 && i < 2; i++) {
         cq[i]->number = (uint16_t)(2 * channel->index + i);
         cq[i]->mask = (uint16_t)mask[i];
         cq[i]->log = log2_of(mask[i] + 1);
-        error = nicd_memory_alloc(nic, &cq[i]->ring, completion_node(channel),
-                                  sizeof(struct nic_cqe) << cq[i]->log);
+        error = nic_drv_memory_alloc(nic, &cq[i]->ring, completion_node(channel),
+                                     sizeof(struct nic_cqe) << cq[i]->log);
     }
     return error;
 }
 
-static int create_cq(struct nic_channel *channel, struct nic_cq *cq, uint8_t mode,
+static int create_cq(struct nic_channel *channel, struct nic_drv_cq *cq, uint8_t mode,
                      uint16_t moderation_us, uint16_t count)
 {
     struct nic_command command = {
@@ -157,7 +157,7 @@ static int create_cq(struct nic_channel *channel, struct nic_cq *cq, uint8_t mod
         .moderation_count = count,
         .moderation_mode = mode,
     };
-    int error = nicd_command(channel->nic, &command);
+    int error = nic_drv_command(channel->nic, &command);
     cq->created = error == 0;
     return error;
 }
@@ -171,7 +171,7 @@ static int create_eq(struct nic_channel *channel)
         .target = channel->index,
         .iova = channel->eq.ring.dma,
     };
-    int error = nicd_command(channel->nic, &command);
+    int error = nic_drv_command(channel->nic, &command);
     channel->eq.created = error == 0;
     return error;
 }
@@ -192,7 +192,7 @@ static int create_cqs(struct nic_channel *channel)
 
 static int create_queues(struct nic_channel *channel)
 {
-    struct nic *nic = channel->nic;
+    struct nic_drv *nic = channel->nic;
     struct nic_command sq = {
         .opcode = NIC_CREATE_SQ,
         .log_entries = log2_of(channel->sq.mask + 1u),
@@ -201,7 +201,7 @@ static int create_queues(struct nic_channel *channel)
         .iova = channel->sq.ring.dma,
         .record_iova = channel->sq.record.dma,
     };
-    int error = nicd_command(nic, &sq);
+    int error = nic_drv_command(nic, &sq);
     channel->sq.created = error == 0;
     if (error != 0)
         return error;
@@ -214,43 +214,43 @@ static int create_queues(struct nic_channel *channel)
         .record_iova = channel->rq.record.dma,
         .flags = nic->params->lro ? NIC_COMMAND_LRO : 0,
     };
-    error = nicd_command(nic, &rq);
+    error = nic_drv_command(nic, &rq);
     channel->rq.created = error == 0;
     return error;
 }
 
 static int channel_create(struct nic_channel *channel)
 {
-    struct nic *nic = channel->nic;
+    struct nic_drv *nic = channel->nic;
     int error = channel_alloc(channel);
     if (error == 0)
         error = create_eq(channel);
     if (error == 0)
-        error = k_irq_request(nic->pci, channel->index, channel->cpu, nicd_interrupt, channel,
+        error = k_irq_request(nic->pci, channel->index, channel->cpu, nic_drv_interrupt, channel,
                               &channel->irq);
     if (error == 0)
         error = create_cqs(channel);
     if (error != 0)
         return error;
-    nicd_rq_refill(channel); /* before the device knows of the queue: it finds buffers there */
+    nic_drv_rq_refill(channel); /* before the device knows of the queue: it finds buffers there */
     return create_queues(channel);
 }
 
 /* ---- Taking down ------------------------------------------------------------------------------
  */
 
-static void destroy(struct nic *nic, uint16_t opcode, uint16_t queue, bool *created)
+static void destroy(struct nic_drv *nic, uint16_t opcode, uint16_t queue, bool *created)
 {
     struct nic_command command = { .opcode = opcode, .queue = queue };
     if (*created)
-        nicd_command(nic, &command);
+        nic_drv_command(nic, &command);
     *created = false;
 }
 
 /* The device forgets the channel; nothing comes of it any more. */
 static void channel_stop(struct nic_channel *channel)
 {
-    struct nic *nic = channel->nic;
+    struct nic_drv *nic = channel->nic;
     destroy(nic, NIC_DESTROY_RQ, channel->rq.number, &channel->rq.created);
     destroy(nic, NIC_DESTROY_SQ, channel->sq.number, &channel->sq.created);
     destroy(nic, NIC_DESTROY_CQ, channel->rq.cq.number, &channel->rq.cq.created);
@@ -265,15 +265,15 @@ static void channel_stop(struct nic_channel *channel)
 
 static void channel_release(struct nic_channel *channel)
 {
-    struct nic *nic = channel->nic;
-    nicd_rq_release(channel);
-    nicd_sq_release(channel);
-    nicd_memory_free(nic, &channel->rq.cq.ring);
-    nicd_memory_free(nic, &channel->sq.cq.ring);
-    nicd_memory_free(nic, &channel->eq.ring);
+    struct nic_drv *nic = channel->nic;
+    nic_drv_rq_release(channel);
+    nic_drv_sq_release(channel);
+    nic_drv_memory_free(nic, &channel->rq.cq.ring);
+    nic_drv_memory_free(nic, &channel->sq.cq.ring);
+    nic_drv_memory_free(nic, &channel->eq.ring);
 }
 
-void nicd_channels_close(struct nic *nic)
+void nic_drv_channels_close(struct nic_drv *nic)
 {
     while (nic->n_works > 0)
         k_sleep(nic->kernel, DRAIN_PS);
@@ -288,7 +288,7 @@ void nicd_channels_close(struct nic *nic)
 /* ---- All of them ------------------------------------------------------------------------------
  */
 
-unsigned nicd_channels_wanted(const struct nic *nic)
+unsigned nic_drv_channels_wanted(const struct nic_drv *nic)
 {
     unsigned n = nic->params->n_channels != 0 ? nic->params->n_channels : k_n_cpus(nic->kernel);
     unsigned max = nic->n_queues / 2; /* two completion queues each */
@@ -300,7 +300,7 @@ unsigned nicd_channels_wanted(const struct nic *nic)
 }
 
 /* The i-th CPU of those of the function's node, then the others. */
-static unsigned cpu_of(const struct nic *nic, unsigned i)
+static unsigned cpu_of(const struct nic_drv *nic, unsigned i)
 {
     const struct kernel *kernel = nic->kernel;
     unsigned n = k_n_cpus(kernel);
@@ -317,7 +317,7 @@ static unsigned cpu_of(const struct nic *nic, unsigned i)
     return 0;
 }
 
-static unsigned rss_channels(const struct nic *nic)
+static unsigned rss_channels(const struct nic_drv *nic)
 {
     unsigned n = nic->params->rss_channels;
     if (n == 0) {
@@ -327,14 +327,14 @@ static unsigned rss_channels(const struct nic *nic)
     return n == 0 || n > nic->n_channels ? nic->n_channels : n;
 }
 
-static int set_rss(struct nic *nic)
+static int set_rss(struct nic_drv *nic)
 {
     uint16_t table[1u << NIC_RSS_LOG];
     struct nic_memory memory = { { 0 }, 0, 0 };
     unsigned n = rss_channels(nic);
     for (unsigned i = 0; i < 1u << NIC_RSS_LOG; i++)
         table[i] = nic->channel[i % n].rq.number;
-    int error = nicd_memory_alloc(nic, &memory, nic->node, sizeof table);
+    int error = nic_drv_memory_alloc(nic, &memory, nic->node, sizeof table);
     if (error != 0)
         return error;
     k_store(nic->kernel, memory.at, table, sizeof table);
@@ -343,12 +343,12 @@ static int set_rss(struct nic *nic)
         .log_entries = NIC_RSS_LOG,
         .iova = memory.dma,
     };
-    error = nicd_command(nic, &command);
-    nicd_memory_free(nic, &memory);
+    error = nic_drv_command(nic, &command);
+    nic_drv_memory_free(nic, &memory);
     return error;
 }
 
-static void map_cpus(struct nic *nic)
+static void map_cpus(struct nic_drv *nic)
 {
     struct net_device *dev = &nic->dev;
     size_t n_cpus = sizeof dev->xps_queue / sizeof *dev->xps_queue;
@@ -361,7 +361,7 @@ static void map_cpus(struct nic *nic)
     }
 }
 
-static void channel_init(struct nic *nic, unsigned i)
+static void channel_init(struct nic_drv *nic, unsigned i)
 {
     struct nic_channel *channel = &nic->channel[i];
     channel->nic = nic;
@@ -370,21 +370,21 @@ static void channel_init(struct nic *nic, unsigned i)
     channel->node = (int)k_node_of_cpu(nic->kernel, channel->cpu);
     channel->stats = &nic->stats[i];
     nic_dim_init(&channel->dim);
-    nicd_work_init(&channel->dim_work, nic, moderation_work);
+    nic_drv_work_init(&channel->dim_work, nic, moderation_work);
     k_napi_init(&channel->napi, nic->kernel, poll);
 }
 
-static void arm_all(struct nic *nic)
+static void arm_all(struct nic_drv *nic)
 {
     for (unsigned i = 0; i < nic->n_channels; i++) {
         struct nic_channel *channel = &nic->channel[i];
-        nicd_eq_arm(nic, channel);
-        nicd_cq_arm(nic, &channel->sq.cq);
-        nicd_cq_arm(nic, &channel->rq.cq);
+        nic_drv_eq_arm(nic, channel);
+        nic_drv_cq_arm(nic, &channel->sq.cq);
+        nic_drv_cq_arm(nic, &channel->rq.cq);
     }
 }
 
-int nicd_channels_open(struct nic *nic)
+int nic_drv_channels_open(struct nic_drv *nic)
 {
     struct nic_channel *channel = k_zalloc(nic->n_channels * sizeof *channel);
     nic->channel = channel;
@@ -398,7 +398,7 @@ int nicd_channels_open(struct nic *nic)
         error = set_rss(nic);
     if (error != 0) {
         nic->closing = true;
-        nicd_channels_close(nic);
+        nic_drv_channels_close(nic);
         return error;
     }
     map_cpus(nic);

@@ -15,13 +15,13 @@
 #define PROBE_PS     UINT64_C(1000000000)   /* how often it looks whether somebody is there */
 #define TIMEOUT_PS   UINT64_C(100000000000) /* 100 ms */
 
-static bool absent(struct nic *nic)
+static bool absent(struct nic_drv *nic)
 {
     return nic->pci == NULL || k_readl(nic->pci, 0, NIC_REG_VERSION) == UINT32_MAX;
 }
 
 /* Until the status is known; 0, -ENODEV or -ETIMEDOUT. */
-static int wait_for(struct nic *nic, struct nic_command *command)
+static int wait_for(struct nic_drv *nic, struct nic_command *command)
 {
     uint64_t start_ps = k_now_ps(nic->kernel), probe_ps = start_ps + PROBE_PS;
     uint64_t sleep_ps = SLEEP_MIN_PS;
@@ -45,7 +45,7 @@ static int wait_for(struct nic *nic, struct nic_command *command)
     }
 }
 
-static int error_of(struct nic *nic, const struct nic_command *command)
+static int error_of(struct nic_drv *nic, const struct nic_command *command)
 {
     switch (command->status) {
     case NIC_COMMAND_OK: return 0;
@@ -59,7 +59,7 @@ static int error_of(struct nic *nic, const struct nic_command *command)
 }
 
 /* With the command block taken. */
-static int execute(struct nic *nic, struct nic_command *command)
+static int execute(struct nic_drv *nic, struct nic_command *command)
 {
     command->status = NIC_COMMAND_PENDING;
     k_store(nic->kernel, nic->command.at, command, sizeof *command);
@@ -76,7 +76,7 @@ static int execute(struct nic *nic, struct nic_command *command)
     return error;
 }
 
-int nicd_command(struct nic *nic, struct nic_command *command)
+int nic_drv_command(struct nic_drv *nic, struct nic_command *command)
 {
     int error = -ENODEV;
     nic->n_commands++;

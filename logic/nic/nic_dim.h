@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "logic/nic/nic_hw.h"
+#include "hw/nic_regs.h"
 
 #define NIC_DIM_PROFILES 5u
 #define NIC_DIM_EVENTS   64u /* of a period of measurement */

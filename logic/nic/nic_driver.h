@@ -1,5 +1,5 @@
 /*
- * The driver of our Ethernet NIC (data sheet: nic_hw.h), one network device per PCI function, built
+ * The driver of our Ethernet NIC (data sheet: nic_regs.h), one network device per PCI function, built
  * as the mlx5e driver of Linux 4.14 is: a channel per CPU (receive queue, send queue, their
  * completion queues, an event queue with its interrupt, one poll function), receive buffers that
  * are parts of pages and are used again, adaptive interrupt moderation, flow steering filters.
@@ -9,8 +9,8 @@
 #ifndef LOGIC_NIC_NIC_DRIVER_H
 #define LOGIC_NIC_NIC_DRIVER_H
 
+#include "hw/nic_regs.h"
 #include "logic/net/netdev.h"
-#include "logic/nic/nic_hw.h"
 
 /* nic_driver_params.completion_node: the node that the function is plugged into. */
 #define NIC_NODE_DEVICE (-2)
@@ -82,7 +82,7 @@ int nic_dev_set_vfs(struct net_device *dev, unsigned n);
 /* [thread] Packets that the function dropped for want of a buffer; negative errno. */
 int64_t nic_dev_query_drops(struct net_device *dev);
 
-struct nic_stats { /* of one channel since its device was made */
+struct nic_drv_stats { /* of one channel since its device was made */
     uint64_t interrupts, polls;
     uint64_t rx_packets, rx_errors;
     uint64_t page_halves; /* buffers that were the next part of a page already held */
@@ -93,7 +93,7 @@ struct nic_stats { /* of one channel since its device was made */
     uint64_t moderation_changes;
 };
 /* Zero for a channel that the device does not have. */
-struct nic_stats nic_dev_channel_stats(const struct net_device *dev, unsigned channel);
+struct nic_drv_stats nic_dev_channel_stats(const struct net_device *dev, unsigned channel);
 
 struct nic_filter_stats {
     uint64_t added, updated, expired, refused; /* refused: a table was full */

@@ -10,19 +10,19 @@
 
 #define CQ_INDEX_MASK 0xffffffu
 
-void nicd_cq_arm(struct nic *nic, struct nic_cq *cq)
+void nic_drv_cq_arm(struct nic_drv *nic, struct nic_drv_cq *cq)
 {
     k_writeq(nic->pci, 0, NIC_DOORBELL_CQ(cq->number), cq->ci & CQ_INDEX_MASK);
 }
 
-void nicd_eq_arm(struct nic *nic, const struct nic_channel *channel)
+void nic_drv_eq_arm(struct nic_drv *nic, const struct nic_channel *channel)
 {
     k_writeq(nic->pci, 0, NIC_DOORBELL_EQ(channel->index), channel->eq.ci);
 }
 
 static bool next_event(struct nic_channel *channel, struct nic_eqe *event)
 {
-    const struct nic_eq *eq = &channel->eq;
+    const struct nic_drv_eq *eq = &channel->eq;
     uint32_t slot = eq->ci & ((1u << NIC_EQ_LOG) - 1);
     k_load(channel->nic->kernel, kaddr_add(eq->ring.at, (uint64_t)slot * sizeof *event), event,
            sizeof *event);
@@ -30,10 +30,10 @@ static bool next_event(struct nic_channel *channel, struct nic_eqe *event)
 }
 
 /* In a hard interrupt, on the channel's CPU. */
-void nicd_interrupt(void *arg)
+void nic_drv_interrupt(void *arg)
 {
     struct nic_channel *channel = arg;
-    struct nic *nic = channel->nic;
+    struct nic_drv *nic = channel->nic;
     if (nic->closing)
         return;
     channel->inside++;
@@ -43,13 +43,13 @@ void nicd_interrupt(void *arg)
     while (next_event(channel, &event)) {
         channel->eq.ci++;
         if (event.type == NIC_EVENT_LINK) {
-            nicd_work_queue(&nic->link_work, K_CPU_ANY);
+            nic_drv_work_queue(&nic->link_work, K_CPU_ANY);
         } else if (event.type == NIC_EVENT_COMPLETION) {
             channel->rx_events += event.queue == channel->rq.cq.number;
-            nicd_channel_schedule(channel);
+            nic_drv_channel_schedule(channel);
         }
     }
     if (!nic->closing)
-        nicd_eq_arm(nic, channel);
+        nic_drv_eq_arm(nic, channel);
     channel->inside--;
 }

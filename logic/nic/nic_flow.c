@@ -11,8 +11,8 @@
  *   command for it is under way is done once more, so the last wish wins.
  * Sources: docs/sources.md#nic.
  */
+#include "logic/net/arfs.h"
 #include "logic/nic/nic_internal.h"
-#include "logic/steering/arfs.h"
 
 #include <errno.h>
 
@@ -31,7 +31,7 @@ struct rule {
 };
 
 struct nic_flows {
-    struct nic *nic;
+    struct nic_drv *nic;
     bool stopped, working, scan_due;
     uint32_t n, n_used, mask, free, cursor;
     uint32_t pending_first, pending_last;
@@ -148,7 +148,7 @@ static void rule_delete(struct nic_flows *flows, struct rule *rule)
     if (rule->in_device) {
         struct nic_command command = flow_command(NIC_DELETE_FLOW, &rule->flow, 0);
         rule->in_device = false;
-        nicd_command(flows->nic, &command);
+        nic_drv_command(flows->nic, &command);
         flows->stats.expired++;
     }
     if (!rule->wanted) /* nor in the meantime */
@@ -161,7 +161,7 @@ static void rule_set(struct nic_flows *flows, struct rule *rule)
     if (rule->in_device && rule->device_rxq == rxq)
         return;
     struct nic_command command = flow_command(NIC_SET_FLOW, &rule->flow, rxq);
-    if (nicd_command(flows->nic, &command) == 0) {
+    if (nic_drv_command(flows->nic, &command) == 0) {
         if (rule->in_device)
             flows->stats.updated++;
         else
@@ -207,7 +207,7 @@ static void scan(struct nic_flows *flows)
 static void work(struct k_work *k_work)
 {
     struct nic_flows *flows = K_CONTAINER(k_work, struct nic_flows, work.work);
-    struct nic *nic = flows->nic;
+    struct nic_drv *nic = flows->nic;
     if (!flows->working) { /* else the one who works takes care of it */
         flows->working = true;
         struct rule *rule = NULL;
@@ -225,7 +225,7 @@ static void work(struct k_work *k_work)
         }
         flows->working = false;
     }
-    nicd_work_done(nic);
+    nic_drv_work_done(nic);
 }
 
 /* ---- Wishes -----------------------------------------------------------------------------------
@@ -242,14 +242,14 @@ static void scan_timer(struct k_timer *timer)
     if (flows->stopped || flows->n_used == 0)
         return; /* started again with the next rule */
     flows->scan_due = true;
-    nicd_work_queue(&flows->work, K_CPU_ANY);
+    nic_drv_work_queue(&flows->work, K_CPU_ANY);
     timer_start(flows);
 }
 
-int nicd_rx_flow_steer(struct net_device *dev, const struct sk_buff *skb, uint16_t rxq,
-                       uint32_t flow_id)
+int nic_drv_rx_flow_steer(struct net_device *dev, const struct sk_buff *skb, uint16_t rxq,
+                          uint32_t flow_id)
 {
-    struct nic *nic = nicd_of(dev);
+    struct nic_drv *nic = nic_drv_of(dev);
     struct nic_flows *flows = nic->flows;
     if (!dev->running || nic->closing || flows->stopped)
         return -ENODEV;
@@ -271,7 +271,7 @@ int nicd_rx_flow_steer(struct net_device *dev, const struct sk_buff *skb, uint16
     if (flows->last_filter == FILTER_NUMBERS)
         flows->last_filter = 0;
     pending_put(flows, rule);
-    nicd_work_queue(&flows->work, K_CPU_ANY);
+    nic_drv_work_queue(&flows->work, K_CPU_ANY);
     if (!k_timer_pending(&flows->timer))
         timer_start(flows);
     return rule->filter;
@@ -280,7 +280,7 @@ int nicd_rx_flow_steer(struct net_device *dev, const struct sk_buff *skb, uint16
 /* ---- Life -------------------------------------------------------------------------------------
  */
 
-struct nic_flows *nicd_flows_new(struct nic *nic, uint32_t n)
+struct nic_flows *nic_drv_flows_new(struct nic_drv *nic, uint32_t n)
 {
     struct nic_flows *flows = k_zalloc(sizeof *flows);
     uint32_t n_heads = 1;
@@ -292,13 +292,13 @@ struct nic_flows *nicd_flows_new(struct nic *nic, uint32_t n)
     flows->rule = k_zalloc((n > 0 ? n : 1) * sizeof *flows->rule);
     flows->head = k_zalloc(n_heads * sizeof *flows->head);
     flows->stopped = true;
-    nicd_work_init(&flows->work, nic, work);
+    nic_drv_work_init(&flows->work, nic, work);
     k_timer_init(&flows->timer, nic->kernel, scan_timer);
     table_clear(flows);
     return flows;
 }
 
-void nicd_flows_free(struct nic_flows *flows)
+void nic_drv_flows_free(struct nic_flows *flows)
 {
     k_timer_release(&flows->timer);
     k_free(flows->rule);
@@ -306,13 +306,13 @@ void nicd_flows_free(struct nic_flows *flows)
     k_free(flows);
 }
 
-void nicd_flows_start(struct nic_flows *flows)
+void nic_drv_flows_start(struct nic_flows *flows)
 {
     table_clear(flows);
     flows->stopped = false;
 }
 
-void nicd_flows_stop(struct nic_flows *flows)
+void nic_drv_flows_stop(struct nic_flows *flows)
 {
     flows->stopped = true;
     k_timer_cancel(&flows->timer);
@@ -321,14 +321,14 @@ void nicd_flows_stop(struct nic_flows *flows)
         if (!rule->in_device)
             continue;
         struct nic_command command = flow_command(NIC_DELETE_FLOW, &rule->flow, 0);
-        nicd_command(flows->nic, &command);
+        nic_drv_command(flows->nic, &command);
     }
     table_clear(flows);
 }
 
 struct nic_filter_stats nic_dev_filter_stats(const struct net_device *dev)
 {
-    const struct nic_flows *flows = nicd_of(dev)->flows;
+    const struct nic_flows *flows = nic_drv_of(dev)->flows;
     struct nic_filter_stats stats = flows->stats;
     stats.n = flows->n_used;
     return stats;
@@ -339,15 +339,15 @@ struct nic_filter_stats nic_dev_filter_stats(const struct net_device *dev)
 
 int nic_dev_switch_set(struct net_device *dev, const struct flow_key *flow, unsigned function)
 {
-    struct nic *nic = nicd_of(dev);
+    struct nic_drv *nic = nic_drv_of(dev);
     if (function >= nic->n_functions)
         return -EINVAL;
     struct nic_command command = flow_command(NIC_SET_SWITCH, flow, (uint16_t)function);
-    return nicd_command(nic, &command);
+    return nic_drv_command(nic, &command);
 }
 
 int nic_dev_switch_delete(struct net_device *dev, const struct flow_key *flow)
 {
     struct nic_command command = flow_command(NIC_DELETE_SWITCH, flow, 0);
-    return nicd_command(nicd_of(dev), &command);
+    return nic_drv_command(nic_drv_of(dev), &command);
 }

@@ -32,7 +32,7 @@
 #define NIC_SQ_WQE_BYTES    16u
 #define NIC_SQ_DMA_BYTES    16u
 
-struct nic;
+struct nic_drv;
 struct nic_channel;
 
 struct nic_memory { /* that device and CPU share */
@@ -43,13 +43,13 @@ struct nic_memory { /* that device and CPU share */
 
 struct nic_work { /* counted, so that removal can wait for it */
     struct k_work work;
-    struct nic *nic;
+    struct nic_drv *nic;
 };
 
 /* ---- Completion and event queues: nic_eq.c -----------------------------------------------------
  */
 
-struct nic_cq {
+struct nic_drv_cq {
     struct nic_memory ring;
     uint16_t number, mask;
     uint8_t log;
@@ -57,23 +57,24 @@ struct nic_cq {
     uint32_t ci; /* entries ever consumed */
 };
 
-struct nic_eq {
+struct nic_drv_eq {
     struct nic_memory ring;
     bool created;
     uint32_t ci;
 };
 
 /* The next completion, if there is one; it is not consumed (cq->ci++ does that). */
-static inline bool nicd_cq_next(struct kernel *kernel, const struct nic_cq *cq, struct nic_cqe *cqe)
+static inline bool nic_drv_cq_next(struct kernel *kernel, const struct nic_drv_cq *cq,
+                                   struct nic_cqe *cqe)
 {
     k_load(kernel, kaddr_add(cq->ring.at, (uint64_t)(cq->ci & cq->mask) * sizeof *cqe), cqe,
            sizeof *cqe);
     return (cqe->op_own & 1u) != (cq->ci >> cq->log & 1u);
 }
 /* An interrupt once there are entries from cq->ci on. */
-void nicd_cq_arm(struct nic *nic, struct nic_cq *cq);
-void nicd_eq_arm(struct nic *nic, const struct nic_channel *channel);
-void nicd_interrupt(void *arg); /* struct nic_channel */
+void nic_drv_cq_arm(struct nic_drv *nic, struct nic_drv_cq *cq);
+void nic_drv_eq_arm(struct nic_drv *nic, const struct nic_channel *channel);
+void nic_drv_interrupt(void *arg); /* struct nic_channel */
 
 /* ---- Receive: nic_rx.c ------------------------------------------------------------------------
  */
@@ -90,8 +91,8 @@ struct nic_rx_buffer {
     bool done; /* received into, while one posted before is not: LRO */
 };
 
-struct nic_rq {
-    struct nic_cq cq;
+struct nic_drv_rq {
+    struct nic_drv_cq cq;
     struct nic_memory ring, record;
     uint16_t number, mask;
     uint8_t order; /* of its pages */
@@ -110,14 +111,14 @@ struct nic_rq {
 };
 
 /* Whether all completions that are there have gone up, and none is there. */
-bool nicd_rx_passed(struct net_device *dev, uint16_t rxq, struct net_rx_mark *mark);
+bool nic_drv_rx_passed(struct net_device *dev, uint16_t rxq, struct net_rx_mark *mark);
 /* At most budget packets to the stack; returns how many. */
-int nicd_rq_poll(struct nic_channel *channel, int budget);
+int nic_drv_rq_poll(struct nic_channel *channel, int budget);
 /* Posts buffers until the queue is full or there are no pages: then once more later. */
-void nicd_rq_refill(struct nic_channel *channel);
-int nicd_rq_alloc(struct nic_channel *channel);
+void nic_drv_rq_refill(struct nic_channel *channel);
+int nic_drv_rq_alloc(struct nic_channel *channel);
 /* Puts all pages; the device does not write any more. */
-void nicd_rq_release(struct nic_channel *channel);
+void nic_drv_rq_release(struct nic_channel *channel);
 
 /* ---- Transmit: nic_tx.c ------------------------------------------------------------------------
  */
@@ -132,8 +133,8 @@ struct nic_sq_dma {
     uint8_t function; /* through which it is mapped */
 };
 
-struct nic_sq {
-    struct nic_cq cq;
+struct nic_drv_sq {
+    struct nic_drv_cq cq;
     struct nic_memory ring, record;
     uint16_t number, mask;
     uint16_t last_wqe; /* first block of the WQE posted last */
@@ -147,61 +148,61 @@ struct nic_sq {
     struct k_page *wqe_lines, *dma_lines;
 };
 
-enum net_xmit nicd_start_xmit(struct sk_buff *skb, struct net_device *dev);
+enum net_xmit nic_drv_start_xmit(struct sk_buff *skb, struct net_device *dev);
 /* Frees what was sent; false: all that there was, true: there may be more. */
-bool nicd_sq_poll(struct nic_channel *channel);
-int nicd_sq_alloc(struct nic_channel *channel);
+bool nic_drv_sq_poll(struct nic_channel *channel);
+int nic_drv_sq_alloc(struct nic_channel *channel);
 /* Frees packets under way; the device does not read any more. */
-void nicd_sq_release(struct nic_channel *channel);
+void nic_drv_sq_release(struct nic_channel *channel);
 
 /* ---- Channels: nic_channel.c -------------------------------------------------------------------
  */
 
 struct nic_channel {
-    struct nic *nic;
+    struct nic_drv *nic;
     uint16_t index, cpu;
     int node;
     struct k_napi napi;
     bool active;     /* its poll function is scheduled, or will poll again */
     unsigned inside; /* its poll function or interrupt handler runs right now */
-    struct nic_eq eq;
-    struct nic_rq rq;
-    struct nic_sq sq;
+    struct nic_drv_eq eq;
+    struct nic_drv_rq rq;
+    struct nic_drv_sq sq;
     struct k_irq *irq;
     uint64_t rx_events, rx_packets, rx_bytes; /* for dim; since opened */
     struct nic_dim dim;
     struct nic_work dim_work;
-    struct nic_stats *stats; /* outlives the channel */
+    struct nic_drv_stats *stats; /* outlives the channel */
 };
 
 /* How many a device is to have; 0: the function has no queues. */
-unsigned nicd_channels_wanted(const struct nic *nic);
+unsigned nic_drv_channels_wanted(const struct nic_drv *nic);
 /* [thread] Makes all channels of the device; a negative errno with nothing left behind. */
-int nicd_channels_open(struct nic *nic);
+int nic_drv_channels_open(struct nic_drv *nic);
 /* [thread] nic->closing is set. */
-void nicd_channels_close(struct nic *nic);
+void nic_drv_channels_close(struct nic_drv *nic);
 /* Has the channel's poll function called soon. From an interrupt or a timer on its CPU. */
-void nicd_channel_schedule(struct nic_channel *channel);
+void nic_drv_channel_schedule(struct nic_channel *channel);
 
 /* ---- Flow filters: nic_flow.c ------------------------------------------------------------------
  */
 
 struct nic_flows;
-struct nic_flows *nicd_flows_new(struct nic *nic, uint32_t n);
+struct nic_flows *nic_drv_flows_new(struct nic_drv *nic, uint32_t n);
 /* The device forgets its filters when it is reset or gone: nothing is deleted there. */
-void nicd_flows_free(struct nic_flows *flows);
+void nic_drv_flows_free(struct nic_flows *flows);
 /* [thread] Deletes all filters; no new ones from now on. */
-void nicd_flows_stop(struct nic_flows *flows);
-void nicd_flows_start(struct nic_flows *flows);
-int nicd_rx_flow_steer(struct net_device *dev, const struct sk_buff *skb, uint16_t rxq,
-                       uint32_t flow_id);
+void nic_drv_flows_stop(struct nic_flows *flows);
+void nic_drv_flows_start(struct nic_flows *flows);
+int nic_drv_rx_flow_steer(struct net_device *dev, const struct sk_buff *skb, uint16_t rxq,
+                          uint32_t flow_id);
 
 /* ---- Commands: nic_command.c ------------------------------------------------------------------
  */
 
 /* [thread] One after the other. 0, -ENOSPC, -EINVAL, -ENOENT, -ENODEV (gone), -ETIMEDOUT. Results
  * are in *command. */
-int nicd_command(struct nic *nic, struct nic_command *command);
+int nic_drv_command(struct nic_drv *nic, struct nic_command *command);
 
 /* ---- A function: nic_main.c --------------------------------------------------------------------
  */
@@ -209,7 +210,7 @@ int nicd_command(struct nic *nic, struct nic_command *command);
 struct nic_card { /* functions of one adapter */
     struct nic_card *next;
     struct net_mac mac; /* of octoNIC firmware; standard: of function 0 alone */
-    struct nic *function[NIC_FUNCTIONS_MAX];
+    struct nic_drv *function[NIC_FUNCTIONS_MAX];
 };
 
 struct nic_driver {
@@ -219,17 +220,17 @@ struct nic_driver {
     const char *prefix;
     struct nic_driver_params params;
     uint16_t *channel_cpu;
-    struct nic *first, **last;
+    struct nic_drv *first, **last;
     unsigned n;
     struct nic_card *cards;
-    const struct nic *vfs_of; /* whose virtual functions appear right now */
+    const struct nic_drv *vfs_of; /* whose virtual functions appear right now */
     unsigned next_vf;
 };
 
-struct nic {
+struct nic_drv {
     struct net_device dev;
     char name[24];
-    struct nic *next;
+    struct nic_drv *next;
     struct nic_driver *driver;
     const struct nic_driver_params *params;
     struct kernel *kernel;
@@ -249,7 +250,7 @@ struct nic {
     /* commands */
     struct nic_memory command;
     bool command_busy;
-    unsigned n_commands; /* threads in nicd_command() */
+    unsigned n_commands; /* threads in nic_drv_command() */
     struct k_wait_queue command_queue;
     /* work under way */
     unsigned n_works;
@@ -258,21 +259,21 @@ struct nic {
     struct nic_channel *channel;
     uint16_t n_channels;
     struct nic_flows *flows;
-    struct nic_stats stats[NET_QUEUES_MAX];
+    struct nic_drv_stats stats[NET_QUEUES_MAX];
 };
 
 /* Does nothing while closing. */
-void nicd_work_init(struct nic_work *work, struct nic *nic, k_work_fn *fn);
-void nicd_work_queue(struct nic_work *work, int cpu);
+void nic_drv_work_init(struct nic_work *work, struct nic_drv *nic, k_work_fn *fn);
+void nic_drv_work_queue(struct nic_work *work, int cpu);
 /* The last thing that a work function does. */
-void nicd_work_done(struct nic *nic);
-int nicd_memory_alloc(struct nic *nic, struct nic_memory *memory, int node, size_t bytes);
-void nicd_memory_free(struct nic *nic, struct nic_memory *memory);
+void nic_drv_work_done(struct nic_drv *nic);
+int nic_drv_memory_alloc(struct nic_drv *nic, struct nic_memory *memory, int node, size_t bytes);
+void nic_drv_memory_free(struct nic_drv *nic, struct nic_memory *memory);
 /* Cache lines of the driver's own books; NULL: no memory. free(): may be NULL. */
-struct k_page *nicd_lines_alloc(struct nic *nic, int node, size_t bytes);
-void nicd_lines_free(struct nic *nic, struct k_page *lines);
+struct k_page *nic_drv_lines_alloc(struct nic_drv *nic, int node, size_t bytes);
+void nic_drv_lines_free(struct nic_drv *nic, struct k_page *lines);
 
-static inline struct nic *nicd_of(const struct net_device *dev)
+static inline struct nic_drv *nic_drv_of(const struct net_device *dev)
 {
     return dev->private_data;
 }

@@ -36,13 +36,13 @@ const struct nic_driver_params nic_driver_params_default = {
 /* ---- Parts that others use ---------------------------------------------------------------------
  */
 
-void nicd_work_init(struct nic_work *work, struct nic *nic, k_work_fn *fn)
+void nic_drv_work_init(struct nic_work *work, struct nic_drv *nic, k_work_fn *fn)
 {
     work->nic = nic;
     work->work = (struct k_work){ .fn = fn };
 }
 
-void nicd_work_queue(struct nic_work *work, int cpu)
+void nic_drv_work_queue(struct nic_work *work, int cpu)
 {
     if (work->nic->closing || work->work.queued)
         return;
@@ -50,26 +50,26 @@ void nicd_work_queue(struct nic_work *work, int cpu)
     k_work_queue(work->nic->kernel, &work->work, cpu);
 }
 
-void nicd_work_done(struct nic *nic)
+void nic_drv_work_done(struct nic_drv *nic)
 {
     nic->n_works--;
 }
 
-int nicd_memory_alloc(struct nic *nic, struct nic_memory *memory, int node, size_t bytes)
+int nic_drv_memory_alloc(struct nic_drv *nic, struct nic_memory *memory, int node, size_t bytes)
 {
     int error = k_dma_alloc(&nic->pci->device, node, bytes, &memory->at, &memory->dma);
     memory->bytes = error == 0 ? bytes : 0;
     return error;
 }
 
-void nicd_memory_free(struct nic *nic, struct nic_memory *memory)
+void nic_drv_memory_free(struct nic_drv *nic, struct nic_memory *memory)
 {
     if (memory->bytes != 0)
         k_dma_free(&nic->pci->device, memory->bytes, memory->at, memory->dma);
     memory->bytes = 0;
 }
 
-struct k_page *nicd_lines_alloc(struct nic *nic, int node, size_t bytes)
+struct k_page *nic_drv_lines_alloc(struct nic_drv *nic, int node, size_t bytes)
 {
     unsigned order = 0;
     while ((size_t)K_PAGE_BYTES << order < bytes)
@@ -77,7 +77,7 @@ struct k_page *nicd_lines_alloc(struct nic *nic, int node, size_t bytes)
     return k_page_alloc(nic->kernel, node, order);
 }
 
-void nicd_lines_free(struct nic *nic, struct k_page *lines)
+void nic_drv_lines_free(struct nic_drv *nic, struct k_page *lines)
 {
     if (lines != NULL)
         k_page_put(nic->kernel, lines);
@@ -92,20 +92,20 @@ static bool mac_equal(const struct net_mac *a, const struct net_mac *b)
 }
 
 /* Standard firmware: packets to this function's address come to it. */
-static int set_mac_rule(struct nic *nic, uint16_t opcode)
+static int set_mac_rule(struct nic_drv *nic, uint16_t opcode)
 {
     struct nic_command command = { .opcode = opcode, .target = nic->function };
     if (nic->firmware != NIC_FIRMWARE_STANDARD ||
         (nic->n_functions == 1 && mac_equal(&nic->dev.mac, &nic->own_mac)))
         return 0;
     memcpy(command.mac, nic->dev.mac.byte, NET_MAC_BYTES);
-    return nicd_command(nic, &command);
+    return nic_drv_command(nic, &command);
 }
 
 /* Functions of one card share a switch that knows one function for an address. */
 static int nic_set_mac(struct net_device *dev, const struct net_mac *mac)
 {
-    struct nic *nic = nicd_of(dev);
+    struct nic_drv *nic = nic_drv_of(dev);
     if (dev->running)
         return -EBUSY;
     if (nic->n_functions > 1)
@@ -116,29 +116,29 @@ static int nic_set_mac(struct net_device *dev, const struct net_mac *mac)
 
 static void link_work(struct k_work *work)
 {
-    struct nic *nic = K_CONTAINER(work, struct nic, link_work.work);
+    struct nic_drv *nic = K_CONTAINER(work, struct nic_drv, link_work.work);
     if (!nic->closing)
         net_device_carrier(&nic->dev, k_readl(nic->pci, 0, NIC_REG_LINK) == 1);
-    nicd_work_done(nic);
+    nic_drv_work_done(nic);
 }
 
 static int nic_open(struct net_device *dev)
 {
-    struct nic *nic = nicd_of(dev);
+    struct nic_drv *nic = nic_drv_of(dev);
     if (dev->running)
         return 0;
     if (nic->gone)
         return -ENODEV;
-    int error = nicd_channels_open(nic);
+    int error = nic_drv_channels_open(nic);
     if (error != 0)
         return error;
     error = set_mac_rule(nic, NIC_SET_SWITCH);
     if (error != 0) {
         nic->closing = true;
-        nicd_channels_close(nic);
+        nic_drv_channels_close(nic);
         return error;
     }
-    nicd_flows_start(nic->flows);
+    nic_drv_flows_start(nic->flows);
     memset(dev->queue_stopped, 0, sizeof dev->queue_stopped);
     dev->running = true;
     net_device_carrier(dev, k_readl(nic->pci, 0, NIC_REG_LINK) == 1);
@@ -147,7 +147,7 @@ static int nic_open(struct net_device *dev)
 
 static void nic_stop(struct net_device *dev)
 {
-    struct nic *nic = nicd_of(dev);
+    struct nic_drv *nic = nic_drv_of(dev);
     if (!dev->running)
         return;
     dev->running = false;
@@ -155,9 +155,9 @@ static void nic_stop(struct net_device *dev)
     net_device_carrier(dev, false);
     while (nic->n_works > 0)
         k_sleep(nic->kernel, DRAIN_PS);
-    nicd_flows_stop(nic->flows);
+    nic_drv_flows_stop(nic->flows);
     set_mac_rule(nic, NIC_DELETE_SWITCH);
-    nicd_channels_close(nic);
+    nic_drv_channels_close(nic);
     /* What waits for room in a queue that is no more is not to wait for ever. */
     for (uint16_t i = 0; i < nic->n_channels; i++) {
         if (dev->queue_stopped[i])
@@ -169,15 +169,15 @@ static const struct net_device_ops nic_ops = {
     .open = nic_open,
     .stop = nic_stop,
     .set_mac = nic_set_mac,
-    .start_xmit = nicd_start_xmit,
-    .rx_flow_steer = nicd_rx_flow_steer,
-    .rx_passed = nicd_rx_passed,
+    .start_xmit = nic_drv_start_xmit,
+    .rx_flow_steer = nic_drv_rx_flow_steer,
+    .rx_passed = nic_drv_rx_passed,
 };
 
 /* ---- Functions come ----------------------------------------------------------------------------
  */
 
-static struct nic_card *card_of(struct nic_driver *driver, const struct nic *nic)
+static struct nic_card *card_of(struct nic_driver *driver, const struct nic_drv *nic)
 {
     /* Functions of octoNIC firmware have one address, those of standard firmware one each, which
      * the driver does not need to see as one card. */
@@ -193,10 +193,10 @@ static struct nic_card *card_of(struct nic_driver *driver, const struct nic *nic
 }
 
 /* A device whose function went away and is back; NULL: none. */
-static struct nic *find_gone(struct nic_driver *driver, const struct net_mac *mac,
-                             unsigned function)
+static struct nic_drv *find_gone(struct nic_driver *driver, const struct net_mac *mac,
+                                 unsigned function)
 {
-    for (struct nic *nic = driver->first; nic != NULL; nic = nic->next) {
+    for (struct nic_drv *nic = driver->first; nic != NULL; nic = nic->next) {
         if (nic->pci == NULL && nic->function == function && mac_equal(&nic->own_mac, mac))
             return nic;
     }
@@ -214,9 +214,9 @@ static struct net_mac read_mac(struct k_pci_dev *pci)
     return mac;
 }
 
-static struct nic *nic_new(struct nic_driver *driver, struct k_pci_dev *pci)
+static struct nic_drv *nic_new(struct nic_driver *driver, struct k_pci_dev *pci)
 {
-    struct nic *nic = k_zalloc(sizeof *nic);
+    struct nic_drv *nic = k_zalloc(sizeof *nic);
     struct net_device *dev = &nic->dev;
     nic->driver = driver;
     nic->params = &driver->params;
@@ -236,12 +236,12 @@ static struct nic *nic_new(struct nic_driver *driver, struct k_pci_dev *pci)
     if (driver->params.lro)
         dev->features |= NET_FEATURE_LRO;
     dev->private_data = nic;
-    nicd_work_init(&nic->link_work, nic, link_work);
+    nic_drv_work_init(&nic->link_work, nic, link_work);
     return nic;
 }
 
 /* What the function is and has. */
-static int nic_read(struct nic *nic, struct k_pci_dev *pci)
+static int nic_read(struct nic_drv *nic, struct k_pci_dev *pci)
 {
     uint32_t function = k_readl(pci, 0, NIC_REG_FUNCTION);
     uint32_t n_functions = k_readl(pci, 0, NIC_REG_N_FUNCTIONS);
@@ -253,20 +253,20 @@ static int nic_read(struct nic *nic, struct k_pci_dev *pci)
     nic->n_queues = k_readl(pci, 0, NIC_REG_N_QUEUES);
     nic->n_arfs = k_readl(pci, 0, NIC_REG_N_ARFS);
     nic->node = pci->device.node;
-    nic->n_channels = (uint16_t)nicd_channels_wanted(nic);
+    nic->n_channels = (uint16_t)nic_drv_channels_wanted(nic);
     nic->dev.n_tx_queues = nic->dev.n_rx_queues = nic->n_channels;
     return nic->n_channels > 0 ? 0 : -ENOSPC;
 }
 
 /* The device takes the function. */
-static int nic_attach(struct nic *nic, struct k_pci_dev *pci)
+static int nic_attach(struct nic_drv *nic, struct k_pci_dev *pci)
 {
     int error = nic_read(nic, pci);
     if (error != 0)
         return error;
     nic->pci = pci;
     nic->gone = false;
-    error = nicd_memory_alloc(nic, &nic->command, nic->node, K_PAGE_BYTES);
+    error = nic_drv_memory_alloc(nic, &nic->command, nic->node, K_PAGE_BYTES);
     if (error != 0) {
         nic->pci = NULL;
         return error;
@@ -278,11 +278,11 @@ static int nic_attach(struct nic *nic, struct k_pci_dev *pci)
     return 0;
 }
 
-static void nic_detach(struct nic *nic)
+static void nic_detach(struct nic_drv *nic)
 {
     while (nic->n_commands > 0) /* rules of the switch: others' threads */
         k_sleep(nic->kernel, DRAIN_PS);
-    nicd_memory_free(nic, &nic->command);
+    nic_drv_memory_free(nic, &nic->command);
     nic->card->function[nic->function] = NULL;
     nic->pci->device.driver_data = NULL;
     nic->dev.device = NULL;
@@ -292,18 +292,18 @@ static void nic_detach(struct nic *nic)
 
 static int probe_new(struct nic_driver *driver, struct k_pci_dev *pci)
 {
-    struct nic *nic = nic_new(driver, pci);
+    struct nic_drv *nic = nic_new(driver, pci);
     int error = nic_attach(nic, pci);
     if (error != 0) {
         k_free(nic);
         return error;
     }
     uint32_t n = driver->params.n_filters;
-    nic->flows = nicd_flows_new(nic, n < nic->n_arfs ? n : nic->n_arfs);
+    nic->flows = nic_drv_flows_new(nic, n < nic->n_arfs ? n : nic->n_arfs);
     error = net_device_register(driver->net, &nic->dev);
     if (error != 0) {
         nic_detach(nic);
-        nicd_flows_free(nic->flows);
+        nic_drv_flows_free(nic->flows);
         k_free(nic);
         return error;
     }
@@ -324,7 +324,7 @@ static int nic_probe(struct k_pci_dev *pci, void *context)
     if (pci->bar_bytes[0] < NIC_BAR_BYTES || k_readl(pci, 0, NIC_REG_VERSION) != NIC_VERSION)
         return -ENODEV;
     struct net_mac mac = read_mac(pci);
-    struct nic *nic = find_gone(driver, &mac, k_readl(pci, 0, NIC_REG_FUNCTION));
+    struct nic_drv *nic = find_gone(driver, &mac, k_readl(pci, 0, NIC_REG_FUNCTION));
     if (nic == NULL)
         return probe_new(driver, pci);
     int error = nic_attach(nic, pci);
@@ -338,14 +338,14 @@ static int nic_probe(struct k_pci_dev *pci, void *context)
 /* ---- Virtual functions -------------------------------------------------------------------------
  */
 
-static int allow_vfs(struct nic *nic, unsigned n)
+static int allow_vfs(struct nic_drv *nic, unsigned n)
 {
     struct nic_command command = { .opcode = NIC_ENABLE_VFS, .n_vfs = (uint16_t)n };
-    return nicd_command(nic, &command);
+    return nic_drv_command(nic, &command);
 }
 
 /* The device lets them be used before they appear, and until they are gone. */
-static int set_vfs(struct nic *nic, unsigned n)
+static int set_vfs(struct nic_drv *nic, unsigned n)
 {
     struct nic_driver *driver = nic->driver;
     if (n > 0 && nic->n_vfs > 0)
@@ -367,23 +367,23 @@ static int set_vfs(struct nic *nic, unsigned n)
 /* ---- Functions go ------------------------------------------------------------------------------
  */
 
-static void nic_free(struct nic *nic)
+static void nic_free(struct nic_drv *nic)
 {
     struct nic_driver *driver = nic->driver;
-    struct nic **link = &driver->first;
+    struct nic_drv **link = &driver->first;
     while (*link != nic)
         link = &(*link)->next;
     *link = nic->next;
     if (driver->last == &nic->next)
         driver->last = link;
     net_device_unregister(&nic->dev);
-    nicd_flows_free(nic->flows);
+    nic_drv_flows_free(nic->flows);
     k_free(nic);
 }
 
 static void nic_remove(struct k_pci_dev *pci, bool gone)
 {
-    struct nic *nic = pci->device.driver_data;
+    struct nic_drv *nic = pci->device.driver_data;
     nic->gone |= gone;
     if (nic->n_vfs > 0)
         set_vfs(nic, 0);
@@ -468,7 +468,7 @@ void nic_driver_free(struct nic_driver *driver)
 
 struct net_device *nic_driver_device(const struct nic_driver *driver, unsigned i)
 {
-    struct nic *nic = driver->first;
+    struct nic_drv *nic = driver->first;
     while (nic != NULL && i-- > 0)
         nic = nic->next;
     return nic != NULL ? &nic->dev : NULL;
@@ -476,38 +476,38 @@ struct net_device *nic_driver_device(const struct nic_driver *driver, unsigned i
 
 unsigned nic_dev_function(const struct net_device *dev)
 {
-    return nicd_of(dev)->function;
+    return nic_drv_of(dev)->function;
 }
 
 unsigned nic_dev_n_functions(const struct net_device *dev)
 {
-    return nicd_of(dev)->n_functions;
+    return nic_drv_of(dev)->n_functions;
 }
 
 enum nic_firmware nic_dev_firmware(const struct net_device *dev)
 {
-    return nicd_of(dev)->firmware;
+    return nic_drv_of(dev)->firmware;
 }
 
 bool nic_dev_present(const struct net_device *dev)
 {
-    return !nicd_of(dev)->gone;
+    return !nic_drv_of(dev)->gone;
 }
 
-struct nic_stats nic_dev_channel_stats(const struct net_device *dev, unsigned channel)
+struct nic_drv_stats nic_dev_channel_stats(const struct net_device *dev, unsigned channel)
 {
-    return channel < NET_QUEUES_MAX ? nicd_of(dev)->stats[channel] : (struct nic_stats){ 0 };
+    return channel < NET_QUEUES_MAX ? nic_drv_of(dev)->stats[channel] : (struct nic_drv_stats){ 0 };
 }
 
 int nic_dev_set_vfs(struct net_device *dev, unsigned n)
 {
-    struct nic *nic = nicd_of(dev);
+    struct nic_drv *nic = nic_drv_of(dev);
     return nic->gone ? -ENODEV : set_vfs(nic, n);
 }
 
 int64_t nic_dev_query_drops(struct net_device *dev)
 {
     struct nic_command command = { .opcode = NIC_QUERY_DROPS };
-    int error = nicd_command(nicd_of(dev), &command);
+    int error = nic_drv_command(nic_drv_of(dev), &command);
     return error != 0 ? error : (int64_t)command.value;
 }

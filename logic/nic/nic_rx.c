@@ -41,7 +41,7 @@ static void put32(uint8_t *at, uint32_t v)
 /* ---- Pages ------------------------------------------------------------------------------------
  */
 
-static struct kaddr cache_line(const struct nic_rq *rq, uint32_t index)
+static struct kaddr cache_line(const struct nic_drv_rq *rq, uint32_t index)
 {
     return kaddr_add(rq->cache_lines->addr,
                      (uint64_t)(index % NIC_PAGE_CACHE) * NIC_RX_CACHE_BYTES);
@@ -51,7 +51,7 @@ static struct kaddr cache_line(const struct nic_rq *rq, uint32_t index)
 static bool cache_get(struct nic_channel *channel, struct nic_rx_page *page)
 {
     struct kernel *kernel = channel->nic->kernel;
-    struct nic_rq *rq = &channel->rq;
+    struct nic_drv_rq *rq = &channel->rq;
     if (rq->cache_head == rq->cache_tail) {
         channel->stats->cache_empty++;
         return false;
@@ -71,7 +71,7 @@ static bool cache_get(struct nic_channel *channel, struct nic_rx_page *page)
 
 static bool cache_put(struct nic_channel *channel, const struct nic_rx_page *page)
 {
-    struct nic_rq *rq = &channel->rq;
+    struct nic_drv_rq *rq = &channel->rq;
     if (page->page->node != rq->node)
         return false;
     if (rq->cache_tail - rq->cache_head == NIC_PAGE_CACHE) {
@@ -85,8 +85,8 @@ static bool cache_put(struct nic_channel *channel, const struct nic_rx_page *pag
 
 static bool page_get(struct nic_channel *channel, struct nic_rx_page *page)
 {
-    struct nic *nic = channel->nic;
-    struct nic_rq *rq = &channel->rq;
+    struct nic_drv *nic = channel->nic;
+    struct nic_drv_rq *rq = &channel->rq;
     if (cache_get(channel, page))
         return true;
     page->page = k_page_alloc(nic->kernel, rq->node, rq->order);
@@ -100,7 +100,7 @@ static bool page_get(struct nic_channel *channel, struct nic_rx_page *page)
     return false;
 }
 
-static void page_drop(struct nic *nic, const struct nic_rq *rq, struct nic_rx_page *page)
+static void page_drop(struct nic_drv *nic, const struct nic_drv_rq *rq, struct nic_rx_page *page)
 {
     k_dma_unmap(&nic->pci->device, page->dma, rq->page_bytes, K_DMA_FROM_DEVICE);
     k_page_put(nic->kernel, page->page);
@@ -113,8 +113,8 @@ static void page_drop(struct nic *nic, const struct nic_rq *rq, struct nic_rx_pa
 /* As many as lie in one cache line of the ring and there are pages for; false: no page. */
 static bool refill_line(struct nic_channel *channel, uint32_t n)
 {
-    struct nic *nic = channel->nic;
-    struct nic_rq *rq = &channel->rq;
+    struct nic_drv *nic = channel->nic;
+    struct nic_drv_rq *rq = &channel->rq;
     struct nic_wqe_data wqe[WQES_PER_LINE];
     uint32_t first = rq->posted & rq->mask, done = 0;
     if (n > WQES_PER_LINE - first % WQES_PER_LINE)
@@ -144,10 +144,10 @@ static bool refill_line(struct nic_channel *channel, uint32_t n)
     return done == n;
 }
 
-void nicd_rq_refill(struct nic_channel *channel)
+void nic_drv_rq_refill(struct nic_channel *channel)
 {
-    struct nic *nic = channel->nic;
-    struct nic_rq *rq = &channel->rq;
+    struct nic_drv *nic = channel->nic;
+    struct nic_drv_rq *rq = &channel->rq;
     uint32_t before = rq->posted, size = rq->mask + 1u;
     bool there = true;
     while (there && rq->posted - rq->consumed < size)
@@ -165,7 +165,7 @@ void nicd_rq_refill(struct nic_channel *channel)
 
 static void retry(struct k_timer *timer)
 {
-    nicd_channel_schedule(K_CONTAINER(timer, struct nic_channel, rq.retry));
+    nic_drv_channel_schedule(K_CONTAINER(timer, struct nic_channel, rq.retry));
 }
 
 /* ---- Packets ----------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ static uint32_t fragment_bytes(uint32_t bytes)
 }
 
 /* Of a page that has room for several of the largest packets each has an equal share. */
-static uint32_t share_bytes(const struct nic_rq *rq, const struct nic_cqe *cqe)
+static uint32_t share_bytes(const struct nic_drv_rq *rq, const struct nic_cqe *cqe)
 {
     return rq->buffer_bytes <= K_PAGE_BYTES / 2 ? rq->buffer_bytes : fragment_bytes(cqe->bytes);
 }
@@ -189,7 +189,7 @@ static uint32_t share_bytes(const struct nic_rq *rq, const struct nic_cqe *cqe)
 static void buffer_advance(struct nic_channel *channel, struct nic_rx_buffer *buffer,
                            const struct nic_cqe *cqe)
 {
-    struct nic_rq *rq = &channel->rq;
+    struct nic_drv_rq *rq = &channel->rq;
     buffer->offset += share_bytes(rq, cqe);
     if (buffer->offset + rq->buffer_bytes <= rq->page_bytes && buffer->held.page->node == rq->node)
         return;
@@ -235,7 +235,7 @@ static void skb_fill(struct sk_buff *skb, struct nic_channel *channel,
 
 /* The device merged packets behind the headers of the first: they become those of the whole. The
  * checksum over payload stays as it is: nobody looks at it behind NET_CHECKSUM_RIGHT. */
-static void lro_set_headers(struct nic *nic, struct kaddr at, const struct nic_cqe *cqe)
+static void lro_set_headers(struct nic_drv *nic, struct kaddr at, const struct nic_cqe *cqe)
 {
     uint8_t head[NET_HEADER_BYTES], *ip = head + ETHERNET_BYTES, *tcp = ip + IPV4_BYTES;
     uint32_t sum = 0;
@@ -261,14 +261,14 @@ static void lro_set_headers(struct nic *nic, struct kaddr at, const struct nic_c
 }
 
 /* The entry has been received into; those that all before them have, too, can be posted again. */
-static void entry_done(struct nic_rq *rq, uint32_t slot)
+static void entry_done(struct nic_drv_rq *rq, uint32_t slot)
 {
     rq->buffer[slot].done = true;
     while (rq->buffer[rq->consumed & rq->mask].done)
         rq->buffer[rq->consumed++ & rq->mask].done = false;
 }
 
-static bool sensible(const struct nic_rq *rq, const struct nic_cqe *cqe)
+static bool sensible(const struct nic_drv_rq *rq, const struct nic_cqe *cqe)
 {
     uint32_t slot = cqe->wqe_index & rq->mask, next = rq->consumed & rq->mask;
     uint32_t ahead = (slot - next) & rq->mask;
@@ -279,8 +279,8 @@ static bool sensible(const struct nic_rq *rq, const struct nic_cqe *cqe)
 
 static void receive(struct nic_channel *channel, const struct nic_cqe *cqe)
 {
-    struct nic *nic = channel->nic;
-    struct nic_rq *rq = &channel->rq;
+    struct nic_drv *nic = channel->nic;
+    struct nic_drv_rq *rq = &channel->rq;
     bool good = sensible(rq, cqe);
     /* Of one that makes no sense the next buffer is posted once more as it is. */
     uint32_t slot = (good ? cqe->wqe_index : rq->consumed) & rq->mask;
@@ -309,12 +309,13 @@ static void receive(struct nic_channel *channel, const struct nic_cqe *cqe)
     net_gro_receive(&channel->napi, skb);
 }
 
-int nicd_rq_poll(struct nic_channel *channel, int budget)
+int nic_drv_rq_poll(struct nic_channel *channel, int budget)
 {
-    struct nic_cq *cq = &channel->rq.cq;
+    struct nic_drv_cq *cq = &channel->rq.cq;
     struct nic_cqe cqe;
     int n = 0;
-    while (n < budget && !channel->nic->closing && nicd_cq_next(channel->nic->kernel, cq, &cqe)) {
+    while (n < budget && !channel->nic->closing &&
+           nic_drv_cq_next(channel->nic->kernel, cq, &cqe)) {
         cq->ci++;
         receive(channel, &cqe);
         n++;
@@ -323,7 +324,7 @@ int nicd_rq_poll(struct nic_channel *channel, int budget)
 }
 
 /* Charges nothing. */
-static bool completion_there(struct kernel *kernel, const struct nic_cq *cq)
+static bool completion_there(struct kernel *kernel, const struct nic_drv_cq *cq)
 {
     uint8_t op_own;
     uint64_t slot = cq->ci & cq->mask;
@@ -333,9 +334,9 @@ static bool completion_there(struct kernel *kernel, const struct nic_cq *cq)
     return (op_own & 1u) != (cq->ci >> cq->log & 1u);
 }
 
-bool nicd_rx_passed(struct net_device *dev, uint16_t rxq, struct net_rx_mark *mark)
+bool nic_drv_rx_passed(struct net_device *dev, uint16_t rxq, struct net_rx_mark *mark)
 {
-    const struct nic *nic = nicd_of(dev);
+    const struct nic_drv *nic = nic_drv_of(dev);
     if (!dev->running || nic->closing || rxq >= nic->n_channels)
         return true;
     const struct nic_channel *channel = &nic->channel[rxq];
@@ -355,10 +356,10 @@ static uint32_t power_of_two(uint32_t n)
     return p;
 }
 
-int nicd_rq_alloc(struct nic_channel *channel)
+int nic_drv_rq_alloc(struct nic_channel *channel)
 {
-    struct nic *nic = channel->nic;
-    struct nic_rq *rq = &channel->rq;
+    struct nic_drv *nic = channel->nic;
+    struct nic_drv_rq *rq = &channel->rq;
     uint32_t size = nic->params->rq_wqes;
     rq->buffer_bytes = fragment_bytes(18 + nic->params->mtu_bytes);
     if (rq->buffer_bytes <= K_PAGE_BYTES / 2)
@@ -377,18 +378,18 @@ int nicd_rq_alloc(struct nic_channel *channel)
     rq->node = channel->node;
     k_timer_init(&rq->retry, nic->kernel, retry);
     rq->buffer = k_zalloc(size * sizeof *rq->buffer);
-    rq->buffer_lines = nicd_lines_alloc(nic, rq->node, (size_t)size * NIC_RX_BUFFER_BYTES);
-    rq->cache_lines = nicd_lines_alloc(nic, rq->node, NIC_PAGE_CACHE * NIC_RX_CACHE_BYTES);
+    rq->buffer_lines = nic_drv_lines_alloc(nic, rq->node, (size_t)size * NIC_RX_BUFFER_BYTES);
+    rq->cache_lines = nic_drv_lines_alloc(nic, rq->node, NIC_PAGE_CACHE * NIC_RX_CACHE_BYTES);
     if (rq->buffer_lines == NULL || rq->cache_lines == NULL)
         return -ENOMEM;
-    int error = nicd_memory_alloc(nic, &rq->ring, rq->node, (size_t)size * NIC_RQ_WQE_BYTES);
-    return error != 0 ? error : nicd_memory_alloc(nic, &rq->record, rq->node, K_LINE_BYTES);
+    int error = nic_drv_memory_alloc(nic, &rq->ring, rq->node, (size_t)size * NIC_RQ_WQE_BYTES);
+    return error != 0 ? error : nic_drv_memory_alloc(nic, &rq->record, rq->node, K_LINE_BYTES);
 }
 
-void nicd_rq_release(struct nic_channel *channel)
+void nic_drv_rq_release(struct nic_channel *channel)
 {
-    struct nic *nic = channel->nic;
-    struct nic_rq *rq = &channel->rq;
+    struct nic_drv *nic = channel->nic;
+    struct nic_drv_rq *rq = &channel->rq;
     if (rq->buffer != NULL) {
         k_timer_release(&rq->retry);
         for (uint32_t i = 0; i <= rq->mask; i++) {
@@ -399,8 +400,8 @@ void nicd_rq_release(struct nic_channel *channel)
             page_drop(nic, rq, &rq->cache[rq->cache_head % NIC_PAGE_CACHE]);
         k_free(rq->buffer);
     }
-    nicd_memory_free(nic, &rq->ring);
-    nicd_memory_free(nic, &rq->record);
-    nicd_lines_free(nic, rq->buffer_lines);
-    nicd_lines_free(nic, rq->cache_lines);
+    nic_drv_memory_free(nic, &rq->ring);
+    nic_drv_memory_free(nic, &rq->record);
+    nic_drv_lines_free(nic, rq->buffer_lines);
+    nic_drv_lines_free(nic, rq->cache_lines);
 }

@@ -32,7 +32,7 @@ struct wqe {
     uint8_t bytes[WQE_BYTES_MAX];
 };
 
-static bool has_room(const struct nic_sq *sq)
+static bool has_room(const struct nic_drv_sq *sq)
 {
     return sq->mask + 1u - (sq->pc - sq->cc) >= NIC_WQE_BLOCKS_MAX;
 }
@@ -40,22 +40,22 @@ static bool has_room(const struct nic_sq *sq)
 /* ---- Mappings ---------------------------------------------------------------------------------
  */
 
-static void unmap_oldest(struct nic *nic, struct nic_sq *sq)
+static void unmap_oldest(struct nic_drv *nic, struct nic_drv_sq *sq)
 {
     const struct nic_sq_dma *dma = &sq->dma[sq->dma_cc++ & sq->dma_mask];
-    struct nic *through = nic->card->function[dma->function];
+    struct nic_drv *through = nic->card->function[dma->function];
     /* A function that is gone took its mappings along. */
     if (through != NULL && through->pci != NULL)
         k_dma_unmap(&through->pci->device, dma->dma, dma->bytes, K_DMA_TO_DEVICE);
 }
 
 /* The function to fetch a fragment through: the one on its node, else this one. */
-static struct nic *function_for(struct nic *nic, int node)
+static struct nic_drv *function_for(struct nic_drv *nic, int node)
 {
     if (!nic->params->octo_sg || node < 0 || node == nic->node)
         return nic;
     for (unsigned i = 0; i < nic->n_functions; i++) {
-        struct nic *other = nic->card->function[i];
+        struct nic_drv *other = nic->card->function[i];
         if (other != NULL && other->node == node && !other->gone && other->pci != NULL)
             return other;
     }
@@ -65,9 +65,9 @@ static struct nic *function_for(struct nic *nic, int node)
 static int add_data(struct nic_channel *channel, struct wqe *wqe, struct kaddr at, uint32_t bytes,
                     int node)
 {
-    struct nic *nic = channel->nic;
-    struct nic_sq *sq = &channel->sq;
-    struct nic *through = function_for(nic, node);
+    struct nic_drv *nic = channel->nic;
+    struct nic_drv_sq *sq = &channel->sq;
+    struct nic_drv *through = function_for(nic, node);
     struct nic_wqe_data data = { .bytes = bytes };
     int error = k_dma_map(&through->pci->device, at, bytes, K_DMA_TO_DEVICE, &data.iova);
     if (error != 0)
@@ -85,7 +85,7 @@ static int add_data(struct nic_channel *channel, struct wqe *wqe, struct kaddr a
     return 0;
 }
 
-static void unmap_unposted(struct nic *nic, struct nic_sq *sq, uint32_t n)
+static void unmap_unposted(struct nic_drv *nic, struct nic_drv_sq *sq, uint32_t n)
 {
     uint32_t cc = sq->dma_cc;
     sq->dma_cc = sq->dma_pc;
@@ -100,7 +100,7 @@ static void unmap_unposted(struct nic *nic, struct nic_sq *sq, uint32_t n)
 /* Everything but the control segment. 0 or a negative errno with nothing mapped. */
 static int wqe_build(struct nic_channel *channel, struct wqe *wqe, const struct sk_buff *skb)
 {
-    struct nic *nic = channel->nic;
+    struct nic_drv *nic = channel->nic;
     wqe->n_data = 0;
     if (skb->frag_list != NULL || skb->head_bytes > NET_HEADER_BYTES)
         return -EINVAL;
@@ -127,7 +127,7 @@ static int wqe_build(struct nic_channel *channel, struct wqe *wqe, const struct 
 }
 
 /* Stores blocks of an entry where they belong, around the end of the ring if need be. */
-static void ring_store(struct kernel *kernel, struct nic_sq *sq, uint32_t first,
+static void ring_store(struct kernel *kernel, struct nic_drv_sq *sq, uint32_t first,
                        const uint8_t *bytes, uint32_t n_blocks)
 {
     uint32_t slot = first & sq->mask, before_end = sq->mask + 1u - slot;
@@ -160,8 +160,8 @@ static void touch_books(struct kernel *kernel, const struct k_page *lines, uint3
  * barrier is in the cost of the doorbell. */
 static void ring_doorbell(struct nic_channel *channel)
 {
-    struct nic *nic = channel->nic;
-    struct nic_sq *sq = &channel->sq;
+    struct nic_drv *nic = channel->nic;
+    struct nic_drv_sq *sq = &channel->sq;
     sq->rung_pc = sq->pc;
     channel->stats->tx_doorbells++;
     k_store(nic->kernel, sq->record.at, &sq->pc, sizeof sq->pc);
@@ -170,8 +170,8 @@ static void ring_doorbell(struct nic_channel *channel)
 
 static void post(struct nic_channel *channel, struct wqe *wqe, struct sk_buff *skb)
 {
-    struct nic *nic = channel->nic;
-    struct nic_sq *sq = &channel->sq;
+    struct nic_drv *nic = channel->nic;
+    struct nic_drv_sq *sq = &channel->sq;
     uint32_t first = sq->pc, first_dma = sq->dma_pc;
     uint32_t n_blocks = (wqe->n_segments * SEGMENT_BYTES + NIC_WQE_BLOCK_BYTES - 1) /
                         NIC_WQE_BLOCK_BYTES;
@@ -211,7 +211,7 @@ static void post(struct nic_channel *channel, struct wqe *wqe, struct sk_buff *s
  * asks for the completion now. */
 static void flush(struct nic_channel *channel)
 {
-    struct nic_sq *sq = &channel->sq;
+    struct nic_drv_sq *sq = &channel->sq;
     if (sq->rung_pc == sq->pc)
         return;
     uint8_t flags = NIC_WQE_COMPLETION;
@@ -222,7 +222,7 @@ static void flush(struct nic_channel *channel)
     ring_doorbell(channel);
 }
 
-static enum net_xmit drop(struct nic *nic, struct sk_buff *skb)
+static enum net_xmit drop(struct nic_drv *nic, struct sk_buff *skb)
 {
     uint16_t queue = skb->queue < NET_QUEUES_MAX ? skb->queue : 0;
     nic->dev.tx[queue].drops++;
@@ -231,18 +231,18 @@ static enum net_xmit drop(struct nic *nic, struct sk_buff *skb)
     return NET_XMIT_OK;
 }
 
-static bool takes_packets(const struct nic *nic, const struct sk_buff *skb)
+static bool takes_packets(const struct nic_drv *nic, const struct sk_buff *skb)
 {
     return nic->dev.running && !nic->closing && skb->queue < nic->n_channels;
 }
 
-enum net_xmit nicd_start_xmit(struct sk_buff *skb, struct net_device *dev)
+enum net_xmit nic_drv_start_xmit(struct sk_buff *skb, struct net_device *dev)
 {
-    struct nic *nic = nicd_of(dev);
+    struct nic_drv *nic = nic_drv_of(dev);
     if (!takes_packets(nic, skb))
         return drop(nic, skb);
     struct nic_channel *channel = &nic->channel[skb->queue];
-    struct nic_sq *sq = &channel->sq;
+    struct nic_drv_sq *sq = &channel->sq;
     while (sq->locked) {
         k_compute(nic->kernel, LOCK_CYCLES);
         if (!takes_packets(nic, skb)) /* the channel may not be there any more */
@@ -276,8 +276,8 @@ enum net_xmit nicd_start_xmit(struct sk_buff *skb, struct net_device *dev)
 /* The oldest entry under way. */
 static void complete_oldest(struct nic_channel *channel, bool charge)
 {
-    struct nic *nic = channel->nic;
-    struct nic_sq *sq = &channel->sq;
+    struct nic_drv *nic = channel->nic;
+    struct nic_drv_sq *sq = &channel->sq;
     struct nic_sq_wqe wqe = sq->wqe[sq->cc & sq->mask];
     if (charge) {
         touch_books(nic->kernel, sq->wqe_lines, sq->cc, 1, sq->mask, NIC_SQ_WQE_BYTES, false);
@@ -295,8 +295,8 @@ static void complete_oldest(struct nic_channel *channel, bool charge)
 /* All entries up to the one that the device reports. */
 static void complete(struct nic_channel *channel, const struct nic_cqe *cqe)
 {
-    struct nic *nic = channel->nic;
-    struct nic_sq *sq = &channel->sq;
+    struct nic_drv *nic = channel->nic;
+    struct nic_drv_sq *sq = &channel->sq;
     channel->stats->tx_completions++;
     if (cqe->op_own >> 4 != NIC_CQE_SENT) {
         channel->stats->tx_errors++;
@@ -314,13 +314,13 @@ static void complete(struct nic_channel *channel, const struct nic_cqe *cqe)
         complete_oldest(channel, true);
 }
 
-bool nicd_sq_poll(struct nic_channel *channel)
+bool nic_drv_sq_poll(struct nic_channel *channel)
 {
-    struct nic *nic = channel->nic;
-    struct nic_sq *sq = &channel->sq;
+    struct nic_drv *nic = channel->nic;
+    struct nic_drv_sq *sq = &channel->sq;
     struct nic_cqe cqe;
     unsigned n = 0;
-    while (n < NIC_TX_POLL_CQES && !nic->closing && nicd_cq_next(nic->kernel, &sq->cq, &cqe)) {
+    while (n < NIC_TX_POLL_CQES && !nic->closing && nic_drv_cq_next(nic->kernel, &sq->cq, &cqe)) {
         sq->cq.ci++;
         complete(channel, &cqe);
         n++;
@@ -335,38 +335,38 @@ bool nicd_sq_poll(struct nic_channel *channel)
 /* ---- Life -------------------------------------------------------------------------------------
  */
 
-int nicd_sq_alloc(struct nic_channel *channel)
+int nic_drv_sq_alloc(struct nic_channel *channel)
 {
-    struct nic *nic = channel->nic;
-    struct nic_sq *sq = &channel->sq;
+    struct nic_drv *nic = channel->nic;
+    struct nic_drv_sq *sq = &channel->sq;
     uint32_t size = nic->params->sq_blocks;
     sq->mask = (uint16_t)(size - 1);
     sq->dma_mask = DMA_PER_BLOCK * size - 1;
     sq->number = channel->index;
     sq->wqe = k_zalloc(size * sizeof *sq->wqe);
     sq->dma = k_zalloc((size_t)DMA_PER_BLOCK * size * sizeof *sq->dma);
-    sq->wqe_lines = nicd_lines_alloc(nic, channel->node, (size_t)size * NIC_SQ_WQE_BYTES);
-    sq->dma_lines = nicd_lines_alloc(nic, channel->node,
-                                     (size_t)DMA_PER_BLOCK * size * NIC_SQ_DMA_BYTES);
+    sq->wqe_lines = nic_drv_lines_alloc(nic, channel->node, (size_t)size * NIC_SQ_WQE_BYTES);
+    sq->dma_lines = nic_drv_lines_alloc(nic, channel->node,
+                                        (size_t)DMA_PER_BLOCK * size * NIC_SQ_DMA_BYTES);
     if (sq->wqe_lines == NULL || sq->dma_lines == NULL)
         return -ENOMEM;
-    int error = nicd_memory_alloc(nic, &sq->ring, channel->node,
-                                  (size_t)size * NIC_WQE_BLOCK_BYTES);
-    return error != 0 ? error : nicd_memory_alloc(nic, &sq->record, channel->node, K_LINE_BYTES);
+    int error = nic_drv_memory_alloc(nic, &sq->ring, channel->node,
+                                     (size_t)size * NIC_WQE_BLOCK_BYTES);
+    return error != 0 ? error : nic_drv_memory_alloc(nic, &sq->record, channel->node, K_LINE_BYTES);
 }
 
-void nicd_sq_release(struct nic_channel *channel)
+void nic_drv_sq_release(struct nic_channel *channel)
 {
-    struct nic *nic = channel->nic;
-    struct nic_sq *sq = &channel->sq;
+    struct nic_drv *nic = channel->nic;
+    struct nic_drv_sq *sq = &channel->sq;
     if (sq->wqe != NULL) {
         while (sq->cc != sq->pc)
             complete_oldest(channel, false);
         k_free(sq->wqe);
         k_free(sq->dma);
     }
-    nicd_memory_free(nic, &sq->ring);
-    nicd_memory_free(nic, &sq->record);
-    nicd_lines_free(nic, sq->wqe_lines);
-    nicd_lines_free(nic, sq->dma_lines);
+    nic_drv_memory_free(nic, &sq->ring);
+    nic_drv_memory_free(nic, &sq->record);
+    nic_drv_lines_free(nic, sq->wqe_lines);
+    nic_drv_lines_free(nic, sq->dma_lines);
 }

@@ -17,15 +17,15 @@
 #define TIMEOUT_PS   UINT64_C(200000000000) /* 200 ms: more than a completion time-out */
 #define PROBE_PS     UINT64_C(1000000000)   /* how often it looks whether somebody is there */
 
-static int wait_for(struct nvme *nvme, struct nvme_cqe *cqe)
+static int wait_for(struct nvme_drv *nvme, struct nvme_cqe *cqe)
 {
     uint64_t start_ps = k_now_ps(nvme->kernel), probe_ps = start_ps + PROBE_PS;
     uint64_t sleep_ps = SLEEP_MIN_PS;
-    while (!nvmed_queue_take(&nvme->admin, cqe)) {
+    while (!nvme_drv_queue_take(&nvme->admin, cqe)) {
         uint64_t now_ps = k_now_ps(nvme->kernel);
         if (nvme->gone)
             return -ENODEV;
-        if (now_ps >= probe_ps && nvmed_absent(nvme))
+        if (now_ps >= probe_ps && nvme_drv_absent(nvme))
             return -ENODEV;
         if (now_ps >= start_ps + TIMEOUT_PS)
             return -ETIMEDOUT;
@@ -35,15 +35,15 @@ static int wait_for(struct nvme *nvme, struct nvme_cqe *cqe)
         if (sleep_ps < SLEEP_MAX_PS)
             sleep_ps *= 2;
     }
-    nvmed_queue_ring_cq(&nvme->admin);
+    nvme_drv_queue_ring_cq(&nvme->admin);
     return 0;
 }
 
-static int execute(struct nvme *nvme, struct nvme_sqe *sqe, uint32_t *result)
+static int execute(struct nvme_drv *nvme, struct nvme_sqe *sqe, uint32_t *result)
 {
     struct nvme_cqe cqe;
     sqe->cid = nvme->admin.tail;
-    if (!nvmed_queue_put(&nvme->admin, sqe, NULL))
+    if (!nvme_drv_queue_put(&nvme->admin, sqe, NULL))
         return -ENODEV;
     int error = wait_for(nvme, &cqe);
     if (error != 0) {
@@ -62,7 +62,7 @@ static int execute(struct nvme *nvme, struct nvme_sqe *sqe, uint32_t *result)
     return 0;
 }
 
-int nvmed_admin(struct nvme *nvme, struct nvme_sqe *sqe, uint32_t *result)
+int nvme_drv_admin(struct nvme_drv *nvme, struct nvme_sqe *sqe, uint32_t *result)
 {
     while (nvme->admin_busy)
         k_wait(nvme->kernel, &nvme->admin_wait, UINT64_MAX);
@@ -76,20 +76,20 @@ int nvmed_admin(struct nvme *nvme, struct nvme_sqe *sqe, uint32_t *result)
 /* ---- What it is -------------------------------------------------------------------------------
  */
 
-static int identify(struct nvme *nvme, uint32_t what, uint32_t nsid, uint8_t data[])
+static int identify(struct nvme_drv *nvme, uint32_t what, uint32_t nsid, uint8_t data[])
 {
     struct nvme_sqe sqe = {
         .opcode = NVME_ADMIN_IDENTIFY, .nsid = nsid, .prp1 = nvme->page.dma, .cdw10 = what
     };
-    int error = nvmed_admin(nvme, &sqe, NULL);
+    int error = nvme_drv_admin(nvme, &sqe, NULL);
     if (error == 0)
         k_load(nvme->kernel, nvme->page.at, data, NVME_IDENTIFY_BYTES);
     return error;
 }
 
-static int identify_namespace(struct nvme *nvme, uint32_t nsid, uint8_t data[])
+static int identify_namespace(struct nvme_drv *nvme, uint32_t nsid, uint8_t data[])
 {
-    struct nvmed_namespace *namespace = &nvme->namespace[nsid - 1];
+    struct nvme_drv_namespace *namespace = &nvme->namespace[nsid - 1];
     int error = identify(nvme, NVME_IDENTIFY_NAMESPACE, nsid, data);
     if (error != 0)
         return error;
@@ -101,7 +101,7 @@ static int identify_namespace(struct nvme *nvme, uint32_t nsid, uint8_t data[])
     return namespace->block_log2 >= 9 && namespace->block_log2 <= 12 ? 0 : -ENODEV;
 }
 
-int nvmed_identify(struct nvme *nvme)
+int nvme_drv_identify(struct nvme_drv *nvme)
 {
     uint8_t data[NVME_IDENTIFY_BYTES];
     int error = identify(nvme, NVME_IDENTIFY_CONTROLLER, 0, data);
@@ -123,13 +123,13 @@ int nvmed_identify(struct nvme *nvme)
 /* ---- Queues -----------------------------------------------------------------------------------
  */
 
-int nvmed_set_queues(struct nvme *nvme, uint16_t *n)
+int nvme_drv_set_queues(struct nvme_drv *nvme, uint16_t *n)
 {
     uint32_t wanted = *n - 1u, granted = 0;
     struct nvme_sqe sqe = { .opcode = NVME_ADMIN_SET_FEATURES,
                             .cdw10 = NVME_FEATURE_QUEUES,
                             .cdw11 = wanted << 16 | wanted };
-    int error = nvmed_admin(nvme, &sqe, &granted);
+    int error = nvme_drv_admin(nvme, &sqe, &granted);
     uint32_t sqs = (granted & 0xffffu) + 1, cqs = (granted >> 16) + 1;
     if (sqs < *n)
         *n = (uint16_t)sqs;
@@ -138,9 +138,9 @@ int nvmed_set_queues(struct nvme *nvme, uint16_t *n)
     return error;
 }
 
-int nvmed_queue_make(struct nvmed_queue *queue)
+int nvme_drv_queue_make(struct nvme_drv_queue *queue)
 {
-    struct nvme *nvme = queue->nvme;
+    struct nvme_drv *nvme = queue->nvme;
     uint32_t size = (queue->entries - 1u) << 16;
     uint32_t interrupts = queue->irq != NULL ? NVME_CQ_INTERRUPTS : 0;
     struct nvme_sqe cq = { .opcode = NVME_ADMIN_CREATE_CQ,
@@ -153,9 +153,9 @@ int nvmed_queue_make(struct nvmed_queue *queue)
     if (interrupts != 0)
         cq.cdw11 |= (uint32_t)queue->number << 16;
     sq.cdw11 = NVME_QUEUE_CONTIGUOUS | (uint32_t)queue->number << 16;
-    int error = nvmed_admin(nvme, &cq, NULL);
+    int error = nvme_drv_admin(nvme, &cq, NULL);
     if (error == 0)
-        error = nvmed_admin(nvme, &sq, NULL);
+        error = nvme_drv_admin(nvme, &sq, NULL);
     queue->made = error == 0;
     return error;
 }

@@ -34,7 +34,7 @@ static void waited_done(struct nvme_request *request, int status)
 }
 
 /* One request; again while there is no room or the device is being reset. */
-static int transfer_one(struct nvme *nvme, struct waited *waited)
+static int transfer_one(struct nvme_drv *nvme, struct waited *waited)
 {
     struct kernel *kernel = nvme->kernel;
     int error;
@@ -53,7 +53,7 @@ static int transfer_one(struct nvme *nvme, struct waited *waited)
     return waited->status;
 }
 
-static int transfer(struct nvme *nvme, const struct nvme_request *whole, uint32_t begin_cycles,
+static int transfer(struct nvme_drv *nvme, const struct nvme_request *whole, uint32_t begin_cycles,
                     uint32_t end_cycles)
 {
     struct waited waited = { .request = *whole, .kernel = nvme->kernel, .end_cycles = end_cycles };
@@ -72,7 +72,7 @@ static int transfer(struct nvme *nvme, const struct nvme_request *whole, uint32_
     return error;
 }
 
-int nvme_transfer(struct nvme *nvme, uint32_t nsid, bool write, uint64_t offset,
+int nvme_transfer(struct nvme_drv *nvme, uint32_t nsid, bool write, uint64_t offset,
                   struct kaddr buffer, uint64_t bytes)
 {
     struct nvme_request whole = {
@@ -84,7 +84,7 @@ int nvme_transfer(struct nvme *nvme, uint32_t nsid, bool write, uint64_t offset,
     return error;
 }
 
-int nvme_direct_io(struct nvme *nvme, uint32_t nsid, bool write, uint64_t offset,
+int nvme_direct_io(struct nvme_drv *nvme, uint32_t nsid, bool write, uint64_t offset,
                    struct kaddr buffer, uint64_t bytes)
 {
     struct nvme_request whole = {
@@ -102,7 +102,7 @@ int nvme_direct_io(struct nvme *nvme, uint32_t nsid, bool write, uint64_t offset
     return error;
 }
 
-int nvme_direct_submit(struct nvme *nvme, struct nvme_request *request)
+int nvme_direct_submit(struct nvme_drv *nvme, struct nvme_request *request)
 {
     nvme->users++;
     int error = k_pin(nvme->kernel, request->buffer, request->bytes);
@@ -116,7 +116,7 @@ int nvme_direct_submit(struct nvme *nvme, struct nvme_request *request)
     return error;
 }
 
-void nvme_direct_done(struct nvme *nvme, struct nvme_request *request)
+void nvme_direct_done(struct nvme_drv *nvme, struct nvme_request *request)
 {
     k_compute(nvme->kernel, nvme->costs->block_complete_cycles);
     k_unpin(nvme->kernel, request->buffer, request->bytes);

@@ -28,13 +28,13 @@ const struct nvme_driver_params nvme_driver_params_default = {
 /* ---- The controller ---------------------------------------------------------------------------
  */
 
-bool nvmed_absent(struct nvme *nvme)
+bool nvme_drv_absent(struct nvme_drv *nvme)
 {
     return k_readl(nvme->pci, 0, NVME_REG_CSTS) == UINT32_MAX;
 }
 
 /* Until the bits of CSTS are so; 0, -ENODEV, -ETIMEDOUT. */
-static int wait_status(struct nvme *nvme, uint32_t mask, uint32_t value)
+static int wait_status(struct nvme_drv *nvme, uint32_t mask, uint32_t value)
 {
     uint64_t until_ps = k_now_ps(nvme->kernel) + nvme->ready_timeout_ps;
     for (;;) {
@@ -49,14 +49,14 @@ static int wait_status(struct nvme *nvme, uint32_t mask, uint32_t value)
     }
 }
 
-static int disable(struct nvme *nvme)
+static int disable(struct nvme_drv *nvme)
 {
     k_writel(nvme->pci, 0, NVME_REG_CC, 0);
     return wait_status(nvme, NVME_CSTS_RDY, 0);
 }
 
 /* The admin queue is in memory and empty. */
-static int enable(struct nvme *nvme)
+static int enable(struct nvme_drv *nvme)
 {
     uint32_t size = nvme->admin.entries - 1u;
     k_writel(nvme->pci, 0, NVME_REG_AQA, size << 16 | size);
@@ -69,7 +69,7 @@ static int enable(struct nvme *nvme)
     return error;
 }
 
-static void shut_down(struct nvme *nvme)
+static void shut_down(struct nvme_drv *nvme)
 {
     uint32_t cc = k_readl(nvme->pci, 0, NVME_REG_CC);
     k_writel(nvme->pci, 0, NVME_REG_CC, (cc & ~NVME_CC_SHN_MASK) | NVME_CC_SHN_NORMAL);
@@ -82,24 +82,24 @@ static void shut_down(struct nvme *nvme)
 
 static void watch_fires(struct k_timer *timer)
 {
-    struct nvme *nvme = K_CONTAINER(timer, struct nvme, watch);
+    struct nvme_drv *nvme = K_CONTAINER(timer, struct nvme_drv, watch);
     if (nvme->closing || nvme->watch_work.work.queued)
         return;
     nvme->n_works++;
     k_work_queue(nvme->kernel, &nvme->watch_work.work, K_CPU_ANY);
 }
 
-void nvmed_watch(struct nvme *nvme)
+void nvme_drv_watch(struct nvme_drv *nvme)
 {
     if (!k_timer_pending(&nvme->watch) && nvme->n_works == 0)
         k_timer_set(&nvme->watch, k_now_ps(nvme->kernel) + nvme->driver->params.timeout_ps / 2);
 }
 
-static bool overdue(const struct nvme *nvme)
+static bool overdue(const struct nvme_drv *nvme)
 {
     uint64_t now_ps = k_now_ps(nvme->kernel);
     for (uint16_t q = 0; q < nvme->n_queues; q++) {
-        const struct nvmed_queue *queue = &nvme->queue[q];
+        const struct nvme_drv_queue *queue = &nvme->queue[q];
         for (uint16_t cid = 0; cid < queue->entries; cid++)
             if (queue->slot[cid] != NULL && queue->slot[cid]->deadline_ps <= now_ps)
                 return true;
@@ -107,31 +107,31 @@ static bool overdue(const struct nvme *nvme)
     return false;
 }
 
-static void give_up(struct nvme *nvme)
+static void give_up(struct nvme_drv *nvme)
 {
     nvme->gone = true;
-    nvmed_fail_all(nvme, -ENODEV);
+    nvme_drv_fail_all(nvme, -ENODEV);
 }
 
-static int set_up_again(struct nvme *nvme)
+static int set_up_again(struct nvme_drv *nvme)
 {
-    nvmed_queue_clear(&nvme->admin);
+    nvme_drv_queue_clear(&nvme->admin);
     int error = enable(nvme);
     for (uint16_t q = 0; q < nvme->n_queues; q++)
-        nvmed_queue_clear(&nvme->queue[q]);
+        nvme_drv_queue_clear(&nvme->queue[q]);
     nvme->resetting = false; /* admin commands pass */
     for (uint16_t q = 0; error == 0 && q < nvme->n_queues; q++)
-        error = nvmed_queue_make(&nvme->queue[q]);
+        error = nvme_drv_queue_make(&nvme->queue[q]);
     return error;
 }
 
-static void reset(struct nvme *nvme)
+static void reset(struct nvme_drv *nvme)
 {
     k_warn(nvme->kernel, "nvme: a command did not come back; the controller is reset");
     nvme->stats.resets++;
     nvme->resetting = true;
     int error = disable(nvme);
-    nvmed_fail_all(nvme, error == -ENODEV ? -ENODEV : -ETIMEDOUT);
+    nvme_drv_fail_all(nvme, error == -ENODEV ? -ENODEV : -ETIMEDOUT);
     if (error == 0)
         error = set_up_again(nvme);
     nvme->resetting = false;
@@ -141,27 +141,27 @@ static void reset(struct nvme *nvme)
 
 static void watch_work(struct k_work *work)
 {
-    struct nvme *nvme = K_CONTAINER(work, struct nvme, watch_work.work);
+    struct nvme_drv *nvme = K_CONTAINER(work, struct nvme_drv, watch_work.work);
     if (!nvme->closing && !nvme->gone && overdue(nvme)) {
         nvme->stats.timeouts++;
-        if (nvmed_absent(nvme)) {
+        if (nvme_drv_absent(nvme)) {
             give_up(nvme);
         } else {
             for (uint16_t q = 0; q < nvme->n_queues; q++) /* an interrupt that was lost */
-                nvmed_process(&nvme->queue[q]);
+                nvme_drv_process(&nvme->queue[q]);
             if (overdue(nvme))
                 reset(nvme);
         }
     }
     nvme->n_works--;
     if (nvme->stats.outstanding > 0 && !nvme->closing && !nvme->gone)
-        nvmed_watch(nvme);
+        nvme_drv_watch(nvme);
 }
 
 /* ---- Controllers come -------------------------------------------------------------------------
  */
 
-static int read_capabilities(struct nvme *nvme)
+static int read_capabilities(struct nvme_drv *nvme)
 {
     uint64_t cap = k_readq(nvme->pci, 0, NVME_REG_CAP);
     if (cap == UINT64_MAX || (cap & NVME_CAP_CSS_NVM) == 0 || NVME_CAP_DSTRD(cap) != 0 ||
@@ -175,29 +175,29 @@ static int read_capabilities(struct nvme *nvme)
 }
 
 /* A queue pair; without a vector left, -ENOSPC. */
-static int add_queue(struct nvme *nvme, uint16_t q)
+static int add_queue(struct nvme_drv *nvme, uint16_t q)
 {
-    struct nvmed_queue *queue = &nvme->queue[q];
-    int error = nvmed_queue_alloc(nvme, queue, (uint16_t)(q + 1u), q, nvme->entries_max);
+    struct nvme_drv_queue *queue = &nvme->queue[q];
+    int error = nvme_drv_queue_alloc(nvme, queue, (uint16_t)(q + 1u), q, nvme->entries_max);
     if (error != 0)
         return error;
     if (!nvme->driver->params.polled)
-        error = k_irq_request(nvme->pci, queue->number, queue->cpu, nvmed_interrupt, queue,
+        error = k_irq_request(nvme->pci, queue->number, queue->cpu, nvme_drv_interrupt, queue,
                               &queue->irq);
     if (error == 0)
-        error = nvmed_queue_make(queue);
+        error = nvme_drv_queue_make(queue);
     if (error != 0)
-        nvmed_queue_free(queue);
+        nvme_drv_queue_free(queue);
     return error;
 }
 
-static int add_queues(struct nvme *nvme)
+static int add_queues(struct nvme_drv *nvme)
 {
     uint16_t n = nvme->driver->params.n_queues;
     unsigned n_cpus = k_n_cpus(nvme->kernel);
     if (n == 0 || n > n_cpus)
         n = (uint16_t)(n_cpus < NVMED_QUEUES_MAX ? n_cpus : NVMED_QUEUES_MAX);
-    int error = nvmed_set_queues(nvme, &n);
+    int error = nvme_drv_set_queues(nvme, &n);
     if (error != 0)
         return error;
     nvme->queue = k_zalloc(n * sizeof *nvme->queue);
@@ -211,30 +211,30 @@ static int add_queues(struct nvme *nvme)
     return error == -ENOSPC && nvme->n_queues > 0 ? 0 : error;
 }
 
-static void release(struct nvme *nvme)
+static void release(struct nvme_drv *nvme)
 {
     for (uint16_t q = 0; q < nvme->n_queues; q++)
-        nvmed_queue_free(&nvme->queue[q]);
+        nvme_drv_queue_free(&nvme->queue[q]);
     k_free(nvme->queue);
-    nvmed_queue_free(&nvme->admin);
-    nvmed_memory_free(nvme, &nvme->page);
+    nvme_drv_queue_free(&nvme->admin);
+    nvme_drv_memory_free(nvme, &nvme->page);
     k_timer_release(&nvme->watch);
     k_free(nvme);
 }
 
-static int bring_up(struct nvme *nvme)
+static int bring_up(struct nvme_drv *nvme)
 {
     int error = read_capabilities(nvme);
     if (error == 0)
         error = disable(nvme);
     if (error == 0)
-        error = nvmed_memory_alloc(nvme, &nvme->page, NVME_PAGE_BYTES);
+        error = nvme_drv_memory_alloc(nvme, &nvme->page, NVME_PAGE_BYTES);
     if (error == 0)
-        error = nvmed_queue_alloc(nvme, &nvme->admin, 0, 0, NVMED_ADMIN_ENTRIES);
+        error = nvme_drv_queue_alloc(nvme, &nvme->admin, 0, 0, NVMED_ADMIN_ENTRIES);
     if (error == 0)
         error = enable(nvme);
     if (error == 0)
-        error = nvmed_identify(nvme);
+        error = nvme_drv_identify(nvme);
     if (error == 0)
         error = add_queues(nvme);
     return error;
@@ -247,13 +247,13 @@ static int nvme_probe(struct k_pci_dev *pci, void *context)
     k_config_write(pci, PCI_COMMAND, 2, command | PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER);
     if (pci->bar_bytes[0] < NVME_DOORBELL_SQ(2))
         return -ENODEV;
-    struct nvme *nvme = k_zalloc(sizeof *nvme);
+    struct nvme_drv *nvme = k_zalloc(sizeof *nvme);
     nvme->driver = driver;
     nvme->kernel = driver->kernel;
     nvme->costs = k_costs(driver->kernel);
     nvme->pci = pci;
     nvme->admin.nvme = nvme;
-    nvme->watch_work = (struct nvmed_work){ .work = { .fn = watch_work }, .nvme = nvme };
+    nvme->watch_work = (struct nvme_drv_work){ .work = { .fn = watch_work }, .nvme = nvme };
     k_timer_init(&nvme->watch, nvme->kernel, watch_fires);
     int error = bring_up(nvme);
     if (error != 0) {
@@ -263,7 +263,7 @@ static int nvme_probe(struct k_pci_dev *pci, void *context)
         return error;
     }
     pci->device.driver_data = nvme;
-    struct nvme **link = &driver->first;
+    struct nvme_drv **link = &driver->first;
     while (*link != NULL)
         link = &(*link)->next;
     *link = nvme;
@@ -275,8 +275,8 @@ static int nvme_probe(struct k_pci_dev *pci, void *context)
 
 static void nvme_remove(struct k_pci_dev *pci, bool gone)
 {
-    struct nvme *nvme = pci->device.driver_data;
-    struct nvme **link = &nvme->driver->first;
+    struct nvme_drv *nvme = pci->device.driver_data;
+    struct nvme_drv **link = &nvme->driver->first;
     nvme->closing = true;
     nvme->gone |= gone;
     k_timer_cancel(&nvme->watch);
@@ -284,7 +284,7 @@ static void nvme_remove(struct k_pci_dev *pci, bool gone)
         k_sleep(nvme->kernel, DRAIN_PS);
     if (!nvme->gone)
         shut_down(nvme);
-    nvmed_fail_all(nvme, -ENODEV);
+    nvme_drv_fail_all(nvme, -ENODEV);
     while (nvme->users > 0)
         k_sleep(nvme->kernel, DRAIN_PS);
     while (*link != nvme)
@@ -329,15 +329,15 @@ void nvme_driver_free(struct nvme_driver *driver)
     k_free(driver);
 }
 
-struct nvme *nvme_driver_device(const struct nvme_driver *driver, unsigned i)
+struct nvme_drv *nvme_driver_device(const struct nvme_driver *driver, unsigned i)
 {
-    struct nvme *nvme = driver->first;
+    struct nvme_drv *nvme = driver->first;
     while (nvme != NULL && i-- > 0)
         nvme = nvme->next;
     return nvme;
 }
 
-struct nvme *nvme_of(struct k_pci_dev *dev)
+struct nvme_drv *nvme_of(struct k_pci_dev *dev)
 {
     return dev->driver != NULL && dev->driver->probe == nvme_probe ? dev->device.driver_data : NULL;
 }
@@ -345,41 +345,41 @@ struct nvme *nvme_of(struct k_pci_dev *dev)
 /* ---- Asking -----------------------------------------------------------------------------------
  */
 
-struct k_pci_dev *nvme_pci(const struct nvme *nvme)
+struct k_pci_dev *nvme_pci(const struct nvme_drv *nvme)
 {
     return nvme->pci;
 }
 
-unsigned nvme_n_queues(const struct nvme *nvme)
+unsigned nvme_n_queues(const struct nvme_drv *nvme)
 {
     return nvme->n_queues;
 }
 
-uint32_t nvme_n_namespaces(const struct nvme *nvme)
+uint32_t nvme_n_namespaces(const struct nvme_drv *nvme)
 {
     return nvme->n_namespaces;
 }
 
-uint64_t nvme_bytes(const struct nvme *nvme, uint32_t nsid)
+uint64_t nvme_bytes(const struct nvme_drv *nvme, uint32_t nsid)
 {
     if (nsid == 0 || nsid > nvme->n_namespaces)
         return 0;
     return nvme->namespace[nsid - 1].blocks << nvme->namespace[nsid - 1].block_log2;
 }
 
-uint32_t nvme_block_bytes(const struct nvme *nvme, uint32_t nsid)
+uint32_t nvme_block_bytes(const struct nvme_drv *nvme, uint32_t nsid)
 {
     if (nsid == 0 || nsid > nvme->n_namespaces)
         return 0;
     return 1u << nvme->namespace[nsid - 1].block_log2;
 }
 
-uint64_t nvme_request_bytes_max(const struct nvme *nvme)
+uint64_t nvme_request_bytes_max(const struct nvme_drv *nvme)
 {
     return nvme->bytes_max;
 }
 
-struct nvme_driver_stats nvme_driver_stats(const struct nvme *nvme)
+struct nvme_driver_stats nvme_driver_stats(const struct nvme_drv *nvme)
 {
     return nvme->stats;
 }

@@ -17,7 +17,7 @@
 /* ---- Memory -----------------------------------------------------------------------------------
  */
 
-int nvmed_memory_alloc(struct nvme *nvme, struct nvmed_memory *memory, size_t bytes)
+int nvme_drv_memory_alloc(struct nvme_drv *nvme, struct nvme_drv_memory *memory, size_t bytes)
 {
     int error = k_dma_alloc(&nvme->pci->device, nvme->pci->device.node, bytes, &memory->at,
                             &memory->dma);
@@ -25,7 +25,7 @@ int nvmed_memory_alloc(struct nvme *nvme, struct nvmed_memory *memory, size_t by
     return error;
 }
 
-void nvmed_memory_free(struct nvme *nvme, struct nvmed_memory *memory)
+void nvme_drv_memory_free(struct nvme_drv *nvme, struct nvme_drv_memory *memory)
 {
     if (memory->bytes != 0)
         k_dma_free(&nvme->pci->device, memory->bytes, memory->at, memory->dma);
@@ -33,7 +33,7 @@ void nvmed_memory_free(struct nvme *nvme, struct nvmed_memory *memory)
 }
 
 /* A power of two, so that no list crosses a page. */
-static size_t list_bytes(const struct nvme *nvme)
+static size_t list_bytes(const struct nvme_drv *nvme)
 {
     size_t bytes = 64;
     while (bytes < nvme->bytes_max / NVME_PAGE_BYTES * 8)
@@ -46,17 +46,20 @@ static size_t whole_pages(size_t bytes)
     return (bytes + K_PAGE_BYTES - 1) & ~(size_t)(K_PAGE_BYTES - 1);
 }
 
-int nvmed_queue_alloc(struct nvme *nvme, struct nvmed_queue *queue, uint16_t number, uint16_t cpu,
-                      uint16_t entries)
+int nvme_drv_queue_alloc(struct nvme_drv *nvme, struct nvme_drv_queue *queue, uint16_t number,
+                         uint16_t cpu, uint16_t entries)
 {
-    *queue = (struct nvmed_queue){ .nvme = nvme, .number = number, .cpu = cpu, .entries = entries };
-    int error = nvmed_memory_alloc(nvme, &queue->sq, whole_pages((size_t)entries * NVME_SQE_BYTES));
+    *queue =
+        (struct nvme_drv_queue){ .nvme = nvme, .number = number, .cpu = cpu, .entries = entries };
+    int error = nvme_drv_memory_alloc(nvme, &queue->sq,
+                                      whole_pages((size_t)entries * NVME_SQE_BYTES));
     if (error == 0)
-        error = nvmed_memory_alloc(nvme, &queue->cq, whole_pages((size_t)entries * NVME_CQE_BYTES));
+        error = nvme_drv_memory_alloc(nvme, &queue->cq,
+                                      whole_pages((size_t)entries * NVME_CQE_BYTES));
     if (error == 0 && number != 0)
-        error = nvmed_memory_alloc(nvme, &queue->lists, whole_pages(entries * list_bytes(nvme)));
+        error = nvme_drv_memory_alloc(nvme, &queue->lists, whole_pages(entries * list_bytes(nvme)));
     if (error != 0) {
-        nvmed_queue_free(queue);
+        nvme_drv_queue_free(queue);
         return error;
     }
     queue->slot = k_zalloc(entries * sizeof *queue->slot);
@@ -64,17 +67,17 @@ int nvmed_queue_alloc(struct nvme *nvme, struct nvmed_queue *queue, uint16_t num
     /* One entry stays empty, so that full differs from empty (4.1.2). */
     for (uint16_t i = (uint16_t)(entries - 1); i > 0; i--)
         queue->free_cid[queue->n_free++] = (uint16_t)(i - 1);
-    nvmed_queue_clear(queue);
+    nvme_drv_queue_clear(queue);
     return 0;
 }
 
-void nvmed_queue_free(struct nvmed_queue *queue)
+void nvme_drv_queue_free(struct nvme_drv_queue *queue)
 {
     if (queue->irq != NULL)
         k_irq_free(queue->irq);
-    nvmed_memory_free(queue->nvme, &queue->sq);
-    nvmed_memory_free(queue->nvme, &queue->cq);
-    nvmed_memory_free(queue->nvme, &queue->lists);
+    nvme_drv_memory_free(queue->nvme, &queue->sq);
+    nvme_drv_memory_free(queue->nvme, &queue->cq);
+    nvme_drv_memory_free(queue->nvme, &queue->lists);
     k_free(queue->slot);
     k_free(queue->free_cid);
     queue->irq = NULL;
@@ -82,7 +85,7 @@ void nvmed_queue_free(struct nvmed_queue *queue)
     queue->free_cid = NULL;
 }
 
-void nvmed_queue_clear(struct nvmed_queue *queue)
+void nvme_drv_queue_clear(struct nvme_drv_queue *queue)
 {
     static const struct nvme_cqe none = { 0 };
     queue->tail = queue->head = 0;
@@ -96,10 +99,10 @@ void nvmed_queue_clear(struct nvmed_queue *queue)
 /* ---- Submission -------------------------------------------------------------------------------
  */
 
-bool nvmed_queue_put(struct nvmed_queue *queue, const struct nvme_sqe *sqe,
-                     struct nvme_request *request)
+bool nvme_drv_queue_put(struct nvme_drv_queue *queue, const struct nvme_sqe *sqe,
+                        struct nvme_request *request)
 {
-    struct nvme *nvme = queue->nvme;
+    struct nvme_drv *nvme = queue->nvme;
     while (queue->locked)
         k_compute(nvme->kernel, LOCK_CYCLES);
     bool alive = queue->made && !nvme->resetting && !nvme->gone;
@@ -119,9 +122,10 @@ bool nvmed_queue_put(struct nvmed_queue *queue, const struct nvme_sqe *sqe,
 }
 
 /* PRP entries of a buffer that is contiguous for the device; lists go into the identifier's own. */
-static void put_prps(struct nvmed_queue *queue, struct nvme_sqe *sqe, uint64_t dma, uint64_t bytes)
+static void put_prps(struct nvme_drv_queue *queue, struct nvme_sqe *sqe, uint64_t dma,
+                     uint64_t bytes)
 {
-    struct nvme *nvme = queue->nvme;
+    struct nvme_drv *nvme = queue->nvme;
     uint64_t entry[NVME_PAGE_BYTES / 8], first = NVME_PAGE_BYTES - dma % NVME_PAGE_BYTES;
     unsigned n = 0;
     sqe->prp1 = dma;
@@ -138,11 +142,11 @@ static void put_prps(struct nvmed_queue *queue, struct nvme_sqe *sqe, uint64_t d
     sqe->prp2 = queue->lists.dma + offset;
 }
 
-static bool valid(const struct nvme *nvme, const struct nvme_request *request)
+static bool valid(const struct nvme_drv *nvme, const struct nvme_request *request)
 {
     if (request->nsid == 0 || request->nsid > nvme->n_namespaces)
         return false;
-    const struct nvmed_namespace *namespace = &nvme->namespace[request->nsid - 1];
+    const struct nvme_drv_namespace *namespace = &nvme->namespace[request->nsid - 1];
     uint64_t mask = (UINT64_C(1) << namespace->block_log2) - 1;
     uint64_t bytes = namespace->blocks << namespace->block_log2;
     return request->bytes != 0 && ((request->offset | request->bytes) & mask) == 0 &&
@@ -155,7 +159,7 @@ static enum k_dma_direction direction_of(const struct nvme_request *request)
     return request->write ? K_DMA_TO_DEVICE : K_DMA_FROM_DEVICE;
 }
 
-static void release(struct nvmed_queue *queue, uint16_t cid)
+static void release(struct nvme_drv_queue *queue, uint16_t cid)
 {
     queue->slot[cid] = NULL;
     queue->free_cid[queue->n_free++] = cid;
@@ -163,10 +167,10 @@ static void release(struct nvmed_queue *queue, uint16_t cid)
         k_wake(queue->nvme->kernel, &queue->room);
 }
 
-static int submit(struct nvmed_queue *queue, struct nvme_request *request)
+static int submit(struct nvme_drv_queue *queue, struct nvme_request *request)
 {
-    struct nvme *nvme = queue->nvme;
-    const struct nvmed_namespace *namespace = &nvme->namespace[request->nsid - 1];
+    struct nvme_drv *nvme = queue->nvme;
+    const struct nvme_drv_namespace *namespace = &nvme->namespace[request->nsid - 1];
     uint64_t block = request->offset >> namespace->block_log2;
     if (queue->n_free == 0)
         return -EBUSY;
@@ -182,7 +186,7 @@ static int submit(struct nvmed_queue *queue, struct nvme_request *request)
     if (error == 0) {
         put_prps(queue, &sqe, request->dma, request->bytes);
         request->deadline_ps = k_now_ps(nvme->kernel) + nvme->driver->params.timeout_ps;
-        if (nvmed_queue_put(queue, &sqe, request)) {
+        if (nvme_drv_queue_put(queue, &sqe, request)) {
             nvme->stats.requests++;
             return 0;
         }
@@ -193,7 +197,7 @@ static int submit(struct nvmed_queue *queue, struct nvme_request *request)
     return error;
 }
 
-int nvme_submit(struct nvme *nvme, struct nvme_request *request)
+int nvme_submit(struct nvme_drv *nvme, struct nvme_request *request)
 {
     if (nvme->gone || nvme->closing)
         return -ENODEV;
@@ -203,7 +207,7 @@ int nvme_submit(struct nvme *nvme, struct nvme_request *request)
         return -EINVAL;
     nvme->users++;
     nvme->stats.outstanding++;
-    nvmed_watch(nvme);
+    nvme_drv_watch(nvme);
     int error = submit(&nvme->queue[k_cpu(nvme->kernel) % nvme->n_queues], request);
     nvme->stats.outstanding -= error != 0;
     nvme->users--;
@@ -213,7 +217,7 @@ int nvme_submit(struct nvme *nvme, struct nvme_request *request)
 /* ---- Completion -------------------------------------------------------------------------------
  */
 
-bool nvmed_queue_take(struct nvmed_queue *queue, struct nvme_cqe *cqe)
+bool nvme_drv_queue_take(struct nvme_drv_queue *queue, struct nvme_cqe *cqe)
 {
     if (!queue->made)
         return false;
@@ -227,14 +231,14 @@ bool nvmed_queue_take(struct nvmed_queue *queue, struct nvme_cqe *cqe)
     return true;
 }
 
-void nvmed_queue_ring_cq(const struct nvmed_queue *queue)
+void nvme_drv_queue_ring_cq(const struct nvme_drv_queue *queue)
 {
     k_writel(queue->nvme->pci, 0, NVME_DOORBELL_CQ(queue->number), queue->head);
 }
 
-static void end_request(struct nvmed_queue *queue, uint16_t cid, int status)
+static void end_request(struct nvme_drv_queue *queue, uint16_t cid, int status)
 {
-    struct nvme *nvme = queue->nvme;
+    struct nvme_drv *nvme = queue->nvme;
     struct nvme_request *request = queue->slot[cid];
     release(queue, cid);
     nvme->stats.outstanding--;
@@ -244,9 +248,9 @@ static void end_request(struct nvmed_queue *queue, uint16_t cid, int status)
     request->done(request, status);
 }
 
-static void take_completion(struct nvmed_queue *queue, const struct nvme_cqe *cqe)
+static void take_completion(struct nvme_drv_queue *queue, const struct nvme_cqe *cqe)
 {
-    struct nvme *nvme = queue->nvme;
+    struct nvme_drv *nvme = queue->nvme;
     if (cqe->cid >= queue->entries || queue->slot[cqe->cid] == NULL) {
         k_warn(nvme->kernel, "nvme: completion of a command that was not given (%u)", cqe->cid);
         return;
@@ -257,7 +261,7 @@ static void take_completion(struct nvmed_queue *queue, const struct nvme_cqe *cq
     end_request(queue, cqe->cid, cqe->status >> 1 == NVME_SC_SUCCESS ? 0 : -EIO);
 }
 
-unsigned nvmed_process(struct nvmed_queue *queue)
+unsigned nvme_drv_process(struct nvme_drv_queue *queue)
 {
     struct nvme_cqe cqe;
     unsigned n = 0, batch;
@@ -267,38 +271,38 @@ unsigned nvmed_process(struct nvmed_queue *queue)
     queue->processing = true;
     while (queue->again) {
         queue->again = false;
-        for (batch = 0; nvmed_queue_take(queue, &cqe); batch++)
+        for (batch = 0; nvme_drv_queue_take(queue, &cqe); batch++)
             take_completion(queue, &cqe);
         if (batch != 0 && queue->made)
-            nvmed_queue_ring_cq(queue);
+            nvme_drv_queue_ring_cq(queue);
         n += batch;
     }
     queue->processing = false;
     return n;
 }
 
-void nvmed_interrupt(void *arg)
+void nvme_drv_interrupt(void *arg)
 {
-    struct nvmed_queue *queue = arg;
+    struct nvme_drv_queue *queue = arg;
     k_compute(queue->nvme->kernel, queue->nvme->costs->nvme_irq_cycles);
     queue->nvme->stats.interrupts++;
-    nvmed_process(queue);
+    nvme_drv_process(queue);
 }
 
-unsigned nvme_poll(struct nvme *nvme)
+unsigned nvme_poll(struct nvme_drv *nvme)
 {
     if (nvme->gone || nvme->closing || nvme->resetting)
         return 0;
     nvme->users++;
-    unsigned n = nvmed_process(&nvme->queue[k_cpu(nvme->kernel) % nvme->n_queues]);
+    unsigned n = nvme_drv_process(&nvme->queue[k_cpu(nvme->kernel) % nvme->n_queues]);
     nvme->users--;
     return n;
 }
 
-void nvmed_fail_all(struct nvme *nvme, int status)
+void nvme_drv_fail_all(struct nvme_drv *nvme, int status)
 {
     for (uint16_t q = 0; q < nvme->n_queues; q++) {
-        struct nvmed_queue *queue = &nvme->queue[q];
+        struct nvme_drv_queue *queue = &nvme->queue[q];
         queue->made = false;
         while (queue->locked || queue->processing)
             k_compute(nvme->kernel, LOCK_CYCLES);

@@ -9,8 +9,8 @@
  */
 #include "logic/steering/bonding.h"
 
+#include "logic/net/xps.h"
 #include "logic/steering/ports.h"
-#include "logic/steering/xps.h"
 
 struct bonding {
     struct net_device dev;

@@ -16,9 +16,9 @@
 
 #include <errno.h>
 
-#include "logic/steering/arfs.h"
+#include "logic/net/arfs.h"
+#include "logic/net/xps.h"
 #include "logic/steering/ports.h"
-#include "logic/steering/xps.h"
 
 #define NO_PORT 0xffu
 #define MS      UINT64_C(1000000000)

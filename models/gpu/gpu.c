@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hw/pci_regs.h"
 #include "models/gpu/gpu_internal.h"
-#include "models/pcie/endpoint.h"
-#include "models/pcie/pci_regs.h"
+#include "models/pcie/endpoint/endpoint.h"
 
 #define MSIX_ENTRY     16u
 #define READ_BYTES_MAX 8u
@@ -255,13 +255,13 @@ static void answer_read(struct gpu_device *gpu, struct tlp *tlp, bool supported)
     struct gpu_answer *answer = sim_pool_get(gpu->answers);
     supported = supported && tlp->address % 4 + tlp->length_bytes <= READ_BYTES_MAX;
     answer->gpu = gpu;
-    answer->request = tlp_completion(gpu->model->fabric, tlp, gpu->cfg.id,
+    answer->request = tlp_completion(gpu->model->pcie, tlp, gpu->cfg.id,
                                      supported ? TLP_SC : TLP_UR);
     if (supported) {
         uint64_t offset = tlp->address - cfg_bar_base(&gpu->cfg, GPU_REGISTER_BAR);
         uint32_t words[2] = { read_word(gpu, offset & ~UINT64_C(3)),
                               read_word(gpu, (offset & ~UINT64_C(3)) + 4) };
-        tlp_payload_new(gpu->model->fabric, answer->request);
+        tlp_payload_new(gpu->model->pcie, answer->request);
         memcpy(answer->request->payload, (const uint8_t *)words + offset % 4, tlp->length_bytes);
     } else {
         gpu->stats.unsupported++;
@@ -301,7 +301,7 @@ static void reset(struct gpu_device *gpu)
 static void answer_config(struct gpu_device *gpu, struct tlp *tlp)
 {
     struct model *model = gpu->model;
-    struct tlp *completion = cfg_answer(&gpu->cfg, model->fabric, tlp);
+    struct tlp *completion = cfg_answer(&gpu->cfg, model->pcie, tlp);
     model->ports[0].mps_bytes = cfg_mps_bytes(&gpu->cfg);
     unmask(gpu);
     pcie_port_send(&model->ports[0], completion, sim_now(model->sim));
@@ -313,7 +313,7 @@ static void refuse(struct gpu_device *gpu, struct tlp *tlp)
 {
     struct model *model = gpu->model;
     gpu->stats.unsupported++;
-    pcie_port_send(&model->ports[0], tlp_completion(model->fabric, tlp, gpu->cfg.id, TLP_UR),
+    pcie_port_send(&model->ports[0], tlp_completion(model->pcie, tlp, gpu->cfg.id, TLP_UR),
                    sim_now(model->sim));
 }
 
@@ -353,7 +353,7 @@ static void gpu_receive(struct model *model, uint32_t port, struct tlp *tlp)
     pcie_port_release(&model->ports[port], tlp_class_of(tlp), tlp_data_credits(tlp),
                       sim_now(model->sim));
     take_request(gpu, tlp, bar);
-    tlp_free(model->fabric, tlp);
+    tlp_free(model->pcie, tlp);
 }
 
 static void gpu_credit(struct model *model, uint32_t port)

@@ -1,12 +1,12 @@
 /*
  * gpu.cuda: a GPU as PCIe sees it: copy engines, memory behind a base address, spinning kernels.
- * Data sheet: logic/gpu/gpu_hw.h; models / timing / sources: the head of gpu.c.
+ * Data sheet: hw/gpu_regs.h; models / timing / sources: the head of gpu.c.
  */
 #ifndef MODELS_GPU_GPU_H
 #define MODELS_GPU_GPU_H
 
-#include "models/model.h"
-#include "models/payload.h"
+#include "models/base/model.h"
+#include "models/base/payload.h"
 
 extern const struct model_ops gpu_ops;
 

@@ -2,9 +2,11 @@
 #ifndef MODELS_GPU_GPU_INTERNAL_H
 #define MODELS_GPU_GPU_INTERNAL_H
 
-#include "logic/gpu/gpu_hw.h"
+#include "hw/gpu_regs.h"
 #include "models/gpu/gpu.h"
-#include "models/pcie/dma.h"
+#include "models/pcie/config/config_space.h"
+#include "models/pcie/endpoint/dma.h"
+#include "models/pcie/link/port.h"
 
 #define GPU_FETCH_MAX   8u /* commands read at once */
 #define GPU_CHUNK_BYTES 4096u

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "models/gpu/gpu_internal.h"
-#include "sim/zeroed.h"
+#include "sim/engine/zeroed.h"
 
 #define BLOCK_LOG2  21
 #define BLOCK_BYTES (UINT64_C(1) << BLOCK_LOG2)
@@ -90,7 +90,7 @@ static void write_lands(struct sim *sim, struct sim_event *event)
     else
         sim_schedule(sim, event, gpu->write_head->tail_ps);
     gpu_store(gpu, tlp->address, tlp->payload, tlp->length_bytes, tlp->bulk);
-    tlp_free(gpu->model->fabric, tlp);
+    tlp_free(gpu->model->pcie, tlp);
 }
 
 void gpu_aperture_write(struct gpu_device *gpu, struct tlp *tlp)
@@ -124,19 +124,19 @@ static void answer_leaves(struct sim *sim, struct sim_event *event)
     unsigned remaining = request->length_bytes;
     while (remaining != 0) {
         unsigned n = (unsigned)SIM_MIN(remaining, mps - (address & (mps - 1)));
-        struct tlp *completion = tlp_completion(model->fabric, request, gpu->cfg.id, TLP_SC);
+        struct tlp *completion = tlp_completion(model->pcie, request, gpu->cfg.id, TLP_SC);
         completion->address = address;
         completion->byte_count = (uint16_t)remaining;
         completion->length_bytes = (uint16_t)n;
         completion->bulk = request->bulk;
-        tlp_payload_new(model->fabric, completion);
+        tlp_payload_new(model->pcie, completion);
         gpu_load(gpu, answer->offset + (address - request->address), completion->payload, n,
                  request->bulk);
         pcie_port_send(&model->ports[0], completion, sim_now(sim));
         address += n;
         remaining -= n;
     }
-    tlp_free(model->fabric, request);
+    tlp_free(model->pcie, request);
     sim_pool_put(gpu->answers, answer);
 }
 
@@ -176,7 +176,7 @@ void gpu_memory_clear(struct gpu_device *gpu)
     while (gpu->write_head != NULL) {
         struct tlp *tlp = gpu->write_head;
         gpu->write_head = tlp->next;
-        tlp_free(gpu->model->fabric, tlp);
+        tlp_free(gpu->model->pcie, tlp);
     }
     gpu->write_tail = &gpu->write_head;
     for (uint64_t i = 0; i < gpu->n_blocks; i++) {

@@ -7,8 +7,8 @@
 #define MODELS_HOST_CORE_H
 
 #include "models/numa/numa.h"
-#include "sim/param.h"
-#include "sim/task.h"
+#include "sim/config/param.h"
+#include "sim/engine/task.h"
 
 #define CORE_BUFFERS_MAX 64u
 #define CORE_NO_LINE     UINT64_MAX

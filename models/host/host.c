@@ -36,13 +36,13 @@ static const struct param_desc firmware_params[] = {
 };
 
 const struct host_param_group host_param_groups[] = {
-    { "core", "a core's overlap of misses", core_params_table },
-    { "root_complex", "root ports and the way to memory, per socket", root_complex_params_table },
-    { "iommu", "DMA remapping, per socket", iommu_params_table },
-    { "os", "operating system: what software costs, idle states", os_params_table },
-    { "firmware", "settings of the firmware", firmware_params },
-    { "ports", "a root port: an element of the list `ports`", port_params },
-    { NULL, NULL, NULL },
+    { "core", "a core's overlap of misses", core_params_table, 0 },
+    { "root_complex", "root ports and the way to memory, per socket", root_complex_params_table,
+      0 },
+    { "iommu", "DMA remapping, per socket", iommu_params_table, 0 },
+    { "firmware", "settings of the firmware", firmware_params, 0 },
+    { "ports", "a root port: an element of the list `ports`", port_params, 0 },
+    { NULL, NULL, NULL, 0 },
 };
 
 static char *text(const char *fmt, const char *a, unsigned s, const char *b)
@@ -57,7 +57,8 @@ static char *text(const char *fmt, const char *a, unsigned s, const char *b)
 /* ---- Memory system and cores ------------------------------------------------------------------
  */
 
-static bool read_groups(struct host *host, struct config *config, struct config_node *group,
+static bool read_groups(struct host *host, const struct host_param_group *software,
+                        struct config *config, struct config_node *group,
                         struct sim_error_list *errors)
 {
     static const char *const others[] = { "ports", NULL };
@@ -75,8 +76,10 @@ static bool read_groups(struct host *host, struct config *config, struct config_
                        &host->core_params, errors);
     config_read_params(config, config_get(group, "iommu"), "iommu", iommu_params_table,
                        &host->iommu_params, errors);
-    config_read_params(config, config_get(group, "os"), "os", os_params_table, &host->os_params,
-                       errors);
+    host->software_params = calloc(1, software->bytes);
+    SIM_ASSERT(host->software_params != NULL, "out of memory");
+    config_read_params(config, config_get(group, software->name), software->name, software->table,
+                       host->software_params, errors);
     config_read_params(config, config_get(group, "firmware"), "firmware", firmware_params,
                        &host->firmware_params, errors);
     config_allow(group, others);
@@ -168,7 +171,7 @@ static void make_root_complexes(struct host *host, struct config *config, struct
         host->rc_name[s] = text("%s.s%u%s", host->name, s, "");
         host->rc_prefix[s] = text("%s.s%u.%s", host->name, s, "root_complex.");
         host->iommu_prefix[s] = text("%s.s%u.%s", host->name, s, "iommu.");
-        host->rc[s] = model_new(host->fabric, &root_complex_ops, host->rc_name[s], config,
+        host->rc[s] = model_new(host->sim, host->pcie, &root_complex_ops, host->rc_name[s], config,
                                 config_get(group, "root_complex"), errors);
         if (errors->n_messages != before)
             return; /* said once: the sockets share the group */
@@ -206,16 +209,17 @@ static void pass_over(struct config_node *group, const char *name)
         config_mark_read(node);
 }
 
-struct host *host_new(struct pcie_fabric *fabric, const char *name, struct config *config,
+struct host *host_new(struct pcie_context *pcie, const char *name,
+                      const struct host_param_group *software, struct config *config,
                       struct config_node *group, struct sim_error_list *errors)
 {
     struct host *host = calloc(1, sizeof(*host));
     SIM_ASSERT(host != NULL, "out of memory");
     host->name = name;
-    host->fabric = fabric;
-    host->sim = pcie_fabric_sim(fabric);
+    host->pcie = pcie;
+    host->sim = pcie_context_sim(pcie);
     host->next_iova = UINT64_C(1) << 32;
-    if (read_groups(host, config, group, errors)) {
+    if (read_groups(host, software, config, group, errors)) {
         make_cores(host);
         check_firmware(host, group, errors);
         make_root_complexes(host, config, group, errors);
@@ -254,6 +258,7 @@ void host_free(struct host *host)
     free(host->port_name);
     free(host->port);
     free(host->core);
+    free(host->software_params);
     if (host->numa != NULL)
         numa_free(host->numa);
     for (unsigned i = 0; i < HOST_NUMA_GROUPS_MAX; i++)
@@ -295,9 +300,9 @@ struct core *host_core(struct host *host, unsigned idx)
     return &host->core[idx];
 }
 
-const struct os_params *host_os_params(const struct host *host)
+const void *host_software_params(const struct host *host)
 {
-    return &host->os_params;
+    return host->software_params;
 }
 
 struct root_complex_host *host_root_complexes(struct host *host)

@@ -7,18 +7,20 @@
 #define MODELS_HOST_HOST_H
 
 #include "models/host/core.h"
-#include "models/pcie/enumerate.h"
-#include "models/pcie/iommu_driver.h"
-#include "models/pcie/root_complex.h"
+#include "models/host/enumerate.h"
+#include "models/host/iommu_driver.h"
+#include "models/pcie/root/root_complex.h"
 
 #define HOST_FUNCTIONS_MAX 256u
 
 struct host;
-struct os_params;
+struct host_param_group;
 
-/* Builds a host from its group of the scenario (`hosts.NAME`). Mistakes go to errors; the host may
- * then only be freed. name must outlive it. */
-struct host *host_new(struct pcie_fabric *fabric, const char *name, struct config *config,
+/* Builds a host from its group of the scenario (`hosts.NAME`); `software` describes the group of
+ * its operating system. Mistakes go to errors; the host may then only be freed. name must outlive
+ * it. */
+struct host *host_new(struct pcie_context *pcie, const char *name,
+                      const struct host_param_group *software, struct config *config,
                       struct config_node *group, struct sim_error_list *errors);
 void host_free(struct host *host);
 /* Links are joined; time is 0. */
@@ -30,8 +32,8 @@ struct sim *host_sim(const struct host *host);
 struct numa *host_numa(struct host *host);
 struct physmem *host_physmem(struct host *host);
 struct core *host_core(struct host *host, unsigned idx);
-/* The group `os`, for kernel_new(). */
-const struct os_params *host_os_params(const struct host *host);
+/* What was read from the group `software` of host_new(). Owned by the host. */
+const void *host_software_params(const struct host *host);
 struct root_complex_host *host_root_complexes(struct host *host);
 bool host_has_root_complex(const struct host *host, const struct model *model);
 /* A root port by its name ("s0.rp1"), or NULL; names are in a NULL-terminated list. */
@@ -67,6 +69,7 @@ bool host_stats(struct host *host, unsigned index, const char **prefix,
 struct host_param_group {
     const char *name, *help;
     const struct param_desc *table;
+    size_t bytes; /* of the struct that they are read into; 0 in host_param_groups */
 };
 extern const struct host_param_group host_param_groups[];
 

@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "hw/pci_regs.h"
 #include "models/host/host_internal.h"
-#include "models/pcie/pci_regs.h"
 
 /* Below 4 GiB, beside interrupt addresses; physmem.h leaves it free. */
 #define MMIO_BASE  UINT64_C(0xf0000000)

@@ -3,7 +3,6 @@
 #define MODELS_HOST_HOST_INTERNAL_H
 
 #include "models/host/host.h"
-#include "models/host/os.h"
 
 #define HOST_NUMA_GROUPS_MAX 8u
 #define HOST_NUMA_STATS_MAX  16u
@@ -30,12 +29,12 @@ struct host_firmware_params {
 struct host {
     const char *name;
     struct sim *sim;
-    struct pcie_fabric *fabric;
+    struct pcie_context *pcie;
     void *numa_group[HOST_NUMA_GROUPS_MAX]; /* states of numa_param_groups */
     struct numa_params numa_params;
     struct core_params core_params;
     struct iommu_params iommu_params;
-    struct os_params os_params;
+    void *software_params; /* of the group that host_new() was given */
     struct host_firmware_params firmware_params;
     struct numa *numa;
     struct core *core;

@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hw/pci_regs.h"
 #include "models/nic/nic_internal.h"
-#include "models/pcie/endpoint.h"
-#include "models/pcie/pci_regs.h"
+#include "models/pcie/endpoint/endpoint.h"
 
 #define DOORBELL_BYTES 8u
 #define QUEUES_MAX     1024u
@@ -273,7 +273,7 @@ static void answer_leaves(struct sim *sim, struct sim_event *event)
     struct nic_function *function = answer->function;
     struct model *model = function->nic->model;
     if (function->removed)
-        tlp_free(model->fabric, answer->completion);
+        tlp_free(model->pcie, answer->completion);
     else
         pcie_port_send(&model->ports[function->port], answer->completion, sim_now(sim));
     sim_pool_put(function->nic->answers, answer);
@@ -288,13 +288,12 @@ static void answer_read(struct nic_function *function, struct tlp *tlp)
                 tlp->address % 4 + tlp->length_bytes <= DOORBELL_BYTES;
     struct nic_answer *answer = sim_pool_get(nic->answers);
     answer->function = function;
-    answer->completion = tlp_completion(model->fabric, tlp, function->cfg.id,
-                                        ours ? TLP_SC : TLP_UR);
+    answer->completion = tlp_completion(model->pcie, tlp, function->cfg.id, ours ? TLP_SC : TLP_UR);
     if (ours) {
         uint64_t offset = tlp->address - cfg_bar_base(&function->cfg, 0);
         uint32_t words[2] = { read_word(function, offset & ~UINT64_C(3)),
                               read_word(function, (offset & ~UINT64_C(3)) + 4) };
-        tlp_payload_new(model->fabric, answer->completion);
+        tlp_payload_new(model->pcie, answer->completion);
         memcpy(answer->completion->payload, (const uint8_t *)words + offset % 4, tlp->length_bytes);
     } else {
         nic->stats.unsupported++;
@@ -309,7 +308,7 @@ static void answer_read(struct nic_function *function, struct tlp *tlp)
 static void answer_config(struct nic_function *function, struct tlp *tlp)
 {
     struct model *model = function->nic->model;
-    struct tlp *completion = cfg_answer(&function->cfg, model->fabric, tlp);
+    struct tlp *completion = cfg_answer(&function->cfg, model->pcie, tlp);
     if (function->pf == NULL) {
         model->ports[function->port].mps_bytes = cfg_mps_bytes(&function->cfg);
         nic_vfs_follow(function);
@@ -325,8 +324,7 @@ static void refuse(struct nic_function *function, struct tlp *tlp)
     struct model *model = function->nic->model;
     function->nic->stats.unsupported++;
     pcie_port_send(&model->ports[function->port],
-                   tlp_completion(model->fabric, tlp, function->cfg.id, TLP_UR),
-                   sim_now(model->sim));
+                   tlp_completion(model->pcie, tlp, function->cfg.id, TLP_UR), sim_now(model->sim));
 }
 
 static void take_request(struct nic_function *function, struct tlp *tlp)
@@ -355,7 +353,7 @@ static void nic_receive(struct model *model, uint32_t port, struct tlp *tlp)
         refuse(pf, tlp);
     else if (!function->removed)
         take_request(function, tlp);
-    tlp_free(model->fabric, tlp);
+    tlp_free(model->pcie, tlp);
 }
 
 /* A port's functions share its transmitter, in turn. */

@@ -1,11 +1,11 @@
 /*
  * nic.ethernet: an Ethernet NIC with one to four physical functions, each with a PCIe port of its
- * own (p0, p1, ...), and one Ethernet port (e0). What its driver sees is logic/nic/nic_hw.h.
+ * own (p0, p1, ...), and one Ethernet port (e0). What its driver sees is hw/nic_regs.h.
  */
 #ifndef MODELS_NIC_NIC_H
 #define MODELS_NIC_NIC_H
 
-#include "models/nic/ether.h"
+#include "models/ether/ether.h"
 
 #define NIC_FUNCTIONS_MAX 4u
 #define NIC_VFS_MAX       7u /* of a physical function: without ARI, functions 1 .. 7 of its bus */

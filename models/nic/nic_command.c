@@ -320,15 +320,15 @@ static void answer_behind_packets(struct nic_function *function, uint8_t status)
     struct nic_command_unit *unit = &function->command;
     unit->block.status = status;
     unit->step = NIC_COMMAND_PASSING;
-    unit->parity ^= 1;
-    if (function->n_waiting[unit->parity ^ 1] == 0)
+    unit->epoch ^= 1;
+    if (function->n_waiting[unit->epoch ^ 1] == 0)
         nic_command_passed(function);
 }
 
 void nic_command_passed(struct nic_function *function)
 {
     struct nic_command_unit *unit = &function->command;
-    if (unit->step == NIC_COMMAND_PASSING && function->n_waiting[unit->parity ^ 1] == 0) {
+    if (unit->step == NIC_COMMAND_PASSING && function->n_waiting[unit->epoch ^ 1] == 0) {
         nic_lro_flush_all(function);
         answer(function, unit->block.status);
     }

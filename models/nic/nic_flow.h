@@ -3,7 +3,7 @@
 #ifndef MODELS_NIC_NIC_FLOW_H
 #define MODELS_NIC_NIC_FLOW_H
 
-#include "models/nic/ether_packet.h"
+#include "models/ether/ether_packet.h"
 
 /* Flow to a number: open addressing, linear, at most half full. */
 struct nic_flow_entry {

@@ -8,10 +8,10 @@
 #ifndef MODELS_NIC_NIC_INTERNAL_H
 #define MODELS_NIC_NIC_INTERNAL_H
 
-#include "logic/nic/nic_hw.h"
+#include "hw/nic_regs.h"
 #include "models/nic/nic.h"
 #include "models/nic/nic_flow.h"
-#include "models/pcie/dma.h"
+#include "models/pcie/endpoint/dma.h"
 
 #define NIC_SQ_FETCHES    4u  /* reads of WQE blocks in flight per send queue */
 #define NIC_RQ_CACHE_WQES 64u /* receive WQEs on the chip, per queue */
@@ -137,7 +137,7 @@ struct nic_rx {
     struct nic_function *function;
     struct pcie_dma_request data, completion;
     uint32_t bytes; /* of the on-chip buffer, until its data is written */
-    uint8_t parity; /* nic_command_unit.parity when it came in */
+    uint8_t epoch;  /* nic_command_unit.epoch when it came in */
     bool merged;    /* LRO: the completion is the session's */
     struct nic_cqe cqe;
     uint8_t *buffer;
@@ -194,8 +194,8 @@ struct nic_command_unit {
     struct nic_command block;
     struct pcie_dma_request request;
     struct sim_event event;
-    uint32_t low;    /* NIC_REG_COMMAND_LOW */
-    unsigned parity; /* of packets that come in now; flips with each rule */
+    uint32_t low;   /* NIC_REG_COMMAND_LOW */
+    unsigned epoch; /* of packets that come in now; flips with each rule */
     uint16_t table[1u << NIC_RSS_LOG_MAX];
 };
 
@@ -231,7 +231,7 @@ struct nic_function {
     struct nic_sq *active_head, **active_tail; /* have something to send, in turn */
     uint32_t data_in_flight;                   /* payload bytes asked for through its port */
     uint32_t n_lro;                            /* open sessions of all its queues */
-    uint32_t n_waiting[2];                     /* packets that wait for a buffer, by parity */
+    uint32_t n_waiting[2];                     /* packets that wait for a buffer, by epoch */
     struct nic_flow_table flows;
     uint16_t rss_table[1u << NIC_RSS_LOG_MAX];
     uint16_t rss_mask;
@@ -353,7 +353,7 @@ void nic_command_start(struct nic_function *function, uint64_t iova);
 void nic_command_event(struct sim *sim, struct sim_event *event);
 /* A queue that is closing has become quiet, perhaps. */
 void nic_command_quiet(struct nic_function *function);
-/* The last packet of a parity has a buffer or was dropped. */
+/* The last packet of a epoch has a buffer or was dropped. */
 void nic_command_passed(struct nic_function *function);
 void nic_queues_free(struct nic_function *function);
 

@@ -166,20 +166,20 @@ static struct nic_rx *take_waiting(struct nic_rq *rq)
 }
 
 /* The packet is on its way to memory, or was dropped. */
-static void waits_no_longer(struct nic_function *function, unsigned parity)
+static void waits_no_longer(struct nic_function *function, unsigned epoch)
 {
-    if (--function->n_waiting[parity] == 0)
+    if (--function->n_waiting[epoch] == 0)
         nic_command_passed(function);
 }
 
 static void throw_away(struct nic_function *function, struct nic_rx *rx)
 {
     struct nic *nic = function->nic;
-    unsigned parity = rx->parity;
+    unsigned epoch = rx->epoch;
     buffer_give_back(nic, rx->bytes);
     ether_frame_free(nic->model, rx->frame);
     sim_pool_put(nic->rxs, rx);
-    waits_no_longer(function, parity);
+    waits_no_longer(function, epoch);
 }
 
 static void drop_waiting(struct nic_rq *rq, uint64_t *counter)
@@ -299,9 +299,9 @@ static void pump(struct nic_rq *rq)
     rq->pumping = true;
     while (rq->rx_head != NULL && !rq->failed && !rq->closing) {
         if (rq->lro != NULL && nic_lro_fits(rq, rq->rx_head)) {
-            unsigned parity = rq->rx_head->parity;
+            unsigned epoch = rq->rx_head->epoch;
             nic_lro_append(rq, take_waiting(rq));
-            waits_no_longer(rq->function, parity);
+            waits_no_longer(rq->function, epoch);
             continue;
         }
         if (rq->fetched == rq->next)
@@ -312,10 +312,10 @@ static void pump(struct nic_rq *rq)
             continue;
         }
         struct nic_rx *rx = take_waiting(rq);
-        unsigned parity = rx->parity;
+        unsigned epoch = rx->epoch;
         deliver(rq, rx, wqe, rq->next);
         rq->next++;
-        waits_no_longer(rq->function, parity);
+        waits_no_longer(rq->function, epoch);
         prefetch(rq);
     }
     if (rq->rx_head != NULL && !rq->failed && !rq->closing)
@@ -434,8 +434,8 @@ static void receive_for(struct nic_function *function, struct ether_frame *frame
     rx->bytes = cqe.bytes;
     rx->cqe = cqe;
     rx->merged = false;
-    rx->parity = (uint8_t)function->command.parity;
-    function->n_waiting[rx->parity]++;
+    rx->epoch = (uint8_t)function->command.epoch;
+    function->n_waiting[rx->epoch]++;
     buffer_take(nic, rx->bytes);
     *rq->rx_tail = rx;
     rq->rx_tail = &rx->next;

@@ -8,8 +8,8 @@
  */
 #include <string.h>
 
+#include "hw/pci_regs.h"
 #include "models/nic/nic_internal.h"
-#include "models/pcie/pci_regs.h"
 
 #define LOOK_PS SIM_PS_PER_US
 

@@ -16,7 +16,7 @@
 
 struct holder agent_find_anywhere(struct numa *n, unsigned socket, uint64_t line)
 {
-    struct socket *s = &n->socket[socket];
+    struct numa_socket *s = &n->socket[socket];
     struct holder h = { .cache = &s->llc, .place = cache_place(&s->llc, line) };
 
     h.way = cache_find(h.cache, h.place);
@@ -154,8 +154,8 @@ insert_at(struct numa *n, unsigned socket, struct cache_place p, const struct ca
 bool agent_insert_at(struct numa *n, unsigned socket, struct cache *c, struct cache_place p,
                      enum line_state state, uint32_t sharers, sim_time at_ps, int *way)
 {
-    if (SIM_LIKELY(n->usual_llc)) {
-        const struct cache known = usual_llc(c);
+    if (SIM_LIKELY(n->llc_fast)) {
+        const struct cache known = llc_fast(c);
         return insert_at(n, socket, p, &known, state, sharers, at_ps, way);
     }
     return insert_at(n, socket, p, c, state, sharers, at_ps, way);
@@ -164,7 +164,7 @@ bool agent_insert_at(struct numa *n, unsigned socket, struct cache *c, struct ca
 bool agent_insert(struct numa *n, unsigned socket, uint64_t line, enum line_state state,
                   uint32_t sharers, sim_time at_ps)
 {
-    struct socket *s = &n->socket[socket];
+    struct numa_socket *s = &n->socket[socket];
     struct cache *c = n->params->cache->inclusive || sharers == 0 ? &s->llc : &s->filter;
 
     int way;

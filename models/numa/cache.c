@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "sim/zeroed.h"
+#include "sim/engine/zeroed.h"
 
 static size_t bytes_of(const struct cache *c)
 {

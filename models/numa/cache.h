@@ -23,7 +23,7 @@
 #include <emmintrin.h>
 #endif
 
-#include "models/address.h"
+#include "models/base/address.h"
 
 enum line_state { LINE_I, LINE_S, LINE_E, LINE_M };
 

@@ -16,7 +16,7 @@
 #ifndef MODELS_NUMA_CALENDAR_H
 #define MODELS_NUMA_CALENDAR_H
 
-#include "sim/types.h"
+#include "sim/engine/types.h"
 
 #define CALENDAR_SLOTS 4096u /* a power of two, >= 256; some microseconds of any resource here */
 #define CALENDAR_WORDS (CALENDAR_SLOTS / 64u)

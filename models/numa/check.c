@@ -62,7 +62,7 @@ static void check_llc_at(struct check *k, uint64_t line, int way)
     const struct cache_place p = cache_place(llc, line);
 
     if (llc_at != NULL &&
-        llc_at[cache_place(k->l2, line).index * USUAL_PRIVATE_WAYS + (uint32_t)way] !=
+        llc_at[cache_place(k->l2, line).index * FAST_PRIVATE_WAYS + (uint32_t)way] !=
             agent_at(p, cache_find(llc, p)))
         fail(k, line, "not where its L2 remembers that the LLC has it");
 }

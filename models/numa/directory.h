@@ -10,7 +10,7 @@
 #ifndef MODELS_NUMA_DIRECTORY_H
 #define MODELS_NUMA_DIRECTORY_H
 
-#include "sim/types.h"
+#include "sim/engine/types.h"
 
 enum directory_state {
     DIRECTORY_I, /* no other socket has it */

@@ -34,7 +34,7 @@ static void init_memory(struct numa *n)
     n->node_log2_lines = nodes == 1 ? 63 : physmem_stride_log2(n->mem) - LINE_LOG2;
 }
 
-static void init_socket(struct numa *n, struct socket *s)
+static void init_socket(struct numa *n, struct numa_socket *s)
 {
     const struct numa_cache_params *c = n->params->cache;
     const struct numa_interconnect_params *ic = n->params->interconnect;
@@ -90,8 +90,8 @@ struct numa *numa_new(struct sim *sim, const char *name, const struct numa_param
         n->socket[i].counters.sockets = n->sockets;
     }
     const struct cache *llc = &n->socket[0].llc;
-    n->usual_llc = !bus && params->cache->inclusive && llc->ways == USUAL_LLC_WAYS &&
-                   llc->sets == USUAL_LLC_SETS && llc->narrow;
+    n->llc_fast = !bus && params->cache->inclusive && llc->ways == FAST_LLC_WAYS &&
+                  llc->sets == FAST_LLC_SETS && llc->narrow;
     for (uint32_t i = 0; i < clusters; i++) {
         cluster_init(n, &n->cluster[i]);
         n->cluster[i].socket = i / n->clusters_per_socket;

@@ -12,12 +12,12 @@
 #ifndef MODELS_NUMA_NUMA_H
 #define MODELS_NUMA_NUMA_H
 
-#include "models/address.h"
-#include "models/latency.h"
+#include "models/base/address.h"
+#include "models/base/latency.h"
 #include "models/numa/physmem.h"
-#include "sim/param.h"
-#include "sim/sim.h"
-#include "sim/stat.h"
+#include "sim/config/param.h"
+#include "sim/engine/sim.h"
+#include "sim/engine/stat.h"
 
 struct numa;
 

@@ -13,11 +13,11 @@
 
 #define NUMA_MAX_SOCKETS 4
 /* Inner loops are compiled for these. */
-#define USUAL_PRIVATE_WAYS 8u /* of L1 and L2, each of one core */
-#define USUAL_L1_SETS      64u
-#define USUAL_L2_SETS      512u
-#define USUAL_LLC_WAYS     20u /* of an inclusive LLC */
-#define USUAL_LLC_SETS     2048u
+#define FAST_PRIVATE_WAYS 8u /* of L1 and L2, each of one core */
+#define FAST_L1_SETS      64u
+#define FAST_L2_SETS      512u
+#define FAST_LLC_WAYS     20u /* of an inclusive LLC */
+#define FAST_LLC_SETS     2048u
 
 struct numa_cpu_params {
     uint32_t sockets;
@@ -98,7 +98,7 @@ enum write_cause {
 struct cluster {
     struct cache l2;
     struct cache *l1; /* l2_cores of them */
-    bool usual;       /* one L1 and an L2 of USUAL_* above a usual LLC */
+    bool fast;        /* one L1 and an L2 of FAST_* above a usual LLC */
     uint32_t socket;
     uint32_t sharer_bit; /* in the state words of its socket's LLC */
     /* usual: of each way of each set of the L2, where the LLC has that line, see agent_at(). A line
@@ -106,7 +106,7 @@ struct cluster {
     uint32_t *llc_at;
 };
 
-struct socket {
+struct numa_socket {
     struct cache llc;    /* home_snoop_directory only */
     struct cache filter; /* non-inclusive LLC: the snoop filter of the private caches */
     struct dram dram;
@@ -150,7 +150,7 @@ struct numa {
     struct sim *sim;
     const char *name;
     struct physmem *mem;
-    struct socket *socket;
+    struct numa_socket *socket;
     struct cluster *cluster;
     struct interconnect interconnect;
     uint32_t sockets, clusters_per_socket, cores;
@@ -158,8 +158,8 @@ struct numa {
     uint32_t node_log2_lines; /* stride of the nodes */
     uint32_t ddio_mask;
     uint32_t light_ratio_256;
-    bool usual_llc; /* inclusive, USUAL_LLC_*, narrow tags */
-    bool quiet;     /* warming: state changes, no time passes, nothing is counted */
+    bool llc_fast; /* inclusive, FAST_LLC_*, narrow tags */
+    bool quiet;    /* warming: state changes, no time passes, nothing is counted */
     sim_time l1_ps, l2_ps;
     char (*prefix)[8]; /* "s0." for the statistics */
 };
@@ -263,27 +263,27 @@ static inline void holder_put(struct holder h, enum line_state state, uint32_t s
 {
     cache_put(h.cache, h.place, h.way, state, sharers);
 }
-static inline __attribute__((always_inline)) struct cache usual_llc(const struct cache *llc)
+static inline __attribute__((always_inline)) struct cache llc_fast(const struct cache *llc)
 {
-    return cache_known(llc, USUAL_LLC_WAYS, USUAL_LLC_SETS, false);
+    return cache_known(llc, FAST_LLC_WAYS, FAST_LLC_SETS, false);
 }
 
-static inline __attribute__((always_inline)) struct cache usual_l1(const struct cluster *c)
+static inline __attribute__((always_inline)) struct cache l1_fast(const struct cluster *c)
 {
-    return cache_known(&c->l1[0], USUAL_PRIVATE_WAYS, USUAL_L1_SETS, true);
+    return cache_known(&c->l1[0], FAST_PRIVATE_WAYS, FAST_L1_SETS, true);
 }
 
-static inline __attribute__((always_inline)) struct cache usual_l2(const struct cluster *c)
+static inline __attribute__((always_inline)) struct cache l2_fast(const struct cluster *c)
 {
-    return cache_known(&c->l2, USUAL_PRIVATE_WAYS, USUAL_L2_SETS, true);
+    return cache_known(&c->l2, FAST_PRIVATE_WAYS, FAST_L2_SETS, true);
 }
 
 static inline struct holder agent_find(struct numa *n, unsigned socket, uint64_t line)
 {
     struct cache *llc = &n->socket[socket].llc;
 
-    if (SIM_LIKELY(n->usual_llc)) {
-        const struct cache known = usual_llc(llc);
+    if (SIM_LIKELY(n->llc_fast)) {
+        const struct cache known = llc_fast(llc);
         const struct cache_place place = cache_place(&known, line);
         return (struct holder){ llc, place, cache_find(&known, place) };
     }
@@ -298,7 +298,7 @@ static inline uint32_t agent_at(struct cache_place p, int way)
 static inline struct holder agent_holder_at(struct numa *n, unsigned socket, uint32_t at)
 {
     struct cache *llc = &n->socket[socket].llc;
-    const struct cache known = usual_llc(llc);
+    const struct cache known = llc_fast(llc);
 
     return (struct holder){ llc, { cache_row(&known, at >> 5), 0, at >> 5 }, (int)(at & 31) };
 }
@@ -306,8 +306,8 @@ static inline struct holder agent_holder_at(struct numa *n, unsigned socket, uin
 /* Lets the host fetch what is known about the line after that of h. */
 static inline void agent_prefetch_next(const struct numa *n, struct holder h)
 {
-    if (SIM_LIKELY(n->usual_llc)) {
-        const struct cache known = usual_llc(h.cache);
+    if (SIM_LIKELY(n->llc_fast)) {
+        const struct cache known = llc_fast(h.cache);
         cache_prefetch_next(&known, h.place);
     } else {
         cache_prefetch_next(h.cache, h.place);
@@ -315,7 +315,7 @@ static inline void agent_prefetch_next(const struct numa *n, struct holder h)
 }
 /*
  * What nearly all fetches of a cluster come to, with a usual LLC: it has the line, no other cluster
- * has, and for a store no other socket may have. llc: its own, from usual_llc(). True: the cluster
+ * has, and for a store no other socket may have. llc: its own, from llc_fast(). True: the cluster
  * has got it, as coherence_ops.fetch would have given it, after a request to the LLC and the way
  * back. False: nothing has happened.
  */

@@ -6,7 +6,7 @@
 #ifndef MODELS_NUMA_PAGE_ALLOC_H
 #define MODELS_NUMA_PAGE_ALLOC_H
 
-#include "sim/types.h"
+#include "sim/engine/types.h"
 
 struct page_run {
     uint64_t first, count; /* pages */

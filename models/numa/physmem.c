@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/base/payload.h"
 #include "models/numa/page_alloc.h"
-#include "models/payload.h"
-#include "sim/zeroed.h"
+#include "sim/engine/zeroed.h"
 
 #define HOLE_FIRST   UINT64_C(0xF0000000)
 #define HOLE_END     UINT64_C(0x100000000)

@@ -5,7 +5,7 @@
 #ifndef MODELS_NUMA_PHYSMEM_H
 #define MODELS_NUMA_PHYSMEM_H
 
-#include "models/address.h"
+#include "models/base/address.h"
 
 struct physmem;
 
@@ -35,7 +35,7 @@ void physmem_write(struct physmem *mem, struct hpa hpa, const void *from, uint64
  * only the first min(8, overlap) bytes of the overlap are carried; buffers have the layout of the
  * full range. Reading leaves the other bytes of the buffer, writing makes the rest of the overlap
  * in memory zero: so a read that begins within a line knows a tag of now from one of long ago, and
- * gets the tag that follows from the one before it in the line (models/payload.h).
+ * gets the tag that follows from the one before it in the line (models/base/payload.h).
  */
 void physmem_read_tags(const struct physmem *mem, struct hpa hpa, void *to, uint64_t bytes);
 void physmem_write_tags(struct physmem *mem, struct hpa hpa, const void *from, uint64_t bytes);

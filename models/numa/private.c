@@ -18,11 +18,11 @@
  * that (cache_known()).
  */
 
-static bool all_usual(const struct cluster *c, const struct numa_cache_params *p)
+static bool all_fast(const struct cluster *c, const struct numa_cache_params *p)
 {
     return p->l2_cores == 1 && !c->l1[0].narrow && !c->l2.narrow &&
-           c->l1[0].ways == USUAL_PRIVATE_WAYS && c->l1[0].sets == USUAL_L1_SETS &&
-           c->l2.ways == USUAL_PRIVATE_WAYS && c->l2.sets == USUAL_L2_SETS;
+           c->l1[0].ways == FAST_PRIVATE_WAYS && c->l1[0].sets == FAST_L1_SETS &&
+           c->l2.ways == FAST_PRIVATE_WAYS && c->l2.sets == FAST_L2_SETS;
 }
 
 void cluster_init(struct numa *n, struct cluster *c)
@@ -36,9 +36,9 @@ void cluster_init(struct numa *n, struct cluster *c)
                    numa_lines(n), 0);
     cache_init(&c->l2, 1, (uint32_t)(p->l2_bytes / LINE_BYTES / p->l2_ways), p->l2_ways,
                numa_lines(n), 0);
-    c->usual = n->usual_llc && all_usual(c, p);
-    if (c->usual) {
-        c->llc_at = calloc(USUAL_L2_SETS * USUAL_PRIVATE_WAYS, sizeof(*c->llc_at));
+    c->fast = n->llc_fast && all_fast(c, p);
+    if (c->fast) {
+        c->llc_at = calloc(FAST_L2_SETS * FAST_PRIVATE_WAYS, sizeof(*c->llc_at));
         SIM_ASSERT(c->llc_at != NULL, "no memory for what L2 caches know of the LLC");
     }
 }
@@ -71,8 +71,8 @@ enum line_state cluster_peek(const struct numa *n, unsigned cluster, uint64_t li
 {
     const struct cluster *c = &n->cluster[cluster];
 
-    if (SIM_LIKELY(c->usual)) {
-        const struct cache l2 = usual_l2(c);
+    if (SIM_LIKELY(c->fast)) {
+        const struct cache l2 = l2_fast(c);
         return peek_in(&l2, line);
     }
     return peek_in(&c->l2, line);
@@ -142,9 +142,9 @@ enum line_state cluster_invalidate(struct numa *n, unsigned cluster, uint64_t li
 {
     struct cluster *c = &n->cluster[cluster];
 
-    if (SIM_LIKELY(c->usual)) {
-        const struct cache l1 = usual_l1(c);
-        const struct cache l2 = usual_l2(c);
+    if (SIM_LIKELY(c->fast)) {
+        const struct cache l1 = l1_fast(c);
+        const struct cache l2 = l2_fast(c);
         return invalidate_in(n, c, line, &l1, &l2);
     }
     return invalidate_in(n, c, line, NULL, &c->l2);
@@ -153,14 +153,14 @@ enum line_state cluster_invalidate(struct numa *n, unsigned cluster, uint64_t li
 /* ---- Accesses of a core ----------------------------------------------------------------------
  */
 
-/* One that is under way. usual: cluster.usual, and nobody wants to know where its time goes. Where
+/* One that is under way. usual: cluster.fast, and nobody wants to know where its time goes. Where
  * it is compiled for that, everything here is known to the compiler but what it is for. */
 struct access {
     struct numa *n;
     struct cluster *c;
     unsigned core;
     bool store;
-    bool usual;
+    bool fast;
     uint64_t line;
     sim_time at_ps;
     struct sim_stamp *stamp;
@@ -170,7 +170,7 @@ struct access {
 
 static inline uint32_t *llc_at(const struct cluster *c, uint32_t set, int way)
 {
-    return &c->llc_at[set * USUAL_PRIVATE_WAYS + (uint32_t)way];
+    return &c->llc_at[set * FAST_PRIVATE_WAYS + (uint32_t)way];
 }
 
 /* A stream's lines go into consecutive sets. So far ahead that the host has time for its own LLC.
@@ -182,10 +182,10 @@ static inline uint32_t *llc_at(const struct cluster *c, uint32_t set, int way)
 static inline __attribute__((always_inline)) void prefetch_victim(const struct access *a,
                                                                   struct cache_place p)
 {
-    const uint32_t set = (p.index + VICTIM_AHEAD) & (USUAL_L2_SETS - 1);
+    const uint32_t set = (p.index + VICTIM_AHEAD) & (FAST_L2_SETS - 1);
     const struct cache_place next = { cache_row(a->l2, set), 0, set };
     const uint32_t old = a->l2->all_ways & ~next.row->used;
-    const int way = __builtin_ctz(old | 1u << (USUAL_PRIVATE_WAYS - 1));
+    const int way = __builtin_ctz(old | 1u << (FAST_PRIVATE_WAYS - 1));
 
     if (cache_state(next, way) == LINE_M) {
         cache_prefetch_at(cache_row(a->llc, *llc_at(a->c, set, way) >> 5), HOST_LINE_BYTES);
@@ -198,7 +198,7 @@ static inline __attribute__((always_inline)) void leave(const struct access *a,
                                                         struct cache_place p1, uint64_t line,
                                                         bool dirty, uint32_t at, sim_time at_ps)
 {
-    if (!a->usual) {
+    if (!a->fast) {
         drop_from_l1(a->n, a->c, line, UINT32_MAX);
         if (dirty || !a->n->params->cache->inclusive)
             a->n->ops->writeback(a->n, cluster_of_core(a->n, a->core), line, at, dirty, at_ps);
@@ -227,11 +227,11 @@ static inline __attribute__((always_inline)) void fill_l2(const struct access *a
     uint32_t victim_at = 0;
 
     cache_fill(a->l2, p, way, line.state, 0);
-    if (a->usual || a->c->llc_at != NULL) {
+    if (a->fast || a->c->llc_at != NULL) {
         victim_at = *llc_at(a->c, p.index, way);
         *llc_at(a->c, p.index, way) = line.llc_at;
     }
-    if (a->usual)
+    if (a->fast)
         prefetch_victim(a, p);
     if (full)
         leave(a, p1, victim, dirty, victim_at, at_ps);
@@ -243,7 +243,7 @@ static inline __attribute__((always_inline)) struct fetched fetch(const struct a
 {
     struct fetched got;
 
-    if (a->usual && SIM_LIKELY(agent_give(a->n, a->c, a->llc, a->line, a->store, &got))) {
+    if (a->fast && SIM_LIKELY(agent_give(a->n, a->c, a->llc, a->line, a->store, &got))) {
         const struct numa_cache_params *p = a->n->params->cache;
         *r = (struct numa_result){ r->done_ps + p->llc_request_ps + p->llc_return_ps, NUMA_LLC };
         return got;
@@ -289,7 +289,7 @@ miss_l1(const struct access *a, struct cache_place p1, int way1)
         cache_put_state(p2, way2, now.state);
         cache_touch(a->l2, p2, way2);
     }
-    if (!a->usual)
+    if (!a->fast)
         agree_in_cluster(a);
     const enum line_state in_l1 = a->store ? LINE_M : LINE_S;
     if (way1 >= 0)
@@ -312,10 +312,10 @@ static inline __attribute__((always_inline)) struct numa_result access_in(const 
     return miss_l1(a, p, way);
 }
 
-static __attribute__((noinline)) struct numa_result access_unusual(struct numa *n, unsigned core,
-                                                                   uint64_t line, bool store,
-                                                                   sim_time at_ps,
-                                                                   struct sim_stamp *stamp)
+static __attribute__((noinline)) struct numa_result access_slow(struct numa *n, unsigned core,
+                                                                uint64_t line, bool store,
+                                                                sim_time at_ps,
+                                                                struct sim_stamp *stamp)
 {
     struct cluster *c = &n->cluster[cluster_of_core(n, core)];
     const struct access a = {
@@ -340,17 +340,17 @@ access_any(struct numa *n, unsigned core, uint64_t line, bool store, sim_time at
 {
     struct cluster *c = &n->cluster[cluster_of_core(n, core)];
 
-    if (SIM_UNLIKELY(!c->usual || stamp != NULL))
-        return access_unusual(n, core, line, store, at_ps, stamp);
-    const struct cache l1 = usual_l1(c);
-    const struct cache l2 = usual_l2(c);
-    const struct cache llc = usual_llc(&n->socket[c->socket].llc);
+    if (SIM_UNLIKELY(!c->fast || stamp != NULL))
+        return access_slow(n, core, line, store, at_ps, stamp);
+    const struct cache l1 = l1_fast(c);
+    const struct cache l2 = l2_fast(c);
+    const struct cache llc = llc_fast(&n->socket[c->socket].llc);
     const struct access a = {
         .n = n,
         .c = c,
         .core = core,
         .store = store,
-        .usual = true,
+        .fast = true,
         .line = line,
         .at_ps = at_ps,
         .l1 = &l1,

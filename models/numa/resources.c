@@ -90,7 +90,7 @@ static void add(struct numa_counters *counters, size_t offset, uint64_t bytes)
 
 sim_time numa_dram_read(struct numa *n, uint64_t line, enum read_cause cause, sim_time at_ps)
 {
-    struct socket *home = &n->socket[home_of(n, line)];
+    struct numa_socket *home = &n->socket[home_of(n, line)];
 
     if (SIM_UNLIKELY(n->quiet))
         return at_ps;
@@ -101,7 +101,7 @@ sim_time numa_dram_read(struct numa *n, uint64_t line, enum read_cause cause, si
 
 sim_time numa_dram_write(struct numa *n, uint64_t line, enum write_cause cause, sim_time at_ps)
 {
-    struct socket *home = &n->socket[home_of(n, line)];
+    struct numa_socket *home = &n->socket[home_of(n, line)];
 
     if (SIM_UNLIKELY(n->quiet))
         return at_ps;

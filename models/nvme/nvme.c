@@ -18,9 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hw/pci_regs.h"
 #include "models/nvme/nvme_internal.h"
-#include "models/pcie/endpoint.h"
-#include "models/pcie/pci_regs.h"
+#include "models/pcie/endpoint/endpoint.h"
 
 #define READY_TIMEOUT_500MS UINT64_C(30) /* CAP.TO: 15 s */
 #define REGISTER_BYTES_MAX  8u
@@ -435,7 +435,7 @@ static void answer_leaves(struct sim *sim, struct sim_event *event)
     struct nvme *nvme = answer->nvme;
     struct model *model = nvme->model;
     if (nvme->removed)
-        tlp_free(model->fabric, answer->completion);
+        tlp_free(model->pcie, answer->completion);
     else
         pcie_port_send(&model->ports[0], answer->completion, sim_now(sim));
     sim_pool_put(nvme->answers, answer);
@@ -453,17 +453,17 @@ static void send_answer(struct nvme *nvme, struct tlp *completion, sim_time dela
 /* Completions end at multiples of the payload size (a multiple of the read completion boundary). */
 static void answer_cmb(struct nvme *nvme, struct tlp *tlp)
 {
-    struct pcie_fabric *fabric = nvme->model->fabric;
+    struct pcie_context *pcie = nvme->model->pcie;
     unsigned mps = cfg_mps_bytes(&nvme->cfg);
     for (unsigned at = 0; at < tlp->length_bytes;) {
-        struct tlp *completion = tlp_completion(fabric, tlp, nvme->cfg.id, TLP_SC);
+        struct tlp *completion = tlp_completion(pcie, tlp, nvme->cfg.id, TLP_SC);
         uint64_t address = tlp->address + at;
         unsigned n = SIM_MIN(tlp->length_bytes - at, mps - (unsigned)(address % mps));
         completion->address = address;
         completion->byte_count = (uint16_t)(tlp->length_bytes - at);
         completion->length_bytes = (uint16_t)n;
         completion->bulk = tlp->bulk;
-        tlp_payload_new(fabric, completion);
+        tlp_payload_new(pcie, completion);
         memcpy(completion->payload, cmb_at(nvme, address, n), n);
         send_answer(nvme, completion, nvme->params.cmb_ps);
         at += n;
@@ -472,19 +472,19 @@ static void answer_cmb(struct nvme *nvme, struct tlp *tlp)
 
 static void answer_read(struct nvme *nvme, struct tlp *tlp)
 {
-    struct pcie_fabric *fabric = nvme->model->fabric;
+    struct pcie_context *pcie = nvme->model->pcie;
     int bar = cfg_bar_match(&nvme->cfg, tlp->address, tlp->length_bytes);
     if (bar == (int)NVME_CMB_BAR) {
         answer_cmb(nvme, tlp);
         return;
     }
     bool ours = bar == 0 && tlp->address % 4 + tlp->length_bytes <= REGISTER_BYTES_MAX;
-    struct tlp *completion = tlp_completion(fabric, tlp, nvme->cfg.id, ours ? TLP_SC : TLP_UR);
+    struct tlp *completion = tlp_completion(pcie, tlp, nvme->cfg.id, ours ? TLP_SC : TLP_UR);
     if (ours) {
         uint64_t offset = tlp->address - cfg_bar_base(&nvme->cfg, 0);
         uint32_t words[2] = { read_word(nvme, offset & ~UINT64_C(3)),
                               read_word(nvme, (offset & ~UINT64_C(3)) + 4) };
-        tlp_payload_new(fabric, completion);
+        tlp_payload_new(pcie, completion);
         memcpy(completion->payload, (const uint8_t *)words + offset % 4, tlp->length_bytes);
     } else {
         nvme->stats.unsupported++;
@@ -495,7 +495,7 @@ static void answer_read(struct nvme *nvme, struct tlp *tlp)
 static struct tlp *answer_config(struct nvme *nvme, struct tlp *tlp)
 {
     struct cfg_space *cfg = &nvme->cfg;
-    struct tlp *completion = cfg_answer(cfg, nvme->model->fabric, tlp);
+    struct tlp *completion = cfg_answer(cfg, nvme->model->pcie, tlp);
     if (cfg_take_flr(cfg))
         nvme_function_reset(nvme->model);
     nvme->model->ports[0].mps_bytes = cfg_mps_bytes(cfg);
@@ -515,7 +515,7 @@ static void take_request(struct nvme *nvme, struct tlp *tlp)
     case TLP_MSG: break;
     default:
         nvme->stats.unsupported++;
-        completion = tlp_completion(model->fabric, tlp, nvme->cfg.id, TLP_UR);
+        completion = tlp_completion(model->pcie, tlp, nvme->cfg.id, TLP_UR);
         break;
     }
     if (completion != NULL)
@@ -533,7 +533,7 @@ static void nvme_receive(struct model *model, uint32_t port, struct tlp *tlp)
                       sim_now(model->sim));
     if (!nvme->removed)
         take_request(nvme, tlp);
-    tlp_free(model->fabric, tlp);
+    tlp_free(model->pcie, tlp);
 }
 
 static void nvme_credit(struct model *model, uint32_t port)

@@ -1,11 +1,11 @@
 /*
  * nvme.controller: an NVMe controller with one PCIe port (p0), queues anywhere an address reaches,
- * and media. What its driver sees is logic/nvme/nvme_hw.h.
+ * and media. What its driver sees is hw/nvme_regs.h.
  */
 #ifndef MODELS_NVME_NVME_H
 #define MODELS_NVME_NVME_H
 
-#include "models/model.h"
+#include "models/base/model.h"
 
 #define NVME_NAMESPACES_MAX 4u
 

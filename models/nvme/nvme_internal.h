@@ -2,9 +2,9 @@
 #ifndef MODELS_NVME_NVME_INTERNAL_H
 #define MODELS_NVME_NVME_INTERNAL_H
 
-#include "logic/nvme/nvme_hw.h"
+#include "hw/nvme_regs.h"
 #include "models/nvme/nvme.h"
-#include "models/pcie/dma.h"
+#include "models/pcie/endpoint/dma.h"
 
 #define NVME_FETCH_MAX     8u /* SQEs in one read */
 #define NVME_LIST_ENTRIES  (NVME_PAGE_BYTES / 8u)

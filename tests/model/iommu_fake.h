@@ -5,8 +5,8 @@
 #ifndef TESTS_MODEL_IOMMU_FAKE_H
 #define TESTS_MODEL_IOMMU_FAKE_H
 
-#include "models/pcie/iommu_driver.h"
-#include "models/pcie/vtd_regs.h"
+#include "hw/vtd_regs.h"
+#include "models/host/iommu_driver.h"
 
 #include <stdio.h>
 #include <stdlib.h>

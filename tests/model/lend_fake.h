@@ -1,6 +1,6 @@
 /*
  * Several fake hosts (tests/model/fake_kapi.h, a kernel each) with bridges of the data sheet
- * logic/lending/ntb_hw.h and a small device with DMA and MSI-X, for tests of device lending without
+ * hw/ntb_regs.h and a small device with DMA and MSI-X, for tests of device lending without
  * a simulator. An access goes the way it would: base addresses, windows, tables of requesters,
  * IOMMU, memory or registers at the end; what is refused gives ones. Kernels run in turn, in steps.
  */

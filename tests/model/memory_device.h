@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "models/model.h"
-#include "models/pcie/config_space.h"
+#include "models/base/model.h"
+#include "models/pcie/config/config_space.h"
 
 #define MEMORY_DEVICE_VENDOR 0x1234u
 #define MEMORY_DEVICE_ID     0x1111u
@@ -80,17 +80,17 @@ static void memory_device_read(struct model *model, struct tlp *tlp)
     const unsigned mps = cfg_mps_bytes(&d->cfg);
     if (cfg_bar_match(&d->cfg, tlp->address, tlp->length_bytes) != 0) {
         d->n_unsupported++;
-        memory_device_queue(d, tlp_completion(model->fabric, tlp, d->cfg.id, TLP_UR));
+        memory_device_queue(d, tlp_completion(model->pcie, tlp, d->cfg.id, TLP_UR));
         return;
     }
     for (unsigned done = 0; done < tlp->length_bytes;) {
-        struct tlp *answer = tlp_completion(model->fabric, tlp, d->cfg.id, TLP_SC);
+        struct tlp *answer = tlp_completion(model->pcie, tlp, d->cfg.id, TLP_SC);
         unsigned piece = mps - (unsigned)((tlp->address + done) % mps);
         piece = SIM_MIN(piece, (unsigned)tlp->length_bytes - done);
         answer->address = tlp->address + done;
         answer->byte_count = (uint16_t)(tlp->length_bytes - done);
         answer->length_bytes = (uint16_t)piece;
-        tlp_payload_new(model->fabric, answer);
+        tlp_payload_new(model->pcie, answer);
         memcpy(answer->payload, d->bytes + offset + done, piece);
         memory_device_queue(d, answer);
         done += piece;
@@ -112,7 +112,7 @@ static void memory_device_receive(struct model *model, uint32_t port, struct tlp
     switch ((enum tlp_type)tlp->type) {
     case TLP_CFG_RD0:
     case TLP_CFG_WR0:
-        memory_device_queue(d, cfg_answer(&d->cfg, model->fabric, tlp));
+        memory_device_queue(d, cfg_answer(&d->cfg, model->pcie, tlp));
         model->ports[0].mps_bytes = cfg_mps_bytes(&d->cfg);
         break;
     case TLP_MRD: memory_device_read(model, tlp); break;
@@ -121,7 +121,7 @@ static void memory_device_receive(struct model *model, uint32_t port, struct tlp
     }
     pcie_port_release(&model->ports[port], tlp_class_of(tlp), tlp_data_credits(tlp),
                       sim_now(model->sim));
-    tlp_free(model->fabric, tlp);
+    tlp_free(model->pcie, tlp);
     memory_device_credit(model, port);
 }
 
@@ -131,7 +131,7 @@ static void memory_device_release(struct model *model)
     while (d->head != NULL) {
         struct tlp *tlp = d->head;
         d->head = tlp->next;
-        tlp_free(model->fabric, tlp);
+        tlp_free(model->pcie, tlp);
     }
 }
 

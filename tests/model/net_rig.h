@@ -7,9 +7,9 @@
 #ifndef TESTS_MODEL_NET_RIG_H
 #define TESTS_MODEL_NET_RIG_H
 
-#include "logic/net/net_private.h"
-#include "logic/steering/arfs.h"
-#include "logic/steering/xps.h"
+#include "logic/net/arfs.h"
+#include "logic/net/net_internal.h"
+#include "logic/net/xps.h"
 #include "tests/model/fake_kapi.h"
 
 #define RIG_IP(host) (0x0a000001u + (uint32_t)(host))

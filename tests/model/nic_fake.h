@@ -1,5 +1,5 @@
 /*
- * A NIC of the data sheet logic/nic/nic_hw.h without time or buses, for tests of its driver on
+ * A NIC of the data sheet hw/nic_regs.h without time or buses, for tests of its driver on
  * tests/model/fake_kapi.h: it reads work queue entries from memory, writes completions and events,
  * raises interrupts. What it sends goes to a callback; what it shall receive comes from the test.
  * A driver that breaks the rules of the data sheet fails an assertion here.
@@ -7,7 +7,7 @@
 #ifndef TESTS_MODEL_NIC_FAKE_H
 #define TESTS_MODEL_NIC_FAKE_H
 
-#include "logic/nic/nic_hw.h"
+#include "hw/nic_regs.h"
 #include "tests/model/fake_kapi.h"
 
 #define FAKE_NIC_QUEUES 32u

@@ -14,11 +14,13 @@
 
 #include <cmocka.h>
 
-#include "logic/nic/nic_hw.h"
-#include "models/nic/ether_packet.h"
+#include "hw/nic_regs.h"
+#include "hw/pci_regs.h"
+#include "models/ether/ether_packet.h"
 #include "models/nic/nic.h"
 #include "models/numa/physmem.h"
-#include "models/pcie/pci_regs.h"
+#include "models/pcie/config/config_space.h"
+#include "models/pcie/link/port.h"
 
 #define NR_MEMORY_BYTES (UINT64_C(256) << 20)
 #define NR_BAR          UINT64_C(0x4000000000)
@@ -43,7 +45,7 @@ struct nr_irq {
 
 struct nr_rig {
     struct sim *sim;
-    struct pcie_fabric *fabric;
+    struct pcie_context *pcie;
     struct sim_error_list errors;
     struct config *config;
     struct physmem *memory;
@@ -80,14 +82,14 @@ static void nr_complete(struct sim *sim, struct sim_event *event)
     struct tlp *tlp = SIM_CONTAINER(event, struct tlp, event);
     unsigned offset = 0;
     while (offset < tlp->length_bytes) {
-        struct tlp *piece = tlp_completion(rig->fabric, tlp, 0, TLP_SC);
+        struct tlp *piece = tlp_completion(rig->pcie, tlp, 0, TLP_SC);
         uint64_t address = tlp->address + offset;
         unsigned n = SIM_MIN(tlp->length_bytes - offset, (unsigned)(256 - address % 256));
         piece->address = address;
         piece->byte_count = (uint16_t)(tlp->length_bytes - offset);
         piece->length_bytes = (uint16_t)n;
         piece->bulk = tlp->bulk;
-        tlp_payload_new(rig->fabric, piece);
+        tlp_payload_new(rig->pcie, piece);
         if (tlp->bulk)
             physmem_read_tags(rig->memory, (struct hpa){ address }, piece->payload, n);
         else
@@ -95,7 +97,7 @@ static void nr_complete(struct sim *sim, struct sim_event *event)
         pcie_port_send(&rig->port[tlp->ingress], piece, sim_now(sim));
         offset += n;
     }
-    tlp_free(rig->fabric, tlp);
+    tlp_free(rig->pcie, tlp);
 }
 
 static void nr_interrupt(struct nr_rig *rig, unsigned pf, const struct tlp *tlp)
@@ -137,7 +139,7 @@ static void nr_host_receive(struct model *model, uint32_t port, struct tlp *tlp)
         if (tlp->type == TLP_CPLD && tlp->length_bytes == 4)
             rig->answer &= UINT32_MAX;
     }
-    tlp_free(rig->fabric, tlp);
+    tlp_free(rig->pcie, tlp);
 }
 
 static const struct model_ops nr_host_ops = { .type = "test.host", .receive = nr_host_receive };
@@ -159,10 +161,10 @@ static void nr_wire_receive(struct ether_port *port, struct ether_frame *frame)
 static inline void nr_mmio_write(struct nr_rig *rig, unsigned pf, uint64_t offset, unsigned bytes,
                                  uint64_t value)
 {
-    struct tlp *tlp = tlp_new(rig->fabric, TLP_MWR);
+    struct tlp *tlp = tlp_new(rig->pcie, TLP_MWR);
     tlp->address = NR_BAR + pf * NR_BAR_STRIDE + offset;
     tlp->length_bytes = (uint16_t)bytes;
-    tlp_payload_new(rig->fabric, tlp);
+    tlp_payload_new(rig->pcie, tlp);
     memcpy(tlp->payload, &value, bytes);
     pcie_port_send(&rig->port[pf], tlp, sim_now(rig->sim));
 }
@@ -171,7 +173,7 @@ static inline void nr_mmio_write(struct nr_rig *rig, unsigned pf, uint64_t offse
 static inline uint64_t nr_mmio_read(struct nr_rig *rig, unsigned pf, uint64_t offset,
                                     unsigned bytes)
 {
-    struct tlp *tlp = tlp_new(rig->fabric, TLP_MRD);
+    struct tlp *tlp = tlp_new(rig->pcie, TLP_MRD);
     tlp->address = NR_BAR + pf * NR_BAR_STRIDE + offset;
     tlp->length_bytes = (uint16_t)bytes;
     tlp->requester_id = 0xff00;
@@ -185,13 +187,13 @@ static inline uint64_t nr_mmio_read(struct nr_rig *rig, unsigned pf, uint64_t of
 static inline uint32_t nr_config_id(struct nr_rig *rig, unsigned port, uint16_t id, bool write,
                                     unsigned offset, uint32_t value)
 {
-    struct tlp *tlp = tlp_new(rig->fabric, write ? TLP_CFG_WR0 : TLP_CFG_RD0);
+    struct tlp *tlp = tlp_new(rig->pcie, write ? TLP_CFG_WR0 : TLP_CFG_RD0);
     tlp->address = offset;
     tlp->length_bytes = 4;
     tlp->completer_id = id;
     tlp->requester_id = 0xff00;
     if (write) {
-        tlp_payload_new(rig->fabric, tlp);
+        tlp_payload_new(rig->pcie, tlp);
         memcpy(tlp->payload, &value, 4);
     }
     rig->answered = false;
@@ -538,8 +540,8 @@ static inline void nr_plug(struct nr_rig *rig, unsigned pf, unsigned lanes)
         .advertise = { .header = { 127, 127, 255 }, .data = { 2047, 127, 4095 } },
         .name = "host",
     };
-    assert_non_null(pcie_link_new(rig->fabric, "link", &params, &rig->port[pf],
-                                  &rig->nic->ports[pf], "test", 1, &rig->errors));
+    assert_non_null(pcie_link_new(rig->pcie, "link", &params, &rig->port[pf], &rig->nic->ports[pf],
+                                  "test", 1, &rig->errors));
 }
 
 /* As enumeration and a driver do: BAR, sizes, MSI-X with vector v at NR_MSI_BASE, data v. */
@@ -574,14 +576,14 @@ static inline void nr_open(struct nr_rig *rig, unsigned n_functions, unsigned la
                             .delay_ps = NR_DELAY_PS,
                             .next_free = 1 << 20 };
     nr_running = rig;
-    rig->fabric = pcie_fabric_new(rig->sim);
+    rig->pcie = pcie_context_new(rig->sim);
     rig->memory = physmem_new(1, &bytes);
     rig->frame = calloc(NR_FRAMES_MAX, sizeof(*rig->frame));
     rig->irq = calloc(NR_IRQS_MAX, sizeof(*rig->irq));
     rig->host = (struct model){ .ops = &nr_host_ops,
                                 .name = "host",
                                 .sim = rig->sim,
-                                .fabric = rig->fabric,
+                                .pcie = rig->pcie,
                                 .state = rig,
                                 .ports = rig->port,
                                 .n_ports = n_functions };
@@ -595,7 +597,7 @@ static inline void nr_open(struct nr_rig *rig, unsigned n_functions, unsigned la
         snprintf(path, sizeof(path), "nic.%s", settings[i]);
         config_set(rig->config, path, settings[i + 1], "test", &rig->errors);
     }
-    rig->nic = model_new(rig->fabric, &nic_ops, "nic", rig->config,
+    rig->nic = model_new(pcie_context_sim(rig->pcie), rig->pcie, &nic_ops, "nic", rig->config,
                          config_get(config_root(rig->config), "nic"), &rig->errors);
     for (size_t i = 0; i < rig->errors.n_messages; i++)
         print_message("%s\n", rig->errors.message[i]);
@@ -621,11 +623,11 @@ static inline void nr_open(struct nr_rig *rig, unsigned n_functions, unsigned la
 static inline void nr_close(struct nr_rig *rig)
 {
     nr_run(rig);
-    assert_true(pcie_fabric_check_idle(rig->fabric));
+    assert_true(pcie_context_check_idle(rig->pcie));
     assert_int_equal(ether_frames_live(rig->sim), 0);
     ether_wire_free(rig->wire);
     model_free(rig->nic);
-    pcie_fabric_free(rig->fabric);
+    pcie_context_free(rig->pcie);
     sim_free(rig->sim);
     physmem_free(rig->memory);
     config_free(rig->config);

@@ -4,9 +4,9 @@
 
 #include "tests/model/world_fixture.h"
 
-#include "models/pcie/cluster_switch.h"
-#include "models/pcie/ntb.h"
-#include "models/pcie/pci_regs.h"
+#include "hw/pci_regs.h"
+#include "models/pcie/ntb/cluster_switch.h"
+#include "models/pcie/ntb/ntb.h"
 
 /* One socket, one core, small caches: what a node of a large cluster needs. */
 #define LIGHT_HOST                                                                 \
@@ -155,7 +155,7 @@ static inline struct pcie_link *ntb_cable_of(struct world *world, const struct p
 {
     struct pcie_port *a, *b;
     struct pcie_link *link;
-    for (unsigned i = 0; (link = pcie_fabric_link(world_fabric(world), i, &a, &b)) != NULL; i++)
+    for (unsigned i = 0; (link = pcie_context_link(world_pcie(world), i, &a, &b)) != NULL; i++)
         if (a == port || b == port)
             return link;
     return NULL;

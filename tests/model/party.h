@@ -6,11 +6,11 @@
 #include "tests/model/world_fixture.h"
 
 #include "logic/net/net.h"
+#include "logic/net/xps.h"
 #include "logic/nic/nic_driver.h"
-#include "logic/steering/xps.h"
-#include "models/host/os.h"
+#include "models/base/payload.h"
 #include "models/nic/nic.h"
-#include "models/payload.h"
+#include "models/os/os.h"
 
 #define PARTY_PORT 5001
 #define KIB        1024u
@@ -138,7 +138,7 @@ static inline void party_sender(void *arg)
     assert_non_null(socket);
     struct kaddr buffer = k_alloc(p->kernel, K_NODE_LOCAL, 64 * KIB, K_PAGE_BYTES);
     for (uint64_t sent = 0; sent < s->bytes; sent += 64 * KIB) {
-        kernel_stamp(p->kernel, buffer, payload_tag(s->number, sent), 64 * KIB);
+        payload_fill(p->kernel, buffer, payload_tag(s->number, sent), 64 * KIB);
         assert_int_equal(socket_send(socket, buffer, 64 * KIB), 64 * KIB);
     }
     socket_close(socket);

@@ -13,11 +13,13 @@
 
 #include <cmocka.h>
 
-#include "models/model.h"
+#include "models/base/model.h"
+#include "models/pcie/config/config_space.h"
+#include "models/pcie/link/port.h"
 
 struct rig {
     struct sim *sim;
-    struct pcie_fabric *fabric;
+    struct pcie_context *pcie;
     struct sim_error_list errors;
 };
 
@@ -54,12 +56,12 @@ static inline void rig_init(struct rig *rig, uint64_t seed)
 {
     *rig = (struct rig){ 0 };
     rig->sim = sim_new(seed);
-    rig->fabric = pcie_fabric_new(rig->sim);
+    rig->pcie = pcie_context_new(rig->sim);
 }
 
 static inline void rig_release(struct rig *rig)
 {
-    pcie_fabric_free(rig->fabric);
+    pcie_context_free(rig->pcie);
     sim_free(rig->sim);
     sim_error_release(&rig->errors);
 }
@@ -76,14 +78,14 @@ static inline void rig_run(struct rig *rig)
 static inline struct tlp *rig_tlp(struct rig *rig, enum tlp_type type, uint64_t address,
                                   unsigned bytes, uint64_t id)
 {
-    struct tlp *tlp = tlp_new(rig->fabric, type);
+    struct tlp *tlp = tlp_new(rig->pcie, type);
 
     tlp->address = address;
     tlp->length_bytes = (uint16_t)bytes;
     tlp->tag = (uint16_t)id;
     tlp->requester_id = (uint16_t)(id >> 16 & 0xff);
     if (tlp_has_data(tlp)) {
-        tlp_payload_new(rig->fabric, tlp);
+        tlp_payload_new(rig->pcie, tlp);
         memset(tlp->payload, (int)(id & 0xff), bytes);
     }
     return tlp;
@@ -144,11 +146,11 @@ static inline void end_answer(struct end_device *end, struct tlp *tlp, sim_time 
     struct tlp *cpl = NULL;
 
     if (end->answer_reads && tlp->type == TLP_MRD) {
-        cpl = tlp_completion(end->rig->fabric, tlp, 0, TLP_SC);
-        tlp_payload_new(end->rig->fabric, cpl);
+        cpl = tlp_completion(end->rig->pcie, tlp, 0, TLP_SC);
+        tlp_payload_new(end->rig->pcie, cpl);
         memset(cpl->payload, 0xda, cpl->length_bytes);
     } else if (end->cfg != NULL && (tlp->type == TLP_CFG_RD0 || tlp->type == TLP_CFG_WR0)) {
-        cpl = cfg_answer(end->cfg, end->rig->fabric, tlp);
+        cpl = cfg_answer(end->cfg, end->rig->pcie, tlp);
     }
     if (cpl != NULL)
         pcie_port_send(&end->port, cpl, at_ps);
@@ -174,7 +176,7 @@ static inline void end_receive(struct model *model, uint32_t port, struct tlp *t
         end_answer(end, tlp, at_ps);
         pcie_port_release(&end->port, class, data, at_ps);
     }
-    tlp_free(end->rig->fabric, tlp);
+    tlp_free(end->rig->pcie, tlp);
 }
 
 static inline void end_release_held(struct end_device *end, enum tlp_class class, uint32_t data)
@@ -194,7 +196,7 @@ static inline void end_credit(struct model *model, uint32_t port)
     while (end->n_sent < end->n_to_send) {
         struct tlp *tlp = end->make(end, end->n_sent);
         if (!pcie_port_ready(&end->port, tlp_class_of(tlp))) {
-            tlp_free(end->rig->fabric, tlp);
+            tlp_free(end->rig->pcie, tlp);
             return;
         }
         end->n_sent++;
@@ -225,7 +227,7 @@ static inline struct end_device *end_new(struct rig *rig, const char *name, unsi
         .ops = &end_ops,
         .name = name,
         .sim = rig->sim,
-        .fabric = rig->fabric,
+        .pcie = rig->pcie,
         .state = end,
         .ports = &end->port,
         .n_ports = 1,
@@ -264,8 +266,7 @@ static inline struct pcie_link *rig_join(struct rig *rig, struct pcie_port *a, s
     char name[128];
 
     snprintf(name, sizeof(name), "%s-%s", a->name, b->name);
-    struct pcie_link *link = pcie_link_new(rig->fabric, name, params, a, b, "test", 1,
-                                           &rig->errors);
+    struct pcie_link *link = pcie_link_new(rig->pcie, name, params, a, b, "test", 1, &rig->errors);
     if (link == NULL && rig->errors.n_messages != 0)
         print_message("%s\n", rig->errors.message[0]);
     assert_non_null(link);

@@ -6,9 +6,9 @@
 
 #include <unistd.h>
 
-#include "models/pcie/enumerate.h"
-#include "models/pcie/pci_regs.h"
-#include "models/pcie/switch.h"
+#include "hw/pci_regs.h"
+#include "models/host/enumerate.h"
+#include "models/pcie/switch/switch.h"
 
 #define LINK_PS   UINT64_C(20000)
 #define SWITCH_PS UINT64_C(110000) /* the default */
@@ -47,8 +47,8 @@ static inline struct model *switch_new(struct rig *rig, const char *name, const 
     *config = config_load(path, "/tmp", &rig->errors);
     unlink(path);
     assert_non_null(*config);
-    struct model *sw = model_new(rig->fabric, &pcie_switch_ops, name, *config,
-                                 config_get(config_root(*config), "switch"), &rig->errors);
+    struct model *sw = model_new(pcie_context_sim(rig->pcie), rig->pcie, &pcie_switch_ops, name,
+                                 *config, config_get(config_root(*config), "switch"), &rig->errors);
     for (size_t i = 0; i < rig->errors.n_messages; i++)
         print_message("%s\n", rig->errors.message[i]);
     return sw;
@@ -116,8 +116,8 @@ static inline void tree_done(struct tree *tree)
 {
     struct pcie_port *a, *b;
 
-    assert_int_equal(tlp_live(tree->rig.fabric), 0);
-    for (unsigned i = 0; pcie_fabric_link(tree->rig.fabric, i, &a, &b) != NULL; i++) {
+    assert_int_equal(tlp_live(tree->rig.pcie), 0);
+    for (unsigned i = 0; pcie_context_link(tree->rig.pcie, i, &a, &b) != NULL; i++) {
         assert_true(pcie_port_credits_whole(a));
         assert_true(pcie_port_credits_whole(b));
     }

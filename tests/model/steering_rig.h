@@ -12,12 +12,12 @@
 #ifndef TESTS_MODEL_STEERING_RIG_H
 #define TESTS_MODEL_STEERING_RIG_H
 
+#include "logic/net/arfs.h"
 #include "logic/net/net.h"
-#include "logic/steering/arfs.h"
+#include "logic/net/xps.h"
 #include "logic/steering/bonding.h"
 #include "logic/steering/octonic.h"
 #include "logic/steering/ports.h"
-#include "logic/steering/xps.h"
 #include "tests/model/fake_kapi.h"
 
 #define RIG_FLOWS  6u

@@ -111,7 +111,7 @@ static void cluster_open(struct cluster *c)
 static void cluster_close(struct cluster *c)
 {
     sim_run(c->f.sim, SIM_TIME_MAX, NULL);
-    assert_true(pcie_fabric_check_idle(world_fabric(c->f.world)));
+    assert_true(pcie_context_check_idle(world_pcie(c->f.world)));
     fixture_close(&c->f);
     free(c->node);
 }
@@ -701,7 +701,7 @@ static void pulled_cables_leave_nothing_behind(void **state)
     fixture_call(&c.f, ring_body, &c);
     sim_random_init(&random, 99, "pulls");
     struct pcie_link *each;
-    for (unsigned i = 0; (each = pcie_fabric_link(world_fabric(c.f.world), i, &a, &b)) != NULL; i++)
+    for (unsigned i = 0; (each = pcie_context_link(world_pcie(c.f.world), i, &a, &b)) != NULL; i++)
         if (a->fabric)
             link[n_links++] = each;
     assert_int_equal(n_links, 9);
@@ -726,7 +726,7 @@ static void pulled_cables_leave_nothing_behind(void **state)
         assert_false(op[i].busy);
         assert_true(op[i].n_done > 10);
     }
-    assert_true(pcie_fabric_check_idle(world_fabric(c.f.world)));
+    assert_true(pcie_context_check_idle(world_pcie(c.f.world)));
     free(op);
     fixture_call(&c.f, write_ring_body, &c);
     expect_ring(&c);

@@ -1,4 +1,4 @@
-#include "models/pcie/config_space.h"
+#include "models/pcie/config/config_space.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "models/pcie/pci_regs.h"
+#include "hw/pci_regs.h"
 
 static const struct cfg_identity nic = {
     .vendor_id = 0x15b3,
@@ -411,20 +411,20 @@ static void msix_masks_and_latches(void **state)
 
 struct bench {
     struct sim *sim;
-    struct pcie_fabric *fabric;
+    struct pcie_context *pcie;
 };
 
 static struct bench bench_new(void)
 {
     struct bench bench = { .sim = sim_new(1) };
-    bench.fabric = pcie_fabric_new(bench.sim);
+    bench.pcie = pcie_context_new(bench.sim);
     return bench;
 }
 
 static void bench_free(struct bench *bench)
 {
-    assert_int_equal(tlp_live(bench->fabric), 0);
-    pcie_fabric_free(bench->fabric);
+    assert_int_equal(tlp_live(bench->pcie), 0);
+    pcie_context_free(bench->pcie);
     sim_free(bench->sim);
 }
 
@@ -432,17 +432,17 @@ static void bench_free(struct bench *bench)
 static enum tlp_status ask(struct bench *bench, struct cfg_space *cfg, enum tlp_type type,
                            uint64_t offset, unsigned bytes, uint32_t *data)
 {
-    struct tlp *request = tlp_new(bench->fabric, type);
+    struct tlp *request = tlp_new(bench->pcie, type);
     request->requester_id = pcie_id(0, 3, 0);
     request->completer_id = pcie_id(0x42, 1, 5);
     request->tag = 77;
     request->address = offset;
     request->length_bytes = (uint16_t)bytes;
     if (type == TLP_CFG_WR0 || type == TLP_CFG_WR1) {
-        tlp_payload_new(bench->fabric, request);
+        tlp_payload_new(bench->pcie, request);
         memcpy(request->payload, data, SIM_MIN(bytes, 4u));
     }
-    struct tlp *answer = cfg_answer(cfg, bench->fabric, request);
+    struct tlp *answer = cfg_answer(cfg, bench->pcie, request);
     enum tlp_status status = (enum tlp_status)answer->status;
     assert_int_equal(answer->requester_id, pcie_id(0, 3, 0));
     assert_int_equal(answer->completer_id, cfg->id);
@@ -454,8 +454,8 @@ static enum tlp_status ask(struct bench *bench, struct cfg_space *cfg, enum tlp_
         *data = 0;
         memcpy(data, answer->payload, bytes);
     }
-    tlp_free(bench->fabric, request);
-    tlp_free(bench->fabric, answer);
+    tlp_free(bench->pcie, request);
+    tlp_free(bench->pcie, answer);
     return status;
 }
 

@@ -1,6 +1,6 @@
 /* The DMA front end against a completer that answers as it is told to: late, in pieces, wrongly,
  * not at all. Both are models on a real link. */
-#include "models/pcie/dma.h"
+#include "models/pcie/endpoint/dma.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "models/pcie/pci_regs.h"
+#include "hw/pci_regs.h"
 
 #define MEMORY_BYTES (1u << 20)
 #define MEMORY_BASE  UINT64_C(0x100000000)
@@ -59,7 +59,7 @@ struct requester {
 
 struct bench {
     struct sim *sim;
-    struct pcie_fabric *fabric;
+    struct pcie_context *pcie;
     struct model *device, *host;
     struct requester *requester;
     struct completer *completer;
@@ -75,7 +75,7 @@ static void send_piece(struct model *model, struct tlp *request, unsigned offset
     struct sim_stamp *stamp = request->stamp;
     if (completer->stamp_early ? offset != 0 : !last)
         request->stamp = NULL;
-    struct tlp *piece = tlp_completion(model->fabric, request, 0, TLP_SC);
+    struct tlp *piece = tlp_completion(model->pcie, request, 0, TLP_SC);
     if (piece->stamp == NULL && !last)
         request->stamp = stamp; /* still the request's */
     piece->type = TLP_CPLD;
@@ -92,7 +92,7 @@ static void send_piece(struct model *model, struct tlp *request, unsigned offset
         piece->type = TLP_CPL;
         piece->length_bytes = 0;
     } else {
-        tlp_payload_new(model->fabric, piece);
+        tlp_payload_new(model->pcie, piece);
         memcpy(piece->payload, completer->memory + (request->address - MEMORY_BASE) + offset,
                bytes);
     }
@@ -133,11 +133,11 @@ static void answer_fire(struct sim *sim, struct sim_event *event)
     if (answer == ANSWER_UR || answer == ANSWER_CA)
         pcie_port_send(
             &host_model->ports[0],
-            tlp_completion(host_model->fabric, request, 0, answer == ANSWER_UR ? TLP_UR : TLP_CA),
+            tlp_completion(host_model->pcie, request, 0, answer == ANSWER_UR ? TLP_UR : TLP_CA),
             sim_now(sim));
     else if (answer != ANSWER_NONE)
         send_data(host_model, request, answer);
-    tlp_free(host_model->fabric, request);
+    tlp_free(host_model->pcie, request);
 }
 
 static void copy_lines(uint8_t *to, const struct tlp *tlp)
@@ -163,7 +163,7 @@ static void completer_receive(struct model *model, uint32_t port, struct tlp *tl
         if (!completer->hold_posted)
             pcie_port_release(&model->ports[port], TLP_POSTED, tlp_data_credits(tlp),
                               sim_now(model->sim));
-        tlp_free(model->fabric, tlp);
+        tlp_free(model->pcie, tlp);
         return;
     }
     assert_int_equal(tlp->type, TLP_MRD);
@@ -275,9 +275,11 @@ static struct bench bench_prepare(void)
 {
     struct bench bench = { .sim = sim_new(7) };
     struct sim_error_list errors = { 0 };
-    bench.fabric = pcie_fabric_new(bench.sim);
-    bench.device = model_new(bench.fabric, &requester_ops, "device", NULL, NULL, &errors);
-    bench.host = model_new(bench.fabric, &completer_ops, "host", NULL, NULL, &errors);
+    bench.pcie = pcie_context_new(bench.sim);
+    bench.device = model_new(pcie_context_sim(bench.pcie), bench.pcie, &requester_ops, "device",
+                             NULL, NULL, &errors);
+    bench.host = model_new(pcie_context_sim(bench.pcie), bench.pcie, &completer_ops, "host", NULL,
+                           NULL, &errors);
     bench.requester = bench.device->state;
     bench.completer = bench.host->state;
     for (unsigned i = 0; i < MEMORY_BYTES; i++)
@@ -290,7 +292,7 @@ static void bench_join(struct bench *bench)
 {
     struct sim_error_list errors = { 0 };
     const struct pcie_link_params params = { .latency_ps = LATENCY_PS, .ack_tlps = 4 };
-    assert_non_null(pcie_link_new(bench->fabric, "link", &params, &bench->device->ports[0],
+    assert_non_null(pcie_link_new(bench->pcie, "link", &params, &bench->device->ports[0],
                                   &bench->host->ports[0], NULL, 0, &errors));
 }
 
@@ -311,13 +313,13 @@ static void bench_free(struct bench *bench)
 {
     assert_null(sim_error(bench->sim));
     assert_true(pcie_dma_idle(&bench->requester->dma));
-    assert_int_equal(tlp_live(bench->fabric), 0);
+    assert_int_equal(tlp_live(bench->pcie), 0);
     assert_true(pcie_port_credits_whole(&bench->device->ports[0]));
     if (!bench->completer->hold_posted)
         assert_true(pcie_port_credits_whole(&bench->host->ports[0]));
     model_free(bench->device);
     model_free(bench->host);
-    pcie_fabric_free(bench->fabric);
+    pcie_context_free(bench->pcie);
     sim_free(bench->sim);
 }
 
@@ -799,11 +801,11 @@ static void nothing_goes_out_without_bus_master(void **state)
 
 static void send_stray(struct bench *bench, uint16_t requester_id, uint16_t tag)
 {
-    struct tlp *tlp = tlp_new(bench->fabric, TLP_CPLD);
+    struct tlp *tlp = tlp_new(bench->pcie, TLP_CPLD);
     tlp->requester_id = requester_id;
     tlp->tag = tag;
     tlp->byte_count = tlp->length_bytes = 64;
-    tlp_payload_new(bench->fabric, tlp);
+    tlp_payload_new(bench->pcie, tlp);
     memset(tlp->payload, 0x55, 64);
     pcie_port_send(&bench->host->ports[0], tlp, sim_now(bench->sim));
 }
@@ -836,7 +838,7 @@ static void wrong_completions_fail_the_run(void **state)
         assert_int_equal(transfer->n_done, 0);
         model_free(bench.device);
         model_free(bench.host);
-        pcie_fabric_free(bench.fabric);
+        pcie_context_free(bench.pcie);
         sim_free(bench.sim);
         transfer_free(transfer);
     }

@@ -1,6 +1,6 @@
 /* Enumeration of synthetic trees: configuration requests are routed by the bridges' own bus
  * registers, addresses by their own windows, so that what is checked is what hardware would do. */
-#include "models/pcie/enumerate.h"
+#include "models/host/enumerate.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "models/pcie/pci_regs.h"
+#include "hw/pci_regs.h"
 
 #define MAX_FUNCTIONS 400
 #define NO_FUNCTION   (-1)

@@ -1,6 +1,7 @@
 /* Ethernet wires against their formula, loss and link down; packets' headers and checksums; the
  * switch: learning, flooding, queues, aggregation groups that keep flows in order. */
-#include "models/nic/ether_switch.h"
+#include "models/ether/ether_switch.h"
+#include "models/pcie/link/port.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "models/nic/ether_packet.h"
+#include "models/ether/ether_packet.h"
 
 #define N_ENDS   6
 #define GOT_MAX  4096
@@ -36,7 +37,7 @@ struct end {
 
 struct bench {
     struct sim *sim;
-    struct pcie_fabric *fabric;
+    struct pcie_context *pcie;
     struct sim_error_list errors;
     struct end end[N_ENDS];
     struct model *ether_switch;
@@ -78,7 +79,7 @@ static void bench_open(struct bench *bench)
 {
     memset(bench, 0, sizeof(*bench));
     bench->sim = sim_new(7);
-    bench->fabric = pcie_fabric_new(bench->sim);
+    bench->pcie = pcie_context_new(bench->sim);
     for (unsigned i = 0; i < N_ENDS; i++) {
         struct end *end = &bench->end[i];
         end->got = calloc(GOT_MAX, sizeof(*end->got));
@@ -106,7 +107,7 @@ static void bench_close(struct bench *bench)
     }
     model_free(bench->ether_switch);
     config_free(bench->config);
-    pcie_fabric_free(bench->fabric);
+    pcie_context_free(bench->pcie);
     sim_free(bench->sim);
 }
 
@@ -533,8 +534,9 @@ static void switch_open(struct bench *bench, unsigned n, const char *groups, uin
     snprintf(value, sizeof(value), "%u", mac_entries);
     config_set(config, "s.mac_entries", value, "test", &bench->errors);
     assert_int_equal(bench->errors.n_messages, 0);
-    bench->ether_switch = model_new(bench->fabric, &ether_switch_ops, "s", config,
-                                    config_get(config_root(config), "s"), &bench->errors);
+    bench->ether_switch = model_new(pcie_context_sim(bench->pcie), bench->pcie, &ether_switch_ops,
+                                    "s", config, config_get(config_root(config), "s"),
+                                    &bench->errors);
     assert_int_equal(bench->errors.n_messages, 0);
     for (unsigned i = 0; i < n; i++)
         join(bench, i, &bench->ether_switch->ether_ports[i], &plain);
@@ -760,8 +762,9 @@ static void test_switch_mistakes(void **unused)
         config_set(config, "s.ports", "6", "test", &bench.errors);
         config_set(config, "s.groups", wrong[i], "test", &bench.errors);
         assert_int_equal(bench.errors.n_messages, 0);
-        bench.ether_switch = model_new(bench.fabric, &ether_switch_ops, "s", config,
-                                       config_get(config_root(config), "s"), &bench.errors);
+        bench.ether_switch = model_new(pcie_context_sim(bench.pcie), bench.pcie, &ether_switch_ops,
+                                       "s", config, config_get(config_root(config), "s"),
+                                       &bench.errors);
         assert_int_equal(bench.errors.n_messages, 1);
         assert_non_null(strstr(bench.errors.message[0], "expected groups of different ports"));
         config_free(config);

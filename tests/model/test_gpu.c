@@ -8,11 +8,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "hw/pci_regs.h"
 #include "logic/gpu/gpu_driver.h"
+#include "models/base/payload.h"
 #include "models/gpu/gpu.h"
-#include "models/host/os.h"
-#include "models/payload.h"
-#include "models/pcie/pci_regs.h"
+#include "models/os/os.h"
 
 #define WORLD                                                                                                \
     "hosts = { server = { ports = ( { name = \"rp0\"; socket = 0; lanes = 16; } );"                          \
@@ -34,7 +34,7 @@ struct rig {
     struct world_fixture w;
     struct kernel *kernel;
     struct gpu_driver *driver;
-    struct gpu *gpu[2];
+    struct gpu_drv *gpu[2];
     struct model *model[2];
     void (*body)(struct rig *r);
     bool done, waited;
@@ -109,7 +109,7 @@ static void rig_run(struct rig *r, bool iommu, const char *settings, void (*body
  */
 
 /* One copy between two events; returns how long it took by the GPU's own time. */
-static double timed_copy_ns(struct gpu *gpu, struct gpu_place to, struct gpu_place from,
+static double timed_copy_ns(struct gpu_drv *gpu, struct gpu_place to, struct gpu_place from,
                             uint64_t bytes)
 {
     struct gpu_event begin, end;
@@ -153,7 +153,7 @@ static double read_ns(struct rig *r, struct copy_rig *c, uint64_t at, uint64_t b
     uint64_t tag = payload_tag(STREAM, position);
     struct payload_difference is;
     position += bytes;
-    kernel_stamp(r->kernel, kaddr_add(c->host, at), tag, bytes);
+    payload_fill(r->kernel, kaddr_add(c->host, at), tag, bytes);
     double ns = timed_copy_ns(r->gpu[0], (struct gpu_place){ NULL, c->offset + at },
                               (struct gpu_place){ &c->mapping, at }, bytes);
     assert_true(gpu_memory_check(r->model[0], c->offset + at, tag, bytes, &is));
@@ -408,7 +408,7 @@ static void reset_under_way(struct rig *r)
     struct gpu_place host = { &c.mapping, 0 }, device = { NULL, c.offset };
     uint8_t zeros[4096] = { 0 }, there[4096];
     stuck(r);
-    kernel_stamp(r->kernel, c.host, payload_tag(STREAM, 0), c.bytes);
+    payload_fill(r->kernel, c.host, payload_tag(STREAM, 0), c.bytes);
     assert_int_equal(gpu_copy(r->gpu[0], 0, device, host, c.bytes), 0);
     assert_int_equal(gpu_copy(r->gpu[0], 1, host, (struct gpu_place){ NULL, 0 }, c.bytes), 0);
     assert_int_equal(gpu_submit(r->gpu[0], 0), 0);
@@ -448,7 +448,7 @@ static void test_reset(void **state)
 /* ---- Failures ----------------------------------------------------------------------------------
  */
 
-static int copy_status(struct gpu *gpu, unsigned channel, struct gpu_place to,
+static int copy_status(struct gpu_drv *gpu, unsigned channel, struct gpu_place to,
                        struct gpu_place from, uint64_t bytes)
 {
     struct gpu_event end;
@@ -561,7 +561,7 @@ struct recorder {
 static void recorder_body(void *arg)
 {
     struct recorder *recorder = arg;
-    struct gpu *gpu = recorder->r->gpu[0];
+    struct gpu_drv *gpu = recorder->r->gpu[0];
     struct gpu_event event;
     for (unsigned i = 0; i < 300; i++) {
         int error;

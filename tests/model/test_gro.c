@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "logic/net/net_private.h"
+#include "logic/net/net_internal.h"
 #include "tests/model/net_rig.h"
 
 #define UP_MAX 64u

@@ -9,15 +9,15 @@
 #include <errno.h>
 #include <string.h>
 
+#include "hw/pci_regs.h"
 #include "logic/lending/lending.h"
 #include "models/host/host_internal.h"
-#include "models/host/os.h"
-#include "models/pcie/cluster_switch.h"
-#include "models/pcie/fabric.h"
-#include "models/pcie/link.h"
-#include "models/pcie/ntb.h"
-#include "models/pcie/pci_regs.h"
-#include "models/pcie/rc_internal.h"
+#include "models/os/os.h"
+#include "models/pcie/link/context.h"
+#include "models/pcie/link/link.h"
+#include "models/pcie/ntb/cluster_switch.h"
+#include "models/pcie/ntb/ntb.h"
+#include "models/pcie/root/rc_internal.h"
 
 #define HOST(NAME)                                                                          \
     NAME " = { cpu = { sockets = 1; cores_per_socket = 2; clock_ghz = 2.0; };"              \
@@ -400,8 +400,8 @@ static void test_cable(void **state)
         /* The borrower's or the lender's. */
         struct pcie_port *a, *b, *port = &world_device(r->w.world, i & 1 ? "n1" : "n0")->ports[1];
         struct pcie_link *cable = NULL;
-        for (unsigned n = 0;
-             (cable = pcie_fabric_link(world_fabric(r->w.world), n, &a, &b)) != NULL; n++)
+        for (unsigned n = 0; (cable = pcie_context_link(world_pcie(r->w.world), n, &a, &b)) != NULL;
+             n++)
             if (a == port || b == port)
                 break;
         assert_non_null(cable);

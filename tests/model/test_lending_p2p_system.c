@@ -8,13 +8,14 @@
 
 #include <string.h>
 
+#include "hw/pci_regs.h"
 #include "logic/lending/lending.h"
-#include "models/host/os.h"
-#include "models/pcie/cluster_switch.h"
-#include "models/pcie/fabric.h"
-#include "models/pcie/ntb.h"
-#include "models/pcie/pci_regs.h"
-#include "models/pcie/switch.h"
+#include "models/os/os.h"
+#include "models/pcie/link/context.h"
+#include "models/pcie/ntb/cluster_switch.h"
+#include "models/pcie/ntb/ntb.h"
+#include "models/pcie/switch/switch.h"
+#include "models/world/registry.h"
 #include "tests/model/memory_device.h"
 
 const struct model_ops *const model_registry[] = { &pcie_requester_ops, &pcie_switch_ops,

@@ -8,16 +8,16 @@
 
 #include <string.h>
 
+#include "hw/pci_regs.h"
 #include "logic/lending/lending.h"
 #include "logic/net/net.h"
+#include "logic/net/xps.h"
 #include "logic/nic/nic_driver.h"
-#include "logic/steering/xps.h"
-#include "models/host/os.h"
+#include "models/base/payload.h"
 #include "models/nic/nic.h"
-#include "models/payload.h"
-#include "models/pcie/link.h"
-#include "models/pcie/ntb.h"
-#include "models/pcie/pci_regs.h"
+#include "models/os/os.h"
+#include "models/pcie/link/link.h"
+#include "models/pcie/ntb/ntb.h"
 
 #define HOST(NAME, IOMMU)                                                  \
     NAME " = { ports = ( { name = \"rp0\"; socket = 0; lanes = 8; },"      \
@@ -282,7 +282,7 @@ static void sender(void *arg)
     assert_non_null(socket);
     struct kaddr buffer = k_alloc(s->kernel, K_NODE_LOCAL, 64 * KIB, K_PAGE_BYTES);
     for (uint64_t sent = 0; sent < r->bytes; sent += 64 * KIB) {
-        kernel_stamp(s->kernel, buffer, payload_tag(STREAM, sent), 64 * KIB);
+        payload_fill(s->kernel, buffer, payload_tag(STREAM, sent), 64 * KIB);
         assert_int_equal(socket_send(socket, buffer, 64 * KIB), 64 * KIB);
     }
     socket_close(socket);

@@ -1,7 +1,7 @@
 /* Links: latency, rate, ordering, credits, errors. */
 #include "tests/model/pcie_rig.h"
 
-#include "models/pcie/link.h"
+#include "models/pcie/link/link.h"
 
 #define ABOVE_4G UINT64_C(0x100000000)
 
@@ -27,7 +27,7 @@ static void pair_join(struct pair *pair, sim_time latency_ps)
 /* Everything arrived, was freed and its credits are accounted for. */
 static void pair_done(struct pair *pair)
 {
-    assert_int_equal(tlp_live(pair->rig.fabric), 0);
+    assert_int_equal(tlp_live(pair->rig.pcie), 0);
     assert_true(pcie_port_credits_whole(&pair->a->port));
     assert_true(pcie_port_credits_whole(&pair->b->port));
     end_free(pair->a);
@@ -47,7 +47,7 @@ static void unloaded_once(unsigned generation, unsigned lanes, enum tlp_type typ
     pair.b->port.cut_through = cut_through;
     pair_join(&pair, latency_ps);
     struct tlp *tlp = rig_tlp(&pair.rig, type, ABOVE_4G, bytes, 1);
-    tlp->stamp = stamp_new(pair.rig.fabric, 0);
+    tlp->stamp = stamp_new(pair.rig.pcie, 0);
     sim_time wire_ps = spec_wire_ps(generation, lanes, tlp_wire_bytes(tlp));
     assert_int_equal(pcie_port_wire_ps(&pair.a->port, tlp_wire_bytes(tlp)), wire_ps);
     pcie_port_send(&pair.a->port, tlp, at_ps);
@@ -118,7 +118,7 @@ static void a_write_goes_ahead_of_completions(void **state)
     sim_time wire_ps[2] = { 0 };
     for (unsigned i = 0; i < n; i++) {
         struct tlp *tlp = rig_tlp(&pair.rig, TLP_CPLD, 0, 256, i);
-        tlp->stamp = stamp_new(pair.rig.fabric, 0);
+        tlp->stamp = stamp_new(pair.rig.pcie, 0);
         wire_ps[0] = pcie_port_wire_ps(&pair.a->port, tlp_wire_bytes(tlp));
         pcie_port_send(&pair.a->port, tlp, 0);
     }
@@ -691,7 +691,7 @@ static void bit_errors_cost_throughput(void **state)
 static void expect_mistake(struct pair *pair, const struct pcie_link_params *params,
                            const char *part)
 {
-    assert_null(pcie_link_new(pair->rig.fabric, "cable", params, &pair->a->port, &pair->b->port,
+    assert_null(pcie_link_new(pair->rig.pcie, "cable", params, &pair->a->port, &pair->b->port,
                               "x.cfg", 17, &pair->rig.errors));
     assert_int_equal(pair->rig.errors.n_messages, 1);
     assert_non_null(strstr(pair->rig.errors.message[0], "x.cfg:17: "));
@@ -737,15 +737,15 @@ static void mistakes_are_named(void **state)
     assert_int_equal(pcie_port_lanes(&pair.b->port), 8);
     assert_ptr_equal(pcie_port_peer(&pair.b->port), &pair.a->port);
     struct end_device *c = end_new(&pair.rig, "c", 3, 8);
-    assert_null(pcie_link_new(pair.rig.fabric, "second", &params, &c->port, &pair.b->port, "x.cfg",
+    assert_null(pcie_link_new(pair.rig.pcie, "second", &params, &c->port, &pair.b->port, "x.cfg",
                               18, &pair.rig.errors));
     assert_non_null(strstr(pair.rig.errors.message[0], "port b.p0 is plugged twice"));
     end_free(c);
 
     struct pcie_port *a = NULL, *b = NULL;
-    assert_ptr_equal(pcie_fabric_link(pair.rig.fabric, 0, &a, &b), link);
+    assert_ptr_equal(pcie_context_link(pair.rig.pcie, 0, &a, &b), link);
     assert_true(a == &pair.a->port && b == &pair.b->port);
-    assert_null(pcie_fabric_link(pair.rig.fabric, 1, NULL, NULL));
+    assert_null(pcie_context_link(pair.rig.pcie, 1, NULL, NULL));
     pair_done(&pair);
 }
 

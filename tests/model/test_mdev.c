@@ -7,10 +7,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "hw/pci_regs.h"
 #include "logic/lending/mdev.h"
-#include "models/host/vm.h"
-#include "models/pcie/ntb.h"
-#include "models/pcie/pci_regs.h"
+#include "models/pcie/ntb/ntb.h"
+#include "models/vm/vm.h"
 
 #define HOST(NAME, IOMMU)                                                  \
     NAME " = { ports = ( { name = \"rp0\"; socket = 0; lanes = 8; },"      \

@@ -1,4 +1,6 @@
-#include "models/model.h"
+#include "models/base/model.h"
+#include "models/pcie/link/port.h"
+#include "models/world/registry.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -71,7 +73,7 @@ static struct model_ops widget_ops(const struct param_desc *params)
 struct bench {
     struct config *config;
     struct sim *sim;
-    struct pcie_fabric *fabric;
+    struct pcie_context *pcie;
     struct sim_error_list errors;
 };
 
@@ -93,7 +95,7 @@ static struct config *config_of(const char *text)
 static struct bench bench_new(void)
 {
     struct bench bench = { .sim = sim_new(42) };
-    bench.fabric = pcie_fabric_new(bench.sim);
+    bench.pcie = pcie_context_new(bench.sim);
     bench.config = config_of("given : { size_bytes = 128; }; wrong : { size_bytes = 0; };\n");
     n_init = n_release = 0;
     return bench;
@@ -103,7 +105,7 @@ static void bench_free(struct bench *bench)
 {
     sim_error_release(&bench->errors);
     config_free(bench->config);
-    pcie_fabric_free(bench->fabric);
+    pcie_context_free(bench->pcie);
     sim_free(bench->sim);
 }
 
@@ -112,14 +114,14 @@ static void parameters_are_read_before_init(void **state)
     (void)state;
     struct bench bench = bench_new();
     const struct model_ops ops = widget_ops(widget_params);
-    struct model *model = model_new(bench.fabric, &ops, "widget", bench.config, NULL,
-                                    &bench.errors);
+    struct model *model = model_new(pcie_context_sim(bench.pcie), bench.pcie, &ops, "widget",
+                                    bench.config, NULL, &bench.errors);
     const struct widget *widget = model->state;
     assert_int_equal(bench.errors.n_messages, 0);
     assert_int_equal(widget->size_at_init, 4096);
     assert_int_equal(widget->delay_ps, 2500);
     assert_ptr_equal(model->sim, bench.sim);
-    assert_ptr_equal(model->fabric, bench.fabric);
+    assert_ptr_equal(model->pcie, bench.pcie);
     assert_ptr_equal(model->ops, &ops);
     assert_string_equal(model->name, "widget");
     model_free(model);
@@ -127,7 +129,8 @@ static void parameters_are_read_before_init(void **state)
     assert_int_equal(n_release, 1);
 
     struct config_node *given = config_get(config_root(bench.config), "given");
-    model = model_new(bench.fabric, &ops, "widget", bench.config, given, &bench.errors);
+    model = model_new(pcie_context_sim(bench.pcie), bench.pcie, &ops, "widget", bench.config, given,
+                      &bench.errors);
     widget = model->state;
     assert_int_equal(bench.errors.n_messages, 0);
     assert_int_equal(widget->size_at_init, 128);
@@ -141,15 +144,16 @@ static void wrong_parameters_prevent_init(void **state)
     (void)state;
     struct bench bench = bench_new();
     const struct model_ops ops = widget_ops(widget_required);
-    struct model *model = model_new(bench.fabric, &ops, "widget", bench.config, NULL,
-                                    &bench.errors);
+    struct model *model = model_new(pcie_context_sim(bench.pcie), bench.pcie, &ops, "widget",
+                                    bench.config, NULL, &bench.errors);
     assert_non_null(model);
     assert_int_equal(bench.errors.n_messages, 1);
     assert_non_null(strstr(bench.errors.message[0], "required"));
     model_free(model);
     const struct model_ops ranged = widget_ops(widget_params);
     struct config_node *wrong = config_get(config_root(bench.config), "wrong");
-    model_free(model_new(bench.fabric, &ranged, "widget", bench.config, wrong, &bench.errors));
+    model_free(model_new(pcie_context_sim(bench.pcie), bench.pcie, &ranged, "widget", bench.config,
+                         wrong, &bench.errors));
     assert_int_equal(bench.errors.n_messages, 2);
     assert_int_equal(n_init, 0);
     assert_int_equal(n_release, 0);
@@ -161,8 +165,8 @@ static void mistakes_of_init_are_kept_and_released(void **state)
     (void)state;
     struct bench bench = bench_new();
     const struct model_ops ops = widget_ops(NULL);
-    struct model *model = model_new(bench.fabric, &ops, "mistaken", bench.config, NULL,
-                                    &bench.errors);
+    struct model *model = model_new(pcie_context_sim(bench.pcie), bench.pcie, &ops, "mistaken",
+                                    bench.config, NULL, &bench.errors);
     assert_int_equal(bench.errors.n_messages, 1);
     model_free(model);
     assert_int_equal(n_release, 1);
@@ -175,8 +179,8 @@ static void statistics_are_ready(void **state)
     (void)state;
     struct bench bench = bench_new();
     const struct model_ops ops = widget_ops(NULL);
-    struct model *model = model_new(bench.fabric, &ops, "widget", bench.config, NULL,
-                                    &bench.errors);
+    struct model *model = model_new(pcie_context_sim(bench.pcie), bench.pcie, &ops, "widget",
+                                    bench.config, NULL, &bench.errors);
     struct widget *widget = model->state;
     stat_mean_add(&widget->mean, 3.0);
     stat_mean_add(&widget->mean, 5.0);
@@ -194,12 +198,15 @@ static void random_streams_belong_to_names(void **state)
     (void)state;
     struct bench bench = bench_new();
     const struct model_ops ops = widget_ops(NULL);
-    struct model *a = model_new(bench.fabric, &ops, "a", bench.config, NULL, &bench.errors);
-    struct model *b = model_new(bench.fabric, &ops, "b", bench.config, NULL, &bench.errors);
+    struct model *a = model_new(pcie_context_sim(bench.pcie), bench.pcie, &ops, "a", bench.config,
+                                NULL, &bench.errors);
+    struct model *b = model_new(pcie_context_sim(bench.pcie), bench.pcie, &ops, "b", bench.config,
+                                NULL, &bench.errors);
     uint64_t first = sim_random_u64(&a->random);
     assert_int_not_equal(first, sim_random_u64(&b->random));
     model_free(a);
-    a = model_new(bench.fabric, &ops, "a", bench.config, NULL, &bench.errors);
+    a = model_new(pcie_context_sim(bench.pcie), bench.pcie, &ops, "a", bench.config, NULL,
+                  &bench.errors);
     assert_int_equal(first, sim_random_u64(&a->random)); /* adding b has not moved it */
     model_free(a);
     model_free(b);

@@ -13,9 +13,9 @@
 
 #include "tests/model/nic_fake.h"
 
+#include "logic/net/arfs.h"
 #include "logic/nic/nic_dim.h"
 #include "logic/nic/nic_driver.h"
-#include "logic/steering/arfs.h"
 
 #define HEADER_BYTES 66u
 #define HELD_MAX     700u
@@ -376,7 +376,7 @@ static void test_tx_wraps(void **state)
         struct sender s = { .queue = 1, .n = 2000, .n_frags_max = 3, .most = 400 };
         bench_open(&b, &options, &params);
         run_sender(&b, &s, 1);
-        struct nic_stats stats = nic_dev_channel_stats(b.dev, 1);
+        struct nic_drv_stats stats = nic_dev_channel_stats(b.dev, 1);
         assert_int_equal(b.n_wire, 2000);
         assert_int_equal(b.net.freed, 2000);
         assert_int_equal(stats.tx_wqes, 2000);
@@ -483,7 +483,7 @@ static void test_tx_map_failures(void **state)
         b.gaps_allowed = true;
         b.kernel->options.fail_map_every = 7;
         run_sender(&b, &s, 0);
-        struct nic_stats stats = nic_dev_channel_stats(b.dev, 0);
+        struct nic_drv_stats stats = nic_dev_channel_stats(b.dev, 0);
         assert_true(stats.tx_drops > 100);
         assert_int_equal(stats.tx_drops, stats.tx_errors);
         assert_int_equal(b.dev->tx[0].drops, stats.tx_drops);
@@ -576,7 +576,7 @@ static void test_rx_any_order(void **state)
         run_source(&b, &s);
         fake_nic_give_back(&b.nic[0], 2);
         run_for(&b, FAKE_MS(10));
-        struct nic_stats stats = nic_dev_channel_stats(b.dev, 2);
+        struct nic_drv_stats stats = nic_dev_channel_stats(b.dev, 2);
         assert_int_equal(b.net.received, 3000 - s.refused);
         assert_int_equal(stats.rx_packets, b.net.received);
         assert_int_equal(stats.rx_errors, 0);
@@ -598,7 +598,7 @@ static void test_rx_wraps(void **state)
         b.net.hold = seed < 5 ? 3 : 20 * (unsigned)seed;
         b.net.wrong_every = b.nic[0].wrong_every = (uint32_t)seed % 3 * 5;
         run_source(&b, &s);
-        struct nic_stats stats = nic_dev_channel_stats(b.dev, 2);
+        struct nic_drv_stats stats = nic_dev_channel_stats(b.dev, 2);
         assert_int_equal(b.net.received, 5000 - s.refused);
         assert_int_equal(b.nic[0].drops, s.refused);
         assert_int_equal(stats.rx_packets, b.net.received);
@@ -632,7 +632,7 @@ static void test_rx_small_in_large(void **state)
         b.net.hold = 40;
         b.net.by_packet = true;
         run_source(&b, &s);
-        struct nic_stats stats = nic_dev_channel_stats(b.dev, 1);
+        struct nic_drv_stats stats = nic_dev_channel_stats(b.dev, 1);
         assert_int_equal(b.net.received, 5000 - s.refused);
         assert_int_equal(stats.rx_errors, 0);
         assert_int_equal(fake_nic_posted(&b.nic[0], 1), 8);
@@ -654,7 +654,7 @@ static void test_rx_batches(void **state)
     bench_open(&b, &options, &params);
     b.net.hold = HELD_MAX - 1;
     run_source(&b, &s);
-    struct nic_stats stats = nic_dev_channel_stats(b.dev, 0);
+    struct nic_drv_stats stats = nic_dev_channel_stats(b.dev, 0);
     assert_int_equal(b.net.received + s.refused, 10000);
     assert_true(stats.polls >= b.net.received / 64);
     assert_true(stats.polls < b.net.received / 16);
@@ -737,7 +737,7 @@ static void test_rx_no_pages(void **state)
         b.net.hold = 300; /* so that pages are needed */
         b.kernel->options.fail_page_every = every;
         run_source(&b, &s);
-        struct nic_stats stats = nic_dev_channel_stats(b.dev, 0);
+        struct nic_drv_stats stats = nic_dev_channel_stats(b.dev, 0);
         assert_int_equal(b.net.received + b.nic[0].drops, 400);
         assert_true(stats.page_failures > 0);
         if (every == 1)
@@ -1048,7 +1048,7 @@ static void test_dim_applied(void **state)
     assert_int_equal(b.nic[0].cq[1].moderation_count, 128);
     struct source s = { .queue = 0, .n = 2000, .batch = 1, .gap_ps = FAKE_US(40) };
     run_source(&b, &s);
-    struct nic_stats stats = nic_dev_channel_stats(b.dev, 0);
+    struct nic_drv_stats stats = nic_dev_channel_stats(b.dev, 0);
     assert_true(stats.moderation_changes > 0);
     bool known = false;
     for (unsigned i = 0; i < NIC_DIM_PROFILES; i++)

@@ -8,12 +8,12 @@
 #include <string.h>
 
 #include "logic/net/net.h"
+#include "logic/net/xps.h"
 #include "logic/nic/nic_driver.h"
 #include "logic/steering/octonic.h"
-#include "logic/steering/xps.h"
-#include "models/host/os.h"
+#include "models/base/payload.h"
 #include "models/nic/nic.h"
-#include "models/payload.h"
+#include "models/os/os.h"
 
 /* A host with a slot per socket. */
 #define HOST(NAME, LANES, MORE)                                               \
@@ -214,7 +214,7 @@ static void client_tcp(void *arg)
     assert_non_null(socket);
     struct kaddr buffer = k_alloc(s->kernel, K_NODE_LOCAL, r->send_bytes, K_PAGE_BYTES);
     for (uint64_t sent = 0; sent < r->bytes; sent += r->send_bytes) {
-        kernel_stamp(s->kernel, buffer, payload_tag(STREAM, sent), r->send_bytes);
+        payload_fill(s->kernel, buffer, payload_tag(STREAM, sent), r->send_bytes);
         assert_int_equal(socket_send(socket, buffer, r->send_bytes), (int64_t)r->send_bytes);
     }
     socket_close(socket);
@@ -236,7 +236,7 @@ static void server_sg(void *arg)
             struct k_page *page = k_page_alloc(s->kernel, (int)(i % 2), 0);
             assert_non_null(page);
             frag[i] = (struct skb_frag){ page, 0, K_PAGE_BYTES, (int8_t)page->node };
-            kernel_stamp(s->kernel, page->addr, payload_tag(STREAM, sent + bytes), K_PAGE_BYTES);
+            payload_fill(s->kernel, page->addr, payload_tag(STREAM, sent + bytes), K_PAGE_BYTES);
             bytes += K_PAGE_BYTES;
         }
         assert_int_equal(socket_send_pages(socket, frag, 16), bytes);
@@ -327,9 +327,9 @@ static void client_udp(void *arg)
     for (uint64_t i = 0; i < DATAGRAMS; i++) {
         uint64_t tag = payload_tag(STREAM, i * UDP_BYTES);
         struct payload_difference is;
-        kernel_stamp(s->kernel, buffer, tag, UDP_BYTES);
+        payload_fill(s->kernel, buffer, tag, UDP_BYTES);
         assert_int_equal(socket_send(socket, buffer, UDP_BYTES), UDP_BYTES);
-        kernel_stamp(s->kernel, buffer, 0, UDP_BYTES);
+        payload_fill(s->kernel, buffer, 0, UDP_BYTES);
         assert_int_equal(socket_receive(socket, buffer, 2048), UDP_BYTES);
         assert_true(kernel_check(s->kernel, buffer, tag, UDP_BYTES, &is));
     }
@@ -360,11 +360,11 @@ static void run_programs(struct rig *r, sim_time within_ps)
     run_until(r, &r->done, within_ps);
 }
 
-static struct nic_stats all_channels(const struct net_device *dev)
+static struct nic_drv_stats all_channels(const struct net_device *dev)
 {
-    struct nic_stats sum = { 0 };
+    struct nic_drv_stats sum = { 0 };
     for (unsigned i = 0; i < dev->n_rx_queues; i++) {
-        struct nic_stats s = nic_dev_channel_stats(dev, i);
+        struct nic_drv_stats s = nic_dev_channel_stats(dev, i);
         for (size_t f = 0; f < sizeof sum / sizeof(uint64_t); f++)
             ((uint64_t *)(void *)&sum)[f] += ((const uint64_t *)(const void *)&s)[f];
     }
@@ -381,7 +381,7 @@ static void test_udp(void **state)
     rig_open(&r, WORLD("standard", ""), &nic_driver_params_default);
     run_programs(&r, SECOND);
     assert_int_equal(r.received, DATAGRAMS * UDP_BYTES);
-    struct nic_stats stats = all_channels(r.side[SERVER].dev);
+    struct nic_drv_stats stats = all_channels(r.side[SERVER].dev);
     assert_int_equal(stats.rx_packets, DATAGRAMS);
     assert_int_equal(stats.tx_packets, DATAGRAMS);
     assert_int_equal(stats.rx_errors + stats.tx_errors + stats.tx_drops, 0);
@@ -403,7 +403,8 @@ static void tcp_with(const char *world, const struct nic_driver_params *params, 
     run_programs(&r, 10 * SECOND);
     double gbit_s = (double)r.bytes * 8e3 / (double)(r.end_ps - r.start_ps);
     const struct net_stats *sent = net_stats(r.side[CLIENT].net);
-    struct nic_stats rx = all_channels(r.side[SERVER].dev), tx = all_channels(r.side[CLIENT].dev);
+    struct nic_drv_stats rx = all_channels(r.side[SERVER].dev),
+                         tx = all_channels(r.side[CLIENT].dev);
     if (gbit_s < least_gbit_s)
         fail_msg("%.2f Gb/s", gbit_s);
     assert_int_equal(rx.rx_errors + rx.tx_errors + rx.page_failures, 0);
@@ -467,7 +468,7 @@ static void lro(const char *world, bool lossy)
     params.lro = true;
     rig_open(&r, world, &params);
     run_programs(&r, 10 * SECOND);
-    struct nic_stats rx = all_channels(r.side[SERVER].dev);
+    struct nic_drv_stats rx = all_channels(r.side[SERVER].dev);
     uint64_t packets = nic_function_stats(world_device(r.w.world, "a"), 0)->rx_packets;
     assert_int_equal(rx.rx_errors + rx.tx_errors + rx.page_failures, 0);
     assert_true(packets >= r.bytes / 1448);

@@ -8,14 +8,14 @@
 #include <errno.h>
 #include <string.h>
 
+#include "hw/pci_regs.h"
 #include "logic/net/net.h"
+#include "logic/net/xps.h"
 #include "logic/nic/nic_driver.h"
-#include "logic/steering/xps.h"
-#include "models/host/os.h"
-#include "models/host/os_pci.h"
+#include "models/base/payload.h"
 #include "models/nic/nic.h"
-#include "models/payload.h"
-#include "models/pcie/pci_regs.h"
+#include "models/os/os.h"
+#include "models/os/os_pci.h"
 
 #define HOST(NAME)                                                         \
     NAME " = { ports = ( { name = \"rp0\"; socket = 0; lanes = 16; } );"   \
@@ -157,7 +157,7 @@ static void client(void *arg)
     assert_non_null(socket);
     struct kaddr buffer = k_alloc(s->kernel, K_NODE_LOCAL, CHUNK, K_PAGE_BYTES);
     for (uint64_t sent = 0; sent < BYTES; sent += CHUNK) {
-        kernel_stamp(s->kernel, buffer, payload_tag((uint16_t)(1 + st->i), sent), CHUNK);
+        payload_fill(s->kernel, buffer, payload_tag((uint16_t)(1 + st->i), sent), CHUNK);
         assert_int_equal(socket_send(socket, buffer, CHUNK), CHUNK);
     }
     socket_close(socket);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "models/host/host_internal.h"
-#include "models/pcie/switch.h"
+#include "models/pcie/switch/switch.h"
 
 /* Two hosts, back to back over 2 m; host a (`server`) has a requester beside its bridge, below
  * another root port, and one together with another bridge behind a switch (a chassis). */
@@ -73,7 +73,7 @@ static void pair_open(struct pair *pair)
 static void pair_close(struct pair *pair)
 {
     sim_run(pair->f.sim, SIM_TIME_MAX, NULL);
-    assert_true(pcie_fabric_check_idle(world_fabric(pair->f.world)));
+    assert_true(pcie_context_check_idle(world_pcie(pair->f.world)));
     fixture_close(&pair->f);
 }
 
@@ -574,7 +574,7 @@ static void reads_end_whenever_the_cable_is_pulled(void **state)
         sim_run(pair.f.sim, SIM_TIME_MAX, NULL);
         assert_true(read.done);
         assert_true(read.status == PCIE_DMA_TIMED_OUT || read.status == PCIE_DMA_UNSUPPORTED);
-        assert_true(pcie_fabric_check_idle(world_fabric(pair.f.world)));
+        assert_true(pcie_context_check_idle(world_pcie(pair.f.world)));
         pcie_link_set_up(cable, true);
         sim_run(pair.f.sim, SIM_TIME_MAX, NULL);
         assert_int_equal(dma(&pair, "dma", false, ntb_window(&pair.a, MAPPED, 0), in, sizeof(in)),

@@ -8,11 +8,11 @@
 #include <errno.h>
 #include <string.h>
 
-#include "logic/lending/dma.h"
-#include "models/host/os.h"
-#include "models/payload.h"
-#include "models/pcie/link.h"
-#include "models/pcie/ntb.h"
+#include "logic/lending/ntb_dmaengine.h"
+#include "models/base/payload.h"
+#include "models/os/os.h"
+#include "models/pcie/link/link.h"
+#include "models/pcie/ntb/ntb.h"
 
 #define HOST(NAME, IOMMU)                                                  \
     NAME " = { ports = ( { name = \"rp0\"; socket = 0; lanes = 8; } );"    \

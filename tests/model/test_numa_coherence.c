@@ -129,10 +129,10 @@ static struct numa *usual_sizes(struct fixture *f)
     fixture_r730(f);
     f->cpu.cores_per_socket = 2;
     f->cache.llc_slices = 1;
-    f->cache.llc_bytes = UINT64_C(64) * USUAL_LLC_SETS * USUAL_LLC_WAYS;
+    f->cache.llc_bytes = UINT64_C(64) * FAST_LLC_SETS * FAST_LLC_WAYS;
     f->dram.node_bytes = UINT64_C(1) << 30;
     struct numa *n = fixture_new(f);
-    assert_true(n->usual_llc && n->cluster[0].usual);
+    assert_true(n->llc_fast && n->cluster[0].fast);
     return n;
 }
 
@@ -140,7 +140,7 @@ static struct numa *usual_sizes(struct fixture *f)
 static struct hpa usual_line(struct numa *n, uint64_t *random, unsigned n_tags)
 {
     const uint64_t r = fixture_random(random);
-    const uint64_t line = (r >> 8) % 2 + (r >> 16) % n_tags * USUAL_LLC_SETS;
+    const uint64_t line = (r >> 8) % 2 + (r >> 16) % n_tags * FAST_LLC_SETS;
 
     return fixture_hpa(n, (unsigned)(r % 2), line * 64);
 }
@@ -357,7 +357,7 @@ static void test_victims_are_written_once(void **state)
     for (unsigned s = 0; s < 2; s++)
         written += n->socket[s].counters.write_victim_bytes / 64;
     /* Lines M in an L2 may be E in the LLC: count the lines of the LLC that are M in either. */
-    const struct socket *s0 = &n->socket[0];
+    const struct numa_socket *s0 = &n->socket[0];
     for (uint32_t row = 0; row < s0->llc.slices * s0->llc.sets; row++) {
         for (int way = 0; way < (int)s0->llc.ways; way++) {
             const struct cache_place p = { .row = cache_row(&s0->llc, row), .index = row };

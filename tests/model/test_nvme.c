@@ -10,11 +10,11 @@
 
 #include <cmocka.h>
 
-#include "logic/nvme/nvme_hw.h"
+#include "hw/nvme_regs.h"
+#include "hw/pci_regs.h"
 #include "models/numa/physmem.h"
 #include "models/nvme/nvme.h"
-#include "models/pcie/link.h"
-#include "models/pcie/pci_regs.h"
+#include "models/pcie/link/link.h"
 
 #define MEMORY_BYTES (UINT64_C(256) << 20)
 #define BAR          UINT64_C(0x4000000000)
@@ -35,7 +35,7 @@ struct queue { /* a pair */
 
 struct rig {
     struct sim *sim;
-    struct pcie_fabric *fabric;
+    struct pcie_context *pcie;
     struct sim_error_list errors;
     struct config *config;
     struct physmem *memory;
@@ -60,14 +60,14 @@ static void complete(struct sim *sim, struct sim_event *event)
     struct rig *r = running;
     struct tlp *tlp = SIM_CONTAINER(event, struct tlp, event);
     for (unsigned at = 0; at < tlp->length_bytes;) {
-        struct tlp *piece = tlp_completion(r->fabric, tlp, 0, TLP_SC);
+        struct tlp *piece = tlp_completion(r->pcie, tlp, 0, TLP_SC);
         uint64_t address = tlp->address + at;
         unsigned n = SIM_MIN(tlp->length_bytes - at, (unsigned)(256 - address % 256));
         piece->address = address;
         piece->byte_count = (uint16_t)(tlp->length_bytes - at);
         piece->length_bytes = (uint16_t)n;
         piece->bulk = tlp->bulk;
-        tlp_payload_new(r->fabric, piece);
+        tlp_payload_new(r->pcie, piece);
         if (tlp->bulk)
             physmem_read_tags(r->memory, (struct hpa){ address }, piece->payload, n);
         else
@@ -75,7 +75,7 @@ static void complete(struct sim *sim, struct sim_event *event)
         pcie_port_send(&r->port, piece, sim_now(sim));
         at += n;
     }
-    tlp_free(r->fabric, tlp);
+    tlp_free(r->pcie, tlp);
 }
 
 static void take_write(struct rig *r, const struct tlp *tlp)
@@ -115,7 +115,7 @@ static void host_receive(struct model *model, uint32_t port, struct tlp *tlp)
         if (tlp->type == TLP_CPLD && tlp->length_bytes == 4)
             r->answer &= UINT32_MAX;
     }
-    tlp_free(r->fabric, tlp);
+    tlp_free(r->pcie, tlp);
 }
 
 static const struct model_ops host_ops = { .type = "test.host", .receive = host_receive };
@@ -131,10 +131,10 @@ static void run_for(struct rig *r, sim_time ps)
 
 static void write_at(struct rig *r, uint64_t address, unsigned bytes, uint64_t value)
 {
-    struct tlp *tlp = tlp_new(r->fabric, TLP_MWR);
+    struct tlp *tlp = tlp_new(r->pcie, TLP_MWR);
     tlp->address = address;
     tlp->length_bytes = (uint16_t)bytes;
-    tlp_payload_new(r->fabric, tlp);
+    tlp_payload_new(r->pcie, tlp);
     memcpy(tlp->payload, &value, bytes);
     pcie_port_send(&r->port, tlp, sim_now(r->sim));
 }
@@ -151,7 +151,7 @@ static uint64_t ask(struct rig *r, struct tlp *tlp)
 
 static uint64_t read_at(struct rig *r, uint64_t address, unsigned bytes)
 {
-    struct tlp *tlp = tlp_new(r->fabric, TLP_MRD);
+    struct tlp *tlp = tlp_new(r->pcie, TLP_MRD);
     tlp->address = address;
     tlp->length_bytes = (uint16_t)bytes;
     return ask(r, tlp);
@@ -159,12 +159,12 @@ static uint64_t read_at(struct rig *r, uint64_t address, unsigned bytes)
 
 static uint32_t config(struct rig *r, bool write, unsigned offset, uint32_t value)
 {
-    struct tlp *tlp = tlp_new(r->fabric, write ? TLP_CFG_WR0 : TLP_CFG_RD0);
+    struct tlp *tlp = tlp_new(r->pcie, write ? TLP_CFG_WR0 : TLP_CFG_RD0);
     tlp->address = offset;
     tlp->length_bytes = 4;
     tlp->completer_id = ID;
     if (write) {
-        tlp_payload_new(r->fabric, tlp);
+        tlp_payload_new(r->pcie, tlp);
         memcpy(tlp->payload, &value, 4);
     }
     return (uint32_t)ask(r, tlp);
@@ -213,10 +213,10 @@ static void put(struct rig *r, const struct queue *q, struct nvme_sqe *sqe)
         physmem_write(r->memory, (struct hpa){ at }, sqe, sizeof(*sqe));
         return;
     }
-    struct tlp *tlp = tlp_new(r->fabric, TLP_MWR);
+    struct tlp *tlp = tlp_new(r->pcie, TLP_MWR);
     tlp->address = at;
     tlp->length_bytes = sizeof(*sqe);
-    tlp_payload_new(r->fabric, tlp);
+    tlp_payload_new(r->pcie, tlp);
     memcpy(tlp->payload, sqe, sizeof(*sqe));
     pcie_port_send(&r->port, tlp, sim_now(r->sim));
 }
@@ -338,12 +338,12 @@ static void open_rig(struct rig *r, const char *const *settings)
     uint64_t bytes = MEMORY_BYTES;
     *r = (struct rig){ .sim = sim_new(3), .next_free = 1 << 20 };
     running = r;
-    r->fabric = pcie_fabric_new(r->sim);
+    r->pcie = pcie_context_new(r->sim);
     r->memory = physmem_new(1, &bytes);
     r->host = (struct model){ .ops = &host_ops,
                               .name = "host",
                               .sim = r->sim,
-                              .fabric = r->fabric,
+                              .pcie = r->pcie,
                               .state = r,
                               .ports = &r->port,
                               .n_ports = 1 };
@@ -354,7 +354,7 @@ static void open_rig(struct rig *r, const char *const *settings)
         snprintf(path, sizeof(path), "nvme.%s", settings[i]);
         config_set(r->config, path, settings[i + 1], "test", &r->errors);
     }
-    r->nvme = model_new(r->fabric, &nvme_ops, "nvme", r->config,
+    r->nvme = model_new(pcie_context_sim(r->pcie), r->pcie, &nvme_ops, "nvme", r->config,
                         config_get(config_root(r->config), "nvme"), &r->errors);
     for (size_t i = 0; i < r->errors.n_messages; i++)
         print_message("%s\n", r->errors.message[i]);
@@ -372,8 +372,8 @@ static void open_rig(struct rig *r, const char *const *settings)
     struct pcie_link_params link = {
         .latency_ps = LINK_PS, .ack_tlps = 1, .fc_update_ratio_pct = 50, .skp_overhead_ratio = 0
     };
-    assert_non_null(pcie_link_new(r->fabric, "link", &link, &r->port, &r->nvme->ports[0], "test", 1,
-                                  &r->errors));
+    assert_non_null(
+        pcie_link_new(r->pcie, "link", &link, &r->port, &r->nvme->ports[0], "test", 1, &r->errors));
     nvme_ops.start(r->nvme);
     set_up_function(r);
     enable(r);
@@ -386,9 +386,9 @@ static void close_rig(struct rig *r)
 {
     sim_run(r->sim, SIM_TIME_MAX, NULL);
     assert_null(sim_error(r->sim));
-    assert_true(pcie_fabric_check_idle(r->fabric));
+    assert_true(pcie_context_check_idle(r->pcie));
     model_free(r->nvme);
-    pcie_fabric_free(r->fabric);
+    pcie_context_free(r->pcie);
     sim_free(r->sim);
     physmem_free(r->memory);
     config_free(r->config);

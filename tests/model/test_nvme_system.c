@@ -10,9 +10,9 @@
 
 #include "logic/lending/lending.h"
 #include "logic/nvme/nvme_driver.h"
-#include "models/host/os.h"
+#include "models/base/payload.h"
 #include "models/nvme/nvme.h"
-#include "models/payload.h"
+#include "models/os/os.h"
 
 #define HOST(NAME, IOMMU)                                                  \
     NAME " = { ports = ( { name = \"rp0\"; socket = 0; lanes = 8; },"      \
@@ -53,7 +53,7 @@ struct rig {
     uint16_t lent_id;
     struct nvme_driver *driver;
     struct nvme_driver_params params;
-    struct nvme *nvme;
+    struct nvme_drv *nvme;
     struct kaddr buffer;
     unsigned done;
     void (*test)(struct rig *r);
@@ -168,7 +168,7 @@ static void rig_open(struct rig *r, const char *world)
 static void down_body(void *arg)
 {
     struct rig *r = arg;
-    struct nvme *nvme = nvme_driver_device(r->driver, 0);
+    struct nvme_drv *nvme = nvme_driver_device(r->driver, 0);
     if (r->borrow != NULL) {
         lend_return(r->borrow);
         struct lend_usage now = lend_usage(r->lend[0]);
@@ -210,7 +210,7 @@ static void rig_close(struct rig *r)
 
 static void stamp(struct rig *r, uint64_t at, uint64_t position, uint64_t bytes)
 {
-    kernel_stamp(r->kernel, kaddr_add(r->buffer, at), payload_tag(STREAM, position), bytes);
+    payload_fill(r->kernel, kaddr_add(r->buffer, at), payload_tag(STREAM, position), bytes);
 }
 
 static void expect(struct rig *r, uint64_t at, uint64_t position, uint64_t bytes)
@@ -249,7 +249,7 @@ static void test_data(struct rig *r)
     }
     for (unsigned i = 0; i < SIM_N_ELEMENTS(io); i++) {
         uint64_t other = 4 * MIB + io[i].at % 4096;
-        kernel_stamp(r->kernel, kaddr_add(r->buffer, other), payload_tag(9, 0), io[i].bytes);
+        payload_fill(r->kernel, kaddr_add(r->buffer, other), payload_tag(9, 0), io[i].bytes);
         assert_int_equal(nvme_transfer(r->nvme, 1, false, io[i].offset, kaddr_add(r->buffer, other),
                                        io[i].bytes),
                          0);
@@ -267,7 +267,7 @@ static void test_refused(struct rig *r)
     assert_int_equal(nvme_transfer(r->nvme, 1, false, 1024 * MIB, at, 512), -EINVAL);
     assert_int_equal(nvme_transfer(r->nvme, 1, false, 1024 * MIB - 512, at, 1024), -EINVAL);
     /* Never written: zeros. */
-    kernel_stamp(r->kernel, at, payload_tag(9, 0), 4096);
+    payload_fill(r->kernel, at, payload_tag(9, 0), 4096);
     assert_int_equal(nvme_transfer(r->nvme, 1, false, 512 * MIB, at, 4096), 0);
     struct payload_difference is;
     assert_true(kernel_check(r->kernel, at, 0, 4096, &is));
@@ -326,7 +326,7 @@ static void test_many(struct rig *r)
     struct many *many = calloc(DEPTH, sizeof(*many));
     many_go(r, many, true);
     for (unsigned i = 0; i < DEPTH; i++)
-        kernel_stamp(r->kernel, kaddr_add(r->buffer, i * 4096), payload_tag(9, 0), 4096);
+        payload_fill(r->kernel, kaddr_add(r->buffer, i * 4096), payload_tag(9, 0), 4096);
     many_go(r, many, false);
     for (unsigned i = 0; i < DEPTH; i++)
         expect(r, i * 4096, (uint64_t)(i * 7 % DEPTH) * 4096, 4096);

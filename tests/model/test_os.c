@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-#include "models/host/os.h"
-#include "models/host/os_internal.h"
+#include "models/os/os.h"
+#include "models/os/os_internal.h"
 
 #define NS     SIM_PS_PER_NS
 #define US     SIM_PS_PER_US

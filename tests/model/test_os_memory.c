@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-#include "models/host/os_memory.h"
-#include "models/payload.h"
+#include "models/base/payload.h"
+#include "models/os/os_memory.h"
 
 #define WORLD                                                                      \
     "hosts = { server = { ports = ( { name = \"rp0\"; socket = 0; lanes = 8; } );" \
@@ -85,7 +85,7 @@ static void copies_body(struct rig *r)
         const uint64_t tag = payload_tag((uint16_t)(1 + round), below(r, UINT64_C(1) << 40));
         const struct kaddr from = kaddr_add(a, below(r, 5000)), to = kaddr_add(b, below(r, 5000));
         const struct kaddr then = kaddr_add(c, round % 2 != 0 ? to.v - b.v : below(r, 5000));
-        kernel_stamp(r->k, from, tag, bytes);
+        payload_fill(r->k, from, tag, bytes);
         expect(r, from, tag, bytes);
         for (uint64_t done = 0; done < bytes;) {
             const uint64_t piece = piece_of(r, bytes - done);
@@ -102,7 +102,7 @@ static void copies_body(struct rig *r)
         if (line + 64 <= bytes - skip) {
             const uint64_t other = payload_tag((uint16_t)(5000 + round), 1);
             struct payload_difference is;
-            kernel_stamp(r->k, kaddr_add(then, line), other, 64);
+            payload_fill(r->k, kaddr_add(then, line), other, 64);
             assert_false(kernel_check(r->k, then, tag + skip, bytes - skip, &is));
             assert_int_equal(is.found, other);
             assert_int_equal(is.expected, tag + skip + line);
@@ -189,7 +189,7 @@ static void segments_body(struct rig *r)
         const uint64_t bytes = 8 * mss + below(r, 64), headers = 66 + (round % 3 != 0 ? 0 : round);
         const struct kaddr from = kaddr_add(user, below(r, 200)),
                            to = kaddr_add(run, below(r, 200));
-        kernel_stamp(r->k, from, tag, bytes);
+        payload_fill(r->k, from, tag, bytes);
         for (uint64_t done = 0, n; done < bytes; done += n) {
             n = SIM_MIN(bytes - done, mss * (1 + below(r, 3)));
             k_copy(r->k, kaddr_add(to, done), kaddr_add(from, done), n);
@@ -439,7 +439,7 @@ static void pages_body(struct rig *r)
             page[i] = k_page_alloc(r->k, (int)below(r, 2), order);
             assert_int_equal(page[i]->order, order);
             assert_int_equal(page[i]->addr.v % (K_PAGE_BYTES << order), 0);
-            kernel_stamp(r->k, page[i]->addr, payload_tag((uint16_t)(i + 1), 0),
+            payload_fill(r->k, page[i]->addr, payload_tag((uint16_t)(i + 1), 0),
                          K_PAGE_BYTES << order);
         }
         for (unsigned i = 0; i < 1000; i++) {

@@ -8,10 +8,11 @@
 #include <errno.h>
 #include <string.h>
 
-#include "models/host/os_memory.h"
-#include "models/host/os_pci.h"
-#include "models/pcie/dma.h"
-#include "models/pcie/pci_regs.h"
+#include "hw/pci_regs.h"
+#include "models/os/os_memory.h"
+#include "models/os/os_pci.h"
+#include "models/pcie/endpoint/dma.h"
+#include "models/world/registry.h"
 
 #define N_VECTORS 4u
 #define TABLE     0x100u /* in BAR 0 */
@@ -100,12 +101,12 @@ static void device_receive(struct model *model, uint32_t port, struct tlp *tlp)
     case TLP_CPLD: pcie_dma_receive(&d->dma, tlp); return;
     case TLP_CFG_RD0:
     case TLP_CFG_WR0:
-        answer = cfg_answer(&d->cfg, model->fabric, tlp);
+        answer = cfg_answer(&d->cfg, model->pcie, tlp);
         model->ports[0].mps_bytes = cfg_mps_bytes(&d->cfg);
         break;
     case TLP_MRD:
-        answer = tlp_completion(model->fabric, tlp, d->cfg.id, TLP_SC);
-        tlp_payload_new(model->fabric, answer);
+        answer = tlp_completion(model->pcie, tlp, d->cfg.id, TLP_SC);
+        tlp_payload_new(model->pcie, answer);
         memcpy(answer->payload, d->reg + offset, tlp->length_bytes);
         break;
     case TLP_MWR: device_write(d, offset, tlp); break;
@@ -113,7 +114,7 @@ static void device_receive(struct model *model, uint32_t port, struct tlp *tlp)
     }
     pcie_port_release(&model->ports[port], tlp_class_of(tlp), tlp_data_credits(tlp),
                       sim_now(model->sim));
-    tlp_free(model->fabric, tlp);
+    tlp_free(model->pcie, tlp);
     if (answer != NULL)
         pcie_port_send(&model->ports[port], answer, sim_now(model->sim));
 }

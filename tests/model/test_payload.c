@@ -7,9 +7,9 @@
 
 #include <cmocka.h>
 
+#include "models/base/payload.h"
 #include "models/numa/physmem.h"
-#include "models/payload.h"
-#include "sim/sim.h"
+#include "sim/engine/sim.h"
 
 #define GIB (UINT64_C(1) << 30)
 

@@ -3,7 +3,7 @@
 #include "tests/model/pcie_rig.h"
 #include "tests/model/world_fixture.h"
 
-#include "models/pcie/pci_regs.h"
+#include "hw/pci_regs.h"
 
 #define LATENCY_PS (150 * SIM_PS_PER_NS)
 /* ps and ps per byte, as in SETTINGS */
@@ -51,8 +51,8 @@ static void bench_open(struct bench *bench, const char *settings)
     snprintf(text, sizeof(text), "a = { " SETTINGS "%s };", settings);
     bench->config = fixture_config(text, &errors);
     fixture_fail(&errors);
-    bench->a = model_new(bench->rig.fabric, &pcie_requester_ops, "a", bench->config,
-                         config_get(config_root(bench->config), "a"), &errors);
+    bench->a = model_new(pcie_context_sim(bench->rig.pcie), bench->rig.pcie, &pcie_requester_ops,
+                         "a", bench->config, config_get(config_root(bench->config), "a"), &errors);
     fixture_fail(&errors);
     bench->host = end_new(&bench->rig, "host", 3, 8);
     bench->host->answer_reads = true;
@@ -65,7 +65,7 @@ static void bench_open(struct bench *bench, const char *settings)
 static void bench_close(struct bench *bench)
 {
     assert_null(sim_error(bench->rig.sim));
-    assert_true(pcie_fabric_check_idle(bench->rig.fabric));
+    assert_true(pcie_context_check_idle(bench->rig.pcie));
     model_free(bench->a);
     end_free(bench->host);
     rig_release(&bench->rig);
@@ -251,9 +251,9 @@ static void answer(struct bench *bench, const struct arrival *read, enum tlp_sta
                            .tag = (uint16_t)read->id,
                            .address = read->address,
                            .length_bytes = read->length_bytes };
-    struct tlp *cpl = tlp_completion(bench->rig.fabric, &request, 0, status);
+    struct tlp *cpl = tlp_completion(bench->rig.pcie, &request, 0, status);
     if (status == TLP_SC) {
-        tlp_payload_new(bench->rig.fabric, cpl);
+        tlp_payload_new(bench->rig.pcie, cpl);
         memset(cpl->payload, 0, cpl->length_bytes);
     }
     pcie_port_send(&bench->host->port, cpl, sim_now(bench->rig.sim));

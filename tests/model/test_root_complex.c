@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "sim/results.h"
+#include "sim/store/results.h"
 
 #define PORTS                                               \
     "ports = ( { name = \"rp0\"; socket = 0; lanes = 8; }," \

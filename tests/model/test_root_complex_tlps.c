@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "models/pcie/pci_regs.h"
-#include "models/pcie/rc_internal.h"
+#include "hw/pci_regs.h"
+#include "models/pcie/root/rc_internal.h"
 
 #define WORLD(ROOT_COMPLEX, B_CABLE)                                               \
     "hosts = { server = { ports = ( { name = \"rp0\"; lanes = 8; },"               \
@@ -54,7 +54,7 @@ static void spy_receive(struct model *model, uint32_t port, struct tlp *tlp)
     if (!spy->hold)
         pcie_port_release(&model->ports[0], tlp_class_of(tlp), tlp_data_credits(tlp),
                           sim_now(model->sim));
-    tlp_free(model->fabric, tlp);
+    tlp_free(model->pcie, tlp);
 }
 
 static void spy_on(struct spy *spy, struct world_fixture *f, const char *device)
@@ -85,13 +85,13 @@ static uint64_t spy_bar(const struct spy *spy)
 static struct tlp *spy_tlp(struct spy *spy, enum tlp_type type, uint64_t address, unsigned bytes,
                            unsigned tag)
 {
-    struct tlp *tlp = tlp_new(spy->model->fabric, type);
+    struct tlp *tlp = tlp_new(spy->model->pcie, type);
     tlp->requester_id = pcie_requester_id(spy->model);
     tlp->address = address;
     tlp->length_bytes = (uint16_t)bytes;
     tlp->tag = (uint16_t)tag;
     if (tlp_has_data(tlp)) {
-        tlp_payload_new(spy->model->fabric, tlp);
+        tlp_payload_new(spy->model->pcie, tlp);
         memset(tlp->payload, (int)tag, bytes);
     }
     return tlp;
@@ -126,7 +126,7 @@ static void run(struct world_fixture *f)
 {
     sim_run(f->sim, SIM_TIME_MAX, NULL);
     assert_null(sim_error(f->sim));
-    assert_true(pcie_fabric_check_idle(world_fabric(f->world)));
+    assert_true(pcie_context_check_idle(world_pcie(f->world)));
 }
 
 /* ---- Errors -----------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ static void test_byte_count_of_refused_requests(void **unused)
 
 static void fails_with(struct world_fixture *f, const char *text)
 {
-    assert_false(pcie_fabric_check_idle(world_fabric(f->world)));
+    assert_false(pcie_context_check_idle(world_pcie(f->world)));
     assert_non_null(sim_error(f->sim));
     if (strstr(sim_error(f->sim), text) == NULL)
         fail_msg("\"%s\" says nothing of \"%s\"", sim_error(f->sim), text);
@@ -185,16 +185,16 @@ static void test_what_is_left_is_named(void **unused)
     a.hold = true;
     spy_send(&a, spy_tlp(&a, TLP_MRD, UINT64_C(1) << 43, 64, 1)); /* its answer: credits infinite */
     sim_run(f.sim, SIM_TIME_MAX, NULL);
-    assert_true(pcie_fabric_check_idle(world_fabric(f.world)));
-    struct tlp *write = tlp_new(a.model->fabric, TLP_MWR);
+    assert_true(pcie_context_check_idle(world_pcie(f.world)));
+    struct tlp *write = tlp_new(a.model->pcie, TLP_MWR);
     write->length_bytes = 4;
-    tlp_payload_new(a.model->fabric, write);
+    tlp_payload_new(a.model->pcie, write);
     pcie_port_send(pcie_port_peer(&a.model->ports[0]), write, sim_now(f.sim));
     sim_run(f.sim, SIM_TIME_MAX, NULL);
     fails_with(&f, "port a has not given back the buffers");
 
     fixture_open(&f, WORLD("", ""));
-    tlp_new(world_fabric(f.world), TLP_MWR);
+    tlp_new(world_pcie(f.world), TLP_MWR);
     fails_with(&f, "1 TLPs are alive at the end");
 }
 
@@ -267,10 +267,10 @@ static struct tlp *answer_to(struct spy *spy, const struct tlp *got, unsigned by
 {
     struct tlp request = *got;
     request.stamp = NULL;
-    struct tlp *cpl = tlp_completion(spy->model->fabric, &request, pcie_requester_id(spy->model),
+    struct tlp *cpl = tlp_completion(spy->model->pcie, &request, pcie_requester_id(spy->model),
                                      TLP_SC);
     cpl->byte_count = cpl->length_bytes = (uint16_t)bytes;
-    tlp_payload_new(spy->model->fabric, cpl);
+    tlp_payload_new(spy->model->pcie, cpl);
     memset(cpl->payload, fill, bytes);
     return cpl;
 }
@@ -694,7 +694,7 @@ static void test_peer_order_follows_table_2_39(void **unused)
         request.length_bytes = 64;
         for (unsigned i = 0; i < 100; i++) {
             if (i == 60) {
-                struct tlp *cpl = tlp_completion(a.model->fabric, &request,
+                struct tlp *cpl = tlp_completion(a.model->pcie, &request,
                                                  pcie_requester_id(a.model), TLP_UR);
                 cpl->tag = 200;
                 spy_send(&a, cpl);
@@ -778,14 +778,14 @@ static void spy_answer(struct spy *b, unsigned i, enum tlp_status status, unsign
     struct tlp request = b->got[i];
     request.stamp = NULL;
     for (unsigned k = 0; k < n; k++) {
-        struct tlp *cpl = tlp_completion(b->model->fabric, &request, pcie_requester_id(b->model),
+        struct tlp *cpl = tlp_completion(b->model->pcie, &request, pcie_requester_id(b->model),
                                          status);
         if (status == TLP_SC) {
             unsigned bytes = request.length_bytes / n;
             cpl->byte_count = (uint16_t)(request.length_bytes - k * bytes);
             cpl->length_bytes = (uint16_t)bytes;
             cpl->address = request.address + k * bytes;
-            tlp_payload_new(b->model->fabric, cpl);
+            tlp_payload_new(b->model->pcie, cpl);
             for (unsigned o = 0; o < bytes; o++)
                 cpl->payload[o] = (uint8_t)(cpl->address + o - base);
         }

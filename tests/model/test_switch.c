@@ -248,7 +248,7 @@ static void latency_once(const char *settings, unsigned root_lanes, unsigned end
     tree_new(&tree, settings, root_lanes, 1, end_lanes);
     sim_time at_ps = sim_now(tree.rig.sim);
     struct tlp *tlp = rig_tlp(&tree.rig, TLP_MWR, HOST_RAM, 256, 1);
-    tlp->stamp = stamp_new(tree.rig.fabric, at_ps);
+    tlp->stamp = stamp_new(tree.rig.pcie, at_ps);
     pcie_port_send(&tree.end[0]->port, tlp, at_ps);
     rig_run(&tree.rig);
     assert_int_equal(tree.root->got[0].tail_ps - at_ps, up_ps);
@@ -643,7 +643,7 @@ static void cut_short(void **state)
     stream_start(tree.end[0], 100);
     stream_start(tree.end[1], 100);
     sim_run(tree.rig.sim, sim_now(tree.rig.sim) + 300000, NULL);
-    assert_true(tlp_live(tree.rig.fabric) > 0);
+    assert_true(tlp_live(tree.rig.pcie) > 0);
     model_free(tree.sw);
     end_free(tree.root);
     end_free(tree.end[0]);

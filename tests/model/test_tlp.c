@@ -65,16 +65,16 @@ static void pools_keep_count(void **state)
     for (unsigned bytes = 1; bytes <= TLP_PAYLOAD_BYTES_MAX; bytes += bytes < 300 ? 13 : 257) {
         tlp[n] = rig_tlp(&rig, TLP_MWR, 0, bytes, n);
         assert_int_equal((uintptr_t)tlp[n]->payload % 16, 0);
-        tlp[n++]->stamp = stamp_new(rig.fabric, 5);
+        tlp[n++]->stamp = stamp_new(rig.pcie, 5);
     }
     tlp[n++] = rig_tlp(&rig, TLP_MWR, 0, TLP_PAYLOAD_BYTES_MAX, 0);
     tlp[n++] = rig_tlp(&rig, TLP_MRD, 0, 512, 0);
-    assert_int_equal(tlp_live(rig.fabric), n);
+    assert_int_equal(tlp_live(rig.pcie), n);
     for (size_t i = 0; i < n; i++) {
         tlp[i]->length_bytes = 1;
-        tlp_free(rig.fabric, tlp[i]);
+        tlp_free(rig.pcie, tlp[i]);
     }
-    assert_int_equal(tlp_live(rig.fabric), 0);
+    assert_int_equal(tlp_live(rig.pcie), 0);
     rig_release(&rig);
 }
 
@@ -84,14 +84,14 @@ static void new_tlps_are_zero(void **state)
 
     (void)state;
     rig_init(&rig, 1);
-    struct tlp *dirty = tlp_new(rig.fabric, TLP_MSG);
+    struct tlp *dirty = tlp_new(rig.pcie, TLP_MSG);
     memset(dirty, 0xff, sizeof(*dirty));
     dirty->payload = NULL;
     dirty->stamp = NULL;
-    tlp_free(rig.fabric, dirty);
-    struct tlp *tlp = tlp_new(rig.fabric, TLP_CPL), expected = { .type = TLP_CPL };
+    tlp_free(rig.pcie, dirty);
+    struct tlp *tlp = tlp_new(rig.pcie, TLP_CPL), expected = { .type = TLP_CPL };
     assert_memory_equal(tlp, &expected, sizeof(expected));
-    tlp_free(rig.fabric, tlp);
+    tlp_free(rig.pcie, tlp);
     rig_release(&rig);
 }
 
@@ -104,8 +104,8 @@ static void completions_take_over(void **state)
     struct tlp *read = rig_tlp(&rig, TLP_MRD, 0x123456784, 256, 77);
     read->requester_id = 0x1208;
     read->attr = TLP_ATTR_RELAXED_ORDERING;
-    struct sim_stamp *stamp = read->stamp = stamp_new(rig.fabric, 0);
-    struct tlp *cpl = tlp_completion(rig.fabric, read, 0x0300, TLP_SC);
+    struct sim_stamp *stamp = read->stamp = stamp_new(rig.pcie, 0);
+    struct tlp *cpl = tlp_completion(rig.pcie, read, 0x0300, TLP_SC);
     assert_int_equal(cpl->type, TLP_CPLD);
     assert_int_equal(cpl->requester_id, 0x1208);
     assert_int_equal(cpl->completer_id, 0x0300);
@@ -117,23 +117,23 @@ static void completions_take_over(void **state)
     assert_null(cpl->payload);
     assert_ptr_equal(cpl->stamp, stamp);
     assert_null(read->stamp);
-    tlp_free(rig.fabric, cpl);
+    tlp_free(rig.pcie, cpl);
 
-    cpl = tlp_completion(rig.fabric, read, 0x0300, TLP_UR);
+    cpl = tlp_completion(rig.pcie, read, 0x0300, TLP_UR);
     assert_int_equal(cpl->type, TLP_CPL);
     assert_int_equal(cpl->status, TLP_UR);
     assert_int_equal(cpl->length_bytes, 0);
     assert_int_equal(cpl->byte_count, 256);
-    tlp_free(rig.fabric, cpl);
-    tlp_free(rig.fabric, read);
+    tlp_free(rig.pcie, cpl);
+    tlp_free(rig.pcie, read);
 
     struct tlp *write = rig_tlp(&rig, TLP_CFG_WR0, 0x04, 4, 1);
-    cpl = tlp_completion(rig.fabric, write, 0x0300, TLP_SC);
+    cpl = tlp_completion(rig.pcie, write, 0x0300, TLP_SC);
     assert_int_equal(cpl->type, TLP_CPL);
     assert_int_equal(cpl->byte_count, 4);
-    tlp_free(rig.fabric, cpl);
-    tlp_free(rig.fabric, write);
-    assert_int_equal(tlp_live(rig.fabric), 0);
+    tlp_free(rig.pcie, cpl);
+    tlp_free(rig.pcie, write);
+    assert_int_equal(tlp_live(rig.pcie), 0);
     rig_release(&rig);
 }
 

@@ -7,11 +7,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "hw/pci_regs.h"
 #include "logic/lending/vfio.h"
-#include "models/host/os_memory.h"
-#include "models/host/os_pci.h"
-#include "models/host/vm_internal.h"
-#include "models/pcie/pci_regs.h"
+#include "models/os/os_memory.h"
+#include "models/os/os_pci.h"
+#include "models/vm/vm_internal.h"
 
 #define HOST(NAME, IOMMU)                                                  \
     NAME " = { ports = ( { name = \"rp0\"; socket = 0; lanes = 8; } );"    \
@@ -121,7 +121,7 @@ static void memory_body(void *arg)
     k_peek(r->host, (struct kaddr){ first + HUGE_SIZE - 1001 }, in, 1001);
     k_peek(r->host, (struct kaddr){ second }, in + 1001, sizeof in - 1001);
     assert_memory_equal(in, out, sizeof out);
-    kernel_stamp(guest, buffer, payload_tag(3, 0), 4 * MIB);
+    payload_fill(guest, buffer, payload_tag(3, 0), 4 * MIB);
     k_copy(guest, kaddr_add(buffer, 4 * MIB), buffer, 4 * MIB);
     assert_true(kernel_check(guest, kaddr_add(buffer, 4 * MIB), payload_tag(3, 0), 4 * MIB, &is));
     k_copy(guest, kaddr_add(buffer, 4 * MIB + 24), buffer, 3 * MIB); /* not aligned alike */

@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-#include "models/nic/ether.h"
-#include "models/pcie/pci_regs.h"
+#include "hw/pci_regs.h"
+#include "models/ether/ether.h"
+#include "workloads/base/workload.h"
 #include "workloads/experiment.h"
-#include "workloads/workload.h"
 
 #define HOSTS                                                        \
     "hosts = { server = { ports = ( { name = \"rp0\"; lanes = 8; }," \

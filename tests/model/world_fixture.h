@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "models/pcie/requester.h"
-#include "models/world.h"
+#include "models/nfp/requester.h"
+#include "models/world/world.h"
 
 struct world_fixture {
     struct config *config;

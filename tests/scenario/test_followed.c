@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "models/pcie/tlp_trace.h"
-#include "sim/scenario.h"
+#include "models/pcie/link/tlp_trace.h"
+#include "sim/config/scenario.h"
 #include "workloads/experiment.h"
 
 #define NEVER UINT32_MAX /* no run has so many transfers: it goes to its end, and frees all */

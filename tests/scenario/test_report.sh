@@ -99,7 +99,7 @@ has "known misses have their reason" $page 'class="why">.*nown miss: '
 has "where the time goes" $page '<summary>Where the time goes</summary>'
 has "its parts" $page '<th scope="col" class="n">root_complex</th>'
 has "parameters have a provenance" $page \
-    'hosts.server.root_complex.inbound_ns</code></th><td class="n">96</td><td>ns</td><td>calibrated</td><td>scenarios/platforms/.*docs/sources.md'
+    'hosts.server.root_complex.inbound_ns</code></th><td class="n">96</td><td>ns</td><td>calibrated</td><td>scenarios/families/.*docs/sources.md'
 has "estimates are counted" $page '<strong>[0-9]+ estimates</strong>'
 has "versions" $page "$("$nudma" --version | sed 's/[.]/[.]/g')"
 "$nudma" report -o again.html >/dev/null; cmp -s again.html $page; is "the same again" $? 0
@@ -169,7 +169,7 @@ else
 fi
 
 # ---- A broken scenario ---------------------------------------------------------------------------
-mkdir -p own/my && cp -r "$NUDMA_SCENARIOS"/platforms "$NUDMA_SCENARIOS"/devices "$NUDMA_SCENARIOS"/data own
+mkdir -p own/my && cp -r "$NUDMA_SCENARIOS"/families "$NUDMA_SCENARIOS"/platforms "$NUDMA_SCENARIOS"/devices "$NUDMA_SCENARIOS"/data own
 cp "$NUDMA_SCENARIOS/pcie_bench/latency_size.cfg" own/my/good.cfg
 echo 'title = "half' >own/my/half.cfg
 sed 's/type = "pcie_bench"/type = "pcie_bentch"/' own/my/good.cfg >own/my/unknown.cfg

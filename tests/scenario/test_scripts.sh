@@ -37,7 +37,7 @@ is "a script by its status, bad" "$(counts 3 script 'fine\n')" "0 1 0 ended with
 
 # ---- Layers --------------------------------------------------------------------------------------
 tree=$scratch/tree
-mkdir -p "$tree"/{scripts,sim,logic,cli,models/{nic,nvme,pcie,numa,host}}
+mkdir -p "$tree"/{scripts,sim/engine,logic,cli/base,models/{nic,nvme,pcie/{link,root},numa,host}}
 cp scripts/check-layers.sh "$tree/scripts"
 file() { # file PATH INCLUDE...: a file with these includes
     local path=$1
@@ -47,53 +47,72 @@ file() { # file PATH INCLUDE...: a file with these includes
 layers() { # how many breaches name this file, or "none"
     local breaches
     breaches=$("$tree/scripts/check-layers.sh" 2>/dev/null | grep -c "^$1:")
-    rm -f "$tree"/*/*.[ch] "$tree"/*/*/*.[ch]
+    find "$tree" -name "*.[ch]" -delete
     echo "$breaches"
 }
 base() {
-    file sim/a.h '<stdint.h>'
-    file models/pcie/tlp.h '"sim/a.h"'
-    file models/numa/numa.h '"sim/a.h"'
+    file sim/engine/a.h '<stdint.h>'
+    file models/pcie/link/tlp.h '"sim/engine/a.h"'
+    file models/numa/numa.h '"sim/engine/a.h"'
     file logic/kapi.h '<stdint.h>'
 }
-base; file cli/a.c '"models/pcie/tlp.h"' '<glib.h>'
+base; file cli/base/a.c '"models/pcie/link/tlp.h"' '<glib.h>'
 is "downwards is fine" "$(layers '[a-z/_]*\.[ch]')" 0
-base; file sim/b.c '"models/pcie/tlp.h"'
-is "sim knows no hardware" "$(layers sim/b.c)" 1
-base; file logic/a.c '"sim/a.h"'
+base; file sim/engine/b.c '"models/pcie/link/tlp.h"'
+is "sim knows no hardware" "$(layers sim/engine/b.c)" 1
+base; file logic/a.c '"sim/engine/a.h"'
 is "logic knows no simulator" "$(layers logic/a.c)" 1
-base; file models/nvme/a.h '"sim/a.h"'; file models/nic/a.c '"models/nvme/a.h"'
+base; file models/nvme/a.h '"sim/engine/a.h"'; file models/nic/a.c '"models/nvme/a.h"'
 is "devices do not know each other" "$(layers models/nic/a.c)" 1
 base; file models/nic/a.c '"models/numa/numa.h"'
 is "a device does not reach into memory" "$(layers models/nic/a.c)" 1
-base; file models/pcie/link.c '"models/numa/numa.h"'
-is "a link does not know caches" "$(layers models/pcie/link.c)" 1
-base; file models/pcie/root_complex.c '"models/numa/numa.h"' '"models/pcie/tlp.h"'
-is "the root complex does" "$(layers models/pcie/root_complex.c)" 0
+base; file models/pcie/link/link.c '"models/numa/numa.h"'
+is "a link does not know caches" "$(layers models/pcie/link/link.c)" 1
+base; file models/pcie/root/root_complex.c '"models/numa/numa.h"' '"models/pcie/link/tlp.h"'
+is "the root complex does" "$(layers models/pcie/root/root_complex.c)" 0
 base; file models/numa/dram.c '<glib.h>'
 is "no GLib in models" "$(layers models/numa/dram.c)" 1
-base; file sim/g.h '<glib.h>'; file models/numa/dram.c '"sim/g.h"'
+base; file sim/engine/g.h '<glib.h>'; file models/numa/dram.c '"sim/engine/g.h"'
 is "nor through a header" "$(layers models/numa/dram.c)" 1
-base; file sim/b.h '"sim/c.h"'; file sim/c.h '"sim/b.h"'
-is "no circles" "$(layers 'sim/[bc].h')" 1
-base; file sim/b.c '"a.h"'
-is "paths start at the project" "$(layers sim/b.c)" 1
+base; file sim/engine/b.h '"sim/engine/c.h"'; file sim/engine/c.h '"sim/engine/b.h"'
+is "no circles" "$(layers 'sim/engine/[bc].h')" 1
+base; file sim/engine/b.c '"a.h"'
+is "paths start at the project" "$(layers sim/engine/b.c)" 1
+
+# What an own declaration hides from the includes, the objects show.
+symbols() { # symbols FILE: what check-layers says about it with a build of the tree
+    find "$tree" -name '*.c' | while read -r c; do
+        o=$tree/built/${c#"$tree"/}
+        mkdir -p "$(dirname "$o")" && "${CC:-gcc}" -w -c -o "${o%.c}.o" "$c"
+    done
+    "$tree/scripts/check-layers.sh" built 2>/dev/null | sed -n "s|^$1: ||p"
+    find "$tree" -name '*.[ch]' -delete
+    rm -rf "$tree/built"
+}
+echo 'void up(void); void b(void) { up(); }' >"$tree/sim/engine/b.c"
+echo 'void up(void) {}' >"$tree/cli/base/up.c"
+is "no upward call" "$(symbols 'sim/engine/b.c:1')" \
+    "takes up of cli/base/up.c: sim/engine/ lies below cli/base/"
+echo 'void k_up(void); void b(void) { k_up(); }' >"$tree/logic/b.c"
+mkdir -p "$tree/models/os"
+echo 'void k_up(void) {}' >"$tree/models/os/up.c"
+is "but for the kernel's services" "$(symbols logic/b.c:1)" ""
 
 # ---- Style ---------------------------------------------------------------------------------------
 mkdir -p "$tree/docs"
 cp scripts/check-style.sh "$tree/scripts"
 cp .clang-format "$tree"
 echo '<a id="known"></a>' >"$tree/docs/sources.md"
-style() { # style TEXT: what check-style says about sim/a.h with this text, without its place
-    printf '%b' "$1" >"$tree/sim/a.h"
-    "$tree/scripts/check-style.sh" sim/a.h 2>/dev/null | sed -n 's/^sim\/a\.h:[0-9]*: //p'
+style() { # style TEXT: what check-style says about sim/engine/a.h with this text, without its place
+    printf '%b' "$1" >"$tree/sim/engine/a.h"
+    "$tree/scripts/check-style.sh" sim/engine/a.h 2>/dev/null | sed -n 's/^sim\/engine\/a\.h:[0-9]*: //p'
 }
-head='#ifndef SIM_A_H\n#define SIM_A_H\n'
+head='#ifndef SIM_ENGINE_A_H\n#define SIM_ENGINE_A_H\n'
 is "clean" "$(style "$head/* docs/sources.md""#known */\n#endif\n")" ""
 is "tab" "$(style "$head/*\t*/\n#endif\n")" "tab: /*$(printf "\t")*/"
 is "unfinished" "$(style "$head/* TO""DO */\n#endif\n")" "said to be unfinished: /* TO""DO */"
 is "layout" "$(style "${head}int  a;\n#endif\n")" "not laid out as clang-format -i does it"
-is "include guard" "$(style "int a;\n")" "no include guard SIM_A_H"
+is "include guard" "$(style "int a;\n")" "no include guard SIM_ENGINE_A_H"
 is "unknown source" "$(style "$head/* docs/sources.md""#unknown */\n#endif\n")" \
     "docs/sources.md has no anchor unknown"
 echo '[a page](page.md)' >"$tree/docs/README.md"

@@ -13,7 +13,7 @@
 #include <glib.h>
 #include <glib/gstdio.h>
 
-#include "sim/error.h"
+#include "sim/config/error.h"
 
 struct fixture {
     char *folder, *before;

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/config.h"
+#include "sim/config/config.h"
 #include "tests/unit/folder_fixture.h"
 
 static struct config *load(struct fixture *f, const char *text)

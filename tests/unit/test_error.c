@@ -8,7 +8,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "sim/error.h"
+#include "sim/config/error.h"
 
 static void messages_carry_their_place(void **state)
 {

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "sim/stat.h"
+#include "sim/engine/stat.h"
 
 static uint64_t next_u64(uint64_t *state)
 {

@@ -7,7 +7,7 @@
 /* after those */
 #include <cmocka.h>
 
-#include "sim/minimise.h"
+#include "cli/claims/minimise.h"
 
 struct watched {
     const struct minimise *search;

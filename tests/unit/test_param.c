@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/param.h"
+#include "sim/config/param.h"
 
 struct thing {
     bool on;

@@ -1,5 +1,5 @@
 /* Pools: alignment, reuse, many slabs, and the leak check. */
-#include "sim/sim.h"
+#include "sim/engine/sim.h"
 #include "tests/unit/death.h"
 
 static void objects_do_not_overlap(void **state)

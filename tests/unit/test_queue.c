@@ -6,7 +6,7 @@
  * each event fired is greater than the one before; small populations are also compared with a
  * search through all pending events.
  */
-#include "sim/queue.h"
+#include "sim/engine/queue.h"
 #include "tests/unit/death.h"
 
 #define N_MAX 30000

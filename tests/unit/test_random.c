@@ -1,7 +1,7 @@
 /* Random streams: known answers, independence of instances, and the distributions. */
 #include <math.h>
 
-#include "sim/sim.h"
+#include "sim/engine/sim.h"
 #include "tests/unit/death.h"
 
 #define N 200000

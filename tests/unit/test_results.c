@@ -13,8 +13,8 @@
 #include <glib/gstdio.h>
 #include <sqlite3.h>
 
-#include "sim/results.h"
-#include "sim/version.h"
+#include "sim/store/results.h"
+#include "sim/store/version.h"
 
 static char *folder; /* of this test, removed afterwards */
 static char *path;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/scenario.h"
+#include "sim/config/scenario.h"
 #include "tests/unit/folder_fixture.h"
 
 static const char *const roots[] = { "scenarios", "mine", NULL };

@@ -1,5 +1,5 @@
 /* One run: order, limits, stopping, failing, fingerprints, and what must end the process. */
-#include "sim/sim.h"
+#include "sim/engine/sim.h"
 #include "tests/unit/death.h"
 
 struct probe {

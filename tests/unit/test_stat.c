@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "sim/stat.h"
+#include "sim/engine/stat.h"
 
 /* SplitMix64: the test's own numbers, so that it says nothing about sim/random */
 static uint64_t next_u64(uint64_t *state)

@@ -1,5 +1,5 @@
 /* Tasks: clocks, order at equal times, suspending, stacks, and independence of the quantum. */
-#include "sim/task.h"
+#include "sim/engine/task.h"
 
 #include <math.h>
 #include <sys/mman.h>

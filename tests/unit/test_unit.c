@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "sim/unit.h"
+#include "sim/config/unit.h"
 
 struct whole_case {
     const char *text;

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 #include <glib.h>
 
-#include "cli/worker.h"
+#include "cli/campaign/worker.h"
 
 #define N_TASKS 64
 

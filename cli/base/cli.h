@@ -1,0 +1,104 @@
+/*
+ * What the subcommands share. Results go to standard output, everything else to standard error.
+ * Exit status: 0 done, 1 a run or a claim failed or the file system refused, 2 the input is wrong,
+ * 130 interrupted.
+ */
+#ifndef CLI_BASE_CLI_H
+#define CLI_BASE_CLI_H
+
+#include <glib.h>
+
+#include "sim/config/error.h"
+#include "sim/store/results.h"
+
+enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_WRONG = 2, CLI_INTERRUPTED = 130 };
+
+struct cli_command {
+    const char *name;
+    const char *help; /* one line */
+    int (*run)(int argc, char **argv);
+};
+
+int cli_run(int argc, char **argv);
+int cli_list(int argc, char **argv);
+int cli_describe(int argc, char **argv);
+int cli_topology(int argc, char **argv);
+int cli_merge(int argc, char **argv);
+int cli_plot(int argc, char **argv);
+int cli_figures(int argc, char **argv);
+int cli_check(int argc, char **argv);
+int cli_results(int argc, char **argv);
+int cli_export(int argc, char **argv);
+int cli_diff(int argc, char **argv);
+int cli_report_page(int argc, char **argv);
+int cli_calibrate(int argc, char **argv);
+
+/* ---- Options (options.c) ------------------------------------------------------------------- */
+
+/* Values of the options that several subcommands have. Zero-initialise; cli_options_release(). */
+struct cli_options {
+    char *db;         /* the database; its default after cli_parse() */
+    char *scenarios;  /* --scenarios, NULL unless given */
+    char **roots;     /* where scenarios are looked for, existing folders only */
+    char **arguments; /* what was no option: NULL-terminated, owned */
+    gboolean version;
+};
+
+/* Parses with GOption: adds --db, --scenarios and --version, handles the last. True to go on;
+ * otherwise *status is the exit status. usage: "SCENARIO...". */
+bool cli_parse(struct cli_options *options, const char *usage, const char *summary,
+               const char *description, const GOptionEntry *entries, int argc, char **argv,
+               int *status);
+void cli_options_release(struct cli_options *options);
+
+/* "nudma 0.1.0 4f2a91c" */
+void cli_print_version(void);
+/* The struct filter of each text (NULL-terminated; may be NULL) that can be read;
+ * g_ptr_array_free() frees them, too. */
+GPtrArray *cli_filters(const char *const *texts, struct sim_error_list *errors);
+/* All mistakes, one a line, to standard error; releases the list. */
+void cli_report(struct sim_error_list *errors);
+/* The path of the first existing root/name, g_free(); NULL if there is none. */
+char *cli_find_file(const struct cli_options *options, const char *name);
+/* Whether both are there, and one file. */
+bool cli_same_file(const char *a, const char *b);
+/* Opens the database for reading; NULL with the reason printed. */
+struct results_db *cli_open_for_reading(const struct cli_options *options);
+/* The arguments as one line that a shell takes back; g_free(). */
+char *cli_command_line(const char *subcommand, int argc, char **argv);
+
+/* ---- Files that are written (output.c) ------------------------------------------------------- */
+
+struct cli_output;
+
+/* A file that has this name once it is whole: until then one that was there stays, and no part of
+ * one is left. Devices and pipes are written to as they are. NULL with the reason printed. */
+struct cli_output *cli_output_new(const char *path);
+FILE *cli_output_file(struct cli_output *output);
+/* Frees it. keep false: it was not worth writing. False with the reason printed if not all of it
+ * arrived. */
+bool cli_output_end(struct cli_output *output, bool keep);
+
+/* ---- Tables of text (table.c) -------------------------------------------------------------- */
+
+struct cli_table;
+
+/* Empty; columns first, then the cells. */
+struct cli_table *cli_table_new(void);
+void cli_table_free(struct cli_table *table);
+void cli_table_column(struct cli_table *table, const char *title, bool right);
+/* The next cell, row by row; copied. */
+void cli_table_cell(struct cli_table *table, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/* On a terminal that is too narrow columns go on below, and so do the words of the last one. */
+void cli_table_print(const struct cli_table *table, const char *indent, FILE *out);
+/* The terminal's if standard output is one, else 0: as long as lines are. */
+int cli_line_width(void);
+/* Appends the words, below each other from that column on where the line gets wider. 0: never. */
+void cli_wrap(GString *text, const char *words, int column, int line_width);
+/* A line to standard output, as wide as the terminal at most. */
+void cli_print_words(const char *words, int column);
+/* At most six digits, no trailing zeros: 541.1, 1.5e-05; buffer of 32, which is returned. */
+const char *cli_number(double value, char buffer[32]);
+
+#endif

@@ -1,0 +1,20 @@
+/* Strings of JSON (RFC 8259). */
+#include <glib.h>
+
+#include "cli/base/json.h"
+
+void json_text(FILE *out, const char *text)
+{
+    char *valid = g_utf8_make_valid(text != NULL ? text : "", -1);
+    putc('"', out);
+    for (const char *c = valid; *c != '\0'; c++) {
+        if (*c == '"' || *c == '\\')
+            fprintf(out, "\\%c", *c);
+        else if ((unsigned char)*c < 0x20)
+            fprintf(out, "\\u%04x", (unsigned)*c);
+        else
+            putc(*c, out);
+    }
+    putc('"', out);
+    g_free(valid);
+}

@@ -1,0 +1,272 @@
+/* Options that several subcommands have, and the folders in which scenarios are looked for. */
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/base/cli.h"
+#include "sim/config/filter.h"
+#include "sim/store/version.h"
+
+#ifndef NUDMA_DATADIR
+#define NUDMA_DATADIR "/usr/local/share/nudma"
+#endif
+
+static void add_root(GPtrArray *roots, char *folder)
+{
+    if (g_file_test(folder, G_FILE_TEST_IS_DIR))
+        g_ptr_array_add(roots, folder);
+    else
+        g_free(folder);
+}
+
+/* The scenarios of a source tree: build/nudma and build-x/bin/nudma both find them. */
+static void add_roots_near_program(GPtrArray *roots)
+{
+    char *program = g_file_read_link("/proc/self/exe", NULL);
+    if (program == NULL)
+        return;
+    char *folder = g_path_get_dirname(program);
+    add_root(roots, g_build_filename(folder, "..", "scenarios", NULL));
+    add_root(roots, g_build_filename(folder, "..", "..", "scenarios", NULL));
+    g_free(folder);
+    g_free(program);
+}
+
+static char *same_file_key(const char *folder)
+{
+    char *real = realpath(folder, NULL);
+    char *key = g_strdup(real != NULL ? real : folder);
+    free(real);
+    return key;
+}
+
+/* --scenarios and NUDMA_SCENARIOS come first; a folder found by two ways counts once. */
+static char **find_roots(const char *option)
+{
+    GPtrArray *found = g_ptr_array_new();
+    GHashTable *seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    const char *environment = g_getenv("NUDMA_SCENARIOS");
+    if (option != NULL)
+        add_root(found, g_strdup(option));
+    if (environment != NULL && *environment != '\0')
+        add_root(found, g_strdup(environment));
+    add_root(found, g_strdup("scenarios"));
+    add_roots_near_program(found);
+    add_root(found, g_build_filename(NUDMA_DATADIR, "scenarios", NULL));
+    GPtrArray *roots = g_ptr_array_new();
+    for (guint i = 0; i < found->len; i++) {
+        if (g_hash_table_add(seen, same_file_key(found->pdata[i])))
+            g_ptr_array_add(roots, found->pdata[i]);
+        else
+            g_free(found->pdata[i]);
+    }
+    g_ptr_array_add(roots, NULL);
+    g_hash_table_destroy(seen);
+    g_ptr_array_free(found, TRUE);
+    return (char **)g_ptr_array_free(roots, FALSE);
+}
+
+void cli_print_version(void)
+{
+    printf("nudma %s\n", sim_version());
+}
+
+/* The short options that take a value, "js". */
+static bool takes_value(const GOptionEntry *entries, char letter)
+{
+    for (; entries != NULL && entries->long_name != NULL; entries++) {
+        if (entries->short_name == letter && entries->arg != G_OPTION_ARG_NONE)
+            return true;
+    }
+    return false;
+}
+
+/* A copy in which -j8 is -j 8, as GOption wants it. */
+static char **split_short_options(const GOptionEntry *entries, int argc, char **argv)
+{
+    GPtrArray *copy = g_ptr_array_new();
+    bool options = true;
+    for (int i = 0; i < argc; i++) {
+        const char *argument = argv[i];
+        options = options && strcmp(argument, "--") != 0;
+        if (i > 0 && options && argument[0] == '-' && argument[1] != '\0' && argument[2] != '\0' &&
+            takes_value(entries, argument[1])) {
+            g_ptr_array_add(copy, g_strndup(argument, 2));
+            g_ptr_array_add(copy, g_strdup(argument + 2));
+        } else {
+            g_ptr_array_add(copy, g_strdup(argument));
+        }
+    }
+    g_ptr_array_add(copy, NULL);
+    return (char **)g_ptr_array_free(copy, FALSE);
+}
+
+/* Takes argv[0] and the first "--" away. */
+static void keep_arguments(struct cli_options *options, char **words)
+{
+    GPtrArray *rest = g_ptr_array_new();
+    bool after_dashes = false;
+    g_free(words[0]);
+    for (char **word = words + 1; *word != NULL; word++) {
+        if (!after_dashes && strcmp(*word, "--") == 0) {
+            after_dashes = true;
+            g_free(*word);
+        } else {
+            g_ptr_array_add(rest, *word);
+        }
+    }
+    g_ptr_array_add(rest, NULL);
+    g_free(words);
+    options->arguments = (char **)g_ptr_array_free(rest, FALSE);
+}
+
+/* "Unknown option --sett", with the nearest that there is. */
+static void report_unparsed(const GError *error, const GOptionEntry *const lists[])
+{
+    const char *dashes = strstr(error->message, "--");
+    char *suggestion = g_strdup("");
+    if (g_error_matches(error, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION) && dashes != NULL) {
+        GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+        char *word = g_strndup(dashes, strcspn(dashes, "= "));
+        for (; *lists != NULL; lists++) {
+            for (const GOptionEntry *entry = *lists; entry->long_name != NULL; entry++)
+                g_ptr_array_add(names, g_strconcat("--", entry->long_name, NULL));
+        }
+        g_ptr_array_add(names, NULL);
+        g_free(suggestion);
+        suggestion = sim_suggestion(word, (const char *const *)names->pdata);
+        g_ptr_array_free(names, TRUE);
+        g_free(word);
+    }
+    fprintf(stderr, "%s: %s%s%s (see --help)\n", g_get_prgname(), error->message,
+            *suggestion != '\0' ? "; " : "", suggestion);
+    g_free(suggestion);
+}
+
+bool cli_parse(struct cli_options *options, const char *usage, const char *summary,
+               const char *description, const GOptionEntry *entries, int argc, char **argv,
+               int *status)
+{
+    const GOptionEntry shared[] = {
+        { "db", 0, 0, G_OPTION_ARG_FILENAME, &options->db,
+          "The results database (default results/nudma.db)", "FILE" },
+        { "scenarios", 0, 0, G_OPTION_ARG_FILENAME, &options->scenarios,
+          "Look for scenarios in DIR first", "DIR" },
+        { "version", 0, 0, G_OPTION_ARG_NONE, &options->version, "Print the version", NULL },
+        { .long_name = NULL },
+    };
+    GError *error = NULL;
+    GOptionContext *context = g_option_context_new(usage);
+    g_option_context_set_summary(context, summary);
+    g_option_context_set_description(context, description);
+    if (entries != NULL)
+        g_option_context_add_main_entries(context, entries, NULL);
+    g_option_context_add_main_entries(context, shared, NULL);
+    char **words = split_short_options(entries, argc, argv);
+    const bool parsed = g_option_context_parse_strv(context, &words, &error);
+    g_option_context_free(context);
+    keep_arguments(options, words);
+    if (!parsed) {
+        const GOptionEntry *const lists[] = { shared, entries, NULL };
+        report_unparsed(error, lists);
+        g_error_free(error);
+        *status = CLI_WRONG;
+        return false;
+    }
+    if (options->version) {
+        cli_print_version();
+        *status = CLI_DONE;
+        return false;
+    }
+    if (options->scenarios != NULL && !g_file_test(options->scenarios, G_FILE_TEST_IS_DIR)) {
+        fprintf(stderr, "--scenarios %s: no such folder\n", options->scenarios);
+        *status = CLI_WRONG;
+        return false;
+    }
+    if (options->db == NULL)
+        options->db = g_build_filename("results", "nudma.db", NULL);
+    options->roots = find_roots(options->scenarios);
+    return true;
+}
+
+void cli_options_release(struct cli_options *options)
+{
+    g_free(options->db);
+    g_free(options->scenarios);
+    g_strfreev(options->roots);
+    g_strfreev(options->arguments);
+}
+
+void cli_report(struct sim_error_list *errors)
+{
+    sim_error_print(errors, stderr);
+    sim_error_release(errors);
+}
+
+char *cli_find_file(const struct cli_options *options, const char *name)
+{
+    for (char **root = options->roots; *root != NULL; root++) {
+        char *path = g_build_filename(*root, name, NULL);
+        if (g_file_test(path, G_FILE_TEST_IS_REGULAR))
+            return path;
+        g_free(path);
+    }
+    return NULL;
+}
+
+bool cli_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+struct results_db *cli_open_for_reading(const struct cli_options *options)
+{
+    char *message = NULL;
+    struct results_db *db = results_open(options->db, true, &message);
+    if (db == NULL)
+        fprintf(stderr, "%s%s\n", message,
+                g_file_test(options->db, G_FILE_TEST_EXISTS) ? "" : " (nudma run writes it)");
+    g_free(message);
+    return db;
+}
+
+static bool is_plain(const char *argument)
+{
+    for (const char *c = argument; *c != '\0'; c++) {
+        if (!g_ascii_isalnum(*c) && strchr("-_=./,:+@%", *c) == NULL)
+            return false;
+    }
+    return *argument != '\0';
+}
+
+char *cli_command_line(const char *subcommand, int argc, char **argv)
+{
+    GString *line = g_string_new("nudma ");
+    g_string_append(line, subcommand);
+    for (int i = 1; i < argc; i++) {
+        char *quoted = is_plain(argv[i]) ? g_strdup(argv[i]) : g_shell_quote(argv[i]);
+        g_string_append_printf(line, " %s", quoted);
+        g_free(quoted);
+    }
+    return g_string_free(line, FALSE);
+}
+
+static void free_filter(gpointer filter)
+{
+    filter_free(filter);
+}
+
+GPtrArray *cli_filters(const char *const *texts, struct sim_error_list *errors)
+{
+    GPtrArray *filters = g_ptr_array_new_with_free_func(free_filter);
+    for (; texts != NULL && *texts != NULL; texts++) {
+        char *fault = NULL;
+        struct filter *filter = filter_parse(*texts, &fault);
+        if (filter != NULL)
+            g_ptr_array_add(filters, filter);
+        else
+            sim_error_add(errors, NULL, 0, "--filter: %s", fault);
+        g_free(fault);
+    }
+    return filters;
+}

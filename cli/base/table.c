@@ -1,0 +1,178 @@
+/* Text tables: columns as wide as their widest cell; on a terminal lines fit. */
+#include <stdarg.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cli/base/cli.h"
+
+struct column {
+    char *title;
+    bool right;
+};
+
+struct cli_table {
+    GArray *columns;
+    GPtrArray *cells;
+};
+
+static void clear_column(gpointer column)
+{
+    g_free(((struct column *)column)->title);
+}
+
+struct cli_table *cli_table_new(void)
+{
+    struct cli_table *table = g_new0(struct cli_table, 1);
+    table->columns = g_array_new(FALSE, FALSE, sizeof(struct column));
+    g_array_set_clear_func(table->columns, clear_column);
+    table->cells = g_ptr_array_new_with_free_func(g_free);
+    return table;
+}
+
+void cli_table_free(struct cli_table *table)
+{
+    g_array_free(table->columns, TRUE);
+    g_ptr_array_free(table->cells, TRUE);
+    g_free(table);
+}
+
+void cli_table_column(struct cli_table *table, const char *title, bool right)
+{
+    const struct column column = { g_strdup(title), right };
+    SIM_ASSERT(table->cells->len == 0, "column %s after the first cell", title);
+    g_array_append_val(table->columns, column);
+}
+
+void cli_table_cell(struct cli_table *table, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    g_ptr_array_add(table->cells, g_strdup_vprintf(fmt, args));
+    va_end(args);
+}
+
+static int width_of(const char *text)
+{
+    return (int)g_utf8_strlen(text, -1);
+}
+
+/* ---- Lines that fit ------------------------------------------------------------------------- */
+
+int cli_line_width(void)
+{
+    struct winsize size = { 0 };
+    if (!isatty(STDOUT_FILENO))
+        return 0;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+void cli_wrap(GString *text, const char *words, int column, int line_width)
+{
+    char **list = g_strsplit(words, " ", -1);
+    const int last_line =
+        (int)(strrchr(text->str, '\n') != NULL ? strlen(strrchr(text->str, '\n') + 1) : text->len);
+    int x = last_line;
+    for (char **word = list; *word != NULL; word++) {
+        const int space = word != list, n = width_of(*word);
+        if (space && line_width > 0 && x + 1 + n > line_width) {
+            g_string_append_printf(text, "\n%*s%s", column, "", *word);
+            x = column + n;
+        } else {
+            g_string_append_printf(text, "%s%s", space ? " " : "", *word);
+            x += space + n;
+        }
+    }
+    g_strfreev(list);
+}
+
+void cli_print_words(const char *words, int column)
+{
+    GString *text = g_string_new(NULL);
+    cli_wrap(text, words, column, cli_line_width());
+    puts(text->str);
+    g_string_free(text, TRUE);
+}
+
+enum { CONTINUED = 4, NARROWEST = 24 };
+
+/* Where each column stands: below the first ones, further right, if the line is too narrow for all.
+ * The last one, if it is text, needs no more than NARROWEST, since its words go on below. */
+struct place {
+    int x, width;
+    bool new_line;
+};
+
+static struct place *place_columns(const struct cli_table *table, const char *indent,
+                                   int line_width)
+{
+    const guint n = table->columns->len;
+    struct place *place = g_new0(struct place, n + 1);
+    for (guint i = 0; i < n; i++)
+        place[i].width = width_of(g_array_index(table->columns, struct column, i).title);
+    for (guint i = 0; i < table->cells->len; i++)
+        place[i % n].width = MAX(place[i % n].width, width_of(table->cells->pdata[i]));
+    int x = width_of(indent);
+    for (guint i = 0; i < n; i++) {
+        const bool text = i == n - 1 && !g_array_index(table->columns, struct column, i).right;
+        const int needed = text ? MIN(place[i].width, NARROWEST) : place[i].width;
+        if (i > 0 && line_width > 0 && x + needed > line_width) {
+            place[i].new_line = true;
+            x = width_of(indent) + CONTINUED;
+        }
+        place[i].x = x;
+        x += place[i].width + 2;
+    }
+    return place;
+}
+
+static void end_line(GString *line, FILE *out)
+{
+    char **lines = g_strsplit(line->str, "\n", -1);
+    for (char **l = lines; *l != NULL; l++)
+        fprintf(out, "%s\n", g_strchomp(*l));
+    g_strfreev(lines);
+    g_string_truncate(line, 0);
+}
+
+static void append_cell(GString *line, const struct column *column, const struct place *place,
+                        const char *text, bool last, int line_width)
+{
+    const int padding = place->width - width_of(text);
+    if (place->new_line)
+        g_string_append_printf(line, "\n%*s", place->x, "");
+    if (last && !column->right)
+        cli_wrap(line, text, place->x, line_width);
+    else if (column->right)
+        g_string_append_printf(line, "%*s%s  ", padding, "", text);
+    else
+        g_string_append_printf(line, "%s%*s  ", text, padding, "");
+}
+
+void cli_table_print(const struct cli_table *table, const char *indent, FILE *out)
+{
+    const guint n = table->columns->len;
+    const struct column *columns = (const struct column *)(const void *)table->columns->data;
+    const int line_width = out == stdout ? cli_line_width() : 0;
+    struct place *place = place_columns(table, indent, line_width);
+    GString *line = g_string_new(indent);
+    for (guint i = 0; i < n; i++)
+        append_cell(line, &columns[i], &place[i], columns[i].title, i == n - 1, line_width);
+    end_line(line, out);
+    for (guint i = 0; i < table->cells->len; i++) {
+        const guint column = i % n;
+        g_string_append(line, column == 0 ? indent : "");
+        append_cell(line, &columns[column], &place[column], table->cells->pdata[i], column == n - 1,
+                    line_width);
+        if (column == n - 1)
+            end_line(line, out);
+    }
+    g_string_free(line, TRUE);
+    g_free(place);
+}
+
+const char *cli_number(double value, char buffer[32])
+{
+    g_snprintf(buffer, 32, "%.6g", value);
+    return buffer;
+}

@@ -1,0 +1,337 @@
+/* The loop of a campaign: start workers, store what they report, stop when told to. */
+#include <errno.h>
+#include <malloc.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "cli/base/memory.h"
+#include "cli/campaign/campaign.h"
+#include "cli/campaign/history.h"
+#include "cli/campaign/progress.h"
+#include "workloads/experiment.h"
+
+struct running {
+    const struct campaign *campaign;
+    struct worker_pool *pool;
+    struct progress progress;
+    guint next_job;        /* those before it do not wait any more */
+    uint64_t memory_bytes; /* what runs may need together */
+    uint64_t most_bytes;   /* that a run has needed so far, of what is not known */
+    unsigned n_wide;       /* points whose intervals are not tight enough with all seeds */
+    bool any_failed, database_refused, said_no_metric;
+};
+
+/* ---- In the worker ------------------------------------------------------------------------- */
+
+/* A worker is killed rather than interrupted: it has nothing that could be left half done. Of the
+ * plan it knows the points; jobs may have been added since it was made. */
+static void run_job(void *context, const struct worker_task *task, struct worker_report *report)
+{
+    const struct running *running = context;
+    const struct plan_point *point = plan_point(running->campaign->plan, task->point);
+    const volatile int never = 0;
+    struct sim_error_list errors = { 0 };
+    struct experiment_outcome outcome = { 0 };
+    struct config *config = scenario_point(point->scenario, point->index, &errors);
+    report->result = run_result_new();
+    if (config == NULL)
+        report->error = sim_error_join(&errors);
+    else if (!experiment_run(config, task->seed, report->result, &outcome, &never,
+                             &report->error) &&
+             report->error == NULL)
+        report->error = g_strdup("failed without a message");
+    if (config != NULL)
+        run_result_params(report->result, config);
+    report->sim_ps = outcome.sim_ps;
+    report->events = outcome.events;
+    report->fingerprint = run_result_fingerprint(report->result, outcome.fingerprint);
+    config_free(config);
+    sim_error_release(&errors);
+}
+
+/* ---- Seeds --------------------------------------------------------------------------------- */
+
+static void refuse(struct running *running, char *message)
+{
+    running->database_refused = true;
+    progress_end(&running->progress);
+    fprintf(stderr, "%s\n", message);
+    g_free(message);
+}
+
+static void say_no_metric(struct running *running, const struct plan_point *point)
+{
+    running->any_failed = true;
+    if (running->said_no_metric)
+        return;
+    running->said_no_metric = true;
+    progress_end(&running->progress);
+    fprintf(stderr, "--until: runs of %s have no metric \"%s\" (nudma run --stats prints all)\n",
+            scenario_name(point->scenario), running->campaign->until->metric);
+}
+
+/* Called when all jobs of a point have ended: one seed more until the interval is tight enough.
+ * Which seeds a point gets does not depend on what else runs. */
+static void add_seeds(struct running *running, size_t index)
+{
+    const struct campaign *campaign = running->campaign;
+    const struct plan *plan = campaign->plan;
+    char *message = NULL;
+    for (;;) {
+        const struct plan_point *point = plan_point(plan, index);
+        if (campaign->until == NULL || running->database_refused || point->n_ended < point->n_jobs)
+            return;
+        const enum until_verdict verdict = until_judge(campaign->until, campaign->db, point,
+                                                       campaign->first_seed, point->n_jobs);
+        if (verdict == UNTIL_NO_METRIC)
+            say_no_metric(running, point);
+        if (verdict == UNTIL_WIDE && point->n_jobs >= campaign->n_seeds)
+            running->n_wide++;
+        if (verdict != UNTIL_WIDE || point->n_jobs >= campaign->n_seeds)
+            return;
+        if (!plan_add_job(campaign->plan, campaign->db, index, campaign->first_seed + point->n_jobs,
+                          campaign->force, &message)) {
+            refuse(running, message);
+            return;
+        }
+    }
+}
+
+/* False if the database refused. */
+static bool make_jobs(struct running *running)
+{
+    const struct campaign *campaign = running->campaign;
+    const unsigned n_seeds = campaign->until != NULL ? MIN(UNTIL_FIRST_SEEDS, campaign->n_seeds)
+                                                     : campaign->n_seeds;
+    char *message = NULL;
+    if (!plan_make_jobs(campaign->plan, campaign->db, campaign->first_seed, n_seeds,
+                        campaign->force, &message)) {
+        refuse(running, message);
+        return false;
+    }
+    for (guint i = 0; i < campaign->plan->points->len; i++)
+        add_seeds(running, i);
+    history_expect(campaign->plan, campaign->db);
+    plan_sort_jobs(campaign->plan);
+    return !running->database_refused;
+}
+
+/* ---- In the process that writes ------------------------------------------------------------ */
+
+/* A worker that died took its configuration with it. */
+static struct config *resolved_config(const struct plan_point *point)
+{
+    struct sim_error_list errors = { 0 };
+    struct config *config = scenario_point(point->scenario, point->index, &errors);
+    if (config != NULL)
+        experiment_check(config, &errors);
+    sim_error_release(&errors);
+    return config;
+}
+
+static bool store(const struct campaign *campaign, const struct plan_job *job,
+                  const struct worker_report *report, char **message)
+{
+    const struct plan_point *point = plan_point(campaign->plan, job->point);
+    struct run_record record = {
+        .scenario = scenario_name(point->scenario),
+        .point = plan_point_name(point),
+        .seed = job->seed,
+        .status = report->error == NULL ? "done" : "failed",
+        .error = report->error,
+        .command_line = campaign->command_line,
+        .host = g_get_host_name(),
+        .started_utc = job->started_utc,
+        .wall_s = report->wall_s,
+        .sim_ps = report->sim_ps,
+        .events = report->events,
+        .fingerprint = report->fingerprint,
+        .peak_memory_bytes = report->peak_memory_bytes,
+    };
+    g_strlcpy(record.config_sha256, point->config_sha256, sizeof(record.config_sha256));
+    struct config *config = report->result == NULL ? resolved_config(point) : NULL;
+    const bool stored = results_store(campaign->db, &record, config, report->result, message);
+    config_free(config);
+    return stored;
+}
+
+/* The first job that waits and whose memory is there; alone it may need what it will. */
+static struct plan_job *next_job(struct running *running, guint *index)
+{
+    const struct worker_pool *pool = running->pool;
+    const struct plan *plan = running->campaign->plan;
+    while (running->next_job < plan->jobs->len &&
+           plan_job(plan, running->next_job)->state != PLAN_WAITING)
+        running->next_job++;
+    const bool alone = worker_pool_running(pool) == 0;
+    const uint64_t used = alone ? 0 : worker_pool_memory_bytes(pool);
+    for (guint i = running->next_job; i < plan->jobs->len; i++) {
+        struct plan_job *job = plan_job(plan, i);
+        if (job->state != PLAN_WAITING)
+            continue;
+        if (job->expected_bytes == 0)
+            job->expected_bytes = running->most_bytes; /* of a scenario that has never run */
+        *index = i;
+        if (alone || used + job->expected_bytes <= running->memory_bytes)
+            return job;
+    }
+    return NULL;
+}
+
+/* Starts as many as there is room for. False if there is room and no process can be made. */
+static bool start_workers(struct running *running)
+{
+    while (!worker_pool_full(running->pool)) {
+        guint index = 0;
+        struct plan_job *job = next_job(running, &index);
+        if (job == NULL)
+            return true;
+        const struct worker_task task = {
+            .job = index,
+            .point = job->point,
+            .seed = job->seed,
+            .expected_bytes = job->expected_bytes,
+        };
+        job->started_utc = g_get_real_time() / G_USEC_PER_SEC;
+        if (!worker_start(running->pool, &task))
+            return false;
+        plan_set_state(running->campaign->plan, job, PLAN_RUNNING);
+    }
+    return true;
+}
+
+static void store_job(void *context, size_t index, const struct worker_report *report)
+{
+    struct running *running = context;
+    const struct campaign *campaign = running->campaign;
+    struct plan_job *job = plan_job(campaign->plan, index);
+    char *message = NULL;
+    if (running->database_refused)
+        return;
+    running->most_bytes = MAX(running->most_bytes, report->peak_memory_bytes);
+    start_workers(running); /* so that none waits for the database; tried again if it fails */
+    job->wall_s = report->wall_s;
+    job->sim_ps = report->sim_ps;
+    if (!store(campaign, job, report, &message)) {
+        plan_set_state(campaign->plan, job, PLAN_WAITING);
+        refuse(running, message);
+        return;
+    }
+    const size_t point = job->point;
+    plan_set_state(campaign->plan, job, report->error == NULL ? PLAN_DONE : PLAN_FAILED);
+    running->any_failed = running->any_failed || report->error != NULL;
+    progress_run(&running->progress, job, report->error, report->log);
+    add_seeds(running, point); /* may move the jobs */
+}
+
+/* True when all is done, or nothing more can be; false if it was interrupted. */
+static bool work(struct running *running, int signal_fd)
+{
+    while (!running->database_refused) {
+        if (!start_workers(running) && worker_pool_running(running->pool) == 0) {
+            fprintf(stderr, "no worker process: %s\n", g_strerror(errno));
+            running->any_failed = true;
+            return true;
+        }
+        if (worker_pool_running(running->pool) == 0)
+            return true;
+        progress_show(&running->progress);
+        if (worker_wait(running->pool, signal_fd, 250))
+            return false;
+    }
+    return true;
+}
+
+/* why: "interrupted" */
+static void say_how_to_go_on(const struct campaign *campaign, const char *why)
+{
+    const struct plan *plan = campaign->plan;
+    const unsigned n_failed = plan_count(plan, PLAN_FAILED);
+    const unsigned n_stored = plan_count(plan, PLAN_DONE) + plan_count(plan, PLAN_STORED_BEFORE);
+    char *failed = n_failed > 0 ? g_strdup_printf(", %u failed", n_failed) : g_strdup("");
+    fprintf(stderr, "%s: %u of %u runs are done and stored%s; %s\n  %s\n", why, n_stored,
+            plan->jobs->len, failed,
+            campaign->force
+                ? "all of them run again with this, and without --force only what is missing"
+                : "the others go on with",
+            campaign->command_line);
+    g_free(failed);
+}
+
+static void say_what_failed(const struct campaign *campaign)
+{
+    const unsigned n_failed = plan_count(campaign->plan, PLAN_FAILED);
+    if (n_failed > 0 && !campaign->quiet)
+        fprintf(stderr, "%u of %u runs failed (the same command runs them again)\n", n_failed,
+                campaign->plan->jobs->len);
+}
+
+/* What ends a campaign; not what nohup or a shell's background job has set to be ignored. */
+static sigset_t stop_signals(void)
+{
+    static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+    sigset_t stops;
+    sigemptyset(&stops);
+    for (size_t i = 0; i < SIM_N_ELEMENTS(signals); i++) {
+        struct sigaction action;
+        if (sigaction(signals[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+            sigaddset(&stops, signals[i]);
+    }
+    return stops;
+}
+
+static void say_what_is_left_out(const struct campaign *campaign)
+{
+    const unsigned n = plan_count(campaign->plan, PLAN_STORED_BEFORE);
+    if (n > 0 && !campaign->quiet)
+        fprintf(stderr, "%u of %u runs are in the database already (--force runs them again)\n", n,
+                campaign->plan->jobs->len);
+}
+
+static void say_what_is_wide(const struct running *running)
+{
+    if (running->n_wide > 0)
+        fprintf(stderr, "--until: %u of %u points are not that tight with %u seeds\n",
+                running->n_wide, running->campaign->plan->points->len, running->campaign->n_seeds);
+}
+
+int campaign_run(const struct campaign *campaign)
+{
+    struct running running = { .campaign = campaign, .memory_bytes = campaign->memory_bytes };
+    running.most_bytes = memory_resident_bytes(getpid()); /* a worker is a copy to begin with */
+    if (running.memory_bytes == 0)
+        running.memory_bytes = memory_free_bytes();
+    if (!make_jobs(&running))
+        return CLI_FAILED;
+    say_what_is_left_out(campaign);
+    malloc_trim(
+        0); /* what building all points has left would be copied page by page for each worker */
+    running.pool = worker_pool_new(campaign->n_workers, campaign->limits, run_job, store_job,
+                                   &running);
+    sigset_t before;
+    const sigset_t stops = stop_signals();
+    sigprocmask(SIG_BLOCK, &stops, &before);
+    const int signal_fd = signalfd(-1, &stops, SFD_CLOEXEC);
+    progress_begin(&running.progress, campaign->plan, campaign->n_workers, campaign->quiet);
+    const bool finished = work(&running, signal_fd);
+    worker_pool_free(running.pool);
+    progress_end(&running.progress);
+    if (!finished) {
+        struct signalfd_siginfo taken; /* or it would come once signals are let in again */
+        const ssize_t got = read(signal_fd, &taken, sizeof(taken));
+        (void)got;
+        say_how_to_go_on(campaign, "interrupted");
+    }
+    close(signal_fd);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    if (!finished)
+        return CLI_INTERRUPTED;
+    if (running.database_refused)
+        say_how_to_go_on(campaign, "stopped");
+    else
+        say_what_failed(campaign);
+    say_what_is_wide(&running);
+    return running.any_failed || running.database_refused ? CLI_FAILED : CLI_DONE;
+}

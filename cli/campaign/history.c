@@ -1,0 +1,70 @@
+/* Earlier runs, whatever their version and configuration: the best guess at what comes. */
+#include <sqlite3.h>
+
+#include "cli/campaign/history.h"
+
+struct cost {
+    double wall_s;
+    uint64_t memory_bytes;
+};
+
+/* What is known of a scenario. */
+struct history {
+    GHashTable *points;  /* name -> struct cost, both owned */
+    struct cost typical; /* wall_s 0: nothing is known */
+};
+
+static void history_free(gpointer data)
+{
+    struct history *history = data;
+    g_hash_table_destroy(history->points);
+    g_free(history);
+}
+
+static struct history *history_read(struct results_db *db, const char *scenario)
+{
+    static const char sql[] =
+        "SELECT p.text, avg(r.wall_s), max(r.peak_memory_bytes) FROM run_row r"
+        " JOIN label p ON p.id = r.point_id WHERE r.scenario_id ="
+        " (SELECT id FROM label WHERE text = ?1) AND r.status = 'done'"
+        " GROUP BY r.point_id";
+    struct history *history = g_new0(struct history, 1);
+    sqlite3_stmt *statement = NULL;
+    history->points = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    if (sqlite3_prepare_v2(results_handle(db), sql, -1, &statement, NULL) != SQLITE_OK)
+        return history;
+    sqlite3_bind_text(statement, 1, scenario, -1, SQLITE_STATIC);
+    while (sqlite3_step(statement) == SQLITE_ROW) {
+        const struct cost cost = { sqlite3_column_double(statement, 1),
+                                   (uint64_t)sqlite3_column_int64(statement, 2) };
+        const char *point = (const char *)sqlite3_column_text(statement, 0);
+        g_hash_table_insert(history->points, g_strdup(point), g_memdup2(&cost, sizeof(cost)));
+        history->typical.wall_s += cost.wall_s;
+        history->typical.memory_bytes = MAX(history->typical.memory_bytes, cost.memory_bytes);
+    }
+    if (g_hash_table_size(history->points) > 0)
+        history->typical.wall_s /= g_hash_table_size(history->points);
+    sqlite3_finalize(statement);
+    return history;
+}
+
+void history_expect(struct plan *plan, struct results_db *db)
+{
+    GHashTable *histories = g_hash_table_new_full(NULL, NULL, NULL, history_free);
+    for (guint i = 0; i < plan->jobs->len; i++) {
+        struct plan_job *job = plan_job(plan, i);
+        const struct plan_point *point = plan_point(plan, job->point);
+        if (job->state != PLAN_WAITING)
+            continue;
+        struct history *history = g_hash_table_lookup(histories, point->scenario);
+        if (history == NULL) {
+            history = history_read(db, scenario_name(point->scenario));
+            g_hash_table_insert(histories, point->scenario, history);
+        }
+        const struct cost *known = g_hash_table_lookup(history->points, plan_point_name(point));
+        const struct cost *cost = known != NULL ? known : &history->typical;
+        job->expected_s = cost->wall_s;
+        job->expected_bytes = cost->memory_bytes;
+    }
+    g_hash_table_destroy(histories);
+}

@@ -1,0 +1,244 @@
+/* Points and jobs of a command line. */
+#include <math.h>
+#include <string.h>
+
+#include "cli/base/cli.h"
+#include "cli/campaign/plan.h"
+#include "cli/plot/plot_spec.h"
+
+/* Mistakes in how results would be shown are found before they are made. */
+static void check_plot(struct scenario *scenario, struct sim_error_list *errors)
+{
+    struct plot_figure figure;
+    if (plot_figure_read(scenario, &figure, errors))
+        plot_figure_check(scenario, &figure, errors);
+    plot_figure_release(&figure);
+}
+
+static void add_points(struct plan *plan, struct scenario *scenario, bool quick,
+                       const GPtrArray *filters)
+{
+    const size_t n = scenario_n_points(scenario);
+    bool *selected = g_new(bool, n);
+    memset(selected, true, n * sizeof(*selected));
+    for (guint i = 0; i < filters->len; i++) {
+        const struct filter_table table = scenario_table(scenario);
+        filter_apply(filters->pdata[i], &table, selected);
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct plan_point point = { .scenario = scenario, .index = i };
+        if (selected[i] && (!quick || scenario_point_is_quick(scenario, i)))
+            g_array_append_val(plan->points, point);
+    }
+    g_free(selected);
+}
+
+/* Values that `quick` names may have been taken away: no success without a run. */
+static void check_quick(const struct scenario *scenario, struct sim_error_list *errors)
+{
+    const size_t n = scenario_n_points(scenario);
+    size_t i = 0;
+    while (i < n && !scenario_point_is_quick(scenario, i))
+        i++;
+    if (i == n)
+        sim_error_add(errors, scenario_path(scenario), 0,
+                      "--quick: no point has the values that `quick` names; they are not among "
+                      "those of --set axes.NAME, or a constraint leaves them out");
+}
+
+static void check_filters(const struct plan *plan, const GPtrArray *filters,
+                          struct sim_error_list *errors)
+{
+    const size_t before = errors->n_messages;
+    if (plan->scenarios->len == 0 || filters->len == 0)
+        return;
+    struct filter_table *tables = g_new(struct filter_table, plan->scenarios->len);
+    for (guint i = 0; i < plan->scenarios->len; i++)
+        tables[i] = scenario_table(plan->scenarios->pdata[i]);
+    for (guint i = 0; i < filters->len; i++) {
+        char *fault = filter_fault(filters->pdata[i], tables, plan->scenarios->len);
+        if (fault != NULL)
+            sim_error_add(errors, NULL, 0, "--filter: %s", fault);
+        g_free(fault);
+    }
+    if (errors->n_messages == before && plan->points->len == 0)
+        sim_error_add(errors, NULL, 0,
+                      "--filter: no point matches (nudma run --list shows all of them)");
+    g_free(tables);
+}
+
+/* ---- Shards -------------------------------------------------------------------------------- */
+
+struct dealt {
+    guint64 hash;
+    guint point;
+};
+
+/* FNV-1a, 64 bits. */
+static guint64 hash_text(guint64 hash, const char *text)
+{
+    for (; *text != '\0'; text++)
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+static gint by_hash(gconstpointer a, gconstpointer b)
+{
+    const struct dealt *x = a, *y = b;
+    if (x->hash != y->hash)
+        return x->hash < y->hash ? -1 : 1;
+    return x->point < y->point ? -1 : 1;
+}
+
+static gint by_point(gconstpointer a, gconstpointer b)
+{
+    const struct dealt *x = a, *y = b;
+    return x->point < y->point ? -1 : 1;
+}
+
+/* Points are dealt out in the order of their names' hashes: the parts differ by one point at most,
+ * and neighbours on an axis, which cost about the same, do not all come into the same part. */
+static void keep_shard(struct plan *plan, unsigned shard, unsigned n_shards)
+{
+    GArray *dealt = g_array_new(FALSE, TRUE, sizeof(struct dealt));
+    GArray *kept = g_array_new(FALSE, TRUE, sizeof(struct plan_point));
+    guint n_mine = 0;
+    for (guint i = 0; i < plan->points->len; i++) {
+        const struct plan_point *point = plan_point(plan, i);
+        const guint64 hash = hash_text(UINT64_C(0xcbf29ce484222325),
+                                       scenario_name(point->scenario));
+        const struct dealt one = { .hash = hash_text(hash, plan_point_name(point)), .point = i };
+        g_array_append_val(dealt, one);
+    }
+    g_array_sort(dealt, by_hash);
+    for (guint i = shard - 1; i < dealt->len; i += n_shards)
+        g_array_index(dealt, struct dealt, n_mine++) = g_array_index(dealt, struct dealt, i);
+    g_array_set_size(dealt, n_mine);
+    g_array_sort(dealt, by_point);
+    for (guint i = 0; i < n_mine; i++)
+        g_array_append_val(kept, *plan_point(plan, g_array_index(dealt, struct dealt, i).point));
+    g_array_free(plan->points, TRUE);
+    g_array_free(dealt, TRUE);
+    plan->points = kept;
+}
+
+/* ---- Points -------------------------------------------------------------------------------- */
+
+struct plan *plan_new(const struct cli_options *options, char **arguments,
+                      const struct plan_choice *choice, struct sim_error_list *errors)
+{
+    struct plan *plan = g_new0(struct plan, 1);
+    plan->scenarios = cli_load_scenarios(options, arguments, choice->sets, errors);
+    plan->points = g_array_new(FALSE, TRUE, sizeof(struct plan_point));
+    plan->jobs = g_array_new(FALSE, TRUE, sizeof(struct plan_job));
+    GPtrArray *filters = cli_filters(choice->filters, errors);
+    for (guint i = 0; i < plan->scenarios->len; i++) {
+        struct scenario *scenario = plan->scenarios->pdata[i];
+        check_plot(scenario, errors);
+        if (choice->quick)
+            check_quick(scenario, errors);
+        add_points(plan, scenario, choice->quick, filters);
+    }
+    check_filters(plan, filters, errors);
+    if (choice->n_shards > 0)
+        keep_shard(plan, choice->shard, choice->n_shards);
+    g_ptr_array_free(filters, TRUE);
+    return plan;
+}
+
+void plan_free(struct plan *plan)
+{
+    g_array_free(plan->jobs, TRUE);
+    g_array_free(plan->points, TRUE);
+    g_ptr_array_free(plan->scenarios, TRUE);
+    g_free(plan);
+}
+
+struct plan_point *plan_point(const struct plan *plan, size_t index)
+{
+    return &g_array_index(plan->points, struct plan_point, index);
+}
+
+struct plan_job *plan_job(const struct plan *plan, size_t index)
+{
+    return &g_array_index(plan->jobs, struct plan_job, index);
+}
+
+const char *plan_point_name(const struct plan_point *point)
+{
+    return scenario_point_name(point->scenario, point->index);
+}
+
+bool plan_add_job(struct plan *plan, struct results_db *db, size_t index, uint64_t seed, bool force,
+                  char **message)
+{
+    struct plan_point *point = plan_point(plan, index);
+    const char *scenario = scenario_name(point->scenario), *name = plan_point_name(point);
+    struct plan_job job = { .point = index, .seed = seed };
+    if (!force && results_have(db, scenario, name, seed, point->config_sha256)) {
+        job.state = PLAN_STORED_BEFORE;
+        if (!results_select(db, scenario, name, seed, point->config_sha256, message))
+            return false;
+    }
+    plan->n_points_ended -= point->n_jobs > 0 && point->n_ended == point->n_jobs;
+    point->n_jobs++;
+    point->n_ended += job.state == PLAN_STORED_BEFORE;
+    plan->n_points_ended += point->n_ended == point->n_jobs;
+    g_array_append_val(plan->jobs, job);
+    plan->n_in_state[job.state]++;
+    return true;
+}
+
+bool plan_make_jobs(struct plan *plan, struct results_db *db, uint64_t first_seed, unsigned n_seeds,
+                    bool force, char **message)
+{
+    for (guint i = 0; i < plan->points->len; i++) {
+        for (uint64_t seed = first_seed; seed < first_seed + n_seeds; seed++) {
+            if (!plan_add_job(plan, db, i, seed, force, message))
+                return false;
+        }
+    }
+    return true;
+}
+
+static gint longest_first(gconstpointer a, gconstpointer b)
+{
+    const struct plan_job *x = a, *y = b;
+    const double x_s = x->expected_s > 0.0 ? x->expected_s : (double)INFINITY;
+    const double y_s = y->expected_s > 0.0 ? y->expected_s : (double)INFINITY;
+    if (x_s != y_s)
+        return x_s > y_s ? -1 : 1;
+    if (x->point != y->point)
+        return x->point < y->point ? -1 : 1;
+    return x->seed < y->seed ? -1 : 1;
+}
+
+void plan_sort_jobs(struct plan *plan)
+{
+    g_array_sort(plan->jobs, longest_first);
+}
+
+void plan_set_state(struct plan *plan, struct plan_job *job, enum plan_state state)
+{
+    struct plan_point *point = plan_point(plan, job->point);
+    plan->n_in_state[job->state]--;
+    plan->n_in_state[state]++;
+    job->state = state;
+    if (state == PLAN_DONE || state == PLAN_FAILED) {
+        point->n_ended++;
+        plan->n_points_ended += point->n_ended == point->n_jobs;
+    }
+}
+
+unsigned plan_count(const struct plan *plan, enum plan_state state)
+{
+    return plan->n_in_state[state];
+}
+
+char *plan_job_name(const struct plan *plan, const struct plan_job *job)
+{
+    const struct plan_point *point = plan_point(plan, job->point);
+    const char *name = plan_point_name(point);
+    return g_strdup_printf("%s%s%s seed %" G_GUINT64_FORMAT, scenario_name(point->scenario),
+                           *name != '\0' ? " " : "", name, job->seed);
+}

@@ -1,0 +1,80 @@
+/* What a command line asks to be run: points, validated, and jobs: a point and a seed each. */
+#ifndef CLI_CAMPAIGN_PLAN_H
+#define CLI_CAMPAIGN_PLAN_H
+
+#include "cli/base/scenarios.h"
+
+struct plan_point {
+    struct scenario *scenario; /* not owned */
+    size_t index;
+    char config_sha256[65]; /* once checked */
+    unsigned n_jobs, n_ended;
+};
+
+enum plan_state {
+    PLAN_WAITING,
+    PLAN_RUNNING,
+    PLAN_DONE,
+    PLAN_FAILED,
+    PLAN_STORED_BEFORE,
+    N_PLAN_STATES
+};
+
+struct plan_job {
+    size_t point; /* index in plan->points */
+    uint64_t seed;
+    enum plan_state state;
+    double wall_s; /* once finished */
+    sim_time sim_ps;
+    int64_t started_utc;     /* seconds since the epoch, once running */
+    double expected_s;       /* of earlier runs, 0: unknown */
+    uint64_t expected_bytes; /* of memory, 0: unknown */
+};
+
+struct plan {
+    GPtrArray *scenarios; /* struct scenario, owned */
+    GArray *points;       /* struct plan_point */
+    GArray *jobs;         /* struct plan_job */
+    unsigned n_in_state[N_PLAN_STATES];
+    unsigned n_points_ended; /* all jobs of which have ended */
+};
+
+/* Which points of the scenarios named. */
+struct plan_choice {
+    const char *const *sets;    /* "path=value", NULL-terminated; may be NULL */
+    bool quick;                 /* only the fast subset that they name */
+    const char *const *filters; /* expressions over axis values, NULL-terminated; may be NULL */
+    unsigned shard, n_shards;   /* the part number `shard`, from 1 on, of n_shards; 0 of 0: all */
+};
+
+/* Loads the scenarios and lists their points. */
+struct plan *plan_new(const struct cli_options *options, char **arguments,
+                      const struct plan_choice *choice, struct sim_error_list *errors);
+void plan_free(struct plan *plan);
+/* Builds every point once, without running it, so that all mistakes come out before anything
+ * runs, in up to n_processes (1..) at a time; print: writes each resolved configuration to standard
+ * output, in this process alone. (plan_check.c) */
+void plan_check(struct plan *plan, unsigned n_processes, bool print, struct sim_error_list *errors);
+/* Builds the first point of each scenario only: what is wrong with the file, in no time. */
+void plan_check_first(const struct plan *plan, struct sim_error_list *errors);
+/* A job more of a point; PLAN_STORED_BEFORE if the database has its run, unless force. False with
+ * *message if the database refused. */
+bool plan_add_job(struct plan *plan, struct results_db *db, size_t point, uint64_t seed, bool force,
+                  char **message);
+/* The jobs for seeds first_seed..+n_seeds-1 of all points. False as above. */
+bool plan_make_jobs(struct plan *plan, struct results_db *db, uint64_t first_seed, unsigned n_seeds,
+                    bool force, char **message);
+
+/* Those that are expected to take longest first, but before them those of which nothing is known;
+ * else as they were. */
+void plan_sort_jobs(struct plan *plan);
+
+struct plan_point *plan_point(const struct plan *plan, size_t index);
+struct plan_job *plan_job(const struct plan *plan, size_t index);
+const char *plan_point_name(const struct plan_point *point);
+void plan_set_state(struct plan *plan, struct plan_job *job, enum plan_state state);
+unsigned plan_count(const struct plan *plan, enum plan_state state);
+/* "pcie_bench/latency_size op=read transfer_bytes=64 seed 1"; g_free(). */
+char *plan_job_name(const struct plan *plan, const struct plan_job *job);
+
+#endif

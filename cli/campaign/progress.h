@@ -1,0 +1,25 @@
+/* How far a campaign is: one line that is rewritten on a terminal, a line per run elsewhere. */
+#ifndef CLI_CAMPAIGN_PROGRESS_H
+#define CLI_CAMPAIGN_PROGRESS_H
+
+#include "cli/campaign/plan.h"
+
+struct progress {
+    const struct plan *plan;
+    unsigned n_workers;
+    bool quiet, on_terminal;
+    int64_t begun_us, shown_us;
+    double simulated_s; /* of the runs that have ended */
+};
+
+void progress_begin(struct progress *progress, const struct plan *plan, unsigned n_workers,
+                    bool quiet);
+/* Rewrites the line, at most a few times a second. */
+void progress_show(struct progress *progress);
+/* A run has ended. error: NULL if it is done; log: what its process printed. */
+void progress_run(struct progress *progress, const struct plan_job *job, const char *error,
+                  const char *log);
+/* Takes the line away. */
+void progress_end(struct progress *progress);
+
+#endif

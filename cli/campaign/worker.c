@@ -1,0 +1,361 @@
+/*
+ * A worker is a fork of the command with a socket, on which it reads tasks and writes a report for
+ * each, and a pipe for what it prints. The parent reads both as they come, so that a worker never
+ * waits for it; the end of the socket is the end of the worker.
+ *
+ * A worker runs one task after the other: to make a process, and to have its memory given and taken
+ * page by page, takes as long as a short run. What its heap keeps of a run would count as the next
+ * one's, so large blocks are given back at once, and a worker leaves after a run that needed much
+ * (worker_process.c).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <glib.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/base/memory.h"
+#include "cli/campaign/worker_internal.h"
+
+#define LOG_BYTES 16384 /* of what a worker prints, this much is kept: its two ends */
+
+struct worker_pool *worker_pool_new(unsigned max_workers, struct worker_limits limits,
+                                    worker_body_fn *body, worker_report_fn *report, void *context)
+{
+    struct worker_pool *pool = g_new0(struct worker_pool, 1);
+    pool->workers = g_new0(struct worker, max_workers);
+    pool->n_workers = max_workers;
+    pool->limits = limits;
+    pool->body = body;
+    pool->report = report;
+    pool->context = context;
+    return pool;
+}
+
+static void release(struct worker *worker)
+{
+    worker_close(&worker->socket);
+    worker_close(&worker->log_fd);
+    g_byte_array_free(worker->report, TRUE);
+    g_string_free(worker->log, TRUE);
+    g_free(worker->exceeded);
+    *worker = (struct worker){ .socket = -1, .log_fd = -1 };
+}
+
+void worker_pool_free(struct worker_pool *pool)
+{
+    for (unsigned i = 0; i < pool->n_workers; i++) {
+        if (pool->workers[i].pid == 0)
+            continue;
+        kill(pool->workers[i].pid, SIGKILL);
+        waitpid(pool->workers[i].pid, NULL, 0);
+        release(&pool->workers[i]);
+    }
+    g_free(pool->workers);
+    g_free(pool);
+}
+
+unsigned worker_pool_running(const struct worker_pool *pool)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < pool->n_workers; i++)
+        n += pool->workers[i].busy;
+    return n;
+}
+
+bool worker_pool_full(const struct worker_pool *pool)
+{
+    return worker_pool_running(pool) == pool->n_workers;
+}
+
+/* ---- Memory and time ----------------------------------------------------------------------- */
+
+uint64_t worker_pool_memory_bytes(const struct worker_pool *pool)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < pool->n_workers; i++) {
+        const struct worker *worker = &pool->workers[i];
+        if (worker->busy) {
+            const uint64_t now = memory_resident_bytes(worker->pid);
+            sum += SIM_MAX(now, worker->expected_bytes);
+        }
+    }
+    return sum;
+}
+
+/* NULL if a run may need that much. */
+static char *memory_fault(const struct worker_limits *limits, uint64_t n_bytes)
+{
+    if (limits->memory_bytes == 0 || n_bytes <= limits->memory_bytes)
+        return NULL;
+    return g_strdup_printf("needed more than the %.4g MiB of --run-memory",
+                           (double)limits->memory_bytes / 0x1p20);
+}
+
+static void check_limits(struct worker_pool *pool)
+{
+    const struct worker_limits *limits = &pool->limits;
+    const int64_t now = g_get_monotonic_time();
+    for (unsigned i = 0; i < pool->n_workers; i++) {
+        struct worker *worker = &pool->workers[i];
+        if (!worker->busy || worker->exceeded != NULL)
+            continue;
+        if (limits->timeout_s > 0.0 && (double)(now - worker->started_us) > 1e6 * limits->timeout_s)
+            worker->exceeded = g_strdup_printf("took longer than the %g s of --timeout",
+                                               limits->timeout_s);
+        else if (limits->memory_bytes > 0)
+            worker->exceeded = memory_fault(limits, memory_resident_bytes(worker->pid));
+        if (worker->exceeded != NULL)
+            kill(worker->pid, SIGKILL);
+    }
+}
+
+/* ---- In the parent ------------------------------------------------------------------------- */
+
+static void adopt(struct worker *worker, pid_t pid, int socket, int log_fd)
+{
+    *worker = (struct worker){ .pid = pid, .socket = socket, .log_fd = log_fd };
+    worker->report = g_byte_array_new();
+    worker->log = g_string_new(NULL);
+    fcntl(log_fd, F_SETFL, O_NONBLOCK);
+}
+
+static bool make_worker(struct worker_pool *pool, struct worker *worker)
+{
+    int sockets[2], log_pipe[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0)
+        return false;
+    if (pipe(log_pipe) != 0) {
+        close(sockets[0]);
+        close(sockets[1]);
+        return false;
+    }
+    const pid_t parent = getpid();
+    fflush(NULL); /* or the worker would print it again */
+    const pid_t pid = fork();
+    if (pid == 0)
+        worker_process(pool, sockets, log_pipe, parent);
+    close(sockets[1]);
+    close(log_pipe[1]);
+    if (pid > 0) {
+        adopt(worker, pid, sockets[0], log_pipe[0]);
+        return true;
+    }
+    close(sockets[0]);
+    close(log_pipe[0]);
+    return false;
+}
+
+/* Its end, without a task: it left, or was killed while it waited for one. */
+static void bury(struct worker *worker)
+{
+    waitpid(worker->pid, NULL, 0);
+    release(worker);
+}
+
+/* One that waits for a task, else a free place for one. */
+static struct worker *idle_worker(struct worker_pool *pool)
+{
+    struct worker *found = NULL;
+    for (unsigned i = 0; i < pool->n_workers; i++) {
+        struct worker *worker = &pool->workers[i];
+        if (!worker->busy && worker->pid != 0)
+            return worker;
+        if (worker->pid == 0 && found == NULL)
+            found = worker;
+    }
+    SIM_ASSERT(found != NULL, "a task for a pool of %u that is full", pool->n_workers);
+    return found;
+}
+
+static bool hand_over(struct worker *worker, const struct worker_task *task)
+{
+    ssize_t sent;
+    do
+        sent = send(worker->socket, task, sizeof(*task), MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    return sent == (ssize_t)sizeof(*task); /* its socket is empty: all or nothing */
+}
+
+bool worker_start(struct worker_pool *pool, const struct worker_task *task)
+{
+    struct worker *worker = idle_worker(pool);
+    if (worker->pid != 0 && !hand_over(worker, task))
+        bury(worker);
+    if (worker->pid == 0 && !(make_worker(pool, worker) && hand_over(worker, task)))
+        return false;
+    worker->busy = true;
+    worker->job = task->job;
+    worker->expected_bytes = task->expected_bytes;
+    worker->started_us = g_get_monotonic_time();
+    g_byte_array_set_size(worker->report, 0);
+    g_string_truncate(worker->log, 0);
+    return true;
+}
+
+/* Reads what is there and does not wait for it; closes the descriptor at its end. */
+static void read_report(struct worker *worker)
+{
+    char bytes[65536];
+    const ssize_t got = recv(worker->socket, bytes, sizeof(bytes), MSG_DONTWAIT);
+    if (got > 0)
+        g_byte_array_append(worker->report, (const guint8 *)bytes, (guint)got);
+    else if (got == 0 || (errno != EINTR && errno != EAGAIN))
+        worker_close(&worker->socket);
+}
+
+/* Of what becomes too much the middle is left out: what went wrong first stands at the beginning,
+ * what a worker died of at the end. */
+static void keep_log(GString *log, const char *bytes, gssize n_bytes)
+{
+    static const char left_out[] = "\n...\n";
+    g_string_append_len(log, bytes, n_bytes);
+    if (log->len <= LOG_BYTES)
+        return;
+    g_string_erase(log, LOG_BYTES / 2, (gssize)(log->len - LOG_BYTES));
+    memcpy(log->str + LOG_BYTES / 2, left_out, strlen(left_out));
+}
+
+static void read_log(struct worker *worker)
+{
+    char bytes[4096];
+    while (worker->log_fd >= 0) {
+        const ssize_t got = read(worker->log_fd, bytes, sizeof(bytes));
+        if (got > 0)
+            keep_log(worker->log, bytes, got);
+        else if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN))
+            worker_close(&worker->log_fd);
+        else if (got < 0 && errno == EAGAIN)
+            return;
+    }
+}
+
+/* "ended by signal 6 (Aborted): what it said last" */
+static char *describe_death(int status, const char *log)
+{
+    GString *text = g_string_new("the worker process ");
+    if (WIFSIGNALED(status))
+        g_string_append_printf(
+            text, "ended by signal %d (%s)%s", WTERMSIG(status), strsignal(WTERMSIG(status)),
+            WTERMSIG(status) == SIGKILL ? ", by hand or for want of memory" : "");
+    else
+        g_string_append_printf(text, "ended with status %d before its report was complete",
+                               WEXITSTATUS(status));
+    char *said = g_strchomp(g_strdup(log));
+    const char *last = strrchr(said, '\n');
+    last = last != NULL ? last + 1 : said;
+    if (*last != '\0')
+        g_string_append_printf(text, ": %s", last);
+    g_free(said);
+    return g_string_free(text, FALSE);
+}
+
+/* False if the report has not come as a whole. */
+static bool is_complete(const GByteArray *bytes, struct report_head *head)
+{
+    if (bytes->len < sizeof(*head))
+        return false;
+    memcpy(head, bytes->data, sizeof(*head));
+    return bytes->len == sizeof(*head) + head->n_error + head->n_result;
+}
+
+/* False if that is no result. */
+static bool unpack(const GByteArray *bytes, const struct report_head *head,
+                   struct worker_report *report)
+{
+    const char *error = (const char *)bytes->data + sizeof(*head);
+    report->sim_ps = head->sim_ps;
+    report->events = head->events;
+    report->fingerprint = head->fingerprint;
+    report->peak_memory_bytes = head->peak_memory_bytes;
+    if (head->n_result > 0)
+        report->result = run_result_unpack(error + head->n_error, head->n_result);
+    if (head->n_result > 0 && report->result == NULL)
+        return false;
+    report->error = head->n_error > 0 ? g_strndup(error, head->n_error) : NULL;
+    return true;
+}
+
+/* What is left of a run whose worker has died, or was killed for it. */
+static void take_death(struct worker *worker, struct worker_report *report)
+{
+    struct rusage usage = { 0 };
+    int status = 0;
+    if (worker->socket >= 0)
+        kill(worker->pid, SIGKILL);
+    wait4(worker->pid, &status, 0, &usage);
+    read_log(worker); /* what it said last */
+    report->peak_memory_bytes = (uint64_t)usage.ru_maxrss * 1024;
+    report->error = worker->exceeded != NULL ? g_strdup(worker->exceeded)
+                                             : describe_death(status, worker->log->str);
+}
+
+/* The worker is free for another task, or gone, before its run is reported. */
+static void finish(struct worker_pool *pool, struct worker *worker)
+{
+    struct worker_report report = { 0 };
+    struct report_head head;
+    const size_t job = worker->job;
+    report.wall_s = (double)(g_get_monotonic_time() - worker->started_us) / 1e6;
+    read_log(worker);
+    const bool lives = worker->exceeded == NULL && is_complete(worker->report, &head) &&
+                       unpack(worker->report, &head, &report);
+    if (!lives)
+        take_death(worker, &report);
+    else if (report.error == NULL) /* it was over before anybody looked */
+        report.error = memory_fault(&pool->limits, report.peak_memory_bytes);
+    report.log = g_strdup(worker->log->str);
+    worker->busy = false;
+    if (!lives)
+        release(worker);
+    else if (head.leaves != 0)
+        bury(worker);
+    pool->report(pool->context, job, &report);
+    run_result_free(report.result);
+    g_free(report.error);
+    g_free(report.log);
+}
+
+/* Something came on its socket, or its end. */
+static void attend(struct worker_pool *pool, struct worker *worker)
+{
+    struct report_head head;
+    read_report(worker);
+    if (worker->busy && (worker->socket < 0 || is_complete(worker->report, &head)))
+        finish(pool, worker);
+    else if (worker->socket < 0)
+        bury(worker);
+}
+
+bool worker_wait(struct worker_pool *pool, int signal_fd, int timeout_ms)
+{
+    struct pollfd *fds = g_new0(struct pollfd, 2 * pool->n_workers + 1);
+    fds[0] = (struct pollfd){ .fd = signal_fd, .events = POLLIN };
+    for (unsigned i = 0; i < pool->n_workers; i++) {
+        const struct worker *worker = &pool->workers[i];
+        const bool lives = worker->pid != 0;
+        fds[2 * i + 1] = (struct pollfd){ .fd = lives ? worker->socket : -1, .events = POLLIN };
+        fds[2 * i + 2] = (struct pollfd){ .fd = lives ? worker->log_fd : -1, .events = POLLIN };
+    }
+    const bool limited = pool->limits.timeout_s > 0.0 || pool->limits.memory_bytes > 0;
+    const int n_ready = poll(fds, 2 * pool->n_workers + 1,
+                             limited ? SIM_MIN(timeout_ms, WORKER_WATCH_MS) : timeout_ms);
+    const bool signalled = n_ready > 0 && fds[0].revents != 0;
+    for (unsigned i = 0; n_ready > 0 && !signalled && i < pool->n_workers; i++) {
+        struct worker *worker = &pool->workers[i]; /* may be another process since poll() */
+        if (fds[2 * i + 2].revents != 0 && worker->pid != 0)
+            read_log(worker);
+        if (fds[2 * i + 1].revents != 0 && worker->pid != 0)
+            attend(pool, worker);
+    }
+    if (limited)
+        check_limits(pool);
+    g_free(fds);
+    return signalled;
+}

@@ -1,0 +1,52 @@
+/* What the worker*.c files share. */
+#ifndef CLI_CAMPAIGN_WORKER_INTERNAL_H
+#define CLI_CAMPAIGN_WORKER_INTERNAL_H
+
+#include <glib.h>
+#include <stdnoreturn.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "cli/campaign/worker.h"
+
+struct worker {
+    pid_t pid; /* 0: none */
+    bool busy; /* has a task */
+    size_t job;
+    int socket, log_fd; /* -1 once at its end */
+    GByteArray *report;
+    GString *log;
+    int64_t started_us;
+    uint64_t expected_bytes;
+    char *exceeded; /* why it was ended, or NULL */
+};
+
+struct worker_pool {
+    struct worker *workers;
+    unsigned n_workers;
+    struct worker_limits limits;
+    worker_body_fn *body;
+    worker_report_fn *report;
+    void *context;
+};
+
+/* What precedes the error's text and the packed result. */
+struct report_head {
+    uint64_t n_error, n_result; /* bytes; 0: none */
+    uint64_t sim_ps, events, fingerprint, peak_memory_bytes;
+    uint64_t leaves; /* 1: the worker ends after this report */
+};
+
+static inline void worker_close(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+/* worker_process.c: the life of a worker, in a child that has just been made; sockets[1] and
+ * log_pipe[1] are its ends. */
+noreturn void worker_process(struct worker_pool *pool, const int sockets[2], const int log_pipe[2],
+                             pid_t parent);
+
+#endif

@@ -1,0 +1,134 @@
+/*
+ * In a worker process: reads tasks from its socket, does them, writes a report for each. It leaves
+ * after a run that needed much memory, which its heap would keep, and after each where memory is
+ * limited or where the most that a run holds cannot be told.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include "cli/base/memory.h"
+#include "cli/campaign/worker_internal.h"
+
+#define KEEP_BYTES (32 << 20) /* resident, more than at its start: after that a worker leaves */
+
+static void write_all(int fd, const void *bytes, size_t n_bytes)
+{
+    for (const char *at = bytes; n_bytes > 0;) {
+        const ssize_t written = write(fd, at, n_bytes);
+        if (written < 0 && errno != EINTR)
+            _exit(1); /* nobody listens */
+        if (written > 0) {
+            at += written;
+            n_bytes -= (size_t)written;
+        }
+    }
+}
+
+static struct worker_task read_task(int fd)
+{
+    struct worker_task task;
+    for (size_t n_read = 0; n_read < sizeof(task);) {
+        const ssize_t got = read(fd, (char *)&task + n_read, sizeof(task) - n_read);
+        if (got == 0 || (got < 0 && errno != EINTR))
+            _exit(0); /* there are no more */
+        n_read += got > 0 ? (size_t)got : 0;
+    }
+    return task;
+}
+
+/* In one piece, so that the parent wakes up once. */
+static void send_report(int fd, const struct worker_report *report, bool leaves)
+{
+    size_t n_result = 0;
+    void *packed = report->result != NULL ? run_result_pack(report->result, &n_result) : NULL;
+    const struct report_head head = {
+        .n_error = report->error != NULL ? strlen(report->error) : 0,
+        .n_result = n_result,
+        .sim_ps = report->sim_ps,
+        .events = report->events,
+        .fingerprint = report->fingerprint,
+        .peak_memory_bytes = report->peak_memory_bytes,
+        .leaves = leaves,
+    };
+    GByteArray *bytes = g_byte_array_sized_new((guint)(sizeof(head) + head.n_error + n_result));
+    g_byte_array_append(bytes, (const guint8 *)&head, sizeof(head));
+    g_byte_array_append(bytes, (const guint8 *)report->error, (guint)head.n_error);
+    g_byte_array_append(bytes, packed, (guint)n_result);
+    write_all(fd, bytes->data, bytes->len);
+    g_byte_array_free(bytes, TRUE);
+    g_free(packed);
+}
+
+/* Signals are the parent's to handle; what is printed goes into the pipe; no standard input. */
+static void set_up(struct worker_pool *pool, const int sockets[2], const int log_pipe[2],
+                   pid_t parent)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
+    signal(SIGINT, SIG_IGN);
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    for (unsigned i = 0; i < pool->n_workers; i++) {
+        if (pool->workers[i].pid != 0) {
+            worker_close(&pool->workers[i].socket);
+            worker_close(&pool->workers[i].log_fd);
+        }
+    }
+    close(sockets[0]);
+    close(log_pipe[0]);
+    const int nothing = open("/dev/null", O_RDONLY);
+    if (dup2(nothing, STDIN_FILENO) < 0 || dup2(log_pipe[1], STDOUT_FILENO) < 0 ||
+        dup2(log_pipe[1], STDERR_FILENO) < 0)
+        _exit(1);
+    close(nothing);
+    close(log_pipe[1]);
+}
+
+/* From now on the most that this process holds is counted anew; false if it cannot be. */
+static bool forget_peak(void)
+{
+    const int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
+    const bool done = fd >= 0 && write(fd, "5", 1) == 1; /* proc(5): resets the peak alone */
+    if (fd >= 0)
+        close(fd);
+    return done;
+}
+
+static uint64_t peak_bytes(void)
+{
+    struct rusage usage = { 0 };
+    getrusage(RUSAGE_SELF, &usage);
+    return (uint64_t)usage.ru_maxrss * 1024;
+}
+
+noreturn void worker_process(struct worker_pool *pool, const int sockets[2], const int log_pipe[2],
+                             pid_t parent)
+{
+    const int fd = sockets[1];
+    set_up(pool, sockets, log_pipe, parent);
+    const uint64_t at_start = memory_resident_bytes(getpid());
+    bool leaves = false;
+    while (!leaves) {
+        const struct worker_task task = read_task(fd);
+        struct worker_report report = { 0 };
+        leaves = !forget_peak() || pool->limits.memory_bytes > 0;
+        pool->body(pool->context, &task, &report);
+        fflush(NULL); /* the parent takes what is printed before the report for this run's */
+        report.peak_memory_bytes = peak_bytes();
+        leaves = leaves || report.peak_memory_bytes > at_start + KEEP_BYTES;
+        send_report(fd, &report, leaves);
+        run_result_free(report.result);
+        g_free(report.error);
+    }
+    _exit(0);
+}

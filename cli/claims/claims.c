@@ -1,0 +1,408 @@
+/* Reading claims, and holding them against the results. */
+#include <math.h>
+#include <string.h>
+
+#include "cli/claims/claims.h"
+
+static const char *const claim_keys[] = { "id",        "use",  "expr",   "lo", "hi",
+                                          "published", "text", "misses", NULL };
+static const char *const file_keys[] = { "title", "claims", NULL };
+
+/* ---- Reading ------------------------------------------------------------------------------- */
+
+static const char *optional_string(struct config_node *node, const char *key,
+                                   struct sim_error_list *errors)
+{
+    struct config_node *value = config_get(node, key);
+    if (value != NULL && config_kind(value) == CONFIG_STRING)
+        return config_string(value);
+    if (value != NULL)
+        config_mistake(value, errors, "a string", NULL);
+    return NULL;
+}
+
+static void missing(const struct config_node *node, const char *key, struct sim_error_list *errors)
+{
+    sim_error_add(errors, config_file(node), config_line(node), "%s: no setting \"%s\"",
+                  config_path(node), key);
+}
+
+static const char *claim_string(struct config_node *node, const char *key,
+                                struct sim_error_list *errors)
+{
+    if (config_find(node, key) == NULL)
+        missing(node, key, errors);
+    return optional_string(node, key, errors);
+}
+
+static double claim_number(struct config_node *node, const char *key, struct sim_error_list *errors)
+{
+    struct config_node *value = config_get(node, key);
+    if (value != NULL && (config_kind(value) == CONFIG_FLOAT || config_kind(value) == CONFIG_INT))
+        return config_number(value);
+    if (value != NULL)
+        config_mistake(value, errors, "a number", NULL);
+    else
+        missing(node, key, errors);
+    return (double)NAN;
+}
+
+/* "552.4", "63-68"; what follows the number ("2.1x") does not matter. */
+static void read_published(struct claim *claim)
+{
+    char *end = NULL;
+    claim->published_lo = claim->published_hi = (double)NAN;
+    const double first = g_ascii_strtod(claim->published, &end);
+    if (end == claim->published || !isfinite(first))
+        return;
+    claim->published_lo = claim->published_hi = first;
+    if (*end != '-')
+        return;
+    const char *rest = end + 1;
+    const double second = g_ascii_strtod(rest, &end);
+    if (end != rest && isfinite(second) && second >= first)
+        claim->published_hi = second;
+}
+
+static bool read_claim(struct config_node *node, struct claim *claim, struct sim_error_list *errors)
+{
+    const size_t before = errors->n_messages;
+    if (config_kind(node) != CONFIG_GROUP) {
+        config_mistake(node, errors, "a group { id, use, expr, lo, hi, published, text }", NULL);
+        return false;
+    }
+    config_allow(node, claim_keys);
+    claim->node = node;
+    claim->id = claim_string(node, "id", errors);
+    const char *use = claim_string(node, "use", errors);
+    claim->expr = claim_string(node, "expr", errors);
+    claim->published = claim_string(node, "published", errors);
+    claim->text = claim_string(node, "text", errors);
+    claim->misses = optional_string(node, "misses", errors);
+    claim->lo = claim_number(node, "lo", errors);
+    claim->hi = claim_number(node, "hi", errors);
+    claim->value = (double)NAN;
+    claim->verdict = CLAIM_NO_DATA;
+    claim->baseline = use != NULL && strcmp(use, "C") == 0;
+    if (use != NULL && !claim->baseline && strcmp(use, "K") != 0)
+        config_mistake(config_get(node, "use"), errors, "\"C\" or \"K\"", NULL);
+    if (claim->misses != NULL && *claim->misses == '\0')
+        config_mistake(config_get(node, "misses"), errors, "the reason why it does not come out",
+                       NULL);
+    if (claim->lo > claim->hi)
+        config_mistake(config_get(node, "lo"), errors, "at most hi", NULL);
+    if (errors->n_messages != before)
+        return false;
+    read_published(claim);
+    return true;
+}
+
+static void read_claims(struct claims_file *file, struct config_node *list,
+                        struct sim_error_list *errors)
+{
+    GHashTable *seen = g_hash_table_new(g_str_hash, g_str_equal);
+    for (unsigned i = 0; i < config_count(list); i++) {
+        struct config_node *node = config_child(list, i);
+        struct claim claim = { 0 };
+        if (!read_claim(node, &claim, errors))
+            continue;
+        if (!g_hash_table_add(seen, (gpointer)(uintptr_t)claim.id))
+            sim_error_add(errors, config_file(node), config_line(node), "%s: there already",
+                          claim.id);
+        g_array_append_val(file->claims, claim);
+    }
+    g_hash_table_destroy(seen);
+}
+
+static void free_file(gpointer pointer)
+{
+    struct claims_file *file = pointer;
+    g_array_free(file->claims, TRUE);
+    config_free(file->config);
+    g_free(file->path);
+    g_free(file->name);
+    g_free(file);
+}
+
+/* "scenarios/pcie_bench/claims.cfg" -> "pcie_bench" */
+static char *paper_name(const char *path)
+{
+    char *base = g_path_get_basename(path), *folder = g_path_get_dirname(path);
+    char *name = strcmp(base, "claims.cfg") == 0 && strcmp(folder, ".") != 0
+                     ? g_path_get_basename(folder)
+                     : g_strdup(path);
+    g_free(folder);
+    g_free(base);
+    return name;
+}
+
+static void load_file(GPtrArray *files, const char *path, struct sim_error_list *errors)
+{
+    struct config *config = config_load(path, NULL, errors);
+    if (config == NULL)
+        return;
+    struct claims_file *file = g_new0(struct claims_file, 1);
+    struct config_node *root = config_root(config);
+    const char *title = optional_string(root, "title", errors);
+    struct config_node *claims = config_get(root, "claims");
+    file->path = g_strdup(path);
+    file->name = paper_name(path);
+    file->title = title != NULL ? title : "";
+    file->config = config;
+    file->claims = g_array_new(FALSE, TRUE, sizeof(struct claim));
+    config_allow(root, file_keys);
+    if (claims == NULL || config_kind(claims) != CONFIG_LIST)
+        sim_error_add(errors, path, 0, "claims: not there, expected a list of claims");
+    else
+        read_claims(file, claims, errors);
+    config_check_unknown(config, errors);
+    g_ptr_array_add(files, file);
+}
+
+/* ---- Finding the files ---------------------------------------------------------------------- */
+
+static int by_name(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Every claims.cfg in a folder below the roots; a folder of that name in an earlier root hides it.
+ */
+static GPtrArray *default_paths(const struct cli_options *options)
+{
+    GPtrArray *paths = g_ptr_array_new_with_free_func(g_free);
+    GHashTable *seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (char **root = options->roots; *root != NULL; root++) {
+        GDir *dir = g_dir_open(*root, 0, NULL);
+        for (const char *name; dir != NULL && (name = g_dir_read_name(dir)) != NULL;) {
+            char *path = g_build_filename(*root, name, "claims.cfg", NULL);
+            if (g_file_test(path, G_FILE_TEST_IS_REGULAR) && g_hash_table_add(seen, g_strdup(name)))
+                g_ptr_array_add(paths, path);
+            else
+                g_free(path);
+        }
+        if (dir != NULL)
+            g_dir_close(dir);
+    }
+    g_hash_table_destroy(seen);
+    g_ptr_array_sort(paths, by_name);
+    return paths;
+}
+
+/* A folder, or a file in this one, with the nearest folder that has claims. */
+static void report_missing(const struct cli_options *options, const char *name,
+                           struct sim_error_list *errors)
+{
+    GPtrArray *folders = default_paths(options);
+    for (guint i = 0; i < folders->len; i++) {
+        char *path = folders->pdata[i];
+        folders->pdata[i] = paper_name(path);
+        g_free(path);
+    }
+    g_ptr_array_add(folders, NULL);
+    char *suggestion = sim_suggestion(name, (const char *const *)folders->pdata);
+    sim_error_add(errors, NULL, 0, "no claims \"%s\", neither a file nor a folder of scenarios%s%s",
+                  name, *suggestion != '\0' ? "; " : "", suggestion);
+    g_free(suggestion);
+    g_ptr_array_free(folders, TRUE);
+}
+
+static void add_path(GPtrArray *paths, char *path)
+{
+    if (path != NULL)
+        g_ptr_array_add(paths, path);
+}
+
+/* A path, or a folder of scenarios: "pcie_bench" means scenarios/pcie_bench/claims.cfg. */
+static char *find_path(const struct cli_options *options, const char *argument,
+                       struct sim_error_list *errors)
+{
+    if (g_file_test(argument, G_FILE_TEST_IS_REGULAR))
+        return g_strdup(argument);
+    char *name = g_build_filename(argument, "claims.cfg", NULL);
+    char *path = cli_find_file(options, name);
+    g_free(name);
+    if (path == NULL && strchr(argument, '/') == NULL && !g_file_test(argument, G_FILE_TEST_EXISTS))
+        report_missing(options, argument, errors);
+    else if (path == NULL)
+        path = g_strdup(argument); /* config_load() says what is wrong */
+    return path;
+}
+
+GPtrArray *claims_load(const struct cli_options *options, char **arguments,
+                       struct sim_error_list *errors)
+{
+    GPtrArray *files = g_ptr_array_new_with_free_func(free_file);
+    GPtrArray *paths = *arguments != NULL ? g_ptr_array_new_with_free_func(g_free)
+                                          : default_paths(options);
+    for (; *arguments != NULL; arguments++)
+        add_path(paths, find_path(options, *arguments, errors));
+    if (paths->len == 0 && errors->n_messages == 0)
+        sim_error_add(errors, NULL, 0, "no claims.cfg beside any scenario");
+    for (guint i = 0; i < paths->len; i++)
+        load_file(files, paths->pdata[i], errors);
+    g_ptr_array_free(paths, TRUE);
+    return files;
+}
+
+/* ---- Comparing ------------------------------------------------------------------------------ */
+
+static enum claim_verdict judge(const struct claim *claim)
+{
+    if (isnan(claim->value))
+        return CLAIM_NO_DATA;
+    const bool holds = claim->value >= claim->lo && claim->value <= claim->hi;
+    if (claim->misses != NULL)
+        return holds ? CLAIM_NOW_HOLDS : CLAIM_KNOWN_MISS;
+    return holds ? CLAIM_OK : CLAIM_MISS;
+}
+
+void claims_evaluate(GPtrArray *files, struct results_db *db, struct sim_error_list *errors)
+{
+    for (guint i = 0; i < files->len; i++) {
+        const struct claims_file *file = files->pdata[i];
+        for (guint k = 0; k < file->claims->len; k++) {
+            struct claim *claim = claims_at(file, k);
+            char *message = NULL;
+            if (!results_evaluate(db, claim->expr, &claim->value, &message))
+                sim_error_add(errors, config_file(claim->node), config_line(claim->node),
+                              "%s: expr: %s", claim->id, message);
+            claim->verdict = judge(claim);
+            g_free(message);
+        }
+    }
+}
+
+struct claim *claims_at(const struct claims_file *file, guint index)
+{
+    return &g_array_index(file->claims, struct claim, index);
+}
+
+struct claim *claims_find(const GPtrArray *files, const char *id)
+{
+    for (guint i = 0; i < files->len; i++) {
+        const struct claims_file *file = files->pdata[i];
+        for (guint k = 0; k < file->claims->len; k++) {
+            if (strcmp(claims_at(file, k)->id, id) == 0)
+                return claims_at(file, k);
+        }
+    }
+    return NULL;
+}
+
+bool claim_holds(const struct claim *claim)
+{
+    return claim->verdict == CLAIM_OK || claim->verdict == CLAIM_NOW_HOLDS;
+}
+
+void claims_count(const struct claims_file *file, struct claims_tally *tally)
+{
+    for (guint k = 0; k < file->claims->len; k++) {
+        const struct claim *claim = claims_at(file, k);
+        tally->n[claim->verdict]++;
+        tally->n_baselines += claim->baseline;
+        tally->n_predictions += !claim->baseline;
+        tally->baselines_hold += claim->baseline && claim_holds(claim);
+        tally->predictions_hold += !claim->baseline && claim_holds(claim);
+    }
+}
+
+unsigned claims_holding(const struct claims_tally *tally)
+{
+    return tally->baselines_hold + tally->predictions_hold;
+}
+
+unsigned claims_total(const struct claims_tally *tally)
+{
+    return tally->n_baselines + tally->n_predictions;
+}
+
+/* "; 2 known misses hold now" */
+static void append_count(GString *text, unsigned n, const char *one, const char *many)
+{
+    if (n > 0)
+        g_string_append_printf(text, "; %u %s", n, n == 1 ? one : many);
+}
+
+char *claims_summary(const struct claims_tally *tally)
+{
+    GString *text = g_string_new(NULL);
+    g_string_append_printf(text, "%u of %u claims hold (C: %u of %u, K: %u of %u)",
+                           claims_holding(tally), claims_total(tally), tally->baselines_hold,
+                           tally->n_baselines, tally->predictions_hold, tally->n_predictions);
+    append_count(text, tally->n[CLAIM_KNOWN_MISS], "known miss", "known misses");
+    append_count(text, tally->n[CLAIM_MISS], "MISS without a known reason",
+                 "MISSES without a known reason");
+    append_count(text, tally->n[CLAIM_NOW_HOLDS], "known miss holds now", "known misses hold now");
+    append_count(text, tally->n[CLAIM_NO_DATA], "without data", "without data");
+    return g_string_free(text, FALSE);
+}
+
+const char *claim_verdict_name(enum claim_verdict verdict)
+{
+    static const char *const names[N_CLAIM_VERDICTS] = {
+        [CLAIM_OK] = "ok",           [CLAIM_NOW_HOLDS] = "now holds",
+        [CLAIM_MISS] = "MISS",       [CLAIM_KNOWN_MISS] = "known miss",
+        [CLAIM_NO_DATA] = "no data",
+    };
+    return names[verdict];
+}
+
+double claim_error_pct(const struct claim *claim)
+{
+    const double lo = claim->published_lo, hi = claim->published_hi, value = claim->value;
+    if (isnan(value) || isnan(lo))
+        return (double)NAN;
+    const double from = value < lo ? lo : value > hi ? hi : value;
+    if (value == from)
+        return 0.0;
+    return from != 0.0 ? 100.0 * (value - from) / fabs(from) : (double)NAN;
+}
+
+const char *claim_error_text(const struct claim *claim, char buffer[32])
+{
+    const double error = claim_error_pct(claim);
+    if (isnan(error))
+        g_strlcpy(buffer, "-", 32);
+    else
+        g_snprintf(buffer, 32, fabs(error) < 0.05 ? "0.0" : "%+.1f", error);
+    return buffer;
+}
+
+double claim_target(const struct claim *claim)
+{
+    return isnan(claim->published_lo) ? (claim->lo + claim->hi) / 2.0
+                                      : (claim->published_lo + claim->published_hi) / 2.0;
+}
+
+/* ---- What an expression asks for ------------------------------------------------------------- */
+
+static void clear_reference(gpointer pointer)
+{
+    struct claim_reference *reference = pointer;
+    g_free(reference->scenario);
+    g_free(reference->point);
+    g_free(reference->metric);
+}
+
+GArray *claim_references(const struct claim *claim)
+{
+    static const char text[] = "'((?:[^']|'')*)'";
+    GArray *references = g_array_new(FALSE, TRUE, sizeof(struct claim_reference));
+    GMatchInfo *match = NULL;
+    char *pattern = g_strdup_printf("\\bv\\s*\\(\\s*%s\\s*,\\s*%s\\s*,\\s*%s\\s*\\)", text, text,
+                                    text);
+    GRegex *regex = g_regex_new(pattern, G_REGEX_CASELESS, 0, NULL);
+    g_array_set_clear_func(references, clear_reference);
+    for (g_regex_match(regex, claim->expr, 0, &match); g_match_info_matches(match);
+         g_match_info_next(match, NULL)) {
+        const struct claim_reference reference = { g_match_info_fetch(match, 1),
+                                                   g_match_info_fetch(match, 2),
+                                                   g_match_info_fetch(match, 3) };
+        g_array_append_val(references, reference);
+    }
+    g_match_info_free(match);
+    g_regex_unref(regex);
+    g_free(pattern);
+    return references;
+}

@@ -1,0 +1,80 @@
+/*
+ * Files of claims: published outcomes, what counts as reproduced, and how the results compare.
+ * docs/claims.md is the manual.
+ */
+#ifndef CLI_CLAIMS_CLAIMS_H
+#define CLI_CLAIMS_CLAIMS_H
+
+#include "cli/base/cli.h"
+#include "sim/config/config.h"
+
+enum claim_verdict {
+    CLAIM_OK,
+    CLAIM_NOW_HOLDS, /* marked as a known miss, and holds */
+    CLAIM_MISS,
+    CLAIM_KNOWN_MISS,
+    CLAIM_NO_DATA,
+    N_CLAIM_VERDICTS
+};
+
+/* Strings belong to the file's configuration. */
+struct claim {
+    const char *id, *expr, *published, *text;
+    const char *misses; /* why it is known not to come out; NULL */
+    bool baseline;      /* use "C": may be calibrated on; else "K": has to come out by itself */
+    double lo, hi;
+    double published_lo, published_hi; /* NAN: what is published is no number */
+    double value;                      /* simulated; NAN without data */
+    enum claim_verdict verdict;
+    struct config_node *node; /* for messages */
+};
+
+struct claims_tally {
+    unsigned n[N_CLAIM_VERDICTS];
+    unsigned n_baselines, baselines_hold, n_predictions, predictions_hold;
+};
+
+/* The claims of one paper: one file. */
+struct claims_file {
+    char *path;
+    char *name;        /* "pcie_bench": its folder; the path if it is called otherwise */
+    const char *title; /* "" if it has none */
+    struct config *config;
+    GArray *claims; /* struct claim */
+};
+
+/* What v(scenario, point, metric) in an expression names. */
+struct claim_reference {
+    char *scenario, *point, *metric;
+};
+
+/* The files that the arguments name (a file, or a folder of scenarios that has one), or all
+ * claims.cfg beside scenarios; struct claims_file, owned. Mistakes go to errors. */
+GPtrArray *claims_load(const struct cli_options *options, char **arguments,
+                       struct sim_error_list *errors);
+/* Value and verdict of every claim; an expression that is none goes to errors. */
+void claims_evaluate(GPtrArray *files, struct results_db *db, struct sim_error_list *errors);
+
+struct claim *claims_at(const struct claims_file *file, guint index);
+/* The claim of that id in any of the files, or NULL. */
+struct claim *claims_find(const GPtrArray *files, const char *id);
+/* Adds what the file's claims came to. */
+void claims_count(const struct claims_file *file, struct claims_tally *tally);
+unsigned claims_holding(const struct claims_tally *tally);
+unsigned claims_total(const struct claims_tally *tally);
+/* "79 of 86 claims hold (C: 6 of 6, K: 73 of 80); 7 known misses"; g_free(). */
+char *claims_summary(const struct claims_tally *tally);
+
+bool claim_holds(const struct claim *claim);
+const char *claim_verdict_name(enum claim_verdict verdict); /* "ok", "MISS", "known miss", ... */
+/* Of what is simulated, in percent: from the published value, or the nearer end of the published
+ * range (0 within it). NAN without either. */
+double claim_error_pct(const struct claim *claim);
+/* "+1.4", "-"; buffer of 32, which is returned. */
+const char *claim_error_text(const struct claim *claim, char buffer[32]);
+/* The value to fit to: what is published, the middle of a range; failing that, of lo and hi. */
+double claim_target(const struct claim *claim);
+/* Every v('...','...','...') of the expression, in order; struct claim_reference, owned. */
+GArray *claim_references(const struct claim *claim);
+
+#endif

@@ -1,0 +1,239 @@
+/* nudma check: published claims against the results, as a table or as JSON. */
+#include <math.h>
+#include <string.h>
+
+#include "cli/base/json.h"
+#include "cli/claims/claims.h"
+#include "sim/store/version.h"
+
+/* ---- As a table ----------------------------------------------------------------------------- */
+
+static void add_columns(struct cli_table *table)
+{
+    static const struct {
+        const char *title;
+        bool right;
+    } columns[] = { { "claim", false },    { "use", false },      { "published", true },
+                    { "accepted", false }, { "simulated", true }, { "error %", true },
+                    { "verdict", false } };
+    for (size_t i = 0; i < SIM_N_ELEMENTS(columns); i++)
+        cli_table_column(table, columns[i].title, columns[i].right);
+}
+
+static void add_claim(struct cli_table *table, const struct claim *claim)
+{
+    char text[32], lo[32], hi[32], error[32];
+    cli_table_cell(table, "%s", claim->id);
+    cli_table_cell(table, "%s", claim->baseline ? "C" : "K");
+    cli_table_cell(table, "%s", claim->published);
+    cli_table_cell(table, "%s..%s", cli_number(claim->lo, lo), cli_number(claim->hi, hi));
+    cli_table_cell(table, "%s", isnan(claim->value) ? "-" : cli_number(claim->value, text));
+    cli_table_cell(table, "%s", claim_error_text(claim, error));
+    cli_table_cell(table, "%s", claim_verdict_name(claim->verdict));
+}
+
+/* Every reason once, below the claims that share it. */
+static void print_reasons(const struct claims_file *file)
+{
+    for (guint i = 0; i < file->claims->len; i++) {
+        const struct claim *claim = claims_at(file, i);
+        bool said = false;
+        if (claim->verdict != CLAIM_KNOWN_MISS)
+            continue;
+        for (guint k = 0; k < i; k++)
+            said = said || (claims_at(file, k)->verdict == CLAIM_KNOWN_MISS &&
+                            strcmp(claims_at(file, k)->misses, claim->misses) == 0);
+        if (said)
+            continue;
+        GString *ids = g_string_new("known miss:");
+        for (guint k = i; k < file->claims->len; k++) {
+            const struct claim *other = claims_at(file, k);
+            if (other->verdict == CLAIM_KNOWN_MISS && strcmp(other->misses, claim->misses) == 0)
+                g_string_append_printf(ids, "%s %s", k > i ? "," : "", other->id);
+        }
+        char *why = g_strconcat("    ", claim->misses, NULL);
+        puts("");
+        cli_print_words(ids->str, 4);
+        cli_print_words(why, 4);
+        g_string_free(ids, TRUE);
+        g_free(why);
+    }
+    for (guint i = 0; i < file->claims->len; i++) {
+        const struct claim *claim = claims_at(file, i);
+        if (claim->verdict == CLAIM_NOW_HOLDS)
+            printf("\nnow holds: %s, although %s:%d marks it as a known miss: take `misses` out\n",
+                   claim->id, config_file(claim->node), config_line(claim->node));
+    }
+}
+
+static void print_tables(const GPtrArray *files, const struct claims_tally *all)
+{
+    for (guint i = 0; i < files->len; i++) {
+        const struct claims_file *file = files->pdata[i];
+        struct claims_tally tally = { 0 };
+        struct cli_table *table = cli_table_new();
+        add_columns(table);
+        for (guint k = 0; k < file->claims->len; k++)
+            add_claim(table, claims_at(file, k));
+        printf("%s%s%s\n", file->name, *file->title != '\0' ? ": " : "", file->title);
+        cli_table_print(table, "", stdout);
+        print_reasons(file);
+        cli_table_free(table);
+        claims_count(file, &tally);
+        char *summary = claims_summary(&tally);
+        printf("\n");
+        if (files->len > 1)
+            printf("%s: %s\n\n", file->name, summary);
+        g_free(summary);
+    }
+    char *summary = claims_summary(all);
+    printf("%s\n", summary);
+    g_free(summary);
+}
+
+/* ---- As JSON -------------------------------------------------------------------------------- */
+
+static void print_string(const char *key, const char *value)
+{
+    printf("\"%s\": ", key);
+    json_text(stdout, value);
+}
+
+/* JSON has no NAN. */
+static void print_number(const char *key, double value)
+{
+    if (isfinite(value))
+        printf("\"%s\": %.12g", key, value);
+    else
+        printf("\"%s\": null", key);
+}
+
+static void print_claim(const struct claim *claim)
+{
+    printf("      { ");
+    print_string("id", claim->id);
+    printf(", ");
+    print_string("use", claim->baseline ? "C" : "K");
+    printf(", ");
+    print_string("published", claim->published);
+    printf(", ");
+    print_number("lo", claim->lo);
+    printf(", ");
+    print_number("hi", claim->hi);
+    printf(", ");
+    print_number("simulated", claim->value);
+    printf(", ");
+    print_number("error_percent", claim_error_pct(claim));
+    printf(", ");
+    print_string("verdict", claim_verdict_name(claim->verdict));
+    printf(", ");
+    if (claim->misses != NULL)
+        print_string("misses", claim->misses);
+    else
+        printf("\"misses\": null");
+    printf(", ");
+    print_string("expr", claim->expr);
+    printf(", ");
+    print_string("text", claim->text);
+    printf(" }");
+}
+
+static void print_tally(const char *indent, const struct claims_tally *tally)
+{
+    printf("%s\"summary\": { \"claims\": %u, \"hold\": %u, \"baselines\": %u, "
+           "\"baselines_hold\": %u, \"predictions\": %u, \"predictions_hold\": %u, "
+           "\"misses\": %u, \"known_misses\": %u, \"now_hold\": %u, \"no_data\": %u }",
+           indent, claims_total(tally), claims_holding(tally), tally->n_baselines,
+           tally->baselines_hold, tally->n_predictions, tally->predictions_hold,
+           tally->n[CLAIM_MISS], tally->n[CLAIM_KNOWN_MISS], tally->n[CLAIM_NOW_HOLDS],
+           tally->n[CLAIM_NO_DATA]);
+}
+
+static void print_json(const GPtrArray *files, const struct claims_tally *all)
+{
+    printf("{\n  ");
+    print_string("version", sim_version());
+    printf(",\n  \"papers\": [\n");
+    for (guint i = 0; i < files->len; i++) {
+        const struct claims_file *file = files->pdata[i];
+        struct claims_tally tally = { 0 };
+        claims_count(file, &tally);
+        printf("    { ");
+        print_string("paper", file->name);
+        printf(", ");
+        print_string("title", file->title);
+        printf(", \"claims\": [\n");
+        for (guint k = 0; k < file->claims->len; k++) {
+            print_claim(claims_at(file, k));
+            printf(k + 1 < file->claims->len ? ",\n" : "\n");
+        }
+        print_tally("      ], ", &tally);
+        printf(i + 1 < files->len ? " },\n" : " }\n");
+    }
+    print_tally("  ],\n  ", all);
+    printf("\n}\n");
+}
+
+/* ---- The command ---------------------------------------------------------------------------- */
+
+struct check_request {
+    struct cli_options options;
+    gboolean json, known_ok;
+};
+
+static int check_files(const struct check_request *request, GPtrArray *files, struct results_db *db)
+{
+    struct sim_error_list errors = { 0 };
+    struct claims_tally all = { 0 };
+    claims_evaluate(files, db, &errors);
+    if (errors.n_messages > 0) {
+        cli_report(&errors);
+        return CLI_WRONG;
+    }
+    for (guint i = 0; i < files->len; i++)
+        claims_count(files->pdata[i], &all);
+    if (request->json)
+        print_json(files, &all);
+    else
+        print_tables(files, &all);
+    const unsigned excused = request->known_ok ? all.n[CLAIM_KNOWN_MISS] : 0;
+    return claims_holding(&all) + excused == claims_total(&all) ? CLI_DONE : CLI_FAILED;
+}
+
+static int check(const struct check_request *request)
+{
+    struct sim_error_list errors = { 0 };
+    int status = CLI_WRONG;
+    GPtrArray *files = claims_load(&request->options, request->options.arguments, &errors);
+    if (errors.n_messages > 0) {
+        cli_report(&errors);
+    } else {
+        struct results_db *db = cli_open_for_reading(&request->options);
+        status = db != NULL ? check_files(request, files, db) : CLI_FAILED;
+        results_close(db);
+    }
+    g_ptr_array_free(files, TRUE);
+    return status;
+}
+
+int cli_check(int argc, char **argv)
+{
+    struct check_request request = { 0 };
+    const GOptionEntry entries[] = {
+        { "json", 0, 0, G_OPTION_ARG_NONE, &request.json, "Print JSON instead of tables", NULL },
+        { "known-ok", 0, 0, G_OPTION_ARG_NONE, &request.known_ok,
+          "Exit status 0 if only claims miss that are marked as known misses", NULL },
+        { .long_name = NULL },
+    };
+    int status = CLI_DONE;
+    if (cli_parse(&request.options, "[CLAIMS...]", "Compares results with published claims.",
+                  "CLAIMS is a file of claims, or a folder of scenarios that has one; without, all "
+                  "files claims.cfg\nbeside the scenarios. Use C: a baseline that may be "
+                  "calibrated on; K: an outcome that has to come out\nby itself. Error: of the "
+                  "simulated value from the published one. Exit status 1 if a claim misses, known\n"
+                  "to or not, or has no data.",
+                  entries, argc, argv, &status))
+        status = check(&request);
+    cli_options_release(&request.options);
+    return status;
+}

@@ -1,0 +1,248 @@
+/* nudma describe: the tables of parameters and statistics, from which the readers work too. */
+#include <math.h>
+#include <string.h>
+
+#include "cli/base/cli.h"
+#include "models/base/model.h"
+#include "models/world/registry.h"
+#include "sim/config/param.h"
+#include "workloads/base/describe.h"
+
+/* One thing that has tables: a device model, or whatever workloads/base/describe.h lists. */
+static GArray *collect(void)
+{
+    GArray *entries = g_array_new(FALSE, FALSE, sizeof(struct describe_entry));
+    struct describe_entry part;
+    for (unsigned i = 0; describe_entry(i, &part); i++)
+        g_array_append_val(entries, part);
+    for (const struct model_ops *const *ops = model_registry; *ops != NULL; ops++) {
+        const struct describe_entry entry = { (*ops)->type,  (*ops)->help, (*ops)->params,
+                                              (*ops)->stats, NULL,         NULL };
+        g_array_append_val(entries, entry);
+    }
+    return entries;
+}
+
+static char *value_text(const struct param_desc *desc, double number)
+{
+    char text[32];
+    if (desc->type == PARAM_BYTES && number >= 0.0 && number < 9e18)
+        return g_strdup_printf("%" G_GUINT64_FORMAT, (guint64)number);
+    return g_strdup(cli_number(number, text));
+}
+
+static char *default_text(const struct param_desc *desc)
+{
+    if (param_required(desc))
+        return g_strdup("required");
+    if (desc->type == PARAM_STRING)
+        return g_strdup_printf("\"%s\"", desc->def_string != NULL ? desc->def_string : "");
+    const struct param_value value = param_default(desc);
+    return param_format(desc, &value);
+}
+
+static char *range_text(const struct param_desc *desc)
+{
+    switch (desc->type) {
+    case PARAM_BOOL: return g_strdup("true, false");
+    case PARAM_STRING: return g_strdup("text");
+    case PARAM_ENUM: return g_strjoinv(", ", (char **)(uintptr_t)desc->names);
+    case PARAM_END:
+    case PARAM_U32:
+    case PARAM_U64:
+    case PARAM_DOUBLE:
+    case PARAM_BYTES:
+    case PARAM_TIME:
+    case PARAM_RATE: break;
+    }
+    char *lo = value_text(desc, desc->lo), *hi = value_text(desc, desc->hi);
+    char *text = g_strdup_printf("%s..%s", lo, hi);
+    g_free(lo);
+    g_free(hi);
+    return text;
+}
+
+static void print_params(const struct param_desc *params)
+{
+    static const char *const titles[] = { "parameter",  "unit",   "default", "range",
+                                          "provenance", "source", "meaning" };
+    struct cli_table *table = cli_table_new();
+    for (size_t i = 0; i < SIM_N_ELEMENTS(titles); i++)
+        cli_table_column(table, titles[i], false);
+    for (const struct param_desc *desc = params; desc->type != PARAM_END; desc++) {
+        char *def = default_text(desc), *range = range_text(desc);
+        const char *unit = param_unit(desc);
+        const char *provenance = param_provenance_name(desc->provenance);
+        cli_table_cell(table, "%s", desc->key);
+        cli_table_cell(table, "%s", *unit != '\0' ? unit : "-");
+        cli_table_cell(table, "%s", def);
+        cli_table_cell(table, "%s", range);
+        cli_table_cell(table, "%s", *provenance != '\0' ? provenance : "-");
+        cli_table_cell(table, "%s", desc->source != NULL && *desc->source ? desc->source : "-");
+        cli_table_cell(table, "%s", desc->help != NULL ? desc->help : "");
+        g_free(def);
+        g_free(range);
+    }
+    cli_table_print(table, "  ", stdout);
+    cli_table_free(table);
+}
+
+/* One row stands for all of a kind: "pfN_rx_packets" for pf0_rx_packets and so on. */
+static char *stat_name(const struct stat_desc *stat)
+{
+    char *name = g_strdup(stat->name);
+    char *digit = stat->is_part ? strchr(name, '0') : NULL;
+    if (digit != NULL)
+        *digit = 'N';
+    return name;
+}
+
+static void print_stats(const struct stat_desc *stats)
+{
+    static const char *const kinds[] = { "", "counter", "rate", "mean", "histogram", "maximum" };
+    static const char *const titles[] = { "statistic", "kind", "unit", "meaning" };
+    struct cli_table *table = cli_table_new();
+    for (size_t i = 0; i < SIM_N_ELEMENTS(titles); i++)
+        cli_table_column(table, titles[i], false);
+    for (const struct stat_desc *stat = stats; stat->kind != STAT_END; stat++) {
+        if (stat->part > 0)
+            continue;
+        char *name = stat_name(stat);
+        cli_table_cell(table, "%s", name);
+        g_free(name);
+        cli_table_cell(table, "%s", kinds[stat->kind]);
+        cli_table_cell(table, "%s", stat->unit);
+        cli_table_cell(table, "%s", stat->help);
+    }
+    cli_table_print(table, "  ", stdout);
+    cli_table_free(table);
+}
+
+static void add_records(struct cli_table *table, const struct record_desc *records)
+{
+    static const char *const kinds[] = { "value", "histogram", "series" };
+    for (const struct record_desc *record = records; record->name != NULL; record++) {
+        cli_table_cell(table, "%s", record->name);
+        cli_table_cell(table, "%s", kinds[record->kind]);
+        cli_table_cell(table, "%s", record->unit);
+        cli_table_cell(table, "%s", record->help);
+    }
+}
+
+static void print_records(const struct describe_entry *entry)
+{
+    static const char *const titles[] = { "metric", "kind", "unit", "meaning" };
+    struct cli_table *table = cli_table_new();
+    for (size_t i = 0; i < SIM_N_ELEMENTS(titles); i++)
+        cli_table_column(table, titles[i], false);
+    add_records(table, entry->records);
+    if (entry->world != NULL)
+        add_records(table, entry->world);
+    cli_table_print(table, "  ", stdout);
+    cli_table_free(table);
+}
+
+static void print_entry(const struct describe_entry *entry)
+{
+    char *title = g_strdup_printf("%s: %s", entry->name, entry->help);
+    cli_print_words(title, 4);
+    g_free(title);
+    if (entry->params != NULL && entry->params->type != PARAM_END) {
+        printf("\n");
+        print_params(entry->params);
+    }
+    if (entry->stats != NULL && entry->stats->kind != STAT_END) {
+        printf("\n");
+        print_stats(entry->stats);
+    }
+    if (entry->records != NULL) {
+        printf("\n");
+        print_records(entry);
+    }
+}
+
+static void print_names(const GArray *entries)
+{
+    struct cli_table *table = cli_table_new();
+    cli_table_column(table, "name", false);
+    cli_table_column(table, "parameters", true);
+    cli_table_column(table, "statistics", true);
+    cli_table_column(table, "what it is", false);
+    for (guint i = 0; i < entries->len; i++) {
+        const struct describe_entry *entry = &g_array_index(entries, struct describe_entry, i);
+        unsigned n_params = 0, n_stats = 0;
+        const struct stat_desc *stat = entry->stats;
+        while (entry->params != NULL && entry->params[n_params].type != PARAM_END)
+            n_params++;
+        for (; stat != NULL && stat->kind != STAT_END; stat++)
+            n_stats += stat->part == 0 ? 1 : 0;
+        cli_table_cell(table, "%s", entry->name);
+        cli_table_cell(table, "%u", n_params);
+        cli_table_cell(table, "%u", n_stats);
+        cli_table_cell(table, "%s", entry->help);
+    }
+    cli_table_print(table, "", stdout);
+    cli_table_free(table);
+}
+
+static const struct describe_entry *find(const GArray *entries, const char *name)
+{
+    const char **names = g_new0(const char *, entries->len + 1);
+    const struct describe_entry *found = NULL;
+    for (guint i = 0; i < entries->len && found == NULL; i++) {
+        const struct describe_entry *entry = &g_array_index(entries, struct describe_entry, i);
+        names[i] = entry->name;
+        if (strcmp(entry->name, name) == 0)
+            found = entry;
+    }
+    if (found == NULL) {
+        char *suggestion = sim_suggestion(name, names);
+        fprintf(stderr, "nudma describe: nothing is called \"%s\"%s%s\n", name,
+                *suggestion != '\0' ? "; " : "", suggestion);
+        g_free(suggestion);
+    }
+    g_free(names);
+    return found;
+}
+
+static int describe_names(const GArray *entries, char **names, bool all)
+{
+    bool known = true;
+    for (char **name = names; *name != NULL; name++)
+        known = find(entries, *name) != NULL && known;
+    if (!known)
+        return CLI_WRONG;
+    for (char **name = names; *name != NULL; name++) {
+        print_entry(find(entries, *name));
+        if (name[1] != NULL)
+            printf("\n");
+    }
+    for (guint i = 0; all && i < entries->len; i++) {
+        printf("%s", i > 0 ? "\n" : "");
+        print_entry(&g_array_index(entries, struct describe_entry, i));
+    }
+    if (*names == NULL && !all)
+        print_names(entries);
+    return CLI_DONE;
+}
+
+int cli_describe(int argc, char **argv)
+{
+    struct cli_options options = { 0 };
+    gboolean all = FALSE;
+    const GOptionEntry entries[] = {
+        { "all", 0, 0, G_OPTION_ARG_NONE, &all, "Describe everything", NULL },
+        { .long_name = NULL },
+    };
+    int status = CLI_DONE;
+    if (cli_parse(&options, "[NAME...]",
+                  "Describes device models, parts of a host and workloads: their parameters with "
+                  "unit, default,\nrange, provenance and source, and their statistics.",
+                  "Without NAME: what there is.", entries, argc, argv, &status)) {
+        GArray *known = collect();
+        status = describe_names(known, options.arguments, all);
+        g_array_free(known, TRUE);
+    }
+    cli_options_release(&options);
+    return status;
+}

@@ -1,0 +1,468 @@
+/*
+ * nudma export: results for other programs. CSV after RFC 4180: a row for each point; JSON after
+ * RFC 8259: all that is known of each point. docs/results.md describes both.
+ */
+#include <math.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "cli/base/json.h"
+#include "cli/results/result_set.h"
+#include "sim/config/unit.h"
+#include "sim/store/version.h"
+
+struct export_request {
+    struct cli_options options;
+    char **metrics, **filters;
+    char *format, *output;
+    gboolean params;
+};
+
+/* ---- CSV ------------------------------------------------------------------------------------ */
+
+/* The columns of all scenarios together, each once. */
+struct csv_columns {
+    GPtrArray *axes;   /* char *, owned */
+    GArray *metrics;   /* struct result_quantity, not owned */
+    GArray *intervals; /* bool: some point has one */
+};
+
+static void csv_text(FILE *out, const char *text)
+{
+    if (strpbrk(text, ",\"\r\n") == NULL) {
+        fputs(text, out);
+        return;
+    }
+    putc('"', out);
+    for (; *text != '\0'; text++) {
+        if (*text == '"')
+            putc('"', out);
+        putc(*text, out);
+    }
+    putc('"', out);
+}
+
+static void csv_number(FILE *out, double value)
+{
+    char text[UNIT_TEXT_BYTES];
+    fputs(unit_format_double(value, text), out);
+}
+
+static bool has_intervals(const struct result_set *set, guint metric)
+{
+    for (guint i = 0; i < set->points->len; i++) {
+        const struct result_point *point = set->points->pdata[i];
+        if (point->values[metric].n > 0 && !isnan(point->values[metric].ci95))
+            return true;
+    }
+    return false;
+}
+
+static void add_columns(struct csv_columns *columns, const struct result_set *set)
+{
+    for (guint i = 0; i < set->axes->len; i++) {
+        const char *axis = set->axes->pdata[i];
+        if (!g_ptr_array_find_with_equal_func(columns->axes, axis, g_str_equal, NULL))
+            g_ptr_array_add(columns->axes, g_strdup(axis));
+    }
+    for (guint i = 0; i < set->metrics->len; i++) {
+        const struct result_quantity *quantity = result_metric(set, i);
+        const bool intervals = has_intervals(set, i);
+        guint k = 0;
+        for (; k < columns->metrics->len; k++) {
+            const struct result_quantity *known = &g_array_index(columns->metrics,
+                                                                 struct result_quantity, k);
+            if (strcmp(known->name, quantity->name) == 0 &&
+                strcmp(known->unit, quantity->unit) == 0)
+                break;
+        }
+        if (k == columns->metrics->len) {
+            g_array_append_vals(columns->metrics, quantity, 1);
+            g_array_append_val(columns->intervals, intervals);
+        }
+        g_array_index(columns->intervals, bool, k) |= intervals;
+    }
+}
+
+static void csv_head(FILE *out, const struct csv_columns *columns)
+{
+    fputs("scenario", out);
+    for (guint i = 0; i < columns->axes->len; i++) {
+        putc(',', out);
+        csv_text(out, columns->axes->pdata[i]);
+    }
+    fputs(",seeds", out);
+    for (guint i = 0; i < columns->metrics->len; i++) {
+        const struct result_quantity *quantity = &g_array_index(columns->metrics,
+                                                                struct result_quantity, i);
+        char *name = g_strconcat(quantity->name, ".ci95", NULL);
+        const struct result_quantity interval = { name, quantity->unit };
+        char *title = result_metric_title(quantity), *title_ci95 = result_metric_title(&interval);
+        putc(',', out);
+        csv_text(out, title);
+        if (g_array_index(columns->intervals, bool, i)) {
+            putc(',', out);
+            csv_text(out, title_ci95);
+        }
+        g_free(title_ci95);
+        g_free(title);
+        g_free(name);
+    }
+    fputs("\r\n", out);
+}
+
+static void csv_row(FILE *out, const struct csv_columns *columns, const struct result_set *set,
+                    const int *axis_at, const int *metric_at, const struct result_point *point)
+{
+    int n_seeds = 0;
+    for (guint m = 0; m < set->metrics->len; m++)
+        n_seeds = MAX(n_seeds, point->values[m].n);
+    csv_text(out, set->scenario);
+    for (guint i = 0; i < columns->axes->len; i++) {
+        putc(',', out);
+        csv_text(out, axis_at[i] >= 0 ? point->axis[axis_at[i]] : "");
+    }
+    fprintf(out, ",%d", n_seeds);
+    for (guint i = 0; i < columns->metrics->len; i++) {
+        const struct result_value *value = metric_at[i] >= 0 ? &point->values[metric_at[i]] : NULL;
+        putc(',', out);
+        if (value != NULL && value->n > 0)
+            csv_number(out, value->mean);
+        if (!g_array_index(columns->intervals, bool, i))
+            continue;
+        putc(',', out);
+        if (value != NULL && value->n > 0 && !isnan(value->ci95))
+            csv_number(out, value->ci95);
+    }
+    fputs("\r\n", out);
+}
+
+static void csv_set(FILE *out, const struct csv_columns *columns, const struct result_set *set)
+{
+    int *axis_at = g_new(int, columns->axes->len + 1);
+    int *metric_at = g_new(int, columns->metrics->len + 1);
+    for (guint i = 0; i < columns->axes->len; i++) {
+        guint k;
+        const bool found = g_ptr_array_find_with_equal_func(set->axes, columns->axes->pdata[i],
+                                                            g_str_equal, &k);
+        axis_at[i] = found ? (int)k : -1;
+    }
+    for (guint i = 0; i < columns->metrics->len; i++) {
+        const struct result_quantity *quantity = &g_array_index(columns->metrics,
+                                                                struct result_quantity, i);
+        metric_at[i] = result_set_metric(set, quantity->name, quantity->unit);
+    }
+    for (guint i = 0; i < set->points->len; i++)
+        csv_row(out, columns, set, axis_at, metric_at, set->points->pdata[i]);
+    g_free(metric_at);
+    g_free(axis_at);
+}
+
+static void export_csv(FILE *out, const GPtrArray *sets)
+{
+    struct csv_columns columns = {
+        .axes = g_ptr_array_new_with_free_func(g_free),
+        .metrics = g_array_new(FALSE, FALSE, sizeof(struct result_quantity)),
+        .intervals = g_array_new(FALSE, FALSE, sizeof(bool)),
+    };
+    for (guint i = 0; i < sets->len; i++)
+        add_columns(&columns, sets->pdata[i]);
+    csv_head(out, &columns);
+    for (guint i = 0; i < sets->len; i++)
+        csv_set(out, &columns, sets->pdata[i]);
+    g_array_free(columns.intervals, TRUE);
+    g_array_free(columns.metrics, TRUE);
+    g_ptr_array_free(columns.axes, TRUE);
+}
+
+/* ---- JSON ----------------------------------------------------------------------------------- */
+
+static void json_number(FILE *out, double value)
+{
+    char text[UNIT_TEXT_BYTES];
+    fputs(isfinite(value) ? unit_format_double(value, text) : "null", out);
+}
+
+/* -?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)? */
+static bool is_json_number(const char *text)
+{
+    text += *text == '-';
+    if (!g_ascii_isdigit(*text) || (text[0] == '0' && g_ascii_isdigit(text[1])))
+        return false;
+    text += strspn(text, "0123456789");
+    if (*text == '.') {
+        if (!g_ascii_isdigit(*++text))
+            return false;
+        text += strspn(text, "0123456789");
+    }
+    if (*text == 'e' || *text == 'E') {
+        text++;
+        text += *text == '-' || *text == '+';
+        if (!g_ascii_isdigit(*text))
+            return false;
+        text += strspn(text, "0123456789");
+    }
+    return *text == '\0';
+}
+
+/* As a number or a truth value if it is written as one. */
+static void json_typed(FILE *out, const char *text)
+{
+    if (is_json_number(text) || strcmp(text, "true") == 0 || strcmp(text, "false") == 0)
+        fputs(text, out);
+    else
+        json_text(out, text);
+}
+
+static void json_axes(FILE *out, const struct result_set *set, const struct result_point *point)
+{
+    bool first = true;
+    fputs("      \"axes\": {", out);
+    for (guint i = 0; i < set->axes->len; i++) {
+        if (*point->axis[i] == '\0') /* an axis that other points have */
+            continue;
+        fputs(first ? " " : ", ", out);
+        json_text(out, set->axes->pdata[i]);
+        fputs(": ", out);
+        json_typed(out, point->axis[i]);
+        first = false;
+    }
+    fputs(" },\n", out);
+}
+
+static void json_metrics(FILE *out, const struct result_set *set, const struct result_point *point)
+{
+    bool first = true;
+    fputs("      \"metrics\": {", out);
+    for (guint m = 0; m < set->metrics->len; m++) {
+        const struct result_value *value = &point->values[m];
+        if (value->n == 0)
+            continue;
+        fputs(first ? "\n        " : ",\n        ", out);
+        json_text(out, result_metric(set, m)->name);
+        fputs(": { \"unit\": ", out);
+        json_text(out, result_metric(set, m)->unit);
+        fputs(", \"mean\": ", out);
+        json_number(out, value->mean);
+        fputs(", \"ci95\": ", out);
+        json_number(out, value->ci95);
+        fprintf(out, ", \"n\": %d }", value->n);
+        first = false;
+    }
+    fputs("\n      }", out);
+}
+
+static const char *text_of(sqlite3_stmt *statement, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(statement, column);
+    return text != NULL ? text : "";
+}
+
+/* The git state is the second word of the version, "0.1.0 4f2a91c". */
+static void json_git(FILE *out, const char *version)
+{
+    char **words = g_strsplit(version, " ", 3);
+    fputs(", \"git\": ", out);
+    json_text(out, words[0] != NULL && words[1] != NULL ? words[1] : "unknown");
+    g_strfreev(words);
+}
+
+static void bind_point(sqlite3_stmt *statement, const struct result_set *set,
+                       const struct result_point *point)
+{
+    sqlite3_reset(statement);
+    sqlite3_bind_text(statement, 1, set->scenario, -1, SQLITE_STATIC);
+    sqlite3_bind_text(statement, 2, point->name, -1, SQLITE_STATIC);
+}
+
+#define NEWEST_OF_POINT                                           \
+    " WHERE id IN (SELECT run_id FROM newest"                     \
+    " WHERE scenario_id = (SELECT id FROM label WHERE text = ?1)" \
+    " AND point_id = (SELECT id FROM label WHERE text = ?2))"
+
+/* The runs that the means are over, by seed. */
+static void json_runs(FILE *out, sqlite3_stmt *runs)
+{
+    static const char *const texts[] = { "version", "config_sha256", "command_line",
+                                         "host",    "started_utc",   "fingerprint" };
+    static const char *const numbers[] = { "id",     "seed",   "wall_s",
+                                           "sim_ps", "events", "peak_memory_bytes" };
+    bool first = true;
+    fputs(",\n      \"runs\": [", out);
+    while (sqlite3_step(runs) == SQLITE_ROW) {
+        fputs(first ? "\n        { " : ",\n        { ", out);
+        for (int i = 0; i < (int)SIM_N_ELEMENTS(numbers); i++)
+            fprintf(out, "%s\"%s\": %s", i > 0 ? ", " : "", numbers[i], text_of(runs, i));
+        for (int i = 0; i < (int)SIM_N_ELEMENTS(texts); i++) {
+            fprintf(out, ", \"%s\": ", texts[i]);
+            json_text(out, text_of(runs, (int)SIM_N_ELEMENTS(numbers) + i));
+        }
+        json_git(out, text_of(runs, (int)SIM_N_ELEMENTS(numbers)));
+        fputs(" }", out);
+        first = false;
+    }
+    fputs("\n      ]", out);
+}
+
+static void json_params(FILE *out, sqlite3_stmt *params)
+{
+    bool first = true;
+    fputs(",\n      \"parameters\": {", out);
+    while (sqlite3_step(params) == SQLITE_ROW) {
+        fputs(first ? "\n        " : ",\n        ", out);
+        json_text(out, text_of(params, 0));
+        fputs(": { \"value\": ", out);
+        json_typed(out, text_of(params, 1));
+        fputs(", \"unit\": ", out);
+        json_text(out, text_of(params, 2));
+        fputs(", \"provenance\": ", out);
+        json_text(out, text_of(params, 3));
+        fputs(" }", out);
+        first = false;
+    }
+    fputs("\n      }", out);
+}
+
+static void json_set(FILE *out, const struct result_set *set, bool first, sqlite3_stmt *runs,
+                     sqlite3_stmt *params)
+{
+    for (guint i = 0; i < set->points->len; i++) {
+        const struct result_point *point = set->points->pdata[i];
+        fputs(first && i == 0 ? "\n    {\n" : ",\n    {\n", out);
+        fputs("      \"scenario\": ", out);
+        json_text(out, set->scenario);
+        fputs(",\n      \"point\": ", out);
+        json_text(out, point->name);
+        fputs(",\n", out);
+        json_axes(out, set, point);
+        json_metrics(out, set, point);
+        bind_point(runs, set, point);
+        json_runs(out, runs);
+        if (params != NULL) {
+            bind_point(params, set, point);
+            json_params(out, params);
+        }
+        fputs("\n    }", out);
+    }
+}
+
+static bool export_json(FILE *out, const GPtrArray *sets, struct results_db *db, bool with_params)
+{
+    static const char runs_sql[] =
+        "SELECT id, seed, wall_s, sim_ps, events, peak_memory_bytes, version, config_sha256,"
+        " command_line, host,"
+        " strftime('%Y-%m-%dT%H:%M:%SZ', started_utc, 'unixepoch'), fingerprint FROM run" NEWEST_OF_POINT
+        " ORDER BY seed";
+    static const char params_sql[] =
+        "SELECT name, value, unit, provenance FROM param WHERE run_id ="
+        " (SELECT max(id) FROM run" NEWEST_OF_POINT ") ORDER BY name";
+    sqlite3_stmt *runs = NULL, *params = NULL;
+    int code = sqlite3_prepare_v2(results_handle(db), runs_sql, -1, &runs, NULL);
+    if (code == SQLITE_OK && with_params)
+        code = sqlite3_prepare_v2(results_handle(db), params_sql, -1, &params, NULL);
+    if (code == SQLITE_OK) {
+        fputs("{\n  \"format\": \"nudma results 1\",\n  \"exported_by\": ", out);
+        char *program = g_strconcat("nudma ", sim_version(), NULL);
+        json_text(out, program);
+        g_free(program);
+        fputs(",\n  \"points\": [", out);
+        for (guint i = 0; i < sets->len; i++)
+            json_set(out, sets->pdata[i], i == 0, runs, params);
+        fputs("\n  ]\n}\n", out);
+    } else {
+        fprintf(stderr, "nudma export: %s\n", sqlite3_errmsg(results_handle(db)));
+    }
+    sqlite3_finalize(runs);
+    sqlite3_finalize(params);
+    return code == SQLITE_OK;
+}
+
+/* ---- The command ---------------------------------------------------------------------------- */
+
+static bool write_all(const struct export_request *request, const GPtrArray *sets,
+                      struct results_db *db)
+{
+    const bool to_file = request->output != NULL && strcmp(request->output, "-") != 0;
+    struct cli_output *output = to_file ? cli_output_new(request->output) : NULL;
+    bool good = true;
+    if (to_file && output == NULL)
+        return false;
+    FILE *out = to_file ? cli_output_file(output) : stdout;
+    if (strcmp(request->format, "csv") == 0)
+        export_csv(out, sets);
+    else
+        good = export_json(out, sets, db, request->params);
+    if (!to_file)
+        return good; /* main() sees whether standard output arrived */
+    return cli_output_end(output, good) && good;
+}
+
+static int export_results(const struct export_request *request)
+{
+    const struct result_choice choice = { request->options.arguments, request->metrics,
+                                          request->filters };
+    struct sim_error_list errors = { 0 };
+    struct results_db *db = cli_open_for_reading(&request->options);
+    if (db == NULL)
+        return CLI_FAILED;
+    result_snapshot(db);
+    GPtrArray *sets = result_sets_find(db, &choice, &errors);
+    int status = errors.n_messages > 0 ? CLI_WRONG : CLI_DONE;
+    for (guint i = 0; status == CLI_DONE && i < sets->len; i++) {
+        if (!result_set_read(sets->pdata[i], db))
+            status = CLI_FAILED;
+    }
+    if (status == CLI_DONE && !write_all(request, sets, db))
+        status = CLI_FAILED;
+    cli_report(&errors);
+    g_ptr_array_free(sets, TRUE);
+    results_close(db);
+    return status;
+}
+
+static bool is_sound(const struct export_request *request)
+{
+    const char *format = request->format;
+    if (format != NULL && (strcmp(format, "csv") == 0 || strcmp(format, "json") == 0)) {
+        if (!request->params || strcmp(format, "json") == 0)
+            return true;
+        fprintf(stderr, "nudma export: --params: csv has no place for them, json has\n");
+        return false;
+    }
+    fprintf(stderr, "nudma export: --format %s: expected csv or json\n",
+            format != NULL ? format : "is missing");
+    return false;
+}
+
+int cli_export(int argc, char **argv)
+{
+    struct export_request request = { .format = NULL };
+    const GOptionEntry entries[] = {
+        { "format", 0, 0, G_OPTION_ARG_STRING, &request.format, "csv or json", "FORMAT" },
+        { "metric", 'm', 0, G_OPTION_ARG_STRING_ARRAY, &request.metrics,
+          "Only these; with * and ? (again for more; default: all)", "NAME" },
+        { "filter", 'f', 0, G_OPTION_ARG_STRING_ARRAY, &request.filters,
+          "Only points that meet all conditions: 'op=read transfer_bytes>64'", "CONDITION" },
+        { "output", 'o', 0, G_OPTION_ARG_FILENAME, &request.output,
+          "Write to FILE (default: standard output)", "FILE" },
+        { "params", 0, 0, G_OPTION_ARG_NONE, &request.params,
+          "With every parameter of each point (json)", NULL },
+        { .long_name = NULL },
+    };
+    int status = CLI_DONE;
+    if (cli_parse(
+            &request.options, "[SCENARIO...]", "Writes results for other programs.",
+            "SCENARIO is a name, a folder of names, or has wildcards: 'pcie_bench/*'. Without: "
+            "all that have results.\ncsv has a row for each point: its axes, then its "
+            "metrics with their units in the head;\njson also has intervals, and for each "
+            "run its seed, version, host, command line and fingerprint.",
+            entries, argc, argv, &status))
+        status = is_sound(&request) ? export_results(&request) : CLI_WRONG;
+    cli_options_release(&request.options);
+    g_strfreev(request.metrics);
+    g_strfreev(request.filters);
+    g_free(request.format);
+    g_free(request.output);
+    return status;
+}

@@ -1,0 +1,110 @@
+/* nudma: finds the subcommand, and sees that what it printed has arrived. */
+#include <errno.h>
+#include <locale.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/base/cli.h"
+
+static const struct cli_command commands[] = {
+    { "run", "run the points of scenarios and store the results", cli_run },
+    { "list", "list the scenarios", cli_list },
+    { "describe", "describe models and workloads: parameters, statistics", cli_describe },
+    { "topology", "show hosts, devices and cables of a scenario", cli_topology },
+    { "merge", "join results databases, of shards or of other machines", cli_merge },
+    { "plot", "plot results beside what was measured", cli_plot },
+    { "figures", "plot every scenario that has results, as PNG and SVG", cli_figures },
+    { "check", "compare results with published claims", cli_check },
+    { "results", "show results as tables", cli_results },
+    { "export", "write results as CSV or JSON", cli_export },
+    { "diff", "compare two databases of results", cli_diff },
+    { "report", "write one HTML page: figures, claims, topologies, parameters", cli_report_page },
+    { "calibrate", "fit parameters to published baselines; sensitivity of claims", cli_calibrate },
+};
+
+static void print_help(FILE *out)
+{
+    fputs("usage: nudma COMMAND [OPTION...] [ARGUMENT...]\n\n"
+          "A simulator of DMA across sockets, hosts and copy engines.\n\n",
+          out);
+    for (size_t i = 0; i < SIM_N_ELEMENTS(commands); i++)
+        fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
+    fputs("\nnudma COMMAND --help says more; nudma --version prints the version.\n"
+          "Begin with: nudma list; nudma run pcie_bench/latency_size\n",
+          out);
+}
+
+static const struct cli_command *find_command(const char *name)
+{
+    const char *names[SIM_N_ELEMENTS(commands) + 1] = { NULL };
+    for (size_t i = 0; i < SIM_N_ELEMENTS(commands); i++) {
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+        names[i] = commands[i].name;
+    }
+    char *suggestion = sim_suggestion(name, names);
+    fprintf(stderr, "nudma: no command \"%s\"%s%s (see nudma --help)\n", name,
+            *suggestion != '\0' ? "; " : "", suggestion);
+    g_free(suggestion);
+    return NULL;
+}
+
+static int dispatch(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_help(stderr);
+        return CLI_WRONG;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        (strcmp(argv[1], "help") == 0 && argc == 2)) {
+        print_help(stdout);
+        return CLI_DONE;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        cli_print_version();
+        return CLI_DONE;
+    }
+    const bool asks = strcmp(argv[1], "help") == 0; /* "help run" is "run --help" */
+    const struct cli_command *command = find_command(argv[asks ? 2 : 1]);
+    if (command == NULL)
+        return CLI_WRONG;
+    char *program = g_strconcat("nudma ", command->name, NULL);
+    g_set_prgname(program);
+    g_free(program);
+    char *help[] = { argv[0], (char[]){ "--help" }, NULL };
+    return asks ? command->run(2, help) : command->run(argc - 1, argv + 1);
+}
+
+/* Nobody reads any more (nudma ... | head): that is no fault. A full disk is. */
+static int flush_output(int status)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    if (errno == EPIPE || errno == 0)
+        return status;
+    fprintf(stderr, "nudma: cannot write the output: %s\n", g_strerror(errno));
+    return status == CLI_DONE ? CLI_FAILED : status;
+}
+
+/* Large blocks are given back whenever they are freed, where malloc() would learn to keep them: the
+ * tags of a cache are zero pages that are there once they are touched (models/numa/cache.c), and
+ * what the heap of a worker keeps of a run counts as the next one's. Of small ones so much is kept.
+ */
+static void set_up_heap(void)
+{
+    mallopt(M_MMAP_THRESHOLD, 512 << 10);
+    mallopt(M_TRIM_THRESHOLD, 16 << 20);
+}
+
+int main(int argc, char **argv)
+{
+    /* characters of the terminal; numbers stay as scenarios, SQL and gnuplot write them */
+    setlocale(LC_CTYPE, "");
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow (ulimit -f) is a disk that is full */
+    set_up_heap();
+    return flush_output(dispatch(argc, argv));
+}

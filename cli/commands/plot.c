@@ -1,0 +1,394 @@
+/* nudma plot, nudma figures. */
+#include <errno.h>
+#include <glib/gstdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cli/base/scenarios.h"
+#include "cli/commands/run.h"
+#include "cli/plot/plot_gnuplot.h"
+#include "cli/plot/plot_script.h"
+
+struct plot_request {
+    const struct cli_options *options;
+    const char *folder; /* for files */
+    struct results_db *db;
+    unsigned formats; /* bits of enum plot_format */
+    bool any_failed;
+};
+
+/* A page of text begins with a form feed and blank lines, and its lines are filled with blanks. */
+static void print_page(char *page)
+{
+    char **lines = g_strsplit(page + (*page == '\f'), "\n", -1);
+    bool begun = false;
+    for (char **line = lines; *line != NULL; line++) {
+        g_strchomp(*line);
+        begun = begun || **line != '\0';
+        if (begun && (line[1] != NULL || **line != '\0'))
+            puts(*line);
+    }
+    g_strfreev(lines);
+}
+
+/* Runs the script; what it prints goes to our standard output. */
+static bool run_gnuplot(const char *script)
+{
+    char *printed = plot_gnuplot(script);
+    if (printed != NULL)
+        print_page(printed);
+    g_free(printed);
+    return printed != NULL;
+}
+
+/* ---- One figure ---------------------------------------------------------------------------- */
+
+static void terminal_size(int *columns, int *rows)
+{
+    struct winsize size;
+    *columns = 80;
+    *rows = 24;
+    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 &&
+        size.ws_col >= 60 && size.ws_row >= 20) {
+        *columns = MIN(size.ws_col, 120);
+        *rows = MIN(size.ws_row - 2, 40);
+    }
+}
+
+/* results/plots/pcie_bench/latency_size.png, its folder made; NULL if it cannot be. */
+static char *file_path(const struct plot_request *request, const struct scenario *scenario,
+                       const char *ending)
+{
+    char *name = g_strconcat(scenario_name(scenario), ending, NULL);
+    char *path = g_build_filename(request->folder, name, NULL);
+    char *folder = g_path_get_dirname(path);
+    if (g_mkdir_with_parents(folder, 0777) != 0) {
+        fprintf(stderr, "%s: %s (--output DIR writes elsewhere)\n", folder, g_strerror(errno));
+        g_clear_pointer(&path, g_free);
+    }
+    g_free(folder);
+    g_free(name);
+    return path;
+}
+
+struct drawing {
+    const struct plot_figure *figure;
+    struct plot_panel *panels; /* those of the figure's that have something to show */
+    guint n_panels;
+};
+
+/* gnuplot says nothing, and ends with 0, where its output did not fit on the disk: whether a
+ * picture is whole is told by its end. */
+static bool is_whole(const char *path, enum plot_format format)
+{
+    static const char png_end[] = "IEND\xae\x42\x60\x82", svg_end[] = "</svg>";
+    const char *end = format == PLOT_PNG ? png_end : svg_end;
+    const size_t n_end = strlen(end);
+    char *bytes = NULL;
+    size_t n = 0;
+    bool whole = g_file_get_contents(path, &bytes, &n, NULL);
+    while (whole && format == PLOT_SVG && n > 0 && g_ascii_isspace(bytes[n - 1]))
+        n--;
+    whole = whole && n >= n_end && memcmp(bytes + n - n_end, end, n_end) == 0;
+    g_free(bytes);
+    return whole;
+}
+
+/* Of a panel that stands alone, and is one of several: theirs, and its own. */
+static char *panel_title(const struct plot_figure *figure, const struct plot_spec *spec)
+{
+    const bool own = figure->panels->len > 1 && *spec->title != '\0';
+    return own ? g_strdup_printf("%s: %s", figure->title, spec->title) : g_strdup(figure->title);
+}
+
+static char *script_of(const struct drawing *drawing, const struct plot_output *output)
+{
+    char *title = drawing->n_panels == 1 ? panel_title(drawing->figure, drawing->panels->spec)
+                                         : g_strdup(drawing->figure->title);
+    char *script = plot_script(title, drawing->panels, drawing->n_panels, output);
+    g_free(title);
+    return script;
+}
+
+/* The picture that is there stays until there is a whole new one. */
+static bool draw_whole(const struct drawing *drawing, enum plot_format format, const char *path)
+{
+    char *new_path = g_strconcat(path, ".new", NULL);
+    const struct plot_output output = { .format = format, .path = new_path };
+    char *script = script_of(drawing, &output);
+    bool drawn = run_gnuplot(script);
+    if (drawn && !is_whole(new_path, format)) {
+        fprintf(stderr,
+                "%s: gnuplot could not write all of it (is the disk full? --output DIR writes "
+                "elsewhere)\n",
+                path);
+        drawn = false;
+    } else if (drawn && g_rename(new_path, path) != 0) {
+        fprintf(stderr, "%s: %s (--output DIR writes elsewhere)\n", path, g_strerror(errno));
+        drawn = false;
+    }
+    if (!drawn)
+        g_unlink(new_path);
+    g_free(script);
+    g_free(new_path);
+    return drawn;
+}
+
+static bool draw_file(const struct plot_request *request, const struct scenario *scenario,
+                      const struct drawing *drawing, enum plot_format format)
+{
+    char *path = file_path(request, scenario, format == PLOT_PNG ? ".png" : ".svg");
+    const bool drawn = path != NULL && draw_whole(drawing, format, path);
+    if (drawn)
+        printf("%s\n", path);
+    g_free(path);
+    return drawn;
+}
+
+/* What stands at the points in pictures: "read over write: 64 1.27, 128 1.02". */
+static void print_ratios(const struct plot_panel *panel)
+{
+    for (guint i = 0; i < panel->data.curves->len; i++) {
+        const struct plot_curve *curve = panel->data.curves->pdata[i];
+        const char *separator = ": ";
+        for (guint k = 0; k < curve->values->len; k++) {
+            const struct plot_value *value = &g_array_index(curve->values, struct plot_value, k);
+            char number[32];
+            if (value->ratio == 0.0)
+                continue;
+            if (*separator == ':')
+                printf("%s over %s", panel->spec->ratio_of, panel->spec->ratio_to);
+            printf("%s%s %.2f", separator,
+                   panel->data.categories->len > 0
+                       ? (const char *)panel->data.categories->pdata[(guint)value->x]
+                       : cli_number(value->x, number),
+                   value->ratio);
+            separator = ", ";
+        }
+        printf("%s", *separator == ',' ? "\n\n" : "");
+    }
+}
+
+static bool draw_panel(const char *title, const struct plot_panel *panel)
+{
+    struct plot_output output = { .format = PLOT_TEXT };
+    terminal_size(&output.columns, &output.rows);
+    output.rows += (int)panel->data.curves->len / 4; /* for the legend */
+    if (plot_is_bars(panel->spec)) {
+        plot_text_bars(title, panel, output.columns, stdout);
+        return true;
+    }
+    char *script = plot_script(title, panel, 1, &output);
+    const bool drawn = run_gnuplot(script);
+    if (drawn)
+        print_ratios(panel);
+    g_free(script);
+    return drawn;
+}
+
+/* Panels one below the other, the title of the figure with the first. */
+static bool draw_text(const struct drawing *drawing)
+{
+    const struct plot_figure *figure = drawing->figure;
+    bool drawn = true;
+    for (guint i = 0; drawn && i < drawing->n_panels; i++) {
+        char *title = panel_title(figure, drawing->panels[i].spec);
+        drawn = draw_panel(title, &drawing->panels[i]);
+        g_free(title);
+    }
+    return drawn;
+}
+
+static bool draw(const struct plot_request *request, const struct scenario *scenario,
+                 const struct drawing *drawing)
+{
+    const struct plot_output as_script = { .format = PLOT_GNUPLOT };
+    bool drawn = true;
+    if ((request->formats & 1u << PLOT_GNUPLOT) != 0) {
+        char *script = script_of(drawing, &as_script);
+        fputs(script, stdout);
+        g_free(script);
+    }
+    if ((request->formats & 1u << PLOT_TEXT) != 0)
+        drawn = draw_text(drawing);
+    if (drawn && (request->formats & 1u << PLOT_PNG) != 0)
+        drawn = draw_file(request, scenario, drawing, PLOT_PNG);
+    if (drawn && (request->formats & 1u << PLOT_SVG) != 0)
+        drawn = draw_file(request, scenario, drawing, PLOT_SVG);
+    return drawn;
+}
+
+/* False if no panel has anything to show, or with mistakes in errors. Panels that have nothing are
+ * left out, and said: a part of the points, as of --quick, may be none of theirs. */
+static bool collect_and_draw(const struct plot_request *request, struct scenario *scenario,
+                             const struct plot_figure *figure, struct sim_error_list *errors)
+{
+    const size_t before = errors->n_messages;
+    struct drawing drawing = { .figure = figure,
+                               .panels = g_new0(struct plot_panel, figure->panels->len + 1) };
+    GPtrArray *missing = g_ptr_array_new();
+    for (guint i = 0; i < figure->panels->len && errors->n_messages == before; i++) {
+        struct plot_panel *panel = &drawing.panels[drawing.n_panels];
+        panel->spec = figure->panels->pdata[i];
+        if (plot_data_collect(scenario, panel->spec, request->db, request->options, &panel->data,
+                              errors)) {
+            drawing.n_panels++;
+            continue;
+        }
+        if (errors->n_messages == before)
+            g_ptr_array_add(missing, (gpointer)panel->spec);
+        plot_data_release(&panel->data);
+    }
+    plot_data_say_missing(scenario, figure, missing, request->options->db);
+    g_ptr_array_free(missing, TRUE);
+    const bool good = errors->n_messages == before && drawing.n_panels > 0 &&
+                      draw(request, scenario, &drawing);
+    for (guint i = 0; i < drawing.n_panels; i++)
+        plot_data_release(&drawing.panels[i].data);
+    g_free(drawing.panels);
+    return good;
+}
+
+/* Drawn all the same: it may be a scatter. */
+static void warn_of_ambiguous(const struct scenario *scenario, const struct plot_figure *figure)
+{
+    for (guint i = 0; i < figure->panels->len; i++) {
+        char *axes = plot_ambiguous_axes(scenario, figure->panels->pdata[i]);
+        if (axes != NULL)
+            fprintf(stderr,
+                    "%s: curves have several points at the same x, which differ in %s: `series` or "
+                    "a `filter` of the plot would tell them apart\n",
+                    scenario_name(scenario), axes);
+        g_free(axes);
+    }
+}
+
+static void plot_scenario(struct plot_request *request, struct scenario *scenario,
+                          struct sim_error_list *errors)
+{
+    struct plot_figure figure;
+    const size_t before = errors->n_messages;
+    if (plot_figure_read(scenario, &figure, errors))
+        plot_figure_check(scenario, &figure, errors);
+    if (errors->n_messages == before && figure.panels->len == 0)
+        sim_error_add(errors, scenario_path(scenario), 0, "no group `plot` says what to plot");
+    else if (errors->n_messages == before) {
+        warn_of_ambiguous(scenario, &figure);
+        if (!collect_and_draw(request, scenario, &figure, errors))
+            request->any_failed = true;
+    }
+    plot_figure_release(&figure);
+}
+
+static int plot_scenarios(struct plot_request *request, char **arguments)
+{
+    struct sim_error_list errors = { 0 };
+    GPtrArray *scenarios = cli_load_scenarios(request->options, arguments, NULL, &errors);
+    const bool loaded = errors.n_messages == 0;
+    request->db = loaded ? cli_open_for_reading(request->options) : NULL;
+    request->any_failed = loaded && request->db == NULL;
+    for (guint i = 0; request->db != NULL && i < scenarios->len; i++)
+        plot_scenario(request, scenarios->pdata[i], &errors);
+    results_close(request->db);
+    const int status = errors.n_messages > 0 ? CLI_WRONG
+                       : request->any_failed ? CLI_FAILED
+                                             : CLI_DONE;
+    cli_report(&errors);
+    g_ptr_array_free(scenarios, TRUE);
+    return status;
+}
+
+/* ---- The commands -------------------------------------------------------------------------- */
+
+/* "png,svg" -> bits; 0 with what is wrong printed */
+static unsigned parse_formats(const char *text)
+{
+    static const char *const names[] = { "text", "png", "svg", "gnuplot", NULL };
+    unsigned formats = 0;
+    char **words = g_strsplit(text, ",", -1);
+    for (char **word = words; *word != NULL; word++) {
+        unsigned i = 0;
+        while (names[i] != NULL && strcmp(names[i], *word) != 0)
+            i++;
+        if (names[i] == NULL) {
+            char *suggestion = sim_suggestion(*word, names);
+            fprintf(stderr, "%s: --format %s: no such format; %s\n", g_get_prgname(), *word,
+                    *suggestion != '\0' ? suggestion : "expected text, png, svg or gnuplot");
+            g_free(suggestion);
+            formats = 0;
+            break;
+        }
+        formats |= 1u << i;
+    }
+    g_strfreev(words);
+    return formats;
+}
+
+int cli_plot(int argc, char **argv)
+{
+    struct cli_options options = { 0 };
+    char *format = NULL, *folder = NULL;
+    const GOptionEntry entries[] = {
+        { "format", 'f', 0, G_OPTION_ARG_STRING, &format,
+          "text (default), png, svg, gnuplot (the script), or several: png,svg", "FORMAT" },
+        { "output", 'o', 0, G_OPTION_ARG_FILENAME, &folder,
+          "Write PNG and SVG files below DIR (default results/plots)", "DIR" },
+        { .long_name = NULL },
+    };
+    int status = CLI_DONE;
+    if (cli_parse(&options, "SCENARIO...",
+                  "Plots the results of scenarios beside what was measured.",
+                  "In text, capital letters are simulated, small ones measured.", entries, argc,
+                  argv, &status)) {
+        struct plot_request request = { .options = &options };
+        request.folder = folder != NULL ? folder : "results/plots";
+        request.formats = parse_formats(format != NULL ? format : "text");
+        status = CLI_WRONG;
+        if (request.formats != 0 && *options.arguments == NULL)
+            fprintf(stderr, "nudma plot: which scenario? (nudma list shows them)\n");
+        else if (request.formats != 0)
+            status = plot_scenarios(&request, options.arguments);
+    }
+    g_free(format);
+    g_free(folder);
+    cli_options_release(&options);
+    return status;
+}
+
+int cli_figures(int argc, char **argv)
+{
+    struct run_request run;
+    char *folder = NULL;
+    run_request_init(&run);
+    run.with_table = false;
+    run.command_line = cli_command_line("figures", argc, argv);
+    const GOptionEntry entries[] = {
+        { "jobs", 'j', 0, G_OPTION_ARG_INT, &run.n_workers,
+          "Run N points at a time (default: one per processor)", "N" },
+        { "seeds", 0, 0, G_OPTION_ARG_INT, &run.n_seeds,
+          "Run each point with N seeds; figures then have 95 % intervals", "N" },
+        { "quick", 0, 0, G_OPTION_ARG_NONE, &run.quick,
+          "Only the few points that a scenario names as its fast subset", NULL },
+        { "quiet", 'q', 0, G_OPTION_ARG_NONE, &run.quiet, "No progress, only faults", NULL },
+        { "output", 'o', 0, G_OPTION_ARG_FILENAME, &folder,
+          "Write the files below DIR (default results/plots)", "DIR" },
+        { .long_name = NULL },
+    };
+    int status = CLI_DONE;
+    if (cli_parse(&run.options, "[SCENARIO...]",
+                  "Makes the figures of scenarios, as PNG and SVG; runs first what is missing.",
+                  "Without SCENARIO: of all.", entries, argc, argv, &status)) {
+        struct plot_request request = { .options = &run.options };
+        request.folder = folder != NULL ? folder : "results/plots";
+        request.formats = 1u << PLOT_PNG | 1u << PLOT_SVG;
+        status = run_request_sound(&run) ? run_scenarios(&run, run.options.arguments) : CLI_WRONG;
+        if (status == CLI_DONE || status == CLI_FAILED) {
+            const int drawn = plot_scenarios(&request, run.options.arguments);
+            status = MAX(status, drawn);
+        }
+    }
+    g_free(folder);
+    run_request_release(&run);
+    return status;
+}

@@ -1,0 +1,140 @@
+/* nudma results: what is in the database as tables. */
+#include <sqlite3.h>
+
+#include "cli/results/result_table.h"
+
+struct results_request {
+    struct cli_options options;
+    char **metrics, **filters;
+    struct result_table_choice table;
+};
+
+static void free_layout(gpointer layout)
+{
+    result_layout_free(layout);
+}
+
+/* As the scenario has them if it can be found. */
+static void order_and_choose(struct result_set *set, const struct results_request *request)
+{
+    struct sim_error_list errors = { 0 };
+    struct scenario *scenario =
+        scenario_load(set->scenario, (const char *const *)request->options.roots, NULL, &errors);
+    if (scenario != NULL)
+        result_set_order_as(set, scenario);
+    if (request->metrics == NULL)
+        result_set_keep_plotted(set, scenario);
+    scenario_free(scenario);
+    sim_error_release(&errors);
+}
+
+static int print_results(const struct results_request *request, struct results_db *db)
+{
+    const struct result_choice choice = { request->options.arguments, request->metrics,
+                                          request->filters };
+    struct sim_error_list errors = { 0 };
+    int status = CLI_DONE;
+    GPtrArray *sets = result_sets_find(db, &choice, &errors);
+    GPtrArray *layouts = g_ptr_array_new_with_free_func(free_layout);
+    for (guint i = 0; i < sets->len; i++) {
+        struct result_set *set = sets->pdata[i];
+        order_and_choose(set, request);
+        g_ptr_array_add(layouts, result_layout_new(set, &request->table, &errors));
+    }
+    for (guint i = 0; errors.n_messages == 0 && status == CLI_DONE && i < layouts->len; i++) {
+        if (result_set_read(sets->pdata[i], db))
+            result_layout_print(layouts->pdata[i], i == 0);
+        else
+            status = CLI_FAILED;
+    }
+    g_ptr_array_free(layouts, TRUE);
+    g_ptr_array_free(sets, TRUE);
+    if (errors.n_messages > 0)
+        status = CLI_WRONG;
+    cli_report(&errors);
+    return status;
+}
+
+/* ---- What there is -------------------------------------------------------------------------- */
+
+static int print_overview(struct results_db *db)
+{
+    static const char sql[] = "SELECT scenario, count(DISTINCT point), count(DISTINCT seed),"
+                              " sum(status = 'done'), sum(status = 'failed'),"
+                              " strftime('%Y-%m-%d %H:%M', max(started_utc), 'unixepoch') FROM run"
+                              " GROUP BY scenario ORDER BY scenario";
+    static const char *const titles[] = { "scenario", "points", "seeds",
+                                          "done",     "failed", "last run (UTC)" };
+    struct cli_table *table = cli_table_new();
+    sqlite3_stmt *statement = NULL;
+    for (size_t i = 0; i < SIM_N_ELEMENTS(titles); i++)
+        cli_table_column(table, titles[i], i >= 1 && i <= 4);
+    int code = sqlite3_prepare_v2(results_handle(db), sql, -1, &statement, NULL);
+    while (code == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW) {
+        for (int i = 0; i < (int)SIM_N_ELEMENTS(titles); i++)
+            cli_table_cell(table, "%s", (const char *)sqlite3_column_text(statement, i));
+    }
+    code = code == SQLITE_OK ? sqlite3_finalize(statement) : code;
+    if (code == SQLITE_OK)
+        cli_table_print(table, "", stdout);
+    else
+        fprintf(stderr, "nudma results: %s\n", sqlite3_errstr(code));
+    cli_table_free(table);
+    return code == SQLITE_OK ? CLI_DONE : CLI_FAILED;
+}
+
+/* ---- The command ---------------------------------------------------------------------------- */
+
+static int show(struct results_request *request)
+{
+    if (request->table.width < -1) {
+        fprintf(stderr, "nudma results: --width %d: expected 0 or more\n", request->table.width);
+        return CLI_WRONG;
+    }
+    if (request->table.width < 0)
+        request->table.width = cli_line_width();
+    struct results_db *db = cli_open_for_reading(&request->options);
+    if (db == NULL)
+        return CLI_FAILED;
+    const bool overview = *request->options.arguments == NULL && request->metrics == NULL &&
+                          request->filters == NULL && request->table.rows == NULL &&
+                          request->table.columns == NULL;
+    result_snapshot(db);
+    const int status = overview ? print_overview(db) : print_results(request, db);
+    results_close(db);
+    return status;
+}
+
+int cli_results(int argc, char **argv)
+{
+    struct results_request request = { .table = { .width = -1 } };
+    const GOptionEntry entries[] = {
+        { "metric", 'm', 0, G_OPTION_ARG_STRING_ARRAY, &request.metrics,
+          "Only these; with * and ? (again for more; default: what the scenario plots)", "NAME" },
+        { "filter", 'f', 0, G_OPTION_ARG_STRING_ARRAY, &request.filters,
+          "Only points that meet all conditions: 'op=read transfer_bytes>64'", "CONDITION" },
+        { "rows", 0, 0, G_OPTION_ARG_STRING_ARRAY, &request.table.rows,
+          "Axes that make rows: op,cache; \"metric\" is one too (default: all the others)",
+          "AXES" },
+        { "columns", 0, 0, G_OPTION_ARG_STRING_ARRAY, &request.table.columns,
+          "Axes that make columns (default: the metrics only)", "AXES" },
+        { "width", 0, 0, G_OPTION_ARG_INT, &request.table.width,
+          "Columns of text a line; 0: no end (default: the terminal's, no end elsewhere)", "N" },
+        { .long_name = NULL },
+    };
+    int status = CLI_DONE;
+    if (cli_parse(
+            &request.options, "[SCENARIO...]", "Shows results as tables.",
+            "SCENARIO is a name, a folder of names, or has wildcards: 'pcie_bench/*'. Without "
+            "anything: which\nscenarios there are. Values are means over seeds, with the 95 % "
+            "confidence interval where it is known.\nAxes that are neither rows nor columns, "
+            "where both are given, make a table for each of their values.",
+            entries, argc, argv, &status))
+        status = show(&request);
+    cli_options_release(&request.options);
+    g_strfreev(request.metrics);
+    g_strfreev(request.filters);
+    g_strfreev(request.table.rows);
+    g_strfreev(request.table.columns);
+    return status;
+}

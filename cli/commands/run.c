@@ -1,0 +1,332 @@
+/* nudma run: everything is checked, then run, then shown. */
+#include <errno.h>
+#include <glib/gstdio.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/campaign/campaign.h"
+#include "cli/commands/run.h"
+#include "cli/commands/trace_address.h"
+#include "cli/plot/plot_spec.h"
+#include "cli/results/summary.h"
+#include "sim/config/unit.h"
+
+#define SEEDS_UNSAID INT_MIN
+
+static bool in_range(const char *option, int64_t value, int64_t lo, int64_t hi)
+{
+    if (value >= lo && value <= hi)
+        return true;
+    fprintf(stderr,
+            "%s: %s %" G_GINT64_FORMAT ": expected %" G_GINT64_FORMAT "..%" G_GINT64_FORMAT "\n",
+            g_get_prgname(), option, value, lo, hi);
+    return false;
+}
+
+static struct results_db *open_database(const char *path)
+{
+    char *folder = g_path_get_dirname(path), *message = NULL;
+    struct results_db *db = NULL;
+    /* not whole trees: a path of which more is missing has a mistake in it */
+    if (!g_file_test(folder, G_FILE_TEST_IS_DIR) && g_mkdir(folder, 0777) != 0)
+        message = g_strdup_printf("%s: %s (--db FILE writes elsewhere)", folder, g_strerror(errno));
+    else
+        db = results_open(path, false, &message);
+    if (db == NULL)
+        fprintf(stderr, "%s\n", message);
+    g_free(message);
+    g_free(folder);
+    return db;
+}
+
+static void print_points(const struct plan *plan, bool quiet)
+{
+    for (guint i = 0; i < plan->points->len; i++) {
+        const struct plan_point *point = plan_point(plan, i);
+        const char *name = plan_point_name(point);
+        printf("%s%s%s\n", scenario_name(point->scenario), *name != '\0' ? " " : "", name);
+    }
+    if (!quiet)
+        fprintf(stderr, "%u points\n", plan->points->len);
+}
+
+/* Who asked for the fast subset, and gets everything, is told. */
+static void say_without_quick(const struct plan *plan)
+{
+    for (guint i = 0; i < plan->scenarios->len; i++) {
+        const struct scenario *scenario = plan->scenarios->pdata[i];
+        if (scenario_has_quick(scenario))
+            continue;
+        const size_t n = scenario_n_points(scenario);
+        fprintf(stderr, "%s: names no points for --quick: %s\n", scenario_name(scenario),
+                n == 1 ? "its one point counts" : "all of them count");
+    }
+}
+
+static int run_plan(struct plan *plan, const struct run_request *request)
+{
+    struct results_db *db = open_database(request->options.db);
+    if (db == NULL)
+        return CLI_FAILED;
+    const struct campaign campaign = {
+        .plan = plan,
+        .db = db,
+        .n_workers = (unsigned)request->n_workers,
+        .quiet = request->quiet,
+        .force = request->force,
+        .command_line = request->command_line,
+        .first_seed = (uint64_t)request->first_seed,
+        .n_seeds = (unsigned)request->n_seeds,
+        .until = request->until.metric != NULL ? &request->until : NULL,
+        .memory_bytes = request->memory_bytes,
+        .limits = request->limits,
+    };
+    const int status = campaign_run(&campaign);
+    if (status != CLI_INTERRUPTED && request->with_table)
+        summary_print(plan, db, request->stats);
+    results_close(db);
+    return status;
+}
+
+/* "3/10"; 0 of 0 without text. */
+static bool parse_shard(const char *text, unsigned *shard, unsigned *n_shards)
+{
+    *shard = *n_shards = 0;
+    if (text == NULL)
+        return true;
+    char *end = NULL;
+    const guint64 i = g_ascii_strtoull(text, &end, 10);
+    const guint64 n = *end == '/' && g_ascii_isdigit(end[1]) ? g_ascii_strtoull(end + 1, &end, 10)
+                                                             : 0;
+    if (!g_ascii_isdigit(*text) || *end != '\0' || i < 1 || i > n || n > 1000000)
+        return false;
+    *shard = (unsigned)i;
+    *n_shards = (unsigned)n;
+    return true;
+}
+
+/* Hours of runs would go before the first point that has all its seeds says so. */
+static void check_until(const struct plan *plan, const struct until *until,
+                        struct sim_error_list *errors)
+{
+    for (guint i = 0; until->metric != NULL && i < plan->scenarios->len; i++) {
+        char *fault = plot_unknown_metric(plan->scenarios->pdata[i], until->metric);
+        if (fault != NULL)
+            sim_error_add(errors, NULL, 0, "--until: %s", fault);
+        g_free(fault);
+    }
+}
+
+int run_scenarios(const struct run_request *request, char **arguments)
+{
+    struct sim_error_list errors = { 0 };
+    struct plan_choice choice = {
+        .sets = (const char *const *)request->sets,
+        .quick = request->quick,
+        .filters = (const char *const *)request->filters,
+    };
+    parse_shard(request->shard, &choice.shard, &choice.n_shards);
+    struct plan *plan = plan_new(&request->options, arguments, &choice, &errors);
+    int status = CLI_WRONG;
+    if ((request->list || request->trace_text != NULL) && errors.n_messages == 0)
+        plan_check_first(plan, &errors);
+    if (!request->list && request->trace_text == NULL)
+        plan_check(plan, (unsigned)request->n_workers,
+                   request->print_config && errors.n_messages == 0, &errors);
+    if (errors.n_messages == 0)
+        check_until(plan, &request->until, &errors);
+    if (errors.n_messages == 0 && request->quick && !request->quiet)
+        say_without_quick(plan);
+    if (errors.n_messages == 0 && request->list)
+        print_points(plan, request->quiet);
+    if (errors.n_messages > 0)
+        cli_report(&errors);
+    else if (request->trace_text != NULL && !request->list && !request->print_config)
+        status = trace_address_run(plan, (uint64_t)request->first_seed, &request->followed);
+    else
+        status = request->list || request->print_config ? CLI_DONE : run_plan(plan, request);
+    plan_free(plan);
+    return status;
+}
+
+/* "512 MiB", or bytes; 0 without text. */
+static bool parse_size(const char *option, const char *text, uint64_t *n_bytes)
+{
+    *n_bytes = 0;
+    if (text == NULL)
+        return true;
+    char *digits = g_strdup_printf("%s B", text);
+    const bool good = (unit_parse_whole(text, UNIT_SIZE, n_bytes, NULL) == UNIT_OK ||
+                       unit_parse_whole(digits, UNIT_SIZE, n_bytes, NULL) == UNIT_OK) &&
+                      *n_bytes > 0;
+    if (!good)
+        fprintf(stderr, "nudma run: %s %s: expected a size such as \"512 MiB\"\n", option, text);
+    g_free(digits);
+    return good;
+}
+
+/* What texts say; false with what is wrong printed. n_seeds is negative if nobody said. */
+static bool take_texts(struct run_request *request)
+{
+    if (request->until_text != NULL && !until_parse(&request->until, request->until_text)) {
+        fprintf(stderr,
+                "nudma run: --until '%s': expected a metric and the half-width of its interval, "
+                "'latency_mean_ns 1%%' or in its unit 'latency_mean_ns 2.5'\n",
+                request->until_text);
+        return false;
+    }
+    if (request->n_seeds == SEEDS_UNSAID)
+        request->n_seeds = request->until_text != NULL ? UNTIL_MOST_SEEDS : 1;
+    if (request->until_text != NULL && request->n_seeds < UNTIL_FIRST_SEEDS) {
+        fprintf(stderr, "nudma run: --seeds %d: with --until expected %d or more\n",
+                request->n_seeds, UNTIL_FIRST_SEEDS);
+        return false;
+    }
+    if (!(request->timeout_s >= 0.0 && request->timeout_s < 1e9)) {
+        fprintf(stderr, "nudma run: --timeout %g: expected seconds, 0 for none\n",
+                request->timeout_s);
+        return false;
+    }
+    request->limits.timeout_s = request->timeout_s;
+    if (request->trace_text != NULL &&
+        !trace_address_parse(request->trace_text, &request->followed, &request->trace_device))
+        return false;
+    return parse_size("--memory", request->memory_text, &request->memory_bytes) &&
+           parse_size("--run-memory", request->run_memory_text, &request->limits.memory_bytes);
+}
+
+static bool is_sound(const struct run_request *request, char **arguments)
+{
+    if (*arguments == NULL) {
+        fprintf(stderr, "nudma run: which scenario? (nudma list shows them)\n");
+        return false;
+    }
+    for (char **set = request->sets; set != NULL && *set != NULL; set++) {
+        const char *equals = strchr(*set, '=');
+        if (**set != '@' && (equals == NULL || equals == *set)) {
+            fprintf(stderr, "nudma run: --set %s: expected path=value or @FILE\n", *set);
+            return false;
+        }
+    }
+    unsigned shard, n_shards;
+    if (!parse_shard(request->shard, &shard, &n_shards)) {
+        fprintf(stderr, "nudma run: --shard %s: expected I/N, the part I (1..N) of N\n",
+                request->shard);
+        return false;
+    }
+    if (request->missing && request->force) {
+        fprintf(stderr, "nudma run: --missing leaves out what is there, --force runs it again: "
+                        "expected one of them\n");
+        return false;
+    }
+    return run_request_sound(request);
+}
+
+void run_request_init(struct run_request *request)
+{
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    *request = (struct run_request){
+        .n_workers = online > 0 ? (int)online : 1,
+        .n_seeds = 1,
+        .first_seed = 1,
+        .with_table = true,
+    };
+}
+
+bool run_request_sound(const struct run_request *request)
+{
+    return in_range("-j", request->n_workers, 1, 4096) &&
+           in_range("--seeds", request->n_seeds, 1, 1000000) &&
+           in_range("--seed", request->first_seed, 0, INT64_MAX - 1000000);
+}
+
+void run_request_release(struct run_request *request)
+{
+    g_strfreev(request->sets);
+    g_strfreev(request->filters);
+    g_free(request->shard);
+    g_free(request->until_text);
+    g_free(request->memory_text);
+    g_free(request->run_memory_text);
+    g_free(request->trace_text);
+    g_free(request->trace_device);
+    until_release(&request->until);
+    g_free(request->command_line);
+    cli_options_release(&request->options);
+}
+
+/* GOption would take the word after an option with an optional value for that value. */
+static void allow_no_value(const char *option, char *with_value, int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], option) == 0)
+            argv[i] = with_value;
+}
+
+int cli_run(int argc, char **argv)
+{
+    char trace_address[] = "--trace-address=";
+    struct run_request request;
+    run_request_init(&request);
+    request.n_seeds = SEEDS_UNSAID;
+    request.command_line = cli_command_line("run", argc, argv);
+    const GOptionEntry entries[] = {
+        { "jobs", 'j', 0, G_OPTION_ARG_INT, &request.n_workers,
+          "Run N points at a time (default: one per processor)", "N" },
+        { "set", 's', 0, G_OPTION_ARG_STRING_ARRAY, &request.sets,
+          "Change a setting of every scenario named; axes.NAME=a,b changes an axis; @FILE: all settings of a file",
+          "PATH=VALUE" },
+        { "filter", 'f', 0, G_OPTION_ARG_STRING_ARRAY, &request.filters,
+          "Only points whose axis values match: 'config=remote buffer_bytes>1024'; several: all of "
+          "them have to",
+          "EXPRESSION" },
+        { "shard", 0, 0, G_OPTION_ARG_STRING, &request.shard,
+          "Only part I of the points, split into N parts", "I/N" },
+        { "quick", 0, 0, G_OPTION_ARG_NONE, &request.quick,
+          "Only the few points that a scenario names as its fast subset", NULL },
+        { "seeds", 0, 0, G_OPTION_ARG_INT, &request.n_seeds, "Run each point with N seeds", "N" },
+        { "seed", 0, 0, G_OPTION_ARG_INT64, &request.first_seed, "The first seed (default 1)",
+          "S" },
+        { "until", 0, 0, G_OPTION_ARG_STRING, &request.until_text,
+          "More seeds, at most --seeds N, until half a metric's 95 % interval is within 1 % of the "
+          "mean; 'METRIC 2.5' within 2.5 of the metric's unit",
+          "'METRIC 1%'" },
+        { "missing", 0, 0, G_OPTION_ARG_NONE, &request.missing,
+          "Run only what the database does not have (the default)", NULL },
+        { "force", 0, 0, G_OPTION_ARG_NONE, &request.force,
+          "Run what the database has already, too", NULL },
+        { "timeout", 0, 0, G_OPTION_ARG_DOUBLE, &request.timeout_s,
+          "A run that takes longer has failed", "SECONDS" },
+        { "run-memory", 0, 0, G_OPTION_ARG_STRING, &request.run_memory_text,
+          "A run that needs more memory has failed", "SIZE" },
+        { "memory", 0, 0, G_OPTION_ARG_STRING, &request.memory_text,
+          "Runs wait while those that go on need that much (default: what is free)", "SIZE" },
+        { "list", 0, 0, G_OPTION_ARG_NONE, &request.list, "Print the points, run nothing", NULL },
+        { "print-config", 0, 0, G_OPTION_ARG_NONE, &request.print_config,
+          "Print the resolved configuration of each point, run nothing", NULL },
+        { "trace-address", 0, 0, G_OPTION_ARG_STRING, &request.trace_text,
+          "Run the first point only and print the way of a device's DMA write and read, address by "
+          "address, with the tables' entries; DEVICE (default: the first that does any), write=N, "
+          "read=N, bytes=N",
+          "[DEVICE],..." },
+        { "stats", 0, 0, G_OPTION_ARG_NONE, &request.stats,
+          "Print every metric, not only those that the scenario plots", NULL },
+        { "quiet", 'q', 0, G_OPTION_ARG_NONE, &request.quiet, "No progress, only faults", NULL },
+        { .long_name = NULL },
+    };
+    int status = CLI_DONE;
+    allow_no_value("--trace-address", trace_address, argc, argv);
+    if (cli_parse(&request.options, "SCENARIO...",
+                  "Runs the points of scenarios and stores the results.",
+                  "SCENARIO is a name (nudma list), a folder of names, or a file. Mistakes in any "
+                  "point are found before\nanything runs. What the database has for the same "
+                  "configuration, seed and version is not run again.\nCtrl-C loses no finished "
+                  "run; the same command goes on.",
+                  entries, argc, argv, &status))
+        status = take_texts(&request) && is_sound(&request, request.options.arguments)
+                     ? run_scenarios(&request, request.options.arguments)
+                     : CLI_WRONG;
+    run_request_release(&request);
+    return status;
+}

@@ -1,0 +1,35 @@
+/* What nudma run and nudma figures share. */
+#ifndef CLI_COMMANDS_RUN_H
+#define CLI_COMMANDS_RUN_H
+
+#include "cli/campaign/until.h"
+#include "cli/campaign/worker.h"
+#include "workloads/experiment.h"
+
+struct run_request {
+    struct cli_options options;
+    int n_workers, n_seeds;
+    int64_t first_seed;
+    char **sets, **filters;
+    char *shard, *until_text, *memory_text, *run_memory_text;
+    double timeout_s;
+    char *trace_text; /* --trace-address, NULL unless given */
+    char *trace_device;
+    struct experiment_followed followed;
+    gboolean quick, force, missing, list, print_config, stats, quiet;
+    struct until until; /* no metric: as many seeds as said */
+    uint64_t memory_bytes;
+    struct worker_limits limits;
+    bool with_table; /* print the results */
+    char *command_line;
+};
+
+/* Defaults: a worker per processor, seed 1. */
+void run_request_init(struct run_request *request);
+/* False with what is wrong printed. */
+bool run_request_sound(const struct run_request *request);
+void run_request_release(struct run_request *request);
+/* Checks, runs and shows; the exit status. */
+int run_scenarios(const struct run_request *request, char **arguments);
+
+#endif

@@ -1,9 +1,0 @@
-#ifndef CLI_JSON_H
-#define CLI_JSON_H
-
-#include <stdio.h>
-
-/* In quotes, escaped; what is no UTF-8 is replaced. NULL is "". */
-void json_text(FILE *out, const char *text);
-
-#endif

@@ -1,0 +1,626 @@
+/* Collects what a figure shows. */
+#include <math.h>
+#include <sqlite3.h>
+#include <string.h>
+
+#include "cli/claims/claims.h"
+#include "cli/plot/plot_data.h"
+
+#define STACK_PIXELS 500 /* a part of less than one of them cannot be seen */
+
+struct collector {
+    struct scenario *scenario;
+    const struct plot_spec *spec;
+    struct results_db *db;
+    const struct cli_options *options;
+    struct plot_data *data;
+    struct sim_error_list *errors;
+};
+
+static void free_curve(gpointer pointer)
+{
+    struct plot_curve *curve = pointer;
+    g_free(curve->label);
+    g_free(curve->series);
+    g_array_free(curve->values, TRUE);
+    g_free(curve);
+}
+
+struct plot_curve *plot_curve_new(struct plot_data *data, char *label, char *series,
+                                  const char *metric)
+{
+    struct plot_curve *curve = g_new0(struct plot_curve, 1);
+    curve->label = label;
+    curve->series = series;
+    curve->metric = metric;
+    curve->values = g_array_new(FALSE, TRUE, sizeof(struct plot_value));
+    g_ptr_array_add(data->curves, curve);
+    return curve;
+}
+
+const struct plot_value *plot_data_at(const struct plot_curve *curve, guint category)
+{
+    for (guint i = 0; i < curve->values->len; i++) {
+        const struct plot_value *value = &g_array_index(curve->values, struct plot_value, i);
+        if (value->x == (double)category)
+            return value;
+    }
+    return NULL;
+}
+
+/* ---- Numbers and categories along x -------------------------------------------------------- */
+
+static bool to_number(const char *text, double *number)
+{
+    char *end = NULL;
+    *number = g_ascii_strtod(text, &end);
+    return end != text && *end == '\0' && isfinite(*number);
+}
+
+/* Along an axis with names, or under bars: those of its values that points shown have. */
+static void find_categories(struct collector *c)
+{
+    const struct scenario *scenario = c->scenario;
+    const size_t axis = scenario_axis_find(scenario, c->spec->x);
+    bool numbers = c->spec->kind == PLOT_LINES;
+    double number;
+    if (axis == scenario_n_axes(scenario))
+        return;
+    const size_t n = scenario_axis_n_values(scenario, axis);
+    bool *used = g_new0(bool, n);
+    for (size_t i = 0; i < scenario_n_points(scenario); i++)
+        used[scenario_point_value(scenario, i, axis)] |= c->spec->shown[i];
+    for (size_t i = 0; i < n; i++)
+        numbers = numbers && to_number(scenario_axis_value(scenario, axis, i), &number);
+    for (size_t i = 0; !numbers && i < n; i++) {
+        if (used[i])
+            g_ptr_array_add(c->data->categories, g_strdup(scenario_axis_value(scenario, axis, i)));
+    }
+    g_free(used);
+}
+
+/* False if the text is neither a number nor one of the categories. */
+static bool to_x(const struct plot_data *data, const char *text, double *x)
+{
+    if (data->categories->len == 0)
+        return to_number(text, x);
+    for (guint i = 0; i < data->categories->len; i++) {
+        if (strcmp(data->categories->pdata[i], text) == 0) {
+            *x = (double)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- Simulated ----------------------------------------------------------------------------- */
+
+/* point -> struct plot_value (x unused) of one metric */
+static GHashTable *values_of(const struct collector *c, const char *metric)
+{
+    GHashTable *values = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    sqlite3_stmt *statement = NULL;
+    sqlite3_prepare_v2(results_handle(c->db),
+                       "SELECT point, mean, ci95 FROM result WHERE scenario = ?1 AND metric = ?2",
+                       -1, &statement, NULL);
+    sqlite3_bind_text(statement, 1, scenario_name(c->scenario), -1, SQLITE_STATIC);
+    sqlite3_bind_text(statement, 2, metric, -1, SQLITE_STATIC);
+    while (sqlite3_step(statement) == SQLITE_ROW) {
+        const double mean = sqlite3_column_double(statement, 1);
+        const double ci95 = sqlite3_column_double(statement, 2);
+        const struct plot_value value = { .y = mean,
+                                          .ci95 = ci95 > 1e-9 * fabs(mean) ? ci95 : 0.0 };
+        g_hash_table_replace(values, g_strdup((const char *)sqlite3_column_text(statement, 0)),
+                             g_memdup2(&value, sizeof(value)));
+    }
+    sqlite3_finalize(statement);
+    return values;
+}
+
+static int by_x(gconstpointer a, gconstpointer b)
+{
+    const double x = ((const struct plot_value *)a)->x, y = ((const struct plot_value *)b)->x;
+    return (x > y) - (x < y);
+}
+
+/* A name says what it is of, "remote"; a number, or "off", does not. */
+static bool says_enough(const char *value)
+{
+    static const char *const switches[] = { "on", "off", "true", "false", "yes", "no", NULL };
+    return *value != '\0' && !g_ascii_isdigit(*value) && *value != '-' && *value != '.' &&
+           !g_strv_contains(switches, value);
+}
+
+/* "op=read transfer_bytes=64" -> "read transfer_bytes=64" */
+char *plot_short_series(const char *series)
+{
+    GString *name = g_string_new(NULL);
+    char **words = g_strsplit(series, " ", -1);
+    for (char **word = words; *word != NULL; word++) {
+        const char *equals = strchr(*word, '=');
+        const bool bare = equals != NULL && says_enough(equals + 1);
+        g_string_append_printf(name, "%s%s", word != words ? " " : "", bare ? equals + 1 : *word);
+    }
+    g_strfreev(words);
+    return g_string_free(name, FALSE);
+}
+
+/* With several metrics theirs too. */
+char *plot_curve_label(const struct plot_spec *spec, const char *series, const char *metric)
+{
+    char *shown = plot_short_series(series);
+    char *label = *shown == '\0'           ? g_strdup(metric)
+                  : spec->metrics->len > 1 ? g_strdup_printf("%s, %s", shown, metric)
+                                           : g_strdup(shown);
+    g_free(shown);
+    return label;
+}
+
+static struct plot_curve *curve_of(struct collector *c, const char *series, const char *metric,
+                                   guint first)
+{
+    for (guint i = first; i < c->data->curves->len; i++) {
+        struct plot_curve *curve = c->data->curves->pdata[i];
+        if (strcmp(curve->series, series) == 0)
+            return curve;
+    }
+    struct plot_curve *curve = plot_curve_new(c->data, plot_curve_label(c->spec, series, metric),
+                                              g_strdup(series), metric);
+    curve->color = c->data->curves->len - 1;
+    return curve;
+}
+
+static void collect_metric(struct collector *c, const char *metric)
+{
+    const guint first = c->data->curves->len;
+    const bool x_is_axis = scenario_axis_find(c->scenario, c->spec->x) <
+                           scenario_n_axes(c->scenario);
+    GHashTable *ys = values_of(c, metric);
+    GHashTable *xs = x_is_axis ? NULL : values_of(c, c->spec->x);
+    for (size_t i = 0; i < scenario_n_points(c->scenario); i++) {
+        const char *name = scenario_point_name(c->scenario, i);
+        const struct plot_value *y = g_hash_table_lookup(ys, name);
+        const struct plot_value *x = xs != NULL ? g_hash_table_lookup(xs, name) : y;
+        if (x == NULL || y == NULL || !c->spec->shown[i])
+            continue;
+        struct plot_value value = *y;
+        if (!x_is_axis)
+            value.x = x->y;
+        else if (!to_x(c->data, plot_axis_value(c->scenario, i, c->spec->x), &value.x))
+            continue;
+        char *series = plot_series_name(c->spec, c->scenario, i);
+        g_array_append_val(curve_of(c, series, metric, first)->values, value);
+        g_free(series);
+    }
+    for (guint i = first; x_is_axis && i < c->data->curves->len; i++)
+        g_array_sort(((struct plot_curve *)c->data->curves->pdata[i])->values, by_x);
+    g_hash_table_destroy(ys);
+    if (xs != NULL)
+        g_hash_table_destroy(xs);
+}
+
+/* ---- Stacks: a bar for each point, a curve for each part ------------------------------------ */
+
+/* "read 64" */
+static char *short_point_name(const struct scenario *scenario, size_t point)
+{
+    GString *name = g_string_new(NULL);
+    for (size_t i = 0; i < scenario_n_axes(scenario); i++)
+        g_string_append_printf(
+            name, "%s%s", i > 0 ? " " : "",
+            scenario_axis_value(scenario, i, scenario_point_value(scenario, point, i)));
+    return g_string_free(name, FALSE);
+}
+
+static char *axis_names(const struct scenario *scenario)
+{
+    GString *names = g_string_new(NULL);
+    for (size_t i = 0; i < scenario_n_axes(scenario); i++)
+        g_string_append_printf(names, "%s%s", i > 0 ? ", " : "", scenario_axis_name(scenario, i));
+    return g_string_free(names, FALSE);
+}
+
+struct part {
+    char *name;
+    bool anywhere; /* not zero at all points */
+};
+
+static void clear_part(gpointer part)
+{
+    g_free(((struct part *)part)->name);
+}
+
+/* In the order in which they are recorded, which the places of other figures' parts follow, too. */
+static GArray *parts_of(const struct collector *c, const char *prefix)
+{
+    GArray *parts = g_array_new(FALSE, FALSE, sizeof(struct part));
+    g_array_set_clear_func(parts, clear_part);
+    char *pattern = g_strconcat(prefix, ".", NULL);
+    sqlite3_stmt *statement = NULL;
+    sqlite3_prepare_v2(
+        results_handle(c->db),
+        "SELECT q.name, max(m.value) > 0 FROM newest w JOIN metric_row m ON m.run_id ="
+        " w.run_id JOIN quantity q ON q.id = m.quantity_id WHERE w.scenario_id ="
+        " (SELECT id FROM label WHERE text = ?1) AND substr(q.name, 1, length(?2))"
+        " = ?2 AND q.name <> ?2 || 'ci95' GROUP BY q.id ORDER BY q.id",
+        -1, &statement, NULL);
+    sqlite3_bind_text(statement, 1, scenario_name(c->scenario), -1, SQLITE_STATIC);
+    sqlite3_bind_text(statement, 2, pattern, -1, SQLITE_STATIC);
+    while (sqlite3_step(statement) == SQLITE_ROW) {
+        const struct part part = { g_strdup((const char *)sqlite3_column_text(statement, 0)),
+                                   sqlite3_column_int(statement, 1) != 0 };
+        g_array_append_val(parts, part);
+    }
+    sqlite3_finalize(statement);
+    g_free(pattern);
+    return parts;
+}
+
+static void collect_part(struct collector *c, const char *prefix, const char *part, unsigned color)
+{
+    struct plot_curve *curve = plot_curve_new(c->data, g_strdup(part + strlen(prefix) + 1),
+                                              g_strdup(part), prefix);
+    GHashTable *ys = values_of(c, part);
+    double row = 0.0;
+    curve->color = color;
+    for (size_t i = 0; i < scenario_n_points(c->scenario); i++) {
+        const struct plot_value *y = g_hash_table_lookup(ys, scenario_point_name(c->scenario, i));
+        const struct plot_value value = { .x = row, .y = y != NULL ? y->y : 0.0 };
+        row += c->spec->shown[i];
+        if (y != NULL && c->spec->shown[i])
+            g_array_append_val(curve->values, value);
+    }
+    if (curve->values->len == 0)
+        g_ptr_array_remove_index(c->data->curves, c->data->curves->len - 1);
+    g_hash_table_destroy(ys);
+}
+
+/* A part has the same colour in all figures, whichever others are zero there. */
+static void collect_stack(struct collector *c)
+{
+    const char *prefix = c->spec->metrics->pdata[0];
+    GArray *parts = parts_of(c, prefix);
+    for (size_t i = 0; i < scenario_n_points(c->scenario); i++) {
+        if (c->spec->shown[i])
+            g_ptr_array_add(c->data->categories, short_point_name(c->scenario, i));
+    }
+    for (guint k = 0; k < parts->len; k++) {
+        const struct part *part = &g_array_index(parts, struct part, k);
+        if (part->anywhere)
+            collect_part(c, prefix, part->name, k);
+    }
+    g_array_free(parts, TRUE);
+}
+
+double plot_stack_height(const struct plot_data *data, guint row)
+{
+    double sum = 0.0;
+    for (guint i = 0; i < data->curves->len; i++) {
+        const struct plot_curve *curve = data->curves->pdata[i];
+        const struct plot_value *value = curve->measured ? NULL : plot_data_at(curve, row);
+        sum += value != NULL ? MAX(value->y, 0.0) : 0.0;
+    }
+    return sum;
+}
+
+bool plot_part_is_seen(const struct plot_data *data, const struct plot_curve *part)
+{
+    double highest = 0.0;
+    bool seen = false;
+    for (guint row = 0; row < data->categories->len; row++)
+        highest = MAX(highest, plot_stack_height(data, row));
+    for (guint i = 0; i < part->values->len; i++)
+        seen = seen ||
+               g_array_index(part->values, struct plot_value, i).y * STACK_PIXELS >= highest;
+    return seen;
+}
+
+/* ---- Measured ------------------------------------------------------------------------------ */
+
+/* Rows "x,y"; the first that is no comment is the header. */
+static void parse_rows(struct collector *c, struct plot_curve *curve, const char *path,
+                       const char *content)
+{
+    char **lines = g_strsplit(content, "\n", -1);
+    bool header_seen = false;
+    for (int i = 0; lines[i] != NULL; i++) {
+        char **cells = g_strsplit(g_strstrip(lines[i]), ",", -1);
+        struct plot_value value = { 0 };
+        if (*lines[i] == '\0' || *lines[i] == '#') {
+            /* nothing */
+        } else if (!header_seen) {
+            header_seen = true;
+        } else if (g_strv_length(cells) < 2 || !to_number(g_strstrip(cells[1]), &value.y)) {
+            sim_error_add(c->errors, path, i + 1, "expected x,y");
+        } else if (to_x(c->data, g_strstrip(cells[0]), &value.x)) {
+            g_array_append_val(curve->values, value);
+        } else if (c->data->categories->len == 0) {
+            sim_error_add(c->errors, path, i + 1, "\"%s\": expected a number", cells[0]);
+        }
+        g_strfreev(cells);
+    }
+    g_strfreev(lines);
+}
+
+/* "" for a curve: the legend then says once what open points are. */
+static char *measured_label(const struct collector *c, const struct plot_measured *measured,
+                            const struct plot_curve *simulated)
+{
+    if (*measured->label != '\0')
+        return g_strdup(measured->label);
+    if (!plot_is_bars(c->spec))
+        return g_strdup("");
+    if (simulated != NULL && c->spec->series->len > 0)
+        return g_strdup_printf("%s (measured)", simulated->label);
+    return g_strdup("measured");
+}
+
+static void collect_measured(struct collector *c, const struct plot_measured *measured)
+{
+    char *content = NULL;
+    char *path = cli_find_file(c->options, measured->file);
+    const struct plot_curve *simulated = NULL;
+    for (guint i = 0; i < c->data->curves->len && simulated == NULL; i++) {
+        const struct plot_curve *curve = c->data->curves->pdata[i];
+        if (!curve->measured && strcmp(curve->series, measured->series) == 0)
+            simulated = curve;
+    }
+    if (path == NULL || !g_file_get_contents(path, &content, NULL, NULL)) {
+        sim_error_add(c->errors, config_file(measured->node), config_line(measured->node),
+                      "%s: no file \"%s\" below the scenarios", config_path(measured->node),
+                      measured->file);
+    } else {
+        struct plot_curve *curve = plot_curve_new(c->data, measured_label(c, measured, simulated),
+                                                  g_strdup(measured->series), NULL);
+        curve->measured = true;
+        curve->color = simulated != NULL ? simulated->color : c->data->curves->len - 1;
+        parse_rows(c, curve, path, content);
+    }
+    g_free(content);
+    g_free(path);
+}
+
+/* ---- Published with claims ----------------------------------------------------------------- */
+
+/* The point that a claim is about if it is about just one, and about a metric of this panel: *share
+ * is then 0, or if that is a histogram, which of its quantiles it is about. */
+static bool find_point(const struct collector *c, const struct claim *claim, size_t *point,
+                       double *share)
+{
+    GArray *references = claim_references(claim);
+    bool found = false;
+    if (references->len == 1 && g_str_has_prefix(claim->expr, "v(") &&
+        strchr(claim->expr, ')') == strrchr(claim->expr, ')') &&
+        g_str_has_suffix(claim->expr, ")")) {
+        const struct claim_reference *r = &g_array_index(references, struct claim_reference, 0);
+        const bool ours = strcmp(r->scenario, scenario_name(c->scenario)) == 0;
+        const char *metric = c->spec->metrics->pdata[0];
+        *share = c->spec->kind == PLOT_CDF ? plot_quantile_of(r->metric, metric) : 0.0;
+        const bool shown = c->spec->kind == PLOT_CDF ? *share > 0.0
+                                                     : strcmp(metric, r->metric) == 0;
+        for (size_t i = 0; ours && shown && !found && i < scenario_n_points(c->scenario); i++) {
+            found = c->spec->shown[i] && strcmp(scenario_point_name(c->scenario, i), r->point) == 0;
+            *point = found ? i : *point;
+        }
+    }
+    g_array_free(references, TRUE);
+    return found;
+}
+
+/* Along x of the panel: the point's value; the claim's, of a quantile; where the curve begins. */
+static bool published_at(const struct collector *c, size_t point, double share,
+                         struct plot_value *value)
+{
+    if (c->spec->kind == PLOT_CDF) {
+        value->x = value->y * c->data->x_factor;
+        value->y = share;
+        return true;
+    }
+    return c->spec->kind == PLOT_SERIES ||
+           to_x(c->data, plot_axis_value(c->scenario, point, c->spec->x), &value->x);
+}
+
+/* Of a series a mean is published: a level, as long as the simulated curve. */
+static void add_level(struct plot_curve *published, const struct plot_curve *simulated, double y)
+{
+    const GArray *values = simulated->values;
+    const struct plot_value ends[] = {
+        { .x = g_array_index(values, struct plot_value, 0).x, .y = y },
+        { .x = g_array_index(values, struct plot_value, values->len - 1).x, .y = y },
+    };
+    published->level = true;
+    g_array_append_vals(published->values, ends, 2);
+}
+
+static void add_published(struct collector *c, const struct claim *claim, guint first_published)
+{
+    size_t point = 0;
+    double share = 0.0;
+    struct plot_value value = { .y = claim_target(claim) };
+    if (isnan(claim->published_lo) || !find_point(c, claim, &point, &share) ||
+        !published_at(c, point, share, &value))
+        return;
+    char *series = plot_series_name(c->spec, c->scenario, point);
+    const struct plot_curve *simulated = NULL;
+    struct plot_curve *published = NULL;
+    bool measured = false; /* from a file, which says more */
+    for (guint i = 0; i < c->data->curves->len; i++) {
+        struct plot_curve *curve = c->data->curves->pdata[i];
+        if (strcmp(curve->series, series) != 0)
+            continue;
+        simulated = !curve->measured && simulated == NULL ? curve : simulated;
+        measured = measured || (curve->measured && i < first_published);
+        published = i >= first_published ? curve : published;
+    }
+    if (simulated != NULL && !measured) {
+        const struct plot_measured from = { .series = series, .label = "" };
+        if (published == NULL) {
+            published = plot_curve_new(c->data, measured_label(c, &from, simulated),
+                                       g_strdup(series), NULL);
+            published->measured = true;
+            published->color = simulated->color;
+        }
+        if (c->spec->kind == PLOT_SERIES)
+            add_level(published, simulated, value.y);
+        else
+            g_array_append_val(published->values, value);
+    }
+    g_free(series);
+}
+
+/* What claims beside the scenario say of its points; mistakes in them are for `nudma check`. */
+static void collect_published(struct collector *c)
+{
+    char *folder = g_path_get_dirname(scenario_name(c->scenario));
+    char *name = g_build_filename(folder, "claims.cfg", NULL);
+    char *path = cli_find_file(c->options, name), *arguments[] = { path, NULL };
+    const guint first = c->data->curves->len;
+    const bool x_is_axis = scenario_axis_find(c->scenario, c->spec->x) <
+                           scenario_n_axes(c->scenario);
+    if (path != NULL && (x_is_axis || plot_is_sampled(c->spec)) && c->spec->kind != PLOT_STACK &&
+        c->spec->metrics->len == 1) {
+        struct sim_error_list errors = { 0 };
+        GPtrArray *files = claims_load(c->options, arguments, &errors);
+        for (guint i = 0; i < files->len && errors.n_messages == 0; i++) {
+            const struct claims_file *file = files->pdata[i];
+            for (guint k = 0; k < file->claims->len; k++)
+                add_published(c, claims_at(file, k), first);
+        }
+        for (guint i = first; i < c->data->curves->len; i++)
+            g_array_sort(((struct plot_curve *)c->data->curves->pdata[i])->values, by_x);
+        g_ptr_array_free(files, TRUE);
+        sim_error_release(&errors);
+    }
+    g_free(path);
+    g_free(name);
+    g_free(folder);
+}
+
+/* Where something is measured, bars say that they are simulated, and so does a lonely curve. */
+static void tell_apart(const struct plot_spec *spec, struct plot_data *data)
+{
+    bool any_measured = false;
+    for (guint i = 0; i < data->curves->len; i++)
+        any_measured = any_measured || ((struct plot_curve *)data->curves->pdata[i])->measured;
+    for (guint i = 0; any_measured && spec->kind != PLOT_STACK && i < data->curves->len; i++) {
+        struct plot_curve *curve = data->curves->pdata[i];
+        if (curve->measured || (!plot_is_bars(spec) && *curve->series != '\0'))
+            continue;
+        char *label = *curve->series != '\0' ? g_strdup_printf("%s (simulated)", curve->label)
+                                             : g_strdup("simulated");
+        g_free(curve->label);
+        curve->label = label;
+    }
+}
+
+/* ---- Ratios -------------------------------------------------------------------------------- */
+
+static struct plot_curve *simulated_curve(const struct plot_data *data, const char *series,
+                                          const char *metric)
+{
+    for (guint i = 0; i < data->curves->len; i++) {
+        struct plot_curve *curve = data->curves->pdata[i];
+        if (!curve->measured && strcmp(curve->series, series) == 0 &&
+            strcmp(curve->metric, metric) == 0)
+            return curve;
+    }
+    return NULL;
+}
+
+/* Points at the same x; of a value of 0 nothing is said. */
+static void set_ratios(const struct plot_curve *of, const struct plot_curve *to)
+{
+    for (guint i = 0; i < of->values->len; i++) {
+        struct plot_value *value = &g_array_index(of->values, struct plot_value, i);
+        for (guint k = 0; k < to->values->len; k++) {
+            const struct plot_value *other = &g_array_index(to->values, struct plot_value, k);
+            if (other->x == value->x && other->y != 0.0)
+                value->ratio = value->y / other->y;
+        }
+    }
+}
+
+static void collect_ratios(const struct collector *c)
+{
+    for (guint i = 0; c->spec->ratio_of != NULL && i < c->spec->metrics->len; i++) {
+        const char *metric = c->spec->metrics->pdata[i];
+        const struct plot_curve *of = simulated_curve(c->data, c->spec->ratio_of, metric);
+        const struct plot_curve *to = simulated_curve(c->data, c->spec->ratio_to, metric);
+        if (of != NULL && to != NULL)
+            set_ratios(of, to);
+    }
+}
+
+/* ---- All of it ------------------------------------------------------------------------------ */
+
+static void collect_simulated(struct collector *c)
+{
+    const struct plot_spec *spec = c->spec;
+    if (spec->kind == PLOT_STACK) {
+        collect_stack(c);
+    } else if (plot_is_sampled(spec)) {
+        plot_samples_collect(c->scenario, spec, c->db, c->data);
+    } else {
+        find_categories(c);
+        for (guint i = 0; i < spec->metrics->len; i++)
+            collect_metric(c, spec->metrics->pdata[i]);
+        collect_ratios(c);
+    }
+}
+
+bool plot_data_collect(struct scenario *scenario, const struct plot_spec *spec,
+                       struct results_db *db, const struct cli_options *options,
+                       struct plot_data *data, struct sim_error_list *errors)
+{
+    struct collector c = { scenario, spec, db, options, data, errors };
+    const size_t before = errors->n_messages;
+    data->curves = g_ptr_array_new_with_free_func(free_curve);
+    data->categories = g_ptr_array_new_with_free_func(g_free);
+    data->strings = g_string_chunk_new(64);
+    data->x_name = spec->kind == PLOT_STACK ? axis_names(scenario) : g_strdup(spec->x);
+    data->x_unit = spec->x_unit;
+    data->x_factor = 1.0;
+    data->y_unit = spec->y_unit;
+    collect_simulated(&c);
+    const bool any = data->curves->len > 0;
+    for (guint i = 0; any && i < spec->measured->len; i++)
+        collect_measured(&c, &g_array_index(spec->measured, struct plot_measured, i));
+    if (any)
+        collect_published(&c);
+    tell_apart(spec, data);
+    return any && errors->n_messages == before;
+}
+
+/* "latency_mean_ns", ""bond, two flows" where flows=2" */
+static void append_panel_name(GString *text, const struct plot_spec *spec, bool titled)
+{
+    if (titled && *spec->title != '\0')
+        g_string_append_printf(text, "\"%s\"", spec->title);
+    else
+        g_string_append(text, spec->metrics->pdata[0]);
+    if (*spec->filter != '\0')
+        g_string_append_printf(text, " where %s", spec->filter);
+}
+
+void plot_data_say_missing(const struct scenario *scenario, const struct plot_figure *figure,
+                           const GPtrArray *missing, const char *db)
+{
+    const bool one = figure->panels->len == 1, all = missing->len == figure->panels->len && !one;
+    GString *text = g_string_new("");
+    for (guint i = 0; !all && i < missing->len; i++) {
+        g_string_append(text, i == 0 ? " of " : "; ");
+        append_panel_name(text, missing->pdata[i], !one);
+    }
+    if (missing->len > 0)
+        fprintf(stderr, "%s: no results%s in %s (nudma run %s makes them)\n",
+                scenario_name(scenario), text->str, db, scenario_name(scenario));
+    g_string_free(text, TRUE);
+}
+
+void plot_data_release(struct plot_data *data)
+{
+    g_free(data->x_name);
+    g_string_chunk_free(data->strings);
+    g_ptr_array_free(data->curves, TRUE);
+    g_ptr_array_free(data->categories, TRUE);
+}

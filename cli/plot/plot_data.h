@@ -1,0 +1,63 @@
+/* The curves of a figure: simulated ones from the database, measured ones from files. */
+#ifndef CLI_PLOT_PLOT_DATA_H
+#define CLI_PLOT_PLOT_DATA_H
+
+#include "cli/base/cli.h"
+#include "cli/plot/plot_spec.h"
+
+struct plot_value {
+    double x;       /* with categories: their index */
+    double y, ci95; /* ci95 0: unknown */
+    double ratio;   /* to the curve that the panel compares with; 0: no label */
+};
+
+struct plot_curve {
+    char *label;        /* for the legend */
+    char *series;       /* "op=read"; of measured ones as written */
+    const char *metric; /* the panel's; NULL: measured */
+    bool measured;
+    bool level;     /* one published value, for all x */
+    unsigned color; /* curves of one series share it */
+    GArray *values; /* struct plot_value, ascending in x unless x is a metric */
+};
+
+struct plot_data {
+    char *x_name;                /* what stands below the x axis */
+    const char *x_unit, *y_unit; /* the panel's, else those of what was recorded */
+    GPtrArray *curves;           /* struct plot_curve, owned */
+    GPtrArray *categories; /* char *, owned: the values along x in order; empty: x is a number */
+    GStringChunk *strings; /* of units */
+    double x_factor;       /* of PLOT_CDF: from the metric's unit to x_unit */
+};
+
+/* False if there are no results, or with mistakes in errors. */
+bool plot_data_collect(struct scenario *scenario, const struct plot_spec *spec,
+                       struct results_db *db, const struct cli_options *options,
+                       struct plot_data *data, struct sim_error_list *errors);
+/* A line for all panels (const struct plot_spec *) of the figure that have no results in the
+ * database of that name; none if there are none. */
+void plot_data_say_missing(const struct scenario *scenario, const struct plot_figure *figure,
+                           const GPtrArray *missing, const char *db);
+void plot_data_release(struct plot_data *data);
+/* An empty curve at the end; takes label and series. */
+struct plot_curve *plot_curve_new(struct plot_data *data, char *label, char *series,
+                                  const char *metric);
+/* For the legend; g_free(). */
+char *plot_curve_label(const struct plot_spec *spec, const char *series, const char *metric);
+/* "op=read transfer_bytes=64" -> "read transfer_bytes=64": values that say what they are alone;
+ * g_free(). */
+char *plot_short_series(const char *series);
+/* Of PLOT_STACK: the sum of the parts at a category; whether a part is large enough anywhere to be
+ * seen. */
+double plot_stack_height(const struct plot_data *data, guint row);
+bool plot_part_is_seen(const struct plot_data *data, const struct plot_curve *part);
+/* plot_samples.c: the curves of PLOT_SERIES and PLOT_CDF. */
+void plot_samples_collect(struct scenario *scenario, const struct plot_spec *spec,
+                          struct results_db *db, struct plot_data *data);
+/* A quantile that this metric is of the histogram: 0.99 of "latency_p99_ns" and "latency_ns"; 0 if
+ * it is none. */
+double plot_quantile_of(const char *metric, const char *histogram);
+/* The curve's value at a category, or NULL. */
+const struct plot_value *plot_data_at(const struct plot_curve *curve, guint category);
+
+#endif

@@ -1,0 +1,102 @@
+/*
+ * Where legends stand. gnuplot takes their height from the panel that they belong to; beside each
+ * other panels are as high as each other only if all leave the same room below.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/plot/plot_script.h"
+
+/* Pixels, as our fonts are drawn; if letters are narrower, there is space left. */
+#define CHARACTER     11.5
+#define ENTRY         115.0 /* the sample, and space */
+#define AXIS_LINES    4.0   /* tics and label of the x axis */
+#define ROTATED_LINES 0.33  /* a letter of a tic at 45 degrees, in lines */
+
+struct entries {
+    guint n;
+    size_t longest;
+};
+
+static void add_entry(struct entries *entries, const char *label)
+{
+    entries->n++;
+    entries->longest = MAX(entries->longest, strlen(label));
+}
+
+static struct entries entries_of(const struct plot_panel *panel)
+{
+    struct entries entries = { 0 };
+    const struct plot_data *data = &panel->data;
+    const bool stacked = panel->spec->kind == PLOT_STACK;
+    bool open = false, ratio = false;
+    for (guint i = 0; i < data->curves->len; i++) {
+        const struct plot_curve *curve = data->curves->pdata[i];
+        if (*curve->label == '\0')
+            open = true;
+        else if (curve->measured || !stacked || plot_part_is_seen(data, curve))
+            add_entry(&entries, curve->label);
+        for (guint k = 0; k < curve->values->len; k++)
+            ratio = ratio || g_array_index(curve->values, struct plot_value, k).ratio != 0.0;
+    }
+    if (open)
+        add_entry(&entries, "measured (open)");
+    if (ratio) {
+        char *title = plot_ratio_title(panel->spec);
+        add_entry(&entries, title);
+        g_free(title);
+    }
+    return entries;
+}
+
+static bool is_below(const struct plot_spec *spec)
+{
+    return *spec->key == '\0' || strstr(spec->key, "below") != NULL;
+}
+
+static guint columns_of(const struct plot_panel *panel, int panel_width)
+{
+    const struct entries entries = entries_of(panel);
+    const char *said = strstr(panel->spec->key, "maxcols ");
+    const double width = CHARACTER * (double)entries.longest + ENTRY;
+    const int fit = CLAMP((int)((double)panel_width / width), 1, MAX((int)entries.n, 1));
+    const int most = said != NULL ? atoi(said + strlen("maxcols ")) : fit;
+    return (guint)CLAMP(most, 1, fit);
+}
+
+/* Lines below the frame of one panel. */
+static double room_below(const struct plot_panel *panel, int panel_width)
+{
+    const struct entries entries = entries_of(panel);
+    const guint columns = columns_of(panel, panel_width);
+    double lines = AXIS_LINES;
+    size_t longest = 0;
+    for (guint i = 0; i < panel->data.categories->len; i++)
+        longest = MAX(longest, strlen(panel->data.categories->pdata[i]));
+    if (plot_is_rotated(panel, false))
+        lines += ROTATED_LINES * (double)longest;
+    if (is_below(panel->spec))
+        lines += (double)((entries.n + columns - 1) / columns);
+    return lines;
+}
+
+void plot_legend_append_room(GString *script, const struct plot_panel *panels, guint n_panels,
+                             int panel_width)
+{
+    double lines = 0.0;
+    for (guint i = 0; i < n_panels; i++)
+        lines = MAX(lines, room_below(&panels[i], panel_width));
+    g_string_append_printf(script, "set bmargin %.1f\n", ceil(lines));
+}
+
+void plot_legend_append(GString *script, const struct plot_panel *panel, int panel_width)
+{
+    const struct plot_spec *spec = panel->spec;
+    g_string_append_printf(script, "set key %s%s height 1",
+                           *spec->key != '\0' ? spec->key : "below",
+                           spec->kind == PLOT_STACK ? " invert" : "");
+    if (panel_width > 0 && is_below(spec))
+        g_string_append_printf(script, " maxcols %u", columns_of(panel, panel_width));
+    g_string_append(script, "\n");
+}

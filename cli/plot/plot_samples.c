@@ -1,0 +1,161 @@
+/*
+ * Curves out of what a run recorded besides its metrics: series over time, averaged over the seeds,
+ * and distributions, with the samples of all seeds together.
+ */
+#include <math.h>
+#include <sqlite3.h>
+#include <string.h>
+
+#include "cli/plot/plot_data.h"
+#include "sim/config/unit.h"
+
+#define OF_POINT                                                    \
+    " WHERE w.scenario_id = (SELECT id FROM label WHERE text = ?1)" \
+    " AND w.point_id = (SELECT id FROM label WHERE text = ?2) AND q.name = ?3"
+
+static const char series_sql[] =
+    "SELECT x.t_ps, avg(x.value), 0, q.unit FROM newest w JOIN series_row x ON x.run_id = w.run_id"
+    " JOIN quantity q ON q.id = x.quantity_id" OF_POINT " GROUP BY x.t_ps ORDER BY x.t_ps";
+static const char histogram_sql[] =
+    "SELECT h.lo, h.hi, sum(h.count), q.unit FROM newest w JOIN histogram_row h"
+    " ON h.run_id = w.run_id JOIN quantity q ON q.id = h.quantity_id" OF_POINT
+    " GROUP BY h.lo, h.hi ORDER BY h.lo";
+
+struct reader {
+    const struct plot_spec *spec;
+    struct plot_data *data;
+    const char *unit; /* of what was recorded; NULL: nothing so far */
+};
+
+static void add_value(struct plot_curve *curve, double x, double y)
+{
+    const struct plot_value value = { .x = x, .y = y };
+    g_array_append_val(curve->values, value);
+}
+
+/* Over the buckets' counts so far; from 0 at the lowest value to 1 at the highest. */
+static void make_cumulative(struct plot_curve *curve)
+{
+    double sum = 0.0;
+    for (guint i = 0; i < curve->values->len; i++) {
+        struct plot_value *value = &g_array_index(curve->values, struct plot_value, i);
+        sum += value->y;
+        value->y = sum;
+    }
+    for (guint i = 0; i < curve->values->len; i++)
+        g_array_index(curve->values, struct plot_value, i).y /= sum;
+}
+
+/* A distribution stays level where no bucket has samples. */
+static void read_rows(struct reader *reader, sqlite3_stmt *statement, struct plot_curve *curve)
+{
+    double end = 0.0; /* of the last bucket */
+    while (sqlite3_step(statement) == SQLITE_ROW) {
+        const double first = sqlite3_column_double(statement, 0);
+        const double second = sqlite3_column_double(statement, 1);
+        if (reader->unit == NULL)
+            reader->unit = g_string_chunk_insert_const(
+                reader->data->strings, (const char *)sqlite3_column_text(statement, 3));
+        if (reader->spec->kind == PLOT_SERIES) {
+            add_value(curve, first, second);
+            continue;
+        }
+        if (curve->values->len == 0 || first > end)
+            add_value(curve, first, 0.0);
+        add_value(curve, second, sqlite3_column_double(statement, 2));
+        end = second;
+    }
+    if (reader->spec->kind == PLOT_CDF && curve->values->len > 0)
+        make_cumulative(curve);
+}
+
+static void scale_x(struct plot_data *data, double factor)
+{
+    for (guint i = 0; i < data->curves->len; i++) {
+        const struct plot_curve *curve = data->curves->pdata[i];
+        for (guint k = 0; k < curve->values->len; k++)
+            g_array_index(curve->values, struct plot_value, k).x *= factor;
+    }
+}
+
+static double last_x(const struct plot_data *data)
+{
+    double last = 0.0;
+    for (guint i = 0; i < data->curves->len; i++) {
+        const GArray *values = ((const struct plot_curve *)data->curves->pdata[i])->values;
+        last = MAX(last, g_array_index(values, struct plot_value, values->len - 1).x);
+    }
+    return last;
+}
+
+/* The largest unit of time in which the curves end at 10 or more. */
+static const char *time_unit(double last_ps)
+{
+    return last_ps >= 1e13 ? "s" : last_ps >= 1e10 ? "ms" : last_ps >= 1e7 ? "us" : "ns";
+}
+
+/* From what was recorded to the unit that the panel asks for, if both are of one kind. */
+static void convert(struct reader *reader)
+{
+    struct plot_data *data = reader->data;
+    const bool time = reader->spec->kind == PLOT_SERIES;
+    const char *recorded = time ? "ps" : reader->unit != NULL ? reader->unit : "";
+    if (*data->x_unit == '\0')
+        data->x_unit = time ? time_unit(last_x(data)) : recorded;
+    if (time && *data->y_unit == '\0' && reader->unit != NULL)
+        data->y_unit = reader->unit;
+    const struct unit *from = unit_find(recorded), *to = unit_find(data->x_unit);
+    if (from != NULL && to != NULL && from->dimension == to->dimension)
+        data->x_factor = ldexp(1.0, from->pow2 - to->pow2) * pow(10.0, from->pow10 - to->pow10);
+    scale_x(data, data->x_factor);
+}
+
+void plot_samples_collect(struct scenario *scenario, const struct plot_spec *spec,
+                          struct results_db *db, struct plot_data *data)
+{
+    struct reader reader = { .spec = spec, .data = data };
+    sqlite3_stmt *statement = NULL;
+    sqlite3_prepare_v2(results_handle(db), spec->kind == PLOT_SERIES ? series_sql : histogram_sql,
+                       -1, &statement, NULL);
+    for (guint m = 0; m < spec->metrics->len; m++) {
+        const char *metric = spec->metrics->pdata[m];
+        for (size_t i = 0; i < scenario_n_points(scenario); i++) {
+            if (!spec->shown[i])
+                continue;
+            char *series = plot_series_name(spec, scenario, i);
+            struct plot_curve *curve = plot_curve_new(data, plot_curve_label(spec, series, metric),
+                                                      series, metric);
+            curve->color = data->curves->len - 1;
+            sqlite3_reset(statement);
+            sqlite3_bind_text(statement, 1, scenario_name(scenario), -1, SQLITE_STATIC);
+            sqlite3_bind_text(statement, 2, scenario_point_name(scenario, i), -1, SQLITE_STATIC);
+            sqlite3_bind_text(statement, 3, metric, -1, SQLITE_STATIC);
+            read_rows(&reader, statement, curve);
+            if (curve->values->len == 0)
+                g_ptr_array_remove_index(data->curves, data->curves->len - 1);
+        }
+    }
+    sqlite3_finalize(statement);
+    if (data->curves->len > 0)
+        convert(&reader);
+}
+
+double plot_quantile_of(const char *metric, const char *histogram)
+{
+    static const struct {
+        const char *infix;
+        double share;
+    } quantiles[] = { { "_p50", 0.5 }, { "_p90", 0.9 }, { "_p999", 0.999 }, { "_p99", 0.99 } };
+    for (size_t i = 0; i < SIM_N_ELEMENTS(quantiles); i++) {
+        const char *at = strstr(metric, quantiles[i].infix);
+        if (at == NULL)
+            continue;
+        char *without = g_strdup_printf("%.*s%s", (int)(at - metric), metric,
+                                        at + strlen(quantiles[i].infix));
+        const bool same = strcmp(without, histogram) == 0;
+        g_free(without);
+        if (same)
+            return quantiles[i].share;
+    }
+    return 0.0;
+}

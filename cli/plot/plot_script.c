@@ -1,0 +1,623 @@
+/*
+ * Writes the gnuplot script of a figure. Simulated curves are lines with filled points, measured
+ * ones open points of the same colour; bars stand beside each other, measured ones lighter. The
+ * colours are those of Okabe and Ito, which colour-blind readers tell apart; the point types
+ * differ too.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "cli/plot/plot_script.h"
+
+static const char *const colors[] = { "#0072B2", "#D55E00", "#009E73", "#CC79A7",
+                                      "#E69F00", "#56B4E9", "#000000", "#7F7F7F",
+                                      "#F0E442", "#882255", "#44AA99", "#332288" };
+static const int filled_points[] = { 7, 5, 9, 11, 13, 15 };
+static const int open_points[] = { 6, 4, 8, 10, 12, 14 };
+
+#define COLOR(curve)        colors[(curve)->color % SIM_N_ELEMENTS(colors)]
+#define POINT(table, curve) table[(curve)->color % SIM_N_ELEMENTS(table)]
+
+/* A string of gnuplot: in single quotes nothing but the quote itself is special. */
+static void append_quoted(GString *script, const char *text)
+{
+    g_string_append_c(script, '\'');
+    for (; *text != '\0'; text++) {
+        if (*text == '\'')
+            g_string_append_c(script, '\'');
+        g_string_append_c(script, (unsigned char)*text < ' ' ? ' ' : *text);
+    }
+    g_string_append_c(script, '\'');
+}
+
+static bool is_small(const struct plot_output *output)
+{
+    return output->format == PLOT_SVG && output->columns > 0;
+}
+
+/* ---- Axes ---------------------------------------------------------------------------------- */
+
+static char *axis_label(const char *label, const char *name, const char *unit)
+{
+    const char *shown = *label != '\0' ? label : name;
+    return *unit != '\0' ? g_strdup_printf("%s [%s]", shown, unit) : g_strdup(shown);
+}
+
+char *plot_y_name(const struct plot_spec *spec)
+{
+    enum { LONGEST = 48 };
+    if (*spec->y_label != '\0')
+        return g_strdup(spec->y_label);
+    GString *name = g_string_new(spec->metrics->pdata[0]);
+    for (guint i = 1; i < spec->metrics->len; i++) {
+        const char *metric = spec->metrics->pdata[i];
+        if (name->len + strlen(metric) > LONGEST) {
+            g_string_append(name, ", ...");
+            break;
+        }
+        g_string_append_printf(name, ", %s", metric);
+    }
+    return g_string_free(name, FALSE);
+}
+
+/* title: "" for none */
+static void append_labels(GString *script, const char *title, const struct plot_panel *panel,
+                          const struct plot_output *output)
+{
+    const struct plot_spec *spec = panel->spec;
+    char *x = axis_label(spec->x_label, panel->data.x_name, panel->data.x_unit);
+    char *y_name = plot_y_name(spec);
+    char *y = axis_label("", y_name, panel->data.y_unit);
+    if (!is_small(output)) { /* the page has it */
+        g_string_append(script, "set title ");
+        append_quoted(script, title);
+    }
+    if (output->format == PLOT_TEXT) { /* has no upright text */
+        g_string_append(script, " . \"\\n\" . ");
+        append_quoted(script, y);
+    } else {
+        g_string_append(script, "\nset ylabel ");
+        append_quoted(script, y);
+    }
+    g_string_append(script, "\nset xlabel ");
+    append_quoted(script, x);
+    g_string_append(script, "\n");
+    g_free(x);
+    g_free(y);
+    g_free(y_name);
+}
+
+static void x_range(const struct plot_data *data, double *lo, double *hi)
+{
+    *lo = INFINITY;
+    *hi = -INFINITY;
+    for (guint i = 0; i < data->curves->len; i++) {
+        const struct plot_curve *curve = data->curves->pdata[i];
+        for (guint k = 0; k < curve->values->len; k++) {
+            const double x = g_array_index(curve->values, struct plot_value, k).x;
+            *lo = MIN(*lo, x);
+            *hi = MAX(*hi, x);
+        }
+    }
+}
+
+/* 4096 -> "4Ki" */
+static char *binary_number(double value)
+{
+    static const char *const prefixes[] = { "", "Ki", "Mi", "Gi", "Ti" };
+    unsigned i = 0;
+    for (; i + 1 < SIM_N_ELEMENTS(prefixes) && value >= 1024.0; i++)
+        value /= 1024.0;
+    return g_strdup_printf("%g%s", value, prefixes[i]);
+}
+
+/* Powers of two, as people write sizes. */
+static void append_binary_tics(GString *script, double lo, double hi, int n_max)
+{
+    const int first = (int)ceil(log2(lo) - 1e-9), last = (int)floor(log2(hi) + 1e-9);
+    const int step = MAX((last - first) / n_max + 1, 1);
+    g_string_append(script, "set xtics (");
+    for (int e = first; e <= last; e += step) {
+        char *label = binary_number(ldexp(1.0, e));
+        g_string_append_printf(script, "%s'%s' %.17g", e > first ? ", " : "", label, ldexp(1.0, e));
+        g_free(label);
+    }
+    g_string_append(script, ")\n");
+}
+
+/* A little room at both ends, or text terminals draw the frame over the points. */
+static void append_x_axis(GString *script, const struct plot_spec *spec,
+                          const struct plot_data *data, const struct plot_output *output)
+{
+    double lo, hi;
+    x_range(data, &lo, &hi);
+    lo = isnan(spec->x_min) ? lo : spec->x_min;
+    hi = isnan(spec->x_max) ? hi : spec->x_max;
+    const bool logarithmic = spec->log_x >= 2 && lo > 0.0;
+    if (logarithmic)
+        g_string_append_printf(script, "set logscale x %u\n", spec->log_x);
+    if (logarithmic && spec->log_x == 2 && hi / lo >= 4.0)
+        append_binary_tics(script, lo, hi, is_small(output) ? 8 : 12);
+    if (!(hi >= lo))
+        return;
+    double margin = logarithmic ? pow(hi / lo, 0.04) : (hi - lo) * 0.04;
+    if (hi == lo) /* a single place, to which gnuplot gives no range in time for its labels */
+        margin = logarithmic ? 2.0 : lo != 0.0 ? fabs(lo) / 2.0 : 1.0;
+    const double left = logarithmic ? lo / margin : lo - margin;
+    const double right = logarithmic ? hi * margin : hi + margin;
+    g_string_append_printf(script, "set xrange [%.17g:%.17g]\n",
+                           isnan(spec->x_min) ? left : spec->x_min,
+                           isnan(spec->x_max) ? right : spec->x_max);
+}
+
+/* Moves a bound away from values that lie on it: the frame of text would hide their letters. */
+static double clear_bound(const struct plot_data *data, double bound, double span, double sign)
+{
+    for (guint i = 0; i < data->curves->len; i++) {
+        const struct plot_curve *curve = data->curves->pdata[i];
+        for (guint k = 0; k < curve->values->len; k++) {
+            const double y = g_array_index(curve->values, struct plot_value, k).y;
+            if (fabs(y - bound) < 0.04 * span)
+                return bound + sign * 0.08 * span;
+        }
+    }
+    return bound;
+}
+
+/* Of text: a linear axis with a line of room where values lie on its ends. */
+static void append_text_y_range(GString *script, const struct plot_spec *spec,
+                                const struct plot_data *data)
+{
+    double lo = INFINITY, hi = -INFINITY;
+    for (guint i = 0; i < data->curves->len; i++) {
+        const struct plot_curve *curve = data->curves->pdata[i];
+        for (guint k = 0; k < curve->values->len; k++) {
+            const double y = g_array_index(curve->values, struct plot_value, k).y;
+            lo = MIN(lo, y);
+            hi = MAX(hi, y);
+        }
+    }
+    lo = isnan(spec->y_min) ? lo : spec->y_min;
+    hi = isnan(spec->y_max) ? hi : spec->y_max;
+    const double span = hi > lo ? hi - lo : MAX(fabs(lo), 1.0);
+    g_string_append_printf(script, "set yrange [%.17g:%.17g]\n", clear_bound(data, lo, span, -1.0),
+                           clear_bound(data, hi, span, 1.0));
+}
+
+/* Above the highest value of a picture there is room: on the frame it could not be read. */
+static void append_y_axis(GString *script, const struct plot_spec *spec,
+                          const struct plot_data *data, const struct plot_output *output)
+{
+    if (output->format == PLOT_TEXT && spec->log_y < 2) {
+        append_text_y_range(script, spec, data);
+        return;
+    }
+    if (spec->log_y >= 2)
+        g_string_append_printf(script, "set logscale y %u\n", spec->log_y);
+    else if (isnan(spec->y_max))
+        g_string_append(script, "set offsets 0, 0, graph 0.02, 0\n");
+    g_string_append(script, "set yrange [");
+    if (!isnan(spec->y_min))
+        g_string_append_printf(script, "%.17g", spec->y_min);
+    g_string_append(script, ":");
+    if (!isnan(spec->y_max))
+        g_string_append_printf(script, "%.17g", spec->y_max);
+    g_string_append(script, "]\n");
+}
+
+#define PANEL_WIDTH 760
+
+/* Panels side by side are less wide each than a figure alone, and as high. */
+static void picture_size(guint n_panels, int *width, int *height)
+{
+    *width = n_panels > 1 ? (int)n_panels * PANEL_WIDTH : 1200;
+    *height = 800;
+}
+
+static void append_terminal(GString *script, guint n_panels, const struct plot_output *output)
+{
+    int width, height;
+    picture_size(n_panels, &width, &height);
+    switch (output->format) {
+    case PLOT_TEXT:
+        g_string_append_printf(script, "set terminal dumb mono noenhanced size %d,%d\n",
+                               output->columns, output->rows);
+        break;
+    case PLOT_PNG:
+        g_string_append_printf(script,
+                               "if (strstrt(GPVAL_TERMINALS, 'pngcairo') > 0) {\n"
+                               "set terminal pngcairo noenhanced size %d,%d font 'Sans,16' "
+                               "linewidth 2\n} else {\n"
+                               "set terminal png noenhanced size %d,%d large linewidth 2\n}\n",
+                               width, height, width, height);
+        break;
+    case PLOT_SVG:
+        if (is_small(output)) {
+            g_string_append_printf(script,
+                                   "set terminal svg noenhanced size %d,%d font 'Sans,15' "
+                                   "linewidth 1.2 background 'white'\n",
+                                   output->columns, output->rows);
+            break;
+        }
+        g_string_append_printf(script,
+                               "set terminal svg noenhanced size %d,%d font 'Sans,20' "
+                               "linewidth 2 background 'white'\n",
+                               width, height);
+        break;
+    case PLOT_GNUPLOT: break;
+    }
+    if (output->path != NULL) {
+        g_string_append(script, "set output ");
+        append_quoted(script, output->path);
+        g_string_append(script, "\n");
+    }
+}
+
+/* ---- Curves -------------------------------------------------------------------------------- */
+
+/* Labels do not stand on each other: from one to the next is a share of the width. */
+#define LABEL_SHARE 0.085
+
+static void append_curve_data(GString *script, const struct plot_spec *spec,
+                              const struct plot_data *data)
+{
+    double lo, hi, last = -INFINITY;
+    x_range(data, &lo, &hi);
+    const bool logarithmic = spec->log_x >= 2 && lo > 0.0;
+    const double width = logarithmic ? log(hi / lo) : hi - lo;
+    for (guint i = 0; i < data->curves->len; i++) {
+        const struct plot_curve *curve = data->curves->pdata[i];
+        last = -INFINITY;
+        g_string_append_printf(script, "$curve%u << END\n", i);
+        for (guint k = 0; k < curve->values->len; k++) {
+            const struct plot_value *v = &g_array_index(curve->values, struct plot_value, k);
+            const double at = logarithmic ? log(v->x / lo) : v->x - lo;
+            const bool labelled = v->ratio != 0.0 && at - last >= width * LABEL_SHARE;
+            last = labelled ? at : last;
+            g_string_append_printf(script, "%.17g %.17g %.17g %.17g\n", v->x, v->y, v->ci95,
+                                   labelled ? v->ratio : 0.0);
+        }
+        g_string_append(script, "END\n");
+    }
+}
+
+static void append_category_tics(GString *script, const struct plot_data *data)
+{
+    if (data->categories->len == 0)
+        return;
+    g_string_append(script, "set xtics (");
+    for (guint i = 0; i < data->categories->len; i++) {
+        g_string_append(script, i > 0 ? ", " : "");
+        append_quoted(script, data->categories->pdata[i]);
+        g_string_append_printf(script, " %u", i);
+    }
+    g_string_append_printf(script, ")\nset xrange [-0.5:%u.5]\n", data->categories->len - 1);
+}
+
+static bool has_interval(const struct plot_curve *curve)
+{
+    for (guint i = 0; i < curve->values->len; i++) {
+        if (g_array_index(curve->values, struct plot_value, i).ci95 > 0.0)
+            return true;
+    }
+    return false;
+}
+
+char *plot_ratio_title(const struct plot_spec *spec)
+{
+    char *of = plot_short_series(spec->ratio_of), *to = plot_short_series(spec->ratio_to);
+    char *title = g_strdup_printf("numbers: %s over %s", of, to);
+    g_free(of);
+    g_free(to);
+    return title;
+}
+
+static void append_title(GString *script, const char *label)
+{
+    g_string_append(script, *label != '\0' ? "title " : "notitle");
+    if (*label != '\0')
+        append_quoted(script, label);
+}
+
+static bool has_ratio(const struct plot_curve *curve, bool below_one)
+{
+    for (guint i = 0; i < curve->values->len; i++) {
+        const double ratio = g_array_index(curve->values, struct plot_value, i).ratio;
+        if (ratio != 0.0 && (ratio < 1.0) == below_one)
+            return true;
+    }
+    return false;
+}
+
+/* On the side of the points where the curve that they are compared with does not run. gnuplot 5.4
+ * crashes on labels of which none is to be drawn. */
+static void append_ratios(GString *script, const struct plot_curve *curve, unsigned index)
+{
+    if (has_ratio(curve, false))
+        g_string_append_printf(script,
+                               "$curve%u using 1:($4 >= 1 ? $2 : NaN):(sprintf('%%.2f', $4)) "
+                               "with labels offset 0,0.9 notitle, ",
+                               index);
+    if (has_ratio(curve, true))
+        g_string_append_printf(
+            script,
+            "$curve%u using 1:($4 < 1 && $4 != 0 ? $2 : NaN):(sprintf('%%.2f', $4)) "
+            "with labels offset 0,-0.9 notitle, ",
+            index);
+}
+
+static bool has_any_ratio(const struct plot_panel *panel)
+{
+    bool any = false;
+    for (guint i = 0; i < panel->data.curves->len; i++)
+        any = any || has_ratio(panel->data.curves->pdata[i], false) ||
+              has_ratio(panel->data.curves->pdata[i], true);
+    return any;
+}
+
+/* What the numbers at points or bars are: "numbers: local over remote". */
+static void append_ratio_title(GString *script, const struct plot_panel *panel, bool any)
+{
+    if (!any)
+        return;
+    char *label = plot_ratio_title(panel->spec);
+    g_string_append(script, ", NaN with dots lc rgb '#FFFFFF' ");
+    append_title(script, label);
+    g_free(label);
+}
+
+/* So many points that they would hide their line. */
+static bool is_dense(const struct plot_spec *spec, const struct plot_curve *curve)
+{
+    return spec->kind == PLOT_CDF || curve->values->len > 60;
+}
+
+static void append_curve(GString *script, const struct plot_spec *spec,
+                         const struct plot_curve *curve, unsigned index, bool small)
+{
+    if (curve->level) {
+        g_string_append_printf(script, "$curve%u using 1:2 with lines lc rgb '%s' dt 2 lw 1.2 ",
+                               index, COLOR(curve));
+    } else if (curve->measured) {
+        g_string_append_printf(
+            script, "$curve%u using 1:2 with points lc rgb '%s' pt %d ps %s lw 1.2 ", index,
+            COLOR(curve), POINT(open_points, curve), small ? "1.1" : "1.8");
+    } else {
+        if (has_interval(curve))
+            g_string_append_printf(
+                script, "$curve%u using 1:2:3 with yerrorbars lc rgb '%s' pt 0 notitle, ", index,
+                COLOR(curve));
+        append_ratios(script, curve, index);
+        if (is_dense(spec, curve))
+            g_string_append_printf(script, "$curve%u using 1:2 with lines lc rgb '%s' lw 1.2 ",
+                                   index, COLOR(curve));
+        else
+            g_string_append_printf(
+                script, "$curve%u using 1:2 with linespoints lc rgb '%s' pt %d ps %s ", index,
+                COLOR(curve), POINT(filled_points, curve), small ? "0.8" : "1.4");
+    }
+    append_title(script, curve->label);
+}
+
+/* Letters: A, B, ... simulated, joined by dots; a, b, ... what was measured of the same series. */
+static void append_text_curve(GString *script, const struct plot_curve *curve, unsigned index)
+{
+    const char letter = (char)((curve->measured ? 'a' : 'A') + (char)(curve->color % 26));
+    const guint step = curve->values->len / 40 + 1;
+    if (!curve->measured)
+        g_string_append_printf(script, "$curve%u using 1:2 with lines lt 0 notitle, ", index);
+    g_string_append_printf(script, "$curve%u using 1:2 every %u with points pt '%c' ", index, step,
+                           letter);
+    append_title(script, curve->label);
+}
+
+/* What was measured comes last, so that it is not hidden. */
+static void append_curves(GString *script, const struct plot_panel *panel,
+                          const struct plot_output *output)
+{
+    const struct plot_data *data = &panel->data;
+    const char *separator = "plot ";
+    bool one_entry = false; /* for all measured curves without a label */
+    bool level = false;
+    append_curve_data(script, panel->spec, data);
+    append_category_tics(script, data);
+    for (int measured = 0; measured <= 1; measured++) {
+        for (guint i = 0; i < data->curves->len; i++) {
+            const struct plot_curve *curve = data->curves->pdata[i];
+            if (curve->measured != (measured == 1) || curve->values->len == 0)
+                continue;
+            g_string_append(script, separator);
+            separator = ", ";
+            one_entry = one_entry || *curve->label == '\0';
+            level = level || curve->level;
+            if (output->format == PLOT_TEXT)
+                append_text_curve(script, curve, i);
+            else
+                append_curve(script, panel->spec, curve, i, is_small(output));
+        }
+    }
+    if (one_entry && output->format == PLOT_TEXT)
+        g_string_append(script, ", NaN with points pt 'a' title '(small letters) measured'");
+    else if (one_entry && level)
+        g_string_append(script, ", NaN with lines lc rgb '#000000' dt 2 lw 1.2 "
+                                "title 'measured (dashed)'");
+    else if (one_entry)
+        g_string_append_printf(script,
+                               ", NaN with points lc rgb '#000000' pt 6 ps %s lw 1.2 "
+                               "title 'measured (open)'",
+                               is_small(output) ? "1.1" : "1.8");
+    append_ratio_title(script, panel, output->format != PLOT_TEXT && has_any_ratio(panel));
+    g_string_append(script, "\n");
+}
+
+bool plot_is_rotated(const struct plot_panel *panel, bool small)
+{
+    return plot_is_bars(panel->spec) && panel->data.categories->len > (small ? 4u : 8u);
+}
+
+/* ---- Bars ---------------------------------------------------------------------------------- */
+
+static void append_bar_data(GString *script, const struct plot_data *data)
+{
+    g_string_append(script, "$bars << END\n");
+    for (guint row = 0; row < data->categories->len; row++) {
+        g_string_append_c(script, '"');
+        for (const char *c = data->categories->pdata[row]; *c != '\0'; c++)
+            g_string_append_c(script, *c == '"' ? '\'' : *c);
+        g_string_append_c(script, '"');
+        for (guint i = 0; i < data->curves->len; i++) {
+            const struct plot_value *value = plot_data_at(data->curves->pdata[i], row);
+            if (value != NULL)
+                g_string_append_printf(script, " %.17g %.17g", value->y, value->ci95);
+            else
+                g_string_append(script, " NaN 0");
+        }
+        g_string_append(script, "\n");
+    }
+    g_string_append(script, "END\n");
+}
+
+/* Curves as bars, in the order in which they stand beside each other: by series, what was measured
+ * beside what was simulated. Of a stack only the parts: what was measured of it is no part. */
+static GArray *bars_in_order(const struct plot_spec *spec, const struct plot_data *data)
+{
+    GArray *order = g_array_new(FALSE, FALSE, sizeof(guint));
+    for (guint i = 0; spec->kind == PLOT_STACK && i < data->curves->len; i++) {
+        if (!((const struct plot_curve *)data->curves->pdata[i])->measured)
+            g_array_append_val(order, i);
+    }
+    if (spec->kind == PLOT_STACK)
+        return order;
+    for (unsigned color = 0; color < data->curves->len; color++) {
+        for (guint i = 0; i < data->curves->len; i++) {
+            const struct plot_curve *curve = data->curves->pdata[i];
+            if (curve->color == color)
+                g_array_append_val(order, i);
+        }
+    }
+    return order;
+}
+
+/* gnuplot puts bar i of n at row + (i - (n - 1) / 2) / (n + gap), with a gap of 1. */
+static bool append_bar_ratios(GString *script, const struct plot_data *data, const GArray *order)
+{
+    bool any = false;
+    g_string_append(script, "$ratios << END\n");
+    for (guint i = 0; i < order->len; i++) {
+        const struct plot_curve *curve = data->curves->pdata[g_array_index(order, guint, i)];
+        for (guint k = 0; k < curve->values->len; k++) {
+            const struct plot_value *v = &g_array_index(curve->values, struct plot_value, k);
+            const double x = v->x + ((double)i - (double)(order->len - 1) / 2.0) /
+                                        (double)(order->len + 1);
+            any = any || v->ratio != 0.0;
+            if (v->ratio != 0.0)
+                g_string_append_printf(script, "%.17g %.17g %.2f\n", x, v->y + v->ci95, v->ratio);
+        }
+    }
+    g_string_append(script, "END\n");
+    return any;
+}
+
+/* What was measured of a whole stack: points on it. */
+static void append_stack_points(GString *script, const struct plot_data *data, bool small)
+{
+    for (guint i = 0; i < data->curves->len; i++) {
+        const struct plot_curve *curve = data->curves->pdata[i];
+        if (!curve->measured)
+            continue;
+        g_string_append_printf(
+            script, ", $curve%u using 1:2 with points lc rgb '#000000' pt 6 ps %s lw 1.2 ", i,
+            small ? "1.1" : "1.8");
+        append_title(script, *curve->label != '\0' ? curve->label : "measured");
+    }
+}
+
+static void append_bars(GString *script, const struct plot_panel *panel,
+                        const struct plot_output *output)
+{
+    const struct plot_data *data = &panel->data;
+    const bool stacked = panel->spec->kind == PLOT_STACK;
+    GArray *order = bars_in_order(panel->spec, data);
+    bool intervals = false;
+    for (guint i = 0; i < data->curves->len && !stacked; i++)
+        intervals = intervals || has_interval(data->curves->pdata[i]);
+    append_bar_data(script, data);
+    append_curve_data(script, panel->spec, data);
+    const bool ratios = append_bar_ratios(script, data, order);
+    g_string_append(script, "set style data histograms\nset boxwidth 0.9\n");
+    g_string_append_printf(script, "set style histogram %s\n",
+                           stacked     ? "rowstacked"
+                           : intervals ? "errorbars gap 1 lw 1"
+                                       : "clustered gap 1");
+    g_string_append_printf(script, "set xrange [-0.7:%u.7]\nset xtics %s\nplot ",
+                           data->categories->len - 1,
+                           plot_is_rotated(panel, is_small(output)) ? "rotate by -45" : "norotate");
+    for (guint k = 0; k < order->len; k++) {
+        const guint i = g_array_index(order, guint, k);
+        const struct plot_curve *curve = data->curves->pdata[i];
+        char columns[16] = "";
+        if (intervals)
+            g_snprintf(columns, sizeof(columns), ":%u", 2 * i + 3);
+        g_string_append_printf(script, "%s$bars using %u%s:xtic(1) lc rgb '%s' fs %s ",
+                               k > 0 ? ", " : "", 2 * i + 2, columns, COLOR(curve),
+                               curve->measured ? "solid 0.35 border" : "solid 0.9");
+        append_title(script, stacked && !plot_part_is_seen(data, curve) ? "" : curve->label);
+    }
+    if (ratios)
+        g_string_append(script, ", $ratios using 1:2:3 with labels offset 0,0.7 notitle");
+    append_ratio_title(script, panel, ratios);
+    if (stacked)
+        append_stack_points(script, data, is_small(output));
+    g_string_append(script, "\n");
+    g_array_free(order, TRUE);
+}
+
+/* ---- All of it ------------------------------------------------------------------------------ */
+
+/* width: of one panel of several, in pixels; 0: it is alone */
+static void append_panel(GString *script, const char *title, const struct plot_panel *panel,
+                         int width, const struct plot_output *output)
+{
+    const struct plot_spec *spec = panel->spec;
+    append_labels(script, title, panel, output);
+    if (output->format == PLOT_TEXT) /* where it hides nothing */
+        g_string_append(script, "set key below Left reverse samplen 1\n");
+    else
+        g_string_append(script, "set grid ytics lc rgb '#D0D0D0'\n"
+                                "set xtics nomirror\nset ytics nomirror\n");
+    if (output->format != PLOT_TEXT)
+        plot_legend_append(script, panel, width);
+    if (!plot_is_bars(spec) && panel->data.categories->len == 0)
+        append_x_axis(script, spec, &panel->data, output);
+    append_y_axis(script, spec, &panel->data, output);
+    if (plot_is_bars(spec))
+        append_bars(script, panel, output);
+    else
+        append_curves(script, panel, output);
+}
+
+char *plot_script(const char *title, const struct plot_panel *panels, guint n_panels,
+                  const struct plot_output *output)
+{
+    GString *script = g_string_new("set encoding utf8\n");
+    append_terminal(script, n_panels, output);
+    if (n_panels == 1) {
+        append_panel(script, title, panels, 0, output);
+        return g_string_free(script, FALSE);
+    }
+    g_string_append_printf(script, "set multiplot layout 1,%u title ", n_panels);
+    append_quoted(script, title);
+    g_string_append(script, "\n");
+    bool titled = false;
+    for (guint i = 0; i < n_panels; i++)
+        titled = titled || *panels[i].spec->title != '\0';
+    for (guint i = 0; i < n_panels; i++) {
+        const char *own = panels[i].spec->title; /* a blank keeps the panels equally high */
+        g_string_append(script, i > 0 ? "reset\n" : "");
+        g_string_append(script, "set key samplen 2\n");
+        plot_legend_append_room(script, panels, n_panels, PANEL_WIDTH);
+        append_panel(script, titled && *own == '\0' ? " " : own, &panels[i], PANEL_WIDTH, output);
+    }
+    g_string_append(script, "unset multiplot\n");
+    return g_string_free(script, FALSE);
+}

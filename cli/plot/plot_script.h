@@ -1,0 +1,39 @@
+/* A figure as a script for gnuplot, or as text by itself. */
+#ifndef CLI_PLOT_PLOT_SCRIPT_H
+#define CLI_PLOT_PLOT_SCRIPT_H
+
+#include "cli/plot/plot_data.h"
+
+enum plot_format { PLOT_TEXT, PLOT_PNG, PLOT_SVG, PLOT_GNUPLOT };
+
+struct plot_output {
+    enum plot_format format;
+    const char *path; /* NULL: standard output */
+    /* PLOT_TEXT: characters. PLOT_SVG: pixels of a small picture, as for a page; 0: as for a file.
+     */
+    int columns, rows;
+};
+
+struct plot_panel {
+    const struct plot_spec *spec;
+    struct plot_data data;
+};
+
+/* The script; g_free(). Several panels stand side by side, below the title; not with PLOT_TEXT. */
+char *plot_script(const char *title, const struct plot_panel *panels, guint n_panels,
+                  const struct plot_output *output);
+/* What the y axis is called: its label, else the metrics; g_free(). */
+char *plot_y_name(const struct plot_spec *spec);
+/* What the numbers at points or bars are; g_free(). */
+char *plot_ratio_title(const struct plot_spec *spec);
+/* Whether names along x are written aslant; small: a picture for a page. */
+bool plot_is_rotated(const struct plot_panel *panel, bool small);
+/* plot_legend.c: where the legend stands; panel_width: of one panel of several, in pixels, 0 for a
+ * lone one. And the same room below each of several. */
+void plot_legend_append(GString *script, const struct plot_panel *panel, int panel_width);
+void plot_legend_append_room(GString *script, const struct plot_panel *panels, guint n_panels,
+                             int panel_width);
+/* Bars lie down in text: a line each; gnuplot's own do not tell their series apart. */
+void plot_text_bars(const char *title, const struct plot_panel *panel, int columns, FILE *out);
+
+#endif

@@ -1,0 +1,80 @@
+/* The group `plot` of a scenario: what its figure shows. docs/commands.md is the manual. */
+#ifndef CLI_PLOT_PLOT_SPEC_H
+#define CLI_PLOT_PLOT_SPEC_H
+
+#include <glib.h>
+
+#include "sim/config/scenario.h"
+
+enum plot_kind { PLOT_LINES, PLOT_BARS, PLOT_STACK, PLOT_SERIES, PLOT_CDF };
+
+/* A published curve: x,y rows in a file below a scenarios root. */
+struct plot_measured {
+    const char *series; /* whose colour it takes: "op=read"; "" if there is one curve */
+    const char *file;   /* as written */
+    const char *label;
+    struct config_node *node; /* for messages */
+};
+
+/* One panel of a figure. All strings but those said to be owned belong to the scenario's
+ * configuration. */
+struct plot_spec {
+    struct config_node *group; /* where it is written, for messages */
+    int kind;                  /* enum plot_kind */
+    const char *title, *x, *x_label, *x_unit, *y_label, *y_unit, *key, *filter, *ratio_labels;
+    uint32_t log_x, log_y;             /* the base; 0: linear */
+    double x_min, x_max, y_min, y_max; /* NAN: as the values ask for */
+    /* const char *: y, or `metric` of PLOT_SERIES and PLOT_CDF; PLOT_STACK: the prefix of the parts
+     */
+    GPtrArray *metrics;
+    GPtrArray *metric_nodes; /* struct config_node *, of each of them, for messages */
+    struct config_node *x_node;
+    GPtrArray *series; /* const char *: the axes that tell the curves apart */
+    GArray *measured;  /* struct plot_measured */
+    bool *shown;       /* of each point of the scenario: it matches the filter; owned */
+    /* Labels at the points of the first of two curves: its value over that of the second, by name
+     * as of plot_series_name(); NULL: none; owned. */
+    char *ratio_of, *ratio_to;
+};
+
+struct plot_figure {
+    const char *title;
+    GPtrArray *panels; /* struct plot_spec *, owned; one unless there are `panels` */
+};
+
+/* False if the scenario has no plot, or mistakes in it, which are then in errors. */
+bool plot_figure_read(struct scenario *scenario, struct plot_figure *figure,
+                      struct sim_error_list *errors);
+/* Whether the scenario's workload may record what the figure shows, and x, if it is no axis, and
+ * whether measured curves belong to one of those simulated. Builds points until all names are
+ * found. Points that cannot be built are for others to complain about. */
+void plot_figure_check(struct scenario *scenario, const struct plot_figure *figure,
+                       struct sim_error_list *errors);
+/* The axes, "memory, window", for whose values a curve of the panel has several points at one x;
+ * NULL if there are none: x and series tell the points apart, or x is a metric. g_free(). */
+char *plot_ambiguous_axes(const struct scenario *scenario, const struct plot_spec *spec);
+/* What is wrong with the name of a metric that no point of the scenario may record, with the
+ * nearest one that is; NULL if nothing is, or points cannot be built. g_free(). */
+char *plot_unknown_metric(struct scenario *scenario, const char *metric);
+void plot_figure_release(struct plot_figure *figure);
+/* Whether a panel shows that metric, along x or y. */
+bool plot_figure_shows(const struct plot_figure *figure, const char *metric);
+
+/* Bars stand over categories, everything else is a curve over numbers. */
+static inline bool plot_is_bars(const struct plot_spec *spec)
+{
+    return spec->kind == PLOT_BARS || spec->kind == PLOT_STACK;
+}
+
+/* Out of what a run recorded besides its metrics: over time, or as a distribution. */
+static inline bool plot_is_sampled(const struct plot_spec *spec)
+{
+    return spec->kind == PLOT_SERIES || spec->kind == PLOT_CDF;
+}
+
+/* The value of an axis at a point, NULL if there is no such axis. */
+const char *plot_axis_value(const struct scenario *scenario, size_t point, const char *axis);
+/* "op=read transfer_bytes=64": the values of the series' axes at a point; g_free(). */
+char *plot_series_name(const struct plot_spec *spec, const struct scenario *scenario, size_t point);
+
+#endif

@@ -1,0 +1,82 @@
+/*
+ * The results of one scenario out of the database's view `result`, with the axes of its points
+ * apart: what nudma results, export and diff show.
+ */
+#ifndef CLI_RESULTS_RESULT_SET_H
+#define CLI_RESULTS_RESULT_SET_H
+
+#include "cli/base/cli.h"
+#include "sim/config/scenario.h"
+
+struct result_value {
+    double mean, ci95; /* ci95 NAN: unknown */
+    int n;             /* seeds; 0: there is no value */
+};
+
+struct result_quantity {
+    char *name, *unit;
+};
+
+struct result_point {
+    char *name;                  /* "op=read transfer_bytes=64" */
+    char **axis;                 /* values, one for each axis of the set; "" without */
+    guint *rank;                 /* and the place of each in the order of that axis' values */
+    struct result_value *values; /* one for each metric of the set */
+};
+
+struct result_set {
+    char *scenario;
+    GPtrArray *axes;   /* char *, sorted, or as result_set_order_as() has them */
+    GPtrArray *values; /* of each axis: a GPtrArray of char *, in the order of ranks */
+    GArray *metrics;   /* struct result_quantity, in the order in which they were first stored */
+    GPtrArray *points; /* struct result_point, sorted by the values of their axes */
+    GHashTable *by_name;
+};
+
+/* What is asked for; each list is NULL-terminated or NULL. */
+struct result_choice {
+    char **scenarios; /* names, folders of them, wildcards; none: all */
+    char **metrics;   /* wildcards; none: all */
+    char **filters;   /* see sim/config/filter.h; all of them have to hold */
+};
+
+/*
+ * The sets (struct result_set, owned) of what is asked for, sorted by scenario, with the names of
+ * points and metrics, without values. A name or a wildcard that means nothing is a mistake; what
+ * the others mean is returned all the same.
+ */
+GPtrArray *result_sets_find(struct results_db *db, const struct result_choice *choice,
+                            struct sim_error_list *errors);
+/* The names of one scenario's points and metrics, as above; an empty set if it has no results. */
+struct result_set *result_set_of(struct results_db *db, const char *scenario);
+void result_set_free(struct result_set *set);
+/* Makes the points those of the names, NULL-terminated: takes others away, adds what has no
+ * results.
+ */
+void result_set_keep_points(struct result_set *set, const char *const *names);
+/* Axes, their values and with them the points in the order of the scenario's file. An axis of which
+ * it lacks a value keeps its order. */
+void result_set_order_as(struct result_set *set, const struct scenario *scenario);
+/* Keeps the metrics that the scenario plots, in all panels; of one that plots none, or NULL, the
+ * first few that are not of a part ("server.s0.dram_read_bytes"). What nudma run and nudma results
+ * show. (result_choice.c) */
+void result_set_keep_plotted(struct result_set *set, struct scenario *scenario);
+/* Reads the values of set->metrics, of which the caller may have taken some away. False with the
+ * reason printed. */
+bool result_set_read(struct result_set *set, struct results_db *db);
+/* NULL if there is none. */
+struct result_point *result_set_point(const struct result_set *set, const char *name);
+/* -1 if there is none. */
+int result_set_metric(const struct result_set *set, const char *name, const char *unit);
+const struct result_quantity *result_metric(const struct result_set *set, guint index);
+/* "latency_mean_ns [ns]"; g_free(). */
+char *result_metric_title(const struct result_quantity *quantity);
+/* "552.4 +-1.2", the interval with two digits, as more mean nothing; "-" without a value; g_free().
+ */
+char *result_value_text(const struct result_value *value);
+/* An interval that is more than rounding beside the mean. */
+bool result_value_has_interval(const struct result_value *value);
+/* Statements that follow see one state of the database, whatever is written meanwhile. */
+void result_snapshot(struct results_db *db);
+
+#endif

@@ -1,0 +1,25 @@
+/* Result sets as tables: what nudma run and nudma results print. */
+#ifndef CLI_RESULTS_RESULT_TABLE_H
+#define CLI_RESULTS_RESULT_TABLE_H
+
+#include "cli/results/result_set.h"
+
+/* What stands where; lists of axes ("op,cache"), NULL-terminated or NULL. */
+struct result_table_choice {
+    char **rows, **columns;
+    int width;           /* of lines; 0: as long as they are */
+    const char *title;   /* behind the scenario's name; NULL: none */
+    bool with_valueless; /* points without any value are shown, too */
+};
+
+struct result_layout;
+
+/* The set has to live as long; mistakes in axes go to errors. */
+struct result_layout *result_layout_new(const struct result_set *set,
+                                        const struct result_table_choice *choice,
+                                        struct sim_error_list *errors);
+void result_layout_free(struct result_layout *layout);
+/* To standard output; first: nothing stands above. The values of the set have been read. */
+void result_layout_print(const struct result_layout *layout, bool first);
+
+#endif

@@ -1,0 +1,74 @@
+/* Points as rows, axes and metrics as columns; one value a line with all metrics. */
+#include "cli/results/summary.h"
+#include "cli/results/result_table.h"
+
+/* Those of the plan. */
+static void keep_points(struct result_set *set, const struct plan *plan,
+                        const struct scenario *scenario)
+{
+    GPtrArray *names = g_ptr_array_new();
+    for (guint i = 0; i < plan->points->len; i++) {
+        const struct plan_point *point = plan_point(plan, i);
+        if (point->scenario == scenario)
+            g_ptr_array_add(names, (gpointer)plan_point_name(point));
+    }
+    g_ptr_array_add(names, NULL);
+    result_set_keep_points(set, (const char *const *)names->pdata);
+    g_ptr_array_free(names, TRUE);
+}
+
+static void print_all(const struct result_set *set)
+{
+    struct cli_table *table = cli_table_new();
+    for (guint a = 0; a < set->axes->len; a++)
+        cli_table_column(table, set->axes->pdata[a], false);
+    cli_table_column(table, "metric", false);
+    cli_table_column(table, "value", true);
+    cli_table_column(table, "unit", false);
+    for (guint i = 0; i < set->points->len; i++) {
+        const struct result_point *point = set->points->pdata[i];
+        for (guint m = 0; m < set->metrics->len; m++) {
+            if (point->values[m].n == 0)
+                continue;
+            char *value = result_value_text(&point->values[m]);
+            for (guint a = 0; a < set->axes->len; a++)
+                cli_table_cell(table, "%s", point->axis[a]);
+            cli_table_cell(table, "%s", result_metric(set, m)->name);
+            cli_table_cell(table, "%s", value);
+            cli_table_cell(table, "%s", result_metric(set, m)->unit);
+            g_free(value);
+        }
+    }
+    cli_table_print(table, "", stdout);
+    cli_table_free(table);
+}
+
+static void print_scenario(const struct plan *plan, struct scenario *scenario,
+                           struct results_db *db, bool all, bool first)
+{
+    const struct result_table_choice choice = { .width = cli_line_width(),
+                                                .title = scenario_title(scenario),
+                                                .with_valueless = true };
+    struct sim_error_list errors = { 0 }; /* no axes are asked for, so none can be wrong */
+    struct result_set *set = result_set_of(db, scenario_name(scenario));
+    keep_points(set, plan, scenario);
+    result_set_order_as(set, scenario);
+    if (!all)
+        result_set_keep_plotted(set, scenario);
+    const bool read = result_set_read(set, db); /* else it has said why */
+    if (read && all) {
+        printf("%s%s: %s\n", first ? "" : "\n", set->scenario, choice.title);
+        print_all(set);
+    } else if (read) {
+        struct result_layout *layout = result_layout_new(set, &choice, &errors);
+        result_layout_print(layout, first);
+        result_layout_free(layout);
+    }
+    result_set_free(set);
+}
+
+void summary_print(const struct plan *plan, struct results_db *db, bool all)
+{
+    for (guint i = 0; i < plan->scenarios->len; i++)
+        print_scenario(plan, plan->scenarios->pdata[i], db, all, i == 0);
+}

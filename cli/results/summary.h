@@ -1,0 +1,10 @@
+/* The table of a scenario's points and main metrics, from the database. */
+#ifndef CLI_RESULTS_SUMMARY_H
+#define CLI_RESULTS_SUMMARY_H
+
+#include "cli/campaign/plan.h"
+
+/* all: every metric, not only those that the scenario plots */
+void summary_print(const struct plan *plan, struct results_db *db, bool all);
+
+#endif

@@ -1,0 +1,94 @@
+/* What is plugged in where: read off the world that a configuration builds, drawn as SVG. */
+#ifndef CLI_TOPOLOGY_TOPOLOGY_H
+#define CLI_TOPOLOGY_TOPOLOGY_H
+
+#include <glib.h>
+
+#include "sim/config/config.h"
+
+struct topology_host {
+    char *name;
+    unsigned n_sockets;
+    char *cores, *cache, *memory, *interconnect; /* a line each, of one socket; "" if unknown */
+    char *role;       /* "IOMMU on, lends nic", "" if neither its IOMMU nor lending is in use */
+    char *role_alike; /* the same without names: "IOMMU on, lends 1" */
+};
+
+struct topology_port { /* of a host */
+    char *name;        /* "s0.rp0" */
+    guint host;
+    unsigned socket;
+};
+
+struct topology_device {
+    char *name, *type;
+    bool bridge; /* non-transparent: the tree of its host ends at port 0 */
+};
+
+enum topology_kind { TOPOLOGY_PORT, TOPOLOGY_DEVICE };
+
+struct topology_end {
+    enum topology_kind kind;
+    guint index;   /* in ports or devices */
+    unsigned port; /* of the device */
+    bool ethernet; /* e0, not p0 */
+};
+
+struct topology_cable {
+    struct topology_end from, to;
+    unsigned generation, lanes;
+    double rate_gbit_s; /* Ethernet; else 0 */
+    double length_m;    /* 0: a slot */
+};
+
+struct topology {
+    GArray *hosts, *ports, *devices, *cables; /* of the above */
+    GArray *wires;                            /* cables between Ethernet ports */
+};
+
+/* Builds the world of the configuration and takes it down again; NULL with mistakes in errors. */
+struct topology *topology_new(struct config *config, struct sim_error_list *errors);
+void topology_free(struct topology *topology);
+
+/* What hosts lend and borrow, by the group `lending`, and their IOMMUs. Sets role and role_alike of
+ * the hosts; iommu: of each, whether it is on. */
+void topology_read_roles(struct topology *topology, struct config *config, const bool *iommu);
+
+/* Where a device belongs: to the host whose root ports are nearest. The far side of a bridge is no
+ * longer its host's: what is only reached there is between hosts. */
+#define TOPOLOGY_SHARED  G_MAXUINT       /* to several hosts: equally near, or beyond bridges */
+#define TOPOLOGY_NOWHERE (G_MAXUINT - 1) /* no cables lead to a host */
+struct topology_place {
+    guint host;
+    int depth; /* cables from the root port; TOPOLOGY_NOWHERE: 0 */
+};
+/* One for each device; g_free(). */
+struct topology_place *topology_places(const struct topology *topology);
+const struct topology_end *topology_other_end(const struct topology_cable *cable,
+                                              const struct topology_end *end);
+
+/* "server: 2 sockets, each 10 cores, ...; nfp (pcie.requester) at server.s0.rp0, Gen3 x8." g_free()
+ */
+char *topology_sentence(const struct topology *topology);
+/* A tree of lines; hosts like one before them in a line. g_free() */
+char *topology_text(const struct topology *topology);
+/* The lines of one host; without names two hosts that look alike have the same. g_free() */
+char *topology_host_text(const struct topology *topology, const struct topology_place *places,
+                         guint host, bool names);
+/* For graphviz; g_free(). */
+char *topology_dot(const struct topology *topology, const char *title);
+/* A picture with a title and a description for those who do not see it; id is that of its title,
+ * unique in the page. alone: with topology_style in it, which a page has once. g_free() */
+char *topology_svg(const struct topology *topology, const char *id, bool alone);
+extern const char topology_style[];
+/* The inside of that picture for a cluster: hosts below the switches that they share. g_free() */
+char *topology_cluster_svg(const struct topology *topology, int *width, int *height);
+
+/* "Gen3 x8", "Gen3 x8, 2 m", "100 Gb/s"; g_free() */
+char *topology_cable_text(const struct topology_cable *cable);
+/* "server.s0.rp0", "sw.p1", "nic.e0"; g_free() */
+char *topology_end_text(const struct topology *topology, const struct topology_end *end);
+
+#define TOPOLOGY_AT(array, type, index) (&g_array_index((array), struct topology_##type, (index)))
+
+#endif

@@ -1,0 +1,444 @@
+/*
+ * What the files of logic/net/ share: the stack, sockets, TCP's state, headers.
+ *
+ * Locking of a socket is that of Linux. A thread owns it (net_socket_lock), and may sleep and be
+ * interrupted meanwhile; soft interrupts then put packets into the backlog and note what else is to
+ * be done, which the owner does when it lets go. A soft interrupt that finds it free holds it by
+ * spinning (net_socket_spin) and never sleeps. All of a socket's state changes under one or the
+ * other; a few fields that change in single steps without charging time are marked "atomic".
+ */
+#ifndef LOGIC_NET_NET_INTERNAL_H
+#define LOGIC_NET_NET_INTERNAL_H
+
+#include "logic/kapi.h"
+#include "logic/kcosts.h"
+#include "logic/net/net.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define NET_FOREVER     UINT64_MAX
+#define NET_CPUS_MAX    256u
+#define NET_HASH_SLOTS  4096u
+#define NET_GRO_HELD    8u   /* MAX_GRO_SKBS */
+#define NET_SPIN_CYCLES 100u /* one look at a line that another CPU holds: an LLC hit and more */
+
+#define NET_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define NET_MAX(a, b) ((a) > (b) ? (a) : (b))
+
+#define NET_PS_PER_US UINT64_C(1000000)
+#define NET_PS_PER_MS UINT64_C(1000000000)
+#define NET_PS_PER_S  UINT64_C(1000000000000)
+
+/* What Linux reckons memory of sockets with, on x86-64. */
+#define SKB_STRUCT_BYTES 256u /* SKB_DATA_ALIGN(sizeof(struct sk_buff)) */
+#define SKB_SHARED_BYTES 320u /* SKB_DATA_ALIGN(sizeof(struct skb_shared_info)) */
+#define MAX_TCP_HEADER   320u /* room for headers: L1_CACHE_ALIGN(128 + MAX_HEADER) */
+
+/* Lines of a packet's object: four of the sk_buff and its shared information, then the headers. */
+#define SKB_META_BYTES  256u
+#define SKB_TOUCH_NEW   192u  /* cleared when it is made */
+#define SKB_TOUCH_USE   64u   /* looked at on the way */
+#define SKB_TRUESIZE    1280u /* sk_buff, shared information and headers' room on transmit */
+#define SKB_TRUESIZE_RX SKB_STRUCT_BYTES /* sk_buff alone; the data lies in a driver's buffer */
+#define SKB_RX_BUFFER   2048u            /* of a driver, at least */
+
+/* ---- Headers (ether.c) -------------------------------------------------------------------------
+ */
+
+#define ETHER_BYTES          14u
+#define IPV4_BYTES           20u
+#define TCP_BYTES            20u
+#define TCP_TIMESTAMP_BYTES  12u
+#define TCP_SYN_OPTION_BYTES 20u
+#define UDP_BYTES            8u
+#define ETHER_TYPE_IPV4      0x0800u
+#define PROTOCOL_TCP         6u
+#define PROTOCOL_UDP         17u
+
+#define TCP_FIN 0x01u
+#define TCP_SYN 0x02u
+#define TCP_RST 0x04u
+#define TCP_PSH 0x08u
+#define TCP_ACK 0x10u
+#define TCP_URG 0x20u
+#define TCP_CWR 0x80u
+
+struct tcp_syn_options {
+    uint16_t mss;         /* 0: none given */
+    uint8_t window_scale; /* UINT8_MAX: none given */
+};
+/* Writes the headers of skb (flow as it leaves: source = this side) into its head, head_bytes
+ * included. options: for a segment with SYN. */
+void net_headers_build(struct kernel *kernel, struct sk_buff *skb, const struct net_mac *to,
+                       const struct net_mac *from, const struct tcp_syn_options *options);
+/* Loads and parses the headers of a received packet: flow and tcp_*. Bytes after the IP packet
+ * (padding of small frames) are cut off. False: not for us, or malformed. */
+bool net_headers_parse(struct kernel *kernel, struct sk_buff *skb);
+/* From the headers of a received SYN. */
+void net_syn_options(struct kernel *kernel, const struct sk_buff *skb,
+                     struct tcp_syn_options *options);
+void net_flow_reverse(const struct flow_key *flow, struct flow_key *reverse);
+
+/* ---- TCP --------------------------------------------------------------------------------------
+ */
+
+/* Serial numbers (RFC 793, 3.3). */
+static inline bool tcp_before(uint32_t a, uint32_t b)
+{
+    return (int32_t)(a - b) < 0;
+}
+static inline bool tcp_after(uint32_t a, uint32_t b)
+{
+    return tcp_before(b, a);
+}
+
+enum tcp_state {
+    TCP_CLOSED,
+    TCP_LISTEN,
+    TCP_SYN_SENT,
+    TCP_SYN_RECEIVED,
+    TCP_ESTABLISHED,
+    TCP_FIN_WAIT1,
+    TCP_FIN_WAIT2,
+    TCP_CLOSING,
+    TCP_TIME_WAIT,
+    TCP_CLOSE_WAIT,
+    TCP_LAST_ACK,
+};
+enum tcp_congestion { TCP_CA_OPEN, TCP_CA_RECOVERY, TCP_CA_LOSS };
+enum tcp_pending { TCP_PENDING_NONE, TCP_PENDING_RTO, TCP_PENDING_PROBE, TCP_PENDING_END };
+enum tcp_nagle { TCP_NAGLE_ON, TCP_NAGLE_OFF, TCP_NAGLE_PUSH };
+
+/* Congestion avoidance: tcp_cubic.c. Times in ms, round trips in ms times 8, as in Linux. */
+struct tcp_cubic {
+    uint32_t count;    /* segments acknowledged per segment that the window grows by */
+    uint32_t last_max; /* window before the last reduction */
+    uint32_t last_cwnd, last_ms;
+    uint32_t origin;    /* where the cubic has its inflection */
+    uint32_t k;         /* time to get there, 1/1024 s */
+    uint32_t delay_min; /* 0: not known */
+    uint32_t epoch_ms;  /* 0: to begin */
+    uint32_t acked;
+    uint32_t reno_cwnd;                                   /* what NewReno would have */
+    uint32_t round_ms, round_end, last_ack_ms, round_rtt; /* HyStart */
+    uint8_t n_samples;
+    bool found;
+};
+
+struct tcp {
+    enum tcp_state state;
+    /* ---- sending ---- */
+    uint32_t snd_una, snd_nxt, write_seq; /* oldest unacknowledged, next to send, next to queue */
+    uint32_t snd_wnd, snd_wl1, max_window;
+    uint32_t snd_sml;    /* end of the last segment that was smaller than the MSS (Minshall) */
+    uint32_t pushed_seq; /* end of what was marked to be pushed */
+    uint32_t mss;        /* payload of a segment */
+    uint32_t mss_clamp;  /* what the other side takes, options included */
+    uint8_t snd_scale, rcv_scale;
+    struct sk_buff *head, *tail;         /* written and not acknowledged, by sequence number */
+    struct sk_buff *unsent;              /* the first of them that was never sent; NULL: all were */
+    uint32_t packets_out;                /* segments sent and not acknowledged */
+    uint32_t cwnd, ssthresh, cwnd_count; /* segments */
+    uint32_t max_packets_out, max_packets_seq;
+    bool cwnd_limited;
+    enum tcp_congestion congestion;
+    /* RFC 6582: end of what was sent when a loss was found, for as long as it matters: duplicate
+     * acknowledgements tell of a loss only when something beyond it is acknowledged. */
+    uint32_t recover;
+    uint32_t rtx_next; /* next to send again while congestion is LOSS */
+    uint32_t dup_acks;
+    struct tcp_cubic cubic;
+    /* ---- round trips, timers ---- */
+    uint64_t srtt_ps, rttvar_ps, rto_ps; /* srtt 0: no sample yet */
+    uint64_t pacing_byte_s;
+    unsigned backoff;
+    enum tcp_pending pending;
+    uint64_t timer_at_ps;  /* of what is pending */
+    uint64_t timer_set_ps; /* when the kernel's timer fires: then or earlier, to look again */
+    uint64_t last_send_ps;
+    struct k_timer timer, ack_timer;
+    /* ---- receiving ---- */
+    uint32_t rcv_nxt, rcv_wnd, rcv_wup; /* rcv_wup: rcv_nxt when the window was last told */
+    uint32_t copied_seq;                /* next byte for the reader */
+    uint32_t window_clamp, rcv_ssthresh;
+    uint32_t rcv_mss; /* of the other side, estimated */
+    uint32_t ts_recent;
+    struct sk_buff *out_of_order; /* by sequence number */
+    bool fin_received;
+    /* ---- acknowledgements ---- */
+    bool ack_scheduled, ack_pushed, ack_pushed2, ack_blocked, ping_pong;
+    uint32_t quick;     /* acknowledgements still to be sent at once */
+    uint64_t ack_at_ps; /* of the delayed one; 0: none */
+    uint64_t last_receive_ps;
+    bool any_received;
+    /* ---- receive window autotuning ---- */
+    uint64_t rcv_rtt_us8, space_ps; /* times 8; begin of the measurement */
+    uint32_t space, space_seq;      /* bytes copied in one round trip; from here on */
+    /* ---- listening ---- */
+    struct socket *listener; /* of one that is not accepted yet */
+    struct socket *accept_first, *accept_last, *accept_next;
+    unsigned n_accept;
+};
+
+/* ---- Sockets -----------------------------------------------------------------------------------
+ */
+
+/* The lines of a socket, in the order in which Linux groups them. */
+enum socket_line {
+    SOCKET_LINE_LOOKUP,
+    SOCKET_LINE_RX,
+    SOCKET_LINE_ACK,
+    SOCKET_LINE_TX,
+    SOCKET_LINE_QUEUES,
+    SOCKET_LINE_LOCK,
+    SOCKET_LINES = 16
+};
+
+#define SOCKET_DEFER_TSQ   0x1u
+#define SOCKET_DEFER_TIMER 0x2u
+#define SOCKET_DEFER_ACK   0x4u
+
+struct socket {
+    struct net *net;
+    struct kaddr lines;
+    struct socket *hash_next, *next, *previous; /* of its slot; of all sockets */
+    struct flow_key flow;                       /* as it receives; wildcards are 0 */
+    uint32_t hash;
+    bool hashed, listening;
+    unsigned refs; /* user, hash, packets at the device, soft interrupts; atomic */
+    /* ---- lock ---- */
+    bool owned, spinning; /* atomic */
+    unsigned deferred;    /* SOCKET_DEFER_*; atomic */
+    struct k_wait_queue lock_wait;
+    struct sk_buff *backlog, *backlog_tail; /* atomic */
+    uint32_t backlog_truesize;
+    /* ---- waiting ---- */
+    struct k_wait_queue readable, writable;
+    int error; /* negative errno: the connection is gone */
+    bool orphan, no_space;
+    struct socket_set *set; /* atomic */
+    void *set_data;
+    struct socket *ready_next, *set_next;
+    bool ready;
+    bool space_came; /* since a send without waiting found none; the set tells */
+    /* ---- route ---- */
+    struct net_device *dev; /* packets leave through it; NULL: no route */
+    struct net_mac to_mac;
+    uint32_t route_generation;
+    struct net_device *rx_dev; /* the last packet came in through it; atomic */
+    uint32_t rx_hash;
+    int tx_queue;
+    /* ---- buffers ---- */
+    uint32_t send_buffer, receive_buffer;
+    uint32_t wmem_queued; /* of what is written and not acknowledged */
+    uint32_t wmem_alloc;  /* of what is at the device or its queue; atomic */
+    uint32_t rmem_alloc;
+    struct k_page *fragment; /* of the page that writes go to; NULL: none */
+    uint32_t fragment_offset;
+    struct sk_buff *rx_head, *rx_tail; /* received, in order; UDP: atomic */
+    struct sk_buff *cursor;            /* reading goes on in this part of rx_head */
+    unsigned cursor_frag;
+    uint32_t cursor_offset;
+    /* ---- small queues ---- */
+    bool throttled, tsq_queued; /* atomic */
+    struct socket *tsq_next;
+    uint64_t sequence; /* packets sent */
+    struct tcp tcp;
+};
+
+static inline void net_socket_touch(struct socket *sk, enum socket_line line, unsigned lines)
+{
+    k_touch(net_kernel(sk->net), kaddr_add(sk->lines, (uint64_t)line * K_LINE_BYTES),
+            (size_t)lines * K_LINE_BYTES);
+}
+static inline void net_socket_touch_write(struct socket *sk, enum socket_line line, unsigned lines)
+{
+    k_touch_write(net_kernel(sk->net), kaddr_add(sk->lines, (uint64_t)line * K_LINE_BYTES),
+                  (size_t)lines * K_LINE_BYTES);
+}
+
+struct net_neighbour {
+    uint32_t ip;
+    struct net_mac mac;
+};
+struct net_route {
+    uint32_t ip;
+    struct net_device *dev;
+};
+struct net_queue_ref {
+    struct net_device *dev;
+    uint16_t queue;
+};
+/* What a CPU does at the end of a poll. */
+struct net_cpu {
+    struct net *net;
+    struct sk_buff *gro; /* held back for merging, newest first */
+    unsigned n_gro;
+    struct socket *tsq, *tsq_tail;
+    struct net_queue_ref wake[NET_QUEUES_MAX];
+    unsigned n_wake;
+    struct k_timer timer; /* for what was noted outside of a poll */
+};
+struct net {
+    struct kernel *kernel;
+    const struct k_costs *costs;
+    struct net_params params;
+    struct net_stats stats;
+    struct k_cache *skbs, *sockets;
+    struct socket *hash[NET_HASH_SLOTS];
+    struct socket *all;
+    struct socket *dead; /* without a reference, to be freed from a thread */
+    struct net_device *devices;
+    struct arfs *arfs; /* NULL: switched off */
+    struct net_neighbour *neighbours;
+    struct net_route *routes;
+    unsigned n_neighbours, n_routes;
+    uint32_t route_generation;
+    uint16_t next_port;
+    unsigned n_cpus;
+    struct net_cpu cpu[]; /* n_cpus */
+};
+
+/* net.c */
+struct socket *net_lookup(struct net *net, const struct flow_key *flow); /* exact, or wildcards */
+bool net_socket_hash(struct socket *sk); /* false: that flow is taken */
+void net_socket_unhash(struct socket *sk);
+/* Device and neighbour of the socket's peer are up to date; false: no route or no neighbour. */
+bool net_route_socket(struct socket *sk);
+struct net_device *net_route_find(struct net *net, uint32_t from_ip, uint32_t ip);
+bool net_neighbour_find(const struct net *net, uint32_t ip, struct net_mac *mac);
+
+/* socket.c */
+struct socket *net_socket_new(struct net *net, uint8_t protocol); /* one reference */
+static inline void net_socket_get(struct socket *sk)
+{
+    sk->refs++;
+}
+void net_socket_put(struct socket *sk);
+void net_sockets_reap(struct net *net); /* from a thread */
+void net_socket_lock(struct socket *sk);
+void net_socket_unlock(struct socket *sk);
+void net_socket_spin(struct socket *sk);
+static inline void net_socket_unspin(struct socket *sk)
+{
+    sk->spinning = false;
+}
+void net_socket_readable(struct socket *sk); /* data, a connection, the end: wakes */
+void net_socket_writable(struct socket *sk); /* room, after there was none: wakes */
+bool net_socket_is_readable(const struct socket *sk);
+/* Copies from the head of the receive queue on, up to `bytes`, from the cursor; returns how many.
+ */
+uint32_t net_socket_copy(struct socket *sk, struct kaddr to, uint32_t bytes);
+/* Takes the head of the receive queue, and frees it. */
+void net_socket_eat(struct socket *sk);
+void net_socket_cursor(struct socket *sk); /* to the first byte of the head that counts */
+/* Up to `bytes` of user memory to the end of skb's payload, into page fragments; returns how many.
+ * 0: skb is full. -ENOMEM. */
+int64_t net_append(struct socket *sk, struct sk_buff *skb, struct kaddr from, uint32_t bytes);
+/* What an owner has been asked to do meanwhile. */
+void net_set_leave(struct socket *sk);
+
+/* skb.c */
+/* A copy of the payload's bytes [skip, skip + bytes) for the device; pages stay the original's. */
+struct sk_buff *net_skb_share(struct net *net, struct sk_buff *original, uint32_t skip,
+                              uint32_t bytes);
+/* The payload of skb from `at` on goes to a new packet. */
+struct sk_buff *net_skb_split(struct net *net, struct sk_buff *skb, uint32_t at);
+/* Sends skb for the socket: charged to it until freed. Header fields are set. */
+void net_socket_xmit(struct socket *sk, struct sk_buff *skb, const struct tcp_syn_options *options);
+
+/* netdev.c */
+void net_deliver(struct net *net, struct sk_buff *skb); /* a parsed packet goes up */
+/* Of one packet, not merged; reads its payload if the device has not found it right. */
+bool net_checksum_right(struct net *net, struct sk_buff *skb);
+void net_cpu_later(struct net *net); /* something waits for the end of a poll */
+void net_run_queues(struct net *net, struct net_cpu *cpu);
+
+/* udp.c */
+void udp_receive(struct net *net, struct sk_buff *skb);
+int64_t udp_send(struct socket *sk, struct kaddr from, size_t bytes);
+int64_t udp_recv(struct socket *sk, struct kaddr to, size_t bytes, bool wait);
+void udp_freed(struct socket *sk); /* a packet left the device */
+
+/* tcp.c: connections */
+void tcp_receive(struct net *net, struct sk_buff *skb);
+void tcp_process(struct socket *sk, struct sk_buff *skb); /* locked */
+void tcp_init(struct socket *sk);
+void tcp_release(struct socket *sk);
+void tcp_done(struct socket *sk, int error); /* the connection is gone */
+void tcp_time_wait(struct socket *sk);
+void tcp_close(struct socket *sk);
+void tcp_deferred(struct socket *sk, unsigned what);
+bool tcp_can_send(const struct tcp *tp);
+uint32_t tcp_now_ms(struct net *net);
+
+/* tcp_user.c: what threads ask */
+int64_t tcp_send(struct socket *sk, struct kaddr from, const struct skb_frag *frags, size_t bytes,
+                 bool wait);
+int64_t tcp_recv(struct socket *sk, struct kaddr to, size_t bytes, bool wait);
+
+/* tcp_input.c */
+void tcp_established(struct socket *sk, struct sk_buff *skb);
+void tcp_init_transfer(struct socket *sk, const struct tcp_syn_options *options);
+void tcp_clean(struct socket *sk); /* frees what is written and received */
+
+/* tcp_ack.c: what an acknowledgement does to the sender. False: it is not valid. */
+bool tcp_ack(struct socket *sk, const struct sk_buff *skb);
+void tcp_new_space(struct socket *sk);
+void tcp_sndbuf_expand(struct socket *sk); /* to what the congestion window needs */
+void tcp_rtt_sample(struct socket *sk, uint64_t rtt_ps);
+void tcp_enter_loss(struct socket *sk); /* tp->backoff time-outs since something was acknowledged */
+
+/* tcp_output.c */
+static inline uint32_t tcp_end_seq(const struct sk_buff *skb)
+{
+    return skb->tcp_seq + skb->bytes + (skb->tcp_flags & TCP_FIN ? 1 : 0);
+}
+uint32_t tcp_segments(const struct tcp *tp, const struct sk_buff *skb);
+uint32_t tcp_size_goal(const struct socket *sk);
+void tcp_queue(struct socket *sk, struct sk_buff *skb); /* to the end of what is written */
+/* Sends what window, congestion window, Nagle and small queues allow. */
+void tcp_push_pending(struct socket *sk, enum tcp_nagle nagle);
+void tcp_push_one(struct socket *sk);
+void tcp_small_queue_write(struct socket *sk);
+void tcp_send_ack(struct socket *sk);
+void tcp_send_fin(struct socket *sk);
+void tcp_send_reset(struct socket *sk);
+void tcp_send_syn(struct socket *sk); /* SYN, or SYN with ACK, by state */
+void tcp_send_probe(struct socket *sk);
+/* Sends a segment from snd_una, or rtx_next, on again. */
+void tcp_retransmit(struct socket *sk, uint32_t seq, uint32_t segments);
+void tcp_retransmit_lost(struct socket *sk);
+void tcp_reply_reset(struct net *net, const struct sk_buff *skb); /* to what fits no socket */
+
+/* tcp_window.c: the receive window */
+uint32_t tcp_space(const struct socket *sk);
+uint32_t tcp_receive_window(const struct tcp *tp);
+uint32_t tcp_select_window_raw(struct socket *sk);
+uint16_t tcp_select_window(struct socket *sk); /* for a header: scaled */
+void tcp_grow_window(struct socket *sk);
+void tcp_rcv_rtt(struct socket *sk, const struct sk_buff *skb);
+void tcp_rcv_space_adjust(struct socket *sk);
+void tcp_event_data(struct socket *sk, const struct sk_buff *skb);
+void tcp_ack_check(struct socket *sk);
+void tcp_cleanup_receive(struct socket *sk, uint32_t copied);
+void tcp_quick_ack(struct socket *sk);
+
+/* tcp_timer.c */
+void tcp_timers_init(struct socket *sk);
+void tcp_timer_arm(struct socket *sk, enum tcp_pending what, uint64_t at_ps);
+void tcp_timer_stop(struct socket *sk);
+void tcp_ack_later(struct socket *sk, uint64_t at_ps);
+void tcp_timer_run(struct socket *sk);
+void tcp_ack_timer_run(struct socket *sk);
+uint64_t tcp_rto(const struct tcp *tp); /* with back-off */
+
+/* tcp_cubic.c */
+void tcp_cubic_reset(struct socket *sk);
+uint32_t tcp_cubic_ssthresh(struct tcp *tp);
+void tcp_cubic_resume(struct socket *sk); /* nothing is in flight, and data is about to be sent */
+void tcp_cubic_sample(struct socket *sk, uint64_t rtt_ps);
+void tcp_cubic_avoid(struct socket *sk, uint32_t ack, uint32_t acked);
+
+#endif

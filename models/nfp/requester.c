@@ -1,0 +1,494 @@
+/*
+ * pcie.requester: command interface and bulk DMA engine of an NFP-6000 class adapter.
+ *
+ * Models: issue rates of reads and writes, reads in flight (slots taken and given back in order),
+ *   store and forward between the link and local memory in bursts, one BAR with registers that
+ *   software may read and write, function-level reset.
+ * Does not model: the processors behind the engines (their share is in the request and complete
+ *   latencies), the adapter's network side.
+ * Timing: command: command_request, the link's and host's round trip, transfer into local memory,
+ *   command_complete. Bulk read: takes a slot; bulk_request, and not before read_interval after
+ *   the previous read; data enters local memory when complete and in order of issue, at push rate
+ *   and descriptor overhead; bulk_complete; then the slot is free. Bulk write: takes a slot;
+ *   bulk_request, write_interval, local memory is read at pull rate and with descriptor overhead,
+ *   at least burst_interval for every burst; then TLPs leave; bulk_complete after the last.
+ * Sources: pcie-bench data (docs/sources.md#pcie-bench): issue rates 47.6 M writes/s and 67 M
+ *   reads/s, 33 to 35 reads in flight, slopes of latency over size.
+ */
+#include "models/nfp/requester.h"
+#include "models/pcie/endpoint/endpoint.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define REGISTER_BYTES 4096u
+
+struct requester_params {
+    sim_time command_request_ps, command_complete_ps;
+    sim_time bulk_request_ps, bulk_complete_ps;
+    sim_time read_interval_ps, write_interval_ps;
+    uint32_t reads_in_flight, writes_in_flight, tx_queue_tlps;
+    double push_gbyte_s, pull_gbyte_s;
+    uint64_t burst_bytes;
+    sim_time burst_interval_ps, descriptor_ps;
+    uint32_t generation, lanes, mps_bytes, mrrs_bytes;
+    uint64_t bar_bytes;
+    bool extended_tags;
+    struct pcie_credits advertise;
+    struct pcie_dma_params dma;
+};
+
+/* Operations in a list, first in, first out. */
+struct op_queue {
+    struct pcie_requester_op *head, **tail;
+};
+
+struct requester_state {
+    struct requester_params params;
+    struct pcie_dma dma;
+    struct cfg_space cfg;
+    struct op_queue reads_waiting, writes_waiting; /* for a slot */
+    struct op_queue reads_flying;                  /* in order of issue */
+    struct op_queue writes_decoding;               /* in order of issue; the head is pulled next */
+    uint32_t n_reads, n_writes;                    /* slots taken */
+    bool pushing;                                  /* the head of reads_flying enters memory */
+    sim_time read_free_ps, write_free_ps;          /* issue */
+    sim_time push_free_ps, pull_free_ps;           /* paths to and from local memory */
+    uint64_t push_fs_per_byte, pull_fs_per_byte;   /* femtoseconds */
+    uint64_t unsupported;
+    uint8_t reg[REGISTER_BYTES];
+};
+
+static const struct param_desc requester_params_table[] = {
+    PARAM("command_request_ns", PARAM_TIME, struct requester_state, params.command_request_ps, 40,
+          0, 1000, PROV_ESTIMATE, "docs/sources.md#pcie-bench", "command to first TLP at the link"),
+    PARAM("command_complete_ns", PARAM_TIME, struct requester_state, params.command_complete_ps, 40,
+          0, 1000, PROV_ESTIMATE, "docs/sources.md#pcie-bench",
+          "data in local memory (or write sent) to the processor's next instruction"),
+    PARAM("bulk_request_ns", PARAM_TIME, struct requester_state, params.bulk_request_ps, 100, 0,
+          2000, PROV_ESTIMATE, "docs/sources.md#pcie-bench",
+          "descriptor queued to TLP at the link"),
+    PARAM("bulk_complete_ns", PARAM_TIME, struct requester_state, params.bulk_complete_ps, 100, 0,
+          2000, PROV_ESTIMATE, "docs/sources.md#pcie-bench",
+          "data in local memory (or write sent) to the processor's next instruction"),
+    PARAM("read_interval_ns", PARAM_TIME, struct requester_state, params.read_interval_ps, 14.9, 1,
+          1000, PROV_PUBLISHED, "docs/sources.md#pcie-bench", "between issues of reads: 67 M/s"),
+    PARAM("write_interval_ns", PARAM_TIME, struct requester_state, params.write_interval_ps, 21, 1,
+          1000, PROV_PUBLISHED, "docs/sources.md#pcie-bench", "between issues of writes: 47.6 M/s"),
+    PARAM("reads_in_flight", PARAM_U32, struct requester_state, params.reads_in_flight, 34, 1, 256,
+          PROV_PUBLISHED, "docs/sources.md#pcie-bench",
+          "bulk reads between descriptor and completion, freed in order"),
+    PARAM("writes_in_flight", PARAM_U32, struct requester_state, params.writes_in_flight, 16, 1,
+          256, PROV_ESTIMATE, "docs/sources.md#pcie-bench",
+          "bulk writes between descriptor and completion"),
+    PARAM("tx_queue_tlps", PARAM_U32, struct requester_state, params.tx_queue_tlps, 2, 1, 64,
+          PROV_ESTIMATE, "docs/sources.md#pcie-bench", "TLPs that wait for the link, per class"),
+    PARAM("push_gbyte_s", PARAM_RATE, struct requester_state, params.push_gbyte_s, 7.0, 0.1, 1000,
+          PROV_ESTIMATE, "docs/sources.md#pcie-bench", "from the link into local memory"),
+    PARAM("pull_gbyte_s", PARAM_RATE, struct requester_state, params.pull_gbyte_s, 7.0, 0.1, 1000,
+          PROV_ESTIMATE, "docs/sources.md#pcie-bench", "from local memory to the link"),
+    PARAM("burst_bytes", PARAM_BYTES, struct requester_state, params.burst_bytes, 128, 8, 4096,
+          PROV_ESTIMATE, "docs/sources.md#pcie-bench", "most that local memory gives at once"),
+    PARAM("burst_interval_ns", PARAM_TIME, struct requester_state, params.burst_interval_ps, 18.3,
+          0, 1000, PROV_PUBLISHED, "docs/sources.md#pcie-bench",
+          "least time between bursts from local memory"),
+    PARAM("descriptor_ns", PARAM_TIME, struct requester_state, params.descriptor_ps, 3, 0, 1000,
+          PROV_ESTIMATE, "docs/sources.md#pcie-bench",
+          "time that a descriptor keeps the path to local memory busy, beside its data"),
+    PARAM("generation", PARAM_U32, struct requester_state, params.generation, 3, 1, 5,
+          PROV_DATASHEET, "docs/sources.md#pcie-bench", "highest PCIe generation"),
+    PARAM("lanes", PARAM_U32, struct requester_state, params.lanes, 8, 1, 32, PROV_DATASHEET,
+          "docs/sources.md#pcie-bench", "link width"),
+    PARAM("mps_bytes", PARAM_U32, struct requester_state, params.mps_bytes, 512, 128, 4096,
+          PROV_PUBLISHED, "docs/sources.md#pcie-bench", "Max_Payload_Size it supports"),
+    PARAM("mrrs_bytes", PARAM_U32, struct requester_state, params.mrrs_bytes, 4096, 128, 4096,
+          PROV_PUBLISHED, "docs/sources.md#pcie-bench", "Max_Read_Request_Size its driver sets"),
+    PARAM("extended_tags", PARAM_BOOL, struct requester_state, params.extended_tags, 0, 0, 1,
+          PROV_PUBLISHED, "docs/sources.md#pcie-bench", "256 tags instead of 32"),
+    PARAM("bar_bytes", PARAM_BYTES, struct requester_state, params.bar_bytes, 134217728, 4096, 1e15,
+          PROV_PUBLISHED, "docs/sources.md#pcie-bench", "size of BAR 0 (64-bit, prefetchable)"),
+    PARAM("posted_header_credits", PARAM_U32, struct requester_state,
+          params.advertise.header[TLP_POSTED], 32, 1, 127, PROV_ESTIMATE, "docs/sources.md#g",
+          "its receive buffers"),
+    PARAM("posted_data_credits", PARAM_U32, struct requester_state,
+          params.advertise.data[TLP_POSTED], 128, 32, 2047, PROV_ESTIMATE, "docs/sources.md#g",
+          "its receive buffers, units of 16 bytes"),
+    PARAM("non_posted_header_credits", PARAM_U32, struct requester_state,
+          params.advertise.header[TLP_NON_POSTED], 16, 1, 127, PROV_ESTIMATE, "docs/sources.md#g",
+          "its receive buffers"),
+    PCIE_DMA_PARAMS(struct requester_state, params.dma),
+    { .type = PARAM_END },
+};
+
+static const struct stat_desc requester_stats[] = {
+    PCIE_DMA_STATS(struct requester_state, dma),
+    STAT("bar_unsupported", STAT_COUNTER, struct requester_state, unsupported, "1", 0,
+         "requests to it that it does not support"),
+    { .kind = STAT_END },
+};
+
+static void queue_put(struct op_queue *queue, struct pcie_requester_op *op)
+{
+    op->next = NULL;
+    *queue->tail = op;
+    queue->tail = &op->next;
+}
+
+static struct pcie_requester_op *queue_take(struct op_queue *queue)
+{
+    struct pcie_requester_op *op = queue->head;
+    queue->head = op->next;
+    if (queue->head == NULL)
+        queue->tail = &queue->head;
+    return op;
+}
+
+static inline struct requester_state *state_of(struct pcie_requester_op *op)
+{
+    return op->model->state;
+}
+
+/* ---- The end of an operation ----------------------------------------------------------------- */
+
+static void issue_reads(struct model *model);
+static void issue_writes(struct model *model);
+
+static void op_ends(struct sim *sim, struct sim_event *event)
+{
+    struct pcie_requester_op *op = SIM_CONTAINER(event, struct pcie_requester_op, event);
+    struct model *model = op->model;
+    struct requester_state *state = model->state;
+    bool bulk = op->interface == PCIE_REQUESTER_BULK, write = op->write;
+    (void)sim;
+    if (bulk && write)
+        state->n_writes--;
+    else if (bulk)
+        state->n_reads--;
+    op->done(op, (enum pcie_dma_status)op->status);
+    if (bulk && write)
+        issue_writes(model);
+    else if (bulk)
+        issue_reads(model);
+}
+
+static void finish(struct pcie_requester_op *op, sim_time at_ps)
+{
+    const struct requester_params *params = &state_of(op)->params;
+    at_ps += op->interface == PCIE_REQUESTER_BULK ? params->bulk_complete_ps
+                                                  : params->command_complete_ps;
+    sim_stamp_mark(op->stamp, PART_DEVICE, at_ps);
+    sim_event_init(&op->event, op_ends);
+    sim_schedule(op->model->sim, &op->event, at_ps);
+}
+
+/* ---- Bulk reads ------------------------------------------------------------------------------ */
+
+static void read_arrives(struct pcie_dma_request *request, enum pcie_dma_status status);
+
+static void issue_reads(struct model *model)
+{
+    struct requester_state *state = model->state;
+    while (state->reads_waiting.head != NULL && state->n_reads < state->params.reads_in_flight) {
+        struct pcie_requester_op *op = queue_take(&state->reads_waiting);
+        sim_time at_ps = sim_now(model->sim) + state->params.bulk_request_ps;
+        at_ps = SIM_MAX(at_ps, state->read_free_ps);
+        state->read_free_ps = at_ps + state->params.read_interval_ps;
+        state->n_reads++;
+        queue_put(&state->reads_flying, op);
+        sim_stamp_mark(op->stamp, PART_DEVICE, at_ps);
+        pcie_dma_read(&state->dma, &op->dma, at_ps);
+    }
+}
+
+static void push_next(struct model *model);
+
+static void read_pushed(struct sim *sim, struct sim_event *event)
+{
+    struct pcie_requester_op *op = SIM_CONTAINER(event, struct pcie_requester_op, event);
+    struct model *model = op->model;
+    struct requester_state *state = model->state;
+    queue_take(&state->reads_flying);
+    state->pushing = false;
+    finish(op, sim_now(sim));
+    push_next(model);
+}
+
+/* The oldest read's data enters local memory, once it is here and the path is free. */
+static void push_next(struct model *model)
+{
+    struct requester_state *state = model->state;
+    struct pcie_requester_op *op = state->reads_flying.head;
+    if (op == NULL || !op->arrived || state->pushing)
+        return;
+    sim_time start_ps = SIM_MAX(sim_now(model->sim), state->push_free_ps);
+    sim_time path_ps = state->params.descriptor_ps +
+                       (op->bytes * state->push_fs_per_byte + 500) / 1000;
+    state->push_free_ps = start_ps + path_ps;
+    state->pushing = true;
+    sim_stamp_mark(op->stamp, PART_DEVICE, state->push_free_ps);
+    sim_event_init(&op->event, read_pushed);
+    sim_schedule(model->sim, &op->event, state->push_free_ps);
+}
+
+static void read_arrives(struct pcie_dma_request *request, enum pcie_dma_status status)
+{
+    struct pcie_requester_op *op = SIM_CONTAINER(request, struct pcie_requester_op, dma);
+    op->status = (uint8_t)status;
+    op->arrived = true;
+    push_next(op->model);
+}
+
+/* ---- Bulk writes ----------------------------------------------------------------------------- */
+
+static void pull_next(struct model *model);
+
+/* The head of writes_decoding is read out of local memory, then goes to the link. */
+static void pull_starts(struct sim *sim, struct sim_event *event)
+{
+    struct pcie_requester_op *op = SIM_CONTAINER(event, struct pcie_requester_op, event);
+    struct model *model = op->model;
+    struct requester_state *state = model->state;
+    const struct requester_params *params = &state->params;
+    uint64_t bursts = (op->bytes + params->burst_bytes - 1) / params->burst_bytes;
+    sim_time data_ps = (op->bytes * state->pull_fs_per_byte + 500) / 1000 + params->descriptor_ps;
+    sim_time path_ps = SIM_MAX(data_ps, bursts * params->burst_interval_ps);
+    queue_take(&state->writes_decoding);
+    state->pull_free_ps = sim_now(sim) + path_ps;
+    sim_stamp_mark(op->stamp, PART_DEVICE, state->pull_free_ps);
+    pcie_dma_write(&state->dma, &op->dma, state->pull_free_ps);
+    pull_next(model);
+}
+
+static void pull_next(struct model *model)
+{
+    struct requester_state *state = model->state;
+    struct pcie_requester_op *op = state->writes_decoding.head;
+    if (op == NULL || sim_event_pending(&op->event))
+        return;
+    sim_schedule(model->sim, &op->event, SIM_MAX(op->decoded_ps, state->pull_free_ps));
+}
+
+static void issue_writes(struct model *model)
+{
+    struct requester_state *state = model->state;
+    const struct requester_params *params = &state->params;
+    while (state->writes_waiting.head != NULL && state->n_writes < params->writes_in_flight) {
+        struct pcie_requester_op *op = queue_take(&state->writes_waiting);
+        op->decoded_ps = SIM_MAX(sim_now(model->sim) + params->bulk_request_ps,
+                                 state->write_free_ps);
+        state->write_free_ps = op->decoded_ps + params->write_interval_ps;
+        state->n_writes++;
+        sim_event_init(&op->event, pull_starts);
+        queue_put(&state->writes_decoding, op);
+    }
+    pull_next(model);
+}
+
+static void write_sent(struct pcie_dma_request *request, enum pcie_dma_status status)
+{
+    struct pcie_requester_op *op = SIM_CONTAINER(request, struct pcie_requester_op, dma);
+    op->status = (uint8_t)status;
+    finish(op, SIM_MAX(request->done_ps, sim_now(op->model->sim)));
+}
+
+/* ---- Commands -------------------------------------------------------------------------------- */
+
+static void command_done(struct pcie_dma_request *request, enum pcie_dma_status status)
+{
+    struct pcie_requester_op *op = SIM_CONTAINER(request, struct pcie_requester_op, dma);
+    struct requester_state *state = state_of(op);
+    sim_time data_ps = op->write ? 0 : (op->bytes * state->push_fs_per_byte + 500) / 1000;
+    op->status = (uint8_t)status;
+    finish(op, SIM_MAX(request->done_ps, sim_now(op->model->sim)) + data_ps);
+}
+
+static void submit_command(struct model *model, struct pcie_requester_op *op)
+{
+    struct requester_state *state = model->state;
+    sim_time data_ps = op->write ? (op->bytes * state->pull_fs_per_byte + 500) / 1000 : 0;
+    sim_time at_ps = sim_now(model->sim) + state->params.command_request_ps + data_ps;
+    SIM_ASSERT(op->bytes <= PCIE_REQUESTER_COMMAND_BYTES_MAX, "%s: command of %u bytes",
+               model->name, op->bytes);
+    op->dma.done = command_done;
+    sim_stamp_mark(op->stamp, PART_DEVICE, at_ps);
+    if (op->write)
+        pcie_dma_write(&state->dma, &op->dma, at_ps);
+    else
+        pcie_dma_read(&state->dma, &op->dma, at_ps);
+}
+
+void pcie_requester_submit(struct model *model, struct pcie_requester_op *op)
+{
+    struct requester_state *state = model->state;
+    op->model = model;
+    op->arrived = false;
+    op->dma = (struct pcie_dma_request){ .iova = op->iova,
+                                         .bytes = op->bytes,
+                                         .buffer = op->buffer,
+                                         .bulk = op->bulk,
+                                         .stamp = op->stamp,
+                                         .independent = op->interface == PCIE_REQUESTER_BULK,
+                                         .done = op->write ? write_sent : read_arrives };
+    if (op->interface == PCIE_REQUESTER_COMMAND) {
+        submit_command(model, op);
+    } else if (op->write) {
+        queue_put(&state->writes_waiting, op);
+        issue_writes(model);
+    } else {
+        queue_put(&state->reads_waiting, op);
+        issue_reads(model);
+    }
+}
+
+/* ---- As a target ------------------------------------------------------------------------------
+ */
+
+static struct tlp *answer_read(struct model *model, struct tlp *tlp)
+{
+    struct requester_state *state = model->state;
+    uint64_t offset = tlp->address - cfg_bar_base(&state->cfg, 0);
+    bool ours = cfg_bar_match(&state->cfg, tlp->address, tlp->length_bytes) == 0 &&
+                tlp->length_bytes <= 8;
+    struct tlp *completion = tlp_completion(model->pcie, tlp, state->cfg.id,
+                                            ours ? TLP_SC : TLP_UR);
+    if (!ours) {
+        state->unsupported++;
+        return completion;
+    }
+    tlp_payload_new(model->pcie, completion);
+    memset(completion->payload, 0, tlp->length_bytes);
+    if (offset + tlp->length_bytes <= REGISTER_BYTES)
+        memcpy(completion->payload, &state->reg[offset], tlp->length_bytes);
+    return completion;
+}
+
+static void take_write(struct requester_state *state, const struct tlp *tlp)
+{
+    uint64_t offset = tlp->address - cfg_bar_base(&state->cfg, 0);
+    if (cfg_bar_match(&state->cfg, tlp->address, tlp->length_bytes) != 0)
+        state->unsupported++;
+    else if (offset + tlp->length_bytes <= REGISTER_BYTES)
+        memcpy(&state->reg[offset], tlp->payload, tlp->length_bytes);
+}
+
+/* Operations that are under way or wait end without effect. */
+static void reset(struct requester_state *state)
+{
+    cfg_reset(&state->cfg);
+    memset(state->reg, 0, sizeof(state->reg));
+    pcie_dma_abort(&state->dma);
+}
+
+static void requester_receive(struct model *model, uint32_t port, struct tlp *tlp)
+{
+    struct requester_state *state = model->state;
+    struct tlp *completion = NULL;
+    switch ((enum tlp_type)tlp->type) {
+    case TLP_CPL:
+    case TLP_CPLD: pcie_dma_receive(&state->dma, tlp); return;
+    case TLP_CFG_RD0:
+    case TLP_CFG_WR0:
+        completion = cfg_answer(&state->cfg, model->pcie, tlp);
+        if (cfg_take_flr(&state->cfg))
+            reset(state);
+        model->ports[0].mps_bytes = cfg_mps_bytes(&state->cfg);
+        break;
+    case TLP_MRD: completion = answer_read(model, tlp); break;
+    case TLP_MWR: take_write(state, tlp); break;
+    case TLP_MSG: break;
+    default:
+        state->unsupported++;
+        completion = tlp_completion(model->pcie, tlp, state->cfg.id, TLP_UR);
+        break;
+    }
+    pcie_port_release(&model->ports[port], tlp_class_of(tlp), tlp_data_credits(tlp),
+                      sim_now(model->sim));
+    tlp_free(model->pcie, tlp);
+    if (completion != NULL)
+        pcie_port_send(&model->ports[port], completion, sim_now(model->sim));
+}
+
+static void requester_credit(struct model *model, uint32_t port)
+{
+    (void)port;
+    pcie_dma_credit(&((struct requester_state *)model->state)->dma);
+}
+
+/* ---- Set-up -----------------------------------------------------------------------------------
+ */
+
+static void requester_init(struct model *model, struct sim_error_list *errors)
+{
+    static const struct cfg_identity identity = { .vendor_id = 0x19ee,
+                                                  .device_id = 0x6000,
+                                                  .subsystem_vendor_id = 0x19ee,
+                                                  .class_code = 0x020000 };
+    struct requester_state *state = model->state;
+    struct requester_params *params = &state->params;
+    size_t before = errors->n_messages;
+    pcie_endpoint_power_of_two(model, "mps_bytes", params->mps_bytes, errors);
+    pcie_endpoint_power_of_two(model, "mrrs_bytes", params->mrrs_bytes, errors);
+    pcie_endpoint_power_of_two(model, "bar_bytes", params->bar_bytes, errors);
+    pcie_endpoint_ports(model, 1,
+                        &(struct pcie_endpoint_port){ .generation = params->generation,
+                                                      .lanes = params->lanes,
+                                                      .mps_bytes = params->mps_bytes,
+                                                      .tx_queue_tlps = params->tx_queue_tlps,
+                                                      .advertise = params->advertise });
+    if (errors->n_messages != before)
+        return;
+    state->push_fs_per_byte = (uint64_t)(1e6 / params->push_gbyte_s + 0.5);
+    state->pull_fs_per_byte = (uint64_t)(1e6 / params->pull_gbyte_s + 0.5);
+    state->reads_waiting.tail = &state->reads_waiting.head;
+    state->reads_flying.tail = &state->reads_flying.head;
+    state->writes_waiting.tail = &state->writes_waiting.head;
+    state->writes_decoding.tail = &state->writes_decoding.head;
+    cfg_init_endpoint(&state->cfg, &identity);
+    cfg_add_bar(&state->cfg, 0, params->bar_bytes, CFG_BAR_64 | CFG_BAR_PREFETCH);
+    cfg_add_pcie(&state->cfg, CFG_ENDPOINT, params->generation, params->lanes, params->mps_bytes,
+                 params->extended_tags);
+    cfg_add_flr(&state->cfg);
+    pcie_dma_init(&state->dma, model, 0, &state->cfg, &params->dma);
+}
+
+static void requester_start(struct model *model)
+{
+    if (pcie_port_connected(&model->ports[0]))
+        cfg_set_link(&((struct requester_state *)model->state)->cfg,
+                     pcie_port_generation(&model->ports[0]), pcie_port_lanes(&model->ports[0]));
+}
+
+static void requester_release(struct model *model)
+{
+    struct requester_state *state = model->state;
+    if (state->dma.model != NULL)
+        pcie_dma_release(&state->dma);
+}
+
+uint16_t pcie_requester_id(const struct model *requester)
+{
+    return ((const struct requester_state *)requester->state)->cfg.id;
+}
+
+unsigned pcie_requester_mrrs_bytes(const struct model *requester)
+{
+    return ((const struct requester_state *)requester->state)->params.mrrs_bytes;
+}
+
+struct cfg_space *pcie_requester_config_space(struct model *requester)
+{
+    return &((struct requester_state *)requester->state)->cfg;
+}
+
+const struct model_ops pcie_requester_ops = {
+    .type = "pcie.requester",
+    .help = "adapter with a command interface and a bulk DMA engine (NFP-6000 class)",
+    .state_bytes = sizeof(struct requester_state),
+    .params = requester_params_table,
+    .stats = requester_stats,
+    .init = requester_init,
+    .start = requester_start,
+    .receive = requester_receive,
+    .credit = requester_credit,
+    .release = requester_release,
+};

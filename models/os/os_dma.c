@@ -1,0 +1,349 @@
+/*
+ * How the addresses of this host's own devices come about.
+ *
+ * Models: without an IOMMU the host-physical address; with one, a domain a function, an IOVA for
+ *   each mapping, a multiple of its size, pages of 2 MiB or 1 GiB where the memory allows, tables
+ *   written and invalidated at once (strict mode). Base addresses of other
+ *   devices likewise: the bus address, which a switch between the two routes by itself, or an IOVA,
+ *   which takes requests up to the root complex.
+ * Does not model: bounce buffers, deferred invalidation, the cache lines of the page tables.
+ * Timing: dma_map_cycles, dma_unmap_cycles; with an IOMMU iommu_map_cycles and iommu_unmap_cycles
+ *   more. An IOVA is found and given back in constant time: free ones by powers of two of pages.
+ * Sources: Linux 4.14, drivers/iommu; docs/models/os_memory.md (cycles).
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "models/host/host_internal.h"
+#include "models/os/os_memory.h"
+#include "models/os/os_pci.h"
+
+static struct os_dma *dma_of(struct k_device *device)
+{
+    return device->dma_context;
+}
+
+/* Set-up outside of all threads takes no time. */
+static void charge(struct kernel *kernel, uint64_t cycles)
+{
+    if (os_self_or_null(kernel) != NULL)
+        k_compute(kernel, cycles);
+}
+
+/* ---- Without an IOMMU --------------------------------------------------------------------------
+ */
+
+static int direct_map(struct k_device *device, struct kaddr at, size_t bytes,
+                      enum k_dma_direction direction, uint64_t *dma)
+{
+    (void)bytes;
+    (void)direction;
+    charge(device->kernel, device->kernel->params.costs.dma_map_cycles);
+    dma_of(device)->live_maps++;
+    *dma = at.v;
+    return 0;
+}
+
+static void direct_unmap(struct k_device *device, uint64_t dma, size_t bytes,
+                         enum k_dma_direction direction)
+{
+    (void)dma;
+    (void)bytes;
+    (void)direction;
+    SIM_ASSERT(dma_of(device)->live_maps > 0, "%s: more is unmapped than mapped", device->name);
+    dma_of(device)->live_maps--;
+    charge(device->kernel, device->kernel->params.costs.dma_unmap_cycles);
+}
+
+static int device_alloc(struct k_device *device, int node_or_local, size_t bytes, struct kaddr *at,
+                        uint64_t *dma)
+{
+    struct kernel *kernel = device->kernel;
+    struct os_dma *of_device = dma_of(device);
+    unsigned node = os_node_of(kernel, node_or_local);
+    int status = -ENOMEM;
+    for (unsigned i = 0; status == -ENOMEM && i < kernel->n_nodes; i++) {
+        struct hpa hpa;
+        struct iova iova;
+        status = host_dma_alloc(kernel->host, of_device->requester_id, node, bytes, PAGE_BYTES,
+                                &hpa, &iova);
+        if (status == 0) {
+            physmem_clear(kernel->memory->mem, hpa, bytes);
+            of_device->live_bytes += bytes;
+            at->v = hpa.v;
+            *dma = iova.v;
+        }
+        node = node + 1 < kernel->n_nodes ? node + 1 : 0;
+    }
+    return status;
+}
+
+static void device_free(struct k_device *device, size_t bytes, struct kaddr at, uint64_t dma)
+{
+    int status = host_dma_free(device->kernel->host, dma_of(device)->requester_id, bytes,
+                               PAGE_BYTES, (struct hpa){ at.v }, (struct iova){ dma });
+    if (status != 0) {
+        k_fault(device->kernel, "%s: %zu bytes of DMA memory at %llx were not allocated so",
+                device->name, bytes, (unsigned long long)dma);
+        return;
+    }
+    dma_of(device)->live_bytes -= bytes;
+}
+
+/* ---- Base addresses of other devices -----------------------------------------------------------
+ */
+
+/* Lets the device in at the target; *address: of its bytes, in this host's tree. */
+static int resource_new(struct k_device *device, struct k_device *target, unsigned bar,
+                        uint64_t offset, uint64_t bytes, struct os_resource **resource,
+                        uint64_t *address)
+{
+    const struct k_pci_dev *pci = K_CONTAINER(target, struct k_pci_dev, device);
+    const uint64_t all = bar < K_PCI_BARS ? pci->bar_bytes[bar] : 0;
+    if (target == device || bytes == 0 || offset >= all || bytes > all - offset)
+        return -EINVAL;
+    if (target->dma_ops->admit != NULL) {
+        int status = target->dma_ops->admit(target, dma_of(device)->requester_id);
+        if (status != 0)
+            return status;
+    }
+    struct os_resource *made = k_zalloc(sizeof(*made));
+    *made = (struct os_resource){
+        .next = device->kernel->pci->resources, .device = device, .target = target, .bytes = bytes
+    };
+    device->kernel->pci->resources = made;
+    *resource = made;
+    *address = pci->bar_base[bar] + offset;
+    return 0;
+}
+
+static void resource_drop(struct kernel *kernel, struct os_resource *resource)
+{
+    struct os_resource **link = &kernel->pci->resources;
+    struct k_device *target = resource->target;
+    const uint16_t id = dma_of(resource->device)->requester_id;
+    while (*link != resource)
+        link = &(*link)->next;
+    *link = resource->next;
+    free(resource);
+    if (target != NULL && target->dma_ops->dismiss != NULL)
+        target->dma_ops->dismiss(target, id);
+}
+
+/* NULL, and a fault of the run: there is none. */
+static struct os_resource *resource_find(struct k_device *device, uint64_t dma, uint64_t bytes)
+{
+    struct os_resource *resource = device->kernel->pci->resources;
+    while (resource != NULL &&
+           (resource->device != device || resource->dma != dma || resource->bytes != bytes))
+        resource = resource->next;
+    if (resource == NULL)
+        k_fault(device->kernel, "%s: %llu bytes of registers at %llx were not mapped", device->name,
+                (unsigned long long)bytes, (unsigned long long)dma);
+    return resource;
+}
+
+static int direct_map_resource(struct k_device *device, struct k_device *target, unsigned bar,
+                               uint64_t offset, uint64_t bytes, enum k_dma_direction direction,
+                               uint64_t *dma)
+{
+    struct os_resource *resource;
+    (void)direction;
+    charge(device->kernel, device->kernel->params.costs.dma_map_cycles);
+    int status = resource_new(device, target, bar, offset, bytes, &resource, dma);
+    if (status == 0)
+        resource->dma = *dma;
+    return status;
+}
+
+static void direct_unmap_resource(struct k_device *device, uint64_t dma, uint64_t bytes,
+                                  enum k_dma_direction direction)
+{
+    struct os_resource *resource = resource_find(device, dma, bytes);
+    (void)direction;
+    charge(device->kernel, device->kernel->params.costs.dma_unmap_cycles);
+    if (resource != NULL)
+        resource_drop(device->kernel, resource);
+}
+
+static struct os_resource *resource_of(const struct k_device *device, bool as_target)
+{
+    struct os_resource *resource = device->kernel->pci->resources;
+    while (resource != NULL && (as_target ? resource->target : resource->device) != device)
+        resource = resource->next;
+    return resource;
+}
+
+void os_resources_end(struct k_device *device)
+{
+    struct os_resource *resource; /* looked for anew each time: others come and go meanwhile */
+    while ((resource = resource_of(device, false)) != NULL) {
+        k_warn(device->kernel, "%s: its driver left registers of others mapped", device->name);
+        device->dma_ops->unmap_resource(device, resource->dma, resource->bytes, K_DMA_BOTH);
+    }
+    while ((resource = resource_of(device, true)) != NULL) {
+        resource->target = NULL;
+        if (device->dma_ops->dismiss != NULL)
+            device->dma_ops->dismiss(device, dma_of(resource->device)->requester_id);
+    }
+}
+
+void os_resources_free(struct os_pci *pci)
+{
+    while (pci->resources != NULL) {
+        struct os_resource *resource = pci->resources;
+        pci->resources = resource->next;
+        free(resource);
+    }
+}
+
+const struct k_dma_ops os_dma_ops = {
+    .map = direct_map,
+    .unmap = direct_unmap,
+    .alloc = device_alloc,
+    .free = device_free,
+    .map_resource = direct_map_resource,
+    .unmap_resource = direct_unmap_resource,
+};
+
+/* ---- With one ----------------------------------------------------------------------------------
+ */
+
+static unsigned order_of(uint64_t n_pages)
+{
+    return n_pages <= 1 ? 0 : 64 - (unsigned)__builtin_clzll(n_pages - 1);
+}
+
+static uint64_t pages_of(uint64_t at, size_t bytes)
+{
+    return (at % PAGE_BYTES + bytes + PAGE_BYTES - 1) / PAGE_BYTES;
+}
+
+/* 0: there is none. */
+static uint64_t iova_take(struct os_dma *dma, unsigned order)
+{
+    struct os_iova_stack *stack = &dma->free[order];
+    if (stack->n > 0)
+        return stack->iova[--stack->n];
+    const uint64_t bytes = PAGE_BYTES << order;
+    const uint64_t iova = (dma->next + bytes - 1) & ~(bytes - 1);
+    if (bytes > OS_IOVA_END - iova)
+        return 0;
+    dma->next = iova + bytes;
+    return iova;
+}
+
+/* The largest page of the tables that addresses and size are multiples of. */
+static uint64_t page_bytes_of(uint64_t iova, uint64_t address, uint64_t bytes)
+{
+    static const uint64_t sizes[] = { UINT64_C(1) << 30, UINT64_C(1) << 21 };
+    for (unsigned i = 0; i < 2; i++)
+        if (((iova | address | bytes) & (sizes[i] - 1)) == 0)
+            return sizes[i];
+    return PAGE_BYTES;
+}
+
+static void iova_give(struct os_dma *dma, unsigned order, uint64_t iova)
+{
+    struct os_iova_stack *stack = &dma->free[order];
+    if (stack->n == stack->capacity) {
+        stack->capacity = 2 * stack->capacity + 64;
+        stack->iova = realloc(stack->iova, stack->capacity * sizeof(stack->iova[0]));
+        SIM_ASSERT(stack->iova != NULL, "out of memory");
+    }
+    stack->iova[stack->n++] = iova;
+}
+
+unsigned os_permissions_of(enum k_dma_direction direction)
+{
+    return ((direction & K_DMA_TO_DEVICE) != 0 ? IOMMU_READ : 0) |
+           ((direction & K_DMA_FROM_DEVICE) != 0 ? IOMMU_WRITE : 0);
+}
+
+static int iommu_dma_map(struct k_device *device, struct kaddr at, size_t bytes,
+                         enum k_dma_direction direction, uint64_t *dma)
+{
+    const struct k_costs *costs = &device->kernel->params.costs;
+    struct os_dma *of_device = dma_of(device);
+    const uint64_t n_pages = pages_of(at.v, bytes);
+    const unsigned order = order_of(n_pages);
+    charge(device->kernel, costs->dma_map_cycles + costs->iommu_map_cycles);
+    if (of_device->domain == NULL)
+        of_device->domain = host_domain_of(device->kernel->host, of_device->requester_id);
+    if (of_device->domain == NULL || order >= OS_IOVA_ORDERS)
+        return -ENOSPC;
+    const uint64_t iova = iova_take(of_device, order);
+    if (iova == 0)
+        return -ENOSPC;
+    const uint64_t first = at.v & ~(PAGE_BYTES - 1);
+    int status = iommu_map(of_device->domain, (struct iova){ iova }, (struct hpa){ first },
+                           n_pages * PAGE_BYTES, page_bytes_of(iova, first, n_pages * PAGE_BYTES),
+                           os_permissions_of(direction));
+    if (status != 0) {
+        iova_give(of_device, order, iova);
+        return status;
+    }
+    of_device->live_maps++;
+    *dma = iova + at.v % PAGE_BYTES;
+    return 0;
+}
+
+static void iommu_dma_unmap(struct k_device *device, uint64_t dma, size_t bytes,
+                            enum k_dma_direction direction)
+{
+    const struct k_costs *costs = &device->kernel->params.costs;
+    struct os_dma *of_device = dma_of(device);
+    const uint64_t n_pages = pages_of(dma, bytes), iova = dma & ~(PAGE_BYTES - 1);
+    (void)direction;
+    charge(device->kernel, costs->dma_unmap_cycles + costs->iommu_unmap_cycles);
+    if (of_device->domain == NULL ||
+        iommu_unmap(of_device->domain, (struct iova){ iova }, n_pages * PAGE_BYTES) != 0) {
+        k_fault(device->kernel, "%s: %zu bytes at %llx are unmapped that were not mapped",
+                device->name, bytes, (unsigned long long)dma);
+        return;
+    }
+    iova_give(of_device, order_of(n_pages), iova);
+    of_device->live_maps--;
+}
+
+static int iommu_map_resource(struct k_device *device, struct k_device *target, unsigned bar,
+                              uint64_t offset, uint64_t bytes, enum k_dma_direction direction,
+                              uint64_t *dma)
+{
+    struct os_resource *resource;
+    uint64_t address;
+    int status = resource_new(device, target, bar, offset, bytes, &resource, &address);
+    if (status != 0)
+        return status;
+    status = iommu_dma_map(device, (struct kaddr){ address }, bytes, direction, &resource->dma);
+    if (status != 0)
+        resource_drop(device->kernel, resource);
+    else
+        *dma = resource->dma;
+    return status;
+}
+
+static void iommu_unmap_resource(struct k_device *device, uint64_t dma, uint64_t bytes,
+                                 enum k_dma_direction direction)
+{
+    struct os_resource *resource = resource_find(device, dma, bytes);
+    if (resource == NULL)
+        return;
+    iommu_dma_unmap(device, dma, bytes, direction);
+    resource_drop(device->kernel, resource);
+}
+
+const struct k_dma_ops os_dma_iommu_ops = {
+    .map = iommu_dma_map,
+    .unmap = iommu_dma_unmap,
+    .alloc = device_alloc,
+    .free = device_free,
+    .map_resource = iommu_map_resource,
+    .unmap_resource = iommu_unmap_resource,
+};
+
+void os_dma_release(struct os_dma *dma)
+{
+    for (unsigned i = 0; i < OS_IOVA_ORDERS; i++)
+        free(dma->free[i].iova);
+}

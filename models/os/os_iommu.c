@@ -1,0 +1,218 @@
+/*
+ * Domains that software fills itself, and what it has to know about the host for that.
+ *
+ * Models: IOMMU domains with any requesters in them; the kernel's own domain of a requester rests
+ *   while that is attached to another.
+ * Does not model: several page sizes in one mapping; the cache lines of the tables.
+ * Timing: iommu_map_cycles and iommu_unmap_cycles, from threads. A mapping takes the largest pages
+ *   that all of its numbers are multiples of.
+ * Sources: Linux 4.14, drivers/iommu/iommu.c; VT-d 3.0, chapter 3.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "models/host/host_internal.h"
+#include "models/os/os_memory.h"
+#include "models/os/os_pci.h"
+
+#define HOLE_BASE  UINT64_C(0xf0000000) /* physmem.h: 256 MiB below 4 GiB */
+#define HOLE_BYTES UINT64_C(0x10000000)
+
+struct k_iommu_domain {
+    struct kernel *kernel;
+    struct iommu_driver *driver;
+    struct iommu_domain *domain;
+    struct os_requester { /* that are attached */
+        struct os_requester *next;
+        uint16_t id;
+    } * requesters;
+    struct k_iommu_domain *next;
+};
+
+static void charge(struct kernel *kernel, uint64_t cycles)
+{
+    if (os_self_or_null(kernel) != NULL)
+        k_compute(kernel, cycles);
+}
+
+bool k_iommu_on(const struct kernel *kernel, uint16_t requester_id)
+{
+    const struct host *host = kernel->host;
+    return kernel->guest == NULL &&
+           host->iommu[(requester_id >> 8) / (256 / host->n_sockets)].driver != NULL;
+}
+
+struct k_iommu_domain *k_iommu_domain_new(struct kernel *kernel, uint16_t requester_id)
+{
+    struct iommu_driver *driver = os_iommu_of(kernel, requester_id);
+    struct iommu_domain *made = driver != NULL ? iommu_domain_new(driver) : NULL;
+    if (made == NULL)
+        return NULL;
+    struct k_iommu_domain *domain = k_zalloc(sizeof(*domain));
+    *domain = (struct k_iommu_domain){
+        .kernel = kernel, .driver = driver, .domain = made, .next = kernel->pci->domains
+    };
+    kernel->pci->domains = domain;
+    return domain;
+}
+
+/* The kernel's own domain of the requester, if it ever had one. */
+static struct iommu_domain *own_domain(const struct kernel *kernel, uint16_t requester_id)
+{
+    const struct host *host = kernel->host;
+    for (unsigned i = 0; i < host->n_domains; i++)
+        if (host->domain[i].requester_id == requester_id)
+            return host->domain[i].domain;
+    return NULL;
+}
+
+static struct os_requester **find(struct k_iommu_domain *domain, uint16_t requester_id)
+{
+    struct os_requester **link = &domain->requesters;
+    while (*link != NULL && (*link)->id != requester_id)
+        link = &(*link)->next;
+    return link;
+}
+
+int k_iommu_attach(struct k_iommu_domain *domain, uint16_t requester_id)
+{
+    struct kernel *kernel = domain->kernel;
+    struct iommu_domain *own = own_domain(kernel, requester_id);
+    if (os_iommu_of(kernel, requester_id) != domain->driver)
+        return -EINVAL;
+    for (struct k_iommu_domain *other = kernel->pci->domains; other != NULL; other = other->next)
+        if (*find(other, requester_id) != NULL)
+            return -EBUSY;
+    if (own != NULL)
+        iommu_domain_detach(own, requester_id);
+    if (!iommu_domain_attach(domain->domain, requester_id)) {
+        if (own != NULL)
+            iommu_domain_attach(own, requester_id);
+        return -ENOMEM;
+    }
+    struct os_requester *requester = k_zalloc(sizeof(*requester));
+    *requester = (struct os_requester){ .next = domain->requesters, .id = requester_id };
+    domain->requesters = requester;
+    return 0;
+}
+
+void k_iommu_detach(struct k_iommu_domain *domain, uint16_t requester_id)
+{
+    struct os_requester **link = find(domain, requester_id), *requester = *link;
+    struct iommu_domain *own = own_domain(domain->kernel, requester_id);
+    if (requester == NULL) {
+        k_fault(domain->kernel, "requester %#x is not in the domain", (unsigned)requester_id);
+        return;
+    }
+    iommu_domain_detach(domain->domain, requester_id);
+    if (own != NULL)
+        iommu_domain_attach(own, requester_id);
+    *link = requester->next;
+    free(requester);
+}
+
+static void domain_drop(struct k_iommu_domain *domain)
+{
+    while (domain->requesters != NULL) {
+        struct os_requester *requester = domain->requesters;
+        domain->requesters = requester->next;
+        free(requester);
+    }
+    free(domain);
+}
+
+void k_iommu_domain_free(struct k_iommu_domain *domain)
+{
+    struct k_iommu_domain **link = &domain->kernel->pci->domains;
+    while (domain->requesters != NULL)
+        k_iommu_detach(domain, domain->requesters->id);
+    iommu_domain_free(domain->domain);
+    while (*link != domain)
+        link = &(*link)->next;
+    *link = domain->next;
+    domain_drop(domain);
+}
+
+void os_domains_free(struct os_pci *pci)
+{
+    while (pci->domains != NULL) {
+        struct k_iommu_domain *domain = pci->domains;
+        pci->domains = domain->next;
+        domain_drop(domain); /* the tables go with the IOMMU's driver */
+    }
+}
+
+int k_iommu_map(struct k_iommu_domain *domain, uint64_t iova, uint64_t address, uint64_t bytes,
+                enum k_dma_direction direction)
+{
+    static const uint64_t sizes[] = { UINT64_C(1) << 30, UINT64_C(1) << 21, PAGE_BYTES };
+    unsigned i = 0;
+    charge(domain->kernel, domain->kernel->params.costs.iommu_map_cycles);
+    while (i < 2 && ((iova | address | bytes) & (sizes[i] - 1)) != 0)
+        i++;
+    return iommu_map(domain->domain, (struct iova){ iova }, (struct hpa){ address }, bytes,
+                     sizes[i], os_permissions_of(direction));
+}
+
+int k_iommu_unmap(struct k_iommu_domain *domain, uint64_t iova, uint64_t bytes)
+{
+    charge(domain->kernel, domain->kernel->params.costs.iommu_unmap_cycles);
+    return iommu_unmap(domain->domain, (struct iova){ iova }, bytes);
+}
+
+/* ---- The host ----------------------------------------------------------------------------------
+ */
+
+bool k_root_requester(const struct kernel *kernel, unsigned i, uint16_t *requester_id)
+{
+    if (kernel->guest != NULL || i >= kernel->host->n_sockets)
+        return false;
+    *requester_id = pcie_id(root_complex_bus(kernel->host->rc[i]), 0, 0);
+    return true;
+}
+
+bool k_memory_range(const struct kernel *kernel, unsigned i, uint64_t *base, uint64_t *bytes)
+{
+    const struct physmem *mem = kernel->memory->mem;
+    if (kernel->guest != NULL) {
+        *base = i == 0 ? 0 : UINT64_C(1) << 32;
+        *bytes = i == 0 ? kernel->guest->low_bytes : kernel->guest->high_bytes;
+        return i < 2 && *bytes != 0;
+    }
+    for (unsigned n = 0; n < kernel->n_nodes; n++) {
+        uint64_t first = (uint64_t)n << physmem_stride_log2(mem), all = physmem_node_bytes(mem, n);
+        bool split = n == 0 && all > HOLE_BASE;
+        *base = first;
+        *bytes = split ? HOLE_BASE : all;
+        if (i-- == 0)
+            return true;
+        if (!split || all <= HOLE_BASE + HOLE_BYTES)
+            continue;
+        *base = HOLE_BASE + HOLE_BYTES;
+        *bytes = all - *base;
+        if (i-- == 0)
+            return true;
+    }
+    return false;
+}
+
+int k_pages_get(struct kernel *kernel, int node_or_local, size_t bytes, struct kaddr *at)
+{
+    struct os_memory *memory = kernel->memory;
+    unsigned node = os_node_of(kernel, node_or_local);
+    for (unsigned i = 0; i < kernel->n_nodes; i++) {
+        struct hpa hpa;
+        if (physmem_alloc(memory->space, (node + i) % kernel->n_nodes, bytes, PAGE_BYTES, &hpa)) {
+            at->v = hpa.v;
+            os_memory_clear(memory, *at, bytes);
+            return 0;
+        }
+    }
+    at->v = 0;
+    return -ENOMEM;
+}
+
+void k_pages_put(struct kernel *kernel, size_t bytes, struct kaddr at)
+{
+    physmem_release(kernel->memory->space, (struct hpa){ at.v }, bytes);
+}

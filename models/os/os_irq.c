@@ -1,0 +1,123 @@
+/*
+ * Hard interrupts.
+ *
+ * Models: 256 vectors a CPU; a message that arrives while its vector is pending is the same
+ *   interrupt (the request register has one bit a vector); handlers run with interrupts off, on
+ *   the stack of whatever runs on the CPU, first come first served.
+ * Does not model: priorities of vectors, interrupts of more than one CPU (broadcast, lowest
+ *   priority), spurious interrupts. An APIC ID is the CPU's number.
+ * Timing: due interrupt_ps after the message has reached the processors; then entry and return
+ *   take hard_irq_cycles and the handler what it charges. An idle CPU first leaves its idle state.
+ * Sources: Intel SDM 3, chapter 10; docs/sources.md#a6.
+ */
+#include "models/os/os_internal.h"
+
+void os_due_update(struct os_cpu *cpu)
+{
+    sim_time due_ps = SIM_TIME_MAX;
+    if (!cpu->in_hard) {
+        if (cpu->pending_first != NULL)
+            due_ps = cpu->pending_first->due_ps;
+        if (cpu->fired.first != NULL)
+            due_ps = SIM_MIN(due_ps, cpu->fired.first->at_ps);
+    }
+    cpu->due_ps = due_ps;
+}
+
+void os_interrupt_arrived(void *context, uint32_t destination, uint8_t number)
+{
+    struct kernel *kernel = context;
+    if (destination >= kernel->n_cpus || kernel->cpu[destination].vector[number].handler == NULL) {
+        k_warn(kernel, "interrupt for nobody");
+        return;
+    }
+    struct os_cpu *cpu = &kernel->cpu[destination];
+    struct os_vector *vector = &cpu->vector[number];
+    if (vector->pending)
+        return;
+    vector->pending = true;
+    vector->due_ps = sim_now(kernel->sim) + kernel->params.interrupt_ps;
+    vector->next = NULL;
+    *cpu->pending_last = vector;
+    cpu->pending_last = &vector->next;
+    os_due_update(cpu);
+    os_kick_idle(cpu, vector->due_ps);
+}
+
+/* Accepts the first: from now on the same vector may become pending again. */
+static struct os_vector *accept(struct os_cpu *cpu)
+{
+    struct os_vector *vector = cpu->pending_first;
+    cpu->pending_first = vector->next;
+    if (cpu->pending_first == NULL)
+        cpu->pending_last = &cpu->pending_first;
+    vector->pending = false;
+    return vector;
+}
+
+/* One interrupt that is due; false: there is none. */
+static bool take_one(struct k_thread *self)
+{
+    struct os_cpu *cpu = self->on;
+    struct os_vector *vector = cpu->pending_first;
+    const struct os_timer *timer = cpu->fired.first;
+    sim_time vector_ps = vector != NULL ? vector->due_ps : SIM_TIME_MAX;
+    sim_time timer_ps = timer != NULL ? timer->at_ps : SIM_TIME_MAX;
+    if (SIM_MIN(vector_ps, timer_ps) > sim_task_now(self->task))
+        return false;
+    vector = vector_ps <= timer_ps ? accept(cpu) : NULL;
+    k_irq_fn *handler = vector != NULL ? vector->handler : NULL;
+    void *arg = vector != NULL ? vector->arg : NULL;
+    cpu->stats.hard_irqs++;
+    os_charge_cycles(self, self->kernel->params.costs.hard_irq_cycles);
+    if (handler != NULL)
+        handler(arg);
+    else
+        os_timer_interrupt(self);
+    return true;
+}
+
+void os_interrupts_take(struct k_thread *self)
+{
+    struct os_cpu *cpu = self->on;
+    cpu->in_hard = true;
+    os_due_update(cpu);
+    while (take_one(self))
+        ;
+    cpu->in_hard = false;
+    os_due_update(cpu);
+    if (cpu->soft_pending != 0 && !cpu->in_soft && cpu->bh_off == 0)
+        os_softirq_run(self);
+}
+
+bool os_vector_alloc(struct kernel *kernel, unsigned cpu_idx, k_irq_fn *handler, void *arg,
+                     uint32_t *destination, uint8_t *vector)
+{
+    SIM_ASSERT(cpu_idx < kernel->n_cpus, "CPU %u of %u", cpu_idx, kernel->n_cpus);
+    struct os_cpu *cpu = &kernel->cpu[cpu_idx];
+    for (unsigned v = OS_FIRST_VECTOR; v <= OS_LAST_VECTOR; v++)
+        if (cpu->vector[v].handler == NULL && !cpu->vector[v].pending) {
+            cpu->vector[v].handler = handler;
+            cpu->vector[v].arg = arg;
+            *destination = cpu_idx;
+            *vector = (uint8_t)v;
+            return true;
+        }
+    return false;
+}
+
+void os_vector_free(struct kernel *kernel, unsigned cpu_idx, uint8_t number)
+{
+    struct os_cpu *cpu = &kernel->cpu[cpu_idx];
+    struct os_vector *vector = &cpu->vector[number];
+    if (vector->pending) {
+        struct os_vector **link = &cpu->pending_first;
+        while (*link != vector)
+            link = &(*link)->next;
+        *link = vector->next;
+        if (*link == NULL)
+            cpu->pending_last = link;
+        os_due_update(cpu);
+    }
+    *vector = (struct os_vector){ .handler = NULL };
+}

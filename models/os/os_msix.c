@@ -1,0 +1,197 @@
+/*
+ * Message-signalled interrupts of devices.
+ *
+ * Models: the MSI-X table in the device's BAR, written entry by entry; a vector of the target CPU;
+ *   with an IOMMU, an entry of its interrupt remapping table that no other device may use.
+ * Does not model: MSI, wires.
+ * Timing: that of the accesses to the device.
+ * Sources: PCI Local Bus 3.0, 6.8.2; Intel SDM 3, 10.11 (message format).
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "hw/pci_regs.h"
+#include "models/os/os_pci.h"
+
+#define MESSAGE_BASE      UINT64_C(0xfee00000)
+#define MESSAGE_CPU_SHIFT 12u
+#define MESSAGE_CPU_MAX   255u /* without remapping */
+
+/* ---- Messages ----------------------------------------------------------------------------------
+ */
+
+static int message_new(struct k_irq *irq, unsigned cpu, struct os_message *message)
+{
+    struct k_pci_dev *dev = irq->slot->dev;
+    struct kernel *kernel = dev->device.kernel;
+    struct iommu_driver *iommu = os_iommu_of(kernel, dev->id);
+    uint32_t destination;
+    *message = (struct os_message){ .cpu = cpu, .irte = -1 };
+    if (!os_vector_alloc(kernel, cpu, irq->handler, irq->arg, &destination, &message->vector))
+        return -ENOSPC;
+    if (iommu == NULL && destination <= MESSAGE_CPU_MAX) {
+        message->address = MESSAGE_BASE | (uint64_t)destination << MESSAGE_CPU_SHIFT;
+        message->data = message->vector;
+        return 0;
+    }
+    if (iommu != NULL)
+        message->irte = iommu_irte_new(iommu, dev->id, destination, message->vector,
+                                       &message->address, &message->data);
+    if (message->irte >= 0)
+        return 0;
+    os_vector_free(kernel, cpu, message->vector);
+    return iommu == NULL ? -ENOSPC : message->irte;
+}
+
+static void message_free(struct k_irq *irq, struct os_message *message)
+{
+    struct k_pci_dev *dev = irq->slot->dev;
+    if (message->vector == 0)
+        return;
+    os_vector_free(dev->device.kernel, message->cpu, message->vector);
+    if (message->irte >= 0)
+        iommu_irte_free(os_iommu_of(dev->device.kernel, dev->id), message->irte);
+    message->vector = 0;
+}
+
+/* ---- The table ---------------------------------------------------------------------------------
+ */
+
+/* Finds the capability and the table once. */
+static void find_table(struct os_slot *slot)
+{
+    struct k_pci_dev *dev = slot->dev;
+    slot->msix_known = true;
+    if ((k_config_read(dev, PCI_STATUS, 2) & PCI_STATUS_CAP_LIST) == 0)
+        return;
+    unsigned cap = k_config_read(dev, PCI_CAP_POINTER, 1) & 0xfc;
+    for (unsigned i = 0; cap != 0 && i < 64; i++) { /* a chain that bites its tail ends, too */
+        uint32_t header = k_config_read(dev, cap, 4);
+        if ((header & 0xff) == PCI_CAP_ID_MSIX) {
+            uint32_t table = k_config_read(dev, cap + PCI_MSIX_TABLE, 4);
+            slot->msix_vectors = (uint16_t)((header >> 16 & PCI_MSIX_CONTROL_SIZE_MASK) + 1);
+            slot->msix_bar = table & PCI_MSIX_BAR_MASK;
+            slot->msix_offset = table & ~PCI_MSIX_BAR_MASK;
+            slot->msix_cap = (uint16_t)cap;
+            return;
+        }
+        cap = header >> 8 & 0xfc;
+    }
+}
+
+static uint64_t entry_of(const struct k_irq *irq)
+{
+    return irq->slot->msix_offset + (uint64_t)irq->index * PCI_MSIX_ENTRY_BYTES;
+}
+
+static void entry_mask(const struct k_irq *irq, bool masked)
+{
+    k_writel(irq->slot->dev, irq->slot->msix_bar, entry_of(irq) + PCI_MSIX_ENTRY_CONTROL,
+             masked ? PCI_MSIX_ENTRY_MASKED : 0);
+}
+
+static void entry_write(const struct k_irq *irq)
+{
+    struct k_pci_dev *dev = irq->slot->dev;
+    unsigned bar = irq->slot->msix_bar;
+    uint64_t entry = entry_of(irq);
+    k_writel(dev, bar, entry + PCI_MSIX_ENTRY_ADDRESS, (uint32_t)irq->now.address);
+    k_writel(dev, bar, entry + PCI_MSIX_ENTRY_ADDRESS + 4, (uint32_t)(irq->now.address >> 32));
+    k_writel(dev, bar, entry + PCI_MSIX_ENTRY_DATA, irq->now.data);
+}
+
+static void enable(struct os_slot *slot, bool enabled)
+{
+    unsigned at = slot->msix_cap + PCI_MSIX_CONTROL;
+    uint32_t control = k_config_read(slot->dev, at, 2);
+    control &= ~(PCI_MSIX_CONTROL_ENABLE | PCI_MSIX_CONTROL_FUNCTION_MASK);
+    k_config_write(slot->dev, at, 2, control | (enabled ? PCI_MSIX_CONTROL_ENABLE : 0));
+}
+
+/* ---- kapi --------------------------------------------------------------------------------------
+ */
+
+static bool is_free(const struct os_slot *slot, unsigned index)
+{
+    for (const struct k_irq *irq = slot->irqs; irq != NULL; irq = irq->next)
+        if (irq->index == index)
+            return false;
+    return true;
+}
+
+int k_irq_request(struct k_pci_dev *dev, unsigned index, unsigned cpu, k_irq_fn *handler, void *arg,
+                  struct k_irq **result)
+{
+    struct os_slot *slot = dev->private_data;
+    if (!slot->msix_known)
+        find_table(slot);
+    if (slot->msix_cap == 0 || index >= slot->msix_vectors)
+        return -ENOSPC;
+    if (!is_free(slot, index))
+        return -EBUSY;
+    struct k_irq *irq = k_zalloc(sizeof(*irq));
+    *irq = (struct k_irq){ .slot = slot, .index = index, .handler = handler, .arg = arg };
+    int status = message_new(irq, cpu, &irq->now);
+    if (status != 0) {
+        k_free(irq);
+        return status;
+    }
+    bool first = slot->irqs == NULL;
+    irq->next = slot->irqs;
+    slot->irqs = irq;
+    entry_mask(irq, true);
+    entry_write(irq);
+    entry_mask(irq, false);
+    if (first)
+        enable(slot, true);
+    *result = irq;
+    return 0;
+}
+
+int k_irq_set_cpu(struct k_irq *irq, unsigned cpu)
+{
+    struct os_message then;
+    if (cpu == irq->now.cpu)
+        return 0;
+    int status = message_new(irq, cpu, &then);
+    if (status != 0)
+        return status;
+    /* What was sent to the CPU before the last has long been handled; to the last, maybe not. */
+    message_free(irq, &irq->before);
+    irq->before = irq->now;
+    irq->now = then;
+    entry_mask(irq, true);
+    entry_write(irq);
+    entry_mask(irq, false);
+    return 0;
+}
+
+void k_irq_free(struct k_irq *irq)
+{
+    struct os_slot *slot = irq->slot;
+    struct k_irq **link = &slot->irqs;
+    while (*link != irq)
+        link = &(*link)->next;
+    *link = irq->next;
+    if (!slot->gone) { /* else each read would wait for a completion timeout */
+        entry_mask(irq, true);
+        /* The answer comes after every message that was under way. */
+        k_readl(slot->dev, slot->msix_bar, entry_of(irq) + PCI_MSIX_ENTRY_CONTROL);
+    }
+    message_free(irq, &irq->before);
+    message_free(irq, &irq->now);
+    if (slot->irqs == NULL && !slot->gone)
+        enable(slot, false);
+    k_free(irq);
+}
+
+void os_irqs_free(struct os_slot *slot)
+{
+    while (slot->irqs != NULL) {
+        struct k_irq *irq = slot->irqs;
+        slot->irqs = irq->next;
+        message_free(irq, &irq->before);
+        message_free(irq, &irq->now);
+        k_free(irq);
+    }
+}

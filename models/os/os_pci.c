@@ -1,0 +1,252 @@
+/*
+ * PCI functions and their drivers; registers.
+ *
+ * Models: what enumeration found, offered to drivers as they register; functions that appear or go
+ *   while the kernel runs; configuration and MMIO by the root complexes.
+ * Does not model: drivers that leave, power management.
+ * Timing: a read of a register holds the CPU for the round trip; a write for mmio_write_cycles (it
+ *   goes on by itself); a configuration access for its round trip. Each waits until the CPU's last
+ *   write is with the root port. Interrupts that came in meanwhile are taken afterwards.
+ * Sources: docs/sources.md#a4.
+ */
+#include "models/os/os_pci.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/host/host_internal.h"
+
+/* ---- Registers ---------------------------------------------------------------------------------
+ */
+
+static struct root_complex_host *root_complexes(struct k_pci_dev *dev)
+{
+    return host_root_complexes(dev->device.kernel->host);
+}
+
+/* Loads from and stores to uncached memory stay in order: the CPU's last write of a register is
+ * with the root port before the next access begins. Nothing else waits for it. */
+static void after_mmio_write(struct k_thread *self)
+{
+    sim_task_charge_until(self->task, self->on->mmio_done_ps);
+}
+
+static uint32_t local_config_read(struct k_pci_dev *dev, unsigned offset, unsigned bytes)
+{
+    struct k_thread *self = os_self(dev->device.kernel);
+    after_mmio_write(self);
+    uint32_t value = root_complex_config_read(root_complexes(dev), self->on->socket, self->task,
+                                              dev->id, offset, bytes);
+    os_interrupts_of(self);
+    return value;
+}
+
+static void local_config_write(struct k_pci_dev *dev, unsigned offset, unsigned bytes,
+                               uint32_t value)
+{
+    struct k_thread *self = os_self(dev->device.kernel);
+    after_mmio_write(self);
+    root_complex_config_write(root_complexes(dev), self->on->socket, self->task, dev->id, offset,
+                              bytes, value);
+    os_interrupts_of(self);
+}
+
+uint64_t os_mmio_read(struct k_pci_dev *dev, uint64_t address, unsigned bytes)
+{
+    struct k_thread *self = os_self(dev->device.kernel);
+    after_mmio_write(self);
+    uint64_t value = root_complex_mmio_read(root_complexes(dev), self->on->socket, self->task,
+                                            (struct hpa){ address }, bytes, NULL);
+    os_interrupts_of(self);
+    return value;
+}
+
+void os_mmio_write(struct k_pci_dev *dev, uint64_t address, unsigned bytes, uint64_t value)
+{
+    struct kernel *kernel = dev->device.kernel;
+    struct k_thread *self = os_self(kernel);
+    after_mmio_write(self);
+    const sim_time go_on_ps = sim_task_now(self->task) +
+                              kernel->params.costs.mmio_write_cycles * kernel->cycle_ps;
+    self->on->mmio_done_ps = root_complex_mmio_write(
+        root_complexes(dev), self->on->socket, self->task, (struct hpa){ address }, bytes, value);
+    sim_task_charge_until(self->task, go_on_ps);
+    os_interrupts_of(self);
+}
+
+static const struct k_pci_ops local_ops = {
+    .config_read = local_config_read,
+    .config_write = local_config_write,
+    .mmio_read = os_mmio_read,
+    .mmio_write = os_mmio_write,
+};
+
+/* ---- Functions ---------------------------------------------------------------------------------
+ */
+
+struct iommu_driver *os_iommu_of(struct kernel *kernel, uint16_t requester_id)
+{
+    struct host *host = kernel->host;
+    if (kernel->guest != NULL)
+        return NULL;
+    return host->iommu[(requester_id >> 8) / (256 / host->n_sockets)].driver;
+}
+
+void os_function_init(struct kernel *kernel, struct os_function *function,
+                      const struct pcie_found *found)
+{
+    unsigned socket = (unsigned)(found->id >> 8) / (256 / kernel->host->n_sockets);
+    struct k_pci_dev *dev = &function->dev;
+    snprintf(function->name, sizeof(function->name), "%.32s.%02x:%02x.%x", host_name(kernel->host),
+             (unsigned)found->id >> 8, (unsigned)found->id >> 3 & 31, (unsigned)found->id & 7);
+    function->dma = (struct os_dma){ .requester_id = found->id, .next = OS_IOVA_FIRST };
+    *dev = (struct k_pci_dev){
+        .device = { .kernel = kernel,
+                    .name = function->name,
+                    .node = (int)SIM_MIN(socket, kernel->n_nodes - 1),
+                    .dma_ops = os_iommu_of(kernel, found->id) != NULL ? &os_dma_iommu_ops
+                                                                      : &os_dma_ops,
+                    .dma_context = &function->dma },
+        .id = found->id,
+        .vendor_id = found->vendor_id,
+        .device_id = found->device_id,
+        .class_code = found->class_code,
+        .ops = &local_ops,
+    };
+    for (unsigned i = 0; i < K_PCI_BARS; i++) {
+        dev->bar_base[i] = found->bar_base[i];
+        dev->bar_bytes[i] = found->bar_bytes[i];
+    }
+}
+
+static struct os_slot *slot_new(struct os_pci *pci, struct k_pci_dev *dev)
+{
+    struct os_slot **link = &pci->slots;
+    struct os_slot *slot = k_zalloc(sizeof(*slot));
+    while (*link != NULL)
+        link = &(*link)->next;
+    slot->dev = dev;
+    dev->private_data = slot;
+    *link = slot;
+    return slot;
+}
+
+void os_pci_new(struct kernel *kernel)
+{
+    struct os_pci *pci = k_zalloc(sizeof(*pci));
+    unsigned n;
+    const struct pcie_found *found = host_functions(kernel->host, &n);
+    if (kernel->guest != NULL) /* what it has comes from vm.c */
+        n = 0;
+    pci->functions = k_zalloc(SIM_MAX(n, 1u) * sizeof(pci->functions[0]));
+    kernel->pci = pci;
+    for (unsigned i = 0; i < n; i++)
+        if (!found[i].bridge) {
+            struct os_function *function = &pci->functions[pci->n_functions++];
+            os_function_init(kernel, function, &found[i]);
+            slot_new(pci, &function->dev);
+        }
+}
+
+void os_pci_free(struct kernel *kernel)
+{
+    struct os_pci *pci = kernel->pci;
+    while (pci->slots != NULL) {
+        struct os_slot *slot = pci->slots;
+        pci->slots = slot->next;
+        os_irqs_free(slot);
+        free(slot);
+    }
+    for (unsigned i = 0; i < pci->n_functions; i++) {
+        os_vfs_free(&pci->functions[i]);
+        os_dma_release(&pci->functions[i].dma);
+    }
+    os_domains_free(pci);
+    os_resources_free(pci);
+    free(pci->functions);
+    free(pci->drivers);
+    free(pci);
+}
+
+struct k_pci_dev *os_pci_find(struct kernel *kernel, uint16_t id)
+{
+    for (unsigned i = 0; i < kernel->pci->n_functions; i++) {
+        struct os_function *function = &kernel->pci->functions[i];
+        if (function->dev.id == id)
+            return &function->dev;
+        for (struct os_function *vf = function->vfs; vf != NULL; vf = vf->next_vf)
+            if (vf->dev.id == id)
+                return &vf->dev;
+    }
+    return NULL;
+}
+
+/* ---- Drivers -----------------------------------------------------------------------------------
+ */
+
+/* The driver takes it; false: not its kind, or it failed. */
+static bool offer(struct k_pci_dev *dev, const struct k_pci_driver *driver)
+{
+    const struct k_pci_id *id = driver->ids;
+    while ((id->vendor_id != 0 || id->device_id != 0) &&
+           (id->vendor_id != dev->vendor_id || id->device_id != dev->device_id))
+        id++;
+    if (id->vendor_id == 0 && id->device_id == 0)
+        return false;
+    dev->driver = driver;
+    int status = driver->probe(dev, driver->context);
+    if (status == 0)
+        return true;
+    dev->driver = NULL;
+    if (status != -ENODEV) /* it is not the driver's after all */
+        k_warn(dev->device.kernel, "%s: its driver failed with %d", dev->device.name, status);
+    return false;
+}
+
+int k_pci_register(struct kernel *kernel, const struct k_pci_driver *driver)
+{
+    struct os_pci *pci = kernel->pci;
+    int n = 0;
+    pci->drivers = realloc(pci->drivers, (pci->n_drivers + 1) * sizeof(pci->drivers[0]));
+    SIM_ASSERT(pci->drivers != NULL, "out of memory");
+    pci->drivers[pci->n_drivers++] = driver;
+    for (struct os_slot *slot = pci->slots; slot != NULL; slot = slot->next)
+        if (slot->dev->driver == NULL && offer(slot->dev, driver))
+            n++;
+    return n;
+}
+
+int k_pci_add(struct kernel *kernel, struct k_pci_dev *dev)
+{
+    struct os_pci *pci = kernel->pci;
+    for (const struct os_slot *slot = pci->slots; slot != NULL; slot = slot->next)
+        if (slot->dev == dev)
+            return -EEXIST;
+    dev->device.kernel = kernel;
+    dev->driver = NULL;
+    slot_new(pci, dev);
+    for (unsigned i = 0; i < pci->n_drivers && dev->driver == NULL; i++)
+        offer(dev, pci->drivers[i]);
+    return 0;
+}
+
+void k_pci_remove(struct k_pci_dev *dev, bool gone)
+{
+    struct os_slot *slot = dev->private_data;
+    struct os_slot **link = &dev->device.kernel->pci->slots;
+    slot->gone = gone;
+    if (dev->driver != NULL)
+        dev->driver->remove(dev, gone);
+    dev->driver = NULL;
+    os_resources_end(&dev->device);
+    if (slot->irqs != NULL)
+        k_warn(dev->device.kernel, "%s: its driver left interrupts behind", dev->device.name);
+    os_irqs_free(slot);
+    while (*link != slot)
+        link = &(*link)->next;
+    *link = slot->next;
+    free(slot);
+    dev->private_data = NULL;
+}

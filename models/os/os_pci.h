@@ -1,0 +1,114 @@
+/*
+ * PCI functions, their addresses for DMA and their interrupts, for models/os/ only.
+ *
+ * Invariants:
+ *   - A function that the kernel knows has a slot, which is its private_data; a function with a
+ *     driver is not offered to another.
+ *   - IOVAs of streaming mappings lie above those of host_dma_alloc(); a free one is in the stack
+ * of its size.
+ */
+#ifndef MODELS_OS_OS_PCI_H
+#define MODELS_OS_OS_PCI_H
+
+#include "models/os/os_internal.h"
+
+struct os_pci;
+
+#define OS_IOVA_FIRST     (UINT64_C(1) << 38)
+#define OS_IOVA_END       (UINT64_C(1) << 39) /* what three levels of tables reach */
+#define OS_IOVA_ORDERS    19u                 /* 4 KiB .. 1 GiB */
+#define OS_PCI_NAME_BYTES 48u
+
+/* Free IOVAs of one size. */
+struct os_iova_stack {
+    uint64_t *iova;
+    size_t n, capacity;
+};
+
+/* DMA of a function of this host. */
+struct os_dma {
+    uint16_t requester_id;
+    struct iommu_domain *domain; /* NULL: no IOMMU, or nothing mapped yet */
+    uint64_t next;               /* above all IOVAs ever used */
+    struct os_iova_stack free[OS_IOVA_ORDERS];
+    uint64_t live_maps, live_bytes; /* mapped; of host_dma_alloc() */
+};
+extern const struct k_dma_ops os_dma_ops, os_dma_iommu_ops;
+void os_dma_release(struct os_dma *dma);
+/* Base addresses of a device that another one reaches. */
+struct os_resource {
+    struct os_resource *next;
+    struct k_device *device;
+    struct k_device *target; /* NULL: it has gone */
+    uint64_t dma, bytes;
+};
+/* The device goes: nobody is admitted to it any more, and what it had mapped is forgotten. */
+void os_resources_end(struct k_device *device);
+void os_resources_free(struct os_pci *pci);
+/* IOMMU_READ, IOMMU_WRITE. */
+unsigned os_permissions_of(enum k_dma_direction direction);
+
+/* Where a message goes. */
+struct os_message {
+    unsigned cpu;
+    uint8_t vector; /* 0: none */
+    int irte;       /* of the IOMMU; -1: none */
+    uint64_t address;
+    uint32_t data;
+};
+
+struct k_irq {
+    struct os_slot *slot;
+    unsigned index;
+    k_irq_fn *handler;
+    void *arg;
+    struct os_message now, before; /* before: what was sent there may still be pending */
+    struct k_irq *next;
+};
+
+struct os_slot {
+    struct k_pci_dev *dev;
+    struct os_slot *next;
+    struct k_irq *irqs;
+    bool msix_known;
+    bool gone;         /* surprise removal: nothing answers any more */
+    uint16_t msix_cap; /* 0: none */
+    uint16_t msix_vectors;
+    uint8_t msix_bar;
+    uint32_t msix_offset;
+};
+
+/* A function of this host. */
+struct os_function {
+    struct os_function *next_vf; /* of the same physical function */
+    struct os_function *vfs;     /* of a physical function, by number */
+    struct k_pci_dev dev;
+    struct os_dma dma;
+    char name[OS_PCI_NAME_BYTES];
+};
+
+struct os_pci {
+    struct os_slot *slots; /* in the order in which they were found or added */
+    const struct k_pci_driver **drivers;
+    unsigned n_drivers;
+    struct os_function *functions;
+    unsigned n_functions;
+    struct k_iommu_domain *domains; /* that software has made */
+    struct os_resource *resources;
+};
+
+void os_pci_new(struct kernel *kernel);
+void os_pci_free(struct kernel *kernel);
+/* Registers at a host-physical address, by the CPU that runs now; dev says which host. */
+uint64_t os_mmio_read(struct k_pci_dev *dev, uint64_t address, unsigned bytes);
+void os_mmio_write(struct k_pci_dev *dev, uint64_t address, unsigned bytes, uint64_t value);
+/* The driver of the IOMMU that a requester ID is behind; NULL: none, or it is off. */
+struct iommu_driver *os_iommu_of(struct kernel *kernel, uint16_t requester_id);
+void os_irqs_free(struct os_slot *slot);
+void os_function_init(struct kernel *kernel, struct os_function *function,
+                      const struct pcie_found *found);
+/* Of a kernel that ends. */
+void os_vfs_free(struct os_function *pf);
+/* os_iommu.c: forgets the domains that are left. */
+void os_domains_free(struct os_pci *pci);
+#endif

@@ -1,0 +1,636 @@
+/*
+ * Models: the requester's side of memory transactions: splitting, tags, completion checks,
+ * completion time-out, Bus Master Enable, the end of everything at a function-level reset.
+ * Does not model: several engines that share the tags by turns (one transfer is cut up after the
+ * other), merging of neighbouring transfers, ATS.
+ * Timing: no delay of its own. A read TLP takes at most min(MRRS - address mod 4, rest of the 4 KiB
+ * page), a write TLP min(MPS - address mod 4, rest of the 4 KiB page), from the start on (with
+ * whole_lines: mod 64). Without
+ * contention a read of n bytes ends with the last of ceil(n / MRRS) round trips that were sent back
+ * to back; in saturation it moves tags * MRRS bytes per round trip. A read request is given up
+ * completion_timeout_ps after it was handed to the link.
+ * Sources: PCI Express Base 3.1, 2.2.7 (4 KiB), 2.2.6.2 (tags), 2.3.1.1 (completions, read
+ * completion boundary), 2.3.2 (unexpected completions), 2.4.1 (ordering), 2.8 (time-out), 7.5.1.1
+ * (Bus Master Enable), 7.8.4 (MPS, MRRS, extended tags).
+ */
+#include "models/pcie/endpoint/dma.h"
+
+#include <string.h>
+
+#include "hw/pci_regs.h"
+#include "models/pcie/link/tlp_trace.h"
+
+#define NO_TAG         UINT16_MAX
+#define LOWER_ADDRESS  UINT64_C(0x7f) /* what a completion carries of the address */
+#define BOUNDARY_BYTES UINT64_C(64)   /* the smallest read completion boundary; 128 is legal too */
+#define TAG_WORD_BITS  64u
+
+/* ---- Payload -------------------------------------------------------------------------------- */
+
+/* Of every line that the range at `address` overlaps, the first min(8, overlap) bytes. */
+static void copy_tags(uint8_t *to, const uint8_t *from, uint64_t address, uint64_t bytes)
+{
+    uint64_t offset = 0;
+    while (offset < bytes) {
+        uint64_t rest = LINE_BYTES - ((address + offset) & (LINE_BYTES - 1));
+        uint64_t overlap = SIM_MIN(rest, bytes - offset);
+        if (SIM_LIKELY(overlap >= 8))
+            memcpy(to + offset, from + offset, 8);
+        else
+            memcpy(to + offset, from + offset, overlap);
+        offset += overlap;
+    }
+}
+
+static void copy_payload(uint8_t *to, const uint8_t *from, uint64_t address, uint64_t bytes,
+                         bool bulk)
+{
+    if (bulk)
+        copy_tags(to, from, address, bytes);
+    else
+        memcpy(to, from, bytes);
+}
+
+/* ---- Tags ----------------------------------------------------------------------------------- */
+
+static unsigned tags_of(const struct pcie_dma *dma)
+{
+    return cfg_extended_tags(dma->cfg) ? PCIE_DMA_TAGS : PCIE_DMA_TAGS_STANDARD;
+}
+
+static bool tag_available(const struct pcie_dma *dma)
+{
+    unsigned limit = tags_of(dma);
+    if (dma->params.read_tlps_max != 0)
+        limit = SIM_MIN(limit, dma->params.read_tlps_max);
+    return dma->in_flight < limit;
+}
+
+/* Round robin, so that a tag is reused as late as possible. There may be none though in_flight is
+ * below the limit: software has switched extended tags off while some were in use. */
+static uint16_t tag_take(struct pcie_dma *dma)
+{
+    unsigned n_tags = tags_of(dma);
+    unsigned n_words = n_tags > TAG_WORD_BITS ? n_tags / TAG_WORD_BITS : 1;
+    uint64_t usable = n_tags < TAG_WORD_BITS ? (UINT64_C(1) << n_tags) - 1 : UINT64_MAX;
+    unsigned start = dma->next_tag < n_tags ? dma->next_tag : 0;
+    unsigned word = start / TAG_WORD_BITS;
+    uint64_t bits = dma->free_tags[word] & usable & (UINT64_MAX << start % TAG_WORD_BITS);
+    for (unsigned i = 0; i <= n_words; i++) {
+        if (bits != 0) {
+            unsigned bit = (unsigned)__builtin_ctzll(bits);
+            unsigned tag = word * TAG_WORD_BITS + bit;
+            dma->free_tags[word] &= ~(UINT64_C(1) << bit);
+            dma->next_tag = (uint16_t)(tag + 1);
+            return (uint16_t)tag;
+        }
+        word = word + 1 < n_words ? word + 1 : 0;
+        bits = dma->free_tags[word] & usable;
+    }
+    return NO_TAG;
+}
+
+static void tag_link(struct pcie_dma *dma, uint16_t idx)
+{
+    struct pcie_dma_tag *tag = &dma->tag[idx];
+    tag->deadline_ps = sim_now(dma->model->sim) + dma->params.completion_timeout_ps;
+    tag->older = dma->newest;
+    tag->newer = NO_TAG;
+    if (dma->newest == NO_TAG)
+        dma->oldest = idx;
+    else
+        dma->tag[dma->newest].newer = idx;
+    dma->newest = idx;
+    dma->in_flight++;
+    if (dma->in_flight > dma->stats.read_tlps_in_flight_max)
+        dma->stats.read_tlps_in_flight_max = dma->in_flight;
+    if (!sim_event_pending(&dma->timeout) && !cfg_completion_timeout_disabled(dma->cfg))
+        sim_schedule(dma->model->sim, &dma->timeout, dma->tag[dma->oldest].deadline_ps);
+}
+
+static void tag_free(struct pcie_dma *dma, uint16_t idx)
+{
+    struct pcie_dma_tag *tag = &dma->tag[idx];
+    if (tag->older == NO_TAG)
+        dma->oldest = tag->newer;
+    else
+        dma->tag[tag->older].newer = tag->newer;
+    if (tag->newer == NO_TAG)
+        dma->newest = tag->older;
+    else
+        dma->tag[tag->newer].older = tag->older;
+    tag->request = NULL;
+    dma->free_tags[idx / TAG_WORD_BITS] |= UINT64_C(1) << idx % TAG_WORD_BITS;
+    if (--dma->in_flight == 0)
+        sim_cancel(dma->model->sim, &dma->timeout); /* an idle device keeps no run alive */
+}
+
+/* ---- Requests ------------------------------------------------------------------------------- */
+
+static void finish(struct pcie_dma *dma, struct pcie_dma_request *request, unsigned part)
+{
+    request->done_ps = sim_now(dma->model->sim);
+    sim_stamp_mark(request->stamp, part, request->done_ps);
+    if (request->done != NULL)
+        request->done(request, (enum pcie_dma_status)request->error);
+}
+
+static void finish_read(struct pcie_dma *dma, struct pcie_dma_request *request, unsigned part)
+{
+    if (request->error != PCIE_DMA_OK && request->buffer != NULL)
+        memset(request->buffer, 0xff, request->bytes); /* nothing half valid is ever used */
+    finish(dma, request, part);
+}
+
+static void read_pop(struct pcie_dma *dma)
+{
+    dma->read_head = dma->read_head->next;
+    if (dma->read_head == NULL)
+        dma->read_tail = NULL;
+}
+
+static void write_pop(struct pcie_dma *dma)
+{
+    dma->write_head = dma->write_head->next;
+    if (dma->write_head == NULL)
+        dma->write_tail = NULL;
+}
+
+/* Length counts double words from the one that holds the first byte (2.2.2), so that a start off a
+ * double word's takes up to 3 bytes of what MPS and MRRS allow. Both are multiples of a line. */
+static unsigned next_piece(const struct pcie_dma_request *request, unsigned tlp_bytes_max)
+{
+    uint64_t address = request->iova.v + request->issued_bytes;
+    uint64_t page_rest = PAGE_BYTES - (address & (PAGE_BYTES - 1));
+    uint64_t rest = request->bytes - request->issued_bytes;
+    uint64_t beyond = address & (request->whole_lines ? LINE_BYTES - 1 : 3);
+    uint64_t piece = SIM_MIN(tlp_bytes_max - beyond, page_rest);
+    return (unsigned)SIM_MIN(piece, rest);
+}
+
+/* What kept the request waiting until now is known; what keeps it from now on is `part`. */
+static void account_wait(const struct pcie_dma *dma, struct pcie_dma_request *request,
+                         enum latency_part part)
+{
+    if (request->stamp == NULL)
+        return;
+    sim_stamp_mark(request->stamp, request->wait_part, sim_now(dma->model->sim));
+    request->wait_part = (uint8_t)part;
+}
+
+static void wait_for_port(struct pcie_dma *dma, struct pcie_dma_request *request, bool *waits)
+{
+    if (!*waits)
+        dma->stats.credit_waits++;
+    *waits = true;
+    account_wait(dma, request, PART_CREDIT);
+}
+
+static struct tlp *request_tlp(struct pcie_dma *dma, struct pcie_dma_request *request,
+                               enum tlp_type type, unsigned bytes)
+{
+    struct tlp *tlp = tlp_new(dma->pcie, type);
+    tlp->requester_id = dma->cfg->id;
+    tlp->address = request->iova.v + request->issued_bytes;
+    tlp->length_bytes = (uint16_t)bytes;
+    tlp->attr = request->attr;
+    tlp->bulk = request->bulk && request->issued_bytes >= request->bulk_from;
+    return tlp;
+}
+
+/* A transfer's first TLP stands for it. */
+static void follow(struct pcie_dma *dma, const struct pcie_dma_request *request, struct tlp *tlp)
+{
+    if (request->issued_bytes == 0)
+        tlp_trace_choose(dma->model->trace, dma->model, tlp, request->bytes);
+}
+
+/* The completion's stamp is the request's; what it was part of ends here. */
+static void take_stamp(struct pcie_dma_request *request, const struct tlp *tlp)
+{
+    *request->stamp = *tlp->stamp;
+    request->stamp->trace = NULL;
+}
+
+/* Nothing goes out any more; what is in flight still comes back. */
+static void give_up_read(struct pcie_dma *dma, struct pcie_dma_request *request,
+                         enum pcie_dma_status status)
+{
+    if (request->error == PCIE_DMA_OK)
+        request->error = (uint8_t)status;
+    if (request == dma->read_head)
+        read_pop(dma);
+}
+
+static bool bus_master_lost_read(struct pcie_dma *dma, struct pcie_dma_request *request)
+{
+    dma->stats.bus_master_off++;
+    give_up_read(dma, request, PCIE_DMA_BUS_MASTER_OFF);
+    if (request->in_flight == 0)
+        finish_read(dma, request, PART_DEVICE);
+    return true;
+}
+
+static bool bus_master_lost_write(struct pcie_dma *dma, struct pcie_dma_request *request)
+{
+    dma->stats.bus_master_off++;
+    request->error = PCIE_DMA_BUS_MASTER_OFF;
+    write_pop(dma);
+    finish(dma, request, PART_DEVICE);
+    return true;
+}
+
+static unsigned read_bytes_max(const struct pcie_dma *dma)
+{
+    unsigned mrrs = cfg_mrrs_bytes(dma->cfg);
+    return dma->params.read_bytes_max == 0 ? mrrs
+                                           : (unsigned)SIM_MIN(mrrs, dma->params.read_bytes_max);
+}
+
+static bool way_out_ready(const struct pcie_dma *dma, enum tlp_class class)
+{
+    return SIM_LIKELY(dma->path == NULL) ? pcie_port_ready(dma->port, class)
+                                         : dma->path->ready(dma->path->context, class);
+}
+
+static void send_out(struct pcie_dma *dma, struct tlp *tlp)
+{
+    if (SIM_LIKELY(dma->path == NULL))
+        pcie_port_send(dma->port, tlp, sim_now(dma->model->sim));
+    else
+        dma->path->send(dma->path->context, tlp);
+}
+
+/* Sends the next TLP of the oldest read. False: it has to wait. */
+static bool issue_read(struct pcie_dma *dma, struct pcie_dma_request *request)
+{
+    if (SIM_UNLIKELY(!cfg_bus_master(dma->cfg)))
+        return bus_master_lost_read(dma, request);
+    if (!way_out_ready(dma, TLP_NON_POSTED)) {
+        wait_for_port(dma, request, &dma->read_waits_port);
+        return false;
+    }
+    uint16_t idx = tag_available(dma) ? tag_take(dma) : NO_TAG;
+    if (idx == NO_TAG) {
+        if (!dma->read_waits_tag)
+            dma->stats.tag_waits++;
+        dma->read_waits_tag = true;
+        account_wait(dma, request, PART_DEVICE);
+        return false;
+    }
+    dma->read_waits_tag = false;
+    dma->read_waits_port = false;
+
+    unsigned bytes = next_piece(request, read_bytes_max(dma));
+    struct tlp *tlp = request_tlp(dma, request, TLP_MRD, bytes);
+    tlp->tag = idx;
+    struct pcie_dma_tag *tag = &dma->tag[idx];
+    tag->request = request;
+    tag->offset = request->issued_bytes;
+    tag->bulk = tlp->bulk;
+    tag->remaining_bytes = (uint16_t)bytes;
+    tag_link(dma, idx);
+    if (request->stamp != NULL) {
+        account_wait(dma, request, PART_DEVICE);
+        tlp->stamp = stamp_copy(dma->pcie, request->stamp);
+    }
+    if (SIM_UNLIKELY(dma->model->trace != NULL))
+        follow(dma, request, tlp);
+    request->issued_bytes += bytes;
+    request->in_flight++;
+    dma->stats.read_tlps++;
+    if (request->issued_bytes == request->bytes)
+        read_pop(dma);
+    send_out(dma, tlp);
+    return true;
+}
+
+/* The last TLP of a write takes the request's stamp along, or one of the sample that is taken. */
+static void stamp_write(struct pcie_dma *dma, const struct pcie_dma_request *request,
+                        struct tlp *tlp)
+{
+    if (request->stamp != NULL) {
+        tlp->stamp = stamp_copy(dma->pcie, request->stamp);
+    } else if (dma->params.stamp_every != 0 && ++dma->unstamped == dma->params.stamp_every) {
+        dma->unstamped = 0;
+        tlp->stamp = stamp_new(dma->pcie, sim_now(dma->model->sim));
+    }
+}
+
+/* Sends the next TLP of the oldest write. False: it has to wait. */
+static bool issue_write(struct pcie_dma *dma, struct pcie_dma_request *request)
+{
+    if (SIM_UNLIKELY(!cfg_bus_master(dma->cfg)))
+        return bus_master_lost_write(dma, request);
+    if (!way_out_ready(dma, TLP_POSTED)) {
+        wait_for_port(dma, request, &dma->write_waits_port);
+        return false;
+    }
+    dma->write_waits_port = false;
+
+    static const uint8_t zeros[TLP_PAYLOAD_BYTES_MAX];
+    unsigned bytes = next_piece(request, cfg_mps_bytes(dma->cfg));
+    struct tlp *tlp = request_tlp(dma, request, TLP_MWR, bytes);
+    tlp_payload_new(dma->pcie, tlp);
+    const uint8_t *from = request->buffer == NULL ? zeros : request->buffer + request->issued_bytes;
+    copy_payload(tlp->payload, from, tlp->address, bytes, tlp->bulk);
+    account_wait(dma, request, PART_DEVICE);
+    dma->stats.write_tlps++;
+    dma->stats.write_bytes += bytes;
+    bool last = request->issued_bytes + bytes == request->bytes;
+    if (last) {
+        write_pop(dma);
+        stamp_write(dma, request, tlp);
+        tlp->tag = request->tag;
+    }
+    if (SIM_UNLIKELY(dma->model->trace != NULL))
+        follow(dma, request, tlp);
+    request->issued_bytes += bytes;
+    send_out(dma, tlp);
+    if (last)
+        finish(dma, request, PART_DEVICE);
+    return true;
+}
+
+/* No write is queued that it must not pass. Both kinds ascend in sequence and in at_ps. */
+static bool read_may_go(const struct pcie_dma *dma)
+{
+    const struct pcie_dma_request *read = dma->read_head, *write = dma->write_head;
+    if (read == NULL)
+        return false;
+    return write == NULL || read->sequence < write->sequence ||
+           (read->independent && read->at_ps < write->at_ps);
+}
+
+/* Comes back when the next request is ready that is not. */
+static void arm_start(struct pcie_dma *dma)
+{
+    sim_time now_ps = sim_now(dma->model->sim), at_ps = SIM_TIME_MAX;
+    if (read_may_go(dma) && dma->read_head->at_ps > now_ps)
+        at_ps = dma->read_head->at_ps;
+    if (dma->write_head != NULL && dma->write_head->at_ps > now_ps)
+        at_ps = SIM_MIN(at_ps, dma->write_head->at_ps);
+    if (at_ps == SIM_TIME_MAX)
+        return;
+    if (sim_event_pending(&dma->start)) {
+        if (dma->start.time_ps <= at_ps)
+            return;
+        sim_cancel(dma->model->sim, &dma->start);
+    }
+    sim_schedule(dma->model->sim, &dma->start, at_ps);
+}
+
+/* done() may submit; it then only queues, and the loop here goes on with it. */
+static void pump(struct pcie_dma *dma)
+{
+    if (dma->pumping || (dma->read_head == NULL && dma->write_head == NULL))
+        return;
+    sim_time now_ps = sim_now(dma->model->sim);
+    dma->pumping = true;
+    for (;;) {
+        struct pcie_dma_request *read = dma->read_head, *write = dma->write_head;
+        if (read_may_go(dma) && read->at_ps <= now_ps && issue_read(dma, read))
+            continue;
+        if (write == NULL || write->at_ps > now_ps || !issue_write(dma, write))
+            break;
+    }
+    dma->pumping = false;
+    arm_start(dma);
+}
+
+static void start_fire(struct sim *sim, struct sim_event *event)
+{
+    (void)sim;
+    pump(SIM_CONTAINER(event, struct pcie_dma, start));
+}
+
+static void submit(struct pcie_dma *dma, struct pcie_dma_request *request, sim_time at_ps,
+                   sim_time *last_at_ps)
+{
+    SIM_ASSERT(request->bytes > 0, "%s: transfer of no bytes", dma->model->name);
+    at_ps = SIM_MAX(at_ps, sim_now(dma->model->sim));
+    *last_at_ps = SIM_MAX(at_ps, *last_at_ps);
+    request->next = NULL;
+    request->sequence = dma->next_sequence++;
+    request->issued_bytes = 0;
+    request->at_ps = *last_at_ps;
+    request->in_flight = 0;
+    request->error = PCIE_DMA_OK;
+    request->wait_part = PART_DEVICE;
+}
+
+void pcie_dma_read(struct pcie_dma *dma, struct pcie_dma_request *request, sim_time at_ps)
+{
+    submit(dma, request, at_ps, &dma->read_at_ps);
+    if (dma->read_tail == NULL)
+        dma->read_head = request;
+    else
+        dma->read_tail->next = request;
+    dma->read_tail = request;
+    pump(dma);
+}
+
+void pcie_dma_write(struct pcie_dma *dma, struct pcie_dma_request *request, sim_time at_ps)
+{
+    submit(dma, request, at_ps, &dma->write_at_ps);
+    if (dma->write_tail == NULL)
+        dma->write_head = request;
+    else
+        dma->write_tail->next = request;
+    dma->write_tail = request;
+    pump(dma);
+}
+
+void pcie_dma_credit(struct pcie_dma *dma)
+{
+    pump(dma);
+}
+
+/* ---- Completions ---------------------------------------------------------------------------- */
+
+/* The request TLP of this tag has been answered, for good or ill. */
+static void end_tag(struct pcie_dma *dma, uint16_t idx, unsigned part)
+{
+    struct pcie_dma_request *request = dma->tag[idx].request;
+    tag_free(dma, idx);
+    request->in_flight--;
+    bool all_sent = request->issued_bytes == request->bytes || request->error != PCIE_DMA_OK;
+    if (all_sent && request->in_flight == 0)
+        finish_read(dma, request, part);
+}
+
+static void timeout_fire(struct sim *sim, struct sim_event *event)
+{
+    struct pcie_dma *dma = SIM_CONTAINER(event, struct pcie_dma, timeout);
+    if (cfg_completion_timeout_disabled(dma->cfg))
+        return;
+    while (dma->oldest != NO_TAG && dma->tag[dma->oldest].deadline_ps <= sim_now(sim)) {
+        uint16_t idx = dma->oldest;
+        dma->stats.timed_out++;
+        cfg_log_error(dma->cfg, PCI_AER_COMPLETION_TIMEOUT);
+        dma->tag[idx].doubtful = true;
+        give_up_read(dma, dma->tag[idx].request, PCIE_DMA_TIMED_OUT);
+        end_tag(dma, idx, PART_DEVICE);
+    }
+    pump(dma);
+    if (dma->oldest != NO_TAG && !sim_event_pending(&dma->timeout))
+        sim_schedule(sim, &dma->timeout, dma->tag[dma->oldest].deadline_ps);
+}
+
+static void drop_unexpected(struct pcie_dma *dma, struct tlp *tlp)
+{
+    dma->stats.unexpected++;
+    cfg_log_error(dma->cfg, PCI_AER_UNEXPECTED);
+    tlp_free(dma->pcie, tlp);
+}
+
+/* Data as section 2.3.1.1 wants it: all that is left is announced, the address goes on where it
+ * stood, all but the last end on the boundary, none is longer than MPS. */
+static bool data_fits(const struct pcie_dma *dma, const struct pcie_dma_tag *tag,
+                      const struct tlp *tlp)
+{
+    uint64_t expected = tag->request->iova.v + tag->offset;
+    unsigned bytes = tlp->length_bytes;
+    return tlp->type == TLP_CPLD && bytes > 0 && bytes <= tag->remaining_bytes &&
+           tlp->byte_count == tag->remaining_bytes &&
+           ((tlp->address ^ expected) & LOWER_ADDRESS) == 0 && bytes <= cfg_mps_bytes(dma->cfg) &&
+           (bytes == tag->remaining_bytes || ((expected + bytes) & (BOUNDARY_BYTES - 1)) == 0);
+}
+
+static void receive_wrong(struct pcie_dma *dma, const struct pcie_dma_tag *tag, struct tlp *tlp)
+{
+    if (tag->doubtful) {
+        drop_unexpected(dma, tlp);
+        return;
+    }
+    sim_fail(dma->model->sim,
+             "%s: completion for tag %u: %u bytes at lower address 0x%x, byte count %u; expected "
+             "byte count %u, lower address 0x%x, at most %u bytes up to a 64-byte boundary",
+             dma->model->name, tlp->tag, tlp->length_bytes,
+             (unsigned)(tlp->address & LOWER_ADDRESS), tlp->byte_count, tag->remaining_bytes,
+             (unsigned)((tag->request->iova.v + tag->offset) & LOWER_ADDRESS),
+             cfg_mps_bytes(dma->cfg));
+    tlp_free(dma->pcie, tlp);
+}
+
+static void receive_error(struct pcie_dma *dma, struct tlp *tlp)
+{
+    enum tlp_status status = (enum tlp_status)tlp->status;
+    uint16_t idx = tlp->tag;
+    struct pcie_dma_request *request = dma->tag[idx].request;
+    bool aborted = status == TLP_CA;
+    if (aborted)
+        dma->stats.aborted++;
+    else
+        dma->stats.unsupported++; /* reserved codes count as UR, as 2.3.2 says */
+    cfg_log_abort(dma->cfg, aborted ? TLP_CA : TLP_UR);
+    if (request->stamp != NULL && tlp->stamp != NULL)
+        take_stamp(request, tlp);
+    tlp_free(dma->pcie, tlp);
+    give_up_read(dma, request, aborted ? PCIE_DMA_ABORTED : PCIE_DMA_UNSUPPORTED);
+    end_tag(dma, idx, PART_LINK);
+}
+
+static void receive_data(struct pcie_dma *dma, struct tlp *tlp)
+{
+    uint16_t idx = tlp->tag;
+    struct pcie_dma_tag *tag = &dma->tag[idx];
+    struct pcie_dma_request *request = tag->request;
+    unsigned bytes = tlp->length_bytes;
+    if (SIM_UNLIKELY(!data_fits(dma, tag, tlp))) {
+        receive_wrong(dma, tag, tlp);
+        return;
+    }
+    dma->stats.completions++;
+    dma->stats.read_bytes += bytes;
+    if (SIM_UNLIKELY(tlp->poisoned)) {
+        dma->stats.poisoned++;
+        cfg_log_error(dma->cfg, PCI_AER_POISONED);
+        give_up_read(dma, request, PCIE_DMA_POISONED);
+    } else if (request->buffer != NULL) {
+        copy_payload(request->buffer + tag->offset, tlp->payload, request->iova.v + tag->offset,
+                     bytes, tag->bulk);
+    }
+    /* While parts are unsent the stamp is still theirs to copy, and this is not the last. */
+    if (request->stamp != NULL && tlp->stamp != NULL && request != dma->read_head)
+        take_stamp(request, tlp);
+    tlp_free(dma->pcie, tlp);
+    tag->offset += bytes;
+    tag->remaining_bytes = (uint16_t)(tag->remaining_bytes - bytes);
+    if (tag->remaining_bytes == 0) {
+        tag->doubtful = false;
+        end_tag(dma, idx, PART_LINK);
+    }
+}
+
+void pcie_dma_receive(struct pcie_dma *dma, struct tlp *tlp)
+{
+    pcie_port_release(dma->port, TLP_COMPLETION, tlp_data_credits(tlp), sim_now(dma->model->sim));
+    if (tlp_traced(tlp))
+        tlp_trace_add_tlp(tlp, TRACE_ARRIVED, dma->model->name, sim_now(dma->model->sim));
+    pcie_dma_complete(dma, tlp);
+}
+
+void pcie_dma_complete(struct pcie_dma *dma, struct tlp *tlp)
+{
+    bool expected = tlp->requester_id == dma->cfg->id && tlp->tag < PCIE_DMA_TAGS &&
+                    dma->tag[tlp->tag].request != NULL;
+    if (SIM_UNLIKELY(!expected))
+        drop_unexpected(dma, tlp);
+    else if (SIM_UNLIKELY(tlp->status != TLP_SC))
+        receive_error(dma, tlp);
+    else
+        receive_data(dma, tlp);
+    pump(dma);
+}
+
+/* ---- Set-up --------------------------------------------------------------------------------- */
+
+void pcie_dma_init(struct pcie_dma *dma, struct model *model, uint32_t port, struct cfg_space *cfg,
+                   const struct pcie_dma_params *params)
+{
+    SIM_ASSERT(port < model->n_ports, "%s has no port %u", model->name, port);
+    memset(dma, 0, sizeof(*dma));
+    dma->model = model;
+    dma->cfg = cfg;
+    dma->pcie = model->pcie;
+    dma->port = &model->ports[port];
+    dma->params = *params;
+    dma->oldest = dma->newest = NO_TAG;
+    memset(dma->free_tags, 0xff, sizeof(dma->free_tags));
+#ifdef SIM_HOSTILE
+    dma->next_tag = PCIE_DMA_TAGS_STANDARD - 1; /* wraps round at once */
+#endif
+    sim_event_init(&dma->start, start_fire);
+    sim_event_init(&dma->timeout, timeout_fire);
+}
+
+void pcie_dma_set_path(struct pcie_dma *dma, const struct pcie_dma_path *path)
+{
+    dma->path = path;
+}
+
+void pcie_dma_abort(struct pcie_dma *dma)
+{
+    SIM_ASSERT(!cfg_bus_master(dma->cfg), "%s: reset while it may go on", dma->model->name);
+    while (dma->oldest != NO_TAG) {
+        uint16_t idx = dma->oldest;
+        dma->tag[idx].doubtful = true;
+        give_up_read(dma, dma->tag[idx].request, PCIE_DMA_BUS_MASTER_OFF);
+        end_tag(dma, idx, PART_DEVICE);
+    }
+    while (dma->read_head != NULL)
+        bus_master_lost_read(dma, dma->read_head);
+    while (dma->write_head != NULL)
+        bus_master_lost_write(dma, dma->write_head);
+    sim_cancel(dma->model->sim, &dma->start);
+}
+
+void pcie_dma_release(struct pcie_dma *dma)
+{
+    if (dma->model != NULL) {
+        sim_cancel(dma->model->sim, &dma->start);
+        sim_cancel(dma->model->sim, &dma->timeout);
+    }
+    dma->model = NULL;
+}

@@ -1,0 +1,158 @@
+/*
+ * Transaction-layer packets. One owner at a time; sending hands a TLP over. PCIe Base 3.1, 2.2.
+ */
+#ifndef MODELS_PCIE_LINK_TLP_H
+#define MODELS_PCIE_LINK_TLP_H
+
+#include "models/base/latency.h"
+#include "sim/engine/sim.h"
+
+enum tlp_type {
+    TLP_MRD,
+    TLP_MWR,
+    TLP_CFG_RD0,
+    TLP_CFG_WR0,
+    TLP_CFG_RD1,
+    TLP_CFG_WR1,
+    TLP_MSG,
+    TLP_CPL,
+    TLP_CPLD
+};
+/* Flow-control classes. */
+enum tlp_class { TLP_POSTED, TLP_NON_POSTED, TLP_COMPLETION, N_TLP_CLASSES };
+
+/* Completion status, PCIe Base 3.1, table 2-29. */
+enum tlp_status { TLP_SC = 0, TLP_UR = 1, TLP_CRS = 2, TLP_CA = 4 };
+
+/* Address type, PCIe Base 3.1, 2.2.4.1 (ATS). */
+enum tlp_at { TLP_AT_UNTRANSLATED = 0, TLP_AT_REQUEST = 1, TLP_AT_TRANSLATED = 2 };
+
+#define TLP_ATTR_NO_SNOOP         0x1u
+#define TLP_ATTR_RELAXED_ORDERING 0x2u
+#define TLP_ATTR_ID_ORDERING      0x4u
+
+#define TLP_PAYLOAD_BYTES_MAX 4096u
+
+/* Requester or completer ID: bus 15:8, device 7:3, function 2:0. */
+static inline uint16_t pcie_id(unsigned bus, unsigned device, unsigned function)
+{
+    return (uint16_t)(bus << 8 | device << 3 | function);
+}
+
+struct pcie_context;
+struct pcie_port;
+
+/*
+ * Bytes travel as they would; `bulk` payload in tag mode carries only the first 8 bytes of each
+ * cache line (physmem.h). The wire size never depends on that.
+ */
+struct tlp {
+    struct tlp *next;       /* for the owner's queues */
+    struct sim_event event; /* for the owner */
+    uint8_t type;           /* enum tlp_type */
+    uint8_t attr;           /* TLP_ATTR_* */
+    uint8_t at;             /* enum tlp_at */
+    uint8_t status;         /* completions: enum tlp_status */
+    bool bulk;              /* payload is in tag mode */
+    bool poisoned;          /* EP */
+    uint16_t requester_id;
+    uint16_t completer_id; /* completions; configuration requests: the target */
+    uint16_t tag;
+    uint16_t length_bytes;     /* payload carried, or asked for by a read; 0 allowed for Cpl */
+    uint16_t byte_count;       /* completions: bytes still to come, this TLP included */
+    uint64_t address;          /* bus address of the first byte; configuration: register offset;
+                                  completions: address of the first byte returned (lower address) */
+    uint64_t sequence;         /* set by the link for ordering */
+    sim_time sent_ps;          /* not to be put on the link before (pcie_port_send) */
+    sim_time head_ps, tail_ps; /* first and last byte at the receiver; set by the link */
+    struct sim_stamp *stamp;   /* NULL unless the transaction is being timed; moves with it */
+    uint8_t *payload;          /* length_bytes bytes, NULL if it carries none */
+    uint32_t cookie;           /* free for the requester's or an intermediate's own use while it
+                                  owns the TLP */
+    uint16_t ingress;          /* port index it came in by; set on delivery */
+    uint8_t payload_class;     /* private to fabric.c: the pool of the payload */
+    uint8_t domain; /* of the requester ID, on a fabric of more than 255 nodes: travels in
+                       an end-to-end prefix (2.2.10) unless it is 0 */
+};
+_Static_assert(sizeof(struct tlp) <= 128, "a TLP must fit in two cache lines");
+
+static inline enum tlp_class tlp_class_of(const struct tlp *tlp)
+{
+    switch (tlp->type) {
+    case TLP_MWR:
+    case TLP_MSG: return TLP_POSTED;
+    case TLP_CPL:
+    case TLP_CPLD: return TLP_COMPLETION;
+    default: return TLP_NON_POSTED;
+    }
+}
+/* The TLP carries data (not: asks for it). */
+static inline bool tlp_has_data(const struct tlp *tlp)
+{
+    return tlp->type == TLP_MWR || tlp->type == TLP_CPLD || tlp->type == TLP_CFG_WR0 ||
+           tlp->type == TLP_CFG_WR1 || (tlp->type == TLP_MSG && tlp->length_bytes != 0);
+}
+/* Double words of payload on the wire: the range rounded out to 4-byte boundaries. */
+static inline unsigned tlp_payload_dw(const struct tlp *tlp)
+{
+    if (!tlp_has_data(tlp))
+        return 0;
+    unsigned first = (unsigned)(tlp->address & 3);
+    return (first + tlp->length_bytes + 3u) / 4u;
+}
+/* Framing, sequence number and LCRC: STP 1, sequence 2, LCRC 4, END 1 (Gen1/2); STP token 4 with
+ * the sequence number in it, LCRC 4 (Gen3 and later). */
+#define TLP_FRAMING_BYTES 8u
+
+/* Header: 4 DW for messages and for addresses from 4 GiB on, else 3 (PCIe Base 3.1, 2.2.1). */
+static inline unsigned tlp_header_bytes(const struct tlp *tlp)
+{
+    if (tlp->type == TLP_MSG)
+        return 16;
+    return tlp->type <= TLP_MWR && tlp->address >> 32 != 0 ? 16 : 12;
+}
+/* Bytes on the wire of a link of any generation: framing, sequence number, prefix, header, payload
+ * in double words and LCRC; no ECRC. */
+static inline unsigned tlp_wire_bytes(const struct tlp *tlp)
+{
+    unsigned prefix = tlp->domain != 0 ? 4 : 0;
+    return TLP_FRAMING_BYTES + prefix + tlp_header_bytes(tlp) + 4 * tlp_payload_dw(tlp);
+}
+/* Data credits it takes: units of 16 bytes. */
+static inline unsigned tlp_data_credits(const struct tlp *tlp)
+{
+    return (tlp_payload_dw(tlp) + 3u) / 4u;
+}
+
+/* ---- The fabric: what all PCIe models of a run share (pools, counters) --------------------- */
+struct pcie_context *pcie_context_new(struct sim *sim);
+void pcie_context_free(struct pcie_context *pcie);
+struct sim *pcie_context_sim(struct pcie_context *pcie);
+
+/* A TLP with all fields zero but type. Owner: the caller. O(1), from a pool. */
+struct tlp *tlp_new(struct pcie_context *pcie, enum tlp_type type);
+/* Gives it a payload buffer of length_bytes (set before, 1 .. TLP_PAYLOAD_BYTES_MAX); contents
+ * undefined. */
+void tlp_payload_new(struct pcie_context *pcie, struct tlp *tlp);
+/* Another one like it, with a payload and a stamp of its own if it has them; owned by the caller.
+ */
+struct tlp *tlp_copy(struct pcie_context *pcie, const struct tlp *tlp);
+/* Frees the TLP, its payload and its stamp. */
+void tlp_free(struct pcie_context *pcie, struct tlp *tlp);
+/* TLPs that somebody owns; 0 when all is quiet. */
+uint64_t tlp_live(const struct pcie_context *pcie);
+
+struct sim_stamp *stamp_new(struct pcie_context *pcie, sim_time now_ps);
+struct sim_stamp *stamp_copy(struct pcie_context *pcie, const struct sim_stamp *stamp);
+void stamp_free(struct pcie_context *pcie, struct sim_stamp *stamp);
+
+/*
+ * A completion for a request: requester ID, tag, attributes and stamp taken over (the request's
+ * stamp becomes NULL); status and completer set; no payload yet. CplD for a read that succeeds,
+ * with the request's address, length and that length as byte count: who splits it changes these;
+ * Cpl without data else. The request stays the caller's.
+ */
+struct tlp *tlp_completion(struct pcie_context *pcie, struct tlp *request, uint16_t completer_id,
+                           enum tlp_status status);
+
+#endif

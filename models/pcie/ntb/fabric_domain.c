@@ -1,0 +1,161 @@
+/*
+ * Models: numbers and routes as a fabric's firmware has them in its EEPROMs; software may change
+ *   routes later, through the switches' registers.
+ * Does not model: discovery by messages, partitions, several routes to one node.
+ * Timing: none; it happens before time starts.
+ * Sources: docs/models/ntb.md.
+ */
+#include "models/pcie/ntb/fabric_domain.h"
+
+#include <stdlib.h>
+
+#include "models/pcie/ntb/cluster_switch.h"
+#include "models/pcie/ntb/ntb.h"
+
+struct domain {
+    struct model *const *device;
+    unsigned n_devices;
+    bool *used; /* by number */
+    uint32_t n_nodes;
+    struct pcie_port **queue; /* ports of switches, by which a TLP from the node would come in */
+};
+
+static void *must_alloc(size_t n, size_t bytes)
+{
+    void *memory = calloc(SIM_MAX(n, (size_t)1), bytes);
+    SIM_ASSERT(memory != NULL, "no memory for a fabric of %zu nodes", n);
+    return memory;
+}
+
+static bool is_switch(const struct model *model)
+{
+    return model->ops == &pcie_cluster_switch_ops;
+}
+
+static bool is_node(const struct model *model)
+{
+    return model->ops == &pcie_ntb_ops || is_switch(model);
+}
+
+static uint32_t node_of(const struct model *model)
+{
+    return is_switch(model) ? cluster_switch_node(model) : ntb_node(model);
+}
+
+static void mistake(const struct model *model, struct sim_error_list *errors, const char *what)
+{
+    const struct config_node *at = model->config;
+    sim_error_add(errors, at != NULL ? config_file(at) : NULL, at != NULL ? config_line(at) : 0,
+                  "%s: %s", model->name, what);
+}
+
+/* ---- Numbers --------------------------------------------------------------------------------- */
+
+static bool take_given(struct domain *domain, struct sim_error_list *errors)
+{
+    bool ok = true;
+    for (unsigned i = 0; i < domain->n_devices; i++) {
+        struct model *model = domain->device[i];
+        uint32_t node = is_node(model) ? node_of(model) : 0;
+        if (node == 0)
+            continue;
+        if (domain->used[node]) {
+            mistake(model, errors, "expected a `node` that no other bridge or switch has");
+            ok = false;
+        }
+        domain->used[node] = true;
+        domain->n_nodes = SIM_MAX(domain->n_nodes, node + 1);
+    }
+    return ok;
+}
+
+static bool number(struct domain *domain, struct model *model, uint32_t *next)
+{
+    while (*next <= NTB_NODE_MAX && domain->used[*next])
+        ++*next;
+    if (*next > NTB_NODE_MAX)
+        return false;
+    domain->used[*next] = true;
+    domain->n_nodes = SIM_MAX(domain->n_nodes, *next + 1);
+    if (is_switch(model))
+        cluster_switch_set_node(model, *next, 0);
+    else
+        ntb_set_node(model, *next);
+    return true;
+}
+
+static bool number_all(struct domain *domain, struct sim_error_list *errors)
+{
+    uint32_t next = 1;
+    for (unsigned pass = 0; pass < 2; pass++)
+        for (unsigned i = 0; i < domain->n_devices; i++) {
+            struct model *model = domain->device[i];
+            if (!is_node(model) || is_switch(model) != (pass == 1) || node_of(model) != 0)
+                continue;
+            if (!number(domain, model, &next)) {
+                mistake(model, errors, "too many nodes on the fabric");
+                return false;
+            }
+        }
+    return true;
+}
+
+/* ---- Routes ---------------------------------------------------------------------------------- */
+
+/* The port at the other end of the cable if a switch is there that does not know the node yet. */
+static struct pcie_port *unknowing_peer(struct pcie_port *port, uint32_t node)
+{
+    if (!pcie_port_connected(port))
+        return NULL;
+    struct pcie_port *peer = pcie_port_peer(port);
+    return is_switch(peer->model) && cluster_switch_node(peer->model) != node &&
+                   cluster_switch_route(peer->model, node) == CLUSTER_NO_ROUTE
+               ? peer
+               : NULL;
+}
+
+/* Breadth first from the node: each switch on the way notes the port it was reached by. */
+static void route_to(struct domain *domain, struct model *target)
+{
+    uint32_t node = node_of(target), first = 0, last = 0;
+    struct model *from = target;
+    uint32_t except = UINT32_MAX;
+
+    for (;;) {
+        for (uint32_t p = is_switch(from) ? 0 : NTB_CABLE; p < from->n_ports; p++) {
+            struct pcie_port *peer = p != except ? unknowing_peer(&from->ports[p], node) : NULL;
+            if (peer == NULL)
+                continue;
+            cluster_switch_set_route(peer->model, node, peer->idx);
+            domain->queue[last++] = peer;
+        }
+        if (first == last)
+            return;
+        from = domain->queue[first]->model;
+        except = domain->queue[first++]->idx;
+    }
+}
+
+void fabric_domain_setup(struct model *const *device, unsigned n_devices,
+                         struct sim_error_list *errors)
+{
+    struct domain domain = { .device = device, .n_devices = n_devices };
+    bool any = false;
+
+    for (unsigned i = 0; i < n_devices; i++)
+        any = any || is_node(device[i]);
+    if (!any)
+        return;
+    domain.used = must_alloc(NTB_NODE_MAX + 1, sizeof(*domain.used));
+    domain.queue = must_alloc(n_devices, sizeof(*domain.queue));
+    if (take_given(&domain, errors) && number_all(&domain, errors)) {
+        for (unsigned i = 0; i < n_devices; i++)
+            if (is_switch(device[i]))
+                cluster_switch_set_node(device[i], node_of(device[i]), domain.n_nodes);
+        for (unsigned i = 0; i < n_devices; i++)
+            if (is_node(device[i]))
+                route_to(&domain, device[i]);
+    }
+    free(domain.used);
+    free(domain.queue);
+}

@@ -1,0 +1,147 @@
+/*
+ * Peer to peer through root complexes: requests by address, completions by requester ID.
+ *
+ * Models: forwarding between any two root ports of a host, per-class queues in front of the
+ *   egress transmitter; the ingress buffer is free once the TLP is handed to it. Per class in
+ *   order; writes pass what waits in the other classes, those pass no earlier write that came in
+ *   by the same port, except completions with relaxed or ID-based ordering.
+ *   Reads may be made anew on the way (rc_reads.c).
+ * Does not model: bandwidth of the path between sockets (the egress link is the narrower one).
+ * Timing: p2p, and p2p_socket more when the ports belong to different sockets. Lines of posted
+ *   writes pass one each p2p_line_interval, so a socket forwards 64 B per interval at most.
+ * Sources: PCIe Base 3.1, 2.4.1 (table 2-39); docs/sources.md#c2.
+ */
+#include "models/pcie/link/tlp_trace.h"
+#include "models/pcie/root/rc_internal.h"
+
+/* The step's TLP may go as far as its own class is concerned. */
+static bool has_room(const struct rc_step *step)
+{
+    return pcie_port_ready(&step->out_rc->ports[step->out_port], tlp_class_of(step->tlp)) &&
+           (!rc_split_reads(step->out_rc, step->tlp) ||
+            rc_reads_ready(step->out_rc, step->out_port));
+}
+
+/* False: only a piece of it went. */
+static bool step_out(struct rc_step *step)
+{
+    struct model *rc = step->rc;
+    struct tlp *tlp = step->tlp;
+    enum tlp_class class = tlp_class_of(tlp);
+    unsigned credits = tlp_data_credits(tlp);
+    uint32_t ingress = tlp->ingress;
+    if (rc_split_reads(step->out_rc, tlp)) {
+        if (!rc_reads_issue(step))
+            return false;
+        rc_step_free(step);
+        return true;
+    }
+    pcie_port_send(&step->out_rc->ports[step->out_port], tlp, sim_now(rc->sim));
+    pcie_port_release(&rc->ports[ingress], class, credits, sim_now(rc->sim));
+    rc_step_free(step);
+    return true;
+}
+
+/* Table 2-39, column of posted requests: what waits may not be passed by what came later the same
+ * way, unless the attributes of a completion allow it. */
+static bool may_pass(const struct rc_step *write, const struct rc_step *step)
+{
+    const struct tlp *tlp = step->tlp;
+    if (write->rc != step->rc || write->tlp->ingress != tlp->ingress ||
+        write->sequence > step->sequence)
+        return true;
+    if (tlp_class_of(tlp) != TLP_COMPLETION)
+        return false;
+    return (tlp->attr & TLP_ATTR_RELAXED_ORDERING) != 0 ||
+           ((tlp->attr & TLP_ATTR_ID_ORDERING) != 0 &&
+            write->tlp->requester_id != tlp->completer_id);
+}
+
+static bool behind_a_write(const struct rc_port *out, const struct rc_step *step)
+{
+    if (tlp_class_of(step->tlp) == TLP_POSTED)
+        return false;
+    for (const struct rc_step *w = out->forward[TLP_POSTED].head; w != NULL; w = w->next)
+        if (!may_pass(w, step))
+            return true;
+    return false;
+}
+
+static void forward_leaves(struct sim *sim, struct sim_event *event)
+{
+    struct rc_step *step = SIM_CONTAINER(event, struct rc_step, event);
+    enum tlp_class class = tlp_class_of(step->tlp);
+    struct rc_port *out = &rc_of(step->out_rc)->port[step->out_port];
+    struct rc_queue *queue = &out->forward[class];
+    (void)sim;
+    step->sequence = ++out->forward_sequence;
+    if (queue->head == NULL)
+        while (!behind_a_write(out, step) && has_room(step))
+            if (step_out(step))
+                return;
+    *queue->tail = step;
+    queue->tail = &step->next;
+}
+
+/* When the lines of a posted write have passed: one after the other, whatever port they came by. */
+static sim_time lines_passed(struct rc_state *state, const struct tlp *tlp, sim_time at_ps)
+{
+    uint64_t first = tlp->address / LINE_BYTES;
+    uint64_t last = (tlp->address + SIM_MAX(tlp->length_bytes, 1u) - 1) / LINE_BYTES;
+    sim_time start_ps = SIM_MAX(at_ps, state->p2p_free_ps);
+    state->p2p_free_ps = start_ps + (last - first + 1) * state->params.p2p_line_interval_ps;
+    return start_ps;
+}
+
+void rc_forward(struct model *rc, uint32_t port, struct tlp *tlp, struct model *out_rc,
+                unsigned out_port, sim_time at_ps)
+{
+    struct rc_state *state = rc_of(rc);
+    struct rc_port *in = &state->port[port];
+    struct rc_step *step = rc_step_new(rc, tlp, forward_leaves);
+    if (out_rc != rc)
+        at_ps += state->params.p2p_socket_ps;
+    if (tlp->type == TLP_MWR && state->params.p2p_line_interval_ps != 0)
+        at_ps = lines_passed(state, tlp, at_ps);
+    sim_stamp_mark(tlp->stamp, PART_ROOT_COMPLEX, at_ps);
+    if (tlp_traced(tlp))
+        tlp_trace_port(tlp_trace_add_tlp(tlp, TRACE_PEER, rc->name, at_ps)->to,
+                       &out_rc->ports[out_port]);
+    if (tlp_class_of(tlp) == TLP_POSTED)
+        in->last_commit_ps = SIM_MAX(in->last_commit_ps, at_ps);
+    step->out_rc = out_rc;
+    step->out_port = out_port;
+    tlp->ingress = (uint16_t)port;
+    state->stats.p2p_tlps++;
+    sim_schedule(rc->sim, &step->event, at_ps);
+}
+
+/* The oldest that may go now, or NULL. */
+static struct rc_step *next_to_leave(struct model *rc, uint32_t port)
+{
+    struct rc_port *out = &rc_of(rc)->port[port];
+    struct rc_step *oldest = NULL;
+    for (unsigned c = 0; c < N_TLP_CLASSES; c++) {
+        struct rc_step *step = out->forward[c].head;
+        if (step == NULL || behind_a_write(out, step) || !has_room(step))
+            continue;
+        if (oldest == NULL || step->sequence < oldest->sequence)
+            oldest = step;
+    }
+    return oldest;
+}
+
+void rc_forward_credit(struct model *rc, uint32_t port)
+{
+    struct rc_step *step;
+    while ((step = next_to_leave(rc, port)) != NULL) {
+        struct rc_queue *queue = &rc_of(rc)->port[port].forward[tlp_class_of(step->tlp)];
+        struct rc_step *next = step->next;
+        sim_stamp_mark(step->tlp->stamp, PART_CREDIT, sim_now(rc->sim));
+        if (!step_out(step))
+            continue;
+        queue->head = next;
+        if (next == NULL)
+            queue->tail = &queue->head;
+    }
+}

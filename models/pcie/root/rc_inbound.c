@@ -1,0 +1,406 @@
+/*
+ * Inbound requests of devices.
+ *
+ * Models: Bus Master Enable of the root port, DMA remapping, interrupts, splitting into cache
+ *   lines, posted ordering (a write becomes visible when all of its lines are ordered and every
+ *   earlier write of its port is; a read looks at memory after that), completions cut at
+ *   completion_bytes_max boundaries (at lines for short requests), in address order.
+ * Does not model: atomic operations, no-snoop (treated as snooped), relaxed ordering in memory.
+ * Timing: read of one line = inbound + IOMMU + numa_dma_read + outbound; a request of n lines
+ *   issues them line_interval apart. Write: inbound + IOMMU + the latest numa_dma_write, not
+ *   before the port's previous write. An interrupt: as a write, then over the interconnect if it is
+ *   for a core of another socket (core i has APIC ID i).
+ * Sources: PCIe Base 3.1, 2.3.1, 2.4; docs/sources.md#a4, #c2.
+ */
+#include "models/pcie/link/tlp_trace.h"
+#include "models/pcie/root/rc_internal.h"
+
+#define INTERRUPT_BASE  UINT64_C(0xfee00000)
+#define INTERRUPT_BYTES UINT64_C(0x100000)
+
+/* One line of a followed request; timed: its stamp. */
+static __attribute__((cold)) void trace_line(const struct rc_state *state,
+                                             const struct sim_stamp *timed, struct hpa hpa,
+                                             unsigned bytes, sim_time at_ps, sim_time done_ps,
+                                             enum numa_source source, bool write)
+{
+    struct numa *numa = state->host->numa;
+    struct tlp_trace_record *record = tlp_trace_add(timed, TRACE_LINE, "", at_ps);
+
+    record->line.hpa = hpa.v;
+    record->line.bytes = bytes;
+    record->line.done_ps = done_ps;
+    record->line.home = physmem_node_of(numa_physmem(numa), hpa);
+    record->line.llc = numa_llc_holder(numa, hpa);
+    record->line.source = (uint8_t)source;
+    record->line.socket = (uint8_t)state->socket;
+    record->line.write = write;
+}
+
+static void rc_done_with(struct model *rc, struct tlp *tlp)
+{
+    pcie_port_release(&rc->ports[tlp->ingress], tlp_class_of(tlp), tlp_data_credits(tlp),
+                      sim_now(rc->sim));
+    tlp_free(rc->pcie, tlp);
+}
+
+/* The time at which a line request of the socket may go, not before at_ps. */
+static sim_time rc_line_slot(struct rc_state *state, sim_time now_ps, sim_time at_ps)
+{
+    return rc_slots_take(&state->lines, now_ps, at_ps, state->params.line_interval_ps);
+}
+
+/* ---- Completions ------------------------------------------------------------------------------
+ */
+
+static void completion_leaves(struct sim *sim, struct sim_event *event)
+{
+    struct rc_step *step = SIM_CONTAINER(event, struct rc_step, event);
+    struct tlp *tlp = step->tlp;
+    pcie_port_send(&step->rc->ports[tlp->ingress], tlp, sim_now(sim));
+    rc_step_free(step);
+}
+
+void rc_complete_at(struct model *rc, struct tlp *completion, uint32_t port, sim_time at_ps)
+{
+    struct rc_step *step = rc_step_new(rc, completion, completion_leaves);
+    if (tlp_traced(completion))
+        tlp_trace_add_tlp(completion, TRACE_COMPLETION, rc->name, at_ps);
+    sim_stamp_mark(completion->stamp, PART_ROOT_COMPLEX, at_ps);
+    completion->ingress = (uint16_t)port;
+    sim_schedule(rc->sim, &step->event, at_ps);
+}
+
+/* Hands a completion over to the port it came to, at ready_ps + outbound. */
+static void rc_complete(struct model *rc, struct tlp *completion, uint32_t port, sim_time ready_ps)
+{
+    rc_complete_at(rc, completion, port, ready_ps + rc_of(rc)->params.outbound_ps);
+}
+
+/* Answers with an error, or drops what wants no answer; the request is used up. */
+static void rc_refuse(struct model *rc, struct tlp *tlp, enum tlp_status status, sim_time ready_ps)
+{
+    if (tlp_traced(tlp))
+        tlp_trace_add_tlp(tlp, TRACE_REFUSED, rc->name, ready_ps);
+    if (tlp_class_of(tlp) == TLP_NON_POSTED) {
+        struct tlp *completion = tlp_completion(rc->pcie, tlp, rc_id(rc_of(rc)), status);
+        rc_complete(rc, completion, tlp->ingress, ready_ps);
+    }
+    rc_done_with(rc, tlp);
+}
+
+/* ---- Reads ------------------------------------------------------------------------------------
+ */
+
+/* The lines of a timed request run side by side, each with a stamp of its own; that of the last one
+ * is kept. NULL if the request is not timed. */
+static struct sim_stamp *timed_line(const struct sim_stamp *stamp, struct sim_stamp *line,
+                                    sim_time at_ps)
+{
+    if (stamp == NULL)
+        return NULL;
+    *line = *stamp;
+    sim_stamp_mark(line, PART_ROOT_COMPLEX, at_ps);
+    return line;
+}
+
+/* Reads the lines of [hpa, hpa + bytes); returns when the last is back, its stamp in *last. */
+static sim_time read_lines(struct rc_state *state, struct hpa hpa, unsigned bytes, sim_time now_ps,
+                           const struct sim_stamp *stamp, struct sim_stamp *last)
+{
+    sim_time ready_ps = 0;
+    while (bytes != 0) {
+        unsigned n = SIM_MIN(bytes, (unsigned)(LINE_BYTES - (hpa.v & (LINE_BYTES - 1))));
+        sim_time at_ps = rc_line_slot(state, now_ps, now_ps);
+        struct sim_stamp line, *timed = timed_line(stamp, &line, at_ps);
+        enum numa_source source;
+        sim_time done_ps = numa_dma_read(state->host->numa, state->socket, hpa, n, at_ps, timed,
+                                         &source);
+        if (stamp_traced(timed))
+            trace_line(state, timed, hpa, n, at_ps, done_ps, source, false);
+        if (done_ps >= ready_ps) {
+            ready_ps = done_ps;
+            if (timed != NULL)
+                *last = line;
+        }
+        hpa.v += n;
+        bytes -= n;
+    }
+    return ready_ps;
+}
+
+static struct tlp *make_completion(struct model *rc, struct tlp *request, uint64_t address,
+                                   unsigned bytes, unsigned remaining)
+{
+    struct tlp *completion = tlp_completion(rc->pcie, request, rc_id(rc_of(rc)), TLP_SC);
+    completion->address = address;
+    completion->byte_count = (uint16_t)remaining;
+    completion->length_bytes = (uint16_t)bytes;
+    completion->bulk = request->bulk;
+    tlp_payload_new(rc->pcie, completion);
+    return completion;
+}
+
+/* Completions end at multiples of this. */
+static uint64_t completion_bytes(const struct rc_state *state, const struct tlp *request)
+{
+    if (request->length_bytes <= state->params.combine_above_bytes)
+        return LINE_BYTES;
+    return SIM_MIN(state->params.completion_bytes_max,
+                   (uint64_t)cfg_mps_bytes(&state->port[request->ingress].cfg));
+}
+
+/* Ordering is satisfied: samples memory and sends the completions in address order. */
+static void read_issues(struct sim *sim, struct sim_event *event)
+{
+    struct rc_step *step = SIM_CONTAINER(event, struct rc_step, event);
+    struct model *rc = step->rc;
+    struct rc_state *state = rc_of(rc);
+    struct tlp *tlp = step->tlp;
+    struct physmem *mem = numa_physmem(state->host->numa);
+    struct sim_stamp *timed = tlp->stamp;
+    uint64_t chunk = completion_bytes(state, tlp);
+    unsigned remaining = tlp->length_bytes;
+    uint64_t address = tlp->address;
+    struct hpa hpa = step->hpa;
+    sim_time ready_ps = 0;
+
+    tlp->stamp = NULL;
+    while (remaining != 0) {
+        unsigned n = SIM_MIN(remaining, (unsigned)(chunk - (address & (chunk - 1))));
+        struct tlp *completion = make_completion(rc, tlp, address, n, remaining);
+        struct sim_stamp last;
+        sim_time done_ps = read_lines(state, hpa, n, sim_now(sim), timed, &last);
+        ready_ps = SIM_MAX(ready_ps, done_ps);
+        if (completion->bulk)
+            physmem_read_tags(mem, hpa, completion->payload, n);
+        else
+            physmem_read(mem, hpa, completion->payload, n);
+        if (timed != NULL) {
+            completion->stamp = stamp_copy(rc->pcie, &last);
+            sim_stamp_mark(completion->stamp, PART_ROOT_COMPLEX, ready_ps);
+        }
+        rc_complete(rc, completion, tlp->ingress, ready_ps);
+        address += n;
+        hpa.v += n;
+        remaining -= n;
+    }
+    if (timed != NULL)
+        stamp_free(rc->pcie, timed);
+    rc_done_with(rc, tlp);
+    rc_step_free(step);
+}
+
+static void rc_read(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_time at_ps)
+{
+    struct rc_state *state = rc_of(rc);
+    struct rc_step *step = rc_step_new(rc, tlp, read_issues);
+    step->hpa = hpa;
+    at_ps = SIM_MAX(at_ps, state->port[tlp->ingress].last_commit_ps);
+    sim_stamp_mark(tlp->stamp, PART_ROOT_COMPLEX, at_ps);
+    state->stats.reads++;
+    state->stats.read_bytes += tlp->length_bytes;
+    numa_prefetch(state->host->numa, state->socket, hpa, tlp->length_bytes);
+    physmem_prefetch(numa_physmem(state->host->numa), hpa, tlp->length_bytes);
+    sim_schedule(rc->sim, &step->event, at_ps);
+}
+
+/* ---- Writes -----------------------------------------------------------------------------------
+ */
+
+/* A stamped write is visible: its latency and where it went. */
+static void record_write(struct rc_state *state, struct sim_stamp *stamp, sim_time now_ps)
+{
+    sim_stamp_mark(stamp, PART_ROOT_COMPLEX, now_ps);
+    stat_mean_add(&state->stats.write_latency_ns, (double)(now_ps - stamp->start_ps) / 1000.0);
+    for (unsigned i = 0; i < N_LATENCY_PARTS; i++)
+        stat_mean_add(&state->stats.write_part_ns[i], (double)stamp->part_ps[i] / 1000.0);
+}
+
+/* All lines are ordered: the bytes become visible, the receive buffer is free. */
+static void write_commits(struct sim *sim, struct sim_event *event)
+{
+    struct rc_step *step = SIM_CONTAINER(event, struct rc_step, event);
+    struct tlp *tlp = step->tlp;
+    struct physmem *mem = numa_physmem(rc_of(step->rc)->host->numa);
+    if (tlp->stamp != NULL && !tlp->stamp->uncounted)
+        record_write(rc_of(step->rc), tlp->stamp, sim_now(sim));
+    if (tlp_traced(tlp))
+        tlp_trace_add_tlp(tlp, TRACE_VISIBLE, step->rc->name, sim_now(sim));
+    if (tlp->bulk)
+        physmem_write_tags(mem, step->hpa, tlp->payload, tlp->length_bytes);
+    else
+        physmem_write(mem, step->hpa, tlp->payload, tlp->length_bytes);
+    rc_done_with(step->rc, tlp);
+    rc_step_free(step);
+}
+
+static void rc_write(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_time arrive_ps,
+                     sim_time translated_ps)
+{
+    struct rc_state *state = rc_of(rc);
+    struct rc_step *step = rc_step_new(rc, tlp, write_commits);
+    struct rc_port *port = &state->port[tlp->ingress];
+    sim_time ordered_ps = 0;
+    struct sim_stamp last;
+    unsigned bytes = tlp->length_bytes;
+
+    step->hpa = hpa;
+    while (bytes != 0) {
+        unsigned n = SIM_MIN(bytes, (unsigned)(LINE_BYTES - (hpa.v & (LINE_BYTES - 1))));
+        const sim_time slot_ps = rc_line_slot(state, sim_now(rc->sim), arrive_ps);
+        const sim_time at_ps = SIM_MAX(slot_ps, translated_ps);
+        struct sim_stamp line, *timed = timed_line(tlp->stamp, &line, at_ps);
+        enum numa_source source;
+        sim_time done_ps = numa_dma_write(state->host->numa, state->socket, hpa, n, at_ps, timed,
+                                          &source);
+        if (stamp_traced(timed))
+            trace_line(state, timed, hpa, n, at_ps, done_ps, source, true);
+        if (timed != NULL && done_ps >= ordered_ps)
+            last = line;
+        ordered_ps = SIM_MAX(ordered_ps, done_ps);
+        hpa.v += n;
+        bytes -= n;
+    }
+    if (tlp->stamp != NULL)
+        *tlp->stamp = last;
+    port->last_commit_ps = SIM_MAX(port->last_commit_ps, ordered_ps);
+    state->stats.writes++;
+    state->stats.write_bytes += tlp->length_bytes;
+    physmem_prefetch(numa_physmem(state->host->numa), step->hpa, tlp->length_bytes);
+    sim_schedule(rc->sim, &step->event, port->last_commit_ps);
+}
+
+bool rc_is_interrupt(uint64_t address)
+{
+    return address - INTERRUPT_BASE < INTERRUPT_BYTES;
+}
+
+static void interrupt_crossed(struct sim *sim, struct sim_event *event)
+{
+    struct rc_step *step = SIM_CONTAINER(event, struct rc_step, event);
+    struct root_complex_host *host = rc_of(step->rc)->host;
+    (void)sim;
+    if (host->interrupt != NULL)
+        host->interrupt(host->interrupt_context, step->destination, step->vector);
+    rc_step_free(step);
+}
+
+/* Processors of this socket have it at once, those of another when it has crossed. */
+void rc_interrupt_deliver(struct model *rc, uint32_t destination, uint8_t vector)
+{
+    struct rc_state *state = rc_of(rc);
+    struct root_complex_host *host = state->host;
+    sim_time now_ps = sim_now(rc->sim), there_ps = now_ps;
+    state->stats.interrupts++;
+    if (host->interrupt == NULL)
+        return;
+    if (destination < numa_cores(host->numa))
+        there_ps = numa_io_send(host->numa, state->socket,
+                                numa_socket_of_core(host->numa, destination), NUMA_IO_DATA, now_ps);
+    if (there_ps == now_ps) {
+        host->interrupt(host->interrupt_context, destination, vector);
+        return;
+    }
+    struct rc_step *step = rc_step_new(rc, NULL, interrupt_crossed);
+    step->destination = destination;
+    step->vector = vector;
+    sim_schedule(rc->sim, &step->event, there_ps);
+}
+
+static void interrupt_arrives(struct sim *sim, struct sim_event *event)
+{
+    struct rc_step *step = SIM_CONTAINER(event, struct rc_step, event);
+    struct rc_state *state = rc_of(step->rc);
+    struct tlp *tlp = step->tlp;
+    uint32_t data = 0, destination = INTERRUPT_DESTINATION(tlp->address);
+    (void)sim;
+    for (unsigned i = 0; i < 4 && i < tlp->length_bytes; i++)
+        data |= (uint32_t)tlp->payload[i] << (8 * i);
+    uint8_t vector = (uint8_t)data;
+    if (state->iommu != NULL && !iommu_remap_interrupt(state->iommu, tlp->requester_id,
+                                                       tlp->address, data, &destination, &vector))
+        state->stats.faults++;
+    else
+        rc_interrupt_deliver(step->rc, destination, vector);
+    rc_done_with(step->rc, tlp);
+    rc_step_free(step);
+}
+
+/* An interrupt is a posted write: it comes after every earlier write of its port. */
+static void rc_interrupt(struct model *rc, struct tlp *tlp, sim_time at_ps)
+{
+    struct rc_port *port = &rc_of(rc)->port[tlp->ingress];
+    struct rc_step *step = rc_step_new(rc, tlp, interrupt_arrives);
+    if (tlp_traced(tlp))
+        tlp_trace_add_tlp(tlp, TRACE_INTERRUPT, rc->name, SIM_MAX(at_ps, port->last_commit_ps));
+    port->last_commit_ps = SIM_MAX(at_ps, port->last_commit_ps);
+    sim_schedule(rc->sim, &step->event, port->last_commit_ps);
+}
+
+/* ---- Requests ---------------------------------------------------------------------------------
+ */
+
+static void rc_to_peer(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_time now_ps,
+                       sim_time translated_ps)
+{
+    struct rc_state *state = rc_of(rc);
+    struct model *out;
+    unsigned port;
+    if (!rc_route_address(state->host, hpa, tlp->length_bytes, &out, &port)) {
+        state->stats.unsupported++;
+        rc_refuse(rc, tlp, TLP_UR, translated_ps);
+        return;
+    }
+    sim_time at_ps = SIM_MAX(translated_ps, now_ps + state->params.p2p_ps);
+    tlp->address = hpa.v;
+    rc_forward(rc, tlp->ingress, tlp, out, port,
+               SIM_MAX(at_ps, state->port[tlp->ingress].last_commit_ps));
+}
+
+void rc_inbound_announce(struct model *rc, uint32_t port, const struct tlp *tlp)
+{
+    const struct rc_state *state = rc_of(rc);
+    (void)port;
+    if (tlp->type == TLP_MWR && state->iommu == NULL)
+        numa_prefetch(state->host->numa, state->socket, (struct hpa){ tlp->address },
+                      tlp->length_bytes);
+}
+
+void rc_inbound_request(struct model *rc, uint32_t port, struct tlp *tlp)
+{
+    struct rc_state *state = rc_of(rc);
+    sim_time now_ps = sim_now(rc->sim), at_ps = now_ps + state->params.inbound_ps;
+    bool write = tlp->type == TLP_MWR;
+    struct iommu_translation to = { .hpa = { tlp->address }, .done_ps = at_ps };
+
+    sim_stamp_mark(tlp->stamp, PART_ROOT_COMPLEX, at_ps);
+    if (tlp_traced(tlp))
+        tlp_trace_port(tlp_trace_add_tlp(tlp, TRACE_ROOT, rc->name, at_ps)->to, &rc->ports[port]);
+    if ((!write && tlp->type != TLP_MRD) || !cfg_bus_master(&state->port[port].cfg)) {
+        state->stats.unsupported++;
+        rc_refuse(rc, tlp, TLP_UR, at_ps);
+        return;
+    }
+    if (write && rc_is_interrupt(tlp->address)) {
+        rc_interrupt(rc, tlp, at_ps);
+        return;
+    }
+    if (state->iommu != NULL) {
+        to = iommu_translate(state->iommu, tlp->requester_id, (struct iova){ tlp->address }, write,
+                             at_ps, tlp->stamp);
+        sim_stamp_mark(tlp->stamp, PART_IOMMU, to.done_ps);
+    } else if (tlp_traced(tlp)) {
+        tlp_trace_add(tlp->stamp, TRACE_IOMMU, rc->name, at_ps)->iommu.how = TRACE_IOMMU_NONE;
+    }
+    if (to.fault != IOMMU_OK) {
+        state->stats.faults++;
+        rc_refuse(rc, tlp, TLP_UR, to.done_ps);
+    } else if (!physmem_contains(numa_physmem(state->host->numa), to.hpa, tlp->length_bytes)) {
+        rc_to_peer(rc, tlp, to.hpa, now_ps, to.done_ps);
+    } else if (write) {
+        rc_write(rc, tlp, to.hpa, at_ps, to.done_ps);
+    } else {
+        rc_read(rc, tlp, to.hpa, to.done_ps);
+    }
+}

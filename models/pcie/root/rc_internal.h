@@ -1,0 +1,167 @@
+/* What the files of the root complex share. Private to models/pcie/root/. */
+#ifndef MODELS_PCIE_ROOT_RC_INTERNAL_H
+#define MODELS_PCIE_ROOT_RC_INTERNAL_H
+
+#include "models/pcie/root/root_complex.h"
+
+/* A core waits for each of its requests, so tags bound the cores that do so at a time: more than
+ * any platform here has on a socket. Not a parameter, since it can never be what limits. */
+#define RC_MMIO_TAGS 64u
+
+/* A TLP on its way through the root complex: what happens to it next, and when. From a pool. */
+struct rc_step {
+    struct sim_event event;
+    struct model *rc;
+    struct tlp *tlp;
+    struct hpa hpa;       /* where to in memory */
+    struct model *out_rc; /* or through which root port to a peer */
+    unsigned out_port;
+    uint64_t sequence;    /* of its arrival at that port */
+    struct rc_read *read; /* a read made anew, once a piece of it was sent */
+    uint32_t destination; /* an interrupt's */
+    uint8_t vector;
+    struct rc_step *next;
+};
+
+struct rc_queue {
+    struct rc_step *head, **tail;
+};
+
+/* A task that waits for room in a root port's transmit queue. Lives on the task's stack. */
+struct rc_waiter {
+    struct sim_task *task;
+    struct rc_waiter *next;
+};
+
+/* What a read of the root complex itself asks for, on behalf of a peer (rc_reads.c). */
+#define RC_READ_TAGS_MAX (256u - RC_MMIO_TAGS)
+struct rc_read_tag {
+    struct sim_event timeout;
+    struct model *rc;
+    uint32_t port;
+    bool busy;
+    struct rc_piece *piece; /* NULL though busy: timed out, its answer may still come */
+};
+
+struct rc_port {
+    struct cfg_space cfg;
+    sim_time last_commit_ps; /* of posted writes: nothing may become visible earlier */
+    struct rc_queue forward[N_TLP_CLASSES]; /* peer to peer, waiting for this port's transmitter */
+    uint64_t forward_sequence;
+    struct rc_read_tag *read_tag; /* NULL until the first is used */
+    uint32_t n_reads, next_read_tag;
+    struct rc_waiter *waiters;
+    sim_time last_post_ps; /* nothing that a core asks later leaves earlier */
+};
+
+/* Times at which line requests go: rc_slots.c. */
+#ifdef SIM_HOSTILE
+#define RC_SLOTS_STRETCHES 2u
+#else
+#define RC_SLOTS_STRETCHES 64u
+#endif
+struct rc_stretch {
+    sim_time from_ps, until_ps;
+};
+struct rc_slots {
+    unsigned first, n;
+    struct rc_stretch busy[RC_SLOTS_STRETCHES];
+};
+sim_time rc_slots_search(struct rc_slots *slots, sim_time now_ps, sim_time at_ps,
+                         sim_time interval_ps);
+/* Reserves the first interval_ps that is free from at_ps (>= now) on; returns its beginning. The
+ * lines of a request follow each other, so mostly it makes the last stretch longer. */
+static inline sim_time rc_slots_take(struct rc_slots *slots, sim_time now_ps, sim_time at_ps,
+                                     sim_time interval_ps)
+{
+    if (SIM_LIKELY(slots->n != 0)) {
+        struct rc_stretch *last = &slots->busy[(slots->first + slots->n - 1) % RC_SLOTS_STRETCHES];
+        if (SIM_LIKELY(at_ps >= last->from_ps && at_ps <= last->until_ps)) {
+            at_ps = last->until_ps;
+            last->until_ps += interval_ps;
+            return at_ps;
+        }
+    }
+    return rc_slots_search(slots, now_ps, at_ps, interval_ps);
+}
+
+/* A request of a core that waits for its completion. */
+struct rc_mmio {
+    struct sim_event timeout; /* of the request; of the doubt after it */
+    struct model *rc;
+    struct sim_task *task;   /* NULL: nobody waits */
+    struct sim_stamp *stamp; /* the caller's, or NULL */
+    unsigned socket;         /* of the core */
+    uint64_t value;
+    sim_time done_ps;                  /* when the task may have it */
+    uint16_t byte_count, length_bytes; /* that its completion must have */
+    bool done, ok;
+    bool doubtful; /* timed out: the tag rests until the answer comes, or time is up again */
+};
+
+struct rc_stats {
+    uint64_t reads, read_bytes, writes, write_bytes, interrupts, p2p_tlps, p2p_reads, p2p_timeouts;
+    uint64_t unsupported, faults, unexpected_completions, mmio_timeouts;
+    /* Of writes that carry a stamp: from the device's start until they are visible. */
+    struct stat_mean write_latency_ns, write_part_ns[N_LATENCY_PARTS];
+};
+
+struct rc_state {
+    struct root_complex_params params;
+    struct rc_stats stats;
+    struct root_complex_host *host;
+    struct iommu *iommu; /* NULL: none */
+    unsigned socket, bus, last_bus, n_ports;
+    struct rc_port *port;
+    struct cfg_window memory, prefetchable;
+    struct rc_slots lines; /* line requests to the memory system */
+    sim_time p2p_free_ps;  /* when the last line of a posted write to a peer has passed */
+    struct sim_pool *steps, *reads, *pieces;
+    struct rc_waiter *tag_waiters;
+    unsigned next_tag; /* where the search for a free one goes on: reused as late as possible */
+    struct rc_mmio mmio[RC_MMIO_TAGS];
+};
+
+static inline struct rc_state *rc_of(struct model *rc)
+{
+    return rc->state;
+}
+
+struct rc_step *rc_step_new(struct model *rc, struct tlp *tlp, sim_event_fn *fire);
+void rc_step_free(struct rc_step *step);
+
+/* The root port (of any socket) behind which an address or a bus lies. False: none, or nothing is
+ * plugged into it. */
+bool rc_route_address(struct root_complex_host *host, struct hpa hpa, uint64_t bytes,
+                      struct model **rc, unsigned *port);
+bool rc_route_id(struct root_complex_host *host, uint16_t id, struct model **rc, unsigned *port);
+uint16_t rc_id(const struct rc_state *rc);
+
+/* Destination APIC ID of a message-signalled interrupt without remapping (Intel SDM 3, 10.11.1). */
+#define INTERRUPT_DESTINATION(address) ((uint32_t)((address) >> 12) & 0xffu)
+
+/* rc_inbound.c */
+bool rc_is_interrupt(uint64_t address);
+void rc_interrupt_deliver(struct model *rc, uint32_t destination, uint8_t vector);
+/* The completion, which holds no receive buffer, leaves by the port at at_ps. */
+void rc_complete_at(struct model *rc, struct tlp *completion, uint32_t port, sim_time at_ps);
+void rc_inbound_announce(struct model *rc, uint32_t port, const struct tlp *tlp);
+void rc_inbound_request(struct model *rc, uint32_t port, struct tlp *tlp);
+/* rc_forward.c: at at_ps the TLP, received by `port` of `rc`, leaves through another root port. */
+void rc_forward(struct model *rc, uint32_t port, struct tlp *tlp, struct model *out_rc,
+                unsigned out_port, sim_time at_ps);
+void rc_forward_credit(struct model *rc, uint32_t port);
+/* rc_reads.c: whether the read is to be made anew at the egress; whether another piece may be sent
+ * (rc_forward_credit() is called when one may again); sends one: true if it was the last, and the
+ * step is over. The completion of one: false if it is none. */
+bool rc_split_reads(const struct model *out_rc, const struct tlp *tlp);
+bool rc_reads_ready(const struct model *out_rc, uint32_t port);
+bool rc_reads_issue(struct rc_step *step);
+bool rc_reads_completion(struct model *rc, uint32_t port, struct tlp *tlp);
+void rc_reads_init(struct model *rc);
+void rc_reads_release(struct model *rc);
+/* rc_outbound.c */
+void rc_outbound_completion(struct model *rc, uint32_t port, struct tlp *tlp);
+void rc_outbound_credit(struct model *rc, uint32_t port);
+
+#endif

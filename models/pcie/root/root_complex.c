@@ -1,0 +1,354 @@
+/*
+ * Root complex: set-up, routing, dispatch.
+ *
+ * Models: root ports with type-1 configuration space; inbound memory requests to cache lines and
+ *   back (rc_inbound.c); peer to peer between root ports of all sockets (rc_forward.c); MMIO and
+ *   configuration requests of cores (rc_outbound.c); interrupts.
+ * Does not model: I/O space, locked requests, ASPM, error containment; messages are dropped.
+ * Timing: each file states its own.
+ * Sources: PCIe Base 3.1, 1.3.1 and 2.3; docs/sources.md#a4, #c2.
+ */
+#include "models/pcie/root/root_complex.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "models/pcie/root/rc_internal.h"
+
+#define RC_VENDOR_ID      0x8086u
+#define RC_PORT_DEVICE_ID 0x6f02u /* Xeon E5 v4 PCIe root port */
+
+const struct param_desc root_complex_params_table[] = {
+    PARAM("inbound_ns", PARAM_TIME, struct root_complex_params, inbound_ps, 60, 1, 1000,
+          PROV_ESTIMATE, "docs/sources.md#a4", "last byte received to first line request"),
+    PARAM("outbound_ns", PARAM_TIME, struct root_complex_params, outbound_ps, 60, 1, 1000,
+          PROV_ESTIMATE, "docs/sources.md#a4",
+          "last line back, or request of a core, to first byte sent"),
+    PARAM("line_interval_ns", PARAM_TIME, struct root_complex_params, line_interval_ps, 1.5, 0.1,
+          100, PROV_ESTIMATE, "docs/sources.md#a4",
+          "between line requests of one socket's root complex to the memory system"),
+    PARAM("p2p_ns", PARAM_TIME, struct root_complex_params, p2p_ps, 250, 10, 2000, PROV_ESTIMATE,
+          "docs/sources.md#c2", "peer to peer: ingress to egress root port"),
+    PARAM("p2p_socket_ns", PARAM_TIME, struct root_complex_params, p2p_socket_ps, 50, 0, 2000,
+          PROV_ESTIMATE, "docs/sources.md#a2",
+          "peer to peer: more when crossing to another socket"),
+    PARAM("p2p_line_interval_ns", PARAM_TIME, struct root_complex_params, p2p_line_interval_ps, 0,
+          0, 100, PROV_PUBLISHED, "docs/sources.md#c2",
+          "peer to peer: between lines of posted writes; 0: none"),
+    PARAM("p2p_chunk_bytes", PARAM_BYTES, struct root_complex_params, p2p_chunk_bytes, 0, 0, 4096,
+          PROV_PUBLISHED, "docs/sources.md#c2",
+          "peer to peer: reads leave in pieces that end at multiples of this; 0: whole"),
+    PARAM(
+        "p2p_reads_max", PARAM_U32, struct root_complex_params, p2p_reads_max, 0, 0,
+        RC_READ_TAGS_MAX, PROV_ESTIMATE, "docs/sources.md#c2",
+        "peer to peer: read requests in flight at an egress port; 0: not bound, or one per tag if "
+        "they are cut"),
+    PARAM("completion_timeout_us", PARAM_TIME, struct root_complex_params, completion_timeout_ps,
+          50000, 50, 1000000, PROV_PUBLISHED, "docs/sources.md#g",
+          "a core's request without completion ends with all ones"),
+    PARAM("completion_bytes_max", PARAM_BYTES, struct root_complex_params, completion_bytes_max,
+          256, 64, 4096, PROV_DATASHEET, "docs/sources.md#a4",
+          "reads are answered in completions of at most this and Max_Payload_Size; 64 is RCB"),
+    PARAM("combine_above_bytes", PARAM_BYTES, struct root_complex_params, combine_above_bytes, 256,
+          0, 4096, PROV_PUBLISHED, "docs/sources.md#pcie-bench",
+          "reads of at most this many bytes are answered line by line"),
+    PARAM("mps_bytes", PARAM_U32, struct root_complex_params, mps_bytes, 256, 128, 4096,
+          PROV_PUBLISHED, "docs/sources.md#a4", "Max_Payload_Size that root ports support"),
+    PARAM("posted_header_credits", PARAM_U32, struct root_complex_params,
+          advertise.header[TLP_POSTED], 48, 1, 127, PROV_ESTIMATE, "docs/sources.md#g",
+          "per root port"),
+    PARAM("posted_data_credits", PARAM_U32, struct root_complex_params, advertise.data[TLP_POSTED],
+          384, 8, 2047, PROV_ESTIMATE, "docs/sources.md#g", "per root port, units of 16 bytes"),
+    PARAM("non_posted_header_credits", PARAM_U32, struct root_complex_params,
+          advertise.header[TLP_NON_POSTED], 48, 1, 127, PROV_ESTIMATE, "docs/sources.md#g",
+          "per root port"),
+    PARAM("non_posted_data_credits", PARAM_U32, struct root_complex_params,
+          advertise.data[TLP_NON_POSTED], 48, 1, 2047, PROV_ESTIMATE, "docs/sources.md#g",
+          "per root port, units of 16 bytes"),
+    PARAM("tx_queue_tlps", PARAM_U32, struct root_complex_params, tx_queue_tlps, 16, 1, 256,
+          PROV_ESTIMATE, "docs/sources.md#g",
+          "TLPs of a class that wait for a root port's transmitter"),
+    { .type = PARAM_END },
+};
+
+#define WRITE_PART(PART, NAME)                                                                 \
+    STAT("write_latency_part_ns." NAME, STAT_MEAN, struct rc_state, stats.write_part_ns[PART], \
+         "ns", 0, "where the time of stamped writes goes")
+
+static const struct stat_desc rc_stats_table[] = {
+    STAT("reads", STAT_COUNTER, struct rc_state, stats.reads, "1", 0, "inbound memory reads"),
+    STAT("read_bytes", STAT_COUNTER, struct rc_state, stats.read_bytes, "bytes", 0,
+         "asked for by inbound memory reads"),
+    STAT("writes", STAT_COUNTER, struct rc_state, stats.writes, "1", 0, "inbound memory writes"),
+    STAT("write_bytes", STAT_COUNTER, struct rc_state, stats.write_bytes, "bytes", 0,
+         "payload of inbound memory writes"),
+    STAT("interrupts", STAT_COUNTER, struct rc_state, stats.interrupts, "1", 0,
+         "message-signalled interrupts delivered"),
+    STAT("p2p_tlps", STAT_COUNTER, struct rc_state, stats.p2p_tlps, "1", 0,
+         "TLPs forwarded from root port to root port"),
+    STAT("p2p_reads", STAT_COUNTER, struct rc_state, stats.p2p_reads, "1", 0,
+         "read requests made anew for peers"),
+    STAT("p2p_timeouts", STAT_COUNTER, struct rc_state, stats.p2p_timeouts, "1", 0,
+         "of these, those that got no answer in time"),
+    STAT("unsupported", STAT_COUNTER, struct rc_state, stats.unsupported, "1", 0,
+         "requests answered with unsupported request, or dropped if posted"),
+    STAT("iommu_blocked", STAT_COUNTER, struct rc_state, stats.faults, "1", 0,
+         "requests that the IOMMU blocked"),
+    STAT("unexpected_completions", STAT_COUNTER, struct rc_state, stats.unexpected_completions, "1",
+         0, "completions that nobody waited for"),
+    STAT("write_latency_ns", STAT_MEAN, struct rc_state, stats.write_latency_ns, "ns", 0,
+         "device's start to visible, of writes that carry a stamp"),
+    WRITE_PART(PART_DEVICE, "device"),
+    WRITE_PART(PART_LINK, "link"),
+    WRITE_PART(PART_CREDIT, "credit"),
+    WRITE_PART(PART_SWITCH, "switch"),
+    WRITE_PART(PART_ROOT_COMPLEX, "root_complex"),
+    WRITE_PART(PART_IOMMU, "iommu"),
+    WRITE_PART(PART_INTERCONNECT, "interconnect"),
+    WRITE_PART(PART_CACHE, "cache"),
+    WRITE_PART(PART_DRAM, "dram"),
+    STAT("mmio_timeouts", STAT_COUNTER, struct rc_state, stats.mmio_timeouts, "1", 0,
+         "requests of cores that ended by the completion time-out"),
+    { .kind = STAT_END },
+};
+
+struct rc_step *rc_step_new(struct model *rc, struct tlp *tlp, sim_event_fn *fire)
+{
+    struct rc_step *step = sim_pool_get(rc_of(rc)->steps);
+    sim_event_init(&step->event, fire);
+    step->rc = rc;
+    step->tlp = tlp;
+    step->read = NULL;
+    step->next = NULL;
+    return step;
+}
+
+void rc_step_free(struct rc_step *step)
+{
+    sim_pool_put(rc_of(step->rc)->steps, step);
+}
+
+uint16_t rc_id(const struct rc_state *rc)
+{
+    return pcie_id(rc->bus, 0, 0);
+}
+
+static bool window_holds(struct cfg_window window, uint64_t address, uint64_t bytes)
+{
+    return address >= window.base && address + bytes - 1 <= window.limit;
+}
+
+bool rc_route_address(struct root_complex_host *host, struct hpa hpa, uint64_t bytes,
+                      struct model **rc, unsigned *port)
+{
+    for (unsigned s = 0; s < host->n_sockets; s++) {
+        struct rc_state *state = host->rc[s] != NULL ? rc_of(host->rc[s]) : NULL;
+        if (state == NULL || (!window_holds(state->memory, hpa.v, bytes) &&
+                              !window_holds(state->prefetchable, hpa.v, bytes)))
+            continue;
+        for (unsigned p = 0; p < state->n_ports; p++) {
+            const struct cfg_space *cfg = &state->port[p].cfg;
+            if (cfg_memory_enabled(cfg) && pcie_port_connected(&host->rc[s]->ports[p]) &&
+                (window_holds(cfg_bridge_memory(cfg), hpa.v, bytes) ||
+                 window_holds(cfg_bridge_prefetchable(cfg), hpa.v, bytes))) {
+                *rc = host->rc[s];
+                *port = p;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+bool rc_route_id(struct root_complex_host *host, uint16_t id, struct model **rc, unsigned *port)
+{
+    unsigned bus = id >> 8;
+    for (unsigned s = 0; s < host->n_sockets; s++) {
+        struct rc_state *state = host->rc[s] != NULL ? rc_of(host->rc[s]) : NULL;
+        if (state == NULL || bus <= state->bus || bus > state->last_bus)
+            continue;
+        for (unsigned p = 0; p < state->n_ports; p++) {
+            const struct cfg_space *cfg = &state->port[p].cfg;
+            if (bus >= cfg_bridge_secondary(cfg) && bus <= cfg_bridge_subordinate(cfg) &&
+                cfg_bridge_secondary(cfg) != 0 && pcie_port_connected(&host->rc[s]->ports[p])) {
+                *rc = host->rc[s];
+                *port = p;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void rc_receive(struct model *rc, uint32_t port, struct tlp *tlp)
+{
+    switch ((enum tlp_type)tlp->type) {
+    case TLP_CPL:
+    case TLP_CPLD: rc_outbound_completion(rc, port, tlp); break;
+    case TLP_MSG:
+        pcie_port_release(&rc->ports[port], TLP_POSTED, tlp_data_credits(tlp), sim_now(rc->sim));
+        tlp_free(rc->pcie, tlp);
+        break;
+    default: rc_inbound_request(rc, port, tlp); break;
+    }
+}
+
+static void rc_credit(struct model *rc, uint32_t port)
+{
+    rc_forward_credit(rc, port);
+    rc_outbound_credit(rc, port);
+}
+
+static void rc_init(struct model *rc, struct sim_error_list *errors)
+{
+    struct rc_state *state = rc_of(rc);
+    const struct config_node *at = rc->config;
+    uint64_t max = state->params.completion_bytes_max;
+    uint32_t mps = state->params.mps_bytes;
+    if ((max & (max - 1)) != 0)
+        sim_error_add(errors, at != NULL ? config_file(at) : NULL, at != NULL ? config_line(at) : 0,
+                      "%s.completion_bytes_max: %llu is not a power of two", rc->name,
+                      (unsigned long long)max);
+    if ((mps & (mps - 1)) != 0)
+        sim_error_add(errors, at != NULL ? config_file(at) : NULL, at != NULL ? config_line(at) : 0,
+                      "%s.mps_bytes: %u is not a power of two", rc->name, mps);
+    if ((state->params.p2p_chunk_bytes & (state->params.p2p_chunk_bytes - 1)) != 0)
+        sim_error_add(errors, at != NULL ? config_file(at) : NULL, at != NULL ? config_line(at) : 0,
+                      "%s.p2p_chunk_bytes: %llu is not a power of two", rc->name,
+                      (unsigned long long)state->params.p2p_chunk_bytes);
+    state->steps = sim_pool_new(rc->sim, "root complex step", sizeof(struct rc_step));
+    rc_reads_init(rc);
+    state->memory = (struct cfg_window){ .base = 1, .limit = 0 };
+    state->prefetchable = state->memory;
+}
+
+void root_complex_attach(struct model *rc, struct root_complex_host *host, unsigned socket,
+                         unsigned bus, const struct root_port_desc *ports, unsigned n_ports,
+                         struct iommu *iommu)
+{
+    static const struct cfg_identity identity = { .vendor_id = RC_VENDOR_ID,
+                                                  .device_id = RC_PORT_DEVICE_ID };
+    struct rc_state *state = rc_of(rc);
+    SIM_ASSERT(n_ports <= ROOT_COMPLEX_PORTS_MAX && socket < ROOT_COMPLEX_SOCKETS_MAX,
+               "%u ports, socket %u", n_ports, socket);
+    state->host = host;
+    state->iommu = iommu;
+    state->socket = socket;
+    state->bus = bus;
+    state->last_bus = bus;
+    state->n_ports = n_ports;
+    state->port = calloc(SIM_MAX(n_ports, 1u), sizeof(*state->port));
+    rc->ports = calloc(SIM_MAX(n_ports, 1u), sizeof(*rc->ports));
+    SIM_ASSERT(state->port != NULL && rc->ports != NULL, "out of memory");
+    rc->n_ports = n_ports;
+    host->rc[socket] = rc;
+    for (unsigned p = 0; p < n_ports; p++) {
+        struct rc_port *port = &state->port[p];
+        cfg_init_bridge(&port->cfg, &identity);
+        cfg_add_pcie(&port->cfg, CFG_ROOT_PORT, ports[p].max_generation, ports[p].max_lanes,
+                     state->params.mps_bytes, true);
+        cfg_add_acs(&port->cfg);
+        port->cfg.id = pcie_id(bus, p + 1, 0);
+        for (unsigned c = 0; c < N_TLP_CLASSES; c++)
+            port->forward[c].tail = &port->forward[c].head;
+        rc->ports[p] = (struct pcie_port){ .model = rc,
+                                           .idx = p,
+                                           .max_generation = ports[p].max_generation,
+                                           .max_lanes = ports[p].max_lanes,
+                                           .mps_bytes = 128,
+                                           .mps_bytes_max = state->params.mps_bytes,
+                                           .tx_queue_tlps = state->params.tx_queue_tlps,
+                                           .advertise = state->params.advertise,
+                                           .name = ports[p].name,
+                                           .bridge = &port->cfg };
+        rc->ports[p].advertise.header[TLP_COMPLETION] = PCIE_CREDITS_INFINITE;
+        rc->ports[p].advertise.data[TLP_COMPLETION] = PCIE_CREDITS_INFINITE;
+    }
+}
+
+void root_complex_set_windows(struct model *rc, struct cfg_window memory,
+                              struct cfg_window prefetchable)
+{
+    rc_of(rc)->memory = memory;
+    rc_of(rc)->prefetchable = prefetchable;
+}
+
+unsigned root_complex_bus(const struct model *rc)
+{
+    return ((const struct rc_state *)rc->state)->bus;
+}
+
+void root_complex_set_last_bus(struct model *rc, unsigned last_bus)
+{
+    rc_of(rc)->last_bus = last_bus;
+}
+
+static void rc_start(struct model *rc)
+{
+    for (unsigned p = 0; p < rc->n_ports; p++)
+        if (pcie_port_connected(&rc->ports[p]))
+            cfg_set_link(&rc_of(rc)->port[p].cfg, pcie_port_generation(&rc->ports[p]),
+                         pcie_port_lanes(&rc->ports[p]));
+}
+
+static void rc_release(struct model *rc)
+{
+    for (unsigned i = 0; i < RC_MMIO_TAGS; i++)
+        sim_cancel(rc->sim, &rc_of(rc)->mmio[i].timeout);
+    rc_reads_release(rc);
+    free(rc_of(rc)->port);
+}
+
+/* ---- The IOMMU's way to memory --------------------------------------------------------------- */
+
+static sim_time iommu_read_done(void *context, struct hpa hpa, sim_time at_ps,
+                                struct sim_stamp *stamp)
+{
+    struct rc_state *state = rc_of(context);
+    return numa_dma_read(state->host->numa, state->socket, hpa, 8, at_ps, stamp, NULL);
+}
+
+static uint64_t iommu_read64(void *context, struct hpa hpa)
+{
+    return physmem_read64(numa_physmem(rc_of(context)->host->numa), hpa);
+}
+
+/* Status of invalidation waits, and the IOMMU's own interrupts, which are never remapped. */
+static void iommu_write(void *context, struct hpa hpa, const void *from, unsigned bytes)
+{
+    if (rc_is_interrupt(hpa.v)) {
+        rc_interrupt_deliver(context, INTERRUPT_DESTINATION(hpa.v), *(const uint8_t *)from);
+        return;
+    }
+    physmem_write(numa_physmem(rc_of(context)->host->numa), hpa, from, bytes);
+}
+
+static bool iommu_readable(void *context, struct hpa hpa, unsigned bytes)
+{
+    return physmem_contains(numa_physmem(rc_of(context)->host->numa), hpa, bytes);
+}
+
+struct iommu_memory root_complex_iommu_memory(struct root_complex_host *host, unsigned socket)
+{
+    return (struct iommu_memory){ .context = host->rc[socket],
+                                  .read_done_ps = iommu_read_done,
+                                  .read64 = iommu_read64,
+                                  .write = iommu_write,
+                                  .readable = iommu_readable };
+}
+
+const struct model_ops root_complex_ops = {
+    .type = "pcie.root_complex",
+    .help = "root ports of one socket, between TLPs and cache lines",
+    .state_bytes = sizeof(struct rc_state),
+    .params = root_complex_params_table,
+    .stats = rc_stats_table,
+    .init = rc_init,
+    .start = rc_start,
+    .receive = rc_receive,
+    .announce = rc_inbound_announce,
+    .credit = rc_credit,
+    .names_ports = true,
+    .release = rc_release,
+};
+_Static_assert(offsetof(struct rc_state, params) == 0, "parameters are read into the state's head");

@@ -1,0 +1,95 @@
+/*
+ * Root complex of one socket: root ports, the way from a TLP to cache lines and back, peer to
+ * peer between root ports, the IOMMU's place, and what cores do to devices (MMIO, configuration).
+ * Here models/pcie/ and models/numa/ meet, and nowhere else.
+ *
+ * All root complexes of a host share a struct root_complex_host: its memory system, its map of
+ * MMIO windows, where interrupts go.
+ */
+#ifndef MODELS_PCIE_ROOT_ROOT_COMPLEX_H
+#define MODELS_PCIE_ROOT_ROOT_COMPLEX_H
+
+#include "models/base/model.h"
+#include "models/numa/numa.h"
+#include "models/pcie/config/config_space.h"
+#include "models/pcie/iommu/iommu.h"
+#include "models/pcie/link/port.h"
+#include "sim/engine/task.h"
+
+#define ROOT_COMPLEX_SOCKETS_MAX 8u
+#define ROOT_COMPLEX_PORTS_MAX   16u
+
+/* A message-signalled interrupt that reached the processors. destination: APIC ID. */
+typedef void root_complex_interrupt_fn(void *context, uint32_t destination, uint8_t vector);
+
+struct root_complex_host {
+    struct numa *numa;
+    unsigned n_sockets;
+    struct model *rc[ROOT_COMPLEX_SOCKETS_MAX]; /* set by root_complex_attach() */
+    root_complex_interrupt_fn *interrupt;       /* NULL: interrupts are counted and dropped */
+    void *interrupt_context;
+};
+
+struct root_complex_params {
+    sim_time inbound_ps;           /* last byte received to first line request */
+    sim_time outbound_ps;          /* last line back (or MMIO request made) to first byte sent */
+    sim_time line_interval_ps;     /* between line requests to the memory system, whole socket */
+    sim_time p2p_ps;               /* peer-to-peer forwarding instead of inbound + outbound */
+    sim_time p2p_line_interval_ps; /* of posted writes, lines of all ports of a socket */
+    sim_time p2p_socket_ps;        /* more of it when the egress port is another socket's */
+    uint64_t p2p_chunk_bytes;      /* peer-to-peer reads are cut at multiples of this; 0: whole */
+    uint32_t p2p_reads_max;        /* of these in flight at an egress port; 0: see the table */
+    sim_time completion_timeout_ps;
+    uint64_t completion_bytes_max; /* reads are answered in completions of at most this and MPS */
+    uint64_t combine_above_bytes;  /* only reads longer than this; others line by line */
+    uint32_t mps_bytes;
+    uint32_t tx_queue_tlps;        /* per root port and class */
+    struct pcie_credits advertise; /* per root port */
+};
+extern const struct param_desc root_complex_params_table[];
+extern const struct model_ops root_complex_ops;
+
+/* One root port as the platform describes it. */
+struct root_port_desc {
+    const char *name; /* "rp0"; outlives the model */
+    uint8_t max_generation, max_lanes;
+};
+
+/* After model_new(&root_complex_ops): its place in the host and its ports. bus: number of its root
+ * bus; ports appear on it as devices 1, 2, ... iommu may be NULL. */
+void root_complex_attach(struct model *rc, struct root_complex_host *host, unsigned socket,
+                         unsigned bus, const struct root_port_desc *ports, unsigned n_ports,
+                         struct iommu *iommu);
+/* A memory-reading front for the socket's IOMMU, to be given to iommu_new(). */
+struct iommu_memory root_complex_iommu_memory(struct root_complex_host *host, unsigned socket);
+/* The MMIO windows of the socket that enumeration fills: addresses in them go to its root ports. */
+void root_complex_set_windows(struct model *rc, struct cfg_window memory,
+                              struct cfg_window prefetchable);
+unsigned root_complex_bus(const struct model *rc);
+void root_complex_set_last_bus(struct model *rc, unsigned last_bus);
+
+/*
+ * What a core of `socket` does; called from a task, which synchronises first. To the root ports of
+ * another socket it goes by the interconnect, as do the answers. Reads suspend the task for the
+ * round trip and give all ones on unsupported requests and time-outs. Writes are posted: the task
+ * waits only while too many are under way or the root port takes no more, and is told when the
+ * root port will have this one: until then whoever must order something behind it has to wait.
+ * Later requests of cores to the port do not overtake it. bytes: 1, 2, 4 or 8 within an aligned 8.
+ * stamp: NULL, or started by the caller at the task's time; its parts then sum to the round trip.
+ */
+uint64_t root_complex_mmio_read(struct root_complex_host *host, unsigned socket,
+                                struct sim_task *task, struct hpa address, unsigned bytes,
+                                struct sim_stamp *stamp);
+sim_time root_complex_mmio_write(struct root_complex_host *host, unsigned socket,
+                                 struct sim_task *task, struct hpa address, unsigned bytes,
+                                 uint64_t value);
+/* Configuration access by bus/device/function, 1, 2 or 4 bytes (the ECAM window). Suspends the
+ * task until the completion is back, for writes too. */
+uint32_t root_complex_config_read(struct root_complex_host *host, unsigned socket,
+                                  struct sim_task *task, uint16_t id, unsigned offset,
+                                  unsigned bytes);
+void root_complex_config_write(struct root_complex_host *host, unsigned socket,
+                               struct sim_task *task, uint16_t id, unsigned offset, unsigned bytes,
+                               uint32_t value);
+
+#endif

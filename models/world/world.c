@@ -1,0 +1,394 @@
+/*
+ * From the scenario's groups to a running world.
+ *
+ * `hosts` is a group of named hosts, `devices` a group of named devices (each with its `type`),
+ * `cables` a list: world_cables.c.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/ether/ether.h"
+#include "models/os/os.h"
+#include "models/pcie/link/tlp_trace.h"
+#include "models/pcie/ntb/fabric_domain.h"
+#include "models/world/registry.h"
+#include "models/world/world_internal.h"
+
+void *world_allocate(size_t n, size_t bytes)
+{
+    void *p = calloc(SIM_MAX(n, (size_t)1), bytes);
+    SIM_ASSERT(p != NULL, "out of memory");
+    return p;
+}
+
+char *world_text(struct world *world, const char *a, const char *b)
+{
+    size_t bytes = strlen(a) + strlen(b) + 1;
+    char *text = world_allocate(1, bytes);
+    snprintf(text, bytes, "%s%s", a, b);
+    world->text = realloc(world->text, (world->n_texts + 1) * sizeof(*world->text));
+    SIM_ASSERT(world->text != NULL, "out of memory");
+    world->text[world->n_texts++] = text;
+    return text;
+}
+
+/* ---- Hosts and devices ------------------------------------------------------------------------
+ */
+
+/* --set a.b=c makes the groups that it names: of a host or device whose name is misspelt. */
+static bool made_by_set(const struct config_node *group)
+{
+    return config_line(group) == 0;
+}
+
+static void report_made(struct config_node *parent, struct config_node *group,
+                        struct sim_error_list *errors)
+{
+    const char *names[64];
+    unsigned n = 0;
+    for (unsigned i = 0; i < config_count(parent) && n < 63; i++)
+        if (!made_by_set(config_child(parent, i)))
+            names[n++] = config_name(config_child(parent, i));
+    names[n] = NULL;
+    config_mistake(group, errors, "a host or device of the file", names);
+    config_mark_read(group);
+}
+
+/* There is a message about the host or device of this name. */
+static void add_faulty(struct world *world, const char *name)
+{
+    world->faulty = realloc(world->faulty, (world->n_faulty + 1) * sizeof(*world->faulty));
+    SIM_ASSERT(world->faulty != NULL, "out of memory");
+    world->faulty[world->n_faulty++] = name;
+}
+
+static void build_hosts(struct world *world, struct config_node *hosts,
+                        struct sim_error_list *errors)
+{
+    unsigned n = hosts != NULL ? config_count(hosts) : 0;
+    world->host = world_allocate(n, sizeof(*world->host));
+    world->host_name = world_allocate(n + 1, sizeof(*world->host_name));
+    for (unsigned i = 0; i < n; i++) {
+        const char *name = config_name(config_child(hosts, i));
+        struct config_node *group = config_get(hosts, name);
+        struct sim_error_list own = { 0 };
+        if (config_kind(group) != CONFIG_GROUP) {
+            config_mistake(group, errors, "a group that describes a host", NULL);
+            add_faulty(world, name);
+            continue;
+        }
+        if (made_by_set(group)) {
+            report_made(hosts, group, errors);
+            continue;
+        }
+        world->host_name[world->n_hosts] = name;
+        world->host[world->n_hosts++] = host_new(world->pcie, name, &os_param_group, world->config,
+                                                 group, &own);
+        if (sim_error_move(errors, &own))
+            add_faulty(world, name);
+    }
+}
+
+const struct model_ops *model_find(const char *type)
+{
+    for (const struct model_ops *const *ops = model_registry; *ops != NULL; ops++) {
+        if (strcmp((*ops)->type, type) == 0)
+            return *ops;
+    }
+    return NULL;
+}
+
+static const struct model_ops *device_ops(struct config_node *group, struct sim_error_list *errors)
+{
+    const char *names[64] = { NULL };
+    struct config_node *type = config_get(group, "type");
+    for (unsigned i = 0; model_registry[i] != NULL && i < 63; i++)
+        names[i] = model_registry[i]->type;
+    if (type == NULL || config_kind(type) != CONFIG_STRING) {
+        config_mistake(type != NULL ? type : group, errors, "the type of the device", names);
+        config_mark_read(group);
+        return NULL;
+    }
+    const struct model_ops *ops = model_find(config_string(type));
+    if (ops == NULL) {
+        config_mistake(type, errors, "a device model", names);
+        config_mark_read(group);
+    }
+    return ops;
+}
+
+static void build_devices(struct world *world, struct config_node *devices,
+                          struct sim_error_list *errors)
+{
+    static const char *const others[] = { "type", NULL };
+    unsigned n = devices != NULL ? config_count(devices) : 0;
+    world->device = world_allocate(n, sizeof(*world->device));
+    world->device_name = world_allocate(n + 1, sizeof(*world->device_name));
+    world->device_prefix = world_allocate(n, sizeof(*world->device_prefix));
+    for (unsigned i = 0; i < n; i++) {
+        const char *name = config_name(config_child(devices, i));
+        struct config_node *group = config_get(devices, name);
+        struct sim_error_list own = { 0 };
+        if (config_kind(group) != CONFIG_GROUP) {
+            config_mistake(group, errors, "a group that describes a device", NULL);
+            add_faulty(world, name);
+            continue;
+        }
+        if (made_by_set(group)) {
+            report_made(devices, group, errors);
+            continue;
+        }
+        const struct model_ops *ops = device_ops(group, errors);
+        if (ops == NULL) {
+            add_faulty(world, name);
+            continue;
+        }
+        config_allow(group, others);
+        world->device_name[world->n_devices] = name;
+        world->device_prefix[world->n_devices] = world_text(world, name, ".");
+        world->device[world->n_devices++] = model_new(pcie_context_sim(world->pcie), world->pcie,
+                                                      ops, name, world->config, group, &own);
+        if (sim_error_move(errors, &own))
+            add_faulty(world, name);
+    }
+}
+
+/* ---- The whole ---------------------------------------------------------------------------------
+ */
+
+static struct config_node *named_group(struct world *world, const char *name, enum config_kind kind,
+                                       struct sim_error_list *errors)
+{
+    struct config_node *node = config_get(config_root(world->config), name);
+    if (node != NULL && config_kind(node) != kind) {
+        config_mistake(node, errors, kind == CONFIG_GROUP ? "a group" : "a list", NULL);
+        world->any_faulty |= kind == CONFIG_GROUP;
+        return NULL;
+    }
+    return node;
+}
+
+struct world *world_new(struct config *config, uint64_t seed, struct sim_error_list *errors)
+{
+    struct world *world = world_allocate(1, sizeof(*world));
+    struct sim_error_list own = { 0 };
+    world->config = config;
+    world->sim = sim_new(seed);
+    world->pcie = pcie_context_new(world->sim);
+    build_hosts(world, named_group(world, "hosts", CONFIG_GROUP, &own), &own);
+    build_devices(world, named_group(world, "devices", CONFIG_GROUP, &own), &own);
+    world_build_cables(world, named_group(world, "cables", CONFIG_LIST, &own), &own);
+    if (own.n_messages == 0)
+        fabric_domain_setup(world->device, world->n_devices, &own);
+    world->unsound = sim_error_move(errors, &own);
+    for (unsigned h = 0; h < world->n_hosts && !world->unsound; h++)
+        host_start(world->host[h]);
+    for (unsigned d = 0; d < world->n_devices && !world->unsound; d++)
+        if (world->device[d]->ops->start != NULL)
+            world->device[d]->ops->start(world->device[d]);
+    return world;
+}
+
+void world_free(struct world *world)
+{
+    for (unsigned i = 0; i < world->n_wires; i++)
+        ether_wire_free(world->wire[i]);
+    for (unsigned d = 0; d < world->n_devices; d++)
+        model_free(world->device[d]);
+    for (unsigned h = 0; h < world->n_hosts; h++)
+        host_free(world->host[h]);
+    pcie_context_free(world->pcie);
+    sim_free(world->sim);
+    for (unsigned i = 0; i < world->n_texts; i++)
+        free(world->text[i]);
+    free(world->text);
+    free(world->faulty);
+    free(world->host);
+    free(world->host_name);
+    free(world->device);
+    free(world->device_name);
+    free(world->device_prefix);
+    free(world->end);
+    free(world->end_prefix);
+    free(world->wire);
+    free(world);
+}
+
+struct sim *world_sim(struct world *world)
+{
+    return world->sim;
+}
+
+struct pcie_context *world_pcie(struct world *world)
+{
+    return world->pcie;
+}
+
+bool world_sound(const struct world *world)
+{
+    return !world->unsound;
+}
+
+bool world_faulty(const struct world *world, const char *name)
+{
+    for (unsigned i = 0; i < world->n_faulty; i++)
+        if (strcmp(world->faulty[i], name) == 0)
+            return true;
+    return world->any_faulty;
+}
+
+struct host *world_host(struct world *world, const char *name)
+{
+    for (unsigned h = 0; h < world->n_hosts; h++)
+        if (strcmp(world->host_name[h], name) == 0 && !world_faulty(world, name))
+            return world->host[h];
+    return NULL;
+}
+
+struct model *world_device(struct world *world, const char *name)
+{
+    for (unsigned d = 0; d < world->n_devices; d++)
+        if (strcmp(world->device_name[d], name) == 0 && !world_faulty(world, name))
+            return world->device[d];
+    return NULL;
+}
+
+struct host *world_host_of_port(struct world *world, const struct model *device, unsigned port)
+{
+    /* upstream is port 0 of switches; a tree has at most 256 buses */
+    for (unsigned depth = 0; depth < 256 && port < device->n_ports && !device->ports[port].fabric &&
+                             pcie_port_connected(&device->ports[port]);
+         depth++) {
+        device = pcie_port_peer(&device->ports[port])->model;
+        port = 0;
+        for (unsigned h = 0; h < world->n_hosts; h++)
+            if (host_has_root_complex(world->host[h], device))
+                return world->host[h];
+    }
+    return NULL;
+}
+
+struct host *world_host_of(struct world *world, const struct model *device)
+{
+    return world_host_of_port(world, device, 0);
+}
+
+bool world_function_id(const struct model *device, unsigned port, uint16_t *id)
+{
+    if (port >= device->n_ports || device->ports[port].fabric ||
+        !pcie_port_connected(&device->ports[port]))
+        return false;
+    const struct cfg_space *bridge = pcie_port_peer(&device->ports[port])->bridge;
+    if (bridge == NULL)
+        return false;
+    *id = (uint16_t)(cfg_bridge_secondary(bridge) << 8);
+    return cfg_bridge_secondary(bridge) != 0;
+}
+
+const char *const *world_host_names(const struct world *world)
+{
+    return world->host_name;
+}
+
+const char *const *world_device_names(const struct world *world)
+{
+    return world->device_name;
+}
+
+unsigned world_n_hosts(const struct world *world)
+{
+    return world->n_hosts;
+}
+
+struct host *world_host_at(struct world *world, unsigned idx)
+{
+    return world->host[idx];
+}
+
+static bool all_booted(struct world *world)
+{
+    const char *why;
+    for (unsigned h = 0; h < world->n_hosts; h++)
+        if (!host_booted(world->host[h], &why))
+            return false;
+    return true;
+}
+
+bool world_boot(struct world *world, const volatile int *interrupt)
+{
+    const char *why;
+    for (unsigned h = 0; h < world->n_hosts; h++)
+        host_boot(world->host[h]);
+    while (!all_booted(world) && sim_error(world->sim) == NULL &&
+           sim_events_pending(world->sim) != 0 && (interrupt == NULL || *interrupt == 0))
+        sim_run(world->sim, SIM_TIME_MAX, interrupt); /* each boot task stops it at its end */
+    for (unsigned h = 0; h < world->n_hosts; h++)
+        if (sim_error(world->sim) == NULL && !host_booted(world->host[h], &why))
+            sim_fail(world->sim, "host %s did not boot: %s", world->host_name[h],
+                     why != NULL ? why : "interrupted");
+    return sim_error(world->sim) == NULL;
+}
+
+bool world_stats(struct world *world, unsigned index, const char **prefix,
+                 const struct stat_desc **table, void **state)
+{
+    if (index < world->n_devices) {
+        *prefix = world->device_prefix[index];
+        *table = world->device[index]->ops->stats;
+        *state = world->device[index]->state;
+        return true;
+    }
+    index -= world->n_devices;
+    if (index < world->n_ends) {
+        const struct cable_end *end = &world->end[index];
+        *prefix = world->end_prefix[index];
+        *table = end->pcie != NULL ? pcie_link_stats_table : ether_stats_table;
+        *state = end->pcie != NULL ? (void *)pcie_port_stats(end->pcie)
+                                   : (void *)ether_port_stats(end->ether);
+        return true;
+    }
+    index -= world->n_ends;
+    for (unsigned h = 0; h < world->n_hosts; h++)
+        for (unsigned i = 0; host_stats(world->host[h], i, prefix, table, state); i++)
+            if (index-- == 0)
+                return true;
+    return false;
+}
+
+void world_stats_clear(struct world *world)
+{
+    const char *prefix;
+    const struct stat_desc *table;
+    void *state;
+    for (unsigned i = 0; world_stats(world, i, &prefix, &table, &state); i++)
+        if (table != NULL)
+            stat_clear(table, state);
+    if (world->trace != NULL)
+        tlp_trace_arm(world->trace);
+}
+
+void world_trace(struct world *world, struct stamp_trace *trace)
+{
+    world->trace = trace;
+    for (unsigned i = 0; i < world->n_devices; i++)
+        if (trace->device == NULL || trace->device == world->device[i])
+            world->device[i]->trace = trace;
+}
+
+bool world_check_idle(struct world *world)
+{
+    if (!pcie_context_check_idle(world->pcie))
+        return false;
+    for (unsigned i = 0; i < world->n_ends; i++) {
+        const struct ether_port *port = world->end[i].ether;
+        if (port != NULL && ether_port_in_flight(port) != 0) {
+            sim_fail(world->sim, "%llu Ethernet frames sent by %s are still on the wire",
+                     (unsigned long long)ether_port_in_flight(port), port->name);
+            return false;
+        }
+    }
+    if (ether_frames_live(world->sim) != 0)
+        sim_fail(world->sim, "%llu Ethernet frames are still held by a device",
+                 (unsigned long long)ether_frames_live(world->sim));
+    return ether_frames_live(world->sim) == 0;
+}

@@ -1,0 +1,49 @@
+/* The inside of a world, for world.c and world_cables.c only. */
+#ifndef MODELS_WORLD_WORLD_INTERNAL_H
+#define MODELS_WORLD_WORLD_INTERNAL_H
+
+#include "models/world/world.h"
+
+struct ether_wire;
+
+/* A port that a cable ends at: one of both. */
+struct cable_end {
+    struct pcie_port *pcie;
+    struct ether_port *ether;
+    double length_m; /* of the cable */
+};
+
+struct world {
+    struct sim *sim;
+    struct pcie_context *pcie;
+    struct config *config;
+    struct host **host;
+    const char **host_name;
+    unsigned n_hosts;
+    struct model **device;
+    const char **device_name;
+    char **device_prefix;
+    unsigned n_devices;
+    struct cable_end *end; /* of cables: two each */
+    char **end_prefix;     /* "server.s0.rp0.tx." */
+    unsigned n_ends;
+    struct ether_wire **wire;
+    unsigned n_wires;
+    struct stamp_trace *trace; /* or NULL */
+    const char **faulty;       /* world_faulty() */
+    unsigned n_faulty;
+    bool any_faulty; /* whatever is missing may have been meant */
+    bool unsound;
+    char **text; /* strings of ours */
+    unsigned n_texts;
+};
+
+/* Zeroed; ends the process when memory is exhausted. */
+void *world_allocate(size_t n, size_t bytes);
+/* Both strings in one; owned by the world. */
+char *world_text(struct world *world, const char *a, const char *b);
+/* `cables` as the scenario has them. NULL: there are none. */
+void world_build_cables(struct world *world, struct config_node *cables,
+                        struct sim_error_list *errors);
+
+#endif

@@ -1,0 +1,117 @@
+/* What the parts of the configuration share: config*.c and scenario*.c only. */
+#ifndef SIM_CONFIG_CONFIG_INTERNAL_H
+#define SIM_CONFIG_CONFIG_INTERNAL_H
+
+#include <glib.h>
+
+#include "sim/config/config.h"
+
+enum config_mark {
+    CONFIG_UNREAD,
+    CONFIG_READ,
+    CONFIG_ASIDE /* read, and no part of what is simulated (title, axes, plot) */
+};
+
+/* Where a value is written, and what put it into effect if that is not the file itself. */
+struct config_place {
+    const char *file; /* NULL: nowhere */
+    int line;
+    const char *origin; /* "--set", "axis memory", or NULL: file:line */
+};
+
+struct config_node {
+    struct config *config;
+    struct config_node *parent;
+    const char *name, *path; /* of the tree's strings */
+    struct config_place place;
+    enum config_kind kind;
+    enum config_mark mark;
+    bool is_param; /* recorded by config_read_params() */
+    bool refused;  /* by config_read_params(): there is a message, the default counts */
+    int64_t integer;
+    double real;
+    bool truth;
+    const char *string;
+    const char *text;    /* made on demand */
+    GPtrArray *children; /* of groups and lists; not owned: all nodes belong to the tree */
+    GPtrArray *valid;    /* names that somebody asked for; NULL until then */
+};
+
+/* One parameter as config_read_params() resolved it. */
+struct config_resolved {
+    const char *path, *value, *unit, *source;
+    const char *origin; /* "default" and so on */
+    enum param_provenance provenance;
+    bool is_string;
+    const struct param_desc *desc; /* NULL: not read through a table */
+};
+
+struct config {
+    GStringChunk *strings;
+    GPtrArray *nodes; /* owned, replaced ones too, so that pointers stay valid */
+    struct config_node *root;
+    GHashTable *resolved; /* path -> struct config_resolved, owned */
+    GPtrArray *varied;    /* paths that axes set, in this point or in another; of the strings */
+};
+
+struct config *config_new(void);
+/* Some axis sets this path. */
+void config_vary(struct config *config, const char *path);
+/* The name (NULL in a list) and place are copied. The node is a child of parent afterwards, unless
+ * parent is NULL or replaces_index >= 0, when it takes that child's place. */
+struct config_node *config_node_new(struct config *config, struct config_node *parent,
+                                    const char *name, enum config_kind kind,
+                                    struct config_place place, int replaces_index);
+/* Copies value's contents into node, an empty one of its kind. origin NULL: as in value. */
+void config_node_fill(struct config_node *node, const struct config_node *value,
+                      const char *origin);
+/* The child without marking it as read; its index too if wanted. */
+struct config_node *config_child_named(const struct config_node *node, const char *name,
+                                       unsigned *index);
+void config_valid_name(struct config_node *group, const char *name);
+/* The names valid in the group as an array for sim_suggestion(); g_free() it, not the names. */
+const char **config_valid_names(const struct config_node *group);
+/* {value = ...; provenance = ...; source = ...}: the node of the value, else NULL */
+struct config_node *config_value_form(struct config_node *node);
+/* `"four" (a string)`, `4 (an integer)`, `a group` */
+char *config_describe(const struct config_node *node);
+void config_mark_below(struct config_node *node, enum config_mark mark);
+bool config_check_unknown_below(struct config_node *node, struct sim_error_list *errors);
+
+bool config_is_name(const char *text, size_t n);
+/* Whether a and b are the same setting, or one is a part of the other. */
+bool config_paths_overlap(const char *a, const char *b);
+/* The value as written for --set, made as the only child "value" of a new tree. */
+struct config *config_parse_value(const char *text, const char *path, struct config_place place,
+                                  struct sim_error_list *errors);
+bool config_set_at(struct config *config, const char *path, const char *value,
+                   struct config_place place, struct sim_error_list *errors);
+/* "path=value", the form of --set and of `set`; false with a message without an "=". */
+bool config_split_setting(const char *text, char **path, char **value, struct config_place place,
+                          struct sim_error_list *errors);
+
+/* ---- Scanning (config_scan.c) -------------------------------------------------------------- */
+
+enum config_number { CONFIG_NO_NUMBER, CONFIG_NUMBER_INT, CONFIG_NUMBER_FLOAT };
+/* The number that libconfig would see at p; *n characters with its suffix, *long_suffix for L. */
+enum config_number config_scan_number(const char *p, size_t *n, bool *long_suffix);
+/* False if it does not fit in 64 bits. */
+bool config_parse_integer(const char *p, int64_t *value);
+
+/* The text of a file and its includes, one token a line, in the form that libconfig reads right. */
+struct config_scan {
+    GString *text;
+    GArray *places; /* struct config_place of each line of text */
+    GStringChunk *strings;
+    bool syntax_error; /* text is of no use */
+};
+
+/* Reads path, or instead of it `text` (every token of which then has `place`). */
+void config_scan(struct config_scan *scan, const char *path, const char *text,
+                 struct config_place place, const char *const *include_dirs,
+                 struct sim_error_list *errors);
+void config_scan_release(struct config_scan *scan);
+/* Tree from the scanned text by libconfig; NULL with messages. Takes over nothing. */
+struct config *config_load_scanned(const struct config_scan *scan, struct sim_error_list *errors);
+
+#endif

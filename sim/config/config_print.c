@@ -1,0 +1,117 @@
+/* The resolved configuration: for --print-config, the results and the hash that names a run. */
+#define _GNU_SOURCE /* strverscmp(): [2] before [10] */
+#include <string.h>
+
+#include "sim/config/config_internal.h"
+
+#define MAX_COLUMN 64 /* of the aligned comments */
+
+static gint by_path(gconstpointer a, gconstpointer b)
+{
+    const struct config_resolved *const *x = a, *const *y = b;
+
+    return strverscmp((*x)->path, (*y)->path);
+}
+
+/* Values that somebody read otherwise than through a table: types, cables, names. */
+static void collect_values(struct config_node *node, GPtrArray *all)
+{
+    for (unsigned i = 0; i < config_count(node); i++) {
+        struct config_node *child = node->children->pdata[i];
+        struct config_resolved *value;
+
+        if (child->mark == CONFIG_ASIDE || child->is_param ||
+            (child->mark == CONFIG_UNREAD && node->kind == CONFIG_GROUP))
+            continue;
+        if (child->kind == CONFIG_GROUP || child->kind == CONFIG_LIST) {
+            collect_values(child, all);
+            continue;
+        }
+        value = g_new0(struct config_resolved, 1);
+        value->path = child->path;
+        value->value = config_text(child);
+        value->unit = "";
+        value->origin = config_origin(child);
+        value->is_string = child->kind == CONFIG_STRING;
+        g_ptr_array_add(all, value);
+    }
+}
+
+/* Parameters and other values by path; the caller frees the array, which owns its elements. */
+static GPtrArray *resolved_sorted(const struct config *config)
+{
+    GPtrArray *all = g_ptr_array_new_with_free_func(g_free);
+    GHashTableIter iter;
+    gpointer resolved;
+
+    g_hash_table_iter_init(&iter, config->resolved);
+    while (g_hash_table_iter_next(&iter, NULL, &resolved))
+        g_ptr_array_add(all, g_memdup2(resolved, sizeof(struct config_resolved)));
+    collect_values(config->root, all);
+    g_ptr_array_sort(all, by_path);
+    return all;
+}
+
+void config_each_param(const struct config *config, config_param_fn *fn, void *context)
+{
+    GPtrArray *all = resolved_sorted(config);
+
+    for (guint i = 0; i < all->len; i++) {
+        const struct config_resolved *r = all->pdata[i];
+        char *origin = g_strdup_printf("%s%s%s", r->origin, r->source ? ", " : "",
+                                       r->source ? r->source : "");
+
+        fn(context, r->path, r->value, r->unit, r->provenance, origin);
+        g_free(origin);
+    }
+    g_ptr_array_free(all, TRUE);
+}
+
+/* path = value unit */
+static char *assignment(const struct config_resolved *r)
+{
+    const char *quote = r->is_string ? "\"" : "";
+
+    return g_strdup_printf("%s = %s%s%s%s%s", r->path, quote, r->value, quote, *r->unit ? " " : "",
+                           r->unit);
+}
+
+void config_print(const struct config *config, FILE *out)
+{
+    GPtrArray *all = resolved_sorted(config);
+    int column = 0;
+
+    for (guint i = 0; i < all->len; i++) {
+        char *text = assignment(all->pdata[i]);
+
+        column = SIM_MAX(column, (int)SIM_MIN(strlen(text), (size_t)MAX_COLUMN));
+        g_free(text);
+    }
+    for (guint i = 0; i < all->len; i++) {
+        const struct config_resolved *r = all->pdata[i];
+        const char *provenance = param_provenance_name(r->provenance);
+        char *text = assignment(r);
+
+        fprintf(out, "%-*s  # %s%s%s%s%s%s\n", column, text, r->origin, *provenance ? ", " : "",
+                provenance, r->source ? " (" : "", r->source ? r->source : "",
+                r->source ? ")" : "");
+        g_free(text);
+    }
+    g_ptr_array_free(all, TRUE);
+}
+
+void config_sha256(const struct config *config, char hex[65])
+{
+    GChecksum *sum = g_checksum_new(G_CHECKSUM_SHA256);
+    GPtrArray *all = resolved_sorted(config);
+
+    for (guint i = 0; i < all->len; i++) {
+        char *text = assignment(all->pdata[i]);
+
+        g_checksum_update(sum, (const guchar *)text, (gssize)strlen(text) + 1);
+        g_free(text);
+    }
+    g_strlcpy(hex, g_checksum_get_string(sum), 65);
+    g_ptr_array_free(all, TRUE);
+    g_checksum_free(sum);
+}

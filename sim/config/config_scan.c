@@ -1,0 +1,650 @@
+/*
+ * Reads a file with its includes before libconfig does, token by token.
+ *
+ * libconfig 1.5 truncates integers beyond 32 bits without the suffix L, knows @include only at the
+ * beginning of a line, says no more than "syntax error", gives a string in a list the line of what
+ * follows it, and loses memory on some errors. So tokens and brackets are checked here, and
+ * libconfig gets the tokens one a line, with a table of where each line came from.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/config/config_internal.h"
+
+#define MAX_INCLUDES   16 /* files open at once */
+#define MAX_BRACKETS   64 /* open at once */
+#define MAX_FILE_BYTES (16U * 1024 * 1024)
+
+/* What the grammar allows next. */
+enum expect { EXPECT_NAME, EXPECT_ASSIGN, EXPECT_VALUE, EXPECT_AFTER };
+
+struct bracket {
+    char open;
+    struct config_place place;
+    bool empty;       /* nothing in it so far */
+    const char *name; /* of the setting, NULL for an element of a list */
+    unsigned index;   /* of the element that is being read, in a list */
+};
+
+/* A file being read; the one that includes it is above. */
+struct source {
+    const struct source *above;
+    unsigned depth;
+    const char *path;
+    const char *p; /* the next character */
+    struct config_place place;
+    bool fixed; /* the place of every token is the same (--set) */
+};
+
+struct scanner {
+    struct config_scan *scan;
+    struct sim_error_list *errors;
+    const char *const *include_dirs;
+    struct bracket brackets[MAX_BRACKETS];
+    unsigned n_brackets;
+    const char *name; /* of the setting that is being read, where a group is open */
+    enum expect expect;
+    bool after_string; /* the last token was a string */
+    bool may_separate; /* the last token ended a setting: ";" or "," may follow */
+};
+
+static void scan_source(struct scanner *s, struct source *source);
+
+__attribute__((format(printf, 3, 4))) static void
+syntax_error(struct scanner *s, struct config_place place, const char *fmt, ...)
+{
+    va_list args;
+    char *text;
+
+    va_start(args, fmt);
+    text = g_strdup_vprintf(fmt, args);
+    va_end(args);
+    sim_error_add(s->errors, place.file, place.line, "%s", text);
+    g_free(text);
+    s->scan->syntax_error = true;
+}
+
+static bool in_group(const struct scanner *s)
+{
+    return s->n_brackets == 0 || s->brackets[s->n_brackets - 1].open == '{';
+}
+
+/* The path of the setting that is being read; the caller g_free()s it. */
+static char *path_here(const struct scanner *s)
+{
+    GString *path = g_string_new(NULL);
+
+    for (unsigned i = 0; i <= s->n_brackets; i++) {
+        const struct bracket *above = i ? &s->brackets[i - 1] : NULL;
+        const char *name = i < s->n_brackets ? s->brackets[i].name : s->name;
+
+        if (path->len)
+            g_string_append_c(path, '.');
+        if (above && above->open != '{')
+            g_string_append_printf(path, "[%u]", above->index);
+        else
+            g_string_append(path, name ? name : "");
+    }
+    return g_string_free(path, FALSE);
+}
+
+/* ---- Numbers ------------------------------------------------------------------------------- */
+
+enum config_number config_scan_number(const char *p, size_t *n, bool *long_suffix)
+{
+    const char *start = p, *exponent;
+    bool is_float = false;
+    unsigned n_digits = 0;
+
+    *long_suffix = false;
+    if (p[0] == '0' && (p[1] == 'x' || p[1] == 'X') && g_ascii_isxdigit(p[2])) {
+        for (p += 2; g_ascii_isxdigit(*p); p++)
+            ;
+        n_digits = 1;
+    } else {
+        p += *p == '-' || *p == '+';
+        for (; g_ascii_isdigit(*p) || (*p == '.' && !is_float); p++) {
+            is_float |= *p == '.';
+            n_digits += *p != '.';
+        }
+        if (n_digits == 0)
+            return CONFIG_NO_NUMBER;
+        exponent = p + 1 + (*p && (p[1] == '-' || p[1] == '+'));
+        if ((*p == 'e' || *p == 'E') && g_ascii_isdigit(*exponent)) {
+            is_float = true;
+            for (p = exponent; g_ascii_isdigit(*p); p++)
+                ;
+        }
+    }
+    for (int i = 0; i < 2 && !is_float && *p == 'L'; i++, p++)
+        *long_suffix = true;
+    *n = (size_t)(p - start);
+    return is_float ? CONFIG_NUMBER_FLOAT : CONFIG_NUMBER_INT;
+}
+
+bool config_parse_integer(const char *p, int64_t *value)
+{
+    bool hex = p[0] == '0' && (p[1] == 'x' || p[1] == 'X');
+
+    errno = 0;
+    *value = hex ? (int64_t)strtoull(p, NULL, 16) : strtoll(p, NULL, 10);
+    return errno == 0 && !(hex && *value < 0);
+}
+
+/* "64 GiB" for 68719476736, "" if no binary unit fits */
+static const char *as_size(int64_t value, char *buffer, size_t n)
+{
+    static const char *const symbols[] = { "KiB", "MiB", "GiB", "TiB" };
+
+    buffer[0] = '\0';
+    for (size_t i = SIM_N_ELEMENTS(symbols); i-- > 0;) {
+        int64_t unit = INT64_C(1) << (10 * (i + 1));
+
+        if (value > 0 && value % unit == 0) {
+            snprintf(buffer, n, ", or write \"%" PRId64 " %s\" if it is a size", value / unit,
+                     symbols[i]);
+            break;
+        }
+    }
+    return buffer;
+}
+
+/* Refuses what libconfig would truncate, and goes on with the value meant, so that what else is
+ * wrong is found as well. The token that libconfig reads right; the caller g_free()s it. */
+static char *checked_integer(struct scanner *s, struct config_place place, const char *token,
+                             bool long_suffix)
+{
+    char size[64], *path = path_here(s);
+    int64_t value = 0;
+
+    if (!config_parse_integer(token, &value)) {
+        syntax_error(s, place, "%s: found %.40s, expected an integer of at most 64 bits", path,
+                     token);
+        value = 0;
+    } else if (!long_suffix && (value < INT32_MIN || value > INT32_MAX)) {
+        sim_error_add(s->errors, place.file, place.line,
+                      "%s: found %s, an integer beyond 32 bits without a suffix: add L (%sL)%s",
+                      path, token, token, as_size(value, size, sizeof(size)));
+        long_suffix = true;
+    }
+    g_free(path);
+    return g_strdup_printf("%" PRId64 "%s", value, long_suffix ? "L" : "");
+}
+
+static char *checked_float(struct scanner *s, struct config_place place, const char *token)
+{
+    char *path = path_here(s);
+
+    if (!isfinite(g_ascii_strtod(token, NULL)))
+        syntax_error(s, place, "%s: found %.40s, expected a number that a double holds", path,
+                     token);
+    g_free(path);
+    return g_strdup(token);
+}
+
+/* ---- Output -------------------------------------------------------------------------------- */
+
+/* A token on a line of its own, except what follows a string: libconfig gives the string the line
+ * of the token after it. */
+static void emit(struct scanner *s, struct config_place place, const char *token, size_t n,
+                 bool same_line)
+{
+    GString *text = s->scan->text;
+
+    if (!same_line || s->scan->places->len == 0) {
+        if (s->scan->places->len)
+            g_string_append_c(text, '\n');
+        g_array_append_val(s->scan->places, place);
+    } else {
+        g_string_append_c(text, ' ');
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (token[i] == '\n')
+            g_array_append_val(s->scan->places, place);
+    }
+    g_string_append_len(text, token, (gssize)n);
+}
+
+/* ---- Grammar ------------------------------------------------------------------------------- */
+
+static const char *const expect_text[] = {
+    [EXPECT_NAME] = "the name of a setting",
+    [EXPECT_ASSIGN] = "\"=\" or \":\" after the name of a setting",
+    [EXPECT_VALUE] = "a value",
+    [EXPECT_AFTER] = "\",\" or the end of the list",
+};
+
+static void unexpected(struct scanner *s, struct config_place place, const char *token, size_t n)
+{
+    if (!g_ascii_isprint(*token)) {
+        syntax_error(s, place, "syntax error: found a character 0x%02x outside of a string",
+                     (unsigned char)*token);
+        return;
+    }
+    syntax_error(s, place, "syntax error: found %s%.*s%s, expected %s", *token == '"' ? "" : "\"",
+                 (int)SIM_MIN(n, 40U), token, *token == '"' ? "" : "\"", expect_text[s->expect]);
+}
+
+/* A value has ended: what follows it depends on what it stands in. */
+static void value_done(struct scanner *s)
+{
+    s->expect = in_group(s) ? EXPECT_NAME : EXPECT_AFTER;
+    s->may_separate = in_group(s);
+    if (s->n_brackets)
+        s->brackets[s->n_brackets - 1].empty = false;
+}
+
+static void take_value(struct scanner *s, struct config_place place, const char *token, size_t n)
+{
+    bool is_string = *token == '"', adjacent = is_string && s->after_string;
+
+    if (s->expect != EXPECT_VALUE && !adjacent) {
+        unexpected(s, place, token, n);
+        return;
+    }
+    emit(s, place, token, n, adjacent);
+    value_done(s);
+    s->after_string = is_string;
+}
+
+static void take_open(struct scanner *s, struct config_place place, char open)
+{
+    if (s->expect != EXPECT_VALUE) {
+        unexpected(s, place, &open, 1);
+        return;
+    }
+    if (s->n_brackets == MAX_BRACKETS) {
+        syntax_error(s, place, "groups and lists nested deeper than %d", MAX_BRACKETS);
+        return;
+    }
+    s->brackets[s->n_brackets] = (struct bracket){ open, place, true, in_group(s) ? s->name : NULL,
+                                                   0 };
+    s->n_brackets++;
+    /* libconfig's arrays refuse 1 next to 1L; for us they are lists like any other */
+    emit(s, place, open == '[' ? "(" : &open, 1, false);
+    s->expect = open == '{' ? EXPECT_NAME : EXPECT_VALUE;
+    s->after_string = s->may_separate = false;
+}
+
+static void take_close(struct scanner *s, struct config_place place, char close)
+{
+    struct bracket *bracket = s->n_brackets ? &s->brackets[s->n_brackets - 1] : NULL;
+    char open = close == '}' ? '{' : (close == ')' ? '(' : '[');
+
+    if (!bracket || bracket->open != open) {
+        if (bracket)
+            syntax_error(s, place, "syntax error: found \"%c\", but \"%c\" of line %d is open",
+                         close, bracket->open, bracket->place.line);
+        else
+            syntax_error(s, place, "syntax error: found \"%c\" without \"%c\"", close, open);
+        return;
+    }
+    if (s->expect != (close == '}' ? EXPECT_NAME : EXPECT_AFTER) && !bracket->empty) {
+        unexpected(s, place, &close, 1);
+        return;
+    }
+    emit(s, place, close == ']' ? ")" : &close, 1, s->after_string);
+    s->n_brackets--;
+    value_done(s);
+    s->after_string = false;
+}
+
+/* Punctuation: = : ; , */
+static void take_mark(struct scanner *s, struct config_place place, char mark)
+{
+    bool assign = mark == '=' || mark == ':';
+    bool separates = (mark == ';' || mark == ',') && s->may_separate;
+    bool next_element = mark == ',' && s->expect == EXPECT_AFTER;
+
+    if (assign && s->expect == EXPECT_ASSIGN) {
+        emit(s, place, "=", 1, false);
+        s->expect = EXPECT_VALUE;
+    } else if (separates) {
+        emit(s, place, ";", 1, s->after_string);
+    } else if (next_element) {
+        emit(s, place, ",", 1, s->after_string);
+        s->brackets[s->n_brackets - 1].index++;
+        s->expect = EXPECT_VALUE;
+    } else {
+        unexpected(s, place, &mark, 1);
+    }
+    s->after_string = s->may_separate = false;
+}
+
+static void take_name(struct scanner *s, struct config_place place, const char *token, size_t n)
+{
+    bool is_bool = (n == 4 && g_ascii_strncasecmp(token, "true", 4) == 0) ||
+                   (n == 5 && g_ascii_strncasecmp(token, "false", 5) == 0);
+
+    if (is_bool && s->expect == EXPECT_VALUE) {
+        take_value(s, place, token, n);
+        return;
+    }
+    if (is_bool || s->expect != EXPECT_NAME) {
+        if (s->expect == EXPECT_VALUE)
+            syntax_error(s, place,
+                         "syntax error: found %.*s, expected a value; strings stand in "
+                         "quotes: \"%.*s\"",
+                         (int)SIM_MIN(n, 40U), token, (int)SIM_MIN(n, 40U), token);
+        else
+            unexpected(s, place, token, n);
+        return;
+    }
+    emit(s, place, token, n, false);
+    s->name = g_string_chunk_insert_len(s->scan->strings, token, (gssize)n);
+    if (s->n_brackets)
+        s->brackets[s->n_brackets - 1].empty = false;
+    s->expect = EXPECT_ASSIGN;
+    s->after_string = s->may_separate = false;
+}
+
+/* ---- Characters ---------------------------------------------------------------------------- */
+
+static void advance(struct source *source, const char *to)
+{
+    for (; source->p < to; source->p++)
+        source->place.line += *source->p == '\n' && !source->fixed;
+}
+
+static bool is_name_char(char c)
+{
+    return g_ascii_isalnum(c) || c == '-' || c == '_' || c == '*';
+}
+
+bool config_is_name(const char *text, size_t n)
+{
+    if (n == 0 || !(g_ascii_isalpha(*text) || *text == '*'))
+        return false;
+    for (size_t i = 1; i < n; i++) {
+        if (!is_name_char(text[i]))
+            return false;
+    }
+    return true;
+}
+
+/* The end of blanks and comments, NULL if a comment does not end. */
+static const char *skip_blanks(const char *p)
+{
+    for (;;) {
+        if (*p && strchr(" \t\n\r\f", *p)) {
+            p++;
+        } else if (*p == '#' || (p[0] == '/' && p[1] == '/')) {
+            p += strcspn(p, "\n");
+        } else if (p[0] == '/' && p[1] == '*') {
+            p = strstr(p + 2, "*/");
+            if (!p)
+                return NULL;
+            p += 2;
+        } else {
+            return p;
+        }
+    }
+}
+
+/* The end of the string that begins at p, NULL if there is none. */
+static const char *string_end(const char *p)
+{
+    for (p++; *p && *p != '"'; p++) {
+        if (*p == '\\' && p[1])
+            p++;
+    }
+    return *p ? p + 1 : NULL;
+}
+
+/* "GB/s", but no comment that begins behind a number: how long is it? */
+static size_t unit_length(const char *p)
+{
+    size_t n = 0;
+
+    while (is_name_char(p[n]) || p[n] == '.' || (p[n] == '/' && p[n + 1] != '/' && p[n + 1] != '*'))
+        n++;
+    return n;
+}
+
+static void take_number(struct scanner *s, struct source *source, size_t n, bool is_int,
+                        bool long_suffix)
+{
+    const char *behind = source->p + n;
+    size_t n_unit = unit_length(behind);
+    char *token, *checked;
+
+    if (n_unit) {
+        char *path = path_here(s);
+
+        syntax_error(s, source->place,
+                     "%s: found %.*s: a quantity with its unit is a string, \"%.*s %.*s\"", path,
+                     (int)SIM_MIN(n + n_unit, 40U), source->p, (int)SIM_MIN(n, 40U), source->p,
+                     (int)SIM_MIN(n_unit, 40U), behind);
+        g_free(path);
+        advance(source, behind + n_unit);
+        return;
+    }
+    token = g_strndup(source->p, n);
+    checked = is_int ? checked_integer(s, source->place, token, long_suffix)
+                     : checked_float(s, source->place, token);
+    take_value(s, source->place, checked, strlen(checked));
+    g_free(checked);
+    g_free(token);
+    advance(source, behind);
+}
+
+static void take_string(struct scanner *s, struct source *source)
+{
+    const char *end = string_end(source->p);
+
+    if (!end) {
+        syntax_error(s, source->place, "a string that does not end");
+        source->p = "";
+        return;
+    }
+    take_value(s, source->place, source->p, (size_t)(end - source->p));
+    advance(source, end);
+}
+
+/* ---- Files --------------------------------------------------------------------------------- */
+
+/* What is wrong with a file that was read, NULL if nothing. */
+static const char *file_fault(FILE *file, const GString *text)
+{
+    if (ferror(file))
+        return g_strerror(errno);
+    if (text->len > MAX_FILE_BYTES)
+        return "it is larger than 16 MiB";
+    return memchr(text->str, '\0', text->len) ? "it is not a text file" : NULL;
+}
+
+/* The whole file, or NULL with the reason in *why; the caller g_free()s the text. */
+static char *read_file(const char *path, const char **why)
+{
+    FILE *file = fopen(path, "rb");
+    GString *text;
+    char block[4096];
+    size_t n;
+
+    if (!file) {
+        *why = g_strerror(errno);
+        return NULL;
+    }
+    text = g_string_new(NULL);
+    while (text->len <= MAX_FILE_BYTES && (n = fread(block, 1, sizeof(block), file)) > 0)
+        g_string_append_len(text, block, (gssize)n);
+    *why = file_fault(file, text);
+    fclose(file);
+    return g_string_free(text, *why != NULL);
+}
+
+/* The first folder that has the file; all of them, for the message, in *searched. */
+static char *find_include(const struct scanner *s, const char *name, GString *searched)
+{
+    if (g_path_is_absolute(name))
+        return g_strdup(name);
+    for (size_t i = 0; s->include_dirs && s->include_dirs[i]; i++) {
+        char *path = g_build_filename(s->include_dirs[i], name, NULL);
+
+        if (g_file_test(path, G_FILE_TEST_EXISTS))
+            return path;
+        g_free(path);
+        g_string_append_printf(searched, "%s%s", i ? ", " : "", s->include_dirs[i]);
+    }
+    return NULL;
+}
+
+static bool include_allowed(struct scanner *s, const struct source *source, const char *path)
+{
+    for (const struct source *above = source; above; above = above->above) {
+        if (strcmp(above->path, path) == 0) {
+            syntax_error(s, source->place, "%s includes itself", path);
+            return false;
+        }
+    }
+    if (source->depth == MAX_INCLUDES) {
+        syntax_error(s, source->place, "includes nested deeper than %d", MAX_INCLUDES);
+        return false;
+    }
+    return true;
+}
+
+static void include_file(struct scanner *s, struct source *source, const char *name)
+{
+    GString *searched = g_string_new(NULL);
+    char *path = find_include(s, name, searched), *text = NULL;
+    const char *why = NULL;
+
+    if (!path) {
+        syntax_error(s, source->place, "cannot include \"%s\": no such file in %s", name,
+                     searched->len ? searched->str : "any folder");
+    } else if (include_allowed(s, source, path)) {
+        text = read_file(path, &why);
+        if (text) {
+            struct source included = { .above = source,
+                                       .depth = source->depth + 1,
+                                       .path = path,
+                                       .p = text,
+                                       .place = { .line = 1 } };
+
+            included.place.file = g_string_chunk_insert_const(s->scan->strings, path);
+            scan_source(s, &included);
+        } else {
+            syntax_error(s, source->place, "cannot include \"%s\": %s: %s", name, path, why);
+        }
+    }
+    g_free(text);
+    g_free(path);
+    g_string_free(searched, TRUE);
+}
+
+/* @include "name" */
+static void take_include(struct scanner *s, struct source *source)
+{
+    const char *word = "@include", *p = source->p, *end = NULL;
+    char *name;
+
+    if (g_str_has_prefix(p, word)) {
+        p += strlen(word);
+        p += strspn(p, " \t");
+        end = *p == '"' ? string_end(p) : NULL;
+    }
+    if (!end || end - p < 3) {
+        syntax_error(s, source->place, "syntax error: expected @include \"file\"");
+        source->p = "";
+        return;
+    }
+    name = g_strndup(p + 1, (size_t)(end - p - 2));
+    include_file(s, source, name);
+    g_free(name);
+    advance(source, end);
+}
+
+static void take_token(struct scanner *s, struct source *source)
+{
+    const char *p = source->p;
+    char c = *p;
+    size_t n = 0;
+    bool long_suffix;
+    enum config_number number = config_scan_number(p, &n, &long_suffix);
+
+    if (number != CONFIG_NO_NUMBER) {
+        take_number(s, source, n, number == CONFIG_NUMBER_INT, long_suffix);
+        return;
+    }
+    if (c == '"') {
+        take_string(s, source);
+    } else if (c == '@') {
+        take_include(s, source);
+    } else if (g_ascii_isalpha(c) || c == '*') {
+        while (is_name_char(p[n]))
+            n++;
+        take_name(s, source->place, p, n);
+        source->p += n;
+    } else if (strchr("{([", c)) {
+        take_open(s, source->place, c);
+        source->p++;
+    } else if (strchr("})]", c)) {
+        take_close(s, source->place, c);
+        source->p++;
+    } else {
+        take_mark(s, source->place, c);
+        source->p++;
+    }
+}
+
+/* The first syntax error of a file ends its reading: what follows would be guesswork. */
+static void scan_source(struct scanner *s, struct source *source)
+{
+    while (!s->scan->syntax_error) {
+        const char *next = skip_blanks(source->p);
+
+        if (!next) {
+            syntax_error(s, source->place, "a comment that does not end");
+            return;
+        }
+        advance(source, next);
+        if (*next == '\0')
+            return;
+        take_token(s, source);
+    }
+}
+
+void config_scan(struct config_scan *scan, const char *path, const char *text,
+                 struct config_place place, const char *const *include_dirs,
+                 struct sim_error_list *errors)
+{
+    struct scanner s = { .scan = scan, .errors = errors, .include_dirs = include_dirs };
+    struct source source = { .path = path ? path : "", .place = place, .fixed = text != NULL };
+    const char *why = NULL;
+    char *content = text ? g_strdup(text) : read_file(path, &why);
+
+    *scan = (struct config_scan){ .text = g_string_new(NULL),
+                                  .places = g_array_new(FALSE, FALSE, sizeof(place)),
+                                  .strings = g_string_chunk_new(256) };
+    if (!content) {
+        sim_error_add(errors, path, 0, "cannot be read: %s", why);
+        scan->syntax_error = true;
+        return;
+    }
+    source.p = content;
+    if (!text) {
+        source.place = (struct config_place){
+            .file = g_string_chunk_insert_const(scan->strings, path), .line = 1
+        };
+    }
+    scan_source(&s, &source);
+    if (!scan->syntax_error && s.n_brackets)
+        syntax_error(&s, s.brackets[s.n_brackets - 1].place, "syntax error: \"%c\" without its end",
+                     s.brackets[s.n_brackets - 1].open);
+    if (!scan->syntax_error && s.expect != EXPECT_NAME)
+        syntax_error(&s, source.place, "syntax error: the file ends, expected %s",
+                     expect_text[s.expect]);
+    g_free(content);
+}
+
+void config_scan_release(struct config_scan *scan)
+{
+    g_string_free(scan->text, TRUE);
+    g_array_free(scan->places, TRUE);
+    g_string_chunk_free(scan->strings);
+}

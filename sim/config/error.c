@@ -1,0 +1,106 @@
+#include "sim/config/error.h"
+
+#include <glib.h>
+#include <stdarg.h>
+#include <string.h>
+
+/* Where a message's mistake is; the file's name is how the message begins. */
+struct sim_error_place {
+    size_t n_file; /* characters of it; 0: no file */
+    int line;
+};
+
+/* Takes the text over. */
+static void add(struct sim_error_list *errors, struct sim_error_place place, char *text)
+{
+    for (size_t i = 0; i < errors->n_messages; i++) {
+        if (strcmp(errors->message[i], text) == 0) {
+            g_free(text);
+            return;
+        }
+    }
+    errors->message = g_renew(char *, errors->message, errors->n_messages + 1);
+    errors->place = g_renew(struct sim_error_place, errors->place, errors->n_messages + 1);
+    errors->place[errors->n_messages] = place;
+    errors->message[errors->n_messages++] = text;
+}
+
+void sim_error_add(struct sim_error_list *errors, const char *file, int line, const char *fmt, ...)
+{
+    const struct sim_error_place place = { .n_file = file ? strlen(file) : 0, .line = line };
+    GString *text = g_string_new(NULL);
+    va_list args;
+
+    if (file && line > 0)
+        g_string_append_printf(text, "%s:%d: ", file, line);
+    else if (file)
+        g_string_append_printf(text, "%s: ", file);
+    va_start(args, fmt);
+    g_string_append_vprintf(text, fmt, args);
+    va_end(args);
+    add(errors, place, g_string_free(text, FALSE));
+}
+
+bool sim_error_move(struct sim_error_list *errors, struct sim_error_list *more)
+{
+    const bool any = more->n_messages > 0;
+
+    for (size_t i = 0; i < more->n_messages; i++) {
+        add(errors, more->place[i], more->message[i]);
+        more->message[i] = NULL;
+    }
+    sim_error_release(more);
+    return any;
+}
+
+void sim_error_release(struct sim_error_list *errors)
+{
+    for (size_t i = 0; i < errors->n_messages; i++)
+        g_free(errors->message[i]);
+    g_free(errors->message);
+    g_free(errors->place);
+    errors->message = NULL;
+    errors->place = NULL;
+    errors->n_messages = 0;
+}
+
+/* Of message numbers, in a list: by file, by line, as found. */
+static gint by_place(gconstpointer a, gconstpointer b, gpointer list)
+{
+    const size_t i = *(const size_t *)a, j = *(const size_t *)b;
+    const struct sim_error_list *errors = list;
+    const struct sim_error_place *p = &errors->place[i], *q = &errors->place[j];
+    int order;
+
+    if ((p->n_file == 0) != (q->n_file == 0))
+        return p->n_file == 0 ? 1 : -1;
+    order = strncmp(errors->message[i], errors->message[j], MIN(p->n_file, q->n_file));
+    if (order == 0 && p->n_file != q->n_file)
+        return p->n_file < q->n_file ? -1 : 1;
+    if (order == 0 && p->n_file != 0 && p->line != q->line)
+        return p->line < q->line ? -1 : 1;
+    if (order == 0)
+        return i < j ? -1 : i > j;
+    return order;
+}
+
+void sim_error_print(const struct sim_error_list *errors, FILE *out)
+{
+    GArray *order = g_array_new(FALSE, FALSE, sizeof(size_t));
+
+    for (size_t i = 0; i < errors->n_messages; i++)
+        g_array_append_val(order, i);
+    g_array_sort_with_data(order, by_place, (gpointer)(uintptr_t)errors);
+    for (guint i = 0; i < order->len; i++)
+        fprintf(out, "%s\n", errors->message[g_array_index(order, size_t, i)]);
+    g_array_free(order, TRUE);
+}
+
+char *sim_error_join(const struct sim_error_list *errors)
+{
+    GString *text = g_string_new(NULL);
+
+    for (size_t i = 0; i < errors->n_messages; i++)
+        g_string_append_printf(text, "%s%s", i ? "; " : "", errors->message[i]);
+    return g_string_free(text, FALSE);
+}

@@ -1,0 +1,54 @@
+/*
+ * Choosing points by the values of their axes: what `constraints`, `nudma run --filter` and
+ * `nudma results --filter` take. "config=remote buffer_bytes>1024 || op=read,write": comparisons
+ * (= != < <= > >=) that all have to hold, "&&" between them if one likes, alternatives after "||".
+ *
+ * - Values that are numbers, with or without a unit, compare as numbers, any others as texts.
+ * - "=a,b" is one of several, "!=a,b" none of them; both take the wildcards * and ?.
+ * - A value ends at a comma, an operator or the next comparison, so that "size>4 KiB op=read" needs
+ *   no quotes; '"' and "'" quote.
+ * - What an axis that is not there is compared with never holds.
+ *
+ * Where axes and values come from is the caller's: a scenario, or the names of points in a
+ * database.
+ */
+#ifndef SIM_CONFIG_FILTER_H
+#define SIM_CONFIG_FILTER_H
+
+#include "sim/config/unit.h"
+
+struct filter;
+
+/* Points as a table of indices: point p has on axis a the value number point_value(p, a). */
+struct filter_table {
+    const char *title; /* stands before a fault if there are several tables; not owned */
+    /* The values are all that there may be, each value of "=a,b" has to be one of them. Otherwise
+     * (results, of which some are missing) one of a and b is enough, and "!=a,b" always good. */
+    bool complete;
+    size_t n_axes, n_points;
+    const void *context; /* of the functions below; not owned */
+    const char *(*axis)(const void *context, size_t axis);
+    /* What plain numbers of the axis are in; NULL: in nothing. */
+    const struct unit *(*unit)(const void *context, size_t axis);
+    /* NULL from the number of values on. */
+    const char *(*value)(const void *context, size_t axis, size_t value);
+    /* SIZE_MAX: the point has none. */
+    size_t (*point_value)(const void *context, size_t point, size_t axis);
+};
+
+/* NULL with what is wrong in *fault (caller g_free()s). */
+struct filter *filter_parse(const char *text, char **fault);
+void filter_free(struct filter *filter); /* NULL is fine */
+
+/* NULL if for each comparison one of the tables has the axis, and values that can be compared so;
+ * otherwise what is wrong, with the nearest name (caller g_free()s). */
+char *filter_fault(const struct filter *filter, const struct filter_table *tables, size_t n_tables);
+/* Clears selected[point] of all points that do not match. */
+void filter_apply(const struct filter *filter, const struct filter_table *table, bool *selected);
+
+/* A number in the base of its unit: "64KiB", "0x10", "1e3 ns"; without a unit in that of `plain`,
+ * which may be NULL. False if the text is something else. */
+bool filter_number(const char *text, const struct unit *plain, double *value,
+                   enum unit_dimension *dimension);
+
+#endif

@@ -1,0 +1,496 @@
+/* Finding and loading scenarios; points. */
+#include "sim/config/scenario.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/config/scenario_internal.h"
+
+/* Settings of the file that are no part of the simulated system. */
+static const char *const aside[] = { "title", "text",  "axes",        "plot",
+                                     "set",   "quick", "constraints", NULL };
+
+/* ---- Finding ------------------------------------------------------------------------------- */
+
+static bool holds_parts(const char *folder)
+{
+    static const char *const parts[] = { "families", "platforms", "devices" };
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(parts); i++)
+        if (strcmp(folder, parts[i]) == 0)
+            return true;
+    return false;
+}
+
+static void list_folder(GPtrArray *names, const char *root, const char *below)
+{
+    char *path = *below ? g_build_filename(root, below, NULL) : g_strdup(root);
+    GDir *dir = g_dir_open(path, 0, NULL);
+    const char *entry;
+
+    while (dir && (entry = g_dir_read_name(dir))) {
+        char *name = *below ? g_strconcat(below, "/", entry, NULL) : g_strdup(entry);
+        char *full = g_build_filename(root, name, NULL);
+
+        if (*entry == '.') {
+            /* hidden */
+        } else if (g_file_test(full, G_FILE_TEST_IS_DIR)) {
+            if (!holds_parts(entry) && !g_file_test(full, G_FILE_TEST_IS_SYMLINK))
+                list_folder(names, root, name);
+        } else if (g_str_has_suffix(entry, ".cfg") && strcmp(entry, "claims.cfg") != 0) {
+            g_ptr_array_add(names, g_strndup(name, strlen(name) - 4));
+        }
+        g_free(full);
+        g_free(name);
+    }
+    if (dir)
+        g_dir_close(dir);
+    g_free(path);
+}
+
+static gint by_name(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+char **scenario_list(const char *root)
+{
+    GPtrArray *names = g_ptr_array_new();
+
+    list_folder(names, root, "");
+    g_ptr_array_sort(names, by_name);
+    g_ptr_array_add(names, NULL);
+    return (char **)g_ptr_array_free(names, FALSE);
+}
+
+/* The folder of scenarios nearest to what was asked for; owned by `folders`, which it adds to. */
+static const char *near_folder(const char *name, const GPtrArray *all, GPtrArray *folders)
+{
+    for (guint i = 0; i + 1 < all->len; i++)
+        g_ptr_array_add(folders, g_path_get_dirname(all->pdata[i]));
+    g_ptr_array_add(folders, NULL);
+    return sim_nearest_name(name, (const char *const *)folders->pdata);
+}
+
+/* The existing scenario nearest to what was asked for, by its whole name or its last part, or a
+ * folder of scenarios. */
+static void report_missing(const char *name, const char *const *roots,
+                           struct sim_error_list *errors)
+{
+    GPtrArray *all = g_ptr_array_new_with_free_func(g_free), *bases = g_ptr_array_new();
+    GPtrArray *folders = g_ptr_array_new_with_free_func(g_free);
+    const char *near, *base = strrchr(name, '/');
+    GString *where = g_string_new(NULL);
+
+    for (size_t i = 0; roots && roots[i]; i++) {
+        char **names = scenario_list(roots[i]);
+
+        for (char **n = names; *n; n++) {
+            g_ptr_array_add(all, *n);
+            g_ptr_array_add(bases, strrchr(*n, '/') ? strrchr(*n, '/') + 1 : *n);
+        }
+        g_free(names);
+        g_string_append_printf(where, "%s%s", i ? ", " : "", roots[i]);
+    }
+    g_ptr_array_add(all, NULL);
+    g_ptr_array_add(bases, NULL);
+    near = sim_nearest_name(name, (const char *const *)all->pdata);
+    if (!near) {
+        near = sim_nearest_name(base ? base + 1 : name, (const char *const *)bases->pdata);
+        for (guint i = 0; near && i + 1 < bases->len; i++) {
+            if (bases->pdata[i] == near)
+                near = all->pdata[i];
+        }
+    }
+    if (!near)
+        near = near_folder(name, all, folders);
+    if (near)
+        sim_error_add(errors, NULL, 0, "no scenario \"%s\" in %s; did you mean \"%s\"?", name,
+                      where->str, near);
+    else
+        sim_error_add(errors, NULL, 0, "no scenario \"%s\" in %s", name, where->str);
+    g_string_free(where, TRUE);
+    g_ptr_array_free(folders, TRUE);
+    g_ptr_array_free(bases, TRUE);
+    g_ptr_array_free(all, TRUE);
+}
+
+static char *file_if_there(char *path)
+{
+    if (g_file_test(path, G_FILE_TEST_IS_REGULAR))
+        return path;
+    g_free(path);
+    return NULL;
+}
+
+/* With ".cfg" added, then as it is. */
+static char *find_in(const char *root, const char *name)
+{
+    char *with_ending = g_strconcat(name, ".cfg", NULL);
+    char *path = file_if_there(root ? g_build_filename(root, with_ending, NULL)
+                                    : g_strdup(with_ending));
+
+    g_free(with_ending);
+    if (path || !g_str_has_suffix(name, ".cfg"))
+        return path ? path : (root ? NULL : file_if_there(g_strdup(name)));
+    return file_if_there(root ? g_build_filename(root, name, NULL) : g_strdup(name));
+}
+
+/* What of path lies below root, NULL if it is elsewhere. */
+static char *below_root(const char *root, const char *path)
+{
+    char *real_root = realpath(root, NULL), *real_path = realpath(path, NULL), *below = NULL;
+    size_t n = real_root ? strlen(real_root) : 0;
+
+    if (real_root && real_path && strncmp(real_root, real_path, n) == 0 && real_path[n] == '/')
+        below = g_strdup(real_path + n + 1);
+    free(real_root);
+    free(real_path);
+    return below;
+}
+
+static char *name_of(const char *path, const char *const *roots, size_t *root)
+{
+    char *name = NULL;
+
+    for (*root = 0; roots && roots[*root]; ++*root) {
+        name = below_root(roots[*root], path);
+        if (name)
+            break;
+    }
+    if (!name)
+        name = g_path_get_basename(path);
+    if (g_str_has_suffix(name, ".cfg"))
+        name[strlen(name) - 4] = '\0';
+    return name;
+}
+
+static char *find_file(const char *name, const char *const *roots, struct sim_error_list *errors)
+{
+    char *path = NULL;
+
+    for (size_t i = 0; roots && roots[i] && !path && !g_path_is_absolute(name); i++)
+        path = find_in(roots[i], name);
+    if (!path)
+        path = find_in(NULL, name);
+    if (!path)
+        report_missing(name, roots, errors);
+    return path;
+}
+
+/* Where included files are: the root of the file first, then the others; without roots the file's
+ * own folder. g_strfreev() it. */
+static char **include_dirs(const char *path, const char *const *roots, size_t own)
+{
+    GPtrArray *dirs = g_ptr_array_new();
+    size_t n_roots = 0;
+
+    while (roots && roots[n_roots])
+        n_roots++;
+    if (own < n_roots)
+        g_ptr_array_add(dirs, g_strdup(roots[own]));
+    for (size_t i = 0; i < n_roots; i++) {
+        if (i != own)
+            g_ptr_array_add(dirs, g_strdup(roots[i]));
+    }
+    if (n_roots == 0)
+        g_ptr_array_add(dirs, g_path_get_dirname(path));
+    g_ptr_array_add(dirs, NULL);
+    return (char **)g_ptr_array_free(dirs, FALSE);
+}
+
+static char *read_text(struct config *config, const char *key, struct sim_error_list *errors)
+{
+    struct config_node *node = config_get(config->root, key);
+
+    if (node && node->kind != CONFIG_STRING)
+        config_mistake(node, errors, "a string", NULL);
+    return g_strdup(node && node->kind == CONFIG_STRING ? node->string : "");
+}
+
+/* ---- Settings that replace others ------------------------------------------------------------ */
+
+static char *find_set_file(const struct scenario *scenario, const char *name, bool here_first)
+{
+    char *path = here_first ? file_if_there(g_strdup(name)) : NULL;
+
+    for (char **dir = scenario->include_dirs; *dir && !path && !g_path_is_absolute(name); dir++)
+        path = file_if_there(g_build_filename(*dir, name, NULL));
+    return path ? path : file_if_there(g_strdup(name));
+}
+
+/* A setting of the file, of its own; groups are those of the base, with what else is in them. */
+static void apply_node(struct scenario *scenario, const struct config_node *node, bool axes_win,
+                       struct sim_error_list *errors)
+{
+    const char *axis = axes_win ? NULL : scenario_axis_of_setting(scenario, node->path);
+
+    if (node->kind == CONFIG_GROUP && !config_value_form((struct config_node *)node)) {
+        for (unsigned i = 0; i < config_count(node); i++)
+            apply_node(scenario, node->children->pdata[i], axes_win, errors);
+    } else if (axis) {
+        sim_error_add(errors, node->place.file, node->place.line, "%s: set by the axis %s",
+                      node->path, axis);
+    } else {
+        config_set_node(scenario->base, node->path, node, NULL, errors);
+    }
+}
+
+struct config *scenario_load_set_file(const struct scenario *scenario, const char *name,
+                                      struct config_place place, bool here_first,
+                                      struct sim_error_list *errors)
+{
+    char *path = find_set_file(scenario, name, here_first);
+    struct config *config = NULL;
+
+    if (!path)
+        sim_error_add(errors, place.file, place.line, "found \"@%s\", but there is no such file",
+                      name);
+    else
+        config = config_load_searching(path, (const char *const *)scenario->include_dirs, errors);
+    g_free(path);
+    return config;
+}
+
+/* "@fitted.cfg": all settings of the file, each with its place there. */
+static void apply_set_file(struct scenario *scenario, const char *name, struct config_place place,
+                           bool from_command, struct sim_error_list *errors)
+{
+    struct config *config = scenario_load_set_file(scenario, name, place, from_command, errors);
+
+    if (config)
+        apply_node(scenario, config->root, !from_command, errors);
+    config_free(config);
+}
+
+static void apply_file_sets(struct scenario *scenario, struct sim_error_list *errors)
+{
+    struct config *config = scenario->base;
+    struct config_node *sets = config_get(config->root, "set");
+
+    if (!sets)
+        return;
+    if (sets->kind != CONFIG_LIST) {
+        config_mistake(sets, errors, "a list of settings, ( \"path=value\" )", NULL);
+        return;
+    }
+    for (unsigned i = 0; i < config_count(sets); i++) {
+        struct config_node *element = config_child(sets, i);
+        char *path, *value;
+
+        if (element->kind != CONFIG_STRING) {
+            config_mistake(element, errors, "a string \"path=value\"", NULL);
+        } else if (*element->string == '@') {
+            apply_set_file(scenario, element->string + 1, element->place, false, errors);
+        } else if (config_split_setting(element->string, &path, &value, element->place, errors)) {
+            config_set_at(config, path, value, element->place, errors);
+            g_free(path);
+            g_free(value);
+        }
+    }
+}
+
+static void apply_set(struct scenario *scenario, const char *text, struct sim_error_list *errors)
+{
+    struct config_place place = { .file = "--set", .origin = "--set" };
+    char *path, *value;
+    const char *axis;
+
+    if (*text == '@') {
+        apply_set_file(scenario, text + 1, place, true, errors);
+        return;
+    }
+    if (!config_split_setting(text, &path, &value, place, errors))
+        return;
+    axis = scenario_axis_of_setting(scenario, path);
+    if (g_str_has_prefix(path, "axes."))
+        scenario_override_axis(scenario, path + strlen("axes."), value, errors);
+    else if (axis)
+        sim_error_add(errors, "--set", 0,
+                      "%s: set by the axis %s; to choose its values, --set axes.%s=...", path, axis,
+                      axis);
+    else
+        config_set_at(scenario->base, path, value, place, errors);
+    g_free(path);
+    g_free(value);
+}
+
+/* ---- Loading ------------------------------------------------------------------------------- */
+
+static void free_config(gpointer config)
+{
+    config_free(config);
+}
+
+static void free_constraint(gpointer filter)
+{
+    filter_free(filter);
+}
+
+struct scenario *scenario_load(const char *name_or_path, const char *const *roots,
+                               const char *const *sets, struct sim_error_list *errors)
+{
+    char *path = find_file(name_or_path, roots, errors);
+    struct scenario *scenario;
+    struct config *base;
+    size_t root;
+    char *name, **dirs;
+
+    if (!path)
+        return NULL;
+    name = name_of(path, roots, &root);
+    dirs = include_dirs(path, roots, root);
+    base = config_load_searching(path, (const char *const *)dirs, errors);
+    if (!base) {
+        g_strfreev(dirs);
+        g_free(name);
+        g_free(path);
+        return NULL;
+    }
+    scenario = g_new0(struct scenario, 1);
+    scenario->name = name;
+    scenario->path = path;
+    scenario->base = base;
+    scenario->include_dirs = dirs;
+    scenario->axes = g_ptr_array_new_with_free_func(axis_free);
+    scenario->parsed = g_ptr_array_new_with_free_func(free_config);
+    scenario->constraints = g_ptr_array_new_with_free_func(free_constraint);
+    apply_file_sets(scenario, errors);
+    scenario_read_axes(scenario, errors);
+    scenario_read_quick(scenario, errors);
+    scenario_read_constraints(scenario, errors);
+    for (size_t i = 0; sets && sets[i]; i++)
+        apply_set(scenario, sets[i], errors);
+    scenario->title = read_text(base, "title", errors);
+    scenario->text = read_text(base, "text", errors);
+    for (size_t i = 0; aside[i]; i++) {
+        struct config_node *node = config_child_named(base->root, aside[i], NULL);
+
+        if (node)
+            config_mark_below(node, CONFIG_ASIDE);
+    }
+    scenario_make_points(scenario, errors);
+    scenario_tell_axes(scenario);
+    return scenario;
+}
+
+void scenario_free(struct scenario *scenario)
+{
+    if (!scenario)
+        return;
+    g_strfreev(scenario->point_names);
+    g_strfreev(scenario->include_dirs);
+    g_free(scenario->points);
+    g_ptr_array_free(scenario->constraints, TRUE);
+    g_ptr_array_free(scenario->axes, TRUE);
+    g_ptr_array_free(scenario->parsed, TRUE);
+    config_free(scenario->base);
+    g_free(scenario->title);
+    g_free(scenario->text);
+    g_free(scenario->name);
+    g_free(scenario->path);
+    g_free(scenario);
+}
+
+/* ---- Points -------------------------------------------------------------------------------- */
+
+struct config *scenario_point(struct scenario *scenario, size_t point,
+                              struct sim_error_list *errors)
+{
+    struct config *config = config_copy(scenario->base);
+    bool good = true;
+
+    /* the copy's names of the aside settings are known, so that a slip of "plot" is near to it */
+    for (size_t i = 0; aside[i]; i++)
+        config_valid_name(config->root, aside[i]);
+    for (size_t a = 0; a < scenario->axes->len; a++) {
+        const struct axis *axis = scenario->axes->pdata[a];
+        const struct axis_value *value =
+            axis->values->pdata[scenario_point_value(scenario, point, a)];
+
+        for (guint i = 0; i < value->assignments->len; i++) {
+            const struct assignment *assignment = value->assignments->pdata[i];
+            struct config_place place = assignment->place;
+
+            place.origin = axis->origin;
+            if (assignment->node)
+                good &= config_set_node(config, assignment->path, assignment->node, axis->origin,
+                                        errors);
+            else
+                good &= config_set_at(config, assignment->path, assignment->text, place, errors);
+        }
+    }
+    if (good)
+        return config;
+    config_free(config);
+    return NULL;
+}
+
+/* ---- Accessors ----------------------------------------------------------------------------- */
+
+const char *scenario_name(const struct scenario *scenario)
+{
+    return scenario->name;
+}
+
+const char *scenario_path(const struct scenario *scenario)
+{
+    return scenario->path;
+}
+
+const char *scenario_title(const struct scenario *scenario)
+{
+    return scenario->title;
+}
+
+const char *scenario_text(const struct scenario *scenario)
+{
+    return scenario->text;
+}
+
+struct config *scenario_base(struct scenario *scenario)
+{
+    return scenario->base;
+}
+
+size_t scenario_n_points(const struct scenario *scenario)
+{
+    return scenario->n_points;
+}
+
+const char *scenario_point_name(const struct scenario *scenario, size_t point)
+{
+    SIM_ASSERT(point < scenario->n_points, "point %zu", point);
+    return scenario->point_names[point];
+}
+
+size_t scenario_n_axes(const struct scenario *scenario)
+{
+    return scenario->axes->len;
+}
+
+const char *scenario_axis_name(const struct scenario *scenario, size_t axis)
+{
+    SIM_ASSERT(axis < scenario->axes->len, "axis %zu", axis);
+    return ((const struct axis *)scenario->axes->pdata[axis])->name;
+}
+
+size_t scenario_axis_n_values(const struct scenario *scenario, size_t axis)
+{
+    SIM_ASSERT(axis < scenario->axes->len, "axis %zu", axis);
+    return ((const struct axis *)scenario->axes->pdata[axis])->values->len;
+}
+
+size_t scenario_axis_leader(const struct scenario *scenario, size_t axis)
+{
+    SIM_ASSERT(axis < scenario->axes->len, "axis %zu", axis);
+    return ((const struct axis *)scenario->axes->pdata[axis])->leader;
+}
+
+const char *scenario_axis_value(const struct scenario *scenario, size_t axis, size_t value)
+{
+    const struct axis *a;
+
+    SIM_ASSERT(value < scenario_axis_n_values(scenario, axis), "axis %zu, value %zu", axis, value);
+    a = scenario->axes->pdata[axis];
+    return ((const struct axis_value *)a->values->pdata[value])->label;
+}

@@ -1,0 +1,76 @@
+/*
+ * A scenario file: the base configuration and its axes. A point is one combination of axis values;
+ * a run is a point and a seed. docs/scenario-files.md is the manual.
+ *
+ * Precedence: a value of the file < `set` in the file < an axis value < --set. A --set of a setting
+ * that an axis sets is a mistake; `--set axes.NAME=a,b` replaces the values of that axis (of an
+ * axis with variants: chooses among them). "@FILE" in `set` or as a --set stands for all settings
+ * of a file, each of which replaces what is there, groups aside.
+ */
+#ifndef SIM_CONFIG_SCENARIO_H
+#define SIM_CONFIG_SCENARIO_H
+
+#include "sim/config/config.h"
+#include "sim/config/filter.h"
+
+struct scenario;
+
+/*
+ * name_or_path: "pcie_bench/latency_size" below one of the roots, with or without ".cfg", or a
+ * file. roots and sets ("path=value" or "@FILE") are NULL-terminated, sets may be NULL. Includes
+ * are searched in the root that holds the file, then in the other roots.
+ *
+ * NULL with messages if the file cannot be found, read or parsed. Other mistakes are in errors and
+ * the scenario is returned, so that what the builder finds can be reported with them.
+ */
+struct scenario *scenario_load(const char *name_or_path, const char *const *roots,
+                               const char *const *sets, struct sim_error_list *errors);
+void scenario_free(struct scenario *scenario);
+
+/* "pcie_bench/latency_size": below its root without the ending; of a file elsewhere its base. */
+const char *scenario_name(const struct scenario *scenario);
+const char *scenario_path(const struct scenario *scenario);  /* of the file */
+const char *scenario_title(const struct scenario *scenario); /* "" if it has none */
+const char *scenario_text(const struct scenario *scenario);  /* "" if it has none */
+/* The file with `set` and --set applied, without axis values: for `plot`. */
+struct config *scenario_base(struct scenario *scenario);
+
+/* ---- Points: the first axis of the file varies slowest -------------------------------------- */
+/* 1 without axes. */
+size_t scenario_n_points(const struct scenario *scenario);
+/* The axes sorted by name, "memory=local transfer_bytes=64"; "" without axes. */
+const char *scenario_point_name(const struct scenario *scenario, size_t point);
+/* The index of the axis' value at the point. */
+size_t scenario_point_value(const struct scenario *scenario, size_t point, size_t axis);
+/* Whether the point is in the fast subset: for each axis that `quick` names, one of the values that
+ * it names. All points are without `quick`. */
+bool scenario_point_is_quick(const struct scenario *scenario, size_t point);
+/* Whether the scenario has `quick`. */
+bool scenario_has_quick(const struct scenario *scenario);
+/* A copy of the base with the point's axis values, nothing read but what is no part of the
+ * simulated system (title, text, axes, plot, set, quick). The caller frees it. NULL with messages
+ * if an axis value cannot be set. */
+struct config *scenario_point(struct scenario *scenario, size_t point,
+                              struct sim_error_list *errors);
+
+/* ---- Axes, in the order of the file --------------------------------------------------------- */
+size_t scenario_n_axes(const struct scenario *scenario);
+const char *scenario_axis_name(const struct scenario *scenario, size_t axis);
+/* scenario_n_axes() if there is none of that name. */
+size_t scenario_axis_find(const struct scenario *scenario, const char *name);
+size_t scenario_axis_n_values(const struct scenario *scenario, size_t axis);
+/* The axis that it advances in lock-step with (`with` in the file); its own index if none. */
+size_t scenario_axis_leader(const struct scenario *scenario, size_t axis);
+/* As in a point's name: "64", "read", the name of a variant. */
+const char *scenario_axis_value(const struct scenario *scenario, size_t axis, size_t value);
+
+/* The points for filter_fault() and filter_apply(); good as long as the scenario is. */
+struct filter_table scenario_table(const struct scenario *scenario);
+
+/* ---- What there is --------------------------------------------------------------------------- */
+/* The names of all scenarios below a root, sorted, NULL-terminated; g_strfreev(). The folders
+ * families/, platforms/ and devices/ hold parts for @include, and claims.cfg holds claims: no
+ * scenarios. */
+char **scenario_list(const char *root);
+
+#endif

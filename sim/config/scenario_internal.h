@@ -1,0 +1,86 @@
+/* What the scenario*.c files share. */
+#ifndef SIM_CONFIG_SCENARIO_INTERNAL_H
+#define SIM_CONFIG_SCENARIO_INTERNAL_H
+
+#include <glib.h>
+
+#include "sim/config/config_internal.h"
+#include "sim/config/scenario.h"
+
+/* One setting that an axis value sets: a value of the file or one written as text. */
+struct assignment {
+    char *path;
+    struct config_node *node; /* of the base or of a tree in scenario->parsed; NULL: text */
+    char *text;
+    struct config_place place;
+};
+
+/* One value of an axis: a named set of assignments. */
+struct axis_value {
+    char *label;
+    GPtrArray *assignments; /* of struct assignment, owned */
+};
+
+struct axis {
+    char *name;
+    char *origin;             /* "axis memory" */
+    const char *setting;      /* NULL with variants; of the base */
+    struct config_node *node; /* in the base */
+    GPtrArray *values;        /* of struct axis_value, owned */
+    char **quick;             /* labels of the fast subset, NULL: all */
+    size_t leader;            /* the axis that it advances with; its own index: none */
+};
+
+struct scenario {
+    char *name, *path, *title, *text;
+    char **include_dirs;
+    struct config *base;
+    GPtrArray *axes;        /* of struct axis, owned */
+    GPtrArray *parsed;      /* of struct config: values from --set and ranges, owned */
+    GPtrArray *constraints; /* of struct filter, owned: points have to match all */
+    size_t *points;         /* n_points * n_axes indices of values */
+    size_t n_points;
+    char **point_names;
+};
+
+/* scenario_values.c: what is wrong is left out, with messages. */
+void axis_value_free(gpointer value);
+/* NULL if there is none. */
+struct axis_value *axis_value_named(const struct axis *axis, const char *label);
+/* One of the axis' setting, `element`, as a value of the file or of scenario->parsed. */
+bool axis_add_value_of_setting(struct axis *axis, struct config_node *node, const char *element,
+                               struct sim_error_list *errors);
+void axis_copy_value(struct axis *axis, const struct axis_value *from, struct config_place place,
+                     struct sim_error_list *errors);
+/* values = [...], range = { ... }, variants = ( ... ) */
+void axis_read_values(struct axis *axis, struct config_node *values, struct sim_error_list *errors);
+void axis_read_range(struct scenario *scenario, struct axis *axis, struct config_node *node,
+                     struct sim_error_list *errors);
+void axis_read_variants(struct scenario *scenario, struct axis *axis, struct config_node *variants,
+                        struct sim_error_list *errors);
+
+void axis_free(gpointer axis);
+/* Reads `axes` of the base; what is wrong is left out, with messages. */
+void scenario_read_axes(struct scenario *scenario, struct sim_error_list *errors);
+/* --set axes.NAME=a,b */
+bool scenario_override_axis(struct scenario *scenario, const char *name, const char *values,
+                            struct sim_error_list *errors);
+/* Tells the base, and so every point, which settings axes set. */
+void scenario_tell_axes(struct scenario *scenario);
+/* The name of the axis that sets this setting, part of it or what it is part of; NULL: none. */
+const char *scenario_axis_of_setting(const struct scenario *scenario, const char *path);
+/* Reads `quick`, "axis=value" each. */
+void scenario_read_quick(struct scenario *scenario, struct sim_error_list *errors);
+/* Whether axes in lock-step have as many values as each other. */
+bool scenario_check_leaders(const struct scenario *scenario, struct sim_error_list *errors);
+/* Reads `constraints`, "axis>value || axis=value" each. */
+void scenario_read_constraints(struct scenario *scenario, struct sim_error_list *errors);
+/* The file that "@name" means, searched as an included one is (here_first: in the current folder
+ * before); NULL with messages. The caller's. */
+struct config *scenario_load_set_file(const struct scenario *scenario, const char *name,
+                                      struct config_place place, bool here_first,
+                                      struct sim_error_list *errors);
+/* The combinations of axis values that the constraints leave, and their names. */
+void scenario_make_points(struct scenario *scenario, struct sim_error_list *errors);
+
+#endif

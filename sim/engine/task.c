@@ -1,0 +1,297 @@
+/*
+ * Tasks: who runs when, and the tasks' clocks.
+ *
+ * Results must not depend on the quantum, which decides how often a task returns to the event loop
+ * without any effect on others. So the place of a task among things of the same time may not follow
+ * from when it was put there: at equal times all events go first, those scheduled meanwhile for
+ * the same time included, then the tasks in the order in which they were made. A task whose
+ * wake-up event has fired is ready; while any is, limit_ps keeps the loop at the present time.
+ */
+#include "sim/engine/task.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/engine/sanitizer.h"
+#include "sim/engine/sim_internal.h"
+#include "sim/engine/task_context.h"
+#include "sim/engine/task_stack.h"
+
+enum task_state {
+    TASK_NEW,       /* not started                                       */
+    TASK_WAITING,   /* its wake-up event is pending, or it is ready      */
+    TASK_RUNNING,   /* it is the current one                             */
+    TASK_SUSPENDED, /* until sim_task_resume()                           */
+    TASK_FINISHED,  /* its body returned; the stack is another's already */
+};
+
+struct sim_task {
+    struct sim_task_head head; /* first */
+    struct sim_event wake;
+    struct sim_context context;
+    enum task_state state;
+    bool resume_remembered;
+    sim_time resume_ps; /* of the remembered resume */
+    uint64_t id;        /* order of making */
+    sim_task_fn *body;
+    void *arg;
+    struct task_stack *stack;
+    void *fake_stack; /* address sanitizer's */
+    char *name;
+    struct sim_task *next; /* all tasks of the run */
+};
+
+_Static_assert(offsetof(struct sim_task, head) == 0,
+               "struct sim_task_head must be the first member");
+
+struct sim_tasks {
+    struct sim_task **ready; /* binary heap by id; room for all tasks of the run */
+    size_t n_ready, max_ready;
+    struct sim_context loop; /* where the event loop waits while a task runs */
+    struct sim_task *all;
+    struct task_stack *spare_stacks;
+    uint64_t n_tasks;
+    void *loop_fake_stack;
+    const void *loop_stack;
+    size_t loop_stack_bytes;
+};
+
+struct sim_tasks *sim_tasks_new(void)
+{
+    struct sim_tasks *tasks = sim_allocate(sizeof(*tasks));
+
+    return tasks;
+}
+
+void sim_tasks_free(struct sim_tasks *tasks)
+{
+    while (tasks->all != NULL) {
+        struct sim_task *task = tasks->all;
+
+        tasks->all = task->next;
+        if (task->stack != NULL)
+            task_stack_free(task->stack);
+        free(task->name);
+        free(task);
+    }
+    while (tasks->spare_stacks != NULL) {
+        struct task_stack *stack = tasks->spare_stacks;
+
+        tasks->spare_stacks = stack->next;
+        task_stack_free(stack);
+    }
+    free(tasks->ready);
+    free(tasks);
+}
+
+/* ---- Switching ------------------------------------------------------------------------------- */
+
+/* From the event loop into the task, until it leaves again. */
+static void enter(struct sim_task *task)
+{
+    struct sim_tasks *tasks = task->head.sim->tasks;
+
+    task->state = TASK_RUNNING;
+    task->head.local_ps = SIM_MAX(task->head.local_ps, sim_now(task->head.sim));
+    task->head.sim->queue.clock.task = task;
+    sim_fiber_leave(&tasks->loop_fake_stack, task->stack->base, task->stack->bytes);
+    sim_context_switch(&tasks->loop, &task->context);
+    sim_fiber_arrive(tasks->loop_fake_stack, NULL, NULL);
+    task->head.sim->queue.clock.task = NULL;
+    if (task->state == TASK_FINISHED) {
+        SIM_UNPOISON(task->stack->base, task->stack->bytes);
+        task->stack->next = tasks->spare_stacks;
+        tasks->spare_stacks = task->stack;
+        task->stack = NULL;
+    }
+}
+
+/* From the task to the event loop; returns when the task is entered again. */
+static void leave(struct sim_task *task, enum task_state state)
+{
+    struct sim_tasks *tasks = task->head.sim->tasks;
+
+    task->state = state;
+    sim_fiber_leave(&task->fake_stack, tasks->loop_stack, tasks->loop_stack_bytes);
+    sim_context_switch(&task->context, &tasks->loop);
+    sim_fiber_arrive(task->fake_stack, &tasks->loop_stack, &tasks->loop_stack_bytes);
+}
+
+static void task_main(void *arg)
+{
+    struct sim_task *task = arg;
+    struct sim_tasks *tasks = task->head.sim->tasks;
+
+    sim_fiber_arrive(NULL, &tasks->loop_stack, &tasks->loop_stack_bytes);
+    task->body(task, task->arg);
+    task->state = TASK_FINISHED;
+    sim_fiber_leave(NULL, tasks->loop_stack, tasks->loop_stack_bytes);
+    sim_context_switch(&task->context, &tasks->loop);
+    __builtin_unreachable();
+}
+
+/* ---- Ready tasks ----------------------------------------------------------------------------- */
+
+static void push_ready(struct sim_tasks *tasks, struct sim_task *task)
+{
+    size_t i = tasks->n_ready++;
+
+    for (; i > 0 && tasks->ready[(i - 1) / 2]->id > task->id; i = (i - 1) / 2)
+        tasks->ready[i] = tasks->ready[(i - 1) / 2];
+    tasks->ready[i] = task;
+}
+
+static struct sim_task *pop_ready(struct sim_tasks *tasks)
+{
+    struct sim_task *first = tasks->ready[0];
+    size_t n = --tasks->n_ready, i = 0;
+    struct sim_task *last = tasks->ready[n];
+
+    for (size_t child = 1; child < n; child = 2 * i + 1) {
+        if (child + 1 < n && tasks->ready[child + 1]->id < tasks->ready[child]->id)
+            child++;
+        if (last->id < tasks->ready[child]->id)
+            break;
+        tasks->ready[i] = tasks->ready[child];
+        i = child;
+    }
+    tasks->ready[i] = last;
+    return first;
+}
+
+bool sim_tasks_ready(const struct sim *sim)
+{
+    return sim->tasks->n_ready > 0;
+}
+
+void sim_tasks_run_ready(struct sim *sim)
+{
+    struct sim_task *task = pop_ready(sim->tasks);
+
+    if (sim->tasks->n_ready == 0)
+        sim->limit_ps = sim->until_ps;
+    enter(task);
+}
+
+static void wake(struct sim *sim, struct sim_event *event)
+{
+    struct sim_task *task = SIM_CONTAINER(event, struct sim_task, wake);
+
+    if (sim->tasks->n_ready == 0 && sim_queue_idle_until(&sim->queue, sim_now(sim))) {
+        enter(task);
+        return;
+    }
+    push_ready(sim->tasks, task);
+    sim->limit_ps = sim_now(sim);
+}
+
+/* ---- Making ---------------------------------------------------------------------------------- */
+
+static struct task_stack *take_stack(struct sim_tasks *tasks, size_t bytes)
+{
+    for (struct task_stack **link = &tasks->spare_stacks; *link != NULL; link = &(*link)->next) {
+        struct task_stack *stack = *link;
+
+        if (stack->bytes >= bytes && stack->bytes / 2 <= bytes) {
+            *link = stack->next;
+            return stack;
+        }
+    }
+    return task_stack_new(bytes);
+}
+
+struct sim_task *sim_task_new(struct sim *sim, const char *name, size_t stack_bytes,
+                              sim_task_fn *body, void *arg)
+{
+    struct sim_tasks *tasks = sim->tasks;
+    struct sim_task *task = sim_allocate(sizeof(*task));
+
+    sim_event_init(&task->wake, wake);
+    task->head.sim = sim;
+    task->id = tasks->n_tasks++;
+    task->body = body;
+    task->arg = arg;
+    task->name = strdup(name);
+    SIM_ASSERT(task->name != NULL, "no memory for the name of a task");
+    task->stack = take_stack(tasks, stack_bytes != 0 ? stack_bytes : SIM_TASK_STACK_BYTES_DEFAULT);
+    sim_context_prepare(&task->context, task->stack->base, task->stack->bytes, task_main, task);
+    task->next = tasks->all;
+    tasks->all = task;
+    if (tasks->n_tasks > tasks->max_ready) {
+        tasks->max_ready = 2 * tasks->max_ready + 16;
+        tasks->ready = realloc(tasks->ready, tasks->max_ready * sizeof(struct sim_task *));
+        SIM_ASSERT(tasks->ready != NULL, "no memory for %zu tasks", tasks->max_ready);
+    }
+    return task;
+}
+
+void sim_task_start(struct sim_task *task, sim_time at_ps)
+{
+    SIM_ASSERT(task->state == TASK_NEW, "task %s started twice", task->name);
+    task->state = TASK_WAITING;
+    sim_schedule(task->head.sim, &task->wake, at_ps);
+}
+
+struct sim *sim_task_sim(struct sim_task *task)
+{
+    return task->head.sim;
+}
+
+const char *sim_task_name(const struct sim_task *task)
+{
+    return task->name;
+}
+
+bool sim_task_finished(const struct sim_task *task)
+{
+    return task->state == TASK_FINISHED;
+}
+
+void sim_task_set_owner(struct sim_task *task, void *owner)
+{
+    task->head.owner = owner;
+}
+
+/* ---- Time ------------------------------------------------------------------------------------ */
+
+void sim_task_set_quantum(struct sim *sim, sim_time quantum_ps)
+{
+    sim->queue.clock.quantum_ps = quantum_ps;
+}
+
+void sim_task_sync(struct sim_task *task)
+{
+    struct sim *sim = task->head.sim;
+
+    SIM_ASSERT(task->state == TASK_RUNNING, "task %s waits while it does not run", task->name);
+    if (task->head.local_ps <= sim_now(sim) || sim_advance(sim, task->head.local_ps))
+        return;
+    sim_schedule(sim, &task->wake, task->head.local_ps);
+    leave(task, TASK_WAITING);
+}
+
+void sim_task_suspend(struct sim_task *task)
+{
+    sim_task_sync(task);
+    if (task->resume_remembered) {
+        task->resume_remembered = false;
+        task->head.local_ps = SIM_MAX(task->head.local_ps, task->resume_ps);
+        sim_task_sync(task);
+        return;
+    }
+    leave(task, TASK_SUSPENDED);
+}
+
+void sim_task_resume(struct sim_task *task, sim_time at_ps)
+{
+    SIM_ASSERT(at_ps >= sim_now(task->head.sim),
+               "task %s resumed for %llu ps, in the past of %llu ps", task->name,
+               (unsigned long long)at_ps, (unsigned long long)sim_now(task->head.sim));
+    if (task->state == TASK_SUSPENDED) {
+        task->state = TASK_WAITING;
+        sim_schedule(task->head.sim, &task->wake, at_ps);
+    } else if (!task->resume_remembered || at_ps < task->resume_ps) {
+        task->resume_remembered = true;
+        task->resume_ps = at_ps;
+    }
+}

@@ -1,0 +1,94 @@
+/*
+ * Tasks: stackful coroutines that carry simulated software. A task runs on the simulator's
+ * thread until it waits; its stack has a guard page below; a switch makes no system call.
+ *
+ * Local time: a task may charge time to itself without waiting (sim_task_charge), and so runs
+ * ahead of global time, by at most the quantum; it then waits until global time has caught up.
+ * Before it touches anything outside its core it must synchronise (sim_task_sync).
+ *
+ * At equal times all events go first, then the tasks in the order in which they were made, so that
+ * nothing depends on the quantum. For the same reason a task reads its own clock, sim_task_now();
+ * sim_now() is the same only just after it has waited or synchronised.
+ *
+ * All functions without `sim` argument but sim_task_new/start/resume/free are called from within
+ * the task itself.
+ */
+#ifndef SIM_ENGINE_TASK_H
+#define SIM_ENGINE_TASK_H
+
+#include "sim/engine/sim.h"
+
+/* The part of a task that inline functions need; the rest is private to task.c. */
+struct sim_task_head {
+    struct sim *sim;
+    sim_time local_ps; /* its own clock; not before global time while it runs */
+    void *owner;
+};
+
+static inline struct sim_task_head *sim_task_head(struct sim_task *task)
+{
+    return (struct sim_task_head *)(void *)task;
+}
+
+typedef void sim_task_fn(struct sim_task *task, void *arg);
+
+#define SIM_TASK_STACK_BYTES_DEFAULT (64u * 1024u)
+
+/* A task that will call body(task, arg) once started. Its stack goes to the next task when its body
+ * returned; the task itself is freed by sim_free(), so that sim_task_finished() may be asked. The
+ * name is copied. stack_bytes 0 means the default. sim_free() drops what is left on the stacks of
+ * unfinished tasks without unwinding them. */
+struct sim_task *sim_task_new(struct sim *sim, const char *name, size_t stack_bytes,
+                              sim_task_fn *body, void *arg);
+void sim_task_start(struct sim_task *task, sim_time at_ps);
+
+struct sim *sim_task_sim(struct sim_task *task);
+const char *sim_task_name(const struct sim_task *task);
+/* The task that is running now, NULL outside of any. */
+static inline struct sim_task *sim_task_current(const struct sim *sim)
+{
+    return ((const struct sim_clock *)(const void *)sim)->task;
+}
+bool sim_task_finished(const struct sim_task *task);
+/* What the task belongs to, for whoever made it: NULL until set. */
+void sim_task_set_owner(struct sim_task *task, void *owner);
+static inline void *sim_task_owner(const struct sim_task *task)
+{
+    return ((const struct sim_task_head *)(const void *)task)->owner;
+}
+
+/* How far a task may run ahead of global time; 1 us unless set; 0: never. */
+void sim_task_set_quantum(struct sim *sim, sim_time quantum_ps);
+
+/* Waits until global time equals the task's own clock. */
+void sim_task_sync(struct sim_task *task);
+/* The task's own clock: at least sim_now(). */
+static inline sim_time sim_task_now(const struct sim_task *task)
+{
+    const struct sim_task_head *head = (const struct sim_task_head *)(const void *)task;
+    return SIM_MAX(head->local_ps, sim_now(head->sim));
+}
+/* Advances the task's own clock; waits when that runs beyond the quantum. */
+static inline void sim_task_charge(struct sim_task *task, sim_time duration_ps)
+{
+    struct sim_task_head *head = sim_task_head(task);
+    const struct sim_clock *clock = (const struct sim_clock *)(const void *)head->sim;
+    head->local_ps += duration_ps;
+    if (head->local_ps - clock->now_ps > clock->quantum_ps)
+        sim_task_sync(task);
+}
+/* Advances the task's clock to at_ps if that is later. */
+static inline void sim_task_charge_until(struct sim_task *task, sim_time at_ps)
+{
+    const sim_time local_ps = sim_task_head(task)->local_ps;
+    if (at_ps > local_ps)
+        sim_task_charge(task, at_ps - local_ps);
+}
+/* Waits until someone calls sim_task_resume(); synchronises first. */
+void sim_task_suspend(struct sim_task *task);
+/* Lets a suspended task go on at at_ps (absolute, not in the past). A resume that arrives before
+ * the task suspended itself is remembered, once (of several, the earliest); the later of both times
+ * counts. Does nothing to a finished task. */
+void sim_task_resume(struct sim_task *task, sim_time at_ps);
+
+#endif

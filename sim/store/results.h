@@ -1,0 +1,117 @@
+/*
+ * Results: one SQLite file (DESIGN.md, section 7), written in one transaction per run.
+ * Metrics of a running point are first collected in a struct run_result, in memory.
+ */
+#ifndef SIM_STORE_RESULTS_H
+#define SIM_STORE_RESULTS_H
+
+#include "sim/config/config.h"
+#include "sim/engine/sim.h"
+#include "sim/engine/stat.h"
+
+struct run_result;
+
+struct run_result *run_result_new(void);
+void run_result_free(struct run_result *result);
+
+/* ---- What a run may record ------------------------------------------------------------------ */
+enum record_kind { RECORD_METRIC, RECORD_HISTOGRAM, RECORD_SERIES };
+
+/* What somebody records without a table of statistics, listed beside it; ends with a NULL name. */
+struct record_desc {
+    const char *name; /* "latency_mean_ns"; ending in ".*" see workload_declare() */
+    enum record_kind kind;
+    const char *unit, *help;
+};
+
+/* One for names only: values may be anything, what has no samples is recorded too. */
+struct run_result *run_result_new_declaring(void);
+void run_result_declare(struct run_result *result, enum record_kind kind, const char *name);
+bool run_result_has(const struct run_result *result, enum record_kind kind, const char *name);
+/* Sorted, NULL-terminated; g_strfreev(). */
+char **run_result_names(const struct run_result *result, enum record_kind kind);
+/* A name that the result has and the declared one has not, or NULL. */
+const char *run_result_undeclared(const struct run_result *result,
+                                  const struct run_result *declared);
+
+/* ---- Recording ------------------------------------------------------------------------------ */
+/* Names are copied. Adding a metric of a name twice is a fault. Values must be finite. */
+void run_result_metric(struct run_result *result, const char *name, const char *unit, double value);
+void run_result_histogram(struct run_result *result, const char *name, const char *unit,
+                          double scale, const struct stat_histogram *h);
+void run_result_series(struct run_result *result, const char *name, const char *unit, sim_time t_ps,
+                       double value);
+/*
+ * All statistics of a table: "<prefix><name>"; duration_ps: the measured time, for rates.
+ * STAT_MEAN also stores "<name>.ci95". STAT_HISTOGRAM stores the histogram itself and its mean,
+ * p50, p90, p99, p999, min and max, each put before the unit: latency_ns gives latency_p99_ns. What
+ * has no samples is left out.
+ */
+void run_result_stats(struct run_result *result, const char *prefix, const struct stat_desc *table,
+                      const void *state, sim_time duration_ps);
+/* The value of a metric, NAN if there is none. */
+double run_result_value(const struct run_result *result, const char *name);
+
+/* Something that the run has to say in words, "note.<name>" among its parameters. Before
+ * run_result_params(). */
+void run_result_note(struct run_result *result, const char *name, const char *text);
+/* Takes a copy of every resolved parameter, for a result that travels to another process. */
+void run_result_params(struct run_result *result, const struct config *config);
+/* Over the event stream's fingerprint and every metric, histogram and series. */
+uint64_t run_result_fingerprint(const struct run_result *result, uint64_t events_fingerprint);
+/* The result as bytes (caller g_free()s), and back; NULL if they are not a whole result. */
+void *run_result_pack(const struct run_result *result, size_t *n_bytes);
+struct run_result *run_result_unpack(const void *bytes, size_t n_bytes);
+
+struct run_record {
+    const char *scenario; /* "pcie_bench/latency_size" */
+    const char *point;    /* "op=read transfer_bytes=64" */
+    uint64_t seed;
+    const char *status; /* "done" or "failed" */
+    const char *error;  /* NULL unless failed */
+    char config_sha256[65];
+    const char *command_line, *host;
+    int64_t started_utc; /* seconds since the epoch */
+    double wall_s;
+    sim_time sim_ps;
+    uint64_t events, fingerprint;
+    uint64_t peak_memory_bytes; /* resident, of the process that ran it; 0: unknown */
+};
+
+struct results_db;
+
+/* As a path: a database in this process's memory, gone once it is closed. */
+#define RESULTS_IN_MEMORY ":memory:"
+
+/* Opens or makes the file (not its folder). NULL with *message (caller g_free()s) if it cannot be.
+ * read_only: the file must exist, and nothing is ever written, not even beside it. */
+struct results_db *results_open(const char *path, bool read_only, char **message);
+void results_close(struct results_db *db);
+/* Stores one run with its parameters, metrics, histograms and series, in one transaction. The
+ * parameters are those of config, or with NULL those that run_result_params() took; result may be
+ * NULL (a failed run). False with *message if the database refused; nothing is stored then. */
+bool results_store(struct results_db *db, const struct run_record *record,
+                   const struct config *config, const struct run_result *result, char **message);
+/* A finished run of this scenario, point, seed, version and configuration exists. */
+bool results_have(struct results_db *db, const char *scenario, const char *point, uint64_t seed,
+                  const char *config_sha256);
+/* Makes that run the newest of its point and seed again: whoever asks for a run that is there
+ * already sees it in the view `result`, not what another configuration left there since. */
+bool results_select(struct results_db *db, const char *scenario, const char *point, uint64_t seed,
+                    const char *config_sha256, char **message);
+struct results_merged {
+    uint64_t n_joined, n_there;
+    uint64_t n_different; /* of those there: with another fingerprint than the source's */
+};
+
+/* Adds the runs of another database file that are not there yet, in one transaction. False with
+ * *message if a file refused; nothing is added then. */
+bool results_merge(struct results_db *db, const char *source, struct results_merged *merged,
+                   char **message);
+/* Evaluates an SQL expression over v(scenario, point, metric), the mean over the newest finished
+ * runs. False with *message on an error; NAN if a value is missing. */
+bool results_evaluate(struct results_db *db, const char *expression, double *value, char **message);
+/* The sqlite3 handle, for queries of the commands. */
+struct sqlite3 *results_handle(struct results_db *db);
+
+#endif

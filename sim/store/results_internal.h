@@ -1,0 +1,87 @@
+/* What the results_*.c files share: a run's result in memory, and the database handle. */
+#ifndef SIM_STORE_RESULTS_INTERNAL_H
+#define SIM_STORE_RESULTS_INTERNAL_H
+
+#include <glib.h>
+#include <sqlite3.h>
+
+#include "sim/store/results.h"
+
+/* All strings are owned by the result's chunk. */
+struct result_metric {
+    const char *name, *unit;
+    double value;
+};
+
+struct result_bucket {
+    const char *name, *unit;
+    double lo, hi;
+    uint64_t count;
+};
+
+struct result_sample {
+    const char *name, *unit;
+    sim_time t_ps;
+    double value;
+};
+
+struct result_param {
+    const char *name, *value, *unit, *provenance;
+};
+
+struct run_result {
+    GStringChunk *strings;
+    GHashTable *metric_index; /* name -> index + 1 */
+    GHashTable *histograms;   /* names of those stored */
+    GHashTable *series;       /* the same */
+    GArray *metrics, *buckets, *samples, *params;
+    GArray *notes; /* struct result_param: what is put behind the parameters */
+    bool declares; /* names count, values do not */
+};
+
+/* The statements that a database keeps prepared. */
+enum results_statement {
+    STATEMENT_LABEL_ADD,
+    STATEMENT_LABEL_GET,
+    STATEMENT_QUANTITY_ADD,
+    STATEMENT_QUANTITY_GET,
+    STATEMENT_SETTING_ADD,
+    STATEMENT_SETTING_GET,
+    STATEMENT_SET_ADD,
+    STATEMENT_SET_GET,
+    STATEMENT_SET_MEMBER,
+    STATEMENT_RUN,
+    STATEMENT_METRIC,
+    STATEMENT_BUCKET,
+    STATEMENT_SAMPLE,
+    STATEMENT_NEWEST_CLEAR,
+    STATEMENT_NEWEST,
+    STATEMENT_FIND,
+    STATEMENT_HAVE,
+    STATEMENT_VALUE,
+    N_STATEMENTS
+};
+
+struct results_db {
+    sqlite3 *sqlite;
+    char *path;
+    sqlite3_stmt *statement[N_STATEMENTS]; /* NULL until first used */
+    GHashTable
+        *ids; /* "<statement>\nkey" -> row id, of committed rows and those of this transaction */
+};
+
+/* results_schema.c */
+#define RESULTS_SCHEMA_VERSION 2
+#define RESULTS_APPLICATION_ID 0x6e75646d /* "nudm" */
+
+bool results_schema_prepare(struct results_db *db, bool read_only, char **message);
+/* The file as SQLite is to open it; g_free(). */
+char *results_uri(const char *path, bool read_only);
+sqlite3_stmt *results_statement(struct results_db *db, enum results_statement which);
+/* "results/nudma.db: database or disk is full"; a hint for what a user can do about it */
+char *results_message(const struct results_db *db, int code);
+
+/* results_query.c: registers v() */
+void results_register_functions(struct results_db *db);
+
+#endif

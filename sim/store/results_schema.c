@@ -1,0 +1,319 @@
+/*
+ * The database file: its tables, the documented views over them, and opening it. docs/results.md
+ * is the manual. Names are in dictionaries and everything of a run is clustered by the run's id:
+ * a metric costs about 20 bytes, a set of parameters is stored once for all runs that share it.
+ */
+#include <errno.h>
+#include <glib/gstdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sim/store/results_internal.h"
+
+static const char tables_sql[] =
+    "CREATE TABLE label(id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);"
+    "CREATE TABLE quantity(id INTEGER PRIMARY KEY, name TEXT NOT NULL, unit TEXT NOT NULL,"
+    " UNIQUE(name, unit));"
+    "CREATE TABLE setting(id INTEGER PRIMARY KEY, name TEXT NOT NULL, value TEXT NOT NULL,"
+    " unit TEXT NOT NULL, provenance TEXT NOT NULL, UNIQUE(name, value, unit, provenance));"
+    "CREATE TABLE setting_set(id INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE);"
+    "CREATE TABLE setting_member(set_id INTEGER NOT NULL, setting_id INTEGER NOT NULL,"
+    " PRIMARY KEY(set_id, setting_id)) WITHOUT ROWID;"
+    "CREATE TABLE run_row(id INTEGER PRIMARY KEY, scenario_id INTEGER NOT NULL,"
+    " point_id INTEGER NOT NULL, seed INTEGER NOT NULL, status TEXT NOT NULL, error TEXT,"
+    " version_id INTEGER NOT NULL, config_id INTEGER NOT NULL, command_id INTEGER NOT NULL,"
+    " host_id INTEGER NOT NULL, set_id INTEGER, started_utc INTEGER NOT NULL,"
+    " wall_s REAL NOT NULL, sim_ps INTEGER NOT NULL, events INTEGER NOT NULL,"
+    " fingerprint INTEGER NOT NULL, peak_memory_bytes INTEGER NOT NULL);"
+    "CREATE INDEX run_row_by_point ON run_row(scenario_id, point_id, seed);"
+    "CREATE TABLE newest(scenario_id INTEGER NOT NULL, point_id INTEGER NOT NULL,"
+    " seed INTEGER NOT NULL, run_id INTEGER NOT NULL,"
+    " PRIMARY KEY(scenario_id, point_id, seed)) WITHOUT ROWID;"
+    "CREATE TABLE metric_row(run_id INTEGER NOT NULL, quantity_id INTEGER NOT NULL,"
+    " value REAL NOT NULL, PRIMARY KEY(run_id, quantity_id)) WITHOUT ROWID;"
+    "CREATE TABLE histogram_row(run_id INTEGER NOT NULL, quantity_id INTEGER NOT NULL,"
+    " lo REAL NOT NULL, hi REAL NOT NULL, count INTEGER NOT NULL,"
+    " PRIMARY KEY(run_id, quantity_id, lo)) WITHOUT ROWID;"
+    "CREATE TABLE series_row(run_id INTEGER NOT NULL, quantity_id INTEGER NOT NULL,"
+    " seq INTEGER NOT NULL, t_ps INTEGER NOT NULL, value REAL NOT NULL,"
+    " PRIMARY KEY(run_id, quantity_id, seq)) WITHOUT ROWID;"
+    "CREATE TABLE student_t(df INTEGER PRIMARY KEY, t95 REAL NOT NULL);";
+
+static const char views_sql[] =
+    "CREATE VIEW run AS SELECT r.id AS id, s.text AS scenario, p.text AS point, r.seed AS seed,"
+    " r.status AS status, r.error AS error, v.text AS version, c.text AS config_sha256,"
+    " r.started_utc AS started_utc, r.wall_s AS wall_s, r.sim_ps AS sim_ps, r.events AS events,"
+    " printf('%016x', r.fingerprint) AS fingerprint, m.text AS command_line, h.text AS host,"
+    " r.peak_memory_bytes AS peak_memory_bytes"
+    " FROM run_row r JOIN label s ON s.id = r.scenario_id JOIN label p ON p.id = r.point_id"
+    " JOIN label v ON v.id = r.version_id JOIN label c ON c.id = r.config_id"
+    " JOIN label m ON m.id = r.command_id JOIN label h ON h.id = r.host_id;"
+
+    "CREATE VIEW param AS SELECT r.id AS run_id, s.name AS name, s.value AS value,"
+    " s.unit AS unit, s.provenance AS provenance FROM run_row r"
+    " JOIN setting_member m ON m.set_id = r.set_id JOIN setting s ON s.id = m.setting_id;"
+
+    "CREATE VIEW metric AS SELECT m.run_id AS run_id, q.name AS name, q.unit AS unit,"
+    " m.value AS value FROM metric_row m JOIN quantity q ON q.id = m.quantity_id;"
+
+    "CREATE VIEW histogram AS SELECT h.run_id AS run_id, q.name AS name, q.unit AS unit,"
+    " h.lo AS lo, h.hi AS hi, h.count AS count"
+    " FROM histogram_row h JOIN quantity q ON q.id = h.quantity_id;"
+
+    "CREATE VIEW series AS SELECT x.run_id AS run_id, q.name AS name, q.unit AS unit,"
+    " x.t_ps AS t_ps, x.value AS value"
+    " FROM series_row x JOIN quantity q ON q.id = x.quantity_id;"
+
+    /* ci95: between seeds by Student's t, beyond the table by the first terms of the expansion in
+     * stat_student_t95(); of a single run its own interval by batch means. Grouped by the texts
+     * themselves, so that a condition on them reaches the indices. */
+    "CREATE VIEW result AS SELECT g.scenario AS scenario, g.point AS point, g.metric AS metric,"
+    " g.unit AS unit, g.mean AS mean,"
+    " CASE g.n WHEN 1 THEN"
+    "  (SELECT own.value FROM quantity oq JOIN metric_row own ON own.quantity_id = oq.id"
+    "   AND own.run_id = g.run_id WHERE oq.name = g.metric || '.ci95' AND oq.unit = g.unit)"
+    " ELSE coalesce((SELECT t95 FROM student_t WHERE df = g.n - 1), 1.959964 + 2.372 / (g.n - 1))"
+    " * sqrt("
+    "  (SELECT sum((m.value - g.mean) * (m.value - g.mean)) FROM newest w"
+    "   JOIN metric_row m ON m.run_id = w.run_id AND m.quantity_id = g.quantity_id"
+    "   WHERE w.scenario_id = g.scenario_id AND w.point_id = g.point_id) / (g.n - 1) / g.n)"
+    " END AS ci95, g.n AS n"
+    " FROM (SELECT s.text AS scenario, p.text AS point, q.name AS metric, q.unit AS unit,"
+    "  w.scenario_id AS scenario_id, w.point_id AS point_id, m.quantity_id AS quantity_id,"
+    "  max(w.run_id) AS run_id, count(*) AS n, avg(m.value) AS mean"
+    "  FROM newest w JOIN metric_row m ON m.run_id = w.run_id"
+    "  JOIN label s ON s.id = w.scenario_id JOIN label p ON p.id = w.point_id"
+    "  JOIN quantity q ON q.id = m.quantity_id GROUP BY s.text, p.text, q.name, q.unit) g;";
+
+static const char *const statements[N_STATEMENTS] = {
+    [STATEMENT_LABEL_ADD] = "INSERT OR IGNORE INTO label(text) VALUES(?1)",
+    [STATEMENT_LABEL_GET] = "SELECT id FROM label WHERE text = ?1",
+    [STATEMENT_QUANTITY_ADD] = "INSERT OR IGNORE INTO quantity(name, unit) VALUES(?1, ?2)",
+    [STATEMENT_QUANTITY_GET] = "SELECT id FROM quantity WHERE name = ?1 AND unit = ?2",
+    [STATEMENT_SETTING_ADD] =
+        "INSERT OR IGNORE INTO setting(name, value, unit, provenance) VALUES(?1, ?2, ?3, ?4)",
+    [STATEMENT_SETTING_GET] = "SELECT id FROM setting WHERE name = ?1 AND value = ?2"
+                              " AND unit = ?3 AND provenance = ?4",
+    [STATEMENT_SET_ADD] = "INSERT INTO setting_set(sha256) VALUES(?1)",
+    [STATEMENT_SET_GET] = "SELECT id FROM setting_set WHERE sha256 = ?1",
+    [STATEMENT_SET_MEMBER] =
+        "INSERT OR IGNORE INTO setting_member(set_id, setting_id) VALUES(?1, ?2)",
+    [STATEMENT_RUN] =
+        "INSERT INTO run_row(scenario_id, point_id, seed, status, error, version_id, config_id,"
+        " command_id, host_id, set_id, started_utc, wall_s, sim_ps, events, fingerprint,"
+        " peak_memory_bytes)"
+        " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+    [STATEMENT_METRIC] = "INSERT INTO metric_row(run_id, quantity_id, value) VALUES(?1, ?2, ?3)",
+    [STATEMENT_BUCKET] = "INSERT INTO histogram_row(run_id, quantity_id, lo, hi, count)"
+                         " VALUES(?1, ?2, ?3, ?4, ?5)",
+    [STATEMENT_SAMPLE] = "INSERT INTO series_row(run_id, quantity_id, seq, t_ps, value)"
+                         " VALUES(?1, ?2, ?3, ?4, ?5)",
+    /* what another version or configuration found at this point is no longer the newest */
+    [STATEMENT_NEWEST_CLEAR] =
+        "DELETE FROM newest WHERE scenario_id = ?1 AND point_id = ?2 AND run_id IN"
+        " (SELECT w.run_id FROM newest w JOIN run_row r ON r.id = w.run_id"
+        "  WHERE w.scenario_id = ?1 AND w.point_id = ?2"
+        "  AND (r.version_id <> ?3 OR r.config_id <> ?4))",
+    [STATEMENT_NEWEST] = "INSERT OR REPLACE INTO newest(scenario_id, point_id, seed, run_id)"
+                         " VALUES(?1, ?2, ?3, ?4)",
+    [STATEMENT_FIND] = "SELECT max(id) FROM run_row WHERE scenario_id = ?1 AND point_id = ?2"
+                       " AND seed = ?3 AND version_id = ?4 AND config_id = ?5"
+                       " AND status = 'done'",
+    [STATEMENT_HAVE] = "SELECT 1 FROM run_row r JOIN label s ON s.id = r.scenario_id JOIN label p"
+                       " ON p.id = r.point_id JOIN label v ON v.id = r.version_id JOIN label c"
+                       " ON c.id = r.config_id WHERE s.text = ?1 AND p.text = ?2 AND r.seed = ?3"
+                       " AND v.text = ?4 AND c.text = ?5 AND r.status = 'done'",
+    [STATEMENT_VALUE] = "SELECT avg(m.value) FROM newest w JOIN metric_row m ON m.run_id = w.run_id"
+                        " WHERE w.scenario_id = (SELECT id FROM label WHERE text = ?1)"
+                        " AND w.point_id = (SELECT id FROM label WHERE text = ?2)"
+                        " AND m.quantity_id IN (SELECT id FROM quantity WHERE name = ?3)",
+};
+
+sqlite3_stmt *results_statement(struct results_db *db, enum results_statement which)
+{
+    if (db->statement[which] == NULL) {
+        const int code = sqlite3_prepare_v3(db->sqlite, statements[which], -1,
+                                            SQLITE_PREPARE_PERSISTENT, &db->statement[which], NULL);
+        SIM_ASSERT(code == SQLITE_OK || code == SQLITE_BUSY || code == SQLITE_IOERR ||
+                       code == SQLITE_CORRUPT || code == SQLITE_NOMEM,
+                   "%s: %s", statements[which], sqlite3_errmsg(db->sqlite));
+    }
+    return db->statement[which];
+}
+
+char *results_message(const struct results_db *db, int code)
+{
+    const char *hint = "";
+    switch (code & 0xff) {
+    case SQLITE_IOERR: /* also what ulimit -f or a quota refuses */
+        hint = " (if there is no room left, free some, or write elsewhere with --db FILE)";
+        break;
+    case SQLITE_FULL: hint = " (free some space, or write elsewhere with --db FILE)"; break;
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+    case SQLITE_PERM: hint = " (is the folder writable? --db FILE writes elsewhere)"; break;
+    case SQLITE_NOTADB: hint = " (--db FILE names another file)"; break;
+    case SQLITE_BUSY: hint = " (another program holds the file)"; break;
+    default: break;
+    }
+    return g_strdup_printf("%s: %s%s", db->path, sqlite3_errstr(code & 0xff), hint);
+}
+
+static int64_t pragma_int(struct results_db *db, const char *pragma, int *code)
+{
+    sqlite3_stmt *statement = NULL;
+    int64_t value = -1;
+    *code = sqlite3_prepare_v2(db->sqlite, pragma, -1, &statement, NULL);
+    if (*code == SQLITE_OK)
+        *code = sqlite3_step(statement);
+    if (*code == SQLITE_ROW) {
+        value = sqlite3_column_int64(statement, 0);
+        *code = SQLITE_OK;
+    }
+    sqlite3_finalize(statement);
+    return value;
+}
+
+static int create_tables(struct results_db *db)
+{
+    int code = sqlite3_exec(db->sqlite, tables_sql, NULL, NULL, NULL);
+    if (code == SQLITE_OK)
+        code = sqlite3_exec(db->sqlite, views_sql, NULL, NULL, NULL);
+    for (uint32_t df = 1; df <= 200 && code == SQLITE_OK; df++) {
+        char sql[96], number[G_ASCII_DTOSTR_BUF_SIZE];
+        g_snprintf(sql, sizeof(sql), "INSERT INTO student_t VALUES(%u, %s)", df,
+                   g_ascii_formatd(number, sizeof(number), "%.4f", stat_student_t95(df)));
+        code = sqlite3_exec(db->sqlite, sql, NULL, NULL, NULL);
+    }
+    char *sql = g_strdup_printf("PRAGMA application_id = %d; PRAGMA user_version = %d",
+                                RESULTS_APPLICATION_ID, RESULTS_SCHEMA_VERSION);
+    if (code == SQLITE_OK)
+        code = sqlite3_exec(db->sqlite, sql, NULL, NULL, NULL);
+    g_free(sql);
+    return code;
+}
+
+/* An empty file becomes a database; one that is not ours, or not of this version, is refused. */
+static bool check_or_create(struct results_db *db, bool read_only, int *code, char **message)
+{
+    const int64_t version = pragma_int(db, "PRAGMA user_version", code);
+    const int64_t owner = *code == SQLITE_OK ? pragma_int(db, "PRAGMA application_id", code) : 0;
+    const int64_t n_tables = *code == SQLITE_OK
+                                 ? pragma_int(db, "SELECT count(*) FROM sqlite_master", code)
+                                 : 0;
+    if (*code != SQLITE_OK)
+        return false;
+    if (owner == RESULTS_APPLICATION_ID && version == RESULTS_SCHEMA_VERSION)
+        return true;
+    if (owner == RESULTS_APPLICATION_ID)
+        *message = g_strdup_printf("%s: is of schema version %d, this nudma reads and writes "
+                                   "version %d; move it away or name another with --db FILE",
+                                   db->path, (int)version, RESULTS_SCHEMA_VERSION);
+    else if (n_tables != 0 || version != 0 || read_only)
+        *message = g_strdup_printf("%s: is not a results database of nudma", db->path);
+    else
+        *code = create_tables(db);
+    return *message == NULL && *code == SQLITE_OK;
+}
+
+bool results_schema_prepare(struct results_db *db, bool read_only, char **message)
+{
+    int code = sqlite3_busy_timeout(db->sqlite, 20000);
+    if (read_only) {
+        const bool ready = check_or_create(db, true, &code, message);
+        if (!ready && *message == NULL)
+            *message = results_message(db, code);
+        return ready;
+    }
+    /* so that of two who make the file one waits, and a reader never sees half of it */
+    code = sqlite3_exec(db->sqlite, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    const bool ready = code == SQLITE_OK && check_or_create(db, false, &code, message);
+    if (ready)
+        code = sqlite3_exec(db->sqlite, "COMMIT", NULL, NULL, NULL);
+    /* a killed process loses nothing in WAL mode with NORMAL; only a power failure could */
+    if (ready && code == SQLITE_OK)
+        code = sqlite3_exec(db->sqlite, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL",
+                            NULL, NULL, NULL);
+    if (ready && code == SQLITE_OK)
+        return true;
+    if (*message == NULL)
+        *message = results_message(db, code);
+    if (!sqlite3_get_autocommit(db->sqlite))
+        sqlite3_exec(db->sqlite, "ROLLBACK", NULL, NULL, NULL);
+    return false;
+}
+
+/* A reader of a WAL database needs its -shm file; where that cannot be made and no other process
+ * has left one, nobody writes either, and the file may be read as it is. Not with a log beside it,
+ * the runs in which would be left out: SQLite then says that it cannot open the file. */
+static bool is_immutable(const char *path)
+{
+    char *folder = g_path_get_dirname(path);
+    char *shm = g_strconcat(path, "-shm", NULL), *wal = g_strconcat(path, "-wal", NULL);
+    GStatBuf log = { .st_size = 0 };
+    const bool immutable = g_access(folder, W_OK) != 0 && !g_file_test(shm, G_FILE_TEST_EXISTS) &&
+                           (g_stat(wal, &log) != 0 || log.st_size == 0);
+    g_free(wal);
+    g_free(shm);
+    g_free(folder);
+    return immutable;
+}
+
+char *results_uri(const char *path, bool read_only)
+{
+    char *absolute = g_canonicalize_filename(path, NULL);
+    char *escaped = g_uri_escape_string(absolute, "/", TRUE);
+    char *uri = g_strdup_printf("file:%s?mode=%s%s", escaped, read_only ? "ro" : "rwc",
+                                read_only && is_immutable(path) ? "&immutable=1" : "");
+    g_free(escaped);
+    g_free(absolute);
+    return uri;
+}
+
+static int open_file(const char *path, bool read_only, sqlite3 **sqlite)
+{
+    char *uri = strcmp(path, RESULTS_IN_MEMORY) == 0 ? g_strdup(path)
+                                                     : results_uri(path, read_only);
+    const int flags = read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    const int code = sqlite3_open_v2(uri, sqlite, flags | SQLITE_OPEN_URI, NULL);
+    g_free(uri);
+    return code;
+}
+
+struct results_db *results_open(const char *path, bool read_only, char **message)
+{
+    *message = NULL;
+    if (read_only && g_access(path, R_OK) != 0) {
+        *message = g_strdup_printf("%s: %s", path, g_strerror(errno));
+        return NULL;
+    }
+    struct results_db *db = g_new0(struct results_db, 1);
+    db->path = g_strdup(path);
+    db->ids = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    const int code = open_file(path, read_only, &db->sqlite);
+    if (code != SQLITE_OK)
+        *message = results_message(db, code);
+    else if (results_schema_prepare(db, read_only, message))
+        results_register_functions(db);
+    if (*message == NULL)
+        return db;
+    results_close(db);
+    return NULL;
+}
+
+void results_close(struct results_db *db)
+{
+    if (db == NULL)
+        return;
+    for (int i = 0; i < N_STATEMENTS; i++)
+        sqlite3_finalize(db->statement[i]);
+    sqlite3_close(db->sqlite);
+    g_hash_table_destroy(db->ids);
+    g_free(db->path);
+    g_free(db);
+}
+
+struct sqlite3 *results_handle(struct results_db *db)
+{
+    return db->sqlite;
+}

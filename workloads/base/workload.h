@@ -1,0 +1,135 @@
+/*
+ * One interface for every workload: a program that runs against a booted world and records what it
+ * measured.
+ */
+#ifndef WORKLOADS_BASE_WORKLOAD_H
+#define WORKLOADS_BASE_WORKLOAD_H
+
+#include "models/world/world.h"
+#include "sim/store/results.h"
+
+/* How long to measure; group `measure` of a scenario. */
+struct measure_params {
+    sim_time warmup_ps;     /* not measured */
+    sim_time duration_ps;   /* measured at most */
+    double precision_ratio; /* ends earlier once the main metric's 95 % interval is this narrow */
+    uint64_t transactions;  /* ends earlier after so many; 0: no bound */
+    bool latency_parts;     /* record latency_part_ns.* */
+    sim_time sample_interval_ps; /* of recorded series; 0: none is recorded */
+};
+extern const struct param_desc measure_params_table[];
+
+/* The engine's own settings; group `engine`. */
+struct engine_params {
+    sim_time quantum_ps;
+};
+extern const struct param_desc engine_params_table[];
+
+struct program_ops;
+
+struct workload {
+    const struct workload_ops *ops;
+    const struct program_ops *const *programs; /* all there are, for the workload "programs" */
+    struct world *world;
+    struct sim *sim;
+    struct config *config;
+    struct config_node *group; /* `workload` of the scenario, NULL if it has none */
+    struct measure_params measure;
+    struct stat_precision precision; /* of the main metric; by measure.precision_ratio */
+    struct run_result *result;
+    const volatile int *interrupt;
+    void *state; /* ops->state_bytes, params read into it */
+};
+
+struct workload_ops {
+    const char *type; /* the name scenarios use: "pcie_bench" */
+    const char *help;
+    size_t state_bytes;
+    const struct param_desc *params;
+    const struct stat_desc *stats; /* of the state; may be NULL */
+    /* What it records beside them and workload_record_world(). Recording anything else is an error
+     * of the run, so that whoever asks for it by name is told before. */
+    const struct record_desc *records;
+    /* Declares what depends on the scenario beside them (checked, not run); may be NULL. */
+    void (*declare)(struct workload *workload, struct run_result *declared);
+    /* Groups of the scenario, beside `workload`, that check() reads; NULL-terminated, or NULL. */
+    const char *const *groups;
+    /* Resolves references and checks settings against each other; mistakes go to errors. */
+    void (*check)(struct workload *workload, struct sim_error_list *errors);
+    /* Runs; the world is booted. Failures go to sim_fail(). */
+    void (*run)(struct workload *workload);
+    /* Frees what check() and run() allocated; may be NULL. */
+    void (*release)(struct workload *workload);
+};
+
+extern const struct workload_ops workload_pcie_bench_ops, workload_memory_ops,
+    workload_programs_ops, workload_trends_ops;
+
+/* In check(): the setting `key` of the workload's group is a mistake (config_mistake_at()). */
+void workload_mistake(struct workload *workload, const char *key, struct sim_error_list *errors,
+                      const char *expected, const char *const *names);
+/* In check(): the setting `key` of the group `measure` has no effect, as the workload's setting
+ * `decider` stands; NULL: never. */
+void workload_measure_no_effect(struct workload *workload, const char *key, const char *decider,
+                                struct sim_error_list *errors, const char *expected);
+/* The same of a setting of the workload's own group. */
+void workload_no_effect(struct workload *workload, const char *key, const char *decider,
+                        struct sim_error_list *errors, const char *expected);
+/* After each sample of the main metric: enough transactions, or known well enough. */
+bool workload_measured(struct workload *workload, const struct stat_mean *mean);
+/* Runs the simulation until `*done`, an error, the interrupt or simulated time until_ps, which also
+ * comes when nothing is left to happen before it. With
+ * SIM_TIME_MAX it is an error of the run if nothing is left to happen before `*done`. */
+void workload_run_until(struct workload *workload, const bool *done, sim_time until_ps);
+/* ---- Series ---------------------------------------------------------------------------------- */
+/* Rates over the time that is measured, a sample for each measure.sample_interval_us. */
+struct rate_series {
+    const char *name, *unit;                            /* declared in ops->records, too */
+    double scale;                                       /* of a count per second, to the unit */
+    uint64_t (*count)(const struct workload *workload); /* so far; never less than before */
+};
+
+#define RATE_SERIES_MAX 8
+
+struct rate_sampler {
+    struct workload *workload;
+    const struct rate_series *series;
+    unsigned n_series;
+    struct sim_event event;
+    sim_time begin_ps, end_ps;
+    uint64_t last[RATE_SERIES_MAX]; /* counts at the last sample */
+};
+
+/* Begins now, after world_stats_clear(), if the scenario asks for samples. Recorded are t_ps, from
+ * now to the end of an interval, and the mean rate within it; the last sample is that of the last
+ * whole interval of measure.duration_us. series: n of them, kept; not hot. */
+void rate_sampler_start(struct rate_sampler *sampler, struct workload *workload,
+                        const struct rate_series *series, unsigned n_series);
+/* Ends it: the workload has measured enough. */
+void rate_sampler_stop(struct rate_sampler *sampler);
+/* Bytes of DRAM traffic of all hosts, for a series "memory_gbyte_s". */
+uint64_t workload_dram_bytes(const struct workload *workload);
+
+/* Records metrics of a timed transaction: mean parts in ns, "latency_part_ns.<part>". */
+struct part_means {
+    uint64_t n;
+    sim_time total_ps[N_LATENCY_PARTS];
+};
+/* Adds a finished stamp; checks that the parts sum to end_ps - start exactly. */
+void part_means_add(struct workload *workload, struct part_means *means,
+                    const struct sim_stamp *stamp, sim_time end_ps);
+void part_means_record(struct workload *workload, const struct part_means *means);
+/* Declares what a run may record; a record "latency_part_ns.*" stands for those of
+ * part_means_record(). The world need not have been booted. */
+void workload_declare(struct workload *workload, struct run_result *declared);
+/* For ops->declare(): a list like ops->records; series only if the scenario asks for samples. */
+void workload_declare_records(struct workload *workload, struct run_result *declared,
+                              const struct record_desc *records);
+/* The metrics that all workloads have through workload_record_world(), for nudma describe. */
+extern const struct record_desc workload_world_records[];
+/* Records every statistic of the world (those of hosts and devices), and the derived metrics that
+ * all scenarios share: memory_gbyte_s, interconnect_gbyte_s. Those are about the host `measured`
+ * (the others' have their names before them); with NULL the memory of all hosts counts. */
+void workload_record_world(struct workload *workload, struct host *measured, sim_time duration_ps);
+
+#endif

@@ -1,0 +1,253 @@
+/*
+ * Cores that read memory, after Intel's Memory Latency Checker: a pointer chase (idle latency),
+ * streams of all cores of a socket (bandwidth), a chase on one core while the others stream at a
+ * chosen rate (loaded latency). Sockets of the cores and of the memory are chosen.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "workloads/base/workload.h"
+
+enum memory_mode { MEMORY_LATENCY, MEMORY_BANDWIDTH, MEMORY_LOADED };
+static const char *const mode_names[] = { "latency", "bandwidth", "loaded", NULL };
+
+struct memory_state;
+
+struct memory_thread {
+    struct memory_state *memory;
+    struct core *core;
+    struct hpa buffer;
+    struct sim_random random;
+    uint64_t lines; /* while measuring */
+};
+
+struct memory_state {
+    /* parameters */
+    const char *host_name;
+    int mode;
+    uint32_t from_socket, to_socket, cores;
+    uint64_t buffer_bytes;
+    sim_time inject_delay_ps;
+    /* running */
+    struct workload *workload;
+    struct host *host;
+    struct memory_thread *thread;
+    unsigned n_threads, n_finished;
+    sim_time begin_ps, end_ps;
+    sim_time last_ps; /* of the last access */
+    bool done;
+    /* measured */
+    struct stat_mean latency_ns;
+    struct stat_histogram latency_ps;
+    struct part_means parts;
+    struct rate_sampler sampler;
+};
+
+static const struct param_desc memory_params[] = {
+    PARAM_TEXT("host", struct memory_state, host_name, "server", "the host"),
+    PARAM_ONE_OF("mode", struct memory_state, mode, MEMORY_LATENCY, mode_names, PROV_NONE, "",
+                 "latency: one core chases pointers; bandwidth: cores stream; loaded: both"),
+    PARAM("from_socket", PARAM_U32, struct memory_state, from_socket, 0, 0, 7, PROV_NONE, "",
+          "socket of the cores"),
+    PARAM("to_socket", PARAM_U32, struct memory_state, to_socket, 0, 0, 7, PROV_NONE, "",
+          "socket of the memory"),
+    PARAM("cores", PARAM_U32, struct memory_state, cores, 0, 0, 1024, PROV_NONE, "",
+          "cores in use; 0: all of the socket (latency: one)"),
+    PARAM("buffer_bytes", PARAM_BYTES, struct memory_state, buffer_bytes, 268435456, 4096, 1e12,
+          PROV_NONE, "", "per core"),
+    PARAM("inject_delay_ns", PARAM_TIME, struct memory_state, inject_delay_ps, 0, 0, 1e6, PROV_NONE,
+          "", "pause of streaming cores between lines; loaded only"),
+    { .type = PARAM_END },
+};
+
+static const struct record_desc memory_records[] = {
+    { "read_gbyte_s", RECORD_METRIC, "GB/s", "read by all cores" },
+    { "load_latency_ns", RECORD_METRIC, "ns", "latency, loaded: mean of a dependent load" },
+    { "latency_ns", RECORD_HISTOGRAM, "ns", "the same, each load" },
+    { "latency_part_ns.*", RECORD_METRIC, "ns", "where it comes from (measure.latency_parts)" },
+    { "read_gbyte_s", RECORD_SERIES, "GB/s", "read by all cores (measure.sample_interval_us)" },
+    { "memory_gbyte_s", RECORD_SERIES, "GB/s", "DRAM traffic (measure.sample_interval_us)" },
+    { NULL, RECORD_METRIC, NULL, NULL },
+};
+
+static uint64_t read_bytes(const struct workload *workload)
+{
+    const struct memory_state *memory = workload->state;
+    uint64_t lines = 0;
+    for (unsigned t = 0; t < memory->n_threads; t++)
+        lines += memory->thread[t].lines;
+    return lines * LINE_BYTES;
+}
+
+static const struct rate_series memory_series[] = {
+    { "read_gbyte_s", "GB/s", 1e-9, read_bytes },
+    { "memory_gbyte_s", "GB/s", 1e-9, workload_dram_bytes },
+};
+
+static void memory_check(struct workload *workload, struct sim_error_list *errors)
+{
+    struct memory_state *memory = workload->state;
+    memory->workload = workload;
+    if (memory->mode != MEMORY_LOADED)
+        workload_no_effect(workload, "inject_delay_ns", "mode", errors,
+                           "mode = \"loaded\" beside it: it has no effect otherwise");
+    memory->host = world_host(workload->world, memory->host_name);
+    if (memory->host == NULL) {
+        if (!world_faulty(workload->world, memory->host_name))
+            workload_mistake(workload, "host", errors, "a host", world_host_names(workload->world));
+        return;
+    }
+    struct numa *numa = host_numa(memory->host);
+    if (memory->from_socket >= numa_sockets(numa))
+        workload_mistake(workload, "from_socket", errors, "a socket of the host", NULL);
+    if (memory->to_socket >= physmem_nodes(host_physmem(memory->host)))
+        workload_mistake(workload, "to_socket", errors, "a socket of the host that has memory",
+                         NULL);
+    if (memory->mode == MEMORY_BANDWIDTH && workload->measure.precision_ratio != 0)
+        config_mistake(config_find(config_root(workload->config), "measure.precision_ratio"),
+                       errors, "no precision_ratio: it is that of a latency", NULL);
+    if (memory->mode == MEMORY_BANDWIDTH && workload->measure.transactions != 0)
+        config_mistake(config_find(config_root(workload->config), "measure.transactions"), errors,
+                       "no transactions: bandwidth is measured for duration_us", NULL);
+    if (memory->cores > numa_cores(numa) / numa_sockets(numa))
+        workload_mistake(workload, "cores", errors, "at most the cores of one socket", NULL);
+}
+
+/* The thread is done, at its own time. */
+static void finished(struct memory_state *memory, struct sim_task *task)
+{
+    memory->last_ps = SIM_MAX(memory->last_ps, sim_task_now(task));
+    sim_task_sync(task);
+    if (++memory->n_finished == memory->n_threads) {
+        memory->done = true;
+        sim_stop(memory->workload->sim);
+    }
+}
+
+/* Loads that depend on each other, at random lines of the buffer. */
+static void chase(struct sim_task *task, void *arg)
+{
+    struct memory_thread *thread = arg;
+    struct memory_state *memory = thread->memory;
+    uint64_t n_lines = memory->buffer_bytes / LINE_BYTES;
+    struct sim_stamp stamp;
+    bool parts = memory->workload->measure.latency_parts;
+    while (sim_task_now(task) < memory->end_ps) {
+        struct hpa at = { thread->buffer.v +
+                          sim_random_below(&thread->random, n_lines) * LINE_BYTES };
+        sim_time start_ps = sim_task_now(task);
+        sim_stamp_start(&stamp, start_ps);
+        core_load(thread->core, task, at, parts ? &stamp : NULL);
+        if (start_ps < memory->begin_ps)
+            continue;
+        sim_time took_ps = sim_task_now(task) - start_ps;
+        thread->lines++;
+        stat_mean_add(&memory->latency_ns, (double)took_ps / 1000.0);
+        stat_histogram_add(&memory->latency_ps, took_ps);
+        if (parts)
+            part_means_add(memory->workload, &memory->parts, &stamp, sim_task_now(task));
+        if (memory->mode == MEMORY_LATENCY &&
+            workload_measured(memory->workload, &memory->latency_ns))
+            break;
+    }
+    finished(memory, task);
+}
+
+/* Independent loads in address order, as many under way as the core can. */
+static void stream(struct sim_task *task, void *arg)
+{
+    struct memory_thread *thread = arg;
+    struct memory_state *memory = thread->memory;
+    uint64_t n_lines = memory->buffer_bytes / LINE_BYTES;
+    uint64_t line = sim_random_below(&thread->random, n_lines);
+    while (sim_task_now(task) < memory->end_ps) {
+        struct hpa at = { thread->buffer.v + line * LINE_BYTES };
+        core_load_stream(thread->core, task, at);
+        line = line + 1 == n_lines ? 0 : line + 1;
+        if (sim_task_now(task) >= memory->begin_ps && sim_task_now(task) < memory->end_ps)
+            thread->lines++;
+        if (memory->mode == MEMORY_LOADED)
+            sim_task_charge(task, memory->inject_delay_ps);
+    }
+    finished(memory, task);
+}
+
+static bool start_threads(struct memory_state *memory)
+{
+    struct workload *workload = memory->workload;
+    struct numa *numa = host_numa(memory->host);
+    unsigned per_socket = numa_cores(numa) / numa_sockets(numa);
+    memory->n_threads = memory->cores != 0               ? memory->cores
+                        : memory->mode == MEMORY_LATENCY ? 1
+                                                         : per_socket;
+    memory->thread = calloc(memory->n_threads, sizeof(*memory->thread));
+    SIM_ASSERT(memory->thread != NULL, "out of memory");
+    for (unsigned t = 0; t < memory->n_threads; t++) {
+        struct memory_thread *thread = &memory->thread[t];
+        char name[48];
+        snprintf(name, sizeof(name), "memory.%u", t);
+        thread->memory = memory;
+        thread->core = host_core(memory->host, memory->from_socket * per_socket + t);
+        sim_random_init(&thread->random, sim_seed(workload->sim), name);
+        if (!physmem_alloc(host_physmem(memory->host), memory->to_socket, memory->buffer_bytes,
+                           PAGE_BYTES, &thread->buffer)) {
+            sim_fail(workload->sim, "no memory for a buffer of %llu bytes on socket %u",
+                     (unsigned long long)memory->buffer_bytes, memory->to_socket);
+            return false;
+        }
+        bool chases = memory->mode == MEMORY_LATENCY || (memory->mode == MEMORY_LOADED && t == 0);
+        struct sim_task *task = sim_task_new(workload->sim, name, 0, chases ? chase : stream,
+                                             thread);
+        sim_task_start(task, sim_now(workload->sim));
+    }
+    return true;
+}
+
+static void memory_run(struct workload *workload)
+{
+    struct memory_state *memory = workload->state;
+    bool never = false;
+    stat_mean_init(&memory->latency_ns);
+    stat_histogram_init(&memory->latency_ps);
+    memory->begin_ps = sim_now(workload->sim) + workload->measure.warmup_ps;
+    memory->end_ps = memory->begin_ps + workload->measure.duration_ps;
+    if (!start_threads(memory))
+        return;
+    workload_run_until(workload, &never, memory->begin_ps);
+    world_stats_clear(workload->world);
+    rate_sampler_start(&memory->sampler, workload, memory_series, SIM_N_ELEMENTS(memory_series));
+    workload_run_until(workload, &memory->done, SIM_TIME_MAX);
+    rate_sampler_stop(&memory->sampler);
+    if (!memory->done)
+        return;
+    sim_time duration_ps = SIM_MIN(memory->last_ps, memory->end_ps) - memory->begin_ps;
+    run_result_metric(workload->result, "read_gbyte_s", "GB/s",
+                      (double)read_bytes(workload) * 1000.0 / (double)duration_ps);
+    if (memory->latency_ns.n != 0) {
+        run_result_metric(workload->result, "load_latency_ns", "ns",
+                          stat_mean_value(&memory->latency_ns));
+        run_result_histogram(workload->result, "latency_ns", "ns", 0.001, &memory->latency_ps);
+        part_means_record(workload, &memory->parts);
+    }
+    workload_record_world(workload, NULL, duration_ps);
+}
+
+static void memory_release(struct workload *workload)
+{
+    struct memory_state *memory = workload->state;
+    stat_histogram_release(&memory->latency_ps);
+    free(memory->thread);
+}
+
+const struct workload_ops workload_memory_ops = {
+    .type = "memory",
+    .help = "cores that read memory: idle latency, bandwidth, loaded latency",
+    .state_bytes = sizeof(struct memory_state),
+    .params = memory_params,
+    .records = memory_records,
+    .check = memory_check,
+    .run = memory_run,
+    .release = memory_release,
+};

@@ -1,0 +1,475 @@
+/*
+ * fio: random reads and writes of a raw NVMe device with O_DIRECT, by jobs on CPUs of their own.
+ * With a queue depth of 1 as the engine `sync` does it, pread() by pread(); else as `libaio`. The
+ * span is written first; every block that is read is checked against what was written there last.
+ *
+ * Latency is from the call to its return (sync), or from submission to the completion in the
+ * interrupt (libaio).
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "logic/nvme/nvme_driver.h"
+#include "models/base/payload.h"
+#include "models/nvme/nvme.h"
+#include "workloads/programs/program.h"
+
+#define NSID        1u
+#define FILL_BYTES  131072u
+#define POISON      (UINT64_C(0x7ff00000000)) /* position in the stream that no block has */
+#define JOBS_MAX    64u
+#define SAMPLES_MIN 8192u
+#define BUSY_SLEEP  SIM_PS_PER_US
+
+struct fio;
+struct job;
+
+struct slot { /* a request and its buffer */
+    struct nvme_request request;
+    struct job *job;
+    struct slot *next; /* that is complete */
+    struct kaddr buffer;
+    uint64_t block;
+    uint64_t start_ps, end_ps;
+    int status;
+};
+
+struct job {
+    struct fio *fio;
+    unsigned cpu;
+    struct sim_random random;
+    uint64_t measured;                     /* operations */
+    struct slot *slot;                     /* queue_depth of them */
+    struct slot *complete, **complete_end; /* in the order of completion, as of io_getevents() */
+    struct k_wait_queue wait;
+    unsigned in_flight;
+};
+
+struct fio {
+    /* parameters */
+    const char *machine_name, *device_name;
+    uint32_t n_jobs, cpu, queue_depth, think_cycles;
+    uint64_t block_bytes, span_bytes, operations;
+    double read_ratio;
+    /* running */
+    struct program *program;
+    struct lending_host *machine;
+    struct nvme_drv *nvme;
+    uint16_t stream;
+    uint64_t n_blocks;
+    uint32_t *version; /* of each block: how often it was written */
+    bool *busy;        /* of each block: a request is under way */
+    struct job *job;
+    struct k_wait_queue filled_wait;
+    bool filled, failed;
+    unsigned n_done;
+    /* measured */
+    struct stat_histogram latency_ps;
+    uint64_t *sample_ps; /* the same one by one: medians are compared to a few ns */
+    uint64_t n_samples, room;
+    uint64_t n_reads, n_writes;
+    sim_time begin_ps;          /* of the measurement */
+    sim_time first_ps, last_ps; /* the first submission and the last completion of these */
+};
+
+static const struct param_desc fio_params[] = {
+    PARAM_TEXT("on", struct fio, machine_name, "borrower", "machine of the group `lending`"),
+    PARAM_TEXT("device", struct fio, device_name, "ssd",
+               "a nvme.controller that it borrows, or has and does not lend"),
+    PARAM("jobs", PARAM_U32, struct fio, n_jobs, 1, 1, JOBS_MAX, PROV_NONE, "",
+          "processes, each on a CPU of its own"),
+    PARAM("cpu", PARAM_U32, struct fio, cpu, 1, 0, 255, PROV_NONE, "", "of the first job"),
+    PARAM("queue_depth", PARAM_U32, struct fio, queue_depth, 1, 1, 1024, PROV_NONE, "",
+          "requests of a job under way; 1: synchronous calls"),
+    PARAM("block_bytes", PARAM_BYTES, struct fio, block_bytes, 4096, 512, 131072, PROV_NONE, "",
+          "of a request"),
+    PARAM("span_bytes", PARAM_BYTES, struct fio, span_bytes, 16777216, 131072, 1e12, PROV_NONE, "",
+          "of the device that is used; whole blocks of 128 KiB"),
+    PARAM("read_ratio", PARAM_DOUBLE, struct fio, read_ratio, 1, 0, 1, PROV_NONE, "",
+          "share of reads, the rest are writes"),
+    PARAM("operations", PARAM_U64, struct fio, operations, 0, 0, 1e12, PROV_NONE, "",
+          "of each job, then it ends; 0: as long as is measured"),
+    PARAM("think_cycles", PARAM_U32, struct fio, think_cycles, 600, 0, 100000, PROV_ESTIMATE,
+          "docs/sources.md#c4", "of fio itself, between two requests of a job"),
+    { .type = PARAM_END },
+};
+
+static const struct record_desc fio_records[] = {
+    { "latency_mean_ns", RECORD_METRIC, "ns", "of a request" },
+    { "latency_p50_ns", RECORD_METRIC, "ns", "quantile" },
+    { "latency_p99_ns", RECORD_METRIC, "ns", "quantile" },
+    { "latency_ns", RECORD_HISTOGRAM, "ns", "each" },
+    { "iops", RECORD_METRIC, "1/s", "requests, from the first submission of what is measured on" },
+    { "throughput_gbyte_s", RECORD_METRIC, "GB/s", "payload of these" },
+    { NULL, RECORD_METRIC, NULL, NULL },
+};
+
+static void mistake(struct fio *fio, const char *key, struct sim_error_list *errors,
+                    const char *expected)
+{
+    program_mistake(fio->program, key, errors, expected, NULL);
+}
+
+static void fio_check(struct program *program, struct sim_error_list *errors)
+{
+    struct fio *fio = program->state;
+    fio->program = program;
+    fio->machine = program_machine(program, "on", fio->machine_name, errors);
+    if (fio->machine == NULL)
+        return;
+    const struct model *model = program_device(program, "device", fio->machine, fio->device_name,
+                                               &nvme_ops, errors);
+    if (model != NULL && fio->block_bytes < nvme_namespace_block_bytes(model))
+        mistake(fio, "block_bytes", errors, "at least that of the device");
+    if (model != NULL && fio->span_bytes > nvme_namespace_bytes(model))
+        mistake(fio, "span_bytes", errors, "at most capacity_bytes of the device");
+    program_check_cpus(program, "jobs", fio->machine, fio->cpu, fio->n_jobs, errors);
+    if (fio->block_bytes % 512 != 0 || FILL_BYTES % fio->block_bytes != 0)
+        mistake(fio, "block_bytes", errors, "a power of two from 512 B to 128 KiB");
+    if (fio->span_bytes % FILL_BYTES != 0 ||
+        fio->span_bytes / fio->block_bytes < 2 * (uint64_t)fio->n_jobs * fio->queue_depth)
+        mistake(fio, "span_bytes", errors,
+                "whole units of 128 KiB, with at least two blocks for each request under way");
+}
+
+/* ---- Blocks ------------------------------------------------------------------------------------
+ */
+
+static void fail(struct fio *fio, const char *what, int status)
+{
+    if (!fio->failed)
+        program_fail(fio->program, "%s: the driver says %s", what, strerror(-status));
+    fio->failed = true;
+}
+
+/* What a block holds after it has been written for the version-th time. */
+static uint64_t tag_of(const struct fio *fio, uint64_t block, uint32_t version)
+{
+    return payload_tag(fio->stream, version * fio->span_bytes + block * fio->block_bytes);
+}
+
+static void choose(struct job *job, struct slot *slot)
+{
+    struct fio *fio = job->fio;
+    do
+        slot->block = sim_random_below(&job->random, fio->n_blocks);
+    while (fio->busy[slot->block]);
+    fio->busy[slot->block] = true;
+    slot->request.write = sim_random_unit(&job->random) >= fio->read_ratio;
+    slot->request.offset = slot->block * fio->block_bytes;
+    uint64_t tag = payload_tag(fio->stream, POISON);
+    if (slot->request.write)
+        tag = tag_of(fio, slot->block, ++fio->version[slot->block]);
+    payload_fill(fio->machine->kernel, slot->buffer, tag, fio->block_bytes);
+}
+
+static void add_sample(struct fio *fio, uint64_t ps)
+{
+    stat_histogram_add(&fio->latency_ps, ps);
+    if (fio->n_samples == fio->room) {
+        fio->room = 2 * fio->room + SAMPLES_MIN;
+        fio->sample_ps = realloc(fio->sample_ps, fio->room * sizeof(*fio->sample_ps));
+        SIM_ASSERT(fio->sample_ps != NULL, "out of memory");
+    }
+    fio->sample_ps[fio->n_samples++] = ps;
+}
+
+static void check_block(struct job *job, struct slot *slot)
+{
+    struct fio *fio = job->fio;
+    struct kernel *kernel = fio->machine->kernel;
+    uint64_t tag = tag_of(fio, slot->block, fio->version[slot->block]);
+    struct payload_difference is;
+    fio->busy[slot->block] = false;
+    if (slot->status != 0) {
+        fail(fio, "a request", slot->status);
+        return;
+    }
+    if (!slot->request.write && !kernel_check(kernel, slot->buffer, tag, fio->block_bytes, &is)) {
+        fio->failed = true;
+        k_fault(kernel, "%s: block %llu: %#llx where %#llx was written", fio->program->name,
+                (unsigned long long)slot->block, (unsigned long long)is.found,
+                (unsigned long long)is.expected);
+        return;
+    }
+    if (!program_measuring(fio->program))
+        return;
+    add_sample(fio, slot->end_ps - slot->start_ps);
+    fio->first_ps = SIM_MIN(fio->first_ps, slot->start_ps);
+    fio->last_ps = SIM_MAX(fio->last_ps, slot->end_ps);
+    fio->n_reads += !slot->request.write;
+    fio->n_writes += slot->request.write;
+    job->measured++;
+    program_count_operations(fio->program, 1);
+}
+
+/* ---- Engines -----------------------------------------------------------------------------------
+ */
+
+static bool enough(const struct job *job)
+{
+    const struct fio *fio = job->fio;
+    return fio->failed || program_ending(fio->program) ||
+           (fio->operations != 0 && job->measured >= fio->operations);
+}
+
+static void run_sync(struct job *job)
+{
+    struct fio *fio = job->fio;
+    struct kernel *kernel = fio->machine->kernel;
+    struct slot *slot = &job->slot[0];
+    while (!enough(job)) {
+        k_compute(kernel, fio->think_cycles);
+        choose(job, slot);
+        slot->start_ps = k_now_ps(kernel);
+        slot->status = nvme_direct_io(fio->nvme, NSID, slot->request.write, slot->request.offset,
+                                      slot->buffer, fio->block_bytes);
+        slot->end_ps = k_now_ps(kernel);
+        check_block(job, slot);
+    }
+}
+
+/* In the interrupt. */
+static void request_done(struct nvme_request *request, int status)
+{
+    struct slot *slot = request->context;
+    struct job *job = slot->job;
+    slot->status = status;
+    slot->end_ps = k_now_ps(job->fio->machine->kernel);
+    slot->next = NULL;
+    *job->complete_end = slot;
+    job->complete_end = &slot->next;
+    k_wake(job->fio->machine->kernel, &job->wait);
+}
+
+static void submit(struct job *job, struct slot *slot)
+{
+    struct fio *fio = job->fio;
+    struct kernel *kernel = fio->machine->kernel;
+    int status;
+    k_compute(kernel, fio->think_cycles);
+    choose(job, slot);
+    k_syscall(kernel);
+    slot->start_ps = k_now_ps(kernel);
+    while ((status = nvme_direct_submit(fio->nvme, &slot->request)) == -EBUSY || status == -EAGAIN)
+        k_sleep(kernel, BUSY_SLEEP);
+    if (status == 0)
+        job->in_flight++;
+    else
+        fail(fio, "a submission", status);
+}
+
+static void run_async(struct job *job)
+{
+    struct fio *fio = job->fio;
+    struct kernel *kernel = fio->machine->kernel;
+    for (uint32_t i = 0; i < fio->queue_depth; i++)
+        submit(job, &job->slot[i]);
+    while (job->in_flight != 0) {
+        k_syscall(kernel); /* io_getevents() */
+        while (job->complete == NULL)
+            k_wait(kernel, &job->wait, UINT64_MAX);
+        while (job->complete != NULL) {
+            struct slot *slot = job->complete;
+            job->complete = slot->next;
+            if (job->complete == NULL)
+                job->complete_end = &job->complete;
+            job->in_flight--;
+            nvme_direct_done(fio->nvme, &slot->request);
+            check_block(job, slot);
+            if (!enough(job))
+                submit(job, slot);
+        }
+    }
+}
+
+/* ---- Jobs --------------------------------------------------------------------------------------
+ */
+
+static int fill(struct fio *fio)
+{
+    struct kernel *kernel = fio->machine->kernel;
+    struct kaddr buffer = k_alloc(kernel, K_NODE_LOCAL, FILL_BYTES, K_PAGE_BYTES);
+    int status = buffer.v != 0 ? 0 : -ENOMEM;
+    for (uint64_t at = 0; status == 0 && at < fio->span_bytes; at += FILL_BYTES) {
+        payload_fill(kernel, buffer, tag_of(fio, at / fio->block_bytes, 0), FILL_BYTES);
+        status = nvme_transfer(fio->nvme, NSID, true, at, buffer, FILL_BYTES);
+    }
+    return status;
+}
+
+/* By the first job; false: there is no device, or not so much of it. */
+static bool prepare(struct fio *fio)
+{
+    struct k_pci_dev *dev = lending_device(fio->machine, fio->device_name);
+    fio->nvme = dev != NULL ? nvme_of(dev) : NULL;
+    if (fio->nvme == NULL) {
+        fail(fio, fio->device_name, -ENODEV);
+        return false;
+    }
+    if (nvme_bytes(fio->nvme, NSID) < fio->span_bytes ||
+        nvme_request_bytes_max(fio->nvme) < fio->block_bytes) {
+        fail(fio, "a namespace too small", -EINVAL);
+        return false;
+    }
+    int status = fill(fio);
+    if (status != 0)
+        fail(fio, "writing the span", status);
+    return status == 0;
+}
+
+static bool make_slots(struct job *job)
+{
+    struct fio *fio = job->fio;
+    struct kernel *kernel = fio->machine->kernel;
+    for (uint32_t i = 0; i < fio->queue_depth; i++) {
+        struct slot *slot = &job->slot[i];
+        slot->job = job;
+        slot->buffer = k_alloc(kernel, K_NODE_LOCAL, fio->block_bytes, K_PAGE_BYTES);
+        slot->request = (struct nvme_request){ .nsid = NSID,
+                                               .bytes = fio->block_bytes,
+                                               .buffer = slot->buffer,
+                                               .done = request_done,
+                                               .context = slot };
+        if (slot->buffer.v == 0) {
+            fail(fio, "a buffer", -ENOMEM);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void job_body(void *arg)
+{
+    struct job *job = arg;
+    struct fio *fio = job->fio;
+    struct kernel *kernel = fio->machine->kernel;
+    if (job == &fio->job[0]) {
+        prepare(fio);
+        fio->filled = true;
+        k_wake(kernel, &fio->filled_wait);
+    }
+    while (!fio->filled)
+        k_wait(kernel, &fio->filled_wait, UINT64_MAX);
+    if (!fio->failed && make_slots(job)) {
+        if (fio->queue_depth == 1)
+            run_sync(job);
+        else
+            run_async(job);
+    }
+    if (++fio->n_done == fio->n_jobs && fio->program->finite)
+        program_finish(fio->program);
+}
+
+static void fio_start(struct program *program)
+{
+    struct fio *fio = program->state;
+    fio->stream = program_new_stream(program);
+    fio->n_blocks = fio->span_bytes / fio->block_bytes;
+    fio->version = calloc(fio->n_blocks, sizeof(*fio->version));
+    fio->busy = calloc(fio->n_blocks, sizeof(*fio->busy));
+    fio->job = calloc(fio->n_jobs, sizeof(*fio->job));
+    SIM_ASSERT(fio->version != NULL && fio->busy != NULL && fio->job != NULL, "out of memory");
+    program->finite = fio->operations != 0;
+    stat_histogram_init(&fio->latency_ps);
+    for (unsigned i = 0; i < fio->n_jobs; i++) {
+        struct job *job = &fio->job[i];
+        char name[32];
+        job->fio = fio;
+        job->cpu = fio->cpu + i;
+        job->complete_end = &job->complete;
+        job->slot = calloc(fio->queue_depth, sizeof(*job->slot));
+        SIM_ASSERT(job->slot != NULL, "out of memory");
+        snprintf(name, sizeof(name), "fio%u", i);
+        sim_random_init(&job->random, sim_seed(program->workload->sim), name);
+        program_machine_uses_cpu(program, fio->machine, job->cpu);
+        k_thread_new(fio->machine->kernel, name, (int)job->cpu, job_body, job);
+    }
+}
+
+static void fio_measure(struct program *program)
+{
+    struct fio *fio = program->state;
+    stat_histogram_clear(&fio->latency_ps);
+    fio->n_reads = fio->n_writes = fio->n_samples = 0;
+    fio->begin_ps = sim_now(program->workload->sim);
+    fio->first_ps = UINT64_MAX;
+    fio->last_ps = 0;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static double quantile_ns(const struct fio *fio, double q)
+{
+    return (double)fio->sample_ps[(uint64_t)(q * (double)(fio->n_samples - 1))] * 1e-3;
+}
+
+/*
+ * In which the requests that were measured were served. With a number of operations, from the first
+ * of their submissions, which may lie before the measurement's beginning, to the last of their
+ * completions: with deep queues and few operations filling and emptying the queue counts. Else what
+ * was measured once the span was written: requests under way at the end stand for those at the
+ * beginning.
+ */
+static double served_s(const struct fio *fio, sim_time duration_ps)
+{
+    const bool finite = fio->operations != 0;
+    const sim_time from_ps = finite ? fio->first_ps : SIM_MAX(fio->first_ps, fio->begin_ps);
+    const sim_time to_ps = finite ? fio->last_ps : fio->begin_ps + duration_ps;
+    return (double)(to_ps - from_ps) * 1e-12;
+}
+
+static void fio_record(struct program *program, sim_time duration_ps)
+{
+    struct fio *fio = program->state;
+    struct run_result *result = program->workload->result;
+    double n = (double)(fio->n_reads + fio->n_writes), seconds;
+    if (fio->latency_ps.n == 0) {
+        program_fail(program, "not one request was measured: is the warm-up long enough to write "
+                              "span_bytes?");
+        return;
+    }
+    seconds = served_s(fio, duration_ps);
+    run_result_metric(result, "latency_mean_ns", "ns",
+                      fio->latency_ps.sum / (double)fio->latency_ps.n * 1e-3);
+    qsort(fio->sample_ps, fio->n_samples, sizeof(*fio->sample_ps), ascending);
+    run_result_metric(result, "latency_p50_ns", "ns", quantile_ns(fio, 0.5));
+    run_result_metric(result, "latency_p99_ns", "ns", quantile_ns(fio, 0.99));
+    run_result_histogram(result, "latency_ns", "ns", 1e-3, &fio->latency_ps);
+    run_result_metric(result, "iops", "1/s", n / seconds);
+    run_result_metric(result, "throughput_gbyte_s", "GB/s",
+                      n * (double)fio->block_bytes / seconds * 1e-9);
+}
+
+static void fio_release(struct program *program)
+{
+    struct fio *fio = program->state;
+    for (unsigned i = 0; fio->job != NULL && i < fio->n_jobs; i++)
+        free(fio->job[i].slot);
+    if (fio->job != NULL)
+        stat_histogram_release(&fio->latency_ps);
+    free(fio->job);
+    free(fio->sample_ps);
+    free(fio->version);
+    free(fio->busy);
+}
+
+const struct program_ops program_fio_ops = {
+    .type = "fio",
+    .help = "random reads and writes of a raw NVMe device (O_DIRECT)",
+    .single = true,
+    .state_bytes = sizeof(struct fio),
+    .params = fio_params,
+    .records = fio_records,
+    .check = fio_check,
+    .start = fio_start,
+    .measure = fio_measure,
+    .record = fio_record,
+    .release = fio_release,
+};

@@ -1,0 +1,352 @@
+/*
+ * netperf's TCP_STREAM: one side sends buffers for ever, the other receives them. Every byte is
+ * stamped by the sender and checked by the receiver. TCP_RR: request_response.c.
+ *
+ * Instances run on cores first_core, first_core + 1, ... of a socket of the server,
+ * each against a partner on the same cores of the client. With migrate_after_us the server's
+ * instances move to the other socket that long after the measurement began (sched_setaffinity()).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "models/base/payload.h"
+#include "workloads/programs/program.h"
+
+#define FIRST_PORT 12865u
+
+enum netperf_direction { NETPERF_RX, NETPERF_TX };
+static const char *const direction_names[] = { "rx", "tx", NULL };
+
+struct netperf;
+
+struct instance {
+    struct netperf *netperf;
+    unsigned idx;
+    uint16_t stream;
+    struct kaddr send_buffer, receive_buffer;
+    struct k_thread *server_thread;
+    uint64_t sent, received; /* bytes in all */
+};
+
+struct netperf {
+    /* parameters */
+    const char *server_name, *client_name, *interface;
+    int direction;
+    uint32_t instances, server_socket, client_socket, first_core, client_first_core;
+    bool same_core;
+    uint64_t buffer_bytes;
+    sim_time migrate_after_ps;
+    /* running */
+    struct program *program;
+    struct network_host *server, *client;
+    uint32_t server_ip;
+    struct instance *instance;
+    struct sim_event migration;
+    /* measured */
+    uint64_t bytes, bytes_before, bytes_after; /* of these, before and after the migration */
+    sim_time begin_ps, migrated_ps;
+    struct net_stats at_begin;
+    sim_time last_receive_ps, longest_gap_ps;
+    uint64_t drops_at_begin;
+};
+
+static const struct param_desc netperf_params[] = {
+    PARAM_TEXT("server", struct netperf, server_name, "server", "the host under test"),
+    PARAM_TEXT("client", struct netperf, client_name, "client", "its partner"),
+    PARAM_TEXT("interface", struct netperf, interface, "",
+               "of the server: pf0, pf1, ..., octo0, bond0; empty: the host's default"),
+    PARAM_ONE_OF("direction", struct netperf, direction, NETPERF_RX, direction_names, PROV_NONE, "",
+                 "what the server does: receives or transmits"),
+    PARAM("instances", PARAM_U32, struct netperf, instances, 1, 0, 64, PROV_NONE, "",
+          "pairs of processes, a core each"),
+    PARAM("server_socket", PARAM_U32, struct netperf, server_socket, 0, 0, 7, PROV_NONE, "",
+          "socket of the server's processes"),
+    PARAM("client_socket", PARAM_U32, struct netperf, client_socket, 0, 0, 7, PROV_NONE, "",
+          "socket of the client's processes"),
+    PARAM("first_core", PARAM_U32, struct netperf, first_core, 0, 0, 63, PROV_NONE, "",
+          "of the server's socket, for the first instance"),
+    PARAM("client_first_core", PARAM_U32, struct netperf, client_first_core, 0, 0, 63, PROV_NONE,
+          "", "of the client's socket, for the first instance"),
+    PARAM("same_core", PARAM_BOOL, struct netperf, same_core, 0, 0, 1, PROV_NONE, "",
+          "all of the server's processes share first_core; the client's have a core each"),
+    PARAM("buffer_bytes", PARAM_BYTES, struct netperf, buffer_bytes, 65536, 8, 16777216, PROV_NONE,
+          "", "of one send and one receive call"),
+    PARAM("migrate_after_us", PARAM_TIME, struct netperf, migrate_after_ps, 0, 0, 1e9, PROV_NONE,
+          "", "the server's processes move to the other socket; 0: they stay"),
+    { .type = PARAM_END },
+};
+
+static const struct record_desc netperf_records[] = {
+    { "throughput_gbit_s", RECORD_METRIC, "Gbit/s", "payload received, all instances" },
+    { "netperf_gbit_s", RECORD_METRIC, "Gbit/s", "the same, beside other programs" },
+    { ".throughput_gbit_s", RECORD_METRIC, "Gbit/s", "the same, of this program alone" },
+    { "throughput_before_gbit_s", RECORD_METRIC, "Gbit/s", "before the migration" },
+    { "throughput_after_gbit_s", RECORD_METRIC, "Gbit/s", "after the migration" },
+    { "packets_lost", RECORD_METRIC, "1", "dropped by NICs while measured (migrate_after_us)" },
+    { "packets_reordered", RECORD_METRIC, "1",
+      "segments that came out of order (migrate_after_us)" },
+    { "steering_gap_us", RECORD_METRIC, "us", "longest pause of the receiver after the migration" },
+    { NULL, RECORD_METRIC, NULL, NULL },
+};
+
+/* Of the server's socket, for an instance. */
+static unsigned server_core(const struct netperf *netperf, unsigned i)
+{
+    return netperf->first_core + (netperf->same_core ? 0 : i);
+}
+
+/* What is recorded of a migration is about one of them, which comes before the end. */
+static void check_migration(struct netperf *netperf, struct sim_error_list *errors)
+{
+    const struct program *program = netperf->program, *other;
+    if (netperf->migrate_after_ps == 0)
+        return;
+    if (netperf->migrate_after_ps >= program->workload->measure.duration_ps)
+        program_mistake(netperf->program, "migrate_after_us", errors,
+                        "less than measure.duration_us", NULL);
+    for (unsigned i = 0; (other = program_earlier(program, i)) != NULL; i++)
+        if (other->ops == program->ops && ((struct netperf *)other->state)->migrate_after_ps != 0)
+            program_mistake(netperf->program, "migrate_after_us", errors,
+                            "0, as another netperf migrates already", NULL);
+}
+
+static void netperf_check(struct program *program, struct sim_error_list *errors)
+{
+    struct netperf *netperf = program->state;
+    netperf->program = program;
+    netperf->server = program_host(program, "server", netperf->server_name, errors);
+    netperf->client = program_host(program, "client", netperf->client_name, errors);
+    if (netperf->server == NULL || netperf->client == NULL)
+        return;
+    if (netperf->server == netperf->client)
+        program_mistake(program, "client", errors, "another host than `server`", NULL);
+    program_check_cores(program, netperf->server,
+                        &(struct program_cores){ .socket_key = "server_socket",
+                                                 .first_key = "first_core",
+                                                 .n_key = netperf->same_core ? NULL : "instances",
+                                                 .socket = netperf->server_socket,
+                                                 .first = netperf->first_core,
+                                                 .n = netperf->instances },
+                        errors);
+    program_check_cores(program, netperf->client,
+                        &(struct program_cores){ .socket_key = "client_socket",
+                                                 .first_key = "client_first_core",
+                                                 .n_key = "instances",
+                                                 .socket = netperf->client_socket,
+                                                 .first = netperf->client_first_core,
+                                                 .n = netperf->instances },
+                        errors);
+    program_check_interface(program, "interface", netperf->server, netperf->interface, errors);
+    if (netperf->migrate_after_ps != 0 && network_sockets(netperf->server) < 2)
+        program_mistake(program, "migrate_after_us", errors, "0 for a server of one socket", NULL);
+    check_migration(netperf, errors);
+}
+
+/* ---- TCP_STREAM
+ * ---------------------------------------------------------------------------------- */
+
+static void count(struct netperf *netperf, struct kernel *kernel, uint64_t bytes)
+{
+    if (!program_measuring(netperf->program))
+        return;
+    uint64_t now_ps = k_now_ps(kernel);
+    netperf->bytes += bytes;
+    if (netperf->migrated_ps == 0)
+        netperf->bytes_before += bytes;
+    else
+        netperf->bytes_after += bytes;
+    if (netperf->migrated_ps != 0 && now_ps > netperf->last_receive_ps)
+        netperf->longest_gap_ps = SIM_MAX(netperf->longest_gap_ps,
+                                          now_ps - netperf->last_receive_ps);
+    netperf->last_receive_ps = now_ps;
+}
+
+static void receive_all(struct instance *instance, struct network_host *host, struct socket *socket)
+{
+    struct netperf *netperf = instance->netperf;
+    int64_t n;
+    struct payload_difference is;
+    while ((n = socket_receive(socket, instance->receive_buffer, netperf->buffer_bytes)) > 0) {
+        uint64_t tag = payload_tag(instance->stream, instance->received);
+        if (!kernel_check(host->kernel, instance->receive_buffer, tag, (size_t)n, &is))
+            k_fault(host->kernel, "netperf: tag %llx of the stream instead of %llx",
+                    (unsigned long long)is.found, (unsigned long long)is.expected);
+        instance->received += (uint64_t)n;
+        count(netperf, host->kernel, (uint64_t)n);
+    }
+    socket_close(socket);
+}
+
+static void send_all(struct instance *instance, struct network_host *host, struct socket *socket)
+{
+    struct netperf *netperf = instance->netperf;
+    while (!program_ending(netperf->program)) {
+        payload_fill(host->kernel, instance->send_buffer,
+                     payload_tag(instance->stream, instance->sent), netperf->buffer_bytes);
+        int64_t n = socket_send(socket, instance->send_buffer, netperf->buffer_bytes);
+        if (n < 0)
+            break;
+        instance->sent += (uint64_t)n;
+    }
+    socket_close(socket);
+}
+
+static void server_body(void *arg)
+{
+    struct instance *instance = arg;
+    struct netperf *netperf = instance->netperf;
+    struct network_host *host = netperf->server;
+    struct socket *listener = socket_tcp_listen(
+        host->net, netperf->server_ip, program_port(netperf->program, FIRST_PORT, instance->idx));
+    struct socket *socket = socket_accept(listener);
+    if (netperf->direction == NETPERF_RX)
+        receive_all(instance, host, socket);
+    else
+        send_all(instance, host, socket);
+    socket_close(listener);
+}
+
+static void client_body(void *arg)
+{
+    struct instance *instance = arg;
+    struct netperf *netperf = instance->netperf;
+    struct network_host *host = netperf->client;
+    struct socket *socket =
+        program_connect(netperf->program, host, host->ip, netperf->server_ip,
+                        program_port(netperf->program, FIRST_PORT, instance->idx));
+    if (socket == NULL)
+        return;
+    if (netperf->direction == NETPERF_RX)
+        send_all(instance, host, socket);
+    else
+        receive_all(instance, host, socket);
+}
+
+static void start_instance(struct netperf *netperf, unsigned i)
+{
+    struct instance *instance = &netperf->instance[i];
+    char name[32];
+    unsigned server_cpu = program_cpu(netperf->server, netperf->server_socket,
+                                      server_core(netperf, i));
+    unsigned client_cpu = program_cpu(netperf->client, netperf->client_socket,
+                                      netperf->client_first_core + i);
+    bool rx = netperf->direction == NETPERF_RX;
+    struct network_host *sender = rx ? netperf->client : netperf->server;
+    struct network_host *receiver = rx ? netperf->server : netperf->client;
+    *instance = (struct instance){ .netperf = netperf,
+                                   .idx = i,
+                                   .stream = program_new_stream(netperf->program) };
+    instance->send_buffer = program_buffer(sender, rx ? client_cpu : server_cpu,
+                                           netperf->buffer_bytes);
+    instance->receive_buffer = program_buffer(receiver, rx ? server_cpu : client_cpu,
+                                              netperf->buffer_bytes);
+    program_uses_cpu(netperf->program, netperf->server, server_cpu);
+    program_uses_cpu(netperf->program, netperf->client, client_cpu);
+    snprintf(name, sizeof(name), "netserver.%u", i);
+    instance->server_thread = k_thread_new(netperf->server->kernel, name, (int)server_cpu,
+                                           server_body, instance);
+    snprintf(name, sizeof(name), "netperf.%u", i);
+    k_thread_new(netperf->client->kernel, name, (int)client_cpu, client_body, instance);
+}
+
+static void netperf_start(struct program *program)
+{
+    struct netperf *netperf = program->state;
+    netperf->server_ip = network_interface_ip(netperf->server, netperf->interface);
+    netperf->instance = calloc(netperf->instances, sizeof(*netperf->instance));
+    SIM_ASSERT(netperf->instance != NULL || netperf->instances == 0, "out of memory");
+    for (unsigned i = 0; i < netperf->instances; i++)
+        start_instance(netperf, i);
+}
+
+/* ---- Measuring
+ * ----------------------------------------------------------------------------------- */
+
+static void migrate(struct sim *sim, struct sim_event *event)
+{
+    struct netperf *netperf = SIM_CONTAINER(event, struct netperf, migration);
+    unsigned other = netperf->server_socket == 0 ? 1 : 0;
+    netperf->migrated_ps = sim_now(sim);
+    netperf->last_receive_ps = sim_now(sim);
+    for (unsigned i = 0; i < netperf->instances; i++) {
+        unsigned cpu = program_cpu(netperf->server, other, server_core(netperf, i));
+        program_uses_cpu(netperf->program, netperf->server, cpu);
+        k_thread_set_cpu(netperf->instance[i].server_thread, cpu);
+    }
+}
+
+static void netperf_measure(struct program *program)
+{
+    struct netperf *netperf = program->state;
+    struct sim *sim = program->workload->sim;
+    netperf->begin_ps = sim_now(sim);
+    netperf->bytes = netperf->bytes_before = netperf->bytes_after = 0;
+    netperf->at_begin = *net_stats(netperf->server->net);
+    netperf->drops_at_begin = network_drops(netperf->server) + network_drops(netperf->client);
+    if (netperf->migrate_after_ps != 0) {
+        sim_event_init(&netperf->migration, migrate);
+        sim_schedule_in(sim, &netperf->migration, netperf->migrate_after_ps);
+    }
+}
+
+static double gbit_s(uint64_t bytes, sim_time duration_ps)
+{
+    return duration_ps != 0 ? (double)bytes * 8000.0 / (double)duration_ps : 0.0;
+}
+
+static void record_migration(struct netperf *netperf, sim_time duration_ps)
+{
+    struct run_result *result = netperf->program->workload->result;
+    const struct net_stats *now = net_stats(netperf->server->net);
+    sim_time before_ps = netperf->migrated_ps - netperf->begin_ps;
+    uint64_t drops = network_drops(netperf->server) + network_drops(netperf->client) -
+                     netperf->drops_at_begin;
+    run_result_metric(result, "throughput_before_gbit_s", "Gbit/s",
+                      gbit_s(netperf->bytes_before, before_ps));
+    run_result_metric(result, "throughput_after_gbit_s", "Gbit/s",
+                      gbit_s(netperf->bytes_after, duration_ps - before_ps));
+    run_result_metric(result, "packets_lost", "1", (double)drops);
+    run_result_metric(
+        result, "packets_reordered", "1",
+        (double)(now->out_of_order_segments - netperf->at_begin.out_of_order_segments));
+    run_result_metric(result, "steering_gap_us", "us", (double)netperf->longest_gap_ps / 1e6);
+}
+
+static void netperf_record(struct program *program, sim_time duration_ps)
+{
+    struct netperf *netperf = program->state;
+    program_metric_sum(program, "throughput_gbit_s", "Gbit/s", gbit_s(netperf->bytes, duration_ps));
+    program_metric(program, "throughput_gbit_s", "Gbit/s", gbit_s(netperf->bytes, duration_ps));
+    program_metric_sum(program, "netperf_gbit_s", "Gbit/s", gbit_s(netperf->bytes, duration_ps));
+    program_counts_packets(program, netperf->direction == NETPERF_RX ? PROGRAM_PACKETS_RECEIVED
+                                                                     : PROGRAM_PACKETS_SENT);
+    if (netperf->bytes == 0 && netperf->instances != 0)
+        program_fail(program, "not one byte was received while it was measured");
+    if (netperf->migrate_after_ps != 0) {
+        if (netperf->migrated_ps == 0)
+            program_fail(program,
+                         "the measurement ended before migrate_after_us (%.15g us) had passed: "
+                         "raise measure.duration_us",
+                         (double)netperf->migrate_after_ps / 1e6);
+        else
+            record_migration(netperf, duration_ps);
+    }
+}
+
+static void netperf_release(struct program *program)
+{
+    free(((struct netperf *)program->state)->instance);
+}
+
+const struct program_ops program_netperf_ops = {
+    .type = "netperf",
+    .help = "TCP_STREAM: bulk data through TCP, received or transmitted by the server",
+    .state_bytes = sizeof(struct netperf),
+    .params = netperf_params,
+    .records = netperf_records,
+    .check = netperf_check,
+    .start = netperf_start,
+    .measure = netperf_measure,
+    .record = netperf_record,
+    .release = netperf_release,
+};

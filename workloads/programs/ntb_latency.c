@@ -1,0 +1,200 @@
+/*
+ * Latency of a store into another machine's memory, as SISCI's ping-pong finds it: a processor
+ * stores a word through a window into a segment of the other machine, whose processor loads that
+ * word again and again until it has changed and then stores it into a segment of the first. Half of
+ * the round trip is what is recorded; it contains a look at the memory by the processor that waits.
+ */
+#include <stdlib.h>
+
+#include "logic/lending/lending.h"
+#include "sim/engine/stat.h"
+#include "workloads/programs/program.h"
+
+#define SEGMENT  0x1002u
+#define LOOK_PS  SIM_PS_PER_US
+#define WARM_UPS 16u
+#define SIDES    2u
+#define CPU      1u /* CPU 0 has the interrupts and threads of the lending software */
+
+struct ntb_latency;
+struct latency_side {
+    struct ntb_latency *all;
+    struct lending_host *machine;
+    struct kaddr at; /* the word that it waits for */
+    struct lend_remote remote;
+    bool there, connected, done;
+};
+
+struct ntb_latency {
+    /* parameters */
+    const char *on_name, *peer_name;
+    uint32_t round_trips;
+    /* running */
+    struct program *program;
+    struct latency_side side[SIDES];
+    bool over;
+    struct stat_mean half_ns;
+    struct stat_histogram half_ps;
+};
+
+static const struct param_desc ntb_latency_params[] = {
+    PARAM_TEXT("on", struct ntb_latency, on_name, "", "the machine that stores first"),
+    PARAM_TEXT("peer", struct ntb_latency, peer_name, "", "the machine that answers"),
+    PARAM("round_trips", PARAM_U32, struct ntb_latency, round_trips, 1000, 1, 10000000, PROV_NONE,
+          "", "that are measured"),
+    { .type = PARAM_END },
+};
+
+static const struct record_desc ntb_latency_records[] = {
+    { "write_latency_ns", RECORD_METRIC, "ns",
+      "a store until the other processor has seen it: half a round trip, mean" },
+    { "latency_ns", RECORD_HISTOGRAM, "ns", "the same, each" },
+    { NULL, RECORD_METRIC, NULL, NULL },
+};
+
+static void ntb_latency_check(struct program *program, struct sim_error_list *errors)
+{
+    struct ntb_latency *all = program->state;
+    const char *const key[SIDES] = { "on", "peer" };
+    const char *const name[SIDES] = { all->on_name, all->peer_name };
+    all->program = program;
+    for (unsigned i = 0; i < SIDES; i++) {
+        struct latency_side *side = &all->side[i];
+        side->all = all;
+        side->machine = program_member(program, key[i], name[i], true, errors);
+        if (side->machine != NULL && lending_cpus(side->machine) <= CPU)
+            program_mistake(program, key[i], errors, "a machine with two cores", NULL);
+    }
+    if (all->side[0].machine != NULL && all->side[0].machine == all->side[1].machine)
+        program_mistake(program, "peer", errors, "another machine than `on`", NULL);
+}
+
+/* Memory for the other, and a window onto its. */
+static bool open_side(struct latency_side *side)
+{
+    struct lending_host *machine = side->machine;
+    struct latency_side *other = &side->all->side[side == side->all->side ? 1 : 0];
+    struct lend_error error = { 0 };
+    int status = lend_segment_new(machine->lend, SEGMENT, K_PAGE_BYTES, &side->at, &error);
+    side->there = status == 0;
+    while (status == 0 && !other->there)
+        k_sleep(machine->kernel, LOOK_PS);
+    if (status == 0) {
+        lend_discover(machine->lend);
+        status = lend_segment_connect(machine->lend, other->machine->number, SEGMENT, &side->remote,
+                                      &error);
+    }
+    side->connected = status == 0;
+    if (status != 0)
+        k_fault(machine->kernel, "%s: %s (%d)", machine->name, error.text, status);
+    while (status == 0 && !other->connected)
+        k_sleep(machine->kernel, LOOK_PS);
+    return status == 0;
+}
+
+static void close_side(struct latency_side *side)
+{
+    struct latency_side *other = &side->all->side[side == side->all->side ? 1 : 0];
+    side->done = true;
+    while (!other->done)
+        k_sleep(side->machine->kernel, LOOK_PS);
+    lend_segment_disconnect(&side->remote);
+    lend_segment_free(side->machine->lend, SEGMENT);
+}
+
+static void store(struct latency_side *side, uint32_t word)
+{
+    lend_map_write(side->remote.adapter, &side->remote.map, 0, 4, word);
+}
+
+static uint32_t await_change(struct latency_side *side, uint32_t from)
+{
+    uint32_t word = from;
+    while (word == from && !side->all->over)
+        k_load(side->machine->kernel, side->at, &word, sizeof word);
+    return word;
+}
+
+static void ping_body(void *arg)
+{
+    struct latency_side *side = arg;
+    struct ntb_latency *all = side->all;
+    struct kernel *kernel = side->machine->kernel;
+    uint32_t word = 0;
+    if (!open_side(side))
+        return;
+    while (!program_measuring(all->program) && !program_ending(all->program))
+        k_sleep(kernel, LOOK_PS);
+    for (unsigned i = 0; i < WARM_UPS + all->round_trips; i++) {
+        uint64_t start_ps = k_now_ps(kernel);
+        store(side, word + 1);
+        word = await_change(side, word);
+        uint64_t half_ps = (k_now_ps(kernel) - start_ps) / 2;
+        if (word != i + 1)
+            k_fault(kernel, "round trip %u: %u came back", i, word);
+        if (i < WARM_UPS)
+            continue;
+        stat_mean_add(&all->half_ns, (double)half_ps / 1000.0);
+        stat_histogram_add(&all->half_ps, half_ps);
+    }
+    all->over = true;
+    program_finish(all->program);
+    close_side(side);
+}
+
+static void pong_body(void *arg)
+{
+    struct latency_side *side = arg;
+    uint32_t word = 0;
+    if (!open_side(side))
+        return;
+    while (!side->all->over) {
+        uint32_t now = await_change(side, word);
+        if (now != word)
+            store(side, now);
+        word = now;
+    }
+    close_side(side);
+}
+
+static void ntb_latency_start(struct program *program)
+{
+    struct ntb_latency *all = program->state;
+    program->finite = true;
+    stat_mean_init(&all->half_ns);
+    stat_histogram_init(&all->half_ps);
+    lending_borrows_more(program->lending);
+    for (unsigned i = 0; i < SIDES; i++) {
+        struct latency_side *side = &all->side[i];
+        program_machine_uses_cpu(program, side->machine, CPU);
+        k_thread_new(side->machine->kernel, i == 0 ? "ntb_latency.ping" : "ntb_latency.pong", CPU,
+                     i == 0 ? ping_body : pong_body, side);
+    }
+}
+
+static void ntb_latency_record(struct program *program, sim_time duration_ps)
+{
+    struct ntb_latency *all = program->state;
+    (void)duration_ps;
+    run_result_metric(program->workload->result, "write_latency_ns", "ns",
+                      stat_mean_value(&all->half_ns));
+    run_result_histogram(program->workload->result, "latency_ns", "ns", 0.001, &all->half_ps);
+}
+
+static void ntb_latency_release(struct program *program)
+{
+    stat_histogram_release(&((struct ntb_latency *)program->state)->half_ps);
+}
+
+const struct program_ops program_ntb_latency_ops = {
+    .type = "ntb_latency",
+    .help = "stores through a window that the other machine's processor waits for, to and fro",
+    .single = true,
+    .state_bytes = sizeof(struct ntb_latency),
+    .params = ntb_latency_params,
+    .records = ntb_latency_records,
+    .check = ntb_latency_check,
+    .start = ntb_latency_start,
+    .record = ntb_latency_record,
+    .release = ntb_latency_release,
+};

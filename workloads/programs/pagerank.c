@@ -1,0 +1,300 @@
+/*
+ * PageRank, pulled along incoming edges as in the GAP benchmark suite: a real kernel over a
+ * generated power-law graph, whose accesses go through the caches.
+ *
+ * The graph has 2^scale vertices with `degree` incoming edges each. Where an edge comes from is
+ * drawn from a power law: vertex floor(n * u^skew), u uniform, spread over the numbers by a
+ * multiplicative hash so that popular vertices do not share lines. Arrays: contribution (4 B a
+ * vertex), next score (4 B), out-degree (4 B), edges (4 B), offsets (8 B); each thread's part lies
+ * on the node of its core, as first touch places it. Threads split the vertices evenly and meet at
+ * a barrier after each iteration.
+ *
+ * Timing: edges and offsets are streams; each gather of a contribution is a load that others may
+ * overlap (line-fill buffers), and so may the computation of the edges that follow it, as a core
+ * that runs out of order does; edge_cycles of computation an edge, vertex_cycles a vertex.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "workloads/programs/program.h"
+
+#define DAMPING           0.85
+#define VERTICES_PER_POLL 8u
+#define EDGES_AHEAD       16u /* memory of this process that is asked for so early */
+
+struct pagerank;
+
+struct pagerank_thread {
+    struct pagerank *pagerank;
+    uint64_t first, end;                                      /* vertices */
+    struct kaddr contribution, next, degrees, edges, offsets; /* of its part */
+};
+
+struct pagerank {
+    /* parameters */
+    const char *host_name;
+    uint32_t threads_per_socket, first_core, scale, degree, iterations, edge_cycles, vertex_cycles;
+    double skew;
+    /* running */
+    struct program *program;
+    struct network_host *host;
+    struct pagerank_thread *thread;
+    unsigned n_threads, n_sockets, at_barrier, generation;
+    uint64_t n_vertices, part; /* vertices of a thread */
+    uint32_t *edge, *out_degree;
+    float *contribution, *next;
+    struct k_wait_queue barrier;
+    sim_time begin_ps, end_ps;
+};
+
+static const struct param_desc pagerank_params[] = {
+    PARAM_TEXT("host", struct pagerank, host_name, "server", "where it runs"),
+    PARAM("threads_per_socket", PARAM_U32, struct pagerank, threads_per_socket, 8, 1, 64, PROV_NONE,
+          "", "threads, each on a core of its own"),
+    PARAM("first_core", PARAM_U32, struct pagerank, first_core, 0, 0, 63, PROV_NONE, "",
+          "of each socket, for its first thread"),
+    PARAM("scale", PARAM_U32, struct pagerank, scale, 23, 8, 28, PROV_NONE, "",
+          "the graph has 2^scale vertices"),
+    PARAM("degree", PARAM_U32, struct pagerank, degree, 4, 1, 64, PROV_NONE, "",
+          "incoming edges of a vertex"),
+    PARAM("skew", PARAM_DOUBLE, struct pagerank, skew, 2, 1, 16, PROV_NONE, "",
+          "exponent of the power law that edges' origins are drawn from; 1: uniform"),
+    PARAM("iterations", PARAM_U32, struct pagerank, iterations, 1, 1, 1000, PROV_NONE, "",
+          "over all vertices"),
+    PARAM("edge_cycles", PARAM_U32, struct pagerank, edge_cycles, 4, 0, 1000, PROV_ESTIMATE,
+          "docs/sources.md#a6", "computation for an edge: index, load, add"),
+    PARAM("vertex_cycles", PARAM_U32, struct pagerank, vertex_cycles, 8, 0, 1000, PROV_ESTIMATE,
+          "docs/sources.md#a6",
+          "computation for a vertex; as all have the same degree, its loop's end is predicted"),
+    { .type = PARAM_END },
+};
+
+static const struct record_desc pagerank_records[] = {
+    { "pagerank_s", RECORD_METRIC, "s", "run time of all iterations" },
+    { "pagerank_edges_per_us", RECORD_METRIC, "1/us", "edges done" },
+    { "pagerank_score_sum", RECORD_METRIC, "1",
+      "of all vertices afterwards; below 1 by what vertices without outgoing edges lose" },
+    { NULL, RECORD_METRIC, NULL, NULL },
+};
+
+static void pagerank_check(struct program *program, struct sim_error_list *errors)
+{
+    struct pagerank *pagerank = program->state;
+    pagerank->program = program;
+    pagerank->host = program_host(program, "host", pagerank->host_name, errors);
+    if (pagerank->host != NULL)
+        program_check_cores(program, pagerank->host,
+                            &(struct program_cores){ .first_key = "first_core",
+                                                     .n_key = "threads_per_socket",
+                                                     .first = pagerank->first_core,
+                                                     .n = pagerank->threads_per_socket },
+                            errors);
+}
+
+/* ---- The graph
+ * ------------------------------------------------------------------------------------ */
+
+/* What a vertex gives along each of its outgoing edges; without any it gives nothing. */
+static float contribution(const struct pagerank *pagerank, uint64_t v, float score)
+{
+    return pagerank->out_degree[v] != 0 ? score / (float)pagerank->out_degree[v] : 0.0f;
+}
+
+static void make_graph(struct pagerank *pagerank)
+{
+    uint64_t n = pagerank->n_vertices, n_edges = n * pagerank->degree;
+    struct sim_random random;
+    pagerank->edge = calloc(n_edges + EDGES_AHEAD, sizeof(*pagerank->edge));
+    pagerank->contribution = malloc(n * sizeof(*pagerank->contribution));
+    pagerank->next = malloc(n * sizeof(*pagerank->next));
+    pagerank->out_degree = calloc(n, sizeof(*pagerank->out_degree));
+    SIM_ASSERT(pagerank->edge != NULL && pagerank->contribution != NULL && pagerank->next != NULL &&
+                   pagerank->out_degree != NULL,
+               "out of memory");
+    sim_random_init(&random, sim_seed(pagerank->program->workload->sim), "pagerank");
+    for (uint64_t e = 0; e < n_edges; e++) {
+        double u = pow(sim_random_unit(&random), pagerank->skew);
+        uint64_t rank = (uint64_t)((double)n * u);
+        pagerank->edge[e] = (uint32_t)(rank * UINT64_C(0x9e3779b1) & (n - 1));
+        __builtin_prefetch(&pagerank->out_degree[pagerank->edge[e]], 1);
+        if (e >= EDGES_AHEAD)
+            pagerank->out_degree[pagerank->edge[e - EDGES_AHEAD]]++;
+    }
+    for (uint64_t e = n_edges < EDGES_AHEAD ? 0 : n_edges - EDGES_AHEAD; e < n_edges; e++)
+        pagerank->out_degree[pagerank->edge[e]]++;
+    for (uint64_t v = 0; v < n; v++)
+        pagerank->contribution[v] = contribution(pagerank, v, 1.0f / (float)n);
+}
+
+static struct hpa vertex_at(const struct pagerank *pagerank, uint64_t v, bool next)
+{
+    const struct pagerank_thread *owner = &pagerank->thread[v / pagerank->part];
+    const struct kaddr base = next ? owner->next : owner->contribution;
+    return (struct hpa){ base.v + (v - owner->first) * sizeof(float) };
+}
+
+/* ---- The kernel
+ * ------------------------------------------------------------------------------------ */
+
+/* One vertex: gathers, adds, stores. */
+static void pull(struct pagerank_thread *thread, struct core *core, struct sim_task *task,
+                 uint64_t v)
+{
+    struct pagerank *pagerank = thread->pagerank;
+    uint64_t e = v * pagerank->degree, local = (v - thread->first) * pagerank->degree;
+    float sum = 0;
+    if ((v - thread->first) % (LINE_BYTES / 8) == 0)
+        core_load_stream(core, task, (struct hpa){ thread->offsets.v + (v - thread->first) * 8 });
+    core_compute(core, task, pagerank->vertex_cycles);
+    for (unsigned i = 0; i < pagerank->degree; i++, e++, local++) {
+        if (local % (LINE_BYTES / sizeof(uint32_t)) == 0)
+            core_load_stream(core, task,
+                             (struct hpa){ thread->edges.v + local * sizeof(uint32_t) });
+        __builtin_prefetch(&pagerank->contribution[pagerank->edge[e + EDGES_AHEAD]]);
+        core_load_async(core, task, vertex_at(pagerank, pagerank->edge[e], false));
+        core_compute(core, task, pagerank->edge_cycles);
+        sum += pagerank->contribution[pagerank->edge[e]];
+    }
+    core_store(core, task, vertex_at(pagerank, v, true));
+    pagerank->next[v] = (float)((1.0 - DAMPING) / (double)pagerank->n_vertices + DAMPING * sum);
+}
+
+/* Scores become the contributions of the next iteration. */
+static void divide(struct pagerank_thread *thread, struct core *core, struct sim_task *task,
+                   uint64_t v)
+{
+    struct pagerank *pagerank = thread->pagerank;
+    if ((v - thread->first) % (LINE_BYTES / sizeof(float)) == 0) {
+        core_load_stream(core, task, vertex_at(pagerank, v, true));
+        core_load_stream(core, task, (struct hpa){ thread->degrees.v + (v - thread->first) * 4 });
+        core_store(core, task, vertex_at(pagerank, v, false));
+        core_compute(core, task, LINE_BYTES / sizeof(float));
+    }
+    pagerank->contribution[v] = contribution(pagerank, v, pagerank->next[v]);
+}
+
+static void meet(struct pagerank *pagerank)
+{
+    struct kernel *kernel = pagerank->host->kernel;
+    unsigned generation = pagerank->generation;
+    core_drain(kernel_core(kernel), kernel_task(kernel));
+    if (++pagerank->at_barrier == pagerank->n_threads) {
+        pagerank->at_barrier = 0;
+        pagerank->generation++;
+        k_wake(kernel, &pagerank->barrier);
+        return;
+    }
+    while (pagerank->generation == generation)
+        k_wait(kernel, &pagerank->barrier, UINT64_MAX);
+}
+
+static void each_vertex(struct pagerank_thread *thread,
+                        void (*step)(struct pagerank_thread *, struct core *, struct sim_task *,
+                                     uint64_t))
+{
+    struct kernel *kernel = thread->pagerank->host->kernel;
+    for (uint64_t v = thread->first; v < thread->end;) {
+        struct core *core = kernel_core(kernel);
+        struct sim_task *task = kernel_task(kernel);
+        for (unsigned i = 0; i < VERTICES_PER_POLL && v < thread->end; i++, v++)
+            step(thread, core, task, v);
+        kernel_poll(kernel);
+    }
+}
+
+static void pagerank_body(void *arg)
+{
+    struct pagerank_thread *thread = arg;
+    struct pagerank *pagerank = thread->pagerank;
+    /* begins with the measurement, so that what runs beside it is under way */
+    while (!program_measuring(pagerank->program) && !program_ending(pagerank->program))
+        k_sleep(pagerank->host->kernel, 10 * SIM_PS_PER_US);
+    meet(pagerank);
+    if (pagerank->begin_ps == 0)
+        pagerank->begin_ps = k_now_ps(pagerank->host->kernel);
+    for (unsigned i = 0; i < pagerank->iterations && !program_ending(pagerank->program); i++) {
+        each_vertex(thread, pull);
+        meet(pagerank);
+        each_vertex(thread, divide);
+        meet(pagerank);
+    }
+    pagerank->end_ps = SIM_MAX(pagerank->end_ps, k_now_ps(pagerank->host->kernel));
+    if (++pagerank->at_barrier == pagerank->n_threads)
+        program_finish(pagerank->program);
+}
+
+static void start_thread(struct pagerank *pagerank, unsigned t)
+{
+    struct pagerank_thread *thread = &pagerank->thread[t];
+    struct kernel *kernel = pagerank->host->kernel;
+    unsigned cpu = program_cpu(pagerank->host, t / pagerank->threads_per_socket,
+                               pagerank->first_core + t % pagerank->threads_per_socket);
+    uint64_t n = pagerank->part;
+    char name[32];
+    *thread = (struct pagerank_thread){ .pagerank = pagerank, .first = t * n };
+    thread->end = SIM_MIN(thread->first + n, pagerank->n_vertices);
+    thread->contribution = program_buffer(pagerank->host, cpu, n * sizeof(float));
+    thread->next = program_buffer(pagerank->host, cpu, n * sizeof(float));
+    thread->degrees = program_buffer(pagerank->host, cpu, n * sizeof(uint32_t));
+    thread->offsets = program_buffer(pagerank->host, cpu, n * sizeof(uint64_t));
+    thread->edges = program_buffer(pagerank->host, cpu, n * pagerank->degree * sizeof(uint32_t));
+    snprintf(name, sizeof(name), "pagerank.%u", t);
+    k_thread_new(kernel, name, (int)cpu, pagerank_body, thread);
+}
+
+static void pagerank_start(struct program *program)
+{
+    struct pagerank *pagerank = program->state;
+    pagerank->n_sockets = network_sockets(pagerank->host);
+    pagerank->n_threads = pagerank->n_sockets * pagerank->threads_per_socket;
+    pagerank->n_vertices = UINT64_C(1) << pagerank->scale;
+    pagerank->part = (pagerank->n_vertices + pagerank->n_threads - 1) / pagerank->n_threads;
+    program->finite = true;
+    pagerank->thread = calloc(pagerank->n_threads, sizeof(*pagerank->thread));
+    SIM_ASSERT(pagerank->thread != NULL, "out of memory");
+    make_graph(pagerank);
+    for (unsigned t = 0; t < pagerank->n_threads; t++)
+        start_thread(pagerank, t);
+}
+
+/* ---- Measuring
+ * ------------------------------------------------------------------------------------ */
+
+static void pagerank_record(struct program *program, sim_time duration_ps)
+{
+    struct pagerank *pagerank = program->state;
+    double sum = 0;
+    (void)duration_ps;
+    for (uint64_t v = 0; v < pagerank->n_vertices; v++)
+        sum += pagerank->next[v];
+    run_result_metric(program->workload->result, "pagerank_s", "s",
+                      (double)(pagerank->end_ps - pagerank->begin_ps) / 1e12);
+    run_result_metric(program->workload->result, "pagerank_edges_per_us", "1/us",
+                      (double)(pagerank->n_vertices * pagerank->degree * pagerank->iterations) *
+                          1e6 / (double)(pagerank->end_ps - pagerank->begin_ps));
+    run_result_metric(program->workload->result, "pagerank_score_sum", "1", sum);
+}
+
+static void pagerank_release(struct program *program)
+{
+    struct pagerank *pagerank = program->state;
+    free(pagerank->edge);
+    free(pagerank->out_degree);
+    free(pagerank->contribution);
+    free(pagerank->next);
+    free(pagerank->thread);
+}
+
+const struct program_ops program_pagerank_ops = {
+    .type = "pagerank",
+    .help = "PageRank over a generated power-law graph, with threads on all sockets",
+    .single = true,
+    .state_bytes = sizeof(struct pagerank),
+    .params = pagerank_params,
+    .records = pagerank_records,
+    .check = pagerank_check,
+    .start = pagerank_start,
+    .record = pagerank_record,
+    .release = pagerank_release,
+};

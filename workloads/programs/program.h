@@ -1,0 +1,133 @@
+/*
+ * Programs: what runs on the simulated hosts side by side. The workload "programs" boots a kernel
+ * on every host of the groups `network` and `lending` (workloads/setup/network.h, lending.h), has devices
+ * borrowed and interfaces up, starts each program of the group
+ * `programs`, lets them warm up, measures them together, and has each record its metrics.
+ */
+#ifndef WORKLOADS_PROGRAMS_PROGRAM_H
+#define WORKLOADS_PROGRAMS_PROGRAM_H
+
+#include "workloads/base/workload.h"
+#include "workloads/setup/lending.h"
+#include "workloads/setup/network.h"
+
+struct programs;
+
+struct program {
+    const struct program_ops *ops;
+    const char *name; /* of its group below `programs` */
+    struct config_node *group;
+    struct programs *all;
+    struct workload *workload;
+    struct network *network;
+    struct lending *lending; /* NULL: the scenario has no such group */
+    void *state;             /* ops->state_bytes, params read into it */
+    bool finite; /* set by start(): it ends by itself; the measurement ends with the last of them */
+    bool finished;
+    unsigned n_connecting; /* connections of it that are being made */
+};
+
+struct program_ops {
+    const char *type; /* "netperf" */
+    const char *help;
+    bool single; /* at most one per scenario: its metrics are not sums over programs */
+    size_t state_bytes;
+    const struct param_desc *params;
+    /* What record() records; a name that begins with "." gets the program's before it. */
+    const struct record_desc *records;
+    /* Resolves references, checks settings against each other; mistakes go to errors. */
+    void (*check)(struct program *program, struct sim_error_list *errors);
+    /* Hosts are booted, interfaces are up: makes its threads. */
+    void (*start)(struct program *program);
+    /* The warm-up is over: what was counted until now does not count. May be NULL. */
+    void (*measure)(struct program *program);
+    void (*record)(struct program *program, sim_time duration_ps);
+    /* Frees what the others allocated; may be NULL. */
+    void (*release)(struct program *program);
+};
+extern const struct program_ops program_netperf_ops, program_netperf_rr_ops, program_sockperf_ops,
+    program_pktgen_ops, program_sendfile_ops, program_memcached_ops, program_stream_ops,
+    program_pagerank_ops, program_fio_ops, program_training_ops, program_bandwidth_test_ops,
+    program_cold_migration_ops, program_ping_pong_ops, program_device_dma_ops,
+    program_borrow_limit_ops, program_device_taken_ops, program_ntb_dma_ops,
+    program_ntb_latency_ops;
+
+/* ---- For programs ---------------------------------------------------------------------------- */
+/* Between measure() and record(). */
+bool program_measuring(const struct program *program);
+/* It ended by itself, at the task's time. */
+void program_finish(struct program *program);
+/* The run has failed, if only as a measurement: it says so when the hosts have been shut down. */
+void program_fail(struct program *program, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3), cold));
+/* The i-th of those that stand before it and are enabled; NULL: there are fewer. For check(). */
+const struct program *program_earlier(const struct program *program, unsigned i);
+/* Like workload_mistake(). */
+void program_mistake(struct program *program, const char *key, struct sim_error_list *errors,
+                     const char *expected, const char *const *names);
+/* The machine of the network with this name; a mistake with its setting `key` if there is none.
+ * NULL, too, if a mistake in its group leaves open what it is; so for what follows. */
+struct network_host *program_host(struct program *program, const char *key, const char *name,
+                                  struct sim_error_list *errors);
+/* The same of the group `lending`: a machine that programs without a network run on. */
+struct lending_host *program_machine(struct program *program, const char *key, const char *name,
+                                     struct sim_error_list *errors);
+/* One that takes part in the cluster; bare: and has no guest, as the program works with the lending
+ * software of the machine itself. NULL: there is none, which is a mistake. */
+struct lending_host *program_member(struct program *program, const char *key, const char *name,
+                                    bool bare, struct sim_error_list *errors);
+/* In check(): a device of this type that the machine can use. NULL: it is none, which is a mistake.
+ * In start(): lending_device(). */
+struct model *program_device(struct program *program, const char *key, struct lending_host *host,
+                             const char *device, const struct model_ops *type,
+                             struct sim_error_list *errors);
+/* Mistake in check(): the machine, or its guest, does not have n CPUs from this one on. */
+void program_check_cpus(struct program *program, const char *key, const struct lending_host *host,
+                        unsigned first, unsigned n, struct sim_error_list *errors);
+void program_machine_uses_cpu(struct program *program, const struct lending_host *host,
+                              unsigned cpu);
+bool program_is_measured(const struct program *program, const struct lending_host *host);
+/* Cores of a socket that a program runs on, and the settings that say so. */
+struct program_cores {
+    const char *socket_key; /* NULL: every socket */
+    const char *first_key;
+    const char *n_key; /* NULL: n is no setting */
+    unsigned socket, first, n;
+    unsigned per_unit; /* cores for each of what n_key counts; 0: one */
+};
+/* Mistakes in check(): no such socket; no such cores of one; no such interface ("" is the default).
+ */
+void program_check_cores(struct program *program, const struct network_host *host,
+                         const struct program_cores *cores, struct sim_error_list *errors);
+void program_check_interface(struct program *program, const char *key,
+                             const struct network_host *host, const char *interface,
+                             struct sim_error_list *errors);
+/* CPU `idx` of a socket of the host; SIM_ASSERTs that there is one. */
+unsigned program_cpu(const struct network_host *host, unsigned socket, unsigned idx);
+/* Says that the program loads this CPU: its utilisation counts in cpu_utilization_ratio, if the
+ * host is the one that is measured. */
+void program_uses_cpu(struct program *program, const struct network_host *host, unsigned cpu);
+/* Which packets of the measured host `packet_rate_kpps` and what is "per packet" are about: those
+ * received, those handed to its NICs (a TSO buffer is one), or both. */
+enum program_packets { PROGRAM_PACKETS_RECEIVED = 1, PROGRAM_PACKETS_SENT = 2 };
+void program_counts_packets(struct program *program, enum program_packets which);
+/* Operations of a kind of its own instead (transactions, requests). */
+void program_count_operations(struct program *program, uint64_t n);
+/* The measurement is over: loops end, so that all that is under way can arrive. */
+bool program_ending(const struct program *program);
+/* Memory of the node of a CPU; never fails (SIM_ASSERT). */
+struct kaddr program_buffer(const struct network_host *host, unsigned cpu, uint64_t bytes);
+/* [thread] A connection to a server that may still be starting: tries for some milliseconds. NULL
+ * and a fault of the run if there is none. */
+struct socket *program_connect(struct program *program, const struct network_host *host,
+                               uint32_t from_ip, uint32_t ip, uint16_t port);
+/* A metric of this program: "<its name>.<name>". */
+void program_metric(struct program *program, const char *name, const char *unit, double value);
+/* A metric to which several programs of a kind may add. */
+void program_metric_sum(struct program *program, const char *name, const char *unit, double value);
+/* Port `idx` (below 64) from `base` on of this program: others on the same address have others. */
+uint16_t program_port(const struct program *program, uint16_t base, unsigned idx);
+/* A number of its own for each stream of payload (models/base/payload.h). */
+uint16_t program_new_stream(struct program *program);
+
+#endif

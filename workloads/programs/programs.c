@@ -1,0 +1,573 @@
+/*
+ * The workload "programs": kernels, interfaces, programs side by side, measured together.
+ *
+ * All programs start at once. After measure.warmup_us everything is cleared and measured for
+ * measure.duration_us; if there are programs that end by themselves (PageRank), until the last of
+ * them has, and duration_us bounds it.
+ */
+#include "workloads/programs/programs_internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CONNECT_TRIES    100u
+#define CONNECT_PAUSE_PS (50 * SIM_PS_PER_US)
+#define END_PS           (20 * SIM_PS_PER_MS)
+#define PORTS            64u /* of a program */
+
+static const struct param_desc programs_params[] = {
+    PARAM_TEXT("measured", struct programs, measured_name, "server",
+               "the host whose processors and memory the metrics are about"),
+    PARAM("connect_within_us", PARAM_TIME, struct programs, connect_within_ps, 20, 0, 1000,
+          PROV_NONE, "",
+          "TCP clients connect after as long at most, at random by the seed: results of several"
+          " seeds do not hang on one order of events"),
+    { .type = PARAM_END },
+};
+
+/* Of every program, besides its own. */
+struct program_common {
+    bool enabled;
+};
+static const struct param_desc common_params[] = {
+    PARAM("enabled", PARAM_BOOL, struct program_common, enabled, 1, 0, 1, PROV_NONE, "",
+          "false: the program is left out"),
+    { .type = PARAM_END },
+};
+
+/* ---- Building ----------------------------------------------------------------------------------
+ */
+
+/* --set or an axis changes a setting of a program that is not there: the group is theirs. */
+static bool is_no_program(struct config_node *group)
+{
+    const char *origin = config_origin(group);
+    return strcmp(origin, "--set") == 0 || strncmp(origin, "axis ", 5) == 0;
+}
+
+static void no_program(struct config_node *programs, struct config_node *group,
+                       struct sim_error_list *errors)
+{
+    const char **names = calloc(config_count(programs) + 1, sizeof(*names));
+    unsigned n = 0;
+    SIM_ASSERT(names != NULL, "out of memory");
+    for (unsigned i = 0; i < config_count(programs); i++) {
+        struct config_node *child = config_child(programs, i);
+        if (config_kind(child) == CONFIG_GROUP && config_find(child, "type") != NULL)
+            names[n++] = config_name(child);
+    }
+    char *suggestion = sim_suggestion(config_name(group), names);
+    sim_error_add(errors, config_file(group), config_line(group), "%s: no program \"%s\"%s%s",
+                  config_path(group), config_name(group), *suggestion != '\0' ? "; " : "",
+                  suggestion);
+    free(suggestion);
+    free(names);
+}
+
+static const struct program_ops *find_ops(const struct program_ops *const *registry,
+                                          struct config_node *programs, struct config_node *group,
+                                          struct sim_error_list *errors)
+{
+    static const char *const type_setting[] = { "type", NULL };
+    const char *names[32] = { NULL };
+    struct config_node *type = config_get(group, "type");
+    config_allow(group, type_setting);
+    for (unsigned i = 0; registry[i] != NULL && i < 31; i++)
+        names[i] = registry[i]->type;
+    if (type != NULL && config_kind(type) == CONFIG_STRING)
+        for (unsigned i = 0; registry[i] != NULL; i++)
+            if (strcmp(registry[i]->type, config_string(type)) == 0)
+                return registry[i];
+    if (type == NULL && is_no_program(group))
+        no_program(programs, group, errors);
+    else
+        config_mistake(type != NULL ? type : group, errors, "`type`: a program", names);
+    config_mark_read(group);
+    return NULL;
+}
+
+static void release_program(struct program *program)
+{
+    if (program->ops->release != NULL)
+        program->ops->release(program);
+    free(program->state);
+}
+
+static void read_program(struct programs *all, struct config_node *programs,
+                         struct config_node *group, struct sim_error_list *errors)
+{
+    struct program *program = &all->program[all->n_programs];
+    struct program_common common = { .enabled = true };
+    if (config_kind(group) != CONFIG_GROUP) {
+        config_mistake(group, errors, "a group that describes a program", NULL);
+        return;
+    }
+    const struct program_ops *ops = find_ops(all->workload->programs, programs, group, errors);
+    if (ops == NULL)
+        return;
+    *program = (struct program){ .ops = ops,
+                                 .name = config_name(group),
+                                 .group = group,
+                                 .all = all,
+                                 .workload = all->workload,
+                                 .network = all->network,
+                                 .lending = all->lending };
+    program->state = calloc(1, ops->state_bytes);
+    SIM_ASSERT(program->state != NULL, "out of memory");
+    all->n_programs++;
+    config_read_params(all->workload->config, group, config_path(group), common_params, &common,
+                       errors);
+    config_read_params(all->workload->config, group, config_path(group), ops->params,
+                       program->state, errors);
+    ops->check(program, errors);
+    for (unsigned i = 0; ops->single && common.enabled && i + 1 < all->n_programs; i++)
+        if (all->program[i].ops == ops)
+            program_mistake(program, "type", errors,
+                            "a type that no other program has, as its metrics are those of one",
+                            NULL);
+    if (!common.enabled) {
+        release_program(program);
+        all->n_programs--;
+    }
+}
+
+/* The host by its name in either group. */
+static void find_measured(struct programs *all, struct sim_error_list *errors)
+{
+    const char *name = all->measured_name;
+    all->measured_net = network_find(all->network, name);
+    if (all->lending != NULL)
+        all->measured_lend = all->measured_net != NULL ? all->measured_net->lending
+                                                       : lending_find(all->lending, name);
+    if (all->measured_net != NULL) /* its host is NULL where there is a message about it */
+        all->measured = all->measured_net->host;
+    else if (all->measured_lend != NULL)
+        all->measured = all->measured_lend->host;
+    else if (all->measured_net == NULL && !all->network->unknown &&
+             (all->lending == NULL || lending_sound(all->lending)))
+        workload_mistake(all->workload, "measured", errors,
+                         all->network->n_hosts != 0 ? "a host of the group `network`"
+                                                    : "a machine of the group `lending`",
+                         all->network->n_hosts != 0 ? network_names(all->network)
+                                                    : lending_names(all->lending));
+}
+
+/* Programs are measured for a time, or until they end. */
+static void check_measure(struct workload *workload, struct sim_error_list *errors)
+{
+    if (workload->measure.precision_ratio != 0)
+        workload_measure_no_effect(workload, "precision_ratio", NULL, errors,
+                                   "no precision_ratio: programs are measured for duration_us");
+    if (workload->measure.transactions != 0)
+        workload_measure_no_effect(workload, "transactions", NULL, errors,
+                                   "no transactions: programs are measured for duration_us");
+    if (workload->measure.latency_parts)
+        workload_measure_no_effect(workload, "latency_parts", NULL, errors,
+                                   "no latency_parts: programs do not record them");
+}
+
+static void programs_check(struct workload *workload, struct sim_error_list *errors)
+{
+    struct programs *all = workload->state;
+    struct config_node *group = config_get(config_root(workload->config), "programs");
+    all->workload = workload;
+    check_measure(workload, errors);
+    all->lending = lending_new(workload->world, workload->config, errors);
+    all->network = network_new(workload->world, workload->config, all->lending, errors);
+    find_measured(all, errors);
+    if (group == NULL || config_kind(group) != CONFIG_GROUP || config_count(group) == 0) {
+        config_mistake(group != NULL ? group : workload->group, errors,
+                       "a group `programs` with what runs, { NAME = { type = ...; }; }", NULL);
+        return;
+    }
+    all->program = calloc(config_count(group), sizeof(*all->program));
+    SIM_ASSERT(all->program != NULL, "out of memory");
+    for (unsigned i = 0; i < config_count(group); i++)
+        read_program(all, group, config_get(group, config_name(config_child(group, i))), errors);
+}
+
+/* ---- Running ------------------------------------------------------------------------------------
+ */
+
+static bool any_finite(const struct programs *all)
+{
+    for (unsigned i = 0; i < all->n_programs; i++)
+        if (all->program[i].finite)
+            return true;
+    return false;
+}
+
+static bool all_finished(const struct programs *all)
+{
+    for (unsigned i = 0; i < all->n_programs; i++)
+        if (all->program[i].finite && !all->program[i].finished)
+            return false;
+    return true;
+}
+
+/* A connection that was never made: what would be recorded says nothing about the machines. */
+static bool all_connected(const struct programs *all)
+{
+    for (unsigned i = 0; i < all->n_programs; i++)
+        if (all->program[i].n_connecting != 0) {
+            program_fail(&all->program[i],
+                         "%u of its connections were not made before the measurement ended: is "
+                         "there a cable between the interfaces, and does it lose frames?",
+                         all->program[i].n_connecting);
+            return false;
+        }
+    return true;
+}
+
+static void take_down(struct programs *all)
+{
+    const volatile int *interrupt = all->workload->interrupt;
+    network_down(all->network, interrupt);
+    if (all->lending != NULL && sim_error(all->workload->sim) == NULL &&
+        (interrupt == NULL || *interrupt == 0))
+        lending_down(all->lending, interrupt);
+}
+
+/* Lets programs end and what is under way arrive, then shuts the hosts down; not where the run has
+ * been interrupted or has failed already. */
+static void end(struct programs *all)
+{
+    struct workload *workload = all->workload;
+    bool never = false;
+    all->measuring = false;
+    all->ending = true;
+    workload_run_until(workload, &never, sim_now(workload->sim) + END_PS);
+    if (sim_error(workload->sim) == NULL &&
+        (workload->interrupt == NULL || *workload->interrupt == 0))
+        take_down(all);
+}
+
+/* True: it is until_ps, or done. */
+static bool go_on(struct workload *workload, const bool *done, sim_time until_ps)
+{
+    workload_run_until(workload, done, until_ps);
+    return sim_error(workload->sim) == NULL &&
+           (workload->interrupt == NULL || *workload->interrupt == 0);
+}
+
+static void measure(struct programs *all)
+{
+    struct workload *workload = all->workload;
+    bool never = false;
+    if (!go_on(workload, &never, sim_now(workload->sim) + workload->measure.warmup_ps) ||
+        all->fault[0] != '\0')
+        return;
+    programs_begin(all);
+    all->done = any_finite(all) && all_finished(all);
+    if (!go_on(workload, any_finite(all) ? &all->done : &never,
+               all->begin_ps + workload->measure.duration_ps))
+        return;
+    rate_sampler_stop(&all->sampler);
+    if (all->fault[0] != '\0')
+        return; /* what could be recorded says nothing: a program could not do its work */
+    if (sim_now(workload->sim) == all->begin_ps)
+        sim_fail(workload->sim, "no time was measured: all programs that end by themselves had "
+                                "ended when measure.warmup_us was over");
+    else if (any_finite(all) && !all_finished(all))
+        sim_fail(workload->sim, "not every program ended within measure.duration_us");
+    else if (all_connected(all))
+        programs_record(all, sim_now(workload->sim) - all->begin_ps);
+}
+
+static void programs_run(struct workload *workload)
+{
+    struct programs *all = workload->state;
+    if ((all->lending != NULL && !lending_up(all->lending, workload->interrupt)) ||
+        !network_up(all->network, workload->interrupt))
+        return;
+    sim_random_init(&all->random, sim_seed(workload->sim), "programs");
+    all->kernel = all->measured_net != NULL ? all->measured_net->kernel
+                                            : all->measured_lend->kernel;
+    for (unsigned i = 0; i < all->n_programs; i++)
+        all->program[i].ops->start(&all->program[i]);
+    measure(all);
+    end(all);
+    if (all->fault[0] != '\0' && sim_error(workload->sim) == NULL)
+        sim_fail(workload->sim, "%s", all->fault);
+}
+
+static void programs_release(struct workload *workload)
+{
+    struct programs *all = workload->state;
+    for (unsigned i = 0; i < all->n_programs; i++)
+        release_program(&all->program[i]);
+    free(all->program);
+    if (all->network != NULL)
+        network_free(all->network);
+    lending_free(all->lending);
+}
+
+static const char *const programs_groups[] = { "network", "lending", "programs", NULL };
+
+const struct workload_ops workload_programs_ops = {
+    .type = "programs",
+    .help =
+        "programs on hosts with kernels and networks: the groups `network`, `lending`, `programs`",
+    .state_bytes = sizeof(struct programs),
+    .params = programs_params,
+    .records = programs_records,
+    .declare = programs_declare,
+    .groups = programs_groups,
+    .check = programs_check,
+    .run = programs_run,
+    .release = programs_release,
+};
+
+/* ---- For programs
+ * -------------------------------------------------------------------------------- */
+
+bool program_measuring(const struct program *program)
+{
+    return program->all->measuring;
+}
+
+void program_finish(struct program *program)
+{
+    program->finished = true;
+    if (all_finished(program->all)) {
+        program->all->done = true;
+        sim_stop(program->workload->sim);
+    }
+}
+
+void program_fail(struct program *program, const char *fmt, ...)
+{
+    struct programs *all = program->all;
+    char text[sizeof(all->fault) - 64];
+    va_list args;
+    if (all->fault[0] != '\0')
+        return;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    snprintf(all->fault, sizeof(all->fault), "%.60s: %s", program->name, text);
+}
+
+const struct program *program_earlier(const struct program *program, unsigned i)
+{
+    const struct program *earlier = &program->all->program[i];
+    return earlier < program ? earlier : NULL;
+}
+
+void program_mistake(struct program *program, const char *key, struct sim_error_list *errors,
+                     const char *expected, const char *const *names)
+{
+    config_mistake_at(program->group, key, errors, expected, names);
+}
+
+struct network_host *program_host(struct program *program, const char *key, const char *name,
+                                  struct sim_error_list *errors)
+{
+    struct network_host *host = network_find(program->network, name);
+    if (host == NULL && !program->network->unknown)
+        program_mistake(program, key, errors, "a host of the group `network`",
+                        network_names(program->network));
+    return host != NULL && host->host != NULL ? host : NULL;
+}
+
+struct lending_host *program_machine(struct program *program, const char *key, const char *name,
+                                     struct sim_error_list *errors)
+{
+    struct lending_host *host = program->lending != NULL ? lending_find(program->lending, name)
+                                                         : NULL;
+    if (program->lending != NULL ? !lending_sound(program->lending) : program->network->unknown)
+        return NULL; /* there is a message */
+    if (host == NULL)
+        program_mistake(program, key, errors,
+                        program->lending != NULL
+                            ? "a machine of the group `lending`"
+                            : "a machine of the group `lending`, which the scenario does not have",
+                        program->lending != NULL ? lending_names(program->lending) : NULL);
+    return host;
+}
+
+struct lending_host *program_member(struct program *program, const char *key, const char *name,
+                                    bool bare, struct sim_error_list *errors)
+{
+    struct lending_host *host = program_machine(program, key, name, errors);
+    const char *expected = NULL;
+    if (host != NULL && !host->member)
+        expected = "a machine that lends or borrows, if only nothing ([])";
+    else if (host != NULL && bare && host->vm != NULL)
+        expected = "a machine without a group `vm`";
+    if (expected == NULL)
+        return host;
+    program_mistake(program, key, errors, expected, NULL);
+    return NULL;
+}
+
+struct model *program_device(struct program *program, const char *key, struct lending_host *host,
+                             const char *device, const struct model_ops *type,
+                             struct sim_error_list *errors)
+{
+    struct model *model = world_device(program->workload->world, device);
+    char expected[64];
+    if (!lending_uses(host, device)) {
+        program_mistake(program, key, errors,
+                        "a device that the machine borrows, or has and does not lend",
+                        lending_used_names(host));
+        return NULL;
+    }
+    if (model->ops == type)
+        return model;
+    snprintf(expected, sizeof(expected), "a device of type %s", type->type);
+    program_mistake(program, key, errors, expected, NULL);
+    return NULL;
+}
+
+bool program_is_measured(const struct program *program, const struct lending_host *host)
+{
+    return host == program->all->measured_lend;
+}
+
+void program_machine_uses_cpu(struct program *program, const struct lending_host *host,
+                              unsigned cpu)
+{
+    if (host == program->all->measured_lend && cpu < PROGRAMS_CPUS_MAX)
+        program->all->uses_cpu[cpu] = true;
+}
+
+void program_check_cpus(struct program *program, const char *key, const struct lending_host *host,
+                        unsigned first, unsigned n, struct sim_error_list *errors)
+{
+    const char *const whose = host->vm != NULL ? "guest" : "host";
+    const unsigned cpus = lending_cpus(host);
+    char expected[96];
+    if (first < cpus && n <= cpus - first)
+        return;
+    if (n == 1)
+        snprintf(expected, sizeof(expected), "a CPU of the %s, 0..%u", whose, cpus - 1);
+    else
+        snprintf(expected, sizeof(expected), "%u CPUs of the %s in a row, of 0..%u", n, whose,
+                 cpus - 1);
+    program_mistake(program, key, errors, expected, NULL);
+}
+
+void program_check_cores(struct program *program, const struct network_host *host,
+                         const struct program_cores *cores, struct sim_error_list *errors)
+{
+    const unsigned sockets = network_sockets(host), n_cores = network_cores_per_socket(host);
+    const unsigned per_unit = SIM_MAX(cores->per_unit, 1U);
+    char expected[160];
+    if (cores->socket_key != NULL && cores->socket >= sockets) {
+        snprintf(expected, sizeof(expected), "a socket of the host \"%.60s\", 0..%u", host->name,
+                 sockets - 1);
+        program_mistake(program, cores->socket_key, errors, expected, NULL);
+    }
+    if (cores->n == 0)
+        return;
+    if (cores->first >= n_cores) {
+        snprintf(expected, sizeof(expected), "a core of a socket of the host \"%.60s\", 0..%u",
+                 host->name, n_cores - 1);
+        program_mistake(program, cores->first_key, errors, expected, NULL);
+    } else if (cores->n_key != NULL && cores->n > (n_cores - cores->first) / per_unit) {
+        snprintf(expected, sizeof(expected),
+                 "at most %u: a socket of the host \"%.60s\" has %u cores, %s is %u%s",
+                 (n_cores - cores->first) / per_unit, host->name, n_cores, cores->first_key,
+                 cores->first, per_unit > 1 ? ", each takes two" : "");
+        program_mistake(program, cores->n_key, errors, expected, NULL);
+    }
+}
+
+void program_check_interface(struct program *program, const char *key,
+                             const struct network_host *host, const char *interface,
+                             struct sim_error_list *errors)
+{
+    if (!network_interface_named(host, interface))
+        program_mistake(program, key, errors, "an interface of the host",
+                        network_interface_names(host));
+}
+
+unsigned program_cpu(const struct network_host *host, unsigned socket, unsigned idx)
+{
+    const unsigned per_socket = network_cores_per_socket(host);
+    SIM_ASSERT(socket < network_sockets(host) && idx < per_socket, "socket %u, core %u", socket,
+               idx);
+    return socket * per_socket + idx;
+}
+
+void program_uses_cpu(struct program *program, const struct network_host *host, unsigned cpu)
+{
+    if (host == program->all->measured_net && cpu < PROGRAMS_CPUS_MAX)
+        program->all->uses_cpu[cpu] = true;
+}
+
+void program_counts_packets(struct program *program, enum program_packets which)
+{
+    program->all->packets_which |= (unsigned)which;
+}
+
+void program_count_operations(struct program *program, uint64_t n)
+{
+    program->all->operations += n;
+}
+
+bool program_ending(const struct program *program)
+{
+    return program->all->ending;
+}
+
+struct kaddr program_buffer(const struct network_host *host, unsigned cpu, uint64_t bytes)
+{
+    struct kaddr at = k_alloc(host->kernel, (int)k_node_of_cpu(host->kernel, cpu), bytes,
+                              K_PAGE_BYTES);
+    SIM_ASSERT(at.v != 0, "%s: no memory for a buffer of %llu bytes", host->name,
+               (unsigned long long)bytes);
+    return at;
+}
+
+struct socket *program_connect(struct program *program, const struct network_host *host,
+                               uint32_t from_ip, uint32_t ip, uint16_t port)
+{
+    struct programs *all = program->all;
+    program->n_connecting++;
+    if (all->connect_within_ps != 0)
+        k_sleep(host->kernel, sim_random_below(&all->random, all->connect_within_ps));
+    for (unsigned i = 0; i < CONNECT_TRIES; i++) {
+        struct socket *socket = socket_tcp_connect(host->net, from_ip, ip, port);
+        if (socket != NULL) {
+            program->n_connecting--;
+            return socket;
+        }
+        k_sleep(host->kernel, CONNECT_PAUSE_PS);
+    }
+    k_fault(host->kernel, "%s: nobody listens on port %u", program->name, port);
+    return NULL;
+}
+
+void program_metric(struct program *program, const char *name, const char *unit, double value)
+{
+    char whole[96];
+    snprintf(whole, sizeof(whole), "%s.%s", program->name, name);
+    run_result_metric(program->workload->result, whole, unit, value);
+}
+
+void program_metric_sum(struct program *program, const char *name, const char *unit, double value)
+{
+    struct programs *all = program->all;
+    unsigned i = 0;
+    while (i < all->n_sums && strcmp(all->sum[i].name, name) != 0)
+        i++;
+    SIM_ASSERT(i < PROGRAMS_SUMS_MAX, "more metrics than there is room for");
+    if (i == all->n_sums)
+        all->sum[all->n_sums++] = (struct metric_sum){ name, unit, 0 };
+    all->sum[i].value += value;
+}
+
+uint16_t program_port(const struct program *program, uint16_t base, unsigned idx)
+{
+    SIM_ASSERT(idx < PORTS, "port %u of a program", idx);
+    return (uint16_t)(base + PORTS * (unsigned)(program - program->all->program) + idx);
+}
+
+uint16_t program_new_stream(struct program *program)
+{
+    return ++program->all->next_stream;
+}

@@ -1,0 +1,52 @@
+/* The inside of the workload "programs", for programs*.c only. */
+#ifndef WORKLOADS_PROGRAMS_PROGRAMS_INTERNAL_H
+#define WORKLOADS_PROGRAMS_PROGRAMS_INTERNAL_H
+
+#include "workloads/programs/program.h"
+
+#define PROGRAMS_CPUS_MAX 256u
+#define PROGRAMS_SUMS_MAX 32u
+
+struct metric_sum {
+    const char *name, *unit;
+    double value;
+};
+
+struct programs {
+    /* parameters */
+    const char *measured_name;
+    sim_time connect_within_ps;
+    /* running */
+    struct workload *workload;
+    struct lending *lending; /* NULL: the scenario has no such group */
+    struct network *network;
+    struct host *measured;              /* the host that metrics are about */
+    struct kernel *kernel;              /* of it, once it is up */
+    struct network_host *measured_net;  /* its part in the network, or NULL */
+    struct lending_host *measured_lend; /* its part in the group `lending`, or NULL */
+    struct program *program;
+    unsigned n_programs;
+    bool measuring, done;
+    bool uses_cpu[PROGRAMS_CPUS_MAX]; /* of the measured host */
+    sim_time begin_ps;
+    struct sim_random random; /* of connect_within_ps */
+    unsigned packets_which;   /* enum program_packets */
+    uint64_t sent_at_begin, received_at_begin, operations;
+    bool ending;
+    uint16_t next_stream;
+    struct metric_sum sum[PROGRAMS_SUMS_MAX];
+    unsigned n_sums;
+    struct rate_sampler sampler;
+    char fault[256]; /* why the run has failed, told when the hosts are down; "" */
+};
+
+/* ---- programs_record.c ------------------------------------------------------------------------
+ */
+extern const struct record_desc programs_records[];
+/* What depends on the programs. */
+void programs_declare(struct workload *workload, struct run_result *declared);
+/* The measurement begins: clears what is counted, starts the series. */
+void programs_begin(struct programs *all);
+void programs_record(struct programs *all, sim_time duration_ps);
+
+#endif

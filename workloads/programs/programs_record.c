@@ -1,0 +1,239 @@
+/* What the workload "programs" records of the host that is measured. */
+#include <stdio.h>
+#include <string.h>
+
+#include "workloads/programs/breakdown.h"
+#include "workloads/programs/programs_internal.h"
+
+const struct record_desc programs_records[] = {
+    { "memory_gbit_s", RECORD_METRIC, "Gbit/s", "DRAM traffic of the measured host" },
+    { "cpu_utilization_ratio", RECORD_METRIC, "1", "of its cores that programs use" },
+    { "packet_rate_kpps", RECORD_METRIC, "1000/s", "packets it receives, buffers it sends" },
+    { "packet_rate_mpps", RECORD_METRIC, "1000000/s", "the same" },
+    { "llc_misses_per_packet", RECORD_METRIC, "1", "loads and stores that missed its LLCs" },
+    { "llc_misses_per_operation", RECORD_METRIC, "1", "the same, of request-response programs" },
+    { "cpu_part_ns.compute", RECORD_METRIC, "ns",
+      "processor time per packet (operation): computing" },
+    { "cpu_part_ns.l1", RECORD_METRIC, "ns", "waiting for data from L1, and so on" },
+    { "cpu_part_ns.l2", RECORD_METRIC, "ns", "the same" },
+    { "cpu_part_ns.llc", RECORD_METRIC, "ns", "the same" },
+    { "cpu_part_ns.peer_cache", RECORD_METRIC, "ns", "from another core of the socket" },
+    { "cpu_part_ns.remote_cache", RECORD_METRIC, "ns", "from the other socket's caches" },
+    { "cpu_part_ns.local_dram", RECORD_METRIC, "ns", "the same" },
+    { "cpu_part_ns.remote_dram", RECORD_METRIC, "ns", "the same" },
+    { "dram_part_bytes.read_load", RECORD_METRIC, "bytes",
+      "DRAM traffic per packet (operation) by cause: reads for loads" },
+    { "dram_part_bytes.read_rfo", RECORD_METRIC, "bytes", "reads for stores" },
+    { "dram_part_bytes.read_dma", RECORD_METRIC, "bytes", "reads for devices" },
+    { "dram_part_bytes.read_directory", RECORD_METRIC, "bytes", "reads of the directory alone" },
+    { "dram_part_bytes.write_victim", RECORD_METRIC, "bytes", "displaced by cores" },
+    { "dram_part_bytes.write_ddio_victim", RECORD_METRIC, "bytes", "displaced by devices" },
+    { "dram_part_bytes.write_snoop", RECORD_METRIC, "bytes", "written back because of a snoop" },
+    { "dram_part_bytes.write_nt", RECORD_METRIC, "bytes", "non-temporal stores" },
+    { "dram_part_bytes.write_dma", RECORD_METRIC, "bytes", "devices' writes" },
+    { "dram_part_bytes.write_directory", RECORD_METRIC, "bytes", "the directory alone" },
+    { "dram_part_bytes.write_flush", RECORD_METRIC, "bytes", "flushed" },
+    { "dma_write_part_ns.*", RECORD_METRIC, "ns",
+      "its devices' writes, from the port to where they are visible, by part" },
+    { "pf0_gbit_s", RECORD_SERIES, "Gbit/s", "received by its NIC's first function" },
+    { "pf1_gbit_s", RECORD_SERIES, "Gbit/s", "by its second function, if there is one, and so on" },
+    { "pf2_gbit_s", RECORD_SERIES, "Gbit/s", "the same" },
+    { "pf3_gbit_s", RECORD_SERIES, "Gbit/s", "the same" },
+    { NULL, RECORD_METRIC, NULL, NULL },
+};
+
+/* The host's own, which it has if another one is measured. */
+static void declare_host(struct host *host, struct run_result *declared)
+{
+    unsigned n = numa_sockets(host_numa(host));
+    char name[160];
+    snprintf(name, sizeof(name), "%s.memory_gbyte_s", host_name(host));
+    run_result_declare(declared, RECORD_METRIC, name);
+    for (unsigned i = 0; i < n * n; i++) {
+        snprintf(name, sizeof(name), "%.60s.interconnect_gbyte_s.s%u_s%u", host_name(host), i / n,
+                 i % n);
+        if (i / n != i % n && !run_result_has(declared, RECORD_METRIC, name))
+            run_result_declare(declared, RECORD_METRIC, name);
+    }
+}
+
+/* What its programs record; a name that begins with "." has the program's before it, any other is
+ * of all programs together. */
+void programs_declare(struct workload *workload, struct run_result *declared)
+{
+    const struct programs *all = workload->state;
+    char name[96];
+    for (unsigned i = 0; i < all->n_programs; i++)
+        for (const struct record_desc *r = all->program[i].ops->records; r->name != NULL; r++) {
+            snprintf(name, sizeof(name), "%s%s", r->name[0] == '.' ? all->program[i].name : "",
+                     r->name);
+            if (!run_result_has(declared, r->kind, name))
+                run_result_declare(declared, r->kind, name);
+        }
+    for (unsigned h = 0; h < world_n_hosts(workload->world); h++)
+        declare_host(world_host_at(workload->world, h), declared);
+}
+
+static uint64_t function_bytes(const struct workload *workload, unsigned f)
+{
+    const struct programs *all = workload->state;
+    return network_function_bytes(all->measured_net, f);
+}
+static uint64_t pf0_bytes(const struct workload *workload)
+{
+    return function_bytes(workload, 0);
+}
+static uint64_t pf1_bytes(const struct workload *workload)
+{
+    return function_bytes(workload, 1);
+}
+static uint64_t pf2_bytes(const struct workload *workload)
+{
+    return function_bytes(workload, 2);
+}
+static uint64_t pf3_bytes(const struct workload *workload)
+{
+    return function_bytes(workload, 3);
+}
+/* A function each. */
+static const struct rate_series programs_series[] = {
+    { "pf0_gbit_s", "Gbit/s", 8e-9, pf0_bytes },
+    { "pf1_gbit_s", "Gbit/s", 8e-9, pf1_bytes },
+    { "pf2_gbit_s", "Gbit/s", 8e-9, pf2_bytes },
+    { "pf3_gbit_s", "Gbit/s", 8e-9, pf3_bytes },
+};
+
+/* What the kernel's CPU is: a guest's are not the host's first. */
+static struct core *core_of(const struct programs *all, unsigned cpu)
+{
+    return host_core(all->measured,
+                     all->measured_lend != NULL ? lending_core(all->measured_lend, cpu) : cpu);
+}
+
+/* Of all cores: programs may come to use others. */
+static void clear_waits(struct programs *all)
+{
+    for (unsigned c = 0; c < k_n_cpus(all->kernel); c++)
+        memset(core_of(all, c)->wait_ps, 0, sizeof(core_of(all, c)->wait_ps));
+}
+
+/* Waits for data of the cores in use, since they were cleared. */
+static void sum_waits(const struct programs *all, sim_time wait_ps[N_NUMA_SOURCES])
+{
+    memset(wait_ps, 0, N_NUMA_SOURCES * sizeof(*wait_ps));
+    for (unsigned c = 0; c < k_n_cpus(all->kernel) && c < PROGRAMS_CPUS_MAX; c++)
+        for (unsigned s = 0; all->uses_cpu[c] && s < N_NUMA_SOURCES; s++)
+            wait_ps[s] += core_of(all, c)->wait_ps[s];
+}
+
+void programs_begin(struct programs *all)
+{
+    struct workload *workload = all->workload;
+    all->begin_ps = sim_now(workload->sim);
+    world_stats_clear(workload->world);
+    for (unsigned h = 0; h < all->network->n_hosts; h++)
+        kernel_stats_clear(all->network->host[h].kernel);
+    for (unsigned h = 0; all->lending != NULL && h < lending_n_hosts(all->lending); h++)
+        kernel_stats_clear(lending_host_at(all->lending, h)->kernel);
+    clear_waits(all);
+    if (all->measured_net != NULL) {
+        all->sent_at_begin = network_buffers_sent(all->measured_net);
+        all->received_at_begin = network_packets_received(all->measured_net);
+    }
+    all->measuring = true;
+    for (unsigned i = 0; i < all->n_programs; i++)
+        if (all->program[i].ops->measure != NULL)
+            all->program[i].ops->measure(&all->program[i]);
+    const unsigned n_functions = all->measured_net != NULL ? all->measured_net->n_functions : 0;
+    rate_sampler_start(&all->sampler, workload, programs_series,
+                       SIM_MIN(n_functions, (unsigned)SIM_N_ELEMENTS(programs_series)));
+}
+
+/* ---- Recording ----------------------------------------------------------------------------------
+ */
+
+static void record_cpus(struct programs *all, sim_time duration_ps)
+{
+    sim_time busy_ps = 0;
+    unsigned n = 0;
+    for (unsigned c = 0; c < k_n_cpus(all->kernel) && c < PROGRAMS_CPUS_MAX; c++)
+        if (all->uses_cpu[c]) {
+            busy_ps += kernel_busy_ps(all->kernel, c);
+            n++;
+        }
+    if (n != 0)
+        run_result_metric(all->workload->result, "cpu_utilization_ratio", "1",
+                          (double)busy_ps / (double)n / (double)duration_ps);
+}
+
+/* Where the processor time of a packet (or operation) goes. */
+static void record_cpu_parts(struct programs *all, uint64_t n)
+{
+    static const char *const names[N_NUMA_SOURCES] = {
+        [NUMA_L1] = "l1",
+        [NUMA_L2] = "l2",
+        [NUMA_LLC] = "llc",
+        [NUMA_PEER_CACHE] = "peer_cache",
+        [NUMA_REMOTE_CACHE] = "remote_cache",
+        [NUMA_LOCAL_DRAM] = "local_dram",
+        [NUMA_REMOTE_DRAM] = "remote_dram",
+    };
+    sim_time wait_ps[N_NUMA_SOURCES], busy_ps = 0;
+    double per_packet = 1.0 / (double)n / 1000.0;
+    char name[48];
+    for (unsigned c = 0; c < k_n_cpus(all->kernel) && c < PROGRAMS_CPUS_MAX; c++)
+        busy_ps += all->uses_cpu[c] ? kernel_busy_ps(all->kernel, c) : 0;
+    sum_waits(all, wait_ps);
+    for (unsigned s = 0; s < N_NUMA_SOURCES; s++) {
+        sim_time ps = wait_ps[s];
+        snprintf(name, sizeof(name), "cpu_part_ns.%s", names[s]);
+        run_result_metric(all->workload->result, name, "ns", (double)ps * per_packet);
+        busy_ps -= SIM_MIN(busy_ps, ps);
+    }
+    run_result_metric(all->workload->result, "cpu_part_ns.compute", "ns",
+                      (double)busy_ps * per_packet);
+}
+
+static void record_packets(struct programs *all, sim_time duration_ps)
+{
+    struct run_result *result = all->workload->result;
+    double misses = (double)breakdown_counter(all->measured, "core_llc_misses");
+    uint64_t packets = 0;
+    if (all->measured_net == NULL)
+        all->packets_which = 0;
+    if ((all->packets_which & PROGRAM_PACKETS_RECEIVED) != 0)
+        packets += network_packets_received(all->measured_net) - all->received_at_begin;
+    if ((all->packets_which & PROGRAM_PACKETS_SENT) != 0)
+        packets += network_buffers_sent(all->measured_net) - all->sent_at_begin;
+    if (packets != 0) {
+        run_result_metric(result, "packet_rate_kpps", "1000/s",
+                          (double)packets * 1e9 / (double)duration_ps);
+        run_result_metric(result, "packet_rate_mpps", "1000000/s",
+                          (double)packets * 1e6 / (double)duration_ps);
+        run_result_metric(result, "llc_misses_per_packet", "1", misses / (double)packets);
+    }
+    if (all->operations != 0)
+        run_result_metric(result, "llc_misses_per_operation", "1",
+                          misses / (double)all->operations);
+    uint64_t n = packets != 0 ? packets : all->operations;
+    if (n != 0) {
+        record_cpu_parts(all, n);
+        breakdown_record_dram(all->measured, result, n);
+    }
+    breakdown_record_dma(all->measured, result);
+}
+
+void programs_record(struct programs *all, sim_time duration_ps)
+{
+    struct workload *workload = all->workload;
+    struct host *host = all->measured;
+    double memory = (double)numa_dram_bytes(host_numa(host)) * 1000.0 / (double)duration_ps;
+    for (unsigned i = 0; i < all->n_programs; i++)
+        all->program[i].ops->record(&all->program[i], duration_ps);
+    workload_record_world(workload, host, duration_ps);
+    run_result_metric(workload->result, "memory_gbit_s", "Gbit/s", memory * 8.0);
+    record_cpus(all, duration_ps);
+    for (unsigned i = 0; i < all->n_sums; i++)
+        run_result_metric(workload->result, all->sum[i].name, all->sum[i].unit, all->sum[i].value);
+    record_packets(all, duration_ps);
+}

@@ -1,0 +1,293 @@
+/*
+ * One message to and fro, over and over: netperf's TCP_RR and sockperf's ping-pong over UDP. The
+ * server sends the request and times the round trip, as in the papers' set-ups; the client answers
+ * with a message of the same size. Every byte is stamped and checked.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "models/base/payload.h"
+#include "workloads/programs/program.h"
+
+#define TCP_PORT 12900u
+#define UDP_PORT 11111u
+
+enum transport { TRANSPORT_TCP, TRANSPORT_UDP };
+
+struct side {
+    struct rr *rr;
+    struct network_host *host;
+    struct kaddr send_buffer, receive_buffer;
+    uint16_t stream; /* that it sends */
+    uint64_t sent, received;
+};
+
+struct rr {
+    /* parameters */
+    const char *server_name, *client_name, *interface, *client_interface;
+    uint32_t server_socket, client_socket, core, client_core;
+    uint64_t message_bytes;
+    sim_time think_ps;
+    /* running */
+    struct program *program;
+    enum transport transport;
+    struct network_host *server, *client;
+    struct side near, far;
+    /* measured */
+    struct stat_histogram rtt_ps;
+};
+
+static const struct param_desc rr_params[] = {
+    PARAM_TEXT("server", struct rr, server_name, "server", "the host under test: it asks"),
+    PARAM_TEXT("client", struct rr, client_name, "client", "its partner: it answers"),
+    PARAM_TEXT("interface", struct rr, interface, "", "of the server; empty: its default"),
+    PARAM_TEXT("client_interface", struct rr, client_interface, "",
+               "of the client; empty: its default"),
+    PARAM("server_socket", PARAM_U32, struct rr, server_socket, 0, 0, 7, PROV_NONE, "",
+          "socket of the server's process"),
+    PARAM("client_socket", PARAM_U32, struct rr, client_socket, 0, 0, 7, PROV_NONE, "",
+          "socket of the client's process"),
+    PARAM("core", PARAM_U32, struct rr, core, 0, 0, 63, PROV_NONE, "", "of the server's socket"),
+    PARAM("client_core", PARAM_U32, struct rr, client_core, 0, 0, 63, PROV_NONE, "",
+          "of the client's socket"),
+    PARAM("message_bytes", PARAM_BYTES, struct rr, message_bytes, 64, 1, 1048576, PROV_NONE, "",
+          "of the request and of the response"),
+    PARAM("think_us", PARAM_TIME, struct rr, think_ps, 0, 0, 1e6, PROV_NONE, "",
+          "pause between round trips"),
+    { .type = PARAM_END },
+};
+
+static const struct record_desc rtt_records[] = {
+    { "rtt_us", RECORD_METRIC, "us", "mean" },
+    { "rtt_us", RECORD_HISTOGRAM, "us", "each" },
+    { "rtt_p50_us", RECORD_METRIC, "us", "quantile" },
+    { "rtt_p90_us", RECORD_METRIC, "us", "quantile" },
+    { "rtt_p99_us", RECORD_METRIC, "us", "quantile" },
+    { NULL, RECORD_METRIC, NULL, NULL },
+};
+
+static const struct record_desc latency_records[] = {
+    { "latency_us", RECORD_METRIC, "us", "mean" },
+    { "latency_us", RECORD_HISTOGRAM, "us", "each" },
+    { "latency_p50_us", RECORD_METRIC, "us", "quantile" },
+    { "latency_p90_us", RECORD_METRIC, "us", "quantile" },
+    { "latency_p99_us", RECORD_METRIC, "us", "quantile" },
+    { NULL, RECORD_METRIC, NULL, NULL },
+};
+
+static void rr_check(struct program *program, struct sim_error_list *errors)
+{
+    struct rr *rr = program->state;
+    rr->program = program;
+    rr->transport = program->ops == &program_sockperf_ops ? TRANSPORT_UDP : TRANSPORT_TCP;
+    rr->server = program_host(program, "server", rr->server_name, errors);
+    rr->client = program_host(program, "client", rr->client_name, errors);
+    if (rr->server == NULL || rr->client == NULL)
+        return;
+    if (rr->server == rr->client)
+        program_mistake(program, "client", errors, "another host than `server`", NULL);
+    program_check_cores(program, rr->server,
+                        &(struct program_cores){ .socket_key = "server_socket",
+                                                 .first_key = "core",
+                                                 .socket = rr->server_socket,
+                                                 .first = rr->core,
+                                                 .n = 1 },
+                        errors);
+    program_check_cores(program, rr->client,
+                        &(struct program_cores){ .socket_key = "client_socket",
+                                                 .first_key = "client_core",
+                                                 .socket = rr->client_socket,
+                                                 .first = rr->client_core,
+                                                 .n = 1 },
+                        errors);
+    program_check_interface(program, "interface", rr->server, rr->interface, errors);
+    program_check_interface(program, "client_interface", rr->client, rr->client_interface, errors);
+    if (rr->transport == TRANSPORT_UDP && rr->message_bytes > 1472)
+        program_mistake(program, "message_bytes", errors,
+                        "at most 1472 bytes: datagrams are not fragmented", NULL);
+}
+
+/* ---- The conversation
+ * ----------------------------------------------------------------------------- */
+
+static bool say(struct side *side, struct socket *socket)
+{
+    uint64_t bytes = side->rr->message_bytes;
+    payload_fill(side->host->kernel, side->send_buffer, payload_tag(side->stream, side->sent),
+                 bytes);
+    side->sent += bytes;
+    return socket_send(socket, side->send_buffer, bytes) == (int64_t)bytes;
+}
+
+/* A whole message; false: the other side has closed. */
+static bool hear(struct side *side, struct socket *socket, uint16_t stream)
+{
+    struct kernel *kernel = side->host->kernel;
+    uint64_t bytes = side->rr->message_bytes, got = 0;
+    struct payload_difference is;
+    while (got < bytes) {
+        int64_t n = socket_receive(socket, kaddr_add(side->receive_buffer, got), bytes - got);
+        if (n <= 0)
+            return false;
+        got += (uint64_t)n;
+    }
+    if (!kernel_check(kernel, side->receive_buffer, payload_tag(stream, side->received), bytes,
+                      &is))
+        k_fault(kernel, "%s: tag %llx instead of %llx in message %llu", side->rr->program->name,
+                (unsigned long long)is.found, (unsigned long long)is.expected,
+                (unsigned long long)(side->received / side->rr->message_bytes));
+    side->received += bytes;
+    return true;
+}
+
+static void ask(struct rr *rr, struct socket *socket)
+{
+    struct kernel *kernel = rr->near.host->kernel;
+    while (!program_ending(rr->program)) {
+        uint64_t begin_ps = k_now_ps(kernel);
+        if (!say(&rr->near, socket) || !hear(&rr->near, socket, rr->far.stream))
+            break;
+        if (program_measuring(rr->program)) {
+            stat_histogram_add(&rr->rtt_ps, k_now_ps(kernel) - begin_ps);
+            program_count_operations(rr->program, 1);
+        }
+        if (rr->think_ps != 0)
+            k_sleep(kernel, rr->think_ps);
+    }
+    socket_close(socket);
+}
+
+static uint16_t port(const struct rr *rr)
+{
+    return program_port(rr->program, rr->transport == TRANSPORT_UDP ? UDP_PORT : TCP_PORT, 0);
+}
+
+static void near_body(void *arg)
+{
+    struct rr *rr = arg;
+    struct network_host *host = rr->server;
+    uint32_t ip = network_interface_ip(host, rr->interface);
+    uint32_t to_ip = network_interface_ip(rr->client, rr->client_interface);
+    struct socket *socket;
+    if (rr->transport == TRANSPORT_UDP) {
+        socket = socket_udp_bind(host->net, ip, port(rr));
+        socket_udp_connect(socket, to_ip, port(rr));
+    } else {
+        socket = program_connect(rr->program, host, ip, to_ip, port(rr));
+    }
+    if (socket != NULL)
+        ask(rr, socket);
+}
+
+static void far_body(void *arg)
+{
+    struct rr *rr = arg;
+    struct network_host *host = rr->client;
+    uint32_t ip = network_interface_ip(host, rr->client_interface);
+    uint32_t to_ip = network_interface_ip(rr->server, rr->interface);
+    struct socket *listener = NULL, *socket;
+    if (rr->transport == TRANSPORT_UDP) {
+        socket = socket_udp_bind(host->net, ip, port(rr));
+        socket_udp_connect(socket, to_ip, port(rr));
+    } else {
+        listener = socket_tcp_listen(host->net, ip, port(rr));
+        socket = socket_accept(listener);
+    }
+    while (hear(&rr->far, socket, rr->near.stream) && say(&rr->far, socket))
+        ;
+    socket_close(socket);
+    if (listener != NULL)
+        socket_close(listener);
+}
+
+static void init_side(struct side *side, struct rr *rr, struct network_host *host, unsigned cpu)
+{
+    *side = (struct side){ .rr = rr, .host = host, .stream = program_new_stream(rr->program) };
+    side->send_buffer = program_buffer(host, cpu, rr->message_bytes);
+    side->receive_buffer = program_buffer(host, cpu, rr->message_bytes);
+    program_uses_cpu(rr->program, host, cpu);
+}
+
+static void rr_start(struct program *program)
+{
+    struct rr *rr = program->state;
+    unsigned near_cpu = program_cpu(rr->server, rr->server_socket, rr->core);
+    unsigned far_cpu = program_cpu(rr->client, rr->client_socket, rr->client_core);
+    stat_histogram_init(&rr->rtt_ps);
+    init_side(&rr->near, rr, rr->server, near_cpu);
+    init_side(&rr->far, rr, rr->client, far_cpu);
+    k_thread_new(rr->client->kernel, "rr.far", (int)far_cpu, far_body, rr);
+    k_thread_new(rr->server->kernel, "rr.near", (int)near_cpu, near_body, rr);
+}
+
+/* ---- Measuring
+ * ------------------------------------------------------------------------------------ */
+
+static void rr_measure(struct program *program)
+{
+    stat_histogram_clear(&((struct rr *)program->state)->rtt_ps);
+}
+
+static void record_rtt(struct rr *rr, const char *name, double scale)
+{
+    struct run_result *result = rr->program->workload->result;
+    static const struct {
+        const char *part;
+        double q;
+    } quantile[] = { { "_p50", 0.5 }, { "_p90", 0.9 }, { "_p99", 0.99 } };
+    char text[64];
+    if (rr->rtt_ps.n == 0) {
+        program_fail(rr->program, "not one round trip was measured");
+        return;
+    }
+    snprintf(text, sizeof(text), "%s_us", name);
+    run_result_metric(result, text, "us", rr->rtt_ps.sum / (double)rr->rtt_ps.n * scale);
+    run_result_histogram(result, text, "us", scale, &rr->rtt_ps);
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(quantile); i++) {
+        snprintf(text, sizeof(text), "%s%s_us", name, quantile[i].part);
+        run_result_metric(result, text, "us",
+                          (double)stat_histogram_quantile(&rr->rtt_ps, quantile[i].q) * scale);
+    }
+}
+
+static void rr_record(struct program *program, sim_time duration_ps)
+{
+    struct rr *rr = program->state;
+    (void)duration_ps;
+    if (rr->transport == TRANSPORT_UDP)
+        record_rtt(rr, "latency", 0.5e-6); /* sockperf reports half of the round trip */
+    else
+        record_rtt(rr, "rtt", 1e-6);
+}
+
+static void rr_release(struct program *program)
+{
+    stat_histogram_release(&((struct rr *)program->state)->rtt_ps);
+}
+
+const struct program_ops program_netperf_rr_ops = {
+    .type = "netperf_rr",
+    .help = "TCP_RR: one message to and fro through TCP",
+    .single = true,
+    .state_bytes = sizeof(struct rr),
+    .params = rr_params,
+    .records = rtt_records,
+    .check = rr_check,
+    .start = rr_start,
+    .measure = rr_measure,
+    .record = rr_record,
+    .release = rr_release,
+};
+
+const struct program_ops program_sockperf_ops = {
+    .type = "sockperf",
+    .help = "ping-pong of datagrams through UDP; latency is half of the round trip",
+    .state_bytes = sizeof(struct rr),
+    .params = rr_params,
+    .records = latency_records,
+    .check = rr_check,
+    .start = rr_start,
+    .measure = rr_measure,
+    .record = rr_record,
+    .release = rr_release,
+};

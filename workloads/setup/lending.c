@@ -1,0 +1,343 @@
+/* The group `lending` of a scenario: who lends and borrows what. What becomes of it: lending_up.c.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/pcie/ntb/ntb.h"
+#include "workloads/setup/lending_internal.h"
+#include "workloads/setup/lending_vm.h"
+
+const struct param_desc lending_params_table[] = {
+    PARAM_TEXT("host", struct lending_params, host_name, "", "the host"),
+    PARAM(
+        "dma_window_bytes", PARAM_BYTES, struct lending_params, dma_window_bytes, 67108864, 65536,
+        17179869184, PROV_NONE, "",
+        "of each device it borrows, if it has an IOMMU: what is mapped at a time; a power of two"),
+    PARAM("pool_bytes", PARAM_BYTES, struct lending_params, pool_bytes, 1048576, 8192, 2147483648,
+          PROV_NONE, "", "its shared memory: mailboxes and segments; a power of two"),
+    PARAM("max_peers", PARAM_U32, struct lending_params, max_peers, 64, 1, 4095, PROV_NONE, "",
+          "mailboxes, of 2 KiB each in the pool: hosts that it is in touch with"),
+    PARAM("dma_bits", PARAM_U32, struct lending_params, dma_bits, 64, 16, 64, PROV_NONE, "",
+          "of address that the devices it lends can send"),
+    { .type = PARAM_END },
+};
+
+static void *zeroed(size_t n, size_t bytes)
+{
+    void *p = calloc(SIM_MAX(n, (size_t)1), bytes);
+    SIM_ASSERT(p != NULL, "out of memory");
+    return p;
+}
+
+/* ---- A machine ---------------------------------------------------------------------------------
+ */
+
+/* Which machines have a bridge in their trees. */
+static void find_bridges(struct lending *lending)
+{
+    const char *const *names = world_device_names(lending->world);
+    for (unsigned i = 0; names[i] != NULL; i++) {
+        const struct model *model = world_device(lending->world, names[i]);
+        if (model->ops != &pcie_ntb_ops)
+            continue;
+        struct lending_host *host = lending_on(lending, world_host_of(lending->world, model));
+        if (host != NULL)
+            host->bridged = true;
+    }
+}
+
+static void check_sizes(struct lending_host *host, struct sim_error_list *errors)
+{
+    const struct lending_params *p = &host->params;
+    if ((p->dma_window_bytes & (p->dma_window_bytes - 1)) != 0)
+        config_mistake_at(host->group, "dma_window_bytes", errors, "a power of two", NULL);
+    if ((p->pool_bytes & (p->pool_bytes - 1)) != 0)
+        config_mistake_at(host->group, "pool_bytes", errors, "a power of two", NULL);
+    else if ((uint64_t)p->max_peers * LEND_MAILBOX_BYTES > p->pool_bytes)
+        config_mistake_at(host->group, "max_peers", errors,
+                          "at most as many mailboxes of 2 KiB as there is room for in pool_bytes",
+                          NULL);
+}
+
+/* The settings; lists are looked at when all machines are known. False: nothing can be said of it.
+ */
+static bool read_host(struct lending *lending, struct config *config, struct config_node *group,
+                      struct sim_error_list *errors)
+{
+    static const char *const lists[] = { "lend", "borrow", "vm", NULL };
+    struct lending_host *host = &lending->host[lending->n_hosts];
+    size_t before = errors->n_messages;
+    if (config_kind(group) != CONFIG_GROUP) {
+        config_mistake(group, errors, "a group that describes a machine", NULL);
+        return false;
+    }
+    config_allow(group, lists);
+    *host = (struct lending_host){ .lending = lending,
+                                   .name = config_name(group),
+                                   .number = lending->n_hosts + 1,
+                                   .group = group };
+    host->member = config_find(group, "lend") != NULL || config_find(group, "borrow") != NULL;
+    config_read_params(config, group, config_path(group), lending_params_table, &host->params,
+                       errors);
+    if (errors->n_messages != before)
+        return false;
+    host->host = world_host(lending->world, host->params.host_name);
+    if (host->host == NULL) {
+        if (!world_faulty(lending->world, host->params.host_name))
+            config_mistake_at(host->group, "host", errors, "a host",
+                              world_host_names(lending->world));
+        return false;
+    }
+    if (lending_on(lending, host->host) != NULL) {
+        config_mistake_at(host->group, "host", errors, "a host that no other group has", NULL);
+        return false;
+    }
+    check_sizes(host, errors);
+    lending_vm_read(host, config, errors);
+    lending->names[lending->n_hosts++] = host->name;
+    return true;
+}
+
+/* ---- Lists of devices --------------------------------------------------------------------------
+ */
+
+/* The names in a list, one per call, with ascending index; NULL beyond the last. What is no name is
+ * a mistake and passed over. */
+static struct config_node *next_name(struct lending_host *host, const char *key, unsigned *i,
+                                     struct sim_error_list *errors)
+{
+    struct config_node *list = config_find(host->group, key);
+    if (list == NULL)
+        return NULL;
+    if (config_kind(list) != CONFIG_LIST) {
+        if (*i == 0)
+            config_mistake(list, errors, "a list of devices, [\"gpu0\", \"gpu1\"]", NULL);
+        return NULL;
+    }
+    while (*i < config_count(list)) {
+        struct config_node *node = config_child(list, (*i)++);
+        if (config_kind(node) == CONFIG_STRING)
+            return node;
+        config_mistake(node, errors, "the name of a device", NULL);
+    }
+    return NULL;
+}
+
+static void read_lent(struct lending *lending, struct lending_host *host,
+                      struct sim_error_list *errors)
+{
+    struct config_node *node;
+    for (unsigned i = 0; (node = next_name(host, "lend", &i, errors)) != NULL;) {
+        const char *name = config_string(node);
+        struct model *model = world_device(lending->world, name);
+        if (model == NULL || model->ops == &pcie_ntb_ops || model->n_ports == 0 ||
+            model->ops->forwards || world_host_of(lending->world, model) != host->host) {
+            config_mistake(node, errors, "a device that is plugged into the host",
+                           world_device_names(lending->world));
+            continue;
+        }
+        if (lending_lent(lending, name) != NULL) {
+            config_mistake(node, errors, "a device once", NULL);
+            continue;
+        }
+        lending->device = realloc(lending->device,
+                                  (lending->n_devices + 1) * sizeof(*lending->device));
+        lending->device_names = realloc(lending->device_names,
+                                        (lending->n_devices + 2) * sizeof(*lending->device_names));
+        SIM_ASSERT(lending->device != NULL && lending->device_names != NULL, "out of memory");
+        lending->device[lending->n_devices] =
+            (struct lent_device){ .name = name, .model = model, .lender = host };
+        lending->device_names[lending->n_devices++] = name;
+        lending->device_names[lending->n_devices] = NULL;
+        host->n_lent++;
+    }
+}
+
+static void read_borrowed(struct lending *lending, struct lending_host *host,
+                          struct sim_error_list *errors)
+{
+    struct config_node *node;
+    for (unsigned i = 0; (node = next_name(host, "borrow", &i, errors)) != NULL;) {
+        struct lent_device *device = lending_lent(lending, config_string(node));
+        if (device == NULL || device->lender == host)
+            config_mistake(node, errors, "a device that another machine lends",
+                           lending->device_names);
+        else if (device->borrower != NULL) {
+            char expected[128];
+            snprintf(expected, sizeof(expected), "a device that nobody else borrows: %.60s does",
+                     device->borrower->name);
+            config_mistake(node, errors, device->borrower == host ? "a device once" : expected,
+                           NULL);
+        } else {
+            device->borrower = host;
+            host->n_borrowed++;
+        }
+    }
+}
+
+struct lending *lending_new(struct world *world, struct config *config,
+                            struct sim_error_list *errors)
+{
+    struct config_node *group = config_get(config_root(config), "lending");
+    if (group == NULL)
+        return NULL;
+    struct lending *lending = zeroed(1, sizeof(*lending));
+    const size_t before = errors->n_messages;
+    lending->world = world;
+    if (config_kind(group) != CONFIG_GROUP || config_count(group) == 0) {
+        config_mistake(
+            group, errors,
+            "a group `lending`, { NAME = { host = ...; lend = [...]; borrow = [...]; }; }", NULL);
+        config_mark_read(group);
+    }
+    unsigned n = config_count(group);
+    lending->host = zeroed(n, sizeof(*lending->host));
+    lending->names = zeroed(n + 1, sizeof(*lending->names));
+    lending->device_names = zeroed(1, sizeof(*lending->device_names));
+    for (unsigned i = 0; i < n && config_kind(group) == CONFIG_GROUP; i++)
+        read_host(lending, config, config_get(group, config_name(config_child(group, i))), errors);
+    lending->sound = errors->n_messages == before && world_sound(world);
+    if (!lending->sound)
+        return lending;
+    find_bridges(lending);
+    for (unsigned h = 0; h < lending->n_hosts; h++)
+        read_lent(lending, &lending->host[h], errors);
+    for (unsigned h = 0; h < lending->n_hosts; h++) {
+        struct lending_host *host = &lending->host[h];
+        read_borrowed(lending, host, errors);
+        if (host->member && !host->bridged)
+            config_mistake(host->group, errors,
+                           "a host with a pcie.ntb for a machine that lends or borrows", NULL);
+    }
+    lending_check_ways(lending, errors);
+    lending->sound = errors->n_messages == before;
+    return lending;
+}
+
+void lending_free(struct lending *lending)
+{
+    if (lending == NULL)
+        return;
+    for (unsigned h = 0; h < lending->n_hosts; h++) {
+        free(lending->host[h].lent_ids);
+        lending_vm_free(&lending->host[h]);
+        if (lending->host[h].machine != NULL)
+            kernel_free(lending->host[h].machine);
+    }
+    free(lending->host);
+    free(lending->device);
+    free(lending->names);
+    free(lending->device_names);
+    free(lending->used_names);
+    free(lending);
+}
+
+/* ---- Looking at it -----------------------------------------------------------------------------
+ */
+
+struct lent_device *lending_lent(const struct lending *lending, const char *name)
+{
+    for (unsigned i = 0; i < lending->n_devices; i++)
+        if (strcmp(lending->device[i].name, name) == 0)
+            return &lending->device[i];
+    return NULL;
+}
+
+bool lending_sound(const struct lending *lending)
+{
+    return lending->sound;
+}
+
+struct lending_host *lending_find(struct lending *lending, const char *name)
+{
+    for (unsigned h = 0; h < lending->n_hosts; h++)
+        if (strcmp(lending->host[h].name, name) == 0)
+            return &lending->host[h];
+    return NULL;
+}
+
+const char *const *lending_names(const struct lending *lending)
+{
+    return lending->names;
+}
+
+struct lending_host *lending_on(struct lending *lending, const struct host *host)
+{
+    for (unsigned h = 0; h < lending->n_hosts; h++)
+        if (lending->host[h].host == host)
+            return &lending->host[h];
+    return NULL;
+}
+
+unsigned lending_n_hosts(const struct lending *lending)
+{
+    return lending->n_hosts;
+}
+
+struct lending_host *lending_host_at(struct lending *lending, unsigned idx)
+{
+    return &lending->host[idx];
+}
+
+bool lending_uses(const struct lending_host *host, const char *name)
+{
+    const struct lending *lending = host->lending;
+    const struct lent_device *lent = lending_lent(lending, name);
+    const struct model *model = world_device(lending->world, name);
+    if (lent != NULL)
+        return lent->borrower == host;
+    return model != NULL && model->n_ports != 0 && !model->ops->forwards &&
+           model->ops != &pcie_ntb_ops && world_host_of(lending->world, model) == host->host;
+}
+
+const struct lending_host *lending_lender(const struct lending *lending, const char *name)
+{
+    const struct lent_device *lent = lending_lent(lending, name);
+    return lent != NULL ? lent->lender : NULL;
+}
+
+const struct lending_host *lending_borrower(const struct lending *lending, const char *name)
+{
+    const struct lent_device *lent = lending_lent(lending, name);
+    return lent != NULL ? lent->borrower : NULL;
+}
+
+unsigned lending_cpus(const struct lending_host *host)
+{
+    return host->vm != NULL ? lending_vm_cpus(host) : numa_cores(host_numa(host->host));
+}
+
+unsigned lending_core(const struct lending_host *host, unsigned cpu)
+{
+    return host->vm != NULL ? lending_vm_first_core(host) + cpu : cpu;
+}
+
+const char *const *lending_used_names(struct lending_host *host)
+{
+    struct lending *lending = host->lending;
+    const char *const *names = world_device_names(lending->world);
+    unsigned n = 0, used = 0;
+    while (names[n] != NULL)
+        n++;
+    free(lending->used_names);
+    lending->used_names = zeroed(n + 1, sizeof(*lending->used_names));
+    for (unsigned i = 0; i < n; i++)
+        if (lending_uses(host, names[i]))
+            lending->used_names[used++] = names[i];
+    return lending->used_names;
+}
+
+struct k_pci_dev *lending_device(struct lending_host *host, const char *name)
+{
+    const struct lent_device *lent = lending_lent(host->lending, name);
+    const struct model *model = world_device(host->lending->world, name);
+    uint16_t id;
+    if (!lending_uses(host, name))
+        return NULL;
+    if (host->vm != NULL)
+        return lending_vm_device(host, name);
+    if (lent != NULL)
+        return lent->borrow != NULL ? lend_borrow_device(lent->borrow) : NULL;
+    return world_function_id(model, 0, &id) ? os_pci_find(host->machine, id) : NULL;
+}

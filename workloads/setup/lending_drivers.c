@@ -1,0 +1,36 @@
+/* The drivers that every machine of a group `lending` loads, for its own and for borrowed devices
+ * alike. NICs have theirs from the group `network`. */
+#include "logic/gpu/gpu_driver.h"
+#include "logic/nvme/nvme_driver.h"
+#include "workloads/setup/lending.h"
+
+static void *gpu_new(struct kernel *kernel)
+{
+    return gpu_driver_new(kernel);
+}
+static const struct k_pci_driver *gpu_pci(void *driver)
+{
+    return gpu_driver_pci(driver);
+}
+static void gpu_free_driver(void *driver)
+{
+    gpu_driver_free(driver);
+}
+static const struct lending_driver gpu_entry = { "gpu", gpu_new, gpu_pci, gpu_free_driver };
+
+static void *nvme_new(struct kernel *kernel)
+{
+    return nvme_driver_new(kernel, &nvme_driver_params_default);
+}
+static const struct k_pci_driver *nvme_pci_driver(void *driver)
+{
+    return nvme_driver_pci(driver);
+}
+static void nvme_free_driver(void *driver)
+{
+    nvme_driver_free(driver);
+}
+static const struct lending_driver nvme_entry = { "nvme", nvme_new, nvme_pci_driver,
+                                                  nvme_free_driver };
+
+const struct lending_driver *const lending_drivers[] = { &gpu_entry, &nvme_entry, NULL };

@@ -1,0 +1,330 @@
+/*
+ * From the group `lending` to devices that are borrowed, and back.
+ *
+ * Steps, each on all machines at once, the next when the last machine is through: drivers are
+ * loaded and lenders and borrowers started; borrowers look for others and get in touch with those
+ * that they will borrow from; they borrow, in the order of the scenario. What a machine holds
+ * between the last two steps is what it has to hold again when everything has been returned.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "workloads/setup/lending_internal.h"
+#include "workloads/setup/lending_vm.h"
+
+/* ---- Steps -------------------------------------------------------------------------------------
+ */
+
+static void step_done(struct lending_host *host)
+{
+    if (--host->lending->n_waiting == 0)
+        sim_stop(world_sim(host->lending->world));
+}
+
+/* Everybody who takes part (all: every machine) runs body, which ends with step_done(). False: the
+ * run has failed, or is interrupted. */
+static bool step(struct lending *lending, const char *name, bool all, k_thread_fn *body,
+                 const volatile int *interrupt)
+{
+    struct sim *sim = world_sim(lending->world);
+    for (unsigned h = 0; h < lending->n_hosts; h++) {
+        struct lending_host *host = &lending->host[h];
+        if (!all && !host->member)
+            continue;
+        lending->n_waiting++;
+        k_thread_new(host->machine, name, 0, body, host);
+    }
+    while (lending->n_waiting != 0 && sim_error(sim) == NULL &&
+           (interrupt == NULL || *interrupt == 0) && sim_events_pending(sim) != 0)
+        sim_run(sim, SIM_TIME_MAX, interrupt);
+    if (sim_error(sim) != NULL || (interrupt != NULL && *interrupt != 0))
+        return false;
+    if (lending->n_waiting != 0)
+        sim_fail(sim, "lending stalled: %s", name);
+    return lending->n_waiting == 0;
+}
+
+void lending_refuse(struct lending_host *host, const char *fmt, ...)
+{
+    struct lending *lending = host->lending;
+    va_list args;
+    if (lending->fault[0] != '\0')
+        return;
+    va_start(args, fmt);
+    vsnprintf(lending->fault, sizeof(lending->fault), fmt, args);
+    va_end(args);
+}
+
+/* ---- Up ----------------------------------------------------------------------------------------
+ */
+
+/* Of the devices of its kinds, those that the scenario names. */
+static bool wanted(const struct k_pci_dev *dev, void *context)
+{
+    const struct lending_host *host = context;
+    const struct lending *lending = host->lending;
+    for (unsigned i = 0; i < lending->n_devices; i++)
+        if (lending->device[i].lender == host && lending->device[i].id == dev->id)
+            return true;
+    return false;
+}
+
+static unsigned dma_bits(const struct k_pci_dev *dev, void *context)
+{
+    const struct lending_host *host = context;
+    (void)dev;
+    return host->params.dma_bits;
+}
+
+/* What enumeration has made of the devices to lend. */
+static bool find_lent(struct lending_host *host)
+{
+    struct lending *lending = host->lending;
+    unsigned n = 0;
+    host->lent_ids = calloc(host->n_lent + 1u, sizeof(*host->lent_ids));
+    SIM_ASSERT(host->lent_ids != NULL, "out of memory");
+    for (unsigned i = 0; i < lending->n_devices; i++) {
+        struct lent_device *device = &lending->device[i];
+        const struct k_pci_dev *dev = NULL;
+        if (device->lender != host)
+            continue;
+        if (world_function_id(device->model, 0, &device->id))
+            dev = os_pci_find(host->machine, device->id);
+        if (dev == NULL) {
+            lending_refuse(host, "%s has not found %s", host->name, device->name);
+            return false;
+        }
+        host->lent_ids[n++] = (struct k_pci_id){ dev->vendor_id, dev->device_id };
+    }
+    return true;
+}
+
+static void join(struct lending_host *host)
+{
+    struct lend_options options = lend_options_default;
+    struct lend_error error = { 0 };
+    options.id = host->number;
+    options.name = host->name;
+    options.pool_bytes = host->params.pool_bytes;
+    options.max_peers = host->params.max_peers;
+    options.dma_window_bytes = host->params.dma_window_bytes;
+    options.lend = host->lent_ids;
+    options.want = wanted;
+    options.dma_bits = dma_bits;
+    options.context = host;
+    host->lend = lend_host_new(host->machine, &options);
+    if (host->lend == NULL) {
+        lending_refuse(host, "%s: no memory for a pool of %llu bytes", host->name,
+                       (unsigned long long)options.pool_bytes);
+        return;
+    }
+    k_pci_register(host->machine, lend_bridge_driver(host->lend));
+    if (k_pci_register(host->machine, lend_lender_driver(host->lend)) != (int)host->n_lent)
+        lending_refuse(host, "%s: not every device can be lent", host->name);
+    else if (lend_start(host->lend, &error) != 0)
+        lending_refuse(host, "%s takes no part: %s (%d)", host->name, error.text, error.code);
+}
+
+/* Lenders come first: what they lend is no driver's. */
+static void start_body(void *arg)
+{
+    struct lending_host *host = arg;
+    if (find_lent(host) && host->member)
+        join(host);
+    if (host->vm != NULL)
+        lending_vm_boot(host);
+    for (unsigned i = 0; lending_drivers[i] != NULL; i++)
+        if ((host->driver[i] = lending_drivers[i]->new (host->kernel)) != NULL)
+            k_pci_register(host->kernel, lending_drivers[i]->pci(host->driver[i]));
+    step_done(host);
+}
+
+static void meet_body(void *arg)
+{
+    struct lending_host *host = arg;
+    struct lending *lending = host->lending;
+    struct lend_error error = { 0 };
+    struct lend_info info;
+    const struct lending_host *last = NULL;
+    if (host->n_borrowed != 0)
+        lend_discover(host->lend);
+    for (unsigned i = 0; i < lending->n_devices; i++) {
+        const struct lent_device *device = &lending->device[i];
+        if (device->borrower != host || device->lender == last)
+            continue;
+        last = device->lender;
+        int status = lend_list(host->lend, last->number, 0, &info, &error);
+        if (status != 0)
+            lending_refuse(host, "%s does not reach %s: %s (%d)", host->name, last->name,
+                           error.text, status);
+    }
+    step_done(host);
+}
+
+/* What may help, after the words of a refusal; "": nothing that is known. */
+static const char *remedy(const struct lending_host *host, int status)
+{
+    if (status != -EFBIG)
+        return "";
+    return host_iommu_enabled(host->host)
+               ? "; a smaller dma_window_bytes of the borrower may do, or a larger bar2_bytes of "
+                 "that bridge"
+               : "; the borrower's IOMMU (iommu.enabled) may do, or a larger bar2_bytes of that "
+                 "bridge";
+}
+
+static void borrow_body(void *arg)
+{
+    struct lending_host *host = arg;
+    struct lending *lending = host->lending;
+    struct lend_error error = { 0 };
+    if (host->vm != NULL)
+        lending_vm_plug(host);
+    for (unsigned i = 0; i < lending->n_devices; i++) {
+        struct lent_device *device = &lending->device[i];
+        if (device->borrower != host || host->vm != NULL)
+            continue;
+        int status = lend_borrow(host->lend, device->lender->number, device->id, &device->borrow,
+                                 &error);
+        if (status != 0) {
+            device->borrow = NULL;
+            lending_refuse(host, "%s cannot borrow %s of %s: %s (%d)%s", host->name, device->name,
+                           device->lender->name, error.text, status, remedy(host, status));
+            break;
+        }
+    }
+    step_done(host);
+}
+
+/* The steps, up to what was refused. False: the run has failed, or is interrupted. */
+static bool go_up(struct lending *lending, const volatile int *interrupt)
+{
+    if (!step(lending, "lend_start", true, start_body, interrupt))
+        return false;
+    if (lending->fault[0] == '\0' && !step(lending, "lend_meet", false, meet_body, interrupt))
+        return false;
+    for (unsigned h = 0; h < lending->n_hosts; h++)
+        if (lending->host[h].lend != NULL)
+            lending->host[h].before = lend_usage(lending->host[h].lend);
+    return lending->fault[0] != '\0' || step(lending, "lend_borrow", true, borrow_body, interrupt);
+}
+
+bool lending_up(struct lending *lending, const volatile int *interrupt)
+{
+    for (unsigned h = 0; h < lending->n_hosts; h++) {
+        struct lending_host *host = &lending->host[h];
+        host->machine = host->kernel = kernel_new(host->host, host_os_params(host->host));
+    }
+    if (!go_up(lending, interrupt))
+        return false;
+    if (lending->fault[0] == '\0')
+        return true;
+    lending_down(lending, interrupt);
+    if (sim_error(world_sim(lending->world)) == NULL)
+        sim_fail(world_sim(lending->world), "%s", lending->fault);
+    return false;
+}
+
+/* ---- Down --------------------------------------------------------------------------------------
+ */
+
+void lending_borrows_more(struct lending *lending)
+{
+    lending->more = true;
+}
+
+void lending_remove(struct lending_host *host, struct k_pci_dev *dev)
+{
+    struct lending *lending = host->lending;
+    for (unsigned i = 0; i < lending->n_devices; i++) {
+        struct lent_device *device = &lending->device[i];
+        if (device->borrow == NULL || lend_borrow_device(device->borrow) != dev)
+            continue;
+        lend_return(device->borrow);
+        device->borrow = NULL;
+        return;
+    }
+    k_pci_remove(dev, false);
+}
+
+static void return_body(void *arg)
+{
+    struct lending_host *host = arg;
+    struct lending *lending = host->lending;
+    if (host->vm != NULL)
+        lending_vm_unplug(host);
+    for (unsigned i = 0; i < lending->n_devices; i++) {
+        struct lent_device *device = &lending->device[i];
+        if (device->borrower != host || device->borrow == NULL)
+            continue;
+        lend_return(device->borrow);
+        device->borrow = NULL;
+    }
+    step_done(host);
+}
+
+/* Every entry that a borrow took has been given back. */
+static bool nothing_left(struct lending_host *host)
+{
+    const struct lend_usage now = lend_usage(host->lend), *then = &host->before;
+    bool left = now.lent + now.borrowed != 0 || now.mapped_pages != 0 ||
+                now.outgoing != then->outgoing;
+    if (!host->lending->more)
+        left = left || now.windows != then->windows || now.incoming != then->incoming ||
+               now.exported_bytes != then->exported_bytes;
+    if (left)
+        sim_fail(world_sim(host->lending->world),
+                 "%s: after everything was returned %u windows, %u outgoing and %u incoming "
+                 "requesters, %llu bytes are exported, %u devices lent, %u borrowed, %llu pages "
+                 "mapped; before, it were %u, %u, %u, %llu, and none",
+                 host->name, now.windows, now.outgoing, now.incoming,
+                 (unsigned long long)now.exported_bytes, now.lent, now.borrowed,
+                 (unsigned long long)now.mapped_pages, then->windows, then->outgoing,
+                 then->incoming, (unsigned long long)then->exported_bytes);
+    return !left;
+}
+
+static bool has_driver_of(const struct lending_host *host, const struct k_pci_dev *dev)
+{
+    for (unsigned d = 0; lending_drivers[d] != NULL; d++)
+        if (host->driver[d] != NULL && dev->driver == lending_drivers[d]->pci(host->driver[d]))
+            return true;
+    return false;
+}
+
+/* Its own devices' drivers, then the host's part in the cluster. */
+static void stop_body(void *arg)
+{
+    struct lending_host *host = arg;
+    unsigned n;
+    const struct pcie_found *found = host_functions(host->host, &n);
+    for (unsigned i = 0; i < n; i++) {
+        struct k_pci_dev *dev = found[i].bridge ? NULL : os_pci_find(host->machine, found[i].id);
+        if (dev != NULL && has_driver_of(host, dev))
+            k_pci_remove(dev, false);
+    }
+    if (host->vm != NULL)
+        lending_vm_unplug_own(host);
+    for (unsigned d = 0; lending_drivers[d] != NULL; d++)
+        if (host->driver[d] != NULL)
+            lending_drivers[d]->free(host->driver[d]);
+    if (host->vm != NULL)
+        lending_vm_off(host);
+    if (host->lend != NULL)
+        lend_host_free(host->lend);
+    host->lend = NULL;
+    step_done(host);
+}
+
+void lending_down(struct lending *lending, const volatile int *interrupt)
+{
+    if (!step(lending, "lend_return", false, return_body, interrupt))
+        return;
+    for (unsigned h = 0; h < lending->n_hosts; h++)
+        if (lending->host[h].lend != NULL && !nothing_left(&lending->host[h]))
+            return;
+    step(lending, "lend_stop", true, stop_body, interrupt);
+}

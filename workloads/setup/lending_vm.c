@@ -1,0 +1,254 @@
+/*
+ * Guests: a machine of the group `lending` with a group `vm` runs its programs in a virtual
+ * machine, which has the machine's devices: those that it borrows by MDEV, its own by VFIO.
+ *
+ *   borrower = { host = "borrower"; borrow = ["gpu0"]; vm = { memory_bytes = "4 GiB"; }; };
+ */
+#include "workloads/setup/lending_vm.h"
+
+#include <stdlib.h>
+
+#include "logic/lending/mdev.h"
+#include "logic/lending/vfio.h"
+#include "models/os/os_pci.h"
+#include "models/pcie/ntb/ntb.h"
+#include "workloads/setup/lending_internal.h"
+
+#define HUGE_BYTES (UINT64_C(1) << 21)
+
+struct lending_vm {
+    struct lending_vm_params params;
+    struct vm_config config;
+    struct k_vm *vm; /* NULL: not yet */
+    struct vfio *vfio;
+    struct k_pci_id *ids; /* of its own devices, ends with { 0, 0 } */
+};
+
+const struct param_desc lending_vm_params_table[] = {
+    PARAM("memory_bytes", PARAM_BYTES, struct lending_vm_params, memory_bytes, 4294967296, 67108864,
+          1099511627776, PROV_NONE, "", "of the guest, in pages of 2 MiB of the host"),
+    PARAM("first_cpu", PARAM_U32, struct lending_vm_params, first_cpu, 2, 1, 255, PROV_NONE, "",
+          "of the host, that the guest's first is pinned to; 0 is the host's"),
+    PARAM("cpus", PARAM_U32, struct lending_vm_params, cpus, 4, 1, 64, PROV_NONE, "",
+          "of the guest, pinned to that one and the next"),
+    { .type = PARAM_END },
+};
+
+/* ---- The scenario ------------------------------------------------------------------------------
+ */
+
+void lending_vm_read(struct lending_host *host, struct config *config,
+                     struct sim_error_list *errors)
+{
+    const size_t before = errors->n_messages;
+    if (config_find(host->group, "vm") == NULL)
+        return;
+    struct config_node *group = config_get(host->group, "vm");
+    if (config_kind(group) != CONFIG_GROUP) {
+        config_mistake(group, errors, "a group that describes a virtual machine, { }", NULL);
+        config_mark_read(group);
+        return;
+    }
+    struct lending_vm *v = calloc(1, sizeof *v);
+    SIM_ASSERT(v != NULL, "out of memory");
+    host->vm = v;
+    v->config = vm_config_default();
+    config_read_params(config, group, config_path(group), lending_vm_params_table, &v->params,
+                       errors);
+    config_read_params(config, group, config_path(group), vm_params_table, &v->config.params,
+                       errors);
+    if (errors->n_messages != before)
+        return;
+    const unsigned cores = numa_cores(host_numa(host->host));
+    if (v->params.first_cpu >= cores || v->params.cpus > cores - v->params.first_cpu)
+        config_mistake(group, errors, "`first_cpu` and `cpus`: cores of the host", NULL);
+    if (v->params.memory_bytes % HUGE_BYTES != 0)
+        config_mistake(group, errors, "`memory_bytes`: a multiple of 2 MiB", NULL);
+    v->config.name = host->name;
+    v->config.first_cpu = v->params.first_cpu;
+    v->config.n_cpus = v->params.cpus;
+    v->config.memory_bytes = v->params.memory_bytes;
+    v->config.node = numa_socket_of_core(host_numa(host->host), v->params.first_cpu);
+}
+
+unsigned lending_vm_cpus(const struct lending_host *host)
+{
+    return host->vm->params.cpus;
+}
+
+unsigned lending_vm_first_core(const struct lending_host *host)
+{
+    return host->vm->params.first_cpu;
+}
+
+/* ---- Its own devices ---------------------------------------------------------------------------
+ */
+
+/* The i-th device of the machine that is not lent; NULL: there are fewer. */
+static struct k_pci_dev *own_device(struct lending_host *host, unsigned i)
+{
+    struct world *world = host->lending->world;
+    const char *const *names = lending_used_names(host);
+    for (unsigned n = 0; names[n] != NULL; n++) {
+        uint16_t id;
+        if (lending_lent(host->lending, names[n]) != NULL ||
+            !world_function_id(world_device(world, names[n]), 0, &id))
+            continue;
+        struct k_pci_dev *dev = os_pci_find(host->machine, id);
+        if (dev != NULL && i-- == 0)
+            return dev;
+    }
+    return NULL;
+}
+
+static void take_own(struct lending_host *host)
+{
+    struct lending_vm *v = host->vm;
+    const struct k_pci_dev *dev;
+    unsigned n = 0;
+    while (own_device(host, n) != NULL)
+        n++;
+    v->ids = calloc(n + 1u, sizeof *v->ids);
+    SIM_ASSERT(v->ids != NULL, "out of memory");
+    for (unsigned i = 0; (dev = own_device(host, i)) != NULL; i++)
+        v->ids[i] = (struct k_pci_id){ dev->vendor_id, dev->device_id };
+    const struct vfio_options options = { .ids = v->ids };
+    v->vfio = vfio_new(host->machine, &options);
+    k_pci_register(host->machine, vfio_driver(v->vfio));
+}
+
+/* ---- Life --------------------------------------------------------------------------------------
+ */
+
+void lending_vm_boot(struct lending_host *host)
+{
+    struct lending_vm *v = host->vm;
+    take_own(host);
+    const int status = vm_new(host->machine, &v->config, &v->vm);
+    if (status != 0)
+        lending_refuse(host, "%s: no virtual machine of %u CPUs and %llu MiB: error %d", host->name,
+                       v->config.n_cpus, (unsigned long long)(v->config.memory_bytes >> 20),
+                       status);
+    else
+        host->kernel = vm_kernel(v->vm);
+}
+
+static void add_own(struct lending_host *host)
+{
+    struct lending_vm *v = host->vm;
+    struct k_pci_dev *dev;
+    for (unsigned i = 0; (dev = own_device(host, i)) != NULL; i++) {
+        struct k_vm_function *fn = vfio_function(v->vfio, dev);
+        const int status = fn == NULL ? -1 : vm_add(v->vm, fn);
+        if (status != 0)
+            lending_refuse(host, "%s does not get %s: %s (%d)", host->name, dev->device.name,
+                           vfio_error(v->vfio)->text, status);
+    }
+}
+
+static void add_borrowed(struct lending_host *host, struct lent_device *device)
+{
+    device->mdev = lend_mdev_new(host->lend, device->lender->number, device->id);
+    const int status = vm_add(host->vm->vm, lend_mdev_function(device->mdev));
+    const struct lend_error *error = lend_mdev_error(device->mdev);
+    if (status != 0 || error->code != 0)
+        lending_refuse(host, "%s does not get %s of %s: %s (%d)", host->name, device->name,
+                       device->lender->name, error->text, status != 0 ? status : error->code);
+}
+
+void lending_vm_plug(struct lending_host *host)
+{
+    struct lending *lending = host->lending;
+    if (host->vm->vm == NULL)
+        return;
+    add_own(host);
+    for (unsigned i = 0; i < lending->n_devices; i++)
+        if (lending->device[i].borrower == host)
+            add_borrowed(host, &lending->device[i]);
+}
+
+void lending_vm_unplug(struct lending_host *host)
+{
+    struct lending *lending = host->lending;
+    for (unsigned i = 0; i < lending->n_devices; i++) {
+        struct lent_device *device = &lending->device[i];
+        if (device->borrower != host || device->mdev == NULL)
+            continue;
+        vm_remove(host->vm->vm, lend_mdev_function(device->mdev));
+        lend_mdev_free(device->mdev);
+        device->mdev = NULL;
+    }
+}
+
+void lending_vm_unplug_own(struct lending_host *host)
+{
+    struct lending_vm *v = host->vm;
+    struct k_pci_dev *dev;
+    for (unsigned i = 0; v->vm != NULL && (dev = own_device(host, i)) != NULL; i++) {
+        struct k_vm_function *fn = vfio_function(v->vfio, dev);
+        if (fn != NULL)
+            vm_remove(v->vm, fn);
+    }
+}
+
+void lending_vm_off(struct lending_host *host)
+{
+    struct lending_vm *v = host->vm;
+    if (v->vm == NULL) /* was refused */
+        return;
+    const int status = vm_shutdown(v->vm);
+    const struct vfio_usage usage = vfio_usage(v->vfio);
+    if (status != 0)
+        k_fault(host->machine, "%s does not shut down: a program is still running", host->name);
+    else if (usage.guests + usage.domains != 0 || usage.pinned_bytes + usage.peer_bytes != 0 ||
+             vm_stats(v->vm).pins != 0)
+        k_fault(host->machine, "%s: %llu bytes of the guest are still pinned", host->name,
+                (unsigned long long)usage.pinned_bytes);
+}
+
+struct k_pci_dev *lending_vm_device(struct lending_host *host, const char *name)
+{
+    struct lending_vm *v = host->vm;
+    const struct lent_device *lent = lending_lent(host->lending, name);
+    const struct model *model = world_device(host->lending->world, name);
+    uint16_t id;
+    if (lent != NULL)
+        return lent->mdev != NULL ? vm_device(v->vm, lend_mdev_function(lent->mdev)) : NULL;
+    if (!world_function_id(model, 0, &id))
+        return NULL;
+    const struct k_vm_function *fn = vfio_function(v->vfio, os_pci_find(host->machine, id));
+    return fn != NULL ? vm_device(v->vm, fn) : NULL;
+}
+
+/* ---- Cold migration ----------------------------------------------------------------------------
+ */
+
+void lending_vm_leave(struct lending_host *host)
+{
+    lending_vm_unplug(host);
+    lending_vm_unplug_own(host);
+    lending_vm_off(host);
+}
+
+void lending_vm_arrive(struct lending_host *host, const char *name)
+{
+    struct lent_device *device = lending_lent(host->lending, name);
+    lend_discover(host->lend);
+    lending_borrows_more(host->lending); /* it has not been in touch with the lender before */
+    device->borrower = host;
+    add_borrowed(host, device);
+}
+
+void lending_vm_free(struct lending_host *host)
+{
+    struct lending_vm *v = host->vm;
+    if (v == NULL)
+        return;
+    if (v->vm != NULL)
+        vm_free(v->vm);
+    if (v->vfio != NULL)
+        vfio_free(v->vfio);
+    free(v->ids);
+    free(v);
+    host->vm = NULL;
+}

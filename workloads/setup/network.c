@@ -1,0 +1,643 @@
+/*
+ * From the group `network` to interfaces that are up. One thread per host does what an
+ * administrator's scripts do: load the driver, open the devices, form the team or the bond, set
+ * addresses. Neighbours and routes are static.
+ *
+ * Addresses: 10.0.HOST.INTERFACE, both from 1, in the order of the scenario; a team or a bond has
+ * 10.0.HOST.100.
+ */
+#include "workloads/setup/network.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "logic/nic/nic_driver.h"
+#include "logic/steering/bonding.h"
+#include "logic/steering/octonic.h"
+#include "models/nic/nic.h"
+
+#define UPPER_NUMBER       100u
+#define QUEUES_PER_CHANNEL 2u /* completion queues: of its send queue, of its receive queue */
+
+static const char *const interface_names[] = { "pf0", "pf1", "pf2", "pf3", "octo0", "bond0", NULL };
+static const char *const ring_names[] = { "core", "device", NULL };
+enum { RING_CORE, RING_DEVICE };
+
+const struct param_desc network_params_table[] = {
+    PARAM_TEXT("host", struct network_params, host_name, "", "the host"),
+    PARAM_TEXT("device", struct network_params, device_name, "", "its NIC, a nic.ethernet"),
+    PARAM_TEXT("second_device", struct network_params, second_device_name, "",
+               "another NIC (bond0); empty: none"),
+    PARAM_ONE_OF(
+        "interface", struct network_params, interface, NETWORK_PF0, interface_names, PROV_NONE, "",
+        "what programs use: a function's own interface, the octoNIC's, a bond of both NICs"),
+    PARAM("mtu_bytes", PARAM_U32, struct network_params, mtu_bytes, 1500, 576, 9216, PROV_DATASHEET,
+          "docs/sources.md#a5", "of its interfaces; at most that of their NICs"),
+    PARAM("channels", PARAM_U32, struct network_params, channels, 0, 0, NET_QUEUES_MAX, PROV_NONE,
+          "", "queues of a function; 0: one per core (functions of octo0 or bond0: 64 in all)"),
+    PARAM("adaptive_moderation", PARAM_BOOL, struct network_params, adaptive_moderation, 1, 0, 1,
+          PROV_NONE, "", "receive interrupts are moderated by what comes in"),
+    PARAM("rx_moderation_us", PARAM_U32, struct network_params, rx_us, 3, 0, 1000, PROV_DATASHEET,
+          "docs/sources.md#a5", "without adaptive moderation: the time of it"),
+    PARAM("rx_moderation_packets", PARAM_U32, struct network_params, rx_count, 32, 1, 65535,
+          PROV_DATASHEET, "docs/sources.md#a5", "without adaptive moderation: the count of it"),
+    PARAM("arfs", PARAM_BOOL, struct network_params, arfs, 1, 0, 1, PROV_NONE, "",
+          "flows are received where they are consumed"),
+    PARAM("xps", PARAM_BOOL, struct network_params, xps, 1, 0, 1, PROV_NONE, "",
+          "packets are sent through the queue of the sending core"),
+    PARAM("gro", PARAM_BOOL, struct network_params, gro, 1, 0, 1, PROV_NONE, "",
+          "received packets of a flow are merged"),
+    PARAM("tso", PARAM_BOOL, struct network_params, tso, 1, 0, 1, PROV_NONE, "",
+          "the NIC cuts large buffers into segments"),
+    PARAM("lro", PARAM_BOOL, struct network_params, lro, 0, 0, 1, PROV_NONE, "",
+          "the NIC merges received segments"),
+    PARAM("octo_sg", PARAM_BOOL, struct network_params, octo_sg, 0, 0, 1, PROV_NONE, "",
+          "fragments on another node are fetched through that node's function (IOctoSG)"),
+    PARAM("send_buffer", PARAM_BYTES, struct network_params, send_buffer_bytes, 4194304, 4096,
+          1073741824, PROV_DATASHEET, "docs/sources.md#a6", "of a socket at most (tcp_wmem)"),
+    PARAM("receive_buffer", PARAM_BYTES, struct network_params, receive_buffer_bytes, 6291456, 4096,
+          1073741824, PROV_DATASHEET, "docs/sources.md#a6", "of a socket at most (tcp_rmem)"),
+    PARAM_ONE_OF("completion_ring", struct network_params, completion_ring, RING_CORE, ring_names,
+                 PROV_NONE, "", "whose memory holds completion queues: the core's, the NIC's node"),
+    { .type = PARAM_END },
+};
+
+/* ---- Reading
+ * ------------------------------------------------------------------------------------- */
+
+/* In the host's tree, with one function at least. */
+static bool is_plugged_in(struct network *network, const struct network_host *host,
+                          const struct model *nic)
+{
+    for (unsigned f = 0; f < nic->n_ports; f++)
+        if (world_host_of_port(network->world, nic, f) == host->host)
+            return true;
+    return false;
+}
+
+/* Every function has a way to the kernel: what would not appear is known before. */
+static void check_functions(struct network *network, struct network_host *host, const char *key,
+                            const char *name, const struct model *nic,
+                            struct sim_error_list *errors)
+{
+    const bool alone = host->lending != NULL && (host->lending->vm != NULL ||
+                                                 lending_lender(network->lending, name) != NULL);
+    char missing[16 * NIC_FUNCTIONS_MAX] = "", expected[384];
+    unsigned n = 0;
+    if (alone && nic->n_ports > 1)
+        config_mistake_at(host->group, key, errors,
+                          "a NIC of one function, as others are not borrowed or passed through",
+                          NULL);
+    for (unsigned f = 0; !alone && f < nic->n_ports; f++)
+        if (world_host_of_port(network->world, nic, f) != host->host) {
+            const size_t at = strlen(missing);
+            snprintf(missing + at, sizeof(missing) - at, "%sp%u", at != 0 ? ", " : "", f);
+            n++;
+        }
+    if (n == 0)
+        return;
+    snprintf(expected, sizeof(expected),
+             "a NIC with a cable to the host \"%.60s\" at each function's port: %s %s none "
+             "(devices.%.60s.functions says how many there are)",
+             host->params.host_name, missing, n > 1 ? "have" : "has", name);
+    config_mistake_at(host->group, key, errors, expected, NULL);
+}
+
+/* What the driver and the settings ask of the NIC. */
+static void check_nic(struct network_host *host, const char *name, const struct model *nic,
+                      struct sim_error_list *errors)
+{
+    const unsigned channels = nic_queues(nic) / QUEUES_PER_CHANNEL;
+    char expected[160];
+    if (host->params.mtu_bytes > nic_mtu_bytes(nic)) {
+        snprintf(expected, sizeof(expected), "at most devices.%.60s.mtu_bytes, %u", name,
+                 nic_mtu_bytes(nic));
+        config_mistake_at(host->group, "mtu_bytes", errors, expected, NULL);
+    }
+    if (channels == 0) {
+        config_mistake_at(nic->config, "queues", errors,
+                          "at least 2: the driver needs two for each of its channels", NULL);
+    } else if (host->params.channels > channels) {
+        snprintf(expected, sizeof(expected),
+                 "at most %u: a channel needs two of devices.%.60s.queues, %u", channels, name,
+                 nic_queues(nic));
+        config_mistake_at(host->group, "channels", errors, expected, NULL);
+    }
+}
+
+static struct model *find_nic(struct network *network, struct network_host *host, const char *key,
+                              const char *name, struct sim_error_list *errors)
+{
+    struct model *model = world_device(network->world, name);
+    if (world_faulty(network->world, name))
+        return NULL;
+    if (model == NULL || model->ops != &nic_ops ||
+        (host->lending != NULL
+             ? !lending_uses(host->lending, name)
+             : world_sound(network->world) && !is_plugged_in(network, host, model))) {
+        config_mistake_at(host->group, key, errors,
+                          host->lending != NULL
+                              ? "a nic.ethernet that the host borrows, or has and does not lend"
+                              : "a nic.ethernet that is plugged into the host",
+                          host->lending != NULL ? lending_used_names(host->lending)
+                                                : world_device_names(network->world));
+        return NULL;
+    }
+    host->n_functions += model->n_ports;
+    if (world_sound(network->world))
+        check_functions(network, host, key, name, model, errors);
+    check_nic(host, name, model, errors);
+    return model;
+}
+
+static void read_host(struct network *network, struct config *config, struct config_node *group,
+                      struct sim_error_list *errors)
+{
+    struct network_host *host = &network->host[network->n_hosts];
+    *host = (struct network_host){ .name = config_name(group),
+                                   .group = group,
+                                   .network = network,
+                                   .number = network->n_hosts + 1 };
+    network->names[network->n_hosts++] = host->name;
+    if (config_kind(group) != CONFIG_GROUP) {
+        config_mistake(group, errors, "a group that describes a host's network", NULL);
+        return;
+    }
+    config_read_params(config, group, config_path(group), network_params_table, &host->params,
+                       errors);
+    if (network->lending != NULL && !lending_sound(network->lending))
+        return;
+    host->host = world_host(network->world, host->params.host_name);
+    if (host->host == NULL) {
+        if (!world_faulty(network->world, host->params.host_name))
+            config_mistake_at(group, "host", errors, "a host", world_host_names(network->world));
+        return;
+    }
+    if (network->lending != NULL)
+        host->lending = lending_on(network->lending, host->host);
+    host->device = find_nic(network, host, "device", host->params.device_name, errors);
+    if (host->params.second_device_name[0] != '\0')
+        host->second_device = find_nic(network, host, "second_device",
+                                       host->params.second_device_name, errors);
+    if (host->device != NULL && host->second_device == host->device)
+        config_mistake_at(group, "second_device", errors, "another NIC than `device`", NULL);
+}
+
+static bool is_octonic(const struct model *nic)
+{
+    struct config_node *node = config_find(nic->config, "firmware");
+    return node != NULL && strcmp(config_text(node), "octonic") == 0;
+}
+
+/* It is known which interfaces there are. */
+static bool has_nics(const struct network_host *host)
+{
+    return host->device != NULL && host->second_device != host->device &&
+           (host->params.second_device_name[0] == '\0' || host->second_device != NULL);
+}
+
+static bool is_upper(int interface)
+{
+    return interface == NETWORK_OCTO || interface == NETWORK_BOND;
+}
+
+/* Queues that each function may have: a device above them has those of all. */
+static unsigned channels_max(const struct network_host *host)
+{
+    return is_upper(host->params.interface) ? NET_QUEUES_MAX / host->n_functions : NET_QUEUES_MAX;
+}
+
+/* Settings that are written but do nothing. */
+static void check_effects(struct network_host *host, struct sim_error_list *errors)
+{
+    static const char *const moderation[] = { "rx_moderation_us", "rx_moderation_packets" };
+    char decider[128];
+    snprintf(decider, sizeof(decider), "%.80s.adaptive_moderation", config_path(host->group));
+    for (unsigned i = 0; host->params.adaptive_moderation && i < SIM_N_ELEMENTS(moderation); i++)
+        config_no_effect(host->group, moderation[i], decider, errors,
+                         "adaptive_moderation = false beside it: it has no effect otherwise");
+    snprintf(decider, sizeof(decider), "%.80s.interface", config_path(host->group));
+    if (host->params.octo_sg && host->params.interface != NETWORK_OCTO)
+        config_no_effect(host->group, "octo_sg", decider, errors,
+                         "interface = \"octo0\" beside it: it has no effect otherwise");
+}
+
+/* What octo0 and bond0 cannot have. */
+static void check_upper(struct network_host *host, struct sim_error_list *errors)
+{
+    char expected[64];
+
+    if (!host->params.xps)
+        config_mistake_at(
+            host->group, "xps", errors,
+            "true: octo0 and bond0 send through the sending core's queue by themselves", NULL);
+    if (host->n_functions > 0 && host->params.channels > channels_max(host)) {
+        snprintf(expected, sizeof(expected), "at most %u, as %u functions share %u queues",
+                 channels_max(host), host->n_functions, NET_QUEUES_MAX);
+        config_mistake_at(host->group, "channels", errors, expected, NULL);
+    }
+}
+
+/* What the setting `interface` asks for is there. */
+static void check_interface(struct network_host *host, struct sim_error_list *errors)
+{
+    unsigned n = 0;
+    for (unsigned f = 0; f < host->n_functions && f < 4; f++)
+        host->interface_names[n++] = interface_names[f];
+    if (is_upper(host->params.interface)) {
+        host->interface_names[n++] = interface_names[host->params.interface];
+        check_upper(host, errors);
+    }
+    if (host->params.interface < NETWORK_OCTO &&
+        (unsigned)host->params.interface >= host->n_functions)
+        config_mistake_at(host->group, "interface", errors, "a function that the NIC has",
+                          host->interface_names);
+    if (host->params.interface == NETWORK_BOND &&
+        (host->second_device == NULL || host->n_functions != 2))
+        config_mistake_at(host->group, "interface", errors,
+                          "`device` and `second_device` of one function each for bond0", NULL);
+    if (host->params.interface == NETWORK_OCTO && !is_octonic(host->device))
+        config_mistake_at(host->group, "interface", errors,
+                          "a NIC with firmware = \"octonic\" for octo0", NULL);
+}
+
+struct network *network_new(struct world *world, struct config *config, struct lending *lending,
+                            struct sim_error_list *errors)
+{
+    struct network *network = calloc(1, sizeof(*network));
+    struct config_node *group = config_get(config_root(config), "network");
+    SIM_ASSERT(network != NULL, "out of memory");
+    network->world = world;
+    network->lending = lending;
+    if (group == NULL && lending != NULL)
+        return network;
+    network->unknown = true;
+    if (group == NULL) {
+        sim_error_add(errors, config_file(config_root(config)), 0,
+                      "there is no group `network`, { NAME = { host = ...; device = ...; }; }, and "
+                      "no group `lending`, { NAME = { host = ...; }; }: programs run on machines "
+                      "of one of them");
+        return network;
+    }
+    if (config_kind(group) != CONFIG_GROUP || config_count(group) == 0) {
+        config_mistake(group, errors,
+                       "a group `network`, { NAME = { host = ...; device = ...; }; }", NULL);
+        return network;
+    }
+    for (unsigned i = 0; i < config_count(group); i++) {
+        struct config_node *child = config_get(group, config_name(config_child(group, i)));
+        if (network->n_hosts == NETWORK_HOSTS_MAX) {
+            config_mistake(child, errors, "at most 8 hosts", NULL);
+            config_mark_read(group);
+            return network;
+        }
+        read_host(network, config, child, errors);
+        if (config_kind(child) == CONFIG_GROUP)
+            check_effects(&network->host[network->n_hosts - 1], errors);
+        if (has_nics(&network->host[network->n_hosts - 1]))
+            check_interface(&network->host[network->n_hosts - 1], errors);
+    }
+    network->unknown = false;
+    return network;
+}
+
+/* ---- Setting up
+ * ----------------------------------------------------------------------------------- */
+
+static uint32_t address(const struct network_host *host, unsigned number)
+{
+    return 10u << 24 | host->number << 8 | number;
+}
+
+static bool open_device(struct network_host *host, struct net_device *dev, uint32_t ip)
+{
+    const char *why;
+    dev->ip = ip;
+    int status = dev->ops->open(dev);
+    if (status == 0)
+        return true;
+    why = status == -12 ? "no memory" : "the device refused";
+    k_fault(host->kernel, "%s does not open: %s (%d)", dev->name, why, status);
+    return false;
+}
+
+static const struct octonic_device_ops octonic_ops = {
+    .function = nic_dev_function,
+    .switch_set = nic_dev_switch_set,
+    .switch_delete = nic_dev_switch_delete,
+};
+
+/* The team or the bond over all functions; they stay closed until it opens them. */
+static struct net_device *make_upper(struct network_host *host, int *error)
+{
+    if (host->params.interface == NETWORK_OCTO) {
+        host->octo = octonic_new(host->net, "octo0", &octonic_params_default, &octonic_ops,
+                                 host->function, host->n_functions, error);
+        return host->octo != NULL ? octonic_device(host->octo) : NULL;
+    }
+    host->bond = bonding_new(host->net, "bond0", host->function, host->n_functions, error);
+    return host->bond != NULL ? bonding_device(host->bond) : NULL;
+}
+
+/* The driver's device for function f, counted over both NICs; NULL: none appeared. The machine may
+ * have more NICs, in any order. Functions of octoNIC firmware have one address. */
+static struct net_device *device_of_function(const struct network_host *host, unsigned f)
+{
+    const struct model *nic = host->device;
+    struct net_device *dev;
+    if (f >= nic->n_ports) {
+        f -= nic->n_ports;
+        nic = host->second_device;
+    }
+    uint64_t wanted = nic_function_mac(nic, f);
+    for (unsigned i = 0; (dev = nic_driver_device(host->driver, i)) != NULL; i++) {
+        uint64_t mac = 0;
+        for (unsigned b = 0; b < NET_MAC_BYTES; b++)
+            mac = mac << 8 | dev->mac.byte[b];
+        if (mac == wanted && nic_dev_function(dev) == f)
+            return dev;
+    }
+    return NULL;
+}
+
+static void open_all(struct network_host *host)
+{
+    for (unsigned f = 0; f < host->n_functions; f++) {
+        struct net_device *dev = device_of_function(host, f);
+        if (dev == NULL) {
+            k_fault(host->kernel,
+                    "only %u of %u functions of its NICs appeared: has each a cable to this host?",
+                    f, host->n_functions);
+            return;
+        }
+        host->function[f] = dev;
+        if (host->params.interface < NETWORK_OCTO && !open_device(host, dev, address(host, f + 1)))
+            return;
+    }
+    if (host->params.interface < NETWORK_OCTO) {
+        host->dev = host->function[host->params.interface];
+    } else {
+        int error = 0;
+        host->dev = make_upper(host, &error);
+        if (host->dev == NULL) {
+            k_fault(host->kernel, "no %s (%d)", interface_names[host->params.interface], error);
+            return;
+        }
+        if (!open_device(host, host->dev, address(host, UPPER_NUMBER)))
+            return;
+    }
+    host->ip = host->dev->ip;
+}
+
+static void set_up(void *arg)
+{
+    struct network_host *host = arg;
+    k_pci_register(host->kernel, nic_driver_pci(host->driver));
+    open_all(host);
+    host->up = true;
+    if (++host->network->n_up == host->network->n_hosts)
+        sim_stop(world_sim(host->network->world));
+}
+
+static bool make_kernel(struct network_host *host)
+{
+    const struct network_params *p = &host->params;
+    struct net_params net = net_params_default;
+    struct nic_driver_params nic = nic_driver_params_default;
+    net.gro = p->gro;
+    net.tso = p->tso;
+    net.xps = p->xps;
+    net.arfs = p->arfs;
+    net.send_buffer_bytes = (uint32_t)p->send_buffer_bytes;
+    net.receive_buffer_bytes = (uint32_t)p->receive_buffer_bytes;
+    nic.mtu_bytes = p->mtu_bytes;
+    nic.completion_node = p->completion_ring == RING_DEVICE ? NIC_NODE_DEVICE : K_NODE_LOCAL;
+    nic.adaptive_rx = p->adaptive_moderation;
+    nic.rx_us = (uint16_t)p->rx_us;
+    nic.rx_count = (uint16_t)p->rx_count;
+    nic.lro = p->lro;
+    nic.octo_sg = p->octo_sg;
+    host->kernel = host->lending != NULL ? host->lending->kernel
+                                         : kernel_new(host->host, host_os_params(host->host));
+    nic.n_channels = (uint16_t)p->channels;
+    if (nic.n_channels == 0 && k_n_cpus(host->kernel) > channels_max(host))
+        nic.n_channels = (uint16_t)channels_max(host);
+    host->net = net_new(host->kernel, &net);
+    host->driver = nic_driver_new(host->net, host->kernel, &nic, "pf");
+    if (host->driver == NULL) {
+        sim_fail(world_sim(host->network->world), "%s: the driver refuses its parameters",
+                 host->name);
+        return false;
+    }
+    k_thread_new(host->kernel, "ifup", 0, set_up, host);
+    return true;
+}
+
+/* Everybody knows everybody: addresses of all interfaces, the way to each. */
+static void introduce(struct network *network)
+{
+    for (unsigned a = 0; a < network->n_hosts; a++)
+        for (unsigned b = 0; b < network->n_hosts; b++) {
+            struct network_host *host = &network->host[a], *other = &network->host[b];
+            if (a == b)
+                continue;
+            for (unsigned f = 0; f < other->n_functions; f++) {
+                net_neighbour_add(host->net, other->function[f]->ip, other->function[f]->mac);
+                net_route_add(host->net, other->function[f]->ip, host->dev);
+            }
+            net_neighbour_add(host->net, other->ip, other->dev->mac);
+            net_route_add(host->net, other->ip, host->dev);
+        }
+}
+
+bool network_up(struct network *network, const volatile int *interrupt)
+{
+    struct sim *sim = world_sim(network->world);
+    for (unsigned h = 0; h < network->n_hosts; h++)
+        if (!make_kernel(&network->host[h]))
+            return false;
+    while (network->n_up < network->n_hosts && sim_error(sim) == NULL &&
+           (interrupt == NULL || *interrupt == 0) && sim_events_pending(sim) != 0)
+        sim_run(sim, SIM_TIME_MAX, interrupt);
+    if (sim_error(sim) != NULL || (interrupt != NULL && *interrupt != 0))
+        return false;
+    if (network->n_up < network->n_hosts) {
+        sim_fail(sim, "setting up the network stalled");
+        return false;
+    }
+    introduce(network);
+    return true;
+}
+
+/* ---- Taking down
+ * ----------------------------------------------------------------------------------- */
+
+static void take_down(void *arg)
+{
+    struct network_host *host = arg;
+    if (host->octo != NULL)
+        octonic_free(host->octo);
+    if (host->bond != NULL)
+        bonding_free(host->bond);
+    struct net_device *dev;
+    while ((dev = nic_driver_device(host->driver, 0)) != NULL) { /* those not in use, too */
+        struct k_pci_dev *pci = K_CONTAINER(dev->device, struct k_pci_dev, device);
+        if (host->lending != NULL)
+            lending_remove(host->lending, pci);
+        else
+            k_pci_remove(pci, false);
+    }
+    nic_driver_free(host->driver);
+    net_free(host->net);
+    if (--host->network->n_up == 0)
+        sim_stop(world_sim(host->network->world));
+}
+
+void network_down(struct network *network, const volatile int *interrupt)
+{
+    struct sim *sim = world_sim(network->world);
+    for (unsigned h = 0; h < network->n_hosts; h++)
+        k_thread_new(network->host[h].kernel, "ifdown", 0, take_down, &network->host[h]);
+    while (network->n_up != 0 && sim_error(sim) == NULL && (interrupt == NULL || *interrupt == 0) &&
+           sim_events_pending(sim) != 0)
+        sim_run(sim, SIM_TIME_MAX, interrupt);
+    if (network->n_up != 0 && sim_error(sim) == NULL && (interrupt == NULL || *interrupt == 0))
+        sim_fail(sim, "taking the network down stalled");
+}
+
+void network_free(struct network *network)
+{
+    for (unsigned h = 0; h < network->n_hosts; h++)
+        if (network->host[h].kernel != NULL && network->host[h].lending == NULL)
+            kernel_free(network->host[h].kernel);
+    free(network);
+}
+
+/* ---- Looking at it
+ * ---------------------------------------------------------------------------------- */
+
+static bool is_guest(const struct network_host *host)
+{
+    return host->lending != NULL && host->lending->vm != NULL;
+}
+
+unsigned network_sockets(const struct network_host *host)
+{
+    return is_guest(host) ? 1 : numa_sockets(host_numa(host->host));
+}
+
+unsigned network_cores_per_socket(const struct network_host *host)
+{
+    const struct numa *numa = host_numa(host->host);
+    return is_guest(host) ? lending_cpus(host->lending) : numa_cores(numa) / numa_sockets(numa);
+}
+
+struct network_host *network_find(struct network *network, const char *name)
+{
+    for (unsigned h = 0; h < network->n_hosts; h++)
+        if (strcmp(network->host[h].name, name) == 0)
+            return &network->host[h];
+    return NULL;
+}
+
+const char *const *network_names(const struct network *network)
+{
+    return network->names;
+}
+
+bool network_interface_named(const struct network_host *host, const char *name)
+{
+    if (name[0] == '\0' || !has_nics(host))
+        return true;
+    for (unsigned i = 0; host->interface_names[i] != NULL; i++)
+        if (strcmp(host->interface_names[i], name) == 0)
+            return true;
+    return false;
+}
+
+const char *const *network_interface_names(const struct network_host *host)
+{
+    return host->interface_names;
+}
+
+struct net_device *network_interface(struct network_host *host, const char *name)
+{
+    for (unsigned f = 0; f < host->n_functions; f++)
+        if (strcmp(interface_names[f], name) == 0)
+            return host->function[f];
+    return host->dev;
+}
+
+uint32_t network_interface_ip(const struct network_host *host, const char *name)
+{
+    for (unsigned f = 0; f < host->n_functions; f++)
+        if (strcmp(interface_names[f], name) == 0)
+            return host->function[f]->ip;
+    return host->ip;
+}
+
+/* A counter of the driver, of all channels of all functions. */
+static uint64_t sum_channels(const struct network_host *host,
+                             uint64_t (*counter)(const struct nic_drv_stats *stats))
+{
+    uint64_t n = 0;
+    for (unsigned f = 0; f < host->n_functions; f++)
+        for (unsigned c = 0; c < host->function[f]->n_tx_queues; c++) {
+            struct nic_drv_stats stats = nic_dev_channel_stats(host->function[f], c);
+            n += counter(&stats);
+        }
+    return n;
+}
+
+static uint64_t buffers_sent(const struct nic_drv_stats *stats)
+{
+    return stats->tx_wqes;
+}
+static uint64_t packets_received(const struct nic_drv_stats *stats)
+{
+    return stats->rx_packets;
+}
+static uint64_t fragments_hinted(const struct nic_drv_stats *stats)
+{
+    return stats->tx_hints;
+}
+
+uint64_t network_buffers_sent(const struct network_host *host)
+{
+    return sum_channels(host, buffers_sent);
+}
+
+uint64_t network_packets_received(const struct network_host *host)
+{
+    return sum_channels(host, packets_received);
+}
+
+uint64_t network_fragments_hinted(const struct network_host *host)
+{
+    return sum_channels(host, fragments_hinted);
+}
+
+uint64_t network_function_bytes(const struct network_host *host, unsigned function)
+{
+    const struct net_device *dev = host->function[function];
+    uint64_t bytes = 0;
+    for (unsigned q = 0; q < dev->n_rx_queues; q++)
+        bytes += dev->rx[q].bytes;
+    return bytes;
+}
+
+static uint64_t drops(const struct model *nic)
+{
+    uint64_t n = 0;
+    for (unsigned f = 0; nic != NULL && f < nic->n_ports; f++) {
+        const struct nic_function_stats *stats = nic_function_stats(nic, f);
+        n += stats->rx_no_buffer + stats->rx_overflow + stats->rx_no_queue;
+    }
+    return n;
+}
+
+uint64_t network_drops(const struct network_host *host)
+{
+    return drops(host->device) + drops(host->second_device);
+}
