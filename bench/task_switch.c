@@ -21,8 +21,7 @@ static double now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* ---- The switch itself -------------------------------------------------------------------------
- */
+/* ---- The switch itself ----------------------------------------------------------------------- */
 
 struct pair {
     struct sim_context main, other;
@@ -54,8 +53,7 @@ static double switch_ns(void)
     return best_ns;
 }
 
-/* ---- Tasks of a run ----------------------------------------------------------------------------
- */
+/* ---- Tasks of a run -------------------------------------------------------------------------- */
 
 struct wakes {
     uint64_t n_left;

@@ -52,12 +52,10 @@ enum gpu_channel_status {
 #define GPU_MSIX_PBA     0x9000u
 #define GPU_MSIX_VECTORS 16u
 
-/* ---- BAR 1: the first bytes of device memory --------------------------------------------------
- */
+/* ---- BAR 1: the first bytes of device memory ------------------------------------------------- */
 #define GPU_MEMORY_BAR 1u
 
-/* ---- Commands: 64 bytes each, in order, one at a time per channel ------------------------------
- */
+/* ---- Commands: 64 bytes each, in order, one at a time per channel ---------------------------- */
 struct gpu_command {
     uint32_t launch;      /* GPU_LAUNCH_*; none of them: semaphore and interrupt only */
     uint32_t kernel;      /* enum gpu_kernel */

@@ -47,8 +47,7 @@ enum nic_firmware {
 #define NIC_MSIX_PBA        0x48000u
 #define NIC_MSIX_VECTORS    128u
 
-/* ---- Queues in host memory --------------------------------------------------------------------
- */
+/* ---- Queues in host memory ------------------------------------------------------------------- */
 /* Doorbell record, 4 bytes in host memory: RQ: WQEs ever posted; SQ: blocks ever posted. The NIC
  * reads an RQ's when it knows of few posted buffers. */
 
@@ -128,8 +127,7 @@ _Static_assert(sizeof(struct nic_wqe_data) == 16, "data segment");
 _Static_assert(sizeof(struct nic_cqe) == 64, "completion");
 _Static_assert(sizeof(struct nic_eqe) == 64, "event");
 
-/* ---- Commands: a block of 64 bytes that the NIC reads, executes and writes back ----------------
- */
+/* ---- Commands: a block of 64 bytes that the NIC reads, executes and writes back -------------- */
 struct nic_command {
     uint16_t opcode; /* enum nic_command_opcode */
     uint8_t status;  /* out: enum nic_command_status; NIC_COMMAND_PENDING while it runs */

@@ -17,8 +17,7 @@
 #define NVME_DEVICE_NVRAM     0xf117u
 #define NVME_CLASS_CODE       0x010802u
 
-/* ---- BAR 0 (section 3.1) ---------------------------------------------------------------------
- */
+/* ---- BAR 0 (section 3.1) --------------------------------------------------------------------- */
 #define NVME_BAR_BYTES     0x4000u
 #define NVME_REG_CAP       0x00u /* 8 bytes */
 #define NVME_REG_VS        0x08u
@@ -72,8 +71,7 @@
 #define NVME_CMBSZ_SIZE_SHIFT  12
 #define NVME_CMBSZ_BYTES(size) ((uint64_t)((size) >> 12) << (12 + 4 * ((size) >> 8 & 0xfu)))
 
-/* ---- Queue entries (section 4) ---------------------------------------------------------------
- */
+/* ---- Queue entries (section 4) --------------------------------------------------------------- */
 #define NVME_PAGE_BYTES 4096u
 #define NVME_SQE_BYTES  64u
 #define NVME_CQE_BYTES  16u
@@ -123,8 +121,7 @@ enum nvme_status {
     NVME_SC_QUEUE_DELETION_INVALID = 0x10c,
 };
 
-/* ---- Admin commands (section 5) --------------------------------------------------------------
- */
+/* ---- Admin commands (section 5) -------------------------------------------------------------- */
 enum nvme_admin_opcode {
     NVME_ADMIN_DELETE_SQ = 0x00,
     NVME_ADMIN_CREATE_SQ = 0x01,
@@ -166,8 +163,7 @@ enum nvme_admin_opcode {
 #define NVME_ID_NS_FLBAS    26u
 #define NVME_ID_NS_LBAF0    128u /* 4 bytes each; bits 23:16: log2 of the block's bytes */
 
-/* ---- NVM commands (section 6): cdw10/11 first block, cdw12 15:0 blocks - 1 --------------------
- */
+/* ---- NVM commands (section 6): cdw10/11 first block, cdw12 15:0 blocks - 1 ------------------- */
 enum nvme_opcode {
     NVME_FLUSH = 0x00,
     NVME_WRITE = 0x01,

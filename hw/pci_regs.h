@@ -9,7 +9,7 @@
 #ifndef HW_PCI_REGS_H
 #define HW_PCI_REGS_H
 
-/* ---- Header, both types (PCI 3.0, 6.1) ------------------------------------------------------ */
+/* ---- Header, both types (PCI 3.0, 6.1) ------------------------------------------------------- */
 #define PCI_VENDOR_ID    0x00u
 #define PCI_DEVICE_ID    0x02u
 #define PCI_COMMAND      0x04u
@@ -44,7 +44,7 @@
 #define PCI_HEADER_TYPE_BRIDGE    0x01u
 #define PCI_HEADER_MULTI_FUNCTION 0x80u
 
-/* ---- Base address registers (PCI 3.0, 6.2.5.1) ---------------------------------------------- */
+/* ---- Base address registers (PCI 3.0, 6.2.5.1) ----------------------------------------------- */
 #define PCI_N_BARS_ENDPOINT 6u
 #define PCI_N_BARS_BRIDGE   2u
 #define PCI_BAR_IO          0x1u
@@ -53,11 +53,11 @@
 #define PCI_BAR_PREFETCH    0x8u
 #define PCI_BAR_FLAGS_MASK  0xfu
 
-/* ---- Type 0 header -------------------------------------------------------------------------- */
+/* ---- Type 0 header --------------------------------------------------------------------------- */
 #define PCI_SUBSYSTEM_VENDOR_ID 0x2cu
 #define PCI_SUBSYSTEM_ID        0x2eu
 
-/* ---- Type 1 header (PCI-to-PCI Bridge 1.2, 3.2) --------------------------------------------- */
+/* ---- Type 1 header (PCI-to-PCI Bridge 1.2, 3.2) ---------------------------------------------- */
 #define PCI_PRIMARY_BUS          0x18u
 #define PCI_SECONDARY_BUS        0x19u
 #define PCI_SUBORDINATE_BUS      0x1au
@@ -78,7 +78,7 @@
 #define PCI_BRIDGE_CONTROL_SERR      0x0002u
 #define PCI_BRIDGE_CONTROL_BUS_RESET 0x0040u
 
-/* ---- Capabilities: identity, then the offset of the next ------------------------------------ */
+/* ---- Capabilities: identity, then the offset of the next ------------------------------------- */
 #define PCI_CAP_ID_MSI  0x05u
 #define PCI_CAP_ID_PCIE 0x10u
 #define PCI_CAP_ID_MSIX 0x11u
@@ -114,7 +114,7 @@
 #define PCI_MSIX_ENTRY_CONTROL         12u
 #define PCI_MSIX_ENTRY_MASKED          0x1u
 
-/* ---- PCI Express capability, version 2 (PCIe 3.1, 7.8) -------------------------------------- */
+/* ---- PCI Express capability, version 2 (PCIe 3.1, 7.8) --------------------------------------- */
 #define PCIE_CAPABILITIES 0x02u
 #define PCIE_DEVCAP       0x04u
 #define PCIE_DEVCTL       0x08u
@@ -174,7 +174,7 @@
 #define PCIE_DEVCTL2_IDO_REQUEST     0x0100u
 #define PCIE_DEVCTL2_IDO_COMPLETION  0x0200u
 
-/* ---- Extended capabilities: id 15:0, version 19:16, next 31:20 (PCIe 3.1, 7.9) -------------- */
+/* ---- Extended capabilities: id 15:0, version 19:16, next 31:20 (PCIe 3.1, 7.9) --------------- */
 #define PCI_ECAP_ID_AER        0x0001u
 #define PCI_ECAP_ID_ACS        0x000du
 #define PCI_ECAP_ID_MULTICAST  0x0012u

@@ -18,7 +18,7 @@ static inline uint64_t vtd_get(uint64_t word, unsigned hi, unsigned lo)
     return (word & VTD_BITS(hi, lo)) >> lo;
 }
 
-/* ---- Registers: offsets (10.4) ------------------------------------------------------------- */
+/* ---- Registers: offsets (10.4) --------------------------------------------------------------- */
 enum {
     VTD_VER = 0x00,
     VTD_CAP = 0x08,
@@ -115,7 +115,7 @@ _Static_assert(VTD_FRCD + VTD_N_FRCD * VTD_FRCD_BYTES <= VTD_IVA,
 #define VTD_IRTA_S    VTD_BITS(3, 0) /* 2^(S+1) entries */
 #define VTD_IRTA_EIME VTD_BIT(11)
 
-/* ---- Table entries (chapter 9); two little-endian quadwords each, or one -------------------- */
+/* ---- Table entries (chapter 9); two little-endian quadwords each, or one --------------------- */
 struct vtd_entry128 {
     uint64_t lo, hi;
 };
@@ -171,7 +171,7 @@ enum { VTD_SVT_NONE = 0, VTD_SVT_ID = 1, VTD_SVT_BUS = 2 };
 #define VTD_MSI_HANDLE_15  VTD_BIT(2)
 #define VTD_MSI_DST8_LSB   12 /* compatibility format */
 
-/* ---- Invalidation descriptors, 128 bits (6.5.2) --------------------------------------------- */
+/* ---- Invalidation descriptors, 128 bits (6.5.2) ---------------------------------------------- */
 enum vtd_qi_type { VTD_QI_CONTEXT = 1, VTD_QI_IOTLB = 2, VTD_QI_IEC = 4, VTD_QI_WAIT = 5 };
 enum vtd_granularity { VTD_GLOBAL = 1, VTD_DOMAIN = 2, VTD_SELECTIVE = 3 /* device; pages */ };
 #define VTD_QI_TYPE        VTD_BITS(3, 0)

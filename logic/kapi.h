@@ -65,8 +65,7 @@ void k_warn(struct kernel *kernel, const char *fmt, ...)
 void *k_zalloc(size_t bytes);
 void k_free(void *p);
 
-/* ---- Memory: bytes and cache lines -------------------------------------------------------------
- */
+/* ---- Memory: bytes and cache lines ----------------------------------------------------------- */
 
 /* Loads bytes that the next step needs: time advances to when they are there. */
 void k_load(struct kernel *kernel, struct kaddr from, void *to, size_t bytes);
@@ -119,8 +118,7 @@ void *k_cache_get(struct k_cache *cache, struct kaddr *addr);
 void k_cache_put(struct k_cache *cache, void *object);
 uint64_t k_cache_live(const struct k_cache *cache);
 
-/* ---- Threads, waiting ---------------------------------------------------------------------------
- */
+/* ---- Threads, waiting ------------------------------------------------------------------------ */
 
 typedef void k_thread_fn(void *arg);
 /* Starts to run at once (it is put on the CPU's run queue). cpu: where it may run, K_CPU_ANY for
@@ -182,8 +180,7 @@ struct k_work {
  * already. From any context. */
 void k_work_queue(struct kernel *kernel, struct k_work *work, int cpu);
 
-/* ---- Devices ----------------------------------------------------------------------------------
- */
+/* ---- Devices --------------------------------------------------------------------------------- */
 
 enum k_dma_direction { K_DMA_TO_DEVICE = 1, K_DMA_FROM_DEVICE = 2, K_DMA_BOTH = 3 };
 
@@ -380,8 +377,7 @@ int k_pages_get(struct kernel *kernel, int node, size_t bytes, struct kaddr *at)
 /* Exactly what was got. */
 void k_pages_put(struct kernel *kernel, size_t bytes, struct kaddr at);
 
-/* ---- NAPI -------------------------------------------------------------------------------------
- */
+/* ---- NAPI ------------------------------------------------------------------------------------ */
 
 struct k_napi;
 /* Handles at most budget packets; returns how many. Fewer than budget: it called

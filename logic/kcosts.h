@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 struct k_costs {
-    /* ---- kernel: entry, interrupts, scheduling ---- */
+    /* ---- kernel: entry, interrupts, scheduling ----------------------------------------------- */
     uint32_t syscall_cycles;        /* entry and return of a system call */
     uint32_t hard_irq_cycles;       /* vector entry, handler frame, return; not the handler */
     uint32_t soft_irq_cycles;       /* from the return of the handler to the first poll */
@@ -23,10 +23,10 @@ struct k_costs {
     uint32_t dma_map_cycles, dma_unmap_cycles;     /* without an IOMMU */
     uint32_t iommu_map_cycles, iommu_unmap_cycles; /* more of it with one, invalidation included */
     uint32_t mmio_write_cycles; /* a posted write with its barrier, until the core goes on */
-    /* ---- copies ---- */
+    /* ---- copies ------------------------------------------------------------------------------ */
     uint32_t copy_call_cycles; /* of one copy of contiguous bytes */
     uint32_t copy_line_cycles; /* at least this per cache line, however near it is */
-    /* ---- network stack ---- */
+    /* ---- network stack ----------------------------------------------------------------------- */
     uint32_t gro_packet_cycles;     /* merging one packet into another */
     uint32_t ip_tcp_receive_cycles; /* IP and TCP, per (merged) buffer */
     uint32_t tcp_ack_send_cycles;   /* building and sending one acknowledgement */
@@ -41,7 +41,7 @@ struct k_costs {
     uint32_t udp_transmit_cycles;
     uint32_t sent_free_cycles; /* a buffer that has left: its structures, its socket's account */
     uint32_t poll_call_cycles; /* epoll_wait() within the kernel, without sleep */
-    /* ---- the driver of the network adapter ---- */
+    /* ---- the driver of the network adapter --------------------------------------------------- */
     uint32_t driver_receive_cycles;  /* completion to stack, per packet */
     uint32_t driver_refill_cycles;   /* posting one receive buffer */
     uint32_t driver_transmit_cycles; /* work queue entry and doorbell, per buffer */
@@ -50,13 +50,13 @@ struct k_costs {
     uint32_t driver_put_page_cycles; /* more of it per page freed */
     uint32_t driver_poll_cycles;     /* one call of poll(), whatever it finds */
     uint32_t driver_irq_cycles;      /* the handler: event queue and scheduling of the poll */
-    /* ---- block devices ---- */
+    /* ---- block devices ----------------------------------------------------------------------- */
     uint32_t block_submit_cycles;   /* direct I/O, bio and request, without pages pinned */
     uint32_t block_complete_cycles; /* request and bio, without the wake-up */
     uint32_t nvme_submit_cycles;    /* the driver's command, without mapping and doorbell */
     uint32_t nvme_complete_cycles;  /* a completion */
     uint32_t nvme_irq_cycles;       /* its interrupt handler, without completions */
-    /* ---- pktgen ---- */
+    /* ---- pktgen ------------------------------------------------------------------------------ */
     uint32_t pktgen_packet_cycles; /* its own loop, without the driver */
 };
 

@@ -14,8 +14,7 @@
 struct k_vm;      /* a guest, as its host sees it */
 struct k_eventfd; /* what raises one interrupt of a guest */
 
-/* ---- What may be asked ------------------------------------------------------------------------
- */
+/* ---- What may be asked ----------------------------------------------------------------------- */
 
 const char *k_vm_name(const struct k_vm *vm);
 /* Resolves a guest-physical address and pins the page of the host behind it, which is one of 2 MiB:
@@ -30,8 +29,7 @@ bool k_vm_memory(const struct k_vm *vm, unsigned i, uint64_t *guest, uint64_t *b
 /* Raises the interrupt; from any context of the host. While it is masked in the guest, it waits. */
 void k_eventfd_signal(struct k_eventfd *eventfd);
 
-/* ---- What is asked ----------------------------------------------------------------------------
- */
+/* ---- What is asked --------------------------------------------------------------------------- */
 
 struct k_vm_function;
 /* All from threads of the host; may sleep. Accesses to configuration space are those of the guest,

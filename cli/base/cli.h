@@ -33,7 +33,7 @@ int cli_diff(int argc, char **argv);
 int cli_report_page(int argc, char **argv);
 int cli_calibrate(int argc, char **argv);
 
-/* ---- Options (options.c) ------------------------------------------------------------------- */
+/* ---- Options (options.c) --------------------------------------------------------------------- */
 
 /* Values of the options that several subcommands have. Zero-initialise; cli_options_release(). */
 struct cli_options {
@@ -79,7 +79,7 @@ FILE *cli_output_file(struct cli_output *output);
  * arrived. */
 bool cli_output_end(struct cli_output *output, bool keep);
 
-/* ---- Tables of text (table.c) -------------------------------------------------------------- */
+/* ---- Tables of text (table.c) ---------------------------------------------------------------- */
 
 struct cli_table;
 

@@ -57,7 +57,7 @@ static int width_of(const char *text)
     return (int)g_utf8_strlen(text, -1);
 }
 
-/* ---- Lines that fit ------------------------------------------------------------------------- */
+/* ---- Lines that fit -------------------------------------------------------------------------- */
 
 int cli_line_width(void)
 {

@@ -23,7 +23,7 @@ struct running {
     bool any_failed, database_refused, said_no_metric;
 };
 
-/* ---- In the worker ------------------------------------------------------------------------- */
+/* ---- In the worker --------------------------------------------------------------------------- */
 
 /* A worker is killed rather than interrupted: it has nothing that could be left half done. Of the
  * plan it knows the points; jobs may have been added since it was made. */
@@ -51,7 +51,7 @@ static void run_job(void *context, const struct worker_task *task, struct worker
     sim_error_release(&errors);
 }
 
-/* ---- Seeds --------------------------------------------------------------------------------- */
+/* ---- Seeds ----------------------------------------------------------------------------------- */
 
 static void refuse(struct running *running, char *message)
 {
@@ -118,7 +118,7 @@ static bool make_jobs(struct running *running)
     return !running->database_refused;
 }
 
-/* ---- In the process that writes ------------------------------------------------------------ */
+/* ---- In the process that writes -------------------------------------------------------------- */
 
 /* A worker that died took its configuration with it. */
 static struct config *resolved_config(const struct plan_point *point)

@@ -67,7 +67,7 @@ static void check_filters(const struct plan *plan, const GPtrArray *filters,
     g_free(tables);
 }
 
-/* ---- Shards -------------------------------------------------------------------------------- */
+/* ---- Shards ---------------------------------------------------------------------------------- */
 
 struct dealt {
     guint64 hash;
@@ -122,7 +122,7 @@ static void keep_shard(struct plan *plan, unsigned shard, unsigned n_shards)
     plan->points = kept;
 }
 
-/* ---- Points -------------------------------------------------------------------------------- */
+/* ---- Points ---------------------------------------------------------------------------------- */
 
 struct plan *plan_new(const struct cli_options *options, char **arguments,
                       const struct plan_choice *choice, struct sim_error_list *errors)

@@ -41,7 +41,7 @@ static void check_part(const struct plan *plan, const struct part *part, bool pr
     }
 }
 
-/* ---- In the child -------------------------------------------------------------------------- */
+/* ---- In the child ---------------------------------------------------------------------------- */
 
 static void check_and_send(const struct plan *plan, const struct part *part, int fd)
 {
@@ -63,7 +63,7 @@ static void check_and_send(const struct plan *plan, const struct part *part, int
     _exit(0);
 }
 
-/* ---- In the process that asked ------------------------------------------------------------- */
+/* ---- In the process that asked --------------------------------------------------------------- */
 
 /* Without a child the part is checked by this process. */
 static void start_child(const struct plan *plan, struct part *part)

@@ -7,7 +7,7 @@
 #include "sim/config/unit.h"
 #include "workloads/experiment.h"
 
-/* ---- Points --------------------------------------------------------------------------------- */
+/* ---- Points ---------------------------------------------------------------------------------- */
 
 bool trials_init(struct trials *trials, char **message)
 {
@@ -68,7 +68,7 @@ bool trials_add_claim(struct trials *trials, const struct claim *claim, bool fit
     return found;
 }
 
-/* ---- Values --------------------------------------------------------------------------------- */
+/* ---- Values ---------------------------------------------------------------------------------- */
 
 /* Ten to the power of the key's unit in picoseconds or bytes. */
 static double base_of(const struct param_desc *desc)
@@ -97,7 +97,7 @@ double trials_value(const struct trial_param *param, double x)
     return value;
 }
 
-/* ---- Runs ----------------------------------------------------------------------------------- */
+/* ---- Runs ------------------------------------------------------------------------------------ */
 
 struct trial {
     struct trials *trials;

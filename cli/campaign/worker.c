@@ -74,7 +74,7 @@ bool worker_pool_full(const struct worker_pool *pool)
     return worker_pool_running(pool) == pool->n_workers;
 }
 
-/* ---- Memory and time ----------------------------------------------------------------------- */
+/* ---- Memory and time ------------------------------------------------------------------------- */
 
 uint64_t worker_pool_memory_bytes(const struct worker_pool *pool)
 {
@@ -116,7 +116,7 @@ static void check_limits(struct worker_pool *pool)
     }
 }
 
-/* ---- In the parent ------------------------------------------------------------------------- */
+/* ---- In the parent --------------------------------------------------------------------------- */
 
 static void adopt(struct worker *worker, pid_t pid, int socket, int log_fd)
 {

@@ -8,7 +8,7 @@ static const char *const claim_keys[] = { "id",        "use",  "expr",   "lo", "
                                           "published", "text", "misses", NULL };
 static const char *const file_keys[] = { "title", "claims", NULL };
 
-/* ---- Reading ------------------------------------------------------------------------------- */
+/* ---- Reading --------------------------------------------------------------------------------- */
 
 static const char *optional_string(struct config_node *node, const char *key,
                                    struct sim_error_list *errors)
@@ -159,7 +159,7 @@ static void load_file(GPtrArray *files, const char *path, struct sim_error_list 
     g_ptr_array_add(files, file);
 }
 
-/* ---- Finding the files ---------------------------------------------------------------------- */
+/* ---- Finding the files ----------------------------------------------------------------------- */
 
 static int by_name(gconstpointer a, gconstpointer b)
 {
@@ -245,7 +245,7 @@ GPtrArray *claims_load(const struct cli_options *options, char **arguments,
     return files;
 }
 
-/* ---- Comparing ------------------------------------------------------------------------------ */
+/* ---- Comparing ------------------------------------------------------------------------------- */
 
 static enum claim_verdict judge(const struct claim *claim)
 {

@@ -6,7 +6,7 @@
 #include "cli/claims/claims.h"
 #include "sim/store/version.h"
 
-/* ---- As a table ----------------------------------------------------------------------------- */
+/* ---- As a table ------------------------------------------------------------------------------ */
 
 static void add_columns(struct cli_table *table)
 {
@@ -91,7 +91,7 @@ static void print_tables(const GPtrArray *files, const struct claims_tally *all)
     g_free(summary);
 }
 
-/* ---- As JSON -------------------------------------------------------------------------------- */
+/* ---- As JSON --------------------------------------------------------------------------------- */
 
 static void print_string(const char *key, const char *value)
 {
@@ -174,7 +174,7 @@ static void print_json(const GPtrArray *files, const struct claims_tally *all)
     printf("\n}\n");
 }
 
-/* ---- The command ---------------------------------------------------------------------------- */
+/* ---- The command ----------------------------------------------------------------------------- */
 
 struct check_request {
     struct cli_options options;

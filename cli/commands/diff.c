@@ -45,7 +45,7 @@ struct diff {
     unsigned n_equal, n_counting;
 };
 
-/* ---- Values -------------------------------------------------------------------------------- */
+/* ---- Values ---------------------------------------------------------------------------------- */
 
 static void compare_values(struct diff *diff, const struct result_set *set, guint metric,
                            const struct result_point *point, const struct result_value *b)
@@ -167,7 +167,7 @@ static void find_missing(GPtrArray *list, const GPtrArray *sets, const GPtrArray
     }
 }
 
-/* ---- Parameters ---------------------------------------------------------------------------- */
+/* ---- Parameters ------------------------------------------------------------------------------ */
 
 /* name -> "value unit (provenance)" of the newest run of a point */
 static GHashTable *params_of(sqlite3_stmt *statement, const char *scenario, const char *point)
@@ -247,7 +247,7 @@ static void find_params(struct diff *diff)
     sqlite3_finalize(b);
 }
 
-/* ---- Printing ------------------------------------------------------------------------------- */
+/* ---- Printing -------------------------------------------------------------------------------- */
 
 static int by_size(gconstpointer a, gconstpointer b)
 {
@@ -394,7 +394,7 @@ static int print_all(struct diff *diff)
                                                                                : CLI_DONE;
 }
 
-/* ---- The command ---------------------------------------------------------------------------- */
+/* ---- The command ----------------------------------------------------------------------------- */
 
 /* A name that only one side does not know is no mistake: these are. Up to the suggestion, which
  * depends on what else there is. */

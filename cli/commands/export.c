@@ -19,7 +19,7 @@ struct export_request {
     gboolean params;
 };
 
-/* ---- CSV ------------------------------------------------------------------------------------ */
+/* ---- CSV ------------------------------------------------------------------------------------- */
 
 /* The columns of all scenarios together, each once. */
 struct csv_columns {
@@ -176,7 +176,7 @@ static void export_csv(FILE *out, const GPtrArray *sets)
     g_ptr_array_free(columns.axes, TRUE);
 }
 
-/* ---- JSON ----------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static void json_number(FILE *out, double value)
 {
@@ -378,7 +378,7 @@ static bool export_json(FILE *out, const GPtrArray *sets, struct results_db *db,
     return code == SQLITE_OK;
 }
 
-/* ---- The command ---------------------------------------------------------------------------- */
+/* ---- The command ----------------------------------------------------------------------------- */
 
 static bool write_all(const struct export_request *request, const GPtrArray *sets,
                       struct results_db *db)

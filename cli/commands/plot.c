@@ -42,7 +42,7 @@ static bool run_gnuplot(const char *script)
     return printed != NULL;
 }
 
-/* ---- One figure ---------------------------------------------------------------------------- */
+/* ---- One figure ------------------------------------------------------------------------------ */
 
 static void terminal_size(int *columns, int *rows)
 {
@@ -299,7 +299,7 @@ static int plot_scenarios(struct plot_request *request, char **arguments)
     return status;
 }
 
-/* ---- The commands -------------------------------------------------------------------------- */
+/* ---- The commands ---------------------------------------------------------------------------- */
 
 /* "png,svg" -> bits; 0 with what is wrong printed */
 static unsigned parse_formats(const char *text)

@@ -55,7 +55,7 @@ static int print_results(const struct results_request *request, struct results_d
     return status;
 }
 
-/* ---- What there is -------------------------------------------------------------------------- */
+/* ---- What there is --------------------------------------------------------------------------- */
 
 static int print_overview(struct results_db *db)
 {
@@ -83,7 +83,7 @@ static int print_overview(struct results_db *db)
     return code == SQLITE_OK ? CLI_DONE : CLI_FAILED;
 }
 
-/* ---- The command ---------------------------------------------------------------------------- */
+/* ---- The command ----------------------------------------------------------------------------- */
 
 static int show(struct results_request *request)
 {

@@ -51,7 +51,7 @@ void trace_detail(struct trace_writer *writer, const char *fmt, ...)
     g_free(text);
 }
 
-/* ---- Legs ---------------------------------------------------------------------------------- */
+/* ---- Legs ------------------------------------------------------------------------------------ */
 
 /* The next record of the leg from index on; n_records if there is none. */
 static uint32_t next_of(const struct stamp_trace *trace, uint32_t leg, uint32_t index)

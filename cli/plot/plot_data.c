@@ -48,7 +48,7 @@ const struct plot_value *plot_data_at(const struct plot_curve *curve, guint cate
     return NULL;
 }
 
-/* ---- Numbers and categories along x -------------------------------------------------------- */
+/* ---- Numbers and categories along x ---------------------------------------------------------- */
 
 static bool to_number(const char *text, double *number)
 {
@@ -93,7 +93,7 @@ static bool to_x(const struct plot_data *data, const char *text, double *x)
     return false;
 }
 
-/* ---- Simulated ----------------------------------------------------------------------------- */
+/* ---- Simulated ------------------------------------------------------------------------------- */
 
 /* point -> struct plot_value (x unused) of one metric */
 static GHashTable *values_of(const struct collector *c, const char *metric)
@@ -199,7 +199,7 @@ static void collect_metric(struct collector *c, const char *metric)
         g_hash_table_destroy(xs);
 }
 
-/* ---- Stacks: a bar for each point, a curve for each part ------------------------------------ */
+/* ---- Stacks: a bar for each point, a curve for each part ------------------------------------- */
 
 /* "read 64" */
 static char *short_point_name(const struct scenario *scenario, size_t point)
@@ -315,7 +315,7 @@ bool plot_part_is_seen(const struct plot_data *data, const struct plot_curve *pa
     return seen;
 }
 
-/* ---- Measured ------------------------------------------------------------------------------ */
+/* ---- Measured -------------------------------------------------------------------------------- */
 
 /* Rows "x,y"; the first that is no comment is the header. */
 static void parse_rows(struct collector *c, struct plot_curve *curve, const char *path,
@@ -380,7 +380,7 @@ static void collect_measured(struct collector *c, const struct plot_measured *me
     g_free(path);
 }
 
-/* ---- Published with claims ----------------------------------------------------------------- */
+/* ---- Published with claims ------------------------------------------------------------------- */
 
 /* The point that a claim is about if it is about just one, and about a metric of this panel: *share
  * is then 0, or if that is a histogram, which of its quantiles it is about. */
@@ -513,7 +513,7 @@ static void tell_apart(const struct plot_spec *spec, struct plot_data *data)
     }
 }
 
-/* ---- Ratios -------------------------------------------------------------------------------- */
+/* ---- Ratios ---------------------------------------------------------------------------------- */
 
 static struct plot_curve *simulated_curve(const struct plot_data *data, const char *series,
                                           const char *metric)
@@ -551,7 +551,7 @@ static void collect_ratios(const struct collector *c)
     }
 }
 
-/* ---- All of it ------------------------------------------------------------------------------ */
+/* ---- All of it ------------------------------------------------------------------------------- */
 
 static void collect_simulated(struct collector *c)
 {

@@ -35,7 +35,7 @@ static bool is_small(const struct plot_output *output)
     return output->format == PLOT_SVG && output->columns > 0;
 }
 
-/* ---- Axes ---------------------------------------------------------------------------------- */
+/* ---- Axes ------------------------------------------------------------------------------------ */
 
 static char *axis_label(const char *label, const char *name, const char *unit)
 {
@@ -253,7 +253,7 @@ static void append_terminal(GString *script, guint n_panels, const struct plot_o
     }
 }
 
-/* ---- Curves -------------------------------------------------------------------------------- */
+/* ---- Curves ---------------------------------------------------------------------------------- */
 
 /* Labels do not stand on each other: from one to the next is a share of the width. */
 #define LABEL_SHARE 0.085
@@ -455,7 +455,7 @@ bool plot_is_rotated(const struct plot_panel *panel, bool small)
     return plot_is_bars(panel->spec) && panel->data.categories->len > (small ? 4u : 8u);
 }
 
-/* ---- Bars ---------------------------------------------------------------------------------- */
+/* ---- Bars ------------------------------------------------------------------------------------ */
 
 static void append_bar_data(GString *script, const struct plot_data *data)
 {
@@ -572,7 +572,7 @@ static void append_bars(GString *script, const struct plot_panel *panel,
     g_array_free(order, TRUE);
 }
 
-/* ---- All of it ------------------------------------------------------------------------------ */
+/* ---- All of it ------------------------------------------------------------------------------- */
 
 /* width: of one panel of several, in pixels; 0: it is alone */
 static void append_panel(GString *script, const char *title, const struct plot_panel *panel,

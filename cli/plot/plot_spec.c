@@ -157,7 +157,7 @@ static double bound(double value)
     return value >= FREE ? (double)NAN : value;
 }
 
-/* ---- One group ------------------------------------------------------------------------------ */
+/* ---- One group ------------------------------------------------------------------------------- */
 
 static struct plot_spec *new_spec(struct config_node *group)
 {
@@ -244,7 +244,7 @@ static struct config_node *setting(const struct plot_spec *spec, const struct pl
     return node != NULL || whole == NULL ? node : config_get(whole->group, key);
 }
 
-/* ---- Lists ---------------------------------------------------------------------------------- */
+/* ---- Lists ----------------------------------------------------------------------------------- */
 
 /* What another kind has: a mistake where this group says it, no matter where it is inherited. */
 static void refuse(const struct plot_spec *spec, const char *key, const char *why,
@@ -347,7 +347,7 @@ static void read_ratio(struct plot_spec *spec, const struct plot_spec *whole,
     }
 }
 
-/* ---- Whole ---------------------------------------------------------------------------------- */
+/* ---- Whole ----------------------------------------------------------------------------------- */
 
 static void set_defaults(struct plot_spec *spec)
 {

@@ -7,7 +7,7 @@
 #include "cli/topology/topology.h"
 #include "sim/store/version.h"
 
-/* ---- Pieces --------------------------------------------------------------------------------- */
+/* ---- Pieces ---------------------------------------------------------------------------------- */
 
 void report_wide(GString *html, const char *label)
 {
@@ -30,7 +30,7 @@ unsigned report_n_points(struct report *report, const struct scenario *scenario)
     return n;
 }
 
-/* ---- Papers --------------------------------------------------------------------------------- */
+/* ---- Papers ---------------------------------------------------------------------------------- */
 
 static void free_paper(gpointer pointer)
 {
@@ -96,7 +96,7 @@ static char *paper_anchor(const struct report_paper *paper)
     return g_string_free(id, FALSE);
 }
 
-/* ---- Head, contents, summary ---------------------------------------------------------------- */
+/* ---- Head, contents, summary ----------------------------------------------------------------- */
 
 static void append_contents(struct report *report)
 {
@@ -217,7 +217,7 @@ static void append_head(struct report *report)
              sim_version(), "</p>\n</header>\n", NULL);
 }
 
-/* ---- The whole ------------------------------------------------------------------------------ */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
 static void append_paper(struct report *report, const struct report_paper *paper)
 {

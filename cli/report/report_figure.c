@@ -11,7 +11,7 @@
 #define PICTURE_ROWS    430
 #define PARTS           "latency_part_ns"
 
-/* ---- Anchors -------------------------------------------------------------------------------- */
+/* ---- Anchors --------------------------------------------------------------------------------- */
 
 static char *anchor(const char *kind, const char *text)
 {
@@ -30,7 +30,7 @@ char *report_scenario_anchor(const struct scenario *scenario)
     return anchor("figure-", scenario_name(scenario));
 }
 
-/* ---- Pictures ------------------------------------------------------------------------------- */
+/* ---- Pictures -------------------------------------------------------------------------------- */
 
 static char *replace(char *text, const char *pattern, const char *by)
 {
@@ -110,7 +110,7 @@ static void append_figure(struct report *report, const char *title, const struct
     g_free(script);
 }
 
-/* ---- Values as a table ---------------------------------------------------------------------- */
+/* ---- Values as a table ----------------------------------------------------------------------- */
 
 static int by_number(gconstpointer a, gconstpointer b)
 {
@@ -193,7 +193,7 @@ static void append_values(GString *html, const struct plot_spec *spec, const str
     g_array_free(xs, TRUE);
 }
 
-/* ---- Claims --------------------------------------------------------------------------------- */
+/* ---- Claims ---------------------------------------------------------------------------------- */
 
 static const char *verdict_class(const struct claim *claim)
 {
@@ -290,7 +290,7 @@ void report_other_claims(struct report *report, const struct report_paper *paper
         g_string_append(report->html, "</tbody></table></div>\n");
 }
 
-/* ---- Where the time goes -------------------------------------------------------------------- */
+/* ---- Where the time goes --------------------------------------------------------------------- */
 
 static bool has_parts(struct report *report, const struct scenario *scenario)
 {
@@ -332,7 +332,7 @@ static void append_parts(struct report *report, struct scenario *scenario,
     g_array_free(spec.measured, TRUE);
 }
 
-/* ---- All of it ------------------------------------------------------------------------------ */
+/* ---- All of it ------------------------------------------------------------------------------- */
 
 /* Tables of hundreds of samples are for programs: nudma export, or the database. */
 static bool is_table(const struct plot_panel *panel)

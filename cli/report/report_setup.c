@@ -9,7 +9,7 @@
 #include "sim/store/version.h"
 #include "workloads/experiment.h"
 
-/* ---- Topologies ----------------------------------------------------------------------------- */
+/* ---- Topologies ------------------------------------------------------------------------------ */
 
 /* The first point stands for the scenario: axes change settings, seldom what is plugged in. */
 static struct config *first_point(struct report *report, struct scenario *scenario)
@@ -84,7 +84,7 @@ void report_setup(struct report *report, const struct report_paper *paper)
     g_ptr_array_free(all, TRUE);
 }
 
-/* ---- Parameters ----------------------------------------------------------------------------- */
+/* ---- Parameters ------------------------------------------------------------------------------ */
 
 /* A parameter over all runs of a paper. */
 struct used {
@@ -219,7 +219,7 @@ void report_params(struct report *report, const struct report_paper *paper)
     g_ptr_array_free(all, TRUE);
 }
 
-/* ---- Versions ------------------------------------------------------------------------------- */
+/* ---- Versions -------------------------------------------------------------------------------- */
 
 static char *day(int64_t utc)
 {

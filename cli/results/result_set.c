@@ -9,7 +9,7 @@
 #include "sim/config/filter.h"
 #include "sim/config/param.h"
 
-/* ---- Memory -------------------------------------------------------------------------------- */
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
 static void clear_quantity(gpointer pointer)
 {
@@ -64,7 +64,7 @@ static struct result_set *new_set(const char *scenario)
     return set;
 }
 
-/* ---- Statements ---------------------------------------------------------------------------- */
+/* ---- Statements ------------------------------------------------------------------------------ */
 
 static sqlite3_stmt *prepare(struct results_db *db, const char *sql, const char *text)
 {
@@ -97,7 +97,7 @@ void result_snapshot(struct results_db *db)
     sqlite3_exec(results_handle(db), "BEGIN", NULL, NULL, NULL);
 }
 
-/* ---- Names --------------------------------------------------------------------------------- */
+/* ---- Names ----------------------------------------------------------------------------------- */
 
 static char **stored_scenarios(struct results_db *db)
 {
@@ -217,7 +217,7 @@ static void check_metrics(char **patterns, const bool *used, GHashTable *all,
     g_free(names);
 }
 
-/* ---- Axes ---------------------------------------------------------------------------------- */
+/* ---- Axes ------------------------------------------------------------------------------------ */
 
 static int by_text(gconstpointer a, gconstpointer b)
 {
@@ -344,7 +344,7 @@ static void split_axes(struct result_set *set, const struct scenario *scenario)
     g_ptr_array_sort_with_data(set->points, by_rank, set);
 }
 
-/* ---- Filters ------------------------------------------------------------------------------- */
+/* ---- Filters --------------------------------------------------------------------------------- */
 
 static const char *table_axis(const void *context, size_t axis)
 {
@@ -498,7 +498,7 @@ void result_set_order_as(struct result_set *set, const struct scenario *scenario
     split_axes(set, scenario);
 }
 
-/* ---- Values -------------------------------------------------------------------------------- */
+/* ---- Values ---------------------------------------------------------------------------------- */
 
 bool result_set_read(struct result_set *set, struct results_db *db)
 {

@@ -24,7 +24,7 @@ struct result_layout {
     size_t title_width;              /* of a metric in the head */
 };
 
-/* ---- Which axes go where -------------------------------------------------------------------- */
+/* ---- Which axes go where --------------------------------------------------------------------- */
 
 static bool contains(const GArray *axes, guint axis)
 {
@@ -108,7 +108,7 @@ void result_layout_free(struct result_layout *layout)
     g_free(layout);
 }
 
-/* ---- Order --------------------------------------------------------------------------------- */
+/* ---- Order ----------------------------------------------------------------------------------- */
 
 struct order {
     const GArray *axes, *then; /* then may be NULL */
@@ -164,7 +164,7 @@ static guint place_of(const GArray *found, const GArray *axes, const struct item
     return lo;
 }
 
-/* ---- A table -------------------------------------------------------------------------------- */
+/* ---- A table --------------------------------------------------------------------------------- */
 
 /* Text by line and column; the first n_labels columns are the rows' axes and stand on the left of
  * every block of columns; the first n_head lines are the head. */
@@ -355,7 +355,7 @@ static void grid_print(const struct grid *grid, int line_width)
     g_free(width);
 }
 
-/* ---- A scenario ----------------------------------------------------------------------------- */
+/* ---- A scenario ------------------------------------------------------------------------------ */
 
 /* Of how many seeds the values are means: "", ", 3 seeds", ", 1 to 3 seeds". */
 static char *seeds_text(const struct item *items, guint n)

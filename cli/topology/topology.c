@@ -8,7 +8,7 @@
 #include "models/pcie/ntb/ntb.h"
 #include "models/world/world.h"
 
-/* ---- Parameters by path --------------------------------------------------------------------- */
+/* ---- Parameters by path ---------------------------------------------------------------------- */
 
 static void keep_param(void *context, const char *path, const char *value, const char *unit,
                        enum param_provenance provenance, const char *origin)
@@ -60,7 +60,7 @@ static void describe_host(struct topology_host *host, GHashTable *params)
     g_free(size);
 }
 
-/* ---- The world ------------------------------------------------------------------------------ */
+/* ---- The world ------------------------------------------------------------------------------- */
 
 /* port -> where it is in the lists */
 struct finder {
@@ -214,7 +214,7 @@ void topology_free(struct topology *t)
     g_free(t);
 }
 
-/* ---- Who belongs to whom -------------------------------------------------------------------- */
+/* ---- Who belongs to whom --------------------------------------------------------------------- */
 
 const struct topology_end *topology_other_end(const struct topology_cable *cable,
                                               const struct topology_end *end)
@@ -307,7 +307,7 @@ struct topology_place *topology_places(const struct topology *t)
     return p.place;
 }
 
-/* ---- In words ------------------------------------------------------------------------------- */
+/* ---- In words -------------------------------------------------------------------------------- */
 
 char *topology_cable_text(const struct topology_cable *cable)
 {

@@ -51,8 +51,7 @@ struct picture {
     int width, y;
 };
 
-/* ---- What hangs on what -------------------------------------------------------------------------
- */
+/* ---- What hangs on what ---------------------------------------------------------------------- */
 
 static bool is_shared(const struct picture *p, const struct topology_end *end)
 {
@@ -169,8 +168,7 @@ static void find_kinds(struct picture *p)
     }
 }
 
-/* ---- Who stands where ---------------------------------------------------------------------------
- */
+/* ---- Who stands where ------------------------------------------------------------------------ */
 
 static int host_columns(const struct region *r)
 {
@@ -232,8 +230,7 @@ static void stand(struct picture *p, guint index, int x, int y)
     }
 }
 
-/* ---- Drawing -----------------------------------------------------------------------------------
- */
+/* ---- Drawing --------------------------------------------------------------------------------- */
 
 static void draw_box(struct picture *p, const char *class, int x, int y, int w, int h)
 {

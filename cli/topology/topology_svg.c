@@ -36,7 +36,7 @@ const char topology_style[] =
     ".t-kind0{fill:#eef6ea}.t-kind1{fill:#e4ecfa}.t-kind2{fill:#fdeeee}.t-kind3{fill:#f6ecfb}"
     ".t-kind4{fill:#fff8dc}.t-kind5{fill:#e6f6f6}\n";
 
-/* ---- Who stands where ----------------------------------------------------------------------- */
+/* ---- Who stands where ------------------------------------------------------------------------ */
 
 static int host_width(const struct drawing *d, const struct topology_host *host)
 {
@@ -102,7 +102,7 @@ static int anchor_of(const struct drawing *d, guint device)
     return n > 0 ? sum / n : -1;
 }
 
-/* ---- Devices like others -------------------------------------------------------------------- */
+/* ---- Devices like others --------------------------------------------------------------------- */
 
 /* The only cable of a device, or NULL: a leaf; *above: its other end. */
 static const struct topology_cable *leaf_cable(const struct topology *t, guint device,
@@ -157,7 +157,7 @@ static void find_like(struct drawing *d)
     }
 }
 
-/* ---- Rows ----------------------------------------------------------------------------------- */
+/* ---- Rows ------------------------------------------------------------------------------------ */
 
 /* A row below the host: each device under what it hangs on as far as its neighbours let it. */
 static void place_row(struct drawing *d, guint host, int depth, int left, int right)
@@ -283,7 +283,7 @@ static void place(struct drawing *d)
     place_nowhere(d, place_shared(d, y));
 }
 
-/* ---- Drawing -------------------------------------------------------------------------------- */
+/* ---- Drawing --------------------------------------------------------------------------------- */
 
 int topology_text_width(const char *text)
 {

@@ -97,7 +97,7 @@ void topology_count_lanes(struct drawing *d)
         d->n_gap[c] = most;
 }
 
-/* ---- Lines ---------------------------------------------------------------------------------- */
+/* ---- Lines ----------------------------------------------------------------------------------- */
 
 /* Where a cable leaves the box: in the middle if it is the only one there, else beside the others,
  * right of the middle, where short ones leave to what hangs below. */

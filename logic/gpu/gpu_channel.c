@@ -20,8 +20,7 @@ static uint64_t channel_register(unsigned idx, uint64_t offset)
     return GPU_CHANNEL(idx) + offset;
 }
 
-/* ---- On and off --------------------------------------------------------------------------------
- */
+/* ---- On and off ------------------------------------------------------------------------------ */
 
 static void interrupted(void *arg)
 {
@@ -75,8 +74,7 @@ enum gpu_channel_status gpu_channel_state(struct gpu_drv *gpu, unsigned channel)
     return status == UINT32_MAX ? GPU_CHANNEL_OFF : (enum gpu_channel_status)status;
 }
 
-/* ---- Commands ----------------------------------------------------------------------------------
- */
+/* ---- Commands -------------------------------------------------------------------------------- */
 
 /* Whether one more can be put; charges nothing, so that this still holds for what follows. */
 static int ring_room(const struct gpu_ring *ring)
@@ -162,8 +160,7 @@ int gpu_submit(struct gpu_drv *gpu, unsigned channel)
     return 0;
 }
 
-/* ---- Events ------------------------------------------------------------------------------------
- */
+/* ---- Events ---------------------------------------------------------------------------------- */
 
 static uint64_t slot_offset(unsigned slot)
 {

@@ -30,8 +30,7 @@ unsigned gpu_copy_engines(const struct gpu_drv *gpu);
 /* Cycles that clock64() counts, per ms. */
 uint32_t gpu_clock_khz(const struct gpu_drv *gpu);
 
-/* ---- Memory ------------------------------------------------------------------------------------
- */
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
 /* Device memory: whole units of GPU_ALLOC_BYTES, the lowest place that is free, so that small
  * allocations can be reached by others. 0, -ENOMEM, -EINVAL (0 bytes). */

@@ -3,8 +3,7 @@
 
 #include "logic/gpu/gpu_internal.h"
 
-/* ---- Device memory -----------------------------------------------------------------------------
- */
+/* ---- Device memory --------------------------------------------------------------------------- */
 
 static struct gpu_extent *extent_new(uint64_t offset, uint64_t bytes, struct gpu_extent *next)
 {
@@ -76,8 +75,7 @@ void gpu_free(struct gpu_drv *gpu, uint64_t offset)
         merge_next(before);
 }
 
-/* ---- Addresses ---------------------------------------------------------------------------------
- */
+/* ---- Addresses ------------------------------------------------------------------------------- */
 
 static bool reaches(const struct gpu_drv *gpu, uint64_t bus, uint64_t bytes)
 {

@@ -32,8 +32,7 @@ int lend_fail(struct lend_error *error, int code, const char *fmt, ...)
     return code;
 }
 
-/* ---- Tables -----------------------------------------------------------------------------------
- */
+/* ---- Tables ---------------------------------------------------------------------------------- */
 
 static void table_init(struct lend_table *table, unsigned n, const char *what)
 {
@@ -94,8 +93,7 @@ static int table_full(const struct lend_adapter *adapter, const struct lend_tabl
                      holders);
 }
 
-/* ---- Windows ----------------------------------------------------------------------------------
- */
+/* ---- Windows --------------------------------------------------------------------------------- */
 
 static uint64_t window_bytes(const struct lend_adapter *adapter, unsigned aperture)
 {
@@ -256,8 +254,7 @@ unsigned lend_windows_used(const struct lend_adapter *adapter)
     return adapter->window[0].n_used + adapter->window[1].n_used;
 }
 
-/* ---- Requesters -------------------------------------------------------------------------------
- */
+/* ---- Requesters ------------------------------------------------------------------------------ */
 
 /* Index of an entry with this value, or -1. */
 static int table_find(const struct lend_table *table, uint64_t value)
@@ -352,8 +349,7 @@ void lend_incoming_remove(struct lend_adapter *adapter, uint16_t id)
     adapter->incoming.n_used--;
 }
 
-/* ---- Exports ----------------------------------------------------------------------------------
- */
+/* ---- Exports --------------------------------------------------------------------------------- */
 
 int lend_export(struct lend_adapter *adapter, uint64_t address, uint64_t bytes, uint64_t *fabric,
                 struct lend_error *error)
@@ -383,8 +379,7 @@ void lend_unexport(struct lend_adapter *adapter, uint64_t fabric, uint64_t bytes
     lend_ranges_give(&adapter->iova, fabric);
 }
 
-/* ---- Life -------------------------------------------------------------------------------------
- */
+/* ---- Life ------------------------------------------------------------------------------------ */
 
 static void find_tables(struct lend_adapter *adapter)
 {

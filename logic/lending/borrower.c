@@ -21,8 +21,7 @@
 #define PCIE_DEVCTL_MPS       7u
 #define STEP_PS               UINT64_C(20000000)
 
-/* ---- What it takes ----------------------------------------------------------------------------
- */
+/* ---- What it takes --------------------------------------------------------------------------- */
 
 static unsigned payload_of(struct k_pci_dev *bridge)
 {
@@ -135,8 +134,7 @@ static void let_go(struct lend_borrow *b)
     lend_connection_put(c);
 }
 
-/* ---- Borrowing --------------------------------------------------------------------------------
- */
+/* ---- Borrowing ------------------------------------------------------------------------------- */
 
 static void make_shadow(struct lend_borrow *b)
 {
@@ -318,8 +316,7 @@ void lend_borrows_free(struct lend_host *host)
     }
 }
 
-/* ---- When others end it -----------------------------------------------------------------------
- */
+/* ---- When others end it ---------------------------------------------------------------------- */
 
 void lend_borrower_lost(struct lend_connection *c)
 {
@@ -350,8 +347,7 @@ int lend_serve_borrower(struct lend_connection *c, const void *body, size_t n,
     return lend_fail(error, -ENOENT, "lend %u is over", request.lend);
 }
 
-/* ---- What others are asked --------------------------------------------------------------------
- */
+/* ---- What others are asked ------------------------------------------------------------------- */
 
 int lend_list(struct lend_host *host, uint32_t peer, unsigned i, struct lend_info *info,
               struct lend_error *error)

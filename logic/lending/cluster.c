@@ -20,8 +20,7 @@
 #define ANSWER_WAIT   (400 * US) /* then the word is written again */
 #define ANSWER_ROUNDS 20u
 
-/* ---- Locks ------------------------------------------------------------------------------------
- */
+/* ---- Locks ----------------------------------------------------------------------------------- */
 
 void lend_lock(struct lend_host *host, struct lend_mutex *mutex)
 {
@@ -36,8 +35,7 @@ void lend_unlock(struct lend_host *host, struct lend_mutex *mutex)
     k_wake(host->kernel, &mutex->wait);
 }
 
-/* ---- Connections ------------------------------------------------------------------------------
- */
+/* ---- Connections ----------------------------------------------------------------------------- */
 
 static struct lend_connection *find(struct lend_host *host, const struct lend_adapter *adapter,
                                     uint32_t node)
@@ -224,8 +222,7 @@ struct lend_connection *lend_connection_next(struct lend_host *host, struct lend
     return next;
 }
 
-/* ---- Served -----------------------------------------------------------------------------------
- */
+/* ---- Served ---------------------------------------------------------------------------------- */
 
 static uint32_t pad_incarnation(struct lend_connection *c)
 {
@@ -286,8 +283,7 @@ void lend_greetings(struct lend_host *host)
         }
 }
 
-/* ---- The end ----------------------------------------------------------------------------------
- */
+/* ---- The end --------------------------------------------------------------------------------- */
 
 void lend_peer_lost(struct lend_connection *c, const char *why)
 {
@@ -314,8 +310,7 @@ void lend_connections_drop(struct lend_host *host, bool all)
         }
 }
 
-/* ---- What others see of us --------------------------------------------------------------------
- */
+/* ---- What others see of us ------------------------------------------------------------------- */
 
 int lend_bridges_show(struct lend_host *host, struct lend_error *error)
 {

@@ -12,8 +12,7 @@
 #define NODES_TO_ASK 4096u /* that a switch may know a way to */
 #define UNKNOWN_MAX  64u   /* in a row, then there are no more */
 
-/* ---- What a node is ---------------------------------------------------------------------------
- */
+/* ---- What a node is -------------------------------------------------------------------------- */
 
 static int map_registers(struct lend_adapter *adapter, uint32_t node, uint64_t bytes,
                          struct lend_map *map, struct lend_error *error)

@@ -45,8 +45,7 @@ unsigned lend_find_cap(struct k_pci_dev *dev, unsigned id)
     return 0;
 }
 
-/* ---- Devices ----------------------------------------------------------------------------------
- */
+/* ---- Devices --------------------------------------------------------------------------------- */
 
 static void config_update(struct k_pci_dev *dev, unsigned offset, uint32_t clear, uint32_t set)
 {

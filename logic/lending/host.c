@@ -22,8 +22,7 @@ const struct lend_options lend_options_default = {
     .reclaim_ps = 10 * MS,
 };
 
-/* ---- Bells ------------------------------------------------------------------------------------
- */
+/* ---- Bells ----------------------------------------------------------------------------------- */
 
 /* Hard interrupt. */
 static void bell_rings(void *arg)
@@ -72,8 +71,7 @@ static void bells_free(struct lend_host *host, struct lend_adapter *adapter)
             k_irq_free(host->bell[adapter->index][i].irq);
 }
 
-/* ---- Adapters ---------------------------------------------------------------------------------
- */
+/* ---- Adapters -------------------------------------------------------------------------------- */
 
 static int bridge_probe(struct k_pci_dev *pci, void *context)
 {
@@ -101,8 +99,7 @@ static void bridge_remove(struct k_pci_dev *pci, bool gone)
 
 static const struct k_pci_id bridge_ids[] = { { NTB_VENDOR_ID, NTB_DEVICE_ID }, { 0, 0 } };
 
-/* ---- Life -------------------------------------------------------------------------------------
- */
+/* ---- Life ------------------------------------------------------------------------------------ */
 
 static bool power_of_two(uint64_t v)
 {

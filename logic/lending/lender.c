@@ -27,8 +27,7 @@
 #define IOVA_END        (UINT64_C(1) << 39)
 #define IOVA_ALIGN_MAX  (UINT64_C(1) << 30)
 
-/* ---- Devices ----------------------------------------------------------------------------------
- */
+/* ---- Devices --------------------------------------------------------------------------------- */
 
 static int lender_probe(struct k_pci_dev *pci, void *context)
 {
@@ -93,8 +92,7 @@ void lend_devices_free(struct lend_host *host)
     }
 }
 
-/* ---- A lend's resources -----------------------------------------------------------------------
- */
+/* ---- A lend's resources ---------------------------------------------------------------------- */
 
 /* In the reverse order of their making, whatever of them there is. The device is quiet. */
 static void give_back(struct lend *lend)
@@ -266,8 +264,7 @@ static int export_bars(struct lend *lend, struct lend_error *error)
     return 0;
 }
 
-/* ---- Requests ---------------------------------------------------------------------------------
- */
+/* ---- Requests -------------------------------------------------------------------------------- */
 
 static struct lend_device *device_of(struct lend_host *host, uint16_t id)
 {
@@ -433,8 +430,7 @@ int lend_serve_lender(struct lend_connection *c, unsigned type, const void *body
     return status;
 }
 
-/* ---- Forced returns ---------------------------------------------------------------------------
- */
+/* ---- Forced returns -------------------------------------------------------------------------- */
 
 void lend_lender_lost(struct lend_connection *c)
 {

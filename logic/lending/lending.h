@@ -70,8 +70,7 @@ void lend_host_free(struct lend_host *host);
  * such devices must not have had interrupts. */
 void lend_host_kill(struct lend_host *host);
 
-/* ---- The cluster ------------------------------------------------------------------------------
- */
+/* ---- The cluster ----------------------------------------------------------------------------- */
 
 /* [thread] Looks for other hosts, adapter by adapter: the other end of the cable, and all nodes
  * that a switch there knows a way to. Returns how many ways (pairs of adapters) to started hosts
@@ -93,8 +92,7 @@ bool lend_path_at(const struct lend_host *host, unsigned i, struct lend_path *pa
 int lend_resolve(struct lend_host *host, uint32_t peer, unsigned peer_adapter,
                  struct lend_path *path, struct lend_error *error);
 
-/* ---- Segments of shared memory ----------------------------------------------------------------
- */
+/* ---- Segments of shared memory --------------------------------------------------------------- */
 
 /* Memory of the pool, zeroed, whole pages, under a number that peers know. 0, -EEXIST, -ENOSPC. */
 int lend_segment_new(struct lend_host *host, uint32_t segment, uint64_t bytes, struct kaddr *at,
@@ -112,8 +110,7 @@ int lend_segment_connect(struct lend_host *host, uint32_t peer, uint32_t segment
                          struct lend_remote *remote, struct lend_error *error);
 void lend_segment_disconnect(struct lend_remote *remote);
 
-/* ---- Lending ----------------------------------------------------------------------------------
- */
+/* ---- Lending --------------------------------------------------------------------------------- */
 
 struct lend_info { /* what a lender says of a device */
     uint16_t id;
@@ -130,8 +127,7 @@ int lend_list(struct lend_host *host, uint32_t peer, unsigned i, struct lend_inf
  * taken. 0, -ENOENT (no such device), -EALREADY (it is not lent). */
 int lend_reclaim(struct lend_host *host, uint16_t id);
 
-/* ---- Borrowing --------------------------------------------------------------------------------
- */
+/* ---- Borrowing ------------------------------------------------------------------------------- */
 
 /* [thread] The device with this number in the peer's tree appears in ours, next to the bridge; a
  * driver that wants it has it when this returns. */
@@ -143,8 +139,7 @@ void lend_return(struct lend_borrow *borrow);
 /* The device in our tree; NULL: the lender has taken it back, or is gone. */
 struct k_pci_dev *lend_borrow_device(const struct lend_borrow *borrow);
 
-/* ---- Peer to peer -----------------------------------------------------------------------------
- */
+/* ---- Peer to peer ---------------------------------------------------------------------------- */
 
 /* [thread] What k_dma_map_resource() of a borrowed device does (SmartIO, 4.4), with the reason why
  * not: *dma is where the device finds `bytes` from `offset` on of a base address register of
@@ -161,8 +156,7 @@ bool lend_peer_unmap(struct lend_borrow *source, uint64_t dma, uint64_t bytes);
 int lend_peer_admit(struct lend_borrow *target, uint16_t requester_id, struct lend_error *error);
 void lend_peer_dismiss(struct lend_borrow *target, uint16_t requester_id);
 
-/* ---- Looking at it ----------------------------------------------------------------------------
- */
+/* ---- Looking at it --------------------------------------------------------------------------- */
 
 struct lend_usage { /* entries beyond those that every started host has for itself */
     unsigned windows, outgoing, incoming, connections, lent, borrowed;

@@ -13,8 +13,7 @@
 
 #include "logic/lending/lending.h"
 
-/* ---- What a host shows in the scratchpads of each of its bridges ------------------------------
- */
+/* ---- What a host shows in the scratchpads of each of its bridges ----------------------------- */
 #define LEND_MAGIC 0x4c454e44u
 enum {
     PAD_MAGIC,
@@ -34,8 +33,7 @@ enum { HELLO_CONNECT = 1, HELLO_BYE = 2, HELLO_REFUSED = 3 };
 
 enum { BELL_HELLO, BELL_REQUEST, BELL_REPLY, BELL_EVENT, N_BELLS };
 
-/* ---- Mailboxes --------------------------------------------------------------------------------
- */
+/* ---- Mailboxes ------------------------------------------------------------------------------- */
 
 #define BOX_BEAT    0u  /* 8 bytes: the peer lives as long as it changes */
 #define BOX_REQUEST 64u /* of the peer */
@@ -160,8 +158,7 @@ struct msg_requester {         /* MSG_REQUESTER: the caller's DMA engine may com
 #define MSI_BASE  UINT64_C(0xfee00000) /* where messages of interrupts go, in every host */
 #define MSI_BYTES UINT64_C(0x100000)
 
-/* ---- State ------------------------------------------------------------------------------------
- */
+/* ---- State ----------------------------------------------------------------------------------- */
 
 struct lend_mutex {
     bool held;
@@ -328,8 +325,7 @@ static inline uint32_t lend_pad_read(struct lend_adapter *adapter, const struct 
     return lend_remote_read(adapter, map, NTB_FABRIC_SCRATCHPAD + 4 * pad);
 }
 
-/* ---- discovery.c ------------------------------------------------------------------------------
- */
+/* ---- discovery.c ----------------------------------------------------------------------------- */
 /* A device of ours sends no more: switches give its entries back. */
 void lend_switches_forget(struct lend_host *host, const struct lend_adapter *adapter,
                           unsigned device);
@@ -338,8 +334,7 @@ void lend_switches_forget(struct lend_host *host, const struct lend_adapter *ada
 int lend_resolve_by(struct lend_host *host, uint32_t peer, unsigned own, unsigned peer_adapter,
                     struct lend_path *path, struct lend_error *error);
 
-/* ---- cluster.c --------------------------------------------------------------------------------
- */
+/* ---- cluster.c ------------------------------------------------------------------------------- */
 /* [thread] The connection by this way, made if there is none; the caller is a user of it. */
 int lend_connect(struct lend_host *host, const struct lend_path *path,
                  struct lend_connection **connection, struct lend_error *error);
@@ -357,8 +352,7 @@ void lend_connections_drop(struct lend_host *host, bool all);
 int lend_bridges_show(struct lend_host *host, struct lend_error *error);
 void lend_bridges_hide(struct lend_host *host);
 
-/* ---- mail.c -----------------------------------------------------------------------------------
- */
+/* ---- mail.c ---------------------------------------------------------------------------------- */
 /* [thread] A request and its reply. reply_bytes: how many the caller has room for and expects. 0 or
  * more: the peer's status; negative: its error or -ETIMEDOUT, -ENOLINK, -ECONNRESET. */
 int lend_call(struct lend_connection *connection, unsigned type, const void *request,
@@ -401,8 +395,7 @@ int lend_show_at(struct lend *lend, uint64_t address, uint64_t bytes,
 /* What was shown in its domain. */
 void lend_hide(struct lend *lend, uint64_t dma, uint64_t bytes);
 
-/* ---- mdev_lend.c ------------------------------------------------------------------------------
- */
+/* ---- mdev_lend.c ----------------------------------------------------------------------------- */
 /* The peer's own lend, or NULL. */
 struct lend *lend_of(struct lend_connection *connection, uint32_t number);
 int lend_serve_vm(struct lend_connection *connection, unsigned type, const void *body, size_t n,
@@ -411,8 +404,7 @@ int lend_serve_vm(struct lend_connection *connection, unsigned type, const void 
 void lend_vm_end(struct lend *lend);
 void lend_vm_free(struct lend *lend); /* of a dead host: memory only */
 
-/* ---- mdev.c -----------------------------------------------------------------------------------
- */
+/* ---- mdev.c ---------------------------------------------------------------------------------- */
 /* Hard interrupt: lenders have written to our mailboxes that devices have raised interrupts. */
 void lend_events(struct lend_host *host, const struct lend_adapter *adapter);
 /* The device does not answer any more: it has been taken back, or the lender is gone. */
@@ -421,16 +413,14 @@ void lend_mdev_lost(struct lend_mdev *mdev);
 void lend_mdev_returned(struct lend_mdev *mdev);
 void lend_mdevs_free(struct lend_host *host);
 
-/* ---- peer_lend.c: under lender_lock -----------------------------------------------------------
- */
+/* ---- peer_lend.c: under lender_lock ---------------------------------------------------------- */
 int lend_serve_peer(struct lend_connection *connection, unsigned type, const void *body, size_t n,
                     void *reply, size_t *bytes, struct lend_error *error);
 /* All that the lend holds for mappings between devices, and mappings that others have of it. */
 void lend_peers_end(struct lend *lend);
 void lend_peers_free(struct lend *lend); /* of a dead host: memory only */
 
-/* ---- peer.c -----------------------------------------------------------------------------------
- */
+/* ---- peer.c ---------------------------------------------------------------------------------- */
 struct lend_borrow;
 /* A device that we have borrowed and another one. */
 struct lend_pair {
@@ -453,8 +443,7 @@ int lend_peer_map_at(struct lend_borrow *source, struct k_device *target, unsign
 void lend_pairs_end(struct lend_borrow *borrow);
 void lend_pairs_free(struct lend_host *host); /* of a dead host: memory only */
 
-/* ---- borrower.c, shadow.c ---------------------------------------------------------------------
- */
+/* ---- borrower.c, shadow.c -------------------------------------------------------------------- */
 
 struct lend_borrow {
     struct lend_borrow *next;
@@ -493,8 +482,7 @@ extern const struct k_dma_ops lend_shadow_dma_ops;
 /* [thread] Looks for what has to be intercepted. */
 void lend_shadow_init(struct lend_borrow *borrow);
 
-/* ---- function.c -------------------------------------------------------------------------------
- */
+/* ---- function.c ------------------------------------------------------------------------------ */
 /* Offsets of capabilities of a function; 0: none. */
 unsigned lend_find_cap(struct k_pci_dev *dev, unsigned id);
 /* It sends nothing any more: neither data nor interrupts. Its answer to the last read comes behind

@@ -47,8 +47,7 @@ static void load(struct lend_host *host, unsigned box, unsigned box_offset, stru
     k_load(host->kernel, kaddr_add(at, sizeof message->head), message->body, message->head.bytes);
 }
 
-/* ---- Asking -----------------------------------------------------------------------------------
- */
+/* ---- Asking ---------------------------------------------------------------------------------- */
 
 static uint32_t sequence_there(struct lend_connection *c)
 {
@@ -106,8 +105,7 @@ int lend_call(struct lend_connection *c, unsigned type, const void *request, siz
     return message.head.status;
 }
 
-/* ---- Answering --------------------------------------------------------------------------------
- */
+/* ---- Answering ------------------------------------------------------------------------------- */
 
 static int dispatch(struct lend_connection *c, const struct message *request, uint8_t *body,
                     size_t *bytes, struct lend_error *error)
@@ -165,8 +163,7 @@ void lend_serve(struct lend_host *host)
     }
 }
 
-/* ---- Threads ----------------------------------------------------------------------------------
- */
+/* ---- Threads --------------------------------------------------------------------------------- */
 
 /* The cable of an adapter was pulled, or is back. */
 static void link_changed(struct lend_host *host)

@@ -80,8 +80,7 @@ static struct lend_mdev *mdev_of(struct k_vm_function *fn)
     return K_CONTAINER(fn, struct lend_mdev, fn);
 }
 
-/* ---- The guest's memory ------------------------------------------------------------------------
- */
+/* ---- The guest's memory ---------------------------------------------------------------------- */
 
 /* From where memory is known to begin, as far as it resolves. */
 static void probe(struct k_vm *vm, struct mdev_window *w, uint64_t from, uint64_t end)
@@ -227,8 +226,7 @@ static int memory_map(struct lend_mdev *m)
     return status;
 }
 
-/* ---- Registers of the guest's other devices ---------------------------------------------------
- */
+/* ---- Registers of the guest's other devices -------------------------------------------------- */
 
 static void peer_drop(struct mdev_peer *peer)
 {
@@ -291,8 +289,7 @@ static void place(struct lend_mdev *m)
     }
 }
 
-/* ---- Interrupts --------------------------------------------------------------------------------
- */
+/* ---- Interrupts ------------------------------------------------------------------------------ */
 
 void lend_events(struct lend_host *host, const struct lend_adapter *adapter)
 {
@@ -364,8 +361,7 @@ static int fn_set_irq(struct k_vm_function *fn, unsigned index, struct k_eventfd
     return status;
 }
 
-/* ---- Functions ---------------------------------------------------------------------------------
- */
+/* ---- Functions ------------------------------------------------------------------------------- */
 
 static int fn_open(struct k_vm_function *fn, struct k_vm *vm)
 {
@@ -488,8 +484,7 @@ static const struct k_vm_function_ops ops = {
     .set_irq = fn_set_irq,
 };
 
-/* ---- Life --------------------------------------------------------------------------------------
- */
+/* ---- Life ------------------------------------------------------------------------------------ */
 
 struct lend_mdev *lend_mdev_new(struct lend_host *host, uint32_t peer, uint16_t id)
 {

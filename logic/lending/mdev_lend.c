@@ -10,8 +10,7 @@
 
 #include "logic/lending/lending_internal.h"
 
-/* ---- Memory ------------------------------------------------------------------------------------
- */
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
 static int serve_map(struct lend *lend, const struct msg_vm_map *request, struct lend_error *error)
 {
@@ -46,8 +45,7 @@ static void unmap_all(struct lend *lend)
     }
 }
 
-/* ---- Interrupts --------------------------------------------------------------------------------
- */
+/* ---- Interrupts ------------------------------------------------------------------------------ */
 
 /* Hard interrupt. The device's data went the same way before. */
 static void raised(void *arg)
@@ -98,8 +96,7 @@ static int serve_irq(struct lend *lend, const struct msg_vm_irq *request, struct
     return 0;
 }
 
-/* ---- Requests, the end -------------------------------------------------------------------------
- */
+/* ---- Requests, the end ----------------------------------------------------------------------- */
 
 int lend_serve_vm(struct lend_connection *c, unsigned type, const void *body, size_t n,
                   struct lend_error *error)

@@ -64,8 +64,7 @@ static void write_reg(const struct lend_dma_channel *c, uint64_t reg, uint32_t v
     k_writel(c->dma->pci, 0, NTB_DMA_CHANNEL((uint64_t)c->number) + reg, value);
 }
 
-/* ---- Channels ---------------------------------------------------------------------------------
- */
+/* ---- Channels -------------------------------------------------------------------------------- */
 
 /* Hard interrupt. */
 static void channel_done(void *arg)
@@ -120,8 +119,7 @@ static void channel_close(struct lend_dma_channel *c, bool gone)
     k_wake(dma->kernel, &c->wait);
 }
 
-/* ---- The driver -------------------------------------------------------------------------------
- */
+/* ---- The driver ------------------------------------------------------------------------------ */
 
 static struct lend_adapter *adapter_of(const struct lend_dma *dma)
 {
@@ -213,8 +211,7 @@ unsigned lend_dma_channels(const struct lend_dma *dma)
     return dma->n_channels;
 }
 
-/* ---- Entries ----------------------------------------------------------------------------------
- */
+/* ---- Entries --------------------------------------------------------------------------------- */
 
 static int ask_peer(const struct lend_dma *dma, struct lend_remote *remote, uint32_t admit,
                     struct lend_error *error)
@@ -286,8 +283,7 @@ int lend_serve_requester(struct lend_connection *c, const void *body, size_t n,
     return 0;
 }
 
-/* ---- Copies -----------------------------------------------------------------------------------
- */
+/* ---- Copies ---------------------------------------------------------------------------------- */
 
 static struct kaddr slot(const struct lend_dma_channel *c, uint64_t number)
 {

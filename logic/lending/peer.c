@@ -19,8 +19,7 @@
 #define PAGE_MASK ((uint64_t)K_PAGE_BYTES - 1)
 #define STEP_PS   UINT64_C(20000000)
 
-/* ---- One pair ---------------------------------------------------------------------------------
- */
+/* ---- One pair -------------------------------------------------------------------------------- */
 
 static struct lend_pair *pair_new(struct lend_host *host, struct lend_borrow *source,
                                   struct lend_borrow *target)
@@ -88,8 +87,7 @@ static int gone(const struct lend_borrow *b, struct lend_error *error)
     return lend_fail(error, -ENODEV, "%s is going back", b->name);
 }
 
-/* ---- What the source's lender opens -----------------------------------------------------------
- */
+/* ---- What the source's lender opens ---------------------------------------------------------- */
 
 /* The mapping that is being made. */
 struct wish {
@@ -135,8 +133,7 @@ static int source_map(const struct wish *wish, struct lend_error *error)
                      sizeof pair->dma, error);
 }
 
-/* ---- Three cases ------------------------------------------------------------------------------
- */
+/* ---- Three cases ----------------------------------------------------------------------------- */
 
 static int same_lender(struct wish *wish, struct lend_error *error)
 {
@@ -269,8 +266,7 @@ bool lend_peer_unmap(struct lend_borrow *source, uint64_t dma, uint64_t bytes)
     return true;
 }
 
-/* ---- Local devices as sources -----------------------------------------------------------------
- */
+/* ---- Local devices as sources ---------------------------------------------------------------- */
 
 static int admit(struct lend_pair *pair, struct lend_error *error)
 {
@@ -323,8 +319,7 @@ void lend_peer_dismiss(struct lend_borrow *target, uint16_t requester_id)
     pair_free(target->host, pair);
 }
 
-/* ---- The end ----------------------------------------------------------------------------------
- */
+/* ---- The end --------------------------------------------------------------------------------- */
 
 static struct lend_pair *pair_of(const struct lend_borrow *b)
 {

@@ -16,8 +16,7 @@
 
 #define PAGE_MASK ((uint64_t)K_PAGE_BYTES - 1)
 
-/* ---- The source -------------------------------------------------------------------------------
- */
+/* ---- The source ------------------------------------------------------------------------------ */
 
 static void peer_drop(struct lend *lend, struct lend_peer *peer)
 {
@@ -195,8 +194,7 @@ static int serve_close(struct lend_connection *c, const struct msg_peer_map *req
     return 0;
 }
 
-/* ---- The target -------------------------------------------------------------------------------
- */
+/* ---- The target ------------------------------------------------------------------------------ */
 
 static void guest_drop(struct lend *lend, struct lend_guest *guest)
 {
@@ -285,8 +283,7 @@ static int serve_dismiss(struct lend_connection *c, const struct msg_peer_dismis
     return 0;
 }
 
-/* ---- Requests ---------------------------------------------------------------------------------
- */
+/* ---- Requests -------------------------------------------------------------------------------- */
 
 int lend_serve_peer(struct lend_connection *c, unsigned type, const void *body, size_t n,
                     void *reply, size_t *bytes, struct lend_error *error)
@@ -330,8 +327,7 @@ int lend_serve_peer(struct lend_connection *c, unsigned type, const void *body, 
     return status;
 }
 
-/* ---- The end ----------------------------------------------------------------------------------
- */
+/* ---- The end --------------------------------------------------------------------------------- */
 
 void lend_peers_end(struct lend *lend)
 {

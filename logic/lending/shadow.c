@@ -33,8 +33,7 @@ static struct lend_borrow *borrow_of(const struct k_pci_dev *dev)
     return K_CONTAINER(dev, struct lend_borrow, dev);
 }
 
-/* ---- Configuration space -----------------------------------------------------------------------
- */
+/* ---- Configuration space --------------------------------------------------------------------- */
 
 static uint32_t forward(struct lend_borrow *b, unsigned type, unsigned offset, unsigned bytes,
                         uint32_t value)
@@ -133,8 +132,7 @@ static void shadow_config_write(struct k_pci_dev *dev, unsigned offset, unsigned
     forward(b, MSG_CONFIG_WRITE, offset, bytes, value);
 }
 
-/* ---- Registers --------------------------------------------------------------------------------
- */
+/* ---- Registers ------------------------------------------------------------------------------- */
 
 /* The half of an entry's address in the MSI-X table that lies at the address: 0, 1; -1: none. */
 static int msix_half(const struct lend_borrow *b, uint64_t address)
@@ -183,8 +181,7 @@ const struct k_pci_ops lend_shadow_ops = {
     .mmio_write = shadow_mmio_write,
 };
 
-/* ---- DMA addresses -----------------------------------------------------------------------------
- */
+/* ---- DMA addresses --------------------------------------------------------------------------- */
 
 static uint64_t pages_of(uint64_t at, size_t bytes)
 {
@@ -335,8 +332,7 @@ const struct k_dma_ops lend_shadow_dma_ops = {
     .dismiss = shadow_dismiss,
 };
 
-/* ---- Making -----------------------------------------------------------------------------------
- */
+/* ---- Making ---------------------------------------------------------------------------------- */
 
 /* What kind of registers the device's are: asked of the device itself. */
 static void find_bars(struct lend_borrow *b)

@@ -72,8 +72,7 @@ static struct vfio_device *device_of(struct k_vm_function *fn)
     return K_CONTAINER(fn, struct vfio_device, fn);
 }
 
-/* ---- Memory ------------------------------------------------------------------------------------
- */
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
 /* Runs of pages that follow on each other in the host, too. NULL domain: pins instead. */
 struct run {
@@ -138,8 +137,7 @@ static int pin(struct vfio_guest *guest)
     return 0;
 }
 
-/* ---- Registers of others -----------------------------------------------------------------------
- */
+/* ---- Registers of others --------------------------------------------------------------------- */
 
 static uint64_t whole_pages(uint64_t bytes)
 {
@@ -180,8 +178,7 @@ static void set_placed(struct vfio_device *d, bool placed)
     }
 }
 
-/* ---- Domains -----------------------------------------------------------------------------------
- */
+/* ---- Domains --------------------------------------------------------------------------------- */
 
 static void domain_drop(struct vfio_guest *guest, struct vfio_domain *domain)
 {
@@ -261,8 +258,7 @@ static struct vfio_guest *guest_get(struct vfio *vfio, struct k_vm *vm, int *sta
     return NULL;
 }
 
-/* ---- Functions ---------------------------------------------------------------------------------
- */
+/* ---- Functions ------------------------------------------------------------------------------- */
 
 static int fn_open(struct k_vm_function *fn, struct k_vm *vm)
 {
@@ -383,8 +379,7 @@ static const struct k_vm_function_ops ops = {
     .set_irq = fn_set_irq,
 };
 
-/* ---- The driver --------------------------------------------------------------------------------
- */
+/* ---- The driver ------------------------------------------------------------------------------ */
 
 static int probe(struct k_pci_dev *pci, void *context)
 {

@@ -75,8 +75,7 @@ struct arfs {
     struct arfs_stats stats;
 };
 
-/* ---- The table --------------------------------------------------------------------------------
- */
+/* ---- The table ------------------------------------------------------------------------------- */
 
 static struct arfs_flow *set_of(const struct arfs *arfs, uint32_t hash)
 {
@@ -153,8 +152,7 @@ void arfs_record(struct arfs *arfs, uint32_t hash)
     k_touch_write(kernel, line_of(arfs, hash), sizeof(uint64_t));
 }
 
-/* ---- Fences -----------------------------------------------------------------------------------
- */
+/* ---- Fences ---------------------------------------------------------------------------------- */
 
 /* Asks every queue that it still waits for; the first time this puts the marks. */
 static bool fence_passed(struct arfs_fence *fence)
@@ -297,8 +295,7 @@ static bool flow_moved(struct arfs *arfs, struct arfs_flow *flow, struct sk_buff
     return true;
 }
 
-/* ---- Packets ----------------------------------------------------------------------------------
- */
+/* ---- Packets --------------------------------------------------------------------------------- */
 
 /* Has the device steer the flow to the queue of the CPU that reads it; asks again after a while, as
  * filters may have been refused or lost since. */
@@ -443,8 +440,7 @@ bool arfs_may_expire(struct arfs *arfs, struct net_device *dev, uint16_t rxq, ui
     return true;
 }
 
-/* ---- Life -------------------------------------------------------------------------------------
- */
+/* ---- Life ------------------------------------------------------------------------------------ */
 
 struct arfs *arfs_new(struct kernel *kernel, const struct arfs_params *params)
 {

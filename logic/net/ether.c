@@ -53,8 +53,7 @@ void net_flow_reverse(const struct flow_key *flow, struct flow_key *reverse)
                                   .protocol = flow->protocol };
 }
 
-/* ---- Building ----------------------------------------------------------------------------------
- */
+/* ---- Building -------------------------------------------------------------------------------- */
 
 static unsigned build_tcp(const struct sk_buff *skb, uint8_t *p,
                           const struct tcp_syn_options *options)
@@ -117,8 +116,7 @@ void net_headers_build(struct kernel *kernel, struct sk_buff *skb, const struct 
     k_store(kernel, skb->head, head, skb->head_bytes);
 }
 
-/* ---- Parsing -----------------------------------------------------------------------------------
- */
+/* ---- Parsing --------------------------------------------------------------------------------- */
 
 struct tcp_options {
     struct tcp_syn_options syn;
@@ -222,8 +220,7 @@ void net_syn_options(struct kernel *kernel, const struct sk_buff *skb,
     *options = parsed.syn;
 }
 
-/* ---- Toeplitz ----------------------------------------------------------------------------------
- */
+/* ---- Toeplitz -------------------------------------------------------------------------------- */
 
 static const uint8_t toeplitz_key[40] = {
     0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3,

@@ -106,8 +106,7 @@ const struct net_stats *net_stats(const struct net *net)
     return &net->stats;
 }
 
-/* ---- Neighbours, routes ------------------------------------------------------------------------
- */
+/* ---- Neighbours, routes ---------------------------------------------------------------------- */
 
 /* A table that is a power of two long, grown when n entries fill it. */
 static void *grow(void *table, unsigned n, size_t entry_bytes)
@@ -182,8 +181,7 @@ bool net_route_socket(struct socket *sk)
     return sk->dev != NULL;
 }
 
-/* ---- Sockets by flow ---------------------------------------------------------------------------
- */
+/* ---- Sockets by flow ------------------------------------------------------------------------- */
 
 static struct socket **slot(struct net *net, const struct flow_key *flow)
 {

@@ -43,8 +43,7 @@
 #define SKB_TRUESIZE_RX SKB_STRUCT_BYTES /* sk_buff alone; the data lies in a driver's buffer */
 #define SKB_RX_BUFFER   2048u            /* of a driver, at least */
 
-/* ---- Headers (ether.c) -------------------------------------------------------------------------
- */
+/* ---- Headers (ether.c) ----------------------------------------------------------------------- */
 
 #define ETHER_BYTES          14u
 #define IPV4_BYTES           20u
@@ -80,8 +79,7 @@ void net_syn_options(struct kernel *kernel, const struct sk_buff *skb,
                      struct tcp_syn_options *options);
 void net_flow_reverse(const struct flow_key *flow, struct flow_key *reverse);
 
-/* ---- TCP --------------------------------------------------------------------------------------
- */
+/* ---- TCP ------------------------------------------------------------------------------------- */
 
 /* Serial numbers (RFC 793, 3.3). */
 static inline bool tcp_before(uint32_t a, uint32_t b)
@@ -128,7 +126,7 @@ struct tcp_cubic {
 
 struct tcp {
     enum tcp_state state;
-    /* ---- sending ---- */
+    /* ---- sending ----------------------------------------------------------------------------- */
     uint32_t snd_una, snd_nxt, write_seq; /* oldest unacknowledged, next to send, next to queue */
     uint32_t snd_wnd, snd_wl1, max_window;
     uint32_t snd_sml;    /* end of the last segment that was smaller than the MSS (Minshall) */
@@ -149,7 +147,7 @@ struct tcp {
     uint32_t rtx_next; /* next to send again while congestion is LOSS */
     uint32_t dup_acks;
     struct tcp_cubic cubic;
-    /* ---- round trips, timers ---- */
+    /* ---- round trips, timers ----------------------------------------------------------------- */
     uint64_t srtt_ps, rttvar_ps, rto_ps; /* srtt 0: no sample yet */
     uint64_t pacing_byte_s;
     unsigned backoff;
@@ -158,7 +156,7 @@ struct tcp {
     uint64_t timer_set_ps; /* when the kernel's timer fires: then or earlier, to look again */
     uint64_t last_send_ps;
     struct k_timer timer, ack_timer;
-    /* ---- receiving ---- */
+    /* ---- receiving --------------------------------------------------------------------------- */
     uint32_t rcv_nxt, rcv_wnd, rcv_wup; /* rcv_wup: rcv_nxt when the window was last told */
     uint32_t copied_seq;                /* next byte for the reader */
     uint32_t window_clamp, rcv_ssthresh;
@@ -166,23 +164,22 @@ struct tcp {
     uint32_t ts_recent;
     struct sk_buff *out_of_order; /* by sequence number */
     bool fin_received;
-    /* ---- acknowledgements ---- */
+    /* ---- acknowledgements -------------------------------------------------------------------- */
     bool ack_scheduled, ack_pushed, ack_pushed2, ack_blocked, ping_pong;
     uint32_t quick;     /* acknowledgements still to be sent at once */
     uint64_t ack_at_ps; /* of the delayed one; 0: none */
     uint64_t last_receive_ps;
     bool any_received;
-    /* ---- receive window autotuning ---- */
+    /* ---- receive window autotuning ----------------------------------------------------------- */
     uint64_t rcv_rtt_us8, space_ps; /* times 8; begin of the measurement */
     uint32_t space, space_seq;      /* bytes copied in one round trip; from here on */
-    /* ---- listening ---- */
+    /* ---- listening --------------------------------------------------------------------------- */
     struct socket *listener; /* of one that is not accepted yet */
     struct socket *accept_first, *accept_last, *accept_next;
     unsigned n_accept;
 };
 
-/* ---- Sockets -----------------------------------------------------------------------------------
- */
+/* ---- Sockets --------------------------------------------------------------------------------- */
 
 /* The lines of a socket, in the order in which Linux groups them. */
 enum socket_line {
@@ -207,13 +204,13 @@ struct socket {
     uint32_t hash;
     bool hashed, listening;
     unsigned refs; /* user, hash, packets at the device, soft interrupts; atomic */
-    /* ---- lock ---- */
+    /* ---- lock -------------------------------------------------------------------------------- */
     bool owned, spinning; /* atomic */
     unsigned deferred;    /* SOCKET_DEFER_*; atomic */
     struct k_wait_queue lock_wait;
     struct sk_buff *backlog, *backlog_tail; /* atomic */
     uint32_t backlog_truesize;
-    /* ---- waiting ---- */
+    /* ---- waiting ----------------------------------------------------------------------------- */
     struct k_wait_queue readable, writable;
     int error; /* negative errno: the connection is gone */
     bool orphan, no_space;
@@ -222,14 +219,14 @@ struct socket {
     struct socket *ready_next, *set_next;
     bool ready;
     bool space_came; /* since a send without waiting found none; the set tells */
-    /* ---- route ---- */
+    /* ---- route ------------------------------------------------------------------------------- */
     struct net_device *dev; /* packets leave through it; NULL: no route */
     struct net_mac to_mac;
     uint32_t route_generation;
     struct net_device *rx_dev; /* the last packet came in through it; atomic */
     uint32_t rx_hash;
     int tx_queue;
-    /* ---- buffers ---- */
+    /* ---- buffers ----------------------------------------------------------------------------- */
     uint32_t send_buffer, receive_buffer;
     uint32_t wmem_queued; /* of what is written and not acknowledged */
     uint32_t wmem_alloc;  /* of what is at the device or its queue; atomic */
@@ -240,7 +237,7 @@ struct socket {
     struct sk_buff *cursor;            /* reading goes on in this part of rx_head */
     unsigned cursor_frag;
     uint32_t cursor_offset;
-    /* ---- small queues ---- */
+    /* ---- small queues ------------------------------------------------------------------------ */
     bool throttled, tsq_queued; /* atomic */
     struct socket *tsq_next;
     uint64_t sequence; /* packets sent */

@@ -18,8 +18,7 @@
 #define RUN_QUOTA 64u /* packets handed over for others at a time (weight_p, dev_tx_weight) */
 #define LATER_PS  NET_PS_PER_MS
 
-/* ---- Registration ------------------------------------------------------------------------------
- */
+/* ---- Registration ---------------------------------------------------------------------------- */
 
 int net_device_register(struct net *net, struct net_device *dev)
 {
@@ -110,8 +109,7 @@ void net_device_carrier(struct net_device *dev, bool carrier)
         upper->ops->lower_changed(upper, dev);
 }
 
-/* ---- Out ---------------------------------------------------------------------------------------
- */
+/* ---- Out ------------------------------------------------------------------------------------- */
 
 static void put_back(struct net_device *dev, struct sk_buff *skb)
 {
@@ -268,8 +266,7 @@ void net_run_queues(struct net *net, struct net_cpu *cpu)
     }
 }
 
-/* ---- Up ----------------------------------------------------------------------------------------
- */
+/* ---- Up -------------------------------------------------------------------------------------- */
 
 bool net_checksum_right(struct net *net, struct sk_buff *skb)
 {
@@ -315,8 +312,7 @@ void net_record_flow(struct net *net, const struct socket *socket)
         arfs_record(net->arfs, socket->rx_hash);
 }
 
-/* ---- After a poll ------------------------------------------------------------------------------
- */
+/* ---- After a poll ---------------------------------------------------------------------------- */
 
 void net_cpu_later(struct net *net)
 {

@@ -70,7 +70,7 @@ struct sk_buff {
     uint16_t n_frags;
     uint16_t queue; /* of the device: transmit, or receive */
     uint16_t users; /* of the pages: itself and those whose original it is */
-    /* ---- parsed or to be built ---- */
+    /* ---- parsed or to be built --------------------------------------------------------------- */
     struct flow_key flow;
     uint32_t hash; /* of the flow: Toeplitz from the NIC, or the socket's */
     uint32_t tcp_seq, tcp_ack;
@@ -81,7 +81,7 @@ struct sk_buff {
     uint8_t checksum;      /* receive: NET_CHECKSUM_*, what the device says of IP's and TCP's */
     uint16_t gso_bytes;    /* payload of one segment; 0: not segmented */
     uint16_t gso_segments; /* packets on the wire */
-    /* ---- transmit ---- */
+    /* ---- transmit ---------------------------------------------------------------------------- */
     bool ooo_okay;      /* nothing of the socket is outstanding: another queue may be chosen */
     bool xmit_more;     /* another one follows at once: the doorbell may wait */
     bool retransmitted; /* of it, or of a part of it */
@@ -197,7 +197,7 @@ struct net_device {
     bool queue_stopped[NET_QUEUES_MAX];
     struct net_queue_stats tx[NET_QUEUES_MAX], rx[NET_QUEUES_MAX]; /* counted by the stack */
     void *private_data;                                            /* the driver's */
-    /* ---- the stack's ---- */
+    /* ---- the stack's ------------------------------------------------------------------------- */
     struct arfs *arfs; /* the flow table of logic/net/arfs.h; NULL: no ARFS */
     struct net_device *next;
     struct sk_buff *backlog[NET_QUEUES_MAX],

@@ -13,8 +13,7 @@
 
 #define FRAGMENT_ORDER 3u /* SKB_FRAG_PAGE_ORDER: 32 KiB */
 
-/* ---- Life --------------------------------------------------------------------------------------
- */
+/* ---- Life ------------------------------------------------------------------------------------ */
 
 struct socket *net_socket_new(struct net *net, uint8_t protocol)
 {
@@ -71,8 +70,7 @@ void net_sockets_reap(struct net *net)
     }
 }
 
-/* ---- Lock --------------------------------------------------------------------------------------
- */
+/* ---- Lock ------------------------------------------------------------------------------------ */
 
 void net_socket_lock(struct socket *sk)
 {
@@ -113,8 +111,7 @@ void net_socket_spin(struct socket *sk)
     sk->spinning = true;
 }
 
-/* ---- Receive queue -----------------------------------------------------------------------------
- */
+/* ---- Receive queue --------------------------------------------------------------------------- */
 
 void net_socket_cursor(struct socket *sk)
 {
@@ -182,8 +179,7 @@ void net_socket_eat(struct socket *sk)
     skb_free(sk->net, skb);
 }
 
-/* ---- Writing -----------------------------------------------------------------------------------
- */
+/* ---- Writing --------------------------------------------------------------------------------- */
 
 static bool refill_fragment(struct socket *sk)
 {
@@ -259,8 +255,7 @@ void net_socket_xmit(struct socket *sk, struct sk_buff *skb, const struct tcp_sy
     net_dev_queue_xmit(net, skb);
 }
 
-/* ---- What programs call ------------------------------------------------------------------------
- */
+/* ---- What programs call ---------------------------------------------------------------------- */
 
 int64_t socket_send(struct socket *socket, struct kaddr from, size_t bytes)
 {

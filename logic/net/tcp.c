@@ -99,8 +99,7 @@ void tcp_deferred(struct socket *sk, unsigned what)
         tcp_ack_timer_run(sk);
 }
 
-/* ---- Connecting --------------------------------------------------------------------------------
- */
+/* ---- Connecting ------------------------------------------------------------------------------ */
 
 /* The other side has said what it can; the connection stands. */
 static void connected(struct socket *sk, const struct sk_buff *skb, unsigned window_scale)
@@ -283,8 +282,7 @@ struct socket *socket_tcp_connect(struct net *net, uint32_t from_ip, uint32_t ip
     return NULL;
 }
 
-/* ---- Closing -----------------------------------------------------------------------------------
- */
+/* ---- Closing --------------------------------------------------------------------------------- */
 
 /* Those that nobody has accepted are reset. */
 static void close_listener(struct socket *listener)
@@ -339,8 +337,7 @@ void tcp_close(struct socket *sk)
     net_socket_unlock(sk);
 }
 
-/* ---- From the network --------------------------------------------------------------------------
- */
+/* ---- From the network ------------------------------------------------------------------------ */
 
 static void time_wait(struct socket *sk, struct sk_buff *skb)
 {

@@ -16,8 +16,7 @@
 #define PACING_SLOW  200u /* percent, in slow start */
 #define PACING_AVOID 120u
 
-/* ---- Round trips -------------------------------------------------------------------------------
- */
+/* ---- Round trips ----------------------------------------------------------------------------- */
 
 void tcp_rtt_sample(struct socket *sk, uint64_t rtt_ps)
 {
@@ -42,8 +41,7 @@ static void update_pacing(struct tcp *tp)
         tp->pacing_byte_s = bytes * 1000000000u / srtt_ns;
 }
 
-/* ---- Space for writers -------------------------------------------------------------------------
- */
+/* ---- Space for writers ----------------------------------------------------------------------- */
 
 /* A segment at worst: a buffer of its own, whose data come from areas of powers of two. */
 static uint32_t segment_memory(const struct tcp *tp)
@@ -78,8 +76,7 @@ void tcp_new_space(struct socket *sk)
     net_socket_writable(sk);
 }
 
-/* ---- What is acknowledged ----------------------------------------------------------------------
- */
+/* ---- What is acknowledged -------------------------------------------------------------------- */
 
 struct acked {
     uint32_t segments;
@@ -132,8 +129,7 @@ static void round_trips(struct socket *sk, const struct acked *acked)
     tcp_cubic_sample(sk, now - acked->last_ps);
 }
 
-/* ---- Losses ------------------------------------------------------------------------------------
- */
+/* ---- Losses ---------------------------------------------------------------------------------- */
 
 static void enter_recovery(struct socket *sk)
 {
@@ -202,8 +198,7 @@ static void progress(struct socket *sk, uint32_t ack, uint32_t segments)
     tcp_retransmit(sk, tp->snd_una, 1);
 }
 
-/* ---- An acknowledgement ------------------------------------------------------------------------
- */
+/* ---- An acknowledgement ---------------------------------------------------------------------- */
 
 static bool update_window(struct tcp *tp, const struct sk_buff *skb)
 {

@@ -42,8 +42,7 @@ uint32_t tcp_cubic_ssthresh(struct tcp *tp)
     return NET_MAX(tp->cwnd * BETA / 1024, CWND_MIN);
 }
 
-/* ---- HyStart -----------------------------------------------------------------------------------
- */
+/* ---- HyStart --------------------------------------------------------------------------------- */
 
 static void hystart_round(struct tcp *tp, uint32_t now_ms)
 {
@@ -96,8 +95,7 @@ void tcp_cubic_sample(struct socket *sk, uint64_t rtt_ps)
         hystart(tp, now_ms, delay);
 }
 
-/* ---- Growth ------------------------------------------------------------------------------------
- */
+/* ---- Growth ---------------------------------------------------------------------------------- */
 
 static void begin_epoch(struct tcp_cubic *ca, uint32_t cwnd, uint32_t acked, uint32_t now_ms)
 {

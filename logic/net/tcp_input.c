@@ -70,8 +70,7 @@ void tcp_clean(struct socket *sk)
     free_list(sk->net, early);
 }
 
-/* ---- The receive queue -------------------------------------------------------------------------
- */
+/* ---- The receive queue ----------------------------------------------------------------------- */
 
 static void fin(struct socket *sk)
 {
@@ -186,8 +185,7 @@ static bool data_queue(struct socket *sk, struct sk_buff *skb)
     return true;
 }
 
-/* ---- A segment ---------------------------------------------------------------------------------
- */
+/* ---- A segment ------------------------------------------------------------------------------- */
 
 static void reset(struct socket *sk, const struct sk_buff *skb)
 {

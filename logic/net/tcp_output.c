@@ -57,8 +57,7 @@ void tcp_queue(struct socket *sk, struct sk_buff *skb)
         tp->unsent = skb;
 }
 
-/* ---- One segment, or several -------------------------------------------------------------------
- */
+/* ---- One segment, or several ----------------------------------------------------------------- */
 
 /* Sends skb, headers' fields but ports set here. */
 static void transmit(struct socket *sk, struct sk_buff *skb, uint32_t seq, uint8_t flags)
@@ -177,8 +176,7 @@ void tcp_reply_reset(struct net *net, const struct sk_buff *skb)
     net_dev_queue_xmit(net, reset);
 }
 
-/* ---- What may be sent now ----------------------------------------------------------------------
- */
+/* ---- What may be sent now -------------------------------------------------------------------- */
 
 /* After a time-out all that had been sent counts as lost until it is repeated: these segments. */
 static uint32_t lost_segments(const struct tcp *tp)
@@ -394,8 +392,7 @@ void tcp_small_queue_write(struct socket *sk)
     tcp_push_pending(sk, TCP_NAGLE_ON);
 }
 
-/* ---- Again, and at the end ---------------------------------------------------------------------
- */
+/* ---- Again, and at the end ------------------------------------------------------------------- */
 
 void tcp_retransmit(struct socket *sk, uint32_t seq, uint32_t segments)
 {

@@ -227,8 +227,7 @@ int64_t tcp_send(struct socket *sk, struct kaddr from, const struct skb_frag *fr
     return done > 0 ? (int64_t)done : error;
 }
 
-/* ---- Receiving ---------------------------------------------------------------------------------
- */
+/* ---- Receiving ------------------------------------------------------------------------------- */
 
 /* Out of the queue, as far as there is something. */
 static size_t copy_queue(struct socket *sk, struct kaddr to, size_t bytes)

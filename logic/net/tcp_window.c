@@ -73,8 +73,7 @@ void tcp_grow_window(struct socket *sk)
     }
 }
 
-/* ---- Autotuning --------------------------------------------------------------------------------
- */
+/* ---- Autotuning ------------------------------------------------------------------------------ */
 
 /* A round trip as the receiver sees it: our timestamp came back, in whole milliseconds. */
 void tcp_rcv_rtt(struct socket *sk, const struct sk_buff *skb)
@@ -115,8 +114,7 @@ void tcp_rcv_space_adjust(struct socket *sk)
     tp->space_ps = now;
 }
 
-/* ---- Acknowledgements --------------------------------------------------------------------------
- */
+/* ---- Acknowledgements ------------------------------------------------------------------------ */
 
 /* Several to come at once: at the start, after a pause, when segments are missing. */
 void tcp_quick_ack(struct socket *sk)

@@ -16,8 +16,7 @@
 
 #define DRAIN_PS UINT64_C(2000000) /* between looks at what is to come to rest */
 
-/* ---- Polling ----------------------------------------------------------------------------------
- */
+/* ---- Polling --------------------------------------------------------------------------------- */
 
 void nic_drv_channel_schedule(struct nic_channel *channel)
 {
@@ -103,8 +102,7 @@ static void moderation_work(struct k_work *work)
     nic_drv_work_done(nic);
 }
 
-/* ---- Making -----------------------------------------------------------------------------------
- */
+/* ---- Making ---------------------------------------------------------------------------------- */
 
 static uint8_t log2_of(uint32_t n)
 {
@@ -236,8 +234,7 @@ static int channel_create(struct nic_channel *channel)
     return create_queues(channel);
 }
 
-/* ---- Taking down ------------------------------------------------------------------------------
- */
+/* ---- Taking down ----------------------------------------------------------------------------- */
 
 static void destroy(struct nic_drv *nic, uint16_t opcode, uint16_t queue, bool *created)
 {
@@ -285,8 +282,7 @@ void nic_drv_channels_close(struct nic_drv *nic)
     nic->channel = NULL;
 }
 
-/* ---- All of them ------------------------------------------------------------------------------
- */
+/* ---- All of them ----------------------------------------------------------------------------- */
 
 unsigned nic_drv_channels_wanted(const struct nic_drv *nic)
 {

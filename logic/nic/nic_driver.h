@@ -56,8 +56,7 @@ void nic_driver_free(struct nic_driver *driver);
 /* The device of the i-th function that appeared; NULL: there are fewer. */
 struct net_device *nic_driver_device(const struct nic_driver *driver, unsigned i);
 
-/* ---- Of a device of this driver ----------------------------------------------------------------
- */
+/* ---- Of a device of this driver -------------------------------------------------------------- */
 
 /* Index of its function on the card, functions of the card. */
 unsigned nic_dev_function(const struct net_device *dev);

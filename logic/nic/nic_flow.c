@@ -43,8 +43,7 @@ struct nic_flows {
     struct nic_filter_stats stats;
 };
 
-/* ---- The table --------------------------------------------------------------------------------
- */
+/* ---- The table ------------------------------------------------------------------------------- */
 
 static uint32_t *head_of(struct nic_flows *flows, const struct flow_key *flow)
 {
@@ -126,8 +125,7 @@ static void table_clear(struct nic_flows *flows)
     flows->free = flows->n > 0 ? 0 : NONE;
 }
 
-/* ---- The device -------------------------------------------------------------------------------
- */
+/* ---- The device ------------------------------------------------------------------------------ */
 
 static struct nic_command flow_command(uint16_t opcode, const struct flow_key *flow,
                                        uint16_t target)
@@ -228,8 +226,7 @@ static void work(struct k_work *k_work)
     nic_drv_work_done(nic);
 }
 
-/* ---- Wishes -----------------------------------------------------------------------------------
- */
+/* ---- Wishes ---------------------------------------------------------------------------------- */
 
 static void timer_start(struct nic_flows *flows)
 {
@@ -277,8 +274,7 @@ int nic_drv_rx_flow_steer(struct net_device *dev, const struct sk_buff *skb, uin
     return rule->filter;
 }
 
-/* ---- Life -------------------------------------------------------------------------------------
- */
+/* ---- Life ------------------------------------------------------------------------------------ */
 
 struct nic_flows *nic_drv_flows_new(struct nic_drv *nic, uint32_t n)
 {
@@ -334,8 +330,7 @@ struct nic_filter_stats nic_dev_filter_stats(const struct net_device *dev)
     return stats;
 }
 
-/* ---- Multi-PF switch ---------------------------------------------------------------------------
- */
+/* ---- Multi-PF switch ------------------------------------------------------------------------- */
 
 int nic_dev_switch_set(struct net_device *dev, const struct flow_key *flow, unsigned function)
 {

@@ -46,8 +46,7 @@ struct nic_work { /* counted, so that removal can wait for it */
     struct nic_drv *nic;
 };
 
-/* ---- Completion and event queues: nic_eq.c -----------------------------------------------------
- */
+/* ---- Completion and event queues: nic_eq.c --------------------------------------------------- */
 
 struct nic_drv_cq {
     struct nic_memory ring;
@@ -76,8 +75,7 @@ void nic_drv_cq_arm(struct nic_drv *nic, struct nic_drv_cq *cq);
 void nic_drv_eq_arm(struct nic_drv *nic, const struct nic_channel *channel);
 void nic_drv_interrupt(void *arg); /* struct nic_channel */
 
-/* ---- Receive: nic_rx.c ------------------------------------------------------------------------
- */
+/* ---- Receive: nic_rx.c ----------------------------------------------------------------------- */
 
 struct nic_rx_page {
     struct k_page *page; /* one reference; NULL: none */
@@ -120,8 +118,7 @@ int nic_drv_rq_alloc(struct nic_channel *channel);
 /* Puts all pages; the device does not write any more. */
 void nic_drv_rq_release(struct nic_channel *channel);
 
-/* ---- Transmit: nic_tx.c ------------------------------------------------------------------------
- */
+/* ---- Transmit: nic_tx.c ---------------------------------------------------------------------- */
 
 struct nic_sq_wqe { /* by its first block */
     struct sk_buff *skb;
@@ -155,8 +152,7 @@ int nic_drv_sq_alloc(struct nic_channel *channel);
 /* Frees packets under way; the device does not read any more. */
 void nic_drv_sq_release(struct nic_channel *channel);
 
-/* ---- Channels: nic_channel.c -------------------------------------------------------------------
- */
+/* ---- Channels: nic_channel.c ----------------------------------------------------------------- */
 
 struct nic_channel {
     struct nic_drv *nic;
@@ -184,8 +180,7 @@ void nic_drv_channels_close(struct nic_drv *nic);
 /* Has the channel's poll function called soon. From an interrupt or a timer on its CPU. */
 void nic_drv_channel_schedule(struct nic_channel *channel);
 
-/* ---- Flow filters: nic_flow.c ------------------------------------------------------------------
- */
+/* ---- Flow filters: nic_flow.c ---------------------------------------------------------------- */
 
 struct nic_flows;
 struct nic_flows *nic_drv_flows_new(struct nic_drv *nic, uint32_t n);
@@ -197,15 +192,13 @@ void nic_drv_flows_start(struct nic_flows *flows);
 int nic_drv_rx_flow_steer(struct net_device *dev, const struct sk_buff *skb, uint16_t rxq,
                           uint32_t flow_id);
 
-/* ---- Commands: nic_command.c ------------------------------------------------------------------
- */
+/* ---- Commands: nic_command.c ----------------------------------------------------------------- */
 
 /* [thread] One after the other. 0, -ENOSPC, -EINVAL, -ENOENT, -ENODEV (gone), -ETIMEDOUT. Results
  * are in *command. */
 int nic_drv_command(struct nic_drv *nic, struct nic_command *command);
 
-/* ---- A function: nic_main.c --------------------------------------------------------------------
- */
+/* ---- A function: nic_main.c ------------------------------------------------------------------ */
 
 struct nic_card { /* functions of one adapter */
     struct nic_card *next;

@@ -33,8 +33,7 @@ const struct nic_driver_params nic_driver_params_default = {
     .filter_scan_ps = UINT64_C(1000000000000), /* 1 s */
 };
 
-/* ---- Parts that others use ---------------------------------------------------------------------
- */
+/* ---- Parts that others use ------------------------------------------------------------------- */
 
 void nic_drv_work_init(struct nic_work *work, struct nic_drv *nic, k_work_fn *fn)
 {
@@ -83,8 +82,7 @@ void nic_drv_lines_free(struct nic_drv *nic, struct k_page *lines)
         k_page_put(nic->kernel, lines);
 }
 
-/* ---- Open and stop -----------------------------------------------------------------------------
- */
+/* ---- Open and stop --------------------------------------------------------------------------- */
 
 static bool mac_equal(const struct net_mac *a, const struct net_mac *b)
 {
@@ -174,8 +172,7 @@ static const struct net_device_ops nic_ops = {
     .rx_passed = nic_drv_rx_passed,
 };
 
-/* ---- Functions come ----------------------------------------------------------------------------
- */
+/* ---- Functions come -------------------------------------------------------------------------- */
 
 static struct nic_card *card_of(struct nic_driver *driver, const struct nic_drv *nic)
 {
@@ -335,8 +332,7 @@ static int nic_probe(struct k_pci_dev *pci, void *context)
     return error;
 }
 
-/* ---- Virtual functions -------------------------------------------------------------------------
- */
+/* ---- Virtual functions ----------------------------------------------------------------------- */
 
 static int allow_vfs(struct nic_drv *nic, unsigned n)
 {
@@ -364,8 +360,7 @@ static int set_vfs(struct nic_drv *nic, unsigned n)
     return error;
 }
 
-/* ---- Functions go ------------------------------------------------------------------------------
- */
+/* ---- Functions go ---------------------------------------------------------------------------- */
 
 static void nic_free(struct nic_drv *nic)
 {
@@ -395,8 +390,7 @@ static void nic_remove(struct k_pci_dev *pci, bool gone)
         nic_free(nic);
 }
 
-/* ---- The driver --------------------------------------------------------------------------------
- */
+/* ---- The driver ------------------------------------------------------------------------------ */
 
 static const struct k_pci_id nic_ids[] = {
     { NIC_VENDOR_ID, NIC_DEVICE_ID },
@@ -463,8 +457,7 @@ void nic_driver_free(struct nic_driver *driver)
     k_free(driver);
 }
 
-/* ---- Asking ------------------------------------------------------------------------------------
- */
+/* ---- Asking ---------------------------------------------------------------------------------- */
 
 struct net_device *nic_driver_device(const struct nic_driver *driver, unsigned i)
 {

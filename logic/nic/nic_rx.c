@@ -38,8 +38,7 @@ static void put32(uint8_t *at, uint32_t v)
     put16(at + 2, v);
 }
 
-/* ---- Pages ------------------------------------------------------------------------------------
- */
+/* ---- Pages ----------------------------------------------------------------------------------- */
 
 static struct kaddr cache_line(const struct nic_drv_rq *rq, uint32_t index)
 {
@@ -107,8 +106,7 @@ static void page_drop(struct nic_drv *nic, const struct nic_drv_rq *rq, struct n
     page->page = NULL;
 }
 
-/* ---- Posting ----------------------------------------------------------------------------------
- */
+/* ---- Posting --------------------------------------------------------------------------------- */
 
 /* As many as lie in one cache line of the ring and there are pages for; false: no page. */
 static bool refill_line(struct nic_channel *channel, uint32_t n)
@@ -168,8 +166,7 @@ static void retry(struct k_timer *timer)
     nic_drv_channel_schedule(K_CONTAINER(timer, struct nic_channel, rq.retry));
 }
 
-/* ---- Packets ----------------------------------------------------------------------------------
- */
+/* ---- Packets --------------------------------------------------------------------------------- */
 
 /* What a packet takes of its page, with what the kernel keeps around it (MLX5_SKB_FRAG_SZ). */
 static uint32_t fragment_bytes(uint32_t bytes)
@@ -345,8 +342,7 @@ bool nic_drv_rx_passed(struct net_device *dev, uint16_t rxq, struct net_rx_mark 
     return net_rx_passed(&channel->rq.progress, idle, mark);
 }
 
-/* ---- Life -------------------------------------------------------------------------------------
- */
+/* ---- Life ------------------------------------------------------------------------------------ */
 
 static uint32_t power_of_two(uint32_t n)
 {

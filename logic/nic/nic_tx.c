@@ -37,8 +37,7 @@ static bool has_room(const struct nic_drv_sq *sq)
     return sq->mask + 1u - (sq->pc - sq->cc) >= NIC_WQE_BLOCKS_MAX;
 }
 
-/* ---- Mappings ---------------------------------------------------------------------------------
- */
+/* ---- Mappings -------------------------------------------------------------------------------- */
 
 static void unmap_oldest(struct nic_drv *nic, struct nic_drv_sq *sq)
 {
@@ -94,8 +93,7 @@ static void unmap_unposted(struct nic_drv *nic, struct nic_drv_sq *sq, uint32_t 
     sq->dma_cc = cc;
 }
 
-/* ---- Entries ----------------------------------------------------------------------------------
- */
+/* ---- Entries --------------------------------------------------------------------------------- */
 
 /* Everything but the control segment. 0 or a negative errno with nothing mapped. */
 static int wqe_build(struct nic_channel *channel, struct wqe *wqe, const struct sk_buff *skb)
@@ -270,8 +268,7 @@ enum net_xmit nic_drv_start_xmit(struct sk_buff *skb, struct net_device *dev)
     return result;
 }
 
-/* ---- Completions ------------------------------------------------------------------------------
- */
+/* ---- Completions ----------------------------------------------------------------------------- */
 
 /* The oldest entry under way. */
 static void complete_oldest(struct nic_channel *channel, bool charge)
@@ -332,8 +329,7 @@ bool nic_drv_sq_poll(struct nic_channel *channel)
     return n == NIC_TX_POLL_CQES;
 }
 
-/* ---- Life -------------------------------------------------------------------------------------
- */
+/* ---- Life ------------------------------------------------------------------------------------ */
 
 int nic_drv_sq_alloc(struct nic_channel *channel)
 {

@@ -73,8 +73,7 @@ int nvme_drv_admin(struct nvme_drv *nvme, struct nvme_sqe *sqe, uint32_t *result
     return error;
 }
 
-/* ---- What it is -------------------------------------------------------------------------------
- */
+/* ---- What it is ------------------------------------------------------------------------------ */
 
 static int identify(struct nvme_drv *nvme, uint32_t what, uint32_t nsid, uint8_t data[])
 {
@@ -120,8 +119,7 @@ int nvme_drv_identify(struct nvme_drv *nvme)
     return error;
 }
 
-/* ---- Queues -----------------------------------------------------------------------------------
- */
+/* ---- Queues ---------------------------------------------------------------------------------- */
 
 int nvme_drv_set_queues(struct nvme_drv *nvme, uint16_t *n)
 {

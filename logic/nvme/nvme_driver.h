@@ -35,8 +35,7 @@ struct nvme_drv *nvme_driver_device(const struct nvme_driver *driver, unsigned i
 /* The controller of a function that this driver has taken; NULL: it has not. */
 struct nvme_drv *nvme_of(struct k_pci_dev *dev);
 
-/* ---- A controller ------------------------------------------------------------------------------
- */
+/* ---- A controller ---------------------------------------------------------------------------- */
 
 struct k_pci_dev *nvme_pci(const struct nvme_drv *nvme);
 unsigned nvme_n_queues(const struct nvme_drv *nvme); /* pairs for I/O */
@@ -52,14 +51,14 @@ struct nvme_request;
  * request is the caller's again. In a hard interrupt, in nvme_poll(), or in a worker thread. */
 typedef void nvme_done_fn(struct nvme_request *request, int status);
 struct nvme_request {
-    /* ---- filled by the caller, left alone until done ---- */
+    /* ---- filled by the caller, left alone until done ----------------------------------------- */
     bool write;
     uint32_t nsid;
     uint64_t offset, bytes; /* whole blocks; bytes at least one block */
     struct kaddr buffer;    /* contiguous, a multiple of 4 bytes; not touched until done */
     nvme_done_fn *done;
     void *context;
-    /* ---- private ---- */
+    /* ---- private ----------------------------------------------------------------------------- */
     uint64_t dma, deadline_ps;
 };
 /* [thread] Hands the request to the queue of this CPU; done() follows, if 0 is returned. -EINVAL:

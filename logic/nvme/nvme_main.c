@@ -25,8 +25,7 @@ const struct nvme_driver_params nvme_driver_params_default = {
     .queue_entries = 256, .timeout_ps = UINT64_C(30000000000000), /* 30 s */
 };
 
-/* ---- The controller ---------------------------------------------------------------------------
- */
+/* ---- The controller -------------------------------------------------------------------------- */
 
 bool nvme_drv_absent(struct nvme_drv *nvme)
 {
@@ -77,8 +76,7 @@ static void shut_down(struct nvme_drv *nvme)
         k_warn(nvme->kernel, "nvme: no orderly shutdown");
 }
 
-/* ---- Commands that do not come back ------------------------------------------------------------
- */
+/* ---- Commands that do not come back ---------------------------------------------------------- */
 
 static void watch_fires(struct k_timer *timer)
 {
@@ -158,8 +156,7 @@ static void watch_work(struct k_work *work)
         nvme_drv_watch(nvme);
 }
 
-/* ---- Controllers come -------------------------------------------------------------------------
- */
+/* ---- Controllers come ------------------------------------------------------------------------ */
 
 static int read_capabilities(struct nvme_drv *nvme)
 {
@@ -270,8 +267,7 @@ static int nvme_probe(struct k_pci_dev *pci, void *context)
     return 0;
 }
 
-/* ---- Controllers go ---------------------------------------------------------------------------
- */
+/* ---- Controllers go -------------------------------------------------------------------------- */
 
 static void nvme_remove(struct k_pci_dev *pci, bool gone)
 {
@@ -294,8 +290,7 @@ static void nvme_remove(struct k_pci_dev *pci, bool gone)
     release(nvme);
 }
 
-/* ---- The driver -------------------------------------------------------------------------------
- */
+/* ---- The driver ------------------------------------------------------------------------------ */
 
 static const struct k_pci_id nvme_ids[] = {
     { NVME_VENDOR_INTEL, NVME_DEVICE_P4800X },
@@ -342,8 +337,7 @@ struct nvme_drv *nvme_of(struct k_pci_dev *dev)
     return dev->driver != NULL && dev->driver->probe == nvme_probe ? dev->device.driver_data : NULL;
 }
 
-/* ---- Asking -----------------------------------------------------------------------------------
- */
+/* ---- Asking ---------------------------------------------------------------------------------- */
 
 struct k_pci_dev *nvme_pci(const struct nvme_drv *nvme)
 {

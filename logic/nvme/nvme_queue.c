@@ -14,8 +14,7 @@
 
 #define LOCK_CYCLES 50u
 
-/* ---- Memory -----------------------------------------------------------------------------------
- */
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
 int nvme_drv_memory_alloc(struct nvme_drv *nvme, struct nvme_drv_memory *memory, size_t bytes)
 {
@@ -96,8 +95,7 @@ void nvme_drv_queue_clear(struct nvme_drv_queue *queue)
                sizeof none);
 }
 
-/* ---- Submission -------------------------------------------------------------------------------
- */
+/* ---- Submission ------------------------------------------------------------------------------ */
 
 bool nvme_drv_queue_put(struct nvme_drv_queue *queue, const struct nvme_sqe *sqe,
                         struct nvme_request *request)
@@ -214,8 +212,7 @@ int nvme_submit(struct nvme_drv *nvme, struct nvme_request *request)
     return error;
 }
 
-/* ---- Completion -------------------------------------------------------------------------------
- */
+/* ---- Completion ------------------------------------------------------------------------------ */
 
 bool nvme_drv_queue_take(struct nvme_drv_queue *queue, struct nvme_cqe *cqe)
 {

@@ -73,8 +73,7 @@ static struct octonic *of(struct net_device *dev)
     return K_CONTAINER(dev, struct octonic, dev);
 }
 
-/* ---- Rules ------------------------------------------------------------------------------------
- */
+/* ---- Rules ----------------------------------------------------------------------------------- */
 
 static struct kaddr rule_line(const struct octonic *o, const struct octo_rule *rule)
 {
@@ -140,8 +139,7 @@ static void rule_queue(struct octonic *o, struct octo_rule *rule, unsigned seen)
     k_work_queue(o->kernel, &o->update, (int)o->params.worker_cpu);
 }
 
-/* ---- The worker -------------------------------------------------------------------------------
- */
+/* ---- The worker ------------------------------------------------------------------------------ */
 
 /* Through the function that loses the flow: its report then comes behind the flow's packets. */
 static struct net_device *through(const struct octonic *o, unsigned from)
@@ -317,8 +315,7 @@ static void rescue(struct k_work *work)
     o->working--;
 }
 
-/* ---- What the stack asks ----------------------------------------------------------------------
- */
+/* ---- What the stack asks --------------------------------------------------------------------- */
 
 /* No room for a rule: the flow stays at the function where it comes in, at the queue of the CPU. */
 static int steer_within(struct octonic *o, unsigned port, const struct sk_buff *skb, uint16_t rxq,
@@ -503,8 +500,7 @@ static const struct net_device_ops octonic_ops = {
     .lower_changed = lower_changed,
 };
 
-/* ---- Life -------------------------------------------------------------------------------------
- */
+/* ---- Life ------------------------------------------------------------------------------------ */
 
 static void release(struct octonic *o)
 {

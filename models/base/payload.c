@@ -51,8 +51,7 @@ uint64_t payload_word_tag(uint64_t word)
     return payload_word(tag) == word ? tag : 0;
 }
 
-/* ---- Extents -----------------------------------------------------------------------------------
- */
+/* ---- Extents --------------------------------------------------------------------------------- */
 
 /* The bytes of an extent from one on, as many as are known up to eight. Those behind raw bytes are
  * of no stream. */
@@ -255,8 +254,7 @@ bool payload_slice(struct payload *to, const struct payload *payload, uint32_t f
     return true;
 }
 
-/* ---- Lines in memory ---------------------------------------------------------------------------
- */
+/* ---- Lines in memory ------------------------------------------------------------------------- */
 
 /* How far from `from` on, up to `to`, a line holds what goes on from a tag before: nothing, or the
  * stream's bytes (of byte `from` it would be `tag`). */

@@ -22,8 +22,7 @@
 #define PAYLOAD_TAG_BYTES    8u /* of a stream, that tell the tag */
 #define PAYLOAD_EXTENTS_MAX  12u
 
-/* ---- Tags --------------------------------------------------------------------------------------
- */
+/* ---- Tags ------------------------------------------------------------------------------------ */
 
 /* stream: 1 .. 32767, or 0; position: modulo 2^43. The highest bit says that there is a stream. */
 static inline uint64_t payload_tag(uint16_t stream, uint64_t position)
@@ -103,8 +102,7 @@ struct payload_difference {
     uint64_t found, expected;
 };
 
-/* ---- Extents -----------------------------------------------------------------------------------
- */
+/* ---- Extents --------------------------------------------------------------------------------- */
 
 struct payload_extent {
     uint64_t tag; /* of the first byte, if raw_bytes is 0 */
@@ -132,8 +130,7 @@ void payload_scatter(const struct payload *payload, uint32_t from, uint32_t byte
 bool payload_slice(struct payload *to, const struct payload *payload, uint32_t from,
                    uint32_t bytes);
 
-/* ---- Lines in memory ---------------------------------------------------------------------------
- */
+/* ---- Lines in memory ------------------------------------------------------------------------- */
 /* How many of the bytes [offset, offset + bytes) of a line belong together, at least 1: *tag is
  * that of the first of them if they are a stream's; 0 if they are none's or are too few to tell,
  * and nothing before them does. */

@@ -92,8 +92,7 @@ const struct stat_desc ether_stats_table[] = {
     { .kind = STAT_END },
 };
 
-/* ---- Frames -----------------------------------------------------------------------------------
- */
+/* ---- Frames ---------------------------------------------------------------------------------- */
 
 static inline struct sim_pool *frames_of(const struct model *model)
 {
@@ -140,8 +139,7 @@ uint64_t ether_frames_live(struct sim *sim)
     return sim_pool_live(sim_pool_shared(sim, FRAME_POOL, sizeof(struct ether_frame)));
 }
 
-/* ---- Sending ----------------------------------------------------------------------------------
- */
+/* ---- Sending --------------------------------------------------------------------------------- */
 
 static inline struct ether_direction *direction_of(const struct ether_port *port)
 {
@@ -275,8 +273,7 @@ uint64_t ether_port_in_flight(const struct ether_port *port)
     return direction_of(port)->in_flight;
 }
 
-/* ---- Flow control -----------------------------------------------------------------------------
- */
+/* ---- Flow control ---------------------------------------------------------------------------- */
 
 static void retime(const struct ether_direction *direction, struct ether_frame *frame,
                    sim_time left_ps)
@@ -439,8 +436,7 @@ uint64_t ether_port_headroom_bytes(const struct ether_port *port, uint32_t mtu_b
     return (uint64_t)((301 + 2.16 * metres) * params->rate_gbit_s + 2.72 * mtu_bytes);
 }
 
-/* ---- Wires ------------------------------------------------------------------------------------
- */
+/* ---- Wires ----------------------------------------------------------------------------------- */
 
 static double rate_of(const struct ether_wire_params *params, const struct ether_port *a,
                       const struct ether_port *b)

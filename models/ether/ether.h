@@ -121,8 +121,7 @@ struct ether_stats *ether_port_stats(struct ether_port *port);
 /* Of the frames sent, those that have not arrived, nor would have if they were not lost. */
 uint64_t ether_port_in_flight(const struct ether_port *port);
 
-/* ---- Flow control -----------------------------------------------------------------------------
- */
+/* ---- Flow control ---------------------------------------------------------------------------- */
 /* Both ends offer it. */
 bool ether_port_flow_control(const struct ether_port *port);
 /* Tells the other end to stop, again and again, until it is told to go on: the frame overtakes

@@ -69,8 +69,7 @@ uint32_t ether_packet_hash_l34(const struct ether_packet *packet)
     return hash >> 1; /* the lowest bit says little: peers count their ports up together */
 }
 
-/* ---- Checksums --------------------------------------------------------------------------------
- */
+/* ---- Checksums ------------------------------------------------------------------------------- */
 
 static uint64_t sum_bytes(const uint8_t *at, uint32_t bytes)
 {

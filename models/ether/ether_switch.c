@@ -102,8 +102,7 @@ static const struct stat_desc switch_stats[] = {
     { .kind = STAT_END },
 };
 
-/* ---- Addresses --------------------------------------------------------------------------------
- */
+/* ---- Addresses ------------------------------------------------------------------------------- */
 
 /* The entry of the MAC, or the free one where it would go. */
 static struct switch_mac *find_mac(const struct switch_state *state, uint64_t mac)
@@ -142,8 +141,7 @@ uint64_t ether_switch_drops(const struct model *model, uint32_t port)
     return ((const struct switch_state *)model->state)->drops[port];
 }
 
-/* ---- Forwarding -------------------------------------------------------------------------------
- */
+/* ---- Forwarding ------------------------------------------------------------------------------ */
 
 /* The member that the packet's flow uses: of those that are up. */
 static struct ether_port *member_of(struct model *model, const struct switch_group *group,
@@ -159,8 +157,7 @@ static struct ether_port *member_of(struct model *model, const struct switch_gro
     return up[n_up == 1 ? 0 : ether_packet_hash_l34(packet) % n_up];
 }
 
-/* ---- Flow control -----------------------------------------------------------------------------
- */
+/* ---- Flow control ---------------------------------------------------------------------------- */
 
 /* Room for what all the others may send until they stop; XON lies a frame's worth below. */
 static void set_thresholds(struct model *model, struct switch_output *output)
@@ -235,8 +232,7 @@ static void stop_senders(struct model *model, struct switch_output *output, uint
     expect_relief(model, output);
 }
 
-/* ---- Forwarding, continued --------------------------------------------------------------------
- */
+/* ---- Forwarding, continued ------------------------------------------------------------------- */
 
 static void forward(struct model *model, uint32_t from, uint32_t group, struct ether_frame *frame,
                     const struct ether_packet *packet)
@@ -299,8 +295,7 @@ static void switch_receive(struct ether_port *port, struct ether_frame *frame)
     }
 }
 
-/* ---- Set-up -----------------------------------------------------------------------------------
- */
+/* ---- Set-up ---------------------------------------------------------------------------------- */
 
 /* Reads "0+1 2+3" into groups; false if that is not what it says. */
 static bool read_groups(struct switch_state *state)

@@ -109,8 +109,7 @@ static const struct stat_desc gpu_stats_table[] = {
     { .kind = STAT_END },
 };
 
-/* ---- Posted writes -----------------------------------------------------------------------------
- */
+/* ---- Posted writes --------------------------------------------------------------------------- */
 
 static void post_done(struct pcie_dma_request *request, enum pcie_dma_status status)
 {
@@ -157,8 +156,7 @@ static void unmask(struct gpu_device *gpu)
         send_message(gpu, address, data);
 }
 
-/* ---- Registers --------------------------------------------------------------------------------
- */
+/* ---- Registers ------------------------------------------------------------------------------- */
 
 uint64_t gpu_timer_ns(const struct gpu_device *gpu)
 {
@@ -270,8 +268,7 @@ static void answer_read(struct gpu_device *gpu, struct tlp *tlp, bool supported)
     sim_schedule_in(gpu->model->sim, &answer->event, gpu->params.register_ps);
 }
 
-/* ---- Reset ------------------------------------------------------------------------------------
- */
+/* ---- Reset ----------------------------------------------------------------------------------- */
 
 static void mask_vectors(struct gpu_device *gpu)
 {
@@ -295,8 +292,7 @@ static void reset(struct gpu_device *gpu)
     gpu_memory_clear(gpu);
 }
 
-/* ---- TLPs -------------------------------------------------------------------------------------
- */
+/* ---- TLPs ------------------------------------------------------------------------------------ */
 
 static void answer_config(struct gpu_device *gpu, struct tlp *tlp)
 {
@@ -362,8 +358,7 @@ static void gpu_credit(struct model *model, uint32_t port)
     pcie_dma_credit(&gpu_device_of(model)->dma);
 }
 
-/* ---- Set-up -----------------------------------------------------------------------------------
- */
+/* ---- Set-up ---------------------------------------------------------------------------------- */
 
 static void check_params(const struct model *model, struct sim_error_list *errors)
 {

@@ -36,8 +36,7 @@ void gpu_channel_fail(struct gpu_channel *channel, enum gpu_channel_status statu
     gpu_interrupt(channel->gpu, channel->idx);
 }
 
-/* ---- Ends of commands --------------------------------------------------------------------------
- */
+/* ---- Ends of commands ------------------------------------------------------------------------ */
 
 static void release_semaphore(struct gpu_channel *channel)
 {
@@ -67,8 +66,7 @@ void gpu_channel_ended(struct gpu_channel *channel)
     next_command(channel);
 }
 
-/* ---- Beginnings --------------------------------------------------------------------------------
- */
+/* ---- Beginnings ------------------------------------------------------------------------------ */
 
 static void command_starts(struct sim *sim, struct sim_event *event)
 {
@@ -130,8 +128,7 @@ static void next_command(struct gpu_channel *channel)
     }
 }
 
-/* ---- Registers ---------------------------------------------------------------------------------
- */
+/* ---- Registers ------------------------------------------------------------------------------- */
 
 void gpu_channel_doorbell(struct gpu_channel *channel, uint32_t put)
 {

@@ -27,8 +27,7 @@ static bool to_device(const struct gpu_channel *channel)
     return (channel->command.launch & GPU_DESTINATION_DEVICE) != 0;
 }
 
-/* ---- Addresses outside --------------------------------------------------------------------------
- */
+/* ---- Addresses outside ----------------------------------------------------------------------- */
 
 /* Of the copy's next byte. Without a table, that of its first byte goes on. */
 static uint64_t outside(const struct gpu_channel *channel)
@@ -98,8 +97,7 @@ static bool advance(struct gpu_channel *channel, uint32_t bytes)
     return load_run(channel);
 }
 
-/* ---- The end -----------------------------------------------------------------------------------
- */
+/* ---- The end --------------------------------------------------------------------------------- */
 
 static void flush_done(struct pcie_dma_request *request, enum pcie_dma_status status)
 {
@@ -149,8 +147,7 @@ static void chunk_fails(struct gpu_chunk *chunk)
     chunk_ends(chunk);
 }
 
-/* ---- Parts -------------------------------------------------------------------------------------
- */
+/* ---- Parts ----------------------------------------------------------------------------------- */
 
 static void chunk_written(struct pcie_dma_request *request, enum pcie_dma_status status)
 {

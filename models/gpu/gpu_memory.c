@@ -19,8 +19,7 @@
 #define BLOCK_BYTES (UINT64_C(1) << BLOCK_LOG2)
 #define TAG_BYTES   PAYLOAD_TAG_BYTES
 
-/* ---- Contents: blocks that appear when they are first written ----------------------------------
- */
+/* ---- Contents: blocks that appear when they are first written -------------------------------- */
 
 /* The bytes from `offset` on and, in *n, how many of `bytes` lie in its block; NULL: all zero. */
 static uint8_t *bytes_at(const struct gpu_device *gpu, uint64_t offset, uint64_t bytes, uint64_t *n)
@@ -77,8 +76,7 @@ void gpu_store(struct gpu_device *gpu, uint64_t offset, const void *from, uint64
     gpu_kernel_notice(gpu, offset, bytes);
 }
 
-/* ---- Writes of others --------------------------------------------------------------------------
- */
+/* ---- Writes of others ------------------------------------------------------------------------ */
 
 static void write_lands(struct sim *sim, struct sim_event *event)
 {
@@ -109,8 +107,7 @@ void gpu_aperture_write(struct gpu_device *gpu, struct tlp *tlp)
     gpu->write_tail = &tlp->next;
 }
 
-/* ---- Reads of others ---------------------------------------------------------------------------
- */
+/* ---- Reads of others ------------------------------------------------------------------------- */
 
 /* Completions end at multiples of Max_Payload_Size, which are multiples of the read completion
  * boundary of endpoints (2.3.1.1). */
@@ -158,8 +155,7 @@ void gpu_aperture_read(struct gpu_device *gpu, struct tlp *tlp)
     sim_schedule(gpu->model->sim, &answer->event, at_ps);
 }
 
-/* ---- Set-up, checks ----------------------------------------------------------------------------
- */
+/* ---- Set-up, checks -------------------------------------------------------------------------- */
 
 void gpu_memory_init(struct gpu_device *gpu)
 {

@@ -174,8 +174,7 @@ void core_load_range(struct core *core, struct sim_task *task, struct hpa hpa, u
     wait_until(core, task, done_ps, source);
 }
 
-/* ---- Copies ------------------------------------------------------------------------------------
- */
+/* ---- Copies ---------------------------------------------------------------------------------- */
 
 /* One access of a copy whose clock is *t. */
 static inline struct numa_result copy_access(struct core *core, struct hpa hpa, bool store,

@@ -93,7 +93,7 @@ static void reg_update(struct walk *walk, uint16_t id, unsigned offset, unsigned
     reg_write(walk, id, offset, bytes, (old & ~mask) | bits);
 }
 
-/* ---- First pass: scan ----------------------------------------------------------------------- */
+/* ---- First pass: scan ------------------------------------------------------------------------ */
 
 unsigned pcie_find_capability(const struct pcie_cfg_access *access, uint16_t id, unsigned cap_id)
 {
@@ -278,7 +278,7 @@ static void scan_bus(struct walk *walk, unsigned bus, uint32_t parent)
     }
 }
 
-/* ---- Second pass: sizes, from the leaves up ------------------------------------------------- */
+/* ---- Second pass: sizes, from the leaves up -------------------------------------------------- */
 
 static void add_item(struct walk *walk, uint32_t *n_items, uint64_t bytes, uint64_t align,
                      uint64_t *base)
@@ -413,7 +413,7 @@ static void size_windows(struct walk *walk)
     }
 }
 
-/* ---- Third pass: assign, from the root down ------------------------------------------------- */
+/* ---- Third pass: assign, from the root down -------------------------------------------------- */
 
 static void write_windows(struct walk *walk, const struct node *bridge)
 {

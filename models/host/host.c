@@ -54,8 +54,7 @@ static char *text(const char *fmt, const char *a, unsigned s, const char *b)
     return copy;
 }
 
-/* ---- Memory system and cores ------------------------------------------------------------------
- */
+/* ---- Memory system and cores ----------------------------------------------------------------- */
 
 static bool read_groups(struct host *host, const struct host_param_group *software,
                         struct config *config, struct config_node *group,
@@ -104,8 +103,7 @@ static void make_cores(struct host *host)
         core_init(&host->core[c], host->numa, &host->core_params, c);
 }
 
-/* ---- Root complexes ---------------------------------------------------------------------------
- */
+/* ---- Root complexes -------------------------------------------------------------------------- */
 
 /* Reads `ports`; the descriptions of each socket's root ports, names owned by the configuration. */
 static void read_ports(struct host *host, struct config *config, struct config_node *group,
@@ -266,8 +264,7 @@ void host_free(struct host *host)
     free(host);
 }
 
-/* ---- Looking at it -----------------------------------------------------------------------------
- */
+/* ---- Looking at it --------------------------------------------------------------------------- */
 
 const char *host_name(const struct host *host)
 {

@@ -128,8 +128,7 @@ bool host_booted(const struct host *host, const char **why)
     return host->booted;
 }
 
-/* ---- IOMMU ------------------------------------------------------------------------------------
- */
+/* ---- IOMMU ----------------------------------------------------------------------------------- */
 
 static bool table_page_alloc(void *context, struct hpa *hpa)
 {
@@ -192,8 +191,7 @@ struct iommu_domain *host_domain_of(struct host *host, uint16_t requester_id)
     return domain;
 }
 
-/* ---- DMA memory ---------------------------------------------------------------------------------
- */
+/* ---- DMA memory ------------------------------------------------------------------------------ */
 
 static uint64_t whole_pages(const struct host *host, uint64_t bytes, uint64_t iommu_page_bytes)
 {

@@ -41,7 +41,7 @@ static void command_set(struct iommu_driver *driver, uint32_t bits)
     SIM_ASSERT((status & bits) == bits, "GSTS %#x lacks %#x", status, bits);
 }
 
-/* ---- Invalidation --------------------------------------------------------------------------- */
+/* ---- Invalidation ---------------------------------------------------------------------------- */
 
 static void queue_put(struct iommu_driver *driver, struct vtd_entry128 descriptor)
 {
@@ -86,7 +86,7 @@ void iommu_domain_flush(struct iommu_domain *domain)
     iotlb_invalidate(domain->driver, VTD_DOMAIN, domain->did);
 }
 
-/* ---- Faults --------------------------------------------------------------------------------- */
+/* ---- Faults ---------------------------------------------------------------------------------- */
 
 bool iommu_driver_fault(struct iommu_driver *driver, uint16_t *requester_id, struct iova *iova,
                         bool *write, enum iommu_fault *reason)
@@ -127,7 +127,7 @@ static void faults_discard(struct iommu_driver *driver)
     driver->fault_idx = 0;
 }
 
-/* ---- Set-up --------------------------------------------------------------------------------- */
+/* ---- Set-up ---------------------------------------------------------------------------------- */
 
 static bool base_pages_get(struct iommu_driver *driver)
 {
@@ -178,7 +178,7 @@ struct iommu_driver *iommu_driver_new(struct iommu *iommu, const struct iommu_dr
     return driver;
 }
 
-/* ---- Context entries ------------------------------------------------------------------------ */
+/* ---- Context entries ------------------------------------------------------------------------- */
 
 /* Address of the requester's context entry; 0 if its bus has no table. */
 static uint64_t context_find(const struct iommu_driver *driver, uint16_t requester_id)
@@ -264,7 +264,7 @@ static void domain_detach_all(struct iommu_driver *driver, uint16_t did)
     }
 }
 
-/* ---- Domains -------------------------------------------------------------------------------- */
+/* ---- Domains --------------------------------------------------------------------------------- */
 
 /* The next free one after the last given out, so that a number does not come back at once. */
 static bool did_get(struct iommu_driver *driver, uint16_t *did)
@@ -335,7 +335,7 @@ uint64_t iommu_driver_table_bytes(const struct iommu_driver *driver)
     return driver->table_bytes;
 }
 
-/* ---- Interrupt remapping -------------------------------------------------------------------- */
+/* ---- Interrupt remapping --------------------------------------------------------------------- */
 
 static bool interrupts_start(struct iommu_driver *driver)
 {

@@ -97,7 +97,7 @@ static uint64_t tables_missing(const struct range *range, uint64_t first, uint64
     return n;
 }
 
-/* ---- Map ------------------------------------------------------------------------------------ */
+/* ---- Map ------------------------------------------------------------------------------------- */
 
 static int map_check(struct range *range, uint64_t table, unsigned level, uint64_t first,
                      uint64_t last)
@@ -228,7 +228,7 @@ int iommu_map(struct iommu_domain *domain, struct iova iova, struct hpa hpa, uin
     return 0;
 }
 
-/* ---- Unmap ---------------------------------------------------------------------------------- */
+/* ---- Unmap ----------------------------------------------------------------------------------- */
 
 static int unmap_check(const struct range *range, uint64_t table, unsigned level, uint64_t first,
                        uint64_t last)

@@ -340,8 +340,7 @@ void pcie_requester_submit(struct model *model, struct pcie_requester_op *op)
     }
 }
 
-/* ---- As a target ------------------------------------------------------------------------------
- */
+/* ---- As a target ----------------------------------------------------------------------------- */
 
 static struct tlp *answer_read(struct model *model, struct tlp *tlp)
 {
@@ -414,8 +413,7 @@ static void requester_credit(struct model *model, uint32_t port)
     pcie_dma_credit(&((struct requester_state *)model->state)->dma);
 }
 
-/* ---- Set-up -----------------------------------------------------------------------------------
- */
+/* ---- Set-up ---------------------------------------------------------------------------------- */
 
 static void requester_init(struct model *model, struct sim_error_list *errors)
 {

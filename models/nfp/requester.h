@@ -20,7 +20,7 @@ typedef void pcie_requester_done_fn(struct pcie_requester_op *op, enum pcie_dma_
 
 /* One operation; embedded in what the caller does, not touched by it until done. */
 struct pcie_requester_op {
-    /* ---- filled by the caller ---- */
+    /* ---- filled by the caller ---------------------------------------------------------------- */
     bool write;
     uint8_t interface; /* enum pcie_requester_interface */
     bool bulk;         /* payload in tag mode */
@@ -30,7 +30,7 @@ struct pcie_requester_op {
     pcie_requester_done_fn *done;
     void *context;
     struct sim_stamp *stamp; /* NULL, or started by the caller; its parts sum to the whole */
-    /* ---- private ---- */
+    /* ---- private ----------------------------------------------------------------------------- */
     struct model *model;
     struct pcie_requester_op *next;
     struct pcie_dma_request dma;

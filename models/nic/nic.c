@@ -161,8 +161,7 @@ static const struct stat_desc nic_stats_table[] = {
     { .kind = STAT_END },
 };
 
-/* ---- DMA --------------------------------------------------------------------------------------
- */
+/* ---- DMA ------------------------------------------------------------------------------------- */
 
 void nic_dma_read(struct nic_function *function, struct pcie_dma_request *request)
 {
@@ -176,8 +175,7 @@ void nic_dma_write(struct nic_function *function, struct pcie_dma_request *reque
     pcie_dma_write(&function->dma, request, nic_now(function->nic));
 }
 
-/* ---- Registers --------------------------------------------------------------------------------
- */
+/* ---- Registers ------------------------------------------------------------------------------- */
 
 static uint32_t read_register(const struct nic_function *function, uint64_t offset)
 {
@@ -302,8 +300,7 @@ static void answer_read(struct nic_function *function, struct tlp *tlp)
     sim_schedule_in(model->sim, &answer->event, nic->params.register_ps);
 }
 
-/* ---- TLPs -------------------------------------------------------------------------------------
- */
+/* ---- TLPs ------------------------------------------------------------------------------------ */
 
 static void answer_config(struct nic_function *function, struct tlp *tlp)
 {
@@ -368,8 +365,7 @@ static void nic_credit(struct model *model, uint32_t port)
     }
 }
 
-/* ---- Set-up -----------------------------------------------------------------------------------
- */
+/* ---- Set-up ---------------------------------------------------------------------------------- */
 
 static void mistake(const struct model *model, struct sim_error_list *errors, const char *key,
                     uint64_t found, const char *expected)

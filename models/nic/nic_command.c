@@ -17,8 +17,7 @@
 
 static void next_command(struct nic_function *function);
 
-/* ---- Queues -----------------------------------------------------------------------------------
- */
+/* ---- Queues ---------------------------------------------------------------------------------- */
 
 static void *allocate(size_t bytes)
 {
@@ -176,8 +175,7 @@ void nic_queues_free(struct nic_function *function)
     }
 }
 
-/* ---- Tables and rules -------------------------------------------------------------------------
- */
+/* ---- Tables and rules ------------------------------------------------------------------------ */
 
 static struct ether_flow flow_of(const struct nic_command *c)
 {
@@ -258,8 +256,7 @@ static uint8_t use_rss_table(struct nic_function *function)
     return NIC_COMMAND_OK;
 }
 
-/* ---- Virtual functions -------------------------------------------------------------------------
- */
+/* ---- Virtual functions ----------------------------------------------------------------------- */
 
 static uint8_t enable_vfs(struct nic_function *function, const struct nic_command *c)
 {
@@ -278,8 +275,7 @@ static bool is_off(const struct nic_function *function)
            (function->pf != NULL && function->vf_idx >= function->pf->n_vfs_ready);
 }
 
-/* ---- One after the other ----------------------------------------------------------------------
- */
+/* ---- One after the other --------------------------------------------------------------------- */
 
 static uint8_t execute(struct nic_function *function, struct nic_command *c)
 {

@@ -19,8 +19,7 @@
 
 #include "models/nic/nic_internal.h"
 
-/* ---- Writes -----------------------------------------------------------------------------------
- */
+/* ---- Writes ---------------------------------------------------------------------------------- */
 
 static void post_done(struct pcie_dma_request *request, enum pcie_dma_status status)
 {
@@ -40,8 +39,7 @@ void nic_post(struct nic_function *function, uint64_t iova, const void *bytes, u
     nic_dma_write(function, &write->request);
 }
 
-/* ---- MSI-X ------------------------------------------------------------------------------------
- */
+/* ---- MSI-X ----------------------------------------------------------------------------------- */
 
 static void send_message(struct nic_function *function, uint64_t address, uint32_t data)
 {
@@ -70,8 +68,7 @@ void nic_msix_unmask(struct nic_function *function)
         send_message(function, address, data);
 }
 
-/* ---- Event queues -----------------------------------------------------------------------------
- */
+/* ---- Event queues ---------------------------------------------------------------------------- */
 
 static uint8_t owner_of(uint32_t producer, unsigned log)
 {
@@ -117,8 +114,7 @@ void nic_eq_arm(struct nic_function *function, struct nic_eq *eq, uint32_t consu
         interrupt(function, eq->vector);
 }
 
-/* ---- Completion queues ------------------------------------------------------------------------
- */
+/* ---- Completion queues ----------------------------------------------------------------------- */
 
 static void make_event(struct nic_cq *cq, bool by_timer)
 {

@@ -17,8 +17,7 @@ static const uint8_t rss_key[KEY_BYTES] = {
     0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
 };
 
-/* ---- Exact match ------------------------------------------------------------------------------
- */
+/* ---- Exact match ----------------------------------------------------------------------------- */
 
 void nic_flow_init(struct nic_flow_table *table, uint32_t n_max)
 {
@@ -95,8 +94,7 @@ bool nic_flow_delete(struct nic_flow_table *table, const struct ether_flow *flow
     return true;
 }
 
-/* ---- Receive-side scaling ---------------------------------------------------------------------
- */
+/* ---- Receive-side scaling -------------------------------------------------------------------- */
 
 /* The 32 bits of the key from a bit on. */
 static uint32_t key_at(unsigned bit)

@@ -25,8 +25,7 @@
 struct nic;
 struct nic_function;
 
-/* ---- Completions and events -------------------------------------------------------------------
- */
+/* ---- Completions and events ------------------------------------------------------------------ */
 
 /* A small write: CQE, EQE, MSI-X message, answer of a command. */
 struct nic_write {
@@ -57,8 +56,7 @@ struct nic_cq {
     struct sim_event timer;
 };
 
-/* ---- Transmit ---------------------------------------------------------------------------------
- */
+/* ---- Transmit -------------------------------------------------------------------------------- */
 
 /* One read of WQEs into a queue's cache. */
 struct nic_fetch {
@@ -127,8 +125,7 @@ struct nic_sq {
     uint8_t *cache;                             /* prefetch_blocks x 64 */
 };
 
-/* ---- Receive ----------------------------------------------------------------------------------
- */
+/* ---- Receive --------------------------------------------------------------------------------- */
 
 /* A packet on the chip and on its way into host memory. */
 struct nic_rx {
@@ -173,8 +170,7 @@ struct nic_rq {
     struct nic_wqe_data cache[NIC_RQ_CACHE_WQES];
 };
 
-/* ---- Functions and the whole ------------------------------------------------------------------
- */
+/* ---- Functions and the whole ----------------------------------------------------------------- */
 
 enum nic_command_step {
     NIC_COMMAND_IDLE,

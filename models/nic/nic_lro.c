@@ -65,8 +65,7 @@ static struct segment look_at(const struct nic_rx *rx)
     return s;
 }
 
-/* ---- Sessions ---------------------------------------------------------------------------------
- */
+/* ---- Sessions -------------------------------------------------------------------------------- */
 
 static void end_session(struct nic_lro *lro)
 {

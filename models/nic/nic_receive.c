@@ -20,8 +20,7 @@
 
 static void pump(struct nic_rq *rq);
 
-/* ---- The buffer on the chip -------------------------------------------------------------------
- */
+/* ---- The buffer on the chip ------------------------------------------------------------------ */
 
 /* Thresholds as the driver of mlx5 sets them (en/port_buffer.c): above XOFF there is room for what
  * may still come in; XON lies an MTU below. A buffer that is too small for that has no flow
@@ -56,8 +55,7 @@ static inline void buffer_give_back(struct nic *nic, uint32_t bytes)
     }
 }
 
-/* ---- The way into memory ----------------------------------------------------------------------
- */
+/* ---- The way into memory --------------------------------------------------------------------- */
 
 /* The last of it was handed to the link: its place on the chip is free. */
 static void data_written(struct pcie_dma_request *request, enum pcie_dma_status status)
@@ -153,8 +151,7 @@ static void deliver(struct nic_rq *rq, struct nic_rx *rx, const struct nic_wqe_d
     write_completion(rq, rx);
 }
 
-/* ---- Packets that wait for a buffer -----------------------------------------------------------
- */
+/* ---- Packets that wait for a buffer ---------------------------------------------------------- */
 
 static struct nic_rx *take_waiting(struct nic_rq *rq)
 {
@@ -199,8 +196,7 @@ static void drop_too_long(struct nic_rq *rq)
     throw_away(rq->function, take_waiting(rq));
 }
 
-/* ---- Buffers ----------------------------------------------------------------------------------
- */
+/* ---- Buffers --------------------------------------------------------------------------------- */
 
 static uint16_t posted_ahead(const struct nic_rq *rq)
 {
@@ -353,8 +349,7 @@ void nic_rq_free(struct nic_rq *rq)
     free(rq);
 }
 
-/* ---- Which queue ------------------------------------------------------------------------------
- */
+/* ---- Which queue ----------------------------------------------------------------------------- */
 
 /* The function that a flow without a rule goes to. */
 static struct nic_function *default_function(struct nic *nic)

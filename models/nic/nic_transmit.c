@@ -28,8 +28,7 @@
 static void transmit(struct nic *nic);
 static void fetch_wqes(struct nic_sq *sq);
 
-/* ---- Completions ------------------------------------------------------------------------------
- */
+/* ---- Completions ----------------------------------------------------------------------------- */
 
 static void complete(struct nic_function *function, uint16_t cq_number, uint16_t sq,
                      uint16_t wqe_index, unsigned opcode)
@@ -45,8 +44,7 @@ static void complete(struct nic_function *function, uint16_t cq_number, uint16_t
     nic_cq_written(cq);
 }
 
-/* ---- After the wire ---------------------------------------------------------------------------
- */
+/* ---- After the wire -------------------------------------------------------------------------- */
 
 /* Packets whose last bit has left: their part of the buffer is free. */
 static void retire(struct nic *nic)
@@ -108,8 +106,7 @@ void nic_retime(struct ether_port *port, struct ether_frame *frame, sim_time lef
         transmit(nic);
 }
 
-/* ---- Packets ----------------------------------------------------------------------------------
- */
+/* ---- Packets --------------------------------------------------------------------------------- */
 
 /* Removes what has been used from the head of the queue's stream. */
 static void drop_chunk(struct nic_sq *sq)
@@ -239,8 +236,7 @@ static void chunk_done(struct pcie_dma_request *request, enum pcie_dma_status st
     transmit(nic);
 }
 
-/* ---- From a WQE to packets --------------------------------------------------------------------
- */
+/* ---- From a WQE to packets ------------------------------------------------------------------- */
 
 /* Which function a data segment is read through: this one, or the one that the hint names if it is
  * there. */
@@ -358,8 +354,7 @@ static void issue_packet(struct nic_sq *sq)
         read_chunk(sq, wqe->issued_bytes);
 }
 
-/* ---- WQEs -------------------------------------------------------------------------------------
- */
+/* ---- WQEs ------------------------------------------------------------------------------------ */
 
 static const uint8_t *block_at(const struct nic_sq *sq, unsigned block)
 {
@@ -436,8 +431,7 @@ static bool open_wqe(struct nic_sq *sq)
     return false;
 }
 
-/* ---- Fetching WQEs ----------------------------------------------------------------------------
- */
+/* ---- Fetching WQEs --------------------------------------------------------------------------- */
 
 static void activate(struct nic_sq *sq)
 {
@@ -514,8 +508,7 @@ void nic_sq_doorbell(struct nic_sq *sq, uint16_t producer)
     fetch_wqes(sq);
 }
 
-/* ---- In turn ----------------------------------------------------------------------------------
- */
+/* ---- In turn --------------------------------------------------------------------------------- */
 
 static bool window_open(const struct nic_function *function)
 {
@@ -568,8 +561,7 @@ static void transmit(struct nic *nic)
     schedule_retire(nic, full);
 }
 
-/* ---- Life -------------------------------------------------------------------------------------
- */
+/* ---- Life ------------------------------------------------------------------------------------ */
 
 void nic_sq_init(struct nic_sq *sq)
 {

@@ -258,7 +258,7 @@ static struct answer acquire(struct numa *n, unsigned from, uint64_t line, enum 
     return a;
 }
 
-/* ---- Cores --------------------------------------------------------------------------------- */
+/* ---- Cores ----------------------------------------------------------------------------------- */
 
 /* The socket has the line, and other clusters of it may have copies: what the core may have. */
 static enum line_state hit_load(struct numa *n, unsigned socket, struct holder h, uint32_t bit,
@@ -414,7 +414,7 @@ static sim_time flush(struct numa *n, unsigned core, uint64_t line, sim_time at_
     return t + n->params->cache->llc_return_ps;
 }
 
-/* ---- Devices ------------------------------------------------------------------------------- */
+/* ---- Devices --------------------------------------------------------------------------------- */
 
 /* The line is in the LLC, and no core of the socket has a copy. */
 static inline bool line_is_llcs_only(const struct cache *llc, struct holder h)

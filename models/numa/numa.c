@@ -207,7 +207,7 @@ sim_time numa_idle_load_ps(const struct numa *n, unsigned from, unsigned home)
     return n->ops->idle_load_ps(n, from, home);
 }
 
-/* ---- Warming ------------------------------------------------------------------------------- */
+/* ---- Warming --------------------------------------------------------------------------------- */
 
 static void drop_line(struct numa *n, uint64_t line)
 {
@@ -277,7 +277,7 @@ void numa_warm_forgotten(struct numa *n, unsigned socket, struct hpa hpa, uint64
     }
 }
 
-/* ---- Statistics ---------------------------------------------------------------------------- */
+/* ---- Statistics ------------------------------------------------------------------------------ */
 
 bool numa_stats(struct numa *n, unsigned index, const char **prefix, const struct stat_desc **table,
                 void **state)

@@ -117,7 +117,7 @@ sim_time numa_io_send(struct numa *numa, unsigned from, unsigned to, enum numa_i
  * what is known about them. No simulated effect. */
 void numa_prefetch(const struct numa *numa, unsigned socket, struct hpa hpa, unsigned bytes);
 
-/* ---- For set-up of experiments: no time passes, no traffic is counted ---------------------- */
+/* ---- For set-up of experiments: no time passes, no traffic is counted ------------------------ */
 /* Drops every line of [hpa, hpa + bytes) from all caches (directory entries too). */
 void numa_warm_drop(struct numa *numa, struct hpa hpa, uint64_t bytes);
 /* Drops everything from all caches. */
@@ -130,7 +130,7 @@ void numa_warm_device(struct numa *numa, unsigned socket, struct hpa hpa, uint64
  * there is an in-memory directory, it does not know that of lines of other sockets. */
 void numa_warm_forgotten(struct numa *numa, unsigned socket, struct hpa hpa, uint64_t bytes);
 
-/* ---- Statistics ---------------------------------------------------------------------------- */
+/* ---- Statistics ------------------------------------------------------------------------------ */
 /* Tables and their states for run_result_stats(), one per call with ascending index until false;
  * prefix is "" or "s0." and so on. Bytes of DRAM and interconnect, by cause. */
 bool numa_stats(struct numa *numa, unsigned index, const char **prefix,

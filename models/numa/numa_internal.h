@@ -190,7 +190,7 @@ static inline struct cache *l1_of_core(const struct numa *n, unsigned core)
     return &n->cluster[core >> n->l2_cores_log2].l1[core & ((1u << n->l2_cores_log2) - 1)];
 }
 
-/* ---- Resources, counted by cause (resources.c) ---------------------------------------------- */
+/* ---- Resources, counted by cause (resources.c) ----------------------------------------------- */
 sim_time numa_dram_read(struct numa *n, uint64_t line, enum read_cause cause, sim_time at_ps);
 sim_time numa_dram_write(struct numa *n, uint64_t line, enum write_cause cause, sim_time at_ps);
 /* Counts bytes that from put on the interconnect (from == to: on its front-side bus). */
@@ -236,8 +236,7 @@ enum line_state cluster_downgrade(struct numa *n, unsigned cluster, uint64_t lin
 /* Removes the line; returns what it was. Dirty data is the caller's. */
 enum line_state cluster_invalidate(struct numa *n, unsigned cluster, uint64_t line);
 
-/* ---- The caching agent of a socket: LLC or snoop filter (agent.c) -----------------------------
- */
+/* ---- The caching agent of a socket: LLC or snoop filter (agent.c) ---------------------------- */
 /* What a request from elsewhere wants of a socket's caches. */
 enum snoop {
     SNOOP_SHARE,      /* read: copies may stay, shared */

@@ -21,7 +21,7 @@ void page_alloc_release(struct page_alloc *a)
     memset(a, 0, sizeof(*a));
 }
 
-/* ---- Free runs ----------------------------------------------------------------------------- */
+/* ---- Free runs ------------------------------------------------------------------------------- */
 
 static void insert_free(struct page_alloc *a, size_t at, struct page_run run)
 {
@@ -72,7 +72,7 @@ void page_alloc_add(struct page_alloc *a, uint64_t first, uint64_t count)
     }
 }
 
-/* ---- Allocated runs ------------------------------------------------------------------------ */
+/* ---- Allocated runs -------------------------------------------------------------------------- */
 
 static size_t slot_of(const struct page_alloc *a, uint64_t first)
 {

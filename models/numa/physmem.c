@@ -149,7 +149,7 @@ bool physmem_contains(const struct physmem *mem, struct hpa hpa, uint64_t bytes)
     return bytes <= left && bytes <= to_hole;
 }
 
-/* ---- Bytes --------------------------------------------------------------------------------- */
+/* ---- Bytes ----------------------------------------------------------------------------------- */
 
 /* The host memory of an address, or NULL if its page does not exist. hpa must be memory. */
 static uint8_t *find(const struct physmem *mem, uint64_t hpa)
@@ -376,7 +376,7 @@ uint64_t physmem_resident_bytes(const struct physmem *mem)
     return mem->n_pages * PAGE_BYTES + mem->n_regions * sizeof(struct region);
 }
 
-/* ---- Allocation ---------------------------------------------------------------------------- */
+/* ---- Allocation ------------------------------------------------------------------------------ */
 
 static uint64_t pages_of(uint64_t bytes)
 {

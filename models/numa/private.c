@@ -150,8 +150,7 @@ enum line_state cluster_invalidate(struct numa *n, unsigned cluster, uint64_t li
     return invalidate_in(n, c, line, NULL, &c->l2);
 }
 
-/* ---- Accesses of a core ----------------------------------------------------------------------
- */
+/* ---- Accesses of a core ---------------------------------------------------------------------- */
 
 /* One that is under way. usual: cluster.fast, and nobody wants to know where its time goes. Where
  * it is compiled for that, everything here is known to the compiler but what it is for. */

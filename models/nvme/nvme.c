@@ -135,8 +135,7 @@ static const struct stat_desc nvme_stats_table[] = {
     { .kind = STAT_END },
 };
 
-/* ---- DMA --------------------------------------------------------------------------------------
- */
+/* ---- DMA ------------------------------------------------------------------------------------- */
 
 static void dma_ends(struct pcie_dma_request *request, enum pcie_dma_status status)
 {
@@ -181,8 +180,7 @@ void nvme_dma_start(struct nvme *nvme, struct nvme_dma *dma)
     }
 }
 
-/* ---- Enabling, resets --------------------------------------------------------------------------
- */
+/* ---- Enabling, resets ------------------------------------------------------------------------ */
 
 static void registers_reset(struct nvme *nvme)
 {
@@ -305,8 +303,7 @@ void nvme_remove(struct model *model)
     pcie_dma_credit(&nvme->dma);
 }
 
-/* ---- Registers --------------------------------------------------------------------------------
- */
+/* ---- Registers ------------------------------------------------------------------------------- */
 
 static uint64_t capabilities(const struct nvme *nvme)
 {
@@ -391,8 +388,7 @@ static void write_word(struct nvme *nvme, uint64_t offset, uint32_t value)
     }
 }
 
-/* ---- Requests to it ---------------------------------------------------------------------------
- */
+/* ---- Requests to it -------------------------------------------------------------------------- */
 
 /* Of bulk payload the beginning of each line's share travels; the rest of the share is zero. */
 static void cmb_write(uint8_t *to, const struct tlp *tlp)
@@ -542,8 +538,7 @@ static void nvme_credit(struct model *model, uint32_t port)
     pcie_dma_credit(&nvme_state(model)->dma);
 }
 
-/* ---- Set-up -----------------------------------------------------------------------------------
- */
+/* ---- Set-up ---------------------------------------------------------------------------------- */
 
 static void port_init(struct model *model)
 {

@@ -16,8 +16,7 @@
 
 #define MAX_QUEUE_PAIRS_BITS 16
 
-/* ---- Identify ---------------------------------------------------------------------------------
- */
+/* ---- Identify -------------------------------------------------------------------------------- */
 
 static unsigned log2_of(uint64_t value)
 {
@@ -82,8 +81,7 @@ static void identify(struct nvme_command *command)
     nvme_send_page(command, page);
 }
 
-/* ---- Queues -----------------------------------------------------------------------------------
- */
+/* ---- Queues ---------------------------------------------------------------------------------- */
 
 /* What both kinds are asked alike. */
 static enum nvme_status check_create(const struct nvme *nvme, const struct nvme_sqe *sqe,
@@ -155,8 +153,7 @@ static void delete_sq(struct nvme_command *command)
     nvme_complete(command, NVME_SC_SUCCESS);
 }
 
-/* ---- The rest ---------------------------------------------------------------------------------
- */
+/* ---- The rest -------------------------------------------------------------------------------- */
 
 static enum nvme_status feature(struct nvme_command *command)
 {

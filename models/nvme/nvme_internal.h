@@ -18,8 +18,7 @@ struct nvme_command;
 
 enum nvme_payload { NVME_PAYLOAD_TAG, NVME_PAYLOAD_BYTES };
 
-/* ---- DMA, by PCIe or within the controller ----------------------------------------------------
- */
+/* ---- DMA, by PCIe or within the controller --------------------------------------------------- */
 
 /* A transfer to or from an address that may lie in the controller's own memory buffer. */
 struct nvme_dma;
@@ -32,8 +31,7 @@ struct nvme_dma {
     bool write;
 };
 
-/* ---- Queues -----------------------------------------------------------------------------------
- */
+/* ---- Queues ---------------------------------------------------------------------------------- */
 
 struct nvme_cq {
     bool there, interrupts;
@@ -58,8 +56,7 @@ struct nvme_sq {
     uint8_t fetched[NVME_FETCH_MAX * NVME_SQE_BYTES];
 };
 
-/* ---- Commands ---------------------------------------------------------------------------------
- */
+/* ---- Commands -------------------------------------------------------------------------------- */
 
 /* A part of a command's data within one memory page. */
 struct nvme_piece {
@@ -97,8 +94,7 @@ struct nvme_command {
     struct nvme_dma completion;
 };
 
-/* ---- Media ------------------------------------------------------------------------------------
- */
+/* ---- Media ----------------------------------------------------------------------------------- */
 
 /* Pages of 4 KiB that were written; found by two steps of 4096 and as many as it takes. */
 struct nvme_chunk;
@@ -123,8 +119,7 @@ struct nvme_params {
     struct pcie_dma_params dma;
 };
 
-/* ---- The whole --------------------------------------------------------------------------------
- */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
 /* An MMIO read that is being answered, an MSI-X message. */
 struct nvme_answer {

@@ -16,8 +16,7 @@
 
 static void pieces_start(struct nvme_command *command);
 
-/* ---- The end ----------------------------------------------------------------------------------
- */
+/* ---- The end --------------------------------------------------------------------------------- */
 
 static void write_safe(struct sim *sim, struct sim_event *event)
 {
@@ -68,8 +67,7 @@ static void piece_ends(struct nvme_piece *piece, enum pcie_dma_status status)
     consider_end(command);
 }
 
-/* ---- Pieces -----------------------------------------------------------------------------------
- */
+/* ---- Pieces ---------------------------------------------------------------------------------- */
 
 static void read_sent(struct nvme_dma *dma, enum pcie_dma_status status)
 {
@@ -143,8 +141,7 @@ static void piece_start(struct nvme_command *command)
     sim_schedule(nvme->model->sim, &piece->event, SIM_MAX(ready_ps, nvme_now(nvme)));
 }
 
-/* ---- PRP --------------------------------------------------------------------------------------
- */
+/* ---- PRP ------------------------------------------------------------------------------------- */
 
 static void list_here(struct nvme_dma *dma, enum pcie_dma_status status)
 {
@@ -219,8 +216,7 @@ static void pieces_start(struct nvme_command *command)
     }
 }
 
-/* ---- Commands ---------------------------------------------------------------------------------
- */
+/* ---- Commands -------------------------------------------------------------------------------- */
 
 static enum nvme_status check(struct nvme_command *command)
 {

@@ -61,8 +61,7 @@ void nvme_media_release(struct nvme *nvme)
     free(nvme->channel_free_ps);
 }
 
-/* ---- Time -------------------------------------------------------------------------------------
- */
+/* ---- Time ------------------------------------------------------------------------------------ */
 
 sim_time nvme_media_ready(struct nvme *nvme, const struct nvme_command *command, uint64_t offset,
                           uint32_t bytes)
@@ -76,8 +75,7 @@ sim_time nvme_media_ready(struct nvme *nvme, const struct nvme_command *command,
     return start_ps + (command->write ? params->write_ps : params->read_ps) + command->jitter_ps;
 }
 
-/* ---- Content ----------------------------------------------------------------------------------
- */
+/* ---- Content --------------------------------------------------------------------------------- */
 
 static uint8_t **page_slot(const struct nvme_namespace *namespace, uint64_t offset)
 {

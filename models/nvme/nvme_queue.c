@@ -16,8 +16,7 @@
 
 #include "models/nvme/nvme_internal.h"
 
-/* ---- Interrupts -------------------------------------------------------------------------------
- */
+/* ---- Interrupts ------------------------------------------------------------------------------ */
 
 static void message_sent(struct pcie_dma_request *request, enum pcie_dma_status status)
 {
@@ -58,8 +57,7 @@ void nvme_msix_unmask(struct nvme *nvme)
         send_message(nvme, address, data);
 }
 
-/* ---- Completion -------------------------------------------------------------------------------
- */
+/* ---- Completion ------------------------------------------------------------------------------ */
 
 static bool cq_full(const struct nvme_cq *cq)
 {
@@ -135,8 +133,7 @@ static void cq_flush(struct nvme_cq *cq)
     }
 }
 
-/* ---- Commands come and go ---------------------------------------------------------------------
- */
+/* ---- Commands come and go -------------------------------------------------------------------- */
 
 static void command_begins(struct sim *sim, struct sim_event *event)
 {
@@ -193,8 +190,7 @@ void nvme_command_free(struct nvme_command *command)
     nvme_fetch(nvme);
 }
 
-/* ---- Fetching ---------------------------------------------------------------------------------
- */
+/* ---- Fetching -------------------------------------------------------------------------------- */
 
 static void entries_here(struct nvme_dma *dma, enum pcie_dma_status status)
 {
@@ -258,8 +254,7 @@ void nvme_fetch(struct nvme *nvme)
     }
 }
 
-/* ---- Doorbells --------------------------------------------------------------------------------
- */
+/* ---- Doorbells ------------------------------------------------------------------------------- */
 
 static bool ring_sq(struct nvme *nvme, uint64_t q, uint32_t value)
 {
@@ -290,8 +285,7 @@ void nvme_doorbell(struct nvme *nvme, uint64_t offset, uint32_t value)
     nvme->stats.bad_doorbells += !good;
 }
 
-/* ---- Queues come and go -----------------------------------------------------------------------
- */
+/* ---- Queues come and go ---------------------------------------------------------------------- */
 
 void nvme_sq_create(struct nvme *nvme, uint16_t number, uint64_t iova, uint32_t entries,
                     uint16_t cq)

@@ -38,8 +38,7 @@ const struct stat_desc os_stats_table[] = {
     { .kind = STAT_END },
 };
 
-/* ---- Making ----------------------------------------------------------------------------------
- */
+/* ---- Making ---------------------------------------------------------------------------------- */
 
 static void cpu_init(struct kernel *kernel, unsigned idx)
 {
@@ -129,8 +128,7 @@ void k_free(void *p)
     free(p);
 }
 
-/* ---- Time, CPUs, costs ------------------------------------------------------------------------
- */
+/* ---- Time, CPUs, costs ----------------------------------------------------------------------- */
 
 const struct k_costs *k_costs(const struct kernel *kernel)
 {
@@ -234,8 +232,7 @@ void k_warn(struct kernel *kernel, const char *fmt, ...)
     fputc('\n', stderr);
 }
 
-/* ---- For programs, looking at it --------------------------------------------------------------
- */
+/* ---- For programs, looking at it ------------------------------------------------------------- */
 
 struct core *kernel_core(struct kernel *kernel)
 {

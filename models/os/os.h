@@ -39,8 +39,7 @@ struct host *kernel_host(struct kernel *kernel);
 /* The function of this host with this requester ID; NULL: enumeration found none. */
 struct k_pci_dev *os_pci_find(struct kernel *kernel, uint16_t id);
 
-/* ---- For programs that touch cache lines themselves (STREAM, PageRank) ------------------------
- */
+/* ---- For programs that touch cache lines themselves (STREAM, PageRank) ----------------------- */
 /* Core and task of the code that runs now. Valid until it next sleeps or migrates. */
 struct core *kernel_core(struct kernel *kernel);
 struct sim_task *kernel_task(struct kernel *kernel);
@@ -48,8 +47,7 @@ struct sim_task *kernel_task(struct kernel *kernel);
  * least every microsecond of what is done through kernel_core(). */
 void kernel_poll(struct kernel *kernel);
 
-/* ---- Payload that is checked (models/base/payload.h): no time, no traffic ---------------------------
- */
+/* ---- Payload that is checked (models/base/payload.h): no time, no traffic -------------------- */
 /* As if the program had filled the buffer with bytes of a stream, from this tag on. */
 void payload_fill(struct kernel *kernel, struct kaddr at, uint64_t tag, size_t bytes);
 /* The buffer holds the stream from this tag on; false otherwise: with what lies at the first place
@@ -57,8 +55,7 @@ void payload_fill(struct kernel *kernel, struct kaddr at, uint64_t tag, size_t b
 bool kernel_check(struct kernel *kernel, struct kaddr at, uint64_t tag, size_t bytes,
                   struct payload_difference *difference);
 
-/* ---- Looking at it ------------------------------------------------------------------------------
- */
+/* ---- Looking at it --------------------------------------------------------------------------- */
 /* Time that the CPU was not idle since the statistics were cleared. */
 sim_time kernel_busy_ps(const struct kernel *kernel, unsigned cpu);
 void kernel_stats_clear(struct kernel *kernel);

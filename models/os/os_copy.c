@@ -11,8 +11,7 @@
 #include "models/base/payload.h"
 #include "models/os/os_memory.h"
 
-/* ---- Content -----------------------------------------------------------------------------------
- */
+/* ---- Content --------------------------------------------------------------------------------- */
 
 /* Bytes of a stream put into memory; within a page. */
 static void put_run(uint8_t *page, uint64_t in_page, uint64_t tag, uint64_t bytes)
@@ -117,8 +116,7 @@ static void announce_content(struct physmem *mem, struct hpa from, uint64_t byte
         __builtin_prefetch(content + at);
 }
 
-/* ---- Copies ------------------------------------------------------------------------------------
- */
+/* ---- Copies ---------------------------------------------------------------------------------- */
 
 void k_copy(struct kernel *kernel, struct kaddr to, struct kaddr from, size_t bytes)
 {
@@ -146,8 +144,7 @@ void k_copy(struct kernel *kernel, struct kaddr to, struct kaddr from, size_t by
     os_interrupts_of(self);
 }
 
-/* ---- Payload that is checked -------------------------------------------------------------------
- */
+/* ---- Payload that is checked ----------------------------------------------------------------- */
 
 void payload_fill(struct kernel *kernel, struct kaddr at, uint64_t tag, size_t bytes)
 {

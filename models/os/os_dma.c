@@ -30,8 +30,7 @@ static void charge(struct kernel *kernel, uint64_t cycles)
         k_compute(kernel, cycles);
 }
 
-/* ---- Without an IOMMU --------------------------------------------------------------------------
- */
+/* ---- Without an IOMMU ------------------------------------------------------------------------ */
 
 static int direct_map(struct k_device *device, struct kaddr at, size_t bytes,
                       enum k_dma_direction direction, uint64_t *dma)
@@ -90,8 +89,7 @@ static void device_free(struct k_device *device, size_t bytes, struct kaddr at, 
     dma_of(device)->live_bytes -= bytes;
 }
 
-/* ---- Base addresses of other devices -----------------------------------------------------------
- */
+/* ---- Base addresses of other devices --------------------------------------------------------- */
 
 /* Lets the device in at the target; *address: of its bytes, in this host's tree. */
 static int resource_new(struct k_device *device, struct k_device *target, unsigned bar,
@@ -206,8 +204,7 @@ const struct k_dma_ops os_dma_ops = {
     .unmap_resource = direct_unmap_resource,
 };
 
-/* ---- With one ----------------------------------------------------------------------------------
- */
+/* ---- With one -------------------------------------------------------------------------------- */
 
 static unsigned order_of(uint64_t n_pages)
 {

@@ -173,7 +173,7 @@ static inline struct os_cpu *os_cpu(const struct kernel *kernel)
     return os_self(kernel)->on;
 }
 
-/* ---- os.c ---- */
+/* ---- os.c ------------------------------------------------------------------------------------ */
 /* A guest's kernel; guest outlives it. */
 struct kernel *os_guest_new(struct host *host, const struct os_params *params,
                             const struct os_guest *guest);
@@ -184,7 +184,7 @@ static inline void os_charge_cycles(struct k_thread *self, uint64_t cycles)
     os_charge(self, cycles * self->kernel->cycle_ps);
 }
 
-/* ---- os_irq.c ---- */
+/* ---- os_irq.c -------------------------------------------------------------------------------- */
 /* Takes the interrupts that are due, and what follows from them. */
 void os_interrupts_take(struct k_thread *self);
 /* To be called after time was charged by other means than os_charge(). */
@@ -207,12 +207,12 @@ void os_interrupt_arrived(void *context, uint32_t destination, uint8_t vector);
 /* due_ps after one of its sources has changed. */
 void os_due_update(struct os_cpu *cpu);
 
-/* ---- os_softirq.c ---- */
+/* ---- os_softirq.c ---------------------------------------------------------------------------- */
 /* At the end of a hard interrupt, or when soft interrupts are allowed again: runs what is pending,
  * unless ksoftirqd is at it. */
 void os_softirq_run(struct k_thread *self);
 
-/* ---- os_timer.c ---- */
+/* ---- os_timer.c ------------------------------------------------------------------------------ */
 /* Armed already: moved. */
 void os_timer_set(struct os_cpu *cpu, struct os_timer *timer, sim_time at_ps);
 void os_timer_cancel(struct os_timer *timer);
@@ -223,7 +223,7 @@ void os_timer_interrupt(struct k_thread *self);
 void os_timer_softirq(struct k_thread *self);
 void os_timers_release(struct kernel *kernel);
 
-/* ---- os_sched.c ---- */
+/* ---- os_sched.c ------------------------------------------------------------------------------ */
 void os_sched_init(struct os_cpu *cpu);
 /* Blocked until it is woken for the first time. */
 struct k_thread *os_thread_new(struct os_cpu *cpu, const char *name, k_thread_fn *body, void *arg);

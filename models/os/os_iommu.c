@@ -160,8 +160,7 @@ int k_iommu_unmap(struct k_iommu_domain *domain, uint64_t iova, uint64_t bytes)
     return iommu_unmap(domain->domain, (struct iova){ iova }, bytes);
 }
 
-/* ---- The host ----------------------------------------------------------------------------------
- */
+/* ---- The host -------------------------------------------------------------------------------- */
 
 bool k_root_requester(const struct kernel *kernel, unsigned i, uint16_t *requester_id)
 {

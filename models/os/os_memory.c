@@ -18,8 +18,7 @@
 #define SMALL_BYTES UINT64_C(0x10000) /* of a piece that small ones come from */
 #define SMALL_MAX   UINT64_C(0x4000)
 
-/* ---- Making ------------------------------------------------------------------------------------
- */
+/* ---- Making ---------------------------------------------------------------------------------- */
 
 static void node_init(struct os_memory *memory, unsigned n)
 {
@@ -88,8 +87,7 @@ uint64_t os_pinned_pages(const struct kernel *kernel)
     return kernel->memory->pinned_pages;
 }
 
-/* ---- Lines and bytes ---------------------------------------------------------------------------
- */
+/* ---- Lines and bytes ------------------------------------------------------------------------- */
 
 static inline bool in_one_line(struct kaddr at, size_t bytes)
 {
@@ -199,8 +197,7 @@ void k_poke(struct kernel *kernel, struct kaddr to, const void *from, size_t byt
     write_bytes(kernel->memory, to, from, bytes);
 }
 
-/* ---- Memory for good ---------------------------------------------------------------------------
- */
+/* ---- Memory for good ------------------------------------------------------------------------- */
 
 void os_memory_clear(struct os_memory *memory, struct kaddr at, uint64_t bytes)
 {
@@ -242,8 +239,7 @@ struct kaddr k_alloc(struct kernel *kernel, int node_or_local, size_t bytes, siz
     return (struct kaddr){ at };
 }
 
-/* ---- Pinning -----------------------------------------------------------------------------------
- */
+/* ---- Pinning --------------------------------------------------------------------------------- */
 
 static uint64_t pages_of(struct kaddr at, size_t bytes)
 {

@@ -17,8 +17,7 @@
 #define MESSAGE_CPU_SHIFT 12u
 #define MESSAGE_CPU_MAX   255u /* without remapping */
 
-/* ---- Messages ----------------------------------------------------------------------------------
- */
+/* ---- Messages -------------------------------------------------------------------------------- */
 
 static int message_new(struct k_irq *irq, unsigned cpu, struct os_message *message)
 {
@@ -54,8 +53,7 @@ static void message_free(struct k_irq *irq, struct os_message *message)
     message->vector = 0;
 }
 
-/* ---- The table ---------------------------------------------------------------------------------
- */
+/* ---- The table ------------------------------------------------------------------------------- */
 
 /* Finds the capability and the table once. */
 static void find_table(struct os_slot *slot)
@@ -108,8 +106,7 @@ static void enable(struct os_slot *slot, bool enabled)
     k_config_write(slot->dev, at, 2, control | (enabled ? PCI_MSIX_CONTROL_ENABLE : 0));
 }
 
-/* ---- kapi --------------------------------------------------------------------------------------
- */
+/* ---- kapi ------------------------------------------------------------------------------------ */
 
 static bool is_free(const struct os_slot *slot, unsigned index)
 {

@@ -18,8 +18,7 @@
 
 #include "models/host/host_internal.h"
 
-/* ---- Registers ---------------------------------------------------------------------------------
- */
+/* ---- Registers ------------------------------------------------------------------------------- */
 
 static struct root_complex_host *root_complexes(struct k_pci_dev *dev)
 {
@@ -83,8 +82,7 @@ static const struct k_pci_ops local_ops = {
     .mmio_write = os_mmio_write,
 };
 
-/* ---- Functions ---------------------------------------------------------------------------------
- */
+/* ---- Functions ------------------------------------------------------------------------------- */
 
 struct iommu_driver *os_iommu_of(struct kernel *kernel, uint16_t requester_id)
 {
@@ -183,8 +181,7 @@ struct k_pci_dev *os_pci_find(struct kernel *kernel, uint16_t id)
     return NULL;
 }
 
-/* ---- Drivers -----------------------------------------------------------------------------------
- */
+/* ---- Drivers --------------------------------------------------------------------------------- */
 
 /* The driver takes it; false: not its kind, or it failed. */
 static bool offer(struct k_pci_dev *dev, const struct k_pci_driver *driver)

@@ -18,8 +18,7 @@
 
 #include "models/os/os_internal.h"
 
-/* ---- Run queues -------------------------------------------------------------------------------
- */
+/* ---- Run queues ------------------------------------------------------------------------------ */
 
 /* Brings the time that the CPU's thread has had up to date, by the clock of whoever asks. */
 static void account(struct os_cpu *cpu, sim_time now_ps)
@@ -69,8 +68,7 @@ static void dequeue(struct os_cpu *cpu, struct k_thread *thread)
     *link = thread->next;
 }
 
-/* ---- Switching --------------------------------------------------------------------------------
- */
+/* ---- Switching ------------------------------------------------------------------------------- */
 
 static void go_on(struct os_cpu *cpu, struct k_thread *thread, sim_time at_ps)
 {
@@ -175,8 +173,7 @@ void k_yield(struct kernel *kernel)
     leave(self);
 }
 
-/* ---- Waking ----------------------------------------------------------------------------------
- */
+/* ---- Waking ---------------------------------------------------------------------------------- */
 
 void os_wake_thread(struct k_thread *thread)
 {
@@ -299,8 +296,7 @@ void k_sleep(struct kernel *kernel, uint64_t ps)
     os_block(self);
 }
 
-/* ---- Threads ----------------------------------------------------------------------------------
- */
+/* ---- Threads --------------------------------------------------------------------------------- */
 
 static void thread_main(struct sim_task *task, void *arg)
 {
@@ -405,8 +401,7 @@ void k_thread_set_cpu(struct k_thread *thread, unsigned cpu_idx)
     }
 }
 
-/* ---- Idle CPUs --------------------------------------------------------------------------------
- */
+/* ---- Idle CPUs ------------------------------------------------------------------------------- */
 
 void os_kick_idle(struct os_cpu *cpu, sim_time at_ps)
 {

@@ -15,8 +15,7 @@
 
 #include "models/os/os_internal.h"
 
-/* ---- NAPI ------------------------------------------------------------------------------------
- */
+/* ---- NAPI ------------------------------------------------------------------------------------ */
 
 void k_napi_init(struct k_napi *napi, struct kernel *kernel, k_napi_poll_fn *poll)
 {
@@ -89,8 +88,7 @@ static void net_softirq(struct k_thread *self)
     }
 }
 
-/* ---- Soft interrupts ---------------------------------------------------------------------------
- */
+/* ---- Soft interrupts ------------------------------------------------------------------------- */
 
 static void ksoftirqd_wake(struct k_thread *self);
 
@@ -170,8 +168,7 @@ void k_bh_enable(struct kernel *kernel)
         os_softirq_run(self);
 }
 
-/* ---- Work ------------------------------------------------------------------------------------
- */
+/* ---- Work ------------------------------------------------------------------------------------ */
 
 static void worker_body(void *arg)
 {

@@ -100,8 +100,7 @@ void os_timer_softirq(struct k_thread *self)
     }
 }
 
-/* ---- k_timer ---------------------------------------------------------------------------------
- */
+/* ---- k_timer --------------------------------------------------------------------------------- */
 
 void k_timer_init(struct k_timer *timer, struct kernel *kernel, k_timer_fn *fn)
 {

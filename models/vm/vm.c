@@ -46,8 +46,7 @@ struct vm_config vm_config_default(void)
     return config;
 }
 
-/* ---- Memory ------------------------------------------------------------------------------------
- */
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
 static void layout(struct os_guest *place, uint64_t bytes)
 {
@@ -156,8 +155,7 @@ const char *k_vm_name(const struct k_vm *vm)
     return vm->config.name;
 }
 
-/* ---- Life --------------------------------------------------------------------------------------
- */
+/* ---- Life ------------------------------------------------------------------------------------ */
 
 static int check(struct kernel *host, const struct vm_config *config)
 {

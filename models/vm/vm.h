@@ -64,8 +64,7 @@ bool vm_running(const struct k_vm *vm);
 /* The simulation does not run on afterwards. */
 void vm_free(struct k_vm *vm);
 
-/* ---- Looking at it ------------------------------------------------------------------------------
- */
+/* ---- Looking at it --------------------------------------------------------------------------- */
 struct vm_stats {
     uint64_t exits;      /* accesses that QEMU handled */
     uint64_t interrupts; /* injected */

@@ -18,8 +18,7 @@
 
 #define STEP_PS (10 * SIM_PS_PER_US)
 
-/* ---- Exits -------------------------------------------------------------------------------------
- */
+/* ---- Exits ----------------------------------------------------------------------------------- */
 
 /* KVM_RUN: returns when the guest has left, or an interrupt of the host is there. */
 static void run_guest(struct vm_cpu *v, struct k_thread *self)
@@ -76,8 +75,7 @@ void vm_exit_to(struct k_vm *vm, vm_exit_fn *fn, void *arg)
     os_interrupts_of(self);
 }
 
-/* ---- Starting and stopping --------------------------------------------------------------------
- */
+/* ---- Starting and stopping ------------------------------------------------------------------- */
 
 static bool of_the_cpu(const struct os_cpu *cpu, const struct k_thread *thread)
 {
@@ -142,8 +140,7 @@ void vm_cpus_stop(struct k_vm *vm)
     isolate(vm, false);
 }
 
-/* ---- Interrupts --------------------------------------------------------------------------------
- */
+/* ---- Interrupts ------------------------------------------------------------------------------ */
 
 static void inject(struct sim *sim, struct sim_event *event)
 {

@@ -68,7 +68,7 @@ struct k_vm {
     struct k_wait_queue wait; /* on the host, for what the guest has done */
 };
 
-/* ---- vm_cpu.c ---- */
+/* ---- vm_cpu.c -------------------------------------------------------------------------------- */
 /* [thread] All CPUs are in the guest when it returns. */
 int vm_cpus_start(struct k_vm *vm);
 /* [thread] The guest is idle. */
@@ -79,7 +79,7 @@ void vm_eventfd_init(struct k_eventfd *eventfd, struct k_vm *vm);
 /* Unmasked: what waits goes. */
 void vm_eventfd_mask(struct k_eventfd *eventfd, bool masked);
 
-/* ---- vm_pci.c ---- */
+/* ---- vm_pci.c -------------------------------------------------------------------------------- */
 /* [thread] Of the host: the guest removes the device, the function is closed. */
 void vm_unplug(struct vm_function *f);
 

@@ -30,8 +30,7 @@ static struct vm_function *function_of(const struct k_pci_dev *dev)
     return SIM_CONTAINER(dev, struct vm_function, dev);
 }
 
-/* ---- MSI-X, by QEMU ----------------------------------------------------------------------------
- */
+/* ---- MSI-X, by QEMU -------------------------------------------------------------------------- */
 
 static bool entry_live(const struct vm_function *f, unsigned i)
 {
@@ -105,8 +104,7 @@ static bool in_table_page(const struct vm_function *f, unsigned bar, uint64_t of
            offset / PAGE_BYTES <= last;
 }
 
-/* ---- What leaves the guest ---------------------------------------------------------------------
- */
+/* ---- What leaves the guest ------------------------------------------------------------------- */
 
 struct access {
     struct vm_function *f;
@@ -193,8 +191,7 @@ static void table_exit(void *arg)
     entry_update(f, i);
 }
 
-/* ---- The guest's side --------------------------------------------------------------------------
- */
+/* ---- The guest's side ------------------------------------------------------------------------ */
 
 static uint32_t guest_config_read(struct k_pci_dev *dev, unsigned offset, unsigned bytes)
 {
@@ -329,8 +326,7 @@ static const struct k_dma_ops guest_dma_ops = {
     .unmap_resource = guest_unmap_resource,
 };
 
-/* ---- Firmware ----------------------------------------------------------------------------------
- */
+/* ---- Firmware -------------------------------------------------------------------------------- */
 
 /* The lowest address in the hole that no other register of the guest has; 0: none. */
 static uint64_t place(const struct k_vm *vm, uint64_t bytes, uint64_t base, uint64_t end)
@@ -385,8 +381,7 @@ static unsigned place_bar(struct vm_function *f, unsigned i)
     return wide ? 2 : 1;
 }
 
-/* ---- Hot-plug ----------------------------------------------------------------------------------
- */
+/* ---- Hot-plug -------------------------------------------------------------------------------- */
 
 struct plug {
     struct vm_function *f;

@@ -32,8 +32,7 @@ char *world_text(struct world *world, const char *a, const char *b)
     return text;
 }
 
-/* ---- Hosts and devices ------------------------------------------------------------------------
- */
+/* ---- Hosts and devices ----------------------------------------------------------------------- */
 
 /* --set a.b=c makes the groups that it names: of a host or device whose name is misspelt. */
 static bool made_by_set(const struct config_node *group)
@@ -153,8 +152,7 @@ static void build_devices(struct world *world, struct config_node *devices,
     }
 }
 
-/* ---- The whole ---------------------------------------------------------------------------------
- */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
 static struct config_node *named_group(struct world *world, const char *name, enum config_kind kind,
                                        struct sim_error_list *errors)

@@ -310,7 +310,7 @@ void config_mark_read(struct config_node *node)
     config_mark_below(node, CONFIG_READ);
 }
 
-/* ---- Valid names and unknown settings ------------------------------------------------------ */
+/* ---- Valid names and unknown settings -------------------------------------------------------- */
 
 void config_valid_name(struct config_node *group, const char *name)
 {

@@ -45,7 +45,7 @@ struct config *config_copy(const struct config *config);
 void config_free(struct config *config);
 struct config_node *config_root(struct config *config);
 
-/* ---- The tree ------------------------------------------------------------------------------ */
+/* ---- The tree -------------------------------------------------------------------------------- */
 const char *config_name(const struct config_node *node); /* "" for list elements and the root */
 enum config_kind config_kind(const struct config_node *node);
 /* "host.socket.dram.channels"; owned by the tree */
@@ -72,7 +72,7 @@ const char *config_text(struct config_node *node);
 /* Marks the node and everything below as read (free-form parts such as `plot`). */
 void config_mark_read(struct config_node *node);
 
-/* ---- Changing it --------------------------------------------------------------------------- */
+/* ---- Changing it ----------------------------------------------------------------------------- */
 /*
  * Sets path to the value written as in a file (`64`, `"8 ns"`, `true`, `[1, 2]`, `{ a = 1; }`; bare
  * words are strings). The setting need not exist yet (defaults are not in the tree); missing groups
@@ -85,7 +85,7 @@ bool config_set(struct config *config, const char *path, const char *value, cons
 bool config_set_node(struct config *config, const char *path, const struct config_node *value,
                      const char *origin, struct sim_error_list *errors);
 
-/* ---- Reading it ---------------------------------------------------------------------------- */
+/* ---- Reading it ------------------------------------------------------------------------------ */
 /*
  * Fills `state` from the group by the table: defaults first, then what the group says; checks
  * type, unit and range. group NULL means all defaults (a required key is then a mistake, reported

@@ -90,7 +90,7 @@ bool config_set_at(struct config *config, const char *path, const char *value,
 bool config_split_setting(const char *text, char **path, char **value, struct config_place place,
                           struct sim_error_list *errors);
 
-/* ---- Scanning (config_scan.c) -------------------------------------------------------------- */
+/* ---- Scanning (config_scan.c) ---------------------------------------------------------------- */
 
 enum config_number { CONFIG_NO_NUMBER, CONFIG_NUMBER_INT, CONFIG_NUMBER_FLOAT };
 /* The number that libconfig would see at p; *n characters with its suffix, *long_suffix for L. */

@@ -92,7 +92,7 @@ static char *path_here(const struct scanner *s)
     return g_string_free(path, FALSE);
 }
 
-/* ---- Numbers ------------------------------------------------------------------------------- */
+/* ---- Numbers --------------------------------------------------------------------------------- */
 
 enum config_number config_scan_number(const char *p, size_t *n, bool *long_suffix)
 {
@@ -186,7 +186,7 @@ static char *checked_float(struct scanner *s, struct config_place place, const c
     return g_strdup(token);
 }
 
-/* ---- Output -------------------------------------------------------------------------------- */
+/* ---- Output ---------------------------------------------------------------------------------- */
 
 /* A token on a line of its own, except what follows a string: libconfig gives the string the line
  * of the token after it. */
@@ -209,7 +209,7 @@ static void emit(struct scanner *s, struct config_place place, const char *token
     g_string_append_len(text, token, (gssize)n);
 }
 
-/* ---- Grammar ------------------------------------------------------------------------------- */
+/* ---- Grammar --------------------------------------------------------------------------------- */
 
 static const char *const expect_text[] = {
     [EXPECT_NAME] = "the name of a setting",
@@ -342,7 +342,7 @@ static void take_name(struct scanner *s, struct config_place place, const char *
     s->after_string = s->may_separate = false;
 }
 
-/* ---- Characters ---------------------------------------------------------------------------- */
+/* ---- Characters ------------------------------------------------------------------------------ */
 
 static void advance(struct source *source, const char *to)
 {
@@ -445,7 +445,7 @@ static void take_string(struct scanner *s, struct source *source)
     advance(source, end);
 }
 
-/* ---- Files --------------------------------------------------------------------------------- */
+/* ---- Files ----------------------------------------------------------------------------------- */
 
 /* What is wrong with a file that was read, NULL if nothing. */
 static const char *file_fault(FILE *file, const GString *text)

@@ -53,7 +53,7 @@ void filter_free(struct filter *filter)
     g_free(filter);
 }
 
-/* ---- Parsing ------------------------------------------------------------------------------- */
+/* ---- Parsing --------------------------------------------------------------------------------- */
 
 static void skip_blanks(const char **at)
 {
@@ -188,7 +188,7 @@ struct filter *filter_parse(const char *text, char **fault)
     return NULL;
 }
 
-/* ---- Comparing ----------------------------------------------------------------------------- */
+/* ---- Comparing ------------------------------------------------------------------------------- */
 
 bool filter_number(const char *text, const struct unit *plain, double *value,
                    enum unit_dimension *dimension)
@@ -279,7 +279,7 @@ static bool holds(const struct comparison *comparison, const char *label, const 
     }
 }
 
-/* ---- Whether it fits ----------------------------------------------------------------------- */
+/* ---- Whether it fits ------------------------------------------------------------------------- */
 
 /* n_axes if there is none of that name. */
 static size_t find_axis(const struct filter_table *table, const char *name)
@@ -410,7 +410,7 @@ char *filter_fault(const struct filter *filter, const struct filter_table *table
     return fault;
 }
 
-/* ---- Applying it --------------------------------------------------------------------------- */
+/* ---- Applying it ----------------------------------------------------------------------------- */
 
 /* Clears selected[point] where the comparison does not hold. */
 static void apply_comparison(const struct comparison *comparison, const struct filter_table *table,

@@ -53,7 +53,7 @@ struct param_desc {
         .def_string = (DEF), .help = (HELP)                                    \
     }
 
-/* ---- Reading the tables -------------------------------------------------------------------- */
+/* ---- Reading the tables ---------------------------------------------------------------------- */
 
 /* One value as the state keeps it. */
 struct param_value {

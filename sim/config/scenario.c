@@ -10,7 +10,7 @@
 static const char *const aside[] = { "title", "text",  "axes",        "plot",
                                      "set",   "quick", "constraints", NULL };
 
-/* ---- Finding ------------------------------------------------------------------------------- */
+/* ---- Finding --------------------------------------------------------------------------------- */
 
 static bool holds_parts(const char *folder)
 {
@@ -314,7 +314,7 @@ static void apply_set(struct scenario *scenario, const char *text, struct sim_er
     g_free(value);
 }
 
-/* ---- Loading ------------------------------------------------------------------------------- */
+/* ---- Loading --------------------------------------------------------------------------------- */
 
 static void free_config(gpointer config)
 {
@@ -391,7 +391,7 @@ void scenario_free(struct scenario *scenario)
     g_free(scenario);
 }
 
-/* ---- Points -------------------------------------------------------------------------------- */
+/* ---- Points ---------------------------------------------------------------------------------- */
 
 struct config *scenario_point(struct scenario *scenario, size_t point,
                               struct sim_error_list *errors)
@@ -425,7 +425,7 @@ struct config *scenario_point(struct scenario *scenario, size_t point,
     return NULL;
 }
 
-/* ---- Accessors ----------------------------------------------------------------------------- */
+/* ---- Accessors ------------------------------------------------------------------------------- */
 
 const char *scenario_name(const struct scenario *scenario)
 {

@@ -35,7 +35,7 @@ const char *scenario_text(const struct scenario *scenario);  /* "" if it has non
 /* The file with `set` and --set applied, without axis values: for `plot`. */
 struct config *scenario_base(struct scenario *scenario);
 
-/* ---- Points: the first axis of the file varies slowest -------------------------------------- */
+/* ---- Points: the first axis of the file varies slowest --------------------------------------- */
 /* 1 without axes. */
 size_t scenario_n_points(const struct scenario *scenario);
 /* The axes sorted by name, "memory=local transfer_bytes=64"; "" without axes. */
@@ -53,7 +53,7 @@ bool scenario_has_quick(const struct scenario *scenario);
 struct config *scenario_point(struct scenario *scenario, size_t point,
                               struct sim_error_list *errors);
 
-/* ---- Axes, in the order of the file --------------------------------------------------------- */
+/* ---- Axes, in the order of the file ---------------------------------------------------------- */
 size_t scenario_n_axes(const struct scenario *scenario);
 const char *scenario_axis_name(const struct scenario *scenario, size_t axis);
 /* scenario_n_axes() if there is none of that name. */

@@ -297,7 +297,7 @@ void scenario_tell_axes(struct scenario *scenario)
     }
 }
 
-/* ---- --set axes.NAME=a,b ------------------------------------------------------------------- */
+/* ---- --set axes.NAME=a,b --------------------------------------------------------------------- */
 
 static void choose_variant(struct axis *axis, const struct axis *old, const char *label,
                            struct config_place place, struct sim_error_list *errors)
@@ -356,7 +356,7 @@ bool scenario_override_axis(struct scenario *scenario, const char *name, const c
     return errors->n_messages == before;
 }
 
-/* ---- The fast subset ----------------------------------------------------------------------- */
+/* ---- The fast subset ------------------------------------------------------------------------- */
 
 static void read_quick(struct scenario *scenario, struct config_node *node,
                        struct sim_error_list *errors)

@@ -9,7 +9,7 @@
 
 #define MAX_POINTS 1000000
 
-/* ---- As a table for filters ----------------------------------------------------------------- */
+/* ---- As a table for filters ------------------------------------------------------------------ */
 
 static const char *table_axis(const void *scenario, size_t axis)
 {
@@ -50,7 +50,7 @@ struct filter_table scenario_table(const struct scenario *scenario)
                                   .point_value = table_point_value };
 }
 
-/* ---- Constraints --------------------------------------------------------------------------- */
+/* ---- Constraints ----------------------------------------------------------------------------- */
 
 static void read_constraint(struct scenario *scenario, struct config_node *node,
                             struct sim_error_list *errors)
@@ -89,7 +89,7 @@ void scenario_read_constraints(struct scenario *scenario, struct sim_error_list 
         read_constraint(scenario, config_child(list, i), errors);
 }
 
-/* ---- Making points ------------------------------------------------------------------------- */
+/* ---- Making points --------------------------------------------------------------------------- */
 
 /* How many combinations there are; 1 with a message if there are too many. */
 static size_t count_combinations(const struct scenario *scenario, struct sim_error_list *errors)
@@ -194,7 +194,7 @@ void scenario_make_points(struct scenario *scenario, struct sim_error_list *erro
     name_points(scenario);
 }
 
-/* ---- Reading them -------------------------------------------------------------------------- */
+/* ---- Reading them ---------------------------------------------------------------------------- */
 
 size_t scenario_point_value(const struct scenario *scenario, size_t point, size_t axis)
 {

@@ -130,7 +130,7 @@ void axis_read_values(struct axis *axis, struct config_node *values, struct sim_
         axis_add_value_of_setting(axis, config_child(values, i), axis->setting, errors);
 }
 
-/* ---- Ranges -------------------------------------------------------------------------------- */
+/* ---- Ranges ---------------------------------------------------------------------------------- */
 
 /* { from = 64; to = 65536; factor = 2; } or { from = 0; to = 10; step = 2.5; } */
 struct range {
@@ -215,7 +215,7 @@ void axis_read_range(struct scenario *scenario, struct axis *axis, struct config
     }
 }
 
-/* ---- Variants ------------------------------------------------------------------------------ */
+/* ---- Variants -------------------------------------------------------------------------------- */
 
 /* All settings of a file; groups with what else is in them. */
 static void assign_all(struct axis_value *value, struct config_node *node)

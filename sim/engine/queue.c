@@ -33,7 +33,7 @@ static bool earlier(const struct sim_event *a, const struct sim_event *b)
     return a->time_ps != b->time_ps ? a->time_ps < b->time_ps : a->seq < b->seq;
 }
 
-/* ---- Slots --------------------------------------------------------------------------------- */
+/* ---- Slots ----------------------------------------------------------------------------------- */
 
 static void *allocate_zeroed(uint64_t bytes)
 {
@@ -239,8 +239,7 @@ struct sim_event *sim_queue_sort_open(struct sim_queue *q, struct sim_event *lis
     return list;
 }
 
-/* ---- The ring of deferred events ---------------------------------------------------------------
- */
+/* ---- The ring of deferred events ------------------------------------------------------------- */
 
 void sim_queue_place_deferred(struct sim_queue *q)
 {

@@ -93,7 +93,7 @@ const char *sim_error(const struct sim *sim);
 uint64_t sim_fingerprint(const struct sim *sim);
 void sim_fingerprint_add(struct sim *sim, uint64_t value);
 
-/* ---- Pools: fixed-size objects, never returned to the system before sim_free() ------------- */
+/* ---- Pools: fixed-size objects, never returned to the system before sim_free() --------------- */
 
 struct sim_pool;
 
@@ -135,7 +135,7 @@ static inline void sim_pool_put(struct sim_pool *pool, void *object)
 }
 uint64_t sim_pool_live(const struct sim_pool *pool);
 
-/* ---- Random streams ----------------------------------------------------------------------- */
+/* ---- Random streams -------------------------------------------------------------------------- */
 
 /* xoshiro256**; one per instance, seeded from the run's seed and the instance's name. */
 struct sim_random {

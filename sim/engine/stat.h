@@ -113,7 +113,7 @@ void stat_histogram_each(const struct stat_histogram *h,
                          void (*fn)(void *context, uint64_t lo, uint64_t hi, uint64_t count),
                          void *context);
 
-/* ---- Tables -------------------------------------------------------------------------------- */
+/* ---- Tables ---------------------------------------------------------------------------------- */
 /* Clears every statistic of a state (end of warm-up). Also right as the first initialisation of a
  * zeroed state. table may be NULL. */
 void stat_clear(const struct stat_desc *table, void *state);

@@ -14,7 +14,7 @@ struct run_result;
 struct run_result *run_result_new(void);
 void run_result_free(struct run_result *result);
 
-/* ---- What a run may record ------------------------------------------------------------------ */
+/* ---- What a run may record ------------------------------------------------------------------- */
 enum record_kind { RECORD_METRIC, RECORD_HISTOGRAM, RECORD_SERIES };
 
 /* What somebody records without a table of statistics, listed beside it; ends with a NULL name. */
@@ -34,7 +34,7 @@ char **run_result_names(const struct run_result *result, enum record_kind kind);
 const char *run_result_undeclared(const struct run_result *result,
                                   const struct run_result *declared);
 
-/* ---- Recording ------------------------------------------------------------------------------ */
+/* ---- Recording ------------------------------------------------------------------------------- */
 /* Names are copied. Adding a metric of a name twice is a fault. Values must be finite. */
 void run_result_metric(struct run_result *result, const char *name, const char *unit, double value);
 void run_result_histogram(struct run_result *result, const char *name, const char *unit,

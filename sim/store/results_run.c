@@ -96,7 +96,7 @@ void run_result_series(struct run_result *result, const char *name, const char *
     g_array_append_val(result->samples, sample);
 }
 
-/* ---- Tables of statistics ------------------------------------------------------------------ */
+/* ---- Tables of statistics -------------------------------------------------------------------- */
 
 /* latency_ns, "p99" -> latency_p99_ns; queue_depth, "p99" -> queue_depth_p99 */
 static char *name_with(const char *prefix, const char *name, const char *what)
@@ -182,7 +182,7 @@ void run_result_stats(struct run_result *result, const char *prefix, const struc
     }
 }
 
-/* ---- Names --------------------------------------------------------------------------------- */
+/* ---- Names ----------------------------------------------------------------------------------- */
 
 static GHashTable *names_of(const struct run_result *result, enum record_kind kind)
 {
@@ -239,7 +239,7 @@ const char *run_result_undeclared(const struct run_result *result,
     return NULL;
 }
 
-/* ---- Parameters and the fingerprint -------------------------------------------------------- */
+/* ---- Parameters and the fingerprint ---------------------------------------------------------- */
 
 static void add_param(void *context, const char *path, const char *value, const char *unit,
                       enum param_provenance provenance, const char *origin)

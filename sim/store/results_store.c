@@ -80,7 +80,7 @@ static int64_t quantity_id(struct writer *writer, const char *name, const char *
     return dictionary_id(writer, STATEMENT_QUANTITY_ADD, STATEMENT_QUANTITY_GET, texts, 2);
 }
 
-/* ---- Parameters: one set for all runs that share it ---------------------------------------- */
+/* ---- Parameters: one set for all runs that share it ------------------------------------------ */
 
 static void add_member(struct writer *writer, int64_t set_id, const struct result_param *param)
 {
@@ -125,7 +125,7 @@ static int64_t set_id(struct writer *writer, const GArray *params)
     return id;
 }
 
-/* ---- The run ------------------------------------------------------------------------------- */
+/* ---- The run --------------------------------------------------------------------------------- */
 
 static void write_newest(struct writer *writer, int64_t scenario, int64_t point, uint64_t seed,
                          int64_t version, int64_t config, bool done)
@@ -238,7 +238,7 @@ static void write_samples(struct writer *writer, const GArray *samples)
     }
 }
 
-/* ---- Transactions -------------------------------------------------------------------------- */
+/* ---- Transactions ---------------------------------------------------------------------------- */
 
 static int execute(struct results_db *db, const char *sql)
 {

@@ -163,8 +163,7 @@ struct kernel {
     char fault[160]; /* the last one */
 };
 
-/* ---- Time and who goes on ----------------------------------------------------------------------
- */
+/* ---- Time and who goes on -------------------------------------------------------------------- */
 
 static uint64_t fake_random(struct kernel *kernel, uint64_t below)
 {
@@ -489,8 +488,7 @@ void k_free(void *p)
 
 #include "tests/model/fake_kapi_memory.h"
 
-/* ---- Threads, waiting --------------------------------------------------------------------------
- */
+/* ---- Threads, waiting ------------------------------------------------------------------------ */
 
 static void fake_entry(unsigned high, unsigned low)
 {
@@ -614,8 +612,7 @@ void k_bh_enable(struct kernel *kernel)
     }
 }
 
-/* ---- Soft interrupts: timers, NAPI; work -------------------------------------------------------
- */
+/* ---- Soft interrupts: timers, NAPI; work ----------------------------------------------------- */
 
 static struct fake_timer *fake_timer_take(struct fake_cpu *cpu, const struct k_timer *timer)
 {
@@ -776,8 +773,7 @@ bool k_napi_complete(struct k_napi *napi)
 #include "tests/model/fake_kapi_iommu.h"
 #include "tests/model/fake_kapi_vm.h"
 
-/* ---- The whole ---------------------------------------------------------------------------------
- */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
 static inline struct kernel *fake_new(const struct fake_options *options)
 {

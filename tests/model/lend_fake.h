@@ -78,8 +78,7 @@ static uint64_t lf_load(const void *from, unsigned bytes)
     return value;
 }
 
-/* ---- Configuration space -----------------------------------------------------------------------
- */
+/* ---- Configuration space --------------------------------------------------------------------- */
 
 static uint32_t lf_config_read(struct k_pci_dev *dev, unsigned offset, unsigned bytes)
 {
@@ -108,8 +107,7 @@ static void lf_put(struct lf_function *f, unsigned offset, unsigned bytes, uint6
     memcpy(&f->config[offset], &value, bytes);
 }
 
-/* ---- Where an access goes ----------------------------------------------------------------------
- */
+/* ---- Where an access goes -------------------------------------------------------------------- */
 
 static bool lf_access(struct lf_host *host, uint16_t requester, uint64_t address, bool write,
                       unsigned bytes, void *data);
@@ -226,8 +224,7 @@ static bool lf_through(struct lf_bridge *b, uint16_t id, uint64_t offset, bool w
            lf_from_fabric(to, b->node << 8 | i << 3 | (id & 7u), fabric, write, bytes, data);
 }
 
-/* ---- Registers of a bridge ---------------------------------------------------------------------
- */
+/* ---- Registers of a bridge ------------------------------------------------------------------- */
 
 /* Tables that are plain memory. */
 static void *lf_bridge_memory(struct lf_bridge *b, uint64_t offset)
@@ -278,8 +275,7 @@ static bool lf_bridge_registers(struct lf_bridge *b, uint64_t offset, bool write
     return true;
 }
 
-/* ---- The device --------------------------------------------------------------------------------
- */
+/* ---- The device ------------------------------------------------------------------------------ */
 
 static void lf_device_reset(struct lf_function *f)
 {
@@ -332,8 +328,7 @@ static bool lf_device_registers(struct lf_device *d, uint64_t offset, bool write
     return true;
 }
 
-/* ---- A host's address space --------------------------------------------------------------------
- */
+/* ---- A host's address space ------------------------------------------------------------------ */
 
 static bool lf_in(const struct lf_function *f, unsigned bar, uint64_t address, uint64_t *offset)
 {
@@ -388,8 +383,7 @@ static void lf_mmio_write(struct k_pci_dev *dev, uint64_t address, unsigned byte
 static const struct k_pci_ops lf_ops = { lf_config_read, lf_config_write, lf_mmio_read,
                                          lf_mmio_write };
 
-/* ---- Making ------------------------------------------------------------------------------------
- */
+/* ---- Making ---------------------------------------------------------------------------------- */
 
 static void lf_function_init(struct lf_function *f, struct lf_host *host, uint16_t id,
                              uint16_t vendor, uint16_t device)
@@ -495,8 +489,7 @@ static inline void lf_host_start(struct lf_host *host, const struct lend_options
     assert_int_equal(lend_start(host->lend, &error), 0);
 }
 
-/* ---- Time ---------------------------------------------------------------------------------------
- */
+/* ---- Time ------------------------------------------------------------------------------------ */
 
 /* All kernels, in steps, until `while_true` says no or the time is over. */
 static inline void lf_run(struct lf_rig *rig, uint64_t for_ps, bool (*busy)(void *), void *arg)

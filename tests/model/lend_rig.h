@@ -7,8 +7,7 @@
 
 #include "tests/model/lend_fake.h"
 
-/* ---- An ordinary driver of the device ----------------------------------------------------------
- */
+/* ---- An ordinary driver of the device -------------------------------------------------------- */
 
 #define DRIVERS 64u
 struct driver_device {
@@ -102,8 +101,7 @@ static inline void driver_copies(struct k_pci_dev *pci, uint8_t first)
         assert_int_equal(driver_run(pci, 2, dma[1], 64), 2);
 }
 
-/* ---- Rigs --------------------------------------------------------------------------------------
- */
+/* ---- Rigs ------------------------------------------------------------------------------------ */
 
 static const struct fake_options plain = { .seed = 3, .msix = true };
 

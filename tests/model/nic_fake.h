@@ -67,8 +67,7 @@ static struct fake_queue *fake_nic_queue(struct fake_queue *queues, unsigned num
     return &queues[number];
 }
 
-/* ---- Events and completions -------------------------------------------------------------------
- */
+/* ---- Events and completions ------------------------------------------------------------------ */
 
 static void fake_nic_event(struct fake_nic *nic, unsigned number, uint8_t type, uint16_t cq)
 {
@@ -108,8 +107,7 @@ static void fake_nic_complete(struct fake_nic *nic, unsigned number, struct nic_
     fake_nic_check_armed(nic, number);
 }
 
-/* ---- Sending ----------------------------------------------------------------------------------
- */
+/* ---- Sending --------------------------------------------------------------------------------- */
 
 static void fake_nic_send_one(struct fake_nic *nic, unsigned number)
 {
@@ -172,8 +170,7 @@ static void fake_nic_send_soon(struct fake_nic *nic, unsigned number)
             fake_nic_send_event, ref);
 }
 
-/* ---- Receiving --------------------------------------------------------------------------------
- */
+/* ---- Receiving ------------------------------------------------------------------------------- */
 
 /* The completion that was kept back. */
 static inline void fake_nic_give_back(struct fake_nic *nic, unsigned number)
@@ -231,8 +228,7 @@ static inline uint32_t fake_nic_posted(struct fake_nic *nic, unsigned number)
     return rq->produced - rq->consumed;
 }
 
-/* ---- Commands ---------------------------------------------------------------------------------
- */
+/* ---- Commands -------------------------------------------------------------------------------- */
 
 static uint8_t fake_nic_create(struct fake_nic *nic, struct fake_queue *queues,
                                const struct nic_command *c)
@@ -336,8 +332,7 @@ static void fake_nic_command_event(void *arg)
     k_poke(nic->kernel, (struct kaddr){ nic->command }, &c, sizeof c);
 }
 
-/* ---- Registers --------------------------------------------------------------------------------
- */
+/* ---- Registers ------------------------------------------------------------------------------- */
 
 static struct fake_nic *fake_nic_of(struct k_pci_dev *dev)
 {

@@ -73,8 +73,7 @@ struct nr_rig {
 
 static struct nr_rig *nr_running; /* a TLP's event has no way back */
 
-/* ---- The host's memory ------------------------------------------------------------------------
- */
+/* ---- The host's memory ----------------------------------------------------------------------- */
 
 static void nr_complete(struct sim *sim, struct sim_event *event)
 {
@@ -144,8 +143,7 @@ static void nr_host_receive(struct model *model, uint32_t port, struct tlp *tlp)
 
 static const struct model_ops nr_host_ops = { .type = "test.host", .receive = nr_host_receive };
 
-/* ---- The other end of the wire ----------------------------------------------------------------
- */
+/* ---- The other end of the wire --------------------------------------------------------------- */
 
 static void nr_wire_receive(struct ether_port *port, struct ether_frame *frame)
 {
@@ -155,8 +153,7 @@ static void nr_wire_receive(struct ether_port *port, struct ether_frame *frame)
     ether_frame_free(port->model, frame);
 }
 
-/* ---- Access to the device ---------------------------------------------------------------------
- */
+/* ---- Access to the device -------------------------------------------------------------------- */
 
 static inline void nr_mmio_write(struct nr_rig *rig, unsigned pf, uint64_t offset, unsigned bytes,
                                  uint64_t value)
@@ -222,8 +219,7 @@ static inline unsigned nr_capability(struct nr_rig *rig, unsigned pf, unsigned i
     return 0;
 }
 
-/* ---- Memory ------------------------------------------------------------------------------------
- */
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
 static inline uint64_t nr_alloc(struct nr_rig *rig, uint64_t bytes)
 {
@@ -265,8 +261,7 @@ static inline bool nr_holds(struct nr_rig *rig, uint64_t at, uint64_t tag, uint3
     return ok;
 }
 
-/* ---- Commands ----------------------------------------------------------------------------------
- */
+/* ---- Commands -------------------------------------------------------------------------------- */
 
 static inline struct nic_command nr_command(struct nr_rig *rig, unsigned pf,
                                             struct nic_command command)
@@ -289,8 +284,7 @@ static inline void nr_ok(struct nr_rig *rig, unsigned pf, struct nic_command com
         fail_msg("command %u: status %u", command.opcode, command.status);
 }
 
-/* ---- Queues ------------------------------------------------------------------------------------
- */
+/* ---- Queues ---------------------------------------------------------------------------------- */
 
 struct nr_cq {
     struct nr_rig *rig;
@@ -415,8 +409,7 @@ static inline void nr_post(struct nr_rq *rq, unsigned n)
     nr_put(rq->rig, rq->record, &rq->posted, sizeof(rq->posted));
 }
 
-/* ---- Packets -----------------------------------------------------------------------------------
- */
+/* ---- Packets --------------------------------------------------------------------------------- */
 
 struct nr_flow {
     uint64_t to_mac, from_mac;
@@ -523,8 +516,7 @@ static inline void nr_run_for(struct nr_rig *rig, sim_time ps)
     assert_null(sim_error(rig->sim));
 }
 
-/* ---- Opening and closing -----------------------------------------------------------------------
- */
+/* ---- Opening and closing --------------------------------------------------------------------- */
 
 static inline void nr_plug(struct nr_rig *rig, unsigned pf, unsigned lanes)
 {

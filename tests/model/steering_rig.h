@@ -107,8 +107,7 @@ static bool rig_alive(const struct rig_port *port)
     return port->dev.running && port->dev.carrier;
 }
 
-/* ---- The stack --------------------------------------------------------------------------------
- */
+/* ---- The stack ------------------------------------------------------------------------------- */
 
 struct kernel *net_kernel(struct net *net)
 {
@@ -195,8 +194,7 @@ static void rig_up(struct rig *rig, struct sk_buff *skb)
         net_receive(skb);
 }
 
-/* ---- The device and its driver: receive --------------------------------------------------------
- */
+/* ---- The device and its driver: receive ------------------------------------------------------ */
 
 static void rig_handler(void *arg)
 {
@@ -352,8 +350,7 @@ static void rig_wire(void *arg)
             rig_wire, rig);
 }
 
-/* ---- Filters and rules -------------------------------------------------------------------------
- */
+/* ---- Filters and rules ----------------------------------------------------------------------- */
 
 struct rig_change {
     struct rig_port *port;
@@ -465,8 +462,7 @@ static int rig_switch_delete(struct net_device *dev, const struct flow_key *key)
 static const struct octonic_device_ops rig_octonic_ops = { rig_function, rig_switch_set,
                                                            rig_switch_delete };
 
-/* ---- Transmit ----------------------------------------------------------------------------------
- */
+/* ---- Transmit -------------------------------------------------------------------------------- */
 
 static void rig_sent(void *arg)
 {
@@ -537,8 +533,7 @@ static void rig_send(struct socket *flow)
     k_bh_enable(rig->kernel);
 }
 
-/* ---- Threads ----------------------------------------------------------------------------------
- */
+/* ---- Threads --------------------------------------------------------------------------------- */
 
 static void rig_maybe_move(struct socket *flow, unsigned *cpu, unsigned one_in)
 {
@@ -579,8 +574,7 @@ static void rig_sender(void *arg)
     }
 }
 
-/* ---- The whole ---------------------------------------------------------------------------------
- */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
 static void rig_drop_rings(struct rig_port *port)
 {

@@ -638,8 +638,7 @@ static void a_slow_subscriber_holds_the_others_up(void **state)
     cluster_close(&c);
 }
 
-/* ---- Cables pulled at random ------------------------------------------------------------------
- */
+/* ---- Cables pulled at random ----------------------------------------------------------------- */
 
 #define STRESS_OPS 12u
 

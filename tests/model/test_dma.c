@@ -65,7 +65,7 @@ struct bench {
     struct completer *completer;
 };
 
-/* ---- The completer -------------------------------------------------------------------------- */
+/* ---- The completer --------------------------------------------------------------------------- */
 
 static void send_piece(struct model *model, struct tlp *request, unsigned offset, unsigned bytes,
                        enum answer answer)
@@ -212,7 +212,7 @@ static const struct model_ops completer_ops = {
     .release = completer_release,
 };
 
-/* ---- The device ----------------------------------------------------------------------------- */
+/* ---- The device ------------------------------------------------------------------------------ */
 
 static void requester_init(struct model *model, struct sim_error_list *errors)
 {
@@ -323,7 +323,7 @@ static void bench_free(struct bench *bench)
     sim_free(bench->sim);
 }
 
-/* ---- A transfer of the test ----------------------------------------------------------------- */
+/* ---- A transfer of the test ------------------------------------------------------------------ */
 
 struct transfer {
     struct pcie_dma_request request;
@@ -414,7 +414,7 @@ static void check_done(struct transfer *transfer, enum pcie_dma_status status)
     }
 }
 
-/* ---- Splitting ------------------------------------------------------------------------------ */
+/* ---- Splitting ------------------------------------------------------------------------------- */
 
 /* Length in double words (PCIe Base 3.1, 2.2.2): from the one that holds the first byte to the one
  * that holds the last, both counted whole. MPS and MRRS limit it. */
@@ -468,7 +468,7 @@ static void splits_at_size_and_page(void **state)
     }
 }
 
-/* ---- Timing --------------------------------------------------------------------------------- */
+/* ---- Timing ---------------------------------------------------------------------------------- */
 
 static void unloaded_read_is_the_formula(void **state)
 {
@@ -550,7 +550,7 @@ static void throughput_is_tags_over_round_trip(void **state)
     }
 }
 
-/* ---- Order ---------------------------------------------------------------------------------- */
+/* ---- Order ----------------------------------------------------------------------------------- */
 
 static void writes_pass_waiting_reads_but_not_the_reverse(void **state)
 {
@@ -657,7 +657,7 @@ static void writes_pass_reads_that_are_not_ready(void **state)
     bench_free(&bench);
 }
 
-/* ---- Errors --------------------------------------------------------------------------------- */
+/* ---- Errors ---------------------------------------------------------------------------------- */
 
 static void error_completions_end_the_read(void **state)
 {
@@ -844,7 +844,7 @@ static void wrong_completions_fail_the_run(void **state)
     }
 }
 
-/* ---- Payload -------------------------------------------------------------------------------- */
+/* ---- Payload --------------------------------------------------------------------------------- */
 
 /* Byte i of a range at `address` is one of the first eight of its line within the range. */
 static bool is_tag_byte(uint64_t address, uint64_t i)
@@ -918,7 +918,7 @@ static void no_buffer_writes_zeros_and_drops_reads(void **state)
     bench_free(&bench);
 }
 
-/* ---- Everything at once --------------------------------------------------------------------- */
+/* ---- Everything at once ---------------------------------------------------------------------- */
 
 /* Random transfers through tiny queues and few credits, answered out of order and in pieces:
  * everything arrives where it should, every stamp adds up, every credit comes back. */

@@ -139,7 +139,7 @@ static int run(struct tree *tree, const struct pcie_enumerate_options *options,
     return pcie_enumerate(&access, options, found, max, why);
 }
 
-/* ---- Properties ----------------------------------------------------------------------------- */
+/* ---- Properties ------------------------------------------------------------------------------ */
 
 /* Room for all virtual functions that there may be. */
 static uint64_t vf_bytes(const struct cfg_space *cfg)
@@ -339,7 +339,7 @@ static void check_refused(struct tree *tree, const struct pcie_enumerate_options
     }
 }
 
-/* ---- Random trees --------------------------------------------------------------------------- */
+/* ---- Random trees ---------------------------------------------------------------------------- */
 
 static void random_bars(struct tree *tree, int i)
 {
@@ -444,7 +444,7 @@ static void random_trees_satisfy_every_property(void **state)
     assert_true(functions > 600); /* the trees are not trivial */
 }
 
-/* ---- Single cases --------------------------------------------------------------------------- */
+/* ---- Single cases ---------------------------------------------------------------------------- */
 
 /* Root port, switch with two ports, an endpoint below each. */
 static struct tree small_tree(int *left, int *right)

@@ -151,8 +151,7 @@ static struct ether_frame *make(struct end *end, uint64_t to_mac, uint64_t from_
 
 static const struct ether_wire_params plain = { .rate_gbit_s = 100, .latency_ps = 50000 };
 
-/* ---- Wires ------------------------------------------------------------------------------------
- */
+/* ---- Wires ----------------------------------------------------------------------------------- */
 
 static void test_latency_is_the_formula(void **unused)
 {
@@ -268,8 +267,7 @@ static void test_link_down(void **unused)
     bench_close(&bench);
 }
 
-/* ---- Flow control -----------------------------------------------------------------------------
- */
+/* ---- Flow control ---------------------------------------------------------------------------- */
 
 #define PAUSE_BYTES 84u /* 64 with FCS, preamble and gap */
 
@@ -455,8 +453,7 @@ static void test_mistakes(void **unused)
     bench_close(&bench);
 }
 
-/* ---- Headers ----------------------------------------------------------------------------------
- */
+/* ---- Headers --------------------------------------------------------------------------------- */
 
 static void test_parse_and_checksums(void **unused)
 {
@@ -511,8 +508,7 @@ static void test_checksum_of_the_rfc(void **unused)
     assert_int_equal(ether_ipv4_checksum(header, &packet), (uint16_t)~0xddf2u);
 }
 
-/* ---- The switch -------------------------------------------------------------------------------
- */
+/* ---- The switch ------------------------------------------------------------------------------ */
 
 static struct config *no_config(struct sim_error_list *errors)
 {

@@ -105,8 +105,7 @@ static void rig_run(struct rig *r, bool iommu, const char *settings, void (*body
     fixture_close(&r->w);
 }
 
-/* ---- Copies ------------------------------------------------------------------------------------
- */
+/* ---- Copies ---------------------------------------------------------------------------------- */
 
 /* One copy between two events; returns how long it took by the GPU's own time. */
 static double timed_copy_ns(struct gpu_drv *gpu, struct gpu_place to, struct gpu_place from,
@@ -292,8 +291,7 @@ static void test_peers(void **state)
     rig_run(&r, false, "", peers);
 }
 
-/* ---- Kernels -----------------------------------------------------------------------------------
- */
+/* ---- Kernels --------------------------------------------------------------------------------- */
 
 #define ITERATIONS 50u
 
@@ -376,8 +374,7 @@ static void test_stuck(void **state)
     rig_run(&r, false, "", stuck);
 }
 
-/* ---- Reset -------------------------------------------------------------------------------------
- */
+/* ---- Reset ----------------------------------------------------------------------------------- */
 
 static void flr(struct k_pci_dev *dev)
 {
@@ -445,8 +442,7 @@ static void test_reset(void **state)
     }
 }
 
-/* ---- Failures ----------------------------------------------------------------------------------
- */
+/* ---- Failures -------------------------------------------------------------------------------- */
 
 static int copy_status(struct gpu_drv *gpu, unsigned channel, struct gpu_place to,
                        struct gpu_place from, uint64_t bytes)

@@ -11,8 +11,7 @@
 
 #define UP_MAX 64u
 
-/* ---- What goes up is looked at where flow steering does ----------------------------------------
- */
+/* ---- What goes up is looked at where flow steering does -------------------------------------- */
 
 struct up {
     uint32_t bytes, seq, packets, frags, listed;
@@ -92,8 +91,7 @@ static int never(struct net_device *dev, const struct sk_buff *skb, uint16_t rxq
     return -ENOSPC;
 }
 
-/* ---- Packets -----------------------------------------------------------------------------------
- */
+/* ---- Packets --------------------------------------------------------------------------------- */
 
 struct packet {
     uint32_t seq, bytes, ack, tsval;
@@ -200,8 +198,7 @@ static void bed_free(struct bed *bed)
     fake_free(bed->kernel);
 }
 
-/* ---- What is merged ----------------------------------------------------------------------------
- */
+/* ---- What is merged -------------------------------------------------------------------------- */
 
 #define FULL 1448u
 
@@ -357,8 +354,7 @@ static void test_switched_off(void **state)
     bed_free(&bed);
 }
 
-/* ---- Headers -----------------------------------------------------------------------------------
- */
+/* ---- Headers --------------------------------------------------------------------------------- */
 
 static void test_malformed(void **state)
 {
@@ -404,8 +400,7 @@ static void test_toeplitz(void **state)
         assert_int_equal(net_toeplitz(&vector[i].flow), vector[i].hash);
 }
 
-/* ---- Out ---------------------------------------------------------------------------------------
- */
+/* ---- Out ------------------------------------------------------------------------------------- */
 
 struct out {
     struct net *net;

@@ -233,7 +233,7 @@ static void superpage_over_empty_table(void **state)
     rig_release(&rig);
 }
 
-/* ---- Random operations against a reference -------------------------------------------------- */
+/* ---- Random operations against a reference --------------------------------------------------- */
 
 #define N_PAGES  UINT64_C(4096) /* 16 MiB around a 1 GiB boundary */
 #define REF_BASE (GIB - 8 * MIB)

@@ -280,7 +280,7 @@ static void entry_cache(void **state)
         expect_delivered(rig, ID, address[i], data, i >= 2 ? i | 0x50 : i, 0x40);
 }
 
-/* ---- The queue ------------------------------------------------------------------------------ */
+/* ---- The queue ------------------------------------------------------------------------------- */
 
 static void put(struct rig *rig, uint64_t queue, unsigned slot, uint64_t lo, uint64_t hi)
 {

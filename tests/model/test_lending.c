@@ -11,8 +11,7 @@
 
 #include "tests/model/lend_rig.h"
 
-/* ---- Transparent -------------------------------------------------------------------------------
- */
+/* ---- Transparent ----------------------------------------------------------------------------- */
 
 static void transparent_body(struct lf_host *host, void *arg)
 {
@@ -87,8 +86,7 @@ static void test_transparent(void **state)
         transparent(i & 1, i >> 1);
 }
 
-/* ---- The cluster -------------------------------------------------------------------------------
- */
+/* ---- The cluster ----------------------------------------------------------------------------- */
 
 static void segments_body(struct lf_host *host, void *arg)
 {
@@ -228,8 +226,7 @@ static void test_all_at_once(void **state)
     }
 }
 
-/* ---- When something ends -----------------------------------------------------------------------
- */
+/* ---- When something ends --------------------------------------------------------------------- */
 
 /* What one more borrow of host 2's device 0 says; nothing may change on either side. */
 static void expect_refused(struct lf_rig *rig, int status, const char *what, const char *who)
@@ -454,8 +451,7 @@ static void test_failures(void **state)
     }
 }
 
-/* ---- Forced ends -------------------------------------------------------------------------------
- */
+/* ---- Forced ends ----------------------------------------------------------------------------- */
 
 /* The device reaches what is mapped for it and nothing else, of either host. */
 static void outside_body(struct lf_host *host, void *arg)
@@ -641,8 +637,7 @@ static void test_lender_dies(void **state)
     free(rig);
 }
 
-/* ---- Ten thousand borrows ----------------------------------------------------------------------
- */
+/* ---- Ten thousand borrows -------------------------------------------------------------------- */
 
 #define RANDOM_HOSTS   4u
 #define RANDOM_DEVICES 3u

@@ -67,8 +67,7 @@ struct rig {
     struct fixture_op op;
 };
 
-/* ---- Bodies in kernels --------------------------------------------------------------------------
- */
+/* ---- Bodies in kernels ----------------------------------------------------------------------- */
 
 struct call {
     struct side *side;
@@ -209,8 +208,7 @@ static void rig_close(struct rig *r, bool borrower_lives)
     free(r);
 }
 
-/* ---- Transfers ----------------------------------------------------------------------------------
- */
+/* ---- Transfers ------------------------------------------------------------------------------- */
 
 static void submit(struct rig *r, bool write, uint64_t at, unsigned bytes)
 {
@@ -294,8 +292,7 @@ static void works_elsewhere(struct rig *r)
     assert_int_equal(switch_entries(r), r->entries);
 }
 
-/* ---- Tests --------------------------------------------------------------------------------------
- */
+/* ---- Tests ----------------------------------------------------------------------------------- */
 
 static void test_outside(void **state)
 {

@@ -83,8 +83,7 @@ static const char *const hosts[] = { "server", "first", "second" };
 static const char *const engines[] = { "d0", "d1", "d2" };
 static const char *const memories[] = { "m0", "m1", "m2" };
 
-/* ---- Bodies in kernels --------------------------------------------------------------------------
- */
+/* ---- Bodies in kernels ----------------------------------------------------------------------- */
 
 struct call {
     struct side *side;
@@ -198,8 +197,7 @@ static void down(struct side *s)
     lend_host_free(s->lend);
 }
 
-/* ---- Up and down --------------------------------------------------------------------------------
- */
+/* ---- Up and down ----------------------------------------------------------------------------- */
 
 static struct rig *rig_open(bool borrower, bool lenders)
 {
@@ -236,8 +234,7 @@ static void rig_close(struct rig *r)
     free(r);
 }
 
-/* ---- Transfers ----------------------------------------------------------------------------------
- */
+/* ---- Transfers ------------------------------------------------------------------------------- */
 
 static struct memory_device *memory(struct rig *r)
 {

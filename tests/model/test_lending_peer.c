@@ -101,8 +101,7 @@ static void peers_close(struct peers *p)
     free(p);
 }
 
-/* ---- Bytes -------------------------------------------------------------------------------------
- */
+/* ---- Bytes ----------------------------------------------------------------------------------- */
 
 /* Bytes from the one into the other's buffer at offset, and others from there. */
 static void expect_reach(struct lf_device *from, uint64_t dma, struct lf_device *to,
@@ -215,8 +214,7 @@ static void test_directions(void **state)
     peers_close(p);
 }
 
-/* ---- When something ends -----------------------------------------------------------------------
- */
+/* ---- When something ends --------------------------------------------------------------------- */
 
 /* All entries but the last `left` free ones are in use. */
 static void fill(struct lend_table *table, unsigned left)
@@ -395,8 +393,7 @@ static void test_failures(void **state)
         }
 }
 
-/* ---- Ends --------------------------------------------------------------------------------------
- */
+/* ---- Ends ------------------------------------------------------------------------------------ */
 
 /* From everyone to everyone. */
 static void map_all(struct lf_host *host, void *arg)
@@ -590,8 +587,7 @@ static void test_target_leaves(void **state)
     }
 }
 
-/* ---- Ten thousand borrows ----------------------------------------------------------------------
- */
+/* ---- Ten thousand borrows -------------------------------------------------------------------- */
 
 #define RANDOM_HOSTS   4u
 #define RANDOM_DEVICES 3u /* and one that stays at home */

@@ -72,8 +72,7 @@ struct rig {
     unsigned ready, done, down;
 };
 
-/* ---- Up ----------------------------------------------------------------------------------------
- */
+/* ---- Up -------------------------------------------------------------------------------------- */
 
 static const struct k_pci_id nic_ids[] = { { NIC_VENDOR_ID, NIC_DEVICE_ID }, { 0, 0 } };
 
@@ -186,8 +185,7 @@ static void rig_open(struct rig *r, bool borrower_iommu, bool lender_iommu, cons
     }
 }
 
-/* ---- Down --------------------------------------------------------------------------------------
- */
+/* ---- Down ------------------------------------------------------------------------------------ */
 
 static void nic_down(struct side *s)
 {
@@ -243,8 +241,7 @@ static void rig_close(struct rig *r)
     fixture_close(&r->w);
 }
 
-/* ---- Streams -----------------------------------------------------------------------------------
- */
+/* ---- Streams --------------------------------------------------------------------------------- */
 
 static void check(struct rig *r, struct kernel *kernel, struct kaddr at, uint64_t bytes)
 {

@@ -61,8 +61,7 @@ struct rig {
     int status;
 };
 
-/* ---- Hosts -------------------------------------------------------------------------------------
- */
+/* ---- Hosts ----------------------------------------------------------------------------------- */
 
 static void up_body(void *arg)
 {
@@ -152,8 +151,7 @@ static void rig_close(struct rig *r)
     fixture_close(&r->w);
 }
 
-/* ---- The guest ---------------------------------------------------------------------------------
- */
+/* ---- The guest ------------------------------------------------------------------------------- */
 
 static void boot_body(void *arg)
 {
@@ -218,8 +216,7 @@ static const struct ntb_stats *bridge(struct rig *r, const char *name)
     return &((const struct ntb *)world_device(r->w.world, name)->state)->stats;
 }
 
-/* ---- Streams -----------------------------------------------------------------------------------
- */
+/* ---- Streams --------------------------------------------------------------------------------- */
 
 static void streams(uint64_t memory_bytes, unsigned windows, const char *aperture)
 {
@@ -308,8 +305,7 @@ static void test_migration(void **state)
     rig_close(&r);
 }
 
-/* ---- Refusals ----------------------------------------------------------------------------------
- */
+/* ---- Refusals -------------------------------------------------------------------------------- */
 
 static void no_master_body(void *arg)
 {

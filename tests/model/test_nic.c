@@ -30,8 +30,7 @@ static struct nr_cq with_queue(struct nr_rig *rig, unsigned pf, struct nr_sq *sq
     return cq;
 }
 
-/* ---- Registers and configuration --------------------------------------------------------------
- */
+/* ---- Registers and configuration ------------------------------------------------------------- */
 
 static void test_registers(void **unused)
 {
@@ -136,8 +135,7 @@ static void test_destroy_under_way(void **unused)
     nr_close(&rig);
 }
 
-/* ---- Virtual functions -------------------------------------------------------------------------
- */
+/* ---- Virtual functions ----------------------------------------------------------------------- */
 
 #define VF_BAR      UINT64_C(0x80000) /* from the physical function's on */
 #define VF_AT(v, x) (VF_BAR + (v)*NIC_BAR_BYTES + (x))
@@ -225,8 +223,7 @@ static void test_virtual_functions(void **unused)
     nr_close(&rig);
 }
 
-/* ---- Sending ----------------------------------------------------------------------------------
- */
+/* ---- Sending --------------------------------------------------------------------------------- */
 
 static void test_transmit_latency(void **unused)
 {

@@ -20,8 +20,7 @@
 #define HEADER_BYTES 66u
 #define HELD_MAX     700u
 
-/* ---- The network core, as far as a driver sees it ----------------------------------------------
- */
+/* ---- The network core, as far as a driver sees it -------------------------------------------- */
 
 struct arfs {
     bool expire_all;
@@ -105,8 +104,7 @@ bool arfs_may_expire(struct arfs *arfs, struct net_device *dev, uint16_t rxq, ui
     return arfs->expire_all;
 }
 
-/* ---- What packets hold -------------------------------------------------------------------------
- */
+/* ---- What packets hold ----------------------------------------------------------------------- */
 
 static uint8_t content(uint64_t sequence, uint32_t at)
 {
@@ -183,8 +181,7 @@ void net_gro_flush(struct k_napi *napi, struct net *net)
     net->gro_flushes++;
 }
 
-/* ---- The bench ---------------------------------------------------------------------------------
- */
+/* ---- The bench ------------------------------------------------------------------------------- */
 
 struct bench {
     struct kernel *kernel;
@@ -283,8 +280,7 @@ static void run_for(struct bench *b, uint64_t ps)
     fake_run_until(b->kernel, b->kernel->now_ps + ps);
 }
 
-/* ---- Sending -----------------------------------------------------------------------------------
- */
+/* ---- Sending --------------------------------------------------------------------------------- */
 
 /* A packet with n_frags pieces of payload of up to `most` bytes each; NULL: no page. */
 static struct sk_buff *packet(struct bench *b, uint16_t queue, unsigned n_frags, uint32_t most,
@@ -522,8 +518,7 @@ static void test_tx_many_cpus(void **state)
     }
 }
 
-/* ---- Receiving ---------------------------------------------------------------------------------
- */
+/* ---- Receiving ------------------------------------------------------------------------------- */
 
 struct source {
     struct bench *b;
@@ -754,8 +749,7 @@ static void test_rx_no_pages(void **state)
     }
 }
 
-/* ---- Set-up ------------------------------------------------------------------------------------
- */
+/* ---- Set-up ---------------------------------------------------------------------------------- */
 
 static unsigned node_of(uint64_t iova)
 {
@@ -915,8 +909,7 @@ static void test_octo_sg(void **state)
     }
 }
 
-/* ---- Moderation --------------------------------------------------------------------------------
- */
+/* ---- Moderation ------------------------------------------------------------------------------ */
 
 /* One period of measurement at given rates. */
 static bool dim_period(struct nic_dim *dim, struct nic_dim_sample *now, uint64_t bytes,
@@ -1059,8 +1052,7 @@ static void test_dim_applied(void **state)
     bench_free(&b);
 }
 
-/* ---- Flow filters ------------------------------------------------------------------------------
- */
+/* ---- Flow filters ---------------------------------------------------------------------------- */
 
 static int steer(struct bench *b, unsigned flow, uint16_t rxq)
 {
@@ -1230,8 +1222,7 @@ static void test_switch_rules(void **state)
     bench_free(&b);
 }
 
-/* ---- Surprise removal ---------------------------------------------------------------------------
- */
+/* ---- Surprise removal ------------------------------------------------------------------------ */
 
 static void pull_event(void *arg)
 {

@@ -61,8 +61,7 @@ static void quiet_for_long(struct nr_rig *rig)
     nr_run_for(rig, SIM_PS_PER_MS);
 }
 
-/* ---- One packet -------------------------------------------------------------------------------
- */
+/* ---- One packet ------------------------------------------------------------------------------ */
 
 static void test_latency(void **unused)
 {
@@ -161,8 +160,7 @@ static void test_bad_checksum_is_told(void **unused)
     nr_close(&rig);
 }
 
-/* ---- Buffers ----------------------------------------------------------------------------------
- */
+/* ---- Buffers --------------------------------------------------------------------------------- */
 
 static unsigned poll_all(struct nr_cq *cq)
 {
@@ -389,8 +387,7 @@ static void test_destroyed_queue_drops(void **unused)
     nr_close(&rig);
 }
 
-/* ---- Steering ---------------------------------------------------------------------------------
- */
+/* ---- Steering -------------------------------------------------------------------------------- */
 
 /* "Verifying the RSS hash calculation": addresses, ports, hash without and with ports. */
 static void test_rss_hash_of_the_specification(void **unused)
@@ -678,8 +675,7 @@ static void test_switch_by_flow(void **unused)
     nr_close(&rig);
 }
 
-/* ---- Events -----------------------------------------------------------------------------------
- */
+/* ---- Events ---------------------------------------------------------------------------------- */
 
 /* From the NIC's decision to the interrupt's arrival: the packet of 160 bytes, completion, event
  * and message that go before. */
@@ -914,8 +910,7 @@ static void test_link_event(void **unused)
     nr_close(&rig);
 }
 
-/* ---- Removal ----------------------------------------------------------------------------------
- */
+/* ---- Removal --------------------------------------------------------------------------------- */
 
 static void test_surprise_removal(void **unused)
 {

@@ -69,8 +69,7 @@ struct rig {
     uint64_t received;
 };
 
-/* ---- Up and down -------------------------------------------------------------------------------
- */
+/* ---- Up and down ----------------------------------------------------------------------------- */
 
 static const struct octonic_device_ops team_ops = {
     .function = nic_dev_function,
@@ -170,8 +169,7 @@ static void rig_close(struct rig *r)
     fixture_close(&r->w);
 }
 
-/* ---- Programs ----------------------------------------------------------------------------------
- */
+/* ---- Programs -------------------------------------------------------------------------------- */
 
 static void check(struct rig *r, struct kernel *kernel, struct kaddr at, uint64_t bytes)
 {
@@ -371,8 +369,7 @@ static struct nic_drv_stats all_channels(const struct net_device *dev)
     return sum;
 }
 
-/* ---- Tests -------------------------------------------------------------------------------------
- */
+/* ---- Tests ----------------------------------------------------------------------------------- */
 
 static void test_udp(void **state)
 {

@@ -65,8 +65,7 @@ static struct ntb *bridge(const struct rig *r, unsigned side)
     return world_device(r->w.world, side == SERVER ? "n0" : "n1")->state;
 }
 
-/* ---- Up and down ------------------------------------------------------------------------------
- */
+/* ---- Up and down ----------------------------------------------------------------------------- */
 
 static void await(struct rig *r, unsigned n)
 {
@@ -155,8 +154,7 @@ static void run(void (*body)(struct rig *rig), bool iommu, unsigned reads_in_fli
     fixture_close(&r.w);
 }
 
-/* ---- Bytes ------------------------------------------------------------------------------------
- */
+/* ---- Bytes ----------------------------------------------------------------------------------- */
 
 static void fill(struct kernel *kernel, struct kaddr at, unsigned seed)
 {
@@ -250,8 +248,7 @@ static void test_bytes_few_reads(void **state)
     run(bytes_body, false, 3);
 }
 
-/* ---- Rings ------------------------------------------------------------------------------------
- */
+/* ---- Rings ----------------------------------------------------------------------------------- */
 
 #define PIECE 512u
 
@@ -321,8 +318,7 @@ static void test_refused(void **state)
     run(refused_body, false, 64);
 }
 
-/* ---- Failures ---------------------------------------------------------------------------------
- */
+/* ---- Failures -------------------------------------------------------------------------------- */
 
 /* A good copy, one that must fail, three good ones: they are done all the same. */
 static void fails_between(struct rig *r, uint64_t source, uint64_t destination)
@@ -475,8 +471,7 @@ static void test_gone(void **state)
     run(gone_body, true, 64);
 }
 
-/* ---- Rates ------------------------------------------------------------------------------------
- */
+/* ---- Rates ----------------------------------------------------------------------------------- */
 
 static uint64_t copy_ps(struct rig *r, bool out, uint64_t bytes)
 {

@@ -397,7 +397,7 @@ static void test_dma_victims_are_written_once(void **state)
     numa_free(n);
 }
 
-/* ---- Way masks ------------------------------------------------------------------------------ */
+/* ---- Way masks ------------------------------------------------------------------------------- */
 
 struct ways_seen {
     uint32_t mask;

@@ -52,8 +52,7 @@ struct rig {
 };
 static struct rig *running; /* a TLP's event has no way back */
 
-/* ---- The host's memory ------------------------------------------------------------------------
- */
+/* ---- The host's memory ----------------------------------------------------------------------- */
 
 static void complete(struct sim *sim, struct sim_event *event)
 {
@@ -120,8 +119,7 @@ static void host_receive(struct model *model, uint32_t port, struct tlp *tlp)
 
 static const struct model_ops host_ops = { .type = "test.host", .receive = host_receive };
 
-/* ---- Access -----------------------------------------------------------------------------------
- */
+/* ---- Access ---------------------------------------------------------------------------------- */
 
 static void run_for(struct rig *r, sim_time ps)
 {
@@ -196,8 +194,7 @@ static uint32_t status(struct rig *r)
     return (uint32_t)read_at(r, BAR + NVME_REG_CSTS, 4);
 }
 
-/* ---- Queues -----------------------------------------------------------------------------------
- */
+/* ---- Queues ---------------------------------------------------------------------------------- */
 
 static struct queue queue_at(uint16_t number, uint64_t sq, uint64_t cq)
 {
@@ -312,8 +309,7 @@ static void enable(struct rig *r)
     assert_int_equal(status(r), NVME_CSTS_RDY);
 }
 
-/* ---- Set-up -----------------------------------------------------------------------------------
- */
+/* ---- Set-up ---------------------------------------------------------------------------------- */
 
 static void set_up_function(struct rig *r)
 {
@@ -395,8 +391,7 @@ static void close_rig(struct rig *r)
     sim_error_release(&r->errors);
 }
 
-/* ---- Content ----------------------------------------------------------------------------------
- */
+/* ---- Content --------------------------------------------------------------------------------- */
 
 /* Bytes that depend on where they are; with tags the first 8 of each line. */
 static uint8_t byte_at(uint64_t position)
@@ -424,8 +419,7 @@ static void expect(struct rig *r, uint64_t at, uint64_t position, uint64_t bytes
     }
 }
 
-/* ---- Tests ------------------------------------------------------------------------------------
- */
+/* ---- Tests ----------------------------------------------------------------------------------- */
 
 static void test_registers(void **state)
 {

@@ -66,8 +66,7 @@ static struct model *ssd(struct rig *r)
     return world_device(r->w.world, "ssd");
 }
 
-/* ---- Up and down -------------------------------------------------------------------------------
- */
+/* ---- Up and down ----------------------------------------------------------------------------- */
 
 static void wait_for(struct rig *r, unsigned n)
 {
@@ -205,8 +204,7 @@ static void rig_close(struct rig *r)
     fixture_close(&r->w);
 }
 
-/* ---- Data --------------------------------------------------------------------------------------
- */
+/* ---- Data ------------------------------------------------------------------------------------ */
 
 static void stamp(struct rig *r, uint64_t at, uint64_t position, uint64_t bytes)
 {
@@ -273,8 +271,7 @@ static void test_refused(struct rig *r)
     assert_true(kernel_check(r->kernel, at, 0, 4096, &is));
 }
 
-/* ---- Many at a time ----------------------------------------------------------------------------
- */
+/* ---- Many at a time -------------------------------------------------------------------------- */
 
 #define DEPTH   300u /* more than a queue has room for */
 #define ENTRIES 8
@@ -337,8 +334,7 @@ static void test_many(struct rig *r)
     assert_true(stats.interrupts > 0);
 }
 
-/* ---- Where it runs -----------------------------------------------------------------------------
- */
+/* ---- Where it runs --------------------------------------------------------------------------- */
 
 static void test_body(void *arg)
 {
@@ -433,8 +429,7 @@ static void test_polled(void **state)
     g_free(text);
 }
 
-/* ---- It goes away, it hangs --------------------------------------------------------------------
- */
+/* ---- It goes away, it hangs ------------------------------------------------------------------ */
 
 static void one_body(void *arg)
 {

@@ -56,8 +56,7 @@ static struct numa *numa_of(struct rig *r)
     return host_numa(r->w.host);
 }
 
-/* ---- Content -----------------------------------------------------------------------------------
- */
+/* ---- Content --------------------------------------------------------------------------------- */
 
 static void expect(struct rig *r, struct kaddr at, uint64_t tag, size_t bytes)
 {
@@ -246,8 +245,7 @@ static void test_bytes(void **state)
     in_kernel(bytes_body);
 }
 
-/* ---- Time --------------------------------------------------------------------------------------
- */
+/* ---- Time ------------------------------------------------------------------------------------ */
 
 static uint64_t cycles_of(struct rig *r, uint64_t since_ps)
 {
@@ -392,8 +390,7 @@ static void test_copies_are_interrupted(void **state)
     in_kernel(interrupted_body);
 }
 
-/* ---- Pages -------------------------------------------------------------------------------------
- */
+/* ---- Pages ----------------------------------------------------------------------------------- */
 
 static void pages_body(struct rig *r)
 {
@@ -506,8 +503,7 @@ static void test_pin(void **state)
     in_kernel(pin_body);
 }
 
-/* ---- Objects -----------------------------------------------------------------------------------
- */
+/* ---- Objects --------------------------------------------------------------------------------- */
 
 static void cache_body(struct rig *r)
 {

@@ -20,8 +20,7 @@
 #define RAISE     0x10u /* write: the vector */
 #define SCRATCH   0x18u
 
-/* ---- The device --------------------------------------------------------------------------------
- */
+/* ---- The device ------------------------------------------------------------------------------ */
 
 struct device {
     struct cfg_space cfg;
@@ -139,8 +138,7 @@ static const struct model_ops device_ops = {
 /* In place of the models that scenarios may name. */
 const struct model_ops *const model_registry[] = { &device_ops, NULL };
 
-/* ---- The rig -----------------------------------------------------------------------------------
- */
+/* ---- The rig --------------------------------------------------------------------------------- */
 
 #define WORLD(IOMMU)                                                               \
     "hosts = { server = { ports = ( { name = \"rp0\"; socket = 0; lanes = 8; },"   \
@@ -221,8 +219,7 @@ static void probe_all(struct rig *r, struct k_pci_driver *driver)
     assert_int_equal(r->n_probed, 2);
 }
 
-/* ---- Drivers and registers ---------------------------------------------------------------------
- */
+/* ---- Drivers and registers ------------------------------------------------------------------- */
 
 static void drivers_body(struct rig *r)
 {
@@ -271,8 +268,7 @@ static void test_drivers(void **state)
     in_kernel(drivers_body);
 }
 
-/* ---- Interrupts --------------------------------------------------------------------------------
- */
+/* ---- Interrupts ------------------------------------------------------------------------------ */
 
 static void handler(void *arg)
 {
@@ -339,8 +335,7 @@ static void test_interrupts(void **state)
     in_kernel(irqs_body);
 }
 
-/* ---- DMA ---------------------------------------------------------------------------------------
- */
+/* ---- DMA ------------------------------------------------------------------------------------- */
 
 static void transfer_done(struct pcie_dma_request *request, enum pcie_dma_status status)
 {
@@ -487,8 +482,7 @@ static void test_peers(void **state)
     in_kernel(peers_body);
 }
 
-/* ---- Domains that software fills itself --------------------------------------------------------
- */
+/* ---- Domains that software fills itself ------------------------------------------------------ */
 
 /* The domain holds 64 bytes at iova for the device, as they are in memory. */
 static void expect_reads(struct rig *r, uint64_t iova, struct kaddr at)

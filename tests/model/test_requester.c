@@ -72,8 +72,7 @@ static void bench_close(struct bench *bench)
     config_free(bench->config);
 }
 
-/* ---- Operations -------------------------------------------------------------------------------
- */
+/* ---- Operations ------------------------------------------------------------------------------ */
 
 #define OPS_MAX 600
 
@@ -123,8 +122,7 @@ static sim_time pull_ps(uint32_t bytes)
     return SIM_MAX(data_ps, bursts_ps);
 }
 
-/* ---- Unloaded ---------------------------------------------------------------------------------
- */
+/* ---- Unloaded -------------------------------------------------------------------------------- */
 
 static sim_time alone_ps(bool write, enum pcie_requester_interface interface, uint32_t bytes)
 {
@@ -184,8 +182,7 @@ static void test_stores_and_forwards_whole_operations(void **unused)
     bench_close(&bench);
 }
 
-/* ---- Saturated --------------------------------------------------------------------------------
- */
+/* ---- Saturated ------------------------------------------------------------------------------- */
 
 /* Mean time between ends of the last ops of many, in ps; the first half is not counted. */
 static double period_ps(const char *settings, bool write, uint32_t bytes)
@@ -241,8 +238,7 @@ static void test_slots_bound_the_rate(void **unused)
     }
 }
 
-/* ---- Order and slots, one by one --------------------------------------------------------------
- */
+/* ---- Order and slots, one by one ------------------------------------------------------------- */
 
 static void answer(struct bench *bench, const struct arrival *read, enum tlp_status status)
 {
@@ -312,8 +308,7 @@ static void test_writes_leave_in_order_an_interval_apart(void **unused)
     bench_close(&bench);
 }
 
-/* ---- Errors -----------------------------------------------------------------------------------
- */
+/* ---- Errors ---------------------------------------------------------------------------------- */
 
 /* Whatever becomes of an operation, it ends, and its slot is free for the next. */
 static void test_errors_end_an_operation(void **unused)
@@ -348,8 +343,7 @@ static void test_errors_end_an_operation(void **unused)
     bench_close(&bench);
 }
 
-/* ---- As a target ------------------------------------------------------------------------------
- */
+/* ---- As a target ----------------------------------------------------------------------------- */
 
 static void test_registers_and_what_is_not_its_own(void **unused)
 {

@@ -56,8 +56,7 @@ static void test_boot_enumerates_every_device(void **unused)
     fixture_close(&f);
 }
 
-/* ---- MMIO --------------------------------------------------------------------------------------
- */
+/* ---- MMIO ------------------------------------------------------------------------------------ */
 
 struct mmio {
     uint64_t address, value;
@@ -180,8 +179,7 @@ static void test_registers_of_another_socket_are_further_away(void **unused)
     fixture_close(&f);
 }
 
-/* ---- DMA ---------------------------------------------------------------------------------------
- */
+/* ---- DMA ------------------------------------------------------------------------------------- */
 
 static void test_bytes_arrive_and_come_back(void **unused)
 {
@@ -339,8 +337,7 @@ static void test_read_pushes_write(void **unused)
     fixture_close(&f);
 }
 
-/* ---- Errors ------------------------------------------------------------------------------------
- */
+/* ---- Errors ---------------------------------------------------------------------------------- */
 
 static void test_read_beyond_memory_is_unsupported(void **unused)
 {
@@ -384,8 +381,7 @@ static void test_iommu_blocks_what_is_not_mapped(void **unused)
     fixture_close(&f);
 }
 
-/* ---- Peer to peer -------------------------------------------------------------------------------
- */
+/* ---- Peer to peer ---------------------------------------------------------------------------- */
 
 static void peer_body(struct world_fixture *f, struct sim_task *task, void *arg)
 {
@@ -418,8 +414,7 @@ static void test_peer_to_peer_across_ports_and_sockets(void **unused)
     fixture_close(&f);
 }
 
-/* ---- Interrupts ---------------------------------------------------------------------------------
- */
+/* ---- Interrupts ------------------------------------------------------------------------------ */
 
 struct seen_interrupt {
     unsigned n;

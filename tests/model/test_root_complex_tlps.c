@@ -21,8 +21,7 @@
     "           { from = \"server.s1.rp0\"; to = \"c.p0\"; } );"
 #define TIMEOUT_PS (50 * SIM_PS_PER_US)
 
-/* ---- A device under the test's control --------------------------------------------------------
- */
+/* ---- A device under the test's control ------------------------------------------------------- */
 
 #define SPY_MAX 512
 
@@ -129,8 +128,7 @@ static void run(struct world_fixture *f)
     assert_true(pcie_context_check_idle(world_pcie(f->world)));
 }
 
-/* ---- Errors -----------------------------------------------------------------------------------
- */
+/* ---- Errors ---------------------------------------------------------------------------------- */
 
 static void test_byte_count_of_refused_requests(void **unused)
 {
@@ -157,8 +155,7 @@ static void test_byte_count_of_refused_requests(void **unused)
     fixture_close(&f);
 }
 
-/* ---- What is left at the end ------------------------------------------------------------------
- */
+/* ---- What is left at the end ----------------------------------------------------------------- */
 
 static void fails_with(struct world_fixture *f, const char *text)
 {
@@ -198,8 +195,7 @@ static void test_what_is_left_is_named(void **unused)
     fails_with(&f, "1 TLPs are alive at the end");
 }
 
-/* ---- Cores ------------------------------------------------------------------------------------
- */
+/* ---- Cores ----------------------------------------------------------------------------------- */
 
 struct read {
     struct hpa at;
@@ -428,8 +424,7 @@ static void test_unexpected_completions_are_dropped(void **unused)
     fixture_close(&f);
 }
 
-/* ---- Memory -----------------------------------------------------------------------------------
- */
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
 static struct hpa memory_of(struct world_fixture *f, const struct spy *spy)
 {
@@ -573,8 +568,7 @@ static void test_back_pressure_loses_nothing(void **unused)
     fixture_close(&f);
 }
 
-/* ---- Line requests ----------------------------------------------------------------------------
- */
+/* ---- Line requests --------------------------------------------------------------------------- */
 
 /* Against the definition: no two overlap, none is early, none could have been earlier. */
 static void test_line_slots_are_the_earliest_free(void **unused)
@@ -640,8 +634,7 @@ static void test_write_does_not_delay_an_earlier_read(void **unused)
     assert_int_equal(took_ps[1], took_ps[0]);
 }
 
-/* ---- Peer to peer -----------------------------------------------------------------------------
- */
+/* ---- Peer to peer ---------------------------------------------------------------------------- */
 
 /* A read comes after the writes before it, also where those wait for the egress port. */
 static void test_peer_read_pushes_writes(void **unused)
@@ -768,8 +761,7 @@ static void test_peer_writes_pass_line_by_line(void **unused)
     fixture_close(&f);
 }
 
-/* ---- Reads made anew ---------------------------------------------------------------------------
- */
+/* ---- Reads made anew ------------------------------------------------------------------------- */
 
 /* b answers the i-th request that it got with `n` completions; every byte tells its offset from
  * `base`. */

@@ -146,8 +146,7 @@ static void test_one_function_keeps_order(void **state)
     }
 }
 
-/* ---- Tables -----------------------------------------------------------------------------------
- */
+/* ---- Tables ---------------------------------------------------------------------------------- */
 
 static unsigned filters_of(const struct rig *rig)
 {
@@ -254,8 +253,7 @@ static void test_full_switch_steers_within_the_function(void **state)
     }
 }
 
-/* ---- A function goes away ---------------------------------------------------------------------
- */
+/* ---- A function goes away -------------------------------------------------------------------- */
 
 static uint64_t lost_of(const struct rig *rig)
 {
@@ -352,8 +350,7 @@ static void test_no_function_left(void **state)
     rig_free(rig);
 }
 
-/* ---- Bonding ----------------------------------------------------------------------------------
- */
+/* ---- Bonding --------------------------------------------------------------------------------- */
 
 static void test_bond_keeps_flows_on_their_link(void **state)
 {
@@ -424,8 +421,7 @@ static void test_bond_hash(void **state)
     assert_in_range(n[0], 400, 600);
 }
 
-/* ---- Parts ------------------------------------------------------------------------------------
- */
+/* ---- Parts ----------------------------------------------------------------------------------- */
 
 static void test_rx_progress(void **state)
 {

@@ -10,8 +10,7 @@
 
 #define PORT 5001u
 
-/* ---- A stream from one host to the other -------------------------------------------------------
- */
+/* ---- A stream from one host to the other ----------------------------------------------------- */
 
 struct stream {
     struct rig *rig;
@@ -147,8 +146,7 @@ static void run(struct rig *rig, uint64_t ms)
     fake_run_until(rig->kernel, rig->kernel->now_ps + FAKE_MS(ms));
 }
 
-/* ---- Whole streams -----------------------------------------------------------------------------
- */
+/* ---- Whole streams --------------------------------------------------------------------------- */
 
 static void test_stream(void **state)
 {

@@ -8,8 +8,7 @@
 
 #include "tests/model/tcp_pair.h"
 
-/* ---- Timers ------------------------------------------------------------------------------------
- */
+/* ---- Timers ---------------------------------------------------------------------------------- */
 
 static void test_retransmission_timeout(void **state)
 {
@@ -145,8 +144,7 @@ static void test_nagle(void **state)
     nagle(false);
 }
 
-/* ---- Requests and answers ----------------------------------------------------------------------
- */
+/* ---- Requests and answers -------------------------------------------------------------------- */
 
 #define ROUNDS 500u
 static void client_asks(void *arg)
@@ -182,8 +180,7 @@ static void test_answers_carry_acknowledgements(void **state)
     pair_free(p);
 }
 
-/* ---- Windows -----------------------------------------------------------------------------------
- */
+/* ---- Windows --------------------------------------------------------------------------------- */
 
 static void zero_window(bool lose_update)
 {
@@ -335,8 +332,7 @@ static void test_small_queue(void **state)
     pair_free(p);
 }
 
-/* ---- Long paths, small writes ------------------------------------------------------------------
- */
+/* ---- Long paths, small writes ---------------------------------------------------------------- */
 
 /* 1 Gb/s and 20 ms: slow start ends before the path overflows, the receiver opens its window, the
  * socket goes on as its packets leave the device, and the wire is busy. After a pause the window is
@@ -418,8 +414,7 @@ static void test_autocork(void **state)
     pair_free(p);
 }
 
-/* ---- Ends --------------------------------------------------------------------------------------
- */
+/* ---- Ends ------------------------------------------------------------------------------------ */
 
 static void server_receives_end(void *arg)
 {
@@ -599,8 +594,7 @@ static void test_sequence_wraps(void **state)
     }
 }
 
-/* ---- Sets of sockets ---------------------------------------------------------------------------
- */
+/* ---- Sets of sockets ------------------------------------------------------------------------- */
 
 #define N_SET 3u
 struct many {
@@ -728,8 +722,7 @@ static void test_send_without_waiting(void **state)
     pair_free(p);
 }
 
-/* ---- Addresses ---------------------------------------------------------------------------------
- */
+/* ---- Addresses ------------------------------------------------------------------------------- */
 
 struct second {
     struct pair *p;

@@ -84,8 +84,7 @@ static void rig_close(struct rig *r)
     fixture_close(&r->w);
 }
 
-/* ---- Memory ------------------------------------------------------------------------------------
- */
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
 /* Every other huge page is in use: the guest gets none that follows on another. */
 static void scatter_body(void *arg)
@@ -186,8 +185,7 @@ static void test_split_memory(void **state)
     rig_close(&r);
 }
 
-/* ---- Refusals ----------------------------------------------------------------------------------
- */
+/* ---- Refusals -------------------------------------------------------------------------------- */
 
 static void expect_new(struct rig *r, int status)
 {
@@ -244,8 +242,7 @@ static void test_refusals(void **state)
     rig_close(&r);
 }
 
-/* ---- What leaving the guest costs, and interrupts ----------------------------------------------
- */
+/* ---- What leaving the guest costs, and interrupts -------------------------------------------- */
 
 #define CYCLE_PS 500u
 #define MSIX_CAP 0x40u
@@ -456,8 +453,7 @@ static void test_timing_by_exit(void **state)
     empty_timing(false);
 }
 
-/* ---- VFIO --------------------------------------------------------------------------------------
- */
+/* ---- VFIO ------------------------------------------------------------------------------------ */
 
 struct nic_rig {
     struct rig r;

@@ -351,8 +351,7 @@ static void test_sizes_and_credits(void **unused)
             switch_credits);
 }
 
-/* ---- After boot -------------------------------------------------------------------------------
- */
+/* ---- After boot ------------------------------------------------------------------------------ */
 
 #define BOOT(SETTINGS_OF_B, IOMMU)                                                 \
     "hosts = { server = { ports = ( { name = \"rp0\"; lanes = 16; },"              \
@@ -474,8 +473,7 @@ static void test_too_many_functions(void **unused)
     g_string_free(text, TRUE);
 }
 
-/* ---- Runs -------------------------------------------------------------------------------------
- */
+/* ---- Runs ------------------------------------------------------------------------------------ */
 
 /* Nothing left to do before the workload is done is an error, but not before a given time. */
 static void test_stalled_workload_fails(void **unused)

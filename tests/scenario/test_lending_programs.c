@@ -185,8 +185,7 @@ static void test_full_table(void **state)
     run_result_free(result);
 }
 
-/* ---- Without a network -------------------------------------------------------------------------
- */
+/* ---- Without a network ----------------------------------------------------------------------- */
 
 #define ADAPTERS                                                                                          \
     "hosts = { " HOST("near") HOST(                                                                       \

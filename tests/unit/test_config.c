@@ -62,7 +62,7 @@ static struct config_node *at(struct config *config, const char *path)
     return node;
 }
 
-/* ---- The table that the tests read by ------------------------------------------------------- */
+/* ---- The table that the tests read by -------------------------------------------------------- */
 
 struct dram {
     uint32_t channels;
@@ -126,7 +126,7 @@ static struct dram understood(struct fixture *f, const char *settings)
     return dram;
 }
 
-/* ---- Loading -------------------------------------------------------------------------------- */
+/* ---- Loading --------------------------------------------------------------------------------- */
 
 static void values_of_every_kind(void **state)
 {
@@ -350,7 +350,7 @@ static void many_folders_are_searched_in_order(void **state)
     EXPECT(f, "x.cfg:1: cannot include \"c.cfg\": no such file in one, two");
 }
 
-/* ---- Reading parameters --------------------------------------------------------------------- */
+/* ---- Reading parameters ---------------------------------------------------------------------- */
 
 static void quantities_with_and_without_unit(void **state)
 {
@@ -540,7 +540,7 @@ static void required_settings(void **state)
     config_free(config);
 }
 
-/* ---- Provenance, origins, printing ---------------------------------------------------------- */
+/* ---- Provenance, origins, printing ----------------------------------------------------------- */
 
 struct seen {
     GString *text;
@@ -655,7 +655,7 @@ static void hash_is_over_values_not_their_spelling(void **state)
     assert_string_not_equal(a, b);
 }
 
-/* ---- Changing ------------------------------------------------------------------------------- */
+/* ---- Changing -------------------------------------------------------------------------------- */
 
 static void set_takes_values_as_written(void **state)
 {
@@ -777,7 +777,7 @@ static void copies_are_independent_and_unread(void **state)
     config_free(copy);
 }
 
-/* ---- Robustness ----------------------------------------------------------------------------- */
+/* ---- Robustness ------------------------------------------------------------------------------ */
 
 static void deep_nesting_is_refused(void **state)
 {

@@ -97,7 +97,7 @@ static void store_value(struct results_db *db, const struct run_record *record, 
     run_result_free(result);
 }
 
-/* ---- Tables -------------------------------------------------------------------------------- */
+/* ---- Tables ---------------------------------------------------------------------------------- */
 
 static void views_give_back_what_was_stored(void **state)
 {
@@ -241,7 +241,7 @@ static void have_means_exactly_this_run(void **state)
     results_close(db);
 }
 
-/* ---- Expressions --------------------------------------------------------------------------- */
+/* ---- Expressions ----------------------------------------------------------------------------- */
 
 static double evaluate(struct results_db *db, const char *expression)
 {
@@ -292,7 +292,7 @@ static void expressions_over_v(void **state)
     results_close(db);
 }
 
-/* ---- Opening ------------------------------------------------------------------------------- */
+/* ---- Opening --------------------------------------------------------------------------------- */
 
 static void refuses_to_open(const char *file, bool read_only, const char *because)
 {
@@ -380,7 +380,7 @@ static void reads_in_a_read_only_folder(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* ---- Trouble ------------------------------------------------------------------------------- */
+/* ---- Trouble --------------------------------------------------------------------------------- */
 
 static void full_disk_loses_only_the_run_at_hand(void **state)
 {
@@ -483,7 +483,7 @@ static void a_killed_writer_loses_no_finished_run(void **state)
     }
 }
 
-/* ---- A result in memory -------------------------------------------------------------------- */
+/* ---- A result in memory ---------------------------------------------------------------------- */
 
 struct device {
     uint64_t reads, bytes, high_water;

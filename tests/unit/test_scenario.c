@@ -99,7 +99,7 @@ static const char two_axes[] =
     "plot = { x = \"transfer_bytes\"; anything = ( { goes = 1; } ); };\n"
     "quick = ( \"transfer_bytes=64\" );\n";
 
-/* ---- Points --------------------------------------------------------------------------------- */
+/* ---- Points ---------------------------------------------------------------------------------- */
 
 static void points_are_combinations(void **state)
 {
@@ -236,7 +236,7 @@ static void ranges(void **state)
     scenario_free(s);
 }
 
-/* ---- Lock-step ------------------------------------------------------------------------------ */
+/* ---- Lock-step ------------------------------------------------------------------------------- */
 
 static const char lock_step[] =
     "axes = ( { name = \"cores\"; setting = \"a.cores\"; values = [1, 2, 4]; },\n"
@@ -277,7 +277,7 @@ static void axes_in_lock_step(void **state)
            "scenarios/t.cfg:1: axes.[0].with: found 1 (an integer), expected the name of an axis");
 }
 
-/* ---- Constraints and filters ---------------------------------------------------------------- */
+/* ---- Constraints and filters ----------------------------------------------------------------- */
 
 static const char three_axes[] =
     "axes = ( { name = \"config\"; variants = ( { name = \"local\"; set = (); },\n"
@@ -442,7 +442,7 @@ static void filters_compare(void **state)
     scenario_free(s);
 }
 
-/* ---- Precedence ----------------------------------------------------------------------------- */
+/* ---- Precedence ------------------------------------------------------------------------------ */
 
 /* What is beside a setting of the file stays; provenance and place come along. */
 static void settings_of_a_file(void **state)
@@ -580,7 +580,7 @@ static void axes_are_replaced_by_name(void **state)
                 "--set: axis transfer_bytes: no value after \"=\"; the empty string is \"\"");
 }
 
-/* ---- Mistakes in axes ----------------------------------------------------------------------- */
+/* ---- Mistakes in axes ------------------------------------------------------------------------ */
 
 /* A scenario, and the message that it must give. */
 static const char *const axis_mistakes[][2] = {
@@ -717,7 +717,7 @@ static void an_axis_value_that_cannot_be_set(void **state)
     scenario_free(s);
 }
 
-/* ---- Finding -------------------------------------------------------------------------------- */
+/* ---- Finding --------------------------------------------------------------------------------- */
 
 static void expect_name(struct fixture *f, const char *asked, const char *name, const char *path)
 {

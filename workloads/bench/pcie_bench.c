@@ -122,8 +122,7 @@ static const struct record_desc bench_records[] = {
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
-/* ---- Data --------------------------------------------------------------------------------------
- */
+/* ---- Data ------------------------------------------------------------------------------------ */
 
 /* Bytes between tags: of one cache line to the next, or none. */
 static uint64_t tag_stride(const struct bench_state *bench)
@@ -173,8 +172,7 @@ static void check_buffer(struct bench_slot *slot)
     }
 }
 
-/* ---- Operations --------------------------------------------------------------------------------
- */
+/* ---- Operations ------------------------------------------------------------------------------ */
 
 static uint64_t next_offset(struct bench_state *bench)
 {
@@ -286,8 +284,7 @@ static const struct rate_series bench_series[] = {
     { "memory_gbyte_s", "GB/s", 1e-9, workload_dram_bytes },
 };
 
-/* ---- Set-up -------------------------------------------------------------------------------------
- */
+/* ---- Set-up ---------------------------------------------------------------------------------- */
 
 static void bench_check(struct workload *workload, struct sim_error_list *errors)
 {

@@ -71,8 +71,7 @@ static void migration_check(struct program *program, struct sim_error_list *erro
         program_mistake(program, "transfer_bytes", errors, "whole pages", NULL);
 }
 
-/* ---- In the guest ------------------------------------------------------------------------------
- */
+/* ---- In the guest ---------------------------------------------------------------------------- */
 
 static int copy(struct migration *m, struct kernel *kernel, struct gpu_drv *gpu, struct kaddr at,
                 uint64_t offset, bool into_device)
@@ -157,8 +156,7 @@ static void plug_body(void *arg)
     m->done = true;
 }
 
-/* ---- The administrator -------------------------------------------------------------------------
- */
+/* ---- The administrator ----------------------------------------------------------------------- */
 
 /* A thread of another kernel, to its end. */
 static bool step(struct migration *m, struct kernel *kernel, k_thread_fn *body)

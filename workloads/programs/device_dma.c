@@ -90,8 +90,7 @@ static void device_dma_check(struct program *program, struct sim_error_list *err
                         "a multiple of transfer_bytes, queue_depth of them at least", NULL);
 }
 
-/* ---- Transfers ---------------------------------------------------------------------------------
- */
+/* ---- Transfers ------------------------------------------------------------------------------- */
 
 /* What memory holds for the stream's bytes from a position on; what is read stays as it is. */
 static uint64_t tag_at(const struct device_dma *dma, uint64_t position)
@@ -171,8 +170,7 @@ static void check_written(struct device_dma *dma)
     }
 }
 
-/* ---- The driver --------------------------------------------------------------------------------
- */
+/* ---- The driver ------------------------------------------------------------------------------ */
 
 static void set_bus_master(struct k_pci_dev *dev, bool on)
 {

@@ -130,8 +130,7 @@ static struct kernel *kernel_of(const struct device_taken *taken)
     return taken->machine->kernel;
 }
 
-/* ---- The driver --------------------------------------------------------------------------------
- */
+/* ---- The driver ------------------------------------------------------------------------------ */
 
 static uint64_t all_bytes(const struct device_taken *taken)
 {
@@ -164,8 +163,7 @@ static void removed(struct k_pci_dev *dev, bool gone)
     taken->removed_ps = k_now_ps(dev->device.kernel);
 }
 
-/* ---- Transfers ---------------------------------------------------------------------------------
- */
+/* ---- Transfers ------------------------------------------------------------------------------- */
 
 static uint64_t tag_of(const struct slot *slot, uint64_t offset)
 {
@@ -237,8 +235,7 @@ static void check_memory(struct device_taken *taken, bool all)
     }
 }
 
-/* ---- What happens ------------------------------------------------------------------------------
- */
+/* ---- What happens ---------------------------------------------------------------------------- */
 
 static int borrow(struct device_taken *taken, struct lend_borrow **borrowed)
 {

@@ -134,8 +134,7 @@ static void fio_check(struct program *program, struct sim_error_list *errors)
                 "whole units of 128 KiB, with at least two blocks for each request under way");
 }
 
-/* ---- Blocks ------------------------------------------------------------------------------------
- */
+/* ---- Blocks ---------------------------------------------------------------------------------- */
 
 static void fail(struct fio *fio, const char *what, int status)
 {
@@ -205,8 +204,7 @@ static void check_block(struct job *job, struct slot *slot)
     program_count_operations(fio->program, 1);
 }
 
-/* ---- Engines -----------------------------------------------------------------------------------
- */
+/* ---- Engines --------------------------------------------------------------------------------- */
 
 static bool enough(const struct job *job)
 {
@@ -285,8 +283,7 @@ static void run_async(struct job *job)
     }
 }
 
-/* ---- Jobs --------------------------------------------------------------------------------------
- */
+/* ---- Jobs ------------------------------------------------------------------------------------ */
 
 static int fill(struct fio *fio)
 {

@@ -100,8 +100,7 @@ static void bandwidth_check(struct program *program, struct sim_error_list *erro
     program_check_cpus(program, "cpu", b->host, b->cpu, 1, errors);
 }
 
-/* ---- One copy ----------------------------------------------------------------------------------
- */
+/* ---- One copy -------------------------------------------------------------------------------- */
 
 static void stamp_source(struct bandwidth *b, uint64_t tag)
 {
@@ -174,8 +173,7 @@ static bool iterate(struct bandwidth *b, struct gpu_drv *gpu)
     return true;
 }
 
-/* ---- The program -------------------------------------------------------------------------------
- */
+/* ---- The program ----------------------------------------------------------------------------- */
 
 /* Memory and addresses; what has been got before a failure stays with the device until it goes. */
 static int prepare(struct bandwidth *b, struct gpu_drv *gpu, struct gpu_drv *peer)

@@ -45,11 +45,11 @@ struct connection {
     bool set;
     uint32_t item;
     uint64_t tag; /* of the answer with a value; written by the server */
-    /* ---- the client's ---- */
+    /* ---- the client's ------------------------------------------------------------------------ */
     struct kaddr client_buffer;
     uint64_t asked, answered; /* bytes of the streams */
     struct sim_random random;
-    /* ---- the server's ---- */
+    /* ---- the server's ------------------------------------------------------------------------ */
     struct socket *listener, *server_socket;
     enum connection_state state;
     struct kaddr at; /* where the next of `left` bytes goes to or comes from */
@@ -362,8 +362,7 @@ static void client_body(void *arg)
         socket_close(socket);
 }
 
-/* ---- Beginning ----------------------------------------------------------------------------------
- */
+/* ---- Beginning ------------------------------------------------------------------------------- */
 
 static void make_items(struct memcached *m)
 {

@@ -83,8 +83,7 @@ static const struct record_desc ntb_dma_records[] = {
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
-/* ---- Checks ------------------------------------------------------------------------------------
- */
+/* ---- Checks ---------------------------------------------------------------------------------- */
 
 static bool is_ram(const struct place *place)
 {
@@ -123,8 +122,7 @@ static void ntb_dma_check(struct program *program, struct sim_error_list *errors
     check_place(program, "remote", &p->remote, errors);
 }
 
-/* ---- Places ------------------------------------------------------------------------------------
- */
+/* ---- Places ---------------------------------------------------------------------------------- */
 
 static void stamp(const struct ntb_dma_program *p, const struct place *place, uint64_t tag)
 {
@@ -212,8 +210,7 @@ static int open_remote(struct ntb_dma_program *p, struct lend_error *error)
     return status;
 }
 
-/* ---- The program -------------------------------------------------------------------------------
- */
+/* ---- The program ----------------------------------------------------------------------------- */
 
 /* One copy, as a process makes it. */
 static int copy(struct ntb_dma_program *p)

@@ -37,8 +37,7 @@ static const struct param_desc common_params[] = {
     { .type = PARAM_END },
 };
 
-/* ---- Building ----------------------------------------------------------------------------------
- */
+/* ---- Building -------------------------------------------------------------------------------- */
 
 /* --set or an axis changes a setting of a program that is not there: the group is theirs. */
 static bool is_no_program(struct config_node *group)
@@ -188,8 +187,7 @@ static void programs_check(struct workload *workload, struct sim_error_list *err
         read_program(all, group, config_get(group, config_name(config_child(group, i))), errors);
 }
 
-/* ---- Running ------------------------------------------------------------------------------------
- */
+/* ---- Running --------------------------------------------------------------------------------- */
 
 static bool any_finite(const struct programs *all)
 {

@@ -40,8 +40,7 @@ struct programs {
     char fault[256]; /* why the run has failed, told when the hosts are down; "" */
 };
 
-/* ---- programs_record.c ------------------------------------------------------------------------
- */
+/* ---- programs_record.c ----------------------------------------------------------------------- */
 extern const struct record_desc programs_records[];
 /* What depends on the programs. */
 void programs_declare(struct workload *workload, struct run_result *declared);

@@ -149,8 +149,7 @@ void programs_begin(struct programs *all)
                        SIM_MIN(n_functions, (unsigned)SIM_N_ELEMENTS(programs_series)));
 }
 
-/* ---- Recording ----------------------------------------------------------------------------------
- */
+/* ---- Recording ------------------------------------------------------------------------------- */
 
 static void record_cpus(struct programs *all, sim_time duration_ps)
 {

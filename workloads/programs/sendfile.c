@@ -78,8 +78,7 @@ static const struct record_desc sendfile_records[] = {
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
-/* ---- Checking ---------------------------------------------------------------------------------
- */
+/* ---- Checking -------------------------------------------------------------------------------- */
 
 static void check_sizes(struct program *program, struct sim_error_list *errors)
 {
@@ -125,8 +124,7 @@ static void sendfile_check(struct program *program, struct sim_error_list *error
     check_sizes(program, errors);
 }
 
-/* ---- The server -------------------------------------------------------------------------------
- */
+/* ---- The server ------------------------------------------------------------------------------ */
 
 static void send_file(struct transfer *transfer, struct network_host *host, struct socket *socket)
 {
@@ -171,8 +169,7 @@ static void server_body(void *arg)
     socket_close(listener);
 }
 
-/* ---- The client -------------------------------------------------------------------------------
- */
+/* ---- The client ------------------------------------------------------------------------------ */
 
 static void client_body(void *arg)
 {
@@ -197,8 +194,7 @@ static void client_body(void *arg)
     socket_close(socket);
 }
 
-/* ---- Starting ---------------------------------------------------------------------------------
- */
+/* ---- Starting -------------------------------------------------------------------------------- */
 
 static unsigned node_of_page(const struct sendfile *all, unsigned own_node, unsigned i)
 {
@@ -250,8 +246,7 @@ static void sendfile_start(struct program *program)
         start_transfer(all, i);
 }
 
-/* ---- Measuring --------------------------------------------------------------------------------
- */
+/* ---- Measuring ------------------------------------------------------------------------------- */
 
 static void sendfile_measure(struct program *program)
 {

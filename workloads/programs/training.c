@@ -171,8 +171,7 @@ static void training_check(struct program *program, struct sim_error_list *error
     program_check_cpus(program, "cpu", t->machine, t->cpu, 2, errors);
 }
 
-/* ---- Faults ------------------------------------------------------------------------------------
- */
+/* ---- Faults ---------------------------------------------------------------------------------- */
 
 /* True: it is none. */
 static bool good(struct training *t, int status, const char *what)
@@ -214,8 +213,7 @@ static uint64_t new_tag(struct training *t, uint64_t bytes)
     return tag;
 }
 
-/* ---- The loader --------------------------------------------------------------------------------
- */
+/* ---- The loader ------------------------------------------------------------------------------ */
 
 static uint64_t file_tag(const struct training *t, uint32_t file)
 {
@@ -261,8 +259,7 @@ static void loader_body(void *arg)
     k_wake(t->kernel, &t->wait);
 }
 
-/* ---- Copies ------------------------------------------------------------------------------------
- */
+/* ---- Copies ---------------------------------------------------------------------------------- */
 
 static struct gpu_place inside(uint64_t at)
 {
@@ -353,8 +350,7 @@ static void write_back(struct training *t)
     expect_host(t, t->weights, tag, t->weights_bytes, "weights in their file");
 }
 
-/* ---- Epochs ------------------------------------------------------------------------------------
- */
+/* ---- Epochs ---------------------------------------------------------------------------------- */
 
 static void end_phase(struct training *t, enum phase phase, sim_time *since_ps)
 {
@@ -397,8 +393,7 @@ static void epoch(struct training *t)
     t->epoch_s[t->n_epochs++] = seconds;
 }
 
-/* ---- Setting up --------------------------------------------------------------------------------
- */
+/* ---- Setting up ------------------------------------------------------------------------------ */
 
 static struct kaddr buffer(struct training *t, uint64_t bytes)
 {

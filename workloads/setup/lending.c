@@ -30,8 +30,7 @@ static void *zeroed(size_t n, size_t bytes)
     return p;
 }
 
-/* ---- A machine ---------------------------------------------------------------------------------
- */
+/* ---- A machine ------------------------------------------------------------------------------- */
 
 /* Which machines have a bridge in their trees. */
 static void find_bridges(struct lending *lending)
@@ -99,8 +98,7 @@ static bool read_host(struct lending *lending, struct config *config, struct con
     return true;
 }
 
-/* ---- Lists of devices --------------------------------------------------------------------------
- */
+/* ---- Lists of devices ------------------------------------------------------------------------ */
 
 /* The names in a list, one per call, with ascending index; NULL beyond the last. What is no name is
  * a mistake and passed over. */
@@ -233,8 +231,7 @@ void lending_free(struct lending *lending)
     free(lending);
 }
 
-/* ---- Looking at it -----------------------------------------------------------------------------
- */
+/* ---- Looking at it --------------------------------------------------------------------------- */
 
 struct lent_device *lending_lent(const struct lending *lending, const char *name)
 {

@@ -92,8 +92,7 @@ void lending_borrows_more(struct lending *lending);
 /* [thread] Takes its driver off the device; a borrowed one goes back to its lender. */
 void lending_remove(struct lending_host *host, struct k_pci_dev *dev);
 
-/* ---- Drivers that every machine loads (lending_drivers.c) ---------------------------------------
- */
+/* ---- Drivers that every machine loads (lending_drivers.c) ------------------------------------ */
 struct lending_driver {
     const char *name;
     void *(*new)(struct kernel *kernel); /* NULL: it does not want to */

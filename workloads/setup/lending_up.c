@@ -15,8 +15,7 @@
 #include "workloads/setup/lending_internal.h"
 #include "workloads/setup/lending_vm.h"
 
-/* ---- Steps -------------------------------------------------------------------------------------
- */
+/* ---- Steps ----------------------------------------------------------------------------------- */
 
 static void step_done(struct lending_host *host)
 {
@@ -58,8 +57,7 @@ void lending_refuse(struct lending_host *host, const char *fmt, ...)
     va_end(args);
 }
 
-/* ---- Up ----------------------------------------------------------------------------------------
- */
+/* ---- Up -------------------------------------------------------------------------------------- */
 
 /* Of the devices of its kinds, those that the scenario names. */
 static bool wanted(const struct k_pci_dev *dev, void *context)
@@ -228,8 +226,7 @@ bool lending_up(struct lending *lending, const volatile int *interrupt)
     return false;
 }
 
-/* ---- Down --------------------------------------------------------------------------------------
- */
+/* ---- Down ------------------------------------------------------------------------------------ */
 
 void lending_borrows_more(struct lending *lending)
 {

@@ -34,8 +34,7 @@ const struct param_desc lending_vm_params_table[] = {
     { .type = PARAM_END },
 };
 
-/* ---- The scenario ------------------------------------------------------------------------------
- */
+/* ---- The scenario ---------------------------------------------------------------------------- */
 
 void lending_vm_read(struct lending_host *host, struct config *config,
                      struct sim_error_list *errors)
@@ -81,8 +80,7 @@ unsigned lending_vm_first_core(const struct lending_host *host)
     return host->vm->params.first_cpu;
 }
 
-/* ---- Its own devices ---------------------------------------------------------------------------
- */
+/* ---- Its own devices ------------------------------------------------------------------------- */
 
 /* The i-th device of the machine that is not lent; NULL: there are fewer. */
 static struct k_pci_dev *own_device(struct lending_host *host, unsigned i)
@@ -117,8 +115,7 @@ static void take_own(struct lending_host *host)
     k_pci_register(host->machine, vfio_driver(v->vfio));
 }
 
-/* ---- Life --------------------------------------------------------------------------------------
- */
+/* ---- Life ------------------------------------------------------------------------------------ */
 
 void lending_vm_boot(struct lending_host *host)
 {
@@ -220,8 +217,7 @@ struct k_pci_dev *lending_vm_device(struct lending_host *host, const char *name)
     return fn != NULL ? vm_device(v->vm, fn) : NULL;
 }
 
-/* ---- Cold migration ----------------------------------------------------------------------------
- */
+/* ---- Cold migration -------------------------------------------------------------------------- */
 
 void lending_vm_leave(struct lending_host *host)
 {

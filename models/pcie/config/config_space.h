@@ -148,7 +148,7 @@ void cfg_set(struct cfg_space *cfg, unsigned offset, unsigned bytes, uint32_t va
  * unsupported. */
 struct tlp *cfg_answer(struct cfg_space *cfg, struct pcie_context *pcie, struct tlp *request);
 
-/* ---- Live registers ------------------------------------------------------------------------- */
+/* ---- Live registers -------------------------------------------------------------------------- */
 static inline bool cfg_bus_master(const struct cfg_space *cfg)
 {
     return cfg->live.bus_master;

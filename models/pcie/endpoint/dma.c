@@ -25,7 +25,7 @@
 #define BOUNDARY_BYTES UINT64_C(64)   /* the smallest read completion boundary; 128 is legal too */
 #define TAG_WORD_BITS  64u
 
-/* ---- Payload -------------------------------------------------------------------------------- */
+/* ---- Payload --------------------------------------------------------------------------------- */
 
 /* Of every line that the range at `address` overlaps, the first min(8, overlap) bytes. */
 static void copy_tags(uint8_t *to, const uint8_t *from, uint64_t address, uint64_t bytes)
@@ -51,7 +51,7 @@ static void copy_payload(uint8_t *to, const uint8_t *from, uint64_t address, uin
         memcpy(to, from, bytes);
 }
 
-/* ---- Tags ----------------------------------------------------------------------------------- */
+/* ---- Tags ------------------------------------------------------------------------------------ */
 
 static unsigned tags_of(const struct pcie_dma *dma)
 {
@@ -125,7 +125,7 @@ static void tag_free(struct pcie_dma *dma, uint16_t idx)
         sim_cancel(dma->model->sim, &dma->timeout); /* an idle device keeps no run alive */
 }
 
-/* ---- Requests ------------------------------------------------------------------------------- */
+/* ---- Requests -------------------------------------------------------------------------------- */
 
 static void finish(struct pcie_dma *dma, struct pcie_dma_request *request, unsigned part)
 {
@@ -446,7 +446,7 @@ void pcie_dma_credit(struct pcie_dma *dma)
     pump(dma);
 }
 
-/* ---- Completions ---------------------------------------------------------------------------- */
+/* ---- Completions ----------------------------------------------------------------------------- */
 
 /* The request TLP of this tag has been answered, for good or ill. */
 static void end_tag(struct pcie_dma *dma, uint16_t idx, unsigned part)
@@ -584,7 +584,7 @@ void pcie_dma_complete(struct pcie_dma *dma, struct tlp *tlp)
     pump(dma);
 }
 
-/* ---- Set-up --------------------------------------------------------------------------------- */
+/* ---- Set-up ---------------------------------------------------------------------------------- */
 
 void pcie_dma_init(struct pcie_dma *dma, struct model *model, uint32_t port, struct cfg_space *cfg,
                    const struct pcie_dma_params *params)

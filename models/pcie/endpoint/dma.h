@@ -44,7 +44,7 @@ struct pcie_dma_request;
 typedef void pcie_dma_done_fn(struct pcie_dma_request *request, enum pcie_dma_status status);
 
 struct pcie_dma_request {
-    /* ---- filled by the caller, left alone until done ---- */
+    /* ---- filled by the caller, left alone until done ----------------------------------------- */
     struct iova iova;
     uint64_t bytes;   /* at least 1 */
     uint8_t *buffer;  /* bytes long; NULL: a read's data is dropped, a write writes zeros. Written
@@ -70,9 +70,9 @@ struct pcie_dma_request {
      * the time between both counts as PART_LINK.
      */
     struct sim_stamp *stamp;
-    /* ---- valid in done() ---- */
+    /* ---- valid in done() --------------------------------------------------------------------- */
     sim_time done_ps; /* now */
-    /* ---- private ---- */
+    /* ---- private ----------------------------------------------------------------------------- */
     struct pcie_dma_request *next;
     uint64_t sequence, issued_bytes;
     sim_time at_ps;
@@ -159,11 +159,11 @@ struct pcie_dma_tag {
 };
 
 struct pcie_dma {
-    /* ---- for the device to read ---- */
+    /* ---- for the device to read -------------------------------------------------------------- */
     struct model *model;
     struct cfg_space *cfg;
     struct pcie_dma_stats stats;
-    /* ---- private ---- */
+    /* ---- private ----------------------------------------------------------------------------- */
     struct pcie_context *pcie;
     struct pcie_port *port;
     const struct pcie_dma_path *path; /* NULL: the port */

@@ -5,7 +5,7 @@
 #include "hw/vtd_regs.h"
 #include "models/pcie/iommu/iommu.h"
 
-/* ---- Set-associative caches: true LRU in a set --------------------------------------------- */
+/* ---- Set-associative caches: true LRU in a set ----------------------------------------------- */
 
 /* What a key stands for is in its top bits; 0 marks an empty way. */
 #define IOMMU_KIND_LSB 61
@@ -69,7 +69,7 @@ static inline struct iommu_entry *iommu_cache_find(struct iommu_cache *cache, ui
     return &cache->entry[way_idx];
 }
 
-/* ---- Keys ----------------------------------------------------------------------------------- */
+/* ---- Keys ------------------------------------------------------------------------------------ */
 #define IOMMU_KEY_DID_LSB 45 /* below it: the page number, 57 - 12 bits at most */
 #define IOMMU_KEY_DID     VTD_BITS(60, IOMMU_KEY_DID_LSB)
 #define IOMMU_KEY_PAGE    VTD_BITS(IOMMU_KEY_DID_LSB - 1, 0)
@@ -85,7 +85,7 @@ static inline uint64_t iommu_plain_key(uint16_t value)
     return (uint64_t)IOMMU_KIND_ANY << IOMMU_KIND_LSB | value;
 }
 
-/* ---- The instance --------------------------------------------------------------------------- */
+/* ---- The instance ---------------------------------------------------------------------------- */
 #define IOMMU_IRTE_CACHE_ENTRIES 64
 #define IOMMU_IRTE_CACHE_WAYS    8
 #define IOMMU_WALKERS_MAX        64

@@ -100,7 +100,7 @@ struct pcie_link {
     struct link_dir dir[2];   /* by the first and by the second port */
 };
 
-/* ---- link.c ---- */
+/* ---- link.c ---------------------------------------------------------------------------------- */
 void link_dir_init_events(struct link_dir *dir);
 /* Hands the TLP to the receiver's model, unless it was lost. */
 void link_hand_over(struct link_dir *dir, struct tlp *tlp);
@@ -117,7 +117,7 @@ void link_account(struct link_dir *dir, struct tlp *tlp, sim_time start_ps, uint
 /* Has the wake event fire at at_ps or before. */
 void link_arm(struct link_dir *dir, sim_time at_ps);
 
-/* ---- link_credit.c ---- */
+/* ---- link_credit.c --------------------------------------------------------------------------- */
 /* Inserts in order of time; the caller fills in what the kind has besides, before the next call. */
 struct link_dllp *link_ring_put(struct link_ring *ring, sim_time at_ps, uint32_t kind);
 void link_ring_pop(struct link_ring *ring);
@@ -142,7 +142,7 @@ void link_owes(struct link_dir *wire);
 /* The ACK latency limit of this direction's receiver, in picoseconds. */
 sim_time link_limit_ps(struct link_dir *dir);
 
-/* ---- link_replay.c ---- */
+/* ---- link_replay.c --------------------------------------------------------------------------- */
 struct link_replay *link_replay_new(struct link_dir *dir, double bit_error_ratio, uint64_t seed,
                                     const char *instance);
 void link_replay_free(struct link_dir *dir);

@@ -55,8 +55,7 @@ const struct stat_desc pcie_link_stats_table[] = {
     { .kind = STAT_END },
 };
 
-/* ---- The cable --------------------------------------------------------------------------------
- */
+/* ---- The cable ------------------------------------------------------------------------------- */
 
 static void go(struct pcie_link *link, bool up)
 {

@@ -124,7 +124,7 @@ static inline unsigned tlp_data_credits(const struct tlp *tlp)
     return (tlp_payload_dw(tlp) + 3u) / 4u;
 }
 
-/* ---- The fabric: what all PCIe models of a run share (pools, counters) --------------------- */
+/* ---- The fabric: what all PCIe models of a run share (pools, counters) ----------------------- */
 struct pcie_context *pcie_context_new(struct sim *sim);
 void pcie_context_free(struct pcie_context *pcie);
 struct sim *pcie_context_sim(struct pcie_context *pcie);

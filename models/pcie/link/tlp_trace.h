@@ -133,11 +133,11 @@ struct tlp_trace_record {
 #define TLP_TRACE_WALK_OF(leg) ((leg) >> 16)
 
 struct stamp_trace {
-    /* ---- what is asked for ---- */
+    /* ---- what is asked for ------------------------------------------------------------------- */
     const struct model *device;      /* NULL: the first that does any DMA */
     uint64_t nth[N_TLP_TRACE_WALKS]; /* transfer to follow, from 1; 0: none */
     uint64_t bytes_min;              /* smaller transfers do not count */
-    /* ---- so far ---- */
+    /* ---- so far ------------------------------------------------------------------------------ */
     char device_name[TLP_TRACE_NAME_BYTES]; /* of whose transfers were met; "" */
     bool armed;                             /* transfers count */
     volatile int done;                      /* all that was asked for has come to its end */

@@ -50,8 +50,7 @@ static sim_time rc_line_slot(struct rc_state *state, sim_time now_ps, sim_time a
     return rc_slots_take(&state->lines, now_ps, at_ps, state->params.line_interval_ps);
 }
 
-/* ---- Completions ------------------------------------------------------------------------------
- */
+/* ---- Completions ----------------------------------------------------------------------------- */
 
 static void completion_leaves(struct sim *sim, struct sim_event *event)
 {
@@ -89,8 +88,7 @@ static void rc_refuse(struct model *rc, struct tlp *tlp, enum tlp_status status,
     rc_done_with(rc, tlp);
 }
 
-/* ---- Reads ------------------------------------------------------------------------------------
- */
+/* ---- Reads ----------------------------------------------------------------------------------- */
 
 /* The lines of a timed request run side by side, each with a stamp of its own; that of the last one
  * is kept. NULL if the request is not timed. */
@@ -205,8 +203,7 @@ static void rc_read(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_time 
     sim_schedule(rc->sim, &step->event, at_ps);
 }
 
-/* ---- Writes -----------------------------------------------------------------------------------
- */
+/* ---- Writes ---------------------------------------------------------------------------------- */
 
 /* A stamped write is visible: its latency and where it went. */
 static void record_write(struct rc_state *state, struct sim_stamp *stamp, sim_time now_ps)
@@ -338,8 +335,7 @@ static void rc_interrupt(struct model *rc, struct tlp *tlp, sim_time at_ps)
     sim_schedule(rc->sim, &step->event, port->last_commit_ps);
 }
 
-/* ---- Requests ---------------------------------------------------------------------------------
- */
+/* ---- Requests -------------------------------------------------------------------------------- */
 
 static void rc_to_peer(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_time now_ps,
                        sim_time translated_ps)

@@ -94,8 +94,7 @@ static void mmio_tag_free(struct rc_mmio *mmio)
         wake_first(mmio->rc->sim, &rc_of(mmio->rc)->tag_waiters);
 }
 
-/* ---- Sending ----------------------------------------------------------------------------------
- */
+/* ---- Sending --------------------------------------------------------------------------------- */
 
 /* Waits until the root port's transmitter takes another TLP of the class. */
 static void wait_ready(struct model *rc, unsigned port, struct sim_task *task, enum tlp_class class)
@@ -205,8 +204,7 @@ void rc_outbound_completion(struct model *rc, uint32_t port, struct tlp *tlp)
     tlp_free(rc->pcie, tlp);
 }
 
-/* ---- MMIO -------------------------------------------------------------------------------------
- */
+/* ---- MMIO ------------------------------------------------------------------------------------ */
 
 uint64_t root_complex_mmio_read(struct root_complex_host *host, unsigned socket,
                                 struct sim_task *task, struct hpa address, unsigned bytes,
@@ -250,8 +248,7 @@ sim_time root_complex_mmio_write(struct root_complex_host *host, unsigned socket
     return numa_io_send(host->numa, state->socket, socket, NUMA_IO_COMPLETION, leave_ps);
 }
 
-/* ---- Configuration ----------------------------------------------------------------------------
- */
+/* ---- Configuration --------------------------------------------------------------------------- */
 
 /* The root port that is this function itself, or NULL. */
 static struct rc_port *own_port(struct root_complex_host *host, uint16_t id, struct model **rc)
