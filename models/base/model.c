@@ -3,13 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *allocate_zeroed(size_t bytes)
-{
-    void *memory = calloc(1, bytes == 0 ? 1 : bytes);
-    SIM_ASSERT(memory != NULL, "out of memory for %zu bytes", bytes);
-    return memory;
-}
-
 static void stats_init(const struct stat_desc *table, void *state)
 {
     if (table == NULL)
@@ -37,12 +30,12 @@ struct model *model_new(struct sim *sim, struct pcie_context *pcie, const struct
                         const char *name, struct config *config, struct config_node *group,
                         struct sim_error_list *errors)
 {
-    struct model *model = allocate_zeroed(sizeof(*model));
+    struct model *model = sim_zalloc(1, sizeof(*model));
     model->ops = ops;
     model->name = name;
     model->pcie = pcie;
     model->sim = sim;
-    model->state = allocate_zeroed(ops->state_bytes);
+    model->state = sim_zalloc(1, ops->state_bytes);
     model->config = group;
     sim_random_init(&model->random, sim_seed(model->sim), name);
     stats_init(ops->stats, model->state);

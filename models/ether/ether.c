@@ -507,8 +507,7 @@ struct ether_wire *ether_wire_new(struct sim *sim, const char *name,
 {
     if (!wire_fits(params, a, b, file, line, errors))
         return NULL;
-    struct ether_wire *wire = calloc(1, sizeof(*wire));
-    SIM_ASSERT(wire != NULL, "no memory for an Ethernet wire");
+    struct ether_wire *wire = sim_zalloc(1, sizeof(*wire));
     wire->sim = sim;
     wire->params = *params;
     wire->params.rate_gbit_s = rate_of(params, a, b);

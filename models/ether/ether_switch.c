@@ -335,11 +335,9 @@ static void switch_init(struct model *model, struct sim_error_list *errors)
     while (capacity < 2 * (uint64_t)state->mac_entries)
         capacity *= 2;
     state->table_mask = capacity - 1;
-    state->table = calloc(capacity, sizeof(*state->table));
-    state->name = calloc(state->n_ports, sizeof(*state->name));
-    model->ether_ports = calloc(state->n_ports, sizeof(*model->ether_ports));
-    SIM_ASSERT(state->table != NULL && state->name != NULL && model->ether_ports != NULL,
-               "no memory for a switch");
+    state->table = sim_zalloc(capacity, sizeof(*state->table));
+    state->name = sim_zalloc(state->n_ports, sizeof(*state->name));
+    model->ether_ports = sim_zalloc(state->n_ports, sizeof(*model->ether_ports));
     for (uint64_t i = 0; i < capacity; i++)
         state->table[i].mac = MAC_EMPTY;
     model->n_ether_ports = state->n_ports;

@@ -160,8 +160,7 @@ void gpu_aperture_read(struct gpu_device *gpu, struct tlp *tlp)
 void gpu_memory_init(struct gpu_device *gpu)
 {
     gpu->n_blocks = (gpu->params.memory_bytes + BLOCK_BYTES - 1) >> BLOCK_LOG2;
-    gpu->block = calloc(gpu->n_blocks, sizeof(*gpu->block));
-    SIM_ASSERT(gpu->block != NULL, "no memory for a GPU");
+    gpu->block = sim_zalloc(gpu->n_blocks, sizeof(*gpu->block));
     gpu->write_tail = &gpu->write_head;
     sim_event_init(&gpu->write_event, write_lands);
 }

@@ -67,13 +67,6 @@ struct walk {
     const char *why; /* NULL while all is well */
 };
 
-static void *grow(void *array, uint32_t n, size_t bytes)
-{
-    void *grown = realloc(array, n * bytes);
-    SIM_ASSERT(grown != NULL, "out of memory for %u functions", n);
-    return grown;
-}
-
 static uint32_t reg_read(struct walk *walk, uint16_t id, unsigned offset, unsigned bytes)
 {
     return walk->access->read(walk->access->context, id, offset, bytes);
@@ -178,7 +171,7 @@ static void add_function(struct walk *walk, uint16_t id, uint32_t parent, uint32
 {
     if (walk->n_nodes == walk->room) {
         walk->room = walk->room == 0 ? 64 : 2 * walk->room;
-        walk->node = grow(walk->node, walk->room, sizeof(*walk->node));
+        walk->node = sim_grow(walk->node, walk->room, sizeof(*walk->node));
     }
     struct node *node = &walk->node[walk->n_nodes++];
     const struct node *above = parent == NO_PARENT ? NULL : &walk->node[parent];
@@ -285,8 +278,8 @@ static void add_item(struct walk *walk, uint32_t *n_items, uint64_t bytes, uint6
 {
     if (*n_items == walk->item_room) {
         walk->item_room = walk->item_room == 0 ? 64 : 2 * walk->item_room;
-        walk->item = grow(walk->item, walk->item_room, sizeof(*walk->item));
-        walk->placed = grow(walk->placed, walk->item_room, sizeof(*walk->placed));
+        walk->item = sim_grow(walk->item, walk->item_room, sizeof(*walk->item));
+        walk->placed = sim_grow(walk->placed, walk->item_room, sizeof(*walk->placed));
     }
     walk->item[*n_items] =
         (struct item){ .bytes = bytes, .align = align, .base = base, .order = *n_items };

@@ -49,9 +49,7 @@ static char *text(const char *fmt, const char *a, unsigned s, const char *b)
 {
     char buffer[160];
     snprintf(buffer, sizeof(buffer), fmt, a, s, b);
-    char *copy = strdup(buffer);
-    SIM_ASSERT(copy != NULL, "out of memory");
-    return copy;
+    return sim_strdup(buffer);
 }
 
 /* ---- Memory system and cores ----------------------------------------------------------------- */
@@ -65,8 +63,7 @@ static bool read_groups(struct host *host, const struct host_param_group *softwa
     for (unsigned i = 0; numa_param_groups[i].name != NULL; i++) {
         const struct numa_param_group *g = &numa_param_groups[i];
         SIM_ASSERT(i < HOST_NUMA_GROUPS_MAX, "too many groups");
-        host->numa_group[i] = calloc(1, g->bytes);
-        SIM_ASSERT(host->numa_group[i] != NULL, "out of memory");
+        host->numa_group[i] = sim_zalloc(1, g->bytes);
         memcpy((char *)&host->numa_params + g->offset, &host->numa_group[i], sizeof(void *));
         config_read_params(config, config_get(group, g->name), g->name, g->table,
                            host->numa_group[i], errors);
@@ -75,8 +72,7 @@ static bool read_groups(struct host *host, const struct host_param_group *softwa
                        &host->core_params, errors);
     config_read_params(config, config_get(group, "iommu"), "iommu", iommu_params_table,
                        &host->iommu_params, errors);
-    host->software_params = calloc(1, software->bytes);
-    SIM_ASSERT(host->software_params != NULL, "out of memory");
+    host->software_params = sim_zalloc(1, software->bytes);
     config_read_params(config, config_get(group, software->name), software->name, software->table,
                        host->software_params, errors);
     config_read_params(config, config_get(group, "firmware"), "firmware", firmware_params,
@@ -97,8 +93,7 @@ static void make_cores(struct host *host)
 {
     host->numa = numa_new(host->sim, host->name, &host->numa_params);
     host->n_sockets = numa_sockets(host->numa);
-    host->core = calloc(numa_cores(host->numa), sizeof(*host->core));
-    SIM_ASSERT(host->core != NULL, "out of memory");
+    host->core = sim_zalloc(numa_cores(host->numa), sizeof(*host->core));
     for (unsigned c = 0; c < numa_cores(host->numa); c++)
         core_init(&host->core[c], host->numa, &host->core_params, c);
 }
@@ -144,9 +139,8 @@ static void list_ports(struct host *host)
     unsigned n = 0;
     for (unsigned s = 0; s < host->n_sockets; s++)
         n += host->rc[s]->n_ports;
-    host->port = calloc(n + 1, sizeof(*host->port));
-    host->port_name = calloc(n + 1, sizeof(*host->port_name));
-    SIM_ASSERT(host->port != NULL && host->port_name != NULL, "out of memory");
+    host->port = sim_zalloc(n + 1, sizeof(*host->port));
+    host->port_name = sim_zalloc(n + 1, sizeof(*host->port_name));
     for (unsigned s = 0; s < host->n_sockets; s++)
         for (unsigned p = 0; p < host->rc[s]->n_ports; p++) {
             struct pcie_port *port = &host->rc[s]->ports[p];
@@ -211,8 +205,7 @@ struct host *host_new(struct pcie_context *pcie, const char *name,
                       const struct host_param_group *software, struct config *config,
                       struct config_node *group, struct sim_error_list *errors)
 {
-    struct host *host = calloc(1, sizeof(*host));
-    SIM_ASSERT(host != NULL, "out of memory");
+    struct host *host = sim_zalloc(1, sizeof(*host));
     host->name = name;
     host->pcie = pcie;
     host->sim = pcie_context_sim(pcie);

@@ -165,8 +165,7 @@ struct iommu_driver *iommu_driver_new(struct iommu *iommu, const struct iommu_dr
 {
     if (iommu_reg_read(iommu, VTD_VER, 4) == 0)
         return NULL;
-    struct iommu_driver *driver = calloc(1, sizeof(*driver));
-    SIM_ASSERT(driver != NULL, "out of memory");
+    struct iommu_driver *driver = sim_zalloc(1, sizeof(*driver));
     driver->iommu = iommu;
     driver->host = *host;
     driver->next_did = IOMMU_DID_FIRST;
@@ -284,8 +283,7 @@ static bool did_get(struct iommu_driver *driver, uint16_t *did)
 
 struct iommu_domain *iommu_domain_new(struct iommu_driver *driver)
 {
-    struct iommu_domain *domain = calloc(1, sizeof(*domain));
-    SIM_ASSERT(domain != NULL, "out of memory");
+    struct iommu_domain *domain = sim_zalloc(1, sizeof(*domain));
     domain->driver = driver;
     if (!iommu_page_get(driver, &domain->top)) {
         free(domain);

@@ -393,13 +393,6 @@ static void check_params(const struct model *model, const struct nic_params *par
         mistake(model, errors, "tx_buffer_bytes", params->tx_buffer_bytes, "room for a packet");
 }
 
-static void *allocate(size_t n, size_t bytes)
-{
-    void *memory = calloc(n, bytes);
-    SIM_ASSERT(memory != NULL, "no memory for a NIC");
-    return memory;
-}
-
 /* Configuration space and everything else as after power-on. */
 void nic_function_reset(struct nic_function *function)
 {
@@ -429,10 +422,10 @@ void nic_function_init(struct nic *nic, struct nic_function *function, uint32_t 
     function->idx = idx;
     function->mac = mac;
     function->active_tail = &function->active_head;
-    function->eq = allocate(params->n_queues, sizeof(*function->eq));
-    function->cq = allocate(params->n_queues, sizeof(*function->cq));
-    function->sq = allocate(params->n_queues, sizeof(*function->sq));
-    function->rq = allocate(params->n_queues, sizeof(*function->rq));
+    function->eq = sim_zalloc(params->n_queues, sizeof(*function->eq));
+    function->cq = sim_zalloc(params->n_queues, sizeof(*function->cq));
+    function->sq = sim_zalloc(params->n_queues, sizeof(*function->sq));
+    function->rq = sim_zalloc(params->n_queues, sizeof(*function->rq));
     sim_event_init(&function->command.event, nic_command_event);
     nic_reset_init(function);
     nic_function_reset(function);
@@ -478,7 +471,7 @@ static void ports_init(struct model *model)
                                                       .advertise = params->advertise });
     snprintf(nic->port_name, sizeof(nic->port_name), "%s.e0", model->name);
     model->n_ether_ports = 1;
-    model->ether_ports = nic->port = allocate(1, sizeof(*nic->port));
+    model->ether_ports = nic->port = sim_zalloc(1, sizeof(*nic->port));
     *nic->port = (struct ether_port){ .model = model,
                                       .name = nic->port_name,
                                       .rate_gbit_s_max = params->rate_gbit_s,

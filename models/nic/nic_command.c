@@ -19,13 +19,6 @@ static void next_command(struct nic_function *function);
 
 /* ---- Queues ---------------------------------------------------------------------------------- */
 
-static void *allocate(size_t bytes)
-{
-    void *memory = calloc(1, bytes);
-    SIM_ASSERT(memory != NULL, "no memory for a queue of a NIC");
-    return memory;
-}
-
 static bool number_fits(const struct nic_function *function, const struct nic_command *c)
 {
     return c->queue < function->nic->params.n_queues;
@@ -40,7 +33,7 @@ static uint8_t create_eq(struct nic_function *function, const struct nic_command
 {
     if (!ring_fits(function, c) || c->target >= NIC_MSIX_VECTORS || function->eq[c->queue] != NULL)
         return NIC_COMMAND_BAD;
-    struct nic_eq *eq = function->eq[c->queue] = allocate(sizeof(*eq));
+    struct nic_eq *eq = function->eq[c->queue] = sim_zalloc(1, sizeof(*eq));
     *eq = (struct nic_eq){ .iova = c->iova, .vector = c->target, .log = c->log_entries };
     return NIC_COMMAND_OK;
 }
@@ -61,7 +54,7 @@ static uint8_t create_cq(struct nic_function *function, const struct nic_command
         function->cq[c->queue] != NULL || function->eq[c->target] == NULL ||
         c->moderation_mode > NIC_MODERATION_CQE)
         return NIC_COMMAND_BAD;
-    struct nic_cq *cq = function->cq[c->queue] = allocate(sizeof(*cq));
+    struct nic_cq *cq = function->cq[c->queue] = sim_zalloc(1, sizeof(*cq));
     *cq = (struct nic_cq){ .function = function,
                            .iova = c->iova,
                            .number = c->queue,
@@ -85,7 +78,7 @@ static uint8_t create_sq(struct nic_function *function, const struct nic_command
     if (!ring_fits(function, c) || c->target >= function->nic->params.n_queues ||
         function->sq[c->queue] != NULL || function->cq[c->target] == NULL)
         return NIC_COMMAND_BAD;
-    struct nic_sq *sq = function->sq[c->queue] = allocate(sizeof(*sq));
+    struct nic_sq *sq = function->sq[c->queue] = sim_zalloc(1, sizeof(*sq));
     sq->function = function;
     sq->number = c->queue;
     sq->cq = c->target;
@@ -100,7 +93,7 @@ static uint8_t create_rq(struct nic_function *function, const struct nic_command
     if (!ring_fits(function, c) || c->target >= function->nic->params.n_queues ||
         function->rq[c->queue] != NULL || function->cq[c->target] == NULL)
         return NIC_COMMAND_BAD;
-    struct nic_rq *rq = function->rq[c->queue] = allocate(sizeof(*rq));
+    struct nic_rq *rq = function->rq[c->queue] = sim_zalloc(1, sizeof(*rq));
     rq->function = function;
     rq->number = c->queue;
     rq->cq = c->target;

@@ -25,8 +25,7 @@ void nic_flow_init(struct nic_flow_table *table, uint32_t n_max)
     while (capacity < 2 * n_max)
         capacity *= 2;
     *table = (struct nic_flow_table){ .mask = capacity - 1, .n_max = n_max };
-    table->entry = calloc(capacity, sizeof(*table->entry));
-    SIM_ASSERT(table->entry != NULL, "no memory for a flow table of %u entries", n_max);
+    table->entry = sim_zalloc(capacity, sizeof(*table->entry));
 }
 
 void nic_flow_release(struct nic_flow_table *table)

@@ -198,8 +198,7 @@ void nic_lro_flush_all(struct nic_function *function)
 void nic_lro_init(struct nic_rq *rq)
 {
     uint32_t n = rq->function->nic->params.lro_sessions;
-    rq->lro = calloc(n, sizeof(*rq->lro));
-    SIM_ASSERT(rq->lro != NULL, "no memory for LRO");
+    rq->lro = sim_zalloc(n, sizeof(*rq->lro));
     for (uint32_t i = 0; i < n; i++) {
         rq->lro[i].rq = rq;
         sim_event_init(&rq->lro[i].timer, timed_out);

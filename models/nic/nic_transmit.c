@@ -567,8 +567,7 @@ void nic_sq_init(struct nic_sq *sq)
 {
     sq->tx_tail = &sq->tx_head;
     sq->chunk_tail = &sq->chunk_head;
-    sq->cache = calloc(sq->function->nic->params.prefetch_blocks, NIC_WQE_BLOCK_BYTES);
-    SIM_ASSERT(sq->cache != NULL, "no memory for a send queue");
+    sq->cache = sim_zalloc(sq->function->nic->params.prefetch_blocks, NIC_WQE_BLOCK_BYTES);
 }
 
 void nic_sq_close(struct nic_sq *sq)

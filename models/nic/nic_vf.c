@@ -44,8 +44,7 @@ void nic_vfs_init(struct nic_function *pf, uint64_t mac)
                                      .bar_bytes = NIC_BAR_BYTES,
                                      .bar_flags = CFG_BAR_PREFETCH };
     cfg_add_sriov(&pf->cfg, &sriov);
-    pf->vf = calloc(pf->nic->params.n_vfs, sizeof(*pf->vf));
-    SIM_ASSERT(pf->vf != NULL, "no memory for virtual functions");
+    pf->vf = sim_zalloc(pf->nic->params.n_vfs, sizeof(*pf->vf));
     for (uint32_t v = 0; v < pf->nic->params.n_vfs; v++)
         vf_init(pf, v, mac);
     nic_vfs_follow(pf);

@@ -5,9 +5,8 @@
 void directory_init(struct directory *d, uint64_t lines)
 {
     d->n_blocks = (lines + DIRECTORY_BLOCK_LINES - 1) / DIRECTORY_BLOCK_LINES;
-    d->block = calloc(d->n_blocks, sizeof(*d->block));
+    d->block = sim_zalloc(d->n_blocks, sizeof(*d->block));
     d->n_touched = 0;
-    SIM_ASSERT(d->block != NULL, "no memory for a directory");
 }
 
 void directory_clear(struct directory *d)
@@ -33,8 +32,7 @@ void directory_set(struct directory *d, uint64_t line, enum directory_state stat
     if (*block == NULL) {
         if (state == DIRECTORY_I)
             return;
-        *block = calloc(DIRECTORY_BLOCK_WORDS, sizeof(**block));
-        SIM_ASSERT(*block != NULL, "no memory for a directory block");
+        *block = sim_zalloc(DIRECTORY_BLOCK_WORDS, sizeof(**block));
         d->n_touched++;
     }
     uint64_t *word = &(*block)[(line % DIRECTORY_BLOCK_LINES) >> 5];

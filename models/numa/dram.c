@@ -54,9 +54,8 @@ void dram_init(struct dram *dram, const struct numa_dram_params *params)
     for (uint32_t i = 0; i < SIM_N_ELEMENTS(dram->channel_of); i++)
         dram->channel_of[i] = (uint8_t)(i % params->channels);
     init_refresh(dram);
-    dram->channel = calloc(params->channels, sizeof(*dram->channel));
-    dram->bank = calloc((size_t)params->channels * dram->n_banks, sizeof(*dram->bank));
-    SIM_ASSERT(dram->channel != NULL && dram->bank != NULL, "no memory for DRAM state");
+    dram->channel = sim_zalloc(params->channels, sizeof(*dram->channel));
+    dram->bank = sim_zalloc((size_t)params->channels * dram->n_banks, sizeof(*dram->bank));
     for (uint32_t i = 0; i < params->channels; i++) {
         calendar_init(&dram->channel[i].bus, dram->burst_ps, BURST_CLOCKS);
         /* FB-DIMM: the southbound lanes carry half of what the northbound ones do. */

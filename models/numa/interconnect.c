@@ -25,8 +25,7 @@ void interconnect_init(struct interconnect *ic, const struct numa_interconnect_p
     for (int m = 0; m < N_MESSAGES; m++)
         ic->serial_ps[m] = (sim_time)llround(ic->flits[m] * unit_ps);
     ic->window_capacity_flits = (UINT64_C(1) << LINK_WINDOW_LOG2) * LINK_GROUP_FLITS / slot_ps;
-    ic->link = calloc((size_t)sockets * sockets, sizeof(*ic->link));
-    SIM_ASSERT(ic->link != NULL, "no memory for links");
+    ic->link = sim_zalloc((size_t)sockets * sockets, sizeof(*ic->link));
     for (uint32_t i = 0; i < sockets * sockets; i++)
         calendar_init(&ic->link[i].calendar, slot_ps, LINK_GROUP_FLITS);
 }

@@ -57,9 +57,8 @@ static void init_socket(struct numa *n, struct numa_socket *s)
 struct numa *numa_new(struct sim *sim, const char *name, const struct numa_params *params)
 {
     const char *why = NULL;
-    struct numa *n = calloc(1, sizeof(*n));
+    struct numa *n = sim_zalloc(1, sizeof(*n));
 
-    SIM_ASSERT(n != NULL, "no memory for %s", name);
     SIM_ASSERT(numa_params_check(params, &why), "%s: %s", name, why);
     const bool bus = params->coherence->protocol == PROTOCOL_FRONT_SIDE_BUS;
     n->ops = bus ? &coherence_fsb_ops : &coherence_home_ops;
@@ -79,11 +78,10 @@ struct numa *numa_new(struct sim *sim, const char *name, const struct numa_param
     }
     init_memory(n);
     interconnect_init(&n->interconnect, params->interconnect, n->sockets);
-    n->socket = calloc(n->sockets, sizeof(*n->socket));
-    n->prefix = calloc(n->sockets, sizeof(*n->prefix));
+    n->socket = sim_zalloc(n->sockets, sizeof(*n->socket));
+    n->prefix = sim_zalloc(n->sockets, sizeof(*n->prefix));
     const uint32_t clusters = n->sockets * n->clusters_per_socket;
-    n->cluster = calloc(clusters, sizeof(*n->cluster));
-    SIM_ASSERT(n->socket && n->prefix && n->cluster, "no memory for %s", name);
+    n->cluster = sim_zalloc(clusters, sizeof(*n->cluster));
     for (uint32_t i = 0; i < n->sockets; i++) {
         init_socket(n, &n->socket[i]);
         snprintf(n->prefix[i], sizeof(n->prefix[i]), "s%u.", i & 15u);

@@ -27,8 +27,7 @@ static void insert_free(struct page_alloc *a, size_t at, struct page_run run)
 {
     if (a->n_free == a->free_capacity) {
         a->free_capacity = a->free_capacity ? 2 * a->free_capacity : FIRST_CAPACITY;
-        a->free_run = realloc(a->free_run, a->free_capacity * sizeof(*a->free_run));
-        SIM_ASSERT(a->free_run != NULL, "no memory for %zu free runs", a->free_capacity);
+        a->free_run = sim_grow(a->free_run, a->free_capacity, sizeof(*a->free_run));
     }
     memmove(&a->free_run[at + 1], &a->free_run[at], (a->n_free - at) * sizeof(*a->free_run));
     a->free_run[at] = run;
@@ -89,8 +88,7 @@ static void grow(struct page_alloc *a)
     const size_t old_capacity = a->allocated_capacity;
 
     a->allocated_capacity = old_capacity ? 2 * old_capacity : FIRST_CAPACITY;
-    a->allocated = calloc(a->allocated_capacity, sizeof(*a->allocated));
-    SIM_ASSERT(a->allocated != NULL, "no memory for %zu allocated runs", a->allocated_capacity);
+    a->allocated = sim_zalloc(a->allocated_capacity, sizeof(*a->allocated));
     for (size_t i = 0; i < old_capacity; i++)
         if (old[i].count != 0)
             a->allocated[slot_of(a, old[i].first)] = old[i];

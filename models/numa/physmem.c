@@ -61,25 +61,23 @@ static void add_pages(struct node *node, uint64_t from, uint64_t to)
 
 struct physmem *physmem_new(unsigned n_nodes, const uint64_t *node_bytes)
 {
-    struct physmem *mem = calloc(1, sizeof(*mem));
+    struct physmem *mem = sim_zalloc(1, sizeof(*mem));
     uint64_t largest = MIN_STRIDE;
 
-    SIM_ASSERT(mem != NULL && n_nodes > 0, "%u nodes of memory", n_nodes);
+    SIM_ASSERT(n_nodes > 0, "%u nodes of memory", n_nodes);
     for (unsigned i = 0; i < n_nodes; i++)
         largest = SIM_MAX(largest, node_bytes[i]);
     mem->n_nodes = n_nodes;
     mem->stride_log2 = 63u - (unsigned)__builtin_clzll(largest);
     if ((largest & (largest - 1)) != 0)
         mem->stride_log2++;
-    mem->node = calloc(n_nodes, sizeof(*mem->node));
-    SIM_ASSERT(mem->node != NULL, "no memory for %u nodes", n_nodes);
+    mem->node = sim_zalloc(n_nodes, sizeof(*mem->node));
     for (unsigned i = 0; i < n_nodes; i++) {
         struct node *node = &mem->node[i];
         node->base = (uint64_t)i << mem->stride_log2;
         node->bytes = node_bytes[i];
         node->n_regions = (node->bytes + (UINT64_C(1) << REGION_LOG2) - 1) >> REGION_LOG2;
-        node->region = calloc(node->n_regions, sizeof(struct region *));
-        SIM_ASSERT(node->region != NULL || node->n_regions == 0, "no memory for node %u", i);
+        node->region = sim_zalloc(node->n_regions, sizeof(struct region *));
         page_alloc_init(&node->pages);
         const uint64_t end = node->base + (node->bytes & ~(PAGE_BYTES - 1));
         if (node->base <= HOLE_FIRST) {
@@ -166,9 +164,8 @@ static uint8_t *find(const struct physmem *mem, uint64_t hpa)
 
 static void add_slab(struct physmem *mem)
 {
-    struct slab *slab = malloc(sizeof(*slab));
+    struct slab *slab = sim_zalloc(1, sizeof(*slab));
 
-    SIM_ASSERT(slab != NULL, "no memory for simulated memory");
     slab->n_pages = mem->slabs == NULL ? SLAB_PAGES_MIN
                                        : SIM_MIN(2 * mem->slabs->n_pages, SLAB_PAGES_MAX);
     slab->page = sim_zeroed_new(slab->n_pages * PAGE_BYTES);
@@ -192,8 +189,7 @@ static uint8_t *make(struct physmem *mem, uint64_t hpa)
     struct region **region = &node->region[offset >> REGION_LOG2];
 
     if (*region == NULL) {
-        *region = calloc(1, sizeof(**region));
-        SIM_ASSERT(*region != NULL, "no memory for simulated memory");
+        *region = sim_zalloc(1, sizeof(**region));
         mem->n_regions++;
     }
     uint8_t **page = &(*region)->page[(offset >> PAGE_LOG2) % REGION_PAGES];

@@ -29,8 +29,7 @@ void cluster_init(struct numa *n, struct cluster *c)
 {
     const struct numa_cache_params *p = n->params->cache;
 
-    c->l1 = calloc(p->l2_cores, sizeof(*c->l1));
-    SIM_ASSERT(c->l1 != NULL, "no memory for L1 caches");
+    c->l1 = sim_zalloc(p->l2_cores, sizeof(*c->l1));
     for (uint32_t i = 0; i < p->l2_cores; i++)
         cache_init(&c->l1[i], 1, (uint32_t)(p->l1_bytes / LINE_BYTES / p->l1_ways), p->l1_ways,
                    numa_lines(n), 0);
@@ -38,8 +37,7 @@ void cluster_init(struct numa *n, struct cluster *c)
                numa_lines(n), 0);
     c->fast = n->llc_fast && all_fast(c, p);
     if (c->fast) {
-        c->llc_at = calloc(FAST_L2_SETS * FAST_PRIVATE_WAYS, sizeof(*c->llc_at));
-        SIM_ASSERT(c->llc_at != NULL, "no memory for what L2 caches know of the LLC");
+        c->llc_at = sim_zalloc(FAST_L2_SETS * FAST_PRIVATE_WAYS, sizeof(*c->llc_at));
     }
 }
 

@@ -569,8 +569,7 @@ static void nvme_init(struct model *model, struct sim_error_list *errors)
     nvme->answers = sim_pool_shared(model->sim, "nvme answer", sizeof(struct nvme_answer));
     nvme->messages = sim_pool_shared(model->sim, "nvme message", sizeof(struct nvme_message));
     if (params->cmb_bytes >= NVME_PAGE_BYTES) {
-        nvme->cmb = calloc(1, params->cmb_bytes);
-        SIM_ASSERT(nvme->cmb != NULL, "no memory for a controller memory buffer");
+        nvme->cmb = sim_zalloc(1, params->cmb_bytes);
     } else {
         nvme->params.cmb_bytes = 0;
     }

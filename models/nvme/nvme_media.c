@@ -31,15 +31,13 @@ void nvme_media_init(struct nvme *nvme)
     const struct nvme_params *params = &nvme->params;
     uint64_t n_pages = (params->capacity_bytes + NVME_PAGE_BYTES - 1) / NVME_PAGE_BYTES;
     nvme->pages = sim_pool_new(nvme->model->sim, "nvme page", page_bytes(nvme));
-    nvme->channel_free_ps = calloc(params->n_channels, sizeof(*nvme->channel_free_ps));
-    SIM_ASSERT(nvme->channel_free_ps != NULL, "no memory for channels");
+    nvme->channel_free_ps = sim_zalloc(params->n_channels, sizeof(*nvme->channel_free_ps));
     nvme->read_fs_per_byte = (uint64_t)(1e6 * params->n_channels / params->read_gbyte_s + 0.5);
     nvme->write_fs_per_byte = (uint64_t)(1e6 * params->n_channels / params->write_gbyte_s + 0.5);
     for (uint32_t i = 0; i < params->n_namespaces; i++) {
         struct nvme_namespace *namespace = &nvme->namespace[i];
         namespace->n_chunks = (n_pages + CHUNK_PAGES - 1) / CHUNK_PAGES;
-        namespace->chunk = calloc(namespace->n_chunks, sizeof(struct nvme_chunk *));
-        SIM_ASSERT(namespace->chunk != NULL, "no memory for a namespace");
+        namespace->chunk = sim_zalloc(namespace->n_chunks, sizeof(struct nvme_chunk *));
     }
 }
 
@@ -89,8 +87,7 @@ static uint8_t *page_made(struct nvme *nvme, struct nvme_namespace *namespace, u
 {
     struct nvme_chunk **chunk = &namespace->chunk[offset / NVME_PAGE_BYTES / CHUNK_PAGES];
     if (*chunk == NULL) {
-        *chunk = calloc(1, sizeof(**chunk));
-        SIM_ASSERT(*chunk != NULL, "no memory for media");
+        *chunk = sim_zalloc(1, sizeof(**chunk));
     }
     uint8_t **slot = page_slot(namespace, offset);
     if (*slot == NULL) {

@@ -292,8 +292,7 @@ void nvme_sq_create(struct nvme *nvme, uint16_t number, uint64_t iova, uint32_t 
 {
     struct nvme_sq *sq = nvme->sq[number];
     if (sq == NULL) {
-        sq = calloc(1, sizeof(*sq));
-        SIM_ASSERT(sq != NULL, "no memory for a submission queue");
+        sq = sim_zalloc(1, sizeof(*sq));
         nvme->sq[number] = sq;
     }
     sq->there = true;

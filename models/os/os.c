@@ -118,9 +118,7 @@ struct host *kernel_host(struct kernel *kernel)
 
 void *k_zalloc(size_t bytes)
 {
-    void *p = calloc(1, bytes);
-    SIM_ASSERT(p != NULL, "out of memory");
-    return p;
+    return sim_zalloc(1, bytes);
 }
 
 void k_free(void *p)

@@ -245,8 +245,7 @@ static void iova_give(struct os_dma *dma, unsigned order, uint64_t iova)
     struct os_iova_stack *stack = &dma->free[order];
     if (stack->n == stack->capacity) {
         stack->capacity = 2 * stack->capacity + 64;
-        stack->iova = realloc(stack->iova, stack->capacity * sizeof(stack->iova[0]));
-        SIM_ASSERT(stack->iova != NULL, "out of memory");
+        stack->iova = sim_grow(stack->iova, stack->capacity, sizeof(stack->iova[0]));
     }
     stack->iova[stack->n++] = iova;
 }

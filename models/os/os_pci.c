@@ -206,8 +206,7 @@ int k_pci_register(struct kernel *kernel, const struct k_pci_driver *driver)
 {
     struct os_pci *pci = kernel->pci;
     int n = 0;
-    pci->drivers = realloc(pci->drivers, (pci->n_drivers + 1) * sizeof(pci->drivers[0]));
-    SIM_ASSERT(pci->drivers != NULL, "out of memory");
+    pci->drivers = sim_grow(pci->drivers, pci->n_drivers + 1, sizeof(pci->drivers[0]));
     pci->drivers[pci->n_drivers++] = driver;
     for (struct os_slot *slot = pci->slots; slot != NULL; slot = slot->next)
         if (slot->dev->driver == NULL && offer(slot->dev, driver))

@@ -63,9 +63,8 @@ static struct physmem *make_space(const struct os_guest *place)
     const uint64_t all = place->n_backing * OS_HUGE_BYTES, piece = GIB / 4;
     struct physmem *space = physmem_new(1, &all);
     struct hpa taken[(HIGH_BASE - LOW_SPLIT) / (GIB / 4)], given = { 0 };
-    struct hpa *memory = calloc(all / piece + 1, sizeof *memory);
+    struct hpa *memory = sim_zalloc(all / piece + 1, sizeof *memory);
     size_t n_taken = 0, n_memory = 0;
-    SIM_ASSERT(memory != NULL, "out of memory");
     while (place->high_bytes != 0 && physmem_alloc(space, 0, piece, piece, &given))
         if (given.v >= LOW_SPLIT && given.v < HIGH_BASE && n_taken < SIM_N_ELEMENTS(taken))
             taken[n_taken++] = given;

@@ -14,20 +14,12 @@
 #include "models/world/registry.h"
 #include "models/world/world_internal.h"
 
-void *world_allocate(size_t n, size_t bytes)
-{
-    void *p = calloc(SIM_MAX(n, (size_t)1), bytes);
-    SIM_ASSERT(p != NULL, "out of memory");
-    return p;
-}
-
 char *world_text(struct world *world, const char *a, const char *b)
 {
     size_t bytes = strlen(a) + strlen(b) + 1;
-    char *text = world_allocate(1, bytes);
+    char *text = sim_zalloc(1, bytes);
     snprintf(text, bytes, "%s%s", a, b);
-    world->text = realloc(world->text, (world->n_texts + 1) * sizeof(*world->text));
-    SIM_ASSERT(world->text != NULL, "out of memory");
+    world->text = sim_grow(world->text, world->n_texts + 1, sizeof(*world->text));
     world->text[world->n_texts++] = text;
     return text;
 }
@@ -56,8 +48,7 @@ static void report_made(struct config_node *parent, struct config_node *group,
 /* There is a message about the host or device of this name. */
 static void add_faulty(struct world *world, const char *name)
 {
-    world->faulty = realloc(world->faulty, (world->n_faulty + 1) * sizeof(*world->faulty));
-    SIM_ASSERT(world->faulty != NULL, "out of memory");
+    world->faulty = sim_grow(world->faulty, world->n_faulty + 1, sizeof(*world->faulty));
     world->faulty[world->n_faulty++] = name;
 }
 
@@ -65,8 +56,8 @@ static void build_hosts(struct world *world, struct config_node *hosts,
                         struct sim_error_list *errors)
 {
     unsigned n = hosts != NULL ? config_count(hosts) : 0;
-    world->host = world_allocate(n, sizeof(*world->host));
-    world->host_name = world_allocate(n + 1, sizeof(*world->host_name));
+    world->host = sim_zalloc(n, sizeof(*world->host));
+    world->host_name = sim_zalloc(n + 1, sizeof(*world->host_name));
     for (unsigned i = 0; i < n; i++) {
         const char *name = config_name(config_child(hosts, i));
         struct config_node *group = config_get(hosts, name);
@@ -121,9 +112,9 @@ static void build_devices(struct world *world, struct config_node *devices,
 {
     static const char *const others[] = { "type", NULL };
     unsigned n = devices != NULL ? config_count(devices) : 0;
-    world->device = world_allocate(n, sizeof(*world->device));
-    world->device_name = world_allocate(n + 1, sizeof(*world->device_name));
-    world->device_prefix = world_allocate(n, sizeof(*world->device_prefix));
+    world->device = sim_zalloc(n, sizeof(*world->device));
+    world->device_name = sim_zalloc(n + 1, sizeof(*world->device_name));
+    world->device_prefix = sim_zalloc(n, sizeof(*world->device_prefix));
     for (unsigned i = 0; i < n; i++) {
         const char *name = config_name(config_child(devices, i));
         struct config_node *group = config_get(devices, name);
@@ -168,7 +159,7 @@ static struct config_node *named_group(struct world *world, const char *name, en
 
 struct world *world_new(struct config *config, uint64_t seed, struct sim_error_list *errors)
 {
-    struct world *world = world_allocate(1, sizeof(*world));
+    struct world *world = sim_zalloc(1, sizeof(*world));
     struct sim_error_list own = { 0 };
     world->config = config;
     world->sim = sim_new(seed);

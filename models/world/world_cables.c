@@ -189,7 +189,7 @@ static bool fits_together(const struct world *world, const struct pcie_port *fro
 static void build_link(struct world *world, struct config_node *cable, const struct cable_end *from,
                        const struct cable_end *to, const char *name, struct sim_error_list *errors)
 {
-    struct pcie_link_params *params = world_allocate(1, sizeof(*params));
+    struct pcie_link_params *params = sim_zalloc(1, sizeof(*params));
     double length_m;
     bool ok = read_settings(world, cable, pcie_link_params_table, params, &length_m, errors);
     if (from->pcie != NULL && to->pcie != NULL && !fits_together(world, from->pcie, to->pcie)) {
@@ -244,9 +244,9 @@ void world_build_cables(struct world *world, struct config_node *cables,
     if (cables == NULL)
         return;
     list_ends(world, ends);
-    world->end = world_allocate(2 * (size_t)config_count(cables), sizeof(*world->end));
-    world->end_prefix = world_allocate(2 * (size_t)config_count(cables), sizeof(char *));
-    world->wire = world_allocate(config_count(cables), sizeof(*world->wire));
+    world->end = sim_zalloc(2 * (size_t)config_count(cables), sizeof(*world->end));
+    world->end_prefix = sim_zalloc(2 * (size_t)config_count(cables), sizeof(char *));
+    world->wire = sim_zalloc(config_count(cables), sizeof(*world->wire));
     for (unsigned i = 0; i < config_count(cables); i++) {
         struct config_node *cable = config_child(cables, i);
         if (config_kind(cable) == CONFIG_GROUP)

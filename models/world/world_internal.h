@@ -38,8 +38,6 @@ struct world {
     unsigned n_texts;
 };
 
-/* Zeroed; ends the process when memory is exhausted. */
-void *world_allocate(size_t n, size_t bytes);
 /* Both strings in one; owned by the world. */
 char *world_text(struct world *world, const char *a, const char *b);
 /* `cables` as the scenario has them. NULL: there are none. */

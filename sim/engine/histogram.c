@@ -57,9 +57,7 @@ void stat_histogram_clear(struct stat_histogram *h)
 
 static __attribute__((noinline, cold)) uint64_t *new_row(void)
 {
-    uint64_t *row = calloc(ROW_BUCKETS, sizeof(*row));
-    SIM_ASSERT(row != NULL, "out of memory");
-    return row;
+    return sim_zalloc(ROW_BUCKETS, sizeof(uint64_t));
 }
 
 void stat_histogram_add(struct stat_histogram *h, uint64_t value)

@@ -41,12 +41,11 @@ struct slab {
 
 struct sim_pool *sim_pool_new(struct sim *sim, const char *name, size_t object_bytes)
 {
-    struct sim_pool *pool = sim_allocate(sizeof(*pool));
+    struct sim_pool *pool = sim_zalloc(1, sizeof(*pool));
 
     SIM_ASSERT(object_bytes > 0, "pool %s of objects without a size", name);
     pool->sim = sim;
-    pool->name = strdup(name);
-    SIM_ASSERT(pool->name != NULL, "no memory for the name of a pool");
+    pool->name = sim_strdup(name);
     pool->object_bytes = (object_bytes + 15) / 16 * 16;
 #ifdef SIM_HOSTILE
     pool->slab_objects = 2;
@@ -87,9 +86,7 @@ static __attribute__((cold, noinline)) void add_slab(struct sim_pool *pool)
     pool->fresh = memory;
     pool->n_fresh = pool->slab_objects;
     pool->n_objects += pool->slab_objects;
-    void **stack = realloc(pool->stack.free, pool->n_objects * sizeof(void *));
-    SIM_ASSERT(stack != NULL, "no memory for the free objects of pool %s", pool->name);
-    pool->stack.free = stack;
+    pool->stack.free = sim_grow(pool->stack.free, pool->n_objects, sizeof(void *));
     SIM_POISON(memory, objects_bytes);
 }
 

@@ -39,17 +39,31 @@ _Noreturn void sim_assert_failed(const char *file, int line, const char *cond, c
     abort();
 }
 
-void *sim_allocate(size_t bytes)
+void *sim_zalloc(size_t n, size_t bytes)
 {
-    void *memory = calloc(1, bytes);
+    void *memory = calloc(SIM_MAX(n, (size_t)1), bytes);
 
-    SIM_ASSERT(memory != NULL, "no memory for %zu bytes", bytes);
+    SIM_ASSERT(memory != NULL, "no memory for %zu times %zu bytes", n, bytes);
     return memory;
+}
+
+void *sim_grow(void *array, size_t n, size_t bytes)
+{
+    size_t all = 0;
+    void *grown = __builtin_mul_overflow(n, bytes, &all) ? NULL : realloc(array, all);
+
+    SIM_ASSERT(grown != NULL, "no memory for %zu times %zu bytes", n, bytes);
+    return grown;
+}
+
+char *sim_strdup(const char *text)
+{
+    return memcpy(sim_zalloc(strlen(text) + 1, 1), text, strlen(text) + 1);
 }
 
 struct sim *sim_new(uint64_t seed)
 {
-    struct sim *sim = sim_allocate(sizeof(*sim));
+    struct sim *sim = sim_zalloc(1, sizeof(*sim));
 
     sim_queue_init(&sim->queue);
     sim->seed = seed;

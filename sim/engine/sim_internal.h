@@ -23,9 +23,6 @@ struct sim {
 _Static_assert(offsetof(struct sim, queue) == 0 && offsetof(struct sim_queue, clock) == 0,
                "struct sim_clock must be the first member");
 
-/* calloc() that ends the process when memory is exhausted. */
-void *sim_allocate(size_t bytes);
-
 /* pool.c: frees all pools of the run; with check, live objects are a fault. */
 void sim_pools_free(struct sim *sim, bool check);
 

@@ -58,9 +58,7 @@ struct sim_tasks {
 
 struct sim_tasks *sim_tasks_new(void)
 {
-    struct sim_tasks *tasks = sim_allocate(sizeof(*tasks));
-
-    return tasks;
+    return sim_zalloc(1, sizeof(struct sim_tasks));
 }
 
 void sim_tasks_free(struct sim_tasks *tasks)
@@ -204,23 +202,21 @@ struct sim_task *sim_task_new(struct sim *sim, const char *name, size_t stack_by
                               sim_task_fn *body, void *arg)
 {
     struct sim_tasks *tasks = sim->tasks;
-    struct sim_task *task = sim_allocate(sizeof(*task));
+    struct sim_task *task = sim_zalloc(1, sizeof(*task));
 
     sim_event_init(&task->wake, wake);
     task->head.sim = sim;
     task->id = tasks->n_tasks++;
     task->body = body;
     task->arg = arg;
-    task->name = strdup(name);
-    SIM_ASSERT(task->name != NULL, "no memory for the name of a task");
+    task->name = sim_strdup(name);
     task->stack = take_stack(tasks, stack_bytes != 0 ? stack_bytes : SIM_TASK_STACK_BYTES_DEFAULT);
     sim_context_prepare(&task->context, task->stack->base, task->stack->bytes, task_main, task);
     task->next = tasks->all;
     tasks->all = task;
     if (tasks->n_tasks > tasks->max_ready) {
         tasks->max_ready = 2 * tasks->max_ready + 16;
-        tasks->ready = realloc(tasks->ready, tasks->max_ready * sizeof(struct sim_task *));
-        SIM_ASSERT(tasks->ready != NULL, "no memory for %zu tasks", tasks->max_ready);
+        tasks->ready = sim_grow(tasks->ready, tasks->max_ready, sizeof(struct sim_task *));
     }
     return task;
 }

@@ -15,7 +15,7 @@ static size_t page_bytes(void)
 
 struct task_stack *task_stack_new(size_t bytes)
 {
-    struct task_stack *stack = sim_allocate(sizeof(*stack));
+    struct task_stack *stack = sim_zalloc(1, sizeof(*stack));
     size_t page = page_bytes();
 
     stack->bytes = (bytes + page - 1) / page * page;

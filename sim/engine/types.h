@@ -39,4 +39,16 @@ typedef uint64_t sim_time;
 _Noreturn void sim_assert_failed(const char *file, int line, const char *cond, const char *fmt, ...)
     __attribute__((format(printf, 4, 5), cold));
 
+/*
+ * Memory of the real machine, for all that is not allocated per event. Never NULL: these abort when
+ * it is exhausted. free() releases it.
+ */
+
+/* Allocates `n` elements of `bytes` each, zeroed; one element if `n` is 0. */
+void *sim_zalloc(size_t n, size_t bytes) __attribute__((malloc));
+/* realloc() to `n` elements of `bytes` each; those that come to it are not zeroed. `n` > 0. */
+void *sim_grow(void *array, size_t n, size_t bytes);
+/* Copies `text`. */
+char *sim_strdup(const char *text) __attribute__((malloc));
+
 #endif

@@ -296,6 +296,33 @@ static void run_within_run(void)
     sim_run(sim, SIM_TIME_MAX, NULL);
 }
 
+static void memory_is_zeroed_and_never_null(void **state)
+{
+    (void)state;
+    uint64_t *array = sim_zalloc(3, sizeof(*array)), *none = sim_zalloc(0, sizeof(*none));
+
+    assert_true(array[0] == 0 && array[1] == 0 && array[2] == 0);
+    assert_non_null(none);
+    assert_int_equal(*none, 0);
+    array[2] = 7;
+    array = sim_grow(array, 1000, sizeof(*array));
+    array[999] = array[2];
+    assert_int_equal(array[999], 7);
+    free(none);
+    free(array);
+}
+
+static void grow_beyond_all_memory(void)
+{
+    sim_grow(NULL, SIZE_MAX / 2, 4); /* the product would be small */
+}
+
+static void exhausted_memory_aborts(void **state)
+{
+    (void)state;
+    assert_aborts(grow_beyond_all_memory, "no memory for", "times 4 bytes", NULL);
+}
+
 static void faults_abort_with_both_times(void **state)
 {
     (void)state;
@@ -315,6 +342,8 @@ int main(void)
         cmocka_unit_test(interrupt_is_polled),
         cmocka_unit_test(fingerprint_tells_runs_apart),
         cmocka_unit_test(runs_are_independent),
+        cmocka_unit_test(memory_is_zeroed_and_never_null),
+        cmocka_unit_test(exhausted_memory_aborts),
         cmocka_unit_test(faults_abort_with_both_times),
     };
 

@@ -182,8 +182,7 @@ static bool start_threads(struct memory_state *memory)
     memory->n_threads = memory->cores != 0               ? memory->cores
                         : memory->mode == MEMORY_LATENCY ? 1
                                                          : per_socket;
-    memory->thread = calloc(memory->n_threads, sizeof(*memory->thread));
-    SIM_ASSERT(memory->thread != NULL, "out of memory");
+    memory->thread = sim_zalloc(memory->n_threads, sizeof(*memory->thread));
     for (unsigned t = 0; t < memory->n_threads; t++) {
         struct memory_thread *thread = &memory->thread[t];
         char name[48];

@@ -385,9 +385,8 @@ static unsigned start_slots(struct bench_state *bench)
     unsigned n = bench->measure == BENCH_LATENCY ? 1
                  : bench->op == BENCH_READ_WRITE ? 2 * bench->queue_depth
                                                  : bench->queue_depth;
-    bench->slot = calloc(n, sizeof(*bench->slot));
-    bench->buffers = calloc(n, bench->unit_bytes);
-    SIM_ASSERT(bench->slot != NULL && bench->buffers != NULL, "out of memory");
+    bench->slot = sim_zalloc(n, sizeof(*bench->slot));
+    bench->buffers = sim_zalloc(n, bench->unit_bytes);
     for (unsigned i = 0; i < n; i++) {
         struct bench_slot *slot = &bench->slot[i];
         slot->bench = bench;

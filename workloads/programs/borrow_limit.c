@@ -51,8 +51,7 @@ static void keep(struct borrow_limit *limit, struct lend_borrow *borrow)
 {
     if (limit->n == limit->room) {
         limit->room = limit->room == 0 ? 16 : 2 * limit->room;
-        limit->borrow = realloc(limit->borrow, limit->room * sizeof(*limit->borrow));
-        SIM_ASSERT(limit->borrow != NULL, "out of memory");
+        limit->borrow = sim_grow(limit->borrow, limit->room, sizeof(*limit->borrow));
     }
     limit->borrow[limit->n++] = borrow;
 }

@@ -210,9 +210,8 @@ static void device_dma_start(struct program *program)
 {
     struct device_dma *dma = program->state;
     dma->stream = program_new_stream(program);
-    dma->slot = calloc(dma->queue_depth, sizeof(*dma->slot));
-    dma->buffers = calloc(dma->queue_depth, dma->transfer_bytes);
-    SIM_ASSERT(dma->slot != NULL && dma->buffers != NULL, "out of memory");
+    dma->slot = sim_zalloc(dma->queue_depth, sizeof(*dma->slot));
+    dma->buffers = sim_zalloc(dma->queue_depth, dma->transfer_bytes);
     for (unsigned i = 0; i < dma->queue_depth; i++) {
         struct slot *slot = &dma->slot[i];
         slot->dma = dma;

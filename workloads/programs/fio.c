@@ -169,8 +169,7 @@ static void add_sample(struct fio *fio, uint64_t ps)
     stat_histogram_add(&fio->latency_ps, ps);
     if (fio->n_samples == fio->room) {
         fio->room = 2 * fio->room + SAMPLES_MIN;
-        fio->sample_ps = realloc(fio->sample_ps, fio->room * sizeof(*fio->sample_ps));
-        SIM_ASSERT(fio->sample_ps != NULL, "out of memory");
+        fio->sample_ps = sim_grow(fio->sample_ps, fio->room, sizeof(*fio->sample_ps));
     }
     fio->sample_ps[fio->n_samples++] = ps;
 }
@@ -365,10 +364,9 @@ static void fio_start(struct program *program)
     struct fio *fio = program->state;
     fio->stream = program_new_stream(program);
     fio->n_blocks = fio->span_bytes / fio->block_bytes;
-    fio->version = calloc(fio->n_blocks, sizeof(*fio->version));
-    fio->busy = calloc(fio->n_blocks, sizeof(*fio->busy));
-    fio->job = calloc(fio->n_jobs, sizeof(*fio->job));
-    SIM_ASSERT(fio->version != NULL && fio->busy != NULL && fio->job != NULL, "out of memory");
+    fio->version = sim_zalloc(fio->n_blocks, sizeof(*fio->version));
+    fio->busy = sim_zalloc(fio->n_blocks, sizeof(*fio->busy));
+    fio->job = sim_zalloc(fio->n_jobs, sizeof(*fio->job));
     program->finite = fio->operations != 0;
     stat_histogram_init(&fio->latency_ps);
     for (unsigned i = 0; i < fio->n_jobs; i++) {
@@ -377,8 +375,7 @@ static void fio_start(struct program *program)
         job->fio = fio;
         job->cpu = fio->cpu + i;
         job->complete_end = &job->complete;
-        job->slot = calloc(fio->queue_depth, sizeof(*job->slot));
-        SIM_ASSERT(job->slot != NULL, "out of memory");
+        job->slot = sim_zalloc(fio->queue_depth, sizeof(*job->slot));
         snprintf(name, sizeof(name), "fio%u", i);
         sim_random_init(&job->random, sim_seed(program->workload->sim), name);
         program_machine_uses_cpu(program, fio->machine, job->cpu);

@@ -231,8 +231,7 @@ static void bandwidth_start(struct program *program)
     b->stream = program_new_stream(program);
     uint64_t n = SIM_MAX(b->volume_bytes / b->transfer_bytes, (uint64_t)ITERATIONS_MIN);
     b->n = (uint32_t)SIM_MIN(n, (uint64_t)b->iterations);
-    b->gbyte_s = calloc(b->n, sizeof(*b->gbyte_s));
-    SIM_ASSERT(b->gbyte_s != NULL, "out of memory");
+    b->gbyte_s = sim_zalloc(b->n, sizeof(*b->gbyte_s));
     program->finite = true;
     program_machine_uses_cpu(program, b->host, b->cpu);
     k_thread_new(b->host->kernel, "bandwidthTest", (int)b->cpu, bandwidth_body, b);

@@ -166,8 +166,7 @@ static void ping_pong_start(struct program *program)
 {
     struct ping_pong *p = program->state;
     stat_histogram_init(&p->latency_ps);
-    p->ns = calloc(p->iterations, sizeof(*p->ns));
-    SIM_ASSERT(p->ns != NULL, "out of memory");
+    p->ns = sim_zalloc(p->iterations, sizeof(*p->ns));
     program->finite = true;
     program_machine_uses_cpu(program, p->host, p->cpu);
     k_thread_new(p->host->kernel, "ping-pong", (int)p->cpu, ping_pong_body, p);

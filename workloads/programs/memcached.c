@@ -370,9 +370,8 @@ static void make_items(struct memcached *m)
     uint16_t stream = program_new_stream(m->program);
     uint64_t bytes = line_bytes(m) + m->value_bytes;
     m->n_slots = m->items + m->clients;
-    m->slot = calloc(m->n_slots, sizeof(*m->slot));
-    m->item = calloc(m->items, sizeof(struct slot *));
-    SIM_ASSERT(m->slot != NULL && m->item != NULL, "out of memory");
+    m->slot = sim_zalloc(m->n_slots, sizeof(*m->slot));
+    m->item = sim_zalloc(m->items, sizeof(struct slot *));
     for (unsigned i = m->n_slots; i-- > 0;) {
         struct slot *slot = &m->slot[i];
         slot->at = program_buffer(m->server, cpu, bytes);
@@ -413,9 +412,8 @@ static void memcached_start(struct program *program)
     if (m->clients == 0)
         return;
     m->server_ip = network_interface_ip(m->server, m->interface);
-    m->connection = calloc(m->clients, sizeof(*m->connection));
-    m->worker = calloc(m->workers, sizeof(*m->worker));
-    SIM_ASSERT(m->connection != NULL && m->worker != NULL, "out of memory");
+    m->connection = sim_zalloc(m->clients, sizeof(*m->connection));
+    m->worker = sim_zalloc(m->workers, sizeof(*m->worker));
     make_items(m);
     for (unsigned w = 0; w < m->workers; w++) {
         unsigned cpu = program_cpu(m->server, m->server_socket, m->first_core + w);

@@ -253,8 +253,7 @@ static void netperf_start(struct program *program)
 {
     struct netperf *netperf = program->state;
     netperf->server_ip = network_interface_ip(netperf->server, netperf->interface);
-    netperf->instance = calloc(netperf->instances, sizeof(*netperf->instance));
-    SIM_ASSERT(netperf->instance != NULL || netperf->instances == 0, "out of memory");
+    netperf->instance = sim_zalloc(netperf->instances, sizeof(*netperf->instance));
     for (unsigned i = 0; i < netperf->instances; i++)
         start_instance(netperf, i);
 }

@@ -105,13 +105,10 @@ static void make_graph(struct pagerank *pagerank)
 {
     uint64_t n = pagerank->n_vertices, n_edges = n * pagerank->degree;
     struct sim_random random;
-    pagerank->edge = calloc(n_edges + EDGES_AHEAD, sizeof(*pagerank->edge));
-    pagerank->contribution = malloc(n * sizeof(*pagerank->contribution));
-    pagerank->next = malloc(n * sizeof(*pagerank->next));
-    pagerank->out_degree = calloc(n, sizeof(*pagerank->out_degree));
-    SIM_ASSERT(pagerank->edge != NULL && pagerank->contribution != NULL && pagerank->next != NULL &&
-                   pagerank->out_degree != NULL,
-               "out of memory");
+    pagerank->edge = sim_zalloc(n_edges + EDGES_AHEAD, sizeof(*pagerank->edge));
+    pagerank->contribution = sim_zalloc(n, sizeof(*pagerank->contribution));
+    pagerank->next = sim_zalloc(n, sizeof(*pagerank->next));
+    pagerank->out_degree = sim_zalloc(n, sizeof(*pagerank->out_degree));
     sim_random_init(&random, sim_seed(pagerank->program->workload->sim), "pagerank");
     for (uint64_t e = 0; e < n_edges; e++) {
         double u = pow(sim_random_unit(&random), pagerank->skew);
@@ -251,8 +248,7 @@ static void pagerank_start(struct program *program)
     pagerank->n_vertices = UINT64_C(1) << pagerank->scale;
     pagerank->part = (pagerank->n_vertices + pagerank->n_threads - 1) / pagerank->n_threads;
     program->finite = true;
-    pagerank->thread = calloc(pagerank->n_threads, sizeof(*pagerank->thread));
-    SIM_ASSERT(pagerank->thread != NULL, "out of memory");
+    pagerank->thread = sim_zalloc(pagerank->n_threads, sizeof(*pagerank->thread));
     make_graph(pagerank);
     for (unsigned t = 0; t < pagerank->n_threads; t++)
         start_thread(pagerank, t);

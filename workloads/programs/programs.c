@@ -49,9 +49,8 @@ static bool is_no_program(struct config_node *group)
 static void no_program(struct config_node *programs, struct config_node *group,
                        struct sim_error_list *errors)
 {
-    const char **names = calloc(config_count(programs) + 1, sizeof(*names));
+    const char **names = sim_zalloc(config_count(programs) + 1, sizeof(*names));
     unsigned n = 0;
-    SIM_ASSERT(names != NULL, "out of memory");
     for (unsigned i = 0; i < config_count(programs); i++) {
         struct config_node *child = config_child(programs, i);
         if (config_kind(child) == CONFIG_GROUP && config_find(child, "type") != NULL)
@@ -113,8 +112,7 @@ static void read_program(struct programs *all, struct config_node *programs,
                                  .workload = all->workload,
                                  .network = all->network,
                                  .lending = all->lending };
-    program->state = calloc(1, ops->state_bytes);
-    SIM_ASSERT(program->state != NULL, "out of memory");
+    program->state = sim_zalloc(1, ops->state_bytes);
     all->n_programs++;
     config_read_params(all->workload->config, group, config_path(group), common_params, &common,
                        errors);
@@ -181,8 +179,7 @@ static void programs_check(struct workload *workload, struct sim_error_list *err
                        "a group `programs` with what runs, { NAME = { type = ...; }; }", NULL);
         return;
     }
-    all->program = calloc(config_count(group), sizeof(*all->program));
-    SIM_ASSERT(all->program != NULL, "out of memory");
+    all->program = sim_zalloc(config_count(group), sizeof(*all->program));
     for (unsigned i = 0; i < config_count(group); i++)
         read_program(all, group, config_get(group, config_name(config_child(group, i))), errors);
 }

@@ -209,8 +209,7 @@ static void make_file(struct transfer *transfer, unsigned cpu)
     struct sendfile *all = transfer->all;
     struct kernel *kernel = all->server->kernel;
     unsigned n_pages = (unsigned)(all->file_bytes / K_PAGE_BYTES);
-    transfer->page = calloc(n_pages, sizeof(struct k_page *));
-    SIM_ASSERT(transfer->page != NULL, "out of memory");
+    transfer->page = sim_zalloc(n_pages, sizeof(struct k_page *));
     for (unsigned i = 0; i < n_pages; i++) {
         unsigned node = node_of_page(all, k_node_of_cpu(kernel, cpu), i);
         struct k_page *page = k_page_alloc(kernel, (int)node, 0);
@@ -240,8 +239,7 @@ static void sendfile_start(struct program *program)
 {
     struct sendfile *all = program->state;
     all->server_ip = network_interface_ip(all->server, all->interface);
-    all->transfer = calloc((size_t)all->instances + 1, sizeof(*all->transfer));
-    SIM_ASSERT(all->transfer != NULL, "out of memory");
+    all->transfer = sim_zalloc((size_t)all->instances + 1, sizeof(*all->transfer));
     for (unsigned i = 0; i < all->instances; i++)
         start_transfer(all, i);
 }

@@ -107,8 +107,7 @@ static void stream_start(struct program *program)
     struct stream *stream = program->state;
     struct kernel *kernel = stream->host->kernel;
     char name[32];
-    stream->thread = calloc(2 * (size_t)stream->pairs + 1, sizeof(*stream->thread));
-    SIM_ASSERT(stream->thread != NULL, "out of memory");
+    stream->thread = sim_zalloc(2 * (size_t)stream->pairs + 1, sizeof(*stream->thread));
     for (unsigned t = 0; t < 2 * stream->pairs; t++) {
         struct stream_thread *thread = &stream->thread[t];
         *thread = (struct stream_thread){ .stream = stream, .writes = t % 2 == 1 };

@@ -483,8 +483,7 @@ static void training_start(struct program *program)
     t->kernel = t->machine->kernel;
     t->files_stream = program_new_stream(program);
     t->stream = program_new_stream(program);
-    t->epoch_s = calloc(t->epochs, sizeof(*t->epoch_s));
-    SIM_ASSERT(t->epoch_s != NULL, "out of memory");
+    t->epoch_s = sim_zalloc(t->epochs, sizeof(*t->epoch_s));
     program->finite = true;
     program_machine_uses_cpu(program, t->machine, t->cpu);
     program_machine_uses_cpu(program, t->machine, t->cpu + 1);

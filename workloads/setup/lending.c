@@ -23,13 +23,6 @@ const struct param_desc lending_params_table[] = {
     { .type = PARAM_END },
 };
 
-static void *zeroed(size_t n, size_t bytes)
-{
-    void *p = calloc(SIM_MAX(n, (size_t)1), bytes);
-    SIM_ASSERT(p != NULL, "out of memory");
-    return p;
-}
-
 /* ---- A machine ------------------------------------------------------------------------------- */
 
 /* Which machines have a bridge in their trees. */
@@ -139,11 +132,10 @@ static void read_lent(struct lending *lending, struct lending_host *host,
             config_mistake(node, errors, "a device once", NULL);
             continue;
         }
-        lending->device = realloc(lending->device,
-                                  (lending->n_devices + 1) * sizeof(*lending->device));
-        lending->device_names = realloc(lending->device_names,
-                                        (lending->n_devices + 2) * sizeof(*lending->device_names));
-        SIM_ASSERT(lending->device != NULL && lending->device_names != NULL, "out of memory");
+        lending->device = sim_grow(lending->device, lending->n_devices + 1,
+                                   sizeof(*lending->device));
+        lending->device_names = sim_grow(lending->device_names, lending->n_devices + 2,
+                                         sizeof(*lending->device_names));
         lending->device[lending->n_devices] =
             (struct lent_device){ .name = name, .model = model, .lender = host };
         lending->device_names[lending->n_devices++] = name;
@@ -180,7 +172,7 @@ struct lending *lending_new(struct world *world, struct config *config,
     struct config_node *group = config_get(config_root(config), "lending");
     if (group == NULL)
         return NULL;
-    struct lending *lending = zeroed(1, sizeof(*lending));
+    struct lending *lending = sim_zalloc(1, sizeof(*lending));
     const size_t before = errors->n_messages;
     lending->world = world;
     if (config_kind(group) != CONFIG_GROUP || config_count(group) == 0) {
@@ -190,9 +182,9 @@ struct lending *lending_new(struct world *world, struct config *config,
         config_mark_read(group);
     }
     unsigned n = config_count(group);
-    lending->host = zeroed(n, sizeof(*lending->host));
-    lending->names = zeroed(n + 1, sizeof(*lending->names));
-    lending->device_names = zeroed(1, sizeof(*lending->device_names));
+    lending->host = sim_zalloc(n, sizeof(*lending->host));
+    lending->names = sim_zalloc(n + 1, sizeof(*lending->names));
+    lending->device_names = sim_zalloc(1, sizeof(*lending->device_names));
     for (unsigned i = 0; i < n && config_kind(group) == CONFIG_GROUP; i++)
         read_host(lending, config, config_get(group, config_name(config_child(group, i))), errors);
     lending->sound = errors->n_messages == before && world_sound(world);
@@ -318,7 +310,7 @@ const char *const *lending_used_names(struct lending_host *host)
     while (names[n] != NULL)
         n++;
     free(lending->used_names);
-    lending->used_names = zeroed(n + 1, sizeof(*lending->used_names));
+    lending->used_names = sim_zalloc(n + 1, sizeof(*lending->used_names));
     for (unsigned i = 0; i < n; i++)
         if (lending_uses(host, names[i]))
             lending->used_names[used++] = names[i];

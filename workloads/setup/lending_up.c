@@ -82,8 +82,7 @@ static bool find_lent(struct lending_host *host)
 {
     struct lending *lending = host->lending;
     unsigned n = 0;
-    host->lent_ids = calloc(host->n_lent + 1u, sizeof(*host->lent_ids));
-    SIM_ASSERT(host->lent_ids != NULL, "out of memory");
+    host->lent_ids = sim_zalloc(host->n_lent + 1u, sizeof(*host->lent_ids));
     for (unsigned i = 0; i < lending->n_devices; i++) {
         struct lent_device *device = &lending->device[i];
         const struct k_pci_dev *dev = NULL;

@@ -48,8 +48,7 @@ void lending_vm_read(struct lending_host *host, struct config *config,
         config_mark_read(group);
         return;
     }
-    struct lending_vm *v = calloc(1, sizeof *v);
-    SIM_ASSERT(v != NULL, "out of memory");
+    struct lending_vm *v = sim_zalloc(1, sizeof *v);
     host->vm = v;
     v->config = vm_config_default();
     config_read_params(config, group, config_path(group), lending_vm_params_table, &v->params,
@@ -106,8 +105,7 @@ static void take_own(struct lending_host *host)
     unsigned n = 0;
     while (own_device(host, n) != NULL)
         n++;
-    v->ids = calloc(n + 1u, sizeof *v->ids);
-    SIM_ASSERT(v->ids != NULL, "out of memory");
+    v->ids = sim_zalloc(n + 1u, sizeof *v->ids);
     for (unsigned i = 0; (dev = own_device(host, i)) != NULL; i++)
         v->ids[i] = (struct k_pci_id){ dev->vendor_id, dev->device_id };
     const struct vfio_options options = { .ids = v->ids };

@@ -66,9 +66,8 @@ void lending_check_ways(struct lending *lending, struct sim_error_list *errors)
     struct ways ways = { .world = lending->world };
     while (names[ways.n] != NULL)
         ways.n++;
-    ways.model = calloc(ways.n + 1, sizeof(struct model *));
-    ways.joined = calloc(ways.n + 1, sizeof(*ways.joined));
-    SIM_ASSERT(ways.model != NULL && ways.joined != NULL, "out of memory");
+    ways.model = sim_zalloc(ways.n + 1, sizeof(struct model *));
+    ways.joined = sim_zalloc(ways.n + 1, sizeof(*ways.joined));
     for (unsigned i = 0; i < ways.n; i++) {
         ways.model[i] = world_device(lending->world, names[i]);
         ways.joined[i] = i;

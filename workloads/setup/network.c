@@ -265,9 +265,8 @@ static void check_interface(struct network_host *host, struct sim_error_list *er
 struct network *network_new(struct world *world, struct config *config, struct lending *lending,
                             struct sim_error_list *errors)
 {
-    struct network *network = calloc(1, sizeof(*network));
+    struct network *network = sim_zalloc(1, sizeof(*network));
     struct config_node *group = config_get(config_root(config), "network");
-    SIM_ASSERT(network != NULL, "out of memory");
     network->world = world;
     network->lending = lending;
     if (group == NULL && lending != NULL)

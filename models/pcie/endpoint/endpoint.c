@@ -9,8 +9,7 @@ void pcie_endpoint_ports(struct model *model, uint32_t n, const struct pcie_endp
     advertise.header[TLP_COMPLETION] = PCIE_CREDITS_INFINITE;
     advertise.data[TLP_COMPLETION] = PCIE_CREDITS_INFINITE;
     model->n_ports = n;
-    model->ports = calloc(n, sizeof(*model->ports));
-    SIM_ASSERT(model->ports != NULL, "out of memory");
+    model->ports = sim_zalloc(n, sizeof(*model->ports));
     for (uint32_t i = 0; i < n; i++)
         model->ports[i] = (struct pcie_port){ .model = model,
                                               .idx = i,

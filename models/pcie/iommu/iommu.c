@@ -103,8 +103,7 @@ struct iommu *iommu_new(struct sim *sim, const char *name, const struct iommu_pa
 {
     const char *error = iommu_params_error(params);
     SIM_ASSERT(error == NULL, "%s: %s", name, error);
-    struct iommu *iommu = calloc(1, sizeof(*iommu));
-    SIM_ASSERT(iommu != NULL, "out of memory");
+    struct iommu *iommu = sim_zalloc(1, sizeof(*iommu));
     iommu->sim = sim;
     iommu->name = name;
     iommu->params = *params;

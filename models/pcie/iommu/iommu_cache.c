@@ -24,17 +24,14 @@ void iommu_cache_init(struct iommu_cache *cache, uint32_t entries, uint32_t ways
         return;
     cache->n_sets = entries / ways;
     cache->n_kind[IOMMU_KIND_EMPTY] = entries;
-    cache->key = calloc(entries, sizeof(*cache->key));
-    cache->used = calloc(entries, sizeof(*cache->used));
-    cache->entry = calloc(entries, sizeof(*cache->entry));
+    cache->key = sim_zalloc(entries, sizeof(*cache->key));
+    cache->used = sim_zalloc(entries, sizeof(*cache->used));
+    cache->entry = sim_zalloc(entries, sizeof(*cache->entry));
     uint32_t n_guesses = 1;
     while (n_guesses < GUESSES_PER_ENTRY * entries)
         n_guesses *= 2;
     cache->guess_mask = n_guesses - 1;
-    cache->guess = calloc(n_guesses, sizeof(*cache->guess));
-    SIM_ASSERT(cache->key != NULL && cache->used != NULL && cache->entry != NULL &&
-                   cache->guess != NULL,
-               "out of memory");
+    cache->guess = sim_zalloc(n_guesses, sizeof(*cache->guess));
 }
 
 void iommu_cache_release(struct iommu_cache *cache)

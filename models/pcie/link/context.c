@@ -18,9 +18,8 @@ static const uint16_t payload_class_bytes[N_PAYLOAD_CLASSES] = {
 
 struct pcie_context *pcie_context_new(struct sim *sim)
 {
-    struct pcie_context *pcie = calloc(1, sizeof(*pcie));
+    struct pcie_context *pcie = sim_zalloc(1, sizeof(*pcie));
 
-    SIM_ASSERT(pcie != NULL, "no memory for a fabric");
     pcie->sim = sim;
     pcie->tlps = sim_pool_new(sim, "tlp", sizeof(struct tlp));
     pcie->stamps = sim_pool_new(sim, "stamp", sizeof(struct sim_stamp));
@@ -46,12 +45,8 @@ struct sim *pcie_context_sim(struct pcie_context *pcie)
 
 void pcie_context_add_link(struct pcie_context *pcie, struct pcie_link *link)
 {
-    size_t bytes = (pcie->n_links + 1) * sizeof(*pcie->links);
-    struct pcie_link **links = realloc(pcie->links, bytes);
-
-    SIM_ASSERT(links != NULL, "no memory for a link");
-    links[pcie->n_links++] = link;
-    pcie->links = links;
+    pcie->links = sim_grow(pcie->links, pcie->n_links + 1, sizeof(*pcie->links));
+    pcie->links[pcie->n_links++] = link;
 }
 
 struct tlp *tlp_new(struct pcie_context *pcie, enum tlp_type type)

@@ -24,9 +24,8 @@ static void ring_grow(struct link_ring *ring)
 #else
     uint32_t capacity = ring->capacity == 0 ? 32 : ring->capacity * 2;
 #endif
-    struct link_dllp *entry = malloc(capacity * sizeof(*entry));
+    struct link_dllp *entry = sim_zalloc(capacity, sizeof(*entry));
 
-    SIM_ASSERT(entry != NULL, "no memory for a ring of DLLPs");
     for (uint32_t i = 0; i < ring->n; i++)
         entry[i] = *link_ring_at(ring, i);
     free(ring->entry);

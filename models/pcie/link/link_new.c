@@ -257,9 +257,8 @@ static void init_dir(struct pcie_link *link, unsigned side, const struct pcie_li
 static char *text_of(const char *first, const char *second)
 {
     size_t bytes = strlen(first) + strlen(second) + 1;
-    char *text = malloc(bytes);
+    char *text = sim_zalloc(1, bytes);
 
-    SIM_ASSERT(text != NULL, "no memory for a name");
     memcpy(text, first, strlen(first));
     memcpy(text + strlen(first), second, strlen(second) + 1);
     return text;
@@ -291,8 +290,7 @@ struct pcie_link *pcie_link_new(struct pcie_context *pcie, const char *name,
     uint32_t lanes = agree_lanes(&check, params->lanes, a, b);
     if (!check.ok)
         return NULL;
-    struct pcie_link *link = calloc(1, sizeof(*link));
-    SIM_ASSERT(link != NULL, "no memory for a link");
+    struct pcie_link *link = sim_zalloc(1, sizeof(*link));
     link->pcie = pcie;
     link->name = text_of(name, "");
     link->generation = generation;

@@ -66,18 +66,10 @@ static struct replay_entry *entry_at(struct link_replay *replay, uint64_t number
     return &replay->entry[number & (replay->entry_capacity - 1)];
 }
 
-static void *must_alloc(size_t n, size_t bytes)
-{
-    void *memory = calloc(n, bytes);
-
-    SIM_ASSERT(memory != NULL, "no memory for a replay buffer");
-    return memory;
-}
-
 static void entries_grow(struct link_replay *replay)
 {
     uint32_t capacity = replay->entry_capacity * 2;
-    struct replay_entry *entry = must_alloc(capacity, sizeof(*entry));
+    struct replay_entry *entry = sim_zalloc(capacity, sizeof(*entry));
 
     for (uint64_t i = replay->acked; i < replay->end; i++)
         entry[i & (capacity - 1)] = *entry_at(replay, i);
@@ -94,7 +86,7 @@ static struct replay_flight *flight_at(struct link_replay *replay, uint32_t i)
 static void flights_grow(struct link_replay *replay)
 {
     uint32_t capacity = replay->flight_capacity * 2;
-    struct replay_flight *flight = must_alloc(capacity, sizeof(*flight));
+    struct replay_flight *flight = sim_zalloc(capacity, sizeof(*flight));
 
     for (uint32_t i = 0; i < replay->n_flight; i++)
         flight[i] = *flight_at(replay, i);
@@ -347,7 +339,7 @@ void link_replay_owed(struct link_dir *wire)
 struct link_replay *link_replay_new(struct link_dir *dir, double bit_error_ratio, uint64_t seed,
                                     const char *instance)
 {
-    struct link_replay *replay = must_alloc(1, sizeof(*replay));
+    struct link_replay *replay = sim_zalloc(1, sizeof(*replay));
 
 #ifdef SIM_HOSTILE
     replay->entry_capacity = replay->flight_capacity = 2;
@@ -356,8 +348,8 @@ struct link_replay *link_replay_new(struct link_dir *dir, double bit_error_ratio
 #endif
     replay->dir = dir;
     replay->log_bit_ok = log1p(-bit_error_ratio);
-    replay->entry = must_alloc(replay->entry_capacity, sizeof(*replay->entry));
-    replay->flight = must_alloc(replay->flight_capacity, sizeof(*replay->flight));
+    replay->entry = sim_zalloc(replay->entry_capacity, sizeof(*replay->entry));
+    replay->flight = sim_zalloc(replay->flight_capacity, sizeof(*replay->flight));
     sim_random_init(&replay->random, seed, instance);
     sim_event_init(&replay->arrive, arrive);
     sim_event_init(&replay->timer, timer_expired);

@@ -14,9 +14,8 @@
 
 struct stamp_trace *tlp_trace_new(const struct model *device, uint64_t nth_write, uint64_t nth_read)
 {
-    struct stamp_trace *trace = calloc(1, sizeof(*trace));
+    struct stamp_trace *trace = sim_zalloc(1, sizeof(*trace));
 
-    SIM_ASSERT(trace != NULL, "no memory for a trace");
     trace->device = device;
     trace->nth[TLP_TRACE_WRITE] = nth_write;
     trace->nth[TLP_TRACE_READ] = nth_read;

@@ -304,13 +304,6 @@ static void cluster_credit(struct model *model, uint32_t port)
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-static void *must_alloc(size_t n, size_t bytes)
-{
-    void *memory = calloc(SIM_MAX(n, (size_t)1), bytes);
-    SIM_ASSERT(memory != NULL, "no memory for a cluster switch");
-    return memory;
-}
-
 static void cluster_init(struct model *model, struct sim_error_list *errors)
 {
     struct cluster_switch *sw = model->state;
@@ -318,8 +311,8 @@ static void cluster_init(struct model *model, struct sim_error_list *errors)
     if (!crossbar_check(model, &sw->chip, sw->lanes, errors))
         return;
     model->n_ports = sw->n_ports;
-    model->ports = must_alloc(sw->n_ports, sizeof(*model->ports));
-    sw->name = must_alloc(sw->n_ports, sizeof(*sw->name));
+    model->ports = sim_zalloc(sw->n_ports, sizeof(*model->ports));
+    sw->name = sim_zalloc(sw->n_ports, sizeof(*sw->name));
     for (uint32_t i = 0; i < sw->n_ports; i++) {
         snprintf(sw->name[i], sizeof(sw->name[i]), "%.40s.p%u", model->name, i);
         crossbar_port_init(model, i, &sw->chip, sw->lanes, sw->name[i]);
@@ -347,8 +340,8 @@ void cluster_switch_set_node(struct model *model, uint32_t node, uint32_t n_node
     free(sw->requester);
     sw->node = node;
     sw->n_nodes = n_nodes;
-    sw->route = must_alloc(n_nodes, sizeof(*sw->route));
-    sw->requester = must_alloc(n_nodes, sizeof(*sw->requester));
+    sw->route = sim_zalloc(n_nodes, sizeof(*sw->route));
+    sw->requester = sim_zalloc(n_nodes, sizeof(*sw->requester));
     memset(sw->route, CLUSTER_NO_ROUTE, n_nodes);
 }
 

@@ -20,13 +20,6 @@ struct domain {
     struct pcie_port **queue; /* ports of switches, by which a TLP from the node would come in */
 };
 
-static void *must_alloc(size_t n, size_t bytes)
-{
-    void *memory = calloc(SIM_MAX(n, (size_t)1), bytes);
-    SIM_ASSERT(memory != NULL, "no memory for a fabric of %zu nodes", n);
-    return memory;
-}
-
 static bool is_switch(const struct model *model)
 {
     return model->ops == &pcie_cluster_switch_ops;
@@ -146,8 +139,8 @@ void fabric_domain_setup(struct model *const *device, unsigned n_devices,
         any = any || is_node(device[i]);
     if (!any)
         return;
-    domain.used = must_alloc(NTB_NODE_MAX + 1, sizeof(*domain.used));
-    domain.queue = must_alloc(n_devices, sizeof(*domain.queue));
+    domain.used = sim_zalloc(NTB_NODE_MAX + 1, sizeof(*domain.used));
+    domain.queue = sim_zalloc(n_devices, sizeof(*domain.queue));
     if (take_given(&domain, errors) && number_all(&domain, errors)) {
         for (unsigned i = 0; i < n_devices; i++)
             if (is_switch(device[i]))

@@ -364,8 +364,7 @@ static void init_tables(struct ntb *ntb)
         else
             ntb->window_log2[i] =
                 (unsigned)__builtin_ctzll(ntb->aperture_bytes[i] / ntb->n_windows[i]);
-        ntb->lut[i] = calloc(SIM_MAX(ntb->n_windows[i], 1u), sizeof(*ntb->lut[i]));
-        SIM_ASSERT(ntb->lut[i] != NULL, "no memory for an address table");
+        ntb->lut[i] = sim_zalloc(ntb->n_windows[i], sizeof(*ntb->lut[i]));
     }
     ntb->doorbell_mask = UINT32_MAX;
     for (unsigned i = 0; i < NTB_N_VECTORS; i++)
@@ -396,8 +395,7 @@ static void ntb_init(struct model *model, struct sim_error_list *errors)
     init_cfg(ntb);
     init_tables(ntb);
     model->n_ports = NTB_N_PORTS;
-    model->ports = calloc(NTB_N_PORTS, sizeof(*model->ports));
-    SIM_ASSERT(model->ports != NULL, "no memory for a bridge");
+    model->ports = sim_zalloc(NTB_N_PORTS, sizeof(*model->ports));
     snprintf(ntb->name[NTB_HOST], sizeof(ntb->name[0]), "%.40s.host", model->name);
     snprintf(ntb->name[NTB_CABLE], sizeof(ntb->name[0]), "%.40s.cable", model->name);
     crossbar_port_init(model, NTB_HOST, &ntb->chip, ntb->lanes, ntb->name[NTB_HOST]);

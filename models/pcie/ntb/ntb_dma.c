@@ -724,8 +724,8 @@ struct ntb_dma *ntb_dma_new(struct model *model, const struct ntb_dma_params *pa
                             const struct cfg_identity *identity, uint32_t lanes,
                             struct ntb_dma_stats *stats)
 {
-    struct ntb_dma *dma = calloc(1, sizeof(*dma) + params->reads_in_flight * sizeof(dma->unit[0]));
-    SIM_ASSERT(dma != NULL, "no memory for a DMA engine");
+    struct ntb_dma *dma = sim_zalloc(1,
+                                     sizeof(*dma) + params->reads_in_flight * sizeof(dma->unit[0]));
     dma->model = model;
     dma->params = *params;
     dma->stats = stats;

@@ -98,8 +98,7 @@ static struct rc_read_tag *tag_new(struct model *rc, uint32_t port_idx)
     uint32_t n = n_tags(state);
 
     if (port->read_tag == NULL) {
-        port->read_tag = calloc(n, sizeof(*port->read_tag));
-        SIM_ASSERT(port->read_tag != NULL, "no memory for %u tags", n);
+        port->read_tag = sim_zalloc(n, sizeof(*port->read_tag));
     }
     for (uint32_t i = 0; i < n; i++) {
         struct rc_read_tag *tag = &port->read_tag[(port->next_read_tag + i) % n];

@@ -237,9 +237,8 @@ void root_complex_attach(struct model *rc, struct root_complex_host *host, unsig
     state->bus = bus;
     state->last_bus = bus;
     state->n_ports = n_ports;
-    state->port = calloc(SIM_MAX(n_ports, 1u), sizeof(*state->port));
-    rc->ports = calloc(SIM_MAX(n_ports, 1u), sizeof(*rc->ports));
-    SIM_ASSERT(state->port != NULL && rc->ports != NULL, "out of memory");
+    state->port = sim_zalloc(n_ports, sizeof(*state->port));
+    rc->ports = sim_zalloc(n_ports, sizeof(*rc->ports));
     rc->n_ports = n_ports;
     host->rc[socket] = rc;
     for (unsigned p = 0; p < n_ports; p++) {

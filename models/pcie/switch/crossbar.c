@@ -120,9 +120,8 @@ static uint32_t share_new(struct crossbar *xbar, uint32_t n_copies)
 {
     if (xbar->free_share == NO_SHARE) {
         uint32_t n = xbar->n_shares == 0 ? 16 : 2 * xbar->n_shares;
-        xbar->share = realloc(xbar->share, n * sizeof(*xbar->share));
-        SIM_ASSERT(xbar->share != NULL && n <= COOKIE_SHARE_MASK >> COOKIE_SHARE_SHIFT,
-                   "%u multicasts in flight", n);
+        xbar->share = sim_grow(xbar->share, n, sizeof(*xbar->share));
+        SIM_ASSERT(n <= COOKIE_SHARE_MASK >> COOKIE_SHARE_SHIFT, "%u multicasts in flight", n);
         for (uint32_t i = xbar->n_shares; i < n; i++)
             xbar->share[i].next_free = i + 1 < n ? i + 1 : NO_SHARE;
         xbar->free_share = xbar->n_shares;
@@ -494,10 +493,9 @@ void crossbar_init(struct crossbar *xbar, struct model *model, sim_time latency_
     xbar->model = model;
     xbar->latency_ps = latency_ps;
     xbar->free_share = NO_SHARE;
-    xbar->port = calloc(n, sizeof(*xbar->port));
+    xbar->port = sim_zalloc(n, sizeof(*xbar->port));
     xbar->n_ingresses = (uint32_t)n;
-    xbar->flow = calloc(model->n_ports * n, sizeof(*xbar->flow));
-    SIM_ASSERT(xbar->port != NULL && xbar->flow != NULL, "no memory for a crossbar");
+    xbar->flow = sim_zalloc(model->n_ports * n, sizeof(*xbar->flow));
     for (uint32_t i = 0; i < n; i++) {
         xbar->port[i].xbar = xbar;
         xbar->port[i].idx = i;

@@ -109,14 +109,6 @@ static void switch_credit(struct model *model, uint32_t port)
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-static void *must_alloc(size_t n, size_t bytes)
-{
-    void *memory = calloc(n, bytes);
-
-    SIM_ASSERT(memory != NULL, "no memory for a switch");
-    return memory;
-}
-
 static void init_cfg(struct pcie_switch *sw, struct cfg_space *cfg, enum cfg_port_type type,
                      uint32_t lanes)
 {
@@ -142,7 +134,7 @@ static void init_port(struct model *model, uint32_t i)
     struct switch_port *port = &sw->port[i];
     uint32_t lanes = i == 0 ? sw->lanes : sw->downstream_lanes;
 
-    port->cfg = must_alloc(1, sizeof(*port->cfg));
+    port->cfg = sim_zalloc(1, sizeof(*port->cfg));
     init_cfg(sw, port->cfg, i == 0 ? CFG_UPSTREAM_PORT : CFG_DOWNSTREAM_PORT, lanes);
     sw->xbar.port[i].cfg = port->cfg;
     if (i == 0)
@@ -161,8 +153,8 @@ static void switch_init(struct model *model, struct sim_error_list *errors)
         !crossbar_check(model, &sw->chip, sw->downstream_lanes, errors))
         return;
     model->n_ports = sw->n_downstream + 1;
-    model->ports = must_alloc(model->n_ports, sizeof(*model->ports));
-    sw->port = must_alloc(model->n_ports, sizeof(*sw->port));
+    model->ports = sim_zalloc(model->n_ports, sizeof(*model->ports));
+    sw->port = sim_zalloc(model->n_ports, sizeof(*sw->port));
     crossbar_init(&sw->xbar, model, sw->chip.latency_ps, false);
     sw->xbar.explain = switch_explain;
     for (uint32_t i = 0; i < model->n_ports; i++)
