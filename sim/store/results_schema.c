@@ -10,6 +10,8 @@
 
 #include "sim/store/results_internal.h"
 
+#define BUSY_TIMEOUT_MS 20000 /* how long one process waits for another */
+
 static const char tables_sql[] =
     "CREATE TABLE label(id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);"
     "CREATE TABLE quantity(id INTEGER PRIMARY KEY, name TEXT NOT NULL, unit TEXT NOT NULL,"
@@ -216,9 +218,23 @@ static bool check_or_create(struct results_db *db, bool read_only, int *code, ch
     return *message == NULL && *code == SQLITE_OK;
 }
 
+/* A killed process loses nothing in WAL mode with NORMAL; only a power failure could. SQLite does
+ * not ask its busy handler while the mode changes: the connection has a read lock by then, and two
+ * that wait for each other's would do so for ever. It lets go of the lock, so waiting is up to us. */
+static int use_wal(struct results_db *db)
+{
+    int code, waited_ms = 0;
+    do {
+        code = sqlite3_exec(db->sqlite, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL",
+                            NULL, NULL, NULL);
+    } while ((code & 0xff) == SQLITE_BUSY && waited_ms < BUSY_TIMEOUT_MS &&
+             (waited_ms += sqlite3_sleep(5)) > 0);
+    return code;
+}
+
 bool results_schema_prepare(struct results_db *db, bool read_only, char **message)
 {
-    int code = sqlite3_busy_timeout(db->sqlite, 20000);
+    int code = sqlite3_busy_timeout(db->sqlite, BUSY_TIMEOUT_MS);
     if (read_only) {
         const bool ready = check_or_create(db, true, &code, message);
         if (!ready && *message == NULL)
@@ -230,10 +246,8 @@ bool results_schema_prepare(struct results_db *db, bool read_only, char **messag
     const bool ready = code == SQLITE_OK && check_or_create(db, false, &code, message);
     if (ready)
         code = sqlite3_exec(db->sqlite, "COMMIT", NULL, NULL, NULL);
-    /* a killed process loses nothing in WAL mode with NORMAL; only a power failure could */
     if (ready && code == SQLITE_OK)
-        code = sqlite3_exec(db->sqlite, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL",
-                            NULL, NULL, NULL);
+        code = use_wal(db);
     if (ready && code == SQLITE_OK)
         return true;
     if (*message == NULL)

@@ -452,6 +452,47 @@ static void two_writers_and_a_reader(void **state)
     results_close(db);
 }
 
+/* Another connection takes the lock of a writer when the statement that changes the journal's mode
+ * first starts, which is when SQLite itself does not wait, and gives it back when it starts again. */
+static sqlite3 *rival;
+static int n_changes_of_mode;
+
+static int meet_rival(unsigned event, void *unused, void *statement, void *sql)
+{
+    (void)event, (void)unused, (void)statement;
+    if (rival != NULL && g_str_has_prefix(sql, "PRAGMA journal_mode"))
+        assert_int_equal(sqlite3_exec(rival,
+                                      n_changes_of_mode++ == 0 ? "BEGIN IMMEDIATE" : "ROLLBACK",
+                                      NULL, NULL, NULL),
+                         SQLITE_OK);
+    return 0;
+}
+
+static int watch_statements(sqlite3 *opened, char **message,
+                            const struct sqlite3_api_routines *unused)
+{
+    (void)message, (void)unused;
+    return sqlite3_trace_v2(opened, SQLITE_TRACE_STMT, meet_rival, NULL);
+}
+
+static void two_make_the_file(void **state)
+{
+    (void)state;
+    n_changes_of_mode = 0;
+    assert_int_equal(sqlite3_open(path, &rival), SQLITE_OK);
+    sqlite3_auto_extension((void (*)(void))watch_statements);
+    char *message = NULL;
+    struct results_db *db = results_open(path, false, &message);
+    sqlite3_reset_auto_extension();
+    sqlite3_close(rival);
+    rival = NULL;
+    if (db == NULL)
+        fail_msg("%s", message);
+    assert_int_equal(n_changes_of_mode, 2);
+    query_text(db, "PRAGMA journal_mode", "wal");
+    results_close(db);
+}
+
 static void a_killed_writer_loses_no_finished_run(void **state)
 {
     (void)state;
@@ -685,6 +726,7 @@ int main(void)
         WITH_FOLDER(reads_in_a_read_only_folder),
         WITH_FOLDER(full_disk_loses_only_the_run_at_hand),
         WITH_FOLDER(two_writers_and_a_reader),
+        WITH_FOLDER(two_make_the_file),
         WITH_FOLDER(a_killed_writer_loses_no_finished_run),
         cmocka_unit_test(statistics_become_metrics),
         cmocka_unit_test(declared_before_it_is_recorded),
