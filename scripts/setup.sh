@@ -66,6 +66,11 @@ look() {
         need git git command -v git
         need pgrep procps command -v pgrep
         need "script, for a terminal" bsdutils command -v script
+        need "dot of graphviz" graphviz command -v dot
+        need python3 python3 command -v python3
+        need xmllint libxml2-utils command -v xmllint
+        need shellcheck shellcheck command -v shellcheck
+        need "chromium, to open the report" "chromium fonts-dejavu-core" command -v chromium
     fi
 }
 

@@ -35,9 +35,14 @@ static void free_drawn(gpointer pointer)
     g_free(drawn);
 }
 
-/* Scenarios of the same topology share its picture. */
+/* Scenarios of the same topology share its picture; one that simulates nothing, but tells of
+ * published numbers, has none. */
 static void add_topology(GPtrArray *all, struct topology *topology, const char *name)
 {
+    if (topology->hosts->len + topology->devices->len == 0) {
+        topology_free(topology);
+        return;
+    }
     char *sentence = topology_sentence(topology);
     for (guint i = 0; i < all->len; i++) {
         struct drawn *drawn = all->pdata[i];
@@ -66,7 +71,8 @@ void report_setup(struct report *report, const struct report_paper *paper)
             add_topology(all, topology, scenario_name(scenario));
         config_free(config);
     }
-    g_string_append(report->html, "<h3>Set-up</h3>\n");
+    if (all->len > 0)
+        g_string_append(report->html, "<h3>Set-up</h3>\n");
     for (guint i = 0; i < all->len; i++) {
         const struct drawn *drawn = all->pdata[i];
         char *id = g_strdup_printf("p%u", report->n_pictures++);

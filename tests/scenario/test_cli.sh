@@ -186,18 +186,16 @@ out=$("$nudma" run $size --quick --db none/such/x.db 2>&1); is "a tree of folder
 is "is not made, but said" "$out$([ -e none ] && echo there)" \
     "none/such: No such file or directory (--db FILE writes elsewhere)"
 "$nudma" run numa/memory_latency --quick -q --db last/x.db >/dev/null; is "a last folder is" "$? $(ls last)" "0 x.db"
-if command -v script >/dev/null; then
-    narrow() { # narrow ARGUMENT...: on a terminal of 60 columns
-        script -qec "stty cols 60; '$nudma' $*" /dev/null </dev/null 2>/dev/null | tr -d '\r'
-    }
-    words() { tr -s "[:space:]" "\n" | sort; }
-    for command in "describe netperf" "check numa --db one.db" "run numa --list"; do
-        narrow "$command" >narrow.txt
-        is "$command on a narrow terminal" "$(awk 'length > 60' narrow.txt)" ""
-        # shellcheck disable=SC2086
-        is "has every word" "$(words <narrow.txt)" "$("$nudma" $command 2>&1 | words)"
-    done
-fi
+narrow() { # narrow ARGUMENT...: on a terminal of 60 columns
+    script -qec "stty cols 60; '$nudma' $*" /dev/null </dev/null 2>/dev/null | tr -d '\r'
+}
+words() { tr -s "[:space:]" "\n" | sort; }
+for command in "describe netperf" "check numa --db one.db" "run numa --list"; do
+    narrow "$command" >narrow.txt
+    is "$command on a narrow terminal" "$(awk 'length > 60' narrow.txt)" ""
+    # shellcheck disable=SC2086
+    is "has every word" "$(words <narrow.txt)" "$("$nudma" $command 2>&1 | words)"
+done
 "$nudma" run $size --quick -q >/dev/full 2>full.txt; is "output that does not arrive" $? 1
 has "is said" "$(cat full.txt)" 'No space left'
 "$nudma" describe --all 2>pipe.txt | head -n 1 >/dev/null

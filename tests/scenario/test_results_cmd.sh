@@ -69,12 +69,10 @@ all=$(results $size -m '*' --width 80); is "everything" $? 0
 is "fits 80 columns" "$(awk 'length > 80' <<<"$all")" ""
 is "and has every value" "$(grep -c '^read  *64 ' <<<"$all")" "$(grep -c '^op  *transfer_bytes ' <<<"$all")"
 is "is one table where it is piped" "$(results $size -m '*' | wc -l)" 6
-if command -v script >/dev/null; then
-    script -qec "stty cols 80; '$nudma' results --db a.db $size -m '*'" /dev/null </dev/null |
-        tr -d '\r' >terminal.txt
-    is "fits the terminal" "$(awk 'length > 80' terminal.txt)" ""
-    is "and is the same" "$(cat terminal.txt)" "$all"
-fi
+script -qec "stty cols 80; '$nudma' results --db a.db $size -m '*'" /dev/null </dev/null |
+    tr -d '\r' >terminal.txt
+is "fits the terminal" "$(awk 'length > 80' terminal.txt)" ""
+is "and is the same" "$(cat terminal.txt)" "$all"
 out=$(results pcie_bench/latency_sise 2>&1); is "a scenario that is none" $? 2
 has "the nearest" "$out" 'did you mean "pcie_bench/latency_size"'
 out=$(results -m latency_meam_ns 2>&1); is "a metric that is none" $? 2
@@ -155,12 +153,10 @@ is "chosen points" "$(export_ --format csv --filter transfer_bytes=2048 | wc -l)
 export_ --format json --params $size >a.json; is "export as JSON" $? 0
 json() { sqlite3 -batch :memory: "$1" 2>&1; }
 is "valid" "$(json "select json_valid(readfile('a.json'))")" 1
-if command -v python3 >/dev/null; then
-    is "to another parser, too" "$(python3 -m json.tool a.json >/dev/null && echo good)" good
-    is "CSV as well" "$(python3 -c 'import csv
+is "to another parser, too" "$(python3 -m json.tool a.json >/dev/null && echo good)" good
+is "CSV as well" "$(python3 -c 'import csv
 rows = list(csv.reader(open("a.csv", newline="", encoding="utf-8"), strict=True))
 print(len(rows), len({len(row) for row in rows}), rows[1][1])')" '5 1 a "b" \ c'
-fi
 point="json_extract(readfile('a.json'), '\$.points[0]"
 is "typed axes" "$(json "select $point.axes.op'), json_type(readfile('a.json'),
     '\$.points[0].axes.transfer_bytes')")" 'a "b" \ c|integer'

@@ -4,29 +4,14 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/scenario/lib.sh
-skip() { # skip NAME REASON
-    cases=$((cases + 1))
-    echo "ok $cases - $1 # SKIP $2"
-}
 switch=examples/write_stream_switch
-well_formed() { # well_formed FILE: by xmllint, else by counting what opens and closes
-    if command -v xmllint >/dev/null; then
-        xmllint --noout "$1" 2>&1
-    else
-        awk '{ opened += gsub(/<[a-z]/, "&"); closed += gsub(/<\/[a-z]|\/>/, "&") }
-             END { if (opened != closed) print opened " opened, " closed " closed" }' "$1"
-    fi
-}
+well_formed() { xmllint --noout "$1" 2>&1; }
 read_by_dot() { # read_by_dot NAME FILE BOXES EDGES
     is "$1: boxes" "$(grep -cE '^ *[hd][0-9a-z]+ \[' "$2")" "$3"
     is "$1: edges" "$(grep -c ' -- ' "$2")" "$4"
     is "$1: brackets" "$(tr -cd '{' <"$2" | wc -c)" "$(tr -cd '}' <"$2" | wc -c)"
-    if command -v dot >/dev/null; then
-        out=$(dot -Tplain "$2" 2>&1 >plain.txt); is "$1: dot reads it" "$? $out" "0 "
-        is "$1: all its edges" "$(grep -c '^edge' plain.txt)" "$4"
-    else
-        skip "$1: dot reads it" "graphviz is not installed"
-    fi
+    out=$(dot -Tplain "$2" 2>&1 >plain.txt); is "$1: dot reads it" "$? $out" "0 "
+    is "$1: all its edges" "$(grep -c '^edge' plain.txt)" "$4"
 }
 
 # ---- Text ----------------------------------------------------------------------------------------
