@@ -22,7 +22,8 @@
 #define PCI_CAP_POINTER  0x34u
 #define PCI_INTERRUPT    0x3cu
 #define PCI_HEADER_BYTES 0x40u
-#define PCI_STANDARD_END 0x100u /* extended configuration space begins here */
+#define PCI_STANDARD_END 0x100u  /* extended configuration space begins here */
+#define PCI_CONFIG_BYTES 0x1000u /* both */
 #define PCI_NO_DEVICE    0xffffu
 
 #define PCI_COMMAND_MEMORY       0x0002u
@@ -46,6 +47,7 @@
 
 /* ---- Base address registers (PCI 3.0, 6.2.5.1) ----------------------------------------------- */
 #define PCI_N_BARS_ENDPOINT 6u
+#define PCI_BARS_END        0x28u /* of a type 0 header */
 #define PCI_N_BARS_BRIDGE   2u
 #define PCI_BAR_IO          0x1u
 #define PCI_BAR_TYPE_MASK   0x6u
@@ -79,6 +81,9 @@
 #define PCI_BRIDGE_CONTROL_BUS_RESET 0x0040u
 
 /* ---- Capabilities: identity, then the offset of the next ------------------------------------- */
+#define PCI_CAP_POINTER_MASK 0xfcu /* of the pointer in the header and of those in capabilities */
+#define PCI_CAPS_MAX         48u   /* the header leaves room for so many of 4 bytes */
+
 #define PCI_CAP_ID_MSI  0x05u
 #define PCI_CAP_ID_PCIE 0x10u
 #define PCI_CAP_ID_MSIX 0x11u

@@ -27,6 +27,12 @@ struct k_thread;
 #define K_NODE_LOCAL (-1) /* the node of the CPU that asks */
 #define K_CPU_ANY    (-1)
 
+/* Units of time, in picoseconds. */
+#define K_NS UINT64_C(1000)
+#define K_US (1000 * K_NS)
+#define K_MS (1000 * K_US)
+#define K_S  (1000 * K_MS)
+
 /* The structure of type `type` whose field `field` is at `ptr`. */
 #define K_CONTAINER(ptr, type, field) ((type *)(void *)((char *)(ptr)-offsetof(type, field)))
 
@@ -306,6 +312,12 @@ void k_pci_remove(struct k_pci_dev *dev, bool gone);
  * (it cannot), -ERANGE (not so many), -EBUSY (it has some already). A function that is gone, or is
  * to be removed, has its virtual functions taken away first. */
 int k_pci_set_vfs(struct k_pci_dev *dev, unsigned n);
+
+/* Returns the offset of the capability `id` (7:0) in the configuration space of `dev`, 0 if it has
+ * none. *header, unless `header` is NULL, gets the capability's first four bytes. */
+unsigned k_pci_find_capability(struct k_pci_dev *dev, unsigned id, uint32_t *header);
+/* Lets the function answer memory requests and send requests of its own (Bus Master Enable). */
+void k_pci_enable(struct k_pci_dev *dev);
 
 static inline uint32_t k_config_read(struct k_pci_dev *dev, unsigned offset, unsigned bytes)
 {

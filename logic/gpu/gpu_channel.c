@@ -9,8 +9,8 @@
 
 #include "logic/gpu/gpu_internal.h"
 
-#define STOP_POLL_PS UINT64_C(5000000) /* 5 us */
-#define STOP_POLLS   20000u            /* a read may take its completion time-out, 50 ms */
+#define STOP_POLL_PS (5 * K_US)
+#define STOP_POLLS   20000u /* a read may take its completion time-out, 50 ms */
 /* cudaMemcpyAsync() until the doorbell: 5 to 7 us at some GHz, all commands of one together. */
 #define SUBMIT_CYCLES 12000u
 #define SPIN_CYCLES   200u /* a turn of the loop that looks at a semaphore */

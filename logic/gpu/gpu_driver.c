@@ -3,10 +3,7 @@
 
 #include "logic/gpu/gpu_internal.h"
 
-#define PCI_COMMAND        0x04u
-#define PCI_COMMAND_MEMORY 0x2u
-#define PCI_COMMAND_MASTER 0x4u
-#define DRAIN_PS           UINT64_C(2000000)
+#define DRAIN_PS (2 * K_US)
 
 static const struct k_pci_id gpu_ids[] = { { GPU_VENDOR_ID, GPU_DEVICE_ID_K40 },
                                            { GPU_VENDOR_ID, GPU_DEVICE_ID_P4000 },
@@ -29,8 +26,7 @@ static void gpu_delete(struct gpu_drv *gpu)
 
 static int gpu_probe(struct k_pci_dev *pci, void *context)
 {
-    uint32_t command = k_config_read(pci, PCI_COMMAND, 2);
-    k_config_write(pci, PCI_COMMAND, 2, command | PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER);
+    k_pci_enable(pci);
     if (pci->bar_bytes[GPU_REGISTER_BAR] < GPU_BAR_BYTES ||
         k_readl(pci, 0, GPU_REG_VERSION) != GPU_VERSION)
         return -ENODEV;

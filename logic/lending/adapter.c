@@ -16,10 +16,6 @@
 #define IOVA_FIRST  (UINT64_C(1) << 32)
 #define IOVA_END    (UINT64_C(1) << 39)
 
-#define PCI_COMMAND        0x04u
-#define PCI_COMMAND_MEMORY 0x2u
-#define PCI_COMMAND_MASTER 0x4u
-
 int lend_fail(struct lend_error *error, int code, const char *fmt, ...)
 {
     va_list args;
@@ -433,8 +429,7 @@ int lend_adapter_init(struct lend_adapter *adapter, struct k_pci_dev *pci, unsig
         tables_free(adapter);
         return status;
     }
-    uint32_t command = k_config_read(pci, PCI_COMMAND, 2);
-    k_config_write(pci, PCI_COMMAND, 2, command | PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER);
+    k_pci_enable(pci);
     k_writel(pci, 0, NTB_REG_CONTROL, NTB_CONTROL_SEND | NTB_CONTROL_ACCEPT);
     return 0;
 }

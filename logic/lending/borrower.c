@@ -13,23 +13,20 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "hw/pci_regs.h"
 #include "logic/lending/lending_internal.h"
 
-#define PCI_CAP_PCIE          0x10u
-#define PCIE_DEVCTL           8u
-#define PCIE_DEVCTL_MPS_SHIFT 5u
-#define PCIE_DEVCTL_MPS       7u
-#define STEP_PS               UINT64_C(20000000)
+#define STEP_PS (20 * K_US)
 
 /* ---- What it takes --------------------------------------------------------------------------- */
 
 static unsigned payload_of(struct k_pci_dev *bridge)
 {
-    unsigned cap = lend_find_cap(bridge, PCI_CAP_PCIE);
+    unsigned cap = k_pci_find_capability(bridge, PCI_CAP_ID_PCIE, NULL);
     if (cap == 0)
         return 128;
     uint32_t control = k_config_read(bridge, cap + PCIE_DEVCTL, 2);
-    return 128u << (control >> PCIE_DEVCTL_MPS_SHIFT & PCIE_DEVCTL_MPS);
+    return 128u << ((control & PCIE_DEVCTL_MPS_MASK) >> PCIE_DEVCTL_MPS_SHIFT);
 }
 
 /* Addresses for the device: a range of its own behind our IOMMU, or all memory. */

@@ -15,9 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define US            UINT64_C(1000000)
-#define ANSWER_LOOK   (5 * US)
-#define ANSWER_WAIT   (400 * US) /* then the word is written again */
+#define ANSWER_LOOK   (5 * K_US)
+#define ANSWER_WAIT   (400 * K_US) /* then the word is written again */
 #define ANSWER_ROUNDS 20u
 
 /* ---- Locks ----------------------------------------------------------------------------------- */

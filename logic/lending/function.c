@@ -5,45 +5,10 @@
  * Timing: configuration accesses; 100 ms after a function-level reset.
  * Sources: PCI Local Bus 3.0, chapter 6; PCI Express Base 3.1, 6.6.2 (reset), 7.8.
  */
+#include "hw/pci_regs.h"
 #include "logic/lending/lending_internal.h"
 
-#define PCI_COMMAND           0x04u
-#define PCI_COMMAND_MEMORY    0x0002u
-#define PCI_COMMAND_MASTER    0x0004u
-#define PCI_COMMAND_INTX_OFF  0x0400u
-#define PCI_STATUS            0x06u
-#define PCI_STATUS_CAP_LIST   0x10u
-#define PCI_CAP_POINTER       0x34u
-#define PCI_BAR0              0x10u
-#define PCI_BARS_END          0x28u
-#define PCI_SPACE_BYTES       4096u
-#define PCI_CAP_MSI           0x05u
-#define PCI_CAP_PCIE          0x10u
-#define PCI_CAP_MSIX          0x11u
-#define PCI_MSI_CONTROL       2u
-#define PCI_MSI_ENABLE        0x0001u
-#define PCI_MSIX_ENABLE       0x8000u
-#define PCIE_DEVCAP           4u
-#define PCIE_DEVCAP_FLR       0x10000000u
-#define PCIE_DEVCTL           8u
-#define PCIE_DEVCTL_MPS_SHIFT 5u
-#define PCIE_DEVCTL_MPS       0x00e0u
-#define PCIE_DEVCTL_FLR       0x8000u
-#define FLR_PS                UINT64_C(100000000000) /* it may not be accessed so long */
-
-unsigned lend_find_cap(struct k_pci_dev *dev, unsigned id)
-{
-    if ((k_config_read(dev, PCI_STATUS, 2) & PCI_STATUS_CAP_LIST) == 0)
-        return 0;
-    unsigned cap = k_config_read(dev, PCI_CAP_POINTER, 1) & 0xfc;
-    for (unsigned i = 0; cap != 0 && i < 48; i++) { /* a chain that bites its tail ends, too */
-        uint32_t header = k_config_read(dev, cap, 4);
-        if ((header & 0xff) == id)
-            return cap;
-        cap = header >> 8 & 0xfc;
-    }
-    return 0;
-}
+#define FLR_PS (100 * K_MS) /* it may not be accessed so long */
 
 /* ---- Devices --------------------------------------------------------------------------------- */
 
@@ -57,12 +22,12 @@ static void config_update(struct k_pci_dev *dev, unsigned offset, uint32_t clear
  * what it had sent before. */
 void lend_device_quiet(struct lend_device *d)
 {
-    config_update(d->pci, PCI_COMMAND, PCI_COMMAND_MASTER,
-                  PCI_COMMAND_MEMORY | PCI_COMMAND_INTX_OFF);
+    config_update(d->pci, PCI_COMMAND, PCI_COMMAND_BUS_MASTER,
+                  PCI_COMMAND_MEMORY | PCI_COMMAND_INTX_DISABLE);
     if (d->msix_cap != 0)
-        config_update(d->pci, d->msix_cap + PCI_MSI_CONTROL, PCI_MSIX_ENABLE, 0);
+        config_update(d->pci, d->msix_cap + PCI_MSIX_CONTROL, PCI_MSIX_CONTROL_ENABLE, 0);
     if (d->msi_cap != 0)
-        config_update(d->pci, d->msi_cap + PCI_MSI_CONTROL, PCI_MSI_ENABLE, 0);
+        config_update(d->pci, d->msi_cap + PCI_MSI_CONTROL, PCI_MSI_CONTROL_ENABLE, 0);
     k_config_read(d->pci, PCI_COMMAND, 2);
 }
 
@@ -75,7 +40,7 @@ static void header_restore(struct lend_device *d)
             continue;
         uint32_t low = k_config_read(d->pci, PCI_BAR0 + 4 * i, 4);
         k_config_write(d->pci, PCI_BAR0 + 4 * i, 4, (uint32_t)base);
-        if ((low & 6) == 4)
+        if ((low & PCI_BAR_TYPE_MASK) == PCI_BAR_TYPE_64)
             k_config_write(d->pci, PCI_BAR0 + 4 * i + 4, 4, (uint32_t)(base >> 32));
     }
 }
@@ -99,7 +64,7 @@ int lend_device_payload(struct lend_device *d, unsigned borrower_mps, struct len
         return 0;
     const unsigned at = d->pcie_cap + PCIE_DEVCTL;
     d->device_control = k_config_read(d->pci, at, 2);
-    unsigned mps = 128u << ((d->device_control & PCIE_DEVCTL_MPS) >> PCIE_DEVCTL_MPS_SHIFT);
+    unsigned mps = 128u << ((d->device_control & PCIE_DEVCTL_MPS_MASK) >> PCIE_DEVCTL_MPS_SHIFT);
     unsigned code = 0;
     if (borrower_mps > mps)
         return lend_fail(error, -EMSGSIZE,
@@ -108,7 +73,7 @@ int lend_device_payload(struct lend_device *d, unsigned borrower_mps, struct len
                          d->name, mps, borrower_mps);
     while (128u << code < borrower_mps)
         code++;
-    config_update(d->pci, at, PCIE_DEVCTL_MPS, code << PCIE_DEVCTL_MPS_SHIFT);
+    config_update(d->pci, at, PCIE_DEVCTL_MPS_MASK, code << PCIE_DEVCTL_MPS_SHIFT);
     return 0;
 }
 
@@ -120,12 +85,12 @@ bool lend_device_filter(const struct lend_device *d, unsigned offset, unsigned b
     if (offset >= PCI_BAR0 && offset < PCI_BARS_END)
         return true;
     if (offset == PCI_COMMAND)
-        *value |= PCI_COMMAND_INTX_OFF;
+        *value |= PCI_COMMAND_INTX_DISABLE;
     if (offset == PCI_COMMAND + 1)
-        *value |= PCI_COMMAND_INTX_OFF >> 8;
+        *value |= PCI_COMMAND_INTX_DISABLE >> 8;
     if (d->pcie_cap == 0 || offset < control || offset >= control + 2)
         return false;
-    uint32_t keep = PCIE_DEVCTL_MPS >> 8 * (offset - control);
+    uint32_t keep = PCIE_DEVCTL_MPS_MASK >> 8 * (offset - control);
     uint32_t now = k_config_read(d->pci, offset, bytes);
     *value = (*value & ~keep) | (now & keep);
     *value &= ~(PCIE_DEVCTL_FLR >> 8 * (offset - control));
@@ -136,8 +101,8 @@ void lend_device_restore(struct lend_device *d, bool forced)
 {
     if (d->pcie_cap == 0)
         return;
-    config_update(d->pci, d->pcie_cap + PCIE_DEVCTL, PCIE_DEVCTL_MPS,
-                  d->device_control & PCIE_DEVCTL_MPS);
+    config_update(d->pci, d->pcie_cap + PCIE_DEVCTL, PCIE_DEVCTL_MPS_MASK,
+                  d->device_control & PCIE_DEVCTL_MPS_MASK);
     if (!forced || (k_config_read(d->pci, d->pcie_cap + PCIE_DEVCAP, 4) & PCIE_DEVCAP_FLR) == 0)
         return;
     d->resetting = true; /* nobody waits for it */

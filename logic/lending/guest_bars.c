@@ -8,10 +8,7 @@
 
 #include <string.h>
 
-#define PCI_BAR0      0x10u
-#define PCI_BARS_END  0x28u
-#define PCI_BAR_FLAGS 0xfu
-#define PCI_BAR_64    0x4u
+#include "hw/pci_regs.h"
 
 void guest_bars_init(struct guest_bars *bars, const uint64_t bytes[K_PCI_BARS],
                      const uint32_t registers[K_PCI_BARS])
@@ -19,7 +16,7 @@ void guest_bars_init(struct guest_bars *bars, const uint64_t bytes[K_PCI_BARS],
     memset(bars, 0, sizeof *bars);
     for (unsigned i = 0; i < K_PCI_BARS; i++) {
         bars->bytes[i] = bytes[i];
-        bars->flags[i] = bytes[i] != 0 ? registers[i] & PCI_BAR_FLAGS : 0;
+        bars->flags[i] = bytes[i] != 0 ? registers[i] & PCI_BAR_FLAGS_MASK : 0;
     }
 }
 
@@ -30,14 +27,14 @@ bool guest_bars_has(unsigned offset)
 
 static bool wide(const struct guest_bars *bars, unsigned i)
 {
-    return bars->bytes[i] != 0 && (bars->flags[i] & PCI_BAR_64) != 0 && i + 1 < K_PCI_BARS;
+    return bars->bytes[i] != 0 && (bars->flags[i] & PCI_BAR_TYPE_64) != 0 && i + 1 < K_PCI_BARS;
 }
 
 uint64_t guest_bars_base(const struct guest_bars *bars, unsigned i)
 {
     if (bars->bytes[i] == 0)
         return 0;
-    uint64_t value = bars->written[i] & ~PCI_BAR_FLAGS;
+    uint64_t value = bars->written[i] & ~PCI_BAR_FLAGS_MASK;
     if (wide(bars, i))
         value |= (uint64_t)bars->written[i + 1] << 32;
     return value & ~(bars->bytes[i] - 1);

@@ -8,7 +8,6 @@
 
 #include "logic/lending/lending_internal.h"
 
-#define MS       UINT64_C(1000000000)
 #define POOL_MAX (UINT64_C(1) << 31)
 
 const struct lend_options lend_options_default = {
@@ -17,9 +16,9 @@ const struct lend_options lend_options_default = {
     .pool_node = K_NODE_LOCAL,
     .max_peers = 64,
     .dma_window_bytes = UINT64_C(64) << 20,
-    .timeout_ps = 20 * MS,
-    .beat_ps = 2 * MS,
-    .reclaim_ps = 10 * MS,
+    .timeout_ps = 20 * K_MS,
+    .beat_ps = 2 * K_MS,
+    .reclaim_ps = 10 * K_MS,
 };
 
 /* ---- Bells ----------------------------------------------------------------------------------- */
@@ -187,7 +186,7 @@ void lend_host_free(struct lend_host *host)
     k_wake(host->kernel, &host->work);
     k_wake(host->kernel, &host->stopped);
     while (host->n_threads > 0)
-        k_wait(host->kernel, &host->stopped, k_now_ps(host->kernel) + MS);
+        k_wait(host->kernel, &host->stopped, k_now_ps(host->kernel) + K_MS);
     for (unsigned i = 0; i < host->n_adapters && host->started && !host->dead; i++)
         bells_free(host, &host->adapter[i]);
     if (host->started && !host->dead)

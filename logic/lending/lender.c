@@ -10,14 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "hw/pci_regs.h"
 #include "logic/lending/lending_internal.h"
-
-#define MS UINT64_C(1000000000)
-
-#define PCI_SPACE_BYTES 4096u
-#define PCI_CAP_MSI     0x05u
-#define PCI_CAP_PCIE    0x10u
-#define PCI_CAP_MSIX    0x11u
 
 /* Addresses of a lent device behind the IOMMU: below 4 GiB as far as they go, for devices that
  * reach no further, beside what firmware gives to registers and interrupts. */
@@ -41,9 +35,9 @@ static int lender_probe(struct k_pci_dev *pci, void *context)
     d->dma_bits = 64;
     if (host->options.dma_bits != NULL)
         d->dma_bits = host->options.dma_bits(pci, host->options.context);
-    d->pcie_cap = (uint16_t)lend_find_cap(pci, PCI_CAP_PCIE);
-    d->msix_cap = (uint16_t)lend_find_cap(pci, PCI_CAP_MSIX);
-    d->msi_cap = (uint16_t)lend_find_cap(pci, PCI_CAP_MSI);
+    d->pcie_cap = (uint16_t)k_pci_find_capability(pci, PCI_CAP_ID_PCIE, NULL);
+    d->msix_cap = (uint16_t)k_pci_find_capability(pci, PCI_CAP_ID_MSIX, NULL);
+    d->msi_cap = (uint16_t)k_pci_find_capability(pci, PCI_CAP_ID_MSI, NULL);
     host->devices = d;
     pci->device.driver_data = d;
     lend_device_quiet(d);
@@ -56,7 +50,7 @@ static void lender_remove(struct k_pci_dev *pci, bool gone)
     (void)gone;
     lend_reclaim(d->host, pci->id);
     while (d->resetting)
-        k_sleep(d->host->kernel, MS);
+        k_sleep(d->host->kernel, K_MS);
     while (*link != d)
         link = &(*link)->next;
     *link = d->next;
@@ -79,7 +73,7 @@ void lend_devices_free(struct lend_host *host)
 {
     for (struct lend_device *d = host->devices; d != NULL && !host->dead; d = d->next)
         while (d->resetting)
-            k_sleep(host->kernel, MS);
+            k_sleep(host->kernel, K_MS);
     while (host->devices != NULL) {
         struct lend_device *d = host->devices;
         host->devices = d->next;
@@ -381,7 +375,7 @@ static int serve_config(struct lend *lend, bool write, const struct msg_config *
 {
     const unsigned offset = request->offset, bytes = request->bytes;
     if ((bytes != 1 && bytes != 2 && bytes != 4) || offset % bytes != 0 ||
-        offset + bytes > PCI_SPACE_BYTES)
+        offset + bytes > PCI_CONFIG_BYTES)
         return lend_fail(error, -EINVAL, "configuration access of %u bytes at %u", bytes, offset);
     *value = request->value;
     if (!write)
@@ -460,7 +454,7 @@ int lend_reclaim(struct lend_host *host, uint16_t id)
     const uint64_t until_ps = k_now_ps(host->kernel) + host->options.reclaim_ps;
     lend_call(c, MSG_RECLAIM, &request, sizeof request, NULL, 0, NULL);
     while (lend_of(c, number) != NULL && k_now_ps(host->kernel) < until_ps)
-        k_sleep(host->kernel, MS / 20);
+        k_sleep(host->kernel, 50 * K_US);
     lend_lock(host, &host->lender_lock);
     if ((lend = lend_of(c, number)) != NULL)
         close_lend(lend, true);

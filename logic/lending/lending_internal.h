@@ -483,8 +483,6 @@ extern const struct k_dma_ops lend_shadow_dma_ops;
 void lend_shadow_init(struct lend_borrow *borrow);
 
 /* ---- function.c ------------------------------------------------------------------------------ */
-/* Offsets of capabilities of a function; 0: none. */
-unsigned lend_find_cap(struct k_pci_dev *dev, unsigned id);
 /* It sends nothing any more: neither data nor interrupts. Its answer to the last read comes behind
  * what it had sent before. */
 void lend_device_quiet(struct lend_device *device);

@@ -11,8 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define US        UINT64_C(1000000)
-#define WAIT_STEP (50 * US) /* a wake-up may come before we wait for it */
+#define WAIT_STEP (50 * K_US) /* a wake-up may come before we wait for it */
 
 struct message {
     struct lend_head head;

@@ -19,19 +19,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "hw/pci_regs.h"
 #include "logic/lending/guest_bars.h"
 #include "logic/lending/lending_internal.h"
 
-#define PCI_COMMAND        0x04u
-#define PCI_COMMAND_MEMORY 0x2u
-#define PCI_COMMAND_MASTER 0x4u
-#define LOW_BASE           UINT64_C(0)
-#define LOW_END            UINT64_C(0xfee00000) /* interrupts: no memory beyond */
-#define HIGH_BASE          UINT64_C(0x100000000)
-#define HIGH_END           (UINT64_C(1) << 39)
-#define N_WINDOWS          2u
-#define ALIGN_MAX          (UINT64_C(1) << 30)
-#define VECTORS            256u
+#define LOW_BASE  UINT64_C(0)
+#define LOW_END   UINT64_C(0xfee00000) /* interrupts: no memory beyond */
+#define HIGH_BASE UINT64_C(0x100000000)
+#define HIGH_END  (UINT64_C(1) << 39)
+#define N_WINDOWS 2u
+#define ALIGN_MAX (UINT64_C(1) << 30)
+#define VECTORS   256u
 
 struct mdev_window {
     uint64_t guest, bytes; /* probed and pinned */
@@ -448,10 +446,10 @@ static uint32_t fn_config_read(struct k_vm_function *fn, unsigned offset, unsign
 static uint32_t command_write(struct lend_mdev *m, uint32_t value)
 {
     lend_lock(m->host, &m->host->mdev_lock);
-    if ((value & PCI_COMMAND_MASTER) != 0 && m->memory == NULL && m->borrow != NULL &&
+    if ((value & PCI_COMMAND_BUS_MASTER) != 0 && m->memory == NULL && m->borrow != NULL &&
         memory_map(m) != 0) {
         k_warn(m->host->kernel, "%s: no DMA for %s: %s", m->name, k_vm_name(m->vm), m->error.text);
-        value &= ~PCI_COMMAND_MASTER;
+        value &= ~PCI_COMMAND_BUS_MASTER;
     }
     if ((value & PCI_COMMAND_MEMORY) != 0 && !m->placed && m->borrow != NULL)
         place(m);

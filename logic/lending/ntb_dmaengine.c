@@ -13,18 +13,13 @@
 #include "logic/kcosts.h"
 #include "logic/lending/lending_internal.h"
 
-#define MS            UINT64_C(1000000000)
-#define US            UINT64_C(1000000)
 #define PAUSE_LOOKS   1000u
 #define DESC_BYTES    ((uint64_t)sizeof(struct ntb_dma_descriptor))
 #define NO_ENTRY      (-1)
 #define ADDRESS_LIMIT (UINT64_C(1) << 48)
 
-#define PCI_COMMAND        0x04u
-#define PCI_COMMAND_MEMORY 0x2u
-#define PCI_COMMAND_MASTER 0x4u
-
-const struct lend_dma_options lend_dma_options_default = { .ring = 2048, .timeout_ps = 1000 * MS };
+const struct lend_dma_options lend_dma_options_default = { .ring = 2048,
+                                                           .timeout_ps = 1000 * K_MS };
 
 struct lend_dma_channel {
     struct lend_dma *dma;
@@ -110,7 +105,7 @@ static void channel_close(struct lend_dma_channel *c, bool gone)
         for (unsigned i = 0; i < PAUSE_LOOKS; i++) {
             if (read_reg(c, NTB_DMA_CONTROL) & NTB_DMA_CONTROL_PAUSE_DONE)
                 break;
-            k_sleep(dma->kernel, US);
+            k_sleep(dma->kernel, K_US);
         }
         write_reg(c, NTB_DMA_RING_SIZE, 0);
     }
@@ -139,8 +134,7 @@ static int dma_probe(struct k_pci_dev *pci, void *context)
     const struct lend_adapter *adapter = adapter_of(dma);
     if (dma->pci != NULL || adapter == NULL || adapter->pci->id != (pci->id & ~7u))
         return -ENODEV;
-    uint32_t command = k_config_read(pci, PCI_COMMAND, 2);
-    k_config_write(pci, PCI_COMMAND, 2, command | PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER);
+    k_pci_enable(pci);
     unsigned n = k_readl(pci, 0, NTB_DMA_REG_CHANNELS);
     dma->pci = pci;
     dma->function = pci->id & 7;

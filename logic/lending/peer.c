@@ -17,7 +17,7 @@
 #include "logic/lending/lending_internal.h"
 
 #define PAGE_MASK ((uint64_t)K_PAGE_BYTES - 1)
-#define STEP_PS   UINT64_C(20000000)
+#define STEP_PS   (20 * K_US)
 
 /* ---- One pair -------------------------------------------------------------------------------- */
 

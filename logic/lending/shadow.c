@@ -10,23 +10,11 @@
  */
 #include <string.h>
 
+#include "hw/pci_regs.h"
 #include "logic/kcosts.h"
 #include "logic/lending/lending_internal.h"
 
-#define PCI_COMMAND        0x04u
-#define PCI_BAR0           0x10u
-#define PCI_BARS_END       0x28u
-#define PCI_INTERRUPT      0x3cu
-#define PCI_CAP_MSI        0x05u
-#define PCI_CAP_MSIX       0x11u
-#define PCI_MSI_ADDRESS    4u
-#define PCI_MSI_CONTROL_64 0x0080u
-#define PCI_MSIX_TABLE     4u
-#define PCI_MSIX_SIZE_MASK 0x07ffu
-#define PCI_MSIX_ENTRY     16u
-#define PCI_BAR_FLAGS      0xfu
-#define PCI_BAR_64         0x4u
-#define ALL_ONES(bytes)    ((bytes) == 4 ? UINT32_MAX : (1u << 8 * (bytes)) - 1)
+#define ALL_ONES(bytes) ((bytes) == 4 ? UINT32_MAX : (1u << 8 * (bytes)) - 1)
 
 static struct lend_borrow *borrow_of(const struct k_pci_dev *dev)
 {
@@ -54,7 +42,7 @@ static uint32_t bar_register(const struct lend_borrow *b, unsigned i)
     const bool upper = i > 0 && b->bar_64[i - 1];
     const unsigned of = upper ? i - 1 : i;
     const uint64_t bytes = b->dev.bar_bytes[of];
-    uint64_t value = b->bar_written[of] & ~(uint64_t)PCI_BAR_FLAGS;
+    uint64_t value = b->bar_written[of] & ~(uint64_t)PCI_BAR_FLAGS_MASK;
     if (bytes == 0)
         return 0;
     if (b->bar_64[of])
@@ -140,9 +128,9 @@ static int msix_half(const struct lend_borrow *b, uint64_t address)
     if (b->msix_cap == 0)
         return -1;
     uint64_t offset = address - b->dev.bar_base[b->msix_bar] - b->msix_offset;
-    if (offset >= b->msix_bytes || offset % PCI_MSIX_ENTRY >= 8)
+    if (offset >= b->msix_bytes || offset % PCI_MSIX_ENTRY_BYTES >= 8)
         return -1;
-    return offset % PCI_MSIX_ENTRY >= 4 ? 1 : 0;
+    return offset % PCI_MSIX_ENTRY_BYTES >= 4 ? 1 : 0;
 }
 
 static uint64_t shadow_mmio_read(struct k_pci_dev *dev, uint64_t address, unsigned bytes)
@@ -340,8 +328,8 @@ static void find_bars(struct lend_borrow *b)
     for (unsigned i = 0; i < K_PCI_BARS; i++) {
         if (b->dev.bar_bytes[i] == 0)
             continue;
-        b->bar_flags[i] = forward(b, MSG_CONFIG_READ, PCI_BAR0 + 4 * i, 4, 0) & PCI_BAR_FLAGS;
-        b->bar_64[i] = (b->bar_flags[i] & PCI_BAR_64) != 0 && i + 1 < K_PCI_BARS;
+        b->bar_flags[i] = forward(b, MSG_CONFIG_READ, PCI_BAR0 + 4 * i, 4, 0) & PCI_BAR_FLAGS_MASK;
+        b->bar_64[i] = (b->bar_flags[i] & PCI_BAR_TYPE_64) != 0 && i + 1 < K_PCI_BARS;
         b->bar_written[i] = (uint32_t)b->dev.bar_base[i];
         if (b->bar_64[i])
             b->bar_written[i + 1] = (uint32_t)(b->dev.bar_base[i] >> 32);
@@ -351,16 +339,17 @@ static void find_bars(struct lend_borrow *b)
 void lend_shadow_init(struct lend_borrow *b)
 {
     find_bars(b);
-    unsigned cap = lend_find_cap(&b->dev, PCI_CAP_MSIX);
+    unsigned cap = k_pci_find_capability(&b->dev, PCI_CAP_ID_MSIX, NULL);
     if (cap != 0) {
         uint32_t control = forward(b, MSG_CONFIG_READ, cap, 4, 0) >> 16;
         uint32_t table = forward(b, MSG_CONFIG_READ, cap + PCI_MSIX_TABLE, 4, 0);
         b->msix_cap = (uint16_t)cap;
-        b->msix_bar = table & 7;
-        b->msix_offset = table & ~7u;
-        b->msix_bytes = (uint64_t)((control & PCI_MSIX_SIZE_MASK) + 1) * PCI_MSIX_ENTRY;
+        b->msix_bar = table & PCI_MSIX_BAR_MASK;
+        b->msix_offset = table & ~PCI_MSIX_BAR_MASK;
+        b->msix_bytes = (uint64_t)((control & PCI_MSIX_CONTROL_SIZE_MASK) + 1) *
+                        PCI_MSIX_ENTRY_BYTES;
     }
-    cap = lend_find_cap(&b->dev, PCI_CAP_MSI);
+    cap = k_pci_find_capability(&b->dev, PCI_CAP_ID_MSI, NULL);
     if (cap != 0) {
         b->msi_64 = (forward(b, MSG_CONFIG_READ, cap, 4, 0) >> 16 & PCI_MSI_CONTROL_64) != 0;
         b->msi_cap = (uint16_t)cap;

@@ -12,17 +12,11 @@
 
 #include <string.h>
 
+#include "hw/pci_regs.h"
 #include "logic/lending/guest_bars.h"
 #include "logic/lending/lending_internal.h"
 
-#define PCI_COMMAND        0x04u
-#define PCI_COMMAND_MEMORY 0x2u
-#define PCI_BAR0           0x10u
-#define PCI_INTERRUPT      0x3cu
-#define PCI_CAP_MSI        0x05u
-#define PCI_CAP_PCIE       0x10u
-#define PCI_CAP_MSIX       0x11u
-#define VECTORS            256u
+#define VECTORS 256u
 
 struct vfio_irq {
     struct k_irq *irq; /* NULL: not requested */
@@ -390,9 +384,9 @@ static int probe(struct k_pci_dev *pci, void *context)
     struct vfio_device *d = k_zalloc(sizeof *d);
     *d = (struct vfio_device){ .next = vfio->devices, .vfio = vfio };
     d->device.pci = pci;
-    d->device.pcie_cap = (uint16_t)lend_find_cap(pci, PCI_CAP_PCIE);
-    d->device.msix_cap = (uint16_t)lend_find_cap(pci, PCI_CAP_MSIX);
-    d->device.msi_cap = (uint16_t)lend_find_cap(pci, PCI_CAP_MSI);
+    d->device.pcie_cap = (uint16_t)k_pci_find_capability(pci, PCI_CAP_ID_PCIE, NULL);
+    d->device.msix_cap = (uint16_t)k_pci_find_capability(pci, PCI_CAP_ID_MSIX, NULL);
+    d->device.msi_cap = (uint16_t)k_pci_find_capability(pci, PCI_CAP_ID_MSI, NULL);
     d->fn = (struct k_vm_function){ .ops = &ops,
                                     .name = pci->device.name,
                                     .kernel = vfio->kernel,

@@ -22,17 +22,16 @@
 #define NO_CPU    (-1)
 #define NO_QUEUE  0xffffu
 #define NO_FILTER (-1)
-#define MS        UINT64_C(1000000000)
 /* From arfs_may_expire() until the device has surely forgotten the filter. */
-#define FORGET_PS (100 * MS)
+#define FORGET_PS (100 * K_MS)
 
 const struct arfs_params arfs_params_default = {
     .n_flows = 32768,
-    .expiry_ps = 5000 * MS,
-    .scan_ps = 1000 * MS,
-    .retry_ps = 5 * MS,
-    .fence_ps = 5 * MS,
-    .check_ps = 5 * MS / 1000,
+    .expiry_ps = 5000 * K_MS,
+    .scan_ps = 1000 * K_MS,
+    .retry_ps = 5 * K_MS,
+    .fence_ps = 5 * K_MS,
+    .check_ps = 5 * K_US,
 };
 
 struct arfs_flow {

@@ -19,8 +19,8 @@ const struct net_params net_params_default = {
     .arfs = true,
     .send_buffer_bytes = 4194304,
     .receive_buffer_bytes = 6291456,
-    .delayed_ack_ps = 40 * NET_PS_PER_MS,
-    .rto_min_ps = 200 * NET_PS_PER_MS,
+    .delayed_ack_ps = 40 * K_MS,
+    .rto_min_ps = 200 * K_MS,
     .initial_window_segments = 10,
     .backlog_packets = 1000,
 };

@@ -26,10 +26,6 @@
 #define NET_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define NET_MAX(a, b) ((a) > (b) ? (a) : (b))
 
-#define NET_PS_PER_US UINT64_C(1000000)
-#define NET_PS_PER_MS UINT64_C(1000000000)
-#define NET_PS_PER_S  UINT64_C(1000000000000)
-
 /* What Linux reckons memory of sockets with, on x86-64. */
 #define SKB_STRUCT_BYTES 256u /* SKB_DATA_ALIGN(sizeof(struct sk_buff)) */
 #define SKB_SHARED_BYTES 320u /* SKB_DATA_ALIGN(sizeof(struct skb_shared_info)) */

@@ -16,7 +16,7 @@
 #include "logic/net/xps.h"
 
 #define RUN_QUOTA 64u /* packets handed over for others at a time (weight_p, dev_tx_weight) */
-#define LATER_PS  NET_PS_PER_MS
+#define LATER_PS  K_MS
 
 /* ---- Registration ---------------------------------------------------------------------------- */
 

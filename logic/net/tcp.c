@@ -12,13 +12,13 @@
 
 #define ACCEPT_QUEUE   128u /* somaxconn */
 #define BACKLOG_EXTRA  65536u
-#define RTO_INITIAL_PS NET_PS_PER_S
+#define RTO_INITIAL_PS K_S
 #define SSTHRESH_NONE  0x7fffffffu
-#define TIME_WAIT_PS   (60 * NET_PS_PER_S)
+#define TIME_WAIT_PS   (60 * K_S)
 
 uint32_t tcp_now_ms(struct net *net)
 {
-    return (uint32_t)(k_now_ps(net->kernel) / NET_PS_PER_MS) + 1; /* 0 stands for none */
+    return (uint32_t)(k_now_ps(net->kernel) / K_MS) + 1; /* 0 stands for none */
 }
 
 bool tcp_can_send(const struct tcp *tp)

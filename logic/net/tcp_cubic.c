@@ -56,7 +56,7 @@ static void hystart_round(struct tcp *tp, uint32_t now_ms)
 void tcp_cubic_reset(struct socket *sk)
 {
     memset(&sk->tcp.cubic, 0, sizeof sk->tcp.cubic);
-    hystart_round(&sk->tcp, (uint32_t)(k_now_ps(net_kernel(sk->net)) / NET_PS_PER_MS));
+    hystart_round(&sk->tcp, (uint32_t)(k_now_ps(net_kernel(sk->net)) / K_MS));
 }
 
 static void hystart(struct tcp *tp, uint32_t now_ms, uint32_t delay)
@@ -84,8 +84,8 @@ void tcp_cubic_sample(struct socket *sk, uint64_t rtt_ps)
 {
     struct tcp *tp = &sk->tcp;
     struct tcp_cubic *ca = &tp->cubic;
-    uint32_t now_ms = (uint32_t)(k_now_ps(net_kernel(sk->net)) / NET_PS_PER_MS);
-    uint32_t delay = (uint32_t)(8 * rtt_ps / NET_PS_PER_MS);
+    uint32_t now_ms = (uint32_t)(k_now_ps(net_kernel(sk->net)) / K_MS);
+    uint32_t delay = (uint32_t)(8 * rtt_ps / K_MS);
     if (ca->epoch_ms != 0 && now_ms - ca->epoch_ms < 1000)
         return; /* right after a reduction */
     delay = NET_MAX(delay, 1);
@@ -115,8 +115,8 @@ void tcp_cubic_resume(struct socket *sk)
 {
     struct tcp *tp = &sk->tcp;
     struct tcp_cubic *ca = &tp->cubic;
-    uint32_t now_ms = (uint32_t)(k_now_ps(net_kernel(sk->net)) / NET_PS_PER_MS);
-    uint32_t pause = now_ms - (uint32_t)(tp->last_send_ps / NET_PS_PER_MS);
+    uint32_t now_ms = (uint32_t)(k_now_ps(net_kernel(sk->net)) / K_MS);
+    uint32_t pause = now_ms - (uint32_t)(tp->last_send_ps / K_MS);
     if (ca->epoch_ms != 0)
         ca->epoch_ms += NET_MIN(pause, now_ms - ca->epoch_ms);
 }
@@ -158,7 +158,7 @@ void tcp_cubic_avoid(struct socket *sk, uint32_t ack, uint32_t acked)
 {
     struct tcp *tp = &sk->tcp;
     struct tcp_cubic *ca = &tp->cubic;
-    uint32_t now_ms = (uint32_t)(k_now_ps(net_kernel(sk->net)) / NET_PS_PER_MS);
+    uint32_t now_ms = (uint32_t)(k_now_ps(net_kernel(sk->net)) / K_MS);
     bool slow_start = tp->cwnd < tp->ssthresh;
     /* A window that is not used says nothing about the path. */
     if (slow_start ? tp->cwnd >= 2 * tp->max_packets_out : !tp->cwnd_limited)

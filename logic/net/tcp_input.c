@@ -226,7 +226,7 @@ static void fin_acked(struct socket *sk)
     uint64_t now = k_now_ps(net_kernel(sk->net));
     if (tp->state == TCP_FIN_WAIT1) {
         tp->state = TCP_FIN_WAIT2;
-        tcp_timer_arm(sk, TCP_PENDING_END, now + 60 * NET_PS_PER_S); /* tcp_fin_timeout */
+        tcp_timer_arm(sk, TCP_PENDING_END, now + 60 * K_S); /* tcp_fin_timeout */
     } else if (tp->state == TCP_CLOSING)
         tcp_time_wait(sk);
     else if (tp->state == TCP_LAST_ACK)

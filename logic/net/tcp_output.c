@@ -16,8 +16,8 @@
 #define TSO_SEGMENTS_MIN   2u /* sysctl_tcp_min_tso_segs */
 #define TSO_WIN_DIVISOR    3u /* sysctl_tcp_tso_win_divisor */
 #define LIMIT_OUTPUT_BYTES 262144u
-#define PURE_ACK_TRUESIZE  2u            /* skb_set_tcp_pure_ack() */
-#define DEFER_PS           NET_PS_PER_MS /* one jiffy */
+#define PURE_ACK_TRUESIZE  2u   /* skb_set_tcp_pure_ack() */
+#define DEFER_PS           K_MS /* one jiffy */
 
 uint32_t tcp_segments(const struct tcp *tp, const struct sk_buff *skb)
 {

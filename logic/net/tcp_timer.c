@@ -11,7 +11,7 @@
  */
 #include "logic/net/net_internal.h"
 
-#define RTO_MAX_PS     (120 * NET_PS_PER_S)
+#define RTO_MAX_PS     (120 * K_S)
 #define RETRIES        15u
 #define SYN_RETRIES    6u
 #define SYNACK_RETRIES 5u

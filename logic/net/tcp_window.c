@@ -95,7 +95,7 @@ void tcp_rcv_space_adjust(struct socket *sk)
 {
     struct tcp *tp = &sk->tcp;
     uint64_t now = k_now_ps(net_kernel(sk->net));
-    if (tp->rcv_rtt_us8 == 0 || (now - tp->space_ps) / NET_PS_PER_US < tp->rcv_rtt_us8 >> 3)
+    if (tp->rcv_rtt_us8 == 0 || (now - tp->space_ps) / K_US < tp->rcv_rtt_us8 >> 3)
         return;
     uint32_t copied = tp->copied_seq - tp->space_seq;
     if (copied > tp->space) {

@@ -14,7 +14,7 @@
 
 #include <errno.h>
 
-#define DRAIN_PS UINT64_C(2000000) /* between looks at what is to come to rest */
+#define DRAIN_PS (2 * K_US) /* between looks at what is to come to rest */
 
 /* ---- Polling --------------------------------------------------------------------------------- */
 

@@ -10,10 +10,10 @@
 
 #include <errno.h>
 
-#define SLEEP_MIN_PS UINT64_C(1000000)
-#define SLEEP_MAX_PS UINT64_C(32000000)
-#define PROBE_PS     UINT64_C(1000000000)   /* how often it looks whether somebody is there */
-#define TIMEOUT_PS   UINT64_C(100000000000) /* 100 ms */
+#define SLEEP_MIN_PS K_US
+#define SLEEP_MAX_PS (32 * K_US)
+#define PROBE_PS     K_MS /* how often it looks whether somebody is there */
+#define TIMEOUT_PS   (100 * K_MS)
 
 static bool absent(struct nic_drv *nic)
 {

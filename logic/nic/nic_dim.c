@@ -8,7 +8,7 @@
  */
 #include "logic/nic/nic_dim.h"
 
-#define PS_PER_US UINT64_C(1000000)
+#include "logic/kapi.h"
 
 const struct nic_dim_profile nic_dim_profiles[2][NIC_DIM_PROFILES] = {
     [NIC_MODERATION_EQE] = { { 1, 256 }, { 8, 256 }, { 64, 256 }, { 128, 256 }, { 256, 256 } },
@@ -148,7 +148,7 @@ bool nic_dim_poll(struct nic_dim *dim, const struct nic_dim_sample *now)
     if (dim->measuring) {
         if (now->events - dim->start.events < NIC_DIM_EVENTS)
             return false;
-        uint64_t us = (now->time_ps - dim->start.time_ps) / PS_PER_US;
+        uint64_t us = (now->time_ps - dim->start.time_ps) / K_US;
         if (us != 0) {
             struct nic_dim_rates rates = {
                 .bytes = per_ms(now->bytes - dim->start.bytes, us),

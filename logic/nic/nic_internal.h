@@ -25,7 +25,7 @@
 #define NIC_LRO_BUFFER      65536u
 #define NIC_EQ_LOG          6u
 #define NIC_RSS_LOG         7u
-#define NIC_REFILL_RETRY_PS UINT64_C(1000000000) /* 1 ms */
+#define NIC_REFILL_RETRY_PS K_MS
 /* What the driver's own entries take in a kernel's memory, for the cache lines that they touch. */
 #define NIC_RX_BUFFER_BYTES 32u
 #define NIC_RX_CACHE_BYTES  16u

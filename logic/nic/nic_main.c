@@ -13,10 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PCI_COMMAND        0x04u
-#define PCI_COMMAND_MEMORY 0x2u
-#define PCI_COMMAND_MASTER 0x4u
-#define DRAIN_PS           UINT64_C(2000000)
+#define DRAIN_PS (2 * K_US)
 
 const struct nic_driver_params nic_driver_params_default = {
     .sq_blocks = 1024,
@@ -30,7 +27,7 @@ const struct nic_driver_params nic_driver_params_default = {
     .tx_count = 32,
     .mtu_bytes = 1500,
     .n_filters = 8192,
-    .filter_scan_ps = UINT64_C(1000000000000), /* 1 s */
+    .filter_scan_ps = K_S,
 };
 
 /* ---- Parts that others use ------------------------------------------------------------------- */
@@ -316,8 +313,7 @@ static int probe_new(struct nic_driver *driver, struct k_pci_dev *pci)
 static int nic_probe(struct k_pci_dev *pci, void *context)
 {
     struct nic_driver *driver = context;
-    uint32_t command = k_config_read(pci, PCI_COMMAND, 2);
-    k_config_write(pci, PCI_COMMAND, 2, command | PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER);
+    k_pci_enable(pci);
     if (pci->bar_bytes[0] < NIC_BAR_BYTES || k_readl(pci, 0, NIC_REG_VERSION) != NIC_VERSION)
         return -ENODEV;
     struct net_mac mac = read_mac(pci);

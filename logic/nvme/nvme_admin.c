@@ -12,10 +12,10 @@
 
 #include "logic/nvme/nvme_internal.h"
 
-#define SLEEP_MIN_PS UINT64_C(1000000)
-#define SLEEP_MAX_PS UINT64_C(32000000)
-#define TIMEOUT_PS   UINT64_C(200000000000) /* 200 ms: more than a completion time-out */
-#define PROBE_PS     UINT64_C(1000000000)   /* how often it looks whether somebody is there */
+#define SLEEP_MIN_PS K_US
+#define SLEEP_MAX_PS (32 * K_US)
+#define TIMEOUT_PS   (200 * K_MS) /* more than a completion time-out */
+#define PROBE_PS     K_MS         /* how often it looks whether somebody is there */
 
 static int wait_for(struct nvme_drv *nvme, struct nvme_cqe *cqe)
 {

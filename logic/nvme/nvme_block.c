@@ -12,7 +12,7 @@
 
 #include "logic/nvme/nvme_internal.h"
 
-#define BUSY_PS UINT64_C(1000000)
+#define BUSY_PS K_US
 
 struct waited {
     struct nvme_request request;

@@ -14,15 +14,13 @@
 
 #include "logic/nvme/nvme_internal.h"
 
-#define PCI_COMMAND        0x04u
-#define PCI_COMMAND_MEMORY 0x2u
-#define PCI_COMMAND_MASTER 0x4u
-#define POLL_PS            UINT64_C(100000000) /* of CSTS: 100 us */
-#define DRAIN_PS           UINT64_C(2000000)
-#define TIMEOUT_UNIT_PS    UINT64_C(500000000000) /* CAP.TO: 500 ms */
+#define POLL_PS         (100 * K_US) /* of CSTS */
+#define DRAIN_PS        (2 * K_US)
+#define TIMEOUT_UNIT_PS (500 * K_MS) /* CAP.TO */
 
 const struct nvme_driver_params nvme_driver_params_default = {
-    .queue_entries = 256, .timeout_ps = UINT64_C(30000000000000), /* 30 s */
+    .queue_entries = 256,
+    .timeout_ps = 30 * K_S,
 };
 
 /* ---- The controller -------------------------------------------------------------------------- */
@@ -240,8 +238,7 @@ static int bring_up(struct nvme_drv *nvme)
 static int nvme_probe(struct k_pci_dev *pci, void *context)
 {
     struct nvme_driver *driver = context;
-    uint32_t command = k_config_read(pci, PCI_COMMAND, 2);
-    k_config_write(pci, PCI_COMMAND, 2, command | PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER);
+    k_pci_enable(pci);
     if (pci->bar_bytes[0] < NVME_DOORBELL_SQ(2))
         return -ENODEV;
     struct nvme_drv *nvme = k_zalloc(sizeof *nvme);

@@ -21,13 +21,12 @@
 #include "logic/steering/ports.h"
 
 #define NO_PORT 0xffu
-#define MS      UINT64_C(1000000000)
 /* After this no packet turns up that came in before a rule was deleted. */
-#define GRACE_PS (10 * MS)
+#define GRACE_PS (10 * K_MS)
 
 const struct octonic_params octonic_params_default = {
     .n_rules = 8192,
-    .scan_ps = 1000 * MS,
+    .scan_ps = 1000 * K_MS,
     .worker_cpu = 0,
 };
 
@@ -568,7 +567,7 @@ void octonic_free(struct octonic *o)
     if (o->dev.running)
         stop(&o->dev);
     while (o->update.queued || o->scan.queued || o->rescue.queued || o->working > 0)
-        k_sleep(o->kernel, MS / 100);
+        k_sleep(o->kernel, 10 * K_US);
     net_device_unregister(&o->dev);
     release(o);
 }

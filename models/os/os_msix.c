@@ -60,21 +60,15 @@ static void find_table(struct os_slot *slot)
 {
     struct k_pci_dev *dev = slot->dev;
     slot->msix_known = true;
-    if ((k_config_read(dev, PCI_STATUS, 2) & PCI_STATUS_CAP_LIST) == 0)
+    uint32_t header;
+    unsigned cap = k_pci_find_capability(dev, PCI_CAP_ID_MSIX, &header);
+    if (cap == 0)
         return;
-    unsigned cap = k_config_read(dev, PCI_CAP_POINTER, 1) & 0xfc;
-    for (unsigned i = 0; cap != 0 && i < 64; i++) { /* a chain that bites its tail ends, too */
-        uint32_t header = k_config_read(dev, cap, 4);
-        if ((header & 0xff) == PCI_CAP_ID_MSIX) {
-            uint32_t table = k_config_read(dev, cap + PCI_MSIX_TABLE, 4);
-            slot->msix_vectors = (uint16_t)((header >> 16 & PCI_MSIX_CONTROL_SIZE_MASK) + 1);
-            slot->msix_bar = table & PCI_MSIX_BAR_MASK;
-            slot->msix_offset = table & ~PCI_MSIX_BAR_MASK;
-            slot->msix_cap = (uint16_t)cap;
-            return;
-        }
-        cap = header >> 8 & 0xfc;
-    }
+    uint32_t table = k_config_read(dev, cap + PCI_MSIX_TABLE, 4);
+    slot->msix_vectors = (uint16_t)((header >> 16 & PCI_MSIX_CONTROL_SIZE_MASK) + 1);
+    slot->msix_bar = table & PCI_MSIX_BAR_MASK;
+    slot->msix_offset = table & ~PCI_MSIX_BAR_MASK;
+    slot->msix_cap = (uint16_t)cap;
 }
 
 static uint64_t entry_of(const struct k_irq *irq)

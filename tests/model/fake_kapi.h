@@ -24,6 +24,7 @@
 #ifndef TESTS_MODEL_FAKE_KAPI_H
 #define TESTS_MODEL_FAKE_KAPI_H
 
+#include "hw/pci_regs.h"
 #include "logic/kapi.h"
 #include "logic/kcosts.h"
 

@@ -196,22 +196,22 @@ int k_pci_register(struct kernel *kernel, const struct k_pci_driver *driver)
 static bool fake_msix_write(struct k_irq *irq, bool masked)
 {
     struct k_pci_dev *dev = irq->dev;
-    unsigned cap = k_config_read(dev, 0x34, 1);
-    while (cap && cap != 0xff && k_config_read(dev, cap, 1) != 0x11)
-        cap = k_config_read(dev, cap + 1, 1);
-    uint32_t table = cap && cap != 0xff ? k_config_read(dev, cap + 4, 4) : 0;
-    if (!cap || cap == 0xff)
+    uint32_t header;
+    unsigned cap = k_pci_find_capability(dev, PCI_CAP_ID_MSIX, &header);
+    if (!cap)
         return true;
-    if (irq->index > (k_config_read(dev, cap + 2, 2) & 0x7ff))
+    if (irq->index > (header >> 16 & PCI_MSIX_CONTROL_SIZE_MASK))
         return false;
-    uint64_t entry = (table & ~7u) + 16 * (uint64_t)irq->index;
-    k_writel(dev, table & 7, entry + 12, 1);
+    uint32_t table = k_config_read(dev, cap + PCI_MSIX_TABLE, 4);
+    unsigned bar = table & PCI_MSIX_BAR_MASK;
+    uint64_t entry = (table & ~PCI_MSIX_BAR_MASK) + PCI_MSIX_ENTRY_BYTES * (uint64_t)irq->index;
+    k_writel(dev, bar, entry + PCI_MSIX_ENTRY_CONTROL, PCI_MSIX_ENTRY_MASKED);
     if (!masked) {
-        k_writel(dev, table & 7, entry, 0xfee00000 | irq->cpu << 12);
-        k_writel(dev, table & 7, entry + 4, 0);
-        k_writel(dev, table & 7, entry + 8, irq->vector);
-        k_writel(dev, table & 7, entry + 12, 0);
-        k_config_write(dev, cap + 2, 2, 0x8000);
+        k_writel(dev, bar, entry + PCI_MSIX_ENTRY_ADDRESS, 0xfee00000 | irq->cpu << 12);
+        k_writel(dev, bar, entry + PCI_MSIX_ENTRY_ADDRESS + 4, 0);
+        k_writel(dev, bar, entry + PCI_MSIX_ENTRY_DATA, irq->vector);
+        k_writel(dev, bar, entry + PCI_MSIX_ENTRY_CONTROL, 0);
+        k_config_write(dev, cap + PCI_MSIX_CONTROL, 2, PCI_MSIX_CONTROL_ENABLE);
     }
     return true;
 }

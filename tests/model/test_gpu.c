@@ -378,9 +378,7 @@ static void test_stuck(void **state)
 
 static void flr(struct k_pci_dev *dev)
 {
-    unsigned cap = k_config_read(dev, PCI_CAP_POINTER, 1);
-    while (cap != 0 && k_config_read(dev, cap, 1) != PCI_CAP_ID_PCIE)
-        cap = k_config_read(dev, cap + 1, 1);
+    unsigned cap = k_pci_find_capability(dev, PCI_CAP_ID_PCIE, NULL);
     assert_true((k_config_read(dev, cap + PCIE_DEVCAP, 4) & PCIE_DEVCAP_FLR) != 0);
     uint32_t control = k_config_read(dev, cap + PCIE_DEVCTL, 2);
     k_config_write(dev, cap + PCIE_DEVCTL, 2, control | PCIE_DEVCTL_FLR);

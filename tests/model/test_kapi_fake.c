@@ -206,12 +206,89 @@ static void test_cache_keeps_and_counts(void **state)
     fake_free(kernel);
 }
 
+/* ---- Capabilities (logic/kpci.c) ------------------------------------------------------------- */
+
+/* The configuration space of a function, and how it was accessed. */
+struct space {
+    struct k_pci_dev dev;
+    uint8_t byte[PCI_STANDARD_END];
+    unsigned n_reads, n_writes;
+};
+
+static uint32_t space_read(struct k_pci_dev *dev, unsigned offset, unsigned bytes)
+{
+    struct space *space = K_CONTAINER(dev, struct space, dev);
+    uint32_t value = 0;
+    space->n_reads++;
+    memcpy(&value, &space->byte[offset], bytes);
+    return value;
+}
+
+static void space_write(struct k_pci_dev *dev, unsigned offset, unsigned bytes, uint32_t value)
+{
+    struct space *space = K_CONTAINER(dev, struct space, dev);
+    space->n_writes++;
+    memcpy(&space->byte[offset], &value, bytes);
+}
+
+static const struct k_pci_ops space_ops = { .config_read = space_read,
+                                            .config_write = space_write };
+
+/* MSI at 0x50, behind it PCI Express at 0x70; the reserved low bits of pointers are set. */
+static void test_capability_is_found_in_the_chain(void **state)
+{
+    (void)state;
+    struct space space = { .dev.ops = &space_ops,
+                           .byte = { [PCI_STATUS] = PCI_STATUS_CAP_LIST,
+                                     [PCI_CAP_POINTER] = 0x53,
+                                     [0x50] = PCI_CAP_ID_MSI,
+                                     [0x51] = 0x71,
+                                     [0x70] = PCI_CAP_ID_PCIE,
+                                     [0x72] = 0x02 } };
+    uint32_t header = 0;
+    assert_int_equal(k_pci_find_capability(&space.dev, PCI_CAP_ID_MSI, NULL), 0x50);
+    assert_int_equal(k_pci_find_capability(&space.dev, PCI_CAP_ID_PCIE, &header), 0x70);
+    assert_int_equal(header, 0x00020010);
+    assert_int_equal(k_pci_find_capability(&space.dev, PCI_CAP_ID_MSIX, &header), 0);
+    assert_int_equal(header, 0x00020010); /* untouched */
+    space.byte[PCI_STATUS] = 0;           /* no list: the pointer means nothing */
+    space.n_reads = 0;
+    assert_int_equal(k_pci_find_capability(&space.dev, PCI_CAP_ID_MSI, NULL), 0);
+    assert_int_equal(space.n_reads, 1);
+}
+
+static void test_circular_chain_ends(void **state)
+{
+    (void)state;
+    struct space space = { .dev.ops = &space_ops,
+                           .byte = { [PCI_STATUS] = PCI_STATUS_CAP_LIST,
+                                     [PCI_CAP_POINTER] = 0x40,
+                                     [0x40] = PCI_CAP_ID_MSI,
+                                     [0x41] = 0x40 } };
+    assert_int_equal(k_pci_find_capability(&space.dev, PCI_CAP_ID_MSIX, NULL), 0);
+    assert_int_equal(space.n_reads, 2 + PCI_CAPS_MAX);
+}
+
+static void test_enable_keeps_the_other_bits(void **state)
+{
+    (void)state;
+    struct space space = { .dev.ops = &space_ops, .byte = { [PCI_COMMAND + 1] = 0x04 } };
+    k_pci_enable(&space.dev);
+    assert_int_equal(space.byte[PCI_COMMAND], 0x06); /* memory space, bus master */
+    assert_int_equal(space.byte[PCI_COMMAND + 1], 0x04);
+    assert_int_equal(space.n_reads, 1);
+    assert_int_equal(space.n_writes, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_seed_same_run),
         cmocka_unit_test(test_memory_is_watched),
         cmocka_unit_test(test_cache_keeps_and_counts),
+        cmocka_unit_test(test_capability_is_found_in_the_chain),
+        cmocka_unit_test(test_circular_chain_ends),
+        cmocka_unit_test(test_enable_keeps_the_other_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

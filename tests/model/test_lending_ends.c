@@ -99,8 +99,7 @@ static const struct k_pci_id ids[] = { { 0x19ee, 0x6000 }, { 0, 0 } };
 static int probe(struct k_pci_dev *pci, void *context)
 {
     struct rig *r = context;
-    uint32_t command = k_config_read(pci, PCI_COMMAND, 2);
-    k_config_write(pci, PCI_COMMAND, 2, command | PCI_COMMAND_MEMORY | PCI_COMMAND_BUS_MASTER);
+    k_pci_enable(pci);
     assert_int_equal(k_dma_alloc(&pci->device, 0, BYTES, &r->data.buffer, &r->data.dma), 0);
     r->dev = pci;
     return 0;

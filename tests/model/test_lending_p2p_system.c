@@ -116,8 +116,7 @@ static int probe(struct k_pci_dev *pci, void *context)
     struct k_pci_dev **own = pci->vendor_id == MEMORY_DEVICE_VENDOR ? r->memory : r->engine;
     if (*own == NULL)
         *own = pci;
-    uint32_t command = k_config_read(pci, PCI_COMMAND, 2);
-    k_config_write(pci, PCI_COMMAND, 2, command | PCI_COMMAND_MEMORY | PCI_COMMAND_BUS_MASTER);
+    k_pci_enable(pci);
     return 0;
 }
 
