@@ -1,11 +1,12 @@
 /*
  * The data sheet of our non-transparent bridge and of the switches between bridges: what software
- * writes and reads and the models act on. Laid out in the way of the bridge functions of PLX and
+ * writes and reads and the models act on. It is laid out like the bridge functions of PLX and
  * Microsemi chips (apertures cut into windows, an address table, tables of requesters in both
- * directions, doorbells, scratchpads), with numbers of its own. All fields are little endian.
- * Models: models/pcie/ntb/; drivers: adapter.c, dma.c.
+ * directions, doorbells, scratchpads). The numbers are our own, but for the DMA engine, which is
+ * PLX's. All fields are little endian. Drivers: logic/lending/adapter.c, ntb_dmaengine.c. Models:
+ * models/pcie/ntb/.
  *
- * Between bridges there is an address space of its own, the fabric's. It belongs to no host: every
+ * The fabric between bridges has an address space of its own, which belongs to no host: every
  * bridge is a node, and node n owns the 2^48 bytes from n << 48 on:
  *
  *   63        48 47 46                     0
@@ -14,8 +15,8 @@
  *   +-----------+--+------------------------+
  *
  * R clear: the address in the host of that node. R set: registers of the bridge itself (or, if the
- * node is a switch, of the switch), NTB_FABRIC_* and CLUSTER_*. Node 0 is whoever is at the other
- * end of the cable. Node 0xffff is everyone who subscribed to the multicast group.
+ * node is a switch, of the switch), NTB_FABRIC_* and CLUSTER_*. Node 0 is the other end of the
+ * cable. Node 0xffff is every subscriber of the multicast group.
  *
  * A requester on the fabric is (node, device 0..31, function): the device is its index in the table
  * of outgoing requesters of its node's bridge. Bits 23:8, 7:3 and 2:0 of the entries below.
@@ -23,6 +24,7 @@
 #ifndef HW_NTB_REGS_H
 #define HW_NTB_REGS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define NTB_NODE_SHIFT          48u
@@ -45,16 +47,15 @@
 #define NTB_REG_WINDOW_LOG2 0x0014u /* bytes per window, log2: 7:0 and 15:8; read only */
 #define NTB_REG_REQUESTERS  0x0018u /* entries: outgoing 15:0, incoming 31:16; read only */
 #define NTB_REG_DOORBELL    0x0020u /* rung and not cleared; writing 1 clears */
-#define NTB_REG_DOORBELL_MASK \
-    0x0024u /* 1: rings without an interrupt, until cleared; all at reset */
-#define NTB_REG_MC_CONTROL \
-    0x0030u                        /* incoming multicast: enable 31, index position 13:8, last \
-                                      group 5:0 */
+/* 1: this doorbell raises no interrupt until the bit is cleared. All ones at reset. */
+#define NTB_REG_DOORBELL_MASK 0x0024u
+/* Incoming multicast: enable 31, index position 13:8, last group 5:0. */
+#define NTB_REG_MC_CONTROL 0x0030u
 #define NTB_REG_MC_RECEIVE 0x0038u /* 64 bits: groups that this host has subscribed to */
-#define NTB_REG_MC_OVERLAY \
-    0x0040u                        /* 64 bits: host address 63:6 that takes the place of the upper \
-                                      bits, size as log2 in 5:0 (at least 6; less: off, refused) */
-#define NTB_REG_SCRATCHPAD 0x0080u /* 16 of 4 bytes, which the fabric sees as well */
+/* 64 bits: bits 63:6 of the host address replace the upper bits of the group's; 5:0: log2 of the
+ * bytes that remain (at least 6; less: overlay off, the bridge refuses multicast). */
+#define NTB_REG_MC_OVERLAY 0x0040u
+#define NTB_REG_SCRATCHPAD 0x0080u /* 16 of 4 bytes, visible on the fabric as well */
 #define NTB_REG_OUTGOING   0x1000u /* 4 bytes per requester of this host */
 #define NTB_REG_INCOMING   0x1400u /* 4 bytes per requester of other hosts */
 #define NTB_REG_MSIX_TABLE 0x2000u
@@ -72,7 +73,7 @@
 
 #define NTB_N_DOORBELLS   32u
 #define NTB_N_SCRATCHPADS 16u
-#define NTB_VECTOR_LINK   32u /* MSI-X: doorbell n is vector n, a change of the link this one */
+#define NTB_VECTOR_LINK   32u /* MSI-X: doorbell n raises vector n, a change of the link this one */
 #define NTB_N_VECTORS     33u
 #define NTB_WINDOWS_MAX   4096u /* per BAR */
 #define NTB_OUTGOING_MAX  32u
@@ -80,11 +81,11 @@
 #define NTB_MC_GROUPS_MAX 64u
 #define NTB_MC_LOG2_MIN   12u /* smallest group and overlay that the fabric passes on: 4 KiB */
 
-/* Address table: an entry is where the window begins on the fabric, a multiple of its size. */
+/* Address table: an entry holds the fabric address of its window, a multiple of the window size. */
 #define NTB_LUT_VALID UINT64_C(1)
 
-/* Outgoing requesters: bus and device of this host (15:3); all functions of the device. The CPUs
- * of a socket appear as their root complex. The index is the device number on the fabric. */
+/* Outgoing requesters: bus and device in this host (15:3), for all functions of the device. The
+ * CPUs of a socket appear as their root complex. The index is the device number on the fabric. */
 #define NTB_OUTGOING_VALID   (UINT32_C(1) << 31)
 #define NTB_OUTGOING_ID_MASK 0xfff8u
 
@@ -107,10 +108,10 @@
 #define CLUSTER_NODE        0x04u     /* read only */
 #define CLUSTER_PORTS       0x08u     /* read only */
 #define CLUSTER_REQUESTERS  0x0cu     /* entries in use 15:0, there are 31:16; read only */
-#define CLUSTER_LINKS       0x10u     /* 64 bits: ports whose cable is there and up; read only */
+#define CLUSTER_LINKS       0x10u     /* 64 bits: ports with a cable whose link is up; read only */
 #define CLUSTER_MC_CONTROL  0x18u     /* as NTB_REG_MC_CONTROL */
-#define CLUSTER_MC_RECEIVE  0x400u    /* 8 bytes per port: groups whose writes leave by it */
-#define CLUSTER_MC_BLOCK    0x800u    /* 8 bytes per port: groups whose writes may not come in */
+#define CLUSTER_MC_RECEIVE  0x400u    /* 8 bytes per port: groups that the port sends */
+#define CLUSTER_MC_BLOCK    0x800u    /* 8 bytes per port: groups that the port refuses */
 #define CLUSTER_ROUTE       0x100000u /* 4 bytes per node: valid 31, port 7:0 */
 #define CLUSTER_REQUESTER   0x200000u /* 4 bytes per node: its devices that hold an entry */
 #define CLUSTER_SWITCH_ID   0x4e544301u
@@ -121,15 +122,13 @@
 #define NTB_MC_POSITION_MASK   0x3fu
 #define NTB_MC_LAST_GROUP_MASK 0x3fu
 
-/* ---- Function 1: the DMA engine of the chip --------------------------------------------------
+/* ---- Function 1: the DMA engine of the chip -------------------------------------------------- */
+/* As in the DMA functions of PLX 87xx: channels, each with a ring of descriptors in host memory
+ * that the chip fetches, executes in order and writes back. Addresses are those of the host's PCIe
+ * tree; one in an aperture of the bridge goes to the fabric within the chip, with the requester ID
+ * of this function, which needs entries in the tables of requesters like any other.
  *
- * As in the DMA functions of PLX 87xx: channels, each with a ring of descriptors in host memory
- * that the chip fetches, executes in order and writes back. Addresses are those of the host's tree;
- * one in an aperture of the bridge goes to the fabric within the chip, with the requester ID of
- * this function, which needs entries in the tables of requesters like any other.
- *
- * BAR 0, whole 4 bytes:
- */
+ * BAR 0, written and read as whole 4 bytes: */
 #define NTB_DMA_DEVICE_ID      0x87d0u
 #define NTB_DMA_CLASS          0x088000u /* other system peripheral */
 #define NTB_DMA_FUNCTION       1u
@@ -140,11 +139,11 @@
 #define NTB_DMA_REG_MSIX_PBA   0x1800u
 #define NTB_DMA_CHANNEL(n)     (0x0200u + 0x100u * (n))
 /* Of a channel. */
-#define NTB_DMA_RING_LOW  0x14u /* where the ring is, a multiple of 64; written while it rests */
+#define NTB_DMA_RING_LOW  0x14u /* address of the ring, a multiple of 64; written while stopped */
 #define NTB_DMA_RING_HIGH 0x18u
-#define NTB_DMA_NEXT_LOW  0x1cu /* the descriptor to be fetched next; writing: from here on */
+#define NTB_DMA_NEXT_LOW  0x1cu /* the next descriptor to fetch; writable */
 #define NTB_DMA_RING_SIZE 0x20u /* descriptors */
-#define NTB_DMA_LAST_LOW  0x24u /* the last that was done; read only */
+#define NTB_DMA_LAST_LOW  0x24u /* the last descriptor executed; read only */
 #define NTB_DMA_LAST_SIZE 0x28u /* bytes that it moved; read only */
 #define NTB_DMA_PREFETCH  0x34u /* descriptors fetched ahead, 1 to NTB_DMA_PREFETCH_MAX */
 #define NTB_DMA_CONTROL   0x38u
@@ -152,12 +151,12 @@
 
 #define NTB_DMA_PREFETCH_MAX 8u
 
-#define NTB_DMA_CONTROL_PAUSE       0x00000001u /* fetch no more, finish what was fetched */
-#define NTB_DMA_CONTROL_START       0x00000008u /* look at the ring (again) */
-#define NTB_DMA_CONTROL_INVALID     0x00000100u /* came to rest at one not valid; 1 clears */
+#define NTB_DMA_CONTROL_PAUSE       0x00000001u /* stop fetching, finish the fetched descriptors */
+#define NTB_DMA_CONTROL_START       0x00000008u /* fetch from the ring (again) */
+#define NTB_DMA_CONTROL_INVALID     0x00000100u /* stopped at an invalid descriptor; 1 clears */
 #define NTB_DMA_CONTROL_PAUSE_DONE  0x00000200u /* 1 clears */
 #define NTB_DMA_CONTROL_STATUS      0x00000300u
-#define NTB_DMA_CONTROL_SIZE_SHIFT  16u /* largest read: 64 bytes << this, 0 to 5; kept */
+#define NTB_DMA_CONTROL_SIZE_SHIFT  16u /* largest read: 64 bytes << this, 0 to 5; writable */
 #define NTB_DMA_CONTROL_SIZE_MASK   0x00070000u
 #define NTB_DMA_CONTROL_IN_PROGRESS 0x40000000u /* read only */
 #define NTB_DMA_SIZE_MIN            64u
@@ -165,18 +164,23 @@
 
 #define NTB_DMA_INTERRUPT_ERROR_ENABLE 0x00000001u
 #define NTB_DMA_INTERRUPT_ENABLES      0x00000001u
-#define NTB_DMA_INTERRUPT_ERROR        0x00010000u /* these are cleared by writing 1 */
+#define NTB_DMA_INTERRUPT_ERROR        0x00010000u /* this and the next: writing 1 clears */
 #define NTB_DMA_INTERRUPT_DONE         0x00040000u
 #define NTB_DMA_INTERRUPT_STATUS       0x00050000u
 
-/* A descriptor. The chip writes the first word back when the last byte has left it: not valid any
- * more, one of the results, how many bytes. After a failure the channel rests, at the next one. */
+/* A descriptor. When the last byte has left the chip, it writes the first word back: valid clear,
+ * one of the results, the number of bytes. After a failure the channel stops before the next one. */
 struct ntb_dma_descriptor {
     uint32_t flags_bytes;
     uint16_t destination_high, source_high; /* bits 47:32 */
     uint32_t destination_low, source_low;
 };
-_Static_assert(sizeof(struct ntb_dma_descriptor) == 16, "the chip's layout");
+_Static_assert(sizeof(struct ntb_dma_descriptor) == 16, "descriptor");
+_Static_assert(offsetof(struct ntb_dma_descriptor, flags_bytes) == 0, "flags_bytes");
+_Static_assert(offsetof(struct ntb_dma_descriptor, destination_high) == 4, "destination_high");
+_Static_assert(offsetof(struct ntb_dma_descriptor, source_high) == 6, "source_high");
+_Static_assert(offsetof(struct ntb_dma_descriptor, destination_low) == 8, "destination_low");
+_Static_assert(offsetof(struct ntb_dma_descriptor, source_low) == 12, "source_low");
 #define NTB_DMA_VALID      (UINT32_C(1) << 31)
 #define NTB_DMA_NOTIFY     (UINT32_C(1) << 30) /* raise the channel's vector when done */
 #define NTB_DMA_OK         (UINT32_C(1) << 30) /* written back: these three */

@@ -1,8 +1,7 @@
 /*
- * The data sheet of NVMe controllers: registers, commands and completions of the NVM Express Base
- * Specification 1.3, as far as our controllers and our driver use them. All fields are little
- * endian. Driver: logic/nvme/. Model: models/nvme/. A header of logic/ that device models may
- * include, since a data sheet has one copy.
+ * Registers, commands and completions of the NVM Express Base Specification 1.3, as far as our
+ * controllers and our driver use them. All fields are little endian. Driver: logic/nvme/. Model:
+ * models/nvme/.
  */
 #ifndef HW_NVME_REGS_H
 #define HW_NVME_REGS_H
@@ -10,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The two controllers of the papers, by PCI identity; class code of all. */
+/* PCI identities of the controllers of the papers; the class code of all controllers. */
 #define NVME_VENDOR_INTEL     0x8086u
 #define NVME_DEVICE_P4800X    0x2701u
 #define NVME_VENDOR_MICROSEMI 0x11f8u
@@ -37,7 +36,7 @@
 #define NVME_DOORBELL_SQ(q) (NVME_REG_DOORBELLS + 8u * (q))
 #define NVME_DOORBELL_CQ(q) (NVME_REG_DOORBELLS + 8u * (q) + 4u)
 #define NVME_QUEUES_MAX     256u /* of each kind, the admin queue included */
-/* Where our controllers have them; drivers go by the MSI-X capability. */
+/* Place in our controllers; drivers read the MSI-X capability. */
 #define NVME_MSIX_TABLE 0x2000u
 #define NVME_MSIX_PBA   0x3000u
 
@@ -89,8 +88,21 @@ struct nvme_sqe {
     uint32_t cdw10, cdw11, cdw12, cdw13, cdw14, cdw15;
 };
 _Static_assert(sizeof(struct nvme_sqe) == NVME_SQE_BYTES, "a submission queue entry");
-_Static_assert(offsetof(struct nvme_sqe, prp1) == 24, "PRP entry 1");
-_Static_assert(offsetof(struct nvme_sqe, cdw10) == 40, "command double word 10");
+_Static_assert(offsetof(struct nvme_sqe, opcode) == 0, "opcode");
+_Static_assert(offsetof(struct nvme_sqe, flags) == 1, "flags");
+_Static_assert(offsetof(struct nvme_sqe, cid) == 2, "cid");
+_Static_assert(offsetof(struct nvme_sqe, nsid) == 4, "nsid");
+_Static_assert(offsetof(struct nvme_sqe, cdw2) == 8, "cdw2");
+_Static_assert(offsetof(struct nvme_sqe, cdw3) == 12, "cdw3");
+_Static_assert(offsetof(struct nvme_sqe, metadata) == 16, "metadata");
+_Static_assert(offsetof(struct nvme_sqe, prp1) == 24, "prp1");
+_Static_assert(offsetof(struct nvme_sqe, prp2) == 32, "prp2");
+_Static_assert(offsetof(struct nvme_sqe, cdw10) == 40, "cdw10");
+_Static_assert(offsetof(struct nvme_sqe, cdw11) == 44, "cdw11");
+_Static_assert(offsetof(struct nvme_sqe, cdw12) == 48, "cdw12");
+_Static_assert(offsetof(struct nvme_sqe, cdw13) == 52, "cdw13");
+_Static_assert(offsetof(struct nvme_sqe, cdw14) == 56, "cdw14");
+_Static_assert(offsetof(struct nvme_sqe, cdw15) == 60, "cdw15");
 
 struct nvme_cqe {
     uint32_t result; /* double word 0 */
@@ -98,9 +110,14 @@ struct nvme_cqe {
     uint16_t sq_head;
     uint16_t sq_id;
     uint16_t cid;
-    uint16_t status; /* bit 0: phase tag; from bit 1 on the status */
+    uint16_t status; /* bit 0: phase; bits 15:1: enum nvme_status */
 };
 _Static_assert(sizeof(struct nvme_cqe) == NVME_CQE_BYTES, "a completion queue entry");
+_Static_assert(offsetof(struct nvme_cqe, result) == 0, "result");
+_Static_assert(offsetof(struct nvme_cqe, sq_head) == 8, "sq_head");
+_Static_assert(offsetof(struct nvme_cqe, sq_id) == 10, "sq_id");
+_Static_assert(offsetof(struct nvme_cqe, cid) == 12, "cid");
+_Static_assert(offsetof(struct nvme_cqe, status) == 14, "status");
 #define NVME_CQE_PHASE 0x1u
 
 /* Status field without phase: code, type << 8, do not retry << 14 (4.6.1). */

@@ -1,6 +1,6 @@
 /*
- * Facts of the specifications: where registers of the configuration space lie and what their bits
- * mean. Offsets are in bytes; bits are masks over the register's own width.
+ * Registers of the PCI configuration space and their bits. Offsets are in bytes; bits are masks of
+ * the register's own width.
  *
  * Sources: PCI Local Bus 3.0, chapter 6 (header, MSI, MSI-X); PCI-to-PCI Bridge 1.2, chapter 3
  * (type 1 header); PCI Express Base 3.1, sections 7.5 (header as PCIe sees it), 7.8 (PCI Express

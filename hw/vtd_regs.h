@@ -1,7 +1,7 @@
 /*
- * Facts of the VT-d specification (Intel Virtualization Technology for Directed I/O, revision 3.0,
- * legacy mode): registers (chapter 10), table entries (chapter 9), invalidation descriptors
- * (6.5.2), message formats (5.1). No behaviour here.
+ * Registers (chapter 10), table entries (chapter 9), invalidation descriptors (6.5.2) and message
+ * formats (5.1) of Intel Virtualization Technology for Directed I/O, revision 3.0, legacy mode.
+ * Model: models/pcie/iommu/. Driver: models/os/ and models/host/.
  */
 #ifndef HW_VTD_REGS_H
 #define HW_VTD_REGS_H
@@ -120,7 +120,8 @@ struct vtd_entry128 {
     uint64_t lo, hi;
 };
 _Static_assert(sizeof(struct vtd_entry128) == 16, "root, context, IRT entries and descriptors");
-_Static_assert(offsetof(struct vtd_entry128, hi) == 8, "lower quadword first");
+_Static_assert(offsetof(struct vtd_entry128, lo) == 0, "lo");
+_Static_assert(offsetof(struct vtd_entry128, hi) == 8, "hi");
 
 #define VTD_HAW 52u /* host address width */
 #define VTD_P   VTD_BIT(0)
