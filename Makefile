@@ -41,6 +41,10 @@ LIB_C    := $(sort $(shell find sim models logic workloads -name '*.c'))
 LIB_S    := $(sort $(shell find sim -name '*.S'))
 CLI_C    := $(sort $(shell find cli -name '*.c'))
 TEST_C   := $(wildcard tests/unit/test_*.c tests/model/test_*.c tests/scenario/test_*.c)
+SUPPORT_C := $(wildcard tests/support/*.c)
+# In place of models/os, hence whole and first in each test of what stands on logic/kapi.h alone.
+FAKE_C   := $(wildcard tests/support/fake/*.c)
+ON_FAKE_C := $(shell grep -lE 'tests/support/(fake/|lend_|net_rig|tcp_pair|nic_fake)' $(TEST_C))
 BENCH_C  := $(wildcard bench/*.c)
 # Whoever asks for the version or the data folder: those few files get them, the others do not.
 VERSION_C := $(shell grep -lE 'NUDMA_(VERSION|GIT|DATADIR)' $(LIB_C) $(CLI_C) /dev/null)
@@ -48,9 +52,12 @@ LIB_O    := $(LIB_C:%.c=$(BUILD)/%.o) $(LIB_S:%.S=$(BUILD)/%.o)
 CLI_O    := $(CLI_C:%.c=$(BUILD)/%.o)
 VERSION_O := $(VERSION_C:%.c=$(BUILD)/%.o)
 TESTS    := $(TEST_C:%.c=$(BUILD)/%)
+SUPPORT_O := $(SUPPORT_C:%.c=$(BUILD)/%.o)
+FAKE_O   := $(FAKE_C:%.c=$(BUILD)/%.o)
 BENCHES  := $(BENCH_C:%.c=$(BUILD)/%)
 LIB      := $(BUILD)/libnudma.a
 CLI_LIB  := $(BUILD)/libnudma_cli.a
+SUPPORT  := $(BUILD)/libtests.a
 NUDMA    := $(BUILD)/nudma
 
 .PHONY: all tests benches run test test-slurm bench figures check check-style check-layers setup install \
@@ -91,11 +98,19 @@ $(CLI_LIB): $(CLI_O) $(BUILD)/stamp/objects
 $(NUDMA): $(CLI_O) $(LIB)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(CLI_O) $(LIB) $(LDLIBS)
-$(TESTS:=.o): | require-cmocka
-$(BUILD)/tests/%: $(BUILD)/tests/%.o $(CLI_LIB) $(LIB)
+$(SUPPORT): $(SUPPORT_O) $(BUILD)/stamp/objects
+	$(call say,AR,$@)
+	@rm -f $@
+	$(Q)ar rcs $@ $(SUPPORT_O)
+# iommu_fake serves a bench, too, and that asks for no cmocka.
+$(TESTS:=.o) $(filter-out %/iommu_fake.o,$(SUPPORT_O)): | require-cmocka
+$(ON_FAKE_C:%.c=$(BUILD)/%): ON_FAKE := $(FAKE_O)
+$(ON_FAKE_C:%.c=$(BUILD)/%): $(FAKE_O)
+$(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT) $(CLI_LIB) $(LIB)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(ON_FAKE) $(SUPPORT) $(CLI_LIB) $(LIB) $(LDLIBS) -lcmocka
 $(BENCHES:=.o):
+$(BUILD)/bench/iommu: $(BUILD)/tests/support/iommu_fake.o
 $(BUILD)/bench/%: $(BUILD)/bench/%.o $(LIB)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
@@ -109,7 +124,7 @@ stamp = @mkdir -p $(@D); printf '%s\n' '$(1)' >$@.new; \
 $(BUILD)/stamp/flags: FORCE
 	$(call stamp,$(shell $(CC) --version 2>/dev/null | head -n 1) $(CC) $(CFLAGS) $(LDFLAGS))
 $(BUILD)/stamp/objects: FORCE
-	$(call stamp,$(LIB_O) $(CLI_O))
+	$(call stamp,$(LIB_O) $(CLI_O) $(SUPPORT_O))
 $(BUILD)/stamp/version: FORCE
 	$(call stamp,$(VERSION) $(GIT) $(CURDIR))
 $(BUILD)/stamp/prefix: FORCE
@@ -203,4 +218,4 @@ clean:
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
 
--include $(LIB_O:.o=.d) $(CLI_O:.o=.d) $(INSTALL_O:.o=.d) $(TESTS:=.d) $(BENCHES:=.d)
+-include $(LIB_O:.o=.d) $(CLI_O:.o=.d) $(INSTALL_O:.o=.d) $(TESTS:=.d) $(SUPPORT_O:.o=.d) $(FAKE_O:.o=.d) $(BENCHES:=.d)

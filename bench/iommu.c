@@ -1,7 +1,8 @@
 /* Host time of a translation: hits spread over 64 pages, and misses (every page new). */
-#include "tests/model/iommu_fake.h"
-
+#include <stdio.h>
 #include <time.h>
+
+#include "tests/support/iommu_fake.h"
 
 #define ID       0x0100
 #define N_HITS   (1u << 24)
@@ -20,7 +21,8 @@ static double run_ns(struct rig *rig, uint64_t n, uint64_t page_mask)
     double start_s = now_s();
     for (uint64_t i = 0; i < n; i++) {
         x = x * UINT64_C(6364136223846793005) + 1442695040888963407u;
-        sum += rig_translate(rig, ID, (x >> 40 & page_mask) << 12, false, i * 1000000).hpa.v;
+        const struct iova iova = { (x >> 40 & page_mask) << 12 };
+        sum += iommu_translate(rig->iommu, ID, iova, false, i * 1000000, NULL).hpa.v;
     }
     double ns = (now_s() - start_s) * 1e9 / (double)n;
     SIM_ASSERT(sum != 1, "keeps the loop");
@@ -31,7 +33,7 @@ int main(void)
 {
     struct rig rig;
     struct iommu_params params = fake_params();
-    rig_init(&rig, &params);
+    iommu_rig_init(&rig, &params);
     struct iommu_domain *domain = iommu_domain_new(rig.driver);
     iommu_domain_attach(domain, ID);
     if (iommu_map(domain, (struct iova){ 0 }, (struct hpa){ UINT64_C(1) << 40 }, UINT64_C(64) << 20,
@@ -41,6 +43,6 @@ int main(void)
     printf("iommu.hit %.2f ns\n", run_ns(&rig, N_HITS, 63));
     printf("iommu.miss %.2f ns\n", run_ns(&rig, N_MISSES, 0x3fff));
     iommu_domain_free(domain);
-    rig_release(&rig);
+    iommu_rig_release(&rig);
     return 0;
 }

@@ -1,6 +1,6 @@
 /* Hosts in clusters: one switch, seven in cascade with 60 hosts, more nodes than a requester ID can
  * name, multicast, what saturated paths carry. */
-#include "tests/model/ntb_rig.h"
+#include "tests/support/ntb_rig.h"
 
 #include <string.h>
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "models/host/core.h"
-#include "tests/model/numa_fixture.h"
+#include "tests/support/numa_fixture.h"
 
 #define CYCLE 500
 #define ISSUE (2 * CYCLE)

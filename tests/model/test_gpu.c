@@ -3,7 +3,7 @@
  * byte for byte where they should, at the rates that reads in flight and links allow, kernels see
  * each other's stores, failures stop a channel and nothing else. Then all is taken down.
  */
-#include "tests/model/world_fixture.h"
+#include "tests/support/world_fixture.h"
 
 #include <errno.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "logic/net/net_internal.h"
-#include "tests/model/net_rig.h"
+#include "tests/support/net_rig.h"
 
 #define UP_MAX 64u
 
@@ -46,16 +46,11 @@ void arfs_record(struct arfs *arfs, uint32_t hash)
     (void)arfs;
     (void)hash;
 }
-uint16_t xps_select_queue(struct sk_buff *skb, struct net_device *dev)
-{
-    return (uint16_t)(skb->hash % dev->n_tx_queues);
-}
-
 static void check_contents(struct kernel *kernel, const struct sk_buff *skb, uint32_t *position)
 {
     for (unsigned i = 0; i < skb->n_frags; i++) {
-        rig_check(kernel, kaddr_add(skb->frag[i].page->addr, skb->frag[i].offset), 0, *position,
-                  skb->frag[i].bytes);
+        net_rig_check(kernel, kaddr_add(skb->frag[i].page->addr, skb->frag[i].offset), 0, *position,
+                      skb->frag[i].bytes);
         *position += skb->frag[i].bytes;
     }
 }
@@ -119,18 +114,18 @@ static void put_packet(struct bed *bed, const struct packet *p)
     uint8_t head[66] = { [12] = 8, [14] = 0x45, [23] = 6, [46] = 0x80 };
     struct k_page *page = k_page_alloc(bed->kernel, K_NODE_LOCAL, 0);
     struct sk_buff *skb = skb_new(bed->net);
-    rig_put(head + 16, 52 + p->bytes, 2);
-    rig_put(head + 26, RIG_IP(1), 4);
-    rig_put(head + 30, RIG_IP(0), 4);
-    rig_put(head + 34, p->port, 2);
-    rig_put(head + 36, 80, 2);
-    rig_put(head + 38, p->seq, 4);
-    rig_put(head + 42, p->ack, 4);
+    net_rig_put(head + 16, 52 + p->bytes, 2);
+    net_rig_put(head + 26, RIG_IP(1), 4);
+    net_rig_put(head + 30, RIG_IP(0), 4);
+    net_rig_put(head + 34, p->port, 2);
+    net_rig_put(head + 36, 80, 2);
+    net_rig_put(head + 38, p->seq, 4);
+    net_rig_put(head + 42, p->ack, 4);
     head[47] = p->flags ? p->flags : TCP_ACK;
-    rig_put(head + 54, 0x0101080a, 4);
-    rig_put(head + 58, p->tsval, 4);
+    net_rig_put(head + 54, 0x0101080a, 4);
+    net_rig_put(head + 58, p->tsval, 4);
     k_poke(bed->kernel, page->addr, head, sizeof head);
-    rig_fill(bed->kernel, kaddr_add(page->addr, 66), 0, p->seq, p->bytes);
+    net_rig_fill(bed->kernel, kaddr_add(page->addr, 66), 0, p->seq, p->bytes);
     skb->dev = &bed->dev;
     skb->head = page->addr;
     skb->head_page = page;

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "tests/model/iommu_fake.h"
+#include "tests/support/iommu_fake.h"
 
 #define ID_A 0x0100
 #define ID_B 0x0308
@@ -34,7 +34,7 @@ static void map(struct iommu_domain *domain, uint64_t iova, uint64_t hpa, uint64
 /* Translates, expects hpa, returns what it took. */
 static sim_time took(struct rig *rig, uint16_t id, uint64_t iova, uint64_t hpa, sim_time at_ps)
 {
-    struct iommu_translation t = rig_translate(rig, id, iova, false, at_ps);
+    struct iommu_translation t = iommu_rig_translate(rig, id, iova, false, at_ps);
     assert_int_equal(t.fault, IOMMU_OK);
     assert_int_equal(t.hpa.v, hpa);
     return t.done_ps - at_ps;
@@ -47,7 +47,7 @@ static void unloaded_latency_is_the_formula(void **state)
         struct iommu_params params = fake_params();
         params.levels = levels;
         struct rig rig;
-        rig_init(&rig, &params);
+        iommu_rig_init(&rig, &params);
         struct iommu_domain *domain = domain_with(&rig, ID_A);
         uint64_t base = levels == 5 ? UINT64_C(1) << 52 : 16 * GIB;
         map(domain, base, HOST, 16 * KIB, 4 * KIB);
@@ -75,17 +75,17 @@ static void unloaded_latency_is_the_formula(void **state)
         for (size_t i = 0; i < SIM_N_ELEMENTS(steps); i++, at += 10000000) {
             uint64_t reads = rig.fake.reads;
             sim_time expected = lookup +
-                                (steps[i].reads == 0 ? 0 : rig_walk_ps(&rig, steps[i].reads));
+                                (steps[i].reads == 0 ? 0 : iommu_rig_walk_ps(&rig, steps[i].reads));
             assert_int_equal(took(&rig, ID_A, base + steps[i].offset, HOST + steps[i].offset, at),
                              expected);
             assert_int_equal(rig.fake.reads - reads, steps[i].reads);
         }
-        assert_int_equal(rig_stat(&rig, "iotlb_hits"), 4);
-        assert_int_equal(rig_stat(&rig, "iotlb_misses"), 7);
-        assert_int_equal(rig_stat(&rig, "pde_hits"), 1);
-        assert_int_equal(rig_stat(&rig, "pdpe_hits"), 2);
+        assert_int_equal(iommu_rig_stat(&rig, "iotlb_hits"), 4);
+        assert_int_equal(iommu_rig_stat(&rig, "iotlb_misses"), 7);
+        assert_int_equal(iommu_rig_stat(&rig, "pde_hits"), 1);
+        assert_int_equal(iommu_rig_stat(&rig, "pdpe_hits"), 2);
         iommu_domain_free(domain);
-        rig_release(&rig);
+        iommu_rig_release(&rig);
     }
 }
 
@@ -96,22 +96,23 @@ static void caches_left_out_cost_their_reads(void **state)
     params.pde_entries = 0;
     params.pdpe_entries = 0;
     struct rig rig;
-    rig_init(&rig, &params);
+    iommu_rig_init(&rig, &params);
     struct iommu_domain *domain = domain_with(&rig, ID_A);
     map(domain, 0, HOST, 8 * KIB, 4 * KIB);
-    assert_int_equal(took(&rig, ID_A, 0, HOST, 0), params.lookup_ps + rig_walk_ps(&rig, 6));
+    assert_int_equal(took(&rig, ID_A, 0, HOST, 0), params.lookup_ps + iommu_rig_walk_ps(&rig, 6));
     assert_int_equal(took(&rig, ID_A, 4 * KIB, HOST + 4 * KIB, 9000000),
-                     params.lookup_ps + rig_walk_ps(&rig, 4));
-    rig_release(&rig);
+                     params.lookup_ps + iommu_rig_walk_ps(&rig, 4));
+    iommu_rig_release(&rig);
 
     params.context_entries = 0;
     params.iotlb_entries = 0;
-    rig_init(&rig, &params);
+    iommu_rig_init(&rig, &params);
     domain = domain_with(&rig, ID_A);
     map(domain, 0, HOST, 4 * KIB, 4 * KIB);
     for (sim_time at = 0; at < 50000000; at += 10000000)
-        assert_int_equal(took(&rig, ID_A, 0, HOST, at), params.lookup_ps + rig_walk_ps(&rig, 6));
-    rig_release(&rig);
+        assert_int_equal(took(&rig, ID_A, 0, HOST, at),
+                         params.lookup_ps + iommu_rig_walk_ps(&rig, 6));
+    iommu_rig_release(&rig);
 }
 
 static void off_and_pass_through(void **state)
@@ -119,29 +120,29 @@ static void off_and_pass_through(void **state)
     (void)state;
     struct iommu_params params = fake_params();
     struct rig rig;
-    rig_hardware(&rig, &params); /* there, but off */
+    iommu_rig_hardware(&rig, &params); /* there, but off */
     assert_int_equal(took(&rig, ID_A, 0x1234567, 0x1234567, 5000), 0);
-    rig_release(&rig);
+    iommu_rig_release(&rig);
 
     params.enabled = false;
-    rig_init(&rig, &params);
+    iommu_rig_init(&rig, &params);
     assert_null(rig.driver);
     assert_int_equal(iommu_reg_read(rig.iommu, VTD_CAP, 8), 0);
     iommu_reg_write(rig.iommu, VTD_GCMD, 4, VTD_GCMD_TE);
     assert_int_equal(took(&rig, ID_A, 0x1234567, 0x1234567, 5000), 0);
-    rig_release(&rig);
+    iommu_rig_release(&rig);
 
     params.enabled = true;
-    rig_init(&rig, &params);
+    iommu_rig_init(&rig, &params);
     assert_true(iommu_attach_pass_through(rig.driver, ID_A));
     assert_int_equal(took(&rig, ID_A, HOST + 5, HOST + 5, 0),
-                     params.lookup_ps + rig_walk_ps(&rig, 2));
+                     params.lookup_ps + iommu_rig_walk_ps(&rig, 2));
     assert_int_equal(took(&rig, ID_A, 77 * GIB, 77 * GIB, 9000000), params.lookup_ps);
-    assert_int_equal(rig_stat(&rig, "pass_through"), 2);
+    assert_int_equal(iommu_rig_stat(&rig, "pass_through"), 2);
     iommu_detach_pass_through(rig.driver, ID_A);
-    assert_int_equal(rig_translate(&rig, ID_A, 0, false, 20000000).fault,
+    assert_int_equal(iommu_rig_translate(&rig, ID_A, 0, false, 20000000).fault,
                      IOMMU_FAULT_ROOT_NOT_PRESENT);
-    rig_release(&rig);
+    iommu_rig_release(&rig);
 }
 
 static void stamp_gets_the_whole_translation(void **state)
@@ -149,7 +150,7 @@ static void stamp_gets_the_whole_translation(void **state)
     (void)state;
     struct rig rig;
     struct iommu_params params = fake_params();
-    rig_init(&rig, &params);
+    iommu_rig_init(&rig, &params);
     struct iommu_domain *domain = domain_with(&rig, ID_A);
     map(domain, 0, HOST, 4 * KIB, 4 * KIB);
     struct sim_stamp stamp;
@@ -158,7 +159,7 @@ static void stamp_gets_the_whole_translation(void **state)
                                                  &stamp);
     assert_int_equal(stamp.part_ps[PART_IOMMU], t.done_ps - 7000);
     assert_int_equal(stamp.cursor_ps, t.done_ps);
-    rig_release(&rig);
+    iommu_rig_release(&rig);
 }
 
 /* Distinct pages at one moment: walks are served in rounds of `walkers`. */
@@ -170,17 +171,17 @@ static void walkers_bound_the_rate(void **state)
         struct iommu_params params = fake_params();
         params.walkers = counts[c];
         struct rig rig;
-        rig_init(&rig, &params);
+        iommu_rig_init(&rig, &params);
         struct iommu_domain *domain = domain_with(&rig, ID_A);
         map(domain, 0, HOST, 2 * MIB, 4 * KIB);
         took(&rig, ID_A, 0, HOST, 0); /* fills the paging-structure caches */
-        sim_time at = 100000000, walk = rig_walk_ps(&rig, 1);
+        sim_time at = 100000000, walk = iommu_rig_walk_ps(&rig, 1);
         for (unsigned i = 1; i < 512; i++) {
             sim_time round = (i - 1) / counts[c] + 1;
             assert_int_equal(took(&rig, ID_A, i * PAGE_BYTES, HOST + i * PAGE_BYTES, at),
                              params.lookup_ps + round * walk);
         }
-        rig_release(&rig);
+        iommu_rig_release(&rig);
     }
 }
 
@@ -190,18 +191,18 @@ static void free_walker_starts_at_once(void **state)
     struct iommu_params params = fake_params();
     params.walkers = 2;
     struct rig rig;
-    rig_init(&rig, &params);
+    iommu_rig_init(&rig, &params);
     struct iommu_domain *domain = domain_with(&rig, ID_A);
     map(domain, 0, HOST, 2 * MIB, 4 * KIB);
     took(&rig, ID_A, 0, HOST, 0);
-    sim_time at = 100000000, walk = rig_walk_ps(&rig, 1), lookup = params.lookup_ps;
+    sim_time at = 100000000, walk = iommu_rig_walk_ps(&rig, 1), lookup = params.lookup_ps;
     assert_int_equal(took(&rig, ID_A, 0x1000, HOST + 0x1000, at), lookup + walk);
     assert_int_equal(took(&rig, ID_A, 0x2000, HOST + 0x2000, at + 1000), lookup + walk);
     /* The third waits for the first of the two, and no longer. */
     assert_int_equal(took(&rig, ID_A, 0x3000, HOST + 0x3000, at + 5000), lookup + 2 * walk - 5000);
     /* One that comes when the second has just ended does not wait. */
     assert_int_equal(took(&rig, ID_A, 0x4000, HOST + 0x4000, at + 1000 + walk), lookup + walk);
-    rig_release(&rig);
+    iommu_rig_release(&rig);
 }
 
 static void same_page_is_joined(void **state)
@@ -209,22 +210,22 @@ static void same_page_is_joined(void **state)
     (void)state;
     struct rig rig;
     struct iommu_params params = fake_params();
-    rig_init(&rig, &params);
+    iommu_rig_init(&rig, &params);
     struct iommu_domain *domain = domain_with(&rig, ID_A);
     map(domain, 0, HOST, 8 * KIB, 4 * KIB);
-    sim_time at = 1000000, end = params.lookup_ps + rig_walk_ps(&rig, 6);
+    sim_time at = 1000000, end = params.lookup_ps + iommu_rig_walk_ps(&rig, 6);
     assert_int_equal(took(&rig, ID_A, 0, HOST, at), end);
     uint64_t reads = rig.fake.reads;
     assert_int_equal(took(&rig, ID_A, 64, HOST + 64, at), end);
     assert_int_equal(took(&rig, ID_A, 128, HOST + 128, at + 300000), end - 300000);
-    assert_int_equal(rig_stat(&rig, "iotlb_hits_under_miss"), 2);
+    assert_int_equal(iommu_rig_stat(&rig, "iotlb_hits_under_miss"), 2);
     /* From the moment at which the entry is there, it is a hit. */
     assert_int_equal(took(&rig, ID_A, 192, HOST + 192, at + end - params.lookup_ps),
                      params.lookup_ps);
-    assert_int_equal(rig_stat(&rig, "iotlb_hits"), 1);
-    assert_int_equal(rig_stat(&rig, "iotlb_misses"), 1);
+    assert_int_equal(iommu_rig_stat(&rig, "iotlb_hits"), 1);
+    assert_int_equal(iommu_rig_stat(&rig, "iotlb_misses"), 1);
     assert_int_equal(rig.fake.reads, reads);
-    rig_release(&rig);
+    iommu_rig_release(&rig);
 }
 
 /* What a walk under way has not read yet helps no other walk. */
@@ -233,7 +234,7 @@ static void tables_are_known_when_read(void **state)
     (void)state;
     struct rig rig;
     struct iommu_params params = fake_params();
-    rig_init(&rig, &params);
+    iommu_rig_init(&rig, &params);
     struct iommu_domain *domain = domain_with(&rig, ID_A);
     map(domain, 0, HOST, 64 * KIB, 4 * KIB);
     map(domain, GIB, HOST + GIB, 4 * KIB, 4 * KIB);
@@ -242,13 +243,13 @@ static void tables_are_known_when_read(void **state)
     sim_time step = params.walk_step_ps + FAKE_READ_PS;
     took(&rig, ID_A, 0, HOST, at);
     assert_int_equal(took(&rig, ID_A, 0x1000, HOST + 0x1000, at + 1),
-                     lookup + rig_walk_ps(&rig, 4));
+                     lookup + iommu_rig_walk_ps(&rig, 4));
     /* The second read gives the directory, the third the last-level table. */
     assert_int_equal(took(&rig, ID_A, 0x2000, HOST + 0x2000, at + 2 * step),
-                     lookup + rig_walk_ps(&rig, 2));
+                     lookup + iommu_rig_walk_ps(&rig, 2));
     assert_int_equal(took(&rig, ID_A, 0x3000, HOST + 0x3000, at + 3 * step),
-                     lookup + rig_walk_ps(&rig, 1));
-    rig_release(&rig);
+                     lookup + iommu_rig_walk_ps(&rig, 1));
+    iommu_rig_release(&rig);
 }
 
 /* Requests that need a context entry under way wait for it, then walk. */
@@ -257,15 +258,15 @@ static void context_is_joined(void **state)
     (void)state;
     struct rig rig;
     struct iommu_params params = fake_params();
-    rig_init(&rig, &params);
+    iommu_rig_init(&rig, &params);
     struct iommu_domain *domain = domain_with(&rig, ID_A);
     map(domain, 0, HOST, 4 * KIB, 4 * KIB);
     map(domain, GIB, HOST + GIB, 4 * KIB, 4 * KIB);
     took(&rig, ID_A, 0, HOST, 0);
     assert_int_equal(took(&rig, ID_A, GIB, HOST + GIB, 0),
-                     params.lookup_ps + rig_walk_ps(&rig, 2) + rig_walk_ps(&rig, 4));
-    assert_int_equal(rig_stat(&rig, "context_misses"), 1);
-    rig_release(&rig);
+                     params.lookup_ps + iommu_rig_walk_ps(&rig, 2) + iommu_rig_walk_ps(&rig, 4));
+    assert_int_equal(iommu_rig_stat(&rig, "context_misses"), 1);
+    iommu_rig_release(&rig);
 }
 
 /* A walk that fetched only the context gives its walker back, though its request waits on. */
@@ -275,19 +276,19 @@ static void walker_is_free_when_its_reads_are_done(void **state)
     struct rig rig;
     struct iommu_params params = fake_params();
     params.walkers = 2;
-    rig_init(&rig, &params);
+    iommu_rig_init(&rig, &params);
     struct iommu_domain *domain = domain_with(&rig, ID_A);
     assert_true(iommu_domain_attach(domain, ID_B));
     map(domain, 0, HOST, 4 * KIB, 4 * KIB);
     map(domain, GIB, HOST + GIB, 4 * KIB, 4 * KIB);
-    sim_time end = params.lookup_ps + rig_walk_ps(&rig, 6);
+    sim_time end = params.lookup_ps + iommu_rig_walk_ps(&rig, 6);
     assert_int_equal(took(&rig, ID_A, 0, HOST, 0), end);
     assert_int_equal(took(&rig, ID_B, 0, HOST, 0), end);
     /* Both context entries are there by now, and one walker is free. */
-    sim_time at = rig_walk_ps(&rig, 2);
+    sim_time at = iommu_rig_walk_ps(&rig, 2);
     assert_int_equal(took(&rig, ID_B, GIB, HOST + GIB, at),
-                     params.lookup_ps + rig_walk_ps(&rig, 4));
-    rig_release(&rig);
+                     params.lookup_ps + iommu_rig_walk_ps(&rig, 4));
+    iommu_rig_release(&rig);
 }
 
 static void replacement_is_lru(void **state)
@@ -297,7 +298,7 @@ static void replacement_is_lru(void **state)
     params.iotlb_entries = 4;
     params.iotlb_ways = 4;
     struct rig rig;
-    rig_init(&rig, &params);
+    iommu_rig_init(&rig, &params);
     struct iommu_domain *domain = domain_with(&rig, ID_A);
     map(domain, 0, HOST, 64 * KIB, 4 * KIB);
     /* Pages in the order of use, and whether each hits. */
@@ -324,11 +325,11 @@ static void replacement_is_lru(void **state)
     };
     sim_time at = 0;
     for (size_t i = 0; i < SIM_N_ELEMENTS(uses); i++, at += 10000000) {
-        uint64_t hits = rig_stat(&rig, "iotlb_hits");
+        uint64_t hits = iommu_rig_stat(&rig, "iotlb_hits");
         took(&rig, ID_A, uses[i].page * PAGE_BYTES, HOST + uses[i].page * PAGE_BYTES, at);
-        assert_int_equal(rig_stat(&rig, "iotlb_hits") - hits, uses[i].hit);
+        assert_int_equal(iommu_rig_stat(&rig, "iotlb_hits") - hits, uses[i].hit);
     }
-    rig_release(&rig);
+    iommu_rig_release(&rig);
 }
 
 /* A way that invalidation emptied is used before any other entry is dropped. */
@@ -339,7 +340,7 @@ static void empty_ways_are_used_first(void **state)
     params.iotlb_entries = 4;
     params.iotlb_ways = 4;
     struct rig rig;
-    rig_init(&rig, &params);
+    iommu_rig_init(&rig, &params);
     struct iommu_domain *domain = domain_with(&rig, ID_A);
     map(domain, 0, HOST, 64 * KIB, 4 * KIB);
     for (uint64_t page = 0; page < 4; page++)
@@ -349,7 +350,7 @@ static void empty_ways_are_used_first(void **state)
     for (uint64_t page = 0; page < 3; page++)
         assert_int_equal(took(&rig, ID_A, page * PAGE_BYTES, HOST + page * PAGE_BYTES, 20000000),
                          params.lookup_ps);
-    rig_release(&rig);
+    iommu_rig_release(&rig);
 }
 
 static double miss_ratio(struct rig *rig, uint64_t base, uint64_t n_pages)
@@ -360,11 +361,11 @@ static double miss_ratio(struct rig *rig, uint64_t base, uint64_t n_pages)
     for (unsigned i = 0; i < 2 * n; i++, at += 10000000) {
         x ^= x << 13, x ^= x >> 7, x ^= x << 17;
         if (i == n)
-            misses = rig_stat(rig, "iotlb_misses");
+            misses = iommu_rig_stat(rig, "iotlb_misses");
         uint64_t offset = x % n_pages * PAGE_BYTES;
         took(rig, ID_A, base + offset, HOST + offset, at);
     }
-    return (double)(rig_stat(rig, "iotlb_misses") - misses) / n;
+    return (double)(iommu_rig_stat(rig, "iotlb_misses") - misses) / n;
 }
 
 /* Random accesses over contiguous pages, as pcie-bench made them. Bounds: LRU cannot beat
@@ -388,13 +389,13 @@ static void geometry_gives_the_published_ratios(void **state)
         print_message("base %#14llx:", (unsigned long long)bases[b]);
         for (size_t p = 0; p < SIM_N_ELEMENTS(points); p++) {
             struct rig rig;
-            rig_init(&rig, &params);
+            iommu_rig_init(&rig, &params);
             struct iommu_domain *domain = domain_with(&rig, ID_A);
             map(domain, bases[b], HOST, points[p].n_pages * PAGE_BYTES, 4 * KIB);
             double ratio = miss_ratio(&rig, bases[b], points[p].n_pages);
             print_message(" %llu: %.3f", (unsigned long long)points[p].n_pages, ratio);
             assert_true(ratio >= points[p].lo && ratio <= points[p].hi);
-            rig_release(&rig);
+            iommu_rig_release(&rig);
         }
         print_message("\n");
     }
@@ -407,7 +408,7 @@ static void superpages_take_one_entry(void **state)
     struct rig rig;
     struct iommu_params params = fake_params();
     params.iotlb_ways = params.iotlb_entries;
-    rig_init(&rig, &params);
+    iommu_rig_init(&rig, &params);
     struct iommu_domain *domain = domain_with(&rig, ID_A);
     map(domain, 0, HOST, 126 * 2 * MIB, 2 * MIB);
     map(domain, 8 * GIB, HOST + 8 * GIB, GIB, GIB);
@@ -420,8 +421,8 @@ static void superpages_take_one_entry(void **state)
             took(&rig, ID_A, 8 * GIB + i * 100 * MIB, HOST + 8 * GIB + i * 100 * MIB, at);
         took(&rig, ID_A, 16 * GIB, HOST + 16 * GIB, at += 10000000);
     }
-    assert_int_equal(rig_stat(&rig, "iotlb_misses"), 128);
-    rig_release(&rig);
+    assert_int_equal(iommu_rig_stat(&rig, "iotlb_misses"), 128);
+    iommu_rig_release(&rig);
 }
 
 static void devices_of_a_domain_share(void **state)
@@ -429,17 +430,18 @@ static void devices_of_a_domain_share(void **state)
     (void)state;
     struct rig rig;
     struct iommu_params params = fake_params();
-    rig_init(&rig, &params);
+    iommu_rig_init(&rig, &params);
     struct iommu_domain *domain = domain_with(&rig, ID_A);
     assert_true(iommu_domain_attach(domain, ID_B));
     assert_false(iommu_domain_attach(domain, ID_B)); /* it is attached */
     map(domain, 0, HOST, 4 * KIB, 4 * KIB);
     took(&rig, ID_A, 0, HOST, 0);
     /* Its own context entry, then the other's translation. */
-    assert_int_equal(took(&rig, ID_B, 0, HOST, 9000000), params.lookup_ps + rig_walk_ps(&rig, 2));
+    assert_int_equal(took(&rig, ID_B, 0, HOST, 9000000),
+                     params.lookup_ps + iommu_rig_walk_ps(&rig, 2));
     assert_int_equal(took(&rig, ID_B, 0, HOST, 18000000), params.lookup_ps);
-    assert_int_equal(rig_stat(&rig, "iotlb_misses"), 1);
-    rig_release(&rig);
+    assert_int_equal(iommu_rig_stat(&rig, "iotlb_misses"), 1);
+    iommu_rig_release(&rig);
 }
 
 static void domains_are_apart(void **state)
@@ -447,7 +449,7 @@ static void domains_are_apart(void **state)
     (void)state;
     struct rig rig;
     struct iommu_params params = fake_params();
-    rig_init(&rig, &params);
+    iommu_rig_init(&rig, &params);
     struct iommu_domain *a = domain_with(&rig, ID_A), *b = domain_with(&rig, ID_B);
     map(a, 0, HOST, 8 * KIB, 4 * KIB);
     map(b, 0, HOST + GIB, 4 * KIB, 4 * KIB);
@@ -456,11 +458,11 @@ static void domains_are_apart(void **state)
         took(&rig, ID_A, 0x1000, HOST + 0x1000, at);
         took(&rig, ID_B, 0, HOST + GIB, at);
         /* What only the other may reach, cached though it is. */
-        assert_int_equal(rig_translate(&rig, ID_B, 0x1000, false, at).fault,
+        assert_int_equal(iommu_rig_translate(&rig, ID_B, 0x1000, false, at).fault,
                          IOMMU_FAULT_READ_DENIED);
     }
-    assert_int_equal(rig_stat(&rig, "iotlb_misses"), 3 + 3);
-    rig_release(&rig);
+    assert_int_equal(iommu_rig_stat(&rig, "iotlb_misses"), 3 + 3);
+    iommu_rig_release(&rig);
 }
 
 /* A changed entry takes effect when it is invalidated, not before. */
@@ -469,18 +471,18 @@ static void stale_until_invalidated(void **state)
     (void)state;
     struct rig rig;
     struct iommu_params params = fake_params();
-    rig_init(&rig, &params);
+    iommu_rig_init(&rig, &params);
     struct iommu_domain *domain = domain_with(&rig, ID_A);
     map(domain, 0, HOST, 8 * KIB, 4 * KIB);
     took(&rig, ID_A, 0, HOST, 0);
     took(&rig, ID_A, 0x1000, HOST + 0x1000, 0);
-    uint64_t entry = rig_entry(&rig, ID_A, 0, 1);
-    rig_poke(&rig, entry, (HOST + GIB) | VTD_PTE_RW);
-    rig_poke(&rig, entry + 8, 0);
+    uint64_t entry = iommu_rig_entry(&rig, ID_A, 0, 1);
+    iommu_rig_poke(&rig, entry, (HOST + GIB) | VTD_PTE_RW);
+    iommu_rig_poke(&rig, entry + 8, 0);
     took(&rig, ID_A, 0, HOST, 10000000);
     took(&rig, ID_A, 0x1000, HOST + 0x1000, 10000000);
     /* Page-selective, by the registers: one page, then both (mask 1). */
-    uint64_t did = rig_peek(&rig, rig_context(&rig, ID_A) + 8) >> 8 & 0xffff;
+    uint64_t did = iommu_rig_peek(&rig, iommu_rig_context(&rig, ID_A) + 8) >> 8 & 0xffff;
     uint64_t command = VTD_IOTLB_IVT | (uint64_t)VTD_SELECTIVE << 60 | did << 32;
     iommu_reg_write(rig.iommu, VTD_IVA, 8, 0x0000 | VTD_QI_IOTLB_IH);
     iommu_reg_write(rig.iommu, VTD_IOTLB, 8, command);
@@ -489,9 +491,9 @@ static void stale_until_invalidated(void **state)
     iommu_reg_write(rig.iommu, VTD_IVA, 8, 0x0000 | 1);
     iommu_reg_write(rig.iommu, VTD_IOTLB, 8, command);
     assert_int_equal(iommu_reg_read(rig.iommu, VTD_IOTLB, 8) & VTD_IOTLB_IVT, 0);
-    assert_int_equal(rig_translate(&rig, ID_A, 0x1000, false, 30000000).fault,
+    assert_int_equal(iommu_rig_translate(&rig, ID_A, 0x1000, false, 30000000).fault,
                      IOMMU_FAULT_READ_DENIED);
-    rig_release(&rig);
+    iommu_rig_release(&rig);
 }
 
 /* Paging-structure caches keep tables that memory no longer links, until IH = 0. */
@@ -500,15 +502,15 @@ static void stale_tables_until_invalidated(void **state)
     (void)state;
     struct rig rig;
     struct iommu_params params = fake_params();
-    rig_init(&rig, &params);
+    iommu_rig_init(&rig, &params);
     struct iommu_domain *domain = domain_with(&rig, ID_A);
     map(domain, 0, HOST, 2 * MIB, 4 * KIB);
     map(domain, 2 * MIB, HOST + GIB, 2 * MIB, 4 * KIB);
     took(&rig, ID_A, 0, HOST, 0);
-    uint64_t directory = rig_entry(&rig, ID_A, 0, 2);
-    rig_poke(&rig, directory, rig_peek(&rig, directory + 8));
+    uint64_t directory = iommu_rig_entry(&rig, ID_A, 0, 2);
+    iommu_rig_poke(&rig, directory, iommu_rig_peek(&rig, directory + 8));
     took(&rig, ID_A, 0x1000, HOST + 0x1000, 10000000);
-    uint64_t did = rig_peek(&rig, rig_context(&rig, ID_A) + 8) >> 8 & 0xffff;
+    uint64_t did = iommu_rig_peek(&rig, iommu_rig_context(&rig, ID_A) + 8) >> 8 & 0xffff;
     uint64_t command = VTD_IOTLB_IVT | (uint64_t)VTD_SELECTIVE << 60 | did << 32;
     iommu_reg_write(rig.iommu, VTD_IVA, 8, 0x2000 | VTD_QI_IOTLB_IH);
     iommu_reg_write(rig.iommu, VTD_IOTLB, 8, command);
@@ -516,8 +518,8 @@ static void stale_tables_until_invalidated(void **state)
     iommu_reg_write(rig.iommu, VTD_IVA, 8, 0x3000);
     iommu_reg_write(rig.iommu, VTD_IOTLB, 8, command);
     assert_int_equal(took(&rig, ID_A, 0x3000, HOST + GIB + 0x3000, 30000000),
-                     params.lookup_ps + rig_walk_ps(&rig, 4));
-    rig_release(&rig);
+                     params.lookup_ps + iommu_rig_walk_ps(&rig, 4));
+    iommu_rig_release(&rig);
 }
 
 /* A domain's invalidation leaves the other domain's entries, tables and contexts alone. */
@@ -526,24 +528,24 @@ static void domain_invalidation_is_selective(void **state)
     (void)state;
     struct rig rig;
     struct iommu_params params = fake_params();
-    rig_init(&rig, &params);
+    iommu_rig_init(&rig, &params);
     struct iommu_domain *a = domain_with(&rig, ID_A), *b = domain_with(&rig, ID_B);
     map(a, 0, HOST, 8 * KIB, 4 * KIB);
     map(b, 0, HOST + GIB, 8 * KIB, 4 * KIB);
     took(&rig, ID_A, 0, HOST, 0);
     took(&rig, ID_B, 0, HOST + GIB, 0);
-    uint64_t did_a = rig_peek(&rig, rig_context(&rig, ID_A) + 8) >> 8 & 0xffff;
+    uint64_t did_a = iommu_rig_peek(&rig, iommu_rig_context(&rig, ID_A) + 8) >> 8 & 0xffff;
     sim_time lookup = params.lookup_ps;
     iommu_reg_write(rig.iommu, VTD_IOTLB, 8,
                     VTD_IOTLB_IVT | (uint64_t)VTD_DOMAIN << 60 | did_a << 32);
     assert_int_equal(took(&rig, ID_B, 0, HOST + GIB, 10000000), lookup);
     assert_int_equal(took(&rig, ID_B, 0x1000, HOST + GIB + 0x1000, 10000000),
-                     lookup + rig_walk_ps(&rig, 1));
-    assert_int_equal(took(&rig, ID_A, 0, HOST, 10000000), lookup + rig_walk_ps(&rig, 4));
+                     lookup + iommu_rig_walk_ps(&rig, 1));
+    assert_int_equal(took(&rig, ID_A, 0, HOST, 10000000), lookup + iommu_rig_walk_ps(&rig, 4));
     iommu_reg_write(rig.iommu, VTD_CCMD, 8, VTD_CCMD_ICC | (uint64_t)VTD_DOMAIN << 61 | did_a);
     assert_int_equal(took(&rig, ID_B, 0, HOST + GIB, 20000000), lookup);
-    assert_int_equal(took(&rig, ID_A, 0, HOST, 20000000), lookup + rig_walk_ps(&rig, 2));
-    rig_release(&rig);
+    assert_int_equal(took(&rig, ID_A, 0, HOST, 20000000), lookup + iommu_rig_walk_ps(&rig, 2));
+    iommu_rig_release(&rig);
 }
 
 static void context_stale_until_invalidated(void **state)
@@ -551,15 +553,15 @@ static void context_stale_until_invalidated(void **state)
     (void)state;
     struct rig rig;
     struct iommu_params params = fake_params();
-    rig_init(&rig, &params);
+    iommu_rig_init(&rig, &params);
     struct iommu_domain *a = domain_with(&rig, ID_A), *b = domain_with(&rig, ID_B);
     map(a, 0, HOST, 4 * KIB, 4 * KIB);
     map(b, 0, HOST + GIB, 4 * KIB, 4 * KIB);
     took(&rig, ID_A, 0, HOST, 0);
-    uint64_t context_a = rig_context(&rig, ID_A), context_b = rig_context(&rig, ID_B);
-    uint64_t did_a = rig_peek(&rig, context_a + 8) >> 8 & 0xffff;
-    rig_poke(&rig, context_a, rig_peek(&rig, context_b));
-    rig_poke(&rig, context_a + 8, rig_peek(&rig, context_b + 8));
+    uint64_t context_a = iommu_rig_context(&rig, ID_A), context_b = iommu_rig_context(&rig, ID_B);
+    uint64_t did_a = iommu_rig_peek(&rig, context_a + 8) >> 8 & 0xffff;
+    iommu_rig_poke(&rig, context_a, iommu_rig_peek(&rig, context_b));
+    iommu_rig_poke(&rig, context_a + 8, iommu_rig_peek(&rig, context_b + 8));
     took(&rig, ID_A, 0, HOST, 10000000);
     /* Of another device, of another domain: no effect. Of this one: effect. */
     uint64_t command = VTD_CCMD_ICC | (uint64_t)VTD_SELECTIVE << 61;
@@ -569,7 +571,7 @@ static void context_stale_until_invalidated(void **state)
     iommu_reg_write(rig.iommu, VTD_CCMD, 8, command | (uint64_t)ID_A << 16 | did_a);
     assert_int_equal(iommu_reg_read(rig.iommu, VTD_CCMD, 8) & VTD_CCMD_ICC, 0);
     took(&rig, ID_A, 0, HOST + GIB, 30000000);
-    rig_release(&rig);
+    iommu_rig_release(&rig);
 }
 
 static void detached_devices_reach_nothing(void **state)
@@ -577,21 +579,21 @@ static void detached_devices_reach_nothing(void **state)
     (void)state;
     struct rig rig;
     struct iommu_params params = fake_params();
-    rig_init(&rig, &params);
+    iommu_rig_init(&rig, &params);
     struct iommu_domain *domain = domain_with(&rig, ID_A);
     assert_true(iommu_domain_attach(domain, ID_A + 1));
     map(domain, 0, HOST, 4 * KIB, 4 * KIB);
     took(&rig, ID_A, 0, HOST, 0);
     took(&rig, ID_A + 1, 0, HOST, 0);
     iommu_domain_detach(domain, ID_A);
-    struct iommu_translation t = rig_translate(&rig, ID_A, 0, false, 10000000);
+    struct iommu_translation t = iommu_rig_translate(&rig, ID_A, 0, false, 10000000);
     assert_int_equal(t.fault, IOMMU_FAULT_CONTEXT_NOT_PRESENT);
     assert_int_equal(t.hpa.v, 0);
     took(&rig, ID_A + 1, 0, HOST, 10000000);
     iommu_domain_detach(domain, ID_A + 1);
-    assert_int_equal(rig_translate(&rig, ID_A + 1, 0, false, 10000000).fault,
+    assert_int_equal(iommu_rig_translate(&rig, ID_A + 1, 0, false, 10000000).fault,
                      IOMMU_FAULT_ROOT_NOT_PRESENT);
-    rig_release(&rig);
+    iommu_rig_release(&rig);
 }
 
 static void parameters_are_checked(void **state)

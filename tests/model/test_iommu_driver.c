@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "tests/model/iommu_fake.h"
+#include "tests/support/iommu_fake.h"
 
 #include <errno.h>
 
@@ -46,14 +46,15 @@ static void faults_drain(struct rig *rig)
 
 static void expect_at(struct rig *rig, uint64_t iova, uint64_t hpa)
 {
-    struct iommu_translation t = rig_translate_later(rig, ID, iova, true);
+    struct iommu_translation t = iommu_rig_translate_later(rig, ID, iova, true);
     assert_int_equal(t.fault, IOMMU_OK);
     assert_int_equal(t.hpa.v, hpa);
 }
 
 static void expect_nothing_at(struct rig *rig, uint64_t iova)
 {
-    assert_int_equal(rig_translate_later(rig, ID, iova, true).fault, IOMMU_FAULT_WRITE_DENIED);
+    assert_int_equal(iommu_rig_translate_later(rig, ID, iova, true).fault,
+                     IOMMU_FAULT_WRITE_DENIED);
     faults_drain(rig);
 }
 
@@ -61,7 +62,7 @@ static struct iommu_domain *start(struct rig *rig, unsigned levels)
 {
     struct iommu_params params = fake_params();
     params.levels = levels;
-    rig_init(rig, &params);
+    iommu_rig_init(rig, &params);
     struct iommu_domain *domain = iommu_domain_new(rig->driver);
     assert_true(iommu_domain_attach(domain, ID));
     return domain;
@@ -101,7 +102,7 @@ static void bad_arguments(void **state)
         /* The last page. */
         assert_int_equal(map(domain, limit - 4 * KIB, HOST, 4 * KIB, 4 * KIB), 0);
         expect_at(&rig, limit - 1, HOST + 0xfff);
-        rig_release(&rig);
+        iommu_rig_release(&rig);
     }
 }
 
@@ -140,7 +141,7 @@ static void failure_changes_nothing(void **state)
     assert_int_equal(unmap(domain, 2 * MIB + GIB, 2 * MIB), 0);
     expect_nothing_at(&rig, 2 * MIB + GIB);
     expect_at(&rig, 4 * MIB + GIB, HOST + 2 * MIB);
-    rig_release(&rig);
+    iommu_rig_release(&rig);
 }
 
 /* Without pages there is no driver, no domain, no attachment; and nothing is lost. */
@@ -149,7 +150,7 @@ static void running_out_of_pages(void **state)
     (void)state;
     struct rig rig;
     struct iommu_params params = fake_params();
-    rig_hardware(&rig, &params);
+    iommu_rig_hardware(&rig, &params);
     struct iommu_driver_host host = fake_driver_host(&rig.fake);
     for (uint64_t pages = 0; pages < 3; pages++) {
         rig.fake.pages_left = pages;
@@ -168,7 +169,7 @@ static void running_out_of_pages(void **state)
     struct iommu_domain *domain = iommu_domain_new(rig.driver);
     assert_non_null(domain);
     assert_false(iommu_domain_attach(domain, ID));
-    rig_release(&rig);
+    iommu_rig_release(&rig);
 }
 
 static void unmap_takes_effect(void **state)
@@ -202,7 +203,7 @@ static void unmap_takes_effect(void **state)
             expect_nothing_at(&rig, iova + bytes - 1);
             expect_nothing_at(&rig, iova + bytes / 2);
         }
-        rig_release(&rig);
+        iommu_rig_release(&rig);
     }
 }
 
@@ -230,7 +231,7 @@ static void superpage_over_empty_table(void **state)
     assert_int_equal(map(domain, 0, HOST + 2 * GIB, GIB, GIB), 0);
     assert_int_equal(iommu_driver_table_bytes(rig.driver), before - 2 * PAGE_BYTES);
     expect_at(&rig, 4 * MIB, HOST + 2 * GIB + 4 * MIB);
-    rig_release(&rig);
+    iommu_rig_release(&rig);
 }
 
 /* ---- Random operations against a reference --------------------------------------------------- */
@@ -278,8 +279,8 @@ static int reference_unmap(struct reference *ref, uint64_t first, uint64_t n)
 static void check_page(struct rig *rig, const struct reference *ref, uint64_t page, bool write,
                        uint64_t offset)
 {
-    struct iommu_translation t = rig_translate_later(rig, ID, REF_BASE + page * PAGE_BYTES + offset,
-                                                     write);
+    struct iommu_translation t =
+        iommu_rig_translate_later(rig, ID, REF_BASE + page * PAGE_BYTES + offset, write);
     unsigned needed = write ? IOMMU_WRITE : IOMMU_READ;
     if (ref->hpa[page] != 0 && (ref->permissions[page] & needed) != 0) {
         assert_int_equal(t.fault, IOMMU_OK);
@@ -324,7 +325,7 @@ static void random_against_reference(void **state)
         struct rig rig;
         struct iommu_params params = fake_params();
         params.levels = levels;
-        rig_init(&rig, &params);
+        iommu_rig_init(&rig, &params);
         uint64_t before = iommu_driver_table_bytes(rig.driver), live = rig.fake.n_live;
         struct iommu_domain *domain = iommu_domain_new(rig.driver);
         assert_true(iommu_domain_attach(domain, ID));
@@ -344,7 +345,7 @@ static void random_against_reference(void **state)
         iommu_domain_free(domain);
         assert_int_equal(iommu_driver_table_bytes(rig.driver), before);
         assert_int_equal(rig.fake.n_live, live);
-        rig_release(&rig);
+        iommu_rig_release(&rig);
     }
 }
 
@@ -353,7 +354,7 @@ static void domains_come_and_go(void **state)
     (void)state;
     struct rig rig;
     struct iommu_params params = fake_params();
-    rig_init(&rig, &params);
+    iommu_rig_init(&rig, &params);
     uint64_t before = iommu_driver_table_bytes(rig.driver);
     struct iommu_domain *domains[100];
     uint16_t did[100];
@@ -361,25 +362,25 @@ static void domains_come_and_go(void **state)
         domains[i] = iommu_domain_new(rig.driver);
         uint16_t id = (uint16_t)(i * 97);
         assert_true(iommu_domain_attach(domains[i], id));
-        did[i] = (uint16_t)(rig_peek(&rig, rig_context(&rig, id) + 8) >> 8);
+        did[i] = (uint16_t)(iommu_rig_peek(&rig, iommu_rig_context(&rig, id) + 8) >> 8);
         for (unsigned n = 0; n < i; n++)
             assert_int_not_equal(did[i], did[n]);
         assert_int_equal(map(domains[i], 0, HOST + i * GIB, 4 * KIB, 4 * KIB), 0);
     }
     for (unsigned i = 0; i < 100; i++)
-        assert_int_equal(rig_translate_later(&rig, (uint16_t)(i * 97), 0, false).hpa.v,
+        assert_int_equal(iommu_rig_translate_later(&rig, (uint16_t)(i * 97), 0, false).hpa.v,
                          HOST + i * GIB);
     for (unsigned i = 0; i < 100; i += 2)
         iommu_domain_free(domains[i]);
     for (unsigned i = 0; i < 100; i++) {
-        struct iommu_translation t = rig_translate_later(&rig, (uint16_t)(i * 97), 0, false);
+        struct iommu_translation t = iommu_rig_translate_later(&rig, (uint16_t)(i * 97), 0, false);
         assert_int_equal(t.fault == IOMMU_OK, i % 2);
         assert_int_equal(t.hpa.v, i % 2 != 0 ? HOST + i * GIB : 0);
     }
     for (unsigned i = 1; i < 100; i += 2)
         iommu_domain_free(domains[i]);
     assert_int_equal(iommu_driver_table_bytes(rig.driver), before);
-    rig_release(&rig);
+    iommu_rig_release(&rig);
 }
 
 /* All 16 bits of identifiers are given out before one comes back, with nothing left behind. */
@@ -388,10 +389,10 @@ static void identifiers_go_round(void **state)
     (void)state;
     struct rig rig;
     struct iommu_params params = fake_params();
-    rig_init(&rig, &params);
+    iommu_rig_init(&rig, &params);
     struct iommu_domain *domain = iommu_domain_new(rig.driver);
     assert_true(iommu_domain_attach(domain, ID));
-    uint64_t first = rig_peek(&rig, rig_context(&rig, ID) + 8) >> 8 & 0xffff;
+    uint64_t first = iommu_rig_peek(&rig, iommu_rig_context(&rig, ID) + 8) >> 8 & 0xffff;
     assert_int_equal(map(domain, 0, HOST, 4 * KIB, 4 * KIB), 0);
     expect_at(&rig, 0, HOST);
     iommu_domain_free(domain);
@@ -399,7 +400,7 @@ static void identifiers_go_round(void **state)
     do { /* the numbers go round */
         domain = iommu_domain_new(rig.driver);
         assert_true(iommu_domain_attach(domain, ID));
-        did = rig_peek(&rig, rig_context(&rig, ID) + 8) >> 8 & 0xffff;
+        did = iommu_rig_peek(&rig, iommu_rig_context(&rig, ID) + 8) >> 8 & 0xffff;
         assert_in_range(did, 2, 65535);
         n++;
         if (did != first)
@@ -407,7 +408,7 @@ static void identifiers_go_round(void **state)
     } while (did != first);
     assert_int_equal(n, 65534);
     expect_nothing_at(&rig, 0);
-    rig_release(&rig);
+    iommu_rig_release(&rig);
 }
 
 /* A driver after one that just stopped (a crash) finds stale caches, faults and a used queue, and
@@ -420,7 +421,8 @@ static void driver_after_crash(void **state)
     struct iommu_driver *first = rig.driver;
     assert_int_equal(map(domain, 0, HOST, 8 * KIB, 4 * KIB), 0);
     expect_at(&rig, 0, HOST);
-    assert_int_equal(rig_translate_later(&rig, ID, GIB, false).fault, IOMMU_FAULT_READ_DENIED);
+    assert_int_equal(iommu_rig_translate_later(&rig, ID, GIB, false).fault,
+                     IOMMU_FAULT_READ_DENIED);
     uint64_t queue = iommu_reg_read(rig.iommu, VTD_IQA, 8);
     uint64_t tail = iommu_reg_read(rig.iommu, VTD_IQT, 8);
     iommu_reg_write(rig.iommu, VTD_GCMD, 4, 0);
@@ -428,7 +430,8 @@ static void driver_after_crash(void **state)
     struct iommu_driver_host host = fake_driver_host(&rig.fake);
     rig.driver = iommu_driver_new(rig.iommu, &host);
     assert_int_equal(iommu_reg_read(rig.iommu, VTD_FSTS, 4) & VTD_FSTS_PPF, 0);
-    assert_int_equal(rig_translate_later(&rig, ID, 0, false).fault, IOMMU_FAULT_ROOT_NOT_PRESENT);
+    assert_int_equal(iommu_rig_translate_later(&rig, ID, 0, false).fault,
+                     IOMMU_FAULT_ROOT_NOT_PRESENT);
     assert_int_equal(iommu_reg_read(rig.iommu, VTD_FSTS, 4), VTD_FSTS_PPF); /* record 0 again */
     faults_drain(&rig);
     domain = iommu_domain_new(rig.driver); /* the same identifier as before */
@@ -441,7 +444,7 @@ static void driver_after_crash(void **state)
     iommu_reg_write(rig.iommu, VTD_IQA, 8, queue);
     iommu_reg_write(rig.iommu, VTD_IQT, 8, tail);
     iommu_reg_write(rig.iommu, VTD_GCMD, 4, VTD_GCMD_QIE); /* does its commands once more */
-    rig_release(&rig);
+    iommu_rig_release(&rig);
 }
 
 /* A second driver after a first finds the hardware usable. */
@@ -452,22 +455,24 @@ static void driver_restarts(void **state)
     struct iommu_domain *domain = start(&rig, 4);
     assert_int_equal(map(domain, 0, HOST, 4 * KIB, 4 * KIB), 0);
     expect_at(&rig, 0, HOST);
-    assert_int_equal(rig_translate_later(&rig, ID, GIB, false).fault, IOMMU_FAULT_READ_DENIED);
+    assert_int_equal(iommu_rig_translate_later(&rig, ID, GIB, false).fault,
+                     IOMMU_FAULT_READ_DENIED);
     uint64_t address;
     uint32_t data;
     assert_true(iommu_irte_new(rig.driver, ID, 1, 2, &address, &data) >= 0);
     iommu_driver_free(rig.driver);
     assert_int_equal(rig.fake.n_live, 0);
-    assert_int_equal(rig_translate_later(&rig, ID, GIB, false).hpa.v, GIB);
+    assert_int_equal(iommu_rig_translate_later(&rig, ID, GIB, false).hpa.v, GIB);
     struct iommu_driver_host host = fake_driver_host(&rig.fake);
     rig.driver = iommu_driver_new(rig.iommu, &host);
-    assert_int_equal(rig_translate_later(&rig, ID, 0, false).fault, IOMMU_FAULT_ROOT_NOT_PRESENT);
+    assert_int_equal(iommu_rig_translate_later(&rig, ID, 0, false).fault,
+                     IOMMU_FAULT_ROOT_NOT_PRESENT);
     faults_drain(&rig);
     domain = iommu_domain_new(rig.driver);
     assert_true(iommu_domain_attach(domain, ID));
     assert_int_equal(map(domain, 0, HOST + GIB, 4 * KIB, 4 * KIB), 0);
     expect_at(&rig, 0, HOST + GIB);
-    rig_release(&rig);
+    iommu_rig_release(&rig);
 }
 
 int main(void)

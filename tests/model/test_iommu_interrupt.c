@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "tests/model/iommu_fake.h"
+#include "tests/support/iommu_fake.h"
 
 #define ID 0x0310
 
@@ -14,7 +14,7 @@ static int setup(void **state)
 {
     struct rig *rig = malloc(sizeof(*rig));
     struct iommu_params params = fake_params();
-    rig_init(rig, &params);
+    iommu_rig_init(rig, &params);
     *state = rig;
     return 0;
 }
@@ -22,7 +22,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct rig *rig = *state;
-    rig_release(rig);
+    iommu_rig_release(rig);
     free(rig);
     return 0;
 }
@@ -67,8 +67,8 @@ static void flush_interrupts(struct rig *rig)
     uint64_t tail = iommu_reg_read(rig->iommu, VTD_IQT, 8);
     uint64_t queue = iommu_reg_read(rig->iommu, VTD_IQA, 8) & ~UINT64_C(0xfff);
     for (unsigned i = 0; i < 256; i++) {
-        rig_poke(rig, queue + tail, VTD_QI_IEC);
-        rig_poke(rig, queue + tail + 8, 0);
+        iommu_rig_poke(rig, queue + tail, VTD_QI_IEC);
+        iommu_rig_poke(rig, queue + tail + 8, 0);
         tail = (tail + 16) % PAGE_BYTES;
         iommu_reg_write(rig->iommu, VTD_IQT, 8, tail);
     }
@@ -79,7 +79,7 @@ static void off_means_what_it_says(void **state)
 {
     struct rig *rig = *state;
     expect_delivered(rig, ID, 0xfee2a000, 0x4051, 0x2a, 0x51);
-    assert_int_equal(rig_stat(rig, "interrupts"), 1);
+    assert_int_equal(iommu_rig_stat(rig, "interrupts"), 1);
 }
 
 static void remapped(void **state)
@@ -111,7 +111,7 @@ static void remapped(void **state)
     expect_blocked(rig, ID + 1, address[1], data[1], IOMMU_FAULT_INTERRUPT_NOT_PRESENT,
                    (uint16_t)index[1]);
     expect_delivered(rig, ID, address[0], data[0], 0x10000, 0x60);
-    assert_int_equal(rig_stat(rig, "interrupts_blocked"), 4);
+    assert_int_equal(iommu_rig_stat(rig, "interrupts_blocked"), 4);
 }
 
 static void entries_run_out_and_come_back(void **state)
@@ -139,7 +139,7 @@ static void bad_requests_and_entries(void **state)
     uint32_t data;
     int index = iommu_irte_new(rig->driver, ID, 5, 0x61, &address, &data);
     uint64_t at = irte_at(rig, (unsigned)index);
-    uint64_t lo = rig_peek(rig, at), hi = rig_peek(rig, at + 8);
+    uint64_t lo = iommu_rig_peek(rig, at), hi = iommu_rig_peek(rig, at + 8);
     const struct {
         uint64_t lo, hi;
         enum iommu_fault fault;
@@ -153,20 +153,20 @@ static void bad_requests_and_entries(void **state)
         { lo, hi ^ 1, IOMMU_FAULT_INTERRUPT_SOURCE },
     };
     for (size_t i = 0; i < SIM_N_ELEMENTS(bad); i++) {
-        rig_poke(rig, at, bad[i].lo);
-        rig_poke(rig, at + 8, bad[i].hi);
+        iommu_rig_poke(rig, at, bad[i].lo);
+        iommu_rig_poke(rig, at + 8, bad[i].hi);
         flush_interrupts(rig);
         expect_blocked(rig, ID, address, data, bad[i].fault, (uint16_t)index);
         /* With fault processing disabled: blocked, no record. */
-        rig_poke(rig, at, bad[i].lo | VTD_FPD);
+        iommu_rig_poke(rig, at, bad[i].lo | VTD_FPD);
         flush_interrupts(rig);
         uint32_t to;
         uint8_t with;
         assert_false(iommu_remap_interrupt(rig->iommu, ID, address, data, &to, &with));
         assert_int_equal(iommu_reg_read(rig->iommu, VTD_FSTS, 4) & VTD_FSTS_PPF, 0);
     }
-    rig_poke(rig, at, lo);
-    rig_poke(rig, at + 8, hi);
+    iommu_rig_poke(rig, at, lo);
+    iommu_rig_poke(rig, at + 8, hi);
     flush_interrupts(rig);
     expect_delivered(rig, ID, address, data, 5, 0x61);
     /* Beyond the table: handle 256, handle bit 15, and by sub-handle. */
@@ -197,9 +197,9 @@ static void sub_handles_and_source_qualifiers(void **state)
     /* SQ: 1 ignores function bit 2, 2 bits 2:1, 3 bits 2:0. */
     const uint16_t ignored[] = { 0, 4, 6, 7 };
     uint64_t at = irte_at(rig, (unsigned)first);
-    uint64_t hi = rig_peek(rig, at + 8);
+    uint64_t hi = iommu_rig_peek(rig, at + 8);
     for (unsigned sq = 0; sq < 4; sq++) {
-        rig_poke(rig, at + 8, hi | sq << 16);
+        iommu_rig_poke(rig, at + 8, hi | sq << 16);
         flush_interrupts(rig);
         for (uint16_t function = 0; function < 8; function++) {
             if ((function & ~ignored[sq]) == 0)
@@ -211,7 +211,7 @@ static void sub_handles_and_source_qualifiers(void **state)
         expect_blocked(rig, ID | 8, base, 0, IOMMU_FAULT_INTERRUPT_SOURCE, (uint16_t)first);
     }
     /* SVT 2: buses 3 to 5; SVT 0: anybody. */
-    rig_poke(rig, at + 8, 2u << 18 | 0x0305);
+    iommu_rig_poke(rig, at + 8, 2u << 18 | 0x0305);
     flush_interrupts(rig);
     for (uint16_t bus = 2; bus <= 6; bus++) {
         if (bus >= 3 && bus <= 5)
@@ -220,7 +220,7 @@ static void sub_handles_and_source_qualifiers(void **state)
             expect_blocked(rig, (uint16_t)(bus << 8), base, 0, IOMMU_FAULT_INTERRUPT_SOURCE,
                            (uint16_t)first);
     }
-    rig_poke(rig, at + 8, 0);
+    iommu_rig_poke(rig, at + 8, 0);
     flush_interrupts(rig);
     expect_delivered(rig, 0xffff, base, 0, 1, 0x70);
 }
@@ -237,12 +237,12 @@ static void legacy_mode(void **state)
     uint32_t command = VTD_GCMD_TE | VTD_GCMD_QIE | VTD_GCMD_IRE | VTD_GCMD_CFI;
     iommu_reg_write(rig->iommu, VTD_GCMD, 4, command | VTD_GCMD_SIRTP);
     uint64_t at = irte_at(rig, (unsigned)index);
-    uint64_t lo = rig_peek(rig, at);
-    rig_poke(rig, at, lo | UINT64_C(0x2b) << 40);
+    uint64_t lo = iommu_rig_peek(rig, at);
+    iommu_rig_poke(rig, at, lo | UINT64_C(0x2b) << 40);
     flush_interrupts(rig);
     expect_delivered(rig, ID, address, data, 0x2b, 0x61);
     expect_delivered(rig, ID, 0xfee2a000, 0x51, 0x2a, 0x51);
-    rig_poke(rig, at, lo | UINT64_C(1) << 32);
+    iommu_rig_poke(rig, at, lo | UINT64_C(1) << 32);
     flush_interrupts(rig);
     expect_blocked(rig, ID, address, data, IOMMU_FAULT_INTERRUPT_RESERVED, (uint16_t)index);
     /* In extended mode compatibility messages never pass. */
@@ -267,14 +267,16 @@ static void entry_cache(void **state)
         expect_delivered(rig, ID, address[i], data, i, 0x40);
     }
     for (unsigned i = 0; i < 4; i++)
-        rig_poke(rig, irte_at(rig, i), rig_peek(rig, irte_at(rig, i)) | UINT64_C(0x50) << 32);
+        iommu_rig_poke(rig, irte_at(rig, i),
+                       iommu_rig_peek(rig, irte_at(rig, i)) | UINT64_C(0x50) << 32);
     for (unsigned i = 0; i < 4; i++)
         expect_delivered(rig, ID, address[i], data, i, 0x40);
     /* Indices 2 and 3 (mask 1), in a queue of our own. */
     uint64_t tail = iommu_reg_read(rig->iommu, VTD_IQT, 8);
     uint64_t queue = iommu_reg_read(rig->iommu, VTD_IQA, 8) & ~UINT64_C(0xfff);
-    rig_poke(rig, queue + tail, VTD_QI_IEC | VTD_QI_IEC_G | UINT64_C(1) << 27 | UINT64_C(2) << 32);
-    rig_poke(rig, queue + tail + 8, 0);
+    iommu_rig_poke(rig, queue + tail,
+                   VTD_QI_IEC | VTD_QI_IEC_G | UINT64_C(1) << 27 | UINT64_C(2) << 32);
+    iommu_rig_poke(rig, queue + tail + 8, 0);
     iommu_reg_write(rig->iommu, VTD_IQT, 8, tail + 16);
     for (unsigned i = 0; i < 4; i++)
         expect_delivered(rig, ID, address[i], data, i >= 2 ? i | 0x50 : i, 0x40);
@@ -284,8 +286,8 @@ static void entry_cache(void **state)
 
 static void put(struct rig *rig, uint64_t queue, unsigned slot, uint64_t lo, uint64_t hi)
 {
-    rig_poke(rig, queue + 16 * slot, lo);
-    rig_poke(rig, queue + 16 * slot + 8, hi);
+    iommu_rig_poke(rig, queue + 16 * slot, lo);
+    iommu_rig_poke(rig, queue + 16 * slot + 8, hi);
 }
 
 static void queue_stops_at_errors(void **state)
@@ -315,16 +317,16 @@ static void queue_stops_at_errors(void **state)
         iommu_reg_write(iommu, VTD_IQT, 8, 3 * 16);
         assert_int_equal(iommu_reg_read(iommu, VTD_IQH, 8), 16);
         assert_int_equal(iommu_reg_read(iommu, VTD_FSTS, 4), VTD_FSTS_IQE);
-        assert_int_equal(rig_peek(rig, status), 1);
+        assert_int_equal(iommu_rig_peek(rig, status), 1);
         /* More work does not help; a better descriptor and clearing the error does. */
         put(rig, queue, 3, wait | UINT64_C(4) << 32, status);
         iommu_reg_write(iommu, VTD_IQT, 8, 4 * 16);
-        assert_int_equal(rig_peek(rig, status), 1);
+        assert_int_equal(iommu_rig_peek(rig, status), 1);
         put(rig, queue, 1, wait | UINT64_C(2) << 32, status);
         iommu_reg_write(iommu, VTD_FSTS, 4, VTD_FSTS_IQE);
         assert_int_equal(iommu_reg_read(iommu, VTD_FSTS, 4), 0);
         assert_int_equal(iommu_reg_read(iommu, VTD_IQH, 8), 64);
-        assert_int_equal(rig_peek(rig, status), 4);
+        assert_int_equal(iommu_rig_peek(rig, status), 4);
     }
     /* A tail beyond the queue. */
     iommu_reg_write(iommu, VTD_IQT, 8, 256 * 16);
@@ -348,7 +350,8 @@ static void queue_wraps_and_waits(void **state)
         put(rig, queue, i % 512, VTD_QI_WAIT | VTD_QI_WAIT_SW | (uint64_t)i << 32,
             status + i % 8 * 4);
         iommu_reg_write(iommu, VTD_IQT, 8, (i + 1) % 512 * 16);
-        assert_int_equal((uint32_t)(rig_peek(rig, status + (i % 8 & ~1u) * 4) >> (i % 2 * 32)), i);
+        assert_int_equal(
+            (uint32_t)(iommu_rig_peek(rig, status + (i % 8 & ~1u) * 4) >> (i % 2 * 32)), i);
     }
     /* Interrupt on completion: pending while masked, sent when unmasked, once until served. */
     put(rig, queue, 1100 % 512, VTD_QI_WAIT | VTD_QI_WAIT_IF, 0);

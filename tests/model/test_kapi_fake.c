@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "tests/model/fake_kapi.h"
+#include "tests/support/fake/fake_kapi.h"
 
 /* A device with one queue: interrupts, NAPI, a timer, a thread that waits, work. */
 struct part {

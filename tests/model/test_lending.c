@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "tests/model/lend_rig.h"
+#include "tests/support/lend_rig.h"
 
 /* ---- Transparent ----------------------------------------------------------------------------- */
 
@@ -19,7 +19,7 @@ static void transparent_body(struct lf_host *host, void *arg)
     struct k_pci_dev *dev = lend_borrow_device(borrow);
     struct lf_device *real = &host->rig->host[1].device[0];
     assert_non_null(dev);
-    assert_ptr_equal(dev->driver, &driver);
+    assert_ptr_equal(dev->driver, &lend_driver);
     /* Forwarded. */
     assert_int_equal(k_config_read(dev, 0, 4), LF_VENDOR | LF_DEVICE << 16);
     k_config_write(dev, 0xf0, 4, 0x12345678);
@@ -154,10 +154,10 @@ static void test_paths(void **state)
     struct lf_rig *rig = calloc(1, sizeof *rig);
     struct attempt a = { .id = DEVICE(0), .peer = 3 };
     (void)state;
-    rig_init(rig);
+    lend_rig_init(rig);
     rig->through_switch = true;
     for (unsigned i = 0; i < 3; i++)
-        lf_host_add(rig, &plain, 2, i == 2 ? 2 : 0);
+        lf_host_add(rig, &lend_plain, 2, i == 2 ? 2 : 0);
     rig->host[2].device[1].f.pci.device.node = 1;
     rig->host[2].bridge[1].f.pci.device.node = 1;
     start_all(rig);
@@ -210,7 +210,7 @@ static void test_all_at_once(void **state)
         struct fake_options o = {
             .seed = seed, .msix = true, .iommu = seed & 1, .stall_percent = 10
         };
-        rig_init(rig);
+        lend_rig_init(rig);
         rig->through_switch = true;
         for (unsigned i = 0; i < LF_HOSTS; i++)
             lf_host_add(rig, &o, 1, 2);
@@ -520,8 +520,8 @@ static void expect_lendable(struct lf_rig *rig, struct lf_host *host)
 static struct lf_rig *three_hosts(bool iommu)
 {
     struct lf_rig *rig = calloc(1, sizeof *rig);
-    struct fake_options o = plain;
-    rig_init(rig);
+    struct fake_options o = lend_plain;
+    lend_rig_init(rig);
     o.iommu = iommu;
     rig->through_switch = true;
     for (unsigned i = 0; i < 3; i++)
@@ -692,10 +692,10 @@ static void test_no_leak(void **state)
     struct lf_call call[RANDOM_HOSTS + 1] = { { .host = NULL } };
     struct lend_usage before[RANDOM_HOSTS];
     struct lf_entries entries[RANDOM_HOSTS];
-    struct fake_options o = plain;
+    struct fake_options o = lend_plain;
     uint64_t pages[RANDOM_HOSTS];
     (void)state;
-    rig_init(rig);
+    lend_rig_init(rig);
     rig->through_switch = true;
     o.stall_percent = 2;
     for (unsigned i = 0; i < RANDOM_HOSTS; i++) {

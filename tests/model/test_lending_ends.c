@@ -4,7 +4,7 @@
  * transfer, a lender that takes its device back. What the device may reach is asked of the
  * hardware: a requester submits transfers with addresses of the test's choice.
  */
-#include "tests/model/world_fixture.h"
+#include "tests/support/world_fixture.h"
 
 #include <errno.h>
 #include <string.h>

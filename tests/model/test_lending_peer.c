@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "tests/model/lend_rig.h"
+#include "tests/support/lend_rig.h"
 
 #define BORROWER 0
 #define FIRST    1 /* has two devices to lend */
@@ -65,10 +65,10 @@ static struct peers *peers_open(unsigned iommus, unsigned n_bridges)
 {
     struct peers *p = calloc(1, sizeof *p);
     p->rig = calloc(1, sizeof *p->rig);
-    rig_init(p->rig);
+    lend_rig_init(p->rig);
     p->rig->through_switch = true;
     for (unsigned i = 0; i < N_HOSTS; i++) {
-        struct fake_options o = plain;
+        struct fake_options o = lend_plain;
         o.iommu = iommus >> i & 1;
         lf_host_add(p->rig, &o, i == BORROWER ? 1 : n_bridges, i == BORROWER ? 1 : 2);
     }
@@ -702,8 +702,8 @@ static bool wanted(const struct k_pci_dev *dev, void *context)
 static struct lf_rig *random_open(void)
 {
     struct lf_rig *rig = calloc(1, sizeof *rig);
-    struct fake_options o = plain;
-    rig_init(rig);
+    struct fake_options o = lend_plain;
+    lend_rig_init(rig);
     rig->through_switch = true;
     o.stall_percent = 2;
     for (unsigned i = 0; i < RANDOM_HOSTS; i++) {
@@ -720,7 +720,7 @@ static struct lf_rig *random_open(void)
         host->kernel->n_pci_drivers--; /* none, that is */
         k_pci_add(host->kernel, &host->device[RANDOM_DEVICES].f.pci);
         host->kernel->n_pci_drivers++;
-        lf_driver_now = &driver;
+        lf_driver_now = &lend_driver;
     }
     return rig;
 }

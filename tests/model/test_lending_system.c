@@ -4,7 +4,7 @@
  * either, or none. Every byte is checked at its destination. Then it goes back, and nothing is
  * left.
  */
-#include "tests/model/world_fixture.h"
+#include "tests/support/world_fixture.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Links: latency, rate, ordering, credits, errors. */
-#include "tests/model/pcie_rig.h"
+#include "tests/support/pcie_rig.h"
 
 #include "models/pcie/link/link.h"
 
@@ -12,16 +12,16 @@ struct pair {
 
 static void pair_init(struct pair *pair, unsigned generation, unsigned lanes)
 {
-    rig_init(&pair->rig, 1);
+    pcie_rig_init(&pair->rig, 1);
     pair->a = end_new(&pair->rig, "a", generation, lanes);
     pair->b = end_new(&pair->rig, "b", generation, lanes);
 }
 
 static void pair_join(struct pair *pair, sim_time latency_ps)
 {
-    struct pcie_link_params params = rig_link_params(latency_ps);
+    struct pcie_link_params params = pcie_rig_link_params(latency_ps);
 
-    rig_join(&pair->rig, &pair->a->port, &pair->b->port, &params);
+    pcie_rig_join(&pair->rig, &pair->a->port, &pair->b->port, &params);
 }
 
 /* Everything arrived, was freed and its credits are accounted for. */
@@ -32,7 +32,7 @@ static void pair_done(struct pair *pair)
     assert_true(pcie_port_credits_whole(&pair->b->port));
     end_free(pair->a);
     end_free(pair->b);
-    rig_release(&pair->rig);
+    pcie_rig_release(&pair->rig);
 }
 
 /* ---- Latency --------------------------------------------------------------------------------- */
@@ -46,12 +46,12 @@ static void unloaded_once(unsigned generation, unsigned lanes, enum tlp_type typ
     pair_init(&pair, generation, lanes);
     pair.b->port.cut_through = cut_through;
     pair_join(&pair, latency_ps);
-    struct tlp *tlp = rig_tlp(&pair.rig, type, ABOVE_4G, bytes, 1);
+    struct tlp *tlp = pcie_rig_tlp(&pair.rig, type, ABOVE_4G, bytes, 1);
     tlp->stamp = stamp_new(pair.rig.pcie, 0);
     sim_time wire_ps = spec_wire_ps(generation, lanes, tlp_wire_bytes(tlp));
     assert_int_equal(pcie_port_wire_ps(&pair.a->port, tlp_wire_bytes(tlp)), wire_ps);
     pcie_port_send(&pair.a->port, tlp, at_ps);
-    rig_run(&pair.rig);
+    pcie_rig_run(&pair.rig);
 
     const struct arrival *got = pair.b->got;
     assert_int_equal(pair.b->n_got, 1);
@@ -92,10 +92,10 @@ static void skp_sets_take_their_share(void **state)
     (void)state;
     for (size_t i = 0; i < SIM_N_ELEMENTS(row); i++) {
         struct pair pair;
-        struct pcie_link_params params = rig_link_params(0);
+        struct pcie_link_params params = pcie_rig_link_params(0);
         params.skp_overhead_ratio = -1;
         pair_init(&pair, row[i].generation, 4);
-        rig_join(&pair.rig, &pair.a->port, &pair.b->port, &params);
+        pcie_rig_join(&pair.rig, &pair.a->port, &pair.b->port, &params);
         sim_time wire_ps = pcie_port_wire_ps(&pair.a->port, 1000000);
         long double expected_ps = row[i].byte_ps / 4 * 1000000;
         assert_true((long double)wire_ps >= expected_ps - 0.001L);
@@ -117,18 +117,18 @@ static void a_write_goes_ahead_of_completions(void **state)
     pair_join(&pair, latency_ps);
     sim_time wire_ps[2] = { 0 };
     for (unsigned i = 0; i < n; i++) {
-        struct tlp *tlp = rig_tlp(&pair.rig, TLP_CPLD, 0, 256, i);
+        struct tlp *tlp = pcie_rig_tlp(&pair.rig, TLP_CPLD, 0, 256, i);
         tlp->stamp = stamp_new(pair.rig.pcie, 0);
         wire_ps[0] = pcie_port_wire_ps(&pair.a->port, tlp_wire_bytes(tlp));
         pcie_port_send(&pair.a->port, tlp, 0);
     }
     for (unsigned i = 0; i < 2; i++) {
-        struct tlp *tlp = rig_tlp(&pair.rig, TLP_MWR, ABOVE_4G, 8, 100 + i);
+        struct tlp *tlp = pcie_rig_tlp(&pair.rig, TLP_MWR, ABOVE_4G, 8, 100 + i);
         wire_ps[1] = pcie_port_wire_ps(&pair.a->port, tlp_wire_bytes(tlp));
         /* ready in the middle of the third completion */
         pcie_port_send_ahead(&pair.a->port, tlp, 2 * wire_ps[0] + wire_ps[0] / 2);
     }
-    rig_run(&pair.rig);
+    pcie_rig_run(&pair.rig);
 
     assert_int_equal(pair.b->n_got, n + 2);
     for (unsigned i = 0; i < n + 2; i++) {
@@ -154,7 +154,7 @@ static enum tlp_type stream_type;
 
 static struct tlp *make_stream(struct end_device *end, uint64_t i)
 {
-    return rig_tlp(end->rig, stream_type, ABOVE_4G + i * 4096, stream_bytes, i);
+    return pcie_rig_tlp(end->rig, stream_type, ABOVE_4G + i * 4096, stream_bytes, i);
 }
 
 static void stream_start(struct end_device *end, uint64_t n, uint32_t tx_queue_tlps)
@@ -186,7 +186,7 @@ static void one_way_once(unsigned generation, unsigned lanes, enum tlp_type type
     stream_bytes = bytes;
     stream_start(pair.a, n, tx_queue_tlps);
     end_credit(&pair.a->model, 0);
-    rig_run(&pair.rig);
+    pcie_rig_run(&pair.rig);
     assert_in_order(pair.b, n);
     unsigned wire_bytes = type == TLP_MWR ? bytes + 24 : bytes + 20;
     for (uint64_t i = 0; i < n; i++)
@@ -230,7 +230,7 @@ static void saturated_hop_costs_one_event(void **state)
     stream_bytes = 256;
     stream_start(pair.a, n, 4);
     end_credit(&pair.a->model, 0);
-    rig_run(&pair.rig);
+    pcie_rig_run(&pair.rig);
     assert_in_order(pair.b, n);
     assert_true(sim_events_fired(pair.rig.sim) < n + n / 50);
     pair_done(&pair);
@@ -253,7 +253,7 @@ static void both_ways_once(unsigned bytes, enum tlp_type type, uint32_t headers)
     stream_start(pair.b, n, 4);
     end_credit(&pair.a->model, 0);
     end_credit(&pair.b->model, 0);
-    rig_run(&pair.rig);
+    pcie_rig_run(&pair.rig);
     assert_in_order(pair.a, n);
     assert_in_order(pair.b, n);
     unsigned tlp_bytes = bytes + (type == TLP_MWR ? 24 : 20);
@@ -308,18 +308,18 @@ static void credit_loop_once(uint32_t fc_update_ratio_pct)
 {
     const sim_time latency_ps = 500000;
     const uint64_t n = 50;
-    struct pcie_link_params params = rig_link_params(latency_ps);
+    struct pcie_link_params params = pcie_rig_link_params(latency_ps);
     struct pair pair;
 
     params.fc_update_ratio_pct = fc_update_ratio_pct;
     pair_init(&pair, 3, 16);
     pair.b->port.advertise.header[TLP_POSTED] = 2;
-    rig_join(&pair.rig, &pair.a->port, &pair.b->port, &params);
+    pcie_rig_join(&pair.rig, &pair.a->port, &pair.b->port, &params);
     stream_type = TLP_MWR;
     stream_bytes = 64;
     stream_start(pair.a, n, 0);
     end_credit(&pair.a->model, 0);
-    rig_run(&pair.rig);
+    pcie_rig_run(&pair.rig);
     assert_in_order(pair.b, n);
     sim_time wire_ps = spec_wire_ps(3, 16, 88), dllp_ps = spec_wire_ps(3, 16, 8);
     sim_time loop_ps = wire_ps + latency_ps + dllp_ps + latency_ps;
@@ -353,7 +353,7 @@ static void data_credits_limit_too(void **state)
     stream_bytes = 256;
     stream_start(pair.a, n, 0);
     end_credit(&pair.a->model, 0);
-    rig_run(&pair.rig);
+    pcie_rig_run(&pair.rig);
     assert_in_order(pair.b, n);
     sim_time loop_ps = spec_wire_ps(4, 4, 276) + spec_wire_ps(4, 4, 8) + 2 * latency_ps;
     for (uint64_t i = 0; i + 1 < n; i++)
@@ -378,7 +378,7 @@ static void slow_receiver_holds_the_sender_back(void **state)
         stream_bytes = 256;
         stream_start(pair.a, n, 2);
         end_credit(&pair.a->model, 0);
-        rig_run(&pair.rig);
+        pcie_rig_run(&pair.rig);
         assert_in_order(pair.b, n);
         sim_time took_ps = pair.b->got[n - 1].tail_ps - pair.b->got[0].tail_ps;
         assert_true(took_ps <= (n - 1) * 200000);
@@ -399,8 +399,8 @@ static void credits_can_be_given_back_for_later(void **state)
     pair.b->service_ps = 1000000;
     pair_join(&pair, 10000);
     for (uint64_t i = 0; i < 3; i++)
-        pcie_port_send(&pair.a->port, rig_tlp(&pair.rig, TLP_MRD, ABOVE_4G, 64, i), 0);
-    rig_run(&pair.rig);
+        pcie_port_send(&pair.a->port, pcie_rig_tlp(&pair.rig, TLP_MRD, ABOVE_4G, 64, i), 0);
+    pcie_rig_run(&pair.rig);
     assert_in_order(pair.b, 3);
     sim_time step_ps = 1000000 + spec_wire_ps(3, 4, 8) + 2 * 10000 + spec_wire_ps(3, 4, 24);
     assert_int_equal(pair.b->got[1].tail_ps - pair.b->got[0].tail_ps, step_ps);
@@ -423,7 +423,7 @@ static void infinite_credits_never_stop(void **state)
     stream_bytes = 64;
     stream_start(pair.a, n, 0);
     end_credit(&pair.a->model, 0);
-    rig_run(&pair.rig);
+    pcie_rig_run(&pair.rig);
     assert_in_order(pair.b, n);
     assert_int_equal(pair.b->got[n - 1].tail_ps, spec_wire_ps(3, 16, n * 84) + 10000);
     while (pair.b->held_header[TLP_COMPLETION] != 0)
@@ -451,18 +451,18 @@ static void others_pass_blocked_non_posted(void **state)
     pair.b->hold[TLP_NON_POSTED] = true;
     pair_join(&pair, 10000);
     struct pcie_port *port = &pair.a->port;
-    pcie_port_send(port, rig_tlp(&pair.rig, TLP_MRD, 0, 64, 1), 0);
-    pcie_port_send(port, rig_tlp(&pair.rig, TLP_MRD, 0, 64, 2), 0);
-    pcie_port_send(port, rig_tlp(&pair.rig, TLP_MWR, 0, 64, 3), 0);
-    pcie_port_send(port, rig_tlp(&pair.rig, TLP_CPLD, 0, 64, 4), 0);
-    pcie_port_send(port, rig_tlp(&pair.rig, TLP_CFG_RD0, 0, 4, 5), 0);
-    rig_run(&pair.rig);
+    pcie_port_send(port, pcie_rig_tlp(&pair.rig, TLP_MRD, 0, 64, 1), 0);
+    pcie_port_send(port, pcie_rig_tlp(&pair.rig, TLP_MRD, 0, 64, 2), 0);
+    pcie_port_send(port, pcie_rig_tlp(&pair.rig, TLP_MWR, 0, 64, 3), 0);
+    pcie_port_send(port, pcie_rig_tlp(&pair.rig, TLP_CPLD, 0, 64, 4), 0);
+    pcie_port_send(port, pcie_rig_tlp(&pair.rig, TLP_CFG_RD0, 0, 4, 5), 0);
+    pcie_rig_run(&pair.rig);
     assert_arrived(pair.b, 3, (uint64_t[]){ 1, 3, 4 });
     end_release_held(pair.b, TLP_NON_POSTED, 0);
-    rig_run(&pair.rig);
+    pcie_rig_run(&pair.rig);
     assert_arrived(pair.b, 4, (uint64_t[]){ 1, 3, 4, 2 });
     end_release_held(pair.b, TLP_NON_POSTED, 0);
-    rig_run(&pair.rig);
+    pcie_rig_run(&pair.rig);
     assert_arrived(pair.b, 5, (uint64_t[]){ 1, 3, 4, 2, 5 });
     end_release_held(pair.b, TLP_NON_POSTED, 0);
     pair_done(&pair);
@@ -479,26 +479,26 @@ static void only_relaxed_completions_pass_blocked_posted(void **state)
     pair.b->port.advertise.header[TLP_POSTED] = 1;
     pair.b->hold[TLP_POSTED] = true;
     pair_join(&pair, 10000);
-    tlp[0] = rig_tlp(&pair.rig, TLP_MWR, 0, 64, 0);
-    tlp[1] = rig_tlp(&pair.rig, TLP_MWR, 0, 64, 1);
+    tlp[0] = pcie_rig_tlp(&pair.rig, TLP_MWR, 0, 64, 0);
+    tlp[1] = pcie_rig_tlp(&pair.rig, TLP_MWR, 0, 64, 1);
     tlp[1]->requester_id = 0x0100;
-    tlp[2] = rig_tlp(&pair.rig, TLP_MRD, 0, 64, 2);
-    tlp[3] = rig_tlp(&pair.rig, TLP_CPLD, 0, 64, 3);
+    tlp[2] = pcie_rig_tlp(&pair.rig, TLP_MRD, 0, 64, 2);
+    tlp[3] = pcie_rig_tlp(&pair.rig, TLP_CPLD, 0, 64, 3);
     tlp[3]->attr = TLP_ATTR_RELAXED_ORDERING;
-    tlp[4] = rig_tlp(&pair.rig, TLP_CPLD, 0, 64, 4);
+    tlp[4] = pcie_rig_tlp(&pair.rig, TLP_CPLD, 0, 64, 4);
     tlp[4]->attr = TLP_ATTR_ID_ORDERING;
     tlp[4]->completer_id = 0x0200;
-    tlp[5] = rig_tlp(&pair.rig, TLP_CPLD, 0, 64, 5);
+    tlp[5] = pcie_rig_tlp(&pair.rig, TLP_CPLD, 0, 64, 5);
     tlp[5]->attr = TLP_ATTR_ID_ORDERING;
     tlp[5]->completer_id = 0x0100; /* the function that wrote 1 */
-    tlp[6] = rig_tlp(&pair.rig, TLP_CPLD, 0, 64, 6);
+    tlp[6] = pcie_rig_tlp(&pair.rig, TLP_CPLD, 0, 64, 6);
     tlp[6]->attr = TLP_ATTR_RELAXED_ORDERING; /* but completions stay in order */
     for (size_t i = 0; i < 7; i++)
         pcie_port_send(&pair.a->port, tlp[i], 0);
-    rig_run(&pair.rig);
+    pcie_rig_run(&pair.rig);
     assert_arrived(pair.b, 3, (uint64_t[]){ 0, 3, 4 });
     end_release_held(pair.b, TLP_POSTED, 4);
-    rig_run(&pair.rig);
+    pcie_rig_run(&pair.rig);
     assert_arrived(pair.b, 7, (uint64_t[]){ 0, 3, 4, 1, 2, 5, 6 });
     end_release_held(pair.b, TLP_POSTED, 4);
     pair_done(&pair);
@@ -520,17 +520,18 @@ static void a_younger_write_holds_nobody_back(void **state)
     struct pcie_port *port = &pair.a->port;
     static const enum tlp_type types[] = { TLP_MWR, TLP_CPL, TLP_MRD, TLP_CPL, TLP_MRD, TLP_MWR };
     for (uint64_t i = 0; i < SIM_N_ELEMENTS(types); i++)
-        pcie_port_send(port, rig_tlp(&pair.rig, types[i], 0, types[i] == TLP_CPL ? 0 : 64, i), 0);
-    rig_run(&pair.rig);
+        pcie_port_send(port, pcie_rig_tlp(&pair.rig, types[i], 0, types[i] == TLP_CPL ? 0 : 64, i),
+                       0);
+    pcie_rig_run(&pair.rig);
     assert_arrived(pair.b, 3, (uint64_t[]){ 0, 1, 2 });
     end_release_held(pair.b, TLP_COMPLETION, 0);
-    rig_run(&pair.rig);
+    pcie_rig_run(&pair.rig);
     assert_arrived(pair.b, 4, (uint64_t[]){ 0, 1, 2, 3 });
     end_release_held(pair.b, TLP_NON_POSTED, 0);
-    rig_run(&pair.rig);
+    pcie_rig_run(&pair.rig);
     assert_arrived(pair.b, 5, (uint64_t[]){ 0, 1, 2, 3, 4 });
     end_release_held(pair.b, TLP_POSTED, 4);
-    rig_run(&pair.rig);
+    pcie_rig_run(&pair.rig);
     assert_arrived(pair.b, 6, (uint64_t[]){ 0, 1, 2, 3, 4, 5 });
     end_release_held(pair.b, TLP_POSTED, 4);
     end_release_held(pair.b, TLP_NON_POSTED, 0);
@@ -560,7 +561,7 @@ static void mix_send(struct end_device *end, struct mix *mix, uint64_t n)
                          : type == TLP_CPL || type == TLP_MSG
                              ? 0
                              : 1 + (unsigned)sim_random_below(random, 256);
-        struct tlp *tlp = rig_tlp(end->rig, type, ABOVE_4G, bytes, i);
+        struct tlp *tlp = pcie_rig_tlp(end->rig, type, ABOVE_4G, bytes, i);
         uint64_t dice = sim_random_below(random, 8);
         if (type == TLP_CPLD || type == TLP_CPL)
             tlp->attr = dice == 0   ? TLP_ATTR_RELAXED_ORDERING
@@ -598,7 +599,7 @@ static void mix_once(uint64_t seed, double bit_error_ratio, uint64_t n, bool cut
 {
     struct pair pair;
     struct mix a, b;
-    struct pcie_link_params params = rig_link_params(15000);
+    struct pcie_link_params params = pcie_rig_link_params(15000);
 
     pair_init(&pair, 3, 4);
     sim_random_init(&pair.a->model.random, seed, "a");
@@ -610,10 +611,10 @@ static void mix_once(uint64_t seed, double bit_error_ratio, uint64_t n, bool cut
     params.bit_error_ratio = bit_error_ratio;
     params.fc_update_ratio_pct = (uint32_t)(1 + seed % 100);
     params.ack_tlps = (uint32_t)(1 + seed % 5);
-    rig_join(&pair.rig, &pair.a->port, &pair.b->port, &params);
+    pcie_rig_join(&pair.rig, &pair.a->port, &pair.b->port, &params);
     mix_send(pair.a, &a, n);
     mix_send(pair.b, &b, n);
-    rig_run(&pair.rig);
+    pcie_rig_run(&pair.rig);
     mix_check(&a, pair.b);
     mix_check(&b, pair.a);
     const struct pcie_link_stats *stats = pcie_port_stats(&pair.a->port);
@@ -649,16 +650,16 @@ static void replay_delivers_exactly_once(void **state)
 static uint64_t replay_stream(double ratio, uint64_t n, sim_time *took_ps)
 {
     struct pair pair;
-    struct pcie_link_params params = rig_link_params(20000);
+    struct pcie_link_params params = pcie_rig_link_params(20000);
 
     params.bit_error_ratio = ratio;
     pair_init(&pair, 3, 8);
-    rig_join(&pair.rig, &pair.a->port, &pair.b->port, &params);
+    pcie_rig_join(&pair.rig, &pair.a->port, &pair.b->port, &params);
     stream_type = TLP_MWR;
     stream_bytes = 256;
     stream_start(pair.a, n, 4);
     end_credit(&pair.a->model, 0);
-    rig_run(&pair.rig);
+    pcie_rig_run(&pair.rig);
     assert_in_order(pair.b, n);
     uint64_t replays = pcie_port_stats(&pair.a->port)->replays;
     *took_ps = pair.b->got[n - 1].tail_ps;
@@ -701,7 +702,7 @@ static void expect_mistake(struct pair *pair, const struct pcie_link_params *par
 
 static void mistakes_are_named(void **state)
 {
-    struct pcie_link_params params = rig_link_params(0);
+    struct pcie_link_params params = pcie_rig_link_params(0);
     struct pair pair;
 
     (void)state;
@@ -731,7 +732,7 @@ static void mistakes_are_named(void **state)
     params.bit_error_ratio = 0;
     assert_false(pcie_port_connected(&pair.a->port));
 
-    struct pcie_link *link = rig_join(&pair.rig, &pair.a->port, &pair.b->port, &params);
+    struct pcie_link *link = pcie_rig_join(&pair.rig, &pair.a->port, &pair.b->port, &params);
     assert_string_equal(pcie_link_name(link), "a-b");
     assert_int_equal(pcie_port_generation(&pair.b->port), 3);
     assert_int_equal(pcie_port_lanes(&pair.b->port), 8);
@@ -755,19 +756,19 @@ static void cut_short(void **state)
     (void)state;
     for (int errors = 0; errors < 2; errors++) {
         struct pair pair;
-        struct pcie_link_params params = rig_link_params(20000);
+        struct pcie_link_params params = pcie_rig_link_params(20000);
         params.bit_error_ratio = errors ? 1e-4 : 0;
         pair_init(&pair, 3, 8);
         pair.b->port.advertise.header[TLP_POSTED] = 4;
-        rig_join(&pair.rig, &pair.a->port, &pair.b->port, &params);
+        pcie_rig_join(&pair.rig, &pair.a->port, &pair.b->port, &params);
         for (uint64_t i = 0; i < 100; i++)
-            pcie_port_send(&pair.a->port, rig_tlp(&pair.rig, TLP_MWR, 0, 256, i), 0);
+            pcie_port_send(&pair.a->port, pcie_rig_tlp(&pair.rig, TLP_MWR, 0, 256, i), 0);
         sim_run(pair.rig.sim, 300000, NULL);
         assert_true(pair.b->n_got > 0 && pair.b->n_got < 50);
         assert_false(pcie_port_credits_whole(&pair.b->port));
         end_free(pair.a);
         end_free(pair.b);
-        rig_release(&pair.rig);
+        pcie_rig_release(&pair.rig);
     }
 }
 

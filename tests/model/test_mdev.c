@@ -2,7 +2,7 @@
  * SmartIO's pass-through: a guest on one host with devices of others, which its unchanged drivers
  * work on; every byte is checked at its destination, and nothing is left afterwards.
  */
-#include "tests/model/party.h"
+#include "tests/support/party.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* The NIC's registers, queues and send side against a host of plain memory: unloaded times against
  * their formulas, saturated rates against the bounds, every segment of TSO parsed. */
-#include "tests/model/nic_rig.h"
+#include "tests/support/nic_rig.h"
 
 static const struct nr_flow flow_a = { .to_mac = UINT64_C(0x020000000099),
                                        .from_mac = UINT64_C(0x020000000098),

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "tests/model/nic_fake.h"
+#include "tests/support/nic_fake.h"
 
 #include "logic/net/arfs.h"
 #include "logic/nic/nic_dim.h"

@@ -1,6 +1,6 @@
 /* The NIC's LRO: what is merged and what is not, when a session ends and what its completion says,
  * that no byte is lost, doubled or out of order. */
-#include "tests/model/nic_rig.h"
+#include "tests/support/nic_rig.h"
 
 #define BUFFER   65536u
 #define TCP_HEAD 66u /* with time stamps */

@@ -1,6 +1,6 @@
 /* The NIC's receive side against a host of plain memory: latency, content, steering by MAC,
  * 5-tuple, flow table and RSS, drops, moderation and arming to the picosecond, masks, removal. */
-#include "tests/model/nic_rig.h"
+#include "tests/support/nic_rig.h"
 
 #include "models/nic/nic_flow.h"
 

@@ -3,7 +3,7 @@
  * a command. What it had under way ends, nothing of before comes after, and a driver that begins
  * anew finds it as at power-on.
  */
-#include "tests/model/nic_rig.h"
+#include "tests/support/nic_rig.h"
 
 static const struct nr_flow to_wire = { .to_mac = UINT64_C(0x020000000099),
                                         .from_mac = UINT64_C(0x020000000098),

@@ -3,7 +3,7 @@
  * program sends on one arrives at a program on the other, byte for byte, through caches, rings,
  * doorbells, TLPs and a wire. Then everything is taken down, and nothing may be left.
  */
-#include "tests/model/world_fixture.h"
+#include "tests/support/world_fixture.h"
 
 #include <string.h>
 

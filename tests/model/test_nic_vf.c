@@ -3,7 +3,7 @@
  * physical and four virtual functions each, behind IOMMUs; programs that talk through the physical
  * and two virtual ones at once; functions that come, go and come again.
  */
-#include "tests/model/world_fixture.h"
+#include "tests/support/world_fixture.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Non-transparent bridges: bytes and times through them, refusals, cables pulled, doorbells. */
-#include "tests/model/ntb_rig.h"
+#include "tests/support/ntb_rig.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * IOMMUs: every byte at its destination, rings that wrap, failures, rates that follow from reads in
  * flight, nothing left behind.
  */
-#include "tests/model/world_fixture.h"
+#include "tests/support/world_fixture.h"
 
 #include <errno.h>
 #include <string.h>

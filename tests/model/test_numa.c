@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "tests/model/numa_fixture.h"
+#include "tests/support/numa_fixture.h"
 
 struct host {
     struct fixture f;

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "models/numa/calendar.h"
-#include "tests/model/numa_fixture.h"
+#include "tests/support/numa_fixture.h"
 
 #define SLOT_PS UINT64_C(3330)
 

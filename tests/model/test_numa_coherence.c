@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "tests/model/numa_fixture.h"
+#include "tests/support/numa_fixture.h"
 
 #define TEST_LINES 600u
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "tests/model/numa_fixture.h"
+#include "tests/support/numa_fixture.h"
 
 #define MAX_STREAMS 32u
 #define MAX_DEPTH   16u

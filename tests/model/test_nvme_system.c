@@ -3,7 +3,7 @@
  * device and on a borrowed one, through two bridges back to back and the IOMMUs of both sides,
  * either, or none. Every byte is checked at its destination. Then all goes, and nothing is left.
  */
-#include "tests/model/world_fixture.h"
+#include "tests/support/world_fixture.h"
 
 #include <errno.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * The kernel of a host: when threads, interrupts and timers run, to the picosecond, whatever the
  * quantum; who gets the CPU; that nothing is lost; that busy time adds up.
  */
-#include "tests/model/world_fixture.h"
+#include "tests/support/world_fixture.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * The kernel's memory: contents after copies at any alignment, what copies, loads and pages take,
  * who gets which page and object.
  */
-#include "tests/model/world_fixture.h"
+#include "tests/support/world_fixture.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * device is the test's own: an MSI-X table, a register to raise a vector, reads and writes of
  * memory.
  */
-#include "tests/model/world_fixture.h"
+#include "tests/support/world_fixture.h"
 
 #include <errno.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "models/numa/physmem.h"
-#include "tests/model/numa_fixture.h"
+#include "tests/support/numa_fixture.h"
 
 #define GIB (UINT64_C(1) << 30)
 

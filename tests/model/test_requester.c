@@ -1,7 +1,7 @@
 /* The adapter at a link whose other end answers at once, or as the test says. Expectations are the
  * formulas of requester.c's head. */
-#include "tests/model/pcie_rig.h"
-#include "tests/model/world_fixture.h"
+#include "tests/support/pcie_rig.h"
+#include "tests/support/world_fixture.h"
 
 #include "hw/pci_regs.h"
 
@@ -47,7 +47,7 @@ static void bench_open(struct bench *bench, const char *settings)
 {
     char text[1024];
     struct sim_error_list errors = { 0 };
-    rig_init(&bench->rig, 1);
+    pcie_rig_init(&bench->rig, 1);
     snprintf(text, sizeof(text), "a = { " SETTINGS "%s };", settings);
     bench->config = fixture_config(text, &errors);
     fixture_fail(&errors);
@@ -56,8 +56,8 @@ static void bench_open(struct bench *bench, const char *settings)
     fixture_fail(&errors);
     bench->host = end_new(&bench->rig, "host", 3, 8);
     bench->host->answer_reads = true;
-    const struct pcie_link_params link = rig_link_params(LATENCY_PS);
-    rig_join(&bench->rig, &bench->a->ports[0], &bench->host->port, &link);
+    const struct pcie_link_params link = pcie_rig_link_params(LATENCY_PS);
+    pcie_rig_join(&bench->rig, &bench->a->ports[0], &bench->host->port, &link);
     cfg_write(pcie_requester_config_space(bench->a), PCI_COMMAND, 2, PCI_COMMAND_BUS_MASTER);
     set_sizes(bench, 4096, 4096);
 }
@@ -68,7 +68,7 @@ static void bench_close(struct bench *bench)
     assert_true(pcie_context_check_idle(bench->rig.pcie));
     model_free(bench->a);
     end_free(bench->host);
-    rig_release(&bench->rig);
+    pcie_rig_release(&bench->rig);
     config_free(bench->config);
 }
 
@@ -130,7 +130,7 @@ static sim_time alone_ps(bool write, enum pcie_requester_interface interface, ui
     struct op op;
     bench_open(&bench, "");
     submit(&bench, &op, write, interface, 0x10000, bytes);
-    rig_run(&bench.rig);
+    pcie_rig_run(&bench.rig);
     assert_int_equal(op.status, PCIE_DMA_OK);
     sim_time sum_ps = 0;
     for (unsigned i = 0; i < N_LATENCY_PARTS; i++)
@@ -173,7 +173,7 @@ static void test_stores_and_forwards_whole_operations(void **unused)
     bench_open(&bench, "");
     set_sizes(&bench, 512, 512);
     submit(&bench, &op, false, PCIE_REQUESTER_BULK, 0x10000, 1024);
-    rig_run(&bench.rig);
+    pcie_rig_run(&bench.rig);
     assert_int_equal(bench.host->n_got, 2);
     /* both completions back to back behind the first request */
     assert_int_equal(op.done_ps, BULK_REQUEST_PS + spec_wire_ps(3, 8, 20) + LATENCY_PS +
@@ -192,7 +192,7 @@ static double period_ps(const char *settings, bool write, uint32_t bytes)
     bench_open(&bench, settings);
     for (unsigned i = 0; i < OPS_MAX; i++)
         submit(&bench, &op[i], write, PCIE_REQUESTER_BULK, 0x10000, bytes);
-    rig_run(&bench.rig);
+    pcie_rig_run(&bench.rig);
     for (unsigned i = 0; i < OPS_MAX; i++)
         assert_int_equal(op[i].status, PCIE_DMA_OK);
     bench_close(&bench);
@@ -284,7 +284,7 @@ static void test_reads_end_in_order_of_issue(void **unused)
     sim_run(bench.rig.sim, 7 * SIM_PS_PER_US, NULL);
     for (unsigned i = 8; i < 10; i++)
         answer(&bench, &bench.host->got[i], TLP_SC);
-    rig_run(&bench.rig);
+    pcie_rig_run(&bench.rig);
     for (unsigned i = 0; i < 10; i++)
         assert_int_equal(op[i].order, i + 1);
     bench_close(&bench);
@@ -298,7 +298,7 @@ static void test_writes_leave_in_order_an_interval_apart(void **unused)
     bench_open(&bench, AMPLE);
     for (unsigned i = 0; i < 6; i++)
         submit(&bench, &op[i], true, PCIE_REQUESTER_BULK, 0x10000 + i * 64, 64);
-    rig_run(&bench.rig);
+    pcie_rig_run(&bench.rig);
     assert_int_equal(bench.host->n_got, 6);
     for (unsigned i = 0; i < 6; i++) {
         assert_int_equal(bench.host->got[i].address, 0x10000 + i * 64);
@@ -328,7 +328,7 @@ static void test_errors_end_an_operation(void **unused)
         if (expected[i] != PCIE_DMA_TIMED_OUT)
             answer(&bench, &bench.host->got[i], i == 0 ? TLP_UR : i == 1 ? TLP_CA : TLP_SC);
     }
-    rig_run(&bench.rig);
+    pcie_rig_run(&bench.rig);
     for (unsigned i = 0; i < 4; i++)
         assert_int_equal(op[i].status, expected[i]);
 
@@ -336,7 +336,7 @@ static void test_errors_end_an_operation(void **unused)
     for (unsigned i = 0; i < 4; i++)
         submit(&bench, &op[i], i & 1, i & 2 ? PCIE_REQUESTER_BULK : PCIE_REQUESTER_COMMAND, 0x10000,
                64);
-    rig_run(&bench.rig);
+    pcie_rig_run(&bench.rig);
     for (unsigned i = 0; i < 4; i++)
         assert_int_equal(op[i].status, PCIE_DMA_BUS_MASTER_OFF);
     assert_int_equal(bench.host->n_got, 4);
@@ -359,11 +359,11 @@ static void test_registers_and_what_is_not_its_own(void **unused)
     struct cfg_space *cfg = pcie_requester_config_space(bench.a);
     cfg_write(cfg, PCI_BAR0, 4, 0x40000000);
     cfg_write(cfg, PCI_COMMAND, 2, PCI_COMMAND_MEMORY);
-    pcie_port_send(&bench.host->port, rig_tlp(&bench.rig, TLP_MWR, 0x40000040, 8, 0x5a), 0);
+    pcie_port_send(&bench.host->port, pcie_rig_tlp(&bench.rig, TLP_MWR, 0x40000040, 8, 0x5a), 0);
     for (unsigned i = 0; i < SIM_N_ELEMENTS(read); i++)
         pcie_port_send(&bench.host->port,
-                       rig_tlp(&bench.rig, TLP_MRD, read[i].address, read[i].bytes, i), 0);
-    rig_run(&bench.rig);
+                       pcie_rig_tlp(&bench.rig, TLP_MRD, read[i].address, read[i].bytes, i), 0);
+    pcie_rig_run(&bench.rig);
     assert_int_equal(bench.host->n_got, 3);
     for (unsigned i = 0; i < 3; i++) {
         assert_int_equal(bench.host->got[i].status, read[i].status);

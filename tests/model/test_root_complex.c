@@ -1,5 +1,5 @@
 /* The root complex within a whole host: function, order, errors, and the latency formula. */
-#include "tests/model/world_fixture.h"
+#include "tests/support/world_fixture.h"
 
 #include <math.h>
 #include <string.h>

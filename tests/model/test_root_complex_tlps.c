@@ -1,6 +1,6 @@
 /* The root complex seen TLP by TLP: devices whose TLPs the test writes itself, and that record what
  * they receive. */
-#include "tests/model/world_fixture.h"
+#include "tests/support/world_fixture.h"
 
 #include <string.h>
 

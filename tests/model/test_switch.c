@@ -1,5 +1,230 @@
 /* Switches: routing, latency, arbitration, ordering, answers. */
-#include "tests/model/pcie_tree.h"
+#include <unistd.h>
+
+#include "hw/pci_regs.h"
+#include "models/host/enumerate.h"
+#include "models/pcie/switch/switch.h"
+#include "tests/support/pcie_rig.h"
+
+/* A root, switches and ends below it, configured through TLPs; for the tests of switches. */
+
+#define LINK_PS   UINT64_C(20000)
+#define SWITCH_PS UINT64_C(110000) /* the default */
+#define HOST_RAM  UINT64_C(0x100000000)
+#define BAR_BYTES UINT64_C(0x100000)
+#define MAX_ENDS  4
+
+/* A root with a switch below it; ends at its downstream ports; perhaps a second switch. */
+struct tree {
+    struct rig rig;
+    struct end_device *root, *end[MAX_ENDS];
+    struct model *sw, *lower;
+    struct config *config[2];
+    unsigned n_ends;
+    uint64_t bar[MAX_ENDS];
+    uint16_t id[MAX_ENDS];
+    struct pcie_found found[16];
+};
+
+static struct pcie_switch *state_of(const struct model *sw)
+{
+    return sw->state;
+}
+
+/* ---- Building -------------------------------------------------------------------------------- */
+
+static struct model *switch_new(struct rig *rig, const char *name, const char *settings,
+                                struct config **config)
+{
+    char path[] = "/tmp/test_switch_XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    FILE *file = fdopen(fd, "w");
+    fprintf(file, "switch = { %s };\n", settings);
+    fclose(file);
+    *config = config_load(path, "/tmp", &rig->errors);
+    unlink(path);
+    assert_non_null(*config);
+    struct model *sw = model_new(pcie_context_sim(rig->pcie), rig->pcie, &pcie_switch_ops, name,
+                                 *config, config_get(config_root(*config), "switch"), &rig->errors);
+    for (size_t i = 0; i < rig->errors.n_messages; i++)
+        print_message("%s\n", rig->errors.message[i]);
+    return sw;
+}
+
+static struct cfg_space *endpoint_cfg(void)
+{
+    static const struct cfg_identity identity = { .vendor_id = 0x1234,
+                                                  .device_id = 0xabcd,
+                                                  .class_code = 0x020000 };
+    struct cfg_space *cfg = calloc(1, sizeof(*cfg));
+
+    cfg_init_endpoint(cfg, &identity);
+    cfg_add_bar(cfg, 0, BAR_BYTES, CFG_BAR_64 | CFG_BAR_PREFETCH);
+    cfg_add_pcie(cfg, CFG_ENDPOINT, 3, 8, 512, true);
+    return cfg;
+}
+
+static void plug(struct tree *tree, struct pcie_port *a, struct pcie_port *b)
+{
+    struct pcie_link_params params = pcie_rig_link_params(LINK_PS);
+
+    params.lanes = SIM_MIN(a->max_lanes, b->max_lanes);
+    pcie_rig_join(&tree->rig, a, b, &params);
+}
+
+static struct end_device *add_end(struct tree *tree, unsigned lanes)
+{
+    static const char *const names[] = { "end0", "end1", "end2", "end3" };
+    struct end_device *end = end_new(&tree->rig, names[tree->n_ends], 3, lanes);
+
+    end->cfg = endpoint_cfg();
+    return tree->end[tree->n_ends++] = end;
+}
+
+/* Root - sw - n ends, not plugged in yet. */
+static void tree_init(struct tree *tree, const char *settings, unsigned root_lanes, unsigned n_ends,
+                      unsigned end_lanes)
+{
+    *tree = (struct tree){ 0 };
+    pcie_rig_init(&tree->rig, 1);
+    tree->root = end_new(&tree->rig, "root", 3, root_lanes);
+    tree->sw = switch_new(&tree->rig, "sw", settings, &tree->config[0]);
+    for (unsigned i = 0; i < n_ends; i++)
+        add_end(tree, end_lanes);
+}
+
+static void tree_plug(struct tree *tree)
+{
+    plug(tree, &tree->root->port, &tree->sw->ports[0]);
+    for (unsigned i = 0; i < tree->n_ends; i++)
+        plug(tree, &tree->sw->ports[i + 1], &tree->end[i]->port);
+    tree->sw->ops->start(tree->sw);
+}
+
+/* What the ends have recorded so far is forgotten. */
+static void forget(struct tree *tree)
+{
+    tree->root->n_got = 0;
+    for (unsigned i = 0; i < tree->n_ends; i++)
+        tree->end[i]->n_got = 0;
+}
+
+static void tree_done(struct tree *tree)
+{
+    struct pcie_port *a, *b;
+
+    assert_int_equal(tlp_live(tree->rig.pcie), 0);
+    for (unsigned i = 0; pcie_context_link(tree->rig.pcie, i, &a, &b) != NULL; i++) {
+        assert_true(pcie_port_credits_whole(a));
+        assert_true(pcie_port_credits_whole(b));
+    }
+    model_free(tree->sw);
+    model_free(tree->lower);
+    end_free(tree->root);
+    for (unsigned i = 0; i < tree->n_ends; i++)
+        end_free(tree->end[i]);
+    for (int i = 0; i < 2; i++)
+        if (tree->config[i] != NULL)
+            config_free(tree->config[i]);
+    pcie_rig_release(&tree->rig);
+}
+
+/* ---- Configuration through TLPs -------------------------------------------------------------- */
+
+/* The root's link is bus 0, on which the switch's upstream port is device 0. */
+static struct arrival *config_request(struct tree *tree, bool write, uint16_t id, unsigned offset,
+                                      unsigned bytes, uint32_t value)
+{
+    enum tlp_type type = id >> 8 == 0 ? (write ? TLP_CFG_WR0 : TLP_CFG_RD0)
+                                      : (write ? TLP_CFG_WR1 : TLP_CFG_RD1);
+    size_t before = tree->root->n_got;
+    struct tlp *tlp = pcie_rig_tlp(&tree->rig, type, offset, bytes, 0);
+
+    tlp->completer_id = id;
+    tlp->requester_id = 0;
+    tlp->tag = 99;
+    if (write)
+        memcpy(tlp->payload, &value, bytes);
+    pcie_port_send(&tree->root->port, tlp, sim_now(tree->rig.sim));
+    pcie_rig_run(&tree->rig);
+    assert_int_equal(tree->root->n_got, before + 1);
+    struct arrival *got = &tree->root->got[before];
+    assert_int_equal(got->class, TLP_COMPLETION);
+    assert_int_equal(got->id, 99);
+    return got;
+}
+
+static uint32_t config_read(void *context, uint16_t id, unsigned offset, unsigned bytes)
+{
+    struct tree *tree = context;
+
+    if (id >> 8 == 0 && id != 0)
+        return UINT32_MAX;
+    const struct arrival *got = config_request(tree, false, id, offset, bytes, 0);
+    return got->status == TLP_SC ? got->data : UINT32_MAX;
+}
+
+static void config_write(void *context, uint16_t id, unsigned offset, unsigned bytes,
+                         uint32_t value)
+{
+    if (id >> 8 != 0 || id == 0)
+        config_request(context, true, id, offset, bytes, value);
+}
+
+static void set_acs(struct tree *tree, unsigned downstream, uint16_t control)
+{
+    const struct cfg_space *cfg = state_of(tree->sw)->port[downstream + 1].cfg;
+
+    config_write(tree, cfg->id, cfg->acs_cap + PCI_ACS_CONTROL, 2, control);
+    forget(tree);
+}
+
+static int enumerate(struct tree *tree)
+{
+    const struct pcie_cfg_access access = { tree, config_read, config_write };
+    const struct pcie_enumerate_options options = {
+        .first_bus = 0,
+        .last_bus = 20,
+        .memory_base = 0x80000000,
+        .memory_bytes = 0x10000000,
+        .prefetchable_base = UINT64_C(0x4000000000),
+        .prefetchable_bytes = UINT64_C(0x100000000),
+        .mrrs_bytes = 512,
+        .mps_bytes = 256,
+    };
+    const char *why = NULL;
+    int n = pcie_enumerate(&access, &options, tree->found, SIM_N_ELEMENTS(tree->found), &why);
+
+    if (why != NULL)
+        print_message("enumeration: %s\n", why);
+    unsigned k = 0;
+    for (int i = 0; i < n; i++) {
+        if (tree->found[i].bridge)
+            continue;
+        assert_int_equal(tree->found[i].device_id, 0xabcd);
+        tree->bar[k] = tree->found[i].bar_base[0];
+        tree->id[k++] = tree->found[i].id;
+    }
+    assert_int_equal(k, tree->n_ends);
+    forget(tree);
+    return n;
+}
+
+static void tree_new(struct tree *tree, const char *settings, unsigned root_lanes, unsigned n_ends,
+                     unsigned end_lanes)
+{
+    tree_init(tree, settings, root_lanes, n_ends, end_lanes);
+    tree_plug(tree);
+    assert_int_equal(enumerate(tree), 1 + 2 * (int)n_ends);
+}
+
+static void send_now(struct end_device *from, enum tlp_type type, uint64_t address, unsigned bytes,
+                     uint64_t id)
+{
+    pcie_port_send(&from->port, pcie_rig_tlp(from->rig, type, address, bytes, id),
+                   sim_now(from->rig->sim));
+}
 
 static const char two_x8[] = "downstream_ports = 2; lanes = 8; downstream_lanes = 8;";
 
@@ -29,7 +254,7 @@ static void enumerates_two_switches_in_cascade(void **state)
         assert_int_equal(tree.end[i]->cfg->id, tree.id[i]);
         send_now(tree.root, TLP_MWR, tree.bar[i] + 8 * i, 64, i);
     }
-    rig_run(&tree.rig);
+    pcie_rig_run(&tree.rig);
     for (unsigned i = 0; i < 3; i++) {
         assert_int_equal(tree.end[i]->n_got, 1);
         assert_int_equal(tree.end[i]->got[0].address, tree.bar[i] + 8 * i);
@@ -38,7 +263,7 @@ static void enumerates_two_switches_in_cascade(void **state)
     send_now(tree.end[0], TLP_MWR, HOST_RAM, 64, 7);
     send_now(tree.end[0], TLP_MWR, tree.bar[2], 64, 8);
     send_now(tree.end[2], TLP_MWR, tree.bar[1], 64, 9);
-    rig_run(&tree.rig);
+    pcie_rig_run(&tree.rig);
     assert_int_equal(tree.root->n_got, 1);
     assert_int_equal(tree.root->got[0].id, 7);
     assert_int_equal(tree.end[2]->got[1].id, 8);
@@ -71,16 +296,16 @@ static void completions_follow_the_requester(void **state)
     (void)state;
     tree_new(&tree, two_x8, 8, 2, 8);
     tree.end[0]->answer_reads = tree.end[1]->answer_reads = tree.root->answer_reads = true;
-    struct tlp *down = rig_tlp(&tree.rig, TLP_MRD, tree.bar[1], 64, 1);
+    struct tlp *down = pcie_rig_tlp(&tree.rig, TLP_MRD, tree.bar[1], 64, 1);
     down->requester_id = 0;
-    struct tlp *up = rig_tlp(&tree.rig, TLP_MRD, HOST_RAM, 128, 2);
+    struct tlp *up = pcie_rig_tlp(&tree.rig, TLP_MRD, HOST_RAM, 128, 2);
     up->requester_id = tree.id[0];
-    struct tlp *across = rig_tlp(&tree.rig, TLP_MRD, tree.bar[0], 256, 3);
+    struct tlp *across = pcie_rig_tlp(&tree.rig, TLP_MRD, tree.bar[0], 256, 3);
     across->requester_id = tree.id[1];
     pcie_port_send(&tree.root->port, down, sim_now(tree.rig.sim));
     pcie_port_send(&tree.end[0]->port, up, sim_now(tree.rig.sim));
     pcie_port_send(&tree.end[1]->port, across, sim_now(tree.rig.sim));
-    rig_run(&tree.rig);
+    pcie_rig_run(&tree.rig);
     /* Root: the read from end 0, the answer of end 1. */
     assert_int_equal(tree.root->n_got, 2);
     const struct arrival *got = &tree.root->got[tree.root->got[0].type == TLP_CPLD ? 0 : 1];
@@ -102,7 +327,7 @@ static void peer_to_peer_takes_the_direct_way(void **state)
     tree_new(&tree, two_x8, 8, 2, 8);
     sim_time at_ps = sim_now(tree.rig.sim);
     send_now(tree.end[0], TLP_MWR, tree.bar[1] + 0x40, 256, 5);
-    rig_run(&tree.rig);
+    pcie_rig_run(&tree.rig);
     assert_int_equal(tree.root->n_got, 0);
     assert_int_equal(tree.end[1]->n_got, 1);
     assert_int_equal(tree.end[1]->got[0].tail_ps,
@@ -120,7 +345,7 @@ static void acs_redirects_to_the_root(void **state)
     set_acs(&tree, 0, PCI_ACS_REQUEST_REDIRECT);
     send_now(tree.end[0], TLP_MWR, tree.bar[1], 64, 5); /* up */
     send_now(tree.end[1], TLP_MWR, tree.bar[0], 64, 6); /* direct: another port's setting */
-    rig_run(&tree.rig);
+    pcie_rig_run(&tree.rig);
     assert_int_equal(tree.root->n_got, 1);
     assert_int_equal(tree.root->got[0].id, 5);
     assert_int_equal(tree.end[0]->n_got, 1);
@@ -129,11 +354,11 @@ static void acs_redirects_to_the_root(void **state)
     assert_int_equal(state_of(tree.sw)->peer_to_peer, 1);
     /* What the root sends back down arrives. */
     send_now(tree.root, TLP_MWR, tree.bar[1], 64, 5);
-    rig_run(&tree.rig);
+    pcie_rig_run(&tree.rig);
     assert_int_equal(tree.end[1]->n_got, 1);
     set_acs(&tree, 0, 0);
     send_now(tree.end[0], TLP_MWR, tree.bar[1], 64, 5);
-    rig_run(&tree.rig);
+    pcie_rig_run(&tree.rig);
     assert_int_equal(tree.root->n_got, 0);
     assert_int_equal(tree.end[1]->n_got, 1);
     tree_done(&tree);
@@ -149,7 +374,7 @@ static void expect_refused(struct tree *tree, struct end_device *from, uint64_t 
     forget(tree);
     send_now(from, TLP_MRD, address, 64, 3);
     send_now(from, TLP_MWR, address, 64, 4);
-    rig_run(&tree->rig);
+    pcie_rig_run(&tree->rig);
     assert_int_equal(state_of(tree->sw)->unsupported_requests, before + 2);
     for (int i = -1; i < (int)tree->n_ends; i++) {
         struct end_device *end = i < 0 ? tree->root : tree->end[i];
@@ -191,7 +416,7 @@ static void unsupported_requests_are_answered(void **state)
     write_command(&tree, up, PCI_COMMAND_BUS_MASTER | PCI_COMMAND_MEMORY);
     forget(&tree);
     send_now(tree.end[0], TLP_MWR, HOST_RAM, 64, 1);
-    rig_run(&tree.rig);
+    pcie_rig_run(&tree.rig);
     assert_int_equal(tree.root->n_got, 1);
     tree_done(&tree);
 }
@@ -215,7 +440,7 @@ static void config_requests_that_nobody_answers(void **state)
     /* From below there is no configuration. */
     forget(&tree);
     send_now(tree.end[0], TLP_CFG_RD0, 0, 4, 3);
-    rig_run(&tree.rig);
+    pcie_rig_run(&tree.rig);
     assert_int_equal(tree.end[0]->got[0].status, TLP_UR);
     tree_done(&tree);
 }
@@ -226,13 +451,13 @@ static void unexpected_completions_are_dropped(void **state)
 
     (void)state;
     tree_new(&tree, two_x8, 8, 2, 8);
-    struct tlp *tlp = rig_tlp(&tree.rig, TLP_CPLD, 0, 64, 1);
+    struct tlp *tlp = pcie_rig_tlp(&tree.rig, TLP_CPLD, 0, 64, 1);
     tlp->requester_id = pcie_id(200, 0, 0); /* nobody below */
     pcie_port_send(&tree.root->port, tlp, sim_now(tree.rig.sim));
-    tlp = rig_tlp(&tree.rig, TLP_CPLD, 0, 64, 2);
+    tlp = pcie_rig_tlp(&tree.rig, TLP_CPLD, 0, 64, 2);
     tlp->requester_id = tree.id[0]; /* its own bus */
     pcie_port_send(&tree.end[0]->port, tlp, sim_now(tree.rig.sim));
-    rig_run(&tree.rig);
+    pcie_rig_run(&tree.rig);
     assert_int_equal(tree.root->n_got + tree.end[0]->n_got + tree.end[1]->n_got, 0);
     assert_int_equal(state_of(tree.sw)->unexpected_completions, 2);
     tree_done(&tree);
@@ -247,10 +472,10 @@ static void latency_once(const char *settings, unsigned root_lanes, unsigned end
 
     tree_new(&tree, settings, root_lanes, 1, end_lanes);
     sim_time at_ps = sim_now(tree.rig.sim);
-    struct tlp *tlp = rig_tlp(&tree.rig, TLP_MWR, HOST_RAM, 256, 1);
+    struct tlp *tlp = pcie_rig_tlp(&tree.rig, TLP_MWR, HOST_RAM, 256, 1);
     tlp->stamp = stamp_new(tree.rig.pcie, at_ps);
     pcie_port_send(&tree.end[0]->port, tlp, at_ps);
-    rig_run(&tree.rig);
+    pcie_rig_run(&tree.rig);
     assert_int_equal(tree.root->got[0].tail_ps - at_ps, up_ps);
     const struct sim_stamp *stamp = &tree.root->got[0].stamp;
     assert_int_equal(stamp->cursor_ps - stamp->start_ps, up_ps);
@@ -259,7 +484,7 @@ static void latency_once(const char *settings, unsigned root_lanes, unsigned end
 
     at_ps = sim_now(tree.rig.sim);
     send_now(tree.root, TLP_MWR, tree.bar[0], 256, 1);
-    rig_run(&tree.rig);
+    pcie_rig_run(&tree.rig);
     assert_int_equal(tree.end[0]->got[0].tail_ps - at_ps, down_ps);
     tree_done(&tree);
 }
@@ -286,7 +511,7 @@ static unsigned stream_bytes;
 
 static struct tlp *make_stream(struct end_device *end, uint64_t i)
 {
-    return rig_tlp(end->rig, TLP_MWR, stream_address + i % 64 * 4096, stream_bytes, i);
+    return pcie_rig_tlp(end->rig, TLP_MWR, stream_address + i % 64 * 4096, stream_bytes, i);
 }
 
 static void stream_start(struct end_device *end, uint64_t n)
@@ -311,7 +536,7 @@ static void saturated_once(const char *settings, unsigned root_lanes, unsigned e
     stream_bytes = bytes;
     uint64_t events = sim_events_fired(tree.rig.sim);
     stream_start(tree.end[0], n);
-    rig_run(&tree.rig);
+    pcie_rig_run(&tree.rig);
     assert_int_equal(tree.root->n_got, n);
     sim_time took_ps = tree.root->got[n - 1].tail_ps - tree.root->got[0].tail_ps;
     assert_true(took_ps <= spec_wire_ps(3, slower, (n - 1) * (bytes + 24)) + 1);
@@ -351,7 +576,7 @@ static void egress_is_shared_round_robin(void **state)
     stream_bytes = 256;
     for (unsigned i = 0; i < 3; i++)
         stream_start(tree.end[i], n);
-    rig_run(&tree.rig);
+    pcie_rig_run(&tree.rig);
     assert_int_equal(tree.root->n_got, 3 * n);
     sim_time took_ps = tree.root->got[3 * n - 1].tail_ps - tree.root->got[0].tail_ps;
     assert_true(took_ps <= spec_wire_ps(3, 8, (3 * n - 1) * 280) + 1);
@@ -382,8 +607,8 @@ static void a_reader_is_not_starved(void **state)
     stream_start(tree.end[0], 400);
     stream_start(tree.end[1], 400);
     sim_time at_ps = sim_now(tree.rig.sim) + 5000000;
-    pcie_port_send(&tree.end[2]->port, rig_tlp(&tree.rig, TLP_MRD, HOST_RAM, 512, 9), at_ps);
-    rig_run(&tree.rig);
+    pcie_port_send(&tree.end[2]->port, pcie_rig_tlp(&tree.rig, TLP_MRD, HOST_RAM, 512, 9), at_ps);
+    pcie_rig_run(&tree.rig);
     size_t i = 0;
     while (tree.root->got[i].type != TLP_MRD)
         i++;
@@ -409,12 +634,12 @@ static void a_blocked_egress_blocks_nobody_else(void **state)
         send_now(tree.root, TLP_MRD, tree.bar[0], 64, i);
     for (uint64_t i = 10; i < 20; i++)
         send_now(tree.root, TLP_MWR, tree.bar[1], 64, i);
-    struct tlp *cpl = rig_tlp(&tree.rig, TLP_CPLD, 0, 64, 20);
+    struct tlp *cpl = pcie_rig_tlp(&tree.rig, TLP_CPLD, 0, 64, 20);
     cpl->requester_id = tree.id[0];
     pcie_port_send(&tree.root->port, cpl, sim_now(tree.rig.sim));
     for (uint64_t i = 21; i < 24; i++)
         send_now(tree.root, TLP_MWR, tree.bar[0], 64, i);
-    rig_run(&tree.rig);
+    pcie_rig_run(&tree.rig);
     assert_int_equal(tree.end[1]->n_got, 10);
     /* One read, the completion past the other reads, one write. */
     assert_int_equal(tree.end[0]->n_got, 3);
@@ -424,7 +649,7 @@ static void a_blocked_egress_blocks_nobody_else(void **state)
     tree.end[0]->hold[TLP_POSTED] = tree.end[0]->hold[TLP_NON_POSTED] = false;
     end_release_held(tree.end[0], TLP_NON_POSTED, 0);
     end_release_held(tree.end[0], TLP_POSTED, 4);
-    rig_run(&tree.rig);
+    pcie_rig_run(&tree.rig);
     assert_int_equal(tree.end[0]->n_got, 14);
     tree_done(&tree);
 }
@@ -442,20 +667,20 @@ static void a_younger_write_holds_nobody_back(void **state)
     enumerate(&tree);
     tree.end[0]->hold[TLP_POSTED] = tree.end[0]->hold[TLP_COMPLETION] = true;
     for (uint64_t i = 0; i < SIM_N_ELEMENTS(types); i++) {
-        struct tlp *tlp = rig_tlp(&tree.rig, types[i], tree.bar[0], types[i] == TLP_CPL ? 0 : 64,
-                                  i);
+        struct tlp *tlp = pcie_rig_tlp(&tree.rig, types[i], tree.bar[0],
+                                       types[i] == TLP_CPL ? 0 : 64, i);
         if (types[i] == TLP_CPL)
             tlp->requester_id = tree.id[0];
         pcie_port_send(&tree.root->port, tlp, sim_now(tree.rig.sim));
     }
-    rig_run(&tree.rig);
+    pcie_rig_run(&tree.rig);
     assert_int_equal(tree.end[0]->n_got, 2);
     end_release_held(tree.end[0], TLP_COMPLETION, 0);
-    rig_run(&tree.rig);
+    pcie_rig_run(&tree.rig);
     assert_int_equal(tree.end[0]->n_got, 3);
     assert_int_equal(tree.end[0]->got[2].type, TLP_CPL);
     end_release_held(tree.end[0], TLP_POSTED, 4);
-    rig_run(&tree.rig);
+    pcie_rig_run(&tree.rig);
     assert_int_equal(tree.end[0]->n_got, 4);
     end_release_held(tree.end[0], TLP_POSTED, 4);
     end_release_held(tree.end[0], TLP_COMPLETION, 0);
@@ -475,7 +700,7 @@ static void buffers_are_held_until_the_tail_has_left(void **state)
     sim_time at_ps = sim_now(tree.rig.sim), x4_ps = spec_wire_ps(3, 4, 280);
     send_now(tree.end[0], TLP_MWR, HOST_RAM, 256, 0);
     send_now(tree.end[0], TLP_MWR, HOST_RAM, 256, 1);
-    rig_run(&tree.rig);
+    pcie_rig_run(&tree.rig);
     assert_int_equal(tree.root->n_got, 2);
     sim_time left_ps = at_ps + LINK_PS + SWITCH_PS + x4_ps;
     assert_int_equal(tree.root->got[0].tail_ps, left_ps + LINK_PS);
@@ -510,7 +735,7 @@ static void mix_send(struct tree *tree, struct mix *mix, unsigned from, unsigned
     uint64_t id = mix->n++;
     uint64_t address = to == 0 ? HOST_RAM : tree->bar[to - 1];
     unsigned bytes = type == TLP_CPL ? 0 : 4 + (unsigned)sim_random_below(random, 250);
-    struct tlp *tlp = rig_tlp(end->rig, type, address, bytes, id);
+    struct tlp *tlp = pcie_rig_tlp(end->rig, type, address, bytes, id);
 
     if (tlp_class_of(tlp) == TLP_COMPLETION) {
         tlp->requester_id = to == 0 ? 0 : tree->id[to - 1];
@@ -559,12 +784,12 @@ static void mix_once(uint64_t seed, const char *settings, double bit_error_ratio
         end->port.advertise = (struct pcie_credits){ { 1, 1, 1 }, { 16, 1, 16 } };
     }
     for (unsigned i = 0; i < n_parties; i++) {
-        struct pcie_link_params params = rig_link_params(LINK_PS);
+        struct pcie_link_params params = pcie_rig_link_params(LINK_PS);
         struct pcie_port *port = &party(&tree, i)->port;
         params.lanes = port->max_lanes;
         params.bit_error_ratio = bit_error_ratio;
         params.fc_update_ratio_pct = (uint32_t)(1 + seed % 100);
-        rig_join(&tree.rig, &tree.sw->ports[i], port, &params);
+        pcie_rig_join(&tree.rig, &tree.sw->ports[i], port, &params);
     }
     enumerate(&tree);
     for (unsigned i = 0; i < n_parties; i++) {
@@ -574,7 +799,7 @@ static void mix_once(uint64_t seed, const char *settings, double bit_error_ratio
     for (unsigned k = 0; k < 250; k++)
         for (unsigned i = 0; i < n_parties; i++)
             mix_send(&tree, mix, i, n_parties, &at_ps[i]);
-    rig_run(&tree.rig);
+    pcie_rig_run(&tree.rig);
     mix_check(&tree, mix, n_parties);
     tree_done(&tree);
     free(mix);
@@ -614,13 +839,13 @@ static void expect_mistake(const char *settings, const char *part)
     struct rig rig;
     struct config *config;
 
-    rig_init(&rig, 1);
+    pcie_rig_init(&rig, 1);
     struct model *sw = switch_new(&rig, "sw", settings, &config);
     assert_int_equal(rig.errors.n_messages, 1);
     assert_non_null(strstr(rig.errors.message[0], part));
     model_free(sw);
     config_free(config);
-    rig_release(&rig);
+    pcie_rig_release(&rig);
 }
 
 static void mistakes_are_named(void **state)
@@ -649,7 +874,7 @@ static void cut_short(void **state)
     end_free(tree.end[0]);
     end_free(tree.end[1]);
     config_free(tree.config[0]);
-    rig_release(&tree.rig);
+    pcie_rig_release(&tree.rig);
 }
 
 /* ---- Multicast ------------------------------------------------------------------------------- */
@@ -689,7 +914,7 @@ static void multicast_writes_are_copied(void **state)
     forget(&tree);
     sim_time at_ps = sim_now(tree.rig.sim);
     send_now(tree.end[0], TLP_MWR, MC_BASE + 0x10000 + 0x1040, 256, 9);
-    rig_run(&tree.rig);
+    pcie_rig_run(&tree.rig);
     assert_int_equal(tree.end[0]->n_got, 0);
     assert_int_equal(tree.root->n_got, 1);
     assert_int_equal(tree.end[1]->n_got, 1);
@@ -704,7 +929,7 @@ static void multicast_writes_are_copied(void **state)
     send_now(tree.end[0], TLP_MWR, MC_BASE + 0x20000, 64, 1); /* blocked */
     send_now(tree.end[1], TLP_MWR, MC_BASE + 0x20000, 64, 2); /* to end 2 alone */
     send_now(tree.end[1], TLP_MWR, MC_BASE + 0x30000, 64, 3); /* to nobody */
-    rig_run(&tree.rig);
+    pcie_rig_run(&tree.rig);
     assert_int_equal(tree.end[2]->n_got, 2);
     assert_int_equal(tree.end[2]->got[1].id, 2);
     assert_int_equal(tree.root->n_got, 1);
@@ -714,7 +939,7 @@ static void multicast_writes_are_copied(void **state)
     /* Beyond the last group, and reads: as everything else. */
     send_now(tree.end[0], TLP_MRD, MC_BASE + 0x10000, 64, 4);
     send_now(tree.end[0], TLP_MWR, MC_BASE + 0x40000, 64, 5);
-    rig_run(&tree.rig);
+    pcie_rig_run(&tree.rig);
     assert_int_equal(tree.root->n_got, 3);
     assert_int_equal(tree.root->got[1].type + tree.root->got[2].type, TLP_MRD + TLP_MWR);
     tree_done(&tree);
@@ -736,13 +961,13 @@ static void multicast_copies_share_a_buffer(void **state)
     tree.end[2]->hold[TLP_POSTED] = true;
     for (unsigned i = 0; i < 300; i++)
         send_now(tree.end[0], TLP_MWR, MC_BASE + 64 * i, 64, i);
-    rig_run(&tree.rig);
+    pcie_rig_run(&tree.rig);
     assert_int_equal(tree.end[2]->n_got, 256);     /* what its own buffers hold */
     assert_int_equal(tree.end[1]->n_got, 256 + 8); /* and what the switch's do */
     tree.end[2]->hold[TLP_POSTED] = false;
     while (tree.end[2]->held_header[TLP_POSTED] != 0)
         end_release_held(tree.end[2], TLP_POSTED, 4);
-    rig_run(&tree.rig);
+    pcie_rig_run(&tree.rig);
     for (unsigned i = 1; i < 3; i++) {
         assert_int_equal(tree.end[i]->n_got, 300);
         for (unsigned k = 0; k < 300; k++)

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "tests/model/net_rig.h"
+#include "tests/support/net_rig.h"
 
 #define PORT 5001u
 
@@ -49,7 +49,7 @@ static int64_t send_pages(struct stream *s, struct socket *sk, uint32_t n)
         assert_non_null(page);
         uint32_t offset = (uint32_t)fake_random(kernel, 2000);
         uint32_t part = n - done < K_PAGE_BYTES - offset ? n - done : K_PAGE_BYTES - offset;
-        rig_fill(kernel, kaddr_add(page->addr, offset), s->number, s->sent + done, part);
+        net_rig_fill(kernel, kaddr_add(page->addr, offset), s->number, s->sent + done, part);
         frag[n_frags++] = (struct skb_frag){ page, offset, part, (int8_t)page->node };
         done += part;
     }
@@ -75,7 +75,7 @@ static void writer(void *arg)
         if (s->pages)
             done = send_pages(s, sk, n);
         else {
-            rig_fill(kernel, buffer, s->number, s->sent, n);
+            net_rig_fill(kernel, buffer, s->number, s->sent, n);
             done = socket_send(sk, buffer, n);
             if (done == -ENOMEM) {
                 k_sleep(kernel, FAKE_US(10));
@@ -105,7 +105,7 @@ static void reader(void *arg)
             assert_int_equal(n, 0);
             break;
         }
-        rig_check(kernel, buffer, s->number, s->received, (size_t)n);
+        net_rig_check(kernel, buffer, s->number, s->received, (size_t)n);
         s->received += (uint64_t)n;
         pause_maybe(s);
     }
@@ -153,7 +153,7 @@ static void test_stream(void **state)
     (void)state;
     struct rig_options o = plain(1);
     o.moderation_ps = FAKE_US(8);
-    struct rig *rig = rig_new(&o);
+    struct rig *rig = net_rig_new(&o);
     struct stream s = stream_of(rig, 0, 20u << 20, 65536, 65536);
     streams_start(&s, 1, 1);
     run(rig, 1000);
@@ -167,7 +167,7 @@ static void test_stream(void **state)
     assert_int_equal(rig->end[0].largest, 45 * 1448);
     assert_true(b->gro_merged > 10000);
     run(rig, 130000); /* TIME_WAIT passes */
-    rig_free(rig);
+    net_rig_free(rig);
 }
 
 /* Everything at once: loss, damage, repetition, overtaking, stalls of CPUs, moving interrupts,
@@ -198,7 +198,7 @@ static void test_streams_at_random(void **state)
         o.mtu_bytes = seed % 9 == 8 ? 9000 : 1500;
         o.params.receive_buffer_bytes = seed % 5 == 1 ? 65536 : 6291456;
         o.fail_page_every = seed % 10 == 9 ? 500 : 0;
-        struct rig *rig = rig_new(&o);
+        struct rig *rig = net_rig_new(&o);
         struct stream s[4];
         for (unsigned i = 0; i < 4; i++) {
             s[i] = stream_of(rig, i, 1u << (17 + i), i % 2 ? 300 : 150000, i < 2 ? 70000 : 5000);
@@ -234,7 +234,7 @@ static void test_streams_at_random(void **state)
         if (rig->lost + rig->damaged == 0 && !o.overtake_permille && !o.fail_page_every)
             assert_int_equal(net_stats(rig->end[0].net)->timeouts, 0);
         run(rig, 130000);
-        rig_free(rig);
+        net_rig_free(rig);
     }
     if (getenv("NET_PRINT"))
         print_message("lost %d retransmitted %d timeouts %d merged %d\n", (int)lost,

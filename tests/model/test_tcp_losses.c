@@ -6,20 +6,20 @@
 
 #include <cmocka.h>
 
-#include "tests/model/tcp_pair.h"
+#include "tests/support/tcp_pair.h"
 
 static void test_fast_retransmit(void **state)
 {
     (void)state;
-    struct rig_options o = plain();
+    struct rig_options o = pair_plain();
     struct pair *p = pair_new(&o);
-    thread(p, 3, server_reads);
-    send_bytes(p, 1u << 20);
+    pair_thread(p, 3, server_reads);
+    pair_send_bytes(p, 1u << 20);
     p->lose_from = 0;
     p->lose_data_only = true;
     p->lose_skip = 300;
     p->lose_n = 1;
-    run(p, 20000);
+    pair_run(p, 20000);
     assert_true(p->done[1] && p->done[2]);
     const struct net_stats *a = net_stats(p->rig->end[0].net);
     assert_int_equal(a->retransmitted_segments, 1);
@@ -37,15 +37,15 @@ static void test_fast_retransmit(void **state)
 static void test_lost_again(void **state)
 {
     (void)state;
-    struct rig_options o = plain();
+    struct rig_options o = pair_plain();
     struct pair *p = pair_new(&o);
-    thread(p, 3, server_reads);
+    pair_thread(p, 3, server_reads);
     p->drop[0].number = 300;
     p->drop[0].times = 2;
     p->drop[1].number = 320;
     p->drop[1].times = 1;
-    send_bytes(p, 1u << 20);
-    run(p, 2000000);
+    pair_send_bytes(p, 1u << 20);
+    pair_run(p, 2000000);
     assert_true(p->done[1] && p->done[2]);
     const struct net_stats *a = net_stats(p->rig->end[0].net);
     assert_int_equal(a->timeouts, 1);
@@ -73,43 +73,43 @@ static void die_until_timeout(struct pair *p, unsigned *seen)
     p->lose_from = 2;
     p->lose_n = UINT32_MAX;
     while (stats->timeouts == before)
-        run(p, 50);
+        pair_run(p, 50);
     p->lose_n = 0;
     for (*seen = p->n; sent_since(p, *seen) == 0;)
-        run(p, 10);
+        pair_run(p, 10);
 }
 
 /* All that is in flight is lost, twice. In each round trip from then on as many segments are sent,
  * repeated or new, as the window has; what is lost goes first. */
 static void after_timeout(bool tso)
 {
-    struct rig_options o = plain();
+    struct rig_options o = pair_plain();
     o.latency_ps = FAKE_MS(1);
     o.no_tso = !tso;
     struct pair *p = pair_prepare(&o, PORT);
-    thread(p, 1, connects);
-    run(p, 100000);
+    pair_thread(p, 1, connects);
+    pair_run(p, 100000);
     struct tcp *tp = &p->client->tcp;
     p->value = 16u << 20;
-    thread(p, 3, server_reads);
-    send_bytes(p, p->value);
-    run(p, 12000);
+    pair_thread(p, 3, server_reads);
+    pair_send_bytes(p, p->value);
+    pair_run(p, 12000);
     for (unsigned times = 1, seen; times <= 2; times++) {
         /* The second time while what was new after the first is in flight. */
         while (times == 2 && (tp->snd_nxt == tp->recover || tp->congestion != TCP_CA_LOSS))
-            run(p, 50);
+            pair_run(p, 50);
         assert_true(tp->packets_out > 4);
         die_until_timeout(p, &seen);
         assert_int_equal(tp->congestion, TCP_CA_LOSS);
         assert_int_equal(tp->recover, tp->snd_nxt);
-        run(p, 1000); /* from the middle between two bursts to the next one */
+        pair_run(p, 1000); /* from the middle between two bursts to the next one */
         while (tp->congestion == TCP_CA_LOSS && (times == 2 || tp->snd_nxt == tp->recover)) {
             assert_in_range(sent_since(p, seen), 1, tp->cwnd);
             seen = p->n;
-            run(p, 2000);
+            pair_run(p, 2000);
         }
     }
-    run(p, 10000000);
+    pair_run(p, 10000000);
     assert_true(p->done[1] && p->done[2]);
     assert_int_equal(net_stats(p->rig->end[0].net)->timeouts, 4);
     pair_free(p);
@@ -126,27 +126,27 @@ static void test_after_timeout(void **state)
 static void test_reduced_once(void **state)
 {
     (void)state;
-    struct rig_options o = plain();
+    struct rig_options o = pair_plain();
     struct pair *p = pair_new(&o);
     struct tcp *tp = &p->client->tcp;
     const struct net_stats *stats = net_stats(p->rig->end[0].net);
     p->drop[0].number = 300;
     p->drop[0].times = 3;
     p->value = 1u << 20;
-    thread(p, 3, server_reads);
-    send_bytes(p, p->value);
+    pair_thread(p, 3, server_reads);
+    pair_send_bytes(p, p->value);
     while (tp->congestion != TCP_CA_RECOVERY)
-        run(p, 10);
+        pair_run(p, 10);
     uint32_t window = tp->ssthresh;
     assert_true(window > 10);
     for (unsigned timeouts = 1; timeouts <= 2; timeouts++) {
         while (stats->timeouts < timeouts)
-            run(p, 100);
+            pair_run(p, 100);
         assert_int_equal(tp->congestion, TCP_CA_LOSS);
         assert_int_equal(tp->ssthresh, window);
         assert_int_equal(tp->cwnd, 1);
     }
-    run(p, 2000000);
+    pair_run(p, 2000000);
     assert_true(p->done[1] && p->done[2]);
     assert_int_equal(tp->ssthresh, window);
     pair_free(p);
@@ -156,26 +156,26 @@ static void test_reduced_once(void **state)
 static void test_reduced_again(void **state)
 {
     (void)state;
-    struct rig_options o = plain();
+    struct rig_options o = pair_plain();
     o.latency_ps = FAKE_MS(1);
     struct pair *p = pair_prepare(&o, PORT);
-    thread(p, 1, connects);
-    run(p, 100000);
+    pair_thread(p, 1, connects);
+    pair_run(p, 100000);
     struct tcp *tp = &p->client->tcp;
     unsigned seen;
     p->value = 1u << 20;
-    thread(p, 3, server_reads);
-    send_bytes(p, p->value);
-    run(p, 12000);
+    pair_thread(p, 3, server_reads);
+    pair_send_bytes(p, p->value);
+    pair_run(p, 12000);
     die_until_timeout(p, &seen);
     while (tp->cwnd < 8)
-        run(p, 100);
+        pair_run(p, 100);
     uint32_t window = tp->cwnd, before = tp->ssthresh;
     assert_int_equal(tp->congestion, TCP_CA_LOSS);
     assert_true(tcp_before(tp->snd_una, tp->recover));
     die_until_timeout(p, &seen);
     assert_in_range(tp->ssthresh, window * 7 / 10, before - 1);
-    run(p, 10000000);
+    pair_run(p, 10000000);
     assert_true(p->done[1] && p->done[2]);
     pair_free(p);
 }
@@ -194,25 +194,25 @@ static void client_sends_little(void *arg)
 static void test_after_timeout_small(void **state)
 {
     (void)state;
-    struct rig_options o = plain();
+    struct rig_options o = pair_plain();
     o.latency_ps = FAKE_MS(1);
     o.params.nagle = false;
     struct pair *p = pair_prepare(&o, PORT);
-    thread(p, 1, connects);
-    run(p, 100000);
+    pair_thread(p, 1, connects);
+    pair_run(p, 100000);
     struct tcp *tp = &p->client->tcp;
     unsigned seen;
     tp->cwnd = 100;
     p->value = 30 * LITTLE;
-    thread(p, 3, server_reads);
-    thread(p, 1, client_sends_little);
+    pair_thread(p, 3, server_reads);
+    pair_thread(p, 1, client_sends_little);
     die_until_timeout(p, &seen);
     assert_int_equal(tp->packets_out, 30);
-    run(p, 1000);
+    pair_run(p, 1000);
     while (tp->congestion == TCP_CA_LOSS) {
         assert_in_range(sent_since(p, seen), 1, tp->cwnd);
         seen = p->n;
-        run(p, 2000);
+        pair_run(p, 2000);
     }
     assert_true(p->done[1] && p->done[2]);
     pair_free(p);
@@ -222,17 +222,17 @@ static void test_after_timeout_small(void **state)
 static void test_loss_after_2_gib(void **state)
 {
     (void)state;
-    struct rig_options o = plain();
+    struct rig_options o = pair_plain();
     struct pair *p = pair_new(&o);
     p->client->tcp.recover = p->client->tcp.snd_una - 0x80000100u;
     p->value = 1u << 20;
-    thread(p, 3, server_reads);
-    send_bytes(p, p->value);
+    pair_thread(p, 3, server_reads);
+    pair_send_bytes(p, p->value);
     p->lose_from = 0;
     p->lose_data_only = true;
     p->lose_skip = 300;
     p->lose_n = 1;
-    run(p, 20000);
+    pair_run(p, 20000);
     assert_true(p->done[1] && p->done[2]);
     assert_int_equal(net_stats(p->rig->end[0].net)->retransmitted_segments, 1);
     assert_int_equal(net_stats(p->rig->end[0].net)->timeouts, 0);
@@ -266,38 +266,38 @@ static void ends(void *arg)
 static void tell(struct pair *p, uint32_t ack)
 {
     p->value = ack;
-    thread(p, 1, client_is_told);
-    run(p, 100);
+    pair_thread(p, 1, client_is_told);
+    pair_run(p, 100);
 }
 /* After a recovery that ended at the end of what had been sent, duplicate acknowledgements may be
  * answers to repetitions, until something new is acknowledged; and not any more from then on. */
 static void test_careful(void **state)
 {
     (void)state;
-    struct rig_options o = plain();
+    struct rig_options o = pair_plain();
     struct pair *p = pair_new(&o);
     struct tcp *tp = &p->client->tcp;
     const struct net_stats *stats = net_stats(p->rig->end[0].net);
     uint32_t first = tp->snd_una, mss = tp->mss;
     p->lose_from = 0;
     p->lose_n = UINT32_MAX; /* the test answers */
-    send_bytes(p, 6 * mss);
-    run(p, 100);
+    pair_send_bytes(p, 6 * mss);
+    pair_run(p, 100);
     assert_int_equal(tp->packets_out, 6);
     tell(p, first);
     assert_int_equal(tp->congestion, TCP_CA_RECOVERY);
     assert_int_equal(stats->retransmitted_segments, 1);
     tell(p, first + 6 * mss);
     assert_int_equal(tp->congestion, TCP_CA_OPEN);
-    send_bytes(p, 6 * mss);
-    run(p, 100);
+    pair_send_bytes(p, 6 * mss);
+    pair_run(p, 100);
     tell(p, first + 6 * mss);
     assert_int_equal(tp->congestion, TCP_CA_OPEN);
     assert_int_equal(stats->retransmitted_segments, 1);
     tell(p, first + 7 * mss);
     assert_int_equal(tp->congestion, TCP_CA_RECOVERY);
     assert_int_equal(stats->retransmitted_segments, 2);
-    thread(p, 1, ends); /* they would never agree again */
+    pair_thread(p, 1, ends); /* they would never agree again */
     pair_free(p);
 }
 
@@ -305,7 +305,7 @@ static void test_careful(void **state)
 static void test_cubic(void **state)
 {
     (void)state;
-    struct rig_options o = plain();
+    struct rig_options o = pair_plain();
     struct pair *p = pair_new(&o);
     struct kernel *kernel = p->rig->kernel;
     struct tcp *tp = &p->client->tcp;
@@ -330,20 +330,20 @@ static void test_any_frame_lost(void **state)
 {
     (void)state;
     for (unsigned n = 0; n < 14; n++) {
-        struct rig_options o = plain();
+        struct rig_options o = pair_plain();
         struct pair *p = pair_prepare(&o, PORT);
         p->lose_from = 2;
         p->lose_skip = n;
         p->lose_n = 1;
-        thread(p, 1, connects);
-        run(p, 4000000);
+        pair_thread(p, 1, connects);
+        pair_run(p, 4000000);
         assert_non_null(p->client);
         assert_true(p->server || n == 2); /* the last of the handshake: with data again */
-        send_bytes(p, 5000);
-        run(p, 3000000);
+        pair_send_bytes(p, 5000);
+        pair_run(p, 3000000);
         assert_non_null(p->server);
-        thread(p, 3, server_reads);
-        run(p, 1000000);
+        pair_thread(p, 3, server_reads);
+        pair_run(p, 1000000);
         assert_true(p->done[1] && p->done[2]);
         pair_free(p);
     }
@@ -364,21 +364,21 @@ static uint32_t acknowledged(struct pair *p)
 static void test_cubic_pause(void **state)
 {
     (void)state;
-    struct rig_options o = plain();
+    struct rig_options o = pair_plain();
     struct pair *p = pair_new(&o);
     struct tcp *tp = &p->client->tcp;
     p->value = 2000;
-    thread(p, 3, server_reads);
-    send_bytes(p, 1000);
-    run(p, 1000);
+    pair_thread(p, 3, server_reads);
+    pair_send_bytes(p, 1000);
+    pair_run(p, 1000);
     tp->cwnd = 500;
     tp->ssthresh = tp->cwnd = tcp_cubic_ssthresh(tp);
     assert_in_range(acknowledged(p), 350, 354);
     uint32_t epoch = tp->cubic.epoch_ms;
     uint64_t sent_ms = tp->last_send_ps / FAKE_MS(1);
-    run(p, 20000000);
-    send_bytes(p, 1000);
-    run(p, 50000);
+    pair_run(p, 20000000);
+    pair_send_bytes(p, 1000);
+    pair_run(p, 50000);
     uint64_t pause = tp->last_send_ps / FAKE_MS(1) - sent_ms;
     assert_in_range(pause, 20000, 20001);
     /* Not past the time of sending. */

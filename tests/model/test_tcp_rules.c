@@ -6,14 +6,14 @@
 
 #include <cmocka.h>
 
-#include "tests/model/tcp_pair.h"
+#include "tests/support/tcp_pair.h"
 
 /* ---- Timers ---------------------------------------------------------------------------------- */
 
 static void test_retransmission_timeout(void **state)
 {
     (void)state;
-    struct rig_options o = plain();
+    struct rig_options o = pair_plain();
     struct pair *p = pair_new(&o);
     /* One sample, of the handshake: R. RTO = R + max(4 R/2, 200 ms) (RFC 6298, 2.2; Linux' bound).
      */
@@ -23,22 +23,22 @@ static void test_retransmission_timeout(void **state)
     p->lose_from = 0;
     p->lose_n = 3;
     uint64_t rto = p->client->tcp.rto_ps;
-    send_bytes(p, 100);
-    run(p, 3000000);
-    const struct seen *first = frame(p, 0, true, 0), *again = frame(p, 0, true, 1);
-    const struct seen *third = frame(p, 0, true, 2), *fourth = frame(p, 0, true, 3);
+    pair_send_bytes(p, 100);
+    pair_run(p, 3000000);
+    const struct seen *first = pair_frame(p, 0, true, 0), *again = pair_frame(p, 0, true, 1);
+    const struct seen *third = pair_frame(p, 0, true, 2), *fourth = pair_frame(p, 0, true, 3);
     assert_at(again->at_ps, first->at_ps + rto - SLACK_PS / 2);
     assert_at(third->at_ps, again->at_ps + 2 * rto - SLACK_PS / 2);
     assert_at(fourth->at_ps, third->at_ps + 4 * rto - SLACK_PS / 2);
-    assert_null(frame(p, 0, true, 4));
+    assert_null(pair_frame(p, 0, true, 4));
     assert_int_equal(fourth->seq, first->seq);
     assert_int_equal(net_stats(p->rig->end[0].net)->timeouts, 3);
     /* Karn: no sample of what was sent twice; the back-off ends with the acknowledgement. */
     assert_int_equal(p->client->tcp.srtt_ps, srtt);
     assert_int_equal(p->client->tcp.backoff, 0);
     p->value = 100;
-    thread(p, 3, server_reads);
-    run(p, 1000);
+    pair_thread(p, 3, server_reads);
+    pair_run(p, 1000);
     assert_true(p->done[2]);
     pair_free(p);
 }
@@ -46,7 +46,7 @@ static void test_retransmission_timeout(void **state)
 static void test_rtt_estimator(void **state)
 {
     (void)state;
-    struct rig_options o = plain();
+    struct rig_options o = pair_plain();
     struct pair *p = pair_new(&o);
     struct tcp *tp = &p->client->tcp;
     tp->srtt_ps = 0;
@@ -67,15 +67,15 @@ static void test_rtt_estimator(void **state)
 static void test_delayed_ack(void **state)
 {
     (void)state;
-    struct rig_options o = plain();
+    struct rig_options o = pair_plain();
     o.no_tso = true;
     struct pair *p = pair_new(&o);
     unsigned quick = 0;
     while (quick < 100) {
         p->n = 0;
-        send_bytes(p, 1448);
-        run(p, 1000);
-        if (frames(p, 1, false) == 0)
+        pair_send_bytes(p, 1448);
+        pair_run(p, 1000);
+        if (pair_frames(p, 1, false) == 0)
             break;
         quick++;
     }
@@ -83,58 +83,58 @@ static void test_delayed_ack(void **state)
      * of the buffer: 29200 + 2896 n < (376960 - 2304 n) / 2, 40 times; then as many as there are
      * pairs of segments in 29,200 bytes. */
     assert_int_equal(quick, 40 + 29200 / (2 * 1448));
-    const struct seen *data = frame(p, 0, true, 0);
-    run(p, 38000);
-    assert_null(frame(p, 1, false, 0));
-    run(p, 3000);
-    assert_non_null(frame(p, 1, false, 0));
-    assert_at(frame(p, 1, false, 0)->at_ps,
+    const struct seen *data = pair_frame(p, 0, true, 0);
+    pair_run(p, 38000);
+    assert_null(pair_frame(p, 1, false, 0));
+    pair_run(p, 3000);
+    assert_non_null(pair_frame(p, 1, false, 0));
+    assert_at(pair_frame(p, 1, false, 0)->at_ps,
               data->at_ps + FAKE_US(10) + (1448 + 66 + 24) * 80 + FAKE_MS(40));
     /* With a reader that keeps the window open. */
     p->value = (quick + 1 + 100) * 1448;
-    thread(p, 3, server_reads);
-    run(p, 60000);
+    pair_thread(p, 3, server_reads);
+    pair_run(p, 60000);
     uint64_t left = p->value - (quick + 1) * 1448;
     for (; left > 2 * 1448; left -= 1448) {
         p->value = 1448;
-        thread(p, 1, client_sends);
-        run(p, 60000);
+        pair_thread(p, 1, client_sends);
+        pair_run(p, 60000);
     }
     p->n = 0;
-    send_bytes(p, 1448);
-    run(p, 5000);
-    assert_int_equal(frames(p, 1, false), 0);
-    send_bytes(p, 1448);
-    run(p, 100);
-    assert_int_equal(frames(p, 1, false), 1);
+    pair_send_bytes(p, 1448);
+    pair_run(p, 5000);
+    assert_int_equal(pair_frames(p, 1, false), 0);
+    pair_send_bytes(p, 1448);
+    pair_run(p, 100);
+    assert_int_equal(pair_frames(p, 1, false), 1);
     assert_true(p->done[2]);
     pair_free(p);
 }
 
 static void nagle(bool on)
 {
-    struct rig_options o = plain();
+    struct rig_options o = pair_plain();
     o.params.nagle = on;
     struct pair *p = pair_new(&o);
-    send_bytes(p, 100);
-    run(p, 5);
-    send_bytes(p, 100);
-    run(p, 5);
-    send_bytes(p, 50);
-    run(p, 1000);
-    const struct seen *ack = frame(p, 1, false, 0);
-    assert_int_equal(frame(p, 0, true, 0)->payload, 100);
+    pair_send_bytes(p, 100);
+    pair_run(p, 5);
+    pair_send_bytes(p, 100);
+    pair_run(p, 5);
+    pair_send_bytes(p, 50);
+    pair_run(p, 1000);
+    const struct seen *ack = pair_frame(p, 1, false, 0);
+    assert_int_equal(pair_frame(p, 0, true, 0)->payload, 100);
     if (on) { /* one small segment in flight; what follows goes together when it has arrived */
-        assert_int_equal(frame(p, 0, true, 1)->payload, 150);
-        assert_true(frame(p, 0, true, 1)->at_ps > ack->at_ps + FAKE_US(10));
+        assert_int_equal(pair_frame(p, 0, true, 1)->payload, 150);
+        assert_true(pair_frame(p, 0, true, 1)->at_ps > ack->at_ps + FAKE_US(10));
     } else {
-        assert_int_equal(frame(p, 0, true, 1)->payload, 100);
-        assert_int_equal(frame(p, 0, true, 2)->payload, 50);
-        assert_true(frame(p, 0, true, 2)->at_ps < ack->at_ps + FAKE_US(10));
+        assert_int_equal(pair_frame(p, 0, true, 1)->payload, 100);
+        assert_int_equal(pair_frame(p, 0, true, 2)->payload, 50);
+        assert_true(pair_frame(p, 0, true, 2)->at_ps < ack->at_ps + FAKE_US(10));
     }
     p->value = 250;
-    thread(p, 3, server_reads);
-    run(p, 1000);
+    pair_thread(p, 3, server_reads);
+    pair_run(p, 1000);
     pair_free(p);
 }
 static void test_nagle(void **state)
@@ -168,15 +168,15 @@ static void server_answers(void *arg)
 static void test_answers_carry_acknowledgements(void **state)
 {
     (void)state;
-    struct rig_options o = plain();
+    struct rig_options o = pair_plain();
     struct pair *p = pair_new(&o);
-    thread(p, 3, server_answers);
-    thread(p, 1, client_asks);
-    run(p, 100000);
+    pair_thread(p, 3, server_answers);
+    pair_thread(p, 1, client_asks);
+    pair_run(p, 100000);
     assert_true(p->done[1] && p->done[2]);
-    assert_int_equal(frames(p, 0, true), ROUNDS);
-    assert_int_equal(frames(p, 1, true), ROUNDS);
-    assert_true(frames(p, 0, false) + frames(p, 1, false) < 10);
+    assert_int_equal(pair_frames(p, 0, true), ROUNDS);
+    assert_int_equal(pair_frames(p, 1, true), ROUNDS);
+    assert_true(pair_frames(p, 0, false) + pair_frames(p, 1, false) < 10);
     pair_free(p);
 }
 
@@ -184,32 +184,32 @@ static void test_answers_carry_acknowledgements(void **state)
 
 static void zero_window(bool lose_update)
 {
-    struct rig_options o = plain();
+    struct rig_options o = pair_plain();
     o.params.receive_buffer_bytes = 65536;
     struct pair *p = pair_new(&o);
-    send_bytes(p, 1u << 20);
-    run(p, 100000);
+    pair_send_bytes(p, 1u << 20);
+    pair_run(p, 100000);
     assert_false(p->done[1]);
     struct tcp *tp = &p->client->tcp;
     assert_true(tp->snd_wnd < 1448);
     assert_int_equal(tp->packets_out, 0);
     assert_int_equal(tp->pending, TCP_PENDING_PROBE);
     p->n = 0;
-    run(p, 3000000); /* probes after RTO, 2 RTO, 4 RTO ... less than seven in all */
-    assert_in_range(frames(p, 0, false), 2, 5);
-    assert_int_equal(frames(p, 0, false), frames(p, 1, false));
-    assert_int_equal(frames(p, 0, true), 0);
-    assert_int_equal(frame(p, 0, false, 0)->seq, tp->snd_una - 1);
-    uint64_t gap = frame(p, 0, false, 1)->at_ps - frame(p, 0, false, 0)->at_ps;
+    pair_run(p, 3000000); /* probes after RTO, 2 RTO, 4 RTO ... less than seven in all */
+    assert_in_range(pair_frames(p, 0, false), 2, 5);
+    assert_int_equal(pair_frames(p, 0, false), pair_frames(p, 1, false));
+    assert_int_equal(pair_frames(p, 0, true), 0);
+    assert_int_equal(pair_frame(p, 0, false, 0)->seq, tp->snd_una - 1);
+    uint64_t gap = pair_frame(p, 0, false, 1)->at_ps - pair_frame(p, 0, false, 0)->at_ps;
     assert_in_range(gap, FAKE_MS(395), FAKE_MS(810));
     if (lose_update) {
         p->lose_from = 1;
         p->lose_n = 1;
     }
-    thread(p, 3, server_reads);
-    run(p, 1000);
+    pair_thread(p, 3, server_reads);
+    pair_run(p, 1000);
     assert_int_equal(p->done[2], !lose_update);
-    run(p, 10000000);
+    pair_run(p, 10000000);
     assert_true(p->done[1] && p->done[2]);
     assert_int_equal(net_stats(p->rig->end[0].net)->timeouts, 0);
     pair_free(p);
@@ -223,7 +223,7 @@ static void test_zero_window(void **state)
 
 static void first_buffers(uint32_t mtu, uint32_t send, uint32_t client, uint32_t server)
 {
-    struct rig_options o = plain();
+    struct rig_options o = pair_plain();
     o.mtu_bytes = mtu;
     struct pair *p = pair_new(&o);
     assert_int_equal(p->client->send_buffer, send);
@@ -246,7 +246,7 @@ static void test_first_buffers(void **state)
     first_buffers(1500, 20 * (4096 + 256), 8 * 20 * (1448 + 896), 8 * 20 * (1460 + 896));
     first_buffers(1448, 20 * (2048 + 256), 8 * 20 * (1396 + 896), 8 * 20 * (1408 + 896));
     first_buffers(9000, 20 * (16384 + 256), 8 * 3 * (8948 + 896), 8 * 3 * (8960 + 896));
-    struct rig_options o = plain();
+    struct rig_options o = pair_plain();
     o.params.send_buffer_bytes = 65536; /* at most */
     o.params.receive_buffer_bytes = 131072;
     struct pair *p = pair_new(&o);
@@ -270,15 +270,15 @@ static void client_sends_in_turns(void *arg)
  * or twice as much while it grows fast. */
 static void window_edge(bool in_turns)
 {
-    struct rig_options o = plain();
+    struct rig_options o = pair_plain();
     o.stall_percent = 2;
     struct pair *p = pair_new(&o);
     const struct socket *server = p->server;
     uint32_t edge = 0, begin = p->client->tcp.snd_nxt, first = server->receive_buffer;
     p->value = in_turns ? 200 * TURN : 8u << 20;
-    thread(p, 1, in_turns ? client_sends_in_turns : client_sends);
-    thread(p, 3, server_reads);
-    run(p, 1000000);
+    pair_thread(p, 1, in_turns ? client_sends_in_turns : client_sends);
+    pair_thread(p, 3, server_reads);
+    pair_run(p, 1000000);
     assert_true(p->done[2]);
     unsigned scale = p->client->tcp.snd_scale;
     assert_int_equal(scale, 7); /* 6 MiB */
@@ -310,12 +310,12 @@ static void test_window_edge(void **state)
 static void test_small_queue(void **state)
 {
     (void)state;
-    struct rig_options o = plain();
+    struct rig_options o = pair_plain();
     o.ps_per_byte = 8000; /* 1 Gb/s */
     struct pair *p = pair_new(&o);
-    send_bytes(p, 4u << 20);
-    thread(p, 3, server_reads);
-    run(p, 100000);
+    pair_send_bytes(p, 4u << 20);
+    pair_thread(p, 3, server_reads);
+    pair_run(p, 100000);
     assert_true(p->done[1] && p->done[2]);
     assert_true(p->peak_alloc > 65536);
     assert_true(p->peak_alloc <= 262144 + 66560);
@@ -324,9 +324,9 @@ static void test_small_queue(void **state)
     p->peak_alloc = 0;
     p->value = 2u << 20;
     p->done[1] = p->done[2] = false;
-    send_bytes(p, 2u << 20);
-    thread(p, 3, server_reads);
-    run(p, 100000);
+    pair_send_bytes(p, 2u << 20);
+    pair_thread(p, 3, server_reads);
+    pair_run(p, 100000);
     assert_true(p->done[1] && p->done[2]);
     assert_true(p->peak_alloc <= 3 * 131072);
     pair_free(p);
@@ -340,23 +340,23 @@ static void test_small_queue(void **state)
 static void test_long_path(void **state)
 {
     (void)state;
-    struct rig_options o = plain();
+    struct rig_options o = pair_plain();
     o.latency_ps = FAKE_MS(10);
     o.ps_per_byte = 8000;
     struct pair *p = pair_prepare(&o, PORT);
-    thread(p, 1, connects);
-    run(p, 100000);
+    pair_thread(p, 1, connects);
+    pair_run(p, 100000);
     assert_non_null(p->client);
     const struct tcp *tp = &p->client->tcp;
     p->value = 64u << 20;
-    thread(p, 3, server_reads);
-    send_bytes(p, 64u << 20);
-    run(p, 3000000);
+    pair_thread(p, 3, server_reads);
+    pair_send_bytes(p, 64u << 20);
+    pair_run(p, 3000000);
     assert_true(p->done[1] && p->done[2]);
     assert_int_equal(net_stats(p->rig->end[0].net)->retransmitted_segments, 0);
     assert_in_range(tp->ssthresh, 400, 2 * 1650); /* the path holds 1650 segments */
     assert_in_range(p->server->receive_buffer, 4u << 20, 6291456);
-    unsigned n = frames(p, 0, true), half = n - (16u << 20) / 1448;
+    unsigned n = pair_frames(p, 0, true), half = n - (16u << 20) / 1448;
     uint64_t took = p->seen[0].at_ps;
     for (unsigned i = 0, data = 0; i < p->n; i++) {
         data += p->seen[i].from == 0 && p->seen[i].payload > 0;
@@ -373,18 +373,18 @@ static void test_long_path(void **state)
     p->n = 0;
     p->value = 2u << 20;
     p->done[1] = p->done[2] = false;
-    thread(p, 3, server_reads);
-    send_bytes(p, 2u << 20);
-    run(p, 500000);
+    pair_thread(p, 3, server_reads);
+    pair_send_bytes(p, 2u << 20);
+    pair_run(p, 500000);
     assert_true(p->done[1] && p->done[2]);
-    took = p->rig->end[0].free_ps - frame(p, 0, true, 0)->at_ps;
-    wire = (uint64_t)frames(p, 0, true) * (1448 + 66 + 24) * 8000;
+    took = p->rig->end[0].free_ps - pair_frame(p, 0, true, 0)->at_ps;
+    wire = (uint64_t)pair_frames(p, 0, true) * (1448 + 66 + 24) * 8000;
     assert_in_range(took, wire / 100 * 98, wire / 100 * 105);
     p->value = 1000;
-    thread(p, 3, server_reads);
-    run(p, 2000000);
-    send_bytes(p, 1000);
-    run(p, 100000);
+    pair_thread(p, 3, server_reads);
+    pair_run(p, 2000000);
+    pair_send_bytes(p, 1000);
+    pair_run(p, 100000);
     assert_in_range(tp->cwnd, 10, 11);
     pair_free(p);
 }
@@ -400,17 +400,17 @@ static void client_writes_little(void *arg)
 static void test_autocork(void **state)
 {
     (void)state;
-    struct rig_options o = plain();
+    struct rig_options o = pair_plain();
     o.params.nagle = false;
     o.ps_per_byte = 8000;
     struct pair *p = pair_new(&o);
     p->client->tcp.cwnd = 2000;
     p->value = 64000;
-    thread(p, 3, server_reads);
-    thread(p, 1, client_writes_little);
-    run(p, 100000);
+    pair_thread(p, 3, server_reads);
+    pair_thread(p, 1, client_writes_little);
+    pair_run(p, 100000);
     assert_true(p->done[1] && p->done[2]);
-    assert_in_range(frames(p, 0, true), 64000 / 1448, 100);
+    assert_in_range(pair_frames(p, 0, true), 64000 / 1448, 100);
     pair_free(p);
 }
 
@@ -431,28 +431,28 @@ static void client_closes(void *arg)
 static void test_refused_and_reset(void **state)
 {
     (void)state;
-    struct rig_options o = plain();
+    struct rig_options o = pair_plain();
     struct pair *p = pair_new(&o);
     /* Nobody listens there. */
     struct socket *kept = p->client;
     p->client = NULL;
     p->port = PORT + 1;
-    thread(p, 1, connects);
-    run(p, 1000);
+    pair_thread(p, 1, connects);
+    pair_run(p, 1000);
     assert_true(p->done[0]);
     assert_null(p->client);
     p->client = kept;
     /* The client goes with data unread: the server is told. */
     p->value = 0;
-    thread(p, 3, server_receives_end);
-    run(p, 100);
+    pair_thread(p, 3, server_receives_end);
+    pair_run(p, 100);
     struct socket *server = p->server;
     assert_false(p->done[2]);
     assert_int_equal(server->tcp.state, TCP_ESTABLISHED);
     p->client->rx_head = skb_new(p->rig->end[0].net);
     p->client->rx_tail = p->client->rx_head;
-    thread(p, 1, client_closes);
-    run(p, 1000);
+    pair_thread(p, 1, client_closes);
+    pair_run(p, 1000);
     assert_true(p->done[2]);
     assert_int_equal((int64_t)p->value, -ECONNRESET);
     assert_int_equal(server->tcp.state, TCP_CLOSED);
@@ -463,21 +463,21 @@ static void test_refused_and_reset(void **state)
 static void test_never_answered(void **state)
 {
     (void)state;
-    struct rig_options o = plain();
+    struct rig_options o = pair_plain();
     struct pair *p = pair_prepare(&o, PORT);
     uint64_t begin = p->rig->kernel->now_ps;
     p->lose_from = 1;
     p->lose_n = UINT32_MAX;
-    thread(p, 1, connects);
-    run(p, 126000000);
+    pair_thread(p, 1, connects);
+    pair_run(p, 126000000);
     assert_false(p->done[0]);
-    run(p, 2000000); /* 1 + 2 + 4 + ... + 64 s */
+    pair_run(p, 2000000); /* 1 + 2 + 4 + ... + 64 s */
     assert_true(p->done[0]);
     assert_null(p->client);
     assert_null(p->server);
-    assert_int_equal(frames(p, 0, false), 7);
-    assert_in_range(frame(p, 0, false, 6)->at_ps - begin, FAKE_MS(63000), FAKE_MS(63001));
-    run(p, 200000000);
+    assert_int_equal(pair_frames(p, 0, false), 7);
+    assert_in_range(pair_frame(p, 0, false, 6)->at_ps - begin, FAKE_MS(63000), FAKE_MS(63001));
+    pair_run(p, 200000000);
     pair_free(p);
 }
 
@@ -485,21 +485,21 @@ static void test_never_answered(void **state)
 static void test_half_open(void **state)
 {
     (void)state;
-    struct rig_options o = plain();
+    struct rig_options o = pair_plain();
     struct pair *p = pair_prepare(&o, PORT);
     uint64_t begin = p->rig->kernel->now_ps;
     p->lose_from = 0;
     p->lose_skip = 1;
     p->lose_n = UINT32_MAX;
-    thread(p, 1, connects);
-    run(p, 62000000);
+    pair_thread(p, 1, connects);
+    pair_run(p, 62000000);
     assert_non_null(p->client);
     assert_int_equal(p->listener->tcp.n_accept, 1);
-    run(p, 2000000); /* 1 + 2 + 4 + ... + 32 s */
+    pair_run(p, 2000000); /* 1 + 2 + 4 + ... + 32 s */
     assert_int_equal(p->listener->tcp.n_accept, 0);
     assert_null(p->server);
-    assert_int_equal(frames(p, 1, false), 6);
-    assert_in_range(frame(p, 1, false, 5)->at_ps - begin, FAKE_MS(31000), FAKE_MS(31001));
+    assert_int_equal(pair_frames(p, 1, false), 6);
+    assert_in_range(pair_frame(p, 1, false, 5)->at_ps - begin, FAKE_MS(31000), FAKE_MS(31001));
     p->lose_n = 0;
     pair_free(p);
 }
@@ -507,26 +507,26 @@ static void test_half_open(void **state)
 static void test_orderly_end(void **state)
 {
     (void)state;
-    struct rig_options o = plain();
+    struct rig_options o = pair_plain();
     struct pair *p = pair_new(&o);
     struct socket *client = p->client;
     net_socket_get(client);
     p->value = 99;
-    thread(p, 3, server_receives_end);
-    thread(p, 1, client_closes);
-    run(p, 1000);
+    pair_thread(p, 3, server_receives_end);
+    pair_thread(p, 1, client_closes);
+    pair_run(p, 1000);
     assert_true(p->done[2]);
     assert_int_equal(p->value, 0);
     assert_int_equal(p->server->tcp.state, TCP_CLOSE_WAIT);
-    run(p, 50000); /* the acknowledgement of the FIN waited for one of the other side */
+    pair_run(p, 50000); /* the acknowledgement of the FIN waited for one of the other side */
     assert_int_equal(client->tcp.state, TCP_FIN_WAIT2);
-    thread(p, 1, closes);
-    run(p, 1000);
+    pair_thread(p, 1, closes);
+    pair_run(p, 1000);
     p->server = p->listener = NULL;
     assert_int_equal(client->tcp.state, TCP_TIME_WAIT);
-    run(p, 59000000);
+    pair_run(p, 59000000);
     assert_int_equal(client->tcp.state, TCP_TIME_WAIT);
-    run(p, 2000000);
+    pair_run(p, 2000000);
     assert_int_equal(client->tcp.state, TCP_CLOSED);
     net_socket_put(client);
     pair_free(p);
@@ -551,13 +551,13 @@ static void connects_again(void *arg)
 static void test_listener_closes(void **state)
 {
     (void)state;
-    struct rig_options o = plain();
+    struct rig_options o = pair_plain();
     struct pair *p = pair_new(&o);
-    thread(p, 1, connects_again);
-    run(p, 1000);
+    pair_thread(p, 1, connects_again);
+    pair_run(p, 1000);
     assert_non_null(p->listener->tcp.accept_first);
-    thread(p, 3, listener_closes);
-    run(p, 3000);
+    pair_thread(p, 3, listener_closes);
+    pair_run(p, 3000);
     assert_true(p->done[3]);
     assert_int_equal((int64_t)p->value, -ECONNRESET);
     pair_free(p);
@@ -575,18 +575,18 @@ static void test_sequence_wraps(void **state)
     for (flow.source_port = port; net_toeplitz(&flow) < 0xfff00000u; flow.source_port = ++port)
         assert_true(port < 65535);
     for (unsigned seed = 1; seed < 4; seed++) {
-        struct rig_options o = plain();
+        struct rig_options o = pair_plain();
         o.seed = seed;
         o.loss_permille = (seed - 1) * 5;
         struct pair *p = pair_prepare(&o, port);
-        thread(p, 1, connects);
-        run(p, 5000000);
+        pair_thread(p, 1, connects);
+        pair_run(p, 5000000);
         assert_non_null(p->client);
         uint32_t before = p->client->tcp.snd_nxt;
         assert_true(before >= 0xfff00000u);
-        send_bytes(p, 3u << 20);
-        thread(p, 3, server_reads);
-        run(p, 60000000);
+        pair_send_bytes(p, 3u << 20);
+        pair_thread(p, 3, server_reads);
+        pair_run(p, 60000000);
         assert_true(p->done[1] && p->done[2]);
         assert_true(p->client->tcp.snd_nxt < before);
         p->rig->options.loss_permille = 0;
@@ -649,13 +649,13 @@ static void many_ask(void *arg)
 static void test_socket_set(void **state)
 {
     (void)state;
-    struct rig_options o = plain();
+    struct rig_options o = pair_plain();
     struct pair *p = pair_new(&o);
     struct many m = { .p = p };
     k_thread_new(p->rig->kernel, "serve", 3, many_serve, &m);
-    run(p, 100);
+    pair_run(p, 100);
     k_thread_new(p->rig->kernel, "ask", 1, many_ask, &m);
-    run(p, 10000);
+    pair_run(p, 10000);
     assert_true(p->done[2]);
     for (unsigned i = 0; i < N_SET; i++)
         assert_int_equal(m.got[i], 40);
@@ -695,27 +695,27 @@ static void client_reads(void *arg)
         assert_true(n > 0);
         got += (uint64_t)n;
     }
-    rig_check(p->rig->kernel, p->buffer[0], 3, 0, p->value);
+    net_rig_check(p->rig->kernel, p->buffer[0], 3, 0, p->value);
     p->done[1] = true;
 }
 static void test_send_without_waiting(void **state)
 {
     (void)state;
-    struct rig_options o = plain();
+    struct rig_options o = pair_plain();
     struct pair *p = pair_new(&o);
     p->value = 1u << 20;
-    rig_fill(p->rig->kernel, p->buffer[1], 3, 0, p->value);
-    thread(p, 3, set_sends);
-    run(p, 100);
+    net_rig_fill(p->rig->kernel, p->buffer[1], 3, 0, p->value);
+    pair_thread(p, 3, set_sends);
+    pair_run(p, 100);
     assert_false(p->done[2]);
-    run(p, 5000);
+    pair_run(p, 5000);
     const unsigned waits = p->drop[0].number;
     assert_true(waits > 0);
-    run(p, 5000); /* nobody reads: sleeps on */
+    pair_run(p, 5000); /* nobody reads: sleeps on */
     assert_int_equal(p->drop[0].number, waits);
     assert_false(p->done[2]);
-    thread(p, 1, client_reads);
-    run(p, 100000);
+    pair_thread(p, 1, client_reads);
+    pair_run(p, 100000);
     assert_true(p->done[1] && p->done[2]);
     assert_in_range(p->drop[0].number, waits, waits + 20);
     p->drop[0].number = 0;
@@ -775,7 +775,7 @@ static uint64_t sent_packets(const struct net_device *dev)
 static void test_address_decides_device(void **state)
 {
     (void)state;
-    struct rig_options o = plain();
+    struct rig_options o = pair_plain();
     struct second s = { .p = pair_new(&o) };
     struct rig_end *end = &s.p->rig->end[1];
     s.dev = (struct net_device){ .name = "b1",
@@ -795,9 +795,9 @@ static void test_address_decides_device(void **state)
     net_neighbour_add(s.p->rig->end[0].net, SECOND_IP, s.dev.mac);
     const uint64_t first_sent = sent_packets(&end->dev);
     k_thread_new(s.p->rig->kernel, "serves", 3, second_serves, &s);
-    run(s.p, 10);
+    pair_run(s.p, 10);
     k_thread_new(s.p->rig->kernel, "asks", 1, second_asks, &s);
-    run(s.p, 10000);
+    pair_run(s.p, 10000);
     assert_true(s.p->done[0]);
     assert_int_equal(sent_packets(&end->dev), first_sent);
     assert_true(sent_packets(&s.dev) > 3);
@@ -808,7 +808,7 @@ static void test_address_decides_device(void **state)
     assert_true(net_route_socket(s.accepted));
     assert_ptr_equal(s.accepted->dev, &end->dev);
     k_thread_new(s.p->rig->kernel, "closes", 1, second_closes, &s);
-    run(s.p, 1000);
+    pair_run(s.p, 1000);
     pair_free(s.p);
 }
 

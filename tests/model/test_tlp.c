@@ -1,5 +1,5 @@
 /* TLPs: sizes on the wire, credits, pools, completions. */
-#include "tests/model/pcie_rig.h"
+#include "tests/support/pcie_rig.h"
 
 /* docs/sources.md#g: 24 bytes beside the payload with 64-bit, 20 with 32-bit addresses. */
 static void wire_bytes_are_those_of_the_specification(void **state)
@@ -61,21 +61,21 @@ static void pools_keep_count(void **state)
     size_t n = 0;
 
     (void)state;
-    rig_init(&rig, 1);
+    pcie_rig_init(&rig, 1);
     for (unsigned bytes = 1; bytes <= TLP_PAYLOAD_BYTES_MAX; bytes += bytes < 300 ? 13 : 257) {
-        tlp[n] = rig_tlp(&rig, TLP_MWR, 0, bytes, n);
+        tlp[n] = pcie_rig_tlp(&rig, TLP_MWR, 0, bytes, n);
         assert_int_equal((uintptr_t)tlp[n]->payload % 16, 0);
         tlp[n++]->stamp = stamp_new(rig.pcie, 5);
     }
-    tlp[n++] = rig_tlp(&rig, TLP_MWR, 0, TLP_PAYLOAD_BYTES_MAX, 0);
-    tlp[n++] = rig_tlp(&rig, TLP_MRD, 0, 512, 0);
+    tlp[n++] = pcie_rig_tlp(&rig, TLP_MWR, 0, TLP_PAYLOAD_BYTES_MAX, 0);
+    tlp[n++] = pcie_rig_tlp(&rig, TLP_MRD, 0, 512, 0);
     assert_int_equal(tlp_live(rig.pcie), n);
     for (size_t i = 0; i < n; i++) {
         tlp[i]->length_bytes = 1;
         tlp_free(rig.pcie, tlp[i]);
     }
     assert_int_equal(tlp_live(rig.pcie), 0);
-    rig_release(&rig);
+    pcie_rig_release(&rig);
 }
 
 static void new_tlps_are_zero(void **state)
@@ -83,7 +83,7 @@ static void new_tlps_are_zero(void **state)
     struct rig rig;
 
     (void)state;
-    rig_init(&rig, 1);
+    pcie_rig_init(&rig, 1);
     struct tlp *dirty = tlp_new(rig.pcie, TLP_MSG);
     memset(dirty, 0xff, sizeof(*dirty));
     dirty->payload = NULL;
@@ -92,7 +92,7 @@ static void new_tlps_are_zero(void **state)
     struct tlp *tlp = tlp_new(rig.pcie, TLP_CPL), expected = { .type = TLP_CPL };
     assert_memory_equal(tlp, &expected, sizeof(expected));
     tlp_free(rig.pcie, tlp);
-    rig_release(&rig);
+    pcie_rig_release(&rig);
 }
 
 static void completions_take_over(void **state)
@@ -100,8 +100,8 @@ static void completions_take_over(void **state)
     struct rig rig;
 
     (void)state;
-    rig_init(&rig, 1);
-    struct tlp *read = rig_tlp(&rig, TLP_MRD, 0x123456784, 256, 77);
+    pcie_rig_init(&rig, 1);
+    struct tlp *read = pcie_rig_tlp(&rig, TLP_MRD, 0x123456784, 256, 77);
     read->requester_id = 0x1208;
     read->attr = TLP_ATTR_RELAXED_ORDERING;
     struct sim_stamp *stamp = read->stamp = stamp_new(rig.pcie, 0);
@@ -127,14 +127,14 @@ static void completions_take_over(void **state)
     tlp_free(rig.pcie, cpl);
     tlp_free(rig.pcie, read);
 
-    struct tlp *write = rig_tlp(&rig, TLP_CFG_WR0, 0x04, 4, 1);
+    struct tlp *write = pcie_rig_tlp(&rig, TLP_CFG_WR0, 0x04, 4, 1);
     cpl = tlp_completion(rig.pcie, write, 0x0300, TLP_SC);
     assert_int_equal(cpl->type, TLP_CPL);
     assert_int_equal(cpl->byte_count, 4);
     tlp_free(rig.pcie, cpl);
     tlp_free(rig.pcie, write);
     assert_int_equal(tlp_live(rig.pcie), 0);
-    rig_release(&rig);
+    pcie_rig_release(&rig);
 }
 
 int main(void)

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "logic/net/net_internal.h"
-#include "tests/model/net_rig.h"
+#include "tests/support/net_rig.h"
 
 #define PORT 9000u
 
@@ -25,7 +25,7 @@ struct talk {
 static struct talk *talk_new(const struct rig_options *o)
 {
     struct talk *t = k_zalloc(sizeof *t);
-    t->rig = rig_new(o);
+    t->rig = net_rig_new(o);
     for (unsigned host = 0; host < 2; host++)
         t->buffer[host] = k_alloc(t->rig->kernel, (int)host, 65536, 64);
     t->a = socket_udp_bind(t->rig->end[0].net, RIG_IP(0), PORT);
@@ -42,7 +42,7 @@ static void talk_free(struct talk *t)
     socket_close(t->a);
     socket_close(t->b);
     fake_run_until(t->rig->kernel, t->rig->kernel->now_ps + FAKE_MS(10));
-    rig_free(t->rig);
+    net_rig_free(t->rig);
     free(t);
 }
 
@@ -64,7 +64,7 @@ static void sends(void *arg)
     struct talk *t = arg;
     for (unsigned i = 0; i < t->n; i++) {
         uint32_t bytes = size_of(t, i);
-        rig_fill(t->rig->kernel, t->buffer[0], i, 0, bytes);
+        net_rig_fill(t->rig->kernel, t->buffer[0], i, 0, bytes);
         assert_int_equal(socket_send(t->a, t->buffer[0], bytes), bytes);
         k_sleep(t->rig->kernel, t->pause_ps);
     }
@@ -76,7 +76,7 @@ static void receives(void *arg)
     for (unsigned i = 0; i < t->n; i++) {
         int64_t n = socket_receive(t->b, t->buffer[1], 2000);
         assert_int_equal(n, size_of(t, i));
-        rig_check(t->rig->kernel, t->buffer[1], i, 0, (size_t)n);
+        net_rig_check(t->rig->kernel, t->buffer[1], i, 0, (size_t)n);
         t->received++;
     }
     t->done[1] = true;
@@ -166,12 +166,12 @@ static void odd_ones(void *arg)
     assert_int_equal(socket_send(t->a, t->buffer[0], 1473), -EMSGSIZE);
     assert_int_equal(socket_send(t->b, t->buffer[1], 10), -ENOTCONN);
     assert_int_equal(socket_receive_nowait(t->b, t->buffer[1], 10), -EAGAIN);
-    rig_fill(kernel, t->buffer[0], 5, 0, 100);
+    net_rig_fill(kernel, t->buffer[0], 5, 0, 100);
     assert_int_equal(socket_send(t->a, t->buffer[0], 100), 100);
     assert_int_equal(socket_send(t->a, t->buffer[0], 60), 60);
     /* The rest of a datagram is gone with it. */
     assert_int_equal(socket_receive(t->b, t->buffer[1], 30), 30);
-    rig_check(kernel, t->buffer[1], 5, 0, 30);
+    net_rig_check(kernel, t->buffer[1], 5, 0, 30);
     assert_int_equal(socket_receive(t->b, t->buffer[1], 1000), 60);
     /* An answer; one from a stranger does not reach a connected socket. */
     socket_udp_connect(t->b, RIG_IP(0), PORT);

@@ -2,7 +2,7 @@
  * Guests on a host: their memory, what leaving them costs, their interrupts; a NIC passed through
  * by VFIO with its unchanged driver in the guest, every byte checked, and nothing left afterwards.
  */
-#include "tests/model/party.h"
+#include "tests/support/party.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Mistakes in hosts, devices, cables and workloads: each its message, all of a file at once, and
  * nothing runs. */
-#include "tests/model/world_fixture.h"
+#include "tests/support/world_fixture.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/model/world_fixture.h"
+#include "tests/support/world_fixture.h"
 #include "workloads/experiment.h"
 
 #define HOST(NAME)                                                         \

@@ -13,7 +13,7 @@ for header in logic/*.h logic/*/*.h; do
         "$(echo "#include \"$header\"" | "$cc" -std=gnu11 -I. -fsyntax-only -x c - 2>&1)" ""
 done
 cat >"$scratch/main.c" <<'END'
-#include "tests/model/fake_kapi.h"
+#include "tests/support/fake/fake_kapi.h"
 int main(void)
 {
     struct fake_options options = { .seed = 1 };
@@ -29,7 +29,7 @@ missing() {
         while read -r name; do grep -qrw --include='*.h' "$name" logic || echo "$name"; done
 }
 shopt -s nullglob
-sources=(logic/*.c logic/*/*.c)
+sources=(tests/support/fake/*.c logic/*.c logic/*/*.c)
 "$cc" -std=gnu11 -O0 -w -I. -o "$scratch/alone" "$scratch/main.c" "${sources[@]}" 2>"$scratch/errors"
 is "all of logic/ compiles" "$(grep -cE '^[^ ]+:[0-9]+:[0-9]+: (fatal )?error:' "$scratch/errors")" 0
 is "and needs nothing but itself and the fake" "$(missing <"$scratch/errors")" ""

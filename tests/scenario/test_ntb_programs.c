@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tests/model/world_fixture.h"
+#include "tests/support/world_fixture.h"
 #include "workloads/experiment.h"
 
 #define HOST(NAME)                                                       \

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/model/world_fixture.h"
+#include "tests/support/world_fixture.h"
 #include "workloads/experiment.h"
 
 static const unsigned quantum_ns[] = { 0, 20, 50, 200, 1000 };

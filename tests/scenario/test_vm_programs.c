@@ -2,7 +2,7 @@
  * unchanged driver; bandwidthTest checks every byte. What is refused, before and while it runs. */
 #include <string.h>
 
-#include "tests/model/world_fixture.h"
+#include "tests/support/world_fixture.h"
 #include "workloads/experiment.h"
 
 #define HOST(NAME)                                                         \

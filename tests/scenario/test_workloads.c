@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/model/world_fixture.h"
+#include "tests/support/world_fixture.h"
 #include "workloads/experiment.h"
 
 #define PORT "ports = ( { name = \"rp0\"; lanes = 8; } );"

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "sim/config/config.h"
-#include "tests/unit/folder_fixture.h"
+#include "tests/support/folder_fixture.h"
 
 static struct config *load(struct fixture *f, const char *text)
 {

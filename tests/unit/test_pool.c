@@ -1,6 +1,6 @@
 /* Pools: alignment, reuse, many slabs, and the leak check. */
 #include "sim/engine/sim.h"
-#include "tests/unit/death.h"
+#include "tests/support/death.h"
 
 static void objects_do_not_overlap(void **state)
 {

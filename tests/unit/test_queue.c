@@ -7,7 +7,7 @@
  * search through all pending events.
  */
 #include "sim/engine/queue.h"
-#include "tests/unit/death.h"
+#include "tests/support/death.h"
 
 #define N_MAX 30000
 

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "sim/engine/sim.h"
-#include "tests/unit/death.h"
+#include "tests/support/death.h"
 
 #define N 200000
 

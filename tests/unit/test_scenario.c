@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "sim/config/scenario.h"
-#include "tests/unit/folder_fixture.h"
+#include "tests/support/folder_fixture.h"
 
 static const char *const roots[] = { "scenarios", "mine", NULL };
 

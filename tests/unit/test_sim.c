@@ -1,6 +1,6 @@
 /* One run: order, limits, stopping, failing, fingerprints, and what must end the process. */
 #include "sim/engine/sim.h"
-#include "tests/unit/death.h"
+#include "tests/support/death.h"
 
 struct probe {
     struct sim_event event;

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <sys/mman.h>
 
-#include "tests/unit/death.h"
+#include "tests/support/death.h"
 
 /* ---- Clocks ---------------------------------------------------------------------------------- */
 

@@ -1,29 +1,6 @@
-/* A world from the text of a scenario, booted; for tests of what needs a whole host. */
-#ifndef TESTS_MODEL_WORLD_FIXTURE_H
-#define TESTS_MODEL_WORLD_FIXTURE_H
+#include "tests/support/world_fixture.h"
 
-#include <glib.h>
-#include <glib/gstdio.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
-
-#include "models/nfp/requester.h"
-#include "models/world/world.h"
-
-struct world_fixture {
-    struct config *config;
-    struct world *world;
-    struct sim *sim;
-    struct host *host;
-};
-
-static inline struct config *fixture_config(const char *text, struct sim_error_list *errors)
+struct config *fixture_config(const char *text, struct sim_error_list *errors)
 {
     char path[] = "world_fixture_XXXXXX.cfg";
     int fd = g_mkstemp(path);
@@ -35,15 +12,14 @@ static inline struct config *fixture_config(const char *text, struct sim_error_l
     return config;
 }
 
-static inline void fixture_fail(struct sim_error_list *errors)
+void fixture_fail(struct sim_error_list *errors)
 {
     for (size_t i = 0; i < errors->n_messages; i++)
         fprintf(stderr, "%s\n", errors->message[i]);
     assert_int_equal(errors->n_messages, 0);
 }
 
-/* The scenario must be without mistakes and have a host `server`. */
-static inline void fixture_open(struct world_fixture *f, const char *text)
+void fixture_open(struct world_fixture *f, const char *text)
 {
     struct sim_error_list errors = { 0 };
     f->config = fixture_config(text, &errors);
@@ -56,22 +32,14 @@ static inline void fixture_open(struct world_fixture *f, const char *text)
     assert_true(world_boot(f->world, NULL));
 }
 
-static inline void fixture_close(struct world_fixture *f)
+void fixture_close(struct world_fixture *f)
 {
     assert_null(sim_error(f->sim));
     world_free(f->world);
     config_free(f->config);
 }
 
-/* Runs a function as a task, to its end. */
-struct fixture_call {
-    struct world_fixture *f;
-    void (*body)(struct world_fixture *f, struct sim_task *task, void *arg);
-    void *arg;
-    bool done;
-};
-
-static inline void fixture_body(struct sim_task *task, void *arg)
+void fixture_body(struct sim_task *task, void *arg)
 {
     struct fixture_call *call = arg;
     call->body(call->f, task, call->arg);
@@ -79,9 +47,9 @@ static inline void fixture_body(struct sim_task *task, void *arg)
     call->done = true;
 }
 
-static inline void
-fixture_call(struct world_fixture *f,
-             void (*body)(struct world_fixture *f, struct sim_task *task, void *arg), void *arg)
+void fixture_call(struct world_fixture *f,
+                  void (*body)(struct world_fixture *f, struct sim_task *task, void *arg),
+                  void *arg)
 {
     struct fixture_call call = { .f = f, .body = body, .arg = arg };
     sim_task_start(sim_task_new(f->sim, "test", 0, fixture_body, &call), sim_now(f->sim));
@@ -89,15 +57,7 @@ fixture_call(struct world_fixture *f,
     assert_true(call.done);
 }
 
-/* One operation of a requester, to its end; returns its status. */
-struct fixture_op {
-    struct pcie_requester_op op;
-    enum pcie_dma_status status;
-    bool done;
-    sim_time start_ps, done_ps;
-};
-
-static inline void fixture_op_done(struct pcie_requester_op *op, enum pcie_dma_status status)
+void fixture_op_done(struct pcie_requester_op *op, enum pcie_dma_status status)
 {
     struct fixture_op *f = op->context;
     f->status = status;
@@ -105,8 +65,7 @@ static inline void fixture_op_done(struct pcie_requester_op *op, enum pcie_dma_s
     f->done_ps = sim_now(op->model->sim);
 }
 
-static inline enum pcie_dma_status fixture_dma(struct world_fixture *f, const char *device,
-                                               struct fixture_op *op)
+enum pcie_dma_status fixture_dma(struct world_fixture *f, const char *device, struct fixture_op *op)
 {
     struct model *model = world_device(f->world, device);
     assert_non_null(model);
@@ -121,5 +80,3 @@ static inline enum pcie_dma_status fixture_dma(struct world_fixture *f, const ch
     assert_true(op->done);
     return op->status;
 }
-
-#endif

@@ -1,59 +1,4 @@
-/*
- * A NIC of the data sheet hw/nic_regs.h without time or buses, for tests of its driver on
- * tests/model/fake_kapi.h: it reads work queue entries from memory, writes completions and events,
- * raises interrupts. What it sends goes to a callback; what it shall receive comes from the test.
- * A driver that breaks the rules of the data sheet fails an assertion here.
- */
-#ifndef TESTS_MODEL_NIC_FAKE_H
-#define TESTS_MODEL_NIC_FAKE_H
-
-#include "hw/nic_regs.h"
-#include "tests/model/fake_kapi.h"
-
-#define FAKE_NIC_QUEUES 32u
-#define FAKE_NIC_FLOWS  64u
-
-struct fake_queue {
-    bool there, armed;
-    uint8_t log;
-    uint16_t target;
-    uint64_t iova, record_iova;
-    uint32_t produced, consumed; /* EQ, CQ: produced by the device */
-    uint32_t arm_ci;
-    uint16_t moderation_us, moderation_count;
-    uint8_t moderation_mode;
-};
-struct fake_flow {
-    bool there;
-    uint32_t source_ip;
-    uint16_t source_port, target;
-};
-
-struct fake_nic {
-    struct k_pci_dev pci;
-    struct kernel *kernel;
-    bool gone, hold_completions, refuse_cq;
-    uint32_t firmware, function, n_functions, n_flows;
-    uint64_t mac;
-    struct fake_queue eq[FAKE_NIC_QUEUES], cq[FAKE_NIC_QUEUES], sq[FAKE_NIC_QUEUES],
-        rq[FAKE_NIC_QUEUES];
-    struct fake_flow flow[FAKE_NIC_FLOWS], rule[FAKE_NIC_FLOWS];
-    uint16_t rss[1024];
-    uint32_t command_low;
-    uint64_t command;
-    bool command_runs, busy[FAKE_NIC_QUEUES];
-    /* LRO: completions need not come in the order of buffers; one of a queue is kept back now and
-     * then while others pass it. */
-    uint32_t wrong_every; /* packets whose hash it divides have wrong checksums; 0: none */
-    bool shuffles, kept[FAKE_NIC_QUEUES];
-    struct nic_cqe kept_cqe[FAKE_NIC_QUEUES];
-    /* What a frame on the wire is; hints[i]: function hint of data segment i. */
-    void (*sent)(struct fake_nic *nic, unsigned sq, const uint8_t *frame, uint32_t bytes,
-                 const struct nic_wqe_ethernet *ethernet);
-    uint8_t hints[32];
-    unsigned n_hints;
-    uint64_t drops, n_sent, n_doorbells, n_cqes, n_irqs, n_commands, n_requested;
-};
+#include "tests/support/nic_fake.h"
 
 struct fake_nic_queue_ref { /* of an event */
     struct fake_nic *nic;
@@ -159,7 +104,7 @@ static void fake_nic_send_event(void *arg)
     free(ref);
 }
 
-static void fake_nic_send_soon(struct fake_nic *nic, unsigned number)
+void fake_nic_send_soon(struct fake_nic *nic, unsigned number)
 {
     if (nic->busy[number] || nic->hold_completions)
         return;
@@ -172,8 +117,7 @@ static void fake_nic_send_soon(struct fake_nic *nic, unsigned number)
 
 /* ---- Receiving ------------------------------------------------------------------------------- */
 
-/* The completion that was kept back. */
-static inline void fake_nic_give_back(struct fake_nic *nic, unsigned number)
+void fake_nic_give_back(struct fake_nic *nic, unsigned number)
 {
     if (!nic->kept[number])
         return;
@@ -181,9 +125,8 @@ static inline void fake_nic_give_back(struct fake_nic *nic, unsigned number)
     fake_nic_complete(nic, nic->rq[number].target, &nic->kept_cqe[number], NIC_CQE_RECEIVED);
 }
 
-/* False: no buffer, dropped. */
-static inline bool fake_nic_receive(struct fake_nic *nic, unsigned number, const void *frame,
-                                    uint32_t bytes, uint16_t header_bytes, uint32_t hash)
+bool fake_nic_receive(struct fake_nic *nic, unsigned number, const void *frame, uint32_t bytes,
+                      uint16_t header_bytes, uint32_t hash)
 {
     if (nic->gone || !nic->rq[number].there)
         return false;
@@ -220,8 +163,7 @@ static inline bool fake_nic_receive(struct fake_nic *nic, unsigned number, const
     return true;
 }
 
-/* Buffers that the device has. */
-static inline uint32_t fake_nic_posted(struct fake_nic *nic, unsigned number)
+uint32_t fake_nic_posted(struct fake_nic *nic, unsigned number)
 {
     struct fake_queue *rq = fake_nic_queue(nic->rq, number);
     k_peek(nic->kernel, (struct kaddr){ rq->record_iova }, &rq->produced, sizeof rq->produced);
@@ -435,8 +377,8 @@ static const struct k_pci_ops fake_nic_ops = {
     .mmio_write = fake_nic_write,
 };
 
-static inline void fake_nic_init(struct fake_nic *nic, struct kernel *kernel, unsigned function,
-                                 unsigned n_functions, int node)
+void fake_nic_init(struct fake_nic *nic, struct kernel *kernel, unsigned function,
+                   unsigned n_functions, int node)
 {
     *nic = (struct fake_nic){ .kernel = kernel,
                               .function = function,
@@ -452,10 +394,7 @@ static inline void fake_nic_init(struct fake_nic *nic, struct kernel *kernel, un
     nic->pci.bar_bytes[0] = NIC_BAR_BYTES;
 }
 
-/* It is unplugged: nothing answers, nothing is written or raised any more. */
-static inline void fake_nic_pull(struct fake_nic *nic)
+void fake_nic_pull(struct fake_nic *nic)
 {
     nic->gone = true;
 }
-
-#endif

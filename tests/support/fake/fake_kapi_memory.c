@@ -1,12 +1,10 @@
 /*
  * The part of the fake of logic/kapi.h that is memory: pages of real bytes at addresses that are
- * never used twice, caches, failures on demand. Included by tests/model/fake_kapi.h.
+ * never used twice, caches, failures on demand.
  */
-#ifndef TESTS_MODEL_FAKE_KAPI_MEMORY_H
-#define TESTS_MODEL_FAKE_KAPI_MEMORY_H
+#include "tests/support/fake/fake_kapi.h"
 
-/* Address: node + 1 from bit 40 on. */
-static unsigned fake_node_of(struct kaddr at)
+unsigned fake_node_of(struct kaddr at)
 {
     return (unsigned)(at.v >> 40) - 1;
 }
@@ -19,8 +17,8 @@ static struct fake_frame **fake_frame_link(struct kernel *kernel, uint64_t numbe
     return link;
 }
 
-static uint64_t fake_map_pages(struct kernel *kernel, unsigned node, uint64_t n_pages,
-                               uint64_t align_pages)
+uint64_t fake_map_pages(struct kernel *kernel, unsigned node, uint64_t n_pages,
+                        uint64_t align_pages)
 {
     uint64_t first = kernel->node_next[node];
     first = (first + align_pages - 1) / align_pages * align_pages;
@@ -34,7 +32,7 @@ static uint64_t fake_map_pages(struct kernel *kernel, unsigned node, uint64_t n_
     return ((uint64_t)(node + 1) << 40) + first * K_PAGE_BYTES;
 }
 
-static void fake_unmap_pages(struct kernel *kernel, uint64_t at, uint64_t n_pages)
+void fake_unmap_pages(struct kernel *kernel, uint64_t at, uint64_t n_pages)
 {
     for (uint64_t i = 0; i < n_pages; i++) {
         struct fake_frame **link = fake_frame_link(kernel, at / K_PAGE_BYTES + i), *frame = *link;
@@ -46,9 +44,7 @@ static void fake_unmap_pages(struct kernel *kernel, uint64_t at, uint64_t n_page
     }
 }
 
-/* Copies between simulated memory and `bytes` at p; p NULL: only looks whether it is there. */
-static void fake_bytes(struct kernel *kernel, struct kaddr at, void *to, const void *from,
-                       size_t bytes)
+void fake_bytes(struct kernel *kernel, struct kaddr at, void *to, const void *from, size_t bytes)
 {
     size_t done = 0;
     while (done < bytes) {
@@ -116,12 +112,12 @@ void k_copy(struct kernel *kernel, struct kaddr to, struct kaddr from, size_t by
     }
 }
 
-static bool fake_fails(unsigned *count, unsigned every)
+bool fake_fails(unsigned *count, unsigned every)
 {
     return every && ++*count % every == 0;
 }
 
-static unsigned fake_node(struct kernel *kernel, int node)
+unsigned fake_node(struct kernel *kernel, int node)
 {
     return node == K_NODE_LOCAL ? k_node_of_cpu(kernel, kernel->cpu_now) : (unsigned)node;
 }
@@ -223,5 +219,3 @@ uint64_t k_cache_live(const struct k_cache *cache)
 {
     return cache->live;
 }
-
-#endif

@@ -1,32 +1,7 @@
-/*
- * What the IOMMU's tests and its bench share: a flat memory with a fixed read latency and a page
- * allocator, the parameters' defaults, an IOMMU with its driver.
- */
-#ifndef TESTS_MODEL_IOMMU_FAKE_H
-#define TESTS_MODEL_IOMMU_FAKE_H
+#include "tests/support/iommu_fake.h"
 
-#include "hw/vtd_regs.h"
-#include "models/host/iommu_driver.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define FAKE_BYTES   (UINT64_C(16) << 20)
-#define FAKE_READ_PS UINT64_C(100000)
-
-struct fake {
-    uint8_t *bytes;
-    uint64_t bump, n_free, pages_left; /* page allocator; pages_left limits it */
-    uint64_t *free_page;
-    uint64_t n_live;
-    uint64_t reads;           /* timed ones */
-    uint64_t message_address; /* the last interrupt message written */
-    uint32_t message_data, n_messages;
-};
-
-static inline sim_time fake_read_done_ps(void *context, struct hpa hpa, sim_time at_ps,
-                                         struct sim_stamp *stamp)
+static sim_time fake_read_done_ps(void *context, struct hpa hpa, sim_time at_ps,
+                                  struct sim_stamp *stamp)
 {
     struct fake *fake = context;
     (void)hpa;
@@ -35,13 +10,13 @@ static inline sim_time fake_read_done_ps(void *context, struct hpa hpa, sim_time
     return at_ps + FAKE_READ_PS;
 }
 
-static inline bool fake_readable(void *context, struct hpa hpa, unsigned bytes)
+static bool fake_readable(void *context, struct hpa hpa, unsigned bytes)
 {
     (void)context;
     return hpa.v < FAKE_BYTES && bytes <= FAKE_BYTES - hpa.v;
 }
 
-static inline uint64_t fake_read64(void *context, struct hpa hpa)
+static uint64_t fake_read64(void *context, struct hpa hpa)
 {
     struct fake *fake = context;
     SIM_ASSERT(fake_readable(fake, hpa, 8), "read outside memory");
@@ -50,7 +25,7 @@ static inline uint64_t fake_read64(void *context, struct hpa hpa)
     return value;
 }
 
-static inline void fake_write(void *context, struct hpa hpa, const void *from, unsigned bytes)
+static void fake_write(void *context, struct hpa hpa, const void *from, unsigned bytes)
 {
     struct fake *fake = context;
     if (hpa.v >> 20 == VTD_MSI_BASE >> 20 && bytes == 4) {
@@ -63,13 +38,13 @@ static inline void fake_write(void *context, struct hpa hpa, const void *from, u
     memcpy(fake->bytes + hpa.v, from, bytes);
 }
 
-static inline void fake_write64(void *context, struct hpa hpa, uint64_t value)
+static void fake_write64(void *context, struct hpa hpa, uint64_t value)
 {
     fake_write(context, hpa, &value, sizeof(value));
 }
 
 /* Reuses pages last in, first out, so that a page used after it was freed shows. */
-static inline bool fake_page_alloc(void *context, struct hpa *hpa)
+static bool fake_page_alloc(void *context, struct hpa *hpa)
 {
     struct fake *fake = context;
     if (fake->pages_left == 0 || (fake->n_free == 0 && fake->bump == FAKE_BYTES))
@@ -86,7 +61,7 @@ static inline bool fake_page_alloc(void *context, struct hpa *hpa)
     return true;
 }
 
-static inline void fake_page_free(void *context, struct hpa hpa)
+static void fake_page_free(void *context, struct hpa hpa)
 {
     struct fake *fake = context;
     memset(fake->bytes + hpa.v, 0xff, PAGE_BYTES);
@@ -95,7 +70,7 @@ static inline void fake_page_free(void *context, struct hpa hpa)
     fake->n_live--;
 }
 
-static inline struct iommu_memory fake_iommu_memory(struct fake *fake)
+static struct iommu_memory fake_iommu_memory(struct fake *fake)
 {
     return (struct iommu_memory){ .context = fake,
                                   .read_done_ps = fake_read_done_ps,
@@ -104,7 +79,7 @@ static inline struct iommu_memory fake_iommu_memory(struct fake *fake)
                                   .readable = fake_readable };
 }
 
-static inline struct iommu_driver_host fake_driver_host(struct fake *fake)
+struct iommu_driver_host fake_driver_host(struct fake *fake)
 {
     return (struct iommu_driver_host){ .context = fake,
                                        .page_alloc = fake_page_alloc,
@@ -113,8 +88,7 @@ static inline struct iommu_driver_host fake_driver_host(struct fake *fake)
                                        .write64 = fake_write64 };
 }
 
-/* The defaults of the table, switched on. Keys of times end in _ns. */
-static inline struct iommu_params fake_params(void)
+struct iommu_params fake_params(void)
 {
     struct iommu_params params;
     memset(&params, 0, sizeof(params));
@@ -129,15 +103,7 @@ static inline struct iommu_params fake_params(void)
     return params;
 }
 
-struct rig {
-    struct fake fake;
-    struct iommu_params params;
-    struct iommu *iommu;
-    struct iommu_driver *driver;
-    sim_time now_ps; /* for rig_translate_later() */
-};
-
-static inline void rig_hardware(struct rig *rig, const struct iommu_params *params)
+void iommu_rig_hardware(struct rig *rig, const struct iommu_params *params)
 {
     memset(rig, 0, sizeof(*rig));
     rig->fake.bytes = calloc(1, FAKE_BYTES);
@@ -149,15 +115,14 @@ static inline void rig_hardware(struct rig *rig, const struct iommu_params *para
     rig->iommu = iommu_new(NULL, "iommu", params, &memory);
 }
 
-static inline void rig_init(struct rig *rig, const struct iommu_params *params)
+void iommu_rig_init(struct rig *rig, const struct iommu_params *params)
 {
-    rig_hardware(rig, params);
+    iommu_rig_hardware(rig, params);
     struct iommu_driver_host host = fake_driver_host(&rig->fake);
     rig->driver = iommu_driver_new(rig->iommu, &host);
 }
 
-/* Every page that the driver took is back. */
-static inline void rig_release(struct rig *rig)
+void iommu_rig_release(struct rig *rig)
 {
     if (rig->driver != NULL)
         iommu_driver_free(rig->driver);
@@ -167,7 +132,7 @@ static inline void rig_release(struct rig *rig)
     free(rig->fake.free_page);
 }
 
-static inline uint64_t rig_stat(const struct rig *rig, const char *name)
+uint64_t iommu_rig_stat(const struct rig *rig, const char *name)
 {
     for (const struct stat_desc *s = iommu_stats_table; s->kind != STAT_END; s++)
         if (strcmp(s->name, name) == 0 && s->kind == STAT_COUNTER)
@@ -176,28 +141,25 @@ static inline uint64_t rig_stat(const struct rig *rig, const char *name)
     return 0;
 }
 
-static inline struct iommu_translation rig_translate(struct rig *rig, uint16_t id, uint64_t iova,
-                                                     bool write, sim_time at_ps)
+struct iommu_translation iommu_rig_translate(struct rig *rig, uint16_t id, uint64_t iova,
+                                             bool write, sim_time at_ps)
 {
     return iommu_translate(rig->iommu, id, (struct iova){ iova }, write, at_ps, NULL);
 }
 
-/* At a time by which everything before is over. */
-static inline struct iommu_translation rig_translate_later(struct rig *rig, uint16_t id,
-                                                           uint64_t iova, bool write)
+struct iommu_translation iommu_rig_translate_later(struct rig *rig, uint16_t id, uint64_t iova,
+                                                   bool write)
 {
     rig->now_ps += 100000000;
-    return rig_translate(rig, id, iova, write, rig->now_ps);
+    return iommu_rig_translate(rig, id, iova, write, rig->now_ps);
 }
 
-/* A walk that reads n entries, without its wait. */
-static inline sim_time rig_walk_ps(const struct rig *rig, unsigned n_reads)
+sim_time iommu_rig_walk_ps(const struct rig *rig, unsigned n_reads)
 {
     return rig->params.walk_fixed_ps + n_reads * (rig->params.walk_step_ps + FAKE_READ_PS);
 }
 
-/* Address of the entry for iova in the table of `level`, found as the hardware finds it. */
-static inline uint64_t rig_entry(struct rig *rig, uint16_t id, uint64_t iova, unsigned level)
+uint64_t iommu_rig_entry(struct rig *rig, uint16_t id, uint64_t iova, unsigned level)
 {
     struct fake *fake = &rig->fake;
     uint64_t root = iommu_reg_read(rig->iommu, VTD_RTADDR, 8) + 16u * (id >> 8);
@@ -212,27 +174,24 @@ static inline uint64_t rig_entry(struct rig *rig, uint16_t id, uint64_t iova, un
     return table + 8 * (iova >> (12 + 9 * (level - 1)) & 511);
 }
 
-static inline uint64_t rig_context(struct rig *rig, uint16_t id)
+uint64_t iommu_rig_context(struct rig *rig, uint16_t id)
 {
     uint64_t root = iommu_reg_read(rig->iommu, VTD_RTADDR, 8) + 16u * (id >> 8);
     return (fake_read64(&rig->fake, (struct hpa){ root }) & ~UINT64_C(0xfff)) + 16u * (id & 0xff);
 }
 
-static inline uint64_t rig_peek(struct rig *rig, uint64_t at)
+uint64_t iommu_rig_peek(struct rig *rig, uint64_t at)
 {
     return fake_read64(&rig->fake, (struct hpa){ at });
 }
 
-static inline void rig_poke(struct rig *rig, uint64_t at, uint64_t value)
+void iommu_rig_poke(struct rig *rig, uint64_t at, uint64_t value)
 {
     fake_write64(&rig->fake, (struct hpa){ at }, value);
 }
 
-/* Invalidates everything that translation caches, by the registers (the queue is the driver's). */
-static inline void rig_flush(struct rig *rig)
+void iommu_rig_flush(struct rig *rig)
 {
     iommu_reg_write(rig->iommu, VTD_CCMD, 8, VTD_CCMD_ICC | (uint64_t)VTD_GLOBAL << 61);
     iommu_reg_write(rig->iommu, VTD_IOTLB, 8, VTD_IOTLB_IVT | (uint64_t)VTD_GLOBAL << 60);
 }
-
-#endif

@@ -1,72 +1,20 @@
-/*
- * What the tests of links and switches share: a run with a fabric, and end devices that record
- * what arrives and give buffers back as they are told.
- */
-#ifndef TESTS_MODEL_PCIE_RIG_H
-#define TESTS_MODEL_PCIE_RIG_H
+#include "tests/support/pcie_rig.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "models/base/model.h"
-#include "models/pcie/config/config_space.h"
-#include "models/pcie/link/port.h"
-
-struct rig {
-    struct sim *sim;
-    struct pcie_context *pcie;
-    struct sim_error_list errors;
-};
-
-struct arrival {
-    uint64_t id, address;
-    sim_time now_ps, head_ps, tail_ps;
-    uint16_t requester_id, completer_id, length_bytes;
-    uint8_t type, status, class;
-    uint32_t data_credits;
-    uint32_t data;          /* first double word of a completion */
-    struct sim_stamp stamp; /* all zero without one */
-};
-
-struct end_device {
-    struct model model;
-    struct pcie_port port;
-    struct rig *rig;
-    /* What to do with what arrives. */
-    bool hold[N_TLP_CLASSES];   /* keep the buffer until end_release_held() */
-    sim_time service_ps;        /* give buffers back one after the other, each taking that long */
-    sim_time random_service_ps; /* ... or random up to that */
-    bool answer_reads;          /* a completion with data for each MRd, after service */
-    struct cfg_space *cfg;      /* answer type 0 configuration requests; may be NULL */
-    sim_time busy_until_ps;
-    struct arrival *got;
-    size_t n_got, got_capacity;
-    uint32_t held_header[N_TLP_CLASSES], held_data[N_TLP_CLASSES];
-    /* A stream to send through ready() and credit(). */
-    struct tlp *(*make)(struct end_device *end, uint64_t i);
-    uint64_t n_to_send, n_sent;
-};
-
-static inline void rig_init(struct rig *rig, uint64_t seed)
+void pcie_rig_init(struct rig *rig, uint64_t seed)
 {
     *rig = (struct rig){ 0 };
     rig->sim = sim_new(seed);
     rig->pcie = pcie_context_new(rig->sim);
 }
 
-static inline void rig_release(struct rig *rig)
+void pcie_rig_release(struct rig *rig)
 {
     pcie_context_free(rig->pcie);
     sim_free(rig->sim);
     sim_error_release(&rig->errors);
 }
 
-static inline void rig_run(struct rig *rig)
+void pcie_rig_run(struct rig *rig)
 {
     sim_run(rig->sim, SIM_TIME_MAX, NULL);
     assert_null(sim_error(rig->sim));
@@ -74,9 +22,8 @@ static inline void rig_run(struct rig *rig)
 
 /* ---- TLPs ------------------------------------------------------------------------------------ */
 
-/* The identity travels in tag and the lower byte of the requester ID: 24 bits. */
-static inline struct tlp *rig_tlp(struct rig *rig, enum tlp_type type, uint64_t address,
-                                  unsigned bytes, uint64_t id)
+struct tlp *pcie_rig_tlp(struct rig *rig, enum tlp_type type, uint64_t address, unsigned bytes,
+                         uint64_t id)
 {
     struct tlp *tlp = tlp_new(rig->pcie, type);
 
@@ -91,19 +38,19 @@ static inline struct tlp *rig_tlp(struct rig *rig, enum tlp_type type, uint64_t 
     return tlp;
 }
 
-static inline uint64_t rig_id(const struct tlp *tlp)
+static uint64_t rig_id(const struct tlp *tlp)
 {
     return tlp->tag | (uint64_t)(tlp->requester_id & 0xff) << 16;
 }
 
 /* ---- End devices ----------------------------------------------------------------------------- */
 
-static inline struct end_device *end_of(struct model *model)
+static struct end_device *end_of(struct model *model)
 {
     return model->state;
 }
 
-static inline void end_record(struct end_device *end, const struct tlp *tlp)
+static void end_record(struct end_device *end, const struct tlp *tlp)
 {
     if (end->n_got == end->got_capacity) {
         end->got_capacity = end->got_capacity == 0 ? 64 : end->got_capacity * 2;
@@ -131,7 +78,7 @@ static inline void end_record(struct end_device *end, const struct tlp *tlp)
         assert_int_equal(tlp->payload[tlp->length_bytes - 1], (int)(rig_id(tlp) & 0xff));
 }
 
-static inline sim_time end_serve(struct end_device *end)
+static sim_time end_serve(struct end_device *end)
 {
     sim_time service_ps = end->service_ps;
 
@@ -141,7 +88,7 @@ static inline sim_time end_serve(struct end_device *end)
     return end->busy_until_ps;
 }
 
-static inline void end_answer(struct end_device *end, struct tlp *tlp, sim_time at_ps)
+static void end_answer(struct end_device *end, struct tlp *tlp, sim_time at_ps)
 {
     struct tlp *cpl = NULL;
 
@@ -157,7 +104,7 @@ static inline void end_answer(struct end_device *end, struct tlp *tlp, sim_time 
 }
 
 /* held_* counts what was not given back, nor told to be for later. */
-static inline void end_receive(struct model *model, uint32_t port, struct tlp *tlp)
+static void end_receive(struct model *model, uint32_t port, struct tlp *tlp)
 {
     struct end_device *end = end_of(model);
     enum tlp_class class = tlp_class_of(tlp);
@@ -179,7 +126,7 @@ static inline void end_receive(struct model *model, uint32_t port, struct tlp *t
     tlp_free(end->rig->pcie, tlp);
 }
 
-static inline void end_release_held(struct end_device *end, enum tlp_class class, uint32_t data)
+void end_release_held(struct end_device *end, enum tlp_class class, uint32_t data)
 {
     assert_true(end->held_header[class] > 0);
     end->held_header[class]--;
@@ -187,8 +134,7 @@ static inline void end_release_held(struct end_device *end, enum tlp_class class
     pcie_port_release(&end->port, class, data, sim_now(end->rig->sim));
 }
 
-/* Sends what is left of the stream as far as the port takes it. */
-static inline void end_credit(struct model *model, uint32_t port)
+void end_credit(struct model *model, uint32_t port)
 {
     struct end_device *end = end_of(model);
 
@@ -216,8 +162,7 @@ static const struct pcie_credits rig_ample = {
     .data = { 4096, 256, 4096 },
 };
 
-static inline struct end_device *end_new(struct rig *rig, const char *name, unsigned generation,
-                                         unsigned lanes)
+struct end_device *end_new(struct rig *rig, const char *name, unsigned generation, unsigned lanes)
 {
     struct end_device *end = calloc(1, sizeof(*end));
 
@@ -244,14 +189,14 @@ static inline struct end_device *end_new(struct rig *rig, const char *name, unsi
     return end;
 }
 
-static inline void end_free(struct end_device *end)
+void end_free(struct end_device *end)
 {
     free(end->cfg);
     free(end->got);
     free(end);
 }
 
-static inline struct pcie_link_params rig_link_params(sim_time latency_ps)
+struct pcie_link_params pcie_rig_link_params(sim_time latency_ps)
 {
     return (struct pcie_link_params){
         .latency_ps = latency_ps,
@@ -260,8 +205,8 @@ static inline struct pcie_link_params rig_link_params(sim_time latency_ps)
     };
 }
 
-static inline struct pcie_link *rig_join(struct rig *rig, struct pcie_port *a, struct pcie_port *b,
-                                         const struct pcie_link_params *params)
+struct pcie_link *pcie_rig_join(struct rig *rig, struct pcie_port *a, struct pcie_port *b,
+                                const struct pcie_link_params *params)
 {
     char name[128];
 
@@ -275,13 +220,7 @@ static inline struct pcie_link *rig_join(struct rig *rig, struct pcie_port *a, s
 
 /* ---- What the specification says ------------------------------------------------------------- */
 
-struct sent {
-    uint8_t class, attr;
-    uint16_t requester_id, completer_id;
-};
-
-/* `later` was sent after `earlier` on the same way and may arrive before it. */
-static inline bool spec_may_pass(const struct sent *earlier, const struct sent *later)
+bool spec_may_pass(const struct sent *earlier, const struct sent *later)
 {
     if (earlier->class == later->class)
         return false;
@@ -294,8 +233,7 @@ static inline bool spec_may_pass(const struct sent *earlier, const struct sent *
             later->completer_id != earlier->requester_id);
 }
 
-/* n bytes on the wire without SKP, rounded up to a picosecond. */
-static inline sim_time spec_wire_ps(unsigned generation, unsigned lanes, uint64_t bytes)
+sim_time spec_wire_ps(unsigned generation, unsigned lanes, uint64_t bytes)
 {
     /* One byte on one lane in 1/1024 ps: 10 / 2.5 GT/s, 10 / 5 GT/s, 8 * 130 / 128 / 8 GT/s, ... */
     static const uint64_t byte[] = { 0, 4096000, 2048000, 1040000, 520000, 260000 };
@@ -303,5 +241,3 @@ static inline sim_time spec_wire_ps(unsigned generation, unsigned lanes, uint64_
 
     return (bytes * byte[generation] + d - 1) / d;
 }
-
-#endif

@@ -1,45 +1,6 @@
-/*
- * A connection between the two hosts of net_rig.h, and what its wire saw: frames can be lost one by
- * one. Included by one file of a test, after cmocka.h.
- */
-#ifndef TESTS_MODEL_TCP_PAIR_H
-#define TESTS_MODEL_TCP_PAIR_H
+#include "tests/support/tcp_pair.h"
 
-#include "tests/model/net_rig.h"
-
-#define PORT       5001u
-#define FRAMES_MAX 100000u
-
-/* What went onto the wire. */
-struct seen {
-    uint64_t at_ps;
-    unsigned from;
-    uint32_t seq, ack, payload, window;
-    uint8_t flags;
-    bool lost;
-};
-struct pair {
-    struct rig *rig;
-    struct socket *client, *server, *listener;
-    struct kaddr buffer[2]; /* of each host, 1 MiB */
-    struct seen seen[FRAMES_MAX];
-    unsigned n;
-    uint16_t port;
-    /* Of host lose_from's frames (2: any), with data or any. */
-    unsigned lose_from, lose_skip, lose_n;
-    bool lose_data_only;
-    struct {
-        unsigned number, times; /* the number-th frame of data from host 0, so often */
-        uint32_t seq;
-    } drop[2];
-    unsigned n_data;
-    uint32_t peak_alloc;
-    bool done[4];
-    uint64_t value;
-};
-
-static inline bool watch(struct rig *rig, unsigned from, const uint8_t *head, uint32_t bytes,
-                         void *arg)
+static bool watch(struct rig *rig, unsigned from, const uint8_t *head, uint32_t bytes, void *arg)
 {
     struct pair *p = arg;
     (void)bytes;
@@ -75,56 +36,56 @@ static inline bool watch(struct rig *rig, unsigned from, const uint8_t *head, ui
     return s.lost;
 }
 
-static inline void accepts(void *arg)
+static void accepts(void *arg)
 {
     struct pair *p = arg;
     p->listener = socket_tcp_listen(p->rig->end[1].net, RIG_IP(1), p->port);
     p->server = socket_accept(p->listener);
 }
 
-static inline void connects(void *arg)
+void connects(void *arg)
 {
     struct pair *p = arg;
     p->client = socket_tcp_connect(p->rig->end[0].net, 0, RIG_IP(1), p->port);
     p->done[0] = true;
 }
 
-static inline void run(struct pair *p, uint64_t us)
+void pair_run(struct pair *p, uint64_t us)
 {
     fake_run_until(p->rig->kernel, p->rig->kernel->now_ps + FAKE_US(us));
 }
 
-static inline void thread(struct pair *p, int cpu, k_thread_fn *body)
+void pair_thread(struct pair *p, int cpu, k_thread_fn *body)
 {
     k_thread_new(p->rig->kernel, "thread", cpu, body, p);
 }
 
-static inline struct pair *pair_prepare(const struct rig_options *o, uint16_t port)
+struct pair *pair_prepare(const struct rig_options *o, uint16_t port)
 {
     struct pair *p = k_zalloc(sizeof *p);
     p->port = port;
-    p->rig = rig_new(o);
+    p->rig = net_rig_new(o);
     p->rig->filter = watch;
     p->rig->filter_arg = p;
     for (unsigned host = 0; host < 2; host++)
         p->buffer[host] = k_alloc(p->rig->kernel, (int)host, 1u << 20, 64);
-    thread(p, 3, accepts);
-    run(p, 10);
+    pair_thread(p, 3, accepts);
+    pair_run(p, 10);
     return p;
 }
 
-static inline struct pair *pair_new(const struct rig_options *o)
+struct pair *pair_new(const struct rig_options *o)
 {
     struct pair *p = pair_prepare(o, PORT);
-    thread(p, 1, connects);
-    run(p, 990);
+    pair_thread(p, 1, connects);
+    pair_run(p, 990);
     assert_non_null(p->client);
     assert_non_null(p->server);
     p->n = 0;
     return p;
 }
 
-static inline void closes(void *arg)
+void closes(void *arg)
 {
     struct pair *p = arg;
     if (p->client)
@@ -135,15 +96,15 @@ static inline void closes(void *arg)
         socket_close(p->listener);
 }
 
-static inline void pair_free(struct pair *p)
+void pair_free(struct pair *p)
 {
-    thread(p, 1, closes);
-    run(p, 130000000);
-    rig_free(p->rig);
+    pair_thread(p, 1, closes);
+    pair_run(p, 130000000);
+    net_rig_free(p->rig);
     free(p);
 }
 
-static inline struct rig_options plain(void)
+struct rig_options pair_plain(void)
 {
     struct rig_options o = {
         .seed = 1, .params = net_params_default, .latency_ps = FAKE_US(10), .ps_per_byte = 80
@@ -151,8 +112,7 @@ static inline struct rig_options plain(void)
     return o;
 }
 
-/* p->value bytes. */
-static inline void client_sends(void *arg)
+void client_sends(void *arg)
 {
     struct pair *p = arg;
     for (uint64_t left = p->value; left > 0;) {
@@ -162,7 +122,7 @@ static inline void client_sends(void *arg)
     }
     p->done[1] = true;
 }
-static inline void server_reads(void *arg)
+void server_reads(void *arg)
 {
     struct pair *p = arg;
     for (uint64_t left = p->value; left > 0;) {
@@ -173,34 +133,23 @@ static inline void server_reads(void *arg)
     p->done[2] = true;
 }
 
-/* The n-th (from 0) frame from a host that has payload, or has none. */
-static inline const struct seen *frame(const struct pair *p, unsigned from, bool payload,
-                                       unsigned n)
+const struct seen *pair_frame(const struct pair *p, unsigned from, bool payload, unsigned n)
 {
     for (unsigned i = 0; i < p->n; i++)
         if (p->seen[i].from == from && (p->seen[i].payload > 0) == payload && n-- == 0)
             return &p->seen[i];
     return NULL;
 }
-static inline unsigned frames(const struct pair *p, unsigned from, bool payload)
+unsigned pair_frames(const struct pair *p, unsigned from, bool payload)
 {
     unsigned n = 0;
-    while (frame(p, from, payload, n))
+    while (pair_frame(p, from, payload, n))
         n++;
     return n;
 }
 
-static inline void send_bytes(struct pair *p, uint64_t bytes)
+void pair_send_bytes(struct pair *p, uint64_t bytes)
 {
     p->value = bytes;
-    thread(p, 1, client_sends);
+    pair_thread(p, 1, client_sends);
 }
-
-/* Charges between a timer and the wire. */
-#define SLACK_PS FAKE_US(3)
-#define assert_at(at, expected)                                   \
-    do {                                                          \
-        assert_in_range((at), (expected), (expected) + SLACK_PS); \
-    } while (0)
-
-#endif

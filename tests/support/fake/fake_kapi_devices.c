@@ -1,9 +1,8 @@
 /*
  * The part of the fake of logic/kapi.h that is devices: DMA at identical addresses, PCI functions
- * that a test supplies, their interrupts. Included by tests/model/fake_kapi.h.
+ * that a test supplies, their interrupts.
  */
-#ifndef TESTS_MODEL_FAKE_KAPI_DEVICES_H
-#define TESTS_MODEL_FAKE_KAPI_DEVICES_H
+#include "tests/support/fake/fake_kapi.h"
 
 static int fake_dma_map(struct k_device *device, struct kaddr at, size_t bytes,
                         enum k_dma_direction direction, uint64_t *dma)
@@ -46,13 +45,6 @@ static void fake_dma_free(struct k_device *device, size_t bytes, struct kaddr at
     kernel->dma_live--;
     fake_unmap_pages(kernel, at.v, bytes ? (bytes + K_PAGE_BYTES - 1) / K_PAGE_BYTES : 1);
 }
-/* Base addresses of other devices, as they are in this host. */
-struct fake_resource {
-    struct fake_resource *next;
-    struct k_device *device, *target; /* target NULL: it has gone */
-    uint16_t requester;
-    uint64_t dma, bytes;
-};
 static int fake_dma_map_resource(struct k_device *device, struct k_device *target, unsigned bar,
                                  uint64_t offset, uint64_t bytes, enum k_dma_direction direction,
                                  uint64_t *dma)
@@ -109,7 +101,7 @@ static void fake_resources_end(struct k_device *target)
         resource = target->kernel->resources; /* time has passed */
     }
 }
-static void fake_resources_free(struct kernel *kernel)
+void fake_resources_free(struct kernel *kernel)
 {
     for (struct fake_resource *next, *resource = kernel->resources; resource; resource = next) {
         next = resource->next;
@@ -123,9 +115,7 @@ static const struct k_dma_ops fake_dma_ops = { .map = fake_dma_map,
                                                .map_resource = fake_dma_map_resource,
                                                .unmap_resource = fake_dma_unmap_resource };
 
-/* A device that is no PCI function, or the part of one that is. */
-static inline void fake_device_init(struct kernel *kernel, struct k_device *device, int node,
-                                    const char *name)
+void fake_device_init(struct kernel *kernel, struct k_device *device, int node, const char *name)
 {
     *device =
         (struct k_device){ .kernel = kernel, .name = name, .node = node, .dma_ops = &fake_dma_ops };
@@ -261,8 +251,7 @@ static void fake_irq_pend(struct kernel *kernel, struct k_irq *irq)
     irq->pending = true;
 }
 
-/* A message to 0xfeexxxxx; false if nobody asked for it. */
-static inline bool fake_message(struct kernel *kernel, uint64_t address, uint32_t data)
+bool fake_message(struct kernel *kernel, uint64_t address, uint32_t data)
 {
     for (struct k_irq *irq = kernel->irqs; irq; irq = irq->next)
         if (irq->vector == data && irq->cpu == (address >> 12 & 0xff)) {
@@ -272,9 +261,7 @@ static inline bool fake_message(struct kernel *kernel, uint64_t address, uint32_
     return false;
 }
 
-/* The device's message for an entry of its MSI-X table; false if nobody asked for it. */
-static inline bool fake_irq_raise(struct kernel *kernel, const struct k_pci_dev *dev,
-                                  unsigned index)
+bool fake_irq_raise(struct kernel *kernel, const struct k_pci_dev *dev, unsigned index)
 {
     for (struct k_irq *irq = kernel->irqs; irq; irq = irq->next)
         if (irq->dev == dev && irq->index == index) {
@@ -283,5 +270,3 @@ static inline bool fake_irq_raise(struct kernel *kernel, const struct k_pci_dev 
         }
     return false;
 }
-
-#endif

@@ -1,11 +1,9 @@
 /*
  * The part of the fake that is a hypervisor (logic/kvm.h): there are no guests on fake hosts, so
- * nothing of it may be called. Included by tests/model/fake_kapi.h.
+ * nothing of it may be called.
  */
-#ifndef TESTS_MODEL_FAKE_KAPI_VM_H
-#define TESTS_MODEL_FAKE_KAPI_VM_H
-
 #include "logic/kvm.h"
+#include "tests/support/fake/fake_kapi.h"
 
 static void fake_no_guests(void)
 {
@@ -42,5 +40,3 @@ void k_eventfd_signal(struct k_eventfd *eventfd)
     (void)eventfd;
     fake_no_guests();
 }
-
-#endif

@@ -1,22 +1,6 @@
-/* For tests of what must end the process: runs fn in a child and looks at its last words. */
-#ifndef TESTS_UNIT_DEATH_H
-#define TESTS_UNIT_DEATH_H
+#include "tests/support/death.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-/* Returns the child's wait status; stderr (cut to bytes - 1) in words. */
-static inline int death_status(void (*fn)(void), char *words, size_t bytes)
+int death_status(void (*fn)(void), char *words, size_t bytes)
 {
     int pipe_fd[2], status = 0;
     size_t n = 0;
@@ -46,8 +30,7 @@ static inline int death_status(void (*fn)(void), char *words, size_t bytes)
     return status;
 }
 
-/* fn must abort, having said all of the NULL-terminated list of texts. */
-static inline void assert_aborts(void (*fn)(void), ...)
+void assert_aborts(void (*fn)(void), ...)
 {
     char words[16384];
     int status = death_status(fn, words, sizeof(words));
@@ -63,5 +46,3 @@ static inline void assert_aborts(void (*fn)(void), ...)
     }
     va_end(texts);
 }
-
-#endif

@@ -1,42 +1,18 @@
-/* Hosts with bridges, and a driver that does no more than fill the bridges' tables by MMIO. */
-#ifndef TESTS_MODEL_NTB_RIG_H
-#define TESTS_MODEL_NTB_RIG_H
-
-#include "tests/model/world_fixture.h"
-
-#include "hw/pci_regs.h"
-#include "models/pcie/ntb/cluster_switch.h"
-#include "models/pcie/ntb/ntb.h"
-
-/* One socket, one core, small caches: what a node of a large cluster needs. */
-#define LIGHT_HOST                                                                 \
-    "cpu = { sockets = 1; cores_per_socket = 1; }; "                               \
-    "cache = { llc_size = 81920; llc_slices = 1; llc_ways = 20; l2_size = 32768; " \
-    "l1_size = 8192; }; dram = { node_size = 268435456; channels = 1; }; "
+#include "tests/support/ntb_rig.h"
 
 #define NTB_NODES_MAX 1024u
 
-struct ntb_node {
-    struct world_fixture *f;
-    struct host *host;
-    struct model *ntb;
-    uint64_t reg, aperture[2], window_bytes; /* window_bytes: of BAR 2 */
-    uint32_t interrupts[256];                /* by vector */
-    uint8_t seen;                            /* byte at `watched` when the last one came */
-    struct hpa watched;
-};
-
-static inline struct root_complex_host *ntb_rc(struct ntb_node *node)
+struct root_complex_host *ntb_rc(struct ntb_node *node)
 {
     return host_root_complexes(node->host);
 }
 
-static inline uint16_t ntb_cpu_id(struct ntb_node *node)
+uint16_t ntb_cpu_id(struct ntb_node *node)
 {
     return pcie_id(root_complex_bus(ntb_rc(node)->rc[0]), 0, 0);
 }
 
-static inline void ntb_sleep(struct sim_task *task, sim_time duration_ps)
+void ntb_sleep(struct sim_task *task, sim_time duration_ps)
 {
     sim_task_charge(task, duration_ps);
     sim_task_sync(task);
@@ -44,55 +20,50 @@ static inline void ntb_sleep(struct sim_task *task, sim_time duration_ps)
 
 /* ---- The driver ------------------------------------------------------------------------------ */
 
-static inline void ntb_write(struct ntb_node *node, struct sim_task *task, uint64_t reg,
-                             unsigned bytes, uint64_t value)
+void ntb_write(struct ntb_node *node, struct sim_task *task, uint64_t reg, unsigned bytes,
+               uint64_t value)
 {
     root_complex_mmio_write(ntb_rc(node), 0, task, (struct hpa){ node->reg + reg }, bytes, value);
 }
 
-static inline uint64_t ntb_read(struct ntb_node *node, struct sim_task *task, uint64_t reg,
-                                unsigned bytes)
+uint64_t ntb_read(struct ntb_node *node, struct sim_task *task, uint64_t reg, unsigned bytes)
 {
     return root_complex_mmio_read(ntb_rc(node), 0, task, (struct hpa){ node->reg + reg }, bytes,
                                   NULL);
 }
 
-/* Window `idx` of BAR 2 shows `address` (or registers) of the node with that number. */
-static inline void ntb_map(struct ntb_node *node, struct sim_task *task, unsigned idx,
-                           uint64_t to_node, uint64_t address)
+void ntb_map(struct ntb_node *node, struct sim_task *task, unsigned idx, uint64_t to_node,
+             uint64_t address)
 {
     ntb_write(node, task, NTB_REG_LUT2 + 8 * (uint64_t)idx, 8,
               to_node << NTB_NODE_SHIFT | address | NTB_LUT_VALID);
 }
 
-static inline void ntb_out(struct ntb_node *node, struct sim_task *task, unsigned idx, uint16_t id)
+void ntb_out(struct ntb_node *node, struct sim_task *task, unsigned idx, uint16_t id)
 {
     ntb_write(node, task, NTB_REG_OUTGOING + 4 * (uint64_t)idx, 4, NTB_OUTGOING_VALID | id);
 }
 
-static inline void ntb_in(struct ntb_node *node, struct sim_task *task, unsigned idx,
-                          uint32_t from_node, unsigned device)
+void ntb_in(struct ntb_node *node, struct sim_task *task, unsigned idx, uint32_t from_node,
+            unsigned device)
 {
     ntb_write(node, task, NTB_REG_INCOMING + 4 * (uint64_t)idx, 4,
               NTB_INCOMING_VALID | from_node << NTB_INCOMING_NODE_SHIFT |
                   device << NTB_INCOMING_DEVICE_SHIFT);
 }
 
-/* What the address `offset` bytes into window `idx` is for this host. */
-static inline struct hpa ntb_window(const struct ntb_node *node, unsigned idx, uint64_t offset)
+struct hpa ntb_window(const struct ntb_node *node, unsigned idx, uint64_t offset)
 {
     return (struct hpa){ node->aperture[0] + idx * node->window_bytes + offset };
 }
 
-/* Both directions on; requester 0 is this host's CPU. */
-static inline void ntb_enable(struct ntb_node *node, struct sim_task *task)
+void ntb_enable(struct ntb_node *node, struct sim_task *task)
 {
     ntb_out(node, task, 0, ntb_cpu_id(node));
     ntb_write(node, task, NTB_REG_CONTROL, 4, NTB_CONTROL_SEND | NTB_CONTROL_ACCEPT);
 }
 
-/* MSI-X vector i raises vector 32 + i of core 0. */
-static inline void ntb_enable_interrupts(struct ntb_node *node, struct sim_task *task)
+void ntb_enable_interrupts(struct ntb_node *node, struct sim_task *task)
 {
     uint16_t id = ntb_id(node->ntb);
     unsigned cap = ((struct ntb *)node->ntb->state)->cfg.msix_cap;
@@ -105,7 +76,7 @@ static inline void ntb_enable_interrupts(struct ntb_node *node, struct sim_task 
     ntb_write(node, task, NTB_REG_DOORBELL_MASK, 4, 0);
 }
 
-static inline void ntb_count_interrupt(void *context, uint32_t destination, uint8_t vector)
+static void ntb_count_interrupt(void *context, uint32_t destination, uint8_t vector)
 {
     struct ntb_node *node = context;
     (void)destination;
@@ -114,8 +85,8 @@ static inline void ntb_count_interrupt(void *context, uint32_t destination, uint
         physmem_read(host_physmem(node->host), node->watched, &node->seen, 1);
 }
 
-static inline void ntb_node_open(struct ntb_node *node, struct world_fixture *f, const char *host,
-                                 const char *ntb)
+void ntb_node_open(struct ntb_node *node, struct world_fixture *f, const char *host,
+                   const char *ntb)
 {
     unsigned n;
     *node = (struct ntb_node){ .f = f };
@@ -137,21 +108,19 @@ static inline void ntb_node_open(struct ntb_node *node, struct world_fixture *f,
     ntb_rc(node)->interrupt_context = node;
 }
 
-static inline const struct ntb_stats *ntb_stats_of(const struct ntb_node *node)
+const struct ntb_stats *ntb_stats_of(const struct ntb_node *node)
 {
     return &((const struct ntb *)node->ntb->state)->stats;
 }
 
-/* Memory of the node's host, aligned to whole windows if asked for. */
-static inline struct hpa ntb_memory(struct ntb_node *node, uint64_t bytes, uint64_t align)
+struct hpa ntb_memory(struct ntb_node *node, uint64_t bytes, uint64_t align)
 {
     struct hpa hpa;
     assert_true(physmem_alloc(host_physmem(node->host), 0, bytes, align, &hpa));
     return hpa;
 }
 
-/* The cable at this port. */
-static inline struct pcie_link *ntb_cable_of(struct world *world, const struct pcie_port *port)
+struct pcie_link *ntb_cable_of(struct world *world, const struct pcie_port *port)
 {
     struct pcie_port *a, *b;
     struct pcie_link *link;
@@ -160,5 +129,3 @@ static inline struct pcie_link *ntb_cable_of(struct world *world, const struct p
             return link;
     return NULL;
 }
-
-#endif

@@ -1,75 +1,11 @@
-/*
- * What the tests of the NIC share: a host of memory that answers reads after a fixed time, a driver
- * that pokes queues into it and rings doorbells with TLPs, and the other end of the wire. No
- * caches, no cores: times follow from the formulas of link, wire and NIC alone.
- */
-#ifndef TESTS_MODEL_NIC_RIG_H
-#define TESTS_MODEL_NIC_RIG_H
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "hw/nic_regs.h"
-#include "hw/pci_regs.h"
-#include "models/ether/ether_packet.h"
-#include "models/nic/nic.h"
-#include "models/numa/physmem.h"
-#include "models/pcie/config/config_space.h"
-#include "models/pcie/link/port.h"
+#include "tests/support/nic_rig.h"
 
 #define NR_MEMORY_BYTES (UINT64_C(256) << 20)
-#define NR_BAR          UINT64_C(0x4000000000)
 #define NR_BAR_STRIDE   UINT64_C(0x100000)
-#define NR_LINK_PS      (40 * SIM_PS_PER_NS)
 #define NR_DELAY_PS     (300 * SIM_PS_PER_NS)
-#define NR_WIRE_PS      (50 * SIM_PS_PER_NS)
 #define NR_FRAMES_MAX   20000u
 #define NR_IRQS_MAX     20000u
-#define NR_HEADERS      54u
 #define NR_MSI_BASE     UINT64_C(0xfee00000)
-
-struct nr_frame {
-    sim_time tail_ps;
-    struct ether_frame frame;
-};
-
-struct nr_irq {
-    sim_time at_ps;
-    unsigned pf, vector;
-};
-
-struct nr_rig {
-    struct sim *sim;
-    struct pcie_context *pcie;
-    struct sim_error_list errors;
-    struct config *config;
-    struct physmem *memory;
-    struct model host;
-    struct model peer;
-    struct pcie_port port[NIC_FUNCTIONS_MAX];
-    struct ether_port wire_end;
-    struct ether_wire *wire;
-    struct model *nic;
-    unsigned n_functions;
-    sim_time delay_ps; /* a read's last byte in to its completions */
-    uint64_t next_free;
-    /* what arrived */
-    struct nr_frame *frame;
-    unsigned n_frames;
-    struct nr_irq *irq;
-    unsigned n_irqs;
-    sim_time last_write_ps; /* of memory */
-    uint64_t n_writes, n_reads;
-    uint64_t reads_by_port[NIC_FUNCTIONS_MAX];
-    bool answered;
-    uint64_t answer; /* of the last register or configuration read */
-    uint64_t command[NIC_FUNCTIONS_MAX];
-};
 
 static struct nr_rig *nr_running; /* a TLP's event has no way back */
 
@@ -155,8 +91,7 @@ static void nr_wire_receive(struct ether_port *port, struct ether_frame *frame)
 
 /* ---- Access to the device -------------------------------------------------------------------- */
 
-static inline void nr_mmio_write(struct nr_rig *rig, unsigned pf, uint64_t offset, unsigned bytes,
-                                 uint64_t value)
+void nr_mmio_write(struct nr_rig *rig, unsigned pf, uint64_t offset, unsigned bytes, uint64_t value)
 {
     struct tlp *tlp = tlp_new(rig->pcie, TLP_MWR);
     tlp->address = NR_BAR + pf * NR_BAR_STRIDE + offset;
@@ -166,9 +101,7 @@ static inline void nr_mmio_write(struct nr_rig *rig, unsigned pf, uint64_t offse
     pcie_port_send(&rig->port[pf], tlp, sim_now(rig->sim));
 }
 
-/* Runs until the answer is here; all ones if there is none. */
-static inline uint64_t nr_mmio_read(struct nr_rig *rig, unsigned pf, uint64_t offset,
-                                    unsigned bytes)
+uint64_t nr_mmio_read(struct nr_rig *rig, unsigned pf, uint64_t offset, unsigned bytes)
 {
     struct tlp *tlp = tlp_new(rig->pcie, TLP_MRD);
     tlp->address = NR_BAR + pf * NR_BAR_STRIDE + offset;
@@ -181,8 +114,8 @@ static inline uint64_t nr_mmio_read(struct nr_rig *rig, unsigned pf, uint64_t of
     return rig->answered ? rig->answer : UINT64_MAX;
 }
 
-static inline uint32_t nr_config_id(struct nr_rig *rig, unsigned port, uint16_t id, bool write,
-                                    unsigned offset, uint32_t value)
+uint32_t nr_config_id(struct nr_rig *rig, unsigned port, uint16_t id, bool write, unsigned offset,
+                      uint32_t value)
 {
     struct tlp *tlp = tlp_new(rig->pcie, write ? TLP_CFG_WR0 : TLP_CFG_RD0);
     tlp->address = offset;
@@ -200,13 +133,12 @@ static inline uint32_t nr_config_id(struct nr_rig *rig, unsigned port, uint16_t 
     return rig->answered ? (uint32_t)rig->answer : UINT32_MAX;
 }
 
-static inline uint32_t nr_config(struct nr_rig *rig, unsigned pf, bool write, unsigned offset,
-                                 uint32_t value)
+uint32_t nr_config(struct nr_rig *rig, unsigned pf, bool write, unsigned offset, uint32_t value)
 {
     return nr_config_id(rig, pf, pcie_id(1 + pf, 0, 0), write, offset, value);
 }
 
-static inline unsigned nr_capability(struct nr_rig *rig, unsigned pf, unsigned id)
+unsigned nr_capability(struct nr_rig *rig, unsigned pf, unsigned id)
 {
     unsigned at = nr_config(rig, pf, false, 0x34, 0) & 0xff;
     while (at != 0) {
@@ -221,7 +153,7 @@ static inline unsigned nr_capability(struct nr_rig *rig, unsigned pf, unsigned i
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-static inline uint64_t nr_alloc(struct nr_rig *rig, uint64_t bytes)
+uint64_t nr_alloc(struct nr_rig *rig, uint64_t bytes)
 {
     uint64_t at = rig->next_free;
     rig->next_free += (bytes + 4095) & ~UINT64_C(4095);
@@ -229,18 +161,17 @@ static inline uint64_t nr_alloc(struct nr_rig *rig, uint64_t bytes)
     return at;
 }
 
-static inline void nr_put(struct nr_rig *rig, uint64_t at, const void *from, size_t bytes)
+void nr_put(struct nr_rig *rig, uint64_t at, const void *from, size_t bytes)
 {
     physmem_write(rig->memory, (struct hpa){ at }, from, bytes);
 }
 
-static inline void nr_get(struct nr_rig *rig, uint64_t at, void *to, size_t bytes)
+void nr_get(struct nr_rig *rig, uint64_t at, void *to, size_t bytes)
 {
     physmem_read(rig->memory, (struct hpa){ at }, to, bytes);
 }
 
-/* As a program would fill a buffer with a stream. */
-static inline void nr_stamp(struct nr_rig *rig, uint64_t at, uint64_t tag, uint32_t bytes)
+void nr_stamp(struct nr_rig *rig, uint64_t at, uint64_t tag, uint32_t bytes)
 {
     uint8_t *buffer = calloc(1, bytes);
     struct payload payload = { .bytes = bytes, .n = 1, .extent = { { tag, bytes, 0 } } };
@@ -249,8 +180,7 @@ static inline void nr_stamp(struct nr_rig *rig, uint64_t at, uint64_t tag, uint3
     free(buffer);
 }
 
-/* Whether the stream lies there from the tag on. */
-static inline bool nr_holds(struct nr_rig *rig, uint64_t at, uint64_t tag, uint32_t bytes)
+bool nr_holds(struct nr_rig *rig, uint64_t at, uint64_t tag, uint32_t bytes)
 {
     uint8_t *buffer = calloc(1, bytes);
     struct payload payload = { 0 };
@@ -263,8 +193,7 @@ static inline bool nr_holds(struct nr_rig *rig, uint64_t at, uint64_t tag, uint3
 
 /* ---- Commands -------------------------------------------------------------------------------- */
 
-static inline struct nic_command nr_command(struct nr_rig *rig, unsigned pf,
-                                            struct nic_command command)
+struct nic_command nr_command(struct nr_rig *rig, unsigned pf, struct nic_command command)
 {
     command.status = NIC_COMMAND_PENDING;
     nr_put(rig, rig->command[pf], &command, sizeof(command));
@@ -277,7 +206,7 @@ static inline struct nic_command nr_command(struct nr_rig *rig, unsigned pf,
     return command;
 }
 
-static inline void nr_ok(struct nr_rig *rig, unsigned pf, struct nic_command command)
+void nr_ok(struct nr_rig *rig, unsigned pf, struct nic_command command)
 {
     command = nr_command(rig, pf, command);
     if (command.status != NIC_COMMAND_OK)
@@ -286,30 +215,7 @@ static inline void nr_ok(struct nr_rig *rig, unsigned pf, struct nic_command com
 
 /* ---- Queues ---------------------------------------------------------------------------------- */
 
-struct nr_cq {
-    struct nr_rig *rig;
-    unsigned pf, number, log;
-    uint64_t ring;
-    uint32_t consumer;
-};
-
-struct nr_sq {
-    struct nr_rig *rig;
-    unsigned pf, number, log;
-    uint64_t ring;
-    uint16_t producer;
-};
-
-struct nr_rq {
-    struct nr_rig *rig;
-    unsigned pf, number, log;
-    uint64_t ring, record;
-    uint32_t posted;
-    uint32_t buffer_bytes, buffer_offset, stride;
-    uint64_t buffers;
-};
-
-static inline void nr_eq_new(struct nr_rig *rig, unsigned pf, unsigned number, unsigned vector)
+void nr_eq_new(struct nr_rig *rig, unsigned pf, unsigned number, unsigned vector)
 {
     nr_ok(rig, pf,
           (struct nic_command){ .opcode = NIC_CREATE_EQ,
@@ -320,8 +226,8 @@ static inline void nr_eq_new(struct nr_rig *rig, unsigned pf, unsigned number, u
     nr_mmio_write(rig, pf, NIC_DOORBELL_EQ(number), 8, 0);
 }
 
-static inline struct nr_cq nr_cq_new(struct nr_rig *rig, unsigned pf, unsigned number, unsigned eq,
-                                     unsigned log, unsigned us, unsigned count, unsigned mode)
+struct nr_cq nr_cq_new(struct nr_rig *rig, unsigned pf, unsigned number, unsigned eq, unsigned log,
+                       unsigned us, unsigned count, unsigned mode)
 {
     struct nr_cq cq = { .rig = rig, .pf = pf, .number = number, .log = log };
     cq.ring = nr_alloc(rig, UINT64_C(64) << log);
@@ -337,7 +243,7 @@ static inline struct nr_cq nr_cq_new(struct nr_rig *rig, unsigned pf, unsigned n
     return cq;
 }
 
-static inline bool nr_poll(struct nr_cq *cq, struct nic_cqe *cqe)
+bool nr_poll(struct nr_cq *cq, struct nic_cqe *cqe)
 {
     uint32_t slot = cq->consumer & ((1u << cq->log) - 1);
     nr_get(cq->rig, cq->ring + UINT64_C(64) * slot, cqe, sizeof(*cqe));
@@ -347,13 +253,12 @@ static inline bool nr_poll(struct nr_cq *cq, struct nic_cqe *cqe)
     return true;
 }
 
-static inline void nr_arm(struct nr_cq *cq)
+void nr_arm(struct nr_cq *cq)
 {
     nr_mmio_write(cq->rig, cq->pf, NIC_DOORBELL_CQ(cq->number), 8, cq->consumer & 0xffffff);
 }
 
-static inline struct nr_sq nr_sq_new(struct nr_rig *rig, unsigned pf, unsigned number, unsigned cq,
-                                     unsigned log)
+struct nr_sq nr_sq_new(struct nr_rig *rig, unsigned pf, unsigned number, unsigned cq, unsigned log)
 {
     struct nr_sq sq = { .rig = rig, .pf = pf, .number = number, .log = log };
     sq.ring = nr_alloc(rig, UINT64_C(64) << log);
@@ -366,9 +271,8 @@ static inline struct nr_sq nr_sq_new(struct nr_rig *rig, unsigned pf, unsigned n
     return sq;
 }
 
-/* Buffers of `stride` bytes. */
-static inline struct nr_rq nr_rq_new_with(struct nr_rig *rig, unsigned pf, unsigned number,
-                                          unsigned cq, unsigned log, uint8_t flags, uint32_t stride)
+struct nr_rq nr_rq_new_with(struct nr_rig *rig, unsigned pf, unsigned number, unsigned cq,
+                            unsigned log, uint8_t flags, uint32_t stride)
 {
     struct nr_rq rq = {
         .rig = rig, .pf = pf, .number = number, .log = log, .buffer_bytes = stride, .stride = stride
@@ -387,18 +291,17 @@ static inline struct nr_rq nr_rq_new_with(struct nr_rig *rig, unsigned pf, unsig
     return rq;
 }
 
-static inline struct nr_rq nr_rq_new(struct nr_rig *rig, unsigned pf, unsigned number, unsigned cq,
-                                     unsigned log)
+struct nr_rq nr_rq_new(struct nr_rig *rig, unsigned pf, unsigned number, unsigned cq, unsigned log)
 {
     return nr_rq_new_with(rig, pf, number, cq, log, 0, 2048);
 }
 
-static inline uint64_t nr_buffer(const struct nr_rq *rq, uint32_t index)
+uint64_t nr_buffer(const struct nr_rq *rq, uint32_t index)
 {
     return rq->buffers + (uint64_t)rq->stride * (index & ((1u << rq->log) - 1)) + rq->buffer_offset;
 }
 
-static inline void nr_post(struct nr_rq *rq, unsigned n)
+void nr_post(struct nr_rq *rq, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
         struct nic_wqe_data wqe = { .bytes = rq->buffer_bytes - rq->buffer_offset,
@@ -411,14 +314,8 @@ static inline void nr_post(struct nr_rq *rq, unsigned n)
 
 /* ---- Packets --------------------------------------------------------------------------------- */
 
-struct nr_flow {
-    uint64_t to_mac, from_mac;
-    uint32_t source_ip, destination_ip;
-    uint16_t source_port, destination_port;
-};
-
-static inline void nr_headers(uint8_t *h, const struct nr_flow *flow, uint32_t sequence,
-                              uint32_t payload_bytes, uint8_t flags)
+void nr_headers(uint8_t *h, const struct nr_flow *flow, uint32_t sequence, uint32_t payload_bytes,
+                uint8_t flags)
 {
     memset(h, 0, NR_HEADERS);
     for (unsigned i = 0; i < 6; i++) {
@@ -440,9 +337,8 @@ static inline void nr_headers(uint8_t *h, const struct nr_flow *flow, uint32_t s
     h[47] = flags;
 }
 
-/* From the other end of the wire: payload of the stream from `position` on. */
-static inline sim_time nr_wire_send(struct nr_rig *rig, const struct nr_flow *flow, uint16_t stream,
-                                    uint64_t position, uint32_t payload_bytes)
+sim_time nr_wire_send(struct nr_rig *rig, const struct nr_flow *flow, uint16_t stream,
+                      uint64_t position, uint32_t payload_bytes)
 {
     struct ether_frame *frame = ether_frame_new(&rig->peer);
     struct ether_packet packet;
@@ -458,16 +354,9 @@ static inline sim_time nr_wire_send(struct nr_rig *rig, const struct nr_flow *fl
     return ether_port_send(&rig->wire_end, frame, sim_now(rig->sim));
 }
 
-struct nr_piece {
-    uint64_t iova;
-    uint32_t bytes;
-    uint8_t hint;
-};
-
-/* Posts a WQE; segment_bytes 0: one packet. The doorbell is the caller's. Returns its index. */
-static inline uint16_t nr_wqe(struct nr_sq *sq, const struct nr_flow *flow, uint32_t sequence,
-                              uint8_t tcp_flags, const struct nr_piece *piece, unsigned n_pieces,
-                              uint16_t segment_bytes, uint8_t flags)
+uint16_t nr_wqe(struct nr_sq *sq, const struct nr_flow *flow, uint32_t sequence, uint8_t tcp_flags,
+                const struct nr_piece *piece, unsigned n_pieces, uint16_t segment_bytes,
+                uint8_t flags)
 {
     uint8_t bytes[NIC_WQE_BLOCK_BYTES * NIC_WQE_BLOCKS_MAX] = { 0 };
     struct nic_wqe_control *control = (void *)bytes;
@@ -499,18 +388,18 @@ static inline uint16_t nr_wqe(struct nr_sq *sq, const struct nr_flow *flow, uint
     return index;
 }
 
-static inline void nr_doorbell(struct nr_sq *sq)
+void nr_doorbell(struct nr_sq *sq)
 {
     nr_mmio_write(sq->rig, sq->pf, NIC_DOORBELL_SQ(sq->number), 8, sq->producer);
 }
 
-static inline void nr_run(struct nr_rig *rig)
+void nr_run(struct nr_rig *rig)
 {
     sim_run(rig->sim, SIM_TIME_MAX, NULL);
     assert_null(sim_error(rig->sim));
 }
 
-static inline void nr_run_for(struct nr_rig *rig, sim_time ps)
+void nr_run_for(struct nr_rig *rig, sim_time ps)
 {
     sim_run(rig->sim, sim_now(rig->sim) + ps, NULL);
     assert_null(sim_error(rig->sim));
@@ -518,7 +407,7 @@ static inline void nr_run_for(struct nr_rig *rig, sim_time ps)
 
 /* ---- Opening and closing --------------------------------------------------------------------- */
 
-static inline void nr_plug(struct nr_rig *rig, unsigned pf, unsigned lanes)
+static void nr_plug(struct nr_rig *rig, unsigned pf, unsigned lanes)
 {
     struct pcie_link_params params = { .latency_ps = NR_LINK_PS,
                                        .ack_tlps = 4,
@@ -536,8 +425,7 @@ static inline void nr_plug(struct nr_rig *rig, unsigned pf, unsigned lanes)
                                   "test", 1, &rig->errors));
 }
 
-/* As enumeration and a driver do: BAR, sizes, MSI-X with vector v at NR_MSI_BASE, data v. */
-static inline void nr_enable(struct nr_rig *rig, unsigned pf)
+void nr_enable(struct nr_rig *rig, unsigned pf)
 {
     uint64_t bar = NR_BAR + pf * NR_BAR_STRIDE;
     nr_config(rig, pf, true, 0x10, (uint32_t)bar);
@@ -557,9 +445,8 @@ static inline void nr_enable(struct nr_rig *rig, unsigned pf)
     nr_run(rig);
 }
 
-/* settings: "key", "value", ..., NULL. lanes of each port; the wire has wire_gbit_s. */
-static inline void nr_open(struct nr_rig *rig, unsigned n_functions, unsigned lanes,
-                           double wire_gbit_s, const char *const *settings)
+void nr_open(struct nr_rig *rig, unsigned n_functions, unsigned lanes, double wire_gbit_s,
+             const char *const *settings)
 {
     uint64_t bytes = NR_MEMORY_BYTES;
     char number[16];
@@ -611,8 +498,7 @@ static inline void nr_open(struct nr_rig *rig, unsigned n_functions, unsigned la
         nr_enable(rig, pf);
 }
 
-/* Nothing may be left: no TLP, no frame, no credit. */
-static inline void nr_close(struct nr_rig *rig)
+void nr_close(struct nr_rig *rig)
 {
     nr_run(rig);
     assert_true(pcie_context_check_idle(rig->pcie));
@@ -627,5 +513,3 @@ static inline void nr_close(struct nr_rig *rig)
     free(rig->irq);
     sim_error_release(&rig->errors);
 }
-
-#endif

@@ -1,35 +1,12 @@
-/* Two ends of a wire with the unchanged NIC driver and TCP between them, every byte checked; for
- * tests of NICs in unusual places (guests). */
-#ifndef TESTS_MODEL_PARTY_H
-#define TESTS_MODEL_PARTY_H
-
-#include "tests/model/world_fixture.h"
-
-#include "logic/net/net.h"
-#include "logic/net/xps.h"
-#include "logic/nic/nic_driver.h"
-#include "models/base/payload.h"
-#include "models/nic/nic.h"
-#include "models/os/os.h"
+#include "tests/support/party.h"
 
 #define PARTY_PORT 5001
-#define KIB        1024u
-#define MIB        (KIB * KIB)
 #define SECOND     (1000 * SIM_PS_PER_MS)
 
-struct party {
-    struct kernel *kernel;
-    uint32_t ip;
-    struct net *net;
-    struct nic_driver *driver;
-    struct net_device *dev;
-    unsigned done;
-};
+const struct k_pci_id party_nic_ids[] = { { NIC_VENDOR_ID, NIC_DEVICE_ID }, { 0, 0 } };
 
-static const struct k_pci_id party_nic_ids[] = { { NIC_VENDOR_ID, NIC_DEVICE_ID }, { 0, 0 } };
-
-static inline void party_wait(struct world_fixture *w, const unsigned *count, unsigned n,
-                              sim_time within_ps)
+static void party_wait(struct world_fixture *w, const unsigned *count, unsigned n,
+                       sim_time within_ps)
 {
     sim_time until_ps = sim_now(w->sim) + within_ps;
     while (*count < n && sim_now(w->sim) < until_ps) {
@@ -39,35 +16,27 @@ static inline void party_wait(struct world_fixture *w, const unsigned *count, un
     assert_int_equal(*count, n);
 }
 
-/* A thread of the kernel, to its end. */
-struct party_call {
-    void (*body)(void *arg);
-    void *arg;
-    unsigned done;
-};
-static inline void party_call_body(void *arg)
+static void party_call_body(void *arg)
 {
     struct party_call *call = arg;
     call->body(call->arg);
     call->done = 1;
 }
-static inline void party_call(struct world_fixture *w, struct kernel *kernel,
-                              void (*body)(void *arg), void *arg)
+void party_call(struct world_fixture *w, struct kernel *kernel, void (*body)(void *arg), void *arg)
 {
     struct party_call call = { .body = body, .arg = arg };
     k_thread_new(kernel, "test", 0, party_call_body, &call);
     party_wait(w, &call.done, 1, 4 * SECOND);
 }
 
-/* Threads of the party's kernel. */
-static inline void party_register(void *arg)
+void party_register(void *arg)
 {
     struct party *p = arg;
     p->net = net_new(p->kernel, &net_params_default);
     p->driver = nic_driver_new(p->net, p->kernel, &nic_driver_params_default, "eth");
     k_pci_register(p->kernel, nic_driver_pci(p->driver));
 }
-static inline void party_open(void *arg)
+void party_open(void *arg)
 {
     struct party *p = arg;
     p->dev = nic_driver_device(p->driver, 0);
@@ -77,15 +46,14 @@ static inline void party_open(void *arg)
     assert_true(p->dev->running && p->dev->carrier);
     xps_map_default(p->dev);
 }
-/* Its devices are gone. */
-static inline void party_end(void *arg)
+void party_end(void *arg)
 {
     struct party *p = arg;
     nic_driver_free(p->driver);
     net_free(p->net);
     p->driver = NULL;
 }
-static inline void party_remove(void *arg)
+void party_remove(void *arg)
 {
     struct party *p = arg;
     struct net_device *dev = nic_driver_device(p->driver, 0);
@@ -93,20 +61,13 @@ static inline void party_remove(void *arg)
     party_end(p);
 }
 
-static inline void party_know(struct party *p, const struct party *other)
+void party_know(struct party *p, const struct party *other)
 {
     net_neighbour_add(p->net, other->ip, other->dev->mac);
     net_route_add(p->net, other->ip, p->dev);
 }
 
-struct party_stream {
-    struct party *from, *to;
-    uint64_t bytes, received;
-    uint16_t number;
-    unsigned done;
-};
-
-static inline void party_receiver(void *arg)
+static void party_receiver(void *arg)
 {
     struct party_stream *s = arg;
     struct party *p = s->to;
@@ -130,7 +91,7 @@ static inline void party_receiver(void *arg)
     s->done++;
 }
 
-static inline void party_sender(void *arg)
+static void party_sender(void *arg)
 {
     struct party_stream *s = arg;
     struct party *p = s->from;
@@ -145,9 +106,8 @@ static inline void party_sender(void *arg)
     s->done++;
 }
 
-/* bytes: whole 64 KiB. */
-static inline void party_stream(struct world_fixture *w, struct party *from, struct party *to,
-                                uint64_t bytes, uint16_t number)
+void party_stream(struct world_fixture *w, struct party *from, struct party *to, uint64_t bytes,
+                  uint16_t number)
 {
     struct party_stream s = { .from = from, .to = to, .bytes = bytes, .number = number };
     k_thread_new(to->kernel, "receiver", 1, party_receiver, &s);
@@ -155,5 +115,3 @@ static inline void party_stream(struct world_fixture *w, struct party *from, str
     party_wait(w, &s.done, 2, SECOND);
     assert_int_equal(s.received, bytes);
 }
-
-#endif

@@ -1,41 +1,6 @@
-/*
- * For tests of models/numa: parameters from the tables' defaults (without the configuration
- * reader), changed by name; the assertion's ending, if the engine's is not linked.
- */
-#ifndef TESTS_MODEL_NUMA_FIXTURE_H
-#define TESTS_MODEL_NUMA_FIXTURE_H
+#include "tests/support/numa_fixture.h"
 
-#include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "models/numa/numa_internal.h"
-
-__attribute__((weak)) _Noreturn void sim_assert_failed(const char *file, int line, const char *cond,
-                                                       const char *fmt, ...)
-{
-    va_list args;
-
-    va_start(args, fmt);
-    fprintf(stderr, "%s:%d: %s: ", file, line, cond);
-    vfprintf(stderr, fmt, args);
-    fputc('\n', stderr);
-    va_end(args);
-    abort();
-}
-
-struct fixture {
-    struct numa_cpu_params cpu;
-    struct numa_cache_params cache;
-    struct numa_coherence_params coherence;
-    struct numa_interconnect_params interconnect;
-    struct numa_dram_params dram;
-    struct numa_params params;
-};
-
-static inline double fixture_time_unit_ps(const char *key)
+static double fixture_time_unit_ps(const char *key)
 {
     const char *suffix = strrchr(key, '_');
 
@@ -46,7 +11,7 @@ static inline double fixture_time_unit_ps(const char *key)
     return 1e3;
 }
 
-static inline void fixture_default(const struct param_desc *d, void *state)
+static void fixture_default(const struct param_desc *d, void *state)
 {
     void *field = (char *)state + d->offset;
 
@@ -66,8 +31,7 @@ static inline void fixture_default(const struct param_desc *d, void *state)
     }
 }
 
-/* The defaults: the Dell R730. */
-static inline void fixture_r730(struct fixture *f)
+void fixture_r730(struct fixture *f)
 {
     f->params = (struct numa_params){ &f->cpu, &f->cache, &f->coherence, &f->interconnect,
                                       &f->dram };
@@ -79,8 +43,7 @@ static inline void fixture_r730(struct fixture *f)
     }
 }
 
-/* Dell T430: 2x E5-2630 v4, DDR4-2133. */
-static inline void fixture_t430(struct fixture *f)
+void fixture_t430(struct fixture *f)
 {
     fixture_r730(f);
     f->cpu.cores_per_socket = 10;
@@ -91,8 +54,7 @@ static inline void fixture_t430(struct fixture *f)
     f->dram.data_rate_mt_s = 2133;
 }
 
-/* 2x Xeon E5345 behind a 5000X hub with FB-DIMM DDR2-667. */
-static inline void fixture_clovertown(struct fixture *f)
+void fixture_clovertown(struct fixture *f)
 {
     fixture_r730(f);
     f->cpu.cores_per_socket = 4;
@@ -117,8 +79,7 @@ static inline void fixture_clovertown(struct fixture *f)
     f->dram.split_write_bus = true;
 }
 
-/* 2x Xeon Platinum 8160: non-inclusive LLC of 11 ways, 6 channels, UPI. */
-static inline void fixture_skylake(struct fixture *f)
+void fixture_skylake(struct fixture *f)
 {
     fixture_r730(f);
     f->cpu.cores_per_socket = 24;
@@ -137,7 +98,7 @@ static inline void fixture_skylake(struct fixture *f)
     f->dram.data_rate_mt_s = 2666;
 }
 
-static inline struct numa *fixture_new(struct fixture *f)
+struct numa *fixture_new(struct fixture *f)
 {
     const char *why = NULL;
 
@@ -148,14 +109,12 @@ static inline struct numa *fixture_new(struct fixture *f)
     return numa_new(NULL, "host", &f->params);
 }
 
-/* The address of a byte of a node's memory. */
-static inline struct hpa fixture_hpa(struct numa *n, unsigned node, uint64_t offset)
+struct hpa fixture_hpa(struct numa *n, unsigned node, uint64_t offset)
 {
     return (struct hpa){ ((uint64_t)node << physmem_stride_log2(numa_physmem(n))) + offset };
 }
 
-/* A small deterministic generator for tests (splitmix64). */
-static inline uint64_t fixture_random(uint64_t *state)
+uint64_t fixture_random(uint64_t *state)
 {
     uint64_t z = (*state += UINT64_C(0x9E3779B97F4A7C15));
 
@@ -163,5 +122,3 @@ static inline uint64_t fixture_random(uint64_t *state)
     z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
     return z ^ (z >> 31);
 }
-
-#endif

@@ -1,77 +1,9 @@
-/*
- * Several fake hosts (tests/model/fake_kapi.h, a kernel each) with bridges of the data sheet
- * hw/ntb_regs.h and a small device with DMA and MSI-X, for tests of device lending without
- * a simulator. An access goes the way it would: base addresses, windows, tables of requesters,
- * IOMMU, memory or registers at the end; what is refused gives ones. Kernels run in turn, in steps.
- */
-#ifndef TESTS_MODEL_LEND_FAKE_H
-#define TESTS_MODEL_LEND_FAKE_H
+#include "tests/support/lend_fake.h"
 
-#include "logic/lending/lending_internal.h"
-#include "tests/model/fake_kapi.h"
-
-#define LF_HOSTS   6u
-#define LF_BRIDGES 2u
-#define LF_DEVICES 4u
 #define LF_STEP_PS FAKE_US(2)
 #define LF_TRIP_PS FAKE_US(1)
-#define LF_WINDOWS 64u
 
-/* The device: vendor 0x1234, device 0x0001. BAR 0: */
-#define LF_VENDOR      0x1234u
-#define LF_DEVICE      0x0001u
-#define LF_BAR_BYTES   0x4000u
-#define LF_REG_ADDRESS 0x00u /* 8 bytes */
-#define LF_REG_BYTES   0x08u
-#define LF_REG_COMMAND 0x0cu /* 1: read into the buffer, 2: write from it; then vector 0 */
-#define LF_REG_STATUS  0x10u /* 1: good, 2: refused */
-#define LF_TABLE       0x1000u
-#define LF_BUFFER      0x2000u /* 4 KiB, shown here */
-#define LF_CAP_MSI     0x50u
-#define LF_CAP_MSIX    0x70u
-#define LF_CAP_PCIE    0x80u
-
-struct lf_rig;
-struct lf_host;
-struct lf_function {
-    struct k_pci_dev pci;
-    struct lf_host *host;
-    char name[24];
-    uint8_t config[256];
-    bool flr; /* it has function-level reset */
-    unsigned n_resets;
-};
-struct lf_device {
-    struct lf_function f;
-    uint8_t reg[LF_BAR_BYTES];
-    uint64_t n_refused;
-};
-struct lf_bridge {
-    struct lf_function f;
-    bool cut; /* its cable is out */
-    bool link_changed;
-    uint32_t node, n_windows, window_log2, n_outgoing, n_incoming;
-    uint32_t control, doorbell, mask;
-    uint64_t lut[LF_WINDOWS];
-    uint32_t outgoing[32], incoming[248], pad[NTB_N_SCRATCHPADS];
-    uint64_t n_unmapped, n_unknown_out, n_unknown_in, n_disabled;
-};
-struct lf_host {
-    struct lf_rig *rig;
-    struct kernel *kernel;
-    unsigned number, n_bridges, n_devices;
-    struct lf_bridge bridge[LF_BRIDGES];
-    struct lf_device device[LF_DEVICES];
-    struct lend_host *lend;
-    bool dead;
-};
-struct lf_rig {
-    struct lf_host host[LF_HOSTS];
-    unsigned n_hosts, n_nodes;
-    bool through_switch;
-};
-
-static uint64_t lf_load(const void *from, unsigned bytes)
+uint64_t lf_load(const void *from, unsigned bytes)
 {
     uint64_t value = 0;
     memcpy(&value, from, bytes);
@@ -102,7 +34,7 @@ static void lf_config_write(struct k_pci_dev *dev, unsigned offset, unsigned byt
         lf_device_reset(f);
 }
 
-static void lf_put(struct lf_function *f, unsigned offset, unsigned bytes, uint64_t value)
+void lf_put(struct lf_function *f, unsigned offset, unsigned bytes, uint64_t value)
 {
     memcpy(&f->config[offset], &value, bytes);
 }
@@ -288,9 +220,7 @@ static void lf_device_reset(struct lf_function *f)
     f->n_resets++;
 }
 
-/* A write of the device itself; false: refused. */
-static bool lf_device_dma(struct lf_device *d, uint64_t address, bool write, unsigned bytes,
-                          void *data)
+bool lf_device_dma(struct lf_device *d, uint64_t address, bool write, unsigned bytes, void *data)
 {
     if (!(d->f.config[4] & 4)) /* Bus Master */
         return false;
@@ -406,14 +336,14 @@ static void lf_function_init(struct lf_function *f, struct lf_host *host, uint16
     lf_put(f, 0x3d, 1, 1);                 /* an interrupt pin */
 }
 
-static void lf_bar(struct lf_function *f, unsigned bar, uint64_t base, uint64_t bytes)
+void lf_bar(struct lf_function *f, unsigned bar, uint64_t base, uint64_t bytes)
 {
     f->pci.bar_base[bar] = base;
     f->pci.bar_bytes[bar] = bytes;
     lf_put(f, 0x10 + 4 * bar, 8, base | 4);
 }
 
-static inline void lf_device_add(struct lf_host *host)
+void lf_device_add(struct lf_host *host)
 {
     const unsigned i = host->n_devices++;
     struct lf_device *d = &host->device[i];
@@ -421,9 +351,8 @@ static inline void lf_device_add(struct lf_host *host)
     lf_bar(&d->f, 0, UINT64_C(0xe8000000) + i * 0x100000, LF_BAR_BYTES);
 }
 
-/* What tests change before lf_host_start(). */
-static inline struct lf_host *lf_host_add(struct lf_rig *rig, const struct fake_options *options,
-                                          unsigned n_bridges, unsigned n_devices)
+struct lf_host *lf_host_add(struct lf_rig *rig, const struct fake_options *options,
+                            unsigned n_bridges, unsigned n_devices)
 {
     struct lf_host *host = &rig->host[rig->n_hosts];
     struct fake_options o = *options;
@@ -450,16 +379,16 @@ static inline struct lf_host *lf_host_add(struct lf_rig *rig, const struct fake_
     return host;
 }
 
-static const struct k_pci_id lf_ids[] = { { LF_VENDOR, LF_DEVICE }, { 0, 0 } };
-static const struct k_pci_driver *lf_driver_now; /* for what is borrowed; of the test that runs */
+const struct k_pci_id lf_ids[] = { { LF_VENDOR, LF_DEVICE }, { 0, 0 } };
+const struct k_pci_driver *lf_driver_now; /* for what is borrowed; of the test that runs */
 
-static bool lf_is_ours(const struct k_pci_dev *dev, void *context)
+bool lf_is_ours(const struct k_pci_dev *dev, void *context)
 {
     (void)context;
     return dev->ops == &lf_ops;
 }
 
-static inline struct lend_options lf_options(const struct lf_host *host)
+struct lend_options lf_options(const struct lf_host *host)
 {
     struct lend_options o = lend_options_default;
     o.id = host->number;
@@ -472,8 +401,7 @@ static inline struct lend_options lf_options(const struct lf_host *host)
     return o;
 }
 
-/* From the test itself. */
-static inline void lf_host_start(struct lf_host *host, const struct lend_options *options)
+void lf_host_start(struct lf_host *host, const struct lend_options *options)
 {
     struct lend_error error;
     host->lend = lend_host_new(host->kernel, options);
@@ -491,8 +419,7 @@ static inline void lf_host_start(struct lf_host *host, const struct lend_options
 
 /* ---- Time ------------------------------------------------------------------------------------ */
 
-/* All kernels, in steps, until `while_true` says no or the time is over. */
-static inline void lf_run(struct lf_rig *rig, uint64_t for_ps, bool (*busy)(void *), void *arg)
+void lf_run(struct lf_rig *rig, uint64_t for_ps, bool (*busy)(void *), void *arg)
 {
     uint64_t now = 0;
     for (unsigned i = 0; i < rig->n_hosts; i++)
@@ -506,15 +433,7 @@ static inline void lf_run(struct lf_rig *rig, uint64_t for_ps, bool (*busy)(void
     }
 }
 
-/* A body in a thread of a host, to its end. */
-struct lf_call {
-    struct lf_host *host;
-    void (*body)(struct lf_host *host, void *arg);
-    void *arg;
-    bool done;
-};
-
-static void lf_call_body(void *p)
+void lf_call_body(void *p)
 {
     struct lf_call *call = p;
     call->body(call->host, call->arg);
@@ -526,7 +445,7 @@ static bool lf_call_busy(void *p)
     return !((const struct lf_call *)p)->done;
 }
 
-static inline void lf_call(struct lf_host *host, void (*body)(struct lf_host *, void *), void *arg)
+void lf_call(struct lf_host *host, void (*body)(struct lf_host *, void *), void *arg)
 {
     struct lf_call call = { host, body, arg, false };
     k_thread_new(host->kernel, "call", 1, lf_call_body, &call);
@@ -534,16 +453,14 @@ static inline void lf_call(struct lf_host *host, void (*body)(struct lf_host *, 
     assert_true(call.done);
 }
 
-static inline void lf_cut(struct lf_bridge *b, bool cut)
+void lf_cut(struct lf_bridge *b, bool cut)
 {
     b->cut = cut;
     b->link_changed = true;
     fake_irq_raise(b->f.host->kernel, &b->f.pci, NTB_VECTOR_LINK);
 }
 
-/* Crash or power cut: nothing of the host runs any more. Its devices and bridge stay as they are.
- */
-static inline void lf_kill(struct lf_host *host)
+void lf_kill(struct lf_host *host)
 {
     host->dead = true;
     lend_host_kill(host->lend);
@@ -555,7 +472,7 @@ static void lf_free_body(struct lf_host *host, void *arg)
     lend_host_free(host->lend);
 }
 
-static inline void lf_close(struct lf_rig *rig)
+void lf_close(struct lf_rig *rig)
 {
     for (unsigned i = 0; i < rig->n_hosts; i++)
         if (rig->host[i].lend != NULL && !rig->host[i].dead)
@@ -570,11 +487,7 @@ static inline void lf_close(struct lf_rig *rig)
     }
 }
 
-/* Entries that are valid in the chip. */
-struct lf_entries {
-    unsigned windows, outgoing, incoming;
-};
-static inline struct lf_entries lf_entries_of(const struct lf_bridge *b)
+struct lf_entries lf_entries_of(const struct lf_bridge *b)
 {
     struct lf_entries e = { 0 };
     for (unsigned i = 0; i < LF_WINDOWS; i++)
@@ -585,5 +498,3 @@ static inline struct lf_entries lf_entries_of(const struct lf_bridge *b)
         e.incoming += b->incoming[i] != 0;
     return e;
 }
-
-#endif

@@ -1,26 +1,9 @@
-/*
- * For tests of device lending on fake hosts (lend_fake.h): an ordinary driver of their device, with
- * a buffer, an interrupt and transfers, and what borrows and gives back.
- */
-#ifndef TESTS_MODEL_LEND_RIG_H
-#define TESTS_MODEL_LEND_RIG_H
-
-#include "tests/model/lend_fake.h"
+#include "tests/support/lend_rig.h"
 
 /* ---- An ordinary driver of the device -------------------------------------------------------- */
 
-#define DRIVERS 64u
-struct driver_device {
-    struct k_pci_dev *pci;
-    struct kaddr page;
-    uint64_t dma;
-    struct k_irq *irq;
-    struct k_wait_queue wait;
-    unsigned n_irqs;
-    bool busy;
-};
-static struct driver_device driver_devices[DRIVERS];
-static unsigned n_driven, n_probed;
+struct driver_device driver_devices[DRIVERS];
+unsigned n_driven, n_probed;
 
 static void driver_irq(void *arg)
 {
@@ -58,12 +41,11 @@ static void driver_remove(struct k_pci_dev *pci, bool gone)
     d->busy = false;
 }
 
-static const struct k_pci_driver driver = {
+const struct k_pci_driver lend_driver = {
     .name = "small", .ids = lf_ids, .probe = driver_probe, .remove = driver_remove
 };
 
-/* One command; the device's status. */
-static uint32_t driver_run(struct k_pci_dev *pci, uint32_t command, uint64_t dma, uint32_t bytes)
+uint32_t driver_run(struct k_pci_dev *pci, uint32_t command, uint64_t dma, uint32_t bytes)
 {
     struct driver_device *d = pci->device.driver_data;
     unsigned before = d->n_irqs;
@@ -77,8 +59,7 @@ static uint32_t driver_run(struct k_pci_dev *pci, uint32_t command, uint64_t dma
     return status;
 }
 
-/* Bytes from memory into the device and from there to another place. */
-static inline void driver_copies(struct k_pci_dev *pci, uint8_t first)
+void driver_copies(struct k_pci_dev *pci, uint8_t first)
 {
     struct kernel *kernel = pci->device.kernel;
     struct kaddr from = k_alloc(kernel, 1, 8192, 4096), to = k_alloc(kernel, 0, 8192, 4096);
@@ -103,28 +84,27 @@ static inline void driver_copies(struct k_pci_dev *pci, uint8_t first)
 
 /* ---- Rigs ------------------------------------------------------------------------------------ */
 
-static const struct fake_options plain = { .seed = 3, .msix = true };
+const struct fake_options lend_plain = { .seed = 3, .msix = true };
 
-/* Bridges of fakes have no MSI-X table: their interrupts are raised by name. */
-static inline void rig_init(struct lf_rig *rig)
+void lend_rig_init(struct lf_rig *rig)
 {
     memset(rig, 0, sizeof *rig);
     memset(driver_devices, 0, sizeof driver_devices);
     n_driven = n_probed = 0;
-    lf_driver_now = &driver;
+    lf_driver_now = &lend_driver;
 }
 
-static inline void two_hosts(struct lf_rig *rig, bool borrower_iommu, bool lender_iommu)
+void two_hosts(struct lf_rig *rig, bool borrower_iommu, bool lender_iommu)
 {
-    struct fake_options a = plain, b = plain;
-    rig_init(rig);
+    struct fake_options a = lend_plain, b = lend_plain;
+    lend_rig_init(rig);
     a.iommu = borrower_iommu;
     b.iommu = lender_iommu;
     lf_host_add(rig, &a, 1, 0);
     lf_host_add(rig, &b, 1, 2);
 }
 
-static inline void start_all(struct lf_rig *rig)
+void start_all(struct lf_rig *rig)
 {
     for (unsigned i = 0; i < rig->n_hosts; i++) {
         struct lend_options options = lf_options(&rig->host[i]);
@@ -132,23 +112,13 @@ static inline void start_all(struct lf_rig *rig)
     }
 }
 
-#define DEVICE(i) ((uint16_t)((0x20 + (i)) << 8))
-
-static inline void discover(struct lf_host *host, void *arg)
+void discover(struct lf_host *host, void *arg)
 {
     const int *expected = arg;
     assert_int_equal(lend_discover(host->lend), *expected);
 }
 
-struct attempt {
-    uint16_t id;
-    uint32_t peer;
-    int status;
-    struct lend_borrow *borrow;
-    struct lend_error error;
-};
-
-static inline void try_borrow(struct lf_host *host, void *arg)
+void try_borrow(struct lf_host *host, void *arg)
 {
     struct attempt *a = arg;
     if (!lend_path_at(host->lend, 0, &(struct lend_path){ 0 }))
@@ -160,13 +130,13 @@ static inline void try_borrow(struct lf_host *host, void *arg)
         assert_true(a->error.text[0] != '\0');
 }
 
-static inline void give_back_body(struct lf_host *host, void *arg)
+void give_back_body(struct lf_host *host, void *arg)
 {
     (void)host;
     lend_return(arg);
 }
 
-static inline void borrow_one(struct lf_rig *rig, struct attempt *a)
+void borrow_one(struct lf_rig *rig, struct attempt *a)
 {
     *a = (struct attempt){ .id = DEVICE(0), .peer = 2 };
     lf_call(&rig->host[0], try_borrow, a);
@@ -175,13 +145,12 @@ static inline void borrow_one(struct lf_rig *rig, struct attempt *a)
     assert_int_equal(n_driven, 1);
 }
 
-static inline void expect_same(const struct lend_usage *a, const struct lend_usage *b)
+void expect_same(const struct lend_usage *a, const struct lend_usage *b)
 {
     assert_memory_equal(a, b, sizeof *a);
 }
 
-/* Some of several calls, up to one without a host, are not done. */
-static inline bool any_busy(void *arg)
+bool any_busy(void *arg)
 {
     struct lf_call *call = arg;
     for (; call->host != NULL; call++)
@@ -189,5 +158,3 @@ static inline bool any_busy(void *arg)
             return true;
     return false;
 }
-
-#endif

@@ -1,26 +1,6 @@
-/* A folder of files per test; the working folder while it lasts, so that names in messages are
- * relative to it. */
-#ifndef TESTS_UNIT_FOLDER_FIXTURE_H
-#define TESTS_UNIT_FOLDER_FIXTURE_H
+#include "tests/support/folder_fixture.h"
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
-#include <glib.h>
-#include <glib/gstdio.h>
-
-#include "sim/config/error.h"
-
-struct fixture {
-    char *folder, *before;
-    struct sim_error_list errors;
-};
-
-static inline int set_up(void **state)
+int set_up(void **state)
 {
     struct fixture *f = g_new0(struct fixture, 1);
 
@@ -30,7 +10,7 @@ static inline int set_up(void **state)
     return f->folder ? g_chdir(f->folder) : -1;
 }
 
-static inline void remove_below(const char *path)
+static void remove_below(const char *path)
 {
     GDir *dir = g_dir_open(path, 0, NULL);
     const char *name;
@@ -46,7 +26,7 @@ static inline void remove_below(const char *path)
     g_remove(path);
 }
 
-static inline int tear_down(void **state)
+int tear_down(void **state)
 {
     struct fixture *f = *state;
     int result = g_chdir(f->before);
@@ -59,7 +39,7 @@ static inline int tear_down(void **state)
     return result;
 }
 
-static inline void write_file(const char *path, const char *text)
+void write_file(const char *path, const char *text)
 {
     char *folder = g_path_get_dirname(path);
 
@@ -67,5 +47,3 @@ static inline void write_file(const char *path, const char *text)
     assert_true(g_file_set_contents(path, text, -1, NULL));
     g_free(folder);
 }
-
-#endif

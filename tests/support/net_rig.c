@@ -1,96 +1,17 @@
-/*
- * Two hosts with a network stack each on one fake kernel (CPUs 0 and 1 are host 0's, 2 and 3 host
- * 1's), joined by a wire that may lose, damage, repeat and overtake packets. The device at each end
- * cuts up what it is given as a NIC does, completes transmissions in its poll, and receives into
- * pages. Included by one file of a test, after cmocka.h.
- */
-#ifndef TESTS_MODEL_NET_RIG_H
-#define TESTS_MODEL_NET_RIG_H
+#include "tests/support/net_rig.h"
 
-#include "logic/net/arfs.h"
-#include "logic/net/net_internal.h"
-#include "logic/net/xps.h"
-#include "tests/model/fake_kapi.h"
-
-#define RIG_IP(host) (0x0a000001u + (uint32_t)(host))
-#define RIG_QUEUES   2u
-
-struct rig;
-struct rig_frame {
-    struct rig_frame *next;
-    struct rig *rig;
-    unsigned to; /* host */
-    unsigned queue;
-    uint32_t bytes;
-    bool damaged;
-    uint8_t byte[9100];
-};
-struct rig_end;
-struct rig_rx { /* a receive queue; the first one completes transmissions too */
-    struct rig_end *end;
-    struct k_napi napi;
-    struct rig_frame *arrived, *arrived_tail;
-    unsigned cpu;
-    bool interrupt; /* to come */
-};
-struct rig_end {
-    struct rig *rig;
-    unsigned host;
-    struct net *net;
-    struct net_device dev;
-    struct rig_rx rx[RIG_QUEUES];
-    struct sk_buff *sent, *sent_tail; /* to be completed */
-    unsigned n_sent;
-    uint64_t free_ps; /* the wire is free from then on */
-    uint64_t frames, payload;
-    uint32_t largest; /* payload given at once */
-    uint64_t on_queue[RIG_QUEUES];
-    bool handing[RIG_QUEUES]; /* a CPU is in start_xmit() for it */
-};
-struct rig_options {
-    uint64_t seed;
-    struct net_params params;
-    unsigned stall_percent, fail_page_every;
-    unsigned loss_permille, repeat_permille, overtake_permille;
-    unsigned damage_permille; /* a bit behind the IP header is another one */
-    bool unchecked;           /* devices do not look at checksums; nothing may be damaged then */
-    unsigned ring;            /* packets at the device before it stops its queue; 0: 64 */
-    uint64_t latency_ps, ps_per_byte;
-    uint32_t mtu_bytes; /* 0: 1500 */
-    bool no_tso;
-    uint64_t moderation_ps; /* between an arrival and its interrupt */
-    bool spread;            /* packets of a flow over all receive queues */
-    bool one_queue;         /* for transmission */
-    bool wander;            /* interrupts move between the host's CPUs */
-};
-struct rig {
-    struct kernel *kernel;
-    struct rig_options options;
-    struct rig_end end[2];
-    /* For single tests: looks at each frame before it is sent; true: lost. */
-    bool (*filter)(struct rig *rig, unsigned from, const uint8_t *head, uint32_t bytes, void *arg);
-    void *filter_arg;
-    uint64_t lost, damaged;
-};
-
-static inline uint32_t rig_get(const uint8_t *p, unsigned bytes)
+uint32_t net_rig_get(const uint8_t *p, unsigned bytes)
 {
     uint32_t v = 0;
     for (unsigned i = 0; i < bytes; i++)
         v = v << 8 | p[i];
     return v;
 }
-static inline void rig_put(uint8_t *p, uint32_t v, unsigned bytes)
+void net_rig_put(uint8_t *p, uint32_t v, unsigned bytes)
 {
     for (unsigned i = 0; i < bytes; i++)
         p[i] = (uint8_t)(v >> 8 * (bytes - 1 - i));
 }
-#define RIG_SEQ(head)    rig_get((head) + 38, 4)
-#define RIG_ACK(head)    rig_get((head) + 42, 4)
-#define RIG_FLAGS(head)  ((head)[47])
-#define RIG_WINDOW(head) rig_get((head) + 48, 2)
-#define RIG_PAYLOAD(head) \
-    (rig_get((head) + 16, 2) - 20u - ((head)[23] == 6 ? (head)[46] / 16u * 4 : 8u))
 
 static void rig_interrupt(void *arg)
 {
@@ -225,9 +146,9 @@ static enum net_xmit rig_start_xmit(struct sk_buff *skb, struct net_device *dev)
         bool last = i + 1u == skb->gso_segments;
         assert_true(n > 0 || skb->bytes == 0);
         assert_true(skb->head_bytes - 14 + n <= dev->mtu_bytes);
-        rig_put(frame + 16, skb->head_bytes - 14 + n, 2);
+        net_rig_put(frame + 16, skb->head_bytes - 14 + n, 2);
         if (frame[23] == 6) {
-            rig_put(frame + 38, seq + done, 4);
+            net_rig_put(frame + 38, seq + done, 4);
             frame[47] = last ? flags : (uint8_t)(flags & ~0x09);
         }
         memcpy(frame + skb->head_bytes, payload + done, n);
@@ -311,11 +232,11 @@ static void rig_stop(struct net_device *dev)
 {
     dev->running = false;
 }
-static const struct net_device_ops rig_ops = { .open = rig_open,
-                                               .stop = rig_stop,
-                                               .start_xmit = rig_start_xmit };
+const struct net_device_ops rig_ops = { .open = rig_open,
+                                        .stop = rig_stop,
+                                        .start_xmit = rig_start_xmit };
 
-static inline struct rig *rig_new(const struct rig_options *options)
+struct rig *net_rig_new(const struct rig_options *options)
 {
     struct fake_options fake = { .seed = options->seed,
                                  .n_cpus = 4,
@@ -355,8 +276,7 @@ static inline struct rig *rig_new(const struct rig_options *options)
     return rig;
 }
 
-/* Everything that was made is gone: nothing leaks. */
-static inline void rig_free(struct rig *rig)
+void net_rig_free(struct rig *rig)
 {
     struct kernel *kernel = rig->kernel;
     for (unsigned host = 0; host < 2; host++) {
@@ -386,14 +306,14 @@ static inline void rig_free(struct rig *rig)
 }
 
 /* The byte at a position of stream `stream`. */
-static inline uint8_t rig_byte(unsigned stream, uint64_t position)
+static uint8_t rig_byte(unsigned stream, uint64_t position)
 {
     uint64_t z = (position + 1) * 0x9e3779b97f4a7c15u + stream * 0x2545f4914f6cdd1du;
     return (uint8_t)(z >> 56 ^ z >> 24);
 }
 
-static inline void rig_fill(struct kernel *kernel, struct kaddr at, unsigned stream,
-                            uint64_t position, size_t bytes)
+void net_rig_fill(struct kernel *kernel, struct kaddr at, unsigned stream, uint64_t position,
+                  size_t bytes)
 {
     uint8_t part[4096];
     for (size_t done = 0; done < bytes;) {
@@ -405,8 +325,8 @@ static inline void rig_fill(struct kernel *kernel, struct kaddr at, unsigned str
     }
 }
 
-static inline void rig_check(struct kernel *kernel, struct kaddr at, unsigned stream,
-                             uint64_t position, size_t bytes)
+void net_rig_check(struct kernel *kernel, struct kaddr at, unsigned stream, uint64_t position,
+                   size_t bytes)
 {
     uint8_t part[4096];
     for (size_t done = 0; done < bytes;) {
@@ -420,5 +340,3 @@ static inline void rig_check(struct kernel *kernel, struct kaddr at, unsigned st
         done += n;
     }
 }
-
-#endif

@@ -1,21 +1,8 @@
 /*
  * The part of the fake of logic/kapi.h that is an IOMMU: domains as lists of extents, who is in
- * which, and what a requester's address means. Included by tests/model/fake_kapi.h.
+ * which, and what a requester's address means.
  */
-#ifndef TESTS_MODEL_FAKE_KAPI_IOMMU_H
-#define TESTS_MODEL_FAKE_KAPI_IOMMU_H
-
-struct fake_extent {
-    struct fake_extent *next;
-    uint64_t iova, address, bytes;
-    enum k_dma_direction direction;
-};
-struct k_iommu_domain {
-    struct k_iommu_domain *next;
-    struct kernel *kernel;
-    struct fake_extent *extents;
-    uint8_t member[65536 / 8];
-};
+#include "tests/support/fake/fake_kapi.h"
 
 static bool fake_iommu_fails(struct kernel *kernel)
 {
@@ -59,7 +46,7 @@ void k_iommu_domain_free(struct k_iommu_domain *domain)
     free(domain);
 }
 
-static void fake_domains_free(struct kernel *kernel)
+void fake_domains_free(struct kernel *kernel)
 {
     while (kernel->domains)
         k_iommu_domain_free(kernel->domains);
@@ -115,9 +102,8 @@ int k_iommu_unmap(struct k_iommu_domain *domain, uint64_t iova, uint64_t bytes)
     return -ENOENT;
 }
 
-/* What a requester's address is in the host. False: refused. */
-static inline bool fake_translate(struct kernel *kernel, uint16_t id, uint64_t iova, bool write,
-                                  uint64_t *address)
+bool fake_translate(struct kernel *kernel, uint16_t id, uint64_t iova, bool write,
+                    uint64_t *address)
 {
     *address = iova;
     if (!kernel->options.iommu)
@@ -163,5 +149,3 @@ void k_pages_put(struct kernel *kernel, size_t bytes, struct kaddr at)
     kernel->dma_live--;
     fake_unmap_pages(kernel, at.v, bytes / K_PAGE_BYTES);
 }
-
-#endif
