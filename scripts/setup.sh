@@ -56,6 +56,7 @@ look() {
     need sqlite libsqlite3-dev library sqlite3 3.30
     if [ "$purpose" != bench ]; then
         need gnuplot gnuplot-nox command -v gnuplot
+        need "dot of graphviz" "graphviz fonts-dejavu-core" command -v dot
     fi
     if [ "$purpose" = test ]; then
         need cmocka libcmocka-dev library cmocka 1.1.5
@@ -66,7 +67,6 @@ look() {
         need git git command -v git
         need pgrep procps command -v pgrep
         need "script, for a terminal" bsdutils command -v script
-        need "dot of graphviz" graphviz command -v dot
         need python3 python3 command -v python3
         need xmllint libxml2-utils command -v xmllint
         need shellcheck shellcheck command -v shellcheck

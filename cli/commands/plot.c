@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "cli/base/scenarios.h"
+#include "cli/base/script.h"
 #include "cli/commands/run.h"
-#include "cli/plot/plot_gnuplot.h"
 #include "cli/plot/plot_script.h"
 
 struct plot_request {
@@ -35,7 +35,7 @@ static void print_page(char *page)
 /* Runs the script; what it prints goes to our standard output. */
 static bool run_gnuplot(const char *script)
 {
-    char *printed = plot_gnuplot(script);
+    char *printed = script_gnuplot(script);
     if (printed != NULL)
         print_page(printed);
     g_free(printed);

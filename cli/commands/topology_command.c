@@ -45,7 +45,7 @@ static char *draw(const struct topology *topology, const struct scenario *scenar
                   const char *format, bool heading)
 {
     if (strcmp(format, "svg") == 0)
-        return topology_svg(topology, "topology", true);
+        return topology_svg(topology, "topology");
     if (strcmp(format, "dot") == 0)
         return topology_dot(topology, scenario_name(scenario));
     char *text = topology_text(topology);
@@ -56,10 +56,12 @@ static char *draw(const struct topology *topology, const struct scenario *scenar
     return whole;
 }
 
-/* The whole drawing of all scenarios, or NULL with mistakes in errors. */
+/* The whole drawing of all scenarios; NULL with mistakes in errors, or if dot failed, which has then
+ * said so. */
 static char *draw_all(GPtrArray *scenarios, const char *format, struct sim_error_list *errors)
 {
     GString *all = g_string_new(NULL);
+    bool failed = false;
     for (guint i = 0; i < scenarios->len; i++) {
         struct scenario *scenario = scenarios->pdata[i];
         struct config *config = scenario_point(scenario, 0, errors);
@@ -68,12 +70,13 @@ static char *draw_all(GPtrArray *scenarios, const char *format, struct sim_error
                                         : NULL;
         char *drawn = topology != NULL ? draw(topology, scenario, format, scenarios->len > 1)
                                        : NULL;
+        failed = failed || drawn == NULL;
         g_string_append(all, drawn != NULL ? drawn : "");
         g_free(drawn);
         topology_free(topology);
         config_free(config);
     }
-    return g_string_free(all, errors->n_messages > 0);
+    return g_string_free(all, failed);
 }
 
 static int write_topology(const char *drawn, const char *output)
@@ -103,8 +106,8 @@ static int run_topology(const struct cli_options *options, char **sets, const ch
                       "--format %s: found %u scenarios, expected one (text shows several)", format,
                       scenarios->len);
     char *drawn = errors.n_messages == 0 ? draw_all(scenarios, format, &errors) : NULL;
-    if (drawn != NULL)
-        status = write_topology(drawn, output);
+    if (errors.n_messages == 0)
+        status = drawn != NULL ? write_topology(drawn, output) : CLI_FAILED;
     g_free(drawn);
     g_ptr_array_free(scenarios, TRUE);
     cli_report(&errors);
@@ -117,7 +120,7 @@ int cli_topology(int argc, char **argv)
     char *format = NULL, *output = NULL, **sets = NULL;
     const GOptionEntry entries[] = {
         { "format", 'f', 0, G_OPTION_ARG_STRING, &format,
-          "text (default), dot (for graphviz), svg; without: as FILE ends", "FORMAT" },
+          "text (default), dot (for Graphviz), svg; without: as FILE ends", "FORMAT" },
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &output, "Write FILE", "FILE" },
         { "set", 0, 0, G_OPTION_ARG_STRING_ARRAY, &sets, "Change a setting, as run does",
           "PATH=VALUE" },

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "cli/report/report.h"
-#include "cli/topology/topology.h"
 #include "sim/store/version.h"
 
 /* ---- Pieces ---------------------------------------------------------------------------------- */
@@ -208,7 +207,6 @@ static void append_head(struct report *report)
                           "initial-scale=1\"/>\n<title>nudma report</title>\n"
                           "<link rel=\"icon\" href=\"data:,\"/>\n<style>\n");
     g_string_append(html, report_style);
-    g_string_append(html, topology_style);
     g_string_append(html, "</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the "
                           "results</a>\n<header>\n<h1>nudma report</h1>\n");
     html_add(html,
@@ -285,7 +283,7 @@ static int make_report(struct report *report, bool all, const char *path)
     if (broken && !all)
         return CLI_WRONG;
     const int status = save(report, path);
-    return broken || report->drawing_failed ? CLI_FAILED : status;
+    return broken || report->drawing_failed || report->topology_failed ? CLI_FAILED : status;
 }
 
 static int report_scenarios(const struct cli_options *options, const char *path)

@@ -21,8 +21,9 @@ struct report {
     GPtrArray *claims;    /* struct claims_file, owned */
     GPtrArray *papers;    /* struct report_paper, owned */
     GString *html;
-    unsigned n_pictures; /* so far: their ids are numbered */
-    bool drawing_failed; /* gnuplot is missing, say; said so */
+    unsigned n_pictures;  /* so far: their ids are numbered */
+    bool drawing_failed;  /* gnuplot is missing, say; said so */
+    bool topology_failed; /* dot is missing, likewise */
     struct sim_error_list errors;
 };
 

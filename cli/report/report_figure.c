@@ -3,7 +3,7 @@
 #include <sqlite3.h>
 #include <string.h>
 
-#include "cli/plot/plot_gnuplot.h"
+#include "cli/base/script.h"
 #include "cli/plot/plot_script.h"
 #include "cli/report/report.h"
 
@@ -96,7 +96,7 @@ static void append_figure(struct report *report, const char *title, const struct
                                         .columns = PICTURE_COLUMNS,
                                         .rows = PICTURE_ROWS };
     char *script = plot_script(title, panel, 1, &output);
-    char *svg = report->drawing_failed ? NULL : plot_gnuplot(script);
+    char *svg = report->drawing_failed ? NULL : script_gnuplot(script);
     if (svg != NULL) {
         char *alt = alternative(panel->spec, &panel->data);
         g_string_append(report->html, "<figure>\n");

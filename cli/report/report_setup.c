@@ -3,7 +3,7 @@
 #include <sqlite3.h>
 #include <string.h>
 
-#include "cli/plot/plot_gnuplot.h"
+#include "cli/base/script.h"
 #include "cli/report/report.h"
 #include "cli/topology/topology.h"
 #include "sim/store/version.h"
@@ -76,11 +76,13 @@ void report_setup(struct report *report, const struct report_paper *paper)
     for (guint i = 0; i < all->len; i++) {
         const struct drawn *drawn = all->pdata[i];
         char *id = g_strdup_printf("p%u", report->n_pictures++);
-        char *svg = topology_svg(drawn->topology, id, false);
+        char *svg = report->topology_failed ? NULL : topology_svg(drawn->topology, id);
         html_add(report->html, "<p>", drawn->sentence, "</p>\n", NULL);
         report_wide(report->html, "Topology");
         g_string_append(report->html, "<figure>\n");
-        g_string_append(report->html, svg);
+        g_string_append(report->html,
+                        svg != NULL ? svg : "<p>The picture could not be drawn.</p>\n");
+        report->topology_failed = svg == NULL;
         if (all->len > 1)
             html_add(report->html, "<figcaption>Of ", drawn->names->str, "</figcaption>\n", NULL);
         g_string_append(report->html, "</figure></div>\n");
@@ -261,8 +263,8 @@ void report_versions(struct report *report)
     GString *html = report->html;
     char *gnuplot = report->drawing_failed
                         ? NULL
-                        : plot_gnuplot("set print '-'\nprint sprintf('%.1f patchlevel %s', "
-                                       "GPVAL_VERSION, GPVAL_PATCHLEVEL)\n");
+                        : script_gnuplot("set print '-'\nprint sprintf('%.1f patchlevel %s', "
+                                         "GPVAL_VERSION, GPVAL_PATCHLEVEL)\n");
     g_string_append(html, "<section aria-labelledby=\"versions\">\n<h2 id=\"versions\">Versions"
                           "</h2>\n");
     report_wide(html, "Versions");

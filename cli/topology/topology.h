@@ -1,4 +1,4 @@
-/* What is plugged in where: read off the world that a configuration builds, drawn as SVG. */
+/* What is plugged in where: read off the world that a configuration builds. */
 #ifndef CLI_TOPOLOGY_TOPOLOGY_H
 #define CLI_TOPOLOGY_TOPOLOGY_H
 
@@ -75,14 +75,11 @@ char *topology_text(const struct topology *topology);
 /* The lines of one host; without names two hosts that look alike have the same. g_free() */
 char *topology_host_text(const struct topology *topology, const struct topology_place *places,
                          guint host, bool names);
-/* For graphviz; g_free(). */
+/* The same as a graph for Graphviz; g_free(). */
 char *topology_dot(const struct topology *topology, const char *title);
-/* A picture with a title and a description for those who do not see it; id is that of its title,
- * unique in the page. alone: with topology_style in it, which a page has once. g_free() */
-char *topology_svg(const struct topology *topology, const char *id, bool alone);
-extern const char topology_style[];
-/* The inside of that picture for a cluster: hosts below the switches that they share. g_free() */
-char *topology_cluster_svg(const struct topology *topology, int *width, int *height);
+/* A picture with a title and a description for those who do not see it; `id` begins their ids, unique
+ * in the page. g_free(); NULL if dot could not draw it, with the reason on standard error. */
+char *topology_svg(const struct topology *topology, const char *id);
 
 /* "Gen3 x8", "Gen3 x8, 2 m", "100 Gb/s"; g_free() */
 char *topology_cable_text(const struct topology_cable *cable);

@@ -79,7 +79,7 @@ is "a section for each scenario" "$(grep -c '<h3 id="figure-' $page)" \
 is "a picture for each that has run, and more" \
     "$([ "$(grep -c '<figure>' $page)" -gt "$figures" ] && echo yes)" yes
 has "the topology is drawn" $page '>nfp</text>'
-has "with its cable" $page '>Gen3 x8</text>'
+has "with its cable" $page '> Gen3 x8 </text>'
 has "a switch hangs between" $page 'server.s0.rp1 to sw.p0 \(pcie.switch\), Gen3 x16; sw.p1 to adapter.p0'
 is "what simulates nothing has no picture" "$(grep -c 'no hosts, no devices' $page)" 0
 has "and told in words" $page '<desc[^>]*>server: 2 sockets, each with 10 cores, 2.2 GHz, LLC 25 MiB'
@@ -107,6 +107,7 @@ out=$("$nudma" report nothing/here 2>&1); is "of none" $? 2
 out=$("$nudma" report -o /proc/none/x.html 2>&1); is "where it cannot be written" $? 1
 out=$(PATH=/nowhere "$nudma" report -o none.html 2>&1); is "without gnuplot" $? 1
 is "that is said once" "$(grep -c 'gnuplot is not installed' <<<"$out")" 1
+is "nor Graphviz" "$(grep -c 'dot is not installed' <<<"$out")" 1
 has "the rest of the page is there" none.html 'could not be drawn'
 
 # ---- In a browser --------------------------------------------------------------------------------

@@ -7,8 +7,8 @@ cd "$(dirname "$0")/../.." || exit 1
 switch=examples/write_stream_switch
 well_formed() { xmllint --noout "$1" 2>&1; }
 read_by_dot() { # read_by_dot NAME FILE BOXES EDGES
-    is "$1: boxes" "$(grep -cE '^ *[hd][0-9a-z]+ \[' "$2")" "$3"
-    is "$1: edges" "$(grep -c ' -- ' "$2")" "$4"
+    is "$1: boxes" "$(grep -cE '^ *[hdt][0-9]+ \[' "$2")" "$3"
+    is "$1: edges" "$(grep -cE '[hdcw][0-9:ps]* -- [hdtcw][0-9]' "$2")" "$4"
     is "$1: brackets" "$(tr -cd '{' <"$2" | wc -c)" "$(tr -cd '}' <"$2" | wc -c)"
     out=$(dot -Tplain "$2" 2>&1 >plain.txt); is "$1: dot reads it" "$? $out" "0 "
     is "$1: all its edges" "$(grep -c '^edge' plain.txt)" "$4"
@@ -51,7 +51,7 @@ has "a wire" "$out" '^  anic.e0 -- 100 Gb/s, 2 m -- bnic.e0$'
 has "a cable's length is its own" "$out" 's0.rp1 -- Gen3 x16, 0.5 m -- bnic.p0'
 has "two functions" "$out" 's1.rp0 -- Gen3 x8 -- anic.p1'
 "$nudma" topology ethernet.cfg --format dot -o wire.dot; is "as a graph" $? 0
-read_by_dot "wire" wire.dot 6 6
+read_by_dot "wire" wire.dot 4 6
 "$nudma" topology ethernet.cfg --format svg -o wire.svg; is "as a picture" $? 0
 is "well-formed" "$(well_formed wire.svg)" ""
 has "said in words" "$(cat wire.svg)" 'anic.e0 to bnic.e0, Ethernet, 100 Gb/s, 2 m'
@@ -78,8 +78,8 @@ has "of many names the first and the last" "$out" '^  IOMMU on, lends a0 ... a33
 has "of hosts alike, too" "$out" '^b: as a, with .*; IOMMU on, lends b0 ... b33 \(34\)$'
 has "and a guest" "$("$nudma" topology smartio/text_migration)" '^  IOMMU on, borrows gpu0 of lender, runs a guest$'
 # shellcheck disable=SC2086
-has "in a graph" "$("$nudma" topology $lending -f dot)" 'label="lender\\nIOMMU off, lends gpu0, gpu1"'
-has "Ethernet is dashed there" "$("$nudma" topology examples/lend_nic -f dot)" 'd0 -- d1 \[label="100 Gb/s", style=dashed\]'
+has "in a graph" "$("$nudma" topology $lending -f dot)" '<b>lender</b><br align="left"/>IOMMU off, lends gpu0, gpu1<'
+has "Ethernet is dashed there" "$("$nudma" topology examples/lend_nic -f dot)" 'd0 -- w0 \[penwidth=1.5, style=dashed'
 
 # ---- Sixty hosts ---------------------------------------------------------------------------------
 {
@@ -104,147 +104,75 @@ has "one that is alike but for a switch is not" "$out" '^  s0.rp0 -- Gen3 x8 -- 
 has "what hangs nowhere is last" "$(tail -n 1 <<<"$out")" '^spare \(pcie.requester\), at no host$'
 
 # ---- Graph ---------------------------------------------------------------------------------------
-"$nudma" topology $switch --format dot >switch.dot; is "for graphviz" $? 0
+"$nudma" topology $switch --format dot >switch.dot; is "for Graphviz" $? 0
 has "names the scenario" "$(head -n 1 switch.dot)" '^graph "examples/write_stream_switch" \{'
-has "cables run from port to device" "$(cat switch.dot)" '^  h0s0:p1:s -- d0 \[label="Gen3 x16"\];'
-read_by_dot "a switch" switch.dot 4 3
+has "cables run from port to device" "$(cat switch.dot)" '^  h0:p1:s -- d0 \[label=" Gen3 x16 "'
+read_by_dot "a switch" switch.dot 3 2
 "$nudma" topology many.cfg -o many.dot; is "by the file's ending" $? 0
-read_by_dot "sixty hosts" many.dot $((120 + 62)) $((60 + 61))
+read_by_dot "sixty hosts without a switch: a table, and what is at none" many.dot 2 0
 
 # ---- Picture -------------------------------------------------------------------------------------
+shown() { grep -cE "<text[^>]*>[^<>[:alnum:]]*($1) *</text>" "$2"; } # shown REGEX FILE: pieces of text
+size() { grep -oE "<svg.* $1=\"[0-9]+" "$2" | grep -oE '[0-9]+$'; } # size width|height FILE: points
 "$nudma" topology $switch -f svg >switch.svg; is "a picture" $? 0
 is "well-formed" "$(well_formed switch.svg)" ""
-is "every box" "$(grep -c '<rect class="t-device"' switch.svg)" 2
-is "every cable, and the interconnect" "$(grep -c 'class="t-wire"' switch.svg)" 3
-has "has its style in it" "$(cat switch.svg)" '<style>'
+is "every box" "$(shown 'server|sw|adapter' switch.svg)" 3
+is "sockets and their ports" "$(shown 'socket [01]|rp[01]' switch.svg)" 6
+is "every cable, and the interconnect" "$(shown 'Gen3 x16' switch.svg) $(shown '2 x 9.6 GT/s' switch.svg)" "2 1"
 has "and a description" "$(cat switch.svg)" '<desc id="topology-desc">server: 2 sockets, each with 14 cores'
+is "nothing that a page must not have twice" "$(grep -oE ' id="[^"]*"' switch.svg | tr -d '\n')" \
+    ' id="topology-title" id="topology-desc"'
 "$nudma" topology many.cfg -o many.svg; is "of sixty hosts" $? 0
 is "well-formed, too" "$(well_formed many.svg)" ""
-is "with all of them" "$(grep -c '<rect class="t-host"' many.svg) $(grep -c '<rect class="t-device"' many.svg)" "60 62"
-overlaps() { # overlaps FILE: boxes of hosts or devices that lie on each other, or outside
-    awk '
-    function value(name,    rest) {
-        rest = $0
-        sub(".* " name "=\"", "", rest)
-        return rest + 0
-    }
-    /<svg/ { width = value("width"); height = value("height") }
-    /<rect class="t-(host|device)/ {
-        x[n] = value("x"); y[n] = value("y"); w[n] = value("width"); h[n] = value("height")
-        if (x[n] < 0 || y[n] < 0 || x[n] + w[n] > width || y[n] + h[n] > height) print "outside: " $0
-        for (i = 0; i < n; i++)
-            if (x[i] < x[n] + w[n] && x[n] < x[i] + w[i] && y[i] < y[n] + h[n] && y[n] < y[i] + h[i])
-                print "overlap: " $0
-        n++
-    }' "$1"
-}
-is "no two boxes of a kind overlap, all within the picture" "$(overlaps many.svg)" ""
-
-# What is outside of the viewBox, what is written over something else or beside another cable's line
-# so that it hides it, and lines that two cables share (of a cluster, the trunks of switches: not
-# looked at). Letters are taken to be half as wide as high.
-faults() { # faults FILE
-    awk -v cluster="$(grep -c 'class="t-socket t-kind' "$1")" '
-    function value(name,    rest) {
-        rest = $0
-        if (!sub(".* " name "=\"", "", rest)) return 0
-        return rest + 0
-    }
-    function within(x1, y1, x2, y2) {
-        if (x1 < 0 || y1 < 0 || x2 > width || y2 > height) print "outside: " $0
-    }
-    function segment(x1, y1, x2, y2,    k, t) {
-        within(x1, y1, x2, y2)
-        if (x1 > x2) { t = x1; x1 = x2; x2 = t }
-        if (y1 > y2) { t = y1; y1 = y2; y2 = t }
-        for (k = 0; k < segments; k++) {
-            if (of[k] == NR) continue
-            if (x1 == x2 && sx1[k] == sx2[k] && x1 == sx1[k] && y1 < sy2[k] && sy1[k] < y2 ||
-                y1 == y2 && sy1[k] == sy2[k] && y1 == sy1[k] && x1 < sx2[k] && sx1[k] < x2)
-                if (!cluster) print "line shared: " $0
-        }
-        sx1[segments] = x1; sy1[segments] = y1; sx2[segments] = x2; sy2[segments] = y2
-        of[segments++] = NR
-    }
-    /<svg/ {
-        split($0, part, /viewBox="/)
-        split(part[2], box, /[ "]/)
-        width = box[3]; height = box[4]
-        if (width < 20 || height < 20) print "no picture: " $0
-    }
-    /<rect/ { within(value("x"), value("y"), value("x") + value("width"), value("y") + value("height")) }
-    /<line/ { segment(value("x1"), value("y1"), value("x2"), value("y2")) }
-    /<path/ {
-        rest = $0
-        sub(/.* d="/, "", rest); sub(/".*/, "", rest)
-        while (match(rest, /[MVH][0-9-]+( [0-9-]+)?/)) {
-            op = substr(rest, 1, 1)
-            n = split(substr(rest, 2, RLENGTH - 1), at, " ")
-            if (op == "M") { px = at[1]; py = at[2]; within(px, py, px, py) }
-            if (op == "H") { segment(px, py, at[1], py); px = at[1] + 0 }
-            if (op == "V") { segment(px, py, px, at[1]); py = at[1] + 0 }
-            rest = substr(rest, RSTART + RLENGTH)
-            sub(/^ */, "", rest)
-        }
-        if (rest != "") print "path not understood: " $0
-    }
-    /<text/ {
-        text = $0
-        sub(/<text[^>]*>/, "", text); sub(/<\/text>.*/, "", text); gsub(/&[a-z]+;/, "x", text)
-        w = length(text) * ($0 ~ /t-small/ ? 7 : 8)
-        x = value("x") - ($0 ~ /t-mid/ ? w / 2 : 0); y = value("y")
-        within(x, y - 12, x + w, y + 4)
-        for (k = 0; k < texts; k++)
-            if (x < tx[k] + tw[k] && tx[k] < x + w && y - 11 < ty[k] + 2 && ty[k] - 11 < y + 2)
-                print "over " said[k] ": " $0
-        for (k = 0; k < segments && $0 ~ /"t-line"/; k++)
-            if (sx1[k] == sx2[k] && x < sx1[k] && sx1[k] < x + w && sy1[k] < y && y - 11 < sy2[k])
-                print "over a cable: " $0
-        tx[texts] = x; ty[texts] = y; tw[texts] = w; said[texts++] = text
-    }' "$1"
-}
+is "with all of them, once" "$(grep -oE '>h[0-9]+</text>' many.svg | sort -u | wc -l) $(shown 'h[0-9]+' many.svg)" "60 60"
+has "what hangs nowhere" "$(cat many.svg)" '>spare</text>'
+is "what hosts of a kind consist of, once" "$(shown '[A-Z]: [0-9]+ hosts? like this, the first of them h[0-9]+' many.svg)" 3
+out=$(PATH=/nowhere "$nudma" topology $switch -o none.svg 2>&1); is "without Graphviz" $? 1
+is "is said once" "$out" "dot is not installed, and draws the topologies (apt-get install graphviz)"
+is "and nothing is written" "$(ls none.svg 2>/dev/null)" ""
+mkdir -p bin && printf '#!/bin/sh\necho broken >&2; exit 3\n' >bin/dot && chmod +x bin/dot
+out=$(PATH=$PWD/bin:$PATH "$nudma" topology $switch -f svg 2>&1); is "if it fails" $? 1
+has "what it says" "$out" '^dot failed: broken'
 
 # ---- All scenarios -------------------------------------------------------------------------------
+# What is not well-formed, a host that is missing, warnings of dot (edges that it lost).
+faults() { # faults SCENARIO [OPTION...]
+    "$nudma" topology "$@" -o all.svg 2>&1 || echo "status $?"
+    well_formed all.svg
+    "$nudma" topology "$@" -f dot | dot -Tsvg -o /dev/null 2>&1
+    "$nudma" topology "$@" | grep -oE '^[A-Za-z_0-9]+(: | \()' | tr -d ': (' | grep -vx Ethernet | while read -r name; do
+        [ "$(shown "$name" all.svg)" -ge 1 ] || echo "missing: $name"
+    done
+}
 for scenario in "$NUDMA_SCENARIOS"/*/*.cfg; do
     name=${scenario#"$NUDMA_SCENARIOS"/}
     name=${name%.cfg}
-    case $name in platforms/* | devices/* | */claims) continue ;; esac
-    "$nudma" topology "$name" -o all.svg; is "$name" "$? $(faults all.svg)" "0 "
+    case $name in platforms/* | devices/* | families/* | */claims) continue ;; esac
+    is "$name" "$(faults "$name")" ""
 done
 while read -r name set; do
-    "$nudma" topology "$name" --set "$set" -o all.svg; is "$name, $set" "$? $(faults all.svg)" "0 "
+    is "$name, $set" "$(faults "$name" --set "$set")" ""
 done <<'END'
 smartio/fig22_bandwidth_test axes.config=lending
 smartio/text_limits axes.topology=cluster
 smartio/fig30_training axes.config=two_lenders
 examples/lend_nic axes.owner=borrower
 END
-sed -E 's/viewBox="0 0 ([0-9]+) [0-9]+"/viewBox="0 0 \1 340"/; p' all.svg >broken.svg
-is "the check finds what is cut off, shared and overwritten" \
-    "$(faults broken.svg | cut -d ' ' -f 1 | sort -u | tr '\n' ' ')" "line outside: over "
 
 # ---- What the picture shows ----------------------------------------------------------------------
 "$nudma" topology device_lending/fig04_ntb_dma -o k.svg; is "bridges back to back" $? 0
-is "their cable is drawn" "$(grep -cE 'class="t-line t-mid"[^>]*>Gen' k.svg)" 1
-level_of() { grep -F "class=\"$1\"" "$2" | grep -oE 'V[0-9]+H[0-9]+"' | grep -oE '^V[0-9]+'; }
-is "Ethernet is dashed" "$(grep -c 'class="t-wire t-ether"' all.svg) $(grep -c '[.]t-ether{.*dasharray' all.svg)" "1 1"
-is "two cables between hosts, two levels" \
-    "$( (level_of 't-wire' all.svg; level_of 't-wire t-ether' all.svg) | sort -u | wc -l)" 2
+is "their cable is drawn, below them" "$("$nudma" topology device_lending/fig04_ntb_dma -f dot |
+    grep -cE 'rank=sink; c[0-9]+ .*Gen[0-9] x')" 1
+is "Ethernet is dashed" "$("$nudma" topology examples/lend_nic -o lend.svg; grep -c 'stroke-dasharray' lend.svg)" 2
 # shellcheck disable=SC2086
 "$nudma" topology $lending -o lending.svg; is "lending" $? 0
-left_of() { grep -B 1 ">$1<" "$2" | grep -oE ' x="[0-9]+"' | head -n 1 | tr -dc 0-9; }
-is "chassis, GPUs and bridge stand below the lender" "$(for i in chassis gpu0 gpu1 lender_ntb; do
-    [ "$(left_of $i lending.svg)" -gt $(($(left_of lender lending.svg) - 40)) ] || echo "$i"
-done)" ""
-has "who borrows stands in its host" "$(cat lending.svg)" '"t-role"[^>]*>IOMMU on, borrows gpu0, gpu1 of lender<'
+has "who borrows stands in its host" "$(cat lending.svg)" '>IOMMU on, borrows gpu0, gpu1 of lender</text>'
 "$nudma" topology smartio/text_limits --set axes.topology=cluster -o limits.svg
-is "many like devices are drawn once" "$(grep -c '>17 x pcie.requester<' limits.svg)" 6
-has "by their names" "$(cat limits.svg)" '>a17 ... a33<'
-is "in a picture of a width that can be read" \
-    "$(grep -oE 'viewBox="0 0 [0-9]+' limits.svg | awk '{ print ($3 < 2500) }')" 1
+is "many like devices are drawn once" "$(shown '17 x pcie.requester' limits.svg)" 6
+is "by their names" "$(shown 'a17 ... a33' limits.svg)" 1
+is "in a picture of a width that can be read" "$(($(size width limits.svg) < 1800))" 1
 "$nudma" topology many.cfg --set hosts.h7.iommu.enabled=true -o many_iommu.svg
-has "of many hosts below the picture" "$(cat many_iommu.svg)" '>h7: IOMMU on<'
-is "nothing cut off" "$(faults many_iommu.svg)" ""
+is "one whose IOMMU is on is of a kind of its own" "$(shown '[A-Z]: 1 host like this, the first of them h7' many_iommu.svg) $(shown 'IOMMU on' many_iommu.svg)" "1 1"
 
 # ---- Four functions ------------------------------------------------------------------------------
 quad() { # quad FUNCTIONS SOCKET.PORT...: a host with a NIC, a cable to each of its functions
@@ -259,17 +187,13 @@ quad() { # quad FUNCTIONS SOCKET.PORT...: a host with a NIC, a cable to each of 
     done
     echo '); workload = { type = "memory"; host = "server"; };'
 }
+labels() { grep -oE '> p[0-9]: Gen3 x[0-9]+ <' "$1" | tr -d '<>' | sed 's/^ //; s/ $//' | sort | tr '\n' ','; }
 quad 4 s0.rp0 s0.rp1 s1.rp0 s1.rp1 >quad.cfg
-"$nudma" topology quad.cfg -o quad.svg; is "a NIC of four functions" "$? $(faults quad.svg)" "0 "
-labels() { grep -oE '>p[0-9]: Gen3 x[0-9]+<' "$1" | tr -d '<>' | tr '\n' ','; }
-is "each cable says which function it leads to" "$(labels quad.svg)" \
+is "a NIC of four functions" "$(faults quad.cfg)" ""
+is "each cable says which function it leads to" "$(labels all.svg)" \
     "p0: Gen3 x4,p1: Gen3 x4,p2: Gen3 x4,p3: Gen3 x4,"
-quad 4 s1.rp1 s0.rp1 s1.rp0 s0.rp0 >crossed.cfg
-"$nudma" topology crossed.cfg -o crossed.svg; is "in any order" "$? $(faults crossed.svg)" "0 "
-is "the left-most cable is the last" "$(grep '>p[0-9]: ' crossed.svg |
-    sed -E 's/.* x="([0-9]+)".*>(p[0-9]):.*/\1 \2/' | sort -n | cut -d ' ' -f 2 | tr '\n' ' ')" "p3 p1 p2 p0 "
-"$nudma" topology ioctopus/bonding -o bonding.svg
-is "of NICs beside each other the one with two says which" "$(labels bonding.svg)" "p0: Gen3 x8,p1: Gen3 x8,"
+is "of NICs beside each other the one with two says which" "$(faults ioctopus/bonding)$(labels all.svg)" \
+    "p0: Gen3 x8,p1: Gen3 x8,"
 
 # ---- Nine hosts, in pairs ------------------------------------------------------------------------
 {
@@ -288,25 +212,22 @@ is "of NICs beside each other the one with two says which" "$(labels bonding.svg
     done
     echo '); workload = { type = "memory"; host = "h0"; };'
 } >pairs.cfg
-"$nudma" topology pairs.cfg -o pairs.svg; is "cables from row to row" "$? $(faults pairs.svg)" "0 "
-is "all of them" "$(grep -c '<path' pairs.svg) $(grep -c 'class="t-wire t-ether"' pairs.svg)" "24 2"
+is "cables between many hosts" "$(faults pairs.cfg)" ""
+is "all of them" "$(shown 'Gen3 x16' all.svg) $(shown '100 Gb/s' all.svg) $(grep -c 'stroke-dasharray' all.svg)" "4 2 2"
+is "each from host to host" "$("$nudma" topology pairs.cfg -f dot | grep -oE '^  h[0-9] -- h[0-9]' | tr -d ' \n')" \
+    "h0--h1h2--h3h4--h5h6--h7h0--h8h2--h6"
 
 # ---- A cluster -----------------------------------------------------------------------------------
 "$nudma" topology smartio/cluster60 -o cluster.svg; is "sixty hosts below seven switches" $? 0
-is "well-formed, too" "$(well_formed cluster.svg)" ""
-is "each host once, each switch once" \
-    "$(grep -c '<rect class="t-host' cluster.svg) $(grep -c '<rect class="t-device"' cluster.svg)" "60 7"
-is "none on another" "$(overlaps cluster.svg)$(faults cluster.svg)" ""
-is "each card once" "$(grep -c '>A: 6 hosts' cluster.svg)" 1
-has "what they consist of is said once" "$(cat cluster.svg)" 'A: 6 hosts like this, the first of them n00'
-has "and of those that borrow" "$(cat cluster.svg)" 'B: 6 hosts like this, the first of them n01'
-has "and of the others" "$(cat cluster.svg)" 'C: 48 hosts like this, the first of them n02'
-has "who borrows what, of each" "$(cat cluster.svg)" '>n51: IOMMU on, borrows dev4 of n40<'
-"$nudma" topology smartio/cluster60 --set 'cables.[126].to=sub1.p11' \
-    --set 'cables.[126].from=sub0.p11' -o moved.svg
-is "a switch that hangs on another" $? 0
-is "nothing is lost" "$(grep -c '<rect class="t-device"' moved.svg)$(overlaps moved.svg)" 7
-
+is "each host once, each switch once" "$(shown 'n[0-5][0-9]' cluster.svg) $(shown 'top|sub[0-5]' cluster.svg)" "60 7"
+is "their cables, once per switch" "$(shown '10 x Gen3 x8, 2 m' cluster.svg) $(shown 'Gen3 x8, 2 m' cluster.svg)" "6 6"
+is "in a picture that fits a page" "$(($(size width cluster.svg) < 1300)) $(($(size height cluster.svg) < 800))" "1 1"
+is "each card once" "$(shown 'A: 6 hosts like this, the first of them n00' cluster.svg)" 1
+is "and of those that borrow" "$(shown 'B: 6 hosts like this, the first of them n01' cluster.svg)" 1
+is "and of the others" "$(shown 'C: 48 hosts like this, the first of them n02' cluster.svg)" 1
+is "who borrows what, of each" "$(shown 'n[0-5]1: IOMMU on, borrows dev[0-5] of n[0-5]0' cluster.svg)" 6
+is "a switch that hangs on another: nothing is lost" "$(faults smartio/cluster60 --set 'cables.[126].to=sub1.p11' \
+    --set 'cables.[126].from=sub0.p11')$(shown 'top|sub[0-5]' all.svg)" 7
 
 # ---- Mistakes ------------------------------------------------------------------------------------
 out=$("$nudma" topology 2>&1); is "no scenario" $? 2
