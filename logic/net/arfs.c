@@ -465,11 +465,6 @@ void arfs_free(struct arfs *arfs)
     k_free(arfs);
 }
 
-const struct arfs_params *arfs_params(const struct arfs *arfs)
-{
-    return &arfs->params;
-}
-
 const struct arfs_stats *arfs_stats(const struct arfs *arfs)
 {
     return &arfs->stats;

@@ -33,7 +33,6 @@ extern const struct arfs_params arfs_params_default;
 struct arfs *arfs_new(struct kernel *kernel, const struct arfs_params *params);
 /* Its devices are gone (arfs_device_gone()). */
 void arfs_free(struct arfs *arfs);
-const struct arfs_params *arfs_params(const struct arfs *arfs);
 /* A thread on this CPU reads from the flow. */
 void arfs_record(struct arfs *arfs, uint32_t hash);
 /* A packet (merged or not) was received on queue rxq of dev, on this CPU, in a soft interrupt, with

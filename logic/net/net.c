@@ -96,11 +96,6 @@ struct kernel *net_kernel(struct net *net)
     return net->kernel;
 }
 
-const struct net_params *net_params(const struct net *net)
-{
-    return &net->params;
-}
-
 const struct net_stats *net_stats(const struct net *net)
 {
     return &net->stats;

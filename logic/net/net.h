@@ -27,7 +27,6 @@ struct net *net_new(struct kernel *kernel, const struct net_params *params);
 /* Sockets that are left are dropped with all that they hold. No device holds a packet any more. */
 void net_free(struct net *net);
 struct kernel *net_kernel(struct net *net);
-const struct net_params *net_params(const struct net *net);
 /* Neighbours are configured, not resolved. */
 void net_neighbour_add(struct net *net, uint32_t ip, struct net_mac mac);
 /* Packets to ip leave through dev; the first that was added for it counts. What is sent from an

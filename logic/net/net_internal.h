@@ -357,7 +357,6 @@ void udp_freed(struct socket *sk); /* a packet left the device */
 /* tcp.c: connections */
 void tcp_receive(struct net *net, struct sk_buff *skb);
 void tcp_process(struct socket *sk, struct sk_buff *skb); /* locked */
-void tcp_init(struct socket *sk);
 void tcp_release(struct socket *sk);
 void tcp_done(struct socket *sk, int error); /* the connection is gone */
 void tcp_time_wait(struct socket *sk);
@@ -406,12 +405,8 @@ void tcp_retransmit_lost(struct socket *sk);
 void tcp_reply_reset(struct net *net, const struct sk_buff *skb); /* to what fits no socket */
 
 /* tcp_window.c: the receive window */
-uint32_t tcp_space(const struct socket *sk);
 uint32_t tcp_receive_window(const struct tcp *tp);
-uint32_t tcp_select_window_raw(struct socket *sk);
 uint16_t tcp_select_window(struct socket *sk); /* for a header: scaled */
-void tcp_grow_window(struct socket *sk);
-void tcp_rcv_rtt(struct socket *sk, const struct sk_buff *skb);
 void tcp_rcv_space_adjust(struct socket *sk);
 void tcp_event_data(struct socket *sk, const struct sk_buff *skb);
 void tcp_ack_check(struct socket *sk);

@@ -28,7 +28,7 @@ bool tcp_can_send(const struct tcp *tp)
 }
 
 /* The socket has its flow. */
-void tcp_init(struct socket *sk)
+static void tcp_init(struct socket *sk)
 {
     struct net *net = sk->net;
     struct tcp *tp = &sk->tcp;

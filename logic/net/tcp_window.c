@@ -21,7 +21,7 @@ static uint32_t full_space(const struct socket *sk)
     return sk->receive_buffer / 2;
 }
 
-uint32_t tcp_space(const struct socket *sk)
+static uint32_t tcp_space(const struct socket *sk)
 {
     uint32_t used = sk->rmem_alloc + sk->backlog_truesize;
     return used >= sk->receive_buffer ? 0 : (sk->receive_buffer - used) / 2;
@@ -33,7 +33,7 @@ uint32_t tcp_receive_window(const struct tcp *tp)
     return window < 0 ? 0 : (uint32_t)window;
 }
 
-uint32_t tcp_select_window_raw(struct socket *sk)
+static uint32_t tcp_select_window_raw(struct socket *sk)
 {
     struct tcp *tp = &sk->tcp;
     uint32_t allowed = full_space(sk), unit = 1u << tp->rcv_scale;
@@ -64,7 +64,7 @@ uint16_t tcp_select_window(struct socket *sk)
 }
 
 /* The sender slow-starts; the window that it sees does so too. */
-void tcp_grow_window(struct socket *sk)
+static void tcp_grow_window(struct socket *sk)
 {
     struct tcp *tp = &sk->tcp;
     if (tp->rcv_ssthresh < tp->window_clamp && tp->rcv_ssthresh < tcp_space(sk)) {
@@ -76,7 +76,7 @@ void tcp_grow_window(struct socket *sk)
 /* ---- Autotuning ------------------------------------------------------------------------------ */
 
 /* A round trip as the receiver sees it: our timestamp came back, in whole milliseconds. */
-void tcp_rcv_rtt(struct socket *sk, const struct sk_buff *skb)
+static void tcp_rcv_rtt(struct socket *sk, const struct sk_buff *skb)
 {
     struct tcp *tp = &sk->tcp;
     if (skb->tcp_tsecr == 0 || skb->bytes < tp->rcv_mss)

@@ -62,7 +62,7 @@ static int execute(struct nvme_drv *nvme, struct nvme_sqe *sqe, uint32_t *result
     return 0;
 }
 
-int nvme_drv_admin(struct nvme_drv *nvme, struct nvme_sqe *sqe, uint32_t *result)
+static int admin(struct nvme_drv *nvme, struct nvme_sqe *sqe, uint32_t *result)
 {
     while (nvme->admin_busy)
         k_wait(nvme->kernel, &nvme->admin_wait, UINT64_MAX);
@@ -80,7 +80,7 @@ static int identify(struct nvme_drv *nvme, uint32_t what, uint32_t nsid, uint8_t
     struct nvme_sqe sqe = {
         .opcode = NVME_ADMIN_IDENTIFY, .nsid = nsid, .prp1 = nvme->page.dma, .cdw10 = what
     };
-    int error = nvme_drv_admin(nvme, &sqe, NULL);
+    int error = admin(nvme, &sqe, NULL);
     if (error == 0)
         k_load(nvme->kernel, nvme->page.at, data, NVME_IDENTIFY_BYTES);
     return error;
@@ -127,7 +127,7 @@ int nvme_drv_set_queues(struct nvme_drv *nvme, uint16_t *n)
     struct nvme_sqe sqe = { .opcode = NVME_ADMIN_SET_FEATURES,
                             .cdw10 = NVME_FEATURE_QUEUES,
                             .cdw11 = wanted << 16 | wanted };
-    int error = nvme_drv_admin(nvme, &sqe, &granted);
+    int error = admin(nvme, &sqe, &granted);
     uint32_t sqs = (granted & 0xffffu) + 1, cqs = (granted >> 16) + 1;
     if (sqs < *n)
         *n = (uint16_t)sqs;
@@ -151,9 +151,9 @@ int nvme_drv_queue_make(struct nvme_drv_queue *queue)
     if (interrupts != 0)
         cq.cdw11 |= (uint32_t)queue->number << 16;
     sq.cdw11 = NVME_QUEUE_CONTIGUOUS | (uint32_t)queue->number << 16;
-    int error = nvme_drv_admin(nvme, &cq, NULL);
+    int error = admin(nvme, &cq, NULL);
     if (error == 0)
-        error = nvme_drv_admin(nvme, &sq, NULL);
+        error = admin(nvme, &sq, NULL);
     queue->made = error == 0;
     return error;
 }

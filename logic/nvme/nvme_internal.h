@@ -99,7 +99,6 @@ void nvme_drv_fail_all(struct nvme_drv *nvme, int status);
 void nvme_drv_interrupt(void *arg);
 
 /* nvme_admin.c: [thread] 0, -EIO with the status known, -ENODEV, -ETIMEDOUT. */
-int nvme_drv_admin(struct nvme_drv *nvme, struct nvme_sqe *sqe, uint32_t *result);
 int nvme_drv_identify(struct nvme_drv *nvme);
 int nvme_drv_queue_make(struct nvme_drv_queue *queue);
 int nvme_drv_set_queues(struct nvme_drv *nvme, uint16_t *n);
