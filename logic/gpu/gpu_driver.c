@@ -1,4 +1,6 @@
-/* Probing and removal. */
+/*
+ * What it does: probes and removes GPUs.
+ */
 #include <errno.h>
 
 #include "logic/gpu/gpu_internal.h"

@@ -1,4 +1,7 @@
-/* Memory: the device's, and addresses for its engines. */
+/*
+ * What it does: allocates device memory (first fit), and maps host memory and registers of other
+ *   devices for the GPU's engines.
+ */
 #include <errno.h>
 
 #include "logic/gpu/gpu_internal.h"

@@ -1,15 +1,15 @@
 /*
  * Flow steering on receive.
  *
- * Models: the decision of Linux's get_rps_cpu() and set_rps_cpu() (net/core/dev.c, 4.14) where the
- * device steers: a table of flows by hash with the CPU that reads each (rps_sock_flow_table) and
- * the queue and filter that it has (rps_dev_flow_table), in one entry of 16 bytes, four to a cache
- * line. Instead of last_qtail, which guards the software backlog that this stack does not have, the
- * fence of arfs.h guards the queues of the device.
- * Does not model: RPS (packets forwarded to other CPUs by software), flow limits.
- * Timing: the line of the entry: a load per packet and per receive call; a store where the CPU or
- * queue changes. A look at a fence costs its timer.
- * Sources: Linux 4.14 Documentation/networking/scaling.txt; docs/models/steering.md.
+ * What it does: Decides like Linux's get_rps_cpu() and set_rps_cpu() (net/core/dev.c, 4.14) where
+ *   the device steers: a table of flows by hash holds the CPU that reads each flow
+ *   (rps_sock_flow_table) and its queue and filter (rps_dev_flow_table) in one entry of 16 bytes,
+ *   four to a cache line. Linux's last_qtail guards a software backlog, which this stack does not
+ *   have; the fence of arfs.h guards the queues of the device instead.
+ * Leaves out: RPS (packets forwarded to other CPUs by software), flow limits.
+ * Follows: Linux 4.14 Documentation/networking/scaling.txt; docs/models/steering.md.
+ * Costs: The cache line of the entry: a load per packet and per receive call, a store where CPU or
+ *   queue changes. A check of a fence costs its timer.
  *
  * Invariants. A flow without a fence: what came in of it before has come in on entry->rxq. With
  * one: held packets are in the order of time_ps; packets older than the first of them come in on

@@ -1,13 +1,12 @@
 /*
- * Models: the bytes of Ethernet, IPv4, TCP and UDP headers, and the Toeplitz hash of receive-side
- * scaling. TCP segments carry the timestamp option (12 bytes: 66 bytes of headers in all), those
- * with SYN the MSS and the window scale too.
- * Does not model: VLAN, IPv6, IP options and fragments (not for us), checksums (the fields are left
- * to the NIC, which says what it found: netdev.h), urgent data. IP identification is 0 with DF set.
- * Timing: building stores head_bytes bytes, parsing loads them; the cycles are those of whoever
- * asks.
- * Sources: IEEE 802.3; RFC 791, 793, 768, 7323; RSS: "Introduction to Receive Side Scaling",
- * "Verifying the RSS Hash Calculation" (key and test vectors), Microsoft.
+ * What it does: Builds and parses Ethernet, IPv4, TCP and UDP headers; computes the Toeplitz hash
+ *   of receive-side scaling. TCP segments carry the timestamp option (12 bytes; 66 bytes of headers
+ *   in all), those with SYN the MSS and the window scale too. IP identification is 0 with DF set.
+ * Leaves out: VLAN, IPv6, IP options and fragments (dropped), checksums (left to the NIC, which
+ *   reports its result: netdev.h), urgent data.
+ * Follows: IEEE 802.3; RFC 791, 793, 768, 7323; RSS: "Introduction to Receive Side Scaling",
+ *   "Verifying the RSS Hash Calculation" (key and test vectors), Microsoft.
+ * Costs: Building stores head_bytes bytes, parsing loads them; the caller charges cycles.
  */
 #include "logic/net/net_internal.h"
 

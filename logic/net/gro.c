@@ -1,16 +1,16 @@
 /*
- * Models: generic receive offload. Segments of a flow that arrive one after the other in a poll
- * become one buffer: payload fragments up to NET_FRAGS_MAX, then a list of buffers, less than
- * 64 KiB with headers. As in Linux 4.14 a segment is merged if it continues the flow and carries
- * the same acknowledgement number, the same timestamps and no flags but ACK and PSH; a buffer goes
- * up at once when it ends with PSH, with a segment shorter than the ones before, with a segment
- * that may not be merged, when 8 flows are held (the oldest), or at the end of the poll. A segment
- * whose checksum is wrong is not merged.
- * Does not model: GRO of UDP, of tunnels; IP identification (0 with DF, which never flushes);
- * ageing over several polls (HZ < 1000).
- * Timing: headers are loaded for each packet; gro_packet_cycles for each that is merged.
- * Sources: Linux 4.14 net/core/dev.c (dev_gro_receive, napi_gro_flush), net/ipv4/tcp_offload.c
- * (tcp_gro_receive), net/core/skbuff.c (skb_gro_receive).
+ * What it does: Generic receive offload: segments of a flow that follow each other in a poll become
+ *   one buffer: payload fragments up to NET_FRAGS_MAX, then a list of buffers, less than 64 KiB
+ *   with headers. As in Linux 4.14 a segment is merged if it continues the flow and has the same
+ *   acknowledgement number, the same timestamps and no flags but ACK and PSH. A buffer goes up as
+ *   soon as it ends with PSH, with a segment shorter than the ones before or with a segment that
+ *   may not be merged; when 8 flows are held (the oldest of them); and at the end of the poll. A
+ *   segment with a wrong checksum is not merged.
+ * Leaves out: GRO of UDP, of tunnels; IP identification (0 with DF, which never flushes); ageing
+ *   over several polls (HZ < 1000).
+ * Follows: Linux 4.14 net/core/dev.c (dev_gro_receive, napi_gro_flush), net/ipv4/tcp_offload.c
+ *   (tcp_gro_receive), net/core/skbuff.c (skb_gro_receive).
+ * Costs: headers are loaded for each packet; gro_packet_cycles for each that is merged.
  */
 #include "logic/net/net_internal.h"
 

@@ -1,12 +1,12 @@
 /*
- * Models: the stack of one host: its parameters, neighbours, routes, the table of sockets by
- * 4-tuple (then by local address and port for listeners and unconnected UDP).
- * Does not model: ARP (neighbours are configured), routing tables beyond one host each, forwarding,
- * ICMP, loopback.
- * Timing: a look-up is contained in ip_tcp_receive_cycles and its like.
- * Sources: Linux 4.14 net/ipv4/inet_hashtables.c; defaults: Documentation/networking/ip-sysctl.txt
- * (tcp_wmem, tcp_rmem), include/net/tcp.h (TCP_DELACK_MIN, TCP_RTO_MIN, TCP_INIT_CWND),
- * net/ethernet/eth.c and net/sched (queue of 1000).
+ * What it does: The stack of one host: parameters, neighbours, routes, the table of sockets by
+ *   4-tuple (listeners and unconnected UDP by local address and port).
+ * Leaves out: ARP (neighbours are configured), routing tables beyond one host each, forwarding,
+ *   ICMP, loopback.
+ * Follows: Linux 4.14 net/ipv4/inet_hashtables.c; defaults: Documentation/networking/ip-sysctl.txt
+ *   (tcp_wmem, tcp_rmem), include/net/tcp.h (TCP_DELACK_MIN, TCP_RTO_MIN, TCP_INIT_CWND),
+ *   net/ethernet/eth.c and net/sched (queue of 1000).
+ * Costs: A look-up is part of ip_tcp_receive_cycles and its like.
  */
 #include "logic/net/arfs.h"
 #include "logic/net/net_internal.h"

@@ -1,15 +1,15 @@
 /*
- * Models: registration of network devices; the way of a packet out: choice of the queue (the
- * device's own, XPS, or by hash), a queueing discipline per queue (first in, first out, a limit,
- * one CPU at a time hands packets to the driver while others only queue), stop and wake; the way of
- * a packet up, past ARFS, to its protocol, unless its checksum is wrong.
- * Does not model: priorities (bands) of pfifo_fast, byte queue limits, taps, receive packet
- * steering in software.
- * Timing: none of its own; tcp_transmit_cycles and its like contain it. A checksum that the device
- * has not found right costs the loads of the payload.
- * Sources: Linux 4.14 net/core/dev.c (__dev_queue_xmit, __dev_xmit_skb, netdev_pick_tx,
- * netif_receive_skb_internal, get_rps_cpu), net/sched/sch_generic.c (sch_direct_xmit, __qdisc_run,
- * netif_schedule_queue).
+ * What it does: Registers network devices. Sends a packet: chooses the queue (the device's choice,
+ *   XPS, or by hash), passes it through a queueing discipline per queue (first in, first out, a
+ *   limit; one CPU at a time hands packets to the driver while others only queue), stops and wakes.
+ *   Receives a packet: passes it through ARFS to its protocol unless its checksum is wrong.
+ * Leaves out: priorities (bands) of pfifo_fast, byte queue limits, taps, receive packet steering in
+ *   software.
+ * Follows: Linux 4.14 net/core/dev.c (__dev_queue_xmit, __dev_xmit_skb, netdev_pick_tx,
+ *   netif_receive_skb_internal, get_rps_cpu), net/sched/sch_generic.c (sch_direct_xmit,
+ *   __qdisc_run, netif_schedule_queue).
+ * Costs: Part of tcp_transmit_cycles and its like. A checksum that the device has not verified
+ *   costs the loads of the payload.
  */
 #include "logic/net/arfs.h"
 #include "logic/net/net_internal.h"

@@ -1,12 +1,12 @@
 /*
- * Models: packet buffers: their cache lines, their references to pages, sharing of pages between
- * what waits for its acknowledgement and what is at the device.
- * Does not model: linear data beside the headers (all payload is in page fragments).
- * Timing: SKB_TOUCH_NEW bytes are written for a new one, one line is looked at when it is freed;
- * putting a page costs what k_page_put() charges (its own line, k_page.meta, included); one that a
- * socket sent costs sent_free_cycles.
- * Sources: Linux 4.14 net/core/skbuff.c (skb_release_data, skb_split, skb_clone with fclone),
- * include/linux/skbuff.h.
+ * What it does: Packet buffers: their cache lines, their references to pages, the sharing of pages
+ *   between the buffer that waits for its acknowledgement and the one at the device.
+ * Leaves out: linear data beside the headers (all payload is in page fragments).
+ * Follows: Linux 4.14 net/core/skbuff.c (skb_release_data, skb_split, skb_clone with fclone),
+ *   include/linux/skbuff.h.
+ * Costs: A new buffer stores SKB_TOUCH_NEW bytes; freeing one loads one line. Putting a page costs
+ *   what k_page_put() charges (its line, k_page.meta, included); a buffer that a socket sent costs
+ *   sent_free_cycles.
  */
 #include "logic/net/net_internal.h"
 

@@ -1,13 +1,13 @@
 /*
- * Models: sockets: ownership by threads and soft interrupts with a backlog, reference counts,
- * copies between user memory and page fragments, waking; the calls of programs.
- * Does not model: socket options, half close, descriptors and their tables, busy polling.
- * Timing: a call charges its system call, send_call_cycles or recv_call_cycles, the socket's lines,
- * send_page_cycles per page that it begins, recv_frag_cycles per fragment that it reads, and the
- * copies; a CPU that finds a socket held by another one's soft interrupt looks again every
- * NET_SPIN_CYCLES.
- * Sources: Linux 4.14 net/core/sock.c (lock_sock_nested, release_sock, sk_page_frag_refill),
- * net/core/datagram.c (skb_copy_datagram_iter), net/core/stream.c.
+ * What it does: Sockets: ownership by threads and soft interrupts with a backlog, reference counts,
+ *   copies between user memory and page fragments, wake-ups; the calls of programs.
+ * Leaves out: socket options, half close, descriptors and their tables, busy polling.
+ * Follows: Linux 4.14 net/core/sock.c (lock_sock_nested, release_sock, sk_page_frag_refill),
+ *   net/core/datagram.c (skb_copy_datagram_iter), net/core/stream.c.
+ * Costs: A call charges its system call, send_call_cycles or recv_call_cycles, the socket's lines,
+ *   send_page_cycles per page that it begins, recv_frag_cycles per fragment that it reads, and the
+ *   copies. A CPU that finds a socket held by the soft interrupt of another CPU tries again every
+ *   NET_SPIN_CYCLES.
  */
 #include "logic/net/net_internal.h"
 

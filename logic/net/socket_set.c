@@ -1,12 +1,11 @@
 /*
- * Models: sets of sockets that a thread waits for (epoll, level triggered): a socket that becomes
- * readable joins the list of ready ones and wakes the waiter; one that is handed out goes to the
- * end of the list and leaves it when it is found empty. A socket that had no room for a send that
- * does not wait joins it when it has some again.
- * Does not model: changing what is waited for (epoll_ctl), edge triggering, several events per
- * call.
- * Timing: a system call and poll_call_cycles per call; the wake-up as k_wake() charges it.
- * Sources: Linux 4.14 fs/eventpoll.c (ep_poll_callback, ep_send_events_proc).
+ * What it does: Sets of sockets that a thread waits for (epoll, level triggered). A socket that
+ *   becomes readable joins the list of ready sockets and wakes the waiter; one that is returned
+ *   moves to the end of the list and leaves it when it is found empty. A socket that had no room
+ *   for a non-blocking send joins the list when it has room again.
+ * Leaves out: changing what is waited for (epoll_ctl), edge triggering, several events per call.
+ * Follows: Linux 4.14 fs/eventpoll.c (ep_poll_callback, ep_send_events_proc).
+ * Costs: A system call and poll_call_cycles per call; wake-ups as k_wake() charges them.
  */
 #include "logic/net/net_internal.h"
 

@@ -1,12 +1,13 @@
 /*
- * Models: TCP connections: the three-way handshake with MSS, window scale and timestamps, listening
- * sockets and their queues, closing (both sides, TIME_WAIT), resets; who processes a packet: the
- * soft interrupt, or the thread that owns the socket.
- * Does not model: simultaneous open, half close, linger, SYN cookies, fast open. A connection
- * begins with a sequence number that follows from its addresses. Timing: as tcp_input.c and
- * tcp_output.c; a SYN costs ip_tcp_receive_cycles. Sources: RFC 793; Linux 4.14 net/ipv4/tcp_ipv4.c
- * (tcp_v4_rcv), net/ipv4/tcp_input.c (tcp_rcv_state_process, tcp_conn_request), net/ipv4/tcp.c
- * (tcp_close), net/ipv4/inet_connection_sock.c.
+ * What it does: TCP connections: the three-way handshake with MSS, window scale and timestamps,
+ *   listening sockets and their queues, closing (both sides, TIME_WAIT), resets. Decides who
+ *   processes a packet: the soft interrupt, or the thread that owns the socket. The initial
+ *   sequence number is a function of the connection's addresses.
+ * Leaves out: Simultaneous open, half close, linger, SYN cookies, fast open.
+ * Follows: RFC 793; Linux 4.14 net/ipv4/tcp_ipv4.c (tcp_v4_rcv), net/ipv4/tcp_input.c
+ *   (tcp_rcv_state_process, tcp_conn_request), net/ipv4/tcp.c (tcp_close),
+ *   net/ipv4/inet_connection_sock.c.
+ * Costs: See tcp_input.c and tcp_output.c; a SYN costs ip_tcp_receive_cycles.
  */
 #include "logic/net/net_internal.h"
 

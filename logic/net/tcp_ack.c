@@ -1,14 +1,14 @@
 /*
- * Models: what an acknowledgement does to the sender: the window, round trips (Karn), what is
- * acknowledged is freed and writers are woken, loss recovery after NewReno (RFC 6582, careful
- * variant; duplicate acknowledgements stand for segments that have left the network, as in Linux
- * without SACK), going back after a time-out, growth of the congestion window, the pacing rate that
- * sizes buffers.
- * Does not model: SACK, D-SACK, F-RTO, RACK, undoing of reductions, proportional rate reduction,
- * ECN. Timing: contained in tcp_ack_receive_cycles or ip_tcp_receive_cycles; pages are put as skb.c
- * says. Sources: RFC 5681, 6298, 6582, 7323; Linux 4.14 net/ipv4/tcp_input.c (tcp_ack,
- * tcp_clean_rtx_queue, tcp_rtt_estimator, tcp_fastretrans_alert, tcp_update_pacing_rate,
- * tcp_sndbuf_expand, tcp_new_space).
+ * What it does: Processes acknowledgements at the sender: updates the window, measures round trips
+ *   (Karn), frees what is acknowledged and wakes writers, recovers losses like NewReno (RFC 6582,
+ *   careful variant; duplicate acknowledgements stand for segments that have left the network, as
+ *   in Linux without SACK), goes back after a time-out, grows the congestion window, computes the
+ *   pacing rate that sizes buffers.
+ * Leaves out: SACK, D-SACK, F-RTO, RACK, undoing of reductions, proportional rate reduction, ECN.
+ * Follows: RFC 5681, 6298, 6582, 7323; Linux 4.14 net/ipv4/tcp_input.c (tcp_ack,
+ *   tcp_clean_rtx_queue, tcp_rtt_estimator, tcp_fastretrans_alert, tcp_update_pacing_rate,
+ *   tcp_sndbuf_expand, tcp_new_space).
+ * Costs: Part of tcp_ack_receive_cycles or ip_tcp_receive_cycles; freed pages cost what skb.c says.
  */
 #include "logic/net/net_internal.h"
 

@@ -1,12 +1,11 @@
 /*
- * Models: CUBIC with HyStart (the default of Linux): slow start until an acknowledgement train or
- * the round trips say that the path is full, then a window that follows C (t - K)^3 around the last
- * maximum, never slower than NewReno; beta 717/1024, C 0.4, fast convergence;
- * pauses of the sender do not count.
- * Does not model: jiffies coarser than a millisecond.
- * Timing: none.
- * Sources: Linux 4.14 net/ipv4/tcp_cubic.c, net/ipv4/tcp_cong.c (tcp_slow_start,
- * tcp_cong_avoid_ai); Ha, Rhee, Xu, "CUBIC", SIGOPS OSR 42(5), 2008; RFC 8312.
+ * What it does: CUBIC with HyStart (the default of Linux): slow start until acknowledgement trains
+ *   or round trips show that the path is full, then a window that follows C (t - K)^3 around the
+ *   last maximum, never slower than NewReno; beta 717/1024, C 0.4, fast convergence. Pauses of the
+ *   sender do not count.
+ * Leaves out: jiffies coarser than a millisecond.
+ * Follows: Linux 4.14 net/ipv4/tcp_cubic.c, net/ipv4/tcp_cong.c (tcp_slow_start,
+ *   tcp_cong_avoid_ai); Ha, Rhee, Xu, "CUBIC", SIGOPS OSR 42(5), 2008; RFC 8312.
  */
 #include "logic/net/net_internal.h"
 

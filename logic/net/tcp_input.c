@@ -1,12 +1,13 @@
 /*
- * Models: TCP's receiver once a connection is established: which segments are acceptable, the
- * receive queue, the queue of what came out of order, FIN, reset; waking of readers.
- * Does not model: PAWS, coalescing of small segments in the queue (tcp_try_coalesce), urgent data.
- * Timing: ip_tcp_receive_cycles per buffer (merged or not), tcp_ack_receive_cycles for one without
- * data; one line of the sk_buff, three to four of the socket.
- * Sources: RFC 793 3.9; Linux 4.14 net/ipv4/tcp_input.c (tcp_rcv_established, tcp_data_queue,
- * tcp_ofo_queue, tcp_fin, tcp_reset, tcp_init_transfer, tcp_fixup_rcvbuf), net/ipv4/tcp_output.c
- * (tcp_default_init_rwnd), net/ipv4/tcp_ipv4.c.
+ * What it does: TCP's receiver of established connections: checks which segments are acceptable,
+ *   keeps the receive queue and the queue of segments out of order, handles FIN and reset, wakes
+ *   readers.
+ * Leaves out: PAWS, coalescing of small segments in the queue (tcp_try_coalesce), urgent data.
+ * Follows: RFC 793 3.9; Linux 4.14 net/ipv4/tcp_input.c (tcp_rcv_established, tcp_data_queue,
+ *   tcp_ofo_queue, tcp_fin, tcp_reset, tcp_init_transfer, tcp_fixup_rcvbuf), net/ipv4/tcp_output.c
+ *   (tcp_default_init_rwnd), net/ipv4/tcp_ipv4.c.
+ * Costs: ip_tcp_receive_cycles per buffer (merged or not), tcp_ack_receive_cycles for one without
+ *   data; one line of the sk_buff, three to four of the socket.
  */
 #include "logic/net/net_internal.h"
 

@@ -1,15 +1,15 @@
 /*
- * Models: TCP's sender: which of what is written may go now (peer's window, congestion window,
- * Nagle in Minshall's form, TSO deferral, TSO autosizing by pacing rate, small queues), and how it
- * goes: a copy of the buffer for the device that shares the pages with the one that waits for its
- * acknowledgement.
- * Does not model: pacing itself (fq), tail loss probes, F-RTO, fast open, urgent data, MTU probing,
- * software segmentation (without TSO every segment passes TCP alone, as with GSO off).
- * Timing: tcp_transmit_cycles per buffer given to the device, tcp_ack_send_cycles per
- * acknowledgement without data.
- * Sources: Linux 4.14 net/ipv4/tcp_output.c (tcp_write_xmit, tcp_tso_autosize,
- * tcp_tso_should_defer, tcp_mss_split_point, tcp_small_queue_check, tcp_transmit_skb),
- * net/ipv4/tcp.c (tcp_xmit_size_goal); RFC 896, draft-minshall-nagle, RFC 7323.
+ * What it does: TCP's sender: decides which of the written data may be sent now (the peer's window,
+ *   congestion window, Nagle in Minshall's form, TSO deferral, TSO autosizing by pacing rate, small
+ *   queues); sends a copy of the buffer that shares its pages with the original, which waits for
+ *   the acknowledgement.
+ * Leaves out: pacing itself (fq), tail loss probes, F-RTO, fast open, urgent data, MTU probing,
+ *   software segmentation (without TSO every segment passes TCP alone, as with GSO off).
+ * Follows: Linux 4.14 net/ipv4/tcp_output.c (tcp_write_xmit, tcp_tso_autosize,
+ *   tcp_tso_should_defer, tcp_mss_split_point, tcp_small_queue_check, tcp_transmit_skb),
+ *   net/ipv4/tcp.c (tcp_xmit_size_goal); RFC 896, draft-minshall-nagle, RFC 7323.
+ * Costs: tcp_transmit_cycles per buffer given to the device, tcp_ack_send_cycles per
+ *   acknowledgement without data.
  */
 #include "logic/net/net_internal.h"
 

@@ -1,13 +1,13 @@
 /*
- * Models: TCP's timers: retransmission with back-off, zero window probes, the delayed
- * acknowledgement, the ends of FIN_WAIT2 and TIME_WAIT.
- * Does not model: keep-alive, orphan limits, tail loss probes.
- * Timing: RTO = SRTT + max(4 RTTVAR, rto_min), doubled per expiry, at most 120 s; 1 s before the
- * first sample; after 15 repetitions (6 of a SYN, 5 of a SYN with ACK) the connection ends. The
- * kernel's timer is only moved when it has to fire earlier; a later time is kept here, and the
- * timer set again when it fires too early, so that acknowledgements cost no timer operation.
- * Sources: RFC 6298; Linux 4.14 net/ipv4/tcp_timer.c, include/net/tcp.h (TCP_RTO_MAX, TCP_RETR2,
- * TCP_SYN_RETRIES, TCP_SYNACK_RETRIES, TCP_TIMEWAIT_LEN).
+ * What it does: TCP's timers: retransmission with back-off, zero window probes, delayed
+ *   acknowledgements, the ends of FIN_WAIT2 and TIME_WAIT. RTO = SRTT + max(4 RTTVAR, rto_min),
+ *   doubled per expiry, at most 120 s; 1 s before the first sample. The connection ends after 15
+ *   repetitions (6 of a SYN, 5 of a SYN with ACK).
+ * Leaves out: keep-alive, orphan limits, tail loss probes.
+ * Follows: RFC 6298; Linux 4.14 net/ipv4/tcp_timer.c, include/net/tcp.h (TCP_RTO_MAX, TCP_RETR2,
+ *   TCP_SYN_RETRIES, TCP_SYNACK_RETRIES, TCP_TIMEWAIT_LEN).
+ * Costs: The kernel's timer is moved only when it has to fire earlier. A later time is noted, and
+ *   the timer set again when it fires too early, so that acknowledgements cost no timer operation.
  */
 #include "logic/net/net_internal.h"
 

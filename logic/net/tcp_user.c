@@ -1,11 +1,12 @@
 /*
- * Models: sending and receiving as a thread asks for it: bytes are copied into page fragments at
- * the end of what is written (or pages are added without a copy), pushed by Linux's rules
- * (autocorking included); received bytes are copied out of the queue, the backlog is looked at
- * before sleeping. Does not model: flags (MSG_*), low water marks, time-outs. Timing:
- * send_call_cycles or recv_call_cycles per call, two to four lines of the socket, copies. Sources:
- * Linux 4.14 net/ipv4/tcp.c (tcp_sendmsg_locked, do_tcp_sendpages, tcp_push, tcp_should_autocork,
- * tcp_recvmsg), net/core/stream.c (sk_stream_wait_memory).
+ * What it does: Sends and receives for a thread. Written bytes are copied into page fragments at
+ *   the end of the send queue (or pages are added without a copy) and pushed by Linux's rules
+ *   (autocorking included); received bytes are copied out of the receive queue. Before it sleeps,
+ *   the thread processes the backlog.
+ * Leaves out: flags (MSG_*), low water marks, time-outs.
+ * Follows: Linux 4.14 net/ipv4/tcp.c (tcp_sendmsg_locked, do_tcp_sendpages, tcp_push,
+ *   tcp_should_autocork, tcp_recvmsg), net/core/stream.c (sk_stream_wait_memory).
+ * Costs: send_call_cycles or recv_call_cycles per call, two to four lines of the socket, copies.
  */
 #include "logic/net/net_internal.h"
 

@@ -1,15 +1,14 @@
 /*
- * Models: the receiver's side of flow control and acknowledgements: the window that is told (never
- * shrunk, no silly window), its slow start and its autotuning (dynamic right-sizing), quick and
- * delayed acknowledgements with the pingpong rule, acknowledgements from the reader.
- * Does not model: memory pressure, collapsing and pruning of queues (what is in the window is
- * kept), adaptive delay (the time of a delayed acknowledgement is delayed_ack_ps, the value that
- * Linux's estimate has at its lower bound).
- * Timing: none of its own.
- * Sources: Linux 4.14 net/ipv4/tcp_output.c (tcp_select_window, __tcp_select_window,
- * tcp_send_delayed_ack), net/ipv4/tcp_input.c (tcp_grow_window, tcp_rcv_space_adjust,
- * tcp_rcv_rtt_update, tcp_measure_rcv_mss, tcp_event_data_recv, __tcp_ack_snd_check),
- * net/ipv4/tcp.c (tcp_cleanup_rbuf); RFC 1122 4.2.3; RFC 5681 4.2.
+ * What it does: The receiver's flow control and acknowledgements: the advertised window (never
+ *   shrunk, no silly window), its slow start and its autotuning (dynamic right-sizing), quick and
+ *   delayed acknowledgements with the pingpong rule, acknowledgements sent by the reader.
+ * Leaves out: Memory pressure, collapsing and pruning of queues (what is in the window is kept),
+ *   the adaptive delay of acknowledgements (it is delayed_ack_ps, the lower bound of Linux's
+ *   estimate).
+ * Follows: Linux 4.14 net/ipv4/tcp_output.c (tcp_select_window, __tcp_select_window,
+ *   tcp_send_delayed_ack), net/ipv4/tcp_input.c (tcp_grow_window, tcp_rcv_space_adjust,
+ *   tcp_rcv_rtt_update, tcp_measure_rcv_mss, tcp_event_data_recv, __tcp_ack_snd_check),
+ *   net/ipv4/tcp.c (tcp_cleanup_rbuf); RFC 1122 4.2.3; RFC 5681 4.2.
  */
 #include "logic/net/net_internal.h"
 

@@ -1,12 +1,12 @@
 /*
- * Models: UDP: datagrams of one packet each, a receive queue with a limit, a send buffer that a
- * writer waits for.
- * Does not model: datagrams larger than the MTU (refused), multicast, offloads, errors from the
- * network.
- * Timing: udp_transmit_cycles and ip_udp_receive_cycles per datagram; calls as in socket.c.
- * Sources: RFC 768; Linux 4.14 net/ipv4/udp.c (udp_sendmsg, __udp4_lib_rcv,
- * __udp_enqueue_schedule_skb), net/core/sock.c (sock_alloc_send_pskb); net.core.rmem_default and
- * wmem_default (212,992).
+ * What it does: Datagrams of one packet each, a receive queue with a limit, a send buffer whose
+ *   writers wait for room.
+ * Leaves out: datagrams larger than the MTU (refused), multicast, offloads, errors from the
+ *   network.
+ * Follows: RFC 768; Linux 4.14 net/ipv4/udp.c (udp_sendmsg, __udp4_lib_rcv,
+ *   __udp_enqueue_schedule_skb), net/core/sock.c (sock_alloc_send_pskb); net.core.rmem_default and
+ *   wmem_default (212,992).
+ * Costs: udp_transmit_cycles and ip_udp_receive_cycles per datagram; calls as in socket.c.
  */
 #include "logic/net/net_internal.h"
 

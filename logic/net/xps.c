@@ -1,11 +1,12 @@
 /*
  * Transmit queues by CPU.
  *
- * Models: netdev_pick_tx() and get_xps_queue() of Linux 4.14 (net/core/dev.c): a socket stays with
- * its queue until the stack says that nothing of it is outstanding.
- * Does not model: maps of several queues per CPU, traffic classes.
- * Timing: none of its own; the cost is within that of the transmission (tcp_transmit_cycles).
- * Sources: Linux 4.14 Documentation/networking/scaling.txt.
+ * What it does: Chooses the transmit queue like netdev_pick_tx() and get_xps_queue() of Linux 4.14
+ *   (net/core/dev.c): a socket keeps its queue until the stack reports that none of its packets is
+ *   outstanding.
+ * Leaves out: maps of several queues per CPU, traffic classes.
+ * Follows: Linux 4.14 Documentation/networking/scaling.txt.
+ * Costs: Part of the transmission (tcp_transmit_cycles).
  */
 #include "logic/net/xps.h"
 

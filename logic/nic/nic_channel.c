@@ -2,13 +2,13 @@
  * Channels of the NIC: a receive queue, a send queue, their completion queues and an event queue
  * with its interrupt, all on one CPU, with one poll function.
  *
- * Models: mlx5e's channels and their NAPI function: send completions (at most 128), then receive
- *   completions (at most the budget), then new receive buffers. With nothing left it is complete,
- *   and then arms both completion queues with its consumer indices: the device compares and
- *   reports at once what came in meanwhile, so that no interrupt is lost and no second look is
- *   needed.
- * Timing: driver_poll_cycles per call, two doorbells to arm.
- * Sources: docs/sources.md#nic.
+ * What it does: Channels and their NAPI function, like mlx5e's: processes send completions (at most
+ *   128), then receive completions (at most the budget), then posts receive buffers. When nothing
+ *   is left it completes and arms both completion queues with their consumer indices: the device
+ *   compares, and reports at once what arrived meanwhile, so no interrupt is lost and no second
+ *   look is needed.
+ * Follows: docs/sources.md#nic.
+ * Costs: driver_poll_cycles per call, two doorbells to arm.
  */
 #include "logic/nic/nic_internal.h"
 

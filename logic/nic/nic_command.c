@@ -1,10 +1,10 @@
 /*
  * Commands to the NIC: a block in host memory that the device reads, executes and writes back.
  *
- * Models: one command at a time per function, waited for by polling its status byte, with sleeps
- *   that grow; a function that is gone is found out by a register that reads as all ones.
- * Does not model: the command interface's own event queue and its pages.
- * Timing: what the device takes, seen at the end of a sleep of 1, 2, 4 .. 32 us.
+ * What it does: Runs one command at a time per function and polls its status byte, with growing
+ *   sleeps. A register that reads as all ones shows that the function is gone.
+ * Leaves out: the command interface's own event queue and its pages.
+ * Costs: The time of the device, rounded up to the end of a sleep of 1, 2, 4 .. 32 us.
  */
 #include "logic/nic/nic_internal.h"
 

@@ -1,10 +1,10 @@
 /*
  * Adaptive moderation of receive interrupts: the state machine.
  *
- * Models: mlx5e's en_rx_am.c (Linux 4.14): profiles, measurement over 64 events, comparison by
- *   bytes, then packets, then events, 10 % as the least difference that counts, parking, tiredness.
- * Does not model: more than one state machine per receive queue.
- * Sources: docs/sources.md#nic (tables, constants); the state machine as that file has it.
+ * What it does: Profiles, measurement over 64 events, comparison by bytes, then packets, then
+ *   events, with differences below 10 % ignored, parking, tiredness.
+ * Leaves out: more than one state machine per receive queue.
+ * Follows: Linux 4.14 mlx5/core/en_rx_am.c; docs/sources.md#nic (tables, constants).
  */
 #include "logic/nic/nic_dim.h"
 

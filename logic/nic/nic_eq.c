@@ -1,10 +1,10 @@
 /*
  * Interrupts of the NIC: event queues, arming of completion queues, moderation that adapts.
  *
- * Models: a handler per channel that consumes events, schedules the channel's poll function and
+ * What it does: A handler per channel consumes events, schedules the channel's poll function and
  *   arms the event queue again.
- * Timing: driver_irq_cycles, the lines of the events, one doorbell.
- * Sources: docs/sources.md#nic.
+ * Follows: docs/sources.md#nic.
+ * Costs: driver_irq_cycles, the cache lines of the events, one doorbell.
  */
 #include "logic/nic/nic_internal.h"
 

@@ -1,15 +1,15 @@
 /*
  * Flow filters of the NIC (ARFS) and rules of the multi-PF switch.
  *
- * Models: mlx5e's en_arfs.c (Linux 4.14). The stack asks from a soft interrupt that a flow be
- *   delivered to a queue; the driver notes the wish in its table and answers at once; a work item
- *   tells the device, one command after the other. A rule that the stack does not need any more
- *   (arfs_may_expire(), for at most 60 rules each filter_scan_ps) is deleted in the same way.
- *   Where a table is full, the flow stays with RSS.
- * Does not model: filters per protocol in tables of their own.
+ * What it does: The stack asks from a soft interrupt that a flow be delivered to a queue. The
+ *   driver notes the wish in its table and returns; a work item sends the commands to the device,
+ *   one after the other. A rule that the stack no longer needs (arfs_may_expire(), for at most 60
+ *   rules per filter_scan_ps) is deleted in the same way. Where a table is full, the flow stays
+ *   with RSS.
+ * Leaves out: filters per protocol in tables of their own.
+ * Follows: Linux 4.14 mlx5/core/en_arfs.c; docs/sources.md#nic.
  * Invariant: one worker at a time brings device and table together; a rule that changes while a
  *   command for it is under way is done once more, so the last wish wins.
- * Sources: docs/sources.md#nic.
  */
 #include "logic/net/arfs.h"
 #include "logic/nic/nic_internal.h"

@@ -1,11 +1,12 @@
 /*
  * Functions of the NIC: probe, open, stop, remove.
  *
- * Models: a PCI driver that makes a network device of each function. Surprise removal: whatever the
- *   driver had handed to the device comes back (packets, pages, mappings); a device that is part of
- *   a team or bond stays registered without carrier, and goes on when its function appears again.
- * Does not model: firmware pages, health polling, resets.
- * Sources: docs/sources.md#nic.
+ * What it does: A PCI driver that makes a network device of each function. After a surprise removal
+ *   the driver takes back what it had handed to the device (packets, pages, mappings); a device
+ *   that is part of a team or bond stays registered without carrier, and continues when its
+ *   function appears again.
+ * Leaves out: firmware pages, health polling, resets.
+ * Follows: docs/sources.md#nic.
  */
 #include "logic/nic/nic_internal.h"
 

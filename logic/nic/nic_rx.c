@@ -1,17 +1,18 @@
 /*
  * Receiving: a ring of buffers, each a part of a page.
  *
- * Models: mlx5e's cyclic receive queue of Linux 4.14. A ring entry keeps its page until the largest
- * packet does not fit behind those that have been received into it; the page then goes to the
- * queue's page cache, mapped as it is, and is posted again once the stack has dropped its
- * references. Completions are found by their owner bit; headers are prefetched; a packet goes up as
- * its headers and one fragment, with the device's hash and checksum result, to GRO. With LRO
- * buffers are 64 KiB, a sixteenth as many; they come back in any order, and are posted again in
- * theirs; headers of merged packets are set right (mlx5e_lro_update_hdr). Does not model: striding
- * receive queues, compressed completions, header splitting. Timing: per packet
- * driver_receive_cycles, the lines of completion, ring entry, page structure and (by the prefetch)
- * headers; per buffer driver_refill_cycles, a part of the ring's line, the page cache and page
- * structure; per poll the doorbell record. Sources: docs/sources.md#nic.
+ * What it does: A cyclic receive queue. A ring entry keeps its page until the largest packet does
+ *   not fit behind those received into it; the page then goes to the queue's page cache, still
+ *   mapped, and is posted again once the stack has dropped its references. The owner bit marks new
+ *   completions; headers are prefetched; a packet goes up to GRO as headers and one fragment, with
+ *   the device's hash and checksum result. With LRO buffers are 64 KiB and a sixteenth as many;
+ *   they complete in any order and are posted again in the order of completion, and the headers of
+ *   merged packets are corrected.
+ * Leaves out: striding receive queues, compressed completions, header splitting.
+ * Follows: Linux 4.14 mlx5/core/en_rx.c (mlx5e_lro_update_hdr); docs/sources.md#nic.
+ * Costs: per packet driver_receive_cycles, the lines of completion, ring entry, page structure and
+ *   (by the prefetch) headers; per buffer driver_refill_cycles, a part of the ring's line, the page
+ *   cache and page structure; per poll the doorbell record.
  */
 #include "logic/nic/nic_internal.h"
 

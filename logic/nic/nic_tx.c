@@ -1,20 +1,20 @@
 /*
  * Sending: a ring of work queue entries of 64 B blocks.
  *
- * Models: mlx5e's send queue of Linux 4.14. A packet is a control segment, an Ethernet segment with
- *   all headers in it (as ConnectX-4 has it for packets that it segments; our data sheet asks for
- *   it always), and a data segment for each fragment, mapped one by one. The doorbell record and
- *   the doorbell are written for each packet unless more follow at once; the last entry before a
- *   doorbell asks for a completion, which stands for all entries up to it. The queue stops while
- *   there may not be room for the largest entry. With octo_sg, a fragment on the node of another
- *   function of the card is mapped for that function and carries its number, so that the NIC
- *   fetches it there.
- * Does not model: several traffic classes, fragment lists, entries that pad the ring's end (an
- *   entry may go around it).
- * Timing: per packet driver_transmit_cycles and driver_fragment_cycles, mappings, the lines of
- *   headers, ring and books, and unless more follow the record and one doorbell; per completed
- *   packet driver_complete_cycles, driver_put_page_cycles per fragment, the lines of the books.
- * Sources: docs/sources.md#nic.
+ * What it does: A packet is a control segment, an Ethernet segment with all headers in it
+ *   (ConnectX-4 asks for that with packets that it segments, our data sheet always), and a data
+ *   segment for each fragment, mapped one by one. The doorbell record and the doorbell are written
+ *   for each packet unless more follow at once; the last entry before a doorbell asks for a
+ *   completion, which stands for all entries up to it. The queue stops while there may not be room
+ *   for the largest entry. With octo_sg, a fragment on the node of another function of the card is
+ *   mapped for that function and carries its number, so that the NIC fetches it there.
+ * Leaves out: Several traffic classes, fragment lists, padding at the end of the ring (an entry may
+ *   wrap around).
+ * Follows: Linux 4.14 mlx5/core/en_tx.c; docs/sources.md#nic.
+ * Costs: Per packet driver_transmit_cycles and driver_fragment_cycles, mappings, the cache lines of
+ *   headers, ring and bookkeeping, and, unless more packets follow, the record and one doorbell;
+ *   per completed packet driver_complete_cycles, driver_put_page_cycles per fragment, the cache
+ *   lines of the bookkeeping.
  */
 #include "logic/nic/nic_internal.h"
 

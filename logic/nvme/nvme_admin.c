@@ -1,11 +1,11 @@
 /*
  * Admin commands of the NVMe driver.
  *
- * Models: one command at a time, waited for by looking at the completion queue, with sleeps that
- *   grow; Identify, queues made, their number negotiated.
- * Does not model: admin interrupts, asynchronous events, log pages.
- * Timing: what the device takes, seen at the end of a sleep of 1, 2, 4 .. 32 us.
- * Sources: NVM Express 1.3, section 5.
+ * What it does: Runs one command at a time and polls the completion queue, with growing sleeps;
+ *   Identify, creation of queues, negotiation of their number.
+ * Leaves out: admin interrupts, asynchronous events, log pages.
+ * Follows: NVM Express 1.3, section 5.
+ * Costs: The time of the device, rounded up to the end of a sleep of 1, 2, 4 .. 32 us.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,12 +1,13 @@
 /*
  * Requests that are waited for, and direct I/O: what a program's read of a raw block device costs.
  *
- * Models: a system call, user memory pinned page by page, the block layer as cycles, the driver's
- *   own work on its cache lines and registers, interrupt, wake-up and context switch.
- * Does not model: the page cache, file systems, plugging and merging, I/O schedulers.
- * Timing: syscall_cycles, pin_cycles (and per page), block_submit_cycles, then the driver; at the
- *   end block_complete_cycles, in the interrupt.
- * Sources: docs/sources.md#c4 (kernel O_DIRECT 4 kB).
+ * What it does: Requests that a thread waits for, and direct I/O on a raw block device: a system
+ *   call, user memory pinned page by page, the block layer as cycles, the driver's work on its
+ *   cache lines and registers, interrupt, wake-up and context switch.
+ * Leaves out: the page cache, file systems, plugging and merging, I/O schedulers.
+ * Follows: docs/sources.md#c4 (kernel O_DIRECT 4 kB).
+ * Costs: syscall_cycles, pin_cycles (and per page), block_submit_cycles, then the driver; at the
+ *   end, in the interrupt, block_complete_cycles.
  */
 #include <errno.h>
 

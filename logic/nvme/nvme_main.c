@@ -1,14 +1,13 @@
 /*
  * NVMe controllers come, go, and are reset.
  *
- * Models: probe (reset, admin queue, Identify, a queue pair with an interrupt per CPU), remove with
- *   shutdown, surprise removal (everything under way ends with -ENODEV), commands that do not come
- *   back (the controller is looked at, reset and set up again; what was under way ends with
- *   -ETIMEDOUT).
- * Does not model: Abort before a reset, several tries, queues in a controller memory buffer.
- * Timing: what the device takes, seen at the end of a sleep; a time-out is found at most half its
- *   time late.
- * Sources: NVM Express 1.3, sections 3.1.5, 7.6; Linux 4.14, drivers/nvme/host/pci.c.
+ * What it does: Probe (reset, admin queue, Identify, a queue pair with an interrupt per CPU),
+ *   remove with shutdown, surprise removal (every outstanding request ends with -ENODEV), time-outs
+ *   (the controller is checked, reset and set up again; outstanding requests end with -ETIMEDOUT).
+ * Leaves out: Abort before a reset, several tries, queues in a controller memory buffer.
+ * Follows: NVM Express 1.3, sections 3.1.5, 7.6; Linux 4.14, drivers/nvme/host/pci.c.
+ * Costs: The time of the device, rounded up to the end of a sleep; a time-out is found at most half
+ *   its time late.
  */
 #include <errno.h>
 

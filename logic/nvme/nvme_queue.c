@@ -1,12 +1,12 @@
 /*
  * Queue pairs of the NVMe driver.
  *
- * Models: submission under a lock per queue, PRP entries and lists over a contiguous buffer,
- *   completions by phase tag, in the interrupt or by polling.
- * Does not model: scattered buffers, metadata, more than one list per request.
- * Timing: nvme_submit_cycles and nvme_complete_cycles per request, nvme_irq_cycles per interrupt,
- *   the lines of entries, one doorbell per request and per batch of completions.
- * Sources: NVM Express 1.3, section 4; Linux 4.14, drivers/nvme/host/pci.c.
+ * What it does: Submits under a lock per queue, with PRP entries and lists over a contiguous
+ *   buffer; finds completions by their phase, in the interrupt or by polling.
+ * Leaves out: scattered buffers, metadata, more than one list per request.
+ * Follows: NVM Express 1.3, section 4; Linux 4.14, drivers/nvme/host/pci.c.
+ * Costs: nvme_submit_cycles and nvme_complete_cycles per request, nvme_irq_cycles per interrupt,
+ *   the cache lines of entries, one doorbell per request and per batch of completions.
  */
 #include <errno.h>
 

@@ -1,11 +1,11 @@
 /*
  * Link aggregation.
  *
- * Models: mode 802.3ad with xmit_hash_policy layer3+4 of Linux 4.14's bonding driver:
- * bond_xmit_hash() over the slaves of the active aggregator in their order. A link that fails
- * leaves it, and all flows are spread anew over the others. Does not model: LACP's packets and
- * timers (the group is configured), several aggregators. Timing: none of its own. Sources:
- * Linux 4.14 drivers/net/bonding/bond_main.c; Documentation/networking/bonding.txt.
+ * What it does: Mode 802.3ad with xmit_hash_policy layer3+4 of Linux 4.14's bonding driver:
+ *   bond_xmit_hash() over the slaves of the active aggregator in their order. A link that fails
+ *   leaves it, and all flows are distributed again over the others.
+ * Leaves out: LACP's packets and timers (the group is configured), several aggregators.
+ * Follows: Linux 4.14 drivers/net/bonding/bond_main.c; Documentation/networking/bonding.txt.
  */
 #include "logic/steering/bonding.h"
 

@@ -1,11 +1,11 @@
 /*
  * The octoNIC's team driver.
  *
- * Models: section 4.2 of the IOctopus paper; see octonic.h.
- * Does not model: teamd's control messages.
- * Timing: a line per rule that is looked up, changed or scanned; work_cycles of the kernel per turn
- * of the worker; what the functions' driver takes for a command.
- * Sources: IOctopus (ASPLOS 2020), section 4; Linux 4.14 drivers/net/team/team.c.
+ * What it does: section 4.2 of the IOctopus paper; see octonic.h.
+ * Leaves out: teamd's control messages.
+ * Follows: IOctopus (ASPLOS 2020), section 4; Linux 4.14 drivers/net/team/team.c.
+ * Costs: A cache line per rule that is looked up, changed or scanned; work_cycles of the kernel per
+ *   turn of the worker; the commands of the functions' driver.
  *
  * Invariants. Rules are freed by the worker alone, so that it may sleep with one. A rule is in the
  * worker's list at most once (queued). moves[f] counts changes that take flows away from function

@@ -1,11 +1,10 @@
 /*
  * Several devices below one.
  *
- * Models: what Linux's team and bonding drivers do for every packet, with static queue numbers
- * instead of a second queueing discipline.
- * Does not model: active-backup, ARP monitoring, address changes at run time.
- * Timing: none of its own.
- * Sources: Linux 4.14 drivers/net/team/team.c, drivers/net/bonding/bond_main.c.
+ * What it does: What Linux's team and bonding drivers do for every packet, with static queue
+ *   numbers instead of a second queueing discipline.
+ * Leaves out: active-backup, ARP monitoring, address changes at run time.
+ * Follows: Linux 4.14 drivers/net/team/team.c, drivers/net/bonding/bond_main.c.
  */
 #include "logic/steering/ports.h"
 
