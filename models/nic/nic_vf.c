@@ -10,8 +10,6 @@
  * Timing: as of physical functions.
  * Sources: SR-IOV 1.1, 2.1, 3.3, 3.4; docs/models/nic.md.
  */
-#include <stdlib.h>
-
 #include "models/nic/nic_internal.h"
 
 /* Requester IDs: functions 1, 2, ... of the device. */

@@ -14,6 +14,7 @@
 
 struct cfg_space;
 struct model;
+struct pcie_function;
 struct pcie_link;
 struct link_dir;
 
@@ -40,6 +41,8 @@ struct pcie_port {
     const char *name;              /* "server.s0.rp1"; for messages */
     /* Of a port that leads away from the root: the bridge whose secondary bus is its link. */
     const struct cfg_space *bridge;
+    /* Of an endpoint's port: the first of its functions (models/pcie/endpoint/pcie_function.h). */
+    struct pcie_function *function;
     /* private to link.c */
     struct pcie_link *link;
     struct link_dir *tx; /* the direction that it transmits */
