@@ -19,23 +19,15 @@ struct nvme_stats {
     uint64_t cmb_fetches;       /* of these, from the controller's own memory */
     uint64_t prp_lists;         /* reads of PRP lists */
     uint64_t cqes, cq_waits;    /* written; that had to wait for room */
-    uint64_t interrupts;        /* MSI-X messages */
     uint64_t bad_doorbells;     /* of queues that do not exist, or out of range */
-    uint64_t unsupported;       /* requests that it does not support */
-    uint64_t resets, function_resets;
-    uint64_t fatal;        /* commands could not be fetched, completions not written */
-    uint64_t media_pages;  /* 4 KiB pages that hold something; never cleared */
-    uint64_t commands_max; /* most under way */
+    uint64_t resets;            /* by CC.EN */
+    uint64_t fatal;             /* commands could not be fetched, completions not written */
+    uint64_t media_pages;       /* 4 KiB pages that hold something; never cleared */
+    uint64_t commands_max;      /* most under way */
 };
 const struct nvme_stats *nvme_stats(const struct model *model);
 /* Of each namespace, as the scenario says. */
 uint64_t nvme_namespace_bytes(const struct model *model);
 uint32_t nvme_namespace_block_bytes(const struct model *model);
-
-/* Surprise removal: from now on it answers nothing on PCIe; what it had under way is lost. */
-void nvme_remove(struct model *model);
-/* Power-on reset of the function, as by a function-level reset (which configuration writes cause by
- * themselves). The media keep their data. */
-void nvme_function_reset(struct model *model);
 
 #endif

@@ -4,13 +4,12 @@
 
 #include "hw/nvme_regs.h"
 #include "models/nvme/nvme.h"
-#include "models/pcie/endpoint/dma.h"
+#include "models/pcie/endpoint/pcie_function.h"
 
 #define NVME_FETCH_MAX     8u /* SQEs in one read */
 #define NVME_LIST_ENTRIES  (NVME_PAGE_BYTES / 8u)
 #define NVME_PAGE_LINES    (NVME_PAGE_BYTES / 64u)
 #define NVME_ADMIN_ENTRIES 4096u
-#define NVME_MSIX_ENTRY    16u
 #define NVME_CMB_BAR       2u
 
 struct nvme;
@@ -104,34 +103,20 @@ struct nvme_namespace {
 };
 
 struct nvme_params {
-    uint32_t lanes, generation, n_queues, queue_entries, n_vectors, n_namespaces;
+    struct pcie_function_params pcie;
+    uint32_t n_queues, queue_entries, n_vectors, n_namespaces;
     uint32_t vendor_id, device_id;
     uint64_t capacity_bytes, transfer_bytes_max, cmb_bytes;
     uint32_t block_bytes;
     int payload; /* enum nvme_payload */
-    sim_time register_ps, enable_ps, command_ps, cmb_ps;
+    sim_time enable_ps, command_ps, cmb_ps;
     sim_time read_ps, write_ps, jitter_ps;
     double read_gbyte_s, write_gbyte_s;
     uint32_t n_channels, fetch_burst, commands_max;
-    uint32_t mps_bytes, tx_queue_tlps;
-    bool extended_tags, function_reset;
-    struct pcie_credits advertise;
-    struct pcie_dma_params dma;
+    bool function_reset;
 };
 
 /* ---- The whole ------------------------------------------------------------------------------- */
-
-/* An MMIO read that is being answered, an MSI-X message. */
-struct nvme_answer {
-    struct nvme *nvme;
-    struct tlp *completion;
-    struct sim_event event;
-};
-struct nvme_message {
-    struct nvme *nvme;
-    struct pcie_dma_request request;
-    uint8_t bytes[4];
-};
 
 enum nvme_state {
     NVME_DISABLED,
@@ -143,11 +128,9 @@ enum nvme_state {
 struct nvme {
     struct nvme_params params;
     struct model *model;
-    struct sim_pool *commands, *pieces, *pages, *answers, *messages;
-    struct cfg_space cfg;
-    struct pcie_dma dma;
+    struct sim_pool *commands, *pieces, *pages;
+    struct pcie_function function;
     bool initialised;
-    bool removed;
     enum nvme_state state;
     uint32_t cc, csts, aqa;
     uint64_t asq, acq;
@@ -163,14 +146,16 @@ struct nvme {
     uint8_t *cmb;
     struct nvme_namespace namespace[NVME_NAMESPACES_MAX];
     uint64_t read_fs_per_byte, write_fs_per_byte; /* of a channel */
-    uint8_t msix_table[NVME_MSIX_ENTRY * NVME_QUEUES_MAX];
-    uint8_t msix_pba[8 * (NVME_QUEUES_MAX / 64)];
     struct nvme_stats stats;
 };
 
 static inline struct nvme *nvme_state(struct model *model)
 {
     return model->state;
+}
+static inline struct nvme *nvme_of(struct pcie_function *function)
+{
+    return SIM_CONTAINER(function, struct nvme, function);
 }
 static inline sim_time nvme_now(const struct nvme *nvme)
 {
@@ -179,7 +164,7 @@ static inline sim_time nvme_now(const struct nvme *nvme)
 /* Nothing new starts. */
 static inline bool nvme_running(const struct nvme *nvme)
 {
-    return nvme->state == NVME_READY && !nvme->removed && (nvme->csts & NVME_CSTS_CFS) == 0;
+    return nvme->state == NVME_READY && !nvme->function.gone && (nvme->csts & NVME_CSTS_CFS) == 0;
 }
 
 /* nvme.c */
@@ -203,7 +188,6 @@ void nvme_queues_delete(struct nvme *nvme);
 void nvme_complete(struct nvme_command *command, enum nvme_status status);
 /* It ends without an answer. */
 void nvme_command_free(struct nvme_command *command);
-void nvme_msix_unmask(struct nvme *nvme);
 
 /* nvme_admin.c */
 void nvme_admin(struct nvme_command *command);

@@ -18,43 +18,10 @@
 
 /* ---- Interrupts ------------------------------------------------------------------------------ */
 
-static void message_sent(struct pcie_dma_request *request, enum pcie_dma_status status)
-{
-    struct nvme_message *message = SIM_CONTAINER(request, struct nvme_message, request);
-    (void)status;
-    sim_pool_put(message->nvme->messages, message);
-}
-
-static void send_message(struct nvme *nvme, uint64_t address, uint32_t data)
-{
-    struct nvme_message *message = sim_pool_get(nvme->messages);
-    message->nvme = nvme;
-    memcpy(message->bytes, &data, sizeof(data));
-    message->request = (struct pcie_dma_request){ .iova = { address },
-                                                  .bytes = sizeof(message->bytes),
-                                                  .buffer = message->bytes,
-                                                  .done = message_sent };
-    nvme->stats.interrupts++;
-    pcie_dma_write(&nvme->dma, &message->request, nvme_now(nvme));
-}
-
 static void interrupt(struct nvme *nvme, const struct nvme_cq *cq)
 {
-    uint64_t address;
-    uint32_t data;
-    if (cq->interrupts &&
-        cfg_msix_message(&nvme->cfg, nvme->msix_table, nvme->msix_pba, cq->vector, &address, &data))
-        send_message(nvme, address, data);
-}
-
-void nvme_msix_unmask(struct nvme *nvme)
-{
-    uint64_t address;
-    uint32_t data;
-    unsigned vector;
-    while (cfg_msix_take_pending(&nvme->cfg, nvme->msix_table, nvme->msix_pba, &vector, &address,
-                                 &data))
-        send_message(nvme, address, data);
+    if (cq->interrupts)
+        pcie_function_interrupt(&nvme->function, cq->vector);
 }
 
 /* ---- Completion ------------------------------------------------------------------------------ */
@@ -219,7 +186,7 @@ static void fetch_from(struct nvme *nvme, struct nvme_sq *sq)
     uint32_t available = (sq->tail + sq->entries - sq->head) % sq->entries;
     uint32_t n = SIM_MIN(available, nvme->params.fetch_burst);
     uint64_t iova = sq->iova + (uint64_t)sq->head * NVME_SQE_BYTES;
-    uint64_t from_cmb = iova - cfg_bar_base(&nvme->cfg, NVME_CMB_BAR);
+    uint64_t from_cmb = iova - cfg_bar_base(&nvme->function.cfg, NVME_CMB_BAR);
     n = SIM_MIN(n, sq->entries - sq->head);
     n = SIM_MIN(n, nvme->params.commands_max - nvme->n_commands);
     sq->fetching = true;

@@ -14,6 +14,7 @@
 #include "hw/pci_regs.h"
 #include "models/numa/physmem.h"
 #include "models/nvme/nvme.h"
+#include "models/pcie/endpoint/pcie_function.h"
 #include "models/pcie/link/link.h"
 
 #define MEMORY_BYTES (UINT64_C(256) << 20)
@@ -437,7 +438,7 @@ static void test_registers(void **state)
     write_at(&r, BAR + NVME_REG_CC, 4,
              NVME_CC_IOSQES(6) | NVME_CC_IOCQES(4) | NVME_CC_SHN_NORMAL | NVME_CC_EN);
     assert_int_equal(status(&r), NVME_CSTS_RDY | NVME_CSTS_SHST_COMPLETE);
-    nvme_remove(r.nvme);
+    pcie_function_remove(r.nvme, 0);
     assert_int_equal(read_at(&r, BAR + NVME_REG_VS, 4), UINT64_MAX - 1);
     close_rig(&r);
 }
@@ -811,7 +812,7 @@ static void test_function_reset(void **state)
     assert_int_equal(create(&r, &r.io, 1), NVME_SC_SUCCESS);
     assert_int_equal(command(&r, &r.io, io_at(false, 0, 8, at + 4096, 0), NULL), 0);
     expect(&r, at + 4096, 5, 4096, true);
-    assert_int_equal(nvme_stats(r.nvme)->function_resets, 1);
+    assert_int_equal(r.nvme->ports[0].function->stats.resets, 1);
     close_rig(&r);
 }
 

@@ -13,6 +13,7 @@
 #include "models/base/payload.h"
 #include "models/nvme/nvme.h"
 #include "models/os/os.h"
+#include "models/pcie/endpoint/pcie_function.h"
 
 #define HOST(NAME, IOMMU)                                                  \
     NAME " = { ports = ( { name = \"rp0\"; socket = 0; lanes = 8; },"      \
@@ -357,9 +358,10 @@ static void all_tests(struct rig *r)
     }
     run(r, 1, test_refused);
     const struct nvme_stats *stats = nvme_stats(ssd(r));
-    assert_int_equal(stats->errors + stats->bad_doorbells + stats->unsupported + stats->fatal, 0);
+    const struct pcie_function_stats *front = &ssd(r)->ports[0].function->stats;
+    assert_int_equal(stats->errors + stats->bad_doorbells + front->unsupported + stats->fatal, 0);
     assert_true(stats->prp_lists > 0);
-    assert_int_equal(stats->interrupts > 0, !r->params.polled);
+    assert_int_equal(front->interrupts > 0, !r->params.polled);
 }
 
 static void local(const char *iommu, const char *more)
@@ -424,7 +426,7 @@ static void test_polled(void **state)
     rig_open(&r, text);
     run(&r, 2, test_data);
     run(&r, 1, test_refused);
-    assert_int_equal(nvme_stats(ssd(&r))->interrupts, 0);
+    assert_int_equal(ssd(&r)->ports[0].function->stats.interrupts, 0);
     rig_close(&r);
     g_free(text);
 }
@@ -450,7 +452,7 @@ static void test_vanishes(void **state)
     k_thread_new(r.kernel, "reader", 1, one_body, &r);
     sim_run(r.w.sim, sim_now(r.w.sim) + 100 * SIM_PS_PER_US, NULL);
     sim_time pulled_ps = sim_now(r.w.sim);
-    nvme_remove(ssd(&r));
+    pcie_function_remove(ssd(&r), 0);
     wait_for(&r, 1);
     assert_true(sim_now(r.w.sim) - pulled_ps <= 200 * SIM_PS_PER_MS);
     assert_int_equal(nvme_submit(r.nvme, &(struct nvme_request){ .nsid = 1 }), -ENODEV);
