@@ -33,7 +33,7 @@ void gpu_channel_fail(struct gpu_channel *channel, enum gpu_channel_status statu
     }
     channel->status = status;
     channel->gpu->stats.failures++;
-    gpu_interrupt(channel->gpu, channel->idx);
+    pcie_function_interrupt(&channel->gpu->function, channel->idx);
 }
 
 /* ---- Ends of commands ------------------------------------------------------------------------ */
@@ -59,7 +59,7 @@ void gpu_channel_ended(struct gpu_channel *channel)
     if ((c->launch & (GPU_RELEASE | GPU_RELEASE_TIME)) != 0)
         release_semaphore(channel);
     if ((c->launch & GPU_INTERRUPT) != 0)
-        gpu_interrupt(channel->gpu, channel->idx);
+        pcie_function_interrupt(&channel->gpu->function, channel->idx);
     channel->get++;
     channel->running = false;
     channel->begun = false;
@@ -110,7 +110,7 @@ static void fetch(struct gpu_channel *channel)
                                    .independent = true,
                                    .done = fetched };
     channel->waiting = true;
-    pcie_dma_read(&channel->gpu->dma, &channel->request, gpu_now(channel->gpu));
+    pcie_dma_read(&channel->gpu->function.dma, &channel->request, gpu_now(channel->gpu));
 }
 
 static void next_command(struct gpu_channel *channel)

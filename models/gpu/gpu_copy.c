@@ -118,7 +118,7 @@ static void flush(struct gpu_channel *channel)
                                                   .buffer = channel->flushed,
                                                   .done = flush_done };
     channel->waiting = true;
-    pcie_dma_read(&channel->gpu->dma, &channel->request, gpu_now(channel->gpu));
+    pcie_dma_read(&channel->gpu->function.dma, &channel->request, gpu_now(channel->gpu));
 }
 
 static void chunk_ends(struct gpu_chunk *chunk)
@@ -165,7 +165,7 @@ static void write_chunk(struct gpu_chunk *chunk, sim_time at_ps)
                                                 .bytes = chunk->bytes,
                                                 .buffer = chunk->buffer,
                                                 .done = chunk_written };
-    pcie_dma_write(&gpu->dma, &chunk->request, at_ps);
+    pcie_dma_write(&gpu->function.dma, &chunk->request, at_ps);
 }
 
 static void chunk_read(struct pcie_dma_request *request, enum pcie_dma_status status)
@@ -190,7 +190,7 @@ static void read_chunk(struct gpu_chunk *chunk)
                                                 .buffer = chunk->buffer,
                                                 .independent = true,
                                                 .done = chunk_read };
-    pcie_dma_read(&gpu->dma, &chunk->request, gpu_now(gpu));
+    pcie_dma_read(&gpu->function.dma, &chunk->request, gpu_now(gpu));
 }
 
 /* Device memory is read, and if it stays there written, in turn. */

@@ -4,9 +4,7 @@
 
 #include "hw/gpu_regs.h"
 #include "models/gpu/gpu.h"
-#include "models/pcie/config/config_space.h"
-#include "models/pcie/endpoint/dma.h"
-#include "models/pcie/link/port.h"
+#include "models/pcie/endpoint/pcie_function.h"
 
 #define GPU_FETCH_MAX   8u /* commands read at once */
 #define GPU_CHUNK_BYTES 4096u
@@ -31,11 +29,11 @@ struct gpu_post {
     uint8_t bytes[sizeof(struct gpu_semaphore)];
 };
 
-/* Something read from a base address, to be answered. */
-struct gpu_answer {
+/* A read of the aperture that is to be answered. */
+struct gpu_read {
     struct gpu_device *gpu;
     struct tlp *request;
-    uint64_t offset; /* in memory, if it is that */
+    uint64_t offset; /* in memory */
     struct sim_event event;
 };
 
@@ -80,34 +78,29 @@ struct gpu_channel {
 };
 
 struct gpu_params {
-    uint32_t device_id, lanes, generation, mps_bytes, tx_queue_tlps, copy_engines, address_bits;
+    struct pcie_function_params pcie;
+    uint32_t device_id, copy_engines, address_bits;
     uint64_t memory_bytes, aperture_bytes;
     double memory_gbyte_s, inbound_read_gbyte_s, inbound_write_gbyte_s, clock_mhz;
-    sim_time copy_start_ps, launch_ps, store_ps, inbound_write_ps, inbound_read_ps, register_ps;
+    sim_time copy_start_ps, launch_ps, store_ps, inbound_write_ps, inbound_read_ps;
     sim_time clock_ps, poll_ps, timer_ps;
-    bool extended_tags;
-    struct pcie_credits advertise;
-    struct pcie_dma_params dma;
 };
 
 struct gpu_stats {
-    uint64_t copies, copy_bytes, launches, semaphores, interrupts;
+    uint64_t copies, copy_bytes, launches, semaphores;
     uint64_t aperture_read_bytes, aperture_write_bytes;
-    uint64_t failures, unsupported, bad_doorbells;
+    uint64_t failures, bad_doorbells;
 };
 
 struct gpu_device {
     struct gpu_params params;
     struct model *model;
-    struct cfg_space cfg;
-    struct pcie_dma dma;
+    struct pcie_function function;
     uint8_t **block; /* of memory; NULL: zeros */
     uint64_t n_blocks;
-    struct sim_pool *chunks, *posts, *answers;
+    struct sim_pool *chunks, *posts, *reads;
     struct gpu_channel channel[GPU_CHANNELS_MAX];
     uint32_t n_channels;
-    uint8_t msix_table[16 * GPU_MSIX_VECTORS];
-    uint8_t msix_pba[8];
     sim_time memory_free_ps; /* when the memory has served the copies that were begun */
     sim_time read_free_ps, write_free_ps, write_seen_ps; /* of the aperture */
     struct tlp *write_head, **write_tail;                /* on their way into memory */
@@ -119,6 +112,10 @@ struct gpu_device {
 static inline struct gpu_device *gpu_device_of(const struct model *model)
 {
     return model->state;
+}
+static inline struct gpu_device *gpu_of(struct pcie_function *function)
+{
+    return SIM_CONTAINER(function, struct gpu_device, function);
 }
 static inline sim_time gpu_now(const struct gpu_device *gpu)
 {
@@ -145,16 +142,14 @@ static inline bool gpu_reaches(const struct gpu_device *gpu, uint64_t address, u
  */
 void gpu_post(struct gpu_device *gpu, uint64_t address, const void *bytes, uint32_t n,
               sim_time at_ps);
-void gpu_interrupt(struct gpu_device *gpu, uint32_t vector);
 uint64_t gpu_timer_ns(const struct gpu_device *gpu);
 
 /* gpu_memory.c: contents; within the memory. */
 void gpu_load(const struct gpu_device *gpu, uint64_t offset, void *to, uint64_t bytes, bool bulk);
 void gpu_store(struct gpu_device *gpu, uint64_t offset, const void *from, uint64_t bytes,
                bool bulk);
-/* The aperture takes the TLP; the credits of a read go back when its service begins. */
-void gpu_aperture_write(struct gpu_device *gpu, struct tlp *tlp);
-void gpu_aperture_read(struct gpu_device *gpu, struct tlp *tlp);
+/* A read or write of the aperture; its credits go back when its service begins. */
+void gpu_aperture_request(struct pcie_function *function, uint64_t offset, struct tlp *tlp);
 void gpu_memory_init(struct gpu_device *gpu);
 /* All zeros; what others have written and has not landed is dropped. */
 void gpu_memory_clear(struct gpu_device *gpu);

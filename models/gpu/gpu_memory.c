@@ -91,14 +91,14 @@ static void write_lands(struct sim *sim, struct sim_event *event)
     tlp_free(gpu->model->pcie, tlp);
 }
 
-void gpu_aperture_write(struct gpu_device *gpu, struct tlp *tlp)
+static void aperture_write(struct gpu_device *gpu, uint64_t offset, struct tlp *tlp)
 {
     sim_time start_ps = SIM_MAX(gpu_now(gpu), gpu->write_free_ps);
     gpu->write_free_ps = start_ps +
                          gpu_bytes_ps(tlp->length_bytes, gpu->params.inbound_write_gbyte_s);
-    pcie_port_release(&gpu->model->ports[0], TLP_POSTED, tlp_data_credits(tlp), start_ps);
+    pcie_function_buffer_free(&gpu->function, tlp, start_ps);
     gpu->stats.aperture_write_bytes += tlp->length_bytes;
-    tlp->address -= cfg_bar_base(&gpu->cfg, GPU_MEMORY_BAR);
+    tlp->address = offset;
     tlp->tail_ps = gpu->write_seen_ps = gpu->write_free_ps + gpu->params.inbound_write_ps;
     tlp->next = NULL;
     if (gpu->write_head == NULL)
@@ -109,50 +109,47 @@ void gpu_aperture_write(struct gpu_device *gpu, struct tlp *tlp)
 
 /* ---- Reads of others ------------------------------------------------------------------------- */
 
-/* Completions end at multiples of Max_Payload_Size, which are multiples of the read completion
- * boundary of endpoints (2.3.1.1). */
-static void answer_leaves(struct sim *sim, struct sim_event *event)
+static void read_leaves(struct sim *sim, struct sim_event *event)
 {
-    struct gpu_answer *answer = SIM_CONTAINER(event, struct gpu_answer, event);
-    struct gpu_device *gpu = answer->gpu;
-    struct model *model = gpu->model;
-    struct tlp *request = answer->request;
-    uint64_t address = request->address, mps = cfg_mps_bytes(&gpu->cfg);
-    unsigned remaining = request->length_bytes;
-    while (remaining != 0) {
-        unsigned n = (unsigned)SIM_MIN(remaining, mps - (address & (mps - 1)));
-        struct tlp *completion = tlp_completion(model->pcie, request, gpu->cfg.id, TLP_SC);
-        completion->address = address;
-        completion->byte_count = (uint16_t)remaining;
-        completion->length_bytes = (uint16_t)n;
-        completion->bulk = request->bulk;
-        tlp_payload_new(model->pcie, completion);
-        gpu_load(gpu, answer->offset + (address - request->address), completion->payload, n,
-                 request->bulk);
-        pcie_port_send(&model->ports[0], completion, sim_now(sim));
-        address += n;
-        remaining -= n;
+    struct gpu_read *read = SIM_CONTAINER(event, struct gpu_read, event);
+    struct gpu_device *gpu = read->gpu;
+    struct tlp *request = read->request;
+    (void)sim;
+    for (unsigned at = 0; at < request->length_bytes && !gpu->function.gone;) {
+        struct tlp *completion = pcie_function_data(&gpu->function, request, at);
+        const unsigned n = completion->length_bytes;
+        gpu_load(gpu, read->offset + at, completion->payload, n, request->bulk);
+        pcie_function_answer(&gpu->function, completion, 0);
+        at += n;
     }
-    tlp_free(model->pcie, request);
-    sim_pool_put(gpu->answers, answer);
+    tlp_free(gpu->model->pcie, request);
+    sim_pool_put(gpu->reads, read);
 }
 
-void gpu_aperture_read(struct gpu_device *gpu, struct tlp *tlp)
+static void aperture_read(struct gpu_device *gpu, uint64_t offset, struct tlp *tlp)
 {
-    struct gpu_answer *answer = sim_pool_get(gpu->answers);
+    struct gpu_read *read = sim_pool_get(gpu->reads);
     sim_time now_ps = gpu_now(gpu), start_ps = SIM_MAX(now_ps, gpu->read_free_ps);
     gpu->read_free_ps = start_ps +
                         gpu_bytes_ps(tlp->length_bytes, gpu->params.inbound_read_gbyte_s);
     sim_time at_ps = SIM_MAX(gpu->read_free_ps, now_ps + gpu->params.inbound_read_ps);
     /* Not at the same time: the last write's event may come to be after this one. */
     at_ps = SIM_MAX(at_ps, gpu->write_seen_ps + 1);
-    pcie_port_release(&gpu->model->ports[0], TLP_NON_POSTED, tlp_data_credits(tlp), start_ps);
+    pcie_function_buffer_free(&gpu->function, tlp, start_ps);
     gpu->stats.aperture_read_bytes += tlp->length_bytes;
-    answer->gpu = gpu;
-    answer->request = tlp;
-    answer->offset = tlp->address - cfg_bar_base(&gpu->cfg, GPU_MEMORY_BAR);
-    sim_event_init(&answer->event, answer_leaves);
-    sim_schedule(gpu->model->sim, &answer->event, at_ps);
+    read->gpu = gpu;
+    read->request = tlp;
+    read->offset = offset;
+    sim_event_init(&read->event, read_leaves);
+    sim_schedule(gpu->model->sim, &read->event, at_ps);
+}
+
+void gpu_aperture_request(struct pcie_function *function, uint64_t offset, struct tlp *tlp)
+{
+    if (tlp->type == TLP_MRD)
+        aperture_read(gpu_of(function), offset, tlp);
+    else
+        aperture_write(gpu_of(function), offset, tlp);
 }
 
 /* ---- Set-up, checks -------------------------------------------------------------------------- */
