@@ -11,7 +11,8 @@
 #include <stdint.h>
 
 #define NIC_VENDOR_ID    0x15b3u
-#define NIC_DEVICE_ID    0x1013u /* physical function */
+#define NIC_DEVICE_ID    0x1013u   /* physical function */
+#define NIC_CLASS_CODE   0x020000u /* Ethernet controller */
 #define NIC_VF_DEVICE_ID 0x1014u
 
 /* ---- BAR 0: registers, 4 bytes each unless said otherwise ------------------------------------ */

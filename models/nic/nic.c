@@ -15,13 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hw/pci_regs.h"
 #include "models/nic/nic_internal.h"
-#include "models/pcie/endpoint/endpoint.h"
 
 #define DOORBELL_BYTES 8u
 #define QUEUES_MAX     1024u
-#define MSIX_ENTRY     16u
+#define READS_MIN      5u  /* fetches of a send queue, and one of its data */
 #define STAMP_EVERY    17u /* writes: data and completions both, whatever turns they take */
 
 static const char *const firmware_names[] = { "standard", "octonic", NULL };
@@ -32,10 +30,9 @@ static const struct param_desc nic_params_table[] = {
           PROV_DATASHEET, FROM_A5, "physical functions, each with a PCIe port: p0, p1, ..."),
     PARAM("vfs", PARAM_U32, struct nic, params.n_vfs, 0, 0, NIC_VFS_MAX, PROV_NONE, "",
           "virtual functions that each physical function may have; 0: no SR-IOV capability"),
-    PARAM("lanes", PARAM_U32, struct nic, params.lanes, 16, 1, 16, PROV_DATASHEET, FROM_A5,
-          "of the port of each function: 16, or 8 with two, or 4 with four of them"),
-    PARAM("generation", PARAM_U32, struct nic, params.generation, 3, 1, 5, PROV_DATASHEET, FROM_A5,
-          "highest PCIe generation"),
+    PCIE_FUNCTION_PARAMS(struct nic, params.pcie, FROM_A5, /* lanes */ 16, /* payload */ 512,
+                         PROV_ESTIMATE, /* extended tags */ 1, PROV_DATASHEET, /* queue */ 4,
+                         /* credits */ 64, 256, 16, /* register */ 300, /* reads */ 64),
     PARAM_ONE_OF("firmware", struct nic, params.firmware, NIC_FIRMWARE_STANDARD, firmware_names,
                  PROV_PUBLISHED, FROM_A5,
                  "standard: a MAC per function, the switch goes by MAC; octonic: one MAC, the "
@@ -48,8 +45,6 @@ static const struct param_desc nic_params_table[] = {
           "wire"),
     PARAM("receive_latency_ns", PARAM_TIME, struct nic, params.receive_ps, 225, 0, 10000,
           PROV_ESTIMATE, FROM_A5, "last bit to the first write"),
-    PARAM("register_latency_ns", PARAM_TIME, struct nic, params.register_ps, 300, 0, 10000,
-          PROV_ESTIMATE, FROM_A5, "a register's read to its answer"),
     PARAM("command_latency_us", PARAM_TIME, struct nic, params.command_ps, 10, 0, 100000,
           PROV_ESTIMATE, FROM_A5, "a command's block to its effect: what a rule's update takes"),
     PARAM("queues", PARAM_U32, struct nic, params.n_queues, 128, 1, QUEUES_MAX, PROV_ESTIMATE,
@@ -81,24 +76,6 @@ static const struct param_desc nic_params_table[] = {
           PROV_DATASHEET, FROM_A5, "a merged packet is completed so long after its first segment"),
     PARAM("mtu_bytes", PARAM_U32, struct nic, params.mtu_bytes, 1500, 576, 9600, PROV_PUBLISHED,
           FROM_A5, "longest packet, without Ethernet header"),
-    PARAM("mps_bytes", PARAM_U32, struct nic, params.mps_bytes, 512, 128, 4096, PROV_ESTIMATE,
-          FROM_A5, "Max_Payload_Size it supports"),
-    PARAM("tx_queue_tlps", PARAM_U32, struct nic, params.tx_queue_tlps, 4, 1, 64, PROV_ESTIMATE,
-          FROM_A5, "TLPs that wait for a function's link, per class"),
-    PARAM("extended_tags", PARAM_BOOL, struct nic, params.extended_tags, 1, 0, 1, PROV_DATASHEET,
-          FROM_A5, "256 tags instead of 32"),
-    PARAM("posted_header_credits", PARAM_U32, struct nic, params.advertise.header[TLP_POSTED], 64,
-          1, 127, PROV_ESTIMATE, "docs/sources.md#g", "its receive buffers"),
-    PARAM("posted_data_credits", PARAM_U32, struct nic, params.advertise.data[TLP_POSTED], 256, 32,
-          2047, PROV_ESTIMATE, "docs/sources.md#g", "its receive buffers, units of 16 bytes"),
-    PARAM("non_posted_header_credits", PARAM_U32, struct nic,
-          params.advertise.header[TLP_NON_POSTED], 16, 1, 127, PROV_ESTIMATE, "docs/sources.md#g",
-          "its receive buffers"),
-    PARAM("completion_timeout_us", PARAM_TIME, struct nic, params.dma.completion_timeout_ps, 50000,
-          50, 64e6, PROV_DATASHEET, "docs/models/dma.md#sources",
-          "a read without its data for so long is given up"),
-    PARAM("read_requests_max", PARAM_U32, struct nic, params.dma.read_tlps_max, 64, 5, 256,
-          PROV_ESTIMATE, FROM_A5, "read requests in flight per function"),
     { .type = PARAM_END },
 };
 
@@ -125,7 +102,9 @@ static const struct param_desc nic_params_table[] = {
         FUNCTION_STAT(PF, "eqes", eqes, "1", "events written"),                                \
         FUNCTION_STAT(PF, "timer_events", timer_events, "1",                                   \
                       "events that waited for the time of moderation"),                        \
-        FUNCTION_STAT(PF, "interrupts", interrupts, "1", "MSI-X messages sent"),               \
+        STAT_PART("pf" #PF "_interrupts", STAT_COUNTER, struct nic,                            \
+                  function[PF].pcie.stats.interrupts, "1", "MSI-X messages sent",              \
+                  params.n_functions, PF),                                                     \
         FUNCTION_STAT(PF, "dma_read_bytes", read_bytes, "bytes", "asked for by DMA reads"),    \
         FUNCTION_STAT(PF, "dma_write_bytes", write_bytes, "bytes", "sent by DMA writes")
 
@@ -166,21 +145,22 @@ static const struct stat_desc nic_stats_table[] = {
 void nic_dma_read(struct nic_function *function, struct pcie_dma_request *request)
 {
     function->stats.read_bytes += request->bytes;
-    pcie_dma_read(&function->dma, request, nic_now(function->nic));
+    pcie_dma_read(&function->pcie.dma, request, nic_now(function->nic));
 }
 
 void nic_dma_write(struct nic_function *function, struct pcie_dma_request *request)
 {
     function->stats.write_bytes += request->bytes;
-    pcie_dma_write(&function->dma, request, nic_now(function->nic));
+    pcie_dma_write(&function->pcie.dma, request, nic_now(function->nic));
 }
 
 /* ---- Registers ------------------------------------------------------------------------------- */
 
-static uint32_t read_register(const struct nic_function *function, uint64_t offset)
+uint32_t nic_register_read(struct pcie_function *pcie, uint64_t offset)
 {
+    const struct nic_function *function = nic_function_of(pcie);
     const struct nic *nic = function->nic;
-    bool vf = function->pf != NULL;
+    const bool vf = nic_is_vf(function);
     switch (offset) {
     case NIC_REG_VERSION: return NIC_VERSION;
     case NIC_REG_FIRMWARE: return vf ? NIC_FIRMWARE_STANDARD : (uint32_t)nic->params.firmware;
@@ -197,19 +177,6 @@ static uint32_t read_register(const struct nic_function *function, uint64_t offs
     case NIC_REG_COMMAND_LOW: return function->command.low;
     default: return 0;
     }
-}
-
-/* One aligned double word; false: none of the three areas. */
-static uint32_t read_word(const struct nic_function *function, uint64_t offset)
-{
-    uint32_t value = 0;
-    if (offset - NIC_MSIX_TABLE < sizeof(function->msix_table))
-        memcpy(&value, &function->msix_table[offset - NIC_MSIX_TABLE], 4);
-    else if (offset - NIC_MSIX_PBA < sizeof(function->msix_pba))
-        memcpy(&value, &function->msix_pba[offset - NIC_MSIX_PBA], 4);
-    else
-        value = read_register(function, offset);
-    return value;
 }
 
 static uint16_t queue_at(uint64_t offset)
@@ -233,135 +200,16 @@ static void ring_doorbell(struct nic_function *function, uint64_t offset, uint32
         function->nic->stats.bad_doorbells++;
 }
 
-/* One aligned double word. */
-static void write_word(struct nic_function *function, uint64_t offset, uint32_t value)
+void nic_register_write(struct pcie_function *pcie, uint64_t offset, uint32_t value)
 {
+    struct nic_function *function = nic_function_of(pcie);
     if (offset >= NIC_DOORBELL_SQ(0) && offset < NIC_MSIX_TABLE) {
         if (offset % DOORBELL_BYTES == 0)
             ring_doorbell(function, offset, value);
-    } else if (offset - NIC_MSIX_TABLE < sizeof(function->msix_table)) {
-        memcpy(&function->msix_table[offset - NIC_MSIX_TABLE], &value, 4);
-        nic_msix_unmask(function);
     } else if (offset == NIC_REG_COMMAND_LOW) {
         function->command.low = value;
     } else if (offset == NIC_REG_COMMAND_HIGH) {
         nic_command_start(function, (uint64_t)value << 32 | function->command.low);
-    }
-}
-
-static void take_write(struct nic_function *function, const struct tlp *tlp)
-{
-    uint64_t offset = tlp->address - cfg_bar_base(&function->cfg, 0);
-    bool ours = cfg_bar_match(&function->cfg, tlp->address, tlp->length_bytes) == 0 &&
-                tlp->address % 4 == 0 && tlp->length_bytes % 4 == 0;
-    if (!ours) {
-        function->nic->stats.unsupported++;
-        return;
-    }
-    for (unsigned i = 0; i < tlp->length_bytes; i += 4) {
-        uint32_t value;
-        memcpy(&value, tlp->payload + i, 4);
-        write_word(function, offset + i, value);
-    }
-}
-
-static void answer_leaves(struct sim *sim, struct sim_event *event)
-{
-    struct nic_answer *answer = SIM_CONTAINER(event, struct nic_answer, event);
-    struct nic_function *function = answer->function;
-    struct model *model = function->nic->model;
-    if (function->removed)
-        tlp_free(model->pcie, answer->completion);
-    else
-        pcie_port_send(&model->ports[function->port], answer->completion, sim_now(sim));
-    sim_pool_put(function->nic->answers, answer);
-}
-
-static void answer_read(struct nic_function *function, struct tlp *tlp)
-{
-    struct nic *nic = function->nic;
-    struct model *model = nic->model;
-    bool ours = cfg_bar_match(&function->cfg, tlp->address, tlp->length_bytes) == 0 &&
-                tlp->length_bytes <= DOORBELL_BYTES &&
-                tlp->address % 4 + tlp->length_bytes <= DOORBELL_BYTES;
-    struct nic_answer *answer = sim_pool_get(nic->answers);
-    answer->function = function;
-    answer->completion = tlp_completion(model->pcie, tlp, function->cfg.id, ours ? TLP_SC : TLP_UR);
-    if (ours) {
-        uint64_t offset = tlp->address - cfg_bar_base(&function->cfg, 0);
-        uint32_t words[2] = { read_word(function, offset & ~UINT64_C(3)),
-                              read_word(function, (offset & ~UINT64_C(3)) + 4) };
-        tlp_payload_new(model->pcie, answer->completion);
-        memcpy(answer->completion->payload, (const uint8_t *)words + offset % 4, tlp->length_bytes);
-    } else {
-        nic->stats.unsupported++;
-    }
-    sim_event_init(&answer->event, answer_leaves);
-    sim_schedule_in(model->sim, &answer->event, nic->params.register_ps);
-}
-
-/* ---- TLPs ------------------------------------------------------------------------------------ */
-
-static void answer_config(struct nic_function *function, struct tlp *tlp)
-{
-    struct model *model = function->nic->model;
-    struct tlp *completion = cfg_answer(&function->cfg, model->pcie, tlp);
-    if (function->pf == NULL) {
-        model->ports[function->port].mps_bytes = cfg_mps_bytes(&function->cfg);
-        nic_vfs_follow(function);
-    }
-    nic_msix_unmask(function);
-    pcie_port_send(&model->ports[function->port], completion, sim_now(model->sim));
-    if (cfg_take_flr(&function->cfg))
-        nic_function_restart(function);
-}
-
-static void refuse(struct nic_function *function, struct tlp *tlp)
-{
-    struct model *model = function->nic->model;
-    function->nic->stats.unsupported++;
-    pcie_port_send(&model->ports[function->port],
-                   tlp_completion(model->pcie, tlp, function->cfg.id, TLP_UR), sim_now(model->sim));
-}
-
-static void take_request(struct nic_function *function, struct tlp *tlp)
-{
-    switch ((enum tlp_type)tlp->type) {
-    case TLP_CFG_RD0:
-    case TLP_CFG_WR0: answer_config(function, tlp); break;
-    case TLP_MRD: answer_read(function, tlp); break;
-    case TLP_MWR: take_write(function, tlp); break;
-    case TLP_MSG: break;
-    default: refuse(function, tlp); break;
-    }
-}
-
-static void nic_receive(struct model *model, uint32_t port, struct tlp *tlp)
-{
-    struct nic_function *pf = &nic_of(model)->function[port];
-    struct nic_function *function = pf->vf == NULL ? pf : nic_vf_target(pf, tlp);
-    if (tlp_class_of(tlp) == TLP_COMPLETION) {
-        pcie_dma_receive(&function->dma, tlp);
-        return;
-    }
-    pcie_port_release(&model->ports[port], tlp_class_of(tlp), tlp_data_credits(tlp),
-                      sim_now(model->sim));
-    if (function == NULL) /* a configuration request for a function that is not there */
-        refuse(pf, tlp);
-    else if (!function->removed)
-        take_request(function, tlp);
-    tlp_free(model->pcie, tlp);
-}
-
-/* A port's functions share its transmitter, in turn. */
-static void nic_credit(struct model *model, uint32_t port)
-{
-    struct nic *nic = nic_of(model);
-    struct nic_function *pf = &nic->function[port];
-    uint32_t n = 1 + nic->params.n_vfs, first = nic->next_credit++ % n;
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t which = (first + i) % n;
-        pcie_dma_credit(which == 0 ? &pf->dma : &pf->vf[which - 1].dma);
     }
 }
 
@@ -381,45 +229,26 @@ static void check_params(const struct model *model, const struct nic_params *par
 {
     if (params->n_functions == 3)
         mistake(model, errors, "functions", 3, "1, 2 or 4");
-    if (params->n_functions * params->lanes > 16)
-        mistake(model, errors, "lanes", params->lanes, "at most 16 lanes over all functions");
+    if (params->n_functions * params->pcie.lanes > 16)
+        mistake(model, errors, "lanes", params->pcie.lanes, "at most 16 lanes over all functions");
     if ((params->prefetch_blocks & (params->prefetch_blocks - 1)) != 0)
         mistake(model, errors, "wqe_prefetch_blocks", params->prefetch_blocks, "a power of two");
-    if ((params->mps_bytes & (params->mps_bytes - 1)) != 0)
-        mistake(model, errors, "mps_bytes", params->mps_bytes, "a power of two");
+    if (params->pcie.dma.read_tlps_max - 1 < READS_MIN - 1)
+        mistake(model, errors, "read_requests_max", params->pcie.dma.read_tlps_max,
+                "at least 5, for descriptors beside data; or 0");
     if (params->rx_buffer_bytes < params->mtu_bytes + 14)
         mistake(model, errors, "rx_buffer_bytes", params->rx_buffer_bytes, "room for a packet");
     if (params->tx_buffer_bytes < params->mtu_bytes + 14)
         mistake(model, errors, "tx_buffer_bytes", params->tx_buffer_bytes, "room for a packet");
 }
 
-/* Configuration space and everything else as after power-on. */
-void nic_function_reset(struct nic_function *function)
-{
-    static const struct cfg_identity identity = { .vendor_id = NIC_VENDOR_ID,
-                                                  .device_id = NIC_DEVICE_ID,
-                                                  .subsystem_vendor_id = NIC_VENDOR_ID,
-                                                  .class_code = 0x020000 };
-    const struct nic_params *params = &function->nic->params;
-    struct cfg_space *cfg = &function->cfg;
-    if (function->pf == NULL) {
-        cfg_init_endpoint(cfg, &identity);
-        cfg_add_bar(cfg, 0, NIC_BAR_BYTES, CFG_BAR_64 | CFG_BAR_PREFETCH);
-    } else {
-        cfg_init_vf(cfg, &identity);
-    }
-    cfg_add_pcie(cfg, CFG_ENDPOINT, params->generation, params->lanes, params->mps_bytes,
-                 params->extended_tags);
-    cfg_add_flr(cfg);
-    cfg_add_msix(cfg, NIC_MSIX_VECTORS, 0, NIC_MSIX_TABLE, 0, NIC_MSIX_PBA);
-    nic_state_reset(function);
-}
-
-void nic_function_init(struct nic *nic, struct nic_function *function, uint32_t idx, uint64_t mac)
+void nic_function_init(struct nic *nic, struct nic_function *function, struct nic_function *pf,
+                       uint32_t vf_idx, uint64_t mac)
 {
     const struct nic_params *params = &nic->params;
     function->nic = nic;
-    function->idx = idx;
+    function->idx = nic->n_all++;
+    function->port = pf != NULL ? pf->port : function->idx;
     function->mac = mac;
     function->active_tail = &function->active_head;
     function->eq = sim_zalloc(params->n_queues, sizeof(*function->eq));
@@ -427,13 +256,11 @@ void nic_function_init(struct nic *nic, struct nic_function *function, uint32_t 
     function->sq = sim_zalloc(params->n_queues, sizeof(*function->sq));
     function->rq = sim_zalloc(params->n_queues, sizeof(*function->rq));
     sim_event_init(&function->command.event, nic_command_event);
-    nic_reset_init(function);
-    nic_function_reset(function);
-    pcie_dma_init(&function->dma, nic->model, function->port, &function->cfg, &params->dma);
-    nic->all[idx] = function;
-    if (params->firmware == NIC_FIRMWARE_STANDARD || function->pf != NULL) {
+    nic_function_setup(function, pf, vf_idx);
+    nic->all[function->idx] = function;
+    if (params->firmware == NIC_FIRMWARE_STANDARD || nic_is_vf(function)) {
         struct ether_flow key = nic_mac_key(mac);
-        nic_flow_set(&nic->rules, &key, (uint16_t)idx);
+        nic_flow_set(&nic->rules, &key, (uint16_t)function->idx);
     }
 }
 
@@ -441,7 +268,7 @@ static void function_release(struct nic_function *function)
 {
     nic_queues_free(function);
     nic_flow_release(&function->flows);
-    pcie_dma_release(&function->dma);
+    pcie_function_release(&function->pcie);
     sim_cancel(function->nic->model->sim, &function->command.event);
     sim_cancel(function->nic->model->sim, &function->reset);
     free(function->eq);
@@ -459,16 +286,11 @@ static uint64_t mac_of(const struct model *model)
     return UINT64_C(0x02) << 40 | (sim_random_u64(&random) & UINT64_C(0xfffffffff0));
 }
 
-static void ports_init(struct model *model)
+static void ports_init(struct model *model, struct sim_error_list *errors)
 {
     struct nic *nic = nic_of(model);
     struct nic_params *params = &nic->params;
-    pcie_endpoint_ports(model, params->n_functions,
-                        &(struct pcie_endpoint_port){ .generation = params->generation,
-                                                      .lanes = params->lanes,
-                                                      .mps_bytes = params->mps_bytes,
-                                                      .tx_queue_tlps = params->tx_queue_tlps,
-                                                      .advertise = params->advertise });
+    pcie_function_ports(model, params->n_functions, &params->pcie, errors);
     snprintf(nic->port_name, sizeof(nic->port_name), "%s.e0", model->name);
     model->n_ether_ports = 1;
     model->ether_ports = nic->port = sim_zalloc(1, sizeof(*nic->port));
@@ -490,26 +312,23 @@ static void nic_init(struct model *model, struct sim_error_list *errors)
     size_t before = errors->n_messages;
     nic->model = model;
     check_params(model, &nic->params, errors);
-    ports_init(model);
+    ports_init(model, errors);
     if (errors->n_messages != before)
         return;
     nic->writes = sim_pool_shared(model->sim, "nic write", sizeof(struct nic_write));
     nic->chunks = sim_pool_shared(model->sim, "nic chunk", sizeof(struct nic_chunk));
     nic->txs = sim_pool_shared(model->sim, "nic tx", sizeof(struct nic_tx));
     nic->rxs = sim_pool_shared(model->sim, "nic rx", sizeof(struct nic_rx));
-    nic->answers = sim_pool_shared(model->sim, "nic answer", sizeof(struct nic_answer));
     nic->rx_buffers = sim_pool_new(model->sim, "nic rx buffer", nic->params.mtu_bytes + 14);
     nic->sent_tail = &nic->sent_head;
     sim_event_init(&nic->retire, nic_retire_event);
     nic_flow_init(&nic->rules, nic->params.switch_entries);
     nic_rss_init(&nic->rss);
-    nic->params.dma.stamp_every = STAMP_EVERY;
+    nic->params.pcie.dma.stamp_every = STAMP_EVERY;
     for (uint32_t i = 0; i < nic->params.n_functions; i++) {
         bool own = nic->params.firmware == NIC_FIRMWARE_STANDARD;
-        nic->function[i].port = i;
-        nic_function_init(nic, &nic->function[i], i, mac_of(model) + (own ? i : 0));
+        nic_function_init(nic, &nic->function[i], NULL, 0, mac_of(model) + (own ? i : 0));
     }
-    nic->n_all = nic->params.n_functions;
     for (uint32_t i = 0; i < nic->params.n_functions && nic->params.n_vfs != 0; i++)
         nic_vfs_init(&nic->function[i], mac_of(model));
     nic->ready = true;
@@ -517,12 +336,8 @@ static void nic_init(struct model *model, struct sim_error_list *errors)
 
 static void nic_start(struct model *model)
 {
-    struct nic *nic = nic_of(model);
-    for (uint32_t i = 0; i < model->n_ports; i++)
-        if (pcie_port_connected(&model->ports[i]))
-            cfg_set_link(&nic->function[i].cfg, pcie_port_generation(&model->ports[i]),
-                         pcie_port_lanes(&model->ports[i]));
-    nic_pause_init(nic);
+    pcie_function_start(model);
+    nic_pause_init(nic_of(model));
 }
 
 static void nic_release(struct model *model)
@@ -576,7 +391,8 @@ const struct model_ops nic_ops = {
     .stats = nic_stats_table,
     .init = nic_init,
     .start = nic_start,
-    .receive = nic_receive,
-    .credit = nic_credit,
+    .receive = pcie_function_receive,
+    .credit = pcie_function_credit,
+    .link_change = pcie_function_link_change,
     .release = nic_release,
 };

@@ -23,7 +23,6 @@ struct nic_function_stats {
     uint64_t doorbells;
     uint64_t tx_wqes, rx_wqes; /* fetched: blocks, entries */
     uint64_t cqes, eqes;       /* written */
-    uint64_t interrupts;       /* MSI-X messages sent */
     uint64_t timer_events;     /* events that the time of moderation let through, not the count */
     uint64_t read_bytes, write_bytes; /* DMA payload, PCIe; read: asked for */
 };
@@ -40,9 +39,5 @@ uint64_t nic_vf_mac(const struct model *model, unsigned pf, unsigned vf);
 uint32_t nic_mtu_bytes(const struct model *model);
 /* Queues of each kind that a function has. */
 uint32_t nic_queues(const struct model *model);
-
-/* Surprise removal: from now on the function answers nothing on PCIe, as a card that was pulled;
- * what it had under way is lost. For ever. */
-void nic_remove_function(struct model *model, unsigned pf);
 
 #endif

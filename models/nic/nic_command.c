@@ -201,7 +201,7 @@ static uint8_t set_switch(struct nic_function *function, const struct nic_comman
 {
     struct nic *nic = function->nic;
     struct ether_flow rule = rule_of(nic, c);
-    if (c->target >= nic->params.n_functions || function->pf != NULL)
+    if (c->target >= nic->params.n_functions || nic_is_vf(function))
         return NIC_COMMAND_BAD;
     if (nic->params.firmware == NIC_FIRMWARE_OCTONIC && c->protocol == 0) {
         nic->default_function = c->target;
@@ -213,7 +213,7 @@ static uint8_t set_switch(struct nic_function *function, const struct nic_comman
 static uint8_t delete_switch(struct nic_function *function, const struct nic_command *c)
 {
     struct ether_flow rule = rule_of(function->nic, c);
-    if (function->pf != NULL)
+    if (nic_is_vf(function))
         return NIC_COMMAND_BAD;
     return nic_flow_delete(&function->nic->rules, &rule) ? NIC_COMMAND_OK : NIC_COMMAND_NOT_FOUND;
 }
@@ -253,7 +253,7 @@ static uint8_t use_rss_table(struct nic_function *function)
 
 static uint8_t enable_vfs(struct nic_function *function, const struct nic_command *c)
 {
-    if (function->pf != NULL)
+    if (nic_is_vf(function))
         return NIC_COMMAND_BAD;
     if (c->n_vfs > function->nic->params.n_vfs)
         return NIC_COMMAND_NO_RESOURCE;
@@ -264,8 +264,9 @@ static uint8_t enable_vfs(struct nic_function *function, const struct nic_comman
 /* The physical function's driver has not allowed it. */
 static bool is_off(const struct nic_function *function)
 {
-    return function->removed ||
-           (function->pf != NULL && function->vf_idx >= function->pf->n_vfs_ready);
+    return nic_is_gone(function) ||
+           (nic_is_vf(function) &&
+            function->pcie.idx >= nic_function_of(function->pcie.pf)->n_vfs_ready);
 }
 
 /* ---- One after the other --------------------------------------------------------------------- */

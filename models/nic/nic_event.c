@@ -39,35 +39,6 @@ void nic_post(struct nic_function *function, uint64_t iova, const void *bytes, u
     nic_dma_write(function, &write->request);
 }
 
-/* ---- MSI-X ----------------------------------------------------------------------------------- */
-
-static void send_message(struct nic_function *function, uint64_t address, uint32_t data)
-{
-    uint8_t bytes[4] = { (uint8_t)data, (uint8_t)(data >> 8), (uint8_t)(data >> 16),
-                         (uint8_t)(data >> 24) };
-    function->stats.interrupts++;
-    nic_post(function, address, bytes, sizeof(bytes));
-}
-
-static void interrupt(struct nic_function *function, unsigned vector)
-{
-    uint64_t address;
-    uint32_t data;
-    if (cfg_msix_message(&function->cfg, function->msix_table, function->msix_pba, vector, &address,
-                         &data))
-        send_message(function, address, data);
-}
-
-void nic_msix_unmask(struct nic_function *function)
-{
-    uint64_t address;
-    uint32_t data;
-    unsigned vector;
-    while (cfg_msix_take_pending(&function->cfg, function->msix_table, function->msix_pba, &vector,
-                                 &address, &data))
-        send_message(function, address, data);
-}
-
 /* ---- Event queues ---------------------------------------------------------------------------- */
 
 static uint8_t owner_of(uint32_t producer, unsigned log)
@@ -88,7 +59,7 @@ static void event_write(struct nic_function *function, uint16_t eq_number, uint8
     function->stats.eqes++;
     if (eq->armed) {
         eq->armed = false;
-        interrupt(function, eq->vector);
+        pcie_function_interrupt(&function->pcie, eq->vector);
     }
 }
 
@@ -111,7 +82,7 @@ void nic_eq_arm(struct nic_function *function, struct nic_eq *eq, uint32_t consu
     bool behind = ((eq->producer - consumer) & NIC_INDEX_24) != 0;
     eq->armed = !behind;
     if (behind) /* it has not seen them all */
-        interrupt(function, eq->vector);
+        pcie_function_interrupt(&function->pcie, eq->vector);
 }
 
 /* ---- Completion queues ----------------------------------------------------------------------- */

@@ -11,7 +11,7 @@
 #include "hw/nic_regs.h"
 #include "models/nic/nic.h"
 #include "models/nic/nic_flow.h"
-#include "models/pcie/endpoint/dma.h"
+#include "models/pcie/endpoint/pcie_function.h"
 
 #define NIC_SQ_FETCHES    4u  /* reads of WQE blocks in flight per send queue */
 #define NIC_RQ_CACHE_WQES 64u /* receive WQEs on the chip, per queue */
@@ -195,30 +195,15 @@ struct nic_command_unit {
     uint16_t table[1u << NIC_RSS_LOG_MAX];
 };
 
-/* An MMIO read that is being answered. */
-struct nic_answer {
-    struct nic_function *function;
-    struct tlp *completion;
-    struct sim_event event;
-};
-
 struct nic_function {
     struct nic *nic;
+    struct pcie_function pcie;
     uint32_t idx;            /* in nic.all[]: physical functions first */
     uint32_t port;           /* PCIe */
-    bool removed;            /* for ever; a virtual function: while it is not enabled */
-    bool reset_due;          /* a virtual function has been in use */
-    bool resetting;          /* by software; removed meanwhile */
     struct sim_event reset;  /* looks whether all has ended */
-    struct nic_function *pf; /* of a virtual function; NULL: it is a physical one */
     struct nic_function *vf; /* of a physical function: params.n_vfs of them */
-    uint32_t vf_idx;         /* among its physical function's */
     uint32_t n_vfs_ready;    /* by NIC_ENABLE_VFS */
     uint64_t mac;
-    struct cfg_space cfg;
-    struct pcie_dma dma;
-    uint8_t msix_table[16 * NIC_MSIX_VECTORS];
-    uint8_t msix_pba[8 * (NIC_MSIX_VECTORS / 64)];
     struct nic_command_unit command;
     struct nic_eq **eq; /* n_queues of each; NULL: not there */
     struct nic_cq **cq;
@@ -237,18 +222,16 @@ struct nic_function {
 };
 
 struct nic_params {
-    uint32_t n_functions, n_vfs, lanes, generation, n_queues, arfs_entries, switch_entries;
+    struct pcie_function_params pcie;
+    uint32_t n_functions, n_vfs, n_queues, arfs_entries, switch_entries;
     int firmware; /* enum nic_firmware */
     double rate_gbit_s;
-    sim_time transmit_ps, receive_ps, command_ps, register_ps;
+    sim_time transmit_ps, receive_ps, command_ps;
     uint64_t rx_buffer_bytes, tx_buffer_bytes;
     uint32_t prefetch_blocks, rq_batch, mtu_bytes;
     uint32_t lro_sessions;
     sim_time lro_timeout_ps;
-    uint32_t mps_bytes, tx_queue_tlps;
-    bool extended_tags, flow_control;
-    struct pcie_credits advertise;
-    struct pcie_dma_params dma;
+    bool flow_control;
 };
 
 struct nic_stats {
@@ -266,11 +249,10 @@ struct nic {
     struct nic_params params;
     struct model *model;
     struct ether_port *port;
-    struct sim_pool *writes, *chunks, *txs, *rxs, *rx_buffers, *answers;
+    struct sim_pool *writes, *chunks, *txs, *rxs, *rx_buffers;
     struct nic_function function[NIC_FUNCTIONS_MAX];
     struct nic_function *all[NIC_FUNCTIONS_MAX * (1 + NIC_VFS_MAX)];
     uint32_t n_all;
-    uint32_t next_credit; /* whose turn it is when a port has room again */
     struct nic_stats stats;
     char port_name[80];
     bool ready; /* init() went through */
@@ -293,6 +275,19 @@ static inline struct nic *nic_of(struct model *model)
 {
     return model->state;
 }
+static inline struct nic_function *nic_function_of(struct pcie_function *pcie)
+{
+    return SIM_CONTAINER(pcie, struct nic_function, pcie);
+}
+static inline bool nic_is_vf(const struct nic_function *function)
+{
+    return function->pcie.pf != NULL;
+}
+/* It is removed, being reset, or not enabled. */
+static inline bool nic_is_gone(const struct nic_function *function)
+{
+    return function->pcie.gone;
+}
 static inline sim_time nic_now(const struct nic *nic)
 {
     return sim_now(nic->model->sim);
@@ -304,28 +299,20 @@ static inline struct ether_flow nic_mac_key(uint64_t mac)
                                 .destination_ip = (uint32_t)mac };
 }
 
-/* nic.c: counted DMA. */
+/* nic.c: registers; counted DMA. */
+uint32_t nic_register_read(struct pcie_function *pcie, uint64_t offset);
+void nic_register_write(struct pcie_function *pcie, uint64_t offset, uint32_t value);
 void nic_dma_read(struct nic_function *function, struct pcie_dma_request *request);
 void nic_dma_write(struct nic_function *function, struct pcie_dma_request *request);
 
-void nic_function_init(struct nic *nic, struct nic_function *function, uint32_t idx, uint64_t mac);
-void nic_function_reset(struct nic_function *function);
-/* nic_reset.c */
-void nic_reset_init(struct nic_function *function);
-/* Software has initiated a function-level reset: all that it has under way is given up, and when
- * the last of it has ended, it is there again. */
-void nic_function_restart(struct nic_function *function);
-/* Without configuration space. */
-void nic_state_reset(struct nic_function *function);
-/* It answers nothing and asks for nothing any more. */
-void nic_function_stop(struct nic_function *function);
+/* pf: NULL for a physical function, else the one whose `vf_idx`th this is. */
+void nic_function_init(struct nic *nic, struct nic_function *function, struct nic_function *pf,
+                       uint32_t vf_idx, uint64_t mac);
+/* nic_reset.c: towards PCIe. */
+void nic_function_setup(struct nic_function *function, struct nic_function *pf, uint32_t vf_idx);
 
 /* nic_vf.c */
 void nic_vfs_init(struct nic_function *pf, uint64_t mac);
-/* The physical function's registers may have changed. */
-void nic_vfs_follow(struct nic_function *pf);
-/* Whom a TLP that came in by the physical function's port is for; NULL: nobody. */
-struct nic_function *nic_vf_target(struct nic_function *pf, const struct tlp *tlp);
 
 /* nic_event.c */
 /* Writes bytes (at most 64) to host memory, after all that was written before. */
@@ -340,8 +327,6 @@ void nic_cq_moderate(struct nic_cq *cq); /* its settings have changed */
 void nic_eq_arm(struct nic_function *function, struct nic_eq *eq, uint32_t consumer);
 /* An ether_link_fn. */
 void nic_link_changed(struct ether_port *port, bool up);
-/* Sends messages that were pending and are not masked any more. */
-void nic_msix_unmask(struct nic_function *function);
 void nic_cq_timer(struct sim *sim, struct sim_event *event);
 
 /* nic_command.c */

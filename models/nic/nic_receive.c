@@ -116,7 +116,7 @@ static void write_data(struct nic_rq *rq, struct nic_rx *rx, uint64_t iova, bool
     uint32_t headers = with_headers ? frame->header_bytes : 0;
     rx->buffer = sim_pool_get(function->nic->rx_buffers);
     if (with_headers)
-        lay_out(rx, frame, iova, cfg_mps_bytes(&function->cfg));
+        lay_out(rx, frame, iova, cfg_mps_bytes(&function->pcie.cfg));
     else
         payload_scatter(&frame->payload, 0, frame->payload.bytes, rx->buffer, iova);
     rx->data = (struct pcie_dma_request){ .iova = { iova },
@@ -355,8 +355,8 @@ void nic_rq_free(struct nic_rq *rq)
 static struct nic_function *default_function(struct nic *nic)
 {
     struct nic_function *function = &nic->function[nic->default_function];
-    for (uint32_t i = 0; function->removed && i < nic->params.n_functions; i++)
-        if (!nic->function[i].removed)
+    for (uint32_t i = 0; nic_is_gone(function) && i < nic->params.n_functions; i++)
+        if (!nic_is_gone(&nic->function[i]))
             function = &nic->function[i];
     return function;
 }
@@ -411,7 +411,7 @@ static void receive_for(struct nic_function *function, struct ether_frame *frame
                            .header_bytes = frame->header_bytes,
                            .bytes = frame->header_bytes + frame->payload.bytes,
                            .time_ps = frame->tail_ps };
-    struct nic_rq *rq = function->removed ? NULL : queue_of(function, packet, &cqe);
+    struct nic_rq *rq = nic_is_gone(function) ? NULL : queue_of(function, packet, &cqe);
     uint64_t *counter = NULL;
     if (rq == NULL || rq->failed || rq->closing)
         counter = &function->stats.rx_no_queue;
@@ -443,8 +443,8 @@ static void receive_for_all(struct nic *nic, struct ether_frame *frame,
 {
     for (uint32_t i = 0; i < nic->n_all; i++) {
         struct nic_function *function = nic->all[i];
-        bool wanted = nic->params.firmware == NIC_FIRMWARE_STANDARD || function->pf != NULL
-                          ? function->rss_set && !function->removed
+        bool wanted = nic->params.firmware == NIC_FIRMWARE_STANDARD || nic_is_vf(function)
+                          ? function->rss_set && !nic_is_gone(function)
                           : function == default_function(nic);
         if (!wanted)
             continue;

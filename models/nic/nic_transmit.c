@@ -244,8 +244,8 @@ static struct nic_function *through(const struct nic_sq *sq, const struct nic_wq
 {
     struct nic *nic = sq->function->nic;
     unsigned hint = data->function_hint;
-    if (hint == 0 || sq->function->pf != NULL || hint > nic->params.n_functions ||
-        nic->function[hint - 1].removed)
+    if (hint == 0 || nic_is_vf(sq->function) || hint > nic->params.n_functions ||
+        nic_is_gone(&nic->function[hint - 1]))
         return sq->function;
     return &nic->function[hint - 1];
 }
@@ -513,9 +513,10 @@ void nic_sq_doorbell(struct nic_sq *sq, uint16_t producer)
 static bool window_open(const struct nic_function *function)
 {
     const struct nic_params *params = &function->nic->params;
-    uint32_t reads = params->dma.read_tlps_max != 0 ? params->dma.read_tlps_max : PCIE_DMA_TAGS;
+    uint32_t reads = params->pcie.dma.read_tlps_max != 0 ? params->pcie.dma.read_tlps_max
+                                                         : PCIE_DMA_TAGS;
     reads = reads > READS_KEPT ? reads - READS_KEPT : 1;
-    return function->data_in_flight < reads * cfg_mrrs_bytes(&function->cfg);
+    return function->data_in_flight < reads * cfg_mrrs_bytes(&function->pcie.cfg);
 }
 
 /* The function whose turn it is: one that has an active queue and may ask for more data. */

@@ -3,6 +3,7 @@
 #include "tests/support/nic_rig.h"
 
 #include "models/nic/nic_flow.h"
+#include "models/pcie/endpoint/pcie_function.h"
 
 #define RX_PS (225 * SIM_PS_PER_NS)
 
@@ -937,7 +938,7 @@ static void test_surprise_removal(void **unused)
         nr_wire_send(&rig, &without, 1, i, 1446);
     }
     nr_run_for(&rig, 2 * SIM_PS_PER_US); /* in the middle of everything */
-    nic_remove_function(rig.nic, 1);
+    pcie_function_remove(rig.nic, 1);
     assert_true(nr_mmio_read(&rig, 1, NIC_REG_VERSION, 4) == UINT64_MAX);
     assert_int_equal(nr_config(&rig, 1, false, 0, 0), UINT32_MAX);
     nr_run(&rig);
@@ -977,7 +978,7 @@ static void test_default_function_removed(void **unused)
     nr_open(&rig, 2, 8, 100, settings);
     r = receiver_new(&rig, 1, 0, 0, 0, NIC_MODERATION_EQE);
     nr_post(&r.rq, 64);
-    nic_remove_function(rig.nic, 0);
+    pcie_function_remove(rig.nic, 0);
     struct nr_flow flow = flow_to(&rig, 0, 1);
     nr_wire_send(&rig, &flow, 1, 0, 100);
     nr_run(&rig);

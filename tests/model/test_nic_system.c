@@ -14,6 +14,7 @@
 #include "models/base/payload.h"
 #include "models/nic/nic.h"
 #include "models/os/os.h"
+#include "models/pcie/endpoint/pcie_function.h"
 
 /* A host with a slot per socket. */
 #define HOST(NAME, LANES, MORE)                                               \
@@ -283,7 +284,7 @@ static void mover_body(void *arg)
         m->moves++;
         if (m->moves == m->pull_at) {
             struct net_device *dev = nic_driver_device(m->side->driver, 1);
-            nic_remove_function(world_device(r->w.world, "a"), 1);
+            pcie_function_remove(world_device(r->w.world, "a"), 1);
             k_sleep(m->side->kernel, 50 * SIM_PS_PER_US); /* until somebody notices */
             uint64_t start_ps = k_now_ps(m->side->kernel);
             k_pci_remove(K_CONTAINER(dev->device, struct k_pci_dev, device), true);
