@@ -16,7 +16,6 @@
  *   reads/s, 33 to 35 reads in flight, slopes of latency over size.
  */
 #include "models/nfp/requester.h"
-#include "models/pcie/endpoint/endpoint.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,15 +26,13 @@ struct requester_params {
     sim_time command_request_ps, command_complete_ps;
     sim_time bulk_request_ps, bulk_complete_ps;
     sim_time read_interval_ps, write_interval_ps;
-    uint32_t reads_in_flight, writes_in_flight, tx_queue_tlps;
+    uint32_t reads_in_flight, writes_in_flight;
     double push_gbyte_s, pull_gbyte_s;
     uint64_t burst_bytes;
     sim_time burst_interval_ps, descriptor_ps;
-    uint32_t generation, lanes, mps_bytes, mrrs_bytes;
+    uint32_t mrrs_bytes;
     uint64_t bar_bytes;
-    bool extended_tags;
-    struct pcie_credits advertise;
-    struct pcie_dma_params dma;
+    struct pcie_function_params pcie;
 };
 
 /* Operations in a list, first in, first out. */
@@ -45,8 +42,7 @@ struct op_queue {
 
 struct requester_state {
     struct requester_params params;
-    struct pcie_dma dma;
-    struct cfg_space cfg;
+    struct pcie_function function;
     struct op_queue reads_waiting, writes_waiting; /* for a slot */
     struct op_queue reads_flying;                  /* in order of issue */
     struct op_queue writes_decoding;               /* in order of issue; the head is pulled next */
@@ -55,11 +51,14 @@ struct requester_state {
     sim_time read_free_ps, write_free_ps;          /* issue */
     sim_time push_free_ps, pull_free_ps;           /* paths to and from local memory */
     uint64_t push_fs_per_byte, pull_fs_per_byte;   /* femtoseconds */
-    uint64_t unsupported;
     uint8_t reg[REGISTER_BYTES];
 };
 
 static const struct param_desc requester_params_table[] = {
+    PCIE_FUNCTION_PARAMS(struct requester_state, params.pcie, "docs/sources.md#pcie-bench",
+                         /* lanes */ 8, /* payload */ 512, PROV_PUBLISHED, /* extended tags */ 0,
+                         PROV_PUBLISHED, /* queue */ 2, /* credits */ 32, 128, 16,
+                         /* register */ 0, /* reads */ 0),
     PARAM("command_request_ns", PARAM_TIME, struct requester_state, params.command_request_ps, 40,
           0, 1000, PROV_ESTIMATE, "docs/sources.md#pcie-bench", "command to first TLP at the link"),
     PARAM("command_complete_ns", PARAM_TIME, struct requester_state, params.command_complete_ps, 40,
@@ -81,8 +80,6 @@ static const struct param_desc requester_params_table[] = {
     PARAM("writes_in_flight", PARAM_U32, struct requester_state, params.writes_in_flight, 16, 1,
           256, PROV_ESTIMATE, "docs/sources.md#pcie-bench",
           "bulk writes between descriptor and completion"),
-    PARAM("tx_queue_tlps", PARAM_U32, struct requester_state, params.tx_queue_tlps, 2, 1, 64,
-          PROV_ESTIMATE, "docs/sources.md#pcie-bench", "TLPs that wait for the link, per class"),
     PARAM("push_gbyte_s", PARAM_RATE, struct requester_state, params.push_gbyte_s, 7.0, 0.1, 1000,
           PROV_ESTIMATE, "docs/sources.md#pcie-bench", "from the link into local memory"),
     PARAM("pull_gbyte_s", PARAM_RATE, struct requester_state, params.pull_gbyte_s, 7.0, 0.1, 1000,
@@ -95,35 +92,17 @@ static const struct param_desc requester_params_table[] = {
     PARAM("descriptor_ns", PARAM_TIME, struct requester_state, params.descriptor_ps, 3, 0, 1000,
           PROV_ESTIMATE, "docs/sources.md#pcie-bench",
           "time that a descriptor keeps the path to local memory busy, beside its data"),
-    PARAM("generation", PARAM_U32, struct requester_state, params.generation, 3, 1, 5,
-          PROV_DATASHEET, "docs/sources.md#pcie-bench", "highest PCIe generation"),
-    PARAM("lanes", PARAM_U32, struct requester_state, params.lanes, 8, 1, 32, PROV_DATASHEET,
-          "docs/sources.md#pcie-bench", "link width"),
-    PARAM("mps_bytes", PARAM_U32, struct requester_state, params.mps_bytes, 512, 128, 4096,
-          PROV_PUBLISHED, "docs/sources.md#pcie-bench", "Max_Payload_Size it supports"),
     PARAM("mrrs_bytes", PARAM_U32, struct requester_state, params.mrrs_bytes, 4096, 128, 4096,
           PROV_PUBLISHED, "docs/sources.md#pcie-bench", "Max_Read_Request_Size its driver sets"),
-    PARAM("extended_tags", PARAM_BOOL, struct requester_state, params.extended_tags, 0, 0, 1,
-          PROV_PUBLISHED, "docs/sources.md#pcie-bench", "256 tags instead of 32"),
     PARAM("bar_bytes", PARAM_BYTES, struct requester_state, params.bar_bytes, 134217728, 4096, 1e15,
           PROV_PUBLISHED, "docs/sources.md#pcie-bench", "size of BAR 0 (64-bit, prefetchable)"),
-    PARAM("posted_header_credits", PARAM_U32, struct requester_state,
-          params.advertise.header[TLP_POSTED], 32, 1, 127, PROV_ESTIMATE, "docs/sources.md#g",
-          "its receive buffers"),
-    PARAM("posted_data_credits", PARAM_U32, struct requester_state,
-          params.advertise.data[TLP_POSTED], 128, 32, 2047, PROV_ESTIMATE, "docs/sources.md#g",
-          "its receive buffers, units of 16 bytes"),
-    PARAM("non_posted_header_credits", PARAM_U32, struct requester_state,
-          params.advertise.header[TLP_NON_POSTED], 16, 1, 127, PROV_ESTIMATE, "docs/sources.md#g",
-          "its receive buffers"),
-    PCIE_DMA_PARAMS(struct requester_state, params.dma),
     { .type = PARAM_END },
 };
 
 static const struct stat_desc requester_stats[] = {
-    PCIE_DMA_STATS(struct requester_state, dma),
-    STAT("bar_unsupported", STAT_COUNTER, struct requester_state, unsupported, "1", 0,
-         "requests to it that it does not support"),
+    PCIE_DMA_STATS(struct requester_state, function.dma),
+    STAT("bar_unsupported", STAT_COUNTER, struct requester_state, function.stats.unsupported, "1",
+         0, "requests to it that it does not support"),
     { .kind = STAT_END },
 };
 
@@ -196,7 +175,7 @@ static void issue_reads(struct model *model)
         state->n_reads++;
         queue_put(&state->reads_flying, op);
         sim_stamp_mark(op->stamp, PART_DEVICE, at_ps);
-        pcie_dma_read(&state->dma, &op->dma, at_ps);
+        pcie_dma_read(&state->function.dma, &op->dma, at_ps);
     }
 }
 
@@ -255,7 +234,7 @@ static void pull_starts(struct sim *sim, struct sim_event *event)
     queue_take(&state->writes_decoding);
     state->pull_free_ps = sim_now(sim) + path_ps;
     sim_stamp_mark(op->stamp, PART_DEVICE, state->pull_free_ps);
-    pcie_dma_write(&state->dma, &op->dma, state->pull_free_ps);
+    pcie_dma_write(&state->function.dma, &op->dma, state->pull_free_ps);
     pull_next(model);
 }
 
@@ -312,9 +291,9 @@ static void submit_command(struct model *model, struct pcie_requester_op *op)
     op->dma.done = command_done;
     sim_stamp_mark(op->stamp, PART_DEVICE, at_ps);
     if (op->write)
-        pcie_dma_write(&state->dma, &op->dma, at_ps);
+        pcie_dma_write(&state->function.dma, &op->dma, at_ps);
     else
-        pcie_dma_read(&state->dma, &op->dma, at_ps);
+        pcie_dma_read(&state->function.dma, &op->dma, at_ps);
 }
 
 void pcie_requester_submit(struct model *model, struct pcie_requester_op *op)
@@ -342,97 +321,42 @@ void pcie_requester_submit(struct model *model, struct pcie_requester_op *op)
 
 /* ---- As a target ----------------------------------------------------------------------------- */
 
-static struct tlp *answer_read(struct model *model, struct tlp *tlp)
+static struct requester_state *requester_of(struct pcie_function *function)
 {
-    struct requester_state *state = model->state;
-    uint64_t offset = tlp->address - cfg_bar_base(&state->cfg, 0);
-    bool ours = cfg_bar_match(&state->cfg, tlp->address, tlp->length_bytes) == 0 &&
-                tlp->length_bytes <= 8;
-    struct tlp *completion = tlp_completion(model->pcie, tlp, state->cfg.id,
-                                            ours ? TLP_SC : TLP_UR);
-    if (!ours) {
-        state->unsupported++;
-        return completion;
-    }
-    tlp_payload_new(model->pcie, completion);
-    memset(completion->payload, 0, tlp->length_bytes);
-    if (offset + tlp->length_bytes <= REGISTER_BYTES)
-        memcpy(completion->payload, &state->reg[offset], tlp->length_bytes);
-    return completion;
+    return SIM_CONTAINER(function, struct requester_state, function);
 }
 
-static void take_write(struct requester_state *state, const struct tlp *tlp)
+static uint32_t read_register(struct pcie_function *function, uint64_t offset)
 {
-    uint64_t offset = tlp->address - cfg_bar_base(&state->cfg, 0);
-    if (cfg_bar_match(&state->cfg, tlp->address, tlp->length_bytes) != 0)
-        state->unsupported++;
-    else if (offset + tlp->length_bytes <= REGISTER_BYTES)
-        memcpy(&state->reg[offset], tlp->payload, tlp->length_bytes);
+    uint32_t value = 0;
+    if (offset < REGISTER_BYTES)
+        memcpy(&value, &requester_of(function)->reg[offset], sizeof(value));
+    return value;
+}
+
+static void write_register(struct pcie_function *function, uint64_t offset, uint32_t value)
+{
+    if (offset < REGISTER_BYTES)
+        memcpy(&requester_of(function)->reg[offset], &value, sizeof(value));
 }
 
 /* Operations that are under way or wait end without effect. */
-static void reset(struct requester_state *state)
+static void function_reset(struct pcie_function *function)
 {
-    cfg_reset(&state->cfg);
-    memset(state->reg, 0, sizeof(state->reg));
-    pcie_dma_abort(&state->dma);
-}
-
-static void requester_receive(struct model *model, uint32_t port, struct tlp *tlp)
-{
-    struct requester_state *state = model->state;
-    struct tlp *completion = NULL;
-    switch ((enum tlp_type)tlp->type) {
-    case TLP_CPL:
-    case TLP_CPLD: pcie_dma_receive(&state->dma, tlp); return;
-    case TLP_CFG_RD0:
-    case TLP_CFG_WR0:
-        completion = cfg_answer(&state->cfg, model->pcie, tlp);
-        if (cfg_take_flr(&state->cfg))
-            reset(state);
-        model->ports[0].mps_bytes = cfg_mps_bytes(&state->cfg);
-        break;
-    case TLP_MRD: completion = answer_read(model, tlp); break;
-    case TLP_MWR: take_write(state, tlp); break;
-    case TLP_MSG: break;
-    default:
-        state->unsupported++;
-        completion = tlp_completion(model->pcie, tlp, state->cfg.id, TLP_UR);
-        break;
-    }
-    pcie_port_release(&model->ports[port], tlp_class_of(tlp), tlp_data_credits(tlp),
-                      sim_now(model->sim));
-    tlp_free(model->pcie, tlp);
-    if (completion != NULL)
-        pcie_port_send(&model->ports[port], completion, sim_now(model->sim));
-}
-
-static void requester_credit(struct model *model, uint32_t port)
-{
-    (void)port;
-    pcie_dma_credit(&((struct requester_state *)model->state)->dma);
+    memset(requester_of(function)->reg, 0, REGISTER_BYTES);
 }
 
 /* ---- Set-up ---------------------------------------------------------------------------------- */
 
 static void requester_init(struct model *model, struct sim_error_list *errors)
 {
-    static const struct cfg_identity identity = { .vendor_id = 0x19ee,
-                                                  .device_id = 0x6000,
-                                                  .subsystem_vendor_id = 0x19ee,
-                                                  .class_code = 0x020000 };
+    static const struct pcie_function_ops ops = { .reset = function_reset };
     struct requester_state *state = model->state;
     struct requester_params *params = &state->params;
     size_t before = errors->n_messages;
-    pcie_endpoint_power_of_two(model, "mps_bytes", params->mps_bytes, errors);
-    pcie_endpoint_power_of_two(model, "mrrs_bytes", params->mrrs_bytes, errors);
-    pcie_endpoint_power_of_two(model, "bar_bytes", params->bar_bytes, errors);
-    pcie_endpoint_ports(model, 1,
-                        &(struct pcie_endpoint_port){ .generation = params->generation,
-                                                      .lanes = params->lanes,
-                                                      .mps_bytes = params->mps_bytes,
-                                                      .tx_queue_tlps = params->tx_queue_tlps,
-                                                      .advertise = params->advertise });
+    pcie_function_power_of_two(model, "mrrs_bytes", params->mrrs_bytes, errors);
+    pcie_function_power_of_two(model, "bar_bytes", params->bar_bytes, errors);
+    pcie_function_ports(model, 1, &params->pcie, errors);
     if (errors->n_messages != before)
         return;
     state->push_fs_per_byte = (uint64_t)(1e6 / params->push_gbyte_s + 0.5);
@@ -441,31 +365,28 @@ static void requester_init(struct model *model, struct sim_error_list *errors)
     state->reads_flying.tail = &state->reads_flying.head;
     state->writes_waiting.tail = &state->writes_waiting.head;
     state->writes_decoding.tail = &state->writes_decoding.head;
-    cfg_init_endpoint(&state->cfg, &identity);
-    cfg_add_bar(&state->cfg, 0, params->bar_bytes, CFG_BAR_64 | CFG_BAR_PREFETCH);
-    cfg_add_pcie(&state->cfg, CFG_ENDPOINT, params->generation, params->lanes, params->mps_bytes,
-                 params->extended_tags);
-    cfg_add_flr(&state->cfg);
-    pcie_dma_init(&state->dma, model, 0, &state->cfg, &params->dma);
-}
-
-static void requester_start(struct model *model)
-{
-    if (pcie_port_connected(&model->ports[0]))
-        cfg_set_link(&((struct requester_state *)model->state)->cfg,
-                     pcie_port_generation(&model->ports[0]), pcie_port_lanes(&model->ports[0]));
+    const struct pcie_function_desc desc = {
+        .ops = &ops,
+        .params = &params->pcie,
+        .identity = { .vendor_id = 0x19ee,
+                      .device_id = 0x6000,
+                      .subsystem_vendor_id = 0x19ee,
+                      .class_code = 0x020000 },
+        .function_reset = true,
+        .bar = { { params->bar_bytes, CFG_BAR_64 | CFG_BAR_PREFETCH, read_register, write_register,
+                   .by_bytes = true } }
+    };
+    pcie_function_init(&state->function, model, &desc);
 }
 
 static void requester_release(struct model *model)
 {
-    struct requester_state *state = model->state;
-    if (state->dma.model != NULL)
-        pcie_dma_release(&state->dma);
+    pcie_function_release(&((struct requester_state *)model->state)->function);
 }
 
 uint16_t pcie_requester_id(const struct model *requester)
 {
-    return ((const struct requester_state *)requester->state)->cfg.id;
+    return ((const struct requester_state *)requester->state)->function.cfg.id;
 }
 
 unsigned pcie_requester_mrrs_bytes(const struct model *requester)
@@ -475,7 +396,7 @@ unsigned pcie_requester_mrrs_bytes(const struct model *requester)
 
 struct cfg_space *pcie_requester_config_space(struct model *requester)
 {
-    return &((struct requester_state *)requester->state)->cfg;
+    return &((struct requester_state *)requester->state)->function.cfg;
 }
 
 const struct model_ops pcie_requester_ops = {
@@ -485,8 +406,9 @@ const struct model_ops pcie_requester_ops = {
     .params = requester_params_table,
     .stats = requester_stats,
     .init = requester_init,
-    .start = requester_start,
-    .receive = requester_receive,
-    .credit = requester_credit,
+    .start = pcie_function_start,
+    .receive = pcie_function_receive,
+    .credit = pcie_function_credit,
+    .link_change = pcie_function_link_change,
     .release = requester_release,
 };

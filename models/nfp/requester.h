@@ -6,7 +6,7 @@
 #ifndef MODELS_NFP_REQUESTER_H
 #define MODELS_NFP_REQUESTER_H
 
-#include "models/pcie/endpoint/dma.h"
+#include "models/pcie/endpoint/pcie_function.h"
 
 #define PCIE_REQUESTER_COMMAND_BYTES_MAX 64u
 

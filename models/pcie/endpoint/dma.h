@@ -3,11 +3,8 @@
  * device model repeats it. Cuts transfers into TLPs, owns the function's tags, waits for room,
  * checks completions, times out.
  *
- * Embed a struct pcie_dma in the device's state, one per function, and a struct pcie_dma_request
- * in whatever is being transferred. The device hands on:
- *     receive() of a completion for this function's requester ID   -> pcie_dma_receive()
- *     credit() of the port                                         -> pcie_dma_credit()
- *     release()                                                    -> pcie_dma_release()
+ * Part of struct pcie_function (pcie_function.h), which hands on completions, room in the port,
+ * resets and the end. The device embeds a struct pcie_dma_request in whatever is being transferred.
  *
  * Order. Requests go out in order of submission, also if a later one is ready (at_ps) earlier, but
  * for this: a read that waits (until it is ready, for a tag, for room) lets later writes pass. A
@@ -98,14 +95,6 @@ struct pcie_dma_params {
      * Best a prime, so that writes that take turns are all met. */
     uint32_t stamp_every;
 };
-/* For the device's table of parameters; FIELD: its struct pcie_dma_params. */
-#define PCIE_DMA_PARAMS(STRUCT, FIELD)                                                         \
-    PARAM("completion_timeout_us", PARAM_TIME, STRUCT, FIELD.completion_timeout_ps, 50000, 50, \
-          64e6, PROV_DATASHEET, "docs/models/dma.md#sources",                                  \
-          "a read without its data for so long is given up"),                                  \
-        PARAM("read_requests_max", PARAM_U32, STRUCT, FIELD.read_tlps_max, 0, 0, 256,          \
-              PROV_ESTIMATE, "docs/models/dma.md#parameters",                                  \
-              "read request TLPs in flight at most; 0: one per tag")
 
 struct pcie_dma_stats {
     uint64_t read_tlps, write_tlps, completions;
