@@ -369,7 +369,7 @@ static void both_fail(struct rig *r, uint64_t source)
 static void failure_body(struct rig *r)
 {
     const uint64_t window = r->remote.map.address;
-    const uint64_t aperture = bridge(r, SERVER)->cfg.live.bar_base[2];
+    const uint64_t aperture = bridge(r, SERVER)->function.cfg.live.bar_base[2];
     const uint64_t unmapped = aperture + bridge(r, SERVER)->aperture_bytes[0] - 65536;
     /* No entry in the bridge's table; then only in ours, not in the peer's. */
     fails_between(r, window, r->local_dma + 900000);

@@ -66,7 +66,7 @@ void ntb_enable(struct ntb_node *node, struct sim_task *task)
 void ntb_enable_interrupts(struct ntb_node *node, struct sim_task *task)
 {
     uint16_t id = ntb_id(node->ntb);
-    unsigned cap = ((struct ntb *)node->ntb->state)->cfg.msix_cap;
+    unsigned cap = ((struct ntb *)node->ntb->state)->function.cfg.msix_cap;
     for (unsigned i = 0; i < NTB_N_VECTORS; i++) {
         ntb_write(node, task, NTB_REG_MSIX_TABLE + 16 * i, 8, UINT64_C(0xfee00000));
         ntb_write(node, task, NTB_REG_MSIX_TABLE + 16 * i + 8, 8, 32 + i);

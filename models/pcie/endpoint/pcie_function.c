@@ -88,7 +88,8 @@ static void message_sent(struct pcie_dma_request *request, enum pcie_dma_status 
     sim_pool_put(message->function->messages, message);
 }
 
-void pcie_function_message(struct pcie_function *function, uint64_t address, uint32_t data)
+void pcie_function_message(struct pcie_function *function, struct pcie_dma *dma, uint64_t address,
+                           uint32_t data)
 {
     struct message *message = sim_pool_get(function->messages);
     message->function = function;
@@ -97,7 +98,7 @@ void pcie_function_message(struct pcie_function *function, uint64_t address, uin
                                                   .bytes = sizeof(message->data),
                                                   .buffer = (uint8_t *)&message->data,
                                                   .done = message_sent };
-    pcie_dma_write(&function->dma, &message->request, sim_now(function->model->sim));
+    pcie_dma_write(dma, &message->request, sim_now(function->model->sim));
 }
 
 static void send_message(struct pcie_function *function, uint64_t address, uint32_t data)
@@ -106,15 +107,21 @@ static void send_message(struct pcie_function *function, uint64_t address, uint3
     if (function->desc.ops->message != NULL)
         function->desc.ops->message(function, address, data);
     else
-        pcie_function_message(function, address, data);
+        pcie_function_message(function, &function->dma, address, data);
+}
+
+bool pcie_function_vector(struct pcie_function *function, unsigned vector, uint64_t *address,
+                          uint32_t *data)
+{
+    return cfg_msix_message(&function->cfg, function->msix_table, function->msix_pba, vector,
+                            address, data);
 }
 
 void pcie_function_interrupt(struct pcie_function *function, unsigned vector)
 {
     uint64_t address;
     uint32_t data;
-    if (cfg_msix_message(&function->cfg, function->msix_table, function->msix_pba, vector, &address,
-                         &data))
+    if (pcie_function_vector(function, vector, &address, &data))
         send_message(function, address, data);
 }
 
@@ -253,7 +260,7 @@ struct tlp *pcie_function_data(struct pcie_function *function, struct tlp *reque
 struct tlp *pcie_function_config(struct pcie_function *function, struct tlp *request)
 {
     struct tlp *completion = cfg_answer(&function->cfg, function->model->pcie, request);
-    if (function->pf == NULL)
+    if (function == function->port->function)
         function->port->mps_bytes = cfg_mps_bytes(&function->cfg);
     if (function->n_vfs != 0)
         pcie_vf_follow(function);

@@ -174,8 +174,13 @@ void pcie_function_ready(struct pcie_function *function);
 /* Raises a vector: sends its message behind all that was written before, or makes it pending while
  * it is masked. Nothing while MSI-X is off. */
 void pcie_function_interrupt(struct pcie_function *function, unsigned vector);
-/* Sends a message through the DMA engine. */
-void pcie_function_message(struct pcie_function *function, uint64_t address, uint32_t data);
+/* The message of a vector, for a device that sends it by itself; false: there is none to be sent, or
+ * it is pending now. */
+bool pcie_function_vector(struct pcie_function *function, unsigned vector, uint64_t *address,
+                          uint32_t *data);
+/* Sends a message through a DMA engine of the function. */
+void pcie_function_message(struct pcie_function *function, struct pcie_dma *dma, uint64_t address,
+                           uint32_t data);
 
 /* ---- For BARs of memory, and for devices that answer by themselves ---------------------------- */
 

@@ -1,19 +1,21 @@
 /*
- * Models: a bridge between a host's tree and the fabric: two apertures cut into windows of equal
- *   size, an address table, tables of outgoing and incoming requesters (ntb_translate.c),
- *   registers, doorbells, scratchpads, MSI-X (ntb_registers.c); a DMA engine (ntb_dma.c); requests,
- * completions and their order as in a switch (crossbar.c); a cable that can be pulled. Memory
- * requests pass, nothing else does. Does not model: the bridge that real adapters have above the
- * endpoint; a second cable; tables filled from an EEPROM; error messages; resets. Timing: that of
- * the crossbar; a TLP between host and cable takes latency + translate. Registers change when the
- * head of a write is there (its last byte follows within nanoseconds); the interrupt of a doorbell
- * enters the chip behind the write's last byte. Sources: docs/models/ntb.md; docs/sources.md#ntb.
+ * pcie.ntb: a bridge between a host's tree and the fabric.
+ *
+ * Models: two apertures cut into windows of equal size, an address table, tables of outgoing and
+ *   incoming requesters (ntb_translate.c), registers, doorbells, scratchpads, MSI-X
+ *   (ntb_registers.c); a DMA engine (ntb_dma.c); requests, completions and their order as in a
+ *   switch (crossbar.c); a cable that can be pulled. Memory requests pass, nothing else does.
+ * Does not model: the bridge that real adapters have above the endpoint; a second cable; tables
+ *   filled from an EEPROM; error messages; resets.
+ * Timing: that of the crossbar; a TLP between host and cable takes latency + translate. Registers
+ *   change when the head of a write is there (its last byte follows within nanoseconds); the
+ *   interrupt of a doorbell enters the chip behind the write's last byte.
+ * Sources: docs/models/ntb.md; docs/sources.md#ntb.
  */
 #include "models/pcie/ntb/ntb.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define SOURCE CROSSBAR_SOURCE
 
@@ -95,65 +97,37 @@ static const struct stat_desc ntb_stats[] = {
 
 /* ---- Registers by TLP ------------------------------------------------------------------------ */
 
-static uint64_t load(const uint8_t *bytes, unsigned n)
+/* A memory request for registers of the bridge itself, which are whole double words; uses the TLP
+ * up. */
+static void access_registers(struct pcie_function *function, const struct pcie_bar *bar,
+                             uint32_t ingress, uint64_t offset, struct tlp *tlp)
 {
-    uint64_t value = 0;
-    memcpy(&value, bytes, n);
-    return value;
-}
+    struct ntb *ntb = function->model->state;
 
-static bool is_register_access(const struct tlp *tlp)
-{
-    return (tlp->length_bytes == 4 || tlp->length_bytes == 8) &&
-           tlp->address % tlp->length_bytes == 0;
-}
-
-/* Whose registers. */
-enum bank { BANK_HOST, BANK_FABRIC, BANK_DMA };
-
-static uint32_t bank_read(struct model *model, enum bank bank, uint64_t offset)
-{
-    return bank == BANK_DMA ? ntb_dma_register_read(((struct ntb *)model->state)->dma, offset)
-                            : ntb_register_read(model, bank == BANK_FABRIC, offset);
-}
-
-static void bank_write(struct model *model, enum bank bank, uint64_t offset, uint32_t value,
-                       sim_time at_ps)
-{
-    if (bank == BANK_DMA)
-        ntb_dma_register_write(((struct ntb *)model->state)->dma, offset, value);
-    else
-        ntb_register_write(model, bank == BANK_FABRIC, offset, value, at_ps);
-}
-
-/* A memory request for registers of the bridge itself; uses the TLP up. */
-static void access_registers(struct model *model, enum bank bank, uint64_t offset, struct tlp *tlp)
-{
-    struct ntb *ntb = model->state;
-    uint32_t ingress = bank == BANK_FABRIC ? NTB_CABLE : NTB_HOST;
-    sim_time at_ps = SIM_MAX(tlp->tail_ps, sim_now(model->sim));
-
-    if (!is_register_access(tlp)) {
-        ntb->stats.unsupported++;
-        crossbar_refuse(&ntb->xbar, ingress, tlp);
-        return;
-    }
-    if (tlp->type == TLP_MWR) {
-        for (unsigned i = 0; i < tlp->length_bytes; i += 4)
-            bank_write(model, bank, offset + i, (uint32_t)load(&tlp->payload[i], 4), at_ps);
+    ntb->access_ingress = ingress;
+    ntb->access_ps = SIM_MAX(tlp->tail_ps, sim_now(function->model->sim));
+    const bool whole = (offset | tlp->length_bytes) % 4 == 0;
+    struct tlp *cpl = pcie_function_registers(function, whole ? bar : NULL, offset, tlp);
+    if (cpl == NULL) {
         crossbar_drop(&ntb->xbar, ingress, tlp);
         return;
     }
-    uint16_t id = bank == BANK_FABRIC ? (uint16_t)(ntb->node << 8)
-                  : bank == BANK_DMA  ? ntb_dma_config_space(ntb->dma)->id
-                                      : ntb->cfg.id;
-    struct tlp *cpl = tlp_completion(model->pcie, tlp, id, TLP_SC);
-    tlp_payload_new(model->pcie, cpl);
-    for (unsigned i = 0; i < tlp->length_bytes; i += 4) {
-        uint32_t value = bank_read(model, bank, offset + i);
-        memcpy(&cpl->payload[i], &value, 4);
-    }
+    if (ingress == NTB_CABLE)
+        cpl->completer_id = (uint16_t)(ntb->node << 8);
     crossbar_answer(&ntb->xbar, ingress, tlp, cpl);
+}
+
+/* The registers that a request of the host is for, in BAR 0 of one of the functions; false: it is
+ * for neither. */
+static bool for_registers(struct ntb *ntb, struct tlp *tlp)
+{
+    for (struct pcie_function *f = &ntb->function; f != NULL; f = f->next)
+        if (cfg_bar_match(&f->cfg, tlp->address, tlp->length_bytes) == 0) {
+            access_registers(f, &f->desc.bar[0], NTB_HOST, tlp->address - cfg_bar_base(&f->cfg, 0),
+                             tlp);
+            return true;
+        }
+    return false;
 }
 
 /* ---- What comes in --------------------------------------------------------------------------- */
@@ -166,21 +140,15 @@ static void refuse(struct model *model, uint32_t ingress, struct tlp *tlp)
 static void request_from_host(struct model *model, struct tlp *tlp)
 {
     struct ntb *ntb = model->state;
-    int bar = cfg_bar_match(&ntb->cfg, tlp->address, tlp->length_bytes);
+    int bar = cfg_bar_match(&ntb->function.cfg, tlp->address, tlp->length_bytes);
 
-    if (bar == 0) {
-        access_registers(model, BANK_HOST, tlp->address - cfg_bar_base(&ntb->cfg, 0), tlp);
-    } else if (bar < 0 && ntb->dma != NULL &&
-               cfg_bar_match(ntb_dma_config_space(ntb->dma), tlp->address, tlp->length_bytes) ==
-                   0) {
-        access_registers(model, BANK_DMA,
-                         tlp->address - cfg_bar_base(ntb_dma_config_space(ntb->dma), 0), tlp);
-    } else if (bar < 0) {
+    if (bar > 0) {
+        if (ntb_request_out(ntb, (unsigned)bar / 2 - 1, tlp) == NTB_PASS)
+            crossbar_forward(&ntb->xbar, NTB_HOST, NTB_CABLE, tlp);
+        else
+            refuse(model, NTB_HOST, tlp);
+    } else if (!for_registers(ntb, tlp)) {
         ntb->stats.unsupported++;
-        refuse(model, NTB_HOST, tlp);
-    } else if (ntb_request_out(ntb, (unsigned)bar / 2 - 1, tlp) == NTB_PASS) {
-        crossbar_forward(&ntb->xbar, NTB_HOST, NTB_CABLE, tlp);
-    } else {
         refuse(model, NTB_HOST, tlp);
     }
 }
@@ -192,7 +160,8 @@ static void request_from_fabric(struct model *model, struct tlp *tlp)
     switch (ntb_request_in(ntb, tlp)) {
     case NTB_PASS: crossbar_forward(&ntb->xbar, NTB_CABLE, NTB_HOST, tlp); break;
     case NTB_REGISTERS:
-        access_registers(model, BANK_FABRIC, tlp->address & NTB_FABRIC_ADDRESS_MASK, tlp);
+        access_registers(&ntb->function, &ntb_fabric_registers, NTB_CABLE,
+                         tlp->address & NTB_FABRIC_ADDRESS_MASK, tlp);
         break;
     case NTB_REFUSE: refuse(model, NTB_CABLE, tlp); break;
     }
@@ -200,7 +169,7 @@ static void request_from_fabric(struct model *model, struct tlp *tlp)
 
 static bool for_engine(const struct ntb *ntb, const struct tlp *tlp)
 {
-    return ntb->dma != NULL && tlp->requester_id == ntb_dma_config_space(ntb->dma)->id;
+    return ntb->dma != NULL && tlp->requester_id == ntb_dma_function(ntb->dma)->cfg.id;
 }
 
 static void completion(struct model *model, uint32_t ingress, struct tlp *tlp)
@@ -224,20 +193,30 @@ static void completion(struct model *model, uint32_t ingress, struct tlp *tlp)
     crossbar_drop(&ntb->xbar, ingress, tlp);
 }
 
-/* Of the function that a configuration request is for; NULL: there is none. */
-static struct cfg_space *config_space_of(struct ntb *ntb, const struct tlp *tlp)
+/* False: it has no such function. */
+static bool configure(struct model *model, struct tlp *tlp)
 {
-    switch (tlp->completer_id & 0xffu) {
-    case 0: return &ntb->cfg;
-    case NTB_DMA_FUNCTION: return ntb->dma != NULL ? ntb_dma_config_space(ntb->dma) : NULL;
-    default: return NULL;
-    }
+    struct ntb *ntb = model->state;
+    struct pcie_function *function = pcie_vf_target(&ntb->function, tlp);
+
+    if (function == NULL)
+        return false;
+    ntb->access_ingress = NTB_HOST;
+    ntb->access_ps = sim_now(model->sim);
+    struct tlp *cpl = pcie_function_config(function, tlp);
+    model->ports[NTB_CABLE].mps_bytes = model->ports[NTB_HOST].mps_bytes;
+    crossbar_answer(&ntb->xbar, NTB_HOST, tlp, cpl);
+    return true;
 }
 
 static void ntb_receive(struct model *model, uint32_t port, struct tlp *tlp)
 {
     struct ntb *ntb = model->state;
 
+    if (SIM_UNLIKELY(ntb->function.gone && port == NTB_HOST)) {
+        crossbar_drop(&ntb->xbar, port, tlp);
+        return;
+    }
     switch ((enum tlp_type)tlp->type) {
     case TLP_CPL:
     case TLP_CPLD: completion(model, port, tlp); return;
@@ -250,13 +229,8 @@ static void ntb_receive(struct model *model, uint32_t port, struct tlp *tlp)
         return;
     case TLP_CFG_RD0:
     case TLP_CFG_WR0:
-        if (port == NTB_HOST && config_space_of(ntb, tlp) != NULL) {
-            struct tlp *cpl = cfg_answer(config_space_of(ntb, tlp), model->pcie, tlp);
-            model->ports[NTB_HOST].mps_bytes = cfg_mps_bytes(&ntb->cfg);
-            model->ports[NTB_CABLE].mps_bytes = cfg_mps_bytes(&ntb->cfg);
-            crossbar_answer(&ntb->xbar, port, tlp, cpl);
+        if (port == NTB_HOST && configure(model, tlp))
             return;
-        }
         break;
     default: break;
     }
@@ -286,10 +260,12 @@ static void ntb_link_change(struct model *model, uint32_t port)
 {
     struct ntb *ntb = model->state;
 
-    if (port != NTB_CABLE)
-        return;
     if (model->ports[port].down)
         crossbar_flush(&ntb->xbar, port);
+    if (port == NTB_HOST) {
+        pcie_function_link_change(model, port);
+        return;
+    }
     ntb->link_changed = true;
     ntb_interrupt(model, NTB_VECTOR_LINK, NTB_CABLE, sim_now(model->sim));
 }
@@ -338,24 +314,6 @@ static bool check_engine(const struct model *model, struct sim_error_list *error
     return (bytes & (bytes - 1)) == 0;
 }
 
-static void init_cfg(struct ntb *ntb)
-{
-    /* Class 068000h, other bridge device, as the virtual side of PLX chips. */
-    const struct cfg_identity identity = { .vendor_id = NTB_VENDOR_ID,
-                                           .device_id = NTB_DEVICE_ID,
-                                           .class_code = 0x068000,
-                                           .multi_function = ntb->engine.channels != 0 };
-    cfg_init_endpoint(&ntb->cfg, &identity);
-    cfg_add_bar(&ntb->cfg, 0, NTB_BAR_BYTES, 0);
-    for (unsigned i = 0; i < NTB_N_APERTURES; i++)
-        if (ntb->aperture_bytes[i] != 0)
-            cfg_add_bar(&ntb->cfg, 2 * i + 2, ntb->aperture_bytes[i],
-                        CFG_BAR_64 | CFG_BAR_PREFETCH);
-    cfg_add_pcie(&ntb->cfg, CFG_ENDPOINT, ntb->chip.generation, ntb->lanes, ntb->chip.mps_bytes_max,
-                 true);
-    cfg_add_msix(&ntb->cfg, NTB_N_VECTORS, 0, NTB_REG_MSIX_TABLE, 0, NTB_REG_MSIX_PBA);
-}
-
 static void init_tables(struct ntb *ntb)
 {
     for (unsigned i = 0; i < NTB_N_APERTURES; i++) {
@@ -366,21 +324,14 @@ static void init_tables(struct ntb *ntb)
                 (unsigned)__builtin_ctzll(ntb->aperture_bytes[i] / ntb->n_windows[i]);
         ntb->lut[i] = sim_zalloc(ntb->n_windows[i], sizeof(*ntb->lut[i]));
     }
-    ntb->doorbell_mask = UINT32_MAX;
-    for (unsigned i = 0; i < NTB_N_VECTORS; i++)
-        ntb->msix_table[16 * i + 12] = 1; /* masked at reset (PCI 3.0, 6.8.2.9) */
 }
 
 static void init_engine(struct model *model)
 {
-    static const struct cfg_identity identity = { .vendor_id = NTB_VENDOR_ID,
-                                                  .device_id = NTB_DMA_DEVICE_ID,
-                                                  .class_code = NTB_DMA_CLASS,
-                                                  .multi_function = true };
     struct ntb *ntb = model->state;
     ntb->xbar.left = dma_left;
     ntb->xbar.answered = dma_answered;
-    ntb->dma = ntb_dma_new(model, &ntb->engine, &identity, ntb->lanes, &ntb->stats.dma);
+    ntb->dma = ntb_dma_new(model, &ntb->engine, &ntb->stats.dma);
 }
 
 static void ntb_init(struct model *model, struct sim_error_list *errors)
@@ -392,7 +343,6 @@ static void ntb_init(struct model *model, struct sim_error_list *errors)
         !check_aperture(model, 0, errors) || !check_aperture(model, 1, errors) ||
         !check_engine(model, errors))
         return;
-    init_cfg(ntb);
     init_tables(ntb);
     model->n_ports = NTB_N_PORTS;
     model->ports = sim_zalloc(NTB_N_PORTS, sizeof(*model->ports));
@@ -401,26 +351,18 @@ static void ntb_init(struct model *model, struct sim_error_list *errors)
     crossbar_port_init(model, NTB_HOST, &ntb->chip, ntb->lanes, ntb->name[NTB_HOST]);
     crossbar_port_init(model, NTB_CABLE, &ntb->chip, ntb->cable_lanes, ntb->name[NTB_CABLE]);
     model->ports[NTB_CABLE].fabric = true;
+    ntb->pcie = (struct pcie_function_params){ .lanes = ntb->lanes,
+                                               .generation = ntb->chip.generation,
+                                               .mps_bytes = ntb->chip.mps_bytes_max,
+                                               .extended_tags = true,
+                                               .dma = ntb->engine.dma };
+    ntb_registers_init(model);
     crossbar_init(&ntb->xbar, model, ntb->chip.latency_ps + ntb->translate_ps,
                   ntb->engine.channels != 0);
     ntb->xbar.returned = returned;
-    ntb->xbar.port[NTB_HOST].cfg = &ntb->cfg;
+    ntb->xbar.port[NTB_HOST].cfg = &ntb->function.cfg;
     if (ntb->engine.channels != 0)
         init_engine(model);
-}
-
-static void ntb_start(struct model *model)
-{
-    const struct pcie_port *port = &model->ports[NTB_HOST];
-
-    struct ntb *ntb = model->state;
-
-    if (!pcie_port_connected(port))
-        return;
-    cfg_set_link(&ntb->cfg, pcie_port_generation(port), pcie_port_lanes(port));
-    if (ntb->dma != NULL)
-        cfg_set_link(ntb_dma_config_space(ntb->dma), pcie_port_generation(port),
-                     pcie_port_lanes(port));
 }
 
 static void ntb_release(struct model *model)
@@ -428,6 +370,7 @@ static void ntb_release(struct model *model)
     struct ntb *ntb = model->state;
 
     ntb_dma_free(ntb->dma);
+    pcie_function_release(&ntb->function);
     crossbar_release(&ntb->xbar);
     for (unsigned i = 0; i < NTB_N_APERTURES; i++)
         free(ntb->lut[i]);
@@ -440,7 +383,7 @@ uint32_t ntb_node(const struct model *model)
 
 uint16_t ntb_id(const struct model *model)
 {
-    return ((const struct ntb *)model->state)->cfg.id;
+    return ((const struct ntb *)model->state)->function.cfg.id;
 }
 
 void ntb_set_node(struct model *model, uint32_t node)
@@ -455,7 +398,7 @@ const struct model_ops pcie_ntb_ops = {
     .params = ntb_params,
     .stats = ntb_stats,
     .init = ntb_init,
-    .start = ntb_start,
+    .start = pcie_function_start,
     .receive = ntb_receive,
     .credit = ntb_credit,
     .link_change = ntb_link_change,

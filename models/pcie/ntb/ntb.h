@@ -38,7 +38,11 @@ struct ntb {
     uint32_t node; /* 0 until the fabric is set up, unless the scenario gives one */
     /* State. */
     struct crossbar xbar;
-    struct cfg_space cfg;
+    struct pcie_function_params pcie;
+    struct pcie_function function;
+    /* The access to registers under way: by which port, and when its last byte is there. */
+    uint32_t access_ingress;
+    sim_time access_ps;
     struct ntb_dma *dma; /* NULL: no engine */
     char name[NTB_N_PORTS][64];
     unsigned window_log2[NTB_N_APERTURES];
@@ -49,8 +53,6 @@ struct ntb {
     uint64_t mc_receive, mc_overlay;
     uint32_t scratchpad[NTB_N_SCRATCHPADS];
     bool link_changed;
-    uint8_t msix_table[NTB_N_VECTORS * 16];
-    uint8_t msix_pba[8];
     struct ntb_stats stats;
 };
 
@@ -75,11 +77,9 @@ enum ntb_verdict ntb_request_in(struct ntb *ntb, struct tlp *tlp);
 bool ntb_completion_out(struct ntb *ntb, struct tlp *tlp);
 bool ntb_completion_in(struct ntb *ntb, struct tlp *tlp);
 
-/* ntb_registers.c: 4 bytes of a register, by the host (offset in BAR 0) or by the fabric (offset
- * within NTB_FABRIC_REGISTERS). Unknown ones read zero. `at_ps`: when a write has arrived. */
-uint32_t ntb_register_read(struct model *model, bool from_fabric, uint64_t offset);
-void ntb_register_write(struct model *model, bool from_fabric, uint64_t offset, uint32_t value,
-                        sim_time at_ps);
+/* ntb_registers.c: what the host and the fabric see; fabric: offsets in NTB_FABRIC_REGISTERS. */
+void ntb_registers_init(struct model *model);
+extern const struct pcie_bar ntb_fabric_registers;
 /* Raises an MSI-X vector behind what came in by `ingress` until at_ps. */
 void ntb_interrupt(struct model *model, unsigned vector, uint32_t ingress, sim_time at_ps);
 

@@ -77,25 +77,20 @@ struct channel {
     struct unit *units, **units_tail; /* in order of their reads */
     struct pcie_dma_request fetch;
     struct ntb_dma_descriptor fetched[NTB_DMA_PREFETCH_MAX];
-    /* A message that was masked when it was due. */
-    struct pcie_dma_request late;
-    uint32_t late_message;
-    bool late_busy;
 };
 
 struct ntb_dma {
     struct model *model;
     struct ntb_dma_params params;
     struct ntb_dma_stats *stats;
-    struct cfg_space cfg;
-    struct pcie_dma reads, writes; /* its halves: TLPs in order each, but not among each other */
+    struct pcie_function function;
+    /* The halves: TLPs in order each, but not among each other. */
+    struct pcie_dma *reads, writes;
     struct pcie_dma_path path;
     struct arrivals arrivals[N_ORIGINS];
     uint32_t turn;          /* the channel to read for next */
     struct sim_event start; /* pending while a job is decoded that may go next */
     struct unit *free_unit;
-    uint8_t msix_table[NTB_DMA_CHANNELS_MAX * 16];
-    uint8_t msix_pba[8];
     struct channel channel[NTB_DMA_CHANNELS_MAX];
     struct unit unit[];
 };
@@ -118,7 +113,7 @@ static void refuse(struct ntb_dma *dma, struct tlp *tlp)
 {
     struct pcie_context *pcie = dma->model->pcie;
     if (tlp_class_of(tlp) == TLP_NON_POSTED)
-        ntb_dma_refused(dma, tlp_completion(pcie, tlp, dma->cfg.id, TLP_UR));
+        ntb_dma_refused(dma, tlp_completion(pcie, tlp, dma->function.cfg.id, TLP_UR));
     tlp_free(pcie, tlp);
 }
 
@@ -128,12 +123,13 @@ static void path_send(void *context, struct tlp *tlp)
     struct model *model = dma->model;
     struct ntb *ntb = model->state;
     unsigned tag = tlp->type == TLP_MWR ? tlp->tag : 0;
-    int bar = cfg_bar_match(&ntb->cfg, tlp->address, tlp->length_bytes);
+    int bar = cfg_bar_match(&ntb->function.cfg, tlp->address, tlp->length_bytes);
     bool passes = true;
 
     if (bar > 0) {
         passes = ntb_request_out(ntb, (unsigned)bar / 2 - 1, tlp) == NTB_PASS;
-    } else if (bar == 0 || cfg_bar_match(&dma->cfg, tlp->address, tlp->length_bytes) == 0) {
+    } else if (bar == 0 ||
+               cfg_bar_match(&dma->function.cfg, tlp->address, tlp->length_bytes) == 0) {
         dma->stats->unsupported++;
         passes = false;
     }
@@ -163,7 +159,7 @@ static void arrive(struct sim *sim, struct sim_event *event)
     arrivals->first = tlp->next;
     if (arrivals->first != NULL)
         sim_schedule(sim, event, arrivals->first->sent_ps);
-    pcie_dma_complete(&dma->reads, tlp);
+    pcie_dma_complete(dma->reads, tlp);
 }
 
 /* It is with the engine at at_ps; those of one origin come one after the other. */
@@ -211,28 +207,12 @@ static void message_write(struct ntb_dma *dma, struct pcie_dma_request *request,
     pcie_dma_write(&dma->writes, request, 0);
 }
 
-static void late_sent(struct pcie_dma_request *request, enum pcie_dma_status status)
+/* Of a vector whose mask was lifted. */
+static void send_message(struct pcie_function *function, uint64_t address, uint32_t data)
 {
-    (void)status;
-    SIM_CONTAINER(request, struct channel, late)->late_busy = false;
-}
-
-/* Vectors whose mask was lifted. One whose last message has not left yet is about to be heard. */
-static void take_pending(struct ntb_dma *dma)
-{
-    uint64_t address;
-    uint32_t data;
-    unsigned vector;
-
-    while (cfg_msix_take_pending(&dma->cfg, dma->msix_table, dma->msix_pba, &vector, &address,
-                                 &data)) {
-        struct channel *channel = &dma->channel[vector];
-        if (channel->late_busy)
-            continue;
-        channel->late_busy = true;
-        channel->late_message = data;
-        message_write(dma, &channel->late, &channel->late_message, address, late_sent);
-    }
+    struct ntb_dma *dma = SIM_CONTAINER(function, struct ntb_dma, function);
+    dma->stats->interrupts++;
+    pcie_function_message(function, &dma->writes, address, data);
 }
 
 /* ---- The end of a job ------------------------------------------------------------------------ */
@@ -285,8 +265,7 @@ static void job_written_back(struct pcie_dma_request *request, enum pcie_dma_sta
     channel->interrupt |= failed ? NTB_DMA_INTERRUPT_ERROR : NTB_DMA_INTERRUPT_DONE;
     bool tell = failed ? (channel->interrupt & NTB_DMA_INTERRUPT_ERROR_ENABLE) != 0 : job->notify;
     if (tell && status == PCIE_DMA_OK &&
-        cfg_msix_message(&dma->cfg, dma->msix_table, dma->msix_pba, channel->number, &address,
-                         &job->message))
+        pcie_function_vector(&dma->function, channel->number, &address, &job->message))
         message_write(dma, &job->interrupt, &job->message, address, job_told);
     else
         job_told(&job->interrupt, status);
@@ -436,7 +415,8 @@ static struct job *job_to_issue(struct channel *channel, sim_time *ready_ps)
 static void issue_unit(struct ntb_dma *dma, struct job *job)
 {
     struct channel *channel = job->channel;
-    uint32_t largest = SIM_MIN(NTB_DMA_SIZE_MIN << channel->size_code, cfg_mrrs_bytes(&dma->cfg));
+    uint32_t largest = SIM_MIN(NTB_DMA_SIZE_MIN << channel->size_code,
+                               cfg_mrrs_bytes(&dma->function.cfg));
     uint64_t source = job->source + job->issued;
     uint32_t bytes = SIM_MIN(largest - (uint32_t)(source & (largest - 1)),
                              job->bytes - job->issued);
@@ -459,7 +439,7 @@ static void issue_unit(struct ntb_dma *dma, struct job *job)
     job->issued += bytes;
     job->n_units++;
     dma->stats->reads++;
-    pcie_dma_read(&dma->reads, &unit->read, 0);
+    pcie_dma_read(dma->reads, &unit->read, 0);
 }
 
 /* Places are filled with reads, channel by channel. */
@@ -557,7 +537,7 @@ static void fetch(struct channel *channel)
         .buffer = (uint8_t *)channel->fetched,
         .done = fetched
     };
-    pcie_dma_read(&channel->dma->reads, &channel->fetch, 0);
+    pcie_dma_read(channel->dma->reads, &channel->fetch, 0);
 }
 
 /* ---- Registers ------------------------------------------------------------------------------- */
@@ -657,32 +637,18 @@ static const struct channel *channel_at(const struct ntb_dma *dma, uint64_t *off
     return &dma->channel[n];
 }
 
-uint32_t ntb_dma_register_read(const struct ntb_dma *dma, uint64_t offset)
+static uint32_t register_read(struct pcie_function *function, uint64_t offset)
 {
-    const uint8_t *memory = NULL;
-    uint32_t value = 0;
-
+    const struct ntb_dma *dma = SIM_CONTAINER(function, struct ntb_dma, function);
     if (offset == NTB_DMA_REG_CHANNELS)
         return dma->params.channels;
-    if (offset - NTB_DMA_REG_MSIX_TABLE < sizeof(dma->msix_table))
-        memory = &dma->msix_table[offset - NTB_DMA_REG_MSIX_TABLE];
-    else if (offset - NTB_DMA_REG_MSIX_PBA < sizeof(dma->msix_pba))
-        memory = &dma->msix_pba[offset - NTB_DMA_REG_MSIX_PBA];
-    if (memory != NULL) {
-        memcpy(&value, memory, 4);
-        return value;
-    }
     const struct channel *channel = channel_at(dma, &offset);
     return channel != NULL ? channel_read(channel, offset) : 0;
 }
 
-void ntb_dma_register_write(struct ntb_dma *dma, uint64_t offset, uint32_t value)
+static void register_write(struct pcie_function *function, uint64_t offset, uint32_t value)
 {
-    if (offset - NTB_DMA_REG_MSIX_TABLE < sizeof(dma->msix_table)) {
-        memcpy(&dma->msix_table[offset - NTB_DMA_REG_MSIX_TABLE], &value, 4);
-        take_pending(dma);
-        return;
-    }
+    struct ntb_dma *dma = SIM_CONTAINER(function, struct ntb_dma, function);
     const struct channel *channel = channel_at(dma, &offset);
     if (channel != NULL)
         channel_write(&dma->channel[channel->number], offset, value);
@@ -690,22 +656,35 @@ void ntb_dma_register_write(struct ntb_dma *dma, uint64_t offset, uint32_t value
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-struct cfg_space *ntb_dma_config_space(struct ntb_dma *dma)
+struct pcie_function *ntb_dma_function(struct ntb_dma *dma)
 {
-    return &dma->cfg;
+    return &dma->function;
 }
 
-static void init_cfg(struct ntb_dma *dma, const struct cfg_identity *identity, uint32_t lanes)
+static void init_function(struct ntb_dma *dma)
 {
-    const struct ntb *ntb = dma->model->state;
-
-    cfg_init_endpoint(&dma->cfg, identity);
-    dma->cfg.id = NTB_DMA_FUNCTION;
-    cfg_add_bar(&dma->cfg, 0, NTB_DMA_BAR_BYTES, 0);
-    cfg_add_pcie(&dma->cfg, CFG_ENDPOINT, ntb->chip.generation, lanes, ntb->chip.mps_bytes_max,
-                 true);
-    cfg_add_msix(&dma->cfg, dma->params.channels, 0, NTB_DMA_REG_MSIX_TABLE, 0,
-                 NTB_DMA_REG_MSIX_PBA);
+    static const struct pcie_function_ops ops = { .message = send_message };
+    struct ntb *ntb = dma->model->state;
+    const struct pcie_function_desc desc = { .ops = &ops,
+                                             .params = &ntb->pcie,
+                                             .identity = { .vendor_id = NTB_VENDOR_ID,
+                                                           .device_id = NTB_DMA_DEVICE_ID,
+                                                           .class_code = NTB_DMA_CLASS,
+                                                           .multi_function = true },
+                                             .port = NTB_HOST,
+                                             .number = NTB_DMA_FUNCTION,
+                                             .n_vectors = (uint16_t)dma->params.channels,
+                                             .msix_table = NTB_DMA_REG_MSIX_TABLE,
+                                             .msix_pba = NTB_DMA_REG_MSIX_PBA,
+                                             .bar = { { NTB_DMA_BAR_BYTES, 0, register_read,
+                                                        register_write, 0, NULL } } };
+    pcie_function_init(&dma->function, dma->model, &desc);
+    dma->function.unsupported = &ntb->stats.unsupported;
+    dma->reads = &dma->function.dma;
+    pcie_dma_init(&dma->writes, dma->model, NTB_HOST, &dma->function.cfg, &ntb->pcie.dma);
+    dma->path = (struct pcie_dma_path){ path_ready, path_send, dma };
+    pcie_dma_set_path(dma->reads, &dma->path);
+    pcie_dma_set_path(&dma->writes, &dma->path);
 }
 
 static void init_channel(struct ntb_dma *dma, uint32_t i)
@@ -717,11 +696,9 @@ static void init_channel(struct ntb_dma *dma, uint32_t i)
     channel->prefetch = PREFETCH_DEFAULT;
     channel->size_code = (uint32_t)__builtin_ctz(dma->params.request_bytes / NTB_DMA_SIZE_MIN);
     channel->units_tail = &channel->units;
-    dma->msix_table[16 * i + 12] = 1; /* masked at reset (PCI 3.0, 6.8.2.9) */
 }
 
 struct ntb_dma *ntb_dma_new(struct model *model, const struct ntb_dma_params *params,
-                            const struct cfg_identity *identity, uint32_t lanes,
                             struct ntb_dma_stats *stats)
 {
     struct ntb_dma *dma = sim_zalloc(1,
@@ -729,7 +706,7 @@ struct ntb_dma *ntb_dma_new(struct model *model, const struct ntb_dma_params *pa
     dma->model = model;
     dma->params = *params;
     dma->stats = stats;
-    init_cfg(dma, identity, lanes);
+    init_function(dma);
     for (uint32_t i = 0; i < params->channels; i++)
         init_channel(dma, i);
     for (uint32_t i = params->reads_in_flight; i-- > 0;) {
@@ -742,11 +719,6 @@ struct ntb_dma *ntb_dma_new(struct model *model, const struct ntb_dma_params *pa
         sim_event_init(&dma->arrivals[i].event, arrive);
     }
     sim_event_init(&dma->start, start_fire);
-    dma->path = (struct pcie_dma_path){ path_ready, path_send, dma };
-    pcie_dma_init(&dma->reads, model, NTB_HOST, &dma->cfg, &params->dma);
-    pcie_dma_init(&dma->writes, model, NTB_HOST, &dma->cfg, &params->dma);
-    pcie_dma_set_path(&dma->reads, &dma->path);
-    pcie_dma_set_path(&dma->writes, &dma->path);
     return dma;
 }
 
@@ -766,7 +738,7 @@ void ntb_dma_free(struct ntb_dma *dma)
     for (uint32_t i = 0; i < dma->params.reads_in_flight; i++)
         sim_cancel(dma->model->sim, &dma->unit[i].left);
     sim_cancel(dma->model->sim, &dma->start);
-    pcie_dma_release(&dma->reads);
+    pcie_function_release(&dma->function);
     pcie_dma_release(&dma->writes);
     free(dma);
 }

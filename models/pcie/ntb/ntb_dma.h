@@ -5,7 +5,7 @@
 #ifndef MODELS_PCIE_NTB_NTB_DMA_H
 #define MODELS_PCIE_NTB_NTB_DMA_H
 
-#include "models/pcie/endpoint/dma.h"
+#include "models/pcie/endpoint/pcie_function.h"
 
 struct ntb_dma;
 
@@ -23,17 +23,12 @@ struct ntb_dma_stats {
     uint64_t unsupported; /* requests of the engine into the bridge's registers, or to its own */
 };
 
-/* model: the bridge, whose state and crossbar are set up. Counts into *stats, which stays the
+/* model: the bridge, whose state, crossbar and own function are set up. Counts into *stats, which stays the
  * caller's. */
 struct ntb_dma *ntb_dma_new(struct model *model, const struct ntb_dma_params *params,
-                            const struct cfg_identity *identity, uint32_t lanes,
                             struct ntb_dma_stats *stats);
 void ntb_dma_free(struct ntb_dma *dma); /* NULL: nothing */
-struct cfg_space *ntb_dma_config_space(struct ntb_dma *dma);
-
-/* Four bytes of its BAR 0; unknown ones read zero. */
-uint32_t ntb_dma_register_read(const struct ntb_dma *dma, uint64_t offset);
-void ntb_dma_register_write(struct ntb_dma *dma, uint64_t offset, uint32_t value);
+struct pcie_function *ntb_dma_function(struct ntb_dma *dma);
 
 /* A completion for its requester ID that the bridge has received by a port (translated): takes it,
  * and releases the port's buffer. */

@@ -11,58 +11,46 @@
 
 /* ---- Interrupts ------------------------------------------------------------------------------ */
 
-static void send_message(struct model *model, uint64_t address, uint32_t data, uint32_t ingress,
-                         sim_time at_ps)
+static struct ntb *ntb_of(struct pcie_function *function)
 {
-    struct ntb *ntb = model->state;
+    return SIM_CONTAINER(function, struct ntb, function);
+}
+
+static void send_message(struct pcie_function *function, uint64_t address, uint32_t data)
+{
+    struct ntb *ntb = ntb_of(function);
     struct tlp *tlp;
 
-    if (!cfg_bus_master(&ntb->cfg))
+    if (!cfg_bus_master(&function->cfg))
         return;
-    tlp = tlp_new(model->pcie, TLP_MWR);
+    tlp = tlp_new(function->model->pcie, TLP_MWR);
     tlp->address = address;
     tlp->length_bytes = 4;
-    tlp->requester_id = ntb->cfg.id;
-    tlp_payload_new(model->pcie, tlp);
+    tlp->requester_id = function->cfg.id;
+    tlp_payload_new(function->model->pcie, tlp);
     memcpy(tlp->payload, &data, 4);
     ntb->stats.interrupts++;
-    crossbar_send(&ntb->xbar, ingress, NTB_HOST, tlp, at_ps);
+    crossbar_send(&ntb->xbar, ntb->access_ingress, NTB_HOST, tlp, ntb->access_ps);
 }
 
 void ntb_interrupt(struct model *model, unsigned vector, uint32_t ingress, sim_time at_ps)
 {
     struct ntb *ntb = model->state;
-    uint64_t address;
-    uint32_t data;
 
-    if (cfg_msix_message(&ntb->cfg, ntb->msix_table, ntb->msix_pba, vector, &address, &data))
-        send_message(model, address, data, ingress, at_ps);
-}
-
-/* Vectors whose mask was lifted. */
-static void take_pending(struct model *model, sim_time at_ps)
-{
-    struct ntb *ntb = model->state;
-    uint64_t address;
-    uint32_t data;
-    unsigned vector;
-
-    while (
-        cfg_msix_take_pending(&ntb->cfg, ntb->msix_table, ntb->msix_pba, &vector, &address, &data))
-        send_message(model, address, data, NTB_HOST, at_ps);
+    ntb->access_ingress = ingress;
+    ntb->access_ps = at_ps;
+    pcie_function_interrupt(&ntb->function, vector);
 }
 
 /* Doorbells or their mask change: each that begins to show raises its vector. */
-static void set_doorbells(struct model *model, uint32_t doorbell, uint32_t mask, uint32_t ingress,
-                          sim_time at_ps)
+static void set_doorbells(struct ntb *ntb, uint32_t doorbell, uint32_t mask)
 {
-    struct ntb *ntb = model->state;
     uint32_t shown = ntb->doorbell & ~ntb->doorbell_mask;
 
     ntb->doorbell = doorbell;
     ntb->doorbell_mask = mask;
     for (uint32_t left = doorbell & ~mask & ~shown; left != 0; left &= left - 1)
-        ntb_interrupt(model, (unsigned)__builtin_ctz(left), ingress, at_ps);
+        pcie_function_interrupt(&ntb->function, (unsigned)__builtin_ctz(left));
 }
 
 /* ---- Registers of the host ------------------------------------------------------------------- */
@@ -77,7 +65,6 @@ static uint8_t *memory_of(struct ntb *ntb, uint64_t offset)
         { NTB_REG_SCRATCHPAD, sizeof(ntb->scratchpad), ntb->scratchpad },
         { NTB_REG_OUTGOING, 4 * (uint64_t)ntb->n_outgoing, ntb->outgoing },
         { NTB_REG_INCOMING, 4 * (uint64_t)ntb->n_incoming, ntb->incoming },
-        { NTB_REG_MSIX_TABLE, sizeof(ntb->msix_table), ntb->msix_table },
         { NTB_REG_LUT2, 8 * (uint64_t)ntb->n_windows[0], ntb->lut[0] },
         { NTB_REG_LUT4, 8 * (uint64_t)ntb->n_windows[1], ntb->lut[1] },
         { NTB_REG_MC_RECEIVE, 8, &ntb->mc_receive },
@@ -90,16 +77,16 @@ static uint8_t *memory_of(struct ntb *ntb, uint64_t offset)
     return NULL;
 }
 
-static uint32_t host_read(struct model *model, uint64_t offset)
+static uint32_t host_read(struct pcie_function *function, uint64_t offset)
 {
-    struct ntb *ntb = model->state;
+    struct ntb *ntb = ntb_of(function);
     uint32_t value = 0;
 
     switch (offset) {
     case NTB_REG_ID: return NTB_ID;
     case NTB_REG_CONTROL: return ntb->control;
     case NTB_REG_STATUS: {
-        const struct pcie_port *cable = &model->ports[NTB_CABLE];
+        const struct pcie_port *cable = &function->model->ports[NTB_CABLE];
         bool up = pcie_port_connected(cable) && !cable->down;
         return (up ? NTB_STATUS_LINK_UP : 0) | (ntb->link_changed ? NTB_STATUS_LINK_CHANGE : 0);
     }
@@ -112,40 +99,34 @@ static uint32_t host_read(struct model *model, uint64_t offset)
     default: break;
     }
     const uint8_t *memory = memory_of(ntb, offset);
-    if (memory == NULL && offset - NTB_REG_MSIX_PBA < sizeof(ntb->msix_pba))
-        memory = &ntb->msix_pba[offset - NTB_REG_MSIX_PBA];
     if (memory != NULL)
         memcpy(&value, memory, 4);
     return value;
 }
 
-static void host_write(struct model *model, uint64_t offset, uint32_t value, sim_time at_ps)
+static void host_write(struct pcie_function *function, uint64_t offset, uint32_t value)
 {
-    struct ntb *ntb = model->state;
+    struct ntb *ntb = ntb_of(function);
 
     switch (offset) {
     case NTB_REG_CONTROL: ntb->control = value & (NTB_CONTROL_SEND | NTB_CONTROL_ACCEPT); return;
     case NTB_REG_STATUS:
         ntb->link_changed = ntb->link_changed && !(value & NTB_STATUS_LINK_CHANGE);
         return;
-    case NTB_REG_DOORBELL:
-        set_doorbells(model, ntb->doorbell & ~value, ntb->doorbell_mask, NTB_HOST, at_ps);
-        return;
-    case NTB_REG_DOORBELL_MASK: set_doorbells(model, ntb->doorbell, value, NTB_HOST, at_ps); return;
+    case NTB_REG_DOORBELL: set_doorbells(ntb, ntb->doorbell & ~value, ntb->doorbell_mask); return;
+    case NTB_REG_DOORBELL_MASK: set_doorbells(ntb, ntb->doorbell, value); return;
     default: break;
     }
     uint8_t *memory = memory_of(ntb, offset);
     if (memory != NULL)
         memcpy(memory, &value, 4);
-    if (offset - NTB_REG_MSIX_TABLE < sizeof(ntb->msix_table))
-        take_pending(model, at_ps);
 }
 
 /* ---- Registers of the fabric ----------------------------------------------------------------- */
 
-static uint32_t fabric_read(struct model *model, uint64_t offset)
+static uint32_t fabric_read(struct pcie_function *function, uint64_t offset)
 {
-    struct ntb *ntb = model->state;
+    const struct ntb *ntb = ntb_of(function);
 
     if (offset - NTB_FABRIC_SCRATCHPAD < sizeof(ntb->scratchpad))
         return ntb->scratchpad[(offset - NTB_FABRIC_SCRATCHPAD) / 4];
@@ -157,28 +138,44 @@ static uint32_t fabric_read(struct model *model, uint64_t offset)
     }
 }
 
-static void fabric_write(struct model *model, uint64_t offset, uint32_t value, sim_time at_ps)
+static void fabric_write(struct pcie_function *function, uint64_t offset, uint32_t value)
 {
-    struct ntb *ntb = model->state;
+    struct ntb *ntb = ntb_of(function);
 
     if (offset - NTB_FABRIC_SCRATCHPAD < sizeof(ntb->scratchpad)) {
         ntb->scratchpad[(offset - NTB_FABRIC_SCRATCHPAD) / 4] = value;
     } else if (offset == NTB_FABRIC_DOORBELL) {
         ntb->stats.rings++;
-        set_doorbells(model, ntb->doorbell | value, ntb->doorbell_mask, NTB_CABLE, at_ps);
+        set_doorbells(ntb, ntb->doorbell | value, ntb->doorbell_mask);
     }
 }
 
-uint32_t ntb_register_read(struct model *model, bool from_fabric, uint64_t offset)
-{
-    return from_fabric ? fabric_read(model, offset) : host_read(model, offset);
-}
+const struct pcie_bar ntb_fabric_registers = { .read = fabric_read, .write = fabric_write };
 
-void ntb_register_write(struct model *model, bool from_fabric, uint64_t offset, uint32_t value,
-                        sim_time at_ps)
+/* ---- Set-up ---------------------------------------------------------------------------------- */
+
+void ntb_registers_init(struct model *model)
 {
-    if (from_fabric)
-        fabric_write(model, offset, value, at_ps);
-    else
-        host_write(model, offset, value, at_ps);
+    static const struct pcie_function_ops ops = { .message = send_message };
+    struct ntb *ntb = model->state;
+    struct pcie_function_desc desc = {
+        .ops = &ops,
+        .params = &ntb->pcie,
+        /* Class 068000h, other bridge device, as the virtual side of PLX chips. */
+        .identity = { .vendor_id = NTB_VENDOR_ID,
+                      .device_id = NTB_DEVICE_ID,
+                      .class_code = 0x068000,
+                      .multi_function = ntb->engine.channels != 0 },
+        .port = NTB_HOST,
+        .n_vectors = NTB_N_VECTORS,
+        .msix_table = NTB_REG_MSIX_TABLE,
+        .msix_pba = NTB_REG_MSIX_PBA,
+        .bar = { { NTB_BAR_BYTES, 0, host_read, host_write, 0, NULL } }
+    };
+    for (unsigned i = 0; i < NTB_N_APERTURES; i++)
+        desc.bar[2 * i + 2] = (struct pcie_bar){ .bytes = ntb->aperture_bytes[i],
+                                                 .flags = CFG_BAR_64 | CFG_BAR_PREFETCH };
+    ntb->doorbell_mask = UINT32_MAX;
+    pcie_function_init(&ntb->function, model, &desc);
+    ntb->function.unsupported = &ntb->stats.unsupported;
 }

@@ -78,7 +78,7 @@ static void trace_request_out(const struct ntb *ntb, const struct tlp *tlp, unsi
     struct tlp_trace_record *record = trace(ntb, tlp, TRACE_NTB_OUT, idx, ntb->outgoing[idx]);
 
     record->ntb.bar = 2 * aperture + 2;
-    record->ntb.bar_base = cfg_bar_base(&ntb->cfg, record->ntb.bar);
+    record->ntb.bar_base = cfg_bar_base(&ntb->function.cfg, record->ntb.bar);
     record->ntb.window = (uint32_t)window;
     record->ntb.window_log2 = ntb->window_log2[aperture];
     record->ntb.lut_entry = ntb->lut[aperture][window];
@@ -99,7 +99,7 @@ static void trace_request_in(const struct ntb *ntb, const struct tlp *tlp, uint3
 
 enum ntb_verdict ntb_request_out(struct ntb *ntb, unsigned aperture, struct tlp *tlp)
 {
-    uint64_t offset = tlp->address - cfg_bar_base(&ntb->cfg, 2 * aperture + 2);
+    uint64_t offset = tlp->address - cfg_bar_base(&ntb->function.cfg, 2 * aperture + 2);
     uint64_t in_window = (UINT64_C(1) << ntb->window_log2[aperture]) - 1;
     uint64_t entry = ntb->lut[aperture][offset >> ntb->window_log2[aperture]];
 
@@ -140,7 +140,7 @@ bool ntb_completion_out(struct ntb *ntb, struct tlp *tlp)
 {
     uint32_t idx = (tlp->requester_id & 0xffu) - NTB_INCOMING_FUNCTION_BASE;
 
-    if (tlp->requester_id >> 8 != ntb->cfg.id >> 8 || idx >= ntb->n_incoming ||
+    if (tlp->requester_id >> 8 != ntb->function.cfg.id >> 8 || idx >= ntb->n_incoming ||
         !(ntb->incoming[idx] & NTB_INCOMING_VALID)) {
         ntb->stats.unexpected_completions++;
         return false;
@@ -158,7 +158,7 @@ bool ntb_completion_out(struct ntb *ntb, struct tlp *tlp)
 /* The tree's Max_Payload_Size is a promise to everyone in it. */
 static bool fits(struct ntb *ntb, const struct tlp *tlp)
 {
-    if (!tlp_has_data(tlp) || tlp->length_bytes <= cfg_mps_bytes(&ntb->cfg))
+    if (!tlp_has_data(tlp) || tlp->length_bytes <= cfg_mps_bytes(&ntb->function.cfg))
         return true;
     ntb->stats.oversized++;
     return false;
@@ -178,7 +178,7 @@ static enum ntb_verdict multicast_in(struct ntb *ntb, struct tlp *tlp)
         return NTB_REFUSE;
     }
     tlp->address = (ntb->mc_overlay & ~UINT64_C(63) & ~kept) | (offset & kept);
-    tlp->requester_id = ntb->cfg.id;
+    tlp->requester_id = ntb->function.cfg.id;
     tlp->domain = 0;
     ntb->stats.multicast_in++;
     return NTB_PASS;
@@ -195,7 +195,7 @@ enum ntb_verdict ntb_request_in(struct ntb *ntb, struct tlp *tlp)
     }
     if (!multicast && (tlp->address & NTB_FABRIC_REGISTERS))
         return NTB_REGISTERS;
-    if (!(ntb->control & NTB_CONTROL_ACCEPT) || !cfg_bus_master(&ntb->cfg)) {
+    if (!(ntb->control & NTB_CONTROL_ACCEPT) || !cfg_bus_master(&ntb->function.cfg)) {
         ntb->stats.disabled++;
         return NTB_REFUSE;
     }
@@ -208,7 +208,7 @@ enum ntb_verdict ntb_request_in(struct ntb *ntb, struct tlp *tlp)
         ntb->stats.unknown_in++;
         return NTB_REFUSE;
     }
-    uint16_t id = (uint16_t)((ntb->cfg.id & 0xff00u) | (NTB_INCOMING_FUNCTION_BASE + idx));
+    uint16_t id = (uint16_t)((ntb->function.cfg.id & 0xff00u) | (NTB_INCOMING_FUNCTION_BASE + idx));
     if (tlp_traced(tlp))
         trace_request_in(ntb, tlp, idx, id);
     tlp->address &= NTB_FABRIC_ADDRESS_MASK;
@@ -235,6 +235,6 @@ bool ntb_completion_in(struct ntb *ntb, struct tlp *tlp)
         trace(ntb, tlp, TRACE_NTB_CPL_IN, idx, ntb->outgoing[idx])->ntb.to_requester = id;
     tlp->requester_id = id;
     tlp->domain = 0;
-    tlp->completer_id = ntb->cfg.id;
+    tlp->completer_id = ntb->function.cfg.id;
     return true;
 }
