@@ -323,7 +323,7 @@ void config_valid_name(struct config_node *group, const char *name)
     g_ptr_array_add(group->valid, g_string_chunk_insert_const(group->config->strings, name));
 }
 
-const char **config_valid_names(const struct config_node *group)
+static const char **valid_names(const struct config_node *group)
 {
     unsigned n = group->valid ? group->valid->len : 0;
     const char **names = g_new0(const char *, n + 1);
@@ -341,7 +341,7 @@ void config_allow(struct config_node *group, const char *const *names)
 
 static void report_unknown(const struct config_node *node, struct sim_error_list *errors)
 {
-    const char **names = config_valid_names(node->parent);
+    const char **names = valid_names(node->parent);
     char *suggestion = sim_suggestion(node->name, names);
     bool by_axis = node->place.origin && g_str_has_prefix(node->place.origin, "axis ");
 

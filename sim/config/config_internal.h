@@ -69,8 +69,6 @@ void config_node_fill(struct config_node *node, const struct config_node *value,
 struct config_node *config_child_named(const struct config_node *node, const char *name,
                                        unsigned *index);
 void config_valid_name(struct config_node *group, const char *name);
-/* The names valid in the group as an array for sim_suggestion(); g_free() it, not the names. */
-const char **config_valid_names(const struct config_node *group);
 /* {value = ...; provenance = ...; source = ...}: the node of the value, else NULL */
 struct config_node *config_value_form(struct config_node *node);
 /* `"four" (a string)`, `4 (an integer)`, `a group` */

@@ -55,23 +55,6 @@ const char *param_unit(const struct param_desc *desc)
     return unit ? unit->symbol : "";
 }
 
-const char *param_type_name(enum param_type type)
-{
-    switch (type) {
-    case PARAM_BOOL: return "boolean";
-    case PARAM_U32:
-    case PARAM_U64: return "integer";
-    case PARAM_DOUBLE: return "number";
-    case PARAM_BYTES: return "size";
-    case PARAM_TIME: return "time";
-    case PARAM_RATE: return "rate";
-    case PARAM_ENUM: return "name";
-    case PARAM_STRING: return "string";
-    case PARAM_END: break;
-    }
-    return "";
-}
-
 static const char *const provenance_names[] = {
     [PROV_NONE] = "",
     [PROV_DATASHEET] = "datasheet",

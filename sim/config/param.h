@@ -68,8 +68,6 @@ const char *param_unit(const struct param_desc *desc);
 /* The same for whoever converts; NULL if the key has no unit. PARAM_TIME and PARAM_RATE keys
  * without a unit in their name are our own fault. */
 const struct unit *param_key_unit(const struct param_desc *desc);
-/* "time", "size", "integer", ... for `nudma describe` */
-const char *param_type_name(enum param_type type);
 /* "datasheet", "published", "calibrated", "estimate"; PROV_NONE: "" */
 const char *param_provenance_name(enum param_provenance provenance);
 /* False if there is no provenance of that name. */

@@ -11,16 +11,6 @@
 #define NUDMA_GIT "unknown"
 #endif
 
-const char *sim_version_number(void)
-{
-    return NUDMA_VERSION;
-}
-
-const char *sim_version_git(void)
-{
-    return NUDMA_GIT;
-}
-
 static char *make_version(void)
 {
     if (strcmp(NUDMA_GIT, "unknown") != 0 && !g_str_has_suffix(NUDMA_GIT, "-dirty"))

@@ -2,10 +2,6 @@
 #ifndef SIM_STORE_VERSION_H
 #define SIM_STORE_VERSION_H
 
-/* "0.1.0" */
-const char *sim_version_number(void);
-/* "4f2a91c", "4f2a91c-dirty" or "unknown" */
-const char *sim_version_git(void);
 /*
  * What the results name as the version: "0.1.0 4f2a91c". A build of changed or unknown sources also
  * carries eight digits of the program's own SHA-256, because its git state does not identify it:
