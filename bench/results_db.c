@@ -17,7 +17,8 @@
 #include <sqlite3.h>
 
 #include "sim/engine/sim.h"
-#include "sim/store/results.h"
+#include "sim/store/query.h"
+#include "sim/store/results_internal.h"
 
 enum { N_SCENARIOS = 5, N_POINTS = 2000, N_SEEDS = 10, N_METRICS = 20 };
 enum { N_RUNS = N_SCENARIOS * N_POINTS * N_SEEDS };
@@ -73,14 +74,14 @@ static double query_s(struct results_db *db, const char *sql, long *rows)
 {
     sqlite3_stmt *statement = NULL;
     const double start = now_s();
-    int code = sqlite3_prepare_v2(results_handle(db), sql, -1, &statement, NULL);
+    int code = sqlite3_prepare_v2(db->sqlite, sql, -1, &statement, NULL);
     *rows = 0;
     while (code == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW)
         ++*rows;
     if (code == SQLITE_OK)
         code = sqlite3_finalize(statement);
     if (code != SQLITE_OK)
-        fail(sql, sqlite3_errmsg(results_handle(db)));
+        fail(sql, sqlite3_errmsg(db->sqlite));
     return now_s() - start;
 }
 

@@ -9,7 +9,7 @@
 #include <glib.h>
 
 #include "sim/config/error.h"
-#include "sim/store/results.h"
+#include "sim/store/query.h"
 
 enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_WRONG = 2, CLI_INTERRUPTED = 130 };
 
@@ -64,6 +64,8 @@ char *cli_find_file(const struct cli_options *options, const char *name);
 bool cli_same_file(const char *a, const char *b);
 /* Opens the database for reading; NULL with the reason printed. */
 struct results_db *cli_open_for_reading(const struct cli_options *options);
+/* Closes a cursor. False with the reason printed if not all rows could be read. */
+bool cli_end(struct results_cursor *cursor);
 /* The arguments as one line that a shell takes back; g_free(). */
 char *cli_command_line(const char *subcommand, int argc, char **argv);
 

@@ -230,6 +230,16 @@ struct results_db *cli_open_for_reading(const struct cli_options *options)
     return db;
 }
 
+bool cli_end(struct results_cursor *cursor)
+{
+    char *message = NULL;
+    const bool good = results_end(cursor, &message);
+    if (!good)
+        fprintf(stderr, "%s: the database cannot be read: %s\n", g_get_prgname(), message);
+    g_free(message);
+    return good;
+}
+
 static bool is_plain(const char *argument)
 {
     for (const char *c = argument; *c != '\0'; c++) {

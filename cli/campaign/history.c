@@ -1,6 +1,4 @@
 /* Earlier runs, whatever their version and configuration: the best guess at what comes. */
-#include <sqlite3.h>
-
 #include "cli/campaign/history.h"
 
 struct cost {
@@ -23,28 +21,18 @@ static void history_free(gpointer data)
 
 static struct history *history_read(struct results_db *db, const char *scenario)
 {
-    static const char sql[] =
-        "SELECT p.text, avg(r.wall_s), max(r.peak_memory_bytes) FROM run_row r"
-        " JOIN label p ON p.id = r.point_id WHERE r.scenario_id ="
-        " (SELECT id FROM label WHERE text = ?1) AND r.status = 'done'"
-        " GROUP BY r.point_id";
     struct history *history = g_new0(struct history, 1);
-    sqlite3_stmt *statement = NULL;
+    struct results_cursor *costs = results_costs(db, scenario);
     history->points = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    if (sqlite3_prepare_v2(results_handle(db), sql, -1, &statement, NULL) != SQLITE_OK)
-        return history;
-    sqlite3_bind_text(statement, 1, scenario, -1, SQLITE_STATIC);
-    while (sqlite3_step(statement) == SQLITE_ROW) {
-        const struct cost cost = { sqlite3_column_double(statement, 1),
-                                   (uint64_t)sqlite3_column_int64(statement, 2) };
-        const char *point = (const char *)sqlite3_column_text(statement, 0);
-        g_hash_table_insert(history->points, g_strdup(point), g_memdup2(&cost, sizeof(cost)));
+    for (const struct results_cost *c; (c = results_next_cost(costs)) != NULL;) {
+        const struct cost cost = { c->wall_s, (uint64_t)c->peak_memory_bytes };
+        g_hash_table_insert(history->points, g_strdup(c->point), g_memdup2(&cost, sizeof(cost)));
         history->typical.wall_s += cost.wall_s;
         history->typical.memory_bytes = MAX(history->typical.memory_bytes, cost.memory_bytes);
     }
     if (g_hash_table_size(history->points) > 0)
         history->typical.wall_s /= g_hash_table_size(history->points);
-    sqlite3_finalize(statement);
+    results_end(costs, NULL); /* whoever stores the next run says what is wrong with the database */
     return history;
 }
 

@@ -4,7 +4,6 @@
  * of a difference of independent means is the root of the sum of the squares of theirs.
  */
 #include <math.h>
-#include <sqlite3.h>
 #include <string.h>
 
 #include "cli/results/result_set.h"
@@ -69,27 +68,10 @@ static void compare_values(struct diff *diff, const struct result_set *set, guin
     g_array_append_val(diff->changes, change);
 }
 
-/* The message of the newest run of a point that failed; NULL if none did. g_free(). */
-static char *failure(struct results_db *db, const char *scenario, const char *point)
-{
-    sqlite3_stmt *statement = NULL;
-    char *error = NULL;
-    sqlite3_prepare_v2(results_handle(db),
-                       "SELECT error FROM run WHERE scenario = ?1 AND point = ?2 AND"
-                       " status = 'failed' ORDER BY id DESC LIMIT 1",
-                       -1, &statement, NULL);
-    sqlite3_bind_text(statement, 1, scenario, -1, SQLITE_STATIC);
-    sqlite3_bind_text(statement, 2, point, -1, SQLITE_STATIC);
-    if (sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_text(statement, 0) != NULL)
-        error = g_strdup((const char *)sqlite3_column_text(statement, 0));
-    sqlite3_finalize(statement);
-    return error;
-}
-
 static void add_missing_point(GPtrArray *list, const struct result_set *set,
                               const struct result_point *point, struct results_db *other)
 {
-    char *error = failure(other, set->scenario, point->name);
+    char *error = results_failure(other, set->scenario, point->name);
     g_ptr_array_add(list, g_strdup_printf("%s %s%s%s", set->scenario, point->name,
                                           error != NULL ? ": failed in the other: " : "",
                                           error != NULL ? error : ""));
@@ -170,21 +152,16 @@ static void find_missing(GPtrArray *list, const GPtrArray *sets, const GPtrArray
 /* ---- Parameters ------------------------------------------------------------------------------ */
 
 /* name -> "value unit (provenance)" of the newest run of a point */
-static GHashTable *params_of(sqlite3_stmt *statement, const char *scenario, const char *point)
+static GHashTable *params_of(struct results_db *db, const char *scenario, const char *point)
 {
     GHashTable *params = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    sqlite3_reset(statement);
-    sqlite3_bind_text(statement, 1, scenario, -1, SQLITE_STATIC);
-    sqlite3_bind_text(statement, 2, point, -1, SQLITE_STATIC);
-    while (sqlite3_step(statement) == SQLITE_ROW) {
-        const char *unit = (const char *)sqlite3_column_text(statement, 2);
-        const char *provenance = (const char *)sqlite3_column_text(statement, 3);
-        g_hash_table_insert(params, g_strdup((const char *)sqlite3_column_text(statement, 0)),
-                            g_strdup_printf("%s%s%s%s%s%s", sqlite3_column_text(statement, 1),
-                                            *unit != '\0' ? " " : "", unit,
-                                            *provenance != '\0' ? " (" : "", provenance,
-                                            *provenance != '\0' ? ")" : ""));
-    }
+    struct results_cursor *cursor = results_params(db, scenario, point);
+    for (const struct results_param *p; (p = results_next_param(cursor)) != NULL;)
+        g_hash_table_insert(params, g_strdup(p->name),
+                            g_strdup_printf("%s%s%s%s%s%s", p->value, *p->unit != '\0' ? " " : "",
+                                            p->unit, *p->provenance != '\0' ? " (" : "",
+                                            p->provenance, *p->provenance != '\0' ? ")" : ""));
+    cli_end(cursor);
     return params;
 }
 
@@ -222,13 +199,6 @@ static void compare_params(struct diff *diff, const char *scenario, GHashTable *
 
 static void find_params(struct diff *diff)
 {
-    static const char sql[] = "SELECT name, value, unit, provenance FROM param WHERE run_id ="
-                              " (SELECT max(run_id) FROM newest"
-                              "  WHERE scenario_id = (SELECT id FROM label WHERE text = ?1)"
-                              "  AND point_id = (SELECT id FROM label WHERE text = ?2))";
-    sqlite3_stmt *a = NULL, *b = NULL;
-    sqlite3_prepare_v2(results_handle(diff->a), sql, -1, &a, NULL);
-    sqlite3_prepare_v2(results_handle(diff->b), sql, -1, &b, NULL);
     for (guint i = 0; i < diff->sets_a->len; i++) {
         const struct result_set *set = diff->sets_a->pdata[i];
         const struct result_set *other = set_of(diff->sets_b, set->scenario);
@@ -236,15 +206,13 @@ static void find_params(struct diff *diff)
             const char *point = ((struct result_point *)set->points->pdata[k])->name;
             if (result_set_point(other, point) == NULL)
                 continue;
-            GHashTable *in_a = params_of(a, set->scenario, point);
-            GHashTable *in_b = params_of(b, set->scenario, point);
+            GHashTable *in_a = params_of(diff->a, set->scenario, point);
+            GHashTable *in_b = params_of(diff->b, set->scenario, point);
             compare_params(diff, set->scenario, in_a, in_b);
             g_hash_table_destroy(in_a);
             g_hash_table_destroy(in_b);
         }
     }
-    sqlite3_finalize(a);
-    sqlite3_finalize(b);
 }
 
 /* ---- Printing -------------------------------------------------------------------------------- */
@@ -352,16 +320,13 @@ static void print_params(struct diff *diff)
 /* "A: old.db, 0.1.0 4f2a91c": by which versions the values were found. */
 static void print_side(const char *side, const char *path, struct results_db *db)
 {
-    sqlite3_stmt *statement = NULL;
-    sqlite3_prepare_v2(results_handle(db),
-                       "SELECT group_concat(version, '; ') FROM (SELECT DISTINCT version FROM run"
-                       " WHERE id IN (SELECT run_id FROM newest) ORDER BY version)",
-                       -1, &statement, NULL);
-    const bool any = sqlite3_step(statement) == SQLITE_ROW &&
-                     sqlite3_column_text(statement, 0) != NULL;
-    printf("%s: %s (%s)\n", side, path,
-           any ? (const char *)sqlite3_column_text(statement, 0) : "no finished runs");
-    sqlite3_finalize(statement);
+    GString *versions = g_string_new(NULL);
+    struct results_cursor *cursor = results_versions(db);
+    for (const char *version; (version = results_next_name(cursor)) != NULL;)
+        g_string_append_printf(versions, "%s%s", versions->len > 0 ? "; " : "", version);
+    cli_end(cursor);
+    printf("%s: %s (%s)\n", side, path, versions->len > 0 ? versions->str : "no finished runs");
+    g_string_free(versions, TRUE);
 }
 
 static int print_all(struct diff *diff)
@@ -461,8 +426,8 @@ static int compare_databases(const struct diff_request *request, struct results_
         .param_index = g_hash_table_new(g_str_hash, g_str_equal),
     };
     g_array_set_clear_func(diff.params, clear_param);
-    result_snapshot(a);
-    result_snapshot(b);
+    results_snapshot(a);
+    results_snapshot(b);
     diff.sets_a = result_sets_find(a, &choice, &errors_a);
     diff.sets_b = result_sets_find(b, &choice, &errors_b);
     int status = CLI_WRONG;

@@ -5,8 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#include <sqlite3.h>
-
 #include "cli/base/json.h"
 #include "cli/results/result_set.h"
 #include "sim/config/unit.h"
@@ -253,12 +251,6 @@ static void json_metrics(FILE *out, const struct result_set *set, const struct r
     fputs("\n      }", out);
 }
 
-static const char *text_of(sqlite3_stmt *statement, int column)
-{
-    const char *text = (const char *)sqlite3_column_text(statement, column);
-    return text != NULL ? text : "";
-}
-
 /* The git state is the second word of the version, "0.1.0 4f2a91c". */
 static void json_git(FILE *out, const char *version)
 {
@@ -268,114 +260,87 @@ static void json_git(FILE *out, const char *version)
     g_strfreev(words);
 }
 
-static void bind_point(sqlite3_stmt *statement, const struct result_set *set,
-                       const struct result_point *point)
+static void json_member(FILE *out, const char *name, const char *text)
 {
-    sqlite3_reset(statement);
-    sqlite3_bind_text(statement, 1, set->scenario, -1, SQLITE_STATIC);
-    sqlite3_bind_text(statement, 2, point->name, -1, SQLITE_STATIC);
+    fprintf(out, ", \"%s\": ", name);
+    json_text(out, text);
 }
-
-#define NEWEST_OF_POINT                                           \
-    " WHERE id IN (SELECT run_id FROM newest"                     \
-    " WHERE scenario_id = (SELECT id FROM label WHERE text = ?1)" \
-    " AND point_id = (SELECT id FROM label WHERE text = ?2))"
 
 /* The runs that the means are over, by seed. */
-static void json_runs(FILE *out, sqlite3_stmt *runs)
+static bool json_runs(FILE *out, struct results_cursor *runs)
 {
-    static const char *const texts[] = { "version", "config_sha256", "command_line",
-                                         "host",    "started_utc",   "fingerprint" };
-    static const char *const numbers[] = { "id",     "seed",   "wall_s",
-                                           "sim_ps", "events", "peak_memory_bytes" };
     bool first = true;
     fputs(",\n      \"runs\": [", out);
-    while (sqlite3_step(runs) == SQLITE_ROW) {
-        fputs(first ? "\n        { " : ",\n        { ", out);
-        for (int i = 0; i < (int)SIM_N_ELEMENTS(numbers); i++)
-            fprintf(out, "%s\"%s\": %s", i > 0 ? ", " : "", numbers[i], text_of(runs, i));
-        for (int i = 0; i < (int)SIM_N_ELEMENTS(texts); i++) {
-            fprintf(out, ", \"%s\": ", texts[i]);
-            json_text(out, text_of(runs, (int)SIM_N_ELEMENTS(numbers) + i));
-        }
-        json_git(out, text_of(runs, (int)SIM_N_ELEMENTS(numbers)));
+    for (const struct results_run *run; (run = results_next_run(runs)) != NULL; first = false) {
+        fprintf(out,
+                "%s\n        { \"id\": %s, \"seed\": %s, \"wall_s\": %s, \"sim_ps\": %s, "
+                "\"events\": %s, \"peak_memory_bytes\": %s",
+                first ? "" : ",", run->id, run->seed, run->wall_s, run->sim_ps, run->events,
+                run->peak_memory_bytes);
+        json_member(out, "version", run->version);
+        json_member(out, "config_sha256", run->config_sha256);
+        json_member(out, "command_line", run->command_line);
+        json_member(out, "host", run->host);
+        json_member(out, "started_utc", run->started_utc);
+        json_member(out, "fingerprint", run->fingerprint);
+        json_git(out, run->version);
         fputs(" }", out);
-        first = false;
     }
     fputs("\n      ]", out);
+    return cli_end(runs);
 }
 
-static void json_params(FILE *out, sqlite3_stmt *params)
+static bool json_params(FILE *out, struct results_cursor *params)
 {
     bool first = true;
     fputs(",\n      \"parameters\": {", out);
-    while (sqlite3_step(params) == SQLITE_ROW) {
+    for (const struct results_param *p; (p = results_next_param(params)) != NULL; first = false) {
         fputs(first ? "\n        " : ",\n        ", out);
-        json_text(out, text_of(params, 0));
+        json_text(out, p->name);
         fputs(": { \"value\": ", out);
-        json_typed(out, text_of(params, 1));
-        fputs(", \"unit\": ", out);
-        json_text(out, text_of(params, 2));
-        fputs(", \"provenance\": ", out);
-        json_text(out, text_of(params, 3));
+        json_typed(out, p->value);
+        json_member(out, "unit", p->unit);
+        json_member(out, "provenance", p->provenance);
         fputs(" }", out);
-        first = false;
     }
     fputs("\n      }", out);
+    return cli_end(params);
 }
 
-static void json_set(FILE *out, const struct result_set *set, bool first, sqlite3_stmt *runs,
-                     sqlite3_stmt *params)
+static bool json_point(FILE *out, const struct result_set *set, const struct result_point *point,
+                       struct results_db *db, bool with_params)
 {
-    for (guint i = 0; i < set->points->len; i++) {
-        const struct result_point *point = set->points->pdata[i];
-        fputs(first && i == 0 ? "\n    {\n" : ",\n    {\n", out);
-        fputs("      \"scenario\": ", out);
-        json_text(out, set->scenario);
-        fputs(",\n      \"point\": ", out);
-        json_text(out, point->name);
-        fputs(",\n", out);
-        json_axes(out, set, point);
-        json_metrics(out, set, point);
-        bind_point(runs, set, point);
-        json_runs(out, runs);
-        if (params != NULL) {
-            bind_point(params, set, point);
-            json_params(out, params);
-        }
-        fputs("\n    }", out);
-    }
+    fputs("    {\n      \"scenario\": ", out);
+    json_text(out, set->scenario);
+    fputs(",\n      \"point\": ", out);
+    json_text(out, point->name);
+    fputs(",\n", out);
+    json_axes(out, set, point);
+    json_metrics(out, set, point);
+    const bool good = json_runs(out, results_runs(db, set->scenario, point->name)) &&
+                      (!with_params ||
+                       json_params(out, results_params(db, set->scenario, point->name)));
+    fputs("\n    }", out);
+    return good;
 }
 
 static bool export_json(FILE *out, const GPtrArray *sets, struct results_db *db, bool with_params)
 {
-    static const char runs_sql[] =
-        "SELECT id, seed, wall_s, sim_ps, events, peak_memory_bytes, version, config_sha256,"
-        " command_line, host,"
-        " strftime('%Y-%m-%dT%H:%M:%SZ', started_utc, 'unixepoch'), fingerprint FROM run" NEWEST_OF_POINT
-        " ORDER BY seed";
-    static const char params_sql[] =
-        "SELECT name, value, unit, provenance FROM param WHERE run_id ="
-        " (SELECT max(id) FROM run" NEWEST_OF_POINT ") ORDER BY name";
-    sqlite3_stmt *runs = NULL, *params = NULL;
-    int code = sqlite3_prepare_v2(results_handle(db), runs_sql, -1, &runs, NULL);
-    if (code == SQLITE_OK && with_params)
-        code = sqlite3_prepare_v2(results_handle(db), params_sql, -1, &params, NULL);
-    if (code == SQLITE_OK) {
-        fputs("{\n  \"format\": \"nudma results 1\",\n  \"exported_by\": ", out);
-        char *program = g_strconcat("nudma ", sim_version(), NULL);
-        json_text(out, program);
-        g_free(program);
-        fputs(",\n  \"points\": [", out);
-        for (guint i = 0; i < sets->len; i++)
-            json_set(out, sets->pdata[i], i == 0, runs, params);
-        fputs("\n  ]\n}\n", out);
-    } else {
-        fprintf(stderr, "nudma export: %s\n", sqlite3_errmsg(results_handle(db)));
+    bool good = true, first = true;
+    char *program = g_strconcat("nudma ", sim_version(), NULL);
+    fputs("{\n  \"format\": \"nudma results 1\",\n  \"exported_by\": ", out);
+    json_text(out, program);
+    fputs(",\n  \"points\": [", out);
+    for (guint i = 0; good && i < sets->len; i++) {
+        const struct result_set *set = sets->pdata[i];
+        for (guint k = 0; good && k < set->points->len; k++, first = false) {
+            fputs(first ? "\n" : ",\n", out);
+            good = json_point(out, set, set->points->pdata[k], db, with_params);
+        }
     }
-    sqlite3_finalize(runs);
-    sqlite3_finalize(params);
-    return code == SQLITE_OK;
+    fputs("\n  ]\n}\n", out);
+    g_free(program);
+    return good;
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
@@ -406,7 +371,7 @@ static int export_results(const struct export_request *request)
     struct results_db *db = cli_open_for_reading(&request->options);
     if (db == NULL)
         return CLI_FAILED;
-    result_snapshot(db);
+    results_snapshot(db);
     GPtrArray *sets = result_sets_find(db, &choice, &errors);
     int status = errors.n_messages > 0 ? CLI_WRONG : CLI_DONE;
     for (guint i = 0; status == CLI_DONE && i < sets->len; i++) {

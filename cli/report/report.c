@@ -1,6 +1,5 @@
 /* nudma report: one page with everything, for readers without nudma, a network or a mouse. */
 #include <errno.h>
-#include <sqlite3.h>
 #include <string.h>
 
 #include "cli/report/report.h"
@@ -16,16 +15,11 @@ void report_wide(GString *html, const char *label)
 
 unsigned report_n_points(struct report *report, const struct scenario *scenario)
 {
-    sqlite3_stmt *statement = NULL;
+    struct results_cursor *points = results_points(report->db, scenario_name(scenario));
     unsigned n = 0;
-    sqlite3_prepare_v2(results_handle(report->db),
-                       "SELECT count(DISTINCT w.point_id) FROM newest w JOIN label l"
-                       " ON l.id = w.scenario_id WHERE l.text = ?1",
-                       -1, &statement, NULL);
-    sqlite3_bind_text(statement, 1, scenario_name(scenario), -1, SQLITE_STATIC);
-    if (sqlite3_step(statement) == SQLITE_ROW)
-        n = (unsigned)sqlite3_column_int64(statement, 0);
-    sqlite3_finalize(statement);
+    while (results_next_name(points) != NULL)
+        n++;
+    cli_end(points);
     return n;
 }
 

@@ -1,6 +1,5 @@
 /* One scenario in the report: picture, claims, values, where the time goes. */
 #include <math.h>
-#include <sqlite3.h>
 #include <string.h>
 
 #include "cli/base/script.h"
@@ -292,19 +291,6 @@ void report_other_claims(struct report *report, const struct report_paper *paper
 
 /* ---- Where the time goes --------------------------------------------------------------------- */
 
-static bool has_parts(struct report *report, const struct scenario *scenario)
-{
-    sqlite3_stmt *statement = NULL;
-    sqlite3_prepare_v2(results_handle(report->db),
-                       "SELECT 1 FROM result WHERE scenario = ?1 AND"
-                       " metric GLOB '" PARTS ".*' AND mean > 0 LIMIT 1",
-                       -1, &statement, NULL);
-    sqlite3_bind_text(statement, 1, scenario_name(scenario), -1, SQLITE_STATIC);
-    const bool has = sqlite3_step(statement) == SQLITE_ROW;
-    sqlite3_finalize(statement);
-    return has;
-}
-
 static void append_parts(struct report *report, struct scenario *scenario,
                          const struct plot_spec *figure)
 {
@@ -376,7 +362,7 @@ static void append_results(struct report *report, const struct report_paper *pap
     struct plot_panel *panels = good ? append_panels(report, scenario, &figure, &n) : NULL;
     append_claims(report, paper, scenario_name(scenario));
     const struct plot_spec *first = good ? figure.panels->pdata[0] : NULL;
-    if (first != NULL && first->kind != PLOT_STACK && has_parts(report, scenario))
+    if (first != NULL && first->kind != PLOT_STACK)
         append_parts(report, scenario, first);
     for (guint i = 0; i < n; i++) {
         if (is_table(&panels[i])) {

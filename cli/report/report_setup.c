@@ -1,6 +1,6 @@
 /* What was simulated: topologies, parameters with where they come from, versions. */
 #define _GNU_SOURCE /* strverscmp() */
-#include <sqlite3.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "cli/base/script.h"
@@ -147,29 +147,21 @@ static void take_origin(void *context, const char *path, const char *value, cons
 
 static void read_used(struct report *report, GHashTable *by_name, const char *scenario)
 {
-    sqlite3_stmt *statement = NULL;
-    sqlite3_prepare_v2(results_handle(report->db),
-                       "SELECT DISTINCT name, value, unit, provenance FROM param WHERE"
-                       " provenance <> '' AND run_id IN (SELECT w.run_id FROM newest w"
-                       " JOIN label l ON l.id = w.scenario_id WHERE l.text = ?1)",
-                       -1, &statement, NULL);
-    sqlite3_bind_text(statement, 1, scenario, -1, SQLITE_STATIC);
-    while (sqlite3_step(statement) == SQLITE_ROW) {
-        const char *name = (const char *)sqlite3_column_text(statement, 0);
-        const char *value = (const char *)sqlite3_column_text(statement, 1);
-        struct used *used = g_hash_table_lookup(by_name, name);
+    struct results_cursor *params = results_params_used(report->db, scenario);
+    for (const struct results_param *p; (p = results_next_param(params)) != NULL;) {
+        struct used *used = g_hash_table_lookup(by_name, p->name);
         if (used == NULL) {
             used = g_new0(struct used, 1);
-            used->name = g_strdup(name);
-            used->unit = g_strdup((const char *)sqlite3_column_text(statement, 2));
-            used->provenance = g_strdup((const char *)sqlite3_column_text(statement, 3));
-            used->values = g_string_new(value);
+            used->name = g_strdup(p->name);
+            used->unit = g_strdup(p->unit);
+            used->provenance = g_strdup(p->provenance);
+            used->values = g_string_new(p->value);
             g_hash_table_insert(by_name, used->name, used);
-        } else if (!has_value(used, value)) {
-            g_string_append_printf(used->values, ", %s", value);
+        } else if (!has_value(used, p->value)) {
+            g_string_append_printf(used->values, ", %s", p->value);
         }
     }
-    sqlite3_finalize(statement);
+    cli_end(params);
 }
 
 static void append_table(GString *html, const GPtrArray *all)
@@ -239,23 +231,17 @@ static char *day(int64_t utc)
 
 static void append_runs(struct report *report)
 {
-    sqlite3_stmt *statement = NULL;
-    sqlite3_prepare_v2(results_handle(report->db),
-                       "SELECT version, host, count(*), count(DISTINCT seed), max(started_utc)"
-                       " FROM run WHERE id IN (SELECT run_id FROM newest) GROUP BY version, host"
-                       " ORDER BY max(id)",
-                       -1, &statement, NULL);
-    while (sqlite3_step(statement) == SQLITE_ROW) {
-        char *time = day(sqlite3_column_int64(statement, 4));
-        html_add(report->html, "<tr><th scope=\"row\">Results</th><td>nudma ",
-                 (const char *)sqlite3_column_text(statement, 0), ": ",
-                 (const char *)sqlite3_column_text(statement, 2), " runs with ",
-                 (const char *)sqlite3_column_text(statement, 3), " seed(s), on ",
-                 (const char *)sqlite3_column_text(statement, 1), ", the last begun ", time,
-                 "</td></tr>\n", NULL);
+    struct results_cursor *origins = results_origins(report->db);
+    for (const struct results_origin *o; (o = results_next_origin(origins)) != NULL;) {
+        char *time = day(o->last_utc);
+        char *counts = g_strdup_printf("%" PRId64 " runs with %" PRId64 " seed(s)", o->n_runs,
+                                       o->n_seeds);
+        html_add(report->html, "<tr><th scope=\"row\">Results</th><td>nudma ", o->version, ": ",
+                 counts, ", on ", o->host, ", the last begun ", time, "</td></tr>\n", NULL);
+        g_free(counts);
         g_free(time);
     }
-    sqlite3_finalize(statement);
+    cli_end(origins);
 }
 
 void report_versions(struct report *report)
@@ -271,8 +257,8 @@ void report_versions(struct report *report)
     html_add(html, "<table><tbody>\n<tr><th scope=\"row\">This page</th><td>nudma ", sim_version(),
              ", compiler ", __VERSION__, "</td></tr>\n", NULL);
     append_runs(report);
-    html_add(html, "<tr><th scope=\"row\">Tools</th><td>SQLite ", sqlite3_libversion(),
-             ", gnuplot ", gnuplot != NULL ? g_strstrip(gnuplot) : "missing",
+    html_add(html, "<tr><th scope=\"row\">Tools</th><td>SQLite ", results_library(), ", gnuplot ",
+             gnuplot != NULL ? g_strstrip(gnuplot) : "missing",
              "</td></tr>\n</tbody></table></div>\n</section>\n", NULL);
     g_free(gnuplot);
 }

@@ -92,11 +92,9 @@ void results_close(struct results_db *db);
  * NULL (a failed run). False with *message if the database refused; nothing is stored then. */
 bool results_store(struct results_db *db, const struct run_record *record,
                    const struct config *config, const struct run_result *result, char **message);
-/* A finished run of this scenario, point, seed, version and configuration exists. */
-bool results_have(struct results_db *db, const char *scenario, const char *point, uint64_t seed,
-                  const char *config_sha256);
-/* Makes that run the newest of its point and seed again: whoever asks for a run that is there
- * already sees it in the view `result`, not what another configuration left there since. */
+/* Makes the run that results_have() finds the newest of its point and seed again, so that the view
+ * `result` shows it and not what another configuration has stored since. False with *message if the
+ * database refused. */
 bool results_select(struct results_db *db, const char *scenario, const char *point, uint64_t seed,
                     const char *config_sha256, char **message);
 struct results_merged {
@@ -108,9 +106,6 @@ struct results_merged {
  * *message if a file refused; nothing is added then. */
 bool results_merge(struct results_db *db, const char *source, struct results_merged *merged,
                    char **message);
-/* Evaluates an SQL expression over v(scenario, point, metric), the mean over the newest finished
- * runs. False with *message on an error; NAN if a value is missing. */
-bool results_evaluate(struct results_db *db, const char *expression, double *value, char **message);
 /* The sqlite3 handle, for queries of the commands. */
 struct sqlite3 *results_handle(struct results_db *db);
 

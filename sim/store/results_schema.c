@@ -121,26 +121,27 @@ static const char *const statements[N_STATEMENTS] = {
     [STATEMENT_FIND] = "SELECT max(id) FROM run_row WHERE scenario_id = ?1 AND point_id = ?2"
                        " AND seed = ?3 AND version_id = ?4 AND config_id = ?5"
                        " AND status = 'done'",
-    [STATEMENT_HAVE] = "SELECT 1 FROM run_row r JOIN label s ON s.id = r.scenario_id JOIN label p"
-                       " ON p.id = r.point_id JOIN label v ON v.id = r.version_id JOIN label c"
-                       " ON c.id = r.config_id WHERE s.text = ?1 AND p.text = ?2 AND r.seed = ?3"
-                       " AND v.text = ?4 AND c.text = ?5 AND r.status = 'done'",
     [STATEMENT_VALUE] = "SELECT avg(m.value) FROM newest w JOIN metric_row m ON m.run_id = w.run_id"
                         " WHERE w.scenario_id = (SELECT id FROM label WHERE text = ?1)"
                         " AND w.point_id = (SELECT id FROM label WHERE text = ?2)"
                         " AND m.quantity_id IN (SELECT id FROM quantity WHERE name = ?3)",
 };
 
-sqlite3_stmt *results_statement(struct results_db *db, enum results_statement which)
+sqlite3_stmt *results_prepared(struct results_db *db, sqlite3_stmt **statement, const char *sql)
 {
-    if (db->statement[which] == NULL) {
-        const int code = sqlite3_prepare_v3(db->sqlite, statements[which], -1,
-                                            SQLITE_PREPARE_PERSISTENT, &db->statement[which], NULL);
+    if (*statement == NULL) {
+        const int code = sqlite3_prepare_v3(db->sqlite, sql, -1, SQLITE_PREPARE_PERSISTENT,
+                                            statement, NULL);
         SIM_ASSERT(code == SQLITE_OK || code == SQLITE_BUSY || code == SQLITE_IOERR ||
                        code == SQLITE_CORRUPT || code == SQLITE_NOMEM,
-                   "%s: %s", statements[which], sqlite3_errmsg(db->sqlite));
+                   "%s: %s", sql, sqlite3_errmsg(db->sqlite));
     }
-    return db->statement[which];
+    return *statement;
+}
+
+sqlite3_stmt *results_statement(struct results_db *db, enum results_statement which)
+{
+    return results_prepared(db, &db->statement[which], statements[which]);
 }
 
 char *results_message(const struct results_db *db, int code)
@@ -232,7 +233,7 @@ static int use_wal(struct results_db *db)
     return code;
 }
 
-bool results_schema_prepare(struct results_db *db, bool read_only, char **message)
+static bool prepare_schema(struct results_db *db, bool read_only, char **message)
 {
     int code = sqlite3_busy_timeout(db->sqlite, BUSY_TIMEOUT_MS);
     if (read_only) {
@@ -307,7 +308,7 @@ struct results_db *results_open(const char *path, bool read_only, char **message
     const int code = open_file(path, read_only, &db->sqlite);
     if (code != SQLITE_OK)
         *message = results_message(db, code);
-    else if (results_schema_prepare(db, read_only, message))
+    else if (prepare_schema(db, read_only, message))
         results_register_functions(db);
     if (*message == NULL)
         return db;
@@ -321,6 +322,8 @@ void results_close(struct results_db *db)
         return;
     for (int i = 0; i < N_STATEMENTS; i++)
         sqlite3_finalize(db->statement[i]);
+    for (int i = 0; i < N_QUESTIONS; i++)
+        sqlite3_finalize(db->question[i]);
     sqlite3_close(db->sqlite);
     g_hash_table_destroy(db->ids);
     g_free(db->path);

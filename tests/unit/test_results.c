@@ -13,7 +13,8 @@
 #include <glib/gstdio.h>
 #include <sqlite3.h>
 
-#include "sim/store/results.h"
+#include "sim/store/query.h"
+#include "sim/store/results_internal.h"
 #include "sim/store/version.h"
 
 static char *folder; /* of this test, removed afterwards */
@@ -55,7 +56,7 @@ static struct results_db *open_db(void)
 static double query(struct results_db *db, const char *sql)
 {
     sqlite3_stmt *statement = NULL;
-    assert_int_equal(sqlite3_prepare_v2(results_handle(db), sql, -1, &statement, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db->sqlite, sql, -1, &statement, NULL), SQLITE_OK);
     assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
     const bool null = sqlite3_column_type(statement, 0) == SQLITE_NULL;
     const double value = null ? (double)NAN : sqlite3_column_double(statement, 0);
@@ -66,7 +67,7 @@ static double query(struct results_db *db, const char *sql)
 static void query_text(struct results_db *db, const char *sql, const char *expected)
 {
     sqlite3_stmt *statement = NULL;
-    assert_int_equal(sqlite3_prepare_v2(results_handle(db), sql, -1, &statement, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db->sqlite, sql, -1, &statement, NULL), SQLITE_OK);
     assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
     assert_string_equal((const char *)sqlite3_column_text(statement, 0), expected);
     sqlite3_finalize(statement);

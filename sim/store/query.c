@@ -1,0 +1,410 @@
+/*
+ * Questions to the database. A question is its SQL and how a row of the answer becomes a struct: one
+ * column for one field, in order. Its statement stays prepared until the database is closed.
+ */
+#include <math.h>
+
+#include "sim/store/query.h"
+#include "sim/store/results_internal.h"
+#include "sim/store/version.h"
+
+/* ---- Rows ------------------------------------------------------------------------------------ */
+
+enum row_kind {
+    ROW_NAME,
+    ROW_QUANTITY,
+    ROW_VALUE,
+    ROW_SAMPLE,
+    ROW_BUCKET,
+    ROW_PARAM,
+    ROW_RUN,
+    ROW_OVERVIEW,
+    ROW_ORIGIN,
+    ROW_COST,
+    ROW_SPREAD,
+    N_ROWS
+};
+
+/* The fields of each, in the order of the columns: t text, i integer, r real. */
+static const char *const row_fields[N_ROWS] = {
+    [ROW_NAME] = "t",           [ROW_QUANTITY] = "tt",     [ROW_VALUE] = "trri",
+    [ROW_SAMPLE] = "irt",       [ROW_BUCKET] = "rrit",     [ROW_PARAM] = "tttt",
+    [ROW_RUN] = "tttttttttttt", [ROW_OVERVIEW] = "tiiiit", [ROW_ORIGIN] = "ttiii",
+    [ROW_COST] = "tri",         [ROW_SPREAD] = "iirr",
+};
+
+/* The same bytes as fields in order and as the struct of a kind: every field has eight bytes. */
+union row {
+    const char *text[12];
+    int64_t integer[12];
+    double real[12];
+    struct results_quantity quantity;
+    struct results_value value;
+    struct results_sample sample;
+    struct results_bucket bucket;
+    struct results_param param;
+    struct results_run run;
+    struct results_overview overview;
+    struct results_origin origin;
+    struct results_cost cost;
+    struct results_spread spread;
+};
+_Static_assert(sizeof(const char *) == 8 && sizeof(union row) == 12 * 8, "fields of eight bytes");
+
+/* ---- Questions ------------------------------------------------------------------------------- */
+
+#define OF_SCENARIO " scenario_id = (SELECT id FROM label WHERE text = ?1)"
+#define OF_POINT    OF_SCENARIO " AND point_id = (SELECT id FROM label WHERE text = ?2)"
+
+static const struct question {
+    const char *sql;
+    enum row_kind rows;
+} questions[N_QUESTIONS] = {
+    [QUESTION_SCENARIOS] = { "SELECT text FROM label WHERE id IN (SELECT scenario_id FROM newest)"
+                             " ORDER BY text",
+                             ROW_NAME },
+    [QUESTION_POINTS] = { "SELECT text FROM label WHERE id IN"
+                          " (SELECT point_id FROM newest WHERE" OF_SCENARIO ")",
+                          ROW_NAME },
+    [QUESTION_VERSIONS] = { "SELECT DISTINCT version FROM run"
+                            " WHERE id IN (SELECT run_id FROM newest) ORDER BY version",
+                            ROW_NAME },
+    [QUESTION_QUANTITIES] = { "SELECT name, unit FROM quantity WHERE id IN"
+                              " (SELECT m.quantity_id FROM newest w JOIN metric_row m"
+                              "  ON m.run_id = w.run_id WHERE" OF_SCENARIO ") ORDER BY id",
+                              ROW_QUANTITY },
+    [QUESTION_VALUES] = { "SELECT point, mean, ci95, n FROM result WHERE scenario = ?1"
+                          " AND metric = ?2 AND unit = ?3",
+                          ROW_VALUE },
+    [QUESTION_SERIES] = { "SELECT x.t_ps, avg(x.value), q.unit FROM newest w JOIN series_row x"
+                          " ON x.run_id = w.run_id JOIN quantity q ON q.id = x.quantity_id"
+                          " WHERE" OF_POINT " AND q.name = ?3 GROUP BY x.t_ps ORDER BY x.t_ps",
+                          ROW_SAMPLE },
+    [QUESTION_HISTOGRAM] = { "SELECT h.lo, h.hi, sum(h.count), q.unit FROM newest w"
+                             " JOIN histogram_row h ON h.run_id = w.run_id"
+                             " JOIN quantity q ON q.id = h.quantity_id WHERE" OF_POINT
+                             " AND q.name = ?3 GROUP BY h.lo, h.hi ORDER BY h.lo",
+                             ROW_BUCKET },
+    [QUESTION_PARAMS] = { "SELECT name, value, unit, provenance FROM param WHERE run_id ="
+                          " (SELECT max(run_id) FROM newest WHERE" OF_POINT ") ORDER BY name",
+                          ROW_PARAM },
+    [QUESTION_PARAMS_USED] = { "SELECT DISTINCT name, value, unit, provenance FROM param"
+                               " WHERE provenance <> '' AND run_id IN"
+                               " (SELECT run_id FROM newest WHERE" OF_SCENARIO ")",
+                               ROW_PARAM },
+    [QUESTION_RUNS] = { "SELECT id, seed, wall_s, sim_ps, events, peak_memory_bytes, version,"
+                        " config_sha256, command_line, host,"
+                        " strftime('%Y-%m-%dT%H:%M:%SZ', started_utc, 'unixepoch'), fingerprint"
+                        " FROM run WHERE id IN (SELECT run_id FROM newest WHERE" OF_POINT ")"
+                        " ORDER BY seed",
+                        ROW_RUN },
+    [QUESTION_OVERVIEWS] = { "SELECT scenario, count(DISTINCT point), count(DISTINCT seed),"
+                             " sum(status = 'done'), sum(status = 'failed'),"
+                             " strftime('%Y-%m-%d %H:%M', max(started_utc), 'unixepoch') FROM run"
+                             " GROUP BY scenario ORDER BY scenario",
+                             ROW_OVERVIEW },
+    [QUESTION_ORIGINS] = { "SELECT version, host, count(*), count(DISTINCT seed), max(started_utc)"
+                           " FROM run WHERE id IN (SELECT run_id FROM newest)"
+                           " GROUP BY version, host ORDER BY max(id)",
+                           ROW_ORIGIN },
+    [QUESTION_COSTS] = { "SELECT p.text, avg(r.wall_s), max(r.peak_memory_bytes) FROM run_row r"
+                         " JOIN label p ON p.id = r.point_id WHERE" OF_SCENARIO
+                         " AND r.status = 'done' GROUP BY r.point_id",
+                         ROW_COST },
+    /* the mean first, so that no digits are lost where seeds hardly differ */
+    [QUESTION_SPREAD] = { "WITH seeds AS (SELECT m.value AS value FROM newest w"
+                          "  LEFT JOIN metric_row m ON m.run_id = w.run_id AND m.quantity_id IN"
+                          "  (SELECT id FROM quantity WHERE name = ?3)"
+                          "  WHERE" OF_POINT " AND w.seed BETWEEN ?4 AND ?5)"
+                          " SELECT (SELECT count(*) FROM seeds), count(value), a.mean,"
+                          "  sum((value - a.mean) * (value - a.mean))"
+                          " FROM seeds, (SELECT avg(value) AS mean FROM seeds) a",
+                          ROW_SPREAD },
+    [QUESTION_FAILURE] = { "SELECT error FROM run WHERE scenario = ?1 AND point = ?2"
+                           " AND status = 'failed' ORDER BY id DESC LIMIT 1",
+                           ROW_NAME },
+    [QUESTION_HAVE] = { "SELECT r.id FROM run_row r JOIN label s ON s.id = r.scenario_id JOIN label p"
+                        " ON p.id = r.point_id JOIN label v ON v.id = r.version_id JOIN label c"
+                        " ON c.id = r.config_id WHERE s.text = ?1 AND p.text = ?2 AND c.text = ?3"
+                        " AND r.seed = ?4 AND v.text = ?5 AND r.status = 'done'",
+                        ROW_NAME },
+};
+
+/* ---- Cursors --------------------------------------------------------------------------------- */
+
+struct results_cursor {
+    struct results_db *db;
+    sqlite3_stmt *statement; /* the database's; NULL: it could not be prepared */
+    enum row_kind rows;
+    int code; /* of the last step; SQLITE_ROW: there may be more */
+    union row row;
+};
+
+/* Opens a cursor with the texts as the first parameters; they have to live as long. */
+static struct results_cursor *ask(struct results_db *db, enum results_question which,
+                                  const char *first, const char *second, const char *third)
+{
+    const char *const texts[] = { first, second, third };
+    struct results_cursor *cursor = g_new0(struct results_cursor, 1);
+    cursor->db = db;
+    cursor->rows = questions[which].rows;
+    cursor->statement = results_prepared(db, &db->question[which], questions[which].sql);
+    cursor->code = cursor->statement != NULL ? SQLITE_ROW : sqlite3_errcode(db->sqlite);
+    SIM_ASSERT(cursor->statement == NULL || !sqlite3_stmt_busy(cursor->statement),
+               "asked while an answer is read: %s", questions[which].sql);
+    for (int i = 0; cursor->statement != NULL && i < (int)SIM_N_ELEMENTS(texts); i++) {
+        if (texts[i] != NULL)
+            sqlite3_bind_text(cursor->statement, i + 1, texts[i], -1, SQLITE_STATIC);
+    }
+    return cursor;
+}
+
+static void bind_seed(struct results_cursor *cursor, int parameter, uint64_t seed)
+{
+    if (cursor->statement != NULL)
+        sqlite3_bind_int64(cursor->statement, parameter, (int64_t)seed);
+}
+
+/* A text that is NULL is "", a number NAN or 0. */
+static void read_field(struct results_cursor *cursor, int i)
+{
+    const bool null = sqlite3_column_type(cursor->statement, i) == SQLITE_NULL;
+    switch (row_fields[cursor->rows][i]) {
+    case 't':
+        cursor->row.text[i] = null ? "" : (const char *)sqlite3_column_text(cursor->statement, i);
+        break;
+    case 'i': cursor->row.integer[i] = sqlite3_column_int64(cursor->statement, i); break;
+    default: cursor->row.real[i] = null ? (double)NAN : sqlite3_column_double(cursor->statement, i);
+    }
+}
+
+/* NULL after the last row. rows: what the caller takes them for. */
+static const union row *next(struct results_cursor *cursor, enum row_kind rows)
+{
+    SIM_ASSERT(cursor->rows == rows, "rows of another kind");
+    if (cursor->code == SQLITE_ROW)
+        cursor->code = sqlite3_step(cursor->statement);
+    if (cursor->code != SQLITE_ROW)
+        return NULL;
+    for (int i = 0; row_fields[rows][i] != '\0'; i++)
+        read_field(cursor, i);
+    return &cursor->row;
+}
+
+bool results_end(struct results_cursor *cursor, char **message)
+{
+    const bool good = cursor->code == SQLITE_ROW || cursor->code == SQLITE_DONE;
+    if (!good && message != NULL)
+        *message = g_strdup(sqlite3_errstr(cursor->code));
+    if (cursor->statement != NULL) {
+        sqlite3_reset(cursor->statement);
+        sqlite3_clear_bindings(cursor->statement); /* the texts are the caller's */
+    }
+    g_free(cursor);
+    return good;
+}
+
+void results_snapshot(struct results_db *db)
+{
+    sqlite3_exec(db->sqlite, "BEGIN", NULL, NULL, NULL);
+}
+
+/* ---- Many rows ------------------------------------------------------------------------------- */
+
+struct results_cursor *results_scenarios(struct results_db *db)
+{
+    return ask(db, QUESTION_SCENARIOS, NULL, NULL, NULL);
+}
+
+struct results_cursor *results_points(struct results_db *db, const char *scenario)
+{
+    return ask(db, QUESTION_POINTS, scenario, NULL, NULL);
+}
+
+struct results_cursor *results_versions(struct results_db *db)
+{
+    return ask(db, QUESTION_VERSIONS, NULL, NULL, NULL);
+}
+
+const char *results_next_name(struct results_cursor *cursor)
+{
+    const union row *row = next(cursor, ROW_NAME);
+    return row != NULL ? row->text[0] : NULL;
+}
+
+struct results_cursor *results_quantities(struct results_db *db, const char *scenario)
+{
+    return ask(db, QUESTION_QUANTITIES, scenario, NULL, NULL);
+}
+
+struct results_cursor *results_values(struct results_db *db, const char *scenario,
+                                      const char *metric, const char *unit)
+{
+    return ask(db, QUESTION_VALUES, scenario, metric, unit);
+}
+
+struct results_cursor *results_series(struct results_db *db, const char *scenario,
+                                      const char *point, const char *name)
+{
+    return ask(db, QUESTION_SERIES, scenario, point, name);
+}
+
+struct results_cursor *results_histogram(struct results_db *db, const char *scenario,
+                                         const char *point, const char *name)
+{
+    return ask(db, QUESTION_HISTOGRAM, scenario, point, name);
+}
+
+struct results_cursor *results_params(struct results_db *db, const char *scenario,
+                                      const char *point)
+{
+    return ask(db, QUESTION_PARAMS, scenario, point, NULL);
+}
+
+struct results_cursor *results_params_used(struct results_db *db, const char *scenario)
+{
+    return ask(db, QUESTION_PARAMS_USED, scenario, NULL, NULL);
+}
+
+struct results_cursor *results_runs(struct results_db *db, const char *scenario, const char *point)
+{
+    return ask(db, QUESTION_RUNS, scenario, point, NULL);
+}
+
+struct results_cursor *results_overviews(struct results_db *db)
+{
+    return ask(db, QUESTION_OVERVIEWS, NULL, NULL, NULL);
+}
+
+struct results_cursor *results_origins(struct results_db *db)
+{
+    return ask(db, QUESTION_ORIGINS, NULL, NULL, NULL);
+}
+
+struct results_cursor *results_costs(struct results_db *db, const char *scenario)
+{
+    return ask(db, QUESTION_COSTS, scenario, NULL, NULL);
+}
+
+/* The functions results_next_<member>(). */
+#define NEXT(member, kind)                                                              \
+    const struct results_##member *results_next_##member(struct results_cursor *cursor) \
+    {                                                                                   \
+        const union row *row = next(cursor, kind);                                      \
+        return row != NULL ? &row->member : NULL;                                       \
+    }
+
+NEXT(quantity, ROW_QUANTITY)
+NEXT(value, ROW_VALUE)
+NEXT(sample, ROW_SAMPLE)
+NEXT(bucket, ROW_BUCKET)
+NEXT(param, ROW_PARAM)
+NEXT(run, ROW_RUN)
+NEXT(overview, ROW_OVERVIEW)
+NEXT(origin, ROW_ORIGIN)
+NEXT(cost, ROW_COST)
+
+/* ---- One row --------------------------------------------------------------------------------- */
+
+bool results_spread(struct results_db *db, const char *scenario, const char *point,
+                    const char *metric, uint64_t first_seed, uint64_t last_seed,
+                    struct results_spread *spread)
+{
+    struct results_cursor *cursor = ask(db, QUESTION_SPREAD, scenario, point, metric);
+    bind_seed(cursor, 4, first_seed);
+    bind_seed(cursor, 5, last_seed);
+    const union row *row = next(cursor, ROW_SPREAD);
+    if (row != NULL)
+        *spread = row->spread;
+    return results_end(cursor, NULL) && row != NULL;
+}
+
+char *results_failure(struct results_db *db, const char *scenario, const char *point)
+{
+    struct results_cursor *cursor = ask(db, QUESTION_FAILURE, scenario, point, NULL);
+    const char *error = results_next_name(cursor);
+    char *copy = error != NULL && *error != '\0' ? g_strdup(error) : NULL;
+    results_end(cursor, NULL);
+    return copy;
+}
+
+bool results_have(struct results_db *db, const char *scenario, const char *point, uint64_t seed,
+                  const char *config_sha256)
+{
+    struct results_cursor *cursor = ask(db, QUESTION_HAVE, scenario, point, config_sha256);
+    bind_seed(cursor, 4, seed);
+    if (cursor->statement != NULL)
+        sqlite3_bind_text(cursor->statement, 5, sim_version(), -1, SQLITE_STATIC);
+    const bool have = results_next_name(cursor) != NULL;
+    results_end(cursor, NULL);
+    return have;
+}
+
+const char *results_library(void)
+{
+    return sqlite3_libversion();
+}
+
+/* ---- Expressions ----------------------------------------------------------------------------- */
+
+/* v(scenario, point, metric): NULL if there is none */
+static void value_function(sqlite3_context *context, int n_args, sqlite3_value **args)
+{
+    struct results_db *db = sqlite3_user_data(context);
+    sqlite3_stmt *s = results_statement(db, STATEMENT_VALUE);
+    if (s == NULL) {
+        sqlite3_result_error(context, sqlite3_errmsg(db->sqlite), -1);
+        return;
+    }
+    for (int i = 0; i < n_args; i++)
+        sqlite3_bind_value(s, i + 1, args[i]);
+    const int code = sqlite3_step(s);
+    if (code == SQLITE_ROW)
+        sqlite3_result_value(context, sqlite3_column_value(s, 0));
+    else if (code != SQLITE_DONE)
+        sqlite3_result_error_code(context, code);
+    sqlite3_reset(s);
+    sqlite3_clear_bindings(s); /* the arguments are not ours to keep */
+}
+
+void results_register_functions(struct results_db *db)
+{
+    const int code = sqlite3_create_function_v2(db->sqlite, "v", 3, SQLITE_UTF8 | SQLITE_DIRECTONLY,
+                                                db, value_function, NULL, NULL, NULL);
+    SIM_ASSERT(code == SQLITE_OK, "v(): %s", sqlite3_errstr(code));
+}
+
+static bool take_value(sqlite3_stmt *statement, double *value, char **message)
+{
+    const int code = sqlite3_step(statement);
+    if (code != SQLITE_ROW) {
+        *message = g_strdup(code == SQLITE_DONE ? "yields no value"
+                                                : sqlite3_errmsg(sqlite3_db_handle(statement)));
+        return false;
+    }
+    switch (sqlite3_column_type(statement, 0)) {
+    case SQLITE_INTEGER:
+    case SQLITE_FLOAT: *value = sqlite3_column_double(statement, 0); return true;
+    case SQLITE_NULL: *value = (double)NAN; return true;
+    default: *message = g_strdup("yields a text, not a number"); return false;
+    }
+}
+
+bool results_evaluate(struct results_db *db, const char *expression, double *value, char **message)
+{
+    sqlite3_stmt *statement = NULL;
+    const char *rest = NULL;
+    char *sql = g_strdup_printf("SELECT (%s\n)", expression);
+    const int code = sqlite3_prepare_v2(db->sqlite, sql, -1, &statement, &rest);
+    bool good = false;
+    *value = (double)NAN;
+    if (code != SQLITE_OK || statement == NULL)
+        *message = g_strdup(sqlite3_errmsg(db->sqlite));
+    else if (*g_strchug((char *)(uintptr_t)rest) != '\0' || !sqlite3_stmt_readonly(statement))
+        *message = g_strdup("is not one expression");
+    else
+        good = take_value(statement, value, message);
+    sqlite3_finalize(statement);
+    g_free(sql);
+    return good;
+}
