@@ -1,6 +1,7 @@
 /* nudma results: what is in the database as tables. */
-#include <sqlite3.h>
+#include <inttypes.h>
 
+#include "cli/plot/plot_choice.h"
 #include "cli/results/result_table.h"
 
 struct results_request {
@@ -23,7 +24,7 @@ static void order_and_choose(struct result_set *set, const struct results_reques
     if (scenario != NULL)
         result_set_order_as(set, scenario);
     if (request->metrics == NULL)
-        result_set_keep_plotted(set, scenario);
+        plot_keep_metrics(set, scenario);
     scenario_free(scenario);
     sim_error_release(&errors);
 }
@@ -59,28 +60,24 @@ static int print_results(const struct results_request *request, struct results_d
 
 static int print_overview(struct results_db *db)
 {
-    static const char sql[] = "SELECT scenario, count(DISTINCT point), count(DISTINCT seed),"
-                              " sum(status = 'done'), sum(status = 'failed'),"
-                              " strftime('%Y-%m-%d %H:%M', max(started_utc), 'unixepoch') FROM run"
-                              " GROUP BY scenario ORDER BY scenario";
     static const char *const titles[] = { "scenario", "points", "seeds",
                                           "done",     "failed", "last run (UTC)" };
     struct cli_table *table = cli_table_new();
-    sqlite3_stmt *statement = NULL;
+    struct results_cursor *cursor = results_overviews(db);
     for (size_t i = 0; i < SIM_N_ELEMENTS(titles); i++)
         cli_table_column(table, titles[i], i >= 1 && i <= 4);
-    int code = sqlite3_prepare_v2(results_handle(db), sql, -1, &statement, NULL);
-    while (code == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW) {
-        for (int i = 0; i < (int)SIM_N_ELEMENTS(titles); i++)
-            cli_table_cell(table, "%s", (const char *)sqlite3_column_text(statement, i));
+    for (const struct results_overview *row; (row = results_next_overview(cursor)) != NULL;) {
+        const int64_t numbers[] = { row->n_points, row->n_seeds, row->n_done, row->n_failed };
+        cli_table_cell(table, "%s", row->scenario);
+        for (size_t i = 0; i < SIM_N_ELEMENTS(numbers); i++)
+            cli_table_cell(table, "%" PRId64, numbers[i]);
+        cli_table_cell(table, "%s", row->last_utc);
     }
-    code = code == SQLITE_OK ? sqlite3_finalize(statement) : code;
-    if (code == SQLITE_OK)
+    const bool good = cli_end(cursor);
+    if (good)
         cli_table_print(table, "", stdout);
-    else
-        fprintf(stderr, "nudma results: %s\n", sqlite3_errstr(code));
     cli_table_free(table);
-    return code == SQLITE_OK ? CLI_DONE : CLI_FAILED;
+    return good ? CLI_DONE : CLI_FAILED;
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
@@ -99,7 +96,7 @@ static int show(struct results_request *request)
     const bool overview = *request->options.arguments == NULL && request->metrics == NULL &&
                           request->filters == NULL && request->table.rows == NULL &&
                           request->table.columns == NULL;
-    result_snapshot(db);
+    results_snapshot(db);
     const int status = overview ? print_overview(db) : print_results(request, db);
     results_close(db);
     return status;

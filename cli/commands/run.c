@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include "cli/campaign/campaign.h"
+#include "cli/campaign/summary.h"
 #include "cli/commands/run.h"
 #include "cli/commands/trace_address.h"
 #include "cli/plot/plot_spec.h"
-#include "cli/results/summary.h"
 #include "sim/config/unit.h"
 
 #define SEEDS_UNSAID INT_MIN

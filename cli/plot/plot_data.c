@@ -1,17 +1,17 @@
 /* Collects what a figure shows. */
 #include <math.h>
-#include <sqlite3.h>
 #include <string.h>
 
 #include "cli/claims/claims.h"
 #include "cli/plot/plot_data.h"
+#include "cli/results/result_set.h"
 
 #define STACK_PIXELS 500 /* a part of less than one of them cannot be seen */
 
 struct collector {
     struct scenario *scenario;
     const struct plot_spec *spec;
-    struct results_db *db;
+    const struct result_set *set; /* what the panel's metrics came to */
     const struct cli_options *options;
     struct plot_data *data;
     struct sim_error_list *errors;
@@ -57,6 +57,11 @@ static bool to_number(const char *text, double *number)
     return end != text && *end == '\0' && isfinite(*number);
 }
 
+static bool has_x_axis(const struct scenario *scenario, const struct plot_spec *spec)
+{
+    return scenario_axis_find(scenario, spec->x) < scenario_n_axes(scenario);
+}
+
 /* Along an axis with names, or under bars: those of its values that points shown have. */
 static void find_categories(struct collector *c)
 {
@@ -94,28 +99,6 @@ static bool to_x(const struct plot_data *data, const char *text, double *x)
 }
 
 /* ---- Simulated ------------------------------------------------------------------------------- */
-
-/* point -> struct plot_value (x unused) of one metric */
-static GHashTable *values_of(const struct collector *c, const char *metric)
-{
-    GHashTable *values = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    sqlite3_stmt *statement = NULL;
-    sqlite3_prepare_v2(results_handle(c->db),
-                       "SELECT point, mean, ci95 FROM result WHERE scenario = ?1 AND metric = ?2",
-                       -1, &statement, NULL);
-    sqlite3_bind_text(statement, 1, scenario_name(c->scenario), -1, SQLITE_STATIC);
-    sqlite3_bind_text(statement, 2, metric, -1, SQLITE_STATIC);
-    while (sqlite3_step(statement) == SQLITE_ROW) {
-        const double mean = sqlite3_column_double(statement, 1);
-        const double ci95 = sqlite3_column_double(statement, 2);
-        const struct plot_value value = { .y = mean,
-                                          .ci95 = ci95 > 1e-9 * fabs(mean) ? ci95 : 0.0 };
-        g_hash_table_replace(values, g_strdup((const char *)sqlite3_column_text(statement, 0)),
-                             g_memdup2(&value, sizeof(value)));
-    }
-    sqlite3_finalize(statement);
-    return values;
-}
 
 static int by_x(gconstpointer a, gconstpointer b)
 {
@@ -173,20 +156,17 @@ static struct plot_curve *curve_of(struct collector *c, const char *series, cons
 static void collect_metric(struct collector *c, const char *metric)
 {
     const guint first = c->data->curves->len;
-    const bool x_is_axis = scenario_axis_find(c->scenario, c->spec->x) <
-                           scenario_n_axes(c->scenario);
-    GHashTable *ys = values_of(c, metric);
-    GHashTable *xs = x_is_axis ? NULL : values_of(c, c->spec->x);
+    const bool x_is_axis = has_x_axis(c->scenario, c->spec);
     for (size_t i = 0; i < scenario_n_points(c->scenario); i++) {
         const char *name = scenario_point_name(c->scenario, i);
-        const struct plot_value *y = g_hash_table_lookup(ys, name);
-        const struct plot_value *x = xs != NULL ? g_hash_table_lookup(xs, name) : y;
+        const struct result_value *y = result_set_value(c->set, name, metric);
+        const struct result_value *x = x_is_axis ? y : result_set_value(c->set, name, c->spec->x);
         if (x == NULL || y == NULL || !c->spec->shown[i])
             continue;
-        struct plot_value value = *y;
-        if (!x_is_axis)
-            value.x = x->y;
-        else if (!to_x(c->data, plot_axis_value(c->scenario, i, c->spec->x), &value.x))
+        struct plot_value value = { .x = x->mean,
+                                    .y = y->mean,
+                                    .ci95 = result_value_has_interval(y) ? y->ci95 : 0.0 };
+        if (x_is_axis && !to_x(c->data, plot_axis_value(c->scenario, i, c->spec->x), &value.x))
             continue;
         char *series = plot_series_name(c->spec, c->scenario, i);
         g_array_append_val(curve_of(c, series, metric, first)->values, value);
@@ -194,9 +174,6 @@ static void collect_metric(struct collector *c, const char *metric)
     }
     for (guint i = first; x_is_axis && i < c->data->curves->len; i++)
         g_array_sort(((struct plot_curve *)c->data->curves->pdata[i])->values, by_x);
-    g_hash_table_destroy(ys);
-    if (xs != NULL)
-        g_hash_table_destroy(xs);
 }
 
 /* ---- Stacks: a bar for each point, a curve for each part ------------------------------------- */
@@ -220,76 +197,44 @@ static char *axis_names(const struct scenario *scenario)
     return g_string_free(names, FALSE);
 }
 
-struct part {
-    char *name;
-    bool anywhere; /* not zero at all points */
-};
-
-static void clear_part(gpointer part)
+static bool is_zero(const struct result_set *set, guint metric)
 {
-    g_free(((struct part *)part)->name);
-}
-
-/* In the order in which they are recorded, which the places of other figures' parts follow, too. */
-static GArray *parts_of(const struct collector *c, const char *prefix)
-{
-    GArray *parts = g_array_new(FALSE, FALSE, sizeof(struct part));
-    g_array_set_clear_func(parts, clear_part);
-    char *pattern = g_strconcat(prefix, ".", NULL);
-    sqlite3_stmt *statement = NULL;
-    sqlite3_prepare_v2(
-        results_handle(c->db),
-        "SELECT q.name, max(m.value) > 0 FROM newest w JOIN metric_row m ON m.run_id ="
-        " w.run_id JOIN quantity q ON q.id = m.quantity_id WHERE w.scenario_id ="
-        " (SELECT id FROM label WHERE text = ?1) AND substr(q.name, 1, length(?2))"
-        " = ?2 AND q.name <> ?2 || 'ci95' GROUP BY q.id ORDER BY q.id",
-        -1, &statement, NULL);
-    sqlite3_bind_text(statement, 1, scenario_name(c->scenario), -1, SQLITE_STATIC);
-    sqlite3_bind_text(statement, 2, pattern, -1, SQLITE_STATIC);
-    while (sqlite3_step(statement) == SQLITE_ROW) {
-        const struct part part = { g_strdup((const char *)sqlite3_column_text(statement, 0)),
-                                   sqlite3_column_int(statement, 1) != 0 };
-        g_array_append_val(parts, part);
+    for (guint i = 0; i < set->points->len; i++) {
+        if (((const struct result_point *)set->points->pdata[i])->values[metric].mean > 0.0)
+            return false;
     }
-    sqlite3_finalize(statement);
-    g_free(pattern);
-    return parts;
+    return true;
 }
 
 static void collect_part(struct collector *c, const char *prefix, const char *part, unsigned color)
 {
     struct plot_curve *curve = plot_curve_new(c->data, g_strdup(part + strlen(prefix) + 1),
                                               g_strdup(part), prefix);
-    GHashTable *ys = values_of(c, part);
     double row = 0.0;
     curve->color = color;
     for (size_t i = 0; i < scenario_n_points(c->scenario); i++) {
-        const struct plot_value *y = g_hash_table_lookup(ys, scenario_point_name(c->scenario, i));
-        const struct plot_value value = { .x = row, .y = y != NULL ? y->y : 0.0 };
+        const struct result_value *y = result_set_value(c->set, scenario_point_name(c->scenario, i),
+                                                        part);
+        const struct plot_value value = { .x = row, .y = y != NULL ? y->mean : 0.0 };
         row += c->spec->shown[i];
         if (y != NULL && c->spec->shown[i])
             g_array_append_val(curve->values, value);
     }
     if (curve->values->len == 0)
         g_ptr_array_remove_index(c->data->curves, c->data->curves->len - 1);
-    g_hash_table_destroy(ys);
 }
 
 /* A part has the same colour in all figures, whichever others are zero there. */
 static void collect_stack(struct collector *c)
 {
-    const char *prefix = c->spec->metrics->pdata[0];
-    GArray *parts = parts_of(c, prefix);
     for (size_t i = 0; i < scenario_n_points(c->scenario); i++) {
         if (c->spec->shown[i])
             g_ptr_array_add(c->data->categories, short_point_name(c->scenario, i));
     }
-    for (guint k = 0; k < parts->len; k++) {
-        const struct part *part = &g_array_index(parts, struct part, k);
-        if (part->anywhere)
-            collect_part(c, prefix, part->name, k);
+    for (guint m = 0; m < c->set->metrics->len; m++) {
+        if (!is_zero(c->set, m))
+            collect_part(c, c->spec->metrics->pdata[0], result_metric(c->set, m)->name, m);
     }
-    g_array_free(parts, TRUE);
 }
 
 double plot_stack_height(const struct plot_data *data, guint row)
@@ -475,8 +420,7 @@ static void collect_published(struct collector *c)
     char *name = g_build_filename(folder, "claims.cfg", NULL);
     char *path = cli_find_file(c->options, name), *arguments[] = { path, NULL };
     const guint first = c->data->curves->len;
-    const bool x_is_axis = scenario_axis_find(c->scenario, c->spec->x) <
-                           scenario_n_axes(c->scenario);
+    const bool x_is_axis = has_x_axis(c->scenario, c->spec);
     if (path != NULL && (x_is_axis || plot_is_sampled(c->spec)) && c->spec->kind != PLOT_STACK &&
         c->spec->metrics->len == 1) {
         struct sim_error_list errors = { 0 };
@@ -553,26 +497,53 @@ static void collect_ratios(const struct collector *c)
 
 /* ---- All of it ------------------------------------------------------------------------------- */
 
-static void collect_simulated(struct collector *c)
+/* The results of the metrics that the panel shows along y, and x if it is none of the axes. */
+static struct result_set *read_metrics(const struct scenario *scenario,
+                                       const struct plot_spec *spec, struct results_db *db)
+{
+    GPtrArray *names = g_ptr_array_new();
+    char *parts = g_strconcat(spec->metrics->pdata[0], ".", NULL);
+    if (spec->kind == PLOT_STACK)
+        g_ptr_array_add(names, parts);
+    for (guint i = 0; spec->kind != PLOT_STACK && i < spec->metrics->len; i++)
+        g_ptr_array_add(names, spec->metrics->pdata[i]);
+    if (spec->kind != PLOT_STACK && !has_x_axis(scenario, spec))
+        g_ptr_array_add(names, (gpointer)spec->x);
+    g_ptr_array_add(names, NULL);
+    struct result_set *set = result_set_of(db, scenario_name(scenario),
+                                           (const char *const *)names->pdata);
+    if (!result_set_read(set, db)) /* it has said why */
+        g_clear_pointer(&set, result_set_free);
+    g_ptr_array_free(names, TRUE);
+    g_free(parts);
+    return set;
+}
+
+static void collect_simulated(struct collector *c, struct results_db *db)
 {
     const struct plot_spec *spec = c->spec;
-    if (spec->kind == PLOT_STACK) {
+    if (plot_is_sampled(spec)) {
+        plot_samples_collect(c->scenario, spec, db, c->data);
+        return;
+    }
+    struct result_set *set = read_metrics(c->scenario, spec, db);
+    c->set = set;
+    if (set != NULL && spec->kind == PLOT_STACK) {
         collect_stack(c);
-    } else if (plot_is_sampled(spec)) {
-        plot_samples_collect(c->scenario, spec, c->db, c->data);
-    } else {
+    } else if (set != NULL) {
         find_categories(c);
         for (guint i = 0; i < spec->metrics->len; i++)
             collect_metric(c, spec->metrics->pdata[i]);
         collect_ratios(c);
     }
+    g_clear_pointer(&set, result_set_free);
 }
 
 bool plot_data_collect(struct scenario *scenario, const struct plot_spec *spec,
                        struct results_db *db, const struct cli_options *options,
                        struct plot_data *data, struct sim_error_list *errors)
 {
-    struct collector c = { scenario, spec, db, options, data, errors };
+    struct collector c = { scenario, spec, NULL, options, data, errors };
     const size_t before = errors->n_messages;
     data->curves = g_ptr_array_new_with_free_func(free_curve);
     data->categories = g_ptr_array_new_with_free_func(g_free);
@@ -581,7 +552,7 @@ bool plot_data_collect(struct scenario *scenario, const struct plot_spec *spec,
     data->x_unit = spec->x_unit;
     data->x_factor = 1.0;
     data->y_unit = spec->y_unit;
-    collect_simulated(&c);
+    collect_simulated(&c, db);
     const bool any = data->curves->len > 0;
     for (guint i = 0; any && i < spec->measured->len; i++)
         collect_measured(&c, &g_array_index(spec->measured, struct plot_measured, i));

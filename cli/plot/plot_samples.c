@@ -3,23 +3,10 @@
  * and distributions, with the samples of all seeds together.
  */
 #include <math.h>
-#include <sqlite3.h>
 #include <string.h>
 
 #include "cli/plot/plot_data.h"
 #include "sim/config/unit.h"
-
-#define OF_POINT                                                    \
-    " WHERE w.scenario_id = (SELECT id FROM label WHERE text = ?1)" \
-    " AND w.point_id = (SELECT id FROM label WHERE text = ?2) AND q.name = ?3"
-
-static const char series_sql[] =
-    "SELECT x.t_ps, avg(x.value), 0, q.unit FROM newest w JOIN series_row x ON x.run_id = w.run_id"
-    " JOIN quantity q ON q.id = x.quantity_id" OF_POINT " GROUP BY x.t_ps ORDER BY x.t_ps";
-static const char histogram_sql[] =
-    "SELECT h.lo, h.hi, sum(h.count), q.unit FROM newest w JOIN histogram_row h"
-    " ON h.run_id = w.run_id JOIN quantity q ON q.id = h.quantity_id" OF_POINT
-    " GROUP BY h.lo, h.hi ORDER BY h.lo";
 
 struct reader {
     const struct plot_spec *spec;
@@ -46,26 +33,35 @@ static void make_cumulative(struct plot_curve *curve)
         g_array_index(curve->values, struct plot_value, i).y /= sum;
 }
 
+static void take_unit(struct reader *reader, const char *unit)
+{
+    if (reader->unit == NULL)
+        reader->unit = g_string_chunk_insert_const(reader->data->strings, unit);
+}
+
+static void read_series(struct reader *reader, struct results_cursor *samples,
+                        struct plot_curve *curve)
+{
+    for (const struct results_sample *s; (s = results_next_sample(samples)) != NULL;) {
+        take_unit(reader, s->unit);
+        add_value(curve, (double)s->t_ps, s->value);
+    }
+    cli_end(samples);
+}
+
 /* A distribution stays level where no bucket has samples. */
-static void read_rows(struct reader *reader, sqlite3_stmt *statement, struct plot_curve *curve)
+static void read_histogram(struct reader *reader, struct results_cursor *buckets,
+                           struct plot_curve *curve)
 {
     double end = 0.0; /* of the last bucket */
-    while (sqlite3_step(statement) == SQLITE_ROW) {
-        const double first = sqlite3_column_double(statement, 0);
-        const double second = sqlite3_column_double(statement, 1);
-        if (reader->unit == NULL)
-            reader->unit = g_string_chunk_insert_const(
-                reader->data->strings, (const char *)sqlite3_column_text(statement, 3));
-        if (reader->spec->kind == PLOT_SERIES) {
-            add_value(curve, first, second);
-            continue;
-        }
-        if (curve->values->len == 0 || first > end)
-            add_value(curve, first, 0.0);
-        add_value(curve, second, sqlite3_column_double(statement, 2));
-        end = second;
+    for (const struct results_bucket *b; (b = results_next_bucket(buckets)) != NULL;) {
+        take_unit(reader, b->unit);
+        if (curve->values->len == 0 || b->lo > end)
+            add_value(curve, b->lo, 0.0);
+        add_value(curve, b->hi, (double)b->count);
+        end = b->hi;
     }
-    if (reader->spec->kind == PLOT_CDF && curve->values->len > 0)
+    if (cli_end(buckets) && curve->values->len > 0)
         make_cumulative(curve);
 }
 
@@ -113,29 +109,26 @@ static void convert(struct reader *reader)
 void plot_samples_collect(struct scenario *scenario, const struct plot_spec *spec,
                           struct results_db *db, struct plot_data *data)
 {
+    const char *name = scenario_name(scenario);
     struct reader reader = { .spec = spec, .data = data };
-    sqlite3_stmt *statement = NULL;
-    sqlite3_prepare_v2(results_handle(db), spec->kind == PLOT_SERIES ? series_sql : histogram_sql,
-                       -1, &statement, NULL);
     for (guint m = 0; m < spec->metrics->len; m++) {
         const char *metric = spec->metrics->pdata[m];
         for (size_t i = 0; i < scenario_n_points(scenario); i++) {
             if (!spec->shown[i])
                 continue;
+            const char *point = scenario_point_name(scenario, i);
             char *series = plot_series_name(spec, scenario, i);
             struct plot_curve *curve = plot_curve_new(data, plot_curve_label(spec, series, metric),
                                                       series, metric);
             curve->color = data->curves->len - 1;
-            sqlite3_reset(statement);
-            sqlite3_bind_text(statement, 1, scenario_name(scenario), -1, SQLITE_STATIC);
-            sqlite3_bind_text(statement, 2, scenario_point_name(scenario, i), -1, SQLITE_STATIC);
-            sqlite3_bind_text(statement, 3, metric, -1, SQLITE_STATIC);
-            read_rows(&reader, statement, curve);
+            if (spec->kind == PLOT_SERIES)
+                read_series(&reader, results_series(db, name, point, metric), curve);
+            else
+                read_histogram(&reader, results_histogram(db, name, point, metric), curve);
             if (curve->values->len == 0)
                 g_ptr_array_remove_index(data->curves, data->curves->len - 1);
         }
     }
-    sqlite3_finalize(statement);
     if (data->curves->len > 0)
         convert(&reader);
 }

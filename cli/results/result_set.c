@@ -1,6 +1,5 @@
 /* Reads results out of the database, the axes of each point apart. */
 #include <math.h>
-#include <sqlite3.h>
 #include <string.h>
 
 #include "cli/base/cli.h"
@@ -64,51 +63,15 @@ static struct result_set *new_set(const char *scenario)
     return set;
 }
 
-/* ---- Statements ------------------------------------------------------------------------------ */
-
-static sqlite3_stmt *prepare(struct results_db *db, const char *sql, const char *text)
-{
-    sqlite3_stmt *statement = NULL;
-    if (sqlite3_prepare_v2(results_handle(db), sql, -1, &statement, NULL) != SQLITE_OK)
-        return NULL;
-    if (text != NULL)
-        sqlite3_bind_text(statement, 1, text, -1, SQLITE_STATIC);
-    return statement;
-}
-
-static const char *text_of(sqlite3_stmt *statement, int column)
-{
-    return (const char *)sqlite3_column_text(statement, column);
-}
-
-/* Finalizes; false with the reason printed unless all rows were read. */
-static bool finish(struct results_db *db, sqlite3_stmt *statement)
-{
-    const int code = statement != NULL ? sqlite3_finalize(statement) : SQLITE_ERROR;
-    if (code == SQLITE_OK)
-        return true;
-    fprintf(stderr, "%s: the database cannot be read: %s\n", g_get_prgname(),
-            sqlite3_errmsg(results_handle(db)));
-    return false;
-}
-
-void result_snapshot(struct results_db *db)
-{
-    sqlite3_exec(results_handle(db), "BEGIN", NULL, NULL, NULL);
-}
-
 /* ---- Names ----------------------------------------------------------------------------------- */
 
 static char **stored_scenarios(struct results_db *db)
 {
     GPtrArray *names = g_ptr_array_new();
-    sqlite3_stmt *statement = prepare(db,
-                                      "SELECT text FROM label WHERE id IN (SELECT scenario_id FROM"
-                                      " newest) ORDER BY text",
-                                      NULL);
-    while (statement != NULL && sqlite3_step(statement) == SQLITE_ROW)
-        g_ptr_array_add(names, g_strdup(text_of(statement, 0)));
-    finish(db, statement);
+    struct results_cursor *cursor = results_scenarios(db);
+    for (const char *name; (name = results_next_name(cursor)) != NULL;)
+        g_ptr_array_add(names, g_strdup(name));
+    cli_end(cursor);
     g_ptr_array_add(names, NULL);
     return (char **)g_ptr_array_free(names, FALSE);
 }
@@ -151,20 +114,31 @@ static void choose_scenarios(char **names, char **asked, struct sim_error_list *
     g_free(wanted);
 }
 
+static void add_point(struct result_set *set, const char *name)
+{
+    struct result_point *point = g_new0(struct result_point, 1);
+    point->name = g_strdup(name);
+    g_ptr_array_add(set->points, point);
+    g_hash_table_insert(set->by_name, point->name, point);
+}
+
 static void find_points(struct result_set *set, struct results_db *db)
 {
-    sqlite3_stmt *statement = prepare(
-        db,
-        "SELECT text FROM label WHERE id IN (SELECT point_id FROM newest WHERE scenario_id ="
-        " (SELECT id FROM label WHERE text = ?1))",
-        set->scenario);
-    while (statement != NULL && sqlite3_step(statement) == SQLITE_ROW) {
-        struct result_point *point = g_new0(struct result_point, 1);
-        point->name = g_strdup(text_of(statement, 0));
-        g_ptr_array_add(set->points, point);
-        g_hash_table_insert(set->by_name, point->name, point);
-    }
-    finish(db, statement);
+    struct results_cursor *cursor = results_points(db, set->scenario);
+    for (const char *name; (name = results_next_name(cursor)) != NULL;)
+        add_point(set, name);
+    cli_end(cursor);
+}
+
+static void add_metric(struct result_set *set, const struct results_quantity *stored)
+{
+    const struct result_quantity quantity = { g_strdup(stored->name), g_strdup(stored->unit) };
+    g_array_append_val(set->metrics, quantity);
+}
+
+static bool is_interval(const char *metric)
+{
+    return g_str_has_suffix(metric, ".ci95");
 }
 
 static bool is_asked_for(const char *metric, char **patterns, bool *used)
@@ -182,24 +156,16 @@ static bool is_asked_for(const char *metric, char **patterns, bool *used)
 static void find_metrics(struct result_set *set, struct results_db *db, char **patterns, bool *used,
                          GHashTable *all)
 {
-    sqlite3_stmt *statement =
-        prepare(db,
-                "SELECT name, unit FROM quantity WHERE id IN (SELECT m.quantity_id FROM newest w"
-                " JOIN metric_row m ON m.run_id = w.run_id WHERE w.scenario_id ="
-                " (SELECT id FROM label WHERE text = ?1)) ORDER BY id",
-                set->scenario);
-    while (statement != NULL && sqlite3_step(statement) == SQLITE_ROW) {
-        const char *name = text_of(statement, 0);
-        if (g_str_has_suffix(name, ".ci95"))
+    struct results_cursor *cursor = results_quantities(db, set->scenario);
+    for (const struct results_quantity *q; (q = results_next_quantity(cursor)) != NULL;) {
+        if (is_interval(q->name))
             continue;
-        if (!g_hash_table_contains(all, name))
-            g_hash_table_add(all, g_strdup(name));
-        if (!is_asked_for(name, patterns, used))
-            continue;
-        const struct result_quantity quantity = { g_strdup(name), g_strdup(text_of(statement, 1)) };
-        g_array_append_val(set->metrics, quantity);
+        if (!g_hash_table_contains(all, q->name))
+            g_hash_table_add(all, g_strdup(q->name));
+        if (is_asked_for(q->name, patterns, used))
+            add_metric(set, q);
     }
-    finish(db, statement);
+    cli_end(cursor);
 }
 
 static void check_metrics(char **patterns, const bool *used, GHashTable *all,
@@ -464,32 +430,38 @@ GPtrArray *result_sets_find(struct results_db *db, const struct result_choice *c
     return sets;
 }
 
-struct result_set *result_set_of(struct results_db *db, const char *scenario)
+/* By its name, or by how it begins: "latency_part_ns." */
+static bool is_named(const char *metric, const char *const *names)
+{
+    for (; *names != NULL; names++) {
+        if (g_str_has_suffix(*names, ".") ? g_str_has_prefix(metric, *names) && !is_interval(metric)
+                                          : strcmp(metric, *names) == 0)
+            return true;
+    }
+    return false;
+}
+
+struct result_set *result_set_of(struct results_db *db, const char *scenario,
+                                 const char *const *metrics)
 {
     struct result_set *set = new_set(scenario);
-    GHashTable *all = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    struct results_cursor *cursor = results_quantities(db, scenario);
+    for (const struct results_quantity *q; (q = results_next_quantity(cursor)) != NULL;) {
+        if (metrics != NULL ? is_named(q->name, metrics) : !is_interval(q->name))
+            add_metric(set, q);
+    }
+    cli_end(cursor);
     find_points(set, db);
-    find_metrics(set, db, NULL, NULL, all);
     split_axes(set, NULL);
-    g_hash_table_destroy(all);
     return set;
 }
 
 void result_set_keep_points(struct result_set *set, const char *const *names)
 {
-    GPtrArray *points = g_ptr_array_new_with_free_func(free_point);
-    for (; *names != NULL; names++) {
-        struct result_point *point = g_new0(struct result_point, 1);
-        point->name = g_strdup(*names);
-        g_ptr_array_add(points, point);
-    }
     g_hash_table_remove_all(set->by_name);
-    g_ptr_array_free(set->points, TRUE);
-    set->points = points;
-    for (guint i = 0; i < points->len; i++) {
-        struct result_point *point = points->pdata[i];
-        g_hash_table_insert(set->by_name, point->name, point);
-    }
+    g_ptr_array_set_size(set->points, 0);
+    for (; *names != NULL; names++)
+        add_point(set, *names);
     split_axes(set, NULL);
 }
 
@@ -500,38 +472,41 @@ void result_set_order_as(struct result_set *set, const struct scenario *scenario
 
 /* ---- Values ---------------------------------------------------------------------------------- */
 
+static bool read_metric(struct result_set *set, guint metric, struct results_db *db)
+{
+    const struct result_quantity *quantity = result_metric(set, metric);
+    struct results_cursor *cursor = results_values(db, set->scenario, quantity->name,
+                                                   quantity->unit);
+    for (const struct results_value *v; (v = results_next_value(cursor)) != NULL;) {
+        struct result_point *point = result_set_point(set, v->point);
+        if (point != NULL)
+            point->values[metric] = (struct result_value){ v->mean, v->ci95, (int)v->n };
+    }
+    return cli_end(cursor);
+}
+
 bool result_set_read(struct result_set *set, struct results_db *db)
 {
+    bool good = true;
     for (guint i = 0; i < set->points->len; i++) {
         struct result_point *point = set->points->pdata[i];
         g_free(point->values);
         point->values = g_new0(struct result_value, set->metrics->len);
     }
-    sqlite3_stmt *statement = prepare(db,
-                                      "SELECT point, mean, ci95, n FROM result WHERE scenario = ?1"
-                                      " AND metric = ?2 AND unit = ?3",
-                                      set->scenario);
-    bool good = true;
-    for (guint m = 0; statement != NULL && good && m < set->metrics->len; m++) {
-        const struct result_quantity *quantity = result_metric(set, m);
-        sqlite3_bind_text(statement, 2, quantity->name, -1, SQLITE_STATIC);
-        sqlite3_bind_text(statement, 3, quantity->unit, -1, SQLITE_STATIC);
-        while (sqlite3_step(statement) == SQLITE_ROW) {
-            struct result_point *point = result_set_point(set, text_of(statement, 0));
-            if (point == NULL)
-                continue;
-            const bool unknown = sqlite3_column_type(statement, 2) == SQLITE_NULL;
-            point->values[m].mean = sqlite3_column_double(statement, 1);
-            point->values[m].ci95 = unknown ? (double)NAN : sqlite3_column_double(statement, 2);
-            point->values[m].n = sqlite3_column_int(statement, 3);
-        }
-        good = sqlite3_reset(statement) == SQLITE_OK;
+    for (guint m = 0; good && m < set->metrics->len; m++)
+        good = read_metric(set, m, db);
+    return good;
+}
+
+const struct result_value *result_set_value(const struct result_set *set, const char *point,
+                                            const char *metric)
+{
+    const struct result_point *there = result_set_point(set, point);
+    for (guint m = set->metrics->len; there != NULL && m-- > 0;) {
+        if (there->values[m].n > 0 && strcmp(result_metric(set, m)->name, metric) == 0)
+            return &there->values[m];
     }
-    if (!good) {
-        sqlite3_finalize(statement);
-        statement = NULL;
-    }
-    return finish(db, statement);
+    return NULL;
 }
 
 struct result_point *result_set_point(const struct result_set *set, const char *name)

@@ -1,6 +1,6 @@
 /*
- * The results of one scenario out of the database's view `result`, with the axes of its points
- * apart: what nudma results, export and diff show.
+ * The results of one scenario, with the axes of its points apart: what all commands show that show
+ * values, as tables or as figures.
  */
 #ifndef CLI_RESULTS_RESULT_SET_H
 #define CLI_RESULTS_RESULT_SET_H
@@ -47,8 +47,10 @@ struct result_choice {
  */
 GPtrArray *result_sets_find(struct results_db *db, const struct result_choice *choice,
                             struct sim_error_list *errors);
-/* The names of one scenario's points and metrics, as above; an empty set if it has no results. */
-struct result_set *result_set_of(struct results_db *db, const char *scenario);
+/* The points of one scenario, and its metrics: those of that name, or, of "latency_part_ns.", that
+ * begin so; NULL: all. Without values. An empty set if it has no results. */
+struct result_set *result_set_of(struct results_db *db, const char *scenario,
+                                 const char *const *metrics);
 void result_set_free(struct result_set *set);
 /* Makes the points those of the names, NULL-terminated: takes others away, adds what has no
  * results.
@@ -57,15 +59,14 @@ void result_set_keep_points(struct result_set *set, const char *const *names);
 /* Axes, their values and with them the points in the order of the scenario's file. An axis of which
  * it lacks a value keeps its order. */
 void result_set_order_as(struct result_set *set, const struct scenario *scenario);
-/* Keeps the metrics that the scenario plots, in all panels; of one that plots none, or NULL, the
- * first few that are not of a part ("server.s0.dram_read_bytes"). What nudma run and nudma results
- * show. (result_choice.c) */
-void result_set_keep_plotted(struct result_set *set, struct scenario *scenario);
 /* Reads the values of set->metrics, of which the caller may have taken some away. False with the
  * reason printed. */
 bool result_set_read(struct result_set *set, struct results_db *db);
 /* NULL if there is none. */
 struct result_point *result_set_point(const struct result_set *set, const char *name);
+/* The value of a metric at a point, NULL if there is none: in whatever unit, as a figure names none. */
+const struct result_value *result_set_value(const struct result_set *set, const char *point,
+                                            const char *metric);
 /* -1 if there is none. */
 int result_set_metric(const struct result_set *set, const char *name, const char *unit);
 const struct result_quantity *result_metric(const struct result_set *set, guint index);
@@ -76,7 +77,5 @@ char *result_metric_title(const struct result_quantity *quantity);
 char *result_value_text(const struct result_value *value);
 /* An interval that is more than rounding beside the mean. */
 bool result_value_has_interval(const struct result_value *value);
-/* Statements that follow see one state of the database, whatever is written meanwhile. */
-void result_snapshot(struct results_db *db);
 
 #endif

@@ -106,7 +106,5 @@ struct results_merged {
  * *message if a file refused; nothing is added then. */
 bool results_merge(struct results_db *db, const char *source, struct results_merged *merged,
                    char **message);
-/* The sqlite3 handle, for queries of the commands. */
-struct sqlite3 *results_handle(struct results_db *db);
 
 #endif

@@ -329,8 +329,3 @@ void results_close(struct results_db *db)
     g_free(db->path);
     g_free(db);
 }
-
-struct sqlite3 *results_handle(struct results_db *db)
-{
-    return db->sqlite;
-}

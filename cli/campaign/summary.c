@@ -1,5 +1,6 @@
 /* Points as rows, axes and metrics as columns; one value a line with all metrics. */
-#include "cli/results/summary.h"
+#include "cli/campaign/summary.h"
+#include "cli/plot/plot_choice.h"
 #include "cli/results/result_table.h"
 
 /* Those of the plan. */
@@ -50,11 +51,11 @@ static void print_scenario(const struct plan *plan, struct scenario *scenario,
                                                 .title = scenario_title(scenario),
                                                 .with_valueless = true };
     struct sim_error_list errors = { 0 }; /* no axes are asked for, so none can be wrong */
-    struct result_set *set = result_set_of(db, scenario_name(scenario));
+    struct result_set *set = result_set_of(db, scenario_name(scenario), NULL);
     keep_points(set, plan, scenario);
     result_set_order_as(set, scenario);
     if (!all)
-        result_set_keep_plotted(set, scenario);
+        plot_keep_metrics(set, scenario);
     const bool read = result_set_read(set, db); /* else it has said why */
     if (read && all) {
         printf("%s%s: %s\n", first ? "" : "\n", set->scenario, choice.title);

@@ -1,6 +1,6 @@
 /* The table of a scenario's points and main metrics, from the database. */
-#ifndef CLI_RESULTS_SUMMARY_H
-#define CLI_RESULTS_SUMMARY_H
+#ifndef CLI_CAMPAIGN_SUMMARY_H
+#define CLI_CAMPAIGN_SUMMARY_H
 
 #include "cli/campaign/plan.h"
 

@@ -1,8 +1,8 @@
 /* Which of a scenario's metrics are shown where nothing is asked for. */
 #include <string.h>
 
+#include "cli/plot/plot_choice.h"
 #include "cli/plot/plot_spec.h"
-#include "cli/results/result_set.h"
 
 #define MAX_METRICS 6 /* of a scenario that does not plot any */
 
@@ -24,7 +24,7 @@ static bool any_plotted(const struct result_set *set, const struct plot_figure *
     return false;
 }
 
-void result_set_keep_plotted(struct result_set *set, struct scenario *scenario)
+void plot_keep_metrics(struct result_set *set, struct scenario *scenario)
 {
     struct sim_error_list errors = { 0 };
     struct plot_figure figure = { 0 };
