@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Who may know whom: the rooms of docs/architecture.md, checked by the includes of every file and,
-# with the folder of a build, by the symbols that its objects take from each other.
+# with the folder of a build, by the symbols that its objects take from each other. Nor does SQL stand
+# outside sim/store.
 #   scripts/check-layers.sh [BUILD]
 # Prints every breach as "file:line: includes X: why not" or "file: takes SYMBOL of X: why not"; ends
 # with status 1 if there was one.
@@ -86,7 +87,7 @@ FNR == 1 { in_repository[FILENAME] = 1 }
         glib[FILENAME] = FNR
         if (from ~ /^(hw|models|logic)/) breach("GLib stays out of models/ and logic/")
     }
-    if (shown ~ /^<sqlite3/ && from !~ /^(sim\/store|cli|tests|bench)/)
+    if (shown ~ /^<sqlite3/ && from !~ /^(sim\/store|tests|bench)/)
         breach("the database is the business of sim/store alone: sim/store/query.h answers")
     if (shown ~ /^<libconfig/ && from !~ /^(sim\/config|tests|bench)/)
         breach("files of settings are the business of sim/config alone")
@@ -105,6 +106,21 @@ FNR == 1 { in_repository[FILENAME] = 1 }
     if (included ~ /\.c$/ && !free_room(from)) breach("a .c file is not included")
     why = why_not(from, room_of(included))
     if (why != "") breach(why)
+}
+# SQL, by its key words in capitals, in a string or the part of one that stands on this line.
+BEGIN {
+    sql = "[\"( ](SELECT .* FROM|INSERT (OR [A-Z]+ )?INTO|DELETE FROM|UPDATE .* SET|PRAGMA|ATTACH" \
+          "|JOIN [a-z_.]+( [a-z]+)? ON|(CREATE|DROP|ALTER) (TEMP )?(TABLE|VIEW|INDEX))[ \"]" \
+          "|^\"SELECT "
+}
+/"/ && !/^[ \t]*#[ \t]*include/ && room_of(FILENAME) !~ /^(sim\/store|tests|bench)/ {
+    text = $0
+    gsub(/\\./, "", text)
+    while (match(text, /"[^"]*"/)) {
+        if (substr(text, RSTART, RLENGTH) ~ sql)
+            print FILENAME ":" FNR ": SQL outside sim/store: sim/store/query.h answers"
+        text = substr(text, RSTART + RLENGTH)
+    }
 }
 # Depth first over headers. colour 1: on the way, 2: done.
 function visit(file, trail,    i, next_file) {

@@ -78,6 +78,23 @@ base; file sim/engine/b.h '"sim/engine/c.h"'; file sim/engine/c.h '"sim/engine/b
 is "no circles" "$(layers 'sim/engine/[bc].h')" 1
 base; file sim/engine/b.c '"a.h"'
 is "paths start at the project" "$(layers sim/engine/b.c)" 1
+base; file cli/base/a.c '<sqlite3.h>'
+is "the database is the store's" "$(layers cli/base/a.c)" 1
+sql() { # sql TEXT: a line of code in a command
+    base
+    printf '%s\n' "$1" >"$tree/cli/base/a.c"
+    layers cli/base/a.c
+}
+is "and so is its language" "$(sql '    ask("SELECT point FROM result WHERE scenario = ?1");')" 1
+is "in any part of a text" "$(sql '    " AND id IN (SELECT run_id FROM newest)"')" 1
+is "that joins" "$(sql '    " JOIN label l ON l.id = w.scenario_id"')" 1
+is "that sets up" "$(sql '    run(db, "PRAGMA user_version");')" 1
+is "that begins" "$(sql '    const char sql[] = "SELECT scenario, count(*),"')" 1
+is "that attaches" "$(sql '    run(db, "ATTACH ?1 AS source");')" 1
+is "words are not SQL" "$(sql '    "Select one of them from the list", "Updates what is set"')" 0
+is "the store speaks it" "$(base; mkdir -p "$tree/sim/store"
+    echo 'const char *q = "SELECT point FROM result";' >"$tree/sim/store/q.c"
+    layers sim/store/q.c)" 0
 
 # What an own declaration hides from the includes, the objects show.
 symbols() { # symbols FILE: what check-layers says about it with a build of the tree
