@@ -208,11 +208,10 @@ struct k_dma_ops {
                         uint64_t *dma);
     void (*unmap_resource)(struct k_device *device, uint64_t dma, uint64_t bytes,
                            enum k_dma_direction direction);
-    /* Of a target whose registers requests of this host do not reach without more ado: lets those
-     * of a local requester in, or no longer; counted. From a thread. 0 or a negative errno. NULL:
-     * they come in anyway. */
-    int (*admit)(struct k_device *target, uint16_t requester_id);
-    void (*dismiss)(struct k_device *target, uint16_t requester_id);
+    /* Allows a local requester to reach the registers of this target, or revokes that; calls are
+     * counted. From a thread. 0 or a negative errno. NULL: every local requester reaches them. */
+    int (*allow)(struct k_device *target, uint16_t requester_id);
+    void (*revoke)(struct k_device *target, uint16_t requester_id);
 };
 struct k_device {
     struct kernel *kernel;

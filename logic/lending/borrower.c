@@ -20,12 +20,12 @@
 
 /* ---- What it takes --------------------------------------------------------------------------- */
 
-static unsigned payload_of(struct k_pci_dev *bridge)
+static unsigned payload_of(struct k_pci_dev *ntb)
 {
-    unsigned cap = k_pci_find_capability(bridge, PCI_CAP_ID_PCIE, NULL);
+    unsigned cap = k_pci_find_capability(ntb, PCI_CAP_ID_PCIE, NULL);
     if (cap == 0)
         return 128;
-    uint32_t control = k_config_read(bridge, cap + PCIE_DEVCTL, 2);
+    uint32_t control = k_config_read(ntb, cap + PCIE_DEVCTL, 2);
     return 128u << ((control & PCIE_DEVCTL_MPS_MASK) >> PCIE_DEVCTL_MPS_SHIFT);
 }
 
@@ -74,7 +74,7 @@ static int map_bars(struct lend_borrow *b, struct lend_error *error)
     return 0;
 }
 
-static int open_device(struct lend_borrow *b, struct lend_error *error)
+static int open_lease(struct lend_borrow *b, struct lend_error *error)
 {
     struct lend_connection *c = b->connection;
     int status = lend_call(c, MSG_OPEN, &b->request, sizeof b->request, &b->opened,
@@ -93,7 +93,7 @@ static int open_device(struct lend_borrow *b, struct lend_error *error)
 }
 
 /* What the driver has left in the IOMMU: pieces of the largest pages first. */
-static void unmap_rest(struct lend_borrow *b)
+static void unmap_leftovers(struct lend_borrow *b)
 {
     static const uint64_t piece[] = { UINT64_C(1) << 30, UINT64_C(1) << 21, K_PAGE_BYTES };
     struct k_iommu_domain *domain = b->connection->adapter->domain;
@@ -106,11 +106,11 @@ static void unmap_rest(struct lend_borrow *b)
 }
 
 /* Everything but the structure; the shadow device is not in the tree (any more). */
-static void let_go(struct lend_borrow *b)
+static void borrow_release(struct lend_borrow *b)
 {
     struct lend_connection *c = b->connection;
-    const struct msg_config request = { .lend = b->opened.lend };
-    lend_pairs_end(b);
+    const struct msg_config request = { .lease = b->opened.lease };
+    lend_pairs_release(b);
     if (b->open)
         lend_call(c, MSG_CLOSE, &request, sizeof request, NULL, 0, NULL);
     b->open = false;
@@ -121,7 +121,7 @@ static void let_go(struct lend_borrow *b)
         lend_incoming_remove(c->adapter, b->requester_id);
     b->requester_id = 0;
     if (b->mapped_pages != 0)
-        unmap_rest(b);
+        unmap_leftovers(b);
     if (b->reserved) {
         lend_ranges_give(&c->adapter->iova, b->request.range[0].fabric);
         lend_pages_release(&b->pages);
@@ -133,7 +133,7 @@ static void let_go(struct lend_borrow *b)
 
 /* ---- Borrowing ------------------------------------------------------------------------------- */
 
-static void make_shadow(struct lend_borrow *b)
+static void shadow_identify(struct lend_borrow *b)
 {
     const struct lend_adapter *adapter = b->connection->adapter;
     struct k_pci_dev *dev = &b->dev;
@@ -150,11 +150,11 @@ static void make_shadow(struct lend_borrow *b)
 }
 
 /* Who ends the borrow meanwhile waits for the driver's probe() to return. */
-static int inject(struct lend_borrow *b, struct lend_error *error)
+static int shadow_add(struct lend_borrow *b, struct lend_error *error)
 {
     struct lend_host *host = b->host;
     int status = 0;
-    make_shadow(b);
+    shadow_identify(b);
     b->starting = true;
     b->next = host->borrows;
     host->borrows = b;
@@ -169,7 +169,7 @@ static int inject(struct lend_borrow *b, struct lend_error *error)
 }
 
 /* The lender's adapter that is nearest to the device. */
-static unsigned adapter_near(struct lend_connection *c, uint16_t id)
+static unsigned nearest_adapter(struct lend_connection *c, uint16_t id)
 {
     struct lend_info info;
     for (uint32_t i = 0;; i++) {
@@ -190,7 +190,7 @@ static int connect_near(struct lend_host *host, uint32_t peer, uint16_t id,
         status = lend_connect(host, &path, c, error);
     if (status != 0)
         return status;
-    const unsigned wanted = adapter_near(*c, id);
+    const unsigned wanted = nearest_adapter(*c, id);
     if (wanted == (*c)->peer_adapter)
         return 0;
     if (lend_resolve(host, peer, wanted, &path, error) != 0 || path.peer_adapter != wanted)
@@ -199,8 +199,8 @@ static int connect_near(struct lend_host *host, uint32_t peer, uint16_t id,
     return lend_connect(host, &path, c, error);
 }
 
-static int take(struct lend_host *host, uint32_t peer, uint16_t id, struct lend_mdev *mdev,
-                struct lend_borrow **borrow, struct lend_error *error)
+static int borrow_open(struct lend_host *host, uint32_t peer, uint16_t id, struct lend_mdev *mdev,
+                       struct lend_borrow **borrow, struct lend_error *error)
 {
     struct lend_connection *c;
     int status = connect_near(host, peer, id, &c, error);
@@ -214,11 +214,11 @@ static int take(struct lend_host *host, uint32_t peer, uint16_t id, struct lend_
     b->request.mps_bytes = (uint16_t)payload_of(c->adapter->pci);
     status = mdev != NULL ? 0 : reserve_ranges(b, error);
     if (status == 0)
-        status = open_device(b, error);
+        status = open_lease(b, error);
     if (status == 0 && c->state != CONNECTION_UP)
         status = lend_fail(error, -ECONNRESET, "host %u was lost", peer);
     if (status != 0) {
-        let_go(b);
+        borrow_release(b);
         k_free(b);
         return status;
     }
@@ -230,10 +230,10 @@ int lend_borrow(struct lend_host *host, uint32_t peer, uint16_t id, struct lend_
                 struct lend_error *error)
 {
     struct lend_borrow *b;
-    int status = take(host, peer, id, NULL, &b, error);
+    int status = borrow_open(host, peer, id, NULL, &b, error);
     if (status != 0)
         return status;
-    status = inject(b, error);
+    status = shadow_add(b, error);
     if (status == 0)
         *borrow = b;
     else
@@ -244,11 +244,11 @@ int lend_borrow(struct lend_host *host, uint32_t peer, uint16_t id, struct lend_
 int lend_borrow_vm(struct lend_host *host, uint32_t peer, uint16_t id, struct lend_mdev *mdev,
                    struct lend_borrow **borrow, struct lend_error *error)
 {
-    int status = take(host, peer, id, mdev, borrow, error);
+    int status = borrow_open(host, peer, id, mdev, borrow, error);
     if (status != 0)
         return status;
     struct lend_borrow *b = *borrow;
-    make_shadow(b); /* what other devices of the guest are pointed at */
+    shadow_identify(b); /* what other devices of the guest are pointed at */
     b->starting = true;
     b->next = host->borrows;
     host->borrows = b;
@@ -267,7 +267,7 @@ struct k_pci_dev *lend_borrow_device(const struct lend_borrow *b)
 }
 
 /* One caller ends it; others wait until it has. gone: nothing of the device answers any more. */
-static void end(struct lend_borrow *b, bool gone)
+static void borrow_end(struct lend_borrow *b, bool gone)
 {
     struct lend_host *host = b->host;
     while (b->starting || (b->ending && b->connection != NULL))
@@ -282,13 +282,13 @@ static void end(struct lend_borrow *b, bool gone)
     if (b->mdev != NULL)
         lend_mdev_lost(b->mdev);
     b->injected = false;
-    let_go(b);
+    borrow_release(b);
 }
 
 void lend_return(struct lend_borrow *b)
 {
     struct lend_borrow **link = &b->host->borrows;
-    end(b, false);
+    borrow_end(b, false);
     while (*link != b)
         link = &(*link)->next;
     *link = b->next;
@@ -319,13 +319,13 @@ void lend_borrower_lost(struct lend_connection *c)
 {
     for (struct lend_borrow *b = c->host->borrows; b != NULL; b = b->next)
         if (b->connection == c)
-            end(b, true);
+            borrow_end(b, true);
 }
 
 static void reclaimed(void *arg)
 {
     struct lend_borrow *b = arg;
-    end(b, false);
+    borrow_end(b, false);
 }
 
 int lend_serve_borrower(struct lend_connection *c, const void *body, size_t n,
@@ -336,12 +336,12 @@ int lend_serve_borrower(struct lend_connection *c, const void *body, size_t n,
         return lend_fail(error, -EPROTO, "a request of %zu bytes", n);
     memcpy(&request, body, sizeof request);
     for (struct lend_borrow *b = c->host->borrows; b != NULL; b = b->next)
-        if (b->connection == c && b->opened.lend == request.lend) {
+        if (b->connection == c && b->opened.lease == request.lease) {
             /* Its driver's last words to the device need our server. */
             k_thread_new(c->host->kernel, "lend_reclaim", K_CPU_ANY, reclaimed, b);
             return 0;
         }
-    return lend_fail(error, -ENOENT, "lend %u is over", request.lend);
+    return lend_fail(error, -ENOENT, "lease %u is over", request.lease);
 }
 
 /* ---- What others are asked ------------------------------------------------------------------- */
@@ -376,7 +376,7 @@ struct lend_usage lend_usage(const struct lend_host *host)
     for (const struct lend_connection *c = host->connections; c != NULL; c = c->next)
         u.connections++;
     for (const struct lend_device *d = host->devices; d != NULL; d = d->next)
-        u.lent += d->lend != NULL;
+        u.lent += d->lease != NULL;
     for (const struct lend_borrow *b = host->borrows; b != NULL; b = b->next) {
         u.borrowed += b->connection != NULL;
         u.mapped_pages += b->mapped_pages;
@@ -384,9 +384,11 @@ struct lend_usage lend_usage(const struct lend_host *host)
     for (const struct lend_pair *pair = host->pairs; pair != NULL; pair = pair->next)
         u.peers++;
     for (const struct lend_device *d = host->devices; d != NULL; d = d->next) {
-        for (const struct lend_peer *p = d->lend != NULL ? d->lend->peers : NULL; p; p = p->next)
+        for (const struct lend_mapping *m = d->lease != NULL ? d->lease->mappings : NULL; m;
+             m = m->next)
             u.peer_entries++;
-        for (const struct lend_guest *g = d->lend != NULL ? d->lend->guests : NULL; g; g = g->next)
+        for (const struct lend_remote_requester *r = d->lease != NULL ? d->lease->requesters : NULL;
+             r; r = r->next)
             u.peer_entries++;
     }
     u.pool_bytes = lend_ranges_taken_bytes(&host->pool_space);

@@ -22,8 +22,8 @@ static int map_registers(struct lend_adapter *adapter, uint32_t node, uint64_t b
 
 /* What a discovery finds; takes the place of what is known when it is complete. */
 struct findings {
-    struct lend_path *path;
-    struct lend_switch *chip;
+    struct lend_path *paths;
+    struct lend_switch *switches;
     unsigned n_paths, n_switches;
 };
 
@@ -54,17 +54,19 @@ static uint32_t look_at(struct lend_host *host, struct lend_adapter *adapter, ui
                                   .node = lend_remote_read(adapter, &map, NTB_FABRIC_NODE),
                                   .peer_adapter = shape & 0xff };
         if (path.peer != host->options.id) {
-            found->path = grow(found->path, found->n_paths, sizeof path);
-            found->path[found->n_paths++] = path;
+            found->paths = grow(found->paths, found->n_paths, sizeof path);
+            found->paths[found->n_paths++] = path;
         }
     } else if (id == CLUSTER_SWITCH_ID) {
-        struct lend_switch chip = { adapter->index, lend_remote_read(adapter, &map, CLUSTER_NODE) };
+        struct lend_switch this_switch = { adapter->index,
+                                           lend_remote_read(adapter, &map, CLUSTER_NODE) };
         bool known = false;
         for (unsigned i = 0; i < found->n_switches && !known; i++)
-            known = found->chip[i].adapter == chip.adapter && found->chip[i].node == chip.node;
+            known = found->switches[i].adapter == this_switch.adapter &&
+                    found->switches[i].node == this_switch.node;
         if (!known) {
-            found->chip = grow(found->chip, found->n_switches, sizeof chip);
-            found->chip[found->n_switches++] = chip;
+            found->switches = grow(found->switches, found->n_switches, sizeof this_switch);
+            found->switches[found->n_switches++] = this_switch;
         }
     }
     lend_unmap(adapter, &map);
@@ -100,11 +102,11 @@ int lend_discover(struct lend_host *host)
         if (look_at(host, adapter, NTB_NODE_PARTNER, &found) == CLUSTER_SWITCH_ID)
             look_behind(host, adapter, &found);
     }
-    k_free(host->path);
-    k_free(host->chip);
-    host->path = found.path;
+    k_free(host->paths);
+    k_free(host->switches);
+    host->paths = found.paths;
     host->n_paths = found.n_paths;
-    host->chip = found.chip;
+    host->switches = found.switches;
     host->n_switches = found.n_switches;
     host->discovered = true;
     return (int)host->n_paths;
@@ -118,8 +120,8 @@ void lend_switches_forget(struct lend_host *host, const struct lend_adapter *whe
         lend_discover(host);
     for (unsigned i = 0; i < host->n_switches; i++) {
         struct lend_map map;
-        if (host->chip[i].adapter != adapter->index ||
-            lend_map(adapter, host->chip[i].node, NTB_FABRIC_REGISTERS | (at & ~UINT64_C(4095)),
+        if (host->switches[i].adapter != adapter->index ||
+            lend_map(adapter, host->switches[i].node, NTB_FABRIC_REGISTERS | (at & ~UINT64_C(4095)),
                      4096, 0, "switch", &map, NULL) != 0)
             continue;
         uint32_t devices = lend_remote_read(adapter, &map, at & 4095);
@@ -133,7 +135,7 @@ bool lend_path_at(const struct lend_host *host, unsigned i, struct lend_path *pa
 {
     if (i >= host->n_paths)
         return false;
-    *path = host->path[i];
+    *path = host->paths[i];
     return true;
 }
 
@@ -157,7 +159,7 @@ int lend_resolve_by(struct lend_host *host, uint32_t peer, unsigned own, unsigne
     for (unsigned i = 0; i < host->n_adapters; i++)
         up[i] = lend_adapter_link_up(&host->adapter[i]);
     for (unsigned i = 0; i < host->n_paths; i++) { /* from here on nothing is charged */
-        const struct lend_path *p = &host->path[i];
+        const struct lend_path *p = &host->paths[i];
         const struct lend_adapter *adapter = &host->adapter[p->adapter];
         if (p->peer != peer)
             continue;

@@ -17,62 +17,64 @@ const struct lend_options lend_options_default = {
     .max_peers = 64,
     .dma_window_bytes = UINT64_C(64) << 20,
     .timeout_ps = 20 * K_MS,
-    .beat_ps = 2 * K_MS,
+    .heartbeat_ps = 2 * K_MS,
     .reclaim_ps = 10 * K_MS,
 };
 
-/* ---- Bells ----------------------------------------------------------------------------------- */
+/* ---- Doorbells ----------------------------------------------------------------------------------- */
 
 /* Hard interrupt. */
-static void bell_rings(void *arg)
+static void doorbell_raised(void *arg)
 {
-    struct lend_bell *bell = arg;
-    struct lend_host *host = bell->host;
+    struct lend_doorbell *doorbell = arg;
+    struct lend_host *host = doorbell->host;
     if (host->dead)
         return;
-    if (bell->number < N_BELLS) /* it may ring again from here on: what we look for is there */
-        k_writel(bell->adapter->pci, 0, NTB_REG_DOORBELL, 1u << bell->number);
-    if (bell->number == BELL_EVENT) {
-        lend_events(host, bell->adapter);
+    if (doorbell->number <
+        N_DOORBELLS) /* it may ring again from here on: what we look for is there */
+        k_writel(doorbell->adapter->pci, 0, NTB_REG_DOORBELL, 1u << doorbell->number);
+    if (doorbell->number == DOORBELL_EVENT) {
+        lend_events(host, doorbell->adapter);
         return;
     }
-    if (bell->number == BELL_REPLY) {
+    if (doorbell->number == DOORBELL_REPLY) {
         for (struct lend_connection *c = host->connections; c != NULL; c = c->next)
-            if (c->adapter == bell->adapter)
+            if (c->adapter == doorbell->adapter)
                 k_wake(host->kernel, &c->reply);
         return;
     }
-    host->rung |= 1u << bell->number;
+    host->rung |= 1u << doorbell->number;
     k_wake(host->kernel, &host->work);
 }
 
-static int bells_request(struct lend_host *host, struct lend_adapter *adapter)
+static int doorbells_request(struct lend_host *host, struct lend_adapter *adapter)
 {
-    for (unsigned i = 0; i <= N_BELLS; i++) {
-        struct lend_bell *bell = &host->bell[adapter->index][i];
-        *bell = (struct lend_bell){ .host = host, .adapter = adapter, .number = i };
-        unsigned vector = i < N_BELLS ? i : NTB_VECTOR_LINK;
-        int status = k_irq_request(adapter->pci, vector, 0, bell_rings, bell, &bell->irq);
+    for (unsigned i = 0; i <= N_DOORBELLS; i++) {
+        struct lend_doorbell *doorbell = &host->doorbell[adapter->index][i];
+        *doorbell = (struct lend_doorbell){ .host = host, .adapter = adapter, .number = i };
+        unsigned vector = i < N_DOORBELLS ? i : NTB_VECTOR_LINK;
+        int status = k_irq_request(adapter->pci, vector, 0, doorbell_raised, doorbell,
+                                   &doorbell->irq);
         if (status != 0) {
-            bell->irq = NULL;
+            doorbell->irq = NULL;
             return status;
         }
     }
-    k_writel(adapter->pci, 0, NTB_REG_DOORBELL_MASK, ~((1u << N_BELLS) - 1));
+    k_writel(adapter->pci, 0, NTB_REG_DOORBELL_MASK, ~((1u << N_DOORBELLS) - 1));
     return 0;
 }
 
-static void bells_free(struct lend_host *host, struct lend_adapter *adapter)
+static void doorbells_free(struct lend_host *host, struct lend_adapter *adapter)
 {
     k_writel(adapter->pci, 0, NTB_REG_DOORBELL_MASK, UINT32_MAX);
-    for (unsigned i = 0; i <= N_BELLS; i++)
-        if (host->bell[adapter->index][i].irq != NULL)
-            k_irq_free(host->bell[adapter->index][i].irq);
+    for (unsigned i = 0; i <= N_DOORBELLS; i++)
+        if (host->doorbell[adapter->index][i].irq != NULL)
+            k_irq_free(host->doorbell[adapter->index][i].irq);
 }
 
 /* ---- Adapters -------------------------------------------------------------------------------- */
 
-static int bridge_probe(struct k_pci_dev *pci, void *context)
+static int adapter_probe(struct k_pci_dev *pci, void *context)
 {
     struct lend_host *host = context;
     struct lend_error error;
@@ -89,14 +91,14 @@ static int bridge_probe(struct k_pci_dev *pci, void *context)
     return 0;
 }
 
-static void bridge_remove(struct k_pci_dev *pci, bool gone)
+static void adapter_remove(struct k_pci_dev *pci, bool gone)
 {
     /* The kernel takes its drivers down after us. */
     (void)pci;
     (void)gone;
 }
 
-static const struct k_pci_id bridge_ids[] = { { NTB_VENDOR_ID, NTB_DEVICE_ID }, { 0, 0 } };
+static const struct k_pci_id adapter_ids[] = { { NTB_VENDOR_ID, NTB_DEVICE_ID }, { 0, 0 } };
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
@@ -128,34 +130,34 @@ struct lend_host *lend_host_new(struct kernel *kernel, const struct lend_options
     uint64_t boxes = (uint64_t)options->max_peers * LEND_MAILBOX_BYTES, first;
     lend_ranges_init(&host->pool_space, 0, options->pool_bytes);
     lend_ranges_take(&host->pool_space, boxes, K_PAGE_BYTES, &first);
-    host->box_used = k_zalloc(options->max_peers);
+    host->mailbox_used = k_zalloc(options->max_peers);
     host->incarnation = (uint32_t)(k_now_ps(kernel) / 1000) | 1;
-    host->bridge = (struct k_pci_driver){ .name = "lend_bridge",
-                                          .ids = bridge_ids,
-                                          .probe = bridge_probe,
-                                          .remove = bridge_remove,
-                                          .context = host };
+    host->adapter_driver = (struct k_pci_driver){ .name = "lend_bridge",
+                                                  .ids = adapter_ids,
+                                                  .probe = adapter_probe,
+                                                  .remove = adapter_remove,
+                                                  .context = host };
     lend_lender_init(host);
     return host;
 }
 
-const struct k_pci_driver *lend_bridge_driver(const struct lend_host *host)
+const struct k_pci_driver *lend_adapter_driver(const struct lend_host *host)
 {
-    return &host->bridge;
+    return &host->adapter_driver;
 }
 
 const struct k_pci_driver *lend_lender_driver(const struct lend_host *host)
 {
-    return &host->lender;
+    return &host->lender_driver;
 }
 
 int lend_start(struct lend_host *host, struct lend_error *error)
 {
     if (host->n_adapters == 0)
         return lend_fail(error, -ENODEV, "%s: no bridge", host->options.name);
-    int status = lend_bridges_show(host, error);
+    int status = lend_publish(host, error);
     for (unsigned i = 0; status == 0 && i < host->n_adapters; i++)
-        if ((status = bells_request(host, &host->adapter[i])) != 0)
+        if ((status = doorbells_request(host, &host->adapter[i])) != 0)
             lend_fail(error, status, "%s: no interrupt for the doorbells of %s", host->options.name,
                       host->adapter[i].pci->device.name);
     if (status != 0)
@@ -163,7 +165,7 @@ int lend_start(struct lend_host *host, struct lend_error *error)
     host->started = true;
     host->n_threads = 2;
     k_thread_new(host->kernel, "lend_server", K_CPU_ANY, lend_server, host);
-    k_thread_new(host->kernel, "lend_watch", K_CPU_ANY, lend_watch, host);
+    k_thread_new(host->kernel, "lend_heartbeats", K_CPU_ANY, lend_heartbeats, host);
     return 0;
 }
 
@@ -180,7 +182,7 @@ void lend_host_free(struct lend_host *host)
         lend_borrows_return(host);
         for (struct lend_device *d = host->devices; d != NULL; d = d->next)
             lend_reclaim(host, d->pci->id);
-        lend_connections_drop(host, true);
+        lend_connections_close(host, true);
     }
     host->stopping = true;
     k_wake(host->kernel, &host->work);
@@ -188,9 +190,9 @@ void lend_host_free(struct lend_host *host)
     while (host->n_threads > 0)
         k_wait(host->kernel, &host->stopped, k_now_ps(host->kernel) + K_MS);
     for (unsigned i = 0; i < host->n_adapters && host->started && !host->dead; i++)
-        bells_free(host, &host->adapter[i]);
+        doorbells_free(host, &host->adapter[i]);
     if (host->started && !host->dead)
-        lend_bridges_hide(host);
+        lend_unpublish(host);
     while (host->connections != NULL) { /* of a dead host */
         struct lend_connection *c = host->connections;
         host->connections = c->next;
@@ -204,9 +206,9 @@ void lend_host_free(struct lend_host *host)
     for (unsigned i = 0; i < host->n_adapters; i++)
         lend_adapter_release(&host->adapter[i], host->dead);
     lend_ranges_release(&host->pool_space);
-    k_free(host->path);
-    k_free(host->chip);
-    k_free(host->box_used);
+    k_free(host->paths);
+    k_free(host->switches);
+    k_free(host->mailbox_used);
     k_free(host);
 }
 

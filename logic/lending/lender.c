@@ -1,6 +1,6 @@
 /*
  * Models: the lender's side: it is the driver of the devices that it lends; a domain of the IOMMU
- *   per lend, windows to the borrower's memory and interrupt addresses, registers exported; forced
+ *   per lease, windows to the borrower's memory and interrupt addresses, registers exported; forced
  *   return; reset.
  * Does not model: legacy interrupts of lent devices, bus reset of devices without function-level
  *   reset, quotas.
@@ -60,7 +60,7 @@ static void lender_remove(struct k_pci_dev *pci, bool gone)
 void lend_lender_init(struct lend_host *host)
 {
     static const struct k_pci_id none[] = { { 0, 0 } };
-    host->lender = (struct k_pci_driver){
+    host->lender_driver = (struct k_pci_driver){
         .name = "lender",
         .ids = host->options.lend != NULL ? host->options.lend : none,
         .probe = lender_probe,
@@ -77,11 +77,11 @@ void lend_devices_free(struct lend_host *host)
     while (host->devices != NULL) {
         struct lend_device *d = host->devices;
         host->devices = d->next;
-        if (d->lend != NULL) {
-            lend_peers_free(d->lend);
-            lend_vm_free(d->lend);
+        if (d->lease != NULL) {
+            lend_mappings_free(d->lease);
+            lend_vm_free(d->lease);
         }
-        k_free(d->lend);
+        k_free(d->lease);
         k_free(d);
     }
 }
@@ -89,159 +89,163 @@ void lend_devices_free(struct lend_host *host)
 /* ---- A lend's resources ---------------------------------------------------------------------- */
 
 /* In the reverse order of their making, whatever of them there is. The device is quiet. */
-static void give_back(struct lend *lend)
+static void lease_release(struct lend_lease *lease)
 {
-    struct lend_adapter *adapter = lend->connection->adapter;
-    struct lend_device *d = lend->device;
+    struct lend_adapter *adapter = lease->connection->adapter;
+    struct lend_device *d = lease->device;
     for (unsigned i = 0; i < K_PCI_BARS; i++)
-        if (lend->bar[i].bytes != 0)
-            lend_unexport(adapter, lend->bar[i].fabric & ~(uint64_t)(K_PAGE_BYTES - 1),
-                          lend->bar[i].bytes);
-    lend_vm_end(lend);
-    lend_peers_end(lend);
-    if (lend->domain != NULL)
-        k_iommu_domain_free(lend->domain);
-    lend_ranges_release(&lend->iova);
-    for (unsigned i = 0; i < lend->n_ranges; i++)
-        if (lend->range[i].n != 0)
-            lend_unmap(adapter, &lend->range[i]);
-    if (lend->msi.n != 0)
-        lend_unmap(adapter, &lend->msi);
-    if (lend->outgoing >= 0 && lend_outgoing_remove(adapter, (unsigned)lend->outgoing))
-        lend_switches_forget(d->host, adapter, (unsigned)lend->outgoing);
-    d->lend = NULL;
-    lend_connection_put(lend->connection);
-    k_free(lend);
+        if (lease->bar[i].bytes != 0)
+            lend_unexport(adapter, lease->bar[i].fabric & ~(uint64_t)(K_PAGE_BYTES - 1),
+                          lease->bar[i].bytes);
+    lend_vm_release(lease);
+    lend_mappings_release(lease);
+    if (lease->domain != NULL)
+        k_iommu_domain_free(lease->domain);
+    lend_ranges_release(&lease->iova);
+    for (unsigned i = 0; i < lease->n_ranges; i++)
+        if (lease->range[i].n != 0)
+            lend_unmap(adapter, &lease->range[i]);
+    if (lease->msi.n != 0)
+        lend_unmap(adapter, &lease->msi);
+    if (lease->outgoing >= 0 && lend_outgoing_remove(adapter, (unsigned)lease->outgoing))
+        lend_switches_forget(d->host, adapter, (unsigned)lease->outgoing);
+    d->lease = NULL;
+    lend_connection_put(lease->connection);
+    k_free(lease);
 }
 
-static int open_windows(struct lend *lend, const struct msg_open *request, struct lend_error *error)
+static int open_windows(struct lend_lease *lease, const struct msg_open *request,
+                        struct lend_error *error)
 {
-    struct lend_connection *c = lend->connection;
-    const bool translated = lend->domain != NULL;
-    const unsigned bits = lend->device->dma_bits;
+    struct lend_connection *c = lease->connection;
+    const bool translated = lease->domain != NULL;
+    const unsigned bits = lease->device->dma_bits;
     const uint64_t limit = translated || bits >= 64 ? 0 : UINT64_C(1) << bits;
-    const char *name = lend->device->name;
-    if (lend->for_vm) /* interrupts end here, memory comes later */
+    const char *name = lease->device->name;
+    if (lease->for_vm) /* interrupts end here, memory comes later */
         return 0;
-    int status = lend_map(c->adapter, c->node, MSI_BASE, MSI_BYTES, limit, name, &lend->msi, error);
+    int status = lend_map(c->adapter, c->node, MSI_BASE, MSI_BYTES, limit, name, &lease->msi,
+                          error);
     for (unsigned i = 0; status == 0 && i < request->n_ranges; i++) {
         status = lend_map(c->adapter, c->node, request->range[i].fabric, request->range[i].bytes,
-                          limit, name, &lend->range[i], error);
-        lend->n_ranges = i + 1;
+                          limit, name, &lease->range[i], error);
+        lease->n_ranges = i + 1;
     }
-    lend->msi_address = lend->msi.address;
-    for (unsigned i = 0; i < lend->n_ranges; i++)
-        lend->dma[i] = lend->range[i].address;
+    lease->msi_address = lease->msi.address;
+    for (unsigned i = 0; i < lease->n_ranges; i++)
+        lease->dma[i] = lease->range[i].address;
     return status;
 }
 
-static int out_of_reach(const struct lend *lend, uint64_t address, struct lend_error *error)
+static int lacks_address_bits(const struct lend_lease *lease, uint64_t address,
+                              struct lend_error *error)
 {
     return lend_fail(error, -ERANGE, "%s: %u bits of address: it does not reach %#llx",
-                     lend->device->name, lend->device->dma_bits, (unsigned long long)address);
+                     lease->device->name, lease->device->dma_bits, (unsigned long long)address);
 }
 
-int lend_show(struct lend *lend, uint64_t address, uint64_t bytes, enum k_dma_direction direction,
-              uint64_t *dma, struct lend_error *error)
+int lend_lease_map(struct lend_lease *lease, uint64_t address, uint64_t bytes,
+                   enum k_dma_direction direction, uint64_t *dma, struct lend_error *error)
 {
-    const char *name = lend->device->name;
-    const unsigned bits = lend->device->dma_bits;
+    const char *name = lease->device->name;
+    const unsigned bits = lease->device->dma_bits;
     uint64_t align = UINT64_C(1) << lend_order_of(bytes);
     *dma = address;
-    if (lend->domain == NULL)
-        return bits < 64 && (address + bytes - 1) >> bits != 0 ? out_of_reach(lend, address, error)
-                                                               : 0;
+    if (lease->domain == NULL)
+        return bits < 64 && (address + bytes - 1) >> bits != 0
+                   ? lacks_address_bits(lease, address, error)
+                   : 0;
     if (align > IOVA_ALIGN_MAX)
         align = IOVA_ALIGN_MAX;
-    if (!lend_ranges_take(&lend->iova, bytes, align, dma))
+    if (!lend_ranges_take(&lease->iova, bytes, align, dma))
         return lend_fail(error, -ERANGE,
                          "%s: %u bits of address: no room for %llu MiB more below %#llx, %llu MiB "
                          "in use",
                          name, bits, (unsigned long long)(bytes >> 20),
-                         (unsigned long long)lend->iova.end,
-                         (unsigned long long)(lend_ranges_taken_bytes(&lend->iova) >> 20));
-    int status = k_iommu_map(lend->domain, *dma, address, bytes, direction);
+                         (unsigned long long)lease->iova.end,
+                         (unsigned long long)(lend_ranges_taken_bytes(&lease->iova) >> 20));
+    int status = k_iommu_map(lease->domain, *dma, address, bytes, direction);
     if (status == 0)
         return 0;
-    lend_ranges_give(&lend->iova, *dma);
+    lend_ranges_give(&lease->iova, *dma);
     return lend_fail(error, status, "%s: %llu MiB could not be mapped in the IOMMU", name,
                      (unsigned long long)(bytes >> 20));
 }
 
-int lend_show_at(struct lend *lend, uint64_t address, uint64_t bytes,
-                 enum k_dma_direction direction, uint64_t at, struct lend_error *error)
+int lend_lease_map_at(struct lend_lease *lease, uint64_t address, uint64_t bytes,
+                      enum k_dma_direction direction, uint64_t at, struct lend_error *error)
 {
-    const struct lend_device *d = lend->device;
-    if (lend->domain == NULL)
+    const struct lend_device *d = lease->device;
+    if (lease->domain == NULL)
         return lend_fail(error, -EOPNOTSUPP, "%s: no IOMMU: %#llx cannot be shown at %#llx",
                          d->name, (unsigned long long)address, (unsigned long long)at);
-    if (!lend_ranges_take_at(&lend->iova, at, bytes))
+    if (!lend_ranges_take_at(&lease->iova, at, bytes))
         return lend_fail(error, -ERANGE,
                          "%s: %u bits of address: [%#llx, + %#llx) is beyond, or in use", d->name,
                          d->dma_bits, (unsigned long long)at, (unsigned long long)bytes);
-    const int status = k_iommu_map(lend->domain, at, address, bytes, direction);
+    const int status = k_iommu_map(lease->domain, at, address, bytes, direction);
     if (status == 0)
         return 0;
-    lend_ranges_give(&lend->iova, at);
+    lend_ranges_give(&lease->iova, at);
     return lend_fail(error, status, "%s: %llu MiB could not be mapped in the IOMMU", d->name,
                      (unsigned long long)(bytes >> 20));
 }
 
-void lend_hide(struct lend *lend, uint64_t dma, uint64_t bytes)
+void lend_lease_unmap(struct lend_lease *lease, uint64_t dma, uint64_t bytes)
 {
-    if (lend->domain == NULL)
+    if (lease->domain == NULL)
         return;
-    if (k_iommu_unmap(lend->domain, dma, bytes) != 0)
-        k_fault(lend->device->host->kernel, "%s: %#llx was not mapped", lend->device->name,
+    if (k_iommu_unmap(lease->domain, dma, bytes) != 0)
+        k_fault(lease->device->host->kernel, "%s: %#llx was not mapped", lease->device->name,
                 (unsigned long long)dma);
-    lend_ranges_give(&lend->iova, dma);
+    lend_ranges_give(&lease->iova, dma);
 }
 
-static int translate(struct lend *lend, struct lend_error *error)
+static int map_windows(struct lend_lease *lease, struct lend_error *error)
 {
-    const unsigned bits = lend->device->dma_bits;
+    const unsigned bits = lease->device->dma_bits;
     const uint64_t end = bits >= 39 ? IOVA_END : UINT64_C(1) << bits;
-    if (lend->domain == NULL)
+    if (lease->domain == NULL)
         return 0;
-    if (lend->for_vm) { /* all addresses are the guest's, but for those of interrupts */
-        lend_ranges_init(&lend->iova, 0, end);
+    if (lease->for_vm) { /* all addresses are the guest's, but for those of interrupts */
+        lend_ranges_init(&lease->iova, 0, end);
         if (end > MSI_BASE)
-            lend_ranges_take_at(&lend->iova, MSI_BASE, MSI_BYTES);
+            lend_ranges_take_at(&lease->iova, MSI_BASE, MSI_BYTES);
         return 0;
     }
-    lend_ranges_init(&lend->iova, IOVA_FIRST, end);
+    lend_ranges_init(&lease->iova, IOVA_FIRST, end);
     if (end > IOVA_HOLE)
-        lend_ranges_take_at(&lend->iova, IOVA_HOLE,
+        lend_ranges_take_at(&lease->iova, IOVA_HOLE,
                             end - IOVA_HOLE < IOVA_HOLE_BYTES ? end - IOVA_HOLE : IOVA_HOLE_BYTES);
-    int status = lend_show(lend, lend->msi.address, lend->msi.bytes, K_DMA_BOTH, &lend->msi_address,
-                           error);
-    for (unsigned i = 0; status == 0 && i < lend->n_ranges; i++)
-        status = lend_show(lend, lend->range[i].address, lend->range[i].bytes, K_DMA_BOTH,
-                           &lend->dma[i], error);
+    int status = lend_lease_map(lease, lease->msi.address, lease->msi.bytes, K_DMA_BOTH,
+                                &lease->msi_address, error);
+    for (unsigned i = 0; status == 0 && i < lease->n_ranges; i++)
+        status = lend_lease_map(lease, lease->range[i].address, lease->range[i].bytes, K_DMA_BOTH,
+                                &lease->dma[i], error);
     return status;
 }
 
 /* A domain that holds nothing but the device. */
-static int isolate(struct lend *lend, struct lend_error *error)
+static int isolate(struct lend_lease *lease, struct lend_error *error)
 {
-    const struct k_pci_dev *pci = lend->device->pci;
-    if (!k_iommu_on(lend->device->host->kernel, pci->id))
-        return !lend->for_vm ? 0
-                             : lend_fail(error, -EOPNOTSUPP,
-                                         "%s: no IOMMU: its addresses cannot be those of a guest",
-                                         lend->device->name);
-    lend->domain = k_iommu_domain_new(lend->device->host->kernel, pci->id);
-    if (lend->domain == NULL)
-        return lend_fail(error, -ENOMEM, "%s: no IOMMU domain is left", lend->device->name);
-    int status = k_iommu_attach(lend->domain, pci->id);
+    const struct k_pci_dev *pci = lease->device->pci;
+    if (!k_iommu_on(lease->device->host->kernel, pci->id))
+        return !lease->for_vm ? 0
+                              : lend_fail(error, -EOPNOTSUPP,
+                                          "%s: no IOMMU: its addresses cannot be those of a guest",
+                                          lease->device->name);
+    lease->domain = k_iommu_domain_new(lease->device->host->kernel, pci->id);
+    if (lease->domain == NULL)
+        return lend_fail(error, -ENOMEM, "%s: no IOMMU domain is left", lease->device->name);
+    int status = k_iommu_attach(lease->domain, pci->id);
     return status == 0
                ? 0
-               : lend_fail(error, status, "%s is in another IOMMU domain", lend->device->name);
+               : lend_fail(error, status, "%s is in another IOMMU domain", lease->device->name);
 }
 
-static int export_bars(struct lend *lend, struct lend_error *error)
+static int export_bars(struct lend_lease *lease, struct lend_error *error)
 {
-    const struct k_pci_dev *pci = lend->device->pci;
+    const struct k_pci_dev *pci = lease->device->pci;
     const uint64_t mask = K_PAGE_BYTES - 1;
     for (unsigned i = 0; i < K_PCI_BARS; i++) {
         const uint64_t within = pci->bar_base[i] & mask;
@@ -249,11 +253,11 @@ static int export_bars(struct lend *lend, struct lend_error *error)
         uint64_t fabric;
         if (pci->bar_bytes[i] == 0)
             continue;
-        int status = lend_export(lend->connection->adapter, pci->bar_base[i] - within, bytes,
+        int status = lend_export(lease->connection->adapter, pci->bar_base[i] - within, bytes,
                                  &fabric, error);
         if (status != 0)
             return status;
-        lend->bar[i] = (struct msg_range){ fabric + within, bytes };
+        lease->bar[i] = (struct msg_range){ fabric + within, bytes };
     }
     return 0;
 }
@@ -268,11 +272,11 @@ static struct lend_device *device_of(struct lend_host *host, uint16_t id)
     return d;
 }
 
-struct lend *lend_of(struct lend_connection *c, uint32_t number)
+struct lend_lease *lend_lease_find(struct lend_connection *c, uint32_t number)
 {
     for (struct lend_device *d = c->host->devices; d != NULL; d = d->next)
-        if (d->lend != NULL && d->lend->number == number && d->lend->connection == c)
-            return d->lend;
+        if (d->lease != NULL && d->lease->number == number && d->lease->connection == c)
+            return d->lease;
     return NULL;
 }
 
@@ -297,7 +301,7 @@ static int serve_list(struct lend_host *host, uint32_t index, void *reply, size_
                               .vendor_id = d->pci->vendor_id,
                               .device_id = d->pci->device_id,
                               .adapter = (uint16_t)lend_near_adapter(d),
-                              .lent_to = d->lend != NULL ? d->lend->connection->peer : 0,
+                              .lent_to = d->lease != NULL ? d->lease->connection->peer : 0,
                               .dma_bits = d->dma_bits };
     memcpy(info.name, d->name, sizeof info.name);
     memcpy(reply, &info, sizeof info);
@@ -305,19 +309,19 @@ static int serve_list(struct lend_host *host, uint32_t index, void *reply, size_
     return 0;
 }
 
-static void fill_reply(const struct lend *lend, struct msg_opened *reply)
+static void fill_reply(const struct lend_lease *lease, struct msg_opened *reply)
 {
-    const struct lend_device *d = lend->device;
-    *reply = (struct msg_opened){ .lend = lend->number,
-                                  .device = (uint16_t)lend->outgoing,
+    const struct lend_device *d = lease->device;
+    *reply = (struct msg_opened){ .lease = lease->number,
+                                  .device = (uint16_t)lease->outgoing,
                                   .function = d->pci->id & 7,
                                   .vendor_id = d->pci->vendor_id,
                                   .device_id = d->pci->device_id,
                                   .class_code = d->pci->class_code,
-                                  .msi = lend->msi_address };
-    memcpy(reply->dma, lend->dma, sizeof reply->dma);
+                                  .msi = lease->msi_address };
+    memcpy(reply->dma, lease->dma, sizeof reply->dma);
     for (unsigned i = 0; i < K_PCI_BARS; i++)
-        reply->bar[i] = (struct msg_range){ lend->bar[i].fabric, d->pci->bar_bytes[i] };
+        reply->bar[i] = (struct msg_range){ lease->bar[i].fabric, d->pci->bar_bytes[i] };
     memcpy(reply->name, d->name, sizeof reply->name);
 }
 
@@ -327,50 +331,50 @@ static int serve_open(struct lend_connection *c, const struct msg_open *request,
     struct lend_device *d = device_of(c->host, request->id);
     if (d == NULL || request->n_ranges > LEND_DMA_RANGES)
         return lend_fail(error, -ENOENT, "no device %04x to lend", (unsigned)request->id);
-    if (d->lend != NULL)
+    if (d->lease != NULL)
         return lend_fail(error, -EBUSY, "%s is lent to host %u", d->name,
-                         d->lend->connection->peer);
+                         d->lease->connection->peer);
     if (d->resetting)
         return lend_fail(error, -EAGAIN, "%s is being reset", d->name);
-    struct lend *lend = k_zalloc(sizeof *lend);
-    *lend = (struct lend){ .device = d,
-                           .connection = c,
-                           .number = ++c->host->next_lend,
-                           .for_vm = request->n_ranges == 0 };
-    d->lend = lend;
+    struct lend_lease *lease = k_zalloc(sizeof *lease);
+    *lease = (struct lend_lease){ .device = d,
+                                  .connection = c,
+                                  .number = ++c->host->next_lease,
+                                  .for_vm = request->n_ranges == 0 };
+    d->lease = lease;
     c->users++;
     lend_device_quiet(d);
-    lend->outgoing = lend_outgoing_add(c->adapter, d->pci->id, d->name, error);
-    int status = lend->outgoing < 0 ? lend->outgoing : 0;
+    lease->outgoing = lend_outgoing_add(c->adapter, d->pci->id, d->name, error);
+    int status = lease->outgoing < 0 ? lease->outgoing : 0;
     if (status == 0)
-        status = isolate(lend, error);
+        status = isolate(lease, error);
     if (status == 0)
-        status = open_windows(lend, request, error);
+        status = open_windows(lease, request, error);
     if (status == 0)
-        status = translate(lend, error);
+        status = map_windows(lease, error);
     if (status == 0)
-        status = export_bars(lend, error);
+        status = export_bars(lease, error);
     if (status == 0)
         status = lend_device_payload(d, request->mps_bytes, error);
     if (status != 0) {
-        give_back(lend);
+        lease_release(lease);
         return status;
     }
-    fill_reply(lend, reply);
+    fill_reply(lease, reply);
     *bytes = sizeof(struct msg_opened);
     return 0;
 }
 
 /* The end of a lend. forced: the borrower did not let go of the device itself. */
-static void close_lend(struct lend *lend, bool forced)
+static void lease_close(struct lend_lease *lease, bool forced)
 {
-    struct lend_device *d = lend->device;
+    struct lend_device *d = lease->device;
     lend_device_quiet(d);
-    give_back(lend);
+    lease_release(lease);
     lend_device_restore(d, forced);
 }
 
-static int serve_config(struct lend *lend, bool write, const struct msg_config *request,
+static int serve_config(struct lend_lease *lease, bool write, const struct msg_config *request,
                         uint32_t *value, struct lend_error *error)
 {
     const unsigned offset = request->offset, bytes = request->bytes;
@@ -379,24 +383,24 @@ static int serve_config(struct lend *lend, bool write, const struct msg_config *
         return lend_fail(error, -EINVAL, "configuration access of %u bytes at %u", bytes, offset);
     *value = request->value;
     if (!write)
-        *value = k_config_read(lend->device->pci, offset, bytes);
-    else if (!lend_device_filter(lend->device, offset, bytes, value))
-        k_config_write(lend->device->pci, offset, bytes, *value);
+        *value = k_config_read(lease->device->pci, offset, bytes);
+    else if (!lend_device_filter(lease->device, offset, bytes, value))
+        k_config_write(lease->device->pci, offset, bytes, *value);
     return 0;
 }
 
-static int serve_lend(struct lend_connection *c, unsigned type, const struct msg_config *request,
-                      void *reply, size_t *bytes, struct lend_error *error)
+static int serve_lease(struct lend_connection *c, unsigned type, const struct msg_config *request,
+                       void *reply, size_t *bytes, struct lend_error *error)
 {
     uint32_t value = 0;
-    struct lend *lend = lend_of(c, request->lend);
-    if (lend == NULL)
-        return lend_fail(error, -ENOENT, "lend %u is over", request->lend);
+    struct lend_lease *lease = lend_lease_find(c, request->lease);
+    if (lease == NULL)
+        return lend_fail(error, -ENOENT, "lease %u is over", request->lease);
     if (type == MSG_CLOSE) {
-        close_lend(lend, false);
+        lease_close(lease, false);
         return 0;
     }
-    int status = serve_config(lend, type == MSG_CONFIG_WRITE, request, &value, error);
+    int status = serve_config(lease, type == MSG_CONFIG_WRITE, request, &value, error);
     memcpy(reply, &value, sizeof value);
     *bytes = sizeof value;
     return status;
@@ -419,7 +423,7 @@ int lend_serve_lender(struct lend_connection *c, unsigned type, const void *body
     lend_lock(c->host, &c->host->lender_lock);
     int status = type == MSG_LIST   ? serve_list(c->host, request.index, reply, bytes, error)
                  : type == MSG_OPEN ? serve_open(c, &request.open, reply, bytes, error)
-                                    : serve_lend(c, type, &request.config, reply, bytes, error);
+                                    : serve_lease(c, type, &request.config, reply, bytes, error);
     lend_unlock(c->host, &c->host->lender_lock);
     return status;
 }
@@ -431,8 +435,8 @@ void lend_lender_lost(struct lend_connection *c)
     struct lend_host *host = c->host;
     lend_lock(host, &host->lender_lock);
     for (struct lend_device *d = host->devices; d != NULL; d = d->next)
-        if (d->lend != NULL && d->lend->connection == c)
-            close_lend(d->lend, true);
+        if (d->lease != NULL && d->lease->connection == c)
+            lease_close(d->lease, true);
     lend_unlock(host, &host->lender_lock);
 }
 
@@ -442,22 +446,22 @@ int lend_reclaim(struct lend_host *host, uint16_t id)
     if (d == NULL)
         return -ENOENT;
     lend_lock(host, &host->lender_lock);
-    struct lend *lend = d->lend;
-    struct lend_connection *c = lend != NULL ? lend->connection : NULL;
-    const uint32_t number = lend != NULL ? lend->number : 0;
+    struct lend_lease *lease = d->lease;
+    struct lend_connection *c = lease != NULL ? lease->connection : NULL;
+    const uint32_t number = lease != NULL ? lease->number : 0;
     if (c != NULL)
         c->users++;
     lend_unlock(host, &host->lender_lock);
     if (c == NULL)
         return -EALREADY;
-    const struct msg_config request = { .lend = number };
+    const struct msg_config request = { .lease = number };
     const uint64_t until_ps = k_now_ps(host->kernel) + host->options.reclaim_ps;
     lend_call(c, MSG_RECLAIM, &request, sizeof request, NULL, 0, NULL);
-    while (lend_of(c, number) != NULL && k_now_ps(host->kernel) < until_ps)
+    while (lend_lease_find(c, number) != NULL && k_now_ps(host->kernel) < until_ps)
         k_sleep(host->kernel, 50 * K_US);
     lend_lock(host, &host->lender_lock);
-    if ((lend = lend_of(c, number)) != NULL)
-        close_lend(lend, true);
+    if ((lease = lend_lease_find(c, number)) != NULL)
+        lease_close(lease, true);
     lend_unlock(host, &host->lender_lock);
     lend_connection_put(c);
     return 0;

@@ -6,7 +6,7 @@
  *   struct lend_options options = lend_options_default;
  *   options.id = 1;
  *   struct lend_host *host = lend_host_new(kernel, &options);
- *   k_pci_register(kernel, lend_bridge_driver(host));       finds the adapters
+ *   k_pci_register(kernel, lend_adapter_driver(host));       finds the adapters
  *   k_pci_register(kernel, lend_lender_driver(host));       the devices in options.lend
  *   lend_start(host);
  *   ... on another host:
@@ -47,16 +47,16 @@ struct lend_options {
     bool (*want)(const struct k_pci_dev *dev, void *context);
     unsigned (*dma_bits)(const struct k_pci_dev *dev, void *context);
     void *context;
-    uint64_t timeout_ps; /* until a peer that does not answer counts as gone */
-    uint64_t beat_ps;    /* between two signs of life to peers that lend or borrow */
-    uint64_t reclaim_ps; /* that a borrower has to give a device back */
+    uint64_t timeout_ps;   /* until a peer that does not answer counts as gone */
+    uint64_t heartbeat_ps; /* between two signs of life to peers that lend or borrow */
+    uint64_t reclaim_ps;   /* that a borrower has to give a device back */
 };
 extern const struct lend_options lend_options_default;
 
 /* [thread] The options are copied. NULL: out of range, or no memory for the pool. */
 struct lend_host *lend_host_new(struct kernel *kernel, const struct lend_options *options);
 /* To be registered before lend_start(). */
-const struct k_pci_driver *lend_bridge_driver(const struct lend_host *host);
+const struct k_pci_driver *lend_adapter_driver(const struct lend_host *host);
 const struct k_pci_driver *lend_lender_driver(const struct lend_host *host);
 /* [thread] Makes itself known in its bridges' scratchpads and serves whoever asks. 0, -ENODEV: no
  * adapter. */
@@ -153,8 +153,8 @@ int lend_peer_map(struct lend_borrow *source, struct k_device *target, unsigned 
 bool lend_peer_unmap(struct lend_borrow *source, uint64_t dma, uint64_t bytes);
 /* [thread] The other way round: requests of a local device (its requester ID) get through to the
  * borrowed device's base addresses, or no longer; counted. */
-int lend_peer_admit(struct lend_borrow *target, uint16_t requester_id, struct lend_error *error);
-void lend_peer_dismiss(struct lend_borrow *target, uint16_t requester_id);
+int lend_peer_allow(struct lend_borrow *target, uint16_t requester_id, struct lend_error *error);
+void lend_peer_revoke(struct lend_borrow *target, uint16_t requester_id);
 
 /* ---- Looking at it --------------------------------------------------------------------------- */
 

@@ -14,18 +14,18 @@
 #define WAIT_STEP (50 * K_US) /* a wake-up may come before we wait for it */
 
 struct message {
-    struct lend_head head;
+    struct lend_header head;
     uint8_t body[BODY_BYTES];
 };
 
-struct kaddr lend_box(const struct lend_host *host, unsigned box, unsigned offset)
+struct kaddr lend_mailbox(const struct lend_host *host, unsigned box, unsigned offset)
 {
     return kaddr_add(host->pool, (uint64_t)box * LEND_MAILBOX_BYTES + offset);
 }
 
 /* Into the peer's mailbox for us; the first word last, then the bell. */
 static void send(struct lend_connection *c, unsigned box_offset, struct message *message,
-                 unsigned bell)
+                 unsigned doorbell)
 {
     const uint64_t at = (uint64_t)c->peer_box * LEND_MAILBOX_BYTES + box_offset;
     const unsigned n = (unsigned)(sizeof message->head + message->head.bytes + 7) / 8;
@@ -34,12 +34,12 @@ static void send(struct lend_connection *c, unsigned box_offset, struct message 
         memcpy(&word, (const uint8_t *)message + 8 * (size_t)i, 8);
         lend_map_write(c->adapter, &c->pool, at + 8 * (uint64_t)i, 8, word);
     }
-    lend_map_write(c->adapter, &c->registers, NTB_FABRIC_DOORBELL, 4, 1u << bell);
+    lend_map_write(c->adapter, &c->registers, NTB_FABRIC_DOORBELL, 4, 1u << doorbell);
 }
 
 static void load(struct lend_host *host, unsigned box, unsigned box_offset, struct message *message)
 {
-    struct kaddr at = lend_box(host, box, box_offset);
+    struct kaddr at = lend_mailbox(host, box, box_offset);
     k_load(host->kernel, at, &message->head, sizeof message->head);
     if (message->head.bytes > BODY_BYTES)
         message->head.bytes = BODY_BYTES;
@@ -51,7 +51,7 @@ static void load(struct lend_host *host, unsigned box, unsigned box_offset, stru
 static uint32_t sequence_there(struct lend_connection *c)
 {
     uint32_t sequence;
-    k_peek(c->host->kernel, lend_box(c->host, c->box, BOX_REPLY), &sequence, sizeof sequence);
+    k_peek(c->host->kernel, lend_mailbox(c->host, c->box, BOX_REPLY), &sequence, sizeof sequence);
     return sequence;
 }
 
@@ -81,7 +81,7 @@ int lend_call(struct lend_connection *c, unsigned type, const void *request, siz
     int status = -ECONNRESET;
     if (c->state == CONNECTION_UP && !c->host->dead) {
         message.head.sequence = ++c->sequence;
-        send(c, BOX_REQUEST, &message, BELL_REQUEST);
+        send(c, BOX_REQUEST, &message, DOORBELL_REQUEST);
         status = await_reply(c, error);
     } else {
         lend_fail(error, status, "host %u (node %u) was lost", c->peer, c->node);
@@ -109,10 +109,10 @@ int lend_call(struct lend_connection *c, unsigned type, const void *request, siz
 static int dispatch(struct lend_connection *c, const struct message *request, uint8_t *body,
                     size_t *bytes, struct lend_error *error)
 {
-    const struct lend_head *head = &request->head;
+    const struct lend_header *head = &request->head;
     switch (head->type) {
     case MSG_SEGMENT: return lend_serve_segment(c, request->body, head->bytes, body, bytes, error);
-    case MSG_REQUESTER: return lend_serve_requester(c, request->body, head->bytes, error);
+    case MSG_DMA_ENGINE: return lend_serve_dma_engine(c, request->body, head->bytes, error);
     case MSG_RECLAIM: return lend_serve_borrower(c, request->body, head->bytes, error);
     case MSG_LIST:
     case MSG_OPEN:
@@ -123,8 +123,8 @@ static int dispatch(struct lend_connection *c, const struct message *request, ui
     case MSG_PEER_OPEN:
     case MSG_PEER_MAP:
     case MSG_PEER_CLOSE:
-    case MSG_PEER_ADMIT:
-    case MSG_PEER_DISMISS:
+    case MSG_PEER_ALLOW:
+    case MSG_PEER_REVOKE:
         return lend_serve_peer(c, head->type, request->body, head->bytes, body, bytes, error);
     case MSG_VM_MAP:
     case MSG_VM_UNMAP:
@@ -143,20 +143,21 @@ static void serve_one(struct lend_connection *c)
     int status = dispatch(c, &request, reply.body, &bytes, &error);
     if (status < 0)
         bytes = (size_t)snprintf((char *)reply.body, BODY_BYTES, "%s", error.text) + 1;
-    reply.head = (struct lend_head){ .sequence = request.head.sequence,
-                                     .type = request.head.type,
-                                     .bytes = (uint16_t)bytes,
-                                     .status = status };
+    reply.head = (struct lend_header){ .sequence = request.head.sequence,
+                                       .type = request.head.type,
+                                       .bytes = (uint16_t)bytes,
+                                       .status = status };
     if (c->state == CONNECTION_UP && !c->host->dead)
-        send(c, BOX_REPLY, &reply, BELL_REPLY);
+        send(c, BOX_REPLY, &reply, DOORBELL_REPLY);
 }
 
-void lend_serve(struct lend_host *host)
+/* Answers all requests that have arrived. */
+static void serve_all(struct lend_host *host)
 {
     struct lend_connection *c = NULL;
     while ((c = lend_connection_next(host, c)) != NULL) {
         uint32_t sequence;
-        k_load(host->kernel, lend_box(host, c->box, BOX_REQUEST), &sequence, sizeof sequence);
+        k_load(host->kernel, lend_mailbox(host, c->box, BOX_REQUEST), &sequence, sizeof sequence);
         if (c->state == CONNECTION_UP && sequence != c->served && sequence != 0)
             serve_one(c);
     }
@@ -189,42 +190,42 @@ void lend_server(void *arg)
             k_wait(host->kernel, &host->work, UINT64_MAX);
             continue;
         }
-        if ((rung & 1u << N_BELLS) != 0)
+        if ((rung & 1u << N_DOORBELLS) != 0)
             link_changed(host);
-        if ((rung & 1u << BELL_HELLO) != 0)
-            lend_greetings(host);
-        if ((rung & 1u << BELL_REQUEST) != 0)
-            lend_serve(host);
+        if ((rung & 1u << DOORBELL_HELLO) != 0)
+            lend_hellos_answer(host);
+        if ((rung & 1u << DOORBELL_REQUEST) != 0)
+            serve_all(host);
     }
     host->n_threads--;
     k_wake(host->kernel, &host->stopped);
 }
 
 /* One sign of life to the peer; one of its looked for. */
-static void beat(struct lend_connection *c)
+static void heartbeat(struct lend_connection *c)
 {
     struct lend_host *host = c->host;
     uint64_t heard;
-    lend_map_write(c->adapter, &c->pool, (uint64_t)c->peer_box * LEND_MAILBOX_BYTES + BOX_BEAT, 8,
-                   ++c->beat);
-    k_load(host->kernel, lend_box(host, c->box, BOX_BEAT), &heard, sizeof heard);
-    if (heard != c->heard_beat) {
-        c->heard_beat = heard;
-        c->heard_ps = k_now_ps(host->kernel);
-    } else if (k_now_ps(host->kernel) - c->heard_ps > host->options.timeout_ps) {
+    lend_map_write(c->adapter, &c->pool, (uint64_t)c->peer_box * LEND_MAILBOX_BYTES + BOX_HEARTBEAT,
+                   8, ++c->heartbeat_sent);
+    k_load(host->kernel, lend_mailbox(host, c->box, BOX_HEARTBEAT), &heard, sizeof heard);
+    if (heard != c->heartbeat_seen) {
+        c->heartbeat_seen = heard;
+        c->heartbeat_seen_ps = k_now_ps(host->kernel);
+    } else if (k_now_ps(host->kernel) - c->heartbeat_seen_ps > host->options.timeout_ps) {
         lend_peer_lost(c, "no sign of life");
     }
 }
 
-void lend_watch(void *arg)
+void lend_heartbeats(void *arg)
 {
     struct lend_host *host = arg;
     while (!host->stopping && !host->dead) {
-        k_wait(host->kernel, &host->stopped, k_now_ps(host->kernel) + host->options.beat_ps);
+        k_wait(host->kernel, &host->stopped, k_now_ps(host->kernel) + host->options.heartbeat_ps);
         struct lend_connection *c = NULL;
         while ((c = lend_connection_next(host, c)) != NULL)
             if (c->state == CONNECTION_UP && !host->dead)
-                beat(c);
+                heartbeat(c);
     }
     host->n_threads--;
     k_wake(host->kernel, &host->stopped);

@@ -66,7 +66,7 @@ struct lend_mdev {
     struct lend_borrow *borrow; /* NULL: not borrowed, or it is over */
     struct lend_adapter *adapter;
     struct guest_bars bars;
-    bool placed;
+    bool registers_mapped;
     struct mdev_memory *memory; /* NULL: it does not see any */
     struct mdev_peer *peers;    /* of which it is the source */
     uint8_t event[VECTORS];     /* number + 1; 0: none */
@@ -89,7 +89,7 @@ static void probe(struct k_vm *vm, struct mdev_window *w, uint64_t from, uint64_
         w->bytes += bytes;
 }
 
-static void window_undo(struct mdev_memory *memory, struct mdev_window *w)
+static void window_release(struct mdev_memory *memory, struct mdev_window *w)
 {
     uint64_t page, bytes;
     if (w->mapped_bytes != 0)
@@ -105,7 +105,7 @@ static void window_undo(struct mdev_memory *memory, struct mdev_window *w)
 }
 
 /* Our pages, wherever they are, in one range for the fabric. */
-static int gather(struct lend_mdev *m, struct mdev_memory *memory, struct mdev_window *w)
+static int window_map(struct lend_mdev *m, struct mdev_memory *memory, struct mdev_window *w)
 {
     struct lend_ranges *iova = &memory->adapter->iova;
     uint64_t page, bytes, align = UINT64_C(1) << lend_order_of(w->bytes);
@@ -138,7 +138,7 @@ static void memory_put(struct lend_host *host, struct mdev_memory *memory)
     if (--memory->n_users > 0)
         return;
     for (unsigned i = 0; i < N_WINDOWS; i++)
-        window_undo(memory, &memory->window[i]);
+        window_release(memory, &memory->window[i]);
     while (*link != memory)
         link = &(*link)->next;
     *link = memory->next;
@@ -158,7 +158,7 @@ static int memory_new(struct lend_mdev *m, struct mdev_memory **result)
     for (unsigned i = 0; status == 0 && i < N_WINDOWS; i++) {
         probe(m->vm, &memory->window[i], from[i], end[i]);
         if (memory->window[i].bytes != 0)
-            status = gather(m, memory, &memory->window[i]);
+            status = window_map(m, memory, &memory->window[i]);
     }
     if (status == 0)
         *result = memory;
@@ -180,21 +180,22 @@ static int memory_get(struct lend_mdev *m, struct mdev_memory **result)
 }
 
 /* What the device sees. */
-static int window_show(struct lend_mdev *m, const struct mdev_window *w)
+static int lender_map_window(struct lend_mdev *m, const struct mdev_window *w)
 {
-    const struct msg_vm_map request = {
-        .lend = m->borrow->opened.lend, .guest = w->guest, .fabric = w->fabric, .bytes = w->bytes
-    };
+    const struct msg_vm_map request = { .lease = m->borrow->opened.lease,
+                                        .guest_address = w->guest,
+                                        .fabric = w->fabric,
+                                        .bytes = w->bytes };
     return lend_call(m->borrow->connection, MSG_VM_MAP, &request, sizeof request, NULL, 0,
                      &m->error);
 }
 
-static void memory_hide(struct lend_mdev *m)
+static void memory_unmap(struct lend_mdev *m)
 {
     const struct lend_borrow *b = m->borrow;
     if (b == NULL || b->connection == NULL || m->memory == NULL)
         return;
-    const struct msg_vm_map request = { .lend = b->opened.lend };
+    const struct msg_vm_map request = { .lease = b->opened.lease };
     lend_call(b->connection, MSG_VM_UNMAP, &request, sizeof request, NULL, 0, NULL);
 }
 
@@ -216,9 +217,9 @@ static int memory_map(struct lend_mdev *m)
     int status = memory_get(m, &m->memory);
     for (unsigned i = 0; status == 0 && i < N_WINDOWS; i++)
         if (m->memory->window[i].bytes != 0)
-            status = window_show(m, &m->memory->window[i]);
+            status = lender_map_window(m, &m->memory->window[i]);
     if (status != 0) {
-        memory_hide(m);
+        memory_unmap(m);
         memory_drop(m);
     }
     return status;
@@ -262,9 +263,9 @@ static void map_pair(struct lend_mdev *source, struct lend_mdev *target)
     }
 }
 
-static void withdraw(struct lend_mdev *m)
+static void registers_unmap(struct lend_mdev *m)
 {
-    m->placed = false;
+    m->registers_mapped = false;
     while (m->peers != NULL)
         peer_drop(m->peers);
     for (struct lend_mdev *other = m->host->mdevs; other != NULL; other = other->next)
@@ -276,11 +277,11 @@ static void withdraw(struct lend_mdev *m)
 }
 
 /* The guest lets the device answer where it has put its base addresses. */
-static void place(struct lend_mdev *m)
+static void registers_map(struct lend_mdev *m)
 {
-    m->placed = true;
+    m->registers_mapped = true;
     for (struct lend_mdev *other = m->host->mdevs; other != NULL; other = other->next) {
-        if (other == m || other->vm != m->vm || !other->placed || other->borrow == NULL)
+        if (other == m || other->vm != m->vm || !other->registers_mapped || other->borrow == NULL)
             continue;
         map_pair(m, other);
         map_pair(other, m);
@@ -297,7 +298,8 @@ void lend_events(struct lend_host *host, const struct lend_adapter *adapter)
             uint64_t count;
             if (!event->used)
                 continue;
-            k_load(host->kernel, lend_box(host, c->box, BOX_EVENTS + 8 * i), &count, sizeof count);
+            k_load(host->kernel, lend_mailbox(host, c->box, BOX_EVENTS + 8 * i), &count,
+                   sizeof count);
             if (count == event->seen || !event->used)
                 continue;
             event->seen = count;
@@ -327,13 +329,13 @@ static int event_new(struct lend_mdev *m, unsigned index, struct k_eventfd *even
     c->event[i] = (struct lend_event){ .used = true, .eventfd = eventfd };
     c->n_events = i >= c->n_events ? i + 1 : c->n_events;
     m->event[index] = (uint8_t)(i + 1);
-    k_store(m->host->kernel, lend_box(m->host, c->box, BOX_EVENTS + 8 * i), &none, sizeof none);
+    k_store(m->host->kernel, lend_mailbox(m->host, c->box, BOX_EVENTS + 8 * i), &none, sizeof none);
     return 0;
 }
 
 static int ask_irq(struct lend_mdev *m, unsigned index, bool on)
 {
-    const struct msg_vm_irq request = { .lend = m->borrow->opened.lend,
+    const struct msg_vm_irq request = { .lease = m->borrow->opened.lease,
                                         .index = (uint16_t)index,
                                         .on = on,
                                         .event = m->event[index] - 1u };
@@ -374,10 +376,10 @@ static int fn_open(struct k_vm_function *fn, struct k_vm *vm)
 /* Nothing of the guest is to be seen at the device, nothing of the device by others. */
 static void stop(struct lend_mdev *m)
 {
-    withdraw(m);
+    registers_unmap(m);
     if (m->borrow != NULL && m->borrow->connection != NULL)
         k_config_write(&m->borrow->dev, PCI_COMMAND, 2, PCI_COMMAND_MEMORY);
-    memory_hide(m);
+    memory_unmap(m);
     memset(m->bars.written, 0, sizeof m->bars.written);
 }
 
@@ -451,10 +453,10 @@ static uint32_t command_write(struct lend_mdev *m, uint32_t value)
         k_warn(m->host->kernel, "%s: no DMA for %s: %s", m->name, k_vm_name(m->vm), m->error.text);
         value &= ~PCI_COMMAND_BUS_MASTER;
     }
-    if ((value & PCI_COMMAND_MEMORY) != 0 && !m->placed && m->borrow != NULL)
-        place(m);
-    else if ((value & PCI_COMMAND_MEMORY) == 0 && m->placed)
-        withdraw(m);
+    if ((value & PCI_COMMAND_MEMORY) != 0 && !m->registers_mapped && m->borrow != NULL)
+        registers_map(m);
+    else if ((value & PCI_COMMAND_MEMORY) == 0 && m->registers_mapped)
+        registers_unmap(m);
     lend_unlock(m->host, &m->host->mdev_lock);
     return value;
 }

@@ -46,7 +46,7 @@ struct lend_dma {
     unsigned n_channels;
     struct lend_dma_channel channel[NTB_DMA_CHANNELS_MAX];
     int outgoing; /* index of the bridge's entry for it, or NO_ENTRY */
-    unsigned n_admitted;
+    unsigned n_segments;
 };
 
 static uint32_t read_reg(const struct lend_dma_channel *c, uint64_t reg)
@@ -207,24 +207,25 @@ unsigned lend_dma_channels(const struct lend_dma *dma)
 
 /* ---- Entries --------------------------------------------------------------------------------- */
 
-static int ask_peer(const struct lend_dma *dma, struct lend_remote *remote, uint32_t admit,
+static int ask_peer(const struct lend_dma *dma, struct lend_remote *remote, uint32_t allow,
                     struct lend_error *error)
 {
-    const struct msg_requester request = { .device = (uint16_t)dma->outgoing,
-                                           .function = dma->function,
-                                           .admit = admit };
-    return lend_call(remote->private_data, MSG_REQUESTER, &request, sizeof request, NULL, 0, error);
+    const struct msg_dma_engine request = { .device = (uint16_t)dma->outgoing,
+                                            .function = dma->function,
+                                            .allow = allow };
+    return lend_call(remote->private_data, MSG_DMA_ENGINE, &request, sizeof request, NULL, 0,
+                     error);
 }
 
 static void entry_put(struct lend_dma *dma)
 {
-    if (dma->n_admitted == 0 && dma->outgoing != NO_ENTRY) {
+    if (dma->n_segments == 0 && dma->outgoing != NO_ENTRY) {
         lend_outgoing_remove(adapter_of(dma), (unsigned)dma->outgoing);
         dma->outgoing = NO_ENTRY;
     }
 }
 
-int lend_dma_admit(struct lend_dma *dma, struct lend_remote *remote, struct lend_error *error)
+int lend_dma_allow(struct lend_dma *dma, struct lend_remote *remote, struct lend_error *error)
 {
     struct lend_adapter *adapter = adapter_of(dma);
     if (dma->pci == NULL || remote->adapter != adapter)
@@ -240,27 +241,27 @@ int lend_dma_admit(struct lend_dma *dma, struct lend_remote *remote, struct lend
     }
     int status = ask_peer(dma, remote, 1, error);
     if (status == 0)
-        dma->n_admitted++;
+        dma->n_segments++;
     else
         entry_put(dma);
     return status;
 }
 
-void lend_dma_withdraw(struct lend_dma *dma, struct lend_remote *remote)
+void lend_dma_revoke(struct lend_dma *dma, struct lend_remote *remote)
 {
     ask_peer(dma, remote, 0, NULL); /* a peer that is gone has forgotten us */
-    dma->n_admitted--;
+    dma->n_segments--;
     entry_put(dma);
 }
 
-int lend_serve_requester(struct lend_connection *c, const void *body, size_t n,
-                         struct lend_error *error)
+int lend_serve_dma_engine(struct lend_connection *c, const void *body, size_t n,
+                          struct lend_error *error)
 {
-    struct msg_requester request;
+    struct msg_dma_engine request;
     if (n != sizeof request)
         return lend_fail(error, -EPROTO, "a request of %zu bytes", n);
     memcpy(&request, body, sizeof request);
-    if (!request.admit) {
+    if (!request.allow) {
         if (c->engine_users == 0)
             return lend_fail(error, -ENOENT, "no DMA engine of host %u was let in", c->peer);
         if (--c->engine_users == 0)

@@ -5,7 +5,7 @@
  *
  *   struct lend_dma *dma = lend_dma_new(host, &options);
  *   k_pci_register(kernel, lend_dma_driver(dma));      before or after lend_start()
- *   lend_dma_admit(dma, &remote, &error);              a segment that is connected
+ *   lend_dma_allow(dma, &remote, &error);              a segment that is connected
  *   k_dma_map(lend_dma_device(dma), buffer, bytes, K_DMA_TO_DEVICE, &source);
  *   cookie = lend_dma_submit(dma, channel, source, remote.map.address, bytes,
  *                            LEND_DMA_NOTIFY);
@@ -45,9 +45,9 @@ unsigned lend_dma_channels(const struct lend_dma *dma);
 /* [thread] The peer lets the engine's requests in, for segments that are connected by way of the
  * same adapter. Once for each segment. 0; -ENODEV: no engine, or another adapter's segment;
  * -ENOSPC: no entry, here or there. */
-int lend_dma_admit(struct lend_dma *dma, struct lend_remote *remote, struct lend_error *error);
+int lend_dma_allow(struct lend_dma *dma, struct lend_remote *remote, struct lend_error *error);
 /* [thread] Before the segment is disconnected. */
-void lend_dma_withdraw(struct lend_dma *dma, struct lend_remote *remote);
+void lend_dma_revoke(struct lend_dma *dma, struct lend_remote *remote);
 
 #define LEND_DMA_NOTIFY    1u /* raise an interrupt when this one is done */
 #define LEND_DMA_BYTES_MAX NTB_DMA_BYTES_MASK

@@ -34,30 +34,31 @@ static struct lend_pair *pair_new(struct lend_host *host, struct lend_borrow *so
 
 static void source_close(struct lend_pair *pair)
 {
-    const struct msg_peer_map request = { .lend = pair->source->opened.lend, .peer = pair->peer };
+    const struct msg_peer_map request = { .lease = pair->source->opened.lease,
+                                          .mapping = pair->mapping };
     if (pair->source->connection != NULL)
         lend_call(pair->source->connection, MSG_PEER_CLOSE, &request, sizeof request, NULL, 0,
                   NULL);
-    pair->peer = 0;
+    pair->mapping = 0;
 }
 
 static void target_close(struct lend_pair *pair)
 {
-    const struct msg_peer_dismiss request = { .lend = pair->target->opened.lend,
-                                              .guest = pair->guest };
+    const struct msg_peer_revoke request = { .lease = pair->target->opened.lease,
+                                             .requester = pair->requester };
     if (pair->target->connection != NULL)
-        lend_call(pair->target->connection, MSG_PEER_DISMISS, &request, sizeof request, NULL, 0,
+        lend_call(pair->target->connection, MSG_PEER_REVOKE, &request, sizeof request, NULL, 0,
                   NULL);
-    pair->guest = 0;
+    pair->requester = 0;
 }
 
 /* Gives back what there is of it, here and there. Each is forgotten here before it is asked for
  * anywhere: two that undo it at a time do not do so twice. */
 static void pair_undo(struct lend_host *host, struct lend_pair *pair)
 {
-    if (pair->peer != 0)
+    if (pair->mapping != 0)
         source_close(pair);
-    if (pair->guest != 0)
+    if (pair->requester != 0)
         target_close(pair);
     if (pair->outgoing >= 0 && lend_outgoing_remove(pair->adapter, (unsigned)pair->outgoing))
         lend_switches_forget(host, pair->adapter, (unsigned)pair->outgoing);
@@ -90,7 +91,7 @@ static int gone(const struct lend_borrow *b, struct lend_error *error)
 /* ---- What the source's lender opens ---------------------------------------------------------- */
 
 /* The mapping that is being made. */
-struct wish {
+struct mapping_request {
     struct lend_pair *pair;
     struct k_pci_dev *target;
     unsigned bar;
@@ -100,107 +101,110 @@ struct wish {
     uint64_t fabric; /* of the bytes at the target's host */
 };
 
-static int source_open(const struct wish *wish, uint32_t host, uint32_t adapter, uint32_t target,
-                       struct msg_peer_opened *opened, struct lend_error *error)
+static int source_open(const struct mapping_request *mapping_request, uint32_t host,
+                       uint32_t adapter, uint32_t target, struct msg_peer_opened *opened,
+                       struct lend_error *error)
 {
-    struct lend_borrow *source = wish->pair->source;
-    const struct msg_peer_open request = { .lend = source->opened.lend,
+    struct lend_borrow *source = mapping_request->pair->source;
+    const struct msg_peer_open request = { .lease = source->opened.lease,
                                            .host = host,
                                            .adapter = adapter,
                                            .target = target,
-                                           .bar = wish->bar,
-                                           .direction = wish->direction,
-                                           .offset = wish->offset,
-                                           .bytes = wish->bytes,
-                                           .at = wish->at };
+                                           .bar = mapping_request->bar,
+                                           .direction = mapping_request->direction,
+                                           .offset = mapping_request->offset,
+                                           .bytes = mapping_request->bytes,
+                                           .at = mapping_request->at };
     int status = lend_call(source->connection, MSG_PEER_OPEN, &request, sizeof request, opened,
                            sizeof *opened, error);
     if (status == 0)
-        wish->pair->peer = opened->peer;
+        mapping_request->pair->mapping = opened->mapping;
     return status;
 }
 
-static int source_map(const struct wish *wish, struct lend_error *error)
+static int source_map(const struct mapping_request *mapping_request, struct lend_error *error)
 {
-    struct lend_pair *pair = wish->pair;
-    const struct msg_peer_map request = { .lend = pair->source->opened.lend,
-                                          .peer = pair->peer,
-                                          .direction = wish->direction,
-                                          .fabric = wish->fabric,
-                                          .bytes = wish->bytes,
-                                          .at = wish->at };
+    struct lend_pair *pair = mapping_request->pair;
+    const struct msg_peer_map request = { .lease = pair->source->opened.lease,
+                                          .mapping = pair->mapping,
+                                          .direction = mapping_request->direction,
+                                          .fabric = mapping_request->fabric,
+                                          .bytes = mapping_request->bytes,
+                                          .at = mapping_request->at };
     return lend_call(pair->source->connection, MSG_PEER_MAP, &request, sizeof request, &pair->dma,
                      sizeof pair->dma, error);
 }
 
 /* ---- Three cases ----------------------------------------------------------------------------- */
 
-static int same_lender(struct wish *wish, struct lend_error *error)
+static int same_lender(struct mapping_request *mapping_request, struct lend_error *error)
 {
-    const struct lend_borrow *target = wish->pair->target;
+    const struct lend_borrow *target = mapping_request->pair->target;
     struct msg_peer_opened opened;
-    int status = source_open(wish, target->connection->peer, LEND_ANY, target->opened.lend, &opened,
-                             error);
+    int status = source_open(mapping_request, target->connection->peer, LEND_ANY,
+                             target->opened.lease, &opened, error);
     if (status == 0)
-        wish->pair->dma = opened.dma;
+        mapping_request->pair->dma = opened.dma;
     return status;
 }
 
 /* The source comes in already, to our memory; what the target has is exported as that is. */
-static int local_target(struct wish *wish, struct lend_error *error)
+static int local_target(struct mapping_request *mapping_request, struct lend_error *error)
 {
-    struct lend_pair *pair = wish->pair;
+    struct lend_pair *pair = mapping_request->pair;
     struct lend_connection *c = pair->source->connection;
-    const uint64_t address = wish->target->bar_base[wish->bar] + wish->offset;
+    const uint64_t address = mapping_request->target->bar_base[mapping_request->bar] +
+                             mapping_request->offset;
     const uint64_t within = address & PAGE_MASK,
-                   bytes = (within + wish->bytes + PAGE_MASK) & ~PAGE_MASK;
+                   bytes = (within + mapping_request->bytes + PAGE_MASK) & ~PAGE_MASK;
     struct msg_peer_opened opened;
     int status = lend_export(c->adapter, address - within, bytes, &pair->fabric, error);
     if (status != 0)
         return status;
     pair->adapter = c->adapter;
     pair->fabric_bytes = bytes;
-    wish->fabric = pair->fabric + within;
-    status = source_open(wish, pair->source->host->options.id, c->adapter->index, 0, &opened,
-                         error);
-    return status == 0 ? source_map(wish, error) : status;
+    mapping_request->fabric = pair->fabric + within;
+    status = source_open(mapping_request, pair->source->host->options.id, c->adapter->index, 0,
+                         &opened, error);
+    return status == 0 ? source_map(mapping_request, error) : status;
 }
 
-static int other_lender(struct wish *wish, struct lend_error *error)
+static int other_lender(struct mapping_request *mapping_request, struct lend_error *error)
 {
-    struct lend_pair *pair = wish->pair;
+    struct lend_pair *pair = mapping_request->pair;
     struct lend_connection *c = pair->target->connection;
     struct msg_peer_opened opened;
-    struct msg_peer_admitted admitted;
-    int status = source_open(wish, c->peer, c->peer_adapter, 0, &opened, error);
+    struct msg_peer_allowed allowed;
+    int status = source_open(mapping_request, c->peer, c->peer_adapter, 0, &opened, error);
     if (status != 0)
         return status;
-    const struct msg_peer_admit request = { .lend = pair->target->opened.lend,
+    const struct msg_peer_allow request = { .lease = pair->target->opened.lease,
                                             .adapter = opened.adapter,
                                             .node = opened.node,
                                             .device = opened.device,
                                             .function = opened.function,
                                             .n_cpus = opened.n_cpus,
-                                            .bar = wish->bar,
-                                            .offset = wish->offset,
-                                            .bytes = wish->bytes };
-    status = lend_call(c, MSG_PEER_ADMIT, &request, sizeof request, &admitted, sizeof admitted,
+                                            .bar = mapping_request->bar,
+                                            .offset = mapping_request->offset,
+                                            .bytes = mapping_request->bytes };
+    status = lend_call(c, MSG_PEER_ALLOW, &request, sizeof request, &allowed, sizeof allowed,
                        error);
     if (status != 0)
         return status;
-    pair->guest = admitted.guest;
-    wish->fabric = admitted.fabric;
-    return source_map(wish, error);
+    pair->requester = allowed.requester;
+    mapping_request->fabric = allowed.fabric;
+    return source_map(mapping_request, error);
 }
 
-static int make(struct wish *wish, struct lend_error *error)
+static int pair_map(struct mapping_request *mapping_request, struct lend_error *error)
 {
-    const struct lend_borrow *source = wish->pair->source, *target = wish->pair->target;
+    const struct lend_borrow *source = mapping_request->pair->source,
+                             *target = mapping_request->pair->target;
     if (target == NULL)
-        return local_target(wish, error);
+        return local_target(mapping_request, error);
     if (target->connection->peer == source->connection->peer)
-        return same_lender(wish, error);
-    return other_lender(wish, error);
+        return same_lender(mapping_request, error);
+    return other_lender(mapping_request, error);
 }
 
 int lend_peer_map(struct lend_borrow *source, struct k_device *target, unsigned bar,
@@ -227,9 +231,9 @@ int lend_peer_map_at(struct lend_borrow *source, struct k_device *target, unsign
     if (going(source) || going(borrowed))
         return gone(going(source) ? source : borrowed, error);
     struct lend_pair *pair = pair_new(host, source, borrowed);
-    struct wish wish = { pair, pci, bar, offset, bytes, direction, at, 0 };
+    struct mapping_request mapping_request = { pair, pci, bar, offset, bytes, direction, at, 0 };
     pair->bytes = bytes;
-    int status = make(&wish, error);
+    int status = pair_map(&mapping_request, error);
     if (status == 0 && (going(source) || going(borrowed)))
         status = gone(going(source) ? source : borrowed, error);
     if (status != 0) {
@@ -243,7 +247,7 @@ int lend_peer_map_at(struct lend_borrow *source, struct k_device *target, unsign
 }
 
 /* The one that is not busy, if there are several. */
-static struct lend_pair *pair_at(const struct lend_borrow *source, uint64_t dma, uint64_t bytes)
+static struct lend_pair *pair_find(const struct lend_borrow *source, uint64_t dma, uint64_t bytes)
 {
     struct lend_pair *found = NULL;
     for (struct lend_pair *pair = source->host->pairs; pair != NULL; pair = pair->next)
@@ -256,7 +260,7 @@ static struct lend_pair *pair_at(const struct lend_borrow *source, uint64_t dma,
 bool lend_peer_unmap(struct lend_borrow *source, uint64_t dma, uint64_t bytes)
 {
     struct lend_pair *pair;
-    while ((pair = pair_at(source, dma, bytes)) != NULL && pair->busy)
+    while ((pair = pair_find(source, dma, bytes)) != NULL && pair->busy)
         k_sleep(source->host->kernel, STEP_PS); /* the target's end is at it, and leaves it to us */
     if (pair == NULL)
         return false;
@@ -268,33 +272,33 @@ bool lend_peer_unmap(struct lend_borrow *source, uint64_t dma, uint64_t bytes)
 
 /* ---- Local devices as sources ---------------------------------------------------------------- */
 
-static int admit(struct lend_pair *pair, struct lend_error *error)
+static int allow(struct lend_pair *pair, struct lend_error *error)
 {
     struct lend_connection *c = pair->target->connection;
-    struct msg_peer_admitted admitted;
+    struct msg_peer_allowed allowed;
     pair->adapter = c->adapter;
     pair->outgoing = lend_outgoing_add(c->adapter, pair->requester_id, pair->target->name, error);
     if (pair->outgoing < 0)
         return pair->outgoing;
-    const struct msg_peer_admit request = { .lend = pair->target->opened.lend,
+    const struct msg_peer_allow request = { .lease = pair->target->opened.lease,
                                             .adapter = LEND_ANY,
                                             .node = c->adapter->node,
                                             .device = (uint16_t)pair->outgoing,
                                             .function = pair->requester_id & 7 };
-    int status = lend_call(c, MSG_PEER_ADMIT, &request, sizeof request, &admitted, sizeof admitted,
+    int status = lend_call(c, MSG_PEER_ALLOW, &request, sizeof request, &allowed, sizeof allowed,
                            error);
     if (status == 0)
-        pair->guest = admitted.guest;
+        pair->requester = allowed.requester;
     return status;
 }
 
-int lend_peer_admit(struct lend_borrow *target, uint16_t requester_id, struct lend_error *error)
+int lend_peer_allow(struct lend_borrow *target, uint16_t requester_id, struct lend_error *error)
 {
     if (going(target))
         return gone(target, error);
     struct lend_pair *pair = pair_new(target->host, NULL, target);
     pair->requester_id = requester_id;
-    int status = admit(pair, error);
+    int status = allow(pair, error);
     if (status == 0 && going(target))
         status = gone(target, error);
     if (status != 0) {
@@ -306,7 +310,7 @@ int lend_peer_admit(struct lend_borrow *target, uint16_t requester_id, struct le
     return 0;
 }
 
-void lend_peer_dismiss(struct lend_borrow *target, uint16_t requester_id)
+void lend_peer_revoke(struct lend_borrow *target, uint16_t requester_id)
 {
     struct lend_pair *pair = target->host->pairs;
     while (pair != NULL && (pair->source != NULL || pair->target != target || pair->busy ||
@@ -321,7 +325,7 @@ void lend_peer_dismiss(struct lend_borrow *target, uint16_t requester_id)
 
 /* ---- The end --------------------------------------------------------------------------------- */
 
-static struct lend_pair *pair_of(const struct lend_borrow *b)
+static struct lend_pair *pair_next_of(const struct lend_borrow *b)
 {
     struct lend_pair *pair = b->host->pairs;
     while (pair != NULL && pair->source != b && pair->target != b)
@@ -329,10 +333,10 @@ static struct lend_pair *pair_of(const struct lend_borrow *b)
     return pair;
 }
 
-void lend_pairs_end(struct lend_borrow *b)
+void lend_pairs_release(struct lend_borrow *b)
 {
     struct lend_pair *pair;
-    while ((pair = pair_of(b)) != NULL) {
+    while ((pair = pair_next_of(b)) != NULL) {
         if (pair->busy) { /* whoever is at it sees that we are going */
             k_sleep(b->host->kernel, STEP_PS);
             continue;

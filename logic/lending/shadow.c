@@ -26,9 +26,10 @@ static struct lend_borrow *borrow_of(const struct k_pci_dev *dev)
 static uint32_t forward(struct lend_borrow *b, unsigned type, unsigned offset, unsigned bytes,
                         uint32_t value)
 {
-    const struct msg_config request = {
-        .lend = b->opened.lend, .offset = (uint16_t)offset, .bytes = (uint16_t)bytes, .value = value
-    };
+    const struct msg_config request = { .lease = b->opened.lease,
+                                        .offset = (uint16_t)offset,
+                                        .bytes = (uint16_t)bytes,
+                                        .value = value };
     uint32_t answer;
     if (b->connection == NULL ||
         lend_call(b->connection, type, &request, sizeof request, &answer, sizeof answer, NULL) < 0)
@@ -138,8 +139,8 @@ static uint64_t shadow_mmio_read(struct k_pci_dev *dev, uint64_t address, unsign
     struct lend_borrow *b = borrow_of(dev);
     if (b->connection == NULL)
         return bytes == 8 ? UINT64_MAX : ALL_ONES(bytes);
-    struct k_pci_dev *bridge = b->connection->adapter->pci;
-    uint64_t value = bridge->ops->mmio_read(bridge, address, bytes);
+    struct k_pci_dev *ntb = b->connection->adapter->pci;
+    uint64_t value = ntb->ops->mmio_read(ntb, address, bytes);
     const int half = msix_half(b, address);
     if (half < 0)
         return value;
@@ -153,13 +154,13 @@ static void shadow_mmio_write(struct k_pci_dev *dev, uint64_t address, unsigned 
     struct lend_borrow *b = borrow_of(dev);
     if (b->connection == NULL)
         return;
-    struct k_pci_dev *bridge = b->connection->adapter->pci;
+    struct k_pci_dev *ntb = b->connection->adapter->pci;
     const int half = msix_half(b, address);
     if (half >= 0 && bytes == 8)
         value = (uint64_t)half_out(b, true, 0) << 32 | half_out(b, false, (uint32_t)value);
     else if (half >= 0)
         value = half_out(b, half == 1, (uint32_t)value);
-    bridge->ops->mmio_write(bridge, address, bytes, value);
+    ntb->ops->mmio_write(ntb, address, bytes, value);
 }
 
 const struct k_pci_ops lend_shadow_ops = {
@@ -294,19 +295,19 @@ static void shadow_unmap_resource(struct k_device *device, uint64_t dma, uint64_
                 device->name, (unsigned long long)bytes, (unsigned long long)dma);
 }
 
-static int shadow_admit(struct k_device *target, uint16_t requester_id)
+static int shadow_allow(struct k_device *target, uint16_t requester_id)
 {
     struct lend_error error;
-    int status = lend_peer_admit(target->dma_context, requester_id, &error);
+    int status = lend_peer_allow(target->dma_context, requester_id, &error);
     if (status != 0)
         k_warn(target->kernel, "requester %#x does not reach %s: %s", (unsigned)requester_id,
                target->name, error.text);
     return status;
 }
 
-static void shadow_dismiss(struct k_device *target, uint16_t requester_id)
+static void shadow_revoke(struct k_device *target, uint16_t requester_id)
 {
-    lend_peer_dismiss(target->dma_context, requester_id);
+    lend_peer_revoke(target->dma_context, requester_id);
 }
 
 const struct k_dma_ops lend_shadow_dma_ops = {
@@ -316,8 +317,8 @@ const struct k_dma_ops lend_shadow_dma_ops = {
     .free = shadow_free,
     .map_resource = shadow_map_resource,
     .unmap_resource = shadow_unmap_resource,
-    .admit = shadow_admit,
-    .dismiss = shadow_dismiss,
+    .allow = shadow_allow,
+    .revoke = shadow_revoke,
 };
 
 /* ---- Making ---------------------------------------------------------------------------------- */

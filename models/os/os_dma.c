@@ -100,8 +100,8 @@ static int resource_new(struct k_device *device, struct k_device *target, unsign
     const uint64_t all = bar < K_PCI_BARS ? pci->bar_bytes[bar] : 0;
     if (target == device || bytes == 0 || offset >= all || bytes > all - offset)
         return -EINVAL;
-    if (target->dma_ops->admit != NULL) {
-        int status = target->dma_ops->admit(target, dma_of(device)->requester_id);
+    if (target->dma_ops->allow != NULL) {
+        int status = target->dma_ops->allow(target, dma_of(device)->requester_id);
         if (status != 0)
             return status;
     }
@@ -124,8 +124,8 @@ static void resource_drop(struct kernel *kernel, struct os_resource *resource)
         link = &(*link)->next;
     *link = resource->next;
     free(resource);
-    if (target != NULL && target->dma_ops->dismiss != NULL)
-        target->dma_ops->dismiss(target, id);
+    if (target != NULL && target->dma_ops->revoke != NULL)
+        target->dma_ops->revoke(target, id);
 }
 
 /* NULL, and a fault of the run: there is none. */
@@ -181,8 +181,8 @@ void os_resources_end(struct k_device *device)
     }
     while ((resource = resource_of(device, true)) != NULL) {
         resource->target = NULL;
-        if (device->dma_ops->dismiss != NULL)
-            device->dma_ops->dismiss(device, dma_of(resource->device)->requester_id);
+        if (device->dma_ops->revoke != NULL)
+            device->dma_ops->revoke(device, dma_of(resource->device)->requester_id);
     }
 }
 

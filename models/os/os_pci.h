@@ -42,7 +42,7 @@ struct os_resource {
     struct k_device *target; /* NULL: it has gone */
     uint64_t dma, bytes;
 };
-/* The device goes: nobody is admitted to it any more, and what it had mapped is forgotten. */
+/* The device goes: mappings of its registers end, and its own mappings are forgotten. */
 void os_resources_end(struct k_device *device);
 void os_resources_free(struct os_pci *pci);
 /* IOMMU_READ, IOMMU_WRITE. */

@@ -169,11 +169,11 @@ static void test_paths(void **state)
         assert_int_equal(a.status, 0);
         struct lend_usage usage = lend_usage(rig->host[2].lend);
         assert_int_equal(usage.lent, i + 1);
-        assert_int_equal(rig->host[2].lend->devices->lend != NULL, i == 1); /* newest first */
+        assert_int_equal(rig->host[2].lend->devices->lease != NULL, i == 1); /* newest first */
         const struct lend_device *d = rig->host[2].lend->devices;
         if (i == 0)
             d = d->next;
-        assert_int_equal(d->lend->connection->adapter->index, i);
+        assert_int_equal(d->lease->connection->adapter->index, i);
     }
     lf_close(rig);
     free(rig);
@@ -385,7 +385,7 @@ static void test_narrow_device(void **state)
     (void)state;
     borrow_one(rig, &a);
     assert_true(driver_devices[0].dma < UINT64_C(1) << 32);
-    assert_true(rig->host[1].lend->devices->next->lend->range[0].address >= UINT64_C(1) << 44);
+    assert_true(rig->host[1].lend->devices->next->lease->range[0].address >= UINT64_C(1) << 44);
     lf_close(rig);
     free(rig);
 }

@@ -125,7 +125,7 @@ static void up(struct side *s)
     options.name = names[i];
     options.lend = i == LENDER ? ids : NULL;
     s->lend = lend_host_new(s->kernel, &options);
-    assert_int_equal(k_pci_register(s->kernel, lend_bridge_driver(s->lend)), 1);
+    assert_int_equal(k_pci_register(s->kernel, lend_adapter_driver(s->lend)), 1);
     assert_int_equal(k_pci_register(s->kernel, lend_lender_driver(s->lend)), i == LENDER);
     assert_int_equal(lend_start(s->lend, &error), 0);
     if (i != LENDER)

@@ -280,7 +280,7 @@ static void up(struct side *s)
     options.name = hosts[i];
     options.lend = i > 0 ? ids : NULL;
     s->lend = lend_host_new(s->kernel, &options);
-    assert_int_equal(k_pci_register(s->kernel, lend_bridge_driver(s->lend)), 1);
+    assert_int_equal(k_pci_register(s->kernel, lend_adapter_driver(s->lend)), 1);
     assert_int_equal(k_pci_register(s->kernel, lend_lender_driver(s->lend)), i > 0 ? 2 : 0);
     assert_int_equal(lend_start(s->lend, &error), 0);
     if (i == 0)
@@ -311,7 +311,7 @@ static void borrow(struct side *s)
     assert_int_equal(r->n_borrows, 4);
 }
 
-static void give_back(struct side *s)
+static void lease_release(struct side *s)
 {
     for (unsigned i = 0; i < s->rig->n_borrows; i++)
         lend_return(s->rig->borrow[i]);
@@ -361,7 +361,7 @@ static struct rig *rig_open(bool borrower, bool lenders)
 
 static void rig_close(struct rig *r)
 {
-    call(r, 0, give_back);
+    call(r, 0, lease_release);
     for (unsigned i = 0; i < N_SIDES; i++) {
         struct lend_usage u = lend_usage(r->side[i].lend);
         assert_int_equal(u.lent + u.borrowed + u.peers + u.peer_entries + u.outgoing, 0);

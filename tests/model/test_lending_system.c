@@ -105,7 +105,7 @@ static void lend_up(struct side *s, uint32_t id, const struct k_pci_id *lend)
     options.lend = lend;
     s->lend = lend_host_new(s->kernel, &options);
     assert_non_null(s->lend);
-    assert_int_equal(k_pci_register(s->kernel, lend_bridge_driver(s->lend)), 1);
+    assert_int_equal(k_pci_register(s->kernel, lend_adapter_driver(s->lend)), 1);
     assert_int_equal(k_pci_register(s->kernel, lend_lender_driver(s->lend)), lend != NULL ? 1 : 0);
     assert_int_equal(lend_start(s->lend, &error), 0);
 }

@@ -73,7 +73,7 @@ static void up_body(void *arg)
     options.lend = s->id == LENDER ? party_nic_ids : NULL;
     s->lend = lend_host_new(s->kernel, &options);
     assert_non_null(s->lend);
-    assert_int_equal(k_pci_register(s->kernel, lend_bridge_driver(s->lend)),
+    assert_int_equal(k_pci_register(s->kernel, lend_adapter_driver(s->lend)),
                      s->id == LENDER ? 2 : 1);
     k_pci_register(s->kernel, lend_lender_driver(s->lend));
     assert_int_equal(lend_start(s->lend, &error), 0);

@@ -87,7 +87,7 @@ static void up_body(void *arg)
     options.pool_bytes = 4 * SEGMENT_BYTES;
     s->lend = lend_host_new(s->kernel, &options);
     assert_non_null(s->lend);
-    assert_int_equal(k_pci_register(s->kernel, lend_bridge_driver(s->lend)), 1);
+    assert_int_equal(k_pci_register(s->kernel, lend_adapter_driver(s->lend)), 1);
     assert_int_equal(lend_start(s->lend, &error), 0);
     if (s == &r->side[PEER])
         assert_int_equal(lend_segment_new(s->lend, SEGMENT, SEGMENT_BYTES, &r->segment, &error), 0);
@@ -106,7 +106,7 @@ static void test_body(void *arg)
     r->dma = lend_dma_new(s->lend, &options);
     assert_non_null(r->dma);
     assert_null(lend_dma_device(r->dma));
-    assert_int_equal(lend_dma_admit(r->dma, &r->remote, &error), -ENODEV);
+    assert_int_equal(lend_dma_allow(r->dma, &r->remote, &error), -ENODEV);
     assert_int_equal(k_pci_register(s->kernel, lend_dma_driver(r->dma)), 1);
     assert_int_equal(lend_dma_channels(r->dma), 2);
     r->local = k_alloc(s->kernel, K_NODE_LOCAL, SEGMENT_BYTES, K_PAGE_BYTES);
@@ -220,10 +220,10 @@ static void bytes_body(struct rig *r)
         { 4032, 8128, 100000, true },  { 777, 12345, 65537, true },   { 12345, 776, 65537, false },
         { 0, 0, SEGMENT_BYTES, true }, { 0, 0, SEGMENT_BYTES, false }
     };
-    assert_int_equal(lend_dma_admit(r->dma, &r->remote, NULL), 0);
+    assert_int_equal(lend_dma_allow(r->dma, &r->remote, NULL), 0);
     for (unsigned i = 0; i < sizeof copies / sizeof copies[0]; i++)
         check_copy(r, &copies[i], i % 2, i % 3 == 0);
-    lend_dma_withdraw(r->dma, &r->remote);
+    lend_dma_revoke(r->dma, &r->remote);
     const struct ntb *ntb = bridge(r, SERVER);
     assert_int_equal(ntb->stats.dma.descriptors, sizeof copies / sizeof copies[0]);
     assert_int_equal(ntb->stats.dma.failed, 0);
@@ -259,7 +259,7 @@ static void ring_body(struct rig *r)
     struct kernel *here = r->side[SERVER].kernel, *there = r->side[PEER].kernel;
     int64_t cookie[2] = { 0, 0 };
     const unsigned n = 500;
-    assert_int_equal(lend_dma_admit(r->dma, &r->remote, NULL), 0);
+    assert_int_equal(lend_dma_allow(r->dma, &r->remote, NULL), 0);
     fill(here, r->local, 5);
     fill(there, r->segment, 50);
     for (unsigned i = 0; i < n; i++) {
@@ -286,7 +286,7 @@ static void ring_body(struct rig *r)
         assert_memory_equal(from + i * PIECE, to + (n - 1 - i) * PIECE, PIECE);
     free(from);
     free(to);
-    lend_dma_withdraw(r->dma, &r->remote);
+    lend_dma_revoke(r->dma, &r->remote);
     assert_int_equal(bridge(r, SERVER)->stats.dma.bytes, n * PIECE);
 }
 
@@ -375,7 +375,7 @@ static void failure_body(struct rig *r)
     fails_between(r, window, r->local_dma + 900000);
     both_fail(r, window);
     assert_true(bridge(r, SERVER)->stats.unknown_out > 0);
-    assert_int_equal(lend_dma_admit(r->dma, &r->remote, NULL), 0);
+    assert_int_equal(lend_dma_allow(r->dma, &r->remote, NULL), 0);
     fails_between(r, unmapped, r->local_dma + 900000);
     assert_true(bridge(r, SERVER)->stats.unmapped > 0);
     /* The peer takes its entry away. */
@@ -388,7 +388,7 @@ static void failure_body(struct rig *r)
     assert_int_equal(bridge(r, SERVER)->stats.dma.failed, 3 + 2);
     check_copy(r, &(struct copy){ 100, 200, 30000, true }, 0, false);
     check_copy(r, &(struct copy){ 100, 200, 30000, false }, 0, false);
-    lend_dma_withdraw(r->dma, &r->remote);
+    lend_dma_revoke(r->dma, &r->remote);
 }
 
 static void test_failures(void **state)
@@ -442,7 +442,7 @@ static void gone_body(struct rig *r)
     struct kernel *kernel = r->side[SERVER].kernel;
     struct k_pci_dev *pci = K_CONTAINER(lend_dma_device(r->dma), struct k_pci_dev, device);
     struct waiter waiter = { .r = r };
-    assert_int_equal(lend_dma_admit(r->dma, &r->remote, NULL), 0);
+    assert_int_equal(lend_dma_allow(r->dma, &r->remote, NULL), 0);
     assert_int_equal(
         lend_dma_submit(r->dma, 1, r->local_dma, r->remote.map.address, 64, LEND_DMA_NOTIFY), 1);
     k_thread_new(kernel, "waiter", 1, waiter_body, &waiter);
@@ -455,14 +455,14 @@ static void gone_body(struct rig *r)
     assert_int_equal(waiter.status, -ENODEV);
     lend_dma_issue(r->dma, 1);
     assert_int_equal(lend_dma_poll(r->dma, 1, 1), -ENODEV);
-    lend_dma_withdraw(r->dma, &r->remote);
+    lend_dma_revoke(r->dma, &r->remote);
     assert_int_equal(k_pci_add(kernel, pci), 0);
     assert_int_equal(lend_dma_channels(r->dma), 2);
     assert_int_equal(
         k_dma_map(lend_dma_device(r->dma), r->local, SEGMENT_BYTES, K_DMA_BOTH, &r->local_dma), 0);
-    assert_int_equal(lend_dma_admit(r->dma, &r->remote, NULL), 0);
+    assert_int_equal(lend_dma_allow(r->dma, &r->remote, NULL), 0);
     check_copy(r, &(struct copy){ 100, 200, 3000, true }, 0, false);
-    lend_dma_withdraw(r->dma, &r->remote);
+    lend_dma_revoke(r->dma, &r->remote);
 }
 
 static void test_gone(void **state)
@@ -497,10 +497,10 @@ static double rate[2][2]; /* by number of reads in flight, by direction */
 static void rate_body(struct rig *r)
 {
     unsigned w = bridge(r, SERVER)->engine.reads_in_flight;
-    assert_int_equal(lend_dma_admit(r->dma, &r->remote, NULL), 0);
+    assert_int_equal(lend_dma_allow(r->dma, &r->remote, NULL), 0);
     for (unsigned out = 0; out < 2; out++)
         rate[w == 1 ? 0 : 1][out] = read_ns(r, out != 0);
-    lend_dma_withdraw(r->dma, &r->remote);
+    lend_dma_revoke(r->dma, &r->remote);
 }
 
 static void test_rates(void **state)

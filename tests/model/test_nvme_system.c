@@ -118,7 +118,7 @@ static void lend_up(struct rig *r, struct kernel *kernel, uint32_t id, const str
     options.lend = lend;
     struct lend_host *host = r->lend[id - 1] = lend_host_new(kernel, &options);
     assert_non_null(host);
-    assert_int_equal(k_pci_register(kernel, lend_bridge_driver(host)), 1);
+    assert_int_equal(k_pci_register(kernel, lend_adapter_driver(host)), 1);
     assert_int_equal(k_pci_register(kernel, lend_lender_driver(host)), lend != NULL ? 1 : 0);
     assert_int_equal(lend_start(host, &error), 0);
 }

@@ -410,7 +410,8 @@ void lf_host_start(struct lf_host *host, const struct lend_options *options)
         k_pci_add(host->kernel, &host->device[i].f.pci);
     for (unsigned i = 0; i < host->n_bridges; i++)
         k_pci_add(host->kernel, &host->bridge[i].f.pci);
-    assert_int_equal(k_pci_register(host->kernel, lend_bridge_driver(host->lend)), host->n_bridges);
+    assert_int_equal(k_pci_register(host->kernel, lend_adapter_driver(host->lend)),
+                     host->n_bridges);
     assert_int_equal(k_pci_register(host->kernel, lend_lender_driver(host->lend)), host->n_devices);
     if (lf_driver_now != NULL)
         k_pci_register(host->kernel, lf_driver_now);

@@ -205,7 +205,7 @@ static int open_remote(struct ntb_dma_program *p, struct lend_error *error)
         return status;
     p->connected = true;
     place->address = p->segment.map.address;
-    status = lend_dma_admit(p->dma, &p->segment, error);
+    status = lend_dma_allow(p->dma, &p->segment, error);
     p->admitted = status == 0;
     return status;
 }
@@ -282,7 +282,7 @@ static bool set_up(struct ntb_dma_program *p)
 static void tear_down(struct ntb_dma_program *p)
 {
     if (p->admitted)
-        lend_dma_withdraw(p->dma, &p->segment);
+        lend_dma_revoke(p->dma, &p->segment);
     if (p->connected)
         lend_segment_disconnect(&p->segment);
     if (p->remote_open && p->remote.model != NULL)

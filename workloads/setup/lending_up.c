@@ -118,7 +118,7 @@ static void join(struct lending_host *host)
                        (unsigned long long)options.pool_bytes);
         return;
     }
-    k_pci_register(host->machine, lend_bridge_driver(host->lend));
+    k_pci_register(host->machine, lend_adapter_driver(host->lend));
     if (k_pci_register(host->machine, lend_lender_driver(host->lend)) != (int)host->n_lent)
         lending_refuse(host, "%s: not every device can be lent", host->name);
     else if (lend_start(host->lend, &error) != 0)

@@ -56,7 +56,7 @@ static int fake_dma_map_resource(struct k_device *device, struct k_device *targe
     k_compute(device->kernel, device->kernel->costs.dma_map_cycles);
     if (target == device || bytes == 0 || offset >= all || bytes > all - offset)
         return -EINVAL;
-    int error = target->dma_ops->admit ? target->dma_ops->admit(target, requester) : 0;
+    int error = target->dma_ops->allow ? target->dma_ops->allow(target, requester) : 0;
     if (error)
         return error;
     struct fake_resource *made = k_zalloc(sizeof *made);
@@ -71,8 +71,8 @@ static void fake_resource_drop(struct fake_resource **link)
     struct fake_resource resource = **link;
     free(*link);
     *link = resource.next;
-    if (resource.target && resource.target->dma_ops->dismiss)
-        resource.target->dma_ops->dismiss(resource.target, resource.requester);
+    if (resource.target && resource.target->dma_ops->revoke)
+        resource.target->dma_ops->revoke(resource.target, resource.requester);
 }
 static void fake_dma_unmap_resource(struct k_device *device, uint64_t dma, uint64_t bytes,
                                     enum k_dma_direction direction)
@@ -96,8 +96,8 @@ static void fake_resources_end(struct k_device *target)
             continue;
         }
         resource->target = NULL;
-        if (target->dma_ops->dismiss)
-            target->dma_ops->dismiss(target, resource->requester);
+        if (target->dma_ops->revoke)
+            target->dma_ops->revoke(target, resource->requester);
         resource = target->kernel->resources; /* time has passed */
     }
 }

@@ -36,8 +36,8 @@ void lend_unlock(struct lend_host *host, struct lend_mutex *mutex)
 
 /* ---- Connections ----------------------------------------------------------------------------- */
 
-static struct lend_connection *find(struct lend_host *host, const struct lend_adapter *adapter,
-                                    uint32_t node)
+static struct lend_connection *connection_find(struct lend_host *host,
+                                               const struct lend_adapter *adapter, uint32_t node)
 {
     struct lend_connection *c = host->connections;
     while (c != NULL && (c->adapter != adapter || c->node != node))
@@ -45,11 +45,11 @@ static struct lend_connection *find(struct lend_host *host, const struct lend_ad
     return c;
 }
 
-static bool box_take(struct lend_host *host, unsigned *box)
+static bool mailbox_take(struct lend_host *host, unsigned *box)
 {
     for (unsigned i = 0; i < host->options.max_peers; i++)
-        if (!host->box_used[i]) {
-            host->box_used[i] = 1;
+        if (!host->mailbox_used[i]) {
+            host->mailbox_used[i] = 1;
             *box = i;
             return true;
         }
@@ -72,7 +72,7 @@ static void tear_down(struct lend_connection *c)
         lend_unmap(c->adapter, &c->pool);
     if (c->registers.n != 0)
         lend_unmap(c->adapter, &c->registers);
-    host->box_used[c->box] = 0;
+    host->mailbox_used[c->box] = 0;
     k_free(c);
 }
 
@@ -112,7 +112,7 @@ static int connection_new(struct lend_host *host, struct lend_adapter *adapter, 
 {
     static const uint8_t zeros[LEND_MAILBOX_BYTES];
     unsigned box;
-    if (!box_take(host, &box))
+    if (!mailbox_take(host, &box))
         return lend_fail(error, -ENOSPC, "%s: %u of %u mailboxes in use, by as many peers",
                          host->options.name, host->options.max_peers, host->options.max_peers);
     struct lend_connection *c = k_zalloc(sizeof *c);
@@ -120,13 +120,13 @@ static int connection_new(struct lend_host *host, struct lend_adapter *adapter, 
         .next = host->connections, .host = host, .adapter = adapter, .node = node, .box = box
     };
     host->connections = c;
-    k_store(host->kernel, lend_box(host, box, 0), zeros, sizeof zeros);
+    k_store(host->kernel, lend_mailbox(host, box, 0), zeros, sizeof zeros);
     int status = set_up(c, error);
     if (status != 0) {
         tear_down(c);
         return status;
     }
-    c->heard_ps = k_now_ps(host->kernel);
+    c->heartbeat_seen_ps = k_now_ps(host->kernel);
     c->ready = true;
     *result = c;
     return 0;
@@ -137,10 +137,10 @@ static void pad_write(struct lend_connection *c, unsigned pad, uint32_t value)
     lend_map_write(c->adapter, &c->registers, NTB_FABRIC_SCRATCHPAD + 4 * pad, 4, value);
 }
 
-static void hello(struct lend_connection *c, unsigned what)
+static void hello_send(struct lend_connection *c, unsigned what)
 {
     pad_write(c, PAD_HELLO + c->adapter->node % N_HELLOS, HELLO(c->adapter->node, c->box, what));
-    lend_map_write(c->adapter, &c->registers, NTB_FABRIC_DOORBELL, 4, 1u << BELL_HELLO);
+    lend_map_write(c->adapter, &c->registers, NTB_FABRIC_DOORBELL, 4, 1u << DOORBELL_HELLO);
 }
 
 /* The peer's answer, or its own greeting, has made it UP; or it refused. */
@@ -149,11 +149,11 @@ static int await_answer(struct lend_connection *c, struct lend_error *error)
     struct k_pci_dev *pci = c->adapter->pci;
     const uint64_t pad = NTB_REG_SCRATCHPAD + 4 * PAD_ACK;
     for (unsigned round = 0; round < ANSWER_ROUNDS; round++) {
-        hello(c, HELLO_CONNECT);
+        hello_send(c, HELLO_CONNECT);
         uint64_t until_ps = k_now_ps(c->host->kernel) + ANSWER_WAIT;
         while (k_now_ps(c->host->kernel) < until_ps) {
             uint32_t word = k_readl(pci, 0, pad);
-            if (c->state != CONNECTION_GREETING)
+            if (c->state != CONNECTION_OPENING)
                 return c->state == CONNECTION_UP
                            ? 0
                            : lend_fail(error, -ECONNRESET, "node %u was lost", c->node);
@@ -179,10 +179,10 @@ int lend_connect(struct lend_host *host, const struct lend_path *path,
     struct lend_adapter *adapter = &host->adapter[path->adapter];
     int status = 0;
     lend_lock(host, &host->connect_lock); /* one answer at a time */
-    struct lend_connection *c = find(host, adapter, path->node);
-    while (c != NULL && c->state == CONNECTION_GREETING) { /* the peer has greeted us meanwhile */
+    struct lend_connection *c = connection_find(host, adapter, path->node);
+    while (c != NULL && c->state == CONNECTION_OPENING) { /* the peer has greeted us meanwhile */
         k_sleep(host->kernel, ANSWER_LOOK);
-        c = find(host, adapter, path->node);
+        c = connection_find(host, adapter, path->node);
     }
     if (c == NULL) {
         status = connection_new(host, adapter, path->node, &c, error);
@@ -244,10 +244,10 @@ static void refuse(struct lend_adapter *adapter, uint32_t node)
     lend_unmap(adapter, &map);
 }
 
-static void greeted(struct lend_host *host, struct lend_adapter *adapter, uint32_t word)
+static void hello_received(struct lend_host *host, struct lend_adapter *adapter, uint32_t word)
 {
     const uint32_t node = word >> 16;
-    struct lend_connection *c = find(host, adapter, node);
+    struct lend_connection *c = connection_find(host, adapter, node);
     if ((word & 0xf) == HELLO_BYE) {
         if (c != NULL)
             lend_peer_lost(c, c->users > 0 ? "it said good-bye" : NULL);
@@ -255,7 +255,7 @@ static void greeted(struct lend_host *host, struct lend_adapter *adapter, uint32
     }
     if (c != NULL && c->state == CONNECTION_UP && pad_incarnation(c) != c->incarnation) {
         lend_peer_lost(c, "it has started anew");
-        c = find(host, adapter, node);
+        c = connection_find(host, adapter, node);
     }
     if (c != NULL && (c->state == CONNECTION_LOST || !c->ready))
         return; /* on its way out, or in: the peer tries again */
@@ -268,7 +268,7 @@ static void greeted(struct lend_host *host, struct lend_adapter *adapter, uint32
     answer(c, HELLO_CONNECT);
 }
 
-void lend_greetings(struct lend_host *host)
+void lend_hellos_answer(struct lend_host *host)
 {
     for (unsigned i = 0; i < host->n_adapters; i++)
         for (unsigned h = 0; h < N_HELLOS; h++) {
@@ -278,7 +278,7 @@ void lend_greetings(struct lend_host *host)
             if (word == 0 || word == UINT32_MAX)
                 continue;
             k_writel(adapter->pci, 0, pad, 0);
-            greeted(host, adapter, word);
+            hello_received(host, adapter, word);
         }
 }
 
@@ -299,19 +299,19 @@ void lend_peer_lost(struct lend_connection *c, const char *why)
     lend_connection_put(c);
 }
 
-void lend_connections_drop(struct lend_host *host, bool all)
+void lend_connections_close(struct lend_host *host, bool all)
 {
     struct lend_connection *c = NULL;
     while ((c = lend_connection_next(host, c)) != NULL)
         if (c->state == CONNECTION_UP && (all || c->users == 1)) {
-            hello(c, HELLO_BYE);
+            hello_send(c, HELLO_BYE);
             c->state = CONNECTION_LOST; /* freed when the last user is gone */
         }
 }
 
 /* ---- What others see of us ------------------------------------------------------------------- */
 
-int lend_bridges_show(struct lend_host *host, struct lend_error *error)
+int lend_publish(struct lend_host *host, struct lend_error *error)
 {
     for (unsigned i = 0; i < host->n_adapters; i++) {
         struct lend_adapter *adapter = &host->adapter[i];
@@ -337,7 +337,7 @@ int lend_bridges_show(struct lend_host *host, struct lend_error *error)
     return 0;
 }
 
-void lend_bridges_hide(struct lend_host *host)
+void lend_unpublish(struct lend_host *host)
 {
     for (unsigned i = 0; i < host->n_adapters; i++) {
         k_writel(host->adapter[i].pci, 0, NTB_REG_SCRATCHPAD + 4 * PAD_MAGIC, 0);

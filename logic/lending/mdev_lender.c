@@ -12,11 +12,12 @@
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-static int serve_map(struct lend *lend, const struct msg_vm_map *request, struct lend_error *error)
+static int serve_map(struct lend_lease *lease, const struct msg_vm_map *request,
+                     struct lend_error *error)
 {
-    struct lend_connection *c = lend->connection;
-    struct lend_device *d = lend->device;
-    if (lend->n_ranges == LEND_DMA_RANGES)
+    struct lend_connection *c = lease->connection;
+    struct lend_device *d = lease->device;
+    if (lease->n_ranges == LEND_DMA_RANGES)
         return lend_fail(error, -ENOSPC, "%s: %u ranges of a guest's memory, all in use", d->name,
                          LEND_DMA_RANGES);
     struct lend_map map = { .n = 0 };
@@ -24,23 +25,24 @@ static int serve_map(struct lend *lend, const struct msg_vm_map *request, struct
                           error);
     if (status != 0)
         return status;
-    status = lend_show_at(lend, map.address, request->bytes, K_DMA_BOTH, request->guest, error);
+    status = lend_lease_map_at(lease, map.address, request->bytes, K_DMA_BOTH,
+                               request->guest_address, error);
     if (status != 0) {
         lend_unmap(c->adapter, &map);
         return status;
     }
     map.bytes = request->bytes;
-    lend->range[lend->n_ranges] = map;
-    lend->dma[lend->n_ranges++] = request->guest;
+    lease->range[lease->n_ranges] = map;
+    lease->dma[lease->n_ranges++] = request->guest_address;
     return 0;
 }
 
-static void unmap_all(struct lend *lend)
+static void unmap_all(struct lend_lease *lease)
 {
-    while (lend->for_vm && lend->n_ranges > 0) {
-        struct lend_map *map = &lend->range[--lend->n_ranges];
-        lend_hide(lend, lend->dma[lend->n_ranges], map->bytes);
-        lend_unmap(lend->connection->adapter, map);
+    while (lease->for_vm && lease->n_ranges > 0) {
+        struct lend_map *map = &lease->range[--lease->n_ranges];
+        lend_lease_unmap(lease, lease->dma[lease->n_ranges], map->bytes);
+        lend_unmap(lease->connection->adapter, map);
         *map = (struct lend_map){ .n = 0 };
     }
 }
@@ -48,21 +50,21 @@ static void unmap_all(struct lend *lend)
 /* ---- Interrupts ------------------------------------------------------------------------------ */
 
 /* Hard interrupt. The device's data went the same way before. */
-static void raised(void *arg)
+static void device_interrupt(void *arg)
 {
     struct lend_irq *irq = arg;
-    struct lend_connection *c = irq->lend->connection;
+    struct lend_connection *c = irq->lease->connection;
     if (c->state != CONNECTION_UP || c->host->dead)
         return;
     lend_map_write(c->adapter, &c->pool,
                    (uint64_t)c->peer_box * LEND_MAILBOX_BYTES + BOX_EVENTS + 8 * irq->event, 8,
                    ++irq->count);
-    lend_map_write(c->adapter, &c->registers, NTB_FABRIC_DOORBELL, 4, 1u << BELL_EVENT);
+    lend_map_write(c->adapter, &c->registers, NTB_FABRIC_DOORBELL, 4, 1u << DOORBELL_EVENT);
 }
 
-static void irq_drop(struct lend *lend, struct lend_irq *irq)
+static void irq_drop(struct lend_lease *lease, struct lend_irq *irq)
 {
-    struct lend_irq **link = &lend->irqs;
+    struct lend_irq **link = &lease->irqs;
     while (*link != irq)
         link = &(*link)->next;
     *link = irq->next;
@@ -70,29 +72,30 @@ static void irq_drop(struct lend *lend, struct lend_irq *irq)
     k_free(irq);
 }
 
-static int serve_irq(struct lend *lend, const struct msg_vm_irq *request, struct lend_error *error)
+static int serve_irq(struct lend_lease *lease, const struct msg_vm_irq *request,
+                     struct lend_error *error)
 {
-    struct kernel *kernel = lend->device->host->kernel;
-    struct lend_irq *irq = lend->irqs;
+    struct kernel *kernel = lease->device->host->kernel;
+    struct lend_irq *irq = lease->irqs;
     while (irq != NULL && irq->index != request->index)
         irq = irq->next;
     if (irq != NULL)
-        irq_drop(lend, irq);
+        irq_drop(lease, irq);
     if (request->on == 0)
         return 0;
     if (request->event >= N_EVENTS)
         return lend_fail(error, -EPROTO, "event %u of %u", request->event, N_EVENTS);
     irq = k_zalloc(sizeof *irq);
-    *irq = (struct lend_irq){ .lend = lend, .index = request->index, .event = request->event };
-    int status = k_irq_request(lend->device->pci, request->index, request->index % k_n_cpus(kernel),
-                               raised, irq, &irq->irq);
+    *irq = (struct lend_irq){ .lease = lease, .index = request->index, .event = request->event };
+    int status = k_irq_request(lease->device->pci, request->index,
+                               request->index % k_n_cpus(kernel), device_interrupt, irq, &irq->irq);
     if (status != 0) {
         k_free(irq);
         return lend_fail(error, status, "%s: no interrupt for entry %u of its table",
-                         lend->device->name, (unsigned)request->index);
+                         lease->device->name, (unsigned)request->index);
     }
-    irq->next = lend->irqs;
-    lend->irqs = irq;
+    irq->next = lease->irqs;
+    lease->irqs = irq;
     return 0;
 }
 
@@ -102,7 +105,7 @@ int lend_serve_vm(struct lend_connection *c, unsigned type, const void *body, si
                   struct lend_error *error)
 {
     union {
-        uint32_t lend;
+        uint32_t lease;
         struct msg_vm_map map;
         struct msg_vm_irq irq;
     } request;
@@ -110,32 +113,32 @@ int lend_serve_vm(struct lend_connection *c, unsigned type, const void *body, si
         return lend_fail(error, -EPROTO, "a request of %zu bytes", n);
     memcpy(&request, body, n);
     lend_lock(c->host, &c->host->lender_lock);
-    struct lend *lend = lend_of(c, request.lend);
+    struct lend_lease *lease = lend_lease_find(c, request.lease);
     int status = 0;
-    if (lend == NULL || !lend->for_vm)
-        status = lend_fail(error, -ENOENT, "lend %u is over", request.lend);
+    if (lease == NULL || !lease->for_vm)
+        status = lend_fail(error, -ENOENT, "lease %u is over", request.lease);
     else if (type == MSG_VM_MAP)
-        status = serve_map(lend, &request.map, error);
+        status = serve_map(lease, &request.map, error);
     else if (type == MSG_VM_IRQ)
-        status = serve_irq(lend, &request.irq, error);
+        status = serve_irq(lease, &request.irq, error);
     else
-        unmap_all(lend);
+        unmap_all(lease);
     lend_unlock(c->host, &c->host->lender_lock);
     return status;
 }
 
-void lend_vm_end(struct lend *lend)
+void lend_vm_release(struct lend_lease *lease)
 {
-    while (lend->irqs != NULL)
-        irq_drop(lend, lend->irqs);
-    unmap_all(lend);
+    while (lease->irqs != NULL)
+        irq_drop(lease, lease->irqs);
+    unmap_all(lease);
 }
 
-void lend_vm_free(struct lend *lend)
+void lend_vm_free(struct lend_lease *lease)
 {
-    while (lend->irqs != NULL) {
-        struct lend_irq *irq = lend->irqs;
-        lend->irqs = irq->next;
+    while (lease->irqs != NULL) {
+        struct lend_irq *irq = lease->irqs;
+        lease->irqs = irq->next;
         k_free(irq);
     }
 }

@@ -1,0 +1,367 @@
+/*
+ * Models: peer to peer, at the lenders: what the source's lender opens for it, to a device of its
+ *   own or through a bridge to another host, and whom the target's lender lets in.
+ * Does not model: requests of one lender to another: the borrower asks both in turn, so that no
+ *   server waits for another.
+ * Timing: entries of windows and requesters, IOMMU calls, as they come.
+ * Sources: SmartIO, 4.4; PCI Express Base 3.1, 2.2.4.1 (routing by address).
+ *
+ * With the lender's IOMMU off, a device and its target in one tree use bus addresses, and what
+ * switch lies between them takes the shortest way; a bridge beside the device likewise. With it on,
+ * all of that is in the device's domain, and requests rise to the root complex.
+ */
+#include <string.h>
+
+#include "logic/lending/lending_internal.h"
+
+#define PAGE_MASK ((uint64_t)K_PAGE_BYTES - 1)
+
+/* ---- The source ------------------------------------------------------------------------------ */
+
+static void mapping_drop(struct lend_lease *lease, struct lend_mapping *mapping)
+{
+    struct lend_mapping **link = &lease->mappings;
+    while (*link != mapping)
+        link = &(*link)->next;
+    *link = mapping->next;
+    if (mapping->iova_bytes != 0)
+        lend_lease_unmap(lease, mapping->iova, mapping->iova_bytes);
+    if (mapping->map.n != 0)
+        lend_unmap(mapping->adapter, &mapping->map);
+    if (mapping->outgoing >= 0 &&
+        lend_outgoing_remove(mapping->adapter, (unsigned)mapping->outgoing))
+        lend_switches_forget(lease->device->host, mapping->adapter, (unsigned)mapping->outgoing);
+    k_free(mapping);
+}
+
+static struct lend_mapping *mapping_new(struct lend_lease *lease)
+{
+    struct lend_mapping *mapping = k_zalloc(sizeof *mapping);
+    *mapping = (struct lend_mapping){ .next = lease->mappings,
+                                      .number = ++lease->device->host->next_mapping,
+                                      .outgoing = -1 };
+    lease->mappings = mapping;
+    return mapping;
+}
+
+static struct lend_mapping *mapping_find(struct lend_lease *lease, uint32_t number)
+{
+    struct lend_mapping *mapping = lease->mappings;
+    while (mapping != NULL && mapping->number != number)
+        mapping = mapping->next;
+    return mapping;
+}
+
+/* Shows pages of our tree to the source; *dma: of the first of those bytes. */
+static int mapping_map(struct lend_lease *lease, struct lend_mapping *mapping, uint64_t address,
+                       uint64_t bytes, uint32_t direction, uint64_t at, uint64_t *dma,
+                       struct lend_error *error)
+{
+    const uint64_t within = address & PAGE_MASK, all = (within + bytes + PAGE_MASK) & ~PAGE_MASK;
+    const enum k_dma_direction access = (enum k_dma_direction)direction;
+    *dma = at - within;
+    int status = at == 0
+                     ? lend_lease_map(lease, address - within, all, access, dma, error)
+                     : lend_lease_map_at(lease, address - within, all, access, at - within, error);
+    if (status != 0)
+        return status;
+    mapping->iova = *dma;
+    mapping->iova_bytes = all;
+    *dma += within;
+    return 0;
+}
+
+/* Some lend of ours to the host that asks, by whatever adapter. */
+static struct lend_lease *lease_to_host(struct lend_connection *c, uint32_t number)
+{
+    for (struct lend_device *d = c->host->devices; d != NULL; d = d->next)
+        if (d->lease != NULL && d->lease->number == number && d->lease->connection->peer == c->peer)
+            return d->lease;
+    return NULL;
+}
+
+static int lease_over(uint32_t number, struct lend_error *error)
+{
+    return lend_fail(error, -ENOENT, "lease %u is over", number);
+}
+
+/* Bytes of a base address register, in our tree. */
+static int bytes_of(const struct lend_lease *lease, uint32_t bar, uint64_t offset, uint64_t bytes,
+                    uint64_t *address, struct lend_error *error)
+{
+    const struct k_pci_dev *pci = lease->device->pci;
+    *address = 0;
+    if (bar >= K_PCI_BARS || bytes == 0 || offset >= pci->bar_bytes[bar] ||
+        bytes > pci->bar_bytes[bar] - offset)
+        return lend_fail(error, -EINVAL, "%s: no %#llx bytes at %#llx of base address %u",
+                         lease->device->name, (unsigned long long)bytes, (unsigned long long)offset,
+                         bar);
+    *address = pci->bar_base[bar] + offset;
+    return 0;
+}
+
+static int open_here(struct lend_lease *lease, struct lend_mapping *mapping,
+                     struct lend_connection *c, const struct msg_peer_open *request, uint64_t *dma,
+                     struct lend_error *error)
+{
+    uint64_t address;
+    mapping->target = lease_to_host(c, request->target);
+    if (mapping->target == NULL || mapping->target == lease)
+        return lease_over(request->target, error);
+    int status = bytes_of(mapping->target, request->bar, request->offset, request->bytes, &address,
+                          error);
+    return status == 0 ? mapping_map(lease, mapping, address, request->bytes, request->direction,
+                                     request->at, dma, error)
+                       : status;
+}
+
+/* The way to the target's host: back to the borrower by the adapter that it came by, to others by
+ * the one that is nearest to both devices. */
+static int find_path(struct lend_lease *lease, const struct msg_peer_open *request,
+                     struct lend_path *path, struct lend_error *error)
+{
+    struct lend_connection *c = lease->connection;
+    struct lend_host *host = c->host;
+    const unsigned own = lend_near_adapter(lease->device);
+    if (request->host == c->peer) {
+        *path = (struct lend_path){ c->peer, c->adapter->index, c->node, c->peer_adapter };
+        return 0;
+    }
+    if (lend_resolve_by(host, request->host, own, request->adapter, path, NULL) == 0)
+        return 0;
+    lend_discover(host); /* it came later, or we have never looked */
+    return lend_resolve_by(host, request->host, own, request->adapter, path, error);
+}
+
+static int open_away(struct lend_lease *lease, struct lend_mapping *mapping,
+                     const struct msg_peer_open *request, struct msg_peer_opened *reply,
+                     struct lend_error *error)
+{
+    struct lend_path path;
+    const struct k_pci_dev *pci = lease->device->pci;
+    int status = find_path(lease, request, &path, error);
+    if (status != 0)
+        return status;
+    struct lend_adapter *adapter = &lease->device->host->adapter[path.adapter];
+    mapping->adapter = adapter;
+    mapping->node = path.node;
+    mapping->outgoing = lend_outgoing_add(adapter, pci->id, lease->device->name, error);
+    if (mapping->outgoing < 0)
+        return mapping->outgoing;
+    reply->adapter = path.peer_adapter;
+    reply->node = adapter->node;
+    reply->device = (uint16_t)mapping->outgoing;
+    reply->function = pci->id & 7;
+    reply->n_cpus = adapter->n_cpus;
+    return 0;
+}
+
+static int serve_open(struct lend_connection *c, const struct msg_peer_open *request,
+                      struct msg_peer_opened *reply, struct lend_error *error)
+{
+    struct lend_lease *lease = lease_to_host(c, request->lease);
+    if (lease == NULL)
+        return lease_over(request->lease, error);
+    struct lend_mapping *mapping = mapping_new(lease);
+    *reply = (struct msg_peer_opened){ .mapping = mapping->number };
+    int status = request->host == c->host->options.id
+                     ? open_here(lease, mapping, c, request, &reply->dma, error)
+                     : open_away(lease, mapping, request, reply, error);
+    if (status != 0)
+        mapping_drop(lease, mapping);
+    return status;
+}
+
+static int serve_map(struct lend_connection *c, const struct msg_peer_map *request, uint64_t *dma,
+                     struct lend_error *error)
+{
+    struct lend_lease *lease = lease_to_host(c, request->lease);
+    struct lend_mapping *mapping = lease != NULL ? mapping_find(lease, request->mapping) : NULL;
+    if (mapping == NULL || mapping->adapter == NULL || mapping->map.n != 0)
+        return lease_over(request->lease, error);
+    const unsigned bits = lease->device->dma_bits;
+    const uint64_t limit = lease->domain != NULL || bits >= 64 ? 0 : UINT64_C(1) << bits;
+    int status = lend_map(mapping->adapter, mapping->node, request->fabric, request->bytes, limit,
+                          lease->device->name, &mapping->map, error);
+    return status == 0 ? mapping_map(lease, mapping, mapping->map.address, request->bytes,
+                                     request->direction, request->at, dma, error)
+                       : status; /* the borrower closes what it has opened */
+}
+
+static int serve_close(struct lend_connection *c, const struct msg_peer_map *request,
+                       struct lend_error *error)
+{
+    struct lend_lease *lease = lease_to_host(c, request->lease);
+    struct lend_mapping *mapping = lease != NULL ? mapping_find(lease, request->mapping) : NULL;
+    if (mapping == NULL)
+        return lease_over(request->lease, error);
+    mapping_drop(lease, mapping);
+    return 0;
+}
+
+/* ---- The target ------------------------------------------------------------------------------ */
+
+static void requester_drop(struct lend_lease *lease, struct lend_remote_requester *requester)
+{
+    struct lend_remote_requester **link = &lease->requesters;
+    while (*link != requester)
+        link = &(*link)->next;
+    *link = requester->next;
+    while (requester->n_ids > 0)
+        lend_incoming_remove(requester->adapter, requester->id[--requester->n_ids]);
+    if (requester->bytes != 0)
+        lend_unexport(requester->adapter, requester->fabric, requester->bytes);
+    k_free(requester);
+}
+
+/* By the adapter by which it is lent, all of its registers are there already. */
+static int requester_export(struct lend_lease *lease, struct lend_remote_requester *requester,
+                            const struct msg_peer_allow *request, uint64_t *fabric,
+                            struct lend_error *error)
+{
+    uint64_t address;
+    int status = bytes_of(lease, request->bar, request->offset, request->bytes, &address, error);
+    if (status != 0)
+        return status;
+    if (requester->adapter == lease->connection->adapter) {
+        *fabric = lease->bar[request->bar].fabric + request->offset;
+        return 0;
+    }
+    const uint64_t within = address & PAGE_MASK,
+                   bytes = (within + request->bytes + PAGE_MASK) & ~PAGE_MASK;
+    status = lend_export(requester->adapter, address - within, bytes, &requester->fabric, error);
+    if (status != 0)
+        return status;
+    requester->bytes = bytes;
+    *fabric = requester->fabric + within;
+    return 0;
+}
+
+static int requester_add_id(struct lend_lease *lease, struct lend_remote_requester *requester,
+                            uint32_t node, unsigned device, unsigned function,
+                            struct lend_error *error)
+{
+    int status = lend_incoming_add(requester->adapter, node, device, function, lease->device->name,
+                                   &requester->id[requester->n_ids], error);
+    requester->n_ids += status == 0;
+    return status;
+}
+
+static int serve_allow(struct lend_connection *c, const struct msg_peer_allow *request,
+                       struct msg_peer_allowed *reply, struct lend_error *error)
+{
+    struct lend_lease *lease = lease_to_host(c, request->lease);
+    struct lend_host *host = c->host;
+    if (lease == NULL)
+        return lease_over(request->lease, error);
+    if (request->n_cpus >= LEND_REMOTE_IDS ||
+        (request->adapter != LEND_ANY && request->adapter >= host->n_adapters))
+        return lend_fail(error, -EPROTO, "%u CPUs, adapter %u", request->n_cpus, request->adapter);
+    struct lend_remote_requester *requester = k_zalloc(sizeof *requester);
+    *requester =
+        (struct lend_remote_requester){ .next = lease->requesters,
+                                        .number = ++host->next_mapping,
+                                        .adapter = request->adapter == LEND_ANY
+                                                       ? lease->connection->adapter
+                                                       : &host->adapter[request->adapter] };
+    lease->requesters = requester;
+    *reply = (struct msg_peer_allowed){ .requester = requester->number };
+    int status = requester_add_id(lease, requester, request->node, request->device,
+                                  request->function, error);
+    for (unsigned i = 0; status == 0 && i < request->n_cpus; i++)
+        status = requester_add_id(lease, requester, request->node, i, 0, error);
+    if (status == 0 && request->bytes != 0)
+        status = requester_export(lease, requester, request, &reply->fabric, error);
+    if (status != 0)
+        requester_drop(lease, requester);
+    return status;
+}
+
+static int serve_revoke(struct lend_connection *c, const struct msg_peer_revoke *request,
+                        struct lend_error *error)
+{
+    struct lend_lease *lease = lease_to_host(c, request->lease);
+    struct lend_remote_requester *requester = lease != NULL ? lease->requesters : NULL;
+    while (requester != NULL && requester->number != request->requester)
+        requester = requester->next;
+    if (requester == NULL)
+        return lease_over(request->lease, error);
+    requester_drop(lease, requester);
+    return 0;
+}
+
+/* ---- Requests -------------------------------------------------------------------------------- */
+
+int lend_serve_peer(struct lend_connection *c, unsigned type, const void *body, size_t n,
+                    void *reply, size_t *bytes, struct lend_error *error)
+{
+    union {
+        struct msg_peer_open open;
+        struct msg_peer_map map;
+        struct msg_peer_allow allow;
+        struct msg_peer_revoke revoke;
+    } request;
+    union {
+        struct msg_peer_opened opened;
+        struct msg_peer_allowed allowed;
+        uint64_t dma;
+    } answer;
+    const size_t wanted = type == MSG_PEER_OPEN     ? sizeof request.open
+                          : type == MSG_PEER_ALLOW  ? sizeof request.allow
+                          : type == MSG_PEER_REVOKE ? sizeof request.revoke
+                                                    : sizeof request.map;
+    const size_t answered = type == MSG_PEER_OPEN    ? sizeof answer.opened
+                            : type == MSG_PEER_ALLOW ? sizeof answer.allowed
+                            : type == MSG_PEER_MAP   ? sizeof answer.dma
+                                                     : 0;
+    int status;
+    if (n != wanted)
+        return lend_fail(error, -EPROTO, "a request of %zu bytes", n);
+    memcpy(&request, body, n);
+    lend_lock(c->host, &c->host->lender_lock);
+    switch (type) {
+    case MSG_PEER_OPEN: status = serve_open(c, &request.open, &answer.opened, error); break;
+    case MSG_PEER_MAP: status = serve_map(c, &request.map, &answer.dma, error); break;
+    case MSG_PEER_CLOSE: status = serve_close(c, &request.map, error); break;
+    case MSG_PEER_ALLOW: status = serve_allow(c, &request.allow, &answer.allowed, error); break;
+    default: status = serve_revoke(c, &request.revoke, error); break;
+    }
+    lend_unlock(c->host, &c->host->lender_lock);
+    if (status == 0) {
+        memcpy(reply, &answer, answered);
+        *bytes = answered;
+    }
+    return status;
+}
+
+/* ---- The end --------------------------------------------------------------------------------- */
+
+void lend_mappings_release(struct lend_lease *lease)
+{
+    while (lease->mappings != NULL)
+        mapping_drop(lease, lease->mappings);
+    while (lease->requesters != NULL)
+        requester_drop(lease, lease->requesters);
+    for (struct lend_device *d = lease->device->host->devices; d != NULL; d = d->next)
+        for (struct lend_mapping *mapping = d->lease != NULL ? d->lease->mappings : NULL;
+             mapping != NULL;) {
+            struct lend_mapping *next = mapping->next;
+            if (mapping->target == lease)
+                mapping_drop(d->lease, mapping);
+            mapping = next;
+        }
+}
+
+void lend_mappings_free(struct lend_lease *lease)
+{
+    while (lease->mappings != NULL) {
+        struct lend_mapping *mapping = lease->mappings;
+        lease->mappings = mapping->next;
+        k_free(mapping);
+    }
+    while (lease->requesters != NULL) {
+        struct lend_remote_requester *requester = lease->requesters;
+        lease->requesters = requester->next;
+        k_free(requester);
+    }
+}
