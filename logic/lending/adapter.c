@@ -1,9 +1,9 @@
 /*
- * Models: the driver of one bridge: windows and requesters in tables with counted entries, the
- *   IOMMU domain that all requesters from the fabric share, exports.
- * Does not model: multicast, hot plug of the adapter, moving windows to make room.
- * Timing: a register write for each entry that changes; the calls of kapi.h charge the rest.
- * Sources: SmartIO, 3.3, 4.3, 8.6; hw/ntb_regs.h.
+ * What it does: keeps the tables of one adapter: windows and requesters, whose entries are counted;
+ *   the IOMMU domain that all requesters from the fabric share; exports. It supports neither
+ *   multicast nor hot plug of the adapter, and moves no window to make room for another.
+ * Follows: SmartIO, 3.3, 4.3, 8.6; hw/ntb_regs.h.
+ * Costs: a register write for each entry that changes; the calls of kapi.h charge the rest.
  */
 #include "logic/lending/adapter.h"
 
@@ -45,7 +45,7 @@ static void entry_take(struct lend_table *table, unsigned i, uint64_t value, con
     table->n_used++;
 }
 
-/* Who holds how many, the largest first: "disk (16), nic0 (4)". */
+/* Lists the owners with most entries, largest first: "disk (16), nic0 (4)". */
 static void list_holders(const struct lend_table *table, char *text, size_t room)
 {
     const char *said[MAX_HOLDERS];
@@ -109,7 +109,7 @@ static void lut_write(struct lend_adapter *adapter, unsigned aperture, unsigned 
     k_writeq(adapter->pci, 0, table + 8 * (uint64_t)window, value);
 }
 
-/* What a run of windows has to hold. */
+/* A run of n adjacent windows: entry i shall hold value + i * step. */
 struct run {
     unsigned aperture, n;
     uint64_t value, step, limit;
@@ -132,7 +132,8 @@ static bool run_free(const struct lend_table *table, const struct run *run, unsi
     return true;
 }
 
-/* The first run of the aperture for which fits() holds; *beyond: one does but for the limit. */
+/* Finds the first run of the aperture for which fits() holds. *beyond: there is one, but it lies
+ * above the limit. */
 static bool find_run(const struct lend_adapter *adapter, const struct run *run,
                      bool (*fits)(const struct lend_table *, const struct run *, unsigned),
                      unsigned *first, bool *beyond)
@@ -146,7 +147,7 @@ static bool find_run(const struct lend_adapter *adapter, const struct run *run,
             return true;
         }
         *beyond = true;
-        return false; /* later ones lie higher */
+        return false; /* later runs lie higher */
     }
     return false;
 }
@@ -225,7 +226,7 @@ void lend_unmap(struct lend_adapter *adapter, struct lend_map *map)
             entry->refs--;
             continue;
         }
-        entry->value = 0; /* nobody shares it any more, nobody takes it yet */
+        entry->value = 0; /* cannot be shared any more, and is not free yet */
         lut_write(adapter, map->aperture, i, 0);
         entry->refs = 0;
         table->n_used--;
@@ -399,7 +400,7 @@ static void tables_free(struct lend_adapter *adapter)
     lend_ranges_release(&adapter->iova);
 }
 
-static int cpus_out(struct lend_adapter *adapter, struct lend_error *error)
+static int cpus_add(struct lend_adapter *adapter, struct lend_error *error)
 {
     uint16_t id;
     for (; k_root_requester(adapter->kernel, adapter->n_cpus, &id); adapter->n_cpus++) {
@@ -415,11 +416,11 @@ int lend_adapter_init(struct lend_adapter *adapter, struct k_pci_dev *pci, unsig
 {
     *adapter = (struct lend_adapter){ .kernel = pci->device.kernel, .pci = pci, .index = index };
     if (k_readl(pci, 0, NTB_REG_ID) != NTB_ID)
-        return lend_fail(error, -ENODEV, "%s: no bridge answers", pci->device.name);
+        return lend_fail(error, -ENODEV, "%s: no NTB answers", pci->device.name);
     find_tables(adapter);
     lend_ranges_init(&adapter->iova, IOVA_FIRST, IOVA_END);
     adapter->node = k_readl(pci, 0, NTB_REG_NODE);
-    int status = cpus_out(adapter, error);
+    int status = cpus_add(adapter, error);
     if (status == 0 && k_iommu_on(adapter->kernel, pci->id)) {
         adapter->domain = k_iommu_domain_new(adapter->kernel, pci->id);
         if (adapter->domain == NULL)
@@ -440,7 +441,7 @@ void lend_adapter_release(struct lend_adapter *adapter, bool gone)
         for (unsigned i = 0; i < adapter->n_cpus; i++)
             lend_outgoing_remove(adapter, i);
         k_writel(adapter->pci, 0, NTB_REG_CONTROL, 0);
-        k_readl(adapter->pci, 0, NTB_REG_CONTROL); /* nothing is under way any more */
+        k_readl(adapter->pci, 0, NTB_REG_CONTROL); /* waits for what is under way */
     }
     if (adapter->domain != NULL)
         k_iommu_domain_free(adapter->domain);

@@ -1,12 +1,16 @@
 /*
- * One adapter with a non-transparent bridge (data sheet: ntb_regs.h): its windows, its tables of
- * requesters, what of this host the fabric may reach through it. Entries are counted: who asks for
- * what is there already shares it, and the last who gives it back clears it. Each knows for whom it
- * was taken first.
+ * The driver's view of one adapter: the NTB's windows and requester tables (hw/ntb_regs.h), and
+ * what this host exports to the fabric through it.
  *
- * Every table is kept here and written to the chip by MMIO. Book-keeping comes before the first
- * write and charges nothing, so two CPUs never get the same entry; an entry that is given back is
- * cleared in the chip before it is free.
+ * The driver keeps every table in memory and writes it to the chip by MMIO. Entries are counted: a
+ * caller that asks for a value that a table already holds shares the entry, and the entry is
+ * cleared when its last user gives it back. An entry carries the name of its first user.
+ *
+ * Book-keeping precedes the first register write and takes no simulated time, so two CPUs never get
+ * the same entry. An entry is cleared in the chip before it is free again.
+ *
+ * All calls may be made from threads only, but for lend_map_read() and lend_map_write(), which hard
+ * interrupts may make as well.
  */
 #ifndef LOGIC_LENDING_ADAPTER_H
 #define LOGIC_LENDING_ADAPTER_H
@@ -18,16 +22,16 @@
 #define LEND_OWNER_BYTES 32u
 #define LEND_APERTURES   2u /* BAR 2 and BAR 4 */
 
-/* Why something was refused: which resource, how much there is, who holds it. */
+/* Why a call has failed: which resource was short, how much of it there is, who holds it. */
 struct lend_error {
-    int code; /* negative errno; 0: nothing is wrong */
+    int code; /* negative errno; 0: no failure */
     char text[192];
 };
-/* Fills in *error (NULL: nobody asks) and returns code. */
+/* Fills in *error, unless it is NULL, and returns `code`. */
 int lend_fail(struct lend_error *error, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-struct lend_entry { /* of a table of the chip */
+struct lend_entry { /* of a table of the NTB */
     uint64_t value; /* 0: free, or about to be */
     uint32_t refs;  /* 0: free */
     char owner[LEND_OWNER_BYTES];
@@ -43,60 +47,71 @@ struct lend_adapter {
     struct k_pci_dev *pci;
     unsigned index;  /* among the host's adapters */
     uint32_t node;   /* on the fabric */
-    unsigned n_cpus; /* outgoing requesters that are this host's root complexes: the first ones */
+    unsigned n_cpus; /* the first n_cpus outgoing requesters are this host's root complexes */
     struct lend_table window[LEND_APERTURES], outgoing, incoming;
     unsigned window_log2[LEND_APERTURES];
-    /* With an IOMMU: what requesters of other hosts may reach here. */
+    /* If the NTB is behind an IOMMU: the domain of all requesters that come in from the fabric. */
     struct k_iommu_domain *domain;
-    struct lend_ranges iova;
+    struct lend_ranges iova; /* of the domain */
 };
 
-/* Finds the tables, makes the domain, lets this host's CPUs out, switches both directions on. From
- * a thread. 0 or a negative errno with nothing left behind. */
+/* Reads the sizes of the tables, creates the IOMMU domain, enters this host's CPUs as outgoing
+ * requesters and enables both directions. 0; -ENODEV: no NTB answers; -ENOMEM: no IOMMU domain;
+ * -ENOSPC: fewer outgoing entries than CPUs. After an error nothing is left behind. */
 int lend_adapter_init(struct lend_adapter *adapter, struct k_pci_dev *pci, unsigned index,
                       struct lend_error *error);
-/* Switches it off. gone: it answers no more. */
+/* Disables both directions, waits until nothing is under way, and frees what the adapter holds.
+ * `gone`: it no longer answers, and is not touched. */
 void lend_adapter_release(struct lend_adapter *adapter, bool gone);
-/* The cable is there and trained. */
+/* True: a cable is plugged in and its link is trained. */
 bool lend_adapter_link_up(struct lend_adapter *adapter);
 
-/* Part of another node's address space in windows of this bridge. */
+/* ---- Windows --------------------------------------------------------------------------------- */
+
+/* A range of another node's addresses that windows of this NTB map. */
 struct lend_map {
-    unsigned aperture, first, n; /* n: 0, not mapped */
+    unsigned aperture, first, n; /* windows `first` .. `first` + n - 1; n = 0: not mapped */
     uint64_t address;            /* of the first byte, in this host's tree */
     uint64_t bytes;
 };
-/* fabric: the address on that node (NTB_FABRIC_REGISTERS set: its bridge's registers). limit: the
- * last byte must lie below (0: anywhere). 0; -EFBIG: larger than any aperture; -ENOSPC: no run of
- * free windows; -ERANGE: there is room, but not below the limit. */
+/* Maps bytes of the node from address `fabric` on (with NTB_FABRIC_REGISTERS set: its registers).
+ * limit: all of it must lie below this address of our tree; 0: no limit. 0: *map is valid until
+ * lend_unmap(). -EFBIG: larger than any aperture; -ENOSPC: not so many free windows in a row;
+ * -ERANGE: there are, but not below the limit. */
 int lend_map(struct lend_adapter *adapter, uint32_t node, uint64_t fabric, uint64_t bytes,
              uint64_t limit, const char *owner, struct lend_map *map, struct lend_error *error);
 void lend_unmap(struct lend_adapter *adapter, struct lend_map *map);
-/* What is mapped, by a CPU of this host; 4 or 8 bytes. */
+/* Loads or stores 4 or 8 bytes at an offset of the mapped range, by a CPU of this host. */
 uint64_t lend_map_read(struct lend_adapter *adapter, const struct lend_map *map, uint64_t offset,
                        unsigned bytes);
 void lend_map_write(struct lend_adapter *adapter, const struct lend_map *map, uint64_t offset,
                     unsigned bytes, uint64_t value);
+/* Windows in use, of both apertures. */
+unsigned lend_windows_used(const struct lend_adapter *adapter);
 
-/* A device of this host (all its functions) may send to the fabric: the index is its device number
- * there. -ENOSPC. */
+/* ---- Requesters ------------------------------------------------------------------------------ */
+
+/* Lets a device of this host (all its functions; `id` is the requester ID of one) send to the
+ * fabric. Returns the index of its entry, which is its device number on the fabric, or -ENOSPC. */
 int lend_outgoing_add(struct lend_adapter *adapter, uint16_t id, const char *owner,
                       struct lend_error *error);
-/* True: nobody else has it. */
+/* Undoes one lend_outgoing_add(). True: that was the last; the device cannot send any more. */
 bool lend_outgoing_remove(struct lend_adapter *adapter, unsigned index);
-/* A function on the fabric may come in. *id: what it appears as here. With an IOMMU it has the
- * addresses of what is exported and nothing else. 0, -ENOSPC, what k_iommu_attach() says. */
+/* Lets a function on the fabric send to this host. *id: its requester ID here. Behind an IOMMU it
+ * reaches what is exported and nothing else. 0, -ENOSPC, or an error of k_iommu_attach(). */
 int lend_incoming_add(struct lend_adapter *adapter, uint32_t node, unsigned device,
                       unsigned function, const char *owner, uint16_t *id, struct lend_error *error);
+/* Undoes one lend_incoming_add(). */
 void lend_incoming_remove(struct lend_adapter *adapter, uint16_t id);
 
-/* Memory or registers of this host, whole pages, for the fabric: *fabric is their address there,
- * aligned to the next power of two of bytes if there is an IOMMU (else it is host-physical). */
+/* ---- Exports --------------------------------------------------------------------------------- */
+
+/* Makes whole pages of memory or registers of this host reachable from the fabric. *fabric: their
+ * address there; behind an IOMMU it is aligned to the next power of two of `bytes`, else it is the
+ * host-physical address. 0, -ENOSPC, or an error of k_iommu_map(). */
 int lend_export(struct lend_adapter *adapter, uint64_t address, uint64_t bytes, uint64_t *fabric,
                 struct lend_error *error);
+/* Undoes it; both arguments as lend_export() had or returned them. */
 void lend_unexport(struct lend_adapter *adapter, uint64_t fabric, uint64_t bytes);
-
-/* Entries in use, without those of the adapter itself: for leak checks and messages. */
-unsigned lend_windows_used(const struct lend_adapter *adapter);
 
 #endif

@@ -1,14 +1,14 @@
 /*
- * Models: the borrower's side: what has to be there before the shadow device appears, and the ways
- *   in which a borrow ends.
- * Does not model: several borrowers of one device; devices without base addresses.
- * Timing: requests to the lender, table entries, the driver's probe().
- * Sources: Device Lending, section 5; SmartIO, 4.1 to 4.3.
+ * What it does: the borrower's side of a lease: takes what the shadow device needs before it
+ *   appears, and gives it back however the borrow ends. A device has one borrower, and at least one
+ *   base address.
+ * Follows: Device Lending, section 5; SmartIO, 4.1 to 4.3.
+ * Costs: requests to the lender, table entries, the driver's probe().
  *
- * Order. The range of DMA addresses is reserved first, so that the lender can map it in its reply
- * to MSG_OPEN; then the device gets an entry in our table of requesters, its registers windows. On
- * failure everything goes back in reverse; MSG_CLOSE comes before our own addresses are free, so
- * that the device cannot write to what belongs to another by then.
+ * Order. The range of DMA addresses is reserved first, so that the lender can map it while it
+ * serves MSG_OPEN; then the device becomes an incoming requester and its registers get windows. A
+ * failure undoes these steps in reverse. MSG_CLOSE precedes the release of our own addresses:
+ * otherwise the device could write to memory that has a new owner.
  */
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 
 #define STEP_PS (20 * K_US)
 
-/* ---- What it takes --------------------------------------------------------------------------- */
+/* ---- Resources ------------------------------------------------------------------------------- */
 
 static unsigned payload_of(struct k_pci_dev *ntb)
 {
@@ -29,7 +29,8 @@ static unsigned payload_of(struct k_pci_dev *ntb)
     return 128u << ((control & PCIE_DEVCTL_MPS_MASK) >> PCIE_DEVCTL_MPS_SHIFT);
 }
 
-/* Addresses for the device: a range of its own behind our IOMMU, or all memory. */
+/* Chooses the memory that the device may reach: a range of I/O virtual addresses of its own, or,
+ * without an IOMMU, all memory. */
 static int reserve_ranges(struct lend_borrow *b, struct lend_error *error)
 {
     struct lend_adapter *adapter = b->connection->adapter;
@@ -92,7 +93,7 @@ static int open_lease(struct lend_borrow *b, struct lend_error *error)
     return status == 0 ? map_bars(b, error) : status;
 }
 
-/* What the driver has left in the IOMMU: pieces of the largest pages first. */
+/* Unmaps what the driver has left in the IOMMU, in pieces of page sizes, largest first. */
 static void unmap_leftovers(struct lend_borrow *b)
 {
     static const uint64_t piece[] = { UINT64_C(1) << 30, UINT64_C(1) << 21, K_PAGE_BYTES };
@@ -101,11 +102,11 @@ static void unmap_leftovers(struct lend_borrow *b)
     k_warn(b->host->kernel, "%s: its driver left pages mapped", b->name);
     for (unsigned i = 0; i < sizeof piece / sizeof piece[0]; i++)
         for (uint64_t at = 0; at + piece[i] <= bytes; at += piece[i])
-            k_iommu_unmap(domain, base + at, piece[i]); /* mostly: nothing is there */
+            k_iommu_unmap(domain, base + at, piece[i]); /* fails where nothing is mapped */
     b->mapped_pages = 0;
 }
 
-/* Everything but the structure; the shadow device is not in the tree (any more). */
+/* Releases everything but the structure. The shadow device is not in the tree. */
 static void borrow_release(struct lend_borrow *b)
 {
     struct lend_connection *c = b->connection;
@@ -149,7 +150,8 @@ static void shadow_identify(struct lend_borrow *b)
     dev->ops = &lend_shadow_ops;
 }
 
-/* Who ends the borrow meanwhile waits for the driver's probe() to return. */
+/* Adds the shadow to our tree. A thread that ends the borrow meanwhile waits until probe() returns.
+ */
 static int shadow_add(struct lend_borrow *b, struct lend_error *error)
 {
     struct lend_host *host = b->host;
@@ -168,7 +170,7 @@ static int shadow_add(struct lend_borrow *b, struct lend_error *error)
     return status;
 }
 
-/* The lender's adapter that is nearest to the device. */
+/* Asks which adapter of the lender is nearest to the device. */
 static unsigned nearest_adapter(struct lend_connection *c, uint16_t id)
 {
     struct lend_info info;
@@ -180,7 +182,7 @@ static unsigned nearest_adapter(struct lend_connection *c, uint16_t id)
     }
 }
 
-/* A connection to the peer by the adapter that the device wants, if there is one. */
+/* Connects to the peer's adapter that is nearest to the device, if a path leads there. */
 static int connect_near(struct lend_host *host, uint32_t peer, uint16_t id,
                         struct lend_connection **c, struct lend_error *error)
 {
@@ -194,7 +196,7 @@ static int connect_near(struct lend_host *host, uint32_t peer, uint16_t id,
     if (wanted == (*c)->peer_adapter)
         return 0;
     if (lend_resolve(host, peer, wanted, &path, error) != 0 || path.peer_adapter != wanted)
-        return 0; /* the long way, then */
+        return 0; /* stay with the longer path */
     lend_connection_put(*c);
     return lend_connect(host, &path, c, error);
 }
@@ -248,7 +250,7 @@ int lend_borrow_vm(struct lend_host *host, uint32_t peer, uint16_t id, struct le
     if (status != 0)
         return status;
     struct lend_borrow *b = *borrow;
-    shadow_identify(b); /* what other devices of the guest are pointed at */
+    shadow_identify(b); /* peer-to-peer mappings of the guest's other devices refer to it */
     b->starting = true;
     b->next = host->borrows;
     host->borrows = b;
@@ -266,7 +268,8 @@ struct k_pci_dev *lend_borrow_device(const struct lend_borrow *b)
     return b->connection != NULL && !b->ending ? (struct k_pci_dev *)&b->dev : NULL;
 }
 
-/* One caller ends it; others wait until it has. gone: nothing of the device answers any more. */
+/* Ends the borrow; of several callers one does so and the others wait. gone: the device does not
+ * answer any more. */
 static void borrow_end(struct lend_borrow *b, bool gone)
 {
     struct lend_host *host = b->host;
@@ -313,7 +316,7 @@ void lend_borrows_free(struct lend_host *host)
     }
 }
 
-/* ---- When others end it ---------------------------------------------------------------------- */
+/* ---- Ended by the lender --------------------------------------------------------------------- */
 
 void lend_borrower_lost(struct lend_connection *c)
 {
@@ -337,14 +340,14 @@ int lend_serve_borrower(struct lend_connection *c, const void *body, size_t n,
     memcpy(&request, body, sizeof request);
     for (struct lend_borrow *b = c->host->borrows; b != NULL; b = b->next)
         if (b->connection == c && b->opened.lease == request.lease) {
-            /* Its driver's last words to the device need our server. */
+            /* Not in this thread: while the driver quiets the device it needs our server. */
             k_thread_new(c->host->kernel, "lend_reclaim", K_CPU_ANY, reclaimed, b);
             return 0;
         }
     return lend_fail(error, -ENOENT, "lease %u is over", request.lease);
 }
 
-/* ---- What others are asked ------------------------------------------------------------------- */
+/* ---- Inspection ------------------------------------------------------------------------------ */
 
 int lend_list(struct lend_host *host, uint32_t peer, unsigned i, struct lend_info *info,
               struct lend_error *error)

@@ -1,14 +1,15 @@
 /*
- * Models: who is there, and how to get to them: discovery from adapter to adapter, greetings
- * through scratchpads (which need no entry in anybody's table), connections. Does not model: routes
- * through other hosts; a change of the way while a connection is in use. Timing: register accesses
- * over the fabric; a greeting is answered by a thread of the peer. Sources: SmartIO, 2.2, 3.3;
- * docs/models/ntb.md.
+ * What it does: opens, finds and closes connections. A host introduces itself by a hello in the
+ *   peer's scratchpads, which are open to every node and need no table entry. There are no routes
+ *   through other hosts, and a connection in use keeps its path.
+ * Follows: SmartIO, 2.2, 3.3; docs/models/ntb.md.
+ * Costs: register accesses over the fabric; a thread of the peer answers a hello.
  *
- * Greetings. Who wants to connect prepares its own side (mailbox, windows, entries for the peer's
- * CPUs), writes a word into one of the peer's scratchpads, chosen by node number, and rings. The
- * peer clears it, prepares its side and answers with a word in the caller's scratchpad. Two that
- * use the same scratchpad at a time overwrite each other: who gets no answer tries again.
+ * Hellos. The caller prepares its side (mailbox, windows, entries for the peer's CPUs), writes a
+ * word into one of the peer's four hello scratchpads, chosen by its node number, and rings the
+ * doorbell. The peer clears the word, prepares its own side and answers in the caller's
+ * acknowledgement scratchpad. Two callers that use the same scratchpad at a time overwrite each
+ * other's word, so a caller that gets no answer writes it again.
  */
 #include "logic/lending/lending_internal.h"
 
@@ -56,7 +57,7 @@ static bool mailbox_take(struct lend_host *host, unsigned *box)
     return false;
 }
 
-/* Gives back what the connection holds on our side. */
+/* Releases what the connection holds on our side, and frees it. */
 static void tear_down(struct lend_connection *c)
 {
     struct lend_host *host = c->host;
@@ -76,7 +77,7 @@ static void tear_down(struct lend_connection *c)
     k_free(c);
 }
 
-/* Reads what the peer shows, opens windows to it, lets its CPUs in. */
+/* Opens windows to the peer, reads what it publishes, enters its CPUs as requesters. */
 static int set_up(struct lend_connection *c, struct lend_error *error)
 {
     struct lend_adapter *adapter = c->adapter;
@@ -143,7 +144,7 @@ static void hello_send(struct lend_connection *c, unsigned what)
     lend_map_write(c->adapter, &c->registers, NTB_FABRIC_DOORBELL, 4, 1u << DOORBELL_HELLO);
 }
 
-/* The peer's answer, or its own greeting, has made it UP; or it refused. */
+/* Waits until the peer has answered, or its own hello has brought the connection up. */
 static int await_answer(struct lend_connection *c, struct lend_error *error)
 {
     struct k_pci_dev *pci = c->adapter->pci;
@@ -169,7 +170,7 @@ static int await_answer(struct lend_connection *c, struct lend_error *error)
             k_sleep(c->host->kernel, ANSWER_LOOK);
         }
     }
-    return lend_fail(error, -ETIMEDOUT, "host %u (node %u) does not answer greetings", c->peer,
+    return lend_fail(error, -ETIMEDOUT, "host %u (node %u) does not answer hellos", c->peer,
                      c->node);
 }
 
@@ -178,9 +179,9 @@ int lend_connect(struct lend_host *host, const struct lend_path *path,
 {
     struct lend_adapter *adapter = &host->adapter[path->adapter];
     int status = 0;
-    lend_lock(host, &host->connect_lock); /* one answer at a time */
+    lend_lock(host, &host->connect_lock); /* PAD_ACK holds one answer at a time */
     struct lend_connection *c = connection_find(host, adapter, path->node);
-    while (c != NULL && c->state == CONNECTION_OPENING) { /* the peer has greeted us meanwhile */
+    while (c != NULL && c->state == CONNECTION_OPENING) { /* the peer's hello came first */
         k_sleep(host->kernel, ANSWER_LOOK);
         c = connection_find(host, adapter, path->node);
     }
@@ -221,7 +222,7 @@ struct lend_connection *lend_connection_next(struct lend_host *host, struct lend
     return next;
 }
 
-/* ---- Served ---------------------------------------------------------------------------------- */
+/* ---- Hellos of peers ------------------------------------------------------------------------- */
 
 static uint32_t pad_incarnation(struct lend_connection *c)
 {
@@ -233,7 +234,7 @@ static void answer(struct lend_connection *c, unsigned what)
     pad_write(c, PAD_ACK, HELLO(c->adapter->node, c->box, what));
 }
 
-/* Nobody is left who could be told why: a word through a window of its own. */
+/* There is no connection to refuse by: writes the word through a window of its own. */
 static void refuse(struct lend_adapter *adapter, uint32_t node)
 {
     struct lend_map map;
@@ -254,11 +255,11 @@ static void hello_received(struct lend_host *host, struct lend_adapter *adapter,
         return;
     }
     if (c != NULL && c->state == CONNECTION_UP && pad_incarnation(c) != c->incarnation) {
-        lend_peer_lost(c, "it has started anew");
+        lend_peer_lost(c, "it has restarted");
         c = connection_find(host, adapter, node);
     }
     if (c != NULL && (c->state == CONNECTION_LOST || !c->ready))
-        return; /* on its way out, or in: the peer tries again */
+        return; /* being closed, or opened: the peer tries again */
     if (c == NULL && connection_new(host, adapter, node, &c, NULL) != 0) {
         refuse(adapter, node);
         return;
@@ -305,11 +306,11 @@ void lend_connections_close(struct lend_host *host, bool all)
     while ((c = lend_connection_next(host, c)) != NULL)
         if (c->state == CONNECTION_UP && (all || c->users == 1)) {
             hello_send(c, HELLO_BYE);
-            c->state = CONNECTION_LOST; /* freed when the last user is gone */
+            c->state = CONNECTION_LOST; /* its last user frees it */
         }
 }
 
-/* ---- What others see of us ------------------------------------------------------------------- */
+/* ---- Publishing ------------------------------------------------------------------------------ */
 
 int lend_publish(struct lend_host *host, struct lend_error *error)
 {

@@ -1,18 +1,18 @@
 /*
- * Models: who is there, and how to get to them: from adapter to adapter, and from the switch at the
- *   end of the cable to all nodes that it knows a way to.
- * Does not model: routes through other hosts; changes of the fabric that nobody asks about.
- * Timing: a read over the fabric for each register, a write of the address table for each node.
- * Sources: SmartIO, 2.2, 3.3, 4.4; docs/models/ntb.md.
+ * What it does: finds other hosts and the paths to them: the node at the other end of each cable
+ *   and, behind a switch, every node that the switch has a route to. There are no routes through
+ *   other hosts; a change of the fabric is noticed at the next discovery only.
+ * Follows: SmartIO, 2.2, 3.3, 4.4; docs/models/ntb.md.
+ * Costs: a read over the fabric for each register, a write of the look-up table for each node.
  */
 #include <string.h>
 
 #include "logic/lending/lending_internal.h"
 
-#define NODES_TO_ASK 4096u /* that a switch may know a way to */
-#define UNKNOWN_MAX  64u   /* in a row, then there are no more */
+#define NODES_TO_ASK 4096u /* entries of a switch's routing table that are read */
+#define UNKNOWN_MAX  64u   /* so many nodes without a route in a row: there are no more */
 
-/* ---- What a node is -------------------------------------------------------------------------- */
+/* ---- Discovery ------------------------------------------------------------------------------- */
 
 static int map_registers(struct lend_adapter *adapter, uint32_t node, uint64_t bytes,
                          struct lend_map *map, struct lend_error *error)
@@ -20,14 +20,14 @@ static int map_registers(struct lend_adapter *adapter, uint32_t node, uint64_t b
     return lend_map(adapter, node, NTB_FABRIC_REGISTERS, bytes, 0, "discovery", map, error);
 }
 
-/* What a discovery finds; takes the place of what is known when it is complete. */
+/* Results of a discovery. They replace the known paths and switches when it is complete. */
 struct findings {
     struct lend_path *paths;
     struct lend_switch *switches;
     unsigned n_paths, n_switches;
 };
 
-/* Room for one more of n things; n is how many there are. */
+/* Makes room for one more element in an array of n. */
 static void *grow(void *array, unsigned n, size_t bytes)
 {
     if (n != 0 && (n & (n - 1)) != 0) /* full at 0, 1, 2, 4, ... */
@@ -39,7 +39,8 @@ static void *grow(void *array, unsigned n, size_t bytes)
     return grown;
 }
 
-/* Looks at one node; notes the way if a started host is there. Returns its identity register. */
+/* Looks at one node and records the path if it is an adapter of a started host. Returns the node's
+ * identity register. */
 static uint32_t look_at(struct lend_host *host, struct lend_adapter *adapter, uint32_t node,
                         struct findings *found)
 {
@@ -73,7 +74,7 @@ static uint32_t look_at(struct lend_host *host, struct lend_adapter *adapter, ui
     return id;
 }
 
-/* All nodes that the switch at the other end of the cable knows a way to. */
+/* Looks at all nodes that the switch at the other end of the cable has a route to. */
 static void look_behind(struct lend_host *host, struct lend_adapter *adapter,
                         struct findings *found)
 {
@@ -144,7 +145,7 @@ static unsigned free_windows(const struct lend_adapter *adapter)
     return adapter->window[0].n + adapter->window[1].n - lend_windows_used(adapter);
 }
 
-/* How many of the two adapters are those that are wanted. */
+/* How many of the path's two adapters are the preferred ones. */
 static unsigned nearness(const struct lend_path *path, unsigned own, unsigned peer_adapter)
 {
     return (path->adapter == own ? 1u : 0) + (path->peer_adapter == peer_adapter ? 1u : 0);
@@ -158,7 +159,8 @@ int lend_resolve_by(struct lend_host *host, uint32_t peer, unsigned own, unsigne
     unsigned n_down = 0;
     for (unsigned i = 0; i < host->n_adapters; i++)
         up[i] = lend_adapter_link_up(&host->adapter[i]);
-    for (unsigned i = 0; i < host->n_paths; i++) { /* from here on nothing is charged */
+    /* Takes no simulated time, so nothing changes meanwhile. */
+    for (unsigned i = 0; i < host->n_paths; i++) {
         const struct lend_path *p = &host->paths[i];
         const struct lend_adapter *adapter = &host->adapter[p->adapter];
         if (p->peer != peer)
@@ -175,7 +177,7 @@ int lend_resolve_by(struct lend_host *host, uint32_t peer, unsigned own, unsigne
             best = p;
     }
     if (best == NULL)
-        return lend_fail(error, -EHOSTUNREACH, "%s: no way to host %u (%u ways known, %u down)",
+        return lend_fail(error, -EHOSTUNREACH, "%s: no path to host %u (%u paths known, %u down)",
                          host->options.name, peer, host->n_paths, n_down);
     *path = *best;
     return 0;

@@ -1,14 +1,14 @@
 /*
- * Models: what a lender does to the configuration space of a device that it lends: silence, payload
- *   size, reset, and what of it a borrower may not write.
- * Does not model: bus reset of devices without function-level reset.
- * Timing: configuration accesses; 100 ms after a function-level reset.
- * Sources: PCI Local Bus 3.0, chapter 6; PCI Express Base 3.1, 6.6.2 (reset), 7.8.
+ * What it does: the lender's changes to a leased device's configuration space: it quiets the
+ *   device, sets its payload size, resets it, and filters what a borrower may write. It does not
+ *   reset the bus of devices that have no function-level reset.
+ * Follows: PCI Local Bus 3.0, chapter 6; PCI Express Base 3.1, 6.6.2 (reset), 7.8.
+ * Costs: configuration accesses; 100 ms after a function-level reset.
  */
 #include "hw/pci_regs.h"
 #include "logic/lending/lending_internal.h"
 
-#define FLR_PS (100 * K_MS) /* it may not be accessed so long */
+#define FLR_PS (100 * K_MS) /* no access for so long after a reset */
 
 /* ---- Devices --------------------------------------------------------------------------------- */
 
@@ -18,8 +18,7 @@ static void config_update(struct k_pci_dev *dev, unsigned offset, uint32_t clear
     k_config_write(dev, offset, 2, (value & ~clear) | set);
 }
 
-/* It sends nothing any more: neither data nor interrupts. Its answer to the last read comes behind
- * what it had sent before. */
+/* The completion of the last read arrives after everything that the device has sent. */
 void lend_device_quiet(struct lend_device *d)
 {
     config_update(d->pci, PCI_COMMAND, PCI_COMMAND_BUS_MASTER,
@@ -31,7 +30,7 @@ void lend_device_quiet(struct lend_device *d)
     k_config_read(d->pci, PCI_COMMAND, 2);
 }
 
-/* What firmware had written into the header is written again. */
+/* Writes the base addresses again that firmware had assigned. */
 static void header_restore(struct lend_device *d)
 {
     for (unsigned i = 0; i < K_PCI_BARS; i++) {
@@ -56,8 +55,6 @@ static void reset_body(void *arg)
     d->resetting = false;
 }
 
-/* The device may send no payload that the borrower's tree does not take, and the other way round.
- */
 int lend_device_payload(struct lend_device *d, unsigned borrower_mps, struct lend_error *error)
 {
     if (d->pcie_cap == 0)
@@ -77,7 +74,6 @@ int lend_device_payload(struct lend_device *d, unsigned borrower_mps, struct len
     return 0;
 }
 
-/* What a borrower may not write: the device's place in the lender's tree. True: drop it. */
 bool lend_device_filter(const struct lend_device *d, unsigned offset, unsigned bytes,
                         uint32_t *value)
 {
@@ -105,6 +101,6 @@ void lend_device_restore(struct lend_device *d, bool forced)
                   d->device_control & PCIE_DEVCTL_MPS_MASK);
     if (!forced || (k_config_read(d->pci, d->pcie_cap + PCIE_DEVCAP, 4) & PCIE_DEVCAP_FLR) == 0)
         return;
-    d->resetting = true; /* nobody waits for it */
+    d->resetting = true; /* the caller does not wait */
     k_thread_new(d->host->kernel, "lend_reset", K_CPU_ANY, reset_body, d);
 }

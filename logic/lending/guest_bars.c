@@ -1,8 +1,7 @@
 /*
- * Models: type-0 base address registers: the size in the bits that stay zero, flags that stay.
- * Does not model: I/O space, expansion ROMs.
- * Timing: none.
- * Sources: PCI Local Bus 3.0, 6.2.5.1.
+ * What it does: type-0 base address registers: the low bits, which tell the size, read as zero;
+ *   flags keep their value. There is neither I/O space nor an expansion ROM.
+ * Follows: PCI Local Bus 3.0, 6.2.5.1.
  */
 #include "logic/lending/guest_bars.h"
 

@@ -1,8 +1,7 @@
 /*
- * Models: the life of a host's part in device lending: options, adapters, interrupts, threads.
- * Does not model: adapters that come or go while it runs.
- * Timing: none of its own.
- * Sources: docs/models/lending.md.
+ * What it does: options, adapters, doorbell interrupts and threads of a host, from lend_host_new()
+ *   to lend_host_free(). Adapters do not come or go while the host runs.
+ * Follows: docs/models/lending.md.
  */
 #include <string.h>
 
@@ -21,7 +20,7 @@ const struct lend_options lend_options_default = {
     .reclaim_ps = 10 * K_MS,
 };
 
-/* ---- Doorbells ----------------------------------------------------------------------------------- */
+/* ---- Doorbells ------------------------------------------------------------------------------- */
 
 /* Hard interrupt. */
 static void doorbell_raised(void *arg)
@@ -30,8 +29,8 @@ static void doorbell_raised(void *arg)
     struct lend_host *host = doorbell->host;
     if (host->dead)
         return;
-    if (doorbell->number <
-        N_DOORBELLS) /* it may ring again from here on: what we look for is there */
+    /* Cleared before anybody looks, so that no later ring is missed. */
+    if (doorbell->number < N_DOORBELLS)
         k_writel(doorbell->adapter->pci, 0, NTB_REG_DOORBELL, 1u << doorbell->number);
     if (doorbell->number == DOORBELL_EVENT) {
         lend_events(host, doorbell->adapter);
@@ -93,7 +92,7 @@ static int adapter_probe(struct k_pci_dev *pci, void *context)
 
 static void adapter_remove(struct k_pci_dev *pci, bool gone)
 {
-    /* The kernel takes its drivers down after us. */
+    /* lend_host_free() releases the adapter. */
     (void)pci;
     (void)gone;
 }
@@ -120,7 +119,7 @@ struct lend_host *lend_host_new(struct kernel *kernel, const struct lend_options
 {
     if (!options_good(options))
         return NULL;
-    /* Aligned to its size: it takes as few windows of its peers as can be. */
+    /* Aligned to its size, so that it takes as few windows of a peer as possible. */
     struct kaddr pool = k_alloc(kernel, options->pool_node, options->pool_bytes,
                                 options->pool_bytes);
     if (pool.v == 0)
@@ -154,7 +153,7 @@ const struct k_pci_driver *lend_lender_driver(const struct lend_host *host)
 int lend_start(struct lend_host *host, struct lend_error *error)
 {
     if (host->n_adapters == 0)
-        return lend_fail(error, -ENODEV, "%s: no bridge", host->options.name);
+        return lend_fail(error, -ENODEV, "%s: no adapter", host->options.name);
     int status = lend_publish(host, error);
     for (unsigned i = 0; status == 0 && i < host->n_adapters; i++)
         if ((status = doorbells_request(host, &host->adapter[i])) != 0)

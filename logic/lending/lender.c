@@ -1,11 +1,10 @@
 /*
- * Models: the lender's side: it is the driver of the devices that it lends; a domain of the IOMMU
- *   per lease, windows to the borrower's memory and interrupt addresses, registers exported; forced
- *   return; reset.
- * Does not model: legacy interrupts of lent devices, bus reset of devices without function-level
- *   reset, quotas.
- * Timing: configuration accesses, table writes and IOMMU calls as they come.
- * Sources: Device Lending, section 5; SmartIO, 4.1 to 4.3; PCI Express Base 3.1, 6.6.2 .
+ * What it does: the lender's side of a lease. It is the driver of the devices that it lends. A
+ *   lease has an IOMMU domain for the device, windows to the borrower's memory and interrupt
+ *   addresses, and exports of the device's registers; a lender ends it by force if need be. Legacy
+ *   interrupts are not forwarded, and there are no quotas.
+ * Follows: Device Lending, section 5; SmartIO, 4.1 to 4.3; PCI Express Base 3.1, 6.6.2.
+ * Costs: configuration accesses, table writes and IOMMU calls as they come.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,8 +12,8 @@
 #include "hw/pci_regs.h"
 #include "logic/lending/lending_internal.h"
 
-/* Addresses of a lent device behind the IOMMU: below 4 GiB as far as they go, for devices that
- * reach no further, beside what firmware gives to registers and interrupts. */
+/* I/O virtual addresses of a leased device: first fit, so below 4 GiB as long as there is room, for
+ * devices that reach no further; the hole is what firmware gives to registers and interrupts. */
 #define IOVA_FIRST      UINT64_C(0x00100000)
 #define IOVA_HOLE       UINT64_C(0xe0000000)
 #define IOVA_HOLE_BYTES UINT64_C(0x20000000)
@@ -26,7 +25,7 @@
 static int lender_probe(struct k_pci_dev *pci, void *context)
 {
     struct lend_host *host = context;
-    if (pci->ops == &lend_shadow_ops || /* what is borrowed is not lent on */
+    if (pci->ops == &lend_shadow_ops || /* a borrowed device is not lent on */
         (host->options.want != NULL && !host->options.want(pci, host->options.context)))
         return -ENODEV;
     struct lend_device *d = k_zalloc(sizeof *d);
@@ -86,9 +85,9 @@ void lend_devices_free(struct lend_host *host)
     }
 }
 
-/* ---- A lend's resources ---------------------------------------------------------------------- */
+/* ---- Resources of a lease -------------------------------------------------------------------- */
 
-/* In the reverse order of their making, whatever of them there is. The device is quiet. */
+/* Releases what the lease holds so far, in reverse order, and frees it. The device is quiet. */
 static void lease_release(struct lend_lease *lease)
 {
     struct lend_adapter *adapter = lease->connection->adapter;
@@ -122,7 +121,7 @@ static int open_windows(struct lend_lease *lease, const struct msg_open *request
     const unsigned bits = lease->device->dma_bits;
     const uint64_t limit = translated || bits >= 64 ? 0 : UINT64_C(1) << bits;
     const char *name = lease->device->name;
-    if (lease->for_vm) /* interrupts end here, memory comes later */
+    if (lease->for_vm) /* the lender takes its interrupts; MSG_VM_MAP adds memory */
         return 0;
     int status = lend_map(c->adapter, c->node, MSI_BASE, MSI_BYTES, limit, name, &lease->msi,
                           error);
@@ -207,7 +206,7 @@ static int map_windows(struct lend_lease *lease, struct lend_error *error)
     const uint64_t end = bits >= 39 ? IOVA_END : UINT64_C(1) << bits;
     if (lease->domain == NULL)
         return 0;
-    if (lease->for_vm) { /* all addresses are the guest's, but for those of interrupts */
+    if (lease->for_vm) { /* guest-physical addresses, but those of interrupts */
         lend_ranges_init(&lease->iova, 0, end);
         if (end > MSI_BASE)
             lend_ranges_take_at(&lease->iova, MSI_BASE, MSI_BYTES);
@@ -225,7 +224,7 @@ static int map_windows(struct lend_lease *lease, struct lend_error *error)
     return status;
 }
 
-/* A domain that holds nothing but the device. */
+/* Puts the device into an IOMMU domain of its own, if this host has an IOMMU. */
 static int isolate(struct lend_lease *lease, struct lend_error *error)
 {
     const struct k_pci_dev *pci = lease->device->pci;
@@ -365,7 +364,7 @@ static int serve_open(struct lend_connection *c, const struct msg_open *request,
     return 0;
 }
 
-/* The end of a lend. forced: the borrower did not let go of the device itself. */
+/* Ends a lease. forced: the borrower has not closed it. */
 static void lease_close(struct lend_lease *lease, bool forced)
 {
     struct lend_device *d = lease->device;

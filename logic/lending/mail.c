@@ -1,17 +1,17 @@
 /*
- * Models: requests and replies between two hosts: bytes that one writes into the other's memory
- *   through a window, then a doorbell; a server thread; signs of life.
- * Does not model: several requests of a pair of hosts at a time; polling instead of interrupts.
- * Timing: 8 bytes a store to the window; the doorbell's interrupt wakes the thread of the other
- *   side. Two interrupts and two wake-ups a request.
- * Sources: none; the paper says no more than that the modules communicate.
+ * What it does: requests and replies between two hosts, and heartbeats. A host writes a message
+ *   into the peer's memory through a window and rings a doorbell; a server thread answers. A pair
+ *   of hosts has one request under way in each direction; nobody polls instead of taking
+ *   interrupts.
+ * Follows: our own protocol; the papers only say that the modules of two hosts communicate.
+ * Costs: a store to the window for every 8 bytes. A request takes two interrupts and two wake-ups.
  */
 #include "logic/lending/lending_internal.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define WAIT_STEP (50 * K_US) /* a wake-up may come before we wait for it */
+#define WAIT_STEP (50 * K_US) /* the wake-up may come before the wait */
 
 struct message {
     struct lend_header head;
@@ -23,7 +23,7 @@ struct kaddr lend_mailbox(const struct lend_host *host, unsigned box, unsigned o
     return kaddr_add(host->pool, (uint64_t)box * LEND_MAILBOX_BYTES + offset);
 }
 
-/* Into the peer's mailbox for us; the first word last, then the bell. */
+/* Writes into the peer's mailbox for us, the first word last, and rings the doorbell. */
 static void send(struct lend_connection *c, unsigned box_offset, struct message *message,
                  unsigned doorbell)
 {
@@ -46,9 +46,9 @@ static void load(struct lend_host *host, unsigned box, unsigned box_offset, stru
     k_load(host->kernel, kaddr_add(at, sizeof message->head), message->body, message->head.bytes);
 }
 
-/* ---- Asking ---------------------------------------------------------------------------------- */
+/* ---- Requests -------------------------------------------------------------------------------- */
 
-static uint32_t sequence_there(struct lend_connection *c)
+static uint32_t reply_sequence(struct lend_connection *c)
 {
     uint32_t sequence;
     k_peek(c->host->kernel, lend_mailbox(c->host, c->box, BOX_REPLY), &sequence, sizeof sequence);
@@ -59,7 +59,7 @@ static int await_reply(struct lend_connection *c, struct lend_error *error)
 {
     struct kernel *kernel = c->host->kernel;
     const uint64_t until_ps = k_now_ps(kernel) + c->host->options.timeout_ps;
-    while (sequence_there(c) != c->sequence) {
+    while (reply_sequence(c) != c->sequence) {
         const uint64_t now_ps = k_now_ps(kernel);
         if (c->state != CONNECTION_UP)
             return lend_fail(error, -ECONNRESET, "host %u (node %u) was lost", c->peer, c->node);
@@ -104,7 +104,7 @@ int lend_call(struct lend_connection *c, unsigned type, const void *request, siz
     return message.head.status;
 }
 
-/* ---- Answering ------------------------------------------------------------------------------- */
+/* ---- Replies --------------------------------------------------------------------------------- */
 
 static int dispatch(struct lend_connection *c, const struct message *request, uint8_t *body,
                     size_t *bytes, struct lend_error *error)
@@ -165,7 +165,7 @@ static void serve_all(struct lend_host *host)
 
 /* ---- Threads --------------------------------------------------------------------------------- */
 
-/* The cable of an adapter was pulled, or is back. */
+/* A link went down or came up: peers behind links that are down are lost. */
 static void link_changed(struct lend_host *host)
 {
     for (unsigned i = 0; i < host->n_adapters; i++) {
@@ -176,7 +176,7 @@ static void link_changed(struct lend_host *host)
         struct lend_connection *c = NULL;
         while ((c = lend_connection_next(host, c)) != NULL)
             if (c->adapter == adapter)
-                lend_peer_lost(c, "the cable is out");
+                lend_peer_lost(c, "the link is down");
     }
 }
 
@@ -201,7 +201,7 @@ void lend_server(void *arg)
     k_wake(host->kernel, &host->stopped);
 }
 
-/* One sign of life to the peer; one of its looked for. */
+/* Sends a heartbeat to the peer, and checks that the peer's counter still changes. */
 static void heartbeat(struct lend_connection *c)
 {
     struct lend_host *host = c->host;
@@ -213,7 +213,7 @@ static void heartbeat(struct lend_connection *c)
         c->heartbeat_seen = heard;
         c->heartbeat_seen_ps = k_now_ps(host->kernel);
     } else if (k_now_ps(host->kernel) - c->heartbeat_seen_ps > host->options.timeout_ps) {
-        lend_peer_lost(c, "no sign of life");
+        lend_peer_lost(c, "no heartbeat");
     }
 }
 

@@ -1,18 +1,19 @@
 /*
- * Models: SmartIO's pass-through of remote devices: borrowed when the machine is reset, without
- *   being injected here; the guest's memory, whose layout nobody tells, probed from where low and
- *   high memory begin on an x86 machine when the guest enables DMA (Bus Master), pinned, made
- *   contiguous by our IOMMU in a range of I/O virtual addresses for each, and mapped by the lender
- *   at guest-physical addresses; base addresses captured from the guest's configuration writes and
- *   mapped, once the guest lets the device answer there, for the guest's other borrowed devices;
- *   interrupts handled at the lender, whose message here signals an eventfd.
- * Does not model: MSI and legacy interrupts; memory that the guest gets later; local devices of the
- *   guest as targets or sources of its borrowed ones; quotas.
- * Timing: a pin and a mapping for each page of 2 MiB, one request to the lender for each window;
- *   nothing while the device works.
- * Sources: SmartIO, section 5.
+ * What it does: SmartIO's pass-through of borrowed devices.
+ *   - It borrows the device when the guest is reset, without adding it to this host's tree.
+ *   - When the guest enables DMA (Bus Master) it probes the guest's memory, whose layout nobody
+ *     tells, from where low and high memory begin on an x86 machine; pins it; makes each of the two
+ *     ranges contiguous in our IOMMU; and has the lender map them at guest-physical addresses.
+ *   - It captures base addresses from the guest's configuration writes and, once the guest enables
+ *     the device's memory space, maps them for the guest's other borrowed devices.
+ *   - The lender handles the device's interrupts; its message signals an eventfd here.
+ *   It leaves out MSI and legacy interrupts, memory that the guest gets later, and the guest's
+ *   local devices as targets or sources of its borrowed ones.
+ * Follows: SmartIO, section 5.
+ * Costs: a pin and a mapping for each page of 2 MiB, one request to the lender for each range; none
+ *   while the device works.
  *
- * Order. Our IOMMU has the pages before the lender shows them, and until it has hidden them.
+ * Order. The lender maps pages only while our IOMMU maps them, too.
  */
 #include "logic/lending/mdev.h"
 
@@ -24,7 +25,7 @@
 #include "logic/lending/lending_internal.h"
 
 #define LOW_BASE  UINT64_C(0)
-#define LOW_END   UINT64_C(0xfee00000) /* interrupts: no memory beyond */
+#define LOW_END   UINT64_C(0xfee00000) /* MSI addresses: no memory beyond */
 #define HIGH_BASE UINT64_C(0x100000000)
 #define HIGH_END  (UINT64_C(1) << 39)
 #define N_WINDOWS 2u
@@ -32,14 +33,14 @@
 #define VECTORS   256u
 
 struct mdev_window {
-    uint64_t guest, bytes; /* probed and pinned */
-    uint64_t fabric;       /* of ours; taken_bytes of them */
+    uint64_t guest, bytes; /* guest-physical; probed and pinned */
+    uint64_t fabric;       /* I/O virtual addresses of our adapter, taken_bytes of them */
     uint64_t taken_bytes;
     uint64_t mapped_bytes;
 };
 
-/* The memory of a guest, as one of our adapters shows it to the fabric: once for all of the guest's
- * devices behind that adapter, whose lenders share windows where they can. */
+/* The memory of a guest as one of our adapters exports it: once for all devices of the guest behind
+ * that adapter, whose lenders share windows where they can. */
 struct mdev_memory {
     struct mdev_memory *next;
     struct k_vm *vm;
@@ -48,7 +49,7 @@ struct mdev_memory {
     unsigned n_users;
 };
 
-/* A base address of one device that another reaches. */
+/* A base address of one device that another device reaches. */
 struct mdev_peer {
     struct mdev_peer *next;
     struct lend_mdev *source, *target;
@@ -62,14 +63,14 @@ struct lend_mdev {
     uint16_t id;
     struct k_vm_function fn;
     char name[2 * LEND_NAME_BYTES];
-    struct k_vm *vm;            /* NULL: nobody has it */
-    struct lend_borrow *borrow; /* NULL: not borrowed, or it is over */
+    struct k_vm *vm;            /* NULL: no guest has the device */
+    struct lend_borrow *borrow; /* NULL: not borrowed, or the borrow has ended */
     struct lend_adapter *adapter;
     struct guest_bars bars;
     bool registers_mapped;
-    struct mdev_memory *memory; /* NULL: it does not see any */
+    struct mdev_memory *memory; /* that the device reaches; NULL: none */
     struct mdev_peer *peers;    /* of which it is the source */
-    uint8_t event[VECTORS];     /* number + 1; 0: none */
+    uint8_t event[VECTORS];     /* index in the connection's events + 1; 0: none */
     struct lend_error error;
 };
 
@@ -80,7 +81,7 @@ static struct lend_mdev *mdev_of(struct k_vm_function *fn)
 
 /* ---- The guest's memory ---------------------------------------------------------------------- */
 
-/* From where memory is known to begin, as far as it resolves. */
+/* Pins the guest's memory from `from` on, as far as its addresses resolve. */
 static void probe(struct k_vm *vm, struct mdev_window *w, uint64_t from, uint64_t end)
 {
     uint64_t page, bytes;
@@ -104,7 +105,7 @@ static void window_release(struct mdev_memory *memory, struct mdev_window *w)
     *w = (struct mdev_window){ .bytes = 0 };
 }
 
-/* Our pages, wherever they are, in one range for the fabric. */
+/* Maps the window's pages, which are scattered in our memory, at one range of the fabric. */
 static int window_map(struct lend_mdev *m, struct mdev_memory *memory, struct mdev_window *w)
 {
     struct lend_ranges *iova = &memory->adapter->iova;
@@ -179,7 +180,7 @@ static int memory_get(struct lend_mdev *m, struct mdev_memory **result)
     return 0;
 }
 
-/* What the device sees. */
+/* Has the lender map a window for the device. */
 static int lender_map_window(struct lend_mdev *m, const struct mdev_window *w)
 {
     const struct msg_vm_map request = { .lease = m->borrow->opened.lease,
@@ -199,7 +200,7 @@ static void memory_unmap(struct lend_mdev *m)
     lend_call(b->connection, MSG_VM_UNMAP, &request, sizeof request, NULL, 0, NULL);
 }
 
-/* The device does not see it any more. */
+/* The lender has unmapped the memory. */
 static void memory_drop(struct lend_mdev *m)
 {
     if (m->memory != NULL)
@@ -212,8 +213,9 @@ static int memory_map(struct lend_mdev *m)
     if (m->borrow->connection == NULL)
         return lend_fail(&m->error, -ECONNRESET, "%s has been taken back", m->name);
     if (m->adapter->domain == NULL)
-        return lend_fail(&m->error, -EOPNOTSUPP, "%s: no IOMMU here: the memory of %s is in pieces",
-                         m->name, k_vm_name(m->vm));
+        return lend_fail(&m->error, -EOPNOTSUPP,
+                         "%s: no IOMMU here: the memory of %s is not contiguous", m->name,
+                         k_vm_name(m->vm));
     int status = memory_get(m, &m->memory);
     for (unsigned i = 0; status == 0 && i < N_WINDOWS; i++)
         if (m->memory->window[i].bytes != 0)
@@ -276,7 +278,7 @@ static void registers_unmap(struct lend_mdev *m)
         }
 }
 
-/* The guest lets the device answer where it has put its base addresses. */
+/* The guest has enabled the device's memory space: its base addresses are final. */
 static void registers_map(struct lend_mdev *m)
 {
     m->registers_mapped = true;
@@ -373,7 +375,7 @@ static int fn_open(struct k_vm_function *fn, struct k_vm *vm)
     return 0;
 }
 
-/* Nothing of the guest is to be seen at the device, nothing of the device by others. */
+/* Ends the device's DMA and unmaps the guest's memory, and its registers for other devices. */
 static void stop(struct lend_mdev *m)
 {
     registers_unmap(m);
@@ -444,7 +446,8 @@ static uint32_t fn_config_read(struct k_vm_function *fn, unsigned offset, unsign
     return m->borrow != NULL ? k_config_read(&m->borrow->dev, offset, bytes) : UINT32_MAX;
 }
 
-/* DMA is to be enabled: what the device shall reach has to be there. */
+/* Maps the guest's memory before DMA is enabled; if that fails, DMA stays disabled. Returns the
+ * value to write. */
 static uint32_t command_write(struct lend_mdev *m, uint32_t value)
 {
     lend_lock(m->host, &m->host->mdev_lock);

@@ -1,10 +1,11 @@
 /*
- * Models: the lender of a device that a guest of another host has: the guest's memory shown to the
- *   device at guest-physical addresses, in windows of its own; the device's interrupts, handled
- * here and passed on as a word in the borrower's mailbox and a doorbell. Does not model: legacy
- * interrupts; interrupts mapped over the bridge to the guest's host. Timing: entries of windows,
- * IOMMU calls; an interrupt is that of the device here, two posted writes over the fabric, and that
- * of the doorbell there. Sources: SmartIO, 5.2, 5.4.
+ * What it does: the lender's side of a device that a guest of the borrower uses: maps the guest's
+ *   memory at guest-physical addresses, in windows of its own; forwards the device's interrupts by
+ *   a counter in the borrower's mailbox and a doorbell. It neither forwards legacy interrupts nor
+ *   maps interrupts straight to the guest's host.
+ * Follows: SmartIO, 5.2, 5.4.
+ * Costs: window entries and IOMMU calls. An interrupt costs the device's own here, two posted
+ *   writes over the fabric, and the doorbell's there.
  */
 #include <string.h>
 
@@ -49,7 +50,7 @@ static void unmap_all(struct lend_lease *lease)
 
 /* ---- Interrupts ------------------------------------------------------------------------------ */
 
-/* Hard interrupt. The device's data went the same way before. */
+/* Hard interrupt. The device's data took the same path before, so they arrive first. */
 static void device_interrupt(void *arg)
 {
     struct lend_irq *irq = arg;
@@ -99,7 +100,7 @@ static int serve_irq(struct lend_lease *lease, const struct msg_vm_irq *request,
     return 0;
 }
 
-/* ---- Requests, the end ----------------------------------------------------------------------- */
+/* ---- Requests -------------------------------------------------------------------------------- */
 
 int lend_serve_vm(struct lend_connection *c, unsigned type, const void *body, size_t n,
                   struct lend_error *error)

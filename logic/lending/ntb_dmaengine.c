@@ -1,10 +1,10 @@
 /*
- * Models: the driver of a bridge's DMA engine: rings of descriptors, cookies, completion by
- *   interrupt or by looking at the descriptors; entries for its requester on both sides.
- * Does not model: callbacks, scatter lists, recovery of a channel that does not answer.
- * Timing: a copy is one line of the ring, the work of queueing it, a register write; a completion
- *   is a load of the line that the chip has written, by interrupt with a wake-up before it.
- * Sources: Linux 5.6 drivers/dma/plx_dma.c, Documentation/driver-api/dmaengine/client.rst.
+ * What it does: drives an adapter's DMA engine: descriptor rings, cookies, completion by interrupt
+ *   or by polling descriptors; enters the engine as requester on both sides. It has no callbacks,
+ *   no scatter lists and no recovery of a channel that does not answer.
+ * Follows: Linux 5.6 drivers/dma/plx_dma.c, Documentation/driver-api/dmaengine/client.rst.
+ * Costs: a copy: one line of the ring, the work of queueing it, a register write. A completion: a
+ *   load of the line that the chip has written, after an interrupt and a wake-up if it notifies.
  */
 #include "logic/lending/ntb_dmaengine.h"
 
@@ -26,11 +26,11 @@ struct lend_dma_channel {
     unsigned number;
     struct kaddr ring;
     uint64_t ring_dma;
-    uint64_t head, tail; /* submitted; known to be done. Cookies are head after submission. */
-    uint64_t heard;      /* the highest cookie that was asked for and done */
-    uint64_t last_bad;   /* of the last that failed; 0: none has */
-    bool *bad;           /* by slot: it failed, and nobody has heard */
-    uint32_t control;    /* what is kept of the control register */
+    uint64_t head, tail; /* copies submitted; known to be done. A cookie is head after submission */
+    uint64_t heard;      /* the highest cookie reported as done */
+    uint64_t last_bad;   /* cookie of the last failure; 0: none */
+    bool *bad;           /* by slot: failed, and not reported yet */
+    uint32_t control;    /* bits of the control register to keep */
     struct k_irq *irq;
     uint64_t interrupts;
     struct k_wait_queue wait;
@@ -42,10 +42,10 @@ struct lend_dma {
     struct lend_dma_options options;
     struct k_pci_driver driver;
     struct k_pci_dev *pci; /* NULL: none */
-    uint16_t function;     /* of its device; the last that there was */
+    uint16_t function;     /* number of the engine's function; kept after it has gone */
     unsigned n_channels;
     struct lend_dma_channel channel[NTB_DMA_CHANNELS_MAX];
-    int outgoing; /* index of the bridge's entry for it, or NO_ENTRY */
+    int outgoing; /* the engine's entry in the adapter, or NO_ENTRY */
     unsigned n_segments;
 };
 
@@ -82,7 +82,7 @@ static int channel_open(struct lend_dma *dma, unsigned number)
         k_dma_free(&dma->pci->device, dma->options.ring * DESC_BYTES, c->ring, c->ring_dma);
         return status;
     }
-    if (c->bad == NULL) /* kept to the end: threads may look while the engine goes */
+    if (c->bad == NULL) /* kept until lend_dma_free(): threads may poll while the engine goes */
         c->bad = k_zalloc(dma->options.ring * sizeof c->bad[0]);
     write_reg(c, NTB_DMA_RING_LOW, (uint32_t)c->ring_dma);
     write_reg(c, NTB_DMA_RING_HIGH, (uint32_t)(c->ring_dma >> 32));
@@ -205,7 +205,7 @@ unsigned lend_dma_channels(const struct lend_dma *dma)
     return dma->n_channels;
 }
 
-/* ---- Entries --------------------------------------------------------------------------------- */
+/* ---- Requester entries ----------------------------------------------------------------------- */
 
 static int ask_peer(const struct lend_dma *dma, struct lend_remote *remote, uint32_t allow,
                     struct lend_error *error)
@@ -249,7 +249,7 @@ int lend_dma_allow(struct lend_dma *dma, struct lend_remote *remote, struct lend
 
 void lend_dma_revoke(struct lend_dma *dma, struct lend_remote *remote)
 {
-    ask_peer(dma, remote, 0, NULL); /* a peer that is gone has forgotten us */
+    ask_peer(dma, remote, 0, NULL); /* fails if the peer is lost, which has then no entry for us */
     dma->n_segments--;
     entry_put(dma);
 }
@@ -303,7 +303,7 @@ int64_t lend_dma_submit(struct lend_dma *dma, unsigned channel, uint64_t source,
         .destination_high = (uint16_t)(destination >> 32),
     };
     k_compute(dma->kernel, k_costs(dma->kernel)->work_cycles);
-    /* The word that makes it valid comes last: the chip may be looking already. */
+    /* The word that makes it valid comes last: the engine may be reading already. */
     struct kaddr at = slot(c, c->head);
     k_store(dma->kernel, kaddr_add(at, 4), (const uint8_t *)&d + 4, sizeof d - 4);
     k_store(dma->kernel, at, &d.flags_bytes, 4);
@@ -322,7 +322,7 @@ static bool *bad_at(const struct lend_dma_channel *c, uint64_t cookie)
     return &c->bad[(cookie - 1) & (c->dma->options.ring - 1)];
 }
 
-/* Looks at what the chip may have written back. */
+/* Loads the descriptors that the engine may have written back. */
 static void reap(struct lend_dma_channel *c)
 {
     bool failed = false;
@@ -336,11 +336,12 @@ static void reap(struct lend_dma_channel *c)
         failed = failed || bad;
         c->last_bad = bad ? c->tail : c->last_bad;
     }
-    if (failed && c->tail != c->head) /* it rests at the next one */
+    if (failed && c->tail != c->head) /* a failure stops the engine before the next descriptor */
         lend_dma_issue(c->dma, c->number);
 }
 
-/* Slots that are no longer this cookie's or those before it are not looked at. */
+/* Result of the cookie and of earlier ones that nobody has asked for, but for those whose slots the
+ * ring has reused. */
 static int result(struct lend_dma_channel *c, int64_t cookie)
 {
     const uint64_t last = (uint64_t)cookie, ring = c->dma->options.ring;

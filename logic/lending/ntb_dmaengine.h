@@ -1,7 +1,7 @@
 /*
- * The driver of a bridge's DMA engine (data sheet: ntb_regs.h, function 1): copies between addresses
- * of this host's tree, those in windows to other hosts included, without a CPU. Used as clients use
- * Linux's dmaengine: submit, issue, then wait for the interrupt or poll.
+ * Driver of an adapter's DMA engine (hw/ntb_regs.h, function 1): copies between addresses of this
+ * host's tree, windows to other hosts included, without a CPU. Clients use it as they use Linux's
+ * dmaengine: submit, issue, then wait for the interrupt or poll.
  *
  *   struct lend_dma *dma = lend_dma_new(host, &options);
  *   k_pci_register(kernel, lend_dma_driver(dma));      before or after lend_start()
@@ -12,8 +12,9 @@
  *   lend_dma_issue(dma, channel);
  *   status = lend_dma_wait(dma, channel, cookie);
  *
- * A copy is done when its last byte has left the engine: writes into a window are posted, and may
- * reach the other host later than this host hears of it. One thread at a time uses a channel.
+ * A copy is done when its last byte has left the engine. Writes into a window are posted and may
+ * reach the other host after this host has seen the completion. One thread at a time may use a
+ * channel. Calls marked [thread] may sleep.
  */
 #ifndef LOGIC_LENDING_NTB_DMAENGINE_H
 #define LOGIC_LENDING_NTB_DMAENGINE_H
@@ -23,46 +24,48 @@
 struct lend_dma;
 
 struct lend_dma_options {
-    unsigned adapter;       /* whose engine, of the host's adapters */
-    unsigned ring;          /* descriptors per channel, a power of two, 8 .. 32768 */
-    unsigned cpu;           /* of the interrupts */
-    uint32_t request_bytes; /* largest read, a power of two, 64 .. 2048; 0: what the chip has */
-    uint64_t timeout_ps;    /* lend_dma_wait() */
+    unsigned adapter;       /* of the host, by index */
+    unsigned ring;          /* descriptors per channel: a power of two, 8 .. 32768 */
+    unsigned cpu;           /* handles the interrupts */
+    uint32_t request_bytes; /* largest read: a power of two, 64 .. 2048; 0: the chip's default */
+    uint64_t timeout_ps;    /* of lend_dma_wait() */
 };
 extern const struct lend_dma_options lend_dma_options_default;
 
-/* The options are copied; NULL: out of range. */
+/* Copies the options. NULL: one is out of range. The caller owns the result. */
 struct lend_dma *lend_dma_new(struct lend_host *host, const struct lend_dma_options *options);
 const struct k_pci_driver *lend_dma_driver(const struct lend_dma *dma);
-/* [thread] Pauses the channels, withdraws what was admitted, frees it. All copies are done. */
+/* [thread] Stops the channels and frees the driver, before lend_host_free(). No copy may be under
+ * way, and every lend_dma_allow() must have been revoked. */
 void lend_dma_free(struct lend_dma *dma);
 
-/* NULL: the adapter has no engine, or the driver has not been offered it. For k_dma_map() and
- * k_dma_map_resource(). */
+/* The engine, for k_dma_map() and k_dma_map_resource(); NULL: the adapter has none, or the kernel
+ * has not offered it to the driver yet. */
 struct k_device *lend_dma_device(struct lend_dma *dma);
 unsigned lend_dma_channels(const struct lend_dma *dma);
 
-/* [thread] The peer lets the engine's requests in, for segments that are connected by way of the
- * same adapter. Once for each segment. 0; -ENODEV: no engine, or another adapter's segment;
- * -ENOSPC: no entry, here or there. */
+/* [thread] Asks the peer to let the engine reach the segment, which must be connected through the
+ * engine's own adapter. Once per segment. 0; -ENODEV: no engine, or another adapter; -ENOSPC: no
+ * entry for the engine, here or at the peer; or an error of the connection. */
 int lend_dma_allow(struct lend_dma *dma, struct lend_remote *remote, struct lend_error *error);
-/* [thread] Before the segment is disconnected. */
+/* [thread] Undoes it; before lend_segment_disconnect(). */
 void lend_dma_revoke(struct lend_dma *dma, struct lend_remote *remote);
 
-#define LEND_DMA_NOTIFY    1u /* raise an interrupt when this one is done */
+#define LEND_DMA_NOTIFY    1u /* raise an interrupt when this copy is done */
 #define LEND_DMA_BYTES_MAX NTB_DMA_BYTES_MASK
 
-/* Queues a copy of 1 .. LEND_DMA_BYTES_MAX bytes; the chip may not look before lend_dma_issue().
- * Its cookie (at least 1, ascending); -ENOSPC: the ring is full; -EINVAL. */
+/* Queues a copy of 1 .. LEND_DMA_BYTES_MAX bytes. The engine may start it at once, and does after
+ * lend_dma_issue(). Returns its cookie (1, 2, ... per channel); -ENOSPC: the ring is full; -EINVAL:
+ * no such channel, or length or addresses out of range. */
 int64_t lend_dma_submit(struct lend_dma *dma, unsigned channel, uint64_t source,
                         uint64_t destination, uint64_t bytes, unsigned flags);
 void lend_dma_issue(struct lend_dma *dma, unsigned channel);
-/* 1: done; 0: not yet; -EIO: it, or one before it that nobody has asked for since, has failed;
- * -ENODEV: the engine is gone.
- * Copies behind a failed one are done all the same. Loads the descriptors that may have changed. */
+/* Loads the descriptors that may have changed. 1: the copy and all before it are done; 0: not yet;
+ * -EIO: one of them has failed, and no earlier poll or wait has reported it; -ENODEV: the engine is
+ * gone. A failed copy does not stop those behind it. */
 int lend_dma_poll(struct lend_dma *dma, unsigned channel, int64_t cookie);
-/* [thread] Sleeps until a copy that notifies, this or a later one, is done. 0, -EIO, -ENODEV,
- * -ETIMEDOUT. */
+/* [thread] Sleeps until the copy is done. It, or a later one, must have LEND_DMA_NOTIFY. 0, -EIO,
+ * -ENODEV, -ETIMEDOUT. */
 int lend_dma_wait(struct lend_dma *dma, unsigned channel, int64_t cookie);
 
 #endif

@@ -1,16 +1,15 @@
 /*
- * Models: peer to peer, at the borrower: addresses by which one device reaches registers or memory
- *   of another, where one of them at least is borrowed. It alone knows where both are, and asks the
- *   lenders for what each has to open.
- * Does not model: addresses that are prepared before a driver asks (SmartIO does so with all base
- *   addresses of all borrowed devices; here a mapping takes what it needs when it is made, and
- *   gives it back when it is undone).
- * Timing: one request to the lender of both devices; one to that of the source if the target is
- *   local, after an export; three if there are two lenders.
- * Sources: SmartIO, 4.4.
+ * What it does: peer to peer, the borrower's side: the address by which one device reaches
+ *   registers of another, where at least one of the two is borrowed. Only the borrower knows where
+ *   both are; it asks each lender for its part. SmartIO maps all base addresses of all borrowed
+ *   devices in advance; here a mapping takes what it needs when it is made, and gives that back
+ *   when it ends.
+ * Follows: SmartIO, 4.4.
+ * Costs: same lender: one request. Local target: an export and two requests to the source's lender.
+ *   Two lenders: three requests.
  *
  * Order. The target lets the source in before the source gets the address; the source loses the
- * address before the target shuts the door.
+ * address before the target shuts it out.
  */
 #include <string.h>
 
@@ -52,8 +51,7 @@ static void target_close(struct lend_pair *pair)
     pair->requester = 0;
 }
 
-/* Gives back what there is of it, here and there. Each is forgotten here before it is asked for
- * anywhere: two that undo it at a time do not do so twice. */
+/* Releases what the pair holds, here and at the lenders. The pair is busy. */
 static void pair_undo(struct lend_host *host, struct lend_pair *pair)
 {
     if (pair->mapping != 0)
@@ -88,7 +86,7 @@ static int gone(const struct lend_borrow *b, struct lend_error *error)
     return lend_fail(error, -ENODEV, "%s is going back", b->name);
 }
 
-/* ---- What the source's lender opens ---------------------------------------------------------- */
+/* ---- Requests to the source's lender --------------------------------------------------------- */
 
 /* The mapping that is being made. */
 struct mapping_request {
@@ -97,85 +95,83 @@ struct mapping_request {
     unsigned bar;
     uint64_t offset, bytes;
     enum k_dma_direction direction;
-    uint64_t at;     /* that the source is to find them at; 0: any */
+    uint64_t at;     /* where the source shall find them; 0: anywhere */
     uint64_t fabric; /* of the bytes at the target's host */
 };
 
-static int source_open(const struct mapping_request *mapping_request, uint32_t host,
-                       uint32_t adapter, uint32_t target, struct msg_peer_opened *opened,
-                       struct lend_error *error)
+static int source_open(const struct mapping_request *want, uint32_t host, uint32_t adapter,
+                       uint32_t target, struct msg_peer_opened *opened, struct lend_error *error)
 {
-    struct lend_borrow *source = mapping_request->pair->source;
+    struct lend_borrow *source = want->pair->source;
     const struct msg_peer_open request = { .lease = source->opened.lease,
                                            .host = host,
                                            .adapter = adapter,
                                            .target = target,
-                                           .bar = mapping_request->bar,
-                                           .direction = mapping_request->direction,
-                                           .offset = mapping_request->offset,
-                                           .bytes = mapping_request->bytes,
-                                           .at = mapping_request->at };
+                                           .bar = want->bar,
+                                           .direction = want->direction,
+                                           .offset = want->offset,
+                                           .bytes = want->bytes,
+                                           .at = want->at };
     int status = lend_call(source->connection, MSG_PEER_OPEN, &request, sizeof request, opened,
                            sizeof *opened, error);
     if (status == 0)
-        mapping_request->pair->mapping = opened->mapping;
+        want->pair->mapping = opened->mapping;
     return status;
 }
 
-static int source_map(const struct mapping_request *mapping_request, struct lend_error *error)
+static int source_map(const struct mapping_request *want, struct lend_error *error)
 {
-    struct lend_pair *pair = mapping_request->pair;
+    struct lend_pair *pair = want->pair;
     const struct msg_peer_map request = { .lease = pair->source->opened.lease,
                                           .mapping = pair->mapping,
-                                          .direction = mapping_request->direction,
-                                          .fabric = mapping_request->fabric,
-                                          .bytes = mapping_request->bytes,
-                                          .at = mapping_request->at };
+                                          .direction = want->direction,
+                                          .fabric = want->fabric,
+                                          .bytes = want->bytes,
+                                          .at = want->at };
     return lend_call(pair->source->connection, MSG_PEER_MAP, &request, sizeof request, &pair->dma,
                      sizeof pair->dma, error);
 }
 
 /* ---- Three cases ----------------------------------------------------------------------------- */
 
-static int same_lender(struct mapping_request *mapping_request, struct lend_error *error)
+static int same_lender(struct mapping_request *want, struct lend_error *error)
 {
-    const struct lend_borrow *target = mapping_request->pair->target;
+    const struct lend_borrow *target = want->pair->target;
     struct msg_peer_opened opened;
-    int status = source_open(mapping_request, target->connection->peer, LEND_ANY,
-                             target->opened.lease, &opened, error);
+    int status = source_open(want, target->connection->peer, LEND_ANY, target->opened.lease,
+                             &opened, error);
     if (status == 0)
-        mapping_request->pair->dma = opened.dma;
+        want->pair->dma = opened.dma;
     return status;
 }
 
-/* The source comes in already, to our memory; what the target has is exported as that is. */
-static int local_target(struct mapping_request *mapping_request, struct lend_error *error)
+/* The source can send to us already, for our memory; the target's bytes are exported likewise. */
+static int local_target(struct mapping_request *want, struct lend_error *error)
 {
-    struct lend_pair *pair = mapping_request->pair;
+    struct lend_pair *pair = want->pair;
     struct lend_connection *c = pair->source->connection;
-    const uint64_t address = mapping_request->target->bar_base[mapping_request->bar] +
-                             mapping_request->offset;
+    const uint64_t address = want->target->bar_base[want->bar] + want->offset;
     const uint64_t within = address & PAGE_MASK,
-                   bytes = (within + mapping_request->bytes + PAGE_MASK) & ~PAGE_MASK;
+                   bytes = (within + want->bytes + PAGE_MASK) & ~PAGE_MASK;
     struct msg_peer_opened opened;
     int status = lend_export(c->adapter, address - within, bytes, &pair->fabric, error);
     if (status != 0)
         return status;
     pair->adapter = c->adapter;
     pair->fabric_bytes = bytes;
-    mapping_request->fabric = pair->fabric + within;
-    status = source_open(mapping_request, pair->source->host->options.id, c->adapter->index, 0,
-                         &opened, error);
-    return status == 0 ? source_map(mapping_request, error) : status;
+    want->fabric = pair->fabric + within;
+    status = source_open(want, pair->source->host->options.id, c->adapter->index, 0, &opened,
+                         error);
+    return status == 0 ? source_map(want, error) : status;
 }
 
-static int other_lender(struct mapping_request *mapping_request, struct lend_error *error)
+static int other_lender(struct mapping_request *want, struct lend_error *error)
 {
-    struct lend_pair *pair = mapping_request->pair;
+    struct lend_pair *pair = want->pair;
     struct lend_connection *c = pair->target->connection;
     struct msg_peer_opened opened;
     struct msg_peer_allowed allowed;
-    int status = source_open(mapping_request, c->peer, c->peer_adapter, 0, &opened, error);
+    int status = source_open(want, c->peer, c->peer_adapter, 0, &opened, error);
     if (status != 0)
         return status;
     const struct msg_peer_allow request = { .lease = pair->target->opened.lease,
@@ -184,27 +180,26 @@ static int other_lender(struct mapping_request *mapping_request, struct lend_err
                                             .device = opened.device,
                                             .function = opened.function,
                                             .n_cpus = opened.n_cpus,
-                                            .bar = mapping_request->bar,
-                                            .offset = mapping_request->offset,
-                                            .bytes = mapping_request->bytes };
+                                            .bar = want->bar,
+                                            .offset = want->offset,
+                                            .bytes = want->bytes };
     status = lend_call(c, MSG_PEER_ALLOW, &request, sizeof request, &allowed, sizeof allowed,
                        error);
     if (status != 0)
         return status;
     pair->requester = allowed.requester;
-    mapping_request->fabric = allowed.fabric;
-    return source_map(mapping_request, error);
+    want->fabric = allowed.fabric;
+    return source_map(want, error);
 }
 
-static int pair_map(struct mapping_request *mapping_request, struct lend_error *error)
+static int pair_map(struct mapping_request *want, struct lend_error *error)
 {
-    const struct lend_borrow *source = mapping_request->pair->source,
-                             *target = mapping_request->pair->target;
+    const struct lend_borrow *source = want->pair->source, *target = want->pair->target;
     if (target == NULL)
-        return local_target(mapping_request, error);
+        return local_target(want, error);
     if (target->connection->peer == source->connection->peer)
-        return same_lender(mapping_request, error);
-    return other_lender(mapping_request, error);
+        return same_lender(want, error);
+    return other_lender(want, error);
 }
 
 int lend_peer_map(struct lend_borrow *source, struct k_device *target, unsigned bar,
@@ -231,9 +226,9 @@ int lend_peer_map_at(struct lend_borrow *source, struct k_device *target, unsign
     if (going(source) || going(borrowed))
         return gone(going(source) ? source : borrowed, error);
     struct lend_pair *pair = pair_new(host, source, borrowed);
-    struct mapping_request mapping_request = { pair, pci, bar, offset, bytes, direction, at, 0 };
+    struct mapping_request want = { pair, pci, bar, offset, bytes, direction, at, 0 };
     pair->bytes = bytes;
-    int status = pair_map(&mapping_request, error);
+    int status = pair_map(&want, error);
     if (status == 0 && (going(source) || going(borrowed)))
         status = gone(going(source) ? source : borrowed, error);
     if (status != 0) {
@@ -246,7 +241,7 @@ int lend_peer_map_at(struct lend_borrow *source, struct k_device *target, unsign
     return 0;
 }
 
-/* The one that is not busy, if there are several. */
+/* Of several such pairs, one that is not busy. */
 static struct lend_pair *pair_find(const struct lend_borrow *source, uint64_t dma, uint64_t bytes)
 {
     struct lend_pair *found = NULL;
@@ -261,10 +256,10 @@ bool lend_peer_unmap(struct lend_borrow *source, uint64_t dma, uint64_t bytes)
 {
     struct lend_pair *pair;
     while ((pair = pair_find(source, dma, bytes)) != NULL && pair->busy)
-        k_sleep(source->host->kernel, STEP_PS); /* the target's end is at it, and leaves it to us */
+        k_sleep(source->host->kernel, STEP_PS); /* the target's borrow ends, which keeps the pair */
     if (pair == NULL)
         return false;
-    pair->busy = true; /* nobody else frees it */
+    pair->busy = true; /* no other thread frees it */
     pair_undo(source->host, pair);
     pair_free(source->host, pair);
     return true;
@@ -317,7 +312,7 @@ void lend_peer_revoke(struct lend_borrow *target, uint16_t requester_id)
                             pair->requester_id != requester_id))
         pair = pair->next;
     if (pair == NULL)
-        return; /* the borrow's end was first */
+        return; /* the borrow has ended */
     pair->busy = true;
     pair_undo(target->host, pair);
     pair_free(target->host, pair);
@@ -337,18 +332,19 @@ void lend_pairs_release(struct lend_borrow *b)
 {
     struct lend_pair *pair;
     while ((pair = pair_next_of(b)) != NULL) {
-        if (pair->busy) { /* whoever is at it sees that we are going */
+        if (pair->busy) { /* the thread at work sees that the borrow ends */
             k_sleep(b->host->kernel, STEP_PS);
             continue;
         }
         pair->busy = true;
         if (pair->source == b)
-            k_warn(b->host->kernel, "%s: its driver left registers of others mapped", b->name);
+            k_warn(b->host->kernel, "%s: its driver left registers of other devices mapped",
+                   b->name);
         pair_undo(b->host, pair);
         if (pair->source == b || pair->source == NULL) {
             pair_free(b->host, pair);
         } else {
-            pair->target = NULL; /* its driver still has to undo it */
+            pair->target = NULL; /* the source's driver still has to unmap it */
             pair->busy = false;
         }
     }

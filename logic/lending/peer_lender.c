@@ -1,14 +1,13 @@
 /*
- * Models: peer to peer, at the lenders: what the source's lender opens for it, to a device of its
- *   own or through a bridge to another host, and whom the target's lender lets in.
- * Does not model: requests of one lender to another: the borrower asks both in turn, so that no
- *   server waits for another.
- * Timing: entries of windows and requesters, IOMMU calls, as they come.
- * Sources: SmartIO, 4.4; PCI Express Base 3.1, 2.2.4.1 (routing by address).
+ * What it does: peer to peer, the lenders' side. The source's lender maps the target for it, in its
+ *   own tree or through a window to another host; the target's lender lets remote requesters in.
+ *   Lenders never ask each other: the borrower asks both in turn, so no server waits for another.
+ * Follows: SmartIO, 4.4; PCI Express Base 3.1, 2.2.4.1 (routing by address).
+ * Costs: window and requester entries, IOMMU calls, as they come.
  *
- * With the lender's IOMMU off, a device and its target in one tree use bus addresses, and what
- * switch lies between them takes the shortest way; a bridge beside the device likewise. With it on,
- * all of that is in the device's domain, and requests rise to the root complex.
+ * With the lender's IOMMU off, a device uses bus addresses for a target in the same tree or for a
+ * window, and the switch between them routes by the shortest path. With it on, all of that is
+ * mapped in the device's domain, and its requests go up to the root complex.
  */
 #include <string.h>
 
@@ -52,7 +51,7 @@ static struct lend_mapping *mapping_find(struct lend_lease *lease, uint32_t numb
     return mapping;
 }
 
-/* Shows pages of our tree to the source; *dma: of the first of those bytes. */
+/* Maps the pages of those bytes of our tree for the source; *dma: where it finds the first byte. */
 static int mapping_map(struct lend_lease *lease, struct lend_mapping *mapping, uint64_t address,
                        uint64_t bytes, uint32_t direction, uint64_t at, uint64_t *dma,
                        struct lend_error *error)
@@ -71,7 +70,7 @@ static int mapping_map(struct lend_lease *lease, struct lend_mapping *mapping, u
     return 0;
 }
 
-/* Some lend of ours to the host that asks, by whatever adapter. */
+/* A lease of the host that asks, by whichever adapter. */
 static struct lend_lease *lease_to_host(struct lend_connection *c, uint32_t number)
 {
     for (struct lend_device *d = c->host->devices; d != NULL; d = d->next)
@@ -85,7 +84,7 @@ static int lease_over(uint32_t number, struct lend_error *error)
     return lend_fail(error, -ENOENT, "lease %u is over", number);
 }
 
-/* Bytes of a base address register, in our tree. */
+/* Checks bytes of a base address register, and finds their address in our tree. */
 static int bytes_of(const struct lend_lease *lease, uint32_t bar, uint64_t offset, uint64_t bytes,
                     uint64_t *address, struct lend_error *error)
 {
@@ -115,8 +114,8 @@ static int open_here(struct lend_lease *lease, struct lend_mapping *mapping,
                        : status;
 }
 
-/* The way to the target's host: back to the borrower by the adapter that it came by, to others by
- * the one that is nearest to both devices. */
+/* Finds a path to the target's host: to the borrower by the adapter of the lease, to others by the
+ * adapters that are nearest to the two devices. */
 static int find_path(struct lend_lease *lease, const struct msg_peer_open *request,
                      struct lend_path *path, struct lend_error *error)
 {
@@ -129,7 +128,7 @@ static int find_path(struct lend_lease *lease, const struct msg_peer_open *reque
     }
     if (lend_resolve_by(host, request->host, own, request->adapter, path, NULL) == 0)
         return 0;
-    lend_discover(host); /* it came later, or we have never looked */
+    lend_discover(host); /* it started later, or there was no discovery yet */
     return lend_resolve_by(host, request->host, own, request->adapter, path, error);
 }
 
@@ -185,7 +184,7 @@ static int serve_map(struct lend_connection *c, const struct msg_peer_map *reque
                           lease->device->name, &mapping->map, error);
     return status == 0 ? mapping_map(lease, mapping, mapping->map.address, request->bytes,
                                      request->direction, request->at, dma, error)
-                       : status; /* the borrower closes what it has opened */
+                       : status; /* the borrower closes the mapping */
 }
 
 static int serve_close(struct lend_connection *c, const struct msg_peer_map *request,
@@ -214,7 +213,7 @@ static void requester_drop(struct lend_lease *lease, struct lend_remote_requeste
     k_free(requester);
 }
 
-/* By the adapter by which it is lent, all of its registers are there already. */
+/* Exports the bytes; if the adapter is that of the lease, all registers are exported already. */
 static int requester_export(struct lend_lease *lease, struct lend_remote_requester *requester,
                             const struct msg_peer_allow *request, uint64_t *fabric,
                             struct lend_error *error)

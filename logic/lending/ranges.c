@@ -1,8 +1,7 @@
 /*
- * Models: first fit over a sorted list; a buddy system with a list per order.
- * Does not model: anything of the machine; the time is charged by who maps.
- * Timing: none.
- * Sources: Knuth, The Art of Computer Programming 1, 2.5.
+ * What it does: first fit over a sorted list; a buddy system with one free list per order.
+ * Follows: Knuth, The Art of Computer Programming 1, 2.5.
+ * Costs: no simulated time; the caller charges for what it maps.
  */
 #include "logic/lending/ranges.h"
 

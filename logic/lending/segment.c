@@ -1,9 +1,9 @@
 /*
- * Models: segments of shared memory from a pool that is reserved when the host starts, as SISCI has
- *   them: made and exported under a number, connected and mapped by other hosts.
- * Does not model: notifications, segments outside of the pool.
- * Timing: that of the request and of the windows' entries.
- * Sources: SmartIO, 3.3.
+ * What it does: segments of shared memory from a pool that is reserved when the host starts, as in
+ *   SISCI: created under a number, connected and mapped by other hosts. There are no notifications,
+ *   and no segments outside the pool.
+ * Follows: SmartIO, 3.3.
+ * Costs: one request and the window entries.
  */
 #include <string.h>
 

@@ -1,12 +1,11 @@
 /*
- * Models: the shadow device that a borrower's drivers see: configuration accesses that are
- *   forwarded, or answered here (base addresses, interrupt pin); messages of interrupts, whose
- *   addresses become those of the lender's window; registers through the local bridge; DMA
- *   addresses of the device's own tree.
- * Does not model: expansion ROMs, I/O space.
- * Timing: a configuration access is a request to the lender; a register access goes over the
- * fabric; a DMA mapping costs what one of the local IOMMU costs, and no word to the lender.
- * Sources: SmartIO, 4.1 to 4.3; PCI Local Bus 3.0, 6.2.5.1, 6.8.
+ * What it does: the shadow device that a borrower's drivers see. It forwards configuration accesses
+ *   or answers them (base addresses, interrupt pin), translates the addresses of interrupt messages
+ *   to the lender's window and back, passes register accesses through the NTB, and gives DMA
+ *   addresses of the lender's tree. It has neither expansion ROMs nor I/O space.
+ * Follows: SmartIO, 4.1 to 4.3; PCI Local Bus 3.0, 6.2.5.1, 6.8.
+ * Costs: a configuration access is a request to the lender, a register access crosses the fabric. A
+ *   DMA mapping costs what one of the local IOMMU costs, and does not involve the lender.
  */
 #include <string.h>
 
@@ -33,11 +32,11 @@ static uint32_t forward(struct lend_borrow *b, unsigned type, unsigned offset, u
     uint32_t answer;
     if (b->connection == NULL ||
         lend_call(b->connection, type, &request, sizeof request, &answer, sizeof answer, NULL) < 0)
-        return ALL_ONES(bytes); /* as if nobody were there */
+        return ALL_ONES(bytes); /* as from an absent device */
     return answer;
 }
 
-/* The base address registers of the shadow, as a device would show them. */
+/* Value of a base address register of the shadow. */
 static uint32_t bar_register(const struct lend_borrow *b, unsigned i)
 {
     const bool upper = i > 0 && b->bar_64[i - 1];
@@ -48,23 +47,25 @@ static uint32_t bar_register(const struct lend_borrow *b, unsigned i)
         return 0;
     if (b->bar_64[of])
         value |= (uint64_t)b->bar_written[of + 1] << 32;
-    value &= ~(bytes - 1); /* written with ones, it tells the size */
+    value &= ~(bytes - 1); /* after a write of all ones this tells the size */
     return upper ? (uint32_t)(value >> 32) : (uint32_t)value | b->bar_flags[of];
 }
 
-/* The address that software means, in the lender's window, and back. */
+/* Translates the address of an interrupt message, from the borrower's to that in the lender's
+ * window. */
 static uint64_t message_out(const struct lend_borrow *b, uint64_t address)
 {
     return b->opened.msi + (address - MSI_BASE);
 }
 
-/* One half of the address of a message. Upper halves are zero in every host of this kind. */
+/* Translates one half of such an address, and back. The borrower's upper half is zero. */
 static uint32_t half_out(struct lend_borrow *b, bool upper, uint32_t value)
 {
     if (upper)
         return (uint32_t)(b->opened.msi >> 32);
     if (value - MSI_BASE >= MSI_BYTES) {
-        k_warn(b->host->kernel, "%s: an interrupt to an address that is none", b->name);
+        k_warn(b->host->kernel, "%s: an interrupt message to %#x, which is no MSI address", b->name,
+               (unsigned)value);
         return (uint32_t)message_out(b, MSI_BASE);
     }
     return (uint32_t)message_out(b, value);
@@ -77,7 +78,7 @@ static uint32_t half_in(const struct lend_borrow *b, bool upper, uint32_t value)
     return (uint32_t)(MSI_BASE + ((value - (uint32_t)b->opened.msi) & (MSI_BYTES - 1)));
 }
 
-/* The half of the MSI capability's address that lies at the offset: 0 or 1; -1: none. */
+/* Which half of the MSI capability's address lies at the offset: 0, 1; -1: neither. */
 static int msi_half(const struct lend_borrow *b, unsigned offset, unsigned bytes)
 {
     if (b->msi_cap == 0 || bytes != 4)
@@ -123,7 +124,7 @@ static void shadow_config_write(struct k_pci_dev *dev, unsigned offset, unsigned
 
 /* ---- Registers ------------------------------------------------------------------------------- */
 
-/* The half of an entry's address in the MSI-X table that lies at the address: 0, 1; -1: none. */
+/* Which half of a message address in the MSI-X table lies at the address: 0, 1; -1: neither. */
 static int msix_half(const struct lend_borrow *b, uint64_t address)
 {
     if (b->msix_cap == 0)
@@ -177,7 +178,7 @@ static uint64_t pages_of(uint64_t at, size_t bytes)
     return (at % K_PAGE_BYTES + bytes + K_PAGE_BYTES - 1) / K_PAGE_BYTES;
 }
 
-/* Without an IOMMU here: all memory is in windows of the lender. */
+/* Without an IOMMU here, the lender has windows to all of our memory. */
 static int map_direct(const struct lend_borrow *b, struct kaddr at, size_t bytes, uint64_t *dma)
 {
     for (unsigned i = 0; i < b->request.n_ranges; i++) {
@@ -230,8 +231,8 @@ static void unmap_pages(struct lend_borrow *b, uint64_t dma, size_t bytes)
     if (offset >= b->request.range[0].bytes ||
         k_iommu_unmap(b->connection->adapter->domain, b->request.range[0].fabric + offset,
                       n_pages * K_PAGE_BYTES) != 0) {
-        k_fault(b->host->kernel, "%s: %zu bytes at %#llx are unmapped that were not mapped",
-                b->name, bytes, (unsigned long long)dma);
+        k_fault(b->host->kernel, "%s: unmaps %zu bytes at %#llx, which are not mapped", b->name,
+                bytes, (unsigned long long)dma);
         return;
     }
     b->mapped_pages -= n_pages;
@@ -271,7 +272,7 @@ static void shadow_free(struct k_device *device, size_t bytes, struct kaddr at, 
     k_pages_put(device->kernel, whole_pages(bytes), at);
 }
 
-/* Drivers get a number, whoever reads the log the reason. */
+/* Drivers get the errno; the log has the reason. */
 static int shadow_map_resource(struct k_device *device, struct k_device *target, unsigned bar,
                                uint64_t offset, uint64_t bytes, enum k_dma_direction direction,
                                uint64_t *dma)
@@ -321,9 +322,9 @@ const struct k_dma_ops lend_shadow_dma_ops = {
     .revoke = shadow_revoke,
 };
 
-/* ---- Making ---------------------------------------------------------------------------------- */
+/* ---- Setting up ------------------------------------------------------------------------------ */
 
-/* What kind of registers the device's are: asked of the device itself. */
+/* Reads the type and width of each base address register from the device itself. */
 static void find_bars(struct lend_borrow *b)
 {
     for (unsigned i = 0; i < K_PCI_BARS; i++) {

@@ -1,12 +1,11 @@
 /*
- * Models: a driver of the host that gives a device to a guest: all of the guest's memory pinned and
- *   mapped for it at guest-physical addresses, in as few IOMMU domains per guest as its devices'
- *   places allow; registers of the guest's other devices mapped likewise where the guest has put
- *   them; base addresses that are the guest's idea only; interrupts of the device handled by the
- *   host, which signals eventfds.
- * Does not model: interrupts that the IOMMU posts; legacy interrupts; resets by the bus.
- * Timing: pins and mappings as they come, when the device is opened; a handler per interrupt.
- * Sources: Linux 4.18, drivers/vfio (vfio_iommu_type1.c, pci/vfio_pci_intrs.c); SmartIO, 5.1, 7.3.
+ * What it does: gives a device of this host to a guest. It pins all of the guest's memory and maps
+ *   it, and the registers of the guest's other devices, at guest-physical addresses, in as few
+ *   IOMMU domains as the devices' places allow; emulates base addresses; handles the device's
+ *   interrupts and signals eventfds. It posts no interrupts, forwards no legacy ones and resets no
+ *   buses.
+ * Follows: Linux 4.18, drivers/vfio (vfio_iommu_type1.c, pci/vfio_pci_intrs.c); SmartIO, 5.1, 7.3.
+ * Costs: pins and mappings when the device is opened; a handler for each interrupt.
  */
 #include "logic/lending/vfio.h"
 
@@ -29,7 +28,7 @@ struct vfio_domain {
     unsigned n_devices;
 };
 
-/* All that a guest has of this driver. */
+/* A guest that has devices of this driver. */
 struct vfio_guest {
     struct vfio_guest *next;
     struct k_vm *vm;
@@ -42,11 +41,11 @@ struct vfio_device {
     struct vfio_device *next;
     struct vfio *vfio;
     struct k_vm_function fn;
-    struct lend_device device; /* what function.c needs of it */
-    struct vfio_guest *guest;  /* NULL: nobody has it */
+    struct lend_device device; /* as function.c takes it */
+    struct vfio_guest *guest;  /* NULL: no guest has it */
     struct vfio_domain *domain;
     struct guest_bars bars;
-    bool placed; /* its registers are mapped for the others */
+    bool placed; /* its registers are mapped for the guest's other devices */
     uint64_t placed_at[K_PCI_BARS];
     struct vfio_irq irq[VECTORS];
 };
@@ -68,7 +67,7 @@ static struct vfio_device *device_of(struct k_vm_function *fn)
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-/* Runs of pages that follow on each other in the host, too. NULL domain: pins instead. */
+/* Pages of the guest that are adjacent in the host, too. */
 struct run {
     uint64_t guest, address, bytes;
 };
@@ -88,7 +87,7 @@ static int map_memory(struct vfio_guest *guest, struct k_iommu_domain *domain)
             int status = k_vm_pin(guest->vm, at, &page, &n);
             if (status != 0)
                 return status;
-            k_vm_unpin(guest->vm, at); /* the guest's own pin stays */
+            k_vm_unpin(guest->vm, at); /* pin() holds another */
             if (run.bytes != 0 && page == run.address + run.bytes) {
                 run.bytes += n;
                 continue;
@@ -131,14 +130,14 @@ static int pin(struct vfio_guest *guest)
     return 0;
 }
 
-/* ---- Registers of others --------------------------------------------------------------------- */
+/* ---- Registers, for other devices ------------------------------------------------------------ */
 
 static uint64_t whole_pages(uint64_t bytes)
 {
     return (bytes + K_PAGE_BYTES - 1) & ~(uint64_t)(K_PAGE_BYTES - 1);
 }
 
-/* One base address in one domain. */
+/* Maps or unmaps one base address in one domain. */
 static void peer_map(struct vfio_device *d, unsigned bar, struct k_iommu_domain *domain, bool map)
 {
     const struct k_pci_dev *pci = d->device.pci;
@@ -158,7 +157,7 @@ static void peer_map(struct vfio_device *d, unsigned bar, struct k_iommu_domain 
                k_vm_name(d->guest->vm), status);
 }
 
-/* The guest lets the device answer at its addresses, or no longer. */
+/* The guest has enabled, or disabled, the device's memory space. */
 static void set_placed(struct vfio_device *d, bool placed)
 {
     if (d->placed == placed)
@@ -210,7 +209,7 @@ static int domain_new(struct vfio_device *d, struct vfio_guest *guest)
     return 0;
 }
 
-/* A domain of the guest's that the device can be in, or a new one. */
+/* Attaches the device to a domain of the guest, or to a new one if none takes it. */
 static int join(struct vfio_device *d, struct vfio_guest *guest)
 {
     for (struct vfio_domain *domain = guest->domains; domain != NULL; domain = domain->next)
@@ -378,7 +377,7 @@ static const struct k_vm_function_ops ops = {
 static int probe(struct k_pci_dev *pci, void *context)
 {
     struct vfio *vfio = context;
-    if (pci->ops == &lend_shadow_ops || /* its domain is shared: mdev.h instead */
+    if (pci->ops == &lend_shadow_ops || /* a borrowed device; mdev.h passes it through */
         (vfio->options.want != NULL && !vfio->options.want(pci)))
         return -ENODEV;
     struct vfio_device *d = k_zalloc(sizeof *d);

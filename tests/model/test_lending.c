@@ -179,7 +179,7 @@ static void test_paths(void **state)
     free(rig);
 }
 
-/* All at once: who greets whom does not matter. */
+/* All at once: the order of hellos does not matter. */
 static void borrow_from_all(struct lf_host *host, void *arg)
 {
     struct attempt *a = arg;
@@ -596,7 +596,7 @@ static void test_cable(void **state)
         struct lf_rig *rig = three_hosts(end == 0);
         struct attempt a;
         borrow_one(rig, &a);
-        /* Only one end sees it; the other has no sign of life. */
+        /* Only one end sees it; the other gets no heartbeat. */
         lf_cut(&rig->host[end].bridge[0], true);
         lf_run(rig, FAKE_MS(100), lent, rig);
         lf_run(rig, FAKE_MS(100), still_there, a.borrow);
