@@ -138,8 +138,7 @@ static void test_mistakes(void **state)
     (void)state;
     refused(lending("\"nic\"", "sever", "\"nic\"", ""), "did you mean \"server\"");
     refused(lending("\"nic\"", "server", "\"nick\"", ""), "did you mean \"nic\"");
-    refused(lending("\"nic\"", "server", "\"client_nic\"", ""),
-            "a device that another machine lends");
+    refused(lending("\"nic\"", "server", "\"client_nic\"", ""), "a device that another host lends");
     refused(lending("\"client_nic\"", "server", "", ""), "a device that is plugged into the host");
     refused(lending("\"n1\"", "server", "", ""), "a device that is plugged into the host");
     refused(lending("\"nic\", \"nic\"", "server", "", ""), "a device once");
@@ -154,7 +153,7 @@ static void test_mistakes(void **state)
             "of one of lender, which lends nic");
     refused(lending("\"nic\"", "lender", "", ""), "a host that no other group has");
     refused(lending("\"nic\"", "client", "\"nic\"", ""),
-            "a host with a pcie.ntb for a machine that lends or borrows");
+            "a pcie.ntb in the tree of a host that lends or borrows");
     refused(lending("\"nic\"", "server", "\"nic\"", "dma_window_bytes = 100000;"),
             "a power of two");
     refused(lending("\"nic\"", "server", "\"nic\"", "max_peers = 1000;"), "pool_bytes");

@@ -165,7 +165,7 @@ static bool step(struct migration *m, struct kernel *kernel, k_thread_fn *body)
     m->error = 0;
     k_thread_new(kernel, "migration", 0, body, m);
     while (!m->done)
-        k_sleep(m->from->machine, STEP_PS);
+        k_sleep(m->from->host_kernel, STEP_PS);
     if (m->error != 0)
         program_fail(m->program, "the guest's copies: %s", strerror(-m->error));
     return m->error == 0;
@@ -176,7 +176,7 @@ static void migration_body(void *arg)
     struct migration *m = arg;
     if (step(m, m->from->kernel, first_body)) {
         lending_vm_leave(m->from);
-        if (step(m, m->to->machine, plug_body))
+        if (step(m, m->to->host_kernel, plug_body))
             step(m, m->to->kernel, second_body);
     }
     if (!m->worked)
@@ -189,7 +189,7 @@ static void migration_start(struct program *program)
     struct migration *m = program->state;
     m->stream = program_new_stream(program);
     program->finite = true;
-    k_thread_new(m->from->machine, "migration", 0, migration_body, m);
+    k_thread_new(m->from->host_kernel, "migration", 0, migration_body, m);
 }
 
 static void migration_record(struct program *program, sim_time duration_ps)

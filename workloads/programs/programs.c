@@ -388,7 +388,7 @@ struct lending_host *program_member(struct program *program, const char *key, co
 {
     struct lending_host *host = program_machine(program, key, name, errors);
     const char *expected = NULL;
-    if (host != NULL && !host->member)
+    if (host != NULL && !host->takes_part)
         expected = "a machine that lends or borrows, if only nothing ([])";
     else if (host != NULL && bare && host->vm != NULL)
         expected = "a machine without a group `vm`";

@@ -1,5 +1,5 @@
-/* The group `lending` of a scenario: who lends and borrows what. What becomes of it: lending_up.c.
- */
+/* Reads the group `lending` of a scenario: which host lends and borrows what. lending_up.c carries
+ * it out. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,10 +23,10 @@ const struct param_desc lending_params_table[] = {
     { .type = PARAM_END },
 };
 
-/* ---- A machine ------------------------------------------------------------------------------- */
+/* ---- A host ---------------------------------------------------------------------------------- */
 
-/* Which machines have a bridge in their trees. */
-static void find_bridges(struct lending *lending)
+/* Finds the hosts that have an NTB in their trees. */
+static void find_ntbs(struct lending *lending)
 {
     const char *const *names = world_device_names(lending->world);
     for (unsigned i = 0; names[i] != NULL; i++) {
@@ -35,7 +35,7 @@ static void find_bridges(struct lending *lending)
             continue;
         struct lending_host *host = lending_on(lending, world_host_of(lending->world, model));
         if (host != NULL)
-            host->bridged = true;
+            host->has_ntb = true;
     }
 }
 
@@ -52,8 +52,8 @@ static void check_sizes(struct lending_host *host, struct sim_error_list *errors
                           NULL);
 }
 
-/* The settings; lists are looked at when all machines are known. False: nothing can be said of it.
- */
+/* Reads a host's settings, but not its lists of devices, which refer to other hosts. False: the
+ * entry cannot be used. */
 static bool read_host(struct lending *lending, struct config *config, struct config_node *group,
                       struct sim_error_list *errors)
 {
@@ -61,7 +61,7 @@ static bool read_host(struct lending *lending, struct config *config, struct con
     struct lending_host *host = &lending->host[lending->n_hosts];
     size_t before = errors->n_messages;
     if (config_kind(group) != CONFIG_GROUP) {
-        config_mistake(group, errors, "a group that describes a machine", NULL);
+        config_mistake(group, errors, "a group that describes a host", NULL);
         return false;
     }
     config_allow(group, lists);
@@ -69,7 +69,7 @@ static bool read_host(struct lending *lending, struct config *config, struct con
                                    .name = config_name(group),
                                    .number = lending->n_hosts + 1,
                                    .group = group };
-    host->member = config_find(group, "lend") != NULL || config_find(group, "borrow") != NULL;
+    host->takes_part = config_find(group, "lend") != NULL || config_find(group, "borrow") != NULL;
     config_read_params(config, group, config_path(group), lending_params_table, &host->params,
                        errors);
     if (errors->n_messages != before)
@@ -93,8 +93,8 @@ static bool read_host(struct lending *lending, struct config *config, struct con
 
 /* ---- Lists of devices ------------------------------------------------------------------------ */
 
-/* The names in a list, one per call, with ascending index; NULL beyond the last. What is no name is
- * a mistake and passed over. */
+/* The next name of a list, from index *i on; NULL: no more. Anything else in the list is a mistake
+ * and skipped. */
 static struct config_node *next_name(struct lending_host *host, const char *key, unsigned *i,
                                      struct sim_error_list *errors)
 {
@@ -151,8 +151,7 @@ static void read_borrowed(struct lending *lending, struct lending_host *host,
     for (unsigned i = 0; (node = next_name(host, "borrow", &i, errors)) != NULL;) {
         struct lent_device *device = lending_lent(lending, config_string(node));
         if (device == NULL || device->lender == host)
-            config_mistake(node, errors, "a device that another machine lends",
-                           lending->device_names);
+            config_mistake(node, errors, "a device that another host lends", lending->device_names);
         else if (device->borrower != NULL) {
             char expected[128];
             snprintf(expected, sizeof(expected), "a device that nobody else borrows: %.60s does",
@@ -190,17 +189,17 @@ struct lending *lending_new(struct world *world, struct config *config,
     lending->sound = errors->n_messages == before && world_sound(world);
     if (!lending->sound)
         return lending;
-    find_bridges(lending);
+    find_ntbs(lending);
     for (unsigned h = 0; h < lending->n_hosts; h++)
         read_lent(lending, &lending->host[h], errors);
     for (unsigned h = 0; h < lending->n_hosts; h++) {
         struct lending_host *host = &lending->host[h];
         read_borrowed(lending, host, errors);
-        if (host->member && !host->bridged)
+        if (host->takes_part && !host->has_ntb)
             config_mistake(host->group, errors,
-                           "a host with a pcie.ntb for a machine that lends or borrows", NULL);
+                           "a pcie.ntb in the tree of a host that lends or borrows", NULL);
     }
-    lending_check_ways(lending, errors);
+    lending_check_paths(lending, errors);
     lending->sound = errors->n_messages == before;
     return lending;
 }
@@ -212,8 +211,8 @@ void lending_free(struct lending *lending)
     for (unsigned h = 0; h < lending->n_hosts; h++) {
         free(lending->host[h].lent_ids);
         lending_vm_free(&lending->host[h]);
-        if (lending->host[h].machine != NULL)
-            kernel_free(lending->host[h].machine);
+        if (lending->host[h].host_kernel != NULL)
+            kernel_free(lending->host[h].host_kernel);
     }
     free(lending->host);
     free(lending->device);
@@ -223,7 +222,7 @@ void lending_free(struct lending *lending)
     free(lending);
 }
 
-/* ---- Looking at it --------------------------------------------------------------------------- */
+/* ---- Inspection ------------------------------------------------------------------------------ */
 
 struct lent_device *lending_lent(const struct lending *lending, const char *name)
 {
@@ -328,5 +327,5 @@ struct k_pci_dev *lending_device(struct lending_host *host, const char *name)
         return lending_vm_device(host, name);
     if (lent != NULL)
         return lent->borrow != NULL ? lend_borrow_device(lent->borrow) : NULL;
-    return world_function_id(model, 0, &id) ? os_pci_find(host->machine, id) : NULL;
+    return world_function_id(model, 0, &id) ? os_pci_find(host->host_kernel, id) : NULL;
 }

@@ -1,5 +1,5 @@
-/* The drivers that every machine of a group `lending` loads, for its own and for borrowed devices
- * alike. NICs have theirs from the group `network`. */
+/* Drivers that every host of a group `lending` loads, for its own and for borrowed devices alike.
+ * The group `network` loads those of NICs. */
 #include "logic/gpu/gpu_driver.h"
 #include "logic/nvme/nvme_driver.h"
 #include "workloads/setup/lending.h"

@@ -1,10 +1,10 @@
 /*
- * From the group `lending` to devices that are borrowed, and back.
+ * Borrows what the group `lending` says, and returns it.
  *
- * Steps, each on all machines at once, the next when the last machine is through: drivers are
- * loaded and lenders and borrowers started; borrowers look for others and get in touch with those
- * that they will borrow from; they borrow, in the order of the scenario. What a machine holds
- * between the last two steps is what it has to hold again when everything has been returned.
+ * There are three steps. All hosts take each at the same time, and a step begins when the last host
+ * has finished the one before: load drivers and start device lending; discover other hosts and
+ * connect to the lenders; borrow, in the order of the scenario. The table entries that a host holds
+ * after the second step are those that it must hold again when everything has been returned.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -23,18 +23,18 @@ static void step_done(struct lending_host *host)
         sim_stop(world_sim(host->lending->world));
 }
 
-/* Everybody who takes part (all: every machine) runs body, which ends with step_done(). False: the
- * run has failed, or is interrupted. */
+/* Runs body, which ends with step_done(), in a thread of every host that takes part (all: of every
+ * host), and waits for them. False: the run has failed, or is interrupted. */
 static bool step(struct lending *lending, const char *name, bool all, k_thread_fn *body,
                  const volatile int *interrupt)
 {
     struct sim *sim = world_sim(lending->world);
     for (unsigned h = 0; h < lending->n_hosts; h++) {
         struct lending_host *host = &lending->host[h];
-        if (!all && !host->member)
+        if (!all && !host->takes_part)
             continue;
         lending->n_waiting++;
-        k_thread_new(host->machine, name, 0, body, host);
+        k_thread_new(host->host_kernel, name, 0, body, host);
     }
     while (lending->n_waiting != 0 && sim_error(sim) == NULL &&
            (interrupt == NULL || *interrupt == 0) && sim_events_pending(sim) != 0)
@@ -59,7 +59,7 @@ void lending_refuse(struct lending_host *host, const char *fmt, ...)
 
 /* ---- Up -------------------------------------------------------------------------------------- */
 
-/* Of the devices of its kinds, those that the scenario names. */
+/* True: the scenario says that the host lends this device. */
 static bool wanted(const struct k_pci_dev *dev, void *context)
 {
     const struct lending_host *host = context;
@@ -77,7 +77,7 @@ static unsigned dma_bits(const struct k_pci_dev *dev, void *context)
     return host->params.dma_bits;
 }
 
-/* What enumeration has made of the devices to lend. */
+/* Looks up the devices to lend among those that enumeration has found. */
 static bool find_lent(struct lending_host *host)
 {
     struct lending *lending = host->lending;
@@ -89,7 +89,7 @@ static bool find_lent(struct lending_host *host)
         if (device->lender != host)
             continue;
         if (world_function_id(device->model, 0, &device->id))
-            dev = os_pci_find(host->machine, device->id);
+            dev = os_pci_find(host->host_kernel, device->id);
         if (dev == NULL) {
             lending_refuse(host, "%s has not found %s", host->name, device->name);
             return false;
@@ -112,24 +112,24 @@ static void join(struct lending_host *host)
     options.want = wanted;
     options.dma_bits = dma_bits;
     options.context = host;
-    host->lend = lend_host_new(host->machine, &options);
+    host->lend = lend_host_new(host->host_kernel, &options);
     if (host->lend == NULL) {
         lending_refuse(host, "%s: no memory for a pool of %llu bytes", host->name,
                        (unsigned long long)options.pool_bytes);
         return;
     }
-    k_pci_register(host->machine, lend_adapter_driver(host->lend));
-    if (k_pci_register(host->machine, lend_lender_driver(host->lend)) != (int)host->n_lent)
+    k_pci_register(host->host_kernel, lend_adapter_driver(host->lend));
+    if (k_pci_register(host->host_kernel, lend_lender_driver(host->lend)) != (int)host->n_lent)
         lending_refuse(host, "%s: not every device can be lent", host->name);
     else if (lend_start(host->lend, &error) != 0)
         lending_refuse(host, "%s takes no part: %s (%d)", host->name, error.text, error.code);
 }
 
-/* Lenders come first: what they lend is no driver's. */
+/* Device lending starts first, so that no other driver takes a device that is lent. */
 static void start_body(void *arg)
 {
     struct lending_host *host = arg;
-    if (find_lent(host) && host->member)
+    if (find_lent(host) && host->takes_part)
         join(host);
     if (host->vm != NULL)
         lending_vm_boot(host);
@@ -161,16 +161,16 @@ static void meet_body(void *arg)
     step_done(host);
 }
 
-/* What may help, after the words of a refusal; "": nothing that is known. */
+/* Advice to append to a refusal; "": none. */
 static const char *remedy(const struct lending_host *host, int status)
 {
     if (status != -EFBIG)
         return "";
     return host_iommu_enabled(host->host)
-               ? "; a smaller dma_window_bytes of the borrower may do, or a larger bar2_bytes of "
-                 "that bridge"
-               : "; the borrower's IOMMU (iommu.enabled) may do, or a larger bar2_bytes of that "
-                 "bridge";
+               ? "; a smaller dma_window_bytes of the borrower may help, or a larger bar2_bytes of "
+                 "that adapter"
+               : "; the borrower's IOMMU (iommu.enabled) may help, or a larger bar2_bytes of that "
+                 "adapter";
 }
 
 static void borrow_body(void *arg)
@@ -196,7 +196,7 @@ static void borrow_body(void *arg)
     step_done(host);
 }
 
-/* The steps, up to what was refused. False: the run has failed, or is interrupted. */
+/* Takes the steps until something is refused. False: the run has failed, or is interrupted. */
 static bool go_up(struct lending *lending, const volatile int *interrupt)
 {
     if (!step(lending, "lend_start", true, start_body, interrupt))
@@ -213,7 +213,7 @@ bool lending_up(struct lending *lending, const volatile int *interrupt)
 {
     for (unsigned h = 0; h < lending->n_hosts; h++) {
         struct lending_host *host = &lending->host[h];
-        host->machine = host->kernel = kernel_new(host->host, host_os_params(host->host));
+        host->host_kernel = host->kernel = kernel_new(host->host, host_os_params(host->host));
     }
     if (!go_up(lending, interrupt))
         return false;
@@ -229,7 +229,7 @@ bool lending_up(struct lending *lending, const volatile int *interrupt)
 
 void lending_borrows_more(struct lending *lending)
 {
-    lending->more = true;
+    lending->borrows_more = true;
 }
 
 void lending_remove(struct lending_host *host, struct k_pci_dev *dev)
@@ -262,13 +262,13 @@ static void return_body(void *arg)
     step_done(host);
 }
 
-/* Every entry that a borrow took has been given back. */
+/* True: the host has given back every entry that it took after the second step. */
 static bool nothing_left(struct lending_host *host)
 {
     const struct lend_usage now = lend_usage(host->lend), *then = &host->before;
     bool left = now.lent + now.borrowed != 0 || now.mapped_pages != 0 ||
                 now.outgoing != then->outgoing;
-    if (!host->lending->more)
+    if (!host->lending->borrows_more)
         left = left || now.windows != then->windows || now.incoming != then->incoming ||
                now.exported_bytes != then->exported_bytes;
     if (left)
@@ -291,14 +291,15 @@ static bool has_driver_of(const struct lending_host *host, const struct k_pci_de
     return false;
 }
 
-/* Its own devices' drivers, then the host's part in the cluster. */
+/* Removes the drivers of the host's own devices, then stops device lending. */
 static void stop_body(void *arg)
 {
     struct lending_host *host = arg;
     unsigned n;
     const struct pcie_found *found = host_functions(host->host, &n);
     for (unsigned i = 0; i < n; i++) {
-        struct k_pci_dev *dev = found[i].bridge ? NULL : os_pci_find(host->machine, found[i].id);
+        struct k_pci_dev *dev = found[i].bridge ? NULL
+                                                : os_pci_find(host->host_kernel, found[i].id);
         if (dev != NULL && has_driver_of(host, dev))
             k_pci_remove(dev, false);
     }

@@ -1,6 +1,6 @@
 /*
- * Guests: a machine of the group `lending` with a group `vm` runs its programs in a virtual
- * machine, which has the machine's devices: those that it borrows by MDEV, its own by VFIO.
+ * Guests: a host of the group `lending` with a group `vm` runs its programs in a virtual machine,
+ * which has the host's devices: borrowed ones by MDEV, its own by VFIO.
  *
  *   borrower = { host = "borrower"; borrow = ["gpu0"]; vm = { memory_bytes = "4 GiB"; }; };
  */
@@ -21,7 +21,7 @@ struct lending_vm {
     struct vm_config config;
     struct k_vm *vm; /* NULL: not yet */
     struct vfio *vfio;
-    struct k_pci_id *ids; /* of its own devices, ends with { 0, 0 } */
+    struct k_pci_id *ids; /* kinds of the host's own devices; ended by { 0, 0 } */
 };
 
 const struct param_desc lending_vm_params_table[] = {
@@ -81,7 +81,7 @@ unsigned lending_vm_first_core(const struct lending_host *host)
 
 /* ---- Its own devices ------------------------------------------------------------------------- */
 
-/* The i-th device of the machine that is not lent; NULL: there are fewer. */
+/* The i-th of the host's own devices that it does not lend; NULL: there are fewer. */
 static struct k_pci_dev *own_device(struct lending_host *host, unsigned i)
 {
     struct world *world = host->lending->world;
@@ -91,7 +91,7 @@ static struct k_pci_dev *own_device(struct lending_host *host, unsigned i)
         if (lending_lent(host->lending, names[n]) != NULL ||
             !world_function_id(world_device(world, names[n]), 0, &id))
             continue;
-        struct k_pci_dev *dev = os_pci_find(host->machine, id);
+        struct k_pci_dev *dev = os_pci_find(host->host_kernel, id);
         if (dev != NULL && i-- == 0)
             return dev;
     }
@@ -109,8 +109,8 @@ static void take_own(struct lending_host *host)
     for (unsigned i = 0; (dev = own_device(host, i)) != NULL; i++)
         v->ids[i] = (struct k_pci_id){ dev->vendor_id, dev->device_id };
     const struct vfio_options options = { .ids = v->ids };
-    v->vfio = vfio_new(host->machine, &options);
-    k_pci_register(host->machine, vfio_driver(v->vfio));
+    v->vfio = vfio_new(host->host_kernel, &options);
+    k_pci_register(host->host_kernel, vfio_driver(v->vfio));
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */
@@ -119,7 +119,7 @@ void lending_vm_boot(struct lending_host *host)
 {
     struct lending_vm *v = host->vm;
     take_own(host);
-    const int status = vm_new(host->machine, &v->config, &v->vm);
+    const int status = vm_new(host->host_kernel, &v->config, &v->vm);
     if (status != 0)
         lending_refuse(host, "%s: no virtual machine of %u CPUs and %llu MiB: error %d", host->name,
                        v->config.n_cpus, (unsigned long long)(v->config.memory_bytes >> 20),
@@ -194,10 +194,10 @@ void lending_vm_off(struct lending_host *host)
     const int status = vm_shutdown(v->vm);
     const struct vfio_usage usage = vfio_usage(v->vfio);
     if (status != 0)
-        k_fault(host->machine, "%s does not shut down: a program is still running", host->name);
+        k_fault(host->host_kernel, "%s does not shut down: a program is still running", host->name);
     else if (usage.guests + usage.domains != 0 || usage.pinned_bytes + usage.peer_bytes != 0 ||
              vm_stats(v->vm).pins != 0)
-        k_fault(host->machine, "%s: %llu bytes of the guest are still pinned", host->name,
+        k_fault(host->host_kernel, "%s: %llu bytes of the guest are still pinned", host->name,
                 (unsigned long long)usage.pinned_bytes);
 }
 
@@ -211,7 +211,7 @@ struct k_pci_dev *lending_vm_device(struct lending_host *host, const char *name)
         return lent->mdev != NULL ? vm_device(v->vm, lend_mdev_function(lent->mdev)) : NULL;
     if (!world_function_id(model, 0, &id))
         return NULL;
-    const struct k_vm_function *fn = vfio_function(v->vfio, os_pci_find(host->machine, id));
+    const struct k_vm_function *fn = vfio_function(v->vfio, os_pci_find(host->host_kernel, id));
     return fn != NULL ? vm_device(v->vm, fn) : NULL;
 }
 

@@ -1,4 +1,4 @@
-/* Guests of the group `lending`, for lending*.c and `describe`. */
+/* Virtual machines of the group `lending`, for lending*.c, `describe` and cold migration. */
 #ifndef WORKLOADS_SETUP_LENDING_VM_H
 #define WORKLOADS_SETUP_LENDING_VM_H
 
@@ -9,29 +9,34 @@ struct lending_vm_params {
     uint64_t memory_bytes;
     uint32_t first_cpu, cpus;
 };
-/* Group `vm` of a machine, beside vm_params_table. */
+/* Settings of a host's group `vm`, beside vm_params_table. */
 extern const struct param_desc lending_vm_params_table[];
 
-/* host->vm, if the machine has such a group. Mistakes go to errors. */
+/* Reads the group `vm`, if the host has one, and sets host->vm. Adds mistakes to `errors`. */
 void lending_vm_read(struct lending_host *host, struct config *config,
                      struct sim_error_list *errors);
-/* As the scenario says: CPUs of the guest, and the host's core that is its first. */
+/* By the scenario: how many CPUs the guest has, and which core of the host is its first. */
 unsigned lending_vm_cpus(const struct lending_host *host);
 unsigned lending_vm_first_core(const struct lending_host *host);
-/* Threads of the machine: boots, and host->kernel is the guest's; plugs in its devices, borrowed
- * ones among them; takes those out; its own; powers off. Failures are faults of the run. */
+/* All of these run in a thread of the host's kernel. A refusal is recorded by lending_refuse().
+ *
+ * Boots the guest and sets host->kernel to its kernel. */
 void lending_vm_boot(struct lending_host *host);
+/* Adds the host's own devices and the borrowed ones to the guest. */
 void lending_vm_plug(struct lending_host *host);
+/* Removes the borrowed devices; the host's own. */
 void lending_vm_unplug(struct lending_host *host);
 void lending_vm_unplug_own(struct lending_host *host);
+/* Powers off; faults if a program still runs or memory is still pinned. */
 void lending_vm_off(struct lending_host *host);
-/* Cold migration. Threads of the machines: the guest lets go of its devices and powers off; the
- * guest of this machine, which is up, is given a device that another one had. */
+/* Cold migration: removes all devices of the guest and powers it off. */
 void lending_vm_leave(struct lending_host *host);
+/* Cold migration: the guest of this host, which is up, gets a device that another guest had. */
 void lending_vm_arrive(struct lending_host *host, const char *device);
-/* In the guest's tree, or NULL. */
+
+/* The device in the guest's tree; NULL: it is not there. */
 struct k_pci_dev *lending_vm_device(struct lending_host *host, const char *name);
-/* The simulation does not run on. */
+/* Frees the guest; the simulation must not run any more. */
 void lending_vm_free(struct lending_host *host);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * From the group `network` to interfaces that are up. One thread per host does what an
- * administrator's scripts do: load the driver, open the devices, form the team or the bond, set
+ * Sets up the interfaces of the group `network`. One thread per host does what an administrator's
+ * scripts would: it loads the driver, opens the devices, forms the team or the bond and sets
  * addresses. Neighbours and routes are static.
  *
  * Addresses: 10.0.HOST.INTERFACE, both from 1, in the order of the scenario; a team or a bond has
@@ -63,10 +63,9 @@ const struct param_desc network_params_table[] = {
     { .type = PARAM_END },
 };
 
-/* ---- Reading
- * ------------------------------------------------------------------------------------- */
+/* ---- Reading --------------------------------------------------------------------------------- */
 
-/* In the host's tree, with one function at least. */
+/* True: at least one function of the NIC is in the host's tree. */
 static bool is_plugged_in(struct network *network, const struct network_host *host,
                           const struct model *nic)
 {
@@ -76,7 +75,7 @@ static bool is_plugged_in(struct network *network, const struct network_host *ho
     return false;
 }
 
-/* Every function has a way to the kernel: what would not appear is known before. */
+/* Every function must have a cable to the host; otherwise its device would not appear. */
 static void check_functions(struct network *network, struct network_host *host, const char *key,
                             const char *name, const struct model *nic,
                             struct sim_error_list *errors)
@@ -104,7 +103,7 @@ static void check_functions(struct network *network, struct network_host *host, 
     config_mistake_at(host->group, key, errors, expected, NULL);
 }
 
-/* What the driver and the settings ask of the NIC. */
+/* Checks that the NIC has what the driver and the settings need. */
 static void check_nic(struct network_host *host, const char *name, const struct model *nic,
                       struct sim_error_list *errors)
 {
@@ -190,7 +189,7 @@ static bool is_octonic(const struct model *nic)
     return node != NULL && strcmp(config_text(node), "octonic") == 0;
 }
 
-/* It is known which interfaces there are. */
+/* True: the host's NICs are valid, so its interfaces are known. */
 static bool has_nics(const struct network_host *host)
 {
     return host->device != NULL && host->second_device != host->device &&
@@ -202,13 +201,13 @@ static bool is_upper(int interface)
     return interface == NETWORK_OCTO || interface == NETWORK_BOND;
 }
 
-/* Queues that each function may have: a device above them has those of all. */
+/* How many queues each function may have; a team or a bond has the queues of all its functions. */
 static unsigned channels_max(const struct network_host *host)
 {
     return is_upper(host->params.interface) ? NET_QUEUES_MAX / host->n_functions : NET_QUEUES_MAX;
 }
 
-/* Settings that are written but do nothing. */
+/* Reports settings that have no effect. */
 static void check_effects(struct network_host *host, struct sim_error_list *errors)
 {
     static const char *const moderation[] = { "rx_moderation_us", "rx_moderation_packets" };
@@ -223,7 +222,7 @@ static void check_effects(struct network_host *host, struct sim_error_list *erro
                          "interface = \"octo0\" beside it: it has no effect otherwise");
 }
 
-/* What octo0 and bond0 cannot have. */
+/* Reports settings that octo0 and bond0 do not support. */
 static void check_upper(struct network_host *host, struct sim_error_list *errors)
 {
     char expected[64];
@@ -239,7 +238,7 @@ static void check_upper(struct network_host *host, struct sim_error_list *errors
     }
 }
 
-/* What the setting `interface` asks for is there. */
+/* Checks that the interface of the setting `interface` exists. */
 static void check_interface(struct network_host *host, struct sim_error_list *errors)
 {
     unsigned n = 0;
@@ -275,7 +274,7 @@ struct network *network_new(struct world *world, struct config *config, struct l
     if (group == NULL) {
         sim_error_add(errors, config_file(config_root(config)), 0,
                       "there is no group `network`, { NAME = { host = ...; device = ...; }; }, and "
-                      "no group `lending`, { NAME = { host = ...; }; }: programs run on machines "
+                      "no group `lending`, { NAME = { host = ...; }; }: programs run on hosts "
                       "of one of them");
         return network;
     }
@@ -301,8 +300,7 @@ struct network *network_new(struct world *world, struct config *config, struct l
     return network;
 }
 
-/* ---- Setting up
- * ----------------------------------------------------------------------------------- */
+/* ---- Setting up ------------------------------------------------------------------------------ */
 
 static uint32_t address(const struct network_host *host, unsigned number)
 {
@@ -327,7 +325,7 @@ static const struct octonic_device_ops octonic_ops = {
     .switch_delete = nic_dev_switch_delete,
 };
 
-/* The team or the bond over all functions; they stay closed until it opens them. */
+/* Makes the team or the bond over all functions, which it opens when it is opened itself. */
 static struct net_device *make_upper(struct network_host *host, int *error)
 {
     if (host->params.interface == NETWORK_OCTO) {
@@ -339,7 +337,7 @@ static struct net_device *make_upper(struct network_host *host, int *error)
     return host->bond != NULL ? bonding_device(host->bond) : NULL;
 }
 
-/* The driver's device for function f, counted over both NICs; NULL: none appeared. The machine may
+/* The driver's device for function f, counted over both NICs; NULL: none appeared. The host may
  * have more NICs, in any order. Functions of octoNIC firmware have one address. */
 static struct net_device *device_of_function(const struct network_host *host, unsigned f)
 {
@@ -469,8 +467,7 @@ bool network_up(struct network *network, const volatile int *interrupt)
     return true;
 }
 
-/* ---- Taking down
- * ----------------------------------------------------------------------------------- */
+/* ---- Taking down ----------------------------------------------------------------------------- */
 
 static void take_down(void *arg)
 {
@@ -513,8 +510,7 @@ void network_free(struct network *network)
     free(network);
 }
 
-/* ---- Looking at it
- * ---------------------------------------------------------------------------------- */
+/* ---- Looking at it --------------------------------------------------------------------------- */
 
 static bool is_guest(const struct network_host *host)
 {

@@ -1,7 +1,7 @@
 /*
- * The machines of a scenario as a network administrator sets them up: kernels, drivers, interfaces
- * (one function of a NIC, the octoNIC's team, a bond), addresses, steering. Group `network`: a
- * group per host.
+ * Hosts on a network, set up as their administrators would: kernels, drivers, interfaces (one
+ * function of a NIC, the octoNIC's team, a bond), addresses, steering. The group `network` of a
+ * scenario has a group per host.
  */
 #ifndef WORKLOADS_SETUP_NETWORK_H
 #define WORKLOADS_SETUP_NETWORK_H
@@ -42,13 +42,13 @@ struct network_host {
     const char *name; /* of its group: "server" */
     struct config_node *group;
     struct network_params params;
-    struct host *host; /* NULL: there is a message about it, or about what it refers to */
+    struct host *host; /* NULL: a mistake has been reported */
     struct model *device, *second_device;
     struct lending_host
-        *lending; /* the machine of the group `lending` whose kernel it is, or NULL */
+        *lending; /* this host in the group `lending`, whose kernel it uses; or NULL */
     struct kernel *kernel;
     struct net *net;
-    struct net_device *dev;                           /* what its packets leave through */
+    struct net_device *dev;                           /* its packets leave through it */
     struct net_device *function[NETWORK_DEVICES_MAX]; /* one per physical function, of both NICs */
     unsigned n_functions;
     uint32_t ip;
@@ -63,44 +63,45 @@ struct network {
     struct world *world;
     struct lending *lending; /* or NULL */
     const char *names[NETWORK_HOSTS_MAX + 1];
-    bool unknown; /* the group is not what it should be: any name may be meant */
+    bool unknown; /* the group has mistakes: which hosts there are is not known */
     unsigned n_up;
     struct network_host host[NETWORK_HOSTS_MAX];
     unsigned n_hosts;
 };
 
-/* As its kernel sees them: a guest has one socket. */
+/* As programs see them: a guest has one socket. */
 unsigned network_sockets(const struct network_host *host);
 unsigned network_cores_per_socket(const struct network_host *host);
 
-/* Reads and checks the group `network` of the scenario. Never NULL. lending: the group of that
- * name, whose machines are up before network_up() and go down after network_down(); with it there
- * need be no network. NULL: there is none. */
+/* Reads and checks the group `network` of the scenario; adds mistakes to `errors`. Never NULL; the
+ * caller owns the result. lending: the group `lending`, whose hosts are up before network_up() and
+ * go down after network_down(); NULL: there is none, and the group `network` is required. */
 struct network *network_new(struct world *world, struct config *config, struct lending *lending,
                             struct sim_error_list *errors);
-/* Boots kernels, loads drivers, configures interfaces; runs the simulation until all is up. False
- * after sim_fail(). */
+/* Boots kernels, loads drivers and configures interfaces; runs the simulation until all are up.
+ * False: interrupted, or the run has failed. */
 bool network_up(struct network *network, const volatile int *interrupt);
-/* Closes and removes everything, as a shutdown does, so that what is lost would be found; after a
- * failure or an interrupt this is left out. */
+/* Closes and removes everything, as a shutdown does, which finds what was leaked. Not to be called
+ * after a failure or an interrupt. */
 void network_down(struct network *network, const volatile int *interrupt);
 void network_free(struct network *network);
 struct network_host *network_find(struct network *network, const char *name);
 const char *const *network_names(const struct network *network); /* NULL-terminated */
 
-/* Interfaces by name ("pf0", "octo0"; "" is the host's default), as far as the settings tell before
- * anything runs; any name where a mistake leaves open which there are. */
+/* Interfaces by name ("pf0", "octo0"; "" is the host's default). network_interface_named() goes by
+ * the settings, before anything runs; if mistakes leave open which there are, every name is true.
+ */
 bool network_interface_named(const struct network_host *host, const char *name);
 const char *const *network_interface_names(const struct network_host *host);
 struct net_device *network_interface(struct network_host *host, const char *name);
 uint32_t network_interface_ip(const struct network_host *host, const char *name);
-/* Since the start: buffers handed to the host's NICs (a TSO buffer counts once), packets that its
- * functions received, fragments that another function than the queue's fetched (IOctoSG), packets
- * dropped by its NICs. */
+/* Counts since the start: buffers handed to the host's NICs (a TSO buffer is one), packets that its
+ * functions have received, fragments that another function than the queue's has fetched (IOctoSG).
+ */
 uint64_t network_buffers_sent(const struct network_host *host);
 uint64_t network_packets_received(const struct network_host *host);
 uint64_t network_fragments_hinted(const struct network_host *host);
-/* Bytes that a function received. */
+/* Bytes that a function has received; packets that the host's NICs have dropped. */
 uint64_t network_function_bytes(const struct network_host *host, unsigned function);
 uint64_t network_drops(const struct network_host *host);
 

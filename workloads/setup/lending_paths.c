@@ -1,0 +1,91 @@
+/*
+ * Checks before anything runs that each borrower has a path to its lender: cables and cluster
+ * switches must join an NTB of the one to an NTB of the other. Whether the switches' routing tables
+ * use them is not checked.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "models/pcie/ntb/ntb.h"
+#include "workloads/setup/lending_internal.h"
+
+/* Disjoint sets of devices that cables join. joined[i] is nearer to the root of its set, or i. */
+struct fabrics {
+    const struct world *world;
+    const struct model **model;
+    unsigned *joined;
+    unsigned n;
+};
+
+static unsigned root_of(const struct fabrics *fabrics, unsigned i)
+{
+    while (fabrics->joined[i] != i)
+        i = fabrics->joined[i] = fabrics->joined[fabrics->joined[i]];
+    return i;
+}
+
+/* n: not a device of the scenario. */
+static unsigned index_of(const struct fabrics *fabrics, const struct model *model)
+{
+    unsigned i = 0;
+    while (i < fabrics->n && fabrics->model[i] != model)
+        i++;
+    return i;
+}
+
+static void join(struct fabrics *fabrics)
+{
+    struct world_cable cable;
+    for (unsigned c = 0; world_cable_at(fabrics->world, c, &cable); c++) {
+        if (cable.pcie[0] == NULL || !cable.pcie[0]->fabric || !cable.pcie[1]->fabric)
+            continue;
+        const unsigned a = index_of(fabrics, cable.pcie[0]->model);
+        const unsigned b = index_of(fabrics, cable.pcie[1]->model);
+        if (a < fabrics->n && b < fabrics->n)
+            fabrics->joined[root_of(fabrics, a)] = root_of(fabrics, b);
+    }
+}
+
+static bool is_ntb_of(const struct fabrics *fabrics, unsigned i, const struct host *host)
+{
+    return fabrics->model[i]->ops == &pcie_ntb_ops &&
+           world_host_of((struct world *)fabrics->world, fabrics->model[i]) == host;
+}
+
+static bool reaches(const struct fabrics *fabrics, const struct host *from, const struct host *to)
+{
+    for (unsigned i = 0; i < fabrics->n; i++)
+        for (unsigned k = 0; is_ntb_of(fabrics, i, from) && k < fabrics->n; k++)
+            if (root_of(fabrics, i) == root_of(fabrics, k) && is_ntb_of(fabrics, k, to))
+                return true;
+    return false;
+}
+
+void lending_check_paths(struct lending *lending, struct sim_error_list *errors)
+{
+    const char *const *names = world_device_names(lending->world);
+    struct fabrics fabrics = { .world = lending->world };
+    while (names[fabrics.n] != NULL)
+        fabrics.n++;
+    fabrics.model = sim_zalloc(fabrics.n + 1, sizeof(struct model *));
+    fabrics.joined = sim_zalloc(fabrics.n + 1, sizeof(*fabrics.joined));
+    for (unsigned i = 0; i < fabrics.n; i++) {
+        fabrics.model[i] = world_device(lending->world, names[i]);
+        fabrics.joined[i] = i;
+    }
+    join(&fabrics);
+    for (unsigned i = 0; i < lending->n_devices; i++) {
+        const struct lent_device *device = &lending->device[i];
+        char expected[272];
+        if (device->borrower == NULL || !device->borrower->has_ntb || !device->lender->has_ntb ||
+            reaches(&fabrics, device->borrower->host, device->lender->host))
+            continue;
+        snprintf(expected, sizeof(expected),
+                 "cables, directly or through switches, from port p1 of a pcie.ntb of %.50s to "
+                 "that of one of %.50s, which lends %.50s",
+                 device->borrower->name, device->lender->name, device->name);
+        config_mistake(config_find(device->borrower->group, "borrow"), errors, expected, NULL);
+    }
+    free(fabrics.model);
+    free(fabrics.joined);
+}
