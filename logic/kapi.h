@@ -1,16 +1,19 @@
 /*
- * What software under study may ask of a kernel, in the kernel's own terms. models/host/ implements
- * it on simulated cores; tests/model/fake_kapi.h is a small fake without any simulator. Nothing in
- * logic/ includes a header of sim/ or models/.
+ * The kernel interface of the software under study. models/os/ implements it on simulated cores;
+ * tests/model/fake_kapi.h is a small fake without a simulator. Nothing in logic/ includes a header
+ * of sim/ or models/.
  *
- * Contexts. All code runs on a CPU, in one of three contexts: a thread (may sleep), a soft
- * interrupt (NAPI, timers: may not sleep), a hard interrupt (handlers: may only schedule). An
- * interrupt may come in at every call that charges time (k_compute, k_load, k_store, k_copy ...)
- * and runs to its end before that call returns. Between two such calls nothing else runs on any
- * CPU, so code that charges nothing is atomic. k_bh_disable() keeps soft interrupts out. Another
- * thread of the CPU goes on only in k_syscall, k_yield, k_sleep, k_wait and k_thread_set_cpu.
+ * Contexts. All code runs on a CPU, in one of three contexts:
+ *   - a thread: may sleep;
+ *   - a soft interrupt (NAPI, timers): may not sleep;
+ *   - a hard interrupt (handlers): may only schedule work of the other two.
+ * A comment names the context where a function needs a certain one. An interrupt may arrive in any
+ * call that charges time (k_compute, k_load, k_store, k_copy ...); it runs to its end before that
+ * call returns. Between two such calls nothing else runs on any CPU, so code that charges no time
+ * is atomic. k_bh_disable() keeps soft interrupts out. The CPU switches to another thread only in
+ * k_syscall, k_yield, k_sleep, k_wait and k_thread_set_cpu.
  *
- * Time is in picoseconds. Errors are negative errno values. Sizes are in bytes.
+ * Time is in picoseconds, sizes are in bytes, errors are negative errno values.
  */
 #ifndef LOGIC_KAPI_H
 #define LOGIC_KAPI_H
@@ -24,7 +27,7 @@ struct k_thread;
 
 #define K_PAGE_BYTES 4096u
 #define K_LINE_BYTES 64u
-#define K_NODE_LOCAL (-1) /* the node of the CPU that asks */
+#define K_NODE_LOCAL (-1) /* the node of the calling CPU */
 #define K_CPU_ANY    (-1)
 
 /* Units of time, in picoseconds. */
@@ -33,12 +36,13 @@ struct k_thread;
 #define K_MS (1000 * K_US)
 #define K_S  (1000 * K_MS)
 
-/* The structure of type `type` whose field `field` is at `ptr`. */
+/* The structure of type `type` that contains `ptr` as its field `field`. */
 #define K_CONTAINER(ptr, type, field) ((type *)(void *)((char *)(ptr)-offsetof(type, field)))
 
-/* An address in the kernel's direct map: real bytes of the host's memory, in real cache lines. */
+/* An address in the kernel's direct map: bytes of the host's simulated memory, in its cache
+ * lines. */
 struct kaddr {
-    uint64_t v; /* host-physical; 0 is no address */
+    uint64_t v; /* host-physical address; 0: none */
 };
 static inline struct kaddr kaddr_add(struct kaddr a, uint64_t bytes)
 {
@@ -47,116 +51,124 @@ static inline struct kaddr kaddr_add(struct kaddr a, uint64_t bytes)
 
 /* ---- Time, CPUs, costs ----------------------------------------------------------------------- */
 
-/* What software costs in cycles where it is not simulated instruction by instruction: see
- * logic/kcosts.h. Owned by the kernel. */
+/* The cycles that software charges for its computation: see logic/kcosts.h. The kernel owns
+ * them. */
 struct k_costs;
 const struct k_costs *k_costs(const struct kernel *kernel);
 
+/* The current time of the calling CPU. */
 uint64_t k_now_ps(struct kernel *kernel);
-/* The CPU that this code runs on. */
+/* The calling CPU. */
 unsigned k_cpu(struct kernel *kernel);
 unsigned k_n_cpus(const struct kernel *kernel);
 unsigned k_n_nodes(const struct kernel *kernel);
 unsigned k_node_of_cpu(const struct kernel *kernel, unsigned cpu);
-/* Charges cycles of computation to the CPU. */
+/* Charges `cycles` of computation to the calling CPU. */
 void k_compute(struct kernel *kernel, uint64_t cycles);
-/* A fault of the run (a packet that was lost or came out of order where that cannot be): the run
- * ends with this message. */
+/* Ends the run with this message: something happened that must not, such as a packet that was lost
+ * or reordered where neither can occur. */
 void k_fault(struct kernel *kernel, const char *fmt, ...)
     __attribute__((format(printf, 2, 3), cold));
-/* Once per call site at most in a log of the run; for what the hardware did wrong. */
+/* Logs a misbehaviour of the hardware, at most once per call site and run. */
 void k_warn(struct kernel *kernel, const char *fmt, ...)
     __attribute__((format(printf, 2, 3), cold));
-/* Memory of the program itself (C structures), zeroed; ends the process when exhausted. */
+/* Allocates zeroed memory for C structures; never returns NULL: the process ends if there is none.
+ * Free it with k_free(). It has no address in simulated memory. */
 void *k_zalloc(size_t bytes);
 void k_free(void *p);
 
 /* ---- Memory: bytes and cache lines ----------------------------------------------------------- */
 
-/* Loads bytes that the next step needs: time advances to when they are there. */
+/* Loads bytes and waits for them: time advances until they have arrived. */
 void k_load(struct kernel *kernel, struct kaddr from, void *to, size_t bytes);
-/* Stores bytes; nothing waits for them. */
+/* Stores bytes; the CPU does not wait. */
 void k_store(struct kernel *kernel, struct kaddr to, const void *from, size_t bytes);
-/* The same for what is kept in C structures beside simulated memory: the lines only. */
-void k_touch(struct kernel *kernel, struct kaddr at, size_t bytes);       /* loads, dependent */
-void k_touch_write(struct kernel *kernel, struct kaddr at, size_t bytes); /* stores */
-/* Asks for lines ahead of their use: nothing waits. */
+/* Load and store the cache lines only, for data that C structures hold beside simulated memory. */
+void k_touch(struct kernel *kernel, struct kaddr at, size_t bytes);       /* waits like k_load() */
+void k_touch_write(struct kernel *kernel, struct kaddr at, size_t bytes); /* like k_store() */
+/* Requests cache lines ahead of their use; the CPU does not wait. */
 void k_prefetch(struct kernel *kernel, struct kaddr at, size_t bytes);
-/* Copies bulk data between buffers (copy_to_user, copy_from_user, memcpy): line by line through
- * the caches, contents included. */
+/* Copies bulk data between buffers (copy_to_user, copy_from_user, memcpy), line by line through the
+ * caches. */
 void k_copy(struct kernel *kernel, struct kaddr to, struct kaddr from, size_t bytes);
-/* Bytes without cache lines or time: for set-up only. */
+/* Read and write bytes without cache lines or time: for set-up only. */
 void k_peek(struct kernel *kernel, struct kaddr from, void *to, size_t bytes);
 void k_poke(struct kernel *kernel, struct kaddr to, const void *from, size_t bytes);
 
-/* Pages: physically contiguous runs of 2^order pages, from lists per CPU first (last in, first
- * out), so that what was used last is used again while it is in the caches. */
+/* 2^order physically contiguous pages. They come from lists per CPU first (last in, first out), so
+ * that recently used pages are used again while they are in the caches. */
 struct k_page {
     struct kaddr addr;
-    struct kaddr meta; /* the line of the kernel's own page structure */
-    uint32_t refs;     /* freed when the last is put */
+    struct kaddr meta; /* the cache line of the kernel's page structure */
+    uint32_t refs;     /* freed when it reaches 0 */
     uint16_t node;
     uint8_t order;
-    uint8_t pins;        /* k_page_pin() less k_page_unpin(), saturating */
     struct k_page *next; /* private, while free */
 };
-/* NULL: the node and all others are full. One reference, the caller's. */
+/* Allocates pages on `node`, or on another node if it is full. Returns them with one reference,
+ * which the caller owns; NULL: all nodes are full. */
 struct k_page *k_page_alloc(struct kernel *kernel, int node, unsigned order);
 static inline void k_page_get(struct k_page *page)
 {
     page->refs++;
 }
+/* Drops a reference; the last one frees the pages. */
 void k_page_put(struct kernel *kernel, struct k_page *page);
-/* Pins user memory for a device (get_user_pages); 0 or -ENOMEM. Charges per page. */
+/* Pins user memory for a device (get_user_pages), charging per page; returns 0 or -ENOMEM. Each
+ * k_pin() needs one k_unpin() of the same range. */
 int k_pin(struct kernel *kernel, struct kaddr at, size_t bytes);
 void k_unpin(struct kernel *kernel, struct kaddr at, size_t bytes);
-/* Memory for good: contiguous, of a node, zero. v is 0 if there is none. */
+/* Allocates zeroed, contiguous memory on `node`, aligned to `align`. It is never freed. v is 0 if
+ * there is none. */
 struct kaddr k_alloc(struct kernel *kernel, int node, size_t bytes, size_t align);
 
-/* Objects of one kind: a C structure of `bytes` (zeroed at the first get only) and `touched_bytes`
- * of simulated memory that stand for it in the caches (0: none). Lists per CPU, last in first
- * out. */
+/* A cache of objects of one kind (kmem_cache): each is a C structure of `bytes`, zeroed at its
+ * first get only, and `touched_bytes` of simulated memory that represent it in the caches (0:
+ * none). Free objects are in lists per CPU, last in, first out. */
 struct k_cache;
 struct k_cache *k_cache_new(struct kernel *kernel, const char *name, size_t bytes,
                             size_t touched_bytes);
-/* Never NULL; *addr, if not NULL, is its simulated memory. */
+/* Returns an object, never NULL. *addr, unless `addr` is NULL, gets its simulated memory. */
 void *k_cache_get(struct k_cache *cache, struct kaddr *addr);
 void k_cache_put(struct k_cache *cache, void *object);
+/* Objects that were got and not put. */
 uint64_t k_cache_live(const struct k_cache *cache);
 
 /* ---- Threads, waiting ------------------------------------------------------------------------ */
 
 typedef void k_thread_fn(void *arg);
-/* Starts to run at once (it is put on the CPU's run queue). cpu: where it may run, K_CPU_ANY for
- * the least loaded. The name is copied. Freed by the kernel when it has returned. */
+/* Creates a thread and puts it on the run queue of `cpu` (K_CPU_ANY: of the least loaded one). The
+ * name is copied. The kernel frees the thread when `body` has returned. */
 struct k_thread *k_thread_new(struct kernel *kernel, const char *name, int cpu, k_thread_fn *body,
                               void *arg);
+/* The calling thread. */
 struct k_thread *k_thread_self(struct kernel *kernel);
-/* sched_setaffinity() to one CPU: it goes on there at its next scheduling point, at once if it is
- * the caller. */
+/* Moves the thread to `cpu` (sched_setaffinity() with one CPU): at its next scheduling point, or at
+ * once if it is the caller. */
 void k_thread_set_cpu(struct k_thread *thread, unsigned cpu);
 unsigned k_thread_cpu(const struct k_thread *thread);
-/* From a thread. */
+/* Sleeps for `ps`. From a thread. */
 void k_sleep(struct kernel *kernel, uint64_t ps);
-/* Lets another thread of the CPU run, if one is ready. */
+/* Lets another thread of the CPU run if one is ready. From a thread. */
 void k_yield(struct kernel *kernel);
-/* Charges the entry to and return from a system call; before it, another thread of the CPU may have
- * its turn. */
+/* Charges the entry to and return from a system call. Another ready thread of the CPU may run
+ * first. From a thread. */
 void k_syscall(struct kernel *kernel);
 
 struct k_wait_queue {
     struct k_waiter *first; /* private */
 };
-/* Sleeps until woken or until_ps (UINT64_MAX: for ever). Callers loop over their condition, which
- * they check without charging time before they call. False: the time is over. */
+/* Sleeps until woken, or until `until_ps` (UINT64_MAX: no limit); returns false if that has passed.
+ * Callers loop: they check their condition, without charging time, before each call. From a
+ * thread. */
 bool k_wait(struct kernel *kernel, struct k_wait_queue *queue, uint64_t until_ps);
-/* Wakes all that wait; from any context. */
+/* Wakes all waiters. From any context. */
 void k_wake(struct kernel *kernel, struct k_wait_queue *queue);
 bool k_has_waiters(const struct k_wait_queue *queue);
 
-/* Soft interrupts stay out between these two; they nest. */
+/* Keep soft interrupts off this CPU; calls nest. The outermost k_bh_enable() runs pending ones. */
 void k_bh_disable(struct kernel *kernel);
-void k_bh_enable(struct kernel *kernel); /* runs what is pending */
+void k_bh_enable(struct kernel *kernel);
 
 /* ---- Timers, work ---------------------------------------------------------------------------- */
 
@@ -165,14 +177,16 @@ typedef void k_timer_fn(struct k_timer *timer); /* in a soft interrupt */
 struct k_timer {
     struct kernel *kernel;
     k_timer_fn *fn;
-    void *private_data; /* the kernel's; zero before the first k_timer_set */
+    void *private_data; /* the kernel's; NULL before the first k_timer_set() */
 };
 void k_timer_init(struct k_timer *timer, struct kernel *kernel, k_timer_fn *fn);
-/* Fires at at_ps on the CPU that called; armed already: moved. */
+/* Arms the timer, or moves it if it is armed: fn runs at `at_ps` on the calling CPU. */
 void k_timer_set(struct k_timer *timer, uint64_t at_ps);
+/* Disarms the timer; does nothing if it is not armed. */
 void k_timer_cancel(struct k_timer *timer);
+/* The timer is armed. */
 bool k_timer_pending(const struct k_timer *timer);
-/* Cancels, and gives back what the kernel keeps for it. */
+/* Cancels the timer and frees what the kernel allocated for it. */
 void k_timer_release(struct k_timer *timer);
 
 struct k_work;
@@ -182,8 +196,8 @@ struct k_work {
     struct k_work *next; /* private, as are the rest */
     bool queued;
 };
-/* Runs once in the worker thread of the CPU (K_CPU_ANY: of this CPU); does nothing if queued
- * already. From any context. */
+/* Queues work for one run in the worker thread of `cpu` (K_CPU_ANY: of the calling CPU); does
+ * nothing if it is queued already. From any context. */
 void k_work_queue(struct kernel *kernel, struct k_work *work, int cpu);
 
 /* ---- Devices --------------------------------------------------------------------------------- */
@@ -191,18 +205,16 @@ void k_work_queue(struct kernel *kernel, struct k_work *work, int cpu);
 enum k_dma_direction { K_DMA_TO_DEVICE = 1, K_DMA_FROM_DEVICE = 2, K_DMA_BOTH = 3 };
 
 struct k_device;
-/* How a device's addresses come about; one table per device, so that a borrowed device may have
- * another than a local one. */
+/* How the kernel maps memory for a device. Each device has its table, so that a borrowed device may
+ * have another than a local one. */
 struct k_dma_ops {
-    /* 0 and *dma, or a negative errno. */
+    /* See k_dma_map() and the functions that follow it. */
     int (*map)(struct k_device *device, struct kaddr at, size_t bytes,
                enum k_dma_direction direction, uint64_t *dma);
     void (*unmap)(struct k_device *device, uint64_t dma, size_t bytes,
                   enum k_dma_direction direction);
-    /* Zeroed memory that both sides may use at any time. 0 or a negative errno. */
     int (*alloc)(struct k_device *device, int node, size_t bytes, struct kaddr *at, uint64_t *dma);
     void (*free)(struct k_device *device, size_t bytes, struct kaddr at, uint64_t dma);
-    /* See k_dma_map_resource(). */
     int (*map_resource)(struct k_device *device, struct k_device *target, unsigned bar,
                         uint64_t offset, uint64_t bytes, enum k_dma_direction direction,
                         uint64_t *dma);
@@ -216,21 +228,26 @@ struct k_dma_ops {
 struct k_device {
     struct kernel *kernel;
     const char *name;
-    int node; /* its socket's */
+    int node; /* NUMA node of its socket */
     const struct k_dma_ops *dma_ops;
-    void *dma_context; /* of the operations */
+    void *dma_context; /* private to dma_ops */
     void *driver_data;
 };
+/* Maps memory for DMA of the device. Returns 0 and the address for the device in *dma, or a
+ * negative errno. */
 static inline int k_dma_map(struct k_device *device, struct kaddr at, size_t bytes,
                             enum k_dma_direction direction, uint64_t *dma)
 {
     return device->dma_ops->map(device, at, bytes, direction, dma);
 }
+/* Undoes one k_dma_map() of the same range. The device must not access it any more. */
 static inline void k_dma_unmap(struct k_device *device, uint64_t dma, size_t bytes,
                                enum k_dma_direction direction)
 {
     device->dma_ops->unmap(device, dma, bytes, direction);
 }
+/* Allocates zeroed memory on `node` that device and CPUs may access at any time. Returns 0 and its
+ * addresses, or a negative errno. */
 static inline int k_dma_alloc(struct k_device *device, int node, size_t bytes, struct kaddr *at,
                               uint64_t *dma)
 {
@@ -240,31 +257,25 @@ static inline void k_dma_free(struct k_device *device, size_t bytes, struct kadd
 {
     device->dma_ops->free(device, bytes, at, dma);
 }
-/* Peer to peer: *dma is the address by which `device` reaches `bytes` from `offset` on of a base
- * address register of `target`, the device of another struct k_pci_dev of the same kernel; either
- * may be borrowed. Directions as seen by `device`. From a thread; may sleep. 0; -EINVAL: the target
- * has no such bytes; -ERANGE: `device` does not reach so far; -ENOSPC and others: something that it
- * takes has ended, nothing is left behind. Ends with the target, too: then nothing is reached any
- * more, but the mapping has still to be undone. */
+/* Maps registers or memory of another device for peer-to-peer DMA. Returns 0 and in *dma the
+ * address by which `device` reaches `bytes` at `offset` of base address register `bar` of `target`.
+ * Both belong to a struct k_pci_dev of the same kernel; either may be borrowed. `direction` is that
+ * of `device`. Errors leave nothing behind: -EINVAL: the target has no such bytes; -ERANGE:
+ * `device` cannot form such an address; -ENOSPC and others: a resource is exhausted. If the target
+ * goes away, the mapping reaches nothing any more, but must still be undone. From a thread; may
+ * sleep. */
 static inline int k_dma_map_resource(struct k_device *device, struct k_device *target, unsigned bar,
                                      uint64_t offset, uint64_t bytes,
                                      enum k_dma_direction direction, uint64_t *dma)
 {
     return device->dma_ops->map_resource(device, target, bar, offset, bytes, direction, dma);
 }
-/* From a thread; may sleep. Exactly what was mapped. */
+/* Undoes one k_dma_map_resource() of the same range. From a thread; may sleep. */
 static inline void k_dma_unmap_resource(struct k_device *device, uint64_t dma, uint64_t bytes,
                                         enum k_dma_direction direction)
 {
     device->dma_ops->unmap_resource(device, dma, bytes, direction);
 }
-
-/* MMIO: device registers. Reads suspend the CPU for the round trip; all ones if nothing answers. */
-struct k_iomem {
-    struct k_device *device;
-    uint64_t base; /* CPU address */
-    uint64_t bytes;
-};
 
 #define K_PCI_BARS 6
 struct k_pci_driver;
@@ -275,12 +286,13 @@ struct k_pci_dev {
     uint32_t class_code;
     uint64_t bar_base[K_PCI_BARS], bar_bytes[K_PCI_BARS];
     const struct k_pci_driver *driver;
-    /* Configuration access, so that a borrowed device may have another way. */
-    const struct k_pci_ops *ops;
-    void *private_data; /* the kernel's */
+    const struct k_pci_ops *ops; /* its own, as a borrowed device is accessed in another way */
+    void *private_data;          /* the kernel's */
 };
 struct k_irq;
 typedef void k_irq_fn(void *arg); /* in a hard interrupt */
+/* How the kernel accesses configuration space and registers of a device. See k_config_read() and
+ * the functions that follow it. */
 struct k_pci_ops {
     uint32_t (*config_read)(struct k_pci_dev *dev, unsigned offset, unsigned bytes);
     void (*config_write)(struct k_pci_dev *dev, unsigned offset, unsigned bytes, uint32_t value);
@@ -294,22 +306,28 @@ struct k_pci_id {
 struct k_pci_driver {
     const char *name;
     const struct k_pci_id *ids; /* ends with { 0, 0 } */
-    /* From a thread: 0, or a negative errno with nothing left behind. */
+    /* Takes the device. Returns 0, or a negative errno and leaves nothing behind (-ENODEV: it is
+     * none of this driver's after all). From a thread. */
     int (*probe)(struct k_pci_dev *dev, void *context);
-    /* The device is going away; gone: it is there no more (surprise removal), reads give ones. */
+    /* Gives the device back. gone: surprise removal; its registers read as all ones. */
     void (*remove)(struct k_pci_dev *dev, bool gone);
     void *context;
 };
-/* Calls probe() for every function that matches and has no driver; returns how many took one. From
- * a thread. The driver must outlive the kernel. */
+/* Registers a driver: calls probe() for every function that matches `ids` and has no driver, now
+ * and as functions appear. Returns how many probe() took now. The driver must outlive the kernel.
+ * From a thread. */
 int k_pci_register(struct kernel *kernel, const struct k_pci_driver *driver);
-/* A device that appears or disappears while the kernel runs. From a thread. */
+/* Adds a device that appears while the kernel runs, and offers it to drivers. The caller owns
+ * `dev` and keeps it until k_pci_remove(). Returns 0, or -EEXIST if it is there already. From a
+ * thread. */
 int k_pci_add(struct kernel *kernel, struct k_pci_dev *dev);
+/* Removes a device, calling remove() of its driver. gone: it does not answer any more. From a
+ * thread. */
 void k_pci_remove(struct k_pci_dev *dev, bool gone);
-/* SR-IOV: the function gets n virtual functions (0: those that it has go), which appear or go like
- * other devices, drivers included. From a thread; takes 100 ms until they may be asked. 0, -ENOSYS
- * (it cannot), -ERANGE (not so many), -EBUSY (it has some already). A function that is gone, or is
- * to be removed, has its virtual functions taken away first. */
+/* SR-IOV: enables `n` virtual functions, or disables all with 0. They are added and removed like
+ * other devices, drivers included. Returns 0; -ENOSYS: the function has no such capability;
+ * -ERANGE: it has fewer; -EBUSY: some are enabled already. Enabling takes 100 ms. Callers disable
+ * the virtual functions before they remove the function, even one that is gone. From a thread. */
 int k_pci_set_vfs(struct k_pci_dev *dev, unsigned n);
 
 /* Returns the offset of the capability `id` (7:0) in the configuration space of `dev`, 0 if it has
@@ -318,6 +336,8 @@ unsigned k_pci_find_capability(struct k_pci_dev *dev, unsigned id, uint32_t *hea
 /* Lets the function answer memory requests and send requests of its own (Bus Master Enable). */
 void k_pci_enable(struct k_pci_dev *dev);
 
+/* Configuration space: 1, 2 or 4 aligned bytes. Both suspend the CPU for the round trip; a read
+ * that nobody answers returns all ones. */
 static inline uint32_t k_config_read(struct k_pci_dev *dev, unsigned offset, unsigned bytes)
 {
     return dev->ops->config_read(dev, offset, bytes);
@@ -327,6 +347,8 @@ static inline void k_config_write(struct k_pci_dev *dev, unsigned offset, unsign
 {
     dev->ops->config_write(dev, offset, bytes, value);
 }
+/* Registers: 4 or 8 aligned bytes at `offset` of base address register `bar`. A read suspends the
+ * CPU for the round trip and returns all ones if nobody answers; a write is posted. */
 static inline uint32_t k_readl(struct k_pci_dev *dev, unsigned bar, uint64_t offset)
 {
     return (uint32_t)dev->ops->mmio_read(dev, dev->bar_base[bar] + offset, 4);
@@ -344,55 +366,57 @@ static inline void k_writeq(struct k_pci_dev *dev, unsigned bar, uint64_t offset
     dev->ops->mmio_write(dev, dev->bar_base[bar] + offset, 8, value);
 }
 
-/* Message-signalled interrupts: entry `index` of the device's MSI-X table goes to a CPU. From a
- * thread. 0 or a negative errno (-ENOSPC: no such entry, no vector left). */
+/* Requests an interrupt: directs entry `index` of the device's MSI-X table to `cpu`, where
+ * `handler` runs with `arg` in a hard interrupt. Returns 0 and *irq; -ENOSPC: there is no such
+ * entry, or no vector is left; -EBUSY: the entry is in use. From a thread. */
 int k_irq_request(struct k_pci_dev *dev, unsigned index, unsigned cpu, k_irq_fn *handler, void *arg,
                   struct k_irq **irq);
+/* Moves the interrupt to another CPU. 0 or a negative errno with nothing changed. */
 int k_irq_set_cpu(struct k_irq *irq, unsigned cpu);
+/* Frees the interrupt: the handler does not run any more when it returns. From a thread. */
 void k_irq_free(struct k_irq *irq);
 
-/* ---- Addresses that software gives to devices itself
- * ---------------------------------------------- For who does in place of the kernel what k_dma_ops
- * do: device lending, pass-through. Requester IDs are those that an IOMMU sees, whether or not
- * enumeration found a function there.
- */
+/* ---- IOMMU domains --------------------------------------------------------------------------- */
+/* For code that maps device addresses itself: device lending, pass-through. Requester IDs are those
+ * that an IOMMU sees, whether or not enumeration found a function there. */
 
 struct k_iommu_domain;
-/* Requests of this requester are translated. False: its addresses are host-physical. */
+/* The IOMMU translates requests of this requester. False: its addresses are host-physical. */
 bool k_iommu_on(const struct kernel *kernel, uint16_t requester_id);
-/* An empty address space of the IOMMU that the requester is behind; NULL: it is off, or has no
- * room. Addresses below 2^39 can be mapped. */
+/* Creates an empty address space in the IOMMU of this requester. Addresses below 2^39 can be
+ * mapped. NULL: the IOMMU is off or has no domain left. */
 struct k_iommu_domain *k_iommu_domain_new(struct kernel *kernel, uint16_t requester_id);
-/* Unmaps everything, detaches all. */
+/* Detaches all requesters, unmaps everything and frees the domain. */
 void k_iommu_domain_free(struct k_iommu_domain *domain);
-/* From now on this requester has the addresses of the domain and no others: the kernel's own
- * mappings for it rest until it is detached. 0, -EBUSY (it is in another domain), -EINVAL (it is
- * behind another IOMMU). */
+/* Attaches a requester: it uses the addresses of the domain and no others; the kernel's own
+ * mappings for it are suspended until it is detached. Returns 0; -EBUSY: it is in another domain;
+ * -EINVAL: it is behind another IOMMU. */
 int k_iommu_attach(struct k_iommu_domain *domain, uint16_t requester_id);
 void k_iommu_detach(struct k_iommu_domain *domain, uint16_t requester_id);
-/* Whole pages at `address`, memory or registers, appear at iova. 0 or a negative errno with nothing
- * changed (-EEXIST: something is there). From any context; charges what a mapping costs. */
+/* Maps whole pages of memory or registers at `address` to `iova`. Returns 0, or a negative errno
+ * with nothing changed (-EEXIST: part of the range is mapped). Charges the cost of a mapping. From
+ * any context. */
 int k_iommu_map(struct k_iommu_domain *domain, uint64_t iova, uint64_t address, uint64_t bytes,
                 enum k_dma_direction direction);
-/* Exactly what was mapped, or several such pieces in a row. 0 or a negative errno; no request
- * passes any more when it returns. */
+/* Unmaps exactly one mapped range, or several adjacent ones. Returns 0 or a negative errno. When it
+ * returns, no request passes through the range any more. */
 int k_iommu_unmap(struct k_iommu_domain *domain, uint64_t iova, uint64_t bytes);
 
-/* The requester ID of the i-th root complex: CPUs and what passes from root port to root port
- * appear as that to devices. False: there are fewer. */
+/* The requester ID of the i-th root complex, which devices see on requests of CPUs and on requests
+ * forwarded between root ports. False: there are fewer root complexes. */
 bool k_root_requester(const struct kernel *kernel, unsigned i, uint16_t *requester_id);
-/* The i-th range of host-physical memory; false: there are fewer. */
+/* The i-th range of host-physical memory. False: there are fewer ranges. */
 bool k_memory_range(const struct kernel *kernel, unsigned i, uint64_t *base, uint64_t *bytes);
-/* Contiguous zeroed pages without an address for any device. 0 or -ENOMEM (then v is 0). */
+/* Allocates contiguous zeroed pages on `node`, mapped for no device. 0 or -ENOMEM (then v is 0). */
 int k_pages_get(struct kernel *kernel, int node, size_t bytes, struct kaddr *at);
-/* Exactly what was got. */
+/* Frees the whole range of one k_pages_get(). */
 void k_pages_put(struct kernel *kernel, size_t bytes, struct kaddr at);
 
 /* ---- NAPI ------------------------------------------------------------------------------------ */
 
 struct k_napi;
-/* Handles at most budget packets; returns how many. Fewer than budget: it called
- * k_napi_complete() and switched its device's interrupt on again. */
+/* Processes at most `budget` packets and returns their number. If it returns fewer than `budget`,
+ * it has called k_napi_complete() and enabled its device's interrupt again. */
 typedef int k_napi_poll_fn(struct k_napi *napi, int budget);
 struct k_napi {
     struct kernel *kernel;
@@ -401,11 +425,13 @@ struct k_napi {
     bool scheduled, missed, queued;
 };
 void k_napi_init(struct k_napi *napi, struct kernel *kernel, k_napi_poll_fn *poll);
-/* Polls soon on this CPU, in its soft interrupt (or in its ksoftirqd when that has used up its
- * budget of packets or time); from a thread with soft interrupts on, before it returns. While it is
- * scheduled this only notes that more came in. */
+/* Schedules the poll function on the calling CPU: it runs in the soft interrupt, or in ksoftirqd
+ * when the soft interrupt has used up its budget of packets or time. Called from a thread with soft
+ * interrupts enabled, it runs before this returns. If it is scheduled already, the kernel notes
+ * that more has arrived. */
 void k_napi_schedule(struct k_napi *napi);
-/* True: it is idle now. False: something was scheduled meanwhile, and it will be polled again. */
+/* Ends polling. True: the poll function is idle now. False: it was scheduled meanwhile and will run
+ * again. */
 bool k_napi_complete(struct k_napi *napi);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * What software costs in cycles of the core, beyond the cache lines that it touches and the devices
- * that it waits for. One set per host, from the group `os` of its platform file, where each has a
- * range, a provenance and a source. The comments say what is inside and what is not.
+ * The cycles that software charges for its computation, beyond the cache lines that it touches and
+ * the devices that it waits for. One set per host, from the group `os` of its platform file, which
+ * gives each a range, a provenance and a source. The comments say what each includes and excludes.
  */
 #ifndef LOGIC_KCOSTS_H
 #define LOGIC_KCOSTS_H
@@ -14,50 +14,50 @@ struct k_costs {
     uint32_t hard_irq_cycles;       /* vector entry, handler frame, return; not the handler */
     uint32_t soft_irq_cycles;       /* from the return of the handler to the first poll */
     uint32_t context_switch_cycles; /* between threads, or from idle to a thread */
-    uint32_t wakeup_cycles;         /* try_to_wake_up(): of who wakes */
-    uint32_t remote_wakeup_cycles;  /* more of it where the woken CPU is another: an interrupt */
-    uint32_t timer_cycles;          /* a timer's expiry, without its function */
+    uint32_t wakeup_cycles;         /* try_to_wake_up(), charged to the waker */
+    uint32_t remote_wakeup_cycles;  /* added if another CPU is woken: an interrupt */
+    uint32_t timer_cycles;          /* expiry of a timer, excluding its function */
     uint32_t work_cycles;           /* queueing and starting one piece of work */
     uint32_t page_alloc_cycles, page_free_cycles;  /* per page, lists per CPU */
     uint32_t pin_cycles, pin_page_cycles;          /* get_user_pages(): per call, per page */
     uint32_t dma_map_cycles, dma_unmap_cycles;     /* without an IOMMU */
-    uint32_t iommu_map_cycles, iommu_unmap_cycles; /* more of it with one, invalidation included */
-    uint32_t mmio_write_cycles; /* a posted write with its barrier, until the core goes on */
+    uint32_t iommu_map_cycles, iommu_unmap_cycles; /* added with one, including invalidation */
+    uint32_t mmio_write_cycles; /* a posted write with its barrier, until the core continues */
     /* ---- copies ------------------------------------------------------------------------------ */
-    uint32_t copy_call_cycles; /* of one copy of contiguous bytes */
-    uint32_t copy_line_cycles; /* at least this per cache line, however near it is */
+    uint32_t copy_call_cycles; /* per copy of contiguous bytes */
+    uint32_t copy_line_cycles; /* minimum per cache line, even from the nearest cache */
     /* ---- network stack ----------------------------------------------------------------------- */
     uint32_t gro_packet_cycles;     /* merging one packet into another */
     uint32_t ip_tcp_receive_cycles; /* IP and TCP, per (merged) buffer */
     uint32_t tcp_ack_send_cycles;   /* building and sending one acknowledgement */
-    uint32_t
-        tcp_ack_receive_cycles; /* a pure acknowledgement at the sender, clean_rtx_queue included */
+    /* a pure acknowledgement at the sender, including clean_rtx_queue */
+    uint32_t tcp_ack_receive_cycles;
     uint32_t ip_udp_receive_cycles;
-    uint32_t recv_call_cycles;    /* a receive call within the kernel, without copy and sleep */
-    uint32_t recv_frag_cycles;    /* more of it per fragment: page and list handling */
-    uint32_t send_call_cycles;    /* a send call within the kernel, without copy and transmission */
-    uint32_t send_page_cycles;    /* more of it per page of payload */
+    uint32_t recv_call_cycles;    /* a receive call in the kernel, excluding copy and sleep */
+    uint32_t recv_frag_cycles;    /* added per fragment: page and list handling */
+    uint32_t send_call_cycles;    /* a send call in the kernel, excluding copy and transmission */
+    uint32_t send_page_cycles;    /* added per page of payload */
     uint32_t tcp_transmit_cycles; /* a buffer through TCP, IP and the queueing discipline */
     uint32_t udp_transmit_cycles;
-    uint32_t sent_free_cycles; /* a buffer that has left: its structures, its socket's account */
-    uint32_t poll_call_cycles; /* epoll_wait() within the kernel, without sleep */
+    uint32_t sent_free_cycles; /* a sent buffer: its structures, accounting of its socket */
+    uint32_t poll_call_cycles; /* epoll_wait() in the kernel, excluding sleep */
     /* ---- the driver of the network adapter --------------------------------------------------- */
     uint32_t driver_receive_cycles;  /* completion to stack, per packet */
     uint32_t driver_refill_cycles;   /* posting one receive buffer */
     uint32_t driver_transmit_cycles; /* work queue entry and doorbell, per buffer */
-    uint32_t driver_fragment_cycles; /* more of it per fragment */
+    uint32_t driver_fragment_cycles; /* added per fragment */
     uint32_t driver_complete_cycles; /* a transmit completion, per buffer */
-    uint32_t driver_put_page_cycles; /* more of it per page freed */
-    uint32_t driver_poll_cycles;     /* one call of poll(), whatever it finds */
+    uint32_t driver_put_page_cycles; /* added per page freed */
+    uint32_t driver_poll_cycles;     /* one call of poll(), even if it finds nothing */
     uint32_t driver_irq_cycles;      /* the handler: event queue and scheduling of the poll */
     /* ---- block devices ----------------------------------------------------------------------- */
-    uint32_t block_submit_cycles;   /* direct I/O, bio and request, without pages pinned */
-    uint32_t block_complete_cycles; /* request and bio, without the wake-up */
-    uint32_t nvme_submit_cycles;    /* the driver's command, without mapping and doorbell */
+    uint32_t block_submit_cycles;   /* direct I/O, bio and request, excluding pinning */
+    uint32_t block_complete_cycles; /* request and bio, excluding the wake-up */
+    uint32_t nvme_submit_cycles;    /* the driver's command, excluding mapping and doorbell */
     uint32_t nvme_complete_cycles;  /* a completion */
-    uint32_t nvme_irq_cycles;       /* its interrupt handler, without completions */
+    uint32_t nvme_irq_cycles;       /* its interrupt handler, excluding completions */
     /* ---- pktgen ------------------------------------------------------------------------------ */
-    uint32_t pktgen_packet_cycles; /* its own loop, without the driver */
+    uint32_t pktgen_packet_cycles; /* its own loop, excluding the driver */
 };
 
 #endif

@@ -142,7 +142,6 @@ struct k_page *k_page_alloc(struct kernel *kernel, int node_or_local, unsigned o
     if (page == NULL)
         return NULL;
     page->refs = 1;
-    page->pins = 0;
     page->next = NULL;
     memory->live_pages += UINT64_C(1) << order;
     if (os_self_or_null(kernel) != NULL) {
@@ -156,8 +155,6 @@ static void page_free(struct os_memory *memory, struct k_page *page)
 {
     struct os_cpu *cpu = os_cpu_or_first(memory->kernel);
     struct os_page_list *list = cpu_list(memory, cpu->idx, page->node, page->order);
-    SIM_ASSERT(page->pins == 0, "page %llx is freed while pinned",
-               (unsigned long long)page->addr.v);
     memory->live_pages -= UINT64_C(1) << page->order;
     push(list, page);
     if (list->n <= of_order(OS_PAGE_HIGH, page->order))
