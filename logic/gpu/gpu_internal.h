@@ -54,13 +54,14 @@ struct gpu_driver {
 /* gpu_memory.c */
 void gpu_drv_extents_init(struct gpu_drv *gpu);
 void gpu_drv_extents_release(struct gpu_drv *gpu);
-/* DMA memory that the GPU reaches. */
+/* Allocates DMA memory that the GPU can address. */
 int gpu_drv_memory_new(struct gpu_drv *gpu, size_t bytes, struct gpu_memory *memory);
 void gpu_drv_memory_free(struct gpu_drv *gpu, struct gpu_memory *memory);
 
 /* gpu_channel.c */
 int gpu_drv_ring_on(struct gpu_drv *gpu, unsigned idx);
-/* Waits until nothing of it is under way; also what gpu_drv_ring_on() failed at. Its memory stays. */
+/* Switches a channel off and waits until it is idle; also after a failed gpu_drv_ring_on(). Keeps
+ * the ring's memory. */
 void gpu_drv_ring_off(struct gpu_ring *ring);
 
 #endif

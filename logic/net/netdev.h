@@ -1,6 +1,6 @@
 /*
- * Packets and network devices, as the stack (logic/net/), drivers (logic/nic/) and what stands
- * between them (logic/steering/) know them. The roles and names are those of a kernel's network
+ * Packets and network devices: the interface between the stack (logic/net/), drivers (logic/nic/)
+ * and the layers between them (logic/steering/). Roles and names are those of a kernel's network
  * core: sk_buff, net_device and its operations, flow keys.
  */
 #ifndef LOGIC_NET_NETDEV_H
@@ -13,7 +13,7 @@ struct net_device;
 struct socket;
 
 #define NET_MAC_BYTES     6
-#define NET_HEADER_BYTES  128u /* headers of a packet at most, and what the NIC inlines at most */
+#define NET_HEADER_BYTES  128u /* at most, of a packet, and inline in a WQE of the NIC */
 #define NET_FRAGS_MAX     17u
 #define NET_GSO_BYTES_MAX 65536u
 #define NET_QUEUES_MAX    64u
@@ -22,7 +22,7 @@ struct net_mac {
     uint8_t byte[NET_MAC_BYTES];
 };
 
-/* What tells a flow from others; host byte order. */
+/* Identifies a flow. Host byte order. */
 struct flow_key {
     uint32_t source_ip, destination_ip;
     uint16_t source_port, destination_port;
@@ -43,62 +43,62 @@ struct skb_frag {
 };
 
 /*
- * A packet, or several in one (GRO on receive, TSO on transmit). Headers are real bytes in
- * simulated memory at `head` (head_bytes of them, Ethernet header first); the structure keeps what
- * the stack has parsed. One owner at a time.
+ * A packet, or several merged into one (GRO on receive, TSO on transmit). The headers are bytes in
+ * simulated memory at `head` (head_bytes of them, Ethernet header first); the structure holds the
+ * fields that the stack has parsed. It has one owner at a time.
  *
- * A driver that has received a packet sets dev, queue, head, head_page, head_bytes, the fragments
- * of the payload with `bytes`, hash (0: none) and checksum, may set truesize and time_ps, and
- * hands it to net_gro_receive(). A driver that transmits reads dev, queue, head, head_bytes, the
- * fragments, bytes, gso_bytes, gso_segments and xmit_more. Of a packet that the device cuts up,
- * only the last segment carries the flags PSH and FIN.
+ * A receiving driver sets dev, queue, head, head_page, head_bytes, the fragments of the payload and
+ * `bytes`, hash (0: none) and checksum, may set truesize and time_ps, and hands the packet to
+ * net_gro_receive(). A transmitting driver reads dev, queue, head, head_bytes, the fragments,
+ * bytes, gso_bytes, gso_segments and xmit_more. If the device segments the packet, only the last
+ * segment carries the flags PSH and FIN.
  */
 struct sk_buff {
     struct sk_buff *next;
-    struct net_device *dev; /* it came from, or goes to */
-    struct socket *socket;  /* transmit: who is charged for it, until it is freed */
+    struct net_device *dev; /* source on receive, destination on transmit */
+    struct socket *socket;  /* transmit: charged for the packet until it is freed */
     struct kaddr meta;      /* the skb's own cache lines (4 of them) */
     struct kaddr head;      /* headers; part of meta's object on transmit, of the page on receive */
-    struct k_page *head_page;  /* NULL, or the page that head lies in: one reference */
+    struct k_page *head_page;  /* the page that contains head, with one reference; NULL: none */
     struct sk_buff *frag_list; /* more buffers of the same packet (GRO beyond the fragments) */
     struct sk_buff *frag_tail; /* the last of them */
-    struct sk_buff *original;  /* transmit: whose pages the fragments are; NULL: they are its own */
-    void *private_data;        /* of who owns it */
+    struct sk_buff *original;  /* transmit: owns the pages of the fragments; NULL: this one does */
+    void *private_data;        /* the owner's */
     uint32_t bytes;            /* payload: of all fragments and of frag_list, without headers */
-    uint32_t truesize;         /* memory that it stands for; receive: 0 lets the stack estimate */
+    uint32_t truesize;         /* memory charged for it; receive: 0: the stack estimates it */
     uint16_t head_bytes;
     uint16_t n_frags;
     uint16_t queue; /* of the device: transmit, or receive */
-    uint16_t users; /* of the pages: itself and those whose original it is */
+    uint16_t users; /* users of the pages: this one and those whose original it is */
     /* ---- parsed or to be built --------------------------------------------------------------- */
     struct flow_key flow;
     uint32_t hash; /* of the flow: Toeplitz from the NIC, or the socket's */
     uint32_t tcp_seq, tcp_ack;
     uint32_t tcp_tsval, tcp_tsecr; /* of the timestamp option */
-    uint32_t skip_bytes;           /* of the payload, at its front: done with already */
+    uint32_t skip_bytes;           /* at the front of the payload: consumed already */
     uint16_t tcp_window;           /* not yet scaled */
     uint8_t tcp_flags;
-    uint8_t checksum;      /* receive: NET_CHECKSUM_*, what the device says of IP's and TCP's */
+    uint8_t checksum;      /* receive: NET_CHECKSUM_*, the device's result for IP and TCP */
     uint16_t gso_bytes;    /* payload of one segment; 0: not segmented */
     uint16_t gso_segments; /* packets on the wire */
     /* ---- transmit ---------------------------------------------------------------------------- */
-    bool ooo_okay;      /* nothing of the socket is outstanding: another queue may be chosen */
-    bool xmit_more;     /* another one follows at once: the doorbell may wait */
-    bool retransmitted; /* of it, or of a part of it */
+    bool ooo_okay;      /* no packet of the socket is outstanding: the queue may change */
+    bool xmit_more;     /* another packet follows at once: the doorbell may wait */
+    bool retransmitted; /* all or part of it */
     uint64_t time_ps;   /* when it was given to the device / completed by the device */
-    uint64_t sequence;  /* for tests: per flow, from the sender */
+    uint64_t sequence;  /* for tests: per flow, set by the sender */
     struct skb_frag frag[NET_FRAGS_MAX];
 };
 
-/* Those of a packet that has arrived. Of one that the device has not looked at, or has found wrong,
- * software reads all bytes, once in GRO and where it goes up (Linux: CHECKSUM_NONE for both). What
- * it finds then is what the device would, or has: payload may have no bytes that could be added up
- * (tag mode), and nothing but a device that checks can tell a damaged packet. */
+/* Checksums of a received packet. If the device has not verified them, or has found one wrong,
+ * software reads all bytes, once in GRO and once in the protocol (Linux: CHECKSUM_NONE for both).
+ * Its result is the device's: the payload may carry marks instead of bytes, so only the device can
+ * detect a damaged packet. */
 enum net_checksum { NET_CHECKSUM_NONE, NET_CHECKSUM_RIGHT, NET_CHECKSUM_WRONG };
 
 enum net_xmit {
     NET_XMIT_OK,
-    NET_XMIT_BUSY /* the queue was stopped; tried again when woken */
+    NET_XMIT_BUSY /* the queue was stopped; the stack tries again when it is woken */
 };
 
 #define NET_FEATURE_TSO  0x1u
@@ -106,20 +106,20 @@ enum net_xmit {
 #define NET_FEATURE_LRO  0x4u
 #define NET_FEATURE_ARFS 0x8u
 
-/* What a driver remembers for rx_passed(); zero at first. */
+/* State of one query of rx_passed(); zero at first. */
 struct net_rx_mark {
-    uint64_t lower, upper; /* upper: a team's part */
+    uint64_t lower, upper; /* upper: the part of a team */
 };
 
-/* How far the polls of a receive queue have come. Two turns after a mark everything has passed that
- * the queue held then: a poll that found it empty is two, a ring's worth of packets one (the first
- * such turn may have begun before the mark). */
+/* Progress of the polls of a receive queue, in turns. Two turns after a mark, every packet that the
+ * queue held at the mark has passed: a poll that finds the queue empty counts two, a ring's worth
+ * of packets one (the first such turn may have begun before the mark). */
 struct net_rx_progress {
     uint64_t turns;
     uint32_t taken, entries; /* entries: of the ring, at least 1 */
 };
-/* At the end of each poll, after net_gro_flush(), before k_napi_complete(): it has taken so many
- * completions, and found none any more (empty), or left some. */
+/* Drivers call it at the end of each poll, after net_gro_flush() and before k_napi_complete().
+ * taken: completions processed; empty: none is left. */
 static inline void net_rx_polled(struct net_rx_progress *p, uint32_t taken, bool empty)
 {
     p->taken += taken;
@@ -131,7 +131,7 @@ static inline void net_rx_polled(struct net_rx_progress *p, uint32_t taken, bool
         p->taken = 0;
     }
 }
-/* idle: no poll is under way or scheduled, and there is no completion (k_peek() tells). */
+/* idle: no poll runs or is scheduled, and no completion waits (found by k_peek()). */
 static inline bool net_rx_passed(const struct net_rx_progress *p, bool idle,
                                  struct net_rx_mark *mark)
 {
@@ -143,29 +143,30 @@ static inline bool net_rx_passed(const struct net_rx_progress *p, bool idle,
 struct net_device_ops {
     int (*open)(struct net_device *dev); /* from a thread: 0 or a negative errno */
     void (*stop)(struct net_device *dev);
-    /* Packets for this address come in from the next open() on, and it is that of the device (mac).
-     * From a thread, while it is closed: 0, -EBUSY, -EOPNOTSUPP. NULL: not offered. */
+    /* Sets the device's address (mac): it receives packets for it from the next open() on. From a
+     * thread, while the device is closed. 0, -EBUSY, -EOPNOTSUPP. NULL: not supported. */
     int (*set_mac)(struct net_device *dev, const struct net_mac *mac);
-    /* Takes the skb if OK. Called with soft interrupts disabled, on the CPU that sends, by one CPU
-     * at a time per queue. Whoever puts off the doorbell for xmit_more rings it at the latest when
-     * it stops the queue. */
+    /* Sends a packet; takes the skb if it returns NET_XMIT_OK. Called with soft interrupts
+     * disabled, on the sending CPU, by one CPU at a time per queue. A driver that defers the
+     * doorbell for xmit_more rings it at the latest when it stops the queue. */
     enum net_xmit (*start_xmit)(struct sk_buff *skb, struct net_device *dev);
-    /* The transmit queue for a packet; NULL: XPS (logic/net/xps.h) decides. */
+    /* Chooses the transmit queue for a packet. NULL: XPS (logic/net/xps.h) does. */
     uint16_t (*select_queue)(struct sk_buff *skb, struct net_device *dev);
-    /* ARFS: have the flow of this packet delivered to receive queue rxq. Returns a filter's number,
-     * or a negative errno (-ENOSPC: table full). From a soft interrupt. NULL: not offered. */
+    /* ARFS: asks the device to deliver the flow of this packet to receive queue rxq. Returns the
+     * number of a filter, or a negative errno (-ENOSPC: table full). From a soft interrupt. NULL:
+     * not supported. */
     int (*rx_flow_steer)(struct net_device *dev, const struct sk_buff *skb, uint16_t rxq,
                          uint32_t flow_id);
-    /* Whether everything that the device had put into receive queue rxq when *mark was zero has
-     * gone up, net_gro_flush() included. Called again and again with the same mark, which holds
-     * what the driver remembers of the first time. True for a queue that is closed or gone, once no
-     * poll of it is under way. Any context; charges nothing, so that the answer still holds when
-     * it is acted upon. NULL: the device cannot tell. struct net_rx_progress does most of it. */
+    /* Returns whether every packet that receive queue rxq held when *mark was zero has gone up,
+     * including net_gro_flush(). The stack calls it repeatedly with the same mark, in which the
+     * driver keeps its state (struct net_rx_progress helps). True for a queue that is closed or
+     * gone, once no poll of it runs. Charges no time, so the answer still holds when the caller
+     * acts on it. From any context. NULL: the device cannot tell. */
     bool (*rx_passed)(struct net_device *dev, uint16_t rxq, struct net_rx_mark *mark);
-    /* Where packets for a CPU shall come in that came in on rxq. NULL: rx_queue_of_cpu. */
+    /* The receive queue to which packets for `cpu` should move from rxq. NULL: rx_queue_of_cpu. */
     int (*rx_queue_for)(struct net_device *dev, unsigned cpu, uint16_t rxq);
-    /* Of a team or bond: running or carrier of one of its devices has changed. Any context but
-     * hard interrupts. */
+    /* Team or bond: `running` or `carrier` of one of its devices has changed. Any context but hard
+     * interrupts. */
     void (*lower_changed)(struct net_device *dev, struct net_device *lower);
 };
 
@@ -179,67 +180,70 @@ struct net_device {
     struct net *net;  /* set by net_device_register() */
     const char *name; /* "pf0", "octo0" */
     const struct net_device_ops *ops;
-    struct k_device *device; /* what it sits on; NULL for a team or a bond */
+    struct k_device *device; /* the underlying device; NULL: a team or bond */
     struct net_mac mac;
-    uint32_t ip; /* set by whoever configures it */
+    uint32_t ip; /* set by its configuration */
     uint32_t mtu_bytes;
     uint32_t features;
     uint16_t n_tx_queues, n_rx_queues;
-    bool running, carrier; /* carrier: the link is there */
-    /* The team or bond that it is part of, and the first of that one's queues that are its own:
-     * received packets become the upper's (dev, queue) before anything looks at them, and a queue
-     * that is woken wakes the upper's. */
+    bool running, carrier; /* carrier: the link is up */
+    /* The team or bond that contains this device, and the number there of its first queue. Received
+     * packets get (dev, queue) of the upper device before anything reads them; waking a queue wakes
+     * the upper one. */
     struct net_device *upper;
     uint16_t upper_queue;
-    int16_t xps_queue[256]; /* per CPU: its transmit queue, -1: none */
-    int16_t
-        rx_queue_of_cpu[256]; /* per CPU: the receive queue whose interrupt it takes, -1: none */
+    int16_t xps_queue[256];       /* per CPU: its transmit queue, -1: none */
+    int16_t rx_queue_of_cpu[256]; /* per CPU: the receive queue that interrupts it, -1: none */
     bool queue_stopped[NET_QUEUES_MAX];
     struct net_queue_stats tx[NET_QUEUES_MAX], rx[NET_QUEUES_MAX]; /* counted by the stack */
     void *private_data;                                            /* the driver's */
     /* ---- the stack's ------------------------------------------------------------------------- */
     struct arfs *arfs; /* the flow table of logic/net/arfs.h; NULL: no ARFS */
     struct net_device *next;
-    struct sk_buff *backlog[NET_QUEUES_MAX],
-        *backlog_tail[NET_QUEUES_MAX]; /* queueing discipline */
+    /* Queueing disciplines. */
+    struct sk_buff *backlog[NET_QUEUES_MAX], *backlog_tail[NET_QUEUES_MAX];
     uint32_t backlog_packets[NET_QUEUES_MAX];
     bool queue_running[NET_QUEUES_MAX]; /* a CPU hands packets of it to the driver */
 };
 
-/* A new packet buffer with its cache lines; headers' room for transmit included. Never NULL. */
+/* Allocates a packet buffer with its cache lines and room for the headers to transmit. Never
+ * NULL. */
 struct sk_buff *skb_new(struct net *net);
-/* Puts pages and parts, tells the socket (write space), frees. Any context but hard interrupts. */
+/* Frees a packet: drops its references to pages and parts, and reports the free space to its
+ * socket. Any context but hard interrupts. */
 void skb_free(struct net *net, struct sk_buff *skb);
 
-/* Drivers: a device appears, goes. From a thread. */
+/* Drivers: add and remove a device. From a thread. */
 int net_device_register(struct net *net, struct net_device *dev);
 void net_device_unregister(struct net_device *dev);
 struct net_device *net_device_find(struct net *net, const char *name);
-/* The link came up or went down. Any context but hard interrupts. */
+/* Reports that the link came up or went down. Any context but hard interrupts. */
 void net_device_carrier(struct net_device *dev, bool carrier);
-/* A received packet goes up, merged with others of its flow if GRO is on. Takes it. From poll(). */
+/* Passes up a received packet, which it takes; GRO may merge it with others. From poll(). */
 void net_gro_receive(struct k_napi *napi, struct sk_buff *skb);
-/* A packet goes up past merging and flow steering, to the protocols. Takes it. From a soft
+/* Passes a packet, which it takes, to the protocols, past merging and flow steering. From a soft
  * interrupt. */
 void net_receive(struct sk_buff *skb);
-/* What is held back for merging goes up; then whoever waited for transmit completions of this poll
- * sends on. At the end of each poll(), of one that only completes transmissions too. */
+/* Passes up the packets held for merging, then resumes senders that waited for transmit
+ * completions of this poll. Drivers call it at the end of each poll(), even if it only completed
+ * transmissions. */
 void net_gro_flush(struct k_napi *napi, struct net *net);
-/* The queue has room again: what has been queued meanwhile follows at the end of this poll(), or
- * within a millisecond if that was not called in one. */
+/* Wakes a queue that has room again: the stack sends what is queued at the end of this poll(), or
+ * within a millisecond if this is not called in one. */
 void net_queue_wake(struct net_device *dev, uint16_t queue);
 static inline void net_queue_stop(struct net_device *dev, uint16_t queue)
 {
     dev->queue_stopped[queue] = true;
     dev->tx[queue].stops++;
 }
-/* Sends a finished packet: picks the queue, hands it to the driver or queues it. Takes it. */
+/* Sends a finished packet, which it takes: chooses the queue, hands it to the driver or queues
+ * it. */
 void net_dev_queue_xmit(struct net *net, struct sk_buff *skb);
-/* Flows to the receive queue of whoever waits for them: called by the stack when a thread receives
- * on a socket (Linux: sock_rps_record_flow). */
+/* Records that the calling CPU reads the socket's flow, for ARFS. The stack calls it when a thread
+ * receives on a socket (Linux: sock_rps_record_flow). */
 void net_record_flow(struct net *net, const struct socket *socket);
 
-/* Toeplitz hash of a flow with the key that all our devices use (Microsoft's RSS key). */
+/* The Toeplitz hash of a flow, with the key of all our devices (Microsoft's RSS key). */
 uint32_t net_toeplitz(const struct flow_key *flow);
 
 #endif

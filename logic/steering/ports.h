@@ -1,6 +1,6 @@
 /*
- * What teams and bonds share: several network devices below one, with the queues of all of them one
- * after the other as the upper's.
+ * The common part of teams and bonds: one upper network device over several lower ones. Its queues
+ * are the queues of the lower devices, one device after the other.
  */
 #ifndef LOGIC_STEERING_PORTS_H
 #define LOGIC_STEERING_PORTS_H
@@ -14,26 +14,27 @@ struct ports {
     struct net_device *dev; /* the upper */
     struct net_device *lower[PORTS_MAX];
     unsigned n;
-    uint64_t dropped; /* packets for ports that had gone */
+    uint64_t dropped; /* packets for ports that went away */
 };
 
-/* Fills the upper's queues, MTU, MAC, features, carrier from the devices below and makes it their
- * upper. The devices are registered, have no upper, and outlive it. 0; -EINVAL: none or too many
- * devices, or one that has not as many transmit as receive queues; -ENOSPC: too many queues;
- * -EBUSY: one has an upper. */
+/* Derives the queues, MTU, MAC, features and carrier of the upper device from the lower ones, and
+ * makes it their upper. The lower devices must be registered and outlive it. Returns 0; -EINVAL:
+ * none or too many devices, or one with different numbers of transmit and receive queues; -ENOSPC:
+ * too many queues; -EBUSY: one has an upper already. */
 int ports_init(struct ports *ports, struct net_device *dev, struct net_device *const *lower,
                unsigned n);
 void ports_release(struct ports *ports);
-/* [thread] Opens what is not running. 0 if any port runs, or the last port's error. */
+/* [thread] Opens the ports that do not run. Returns 0 if any port runs then, else the last
+ * error. */
 int ports_open(struct ports *ports);
 void ports_stop(struct ports *ports);
 
-/* Runs and has a link. */
+/* Port i runs and its link is up. */
 static inline bool ports_alive(const struct ports *ports, unsigned i)
 {
     return ports->lower[i]->running && ports->lower[i]->carrier;
 }
-/* The port of one of the upper's queues. */
+/* The port of a queue of the upper device. */
 static inline unsigned ports_of_queue(const struct ports *ports, uint16_t queue)
 {
     unsigned i = 0;
@@ -41,17 +42,18 @@ static inline unsigned ports_of_queue(const struct ports *ports, uint16_t queue)
         i++;
     return i;
 }
-/* The upper's number of the transmit or receive queue of a CPU on a port. */
+/* The queue of the upper device that is the transmit or receive queue of `cpu` on port i. */
 uint16_t ports_tx_queue(const struct ports *ports, unsigned i, unsigned cpu);
 uint16_t ports_rx_queue(const struct ports *ports, unsigned i, unsigned cpu);
 
-/* start_xmit() of the upper: through the port whose queue skb->queue is. For a port that is gone
- * the packet is dropped: others of its socket went there before it and are lost, and it may not
+/* start_xmit() of the upper device: sends through the port of skb->queue. If that port is gone, it
+ * drops the packet: earlier packets of its socket went there and are lost, and this one must not
  * overtake those that another port gets now. */
 enum net_xmit ports_xmit(struct ports *ports, struct sk_buff *skb);
-/* rx_passed() of the upper. */
+/* rx_passed() of the upper device. */
 bool ports_rx_passed(const struct ports *ports, uint16_t rxq, struct net_rx_mark *mark);
-/* After the port has changed: the upper's carrier; what waits for a port that is gone moves. */
+/* Handles a change of port i: updates the carrier of the upper device; moves packets that wait for
+ * a port that is gone. */
 void ports_changed(struct ports *ports, unsigned i);
 
 #endif
