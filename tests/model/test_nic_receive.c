@@ -1,5 +1,5 @@
 /* The NIC's receive side against a host of plain memory: latency, content, steering by MAC,
- * 5-tuple, flow table and RSS, drops, moderation and arming to the picosecond, masks, removal. */
+ * 5-tuple, flow table and RSS, drops, moderation and arming to the picosecond, removal. */
 #include "tests/support/nic_rig.h"
 
 #include "models/nic/nic_flow.h"
@@ -854,41 +854,6 @@ static void test_no_interrupt_is_lost(void **unused)
     }
 }
 
-static void test_masks(void **unused)
-{
-    struct nr_rig rig;
-    (void)unused;
-    nr_open(&rig, 1, 16, 100, NULL);
-    struct nr_receiver r = receiver_new(&rig, 0, 0, 0, 0, NIC_MODERATION_EQE);
-    struct nr_flow flow = flow_to(&rig, 0, 4000);
-    nr_post(&r.rq, 64);
-    nr_mmio_write(&rig, 0, NIC_MSIX_TABLE + 12, 4, 1); /* this vector */
-    arm_all(&rig, &r, 0);
-    nr_wire_send(&rig, &flow, 1, 0, 100);
-    nr_run(&rig);
-    assert_int_equal(rig.n_irqs, 0);
-    assert_int_equal(nr_mmio_read(&rig, 0, NIC_MSIX_PBA, 8), 1);
-    nr_mmio_write(&rig, 0, NIC_MSIX_TABLE + 12, 4, 0);
-    nr_run(&rig);
-    assert_int_equal(rig.n_irqs, 1);
-    assert_int_equal(nr_mmio_read(&rig, 0, NIC_MSIX_PBA, 8), 0);
-    poll_all(&r.cq);
-
-    unsigned cap = nr_capability(&rig, 0, PCI_CAP_ID_MSIX); /* the function */
-    nr_config(&rig, 0, true, cap,
-              (uint32_t)(PCI_MSIX_CONTROL_ENABLE | PCI_MSIX_CONTROL_FUNCTION_MASK) << 16);
-    arm_all(&rig, &r, 1);
-    nr_wire_send(&rig, &flow, 1, 0, 100);
-    nr_run(&rig);
-    assert_int_equal(rig.n_irqs, 1);
-    nr_config(&rig, 0, true, cap, (uint32_t)PCI_MSIX_CONTROL_ENABLE << 16);
-    nr_run(&rig);
-    assert_int_equal(rig.n_irqs, 2);
-    assert_int_equal(nr_mmio_read(&rig, 0, NIC_MSIX_TABLE + 8, 4), 0);
-    assert_int_equal(nr_mmio_read(&rig, 0, NIC_MSIX_TABLE + 16 + 8, 4), 1);
-    nr_close(&rig);
-}
-
 static void test_link_event(void **unused)
 {
     struct nr_rig rig;
@@ -1010,7 +975,6 @@ int main(void)
         cmocka_unit_test(test_moderation),
         cmocka_unit_test(test_between_poll_and_arm),
         cmocka_unit_test(test_no_interrupt_is_lost),
-        cmocka_unit_test(test_masks),
         cmocka_unit_test(test_link_event),
         cmocka_unit_test(test_surprise_removal),
         cmocka_unit_test(test_default_function_removed),

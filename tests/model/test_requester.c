@@ -345,31 +345,24 @@ static void test_errors_end_an_operation(void **unused)
 
 /* ---- As a target ----------------------------------------------------------------------------- */
 
-static void test_registers_and_what_is_not_its_own(void **unused)
+/* Any bytes of them; what lies behind them in the BAR reads zero. PCIe's rules: test_pcie_function. */
+static void test_registers(void **unused)
 {
-    static const struct {
-        uint64_t address;
-        unsigned bytes, status;
-    } read[] = { { 0x40000040, 8, TLP_SC },
-                 { 0x40000040, 16, TLP_UR }, /* registers are 8 bytes at most */
-                 { 0x3fffffc0, 8, TLP_UR } };
     struct bench bench;
     (void)unused;
-    bench_open(&bench, "bar_bytes = 4096; ");
+    bench_open(&bench, "bar_bytes = 8192; ");
     struct cfg_space *cfg = pcie_requester_config_space(bench.a);
     cfg_write(cfg, PCI_BAR0, 4, 0x40000000);
     cfg_write(cfg, PCI_COMMAND, 2, PCI_COMMAND_MEMORY);
     pcie_port_send(&bench.host->port, pcie_rig_tlp(&bench.rig, TLP_MWR, 0x40000040, 8, 0x5a), 0);
-    for (unsigned i = 0; i < SIM_N_ELEMENTS(read); i++)
-        pcie_port_send(&bench.host->port,
-                       pcie_rig_tlp(&bench.rig, TLP_MRD, read[i].address, read[i].bytes, i), 0);
+    pcie_port_send(&bench.host->port, pcie_rig_tlp(&bench.rig, TLP_MWR, 0x40000042, 1, 0xa5), 0);
+    pcie_port_send(&bench.host->port, pcie_rig_tlp(&bench.rig, TLP_MWR, 0x40001040, 8, 0x77), 0);
+    pcie_port_send(&bench.host->port, pcie_rig_tlp(&bench.rig, TLP_MRD, 0x40000040, 8, 1), 0);
+    pcie_port_send(&bench.host->port, pcie_rig_tlp(&bench.rig, TLP_MRD, 0x40001040, 4, 2), 0);
     pcie_rig_run(&bench.rig);
-    assert_int_equal(bench.host->n_got, 3);
-    for (unsigned i = 0; i < 3; i++) {
-        assert_int_equal(bench.host->got[i].status, read[i].status);
-        assert_int_equal(bench.host->got[i].length_bytes, i == 0 ? 8 : 0);
-    }
-    assert_int_equal(bench.host->got[0].data, 0x5a5a5a5a);
+    assert_int_equal(bench.host->n_got, 2);
+    assert_int_equal(bench.host->got[0].data, 0x5aa55a5a);
+    assert_int_equal(bench.host->got[1].data, 0);
     bench_close(&bench);
 }
 
@@ -383,7 +376,7 @@ int main(void)
         cmocka_unit_test(test_reads_end_in_order_of_issue),
         cmocka_unit_test(test_writes_leave_in_order_an_interval_apart),
         cmocka_unit_test(test_errors_end_an_operation),
-        cmocka_unit_test(test_registers_and_what_is_not_its_own),
+        cmocka_unit_test(test_registers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,7 +30,8 @@ static void send_message(struct pcie_function *function, uint64_t address, uint3
     tlp_payload_new(function->model->pcie, tlp);
     memcpy(tlp->payload, &data, 4);
     ntb->stats.interrupts++;
-    crossbar_send(&ntb->xbar, ntb->access_ingress, NTB_HOST, tlp, ntb->access_ps);
+    crossbar_send(&ntb->xbar, ntb->access_ingress, NTB_HOST, tlp,
+                  SIM_MAX(ntb->access_ps, sim_now(function->model->sim)));
 }
 
 void ntb_interrupt(struct model *model, unsigned vector, uint32_t ingress, sim_time at_ps)
