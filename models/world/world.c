@@ -107,10 +107,35 @@ static const struct model_ops *device_ops(struct config_node *group, struct sim_
     return ops;
 }
 
+/* `integrated` names a socket, "server.s0": the endpoint is part of its root complex. */
+static void integrate(struct world *world, struct model *device, struct config_node *at,
+                      struct sim_error_list *errors)
+{
+    const char *names[64] = { NULL };
+    unsigned n = 0;
+    for (unsigned h = 0; h < world->n_hosts; h++) {
+        struct root_complex_host *host = host_root_complexes(world->host[h]);
+        char socket[16];
+        for (unsigned s = 0; s < host->n_sockets && n < 63; s++) {
+            snprintf(socket, sizeof(socket), ".s%u", s);
+            names[n] = world_text(world, world->host_name[h], socket);
+            if (config_kind(at) != CONFIG_STRING || strcmp(config_string(at), names[n++]) != 0)
+                continue;
+            for (uint32_t p = 0; p < device->n_ports && !world_faulty(world, world->host_name[h]);
+                 p++)
+                if (device->ports[p].function == NULL ||
+                    !root_complex_integrate(host->rc[s], &device->ports[p]))
+                    config_mistake(at, errors, "an endpoint, and at most 8 of them", NULL);
+            return;
+        }
+    }
+    config_mistake(at, errors, "a socket of a host", names);
+}
+
 static void build_devices(struct world *world, struct config_node *devices,
                           struct sim_error_list *errors)
 {
-    static const char *const others[] = { "type", NULL };
+    static const char *const others[] = { "type", "integrated", NULL };
     unsigned n = devices != NULL ? config_count(devices) : 0;
     world->device = sim_zalloc(n, sizeof(*world->device));
     world->device_name = sim_zalloc(n + 1, sizeof(*world->device_name));
@@ -138,6 +163,9 @@ static void build_devices(struct world *world, struct config_node *devices,
         world->device_prefix[world->n_devices] = world_text(world, name, ".");
         world->device[world->n_devices++] = model_new(pcie_context_sim(world->pcie), world->pcie,
                                                       ops, name, world->config, group, &own);
+        if (own.n_messages == 0 && config_get(group, "integrated") != NULL)
+            integrate(world, world->device[world->n_devices - 1], config_get(group, "integrated"),
+                      &own);
         if (sim_error_move(errors, &own))
             add_faulty(world, name);
     }
@@ -268,6 +296,10 @@ bool world_function_id(const struct model *device, unsigned port, uint16_t *id)
         !pcie_port_connected(&device->ports[port]))
         return false;
     const struct cfg_space *bridge = pcie_port_peer(&device->ports[port])->bridge;
+    if (device->ports[port].integrated) {
+        *id = pcie_port_peer(&device->ports[port])->integrated_id;
+        return true;
+    }
     if (bridge == NULL)
         return false;
     *id = (uint16_t)(cfg_bridge_secondary(bridge) << 8);

@@ -204,6 +204,22 @@ void cfg_add_pcie(struct cfg_space *cfg, enum cfg_port_type type, unsigned max_g
     cfg_add_registers(cfg, cfg->aer_cap, aer_registers, SIM_N_ELEMENTS(aer_registers));
 }
 
+void cfg_integrate(struct cfg_space *cfg)
+{
+    static const struct cfg_register registers[] = {
+        { PCIE_CAPABILITIES, 2,
+          PCIE_CAPABILITIES_VERSION | CFG_INTEGRATED_ENDPOINT << PCIE_CAPABILITIES_TYPE_SHIFT, 0,
+          0 },
+        { PCIE_LNKCAP, 4, 0, 0, 0 },
+        { PCIE_LNKCTL, 2, 0, 0, 0 },
+        { PCIE_LNKSTA, 2, 0, 0, 0 },
+        { PCIE_LNKCAP2, 4, 0, 0, 0 },
+        { PCIE_LNKCTL2, 2, 0, 0, 0 },
+    };
+    SIM_ASSERT(cfg->pcie_cap != 0, "no PCI Express capability");
+    cfg_add_registers(cfg, cfg->pcie_cap, registers, SIM_N_ELEMENTS(registers));
+}
+
 void cfg_add_flr(struct cfg_space *cfg)
 {
     const unsigned offset = cfg->pcie_cap + PCIE_DEVCAP;

@@ -77,7 +77,8 @@ enum cfg_port_type {
     CFG_ENDPOINT = 0x0,
     CFG_ROOT_PORT = 0x4,
     CFG_UPSTREAM_PORT = 0x5,
-    CFG_DOWNSTREAM_PORT = 0x6
+    CFG_DOWNSTREAM_PORT = 0x6,
+    CFG_INTEGRATED_ENDPOINT = 0x9 /* into the root complex */
 };
 
 /* Both clear everything. A device of several functions sets cfg->id to the function number. */
@@ -89,6 +90,9 @@ void cfg_add_bar(struct cfg_space *cfg, unsigned idx, uint64_t bytes, unsigned f
 /* Also adds advanced error reporting. mps_bytes_max: 128 .. 4096. */
 void cfg_add_pcie(struct cfg_space *cfg, enum cfg_port_type type, unsigned max_generation,
                   unsigned max_lanes, unsigned mps_bytes_max, bool extended_tags);
+/* An endpoint becomes one that is integrated into the root complex: its link registers are 0, since
+ * it has none (7.8). After cfg_add_pcie(). */
+void cfg_integrate(struct cfg_space *cfg);
 /* Function-level reset (PCIe Base 3.1, 6.6.2). After cfg_add_pcie(). */
 void cfg_add_flr(struct cfg_space *cfg);
 void cfg_add_msi(struct cfg_space *cfg, unsigned n_vectors_log2);

@@ -424,6 +424,8 @@ void pcie_function_power_on(struct pcie_function *function)
     }
     cfg_add_pcie(cfg, CFG_ENDPOINT, params->generation, params->lanes, params->mps_bytes,
                  params->extended_tags);
+    if (function->port->integrated)
+        cfg_integrate(cfg);
     if (desc->function_reset)
         cfg_add_flr(cfg);
     if (desc->n_vectors != 0) {
@@ -470,12 +472,22 @@ void pcie_function_release(struct pcie_function *function)
     free(function->vf);
 }
 
+static void integrate(struct pcie_function *function)
+{
+    cfg_integrate(&function->cfg);
+    for (uint32_t v = 0; v < function->n_vfs; v++)
+        cfg_integrate(&function->vf[v]->cfg);
+}
+
 void pcie_function_start(struct model *model)
 {
     for (uint32_t p = 0; p < model->n_ports; p++) {
         const struct pcie_port *port = &model->ports[p];
-        for (struct pcie_function *f = port->function; f != NULL; f = f->next)
-            if (pcie_port_connected(port))
+        for (struct pcie_function *f = port->function; f != NULL; f = f->next) {
+            if (port->integrated)
+                integrate(f);
+            else if (pcie_port_connected(port))
                 cfg_set_link(&f->cfg, pcie_port_generation(port), pcie_port_lanes(port));
+        }
     }
 }

@@ -217,6 +217,8 @@ void pcie_vf_init(struct pcie_function *vf, struct pcie_function *pf, unsigned i
 /* Whether VFs are there follows the physical function's registers; to be called by who changes
  * these but by configuration requests. */
 void pcie_vf_follow(struct pcie_function *pf);
+/* The bytes lie in a BAR of one of the port's functions, which decodes it. */
+bool pcie_function_covers(const struct pcie_function *first, uint64_t address, uint64_t bytes);
 /* Whom a TLP that came in by the port of these functions is for; NULL: nobody. */
 struct pcie_function *pcie_vf_target(struct pcie_function *first, const struct tlp *tlp);
 

@@ -93,6 +93,15 @@ static struct pcie_function *target_of_address(struct pcie_function *first, cons
     return first;
 }
 
+bool pcie_function_covers(const struct pcie_function *first, uint64_t address, uint64_t bytes)
+{
+    for (const struct pcie_function *f = first; f != NULL; f = f->next)
+        if (cfg_bar_match(&f->cfg, address, bytes) >= 0 ||
+            (f->n_vfs != 0 && cfg_vf_match(&f->cfg, address, bytes) >= 0))
+            return true;
+    return false;
+}
+
 struct pcie_function *pcie_vf_target(struct pcie_function *first, const struct tlp *tlp)
 {
     switch ((enum tlp_type)tlp->type) {

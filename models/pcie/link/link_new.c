@@ -307,6 +307,31 @@ struct pcie_link *pcie_link_new(struct pcie_context *pcie, const char *name,
     return link;
 }
 
+void pcie_link_join(struct pcie_context *pcie, const char *name, struct pcie_port *a,
+                    struct pcie_port *b)
+{
+    struct pcie_port *ports[2] = { a, b };
+    const struct pcie_link_params none = { .skp_overhead_ratio = 0 };
+    struct pcie_link *link = sim_zalloc(1, sizeof(*link));
+
+    link->pcie = pcie;
+    link->name = text_of(name, "");
+    link->generation = link->lanes = 1;
+    sim_event_init(&link->trained, is_trained);
+    for (unsigned side = 0; side < 2; side++) {
+        ports[side]->integrated = true;
+        for (unsigned class = 0; class < N_TLP_CLASSES; class ++)
+            ports[side]->advertise.header[class] = ports[side]->advertise.data[class] =
+                PCIE_CREDITS_INFINITE;
+    }
+    for (unsigned side = 0; side < 2; side++) {
+        init_dir(link, side, &none, ports[side], ports[!side]);
+        link->dir[side].byte_q32_ps = 0;
+        link->dir[side].dllp_ps = 0;
+    }
+    pcie_context_add_link(pcie, link);
+}
+
 static void free_list(struct pcie_context *pcie, struct tlp *tlp)
 {
     while (tlp != NULL) {

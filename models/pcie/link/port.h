@@ -31,6 +31,7 @@ struct pcie_port {
     uint32_t idx;        /* its index among the model's ports */
     uint8_t max_generation;
     uint8_t max_lanes;
+    bool integrated;    /* within the chip of a root complex: pcie_link_join() */
     bool fabric;        /* belongs to no host's tree: a cable between bridges and their switches */
     bool down;          /* the cable is pulled; set by pcie_link_set_up() */
     bool cut_through;   /* receive() when the head is there (switches), else when the tail is */
@@ -41,6 +42,8 @@ struct pcie_port {
     const char *name;              /* "server.s0.rp1"; for messages */
     /* Of a port that leads away from the root: the bridge whose secondary bus is its link. */
     const struct cfg_space *bridge;
+    /* Of a root complex's port to an integrated device: the ID of its function 0 on the root bus. */
+    uint16_t integrated_id;
     /* Of an endpoint's port: the first of its functions (models/pcie/endpoint/pcie_function.h). */
     struct pcie_function *function;
     /* private to link.c */
@@ -67,6 +70,10 @@ struct pcie_link *pcie_link_new(struct pcie_context *pcie, const char *name,
                                 const struct pcie_link_params *params, struct pcie_port *a,
                                 struct pcie_port *b, const char *file, int line,
                                 struct sim_error_list *errors);
+/* Joins two ports within a chip: TLPs are handed over in order and at once, there is no wire and no
+ * credit. Both ports are `integrated` from now on. */
+void pcie_link_join(struct pcie_context *pcie, const char *name, struct pcie_port *a,
+                    struct pcie_port *b);
 static inline bool pcie_port_connected(const struct pcie_port *port)
 {
     return port->link != NULL;

@@ -111,7 +111,9 @@ struct rc_state {
     struct rc_stats stats;
     struct root_complex_host *host;
     struct iommu *iommu; /* NULL: none */
-    unsigned socket, bus, last_bus, n_ports;
+    unsigned socket, bus, last_bus;
+    unsigned n_ports;      /* root ports */
+    unsigned n_integrated; /* further ports, which lead to integrated devices */
     struct rc_port *port;
     struct cfg_window memory, prefetchable;
     struct rc_slots lines; /* line requests to the memory system */

@@ -274,8 +274,10 @@ static uint32_t config_request(struct root_complex_host *host, unsigned socket,
     uint32_t ones = bytes == 4 ? UINT32_MAX : (1u << (8 * bytes)) - 1;
     if (!rc_route_id(host, id, &rc, &port))
         return ones;
-    bool type0 = id >> 8 == cfg_bridge_secondary(&rc_of(rc)->port[port].cfg);
-    if (type0 && ((id >> 3) & 0x1f) != 0)
+    struct rc_port *at = &rc_of(rc)->port[port];
+    const bool integrated = rc->ports[port].integrated;
+    bool type0 = integrated || id >> 8 == cfg_bridge_secondary(&at->cfg);
+    if (type0 && !integrated && ((id >> 3) & 0x1f) != 0)
         return ones; /* a link has one device, number 0 (PCIe Base 3.1, 7.3.1) */
     enum tlp_type type = write ? (type0 ? TLP_CFG_WR0 : TLP_CFG_WR1)
                                : (type0 ? TLP_CFG_RD0 : TLP_CFG_RD1);
@@ -288,7 +290,10 @@ static uint32_t config_request(struct root_complex_host *host, unsigned socket,
         for (unsigned i = 0; i < bytes; i++)
             tlp->payload[i] = (uint8_t)(value >> (8 * i));
     }
-    return (uint32_t)round_trip(rc, port, socket, task, tlp, bytes, NULL);
+    const uint32_t value_read = (uint32_t)round_trip(rc, port, socket, task, tlp, bytes, NULL);
+    if (integrated) /* its limit is that of both directions */
+        at->cfg.live.mps_bytes = (uint16_t)pcie_port_peer(&rc->ports[port])->mps_bytes;
+    return value_read;
 }
 
 /* A root port's own register: there and back. */

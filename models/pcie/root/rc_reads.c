@@ -329,7 +329,7 @@ void rc_reads_release(struct model *rc)
 {
     struct rc_state *state = rc_of(rc);
 
-    for (unsigned p = 0; p < state->n_ports && state->port != NULL; p++) {
+    for (unsigned p = 0; p < state->n_ports + state->n_integrated && state->port != NULL; p++) {
         for (uint32_t i = 0; state->port[p].read_tag != NULL && i < n_tags(state); i++)
             sim_cancel(rc->sim, &state->port[p].read_tag[i].timeout);
         free(state->port[p].read_tag);

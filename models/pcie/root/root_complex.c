@@ -3,7 +3,8 @@
  *
  * Models: root ports with type-1 configuration space; inbound memory requests to cache lines and
  *   back (rc_inbound.c); peer to peer between root ports of all sockets (rc_forward.c); MMIO and
- *   configuration requests of cores (rc_outbound.c); interrupts.
+ *   configuration requests of cores (rc_outbound.c); interrupts; endpoints on the root bus itself,
+ *   whose TLPs pass no link.
  * Does not model: I/O space, locked requests, ASPM, error containment; messages are dropped.
  * Timing: each file states its own.
  * Sources: PCIe Base 3.1, 1.3.1 and 2.3; docs/sources.md#a4, #c2.
@@ -13,6 +14,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "models/pcie/endpoint/pcie_function.h"
 #include "models/pcie/root/rc_internal.h"
 
 #define RC_VENDOR_ID      0x8086u
@@ -138,6 +140,12 @@ static bool window_holds(struct cfg_window window, uint64_t address, uint64_t by
     return address >= window.base && address + bytes - 1 <= window.limit;
 }
 
+/* The functions behind a port to an integrated device. */
+static const struct pcie_function *integrated(const struct model *rc, unsigned port)
+{
+    return pcie_port_peer(&rc->ports[port])->function;
+}
+
 bool rc_route_address(struct root_complex_host *host, struct hpa hpa, uint64_t bytes,
                       struct model **rc, unsigned *port)
 {
@@ -156,6 +164,12 @@ bool rc_route_address(struct root_complex_host *host, struct hpa hpa, uint64_t b
                 return true;
             }
         }
+        for (unsigned p = state->n_ports; p < state->n_ports + state->n_integrated; p++)
+            if (pcie_function_covers(integrated(host->rc[s], p), hpa.v, bytes)) {
+                *rc = host->rc[s];
+                *port = p;
+                return true;
+            }
     }
     return false;
 }
@@ -165,8 +179,16 @@ bool rc_route_id(struct root_complex_host *host, uint16_t id, struct model **rc,
     unsigned bus = id >> 8;
     for (unsigned s = 0; s < host->n_sockets; s++) {
         struct rc_state *state = host->rc[s] != NULL ? rc_of(host->rc[s]) : NULL;
-        if (state == NULL || bus <= state->bus || bus > state->last_bus)
+        if (state == NULL || bus < state->bus || bus > state->last_bus)
             continue;
+        if (bus == state->bus) { /* devices 1 .. n_ports are the root ports themselves */
+            const unsigned device = id >> 3 & 0x1fu;
+            if (device <= state->n_ports || device > state->n_ports + state->n_integrated)
+                return false;
+            *rc = host->rc[s];
+            *port = device - 1;
+            return true;
+        }
         for (unsigned p = 0; p < state->n_ports; p++) {
             const struct cfg_space *cfg = &state->port[p].cfg;
             if (bus >= cfg_bridge_secondary(cfg) && bus <= cfg_bridge_subordinate(cfg) &&
@@ -237,8 +259,8 @@ void root_complex_attach(struct model *rc, struct root_complex_host *host, unsig
     state->bus = bus;
     state->last_bus = bus;
     state->n_ports = n_ports;
-    state->port = sim_zalloc(n_ports, sizeof(*state->port));
-    rc->ports = sim_zalloc(n_ports, sizeof(*rc->ports));
+    state->port = sim_zalloc(n_ports + ROOT_COMPLEX_INTEGRATED_MAX, sizeof(*state->port));
+    rc->ports = sim_zalloc(n_ports + ROOT_COMPLEX_INTEGRATED_MAX, sizeof(*rc->ports));
     rc->n_ports = n_ports;
     host->rc[socket] = rc;
     for (unsigned p = 0; p < n_ports; p++) {
@@ -263,6 +285,29 @@ void root_complex_attach(struct model *rc, struct root_complex_host *host, unsig
         rc->ports[p].advertise.header[TLP_COMPLETION] = PCIE_CREDITS_INFINITE;
         rc->ports[p].advertise.data[TLP_COMPLETION] = PCIE_CREDITS_INFINITE;
     }
+}
+
+bool root_complex_integrate(struct model *rc, struct pcie_port *endpoint)
+{
+    struct rc_state *state = rc_of(rc);
+    const unsigned p = state->n_ports + state->n_integrated;
+    struct rc_port *port = &state->port[p];
+    if (state->n_integrated == ROOT_COMPLEX_INTEGRATED_MAX)
+        return false;
+    state->n_integrated++;
+    /* There is no root port whose configuration space says these. */
+    port->cfg.live.bus_master = true;
+    port->cfg.live.mps_bytes = 128;
+    for (unsigned c = 0; c < N_TLP_CLASSES; c++)
+        port->forward[c].tail = &port->forward[c].head;
+    rc->ports[p] = (struct pcie_port){ .model = rc,
+                                       .idx = p,
+                                       .mps_bytes = 128,
+                                       .mps_bytes_max = state->params.mps_bytes,
+                                       .integrated_id = pcie_id(state->bus, p + 1, 0),
+                                       .name = endpoint->name };
+    pcie_link_join(rc->pcie, endpoint->name, endpoint, &rc->ports[p]);
+    return true;
 }
 
 void root_complex_set_windows(struct model *rc, struct cfg_window memory,

@@ -18,6 +18,8 @@
 
 #define ROOT_COMPLEX_SOCKETS_MAX 8u
 #define ROOT_COMPLEX_PORTS_MAX   16u
+/* Devices integrated into a root complex; with the root ports they are devices 1 .. 24 of its bus. */
+#define ROOT_COMPLEX_INTEGRATED_MAX 8u
 
 /* A message-signalled interrupt that reached the processors. destination: APIC ID. */
 typedef void root_complex_interrupt_fn(void *context, uint32_t destination, uint8_t vector);
@@ -60,6 +62,10 @@ struct root_port_desc {
 void root_complex_attach(struct model *rc, struct root_complex_host *host, unsigned socket,
                          unsigned bus, const struct root_port_desc *ports, unsigned n_ports,
                          struct iommu *iommu);
+/* Puts an endpoint into the root complex: its functions appear on the root bus, as the device behind
+ * the root ports and those that were put there before, and its TLPs pass no link. After
+ * root_complex_attach(), before time starts. False: there is no room for more. */
+bool root_complex_integrate(struct model *rc, struct pcie_port *endpoint);
 /* A memory-reading front for the socket's IOMMU, to be given to iommu_new(). */
 struct iommu_memory root_complex_iommu_memory(struct root_complex_host *host, unsigned socket);
 /* The MMIO windows of the socket that enumeration fills: addresses in them go to its root ports. */
