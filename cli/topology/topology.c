@@ -94,13 +94,21 @@ static void list_hosts(struct finder *finder, GHashTable *params)
     }
 }
 
+static const char *root_complex_of(const struct model *integrated)
+{
+    return pcie_port_peer(&integrated->ports[0])->model->name;
+}
+
 static void list_devices(struct finder *finder)
 {
     struct topology *t = finder->topology;
     for (const char *const *name = world_device_names(finder->world); *name != NULL; name++) {
         const struct model *model = world_device(finder->world, *name);
+        const bool integrated = model->n_ports != 0 && model->ports[0].integrated;
         const struct topology_device device = { g_strdup(*name), g_strdup(model->ops->type),
-                                                model->ops == &pcie_ntb_ops };
+                                                model->ops == &pcie_ntb_ops,
+                                                integrated ? g_strdup(root_complex_of(model))
+                                                           : NULL };
         struct topology_end end = { .kind = TOPOLOGY_DEVICE, .index = t->devices->len };
         for (end.port = 0; end.port < model->n_ports; end.port++)
             remember(finder, &model->ports[end.port], &end);
@@ -154,6 +162,7 @@ static void clear_device(gpointer device)
 {
     g_free(((struct topology_device *)device)->name);
     g_free(((struct topology_device *)device)->type);
+    g_free(((struct topology_device *)device)->root_complex);
 }
 
 static GArray *new_list(size_t bytes, GDestroyNotify clear)

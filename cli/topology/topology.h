@@ -22,7 +22,8 @@ struct topology_port { /* of a host */
 
 struct topology_device {
     char *name, *type;
-    bool bridge; /* non-transparent: the tree of its host ends at port 0 */
+    bool bridge;        /* non-transparent: the tree of its host ends at port 0 */
+    char *root_complex; /* that it is integrated into: "server.s0"; NULL: it has cables */
 };
 
 enum topology_kind { TOPOLOGY_PORT, TOPOLOGY_DEVICE };

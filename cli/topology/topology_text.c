@@ -233,7 +233,10 @@ char *topology_text(const struct topology *t)
     }
     for (guint i = 0; i < t->devices->len; i++) {
         const struct topology_device *device = TOPOLOGY_AT(t->devices, device, i);
-        if (place[i].host == TOPOLOGY_NOWHERE)
+        if (device->root_complex != NULL)
+            g_string_append_printf(out, "%s (%s), integrated into %s\n", device->name, device->type,
+                                   device->root_complex);
+        else if (place[i].host == TOPOLOGY_NOWHERE)
             g_string_append_printf(out, "%s (%s), at no host\n", device->name, device->type);
     }
     print_wires(t, out);

@@ -102,6 +102,8 @@ is "those alike take a line each" "$(wc -l <<<"$out")" $((5 + 4 + 4 + 57 + 1))
 has "with what they have" "$out" '^h59: as h1, with nic59$'
 has "one that is alike but for a switch is not" "$out" '^  s0.rp0 -- Gen3 x8 -- sw.p0 \(pcie.switch\)$'
 has "what hangs nowhere is last" "$(tail -n 1 <<<"$out")" '^spare \(pcie.requester\), at no host$'
+out=$("$nudma" topology many.cfg --set devices.spare.integrated=h0.s0 2>&1); is "within a root complex" $? 0
+has "says in which" "$(tail -n 1 <<<"$out")" '^spare \(pcie.requester\), integrated into h0.s0$'
 
 # ---- Graph ---------------------------------------------------------------------------------------
 "$nudma" topology $switch --format dot >switch.dot; is "for Graphviz" $? 0
