@@ -1,10 +1,10 @@
 /*
- * What ends a function of nic.ethernet, for a while or for good.
+ * A function of nic.ethernet towards PCIe: what it is there, function-level reset, removal.
  *
- * Models: function-level reset, surprise removal.
- * Does not model: a function that needs more time for its reset than what it has under way.
- * Timing: a reset ends when queues, commands and the DMA engine are quiet, looked at every
- * microsecond; until then the function answers nothing. Sources: PCI Express Base 3.1, 6.6.2.
+ * Models: a reset that lasts until all that the function has under way has ended.
+ * Timing: whether queues, commands and the DMA engine are quiet is looked at every microsecond;
+ *   until they are, the function answers nothing.
+ * Sources: PCI Express Base 3.1, 6.6.2.
  */
 #include "models/nic/nic_internal.h"
 

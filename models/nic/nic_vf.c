@@ -1,10 +1,8 @@
 /*
- * Virtual functions of nic.ethernet (SR-IOV).
+ * Virtual functions of nic.ethernet (SR-IOV; models/pcie/endpoint/pcie_vf.c).
  *
- * Models: the capability in a physical function's configuration space; functions that come with VF
- *   Enable and go without: configuration space, registers in their part of the VF BAR, MSI-X, DMA
- *   engine with their own requester ID, queues, flow table, MAC address in the switch; the link of
- *   their physical function, shared in turn. Until NIC_ENABLE_VFS their commands are refused.
+ * Models: what a physical function offers; registers, queues, flow table and a MAC address in the
+ *   switch for each. Until NIC_ENABLE_VFS their commands are refused.
  * Does not model: ARI (hence seven of them at most), migration, limits of bandwidth, trust, VLANs,
  *   packets from one function of the card to another (they leave by the wire).
  * Timing: as of physical functions.

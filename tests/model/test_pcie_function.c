@@ -241,7 +241,7 @@ static void for_each(void (*test)(struct rig *r), bool (*picks)(const struct rig
 
 static bool has_vectors(const struct rig *r)
 {
-    return r->function->desc.n_vectors > 1;
+    return r->function->desc.n_vectors != 0;
 }
 
 static bool can_reset(const struct rig *r)
