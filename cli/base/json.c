@@ -18,3 +18,9 @@ void json_text(FILE *out, const char *text)
     putc('"', out);
     g_free(valid);
 }
+
+void json_member(FILE *out, const char *before, const char *name, const char *text)
+{
+    fprintf(out, "%s\"%s\": ", before, name);
+    json_text(out, text);
+}

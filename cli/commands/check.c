@@ -93,48 +93,31 @@ static void print_tables(const GPtrArray *files, const struct claims_tally *all)
 
 /* ---- As JSON --------------------------------------------------------------------------------- */
 
-static void print_string(const char *key, const char *value)
-{
-    printf("\"%s\": ", key);
-    json_text(stdout, value);
-}
-
 /* JSON has no NAN. */
 static void print_number(const char *key, double value)
 {
     if (isfinite(value))
-        printf("\"%s\": %.12g", key, value);
+        printf(", \"%s\": %.12g", key, value);
     else
-        printf("\"%s\": null", key);
+        printf(", \"%s\": null", key);
 }
 
 static void print_claim(const struct claim *claim)
 {
-    printf("      { ");
-    print_string("id", claim->id);
-    printf(", ");
-    print_string("use", claim->baseline ? "C" : "K");
-    printf(", ");
-    print_string("published", claim->published);
-    printf(", ");
+    json_member(stdout, "      { ", "id", claim->id);
+    json_member(stdout, ", ", "use", claim->baseline ? "C" : "K");
+    json_member(stdout, ", ", "published", claim->published);
     print_number("lo", claim->lo);
-    printf(", ");
     print_number("hi", claim->hi);
-    printf(", ");
     print_number("simulated", claim->value);
-    printf(", ");
     print_number("error_percent", claim_error_pct(claim));
-    printf(", ");
-    print_string("verdict", claim_verdict_name(claim->verdict));
-    printf(", ");
+    json_member(stdout, ", ", "verdict", claim_verdict_name(claim->verdict));
     if (claim->misses != NULL)
-        print_string("misses", claim->misses);
+        json_member(stdout, ", ", "misses", claim->misses);
     else
-        printf("\"misses\": null");
-    printf(", ");
-    print_string("expr", claim->expr);
-    printf(", ");
-    print_string("text", claim->text);
+        printf(", \"misses\": null");
+    json_member(stdout, ", ", "expr", claim->expr);
+    json_member(stdout, ", ", "text", claim->text);
     printf(" }");
 }
 
@@ -151,17 +134,14 @@ static void print_tally(const char *indent, const struct claims_tally *tally)
 
 static void print_json(const GPtrArray *files, const struct claims_tally *all)
 {
-    printf("{\n  ");
-    print_string("version", sim_version());
+    json_member(stdout, "{\n  ", "version", sim_version());
     printf(",\n  \"papers\": [\n");
     for (guint i = 0; i < files->len; i++) {
         const struct claims_file *file = files->pdata[i];
         struct claims_tally tally = { 0 };
         claims_count(file, &tally);
-        printf("    { ");
-        print_string("paper", file->name);
-        printf(", ");
-        print_string("title", file->title);
+        json_member(stdout, "    { ", "paper", file->name);
+        json_member(stdout, ", ", "title", file->title);
         printf(", \"claims\": [\n");
         for (guint k = 0; k < file->claims->len; k++) {
             print_claim(claims_at(file, k));

@@ -255,15 +255,8 @@ static void json_metrics(FILE *out, const struct result_set *set, const struct r
 static void json_git(FILE *out, const char *version)
 {
     char **words = g_strsplit(version, " ", 3);
-    fputs(", \"git\": ", out);
-    json_text(out, words[0] != NULL && words[1] != NULL ? words[1] : "unknown");
+    json_member(out, ", ", "git", words[0] != NULL && words[1] != NULL ? words[1] : "unknown");
     g_strfreev(words);
-}
-
-static void json_member(FILE *out, const char *name, const char *text)
-{
-    fprintf(out, ", \"%s\": ", name);
-    json_text(out, text);
 }
 
 /* The runs that the means are over, by seed. */
@@ -277,12 +270,12 @@ static bool json_runs(FILE *out, struct results_cursor *runs)
                 "\"events\": %s, \"peak_memory_bytes\": %s",
                 first ? "" : ",", run->id, run->seed, run->wall_s, run->sim_ps, run->events,
                 run->peak_memory_bytes);
-        json_member(out, "version", run->version);
-        json_member(out, "config_sha256", run->config_sha256);
-        json_member(out, "command_line", run->command_line);
-        json_member(out, "host", run->host);
-        json_member(out, "started_utc", run->started_utc);
-        json_member(out, "fingerprint", run->fingerprint);
+        json_member(out, ", ", "version", run->version);
+        json_member(out, ", ", "config_sha256", run->config_sha256);
+        json_member(out, ", ", "command_line", run->command_line);
+        json_member(out, ", ", "host", run->host);
+        json_member(out, ", ", "started_utc", run->started_utc);
+        json_member(out, ", ", "fingerprint", run->fingerprint);
         json_git(out, run->version);
         fputs(" }", out);
     }
@@ -299,8 +292,8 @@ static bool json_params(FILE *out, struct results_cursor *params)
         json_text(out, p->name);
         fputs(": { \"value\": ", out);
         json_typed(out, p->value);
-        json_member(out, "unit", p->unit);
-        json_member(out, "provenance", p->provenance);
+        json_member(out, ", ", "unit", p->unit);
+        json_member(out, ", ", "provenance", p->provenance);
         fputs(" }", out);
     }
     fputs("\n      }", out);
@@ -310,10 +303,8 @@ static bool json_params(FILE *out, struct results_cursor *params)
 static bool json_point(FILE *out, const struct result_set *set, const struct result_point *point,
                        struct results_db *db, bool with_params)
 {
-    fputs("    {\n      \"scenario\": ", out);
-    json_text(out, set->scenario);
-    fputs(",\n      \"point\": ", out);
-    json_text(out, point->name);
+    json_member(out, "    {\n      ", "scenario", set->scenario);
+    json_member(out, ",\n      ", "point", point->name);
     fputs(",\n", out);
     json_axes(out, set, point);
     json_metrics(out, set, point);
@@ -328,8 +319,8 @@ static bool export_json(FILE *out, const GPtrArray *sets, struct results_db *db,
 {
     bool good = true, first = true;
     char *program = g_strconcat("nudma ", sim_version(), NULL);
-    fputs("{\n  \"format\": \"nudma results 1\",\n  \"exported_by\": ", out);
-    json_text(out, program);
+    json_member(out, "{\n  ", "format", "nudma results 1");
+    json_member(out, ",\n  ", "exported_by", program);
     fputs(",\n  \"points\": [", out);
     for (guint i = 0; good && i < sets->len; i++) {
         const struct result_set *set = sets->pdata[i];

@@ -1,6 +1,6 @@
 /*
- * Questions to the database. A question is its SQL and how a row of the answer becomes a struct: one
- * column for one field, in order. Its statement stays prepared until the database is closed.
+ * Questions to the database. A question is its SQL and the kind of its rows: one column for one
+ * field, in order. Its statement stays prepared until the database is closed.
  */
 #include <math.h>
 
@@ -51,111 +51,32 @@ union row {
 };
 _Static_assert(sizeof(const char *) == 8 && sizeof(union row) == 12 * 8, "fields of eight bytes");
 
-/* ---- Questions ------------------------------------------------------------------------------- */
-
-#define OF_SCENARIO " scenario_id = (SELECT id FROM label WHERE text = ?1)"
-#define OF_POINT    OF_SCENARIO " AND point_id = (SELECT id FROM label WHERE text = ?2)"
-
-static const struct question {
-    const char *sql;
-    enum row_kind rows;
-} questions[N_QUESTIONS] = {
-    [QUESTION_SCENARIOS] = { "SELECT text FROM label WHERE id IN (SELECT scenario_id FROM newest)"
-                             " ORDER BY text",
-                             ROW_NAME },
-    [QUESTION_POINTS] = { "SELECT text FROM label WHERE id IN"
-                          " (SELECT point_id FROM newest WHERE" OF_SCENARIO ")",
-                          ROW_NAME },
-    [QUESTION_VERSIONS] = { "SELECT DISTINCT version FROM run"
-                            " WHERE id IN (SELECT run_id FROM newest) ORDER BY version",
-                            ROW_NAME },
-    [QUESTION_QUANTITIES] = { "SELECT name, unit FROM quantity WHERE id IN"
-                              " (SELECT m.quantity_id FROM newest w JOIN metric_row m"
-                              "  ON m.run_id = w.run_id WHERE" OF_SCENARIO ") ORDER BY id",
-                              ROW_QUANTITY },
-    [QUESTION_VALUES] = { "SELECT point, mean, ci95, n FROM result WHERE scenario = ?1"
-                          " AND metric = ?2 AND unit = ?3",
-                          ROW_VALUE },
-    [QUESTION_SERIES] = { "SELECT x.t_ps, avg(x.value), q.unit FROM newest w JOIN series_row x"
-                          " ON x.run_id = w.run_id JOIN quantity q ON q.id = x.quantity_id"
-                          " WHERE" OF_POINT " AND q.name = ?3 GROUP BY x.t_ps ORDER BY x.t_ps",
-                          ROW_SAMPLE },
-    [QUESTION_HISTOGRAM] = { "SELECT h.lo, h.hi, sum(h.count), q.unit FROM newest w"
-                             " JOIN histogram_row h ON h.run_id = w.run_id"
-                             " JOIN quantity q ON q.id = h.quantity_id WHERE" OF_POINT
-                             " AND q.name = ?3 GROUP BY h.lo, h.hi ORDER BY h.lo",
-                             ROW_BUCKET },
-    [QUESTION_PARAMS] = { "SELECT name, value, unit, provenance FROM param WHERE run_id ="
-                          " (SELECT max(run_id) FROM newest WHERE" OF_POINT ") ORDER BY name",
-                          ROW_PARAM },
-    [QUESTION_PARAMS_USED] = { "SELECT DISTINCT name, value, unit, provenance FROM param"
-                               " WHERE provenance <> '' AND run_id IN"
-                               " (SELECT run_id FROM newest WHERE" OF_SCENARIO ")",
-                               ROW_PARAM },
-    [QUESTION_RUNS] = { "SELECT id, seed, wall_s, sim_ps, events, peak_memory_bytes, version,"
-                        " config_sha256, command_line, host,"
-                        " strftime('%Y-%m-%dT%H:%M:%SZ', started_utc, 'unixepoch'), fingerprint"
-                        " FROM run WHERE id IN (SELECT run_id FROM newest WHERE" OF_POINT ")"
-                        " ORDER BY seed",
-                        ROW_RUN },
-    [QUESTION_OVERVIEWS] = { "SELECT scenario, count(DISTINCT point), count(DISTINCT seed),"
-                             " sum(status = 'done'), sum(status = 'failed'),"
-                             " strftime('%Y-%m-%d %H:%M', max(started_utc), 'unixepoch') FROM run"
-                             " GROUP BY scenario ORDER BY scenario",
-                             ROW_OVERVIEW },
-    [QUESTION_ORIGINS] = { "SELECT version, host, count(*), count(DISTINCT seed), max(started_utc)"
-                           " FROM run WHERE id IN (SELECT run_id FROM newest)"
-                           " GROUP BY version, host ORDER BY max(id)",
-                           ROW_ORIGIN },
-    [QUESTION_COSTS] = { "SELECT p.text, avg(r.wall_s), max(r.peak_memory_bytes) FROM run_row r"
-                         " JOIN label p ON p.id = r.point_id WHERE" OF_SCENARIO
-                         " AND r.status = 'done' GROUP BY r.point_id",
-                         ROW_COST },
-    /* the mean first, so that no digits are lost where seeds hardly differ */
-    [QUESTION_SPREAD] = { "WITH seeds AS (SELECT m.value AS value FROM newest w"
-                          "  LEFT JOIN metric_row m ON m.run_id = w.run_id AND m.quantity_id IN"
-                          "  (SELECT id FROM quantity WHERE name = ?3)"
-                          "  WHERE" OF_POINT " AND w.seed BETWEEN ?4 AND ?5)"
-                          " SELECT (SELECT count(*) FROM seeds), count(value), a.mean,"
-                          "  sum((value - a.mean) * (value - a.mean))"
-                          " FROM seeds, (SELECT avg(value) AS mean FROM seeds) a",
-                          ROW_SPREAD },
-    [QUESTION_FAILURE] = { "SELECT error FROM run WHERE scenario = ?1 AND point = ?2"
-                           " AND status = 'failed' ORDER BY id DESC LIMIT 1",
-                           ROW_NAME },
-    [QUESTION_HAVE] = { "SELECT r.id FROM run_row r JOIN label s ON s.id = r.scenario_id JOIN label p"
-                        " ON p.id = r.point_id JOIN label v ON v.id = r.version_id JOIN label c"
-                        " ON c.id = r.config_id WHERE s.text = ?1 AND p.text = ?2 AND c.text = ?3"
-                        " AND r.seed = ?4 AND v.text = ?5 AND r.status = 'done'",
-                        ROW_NAME },
-};
-
 /* ---- Cursors --------------------------------------------------------------------------------- */
 
 struct results_cursor {
-    struct results_db *db;
     sqlite3_stmt *statement; /* the database's; NULL: it could not be prepared */
     enum row_kind rows;
     int code; /* of the last step; SQLITE_ROW: there may be more */
     union row row;
 };
 
-/* Opens a cursor with the texts as the first parameters; they have to live as long. */
-static struct results_cursor *ask(struct results_db *db, enum results_question which,
+/* Opens a cursor with the texts as the first parameters; they have to live as long. The statement
+ * stays with the database, under the address of its text. */
+static struct results_cursor *ask(struct results_db *db, enum row_kind rows, const char *sql,
                                   const char *first, const char *second, const char *third)
 {
     const char *const texts[] = { first, second, third };
+    sqlite3_stmt *statement = g_hash_table_lookup(db->questions, sql);
+    if (statement == NULL && (statement = results_prepare(db, sql)) != NULL)
+        g_hash_table_insert(db->questions, (gpointer)sql, statement);
     struct results_cursor *cursor = g_new0(struct results_cursor, 1);
-    cursor->db = db;
-    cursor->rows = questions[which].rows;
-    cursor->statement = results_prepared(db, &db->question[which], questions[which].sql);
-    cursor->code = cursor->statement != NULL ? SQLITE_ROW : sqlite3_errcode(db->sqlite);
-    SIM_ASSERT(cursor->statement == NULL || !sqlite3_stmt_busy(cursor->statement),
-               "asked while an answer is read: %s", questions[which].sql);
-    for (int i = 0; cursor->statement != NULL && i < (int)SIM_N_ELEMENTS(texts); i++) {
-        if (texts[i] != NULL)
-            sqlite3_bind_text(cursor->statement, i + 1, texts[i], -1, SQLITE_STATIC);
-    }
+    cursor->rows = rows;
+    cursor->statement = statement;
+    cursor->code = statement != NULL ? SQLITE_ROW : sqlite3_errcode(db->sqlite);
+    SIM_ASSERT(statement == NULL || !sqlite3_stmt_busy(statement),
+               "asked while an answer is read: %s", sql);
+    for (int i = 0; statement != NULL && i < 3 && texts[i] != NULL; i++)
+        sqlite3_bind_text(statement, i + 1, texts[i], -1, SQLITE_STATIC);
     return cursor;
 }
 
@@ -209,21 +130,34 @@ void results_snapshot(struct results_db *db)
     sqlite3_exec(db->sqlite, "BEGIN", NULL, NULL, NULL);
 }
 
+/* Conditions on `newest` and on `run_row`, by the first two texts. */
+#define OF_SCENARIO " scenario_id = (SELECT id FROM label WHERE text = ?1)"
+#define OF_POINT    OF_SCENARIO " AND point_id = (SELECT id FROM label WHERE text = ?2)"
+
 /* ---- Many rows ------------------------------------------------------------------------------- */
 
 struct results_cursor *results_scenarios(struct results_db *db)
 {
-    return ask(db, QUESTION_SCENARIOS, NULL, NULL, NULL);
+    return ask(db, ROW_NAME,
+               "SELECT text FROM label WHERE id IN (SELECT scenario_id FROM newest)"
+               " ORDER BY text",
+               NULL, NULL, NULL);
 }
 
 struct results_cursor *results_points(struct results_db *db, const char *scenario)
 {
-    return ask(db, QUESTION_POINTS, scenario, NULL, NULL);
+    return ask(db, ROW_NAME,
+               "SELECT text FROM label WHERE id IN"
+               " (SELECT point_id FROM newest WHERE" OF_SCENARIO ")",
+               scenario, NULL, NULL);
 }
 
 struct results_cursor *results_versions(struct results_db *db)
 {
-    return ask(db, QUESTION_VERSIONS, NULL, NULL, NULL);
+    return ask(db, ROW_NAME,
+               "SELECT DISTINCT version FROM run"
+               " WHERE id IN (SELECT run_id FROM newest) ORDER BY version",
+               NULL, NULL, NULL);
 }
 
 const char *results_next_name(struct results_cursor *cursor)
@@ -234,56 +168,98 @@ const char *results_next_name(struct results_cursor *cursor)
 
 struct results_cursor *results_quantities(struct results_db *db, const char *scenario)
 {
-    return ask(db, QUESTION_QUANTITIES, scenario, NULL, NULL);
+    return ask(db, ROW_QUANTITY,
+               "SELECT name, unit FROM quantity WHERE id IN"
+               " (SELECT m.quantity_id FROM newest w JOIN metric_row m"
+               "  ON m.run_id = w.run_id WHERE" OF_SCENARIO ") ORDER BY id",
+               scenario, NULL, NULL);
 }
 
 struct results_cursor *results_values(struct results_db *db, const char *scenario,
                                       const char *metric, const char *unit)
 {
-    return ask(db, QUESTION_VALUES, scenario, metric, unit);
+    return ask(db, ROW_VALUE,
+               "SELECT point, mean, ci95, n FROM result WHERE scenario = ?1"
+               " AND metric = ?2 AND unit = ?3",
+               scenario, metric, unit);
 }
 
 struct results_cursor *results_series(struct results_db *db, const char *scenario,
                                       const char *point, const char *name)
 {
-    return ask(db, QUESTION_SERIES, scenario, point, name);
+    return ask(db, ROW_SAMPLE,
+               "SELECT x.t_ps, avg(x.value), q.unit FROM newest w JOIN series_row x"
+               " ON x.run_id = w.run_id JOIN quantity q ON q.id = x.quantity_id"
+               " WHERE" OF_POINT " AND q.name = ?3 GROUP BY x.t_ps ORDER BY x.t_ps",
+               scenario, point, name);
 }
 
 struct results_cursor *results_histogram(struct results_db *db, const char *scenario,
                                          const char *point, const char *name)
 {
-    return ask(db, QUESTION_HISTOGRAM, scenario, point, name);
+    return ask(db, ROW_BUCKET,
+               "SELECT h.lo, h.hi, sum(h.count), q.unit FROM newest w"
+               " JOIN histogram_row h ON h.run_id = w.run_id"
+               " JOIN quantity q ON q.id = h.quantity_id WHERE" OF_POINT
+               " AND q.name = ?3 GROUP BY h.lo, h.hi ORDER BY h.lo",
+               scenario, point, name);
 }
 
 struct results_cursor *results_params(struct results_db *db, const char *scenario,
                                       const char *point)
 {
-    return ask(db, QUESTION_PARAMS, scenario, point, NULL);
+    return ask(db, ROW_PARAM,
+               "SELECT name, value, unit, provenance FROM param WHERE run_id ="
+               " (SELECT max(run_id) FROM newest WHERE" OF_POINT ") ORDER BY name",
+               scenario, point, NULL);
 }
 
 struct results_cursor *results_params_used(struct results_db *db, const char *scenario)
 {
-    return ask(db, QUESTION_PARAMS_USED, scenario, NULL, NULL);
+    return ask(db, ROW_PARAM,
+               "SELECT DISTINCT name, value, unit, provenance FROM param"
+               " WHERE provenance <> '' AND run_id IN"
+               " (SELECT run_id FROM newest WHERE" OF_SCENARIO ")",
+               scenario, NULL, NULL);
 }
 
 struct results_cursor *results_runs(struct results_db *db, const char *scenario, const char *point)
 {
-    return ask(db, QUESTION_RUNS, scenario, point, NULL);
+    return ask(db, ROW_RUN,
+               "SELECT id, seed, wall_s, sim_ps, events, peak_memory_bytes, version,"
+               " config_sha256, command_line, host,"
+               " strftime('%Y-%m-%dT%H:%M:%SZ', started_utc, 'unixepoch'), fingerprint"
+               " FROM run WHERE id IN (SELECT run_id FROM newest WHERE" OF_POINT ")"
+               " ORDER BY seed",
+               scenario, point, NULL);
 }
 
 struct results_cursor *results_overviews(struct results_db *db)
 {
-    return ask(db, QUESTION_OVERVIEWS, NULL, NULL, NULL);
+    return ask(db, ROW_OVERVIEW,
+               "SELECT scenario, count(DISTINCT point), count(DISTINCT seed),"
+               " sum(status = 'done'), sum(status = 'failed'),"
+               " strftime('%Y-%m-%d %H:%M', max(started_utc), 'unixepoch') FROM run"
+               " GROUP BY scenario ORDER BY scenario",
+               NULL, NULL, NULL);
 }
 
 struct results_cursor *results_origins(struct results_db *db)
 {
-    return ask(db, QUESTION_ORIGINS, NULL, NULL, NULL);
+    return ask(db, ROW_ORIGIN,
+               "SELECT version, host, count(*), count(DISTINCT seed), max(started_utc)"
+               " FROM run WHERE id IN (SELECT run_id FROM newest)"
+               " GROUP BY version, host ORDER BY max(id)",
+               NULL, NULL, NULL);
 }
 
 struct results_cursor *results_costs(struct results_db *db, const char *scenario)
 {
-    return ask(db, QUESTION_COSTS, scenario, NULL, NULL);
+    return ask(db, ROW_COST,
+               "SELECT p.text, avg(r.wall_s), max(r.peak_memory_bytes) FROM run_row r"
+               " JOIN label p ON p.id = r.point_id WHERE" OF_SCENARIO
+               " AND r.status = 'done' GROUP BY r.point_id",
+               scenario, NULL, NULL);
 }
 
 /* The functions results_next_<member>(). */
@@ -310,7 +286,17 @@ bool results_spread(struct results_db *db, const char *scenario, const char *poi
                     const char *metric, uint64_t first_seed, uint64_t last_seed,
                     struct results_spread *spread)
 {
-    struct results_cursor *cursor = ask(db, QUESTION_SPREAD, scenario, point, metric);
+    /* the mean first, so that no digits are lost where seeds hardly differ */
+    struct results_cursor *cursor =
+        ask(db, ROW_SPREAD,
+            "WITH seeds AS (SELECT m.value AS value FROM newest w"
+            "  LEFT JOIN metric_row m ON m.run_id = w.run_id AND m.quantity_id IN"
+            "  (SELECT id FROM quantity WHERE name = ?3)"
+            "  WHERE" OF_POINT " AND w.seed BETWEEN ?4 AND ?5)"
+            " SELECT (SELECT count(*) FROM seeds), count(value), a.mean,"
+            "  sum((value - a.mean) * (value - a.mean))"
+            " FROM seeds, (SELECT avg(value) AS mean FROM seeds) a",
+            scenario, point, metric);
     bind_seed(cursor, 4, first_seed);
     bind_seed(cursor, 5, last_seed);
     const union row *row = next(cursor, ROW_SPREAD);
@@ -321,7 +307,10 @@ bool results_spread(struct results_db *db, const char *scenario, const char *poi
 
 char *results_failure(struct results_db *db, const char *scenario, const char *point)
 {
-    struct results_cursor *cursor = ask(db, QUESTION_FAILURE, scenario, point, NULL);
+    struct results_cursor *cursor = ask(db, ROW_NAME,
+                                        "SELECT error FROM run WHERE scenario = ?1 AND point = ?2"
+                                        " AND status = 'failed' ORDER BY id DESC LIMIT 1",
+                                        scenario, point, NULL);
     const char *error = results_next_name(cursor);
     char *copy = error != NULL && *error != '\0' ? g_strdup(error) : NULL;
     results_end(cursor, NULL);
@@ -331,7 +320,13 @@ char *results_failure(struct results_db *db, const char *scenario, const char *p
 bool results_have(struct results_db *db, const char *scenario, const char *point, uint64_t seed,
                   const char *config_sha256)
 {
-    struct results_cursor *cursor = ask(db, QUESTION_HAVE, scenario, point, config_sha256);
+    struct results_cursor *cursor =
+        ask(db, ROW_NAME,
+            "SELECT r.id FROM run_row r JOIN label s ON s.id = r.scenario_id JOIN label p"
+            " ON p.id = r.point_id JOIN label v ON v.id = r.version_id JOIN label c"
+            " ON c.id = r.config_id WHERE s.text = ?1 AND p.text = ?2 AND c.text = ?3"
+            " AND r.seed = ?4 AND v.text = ?5 AND r.status = 'done'",
+            scenario, point, config_sha256);
     bind_seed(cursor, 4, seed);
     if (cursor->statement != NULL)
         sqlite3_bind_text(cursor->statement, 5, sim_version(), -1, SQLITE_STATIC);

@@ -61,31 +61,11 @@ enum results_statement {
     N_STATEMENTS
 };
 
-/* The questions of query.c, which are kept prepared as well. */
-enum results_question {
-    QUESTION_SCENARIOS,
-    QUESTION_POINTS,
-    QUESTION_VERSIONS,
-    QUESTION_QUANTITIES,
-    QUESTION_VALUES,
-    QUESTION_SERIES,
-    QUESTION_HISTOGRAM,
-    QUESTION_PARAMS,
-    QUESTION_PARAMS_USED,
-    QUESTION_RUNS,
-    QUESTION_OVERVIEWS,
-    QUESTION_ORIGINS,
-    QUESTION_COSTS,
-    QUESTION_SPREAD,
-    QUESTION_FAILURE,
-    QUESTION_HAVE,
-    N_QUESTIONS
-};
-
 struct results_db {
     sqlite3 *sqlite;
     char *path;
-    sqlite3_stmt *statement[N_STATEMENTS], *question[N_QUESTIONS]; /* NULL until first used */
+    sqlite3_stmt *statement[N_STATEMENTS]; /* NULL until first used */
+    GHashTable *questions;                 /* of query.c: SQL, by address -> its statement */
     GHashTable
         *ids; /* "<statement>\nkey" -> row id, of committed rows and those of this transaction */
 };
@@ -97,8 +77,8 @@ struct results_db {
 /* The file as SQLite is to open it; g_free(). */
 char *results_uri(const char *path, bool read_only);
 sqlite3_stmt *results_statement(struct results_db *db, enum results_statement which);
-/* *statement, which is prepared if it is NULL. NULL if the file cannot be read. */
-sqlite3_stmt *results_prepared(struct results_db *db, sqlite3_stmt **statement, const char *sql);
+/* Prepares a statement of our own for many uses. NULL if the file cannot be read. */
+sqlite3_stmt *results_prepare(struct results_db *db, const char *sql);
 /* "results/nudma.db: database or disk is full"; a hint for what a user can do about it */
 char *results_message(const struct results_db *db, int code);
 

@@ -127,21 +127,22 @@ static const char *const statements[N_STATEMENTS] = {
                         " AND m.quantity_id IN (SELECT id FROM quantity WHERE name = ?3)",
 };
 
-sqlite3_stmt *results_prepared(struct results_db *db, sqlite3_stmt **statement, const char *sql)
+sqlite3_stmt *results_prepare(struct results_db *db, const char *sql)
 {
-    if (*statement == NULL) {
-        const int code = sqlite3_prepare_v3(db->sqlite, sql, -1, SQLITE_PREPARE_PERSISTENT,
-                                            statement, NULL);
-        SIM_ASSERT(code == SQLITE_OK || code == SQLITE_BUSY || code == SQLITE_IOERR ||
-                       code == SQLITE_CORRUPT || code == SQLITE_NOMEM,
-                   "%s: %s", sql, sqlite3_errmsg(db->sqlite));
-    }
-    return *statement;
+    sqlite3_stmt *statement = NULL;
+    const int code = sqlite3_prepare_v3(db->sqlite, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement,
+                                        NULL);
+    SIM_ASSERT(code == SQLITE_OK || code == SQLITE_BUSY || code == SQLITE_IOERR ||
+                   code == SQLITE_CORRUPT || code == SQLITE_NOMEM,
+               "%s: %s", sql, sqlite3_errmsg(db->sqlite));
+    return statement;
 }
 
 sqlite3_stmt *results_statement(struct results_db *db, enum results_statement which)
 {
-    return results_prepared(db, &db->statement[which], statements[which]);
+    if (db->statement[which] == NULL)
+        db->statement[which] = results_prepare(db, statements[which]);
+    return db->statement[which];
 }
 
 char *results_message(const struct results_db *db, int code)
@@ -295,6 +296,11 @@ static int open_file(const char *path, bool read_only, sqlite3 **sqlite)
     return code;
 }
 
+static void finalize(gpointer statement)
+{
+    sqlite3_finalize(statement);
+}
+
 struct results_db *results_open(const char *path, bool read_only, char **message)
 {
     *message = NULL;
@@ -304,6 +310,7 @@ struct results_db *results_open(const char *path, bool read_only, char **message
     }
     struct results_db *db = g_new0(struct results_db, 1);
     db->path = g_strdup(path);
+    db->questions = g_hash_table_new_full(NULL, NULL, NULL, finalize);
     db->ids = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     const int code = open_file(path, read_only, &db->sqlite);
     if (code != SQLITE_OK)
@@ -322,8 +329,7 @@ void results_close(struct results_db *db)
         return;
     for (int i = 0; i < N_STATEMENTS; i++)
         sqlite3_finalize(db->statement[i]);
-    for (int i = 0; i < N_QUESTIONS; i++)
-        sqlite3_finalize(db->question[i]);
+    g_hash_table_destroy(db->questions);
     sqlite3_close(db->sqlite);
     g_hash_table_destroy(db->ids);
     g_free(db->path);

@@ -36,6 +36,12 @@ static int64_t step(struct writer *writer, sqlite3_stmt *statement)
     return value;
 }
 
+static void bind_integers(sqlite3_stmt *statement, const int64_t *values, int n)
+{
+    for (int i = 0; i < n; i++)
+        sqlite3_bind_int64(statement, i + 1, values[i]);
+}
+
 /* The same with texts bound to its first parameters. */
 static int64_t step_texts(struct writer *writer, enum results_statement which,
                           const char *const *texts, int n_texts)
@@ -90,8 +96,7 @@ static void add_member(struct writer *writer, int64_t set_id, const struct resul
     sqlite3_stmt *statement = prepare(writer, STATEMENT_SET_MEMBER);
     if (statement == NULL)
         return;
-    sqlite3_bind_int64(statement, 1, set_id);
-    sqlite3_bind_int64(statement, 2, id);
+    bind_integers(statement, (const int64_t[]){ set_id, id }, 2);
     step(writer, statement);
 }
 
@@ -135,17 +140,11 @@ static void write_newest(struct writer *writer, int64_t scenario, int64_t point,
     if (clear == NULL || put == NULL)
         return;
     /* What another version or configuration gave is no longer what was asked for last. */
-    sqlite3_bind_int64(clear, 1, scenario);
-    sqlite3_bind_int64(clear, 2, point);
-    sqlite3_bind_int64(clear, 3, version);
-    sqlite3_bind_int64(clear, 4, config);
+    bind_integers(clear, (const int64_t[]){ scenario, point, version, config }, 4);
     step(writer, clear);
     if (!done)
         return;
-    sqlite3_bind_int64(put, 1, scenario);
-    sqlite3_bind_int64(put, 2, point);
-    sqlite3_bind_int64(put, 3, (int64_t)seed);
-    sqlite3_bind_int64(put, 4, writer->run_id);
+    bind_integers(put, (const int64_t[]){ scenario, point, (int64_t)seed, writer->run_id }, 4);
     step(writer, put);
 }
 
@@ -193,8 +192,7 @@ static void write_metrics(struct writer *writer, const GArray *metrics)
         sqlite3_stmt *s = prepare(writer, STATEMENT_METRIC);
         if (s == NULL)
             return;
-        sqlite3_bind_int64(s, 1, writer->run_id);
-        sqlite3_bind_int64(s, 2, quantity);
+        bind_integers(s, (const int64_t[]){ writer->run_id, quantity }, 2);
         sqlite3_bind_double(s, 3, m->value);
         step(writer, s);
     }
@@ -212,8 +210,7 @@ static void write_buckets(struct writer *writer, const GArray *buckets)
         sqlite3_stmt *s = prepare(writer, STATEMENT_BUCKET);
         if (s == NULL)
             return;
-        sqlite3_bind_int64(s, 1, writer->run_id);
-        sqlite3_bind_int64(s, 2, quantity);
+        bind_integers(s, (const int64_t[]){ writer->run_id, quantity }, 2);
         sqlite3_bind_double(s, 3, b->lo);
         sqlite3_bind_double(s, 4, b->hi);
         sqlite3_bind_int64(s, 5, (int64_t)b->count);
@@ -229,8 +226,7 @@ static void write_samples(struct writer *writer, const GArray *samples)
         sqlite3_stmt *s = prepare(writer, STATEMENT_SAMPLE);
         if (s == NULL)
             return;
-        sqlite3_bind_int64(s, 1, writer->run_id);
-        sqlite3_bind_int64(s, 2, quantity);
+        bind_integers(s, (const int64_t[]){ writer->run_id, quantity }, 2);
         sqlite3_bind_int64(s, 3, i);
         sqlite3_bind_int64(s, 4, (int64_t)sample->t_ps);
         sqlite3_bind_double(s, 5, sample->value);
@@ -290,11 +286,8 @@ bool results_select(struct results_db *db, const char *scenario, const char *poi
     const int64_t config_id = label_id(&writer, config_sha256);
     sqlite3_stmt *find = prepare(&writer, STATEMENT_FIND);
     if (find != NULL) {
-        sqlite3_bind_int64(find, 1, scenario_id);
-        sqlite3_bind_int64(find, 2, point_id);
-        sqlite3_bind_int64(find, 3, (int64_t)seed);
-        sqlite3_bind_int64(find, 4, version_id);
-        sqlite3_bind_int64(find, 5, config_id);
+        const int64_t key[] = { scenario_id, point_id, (int64_t)seed, version_id, config_id };
+        bind_integers(find, key, 5);
         writer.run_id = step(&writer, find);
     }
     if (writer.run_id > 0)
