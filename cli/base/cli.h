@@ -44,8 +44,8 @@ struct cli_options {
     gboolean version;
 };
 
-/* Parses with GOption: adds --db, --scenarios and --version, handles the last. True to go on;
- * otherwise *status is the exit status. usage: "SCENARIO...". */
+/* Parses the command line with GOption; adds --db, --scenarios and --version, and answers the last.
+ * False: the command ends with *status. usage: "SCENARIO...". */
 bool cli_parse(struct cli_options *options, const char *usage, const char *summary,
                const char *description, const GOptionEntry *entries, int argc, char **argv,
                int *status);
@@ -53,32 +53,33 @@ void cli_options_release(struct cli_options *options);
 
 /* "nudma 0.1.0 4f2a91c" */
 void cli_print_version(void);
-/* The struct filter of each text (NULL-terminated; may be NULL) that can be read;
- * g_ptr_array_free() frees them, too. */
+/* Parses each text (NULL-terminated; may be NULL) as a filter, mistakes go to errors. Returns the
+ * struct filter of those without; g_ptr_array_free() frees them, too. */
 GPtrArray *cli_filters(const char *const *texts, struct sim_error_list *errors);
-/* All mistakes, one a line, to standard error; releases the list. */
+/* Prints all mistakes to standard error, one a line, and releases the list. */
 void cli_report(struct sim_error_list *errors);
 /* The path of the first existing root/name, g_free(); NULL if there is none. */
 char *cli_find_file(const struct cli_options *options, const char *name);
-/* Whether both are there, and one file. */
+/* True if both paths exist and are the same file. */
 bool cli_same_file(const char *a, const char *b);
 /* Opens the database for reading; NULL with the reason printed. */
 struct results_db *cli_open_for_reading(const struct cli_options *options);
 /* Closes a cursor. False with the reason printed if not all rows could be read. */
 bool cli_end(struct results_cursor *cursor);
-/* The arguments as one line that a shell takes back; g_free(). */
+/* The arguments as one line, quoted for a shell; g_free(). */
 char *cli_command_line(const char *subcommand, int argc, char **argv);
 
 /* ---- Files that are written (output.c) ------------------------------------------------------- */
 
 struct cli_output;
 
-/* A file that has this name once it is whole: until then one that was there stays, and no part of
- * one is left. Devices and pipes are written to as they are. NULL with the reason printed. */
+/* Opens a file for writing, which gets its name when it is complete: an older file stays until
+ * then, and a partial one never does. Devices and pipes are written to directly. NULL with the
+ * reason printed. */
 struct cli_output *cli_output_new(const char *path);
 FILE *cli_output_file(struct cli_output *output);
-/* Frees it. keep false: it was not worth writing. False with the reason printed if not all of it
- * arrived. */
+/* Closes the output and frees it; keep false discards what was written. False with the reason
+ * printed if not everything could be written. */
 bool cli_output_end(struct cli_output *output, bool keep);
 
 /* ---- Tables of text (table.c) ---------------------------------------------------------------- */
@@ -92,13 +93,15 @@ void cli_table_column(struct cli_table *table, const char *title, bool right);
 /* The next cell, row by row; copied. */
 void cli_table_cell(struct cli_table *table, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* On a terminal that is too narrow columns go on below, and so do the words of the last one. */
+/* On a terminal that is too narrow, further columns and the words of the last one are continued on
+ * the next line. */
 void cli_table_print(const struct cli_table *table, const char *indent, FILE *out);
-/* The terminal's if standard output is one, else 0: as long as lines are. */
+/* The width of the terminal; 0 (no limit) if standard output is none. */
 int cli_line_width(void);
-/* Appends the words, below each other from that column on where the line gets wider. 0: never. */
+/* Appends the words. Where a line would exceed line_width (0: no limit), it continues on the next
+ * one, from `column` on. */
 void cli_wrap(GString *text, const char *words, int column, int line_width);
-/* A line to standard output, as wide as the terminal at most. */
+/* Prints the words to standard output, broken at the width of the terminal. */
 void cli_print_words(const char *words, int column);
 /* At most six digits, no trailing zeros: 541.1, 1.5e-05; buffer of 32, which is returned. */
 const char *cli_number(double value, char buffer[32]);

@@ -4,11 +4,11 @@
 
 #include <glib.h>
 
-/* Text with what is special in it escaped; fit for attributes in double quotes, too. */
+/* Appends text with special characters escaped, also for attributes in double quotes. */
 void html_text(GString *out, const char *text);
-/* Literal words and texts in turn: "<td>", TEXT, "</td>", NULL; every second one is escaped. */
+/* Appends markup and texts in turn, "<td>", TEXT, "</td>", NULL; the texts are escaped. */
 void html_add(GString *out, ...) G_GNUC_NULL_TERMINATED;
-/* An id: letters, digits and dashes only. */
+/* Appends text as an id: other characters than letters and digits become dashes. */
 void html_id(GString *out, const char *text);
 
 #endif

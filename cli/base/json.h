@@ -3,9 +3,9 @@
 
 #include <stdio.h>
 
-/* In quotes, escaped; what is no UTF-8 is replaced. NULL is "". */
+/* Prints a string in quotes, escaped; invalid UTF-8 is replaced. NULL prints "". */
 void json_text(FILE *out, const char *text);
-/* A member of an object, after `before` ("{ ", ", "): "name": "text". */
+/* Prints `before` ("{ ", ", "), then a member of an object: "name": "text". */
 void json_member(FILE *out, const char *before, const char *name, const char *text);
 
 #endif

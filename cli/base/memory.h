@@ -6,10 +6,10 @@
 
 #include "sim/engine/types.h"
 
-/* What processes could still take without paging: of the machine, or of the control group that this
- * process is in if that is less. UINT64_MAX if neither says. */
+/* Memory that processes can still allocate without paging, on the machine or in the control group
+ * of this process, whichever is less. UINT64_MAX if neither is known. */
 uint64_t memory_free_bytes(void);
-/* What a process holds now; 0 if it has ended. */
+/* The resident memory of a process; 0 if it has ended. */
 uint64_t memory_resident_bytes(pid_t pid);
 
 #endif

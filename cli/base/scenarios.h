@@ -6,18 +6,19 @@
 #include "sim/config/scenario.h"
 
 /*
- * The names that the arguments mean, each once, in their order: a scenario's name, a folder of them
- * ("pcie_bench"), or a file; beginnings: or how names begin. Without arguments: all below the
- * roots. What is not there is left to scenario_load() to report. NULL-terminated; g_strfreev().
+ * The scenarios that the arguments name, each once, in their order. An argument is the name of a
+ * scenario, a folder of scenarios ("pcie_bench") or a file; with `beginnings` also the beginning of
+ * names. Without arguments: all below the roots. Names that do not exist are returned too:
+ * scenario_load() reports them. NULL-terminated; g_strfreev().
  */
 char **cli_scenario_names(const struct cli_options *options, char **arguments, bool beginnings,
                           struct sim_error_list *errors);
 /* All of them loaded (struct scenario, owned); mistakes in errors. */
 GPtrArray *cli_load_scenarios(const struct cli_options *options, char **arguments,
                               const char *const *sets, struct sim_error_list *errors);
-/* All below the roots that can be loaded and of which the first point can be built; what is wrong
- * with the others goes to standard error, and their number to *n_broken. Errors: none are found, or
- * two of the same name. */
+/* Loads all scenarios below the roots whose first point can be built. Mistakes in the others are
+ * printed to standard error, and *n_broken is their number. errors: there are no scenarios, or two
+ * have the same name. */
 GPtrArray *cli_load_sound_scenarios(const struct cli_options *options, unsigned *n_broken,
                                     struct sim_error_list *errors);
 

@@ -4,8 +4,9 @@
 
 #include "cli/campaign/plan.h"
 
-/* Fills in expected_s and expected_bytes of the jobs that wait: those of their point, else the mean
- * (of memory the most) over the scenario's points; nothing of a scenario that has never run. */
+/* Sets expected_s and expected_bytes of the waiting jobs from runs of their point; else, over all
+ * points of the scenario, to the mean duration and the largest memory. Leaves them at 0 if the
+ * scenario has never run. */
 void history_expect(struct plan *plan, struct results_db *db);
 
 #endif

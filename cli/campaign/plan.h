@@ -57,16 +57,16 @@ void plan_free(struct plan *plan);
 void plan_check(struct plan *plan, unsigned n_processes, bool print, struct sim_error_list *errors);
 /* Builds the first point of each scenario only: what is wrong with the file, in no time. */
 void plan_check_first(const struct plan *plan, struct sim_error_list *errors);
-/* A job more of a point; PLAN_STORED_BEFORE if the database has its run, unless force. False with
- * *message if the database refused. */
+/* Adds a job for a point. Its state is PLAN_STORED_BEFORE if the database has its run, unless
+ * force. False with *message (caller g_free()s) if the database refused. */
 bool plan_add_job(struct plan *plan, struct results_db *db, size_t point, uint64_t seed, bool force,
                   char **message);
 /* The jobs for seeds first_seed..+n_seeds-1 of all points. False as above. */
 bool plan_make_jobs(struct plan *plan, struct results_db *db, uint64_t first_seed, unsigned n_seeds,
                     bool force, char **message);
 
-/* Those that are expected to take longest first, but before them those of which nothing is known;
- * else as they were. */
+/* Sorts by expected duration, longest first; jobs of unknown duration come before all others. Keeps
+ * the order of equal ones. */
 void plan_sort_jobs(struct plan *plan);
 
 struct plan_point *plan_point(const struct plan *plan, size_t index);

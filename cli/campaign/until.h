@@ -18,8 +18,8 @@ enum until_verdict { UNTIL_TIGHT, UNTIL_WIDE, UNTIL_NO_METRIC };
 /* "latency_mean_ns 1%" or "latency_mean_ns 2.5"; false if the text is neither. */
 bool until_parse(struct until *until, const char *text);
 void until_release(struct until *until);
-/* Over the newest finished runs of the point with seeds first_seed..+n_seeds-1, by Student's t. A
- * point none of which is finished has no interval that more seeds would make: UNTIL_TIGHT. */
+/* Judges the interval by Student's t over the newest finished runs of the point with the seeds
+ * first_seed..+n_seeds-1. UNTIL_TIGHT if none is finished, since more seeds would not help. */
 enum until_verdict until_judge(const struct until *until, struct results_db *db,
                                const struct plan_point *point, uint64_t first_seed,
                                unsigned n_seeds);

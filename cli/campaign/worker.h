@@ -11,15 +11,16 @@
 
 struct worker_pool;
 
-/* What a worker is told. */
+/* The order to a worker. Workers may have been forked before the job was made, so that the body
+ * finds what to run by point and seed alone. */
 struct worker_task {
-    size_t job;              /* as which it is reported */
-    size_t point;            /* what the body runs, for the body to understand: the worker may be */
-    uint64_t seed;           /* older than what its parent knows of the job */
+    size_t job; /* the number under which it is reported */
+    size_t point;
+    uint64_t seed;
     uint64_t expected_bytes; /* of memory, 0: unknown */
 };
 
-/* What came of a job. error is NULL if it is done; result may be NULL if it is not. */
+/* The outcome of a job. error is NULL if it is done; result may be NULL if it is not. */
 struct worker_report {
     struct run_result *result; /* owned by the pool, like the strings: valid during the call */
     char *error;
@@ -30,7 +31,7 @@ struct worker_report {
     uint64_t peak_memory_bytes; /* resident, of the process */
 };
 
-/* A worker that exceeds one is ended, and reported with what it exceeded as its error. 0: none. */
+/* A worker that exceeds a limit is ended; its error names the limit. 0: no limit. */
 struct worker_limits {
     double timeout_s;
     uint64_t memory_bytes; /* resident; looked at every WORKER_WATCH_MS, and at the end */
@@ -52,14 +53,15 @@ void worker_pool_free(struct worker_pool *pool);
 /* Workers that have a job. */
 unsigned worker_pool_running(const struct worker_pool *pool);
 bool worker_pool_full(const struct worker_pool *pool);
-/* Of each worker that runs, what it was expected to need or holds now, whatever is more; summed. */
+/* The sum over the running workers of what each was expected to need or holds now, whichever is
+ * more. */
 uint64_t worker_pool_memory_bytes(const struct worker_pool *pool);
-/* Hands a task to a worker that has none; the pool is not full. False if no process could be made;
- * errno says why. */
+/* Gives a task to an idle worker; the pool must not be full. False with errno set if no process
+ * could be created. */
 bool worker_start(struct worker_pool *pool, const struct worker_task *task);
-/* Waits until workers have finished, and reports them; until a signal is readable at signal_fd
- * (true is returned then, and only then); or for timeout_ms. A worker has no job any more when it
- * is reported, so that the report function can give it the next one before anything else. */
+/* Waits until workers have finished, and reports them; at most for timeout_ms. True only if a
+ * signal is readable at signal_fd, which ends the wait. A worker is idle when it is reported: the
+ * report function may give it the next job. */
 bool worker_wait(struct worker_pool *pool, int signal_fd, int timeout_ms);
 
 #endif

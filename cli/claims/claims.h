@@ -52,13 +52,13 @@ struct claim_reference {
  * claims.cfg beside scenarios; struct claims_file, owned. Mistakes go to errors. */
 GPtrArray *claims_load(const struct cli_options *options, char **arguments,
                        struct sim_error_list *errors);
-/* Value and verdict of every claim; an expression that is none goes to errors. */
+/* Sets value and verdict of every claim; invalid expressions go to errors. */
 void claims_evaluate(GPtrArray *files, struct results_db *db, struct sim_error_list *errors);
 
 struct claim *claims_at(const struct claims_file *file, guint index);
 /* The claim of that id in any of the files, or NULL. */
 struct claim *claims_find(const GPtrArray *files, const char *id);
-/* Adds what the file's claims came to. */
+/* Adds the verdicts of the file's claims to the tally. */
 void claims_count(const struct claims_file *file, struct claims_tally *tally);
 unsigned claims_holding(const struct claims_tally *tally);
 unsigned claims_total(const struct claims_tally *tally);
@@ -67,12 +67,13 @@ char *claims_summary(const struct claims_tally *tally);
 
 bool claim_holds(const struct claim *claim);
 const char *claim_verdict_name(enum claim_verdict verdict); /* "ok", "MISS", "known miss", ... */
-/* Of what is simulated, in percent: from the published value, or the nearer end of the published
- * range (0 within it). NAN without either. */
+/* The error of the simulated value in percent of the published one, or of the nearer end of the
+ * published range (0 within it). NAN if either is missing. */
 double claim_error_pct(const struct claim *claim);
 /* "+1.4", "-"; buffer of 32, which is returned. */
 const char *claim_error_text(const struct claim *claim, char buffer[32]);
-/* The value to fit to: what is published, the middle of a range; failing that, of lo and hi. */
+/* The value to fit to: the published one, or the middle of the published range; without either, the
+ * middle of lo and hi. */
 double claim_target(const struct claim *claim);
 /* Every v('...','...','...') of the expression, in order; struct claim_reference, owned. */
 GArray *claim_references(const struct claim *claim);

@@ -1,7 +1,7 @@
 /*
- * The least of a function of a few variables, each within its range, from its values alone: the
- * simplex search of Nelder and Mead (1965), with points outside the ranges moved onto their edge,
- * and begun anew around its result until that does not help any more. Deterministic.
+ * Minimises a function of a few variables, each within a range, without derivatives: the simplex
+ * search of Nelder and Mead (1965). Points outside the ranges are moved to the bound; the search is
+ * restarted around its result until that brings no improvement. Deterministic.
  */
 #ifndef CLI_CLAIMS_MINIMISE_H
 #define CLI_CLAIMS_MINIMISE_H
@@ -15,16 +15,16 @@ struct minimise {
     const double *lo, *hi;
     double tolerance;         /* how well to find x, as a share of the ranges */
     unsigned max_evaluations; /* about: an iteration is not broken off */
-    /* INFINITY: x is no good; never NAN. */
+    /* INFINITY if x is invalid; never NAN. */
     double (*cost)(void *context, const double *x);
     void *context;
-    /* What came of it. */
+    /* The outcome. */
     double best;
     unsigned n_evaluations;
     bool converged;
 };
 
-/* From x on, which is within the ranges; the best x found is in it then. */
+/* Searches from x, which has to be within the ranges, and leaves the best x found there. */
 void minimise(struct minimise *search, double *x);
 
 #endif

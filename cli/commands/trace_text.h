@@ -18,10 +18,10 @@ struct trace_writer {
     sim_time last_ps;  /* of the step before */
 };
 
-/* A step that ends at at_ps. */
+/* Appends the line of a step that ends at at_ps. */
 void trace_step(struct trace_writer *writer, sim_time at_ps, const char *fmt, ...)
     G_GNUC_PRINTF(3, 4);
-/* What belongs to the step; broken into lines at blanks. */
+/* Appends details of the step, broken into lines at blanks. */
 void trace_detail(struct trace_writer *writer, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
 /* Writes the record `index` and those after it that belong to the same step (lines of memory);
  * returns the index of the last one. */

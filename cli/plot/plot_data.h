@@ -34,12 +34,12 @@ struct plot_data {
 bool plot_data_collect(struct scenario *scenario, const struct plot_spec *spec,
                        struct results_db *db, const struct cli_options *options,
                        struct plot_data *data, struct sim_error_list *errors);
-/* A line for all panels (const struct plot_spec *) of the figure that have no results in the
- * database of that name; none if there are none. */
+/* Prints one line to standard error that names the panels of `missing` (const struct plot_spec *),
+ * which have no results in the database of that path; nothing if there are none. */
 void plot_data_say_missing(const struct scenario *scenario, const struct plot_figure *figure,
                            const GPtrArray *missing, const char *db);
 void plot_data_release(struct plot_data *data);
-/* An empty curve at the end; takes label and series. */
+/* Appends an empty curve; takes ownership of label and series. */
 struct plot_curve *plot_curve_new(struct plot_data *data, char *label, char *series,
                                   const char *metric);
 /* For the legend; g_free(). */
@@ -51,10 +51,10 @@ char *plot_short_series(const char *series);
  * seen. */
 double plot_stack_height(const struct plot_data *data, guint row);
 bool plot_part_is_seen(const struct plot_data *data, const struct plot_curve *part);
-/* plot_samples.c: the curves of PLOT_SERIES and PLOT_CDF. */
+/* Adds the curves of PLOT_SERIES and PLOT_CDF. (plot_samples.c) */
 void plot_samples_collect(struct scenario *scenario, const struct plot_spec *spec,
                           struct results_db *db, struct plot_data *data);
-/* A quantile that this metric is of the histogram: 0.99 of "latency_p99_ns" and "latency_ns"; 0 if
+/* Which quantile of the histogram the metric is: 0.99 for "latency_p99_ns" and "latency_ns"; 0 if
  * it is none. */
 double plot_quantile_of(const char *metric, const char *histogram);
 /* The curve's value at a category, or NULL. */

@@ -22,11 +22,11 @@ struct plot_panel {
 /* The script; g_free(). Several panels stand side by side, below the title; not with PLOT_TEXT. */
 char *plot_script(const char *title, const struct plot_panel *panels, guint n_panels,
                   const struct plot_output *output);
-/* What the y axis is called: its label, else the metrics; g_free(). */
+/* The title of the y axis: its label, else the metrics; g_free(). */
 char *plot_y_name(const struct plot_spec *spec);
-/* What the numbers at points or bars are; g_free(). */
+/* The meaning of the numbers at points or bars, for the legend; g_free(). */
 char *plot_ratio_title(const struct plot_spec *spec);
-/* Whether names along x are written aslant; small: a picture for a page. */
+/* Whether names along x are rotated. small: in a picture for a page. */
 bool plot_is_rotated(const struct plot_panel *panel, bool small);
 /* plot_legend.c: where the legend stands; panel_width: of one panel of several, in pixels, 0 for a
  * lone one. And the same room below each of several. */

@@ -45,16 +45,16 @@ struct plot_figure {
 /* False if the scenario has no plot, or mistakes in it, which are then in errors. */
 bool plot_figure_read(struct scenario *scenario, struct plot_figure *figure,
                       struct sim_error_list *errors);
-/* Whether the scenario's workload may record what the figure shows, and x, if it is no axis, and
- * whether measured curves belong to one of those simulated. Builds points until all names are
- * found. Points that cannot be built are for others to complain about. */
+/* Checks that the scenario's workload can record the metrics that the figure shows, and that each
+ * measured curve belongs to a simulated one. Builds points until all names are found; skips points
+ * that cannot be built without reporting them. */
 void plot_figure_check(struct scenario *scenario, const struct plot_figure *figure,
                        struct sim_error_list *errors);
 /* The axes, "memory, window", for whose values a curve of the panel has several points at one x;
  * NULL if there are none: x and series tell the points apart, or x is a metric. g_free(). */
 char *plot_ambiguous_axes(const struct scenario *scenario, const struct plot_spec *spec);
-/* What is wrong with the name of a metric that no point of the scenario may record, with the
- * nearest one that is; NULL if nothing is, or points cannot be built. g_free(). */
+/* A message about a metric that no point of the scenario can record, with the nearest name that one
+ * can; NULL if the name is right, or points cannot be built. g_free(). */
 char *plot_unknown_metric(struct scenario *scenario, const char *metric);
 void plot_figure_release(struct plot_figure *figure);
 /* Whether a panel shows that metric, along x or y. */

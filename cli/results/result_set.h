@@ -33,7 +33,7 @@ struct result_set {
     GHashTable *by_name;
 };
 
-/* What is asked for; each list is NULL-terminated or NULL. */
+/* A selection of results; each list is NULL-terminated or NULL. */
 struct result_choice {
     char **scenarios; /* names, folders of them, wildcards; none: all */
     char **metrics;   /* wildcards; none: all */
@@ -41,30 +41,29 @@ struct result_choice {
 };
 
 /*
- * The sets (struct result_set, owned) of what is asked for, sorted by scenario, with the names of
- * points and metrics, without values. A name or a wildcard that means nothing is a mistake; what
- * the others mean is returned all the same.
+ * The sets (struct result_set, owned) of the scenarios chosen, sorted by name, with the names of
+ * their points and metrics but without values. A name or wildcard that matches nothing is a
+ * mistake; the matches of the others are returned all the same.
  */
 GPtrArray *result_sets_find(struct results_db *db, const struct result_choice *choice,
                             struct sim_error_list *errors);
-/* The points of one scenario, and its metrics: those of that name, or, of "latency_part_ns.", that
- * begin so; NULL: all. Without values. An empty set if it has no results. */
+/* The set of one scenario, without values; empty if it has no results. metrics: names, or
+ * beginnings of names that end in a dot ("latency_part_ns."); NULL: all. */
 struct result_set *result_set_of(struct results_db *db, const char *scenario,
                                  const char *const *metrics);
 void result_set_free(struct result_set *set);
-/* Makes the points those of the names, NULL-terminated: takes others away, adds what has no
- * results.
- */
+/* Makes the points exactly those named (NULL-terminated): removes others, adds those without
+ * results. */
 void result_set_keep_points(struct result_set *set, const char *const *names);
-/* Axes, their values and with them the points in the order of the scenario's file. An axis of which
- * it lacks a value keeps its order. */
+/* Sorts axes, their values and the points as the scenario's file has them. An axis keeps its order
+ * if the file lacks one of its values. */
 void result_set_order_as(struct result_set *set, const struct scenario *scenario);
-/* Reads the values of set->metrics, of which the caller may have taken some away. False with the
+/* Reads the values of set->metrics, from which the caller may have removed some. False with the
  * reason printed. */
 bool result_set_read(struct result_set *set, struct results_db *db);
 /* NULL if there is none. */
 struct result_point *result_set_point(const struct result_set *set, const char *name);
-/* The value of a metric at a point, NULL if there is none: in whatever unit, as a figure names none. */
+/* The value of a metric, in any unit, at a point; NULL if there is none. */
 const struct result_value *result_set_value(const struct result_set *set, const char *point,
                                             const char *metric);
 /* -1 if there is none. */
@@ -72,10 +71,10 @@ int result_set_metric(const struct result_set *set, const char *name, const char
 const struct result_quantity *result_metric(const struct result_set *set, guint index);
 /* "latency_mean_ns [ns]"; g_free(). */
 char *result_metric_title(const struct result_quantity *quantity);
-/* "552.4 +-1.2", the interval with two digits, as more mean nothing; "-" without a value; g_free().
- */
+/* "552.4 +-1.2" with two digits of the interval, as more mean nothing; "-" without a value.
+ * g_free(). */
 char *result_value_text(const struct result_value *value);
-/* An interval that is more than rounding beside the mean. */
+/* True if the interval is known and more than a rounding error of the mean. */
 bool result_value_has_interval(const struct result_value *value);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "cli/results/result_set.h"
 
-/* What stands where; lists of axes ("op,cache"), NULL-terminated or NULL. */
+/* Which axes make rows and columns: lists ("op,cache"), NULL-terminated or NULL. */
 struct result_table_choice {
     char **rows, **columns;
     int width;           /* of lines; 0: as long as they are */
@@ -14,12 +14,13 @@ struct result_table_choice {
 
 struct result_layout;
 
-/* The set has to live as long; mistakes in axes go to errors. */
+/* Lays out a set, which has to outlive the layout. Mistakes in the names of axes go to errors. */
 struct result_layout *result_layout_new(const struct result_set *set,
                                         const struct result_table_choice *choice,
                                         struct sim_error_list *errors);
 void result_layout_free(struct result_layout *layout);
-/* To standard output; first: nothing stands above. The values of the set have been read. */
+/* Prints to standard output; the values of the set must have been read. first: no blank line
+ * above. */
 void result_layout_print(const struct result_layout *layout, bool first);
 
 #endif

@@ -7,9 +7,9 @@
  * - "=a,b" is one of several, "!=a,b" none of them; both take the wildcards * and ?.
  * - A value ends at a comma, an operator or the next comparison, so that "size>4 KiB op=read" needs
  *   no quotes; '"' and "'" quote.
- * - What an axis that is not there is compared with never holds.
+ * - A comparison with an axis that does not exist never holds.
  *
- * Where axes and values come from is the caller's: a scenario, or the names of points in a
+ * The caller supplies axes and values: those of a scenario, or of the names of points in a
  * database.
  */
 #ifndef SIM_CONFIG_FILTER_H
@@ -22,17 +22,17 @@ struct filter;
 /* Points as a table of indices: point p has on axis a the value number point_value(p, a). */
 struct filter_table {
     const char *title; /* stands before a fault if there are several tables; not owned */
-    /* The values are all that there may be, each value of "=a,b" has to be one of them. Otherwise
-     * (results, of which some are missing) one of a and b is enough, and "!=a,b" always good. */
+    /* True: an axis has no other values, so that a and b of "=a,b" both have to exist. False
+     * (results may be incomplete): one of them has to, and none of "!=a,b". */
     bool complete;
     size_t n_axes, n_points;
     const void *context; /* of the functions below; not owned */
     const char *(*axis)(const void *context, size_t axis);
-    /* What plain numbers of the axis are in; NULL: in nothing. */
+    /* The unit of plain numbers on this axis; NULL: none. */
     const struct unit *(*unit)(const void *context, size_t axis);
-    /* NULL from the number of values on. */
+    /* The value of this index; NULL beyond the last. */
     const char *(*value)(const void *context, size_t axis, size_t value);
-    /* SIZE_MAX: the point has none. */
+    /* The index of the point's value; SIZE_MAX if the point lacks the axis. */
     size_t (*point_value)(const void *context, size_t point, size_t axis);
 };
 

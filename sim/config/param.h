@@ -65,8 +65,8 @@ struct param_value {
 
 /* The unit of the key: "ns", "GB/s", "bytes", "" for counts, ratios, names and strings. */
 const char *param_unit(const struct param_desc *desc);
-/* The same for whoever converts; NULL if the key has no unit. PARAM_TIME and PARAM_RATE keys
- * without a unit in their name are our own fault. */
+/* Like param_unit(), but a unit to convert with; NULL if the key has none. Aborts if a PARAM_TIME
+ * or PARAM_RATE key has no unit in its name. */
 const struct unit *param_key_unit(const struct param_desc *desc);
 /* "datasheet", "published", "calibrated", "estimate"; PROV_NONE: "" */
 const char *param_provenance_name(enum param_provenance provenance);
@@ -81,12 +81,12 @@ void param_store(const struct param_desc *desc, void *state, const struct param_
  * are. */
 void param_defaults(const struct param_desc *table, void *state);
 
-/* The unit that a name ends in: "think_ns", "window_bytes"; NULL if it does in none. */
+/* The unit at the end of a name: "think_ns", "window_bytes"; NULL if it has none. */
 const struct unit *param_unit_in_name(const char *name);
 /* The value in the unit of the key, without the unit; the caller g_free()s it. */
 char *param_format(const struct param_desc *desc, const struct param_value *value);
-/* What a message expects: "an integer 1..16", "a time in ns 0..1000, or a string with its unit (ps,
- * ...)"; the caller g_free()s it. */
+/* For messages, what is accepted: "an integer 1..16", "a time in ns 0..1000, or a string with its
+ * unit (ps, ...)"; the caller g_free()s it. */
 char *param_expected(const struct param_desc *desc);
 
 #endif

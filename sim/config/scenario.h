@@ -47,9 +47,9 @@ size_t scenario_point_value(const struct scenario *scenario, size_t point, size_
 bool scenario_point_is_quick(const struct scenario *scenario, size_t point);
 /* Whether the scenario has `quick`. */
 bool scenario_has_quick(const struct scenario *scenario);
-/* A copy of the base with the point's axis values, nothing read but what is no part of the
- * simulated system (title, text, axes, plot, set, quick). The caller frees it. NULL with messages
- * if an axis value cannot be set. */
+/* A copy of the base with the point's axis values. Of its settings only those that describe no part
+ * of the simulated system (title, text, axes, plot, set, quick) are marked as read. The caller
+ * frees it. NULL with messages if an axis value cannot be set. */
 struct config *scenario_point(struct scenario *scenario, size_t point,
                               struct sim_error_list *errors);
 
@@ -59,12 +59,13 @@ const char *scenario_axis_name(const struct scenario *scenario, size_t axis);
 /* scenario_n_axes() if there is none of that name. */
 size_t scenario_axis_find(const struct scenario *scenario, const char *name);
 size_t scenario_axis_n_values(const struct scenario *scenario, size_t axis);
-/* The axis that it advances in lock-step with (`with` in the file); its own index if none. */
+/* The axis with which this one advances in lock-step (`with` in the file); its own index if
+ * none. */
 size_t scenario_axis_leader(const struct scenario *scenario, size_t axis);
 /* As in a point's name: "64", "read", the name of a variant. */
 const char *scenario_axis_value(const struct scenario *scenario, size_t axis, size_t value);
 
-/* The points for filter_fault() and filter_apply(); good as long as the scenario is. */
+/* The points for filter_fault() and filter_apply(); valid as long as the scenario. */
 struct filter_table scenario_table(const struct scenario *scenario);
 
 /* ---- What there is --------------------------------------------------------------------------- */

@@ -41,15 +41,16 @@ const char *unit_symbols(enum unit_dimension dimension);
 /* "a time"; UNIT_NONE: "a plain number" */
 const char *unit_dimension_name(enum unit_dimension dimension);
 
-/* A whole number of bytes or picoseconds. *dimension is that of the unit found, also on UNIT_MISFIT
- * (may be NULL). */
+/* Reads a quantity that has to be a whole number of bytes or picoseconds. *found (may be NULL) is
+ * the dimension of its unit, on UNIT_MISFIT too. */
 enum unit_status unit_parse_whole(const char *text, enum unit_dimension wanted, uint64_t *value,
                                   enum unit_dimension *found);
-/* As a multiple of `key`, rounded once to the nearest double. */
+/* Like unit_parse_whole(), but *value is a multiple of `key`, rounded once to the nearest
+ * double. */
 enum unit_status unit_parse_scaled(const char *text, const struct unit *key, double *value,
                                    enum unit_dimension *found);
-/* x units as a whole number of the base; x is taken as the shortest decimal that reads back as x,
- * so that 87.3 is 87.3 and not its nearest binary fraction. */
+/* Converts x units to a whole number of base units. x stands for the shortest decimal that reads
+ * back as x: 87.3 is 87.3 and not its nearest binary fraction. */
 enum unit_status unit_whole_from_double(double x, const struct unit *unit, uint64_t *value);
 enum unit_status unit_whole_from_int(int64_t x, const struct unit *unit, uint64_t *value);
 

@@ -17,20 +17,21 @@ void run_result_free(struct run_result *result);
 /* ---- What a run may record ------------------------------------------------------------------- */
 enum record_kind { RECORD_METRIC, RECORD_HISTOGRAM, RECORD_SERIES };
 
-/* What somebody records without a table of statistics, listed beside it; ends with a NULL name. */
+/* A result that is recorded without a table of statistics. A list of them ends with a NULL name. */
 struct record_desc {
     const char *name; /* "latency_mean_ns"; ending in ".*" see workload_declare() */
     enum record_kind kind;
     const char *unit, *help;
 };
 
-/* One for names only: values may be anything, what has no samples is recorded too. */
+/* Creates a result that collects names only: it accepts any value, and records statistics that have
+ * no samples. */
 struct run_result *run_result_new_declaring(void);
 void run_result_declare(struct run_result *result, enum record_kind kind, const char *name);
 bool run_result_has(const struct run_result *result, enum record_kind kind, const char *name);
 /* Sorted, NULL-terminated; g_strfreev(). */
 char **run_result_names(const struct run_result *result, enum record_kind kind);
-/* A name that the result has and the declared one has not, or NULL. */
+/* A name that is in `result` but not in `declared`, or NULL. */
 const char *run_result_undeclared(const struct run_result *result,
                                   const struct run_result *declared);
 
@@ -52,14 +53,15 @@ void run_result_stats(struct run_result *result, const char *prefix, const struc
 /* The value of a metric, NAN if there is none. */
 double run_result_value(const struct run_result *result, const char *name);
 
-/* Something that the run has to say in words, "note.<name>" among its parameters. Before
+/* Adds a remark of the run, stored as the parameter "note.<name>". Call it before
  * run_result_params(). */
 void run_result_note(struct run_result *result, const char *name, const char *text);
-/* Takes a copy of every resolved parameter, for a result that travels to another process. */
+/* Copies every resolved parameter into the result: for one that is sent to another process. */
 void run_result_params(struct run_result *result, const struct config *config);
-/* Over the event stream's fingerprint and every metric, histogram and series. */
+/* A hash of the event stream's fingerprint and of every metric, histogram and series. */
 uint64_t run_result_fingerprint(const struct run_result *result, uint64_t events_fingerprint);
-/* The result as bytes (caller g_free()s), and back; NULL if they are not a whole result. */
+/* Serialises a result (caller g_free()s). run_result_unpack() returns NULL if the bytes are not a
+ * whole result. */
 void *run_result_pack(const struct run_result *result, size_t *n_bytes);
 struct run_result *run_result_unpack(const void *bytes, size_t n_bytes);
 
@@ -80,11 +82,11 @@ struct run_record {
 
 struct results_db;
 
-/* As a path: a database in this process's memory, gone once it is closed. */
+/* As a path: a database in the memory of this process, lost when it is closed. */
 #define RESULTS_IN_MEMORY ":memory:"
 
-/* Opens or makes the file (not its folder). NULL with *message (caller g_free()s) if it cannot be.
- * read_only: the file must exist, and nothing is ever written, not even beside it. */
+/* Opens the file, or creates it (not its folder). read_only: the file must exist, and nothing is
+ * ever written, not even beside it. NULL with *message (caller g_free()s) on failure. */
 struct results_db *results_open(const char *path, bool read_only, char **message);
 void results_close(struct results_db *db);
 /* Stores one run with its parameters, metrics, histograms and series, in one transaction. The

@@ -74,12 +74,12 @@ struct results_db {
 #define RESULTS_SCHEMA_VERSION 2
 #define RESULTS_APPLICATION_ID 0x6e75646d /* "nudm" */
 
-/* The file as SQLite is to open it; g_free(). */
+/* The URI by which SQLite opens the file; g_free(). */
 char *results_uri(const char *path, bool read_only);
 sqlite3_stmt *results_statement(struct results_db *db, enum results_statement which);
 /* Prepares a statement of our own for many uses. NULL if the file cannot be read. */
 sqlite3_stmt *results_prepare(struct results_db *db, const char *sql);
-/* "results/nudma.db: database or disk is full"; a hint for what a user can do about it */
+/* "results/nudma.db: database or disk is full", with a hint at a remedy. g_free(). */
 char *results_message(const struct results_db *db, int code);
 
 /* query.c: registers v() */
