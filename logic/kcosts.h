@@ -41,7 +41,7 @@ struct k_costs {
     uint32_t udp_transmit_cycles;
     uint32_t sent_free_cycles; /* a sent buffer: its structures, accounting of its socket */
     uint32_t poll_call_cycles; /* epoll_wait() in the kernel, excluding sleep */
-    /* ---- the driver of the network adapter --------------------------------------------------- */
+    /* ---- the driver of the NIC --------------------------------------------------------------- */
     uint32_t driver_receive_cycles;  /* completion to stack, per packet */
     uint32_t driver_refill_cycles;   /* posting one receive buffer */
     uint32_t driver_transmit_cycles; /* work queue entry and doorbell, per buffer */

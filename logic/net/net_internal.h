@@ -1,11 +1,11 @@
 /*
- * What the files of logic/net/ share: the stack, sockets, TCP's state, headers.
+ * The inside of logic/net/: the stack, sockets, TCP's state, headers.
  *
- * Locking of a socket is that of Linux. A thread owns it (net_socket_lock), and may sleep and be
- * interrupted meanwhile; soft interrupts then put packets into the backlog and note what else is to
- * be done, which the owner does when it lets go. A soft interrupt that finds it free holds it by
- * spinning (net_socket_spin) and never sleeps. All of a socket's state changes under one or the
- * other; a few fields that change in single steps without charging time are marked "atomic".
+ * Sockets are locked as in Linux. A thread that owns a socket (net_socket_lock) may sleep and be
+ * interrupted; soft interrupts then put packets into the backlog and note other work (deferred),
+ * which the owner does in net_socket_unlock(). A soft interrupt that finds the socket free takes a
+ * spin lock (net_socket_spin) and never sleeps. All state of a socket changes under one or the
+ * other lock, but for fields marked "atomic", which change in single steps without charging time.
  */
 #ifndef LOGIC_NET_NET_INTERNAL_H
 #define LOGIC_NET_NET_INTERNAL_H
@@ -21,23 +21,23 @@
 #define NET_CPUS_MAX    256u
 #define NET_HASH_SLOTS  4096u
 #define NET_GRO_HELD    8u   /* MAX_GRO_SKBS */
-#define NET_SPIN_CYCLES 100u /* one look at a line that another CPU holds: an LLC hit and more */
+#define NET_SPIN_CYCLES 100u /* one read of a line that another CPU holds: an LLC hit and more */
 
 #define NET_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define NET_MAX(a, b) ((a) > (b) ? (a) : (b))
 
-/* What Linux reckons memory of sockets with, on x86-64. */
+/* Sizes by which Linux accounts memory of sockets, on x86-64. */
 #define SKB_STRUCT_BYTES 256u /* SKB_DATA_ALIGN(sizeof(struct sk_buff)) */
 #define SKB_SHARED_BYTES 320u /* SKB_DATA_ALIGN(sizeof(struct skb_shared_info)) */
 #define MAX_TCP_HEADER   320u /* room for headers: L1_CACHE_ALIGN(128 + MAX_HEADER) */
 
 /* Lines of a packet's object: four of the sk_buff and its shared information, then the headers. */
 #define SKB_META_BYTES  256u
-#define SKB_TOUCH_NEW   192u  /* cleared when it is made */
-#define SKB_TOUCH_USE   64u   /* looked at on the way */
+#define SKB_TOUCH_NEW   192u  /* cleared on allocation */
+#define SKB_TOUCH_USE   64u   /* read on the way */
 #define SKB_TRUESIZE    1280u /* sk_buff, shared information and headers' room on transmit */
 #define SKB_TRUESIZE_RX SKB_STRUCT_BYTES /* sk_buff alone; the data lies in a driver's buffer */
-#define SKB_RX_BUFFER   2048u            /* of a driver, at least */
+#define SKB_RX_BUFFER   2048u            /* smallest buffer of a driver */
 
 /* ---- Headers (ether.c) ----------------------------------------------------------------------- */
 
@@ -63,14 +63,14 @@ struct tcp_syn_options {
     uint16_t mss;         /* 0: none given */
     uint8_t window_scale; /* UINT8_MAX: none given */
 };
-/* Writes the headers of skb (flow as it leaves: source = this side) into its head, head_bytes
- * included. options: for a segment with SYN. */
+/* Writes the headers of skb (flow: source is this side) to its head and sets head_bytes. options:
+ * for a segment with SYN, else NULL. */
 void net_headers_build(struct kernel *kernel, struct sk_buff *skb, const struct net_mac *to,
                        const struct net_mac *from, const struct tcp_syn_options *options);
-/* Loads and parses the headers of a received packet: flow and tcp_*. Bytes after the IP packet
- * (padding of small frames) are cut off. False: not for us, or malformed. */
+/* Loads and parses the headers of a received packet into flow and tcp_*. Cuts off bytes behind the
+ * IP packet (padding of small frames). False: not for this host, or malformed. */
 bool net_headers_parse(struct kernel *kernel, struct sk_buff *skb);
-/* From the headers of a received SYN. */
+/* Reads the options of a received SYN. */
 void net_syn_options(struct kernel *kernel, const struct sk_buff *skb,
                      struct tcp_syn_options *options);
 void net_flow_reverse(const struct flow_key *flow, struct flow_key *reverse);
@@ -126,21 +126,21 @@ struct tcp {
     uint32_t snd_una, snd_nxt, write_seq; /* oldest unacknowledged, next to send, next to queue */
     uint32_t snd_wnd, snd_wl1, max_window;
     uint32_t snd_sml;    /* end of the last segment that was smaller than the MSS (Minshall) */
-    uint32_t pushed_seq; /* end of what was marked to be pushed */
+    uint32_t pushed_seq; /* end of the data marked with PSH */
     uint32_t mss;        /* payload of a segment */
-    uint32_t mss_clamp;  /* what the other side takes, options included */
+    uint32_t mss_clamp;  /* MSS of the peer, options included */
     uint8_t snd_scale, rcv_scale;
-    struct sk_buff *head, *tail;         /* written and not acknowledged, by sequence number */
-    struct sk_buff *unsent;              /* the first of them that was never sent; NULL: all were */
+    struct sk_buff *head, *tail;         /* written, not acknowledged; by sequence number */
+    struct sk_buff *unsent;              /* the first of them never sent; NULL: none */
     uint32_t packets_out;                /* segments sent and not acknowledged */
     uint32_t cwnd, ssthresh, cwnd_count; /* segments */
     uint32_t max_packets_out, max_packets_seq;
     bool cwnd_limited;
     enum tcp_congestion congestion;
-    /* RFC 6582: end of what was sent when a loss was found, for as long as it matters: duplicate
-     * acknowledgements tell of a loss only when something beyond it is acknowledged. */
+    /* RFC 6582: end of the data sent when a loss was found. Duplicate acknowledgements indicate a
+     * new loss only after data beyond it is acknowledged. */
     uint32_t recover;
-    uint32_t rtx_next; /* next to send again while congestion is LOSS */
+    uint32_t rtx_next; /* next to retransmit while congestion is LOSS */
     uint32_t dup_acks;
     struct tcp_cubic cubic;
     /* ---- round trips, timers ----------------------------------------------------------------- */
@@ -148,36 +148,36 @@ struct tcp {
     uint64_t pacing_byte_s;
     unsigned backoff;
     enum tcp_pending pending;
-    uint64_t timer_at_ps;  /* of what is pending */
-    uint64_t timer_set_ps; /* when the kernel's timer fires: then or earlier, to look again */
+    uint64_t timer_at_ps;  /* expiry of `pending` */
+    uint64_t timer_set_ps; /* expiry of the kernel's timer: timer_at_ps or earlier */
     uint64_t last_send_ps;
     struct k_timer timer, ack_timer;
     /* ---- receiving --------------------------------------------------------------------------- */
-    uint32_t rcv_nxt, rcv_wnd, rcv_wup; /* rcv_wup: rcv_nxt when the window was last told */
+    uint32_t rcv_nxt, rcv_wnd, rcv_wup; /* rcv_wup: rcv_nxt when the window was last advertised */
     uint32_t copied_seq;                /* next byte for the reader */
     uint32_t window_clamp, rcv_ssthresh;
-    uint32_t rcv_mss; /* of the other side, estimated */
+    uint32_t rcv_mss; /* estimated MSS of the peer */
     uint32_t ts_recent;
     struct sk_buff *out_of_order; /* by sequence number */
     bool fin_received;
     /* ---- acknowledgements -------------------------------------------------------------------- */
     bool ack_scheduled, ack_pushed, ack_pushed2, ack_blocked, ping_pong;
-    uint32_t quick;     /* acknowledgements still to be sent at once */
+    uint32_t quick;     /* acknowledgements still sent at once */
     uint64_t ack_at_ps; /* of the delayed one; 0: none */
     uint64_t last_receive_ps;
     bool any_received;
     /* ---- receive window autotuning ----------------------------------------------------------- */
-    uint64_t rcv_rtt_us8, space_ps; /* times 8; begin of the measurement */
-    uint32_t space, space_seq;      /* bytes copied in one round trip; from here on */
+    uint64_t rcv_rtt_us8, space_ps; /* times 8; start of the measurement */
+    uint32_t space, space_seq;      /* bytes copied in one round trip; first sequence number */
     /* ---- listening --------------------------------------------------------------------------- */
-    struct socket *listener; /* of one that is not accepted yet */
+    struct socket *listener; /* of a socket not accepted yet */
     struct socket *accept_first, *accept_last, *accept_next;
     unsigned n_accept;
 };
 
 /* ---- Sockets --------------------------------------------------------------------------------- */
 
-/* The lines of a socket, in the order in which Linux groups them. */
+/* The cache lines of a socket, grouped as in Linux. */
 enum socket_line {
     SOCKET_LINE_LOOKUP,
     SOCKET_LINE_RX,
@@ -196,7 +196,7 @@ struct socket {
     struct net *net;
     struct kaddr lines;
     struct socket *hash_next, *next, *previous; /* of its slot; of all sockets */
-    struct flow_key flow;                       /* as it receives; wildcards are 0 */
+    struct flow_key flow;                       /* of received packets; 0: wildcard */
     uint32_t hash;
     bool hashed, listening;
     unsigned refs; /* user, hash, packets at the device, soft interrupts; atomic */
@@ -214,7 +214,7 @@ struct socket {
     void *set_data;
     struct socket *ready_next, *set_next;
     bool ready;
-    bool space_came; /* since a send without waiting found none; the set tells */
+    bool space_came; /* since a non-blocking send found none; for the set */
     /* ---- route ------------------------------------------------------------------------------- */
     struct net_device *dev; /* packets leave through it; NULL: no route */
     struct net_mac to_mac;
@@ -224,13 +224,13 @@ struct socket {
     int tx_queue;
     /* ---- buffers ----------------------------------------------------------------------------- */
     uint32_t send_buffer, receive_buffer;
-    uint32_t wmem_queued; /* of what is written and not acknowledged */
-    uint32_t wmem_alloc;  /* of what is at the device or its queue; atomic */
+    uint32_t wmem_queued; /* of written, unacknowledged data */
+    uint32_t wmem_alloc;  /* of packets at the device or in its queue; atomic */
     uint32_t rmem_alloc;
-    struct k_page *fragment; /* of the page that writes go to; NULL: none */
+    struct k_page *fragment; /* the page that takes written data; NULL: none */
     uint32_t fragment_offset;
     struct sk_buff *rx_head, *rx_tail; /* received, in order; UDP: atomic */
-    struct sk_buff *cursor;            /* reading goes on in this part of rx_head */
+    struct sk_buff *cursor;            /* the part of rx_head to read next */
     unsigned cursor_frag;
     uint32_t cursor_offset;
     /* ---- small queues ------------------------------------------------------------------------ */
@@ -263,15 +263,15 @@ struct net_queue_ref {
     struct net_device *dev;
     uint16_t queue;
 };
-/* What a CPU does at the end of a poll. */
+/* Work of a CPU for the end of a poll. */
 struct net_cpu {
     struct net *net;
-    struct sk_buff *gro; /* held back for merging, newest first */
+    struct sk_buff *gro; /* held for merging, newest first */
     unsigned n_gro;
     struct socket *tsq, *tsq_tail;
     struct net_queue_ref wake[NET_QUEUES_MAX];
     unsigned n_wake;
-    struct k_timer timer; /* for what was noted outside of a poll */
+    struct k_timer timer; /* for work noted outside of a poll */
 };
 struct net {
     struct kernel *kernel;
@@ -297,7 +297,7 @@ struct net {
 struct socket *net_lookup(struct net *net, const struct flow_key *flow); /* exact, or wildcards */
 bool net_socket_hash(struct socket *sk); /* false: that flow is taken */
 void net_socket_unhash(struct socket *sk);
-/* Device and neighbour of the socket's peer are up to date; false: no route or no neighbour. */
+/* Updates device and neighbour of the socket. False: there is no route or no neighbour. */
 bool net_route_socket(struct socket *sk);
 struct net_device *net_route_find(struct net *net, uint32_t from_ip, uint32_t ip);
 bool net_neighbour_find(const struct net *net, uint32_t ip, struct net_mac *mac);
@@ -320,32 +320,34 @@ static inline void net_socket_unspin(struct socket *sk)
 void net_socket_readable(struct socket *sk); /* data, a connection, the end: wakes */
 void net_socket_writable(struct socket *sk); /* room, after there was none: wakes */
 bool net_socket_is_readable(const struct socket *sk);
-/* Copies from the head of the receive queue on, up to `bytes`, from the cursor; returns how many.
- */
+/* Copies at most `bytes` from the cursor on; returns their number. */
 uint32_t net_socket_copy(struct socket *sk, struct kaddr to, uint32_t bytes);
-/* Takes the head of the receive queue, and frees it. */
+/* Removes and frees the head of the receive queue. */
 void net_socket_eat(struct socket *sk);
-void net_socket_cursor(struct socket *sk); /* to the first byte of the head that counts */
-/* Up to `bytes` of user memory to the end of skb's payload, into page fragments; returns how many.
- * 0: skb is full. -ENOMEM. */
+/* Sets the cursor to the first unread byte of the head. */
+void net_socket_cursor(struct socket *sk);
+/* Appends at most `bytes` of user memory to skb's payload, in page fragments. Returns their number;
+ * 0: skb is full; -ENOMEM. */
 int64_t net_append(struct socket *sk, struct sk_buff *skb, struct kaddr from, uint32_t bytes);
-/* What an owner has been asked to do meanwhile. */
+/* Removes the socket from its set. */
 void net_set_leave(struct socket *sk);
 
 /* skb.c */
-/* A copy of the payload's bytes [skip, skip + bytes) for the device; pages stay the original's. */
+/* Returns a copy of the payload's bytes [skip, skip + bytes) for the device. The original keeps the
+ * references to the pages. */
 struct sk_buff *net_skb_share(struct net *net, struct sk_buff *original, uint32_t skip,
                               uint32_t bytes);
-/* The payload of skb from `at` on goes to a new packet. */
+/* Moves the payload of skb from `at` on to a new packet, which it returns. */
 struct sk_buff *net_skb_split(struct net *net, struct sk_buff *skb, uint32_t at);
-/* Sends skb for the socket: charged to it until freed. Header fields are set. */
+/* Sends skb, whose header fields are set, for the socket; charged to it until freed. */
 void net_socket_xmit(struct socket *sk, struct sk_buff *skb, const struct tcp_syn_options *options);
 
 /* netdev.c */
-void net_deliver(struct net *net, struct sk_buff *skb); /* a parsed packet goes up */
-/* Of one packet, not merged; reads its payload if the device has not found it right. */
+void net_deliver(struct net *net, struct sk_buff *skb); /* passes up a parsed packet */
+/* Whether the checksum of a packet, not merged, is right; reads the payload if the device has not
+ * verified it. */
 bool net_checksum_right(struct net *net, struct sk_buff *skb);
-void net_cpu_later(struct net *net); /* something waits for the end of a poll */
+void net_cpu_later(struct net *net); /* arranges for work at the end of a poll */
 void net_run_queues(struct net *net, struct net_cpu *cpu);
 
 /* udp.c */
@@ -365,7 +367,7 @@ void tcp_deferred(struct socket *sk, unsigned what);
 bool tcp_can_send(const struct tcp *tp);
 uint32_t tcp_now_ms(struct net *net);
 
-/* tcp_user.c: what threads ask */
+/* tcp_user.c: calls of threads */
 int64_t tcp_send(struct socket *sk, struct kaddr from, const struct skb_frag *frags, size_t bytes,
                  bool wait);
 int64_t tcp_recv(struct socket *sk, struct kaddr to, size_t bytes, bool wait);
@@ -373,14 +375,15 @@ int64_t tcp_recv(struct socket *sk, struct kaddr to, size_t bytes, bool wait);
 /* tcp_input.c */
 void tcp_established(struct socket *sk, struct sk_buff *skb);
 void tcp_init_transfer(struct socket *sk, const struct tcp_syn_options *options);
-void tcp_clean(struct socket *sk); /* frees what is written and received */
+void tcp_clean(struct socket *sk); /* frees all data, written and received */
 
-/* tcp_ack.c: what an acknowledgement does to the sender. False: it is not valid. */
+/* tcp_ack.c: processes an acknowledgement at the sender. False: it is not valid. */
 bool tcp_ack(struct socket *sk, const struct sk_buff *skb);
 void tcp_new_space(struct socket *sk);
-void tcp_sndbuf_expand(struct socket *sk); /* to what the congestion window needs */
+void tcp_sndbuf_expand(struct socket *sk); /* to fit the congestion window */
 void tcp_rtt_sample(struct socket *sk, uint64_t rtt_ps);
-void tcp_enter_loss(struct socket *sk); /* tp->backoff time-outs since something was acknowledged */
+/* tp->backoff: time-outs since the last acknowledged data. */
+void tcp_enter_loss(struct socket *sk);
 
 /* tcp_output.c */
 static inline uint32_t tcp_end_seq(const struct sk_buff *skb)
@@ -389,7 +392,7 @@ static inline uint32_t tcp_end_seq(const struct sk_buff *skb)
 }
 uint32_t tcp_segments(const struct tcp *tp, const struct sk_buff *skb);
 uint32_t tcp_size_goal(const struct socket *sk);
-void tcp_queue(struct socket *sk, struct sk_buff *skb); /* to the end of what is written */
+void tcp_queue(struct socket *sk, struct sk_buff *skb); /* appends to the written data */
 /* Sends what window, congestion window, Nagle and small queues allow. */
 void tcp_push_pending(struct socket *sk, enum tcp_nagle nagle);
 void tcp_push_one(struct socket *sk);
@@ -399,10 +402,10 @@ void tcp_send_fin(struct socket *sk);
 void tcp_send_reset(struct socket *sk);
 void tcp_send_syn(struct socket *sk); /* SYN, or SYN with ACK, by state */
 void tcp_send_probe(struct socket *sk);
-/* Sends a segment from snd_una, or rtx_next, on again. */
+/* Retransmits segments from `seq` on (snd_una or rtx_next). */
 void tcp_retransmit(struct socket *sk, uint32_t seq, uint32_t segments);
 void tcp_retransmit_lost(struct socket *sk);
-void tcp_reply_reset(struct net *net, const struct sk_buff *skb); /* to what fits no socket */
+void tcp_reply_reset(struct net *net, const struct sk_buff *skb); /* to a packet without a socket */
 
 /* tcp_window.c: the receive window */
 uint32_t tcp_receive_window(const struct tcp *tp);
@@ -425,7 +428,7 @@ uint64_t tcp_rto(const struct tcp *tp); /* with back-off */
 /* tcp_cubic.c */
 void tcp_cubic_reset(struct socket *sk);
 uint32_t tcp_cubic_ssthresh(struct tcp *tp);
-void tcp_cubic_resume(struct socket *sk); /* nothing is in flight, and data is about to be sent */
+void tcp_cubic_resume(struct socket *sk); /* before data is sent with nothing in flight */
 void tcp_cubic_sample(struct socket *sk, uint64_t rtt_ps);
 void tcp_cubic_avoid(struct socket *sk, uint32_t ack, uint32_t acked);
 

@@ -1,12 +1,12 @@
 /*
- * Parts of the NIC driver (nic_driver.h) among themselves.
+ * The inside of the NIC driver (nic_driver.h).
  *
- * Concurrency. What charges no time is atomic (kapi.h), which stands for the locks and barriers of
- * a real driver where noted. A channel's receive side belongs to its poll function. Its send side
- * has two ends: start_xmit() produces (one at a time: nic_sq.locked), the poll function consumes.
+ * Concurrency. Code that charges no time is atomic (kapi.h); it replaces the locks and barriers of
+ * a real driver where noted. The poll function owns the receive side of its channel. On the send
+ * side start_xmit() produces (one at a time: nic_drv_sq.locked) and the poll function consumes.
  *
- * Life. A channel's memory is freed only after its interrupt is gone, its poll function is idle
- * and its handler not running, its send queue is unlocked and its work is done.
+ * Lifetime. A channel's memory is freed only when its interrupt is freed, its poll function idle,
+ * its handler not running, its send queue unlocked and its work done.
  */
 #ifndef LOGIC_NIC_NIC_INTERNAL_H
 #define LOGIC_NIC_NIC_INTERNAL_H
@@ -19,14 +19,14 @@
 #define NIC_FUNCTIONS_MAX   8u
 #define NIC_NODES_MAX       8u
 #define NIC_TX_POLL_CQES    128u /* handled in one poll */
-#define NIC_PAGE_CACHE      256u /* pages kept by a receive queue: 4 polls' worth */
+#define NIC_PAGE_CACHE      256u /* pages that a receive queue keeps: enough for 4 polls */
 #define NIC_RX_HEADROOM     64u  /* before the packet in its buffer */
-#define NIC_RX_TAIL_BYTES   320u /* after it: what the kernel keeps at the end of the buffer */
+#define NIC_RX_TAIL_BYTES   320u /* after it: the kernel's structure at the end of the buffer */
 #define NIC_LRO_BUFFER      65536u
 #define NIC_EQ_LOG          6u
 #define NIC_RSS_LOG         7u
 #define NIC_REFILL_RETRY_PS K_MS
-/* What the driver's own entries take in a kernel's memory, for the cache lines that they touch. */
+/* Sizes of the driver's entries in a real kernel, for the cache lines that they touch. */
 #define NIC_RX_BUFFER_BYTES 32u
 #define NIC_RX_CACHE_BYTES  16u
 #define NIC_SQ_WQE_BYTES    16u
@@ -35,7 +35,7 @@
 struct nic_drv;
 struct nic_channel;
 
-struct nic_memory { /* that device and CPU share */
+struct nic_memory { /* shared by device and CPU */
     struct kaddr at;
     uint64_t dma;
     size_t bytes;
@@ -53,7 +53,7 @@ struct nic_drv_cq {
     uint16_t number, mask;
     uint8_t log;
     bool created;
-    uint32_t ci; /* entries ever consumed */
+    uint32_t ci; /* entries consumed so far */
 };
 
 struct nic_drv_eq {
@@ -62,7 +62,7 @@ struct nic_drv_eq {
     uint32_t ci;
 };
 
-/* The next completion, if there is one; it is not consumed (cq->ci++ does that). */
+/* Loads the next completion without consuming it (cq->ci++ does that). False: there is none. */
 static inline bool nic_drv_cq_next(struct kernel *kernel, const struct nic_drv_cq *cq,
                                    struct nic_cqe *cqe)
 {
@@ -70,7 +70,7 @@ static inline bool nic_drv_cq_next(struct kernel *kernel, const struct nic_drv_c
            sizeof *cqe);
     return (cqe->op_own & 1u) != (cq->ci >> cq->log & 1u);
 }
-/* An interrupt once there are entries from cq->ci on. */
+/* Arms the queue: it raises an interrupt once there is an entry at cq->ci or later. */
 void nic_drv_cq_arm(struct nic_drv *nic, struct nic_drv_cq *cq);
 void nic_drv_eq_arm(struct nic_drv *nic, const struct nic_channel *channel);
 void nic_drv_interrupt(void *arg); /* struct nic_channel */
@@ -81,12 +81,12 @@ struct nic_rx_page {
     struct k_page *page; /* one reference; NULL: none */
     uint64_t dma;
 };
-/* A receive WQE's page. While posted, the device writes at offset; after that, held.page is what
- * is left of it for the next time around. */
+/* The page of a receive WQE. While the WQE is posted, the device writes at `offset`; afterwards
+ * held.page is the rest of the page, for the next pass. */
 struct nic_rx_buffer {
     struct nic_rx_page held;
     uint32_t offset;
-    bool done; /* received into, while one posted before is not: LRO */
+    bool done; /* received into before a buffer posted earlier: LRO */
 };
 
 struct nic_drv_rq {
@@ -97,30 +97,30 @@ struct nic_drv_rq {
     bool created, lro;
     int node;
     uint32_t buffer_bytes, page_bytes;
-    uint32_t posted, consumed; /* WQEs ever; all before consumed were received into */
+    uint32_t posted, consumed; /* WQEs so far; those before `consumed` are received into */
     struct net_rx_progress progress;
     struct nic_rx_buffer *buffer;
     struct k_page *buffer_lines;
-    /* Pages that the stack may still hold, first in first out: only the head is looked at. */
+    /* Pages that the stack may still hold, first in, first out: only the head is checked. */
     struct nic_rx_page cache[NIC_PAGE_CACHE];
     uint32_t cache_head, cache_tail;
     struct k_page *cache_lines;
     struct k_timer retry; /* when there was no page */
 };
 
-/* Whether all completions that are there have gone up, and none is there. */
+/* See net_device_ops.rx_passed. */
 bool nic_drv_rx_passed(struct net_device *dev, uint16_t rxq, struct net_rx_mark *mark);
-/* At most budget packets to the stack; returns how many. */
+/* Passes at most `budget` packets to the stack; returns their number. */
 int nic_drv_rq_poll(struct nic_channel *channel, int budget);
-/* Posts buffers until the queue is full or there are no pages: then once more later. */
+/* Posts buffers until the queue is full. If pages run out, it is retried later. */
 void nic_drv_rq_refill(struct nic_channel *channel);
 int nic_drv_rq_alloc(struct nic_channel *channel);
-/* Puts all pages; the device does not write any more. */
+/* Drops all pages. The device must not write any more. */
 void nic_drv_rq_release(struct nic_channel *channel);
 
 /* ---- Transmit: nic_tx.c ---------------------------------------------------------------------- */
 
-struct nic_sq_wqe { /* by its first block */
+struct nic_sq_wqe { /* indexed by its first block */
     struct sk_buff *skb;
     uint8_t n_blocks, n_dma;
 };
@@ -137,19 +137,19 @@ struct nic_drv_sq {
     uint16_t last_wqe; /* first block of the WQE posted last */
     bool created;
     bool locked;      /* by start_xmit() on some CPU: the transmit lock of the queue */
-    uint32_t pc, cc;  /* blocks ever posted, completed */
-    uint32_t rung_pc; /* blocks that the device knows of */
+    uint32_t pc, cc;  /* blocks posted, completed so far */
+    uint32_t rung_pc; /* blocks announced to the device so far */
     struct nic_sq_wqe *wqe;
-    struct nic_sq_dma *dma; /* mappings of WQEs under way, first in first out */
+    struct nic_sq_dma *dma; /* mappings of outstanding WQEs, first in, first out */
     uint32_t dma_mask, dma_pc, dma_cc;
     struct k_page *wqe_lines, *dma_lines;
 };
 
 enum net_xmit nic_drv_start_xmit(struct sk_buff *skb, struct net_device *dev);
-/* Frees what was sent; false: all that there was, true: there may be more. */
+/* Frees sent packets. True: there may be more. */
 bool nic_drv_sq_poll(struct nic_channel *channel);
 int nic_drv_sq_alloc(struct nic_channel *channel);
-/* Frees packets under way; the device does not read any more. */
+/* Frees outstanding packets. The device must not read any more. */
 void nic_drv_sq_release(struct nic_channel *channel);
 
 /* ---- Channels: nic_channel.c ----------------------------------------------------------------- */
@@ -165,28 +165,28 @@ struct nic_channel {
     struct nic_drv_rq rq;
     struct nic_drv_sq sq;
     struct k_irq *irq;
-    uint64_t rx_events, rx_packets, rx_bytes; /* for dim; since opened */
+    uint64_t rx_events, rx_packets, rx_bytes; /* for dim; since open() */
     struct nic_dim dim;
     struct nic_work dim_work;
     struct nic_drv_stats *stats; /* outlives the channel */
 };
 
-/* How many a device is to have; 0: the function has no queues. */
+/* The number of channels for a device; 0: the function has no queues. */
 unsigned nic_drv_channels_wanted(const struct nic_drv *nic);
-/* [thread] Makes all channels of the device; a negative errno with nothing left behind. */
+/* [thread] Creates all channels of the device. 0, or a negative errno with nothing left behind. */
 int nic_drv_channels_open(struct nic_drv *nic);
-/* [thread] nic->closing is set. */
+/* [thread] Destroys all channels. nic->closing must be set. */
 void nic_drv_channels_close(struct nic_drv *nic);
-/* Has the channel's poll function called soon. From an interrupt or a timer on its CPU. */
+/* Schedules the channel's poll function. From an interrupt or a timer on its CPU. */
 void nic_drv_channel_schedule(struct nic_channel *channel);
 
 /* ---- Flow filters: nic_flow.c ---------------------------------------------------------------- */
 
 struct nic_flows;
 struct nic_flows *nic_drv_flows_new(struct nic_drv *nic, uint32_t n);
-/* The device forgets its filters when it is reset or gone: nothing is deleted there. */
+/* Frees the table. Deletes nothing in the device, which is reset or gone. */
 void nic_drv_flows_free(struct nic_flows *flows);
-/* [thread] Deletes all filters; no new ones from now on. */
+/* [thread] Deletes all filters and refuses new ones until nic_drv_flows_start(). */
 void nic_drv_flows_stop(struct nic_flows *flows);
 void nic_drv_flows_start(struct nic_flows *flows);
 int nic_drv_rx_flow_steer(struct net_device *dev, const struct sk_buff *skb, uint16_t rxq,
@@ -194,15 +194,15 @@ int nic_drv_rx_flow_steer(struct net_device *dev, const struct sk_buff *skb, uin
 
 /* ---- Commands: nic_command.c ----------------------------------------------------------------- */
 
-/* [thread] One after the other. 0, -ENOSPC, -EINVAL, -ENOENT, -ENODEV (gone), -ETIMEDOUT. Results
- * are in *command. */
+/* [thread] Executes a command; concurrent callers take turns. Results are in *command. 0, -ENOSPC,
+ * -EINVAL, -ENOENT, -ENODEV (gone), -ETIMEDOUT. */
 int nic_drv_command(struct nic_drv *nic, struct nic_command *command);
 
 /* ---- A function: nic_main.c ------------------------------------------------------------------ */
 
-struct nic_card { /* functions of one adapter */
+struct nic_card { /* functions of one card */
     struct nic_card *next;
-    struct net_mac mac; /* of octoNIC firmware; standard: of function 0 alone */
+    struct net_mac mac; /* octoNIC firmware: of all functions; standard: of function 0 */
     struct nic_drv *function[NIC_FUNCTIONS_MAX];
 };
 
@@ -216,7 +216,7 @@ struct nic_driver {
     struct nic_drv *first, **last;
     unsigned n;
     struct nic_card *cards;
-    const struct nic_drv *vfs_of; /* whose virtual functions appear right now */
+    const struct nic_drv *vfs_of; /* whose virtual functions are being added */
     unsigned next_vf;
 };
 
@@ -230,16 +230,16 @@ struct nic_drv {
     struct net *net;
     const struct k_costs *costs;
     struct k_pci_dev *pci;  /* NULL: gone */
-    struct net_mac own_mac; /* that it came with; dev.mac may be a bond's */
+    struct net_mac own_mac; /* the function's; dev.mac may be a bond's */
     struct nic_card *card;
     uint8_t function, n_functions;
     enum nic_firmware firmware;
     uint32_t n_queues, n_arfs;
     int node;
-    bool gone;      /* nothing answers any more */
-    bool closing;   /* no new work, no new packets */
-    bool reopen;    /* it was open when it went */
-    unsigned n_vfs; /* it has */
+    bool gone;    /* the function does not answer any more */
+    bool closing; /* no new work, no new packets */
+    bool reopen;  /* it was open when it disappeared */
+    unsigned n_vfs;
     /* commands */
     struct nic_memory command;
     bool command_busy;
@@ -255,14 +255,14 @@ struct nic_drv {
     struct nic_drv_stats stats[NET_QUEUES_MAX];
 };
 
-/* Does nothing while closing. */
 void nic_drv_work_init(struct nic_work *work, struct nic_drv *nic, k_work_fn *fn);
+/* Queues the work; does nothing while the device is closing. */
 void nic_drv_work_queue(struct nic_work *work, int cpu);
-/* The last thing that a work function does. */
+/* Each work function calls it at its end. */
 void nic_drv_work_done(struct nic_drv *nic);
 int nic_drv_memory_alloc(struct nic_drv *nic, struct nic_memory *memory, int node, size_t bytes);
 void nic_drv_memory_free(struct nic_drv *nic, struct nic_memory *memory);
-/* Cache lines of the driver's own books; NULL: no memory. free(): may be NULL. */
+/* Cache lines of the driver's bookkeeping; NULL: no memory. nic_drv_lines_free() takes NULL. */
 struct k_page *nic_drv_lines_alloc(struct nic_drv *nic, int node, size_t bytes);
 void nic_drv_lines_free(struct nic_drv *nic, struct k_page *lines);
 
