@@ -13,7 +13,7 @@
 #define STOP_POLLS   20000u /* a read may take its completion time-out, 50 ms */
 /* cudaMemcpyAsync() until the doorbell: 5 to 7 us at some GHz, all commands of one together. */
 #define SUBMIT_CYCLES 12000u
-#define SPIN_CYCLES   200u /* a turn of the loop that looks at a semaphore */
+#define SPIN_CYCLES   200u /* a turn of the loop that polls a semaphore */
 
 static uint64_t channel_register(unsigned idx, uint64_t offset)
 {

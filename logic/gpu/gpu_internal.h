@@ -1,4 +1,4 @@
-/* What the files of the GPU's driver share. */
+/* The inside of the GPU's driver. */
 #ifndef LOGIC_GPU_GPU_INTERNAL_H
 #define LOGIC_GPU_GPU_INTERNAL_H
 
@@ -17,14 +17,14 @@ struct gpu_ring {
     struct gpu_drv *gpu;
     unsigned idx;
     struct gpu_memory memory;
-    uint32_t put, done; /* commands ever written; that are known to have ended */
+    uint32_t put, done; /* commands written; known to have finished */
     bool on, failed;
     struct k_irq *irq;
-    uint32_t interrupts, looked; /* that have come; when the channel's state was known */
+    uint32_t interrupts, looked; /* count; its value when the channel's state was last read */
     struct k_wait_queue waiters;
 };
 
-/* A free piece or an allocation of device memory; a list by offset, without gaps. */
+/* A free or allocated part of device memory. The list is sorted by offset and has no gaps. */
 struct gpu_extent {
     uint64_t offset, bytes;
     bool used;
@@ -41,7 +41,7 @@ struct gpu_drv {
     bool gone;
     struct gpu_ring ring[GPU_CHANNELS_MAX];
     struct gpu_memory semaphores;
-    uint32_t next_event; /* events ever recorded */
+    uint32_t next_event; /* events recorded so far */
     uint32_t users;      /* threads inside */
     struct gpu_extent *extents;
 };

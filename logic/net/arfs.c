@@ -404,7 +404,7 @@ void arfs_device_gone(struct arfs *arfs, const struct net_device *dev)
     for (uint32_t i = 0; i < arfs->params.n_flows; i++)
         if (arfs->flow[i].dev == dev)
             arfs->flow[i].dev = NULL;
-    /* This charges time; nobody finds any of it any more. */
+    /* This charges time; the packets are not reachable any more. */
     while (held != NULL) {
         struct sk_buff *skb = held;
         held = skb->next;

@@ -213,7 +213,7 @@ struct socket *net_lookup(struct net *net, const struct flow_key *flow)
 bool net_socket_hash(struct socket *sk)
 {
     struct net *net = sk->net;
-    /* A port of ours that nobody uses, if none is given. */
+    /* If no port is given, chooses a free one. */
     for (unsigned tries = 0; sk->flow.destination_port == 0; tries++) {
         if (tries > LAST_PORT - FIRST_PORT)
             return false;

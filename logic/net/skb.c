@@ -22,7 +22,7 @@ struct sk_buff *skb_new(struct net *net)
     return skb;
 }
 
-/* Its fragments' pages are put once nobody shares them. */
+/* Drops the fragments' pages once they are not shared any more. */
 static void release_pages(struct net *net, struct sk_buff *skb)
 {
     for (unsigned i = 0; i < skb->n_frags; i++)

@@ -285,7 +285,7 @@ struct socket *socket_tcp_connect(struct net *net, uint32_t from_ip, uint32_t ip
 
 /* ---- Closing --------------------------------------------------------------------------------- */
 
-/* Those that nobody has accepted are reset. */
+/* Resets connections that were not accepted. */
 static void close_listener(struct socket *listener)
 {
     struct net *net = listener->net;
@@ -326,7 +326,7 @@ void tcp_close(struct socket *sk)
     net_socket_lock(sk);
     sk->orphan = true;
     if (tp->state == TCP_ESTABLISHED || tp->state == TCP_CLOSE_WAIT) {
-        if (sk->rx_head) { /* data that nobody will read */
+        if (sk->rx_head) { /* unread data */
             tcp_send_reset(sk);
             tcp_done(sk, 0);
         } else {

@@ -109,7 +109,7 @@ static void begin_epoch(struct tcp_cubic *ca, uint32_t cwnd, uint32_t acked, uin
     }
 }
 
-/* The time in which nothing was sent does not count: the cubic goes on where it stood. */
+/* Time without transmission does not count: the cubic resumes where it was. */
 void tcp_cubic_resume(struct socket *sk)
 {
     struct tcp *tp = &sk->tcp;

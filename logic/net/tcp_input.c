@@ -254,7 +254,7 @@ void tcp_established(struct socket *sk, struct sk_buff *skb)
     if (tp->state == TCP_CLOSED || pure)
         skb_free(net, skb);
     else if (sk->orphan && skb->bytes > 0 && tcp_after(tcp_end_seq(skb), tp->rcv_nxt)) {
-        tcp_send_reset(sk); /* nobody reads any more */
+        tcp_send_reset(sk); /* no reader is left */
         skb_free(net, skb);
         tcp_done(sk, -ECONNRESET);
     } else

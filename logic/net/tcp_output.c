@@ -286,7 +286,7 @@ static void split(struct socket *sk, struct sk_buff *skb, uint32_t bytes)
         tp->tail = rest;
 }
 
-/* Enough of the socket is at the device: goes on when some of that has left. */
+/* Enough packets of the socket are at the device: resumes when some have left. */
 static bool queue_full(struct socket *sk, const struct sk_buff *skb)
 {
     const struct tcp *tp = &sk->tcp;

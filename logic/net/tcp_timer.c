@@ -132,7 +132,7 @@ void tcp_ack_timer_run(struct socket *sk)
 static void fired(struct socket *sk, unsigned defer)
 {
     if (sk->refs == 0)
-        return; /* nobody's any more, about to be freed */
+        return; /* unreferenced, about to be freed */
     net_socket_get(sk);
     net_socket_spin(sk);
     if (sk->owned) {

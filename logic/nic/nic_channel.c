@@ -14,7 +14,7 @@
 
 #include <errno.h>
 
-#define DRAIN_PS (2 * K_US) /* between looks at what is to come to rest */
+#define DRAIN_PS (2 * K_US) /* between checks whether a queue is idle */
 
 /* ---- Polling --------------------------------------------------------------------------------- */
 

@@ -12,7 +12,7 @@
 
 #define SLEEP_MIN_PS K_US
 #define SLEEP_MAX_PS (32 * K_US)
-#define PROBE_PS     K_MS /* how often it looks whether somebody is there */
+#define PROBE_PS     K_MS /* period of checks whether the function answers */
 #define TIMEOUT_PS   (100 * K_MS)
 
 static bool absent(struct nic_drv *nic)

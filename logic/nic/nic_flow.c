@@ -206,7 +206,7 @@ static void work(struct k_work *k_work)
 {
     struct nic_flows *flows = K_CONTAINER(k_work, struct nic_flows, work.work);
     struct nic_drv *nic = flows->nic;
-    if (!flows->working) { /* else the one who works takes care of it */
+    if (!flows->working) { /* else the running worker does it */
         flows->working = true;
         struct rule *rule = NULL;
         for (;;) {

@@ -381,7 +381,7 @@ static void nic_remove(struct k_pci_dev *pci, bool gone)
         set_vfs(nic, 0);
     nic->reopen = nic->dev.running;
     nic_stop(&nic->dev);
-    nic->gone = true; /* for whoever still asks for rules */
+    nic->gone = true; /* refuses further requests for rules */
     nic_detach(nic);
     if (!gone || nic->dev.upper == NULL)
         nic_free(nic);

@@ -47,7 +47,7 @@ static struct kaddr cache_line(const struct nic_drv_rq *rq, uint32_t index)
                      (uint64_t)(index % NIC_PAGE_CACHE) * NIC_RX_CACHE_BYTES);
 }
 
-/* The page that was put first, if nobody else has a reference any more. */
+/* Takes the oldest page of the cache if no other reference to it is left. */
 static bool cache_get(struct nic_channel *channel, struct nic_rx_page *page)
 {
     struct kernel *kernel = channel->nic->kernel;
@@ -232,7 +232,7 @@ static void skb_fill(struct sk_buff *skb, struct nic_channel *channel,
 }
 
 /* The device merged packets behind the headers of the first: they become those of the whole. The
- * checksum over payload stays as it is: nobody looks at it behind NET_CHECKSUM_RIGHT. */
+ * checksum over payload stays as it is: with NET_CHECKSUM_RIGHT the stack does not read it. */
 static void lro_set_headers(struct nic_drv *nic, struct kaddr at, const struct nic_cqe *cqe)
 {
     uint8_t head[NET_HEADER_BYTES], *ip = head + ETHERNET_BYTES, *tcp = ip + IPV4_BYTES;

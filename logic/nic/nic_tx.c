@@ -23,7 +23,7 @@
 
 #define SEGMENT_BYTES 16u
 #define WQE_BYTES_MAX (NIC_WQE_BLOCKS_MAX * NIC_WQE_BLOCK_BYTES)
-#define LOCK_CYCLES   20u /* of one look at a lock that another CPU holds */
+#define LOCK_CYCLES   20u /* one read of a lock that another CPU holds */
 #define DMA_PER_BLOCK 4u
 
 /* An entry in the making. */

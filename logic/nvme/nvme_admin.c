@@ -15,7 +15,7 @@
 #define SLEEP_MIN_PS K_US
 #define SLEEP_MAX_PS (32 * K_US)
 #define TIMEOUT_PS   (200 * K_MS) /* more than a completion time-out */
-#define PROBE_PS     K_MS         /* how often it looks whether somebody is there */
+#define PROBE_PS     K_MS         /* period of checks whether the controller answers */
 
 static int wait_for(struct nvme_drv *nvme, struct nvme_cqe *cqe)
 {

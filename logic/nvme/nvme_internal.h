@@ -1,4 +1,4 @@
-/* What the files of logic/nvme/ share. */
+/* The inside of the NVMe driver. */
 #ifndef LOGIC_NVME_NVME_INTERNAL_H
 #define LOGIC_NVME_NVME_INTERNAL_H
 
@@ -9,7 +9,7 @@
 #define NVMED_NAMESPACES_MAX 16u
 #define NVMED_ADMIN_ENTRIES  32u
 
-struct nvme_drv_memory { /* of k_dma_alloc() */
+struct nvme_drv_memory { /* allocated by k_dma_alloc() */
     struct kaddr at;
     uint64_t dma;
     size_t bytes;
@@ -21,8 +21,8 @@ struct nvme_drv_queue {
     uint16_t entries;
     uint16_t tail, head; /* of the submission queue; of the completion queue */
     uint8_t phase;
-    bool made;   /* the device knows it */
-    bool locked; /* the submission side */
+    bool made;   /* created in the device */
+    bool locked; /* lock of the submission side */
     bool processing, again;
     struct nvme_drv_memory sq, cq, lists;
     struct nvme_request **slot; /* by command identifier */
@@ -48,12 +48,12 @@ struct nvme_drv {
     const struct k_costs *costs;
     struct k_pci_dev *pci;
     struct nvme_drv *next;
-    bool gone;      /* it answers no more, or was given up */
+    bool gone;      /* the device does not answer any more, or was given up */
     bool closing;   /* being removed */
-    bool resetting; /* nothing is submitted */
+    bool resetting; /* no submissions meanwhile */
     uint64_t ready_timeout_ps;
     uint16_t entries_max;
-    uint64_t bytes_max; /* of a request */
+    uint64_t bytes_max; /* largest request */
     uint32_t n_namespaces;
     struct nvme_drv_namespace namespace[NVMED_NAMESPACES_MAX];
     struct nvme_drv_queue admin;
@@ -79,26 +79,28 @@ struct nvme_driver {
 /* nvme_queue.c */
 int nvme_drv_memory_alloc(struct nvme_drv *nvme, struct nvme_drv_memory *memory, size_t bytes);
 void nvme_drv_memory_free(struct nvme_drv *nvme, struct nvme_drv_memory *memory);
-/* Memory of a queue pair, for I/O with identifiers and PRP lists; 0 or a negative errno with
- * nothing left behind. */
+/* Allocates the memory of a queue pair; for I/O with command identifiers and PRP lists. Returns 0,
+ * or a negative errno with nothing left behind. */
 int nvme_drv_queue_alloc(struct nvme_drv *nvme, struct nvme_drv_queue *queue, uint16_t number,
                          uint16_t cpu, uint16_t entries);
 void nvme_drv_queue_free(struct nvme_drv_queue *queue);
-/* Empty, as a device that was reset sees it. Identifiers stay with who has taken them: a thread may
- * be about to submit with one. */
+/* Empties the queue after a reset of the device. Command identifiers in use stay taken: a thread
+ * may be about to submit with one. */
 void nvme_drv_queue_clear(struct nvme_drv_queue *queue);
-/* Puts an entry into the submission queue and rings. False: the device was reset meanwhile. */
+/* Writes an entry to the submission queue and rings the doorbell. False: the device was reset
+ * meanwhile. */
 bool nvme_drv_queue_put(struct nvme_drv_queue *queue, const struct nvme_sqe *sqe,
                         struct nvme_request *request);
-/* The next completion, taken out; false: there is none. */
+/* Consumes the next completion. False: there is none. */
 bool nvme_drv_queue_take(struct nvme_drv_queue *queue, struct nvme_cqe *cqe);
 void nvme_drv_queue_ring_cq(const struct nvme_drv_queue *queue);
+/* Ends the completed requests; returns their number, 0 if another caller is at it. */
 unsigned nvme_drv_process(struct nvme_drv_queue *queue);
-/* Every request that the device has ends with the status. The device is silent. */
+/* Ends all outstanding requests with `status`. The device must not access them any more. */
 void nvme_drv_fail_all(struct nvme_drv *nvme, int status);
 void nvme_drv_interrupt(void *arg);
 
-/* nvme_admin.c: [thread] 0, -EIO with the status known, -ENODEV, -ETIMEDOUT. */
+/* nvme_admin.c: [thread] all. They return 0, -EIO, -ENODEV or -ETIMEDOUT. */
 int nvme_drv_identify(struct nvme_drv *nvme);
 int nvme_drv_queue_make(struct nvme_drv_queue *queue);
 int nvme_drv_set_queues(struct nvme_drv *nvme, uint16_t *n);
