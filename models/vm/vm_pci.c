@@ -21,8 +21,6 @@
 #define HOLE_END        UINT64_C(0xfec00000)
 #define HIGH_BASE       UINT64_C(0x100000000)
 #define HIGH_END        (UINT64_C(1) << 39) /* what the IOMMUs' tables reach: for peer to peer */
-#define BAR_64          0x4u
-#define BAR_FLAGS       0xfu
 #define ALL_ONES(bytes) ((bytes) == 8 ? UINT64_MAX : (UINT64_C(1) << 8 * (bytes)) - 1)
 
 static struct vm_function *function_of(const struct k_pci_dev *dev)
@@ -122,8 +120,8 @@ static void follow_bar(struct vm_function *f, unsigned offset)
     if (f->fn->bar_bytes[i] == 0)
         return;
     const uint32_t low = ops->config_read(f->fn, PCI_BAR0 + 4 * i, 4);
-    f->guest_bar[i] = low & ~BAR_FLAGS;
-    if ((low & BAR_64) != 0 && i + 1 < K_PCI_BARS)
+    f->guest_bar[i] = low & ~PCI_BAR_FLAGS_MASK;
+    if ((low & PCI_BAR_TYPE_64) != 0 && i + 1 < K_PCI_BARS)
         f->guest_bar[i] |= (uint64_t)ops->config_read(f->fn, PCI_BAR0 + 4 * i + 4, 4) << 32;
 }
 
@@ -356,13 +354,13 @@ static unsigned place_bar(struct vm_function *f, unsigned i)
     struct k_pci_dev *dev = &f->dev;
     k_config_write(dev, at, 4, UINT32_MAX);
     const uint32_t low = k_config_read(dev, at, 4);
-    const bool wide = (low & BAR_64) != 0 && i + 1 < K_PCI_BARS;
-    uint64_t mask = UINT64_C(0xffffffff00000000) | (low & ~BAR_FLAGS);
-    if ((low & ~BAR_FLAGS) == 0 && !wide)
+    const bool wide = (low & PCI_BAR_TYPE_64) != 0 && i + 1 < K_PCI_BARS;
+    uint64_t mask = UINT64_C(0xffffffff00000000) | (low & ~PCI_BAR_FLAGS_MASK);
+    if ((low & ~PCI_BAR_FLAGS_MASK) == 0 && !wide)
         return 1;
     if (wide) {
         k_config_write(dev, at + 4, 4, UINT32_MAX);
-        mask = (uint64_t)k_config_read(dev, at + 4, 4) << 32 | (low & ~BAR_FLAGS);
+        mask = (uint64_t)k_config_read(dev, at + 4, 4) << 32 | (low & ~PCI_BAR_FLAGS_MASK);
     }
     const uint64_t bytes = ~mask + 1;
     if (bytes == 0)
