@@ -351,29 +351,32 @@ void lend_incoming_remove(struct lend_adapter *adapter, uint16_t id)
 int lend_export(struct lend_adapter *adapter, uint64_t address, uint64_t bytes, uint64_t *fabric,
                 struct lend_error *error)
 {
-    const uint64_t align = UINT64_C(1) << lend_order_of(bytes);
+    const uint64_t within = address % K_PAGE_BYTES, pages = lend_whole_pages(within + bytes);
+    uint64_t iova;
     *fabric = address;
     if (adapter->domain == NULL)
         return 0;
-    if (!lend_ranges_take(&adapter->iova, bytes, align, fabric))
+    if (!lend_ranges_take(&adapter->iova, pages, UINT64_C(1) << lend_order_of(pages), &iova))
         return lend_fail(error, -ENOSPC, "%s: no I/O virtual addresses for %llu MiB",
-                         adapter->pci->device.name, (unsigned long long)(bytes >> 20));
-    int status = k_iommu_map(adapter->domain, *fabric, address, bytes, K_DMA_BOTH);
+                         adapter->pci->device.name, (unsigned long long)(pages >> 20));
+    int status = k_iommu_map(adapter->domain, iova, address - within, pages, K_DMA_BOTH);
+    *fabric = iova + within;
     if (status == 0)
         return 0;
-    lend_ranges_give(&adapter->iova, *fabric);
+    lend_ranges_give(&adapter->iova, iova);
     return lend_fail(error, status, "%s: %llu bytes could not be mapped in the IOMMU (%d)",
-                     adapter->pci->device.name, (unsigned long long)bytes, status);
+                     adapter->pci->device.name, (unsigned long long)pages, status);
 }
 
 void lend_unexport(struct lend_adapter *adapter, uint64_t fabric, uint64_t bytes)
 {
     if (adapter->domain == NULL)
         return;
-    if (k_iommu_unmap(adapter->domain, fabric, bytes) != 0)
+    const uint64_t within = fabric % K_PAGE_BYTES;
+    if (k_iommu_unmap(adapter->domain, fabric - within, lend_whole_pages(within + bytes)) != 0)
         k_fault(adapter->kernel, "%s: %#llx was not exported", adapter->pci->device.name,
                 (unsigned long long)fabric);
-    lend_ranges_give(&adapter->iova, fabric);
+    lend_ranges_give(&adapter->iova, fabric - within);
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */

@@ -31,6 +31,12 @@ struct lend_error {
 int lend_fail(struct lend_error *error, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The size of the whole pages that hold `bytes`, which begin at the start of a page. */
+static inline uint64_t lend_whole_pages(uint64_t bytes)
+{
+    return (bytes + K_PAGE_BYTES - 1) & ~(uint64_t)(K_PAGE_BYTES - 1);
+}
+
 struct lend_entry { /* of a table of the NTB */
     uint64_t value; /* 0: free, or about to be */
     uint32_t refs;  /* 0: free */
@@ -106,12 +112,13 @@ void lend_incoming_remove(struct lend_adapter *adapter, uint16_t id);
 
 /* ---- Exports --------------------------------------------------------------------------------- */
 
-/* Makes whole pages of memory or registers of this host reachable from the fabric. *fabric: their
- * address there; behind an IOMMU it is aligned to the next power of two of `bytes`, else it is the
- * host-physical address. 0, -ENOSPC, or an error of k_iommu_map(). */
+/* Makes memory or registers of this host reachable from the fabric, in whole pages. *fabric: the
+ * address of the first byte there. Behind an IOMMU the pages are aligned to the next power of two
+ * of their size; without one it is the host-physical address. 0, -ENOSPC, or an error of
+ * k_iommu_map(). */
 int lend_export(struct lend_adapter *adapter, uint64_t address, uint64_t bytes, uint64_t *fabric,
                 struct lend_error *error);
-/* Undoes it; both arguments as lend_export() had or returned them. */
+/* Undoes it; `fabric` as returned, `bytes` as exported. */
 void lend_unexport(struct lend_adapter *adapter, uint64_t fabric, uint64_t bytes);
 
 #endif

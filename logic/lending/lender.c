@@ -94,8 +94,7 @@ static void lease_release(struct lend_lease *lease)
     struct lend_device *d = lease->device;
     for (unsigned i = 0; i < K_PCI_BARS; i++)
         if (lease->bar[i].bytes != 0)
-            lend_unexport(adapter, lease->bar[i].fabric & ~(uint64_t)(K_PAGE_BYTES - 1),
-                          lease->bar[i].bytes);
+            lend_unexport(adapter, lease->bar[i].fabric, lease->bar[i].bytes);
     lend_vm_release(lease);
     lend_mappings_release(lease);
     if (lease->domain != NULL)
@@ -143,12 +142,25 @@ static int lacks_address_bits(const struct lend_lease *lease, uint64_t address,
                      lease->device->name, lease->device->dma_bits, (unsigned long long)address);
 }
 
+/* Maps pages in the device's domain, at addresses that are taken and given back after an error. */
+static int domain_map(struct lend_lease *lease, uint64_t iova, uint64_t address, uint64_t bytes,
+                      enum k_dma_direction direction, struct lend_error *error)
+{
+    const int status = k_iommu_map(lease->domain, iova, address, bytes, direction);
+    if (status == 0)
+        return 0;
+    lend_ranges_give(&lease->iova, iova);
+    return lend_fail(error, status, "%s: %llu MiB could not be mapped in the IOMMU",
+                     lease->device->name, (unsigned long long)(bytes >> 20));
+}
+
 int lend_lease_map(struct lend_lease *lease, uint64_t address, uint64_t bytes,
                    enum k_dma_direction direction, uint64_t *dma, struct lend_error *error)
 {
     const char *name = lease->device->name;
     const unsigned bits = lease->device->dma_bits;
-    uint64_t align = UINT64_C(1) << lend_order_of(bytes);
+    const uint64_t within = address % K_PAGE_BYTES, pages = lend_whole_pages(within + bytes);
+    uint64_t iova, align = UINT64_C(1) << lend_order_of(pages);
     *dma = address;
     if (lease->domain == NULL)
         return bits < 64 && (address + bytes - 1) >> bits != 0
@@ -156,48 +168,41 @@ int lend_lease_map(struct lend_lease *lease, uint64_t address, uint64_t bytes,
                    : 0;
     if (align > IOVA_ALIGN_MAX)
         align = IOVA_ALIGN_MAX;
-    if (!lend_ranges_take(&lease->iova, bytes, align, dma))
+    if (!lend_ranges_take(&lease->iova, pages, align, &iova))
         return lend_fail(error, -ERANGE,
                          "%s: %u bits of address: no room for %llu MiB more below %#llx, %llu MiB "
                          "in use",
-                         name, bits, (unsigned long long)(bytes >> 20),
+                         name, bits, (unsigned long long)(pages >> 20),
                          (unsigned long long)lease->iova.end,
                          (unsigned long long)(lend_ranges_taken_bytes(&lease->iova) >> 20));
-    int status = k_iommu_map(lease->domain, *dma, address, bytes, direction);
-    if (status == 0)
-        return 0;
-    lend_ranges_give(&lease->iova, *dma);
-    return lend_fail(error, status, "%s: %llu MiB could not be mapped in the IOMMU", name,
-                     (unsigned long long)(bytes >> 20));
+    *dma = iova + within;
+    return domain_map(lease, iova, address - within, pages, direction, error);
 }
 
 int lend_lease_map_at(struct lend_lease *lease, uint64_t address, uint64_t bytes,
                       enum k_dma_direction direction, uint64_t at, struct lend_error *error)
 {
     const struct lend_device *d = lease->device;
+    const uint64_t within = address % K_PAGE_BYTES, pages = lend_whole_pages(within + bytes);
     if (lease->domain == NULL)
-        return lend_fail(error, -EOPNOTSUPP, "%s: no IOMMU: %#llx cannot be shown at %#llx",
+        return lend_fail(error, -EOPNOTSUPP, "%s: no IOMMU: %#llx cannot be mapped at %#llx",
                          d->name, (unsigned long long)address, (unsigned long long)at);
-    if (!lend_ranges_take_at(&lease->iova, at, bytes))
+    if (!lend_ranges_take_at(&lease->iova, at - within, pages))
         return lend_fail(error, -ERANGE,
                          "%s: %u bits of address: [%#llx, + %#llx) is beyond, or in use", d->name,
                          d->dma_bits, (unsigned long long)at, (unsigned long long)bytes);
-    const int status = k_iommu_map(lease->domain, at, address, bytes, direction);
-    if (status == 0)
-        return 0;
-    lend_ranges_give(&lease->iova, at);
-    return lend_fail(error, status, "%s: %llu MiB could not be mapped in the IOMMU", d->name,
-                     (unsigned long long)(bytes >> 20));
+    return domain_map(lease, at - within, address - within, pages, direction, error);
 }
 
 void lend_lease_unmap(struct lend_lease *lease, uint64_t dma, uint64_t bytes)
 {
     if (lease->domain == NULL)
         return;
-    if (k_iommu_unmap(lease->domain, dma, bytes) != 0)
+    const uint64_t within = dma % K_PAGE_BYTES;
+    if (k_iommu_unmap(lease->domain, dma - within, lend_whole_pages(within + bytes)) != 0)
         k_fault(lease->device->host->kernel, "%s: %#llx was not mapped", lease->device->name,
                 (unsigned long long)dma);
-    lend_ranges_give(&lease->iova, dma);
+    lend_ranges_give(&lease->iova, dma - within);
 }
 
 static int map_windows(struct lend_lease *lease, struct lend_error *error)
@@ -245,18 +250,16 @@ static int isolate(struct lend_lease *lease, struct lend_error *error)
 static int export_bars(struct lend_lease *lease, struct lend_error *error)
 {
     const struct k_pci_dev *pci = lease->device->pci;
-    const uint64_t mask = K_PAGE_BYTES - 1;
     for (unsigned i = 0; i < K_PCI_BARS; i++) {
-        const uint64_t within = pci->bar_base[i] & mask;
-        const uint64_t bytes = (within + pci->bar_bytes[i] + mask) & ~mask;
+        const uint64_t bytes = pci->bar_bytes[i];
         uint64_t fabric;
-        if (pci->bar_bytes[i] == 0)
+        if (bytes == 0)
             continue;
-        int status = lend_export(lease->connection->adapter, pci->bar_base[i] - within, bytes,
-                                 &fabric, error);
+        int status = lend_export(lease->connection->adapter, pci->bar_base[i], bytes, &fabric,
+                                 error);
         if (status != 0)
             return status;
-        lease->bar[i] = (struct msg_range){ fabric + within, bytes };
+        lease->bar[i] = (struct msg_range){ fabric, bytes };
     }
     return 0;
 }
@@ -319,8 +322,7 @@ static void fill_reply(const struct lend_lease *lease, struct msg_opened *reply)
                                   .class_code = d->pci->class_code,
                                   .msi = lease->msi_address };
     memcpy(reply->dma, lease->dma, sizeof reply->dma);
-    for (unsigned i = 0; i < K_PCI_BARS; i++)
-        reply->bar[i] = (struct msg_range){ lease->bar[i].fabric, d->pci->bar_bytes[i] };
+    memcpy(reply->bar, lease->bar, sizeof reply->bar);
     memcpy(reply->name, d->name, sizeof reply->name);
 }
 

@@ -14,6 +14,7 @@
 
 #include <errno.h>
 
+#include "logic/lending/bars.h"
 #include "logic/lending/lending.h"
 #include "logic/lending/wire_internal.h"
 
@@ -162,9 +163,7 @@ struct lend_borrow {
     bool msi_64;
     unsigned msix_bar;
     uint64_t msix_offset, msix_bytes; /* of the table */
-    bool bar_64[K_PCI_BARS];
-    uint32_t bar_flags[K_PCI_BARS];
-    uint32_t bar_written[K_PCI_BARS]; /* what software wrote last */
+    struct lend_bars bars;
 };
 
 /* Peer to peer, at the borrower: a source and a target, of which one at least is borrowed. */
@@ -310,15 +309,16 @@ void lend_devices_free(struct lend_host *host);
 struct lend_lease *lend_lease_find(struct lend_connection *connection, uint32_t number);
 /* Index of the adapter on the device's socket; 0 if there is none. */
 unsigned lend_near_adapter(const struct lend_device *device);
-/* Makes whole pages of the lender's tree reachable by the leased device. *dma: where it finds them:
- * in its IOMMU domain, or, without an IOMMU, at `address` itself. 0; -ERANGE: its address bits do
- * not reach; or an error of k_iommu_map(). */
+/* Makes bytes of the lender's tree reachable by the leased device, in whole pages. *dma: where it
+ * finds the first: in its IOMMU domain, or, without an IOMMU, at `address` itself. 0; -ERANGE: its
+ * address bits do not reach; or an error of k_iommu_map(). */
 int lend_lease_map(struct lend_lease *lease, uint64_t address, uint64_t bytes,
                    enum k_dma_direction direction, uint64_t *dma, struct lend_error *error);
-/* Likewise at the address `at` exactly. -EOPNOTSUPP: no IOMMU; -ERANGE: in use or out of reach. */
+/* Likewise at the address `at` exactly, which has the offset of `address` in its page. -EOPNOTSUPP:
+ * no IOMMU; -ERANGE: in use or out of reach. */
 int lend_lease_map_at(struct lend_lease *lease, uint64_t address, uint64_t bytes,
                       enum k_dma_direction direction, uint64_t at, struct lend_error *error);
-/* Undoes either; `bytes` as mapped. */
+/* Undoes either; `dma` as returned, `bytes` as mapped. */
 void lend_lease_unmap(struct lend_lease *lease, uint64_t dma, uint64_t bytes);
 
 /* ---- function.c ------------------------------------------------------------------------------ */

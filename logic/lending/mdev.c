@@ -21,7 +21,7 @@
 #include <string.h>
 
 #include "hw/pci_regs.h"
-#include "logic/lending/guest_bars.h"
+#include "logic/lending/bars.h"
 #include "logic/lending/lending_internal.h"
 
 #define LOW_BASE  UINT64_C(0)
@@ -66,7 +66,7 @@ struct lend_mdev {
     struct k_vm *vm;            /* NULL: no guest has the device */
     struct lend_borrow *borrow; /* NULL: not borrowed, or the borrow has ended */
     struct lend_adapter *adapter;
-    struct guest_bars bars;
+    struct lend_bars bars;
     bool registers_mapped;
     struct mdev_memory *memory; /* that the device reaches; NULL: none */
     struct mdev_peer *peers;    /* of which it is the source */
@@ -242,7 +242,7 @@ static void peer_drop(struct mdev_peer *peer)
 
 static void peer_map(struct lend_mdev *source, struct lend_mdev *target, unsigned bar)
 {
-    const uint64_t at = guest_bars_base(&target->bars, bar), bytes = target->bars.bytes[bar];
+    const uint64_t at = lend_bars_base(&target->bars, bar), bytes = target->bars.bytes[bar];
     struct mdev_peer *peer = k_zalloc(sizeof *peer);
     *peer = (struct mdev_peer){ .source = source, .target = target, .bytes = bytes };
     if (lend_peer_map_at(source->borrow, &target->borrow->dev.device, bar, 0, bytes, K_DMA_BOTH, at,
@@ -259,7 +259,7 @@ static void peer_map(struct lend_mdev *source, struct lend_mdev *target, unsigne
 static void map_pair(struct lend_mdev *source, struct lend_mdev *target)
 {
     for (unsigned i = 0; i < K_PCI_BARS; i++) {
-        const uint64_t at = guest_bars_base(&target->bars, i);
+        const uint64_t at = lend_bars_base(&target->bars, i);
         if (target->bars.bytes[i] != 0 && at != 0 && at % K_PAGE_BYTES == 0)
             peer_map(source, target, i);
     }
@@ -387,7 +387,6 @@ static void stop(struct lend_mdev *m)
 
 static int borrow(struct lend_mdev *m)
 {
-    uint32_t registers[K_PCI_BARS];
     struct lend_borrow *b;
     int status = lend_borrow_vm(m->host, m->peer, m->id, m, &b, &m->error);
     if (status != 0)
@@ -398,12 +397,9 @@ static int borrow(struct lend_mdev *m)
     m->fn.device_id = b->dev.device_id;
     m->fn.class_code = b->dev.class_code;
     m->fn.gone = false;
-    for (unsigned i = 0; i < K_PCI_BARS; i++) {
-        m->fn.bar_base[i] = b->dev.bar_base[i];
-        m->fn.bar_bytes[i] = b->dev.bar_bytes[i];
-        registers[i] = b->bar_flags[i];
-    }
-    guest_bars_init(&m->bars, m->fn.bar_bytes, registers);
+    memcpy(m->fn.bar_base, b->dev.bar_base, sizeof m->fn.bar_base);
+    memcpy(m->fn.bar_bytes, b->dev.bar_bytes, sizeof m->fn.bar_bytes);
+    lend_bars_init(&m->bars, b->dev.bar_bytes, b->bars.flags);
     return 0;
 }
 
@@ -441,8 +437,8 @@ static void fn_close(struct k_vm_function *fn)
 static uint32_t fn_config_read(struct k_vm_function *fn, unsigned offset, unsigned bytes)
 {
     struct lend_mdev *m = mdev_of(fn);
-    if (guest_bars_has(offset))
-        return guest_bars_read(&m->bars, offset, bytes);
+    if (lend_bars_has(offset))
+        return lend_bars_read(&m->bars, offset, bytes);
     return m->borrow != NULL ? k_config_read(&m->borrow->dev, offset, bytes) : UINT32_MAX;
 }
 
@@ -468,8 +464,8 @@ static void fn_config_write(struct k_vm_function *fn, unsigned offset, unsigned 
                             uint32_t value)
 {
     struct lend_mdev *m = mdev_of(fn);
-    if (guest_bars_has(offset)) {
-        guest_bars_write(&m->bars, offset, bytes, value);
+    if (lend_bars_has(offset)) {
+        lend_bars_write(&m->bars, offset, bytes, value);
         return;
     }
     if (offset == PCI_COMMAND)

@@ -15,8 +15,7 @@
 
 #include "logic/lending/lending_internal.h"
 
-#define PAGE_MASK ((uint64_t)K_PAGE_BYTES - 1)
-#define STEP_PS   (20 * K_US)
+#define STEP_PS (20 * K_US)
 
 /* ---- One pair -------------------------------------------------------------------------------- */
 
@@ -151,15 +150,13 @@ static int local_target(struct mapping_request *want, struct lend_error *error)
     struct lend_pair *pair = want->pair;
     struct lend_connection *c = pair->source->connection;
     const uint64_t address = want->target->bar_base[want->bar] + want->offset;
-    const uint64_t within = address & PAGE_MASK,
-                   bytes = (within + want->bytes + PAGE_MASK) & ~PAGE_MASK;
     struct msg_peer_opened opened;
-    int status = lend_export(c->adapter, address - within, bytes, &pair->fabric, error);
+    int status = lend_export(c->adapter, address, want->bytes, &pair->fabric, error);
     if (status != 0)
         return status;
     pair->adapter = c->adapter;
-    pair->fabric_bytes = bytes;
-    want->fabric = pair->fabric + within;
+    pair->fabric_bytes = want->bytes;
+    want->fabric = pair->fabric;
     status = source_open(want, pair->source->host->options.id, c->adapter->index, 0, &opened,
                          error);
     return status == 0 ? source_map(want, error) : status;

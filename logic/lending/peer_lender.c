@@ -13,8 +13,6 @@
 
 #include "logic/lending/lending_internal.h"
 
-#define PAGE_MASK ((uint64_t)K_PAGE_BYTES - 1)
-
 /* ---- The source ------------------------------------------------------------------------------ */
 
 static void mapping_drop(struct lend_lease *lease, struct lend_mapping *mapping)
@@ -51,22 +49,19 @@ static struct lend_mapping *mapping_find(struct lend_lease *lease, uint32_t numb
     return mapping;
 }
 
-/* Maps the pages of those bytes of our tree for the source; *dma: where it finds the first byte. */
+/* Maps bytes of our tree for the source. */
 static int mapping_map(struct lend_lease *lease, struct lend_mapping *mapping, uint64_t address,
                        uint64_t bytes, uint32_t direction, uint64_t at, uint64_t *dma,
                        struct lend_error *error)
 {
-    const uint64_t within = address & PAGE_MASK, all = (within + bytes + PAGE_MASK) & ~PAGE_MASK;
     const enum k_dma_direction access = (enum k_dma_direction)direction;
-    *dma = at - within;
-    int status = at == 0
-                     ? lend_lease_map(lease, address - within, all, access, dma, error)
-                     : lend_lease_map_at(lease, address - within, all, access, at - within, error);
+    *dma = at;
+    int status = at == 0 ? lend_lease_map(lease, address, bytes, access, dma, error)
+                         : lend_lease_map_at(lease, address, bytes, access, at, error);
     if (status != 0)
         return status;
     mapping->iova = *dma;
-    mapping->iova_bytes = all;
-    *dma += within;
+    mapping->iova_bytes = bytes;
     return 0;
 }
 
@@ -226,13 +221,11 @@ static int requester_export(struct lend_lease *lease, struct lend_remote_request
         *fabric = lease->bar[request->bar].fabric + request->offset;
         return 0;
     }
-    const uint64_t within = address & PAGE_MASK,
-                   bytes = (within + request->bytes + PAGE_MASK) & ~PAGE_MASK;
-    status = lend_export(requester->adapter, address - within, bytes, &requester->fabric, error);
+    status = lend_export(requester->adapter, address, request->bytes, &requester->fabric, error);
     if (status != 0)
         return status;
-    requester->bytes = bytes;
-    *fabric = requester->fabric + within;
+    requester->bytes = request->bytes;
+    *fabric = requester->fabric;
     return 0;
 }
 

@@ -22,7 +22,7 @@ int lend_segment_new(struct lend_host *host, uint32_t number, uint64_t bytes, st
 {
     static const uint8_t zeros[K_PAGE_BYTES];
     uint64_t offset;
-    bytes = (bytes + K_PAGE_BYTES - 1) & ~(uint64_t)(K_PAGE_BYTES - 1);
+    bytes = lend_whole_pages(bytes);
     if (*find(host, number) != NULL)
         return lend_fail(error, -EEXIST, "%s: segment %u exists", host->options.name, number);
     if (!lend_ranges_take(&host->pool_space, bytes, K_PAGE_BYTES, &offset))

@@ -36,21 +36,6 @@ static uint32_t forward(struct lend_borrow *b, unsigned type, unsigned offset, u
     return answer;
 }
 
-/* Value of a base address register of the shadow. */
-static uint32_t bar_register(const struct lend_borrow *b, unsigned i)
-{
-    const bool upper = i > 0 && b->bar_64[i - 1];
-    const unsigned of = upper ? i - 1 : i;
-    const uint64_t bytes = b->dev.bar_bytes[of];
-    uint64_t value = b->bar_written[of] & ~(uint64_t)PCI_BAR_FLAGS_MASK;
-    if (bytes == 0)
-        return 0;
-    if (b->bar_64[of])
-        value |= (uint64_t)b->bar_written[of + 1] << 32;
-    value &= ~(bytes - 1); /* after a write of all ones this tells the size */
-    return upper ? (uint32_t)(value >> 32) : (uint32_t)value | b->bar_flags[of];
-}
-
 /* Translates the address of an interrupt message, from the borrower's to that in the lender's
  * window. */
 static uint64_t message_out(const struct lend_borrow *b, uint64_t address)
@@ -88,22 +73,17 @@ static int msi_half(const struct lend_borrow *b, unsigned offset, unsigned bytes
     return b->msi_64 && offset == b->msi_cap + PCI_MSI_ADDRESS + 4 ? 1 : -1;
 }
 
-static uint32_t part(uint32_t value, unsigned offset, unsigned bytes)
-{
-    return value >> 8 * (offset & 3) & ALL_ONES(bytes);
-}
-
 static uint32_t shadow_config_read(struct k_pci_dev *dev, unsigned offset, unsigned bytes)
 {
     struct lend_borrow *b = borrow_of(dev);
-    if (offset >= PCI_BAR0 && offset < PCI_BARS_END)
-        return part(bar_register(b, (offset - PCI_BAR0) / 4), offset, bytes);
+    if (lend_bars_has(offset))
+        return lend_bars_read(&b->bars, offset, bytes);
     uint32_t value = forward(b, MSG_CONFIG_READ, offset, bytes, 0);
     const int half = msi_half(b, offset, bytes);
     if (half >= 0)
         return half_in(b, half == 1, value);
     if ((offset & ~3u) == PCI_INTERRUPT && b->connection != NULL) /* no wire: pin 0 */
-        value &= part(0xffff00ffu, offset, bytes);
+        value &= 0xffff00ffu >> 8 * (offset & 3);
     return value;
 }
 
@@ -111,9 +91,8 @@ static void shadow_config_write(struct k_pci_dev *dev, unsigned offset, unsigned
                                 uint32_t value)
 {
     struct lend_borrow *b = borrow_of(dev);
-    if (offset >= PCI_BAR0 && offset < PCI_BARS_END) {
-        if (bytes == 4)
-            b->bar_written[(offset - PCI_BAR0) / 4] = value;
+    if (lend_bars_has(offset)) {
+        lend_bars_write(&b->bars, offset, bytes, value);
         return;
     }
     const int half = msi_half(b, offset, bytes);
@@ -249,27 +228,22 @@ static void shadow_unmap(struct k_device *device, uint64_t dma, size_t bytes,
         unmap_pages(b, dma, bytes);
 }
 
-static size_t whole_pages(size_t bytes)
-{
-    return (bytes + K_PAGE_BYTES - 1) & ~(size_t)(K_PAGE_BYTES - 1);
-}
-
 static int shadow_alloc(struct k_device *device, int node, size_t bytes, struct kaddr *at,
                         uint64_t *dma)
 {
-    int status = k_pages_get(device->kernel, node, whole_pages(bytes), at);
+    int status = k_pages_get(device->kernel, node, lend_whole_pages(bytes), at);
     if (status != 0)
         return status;
-    status = shadow_map(device, *at, whole_pages(bytes), K_DMA_BOTH, dma);
+    status = shadow_map(device, *at, lend_whole_pages(bytes), K_DMA_BOTH, dma);
     if (status != 0)
-        k_pages_put(device->kernel, whole_pages(bytes), *at);
+        k_pages_put(device->kernel, lend_whole_pages(bytes), *at);
     return status;
 }
 
 static void shadow_free(struct k_device *device, size_t bytes, struct kaddr at, uint64_t dma)
 {
-    shadow_unmap(device, dma, whole_pages(bytes), K_DMA_BOTH);
-    k_pages_put(device->kernel, whole_pages(bytes), at);
+    shadow_unmap(device, dma, lend_whole_pages(bytes), K_DMA_BOTH);
+    k_pages_put(device->kernel, lend_whole_pages(bytes), at);
 }
 
 /* Drivers get the errno; the log has the reason. */
@@ -324,18 +298,16 @@ const struct k_dma_ops lend_shadow_dma_ops = {
 
 /* ---- Setting up ------------------------------------------------------------------------------ */
 
-/* Reads the type and width of each base address register from the device itself. */
+/* Reads the flags of the base address registers from the device itself. */
 static void find_bars(struct lend_borrow *b)
 {
-    for (unsigned i = 0; i < K_PCI_BARS; i++) {
-        if (b->dev.bar_bytes[i] == 0)
-            continue;
-        b->bar_flags[i] = forward(b, MSG_CONFIG_READ, PCI_BAR0 + 4 * i, 4, 0) & PCI_BAR_FLAGS_MASK;
-        b->bar_64[i] = (b->bar_flags[i] & PCI_BAR_TYPE_64) != 0 && i + 1 < K_PCI_BARS;
-        b->bar_written[i] = (uint32_t)b->dev.bar_base[i];
-        if (b->bar_64[i])
-            b->bar_written[i + 1] = (uint32_t)(b->dev.bar_base[i] >> 32);
-    }
+    uint32_t registers[K_PCI_BARS] = { 0 };
+    for (unsigned i = 0; i < K_PCI_BARS; i++)
+        if (b->dev.bar_bytes[i] != 0)
+            registers[i] = forward(b, MSG_CONFIG_READ, PCI_BAR0 + 4 * i, 4, 0);
+    lend_bars_init(&b->bars, b->dev.bar_bytes, registers);
+    for (unsigned i = 0; i < K_PCI_BARS; i++)
+        lend_bars_place(&b->bars, i, b->dev.bar_base[i]);
 }
 
 void lend_shadow_init(struct lend_borrow *b)

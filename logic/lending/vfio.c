@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "hw/pci_regs.h"
-#include "logic/lending/guest_bars.h"
+#include "logic/lending/bars.h"
 #include "logic/lending/lending_internal.h"
 
 #define VECTORS 256u
@@ -44,7 +44,7 @@ struct vfio_device {
     struct lend_device device; /* as function.c takes it */
     struct vfio_guest *guest;  /* NULL: no guest has it */
     struct vfio_domain *domain;
-    struct guest_bars bars;
+    struct lend_bars bars;
     bool placed; /* its registers are mapped for the guest's other devices */
     uint64_t placed_at[K_PCI_BARS];
     struct vfio_irq irq[VECTORS];
@@ -132,16 +132,11 @@ static int pin(struct vfio_guest *guest)
 
 /* ---- Registers, for other devices ------------------------------------------------------------ */
 
-static uint64_t whole_pages(uint64_t bytes)
-{
-    return (bytes + K_PAGE_BYTES - 1) & ~(uint64_t)(K_PAGE_BYTES - 1);
-}
-
 /* Maps or unmaps one base address in one domain. */
 static void peer_map(struct vfio_device *d, unsigned bar, struct k_iommu_domain *domain, bool map)
 {
     const struct k_pci_dev *pci = d->device.pci;
-    const uint64_t bytes = whole_pages(pci->bar_bytes[bar]), at = d->placed_at[bar];
+    const uint64_t bytes = lend_whole_pages(pci->bar_bytes[bar]), at = d->placed_at[bar];
     if (bytes == 0 || at == 0 || (at | pci->bar_base[bar]) % K_PAGE_BYTES != 0)
         return;
     if (!map) {
@@ -165,7 +160,7 @@ static void set_placed(struct vfio_device *d, bool placed)
     d->placed = placed;
     for (unsigned i = 0; i < K_PCI_BARS; i++) {
         if (placed)
-            d->placed_at[i] = guest_bars_base(&d->bars, i);
+            d->placed_at[i] = lend_bars_base(&d->bars, i);
         for (struct vfio_domain *domain = d->guest->domains; domain != NULL; domain = domain->next)
             peer_map(d, i, domain->domain, placed);
     }
@@ -275,7 +270,7 @@ static int fn_open(struct k_vm_function *fn, struct k_vm *vm)
     d->guest = guest;
     for (unsigned i = 0; i < K_PCI_BARS; i++)
         registers[i] = k_config_read(d->device.pci, PCI_BAR0 + 4 * i, 4);
-    guest_bars_init(&d->bars, d->device.pci->bar_bytes, registers);
+    lend_bars_init(&d->bars, d->device.pci->bar_bytes, registers);
     return 0;
 }
 
@@ -320,8 +315,8 @@ static void fn_close(struct k_vm_function *fn)
 static uint32_t fn_config_read(struct k_vm_function *fn, unsigned offset, unsigned bytes)
 {
     struct vfio_device *d = device_of(fn);
-    if (guest_bars_has(offset))
-        return guest_bars_read(&d->bars, offset, bytes);
+    if (lend_bars_has(offset))
+        return lend_bars_read(&d->bars, offset, bytes);
     uint32_t value = k_config_read(d->device.pci, offset, bytes);
     if ((offset & ~3u) == PCI_INTERRUPT) /* no wire: pin 0 */
         value &= 0xffff00ffu >> 8 * (offset & 3);
@@ -332,8 +327,8 @@ static void fn_config_write(struct k_vm_function *fn, unsigned offset, unsigned 
                             uint32_t value)
 {
     struct vfio_device *d = device_of(fn);
-    if (guest_bars_has(offset)) {
-        guest_bars_write(&d->bars, offset, bytes, value);
+    if (lend_bars_has(offset)) {
+        lend_bars_write(&d->bars, offset, bytes, value);
         return;
     }
     if (!lend_device_filter(&d->device, offset, bytes, &value))
