@@ -187,9 +187,7 @@ static int connect_near(struct lend_host *host, uint32_t peer, uint16_t id,
                         struct lend_connection **c, struct lend_error *error)
 {
     struct lend_path path;
-    int status = lend_resolve(host, peer, LEND_ANY, &path, error);
-    if (status == 0)
-        status = lend_connect(host, &path, c, error);
+    int status = lend_connect_peer(host, peer, c, error);
     if (status != 0)
         return status;
     const unsigned wanted = nearest_adapter(*c, id);
@@ -331,12 +329,13 @@ static void reclaimed(void *arg)
     borrow_end(b, false);
 }
 
-int lend_serve_borrower(struct lend_connection *c, const void *body, size_t n,
-                        struct lend_error *error)
+int lend_serve_borrower(struct lend_connection *c, unsigned type, const void *body, void *reply,
+                        size_t *bytes, struct lend_error *error)
 {
     struct msg_config request;
-    if (n != sizeof request)
-        return lend_fail(error, -EPROTO, "a request of %zu bytes", n);
+    (void)type;
+    (void)reply;
+    (void)bytes;
     memcpy(&request, body, sizeof request);
     for (struct lend_borrow *b = c->host->borrows; b != NULL; b = b->next)
         if (b->connection == c && b->opened.lease == request.lease) {
@@ -344,7 +343,7 @@ int lend_serve_borrower(struct lend_connection *c, const void *body, size_t n,
             k_thread_new(c->host->kernel, "lend_reclaim", K_CPU_ANY, reclaimed, b);
             return 0;
         }
-    return lend_fail(error, -ENOENT, "lease %u is over", request.lease);
+    return lend_lease_over(request.lease, error);
 }
 
 /* ---- Inspection ------------------------------------------------------------------------------ */
@@ -354,10 +353,7 @@ int lend_list(struct lend_host *host, uint32_t peer, unsigned i, struct lend_inf
 {
     const uint32_t index = i;
     struct lend_connection *c;
-    struct lend_path path;
-    int status = lend_resolve(host, peer, LEND_ANY, &path, error);
-    if (status == 0)
-        status = lend_connect(host, &path, &c, error);
+    int status = lend_connect_peer(host, peer, &c, error);
     if (status != 0)
         return status;
     status = lend_call(c, MSG_LIST, &index, sizeof index, info, sizeof *info, error);

@@ -141,7 +141,7 @@ static void pad_write(struct lend_connection *c, unsigned pad, uint32_t value)
 static void hello_send(struct lend_connection *c, unsigned what)
 {
     pad_write(c, PAD_HELLO + c->adapter->node % N_HELLOS, HELLO(c->adapter->node, c->box, what));
-    lend_map_write(c->adapter, &c->registers, NTB_FABRIC_DOORBELL, 4, 1u << DOORBELL_HELLO);
+    lend_ring(c, DOORBELL_HELLO);
 }
 
 /* Waits until the peer has answered, or its own hello has brought the connection up. */
@@ -204,6 +204,14 @@ int lend_connect(struct lend_host *host, const struct lend_path *path,
     }
     lend_unlock(host, &host->connect_lock);
     return status;
+}
+
+int lend_connect_peer(struct lend_host *host, uint32_t peer, struct lend_connection **connection,
+                      struct lend_error *error)
+{
+    struct lend_path path;
+    const int status = lend_resolve(host, peer, LEND_ANY, &path, error);
+    return status == 0 ? lend_connect(host, &path, connection, error) : status;
 }
 
 void lend_connection_put(struct lend_connection *c)

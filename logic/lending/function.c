@@ -18,6 +18,14 @@ static void config_update(struct k_pci_dev *dev, unsigned offset, uint32_t clear
     k_config_write(dev, offset, 2, (value & ~clear) | set);
 }
 
+void lend_device_init(struct lend_device *d, struct k_pci_dev *pci)
+{
+    d->pci = pci;
+    d->pcie_cap = (uint16_t)k_pci_find_capability(pci, PCI_CAP_ID_PCIE, NULL);
+    d->msix_cap = (uint16_t)k_pci_find_capability(pci, PCI_CAP_ID_MSIX, NULL);
+    d->msi_cap = (uint16_t)k_pci_find_capability(pci, PCI_CAP_ID_MSI, NULL);
+}
+
 /* The completion of the last read arrives after everything that the device has sent. */
 void lend_device_quiet(struct lend_device *d)
 {

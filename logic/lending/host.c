@@ -101,17 +101,12 @@ static const struct k_pci_id adapter_ids[] = { { NTB_VENDOR_ID, NTB_DEVICE_ID },
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-static bool power_of_two(uint64_t v)
-{
-    return v != 0 && (v & (v - 1)) == 0;
-}
-
 static bool options_good(const struct lend_options *o)
 {
-    return o->id != 0 && o->name != NULL && power_of_two(o->pool_bytes) &&
+    return o->id != 0 && o->name != NULL && lend_power_of_two(o->pool_bytes) &&
            o->pool_bytes <= POOL_MAX && o->pool_bytes % K_PAGE_BYTES == 0 && o->max_peers > 0 &&
            o->max_peers <= 4095 && (uint64_t)o->max_peers * LEND_MAILBOX_BYTES <= o->pool_bytes &&
-           power_of_two(o->dma_window_bytes) && o->dma_window_bytes >= UINT64_C(1) << 16 &&
+           lend_power_of_two(o->dma_window_bytes) && o->dma_window_bytes >= UINT64_C(1) << 16 &&
            o->dma_window_bytes <= UINT64_C(1) << 34;
 }
 

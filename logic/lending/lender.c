@@ -29,14 +29,12 @@ static int lender_probe(struct k_pci_dev *pci, void *context)
         (host->options.want != NULL && !host->options.want(pci, host->options.context)))
         return -ENODEV;
     struct lend_device *d = k_zalloc(sizeof *d);
-    *d = (struct lend_device){ .next = host->devices, .host = host, .pci = pci };
+    *d = (struct lend_device){ .next = host->devices, .host = host };
+    lend_device_init(d, pci);
     snprintf(d->name, sizeof d->name, "%s", pci->device.name);
     d->dma_bits = 64;
     if (host->options.dma_bits != NULL)
         d->dma_bits = host->options.dma_bits(pci, host->options.context);
-    d->pcie_cap = (uint16_t)k_pci_find_capability(pci, PCI_CAP_ID_PCIE, NULL);
-    d->msix_cap = (uint16_t)k_pci_find_capability(pci, PCI_CAP_ID_MSIX, NULL);
-    d->msi_cap = (uint16_t)k_pci_find_capability(pci, PCI_CAP_ID_MSI, NULL);
     host->devices = d;
     pci->device.driver_data = d;
     lend_device_quiet(d);
@@ -306,9 +304,7 @@ static int serve_list(struct lend_host *host, uint32_t index, void *reply, size_
                               .lent_to = d->lease != NULL ? d->lease->connection->peer : 0,
                               .dma_bits = d->dma_bits };
     memcpy(info.name, d->name, sizeof info.name);
-    memcpy(reply, &info, sizeof info);
-    *bytes = sizeof info;
-    return 0;
+    return lend_reply(reply, bytes, &info, sizeof info);
 }
 
 static void fill_reply(const struct lend_lease *lease, struct msg_opened *reply)
@@ -361,9 +357,9 @@ static int serve_open(struct lend_connection *c, const struct msg_open *request,
         lease_release(lease);
         return status;
     }
-    fill_reply(lease, reply);
-    *bytes = sizeof(struct msg_opened);
-    return 0;
+    struct msg_opened opened;
+    fill_reply(lease, &opened);
+    return lend_reply(reply, bytes, &opened, sizeof opened);
 }
 
 /* Ends a lease. forced: the borrower has not closed it. */
@@ -396,37 +392,29 @@ static int serve_lease(struct lend_connection *c, unsigned type, const struct ms
     uint32_t value = 0;
     struct lend_lease *lease = lend_lease_find(c, request->lease);
     if (lease == NULL)
-        return lend_fail(error, -ENOENT, "lease %u is over", request->lease);
+        return lend_lease_over(request->lease, error);
     if (type == MSG_CLOSE) {
         lease_close(lease, false);
         return 0;
     }
     int status = serve_config(lease, type == MSG_CONFIG_WRITE, request, &value, error);
-    memcpy(reply, &value, sizeof value);
-    *bytes = sizeof value;
-    return status;
+    return status == 0 ? lend_reply(reply, bytes, &value, sizeof value) : status;
 }
 
-int lend_serve_lender(struct lend_connection *c, unsigned type, const void *body, size_t n,
-                      void *reply, size_t *bytes, struct lend_error *error)
+int lend_serve_lender(struct lend_connection *c, unsigned type, const void *body, void *reply,
+                      size_t *bytes, struct lend_error *error)
 {
     union {
         uint32_t index;
         struct msg_open open;
         struct msg_config config;
     } request;
-    const size_t wanted = type == MSG_LIST   ? sizeof request.index
-                          : type == MSG_OPEN ? sizeof request.open
-                                             : sizeof request.config;
-    if (n != wanted)
-        return lend_fail(error, -EPROTO, "a request of %zu bytes", n);
-    memcpy(&request, body, n);
-    lend_lock(c->host, &c->host->lender_lock);
-    int status = type == MSG_LIST   ? serve_list(c->host, request.index, reply, bytes, error)
-                 : type == MSG_OPEN ? serve_open(c, &request.open, reply, bytes, error)
-                                    : serve_lease(c, type, &request.config, reply, bytes, error);
-    lend_unlock(c->host, &c->host->lender_lock);
-    return status;
+    memcpy(&request, body, sizeof request);
+    switch (type) {
+    case MSG_LIST: return serve_list(c->host, request.index, reply, bytes, error);
+    case MSG_OPEN: return serve_open(c, &request.open, reply, bytes, error);
+    default: return serve_lease(c, type, &request.config, reply, bytes, error);
+    }
 }
 
 /* ---- Forced returns -------------------------------------------------------------------------- */

@@ -13,6 +13,7 @@
 #define LOGIC_LENDING_LENDING_INTERNAL_H
 
 #include <errno.h>
+#include <string.h>
 
 #include "logic/lending/bars.h"
 #include "logic/lending/lending.h"
@@ -228,6 +229,9 @@ void lend_unlock(struct lend_host *host, struct lend_mutex *mutex);
  * (lost meanwhile), -EHOSTUNREACH, -ENOSPC, -ETIMEDOUT. */
 int lend_connect(struct lend_host *host, const struct lend_path *path,
                  struct lend_connection **connection, struct lend_error *error);
+/* [thread] Likewise along the best path to the peer. */
+int lend_connect_peer(struct lend_host *host, uint32_t peer, struct lend_connection **connection,
+                      struct lend_error *error);
 /* Ends the caller's use. The last user of a lost connection frees it. */
 void lend_connection_put(struct lend_connection *connection);
 /* Walks all connections; NULL gives the first. Puts `after` and makes the caller a user of the one
@@ -277,30 +281,46 @@ int lend_call(struct lend_connection *connection, unsigned type, const void *req
 /* The threads; the argument is the struct lend_host. They end when it stops or dies. */
 void lend_server(void *host);
 void lend_heartbeats(void *host);
+/* Rings a doorbell of the peer; writes 8 bytes of its mailbox for us. */
+static inline void lend_ring(struct lend_connection *c, unsigned doorbell)
+{
+    lend_map_write(c->adapter, &c->registers, NTB_FABRIC_DOORBELL, 4, 1u << doorbell);
+}
+static inline void lend_mailbox_write(struct lend_connection *c, uint64_t offset, uint64_t value)
+{
+    lend_map_write(c->adapter, &c->pool, (uint64_t)c->peer_box * LEND_MAILBOX_BYTES + offset, 8,
+                   value);
+}
 /* A byte of our mailbox `box`. */
 struct kaddr lend_mailbox(const struct lend_host *host, unsigned box, unsigned offset);
 
-/* Every lend_serve_*() below runs in the server's thread and answers one request of n bytes in
- * `body`. 0: *bytes of `reply` are its reply (*bytes is 0 at the call). Negative errno: error->text
- * is sent instead. */
+/* Answers a request, in the server's thread. `body` has as many bytes as requests of this type
+ * have, at any alignment. 0: *bytes of `reply` are the reply; *bytes is 0 at the call. Negative
+ * errno: error->text is sent instead. */
+typedef int lend_serve_fn(struct lend_connection *connection, unsigned type, const void *body,
+                          void *reply, size_t *bytes, struct lend_error *error);
+lend_serve_fn lend_serve_segment, lend_serve_dma_engine, lend_serve_borrower;
+lend_serve_fn lend_serve_lender, lend_serve_peer, lend_serve_vm; /* under lender_lock */
+/* Copies n bytes of an answer to `reply`. Returns 0. */
+static inline int lend_reply(void *reply, size_t *bytes, const void *answer, size_t n)
+{
+    memcpy(reply, answer, n);
+    *bytes = n;
+    return 0;
+}
+static inline int lend_lease_over(uint32_t number, struct lend_error *error)
+{
+    return lend_fail(error, -ENOENT, "lease %u is over", number);
+}
 
 /* ---- segment.c ------------------------------------------------------------------------------- */
 
-int lend_serve_segment(struct lend_connection *connection, const void *body, size_t n, void *reply,
-                       size_t *bytes, struct lend_error *error);
 void lend_segments_free(struct lend_host *host);
-
-/* ---- ntb_dmaengine.c ------------------------------------------------------------------------- */
-
-int lend_serve_dma_engine(struct lend_connection *connection, const void *body, size_t n,
-                          struct lend_error *error);
 
 /* ---- lender.c -------------------------------------------------------------------------------- */
 
 /* Fills in host->lender_driver. */
 void lend_lender_init(struct lend_host *host);
-int lend_serve_lender(struct lend_connection *connection, unsigned type, const void *body, size_t n,
-                      void *reply, size_t *bytes, struct lend_error *error);
 /* [thread] Ends all leases of the connection, and resets their devices. */
 void lend_lender_lost(struct lend_connection *connection);
 /* Waits for resets that are under way, then frees the devices and what is left of their leases. */
@@ -323,6 +343,8 @@ void lend_lease_unmap(struct lend_lease *lease, uint64_t dma, uint64_t bytes);
 
 /* ---- function.c ------------------------------------------------------------------------------ */
 
+/* Sets the function and the offsets of its capabilities. */
+void lend_device_init(struct lend_device *device, struct k_pci_dev *pci);
 /* Stops the device's DMA and its interrupts. When it returns, everything that the device has sent
  * has arrived. */
 void lend_device_quiet(struct lend_device *device);
@@ -340,8 +362,6 @@ void lend_device_restore(struct lend_device *device, bool forced);
 
 /* ---- peer_lender.c --------------------------------------------------------------------------- */
 
-int lend_serve_peer(struct lend_connection *connection, unsigned type, const void *body, size_t n,
-                    void *reply, size_t *bytes, struct lend_error *error);
 /* [thread] Undoes the mappings and requesters of the lease, and mappings of other leases whose
  * target it is. Under lender_lock. */
 void lend_mappings_release(struct lend_lease *lease);
@@ -350,8 +370,6 @@ void lend_mappings_free(struct lend_lease *lease);
 
 /* ---- mdev_lender.c --------------------------------------------------------------------------- */
 
-int lend_serve_vm(struct lend_connection *connection, unsigned type, const void *body, size_t n,
-                  struct lend_error *error);
 /* [thread] Frees the device's interrupts and unmaps the virtual machine's memory. Under
  * lender_lock. */
 void lend_vm_release(struct lend_lease *lease);
@@ -360,8 +378,6 @@ void lend_vm_free(struct lend_lease *lease);
 
 /* ---- borrower.c ------------------------------------------------------------------------------ */
 
-int lend_serve_borrower(struct lend_connection *connection, const void *body, size_t n,
-                        struct lend_error *error);
 /* [thread] Ends all borrows of the connection; their devices are gone. */
 void lend_borrower_lost(struct lend_connection *connection);
 void lend_borrows_return(struct lend_host *host);

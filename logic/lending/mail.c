@@ -27,14 +27,13 @@ struct kaddr lend_mailbox(const struct lend_host *host, unsigned box, unsigned o
 static void send(struct lend_connection *c, unsigned box_offset, struct message *message,
                  unsigned doorbell)
 {
-    const uint64_t at = (uint64_t)c->peer_box * LEND_MAILBOX_BYTES + box_offset;
     const unsigned n = (unsigned)(sizeof message->head + message->head.bytes + 7) / 8;
     for (unsigned i = n; i-- > 0;) {
         uint64_t word;
         memcpy(&word, (const uint8_t *)message + 8 * (size_t)i, 8);
-        lend_map_write(c->adapter, &c->pool, at + 8 * (uint64_t)i, 8, word);
+        lend_mailbox_write(c, box_offset + 8 * (uint64_t)i, word);
     }
-    lend_map_write(c->adapter, &c->registers, NTB_FABRIC_DOORBELL, 4, 1u << doorbell);
+    lend_ring(c, doorbell);
 }
 
 static void load(struct lend_host *host, unsigned box, unsigned box_offset, struct message *message)
@@ -106,36 +105,48 @@ int lend_call(struct lend_connection *c, unsigned type, const void *request, siz
 
 /* ---- Replies --------------------------------------------------------------------------------- */
 
-static int dispatch(struct lend_connection *c, const struct message *request, uint8_t *body,
+static const struct {
+    uint16_t bytes; /* of the request */
+    bool locked;    /* under lender_lock */
+    lend_serve_fn *serve;
+} requests[] = {
+    [MSG_LIST] = { sizeof(uint32_t), true, lend_serve_lender },
+    [MSG_OPEN] = { sizeof(struct msg_open), true, lend_serve_lender },
+    [MSG_CLOSE] = { sizeof(struct msg_config), true, lend_serve_lender },
+    [MSG_CONFIG_READ] = { sizeof(struct msg_config), true, lend_serve_lender },
+    [MSG_CONFIG_WRITE] = { sizeof(struct msg_config), true, lend_serve_lender },
+    [MSG_RECLAIM] = { sizeof(struct msg_config), false, lend_serve_borrower },
+    [MSG_SEGMENT] = { sizeof(uint32_t), false, lend_serve_segment },
+    [MSG_PEER_OPEN] = { sizeof(struct msg_peer_open), true, lend_serve_peer },
+    [MSG_PEER_MAP] = { sizeof(struct msg_peer_map), true, lend_serve_peer },
+    [MSG_PEER_CLOSE] = { sizeof(struct msg_peer_map), true, lend_serve_peer },
+    [MSG_PEER_ALLOW] = { sizeof(struct msg_peer_allow), true, lend_serve_peer },
+    [MSG_PEER_REVOKE] = { sizeof(struct msg_peer_revoke), true, lend_serve_peer },
+    [MSG_VM_MAP] = { sizeof(struct msg_vm_map), true, lend_serve_vm },
+    [MSG_VM_UNMAP] = { sizeof(struct msg_vm_map), true, lend_serve_vm },
+    [MSG_VM_IRQ] = { sizeof(struct msg_vm_irq), true, lend_serve_vm },
+    [MSG_DMA_ENGINE] = { sizeof(struct msg_dma_engine), false, lend_serve_dma_engine },
+};
+
+static int dispatch(struct lend_connection *c, const struct message *request, uint8_t *reply,
                     size_t *bytes, struct lend_error *error)
 {
-    const struct lend_header *head = &request->head;
-    switch (head->type) {
-    case MSG_SEGMENT: return lend_serve_segment(c, request->body, head->bytes, body, bytes, error);
-    case MSG_DMA_ENGINE: return lend_serve_dma_engine(c, request->body, head->bytes, error);
-    case MSG_RECLAIM: return lend_serve_borrower(c, request->body, head->bytes, error);
-    case MSG_LIST:
-    case MSG_OPEN:
-    case MSG_CLOSE:
-    case MSG_CONFIG_READ:
-    case MSG_CONFIG_WRITE:
-        return lend_serve_lender(c, head->type, request->body, head->bytes, body, bytes, error);
-    case MSG_PEER_OPEN:
-    case MSG_PEER_MAP:
-    case MSG_PEER_CLOSE:
-    case MSG_PEER_ALLOW:
-    case MSG_PEER_REVOKE:
-        return lend_serve_peer(c, head->type, request->body, head->bytes, body, bytes, error);
-    case MSG_VM_MAP:
-    case MSG_VM_UNMAP:
-    case MSG_VM_IRQ: return lend_serve_vm(c, head->type, request->body, head->bytes, error);
-    default: return lend_fail(error, -EPROTO, "request %u is not known", (unsigned)head->type);
-    }
+    const unsigned type = request->head.type;
+    if (type >= sizeof requests / sizeof requests[0] || requests[type].serve == NULL)
+        return lend_fail(error, -EPROTO, "request %u is not known", type);
+    if (request->head.bytes != requests[type].bytes)
+        return lend_fail(error, -EPROTO, "a request of %u bytes", (unsigned)request->head.bytes);
+    if (requests[type].locked)
+        lend_lock(c->host, &c->host->lender_lock);
+    const int status = requests[type].serve(c, type, request->body, reply, bytes, error);
+    if (requests[type].locked)
+        lend_unlock(c->host, &c->host->lender_lock);
+    return status;
 }
 
 static void serve_one(struct lend_connection *c)
 {
-    struct message request, reply = { .head = { .sequence = 0 } };
+    struct message request = { .head = { .sequence = 0 } }, reply = request;
     struct lend_error error = { 0 };
     size_t bytes = 0;
     load(c->host, c->box, BOX_REQUEST, &request);
@@ -206,8 +217,7 @@ static void heartbeat(struct lend_connection *c)
 {
     struct lend_host *host = c->host;
     uint64_t heard;
-    lend_map_write(c->adapter, &c->pool, (uint64_t)c->peer_box * LEND_MAILBOX_BYTES + BOX_HEARTBEAT,
-                   8, ++c->heartbeat_sent);
+    lend_mailbox_write(c, BOX_HEARTBEAT, ++c->heartbeat_sent);
     k_load(host->kernel, lend_mailbox(host, c->box, BOX_HEARTBEAT), &heard, sizeof heard);
     if (heard != c->heartbeat_seen) {
         c->heartbeat_seen = heard;

@@ -57,10 +57,8 @@ static void device_interrupt(void *arg)
     struct lend_connection *c = irq->lease->connection;
     if (c->state != CONNECTION_UP || c->host->dead)
         return;
-    lend_map_write(c->adapter, &c->pool,
-                   (uint64_t)c->peer_box * LEND_MAILBOX_BYTES + BOX_EVENTS + 8 * irq->event, 8,
-                   ++irq->count);
-    lend_map_write(c->adapter, &c->registers, NTB_FABRIC_DOORBELL, 4, 1u << DOORBELL_EVENT);
+    lend_mailbox_write(c, BOX_EVENTS + 8 * irq->event, ++irq->count);
+    lend_ring(c, DOORBELL_EVENT);
 }
 
 static void irq_drop(struct lend_lease *lease, struct lend_irq *irq)
@@ -102,30 +100,26 @@ static int serve_irq(struct lend_lease *lease, const struct msg_vm_irq *request,
 
 /* ---- Requests -------------------------------------------------------------------------------- */
 
-int lend_serve_vm(struct lend_connection *c, unsigned type, const void *body, size_t n,
-                  struct lend_error *error)
+int lend_serve_vm(struct lend_connection *c, unsigned type, const void *body, void *reply,
+                  size_t *bytes, struct lend_error *error)
 {
     union {
         uint32_t lease;
         struct msg_vm_map map;
         struct msg_vm_irq irq;
     } request;
-    if (n != (type == MSG_VM_IRQ ? sizeof request.irq : sizeof request.map))
-        return lend_fail(error, -EPROTO, "a request of %zu bytes", n);
-    memcpy(&request, body, n);
-    lend_lock(c->host, &c->host->lender_lock);
+    (void)reply;
+    (void)bytes;
+    memcpy(&request, body, sizeof request);
     struct lend_lease *lease = lend_lease_find(c, request.lease);
-    int status = 0;
     if (lease == NULL || !lease->for_vm)
-        status = lend_fail(error, -ENOENT, "lease %u is over", request.lease);
-    else if (type == MSG_VM_MAP)
-        status = serve_map(lease, &request.map, error);
-    else if (type == MSG_VM_IRQ)
-        status = serve_irq(lease, &request.irq, error);
-    else
-        unmap_all(lease);
-    lend_unlock(c->host, &c->host->lender_lock);
-    return status;
+        return lend_lease_over(request.lease, error);
+    if (type == MSG_VM_MAP)
+        return serve_map(lease, &request.map, error);
+    if (type == MSG_VM_IRQ)
+        return serve_irq(lease, &request.irq, error);
+    unmap_all(lease);
+    return 0;
 }
 
 void lend_vm_release(struct lend_lease *lease)

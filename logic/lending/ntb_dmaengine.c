@@ -155,18 +155,13 @@ static void dma_remove(struct k_pci_dev *pci, bool gone)
     close_channels(pci->device.driver_data, gone);
 }
 
-static bool power_of_two(uint64_t v)
-{
-    return v != 0 && (v & (v - 1)) == 0;
-}
-
 struct lend_dma *lend_dma_new(struct lend_host *host, const struct lend_dma_options *options)
 {
     static const struct k_pci_id ids[] = { { NTB_VENDOR_ID, NTB_DMA_DEVICE_ID }, { 0, 0 } };
     const uint32_t request = options->request_bytes;
-    if (!power_of_two(options->ring) || options->ring < 8 || options->ring > 32768 ||
+    if (!lend_power_of_two(options->ring) || options->ring < 8 || options->ring > 32768 ||
         (request != 0 &&
-         (!power_of_two(request) || request < NTB_DMA_SIZE_MIN || request > NTB_DMA_SIZE_MAX)))
+         (!lend_power_of_two(request) || request < NTB_DMA_SIZE_MIN || request > NTB_DMA_SIZE_MAX)))
         return NULL;
     struct lend_dma *dma = k_zalloc(sizeof *dma);
     *dma = (struct lend_dma){
@@ -254,12 +249,13 @@ void lend_dma_revoke(struct lend_dma *dma, struct lend_remote *remote)
     entry_put(dma);
 }
 
-int lend_serve_dma_engine(struct lend_connection *c, const void *body, size_t n,
-                          struct lend_error *error)
+int lend_serve_dma_engine(struct lend_connection *c, unsigned type, const void *body, void *reply,
+                          size_t *bytes, struct lend_error *error)
 {
     struct msg_dma_engine request;
-    if (n != sizeof request)
-        return lend_fail(error, -EPROTO, "a request of %zu bytes", n);
+    (void)type;
+    (void)reply;
+    (void)bytes;
     memcpy(&request, body, sizeof request);
     if (!request.allow) {
         if (c->engine_users == 0)

@@ -74,11 +74,6 @@ static struct lend_lease *lease_to_host(struct lend_connection *c, uint32_t numb
     return NULL;
 }
 
-static int lease_over(uint32_t number, struct lend_error *error)
-{
-    return lend_fail(error, -ENOENT, "lease %u is over", number);
-}
-
 /* Checks bytes of a base address register, and finds their address in our tree. */
 static int bytes_of(const struct lend_lease *lease, uint32_t bar, uint64_t offset, uint64_t bytes,
                     uint64_t *address, struct lend_error *error)
@@ -101,7 +96,7 @@ static int open_here(struct lend_lease *lease, struct lend_mapping *mapping,
     uint64_t address;
     mapping->target = lease_to_host(c, request->target);
     if (mapping->target == NULL || mapping->target == lease)
-        return lease_over(request->target, error);
+        return lend_lease_over(request->target, error);
     int status = bytes_of(mapping->target, request->bar, request->offset, request->bytes, &address,
                           error);
     return status == 0 ? mapping_map(lease, mapping, address, request->bytes, request->direction,
@@ -150,36 +145,40 @@ static int open_away(struct lend_lease *lease, struct lend_mapping *mapping,
     return 0;
 }
 
-static int serve_open(struct lend_connection *c, const struct msg_peer_open *request,
-                      struct msg_peer_opened *reply, struct lend_error *error)
+static int serve_open(struct lend_connection *c, const struct msg_peer_open *request, void *reply,
+                      size_t *bytes, struct lend_error *error)
 {
     struct lend_lease *lease = lease_to_host(c, request->lease);
     if (lease == NULL)
-        return lease_over(request->lease, error);
+        return lend_lease_over(request->lease, error);
     struct lend_mapping *mapping = mapping_new(lease);
-    *reply = (struct msg_peer_opened){ .mapping = mapping->number };
+    struct msg_peer_opened opened = { .mapping = mapping->number };
     int status = request->host == c->host->options.id
-                     ? open_here(lease, mapping, c, request, &reply->dma, error)
-                     : open_away(lease, mapping, request, reply, error);
-    if (status != 0)
-        mapping_drop(lease, mapping);
+                     ? open_here(lease, mapping, c, request, &opened.dma, error)
+                     : open_away(lease, mapping, request, &opened, error);
+    if (status == 0)
+        return lend_reply(reply, bytes, &opened, sizeof opened);
+    mapping_drop(lease, mapping);
     return status;
 }
 
-static int serve_map(struct lend_connection *c, const struct msg_peer_map *request, uint64_t *dma,
-                     struct lend_error *error)
+static int serve_map(struct lend_connection *c, const struct msg_peer_map *request, void *reply,
+                     size_t *bytes, struct lend_error *error)
 {
+    uint64_t dma;
     struct lend_lease *lease = lease_to_host(c, request->lease);
     struct lend_mapping *mapping = lease != NULL ? mapping_find(lease, request->mapping) : NULL;
     if (mapping == NULL || mapping->adapter == NULL || mapping->map.n != 0)
-        return lease_over(request->lease, error);
+        return lend_lease_over(request->lease, error);
     const unsigned bits = lease->device->dma_bits;
     const uint64_t limit = lease->domain != NULL || bits >= 64 ? 0 : UINT64_C(1) << bits;
     int status = lend_map(mapping->adapter, mapping->node, request->fabric, request->bytes, limit,
                           lease->device->name, &mapping->map, error);
-    return status == 0 ? mapping_map(lease, mapping, mapping->map.address, request->bytes,
-                                     request->direction, request->at, dma, error)
-                       : status; /* the borrower closes the mapping */
+    if (status == 0)
+        status = mapping_map(lease, mapping, mapping->map.address, request->bytes,
+                             request->direction, request->at, &dma, error);
+    /* After an error the borrower closes the mapping. */
+    return status == 0 ? lend_reply(reply, bytes, &dma, sizeof dma) : status;
 }
 
 static int serve_close(struct lend_connection *c, const struct msg_peer_map *request,
@@ -188,7 +187,7 @@ static int serve_close(struct lend_connection *c, const struct msg_peer_map *req
     struct lend_lease *lease = lease_to_host(c, request->lease);
     struct lend_mapping *mapping = lease != NULL ? mapping_find(lease, request->mapping) : NULL;
     if (mapping == NULL)
-        return lease_over(request->lease, error);
+        return lend_lease_over(request->lease, error);
     mapping_drop(lease, mapping);
     return 0;
 }
@@ -239,13 +238,13 @@ static int requester_add_id(struct lend_lease *lease, struct lend_remote_request
     return status;
 }
 
-static int serve_allow(struct lend_connection *c, const struct msg_peer_allow *request,
-                       struct msg_peer_allowed *reply, struct lend_error *error)
+static int serve_allow(struct lend_connection *c, const struct msg_peer_allow *request, void *reply,
+                       size_t *bytes, struct lend_error *error)
 {
     struct lend_lease *lease = lease_to_host(c, request->lease);
     struct lend_host *host = c->host;
     if (lease == NULL)
-        return lease_over(request->lease, error);
+        return lend_lease_over(request->lease, error);
     if (request->n_cpus >= LEND_REMOTE_IDS ||
         (request->adapter != LEND_ANY && request->adapter >= host->n_adapters))
         return lend_fail(error, -EPROTO, "%u CPUs, adapter %u", request->n_cpus, request->adapter);
@@ -257,15 +256,16 @@ static int serve_allow(struct lend_connection *c, const struct msg_peer_allow *r
                                                        ? lease->connection->adapter
                                                        : &host->adapter[request->adapter] };
     lease->requesters = requester;
-    *reply = (struct msg_peer_allowed){ .requester = requester->number };
+    struct msg_peer_allowed allowed = { .requester = requester->number };
     int status = requester_add_id(lease, requester, request->node, request->device,
                                   request->function, error);
     for (unsigned i = 0; status == 0 && i < request->n_cpus; i++)
         status = requester_add_id(lease, requester, request->node, i, 0, error);
     if (status == 0 && request->bytes != 0)
-        status = requester_export(lease, requester, request, &reply->fabric, error);
-    if (status != 0)
-        requester_drop(lease, requester);
+        status = requester_export(lease, requester, request, &allowed.fabric, error);
+    if (status == 0)
+        return lend_reply(reply, bytes, &allowed, sizeof allowed);
+    requester_drop(lease, requester);
     return status;
 }
 
@@ -277,15 +277,15 @@ static int serve_revoke(struct lend_connection *c, const struct msg_peer_revoke 
     while (requester != NULL && requester->number != request->requester)
         requester = requester->next;
     if (requester == NULL)
-        return lease_over(request->lease, error);
+        return lend_lease_over(request->lease, error);
     requester_drop(lease, requester);
     return 0;
 }
 
 /* ---- Requests -------------------------------------------------------------------------------- */
 
-int lend_serve_peer(struct lend_connection *c, unsigned type, const void *body, size_t n,
-                    void *reply, size_t *bytes, struct lend_error *error)
+int lend_serve_peer(struct lend_connection *c, unsigned type, const void *body, void *reply,
+                    size_t *bytes, struct lend_error *error)
 {
     union {
         struct msg_peer_open open;
@@ -293,37 +293,14 @@ int lend_serve_peer(struct lend_connection *c, unsigned type, const void *body, 
         struct msg_peer_allow allow;
         struct msg_peer_revoke revoke;
     } request;
-    union {
-        struct msg_peer_opened opened;
-        struct msg_peer_allowed allowed;
-        uint64_t dma;
-    } answer;
-    const size_t wanted = type == MSG_PEER_OPEN     ? sizeof request.open
-                          : type == MSG_PEER_ALLOW  ? sizeof request.allow
-                          : type == MSG_PEER_REVOKE ? sizeof request.revoke
-                                                    : sizeof request.map;
-    const size_t answered = type == MSG_PEER_OPEN    ? sizeof answer.opened
-                            : type == MSG_PEER_ALLOW ? sizeof answer.allowed
-                            : type == MSG_PEER_MAP   ? sizeof answer.dma
-                                                     : 0;
-    int status;
-    if (n != wanted)
-        return lend_fail(error, -EPROTO, "a request of %zu bytes", n);
-    memcpy(&request, body, n);
-    lend_lock(c->host, &c->host->lender_lock);
+    memcpy(&request, body, sizeof request);
     switch (type) {
-    case MSG_PEER_OPEN: status = serve_open(c, &request.open, &answer.opened, error); break;
-    case MSG_PEER_MAP: status = serve_map(c, &request.map, &answer.dma, error); break;
-    case MSG_PEER_CLOSE: status = serve_close(c, &request.map, error); break;
-    case MSG_PEER_ALLOW: status = serve_allow(c, &request.allow, &answer.allowed, error); break;
-    default: status = serve_revoke(c, &request.revoke, error); break;
+    case MSG_PEER_OPEN: return serve_open(c, &request.open, reply, bytes, error);
+    case MSG_PEER_MAP: return serve_map(c, &request.map, reply, bytes, error);
+    case MSG_PEER_CLOSE: return serve_close(c, &request.map, error);
+    case MSG_PEER_ALLOW: return serve_allow(c, &request.allow, reply, bytes, error);
+    default: return serve_revoke(c, &request.revoke, error);
     }
-    lend_unlock(c->host, &c->host->lender_lock);
-    if (status == 0) {
-        memcpy(reply, &answer, answered);
-        *bytes = answered;
-    }
-    return status;
 }
 
 /* ---- The end --------------------------------------------------------------------------------- */

@@ -55,6 +55,10 @@ void lend_pages_release(struct lend_pages *pages);
 bool lend_pages_take(struct lend_pages *pages, unsigned order, uint32_t *page);
 /* Gives them back; both arguments as in lend_pages_take(). */
 void lend_pages_give(struct lend_pages *pages, unsigned order, uint32_t page);
+static inline bool lend_power_of_two(uint64_t n)
+{
+    return n != 0 && (n & (n - 1)) == 0;
+}
 /* The smallest order whose blocks hold n_pages. */
 static inline unsigned lend_order_of(uint64_t n_pages)
 {

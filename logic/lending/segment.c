@@ -60,32 +60,26 @@ void lend_segments_free(struct lend_host *host)
         lend_segment_free(host, host->segments->number);
 }
 
-int lend_serve_segment(struct lend_connection *c, const void *body, size_t n, void *reply,
+int lend_serve_segment(struct lend_connection *c, unsigned type, const void *body, void *reply,
                        size_t *bytes, struct lend_error *error)
 {
     uint32_t number;
-    if (n != sizeof number)
-        return lend_fail(error, -EPROTO, "a request of %zu bytes", n);
+    (void)type;
     memcpy(&number, body, sizeof number);
     const struct lend_segment *segment = *find(c->host, number);
     if (segment == NULL)
         return lend_fail(error, -ENOENT, "no segment %u", number);
     const struct msg_range range = { c->host->pool_fabric[c->adapter->index] + segment->offset,
                                      segment->bytes };
-    memcpy(reply, &range, sizeof range);
-    *bytes = sizeof range;
-    return 0;
+    return lend_reply(reply, bytes, &range, sizeof range);
 }
 
 int lend_segment_connect(struct lend_host *host, uint32_t peer, uint32_t number,
                          struct lend_remote *remote, struct lend_error *error)
 {
     struct lend_connection *c;
-    struct lend_path path;
     struct msg_range range;
-    int status = lend_resolve(host, peer, LEND_ANY, &path, error);
-    if (status == 0)
-        status = lend_connect(host, &path, &c, error);
+    int status = lend_connect_peer(host, peer, &c, error);
     if (status != 0)
         return status;
     status = lend_call(c, MSG_SEGMENT, &number, sizeof number, &range, sizeof range, error);

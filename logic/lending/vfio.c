@@ -377,10 +377,7 @@ static int probe(struct k_pci_dev *pci, void *context)
         return -ENODEV;
     struct vfio_device *d = k_zalloc(sizeof *d);
     *d = (struct vfio_device){ .next = vfio->devices, .vfio = vfio };
-    d->device.pci = pci;
-    d->device.pcie_cap = (uint16_t)k_pci_find_capability(pci, PCI_CAP_ID_PCIE, NULL);
-    d->device.msix_cap = (uint16_t)k_pci_find_capability(pci, PCI_CAP_ID_MSIX, NULL);
-    d->device.msi_cap = (uint16_t)k_pci_find_capability(pci, PCI_CAP_ID_MSI, NULL);
+    lend_device_init(&d->device, pci);
     d->fn = (struct k_vm_function){ .ops = &ops,
                                     .name = pci->device.name,
                                     .kernel = vfio->kernel,
