@@ -93,6 +93,10 @@ bool config_split_setting(const char *text, char **path, char **value, struct co
 enum config_number { CONFIG_NO_NUMBER, CONFIG_NUMBER_INT, CONFIG_NUMBER_FLOAT };
 /* The number that libconfig would see at p; *n characters with its suffix, *long_suffix for L. */
 enum config_number config_scan_number(const char *p, size_t *n, bool *long_suffix);
+/* The end of blanks and comments, NULL if a comment does not end. */
+const char *config_skip_blanks(const char *p);
+/* The end of the string that begins at p, NULL if there is none. */
+const char *config_string_end(const char *p);
 /* False if it does not fit in 64 bits. */
 bool config_parse_integer(const char *p, int64_t *value);
 
@@ -109,6 +113,35 @@ void config_scan(struct config_scan *scan, const char *path, const char *text,
                  struct config_place place, const char *const *include_dirs,
                  struct sim_error_list *errors);
 void config_scan_release(struct config_scan *scan);
+
+/* ---- Repetitions (config_repeat.c) ----------------------------------------------------------- */
+
+/* An index of @repeat and its value, a number or a word; those of the repetitions around it are
+ * above. */
+struct config_index {
+    const char *name, *word; /* word NULL: a number */
+    size_t n_name, n_word;
+    int64_t value;
+    const struct config_index *above;
+};
+
+struct config_repeat {
+    struct config_index index;
+    int64_t from, to;       /* of numbers */
+    const char *words;      /* what follows the current one; NULL: numbers */
+    const char *body, *end; /* from its "{" to behind its "}" */
+};
+
+/* Reads the head of the @repeat at text, and where its body ends. Returns NULL, or what is wrong;
+ * the caller g_free()s it. */
+char *config_repeat_parse(const char *text, struct config_repeat *repeat);
+/* Sets the index to its next value; false if there is none. Before the first call there is none. */
+bool config_repeat_next(struct config_repeat *repeat);
+/* The n characters with {INDEX}, {INDEX+N} and {INDEX-N} replaced; in *why what is wrong, or NULL.
+ * The caller g_free()s both. */
+char *config_repeat_replace(const char *text, size_t n, const struct config_index *indices,
+                            char **why);
+
 /* Tree from the scanned text by libconfig; NULL with messages. Takes over nothing. */
 struct config *config_load_scanned(const struct config_scan *scan, struct sim_error_list *errors);
 

@@ -18,6 +18,7 @@
 #define MAX_INCLUDES   16 /* files open at once */
 #define MAX_BRACKETS   64 /* open at once */
 #define MAX_FILE_BYTES (16U * 1024 * 1024)
+#define MAX_REPEATS    10000 /* in a file with all that it includes */
 
 /* What the grammar allows next. */
 enum expect { EXPECT_NAME, EXPECT_ASSIGN, EXPECT_VALUE, EXPECT_AFTER };
@@ -37,7 +38,8 @@ struct source {
     const char *path;
     const char *p; /* the next character */
     struct config_place place;
-    bool fixed; /* the place of every token is the same (--set) */
+    bool fixed;                         /* the place of every token is the same (--set) */
+    const struct config_index *indices; /* of the repetitions around it in this file */
 };
 
 struct scanner {
@@ -46,6 +48,8 @@ struct scanner {
     const char *const *include_dirs;
     struct bracket brackets[MAX_BRACKETS];
     unsigned n_brackets;
+    unsigned n_outer; /* brackets opened outside of the innermost repetition */
+    unsigned n_repeats;
     const char *name; /* of the setting that is being read, where a group is open */
     enum expect expect;
     bool after_string; /* the last token was a string */
@@ -272,7 +276,7 @@ static void take_open(struct scanner *s, struct config_place place, char open)
 
 static void take_close(struct scanner *s, struct config_place place, char close)
 {
-    struct bracket *bracket = s->n_brackets ? &s->brackets[s->n_brackets - 1] : NULL;
+    struct bracket *bracket = s->n_brackets > s->n_outer ? &s->brackets[s->n_brackets - 1] : NULL;
     char open = close == '}' ? '{' : (close == ')' ? '(' : '[');
 
     if (!bracket || bracket->open != open) {
@@ -366,8 +370,7 @@ bool config_is_name(const char *text, size_t n)
     return true;
 }
 
-/* The end of blanks and comments, NULL if a comment does not end. */
-static const char *skip_blanks(const char *p)
+const char *config_skip_blanks(const char *p)
 {
     for (;;) {
         if (*p && strchr(" \t\n\r\f", *p)) {
@@ -385,8 +388,7 @@ static const char *skip_blanks(const char *p)
     }
 }
 
-/* The end of the string that begins at p, NULL if there is none. */
-static const char *string_end(const char *p)
+const char *config_string_end(const char *p)
 {
     for (p++; *p && *p != '"'; p++) {
         if (*p == '\\' && p[1])
@@ -432,17 +434,55 @@ static void take_number(struct scanner *s, struct source *source, size_t n, bool
     advance(source, behind);
 }
 
+/* The token with the indices of repetitions replaced; NULL with a message. g_free() */
+static char *replaced(struct scanner *s, const struct source *source, size_t n)
+{
+    char *why = NULL, *token = config_repeat_replace(source->p, n, source->indices, &why);
+
+    if (why)
+        syntax_error(s, source->place, "%s", why);
+    if (why)
+        g_clear_pointer(&token, g_free);
+    g_free(why);
+    return token;
+}
+
 static void take_string(struct scanner *s, struct source *source)
 {
-    const char *end = string_end(source->p);
+    const char *end = config_string_end(source->p);
+    char *token = NULL;
 
     if (!end) {
         syntax_error(s, source->place, "a string that does not end");
         source->p = "";
         return;
     }
-    take_value(s, source->place, source->p, (size_t)(end - source->p));
+    if (!source->indices)
+        take_value(s, source->place, source->p, (size_t)(end - source->p));
+    else if ((token = replaced(s, source, (size_t)(end - source->p))) != NULL)
+        take_value(s, source->place, token, strlen(token));
+    g_free(token);
     advance(source, end);
+}
+
+/* A name, in a repetition with indices in braces: link{i+1}. */
+static void take_word(struct scanner *s, struct source *source)
+{
+    const char *p = source->p;
+    char *token = NULL;
+    size_t n = 0;
+
+    while (is_name_char(p[n]) || (source->indices && p[n] == '{'))
+        n += p[n] == '{' ? strcspn(p + n, "}\n") + (p[n + strcspn(p + n, "}\n")] == '}') : 1;
+    if (!source->indices)
+        take_name(s, source->place, p, n);
+    else if ((token = replaced(s, source, n)) != NULL && !config_is_name(token, strlen(token)))
+        syntax_error(s, source->place, "syntax error: found \"%.40s\", expected %s", token,
+                     expect_text[EXPECT_NAME]);
+    else if (token != NULL)
+        take_name(s, source->place, token, strlen(token));
+    g_free(token);
+    source->p += n;
 }
 
 /* ---- Files ----------------------------------------------------------------------------------- */
@@ -546,7 +586,7 @@ static void take_include(struct scanner *s, struct source *source)
     if (g_str_has_prefix(p, word)) {
         p += strlen(word);
         p += strspn(p, " \t");
-        end = *p == '"' ? string_end(p) : NULL;
+        end = *p == '"' ? config_string_end(p) : NULL;
     }
     if (!end || end - p < 3) {
         syntax_error(s, source->place, "syntax error: expected @include \"file\"");
@@ -557,6 +597,60 @@ static void take_include(struct scanner *s, struct source *source)
     include_file(s, source, name);
     g_free(name);
     advance(source, end);
+}
+
+/* ---- Repetitions ----------------------------------------------------------------------------- */
+
+/* The body once, of complete settings or elements; its places are those of the file. */
+static void scan_body(struct scanner *s, const struct source *source, const char *body,
+                      const struct config_index *index)
+{
+    struct source once = *source;
+    const unsigned n_outer = s->n_outer;
+    const bool in_list = !in_group(s);
+    const bool nothing_yet = s->expect == EXPECT_VALUE;
+
+    if (in_list && s->expect == EXPECT_AFTER)
+        take_mark(s, source->place, ',');
+    once.p = body;
+    once.indices = index;
+    s->n_outer = s->n_brackets;
+    scan_source(s, &once);
+    if (!s->scan->syntax_error && s->n_brackets != s->n_outer)
+        syntax_error(s, s->brackets[s->n_brackets - 1].place,
+                     "syntax error: \"%c\" without its end in @repeat",
+                     s->brackets[s->n_brackets - 1].open);
+    if (!s->scan->syntax_error && s->expect != (in_list ? EXPECT_AFTER : EXPECT_NAME) &&
+        !(in_list && nothing_yet && s->brackets[s->n_brackets - 1].empty))
+        syntax_error(s, once.place, "syntax error: the body of @repeat ends, expected %s",
+                     expect_text[s->expect]);
+    s->n_outer = n_outer;
+}
+
+/* @repeat i = 0 to 9 { ... }, where a setting or an element of a list may stand. */
+static void take_repeat(struct scanner *s, struct source *source)
+{
+    struct config_repeat repeat;
+    char *why = config_repeat_parse(source->p, &repeat), *body;
+
+    if (why == NULL && s->expect != (in_group(s) ? EXPECT_NAME : EXPECT_VALUE))
+        unexpected(s, source->place, "@repeat", strlen("@repeat"));
+    if (why)
+        syntax_error(s, source->place, "%s", why);
+    g_free(why);
+    if (s->scan->syntax_error)
+        return;
+    advance(source, repeat.body + 1);
+    body = g_strndup(source->p, (size_t)(repeat.end - 1 - source->p));
+    repeat.index.above = source->indices;
+    while (!s->scan->syntax_error && config_repeat_next(&repeat)) {
+        if (s->n_repeats++ == MAX_REPEATS)
+            syntax_error(s, source->place, "more than %d repetitions", MAX_REPEATS);
+        else
+            scan_body(s, source, body, &repeat.index);
+    }
+    g_free(body);
+    advance(source, repeat.end);
 }
 
 static void take_token(struct scanner *s, struct source *source)
@@ -573,13 +667,13 @@ static void take_token(struct scanner *s, struct source *source)
     }
     if (c == '"') {
         take_string(s, source);
+    } else if (g_str_has_prefix(p, "@repeat")) {
+        take_repeat(s, source);
     } else if (c == '@') {
         take_include(s, source);
-    } else if (g_ascii_isalpha(c) || c == '*') {
-        while (is_name_char(p[n]))
-            n++;
-        take_name(s, source->place, p, n);
-        source->p += n;
+    } else if (g_ascii_isalpha(c) || c == '*' ||
+               (c == '{' && source->indices && s->expect == EXPECT_NAME)) {
+        take_word(s, source);
     } else if (strchr("{([", c)) {
         take_open(s, source->place, c);
         source->p++;
@@ -596,7 +690,7 @@ static void take_token(struct scanner *s, struct source *source)
 static void scan_source(struct scanner *s, struct source *source)
 {
     while (!s->scan->syntax_error) {
-        const char *next = skip_blanks(source->p);
+        const char *next = config_skip_blanks(source->p);
 
         if (!next) {
             syntax_error(s, source->place, "a comment that does not end");

@@ -143,9 +143,6 @@ is "long function" "$(style "${head}void f(void)\n{\n$long}\n#endif\n")" \
 
 # ---- Set-up --------------------------------------------------------------------------------------
 is "nothing to install, nothing said" "$(scripts/setup.sh test 2>&1; echo $?)" 0
-is "a cluster of no number of hosts" "$(scripts/cluster.sh 2>&1; echo $?)" \
-    "usage: scripts/cluster.sh HOSTS [HOST_FILE [BRIDGE_FILE [SWITCH_FILE]]]
-2"
 is "unknown purpose" "$(scripts/setup.sh nonsense >/dev/null 2>&1; echo $?)" 2
 # A system without apt-get, and without anything but a shell and what the script itself uses.
 mkdir "$scratch/bin"

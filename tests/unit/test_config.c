@@ -309,6 +309,96 @@ static void includes_keep_file_and_line(void **state)
     config_free(config);
 }
 
+static void repeats_settings_and_elements(void **state)
+{
+    struct fixture *f = *state;
+    struct config *config =
+        load_good(f, "hosts = {\n"
+                     "    @repeat s = 1 to 2 {\n"
+                     "        @repeat k = 8 to 9 { n{s}{k} = { up = \"n{s-1}{k+1}\"; };\n"
+                     "        }\n"
+                     "    } # comment }\n"
+                     "    last = 1;\n"
+                     "};\n"
+                     "list = ( @repeat w = x, yz /* 2 */ {\n"
+                     "    { name = \"{w}\"; } }, @repeat i = 3 to 3 { \"a}{i}\" }, 7 );\n");
+
+    assert_int_equal(config_count(at(config, "hosts")), 5);
+    assert_string_equal(config_name(config_child(at(config, "hosts"), 0)), "n18");
+    assert_string_equal(config_string(at(config, "hosts.n18.up")), "n09");
+    assert_string_equal(config_string(at(config, "hosts.n29.up")), "n110");
+    assert_string_equal(config_origin(at(config, "hosts.n29.up")), "x.cfg:3");
+    assert_string_equal(config_origin(at(config, "hosts.last")), "x.cfg:6");
+    assert_int_equal(config_count(at(config, "list")), 4);
+    assert_string_equal(config_string(at(config, "list.[1].name")), "yz");
+    assert_string_equal(config_origin(at(config, "list.[1].name")), "x.cfg:9");
+    assert_string_equal(config_string(at(config, "list.[2]")), "a}3");
+    assert_true(config_number(at(config, "list.[3]")) == 7.0);
+    config_free(config);
+}
+
+static void an_index_ends_with_its_file(void **state)
+{
+    struct fixture *f = *state;
+    struct config *config;
+
+    write_file("inc.cfg", "text = \"{i}\";");
+    config = load_good(f, "@repeat i = 1 to 1 { a{i} = { @include \"inc.cfg\"\n }; } b = \"{i}\";");
+    assert_string_equal(config_string(at(config, "a1.text")), "{i}");
+    assert_string_equal(config_string(at(config, "b")), "{i}");
+    config_free(config);
+}
+
+static void mistakes_in_repetitions(void **state)
+{
+    static const char form[] =
+        "x.cfg:2: syntax error: expected @repeat INDEX = FROM to TO { ... } or "
+        "@repeat INDEX = WORD, WORD { ... }";
+    struct fixture *f = *state;
+
+    refuse(f, "\n@repeat { a = 1; }", form);
+    refuse(f, "\n@repeat i = 1 { a = 1; }", form);
+    refuse(f, "\n@repeat i = -1 to 1 { a = 1; }", form);
+    refuse(f, "\n@repeat i = a, { a = 1; }", form);
+    refuse(f, "\n@repeat i = 1 to 2 [ ]", form);
+    refuse(f, "\n@repeat i = 1 to 2 { a = \"}\";",
+           "x.cfg:2: syntax error: the \"{\" of @repeat has no end");
+    refuse(f, "@repeat i = 2 to 1 { }",
+           "x.cfg:1: @repeat i: from 2 to 1, expected the smaller number first");
+    refuse(f, "@repeat i = 1 to 1001 { }", "x.cfg:1: @repeat i: 1001 times, expected at most 1000");
+    refuse(f, "@repeat i = 1 to 11 {\n @repeat k = 1 to 1000 { } }",
+           "x.cfg:2: more than 10000 repetitions");
+    refuse(f, "@repeat i = 1 to 2 {\n@repeat k = 1 to 2 {\n a{i}{j} = 1; } }",
+           "x.cfg:3: {j}: no index of @repeat has this name; expected {k}, {i}");
+    refuse(f, "@repeat i = 1 to 2 {\n a = \"{j}\"; }",
+           "x.cfg:2: {j}: no index of @repeat has this name; expected {i}");
+    refuse(f, "@repeat i = 1 to 2 { a{i*2} = 1; }",
+           "x.cfg:1: {i*2}: expected {i}, and of numbers {i+N} or {i-N}");
+    refuse(f, "@repeat i = x, y { a{i+1} = 1; }",
+           "x.cfg:1: {i+1}: expected {i}, and of numbers {i+N} or {i-N}");
+    refuse(f, "@repeat i = 1 to 2 { a = \"{i-2}\"; }",
+           "x.cfg:1: {i-2}: -1 for i = 1, expected no negative number");
+    refuse(f, "@repeat i = 1 to 2 {\n {i} = 1; }",
+           "x.cfg:2: syntax error: found \"1\", expected the name of a setting");
+    refuse(f, "@repeat i = 1 to 2 { a = 1; }",
+           "x.cfg:1: duplicate setting name; to change what an included file sets, use set = ( "
+           "\"path=value\" );");
+    refuse(f, "@repeat i = 1 to 2 {\n a{i} = ( 1; }",
+           "x.cfg:2: syntax error: found \";\", expected \",\" or the end of the list");
+    refuse(f, "@repeat i = 1 to 2 {\n a{i} = ( 1 }",
+           "x.cfg:2: syntax error: \"(\" without its end in @repeat");
+    refuse(f, "l = ( @repeat i = 1 to 2 { 1 ) } );",
+           "x.cfg:1: syntax error: found \")\" without \"(\"");
+    refuse(
+        f, "@repeat i = 1 to 2 {\n a{i} }",
+        "x.cfg:2: syntax error: the body of @repeat ends, expected \"=\" or \":\" after the name "
+        "of a setting");
+    refuse(f, "l = ( @repeat i = 1 to 2 { 1, } );",
+           "x.cfg:1: syntax error: the body of @repeat ends, expected a value");
+    refuse(f, "a = @repeat i = 1 to 2 { 1 };",
+           "x.cfg:1: syntax error: found \"@repeat\", expected a value");
+}
+
 static void mistakes_in_included_files(void **state)
 {
     struct fixture *f = *state;
@@ -824,6 +914,7 @@ static const char sample[] =
     "  share = { value = 0.25; provenance = \"estimate\"; source = \"s\"; } // c\n"
     "  policy = \"open\"; ecc = TRUE, vendor = \"v\" };\n"
     "list = ( 1, -2L, [ 3, 4.5 ], { a = (); }, \"s\" );\n@include \"inc.cfg\"\n"
+    "@repeat i = 0 to 2 { a{i} = ( @repeat w = x, y { \"{w}{i-0}\" }, 1 ); }\n"
     "big = 68719476736;\n";
 
 /* Whatever the file, either a tree or a message; never a crash, nor silence. */
@@ -888,6 +979,9 @@ int main(void)
         TEST(syntax_errors_name_the_line),
         TEST(a_file_that_cannot_be_read),
         TEST(includes_keep_file_and_line),
+        TEST(repeats_settings_and_elements),
+        TEST(an_index_ends_with_its_file),
+        TEST(mistakes_in_repetitions),
         TEST(mistakes_in_included_files),
         TEST(many_folders_are_searched_in_order),
         TEST(quantities_with_and_without_unit),
