@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # The scripts that judge everything else: the counting of test cases, the layering and style checks,
-# and set-up that has nothing to do, or cannot do it.
+# the tables of parameters, and set-up that has nothing to do, or cannot do it.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
+nudma=${NUDMA:-build/nudma}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cases=0
@@ -140,6 +141,21 @@ is "a page that the list of pages lacks" \
 long=$(printf '    ;\\n%.0s' {1..81})
 is "long function" "$(style "${head}void f(void)\n{\n$long}\n#endif\n")" \
     "a function of 81 lines, more than 80"
+
+# ---- Tables of parameters ------------------------------------------------------------------------
+is "the pages in docs/models have the parameters of nudma describe" \
+    "$(NUDMA=$nudma scripts/parameter-tables.sh --check)" ""
+{ printf 'Before\n<!-- describe link -->\n| old |\n<!-- end -->\nAfter\n'; } >"$scratch/page.md"
+is "a table that is old is found" "$(NUDMA=$nudma scripts/parameter-tables.sh --check "$scratch/page.md" |
+    grep -c '^-| old |')" 1
+NUDMA=$nudma scripts/parameter-tables.sh "$scratch/page.md"; is "and replaced" $? 0
+is "by a row for each parameter" "$(grep -c '^| `' "$scratch/page.md")" \
+    "$("$nudma" describe | awk '$1 == "link" { print $2 }')"
+is "what stands around it stays" "$(sed -n '1p;$p' "$scratch/page.md" | paste -sd ' ')" "Before After"
+is "the same again" "$(NUDMA=$nudma scripts/parameter-tables.sh --check "$scratch/page.md")" ""
+sed -i '/<!-- end -->/d' "$scratch/page.md"
+is "a table without its end is refused" \
+    "$(NUDMA=$nudma scripts/parameter-tables.sh "$scratch/page.md" 2>&1 | grep -c 'without "<!-- end -->"')" 1
 
 # ---- Set-up --------------------------------------------------------------------------------------
 is "nothing to install, nothing said" "$(scripts/setup.sh test 2>&1; echo $?)" 0
