@@ -34,7 +34,7 @@ static void bench_copy(struct kernel *kernel, const char *name, bool written, ui
     uint64_t to = 0;
     double spent_ns = 0;
 
-    payload_fill(kernel, ring, payload_tag(1, 0), ring_bytes);
+    payload_fill(kernel, ring, payload_mark(1, 0), ring_bytes);
     for (uint64_t i = 0; i < n; i += n_slots) {
         if (written)
             numa_warm_device(numa, 0, (struct hpa){ ring.v }, ring_bytes);

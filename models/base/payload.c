@@ -11,15 +11,15 @@
 
 #include <string.h>
 
-#define TAG_BYTES PAYLOAD_TAG_BYTES
-#define HIGH_BITS UINT64_C(0x8080808080808080)
+#define MARK_BYTES PAYLOAD_MARK_BYTES
+#define HIGH_BITS  UINT64_C(0x8080808080808080)
 
 static uint64_t word_at(const uint8_t *bytes, unsigned n)
 {
     uint64_t word = 0;
 
-    if (SIM_LIKELY(n == TAG_BYTES))
-        memcpy(&word, bytes, TAG_BYTES);
+    if (SIM_LIKELY(n == MARK_BYTES))
+        memcpy(&word, bytes, MARK_BYTES);
     else
         memcpy(&word, bytes, n);
     return word;
@@ -28,27 +28,27 @@ static uint64_t word_at(const uint8_t *bytes, unsigned n)
 /* What payload_spread() was given, of the bytes that are there. */
 static uint64_t gathered(uint64_t word)
 {
-    uint64_t x = word & ~(PAYLOAD_MARKS | HIGH_BITS);
+    uint64_t x = word & ~(PAYLOAD_FRAME_BITS | HIGH_BITS);
 
     x = (x & UINT64_C(0x007f007f007f007f)) | (x & UINT64_C(0x7f007f007f007f00)) >> 1;
     x = (x & UINT64_C(0x00003fff00003fff)) | (x & UINT64_C(0x3fff00003fff0000)) >> 2;
     return (x & UINT64_C(0x000000000fffffff)) | (x & UINT64_C(0x0fffffff00000000)) >> 4;
 }
 
-uint64_t payload_word_tag(uint64_t word)
+uint64_t payload_word_mark(uint64_t word)
 {
     const uint64_t clear = ~word & HIGH_BITS;
 
     if (clear == 0 || (clear & (clear - 1)) != 0 || (word & clear >> 1) == 0)
         return 0;
-    /* The byte with the mark is the last of its eight; the lower ones of the next eight follow,
+    /* The byte framed by 01 is the last of its eight; the lower ones of the next eight follow,
      * which count one more. */
     const unsigned behind = 7 - (unsigned)__builtin_ctzll(clear) / 8;
     uint64_t x = gathered(word << 8 * behind);
     if (behind != 0)
         x |= (gathered(word >> (64 - 8 * behind)) - 1) & ((UINT64_C(1) << 7 * behind) - 1);
-    const uint64_t tag = x << 3 | behind | UINT64_C(1) << 63;
-    return payload_word(tag) == word ? tag : 0;
+    const uint64_t mark = x << 3 | behind | UINT64_C(1) << 63;
+    return payload_word(mark) == word ? mark : 0;
 }
 
 /* ---- Extents --------------------------------------------------------------------------------- */
@@ -58,8 +58,8 @@ uint64_t payload_word_tag(uint64_t word)
 static uint64_t extent_word(const struct payload_extent *e, uint32_t from)
 {
     if (SIM_LIKELY(e->raw_bytes == 0))
-        return payload_word(payload_tag_add(e->tag, from));
-    return from < e->raw_bytes ? e->tag >> 8 * from : 0;
+        return payload_word(payload_mark_add(e->mark, from));
+    return from < e->raw_bytes ? e->mark >> 8 * from : 0;
 }
 
 /* Two extents too short to tell, one after the other, and of the second its n bytes. */
@@ -67,44 +67,44 @@ static bool merge_raw(struct payload_extent *last, uint64_t word, unsigned n)
 {
     const uint32_t before = last->bytes, all = before + n;
 
-    if (before >= TAG_BYTES || before != last->raw_bytes)
+    if (before >= MARK_BYTES || before != last->raw_bytes)
         return false;
-    const uint64_t whole = last->tag | word << 8 * before;
-    const uint64_t tag = all >= TAG_BYTES ? payload_word_tag(whole) : 0;
-    if (tag != 0 ? !payload_same(payload_word(tag + before), word, n) : all > TAG_BYTES)
+    const uint64_t whole = last->mark | word << 8 * before;
+    const uint64_t mark = all >= MARK_BYTES ? payload_word_mark(whole) : 0;
+    if (mark != 0 ? !payload_same(payload_word(mark + before), word, n) : all > MARK_BYTES)
         return false;
-    *last = (struct payload_extent){ tag != 0 ? tag : whole, all, tag != 0 ? 0 : (uint8_t)all };
+    *last = (struct payload_extent){ mark != 0 ? mark : whole, all, mark != 0 ? 0 : (uint8_t)all };
     return true;
 }
 
 /* Makes the last extent longer if what follows goes on from it. raw: how many bytes are known of
- * what is no tag. */
-static bool merge(struct payload_extent *last, uint64_t tag, uint32_t bytes, unsigned raw)
+ * what is no mark. */
+static bool merge(struct payload_extent *last, uint64_t mark, uint32_t bytes, unsigned raw)
 {
     if (last->raw_bytes == 0) {
-        const uint64_t goes_on = payload_tag_add(last->tag, last->bytes);
-        if (raw == 0 ? tag != goes_on
-                     : bytes > raw || !payload_same(tag, payload_word(goes_on), raw))
+        const uint64_t goes_on = payload_mark_add(last->mark, last->bytes);
+        if (raw == 0 ? mark != goes_on
+                     : bytes > raw || !payload_same(mark, payload_word(goes_on), raw))
             return false;
     } else if (raw == 0) {
-        const uint64_t first = payload_tag_back(tag, last->bytes);
-        if (!payload_same(last->tag, payload_word(first), last->raw_bytes))
+        const uint64_t first = payload_mark_back(mark, last->bytes);
+        if (!payload_same(last->mark, payload_word(first), last->raw_bytes))
             return false;
-        last->tag = first;
+        last->mark = first;
         last->raw_bytes = 0;
     } else {
-        return bytes == raw && merge_raw(last, tag, raw);
+        return bytes == raw && merge_raw(last, mark, raw);
     }
     last->bytes += bytes;
     return true;
 }
 
-static bool append(struct payload *p, uint64_t tag, uint32_t bytes, unsigned raw)
+static bool append(struct payload *p, uint64_t mark, uint32_t bytes, unsigned raw)
 {
-    if (p->n == 0 || !merge(&p->extent[p->n - 1], tag, bytes, raw)) {
+    if (p->n == 0 || !merge(&p->extent[p->n - 1], mark, bytes, raw)) {
         if (p->n == PAYLOAD_EXTENTS_MAX)
             return false;
-        p->extent[p->n++] = (struct payload_extent){ tag, bytes, (uint8_t)raw };
+        p->extent[p->n++] = (struct payload_extent){ mark, bytes, (uint8_t)raw };
     }
     p->bytes += bytes;
     return true;
@@ -113,9 +113,9 @@ static bool append(struct payload *p, uint64_t tag, uint32_t bytes, unsigned raw
 /* What lies in one line: its first n bytes. */
 static bool append_word(struct payload *p, uint64_t word, uint32_t bytes, unsigned n)
 {
-    const uint64_t tag = n == TAG_BYTES ? payload_word_tag(word) : 0;
+    const uint64_t mark = n == MARK_BYTES ? payload_word_mark(word) : 0;
 
-    return append(p, tag != 0 ? tag : word, bytes, tag != 0 || word == 0 ? 0 : n);
+    return append(p, mark != 0 ? mark : word, bytes, mark != 0 || word == 0 ? 0 : n);
 }
 
 /* Undoes what append() did to a content that had n extents, the last being this, and bytes. */
@@ -137,8 +137,8 @@ static uint32_t append_lines(struct payload *p, const uint8_t *buffer, uint32_t 
 
     if (last == NULL || last->raw_bytes != 0)
         return 0;
-    struct payload_words w = payload_words(payload_tag_add(last->tag, last->bytes));
-    for (; at + LINE_BYTES <= bytes && word_at(buffer + at, TAG_BYTES) == payload_words_here(&w);
+    struct payload_words w = payload_words(payload_mark_add(last->mark, last->bytes));
+    for (; at + LINE_BYTES <= bytes && word_at(buffer + at, MARK_BYTES) == payload_words_here(&w);
          at += LINE_BYTES)
         payload_words_line(&w);
     last->bytes += at;
@@ -159,7 +159,7 @@ bool payload_gather(struct payload *payload, const uint8_t *buffer, uint64_t add
         if (at == bytes)
             break;
         const uint32_t here = SIM_MIN((uint32_t)LINE_BYTES - in_line, bytes - at);
-        const unsigned known = SIM_MIN(here, TAG_BYTES);
+        const unsigned known = SIM_MIN(here, MARK_BYTES);
         if (!append_word(payload, word_at(buffer + at, known), here, known))
             return give_up(payload, n, &last, before);
         at += here;
@@ -185,10 +185,10 @@ static uint32_t scatter_lines(const struct payload_extent *e, uint32_t from, uin
 
     if (e->raw_bytes != 0)
         return 0;
-    struct payload_words w = payload_words(payload_tag_add(e->tag, from));
+    struct payload_words w = payload_words(payload_mark_add(e->mark, from));
     for (; at + LINE_BYTES <= bytes && from + at + LINE_BYTES < e->bytes; at += LINE_BYTES) {
         const uint64_t word = payload_words_here(&w);
-        memcpy(buffer + at, &word, TAG_BYTES);
+        memcpy(buffer + at, &word, MARK_BYTES);
         payload_words_line(&w);
     }
     return at;
@@ -215,9 +215,9 @@ void payload_scatter(const struct payload *payload, uint32_t from, uint32_t byte
         /* Of the first eight bytes each is of the extent that it lies in. */
         for (uint32_t done = 0; done < here;) {
             const uint32_t of_extent = SIM_MIN(here - done, e->bytes - from);
-            if (done < TAG_BYTES) {
+            if (done < MARK_BYTES) {
                 const uint64_t word = extent_word(e, from);
-                memcpy(buffer + at + done, &word, SIM_MIN(TAG_BYTES - done, of_extent));
+                memcpy(buffer + at + done, &word, SIM_MIN(MARK_BYTES - done, of_extent));
             }
             done += of_extent;
             from += of_extent;
@@ -242,7 +242,7 @@ bool payload_slice(struct payload *to, const struct payload *payload, uint32_t f
     for (const struct payload_extent *e = extent_of(payload, &from); bytes > 0; e++) {
         const uint32_t here = SIM_MIN(bytes, e->bytes - from);
         const bool fits = e->raw_bytes == 0
-                              ? append(to, payload_tag_add(e->tag, from), here, 0)
+                              ? append(to, payload_mark_add(e->mark, from), here, 0)
                               : append_word(to, extent_word(e, from), here,
                                             from < e->raw_bytes ? SIM_MIN(e->raw_bytes - from, here)
                                                                 : 0);
@@ -256,17 +256,17 @@ bool payload_slice(struct payload *to, const struct payload *payload, uint32_t f
 
 /* ---- Lines in memory ------------------------------------------------------------------------- */
 
-/* How far from `from` on, up to `to`, a line holds what goes on from a tag before: nothing, or the
- * stream's bytes (of byte `from` it would be `tag`). */
-static unsigned goes_on_until(const uint8_t *line, unsigned from, unsigned to, uint64_t tag)
+/* How far from `from` on, up to `to`, a line holds what goes on from a mark before: nothing, or the
+ * stream's bytes (of byte `from` it would be `mark`). */
+static unsigned goes_on_until(const uint8_t *line, unsigned from, unsigned to, uint64_t mark)
 {
     unsigned x = from;
 
     while (x < to) {
-        const unsigned n = SIM_MIN(TAG_BYTES, to - x);
+        const unsigned n = SIM_MIN(MARK_BYTES, to - x);
         const uint64_t word = word_at(line + x, n);
         if (word != 0) {
-            const uint64_t of_stream = payload_word(tag + (x - from));
+            const uint64_t of_stream = payload_word(mark + (x - from));
             for (unsigned i = 0; i < n; i++) {
                 const uint8_t byte = (uint8_t)(word >> 8 * i);
                 if (byte != 0 && byte != (uint8_t)(of_stream >> 8 * i))
@@ -279,55 +279,56 @@ static unsigned goes_on_until(const uint8_t *line, unsigned from, unsigned to, u
 }
 
 /* The place of the last eight bytes of a stream that begin before `offset`, or `offset`. */
-static unsigned tag_before(const uint8_t *line, unsigned offset, uint64_t *tag)
+static unsigned mark_before(const uint8_t *line, unsigned offset, uint64_t *mark)
 {
-    for (unsigned s = SIM_MIN(offset, (unsigned)LINE_BYTES - TAG_BYTES + 1); s-- > 0;) {
-        const uint64_t word = word_at(line + s, TAG_BYTES);
+    for (unsigned s = SIM_MIN(offset, (unsigned)LINE_BYTES - MARK_BYTES + 1); s-- > 0;) {
+        const uint64_t word = word_at(line + s, MARK_BYTES);
         if (word == 0) /* and so none of those that overlap it */
-            s -= SIM_MIN(s, TAG_BYTES - 1);
-        else if ((*tag = payload_word_tag(word)) != 0)
+            s -= SIM_MIN(s, MARK_BYTES - 1);
+        else if ((*mark = payload_word_mark(word)) != 0)
             return s;
     }
     return offset;
 }
 
 /* The first eight bytes of a stream from a place on, up to `end`, or that. */
-static unsigned tag_behind(const uint8_t *line, unsigned from, unsigned end)
+static unsigned mark_behind(const uint8_t *line, unsigned from, unsigned end)
 {
-    while (from + TAG_BYTES <= end) {
-        const uint64_t word = word_at(line + from, TAG_BYTES);
-        if (word != 0 && payload_word_tag(word) != 0)
+    while (from + MARK_BYTES <= end) {
+        const uint64_t word = word_at(line + from, MARK_BYTES);
+        if (word != 0 && payload_word_mark(word) != 0)
             return from;
-        from += word == 0 ? TAG_BYTES : 1;
+        from += word == 0 ? MARK_BYTES : 1;
     }
     return end;
 }
 
-unsigned payload_line_run(const uint8_t *line, unsigned offset, unsigned bytes, uint64_t *tag)
+unsigned payload_line_run(const uint8_t *line, unsigned offset, unsigned bytes, uint64_t *mark)
 {
     const unsigned end = offset + bytes;
-    uint64_t first = bytes >= TAG_BYTES ? payload_word_tag(word_at(line + offset, TAG_BYTES)) : 0;
+    uint64_t first = bytes >= MARK_BYTES ? payload_word_mark(word_at(line + offset, MARK_BYTES))
+                                         : 0;
 
     if (first != 0) {
-        *tag = first;
-        return goes_on_until(line, offset + TAG_BYTES, end, first + TAG_BYTES) - offset;
+        *mark = first;
+        return goes_on_until(line, offset + MARK_BYTES, end, first + MARK_BYTES) - offset;
     }
-    const unsigned before = tag_before(line, offset, &first);
+    const unsigned before = mark_before(line, offset, &first);
     if (before < offset) {
-        const unsigned until = goes_on_until(line, before + TAG_BYTES, end, first + TAG_BYTES);
+        const unsigned until = goes_on_until(line, before + MARK_BYTES, end, first + MARK_BYTES);
         if (until > offset) {
-            *tag = first + (offset - before);
+            *mark = first + (offset - before);
             return until - offset;
         }
     }
-    *tag = 0;
-    return tag_behind(line, offset + 1, end) - offset;
+    *mark = 0;
+    return mark_behind(line, offset + 1, end) - offset;
 }
 
-void payload_line_put(uint8_t *line, unsigned offset, uint64_t tag, unsigned bytes)
+void payload_line_put(uint8_t *line, unsigned offset, uint64_t mark, unsigned bytes)
 {
-    const uint64_t word = payload_word(tag);
-    const unsigned known = SIM_MIN(TAG_BYTES, bytes);
+    const uint64_t word = payload_word(mark);
+    const unsigned known = SIM_MIN(MARK_BYTES, bytes);
 
     memcpy(line + offset, &word, known);
     memset(line + offset + known, 0, bytes - known);

@@ -1,15 +1,15 @@
 /*
  * Bulk payload in tag mode (DESIGN.md, section 3) on its way through something that does not keep
- * its alignment: a packet, a copy. What is carried are streams: of a place the tag says which
+ * its alignment: a packet, a copy. What is carried are streams: of a place the mark says which
  * stream lies there and at which position of it.
  *
  * In memory a stream is bytes, each a function of stream and position alone (payload_word()); of
  * each cache line that a range overlaps the first min(8, overlap) bytes hold them and the rest of
  * the overlap is zero, which no byte of a stream is: it goes on from those before. So wherever
  * ranges meet, and however short they are, what lies there are bytes of the streams, and any eight
- * in a row tell the tag. Elsewhere the same content is a list of extents.
+ * in a row tell the mark. Elsewhere the same content is a list of extents.
  *
- * Stream 0 is memory that nobody has stamped; its tag is 0 wherever one looks, its bytes are zero.
+ * Stream 0 is memory that nobody has stamped; its mark is 0 wherever one looks, its bytes are zero.
  * Not carried by packets and devices: where a second stream, or real bytes, begin within a line,
  * what of those lies behind the first eight bytes.
  */
@@ -19,38 +19,38 @@
 #include "models/base/address.h"
 
 #define PAYLOAD_STREAM_SHIFT 43
-#define PAYLOAD_TAG_BYTES    8u /* of a stream, that tell the tag */
+#define PAYLOAD_MARK_BYTES   8u /* of a stream, that tell the mark */
 #define PAYLOAD_EXTENTS_MAX  12u
 
-/* ---- Tags ------------------------------------------------------------------------------------ */
+/* ---- Marks ----------------------------------------------------------------------------------- */
 
 /* stream: 1 .. 32767, or 0; position: modulo 2^43. The highest bit says that there is a stream. */
-static inline uint64_t payload_tag(uint16_t stream, uint64_t position)
+static inline uint64_t payload_mark(uint16_t stream, uint64_t position)
 {
     const uint64_t of_stream = (uint64_t)stream << PAYLOAD_STREAM_SHIFT | UINT64_C(1) << 63;
     return stream == 0 ? 0 : of_stream | (position & ((UINT64_C(1) << PAYLOAD_STREAM_SHIFT) - 1));
 }
-/* The tag `bytes` further on. */
-static inline uint64_t payload_tag_add(uint64_t tag, uint64_t bytes)
+/* The mark `bytes` further on. */
+static inline uint64_t payload_mark_add(uint64_t mark, uint64_t bytes)
 {
-    return tag == 0 ? 0 : tag + bytes;
+    return mark == 0 ? 0 : mark + bytes;
 }
-/* The tag `bytes` before. */
-static inline uint64_t payload_tag_back(uint64_t tag, uint64_t bytes)
+/* The mark `bytes` before. */
+static inline uint64_t payload_mark_back(uint64_t mark, uint64_t bytes)
 {
-    return tag == 0 ? 0 : tag - bytes;
+    return mark == 0 ? 0 : mark - bytes;
 }
 
 /* ---- Bytes of a stream -------------------------------------------------------------------------
- * Eight of them, from a position that is a multiple of eight on, hold the tag without its highest
+ * Eight of them, from a position that is a multiple of eight on, hold the mark without its highest
  * bit and its three lowest: in the first seven bytes seven bits each, the lowest first, below a bit
  * that is set; in the last byte the remaining six below the bits 01, by which it is found.
  */
-#define PAYLOAD_MARKS UINT64_C(0x4080808080808080)
+#define PAYLOAD_FRAME_BITS UINT64_C(0x4080808080808080)
 
 /* The next eight bytes, and those after them; of stream 0 all are zero. */
 struct payload_words {
-    uint64_t word, next, step, marks;
+    uint64_t word, next, step, frame;
     unsigned shift;
 };
 
@@ -60,17 +60,17 @@ static inline uint64_t payload_spread(uint64_t x)
     x = (x & UINT64_C(0x00003fff00003fff)) | (x & UINT64_C(0x0fffc0000fffc000)) << 2;
     return (x & UINT64_C(0x007f007f007f007f)) | (x & UINT64_C(0x3f803f803f803f80)) << 1;
 }
-/* The bytes of a stream from the tag on, of each line that it goes through from now on. */
-static inline struct payload_words payload_words(uint64_t tag)
+/* The bytes of a stream from the mark on, of each line that it goes through from now on. */
+static inline struct payload_words payload_words(uint64_t mark)
 {
     struct payload_words w = { 0 };
 
-    if (SIM_LIKELY(tag != 0)) {
-        w.word = payload_spread((tag & ~(UINT64_C(1) << 63)) >> 3) | PAYLOAD_MARKS;
-        w.next = (w.word + 1) | PAYLOAD_MARKS; /* a carry runs over the marks */
+    if (SIM_LIKELY(mark != 0)) {
+        w.word = payload_spread((mark & ~(UINT64_C(1) << 63)) >> 3) | PAYLOAD_FRAME_BITS;
+        w.next = (w.word + 1) | PAYLOAD_FRAME_BITS; /* a carry runs over the framing bits */
         w.step = LINE_BYTES / 8;
-        w.marks = PAYLOAD_MARKS;
-        w.shift = 8 * (unsigned)(tag & 7);
+        w.frame = PAYLOAD_FRAME_BITS;
+        w.shift = 8 * (unsigned)(mark & 7);
     }
     return w;
 }
@@ -80,24 +80,24 @@ static inline uint64_t payload_words_here(const struct payload_words *w)
 }
 static inline void payload_words_line(struct payload_words *w)
 {
-    w->word = (w->word + w->step) | w->marks;
-    w->next = (w->next + w->step) | w->marks;
+    w->word = (w->word + w->step) | w->frame;
+    w->next = (w->next + w->step) | w->frame;
 }
-/* The eight bytes from the tag on; the first is the lowest. */
-static inline uint64_t payload_word(uint64_t tag)
+/* The eight bytes from the mark on; the first is the lowest. */
+static inline uint64_t payload_word(uint64_t mark)
 {
-    const struct payload_words w = payload_words(tag);
+    const struct payload_words w = payload_words(mark);
     return payload_words_here(&w);
 }
-/* Their tag, or 0: they are not of one stream. */
-uint64_t payload_word_tag(uint64_t word);
+/* Their mark, or 0: they are not of one stream. */
+uint64_t payload_word_mark(uint64_t word);
 /* The n low bytes of the words are the same. */
 static inline bool payload_same(uint64_t a, uint64_t b, unsigned n)
 {
     return n >= 8 ? a == b : ((a ^ b) & ((UINT64_C(1) << 8 * n) - 1)) == 0;
 }
 
-/* What lies where a stream should: a tag, or eight bytes that are none. */
+/* What lies where a stream should: a mark, or eight bytes that are none. */
 struct payload_difference {
     uint64_t found, expected;
 };
@@ -105,10 +105,10 @@ struct payload_difference {
 /* ---- Extents --------------------------------------------------------------------------------- */
 
 struct payload_extent {
-    uint64_t tag; /* of the first byte, if raw_bytes is 0 */
+    uint64_t mark; /* of the first byte, if raw_bytes is 0 */
     uint32_t bytes;
     uint8_t raw_bytes; /* else so many bytes that began it in memory (1 .. 8, the first is the
-                          lowest): too few to tell a tag, or of no stream */
+                          lowest): too few to tell a mark, or of no stream */
 };
 /* Valid when zero: empty. Neighbouring extents that go on from each other are one. */
 struct payload {
@@ -131,11 +131,11 @@ bool payload_slice(struct payload *to, const struct payload *payload, uint32_t f
                    uint32_t bytes);
 
 /* ---- Lines in memory ------------------------------------------------------------------------- */
-/* How many of the bytes [offset, offset + bytes) of a line belong together, at least 1: *tag is
+/* How many of the bytes [offset, offset + bytes) of a line belong together, at least 1: *mark is
  * that of the first of them if they are a stream's; 0 if they are none's or are too few to tell,
  * and nothing before them does. */
-unsigned payload_line_run(const uint8_t *line, unsigned offset, unsigned bytes, uint64_t *tag);
-/* A stream's bytes from `tag` on are put at [offset, offset + bytes) of a line. */
-void payload_line_put(uint8_t *line, unsigned offset, uint64_t tag, unsigned bytes);
+unsigned payload_line_run(const uint8_t *line, unsigned offset, unsigned bytes, uint64_t *mark);
+/* A stream's bytes from `mark` on are put at [offset, offset + bytes) of a line. */
+void payload_line_put(uint8_t *line, unsigned offset, uint64_t mark, unsigned bytes);
 
 #endif

@@ -108,7 +108,7 @@ uint16_t ether_l4_checksum(const struct ether_frame *frame, const struct ether_p
     sum += packet->flow.protocol + bytes + frame->payload.bytes;
     for (uint32_t i = 0; i < frame->payload.n; i++) {
         const struct payload_extent *extent = &frame->payload.extent[i];
-        sum += sum_words(sum_words(extent->tag) * extent->bytes);
+        sum += sum_words(sum_words(extent->mark) * extent->bytes);
     }
     return fold(sum);
 }

@@ -17,7 +17,7 @@
 
 #define BLOCK_LOG2  21
 #define BLOCK_BYTES (UINT64_C(1) << BLOCK_LOG2)
-#define TAG_BYTES   PAYLOAD_TAG_BYTES
+#define TAG_BYTES   PAYLOAD_MARK_BYTES
 
 /* ---- Contents: blocks that appear when they are first written -------------------------------- */
 
@@ -193,7 +193,7 @@ void gpu_memory_stamp(struct model *model, uint64_t offset, uint64_t tag, uint64
     SIM_ASSERT((offset | bytes) % LINE_BYTES == 0 && gpu_in_memory(gpu, offset, bytes),
                "%s: lines of its memory", model->name);
     for (uint64_t at = 0; at < bytes; at += LINE_BYTES) {
-        const uint64_t word = payload_word(payload_tag_add(tag, at));
+        const uint64_t word = payload_word(payload_mark_add(tag, at));
         uint8_t whole[LINE_BYTES] = { 0 };
         memcpy(whole, &word, TAG_BYTES);
         gpu_store(gpu, offset + at, whole, LINE_BYTES, false);
@@ -207,12 +207,12 @@ bool gpu_memory_check(const struct model *model, uint64_t offset, uint64_t tag, 
     SIM_ASSERT((offset | bytes) % LINE_BYTES == 0 && gpu_in_memory(gpu, offset, bytes),
                "%s: lines of its memory", model->name);
     for (uint64_t at = 0; at < bytes; at += LINE_BYTES) {
-        const uint64_t expected = payload_tag_add(tag, at);
+        const uint64_t expected = payload_mark_add(tag, at);
         uint64_t word, found;
         gpu_load(gpu, offset + at, &word, TAG_BYTES, false);
         if (word == payload_word(expected))
             continue;
-        found = payload_word_tag(word);
+        found = payload_word_mark(word);
         *difference = (struct payload_difference){ found != 0 ? found : word, expected };
         return false;
     }

@@ -8,8 +8,8 @@
  *             are in the snoop filter instead.
  * Does not    model cache-line forwarding between slices, quad-age replacement.
  * Timing      a snoop of cores adds core_snoop_clean or, if one had it modified, core_snoop_dirty;
- *             it is needed when exactly one cluster may hold a line exclusively, when copies must
- *             go, or when only cores hold the data (non-inclusive).
+ *             it is needed when exactly one core group may own a line, when copies must be
+ *             invalidated, or when only cores hold the data (non-inclusive).
  * Sources     docs/sources.md#a1, docs/sources.md#a4, docs/sources.md#b (non-inclusive)
  */
 #include "models/numa/numa_internal.h"
@@ -28,23 +28,23 @@ struct holder agent_find_anywhere(struct numa *n, unsigned socket, uint64_t line
     return h;
 }
 
-bool agent_snoop_clusters(struct numa *n, unsigned socket, uint32_t mask, uint64_t line,
-                          bool invalidate)
+bool agent_snoop_groups(struct numa *n, unsigned socket, uint32_t mask, uint64_t line,
+                        bool invalidate)
 {
-    const unsigned first = socket * n->clusters_per_socket;
+    const unsigned first = socket * n->groups_per_socket;
     bool dirty = false;
 
     for (; mask != 0; mask &= mask - 1) {
-        const unsigned cluster = first + (unsigned)__builtin_ctz(mask);
-        const enum line_state was = invalidate ? cluster_invalidate(n, cluster, line)
-                                               : cluster_downgrade(n, cluster, line);
+        const unsigned group = first + (unsigned)__builtin_ctz(mask);
+        const enum line_state was = invalidate ? core_group_invalidate(n, group, line)
+                                               : core_group_downgrade(n, group, line);
         dirty |= was == LINE_M;
         NUMA_COUNT(n, socket, core_snoops);
     }
     return dirty;
 }
 
-/* One cluster may have it E or M, or have made it M without saying so. */
+/* Whether exactly one core group may have the line E, or M after it went from E to M silently. */
 static bool may_be_owned(uint32_t word)
 {
     const uint32_t sharers = word & LINE_SHARERS_MASK;
@@ -54,9 +54,9 @@ static bool may_be_owned(uint32_t word)
 
 static bool owner_is_dirty(const struct numa *n, unsigned socket, uint32_t sharers, uint64_t line)
 {
-    const unsigned cluster = socket * n->clusters_per_socket + (unsigned)__builtin_ctz(sharers);
+    const unsigned group = socket * n->groups_per_socket + (unsigned)__builtin_ctz(sharers);
 
-    return cluster_peek(n, cluster, line) == LINE_M;
+    return core_group_peek(n, group, line) == LINE_M;
 }
 
 struct snooped agent_snoop_holder(struct numa *n, unsigned socket, struct holder h, uint64_t line,
@@ -72,12 +72,12 @@ struct snooped agent_snoop_holder(struct numa *n, unsigned socket, struct holder
 
     if (snoop == SNOOP_INVALIDATE) {
         asked = sharers != 0;
-        dirty = agent_snoop_clusters(n, socket, sharers, line, true);
+        dirty = agent_snoop_groups(n, socket, sharers, line, true);
         cache_drop(h.place, h.way);
     } else if (may_be_owned(word)) {
         asked = true;
         if (snoop == SNOOP_SHARE)
-            dirty = agent_snoop_clusters(n, socket, sharers, line, false);
+            dirty = agent_snoop_groups(n, socket, sharers, line, false);
         else
             dirty = owner_is_dirty(n, socket, sharers, line);
     }
@@ -125,7 +125,7 @@ static inline __attribute__((always_inline)) bool evict(struct numa *n, unsigned
     bool dirty = line_state(word) == LINE_M;
 
     if (sharers != 0) {
-        dirty |= agent_snoop_clusters(n, socket, sharers, line, true);
+        dirty |= agent_snoop_groups(n, socket, sharers, line, true);
         NUMA_COUNT(n, socket, llc_back_invalidations);
     }
     if (dirty)
@@ -185,18 +185,18 @@ static void move_to_llc(struct numa *n, unsigned socket, uint64_t line, enum lin
     cache_fill(llc, p, way, state, 0);
 }
 
-void agent_writeback(struct numa *n, unsigned cluster, uint64_t line, uint32_t llc_at, bool dirty,
+void agent_writeback(struct numa *n, unsigned group, uint64_t line, uint32_t llc_at, bool dirty,
                      sim_time at_ps)
 {
-    const unsigned socket = n->cluster[cluster].socket;
-    const struct holder h = n->cluster[cluster].llc_at != NULL
+    const unsigned socket = n->core_group[group].socket;
+    const struct holder h = n->core_group[group].llc_at != NULL
                                 ? agent_holder_at(n, socket, llc_at)
                                 : agent_find_anywhere(n, socket, line);
 
     SIM_ASSERT(h.way >= 0, "line %llx leaves a core but its socket does not know it",
                (unsigned long long)line);
     const uint32_t word = holder_word(h);
-    const uint32_t sharers = word & LINE_SHARERS_MASK & ~n->cluster[cluster].sharer_bit;
+    const uint32_t sharers = word & LINE_SHARERS_MASK & ~n->core_group[group].sharer_bit;
     const enum line_state state = dirty ? LINE_M : line_state(word);
 
     holder_put(h, state, sharers);

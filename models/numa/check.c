@@ -2,9 +2,10 @@
  * The invariants of the caches, checked line by line. For tests: slow.
  *
  * - A line of an L1 is in its L2; M there only if M in the L2; M in one L1 at most.
- * - A line of a private cache is known to its socket (LLC or snoop filter), with its sharer bit,
- *   and where the cluster remembers.
- * - A line that is E or M in a cluster is in no other cluster; in a socket, in no other socket.
+ * - A line of a private cache is in its socket's LLC or snoop filter, with the sharer bit of its
+ *   core group, and at the place that the core group remembers (core_group.llc_at).
+ * - A line that is E or M in a core group is in no other core group. A line that is E or M in a
+ *   socket is in no other socket.
  * - A line in a socket that is not its home is not DIRECTORY_I; E or M: DIRECTORY_A.
  */
 #include "models/numa/numa_internal.h"
@@ -12,7 +13,7 @@
 struct check {
     const struct numa *n;
     const struct cache *l2;
-    unsigned socket, cluster;
+    unsigned socket, group;
     const char *why;
     uint64_t line;
 };
@@ -54,11 +55,11 @@ static void check_l1_line(void *context, uint64_t line, int way, uint32_t word)
         fail(k, line, "M in an L1 but not in its L2");
 }
 
-/* What the cluster remembers of the line's place in the LLC is so. */
+/* The place in the LLC that the core group remembers for the line is right. */
 static void check_llc_at(struct check *k, uint64_t line, int way)
 {
     const struct cache *llc = &k->n->socket[k->socket].llc;
-    const uint32_t *llc_at = k->n->cluster[k->cluster].llc_at;
+    const uint32_t *llc_at = k->n->core_group[k->group].llc_at;
     const struct cache_place p = cache_place(llc, line);
 
     if (llc_at != NULL &&
@@ -71,20 +72,20 @@ static void check_l2_line(void *context, uint64_t line, int way, uint32_t word)
 {
     struct check *k = context;
     const struct numa *n = k->n;
-    const unsigned clusters = n->sockets * n->clusters_per_socket;
+    const unsigned groups = n->sockets * n->groups_per_socket;
 
     if (n->socket[0].llc.row != NULL) {
         const uint32_t at_socket = known(n, k->socket, line);
-        if ((at_socket & n->cluster[k->cluster].sharer_bit) == 0)
+        if ((at_socket & n->core_group[k->group].sharer_bit) == 0)
             fail(k, line, "in an L2 but its socket does not know");
         if (line_state(word) >= LINE_E && line_state(at_socket) < LINE_E)
             fail(k, line, "owned by an L2 but not by its socket");
         check_llc_at(k, line, way);
     }
-    for (unsigned c = 0; c < clusters; c++) {
-        if (c == k->cluster)
+    for (unsigned c = 0; c < groups; c++) {
+        if (c == k->group)
             continue;
-        const enum line_state other = cluster_peek(n, c, line);
+        const enum line_state other = core_group_peek(n, c, line);
         if (other != LINE_I && (line_state(word) >= LINE_E || other >= LINE_E))
             fail(k, line, "owned by one L2, but another has it");
     }
@@ -115,13 +116,13 @@ bool numa_check_invariants(const struct numa *n, const char **why, uint64_t *bad
 {
     struct check k = { .n = n };
 
-    for (unsigned c = 0; c < n->sockets * n->clusters_per_socket; c++) {
-        k.cluster = c;
-        k.socket = n->cluster[c].socket;
-        k.l2 = &n->cluster[c].l2;
+    for (unsigned c = 0; c < n->sockets * n->groups_per_socket; c++) {
+        k.group = c;
+        k.socket = n->core_group[c].socket;
+        k.l2 = &n->core_group[c].l2;
         cache_each(k.l2, &k, check_l2_line);
         for (unsigned i = 0; i < n->params->cache->l2_cores; i++)
-            cache_each(&n->cluster[c].l1[i], &k, check_l1_line);
+            cache_each(&n->core_group[c].l1[i], &k, check_l1_line);
     }
     for (unsigned s = 0; s < n->sockets && n->socket[0].llc.row != NULL; s++) {
         k.socket = s;

@@ -43,10 +43,10 @@ static sim_time data_phase(struct numa *n, unsigned socket, enum message message
 /* The caches on a bus but the requester's: true if one has the line. */
 static bool on_bus(const struct numa *n, unsigned socket, uint64_t line, unsigned except)
 {
-    const unsigned first = socket * n->clusters_per_socket;
+    const unsigned first = socket * n->groups_per_socket;
 
-    for (unsigned c = first; c < first + n->clusters_per_socket; c++)
-        if (c != except && cluster_peek(n, c, line) != LINE_I)
+    for (unsigned c = first; c < first + n->groups_per_socket; c++)
+        if (c != except && core_group_peek(n, c, line) != LINE_I)
             return true;
     return false;
 }
@@ -55,15 +55,15 @@ static bool on_bus(const struct numa *n, unsigned socket, uint64_t line, unsigne
 static struct round snoop_bus(struct numa *n, unsigned socket, uint64_t line, unsigned except,
                               bool invalidate, sim_time at_ps)
 {
-    const unsigned first = socket * n->clusters_per_socket;
+    const unsigned first = socket * n->groups_per_socket;
     const sim_time looked_ps = at_ps + n->params->coherence->snoop_lookup_ps;
     struct round r = { looked_ps, at_ps, looked_ps, false, false };
 
-    for (unsigned c = first; c < first + n->clusters_per_socket; c++) {
+    for (unsigned c = first; c < first + n->groups_per_socket; c++) {
         if (c == except)
             continue;
-        const enum line_state was = invalidate ? cluster_invalidate(n, c, line)
-                                               : cluster_downgrade(n, c, line);
+        const enum line_state was = invalidate ? core_group_invalidate(n, c, line)
+                                               : core_group_downgrade(n, c, line);
         r.dirty |= was == LINE_M;
         r.found |= was != LINE_I;
     }
@@ -109,11 +109,11 @@ static struct fetched fetch(struct numa *n, unsigned core, uint64_t line, bool s
                             sim_time at_ps, struct sim_stamp *stamp, struct numa_result *result)
 {
     const struct numa_coherence_params *p = n->params->coherence;
-    const unsigned cluster = cluster_of_core(n, core);
-    const unsigned socket = n->cluster[cluster].socket;
-    const bool upgrade = cluster_peek(n, cluster, line) != LINE_I;
+    const unsigned group = core_group_of(n, core);
+    const unsigned socket = n->core_group[group].socket;
+    const bool upgrade = core_group_peek(n, group, line) != LINE_I;
     const sim_time address_ps = address_phase(n, socket, at_ps);
-    const struct round own = snoop_bus(n, socket, line, cluster, store, address_ps);
+    const struct round own = snoop_bus(n, socket, line, group, store, address_ps);
     const sim_time hub_ps = address_ps + p->hub_ps;
     const struct round other = snoop_buses(n, socket, line, store, hub_ps);
     const bool dirty = own.dirty || other.dirty;
@@ -149,11 +149,11 @@ static struct fetched fetch(struct numa *n, unsigned core, uint64_t line, bool s
     return (struct fetched){ store || !(own.found || other.found) ? LINE_E : LINE_S, 0 };
 }
 
-static void writeback(struct numa *n, unsigned cluster, uint64_t line, uint32_t llc_at, bool dirty,
+static void writeback(struct numa *n, unsigned group, uint64_t line, uint32_t llc_at, bool dirty,
                       sim_time at_ps)
 {
     (void)llc_at; /* there is none */
-    const unsigned socket = n->cluster[cluster].socket;
+    const unsigned socket = n->core_group[group].socket;
 
     if (!dirty)
         return;
@@ -165,13 +165,13 @@ static void writeback(struct numa *n, unsigned cluster, uint64_t line, uint32_t 
 static sim_time store_nt(struct numa *n, unsigned core, uint64_t line, sim_time at_ps,
                          struct sim_stamp *stamp)
 {
-    const unsigned cluster = cluster_of_core(n, core);
-    const unsigned socket = n->cluster[cluster].socket;
+    const unsigned group = core_group_of(n, core);
+    const unsigned socket = n->core_group[group].socket;
     sim_time t = address_phase(n, socket, at_ps + n->l2_ps);
 
     sim_stamp_mark(stamp, PART_CORE, at_ps + n->l2_ps);
-    cluster_invalidate(n, cluster, line);
-    const struct round own = snoop_bus(n, socket, line, cluster, true, t);
+    core_group_invalidate(n, group, line);
+    const struct round own = snoop_bus(n, socket, line, group, true, t);
     const struct round other = snoop_buses(n, socket, line, true, t + n->params->coherence->hub_ps);
     t = data_phase(n, socket, MESSAGE_WRITEBACK, own.done_ps) + n->params->coherence->hub_ps;
     mark_round(t >= other.done_ps ? own : other, stamp);
@@ -184,11 +184,11 @@ static sim_time store_nt(struct numa *n, unsigned core, uint64_t line, sim_time 
 
 static sim_time flush(struct numa *n, unsigned core, uint64_t line, sim_time at_ps)
 {
-    const unsigned cluster = cluster_of_core(n, core);
-    const unsigned socket = n->cluster[cluster].socket;
+    const unsigned group = core_group_of(n, core);
+    const unsigned socket = n->core_group[group].socket;
     sim_time t = address_phase(n, socket, at_ps + n->l2_ps);
-    bool dirty = cluster_invalidate(n, cluster, line) == LINE_M;
-    const struct round own = snoop_bus(n, socket, line, cluster, true, t);
+    bool dirty = core_group_invalidate(n, group, line) == LINE_M;
+    const struct round own = snoop_bus(n, socket, line, group, true, t);
     const struct round other = snoop_buses(n, socket, line, true, t + n->params->coherence->hub_ps);
 
     if (dirty || own.dirty)
@@ -249,10 +249,10 @@ static sim_time dma_write(struct numa *n, unsigned socket, uint64_t line, bool f
 
 static void drop(struct numa *n, unsigned socket, uint64_t line)
 {
-    const unsigned first = socket * n->clusters_per_socket;
+    const unsigned first = socket * n->groups_per_socket;
 
-    for (unsigned c = first; c < first + n->clusters_per_socket; c++)
-        cluster_invalidate(n, c, line);
+    for (unsigned c = first; c < first + n->groups_per_socket; c++)
+        core_group_invalidate(n, c, line);
 }
 
 static sim_time idle_load_ps(const struct numa *n, unsigned from, unsigned home)

@@ -260,7 +260,7 @@ static struct answer acquire(struct numa *n, unsigned from, uint64_t line, enum 
 
 /* ---- Cores ----------------------------------------------------------------------------------- */
 
-/* The socket has the line, and other clusters of it may have copies: what the core may have. */
+/* The socket has the line, and other core groups of it may have copies: what the core may have. */
 static enum line_state hit_load(struct numa *n, unsigned socket, struct holder h, uint32_t bit,
                                 uint64_t line, sim_time *t, struct numa_result *result)
 {
@@ -272,8 +272,8 @@ static enum line_state hit_load(struct numa *n, unsigned socket, struct holder h
 
     result->source = NUMA_LLC;
     if (others != 0 && (others & (others - 1)) == 0 && (word & bit) == 0 && state >= LINE_E) {
-        const unsigned owner = socket * n->clusters_per_socket + (unsigned)__builtin_ctz(others);
-        const enum line_state was = cluster_downgrade(n, owner, line);
+        const unsigned owner = socket * n->groups_per_socket + (unsigned)__builtin_ctz(others);
+        const enum line_state was = core_group_downgrade(n, owner, line);
         NUMA_COUNT(n, socket, core_snoops);
         *t += was == LINE_M ? p->core_snoop_dirty_ps : p->core_snoop_clean_ps;
         if (was == LINE_M)
@@ -302,7 +302,7 @@ static enum line_state hit_store(struct numa *n, unsigned socket, struct holder 
 
     result->source = NUMA_LLC;
     if (others != 0) {
-        dirty = agent_snoop_clusters(n, socket, others, line, true);
+        dirty = agent_snoop_groups(n, socket, others, line, true);
         snooped_ps += dirty ? p->core_snoop_dirty_ps : p->core_snoop_clean_ps;
         if (dirty)
             result->source = NUMA_PEER_CACHE;
@@ -322,9 +322,9 @@ static struct fetched fetch(struct numa *n, unsigned core, uint64_t line, bool s
                             sim_time at_ps, struct sim_stamp *stamp, struct numa_result *result)
 {
     const struct numa_cache_params *p = n->params->cache;
-    const struct cluster *cluster = &n->cluster[cluster_of_core(n, core)];
-    const unsigned socket = cluster->socket;
-    const uint32_t bit = cluster->sharer_bit;
+    const struct core_group *group = &n->core_group[core_group_of(n, core)];
+    const unsigned socket = group->socket;
+    const uint32_t bit = group->sharer_bit;
     struct holder h = agent_find(n, socket, line);
     sim_time t = at_ps + p->llc_request_ps;
     enum line_state state;
@@ -373,7 +373,7 @@ static bool drop_own(struct numa *n, unsigned socket, struct holder h, uint64_t 
 static sim_time store_nt(struct numa *n, unsigned core, uint64_t line, sim_time at_ps,
                          struct sim_stamp *stamp)
 {
-    const unsigned socket = n->cluster[cluster_of_core(n, core)].socket;
+    const unsigned socket = n->core_group[core_group_of(n, core)].socket;
     const unsigned home = home_of(n, line);
     sim_time t = at_ps + n->l2_ps + n->params->cache->llc_request_ps;
     bool dirty;
@@ -400,7 +400,7 @@ static sim_time store_nt(struct numa *n, unsigned core, uint64_t line, sim_time 
 
 static sim_time flush(struct numa *n, unsigned core, uint64_t line, sim_time at_ps)
 {
-    const unsigned socket = n->cluster[cluster_of_core(n, core)].socket;
+    const unsigned socket = n->core_group[core_group_of(n, core)].socket;
     sim_time t = at_ps + n->l2_ps + n->params->cache->llc_request_ps;
     bool dirty;
 
@@ -458,7 +458,7 @@ static sim_time update(struct numa *n, unsigned socket, struct holder h, uint64_
     sim_time t = at_ps;
 
     if (sharers != 0) {
-        const bool dirty = agent_snoop_clusters(n, socket, sharers, line, true);
+        const bool dirty = agent_snoop_groups(n, socket, sharers, line, true);
         t += dirty ? p->core_snoop_dirty_ps : p->core_snoop_clean_ps;
     }
     if (shared) {
@@ -615,7 +615,7 @@ static sim_time dma_write(struct numa *n, unsigned socket, uint64_t line, bool f
     /* What update() comes to for a line that only this socket has: what nearly all writes find. */
     if (!line_is_llcs_only(llc, h)) {
         const uint32_t sharers = cache_sharers(llc, h.place, h.way);
-        const bool dirty = agent_snoop_clusters(n, socket, sharers, line, true);
+        const bool dirty = agent_snoop_groups(n, socket, sharers, line, true);
         t += dirty ? p->core_snoop_dirty_ps : p->core_snoop_clean_ps;
         sim_stamp_mark(stamp, PART_CACHE, t);
     }

@@ -48,9 +48,9 @@ static void init_socket(struct numa *n, struct numa_socket *s)
     }
     const uint32_t sets = (uint32_t)(c->llc_bytes / LINE_BYTES / c->llc_slices / c->llc_ways);
     const uint64_t lines = numa_lines(n);
-    cache_init(&s->llc, c->llc_slices, sets, c->llc_ways, lines, n->clusters_per_socket);
+    cache_init(&s->llc, c->llc_slices, sets, c->llc_ways, lines, n->groups_per_socket);
     if (!c->inclusive)
-        cache_init(&s->filter, c->llc_slices, sets, c->filter_ways, lines, n->clusters_per_socket);
+        cache_init(&s->filter, c->llc_slices, sets, c->filter_ways, lines, n->groups_per_socket);
     directory_init(&s->directory, UINT64_C(1) << (physmem_stride_log2(n->mem) - LINE_LOG2));
 }
 
@@ -68,7 +68,7 @@ struct numa *numa_new(struct sim *sim, const char *name, const struct numa_param
     n->sockets = params->cpu->sockets;
     n->cores = n->sockets * params->cpu->cores_per_socket;
     n->l2_cores_log2 = (uint32_t)__builtin_ctz(params->cache->l2_cores);
-    n->clusters_per_socket = params->cpu->cores_per_socket >> n->l2_cores_log2;
+    n->groups_per_socket = params->cpu->cores_per_socket >> n->l2_cores_log2;
     n->l1_ps = cycles_ps(params->cpu->l1_hit_cycles, params->cpu->clock_ghz);
     n->l2_ps = cycles_ps(params->cpu->l2_hit_cycles, params->cpu->clock_ghz);
     n->light_ratio_256 = (uint32_t)llround(256 * params->coherence->broadcast_load_ratio);
@@ -80,8 +80,8 @@ struct numa *numa_new(struct sim *sim, const char *name, const struct numa_param
     interconnect_init(&n->interconnect, params->interconnect, n->sockets);
     n->socket = sim_zalloc(n->sockets, sizeof(*n->socket));
     n->prefix = sim_zalloc(n->sockets, sizeof(*n->prefix));
-    const uint32_t clusters = n->sockets * n->clusters_per_socket;
-    n->cluster = sim_zalloc(clusters, sizeof(*n->cluster));
+    const uint32_t groups = n->sockets * n->groups_per_socket;
+    n->core_group = sim_zalloc(groups, sizeof(*n->core_group));
     for (uint32_t i = 0; i < n->sockets; i++) {
         init_socket(n, &n->socket[i]);
         snprintf(n->prefix[i], sizeof(n->prefix[i]), "s%u.", i & 15u);
@@ -90,10 +90,10 @@ struct numa *numa_new(struct sim *sim, const char *name, const struct numa_param
     const struct cache *llc = &n->socket[0].llc;
     n->llc_fast = !bus && params->cache->inclusive && llc->ways == FAST_LLC_WAYS &&
                   llc->sets == FAST_LLC_SETS && llc->narrow;
-    for (uint32_t i = 0; i < clusters; i++) {
-        cluster_init(n, &n->cluster[i]);
-        n->cluster[i].socket = i / n->clusters_per_socket;
-        n->cluster[i].sharer_bit = UINT32_C(1) << (i % n->clusters_per_socket);
+    for (uint32_t i = 0; i < groups; i++) {
+        core_group_init(n, &n->core_group[i]);
+        n->core_group[i].socket = i / n->groups_per_socket;
+        n->core_group[i].sharer_bit = UINT32_C(1) << (i % n->groups_per_socket);
     }
     return n;
 }
@@ -102,8 +102,8 @@ void numa_free(struct numa *n)
 {
     if (n == NULL)
         return;
-    for (uint32_t i = 0; i < n->sockets * n->clusters_per_socket; i++)
-        cluster_release(n, &n->cluster[i]);
+    for (uint32_t i = 0; i < n->sockets * n->groups_per_socket; i++)
+        core_group_release(n, &n->core_group[i]);
     for (uint32_t i = 0; i < n->sockets; i++) {
         cache_release(&n->socket[i].llc);
         cache_release(&n->socket[i].filter);
@@ -113,7 +113,7 @@ void numa_free(struct numa *n)
     }
     interconnect_release(&n->interconnect);
     physmem_free(n->mem);
-    free(n->cluster);
+    free(n->core_group);
     free(n->socket);
     free(n->prefix);
     free(n);
@@ -136,7 +136,7 @@ sim_time numa_cycle_ps(const struct numa *n)
 
 unsigned numa_socket_of_core(const struct numa *n, unsigned core)
 {
-    return n->cluster[cluster_of_core(n, core)].socket;
+    return n->core_group[core_group_of(n, core)].socket;
 }
 
 struct physmem *numa_physmem(struct numa *n)
@@ -147,7 +147,7 @@ struct physmem *numa_physmem(struct numa *n)
 bool numa_private_hit(const struct numa *n, unsigned core, struct hpa hpa, bool store)
 {
     /* What is in an L1 is in its L2. */
-    return cluster_peek(n, cluster_of_core(n, core), hpa.v >> LINE_LOG2) >=
+    return core_group_peek(n, core_group_of(n, core), hpa.v >> LINE_LOG2) >=
            (store ? LINE_E : LINE_S);
 }
 
@@ -228,8 +228,8 @@ void numa_warm_drop(struct numa *n, struct hpa hpa, uint64_t bytes)
 
 void numa_warm_drop_all(struct numa *n)
 {
-    for (uint32_t i = 0; i < n->sockets * n->clusters_per_socket; i++)
-        cluster_clear(n, &n->cluster[i]);
+    for (uint32_t i = 0; i < n->sockets * n->groups_per_socket; i++)
+        core_group_clear(n, &n->core_group[i]);
     for (uint32_t i = 0; i < n->sockets; i++) {
         if (n->socket[i].llc.row != NULL)
             cache_clear(&n->socket[i].llc);

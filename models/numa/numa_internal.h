@@ -91,18 +91,19 @@ enum write_cause {
 };
 
 /*
- * A cluster: the cores that share one L2 (one core where L2 is private), with their L1s.
+ * A core group: the cores that share one L2 (one core where L2 is private), with their L1s.
  * Invariant: L2 holds every line of its L1s; a line that is M in an L1 is M in the L2 and in no
  * other L1, and only an M line of an L1 may be stored to without asking the L2.
  */
-struct cluster {
+struct core_group {
     struct cache l2;
     struct cache *l1; /* l2_cores of them */
-    bool fast;        /* one L1 and an L2 of FAST_* above a usual LLC */
+    bool fast;        /* one L1, and both it and the L2 of FAST_* geometry; numa.llc_fast */
     uint32_t socket;
     uint32_t sharer_bit; /* in the state words of its socket's LLC */
-    /* usual: of each way of each set of the L2, where the LLC has that line, see agent_at(). A line
-     * stays there as long as it is in the L2, for the LLC is inclusive. Else NULL. */
+    /* fast: for each way of each set of the L2 the place of that line in the LLC, see agent_at().
+     * The place is valid as long as the line is in the L2, because the LLC is inclusive. Else NULL.
+     */
     uint32_t *llc_at;
 };
 
@@ -116,20 +117,20 @@ struct numa_socket {
     struct numa_counters counters;
 };
 
-/* A line for a cluster: the state in which it may be put there (E or S; M for stores), and where
- * the LLC has it (struct cluster). */
+/* A line granted to a core group: its state there (E or S), and its place in the LLC
+ * (core_group.llc_at). */
 struct fetched {
     enum line_state state;
     uint32_t llc_at;
 };
 
 struct coherence_ops {
-    /* A core's access that its own cluster cannot satisfy, known at at_ps. */
+    /* Serves an access that misses the core's group; the miss is known at at_ps. */
     struct fetched (*fetch)(struct numa *n, unsigned core, uint64_t line, bool store,
                             sim_time at_ps, struct sim_stamp *stamp, struct numa_result *result);
-    /* A line leaves the cluster: dirty ones, and clean ones where the LLC is not inclusive. llc_at:
-     * what fetch() said of it, if the cluster keeps that. */
-    void (*writeback)(struct numa *n, unsigned cluster, uint64_t line, uint32_t llc_at, bool dirty,
+    /* Takes a line evicted from the core group: dirty ones, and clean ones unless the LLC is
+     * inclusive. llc_at: as fetch() returned it, if the core group keeps it. */
+    void (*writeback)(struct numa *n, unsigned group, uint64_t line, uint32_t llc_at, bool dirty,
                       sim_time at_ps);
     sim_time (*store_nt)(struct numa *n, unsigned core, uint64_t line, sim_time at_ps,
                          struct sim_stamp *stamp);
@@ -151,9 +152,9 @@ struct numa {
     const char *name;
     struct physmem *mem;
     struct numa_socket *socket;
-    struct cluster *cluster;
+    struct core_group *core_group;
     struct interconnect interconnect;
-    uint32_t sockets, clusters_per_socket, cores;
+    uint32_t sockets, groups_per_socket, cores;
     uint32_t l2_cores_log2;
     uint32_t node_log2_lines; /* stride of the nodes */
     uint32_t ddio_mask;
@@ -180,14 +181,14 @@ static inline uint64_t numa_lines(const struct numa *n)
     return (uint64_t)physmem_nodes(n->mem) << (physmem_stride_log2(n->mem) - LINE_LOG2);
 }
 
-static inline unsigned cluster_of_core(const struct numa *n, unsigned core)
+static inline unsigned core_group_of(const struct numa *n, unsigned core)
 {
     return core >> n->l2_cores_log2;
 }
 
 static inline struct cache *l1_of_core(const struct numa *n, unsigned core)
 {
-    return &n->cluster[core >> n->l2_cores_log2].l1[core & ((1u << n->l2_cores_log2) - 1)];
+    return &n->core_group[core >> n->l2_cores_log2].l1[core & ((1u << n->l2_cores_log2) - 1)];
 }
 
 /* ---- Resources, counted by cause (resources.c) ----------------------------------------------- */
@@ -226,15 +227,15 @@ static inline sim_time numa_send(struct numa *n, unsigned from, unsigned to, enu
 
 /* ---- Private caches (private.c, and there: numa_load(), numa_store())
  * ------------------------------------------------------------- */
-void cluster_init(struct numa *n, struct cluster *c);
-void cluster_release(struct numa *n, struct cluster *c);
-void cluster_clear(struct numa *n, struct cluster *c);
-/* State of the line in the cluster. */
-enum line_state cluster_peek(const struct numa *n, unsigned cluster, uint64_t line);
+void core_group_init(struct numa *n, struct core_group *c);
+void core_group_release(struct numa *n, struct core_group *c);
+void core_group_clear(struct numa *n, struct core_group *c);
+/* State of the line in the core group. */
+enum line_state core_group_peek(const struct numa *n, unsigned group, uint64_t line);
 /* Makes a valid line S; returns what it was. */
-enum line_state cluster_downgrade(struct numa *n, unsigned cluster, uint64_t line);
+enum line_state core_group_downgrade(struct numa *n, unsigned group, uint64_t line);
 /* Removes the line; returns what it was. Dirty data is the caller's. */
-enum line_state cluster_invalidate(struct numa *n, unsigned cluster, uint64_t line);
+enum line_state core_group_invalidate(struct numa *n, unsigned group, uint64_t line);
 
 /* ---- The caching agent of a socket: LLC or snoop filter (agent.c) ---------------------------- */
 /* What a request from elsewhere wants of a socket's caches. */
@@ -267,12 +268,12 @@ static inline __attribute__((always_inline)) struct cache llc_fast(const struct 
     return cache_known(llc, FAST_LLC_WAYS, FAST_LLC_SETS, false);
 }
 
-static inline __attribute__((always_inline)) struct cache l1_fast(const struct cluster *c)
+static inline __attribute__((always_inline)) struct cache l1_fast(const struct core_group *c)
 {
     return cache_known(&c->l1[0], FAST_PRIVATE_WAYS, FAST_L1_SETS, true);
 }
 
-static inline __attribute__((always_inline)) struct cache l2_fast(const struct cluster *c)
+static inline __attribute__((always_inline)) struct cache l2_fast(const struct core_group *c)
 {
     return cache_known(&c->l2, FAST_PRIVATE_WAYS, FAST_L2_SETS, true);
 }
@@ -288,7 +289,7 @@ static inline struct holder agent_find(struct numa *n, unsigned socket, uint64_t
     }
     return agent_find_anywhere(n, socket, line);
 }
-/* Where a usual LLC has a line, in one number, and back. */
+/* Packs the place of a line in a fast LLC into one number. */
 static inline uint32_t agent_at(struct cache_place p, int way)
 {
     return p.index << 5 | (uint32_t)way;
@@ -313,13 +314,13 @@ static inline void agent_prefetch_next(const struct numa *n, struct holder h)
     }
 }
 /*
- * What nearly all fetches of a cluster come to, with a usual LLC: it has the line, no other cluster
- * has, and for a store no other socket may have. llc: its own, from llc_fast(). True: the cluster
- * has got it, as coherence_ops.fetch would have given it, after a request to the LLC and the way
- * back. False: nothing has happened.
+ * The common case of fetch(): a fast LLC has the line, no other core group shares it and, for a
+ * store, no other socket may have it. llc: of the group's socket, from llc_fast(). True: the line
+ * is granted exactly as by coherence_ops.fetch, after llc_request and llc_return. False: nothing has
+ * changed.
  */
 static inline __attribute__((always_inline)) bool agent_give(struct numa *n,
-                                                             const struct cluster *c,
+                                                             const struct core_group *c,
                                                              const struct cache *llc, uint64_t line,
                                                              bool store, struct fetched *got)
 {
@@ -339,8 +340,8 @@ static inline __attribute__((always_inline)) bool agent_give(struct numa *n,
     *got = (struct fetched){ SIM_MIN(state, LINE_E), agent_at(p, way) };
     return true;
 }
-/* A dirty line leaves a usual cluster: back to where its LLC has it. Who may write a line is the
- * only one that shares it, so that nobody does then; who it was need not be read. */
+/* Writes a dirty line evicted from a fast core group back to its place in the LLC. The writer was
+ * the only sharer, so that no sharer remains. */
 static inline __attribute__((always_inline)) void agent_take_back(const struct cache *llc,
                                                                   uint32_t at)
 {
@@ -352,12 +353,12 @@ struct snooped agent_snoop(struct numa *n, unsigned socket, uint64_t line, enum 
 /* The same for a line already found; the line stays with its holder unless SNOOP_INVALIDATE. */
 struct snooped agent_snoop_holder(struct numa *n, unsigned socket, struct holder h, uint64_t line,
                                   enum snoop snoop);
-/* Asks the clusters in the mask; returns whether one had the line M. Drops it there (invalidate)
- * or makes it S. */
-bool agent_snoop_clusters(struct numa *n, unsigned socket, uint32_t mask, uint64_t line,
-                          bool invalidate);
-/* A line that the socket did not have comes in for a cluster (the sharer bit), or for a device
- * (sharers 0: into the DDIO ways). True if a dirty victim had to be written back. */
+/* Snoops the core groups in the mask, which drop the line (invalidate) or make it S. Returns
+ * whether one had it M. */
+bool agent_snoop_groups(struct numa *n, unsigned socket, uint32_t mask, uint64_t line,
+                        bool invalidate);
+/* Inserts a line that the socket does not have, for a core group (sharers: its bit) or for a device
+ * (sharers 0: into the DDIO ways). Returns whether a dirty victim was written back. */
 bool agent_insert(struct numa *n, unsigned socket, uint64_t line, enum line_state state,
                   uint32_t sharers, sim_time at_ps);
 /* The same where the cache that takes such lines, and the line's place in it, are known; *way is
@@ -368,7 +369,7 @@ bool agent_insert_at(struct numa *n, unsigned socket, struct cache *c, struct ca
 void agent_write_home(struct numa *n, unsigned socket, uint64_t line, enum write_cause cause,
                       sim_time at_ps);
 /* coherence_ops.writeback */
-void agent_writeback(struct numa *n, unsigned cluster, uint64_t line, uint32_t llc_at, bool dirty,
+void agent_writeback(struct numa *n, unsigned group, uint64_t line, uint32_t llc_at, bool dirty,
                      sim_time at_ps);
 
 /* Whether the invariants of the caches hold (tests); false with a message. */

@@ -22,7 +22,7 @@
 #define MIN_STRIDE   UINT64_C(0x100000000)
 #define REGION_LOG2  21 /* 2 MiB: 512 pages */
 #define REGION_PAGES 512u
-#define TAG_BYTES    PAYLOAD_TAG_BYTES
+#define TAG_BYTES    PAYLOAD_MARK_BYTES
 /* Pages come from slabs, each twice as large as the one before, up to a large page of the host. */
 #define SLAB_PAGES_MIN 16u
 #define SLAB_PAGES_MAX 512u

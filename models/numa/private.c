@@ -13,19 +13,18 @@
 #include <stdlib.h>
 
 /*
- * The functions below take the caches of the core or cluster as parameters: where these have the
- * usual eight ways, and every core an L2 of its own, they are copies of which the compiler knows
- * that (cache_known()).
+ * The functions below take the caches of the core as parameters. On the fast path (core_group.fast)
+ * these are copies whose geometry is a compile-time constant, see cache_known().
  */
 
-static bool all_fast(const struct cluster *c, const struct numa_cache_params *p)
+static bool all_fast(const struct core_group *c, const struct numa_cache_params *p)
 {
     return p->l2_cores == 1 && !c->l1[0].narrow && !c->l2.narrow &&
            c->l1[0].ways == FAST_PRIVATE_WAYS && c->l1[0].sets == FAST_L1_SETS &&
            c->l2.ways == FAST_PRIVATE_WAYS && c->l2.sets == FAST_L2_SETS;
 }
 
-void cluster_init(struct numa *n, struct cluster *c)
+void core_group_init(struct numa *n, struct core_group *c)
 {
     const struct numa_cache_params *p = n->params->cache;
 
@@ -41,7 +40,7 @@ void cluster_init(struct numa *n, struct cluster *c)
     }
 }
 
-void cluster_release(struct numa *n, struct cluster *c)
+void core_group_release(struct numa *n, struct core_group *c)
 {
     for (uint32_t i = 0; c->l1 != NULL && i < n->params->cache->l2_cores; i++)
         cache_release(&c->l1[i]);
@@ -50,7 +49,7 @@ void cluster_release(struct numa *n, struct cluster *c)
     cache_release(&c->l2);
 }
 
-void cluster_clear(struct numa *n, struct cluster *c)
+void core_group_clear(struct numa *n, struct core_group *c)
 {
     for (uint32_t i = 0; i < n->params->cache->l2_cores; i++)
         cache_clear(&c->l1[i]);
@@ -65,9 +64,9 @@ static inline enum line_state peek_in(const struct cache *l2, uint64_t line)
     return way < 0 ? LINE_I : cache_state(p, way);
 }
 
-enum line_state cluster_peek(const struct numa *n, unsigned cluster, uint64_t line)
+enum line_state core_group_peek(const struct numa *n, unsigned group, uint64_t line)
 {
-    const struct cluster *c = &n->cluster[cluster];
+    const struct core_group *c = &n->core_group[group];
 
     if (SIM_LIKELY(c->fast)) {
         const struct cache l2 = l2_fast(c);
@@ -85,15 +84,15 @@ static inline void drop_from_one(const struct cache *l1, uint64_t line)
         cache_drop(p, way);
 }
 
-/* Drops the line from the L1s of a cluster but one (or all: except >= l2_cores). */
-static void drop_from_l1(const struct numa *n, struct cluster *c, uint64_t line, unsigned except)
+/* Drops the line from the L1s of a core group but one (or all: except >= l2_cores). */
+static void drop_from_l1(const struct numa *n, struct core_group *c, uint64_t line, unsigned except)
 {
     for (uint32_t i = 0; i < 1u << n->l2_cores_log2; i++)
         if (i != except)
             drop_from_one(&c->l1[i], line);
 }
 
-static void share_in_l1(const struct numa *n, struct cluster *c, uint64_t line)
+static void share_in_l1(const struct numa *n, struct core_group *c, uint64_t line)
 {
     for (uint32_t i = 0; i < n->params->cache->l2_cores; i++) {
         const struct cache_place p = cache_place(&c->l1[i], line);
@@ -103,9 +102,9 @@ static void share_in_l1(const struct numa *n, struct cluster *c, uint64_t line)
     }
 }
 
-enum line_state cluster_downgrade(struct numa *n, unsigned cluster, uint64_t line)
+enum line_state core_group_downgrade(struct numa *n, unsigned group, uint64_t line)
 {
-    struct cluster *c = &n->cluster[cluster];
+    struct core_group *c = &n->core_group[group];
     const struct cache_place p = cache_place(&c->l2, line);
     const int way = cache_find(&c->l2, p);
 
@@ -119,7 +118,7 @@ enum line_state cluster_downgrade(struct numa *n, unsigned cluster, uint64_t lin
 }
 
 static inline __attribute__((always_inline)) enum line_state
-invalidate_in(const struct numa *n, struct cluster *c, uint64_t line, const struct cache *l1,
+invalidate_in(const struct numa *n, struct core_group *c, uint64_t line, const struct cache *l1,
               const struct cache *l2)
 {
     const struct cache_place p = cache_place(l2, line);
@@ -136,9 +135,9 @@ invalidate_in(const struct numa *n, struct cluster *c, uint64_t line, const stru
     return was;
 }
 
-enum line_state cluster_invalidate(struct numa *n, unsigned cluster, uint64_t line)
+enum line_state core_group_invalidate(struct numa *n, unsigned group, uint64_t line)
 {
-    struct cluster *c = &n->cluster[cluster];
+    struct core_group *c = &n->core_group[group];
 
     if (SIM_LIKELY(c->fast)) {
         const struct cache l1 = l1_fast(c);
@@ -150,11 +149,11 @@ enum line_state cluster_invalidate(struct numa *n, unsigned cluster, uint64_t li
 
 /* ---- Accesses of a core ---------------------------------------------------------------------- */
 
-/* One that is under way. usual: cluster.fast, and nobody wants to know where its time goes. Where
- * it is compiled for that, everything here is known to the compiler but what it is for. */
+/* An access that is under way. fast: the core group is, and the access carries no latency stamp.
+ * On the fast path the compiler keeps all fields in registers. */
 struct access {
     struct numa *n;
-    struct cluster *c;
+    struct core_group *c;
     unsigned core;
     bool store;
     bool fast;
@@ -162,20 +161,20 @@ struct access {
     sim_time at_ps;
     struct sim_stamp *stamp;
     const struct cache *l1, *l2;
-    const struct cache *llc; /* usual: the socket's */
+    const struct cache *llc; /* fast: the socket's */
 };
 
-static inline uint32_t *llc_at(const struct cluster *c, uint32_t set, int way)
+static inline uint32_t *llc_at(const struct core_group *c, uint32_t set, int way)
 {
     return &c->llc_at[set * FAST_PRIVATE_WAYS + (uint32_t)way];
 }
 
-/* A stream's lines go into consecutive sets. So far ahead that the host has time for its own LLC.
- */
+/* A stream's lines go into consecutive sets. So many sets ahead, the real machine has time to fetch
+ * a row of the LLC from its own memory. */
 #define VICTIM_AHEAD 4u
 
-/* Lets the host fetch what is known about the line that one of a stream will soon drive out of the
- * L2, if it is to be written back. */
+/* Prefetches, on the real machine, the LLC row of the line that a stream will soon evict from the
+ * L2, if that line must be written back. */
 static inline __attribute__((always_inline)) void prefetch_victim(const struct access *a,
                                                                   struct cache_place p)
 {
@@ -189,8 +188,7 @@ static inline __attribute__((always_inline)) void prefetch_victim(const struct a
     }
 }
 
-/* A line leaves the L2 for that of the access; at: where the LLC has it, if the cluster is usual.
- */
+/* Evicts `line` from the L2 to make room for that of the access. at: fast: its place in the LLC. */
 static inline __attribute__((always_inline)) void leave(const struct access *a,
                                                         struct cache_place p1, uint64_t line,
                                                         bool dirty, uint32_t at, sim_time at_ps)
@@ -198,7 +196,7 @@ static inline __attribute__((always_inline)) void leave(const struct access *a,
     if (!a->fast) {
         drop_from_l1(a->n, a->c, line, UINT32_MAX);
         if (dirty || !a->n->params->cache->inclusive)
-            a->n->ops->writeback(a->n, cluster_of_core(a->n, a->core), line, at, dirty, at_ps);
+            a->n->ops->writeback(a->n, core_group_of(a->n, a->core), line, at, dirty, at_ps);
         return;
     }
     /* What shares a set of the L2 shares one of the smaller L1. */
@@ -211,7 +209,7 @@ static inline __attribute__((always_inline)) void leave(const struct access *a,
         agent_take_back(a->llc, at);
 }
 
-/* Puts the line, which is not there, into the place of another. */
+/* Puts the line, which the L2 does not hold, into the place of another. */
 static inline __attribute__((always_inline)) void fill_l2(const struct access *a,
                                                           struct cache_place p1,
                                                           struct cache_place p, struct fetched line,
@@ -234,7 +232,7 @@ static inline __attribute__((always_inline)) void fill_l2(const struct access *a
         leave(a, p1, victim, dirty, victim_at, at_ps);
 }
 
-/* The line from outside of the cluster, known there at r->done_ps. */
+/* Gets the line from outside the core group, which knows of the miss at r->done_ps. */
 static inline __attribute__((always_inline)) struct fetched fetch(const struct access *a,
                                                                   struct numa_result *r)
 {
@@ -248,8 +246,8 @@ static inline __attribute__((always_inline)) struct fetched fetch(const struct a
     return a->n->ops->fetch(a->n, a->core, a->line, a->store, r->done_ps, a->stamp, r);
 }
 
-/* Which cores of a cluster may use the line that one of them has fetched. */
-static void agree_in_cluster(const struct access *a)
+/* Adjusts the line in the other L1s of the core group after one core has fetched it. */
+static void agree_in_group(const struct access *a)
 {
     struct numa *n = a->n;
 
@@ -287,11 +285,11 @@ miss_l1(const struct access *a, struct cache_place p1, int way1)
         cache_touch(a->l2, p2, way2);
     }
     if (!a->fast)
-        agree_in_cluster(a);
+        agree_in_group(a);
     const enum line_state in_l1 = a->store ? LINE_M : LINE_S;
     if (way1 >= 0)
         cache_put_state(p1, way1, in_l1);
-    else /* The victim's state is in the L2 already (see the invariant of struct cluster). */
+    else /* The victim's state is in the L2 already (see the invariant of struct core_group). */
         cache_fill(a->l1, p1, cache_victim(p1, a->l1->all_ways), in_l1, 0);
     return r;
 }
@@ -314,7 +312,7 @@ static __attribute__((noinline)) struct numa_result access_slow(struct numa *n, 
                                                                 sim_time at_ps,
                                                                 struct sim_stamp *stamp)
 {
-    struct cluster *c = &n->cluster[cluster_of_core(n, core)];
+    struct core_group *c = &n->core_group[core_group_of(n, core)];
     const struct access a = {
         .n = n,
         .c = c,
@@ -335,7 +333,7 @@ static inline __attribute__((always_inline)) struct numa_result
 access_any(struct numa *n, unsigned core, uint64_t line, bool store, sim_time at_ps,
            struct sim_stamp *stamp)
 {
-    struct cluster *c = &n->cluster[cluster_of_core(n, core)];
+    struct core_group *c = &n->core_group[core_group_of(n, core)];
 
     if (SIM_UNLIKELY(!c->fast || stamp != NULL))
         return access_slow(n, core, line, store, at_ps, stamp);

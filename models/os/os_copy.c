@@ -24,14 +24,14 @@ static void put_run(uint8_t *page, uint64_t in_page, uint64_t tag, uint64_t byte
         at = SIM_MIN(bytes, LINE_BYTES - in_line);
         payload_line_put(page - in_line, (unsigned)in_line, tag, (unsigned)at);
     }
-    struct payload_words w = payload_words(payload_tag_add(tag, at));
+    struct payload_words w = payload_words(payload_mark_add(tag, at));
     for (; at + LINE_BYTES <= bytes; at += LINE_BYTES, payload_words_line(&w)) {
         const uint64_t word = payload_words_here(&w);
         memset(page + at, 0, LINE_BYTES);
         memcpy(page + at, &word, sizeof(word));
     }
     if (at < bytes)
-        payload_line_put(page + at, 0, payload_tag_add(tag, at), (unsigned)(bytes - at));
+        payload_line_put(page + at, 0, payload_mark_add(tag, at), (unsigned)(bytes - at));
 }
 
 static uint64_t word_at(const uint8_t *bytes)
@@ -53,10 +53,10 @@ static uint64_t find_run(const uint8_t *page, uint64_t in_page, uint64_t bytes, 
     at = payload_line_run(page - in_line, (unsigned)in_line, (unsigned)here, tag);
     if (at < here || *tag == 0)
         return at;
-    struct payload_words w = payload_words(payload_tag_add(*tag, at));
+    struct payload_words w = payload_words(payload_mark_add(*tag, at));
     for (; at < bytes; at += LINE_BYTES, payload_words_line(&w)) /* lines are whole in a page */
         if (!payload_same(word_at(page + at), payload_words_here(&w),
-                          (unsigned)SIM_MIN(bytes - at, PAYLOAD_TAG_BYTES)))
+                          (unsigned)SIM_MIN(bytes - at, PAYLOAD_MARK_BYTES)))
             break;
     return SIM_MIN(at, bytes);
 }
@@ -152,7 +152,7 @@ void payload_fill(struct kernel *kernel, struct kaddr at, uint64_t tag, size_t b
         const uint64_t in_page = at.v % PAGE_BYTES, here = SIM_MIN(bytes, PAGE_BYTES - in_page);
         const struct hpa hpa = os_hpa(kernel->memory, (struct kaddr){ at.v - in_page });
         put_run(physmem_bytes_made(kernel->memory->mem, hpa), in_page, tag, here);
-        tag = payload_tag_add(tag, here);
+        tag = payload_mark_add(tag, here);
         at.v += here;
         bytes -= here;
     }
@@ -167,14 +167,14 @@ static void differ(const uint8_t *line, unsigned in_line, unsigned bytes, uint64
     payload_line_run(line, in_line, bytes, &tag);
     *difference = (struct payload_difference){ tag, expected };
     if (tag == 0)
-        memcpy(&difference->found, line + in_line, SIM_MIN(bytes, PAYLOAD_TAG_BYTES));
+        memcpy(&difference->found, line + in_line, SIM_MIN(bytes, PAYLOAD_MARK_BYTES));
 }
 
 /* The part of a line, without what lies in it behind the first eight bytes. */
 static bool check_part(const uint8_t *line, unsigned in_line, unsigned bytes, uint64_t tag,
                        struct payload_difference *difference)
 {
-    const unsigned known = SIM_MIN(bytes, PAYLOAD_TAG_BYTES);
+    const unsigned known = SIM_MIN(bytes, PAYLOAD_MARK_BYTES);
 
     for (unsigned at = 0, n; at < known; at += n) {
         uint64_t here, word = 0;
@@ -183,8 +183,8 @@ static bool check_part(const uint8_t *line, unsigned in_line, unsigned bytes, ui
         memcpy(&word, line + in_line + at, n);
         if (here != 0)
             word = payload_word(here);
-        if (!payload_same(word, payload_word(payload_tag_add(tag, at)), n)) {
-            differ(line, in_line + at, bytes - at, payload_tag_add(tag, at), difference);
+        if (!payload_same(word, payload_word(payload_mark_add(tag, at)), n)) {
+            differ(line, in_line + at, bytes - at, payload_mark_add(tag, at), difference);
             return false;
         }
     }
@@ -201,12 +201,12 @@ static bool check_in_page(const uint8_t *page, uint64_t in_page, uint64_t tag, u
     page += in_page;
     if (!check_part(page - in_line, (unsigned)in_line, (unsigned)at, tag, difference))
         return false;
-    struct payload_words w = payload_words(payload_tag_add(tag, at));
+    struct payload_words w = payload_words(payload_mark_add(tag, at));
     for (; at < bytes; at += LINE_BYTES, payload_words_line(&w)) {
         const unsigned here = (unsigned)SIM_MIN(bytes - at, LINE_BYTES);
         if (!payload_same(word_at(page + at), payload_words_here(&w),
-                          SIM_MIN(here, PAYLOAD_TAG_BYTES)) &&
-            !check_part(page + at, 0, here, payload_tag_add(tag, at), difference))
+                          SIM_MIN(here, PAYLOAD_MARK_BYTES)) &&
+            !check_part(page + at, 0, here, payload_mark_add(tag, at), difference))
             return false;
     }
     return true;
@@ -221,7 +221,7 @@ bool kernel_check(struct kernel *kernel, struct kaddr at, uint64_t tag, size_t b
         const uint8_t *page = physmem_bytes(kernel->memory->mem, hpa);
         if (!check_in_page(page, in_page, tag, here, difference))
             return false;
-        tag = payload_tag_add(tag, here);
+        tag = payload_mark_add(tag, here);
         at.v += here;
         bytes -= here;
     }

@@ -144,7 +144,7 @@ static struct ether_frame *make(struct end *end, uint64_t to_mac, uint64_t from_
     h[46] = 0x50;
     frame->payload.bytes = bytes - HEADERS;
     frame->payload.n = 1;
-    frame->payload.extent[0] = (struct payload_extent){ payload_tag(3, number * 4096u),
+    frame->payload.extent[0] = (struct payload_extent){ payload_mark(3, number * 4096u),
                                                         bytes - HEADERS, 0 };
     return frame;
 }
@@ -481,9 +481,9 @@ static void test_parse_and_checksums(void **unused)
     frame->header[38] ^= 1; /* a sequence number's bit */
     assert_int_not_equal(ether_l4_checksum(frame, &packet), 0);
     frame->header[38] ^= 1;
-    frame->payload.extent[0].tag += 64; /* another part of the stream */
+    frame->payload.extent[0].mark += 64; /* another part of the stream */
     assert_int_not_equal(ether_l4_checksum(frame, &packet), 0);
-    frame->payload.extent[0].tag -= 64;
+    frame->payload.extent[0].mark -= 64;
     assert_int_equal(ether_l4_checksum(frame, &packet), 0);
 
     ether_put16(frame->header + 20, 0x2000); /* a fragment has no ports */

@@ -149,7 +149,7 @@ static void copy_close(struct rig *r, unsigned i, struct copy_rig *c)
 static double read_ns(struct rig *r, struct copy_rig *c, uint64_t at, uint64_t bytes)
 {
     static uint64_t position;
-    uint64_t tag = payload_tag(STREAM, position);
+    uint64_t tag = payload_mark(STREAM, position);
     struct payload_difference is;
     position += bytes;
     payload_fill(r->kernel, kaddr_add(c->host, at), tag, bytes);
@@ -161,7 +161,7 @@ static double read_ns(struct rig *r, struct copy_rig *c, uint64_t at, uint64_t b
 
 static double write_ns(struct rig *r, struct copy_rig *c, uint64_t at, uint64_t bytes)
 {
-    uint64_t tag = payload_tag(STREAM + 1, at);
+    uint64_t tag = payload_mark(STREAM + 1, at);
     struct payload_difference is;
     gpu_memory_stamp(r->model[0], c->offset + at, tag, bytes);
     double ns = timed_copy_ns(r->gpu[0], (struct gpu_place){ &c->mapping, at },
@@ -263,7 +263,7 @@ static void test_places(void **state)
 static void peers(struct rig *r)
 {
     struct gpu_mapping mapping;
-    uint64_t from, to, tag = payload_tag(STREAM, 0);
+    uint64_t from, to, tag = payload_mark(STREAM, 0);
     struct payload_difference is;
     assert_int_equal(gpu_alloc(r->gpu[0], MIB, &from), 0);
     assert_int_equal(gpu_alloc(r->gpu[1], MIB, &to), 0);
@@ -403,7 +403,7 @@ static void reset_under_way(struct rig *r)
     struct gpu_place host = { &c.mapping, 0 }, device = { NULL, c.offset };
     uint8_t zeros[4096] = { 0 }, there[4096];
     stuck(r);
-    payload_fill(r->kernel, c.host, payload_tag(STREAM, 0), c.bytes);
+    payload_fill(r->kernel, c.host, payload_mark(STREAM, 0), c.bytes);
     assert_int_equal(gpu_copy(r->gpu[0], 0, device, host, c.bytes), 0);
     assert_int_equal(gpu_copy(r->gpu[0], 1, host, (struct gpu_place){ NULL, 0 }, c.bytes), 0);
     assert_int_equal(gpu_submit(r->gpu[0], 0), 0);

@@ -246,7 +246,7 @@ static void rig_close(struct rig *r)
 static void check(struct rig *r, struct kernel *kernel, struct kaddr at, uint64_t bytes)
 {
     struct payload_difference is;
-    if (!kernel_check(kernel, at, payload_tag(STREAM, r->received), bytes, &is))
+    if (!kernel_check(kernel, at, payload_mark(STREAM, r->received), bytes, &is))
         fail_msg("from byte %llu on: tag %#llx, expected %#llx", (unsigned long long)r->received,
                  (unsigned long long)is.found, (unsigned long long)is.expected);
     r->received += bytes;
@@ -279,7 +279,7 @@ static void sender(void *arg)
     assert_non_null(socket);
     struct kaddr buffer = k_alloc(s->kernel, K_NODE_LOCAL, 64 * KIB, K_PAGE_BYTES);
     for (uint64_t sent = 0; sent < r->bytes; sent += 64 * KIB) {
-        payload_fill(s->kernel, buffer, payload_tag(STREAM, sent), 64 * KIB);
+        payload_fill(s->kernel, buffer, payload_mark(STREAM, sent), 64 * KIB);
         assert_int_equal(socket_send(socket, buffer, 64 * KIB), 64 * KIB);
     }
     socket_close(socket);

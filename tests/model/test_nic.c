@@ -112,7 +112,7 @@ static void test_destroy_under_way(void **unused)
     nr_open(&rig, 1, 16, 100, NULL);
     with_queue(&rig, 0, &sq);
     uint64_t data = nr_alloc(&rig, 65536);
-    nr_stamp(&rig, data, payload_tag(1, 0), 65536);
+    nr_stamp(&rig, data, payload_mark(1, 0), 65536);
     struct nr_piece piece = { data, 60000, 0 };
     nr_wqe(&sq, &flow_a, 0, TCP_FLAG_ACK, &piece, 1, 1446, NIC_WQE_COMPLETION);
     nr_doorbell(&sq);
@@ -234,7 +234,7 @@ static void test_transmit_latency(void **unused)
     nr_open(&rig, 1, 16, 100, NULL);
     struct nr_cq cq = with_queue(&rig, 0, &sq);
     uint64_t data = nr_alloc(&rig, 4096);
-    nr_stamp(&rig, data, payload_tag(1, 0), 4096);
+    nr_stamp(&rig, data, payload_mark(1, 0), 4096);
     for (unsigned i = 0; i < SIM_N_ELEMENTS(sizes); i++) {
         struct nr_piece piece = { data, sizes[i], 0 };
         struct nic_cqe cqe;
@@ -256,7 +256,7 @@ static void test_transmit_latency(void **unused)
         assert_int_equal(frame->payload.bytes, sizes[i]);
         if (sizes[i] >= 8) {
             assert_int_equal(frame->payload.n, 1);
-            assert_true(frame->payload.extent[0].tag == payload_tag(1, 0));
+            assert_true(frame->payload.extent[0].mark == payload_mark(1, 0));
         }
         assert_true(nr_poll(&cq, &cqe));
         assert_int_equal(cqe.op_own >> 4, NIC_CQE_SENT);
@@ -277,7 +277,7 @@ static void test_one_doorbell_for_many(void **unused)
     nr_open(&rig, 1, 16, 100, NULL);
     struct nr_cq cq = with_queue(&rig, 0, &sq);
     uint64_t data = nr_alloc(&rig, 4096);
-    nr_stamp(&rig, data, payload_tag(1, 0), 4096);
+    nr_stamp(&rig, data, payload_mark(1, 0), 4096);
     struct nr_piece piece = { data, 100, 0 };
     uint64_t reads = rig.n_reads;
     for (unsigned round = 0; round < 40; round++) { /* the ring wraps */
@@ -316,7 +316,7 @@ static void test_tso(void **unused)
     struct nr_cq cq = with_queue(&rig, 0, &sq);
     for (unsigned i = 0; i < N; i++) {
         piece[i] = (struct nr_piece){ nr_alloc(&rig, 40960) + shift[i], length[i], 0 };
-        nr_stamp(&rig, piece[i].iova, payload_tag(5, total), length[i]);
+        nr_stamp(&rig, piece[i].iova, payload_mark(5, total), length[i]);
         total += length[i];
     }
     nr_wqe(&sq, &flow_a, 0xfffffff0, TCP_FLAG_ACK | TCP_FLAG_PSH | TCP_FLAG_FIN | TCP_FLAG_CWR,
@@ -342,7 +342,7 @@ static void test_tso(void **unused)
         assert_int_equal(ether_ipv4_checksum(frame->header, &packet), 0);
         assert_int_equal(ether_l4_checksum(frame, &packet), 0);
         assert_int_equal(frame->payload.n, 1);
-        assert_true(frame->payload.extent[0].tag == payload_tag(5, (uint64_t)i * MSS));
+        assert_true(frame->payload.extent[0].mark == payload_mark(5, (uint64_t)i * MSS));
     }
     struct nic_cqe cqe;
     assert_true(nr_poll(&cq, &cqe));
@@ -364,7 +364,7 @@ static double payload_gbit_s(struct nr_rig *rig)
 static void saturate(struct nr_rig *rig, struct nr_sq *sq, unsigned n_queues, unsigned n_wqes)
 {
     uint64_t data = nr_alloc(rig, 65536);
-    nr_stamp(rig, data, payload_tag(1, 0), 65536);
+    nr_stamp(rig, data, payload_mark(1, 0), 65536);
     struct nr_piece piece = { data, 1448 * 45, 0 };
     for (unsigned i = 0; i < n_wqes; i++)
         nr_wqe(&sq[i % n_queues], &flow_a, i * 1448 * 45, TCP_FLAG_ACK, &piece, 1, 1448, 0);
@@ -419,7 +419,7 @@ static void test_queues_in_turn(void **unused)
         sq[q] = nr_sq_new(&rig, 0, q, 0, 8);
     uint64_t data = nr_alloc(&rig, 65536);
     struct nr_piece piece = { data, 1448 * 45, 0 };
-    nr_stamp(&rig, data, payload_tag(1, 0), 65536);
+    nr_stamp(&rig, data, payload_mark(1, 0), 65536);
     for (unsigned i = 0; i < 20; i++)
         for (uint16_t q = 0; q < 4; q++) {
             struct nr_flow flow = flow_a;
@@ -451,7 +451,7 @@ static void test_hints(void **unused)
     nr_open(&rig, 2, 8, 100, NULL);
     struct nr_cq cq = with_queue(&rig, 0, &sq);
     uint64_t data = nr_alloc(&rig, 65536);
-    nr_stamp(&rig, data, payload_tag(1, 0), 65536);
+    nr_stamp(&rig, data, payload_mark(1, 0), 65536);
     struct nr_piece piece[] = { { data, 1024, 1 },
                                 { data + 1024, 2048, 2 },
                                 { data + 3072, 512, 0 },
@@ -463,7 +463,7 @@ static void test_hints(void **unused)
     assert_int_equal(rig.n_frames, 3);
     for (unsigned i = 0; i < 3; i++) {
         assert_int_equal(rig.frame[i].frame.payload.n, 1);
-        assert_true(rig.frame[i].frame.payload.extent[0].tag == payload_tag(1, i * 1448u));
+        assert_true(rig.frame[i].frame.payload.extent[0].mark == payload_mark(1, i * 1448u));
     }
     struct nic_cqe cqe;
     assert_true(nr_poll(&cq, &cqe));
@@ -518,7 +518,7 @@ static void test_nop_and_wrap(void **unused)
     nr_open(&rig, 1, 16, 100, NULL);
     with_queue(&rig, 0, &sq);
     uint64_t data = nr_alloc(&rig, 65536);
-    nr_stamp(&rig, data, payload_tag(1, 0), 4096);
+    nr_stamp(&rig, data, payload_mark(1, 0), 4096);
     struct nr_piece piece[8];
     for (unsigned i = 0; i < 8; i++)
         piece[i] = (struct nr_piece){ data + i * 128, 128, 0 };

@@ -63,7 +63,7 @@ static sim_time send(struct bench *b, struct packet p)
     frame->payload.bytes = p.bytes;
     frame->payload.n = p.bytes != 0;
     frame->payload.extent[0] =
-        (struct payload_extent){ payload_tag((uint16_t)(1 + p.flow), p.sequence), p.bytes, 0 };
+        (struct payload_extent){ payload_mark((uint16_t)(1 + p.flow), p.sequence), p.bytes, 0 };
     ether_packet_parse(h, frame->header_bytes, &parsed);
     ether_ipv4_checksum_set(h, &parsed);
     ether_l4_checksum_set(frame, &parsed);
@@ -88,7 +88,7 @@ static void expect(struct bench *b, unsigned flow, uint32_t sequence, unsigned s
     assert_int_equal(ether_get32(h + 38), sequence);
     if (bytes != 0)
         assert_true(nr_holds(&b->rig, at + cqe.header_bytes,
-                             payload_tag((uint16_t)(1 + flow), sequence), bytes));
+                             payload_mark((uint16_t)(1 + flow), sequence), bytes));
 }
 
 static void expect_nothing(struct bench *b)
@@ -292,7 +292,7 @@ static void test_random(void **unused)
             uint32_t sequence = ether_get32(h + 38), bytes = cqe.bytes - TCP_HEAD;
             assert_in_range(sequence - got[f], 0, 77 * 8);
             assert_true(
-                nr_holds(&b.rig, at + TCP_HEAD, payload_tag((uint16_t)(1 + f), sequence), bytes));
+                nr_holds(&b.rig, at + TCP_HEAD, payload_mark((uint16_t)(1 + f), sequence), bytes));
             got[f] = sequence + bytes;
             bytes_got += bytes;
             n_cqes++;

@@ -130,7 +130,7 @@ static void test_content(void **unused)
             memcpy(expected + 24, found + 24, 2); /* the checksums */
             memcpy(expected + 50, found + 50, 2);
             assert_memory_equal(found, expected, sizeof(found));
-            assert_true(nr_holds(&rig, at + NR_HEADERS, payload_tag(7, position), bytes));
+            assert_true(nr_holds(&rig, at + NR_HEADERS, payload_mark(7, position), bytes));
         }
     nr_close(&rig);
 }
@@ -218,7 +218,7 @@ static void test_ring_wraps(void **unused)
             assert_true(nr_poll(&r.cq, &cqe));
             assert_int_equal(cqe.wqe_index, (uint16_t)n);
             assert_true(nr_holds(&rig, nr_buffer(&r.rq, n) + NR_HEADERS,
-                                 payload_tag(1, (uint64_t)n * 1000), 1000));
+                                 payload_mark(1, (uint64_t)n * 1000), 1000));
         }
         nr_post(&r.rq, 256);
     }
@@ -318,7 +318,7 @@ static void test_stopped_while_sending(void **unused)
     struct nr_flow flow = flow_to(&rig, 0, 4000);
     struct nic_cqe cqe;
     uint64_t data = nr_alloc(&rig, 65536);
-    nr_stamp(&rig, data, payload_tag(1, 0), 65536);
+    nr_stamp(&rig, data, payload_mark(1, 0), 65536);
     struct nr_piece piece = { data, 1446 * 45, 0 };
     for (unsigned i = 0; i < 4; i++)
         nr_wqe(&sq, &flow, i * 1446 * 45, TCP_FLAG_ACK, &piece, 1, 1446, NIC_WQE_COMPLETION);
@@ -894,7 +894,7 @@ static void test_surprise_removal(void **unused)
     struct nr_flow with_rule = flow_to(&rig, 0, 1), without = flow_to(&rig, 0, 2);
     nr_ok(&rig, 0, flow_command(NIC_SET_SWITCH, &with_rule, 1));
     uint64_t data = nr_alloc(&rig, 65536);
-    nr_stamp(&rig, data, payload_tag(1, 0), 65536);
+    nr_stamp(&rig, data, payload_mark(1, 0), 65536);
     struct nr_piece piece = { data, 60000, 0 };
     nr_wqe(&sq[1], &with_rule, 0, TCP_FLAG_ACK, &piece, 1, 1446, NIC_WQE_COMPLETION);
     nr_doorbell(&sq[1]);

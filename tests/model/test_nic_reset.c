@@ -78,7 +78,7 @@ static void expect_works(struct nr_rig *rig, uint64_t data)
     for (unsigned i = 0; i < 20; i++) {
         assert_true(nr_poll(&q.receive_cq, &cqe));
         assert_true(
-            nr_holds(rig, nr_buffer(&q.rq, i) + NR_HEADERS, payload_tag(3, i * 1446), 1446));
+            nr_holds(rig, nr_buffer(&q.rq, i) + NR_HEADERS, payload_mark(3, i * 1446), 1446));
     }
     assert_false(nr_poll(&q.receive_cq, &cqe));
     assert_int_equal(rig->n_irqs, 1);
@@ -91,7 +91,7 @@ static void reset_after(sim_time after_ps)
     struct queues q = begin(&rig);
     const unsigned cap = nr_capability(&rig, 0, PCI_CAP_ID_PCIE);
     uint64_t data = nr_alloc(&rig, 65536);
-    nr_stamp(&rig, data, payload_tag(1, 0), 65536);
+    nr_stamp(&rig, data, payload_mark(1, 0), 65536);
     nr_run(&rig);
     work(&rig, &q, data);
     nr_run_for(&rig, after_ps);
@@ -124,7 +124,7 @@ static void test_twice(void **unused)
     struct queues q = begin(&rig);
     const unsigned cap = nr_capability(&rig, 0, PCI_CAP_ID_PCIE);
     uint64_t data = nr_alloc(&rig, 65536);
-    nr_stamp(&rig, data, payload_tag(1, 0), 65536);
+    nr_stamp(&rig, data, payload_mark(1, 0), 65536);
     work(&rig, &q, data);
     for (unsigned i = 0; i < 3; i++)
         nr_config(&rig, 0, true, cap + PCIE_DEVCTL, PCIE_DEVCTL_FLR);

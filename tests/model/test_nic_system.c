@@ -175,7 +175,7 @@ static void rig_close(struct rig *r)
 static void check(struct rig *r, struct kernel *kernel, struct kaddr at, uint64_t bytes)
 {
     struct payload_difference is;
-    if (!kernel_check(kernel, at, payload_tag(STREAM, r->received), bytes, &is))
+    if (!kernel_check(kernel, at, payload_mark(STREAM, r->received), bytes, &is))
         fail_msg("from byte %llu on: tag %#llx, expected %#llx", (unsigned long long)r->received,
                  (unsigned long long)is.found, (unsigned long long)is.expected);
     r->received += bytes;
@@ -213,7 +213,7 @@ static void client_tcp(void *arg)
     assert_non_null(socket);
     struct kaddr buffer = k_alloc(s->kernel, K_NODE_LOCAL, r->send_bytes, K_PAGE_BYTES);
     for (uint64_t sent = 0; sent < r->bytes; sent += r->send_bytes) {
-        payload_fill(s->kernel, buffer, payload_tag(STREAM, sent), r->send_bytes);
+        payload_fill(s->kernel, buffer, payload_mark(STREAM, sent), r->send_bytes);
         assert_int_equal(socket_send(socket, buffer, r->send_bytes), (int64_t)r->send_bytes);
     }
     socket_close(socket);
@@ -235,7 +235,7 @@ static void server_sg(void *arg)
             struct k_page *page = k_page_alloc(s->kernel, (int)(i % 2), 0);
             assert_non_null(page);
             frag[i] = (struct skb_frag){ page, 0, K_PAGE_BYTES, (int8_t)page->node };
-            payload_fill(s->kernel, page->addr, payload_tag(STREAM, sent + bytes), K_PAGE_BYTES);
+            payload_fill(s->kernel, page->addr, payload_mark(STREAM, sent + bytes), K_PAGE_BYTES);
             bytes += K_PAGE_BYTES;
         }
         assert_int_equal(socket_send_pages(socket, frag, 16), bytes);
@@ -324,7 +324,7 @@ static void client_udp(void *arg)
     k_sleep(s->kernel, 100 * SIM_PS_PER_US); /* until the server listens */
     r->start_ps = k_now_ps(s->kernel);
     for (uint64_t i = 0; i < DATAGRAMS; i++) {
-        uint64_t tag = payload_tag(STREAM, i * UDP_BYTES);
+        uint64_t tag = payload_mark(STREAM, i * UDP_BYTES);
         struct payload_difference is;
         payload_fill(s->kernel, buffer, tag, UDP_BYTES);
         assert_int_equal(socket_send(socket, buffer, UDP_BYTES), UDP_BYTES);

@@ -137,7 +137,7 @@ static void server(void *arg)
     int64_t n;
     st->start_ps = k_now_ps(s->kernel);
     while ((n = socket_receive(socket, buffer, CHUNK)) > 0) {
-        uint64_t tag = payload_tag((uint16_t)(1 + st->i), st->received);
+        uint64_t tag = payload_mark((uint16_t)(1 + st->i), st->received);
         struct payload_difference is;
         assert_true(kernel_check(s->kernel, buffer, tag, (uint64_t)n, &is));
         st->received += (uint64_t)n;
@@ -158,7 +158,7 @@ static void client(void *arg)
     assert_non_null(socket);
     struct kaddr buffer = k_alloc(s->kernel, K_NODE_LOCAL, CHUNK, K_PAGE_BYTES);
     for (uint64_t sent = 0; sent < BYTES; sent += CHUNK) {
-        payload_fill(s->kernel, buffer, payload_tag((uint16_t)(1 + st->i), sent), CHUNK);
+        payload_fill(s->kernel, buffer, payload_mark((uint16_t)(1 + st->i), sent), CHUNK);
         assert_int_equal(socket_send(socket, buffer, CHUNK), CHUNK);
     }
     socket_close(socket);

@@ -201,7 +201,7 @@ static void test_directory_and_broadcast(void **state)
     /* Its store: the remote copy goes. */
     store(&h, 0, line);
     assert_int_equal(directory_get(&h.n->socket[0].directory, line.v >> 6), DIRECTORY_I);
-    assert_int_equal(cluster_peek(h.n, 14, line.v >> 6), LINE_I);
+    assert_int_equal(core_group_peek(h.n, 14, line.v >> 6), LINE_I);
     numa_free(h.n);
 
     /* Without broadcast the snoop waits for the directory, and none is sent in vain. */
@@ -247,7 +247,7 @@ static void test_traffic_of_loads(void **state)
     const sim_time at = next(&h);
     numa_store_nt(h.n, 0, fixture_hpa(h.n, 1, 0x1000), at, NULL);
     assert_int_equal(h.n->socket[1].counters.write_nt_bytes, 64);
-    assert_int_equal(cluster_peek(h.n, 0, fixture_hpa(h.n, 1, 0x1000).v >> 6), LINE_I);
+    assert_int_equal(core_group_peek(h.n, 0, fixture_hpa(h.n, 1, 0x1000).v >> 6), LINE_I);
     load(&h, 1, fixture_hpa(h.n, 1, 0x1000), NUMA_REMOTE_DRAM);
     /* Statistics are what the tables say. */
     const struct stat_desc *table;
@@ -391,7 +391,7 @@ static void test_remote_dma_write_policies(void **state)
     struct hpa b = fixture_hpa(h.n, 1, 0x20000);
     load(&h, 14, b, NUMA_LOCAL_DRAM);
     dma_write(&h, 0, b, 64, NUMA_REMOTE_DRAM);
-    assert_int_equal(cluster_peek(h.n, 14, b.v >> 6), LINE_I);
+    assert_int_equal(core_group_peek(h.n, 14, b.v >> 6), LINE_I);
     load(&h, 14, b, NUMA_REMOTE_CACHE);
     assert_int_equal(h.n->socket[1].counters.write_snoop_bytes, 64);
     assert_int_equal(h.n->socket[1].counters.write_dma_bytes, 0);
@@ -405,7 +405,7 @@ static void test_remote_dma_write_policies(void **state)
     assert_int_equal(dma_write(&h, 0, b, 64, NUMA_REMOTE_DRAM),
                      IIO + REQUEST + WAY + LINE + HOME + DRAM + WAY + FLIT);
     assert_int_equal(numa_interconnect_bytes(h.n, 0, 1) - before, 80);
-    assert_int_equal(cluster_peek(h.n, 14, b.v >> 6), LINE_I);
+    assert_int_equal(core_group_peek(h.n, 14, b.v >> 6), LINE_I);
     load(&h, 14, b, NUMA_LOCAL_DRAM);
     assert_int_equal(h.n->socket[1].counters.write_dma_bytes, 64);
     assert_int_equal(h.n->socket[1].counters.read_directory_bytes, 64);
@@ -443,7 +443,7 @@ static void test_dma_write_into_the_homes_llc(void **state)
     load(&h, 0, c, NUMA_REMOTE_DRAM);
     store(&h, 0, c);
     dma_write(&h, 0, c, 8, NUMA_REMOTE_DRAM);
-    assert_int_equal(cluster_peek(h.n, 0, c.v >> 6), LINE_I);
+    assert_int_equal(core_group_peek(h.n, 0, c.v >> 6), LINE_I);
     assert_int_equal(s1->read_dma_bytes, 0);
     load(&h, 14, c, NUMA_LLC);
     /* Its own memory as ever. */
@@ -468,7 +468,7 @@ static void test_dma_write_without_ddio(void **state)
     load(&h, 0, a, NUMA_LOCAL_DRAM);
     const uint64_t reads = s0->dram_read_bytes;
     dma_write(&h, 0, a, 64, NUMA_LOCAL_DRAM);
-    assert_int_equal(cluster_peek(h.n, 0, a.v >> 6), LINE_I);
+    assert_int_equal(core_group_peek(h.n, 0, a.v >> 6), LINE_I);
     assert_int_equal(s0->dram_read_bytes, reads); /* a full line at home: no directory look-up */
     assert_int_equal(s0->write_dma_bytes, 64);
     assert_int_equal(s0->dma_write_to_dram, 1);
@@ -571,7 +571,7 @@ static void test_front_side_bus(void **state)
     store(&h, 0, b);
     dma_read(&h, 0, b, NUMA_PEER_CACHE);
     dma_write(&h, 0, b, 64, NUMA_LOCAL_DRAM);
-    assert_int_equal(cluster_peek(h.n, 0, b.v >> 6), LINE_I);
+    assert_int_equal(core_group_peek(h.n, 0, b.v >> 6), LINE_I);
     assert_int_equal(dma_read(&h, 0, b, NUMA_LOCAL_DRAM), IIO + dram + back);
     assert_int_equal(h.n->socket[0].counters.write_dma_bytes, 64);
     numa_free(h.n);

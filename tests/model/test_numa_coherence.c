@@ -132,7 +132,7 @@ static struct numa *usual_sizes(struct fixture *f)
     f->cache.llc_bytes = UINT64_C(64) * FAST_LLC_SETS * FAST_LLC_WAYS;
     f->dram.node_bytes = UINT64_C(1) << 30;
     struct numa *n = fixture_new(f);
-    assert_true(n->llc_fast && n->cluster[0].fast);
+    assert_true(n->llc_fast && n->core_group[0].fast);
     return n;
 }
 
@@ -239,8 +239,8 @@ static bool is_dirty(struct numa *n, uint64_t line)
 {
     bool dirty = false;
 
-    for (unsigned c = 0; c < n->sockets * n->clusters_per_socket; c++)
-        dirty |= cluster_peek(n, c, line) == LINE_M;
+    for (unsigned c = 0; c < n->sockets * n->groups_per_socket; c++)
+        dirty |= core_group_peek(n, c, line) == LINE_M;
     for (unsigned s = 0; s < n->sockets && n->socket[s].llc.row != NULL; s++) {
         const struct holder h = agent_find(n, s, line);
         dirty |= h.way >= 0 && line_state(holder_word(h)) == LINE_M;
@@ -364,7 +364,7 @@ static void test_victims_are_written_once(void **state)
             if (!cache_holds(p, way))
                 continue;
             const uint64_t line = cache_line_in(&s0->llc, p, way);
-            left.lines += cache_state(p, way) == LINE_M || cluster_peek(n, 0, line) == LINE_M;
+            left.lines += cache_state(p, way) == LINE_M || core_group_peek(n, 0, line) == LINE_M;
         }
     }
     assert_int_equal(written + left.lines, 5000);
@@ -454,8 +454,8 @@ static uint64_t digest(struct numa *n)
 
     for (unsigned s = 0; s < n->sockets; s++)
         cache_each(&n->socket[s].llc, &d, add_line);
-    for (unsigned c = 0; c < n->sockets * n->clusters_per_socket; c++)
-        cache_each(&n->cluster[c].l2, &d, add_line);
+    for (unsigned c = 0; c < n->sockets * n->groups_per_socket; c++)
+        cache_each(&n->core_group[c].l2, &d, add_line);
     for (unsigned i = 0; i < TEST_LINES; i++)
         for (unsigned s = 0; s < n->sockets; s++)
             add_line(&d, directory_get(&n->socket[s].directory, i), 0, 0);

@@ -209,13 +209,13 @@ static void rig_close(struct rig *r)
 
 static void stamp(struct rig *r, uint64_t at, uint64_t position, uint64_t bytes)
 {
-    payload_fill(r->kernel, kaddr_add(r->buffer, at), payload_tag(STREAM, position), bytes);
+    payload_fill(r->kernel, kaddr_add(r->buffer, at), payload_mark(STREAM, position), bytes);
 }
 
 static void expect(struct rig *r, uint64_t at, uint64_t position, uint64_t bytes)
 {
     struct payload_difference is;
-    if (!kernel_check(r->kernel, kaddr_add(r->buffer, at), payload_tag(STREAM, position), bytes,
+    if (!kernel_check(r->kernel, kaddr_add(r->buffer, at), payload_mark(STREAM, position), bytes,
                       &is))
         fail_msg("%llu bytes of block data at %llu: tag %#llx, expected %#llx",
                  (unsigned long long)bytes, (unsigned long long)position,
@@ -248,7 +248,7 @@ static void test_data(struct rig *r)
     }
     for (unsigned i = 0; i < SIM_N_ELEMENTS(io); i++) {
         uint64_t other = 4 * MIB + io[i].at % 4096;
-        payload_fill(r->kernel, kaddr_add(r->buffer, other), payload_tag(9, 0), io[i].bytes);
+        payload_fill(r->kernel, kaddr_add(r->buffer, other), payload_mark(9, 0), io[i].bytes);
         assert_int_equal(nvme_transfer(r->nvme, 1, false, io[i].offset, kaddr_add(r->buffer, other),
                                        io[i].bytes),
                          0);
@@ -266,7 +266,7 @@ static void test_refused(struct rig *r)
     assert_int_equal(nvme_transfer(r->nvme, 1, false, 1024 * MIB, at, 512), -EINVAL);
     assert_int_equal(nvme_transfer(r->nvme, 1, false, 1024 * MIB - 512, at, 1024), -EINVAL);
     /* Never written: zeros. */
-    payload_fill(r->kernel, at, payload_tag(9, 0), 4096);
+    payload_fill(r->kernel, at, payload_mark(9, 0), 4096);
     assert_int_equal(nvme_transfer(r->nvme, 1, false, 512 * MIB, at, 4096), 0);
     struct payload_difference is;
     assert_true(kernel_check(r->kernel, at, 0, 4096, &is));
@@ -324,7 +324,7 @@ static void test_many(struct rig *r)
     struct many *many = calloc(DEPTH, sizeof(*many));
     many_go(r, many, true);
     for (unsigned i = 0; i < DEPTH; i++)
-        payload_fill(r->kernel, kaddr_add(r->buffer, i * 4096), payload_tag(9, 0), 4096);
+        payload_fill(r->kernel, kaddr_add(r->buffer, i * 4096), payload_mark(9, 0), 4096);
     many_go(r, many, false);
     for (unsigned i = 0; i < DEPTH; i++)
         expect(r, i * 4096, (uint64_t)(i * 7 % DEPTH) * 4096, 4096);

@@ -81,7 +81,7 @@ static void copies_body(struct rig *r)
     const struct kaddr c = k_alloc(r->k, 0, 64 * KIB, 4096);
     for (unsigned round = 0; round < 3000; round++) {
         const uint64_t bytes = 16 + below(r, round % 8 != 0 ? 3000 : 40000);
-        const uint64_t tag = payload_tag((uint16_t)(1 + round), below(r, UINT64_C(1) << 40));
+        const uint64_t tag = payload_mark((uint16_t)(1 + round), below(r, UINT64_C(1) << 40));
         const struct kaddr from = kaddr_add(a, below(r, 5000)), to = kaddr_add(b, below(r, 5000));
         const struct kaddr then = kaddr_add(c, round % 2 != 0 ? to.v - b.v : below(r, 5000));
         payload_fill(r->k, from, tag, bytes);
@@ -99,7 +99,7 @@ static void copies_body(struct rig *r)
         /* A line of another stream is found. */
         const uint64_t line = (64 - then.v % 64) % 64;
         if (line + 64 <= bytes - skip) {
-            const uint64_t other = payload_tag((uint16_t)(5000 + round), 1);
+            const uint64_t other = payload_mark((uint16_t)(5000 + round), 1);
             struct payload_difference is;
             payload_fill(r->k, kaddr_add(then, line), other, 64);
             assert_false(kernel_check(r->k, then, tag + skip, bytes - skip, &is));
@@ -119,7 +119,7 @@ static void test_copies(void **state)
 static void packets_body(struct rig *r)
 {
     const struct kaddr ring = k_alloc(r->k, 0, 64 * KIB, 4096), user = k_alloc(r->k, 0, MIB, 4096);
-    uint64_t tag = payload_tag(7, 0);
+    uint64_t tag = payload_mark(7, 0);
     uint8_t buffer[1536], header[66];
     memset(header, 0x5a, sizeof(header));
     for (unsigned round = 0; round < 50; round++) {
@@ -184,7 +184,7 @@ static void segments_body(struct rig *r)
     const struct kaddr ring = k_alloc(r->k, 1, 2 * MIB, 4096), got = k_alloc(r->k, 1, MIB, 4096);
     for (unsigned round = 0; round < 8 * SIM_N_ELEMENTS(mtu); round++) {
         const uint32_t mss = mtu[round % SIM_N_ELEMENTS(mtu)] - 52;
-        const uint64_t tag = payload_tag((uint16_t)(1 + round), below(r, UINT64_C(1) << 36));
+        const uint64_t tag = payload_mark((uint16_t)(1 + round), below(r, UINT64_C(1) << 36));
         const uint64_t bytes = 8 * mss + below(r, 64), headers = 66 + (round % 3 != 0 ? 0 : round);
         const struct kaddr from = kaddr_add(user, below(r, 200)),
                            to = kaddr_add(run, below(r, 200));
@@ -436,11 +436,11 @@ static void pages_body(struct rig *r)
             page[i] = k_page_alloc(r->k, (int)below(r, 2), order);
             assert_int_equal(page[i]->order, order);
             assert_int_equal(page[i]->addr.v % (K_PAGE_BYTES << order), 0);
-            payload_fill(r->k, page[i]->addr, payload_tag((uint16_t)(i + 1), 0),
+            payload_fill(r->k, page[i]->addr, payload_mark((uint16_t)(i + 1), 0),
                          K_PAGE_BYTES << order);
         }
         for (unsigned i = 0; i < 1000; i++) {
-            expect(r, page[i]->addr, payload_tag((uint16_t)(i + 1), 0),
+            expect(r, page[i]->addr, payload_mark((uint16_t)(i + 1), 0),
                    K_PAGE_BYTES << page[i]->order);
             k_page_put(r->k, page[i]);
         }

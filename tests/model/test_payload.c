@@ -24,7 +24,7 @@ static void put(struct physmem *mem, uint64_t address, uint64_t tag, uint32_t by
         const unsigned offset = (unsigned)((address + done) % LINE_BYTES);
         const uint32_t here = SIM_MIN((uint32_t)LINE_BYTES - offset, bytes - done);
         payload_line_put(physmem_bytes_made(mem, at(address + done - offset)), offset,
-                         payload_tag_add(tag, done), here);
+                         payload_mark_add(tag, done), here);
         done += here;
     }
 }
@@ -34,12 +34,12 @@ static void expect_one(const struct payload *p, uint64_t tag, uint32_t bytes)
 {
     assert_int_equal(p->bytes, bytes);
     assert_int_equal(p->n, 1);
-    if (bytes >= PAYLOAD_TAG_BYTES || p->extent[0].raw_bytes == 0) {
+    if (bytes >= PAYLOAD_MARK_BYTES || p->extent[0].raw_bytes == 0) {
         assert_int_equal(p->extent[0].raw_bytes, 0);
-        assert_int_equal(p->extent[0].tag, tag);
+        assert_int_equal(p->extent[0].mark, tag);
     } else {
         assert_int_equal(p->extent[0].raw_bytes, bytes);
-        assert_true(payload_same(p->extent[0].tag, payload_word(tag), bytes));
+        assert_true(payload_same(p->extent[0].mark, payload_word(tag), bytes));
     }
 }
 
@@ -71,8 +71,8 @@ static struct physmem *new_memory(void)
 
 static uint64_t any_tag(struct sim_random *random, unsigned round)
 {
-    return payload_tag((uint16_t)(1 + sim_random_below(random, 32767)),
-                       sim_random_below(random, UINT64_C(1) << (4 + round % 39)));
+    return payload_mark((uint16_t)(1 + sim_random_below(random, 32767)),
+                        sim_random_below(random, UINT64_C(1) << (4 + round % 39)));
 }
 
 /* Of what is left a piece: often a few bytes only. */
@@ -91,30 +91,30 @@ static void test_words(void **state)
     (void)state;
     sim_random_init(&random, 4, "payload");
     assert_int_equal(payload_word(0), 0);
-    assert_int_equal(payload_word_tag(0), 0);
+    assert_int_equal(payload_word_mark(0), 0);
     for (unsigned round = 0; round < 20000; round++) {
         /* Where all the low bits carry, too. */
         const uint64_t tag = round % 3 != 0
                                  ? any_tag(&random, round)
-                                 : payload_tag((uint16_t)(1 + round),
-                                               (UINT64_C(1) << (3 + round % 40)) - round % 9);
+                                 : payload_mark((uint16_t)(1 + round),
+                                                (UINT64_C(1) << (3 + round % 40)) - round % 9);
         const uint64_t word = payload_word(tag);
         struct payload_words w = payload_words(tag);
-        assert_int_equal(payload_word_tag(word), tag);
+        assert_int_equal(payload_word_mark(word), tag);
         assert_int_equal(payload_words_here(&w), word);
         payload_words_line(&w);
-        assert_int_equal(payload_words_here(&w), payload_word(payload_tag_add(tag, LINE_BYTES)));
+        assert_int_equal(payload_words_here(&w), payload_word(payload_mark_add(tag, LINE_BYTES)));
         for (unsigned i = 0; i < 8; i++) {
             /* A byte of a stream is the same however one comes to it, and never zero. */
             const uint8_t byte = (uint8_t)(word >> 8 * i);
-            assert_int_equal(byte, (uint8_t)payload_word(payload_tag_add(tag, i)));
+            assert_int_equal(byte, (uint8_t)payload_word(payload_mark_add(tag, i)));
             assert_int_not_equal(byte, 0);
-            assert_int_equal(payload_word_tag(word & ~(UINT64_C(0xff) << 8 * i)), 0);
-            assert_int_not_equal(payload_word_tag(word ^ UINT64_C(1) << (8 * i + round % 8)), tag);
+            assert_int_equal(payload_word_mark(word & ~(UINT64_C(0xff) << 8 * i)), 0);
+            assert_int_not_equal(payload_word_mark(word ^ UINT64_C(1) << (8 * i + round % 8)), tag);
         }
     }
-    assert_int_equal(payload_tag_add(0, 4), 0);
-    assert_int_equal(payload_tag_back(payload_tag(3, 10), 4), payload_tag(3, 6));
+    assert_int_equal(payload_mark_add(0, 4), 0);
+    assert_int_equal(payload_mark_back(payload_mark(3, 10), 4), payload_mark(3, 6));
     assert_true(payload_same(0x1234, 0xff34, 1));
     assert_false(payload_same(0x1234, 0xff34, 2));
 }
@@ -150,7 +150,7 @@ static void test_round_trips(void **state)
                 const uint32_t half = (uint32_t)sim_random_below(&random, n + 1);
                 assert_true(payload_slice(&packet, &whole, done, half));
                 assert_true(payload_slice(&packet, &whole, done + half, n - half));
-                expect_one(&packet, payload_tag_add(tag, done), n);
+                expect_one(&packet, payload_mark_add(tag, done), n);
                 write_payload(mem, &packet, 0, half, to + done);
                 write_payload(mem, &packet, half, n - half, to + done + half);
             }
@@ -173,7 +173,7 @@ static void test_short_extents(void **state)
         uint32_t sum = 0;
         do {
             const uint32_t n = 1 + (uint32_t)sim_random_below(&random, 7);
-            const uint64_t word = payload_word(payload_tag_add(tag, sum));
+            const uint64_t word = payload_word(payload_mark_add(tag, sum));
             assert_true(payload_gather(&p, (const uint8_t *)&word, 0, n));
             sum += n;
         } while (sum < 40 && sim_random_below(&random, 6) != 0);
@@ -181,10 +181,10 @@ static void test_short_extents(void **state)
         if (sum < 8)
             continue;
         /* Bytes of another place do not go on from them. */
-        const uint64_t other = payload_word(payload_tag_add(tag, sum + 8));
+        const uint64_t other = payload_word(payload_mark_add(tag, sum + 8));
         assert_true(payload_gather(&p, (const uint8_t *)&other, 0, 8));
         assert_int_equal(p.n, 2);
-        assert_int_equal(p.extent[1].tag, payload_tag_add(tag, sum + 8));
+        assert_int_equal(p.extent[1].mark, payload_mark_add(tag, sum + 8));
     }
 }
 
@@ -206,12 +206,12 @@ static void test_every_place_of_a_line(void **state)
             if (round % 3 == 0)
                 write_payload(mem, &p, done, n, from + done);
             else
-                put(mem, from + done, payload_tag_add(tag, done), n);
+                put(mem, from + done, payload_mark_add(tag, done), n);
         }
         for (uint32_t i = 0; i < bytes; i++) {
             struct payload one = { 0 };
             read_payload(mem, &one, from + i, piece_of(&random, bytes - i));
-            expect_one(&one, payload_tag_add(tag, i), one.bytes);
+            expect_one(&one, payload_mark_add(tag, i), one.bytes);
         }
     }
     physmem_free(mem);
@@ -226,12 +226,12 @@ static void test_appended_messages(void **state)
     (void)state;
     sim_random_init(&random, 3, "payload");
     for (unsigned round = 0; round < 5000; round++) {
-        const uint64_t tag = payload_tag((uint16_t)(1 + round), round * 77777);
+        const uint64_t tag = payload_mark((uint16_t)(1 + round), round * 77777);
         const uint64_t to = 4096 + sim_random_below(&random, 64);
         uint32_t sum = 0;
         while (sum < 200) {
             const uint32_t bytes = 1 + (uint32_t)sim_random_below(&random, 20);
-            put(mem, to + sum, payload_tag_add(tag, sum), bytes);
+            put(mem, to + sum, payload_mark_add(tag, sum), bytes);
             sum += bytes;
         }
         struct payload p = { 0 };
@@ -246,12 +246,12 @@ static void test_appended_messages(void **state)
 static void test_two_streams_in_a_line(void **state)
 {
     struct physmem *mem = new_memory();
-    const uint64_t a = payload_tag(7, 0x9a4822), b = payload_tag(8, 0x80010000);
+    const uint64_t a = payload_mark(7, 0x9a4822), b = payload_mark(8, 0x80010000);
     uint8_t *line = physmem_bytes_made(mem, at(4096));
 
     (void)state;
     for (unsigned border = 1; border < 64; border++) {
-        put(mem, 4096, payload_tag(5, 0xfefefefefe), 64);
+        put(mem, 4096, payload_mark(5, 0xfefefefefe), 64);
         put(mem, 4096, a, border);
         put(mem, 4096 + border, b, 64 - border);
         for (unsigned i = 0, n; i < 64; i += n) {
@@ -287,19 +287,19 @@ static void test_no_stream(void **state)
     (void)state;
     read_payload(mem, &p, 1000, 3000);
     assert_int_equal(p.n, 1);
-    assert_int_equal(p.extent[0].tag, 0);
+    assert_int_equal(p.extent[0].mark, 0);
     memset(buffer, 0xEE, sizeof(buffer));
     payload_scatter(&p, 17, 2000, buffer, 9);
     assert_memory_equal(buffer, "\0\0\0\0\0\0\0\0\xEE", 9);
     /* A stream in the middle of it: three extents. */
-    put(mem, 1024, payload_tag(7, 5), 640);
+    put(mem, 1024, payload_mark(7, 5), 640);
     p = (struct payload){ 0 };
     read_payload(mem, &p, 960, 1024);
     assert_int_equal(p.n, 3);
     assert_int_equal(p.extent[0].bytes, 64);
-    assert_int_equal(p.extent[1].tag, payload_tag(7, 5));
+    assert_int_equal(p.extent[1].mark, payload_mark(7, 5));
     assert_int_equal(p.extent[1].bytes, 640);
-    assert_int_equal(p.extent[2].tag, 0);
+    assert_int_equal(p.extent[2].mark, 0);
     physmem_free(mem);
 }
 
@@ -312,7 +312,7 @@ static void test_too_many_extents(void **state)
 
     (void)state;
     for (unsigned i = 0; i <= PAYLOAD_EXTENTS_MAX; i++)
-        put(mem, 4096 + i * 64, payload_tag((uint16_t)(i + 1), 1000), 64);
+        put(mem, 4096 + i * 64, payload_mark((uint16_t)(i + 1), 1000), 64);
     read_payload(mem, &p, 4096, 64 * (PAYLOAD_EXTENTS_MAX - 1));
     const struct payload before = p;
     physmem_read_tags(mem, at(4096 + 64 * (PAYLOAD_EXTENTS_MAX - 1)), buffer, 128);
@@ -325,7 +325,7 @@ static void test_too_many_extents(void **state)
     assert_true(payload_slice(&q, &p, 64, p.bytes - 64));
     assert_int_equal(q.n, PAYLOAD_EXTENTS_MAX);
     q = small;
-    q.extent[0].tag++; /* does not go on to the second, which begins anew anyway */
+    q.extent[0].mark++; /* does not go on to the second, which begins anew anyway */
     assert_true(payload_slice(&q, &p, 128, 64));
     assert_false(payload_slice(&q, &p, 0, p.bytes));
     assert_int_equal(q.n, 2);

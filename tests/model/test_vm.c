@@ -120,12 +120,12 @@ static void memory_body(void *arg)
     k_peek(r->host, (struct kaddr){ first + HUGE_SIZE - 1001 }, in, 1001);
     k_peek(r->host, (struct kaddr){ second }, in + 1001, sizeof in - 1001);
     assert_memory_equal(in, out, sizeof out);
-    payload_fill(guest, buffer, payload_tag(3, 0), 4 * MIB);
+    payload_fill(guest, buffer, payload_mark(3, 0), 4 * MIB);
     k_copy(guest, kaddr_add(buffer, 4 * MIB), buffer, 4 * MIB);
-    assert_true(kernel_check(guest, kaddr_add(buffer, 4 * MIB), payload_tag(3, 0), 4 * MIB, &is));
+    assert_true(kernel_check(guest, kaddr_add(buffer, 4 * MIB), payload_mark(3, 0), 4 * MIB, &is));
     k_copy(guest, kaddr_add(buffer, 4 * MIB + 24), buffer, 3 * MIB); /* not aligned alike */
     assert_true(
-        kernel_check(guest, kaddr_add(buffer, 4 * MIB + 24), payload_tag(3, 0), 3 * MIB, &is));
+        kernel_check(guest, kaddr_add(buffer, 4 * MIB + 24), payload_mark(3, 0), 3 * MIB, &is));
 }
 
 static void test_memory(void **state)

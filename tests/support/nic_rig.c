@@ -186,7 +186,7 @@ bool nr_holds(struct nr_rig *rig, uint64_t at, uint64_t tag, uint32_t bytes)
     struct payload payload = { 0 };
     physmem_read_tags(rig->memory, (struct hpa){ at }, buffer, bytes);
     bool ok = payload_gather(&payload, buffer, at, bytes) && payload.n == 1 &&
-              payload.extent[0].tag == tag && payload.bytes == bytes;
+              payload.extent[0].mark == tag && payload.bytes == bytes;
     free(buffer);
     return ok;
 }
@@ -346,7 +346,7 @@ sim_time nr_wire_send(struct nr_rig *rig, const struct nr_flow *flow, uint16_t s
     frame->header_bytes = NR_HEADERS;
     frame->payload.bytes = payload_bytes;
     frame->payload.n = payload_bytes != 0;
-    frame->payload.extent[0] = (struct payload_extent){ payload_tag(stream, position),
+    frame->payload.extent[0] = (struct payload_extent){ payload_mark(stream, position),
                                                         payload_bytes, 0 };
     ether_packet_parse(frame->header, NR_HEADERS, &packet);
     ether_ipv4_checksum_set(frame->header, &packet);

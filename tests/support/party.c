@@ -77,7 +77,7 @@ static void party_receiver(void *arg)
     struct kaddr buffer = k_alloc(p->kernel, K_NODE_LOCAL, 64 * KIB, K_PAGE_BYTES);
     int64_t n;
     while ((n = socket_receive(socket, buffer, 64 * KIB)) > 0) {
-        const uint64_t tag = payload_tag(s->number, s->received);
+        const uint64_t tag = payload_mark(s->number, s->received);
         struct payload_difference is;
         if (!kernel_check(p->kernel, buffer, tag, (size_t)n, &is))
             fail_msg("from byte %llu on: tag %#llx, not %#llx", (unsigned long long)s->received,
@@ -99,7 +99,7 @@ static void party_sender(void *arg)
     assert_non_null(socket);
     struct kaddr buffer = k_alloc(p->kernel, K_NODE_LOCAL, 64 * KIB, K_PAGE_BYTES);
     for (uint64_t sent = 0; sent < s->bytes; sent += 64 * KIB) {
-        payload_fill(p->kernel, buffer, payload_tag(s->number, sent), 64 * KIB);
+        payload_fill(p->kernel, buffer, payload_mark(s->number, sent), 64 * KIB);
         assert_int_equal(socket_send(socket, buffer, 64 * KIB), 64 * KIB);
     }
     socket_close(socket);

@@ -114,8 +114,8 @@ static int work(struct migration *m, struct lending_host *host, bool first)
     struct k_pci_dev *dev = lending_vm_device(host, m->gpu_name);
     struct gpu_drv *gpu = dev != NULL ? gpu_of(dev) : NULL;
     struct kaddr buffer = k_alloc(kernel, 0, 2 * m->transfer_bytes, K_PAGE_BYTES);
-    const uint64_t left = payload_tag(m->stream, 0),
-                   later = payload_tag(m->stream, m->transfer_bytes);
+    const uint64_t left = payload_mark(m->stream, 0),
+                   later = payload_mark(m->stream, m->transfer_bytes);
     struct payload_difference is;
     int error = gpu == NULL ? -ENODEV : buffer.v == 0 ? -ENOMEM : 0;
     for (unsigned i = 0; error == 0 && i < PLACES;

@@ -95,8 +95,8 @@ static void device_dma_check(struct program *program, struct sim_error_list *err
 /* What memory holds for the stream's bytes from a position on; what is read stays as it is. */
 static uint64_t tag_at(const struct device_dma *dma, uint64_t position)
 {
-    return payload_tag(dma->stream,
-                       dma->direction == DMA_READ ? position % dma->buffer_bytes : position);
+    return payload_mark(dma->stream,
+                        dma->direction == DMA_READ ? position % dma->buffer_bytes : position);
 }
 
 static void begin(struct slot *slot)

@@ -168,7 +168,7 @@ static void removed(struct k_pci_dev *dev, bool gone)
 static uint64_t tag_of(const struct slot *slot, uint64_t offset)
 {
     const struct device_taken *taken = slot->taken;
-    return payload_tag(taken->stream, (uint64_t)(slot - taken->slot) * taken->transfer_bytes) +
+    return payload_mark(taken->stream, (uint64_t)(slot - taken->slot) * taken->transfer_bytes) +
            offset;
 }
 
@@ -224,7 +224,7 @@ static void check_memory(struct device_taken *taken, bool all)
             program_fail(taken->program, "%s has written beside its buffer", taken->device_name);
     }
     for (uint64_t at = 0; at < all_bytes(taken); at += LINE_BYTES) {
-        const uint64_t word = payload_word(payload_tag(taken->stream, at));
+        const uint64_t word = payload_word(payload_mark(taken->stream, at));
         uint64_t found;
         k_peek(kernel_of(taken), kaddr_add(taken->at, GUARD_BYTES + at), &found, sizeof(found));
         if (found != word && (all || found != 0)) {
@@ -284,7 +284,7 @@ static void use_again(struct device_taken *taken)
     const sim_time last_ps = taken->last_ps;
     if (taken->direction == TAKEN_WRITE) /* or what it wrote before would do */
         payload_fill(kernel_of(taken), kaddr_add(taken->at, GUARD_BYTES),
-                     payload_tag(taken->stream, all_bytes(taken)), all_bytes(taken));
+                     payload_mark(taken->stream, all_bytes(taken)), all_bytes(taken));
     for (unsigned i = 0; i < QUEUE_DEPTH; i++) /* once each: stop is set */
         begin(&taken->slot[i]);
     while (taken->in_flight != 0)
@@ -335,7 +335,7 @@ static void device_taken_start(struct program *program)
     SIM_ASSERT(taken->at.v != 0, "out of memory");
     if (taken->direction == TAKEN_READ)
         payload_fill(kernel_of(taken), kaddr_add(taken->at, GUARD_BYTES),
-                     payload_tag(taken->stream, 0), all);
+                     payload_mark(taken->stream, 0), all);
     for (unsigned i = 0; i < QUEUE_DEPTH; i++) {
         struct slot *slot = &taken->slot[i];
         slot->taken = taken;

@@ -146,7 +146,7 @@ static void fail(struct fio *fio, const char *what, int status)
 /* What a block holds after it has been written for the version-th time. */
 static uint64_t tag_of(const struct fio *fio, uint64_t block, uint32_t version)
 {
-    return payload_tag(fio->stream, version * fio->span_bytes + block * fio->block_bytes);
+    return payload_mark(fio->stream, version * fio->span_bytes + block * fio->block_bytes);
 }
 
 static void choose(struct job *job, struct slot *slot)
@@ -158,7 +158,7 @@ static void choose(struct job *job, struct slot *slot)
     fio->busy[slot->block] = true;
     slot->request.write = sim_random_unit(&job->random) >= fio->read_ratio;
     slot->request.offset = slot->block * fio->block_bytes;
-    uint64_t tag = payload_tag(fio->stream, POISON);
+    uint64_t tag = payload_mark(fio->stream, POISON);
     if (slot->request.write)
         tag = tag_of(fio, slot->block, ++fio->version[slot->block]);
     payload_fill(fio->machine->kernel, slot->buffer, tag, fio->block_bytes);

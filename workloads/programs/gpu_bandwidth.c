@@ -147,7 +147,7 @@ static int timed_copy(struct bandwidth *b, struct gpu_drv *gpu, double *ns)
 static bool iterate(struct bandwidth *b, struct gpu_drv *gpu)
 {
     for (uint32_t i = 0; i < b->n; i++) {
-        uint64_t tag = payload_tag(b->stream, i * b->transfer_bytes);
+        uint64_t tag = payload_mark(b->stream, i * b->transfer_bytes);
         struct payload_difference is;
         double ns = 0;
         stamp_source(b, tag);

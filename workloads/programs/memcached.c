@@ -197,7 +197,7 @@ static void next(struct connection *c, enum connection_state state, struct kaddr
 static void request_is_here(struct connection *c)
 {
     struct memcached *m = c->memcached;
-    const uint64_t tag = payload_tag(c->request_stream, c->heard);
+    const uint64_t tag = payload_mark(c->request_stream, c->heard);
     check(m->server->kernel, c->server_buffer, tag, line_bytes(m));
     c->heard += line_bytes(m);
     k_compute(m->server->kernel, m->operation_cycles);
@@ -223,7 +223,7 @@ static void value_is_here(struct connection *c)
     m->item[c->item] = c->slot;
     slot_put(m, old);
     c->slot = NULL;
-    payload_fill(m->server->kernel, c->server_buffer, payload_tag(c->answer_stream, c->said),
+    payload_fill(m->server->kernel, c->server_buffer, payload_mark(c->answer_stream, c->said),
                  STORED_BYTES);
     c->said += STORED_BYTES;
     next(c, WRITE_ANSWER, c->server_buffer, STORED_BYTES);
@@ -326,14 +326,14 @@ static bool transact(struct connection *c, struct socket *socket)
     if (c->set)
         bytes += m->value_bytes;
     k_compute(kernel, m->client_cycles);
-    payload_fill(kernel, c->client_buffer, payload_tag(c->request_stream, c->asked), bytes);
+    payload_fill(kernel, c->client_buffer, payload_mark(c->request_stream, c->asked), bytes);
     if (socket_send(socket, c->client_buffer, bytes) != (int64_t)bytes)
         return false;
     c->asked += bytes;
     if (!hear(socket, c->client_buffer, c->set ? STORED_BYTES : line_bytes(m) + m->value_bytes))
         return false;
     if (c->set) {
-        check(kernel, c->client_buffer, payload_tag(c->answer_stream, c->answered), STORED_BYTES);
+        check(kernel, c->client_buffer, payload_mark(c->answer_stream, c->answered), STORED_BYTES);
         c->answered += STORED_BYTES;
     } else {
         check(kernel, c->client_buffer, c->tag, line_bytes(m) + m->value_bytes);
@@ -376,7 +376,7 @@ static void make_items(struct memcached *m)
         struct slot *slot = &m->slot[i];
         slot->at = program_buffer(m->server, cpu, bytes);
         if (i < m->items) {
-            slot->tag = payload_tag(stream, i * bytes);
+            slot->tag = payload_mark(stream, i * bytes);
             slot->refs = 1;
             m->item[i] = slot;
             payload_fill(m->server->kernel, slot->at, slot->tag, bytes);

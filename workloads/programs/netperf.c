@@ -167,7 +167,7 @@ static void receive_all(struct instance *instance, struct network_host *host, st
     int64_t n;
     struct payload_difference is;
     while ((n = socket_receive(socket, instance->receive_buffer, netperf->buffer_bytes)) > 0) {
-        uint64_t tag = payload_tag(instance->stream, instance->received);
+        uint64_t tag = payload_mark(instance->stream, instance->received);
         if (!kernel_check(host->kernel, instance->receive_buffer, tag, (size_t)n, &is))
             k_fault(host->kernel, "netperf: tag %llx of the stream instead of %llx",
                     (unsigned long long)is.found, (unsigned long long)is.expected);
@@ -182,7 +182,7 @@ static void send_all(struct instance *instance, struct network_host *host, struc
     struct netperf *netperf = instance->netperf;
     while (!program_ending(netperf->program)) {
         payload_fill(host->kernel, instance->send_buffer,
-                     payload_tag(instance->stream, instance->sent), netperf->buffer_bytes);
+                     payload_mark(instance->stream, instance->sent), netperf->buffer_bytes);
         int64_t n = socket_send(socket, instance->send_buffer, netperf->buffer_bytes);
         if (n < 0)
             break;

@@ -239,7 +239,7 @@ static bool checked_copy(struct ntb_dma_program *p, unsigned number, bool counts
     struct kernel *kernel = p->on->kernel;
     const struct place *from = p->direction == DIRECTION_WRITE ? &p->local : &p->remote;
     const struct place *to = p->direction == DIRECTION_WRITE ? &p->remote : &p->local;
-    uint64_t tag = payload_tag(p->stream, (uint64_t)number * p->transfer_bytes);
+    uint64_t tag = payload_mark(p->stream, (uint64_t)number * p->transfer_bytes);
     struct payload_difference is;
     stamp(p, from, tag);
     uint64_t start_ps = k_now_ps(kernel);

@@ -113,7 +113,7 @@ static void rr_check(struct program *program, struct sim_error_list *errors)
 static bool say(struct side *side, struct socket *socket)
 {
     uint64_t bytes = side->rr->message_bytes;
-    payload_fill(side->host->kernel, side->send_buffer, payload_tag(side->stream, side->sent),
+    payload_fill(side->host->kernel, side->send_buffer, payload_mark(side->stream, side->sent),
                  bytes);
     side->sent += bytes;
     return socket_send(socket, side->send_buffer, bytes) == (int64_t)bytes;
@@ -131,7 +131,7 @@ static bool hear(struct side *side, struct socket *socket, uint16_t stream)
             return false;
         got += (uint64_t)n;
     }
-    if (!kernel_check(kernel, side->receive_buffer, payload_tag(stream, side->received), bytes,
+    if (!kernel_check(kernel, side->receive_buffer, payload_mark(stream, side->received), bytes,
                       &is))
         k_fault(kernel, "%s: tag %llx instead of %llx in message %llu", side->rr->program->name,
                 (unsigned long long)is.found, (unsigned long long)is.expected,

@@ -140,7 +140,8 @@ static void send_file(struct transfer *transfer, struct network_host *host, stru
             if (page->refs != 1)
                 k_fault(host->kernel, "sendfile: byte %llu: the stack still holds the page",
                         (unsigned long long)at);
-            payload_fill(host->kernel, page->addr, payload_tag(transfer->stream, at), K_PAGE_BYTES);
+            payload_fill(host->kernel, page->addr, payload_mark(transfer->stream, at),
+                         K_PAGE_BYTES);
             frag[i] = (struct skb_frag){ page, 0, K_PAGE_BYTES, (int8_t)page->node };
         }
         int64_t n = socket_send_pages(socket, frag, n_call);
@@ -183,7 +184,7 @@ static void client_body(void *arg)
     if (socket == NULL)
         return;
     while ((n = socket_receive(socket, transfer->receive_buffer, all->call_bytes)) > 0) {
-        uint64_t tag = payload_tag(transfer->stream, transfer->received);
+        uint64_t tag = payload_mark(transfer->stream, transfer->received);
         if (!kernel_check(host->kernel, transfer->receive_buffer, tag, (size_t)n, &is))
             k_fault(host->kernel, "sendfile: tag %llx of the file instead of %llx",
                     (unsigned long long)is.found, (unsigned long long)is.expected);

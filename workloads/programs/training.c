@@ -208,7 +208,7 @@ static void expect_gpu(struct training *t, const struct side *side, uint64_t at,
 /* A tag that no data had before. */
 static uint64_t new_tag(struct training *t, uint64_t bytes)
 {
-    uint64_t tag = payload_tag(t->stream, t->next_tag);
+    uint64_t tag = payload_mark(t->stream, t->next_tag);
     t->next_tag += bytes;
     return tag;
 }
@@ -217,7 +217,7 @@ static uint64_t new_tag(struct training *t, uint64_t bytes)
 
 static uint64_t file_tag(const struct training *t, uint32_t file)
 {
-    return payload_tag(t->files_stream, file * t->file_bytes);
+    return payload_mark(t->files_stream, file * t->file_bytes);
 }
 
 /* A process that computes can be preempted: other threads of its CPU get their turn. */
@@ -233,7 +233,7 @@ static void load_batch(struct training *t)
 {
     for (uint32_t i = 0; i < t->batch_images && !t->failed && !t->over; i++) {
         uint32_t file = (t->loaded * t->batch_images + i) % t->files;
-        payload_fill(t->kernel, t->file, payload_tag(t->files_stream, FILES_BYTES), t->file_bytes);
+        payload_fill(t->kernel, t->file, payload_mark(t->files_stream, FILES_BYTES), t->file_bytes);
         if (!good(t,
                   nvme_direct_io(t->ssd, NSID, false, file * t->file_bytes, t->file, t->file_bytes),
                   "reading an image"))
@@ -344,7 +344,7 @@ static void write_back(struct training *t)
     if (t->n_epochs + 1 < t->epochs || t->failed)
         return;
     /* The last file is read again. */
-    payload_fill(t->kernel, t->weights, payload_tag(t->stream, 0), t->weights_bytes);
+    payload_fill(t->kernel, t->weights, payload_mark(t->stream, 0), t->weights_bytes);
     good(t, nvme_transfer(t->ssd, NSID, false, FILES_BYTES, t->weights, t->weights_bytes),
          "reading weights");
     expect_host(t, t->weights, tag, t->weights_bytes, "weights in their file");
