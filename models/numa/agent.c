@@ -14,6 +14,71 @@
  */
 #include "models/numa/numa_internal.h"
 
+/* ---- Set-up ---------------------------------------------------------------------------------- */
+
+bool agents_params_check(const struct numa_params *params, const char **why)
+{
+    const struct numa_cache_params *cache = params->cache;
+    const struct numa_rule rules[] = {
+        { cache->llc_bytes == 0,
+          "cache.llc_size must not be 0: this coherence.protocol needs an LLC" },
+        { !numa_sets_fit(cache->llc_bytes, cache->llc_slices, cache->llc_ways),
+          "cache.llc_size / 64 / cache.llc_slices / cache.llc_ways must be a power of two" },
+        { cache->ddio_ways > cache->llc_ways, "cache.ddio_ways must not exceed cache.llc_ways" },
+    };
+
+    return numa_rules_hold(rules, SIM_N_ELEMENTS(rules), why);
+}
+
+void agents_init(struct numa *n)
+{
+    const struct numa_cache_params *c = n->params->cache;
+    const uint32_t sets = (uint32_t)(c->llc_bytes / LINE_BYTES / c->llc_slices / c->llc_ways);
+    const uint64_t lines = numa_lines(n);
+    const uint32_t ddio = (uint32_t)((UINT64_C(1) << c->ddio_ways) - 1);
+
+    for (uint32_t i = 0; i < n->sockets; i++) {
+        struct numa_socket *s = &n->socket[i];
+        cache_init(&s->llc, c->llc_slices, sets, c->llc_ways, lines, n->groups_per_socket);
+        if (!c->inclusive)
+            cache_init(&s->filter, c->llc_slices, sets, c->filter_ways, lines,
+                       n->groups_per_socket);
+    }
+    n->ddio_mask = ddio << (c->llc_ways - c->ddio_ways);
+    const struct cache *llc = &n->socket[0].llc;
+    n->llc_fast = c->inclusive && llc->ways == FAST_LLC_WAYS && llc->sets == FAST_LLC_SETS &&
+                  llc->narrow;
+}
+
+void agents_release(struct numa *n)
+{
+    for (uint32_t i = 0; i < n->sockets; i++) {
+        cache_release(&n->socket[i].llc);
+        cache_release(&n->socket[i].filter);
+    }
+}
+
+void agents_clear(struct numa *n)
+{
+    for (uint32_t i = 0; i < n->sockets; i++) {
+        cache_clear(&n->socket[i].llc);
+        if (n->socket[i].filter.row != NULL)
+            cache_clear(&n->socket[i].filter);
+    }
+}
+
+/* ---- Looking up and snooping ----------------------------------------------------------------- */
+
+int agents_llc_holder(const struct numa *n, uint64_t line)
+{
+    for (unsigned s = 0; s < n->sockets; s++) {
+        const struct cache *llc = &n->socket[s].llc;
+        if (cache_find(llc, cache_place(llc, line)) >= 0)
+            return (int)s;
+    }
+    return -1;
+}
+
 struct holder agent_find_anywhere(struct numa *n, unsigned socket, uint64_t line)
 {
     struct numa_socket *s = &n->socket[socket];
@@ -98,6 +163,8 @@ struct snooped agent_snoop(struct numa *n, unsigned socket, uint64_t line, enum 
         return (struct snooped){ LINE_I, 0 };
     return agent_snoop_holder(n, socket, h, line, snoop);
 }
+
+/* ---- Lines come and go ----------------------------------------------------------------------- */
 
 void agent_write_home(struct numa *n, unsigned socket, uint64_t line, enum write_cause cause,
                       sim_time at_ps)

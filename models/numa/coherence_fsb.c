@@ -15,6 +15,15 @@
  */
 #include "models/numa/numa_internal.h"
 
+#include <math.h>
+#include <stdlib.h>
+
+/* The front-side bus of one socket; numa.protocol is an array of them. */
+struct bus {
+    struct calendar address; /* address phases, snoops included */
+    struct calendar data;
+};
+
 struct round {
     sim_time done_ps;             /* all answers are in; a modified line's data are at the hub */
     sim_time asked_ps, looked_ps; /* on the bus that answered last: address seen, caches read */
@@ -22,17 +31,22 @@ struct round {
     bool found;
 };
 
+static struct bus *bus_of(const struct numa *n, unsigned socket)
+{
+    return (struct bus *)n->protocol + socket;
+}
+
 static sim_time address_phase(struct numa *n, unsigned socket, sim_time at_ps)
 {
     if (n->quiet)
         return at_ps;
-    return calendar_take_slot(&n->socket[socket].bus_address, at_ps) +
+    return calendar_take_slot(&bus_of(n, socket)->address, at_ps) +
            n->params->interconnect->bus_address_ps;
 }
 
 static sim_time data_phase(struct numa *n, unsigned socket, enum message message, sim_time at_ps)
 {
-    struct calendar *bus = &n->socket[socket].bus;
+    struct calendar *bus = &bus_of(n, socket)->data;
 
     if (n->quiet)
         return at_ps;
@@ -247,12 +261,12 @@ static sim_time dma_write(struct numa *n, unsigned socket, uint64_t line, bool f
     return t;
 }
 
-static void drop(struct numa *n, unsigned socket, uint64_t line)
+/* Devices are at the hub, which all sockets reach by their own buses. */
+static sim_time io_send(struct numa *n, unsigned from, unsigned to, enum message message,
+                        sim_time at_ps)
 {
-    const unsigned first = socket * n->groups_per_socket;
-
-    for (unsigned c = first; c < first + n->groups_per_socket; c++)
-        core_group_invalidate(n, c, line);
+    (void)n, (void)from, (void)to, (void)message;
+    return at_ps;
 }
 
 static sim_time idle_load_ps(const struct numa *n, unsigned from, unsigned home)
@@ -261,16 +275,63 @@ static sim_time idle_load_ps(const struct numa *n, unsigned from, unsigned home)
 
     (void)home;
     return n->l2_ps + n->params->interconnect->bus_address_ps + p->hub_ps +
-           dram_idle_read_ps(&n->socket[0].dram) + p->hub_return_ps + n->socket[from].bus.slot_ps;
+           dram_idle_read_ps(&n->socket[0].dram) + p->hub_return_ps + bus_of(n, from)->data.slot_ps;
+}
+
+/* ---- Set-up and warming ---------------------------------------------------------------------- */
+
+static bool params_check(const struct numa_params *params, const char **why)
+{
+    const struct numa_rule no_llc = {
+        params->cache->llc_bytes != 0,
+        "cache.llc_size must be 0 with coherence.protocol = \"front_side_bus\""
+    };
+
+    return numa_rules_hold(&no_llc, 1, why);
+}
+
+/* All memory is the hub's. */
+static unsigned nodes(const struct numa_params *params)
+{
+    (void)params;
+    return 1;
+}
+
+static void init(struct numa *n)
+{
+    const struct numa_interconnect_params *p = n->params->interconnect;
+    const sim_time line_ps = (sim_time)llround(1000.0 * LINE_BYTES / p->bus_gbyte_s);
+
+    n->protocol = sim_zalloc(n->sockets, sizeof(struct bus));
+    for (uint32_t i = 0; i < n->sockets; i++) {
+        calendar_init(&bus_of(n, i)->address, p->bus_address_ps, 1);
+        calendar_init(&bus_of(n, i)->data, line_ps, 1);
+    }
+}
+
+static void release(struct numa *n)
+{
+    free(n->protocol);
+}
+
+static void drop(struct numa *n, uint64_t line)
+{
+    for (unsigned c = 0; c < n->sockets * n->groups_per_socket; c++)
+        core_group_invalidate(n, c, line);
 }
 
 const struct coherence_ops coherence_fsb_ops = {
+    .params_check = params_check,
+    .nodes = nodes,
+    .init = init,
+    .release = release,
     .fetch = fetch,
     .writeback = writeback,
     .store_nt = store_nt,
     .flush = flush,
     .dma_read = dma_read,
     .dma_write = dma_write,
-    .drop = drop,
+    .io_send = io_send,
     .idle_load_ps = idle_load_ps,
+    .drop = drop,
 };

@@ -25,6 +25,8 @@
  */
 #include "models/numa/numa_internal.h"
 
+#include <math.h>
+
 enum want {
     WANT_READ, /* a load */
     WANT_RFO,  /* data and ownership */
@@ -626,9 +628,10 @@ static sim_time dma_write(struct numa *n, unsigned socket, uint64_t line, bool f
     return t;
 }
 
-static void drop(struct numa *n, unsigned socket, uint64_t line)
+static sim_time io_send(struct numa *n, unsigned from, unsigned to, enum message message,
+                        sim_time at_ps)
 {
-    agent_snoop(n, socket, line, SNOOP_INVALIDATE);
+    return numa_send(n, from, to, message, at_ps);
 }
 
 static sim_time idle_load_ps(const struct numa *n, unsigned from, unsigned home)
@@ -643,13 +646,72 @@ static sim_time idle_load_ps(const struct numa *n, unsigned from, unsigned home)
     return t;
 }
 
+/* ---- Set-up and warming ---------------------------------------------------------------------- */
+
+/* Every socket has memory of its own. */
+static unsigned nodes(const struct numa_params *params)
+{
+    return params->cpu->sockets;
+}
+
+static void init(struct numa *n)
+{
+    const uint64_t lines = UINT64_C(1) << (physmem_stride_log2(n->mem) - LINE_LOG2);
+
+    interconnect_init(&n->interconnect, n->params->interconnect, n->sockets);
+    n->light_ratio_256 = (uint32_t)llround(256 * n->params->coherence->broadcast_load_ratio);
+    for (uint32_t i = 0; i < n->sockets; i++)
+        directory_init(&n->socket[i].directory, lines);
+    agents_init(n);
+}
+
+static void release(struct numa *n)
+{
+    agents_release(n);
+    for (uint32_t i = 0; i < n->sockets; i++)
+        directory_release(&n->socket[i].directory);
+    interconnect_release(&n->interconnect);
+}
+
+static void drop(struct numa *n, uint64_t line)
+{
+    for (uint32_t i = 0; i < n->sockets; i++)
+        agent_snoop(n, i, line, SNOOP_INVALIDATE);
+    directory_set(&n->socket[home_of(n, line)].directory, home_line(n, line), DIRECTORY_I);
+}
+
+static void drop_all(struct numa *n)
+{
+    agents_clear(n);
+    for (uint32_t i = 0; i < n->sockets; i++)
+        directory_clear(&n->socket[i].directory);
+}
+
+/* The directory is not told of clean evictions. */
+static void leave_stale(struct numa *n, unsigned socket, uint64_t line)
+{
+    const unsigned home = home_of(n, line);
+
+    if (home != socket)
+        directory_set(&n->socket[home].directory, home_line(n, line), DIRECTORY_A);
+}
+
 const struct coherence_ops coherence_home_ops = {
+    .params_check = agents_params_check,
+    .nodes = nodes,
+    .init = init,
+    .release = release,
     .fetch = fetch,
     .writeback = agent_writeback,
     .store_nt = store_nt,
     .flush = flush,
     .dma_read = dma_read,
     .dma_write = dma_write,
-    .drop = drop,
+    .io_send = io_send,
     .idle_load_ps = idle_load_ps,
+    .drop = drop,
+    .drop_all = drop_all,
+    .leave_stale = leave_stale,
+    .llc_holder = agents_llc_holder,
+    .check = coherence_home_check,
 };

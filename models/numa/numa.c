@@ -22,9 +22,8 @@ static sim_time cycles_ps(uint32_t cycles, double clock_ghz)
 
 static void init_memory(struct numa *n)
 {
-    const bool bus = n->params->coherence->protocol == PROTOCOL_FRONT_SIDE_BUS;
     const uint64_t bytes = n->params->dram->node_bytes;
-    const unsigned nodes = bus ? 1 : n->sockets;
+    const unsigned nodes = n->ops->nodes(n->params);
     uint64_t node_bytes[NUMA_MAX_SOCKETS];
 
     for (unsigned i = 0; i < nodes; i++)
@@ -34,24 +33,27 @@ static void init_memory(struct numa *n)
     n->node_log2_lines = nodes == 1 ? 63 : physmem_stride_log2(n->mem) - LINE_LOG2;
 }
 
-static void init_socket(struct numa *n, struct numa_socket *s)
+static void init_sockets(struct numa *n)
 {
-    const struct numa_cache_params *c = n->params->cache;
-    const struct numa_interconnect_params *ic = n->params->interconnect;
-    const bool bus = n->params->coherence->protocol == PROTOCOL_FRONT_SIDE_BUS;
-
-    dram_init(&s->dram, n->params->dram);
-    if (bus) {
-        calendar_init(&s->bus_address, ic->bus_address_ps, 1);
-        calendar_init(&s->bus, (sim_time)llround(1000.0 * LINE_BYTES / ic->bus_gbyte_s), 1);
-        return;
+    n->socket = sim_zalloc(n->sockets, sizeof(*n->socket));
+    n->prefix = sim_zalloc(n->sockets, sizeof(*n->prefix));
+    for (uint32_t i = 0; i < n->sockets; i++) {
+        dram_init(&n->socket[i].dram, n->params->dram);
+        snprintf(n->prefix[i], sizeof(n->prefix[i]), "s%u.", i & 15u);
+        n->socket[i].counters.sockets = n->sockets;
     }
-    const uint32_t sets = (uint32_t)(c->llc_bytes / LINE_BYTES / c->llc_slices / c->llc_ways);
-    const uint64_t lines = numa_lines(n);
-    cache_init(&s->llc, c->llc_slices, sets, c->llc_ways, lines, n->groups_per_socket);
-    if (!c->inclusive)
-        cache_init(&s->filter, c->llc_slices, sets, c->filter_ways, lines, n->groups_per_socket);
-    directory_init(&s->directory, UINT64_C(1) << (physmem_stride_log2(n->mem) - LINE_LOG2));
+}
+
+static void init_core_groups(struct numa *n)
+{
+    const uint32_t groups = n->sockets * n->groups_per_socket;
+
+    n->core_group = sim_zalloc(groups, sizeof(*n->core_group));
+    for (uint32_t i = 0; i < groups; i++) {
+        core_group_init(n, &n->core_group[i]);
+        n->core_group[i].socket = i / n->groups_per_socket;
+        n->core_group[i].sharer_bit = UINT32_C(1) << (i % n->groups_per_socket);
+    }
 }
 
 struct numa *numa_new(struct sim *sim, const char *name, const struct numa_params *params)
@@ -59,9 +61,10 @@ struct numa *numa_new(struct sim *sim, const char *name, const struct numa_param
     const char *why = NULL;
     struct numa *n = sim_zalloc(1, sizeof(*n));
 
+    n->ops = coherence_protocols[params->coherence->protocol];
+    SIM_ASSERT(coherence_ops_valid(n->ops, &why), "coherence protocol %s has no %s",
+               coherence_protocol_names[params->coherence->protocol], why);
     SIM_ASSERT(numa_params_check(params, &why), "%s: %s", name, why);
-    const bool bus = params->coherence->protocol == PROTOCOL_FRONT_SIDE_BUS;
-    n->ops = bus ? &coherence_fsb_ops : &coherence_home_ops;
     n->params = params;
     n->sim = sim;
     n->name = name;
@@ -71,30 +74,10 @@ struct numa *numa_new(struct sim *sim, const char *name, const struct numa_param
     n->groups_per_socket = params->cpu->cores_per_socket >> n->l2_cores_log2;
     n->l1_ps = cycles_ps(params->cpu->l1_hit_cycles, params->cpu->clock_ghz);
     n->l2_ps = cycles_ps(params->cpu->l2_hit_cycles, params->cpu->clock_ghz);
-    n->light_ratio_256 = (uint32_t)llround(256 * params->coherence->broadcast_load_ratio);
-    if (!bus) {
-        const uint32_t ddio = (uint32_t)((UINT64_C(1) << params->cache->ddio_ways) - 1);
-        n->ddio_mask = ddio << (params->cache->llc_ways - params->cache->ddio_ways);
-    }
     init_memory(n);
-    interconnect_init(&n->interconnect, params->interconnect, n->sockets);
-    n->socket = sim_zalloc(n->sockets, sizeof(*n->socket));
-    n->prefix = sim_zalloc(n->sockets, sizeof(*n->prefix));
-    const uint32_t groups = n->sockets * n->groups_per_socket;
-    n->core_group = sim_zalloc(groups, sizeof(*n->core_group));
-    for (uint32_t i = 0; i < n->sockets; i++) {
-        init_socket(n, &n->socket[i]);
-        snprintf(n->prefix[i], sizeof(n->prefix[i]), "s%u.", i & 15u);
-        n->socket[i].counters.sockets = n->sockets;
-    }
-    const struct cache *llc = &n->socket[0].llc;
-    n->llc_fast = !bus && params->cache->inclusive && llc->ways == FAST_LLC_WAYS &&
-                  llc->sets == FAST_LLC_SETS && llc->narrow;
-    for (uint32_t i = 0; i < groups; i++) {
-        core_group_init(n, &n->core_group[i]);
-        n->core_group[i].socket = i / n->groups_per_socket;
-        n->core_group[i].sharer_bit = UINT32_C(1) << (i % n->groups_per_socket);
-    }
+    init_sockets(n);
+    n->ops->init(n);
+    init_core_groups(n); /* after the LLC: whether core groups are fast depends on it */
     return n;
 }
 
@@ -104,14 +87,9 @@ void numa_free(struct numa *n)
         return;
     for (uint32_t i = 0; i < n->sockets * n->groups_per_socket; i++)
         core_group_release(n, &n->core_group[i]);
-    for (uint32_t i = 0; i < n->sockets; i++) {
-        cache_release(&n->socket[i].llc);
-        cache_release(&n->socket[i].filter);
+    n->ops->release(n);
+    for (uint32_t i = 0; i < n->sockets; i++)
         dram_release(&n->socket[i].dram);
-        if (n->socket[i].directory.block != NULL)
-            directory_release(&n->socket[i].directory);
-    }
-    interconnect_release(&n->interconnect);
     physmem_free(n->mem);
     free(n->core_group);
     free(n->socket);
@@ -179,14 +157,7 @@ sim_time numa_dma_read(struct numa *n, unsigned socket, struct hpa hpa, unsigned
 
 int numa_llc_holder(const struct numa *n, struct hpa hpa)
 {
-    if (n->params->coherence->protocol == PROTOCOL_FRONT_SIDE_BUS)
-        return -1;
-    for (unsigned s = 0; s < n->sockets; s++) {
-        const struct cache *llc = &n->socket[s].llc;
-        if (cache_find(llc, cache_place(llc, hpa.v >> LINE_LOG2)) >= 0)
-            return (int)s;
-    }
-    return -1;
+    return n->ops->llc_holder != NULL ? n->ops->llc_holder(n, hpa.v >> LINE_LOG2) : -1;
 }
 
 sim_time numa_dma_write(struct numa *n, unsigned socket, struct hpa hpa, unsigned bytes,
@@ -207,22 +178,13 @@ sim_time numa_idle_load_ps(const struct numa *n, unsigned from, unsigned home)
 
 /* ---- Warming --------------------------------------------------------------------------------- */
 
-static void drop_line(struct numa *n, uint64_t line)
-{
-    for (uint32_t i = 0; i < n->sockets; i++)
-        n->ops->drop(n, i, line);
-    struct directory *directory = &n->socket[home_of(n, line)].directory;
-    if (directory->block != NULL)
-        directory_set(directory, home_line(n, line), DIRECTORY_I);
-}
-
 void numa_warm_drop(struct numa *n, struct hpa hpa, uint64_t bytes)
 {
     if (bytes == 0)
         return;
     n->quiet = true;
     for (uint64_t line = hpa.v >> LINE_LOG2; line <= (hpa.v + bytes - 1) >> LINE_LOG2; line++)
-        drop_line(n, line);
+        n->ops->drop(n, line);
     n->quiet = false;
 }
 
@@ -230,14 +192,8 @@ void numa_warm_drop_all(struct numa *n)
 {
     for (uint32_t i = 0; i < n->sockets * n->groups_per_socket; i++)
         core_group_clear(n, &n->core_group[i]);
-    for (uint32_t i = 0; i < n->sockets; i++) {
-        if (n->socket[i].llc.row != NULL)
-            cache_clear(&n->socket[i].llc);
-        if (n->socket[i].filter.row != NULL)
-            cache_clear(&n->socket[i].filter);
-        if (n->socket[i].directory.block != NULL)
-            directory_clear(&n->socket[i].directory);
-    }
+    if (n->ops->drop_all != NULL)
+        n->ops->drop_all(n);
 }
 
 void numa_warm_core(struct numa *n, unsigned core, struct hpa hpa, uint64_t bytes)
@@ -267,12 +223,10 @@ void numa_warm_device(struct numa *n, unsigned socket, struct hpa hpa, uint64_t 
 void numa_warm_forgotten(struct numa *n, unsigned socket, struct hpa hpa, uint64_t bytes)
 {
     numa_warm_drop(n, hpa, bytes);
-    for (uint64_t at = hpa.v; at < hpa.v + bytes; at = (at | (LINE_BYTES - 1)) + 1) {
-        const uint64_t line = at >> LINE_LOG2;
-        struct directory *directory = &n->socket[home_of(n, line)].directory;
-        if (directory->block != NULL && home_of(n, line) != socket)
-            directory_set(directory, home_line(n, line), DIRECTORY_A);
-    }
+    if (n->ops->leave_stale == NULL)
+        return;
+    for (uint64_t at = hpa.v; at < hpa.v + bytes; at = (at | (LINE_BYTES - 1)) + 1)
+        n->ops->leave_stale(n, socket, at >> LINE_LOG2);
 }
 
 /* ---- Statistics ------------------------------------------------------------------------------ */

@@ -1,15 +1,10 @@
-/*
- * What the files of models/numa/ share: the parameters, the state of a host's memory system, the
- * operations of a coherence protocol.
- */
+/* What the files of models/numa/ share: the parameters, and the state of a host's memory system. */
 #ifndef MODELS_NUMA_NUMA_INTERNAL_H
 #define MODELS_NUMA_NUMA_INTERNAL_H
 
-#include "models/numa/cache.h"
+#include "models/numa/coherence.h"
 #include "models/numa/directory.h"
 #include "models/numa/dram.h"
-#include "models/numa/interconnect.h"
-#include "models/numa/numa.h"
 
 #define NUMA_MAX_SOCKETS 4
 /* Inner loops are compiled for these. */
@@ -40,7 +35,6 @@ struct numa_cache_params {
     sim_time core_snoop_clean_ps, core_snoop_dirty_ps;
 };
 
-enum coherence_protocol { PROTOCOL_HOME_SNOOP_DIRECTORY, PROTOCOL_FRONT_SIDE_BUS };
 enum remote_dma_write {
     REMOTE_DMA_DEVICE_SIDE_LLC,
     REMOTE_DMA_DRAM_INVALIDATE,
@@ -48,7 +42,7 @@ enum remote_dma_write {
 };
 
 struct numa_coherence_params {
-    int protocol;
+    int protocol; /* index into coherence_protocols */
     int remote_dma_write;
     sim_time home_agent_ps;
     sim_time snoop_lookup_ps;
@@ -108,42 +102,12 @@ struct core_group {
 };
 
 struct numa_socket {
-    struct cache llc;    /* home_snoop_directory only */
-    struct cache filter; /* non-inclusive LLC: the snoop filter of the private caches */
+    struct cache llc;    /* rows NULL: the protocol has none */
+    struct cache filter; /* of a non-inclusive LLC: snoop filter of the private caches */
     struct dram dram;
-    struct directory directory;
-    struct calendar bus;         /* front_side_bus: data phases */
-    struct calendar bus_address; /* front_side_bus: address phases, snoops included */
+    struct directory directory; /* of the lines whose home this is; protocols with home agents */
     struct numa_counters counters;
 };
-
-/* A line granted to a core group: its state there (E or S), and its place in the LLC
- * (core_group.llc_at). */
-struct fetched {
-    enum line_state state;
-    uint32_t llc_at;
-};
-
-struct coherence_ops {
-    /* Serves an access that misses the core's group; the miss is known at at_ps. */
-    struct fetched (*fetch)(struct numa *n, unsigned core, uint64_t line, bool store,
-                            sim_time at_ps, struct sim_stamp *stamp, struct numa_result *result);
-    /* Takes a line evicted from the core group: dirty ones, and clean ones unless the LLC is
-     * inclusive. llc_at: as fetch() returned it, if the core group keeps it. */
-    void (*writeback)(struct numa *n, unsigned group, uint64_t line, uint32_t llc_at, bool dirty,
-                      sim_time at_ps);
-    sim_time (*store_nt)(struct numa *n, unsigned core, uint64_t line, sim_time at_ps,
-                         struct sim_stamp *stamp);
-    sim_time (*flush)(struct numa *n, unsigned core, uint64_t line, sim_time at_ps);
-    sim_time (*dma_read)(struct numa *n, unsigned socket, uint64_t line, sim_time at_ps,
-                         struct sim_stamp *stamp, enum numa_source *source);
-    sim_time (*dma_write)(struct numa *n, unsigned socket, uint64_t line, bool full, sim_time at_ps,
-                          struct sim_stamp *stamp, enum numa_source *source);
-    /* Forgets the line in all caches of the socket (warming). */
-    void (*drop)(struct numa *n, unsigned socket, uint64_t line);
-    sim_time (*idle_load_ps)(const struct numa *n, unsigned from, unsigned home);
-};
-extern const struct coherence_ops coherence_home_ops, coherence_fsb_ops;
 
 struct numa {
     const struct coherence_ops *ops;
@@ -153,7 +117,8 @@ struct numa {
     struct physmem *mem;
     struct numa_socket *socket;
     struct core_group *core_group;
-    struct interconnect interconnect;
+    struct interconnect interconnect; /* protocols with links between sockets */
+    void *protocol;                   /* what else the coherence protocol keeps; may be NULL */
     uint32_t sockets, groups_per_socket, cores;
     uint32_t l2_cores_log2;
     uint32_t node_log2_lines; /* stride of the nodes */
@@ -225,8 +190,7 @@ static inline sim_time numa_send(struct numa *n, unsigned from, unsigned to, enu
             (N)->socket[SOCKET].counters.FIELD++; \
     } while (0)
 
-/* ---- Private caches (private.c, and there: numa_load(), numa_store())
- * ------------------------------------------------------------- */
+/* ---- Private caches (private.c, and there: numa_load(), numa_store()) ------------------------ */
 void core_group_init(struct numa *n, struct core_group *c);
 void core_group_release(struct numa *n, struct core_group *c);
 void core_group_clear(struct numa *n, struct core_group *c);
@@ -237,7 +201,14 @@ enum line_state core_group_downgrade(struct numa *n, unsigned group, uint64_t li
 /* Removes the line; returns what it was. Dirty data is the caller's. */
 enum line_state core_group_invalidate(struct numa *n, unsigned group, uint64_t line);
 
-/* ---- The caching agent of a socket: LLC or snoop filter (agent.c) ---------------------------- */
+/* ---- The caching agent of a socket: LLC and snoop filter (agent.c) --------------------------- */
+/* Checks, allocates, frees and empties those of all sockets. */
+bool agents_params_check(const struct numa_params *params, const char **why);
+void agents_init(struct numa *n);
+void agents_release(struct numa *n);
+void agents_clear(struct numa *n);
+/* coherence_ops.llc_holder */
+int agents_llc_holder(const struct numa *n, uint64_t line);
 /* What a request from elsewhere wants of a socket's caches. */
 enum snoop {
     SNOOP_SHARE,      /* read: copies may stay, shared */
@@ -372,7 +343,19 @@ void agent_write_home(struct numa *n, unsigned socket, uint64_t line, enum write
 void agent_writeback(struct numa *n, unsigned group, uint64_t line, uint32_t llc_at, bool dirty,
                      sim_time at_ps);
 
-/* Whether the invariants of the caches hold (tests); false with a message. */
+/* ---- Checks ---------------------------------------------------------------------------------- */
+/* A condition that parameters must not meet, and the message if they do. */
+struct numa_rule {
+    bool broken;
+    const char *why;
+};
+/* False with the message of the first broken rule. */
+bool numa_rules_hold(const struct numa_rule *rules, size_t n, const char **why);
+/* bytes / line / slices / ways is a power of two: the sets of one slice. */
+bool numa_sets_fit(uint64_t bytes, uint32_t slices, uint32_t ways);
+/* Whether the invariants of all caches hold, for tests; false with a message and the line. */
 bool numa_check_invariants(const struct numa *n, const char **why, uint64_t *bad_line);
+/* coherence_ops.check of coherence_home.c */
+void coherence_home_check(const struct numa *n, struct coherence_check *check);
 
 #endif

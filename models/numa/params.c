@@ -19,7 +19,6 @@
 #define A4 "docs/sources.md#a4"
 #define E1 "docs/sources.md#e1"
 
-static const char *const protocol_names[] = { "home_snoop_directory", "front_side_bus", NULL };
 static const char *const remote_dma_names[] = { "device_side_llc", "dram_invalidate", "home_llc",
                                                 NULL };
 
@@ -70,7 +69,7 @@ static const struct param_desc cache_table[] = {
 };
 
 static const struct param_desc coherence_table[] = {
-    PARAM_ONE_OF("protocol", struct numa_coherence_params, protocol, 0, protocol_names,
+    PARAM_ONE_OF("protocol", struct numa_coherence_params, protocol, 0, coherence_protocol_names,
                  PROV_PUBLISHED, A3, "how caches are kept coherent"),
     PARAM_ONE_OF("remote_dma_write", struct numa_coherence_params, remote_dma_write, 0,
                  remote_dma_names, PROV_PUBLISHED, "docs/sources.md#0",
@@ -165,12 +164,22 @@ static bool is_power_of_two(uint64_t v)
     return v != 0 && (v & (v - 1)) == 0;
 }
 
-/* bytes / ways / slices lines of one slice must be a power of two of sets. */
-static bool sets_fit(uint64_t bytes, uint32_t slices, uint32_t ways)
+bool numa_sets_fit(uint64_t bytes, uint32_t slices, uint32_t ways)
 {
     const uint64_t row = LINE_BYTES * slices * ways;
 
     return bytes % row == 0 && is_power_of_two(bytes / row);
+}
+
+bool numa_rules_hold(const struct numa_rule *rules, size_t n, const char **why)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (rules[i].broken) {
+            *why = rules[i].why;
+            return false;
+        }
+    }
+    return true;
 }
 
 bool numa_params_check(const struct numa_params *params, const char **why)
@@ -178,25 +187,15 @@ bool numa_params_check(const struct numa_params *params, const char **why)
     const struct numa_cpu_params *cpu = params->cpu;
     const struct numa_cache_params *cache = params->cache;
     const struct numa_dram_params *dram = params->dram;
-    const bool bus = params->coherence->protocol == PROTOCOL_FRONT_SIDE_BUS;
-    const struct {
-        bool bad;
-        const char *why;
-    } rules[] = {
+    const struct numa_rule rules[] = {
         { !is_power_of_two(cache->l2_cores) || cpu->cores_per_socket % cache->l2_cores != 0,
           "cache.l2_cores must be a power of two that divides cpu.cores_per_socket" },
-        { !sets_fit(cache->l1_bytes, 1, cache->l1_ways),
+        { !numa_sets_fit(cache->l1_bytes, 1, cache->l1_ways),
           "cache.l1_size / 64 / cache.l1_ways must be a power of two" },
-        { !sets_fit(cache->l2_bytes, 1, cache->l2_ways),
+        { !numa_sets_fit(cache->l2_bytes, 1, cache->l2_ways),
           "cache.l2_size / 64 / cache.l2_ways must be a power of two" },
         { cache->l1_bytes > cache->l2_bytes,
           "cache.l1_size must not exceed cache.l2_size (the L2 is inclusive)" },
-        { bus != (cache->llc_bytes == 0),
-          "cache.llc_size must be 0 with coherence.protocol = \"front_side_bus\", and only then" },
-        { !bus && !sets_fit(cache->llc_bytes, cache->llc_slices, cache->llc_ways),
-          "cache.llc_size / 64 / cache.llc_slices / cache.llc_ways must be a power of two" },
-        { !bus && cache->ddio_ways > cache->llc_ways,
-          "cache.ddio_ways must not exceed cache.llc_ways" },
         { !is_power_of_two((uint64_t)dram->ranks * dram->banks) || !is_power_of_two(dram->banks),
           "dram.banks and dram.ranks must be powers of two" },
         { !is_power_of_two(dram->row_lines), "dram.row_lines must be a power of two" },
@@ -204,11 +203,6 @@ bool numa_params_check(const struct numa_params *params, const char **why)
         { dram->trfc_ps >= dram->trefi_ps, "dram.trfc_ns must be below dram.trefi_ns" },
     };
 
-    for (size_t i = 0; i < SIM_N_ELEMENTS(rules); i++) {
-        if (rules[i].bad) {
-            *why = rules[i].why;
-            return false;
-        }
-    }
-    return true;
+    return numa_rules_hold(rules, SIM_N_ELEMENTS(rules), why) &&
+           coherence_protocols[params->coherence->protocol]->params_check(params, why);
 }

@@ -118,7 +118,5 @@ sim_time numa_io_send(struct numa *n, unsigned from, unsigned to, enum numa_io w
         [NUMA_IO_COMPLETION] = MESSAGE_RESPONSE,
     };
 
-    if (from == to || n->params->coherence->protocol == PROTOCOL_FRONT_SIDE_BUS)
-        return at_ps;
-    return numa_send(n, from, to, message_of[what], at_ps);
+    return from == to ? at_ps : n->ops->io_send(n, from, to, message_of[what], at_ps);
 }

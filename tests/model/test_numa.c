@@ -592,7 +592,7 @@ static void test_parameters(void **state)
     f.cache.l2_cores = 4;
     assert_false(numa_params_check(&f.params, &why));
     fixture_r730(&f);
-    f.coherence.protocol = PROTOCOL_FRONT_SIDE_BUS;
+    f.coherence.protocol = fixture_protocol("front_side_bus");
     assert_false(numa_params_check(&f.params, &why));
     fixture_r730(&f);
     f.cache.ddio_ways = 21;
@@ -613,6 +613,47 @@ static void test_parameters(void **state)
     }
 }
 
+/* Every protocol has a name and all required operations; without one of them it is refused. */
+static void test_protocols(void **state)
+{
+    struct fixture f;
+    const char *why = NULL;
+    unsigned n = 0;
+
+    (void)state;
+    for (; coherence_protocol_names[n] != NULL; n++) {
+        assert_non_null(coherence_protocols[n]);
+        if (!coherence_ops_valid(coherence_protocols[n], &why))
+            fail_msg("%s has no %s", coherence_protocol_names[n], why);
+    }
+    assert_null(coherence_protocols[n]);
+    assert_true(n >= 2);
+
+    struct coherence_ops broken = *coherence_protocols[0];
+    broken.drop_all = NULL;
+    broken.leave_stale = NULL;
+    broken.llc_holder = NULL;
+    broken.check = NULL;
+    assert_true(coherence_ops_valid(&broken, &why));
+    broken.io_send = NULL;
+    assert_false(coherence_ops_valid(&broken, &why));
+    assert_string_equal(why, "io_send");
+    broken.release = NULL;
+    assert_false(coherence_ops_valid(&broken, &why));
+    assert_string_equal(why, "release");
+
+    /* Each checks its own parameters: an LLC, or none. */
+    fixture_clovertown(&f);
+    assert_true(numa_params_check(&f.params, &why));
+    f.cache.llc_bytes = UINT64_C(1) << 20;
+    assert_false(numa_params_check(&f.params, &why));
+    assert_non_null(strstr(why, "llc_size must be 0"));
+    fixture_r730(&f);
+    f.cache.llc_bytes = 0;
+    assert_false(numa_params_check(&f.params, &why));
+    assert_non_null(strstr(why, "llc_size must not be 0"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -630,6 +671,7 @@ int main(void)
         cmocka_unit_test(test_skylake),
         cmocka_unit_test(test_front_side_bus),
         cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_protocols),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,7 +65,7 @@ static void shrink(struct fixture *f)
     f->cache.l1_ways = 2;
     f->cache.l2_bytes = 8 * 4 * 64;
     f->cache.l2_ways = 4;
-    if (f->coherence.protocol == PROTOCOL_FRONT_SIDE_BUS)
+    if (f->cache.llc_bytes == 0)
         return;
     f->cache.llc_slices = 3;
     f->cache.llc_ways = 6;

@@ -54,6 +54,15 @@ void fixture_t430(struct fixture *f)
     f->dram.data_rate_mt_s = 2133;
 }
 
+int fixture_protocol(const char *name)
+{
+    for (int i = 0; coherence_protocol_names[i] != NULL; i++)
+        if (strcmp(coherence_protocol_names[i], name) == 0)
+            return i;
+    fprintf(stderr, "no coherence protocol %s\n", name);
+    abort();
+}
+
 void fixture_clovertown(struct fixture *f)
 {
     fixture_r730(f);
@@ -65,7 +74,7 @@ void fixture_clovertown(struct fixture *f)
     f->cache.l2_ways = 16;
     f->cache.l2_cores = 2;
     f->cache.llc_bytes = 0;
-    f->coherence.protocol = PROTOCOL_FRONT_SIDE_BUS;
+    f->coherence.protocol = fixture_protocol("front_side_bus");
     f->dram.node_bytes = UINT64_C(8) << 30;
     f->dram.channels = 2;
     f->dram.ranks = 2;

@@ -28,6 +28,9 @@ void fixture_r730(struct fixture *f);
 /* Dell T430: 2x E5-2630 v4, DDR4-2133. */
 void fixture_t430(struct fixture *f);
 
+/* The value of coherence.protocol of that name. */
+int fixture_protocol(const char *name);
+
 /* 2x Xeon E5345 behind a 5000X hub with FB-DIMM DDR2-667. */
 void fixture_clovertown(struct fixture *f);
 
