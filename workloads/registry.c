@@ -1,8 +1,9 @@
 /* The one list of workloads, and of everything that has parameters without being a device. */
 #include "workloads/registry.h"
 
-#include "models/ether/ether.h"
+#include "models/base/cable.h"
 #include "models/os/os.h"
+#include "models/world/registry.h"
 #include "workloads/base/describe.h"
 #include "workloads/base/workload.h"
 #include "workloads/programs/program.h"
@@ -71,6 +72,14 @@ static bool workload_entry(unsigned index, struct describe_entry *entry)
     return true;
 }
 
+static bool cable_entry(unsigned index, struct describe_entry *entry)
+{
+    const struct cable_kind *kind = cable_registry[index];
+    *entry =
+        (struct describe_entry){ kind->type, kind->help, kind->params, kind->stats, NULL, NULL };
+    return true;
+}
+
 bool describe_entry(unsigned index, struct describe_entry *entry)
 {
     unsigned n;
@@ -90,6 +99,10 @@ bool describe_entry(unsigned index, struct describe_entry *entry)
         if (index == n)
             return program_entry(n, entry);
     index -= n;
+    for (n = 0; cable_registry[n] != NULL; n++)
+        if (index == n)
+            return cable_entry(n, entry);
+    index -= n;
     const struct describe_entry others[] = {
         { os_param_group.name, os_param_group.help, os_param_group.table, NULL, NULL, NULL },
         { "network", "a host of the group `network`", network_params_table, NULL, NULL, NULL },
@@ -100,10 +113,6 @@ bool describe_entry(unsigned index, struct describe_entry *entry)
           NULL, NULL, NULL },
         { "vm", "what a virtual machine costs: settings of the group `vm`", vm_params_table, NULL,
           NULL, NULL },
-        { "link", "a cable's link: settings of `cables`", pcie_link_params_table,
-          pcie_link_stats_table, NULL, NULL },
-        { "ethernet", "a cable between Ethernet ports: settings of `cables`",
-          ether_wire_params_table, ether_stats_table, NULL, NULL },
         { "cable", "a cable: settings of `cables` beside its link's", world_cable_params, NULL,
           NULL, NULL },
         { "engine", "the engine: group `engine`", engine_params_table, NULL, NULL, NULL },

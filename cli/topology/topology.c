@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "cli/topology/topology.h"
-#include "models/ether/ether.h"
 #include "models/pcie/link/port.h"
 #include "models/pcie/ntb/ntb.h"
+#include "models/world/registry.h"
 #include "models/world/world.h"
 
 /* ---- Parameters by path ---------------------------------------------------------------------- */
@@ -110,11 +110,13 @@ static void list_devices(struct finder *finder)
                                                 integrated ? g_strdup(root_complex_of(model))
                                                            : NULL };
         struct topology_end end = { .kind = TOPOLOGY_DEVICE, .index = t->devices->len };
-        for (end.port = 0; end.port < model->n_ports; end.port++)
-            remember(finder, &model->ports[end.port], &end);
-        end.ethernet = true;
-        for (end.port = 0; end.port < model->n_ether_ports; end.port++)
-            remember(finder, &model->ether_ports[end.port], &end);
+        for (unsigned k = 0; cable_registry[k] != NULL; k++) {
+            const void *port;
+            end.suffix = cable_registry[k]->suffix;
+            for (end.port = 0; (port = cable_port(cable_registry[k], model, end.port)) != NULL;
+                 end.port++)
+                remember(finder, port, &end);
+        }
         g_array_append_val(t->devices, device);
     }
 }
@@ -123,21 +125,15 @@ static void list_cables(struct finder *finder)
 {
     struct world_cable found;
     for (unsigned i = 0; world_cable_at(finder->world, i, &found); i++) {
-        const bool ethernet = found.ether[0] != NULL;
-        const void *from = ethernet ? (void *)found.ether[0] : (void *)found.pcie[0];
-        const void *to = ethernet ? (void *)found.ether[1] : (void *)found.pcie[1];
-        const struct topology_cable cable = {
-            .from = *(const struct topology_end *)g_hash_table_lookup(finder->ends, from),
-            .to = *(const struct topology_end *)g_hash_table_lookup(finder->ends, to),
-            .generation = ethernet ? 0 : pcie_port_generation(found.pcie[0]),
-            .lanes = ethernet ? 0 : pcie_port_lanes(found.pcie[0]),
-            .rate_gbit_s = ethernet ? ether_port_rate_gbit_s(found.ether[0]) : 0.0,
+        struct topology_cable cable = {
+            .from = *(const struct topology_end *)g_hash_table_lookup(finder->ends, found.port[0]),
+            .to = *(const struct topology_end *)g_hash_table_lookup(finder->ends, found.port[1]),
+            .kind = found.kind,
             .length_m = found.length_m,
         };
-        if (ethernet)
-            g_array_append_val(finder->topology->wires, cable);
-        else
-            g_array_append_val(finder->topology->cables, cable);
+        found.kind->describe(found.port[0], cable.link, sizeof(cable.link));
+        g_array_append_val(found.kind->tree ? finder->topology->cables : finder->topology->wires,
+                           cable);
     }
 }
 
@@ -321,10 +317,7 @@ struct topology_place *topology_places(const struct topology *t)
 char *topology_cable_text(const struct topology_cable *cable)
 {
     GString *text = g_string_new(NULL);
-    if (cable->rate_gbit_s > 0.0)
-        g_string_append_printf(text, "%g Gb/s", cable->rate_gbit_s);
-    else
-        g_string_append_printf(text, "Gen%u x%u", cable->generation, cable->lanes);
+    g_string_append(text, cable->link);
     if (cable->length_m > 0.0)
         g_string_append_printf(text, ", %g m", cable->length_m);
     return g_string_free(text, FALSE);
@@ -334,7 +327,7 @@ char *topology_end_text(const struct topology *t, const struct topology_end *end
 {
     if (end->kind == TOPOLOGY_DEVICE)
         return g_strdup_printf("%s.%c%u", TOPOLOGY_AT(t->devices, device, end->index)->name,
-                               end->ethernet ? 'e' : 'p', end->port);
+                               end->suffix, end->port);
     const struct topology_port *port = TOPOLOGY_AT(t->ports, port, end->index);
     return g_strdup_printf("%s.%s", TOPOLOGY_AT(t->hosts, host, port->host)->name, port->name);
 }
@@ -378,7 +371,7 @@ char *topology_sentence(const struct topology *t)
         const struct topology_cable *wire = TOPOLOGY_AT(t->wires, cable, w);
         char *from = topology_end_text(t, &wire->from), *to = topology_end_text(t, &wire->to);
         char *rate = topology_cable_text(wire);
-        g_string_append_printf(text, "; %s to %s, Ethernet, %s", from, to, rate);
+        g_string_append_printf(text, "; %s to %s, %s, %s", from, to, wire->kind->name, rate);
         g_free(from);
         g_free(to);
         g_free(rate);

@@ -4,6 +4,7 @@
 
 #include <glib.h>
 
+#include "models/base/cable.h"
 #include "sim/config/config.h"
 
 struct topology_host {
@@ -32,19 +33,19 @@ struct topology_end {
     enum topology_kind kind;
     guint index;   /* in ports or devices */
     unsigned port; /* of the device */
-    bool ethernet; /* e0, not p0 */
+    char suffix;   /* of the port's kind: p0, e0 */
 };
 
 struct topology_cable {
     struct topology_end from, to;
-    unsigned generation, lanes;
-    double rate_gbit_s; /* Ethernet; else 0 */
-    double length_m;    /* 0: a slot */
+    const struct cable_kind *kind;
+    char link[32];   /* "Gen3 x8" */
+    double length_m; /* 0: a slot */
 };
 
 struct topology {
     GArray *hosts, *ports, *devices, *cables; /* of the above */
-    GArray *wires;                            /* cables between Ethernet ports */
+    GArray *wires; /* cables that are in no tree below a root port: Ethernet */
 };
 
 /* Builds the world of the configuration and takes it down again; NULL with mistakes in errors. */

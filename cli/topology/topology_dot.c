@@ -76,7 +76,7 @@ static bool are_like(const struct topology *t, guint a, guint b)
            above_b->kind == TOPOLOGY_DEVICE && above_a->index == above_b->index &&
            strcmp(TOPOLOGY_AT(t->devices, device, a)->type,
                   TOPOLOGY_AT(t->devices, device, b)->type) == 0 &&
-           x->generation == y->generation && x->lanes == y->lanes && x->length_m == y->length_m;
+           strcmp(x->link, y->link) == 0 && x->length_m == y->length_m;
 }
 
 static void find_like(struct graph *g)
@@ -267,7 +267,7 @@ static void append_cable(struct graph *g, const struct topology_cable *cable, co
     const bool swapped = depth_of(g, &cable->to) < depth_of(g, &cable->from);
     const struct topology_end *a = swapped ? &cable->to : &cable->from;
     const struct topology_end *b = topology_other_end(cable, a);
-    const char *style = cable->rate_gbit_s > 0.0 ? TOPOLOGY_DOT_ETHERNET : "";
+    const char *style = !cable->kind->tree ? TOPOLOGY_DOT_ETHERNET : "";
     char *text = topology_cable_text(cable);
     const bool drawn = b->kind == TOPOLOGY_PORT || g->like[b->index] == b->index;
     const bool tree = depth_of(g, a) != depth_of(g, b) && *style == '\0';

@@ -188,7 +188,7 @@ static int height_of(const struct cluster *c, const struct topology_end *end)
 
 static void append_cable(struct cluster *c, const struct topology_cable *cable)
 {
-    const bool ethernet = cable->rate_gbit_s > 0.0;
+    const bool dashed = !cable->kind->tree;
     const bool swapped = height_of(c, &cable->to) > height_of(c, &cable->from);
     const struct topology_end *a = swapped ? &cable->to : &cable->from;
     if (!is_drawn(c, cable) || is_of_table(c, cable))
@@ -199,7 +199,7 @@ static void append_cable(struct cluster *c, const struct topology_cable *cable)
     g_string_append(c->out, " -- ");
     append_end(c, topology_other_end(cable, a));
     g_string_append_printf(c->out, " [label=\" %s \"%s];\n", text,
-                           ethernet ? TOPOLOGY_DOT_ETHERNET : "");
+                           dashed ? TOPOLOGY_DOT_ETHERNET : "");
     g_free(text);
 }
 

@@ -209,10 +209,12 @@ static void print_shared(const struct topology *t, guint index, GString *out)
 
 static void print_wires(const struct topology *t, GString *out)
 {
-    if (t->wires->len != 0)
-        g_string_append(out, "Ethernet\n");
+    const struct cable_kind *kind = NULL;
     for (guint w = 0; w < t->wires->len; w++) {
         const struct topology_cable *wire = TOPOLOGY_AT(t->wires, cable, w);
+        if (wire->kind != kind)
+            g_string_append_printf(out, "%s\n", wire->kind->name);
+        kind = wire->kind;
         char *from = topology_end_text(t, &wire->from), *to = topology_end_text(t, &wire->to);
         char *rate = topology_cable_text(wire);
         g_string_append_printf(out, "%*s%s -- %s -- %s\n", INDENT, "", from, rate, to);

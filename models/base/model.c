@@ -1,4 +1,4 @@
-#include "models/base/model.h"
+#include "models/base/cable.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +24,32 @@ static void stats_release(const struct stat_desc *table, void *state)
         if (stat->kind == STAT_HISTOGRAM)
             stat_histogram_release((struct stat_histogram *)((char *)state + stat->offset));
     }
+}
+
+bool model_ops_valid(const struct model_ops *ops, const char **why)
+{
+    const bool pcie_only = ops->announce != NULL || ops->credit != NULL ||
+                           ops->link_change != NULL || ops->forwards || ops->names_ports;
+    const struct {
+        bool broken;
+        const char *why;
+    } rules[] = {
+        { ops->type == NULL || ops->type[0] == '\0', "type is required" },
+        { ops->help == NULL, "help is required" },
+        { ops->init == NULL, "init() is required" },
+        { (ops->params != NULL || ops->stats != NULL) && ops->state_bytes == 0,
+          "params and stats need state_bytes" },
+        { ops->receive == NULL && pcie_only,
+          "announce(), credit(), link_change(), forwards and names_ports need receive()" },
+    };
+
+    for (size_t i = 0; i < SIM_N_ELEMENTS(rules); i++) {
+        if (rules[i].broken) {
+            *why = rules[i].why;
+            return false;
+        }
+    }
+    return true;
 }
 
 struct model *model_new(struct sim *sim, struct pcie_context *pcie, const struct model_ops *ops,
@@ -58,7 +84,22 @@ void model_free(struct model *model)
         model->ops->release(model);
     stats_release(model->ops->stats, model->state);
     free(model->ports);
-    free(model->ether_ports);
+    for (unsigned i = 0; i < MODEL_PORT_KINDS_MAX; i++)
+        free(model->other_ports[i].port);
     free(model->state);
     free(model);
+}
+
+void *model_ports_new(struct model *model, const struct cable_kind *kind, uint32_t n)
+{
+    for (unsigned i = 0; i < MODEL_PORT_KINDS_MAX; i++) {
+        struct model_ports *ports = &model->other_ports[i];
+        SIM_ASSERT(ports->kind != kind, "%s has ports for %s already", model->name, kind->name);
+        if (ports->kind != NULL)
+            continue;
+        *ports = (struct model_ports){ kind, sim_zalloc(n, kind->port_bytes), n };
+        return ports->port;
+    }
+    SIM_ASSERT(false, "%s has ports of more than %u kinds", model->name, MODEL_PORT_KINDS_MAX);
+    return NULL;
 }

@@ -96,8 +96,9 @@ const struct stat_desc ether_stats_table[] = {
 
 static inline struct sim_pool *frames_of(const struct model *model)
 {
-    const struct ether_port *port = model->ether_ports;
-    for (uint32_t i = 0; i < model->n_ether_ports; i++)
+    uint32_t n;
+    const struct ether_port *port = model_ports(model, &ether_cable, &n);
+    for (uint32_t i = 0; i < n; i++)
         if (port[i].wire != NULL)
             return port[i].wire->frames;
     return sim_pool_shared(model->sim, FRAME_POOL, sizeof(struct ether_frame)); /* wires are gone */

@@ -8,7 +8,7 @@
 #ifndef MODELS_ETHER_ETHER_H
 #define MODELS_ETHER_ETHER_H
 
-#include "models/base/model.h"
+#include "models/base/cable.h"
 #include "models/base/payload.h"
 
 #define ETHER_HEADER_BYTES_MAX 128u
@@ -73,6 +73,8 @@ struct ether_wire_params {
     double loss_ratio;   /* of frames; for tests of retransmission */
 };
 extern const struct param_desc ether_wire_params_table[];
+/* The wire as a kind of cable: ports are DEVICE.e0, DEVICE.e1, ... */
+extern const struct cable_kind ether_cable;
 
 /* Per direction (sent by this port). */
 struct ether_stats {

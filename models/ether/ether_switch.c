@@ -60,6 +60,7 @@ struct switch_state {
     uint32_t n_groups;
     struct switch_group group[ETHER_SWITCH_PORTS_MAX];
     uint32_t group_of[ETHER_SWITCH_PORTS_MAX];
+    struct ether_port *port;  /* n_ports; the model's */
     struct switch_mac *table; /* open addressing, linear */
     uint64_t table_mask;
     uint32_t n_macs;
@@ -144,14 +145,15 @@ uint64_t ether_switch_drops(const struct model *model, uint32_t port)
 /* ---- Forwarding ------------------------------------------------------------------------------ */
 
 /* The member that the packet's flow uses: of those that are up. */
-static struct ether_port *member_of(struct model *model, const struct switch_group *group,
+static struct ether_port *member_of(const struct switch_state *state,
+                                    const struct switch_group *group,
                                     const struct ether_packet *packet)
 {
     struct ether_port *up[ETHER_SWITCH_PORTS_MAX];
     uint32_t n_up = 0;
     for (uint32_t i = 0; i < group->n_ports; i++)
-        if (ether_port_up(&model->ether_ports[group->port[i]]))
-            up[n_up++] = &model->ether_ports[group->port[i]];
+        if (ether_port_up(&state->port[group->port[i]]))
+            up[n_up++] = &state->port[group->port[i]];
     if (n_up == 0)
         return NULL;
     return up[n_up == 1 ? 0 : ether_packet_hash_l34(packet) % n_up];
@@ -165,7 +167,7 @@ static void set_thresholds(struct model *model, struct switch_output *output)
     struct switch_state *state = model->state;
     uint64_t headroom = 0;
     for (uint32_t i = 0; i < state->n_ports; i++) {
-        const struct ether_port *port = &model->ether_ports[i];
+        const struct ether_port *port = &state->port[i];
         if (port != output->port && ether_port_flow_control(port))
             headroom += ether_port_headroom_bytes(port, FRAME_BYTES_MAX);
     }
@@ -202,7 +204,7 @@ static void relieve(struct model *model, struct switch_output *output)
         others |= state->output[i].stopped;
     for (uint32_t i = 0; i < state->n_ports; i++)
         if ((stopped & ~others) >> i & 1)
-            ether_port_pause(&model->ether_ports[i], false);
+            ether_port_pause(&state->port[i], false);
 }
 
 static void relief_event(struct sim *sim, struct sim_event *event)
@@ -224,11 +226,13 @@ static void switch_retime(struct ether_port *port, struct ether_frame *frame, si
 static void stop_senders(struct model *model, struct switch_output *output, uint32_t from,
                          uint64_t queued)
 {
+    const struct switch_state *state = model->state;
+
     if (queued <= output->xoff_bytes || (output->stopped >> from & 1) != 0 ||
-        !ether_port_flow_control(&model->ether_ports[from]))
+        !ether_port_flow_control(&state->port[from]))
         return;
     output->stopped |= UINT64_C(1) << from;
-    ether_port_pause(&model->ether_ports[from], true);
+    ether_port_pause(&state->port[from], true);
     expect_relief(model, output);
 }
 
@@ -238,7 +242,7 @@ static void forward(struct model *model, uint32_t from, uint32_t group, struct e
                     const struct ether_packet *packet)
 {
     struct switch_state *state = model->state;
-    struct ether_port *port = member_of(model, &state->group[group], packet);
+    struct ether_port *port = member_of(state, &state->group[group], packet);
     sim_time leave_ps = sim_now(model->sim) + state->latency_ps;
     uint64_t queued = port != NULL ? ether_port_queued_bytes(port, leave_ps) : 0;
     if (port != NULL)
@@ -254,10 +258,10 @@ static void forward(struct model *model, uint32_t from, uint32_t group, struct e
     ether_port_send(port, frame, leave_ps);
 }
 
-static bool group_connected(const struct model *model, const struct switch_group *group)
+static bool group_connected(const struct switch_state *state, const struct switch_group *group)
 {
     for (uint32_t i = 0; i < group->n_ports; i++)
-        if (ether_port_connected(&model->ether_ports[group->port[i]]))
+        if (ether_port_connected(&state->port[group->port[i]]))
             return true;
     return false;
 }
@@ -269,7 +273,7 @@ static void flood(struct model *model, uint32_t port, struct ether_frame *frame,
     uint32_t from = state->group_of[port];
     state->flooded++;
     for (uint32_t i = 0; i < state->n_groups; i++)
-        if (i != from && group_connected(model, &state->group[i]))
+        if (i != from && group_connected(state, &state->group[i]))
             forward(model, port, i, ether_frame_copy(model, frame), packet);
     ether_frame_free(model, frame);
 }
@@ -337,20 +341,19 @@ static void switch_init(struct model *model, struct sim_error_list *errors)
     state->table_mask = capacity - 1;
     state->table = sim_zalloc(capacity, sizeof(*state->table));
     state->name = sim_zalloc(state->n_ports, sizeof(*state->name));
-    model->ether_ports = sim_zalloc(state->n_ports, sizeof(*model->ether_ports));
+    state->port = model_ports_new(model, &ether_cable, state->n_ports);
     for (uint64_t i = 0; i < capacity; i++)
         state->table[i].mac = MAC_EMPTY;
-    model->n_ether_ports = state->n_ports;
     for (uint32_t i = 0; i < state->n_ports; i++) {
         snprintf(state->name[i], PORT_NAME_BYTES, "%s.e%u", model->name, i);
-        model->ether_ports[i] = (struct ether_port){ .model = model,
-                                                     .idx = i,
-                                                     .name = state->name[i],
-                                                     .rate_gbit_s_max = state->rate_gbit_s,
-                                                     .receive = switch_receive,
-                                                     .retime = switch_retime,
-                                                     .flow_control = state->flow_control };
-        state->output[i].port = &model->ether_ports[i];
+        state->port[i] = (struct ether_port){ .model = model,
+                                              .idx = i,
+                                              .name = state->name[i],
+                                              .rate_gbit_s_max = state->rate_gbit_s,
+                                              .receive = switch_receive,
+                                              .retime = switch_retime,
+                                              .flow_control = state->flow_control };
+        state->output[i].port = &state->port[i];
         sim_event_init(&state->output[i].relief, relief_event);
     }
     if (!read_groups(state))

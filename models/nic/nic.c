@@ -292,8 +292,7 @@ static void ports_init(struct model *model, struct sim_error_list *errors)
     struct nic_params *params = &nic->params;
     pcie_function_ports(model, params->n_functions, &params->pcie, errors);
     snprintf(nic->port_name, sizeof(nic->port_name), "%s.e0", model->name);
-    model->n_ether_ports = 1;
-    model->ether_ports = nic->port = sim_zalloc(1, sizeof(*nic->port));
+    nic->port = model_ports_new(model, &ether_cable, 1);
     *nic->port = (struct ether_port){ .model = model,
                                       .name = nic->port_name,
                                       .rate_gbit_s_max = params->rate_gbit_s,

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "models/ether/ether.h"
 #include "models/os/os.h"
 #include "models/pcie/link/tlp_trace.h"
 #include "models/pcie/ntb/fabric_domain.h"
@@ -185,10 +184,25 @@ static struct config_node *named_group(struct world *world, const char *name, en
     return node;
 }
 
+/* What is registered was checked when it was written, or the fault is ours. */
+static void check_registries(void)
+{
+    const char *why = NULL;
+
+    for (unsigned i = 0; model_registry[i] != NULL; i++)
+        SIM_ASSERT(model_ops_valid(model_registry[i], &why), "model %s: %s",
+                   model_registry[i]->type, why);
+    for (unsigned i = 0; cable_registry[i] != NULL; i++)
+        SIM_ASSERT(cable_kind_valid(cable_registry[i], &why), "kind of cable %s: %s",
+                   cable_registry[i]->name, why);
+}
+
 struct world *world_new(struct config *config, uint64_t seed, struct sim_error_list *errors)
 {
     struct world *world = sim_zalloc(1, sizeof(*world));
     struct sim_error_list own = { 0 };
+
+    check_registries();
     world->config = config;
     world->sim = sim_new(seed);
     world->pcie = pcie_context_new(world->sim);
@@ -208,8 +222,9 @@ struct world *world_new(struct config *config, uint64_t seed, struct sim_error_l
 
 void world_free(struct world *world)
 {
-    for (unsigned i = 0; i < world->n_wires; i++)
-        ether_wire_free(world->wire[i]);
+    for (unsigned i = 0; i < world->n_cables; i++)
+        if (world->cable[i].ends.kind->free != NULL)
+            world->cable[i].ends.kind->free(world->cable[i].object);
     for (unsigned d = 0; d < world->n_devices; d++)
         model_free(world->device[d]);
     for (unsigned h = 0; h < world->n_hosts; h++)
@@ -225,9 +240,7 @@ void world_free(struct world *world)
     free(world->device);
     free(world->device_name);
     free(world->device_prefix);
-    free(world->end);
-    free(world->end_prefix);
-    free(world->wire);
+    free(world->cable);
     free(world);
 }
 
@@ -360,15 +373,15 @@ bool world_stats(struct world *world, unsigned index, const char **prefix,
         return true;
     }
     index -= world->n_devices;
-    if (index < world->n_ends) {
-        const struct cable_end *end = &world->end[index];
-        *prefix = world->end_prefix[index];
-        *table = end->pcie != NULL ? pcie_link_stats_table : ether_stats_table;
-        *state = end->pcie != NULL ? (void *)pcie_port_stats(end->pcie)
-                                   : (void *)ether_port_stats(end->ether);
+    if (index < 2 * world->n_cables) {
+        const struct cable *cable = &world->cable[index / 2];
+        const struct cable_kind *kind = cable->ends.kind;
+        *prefix = cable->prefix[index % 2];
+        *table = kind->stats;
+        *state = kind->stats != NULL ? kind->port_stats(cable->ends.port[index % 2]) : NULL;
         return true;
     }
-    index -= world->n_ends;
+    index -= 2 * world->n_cables;
     for (unsigned h = 0; h < world->n_hosts; h++)
         for (unsigned i = 0; host_stats(world->host[h], i, prefix, table, state); i++)
             if (index-- == 0)
@@ -396,20 +409,31 @@ void world_trace(struct world *world, struct stamp_trace *trace)
             world->device[i]->trace = trace;
 }
 
-bool world_check_idle(struct world *world)
+/* The connected ports of that kind of cable. */
+static unsigned list_ports(const struct world *world, const struct cable_kind *kind, void **ports)
 {
-    if (!pcie_context_check_idle(world->pcie))
-        return false;
-    for (unsigned i = 0; i < world->n_ends; i++) {
-        const struct ether_port *port = world->end[i].ether;
-        if (port != NULL && ether_port_in_flight(port) != 0) {
-            sim_fail(world->sim, "%llu Ethernet frames sent by %s are still on the wire",
-                     (unsigned long long)ether_port_in_flight(port), port->name);
-            return false;
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < world->n_cables; i++) {
+        const struct world_cable *cable = &world->cable[i].ends;
+        if (cable->kind == kind) {
+            ports[n++] = cable->port[0];
+            ports[n++] = cable->port[1];
         }
     }
-    if (ether_frames_live(world->sim) != 0)
-        sim_fail(world->sim, "%llu Ethernet frames are still held by a device",
-                 (unsigned long long)ether_frames_live(world->sim));
-    return ether_frames_live(world->sim) == 0;
+    return n;
+}
+
+bool world_check_idle(struct world *world)
+{
+    void **ports = sim_zalloc(2 * (size_t)world->n_cables, sizeof(*ports));
+    bool idle = pcie_context_check_idle(world->pcie);
+
+    for (unsigned k = 0; idle && cable_registry[k] != NULL; k++) {
+        const struct cable_kind *kind = cable_registry[k];
+        if (kind->check_idle != NULL)
+            idle = kind->check_idle(world->sim, ports, list_ports(world, kind, ports));
+    }
+    free(ports);
+    return idle;
 }

@@ -5,13 +5,12 @@
 #ifndef MODELS_WORLD_WORLD_H
 #define MODELS_WORLD_WORLD_H
 
-#include "models/base/model.h"
+#include "models/base/cable.h"
 #include "models/host/host.h"
 
 struct world;
-struct ether_port;
 
-/* Settings of a cable beside those of its PCIe link or Ethernet wire. */
+/* Settings of a cable beside those of its kind. */
 extern const struct param_desc world_cable_params[];
 
 /* Builds everything under `hosts`, `devices` and `cables`. Never NULL; errors tells whether it may
@@ -30,8 +29,8 @@ bool world_sound(const struct world *world);
 /* The scenario has, or may mean, a host or device of this name, of which there is a message:
  * nothing is to be said of what refers to it. */
 bool world_faulty(const struct world *world, const char *name);
-/* An Ethernet port by its name ("server_nic.e0"), or NULL. */
-struct ether_port *world_ether_port(struct world *world, const char *name);
+/* The port for that kind of cable by its name ("server_nic.e0"), or NULL. */
+void *world_port(struct world *world, const struct cable_kind *kind, const char *name);
 /* The host at the root of the tree that the device is plugged into by its port p0; NULL if it is
  * not. */
 struct host *world_host_of(struct world *world, const struct model *device);
@@ -43,10 +42,10 @@ bool world_function_id(const struct model *device, unsigned port, uint16_t *id);
 /* Names for messages; NULL-terminated. */
 const char *const *world_host_names(const struct world *world);
 const char *const *world_device_names(const struct world *world);
-/* A cable: two PCIe ports or two Ethernet ports, in the order of `from` and `to`. */
+/* A cable and its ports, in the order of `from` and `to`. */
 struct world_cable {
-    struct pcie_port *pcie[2];
-    struct ether_port *ether[2];
+    const struct cable_kind *kind;
+    void *port[2];
     double length_m;
 };
 /* The i-th in the order of the scenario; false: there are fewer. */

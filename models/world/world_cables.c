@@ -1,13 +1,14 @@
 /*
- * The cables of a world: a list of { from, to } with the parameters of a PCIe link or of an
- * Ethernet wire, as the ends have it. An end is "HOST.sSOCKET.PORT", "DEVICE.pINDEX" (PCIe) or
- * "DEVICE.eINDEX" (Ethernet).
+ * The cables of a world: a list of { from, to } with the parameters of their kind, which follows
+ * from the ends. An end is "HOST.sSOCKET.PORT" (PCIe), or "DEVICE.pINDEX" with the suffix of the
+ * kind.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "models/ether/ether.h"
+#include "models/pcie/link/port.h"
+#include "models/world/registry.h"
 #include "models/world/world_internal.h"
 
 /* Propagation in copper, 5 (4.5 to 5.5) ns/m: docs/sources.md#c1, a physical constant for every
@@ -15,17 +16,23 @@
 #define CABLE_PS_PER_M 5000.0
 #define ENDS_MAX       512u
 
+/* An end of a cable. kind NULL: there is no such port. */
+struct end {
+    const struct cable_kind *kind;
+    void *port;
+};
+
 static void list_device_ends(struct world *world, unsigned device, const char **names, unsigned *n)
 {
-    const struct model *model = world->device[device];
     char index[16];
-    for (unsigned p = 0; p < model->n_ports && *n + 1 < ENDS_MAX; p++) {
-        snprintf(index, sizeof(index), ".p%u", p);
-        names[(*n)++] = world_text(world, world->device_name[device], index);
-    }
-    for (unsigned p = 0; p < model->n_ether_ports && *n + 1 < ENDS_MAX; p++) {
-        snprintf(index, sizeof(index), ".e%u", p);
-        names[(*n)++] = world_text(world, world->device_name[device], index);
+
+    for (unsigned k = 0; cable_registry[k] != NULL; k++) {
+        const struct cable_kind *kind = cable_registry[k];
+        for (unsigned p = 0;
+             *n + 1 < ENDS_MAX && cable_port(kind, world->device[device], p) != NULL; p++) {
+            snprintf(index, sizeof(index), ".%c%u", kind->suffix, p);
+            names[(*n)++] = world_text(world, world->device_name[device], index);
+        }
     }
 }
 
@@ -45,16 +52,21 @@ static void list_ends(struct world *world, const char **names)
     names[n] = NULL;
 }
 
-static struct cable_end device_end(struct model *device, const char *port)
+static struct end device_end(const struct model *device, const char *port)
 {
-    struct cable_end end = { 0 };
     unsigned idx;
-    char tail;
-    if (sscanf(port, "p%u%c", &idx, &tail) == 1 && idx < device->n_ports)
-        end.pcie = &device->ports[idx];
-    else if (sscanf(port, "e%u%c", &idx, &tail) == 1 && idx < device->n_ether_ports)
-        end.ether = &device->ether_ports[idx];
-    return end;
+    char suffix, tail;
+
+    if (sscanf(port, "%c%u%c", &suffix, &idx, &tail) != 2)
+        return (struct end){ 0 };
+    for (unsigned k = 0; cable_registry[k] != NULL; k++) {
+        void *found = cable_registry[k]->suffix == suffix
+                          ? cable_port(cable_registry[k], device, idx)
+                          : NULL;
+        if (found != NULL)
+            return (struct end){ cable_registry[k], found };
+    }
+    return (struct end){ 0 };
 }
 
 /* At a host or device of which nothing is known but that it is faulty. */
@@ -68,17 +80,20 @@ static bool is_at_faulty(const struct world *world, const char *text)
     return world_faulty(world, name);
 }
 
-/* Both NULL: there is no such end. */
-static struct cable_end find_end(struct world *world, const char *text)
+static struct end find_end(struct world *world, const char *text)
 {
-    struct cable_end none = { 0 };
+    const struct end none = { 0 };
     const char *dot = strchr(text, '.');
     if (dot == NULL || is_at_faulty(world, text))
         return none;
     size_t bytes = (size_t)(dot - text);
-    for (unsigned h = 0; h < world->n_hosts; h++)
-        if (strlen(world->host_name[h]) == bytes && strncmp(world->host_name[h], text, bytes) == 0)
-            return (struct cable_end){ .pcie = host_port(world->host[h], dot + 1) };
+    for (unsigned h = 0; h < world->n_hosts; h++) {
+        if (strlen(world->host_name[h]) == bytes &&
+            strncmp(world->host_name[h], text, bytes) == 0) {
+            struct pcie_port *port = host_port(world->host[h], dot + 1);
+            return port != NULL ? (struct end){ &pcie_cable, port } : none;
+        }
+    }
     for (unsigned d = 0; d < world->n_devices; d++)
         if (strlen(world->device_name[d]) == bytes &&
             strncmp(world->device_name[d], text, bytes) == 0)
@@ -86,30 +101,26 @@ static struct cable_end find_end(struct world *world, const char *text)
     return none;
 }
 
-struct ether_port *world_ether_port(struct world *world, const char *name)
+void *world_port(struct world *world, const struct cable_kind *kind, const char *name)
 {
-    return find_end(world, name).ether;
+    const struct end end = find_end(world, name);
+
+    return end.kind == kind ? end.port : NULL;
 }
 
-static bool end_exists(const struct cable_end *end)
+static struct end cable_end(struct world *world, struct config_node *cable, const char *key,
+                            const char *const *ends, struct sim_error_list *errors)
 {
-    return end->pcie != NULL || end->ether != NULL;
-}
-
-static struct cable_end cable_end(struct world *world, struct config_node *cable, const char *key,
-                                  const char *const *ends, struct sim_error_list *errors)
-{
-    struct cable_end none = { 0 };
     struct config_node *node = config_get(cable, key);
     if (node == NULL || config_kind(node) != CONFIG_STRING) {
         config_mistake(node != NULL ? node : cable, errors,
                        strcmp(key, "from") == 0 ? "`from`: the port where the cable begins"
                                                 : "`to`: the port where the cable ends",
                        NULL);
-        return none;
+        return (struct end){ 0 };
     }
-    struct cable_end end = find_end(world, config_string(node));
-    if (!end_exists(&end) && !is_at_faulty(world, config_string(node)))
+    struct end end = find_end(world, config_string(node));
+    if (end.kind == NULL && !is_at_faulty(world, config_string(node)))
         config_mistake(node, errors, "a port of a host or device", ends);
     return end;
 }
@@ -123,118 +134,98 @@ const struct param_desc world_cable_params[] = {
     { .type = PARAM_END },
 };
 
-/* Both directions of a cable have statistics, named after the port that sends. */
-static void add_end(struct world *world, struct cable_end end, double length_m, const char *name)
-{
-    end.length_m = length_m;
-    world->end[world->n_ends] = end;
-    world->end_prefix[world->n_ends++] = world_text(world, name, ".tx.");
-}
-
-/* Reads the cable's settings: those of the link or wire into params, and its length. */
+/* Reads the cable's settings: those of its kind into params, and its length. */
 static bool read_settings(struct world *world, struct config_node *cable,
-                          const struct param_desc *table, void *params, double *length_m,
+                          const struct cable_kind *kind, void *params, double *length_m,
                           struct sim_error_list *errors)
 {
     struct cable_params length = { 0 };
-    bool ok = config_read_params(world->config, cable, "cables", table, params, errors);
+    bool ok = config_read_params(world->config, cable, "cables", kind->params, params, errors);
     ok = config_read_params(world->config, cable, "cables", world_cable_params, &length, errors) &&
          ok;
     *length_m = length.length_m;
+    *(sim_time *)(void *)((char *)params + kind->latency_offset) +=
+        (sim_time)(length.length_m * CABLE_PS_PER_M + 0.5);
     return ok;
 }
 
-static sim_time propagation_ps(double length_m)
+/* Both directions of a cable have statistics, named after the port that sends. */
+static void add_cable(struct world *world, const struct cable_kind *kind, void *const port[2],
+                      const char *const name[2], double length_m, void *object)
 {
-    return (sim_time)(length_m * CABLE_PS_PER_M + 0.5);
+    world->cable[world->n_cables++] = (struct cable){
+        .ends = { kind, { port[0], port[1] }, length_m },
+        .object = object,
+        .prefix = { world_text(world, name[0], ".tx."), world_text(world, name[1], ".tx.") },
+    };
 }
 
-static void build_wire(struct world *world, struct config_node *cable, const struct cable_end *from,
-                       const struct cable_end *to, const char *name, struct sim_error_list *errors)
+static void join(struct world *world, struct config_node *cable, const struct cable_kind *kind,
+                 void *const port[2], const void *params, double length_m,
+                 struct sim_error_list *errors)
 {
-    struct ether_wire_params params = { 0 };
+    const char *const name[2] = { config_string(config_get(cable, "from")),
+                                  config_string(config_get(cable, "to")) };
+    const struct cable_plan plan = {
+        .name = world_text(world, world_text(world, name[0], "-"), name[1]),
+        .port = { port[0], port[1] },
+        .params = params,
+        .file = config_file(cable),
+        .line = config_line(cable),
+    };
+    void *object = kind->join(&plan, errors);
+
+    if (object != NULL)
+        add_cable(world, kind, port, name, length_m, object);
+}
+
+/* port: one of them is NULL if it is wrong; then the settings are only checked. */
+static void build_kind(struct world *world, struct config_node *cable,
+                       const struct cable_kind *kind, void *const port[2],
+                       struct sim_error_list *errors)
+{
+    void *params = sim_zalloc(1, kind->params_bytes);
     double length_m;
-    if (!read_settings(world, cable, ether_wire_params_table, &params, &length_m, errors))
-        return;
-    params.latency_ps += propagation_ps(length_m);
-    struct ether_wire *wire = ether_wire_new(world->sim, name, &params, from->ether, to->ether,
-                                             config_file(cable), config_line(cable), errors);
-    if (wire == NULL)
-        return;
-    world->wire[world->n_wires++] = wire;
-    add_end(world, *from, length_m, config_string(config_get(cable, "from")));
-    add_end(world, *to, length_m, config_string(config_get(cable, "to")));
-}
+    bool ok = read_settings(world, cable, kind, params, &length_m, errors);
 
-/* Root ports and downstream ports of switches lead away from the root; those of endpoints, and port
- * 0 of switches, to it. */
-static bool leads_to_root(const struct world *world, const struct pcie_port *port)
-{
-    for (unsigned d = 0; d < world->n_devices; d++)
-        if (port->model == world->device[d])
-            return port->idx == 0 || !port->model->ops->forwards;
-    return false;
-}
-
-/* Two ports of the fabric, which have no above and below; else one that leads to the root and one
- * that leads away from it. */
-static bool fits_together(const struct world *world, const struct pcie_port *from,
-                          const struct pcie_port *to)
-{
-    if (from->fabric || to->fabric)
-        return from->fabric && to->fabric;
-    return leads_to_root(world, from) != leads_to_root(world, to);
-}
-
-static void build_link(struct world *world, struct config_node *cable, const struct cable_end *from,
-                       const struct cable_end *to, const char *name, struct sim_error_list *errors)
-{
-    struct pcie_link_params *params = sim_zalloc(1, sizeof(*params));
-    double length_m;
-    bool ok = read_settings(world, cable, pcie_link_params_table, params, &length_m, errors);
-    if (from->pcie != NULL && to->pcie != NULL && !fits_together(world, from->pcie, to->pcie)) {
-        config_mistake(
-            cable, errors,
-            "a cable from a root port, or a port p1, p2, ... of a switch, to port p0 of a "
-            "switch or a port of another device; or between cable ports of bridges and cluster "
-            "switches",
-            NULL);
-        ok = false;
-    }
-    params->latency_ps += propagation_ps(length_m);
-    if (ok && from->pcie != NULL && to->pcie != NULL &&
-        pcie_link_new(world->pcie, name, params, from->pcie, to->pcie, config_file(cable),
-                      config_line(cable), errors) != NULL) {
-        add_end(world, *from, length_m, config_string(config_get(cable, "from")));
-        add_end(world, *to, length_m, config_string(config_get(cable, "to")));
+    if (port[0] != NULL && port[1] != NULL) {
+        const char *expected = kind->mismatch != NULL ? kind->mismatch(port[0], port[1]) : NULL;
+        if (expected != NULL)
+            config_mistake(cable, errors, expected, NULL);
+        else if (ok)
+            join(world, cable, kind, port, params, length_m, errors);
     }
     free(params);
+}
+
+static void report_mixed(struct config_node *cable, struct sim_error_list *errors)
+{
+    char text[256] = "a cable between two ports of one kind:";
+    size_t at = strlen(text);
+
+    for (unsigned k = 0; cable_registry[k] != NULL && at < sizeof(text); k++)
+        at += (size_t)snprintf(text + at, sizeof(text) - at, "%s %s (%c0, ...)", k == 0 ? "" : ",",
+                               cable_registry[k]->name, cable_registry[k]->suffix);
+    config_mistake(cable, errors, text, NULL);
 }
 
 static void build_cable(struct world *world, struct config_node *cable, const char *const *ends,
                         struct sim_error_list *errors)
 {
     static const char *const others[] = { "from", "to", NULL };
-    struct cable_end from = cable_end(world, cable, "from", ends, errors);
-    struct cable_end to = cable_end(world, cable, "to", ends, errors);
+    const struct end from = cable_end(world, cable, "from", ends, errors);
+    const struct end to = cable_end(world, cable, "to", ends, errors);
+    const struct cable_kind *kind = from.kind != NULL ? from.kind : to.kind;
+
     config_allow(cable, others);
-    if (end_exists(&from) && end_exists(&to) && (from.ether == NULL) != (to.ether == NULL)) {
-        config_mistake(cable, errors,
-                       "a cable between two PCIe ports, or between two Ethernet ports (e0, ...)",
-                       NULL);
+    if (kind == NULL) {
+        config_mark_read(cable); /* of which kind the settings are is not known */
+    } else if (from.kind != NULL && to.kind != NULL && from.kind != to.kind) {
+        report_mixed(cable, errors);
         config_mark_read(cable);
-        return;
+    } else {
+        build_kind(world, cable, kind, (void *[2]){ from.port, to.port }, errors);
     }
-    const char *name = "cable";
-    if (end_exists(&from) && end_exists(&to))
-        name = world_text(world, world_text(world, config_string(config_get(cable, "from")), "-"),
-                          config_string(config_get(cable, "to")));
-    if (from.ether != NULL && to.ether != NULL)
-        build_wire(world, cable, &from, &to, name, errors);
-    else if (from.ether != NULL || to.ether != NULL)
-        config_mark_read(cable); /* one end is wrong; the settings are a wire's */
-    else
-        build_link(world, cable, &from, &to, name, errors);
 }
 
 void world_build_cables(struct world *world, struct config_node *cables,
@@ -244,9 +235,7 @@ void world_build_cables(struct world *world, struct config_node *cables,
     if (cables == NULL)
         return;
     list_ends(world, ends);
-    world->end = sim_zalloc(2 * (size_t)config_count(cables), sizeof(*world->end));
-    world->end_prefix = sim_zalloc(2 * (size_t)config_count(cables), sizeof(char *));
-    world->wire = sim_zalloc(config_count(cables), sizeof(*world->wire));
+    world->cable = sim_zalloc(config_count(cables), sizeof(*world->cable));
     for (unsigned i = 0; i < config_count(cables); i++) {
         struct config_node *cable = config_child(cables, i);
         if (config_kind(cable) == CONFIG_GROUP)
@@ -258,11 +247,8 @@ void world_build_cables(struct world *world, struct config_node *cables,
 
 bool world_cable_at(const struct world *world, unsigned i, struct world_cable *cable)
 {
-    if (2 * i + 1 >= world->n_ends)
+    if (i >= world->n_cables)
         return false;
-    const struct cable_end *from = &world->end[2 * i], *to = from + 1;
-    *cable = (struct world_cable){ { from->pcie, to->pcie },
-                                   { from->ether, to->ether },
-                                   from->length_m };
+    *cable = world->cable[i].ends;
     return true;
 }

@@ -4,13 +4,10 @@
 
 #include "models/world/world.h"
 
-struct ether_wire;
-
-/* A port that a cable ends at: one of both. */
-struct cable_end {
-    struct pcie_port *pcie;
-    struct ether_port *ether;
-    double length_m; /* of the cable */
+struct cable {
+    struct world_cable ends;
+    void *object;    /* of cable_kind.join() */
+    char *prefix[2]; /* "server.s0.rp0.tx." */
 };
 
 struct world {
@@ -24,11 +21,8 @@ struct world {
     const char **device_name;
     char **device_prefix;
     unsigned n_devices;
-    struct cable_end *end; /* of cables: two each */
-    char **end_prefix;     /* "server.s0.rp0.tx." */
-    unsigned n_ends;
-    struct ether_wire **wire;
-    unsigned n_wires;
+    struct cable *cable;
+    unsigned n_cables;
     struct stamp_trace *trace; /* or NULL */
     const char **faulty;       /* world_faulty() */
     unsigned n_faulty;

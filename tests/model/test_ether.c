@@ -86,8 +86,7 @@ static void bench_open(struct bench *bench)
         end->model = (struct model){ .name = end_name[i],
                                      .sim = bench->sim,
                                      .state = end,
-                                     .ether_ports = &end->port,
-                                     .n_ether_ports = 1 };
+                                     .other_ports = { { &ether_cable, &end->port, 1 } } };
         end->port = (struct ether_port){ .model = &end->model,
                                          .name = end_name[i],
                                          .rate_gbit_s_max = 100,
@@ -535,7 +534,7 @@ static void switch_open(struct bench *bench, unsigned n, const char *groups, uin
                                     &bench->errors);
     assert_int_equal(bench->errors.n_messages, 0);
     for (unsigned i = 0; i < n; i++)
-        join(bench, i, &bench->ether_switch->ether_ports[i], &plain);
+        join(bench, i, cable_port(&ether_cable, bench->ether_switch, i), &plain);
     bench->config = config;
 }
 

@@ -249,10 +249,10 @@ static void registry_is_well_formed(void **state)
     (void)state;
     for (unsigned i = 0; model_registry[i] != NULL; i++) {
         const struct model_ops *ops = model_registry[i];
-        assert_non_null(ops->type);
-        assert_non_null(ops->help);
+        const char *why = NULL;
+        if (!model_ops_valid(ops, &why))
+            fail_msg("%s: %s", ops->type, why);
         assert_true(ops->state_bytes > 0);
-        assert_non_null(ops->init);
         /* what has Ethernet ports only never gets a TLP */
         if (strncmp(ops->type, "ether.", 6) != 0)
             assert_non_null(ops->receive);
@@ -264,6 +264,50 @@ static void registry_is_well_formed(void **state)
     assert_null(model_find(""));
 }
 
+static void no_receive(struct model *model, uint32_t port, struct tlp *tlp)
+{
+    (void)model, (void)port, (void)tlp;
+}
+
+static void no_credit(struct model *model, uint32_t port)
+{
+    (void)model, (void)port;
+}
+
+/* Which callbacks go together: a broken set of them is refused with what is wrong. */
+static void broken_models_are_refused(void **state)
+{
+    const struct model_ops whole = {
+        .type = "test.whole",
+        .help = "whole",
+        .state_bytes = sizeof(struct widget),
+        .stats = widget_stats,
+        .init = widget_init,
+        .receive = no_receive,
+        .credit = no_credit,
+        .forwards = true,
+    };
+    struct model_ops broken[5] = { whole, whole, whole, whole, whole };
+    static const char *const expected[] = { "type", "help", "init()", "state_bytes", "receive()" };
+    const char *why = NULL;
+
+    (void)state;
+    assert_true(model_ops_valid(&whole, &why));
+    broken[0].type = NULL;
+    broken[1].help = NULL;
+    broken[2].init = NULL;
+    broken[3].state_bytes = 0;
+    broken[4].receive = NULL;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(broken); i++) {
+        assert_false(model_ops_valid(&broken[i], &why));
+        assert_non_null(strstr(why, expected[i]));
+    }
+    broken[4].credit = NULL;
+    assert_false(model_ops_valid(&broken[4], &why)); /* forwards what it cannot receive */
+    broken[4].forwards = false;
+    assert_true(model_ops_valid(&broken[4], &why));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -273,6 +317,7 @@ int main(void)
         cmocka_unit_test(statistics_are_ready),
         cmocka_unit_test(random_streams_belong_to_names),
         cmocka_unit_test(registry_is_well_formed),
+        cmocka_unit_test(broken_models_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

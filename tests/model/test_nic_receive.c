@@ -298,7 +298,7 @@ static void test_flow_control(void **unused)
     assert_int_equal(stats->rx_packets, 4000);
     assert_int_equal(stats->rx_overflow + stats->rx_no_buffer, 0);
     assert_int_equal(nic_function_stats(rig.nic, 1)->rx_packets, 40);
-    const struct ether_stats *wire = ether_port_stats(&rig.nic->ether_ports[0]);
+    const struct ether_stats *wire = ether_port_stats(cable_port(&ether_cable, rig.nic, 0));
     assert_true(wire->pause_frames > 20);
     assert_true(ether_port_stats(&rig.wire_end)->paused_ps > 100 * SIM_PS_PER_US);
     nr_close(&rig);

@@ -131,8 +131,8 @@ static void test_ethernet_cables(void **unused)
         NULL,
     };
     static const char *const mixed[] = {
-        ":3: cables.[0]: found a group, expected a cable between two PCIe ports, or between two "
-        "Ethernet ports (e0, ...)",
+        ":3: cables.[0]: found a group, expected a cable between two ports of one kind: PCIe (p0, "
+        "...), Ethernet (e0, ...)",
         NULL,
     };
     static const char *const fast[] = {
@@ -178,11 +178,11 @@ static void test_ethernet_frames(void **unused)
     fixture_open(&f,
                  HOSTS SWITCHES "cables = ( { from = \"x.e0\"; to = \"y.e1\"; latency_ns = 100; "
                                 "length_m = 3; } );\n" MEMORY);
-    struct ether_port *from = world_ether_port(f.world, "x.e0");
-    struct ether_port *to = world_ether_port(f.world, "y.e1");
+    struct ether_port *from = world_port(f.world, &ether_cable, "x.e0");
+    struct ether_port *to = world_port(f.world, &ether_cable, "y.e1");
     assert_non_null(from);
-    assert_null(world_ether_port(f.world, "x.e2"));
-    assert_null(world_ether_port(f.world, "b.p0"));
+    assert_null(world_port(f.world, &ether_cable, "x.e2"));
+    assert_null(world_port(f.world, &ether_cable, "b.p0"));
     assert_ptr_equal(ether_port_peer(from), to);
     assert_true(ether_port_rate_gbit_s(from) == 25.0);
     to->receive = drop_frame;
@@ -205,7 +205,7 @@ static void test_ethernet_frames_left(void **unused)
         struct world_fixture f;
         fixture_open(&f,
                      HOSTS SWITCHES "cables = ( { from = \"x.e0\"; to = \"y.e1\"; } );\n" MEMORY);
-        struct ether_port *from = world_ether_port(f.world, "x.e0");
+        struct ether_port *from = world_port(f.world, &ether_cable, "x.e0");
         struct ether_frame *frame = ether_frame_new(from->model);
         if (held == 0)
             ether_port_send(from, frame, sim_now(f.sim));

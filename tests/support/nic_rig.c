@@ -487,11 +487,10 @@ void nr_open(struct nr_rig *rig, unsigned n_functions, unsigned lanes, double wi
     rig->wire_end = (struct ether_port){
         .model = &rig->peer, .name = "peer.e0", .rate_gbit_s_max = 400, .receive = nr_wire_receive
     };
-    rig->peer.ether_ports = &rig->wire_end;
-    rig->peer.n_ether_ports = 1;
+    rig->peer.other_ports[0] = (struct model_ports){ &ether_cable, &rig->wire_end, 1 };
     struct ether_wire_params wire = { .rate_gbit_s = wire_gbit_s, .latency_ps = NR_WIRE_PS };
-    rig->wire = ether_wire_new(rig->sim, "wire", &wire, &rig->nic->ether_ports[0], &rig->wire_end,
-                               "test", 1, &rig->errors);
+    rig->wire = ether_wire_new(rig->sim, "wire", &wire, cable_port(&ether_cable, rig->nic, 0),
+                               &rig->wire_end, "test", 1, &rig->errors);
     assert_non_null(rig->wire);
     nic_ops.start(rig->nic);
     for (unsigned pf = 0; pf < n_functions; pf++)

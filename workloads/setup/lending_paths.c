@@ -37,10 +37,11 @@ static void join(struct fabrics *fabrics)
 {
     struct world_cable cable;
     for (unsigned c = 0; world_cable_at(fabrics->world, c, &cable); c++) {
-        if (cable.pcie[0] == NULL || !cable.pcie[0]->fabric || !cable.pcie[1]->fabric)
+        const struct pcie_port *from = cable.port[0], *to = cable.port[1];
+        if (cable.kind != &pcie_cable || !from->fabric || !to->fabric)
             continue;
-        const unsigned a = index_of(fabrics, cable.pcie[0]->model);
-        const unsigned b = index_of(fabrics, cable.pcie[1]->model);
+        const unsigned a = index_of(fabrics, from->model);
+        const unsigned b = index_of(fabrics, to->model);
         if (a < fabrics->n && b < fabrics->n)
             fabrics->joined[root_of(fabrics, a)] = root_of(fabrics, b);
     }

@@ -7,10 +7,8 @@
 #ifndef MODELS_PCIE_LINK_PORT_H
 #define MODELS_PCIE_LINK_PORT_H
 
+#include "models/base/cable.h"
 #include "models/pcie/link/tlp.h"
-#include "sim/config/error.h"
-#include "sim/config/param.h"
-#include "sim/engine/stat.h"
 
 struct cfg_space;
 struct model;
@@ -63,6 +61,8 @@ struct pcie_link_params {
     double skp_overhead_ratio; /* share of symbols that SKP ordered sets take; < 0: by generation */
 };
 extern const struct param_desc pcie_link_params_table[];
+/* The link as a kind of cable: ports of devices are DEVICE.p0, DEVICE.p1, ... */
+extern const struct cable_kind pcie_cable;
 
 /* Joins two ports. Mistakes (unequal width, a generation neither has) go to errors with file:line
  * of the caller's cable; NULL then. Owned by the fabric. */
