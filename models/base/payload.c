@@ -1,11 +1,8 @@
 /*
  * Payload in tag mode.
  *
- * Models      where which bytes of which stream are.
- * Does not    model the bytes themselves; two streams in one line (see payload.h).
- *   model
- * Timing      none.
- * Sources     none.
+ * Models: which bytes of which stream lie where.
+ * Does not model: the bytes themselves; two streams in one line (see payload.h).
  */
 #include "models/base/payload.h"
 

@@ -1,8 +1,7 @@
 /*
  * Models: the layout of Ethernet II, IPv4, TCP and UDP headers and their checksums, over the real
- *   bytes of the headers and the tags of the payload.
+ *   bytes of the headers and the marks of the payload.
  * Does not model: VLAN tags, IPv6, IP options beyond skipping them; fragments have no ports.
- * Timing: none.
  * Sources: RFC 791, 793, 768, 1071; the layer 3+4 hash: docs/models/ether.md.
  */
 #include "models/ether/ether_packet.h"

@@ -2,15 +2,15 @@
  * The caching agent of one socket: the LLC with its sharer bits, or (non-inclusive LLC) LLC and
  * snoop filter.
  *
- * Models      inclusive LLC: every line of a private cache is in it, and goes from there when it is
- *             evicted here; sharer bits, which clean evictions of private caches leave set; DDIO
- *             ways. Non-inclusive LLC: a victim cache of the private caches; lines that these hold
- *             are in the snoop filter instead.
- * Does not    model cache-line forwarding between slices, quad-age replacement.
- * Timing      a snoop of cores adds core_snoop_clean or, if one had it modified, core_snoop_dirty;
- *             it is needed when exactly one core group may own a line, when copies must be
- *             invalidated, or when only cores hold the data (non-inclusive).
- * Sources     docs/sources.md#a1, docs/sources.md#a4, docs/sources.md#b (non-inclusive)
+ * Models: inclusive LLC: every line of a private cache is in it, and goes from there when it is
+ *   evicted here; sharer bits, which clean evictions of private caches leave set; DDIO ways.
+ *   Non-inclusive LLC: a victim cache of the private caches; lines that these hold are in the snoop
+ *   filter instead.
+ * Does not model: cache-line forwarding between slices, quad-age replacement.
+ * Timing: a snoop of cores adds core_snoop_clean or, if one had it modified, core_snoop_dirty; it
+ *   is needed when exactly one core group may own a line, when copies must be invalidated, or when
+ *   only cores hold the data (non-inclusive).
+ * Sources: docs/sources.md#a1, docs/sources.md#a4, docs/sources.md#b (non-inclusive)
  */
 #include "models/numa/numa_internal.h"
 

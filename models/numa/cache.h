@@ -1,14 +1,11 @@
 /*
  * Tag arrays of a set-associative cache: which line is where, in which state. No data, no timing.
  *
- * Models      sets x ways, slices, replacement by bit-PLRU within the ways a caller may use.
- *             A line's slice is (fold(set) + line / sets) % slices: lines that share a set number
- *             go round the slices in turn. The real hash is not published; this is its ideal,
- *             perfectly balanced form.
- * Does not    model the adaptive (quad-age) replacement of real LLCs.
- *   model
- * Timing      none.
- * Sources     docs/sources.md#a1 (geometry), docs/sources.md#a4 (way masks).
+ * Models: sets x ways, slices, replacement by bit-PLRU within the ways a caller may use. A line's
+ *   slice is (fold(set) + line / sets) % slices: lines that share a set number go round the slices
+ *   in turn. The real hash is not published; this is its ideal, perfectly balanced form.
+ * Does not model: the adaptive (quad-age) replacement of real LLCs.
+ * Sources: docs/sources.md#a1 (geometry), docs/sources.md#a4 (way masks).
  *
  * Layout: what every look-up needs of a set is at the head of its row, in one line of the host's
  * memory where it fits: masks over the ways, then the tags. Narrow tags have 18 bits, two of them

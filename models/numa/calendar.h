@@ -1,14 +1,12 @@
 /*
  * Slot calendar: when a contended resource serves its units of work.
  *
- * Models      a server of `capacity` units per slot of slot_ps. A request at time t takes the first
- *             units that are free from t's slot on, so it waits only for work that was reserved in
- *             that stretch of time, in whatever order the callers came.
- * Does not    reorder what has been reserved.
- *   model
- * Timing      idle: starts at t exactly. A unit in a later slot starts at the slot's begin plus the
- *             units before it. Never more than `capacity` units in a slot.
- * Sources     none; a queueing device.
+ * Models: a server of `capacity` units per slot of slot_ps. A request at time t takes the first
+ *   units that are free from t's slot on, so it waits only for work that was reserved in that
+ *   stretch of time, in whatever order the callers came.
+ * Does not model: reordering of what has been reserved.
+ * Timing: an idle server starts at t exactly. A unit in a later slot starts at the slot's begin plus the
+ *   units before it. Never more than `capacity` units in a slot.
  *
  * Invariant: slots [base, base + N) are kept; the window moves forward in whole words when a
  * request comes near its end, by which the slots behind are forgotten.

@@ -1,17 +1,18 @@
 /*
  * Coherence by front-side buses: one bus per socket to a memory controller hub with all DRAM.
  *
- * Models      address phase on the requester's bus, which all its caches snoop; the hub snoops the
- *             other buses, all of them or (snoop_filter) those that have the line; modified lines
- *             are supplied by their owner over its bus and written back at the same time; data
- *             phase on the requester's bus. Devices are at the hub: their writes go to DRAM and
- *             invalidate copies, their reads snoop.
- * Does not    model deferred and retried transactions, the filter's capacity, the two branches'
- *   model     lockstep other than as wider channels.
- * Timing      idle load = L2 + address + hub + DRAM idle read + hub return + 64 bytes on the bus
- *             same bus, modified: L2 + address + snoop + hub + hub return + data
- *             other bus, modified: + address and data phases of that bus
- * Sources     docs/sources.md#e1
+ * Models: address phase on the requester's bus, which all its caches snoop; the hub snoops the
+ *   other buses, all of them or (snoop_filter) those that have the line; modified lines are
+ *   supplied by their owner over its bus and written back at the same time; data phase on the
+ *   requester's bus. Devices are at the hub: their writes go to DRAM and invalidate copies, their
+ *   reads snoop.
+ * Does not model: deferred and retried transactions, the filter's capacity, the two branches'
+ *   lockstep other than as wider channels.
+ * Timing:
+ *   idle load = L2 + address + hub + DRAM idle read + hub return + 64 bytes on the bus
+ *   same bus, modified: L2 + address + snoop + hub + hub return + data
+ *   other bus, modified: + address and data phases of that bus
+ * Sources: docs/sources.md#e1
  */
 #include "models/numa/numa_internal.h"
 

@@ -1,27 +1,29 @@
 /*
  * Coherence by home agents: home snoop with an in-memory directory and opportunistic broadcast.
  *
- * Models      every miss of a socket's caching agent goes to the line's home agent, which reads
- *             DRAM (data and directory come together), looks into its own socket's caches, and
- *             snoops the other sockets if the directory says so, or at once if the link is lightly
- *             loaded (opportunistic broadcast). It answers when it knows enough:
- *               load, store   a cache that has the line answers at once; else DRAM and every snoop
- *                             that the directory asks for
- *               DMA read      DRAM and the snoop of the home's caches, whichever is later; a line
- *                             modified in a third place comes from there
- *               ownership     (full-line DMA write, non-temporal store, upgrade) from a remote
- *                             agent: the directory read, for which DRAM is read; from the home's
- *                             own socket: snoops are broadcast instead, no DRAM read
- *             Directory changes are DRAM writes, unless data is written to the line anyway.
- * Does not    model home-tracker limits, the directory cache for migratory lines (HitME), conflicts
- *   model     between concurrent requests to a line (a transaction is atomic).
- * Timing      idle load, local  = L2 + request + home agent + DRAM idle read + return
- *             idle load, remote = local + request flit + data flits + 2 one-way
- *             DMA write, hit    = IIO + request [+ core snoop]
- *             DMA write, miss   = hit + ownership + (if a dirty victim) request + home agent, the
- *             victim's way to its home agent or to the link to it. Ownership: local = home agent +
- *             2 one-way + 2 flits + snoop; remote = 2 one-way + 2 flits + home agent + DRAM.
- * Sources     docs/sources.md#a1, #a3 (snoop modes), #a4 (DMA)
+ * Models:
+ *   every miss of a socket's caching agent goes to the line's home agent, which reads
+ *   DRAM (data and directory come together), looks into its own socket's caches, and
+ *   snoops the other sockets if the directory says so, or at once if the link is lightly
+ *   loaded (opportunistic broadcast). It answers when it knows enough:
+ *     load, store   a cache that has the line answers at once; else DRAM and every snoop
+ *                   that the directory asks for
+ *     DMA read      DRAM and the snoop of the home's caches, whichever is later; a line
+ *                   modified in a third place comes from there
+ *     ownership     (full-line DMA write, non-temporal store, upgrade) from a remote
+ *                   agent: the directory read, for which DRAM is read; from the home's
+ *                   own socket: snoops are broadcast instead, no DRAM read
+ *   Directory changes are DRAM writes, unless data is written to the line anyway.
+ * Does not model: home-tracker limits, the directory cache for migratory lines (HitME), conflicts
+ *   between concurrent requests to a line (a transaction is atomic).
+ * Timing:
+ *   idle load, local  = L2 + request + home agent + DRAM idle read + return
+ *   idle load, remote = local + request flit + data flits + 2 one-way
+ *   DMA write, hit    = IIO + request [+ core snoop]
+ *   DMA write, miss   = hit + ownership + (if a dirty victim) request + home agent, the
+ *   victim's way to its home agent or to the link to it. Ownership: local = home agent +
+ *   2 one-way + 2 flits + snoop; remote = 2 one-way + 2 flits + home agent + DRAM.
+ * Sources: docs/sources.md#a1, #a3 (snoop modes), #a4 (DMA)
  */
 #include "models/numa/numa_internal.h"
 

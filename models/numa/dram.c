@@ -16,7 +16,7 @@ struct dram_place {
     uint64_t row;
 };
 
-sim_time dram_burst_ps(const struct numa_dram_params *params)
+static sim_time dram_burst_ps(const struct numa_dram_params *params)
 {
     /* A line is 64 / bus_bytes transfers. */
     return (sim_time)llround(64.0 / params->bus_bytes * 1e6 / params->data_rate_mt_s);

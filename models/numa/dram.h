@@ -1,18 +1,18 @@
 /*
  * The DRAM channels of one socket (or of one memory controller hub).
  *
- * Models      channels interleaved by line with a hash; banks with an open row that an idle timer
- *             closes; row hits, misses, conflicts; data bus as a slot calendar; writes that wait in
- *             a queue and are drained in batches with the bus turned round; refresh, staggered over
- *             the ranks; gaps on the bus for changes of rank, as many as are expected of the bursts
- *             that become ready within the same 256 bursts' time if they are served in that order,
- *             ranks mixed at random; FB-DIMM's separate write bus.
- * Does not    model a scheduler that groups by rank (it would pay fewer gaps), commands' bus, tFAW
- *   model     (with 2 ranks never the limit at these rates), bank timing of the writes, postponed
- *             refresh.
- * Timing      idle read = controller + tRCD + tCL + burst; row hit without tRCD, conflict with tRP
- *             (and tRAS since the activation). Plus what is left of a refresh.
- * Sources     docs/sources.md#h
+ * Models: channels interleaved by line with a hash; banks with an open row that an idle timer
+ *   closes; row hits, misses, conflicts; data bus as a slot calendar; writes that wait in a queue
+ *   and are drained in batches with the bus turned round; refresh, staggered over the ranks; gaps
+ *   on the bus for changes of rank, as many as are expected of the bursts that become ready within
+ *   the same 256 bursts' time if they are served in that order, ranks mixed at random; FB-DIMM's
+ *   separate write bus.
+ * Does not model: a scheduler that groups by rank (it would pay fewer gaps), commands' bus, tFAW
+ *   (with 2 ranks never the limit at these rates), bank timing of the writes, postponed refresh.
+ * Timing:
+ *   idle read = controller + tRCD + tCL + burst; row hit without tRCD, conflict with tRP
+ *   (and tRAS since the activation). Plus what is left of a refresh.
+ * Sources: docs/sources.md#h
  */
 #ifndef MODELS_NUMA_DRAM_H
 #define MODELS_NUMA_DRAM_H
@@ -86,7 +86,6 @@ struct dram {
     sim_time refresh_ps[DRAM_MAX_CHANNELS * DRAM_MAX_RANKS];
 };
 
-sim_time dram_burst_ps(const struct numa_dram_params *params);
 void dram_init(struct dram *dram, const struct numa_dram_params *params);
 void dram_release(struct dram *dram);
 /* line: number of the line within the node. Time at which the data leave the controller. */

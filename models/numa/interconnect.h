@@ -2,12 +2,13 @@
  * Point-to-point links between sockets (QPI, UPI): every ordered pair of sockets has `links` links
  * of its own in each direction.
  *
- * Models      messages as flits on the links of a direction, which share the load; serialisation on
- *             one link; propagation (link layer and ring stops at both ends).
- * Does not    model retries, virtual channels and their credits, routing over a third socket.
- * Timing      arrival = start + flits * flit time of one link + one way; a direction carries no
- *             more than links / flit time flits.
- * Sources     docs/sources.md#a2 (QPI), docs/sources.md#b (UPI)
+ * Models: messages as flits on the links of a direction, which share the load; serialisation on one
+ *   link; propagation (link layer and ring stops at both ends).
+ * Does not model: retries, virtual channels and their credits, routing over a third socket.
+ * Timing:
+ *   arrival = start + flits * flit time of one link + one way; a direction carries no
+ *   more than links / flit time flits.
+ * Sources: docs/sources.md#a2 (QPI), docs/sources.md#b (UPI)
  */
 #ifndef MODELS_NUMA_INTERCONNECT_H
 #define MODELS_NUMA_INTERCONNECT_H

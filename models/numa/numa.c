@@ -2,12 +2,13 @@
  * The memory system of one host: building it, warming, statistics. What an access does is in
  * private.c (L1, L2) and in the coherence protocol's file.
  *
- * Models      see private.c, agent.c, coherence_home.c, coherence_fsb.c, interconnect.c, dram.c
- * Does not    model instruction fetches, TLBs, prefetchers (the core's business), memory-mapped
- *   model     I/O (the root complex's)
- * Timing      idle load = coherence_ops.idle_load_ps; a refresh in progress adds up to tRFC, on
- *             average tRFC^2 / (2 tREFI) per access
- * Sources     docs/sources.md#a1
+ * Models: see private.c, agent.c, coherence_home.c, coherence_fsb.c, interconnect.c, dram.c
+ * Does not model: instruction fetches, TLBs, prefetchers (the core's business), memory-mapped I/O
+ *   (the root complex's)
+ * Timing:
+ *   idle load = coherence_ops.idle_load_ps; a refresh in progress adds up to tRFC, on
+ *   average tRFC^2 / (2 tREFI) per access
+ * Sources: docs/sources.md#a1
  */
 #include "models/numa/numa_internal.h"
 

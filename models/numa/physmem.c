@@ -1,12 +1,10 @@
 /*
  * Sparse physical memory with real bytes.
  *
- * Models      nodes of memory with a hole for memory-mapped I/O below 4 GiB; pages that appear
- *             when first written; a page allocator per node.
- * Does not    model ECC, firmware's reserved areas. Released pages keep their content.
- *   model
- * Timing      none; numa.h has it.
- * Sources     none.
+ * Models: nodes of memory with a hole for memory-mapped I/O below 4 GiB; pages that appear when
+ *   first written; a page allocator per node.
+ * Does not model: ECC, firmware's reserved areas. Released pages keep their content.
+ * Timing: see numa.h.
  */
 #include "models/numa/physmem.h"
 

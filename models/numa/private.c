@@ -1,12 +1,12 @@
 /*
  * The caches of the cores: L1D per core, L2 per core or shared by a few.
  *
- * Models      L1 and L2 with write-back and write-allocate; L2 holds what its L1s hold.
- * Does not    model instruction caches, prefetchers, non-inclusive L2 (Broadwell's is not strictly
- *   model     inclusive of L1), bank conflicts, the TLB.
- * Timing      L1 hit l1_hit_cycles; L2 hit l2_hit_cycles; a miss is known after l2_hit_cycles and
- *             is the coherence protocol's from there.
- * Sources     docs/sources.md#a1
+ * Models: L1 and L2 with write-back and write-allocate; L2 holds what its L1s hold.
+ * Does not model: instruction caches, prefetchers, non-inclusive L2 (Broadwell's is not strictly
+ *   inclusive of L1), bank conflicts, the TLB.
+ * Timing: L1 hit l1_hit_cycles; L2 hit l2_hit_cycles; a miss is known after l2_hit_cycles and is
+ *   the coherence protocol's from there.
+ * Sources: docs/sources.md#a1
  */
 #include "models/numa/numa_internal.h"
 

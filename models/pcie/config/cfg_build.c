@@ -3,7 +3,6 @@
  * type 0 and 1, capabilities PCI Express (version 2), MSI, MSI-X, advanced error reporting, ACS,
  * SR-IOV (4 KiB pages); virtual functions; function-level reset.
  * Does not model: see config_space.c.
- * Timing: none.
  * Sources: PCI Local Bus 3.0, 6.1, 6.2.5, 6.7, 6.8; PCI-to-PCI Bridge 1.2, 3.2; PCI Express Base
  * 3.1, 7.5, 7.8, 7.10, 7.16; SR-IOV 1.1, 3.3 to 3.5. Reset values that these leave open are chosen:
  * bridge windows are closed, extended tags are off.

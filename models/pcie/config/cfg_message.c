@@ -1,7 +1,7 @@
 /*
  * Models: which memory write an MSI or MSI-X vector is, masks, pending bits.
  * Does not model: INTx, steering tags in MSI-X entries.
- * Timing: none; the write travels as any other.
+ * Timing: that of a memory write.
  * Sources: PCI Local Bus 3.0, 6.8.1 (MSI), 6.8.2 (MSI-X), 6.8.3 (masks, pending bits).
  */
 #include <string.h>

@@ -3,7 +3,7 @@
  * registers that devices look at, the answer to configuration requests, function-level reset.
  * Does not model: power management, configuration request retry, bus reset, I/O space, expansion
  * ROM, slots.
- * Timing: none; whoever answers a configuration request adds its own.
+ * Timing: the model that answers a configuration request adds it.
  * Sources: PCI Local Bus 3.0, chapter 6; PCI-to-PCI Bridge 1.2, chapter 3; PCI Express Base 3.1,
  * 2.2.6.2 (captured IDs), 2.2.9 (completions), 2.3.1 (request handling), 6.6.2 (what a
  * function-level reset leaves alone), chapter 7; SR-IOV 1.1, chapter 3.

@@ -3,7 +3,7 @@
  *     whole tag, since with sets by low page bits a buffer of exactly the cache's size would never
  *     miss and the next larger one almost always, which is not what is measured.
  * Does not model: ports, banks, parity.
- * Timing: none; entries carry the time from which they are there.
+ * Timing: an entry carries the time from which it is valid.
  * Sources: pcie-bench raw data (miss ratios over contiguous pages; docs/models/iommu.md).
  */
 #include "models/pcie/iommu/iommu_internal.h"

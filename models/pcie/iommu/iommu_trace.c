@@ -1,8 +1,7 @@
 /*
- * Models: nothing; writes down what a followed request met: how it was translated, and the entries
- *     of the tables for it, of every level, whether the hardware read them or had them cached.
- * Does not model: anything.
- * Timing: none; these reads of memory take no time and count nowhere.
+ * Records how a followed request was translated, and the table entry of every level for it, whether
+ * the hardware read the entry or had it cached. These reads of memory take no time and count nowhere.
+ *
  * Sources: VT-d 3.0, chapter 9 (entries).
  */
 #include "models/pcie/iommu/iommu_internal.h"

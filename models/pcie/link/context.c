@@ -1,10 +1,5 @@
-/*
- * Models: nothing by itself; what all PCIe models of a run share: the pools of TLPs, payloads and
- * stamps, and the list of links.
- * Does not model: anything that takes time.
- * Timing: none.
- * Sources: none.
- */
+/* What all PCIe models of a run share: the pools of TLPs, payloads and latency stamps, and the
+ * list of links. */
 #include "models/pcie/link/context.h"
 
 #include <stdlib.h>

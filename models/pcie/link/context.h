@@ -1,4 +1,4 @@
-/* The inside of struct pcie_context, for fabric.c and link.c only. */
+/* The inside of struct pcie_context, for context.c and link*.c only. */
 #ifndef MODELS_PCIE_LINK_CONTEXT_H
 #define MODELS_PCIE_LINK_CONTEXT_H
 
@@ -14,7 +14,7 @@ struct pcie_context {
     unsigned n_links;
 };
 
-/* Hands the link to the fabric, which frees it. */
+/* Hands the link to the context, which frees it. */
 void pcie_context_add_link(struct pcie_context *pcie, struct pcie_link *link);
 void pcie_link_free(struct pcie_link *link);
 void pcie_link_ends(struct pcie_link *link, struct pcie_port **a, struct pcie_port **b);

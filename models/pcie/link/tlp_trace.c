@@ -1,9 +1,4 @@
-/*
- * Models: nothing; writes down what models do with chosen transactions.
- * Does not model: anything.
- * Timing: none, and none of theirs changes.
- * Sources: none.
- */
+/* Records what models do with the transactions that are followed. */
 #include "models/pcie/link/tlp_trace.h"
 #include "models/pcie/link/port.h"
 
@@ -32,7 +27,7 @@ void tlp_trace_arm(struct stamp_trace *trace)
     trace->armed = true;
 }
 
-void tlp_trace_name(char to[TLP_TRACE_NAME_BYTES], const char *name)
+static void tlp_trace_name(char to[TLP_TRACE_NAME_BYTES], const char *name)
 {
     size_t n = name == NULL ? 0 : strlen(name);
 

@@ -1,10 +1,10 @@
 /*
- * The way of single transactions, written down: who had the TLP, what its tables said, when. The
- * stamp (sim/engine/stamp.h) that such a TLP carries points to the trace; all others have none, so that
- * elements look at nothing that they do not look at anyway.
+ * Traces of single transactions: which element had the TLP, when, and by which table entries it
+ * decided. The latency stamp of a followed TLP (sim/engine/stamp.h) points to the trace; other TLPs
+ * carry no stamp, so that elements test nothing beyond what they test anyway.
  *
- * A record holds what the element did with this TLP and the table entries that it did it by, as it
- * read them. Records go into an array made beforehand; text is made of it afterwards.
+ * A record holds what an element did with the TLP and the table entries as it read them. Records go
+ * into a preallocated array, from which text is made after the run.
  */
 #ifndef MODELS_PCIE_LINK_TLP_TRACE_H
 #define MODELS_PCIE_LINK_TLP_TRACE_H
@@ -133,14 +133,14 @@ struct tlp_trace_record {
 #define TLP_TRACE_WALK_OF(leg) ((leg) >> 16)
 
 struct stamp_trace {
-    /* ---- what is asked for ------------------------------------------------------------------- */
+    /* ---- What to follow ---------------------------------------------------------------------- */
     const struct model *device;      /* NULL: the first that does any DMA */
     uint64_t nth[N_TLP_TRACE_WALKS]; /* transfer to follow, from 1; 0: none */
     uint64_t bytes_min;              /* smaller transfers do not count */
-    /* ---- so far ------------------------------------------------------------------------------ */
-    char device_name[TLP_TRACE_NAME_BYTES]; /* of whose transfers were met; "" */
+    /* ---- What was found ---------------------------------------------------------------------- */
+    char device_name[TLP_TRACE_NAME_BYTES]; /* of the device that is followed; "": none yet */
     bool armed;                             /* transfers count */
-    volatile int done;                      /* all that was asked for has come to its end */
+    volatile int done;                      /* everything to follow has ended */
     uint64_t seen[N_TLP_TRACE_WALKS];       /* transfers */
     uint32_t n_legs[N_TLP_TRACE_WALKS], live[N_TLP_TRACE_WALKS];
     uint32_t n_records, n_lost;
@@ -148,14 +148,14 @@ struct stamp_trace {
                                                               for */
 };
 
-/* The write and the read to follow, as in the struct. The caller frees it with tlp_trace_free(). */
+/* Arguments: as the fields of struct stamp_trace. The caller frees it with tlp_trace_free(). */
 struct stamp_trace *tlp_trace_new(const struct model *device, uint64_t nth_write,
                                   uint64_t nth_read);
 void tlp_trace_free(struct stamp_trace *trace);
-/* From now on transfers count. */
+/* Starts to count transfers. */
 void tlp_trace_arm(struct stamp_trace *trace);
 
-/* Whether somebody follows it. */
+/* Whether the transaction is followed. */
 static inline bool stamp_traced(const struct sim_stamp *stamp)
 {
     return SIM_UNLIKELY(stamp != NULL) && stamp->trace != NULL;
@@ -165,23 +165,24 @@ static inline bool tlp_traced(const struct tlp *tlp)
     return stamp_traced(tlp->stamp);
 }
 
-/* The device sends the first TLP of a DMA transfer: follows it if it is the one. */
+/* Called when the device sends the first TLP of a DMA transfer: follows it if it is the one that
+ * the trace asks for. */
 void tlp_trace_choose(struct stamp_trace *trace, const struct model *device, struct tlp *tlp,
                       uint64_t transfer_bytes);
-/* The stamp, a copy of a traced one, becomes a leg of its own; it is freed. */
+/* Makes the stamp, a copy of a traced one, a leg of its own. */
 void tlp_trace_branch(struct sim_stamp *stamp);
+/* Called when a traced stamp is freed: its leg ends. */
 void tlp_trace_end(struct sim_stamp *stamp);
 
-/* A record to be filled, at the end. stamp: traced. */
+/* Appends a record, which the caller fills in. The stamp must be traced. */
 struct tlp_trace_record *tlp_trace_add(const struct sim_stamp *stamp, enum tlp_trace_kind kind,
                                        const char *who, sim_time at_ps) __attribute__((cold));
-/* Likewise, with what is in the TLP. */
+/* Like tlp_trace_add(), but fills in the fields of the TLP. */
 struct tlp_trace_record *tlp_trace_add_tlp(const struct tlp *tlp, enum tlp_trace_kind kind,
                                            const char *who, sim_time at_ps) __attribute__((cold));
-void tlp_trace_name(char to[TLP_TRACE_NAME_BYTES], const char *name);
-/* The port's name, with that of its host before it. */
+/* Writes the port's name, preceded by that of its host. */
 void tlp_trace_port(char to[TLP_TRACE_NAME_BYTES], const struct pcie_port *port);
-/* It goes on the wire so much later than its last record says. */
+/* Adds delay_ps to the time of the TLP's last record, because it goes on the wire later. */
 void tlp_trace_delay(const struct sim_stamp *stamp, sim_time delay_ps);
 
 #endif

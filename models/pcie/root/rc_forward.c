@@ -5,7 +5,7 @@
  *   egress transmitter; the ingress buffer is free once the TLP is handed to it. Per class in
  *   order; writes pass what waits in the other classes, those pass no earlier write that came in
  *   by the same port, except completions with relaxed or ID-based ordering.
- *   Reads may be made anew on the way (rc_reads.c).
+ *   Reads may be split and re-originated (rc_reads.c).
  * Does not model: bandwidth of the path between sockets (the egress link is the narrower one).
  * Timing: p2p, and p2p_socket more when the ports belong to different sockets. Lines of posted
  *   writes pass one each p2p_line_interval, so a socket forwards 64 B per interval at most.

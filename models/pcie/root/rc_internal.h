@@ -1,4 +1,4 @@
-/* What the files of the root complex share. Private to models/pcie/root/. */
+/* What the files of models/pcie/root/ share. */
 #ifndef MODELS_PCIE_ROOT_RC_INTERNAL_H
 #define MODELS_PCIE_ROOT_RC_INTERNAL_H
 
@@ -17,7 +17,7 @@ struct rc_step {
     struct model *out_rc; /* or through which root port to a peer */
     unsigned out_port;
     uint64_t sequence;    /* of its arrival at that port */
-    struct rc_read *read; /* a read made anew, once a piece of it was sent */
+    struct rc_read *read; /* a split read, once a piece of it was sent */
     uint32_t destination; /* an interrupt's */
     uint8_t vector;
     struct rc_step *next;
@@ -132,8 +132,8 @@ static inline struct rc_state *rc_of(struct model *rc)
 struct rc_step *rc_step_new(struct model *rc, struct tlp *tlp, sim_event_fn *fire);
 void rc_step_free(struct rc_step *step);
 
-/* The root port (of any socket) behind which an address or a bus lies. False: none, or nothing is
- * plugged into it. */
+/* Finds the root port (of any socket) behind which an address or a bus lies. False: there is none,
+ * or nothing is plugged into it. */
 bool rc_route_address(struct root_complex_host *host, struct hpa hpa, uint64_t bytes,
                       struct model **rc, unsigned *port);
 bool rc_route_id(struct root_complex_host *host, uint16_t id, struct model **rc, unsigned *port);
@@ -145,20 +145,22 @@ uint16_t rc_id(const struct rc_state *rc);
 /* rc_inbound.c */
 bool rc_is_interrupt(uint64_t address);
 void rc_interrupt_deliver(struct model *rc, uint32_t destination, uint8_t vector);
-/* The completion, which holds no receive buffer, leaves by the port at at_ps. */
+/* Sends the completion, which holds no receive buffer, through the port at at_ps. */
 void rc_complete_at(struct model *rc, struct tlp *completion, uint32_t port, sim_time at_ps);
 void rc_inbound_announce(struct model *rc, uint32_t port, const struct tlp *tlp);
 void rc_inbound_request(struct model *rc, uint32_t port, struct tlp *tlp);
-/* rc_forward.c: at at_ps the TLP, received by `port` of `rc`, leaves through another root port. */
+/* rc_forward.c: sends the TLP, received by `port` of `rc`, through another root port at at_ps. */
 void rc_forward(struct model *rc, uint32_t port, struct tlp *tlp, struct model *out_rc,
                 unsigned out_port, sim_time at_ps);
 void rc_forward_credit(struct model *rc, uint32_t port);
-/* rc_reads.c: whether the read is to be made anew at the egress; whether another piece may be sent
- * (rc_forward_credit() is called when one may again); sends one: true if it was the last, and the
- * step is over. The completion of one: false if it is none. */
+/* rc_reads.c */
+/* Whether the read must be split and re-originated at the egress. */
 bool rc_split_reads(const struct model *out_rc, const struct tlp *tlp);
+/* Whether another piece may be sent; if not, rc_forward_credit() is called once it may. */
 bool rc_reads_ready(const struct model *out_rc, uint32_t port);
+/* Sends a piece of the read. True: it was the last, and the caller frees the step. */
 bool rc_reads_issue(struct rc_step *step);
+/* Takes the completion of a piece. False: the completion belongs to no piece. */
 bool rc_reads_completion(struct model *rc, uint32_t port, struct tlp *tlp);
 void rc_reads_init(struct model *rc);
 void rc_reads_release(struct model *rc);

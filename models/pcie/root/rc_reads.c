@@ -1,7 +1,7 @@
 /*
- * Reads from peer to peer that the root complex makes anew, as Xeons do: each becomes requests of
- * the root complex itself, cut at p2p_chunk_bytes, of which an egress port has p2p_reads_max in
- * flight. Off while both are 0; reads then pass as they are (rc_forward.c).
+ * Peer-to-peer reads that the root complex splits and re-originates, as Xeons do: each becomes
+ * requests of the root complex itself, cut at p2p_chunk_bytes, of which an egress port has
+ * p2p_reads_max in flight. Off while both are 0; reads then pass unchanged (rc_forward.c).
  *
  * Models: cutting, tags and requester ID of the root complex, the bound on what is in flight, the
  *   original's completions in address order with its requester ID and tag; errors and time-outs,

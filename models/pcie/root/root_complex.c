@@ -89,7 +89,7 @@ static const struct stat_desc rc_stats_table[] = {
     STAT("p2p_tlps", STAT_COUNTER, struct rc_state, stats.p2p_tlps, "1", 0,
          "TLPs forwarded from root port to root port"),
     STAT("p2p_reads", STAT_COUNTER, struct rc_state, stats.p2p_reads, "1", 0,
-         "read requests made anew for peers"),
+         "read requests split and re-originated for peers"),
     STAT("p2p_timeouts", STAT_COUNTER, struct rc_state, stats.p2p_timeouts, "1", 0,
          "of these, those that got no answer in time"),
     STAT("unsupported", STAT_COUNTER, struct rc_state, stats.unsupported, "1", 0,

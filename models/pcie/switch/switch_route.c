@@ -7,7 +7,7 @@
  *   group, but the one they came in by, through the overlay of that port.
  * Does not model: I/O space, broadcast and vendor messages downwards, ACS source validation,
  *   translation blocking, direct translated peer to peer, and completion redirection.
- * Timing: none here; see switch.c.
+ * Timing: see switch.c.
  * Sources: PCI Express Base 3.1, 2.2.4 (routing), 6.12 (ACS), 6.14 (multicast), 7.3
  * (configuration); PCI-to-PCI Bridge 1.2, 3.2.5 (bus numbers) and 4 (windows).
  */
