@@ -17,7 +17,7 @@ enum latency_part {
     PART_CORE,         /* the core itself                                              */
     N_LATENCY_PARTS
 };
-_Static_assert(N_LATENCY_PARTS <= SIM_STAMP_PARTS, "a stamp must hold every part");
+_Static_assert(N_LATENCY_PARTS <= SIM_STAMP_PARTS, "a latency stamp must hold every part");
 
 /* "device", "link", "credit", "switch", "root_complex", "iommu", "interconnect", "cache", "dram",
  * "core"; NULL-terminated. */

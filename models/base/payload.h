@@ -1,17 +1,17 @@
 /*
- * Bulk payload in tag mode (DESIGN.md, section 3) on its way through something that does not keep
- * its alignment: a packet, a copy. What is carried are streams: of a place the mark says which
- * stream lies there and at which position of it.
+ * Bulk payload with `payload = "tag"` (DESIGN.md, section 3), carried by things that do not keep
+ * its alignment in cache lines: packets, copies. Payload consists of streams; a mark names a stream
+ * and a position in it.
  *
- * In memory a stream is bytes, each a function of stream and position alone (payload_word()); of
- * each cache line that a range overlaps the first min(8, overlap) bytes hold them and the rest of
- * the overlap is zero, which no byte of a stream is: it goes on from those before. So wherever
- * ranges meet, and however short they are, what lies there are bytes of the streams, and any eight
- * in a row tell the mark. Elsewhere the same content is a list of extents.
+ * In memory each byte of a stream is a function of stream and position (payload_word()) and is
+ * never zero. Of each cache line that a range overlaps, the first min(8, overlap) bytes are stored
+ * and the rest of the overlap is zero, which means: continues from the bytes before. So at every
+ * boundary between ranges, however short, bytes of the streams are stored, and any eight
+ * consecutive ones determine the mark. Outside memory the same content is a list of extents.
  *
- * Stream 0 is memory that nobody has stamped; its mark is 0 wherever one looks, its bytes are zero.
- * Not carried by packets and devices: where a second stream, or real bytes, begin within a line,
- * what of those lies behind the first eight bytes.
+ * Stream 0 is memory without a mark: its mark is 0 at every position, its bytes are zero.
+ * Not carried by packets and devices: if a second stream, or real bytes, begin within a line, those
+ * of their bytes that lie beyond the first eight of the line.
  */
 #ifndef MODELS_BASE_PAYLOAD_H
 #define MODELS_BASE_PAYLOAD_H
@@ -19,23 +19,23 @@
 #include "models/base/address.h"
 
 #define PAYLOAD_STREAM_SHIFT 43
-#define PAYLOAD_MARK_BYTES   8u /* of a stream, that tell the mark */
+#define PAYLOAD_MARK_BYTES   8u /* consecutive bytes that determine the mark */
 #define PAYLOAD_EXTENTS_MAX  12u
 
 /* ---- Marks ----------------------------------------------------------------------------------- */
 
-/* stream: 1 .. 32767, or 0; position: modulo 2^43. The highest bit says that there is a stream. */
+/* stream: 0 to 32767; position: modulo 2^43. The highest bit is set unless the stream is 0. */
 static inline uint64_t payload_mark(uint16_t stream, uint64_t position)
 {
     const uint64_t of_stream = (uint64_t)stream << PAYLOAD_STREAM_SHIFT | UINT64_C(1) << 63;
     return stream == 0 ? 0 : of_stream | (position & ((UINT64_C(1) << PAYLOAD_STREAM_SHIFT) - 1));
 }
-/* The mark `bytes` further on. */
+/* The mark `bytes` after this one. */
 static inline uint64_t payload_mark_add(uint64_t mark, uint64_t bytes)
 {
     return mark == 0 ? 0 : mark + bytes;
 }
-/* The mark `bytes` before. */
+/* The mark `bytes` before this one. */
 static inline uint64_t payload_mark_back(uint64_t mark, uint64_t bytes)
 {
     return mark == 0 ? 0 : mark - bytes;
@@ -48,7 +48,7 @@ static inline uint64_t payload_mark_back(uint64_t mark, uint64_t bytes)
  */
 #define PAYLOAD_FRAME_BITS UINT64_C(0x4080808080808080)
 
-/* The next eight bytes, and those after them; of stream 0 all are zero. */
+/* An iterator over the first eight bytes of each line. Of stream 0 all bytes are zero. */
 struct payload_words {
     uint64_t word, next, step, frame;
     unsigned shift;
@@ -60,7 +60,7 @@ static inline uint64_t payload_spread(uint64_t x)
     x = (x & UINT64_C(0x00003fff00003fff)) | (x & UINT64_C(0x0fffc0000fffc000)) << 2;
     return (x & UINT64_C(0x007f007f007f007f)) | (x & UINT64_C(0x3f803f803f803f80)) << 1;
 }
-/* The bytes of a stream from the mark on, of each line that it goes through from now on. */
+/* Starts at the mark. */
 static inline struct payload_words payload_words(uint64_t mark)
 {
     struct payload_words w = { 0 };
@@ -83,21 +83,22 @@ static inline void payload_words_line(struct payload_words *w)
     w->word = (w->word + w->step) | w->frame;
     w->next = (w->next + w->step) | w->frame;
 }
-/* The eight bytes from the mark on; the first is the lowest. */
+/* The eight bytes from the mark on; the first byte is the lowest. */
 static inline uint64_t payload_word(uint64_t mark)
 {
     const struct payload_words w = payload_words(mark);
     return payload_words_here(&w);
 }
-/* Their mark, or 0: they are not of one stream. */
+/* The mark of eight bytes; 0: they do not belong to one stream. */
 uint64_t payload_word_mark(uint64_t word);
-/* The n low bytes of the words are the same. */
+/* Whether the n low bytes of the words are equal. */
 static inline bool payload_same(uint64_t a, uint64_t b, unsigned n)
 {
     return n >= 8 ? a == b : ((a ^ b) & ((UINT64_C(1) << 8 * n) - 1)) == 0;
 }
 
-/* What lies where a stream should: a mark, or eight bytes that are none. */
+/* The first difference found by a check: the mark found, or eight bytes that have none, and the
+ * mark expected. */
 struct payload_difference {
     uint64_t found, expected;
 };
@@ -117,25 +118,25 @@ struct payload {
     struct payload_extent extent[PAYLOAD_EXTENTS_MAX];
 };
 
-/* Appends the content of a buffer whose bytes lie at `address` in memory (which tells where lines
- * begin). False: more extents than fit; the content is then as it was. */
+/* Appends the content of a buffer that was read from `address`, which tells where lines begin.
+ * False: the extents do not fit; `payload` is unchanged. */
 bool payload_gather(struct payload *payload, const uint8_t *buffer, uint64_t address,
                     uint32_t bytes);
-/* Writes bytes [from, from + bytes) of the content for a place at `address`: the first
- * min(8, overlap) bytes of each line's overlap; others are not touched. */
+/* Writes bytes [from, from + bytes) of the content into a buffer for `address`: the first
+ * min(8, overlap) bytes of each line's overlap. Leaves the others untouched. */
 void payload_scatter(const struct payload *payload, uint32_t from, uint32_t bytes, uint8_t *buffer,
                      uint64_t address);
-/* Bytes [from, from + bytes) of `payload` appended to `to`, another one. False: more extents than
- * fit; `to` is then as it was. */
+/* Appends bytes [from, from + bytes) of `payload` to `to`, which is another object. False: the
+ * extents do not fit; `to` is unchanged. */
 bool payload_slice(struct payload *to, const struct payload *payload, uint32_t from,
                    uint32_t bytes);
 
 /* ---- Lines in memory ------------------------------------------------------------------------- */
-/* How many of the bytes [offset, offset + bytes) of a line belong together, at least 1: *mark is
- * that of the first of them if they are a stream's; 0 if they are none's or are too few to tell,
- * and nothing before them does. */
+/* Returns how many of the bytes [offset, offset + bytes) of a line belong together, at least 1.
+ * *mark: of the first of them; 0 if they belong to no stream, or are too few to determine one and
+ * the bytes before them in the line do not either. */
 unsigned payload_line_run(const uint8_t *line, unsigned offset, unsigned bytes, uint64_t *mark);
-/* A stream's bytes from `mark` on are put at [offset, offset + bytes) of a line. */
+/* Puts a stream's bytes from `mark` on at [offset, offset + bytes) of a line. */
 void payload_line_put(uint8_t *line, unsigned offset, uint64_t mark, unsigned bytes);
 
 #endif

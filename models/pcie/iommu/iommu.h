@@ -3,8 +3,8 @@
  * simulated memory, domains, IOTLB and paging-structure caches, concurrent page walkers, queued
  * invalidation, fault records, pass-through, interrupt remapping.
  *
- * The hardware half (iommu_translate and the register interface) reads tables from simulated
- * memory through `struct iommu_memory`; the software half that builds tables is iommu_driver.h.
+ * This is the hardware. It reads tables from simulated memory through struct iommu_memory; the
+ * software that builds them is models/host/iommu_driver.h.
  */
 #ifndef MODELS_PCIE_IOMMU_IOMMU_H
 #define MODELS_PCIE_IOMMU_IOMMU_H
@@ -17,24 +17,24 @@
 
 struct iommu;
 
-/* How it reaches memory; supplied by the root complex. */
+/* Access to the host's memory; the root complex supplies it. */
 struct iommu_memory {
     void *context;
-    /* Timing of one read of a table entry: the time at which the data is back. */
-    /* stamp is NULL today: a walk's reads are part of PART_IOMMU (models/base/latency.h). */
+    /* Returns when the data of a read of a table entry are back. stamp is NULL: the reads of a walk
+     * are part of PART_IOMMU (models/base/latency.h). */
     sim_time (*read_done_ps)(void *context, struct hpa hpa, sim_time at_ps,
                              struct sim_stamp *stamp);
     uint64_t (*read64)(void *context, struct hpa hpa);
-    /* Status words of invalidation waits, and the IOMMU's own interrupt messages (0xFEEx_xxxx),
-     * which it sends once software has unmasked them. */
+    /* Writes status words of invalidation waits, and the IOMMU's own interrupt messages
+     * (0xFEEx_xxxx), which it sends once software has unmasked them. */
     void (*write)(void *context, struct hpa hpa, const void *from, unsigned bytes);
-    /* [hpa, hpa + bytes) is memory; tables elsewhere are access errors. May be NULL: all is. */
+    /* Whether [hpa, hpa + bytes) is memory; a table elsewhere is an access error. NULL: all is. */
     bool (*readable)(void *context, struct hpa hpa, unsigned bytes);
 };
 
 struct iommu_params {
-    bool enabled;    /* false: there is none; requests pass, registers read zero */
-    uint32_t levels; /* most that are supported, 3, 4 or 5: 39, 48 or 57 bits */
+    bool enabled;    /* false: there is no IOMMU; requests pass, registers read zero */
+    uint32_t levels; /* highest number supported, 3, 4 or 5: 39, 48 or 57 bits */
     /* Sizes of 0 leave a cache out; otherwise entries are a multiple of ways. */
     uint32_t iotlb_entries, iotlb_ways;
     uint32_t context_entries, context_ways; /* context cache */
@@ -42,14 +42,14 @@ struct iommu_params {
     uint32_t pdpe_entries, pdpe_ways; /* of directory tables (1 GiB) */
     uint32_t walkers;
     sim_time lookup_ps;     /* added to every translated request, hit or miss */
-    sim_time walk_step_ps;  /* per table read, beside the memory access */
+    sim_time walk_step_ps;  /* per table read, in addition to the memory access */
     sim_time walk_fixed_ps; /* per walk */
 };
 extern const struct param_desc iommu_params_table[];
-/* What is wrong with them, a static message; NULL if nothing is. */
+/* Returns a static message that says what is wrong with the parameters, NULL if nothing is. */
 const char *iommu_params_error(const struct iommu_params *params);
 
-/* params must be without error. memory is copied; name must outlive it. */
+/* params must have no error and, like name, must outlive the IOMMU; memory is copied. */
 struct iommu *iommu_new(struct sim *sim, const char *name, const struct iommu_params *params,
                         const struct iommu_memory *memory);
 void iommu_free(struct iommu *iommu);
@@ -81,34 +81,35 @@ enum iommu_fault {
 struct iommu_translation {
     struct hpa hpa;
     sim_time done_ps;       /* when the translation is known */
-    enum iommu_fault fault; /* IOMMU_OK: hpa is valid for 1..page end */
+    enum iommu_fault fault; /* IOMMU_OK: hpa is valid up to the end of its 4 KiB page */
 };
 
 /*
- * Translates one request (within one 4 KiB page) that arrives at at_ps. Timing by reservation: a
- * miss takes the first free walker; a walk for the same page that is already under way is joined,
- * not repeated. A fault leaves a fault record and the fault-status bit, and the caller must not
- * perform the access. Disabled or pass-through: hpa = iova.
+ * Translates a request within one 4 KiB page that arrives at at_ps. Timing by reservation: a miss
+ * takes the first free walker, or joins a walk for the same page that is under way. A fault writes
+ * a fault record and sets the fault status; the caller must not perform the access then. While
+ * remapping is off, and in pass-through, hpa = iova.
  */
 struct iommu_translation iommu_translate(struct iommu *iommu, uint16_t requester_id,
                                          struct iova iova, bool write, sim_time at_ps,
                                          struct sim_stamp *stamp);
 
-/* Interrupt remapping: a write to 0xFEEx_xxxx (which never is a DMA request to translate). False:
- * blocked, fault recorded. With remapping off, the message means what it says. Not timed. */
+/* Remaps an interrupt message: a write to 0xFEEx_xxxx, which is never translated as DMA. False: the
+ * message is blocked and a fault recorded. While interrupt remapping is off, returns destination
+ * and vector of the message itself. Takes no time. */
 bool iommu_remap_interrupt(struct iommu *iommu, uint16_t requester_id, uint64_t address,
                            uint32_t data, uint32_t *destination, uint8_t *vector);
 
-/* Memory-mapped registers (VT-d 3.0, chapter 10), 4 or 8 bytes at an offset in the 4 KiB window:
- * root table address, global command and status, queued invalidation (head, tail, address), fault
- * status and recording registers, interrupt-remapping table address, capability registers. Queued
- * invalidation descriptors are read from memory and carried out when the tail is written; their
- * wait descriptors write status to memory. */
+/* Read and write memory-mapped registers (VT-d 3.0, chapter 10), 4 or 8 bytes at an offset in the
+ * 4 KiB window: root table address, global command and status, queued invalidation (head, tail,
+ * address), fault status and recording, interrupt-remapping table address, capabilities. A write of
+ * the tail executes the queued invalidation descriptors in memory; wait descriptors write their
+ * status to memory. */
 uint64_t iommu_reg_read(struct iommu *iommu, unsigned offset, unsigned bytes);
 void iommu_reg_write(struct iommu *iommu, unsigned offset, unsigned bytes, uint64_t value);
 
-/* Fields of what iommu_stats() returns. Requests = hits + hits under miss + misses + pass-through +
- * those that fault before the IOTLB is asked. */
+/* Describes the statistics that iommu_stats() returns. Requests = hits + hits under miss + misses +
+ * pass-through + faults before the look-up in the IOTLB. */
 extern const struct stat_desc iommu_stats_table[];
 void *iommu_stats(struct iommu *iommu);
 

@@ -23,22 +23,23 @@ struct pcie_credits {
     uint32_t data[N_TLP_CLASSES]; /* 16 bytes each */
 };
 
-/* One end of a link; embedded in (or allocated for) a model. Fill the upper part, then connect. */
+/* One end of a link, in the model's array of ports. The model fills in the upper part before the
+ * link is joined. */
 struct pcie_port {
     struct model *model; /* gets receive() and credit() */
     uint32_t idx;        /* its index among the model's ports */
     uint8_t max_generation;
     uint8_t max_lanes;
-    bool integrated;    /* within the chip of a root complex: pcie_link_join() */
-    bool fabric;        /* belongs to no host's tree: a cable between bridges and their switches */
-    bool down;          /* the cable is pulled; set by pcie_link_set_up() */
-    bool cut_through;   /* receive() when the head is there (switches), else when the tail is */
-    uint32_t mps_bytes; /* Max_Payload_Size; set by enumeration, 128 before */
-    uint32_t mps_bytes_max; /* that it supports: its buffers must hold as much; 0: not known */
-    uint32_t tx_queue_tlps; /* pcie_port_ready() says no beyond; 0: unlimited */
+    bool integrated;        /* within the chip of a root complex: pcie_link_join() */
+    bool fabric;            /* in no host's tree: of a cable between bridges and cluster switches */
+    bool down;              /* the cable is pulled; set by pcie_link_set_up() */
+    bool cut_through;       /* receive() at the head of a TLP (switches), else at its tail */
+    uint32_t mps_bytes;     /* Max_Payload_Size; set by enumeration, 128 before */
+    uint32_t mps_bytes_max; /* supported, which its buffers must hold; 0: unknown */
+    uint32_t tx_queue_tlps; /* limit of pcie_port_ready(); 0: unlimited */
     struct pcie_credits advertise; /* its receive buffers */
     const char *name;              /* "server.s0.rp1"; for messages */
-    /* Of a port that leads away from the root: the bridge whose secondary bus is its link. */
+    /* The bridge whose secondary bus is the link; NULL if the port leads to the root. */
     const struct cfg_space *bridge;
     /* Of a root complex's port to an integrated device: the ID of its function 0 on the root bus. */
     uint16_t integrated_id;
@@ -46,7 +47,7 @@ struct pcie_port {
     struct pcie_function *function;
     /* private to link.c */
     struct pcie_link *link;
-    struct link_dir *tx; /* the direction that it transmits */
+    struct link_dir *tx; /* its transmit direction */
 };
 
 struct pcie_link_params {
@@ -54,8 +55,8 @@ struct pcie_link_params {
     uint32_t lanes;         /* 1, 2, 4, 8, 12, 16, 32; 0: what both ports have */
     sim_time latency_ps;    /* one way, both PHYs, pipeline and propagation; no serialisation */
     double bit_error_ratio; /* 0: none */
-    uint32_t ack_tlps;      /* an ACK DLLP at the latest after so many TLPs, or AckFactor bytes */
-    /* UpdateFC once so much of a pool has been freed since the last */
+    uint32_t ack_tlps;      /* TLPs, or AckFactor bytes, after which an ACK DLLP is sent at once */
+    /* share of a pool that must have been freed since the last UpdateFC to send the next */
     uint32_t fc_update_ratio_pct;
     sim_time training_ps;      /* from plugging a cable in until the link is up */
     double skp_overhead_ratio; /* share of symbols that SKP ordered sets take; < 0: by generation */
@@ -64,8 +65,8 @@ extern const struct param_desc pcie_link_params_table[];
 /* The link as a kind of cable: ports of devices are DEVICE.p0, DEVICE.p1, ... */
 extern const struct cable_kind pcie_cable;
 
-/* Joins two ports. Mistakes (unequal width, a generation neither has) go to errors with file:line
- * of the caller's cable; NULL then. Owned by the fabric. */
+/* Joins two ports. Returns NULL after adding mistakes (unequal width, a generation that neither
+ * supports) to errors, with file and line of the cable. The context owns the link. */
 struct pcie_link *pcie_link_new(struct pcie_context *pcie, const char *name,
                                 const struct pcie_link_params *params, struct pcie_port *a,
                                 struct pcie_port *b, const char *file, int line,
@@ -80,53 +81,54 @@ static inline bool pcie_port_connected(const struct pcie_port *port)
 }
 unsigned pcie_port_generation(const struct pcie_port *port);
 unsigned pcie_port_lanes(const struct pcie_port *port);
-/* The port at the other end. */
+/* The port at the other end of a connected one. */
 struct pcie_port *pcie_port_peer(const struct pcie_port *port);
 
-/* The transmit queue (tx_queue_tlps: TLPs of the class without credits, and those of any class that
- * wait for the wire) has room for another TLP of the class. If not, credit(model, port) is called
- * when it has again. */
+/* Whether the transmit queue has room for another TLP of the class: fewer than tx_queue_tlps TLPs
+ * that lack credits of the class or wait for the wire. If not, credit(model, port) is called once
+ * there is room. */
 bool pcie_port_ready(struct pcie_port *port, enum tlp_class class);
 /*
- * Takes the TLP. It goes on the wire at at_ps at the earliest (>= now, not before that of the TLP
- * sent last through this port); per class in order; posted passes blocked non-posted and
- * completions; non-posted never passes posted; a completion passes posted only with relaxed or
- * ID-based ordering; completions pass blocked non-posted (PCIe Base 3.1, table 2-39).
+ * Takes the TLP, which goes on the wire at at_ps at the earliest (>= now, and not before at_ps of
+ * the previous call for this port). Order (PCIe Base 3.1, table 2-39): each class is in order;
+ * posted passes blocked non-posted and completions; non-posted never passes posted; a completion
+ * passes posted only with relaxed or ID-based ordering, and passes blocked non-posted.
  */
 void pcie_port_send(struct pcie_port *port, struct tlp *tlp, sim_time at_ps);
 
 /*
- * The same for a posted request of another source than what waits for the wire: it does not queue
- * behind completions and non-posted requests that were handed over before and have not started (the
- * arbiter of a root port, where cores' writes meet the completions of devices' reads). Ready: there
- * is room for another that waits for credits; else credit() is called for the posted class.
+ * Like pcie_port_send(), for a posted request from another source than the queued TLPs: it passes
+ * completions and non-posted requests that have not started (the arbiter of a root port, where
+ * writes of cores meet completions of devices' reads). pcie_port_ready_ahead(): whether another one
+ * may wait for credits; if not, credit() is called once it may.
  */
 void pcie_port_send_ahead(struct pcie_port *port, struct tlp *tlp, sim_time at_ps);
 bool pcie_port_ready_ahead(struct pcie_port *port);
 
 /*
- * For models that queue and arbitrate by themselves (switches) and leave the link's queue empty.
- * Both questions, when answered no, have credit(model, port) called as soon as the answer may have
- * changed. The wire is open if nothing waits in the queue and the wire is free of what was sent by
- * now + lead_ps.
+ * For models that queue and arbitrate themselves (switches) and keep the link's queue empty. After
+ * an answer of false, credit(model, port) is called as soon as the answer may have changed. The
+ * wire is open if the queue is empty and the wire will be free of what was sent by now + lead_ps.
  */
 bool pcie_port_wire_open(struct pcie_port *port, sim_time lead_ps);
 bool pcie_port_has_credits(struct pcie_port *port, const struct tlp *tlp);
-/* When the wire is free of what was sent; at least what it was at the last call. */
+/* When the wire is free of what was sent. Never less than at the previous call. */
 sim_time pcie_port_free_ps(const struct pcie_port *port);
-/* Puts the TLP on the wire at at_ps or as soon as it is free; both answers must have been yes.
- * Returns when its last byte has left (with bit errors: will have, unless there are replays). */
+/* Puts the TLP on the wire at at_ps or as soon as the wire is free; both questions above must have
+ * been answered with true. Returns when the last byte leaves (with bit errors: unless replays delay
+ * it). */
 sim_time pcie_port_start(struct pcie_port *port, struct tlp *tlp, sim_time at_ps);
 
 /*
- * The receive buffer that a TLP occupied is free at at_ps (>= now): its credits go back. Every
- * received TLP must be released once, by class and data credits, in any order. A class's buffer is
- * freed in the order of the calls: at_ps before that of an earlier call counts as that.
+ * Frees the receive buffer of a TLP at at_ps (>= now), which returns its credits to the sender.
+ * Every received TLP must be released once, by class and data credits, in any order. Buffers of a
+ * class are freed in the order of the calls: an at_ps before that of an earlier call counts as the
+ * latter.
  */
 void pcie_port_release(struct pcie_port *port, enum tlp_class class, unsigned data_credits,
                        sim_time at_ps);
 
-/* Serialisation time of n bytes on the port's link, exact to a picosecond (rounded up). */
+/* The serialisation time of n bytes on the port's link, rounded up to a picosecond. */
 sim_time pcie_port_wire_ps(const struct pcie_port *port, uint64_t bytes);
 
 /* Per direction (transmitted by this port). */
@@ -138,24 +140,24 @@ struct pcie_link_stats {
 extern const struct stat_desc pcie_link_stats_table[];
 struct pcie_link_stats *pcie_port_stats(struct pcie_port *port);
 
-/* Every credit of every class is where it belongs: nothing sent to this port is in flight or in its
- * buffers, and sender, UpdateFCs and freed buffers add up to what it advertises. For tests and for
- * the end of a run. */
+/* Whether no TLP to this port is in flight or in its buffers, and the credits of the sender, of
+ * UpdateFCs under way and of freed buffers add up to what the port advertises, for every class. For
+ * tests and for the end of a run. */
 bool pcie_port_credits_whole(const struct pcie_port *port);
 
-/* At the end of a run that has been left to drain: no TLP is alive, the credits of every port are
- * whole. Else sim_fail() with the port, and false. */
+/* At the end of a run that has been left to drain: whether all TLPs are freed and the credits of
+ * every port are whole. If not, calls sim_fail() with the port. */
 bool pcie_context_check_idle(struct pcie_context *pcie);
 
 /*
- * Pulls the cable, or plugs it in again: it is up once it has trained. When it goes down, what is
- * on the wire is lost, and nothing arrives any more until it is up; link_change() of both models,
- * which must have one, is called at both times. What is sent while it is down is lost; who sends
- * has to ask port->down. Does nothing if it is so already.
+ * Pulls the cable, or plugs it in again, after which the link is up once it has trained. When the
+ * link goes down, TLPs on the wire are lost; TLPs sent before it is up again are lost too, so
+ * senders must test port->down. Calls link_change() of both models, which is required, when the
+ * link goes down and when it is up. No effect if the link is in that state already.
  */
 void pcie_link_set_up(struct pcie_link *link, bool up);
 
-/* Walks all links: returns the i-th or NULL; ends through *a and *b, either may be NULL. */
+/* Returns the i-th link or NULL, and its ends in *a and *b, which may be NULL. */
 struct pcie_link *pcie_context_link(struct pcie_context *pcie, unsigned i, struct pcie_port **a,
                                     struct pcie_port **b);
 const char *pcie_link_name(const struct pcie_link *link);

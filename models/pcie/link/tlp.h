@@ -1,6 +1,4 @@
-/*
- * Transaction-layer packets. One owner at a time; sending hands a TLP over. PCIe Base 3.1, 2.2.
- */
+/* Transaction-layer packets (PCIe Base 3.1, 2.2). A TLP has one owner; sending transfers it. */
 #ifndef MODELS_PCIE_LINK_TLP_H
 #define MODELS_PCIE_LINK_TLP_H
 
@@ -42,35 +40,32 @@ static inline uint16_t pcie_id(unsigned bus, unsigned device, unsigned function)
 struct pcie_context;
 struct pcie_port;
 
-/*
- * Bytes travel as they would; `bulk` payload in tag mode carries only the first 8 bytes of each
- * cache line (physmem.h). The wire size never depends on that.
- */
+/* Payload is real bytes, but bulk payload carries only the first 8 bytes of each cache line
+ * (physmem.h). The size on the wire does not depend on that. */
 struct tlp {
-    struct tlp *next;       /* for the owner's queues */
-    struct sim_event event; /* for the owner */
+    struct tlp *next;       /* the owner's, for queues */
+    struct sim_event event; /* the owner's */
     uint8_t type;           /* enum tlp_type */
     uint8_t attr;           /* TLP_ATTR_* */
     uint8_t at;             /* enum tlp_at */
     uint8_t status;         /* completions: enum tlp_status */
-    bool bulk;              /* payload is in tag mode */
+    bool bulk;              /* the payload is marks */
     bool poisoned;          /* EP */
     uint16_t requester_id;
-    uint16_t completer_id; /* completions; configuration requests: the target */
-    uint16_t tag;
+    uint16_t completer_id;     /* completions; configuration requests: the target */
+    uint16_t tag;              /* the TLP tag: matches completions to requests */
     uint16_t length_bytes;     /* payload carried, or asked for by a read; 0 allowed for Cpl */
     uint16_t byte_count;       /* completions: bytes still to come, this TLP included */
     uint64_t address;          /* bus address of the first byte; configuration: register offset;
                                   completions: address of the first byte returned (lower address) */
     uint64_t sequence;         /* set by the link for ordering */
-    sim_time sent_ps;          /* not to be put on the link before (pcie_port_send) */
+    sim_time sent_ps;          /* earliest time on the wire (pcie_port_send) */
     sim_time head_ps, tail_ps; /* first and last byte at the receiver; set by the link */
-    struct sim_stamp *stamp;   /* NULL unless the transaction is being timed; moves with it */
+    struct sim_stamp *stamp;   /* latency stamp, owned; NULL unless the transaction is timed */
     uint8_t *payload;          /* length_bytes bytes, NULL if it carries none */
-    uint32_t cookie;           /* free for the requester's or an intermediate's own use while it
-                                  owns the TLP */
-    uint16_t ingress;          /* port index it came in by; set on delivery */
-    uint8_t payload_class;     /* private to fabric.c: the pool of the payload */
+    uint32_t cookie;           /* for the use of the model that owns the TLP */
+    uint16_t ingress;          /* port that received it; set on delivery */
+    uint8_t payload_class;     /* private to context.c: the pool of the payload */
     uint8_t domain; /* of the requester ID, on a fabric of more than 255 nodes: travels in
                        an end-to-end prefix (2.2.10) unless it is 0 */
 };
@@ -86,7 +81,7 @@ static inline enum tlp_class tlp_class_of(const struct tlp *tlp)
     default: return TLP_NON_POSTED;
     }
 }
-/* The TLP carries data (not: asks for it). */
+/* Whether the TLP carries data, rather than asking for it. */
 static inline bool tlp_has_data(const struct tlp *tlp)
 {
     return tlp->type == TLP_MWR || tlp->type == TLP_CPLD || tlp->type == TLP_CFG_WR0 ||
@@ -118,28 +113,27 @@ static inline unsigned tlp_wire_bytes(const struct tlp *tlp)
     unsigned prefix = tlp->domain != 0 ? 4 : 0;
     return TLP_FRAMING_BYTES + prefix + tlp_header_bytes(tlp) + 4 * tlp_payload_dw(tlp);
 }
-/* Data credits it takes: units of 16 bytes. */
+/* The data credits that it takes, in units of 16 bytes. */
 static inline unsigned tlp_data_credits(const struct tlp *tlp)
 {
     return (tlp_payload_dw(tlp) + 3u) / 4u;
 }
 
-/* ---- The fabric: what all PCIe models of a run share (pools, counters) ----------------------- */
+/* ---- The context: what all PCIe models of a run share (pools, counters) ---------------------- */
 struct pcie_context *pcie_context_new(struct sim *sim);
 void pcie_context_free(struct pcie_context *pcie);
 struct sim *pcie_context_sim(struct pcie_context *pcie);
 
-/* A TLP with all fields zero but type. Owner: the caller. O(1), from a pool. */
+/* Returns a TLP from a pool, all fields but the type zero. The caller owns it. */
 struct tlp *tlp_new(struct pcie_context *pcie, enum tlp_type type);
-/* Gives it a payload buffer of length_bytes (set before, 1 .. TLP_PAYLOAD_BYTES_MAX); contents
- * undefined. */
+/* Gives it a payload buffer of length_bytes (set before, 1 .. TLP_PAYLOAD_BYTES_MAX) with undefined
+ * content. */
 void tlp_payload_new(struct pcie_context *pcie, struct tlp *tlp);
-/* Another one like it, with a payload and a stamp of its own if it has them; owned by the caller.
- */
+/* Returns a copy, which the caller owns, with its own payload and latency stamp if it has them. */
 struct tlp *tlp_copy(struct pcie_context *pcie, const struct tlp *tlp);
-/* Frees the TLP, its payload and its stamp. */
+/* Frees the TLP, its payload and its latency stamp. */
 void tlp_free(struct pcie_context *pcie, struct tlp *tlp);
-/* TLPs that somebody owns; 0 when all is quiet. */
+/* The number of TLPs that have not been freed. */
 uint64_t tlp_live(const struct pcie_context *pcie);
 
 struct sim_stamp *stamp_new(struct pcie_context *pcie, sim_time now_ps);
@@ -147,10 +141,10 @@ struct sim_stamp *stamp_copy(struct pcie_context *pcie, const struct sim_stamp *
 void stamp_free(struct pcie_context *pcie, struct sim_stamp *stamp);
 
 /*
- * A completion for a request: requester ID, tag, attributes and stamp taken over (the request's
- * stamp becomes NULL); status and completer set; no payload yet. CplD for a read that succeeds,
- * with the request's address, length and that length as byte count: who splits it changes these;
- * Cpl without data else. The request stays the caller's.
+ * Returns a completion for a request. Requester ID, TLP tag and attributes are copied; the latency
+ * stamp moves to the completion; there is no payload yet. A read that succeeds gets a CplD with the
+ * request's address and length, and that length as byte count, which a caller that splits it
+ * changes; else a Cpl without data. The caller still owns the request.
  */
 struct tlp *tlp_completion(struct pcie_context *pcie, struct tlp *request, uint16_t completer_id,
                            enum tlp_status status);

@@ -1,10 +1,10 @@
 /*
- * Root complex of one socket: root ports, the way from a TLP to cache lines and back, peer to
- * peer between root ports, the IOMMU's place, and what cores do to devices (MMIO, configuration).
- * Here models/pcie/ and models/numa/ meet, and nowhere else.
+ * The root complex of one socket: root ports, conversion between TLPs and cache-line accesses, peer
+ * to peer between root ports, DMA remapping, and accesses of cores to devices (MMIO,
+ * configuration). models/pcie/ and models/numa/ meet here alone.
  *
- * All root complexes of a host share a struct root_complex_host: its memory system, its map of
- * MMIO windows, where interrupts go.
+ * All root complexes of a host share a struct root_complex_host: the memory system, the root
+ * complexes themselves, the receiver of interrupts.
  */
 #ifndef MODELS_PCIE_ROOT_ROOT_COMPLEX_H
 #define MODELS_PCIE_ROOT_ROOT_COMPLEX_H
@@ -21,7 +21,7 @@
 /* Devices integrated into a root complex; with the root ports they are devices 1 .. 24 of its bus. */
 #define ROOT_COMPLEX_INTEGRATED_MAX 8u
 
-/* A message-signalled interrupt that reached the processors. destination: APIC ID. */
+/* Delivers a message-signalled interrupt to the processors. destination: APIC ID. */
 typedef void root_complex_interrupt_fn(void *context, uint32_t destination, uint8_t vector);
 
 struct root_complex_host {
@@ -35,15 +35,15 @@ struct root_complex_host {
 struct root_complex_params {
     sim_time inbound_ps;           /* last byte received to first line request */
     sim_time outbound_ps;          /* last line back (or MMIO request made) to first byte sent */
-    sim_time line_interval_ps;     /* between line requests to the memory system, whole socket */
+    sim_time line_interval_ps;     /* between line requests of the socket to the memory system */
     sim_time p2p_ps;               /* peer-to-peer forwarding instead of inbound + outbound */
     sim_time p2p_line_interval_ps; /* of posted writes, lines of all ports of a socket */
-    sim_time p2p_socket_ps;        /* more of it when the egress port is another socket's */
+    sim_time p2p_socket_ps;        /* added to p2p_ps if the egress port is of another socket */
     uint64_t p2p_chunk_bytes;      /* peer-to-peer reads are cut at multiples of this; 0: whole */
-    uint32_t p2p_reads_max;        /* of these in flight at an egress port; 0: see the table */
+    uint32_t p2p_reads_max;        /* pieces in flight at an egress port; 0: see the table */
     sim_time completion_timeout_ps;
     uint64_t completion_bytes_max; /* reads are answered in completions of at most this and MPS */
-    uint64_t combine_above_bytes;  /* only reads longer than this; others line by line */
+    uint64_t combine_above_bytes;  /* shorter reads are answered line by line */
     uint32_t mps_bytes;
     uint32_t tx_queue_tlps;        /* per root port and class */
     struct pcie_credits advertise; /* per root port */
@@ -51,14 +51,14 @@ struct root_complex_params {
 extern const struct param_desc root_complex_params_table[];
 extern const struct model_ops root_complex_ops;
 
-/* One root port as the platform describes it. */
+/* A root port as the platform describes it. */
 struct root_port_desc {
     const char *name; /* "rp0"; outlives the model */
     uint8_t max_generation, max_lanes;
 };
 
-/* After model_new(&root_complex_ops): its place in the host and its ports. bus: number of its root
- * bus; ports appear on it as devices 1, 2, ... iommu may be NULL. */
+/* Completes a root complex of model_new(&root_complex_ops): sets its place in the host and creates
+ * its ports, which are devices 1, 2, ... on root bus number `bus`. iommu may be NULL. */
 void root_complex_attach(struct model *rc, struct root_complex_host *host, unsigned socket,
                          unsigned bus, const struct root_port_desc *ports, unsigned n_ports,
                          struct iommu *iommu);
@@ -66,22 +66,23 @@ void root_complex_attach(struct model *rc, struct root_complex_host *host, unsig
  * the root ports and those that were put there before, and its TLPs pass no link. After
  * root_complex_attach(), before time starts. False: there is no room for more. */
 bool root_complex_integrate(struct model *rc, struct pcie_port *endpoint);
-/* A memory-reading front for the socket's IOMMU, to be given to iommu_new(). */
+/* Returns the memory access of the socket's IOMMU, for iommu_new(). */
 struct iommu_memory root_complex_iommu_memory(struct root_complex_host *host, unsigned socket);
-/* The MMIO windows of the socket that enumeration fills: addresses in them go to its root ports. */
+/* Sets the MMIO windows of the socket: addresses in them are routed to its root ports. */
 void root_complex_set_windows(struct model *rc, struct cfg_window memory,
                               struct cfg_window prefetchable);
 unsigned root_complex_bus(const struct model *rc);
 void root_complex_set_last_bus(struct model *rc, unsigned last_bus);
 
 /*
- * What a core of `socket` does; called from a task, which synchronises first. To the root ports of
- * another socket it goes by the interconnect, as do the answers. Reads suspend the task for the
- * round trip and give all ones on unsupported requests and time-outs. Writes are posted: the task
- * waits only while too many are under way or the root port takes no more, and is told when the
- * root port will have this one: until then whoever must order something behind it has to wait.
- * Later requests of cores to the port do not overtake it. bytes: 1, 2, 4 or 8 within an aligned 8.
- * stamp: NULL, or started by the caller at the task's time; its parts then sum to the round trip.
+ * A core of `socket` reads or writes memory-mapped registers. Called from a task, which the
+ * function synchronises first. Requests to root ports of another socket, and their answers, cross
+ * the interconnect. A read suspends the task for the round trip and returns all ones on unsupported
+ * requests and time-outs. A write is posted: the task waits only while too many writes are under
+ * way or the root port takes no more. The function returns when the root port will have the write;
+ * callers that must order something behind it wait until then. Later requests of cores to the port
+ * do not pass it. bytes: 1, 2, 4 or 8 within an aligned 8. stamp: NULL, or started by the caller at
+ * the task's time; its parts then sum to the round trip.
  */
 uint64_t root_complex_mmio_read(struct root_complex_host *host, unsigned socket,
                                 struct sim_task *task, struct hpa address, unsigned bytes,
@@ -89,8 +90,8 @@ uint64_t root_complex_mmio_read(struct root_complex_host *host, unsigned socket,
 sim_time root_complex_mmio_write(struct root_complex_host *host, unsigned socket,
                                  struct sim_task *task, struct hpa address, unsigned bytes,
                                  uint64_t value);
-/* Configuration access by bus/device/function, 1, 2 or 4 bytes (the ECAM window). Suspends the
- * task until the completion is back, for writes too. */
+/* A core accesses configuration space (the ECAM window): 1, 2 or 4 bytes of the function `id`.
+ * Suspends the task until the completion is back, for writes too. */
 uint32_t root_complex_config_read(struct root_complex_host *host, unsigned socket,
                                   struct sim_task *task, uint16_t id, unsigned offset,
                                   unsigned bytes);

@@ -1,8 +1,8 @@
 /*
- * The inside of a switch chip, whatever its ports mean: what comes in by one port leaves by another
- * after the chip's latency, through virtual output queues, in the order that PCI Express asks for.
- * Who embeds it (pcie.switch, pcie.ntb, pcie.cluster_switch) decides where a TLP goes and what it
- * looks like there. Timing: see the head of crossbar.c.
+ * The core of a switch chip: moves TLPs from an ingress port to an egress port with the chip's
+ * latency, through virtual output queues, in the order that PCI Express requires. The models that
+ * embed it (pcie.switch, pcie.ntb, pcie.cluster_switch) route and translate TLPs. Timing: see the
+ * head of crossbar.c.
  */
 #ifndef MODELS_PCIE_SWITCH_CROSSBAR_H
 #define MODELS_PCIE_SWITCH_CROSSBAR_H
@@ -15,7 +15,7 @@
 
 enum crossbar_mode { CROSSBAR_CUT_THROUGH, CROSSBAR_STORE_AND_FORWARD };
 
-/* What the chips have in common; read from the scenario. */
+/* Parameters that all such chips share. */
 struct crossbar_params {
     uint32_t generation;
     sim_time latency_ps;
@@ -25,7 +25,7 @@ struct crossbar_params {
 };
 extern const char *const crossbar_mode_names[];
 
-/* For the model's table of parameters; FIELD: its struct crossbar_params. */
+/* Rows of a model's table of parameters; FIELD: its struct crossbar_params. */
 #define CROSSBAR_SOURCE "docs/sources.md#c1"
 #define CROSSBAR_BUFFER(NAME, STRUCT, FIELD, DEFAULT, LOW, HIGH, HELP) \
     PARAM(NAME, PARAM_U32, STRUCT, FIELD, DEFAULT, LOW, HIGH, PROV_ESTIMATE, CROSSBAR_SOURCE, HELP)
@@ -52,7 +52,7 @@ extern const char *const crossbar_mode_names[];
         PARAM("mps_bytes_max", PARAM_U32, STRUCT, FIELD.mps_bytes_max, 2048, 128, 4096,     \
               PROV_DATASHEET, CROSSBAR_SOURCE, "largest payload that it supports")
 
-/* What one ingress holds for one egress. */
+/* The TLPs of one ingress for one egress. */
 struct crossbar_flow {
     struct tlp *first[N_TLP_CLASSES], *last[N_TLP_CLASSES];
     uint32_t n;
@@ -61,35 +61,34 @@ struct crossbar_flow {
 struct crossbar_port {
     struct crossbar *xbar;
     uint32_t idx;
-    const struct cfg_space *cfg; /* whose ID answers carry; NULL: none */
-    /* Ingress: TLPs that are still coming in (rate matching), in order; admit is pending for the
-     * first while there is one. */
+    const struct cfg_space *cfg; /* its ID is the completer of answers; NULL: 0 */
+    /* Ingress: TLPs that are still being received (rate matching), in order. While there is one,
+     * admit is pending for the first. */
     struct tlp *coming_first, *coming_last;
     struct sim_event admit;
     /* Egress. */
-    uint64_t waiting_mask; /* ingresses whose flow to this egress is not empty */
-    uint32_t last_ingress; /* round robin: served last */
+    uint64_t waiting_mask; /* ingresses with TLPs for this egress */
+    uint32_t last_ingress; /* round robin: the one served last */
 };
 
 /* Copies of one TLP that occupy one receive buffer. */
 struct crossbar_share {
     uint32_t n_left, next_free;
-    sim_time end_ps; /* the last of those that have left did */
+    sim_time end_ps; /* when the last of the copies that have left did */
 };
 
 struct crossbar {
     struct model *model; /* its ports are the crossbar's */
     sim_time latency_ps; /* first byte in to first byte out, egress idle */
-    /* A refused request's answer must look as if it had come in by `egress`; may be NULL. False: it
-     * finds no way home any more, and is dropped. */
+    /* Translates the completion that refuses a request as if `egress` had received it. False: it
+     * cannot be routed back and is dropped. May be NULL. */
     bool (*returned)(struct model *model, uint32_t egress, struct tlp *completion);
-    /* Writes down why a followed TLP, which the chip had at at_ps, leaves by `egress`; may be NULL.
-     */
+    /* Records why a followed TLP, which the chip has at at_ps, leaves by `egress`. May be NULL. */
     void (*explain)(const struct model *model, uint32_t ingress, uint32_t egress,
                     const struct tlp *tlp, sim_time at_ps);
-    /* A source within the chip (crossbar_init()): a posted TLP of its own with a tag other than 0
-     * has left, or will have at end_ps (>= now), or is lost; a request that was lost is answered.
-     */
+    /* For a source within the chip (crossbar_init()). left(): its posted TLP with a TLP tag other
+     * than 0 has left, will have left at end_ps (>= now), or is lost. answered(): takes the
+     * completion that refuses a lost request. */
     void (*left)(struct model *model, unsigned tag, sim_time end_ps);
     void (*answered)(struct model *model, struct tlp *completion);
     uint32_t n_ingresses; /* the ports, and the source within the chip if there is one */
@@ -103,45 +102,46 @@ struct crossbar {
     uint64_t lost; /* dropped or refused because the egress link was down */
 };
 
-/* The parameters, and the width of some port, make sense; else a mistake of the model's group. */
+/* Whether the parameters and the width of a port are valid; if not, adds a mistake of the model's
+ * group to errors. */
 bool crossbar_check(const struct model *model, const struct crossbar_params *params, uint32_t lanes,
                     struct sim_error_list *errors);
-/* Port i of the model; name outlives it. */
+/* Initialises port i of the model. name must outlive it. */
 void crossbar_port_init(struct model *model, uint32_t i, const struct crossbar_params *params,
                         uint32_t lanes, const char *name);
 
-/* model->ports and n_ports (at most CROSSBAR_PORTS_MAX) must be set. inner: there is a source of
- * TLPs within the chip, which competes for every egress like a port; its ingress is n_ports (less
- * than CROSSBAR_PORTS_MAX), what it sends goes by crossbar_send() or crossbar_send_near(). */
+/* Initialises the crossbar; model->ports and n_ports (at most CROSSBAR_PORTS_MAX) must be set.
+ * inner: a source of TLPs within the chip competes for every egress like a port. Its ingress is
+ * n_ports (less than CROSSBAR_PORTS_MAX); it sends by crossbar_send() or crossbar_send_near(). */
 void crossbar_init(struct crossbar *xbar, struct model *model, sim_time latency_ps, bool inner);
-/* Frees what it holds; to be called once also if crossbar_init() never was. */
+/* Frees what the crossbar holds. Must be called once, even if crossbar_init() was not. */
 void crossbar_release(struct crossbar *xbar);
 
-/* The TLP, received by port ingress, leaves by port egress. If that link is down it is treated as
- * PCI Express Base 3.1, 2.9.1 says: a request that wants an answer is refused, others vanish. */
+/* Sends the TLP, received by port ingress, through port egress. If that link is down (PCI Express
+ * Base 3.1, 2.9.1), a non-posted request is refused and any other TLP is dropped. */
 void crossbar_forward(struct crossbar *xbar, uint32_t ingress, uint32_t egress, struct tlp *tlp);
-/* Copies leave by all ports of egress_mask (not 0), to address[egress]. */
+/* Sends copies through all ports of egress_mask (not 0), to address[egress]. */
 void crossbar_multicast(struct crossbar *xbar, uint32_t ingress, struct tlp *tlp,
                         uint64_t egress_mask, const uint64_t *address);
-/* A TLP of the chip itself leaves by egress, behind what came in by ingress until at_ps (>= now).
- */
+/* Sends a TLP of the chip itself through egress, behind TLPs received by ingress before at_ps
+ * (>= now). */
 void crossbar_send(struct crossbar *xbar, uint32_t ingress, uint32_t egress, struct tlp *tlp,
                    sim_time at_ps);
-/* The same at once, from next to the egress port: less than the chip's latency to its first byte
- * out. What the egress has granted by then still goes first. */
+/* Like crossbar_send() at the current time, but from beside the egress port: the first byte leaves
+ * after latency_ps, which is less than the chip's latency. TLPs that the egress has granted by then
+ * still go first. */
 void crossbar_send_near(struct crossbar *xbar, uint32_t ingress, uint32_t egress, struct tlp *tlp,
                         sim_time latency_ps);
-/* The chip's own answer goes back by the port that the request came in by; the request is used up,
- * as is the completion. */
+/* Sends the chip's own completion through the port that received the request. Takes both. */
 void crossbar_answer(struct crossbar *xbar, uint32_t ingress, struct tlp *request,
                      struct tlp *completion);
-/* Answers a received request with UR; drops what wants no answer. */
+/* Answers a received non-posted request with UR, drops any other TLP. Takes the TLP. */
 void crossbar_refuse(struct crossbar *xbar, uint32_t ingress, struct tlp *tlp);
-/* Drops a received TLP. */
+/* Drops a received TLP, which frees it and its receive buffer. */
 void crossbar_drop(struct crossbar *xbar, uint32_t ingress, struct tlp *tlp);
-/* The port has room again. */
+/* To be called by the model's credit(). */
 void crossbar_credit(struct crossbar *xbar, uint32_t port);
-/* The port's link went down: what waits for it is lost. */
+/* To be called when the link of the port goes down: TLPs that wait for it are lost. */
 void crossbar_flush(struct crossbar *xbar, uint32_t egress);
 
 #endif
