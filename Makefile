@@ -40,11 +40,11 @@ version-flags = -DNUDMA_VERSION='"$(VERSION)"' -DNUDMA_GIT='"$(GIT)"' -DNUDMA_DA
 LIB_C    := $(sort $(shell find sim models logic workloads -name '*.c'))
 LIB_S    := $(sort $(shell find sim -name '*.S'))
 CLI_C    := $(sort $(shell find cli -name '*.c'))
-TEST_C   := $(wildcard tests/unit/test_*.c tests/model/test_*.c tests/scenario/test_*.c)
+TEST_C   := $(sort $(shell find tests -name 'test_*.c'))
 SUPPORT_C := $(wildcard tests/support/*.c)
-# In place of models/os, hence whole and first in each test of what stands on logic/kapi.h alone.
+# In place of models/os, hence whole and first in each test of logic/.
 FAKE_C   := $(wildcard tests/support/fake/*.c)
-ON_FAKE_C := $(shell grep -lE 'tests/support/(fake/|lend_|net_rig|tcp_pair|nic_fake)' $(TEST_C))
+ON_FAKE_C := $(filter tests/logic/%,$(TEST_C))
 BENCH_C  := $(wildcard bench/*.c)
 # Whoever asks for the version or the data folder: those few files get them, the others do not.
 VERSION_C := $(shell grep -lE 'NUDMA_(VERSION|GIT|DATADIR)' $(LIB_C) $(CLI_C) /dev/null)

@@ -1,7 +1,7 @@
 /*
  * The kernel interface of the software under study. models/os/ implements it on simulated cores;
- * tests/model/fake_kapi.h is a small fake without a simulator. Nothing in logic/ includes a header
- * of sim/ or models/.
+ * tests/support/fake/fake_kapi.h is a small fake without a simulator. Nothing in logic/ includes a
+ * header of sim/ or models/.
  *
  * Contexts. All code runs on a CPU, in one of three contexts:
  *   - a thread: may sleep;

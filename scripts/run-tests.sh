@@ -5,8 +5,8 @@
 # Without names all of them, in this order:
 #   gcc          everything in tests/ with the build that users get
 #   san          the same under the address and undefined-behaviour sanitizers
-#   hostile      tests/unit and tests/model with tiny pools and queues of two
-#   clang        tests/unit and tests/model built by the other compiler
+#   hostile      everything but tests/scenario with tiny pools and queues of two
+#   clang        the same built by the other compiler
 #   determinism  tests/scenario/test_determinism.sh: both compilers, -O0 and -O3
 # -k runs only the tests whose path contains WORD. BUILD names the folder of the first build, the
 # others get its name and a suffix. JOBS tests run side by side (default: number of CPUs).
@@ -51,7 +51,7 @@ export WITHOUT_ASLR
 
 # ---- One test -------------------------------------------------------------------------------
 
-run_one() { # run_one CONFIG TEST: test is tests/unit/test_x or tests/scenario/test_x.sh
+run_one() { # run_one CONFIG TEST: test is tests/ROOM/test_x or tests/scenario/test_x.sh
     local config=$1 test=$2 folder=$BUILD limit=120 kind=program status passed failed skipped why
     [ "$config" = gcc ] || [ "$config" = determinism ] || folder=$BUILD-$config
     local log=$RESULTS/$config/${test//\//.}
@@ -63,7 +63,7 @@ run_one() { # run_one CONFIG TEST: test is tests/unit/test_x or tests/scenario/t
         command=($WITHOUT_ASLR "${command[@]}")
     fi
     if [ $kind = program ] && [ ! -x "$folder/$test" ]; then
-        printf '  %-11s %-44s was not built: 1 FAILED\n' "$config" "$test"
+        printf '  %-11s %-48s was not built: 1 FAILED\n' "$config" "$test"
         echo "0 1 0" >"$log.count"
         return
     fi
@@ -76,13 +76,13 @@ run_one() { # run_one CONFIG TEST: test is tests/unit/test_x or tests/scenario/t
     )
     echo "$passed $failed $skipped" >"$log.count"
     if [ "$failed" = 0 ]; then
-        printf '  %-11s %-44s %4d passed%s\n' "$config" "$test" "$passed" \
+        printf '  %-11s %-48s %4d passed%s\n' "$config" "$test" "$passed" \
             "$([ "$skipped" = 0 ] || echo ", $skipped skipped")"
         sed -n 's/.*# *[Ss][Kk][Ii][Pp] */      skipped: /p' "$log.out"
     else
         # One write, so that tests side by side do not mix their output.
         printf '%s\n' "$(
-            printf '  %-11s %-44s %4d passed, %d FAILED %s\n' "$config" "$test" "$passed" \
+            printf '  %-11s %-48s %4d passed, %d FAILED %s\n' "$config" "$test" "$passed" \
                 "$failed" "${why:+($why)}"
             tail -n 80 "$log.out" | sed 's/^/    | /'
             tail -n 80 "$log.err" | sed 's/^/    ! /'
@@ -105,20 +105,19 @@ build() { # build CONFIG FOLDER TARGET... VARIABLE=VALUE...
     fi
 }
 
-run() { # run CONFIG FOLDER-OF-TESTS...
-    local config=$1 folder test
-    shift
+rooms() { find tests -name 'test_*.c' -not -path 'tests/scenario/*' | sort; }
+scenarios() { find tests/scenario -name 'test_*.c' -o -name 'test_*.sh' | sort; }
+
+run() { # run CONFIG <LIST-OF-TESTS
+    local config=$1 test
     mkdir -p "$RESULTS/$config"
-    for folder; do
-        for test in tests/"$folder"/test_*.c tests/"$folder"/test_*.sh; do
-            [ -e "$test" ] || continue
-            case $test in
-            */test_determinism.sh) continue ;; # has its own place
-            # not about a build, or always about that one
-            */test_scripts.sh | */test_install.sh | */test_claims_tables.sh) [ "$config" = gcc ] || continue ;;
-            esac
-            case $test in *"$word"*) echo "$config ${test%.c}" ;; esac
-        done
+    while read -r test; do
+        case $test in
+        */test_determinism.sh) continue ;; # has its own place
+        # not about a build, or always about that one
+        */test_scripts.sh | */test_install.sh | */test_claims_tables.sh) [ "$config" = gcc ] || continue ;;
+        esac
+        case $test in *"$word"*) echo "$config ${test%.c}" ;; esac
     done | xargs -r -P "$jobs" -n 2 bash -c 'run_one "$@"' run_one
 }
 
@@ -126,19 +125,19 @@ for config in "${configs[@]}"; do
     case $config in
     gcc)
         build gcc "$BUILD" CC=gcc OPT=-O3 all tests
-        run gcc unit model scenario
+        { rooms; scenarios; } | run gcc
         ;;
     san)
         build san "$BUILD-san" CC=gcc OPT=-O1 SANITIZE=address,undefined all tests
-        run san unit model scenario
+        { rooms; scenarios; } | run san
         ;;
     hostile)
         build hostile "$BUILD-hostile" CC=gcc OPT=-O1 HOSTILE=1 tests
-        run hostile unit model
+        rooms | run hostile
         ;;
     clang)
         build clang "$BUILD-clang" CC=clang OPT=-O3 all tests
-        run clang unit model
+        rooms | run clang
         ;;
     determinism)
         mkdir -p "$RESULTS/determinism"

@@ -4,7 +4,7 @@
  * of hw/i386/intel_iommu_internal.h of QEMU, where that names them.
  */
 #include "hw/vtd_regs.h"
-#include "tests/unit/hw_vectors.h"
+#include "tests/hw/hw_vectors.h"
 
 #define BIT(n) (UINT64_C(1) << (n))
 

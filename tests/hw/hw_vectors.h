@@ -2,8 +2,8 @@
  * Comparison of the constants of a header of hw/ with vectors from elsewhere, by name: each differing
  * one is reported, and each one that the header defines and the vectors miss.
  */
-#ifndef TESTS_UNIT_HW_VECTORS_H
-#define TESTS_UNIT_HW_VECTORS_H
+#ifndef TESTS_HW_HW_VECTORS_H
+#define TESTS_HW_HW_VECTORS_H
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -7,7 +7,7 @@
 
 #include <linux/nvme_ioctl.h>
 
-#include "tests/unit/hw_vectors.h"
+#include "tests/hw/hw_vectors.h"
 
 /* X(constant, number by the specification). */
 #define CONSTANTS(X)                                                               \

@@ -7,7 +7,7 @@
 #include "hw/gpu_regs.h"
 #include "hw/nic_regs.h"
 #include "hw/ntb_regs.h"
-#include "tests/unit/hw_vectors.h"
+#include "tests/hw/hw_vectors.h"
 
 /* ---- Registers of a BAR ---------------------------------------------------------------------- */
 

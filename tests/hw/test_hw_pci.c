@@ -3,7 +3,7 @@
  * what Linux does not name, against numbers typed from the specification that is named beside them.
  */
 #include "hw/pci_regs.h"
-#include "tests/unit/hw_vectors.h"
+#include "tests/hw/hw_vectors.h"
 
 /* X(constant of hw/pci_regs.h, the same by Linux). Some names are in both headers, so this list is
  * expanded twice: for the left column before Linux' header is included, for the right one behind. */
