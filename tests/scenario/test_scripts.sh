@@ -22,19 +22,64 @@ is() { # is NAME FOUND EXPECTED
 counts() { # counts STATUS KIND TEXT
     printf '%b' "$3" | awk -v status="$1" -v kind="$2" -f scripts/count-tap.awk
 }
-is "all pass" "$(counts 0 program '1..2\nok 1 - a\nok 2 - b\n')" "2 0 0 "
-is "a failed case" "$(counts 1 program '1..2\nok 1 - a\nnot ok 2 - b\n# why\n')" "1 1 0 "
-is "a skipped case is neither" "$(counts 0 program '1..2\nok 1 - a\nnot ok 2 # SKIP b\n')" "1 0 1 "
-is "two groups" "$(counts 0 program '1..1\nok 1 - a\n1..1\nok 1 - b\n')" "2 0 0 "
-is "a crash" "$(counts 134 program '1..2\nok 1 - a\n')" "1 1 0 died of signal 6"
+is "all pass" "$(counts 0 program '1..2\nok 1 - a\nok 2 - b\n')" "2 0 "
+is "a failed case" "$(counts 1 program '1..2\nok 1 - a\nnot ok 2 - b\n# why\n')" "1 1 "
+is "a skipped case has not passed" "$(counts 0 program '1..2\nok 1 - a\nnot ok 2 # SKIP b\n')" \
+    "1 1 skipped 1"
+is "two groups" "$(counts 0 program '1..1\nok 1 - a\n1..1\nok 1 - b\n')" "2 0 "
+is "a crash" "$(counts 134 program '1..2\nok 1 - a\n')" "1 1 died of signal 6"
 is "a crash after a failed case" "$(counts 139 program '1..3\nnot ok 1 - a\n')" \
-    "0 2 0 died of signal 11"
-is "a leak found at the end" "$(counts 23 program '1..1\nok 1 - a\n')" "1 1 0 ended with status 23"
-is "a hang" "$(counts 124 program '1..2\nok 1 - a\n')" "1 1 0 ran into its time limit"
-is "an early exit" "$(counts 0 program '1..3\nok 1 - a\n')" "1 1 0 ended after 1 of 3 cases"
-is "a program without cases" "$(counts 0 program 'fine\n')" "0 1 0 has run no case"
-is "a script by its status, good" "$(counts 0 script 'fine\n')" "1 0 0 "
-is "a script by its status, bad" "$(counts 3 script 'fine\n')" "0 1 0 ended with status 3"
+    "0 2 died of signal 11"
+is "a leak found at the end" "$(counts 23 program '1..1\nok 1 - a\n')" "1 1 ended with status 23"
+is "a hang" "$(counts 124 program '1..2\nok 1 - a\n')" "1 1 ran into its time limit"
+is "an early exit" "$(counts 0 program '1..3\nok 1 - a\n')" "1 1 ended after 1 of 3 cases"
+is "a program without cases" "$(counts 0 program 'fine\n')" "0 1 has run no case"
+is "a script by its status, good" "$(counts 0 script 'fine\n')" "1 0 "
+is "a script by its status, bad" "$(counts 3 script 'fine\n')" "0 1 ended with status 3"
+
+# The whole runner on a small tree: two programs, of which one has a case less in the hostile build,
+# and scripts. A program is made by copying its source.
+small=$scratch/small
+mkdir -p "$small"/{scripts,tests/sim,tests/models/nic,tests/scenario}
+cp scripts/run-tests.sh scripts/count-tap.awk "$small/scripts"
+cat >"$small/Makefile" <<'END'
+.RECIPEPREFIX = >
+TESTS := $(patsubst %.c,$(BUILD)/%,$(shell find tests -name 'test_*.c'))
+all:
+tests: $(TESTS)
+$(BUILD)/%: %.c
+> @mkdir -p $(@D) && cp $< $@ && chmod +x $@
+END
+cat >"$small/tests/sim/test_a.c" <<'END'
+#!/bin/sh
+printf '1..3\nok 1 - one\nok 2 - two\nok 3 - two\n'
+END
+cat >"$small/tests/models/nic/test_b.c" <<'END'
+#!/bin/sh
+case $CONFIG in hostile) printf '1..1\nok 1 - one\n' ;; *) printf '1..2\nok 1 - one\nok 2 - large\n' ;; esac
+END
+echo 'echo fine' >"$small/tests/scenario/test_c.sh"
+run_small() { (cd "$small" && BUILD=built JOBS=1 scripts/run-tests.sh "$@" 2>/dev/null); }
+ends() { tail -n "$1" | paste -sd '|' -; } # ends LINES
+is "distinct cases, and all of them" "$(run_small gcc san hostile clang | ends 2)" \
+    "6 distinct cases: 4 in 4 builds, 1 in 3 builds, 1 in 2 builds|21 passed, 0 failed"
+is "and one build" "$(run_small clang | ends 2)" "5 distinct cases: 5 in 1 build|5 passed, 0 failed"
+is "and a word" "$(run_small gcc -k nic | ends 2)" "2 distinct cases: 2 in 1 build|2 passed, 0 failed"
+run_small gcc -k nothing_of_it >/dev/null; is "nothing has run" $? 1
+# shellcheck disable=SC2016 # for the script to expand
+# Kills the shell that would have counted it, and with that all that was to come.
+echo 'kill -KILL "$(ps -o ppid= -p $PPID)"' >"$small/tests/scenario/test_b.sh"
+out=$(run_small gcc); is "one that vanishes with its watcher" $? 1
+is "is a failure, as is what comes after it" "$(ends 3 <<<"$out")" \
+    "  FAILED: gcc tests.scenario.test_c.sh|5 distinct cases: 5 in 1 build|5 passed, 2 failed"
+is "and named" "$(grep -c 'scenario/test_[bc].sh  *left no count: 1 FAILED' <<<"$out")" 2
+echo 'echo "1..1"; echo "ok 1 # SKIP no such tool"' >"$small/tests/scenario/test_b.sh"
+is "a skip is one" "$(run_small gcc | ends 1)" "6 passed, 1 failed"
+rm "$small/tests/scenario/test_b.sh"
+sed -i 's/cp /[ $@ != built-clang\/tests\/sim\/test_a ] \&\& cp /' "$small/Makefile"
+rm -r "$small/built-clang"
+is "one that is not built, and its build" "$(run_small clang gcc | ends 2)" \
+    "6 distinct cases: 2 in 2 builds, 4 in 1 build|8 passed, 2 failed"
 
 # ---- Layers --------------------------------------------------------------------------------------
 tree=$scratch/tree
