@@ -155,6 +155,23 @@ struct msg_dma_engine { /* MSG_DMA_ENGINE: the caller's DMA engine may reach us,
     uint32_t allow;
 };
 
+/* No padding: the sizes are the sums of the fields'. */
+_Static_assert(sizeof(struct msg_open) == 8 + 16 * LEND_DMA_RANGES, "layout");
+_Static_assert(sizeof(struct msg_opened) ==
+                   24 + 8 * LEND_DMA_RANGES + 16 * K_PCI_BARS + LEND_NAME_BYTES,
+               "layout");
+_Static_assert(sizeof(struct msg_config) == 16, "layout");
+_Static_assert(sizeof(struct msg_peer_open) == 48, "layout");
+_Static_assert(sizeof(struct msg_peer_opened) == 32, "layout");
+_Static_assert(sizeof(struct msg_peer_map) == 40, "layout");
+_Static_assert(sizeof(struct msg_peer_allow) == 40, "layout");
+_Static_assert(sizeof(struct msg_peer_allowed) == 16, "layout");
+_Static_assert(sizeof(struct msg_peer_revoke) == 8, "layout");
+_Static_assert(sizeof(struct msg_vm_map) == 32, "layout");
+_Static_assert(sizeof(struct msg_vm_irq) == 16, "layout");
+_Static_assert(sizeof(struct msg_dma_engine) == 8, "layout");
+_Static_assert(sizeof(struct lend_info) == 16 + LEND_NAME_BYTES, "layout");
+
 /* Every host takes interrupt messages at these addresses. */
 #define MSI_BASE  UINT64_C(0xfee00000)
 #define MSI_BYTES UINT64_C(0x100000)

@@ -44,7 +44,7 @@ void lf_put(struct lf_function *f, unsigned offset, unsigned bytes, uint64_t val
 static bool lf_access(struct lf_host *host, uint16_t requester, uint64_t address, bool write,
                       unsigned bytes, void *data);
 
-/* From a device or bridge of the host: through its IOMMU. */
+/* From a device or NTB of the host: through its IOMMU. */
 static bool lf_inbound(struct lf_host *host, uint16_t requester, uint64_t address, bool write,
                        unsigned bytes, void *data)
 {
@@ -57,7 +57,7 @@ static bool lf_inbound(struct lf_host *host, uint16_t requester, uint64_t addres
            lf_access(host, requester, address, write, bytes, data);
 }
 
-static void lf_ring(struct lf_bridge *b, uint32_t bells)
+static void lf_ring(struct lf_ntb *b, uint32_t bells)
 {
     uint32_t fresh = bells & ~b->doorbell;
     b->doorbell |= bells;
@@ -66,12 +66,12 @@ static void lf_ring(struct lf_bridge *b, uint32_t bells)
             fake_irq_raise(b->f.host->kernel, &b->f.pci, i);
 }
 
-static struct lf_bridge *lf_bridge_of(struct lf_rig *rig, uint32_t node)
+static struct lf_ntb *lf_ntb_of(struct lf_rig *rig, uint32_t node)
 {
     for (unsigned h = 0; h < rig->n_hosts; h++)
-        for (unsigned i = 0; i < rig->host[h].n_bridges; i++)
-            if (rig->host[h].bridge[i].node == node)
-                return &rig->host[h].bridge[i];
+        for (unsigned i = 0; i < rig->host[h].n_ntbs; i++)
+            if (rig->host[h].ntb[i].node == node)
+                return &rig->host[h].ntb[i];
     return NULL;
 }
 
@@ -83,13 +83,13 @@ static bool lf_switch_registers(struct lf_rig *rig, uint64_t offset, bool write,
         return true;
     if (offset == CLUSTER_ID)
         value = CLUSTER_SWITCH_ID;
-    else if (offset >= CLUSTER_ROUTE && lf_bridge_of(rig, (uint32_t)(offset - CLUSTER_ROUTE) / 4))
+    else if (offset >= CLUSTER_ROUTE && lf_ntb_of(rig, (uint32_t)(offset - CLUSTER_ROUTE) / 4))
         value = CLUSTER_ROUTE_VALID;
     memcpy(data, &value, bytes);
     return true;
 }
 
-static bool lf_fabric_registers(struct lf_bridge *b, uint64_t offset, bool write, unsigned bytes,
+static bool lf_fabric_registers(struct lf_ntb *b, uint64_t offset, bool write, unsigned bytes,
                                 void *data)
 {
     uint64_t value = offset == NTB_FABRIC_ID     ? NTB_ID
@@ -108,7 +108,7 @@ static bool lf_fabric_registers(struct lf_bridge *b, uint64_t offset, bool write
     return true;
 }
 
-static bool lf_from_fabric(struct lf_bridge *b, uint32_t requester, uint64_t address, bool write,
+static bool lf_from_fabric(struct lf_ntb *b, uint32_t requester, uint64_t address, bool write,
                            unsigned bytes, void *data)
 {
     if ((address & NTB_FABRIC_REGISTERS) != 0)
@@ -125,8 +125,8 @@ static bool lf_from_fabric(struct lf_bridge *b, uint32_t requester, uint64_t add
     return false;
 }
 
-static bool lf_through(struct lf_bridge *b, uint16_t id, uint64_t offset, bool write,
-                       unsigned bytes, void *data)
+static bool lf_through(struct lf_ntb *b, uint16_t id, uint64_t offset, bool write, unsigned bytes,
+                       void *data)
 {
     struct lf_rig *rig = b->f.host->rig;
     const uint64_t size = UINT64_C(1) << b->window_log2, entry = b->lut[offset / size];
@@ -145,21 +145,21 @@ static bool lf_through(struct lf_bridge *b, uint16_t id, uint64_t offset, bool w
     }
     const uint64_t fabric = (entry & ~(size - 1)) | (offset & (size - 1));
     const uint32_t node = (uint32_t)(fabric >> NTB_NODE_SHIFT);
-    struct lf_bridge *to = lf_bridge_of(rig, node);
+    struct lf_ntb *to = lf_ntb_of(rig, node);
     if (node == NTB_NODE_PARTNER) {
         if (rig->through_switch)
             return (fabric & NTB_FABRIC_REGISTERS) != 0 &&
                    lf_switch_registers(rig, fabric & NTB_FABRIC_ADDRESS_MASK, write, bytes, data);
-        to = lf_bridge_of(rig, 3 - b->node);
+        to = lf_ntb_of(rig, 3 - b->node);
     }
     return to != NULL && to != b && !to->cut &&
            lf_from_fabric(to, b->node << 8 | i << 3 | (id & 7u), fabric, write, bytes, data);
 }
 
-/* ---- Registers of a bridge ------------------------------------------------------------------- */
+/* ---- Registers of an NTB --------------------------------------------------------------------- */
 
 /* Tables that are plain memory. */
-static void *lf_bridge_memory(struct lf_bridge *b, uint64_t offset)
+static void *lf_ntb_memory(struct lf_ntb *b, uint64_t offset)
 {
     if (offset - NTB_REG_SCRATCHPAD < sizeof b->pad)
         return (uint8_t *)b->pad + (offset - NTB_REG_SCRATCHPAD);
@@ -172,10 +172,10 @@ static void *lf_bridge_memory(struct lf_bridge *b, uint64_t offset)
     return NULL;
 }
 
-static bool lf_bridge_registers(struct lf_bridge *b, uint64_t offset, bool write, unsigned bytes,
-                                void *data)
+static bool lf_ntb_registers(struct lf_ntb *b, uint64_t offset, bool write, unsigned bytes,
+                             void *data)
 {
-    uint8_t *memory = lf_bridge_memory(b, offset);
+    uint8_t *memory = lf_ntb_memory(b, offset);
     uint32_t value = write ? (uint32_t)lf_load(data, 4) : 0;
     if (memory != NULL) {
         memcpy(write ? (void *)memory : data, write ? data : (void *)memory, bytes);
@@ -274,10 +274,10 @@ static bool lf_access(struct lf_host *host, uint16_t requester, uint64_t address
                       unsigned bytes, void *data)
 {
     uint64_t offset;
-    for (unsigned i = 0; i < host->n_bridges; i++) {
-        struct lf_bridge *b = &host->bridge[i];
+    for (unsigned i = 0; i < host->n_ntbs; i++) {
+        struct lf_ntb *b = &host->ntb[i];
         if (lf_in(&b->f, 0, address, &offset))
-            return lf_bridge_registers(b, offset, write, bytes, data);
+            return lf_ntb_registers(b, offset, write, bytes, data);
         if (lf_in(&b->f, 2, address, &offset))
             return lf_through(b, requester, offset, write, bytes, data);
     }
@@ -351,8 +351,8 @@ void lf_device_add(struct lf_host *host)
     lf_bar(&d->f, 0, UINT64_C(0xe8000000) + i * 0x100000, LF_BAR_BYTES);
 }
 
-struct lf_host *lf_host_add(struct lf_rig *rig, const struct fake_options *options,
-                            unsigned n_bridges, unsigned n_devices)
+struct lf_host *lf_host_add(struct lf_rig *rig, const struct fake_options *options, unsigned n_ntbs,
+                            unsigned n_devices)
 {
     struct lf_host *host = &rig->host[rig->n_hosts];
     struct fake_options o = *options;
@@ -361,8 +361,8 @@ struct lf_host *lf_host_add(struct lf_rig *rig, const struct fake_options *optio
     host->number = ++rig->n_hosts;
     host->kernel = fake_new(&o);
     host->kernel->until_ps = 0;
-    for (unsigned i = 0; i < n_bridges; i++) {
-        struct lf_bridge *b = &host->bridge[host->n_bridges++];
+    for (unsigned i = 0; i < n_ntbs; i++) {
+        struct lf_ntb *b = &host->ntb[host->n_ntbs++];
         lf_function_init(&b->f, host, (uint16_t)((0x10 + i) << 8), NTB_VENDOR_ID, NTB_DEVICE_ID);
         b->f.config[0x34] = LF_CAP_PCIE; /* no MSI-X table that anybody writes */
         b->node = ++rig->n_nodes;
@@ -408,10 +408,9 @@ void lf_host_start(struct lf_host *host, const struct lend_options *options)
     assert_non_null(host->lend);
     for (unsigned i = 0; i < host->n_devices; i++)
         k_pci_add(host->kernel, &host->device[i].f.pci);
-    for (unsigned i = 0; i < host->n_bridges; i++)
-        k_pci_add(host->kernel, &host->bridge[i].f.pci);
-    assert_int_equal(k_pci_register(host->kernel, lend_adapter_driver(host->lend)),
-                     host->n_bridges);
+    for (unsigned i = 0; i < host->n_ntbs; i++)
+        k_pci_add(host->kernel, &host->ntb[i].f.pci);
+    assert_int_equal(k_pci_register(host->kernel, lend_adapter_driver(host->lend)), host->n_ntbs);
     assert_int_equal(k_pci_register(host->kernel, lend_lender_driver(host->lend)), host->n_devices);
     if (lf_driver_now != NULL)
         k_pci_register(host->kernel, lf_driver_now);
@@ -454,7 +453,7 @@ void lf_call(struct lf_host *host, void (*body)(struct lf_host *, void *), void 
     assert_true(call.done);
 }
 
-void lf_cut(struct lf_bridge *b, bool cut)
+void lf_cut(struct lf_ntb *b, bool cut)
 {
     b->cut = cut;
     b->link_changed = true;
@@ -488,7 +487,7 @@ void lf_close(struct lf_rig *rig)
     }
 }
 
-struct lf_entries lf_entries_of(const struct lf_bridge *b)
+struct lf_entries lf_entries_of(const struct lf_ntb *b)
 {
     struct lf_entries e = { 0 };
     for (unsigned i = 0; i < LF_WINDOWS; i++)

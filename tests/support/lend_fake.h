@@ -1,5 +1,5 @@
 /*
- * Several fake hosts (tests/support/fake/fake_kapi.h, a kernel each) with bridges of the data sheet
+ * Several fake hosts (tests/support/fake/fake_kapi.h, a kernel each) with NTBs as in the data sheet
  * hw/ntb_regs.h and a small device with DMA and MSI-X, for tests of device lending without
  * a simulator. An access goes the way it would: base addresses, windows, tables of requesters,
  * IOMMU, memory or registers at the end; what is refused gives ones. Kernels run in turn, in steps.
@@ -12,7 +12,7 @@
 #include "tests/support/test.h"
 
 #define LF_HOSTS   6u
-#define LF_BRIDGES 2u
+#define LF_NTBS    2u
 #define LF_DEVICES 4u
 #define LF_WINDOWS 64u
 
@@ -45,7 +45,7 @@ struct lf_device {
     uint8_t reg[LF_BAR_BYTES];
     uint64_t n_refused;
 };
-struct lf_bridge {
+struct lf_ntb {
     struct lf_function f;
     bool cut; /* its cable is out */
     bool link_changed;
@@ -58,8 +58,8 @@ struct lf_bridge {
 struct lf_host {
     struct lf_rig *rig;
     struct kernel *kernel;
-    unsigned number, n_bridges, n_devices;
-    struct lf_bridge bridge[LF_BRIDGES];
+    unsigned number, n_ntbs, n_devices;
+    struct lf_ntb ntb[LF_NTBS];
     struct lf_device device[LF_DEVICES];
     struct lend_host *lend;
     bool dead;
@@ -88,8 +88,8 @@ void lf_bar(struct lf_function *f, unsigned bar, uint64_t base, uint64_t bytes);
 void lf_device_add(struct lf_host *host);
 
 /* What tests change before lf_host_start(). */
-struct lf_host *lf_host_add(struct lf_rig *rig, const struct fake_options *options,
-                            unsigned n_bridges, unsigned n_devices);
+struct lf_host *lf_host_add(struct lf_rig *rig, const struct fake_options *options, unsigned n_ntbs,
+                            unsigned n_devices);
 
 extern const struct k_pci_id lf_ids[];
 extern const struct k_pci_driver *lf_driver_now; /* for what is borrowed; of the test that runs */
@@ -119,9 +119,9 @@ void lf_call_body(void *p);
 
 void lf_call(struct lf_host *host, void (*body)(struct lf_host *, void *), void *arg);
 
-void lf_cut(struct lf_bridge *b, bool cut);
+void lf_cut(struct lf_ntb *b, bool cut);
 
-/* Crash or power cut: nothing of the host runs any more. Its devices and bridge stay as they are.
+/* Crash or power cut: nothing of the host runs any more. Its devices and NTBs stay as they are.
  */
 void lf_kill(struct lf_host *host);
 
@@ -131,6 +131,6 @@ void lf_close(struct lf_rig *rig);
 struct lf_entries {
     unsigned windows, outgoing, incoming;
 };
-struct lf_entries lf_entries_of(const struct lf_bridge *b);
+struct lf_entries lf_entries_of(const struct lf_ntb *b);
 
 #endif

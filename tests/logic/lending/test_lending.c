@@ -25,7 +25,7 @@ static void transparent_body(struct lf_host *host, void *arg)
     k_config_write(dev, 0xf0, 4, 0x12345678);
     assert_int_equal(lf_load(&real->f.config[0xf0], 4), 0x12345678);
     assert_int_equal(k_config_read(dev, 0xf1, 1), 0x56);
-    /* Base addresses are the shadow's: where the bridge shows the registers; they tell their size.
+    /* Base addresses are the shadow's: where the NTB maps the registers; they tell their size.
      */
     uint64_t base = k_config_read(dev, 0x10, 4) & ~15u;
     base |= (uint64_t)k_config_read(dev, 0x14, 4) << 32;
@@ -66,8 +66,8 @@ static void transparent(bool borrower_iommu, bool lender_iommu)
     start_all(rig);
     borrow_one(rig, &a);
     lf_call(&rig->host[0], transparent_body, a.borrow);
-    assert_int_equal(rig->host[1].bridge[0].n_unknown_out, 0);
-    assert_int_equal(rig->host[0].bridge[0].n_unknown_in, 0);
+    assert_int_equal(rig->host[1].ntb[0].n_unknown_out, 0);
+    assert_int_equal(rig->host[0].ntb[0].n_unknown_in, 0);
     lf_call(&rig->host[0], give_back_body, a.borrow);
     assert_int_equal(n_driven, 0);
     /* It is silent, and as it was. */
@@ -139,13 +139,13 @@ static void paths_body(struct lf_host *host, void *arg)
     assert_int_equal(path.peer_adapter, 1);
     assert_int_equal(path.node, 6);
     /* By the adapter whose cable is in. */
-    host->bridge[0].cut = true;
+    host->ntb[0].cut = true;
     assert_int_equal(lend_resolve(host->lend, 3, 0, &path, &error), 0);
     assert_int_equal(path.adapter, 1);
-    host->bridge[1].cut = true;
+    host->ntb[1].cut = true;
     assert_int_equal(lend_resolve(host->lend, 3, 0, &path, &error), -EHOSTUNREACH);
     assert_non_null(strstr(error.text, "4 down"));
-    host->bridge[0].cut = host->bridge[1].cut = false;
+    host->ntb[0].cut = host->ntb[1].cut = false;
     assert_int_equal(lend_resolve(host->lend, 9, 0, &path, &error), -EHOSTUNREACH);
 }
 
@@ -159,7 +159,7 @@ static void test_paths(void **state)
     for (unsigned i = 0; i < 3; i++)
         lf_host_add(rig, &lend_plain, 2, i == 2 ? 2 : 0);
     rig->host[2].device[1].f.pci.device.node = 1;
-    rig->host[2].bridge[1].f.pci.device.node = 1;
+    rig->host[2].ntb[1].f.pci.device.node = 1;
     start_all(rig);
     lf_call(&rig->host[0], paths_body, NULL);
     /* Each device through the adapter on its socket. */
@@ -236,7 +236,7 @@ static void expect_refused(struct lf_rig *rig, int status, const char *what, con
     struct attempt a = { .id = DEVICE(0), .peer = 2 };
     for (unsigned i = 0; i < 2; i++) {
         before[i] = lend_usage(rig->host[i].lend);
-        chips[0][i] = lf_entries_of(&rig->host[i].bridge[0]);
+        chips[0][i] = lf_entries_of(&rig->host[i].ntb[0]);
     }
     lf_call(&rig->host[0], try_borrow, &a);
     if (a.status != status || strstr(a.error.text, what) == NULL ||
@@ -244,7 +244,7 @@ static void expect_refused(struct lf_rig *rig, int status, const char *what, con
         fail_msg("%d: %s; expected %d, %s, %s", a.status, a.error.text, status, what, who);
     for (unsigned i = 0; i < 2; i++) {
         after[i] = lend_usage(rig->host[i].lend);
-        chips[1][i] = lf_entries_of(&rig->host[i].bridge[0]);
+        chips[1][i] = lf_entries_of(&rig->host[i].ntb[0]);
         expect_same(&before[i], &after[i]);
     }
     assert_memory_equal(chips[0], chips[1], sizeof chips[0]);
@@ -279,25 +279,25 @@ static struct lf_rig *refusing(bool borrower_iommu, bool lender_iommu,
 
 static void few_windows_at_lender(struct lf_rig *rig, struct lend_options o[2])
 {
-    rig->host[1].bridge[0].n_windows = 4; /* 2 for the peer, 1 for messages, 1 for 16 MiB */
-    rig->host[1].bridge[0].f.pci.bar_bytes[2] = UINT64_C(4) << 24;
+    rig->host[1].ntb[0].n_windows = 4; /* 2 for the peer, 1 for messages, 1 for 16 MiB */
+    rig->host[1].ntb[0].f.pci.bar_bytes[2] = UINT64_C(4) << 24;
     o[0].dma_window_bytes = UINT64_C(32) << 20;
 }
 static void few_windows_at_borrower(struct lf_rig *rig, struct lend_options o[2])
 {
     (void)o;
-    rig->host[0].bridge[0].n_windows = 2;
-    rig->host[0].bridge[0].f.pci.bar_bytes[2] = UINT64_C(2) << 24;
+    rig->host[0].ntb[0].n_windows = 2;
+    rig->host[0].ntb[0].f.pci.bar_bytes[2] = UINT64_C(2) << 24;
 }
 static void few_outgoing(struct lf_rig *rig, struct lend_options o[2])
 {
     (void)o;
-    rig->host[1].bridge[0].n_outgoing = 1;
+    rig->host[1].ntb[0].n_outgoing = 1;
 }
 static void few_incoming(struct lf_rig *rig, struct lend_options o[2])
 {
     (void)o;
-    rig->host[0].bridge[0].n_incoming = 1;
+    rig->host[0].ntb[0].n_incoming = 1;
 }
 static unsigned bits_32(const struct k_pci_dev *dev, void *context)
 {
@@ -333,7 +333,7 @@ static void large_bar(struct lf_rig *rig, struct lend_options o[2])
 static void small_payload(struct lf_rig *rig, struct lend_options o[2])
 {
     (void)o;
-    lf_put(&rig->host[0].bridge[0].f, LF_CAP_PCIE + 8, 2, 0x2040);
+    lf_put(&rig->host[0].ntb[0].f, LF_CAP_PCIE + 8, 2, 0x2040);
 }
 static void large_window(struct lf_rig *rig, struct lend_options o[2])
 {
@@ -464,11 +464,11 @@ static void outside_body(struct lf_host *host, void *arg)
     uint64_t value = UINT64_C(0x5ec4e7);
     k_poke(lender->kernel, secret, &value, 8);
     assert_int_equal(driver_run(dev, 2, d->dma, 64), 1);
-    /* The lender's memory, its bridge's registers, other windows of the bridge. */
+    /* The lender's memory, its NTB's registers, other windows of the NTB. */
     assert_int_equal(driver_run(dev, 1, secret.v, 64), 2);
     assert_int_equal(driver_run(dev, 2, secret.v, 64), 2);
     assert_int_equal(driver_run(dev, 2, 0xf0000000 + NTB_REG_LUT2, 64), 2);
-    assert_int_equal(driver_run(dev, 1, lender->bridge[0].f.pci.bar_base[2], 64), 2);
+    assert_int_equal(driver_run(dev, 1, lender->ntb[0].f.pci.bar_base[2], 64), 2);
     /* Within its window, where the borrower has mapped nothing. */
     assert_int_equal(driver_run(dev, 2, d->dma + 8192, 64), 2);
     assert_int_equal(driver_run(dev, 2, d->dma - (d->dma & 0xffffff) + (1 << 24), 64), 2);
@@ -548,7 +548,7 @@ static void test_borrower_dies(void **state)
         struct lend_usage after = lend_usage(rig->host[1].lend);
         expect_same(&before, &after);
         assert_int_equal(rig->host[1].kernel->iommu_pages_live, pages);
-        assert_int_equal(rig->host[1].bridge[0].lut[2], 0);
+        assert_int_equal(rig->host[1].ntb[0].lut[2], 0);
         /* Silent at once, lendable after its reset. */
         struct attempt early = { .id = DEVICE(0), .peer = 2 };
         lf_call(&rig->host[2], try_borrow, &early);
@@ -597,7 +597,7 @@ static void test_cable(void **state)
         struct attempt a;
         borrow_one(rig, &a);
         /* Only one end sees it; the other gets no heartbeat. */
-        lf_cut(&rig->host[end].bridge[0], true);
+        lf_cut(&rig->host[end].ntb[0], true);
         lf_run(rig, FAKE_MS(100), lent, rig);
         lf_run(rig, FAKE_MS(100), still_there, a.borrow);
         assert_false(lent(rig));
@@ -606,7 +606,7 @@ static void test_cable(void **state)
         struct attempt again = { .id = DEVICE(0), .peer = 2 };
         lf_call(&rig->host[0], try_borrow, &again);
         assert_int_equal(again.status, -EHOSTUNREACH);
-        lf_cut(&rig->host[end].bridge[0], false);
+        lf_cut(&rig->host[end].ntb[0], false);
         lf_run(rig, FAKE_MS(200), resetting, rig);
         expect_lendable(rig, &rig->host[0]);
         lf_call(&rig->host[0], give_back_body, a.borrow);
@@ -717,7 +717,7 @@ static void test_no_leak(void **state)
         for (unsigned i = 0; i < RANDOM_HOSTS; i++) {
             struct lf_host *host = &rig->host[i];
             struct lend_usage now = lend_usage(host->lend);
-            struct lf_entries e = lf_entries_of(&host->bridge[0]);
+            struct lf_entries e = lf_entries_of(&host->ntb[0]);
             assert_int_equal(now.connections, RANDOM_HOSTS - 1);
             assert_int_equal(e.windows, now.windows);
             assert_int_equal(e.outgoing, now.outgoing + 1);

@@ -21,7 +21,7 @@ struct peers {
     struct lf_rig *rig;
     struct attempt a[3]; /* both devices of the first lender, one of the second */
     struct lend_usage usage[N_HOSTS];
-    struct lf_entries entries[N_HOSTS][LF_BRIDGES];
+    struct lf_entries entries[N_HOSTS][LF_NTBS];
     uint64_t pages[N_HOSTS];
 };
 
@@ -36,14 +36,14 @@ static struct k_pci_dev *shadow(struct peers *p, unsigned i)
 }
 
 static void look(struct peers *p, struct lend_usage usage[N_HOSTS],
-                 struct lf_entries entries[N_HOSTS][LF_BRIDGES], uint64_t pages[N_HOSTS])
+                 struct lf_entries entries[N_HOSTS][LF_NTBS], uint64_t pages[N_HOSTS])
 {
     for (unsigned i = 0; i < N_HOSTS; i++) {
         struct lf_host *host = &p->rig->host[i];
         usage[i] = lend_usage(host->lend);
         pages[i] = host->kernel->iommu_pages_live;
-        for (unsigned b = 0; b < host->n_bridges; b++)
-            entries[i][b] = lf_entries_of(&host->bridge[b]);
+        for (unsigned b = 0; b < host->n_ntbs; b++)
+            entries[i][b] = lf_entries_of(&host->ntb[b]);
     }
 }
 
@@ -51,7 +51,7 @@ static void look(struct peers *p, struct lend_usage usage[N_HOSTS],
 static void expect_no_trace(struct peers *p)
 {
     struct lend_usage usage[N_HOSTS];
-    struct lf_entries entries[N_HOSTS][LF_BRIDGES] = { 0 };
+    struct lf_entries entries[N_HOSTS][LF_NTBS] = { 0 };
     uint64_t pages[N_HOSTS];
     look(p, usage, entries, pages);
     assert_memory_equal(usage, p->usage, sizeof usage);
@@ -59,9 +59,9 @@ static void expect_no_trace(struct peers *p)
     assert_memory_equal(pages, p->pages, sizeof pages);
 }
 
-/* Bit i of iommus: host i has one on. Two bridges: the lenders' second ones are only used between
+/* Bit i of iommus: host i has one on. Two NTBs: the lenders' second ones are only used between
  * them, since that is where the devices are. */
-static struct peers *peers_open(unsigned iommus, unsigned n_bridges)
+static struct peers *peers_open(unsigned iommus, unsigned n_ntbs)
 {
     struct peers *p = calloc(1, sizeof *p);
     p->rig = calloc(1, sizeof *p->rig);
@@ -70,7 +70,7 @@ static struct peers *peers_open(unsigned iommus, unsigned n_bridges)
     for (unsigned i = 0; i < N_HOSTS; i++) {
         struct fake_options o = lend_plain;
         o.iommu = iommus >> i & 1;
-        lf_host_add(p->rig, &o, i == BORROWER ? 1 : n_bridges, i == BORROWER ? 1 : 2);
+        lf_host_add(p->rig, &o, i == BORROWER ? 1 : n_ntbs, i == BORROWER ? 1 : 2);
     }
     start_all(p->rig);
     for (unsigned i = 0; i < 3; i++) {
@@ -172,8 +172,8 @@ static void test_cases(void **state)
 {
     (void)state;
     for (unsigned iommus = 0; iommus < 8; iommus++)
-        for (unsigned n_bridges = 1; n_bridges < 3; n_bridges++) {
-            struct peers *p = peers_open(iommus, n_bridges);
+        for (unsigned n_ntbs = 1; n_ntbs < 3; n_ntbs++) {
+            struct peers *p = peers_open(iommus, n_ntbs);
             lf_call(&p->rig->host[BORROWER], cases_body, p);
             for (unsigned i = 0; i < N_HOSTS; i++)
                 assert_int_equal(p->rig->host[i].kernel->n_warnings, 0);
@@ -327,7 +327,7 @@ static void test_narrow(void **state)
         struct lend_options o[2];
         struct attempt a[2] = { { .id = DEVICE(0), .peer = 2 }, { .id = DEVICE(1), .peer = 2 } };
         two_hosts(rig, true, on);
-        lf_bar(&rig->host[1].bridge[0].f, 2, UINT64_C(1) << 30, UINT64_C(1) << 30);
+        lf_bar(&rig->host[1].ntb[0].f, 2, UINT64_C(1) << 30, UINT64_C(1) << 30);
         for (unsigned i = 0; i < 2; i++) {
             o[i] = lf_options(&rig->host[i]);
             o[i].dma_bits = bits_32;
@@ -381,14 +381,14 @@ static void failing_body(struct lf_host *host, void *arg)
 static void test_failures(void **state)
 {
     /* Borrower: export of the local target. Source's lender: domain, three times. Target's: two
-     * requesters attached, and their registers where the way leads by another bridge. */
+     * requesters attached, and their registers if the path leads through another NTB. */
     static const unsigned calls[2][N_HOSTS] = { { 1, 3, 2 }, { 1, 3, 2 } };
     (void)state;
-    for (unsigned n_bridges = 1; n_bridges < 3; n_bridges++)
+    for (unsigned n_ntbs = 1; n_ntbs < 3; n_ntbs++)
         for (unsigned i = 0; i < N_HOSTS; i++) {
-            struct failing f = { peers_open(7, n_bridges), i, 0 };
+            struct failing f = { peers_open(7, n_ntbs), i, 0 };
             lf_call(&f.p->rig->host[BORROWER], failing_body, &f);
-            assert_int_equal(f.n_calls, calls[n_bridges - 1][i]);
+            assert_int_equal(f.n_calls, calls[n_ntbs - 1][i]);
             peers_close(f.p);
         }
 }
@@ -419,7 +419,7 @@ static void map_all(struct lf_host *host, void *arg)
 static void expect_nothing_held(struct lf_host *host)
 {
     struct lend_usage u = lend_usage(host->lend);
-    struct lf_entries e = lf_entries_of(&host->bridge[0]);
+    struct lf_entries e = lf_entries_of(&host->ntb[0]);
     assert_int_equal(u.peers, 0);
     assert_int_equal(u.peer_entries, 0);
     assert_int_equal(u.lent + u.borrowed, 0);
@@ -750,7 +750,7 @@ static void test_no_leak(void **state)
         for (unsigned i = 0; i < RANDOM_HOSTS; i++) {
             struct lf_host *host = &rig->host[i];
             struct lend_usage now = lend_usage(host->lend);
-            struct lf_entries e = lf_entries_of(&host->bridge[0]);
+            struct lf_entries e = lf_entries_of(&host->ntb[0]);
             assert_int_equal(now.peers + now.peer_entries, 0);
             assert_int_equal(e.windows, now.windows);
             assert_int_equal(e.outgoing, now.outgoing + 1);
