@@ -27,7 +27,7 @@ static double now_ns(void)
 static void bench_copy(struct kernel *kernel, const char *name, bool written, uint64_t ring_bytes,
                        uint64_t shift)
 {
-    struct numa *numa = host_numa(kernel_host(kernel));
+    struct numa *numa = host_numa(os_host(kernel));
     const struct kaddr ring = k_alloc(kernel, 0, ring_bytes, 4096);
     const struct kaddr user = k_alloc(kernel, 0, 68 * KIB, 4096);
     const uint64_t n_slots = ring_bytes / 2048, n = 400000;
@@ -98,10 +98,10 @@ int main(void)
         return 1;
     }
     struct host *host = world_host(world, "server");
-    struct kernel *kernel = kernel_new(host, host_os_params(host));
+    struct kernel *kernel = os_new(host, host_os_params(host));
     k_thread_new(kernel, "bench", 0, body, kernel);
     sim_run(world_sim(world), SIM_TIME_MAX, NULL);
-    kernel_free(kernel);
+    os_free(kernel);
     world_free(world);
     config_free(config);
     sim_error_release(&errors);

@@ -23,7 +23,7 @@ struct graph {
 
 /* ---- Text ------------------------------------------------------------------------------------ */
 
-void topology_dot_quoted(GString *out, const char *text)
+static void append_quoted(GString *out, const char *text)
 {
     g_string_append_c(out, '"');
     for (; *text != '\0'; text++) {
@@ -311,7 +311,7 @@ static void append_all(struct graph *g)
 char *topology_dot(const struct topology *t, const char *title)
 {
     struct graph g = { .t = t, .place = topology_places(t), .out = g_string_new("graph ") };
-    topology_dot_quoted(g.out, title);
+    append_quoted(g.out, title);
     g_string_append(
         g.out, " {\n"
                "  graph [fontname=\"Arial\", fontsize=14, fontcolor=\"" TOPOLOGY_DOT_INK "\", "

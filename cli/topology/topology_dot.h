@@ -7,8 +7,6 @@
 #define TOPOLOGY_DOT_INK      "#1b1f24"
 #define TOPOLOGY_DOT_ETHERNET ", style=dashed, color=\"#0b6e4f\"" /* attributes of its cables */
 
-/* Appends `text` in double quotes. */
-void topology_dot_quoted(GString *out, const char *text);
 /* Appends the node of a device. */
 void topology_dot_device(GString *out, guint index, const char *name, const char *type);
 /* Appends nodes and edges of a topology of many hosts. */

@@ -28,6 +28,51 @@ struct boot_context {
     struct sim_task *task;
 };
 
+/* ---- IOMMU ----------------------------------------------------------------------------------- */
+
+static bool table_page_alloc(void *context, struct hpa *hpa)
+{
+    static const uint8_t zeros[PAGE_BYTES];
+    struct host_iommu *iommu = context;
+    struct host *host = iommu->host;
+    struct physmem *mem = numa_physmem(host->numa);
+    unsigned socket = (unsigned)(iommu - host->iommu), n_nodes = physmem_nodes(mem);
+    for (unsigned i = 0; i < n_nodes; i++)
+        if (physmem_alloc(mem, (socket + i) % n_nodes, PAGE_BYTES, PAGE_BYTES, hpa)) {
+            physmem_write(mem, *hpa, zeros, PAGE_BYTES);
+            return true;
+        }
+    return false;
+}
+
+static void table_page_free(void *context, struct hpa hpa)
+{
+    physmem_release(numa_physmem(((struct host_iommu *)context)->host->numa), hpa, PAGE_BYTES);
+}
+
+static uint64_t table_read64(void *context, struct hpa hpa)
+{
+    return physmem_read64(numa_physmem(((struct host_iommu *)context)->host->numa), hpa);
+}
+
+static void table_write64(void *context, struct hpa hpa, uint64_t value)
+{
+    physmem_write64(numa_physmem(((struct host_iommu *)context)->host->numa), hpa, value);
+}
+
+static bool start_iommu(struct host *host, unsigned socket)
+{
+    struct iommu_driver_host callbacks = { .context = &host->iommu[socket],
+                                           .page_alloc = table_page_alloc,
+                                           .page_free = table_page_free,
+                                           .read64 = table_read64,
+                                           .write64 = table_write64 };
+    host->iommu[socket].driver = iommu_driver_new(host->iommu[socket].iommu, &callbacks);
+    return host->iommu[socket].driver != NULL;
+}
+
+/* ---- Boot ------------------------------------------------------------------------------------ */
+
 static uint32_t boot_read(void *context, uint16_t id, unsigned offset, unsigned bytes)
 {
     struct boot_context *boot = context;
@@ -97,7 +142,7 @@ static bool boot_sockets(struct boot_context *boot)
     for (unsigned s = 0; s < host->n_sockets; s++) {
         if (!boot_socket(boot, s))
             return false;
-        if (host->iommu_params.enabled && !host_iommu_start(host, s)) {
+        if (host->iommu_params.enabled && !start_iommu(host, s)) {
             host->boot_error = "no memory for the IOMMU's tables";
             return false;
         }
@@ -128,48 +173,7 @@ bool host_booted(const struct host *host, const char **why)
     return host->booted;
 }
 
-/* ---- IOMMU ----------------------------------------------------------------------------------- */
-
-static bool table_page_alloc(void *context, struct hpa *hpa)
-{
-    static const uint8_t zeros[PAGE_BYTES];
-    struct host_iommu *iommu = context;
-    struct host *host = iommu->host;
-    struct physmem *mem = numa_physmem(host->numa);
-    unsigned socket = (unsigned)(iommu - host->iommu), n_nodes = physmem_nodes(mem);
-    for (unsigned i = 0; i < n_nodes; i++)
-        if (physmem_alloc(mem, (socket + i) % n_nodes, PAGE_BYTES, PAGE_BYTES, hpa)) {
-            physmem_write(mem, *hpa, zeros, PAGE_BYTES);
-            return true;
-        }
-    return false;
-}
-
-static void table_page_free(void *context, struct hpa hpa)
-{
-    physmem_release(numa_physmem(((struct host_iommu *)context)->host->numa), hpa, PAGE_BYTES);
-}
-
-static uint64_t table_read64(void *context, struct hpa hpa)
-{
-    return physmem_read64(numa_physmem(((struct host_iommu *)context)->host->numa), hpa);
-}
-
-static void table_write64(void *context, struct hpa hpa, uint64_t value)
-{
-    physmem_write64(numa_physmem(((struct host_iommu *)context)->host->numa), hpa, value);
-}
-
-bool host_iommu_start(struct host *host, unsigned socket)
-{
-    struct iommu_driver_host callbacks = { .context = &host->iommu[socket],
-                                           .page_alloc = table_page_alloc,
-                                           .page_free = table_page_free,
-                                           .read64 = table_read64,
-                                           .write64 = table_write64 };
-    host->iommu[socket].driver = iommu_driver_new(host->iommu[socket].iommu, &callbacks);
-    return host->iommu[socket].driver != NULL;
-}
+/* ---- Domains --------------------------------------------------------------------------------- */
 
 struct iommu_domain *host_domain_of(struct host *host, uint16_t requester_id)
 {

@@ -59,7 +59,6 @@ struct host {
 };
 
 /* host_boot.c */
-bool host_iommu_start(struct host *host, unsigned socket);
 /* The domain of a requester, made on first use; NULL: too many, or there is no IOMMU. */
 struct iommu_domain *host_domain_of(struct host *host, uint16_t requester_id);
 

@@ -3,7 +3,7 @@
  *
  * Models: a kernel without preemption inside itself (PREEMPT_VOLUNTARY): interrupts come in at any
  *   charge of time, another thread runs only where this one gives way (k_syscall, k_yield, k_sleep,
- *   k_wait, kernel_poll).
+ *   k_wait, os_poll).
  * Does not model: the scheduler's periodic tick, user and kernel address spaces, signals.
  * Timing: computation is cycles times the cycle. A computation is cut where an interrupt is due;
  *   since nothing is due sooner than interrupt_ps after it was raised, and a task is never let
@@ -18,25 +18,6 @@
 
 #include "models/os/os_memory.h"
 #include "models/os/os_pci.h"
-
-const struct stat_desc os_stats_table[] = {
-    STAT("hard_irqs", STAT_COUNTER, struct os_stats, hard_irqs, "1", 0, "interrupts taken"),
-    STAT("soft_irqs", STAT_COUNTER, struct os_stats, soft_irqs, "1", 0,
-         "times that pending soft interrupts were run"),
-    STAT("polls", STAT_COUNTER, struct os_stats, polls, "1", 0, "NAPI polls"),
-    STAT("context_switches", STAT_COUNTER, struct os_stats, context_switches, "1", 0,
-         "switches to a thread"),
-    STAT("wakeups", STAT_COUNTER, struct os_stats, wakeups, "1", 0, "threads woken by this CPU"),
-    STAT("migrations", STAT_COUNTER, struct os_stats, migrations, "1", 0,
-         "threads that left this CPU for another"),
-    STAT("ksoftirqd_runs", STAT_COUNTER, struct os_stats, ksoftirqd_runs, "1", 0,
-         "runs of soft interrupts by ksoftirqd"),
-    STAT("busy_ns", STAT_COUNTER, struct os_stats, busy_ps, "ns", 0.001,
-         "time that the CPU was not idle"),
-    STAT("soft_irq_ns", STAT_COUNTER, struct os_stats, soft_irq_ps, "ns", 0.001,
-         "time in soft interrupts, hard ones within them included"),
-    { .kind = STAT_END },
-};
 
 /* ---- Making ---------------------------------------------------------------------------------- */
 
@@ -79,7 +60,7 @@ static struct kernel *make(struct host *host, const struct os_params *params,
     return kernel;
 }
 
-struct kernel *kernel_new(struct host *host, const struct os_params *params)
+struct kernel *os_new(struct host *host, const struct os_params *params)
 {
     struct root_complex_host *root_complexes = host_root_complexes(host);
     SIM_ASSERT(root_complexes->interrupt == NULL, "%s has a kernel already", host_name(host));
@@ -95,7 +76,7 @@ struct kernel *os_guest_new(struct host *host, const struct os_params *params,
     return make(host, params, guest);
 }
 
-void kernel_free(struct kernel *kernel)
+void os_free(struct kernel *kernel)
 {
     if (kernel->guest == NULL)
         host_root_complexes(kernel->host)->interrupt = NULL;
@@ -111,7 +92,7 @@ void kernel_free(struct kernel *kernel)
     free(kernel);
 }
 
-struct host *kernel_host(struct kernel *kernel)
+struct host *os_host(struct kernel *kernel)
 {
     return kernel->host;
 }
@@ -232,24 +213,24 @@ void k_warn(struct kernel *kernel, const char *fmt, ...)
 
 /* ---- For programs, looking at it ------------------------------------------------------------- */
 
-struct core *kernel_core(struct kernel *kernel)
+struct core *os_core(struct kernel *kernel)
 {
     return os_cpu(kernel)->core;
 }
 
-struct sim_task *kernel_task(struct kernel *kernel)
+struct sim_task *os_task(struct kernel *kernel)
 {
     return os_self(kernel)->task;
 }
 
-void kernel_poll(struct kernel *kernel)
+void os_poll(struct kernel *kernel)
 {
     struct k_thread *self = os_self(kernel);
     os_interrupts_of(self);
     os_preempt(self);
 }
 
-sim_time kernel_busy_ps(const struct kernel *kernel, unsigned cpu_idx)
+sim_time os_busy_ps(const struct kernel *kernel, unsigned cpu_idx)
 {
     SIM_ASSERT(cpu_idx < kernel->n_cpus, "CPU %u of %u", cpu_idx, kernel->n_cpus);
     const struct os_cpu *cpu = &kernel->cpu[cpu_idx];
@@ -259,7 +240,7 @@ sim_time kernel_busy_ps(const struct kernel *kernel, unsigned cpu_idx)
     return now_ps - kernel->cleared_ps - idle_ps;
 }
 
-void kernel_stats_clear(struct kernel *kernel)
+void os_stats_clear(struct kernel *kernel)
 {
     kernel->cleared_ps = sim_now(kernel->sim);
     for (unsigned c = 0; c < kernel->n_cpus; c++) {
@@ -270,8 +251,8 @@ void kernel_stats_clear(struct kernel *kernel)
     }
 }
 
-struct os_stats *kernel_cpu_stats(struct kernel *kernel, unsigned cpu)
+struct os_stats *os_cpu_stats(struct kernel *kernel, unsigned cpu)
 {
-    kernel->cpu[cpu].stats.busy_ps = kernel_busy_ps(kernel, cpu);
+    kernel->cpu[cpu].stats.busy_ps = os_busy_ps(kernel, cpu);
     return &kernel->cpu[cpu].stats;
 }

@@ -30,40 +30,44 @@ static inline const struct os_params *host_os_params(const struct host *host)
     return host_software_params(host);
 }
 
-/* The host is booted. One kernel a host. Its CPUs idle. params are copied (host_os_params()). */
-struct kernel *kernel_new(struct host *host, const struct os_params *params);
-/* The simulation does not run on afterwards: its tasks are in the midst of the kernel. */
-void kernel_free(struct kernel *kernel);
-struct host *kernel_host(struct kernel *kernel);
+/* Makes the kernel of a booted host, one per host; its CPUs idle. Copies `params`
+ * (host_os_params()). os_free() frees it. */
+struct kernel *os_new(struct host *host, const struct os_params *params);
+/* Frees the kernel. The simulation must not run afterwards: its tasks are inside the kernel. */
+void os_free(struct kernel *kernel);
+struct host *os_host(struct kernel *kernel);
 
-/* The function of this host with this requester ID; NULL: enumeration found none. */
+/* Returns the function of this host with requester ID `id`; NULL if enumeration found none. */
 struct k_pci_dev *os_pci_find(struct kernel *kernel, uint16_t id);
 
 /* ---- For programs that touch cache lines themselves (STREAM, PageRank) ----------------------- */
-/* Core and task of the code that runs now. Valid until it next sleeps or migrates. */
-struct core *kernel_core(struct kernel *kernel);
-struct sim_task *kernel_task(struct kernel *kernel);
-/* Takes interrupts that are pending, and lets another thread run if the time slice is over: at
- * least every microsecond of what is done through kernel_core(). */
-void kernel_poll(struct kernel *kernel);
+/* Return core and task of the running code, valid until it sleeps or migrates. */
+struct core *os_core(struct kernel *kernel);
+struct sim_task *os_task(struct kernel *kernel);
+/* Takes pending interrupts, and lets another thread run if the time slice is over. Call it at least
+ * once per microsecond of work on os_core(). */
+void os_poll(struct kernel *kernel);
 
 /* ---- Payload that is checked (models/base/payload.h): no time, no traffic -------------------- */
-/* As if the program had filled the buffer with bytes of a stream, from this tag on. */
+/* Fills the buffer with the bytes of a stream from `tag` on. */
 void payload_fill(struct kernel *kernel, struct kaddr at, uint64_t tag, size_t bytes);
-/* The buffer holds the stream from this tag on; false otherwise: with what lies at the first place
- * that differs, and what should. */
-bool kernel_check(struct kernel *kernel, struct kaddr at, uint64_t tag, size_t bytes,
-                  struct payload_difference *difference);
+/* Returns whether the buffer holds the stream from `tag` on; if not, *difference has the first place
+ * that differs, with what lies there and what should. */
+bool payload_check(struct kernel *kernel, struct kaddr at, uint64_t tag, size_t bytes,
+                   struct payload_difference *difference);
 
 /* ---- Looking at it --------------------------------------------------------------------------- */
-/* Time that the CPU was not idle since the statistics were cleared. */
-sim_time kernel_busy_ps(const struct kernel *kernel, unsigned cpu);
-void kernel_stats_clear(struct kernel *kernel);
-struct os_stats { /* of one CPU */
-    uint64_t hard_irqs, soft_irqs, polls, context_switches, wakeups, migrations, ksoftirqd_runs;
-    sim_time busy_ps, soft_irq_ps;
+/* Returns the time that the CPU was not idle since the statistics were cleared. */
+sim_time os_busy_ps(const struct kernel *kernel, unsigned cpu);
+void os_stats_clear(struct kernel *kernel);
+struct os_stats {       /* of one CPU */
+    uint64_t hard_irqs; /* taken */
+    uint64_t soft_irqs; /* times that pending soft interrupts were run */
+    uint64_t polls;     /* of NAPI */
+    uint64_t context_switches, wakeups, ksoftirqd_runs;
+    uint64_t migrations;           /* threads that left this CPU for another */
+    sim_time busy_ps, soft_irq_ps; /* not idle; in soft interrupts, hard ones within them too */
 };
-extern const struct stat_desc os_stats_table[];
-struct os_stats *kernel_cpu_stats(struct kernel *kernel, unsigned cpu);
+struct os_stats *os_cpu_stats(struct kernel *kernel, unsigned cpu);
 
 #endif

@@ -212,8 +212,8 @@ static bool check_in_page(const uint8_t *page, uint64_t in_page, uint64_t tag, u
     return true;
 }
 
-bool kernel_check(struct kernel *kernel, struct kaddr at, uint64_t tag, size_t bytes,
-                  struct payload_difference *difference)
+bool payload_check(struct kernel *kernel, struct kaddr at, uint64_t tag, size_t bytes,
+                   struct payload_difference *difference)
 {
     while (bytes > 0) {
         const uint64_t in_page = at.v % PAGE_BYTES, here = SIM_MIN(bytes, PAGE_BYTES - in_page);

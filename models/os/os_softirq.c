@@ -138,7 +138,7 @@ static void ksoftirqd_body(void *arg)
             os_park(self);
         cpu->stats.ksoftirqd_runs++;
         run(self);
-        kernel_poll(cpu->kernel);
+        os_poll(cpu->kernel);
     }
 }
 
@@ -183,7 +183,7 @@ static void worker_body(void *arg)
         work->queued = false;
         k_compute(cpu->kernel, cpu->kernel->params.costs.work_cycles);
         work->fn(work);
-        kernel_poll(cpu->kernel);
+        os_poll(cpu->kernel);
     }
 }
 

@@ -171,7 +171,7 @@ static int check(struct kernel *host, const struct vm_config *config)
 static void discard(struct k_vm *vm)
 {
     if (vm->guest != NULL) /* knows its devices to the end */
-        kernel_free(vm->guest);
+        os_free(vm->guest);
     for (unsigned i = 0; i < VM_FUNCTIONS_MAX; i++)
         free(vm->function[i]);
     if (vm->place.space != NULL)

@@ -79,7 +79,7 @@ static void party_receiver(void *arg)
     while ((n = socket_receive(socket, buffer, 64 * KIB)) > 0) {
         const uint64_t tag = payload_mark(s->number, s->received);
         struct payload_difference is;
-        if (!kernel_check(p->kernel, buffer, tag, (size_t)n, &is))
+        if (!payload_check(p->kernel, buffer, tag, (size_t)n, &is))
             fail_msg("from byte %llu on: tag %#llx, not %#llx", (unsigned long long)s->received,
                      (unsigned long long)is.found, (unsigned long long)is.expected);
         s->received += (uint64_t)n;

@@ -88,7 +88,7 @@ static void rig_run(struct rig *r, bool iommu, const char *settings, void (*body
     char *text = g_strdup_printf(WORLD, iommu ? "true" : "false", settings, settings);
     fixture_open(&r->w, text);
     g_free(text);
-    r->kernel = kernel_new(r->w.host, host_os_params(r->w.host));
+    r->kernel = os_new(r->w.host, host_os_params(r->w.host));
     r->driver = gpu_driver_new(r->kernel);
     r->model[0] = world_device(r->w.world, "gpu0");
     r->model[1] = world_device(r->w.world, "gpu1");
@@ -101,7 +101,7 @@ static void rig_run(struct rig *r, bool iommu, const char *settings, void (*body
     run(r, main_body);
     run(r, down_body);
     sim_run(r->w.sim, sim_now(r->w.sim) + 10 * SIM_PS_PER_MS, NULL);
-    kernel_free(r->kernel);
+    os_free(r->kernel);
     fixture_close(&r->w);
 }
 
@@ -166,7 +166,7 @@ static double write_ns(struct rig *r, struct copy_rig *c, uint64_t at, uint64_t 
     gpu_memory_stamp(r->model[0], c->offset + at, tag, bytes);
     double ns = timed_copy_ns(r->gpu[0], (struct gpu_place){ &c->mapping, at },
                               (struct gpu_place){ NULL, c->offset + at }, bytes);
-    assert_true(kernel_check(r->kernel, kaddr_add(c->host, at), tag, bytes, &is));
+    assert_true(payload_check(r->kernel, kaddr_add(c->host, at), tag, bytes, &is));
     return ns;
 }
 

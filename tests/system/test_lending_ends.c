@@ -173,7 +173,7 @@ static struct rig *rig_open(void)
     fixture_open(&r->w, WORLD);
     for (unsigned i = 0; i < N_SIDES; i++) {
         struct host *host = world_host(r->w.world, names[i]);
-        r->side[i] = (struct side){ .kernel = kernel_new(host, host_os_params(host)), .rig = r };
+        r->side[i] = (struct side){ .kernel = os_new(host, host_os_params(host)), .rig = r };
     }
     for (unsigned i = 0; i < N_SIDES; i++)
         call(r, i, up);
@@ -202,7 +202,7 @@ static void rig_close(struct rig *r, bool borrower_lives)
             lend_host_free(r->side[i].lend);
     sim_run(r->w.sim, sim_now(r->w.sim) + 10 * MS, NULL);
     for (unsigned i = 0; i < N_SIDES; i++)
-        kernel_free(r->side[i].kernel);
+        os_free(r->side[i].kernel);
     fixture_close(&r->w);
     free(r);
 }
@@ -233,7 +233,7 @@ static enum pcie_dma_status transfer(struct rig *r, bool write, uint64_t at, uns
 /* To the buffer of whoever has the device now, and back. */
 static void works(struct rig *r, unsigned side)
 {
-    struct physmem *mem = host_physmem(kernel_host(r->side[side].kernel));
+    struct physmem *mem = host_physmem(os_host(r->side[side].kernel));
     static uint8_t there[BYTES];
     assert_non_null(r->dev);
     assert_int_equal(transfer(r, true, r->data.dma, BYTES), PCIE_DMA_OK);
@@ -277,7 +277,7 @@ static void expect_reset(struct rig *r)
 /* Requests that the lender's IOMMU has refused. */
 static uint64_t n_blocked(struct rig *r)
 {
-    const struct host *host = kernel_host(r->side[LENDER].kernel);
+    const struct host *host = os_host(r->side[LENDER].kernel);
     return ((const struct rc_state *)host->rc[0]->state)->stats.faults;
 }
 
@@ -312,7 +312,7 @@ static void test_outside(void **state)
     assert_int_equal(transfer(r, false, r->data.dma + (64 << 20), 64), PCIE_DMA_UNSUPPORTED);
     /* Writes are posted: nobody says so, nothing changes. */
     static uint8_t before[4096], after[4096];
-    struct physmem *mem = host_physmem(kernel_host(r->side[LENDER].kernel));
+    struct physmem *mem = host_physmem(os_host(r->side[LENDER].kernel));
     physmem_read(mem, (struct hpa){ 0x1000 }, before, sizeof(before));
     transfer(r, true, 0x1000, 4096);
     sim_run(r->w.sim, sim_now(r->w.sim) + MS / 10, NULL);

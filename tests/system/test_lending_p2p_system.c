@@ -349,7 +349,7 @@ static struct rig *rig_open(bool borrower, bool lenders)
     g_free(text);
     for (unsigned i = 0; i < N_SIDES; i++) {
         struct host *host = world_host(r->w.world, hosts[i]);
-        r->side[i] = (struct side){ .kernel = kernel_new(host, host_os_params(host)), .rig = r };
+        r->side[i] = (struct side){ .kernel = os_new(host, host_os_params(host)), .rig = r };
     }
     for (unsigned i = 0; i < N_SIDES; i++)
         call(r, i, up);
@@ -369,7 +369,7 @@ static void rig_close(struct rig *r)
     }
     sim_run(r->w.sim, sim_now(r->w.sim) + 10 * MS, NULL);
     for (unsigned i = 0; i < N_SIDES; i++)
-        kernel_free(r->side[i].kernel);
+        os_free(r->side[i].kernel);
     fixture_close(&r->w);
     free(r);
 }

@@ -167,7 +167,7 @@ static void rig_open(struct rig *r, bool borrower_iommu, bool lender_iommu, cons
         struct side *s = &r->side[i];
         struct host *host = world_host(r->w.world, names[i]);
         s->rig = r;
-        s->kernel = kernel_new(host, host_os_params(host));
+        s->kernel = os_new(host, host_os_params(host));
         if (i != LENDER) {
             s->net = net_new(s->kernel, &net_params_default);
             s->driver = nic_driver_new(s->net, s->kernel, &nic_driver_params_default, "eth");
@@ -237,7 +237,7 @@ static void rig_close(struct rig *r)
     wait_for(r, &r->down, 4, SECOND);
     sim_run(r->w.sim, sim_now(r->w.sim) + 10 * SIM_PS_PER_MS, NULL);
     for (unsigned i = 0; i < N_SIDES; i++)
-        kernel_free(r->side[i].kernel);
+        os_free(r->side[i].kernel);
     fixture_close(&r->w);
 }
 
@@ -246,7 +246,7 @@ static void rig_close(struct rig *r)
 static void check(struct rig *r, struct kernel *kernel, struct kaddr at, uint64_t bytes)
 {
     struct payload_difference is;
-    if (!kernel_check(kernel, at, payload_mark(STREAM, r->received), bytes, &is))
+    if (!payload_check(kernel, at, payload_mark(STREAM, r->received), bytes, &is))
         fail_msg("from byte %llu on: tag %#llx, expected %#llx", (unsigned long long)r->received,
                  (unsigned long long)is.found, (unsigned long long)is.expected);
     r->received += bytes;

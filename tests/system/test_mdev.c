@@ -107,7 +107,7 @@ static void rig_open(struct rig *r, const char *server_iommu, const char *lender
     for (unsigned i = 0; i < N_HOSTS; i++) {
         struct host *host = world_host(r->w.world, names[i]);
         r->side[i] = (struct side){ .rig = r, .id = i + 1 };
-        r->side[i].kernel = kernel_new(host, host_os_params(host));
+        r->side[i].kernel = os_new(host, host_os_params(host));
         party_call(&r->w, r->side[i].kernel, up_body, &r->side[i]);
     }
     party_call(&r->w, r->side[0].kernel, greet_body, &r->side[0]);
@@ -115,7 +115,7 @@ static void rig_open(struct rig *r, const char *server_iommu, const char *lender
     for (unsigned i = 0; i < N_HOSTS; i++)
         r->side[i].before = lend_usage(r->side[i].lend);
     struct host *client = world_host(r->w.world, "client");
-    r->client = (struct party){ .kernel = kernel_new(client, host_os_params(client)), .ip = 2 };
+    r->client = (struct party){ .kernel = os_new(client, host_os_params(client)), .ip = 2 };
     party_call(&r->w, r->client.kernel, party_register, &r->client);
     party_call(&r->w, r->client.kernel, party_open, &r->client);
     r->config = vm_config_default();
@@ -146,8 +146,8 @@ static void rig_close(struct rig *r)
         party_call(&r->w, r->side[i].kernel, free_body, &r->side[i]);
     sim_run(r->w.sim, sim_now(r->w.sim) + 10 * SIM_PS_PER_MS, NULL);
     for (unsigned i = 0; i < N_HOSTS; i++)
-        kernel_free(r->side[i].kernel);
-    kernel_free(r->client.kernel);
+        os_free(r->side[i].kernel);
+    os_free(r->client.kernel);
     fixture_close(&r->w);
 }
 

@@ -146,7 +146,7 @@ static void rig_open(struct rig *r, const char *world, const struct nic_driver_p
         struct side *s = &r->side[i];
         struct host *host = world_host(r->w.world, names[i]);
         s->rig = r;
-        s->kernel = kernel_new(host, host_os_params(host));
+        s->kernel = os_new(host, host_os_params(host));
         s->net = net_new(s->kernel, &net_params_default);
         s->driver = nic_driver_new(s->net, s->kernel, params, "pf");
         assert_non_null(s->driver);
@@ -166,7 +166,7 @@ static void rig_close(struct rig *r)
     run_until(r, &r->down, SECOND);
     sim_run(r->w.sim, sim_now(r->w.sim) + 10 * SIM_PS_PER_MS, NULL);
     for (unsigned i = 0; i < 2; i++)
-        kernel_free(r->side[i].kernel);
+        os_free(r->side[i].kernel);
     fixture_close(&r->w);
 }
 
@@ -175,7 +175,7 @@ static void rig_close(struct rig *r)
 static void check(struct rig *r, struct kernel *kernel, struct kaddr at, uint64_t bytes)
 {
     struct payload_difference is;
-    if (!kernel_check(kernel, at, payload_mark(STREAM, r->received), bytes, &is))
+    if (!payload_check(kernel, at, payload_mark(STREAM, r->received), bytes, &is))
         fail_msg("from byte %llu on: tag %#llx, expected %#llx", (unsigned long long)r->received,
                  (unsigned long long)is.found, (unsigned long long)is.expected);
     r->received += bytes;
@@ -330,7 +330,7 @@ static void client_udp(void *arg)
         assert_int_equal(socket_send(socket, buffer, UDP_BYTES), UDP_BYTES);
         payload_fill(s->kernel, buffer, 0, UDP_BYTES);
         assert_int_equal(socket_receive(socket, buffer, 2048), UDP_BYTES);
-        assert_true(kernel_check(s->kernel, buffer, tag, UDP_BYTES, &is));
+        assert_true(payload_check(s->kernel, buffer, tag, UDP_BYTES, &is));
     }
     r->end_ps = k_now_ps(s->kernel);
     socket_close(socket);

@@ -139,7 +139,7 @@ static void server(void *arg)
     while ((n = socket_receive(socket, buffer, CHUNK)) > 0) {
         uint64_t tag = payload_mark((uint16_t)(1 + st->i), st->received);
         struct payload_difference is;
-        assert_true(kernel_check(s->kernel, buffer, tag, (uint64_t)n, &is));
+        assert_true(payload_check(s->kernel, buffer, tag, (uint64_t)n, &is));
         st->received += (uint64_t)n;
     }
     st->end_ps = k_now_ps(s->kernel);
@@ -173,7 +173,7 @@ static void rig_open(struct rig *r, const char *world)
         struct side *s = &r->side[i];
         struct host *host = world_host(r->w.world, names[i]);
         s->rig = r;
-        s->kernel = kernel_new(host, host_os_params(host));
+        s->kernel = os_new(host, host_os_params(host));
         s->net = net_new(s->kernel, &net_params_default);
         s->driver = nic_driver_new(s->net, s->kernel, &nic_driver_params_default, "pf");
         k_thread_new(s->kernel, "up", 0, up_body, s);
@@ -194,7 +194,7 @@ static void rig_close(struct rig *r)
     run_until(r, 2, 2000 * MS);
     sim_run(r->w.sim, sim_now(r->w.sim) + 10 * MS, NULL);
     for (unsigned i = 0; i < 2; i++)
-        kernel_free(r->side[i].kernel);
+        os_free(r->side[i].kernel);
     fixture_close(&r->w);
 }
 

@@ -138,7 +138,7 @@ static void run(void (*body)(struct rig *rig), bool iommu, unsigned reads_in_fli
     g_free(text);
     for (unsigned i = 0; i < N_SIDES; i++) {
         struct host *host = world_host(r.w.world, names[i]);
-        r.side[i] = (struct side){ .rig = &r, .kernel = kernel_new(host, host_os_params(host)) };
+        r.side[i] = (struct side){ .rig = &r, .kernel = os_new(host, host_os_params(host)) };
         k_thread_new(r.side[i].kernel, "up", 0, up_body, &r.side[i]);
     }
     await(&r, 2);
@@ -150,7 +150,7 @@ static void run(void (*body)(struct rig *rig), bool iommu, unsigned reads_in_fli
     await(&r, 5);
     sim_run(r.w.sim, sim_now(r.w.sim) + 10 * SIM_PS_PER_MS, NULL);
     for (unsigned i = 0; i < N_SIDES; i++)
-        kernel_free(r.side[i].kernel);
+        os_free(r.side[i].kernel);
     fixture_close(&r.w);
 }
 

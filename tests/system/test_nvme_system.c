@@ -153,11 +153,11 @@ static void rig_open(struct rig *r, const char *world)
 {
     fixture_open(&r->w, world);
     struct host *lender = world_host(r->w.world, "lender");
-    r->kernel = kernel_new(r->w.host, host_os_params(r->w.host));
+    r->kernel = os_new(r->w.host, host_os_params(r->w.host));
     r->driver = nvme_driver_new(r->kernel, &r->params);
     assert_non_null(r->driver);
     if (lender != NULL) {
-        r->lender_kernel = kernel_new(lender, host_os_params(lender));
+        r->lender_kernel = os_new(lender, host_os_params(lender));
         call(r, r->lender_kernel, 0, lender_up);
         call(r, r->kernel, 0, borrower_up);
     } else {
@@ -200,8 +200,8 @@ static void rig_close(struct rig *r)
         call(r, r->lender_kernel, 0, lender_down);
     sim_run(r->w.sim, sim_now(r->w.sim) + 10 * SIM_PS_PER_MS, NULL);
     if (r->lender_kernel != NULL)
-        kernel_free(r->lender_kernel);
-    kernel_free(r->kernel);
+        os_free(r->lender_kernel);
+    os_free(r->kernel);
     fixture_close(&r->w);
 }
 
@@ -215,8 +215,8 @@ static void stamp(struct rig *r, uint64_t at, uint64_t position, uint64_t bytes)
 static void expect(struct rig *r, uint64_t at, uint64_t position, uint64_t bytes)
 {
     struct payload_difference is;
-    if (!kernel_check(r->kernel, kaddr_add(r->buffer, at), payload_mark(STREAM, position), bytes,
-                      &is))
+    if (!payload_check(r->kernel, kaddr_add(r->buffer, at), payload_mark(STREAM, position), bytes,
+                       &is))
         fail_msg("%llu bytes of block data at %llu: tag %#llx, expected %#llx",
                  (unsigned long long)bytes, (unsigned long long)position,
                  (unsigned long long)is.found, (unsigned long long)is.expected);
@@ -269,7 +269,7 @@ static void test_refused(struct rig *r)
     payload_fill(r->kernel, at, payload_mark(9, 0), 4096);
     assert_int_equal(nvme_transfer(r->nvme, 1, false, 512 * MIB, at, 4096), 0);
     struct payload_difference is;
-    assert_true(kernel_check(r->kernel, at, 0, 4096, &is));
+    assert_true(payload_check(r->kernel, at, 0, 4096, &is));
 }
 
 /* ---- Many at a time -------------------------------------------------------------------------- */

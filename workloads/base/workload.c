@@ -161,8 +161,9 @@ static void declare_record(struct run_result *declared, const struct record_desc
     }
 }
 
-void workload_declare_records(struct workload *workload, struct run_result *declared,
-                              const struct record_desc *records)
+/* Series only if the scenario asks for samples. */
+static void declare_records(struct workload *workload, struct run_result *declared,
+                            const struct record_desc *records)
 {
     for (const struct record_desc *record = records; record->name != NULL; record++)
         if (record->kind != RECORD_SERIES || workload->measure.sample_interval_ps != 0)
@@ -178,6 +179,6 @@ void workload_declare(struct workload *workload, struct run_result *declared)
         workload->ops->declare(workload, declared);
     if (workload->ops->stats != NULL)
         run_result_stats(declared, "", workload->ops->stats, workload->state, 0);
-    workload_declare_records(workload, declared, workload->ops->records);
+    declare_records(workload, declared, workload->ops->records);
     workload->result = result;
 }

@@ -122,9 +122,6 @@ void part_means_record(struct workload *workload, const struct part_means *means
 /* Declares what a run may record; a record "latency_part_ns.*" stands for those of
  * part_means_record(). The world need not have been booted. */
 void workload_declare(struct workload *workload, struct run_result *declared);
-/* For ops->declare(): a list like ops->records; series only if the scenario asks for samples. */
-void workload_declare_records(struct workload *workload, struct run_result *declared,
-                              const struct record_desc *records);
 /* The metrics that all workloads have through workload_record_world(), for nudma describe. */
 extern const struct record_desc workload_world_records[];
 /* Records every statistic of the world (those of hosts and devices), and the derived metrics that

@@ -104,7 +104,7 @@ static int there_and_back(struct migration *m, struct kernel *kernel, struct gpu
     int error = copy(m, kernel, gpu, buffer, m->offset[place], true);
     if (error == 0)
         error = copy(m, kernel, gpu, other, m->offset[place], false);
-    *same = error == 0 && kernel_check(kernel, other, tag, m->transfer_bytes, &is);
+    *same = error == 0 && payload_check(kernel, other, tag, m->transfer_bytes, &is);
     return error;
 }
 
@@ -129,7 +129,7 @@ static int work(struct migration *m, struct lending_host *host, bool first)
     if (error != 0 || first)
         return error != 0 ? error : there_and_back(m, kernel, gpu, buffer, 0, left, &m->worked);
     error = copy(m, kernel, gpu, buffer, m->offset[0], false);
-    m->kept = error == 0 && kernel_check(kernel, buffer, left, m->transfer_bytes, &is);
+    m->kept = error == 0 && payload_check(kernel, buffer, left, m->transfer_bytes, &is);
     m->on_ps = k_now_ps(kernel);
     return error != 0 ? error : there_and_back(m, kernel, gpu, buffer, 1, later, &m->resumed);
 }

@@ -162,7 +162,8 @@ static void check_written(struct device_dma *dma)
     for (uint64_t position = from; position < dma->submitted; position += dma->transfer_bytes) {
         struct kaddr at = { dma->at.v + position % dma->buffer_bytes };
         struct payload_difference is;
-        if (kernel_check(dma->machine->kernel, at, tag_at(dma, position), dma->transfer_bytes, &is))
+        if (payload_check(dma->machine->kernel, at, tag_at(dma, position), dma->transfer_bytes,
+                          &is))
             continue;
         k_fault(dma->machine->kernel, "%s: memory holds %016llx where %016llx was written",
                 dma->program->name, (unsigned long long)is.found, (unsigned long long)is.expected);

@@ -185,7 +185,7 @@ static void check_block(struct job *job, struct slot *slot)
         fail(fio, "a request", slot->status);
         return;
     }
-    if (!slot->request.write && !kernel_check(kernel, slot->buffer, tag, fio->block_bytes, &is)) {
+    if (!slot->request.write && !payload_check(kernel, slot->buffer, tag, fio->block_bytes, &is)) {
         fio->failed = true;
         k_fault(kernel, "%s: block %llu: %#llx where %#llx was written", fio->program->name,
                 (unsigned long long)slot->block, (unsigned long long)is.found,

@@ -113,7 +113,7 @@ static void stamp_source(struct bandwidth *b, uint64_t tag)
 static bool arrived(struct bandwidth *b, uint64_t tag, struct payload_difference *is)
 {
     if (b->direction == DIRECTION_WRITE)
-        return kernel_check(b->host->kernel, b->buffer, tag, b->transfer_bytes, is);
+        return payload_check(b->host->kernel, b->buffer, tag, b->transfer_bytes, is);
     unsigned to = b->direction == DIRECTION_PEER;
     return gpu_memory_check(b->model[to], b->offset[to], tag, b->transfer_bytes, is);
 }

@@ -162,7 +162,7 @@ static uint64_t line_bytes(const struct memcached *m)
 static void check(struct kernel *kernel, struct kaddr at, uint64_t tag, uint64_t bytes)
 {
     struct payload_difference is;
-    if (!kernel_check(kernel, at, tag, bytes, &is))
+    if (!payload_check(kernel, at, tag, bytes, &is))
         k_fault(kernel, "memcached: tag %llx instead of %llx", (unsigned long long)is.found,
                 (unsigned long long)is.expected);
 }

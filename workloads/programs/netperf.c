@@ -168,7 +168,7 @@ static void receive_all(struct instance *instance, struct network_host *host, st
     struct payload_difference is;
     while ((n = socket_receive(socket, instance->receive_buffer, netperf->buffer_bytes)) > 0) {
         uint64_t tag = payload_mark(instance->stream, instance->received);
-        if (!kernel_check(host->kernel, instance->receive_buffer, tag, (size_t)n, &is))
+        if (!payload_check(host->kernel, instance->receive_buffer, tag, (size_t)n, &is))
             k_fault(host->kernel, "netperf: tag %llx of the stream instead of %llx",
                     (unsigned long long)is.found, (unsigned long long)is.expected);
         instance->received += (uint64_t)n;

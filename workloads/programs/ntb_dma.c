@@ -137,7 +137,7 @@ static bool holds(const struct ntb_dma_program *p, const struct place *place, ui
 {
     return place->model != NULL
                ? gpu_memory_check(place->model, place->offset, tag, p->transfer_bytes, is)
-               : kernel_check(place->kernel, place->at, tag, p->transfer_bytes, is);
+               : payload_check(place->kernel, place->at, tag, p->transfer_bytes, is);
 }
 
 static enum k_dma_direction dma_direction(const struct ntb_dma_program *p,

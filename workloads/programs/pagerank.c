@@ -175,7 +175,7 @@ static void meet(struct pagerank *pagerank)
 {
     struct kernel *kernel = pagerank->host->kernel;
     unsigned generation = pagerank->generation;
-    core_drain(kernel_core(kernel), kernel_task(kernel));
+    core_drain(os_core(kernel), os_task(kernel));
     if (++pagerank->at_barrier == pagerank->n_threads) {
         pagerank->at_barrier = 0;
         pagerank->generation++;
@@ -192,11 +192,11 @@ static void each_vertex(struct pagerank_thread *thread,
 {
     struct kernel *kernel = thread->pagerank->host->kernel;
     for (uint64_t v = thread->first; v < thread->end;) {
-        struct core *core = kernel_core(kernel);
-        struct sim_task *task = kernel_task(kernel);
+        struct core *core = os_core(kernel);
+        struct sim_task *task = os_task(kernel);
         for (unsigned i = 0; i < VERTICES_PER_POLL && v < thread->end; i++, v++)
             step(thread, core, task, v);
-        kernel_poll(kernel);
+        os_poll(kernel);
     }
 }
 

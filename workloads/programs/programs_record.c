@@ -132,9 +132,9 @@ void programs_begin(struct programs *all)
     all->begin_ps = sim_now(workload->sim);
     world_stats_clear(workload->world);
     for (unsigned h = 0; h < all->network->n_hosts; h++)
-        kernel_stats_clear(all->network->host[h].kernel);
+        os_stats_clear(all->network->host[h].kernel);
     for (unsigned h = 0; all->lending != NULL && h < lending_n_hosts(all->lending); h++)
-        kernel_stats_clear(lending_host_at(all->lending, h)->kernel);
+        os_stats_clear(lending_host_at(all->lending, h)->kernel);
     clear_waits(all);
     if (all->measured_net != NULL) {
         all->sent_at_begin = network_buffers_sent(all->measured_net);
@@ -157,7 +157,7 @@ static void record_cpus(struct programs *all, sim_time duration_ps)
     unsigned n = 0;
     for (unsigned c = 0; c < k_n_cpus(all->kernel) && c < PROGRAMS_CPUS_MAX; c++)
         if (all->uses_cpu[c]) {
-            busy_ps += kernel_busy_ps(all->kernel, c);
+            busy_ps += os_busy_ps(all->kernel, c);
             n++;
         }
     if (n != 0)
@@ -181,7 +181,7 @@ static void record_cpu_parts(struct programs *all, uint64_t n)
     double per_packet = 1.0 / (double)n / 1000.0;
     char name[48];
     for (unsigned c = 0; c < k_n_cpus(all->kernel) && c < PROGRAMS_CPUS_MAX; c++)
-        busy_ps += all->uses_cpu[c] ? kernel_busy_ps(all->kernel, c) : 0;
+        busy_ps += all->uses_cpu[c] ? os_busy_ps(all->kernel, c) : 0;
     sum_waits(all, wait_ps);
     for (unsigned s = 0; s < N_NUMA_SOURCES; s++) {
         sim_time ps = wait_ps[s];

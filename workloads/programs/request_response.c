@@ -131,8 +131,8 @@ static bool hear(struct side *side, struct socket *socket, uint16_t stream)
             return false;
         got += (uint64_t)n;
     }
-    if (!kernel_check(kernel, side->receive_buffer, payload_mark(stream, side->received), bytes,
-                      &is))
+    if (!payload_check(kernel, side->receive_buffer, payload_mark(stream, side->received), bytes,
+                       &is))
         k_fault(kernel, "%s: tag %llx instead of %llx in message %llu", side->rr->program->name,
                 (unsigned long long)is.found, (unsigned long long)is.expected,
                 (unsigned long long)(side->received / side->rr->message_bytes));

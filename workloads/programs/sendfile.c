@@ -185,7 +185,7 @@ static void client_body(void *arg)
         return;
     while ((n = socket_receive(socket, transfer->receive_buffer, all->call_bytes)) > 0) {
         uint64_t tag = payload_mark(transfer->stream, transfer->received);
-        if (!kernel_check(host->kernel, transfer->receive_buffer, tag, (size_t)n, &is))
+        if (!payload_check(host->kernel, transfer->receive_buffer, tag, (size_t)n, &is))
             k_fault(host->kernel, "sendfile: tag %llx of the file instead of %llx",
                     (unsigned long long)is.found, (unsigned long long)is.expected);
         transfer->received += (uint64_t)n;

@@ -86,8 +86,8 @@ static void stream_body(void *arg)
     if (stream->start_ps != 0)
         k_sleep(kernel, stream->start_ps);
     while (!program_ending(stream->program)) {
-        struct core *core = kernel_core(kernel);
-        struct sim_task *task = kernel_task(kernel);
+        struct core *core = os_core(kernel);
+        struct sim_task *task = os_task(kernel);
         for (unsigned i = 0; i < LINES_PER_POLL; i++) {
             struct hpa at = { thread->array.v + line * LINE_BYTES };
             if (thread->writes)
@@ -98,7 +98,7 @@ static void stream_body(void *arg)
         }
         if (program_measuring(stream->program))
             thread->lines += LINES_PER_POLL;
-        kernel_poll(kernel);
+        os_poll(kernel);
     }
 }
 

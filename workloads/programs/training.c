@@ -193,7 +193,7 @@ static void expect_host(struct training *t, struct kaddr at, uint64_t tag, uint6
                         const char *what)
 {
     struct payload_difference is;
-    if (!t->failed && !kernel_check(t->kernel, at, tag, bytes, &is))
+    if (!t->failed && !payload_check(t->kernel, at, tag, bytes, &is))
         wrong(t, what, &is);
 }
 
@@ -225,7 +225,7 @@ static void decode(struct training *t)
 {
     for (uint32_t done = 0; done < t->decode_cycles; done += DECODE_SLICE) {
         k_compute(t->kernel, SIM_MIN(DECODE_SLICE, t->decode_cycles - done));
-        kernel_poll(t->kernel);
+        os_poll(t->kernel);
     }
 }
 

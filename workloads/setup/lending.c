@@ -212,7 +212,7 @@ void lending_free(struct lending *lending)
         free(lending->host[h].lent_ids);
         lending_vm_free(&lending->host[h]);
         if (lending->host[h].host_kernel != NULL)
-            kernel_free(lending->host[h].host_kernel);
+            os_free(lending->host[h].host_kernel);
     }
     free(lending->host);
     free(lending->device);

@@ -213,7 +213,7 @@ bool lending_up(struct lending *lending, const volatile int *interrupt)
 {
     for (unsigned h = 0; h < lending->n_hosts; h++) {
         struct lending_host *host = &lending->host[h];
-        host->host_kernel = host->kernel = kernel_new(host->host, host_os_params(host->host));
+        host->host_kernel = host->kernel = os_new(host->host, host_os_params(host->host));
     }
     if (!go_up(lending, interrupt))
         return false;

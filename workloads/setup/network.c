@@ -416,7 +416,7 @@ static bool make_kernel(struct network_host *host)
     nic.lro = p->lro;
     nic.octo_sg = p->octo_sg;
     host->kernel = host->lending != NULL ? host->lending->kernel
-                                         : kernel_new(host->host, host_os_params(host->host));
+                                         : os_new(host->host, host_os_params(host->host));
     nic.n_channels = (uint16_t)p->channels;
     if (nic.n_channels == 0 && k_n_cpus(host->kernel) > channels_max(host))
         nic.n_channels = (uint16_t)channels_max(host);
@@ -506,7 +506,7 @@ void network_free(struct network *network)
 {
     for (unsigned h = 0; h < network->n_hosts; h++)
         if (network->host[h].kernel != NULL && network->host[h].lending == NULL)
-            kernel_free(network->host[h].kernel);
+            os_free(network->host[h].kernel);
     free(network);
 }
 

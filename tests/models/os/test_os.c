@@ -69,7 +69,7 @@ static void rig_open(struct rig *r, sim_time quantum_ps)
     params.c6_after_ps = 400 * US;
     params.c6_exit_ps = C6;
     params.scheduler_tick_ps = 1 * MS;
-    r->k = kernel_new(r->w.host, &params);
+    r->k = os_new(r->w.host, &params);
     sim_task_set_quantum(r->sim, quantum_ps);
     sim_run(r->sim, sim_now(r->sim) + 10 * US, NULL); /* the CPUs sleep */
 }
@@ -77,7 +77,7 @@ static void rig_open(struct rig *r, sim_time quantum_ps)
 static void rig_close(struct rig *r)
 {
     assert_null(sim_error(r->sim));
-    kernel_free(r->k);
+    os_free(r->k);
     fixture_close(&r->w);
 }
 
@@ -242,7 +242,7 @@ static void test_interrupt_of_an_idle_cpu(void **unused)
         run(&r);
         assert_int_equal(r.n, 1);
         assert_int_equal(r.at[0] - at, WAY + C1 + HARD);
-        assert_int_equal(kernel_cpu_stats(r.k, 3)->hard_irqs, 1);
+        assert_int_equal(os_cpu_stats(r.k, 3)->hard_irqs, 1);
         rig_close(&r);
     }
 }
@@ -402,7 +402,7 @@ static void test_napi(void **unused)
         sim_time start = sim_now(r.sim);
         raise_vector(&r);
         run(&r);
-        const struct os_stats *stats = kernel_cpu_stats(r.k, 4);
+        const struct os_stats *stats = os_cpu_stats(r.k, 4);
         assert_int_equal(r.at[0] - start, WAY + C1 + HARD);
         assert_int_equal(r.at[1] - r.at[0], SOFT);
         assert_int_equal(net.done, 133);
@@ -430,7 +430,7 @@ static void test_budget_of_packets(void **unused)
         net.packet_cycles = 100;
         raise_vector(&r);
         run(&r);
-        const struct os_stats *stats = kernel_cpu_stats(r.k, 4);
+        const struct os_stats *stats = os_cpu_stats(r.k, 4);
         assert_int_equal(net.done, polls * 64 - 1 + more);
         assert_int_equal(stats->polls, polls + more); /* one that finds nothing */
         assert_int_equal(stats->soft_irqs, 1 + more);
@@ -508,13 +508,13 @@ static void test_ksoftirqd_shares(void **unused)
         net_init(&net, &r, 0, UINT64_MAX);
         k_thread_new(r.k, "program", 0, sharing_body, &r);
         sim_run(r.sim, sim_now(r.sim) + 100 * US, NULL);
-        kernel_stats_clear(r.k);
+        os_stats_clear(r.k);
         sim_time start = sim_now(r.sim);
         uint64_t count = r.count;
         call_at(&r, &again, start, net_again);
         call_at(&r, &call, start + 100 * MS, stop);
         run(&r);
-        const struct os_stats *stats = kernel_cpu_stats(r.k, 0);
+        const struct os_stats *stats = os_cpu_stats(r.k, 0);
         sim_time program = (r.count - count) * (10000 + 400) * CYCLE;
         assert_in_range(program, 47 * MS, 52 * MS);
         assert_in_range(net.done * 1000 * CYCLE, 47 * MS, 53 * MS);
@@ -609,7 +609,7 @@ static void share_body(void *arg)
         if (share->sleep_us != 0)
             k_sleep(share->r->k, share->sleep_us * US);
         else
-            kernel_poll(share->r->k);
+            os_poll(share->r->k);
     }
 }
 
@@ -640,7 +640,7 @@ static void mover_body(void *arg)
     k_thread_set_cpu(k_thread_self(r->k), 6);
     note(r);
     assert_int_equal(k_cpu(r->k), 6);
-    assert_int_equal(kernel_core(r->k)->idx, 6);
+    assert_int_equal(os_core(r->k)->idx, 6);
     k_thread_set_cpu(k_thread_self(r->k), 6);
     assert_int_equal(k_now_ps(r->k), r->at[1]);
     while (!r->stop) {
@@ -685,8 +685,8 @@ static void test_migration(void **unused)
         run(&r);
         assert_int_equal(r.n, 3);
         assert_int_equal(r.at[1] - r.at[0], WAKE + REMOTE + WAY + C1 + SWITCH);
-        assert_int_equal(kernel_cpu_stats(r.k, 5)->migrations, 1);
-        assert_int_equal(kernel_cpu_stats(r.k, 6)->migrations, 1);
+        assert_int_equal(os_cpu_stats(r.k, 5)->migrations, 1);
+        assert_int_equal(os_cpu_stats(r.k, 6)->migrations, 1);
         rig_close(&r);
     }
 }
@@ -764,7 +764,7 @@ static void test_moving_a_ready_thread(void **unused)
     run(&r);
     assert_int_equal(r.n, 2);
     assert_int_equal(r.at[0] - at, WAY + C1 + SWITCH);
-    assert_int_equal(kernel_cpu_stats(r.k, 0)->context_switches, 1);
+    assert_int_equal(os_cpu_stats(r.k, 0)->context_switches, 1);
     rig_close(&r);
 }
 
@@ -793,7 +793,7 @@ static void test_moving_at_any_time(void **unused)
     }
     run(&r);
     assert_int_equal(r.count, 3);
-    assert_true(kernel_cpu_stats(r.k, 0)->migrations > 10);
+    assert_true(os_cpu_stats(r.k, 0)->migrations > 10);
     rig_close(&r);
 }
 
@@ -823,7 +823,7 @@ static void test_moved_threads_share(void **unused)
 static void early_body(void *arg)
 {
     struct rig *r = arg;
-    sim_task_sync(kernel_task(r->k));
+    sim_task_sync(os_task(r->k));
     r->at[0] = k_now_ps(r->k);
     k_compute(r->k, 100);
     assert_true(k_wait(r->k, &r->queue, UINT64_MAX));
@@ -839,7 +839,7 @@ static void test_wake_up_before_the_switch(void **unused)
     call_at(&r, &call, sim_now(r.sim) + WAY + C1 + SWITCH + 20 * NS, wake_outside);
     run(&r);
     assert_int_equal(r.at[1] - r.at[0], 100 * CYCLE);
-    assert_int_equal(kernel_cpu_stats(r.k, 2)->context_switches, 1);
+    assert_int_equal(os_cpu_stats(r.k, 2)->context_switches, 1);
     rig_close(&r);
 }
 
@@ -904,7 +904,7 @@ static void trace_program(void *arg)
     struct trace *t = arg;
     uint64_t seen = 0;
     while (t->n + 2 < N_TRACE && t->n_calls < 100) {
-        sim_task_sync(kernel_task(t->r.k)); /* before it looks at what others write */
+        sim_task_sync(os_task(t->r.k)); /* before it looks at what others write */
         while (seen == t->packets && t->n_calls < 100)
             k_wait(t->r.k, &t->r.queue, k_now_ps(t->r.k) + 9 * US);
         t->at[t->n++] = k_now_ps(t->r.k);
@@ -919,7 +919,7 @@ static void trace_neighbour(void *arg)
     while (t->n_calls < 100) {
         k_compute(t->r.k, 5000);
         k_sleep(t->r.k, 3 * US);
-        sim_task_sync(kernel_task(t->r.k));
+        sim_task_sync(os_task(t->r.k));
     }
     t->at[N_TRACE - 1] = k_now_ps(t->r.k);
 }
@@ -1224,7 +1224,7 @@ static void test_no_wake_up_is_lost(void **unused)
             struct pair pair[N_PAIRS];
             struct disturbance disturbance[N_PAIRS];
             rig_open(&r, quanta[q]);
-            kernel_stats_clear(r.k);
+            os_stats_clear(r.k);
             sim_time start = sim_now(r.sim);
             memset(pair, 0, sizeof(pair));
             for (unsigned i = 0; i < N_PAIRS; i++) {
@@ -1243,7 +1243,7 @@ static void test_no_wake_up_is_lost(void **unused)
             assert_null(r.k->threads);
             for (unsigned c = 0; c < 8; c++) {
                 assert_int_equal(r.k->cpu[c].n_threads, 0);
-                assert_int_equal(kernel_busy_ps(r.k, c) + r.k->cpu[c].idle_ps +
+                assert_int_equal(os_busy_ps(r.k, c) + r.k->cpu[c].idle_ps +
                                      (sim_now(r.sim) - SIM_MAX(r.k->cpu[c].idle_since_ps, start)),
                                  sim_now(r.sim) - start);
             }
@@ -1269,21 +1269,20 @@ static void test_busy_time(void **unused)
         struct rig r;
         struct call call;
         rig_open(&r, quanta[q]);
-        kernel_stats_clear(r.k);
+        os_stats_clear(r.k);
         sim_time start = sim_now(r.sim);
         vector_for(&r, 3, handler_note);
         k_thread_new(r.k, "busy", 3, busy_body, &r);
         call_at(&r, &call, start + 6 * US, raise_vector);
         run(&r);
         sim_time round = SWITCH + 5400 * CYCLE + HARD + WAKE;
-        assert_int_equal(kernel_busy_ps(r.k, 3), 10 * round + SWITCH + HARD + 200 * CYCLE);
-        assert_int_equal(kernel_busy_ps(r.k, 0), 0);
+        assert_int_equal(os_busy_ps(r.k, 3), 10 * round + SWITCH + HARD + 200 * CYCLE);
+        assert_int_equal(os_busy_ps(r.k, 0), 0);
         sim_run(r.sim, sim_now(r.sim) + 77 * US, NULL);
-        assert_int_equal(kernel_cpu_stats(r.k, 3)->busy_ps,
-                         10 * round + SWITCH + HARD + 200 * CYCLE);
-        kernel_stats_clear(r.k);
+        assert_int_equal(os_cpu_stats(r.k, 3)->busy_ps, 10 * round + SWITCH + HARD + 200 * CYCLE);
+        os_stats_clear(r.k);
         sim_run(r.sim, sim_now(r.sim) + 5 * US, NULL);
-        assert_int_equal(kernel_busy_ps(r.k, 3), 0);
+        assert_int_equal(os_busy_ps(r.k, 3), 0);
         rig_close(&r);
     }
 }

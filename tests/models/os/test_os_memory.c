@@ -37,12 +37,12 @@ static void in_kernel(void (*body)(struct rig *r))
     struct rig r = { .body = body };
     fixture_open(&r.w, WORLD);
     struct os_params params = *host_os_params(r.w.host);
-    r.k = kernel_new(r.w.host, &params);
+    r.k = os_new(r.w.host, &params);
     sim_random_init(&r.random, 1, "test");
     k_thread_new(r.k, "test", 0, rig_body, &r);
     sim_run(r.w.sim, SIM_TIME_MAX, NULL);
     assert_true(r.done);
-    kernel_free(r.k);
+    os_free(r.k);
     fixture_close(&r.w);
 }
 
@@ -61,7 +61,7 @@ static struct numa *numa_of(struct rig *r)
 static void expect(struct rig *r, struct kaddr at, uint64_t tag, size_t bytes)
 {
     struct payload_difference is;
-    if (!kernel_check(r->k, at, tag, bytes, &is))
+    if (!payload_check(r->k, at, tag, bytes, &is))
         fail_msg("%zu bytes at %llx, from tag %llx on: tag %llx, expected %llx", bytes,
                  (unsigned long long)at.v, (unsigned long long)tag, (unsigned long long)is.found,
                  (unsigned long long)is.expected);
@@ -102,7 +102,7 @@ static void copies_body(struct rig *r)
             const uint64_t other = payload_mark((uint16_t)(5000 + round), 1);
             struct payload_difference is;
             payload_fill(r->k, kaddr_add(then, line), other, 64);
-            assert_false(kernel_check(r->k, then, tag + skip, bytes - skip, &is));
+            assert_false(payload_check(r->k, then, tag + skip, bytes - skip, &is));
             assert_int_equal(is.found, other);
             assert_int_equal(is.expected, tag + skip + line);
         }

@@ -182,11 +182,11 @@ static void in_kernel(void (*body)(struct rig *r))
         struct rig r = { .body = body };
         fixture_open(&r.w, on ? WORLD("true") : WORLD("false"));
         struct os_params params = *host_os_params(r.w.host);
-        r.k = kernel_new(r.w.host, &params);
+        r.k = os_new(r.w.host, &params);
         k_thread_new(r.k, "test", 0, rig_body, &r);
         sim_run(r.w.sim, SIM_TIME_MAX, NULL);
         assert_true(r.done);
-        kernel_free(r.k);
+        os_free(r.k);
         fixture_close(&r.w);
     }
 }

@@ -55,7 +55,7 @@ static void rig_open(struct rig *r, const char *iommu)
     char *text = g_strdup_printf(WORLD, iommu);
     fixture_open(&r->w, text);
     g_free(text);
-    r->host = kernel_new(r->w.host, host_os_params(r->w.host));
+    r->host = os_new(r->w.host, host_os_params(r->w.host));
     r->config = vm_config_default();
     r->config.name = "guest";
     r->config.first_cpu = 2;
@@ -80,7 +80,7 @@ static void rig_shutdown(struct rig *r)
 static void rig_close(struct rig *r)
 {
     vm_free(r->vm);
-    kernel_free(r->host);
+    os_free(r->host);
     fixture_close(&r->w);
 }
 
@@ -90,7 +90,7 @@ static void rig_close(struct rig *r)
 static void scatter_body(void *arg)
 {
     struct rig *r = arg;
-    struct physmem *mem = host_physmem(kernel_host(r->host));
+    struct physmem *mem = host_physmem(os_host(r->host));
     struct hpa at[128];
     for (unsigned i = 0; i < 128; i++)
         assert_true(physmem_alloc(mem, 0, HUGE_SIZE, HUGE_SIZE, &at[i]));
@@ -122,10 +122,10 @@ static void memory_body(void *arg)
     assert_memory_equal(in, out, sizeof out);
     payload_fill(guest, buffer, payload_mark(3, 0), 4 * MIB);
     k_copy(guest, kaddr_add(buffer, 4 * MIB), buffer, 4 * MIB);
-    assert_true(kernel_check(guest, kaddr_add(buffer, 4 * MIB), payload_mark(3, 0), 4 * MIB, &is));
+    assert_true(payload_check(guest, kaddr_add(buffer, 4 * MIB), payload_mark(3, 0), 4 * MIB, &is));
     k_copy(guest, kaddr_add(buffer, 4 * MIB + 24), buffer, 3 * MIB); /* not aligned alike */
     assert_true(
-        kernel_check(guest, kaddr_add(buffer, 4 * MIB + 24), payload_mark(3, 0), 3 * MIB, &is));
+        payload_check(guest, kaddr_add(buffer, 4 * MIB + 24), payload_mark(3, 0), 3 * MIB, &is));
 }
 
 static void test_memory(void **state)
@@ -498,7 +498,7 @@ static void vfio_free_body(void *arg)
 static void nic_open(struct nic_rig *n)
 {
     struct host *client = world_host(n->r.w.world, "client");
-    n->client = (struct party){ .kernel = kernel_new(client, host_os_params(client)), .ip = 2 };
+    n->client = (struct party){ .kernel = os_new(client, host_os_params(client)), .ip = 2 };
     n->guest = (struct party){ .kernel = vm_kernel(n->r.vm), .ip = 1 };
     party_call(&n->r.w, n->client.kernel, party_register, &n->client);
     party_call(&n->r.w, n->client.kernel, party_open, &n->client);
@@ -536,7 +536,7 @@ static void nic_close(struct nic_rig *n)
     expect_nothing_left(n);
     party_call(&n->r.w, n->client.kernel, party_remove, &n->client);
     party_call(&n->r.w, n->r.host, vfio_free_body, n);
-    kernel_free(n->client.kernel);
+    os_free(n->client.kernel);
     rig_close(&n->r);
 }
 
