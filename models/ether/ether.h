@@ -1,9 +1,7 @@
 /*
  * Ethernet: frames, ports and the wires between them. A wire serialises frames at its rate with
  * preamble, inter-frame gap and FCS, and may lose some (for tests). A receiver may stop the sender
- * (PAUSE, IEEE 802.3 annex 31B).
- *
- * Models / timing / sources: see the head of ether.c.
+ * (PAUSE, IEEE 802.3 annex 31B). Timing: see the head of ether.c.
  */
 #ifndef MODELS_ETHER_ETHER_H
 #define MODELS_ETHER_ETHER_H
@@ -16,7 +14,7 @@
 #define ETHER_OVERHEAD_BYTES  24u
 #define ETHER_FRAME_BYTES_MIN 60u /* without FCS */
 
-/* One owner at a time; from ether_frame_new(). */
+/* A frame of ether_frame_new(). It has one owner; sending transfers it. */
 struct ether_frame {
     struct ether_frame *next; /* the owner's */
     struct sim_event event;   /* the owner's */
@@ -24,7 +22,7 @@ struct ether_frame {
     uint16_t header_bytes;    /* real bytes, Ethernet header first, no FCS */
     uint8_t header[ETHER_HEADER_BYTES_MAX];
     struct payload payload;
-    void *cookie; /* the sender's while it is on the wire, else the owner's */
+    void *cookie; /* for the use of the sender while the frame is on the wire, else of the owner */
     /* private to ether.c */
     struct ether_direction *direction;
     sim_time asked_ps, start_ps, before_ps;
@@ -39,27 +37,28 @@ static inline uint32_t ether_frame_bytes(const struct ether_frame *frame)
 
 struct ether_wire;
 struct ether_port;
-/* Takes the frame, whole, receive_latency_ps after its tail (which is before now then). */
+/* Takes a whole frame, called receive_latency_ps after its tail. */
 typedef void ether_receive_fn(struct ether_port *port, struct ether_frame *frame);
 /* The wire went down or came up. */
 typedef void ether_link_fn(struct ether_port *port, bool up);
-/* PAUSE: the last bit of a frame that the port was given leaves at another time than
- * ether_port_send() said; SIM_TIME_MAX while the other side holds it up. Frames come in their
- * order; NULL behind them when the port may send again. */
+/* Called on PAUSE: the last bit of a frame leaves at another time than ether_port_send() returned;
+ * SIM_TIME_MAX while the other side stops the port. Called for the frames in their order, then with
+ * NULL when the port may send again. */
 typedef void ether_retime_fn(struct ether_port *port, struct ether_frame *frame, sim_time left_ps);
 struct ether_port {
     struct model *model;
     uint32_t idx;     /* among the model's Ethernet ports */
     const char *name; /* "client_nic.e0"; set by whoever joins it with a wire, if not before */
     double rate_gbit_s_max;
-    /* The receiver's own pipeline: handed over so much later, which spares an event a frame. */
+    /* The receiver's own pipeline. Frames are handed over so much later, which saves an event each.
+     */
     sim_time receive_latency_ps;
     ether_receive_fn *receive;
     ether_link_fn *link;     /* may be NULL */
     ether_retime_fn *retime; /* may be NULL */
     bool flow_control;       /* offers PAUSE; in force if both ends of the wire do */
-    /* Of a receiver with one buffer for what comes in: then that must have room for the headroom
-     * and two packets. 0: it sees to that itself. */
+    /* The size of a receive buffer that must hold the headroom and two packets, which is checked.
+     * 0: the model manages its buffers. */
     uint64_t buffer_bytes;
     uint32_t mtu_bytes; /* its longest packet, without Ethernet header */
     /* private to ether.c */
@@ -85,7 +84,7 @@ struct ether_stats {
 };
 extern const struct stat_desc ether_stats_table[];
 
-/* Joins two ports; owned by the caller, ether_wire_free(). Mistakes go to errors. */
+/* Joins two ports. The caller owns the wire. Returns NULL after adding mistakes to errors. */
 struct ether_wire *ether_wire_new(struct sim *sim, const char *name,
                                   const struct ether_wire_params *params, struct ether_port *a,
                                   struct ether_port *b, const char *file, int line,
@@ -100,38 +99,36 @@ bool ether_port_up(const struct ether_port *port);
 struct ether_port *ether_port_peer(const struct ether_port *port);
 double ether_port_rate_gbit_s(const struct ether_port *port);
 
-/* An empty frame from the pool that all models of the run share. At least one of the
- * model's Ethernet ports is joined by a wire, as for the two below. */
+/* Returns an empty frame from the pool that all models of the run share; the caller owns it. At
+ * least one of the model's Ethernet ports must be connected, as for the two functions below. */
 struct ether_frame *ether_frame_new(struct model *model);
-/* Header and payload as of `frame`. */
+/* Returns a new frame with the header and payload of `frame`. */
 struct ether_frame *ether_frame_copy(struct model *model, const struct ether_frame *frame);
 void ether_frame_free(struct model *model, struct ether_frame *frame);
-/* Frames that somebody owns, in the whole run; 0 when all is quiet. */
+/* The number of frames of the run that have not been freed. */
 uint64_t ether_frames_live(struct sim *sim);
-/* When the port could begin to send another frame (>= now); SIM_TIME_MAX while it is paused. */
+/* When the port can begin to send another frame (>= now); SIM_TIME_MAX while it is paused. */
 sim_time ether_port_free_ps(const struct ether_port *port);
-/* Bytes, overhead included, that a frame asked for at at_ps (>= now) would find before it. */
+/* The bytes, overhead included, that would be queued before a frame sent at at_ps (>= now). */
 uint64_t ether_port_queued_bytes(const struct ether_port *port, sim_time at_ps);
-/* Takes the frame; its first bit leaves at at_ps (>= now) at the earliest and after what was sent
- * before. Returns when its last bit has left: SIM_TIME_MAX while the port is paused, see
- * ether_retime_fn. A wire that is down loses it. The port is connected.
- */
+/* Takes the frame; its first bit leaves at at_ps (>= now) at the earliest and after the frames sent
+ * before. Returns when its last bit leaves; SIM_TIME_MAX while the port is paused, see
+ * ether_retime_fn. A wire that is down loses the frame. The port must be connected. */
 sim_time ether_port_send(struct ether_port *port, struct ether_frame *frame, sim_time at_ps);
 /* The wire goes down (frames are lost) or up. */
 void ether_port_link(struct ether_port *port, bool up);
 struct ether_stats *ether_port_stats(struct ether_port *port);
-/* Of the frames sent, those that have not arrived, nor would have if they were not lost. */
+/* The number of frames sent whose time of arrival is not over, lost ones included. */
 uint64_t ether_port_in_flight(const struct ether_port *port);
 
 /* ---- Flow control ---------------------------------------------------------------------------- */
-/* Both ends offer it. */
+/* Whether both ends offer flow control. */
 bool ether_port_flow_control(const struct ether_port *port);
-/* Tells the other end to stop, again and again, until it is told to go on: the frame overtakes
- * those that have not begun to leave. Nothing happens if that was said already, or without flow
- * control. */
+/* Tells the other end to stop, repeatedly, or to go on. The PAUSE frame passes frames that have not
+ * begun to leave. No effect if the other end was told so already, or without flow control. */
 void ether_port_pause(struct ether_port *port, bool stop);
-/* Bytes that may still come in after ether_port_pause(): the room that a receiver with frames of
- * mtu_bytes keeps, for its wire's rate and latency. */
+/* The bytes that may still arrive after ether_port_pause(), for frames of mtu_bytes and the wire's
+ * rate and latency: the room that a receiver must keep free. */
 uint64_t ether_port_headroom_bytes(const struct ether_port *port, uint32_t mtu_bytes);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Tag arrays of a set-associative cache: which line is where, in which state. No data, no timing.
+ * Cache tags of a set-associative cache: which line is where, in which state. No data, no timing.
  *
  * Models: sets x ways, slices, replacement by bit-PLRU within the ways a caller may use. A line's
  *   slice is (fold(set) + line / sets) % slices: lines that share a set number go round the slices
@@ -197,8 +197,8 @@ static inline __attribute__((always_inline)) uint32_t cache_wide_matches(struct 
     return matches;
 }
 
-/* The way that holds the line, or -1; without a branch per way. The usual number of ways is a
- * constant here, so that its loop unrolls. */
+/* Returns the way that holds the line, or -1, without a branch per way. Eight ways are a constant
+ * here, so that the loop unrolls. */
 static inline __attribute__((always_inline)) int cache_find(const struct cache *c,
                                                             struct cache_place p)
 {

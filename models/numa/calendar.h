@@ -2,11 +2,10 @@
  * Slot calendar: when a contended resource serves its units of work.
  *
  * Models: a server of `capacity` units per slot of slot_ps. A request at time t takes the first
- *   units that are free from t's slot on, so it waits only for work that was reserved in that
- *   stretch of time, in whatever order the callers came.
- * Does not model: reordering of what has been reserved.
- * Timing: an idle server starts at t exactly. A unit in a later slot starts at the slot's begin plus the
- *   units before it. Never more than `capacity` units in a slot.
+ * units that are free from t's slot on, so it waits only for work that was reserved in that stretch
+ * of time, in whatever order the callers came. Does not model: reordering of what has been
+ * reserved. Timing: an idle server starts at t exactly. A unit in a later slot starts at the slot's
+ * begin plus the units before it. Never more than `capacity` units in a slot.
  *
  * Invariant: slots [base, base + N) are kept; the window moves forward in whole words when a
  * request comes near its end, by which the slots behind are forgotten.
@@ -38,7 +37,7 @@ struct calendar_grant {
 };
 
 void calendar_init(struct calendar *c, sim_time slot_ps, uint32_t capacity);
-/* All but the usual case of calendar_take(). */
+/* The uncommon cases of calendar_take(). */
 struct calendar_grant calendar_take_any(struct calendar *c, sim_time at_ps, uint32_t n);
 
 /* at_ps / slot_ps; the rounded-up reciprocal may be one too high, never too low. */

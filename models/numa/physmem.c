@@ -334,7 +334,7 @@ static void write_tags(uint8_t *page, uint64_t in_page, const uint8_t *from, uin
         write_part(page + at, from + at, bytes - at);
 }
 
-void physmem_read_tags(const struct physmem *mem, struct hpa hpa, void *to, uint64_t bytes)
+void physmem_read_marks(const struct physmem *mem, struct hpa hpa, void *to, uint64_t bytes)
 {
     uint8_t *out = to;
     uint64_t at = hpa.v;
@@ -350,7 +350,7 @@ void physmem_read_tags(const struct physmem *mem, struct hpa hpa, void *to, uint
     }
 }
 
-void physmem_write_tags(struct physmem *mem, struct hpa hpa, const void *from, uint64_t bytes)
+void physmem_write_marks(struct physmem *mem, struct hpa hpa, const void *from, uint64_t bytes)
 {
     const uint8_t *in = from;
     uint64_t at = hpa.v;

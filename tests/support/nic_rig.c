@@ -26,7 +26,7 @@ static void nr_complete(struct sim *sim, struct sim_event *event)
         piece->bulk = tlp->bulk;
         tlp_payload_new(rig->pcie, piece);
         if (tlp->bulk)
-            physmem_read_tags(rig->memory, (struct hpa){ address }, piece->payload, n);
+            physmem_read_marks(rig->memory, (struct hpa){ address }, piece->payload, n);
         else
             physmem_read(rig->memory, (struct hpa){ address }, piece->payload, n);
         pcie_port_send(&rig->port[tlp->ingress], piece, sim_now(sim));
@@ -61,8 +61,8 @@ static void nr_host_receive(struct model *model, uint32_t port, struct tlp *tlp)
         rig->n_writes++;
         rig->last_write_ps = sim_now(rig->sim);
         if (tlp->bulk)
-            physmem_write_tags(rig->memory, (struct hpa){ tlp->address }, tlp->payload,
-                               tlp->length_bytes);
+            physmem_write_marks(rig->memory, (struct hpa){ tlp->address }, tlp->payload,
+                                tlp->length_bytes);
         else
             physmem_write(rig->memory, (struct hpa){ tlp->address }, tlp->payload,
                           tlp->length_bytes);
@@ -176,7 +176,7 @@ void nr_stamp(struct nr_rig *rig, uint64_t at, uint64_t tag, uint32_t bytes)
     uint8_t *buffer = calloc(1, bytes);
     struct payload payload = { .bytes = bytes, .n = 1, .extent = { { tag, bytes, 0 } } };
     payload_scatter(&payload, 0, bytes, buffer, at);
-    physmem_write_tags(rig->memory, (struct hpa){ at }, buffer, bytes);
+    physmem_write_marks(rig->memory, (struct hpa){ at }, buffer, bytes);
     free(buffer);
 }
 
@@ -184,7 +184,7 @@ bool nr_holds(struct nr_rig *rig, uint64_t at, uint64_t tag, uint32_t bytes)
 {
     uint8_t *buffer = calloc(1, bytes);
     struct payload payload = { 0 };
-    physmem_read_tags(rig->memory, (struct hpa){ at }, buffer, bytes);
+    physmem_read_marks(rig->memory, (struct hpa){ at }, buffer, bytes);
     bool ok = payload_gather(&payload, buffer, at, bytes) && payload.n == 1 &&
               payload.extent[0].mark == tag && payload.bytes == bytes;
     free(buffer);

@@ -1,8 +1,8 @@
 /*
- * Configuration space of one function: 4096 real bytes, behaviour as data (write masks,
- * write-one-to-clear masks). PCIe Base 3.1, chapter 7; PCI Local Bus 3.0, chapter 6.
- * Builders of capabilities append to the chain; devices look at the live registers, which are kept
- * in decoded form, so that looking costs one load. Registers themselves: pci_regs.h.
+ * The configuration space of one function: 4096 real bytes, with write masks and write-one-to-clear
+ * masks (PCIe Base 3.1, chapter 7; PCI Local Bus 3.0, chapter 6). cfg_add_*() append capabilities
+ * to the chain. Devices read registers in decoded form (struct cfg_live), which costs one load.
+ * hw/pci_regs.h has the registers.
  */
 #ifndef MODELS_PCIE_CONFIG_CONFIG_SPACE_H
 #define MODELS_PCIE_CONFIG_CONFIG_SPACE_H
@@ -26,7 +26,7 @@ struct cfg_multicast {
     uint64_t receive, block, block_untranslated; /* by group */
 };
 
-/* What the registers say, decoded; renewed whenever a register changed. */
+/* The registers in decoded form; updated whenever a register changes. */
 struct cfg_live {
     bool bus_master, memory_enabled;
     bool extended_tags;
@@ -47,7 +47,7 @@ struct cfg_space {
     uint64_t bar_bytes[6]; /* 0: absent (or the upper half of a 64-bit BAR) */
     uint8_t bar_flags[6];  /* CFG_BAR_* */
     bool bridge;           /* type 1 */
-    bool vf;               /* a virtual function: its physical one says what it decodes */
+    bool vf;               /* a virtual function: its physical one determines what it decodes */
     uint64_t vf_bar_bytes; /* of each VF's BAR 0 */
     uint16_t id;           /* bus/device/function captured from configuration writes; before the
                               first, the function number alone (set by the device) */
@@ -57,7 +57,7 @@ struct cfg_space {
         sriov_cap;       /* offsets, 0: absent */
     bool flr, flr_asked; /* function-level reset: offered, initiated */
     uint8_t value[CFG_SPACE_BYTES];
-    uint8_t first[CFG_SPACE_BYTES];   /* of registers, as they are after a reset */
+    uint8_t first[CFG_SPACE_BYTES];   /* values after a reset */
     uint8_t wmask[CFG_SPACE_BYTES];   /* bits software may write */
     uint8_t w1cmask[CFG_SPACE_BYTES]; /* bits that writing 1 clears */
 };
@@ -81,28 +81,27 @@ enum cfg_port_type {
     CFG_INTEGRATED_ENDPOINT = 0x9 /* into the root complex */
 };
 
-/* Both clear everything. A device of several functions sets cfg->id to the function number. */
+/* Initialise the whole space. A device of several functions sets cfg->id to the function number. */
 void cfg_init_endpoint(struct cfg_space *cfg, const struct cfg_identity *identity);
 void cfg_init_bridge(struct cfg_space *cfg, const struct cfg_identity *identity);
 /* bytes: a power of two, 16 .. 2^63 (2^31 without CFG_BAR_64); a 64-bit BAR takes idx and idx + 1.
  * Endpoints have six, bridges two. */
 void cfg_add_bar(struct cfg_space *cfg, unsigned idx, uint64_t bytes, unsigned flags);
-/* Also adds advanced error reporting. mps_bytes_max: 128 .. 4096. */
+/* Adds PCI Express and advanced error reporting. mps_bytes_max: 128 .. 4096. */
 void cfg_add_pcie(struct cfg_space *cfg, enum cfg_port_type type, unsigned max_generation,
                   unsigned max_lanes, unsigned mps_bytes_max, bool extended_tags);
-/* An endpoint becomes one that is integrated into the root complex: its link registers are 0, since
- * it has none (7.8). After cfg_add_pcie(). */
+/* Makes an endpoint one that is integrated into the root complex: its link registers are 0, since it
+ * has no link (7.8). After cfg_add_pcie(). */
 void cfg_integrate(struct cfg_space *cfg);
-/* Function-level reset (PCIe Base 3.1, 6.6.2). After cfg_add_pcie(). */
+/* Offers function-level reset (PCIe Base 3.1, 6.6.2). After cfg_add_pcie(). */
 void cfg_add_flr(struct cfg_space *cfg);
 void cfg_add_msi(struct cfg_space *cfg, unsigned n_vectors_log2);
 void cfg_add_msix(struct cfg_space *cfg, unsigned n_vectors, unsigned table_bar,
                   uint32_t table_offset, unsigned pba_bar, uint32_t pba_offset);
-/* Extended capability; what a switch port or multifunction device can enforce. After cfg_add_pcie.
- */
+/* Adds Access Control Services of a switch port or multifunction device. After cfg_add_pcie(). */
 void cfg_add_acs(struct cfg_space *cfg);
 
-/* Multicast of a switch port or root port: groups 0 .. n_groups - 1 (1 .. 64). */
+/* Adds multicast of a switch port or root port: groups 0 .. n_groups - 1 (1 .. 64). */
 void cfg_add_multicast(struct cfg_space *cfg, unsigned n_groups);
 
 /* Extended capability SR-IOV of a physical function; VFs have BAR 0 alone, 64 bits. After
@@ -113,13 +112,13 @@ struct cfg_sriov {
     unsigned bar_flags; /* CFG_BAR_PREFETCH */
 };
 void cfg_add_sriov(struct cfg_space *cfg, const struct cfg_sriov *sriov);
-/* A virtual function: a header without identity and BARs (SR-IOV 1.1, 3.4.1); capabilities are
- * added as to others. cfg_vf_follow() whenever the physical function's registers may have changed:
- * requester ID, where BAR 0 is and whether it is decoded, sizes of TLPs. */
+/* Initialises a virtual function: a header without identity and BARs (SR-IOV 1.1, 3.4.1), to which
+ * capabilities are added as to others. cfg_vf_follow() must be called whenever registers of the
+ * physical function may have changed: it updates requester ID, BAR 0 and the sizes of TLPs. */
 void cfg_init_vf(struct cfg_space *cfg, const struct cfg_identity *identity);
 void cfg_vf_follow(struct cfg_space *cfg, const struct cfg_space *pf, unsigned v);
-/* Capabilities of one's own (ATS, vendor-specific): appended to the chain, all read-only
- * zeros until cfg_add_registers(); bytes includes the header. Returns the offset. */
+/* Append another capability (ATS, vendor-specific), whose registers are read-only zeros until
+ * cfg_add_registers(). bytes includes the header. Return the offset. */
 unsigned cfg_add_cap(struct cfg_space *cfg, unsigned id, unsigned bytes);
 unsigned cfg_add_ecap(struct cfg_space *cfg, unsigned id, unsigned version, unsigned bytes);
 /* Registers as data. */
@@ -131,13 +130,13 @@ struct cfg_register {
 void cfg_add_registers(struct cfg_space *cfg, unsigned base, const struct cfg_register *registers,
                        unsigned n_registers);
 
-/* What a configuration request does: 1, 2 or 4 aligned bytes. Writes obey the masks and return
- * true if anything changed. */
+/* Perform a configuration request of 1, 2 or 4 aligned bytes. cfg_write() obeys the masks and
+ * returns whether anything changed. */
 uint32_t cfg_read(const struct cfg_space *cfg, unsigned offset, unsigned bytes);
 bool cfg_write(struct cfg_space *cfg, unsigned offset, unsigned bytes, uint32_t value);
 
-/* Software has initiated a function-level reset since the last call. The device then stops all that
- * it has under way and sets its registers to their first values, these by cfg_reset(). */
+/* Whether software has initiated a function-level reset since the last call. The device must then
+ * abandon its transactions, reset its own registers and call cfg_reset(). */
 bool cfg_take_flr(struct cfg_space *cfg);
 /* What software can write is as it was at first, but for sticky registers (error reporting), the
  * payload size and the read completion boundary, which belong to the link. */
@@ -177,7 +176,7 @@ static inline bool cfg_completion_timeout_disabled(const struct cfg_space *cfg)
 {
     return cfg->live.completion_timeout_disabled;
 }
-/* Base of BAR idx as programmed (0 if absent or still zero). */
+/* The base of BAR idx as programmed; 0 if absent or not programmed. */
 static inline uint64_t cfg_bar_base(const struct cfg_space *cfg, unsigned idx)
 {
     return cfg->live.bar_base[idx];
@@ -195,8 +194,8 @@ static inline int cfg_bar_match(const struct cfg_space *cfg, uint64_t address, u
     return -1;
 }
 
-/* Bridges: windows as programmed. A bridge forwards only while memory space (downwards) or bus
- * master (upwards) is enabled; that is for the caller to ask. */
+/* The windows of a bridge as programmed. The caller must test whether memory space (for requests
+ * downwards) or bus mastering (upwards) is enabled. */
 static inline struct cfg_window cfg_bridge_memory(const struct cfg_space *cfg) /* 32 bit */
 {
     return cfg->live.memory;
@@ -208,7 +207,7 @@ static inline struct cfg_window cfg_bridge_prefetchable(const struct cfg_space *
 uint8_t cfg_bridge_primary(const struct cfg_space *cfg);
 uint8_t cfg_bridge_secondary(const struct cfg_space *cfg);
 uint8_t cfg_bridge_subordinate(const struct cfg_space *cfg);
-/* ACS: peer-to-peer requests of this port must be redirected upstream. */
+/* Whether ACS redirects peer-to-peer requests of this port upstream. */
 static inline bool cfg_acs_p2p_request_redirect(const struct cfg_space *cfg)
 {
     return cfg->live.acs_request_redirect;
@@ -219,8 +218,8 @@ static inline const struct cfg_multicast *cfg_multicast(const struct cfg_space *
     return &cfg->live.multicast;
 }
 
-/* SR-IOV: the VF (0 ..) with this requester ID, -1: none that is enabled. The VF whose BAR 0 covers
- * the bytes, -1: none, or not decoded. */
+/* Return the enabled virtual function (0 ..) that has this requester ID, or whose BAR 0 covers the
+ * bytes and is decoded; -1: there is none. */
 int cfg_vf_of_id(const struct cfg_space *pf, uint16_t id);
 static inline int cfg_vf_match(const struct cfg_space *pf, uint64_t address, uint64_t bytes)
 {
@@ -231,26 +230,27 @@ static inline int cfg_vf_match(const struct cfg_space *pf, uint64_t address, uin
     return (int)(offset / pf->vf_bar_bytes);
 }
 
-/* What the link has come up with (link status register). */
+/* Sets what the link has trained to (link status register). */
 void cfg_set_link(struct cfg_space *cfg, unsigned generation, unsigned lanes);
-/* The read completion boundary that a root port reports, 64 or 128; and what the register says. */
+/* Sets, or returns, the read completion boundary in the register of a root port: 64 or 128. */
 void cfg_set_rcb(struct cfg_space *cfg, unsigned rcb_bytes);
 unsigned cfg_rcb_bytes(const struct cfg_space *cfg);
 /* Logs an uncorrectable error (PCI_AER_*): error status, and device status by its severity. */
 void cfg_log_error(struct cfg_space *cfg, uint32_t aer_bit);
-/* Logs what came back instead of data: received master abort (UR) or target abort (CA). */
+/* Logs the status of a completion without data: received master abort (UR) or target abort (CA). */
 void cfg_log_abort(struct cfg_space *cfg, enum tlp_status status);
 
 /*
- * MSI and MSI-X: true with the message of a vector if enabled and not masked; latches pending if
- * enabled but masked. With fewer MSI vectors granted than offered, vectors are folded (modulo).
- * table: the device's MSI-X table memory (16 bytes per vector); pba: 8 bytes per 64 vectors.
+ * Return true with the message of an MSI or MSI-X vector that is enabled and not masked; an enabled
+ * but masked vector becomes pending. If fewer MSI vectors were granted than offered, vectors are
+ * taken modulo the granted number. table: the device's MSI-X table (16 bytes per vector); pba: its
+ * pending bits (8 bytes per 64 vectors).
  */
 bool cfg_msi_message(struct cfg_space *cfg, unsigned vector, uint64_t *address, uint32_t *data);
 bool cfg_msix_message(const struct cfg_space *cfg, const uint8_t *table, uint8_t *pba,
                       unsigned vector, uint64_t *address, uint32_t *data);
-/* After a mask was lifted: the lowest vector that is pending and not masked any more, with its
- * message and no longer pending. False: none. Call until it says so. */
+/* To be called after a mask was lifted, until they return false: clear the pending bit of the
+ * lowest vector that is pending and not masked, and return its message. False: there is none. */
 bool cfg_msi_take_pending(struct cfg_space *cfg, uint64_t *address, uint32_t *data);
 bool cfg_msix_take_pending(const struct cfg_space *cfg, const uint8_t *table, uint8_t *pba,
                            unsigned *vector, uint64_t *address, uint32_t *data);

@@ -171,7 +171,7 @@ static void read_issues(struct sim *sim, struct sim_event *event)
         sim_time done_ps = read_lines(state, hpa, n, sim_now(sim), timed, &last);
         ready_ps = SIM_MAX(ready_ps, done_ps);
         if (completion->bulk)
-            physmem_read_tags(mem, hpa, completion->payload, n);
+            physmem_read_marks(mem, hpa, completion->payload, n);
         else
             physmem_read(mem, hpa, completion->payload, n);
         if (timed != NULL) {
@@ -225,7 +225,7 @@ static void write_commits(struct sim *sim, struct sim_event *event)
     if (tlp_traced(tlp))
         tlp_trace_add_tlp(tlp, TRACE_VISIBLE, step->rc->name, sim_now(sim));
     if (tlp->bulk)
-        physmem_write_tags(mem, step->hpa, tlp->payload, tlp->length_bytes);
+        physmem_write_marks(mem, step->hpa, tlp->payload, tlp->length_bytes);
     else
         physmem_write(mem, step->hpa, tlp->payload, tlp->length_bytes);
     rc_done_with(step->rc, tlp);

@@ -48,7 +48,7 @@ static void read_payload(struct physmem *mem, struct payload *p, uint64_t addres
     uint8_t buffer[16384];
 
     memset(buffer, 0xEE, sizeof(buffer));
-    physmem_read_tags(mem, at(address), buffer, bytes);
+    physmem_read_marks(mem, at(address), buffer, bytes);
     assert_true(payload_gather(p, buffer, address, bytes));
 }
 
@@ -59,7 +59,7 @@ static void write_payload(struct physmem *mem, const struct payload *p, uint32_t
 
     memset(buffer, 0xEE, sizeof(buffer));
     payload_scatter(p, from, bytes, buffer, address);
-    physmem_write_tags(mem, at(address), buffer, bytes);
+    physmem_write_marks(mem, at(address), buffer, bytes);
 }
 
 static struct physmem *new_memory(void)
@@ -315,7 +315,7 @@ static void test_too_many_extents(void **state)
         put(mem, 4096 + i * 64, payload_mark((uint16_t)(i + 1), 1000), 64);
     read_payload(mem, &p, 4096, 64 * (PAYLOAD_EXTENTS_MAX - 1));
     const struct payload before = p;
-    physmem_read_tags(mem, at(4096 + 64 * (PAYLOAD_EXTENTS_MAX - 1)), buffer, 128);
+    physmem_read_marks(mem, at(4096 + 64 * (PAYLOAD_EXTENTS_MAX - 1)), buffer, 128);
     assert_false(payload_gather(&p, buffer, 0, 128));
     assert_int_equal(p.n, before.n);
     assert_int_equal(p.bytes, before.bytes);

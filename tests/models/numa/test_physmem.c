@@ -105,8 +105,8 @@ static void test_tags(void **state)
         in[i] = (uint8_t)(i + 1);
     memset(out, 0xEE, sizeof(out));
     /* From byte 60 of a line: 4 bytes of it, then whole lines, then 40 bytes. */
-    physmem_write_tags(mem, at(60), in, sizeof(in));
-    physmem_read_tags(mem, at(60), out, sizeof(out));
+    physmem_write_marks(mem, at(60), in, sizeof(in));
+    physmem_read_marks(mem, at(60), out, sizeof(out));
     for (unsigned i = 0; i < sizeof(out); i++) {
         const uint64_t address = 60 + i;
         const bool carried = i < 4 || address % 64 < 8;
@@ -118,7 +118,7 @@ static void test_tags(void **state)
     /* The rest of a line's overlap is made zero, no more than that. */
     memset(out, 0xDD, sizeof(out));
     physmem_write(mem, at(8192), out, 192);
-    physmem_write_tags(mem, at(8192 + 32), in, 96);
+    physmem_write_marks(mem, at(8192 + 32), in, 96);
     physmem_read(mem, at(8192), out, 192);
     for (unsigned i = 0; i < 192; i++) {
         const bool carried = (i >= 32 && i < 40) || (i >= 64 && i < 72);
@@ -130,12 +130,12 @@ static void test_tags(void **state)
     physmem_read(mem, at((4 << 20) + 100), out, 1);
     assert_int_equal(out[0], 7);
     /* Over a page's end, and of memory that does not exist. */
-    physmem_write_tags(mem, at(4096 - 2), in, 66);
-    physmem_read_tags(mem, at(4096 - 2), out, 66);
+    physmem_write_marks(mem, at(4096 - 2), in, 66);
+    physmem_read_marks(mem, at(4096 - 2), out, 66);
     assert_int_equal(out[0], in[0]);
     assert_int_equal(out[2], in[2]);
     memset(out, 0xEE, sizeof(out));
-    physmem_read_tags(mem, at(1 << 20), out, 64);
+    physmem_read_marks(mem, at(1 << 20), out, 64);
     assert_int_equal(out[7], 0);
     assert_int_equal(out[8], 0xEE);
     physmem_free(mem);

@@ -69,7 +69,7 @@ static void complete(struct sim *sim, struct sim_event *event)
         piece->bulk = tlp->bulk;
         tlp_payload_new(r->pcie, piece);
         if (tlp->bulk)
-            physmem_read_tags(r->memory, (struct hpa){ address }, piece->payload, n);
+            physmem_read_marks(r->memory, (struct hpa){ address }, piece->payload, n);
         else
             physmem_read(r->memory, (struct hpa){ address }, piece->payload, n);
         pcie_port_send(&r->port, piece, sim_now(sim));
@@ -88,8 +88,8 @@ static void take_write(struct rig *r, const struct tlp *tlp)
     r->n_writes++;
     r->write_ps = sim_now(r->sim);
     if (tlp->bulk)
-        physmem_write_tags(r->memory, (struct hpa){ tlp->address }, tlp->payload,
-                           tlp->length_bytes);
+        physmem_write_marks(r->memory, (struct hpa){ tlp->address }, tlp->payload,
+                            tlp->length_bytes);
     else
         physmem_write(r->memory, (struct hpa){ tlp->address }, tlp->payload, tlp->length_bytes);
 }

@@ -131,8 +131,8 @@ static void packets_body(struct rig *r)
             const struct kaddr slot = kaddr_add(ring, i * 2048);
             k_poke(r->k, slot, header, sizeof(header));
             payload_scatter(&p, 0, bytes, buffer, slot.v + sizeof(header));
-            physmem_write_tags(host_physmem(r->w.host), (struct hpa){ slot.v + sizeof(header) },
-                               buffer, bytes);
+            physmem_write_marks(host_physmem(r->w.host), (struct hpa){ slot.v + sizeof(header) },
+                                buffer, bytes);
             tag += bytes;
             for (uint32_t done = 0; done < bytes;) {
                 const uint32_t piece = (uint32_t)piece_of(r, bytes - done);
@@ -163,7 +163,7 @@ static void send_segment(struct rig *r, struct payload *ahead, uint64_t *read, u
     while (ahead->bytes < bytes) {
         const uint64_t want = (*read + bytes - ahead->bytes + 63) & ~UINT64_C(63);
         const uint32_t n = (uint32_t)SIM_MIN(SIM_MIN(want, end) - *read, 2048 - *read % 64);
-        physmem_read_tags(mem, (struct hpa){ *read }, buffer, n);
+        physmem_read_marks(mem, (struct hpa){ *read }, buffer, n);
         assert_true(payload_gather(ahead, buffer, *read, n));
         *read += n;
     }
@@ -172,7 +172,7 @@ static void send_segment(struct rig *r, struct payload *ahead, uint64_t *read, u
     *ahead = left;
     assert_int_equal(packet.n, 1);
     payload_scatter(&packet, 0, bytes, buffer, to.v);
-    physmem_write_tags(mem, (struct hpa){ to.v }, buffer, bytes);
+    physmem_write_marks(mem, (struct hpa){ to.v }, buffer, bytes);
 }
 
 static void segments_body(struct rig *r)
