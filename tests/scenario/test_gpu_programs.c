@@ -4,8 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/support/world_fixture.h"
-#include "workloads/experiment.h"
+#include "tests/support/scenario_fixture.h"
 
 #define HOST(NAME, IOMMU)                                                  \
     NAME " = { ports = ( { name = \"rp0\"; socket = 0; lanes = 16; } );"   \
@@ -50,14 +49,7 @@ static char *run_into(const char *world, const char *settings, const char *progr
 {
     char *format = g_strconcat(world, REST, NULL);
     char *text = g_strdup_printf(format, settings, program);
-    struct sim_error_list errors = { 0 };
-    struct config *config = fixture_config(text, &errors);
-    struct experiment_outcome ended;
-    char *error = NULL;
-    fixture_fail(&errors);
-    bool ok = experiment_run(config, 1, result, &ended, NULL, &error);
-    assert_int_equal(ok, error == NULL);
-    config_free(config);
+    char *error = scenario_run_into(text, result);
     g_free(text);
     g_free(format);
     return error;
@@ -69,9 +61,8 @@ static double value(const char *world, const char *program, const char *metric)
     char *error = run_into(world, "", program, result);
     if (error != NULL)
         fail_msg("%s", error);
-    double v = run_result_value(result, metric);
+    const double v = scenario_value(result, metric);
     run_result_free(result);
-    assert_true(isfinite(v));
     return v;
 }
 

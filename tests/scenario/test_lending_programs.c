@@ -4,8 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/support/world_fixture.h"
-#include "workloads/experiment.h"
+#include "tests/support/scenario_fixture.h"
 
 #define HOST(NAME)                                                         \
     NAME " = { ports = ( { name = \"rp0\"; socket = 0; lanes = 8; },"      \
@@ -41,17 +40,10 @@ static char *world(unsigned outgoing, const char *host, const char *direction)
     return g_strdup_printf(WORLD, outgoing, host, direction);
 }
 
-/* NULL, or what the run failed with (g_free). */
+/* Takes the text. NULL, or what the run failed with (g_free). */
 static char *run_into(char *text, struct run_result *result)
 {
-    struct sim_error_list errors = { 0 };
-    struct config *config = fixture_config(text, &errors);
-    struct experiment_outcome ended;
-    char *error = NULL;
-    fixture_fail(&errors);
-    bool ok = experiment_run(config, 1, result, &ended, NULL, &error);
-    assert_int_equal(ok, error == NULL);
-    config_free(config);
+    char *error = scenario_run_into(text, result);
     g_free(text);
     return error;
 }
@@ -100,22 +92,9 @@ static void test_local(void **state)
     assert_true(with > 0.9 * alone && with < 1.1 * alone);
 }
 
-/* Before anything runs. */
 static void refused(char *text, const char *message)
 {
-    struct sim_error_list errors = { 0 };
-    struct config *config = fixture_config(text, &errors);
-    fixture_fail(&errors);
-    bool ok = experiment_check(config, &errors);
-    assert_false(ok);
-    bool found = false;
-    for (size_t i = 0; i < errors.n_messages; i++)
-        found |= strstr(errors.message[i], message) != NULL;
-    if (!found)
-        fail_msg("\"%s\" is not among the messages; the first is \"%s\"", message,
-                 errors.message[0]);
-    sim_error_release(&errors);
-    config_free(config);
+    scenario_refused_among(text, message);
     g_free(text);
 }
 

@@ -4,8 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/support/world_fixture.h"
-#include "workloads/experiment.h"
+#include "tests/support/scenario_fixture.h"
 
 #define HOST                                          \
     "{ cpu = { sockets = 2; cores_per_socket = 2; };" \
@@ -33,32 +32,21 @@ struct mtus {
 static struct run_result *run(struct mtus mtu, unsigned warmup_us, unsigned duration_us,
                               const char *settings)
 {
-    struct sim_error_list errors = { 0 };
     struct run_result *result = run_result_new();
-    struct experiment_outcome ended;
-    char text[4096], *error = NULL;
+    char text[4096];
     snprintf(text, sizeof(text), SCENARIO, mtu.nic, mtu.client_nic, mtu.server, mtu.client,
              warmup_us, duration_us, settings);
-    struct config *config = fixture_config(text, &errors);
-    fixture_fail(&errors);
-    if (!experiment_run(config, 1, result, &ended, NULL, &error))
+    char *error = scenario_run_into(text, result);
+    if (error != NULL)
         fail_msg("MTU %u of the server, %u of the client, %s: %s", mtu.server, mtu.client, settings,
                  error);
-    config_free(config);
     return result;
-}
-
-static double value(struct run_result *result, const char *metric)
-{
-    double v = run_result_value(result, metric);
-    if (isfinite(v) == 0)
-        fail_msg("no metric %s", metric);
-    return v;
 }
 
 static double payload_bytes(struct run_result *result)
 {
-    return value(result, "throughput_gbit_s") * 1e6 / 8.0 / value(result, "packet_rate_kpps");
+    return scenario_value(result, "throughput_gbit_s") * 1e6 / 8.0 /
+           scenario_value(result, "packet_rate_kpps");
 }
 
 /* Both ends agree on the smaller MTU; six times the payload in a packet is less work for a byte. */
@@ -69,7 +57,7 @@ static void test_smaller_mtu_counts(void **unused)
     for (unsigned i = 0; i < 2; i++) {
         struct run_result *result = run((struct mtus){ 9000, 9000, i == 0 ? 1500 : 9000, 9000 },
                                         2000, 1000, "");
-        gbit_s[i] = value(result, "throughput_gbit_s");
+        gbit_s[i] = scenario_value(result, "throughput_gbit_s");
         payload[i] = payload_bytes(result);
         run_result_free(result);
     }
@@ -89,7 +77,7 @@ static void test_any_mtu(void **unused)
         for (unsigned s = 0; s < SIM_N_ELEMENTS(settings); s++) {
             struct run_result *result = run((struct mtus){ mtu[i], mtu[i], mtu[i], mtu[i] }, 1500,
                                             500, settings[s]);
-            assert_true(value(result, "throughput_gbit_s") > 0);
+            assert_true(scenario_value(result, "throughput_gbit_s") > 0);
             run_result_free(result);
         }
 }
@@ -109,7 +97,7 @@ static void test_receiver_takes_more(void **unused)
             const unsigned own = same != 0 ? client : server;
             struct run_result *result = run((struct mtus){ own, client, own, client }, 20000, 3000,
                                             "");
-            gbit_s[same] = value(result, "throughput_gbit_s");
+            gbit_s[same] = scenario_value(result, "throughput_gbit_s");
             run_result_free(result);
         }
         if (gbit_s[0] < 0.9 * gbit_s[1])
@@ -205,10 +193,10 @@ static void test_small_buffers(void **unused)
                                             i == 0 ? with : without, 2);
         if (!experiment_run(config, 1, result, &ended, NULL, &error))
             fail_msg("%s", error);
-        assert_true(value(result, "throughput_gbit_s") > 1);
+        assert_true(scenario_value(result, "throughput_gbit_s") > 1);
         if (i == 0) {
-            assert_true(value(result, "nic.pf0_rx_overflow") == 0);
-            assert_true(value(result, "client_nic.tx_buffer_max_bytes") < 2048 + 1514);
+            assert_true(scenario_value(result, "nic.pf0_rx_overflow") == 0);
+            assert_true(scenario_value(result, "client_nic.tx_buffer_max_bytes") < 2048 + 1514);
         }
         run_result_free(result);
         config_free(config);

@@ -3,8 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tests/support/world_fixture.h"
-#include "workloads/experiment.h"
+#include "tests/support/scenario_fixture.h"
 
 #define HOST(NAME)                                                       \
     NAME " = { ports = ( { name = \"rp0\"; socket = 0; lanes = 8; } ); " \
@@ -37,42 +36,25 @@ static char *world(const struct setup *s)
                            s->reads, s->member, s->program);
 }
 
-/* A metric; NULL result: the run has to fail with this message. */
 static double run(const struct setup *setup, const char *metric, const char *fails)
 {
-    struct sim_error_list errors = { 0 };
-    char *text = world(setup), *error = NULL;
-    struct config *config = fixture_config(text, &errors);
-    struct run_result *result = run_result_new();
-    struct experiment_outcome ended;
-    fixture_fail(&errors);
-    bool ok = experiment_run(config, 1, result, &ended, NULL, &error);
-    if (fails == NULL && !ok)
-        fail_msg("%s", error);
-    if (fails != NULL && (ok || strstr(error, fails) == NULL))
-        fail_msg("\"%s\" instead of \"%s\"", ok ? "no failure" : error, fails);
-    double value = ok ? run_result_value(result, metric) : 0.0;
-    run_result_free(result);
-    config_free(config);
-    g_free(error);
+    double value = 0.0;
+    char *text = world(setup);
+    if (fails != NULL)
+        scenario_fails(text, fails);
+    else {
+        struct run_result *result = scenario_run(text);
+        value = run_result_value(result, metric);
+        run_result_free(result);
+    }
     g_free(text);
     return value;
 }
 
 static void refused(const struct setup *setup, const char *message)
 {
-    struct sim_error_list errors = { 0 };
     char *text = world(setup);
-    struct config *config = fixture_config(text, &errors);
-    fixture_fail(&errors);
-    assert_false(experiment_check(config, &errors));
-    bool found = false;
-    for (size_t i = 0; i < errors.n_messages; i++)
-        found |= strstr(errors.message[i], message) != NULL;
-    if (!found)
-        fail_msg("\"%s\" is not said; the first message is \"%s\"", message, errors.message[0]);
-    sim_error_release(&errors);
-    config_free(config);
+    scenario_refused_among(text, message);
     g_free(text);
 }
 

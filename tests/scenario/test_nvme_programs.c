@@ -4,8 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/support/world_fixture.h"
-#include "workloads/experiment.h"
+#include "tests/support/scenario_fixture.h"
 
 #define HOST                                                                                   \
     "{ cpu = { sockets = 1; cores_per_socket = 4; }; dram = { node_size = \"2 GiB\"; };"       \
@@ -41,60 +40,10 @@
     WORKLOAD "measure = { warmup_us = 5000; duration_us = 5000; };\n" \
              "programs = { fio = { type = \"fio\"; span_bytes = \"4 MiB\"; " MORE "}; };"
 
-static struct run_result *run(const char *text)
-{
-    struct sim_error_list errors = { 0 };
-    struct config *config = fixture_config(text, &errors);
-    struct run_result *result = run_result_new();
-    struct experiment_outcome ended;
-    char *error = NULL;
-    fixture_fail(&errors);
-    if (!experiment_run(config, 1, result, &ended, NULL, &error))
-        fail_msg("%s", error);
-    config_free(config);
-    return result;
-}
-
-static double take(struct run_result *result, const char *metric)
-{
-    double v = run_result_value(result, metric);
-    if (isfinite(v) == 0)
-        fail_msg("no metric %s", metric);
-    return v;
-}
-
-static void refused(const char *text, const char *message)
-{
-    struct sim_error_list errors = { 0 };
-    struct config *config = fixture_config(text, &errors);
-    fixture_fail(&errors);
-    assert_false(experiment_check(config, &errors));
-    if (errors.n_messages != 1 || strstr(errors.message[0], message) == NULL)
-        fail_msg("\"%s\" instead of \"%s\"", errors.message[0], message);
-    sim_error_release(&errors);
-    config_free(config);
-}
-
-static void run_fails(const char *text, const char *message)
-{
-    struct sim_error_list errors = { 0 };
-    struct config *config = fixture_config(text, &errors);
-    struct run_result *result = run_result_new();
-    struct experiment_outcome ended;
-    char *error = NULL;
-    fixture_fail(&errors);
-    assert_false(experiment_run(config, 1, result, &ended, NULL, &error));
-    if (strstr(error, message) == NULL)
-        fail_msg("\"%s\" instead of \"%s\"", error, message);
-    g_free(error);
-    run_result_free(result);
-    config_free(config);
-}
-
 static double metric(const char *text, const char *name)
 {
-    struct run_result *result = run(text);
-    double v = take(result, name);
+    struct run_result *result = scenario_run(text);
+    double v = scenario_value(result, name);
     run_result_free(result);
     return v;
 }
@@ -125,8 +74,9 @@ static void test_depth(void **state)
 static void test_few_operations(void **state)
 {
     (void)state;
-    struct run_result *result = run(LOCAL FIO("operations = 1;"));
-    double iops = take(result, "iops"), latency = take(result, "latency_mean_ns");
+    struct run_result *result = scenario_run(LOCAL FIO("operations = 1;"));
+    double iops = scenario_value(result, "iops"),
+           latency = scenario_value(result, "latency_mean_ns");
     assert_true(fabs(iops * latency * 1e-9 - 1.0) < 1e-6);
     run_result_free(result);
     double deep = metric(LOCAL FIO("operations = 1; queue_depth = 64;"), "throughput_gbyte_s");
@@ -139,9 +89,9 @@ static void test_few_operations(void **state)
 static void test_cannot_start(void **state)
 {
     (void)state;
-    run_fails(LOCAL_WITH("transfer_bytes_max = 8192; ")
-                  FIO("block_bytes = 131072; operations = 10;"),
-              "fio: a namespace too small");
+    scenario_fails(LOCAL_WITH("transfer_bytes_max = 8192; ")
+                       FIO("block_bytes = 131072; operations = 10;"),
+                   "fio: a namespace too small");
 }
 
 /* Writes among reads: what is read is what was written last. */
@@ -154,9 +104,10 @@ static void test_mixed(void **state)
         LENT FIO("read_ratio = 0.3; queue_depth = 8; jobs = 3; block_bytes = 512;"),
     };
     for (unsigned i = 0; i < SIM_N_ELEMENTS(texts); i++) {
-        struct run_result *result = run(texts[i]);
-        assert_true(take(result, "ssd.writes") > 0 && take(result, "ssd.reads") > 0);
-        assert_true(take(result, "ssd.errors") == 0);
+        struct run_result *result = scenario_run(texts[i]);
+        assert_true(scenario_value(result, "ssd.writes") > 0 &&
+                    scenario_value(result, "ssd.reads") > 0);
+        assert_true(scenario_value(result, "ssd.errors") == 0);
         run_result_free(result);
     }
 }
@@ -164,12 +115,13 @@ static void test_mixed(void **state)
 static void test_training(void **state)
 {
     (void)state;
-    struct run_result *result = run(
+    struct run_result *result = scenario_run(
         GPUS WORKLOAD "measure = { warmup_us = 0; duration_us = 10000000; };\n"
                       "programs = { t = { type = \"training\"; epochs = 2; batch_images = 4;"
                       " compute_ms = 10; decode_cycles = 1000; epoch_steps = 10; }; };");
-    double step = take(result, "step_ms"), compute = take(result, "step_compute_ms");
-    double epoch = take(result, "epoch_s");
+    double step = scenario_value(result, "step_ms"),
+           compute = scenario_value(result, "step_compute_ms");
+    double epoch = scenario_value(result, "epoch_s");
     assert_true(compute >= 10.0 && compute < 10.1);
     /* 80.1 MB twice over a link of 8 lanes. */
     assert_true(step - compute > 2 * 80.1 / 7.9 && step - compute < 2 * 80.1 / 5.0);
@@ -183,33 +135,36 @@ static void test_training(void **state)
 static void test_slow_loader(void **state)
 {
     (void)state;
-    struct run_result *result = run(
+    struct run_result *result = scenario_run(
         GPUS WORKLOAD
         "measure = { warmup_us = 0; duration_us = 10000000; };\n"
         "programs = { t = { type = \"training\"; epochs = 1; steps = 2; batch_images = 4;"
         " files = 4; compute_ms = 0; decode_cycles = 100000000; }; };");
-    assert_true(take(result, "step_load_ms") > 0);
-    assert_true(take(result, "ssd.errors") == 0);
+    assert_true(scenario_value(result, "step_load_ms") > 0);
+    assert_true(scenario_value(result, "ssd.errors") == 0);
     run_result_free(result);
 }
 
 static void test_refused(void **state)
 {
     (void)state;
-    refused(LOCAL FIO("device = \"nvme0\";"), "device");
-    refused(LOCAL FIO("block_bytes = 3000;"), "power of two");
-    refused(LOCAL FIO("jobs = 4;"), "4 CPUs of the host in a row");
-    refused(LOCAL FIO("queue_depth = 1024;"), "two blocks");
-    refused(LOCAL WORKLOAD "programs = { f = { type = \"fio\"; span_bytes = \"3 GiB\"; }; };",
-            "at most capacity_bytes");
-    refused(GPUS WORKLOAD "programs = { t = { type = \"training\"; batch_images = 3; }; };",
-            "even number");
-    refused(GPUS WORKLOAD "programs = { t = { type = \"training\"; gpu1 = \"gpu0\"; }; };",
-            "another GPU");
-    refused(GPUS WORKLOAD "programs = { t = { type = \"training\"; image_bytes = 1000; }; };",
-            "whole blocks of the device");
-    refused(GPUS WORKLOAD "programs = { t = { type = \"training\"; ssd = \"gpu0\"; }; };",
-            "nvme.controller");
+    scenario_refused(LOCAL FIO("device = \"nvme0\";"), "device");
+    scenario_refused(LOCAL FIO("block_bytes = 3000;"), "power of two");
+    scenario_refused(LOCAL FIO("jobs = 4;"), "4 CPUs of the host in a row");
+    scenario_refused(LOCAL FIO("queue_depth = 1024;"), "two blocks");
+    scenario_refused(LOCAL WORKLOAD
+                     "programs = { f = { type = \"fio\"; span_bytes = \"3 GiB\"; }; };",
+                     "at most capacity_bytes");
+    scenario_refused(GPUS WORKLOAD
+                     "programs = { t = { type = \"training\"; batch_images = 3; }; };",
+                     "even number");
+    scenario_refused(GPUS WORKLOAD "programs = { t = { type = \"training\"; gpu1 = \"gpu0\"; }; };",
+                     "another GPU");
+    scenario_refused(GPUS WORKLOAD
+                     "programs = { t = { type = \"training\"; image_bytes = 1000; }; };",
+                     "whole blocks of the device");
+    scenario_refused(GPUS WORKLOAD "programs = { t = { type = \"training\"; ssd = \"gpu0\"; }; };",
+                     "nvme.controller");
 }
 
 int main(void)

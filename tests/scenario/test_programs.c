@@ -4,8 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/support/world_fixture.h"
-#include "workloads/experiment.h"
+#include "tests/support/scenario_fixture.h"
 
 #define HOST_OF(cores)                                        \
     "{ cpu = { sockets = 2; cores_per_socket = " cores "; };" \
@@ -49,52 +48,6 @@
 #define PROGRAMS "workload = { type = \"programs\"; };\n"
 #define SHORT    "measure = { warmup_us = 300; duration_us = 600; };\n"
 
-/* NULL, or what the run failed with (g_free). */
-static char *run_into(const char *text, struct run_result *result)
-{
-    struct sim_error_list errors = { 0 };
-    struct config *config = fixture_config(text, &errors);
-    struct experiment_outcome ended;
-    char *error = NULL;
-    fixture_fail(&errors);
-    bool ok = experiment_run(config, 1, result, &ended, NULL, &error);
-    assert_int_equal(ok, error == NULL);
-    config_free(config);
-    return error;
-}
-
-static struct run_result *run(const char *text)
-{
-    struct run_result *result = run_result_new();
-    char *error = run_into(text, result);
-    if (error != NULL)
-        fail_msg("%s", error);
-    return result;
-}
-
-static double value(struct run_result *result, const char *metric)
-{
-    double v = run_result_value(result, metric);
-    if (isfinite(v) == 0)
-        fail_msg("no metric %s", metric);
-    return v;
-}
-
-static void refused(const char *text, const char *message)
-{
-    struct sim_error_list errors = { 0 };
-    struct config *config = fixture_config(text, &errors);
-    fixture_fail(&errors);
-    assert_false(experiment_check(config, &errors));
-    if (errors.n_messages != 1)
-        sim_error_print(&errors, stderr);
-    assert_int_equal(errors.n_messages, 1);
-    if (strstr(errors.message[0], message) == NULL)
-        fail_msg("\"%s\" instead of \"%s\"", errors.message[0], message);
-    sim_error_release(&errors);
-    config_free(config);
-}
-
 /* Pages of both nodes arrive whole; with the hint each comes through its own node's function. */
 static void test_sendfile(void **unused)
 {
@@ -112,13 +65,14 @@ static void test_sendfile(void **unused)
                      "programs = { sendfile = { type = \"sendfile\"; instances = 2;"
                      " pages = \"%s\"; }; off = { type = \"pktgen\"; enabled = false; }; };",
                      hint ? "true" : "false", pages[p]);
-            struct run_result *result = run(text);
-            assert_true(value(result, "throughput_gbit_s") > 1);
-            assert_int_equal(value(result, "hinted_fragments_per_packet") > 0, hint == 1 && p != 0);
-            double payload = value(result, "throughput_gbit_s") / 8 * 600e-6 * 1e9;
+            struct run_result *result = scenario_run(text);
+            assert_true(scenario_value(result, "throughput_gbit_s") > 1);
+            assert_int_equal(scenario_value(result, "hinted_fragments_per_packet") > 0,
+                             hint == 1 && p != 0);
+            double payload = scenario_value(result, "throughput_gbit_s") / 8 * 600e-6 * 1e9;
             for (unsigned f = 0; f < 2; f++) {
                 snprintf(name, sizeof(name), "nic.pf%u_dma_read_bytes", f);
-                assert_int_equal(value(result, name) > payload / 4, reads[p][hint][f]);
+                assert_int_equal(scenario_value(result, name) > payload / 4, reads[p][hint][f]);
             }
             run_result_free(result);
         }
@@ -134,10 +88,11 @@ static void test_two_of_a_kind(void **unused)
                                  " b = { type = \"netperf\"; server_socket = 1; first_core = 1;"
                                  " client_first_core = 1; direction = \"tx\"; }; };",
              "false");
-    struct run_result *result = run(text);
-    double a = value(result, "a.throughput_gbit_s"), b = value(result, "b.throughput_gbit_s");
+    struct run_result *result = scenario_run(text);
+    double a = scenario_value(result, "a.throughput_gbit_s"),
+           b = scenario_value(result, "b.throughput_gbit_s");
     assert_true(a > 1 && b > 1);
-    assert_true(fabs(a + b - value(result, "throughput_gbit_s")) < 1e-9);
+    assert_true(fabs(a + b - scenario_value(result, "throughput_gbit_s")) < 1e-9);
     run_result_free(result);
 }
 
@@ -151,15 +106,15 @@ static void test_bond(void **unused)
              "programs = { netperf = { type = \"netperf\"; direction = \"rx\"; instances = 2;"
              " migrate_after_us = 300; }; };",
              "second_device = \"nic1\";");
-    struct run_result *result = run(text);
-    assert_true(value(result, "throughput_before_gbit_s") > 1);
-    assert_true(value(result, "throughput_after_gbit_s") > 1);
-    assert_true(value(result, "nic0.pf0_rx_packets") > 100);
-    assert_true(value(result, "nic1.pf0_rx_packets") > 100);
+    struct run_result *result = scenario_run(text);
+    assert_true(scenario_value(result, "throughput_before_gbit_s") > 1);
+    assert_true(scenario_value(result, "throughput_after_gbit_s") > 1);
+    assert_true(scenario_value(result, "nic0.pf0_rx_packets") > 100);
+    assert_true(scenario_value(result, "nic1.pf0_rx_packets") > 100);
     assert_false(run_result_has(result, RECORD_METRIC, "nic0.pf1_rx_packets"));
     assert_true(run_result_has(result, RECORD_METRIC, "server.s0.interconnect_to_s1_bytes"));
     assert_false(run_result_has(result, RECORD_METRIC, "server.s0.interconnect_to_s2_bytes"));
-    assert_true(value(result, "packets_reordered") == 0);
+    assert_true(scenario_value(result, "packets_reordered") == 0);
     run_result_free(result);
 }
 
@@ -170,8 +125,8 @@ static void test_many_cores_of_a_team(void **unused)
     (void)unused;
     snprintf(text, sizeof(text),
              OCTO_OF("20") PROGRAMS SHORT "programs = { n = { type = \"netperf\"; }; };", "false");
-    struct run_result *result = run(text);
-    assert_true(value(result, "throughput_gbit_s") > 1);
+    struct run_result *result = scenario_run(text);
+    assert_true(scenario_value(result, "throughput_gbit_s") > 1);
     run_result_free(result);
 }
 
@@ -185,11 +140,11 @@ static void test_pktgen_of_a_team(void **unused)
                  OCTO PROGRAMS SHORT
                  "programs = { pktgen = { type = \"pktgen\"; socket = %u; }; };",
                  "false", socket);
-        struct run_result *result = run(text);
+        struct run_result *result = scenario_run(text);
         snprintf(name, sizeof(name), "nic.pf%u_tx_packets", socket);
-        assert_true(value(result, name) > 500);
+        assert_true(scenario_value(result, name) > 500);
         snprintf(name, sizeof(name), "nic.pf%u_tx_packets", 1 - socket);
-        assert_true(value(result, name) == 0);
+        assert_true(scenario_value(result, name) == 0);
         run_result_free(result);
     }
 }
@@ -206,8 +161,8 @@ static void test_waits_of_a_new_core(void **unused)
                  OCTO PROGRAMS SHORT
                  "programs = { n = { type = \"netperf\"; server_socket = 1; %s }; };",
                  "false", moves[i]);
-        struct run_result *result = run(text);
-        wait_ns[i] = value(result, "cpu_part_ns.remote_cache");
+        struct run_result *result = scenario_run(text);
+        wait_ns[i] = scenario_value(result, "cpu_part_ns.remote_cache");
         run_result_free(result);
     }
     assert_true(fabs(wait_ns[1] - wait_ns[0]) <= 0.05 * wait_ns[0]);
@@ -228,11 +183,12 @@ static void test_side_by_side(void **unused)
     for (unsigned i = 0; i < SIM_N_ELEMENTS(programs); i++) {
         snprintf(text, sizeof(text), OCTO PROGRAMS SHORT "programs = { %s };", "false",
                  programs[i]);
-        struct run_result *result = run(text);
+        struct run_result *result = scenario_run(text);
         if (i < 2)
-            assert_true(value(result, "throughput_gbit_s") > 1);
+            assert_true(scenario_value(result, "throughput_gbit_s") > 1);
         else
-            assert_true(value(result, "rtt_us") > 1 && value(result, "latency_us") > 1);
+            assert_true(scenario_value(result, "rtt_us") > 1 &&
+                        scenario_value(result, "latency_us") > 1);
         run_result_free(result);
     }
 }
@@ -249,10 +205,11 @@ static void test_measured(void **unused)
                       "programs = { s = { type = \"stream\"; pairs = 1; first_core = 0; socket = 0;"
                       " memory_socket = 1; }; };", /* on the server */
                  "false", client ? "client" : "server");
-        struct run_result *result = run(text);
+        struct run_result *result = scenario_run(text);
         for (unsigned m = 0; m < SIM_N_ELEMENTS(metrics); m++) {
             snprintf(name, sizeof(name), "%s.%s", client ? "server" : "client", metrics[m]);
-            const double measured = value(result, metrics[m]), other = value(result, name);
+            const double measured = scenario_value(result, metrics[m]),
+                         other = scenario_value(result, name);
             assert_true(client ? other > 1 && measured < 0.1 : measured > 1 && other < 0.1);
         }
         run_result_free(result);
@@ -271,13 +228,14 @@ static void test_breakdown(void **unused)
     (void)unused;
     snprintf(text, sizeof(text),
              OCTO PROGRAMS SHORT "programs = { netperf = { type = \"netperf\"; }; };", "false");
-    struct run_result *result = run(text);
+    struct run_result *result = scenario_run(text);
     for (unsigned i = 0; i < SIM_N_ELEMENTS(causes); i++) {
         snprintf(name, sizeof(name), "dram_part_bytes.%s", causes[i]);
-        bytes += value(result, name);
+        bytes += scenario_value(result, name);
     }
-    double packets = value(result, "packet_rate_kpps") * 0.6;
-    assert_true(fabs(bytes * packets / (value(result, "memory_gbyte_s") * 600e3) - 1) < 1e-6);
+    double packets = scenario_value(result, "packet_rate_kpps") * 0.6;
+    assert_true(fabs(bytes * packets / (scenario_value(result, "memory_gbyte_s") * 600e3) - 1) <
+                1e-6);
     for (unsigned i = 0; i < N_LATENCY_PARTS; i++) {
         snprintf(name, sizeof(name), "dma_write_part_ns.%s", latency_part_name[i]);
         double part = run_result_value(result, name);
@@ -310,14 +268,17 @@ static void test_memcached(void **unused)
                                    " workers = %u; items = 3; value_bytes = 65536; set_pct = %u;"
                                    " client_socket = 0; }; };",
                      "false", workers, set_pct[i]);
-            struct run_result *result = run(text);
-            double kt_s = value(result, "transactions_kt_s");
+            struct run_result *result = scenario_run(text);
+            double kt_s = scenario_value(result, "transactions_kt_s");
             assert_true(kt_s > 2);
-            assert_true(fabs(value(result, "memcached_gbit_s") - kt_s * 65536 * 8e-6) < 1e-6);
+            assert_true(fabs(scenario_value(result, "memcached_gbit_s") - kt_s * 65536 * 8e-6) <
+                        1e-6);
             assert_true(run_result_has(result, RECORD_HISTOGRAM, "m.transaction_us"));
             /* what crosses the wire is what was asked for, and requests */
-            double in = value(result, "nic.pf0_rx_bytes") + value(result, "nic.pf1_rx_bytes");
-            double out = value(result, "nic.pf0_tx_bytes") + value(result, "nic.pf1_tx_bytes");
+            double in = scenario_value(result, "nic.pf0_rx_bytes") +
+                        scenario_value(result, "nic.pf1_rx_bytes");
+            double out = scenario_value(result, "nic.pf0_tx_bytes") +
+                         scenario_value(result, "nic.pf1_tx_bytes");
             assert_int_equal(in > 1.5e-3 * kt_s * 1000 * 65536 * 0.2, set_pct[i] != 0);
             assert_int_equal(out > 1.5e-3 * kt_s * 1000 * 65536 * 0.2, set_pct[i] != 100);
             run_result_free(result);
@@ -327,8 +288,8 @@ static void test_memcached(void **unused)
              OCTO PROGRAMS SHORT "programs = { m = { type = \"memcached\"; clients = 0;"
                                  " workers = 2; }; n = { type = \"netperf\"; }; };",
              "false");
-    struct run_result *result = run(text);
-    assert_true(value(result, "transactions_kt_s") == 0);
+    struct run_result *result = scenario_run(text);
+    assert_true(scenario_value(result, "transactions_kt_s") == 0);
     run_result_free(result);
 }
 
@@ -345,11 +306,11 @@ static void test_pagerank(void **unused)
                                "programs = { p = { type = \"pagerank\"; threads_per_socket = 2;"
                                " scale = 10; degree = 20; skew = 1.0; iterations = %u; }; };",
                  "false", iterations);
-        struct run_result *result = run(text);
-        double s = value(result, "pagerank_s");
-        assert_true(fabs(value(result, "pagerank_score_sum") - 1) < 1e-3);
-        assert_true(fabs(value(result, "pagerank_edges_per_us") * s * 1e6 - iterations * 20480) <
-                    0.01);
+        struct run_result *result = scenario_run(text);
+        double s = scenario_value(result, "pagerank_s");
+        assert_true(fabs(scenario_value(result, "pagerank_score_sum") - 1) < 1e-3);
+        assert_true(fabs(scenario_value(result, "pagerank_edges_per_us") * s * 1e6 -
+                         iterations * 20480) < 0.01);
         assert_true(s > iterations * 20480 * 4 / 2e9 / 4 && s < 0.001 * iterations);
         if (iterations == 1)
             first_s = s;
@@ -377,21 +338,25 @@ static void test_nic_refusals(void **unused)
     "network = { server = { host = \"server\"; device = \"nic\";\n" NETWORK " }; };\n" \
     "workload = { type = \"programs\"; };\nprograms = { p = { type = \"pktgen\"; }; };\n"
     (void)unused;
-    refused(FOUR("0"),
-            "network.server.device: found \"nic\" (a string), expected a NIC with a cable to the "
-            "host \"server\" at each function's port: p1, p3 have none");
-    refused(FOUR("3"), "at each function's port: p0, p1 have none");
-    refused(ONE("queues = 1;", ""),
-            ":3: devices.nic.queues: found 1 (an integer), expected at least 2: the driver needs");
-    refused(ONE("queues = 7;", "channels = 4;"),
-            ":6: network.server.channels: found 4 (an integer), expected at most 3: a channel");
-    refused(ONE("", "rx_moderation_us = 8;"),
-            ":6: network.server.rx_moderation_us: found 8 (an integer), expected "
-            "adaptive_moderation = false beside it");
-    refused(ONE("", "octo_sg = true;"),
-            ":6: network.server.octo_sg: found true (a boolean), expected interface = \"octo0\"");
-    refused(ONE("", "") "measure = { transactions = 10; };",
-            "measure.transactions: found 10 (an integer), expected no transactions");
+    scenario_refused(
+        FOUR("0"),
+        "network.server.device: found \"nic\" (a string), expected a NIC with a cable to the "
+        "host \"server\" at each function's port: p1, p3 have none");
+    scenario_refused(FOUR("3"), "at each function's port: p0, p1 have none");
+    scenario_refused(
+        ONE("queues = 1;", ""),
+        ":3: devices.nic.queues: found 1 (an integer), expected at least 2: the driver needs");
+    scenario_refused(
+        ONE("queues = 7;", "channels = 4;"),
+        ":6: network.server.channels: found 4 (an integer), expected at most 3: a channel");
+    scenario_refused(ONE("", "rx_moderation_us = 8;"),
+                     ":6: network.server.rx_moderation_us: found 8 (an integer), expected "
+                     "adaptive_moderation = false beside it");
+    scenario_refused(
+        ONE("", "octo_sg = true;"),
+        ":6: network.server.octo_sg: found true (a boolean), expected interface = \"octo0\"");
+    scenario_refused(ONE("", "") "measure = { transactions = 10; };",
+                     "measure.transactions: found 10 (an integer), expected no transactions");
 #undef FOUR
 #undef ONE
 }
@@ -401,45 +366,50 @@ static void test_refusals(void **unused)
     char text[4096];
     (void)unused;
     snprintf(text, sizeof(text), BOND PROGRAMS "programs = { n = { type = \"netperf\"; }; };", "");
-    refused(text, "`device` and `second_device` of one function each for bond0");
+    scenario_refused(text, "`device` and `second_device` of one function each for bond0");
     snprintf(text, sizeof(text), OCTO PROGRAMS "programs = { n = { type = \"netperf\"; }; };",
              "false; channels = 33");
-    refused(text, "network.server.channels: found 33 (an integer), expected at most 32, as 2");
+    scenario_refused(text,
+                     "network.server.channels: found 33 (an integer), expected at most 32, as 2");
     snprintf(text, sizeof(text), OCTO PROGRAMS "programs = { n = { type = \"netperf\"; }; };",
              "false; xps = false");
-    refused(text, "network.server.xps: found false (a boolean), expected true: octo0 and bond0");
+    scenario_refused(text,
+                     "network.server.xps: found false (a boolean), expected true: octo0 and bond0");
     snprintf(text, sizeof(text), OCTO PROGRAMS "programs = { n = { type = \"netperf\"; }; };",
              "false; mtu_bytes = { value = 4000; source = \"mine\"; }");
-    refused(text, "network.server.mtu_bytes.value: found 4000 (an integer), expected at most "
-                  "devices.nic.mtu_bytes, 1500");
+    scenario_refused(text,
+                     "network.server.mtu_bytes.value: found 4000 (an integer), expected at most "
+                     "devices.nic.mtu_bytes, 1500");
     snprintf(text, sizeof(text), BOND PROGRAMS "programs = { n = { type = \"netperf\"; }; };",
              "second_device = \"nic0\";");
-    refused(text, "another NIC than `device`");
+    scenario_refused(text, "another NIC than `device`");
     snprintf(text, sizeof(text),
              OCTO PROGRAMS "programs = { s = { type = \"sendfile\"; call_bytes = 65535; }; };",
              "true");
-    refused(text, "whole pages, of which a whole number makes the file");
+    scenario_refused(text, "whole pages, of which a whole number makes the file");
     snprintf(text, sizeof(text),
              OCTO PROGRAMS "programs = { s = { type = \"sendfile\"; file_bytes = 65536; }; };",
              "true");
-    refused(text, "at least twice send_buffer of the server");
+    scenario_refused(text, "at least twice send_buffer of the server");
     snprintf(text, sizeof(text),
              OCTO PROGRAMS
              "programs = { s = { type = \"sendfile\"; instances = 2; first_core = 1; }; };",
              "true");
-    refused(text, "programs.s.instances: found 2 (an integer), expected at most 1: a socket of the "
-                  "host \"server\" has 2 cores, first_core is 1");
+    scenario_refused(
+        text, "programs.s.instances: found 2 (an integer), expected at most 1: a socket of the "
+              "host \"server\" has 2 cores, first_core is 1");
     snprintf(text, sizeof(text),
              OCTO PROGRAMS "programs = { n = { type = \"netperf\"; same_core = true;"
                            " first_core = 2; }; };",
              "true");
-    refused(text, "programs.n.first_core: found 2 (an integer), expected a core of a socket of the "
-                  "host \"server\", 0..1");
+    scenario_refused(
+        text, "programs.n.first_core: found 2 (an integer), expected a core of a socket of the "
+              "host \"server\", 0..1");
     snprintf(text, sizeof(text),
              OCTO PROGRAMS "programs = { n = { type = \"pktgen\"; socket = 2; core = 1; }; };",
              "true");
-    refused(text, "programs.n.socket: found 2 (an integer), expected a socket of the host "
-                  "\"server\", 0..1");
+    scenario_refused(text, "programs.n.socket: found 2 (an integer), expected a socket of the host "
+                           "\"server\", 0..1");
 }
 
 static void test_programs_refusals(void **unused)
@@ -450,41 +420,44 @@ static void test_programs_refusals(void **unused)
              OCTO PROGRAMS "programs = { a = { type = \"netperf_rr\"; };"
                            " b = { type = \"netperf_rr\"; core = 1; }; };",
              "true");
-    refused(text, "a type that no other program has");
+    scenario_refused(text, "a type that no other program has");
     snprintf(text, sizeof(text),
              OCTO PROGRAMS "programs = { m = { type = \"memcached\"; clients = 2; }; };", "true");
-    refused(text,
-            ".cfg:6: programs.m.workers: found 4 (the default), expected at most 2: a socket");
+    scenario_refused(
+        text, ".cfg:6: programs.m.workers: found 4 (the default), expected at most 2: a socket");
     snprintf(text, sizeof(text),
              OCTO PROGRAMS
              "programs = { m = { type = \"memcached\"; workers = 2; clients = 3; }; };",
              "true");
-    refused(text, "programs.m.clients: found 3 (an integer), expected at most 2: a socket");
+    scenario_refused(text,
+                     "programs.m.clients: found 3 (an integer), expected at most 2: a socket");
     snprintf(text, sizeof(text),
              OCTO PROGRAMS "programs = { p = { type = \"pagerank\"; threads_per_socket = 3; }; };",
              "true");
-    refused(text, "programs.p.threads_per_socket: found 3 (an integer), expected at most 2: a");
-    refused("hosts = { server = " ONE_SOCKET "client = " ONE_SOCKET "};\n"
-            "devices = { nic = " NIC "client_nic = " NIC "};\n"
-            "cables = ( { from = \"server.s0.rp0\"; to = \"nic.p0\"; },"
-            " { from = \"client.s0.rp0\"; to = \"client_nic.p0\"; },"
-            " { from = \"nic.e0\"; to = \"client_nic.e0\"; } );\n"
-            "network = { server = { host = \"server\"; device = \"nic\"; };"
-            " client = { host = \"client\"; device = \"client_nic\"; }; };\n" PROGRAMS
-            "programs = { n = { type = \"netperf\"; migrate_after_us = 300; }; };",
-            "0 for a server of one socket");
+    scenario_refused(text,
+                     "programs.p.threads_per_socket: found 3 (an integer), expected at most 2: a");
+    scenario_refused("hosts = { server = " ONE_SOCKET "client = " ONE_SOCKET "};\n"
+                     "devices = { nic = " NIC "client_nic = " NIC "};\n"
+                     "cables = ( { from = \"server.s0.rp0\"; to = \"nic.p0\"; },"
+                     " { from = \"client.s0.rp0\"; to = \"client_nic.p0\"; },"
+                     " { from = \"nic.e0\"; to = \"client_nic.e0\"; } );\n"
+                     "network = { server = { host = \"server\"; device = \"nic\"; };"
+                     " client = { host = \"client\"; device = \"client_nic\"; }; };\n" PROGRAMS
+                     "programs = { n = { type = \"netperf\"; migrate_after_us = 300; }; };",
+                     "0 for a server of one socket");
     snprintf(text, sizeof(text),
              OCTO PROGRAMS SHORT
              "programs = { n = { type = \"netperf\"; migrate_after_us = 600; }; };",
              "true");
-    refused(text,
-            "programs.n.migrate_after_us: found 600 (an integer), expected less than measure");
+    scenario_refused(
+        text, "programs.n.migrate_after_us: found 600 (an integer), expected less than measure");
     snprintf(text, sizeof(text),
              OCTO PROGRAMS SHORT
              "programs = { n = { type = \"netperf\"; migrate_after_us = 300; };"
              " m = { type = \"netperf\"; first_core = 1; migrate_after_us = 300; }; };",
              "true");
-    refused(text, "programs.m.migrate_after_us: found 300 (an integer), expected 0, as another");
+    scenario_refused(text,
+                     "programs.m.migrate_after_us: found 300 (an integer), expected 0, as another");
 }
 
 int main(void)

@@ -2,8 +2,7 @@
  * unchanged driver; bandwidthTest checks every byte. What is refused, before and while it runs. */
 #include <string.h>
 
-#include "tests/support/world_fixture.h"
-#include "workloads/experiment.h"
+#include "tests/support/scenario_fixture.h"
 
 #define HOST(NAME)                                                         \
     NAME " = { ports = ( { name = \"rp0\"; socket = 0; lanes = 8; },"      \
@@ -46,20 +45,13 @@ static char *scenario(const char *aperture, const char *where, const char *direc
     return text;
 }
 
-/* NULL, or what the run failed with (g_free). */
+/* Takes the text. NULL, or what the run failed with (g_free). */
 static char *run_into(char *text, double *gbyte_s)
 {
-    struct sim_error_list errors = { 0 };
-    struct config *config = fixture_config(text, &errors);
     struct run_result *result = run_result_new();
-    struct experiment_outcome ended;
-    char *error = NULL;
-    fixture_fail(&errors);
-    const bool ok = experiment_run(config, 1, result, &ended, NULL, &error);
-    assert_int_equal(ok, error == NULL);
-    *gbyte_s = ok ? run_result_value(result, "throughput_gbyte_s") : 0;
+    char *error = scenario_run_into(text, result);
+    *gbyte_s = error == NULL ? run_result_value(result, "throughput_gbyte_s") : 0;
     run_result_free(result);
-    config_free(config);
     g_free(text);
     return error;
 }
@@ -103,18 +95,8 @@ static void test_small_aperture(void **state)
 
 static void expect_mistake(const char *vm, const char *what)
 {
-    struct sim_error_list errors = { 0 };
     char *text = scenario("8 GiB", "lender", "read", true, vm);
-    struct config *config = fixture_config(text, &errors);
-    bool found = false;
-    fixture_fail(&errors);
-    assert_false(experiment_check(config, &errors));
-    for (size_t i = 0; i < errors.n_messages; i++)
-        found |= strstr(errors.message[i], what) != NULL;
-    if (!found)
-        fail_msg("`%s` instead of `%s`", errors.message[0], what);
-    sim_error_release(&errors);
-    config_free(config);
+    scenario_refused_among(text, what);
     g_free(text);
 }
 

@@ -3,8 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/support/world_fixture.h"
-#include "workloads/experiment.h"
+#include "tests/support/scenario_fixture.h"
 
 #define PORT "ports = ( { name = \"rp0\"; lanes = 8; } );"
 #define NFP                                                \
@@ -21,13 +20,9 @@ struct outcome {
 
 static struct outcome run(const char *text)
 {
-    struct sim_error_list errors = { 0 };
-    struct config *config = fixture_config(text, &errors);
     struct outcome outcome = { .result = run_result_new() };
-    struct experiment_outcome ended;
-    fixture_fail(&errors);
-    outcome.ok = experiment_run(config, 1, outcome.result, &ended, NULL, &outcome.error);
-    config_free(config);
+    outcome.error = scenario_run_into(text, outcome.result);
+    outcome.ok = outcome.error == NULL;
     return outcome;
 }
 
@@ -39,23 +34,7 @@ static void done(struct outcome *outcome)
 
 static double value(const struct outcome *outcome, const char *metric)
 {
-    double v = run_result_value(outcome->result, metric);
-    if (isfinite(v) == 0)
-        fail_msg("no metric %s", metric);
-    return v;
-}
-
-static void refused(const char *text, const char *message)
-{
-    struct sim_error_list errors = { 0 };
-    struct config *config = fixture_config(text, &errors);
-    fixture_fail(&errors);
-    assert_false(experiment_check(config, &errors));
-    assert_int_equal(errors.n_messages, 1);
-    if (strstr(errors.message[0], message) == NULL)
-        fail_msg("\"%s\" instead of \"%s\"", errors.message[0], message);
-    sim_error_release(&errors);
-    config_free(config);
+    return scenario_value(outcome->result, metric);
 }
 
 static void test_every_operation_carries_every_byte(void **unused)
@@ -127,36 +106,41 @@ static void test_two_hosts(void **unused)
     assert_true(value(&outcome, "other.s0.dma_read_misses") > 0);
     assert_true(value(&outcome, "server.s0.dma_read_misses") == 0);
     done(&outcome);
-    refused("hosts = { server = { " PORT " }; other = { " PORT " }; };"
-            "devices = { nfp = { type = \"pcie.requester\"; }; };"
-            "cables = ( { from = \"other.s0.rp0\"; to = \"nfp.p0\"; } );\n"
-            "workload = { type = \"pcie_bench\"; device = \"nfp\"; };",
-            "a device that cables plug into the workload's host");
+    scenario_refused("hosts = { server = { " PORT " }; other = { " PORT " }; };"
+                     "devices = { nfp = { type = \"pcie.requester\"; }; };"
+                     "cables = ( { from = \"other.s0.rp0\"; to = \"nfp.p0\"; } );\n"
+                     "workload = { type = \"pcie_bench\"; device = \"nfp\"; };",
+                     "a device that cables plug into the workload's host");
 }
 
 static void test_refusals(void **unused)
 {
     (void)unused;
-    refused(NFP "workload = { type = \"pcie_bench\"; measure = \"bandwidth\";\n"
-                " op = \"write_read\"; };",
-            ":3: workload.op: found \"write_read\" (a string), expected read, write or read_write");
-    refused(NFP "workload = { type = \"pcie_bench\"; measure = \"bandwidth\"; };\n"
-                "measure = { precision_ratio = 0.01; };",
-            ":3: measure.precision_ratio: found 0.01");
-    refused(NFP "workload = { type = \"memory\"; mode = \"bandwidth\"; };\n"
-                "measure = { transactions = 5; };",
-            ":3: measure.transactions: found 5");
-    refused(NFP "workload = { type = \"pcie_bench\"; queue_depth = 8; };\n",
-            ":2: workload.queue_depth: found 8 (an integer), expected measure = \"bandwidth\"");
-    refused(NFP "workload = { type = \"pcie_bench\"; measure = \"bandwidth\"; gap_ns = 8; };\n",
-            ":2: workload.gap_ns: found 8 (an integer), expected measure = \"latency\" beside it");
-    refused(NFP "workload = { type = \"memory\"; inject_delay_ns = 8; };\n",
-            ":2: workload.inject_delay_ns: found 8 (an integer), expected mode = \"loaded\"");
-    refused("hosts = { server = { coherence = { protocol = \"front_side_bus\"; };"
-            " cache = { llc_size = 0; }; }; };\n"
-            "workload = { type = \"memory\"; to_socket = 1; };",
-            ":2: workload.to_socket: found 1 (an integer), expected a socket of the host that has "
-            "memory");
+    scenario_refused(
+        NFP "workload = { type = \"pcie_bench\"; measure = \"bandwidth\";\n"
+            " op = \"write_read\"; };",
+        ":3: workload.op: found \"write_read\" (a string), expected read, write or read_write");
+    scenario_refused(NFP "workload = { type = \"pcie_bench\"; measure = \"bandwidth\"; };\n"
+                         "measure = { precision_ratio = 0.01; };",
+                     ":3: measure.precision_ratio: found 0.01");
+    scenario_refused(NFP "workload = { type = \"memory\"; mode = \"bandwidth\"; };\n"
+                         "measure = { transactions = 5; };",
+                     ":3: measure.transactions: found 5");
+    scenario_refused(
+        NFP "workload = { type = \"pcie_bench\"; queue_depth = 8; };\n",
+        ":2: workload.queue_depth: found 8 (an integer), expected measure = \"bandwidth\"");
+    scenario_refused(
+        NFP "workload = { type = \"pcie_bench\"; measure = \"bandwidth\"; gap_ns = 8; };\n",
+        ":2: workload.gap_ns: found 8 (an integer), expected measure = \"latency\" beside it");
+    scenario_refused(
+        NFP "workload = { type = \"memory\"; inject_delay_ns = 8; };\n",
+        ":2: workload.inject_delay_ns: found 8 (an integer), expected mode = \"loaded\"");
+    scenario_refused(
+        "hosts = { server = { coherence = { protocol = \"front_side_bus\"; };"
+        " cache = { llc_size = 0; }; }; };\n"
+        "workload = { type = \"memory\"; to_socket = 1; };",
+        ":2: workload.to_socket: found 1 (an integer), expected a socket of the host that has "
+        "memory");
 }
 
 /* Asked for or not; a workload that has measured enough before is not sampled on. */
@@ -177,10 +161,10 @@ static void test_series(void **unused)
                          sampled == 1);
         done(&outcome);
     }
-    refused(NFP "workload = { type = \"pcie_bench\"; };"
-                "measure = { duration_us = 60; sample_interval_ns = 1; };",
-            "unknown setting");
-    refused(
+    scenario_refused(NFP "workload = { type = \"pcie_bench\"; };"
+                         "measure = { duration_us = 60; sample_interval_ns = 1; };",
+                     "unknown setting");
+    scenario_refused(
         NFP "workload = { type = \"pcie_bench\"; };"
             "measure = { duration_us = 60; sample_interval_us = 0.0005; };",
         "measure.sample_interval_us: found 0.0005 (a number), expected an interval with at most "
@@ -190,8 +174,8 @@ static void test_series(void **unused)
 static void test_nothing_to_run(void **unused)
 {
     (void)unused;
-    refused("", ".cfg: there is no group `workload`");
-    refused("workload = 5;", ":1: workload: found 5 (an integer), expected a group");
+    scenario_refused("", ".cfg: there is no group `workload`");
+    scenario_refused("workload = 5;", ":1: workload: found 5 (an integer), expected a group");
 }
 
 static void test_what_does_not_fit_fails_the_run(void **unused)
@@ -304,22 +288,23 @@ static void test_trends(void **unused)
         assert_true(fabs(value(&outcome, "gbit_s") - point[i].gbit_s) < 1e-9);
         done(&outcome);
     }
-    refused(TABLES "workload = { type = \"trends\"; kind = \"cpu_10gbit\"; year = 2009; };",
-            ":2: workload.year: found 2009 (an integer), expected a year that the tables reach");
-    refused("trends = { nic = ( { year = 2012; port_gbit_s = 40; }, { year = 2009;"
-            " port_gbit_s = 10; } ); cores = ( { year = 2010; n = 12; } ); };\n"
-            "workload = { type = \"trends\"; year = 2013; };",
-            "a later year than the one before");
-    refused("trends = { nic = ( { year = 2012; port_gbit_s = 40; } );"
-            " cores = ( { year = 2010; } ); };\nworkload = { type = \"trends\"; };",
-            "cores");
-    refused("trends = { nic = ( 5 ); cores = ( { year = 2010; n = 12; } ); };\n"
-            "workload = { type = \"trends\"; };",
-            "trends.nic.[0]: found 5");
-    refused("trends = { nic = ( { year = 2012; port_gbit_s = 40; } ); };\n"
-            "workload = { type = \"trends\"; };",
-            "tables `nic` and `cores`");
-    refused("workload = { type = \"trends\"; };", "a group `trends`");
+    scenario_refused(
+        TABLES "workload = { type = \"trends\"; kind = \"cpu_10gbit\"; year = 2009; };",
+        ":2: workload.year: found 2009 (an integer), expected a year that the tables reach");
+    scenario_refused("trends = { nic = ( { year = 2012; port_gbit_s = 40; }, { year = 2009;"
+                     " port_gbit_s = 10; } ); cores = ( { year = 2010; n = 12; } ); };\n"
+                     "workload = { type = \"trends\"; year = 2013; };",
+                     "a later year than the one before");
+    scenario_refused("trends = { nic = ( { year = 2012; port_gbit_s = 40; } );"
+                     " cores = ( { year = 2010; } ); };\nworkload = { type = \"trends\"; };",
+                     "cores");
+    scenario_refused("trends = { nic = ( 5 ); cores = ( { year = 2010; n = 12; } ); };\n"
+                     "workload = { type = \"trends\"; };",
+                     "trends.nic.[0]: found 5");
+    scenario_refused("trends = { nic = ( { year = 2012; port_gbit_s = 40; } ); };\n"
+                     "workload = { type = \"trends\"; };",
+                     "tables `nic` and `cores`");
+    scenario_refused("workload = { type = \"trends\"; };", "a group `trends`");
 }
 
 int main(void)

@@ -1,0 +1,71 @@
+#include <math.h>
+#include <string.h>
+
+#include "tests/support/scenario_fixture.h"
+
+char *scenario_run_into(const char *text, struct run_result *result)
+{
+    struct sim_error_list errors = { 0 };
+    struct config *config = fixture_config(text, &errors);
+    struct experiment_outcome ended;
+    char *error = NULL;
+    fixture_fail(&errors);
+    const bool ok = experiment_run(config, 1, result, &ended, NULL, &error);
+    assert_int_equal(ok, error == NULL);
+    config_free(config);
+    return error;
+}
+
+struct run_result *scenario_run(const char *text)
+{
+    struct run_result *result = run_result_new();
+    char *error = scenario_run_into(text, result);
+    if (error != NULL)
+        fail_msg("%s", error);
+    return result;
+}
+
+void scenario_fails(const char *text, const char *message)
+{
+    struct run_result *result = run_result_new();
+    char *error = scenario_run_into(text, result);
+    if (error == NULL || strstr(error, message) == NULL)
+        fail_msg("\"%s\" instead of \"%s\"", error != NULL ? error : "no failure", message);
+    g_free(error);
+    run_result_free(result);
+}
+
+double scenario_value(struct run_result *result, const char *metric)
+{
+    const double value = run_result_value(result, metric);
+    if (!isfinite(value))
+        fail_msg("no metric %s", metric);
+    return value;
+}
+
+static void refused(const char *text, const char *message, bool alone)
+{
+    struct sim_error_list errors = { 0 };
+    struct config *config = fixture_config(text, &errors);
+    bool found = false;
+    fixture_fail(&errors);
+    assert_false(experiment_check(config, &errors));
+    for (size_t i = 0; i < errors.n_messages; i++)
+        found |= strstr(errors.message[i], message) != NULL;
+    if (!found || (alone && errors.n_messages != 1)) {
+        sim_error_print(&errors, stderr);
+        fail_msg("\"%s\" instead of \"%s\"", errors.message[0], message);
+    }
+    sim_error_release(&errors);
+    config_free(config);
+}
+
+void scenario_refused(const char *text, const char *message)
+{
+    refused(text, message, true);
+}
+
+void scenario_refused_among(const char *text, const char *message)
+{
+    refused(text, message, false);
+}
