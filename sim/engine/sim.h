@@ -47,10 +47,10 @@ static inline sim_time sim_now(const struct sim *sim)
 
 uint64_t sim_seed(const struct sim *sim);
 uint64_t sim_events_fired(const struct sim *sim);
-/* Events, and one more if a task is ready to run: 0 means that nothing will happen any more. */
+/* The pending events, and one more if a task is ready to run; 0: nothing will happen any more. */
 uint64_t sim_events_pending(const struct sim *sim);
 
-/* The event must not be pending. Its memory is the caller's, zeroed or not. */
+/* Prepares an event that is not pending; it need not be zeroed. The caller owns its memory. */
 static inline void sim_event_init(struct sim_event *event, sim_event_fn *fire)
 {
     *event = (struct sim_event){ .fire = fire };
@@ -59,13 +59,13 @@ static inline bool sim_event_pending(const struct sim_event *event)
 {
     return event->prev_link != NULL;
 }
-/* Schedules at an absolute time. In the past, or already pending: SIM_ASSERT. */
+/* Schedules the event at an absolute time; SIM_ASSERT if that is past or the event is pending. */
 void sim_schedule(struct sim *sim, struct sim_event *event, sim_time at_ps);
 static inline void sim_schedule_in(struct sim *sim, struct sim_event *event, sim_time delay_ps)
 {
     sim_schedule(sim, event, sim_now(sim) + delay_ps);
 }
-/* Takes a pending event out; does nothing to one that is not pending. */
+/* Takes a pending event out of the queue; does nothing if it is not pending. */
 void sim_cancel(struct sim *sim, struct sim_event *event);
 
 /*
@@ -80,15 +80,15 @@ void sim_stop(struct sim *sim);
 bool sim_stopped(const struct sim *sim);
 
 /*
- * The run itself went wrong (a transfer reached the wrong place, a packet was lost): records the
- * first such message and stops the run. sim_error() is NULL while all is well; owned by the run.
+ * Records that the run itself went wrong (a transfer reached the wrong place, a packet was lost) and
+ * stops it. sim_error() returns the first such message, which the run owns; NULL: there is none.
  */
 void sim_fail(struct sim *sim, const char *fmt, ...) __attribute__((format(printf, 2, 3), cold));
 const char *sim_error(const struct sim *sim);
 
 /*
- * A hash over the order of events (time and seq of each event fired) and whatever the models add:
- * the same for the same scenario, seed and version, whatever compiler or job count.
+ * Returns a hash over the order of events (time and seq of each event fired) and what models added.
+ * It is the same for the same scenario, seed and version, with any compiler and number of jobs.
  */
 uint64_t sim_fingerprint(const struct sim *sim);
 void sim_fingerprint_add(struct sim *sim, uint64_t value);
@@ -97,11 +97,11 @@ void sim_fingerprint_add(struct sim *sim, uint64_t value);
 
 struct sim_pool;
 
-/* A pool of the run; name for leak reports ("tlp"). Owned by the run. Objects are 16-byte aligned.
- */
+/* Makes a pool, which the run owns. `name` is for leak reports ("tlp"). Objects are aligned to 16
+ * bytes. */
 struct sim_pool *sim_pool_new(struct sim *sim, const char *name, size_t object_bytes);
-/* The pool of that name, made by the first who asks: for objects that pass between models. All ask
- * for the same size. Looks the name up: at set-up only. */
+/* Returns the pool of that name, which the first call makes; for objects that models share. All
+ * calls give the same size. Looks the name up: for set-up only. */
 struct sim_pool *sim_pool_shared(struct sim *sim, const char *name, size_t object_bytes);
 
 /* The part of a pool that inline functions need; the rest is private to pool.c. A stack beside the
@@ -115,7 +115,7 @@ struct sim_pool_stack {
 void *sim_pool_get_slow(struct sim_pool *pool);
 void sim_pool_put_slow(struct sim_pool *pool, void *object);
 
-/* Uninitialised memory. O(1); allocates from the system by the slab only. */
+/* Returns an uninitialised object, in O(1); allocates memory by the slab only. */
 static inline void *sim_pool_get(struct sim_pool *pool)
 {
     struct sim_pool_stack *stack = (struct sim_pool_stack *)(void *)pool;

@@ -1,7 +1,7 @@
 /*
- * Latency attribution. A stamp travels with a transaction; whoever delayed it says so. It keeps
+ * Latency stamps. A stamp travels with a transaction and attributes its latency to parts. It keeps
  * a cursor: every mark assigns the time from the cursor to the given moment to one part and moves
- * the cursor there, so that the parts sum to the whole exactly, by construction.
+ * the cursor there, so the parts sum to the whole exactly, by construction.
  */
 #ifndef SIM_ENGINE_STAMP_H
 #define SIM_ENGINE_STAMP_H
@@ -10,14 +10,14 @@
 
 #define SIM_STAMP_PARTS 12
 
-struct stamp_trace; /* whoever follows transactions defines it (models/pcie/link/tlp_trace.h) */
+struct stamp_trace; /* models/pcie/link/tlp_trace.h defines it */
 
 struct sim_stamp {
     sim_time start_ps;
     sim_time cursor_ps;
-    struct stamp_trace *trace; /* NULL unless the transaction's way is written down, as its leg */
+    struct stamp_trace *trace; /* NULL unless the transaction is traced, as number `leg` */
     uint32_t leg;
-    bool uncounted; /* only for that: no statistic may count it */
+    bool uncounted; /* it is there for the trace only: no statistic counts it */
     sim_time part_ps[SIM_STAMP_PARTS];
 };
 

@@ -23,8 +23,8 @@ struct stat_desc {
     const char *unit; /* "bytes", "ns", "1" */
     double scale;     /* multiplies the stored value for the report (ps -> ns: 0.001); 0 means 1 */
     const char *help;
-    /* One of several of its kind, named "pf0_...", "pf1_...": there are as many as the uint32_t at
-     * n_offset of the state says, and this is number `part`, from 0. */
+    /* is_part: one of several statistics of a kind, named "pf0_...", "pf1_...". The uint32_t at
+     * n_offset of the state says how many there are; this one is number `part`, from 0. */
     bool is_part;
     size_t n_offset;
     uint32_t part;
@@ -42,7 +42,7 @@ struct stat_desc {
         .name = (NAME), .kind = (KIND), .offset = offsetof(STRUCT, FIELD), .unit = (UNIT),     \
         .help = (HELP), .is_part = true, .n_offset = offsetof(STRUCT, N_FIELD), .part = (PART) \
     }
-/* Whether the state has it. */
+/* Whether the state has this statistic. */
 static inline bool stat_exists(const struct stat_desc *stat, const void *state)
 {
     return !stat->is_part ||
@@ -74,8 +74,8 @@ double stat_mean_ci95(const struct stat_mean *mean);
 /* The 97.5 % quantile of Student's t with df degrees of freedom (df >= 1). */
 double stat_student_t95(uint32_t df);
 
-/* "Until the mean is known to 2 %": asked after every sample or now and then; costs a pass over the
- * batches only when a batch has been filled. A zero-initialised one never says yes. */
+/* When a mean is known well enough ("to 2 %"). stat_precision_reached() may be called after every
+ * sample: it looks at the batches only when one has been filled. Zeroed, it never says yes. */
 struct stat_precision {
     double ratio;         /* ci95 / |mean| that is good enough; 0: never */
     uint64_t min_samples; /* not before this many */

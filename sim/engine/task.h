@@ -34,10 +34,9 @@ typedef void sim_task_fn(struct sim_task *task, void *arg);
 
 #define SIM_TASK_STACK_BYTES_DEFAULT (64u * 1024u)
 
-/* A task that will call body(task, arg) once started. Its stack goes to the next task when its body
- * returned; the task itself is freed by sim_free(), so that sim_task_finished() may be asked. The
- * name is copied. stack_bytes 0 means the default. sim_free() drops what is left on the stacks of
- * unfinished tasks without unwinding them. */
+/* Makes a task that calls body(task, arg) once it is started. When the body has returned, the stack
+ * goes to the next new task; sim_free() frees the task itself. `name` is copied; stack_bytes 0: the
+ * default. sim_free() does not unwind the stacks of unfinished tasks. */
 struct sim_task *sim_task_new(struct sim *sim, const char *name, size_t stack_bytes,
                               sim_task_fn *body, void *arg);
 void sim_task_start(struct sim_task *task, sim_time at_ps);
@@ -50,14 +49,14 @@ static inline struct sim_task *sim_task_current(const struct sim *sim)
     return ((const struct sim_clock *)(const void *)sim)->task;
 }
 bool sim_task_finished(const struct sim_task *task);
-/* What the task belongs to, for whoever made it: NULL until set. */
+/* Sets what sim_task_owner() returns, for the maker of the task; NULL before. */
 void sim_task_set_owner(struct sim_task *task, void *owner);
 static inline void *sim_task_owner(const struct sim_task *task)
 {
     return ((const struct sim_task_head *)(const void *)task)->owner;
 }
 
-/* How far a task may run ahead of global time; 1 us unless set; 0: never. */
+/* Sets how far a task may run ahead of global time; 1 us unless set; 0: not at all. */
 void sim_task_set_quantum(struct sim *sim, sim_time quantum_ps);
 
 /* Waits until global time equals the task's own clock. */
@@ -84,10 +83,10 @@ static inline void sim_task_charge_until(struct sim_task *task, sim_time at_ps)
     if (at_ps > local_ps)
         sim_task_charge(task, at_ps - local_ps);
 }
-/* Waits until someone calls sim_task_resume(); synchronises first. */
+/* Synchronises, then waits for sim_task_resume(). */
 void sim_task_suspend(struct sim_task *task);
-/* Lets a suspended task go on at at_ps (absolute, not in the past). A resume that arrives before
- * the task suspended itself is remembered, once (of several, the earliest); the later of both times
+/* Lets a suspended task go on at at_ps (absolute, not in the past). If the task has not suspended
+ * itself yet, one resume is remembered (of several the earliest), and the later of both times
  * counts. Does nothing to a finished task. */
 void sim_task_resume(struct sim_task *task, sim_time at_ps);
 
