@@ -120,6 +120,11 @@ run() { # run CONFIG <LIST-OF-TESTS
     done | tee -a "$RESULTS/expected" | xargs -r -P "$jobs" -n 2 bash -c 'run_one "$@"' run_one
 }
 
+if ! { rooms; scenarios; } | grep -qF -- "$word"; then
+    echo "run-tests: no test's path contains \"$word\"" >&2
+    exit 2
+fi
+
 for config in "${configs[@]}"; do
     case $config in
     gcc)

@@ -106,6 +106,23 @@ static const struct model_ops *device_ops(struct config_node *group, struct sim_
     return ops;
 }
 
+static void integrate_ports(struct model *rc, struct model *device, struct config_node *at,
+                            struct sim_error_list *errors)
+{
+    for (uint32_t p = 0; p < device->n_ports; p++) {
+        const char *why = NULL;
+        if (device->ports[p].function == NULL)
+            why = "only endpoints can be integrated, and this is none";
+        else if (!root_complex_integrate(rc, &device->ports[p]))
+            why = "this root complex has as many integrated endpoints as it can have";
+        if (why != NULL) {
+            sim_error_add(errors, config_file(at), config_line(at), "%s: %s (%s is of type %s)",
+                          config_path(at), why, device->name, device->ops->type);
+            return;
+        }
+    }
+}
+
 /* `integrated` names a socket, "server.s0": the endpoint is part of its root complex. */
 static void integrate(struct world *world, struct model *device, struct config_node *at,
                       struct sim_error_list *errors)
@@ -117,14 +134,11 @@ static void integrate(struct world *world, struct model *device, struct config_n
         char socket[16];
         for (unsigned s = 0; s < host->n_sockets && n < 63; s++) {
             snprintf(socket, sizeof(socket), ".s%u", s);
-            names[n] = world_text(world, world->host_name[h], socket);
-            if (config_kind(at) != CONFIG_STRING || strcmp(config_string(at), names[n++]) != 0)
+            names[n++] = world_text(world, world->host_name[h], socket);
+            if (config_kind(at) != CONFIG_STRING || strcmp(config_string(at), names[n - 1]) != 0)
                 continue;
-            for (uint32_t p = 0; p < device->n_ports && !world_faulty(world, world->host_name[h]);
-                 p++)
-                if (device->ports[p].function == NULL ||
-                    !root_complex_integrate(host->rc[s], &device->ports[p]))
-                    config_mistake(at, errors, "an endpoint, and at most 8 of them", NULL);
+            if (!world_faulty(world, world->host_name[h]))
+                integrate_ports(host->rc[s], device, at, errors);
             return;
         }
     }

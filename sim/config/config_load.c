@@ -79,7 +79,8 @@ struct config *config_load_scanned(const struct config_scan *scan, struct sim_er
 
         sim_error_add(errors, place.file, place.line, "%s%s", text,
                       strcmp(text, "duplicate setting name") == 0
-                          ? "; to change what an included file sets, use set = ( \"path=value\" );"
+                          ? "; to change what an included file sets, use set = ( \"path=value\" ); "
+                            "within @repeat, names need its index"
                           : "");
     }
     config_destroy(&parsed);

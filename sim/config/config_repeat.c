@@ -171,9 +171,11 @@ char *config_repeat_replace(const char *text, size_t n, const struct config_inde
         if (index == NULL) {
             *why = unknown_index(name, n_name, indices);
         } else if (!good || *p != '}' || (index->word != NULL && p != name + n_name)) {
+            const char *close = memchr(name, '}', (size_t)(end - name));
+            const long shown = close != NULL ? close + 1 - name : SIM_MIN(end - name, 40);
             *why = g_strdup_printf("{%.*s: expected {%.*s}, and of numbers {%.*s+N} or {%.*s-N}",
-                                   (int)SIM_MIN(end - name, 40), name, (int)n_name, name,
-                                   (int)n_name, name, (int)n_name, name);
+                                   (int)shown, name, (int)n_name, name, (int)n_name, name,
+                                   (int)n_name, name);
         } else if (index->word != NULL) {
             g_string_append_len(out, index->word, (gssize)index->n_word);
             p++;

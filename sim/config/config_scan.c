@@ -589,7 +589,7 @@ static void take_include(struct scanner *s, struct source *source)
         end = *p == '"' ? config_string_end(p) : NULL;
     }
     if (!end || end - p < 3) {
-        syntax_error(s, source->place, "syntax error: expected @include \"file\"");
+        syntax_error(s, source->place, "syntax error: expected @include \"file\" or @repeat i = FIRST to LAST { ... }");
         source->p = "";
         return;
     }

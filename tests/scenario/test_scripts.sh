@@ -65,7 +65,7 @@ is "distinct cases, and all of them" "$(run_small gcc san hostile clang | ends 2
     "6 distinct cases: 4 in 4 builds, 1 in 3 builds, 1 in 2 builds|21 passed, 0 failed"
 is "and one build" "$(run_small clang | ends 2)" "5 distinct cases: 5 in 1 build|5 passed, 0 failed"
 is "and a word" "$(run_small gcc -k nic | ends 2)" "2 distinct cases: 2 in 1 build|2 passed, 0 failed"
-run_small gcc -k nothing_of_it >/dev/null; is "nothing has run" $? 1
+run_small gcc -k nothing_of_it >/dev/null; is "no test of this name" $? 2
 # shellcheck disable=SC2016 # for the script to expand
 # Kills the shell that would have counted it, and with that all that was to come.
 echo 'kill -KILL "$(ps -o ppid= -p $PPID)"' >"$small/tests/scenario/test_b.sh"

@@ -265,11 +265,13 @@ static void test_mistakes_are_told(void **unused)
     (void)unused;
     expect_mistake("devices = { a = { type = \"pcie.requester\"; integrated = \"server.s9\"; }; };",
                    "a socket of a host");
+    expect_mistake("devices = { a = { type = \"pcie.requester\"; integrated = true; }; };",
+                   "expected one of \"server.s0\", \"server.s1\"");
     expect_mistake("devices = { s = { type = \"pcie.switch\"; integrated = \"server.s0\"; }; };",
-                   "an endpoint");
+                   "only endpoints can be integrated");
     expect_mistake("devices = { a = { type = \"pcie.requester\"; integrated = \"server.s0\"; }; };"
                    "cables = ( { from = \"server.s0.rp0\"; to = \"a.p0\"; } );",
-                   "plugged twice");
+                   "its device is integrated into server.s0");
 }
 
 int main(void)

@@ -135,7 +135,10 @@ static void check_port(struct end_check *check, const struct pcie_port *port)
     char text[END_NAME_BYTES];
     const char *name = end_name(port, text);
 
-    if (port->link != NULL)
+    if (port->integrated)
+        MISTAKE(check, "%s: port %s has no socket for a cable, its device is integrated into %s",
+                check->name, name, pcie_port_peer(port)->model->name);
+    else if (port->link != NULL)
         MISTAKE(check, "%s: port %s is plugged twice, it is in %s already", check->name, name,
                 port->link->name);
     if (port->max_generation < 1 || port->max_generation > 5)

@@ -266,9 +266,11 @@ static void syntax_errors_name_the_line(void **state)
         { "a = 1; /* x", "x.cfg:1: a comment that does not end" },
         { "a = !;", "x.cfg:1: syntax error: found \"!\", expected a value" },
         { "a = \x01;", "x.cfg:1: syntax error: found a character 0x01 outside of a string" },
-        { "a = @include", "x.cfg:1: syntax error: expected @include \"file\"" },
+        { "a = @include",
+          "x.cfg:1: syntax error: expected @include \"file\" or @repeat i = FIRST to LAST { ... }" },
         { "a = 1;\na = 2;", "x.cfg:2: duplicate setting name; to change what an included file "
-                            "sets, use set = ( \"path=value\" );" },
+                            "sets, use set = ( \"path=value\" ); within @repeat, names "
+                            "need its index" },
     };
 
     for (size_t i = 0; i < SIM_N_ELEMENTS(cases); i++)
@@ -382,7 +384,9 @@ static void mistakes_in_repetitions(void **state)
            "x.cfg:2: syntax error: found \"1\", expected the name of a setting");
     refuse(f, "@repeat i = 1 to 2 { a = 1; }",
            "x.cfg:1: duplicate setting name; to change what an included file sets, use set = ( "
-           "\"path=value\" );");
+           "\"path=value\" ); within @repeat, names need its index");
+    refuse(f, "@repeat i = 1 to 2 { a{i*2} = { b = \"c\"; }; }",
+           "x.cfg:1: {i*2}: expected {i}, and of numbers {i+N} or {i-N}");
     refuse(f, "@repeat i = 1 to 2 {\n a{i} = ( 1; }",
            "x.cfg:2: syntax error: found \";\", expected \",\" or the end of the list");
     refuse(f, "@repeat i = 1 to 2 {\n a{i} = ( 1 }",
