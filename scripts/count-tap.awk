@@ -13,7 +13,8 @@ function case_ran(name) {
     next
 }
 /^(not )?ok .*# *[Ss][Kk][Ii][Pp]/ { skipped++; next } # cmocka says "not ok 3 # SKIP name"
-/^(not )?ok / {
+/^Bail out!/ { bailed = 1 }
+/^(not )?ok( |$)/ {
     if ($1 == "ok") passed++
     else failed++
     name = $0
@@ -27,7 +28,9 @@ END {
     else if (status == 137) why = "was killed: time limit or memory"
     else if (status > 128) why = "died of signal " status - 128
     else if (status != 0 && failed == 0) why = "ended with status " status
+    else if (bailed) why = "bailed out"
     else if (n < plan) why = "ended after " n " of " plan " cases"
+    else if (n > 0 && plan == 0) why = "ended without a plan"
     else if (n == 0 && kind == "program") why = "has run no case"
     if (why != "") failed++
     else if (n == 0) passed++

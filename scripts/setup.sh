@@ -40,6 +40,10 @@ found() { # found COMMAND: also where Debian keeps what only root runs
     PATH=$PATH:/usr/sbin:/sbin command -v "$1"
 }
 
+has_font() {
+    find /usr/share/fonts /usr/local/share/fonts -name "*.ttf" -o -name "*.otf" 2>/dev/null | grep -q .
+}
+
 look() {
     missing="" packages=""
     if [ "$purpose" = slurm ]; then # beside what is there to run: nothing else is looked at
@@ -56,7 +60,8 @@ look() {
     need sqlite libsqlite3-dev library sqlite3 3.30
     if [ "$purpose" != bench ]; then
         need gnuplot gnuplot-nox command -v gnuplot
-        need "dot of graphviz" "graphviz fonts-dejavu-core" command -v dot
+        need "dot of graphviz" graphviz command -v dot
+        need "a font for pictures" fonts-dejavu-core has_font
     fi
     if [ "$purpose" = test ]; then
         need cmocka libcmocka-dev library cmocka 1.1.5
@@ -70,7 +75,7 @@ look() {
         need python3 python3 command -v python3
         need xmllint libxml2-utils command -v xmllint
         need shellcheck shellcheck command -v shellcheck
-        need "chromium, to open the report" "chromium fonts-dejavu-core" command -v chromium
+        need "chromium, to open the report" chromium command -v chromium
     fi
 }
 

@@ -47,6 +47,15 @@ bool host_booted(const struct host *host, const char **why);
 /* What enumeration found. */
 const struct pcie_found *host_functions(const struct host *host, unsigned *n);
 
+/* The socket whose root complex the requester is below. */
+unsigned host_socket_of(const struct host *host, uint16_t requester_id);
+/* The driver of the IOMMU that the requester is behind; NULL: there is none, or not yet. */
+struct iommu_driver *host_iommu_driver(const struct host *host, uint16_t requester_id);
+/* The requester's own domain. host_domain_of() makes it if need be; NULL: no IOMMU, or no room for
+ * more. host_domain_find(): NULL: it never had one. */
+struct iommu_domain *host_domain_of(struct host *host, uint16_t requester_id);
+struct iommu_domain *host_domain_find(const struct host *host, uint16_t requester_id);
+
 /*
  * DMA memory: physically contiguous bytes on a node, reachable by the device with this requester
  * ID at *iova. With the IOMMU on, mapped with pages of iommu_page_bytes (4 KiB, 2 MiB, 1 GiB) in

@@ -175,15 +175,33 @@ bool host_booted(const struct host *host, const char **why)
 
 /* ---- Domains --------------------------------------------------------------------------------- */
 
-struct iommu_domain *host_domain_of(struct host *host, uint16_t requester_id)
+unsigned host_socket_of(const struct host *host, uint16_t requester_id)
 {
-    unsigned socket = (unsigned)(requester_id >> 8) / (256 / host->n_sockets);
+    return (unsigned)(requester_id >> 8) / (256 / host->n_sockets);
+}
+
+struct iommu_driver *host_iommu_driver(const struct host *host, uint16_t requester_id)
+{
+    return host->iommu[host_socket_of(host, requester_id)].driver;
+}
+
+struct iommu_domain *host_domain_find(const struct host *host, uint16_t requester_id)
+{
     for (unsigned i = 0; i < host->n_domains; i++)
         if (host->domain[i].requester_id == requester_id)
             return host->domain[i].domain;
-    if (host->n_domains == HOST_DOMAINS_MAX || host->iommu[socket].driver == NULL)
+    return NULL;
+}
+
+struct iommu_domain *host_domain_of(struct host *host, uint16_t requester_id)
+{
+    struct iommu_driver *driver = host_iommu_driver(host, requester_id);
+    struct iommu_domain *domain = host_domain_find(host, requester_id);
+    if (domain != NULL)
+        return domain;
+    if (host->n_domains == HOST_DOMAINS_MAX || driver == NULL)
         return NULL;
-    struct iommu_domain *domain = iommu_domain_new(host->iommu[socket].driver);
+    domain = iommu_domain_new(driver);
     if (domain == NULL)
         return NULL;
     if (!iommu_domain_attach(domain, requester_id)) {

@@ -58,8 +58,4 @@ struct host {
     const char *boot_error;
 };
 
-/* host_boot.c */
-/* The domain of a requester, made on first use; NULL: too many, or there is no IOMMU. */
-struct iommu_domain *host_domain_of(struct host *host, uint16_t requester_id);
-
 #endif

@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "models/host/host_internal.h"
 #include "models/os/os_memory.h"
 #include "models/os/os_pci.h"
 

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "models/host/host_internal.h"
 #include "models/os/os_memory.h"
 #include "models/os/os_pci.h"
 
@@ -37,9 +36,7 @@ static void charge(struct kernel *kernel, uint64_t cycles)
 
 bool k_iommu_on(const struct kernel *kernel, uint16_t requester_id)
 {
-    const struct host *host = kernel->host;
-    return kernel->guest == NULL &&
-           host->iommu[(requester_id >> 8) / (256 / host->n_sockets)].driver != NULL;
+    return kernel->guest == NULL && host_iommu_driver(kernel->host, requester_id) != NULL;
 }
 
 struct k_iommu_domain *k_iommu_domain_new(struct kernel *kernel, uint16_t requester_id)
@@ -56,16 +53,6 @@ struct k_iommu_domain *k_iommu_domain_new(struct kernel *kernel, uint16_t reques
     return domain;
 }
 
-/* The kernel's own domain of the requester, if it ever had one. */
-static struct iommu_domain *own_domain(const struct kernel *kernel, uint16_t requester_id)
-{
-    const struct host *host = kernel->host;
-    for (unsigned i = 0; i < host->n_domains; i++)
-        if (host->domain[i].requester_id == requester_id)
-            return host->domain[i].domain;
-    return NULL;
-}
-
 static struct os_requester **find(struct k_iommu_domain *domain, uint16_t requester_id)
 {
     struct os_requester **link = &domain->requesters;
@@ -77,7 +64,7 @@ static struct os_requester **find(struct k_iommu_domain *domain, uint16_t reques
 int k_iommu_attach(struct k_iommu_domain *domain, uint16_t requester_id)
 {
     struct kernel *kernel = domain->kernel;
-    struct iommu_domain *own = own_domain(kernel, requester_id);
+    struct iommu_domain *own = host_domain_find(kernel->host, requester_id);
     if (os_iommu_of(kernel, requester_id) != domain->driver)
         return -EINVAL;
     for (struct k_iommu_domain *other = kernel->pci->domains; other != NULL; other = other->next)
@@ -99,7 +86,7 @@ int k_iommu_attach(struct k_iommu_domain *domain, uint16_t requester_id)
 void k_iommu_detach(struct k_iommu_domain *domain, uint16_t requester_id)
 {
     struct os_requester **link = find(domain, requester_id), *requester = *link;
-    struct iommu_domain *own = own_domain(domain->kernel, requester_id);
+    struct iommu_domain *own = host_domain_find(domain->kernel->host, requester_id);
     if (requester == NULL) {
         k_fault(domain->kernel, "requester %#x is not in the domain", (unsigned)requester_id);
         return;
@@ -164,9 +151,10 @@ int k_iommu_unmap(struct k_iommu_domain *domain, uint64_t iova, uint64_t bytes)
 
 bool k_root_requester(const struct kernel *kernel, unsigned i, uint16_t *requester_id)
 {
-    if (kernel->guest != NULL || i >= kernel->host->n_sockets)
+    const struct root_complex_host *rcs = host_root_complexes(kernel->host);
+    if (kernel->guest != NULL || i >= rcs->n_sockets)
         return false;
-    *requester_id = pcie_id(root_complex_bus(kernel->host->rc[i]), 0, 0);
+    *requester_id = pcie_id(root_complex_bus(rcs->rc[i]), 0, 0);
     return true;
 }
 

@@ -16,8 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "models/host/host_internal.h"
-
 /* ---- Registers ------------------------------------------------------------------------------- */
 
 static struct root_complex_host *root_complexes(struct k_pci_dev *dev)
@@ -86,16 +84,13 @@ static const struct k_pci_ops local_ops = {
 
 struct iommu_driver *os_iommu_of(struct kernel *kernel, uint16_t requester_id)
 {
-    struct host *host = kernel->host;
-    if (kernel->guest != NULL)
-        return NULL;
-    return host->iommu[(requester_id >> 8) / (256 / host->n_sockets)].driver;
+    return kernel->guest != NULL ? NULL : host_iommu_driver(kernel->host, requester_id);
 }
 
 void os_function_init(struct kernel *kernel, struct os_function *function,
                       const struct pcie_found *found)
 {
-    unsigned socket = (unsigned)(found->id >> 8) / (256 / kernel->host->n_sockets);
+    unsigned socket = host_socket_of(kernel->host, found->id);
     struct k_pci_dev *dev = &function->dev;
     snprintf(function->name, sizeof(function->name), "%.32s.%02x:%02x.%x", host_name(kernel->host),
              (unsigned)found->id >> 8, (unsigned)found->id >> 3 & 31, (unsigned)found->id & 7);

@@ -34,6 +34,9 @@ is "a leak found at the end" "$(counts 23 program '1..1\nok 1 - a\n')" "1 1 ende
 is "a hang" "$(counts 124 program '1..2\nok 1 - a\n')" "1 1 ran into its time limit"
 is "an early exit" "$(counts 0 program '1..3\nok 1 - a\n')" "1 1 ended after 1 of 3 cases"
 is "a program without cases" "$(counts 0 program 'fine\n')" "0 1 has run no case"
+is "a case without a name" "$(counts 1 program '1..2\nok 1 - a\nnot ok\n')" "1 1 "
+is "a script that gives up" "$(counts 0 script '1..1\nok 1 - a\nBail out!\n')" "1 1 bailed out"
+is "a script that ends early" "$(counts 0 script 'ok 1 - a\n')" "1 1 ended without a plan"
 is "a script by its status, good" "$(counts 0 script 'fine\n')" "1 0 "
 is "a script by its status, bad" "$(counts 3 script 'fine\n')" "0 1 ended with status 3"
 
@@ -160,6 +163,15 @@ echo 'void k_up(void); void b(void) { k_up(); }' >"$tree/logic/b.c"
 mkdir -p "$tree/models/os"
 echo 'void k_up(void) {}' >"$tree/models/os/up.c"
 is "but for the kernel's services" "$(symbols logic/b.c:1)" ""
+echo 'void k_up(void); void b(void) { k_up(); }' >"$tree/logic/b.c"
+echo 'void k_up(void) {}' >"$tree/cli/base/up.c"
+is "of the rooms that make them" "$(symbols logic/b.c:1)" \
+    "takes k_up of cli/base/up.c: logic/ stands as it would in a kernel: it knows hw/ and logic/ only"
+echo 'int sqlite3_open(void); int b(void) { return sqlite3_open(); }' >"$tree/cli/base/b.c"
+is "no library behind its headers' back" "$(symbols cli/base/b.c:1)" \
+    "takes sqlite3_open: the database is the business of sim/store alone"
+base; file sim/engine/a_internal.h '<stdint.h>'; file cli/base/a.c '"sim/engine/a_internal.h"'
+is "the inside of a room is its own" "$(layers cli/base/a.c)" 1
 
 # ---- Style ---------------------------------------------------------------------------------------
 mkdir -p "$tree/docs"
