@@ -4,7 +4,6 @@
  * the addresses (k_dma_alloc()) and knows nothing of where the adapter is. Every line is checked:
  * of a read when it has arrived, of writes when the program ends, at their destination.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "hw/pci_regs.h"
@@ -211,8 +210,8 @@ static void device_dma_start(struct program *program)
 {
     struct device_dma *dma = program->state;
     dma->stream = program_new_stream(program);
-    dma->slot = sim_zalloc(dma->queue_depth, sizeof(*dma->slot));
-    dma->buffers = sim_zalloc(dma->queue_depth, dma->transfer_bytes);
+    dma->slot = program_zalloc(program, dma->queue_depth, sizeof(*dma->slot));
+    dma->buffers = program_zalloc(program, dma->queue_depth, dma->transfer_bytes);
     for (unsigned i = 0; i < dma->queue_depth; i++) {
         struct slot *slot = &dma->slot[i];
         slot->dma = dma;
@@ -247,13 +246,6 @@ static void device_dma_record(struct program *program, sim_time duration_ps)
         program_metric(program, "latency_mean_ns", "ns", dma->latency_ns / (double)dma->transfers);
 }
 
-static void device_dma_release(struct program *program)
-{
-    struct device_dma *dma = program->state;
-    free(dma->slot);
-    free(dma->buffers);
-}
-
 const struct program_ops program_device_dma_ops = {
     .type = "device_dma",
     .help = "an adapter, borrowed or not, that reads or writes memory (pcie.requester)",
@@ -264,5 +256,4 @@ const struct program_ops program_device_dma_ops = {
     .start = device_dma_start,
     .measure = device_dma_measure,
     .record = device_dma_record,
-    .release = device_dma_release,
 };

@@ -331,7 +331,7 @@ static void device_taken_start(struct program *program)
         .name = "device_taken", .ids = ids, .probe = probe, .remove = removed, .context = taken
     };
     taken->at = k_alloc(kernel_of(taken), K_NODE_LOCAL, all + 2 * GUARD_BYTES, K_PAGE_BYTES);
-    taken->buffers = k_zalloc(all);
+    taken->buffers = program_zalloc(program, 1, all);
     SIM_ASSERT(taken->at.v != 0, "out of memory");
     if (taken->direction == TAKEN_READ)
         payload_fill(kernel_of(taken), kaddr_add(taken->at, GUARD_BYTES),
@@ -370,11 +370,6 @@ static void device_taken_record(struct program *program, sim_time duration_ps)
     program_metric_sum(program, "borrow_refusals", "1", taken->n_tries);
 }
 
-static void device_taken_release(struct program *program)
-{
-    k_free(((struct device_taken *)program->state)->buffers);
-}
-
 const struct program_ops program_device_taken_ops = {
     .type = "device_taken",
     .help = "a borrowed adapter that is taken away at work: cable pulled, or reclaimed",
@@ -385,5 +380,4 @@ const struct program_ops program_device_taken_ops = {
     .check = device_taken_check,
     .start = device_taken_start,
     .record = device_taken_record,
-    .release = device_taken_release,
 };

@@ -66,10 +66,8 @@ struct fio {
     bool filled, failed;
     unsigned n_done;
     /* measured */
-    struct stat_histogram latency_ps;
-    uint64_t *sample_ps; /* the same one by one: medians are compared to a few ns */
+    double *sample_ps; /* latencies one by one: medians are compared to a few ns */
     uint64_t n_samples, room;
-    uint64_t n_reads, n_writes;
     sim_time begin_ps;          /* of the measurement */
     sim_time first_ps, last_ps; /* the first submission and the last completion of these */
 };
@@ -166,12 +164,12 @@ static void choose(struct job *job, struct slot *slot)
 
 static void add_sample(struct fio *fio, uint64_t ps)
 {
-    stat_histogram_add(&fio->latency_ps, ps);
+    stat_histogram_add(&fio->program->histogram_ps, ps);
     if (fio->n_samples == fio->room) {
         fio->room = 2 * fio->room + SAMPLES_MIN;
         fio->sample_ps = sim_grow(fio->sample_ps, fio->room, sizeof(*fio->sample_ps));
     }
-    fio->sample_ps[fio->n_samples++] = ps;
+    fio->sample_ps[fio->n_samples++] = (double)ps;
 }
 
 static void check_block(struct job *job, struct slot *slot)
@@ -197,8 +195,6 @@ static void check_block(struct job *job, struct slot *slot)
     add_sample(fio, slot->end_ps - slot->start_ps);
     fio->first_ps = SIM_MIN(fio->first_ps, slot->start_ps);
     fio->last_ps = SIM_MAX(fio->last_ps, slot->end_ps);
-    fio->n_reads += !slot->request.write;
-    fio->n_writes += slot->request.write;
     job->measured++;
     program_count_operations(fio->program, 1);
 }
@@ -364,18 +360,17 @@ static void fio_start(struct program *program)
     struct fio *fio = program->state;
     fio->stream = program_new_stream(program);
     fio->n_blocks = fio->span_bytes / fio->block_bytes;
-    fio->version = sim_zalloc(fio->n_blocks, sizeof(*fio->version));
-    fio->busy = sim_zalloc(fio->n_blocks, sizeof(*fio->busy));
-    fio->job = sim_zalloc(fio->n_jobs, sizeof(*fio->job));
+    fio->version = program_zalloc(program, fio->n_blocks, sizeof(*fio->version));
+    fio->busy = program_zalloc(program, fio->n_blocks, sizeof(*fio->busy));
+    fio->job = program_zalloc(program, fio->n_jobs, sizeof(*fio->job));
     program->finite = fio->operations != 0;
-    stat_histogram_init(&fio->latency_ps);
     for (unsigned i = 0; i < fio->n_jobs; i++) {
         struct job *job = &fio->job[i];
         char name[32];
         job->fio = fio;
         job->cpu = fio->cpu + i;
         job->complete_end = &job->complete;
-        job->slot = sim_zalloc(fio->queue_depth, sizeof(*job->slot));
+        job->slot = program_zalloc(program, fio->queue_depth, sizeof(*job->slot));
         snprintf(name, sizeof(name), "fio%u", i);
         sim_random_init(&job->random, sim_seed(program->workload->sim), name);
         program_machine_uses_cpu(program, fio->machine, job->cpu);
@@ -386,22 +381,15 @@ static void fio_start(struct program *program)
 static void fio_measure(struct program *program)
 {
     struct fio *fio = program->state;
-    stat_histogram_clear(&fio->latency_ps);
-    fio->n_reads = fio->n_writes = fio->n_samples = 0;
+    fio->n_samples = 0;
     fio->begin_ps = sim_now(program->workload->sim);
     fio->first_ps = UINT64_MAX;
     fio->last_ps = 0;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static double quantile_ns(const struct fio *fio, double q)
 {
-    return (double)fio->sample_ps[(uint64_t)(q * (double)(fio->n_samples - 1))] * 1e-3;
+    return fio->sample_ps[(uint64_t)(q * (double)(fio->n_samples - 1))] * 1e-3;
 }
 
 /*
@@ -423,19 +411,18 @@ static void fio_record(struct program *program, sim_time duration_ps)
 {
     struct fio *fio = program->state;
     struct run_result *result = program->workload->result;
-    double n = (double)(fio->n_reads + fio->n_writes), seconds;
-    if (fio->latency_ps.n == 0) {
+    const double n = (double)fio->n_samples;
+    if (fio->n_samples == 0) {
         program_fail(program, "not one request was measured: is the warm-up long enough to write "
                               "span_bytes?");
         return;
     }
-    seconds = served_s(fio, duration_ps);
-    run_result_metric(result, "latency_mean_ns", "ns",
-                      fio->latency_ps.sum / (double)fio->latency_ps.n * 1e-3);
-    qsort(fio->sample_ps, fio->n_samples, sizeof(*fio->sample_ps), ascending);
+    const double seconds = served_s(fio, duration_ps);
+    run_result_metric(result, "latency_mean_ns", "ns", program->histogram_ps.sum / n * 1e-3);
+    program_sort(fio->sample_ps, fio->n_samples);
     run_result_metric(result, "latency_p50_ns", "ns", quantile_ns(fio, 0.5));
     run_result_metric(result, "latency_p99_ns", "ns", quantile_ns(fio, 0.99));
-    run_result_histogram(result, "latency_ns", "ns", 1e-3, &fio->latency_ps);
+    run_result_histogram(result, "latency_ns", "ns", 1e-3, &program->histogram_ps);
     run_result_metric(result, "iops", "1/s", n / seconds);
     run_result_metric(result, "throughput_gbyte_s", "GB/s",
                       n * (double)fio->block_bytes / seconds * 1e-9);
@@ -443,15 +430,7 @@ static void fio_record(struct program *program, sim_time duration_ps)
 
 static void fio_release(struct program *program)
 {
-    struct fio *fio = program->state;
-    for (unsigned i = 0; fio->job != NULL && i < fio->n_jobs; i++)
-        free(fio->job[i].slot);
-    if (fio->job != NULL)
-        stat_histogram_release(&fio->latency_ps);
-    free(fio->job);
-    free(fio->sample_ps);
-    free(fio->version);
-    free(fio->busy);
+    free(((struct fio *)program->state)->sample_ps);
 }
 
 const struct program_ops program_fio_ops = {

@@ -6,7 +6,6 @@
  * destination.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "logic/gpu/gpu_driver.h"
@@ -231,16 +230,10 @@ static void bandwidth_start(struct program *program)
     b->stream = program_new_stream(program);
     uint64_t n = SIM_MAX(b->volume_bytes / b->transfer_bytes, (uint64_t)ITERATIONS_MIN);
     b->n = (uint32_t)SIM_MIN(n, (uint64_t)b->iterations);
-    b->gbyte_s = sim_zalloc(b->n, sizeof(*b->gbyte_s));
+    b->gbyte_s = program_zalloc(program, b->n, sizeof(*b->gbyte_s));
     program->finite = true;
     program_machine_uses_cpu(program, b->host, b->cpu);
     k_thread_new(b->host->kernel, "bandwidthTest", (int)b->cpu, bandwidth_body, b);
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 static void record_tlps(struct bandwidth *b, struct run_result *result)
@@ -262,17 +255,11 @@ static void bandwidth_record(struct program *program, sim_time duration_ps)
         return;
     if (b->analyser != NULL)
         record_tlps(b, result);
-    qsort(b->gbyte_s, b->n, sizeof(*b->gbyte_s), ascending);
-    double median = (b->gbyte_s[(b->n - 1) / 2] + b->gbyte_s[b->n / 2]) / 2.0;
+    const double median = program_sort(b->gbyte_s, b->n);
     run_result_metric(result, "throughput_gbyte_s", "GB/s", median);
     run_result_metric(result, "throughput_min_gbyte_s", "GB/s", b->gbyte_s[0]);
     run_result_metric(result, "throughput_max_gbyte_s", "GB/s", b->gbyte_s[b->n - 1]);
     run_result_metric(result, "transfer_us", "us", (double)b->transfer_bytes / median / 1000.0);
-}
-
-static void bandwidth_release(struct program *program)
-{
-    free(((struct bandwidth *)program->state)->gbyte_s);
 }
 
 const struct program_ops program_bandwidth_test_ops = {
@@ -285,5 +272,4 @@ const struct program_ops program_bandwidth_test_ops = {
     .check = bandwidth_check,
     .start = bandwidth_start,
     .record = bandwidth_record,
-    .release = bandwidth_release,
 };

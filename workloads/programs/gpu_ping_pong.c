@@ -4,7 +4,6 @@
  * each turn is the difference of two clock64(), copied to the host and divided by the clock.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "logic/gpu/gpu_driver.h"
@@ -28,7 +27,6 @@ struct ping_pong {
     /* measured */
     bool ended; /* well */
     double *ns; /* of each turn */
-    struct stat_histogram latency_ps;
 };
 
 static const struct param_desc ping_pong_params[] = {
@@ -134,7 +132,6 @@ static int collect(struct ping_pong *p)
     for (uint32_t i = 0; i < p->iterations && error == 0; i++) {
         k_peek(kernel, kaddr_add(buffer, i * sizeof(cycles)), &cycles, sizeof(cycles));
         p->ns[i] = (double)cycles * 1e6 / gpu_clock_khz(gpu);
-        stat_histogram_add(&p->latency_ps, (uint64_t)(p->ns[i] * 1000.0 + 0.5));
     }
     return error;
 }
@@ -165,17 +162,10 @@ static void ping_pong_body(void *arg)
 static void ping_pong_start(struct program *program)
 {
     struct ping_pong *p = program->state;
-    stat_histogram_init(&p->latency_ps);
-    p->ns = sim_zalloc(p->iterations, sizeof(*p->ns));
+    p->ns = program_zalloc(program, p->iterations, sizeof(*p->ns));
     program->finite = true;
     program_machine_uses_cpu(program, p->host, p->cpu);
     k_thread_new(p->host->kernel, "ping-pong", (int)p->cpu, ping_pong_body, p);
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 static void ping_pong_record(struct program *program, sim_time duration_ps)
@@ -186,19 +176,12 @@ static void ping_pong_record(struct program *program, sim_time duration_ps)
     (void)duration_ps;
     if (!p->ended)
         return;
-    qsort(p->ns, n, sizeof(*p->ns), ascending);
-    run_result_metric(result, "latency_p50_ns", "ns", (p->ns[(n - 1) / 2] + p->ns[n / 2]) / 2.0);
+    for (uint32_t i = 0; i < n; i++)
+        stat_histogram_add(&program->histogram_ps, (uint64_t)(p->ns[i] * 1000.0 + 0.5));
+    run_result_metric(result, "latency_p50_ns", "ns", program_sort(p->ns, n));
     run_result_metric(result, "latency_min_ns", "ns", p->ns[0]);
     run_result_metric(result, "latency_max_ns", "ns", p->ns[n - 1]);
-    run_result_histogram(result, "latency_ns", "ns", 0.001, &p->latency_ps);
-}
-
-static void ping_pong_release(struct program *program)
-{
-    struct ping_pong *p = program->state;
-    if (p->ns != NULL)
-        stat_histogram_release(&p->latency_ps);
-    free(p->ns);
+    run_result_histogram(result, "latency_ns", "ns", 0.001, &program->histogram_ps);
 }
 
 const struct program_ops program_ping_pong_ops = {
@@ -211,5 +194,4 @@ const struct program_ops program_ping_pong_ops = {
     .check = ping_pong_check,
     .start = ping_pong_start,
     .record = ping_pong_record,
-    .release = ping_pong_release,
 };

@@ -14,7 +14,6 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "models/base/payload.h"
 #include "workloads/programs/program.h"
@@ -82,7 +81,6 @@ struct memcached {
     unsigned n_slots;
     /* measured */
     uint64_t transactions;
-    struct stat_histogram latency_ps;
 };
 
 static const struct param_desc memcached_params[] = {
@@ -355,7 +353,7 @@ static void client_body(void *arg)
         if (!program_measuring(m->program))
             continue;
         m->transactions++;
-        stat_histogram_add(&m->latency_ps, k_now_ps(kernel) - begin_ps);
+        stat_histogram_add(&m->program->histogram_ps, k_now_ps(kernel) - begin_ps);
         program_count_operations(m->program, 1);
     }
     if (socket != NULL)
@@ -370,8 +368,8 @@ static void make_items(struct memcached *m)
     uint16_t stream = program_new_stream(m->program);
     uint64_t bytes = line_bytes(m) + m->value_bytes;
     m->n_slots = m->items + m->clients;
-    m->slot = sim_zalloc(m->n_slots, sizeof(*m->slot));
-    m->item = sim_zalloc(m->items, sizeof(struct slot *));
+    m->slot = program_zalloc(m->program, m->n_slots, sizeof(*m->slot));
+    m->item = program_zalloc(m->program, m->items, sizeof(struct slot *));
     for (unsigned i = m->n_slots; i-- > 0;) {
         struct slot *slot = &m->slot[i];
         slot->at = program_buffer(m->server, cpu, bytes);
@@ -408,12 +406,11 @@ static void memcached_start(struct program *program)
 {
     struct memcached *m = program->state;
     char name[32];
-    stat_histogram_init(&m->latency_ps);
     if (m->clients == 0)
         return;
     m->server_ip = network_interface_ip(m->server, m->interface);
-    m->connection = sim_zalloc(m->clients, sizeof(*m->connection));
-    m->worker = sim_zalloc(m->workers, sizeof(*m->worker));
+    m->connection = program_zalloc(program, m->clients, sizeof(*m->connection));
+    m->worker = program_zalloc(program, m->workers, sizeof(*m->worker));
     make_items(m);
     for (unsigned w = 0; w < m->workers; w++) {
         unsigned cpu = program_cpu(m->server, m->server_socket, m->first_core + w);
@@ -434,7 +431,6 @@ static void memcached_measure(struct program *program)
 {
     struct memcached *m = program->state;
     m->transactions = 0;
-    stat_histogram_clear(&m->latency_ps);
 }
 
 static void memcached_record(struct program *program, sim_time duration_ps)
@@ -450,20 +446,15 @@ static void memcached_record(struct program *program, sim_time duration_ps)
     program_metric_sum(program, "memcached_gbit_s", "Gbit/s", gbit_s);
     program_metric(program, "throughput_gbit_s", "Gbit/s", gbit_s);
     snprintf(name, sizeof(name), "%s.transaction_us", program->name);
-    run_result_histogram(result, name, "us", 1e-6, &m->latency_ps);
+    run_result_histogram(result, name, "us", 1e-6, &program->histogram_ps);
 }
 
 static void memcached_release(struct program *program)
 {
     struct memcached *m = program->state;
-    stat_histogram_release(&m->latency_ps);
     for (unsigned w = 0; m->worker != NULL && w < m->workers; w++)
         if (m->worker[w].set != NULL)
             socket_set_free(m->worker[w].set);
-    free(m->connection);
-    free(m->worker);
-    free(m->slot);
-    free(m->item);
 }
 
 const struct program_ops program_memcached_ops = {

@@ -7,7 +7,6 @@
  * instances move to the other socket that long after the measurement began (sched_setaffinity()).
  */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "models/base/payload.h"
 #include "workloads/programs/program.h"
@@ -253,7 +252,7 @@ static void netperf_start(struct program *program)
 {
     struct netperf *netperf = program->state;
     netperf->server_ip = network_interface_ip(netperf->server, netperf->interface);
-    netperf->instance = sim_zalloc(netperf->instances, sizeof(*netperf->instance));
+    netperf->instance = program_zalloc(program, netperf->instances, sizeof(*netperf->instance));
     for (unsigned i = 0; i < netperf->instances; i++)
         start_instance(netperf, i);
 }
@@ -332,11 +331,6 @@ static void netperf_record(struct program *program, sim_time duration_ps)
     }
 }
 
-static void netperf_release(struct program *program)
-{
-    free(((struct netperf *)program->state)->instance);
-}
-
 const struct program_ops program_netperf_ops = {
     .type = "netperf",
     .help = "TCP_STREAM: bulk data through TCP, received or transmitted by the server",
@@ -347,5 +341,4 @@ const struct program_ops program_netperf_ops = {
     .start = netperf_start,
     .measure = netperf_measure,
     .record = netperf_record,
-    .release = netperf_release,
 };

@@ -8,7 +8,6 @@
  * checked at its destination after, both without time; writes into the other host are given
  * SETTLE_PS to arrive, which does not count.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "logic/gpu/gpu_driver.h"

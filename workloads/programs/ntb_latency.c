@@ -4,7 +4,6 @@
  * word again and again until it has changed and then stores it into a segment of the first. Half of
  * the round trip is what is recorded; it contains a look at the memory by the processor that waits.
  */
-#include <stdlib.h>
 
 #include "logic/lending/lending.h"
 #include "sim/engine/stat.h"
@@ -34,7 +33,6 @@ struct ntb_latency {
     struct latency_side side[SIDES];
     bool over;
     struct stat_mean half_ns;
-    struct stat_histogram half_ps;
 };
 
 static const struct param_desc ntb_latency_params[] = {
@@ -135,7 +133,7 @@ static void ping_body(void *arg)
         if (i < WARM_UPS)
             continue;
         stat_mean_add(&all->half_ns, (double)half_ps / 1000.0);
-        stat_histogram_add(&all->half_ps, half_ps);
+        stat_histogram_add(&all->program->histogram_ps, half_ps);
     }
     all->over = true;
     program_finish(all->program);
@@ -162,7 +160,6 @@ static void ntb_latency_start(struct program *program)
     struct ntb_latency *all = program->state;
     program->finite = true;
     stat_mean_init(&all->half_ns);
-    stat_histogram_init(&all->half_ps);
     lending_borrows_more(program->lending);
     for (unsigned i = 0; i < SIDES; i++) {
         struct latency_side *side = &all->side[i];
@@ -178,12 +175,8 @@ static void ntb_latency_record(struct program *program, sim_time duration_ps)
     (void)duration_ps;
     run_result_metric(program->workload->result, "write_latency_ns", "ns",
                       stat_mean_value(&all->half_ns));
-    run_result_histogram(program->workload->result, "latency_ns", "ns", 0.001, &all->half_ps);
-}
-
-static void ntb_latency_release(struct program *program)
-{
-    stat_histogram_release(&((struct ntb_latency *)program->state)->half_ps);
+    run_result_histogram(program->workload->result, "latency_ns", "ns", 0.001,
+                         &program->histogram_ps);
 }
 
 const struct program_ops program_ntb_latency_ops = {
@@ -196,5 +189,4 @@ const struct program_ops program_ntb_latency_ops = {
     .check = ntb_latency_check,
     .start = ntb_latency_start,
     .record = ntb_latency_record,
-    .release = ntb_latency_release,
 };

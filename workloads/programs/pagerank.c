@@ -15,7 +15,6 @@
  */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "workloads/programs/program.h"
 
@@ -105,10 +104,11 @@ static void make_graph(struct pagerank *pagerank)
 {
     uint64_t n = pagerank->n_vertices, n_edges = n * pagerank->degree;
     struct sim_random random;
-    pagerank->edge = sim_zalloc(n_edges + EDGES_AHEAD, sizeof(*pagerank->edge));
-    pagerank->contribution = sim_zalloc(n, sizeof(*pagerank->contribution));
-    pagerank->next = sim_zalloc(n, sizeof(*pagerank->next));
-    pagerank->out_degree = sim_zalloc(n, sizeof(*pagerank->out_degree));
+    pagerank->edge = program_zalloc(pagerank->program, n_edges + EDGES_AHEAD,
+                                    sizeof(*pagerank->edge));
+    pagerank->contribution = program_zalloc(pagerank->program, n, sizeof(*pagerank->contribution));
+    pagerank->next = program_zalloc(pagerank->program, n, sizeof(*pagerank->next));
+    pagerank->out_degree = program_zalloc(pagerank->program, n, sizeof(*pagerank->out_degree));
     sim_random_init(&random, sim_seed(pagerank->program->workload->sim), "pagerank");
     for (uint64_t e = 0; e < n_edges; e++) {
         double u = pow(sim_random_unit(&random), pagerank->skew);
@@ -248,7 +248,7 @@ static void pagerank_start(struct program *program)
     pagerank->n_vertices = UINT64_C(1) << pagerank->scale;
     pagerank->part = (pagerank->n_vertices + pagerank->n_threads - 1) / pagerank->n_threads;
     program->finite = true;
-    pagerank->thread = sim_zalloc(pagerank->n_threads, sizeof(*pagerank->thread));
+    pagerank->thread = program_zalloc(program, pagerank->n_threads, sizeof(*pagerank->thread));
     make_graph(pagerank);
     for (unsigned t = 0; t < pagerank->n_threads; t++)
         start_thread(pagerank, t);
@@ -272,16 +272,6 @@ static void pagerank_record(struct program *program, sim_time duration_ps)
     run_result_metric(program->workload->result, "pagerank_score_sum", "1", sum);
 }
 
-static void pagerank_release(struct program *program)
-{
-    struct pagerank *pagerank = program->state;
-    free(pagerank->edge);
-    free(pagerank->out_degree);
-    free(pagerank->contribution);
-    free(pagerank->next);
-    free(pagerank->thread);
-}
-
 const struct program_ops program_pagerank_ops = {
     .type = "pagerank",
     .help = "PageRank over a generated power-law graph, with threads on all sockets",
@@ -292,5 +282,4 @@ const struct program_ops program_pagerank_ops = {
     .check = pagerank_check,
     .start = pagerank_start,
     .record = pagerank_record,
-    .release = pagerank_release,
 };

@@ -4,7 +4,6 @@
  * a MAC address that nobody has, as pktgen's default does: whoever is at the other end drops them
  * in its NIC.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "workloads/programs/program.h"

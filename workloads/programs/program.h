@@ -24,7 +24,10 @@ struct program {
     void *state;             /* ops->state_bytes, params read into it */
     bool finite; /* set by start(): it ends by itself; the measurement ends with the last of them */
     bool finished;
-    unsigned n_connecting; /* connections of it that are being made */
+    unsigned n_connecting;              /* connections of it that are being made */
+    struct stat_histogram histogram_ps; /* of what is measured; empty when measure() is called */
+    void **owned;                       /* program_zalloc() */
+    unsigned n_owned;
 };
 
 struct program_ops {
@@ -42,7 +45,7 @@ struct program_ops {
     /* The warm-up is over: what was counted until now does not count. May be NULL. */
     void (*measure)(struct program *program);
     void (*record)(struct program *program, sim_time duration_ps);
-    /* Frees what the others allocated; may be NULL. */
+    /* Frees what is not program_zalloc()ed; may be NULL. */
     void (*release)(struct program *program);
 };
 extern const struct program_ops program_netperf_ops, program_netperf_rr_ops, program_sockperf_ops,
@@ -55,6 +58,10 @@ extern const struct program_ops program_netperf_ops, program_netperf_rr_ops, pro
 /* ---- For programs ---------------------------------------------------------------------------- */
 /* Between measure() and record(). */
 bool program_measuring(const struct program *program);
+/* Zeroed memory that is freed with the program. */
+void *program_zalloc(struct program *program, size_t n, size_t bytes);
+/* Sorts n numbers, at least one, and returns their median. */
+double program_sort(double *value, size_t n);
 /* It ended by itself, at the task's time. */
 void program_finish(struct program *program);
 /* The run has failed, if only as a measurement: it says so when the hosts have been shut down. */

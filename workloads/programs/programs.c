@@ -90,7 +90,10 @@ static void release_program(struct program *program)
 {
     if (program->ops->release != NULL)
         program->ops->release(program);
-    free(program->state);
+    stat_histogram_release(&program->histogram_ps);
+    for (unsigned i = 0; i < program->n_owned; i++)
+        free(program->owned[i]);
+    free(program->owned);
 }
 
 static void read_program(struct programs *all, struct config_node *programs,
@@ -112,7 +115,8 @@ static void read_program(struct programs *all, struct config_node *programs,
                                  .workload = all->workload,
                                  .network = all->network,
                                  .lending = all->lending };
-    program->state = sim_zalloc(1, ops->state_bytes);
+    program->state = program_zalloc(program, 1, ops->state_bytes);
+    stat_histogram_init(&program->histogram_ps);
     all->n_programs++;
     config_read_params(all->workload->config, group, config_path(group), common_params, &common,
                        errors);
@@ -321,6 +325,24 @@ const struct workload_ops workload_programs_ops = {
 bool program_measuring(const struct program *program)
 {
     return program->all->measuring;
+}
+
+void *program_zalloc(struct program *program, size_t n, size_t bytes)
+{
+    program->owned = sim_grow(program->owned, program->n_owned + 1, sizeof(*program->owned));
+    return program->owned[program->n_owned++] = sim_zalloc(n, bytes);
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double program_sort(double *value, size_t n)
+{
+    qsort(value, n, sizeof(*value), ascending);
+    return (value[(n - 1) / 2] + value[n / 2]) / 2.0;
 }
 
 void program_finish(struct program *program)

@@ -141,9 +141,11 @@ void programs_begin(struct programs *all)
         all->received_at_begin = network_packets_received(all->measured_net);
     }
     all->measuring = true;
-    for (unsigned i = 0; i < all->n_programs; i++)
+    for (unsigned i = 0; i < all->n_programs; i++) {
+        stat_histogram_clear(&all->program[i].histogram_ps);
         if (all->program[i].ops->measure != NULL)
             all->program[i].ops->measure(&all->program[i]);
+    }
     const unsigned n_functions = all->measured_net != NULL ? all->measured_net->n_functions : 0;
     rate_sampler_start(&all->sampler, workload, programs_series,
                        SIM_MIN(n_functions, (unsigned)SIM_N_ELEMENTS(programs_series)));

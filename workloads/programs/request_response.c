@@ -4,7 +4,6 @@
  * with a message of the same size. Every byte is stamped and checked.
  */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "models/base/payload.h"
 #include "workloads/programs/program.h"
@@ -33,8 +32,6 @@ struct rr {
     enum transport transport;
     struct network_host *server, *client;
     struct side near, far;
-    /* measured */
-    struct stat_histogram rtt_ps;
 };
 
 static const struct param_desc rr_params[] = {
@@ -148,7 +145,7 @@ static void ask(struct rr *rr, struct socket *socket)
         if (!say(&rr->near, socket) || !hear(&rr->near, socket, rr->far.stream))
             break;
         if (program_measuring(rr->program)) {
-            stat_histogram_add(&rr->rtt_ps, k_now_ps(kernel) - begin_ps);
+            stat_histogram_add(&rr->program->histogram_ps, k_now_ps(kernel) - begin_ps);
             program_count_operations(rr->program, 1);
         }
         if (rr->think_ps != 0)
@@ -213,7 +210,6 @@ static void rr_start(struct program *program)
     struct rr *rr = program->state;
     unsigned near_cpu = program_cpu(rr->server, rr->server_socket, rr->core);
     unsigned far_cpu = program_cpu(rr->client, rr->client_socket, rr->client_core);
-    stat_histogram_init(&rr->rtt_ps);
     init_side(&rr->near, rr, rr->server, near_cpu);
     init_side(&rr->far, rr, rr->client, far_cpu);
     k_thread_new(rr->client->kernel, "rr.far", (int)far_cpu, far_body, rr);
@@ -223,46 +219,36 @@ static void rr_start(struct program *program)
 /* ---- Measuring
  * ------------------------------------------------------------------------------------ */
 
-static void rr_measure(struct program *program)
+static void record_rtt(struct program *program, const char *name, double scale)
 {
-    stat_histogram_clear(&((struct rr *)program->state)->rtt_ps);
-}
-
-static void record_rtt(struct rr *rr, const char *name, double scale)
-{
-    struct run_result *result = rr->program->workload->result;
+    struct run_result *result = program->workload->result;
+    const struct stat_histogram *rtt_ps = &program->histogram_ps;
     static const struct {
         const char *part;
         double q;
     } quantile[] = { { "_p50", 0.5 }, { "_p90", 0.9 }, { "_p99", 0.99 } };
     char text[64];
-    if (rr->rtt_ps.n == 0) {
-        program_fail(rr->program, "not one round trip was measured");
+    if (rtt_ps->n == 0) {
+        program_fail(program, "not one round trip was measured");
         return;
     }
     snprintf(text, sizeof(text), "%s_us", name);
-    run_result_metric(result, text, "us", rr->rtt_ps.sum / (double)rr->rtt_ps.n * scale);
-    run_result_histogram(result, text, "us", scale, &rr->rtt_ps);
+    run_result_metric(result, text, "us", rtt_ps->sum / (double)rtt_ps->n * scale);
+    run_result_histogram(result, text, "us", scale, rtt_ps);
     for (unsigned i = 0; i < SIM_N_ELEMENTS(quantile); i++) {
         snprintf(text, sizeof(text), "%s%s_us", name, quantile[i].part);
         run_result_metric(result, text, "us",
-                          (double)stat_histogram_quantile(&rr->rtt_ps, quantile[i].q) * scale);
+                          (double)stat_histogram_quantile(rtt_ps, quantile[i].q) * scale);
     }
 }
 
 static void rr_record(struct program *program, sim_time duration_ps)
 {
-    struct rr *rr = program->state;
     (void)duration_ps;
-    if (rr->transport == TRANSPORT_UDP)
-        record_rtt(rr, "latency", 0.5e-6); /* sockperf reports half of the round trip */
+    if (((struct rr *)program->state)->transport == TRANSPORT_UDP)
+        record_rtt(program, "latency", 0.5e-6); /* sockperf reports half of the round trip */
     else
-        record_rtt(rr, "rtt", 1e-6);
-}
-
-static void rr_release(struct program *program)
-{
-    stat_histogram_release(&((struct rr *)program->state)->rtt_ps);
+        record_rtt(program, "rtt", 1e-6);
 }
 
 const struct program_ops program_netperf_rr_ops = {
@@ -274,9 +260,7 @@ const struct program_ops program_netperf_rr_ops = {
     .records = rtt_records,
     .check = rr_check,
     .start = rr_start,
-    .measure = rr_measure,
     .record = rr_record,
-    .release = rr_release,
 };
 
 const struct program_ops program_sockperf_ops = {
@@ -287,7 +271,5 @@ const struct program_ops program_sockperf_ops = {
     .records = latency_records,
     .check = rr_check,
     .start = rr_start,
-    .measure = rr_measure,
     .record = rr_record,
-    .release = rr_release,
 };

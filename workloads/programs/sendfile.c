@@ -10,7 +10,6 @@
  * costs in the stack (send_page_cycles).
  */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "models/base/payload.h"
 #include "workloads/programs/program.h"
@@ -210,7 +209,7 @@ static void make_file(struct transfer *transfer, unsigned cpu)
     struct sendfile *all = transfer->all;
     struct kernel *kernel = all->server->kernel;
     unsigned n_pages = (unsigned)(all->file_bytes / K_PAGE_BYTES);
-    transfer->page = sim_zalloc(n_pages, sizeof(struct k_page *));
+    transfer->page = program_zalloc(all->program, n_pages, sizeof(struct k_page *));
     for (unsigned i = 0; i < n_pages; i++) {
         unsigned node = node_of_page(all, k_node_of_cpu(kernel, cpu), i);
         struct k_page *page = k_page_alloc(kernel, (int)node, 0);
@@ -240,7 +239,7 @@ static void sendfile_start(struct program *program)
 {
     struct sendfile *all = program->state;
     all->server_ip = network_interface_ip(all->server, all->interface);
-    all->transfer = sim_zalloc((size_t)all->instances + 1, sizeof(*all->transfer));
+    all->transfer = program_zalloc(program, (size_t)all->instances + 1, sizeof(*all->transfer));
     for (unsigned i = 0; i < all->instances; i++)
         start_transfer(all, i);
 }
@@ -269,14 +268,6 @@ static void sendfile_record(struct program *program, sim_time duration_ps)
     program_counts_packets(program, PROGRAM_PACKETS_SENT);
 }
 
-static void sendfile_release(struct program *program)
-{
-    struct sendfile *all = program->state;
-    for (unsigned i = 0; all->transfer != NULL && i < all->instances; i++)
-        free(all->transfer[i].page);
-    free(all->transfer);
-}
-
 const struct program_ops program_sendfile_ops = {
     .type = "sendfile",
     .help = "sends files through TCP without a copy; their pages lie on one node or on two",
@@ -287,5 +278,4 @@ const struct program_ops program_sendfile_ops = {
     .start = sendfile_start,
     .measure = sendfile_measure,
     .record = sendfile_record,
-    .release = sendfile_release,
 };

@@ -5,7 +5,6 @@
  * longer than most runs.
  */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "workloads/programs/program.h"
 
@@ -107,7 +106,8 @@ static void stream_start(struct program *program)
     struct stream *stream = program->state;
     struct kernel *kernel = stream->host->kernel;
     char name[32];
-    stream->thread = sim_zalloc(2 * (size_t)stream->pairs + 1, sizeof(*stream->thread));
+    stream->thread = program_zalloc(program, 2 * (size_t)stream->pairs + 1,
+                                    sizeof(*stream->thread));
     for (unsigned t = 0; t < 2 * stream->pairs; t++) {
         struct stream_thread *thread = &stream->thread[t];
         *thread = (struct stream_thread){ .stream = stream, .writes = t % 2 == 1 };
@@ -143,11 +143,6 @@ static void stream_record(struct program *program, sim_time duration_ps)
     program_metric_sum(program, "stream_gbyte_s", "GB/s", (double)(lines[0] + lines[1]) * scale);
 }
 
-static void stream_release(struct program *program)
-{
-    free(((struct stream *)program->state)->thread);
-}
-
 const struct program_ops program_stream_ops = {
     .type = "stream",
     .help = "STREAM: pairs of threads that read and write memory, by default a remote socket's",
@@ -158,5 +153,4 @@ const struct program_ops program_stream_ops = {
     .start = stream_start,
     .measure = stream_measure,
     .record = stream_record,
-    .release = stream_release,
 };

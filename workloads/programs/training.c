@@ -10,7 +10,6 @@
  * epoch_steps / steps, and that of writing the weights once.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "logic/gpu/gpu_driver.h"
@@ -483,7 +482,7 @@ static void training_start(struct program *program)
     t->kernel = t->machine->kernel;
     t->files_stream = program_new_stream(program);
     t->stream = program_new_stream(program);
-    t->epoch_s = sim_zalloc(t->epochs, sizeof(*t->epoch_s));
+    t->epoch_s = program_zalloc(program, t->epochs, sizeof(*t->epoch_s));
     program->finite = true;
     program_machine_uses_cpu(program, t->machine, t->cpu);
     program_machine_uses_cpu(program, t->machine, t->cpu + 1);
@@ -512,11 +511,6 @@ static void training_record(struct program *program, sim_time duration_ps)
     run_result_metric(result, "step_ms", "ms", step_ms);
 }
 
-static void training_release(struct program *program)
-{
-    free(((struct training *)program->state)->epoch_s);
-}
-
 const struct program_ops program_training_ops = {
     .type = "training",
     .help = "training of VGG-19 on two GPUs with images from an NVMe device",
@@ -527,5 +521,4 @@ const struct program_ops program_training_ops = {
     .check = training_check,
     .start = training_start,
     .record = training_record,
-    .release = training_release,
 };
