@@ -39,6 +39,15 @@ struct k_thread;
 /* The structure of type `type` that contains `ptr` as its field `field`. */
 #define K_CONTAINER(ptr, type, field) ((type *)(void *)((char *)(ptr)-offsetof(type, field)))
 
+/* Removes `item`, which is in it, from the list that begins at `head` and is linked by `next`. */
+#define K_LIST_REMOVE(head, item)           \
+    do {                                    \
+        __typeof__(item) *k_link = &(head); \
+        while (*k_link != (item))           \
+            k_link = &(*k_link)->next;      \
+        *k_link = (item)->next;             \
+    } while (0)
+
 /* An address in the kernel's direct map: bytes of the host's simulated memory, in its cache
  * lines. */
 struct kaddr {

@@ -288,11 +288,8 @@ static void borrow_end(struct lend_borrow *b, bool gone)
 
 void lend_return(struct lend_borrow *b)
 {
-    struct lend_borrow **link = &b->host->borrows;
     borrow_end(b, false);
-    while (*link != b)
-        link = &(*link)->next;
-    *link = b->next;
+    K_LIST_REMOVE(b->host->borrows, b);
     if (b->mdev != NULL)
         lend_mdev_returned(b->mdev);
     k_free(b);

@@ -61,10 +61,7 @@ static bool mailbox_take(struct lend_host *host, unsigned *box)
 static void tear_down(struct lend_connection *c)
 {
     struct lend_host *host = c->host;
-    struct lend_connection **link = &host->connections;
-    while (*link != c)
-        link = &(*link)->next;
-    *link = c->next;
+    K_LIST_REMOVE(host->connections, c);
     for (unsigned i = 0; i < c->n_cpus; i++)
         lend_incoming_remove(c->adapter, c->cpu_id[i]);
     if (c->engine_users != 0)

@@ -43,14 +43,12 @@ static int lender_probe(struct k_pci_dev *pci, void *context)
 
 static void lender_remove(struct k_pci_dev *pci, bool gone)
 {
-    struct lend_device *d = pci->device.driver_data, **link = &d->host->devices;
+    struct lend_device *d = pci->device.driver_data;
     (void)gone;
     lend_reclaim(d->host, pci->id);
     while (d->resetting)
         k_sleep(d->host->kernel, K_MS);
-    while (*link != d)
-        link = &(*link)->next;
-    *link = d->next;
+    K_LIST_REMOVE(d->host->devices, d);
     k_free(d);
 }
 

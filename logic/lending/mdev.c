@@ -135,14 +135,11 @@ static int window_map(struct lend_mdev *m, struct mdev_memory *memory, struct md
 
 static void memory_put(struct lend_host *host, struct mdev_memory *memory)
 {
-    struct mdev_memory **link = &host->memories;
     if (--memory->n_users > 0)
         return;
     for (unsigned i = 0; i < N_WINDOWS; i++)
         window_release(memory, &memory->window[i]);
-    while (*link != memory)
-        link = &(*link)->next;
-    *link = memory->next;
+    K_LIST_REMOVE(host->memories, memory);
     k_free(memory);
 }
 
@@ -231,10 +228,7 @@ static int memory_map(struct lend_mdev *m)
 
 static void peer_drop(struct mdev_peer *peer)
 {
-    struct mdev_peer **link = &peer->source->peers;
-    while (*link != peer)
-        link = &(*link)->next;
-    *link = peer->next;
+    K_LIST_REMOVE(peer->source->peers, peer);
     if (peer->source->borrow != NULL)
         lend_peer_unmap(peer->source->borrow, peer->dma, peer->bytes);
     k_free(peer);
@@ -508,14 +502,11 @@ const struct lend_error *lend_mdev_error(const struct lend_mdev *m)
 
 void lend_mdev_free(struct lend_mdev *m)
 {
-    struct lend_mdev **link = &m->host->mdevs;
     if (m->vm != NULL) {
         k_fault(m->host->kernel, "%s goes while %s has it", m->name, k_vm_name(m->vm));
         return;
     }
-    while (*link != m)
-        link = &(*link)->next;
-    *link = m->next;
+    K_LIST_REMOVE(m->host->mdevs, m);
     k_free(m);
 }
 

@@ -63,10 +63,7 @@ static void device_interrupt(void *arg)
 
 static void irq_drop(struct lend_lease *lease, struct lend_irq *irq)
 {
-    struct lend_irq **link = &lease->irqs;
-    while (*link != irq)
-        link = &(*link)->next;
-    *link = irq->next;
+    K_LIST_REMOVE(lease->irqs, irq);
     k_irq_free(irq->irq);
     k_free(irq);
 }

@@ -67,10 +67,7 @@ static void pair_undo(struct lend_host *host, struct lend_pair *pair)
 
 static void pair_free(struct lend_host *host, struct lend_pair *pair)
 {
-    struct lend_pair **link = &host->pairs;
-    while (*link != pair)
-        link = &(*link)->next;
-    *link = pair->next;
+    K_LIST_REMOVE(host->pairs, pair);
     k_free(pair);
 }
 

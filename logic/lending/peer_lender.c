@@ -17,10 +17,7 @@
 
 static void mapping_drop(struct lend_lease *lease, struct lend_mapping *mapping)
 {
-    struct lend_mapping **link = &lease->mappings;
-    while (*link != mapping)
-        link = &(*link)->next;
-    *link = mapping->next;
+    K_LIST_REMOVE(lease->mappings, mapping);
     if (mapping->iova_bytes != 0)
         lend_lease_unmap(lease, mapping->iova, mapping->iova_bytes);
     if (mapping->map.n != 0)
@@ -196,10 +193,7 @@ static int serve_close(struct lend_connection *c, const struct msg_peer_map *req
 
 static void requester_drop(struct lend_lease *lease, struct lend_remote_requester *requester)
 {
-    struct lend_remote_requester **link = &lease->requesters;
-    while (*link != requester)
-        link = &(*link)->next;
-    *link = requester->next;
+    K_LIST_REMOVE(lease->requesters, requester);
     while (requester->n_ids > 0)
         lend_incoming_remove(requester->adapter, requester->id[--requester->n_ids]);
     if (requester->bytes != 0)

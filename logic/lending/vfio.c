@@ -170,10 +170,7 @@ static void set_placed(struct vfio_device *d, bool placed)
 
 static void domain_drop(struct vfio_guest *guest, struct vfio_domain *domain)
 {
-    struct vfio_domain **link = &guest->domains;
-    while (*link != domain)
-        link = &(*link)->next;
-    *link = domain->next;
+    K_LIST_REMOVE(guest->domains, domain);
     k_iommu_domain_free(domain->domain);
     k_free(domain);
 }
@@ -218,13 +215,10 @@ static int join(struct vfio_device *d, struct vfio_guest *guest)
 
 static void guest_put(struct vfio *vfio, struct vfio_guest *guest)
 {
-    struct vfio_guest **link = &vfio->guests;
     if (guest->n_devices > 0)
         return;
     unpin(guest);
-    while (*link != guest)
-        link = &(*link)->next;
-    *link = guest->next;
+    K_LIST_REMOVE(vfio->guests, guest);
     k_free(guest);
 }
 
@@ -393,10 +387,7 @@ static int probe(struct k_pci_dev *pci, void *context)
 
 static void drop(struct vfio *vfio, struct vfio_device *d)
 {
-    struct vfio_device **link = &vfio->devices;
-    while (*link != d)
-        link = &(*link)->next;
-    *link = d->next;
+    K_LIST_REMOVE(vfio->devices, d);
     k_free(d);
 }
 

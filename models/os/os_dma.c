@@ -116,12 +116,9 @@ static int resource_new(struct k_device *device, struct k_device *target, unsign
 
 static void resource_drop(struct kernel *kernel, struct os_resource *resource)
 {
-    struct os_resource **link = &kernel->pci->resources;
     struct k_device *target = resource->target;
     const uint16_t id = dma_of(resource->device)->requester_id;
-    while (*link != resource)
-        link = &(*link)->next;
-    *link = resource->next;
+    K_LIST_REMOVE(kernel->pci->resources, resource);
     free(resource);
     if (target != NULL && target->dma_ops->revoke != NULL)
         target->dma_ops->revoke(target, id);

@@ -110,13 +110,10 @@ static void domain_drop(struct k_iommu_domain *domain)
 
 void k_iommu_domain_free(struct k_iommu_domain *domain)
 {
-    struct k_iommu_domain **link = &domain->kernel->pci->domains;
     while (domain->requesters != NULL)
         k_iommu_detach(domain, domain->requesters->id);
     iommu_domain_free(domain->domain);
-    while (*link != domain)
-        link = &(*link)->next;
-    *link = domain->next;
+    K_LIST_REMOVE(domain->kernel->pci->domains, domain);
     domain_drop(domain);
 }
 

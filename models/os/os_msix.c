@@ -160,10 +160,7 @@ int k_irq_set_cpu(struct k_irq *irq, unsigned cpu)
 void k_irq_free(struct k_irq *irq)
 {
     struct os_slot *slot = irq->slot;
-    struct k_irq **link = &slot->irqs;
-    while (*link != irq)
-        link = &(*link)->next;
-    *link = irq->next;
+    K_LIST_REMOVE(slot->irqs, irq);
     if (!slot->gone) { /* else each read would wait for a completion timeout */
         entry_mask(irq, true);
         /* The answer comes after every message that was under way. */

@@ -226,7 +226,6 @@ int k_pci_add(struct kernel *kernel, struct k_pci_dev *dev)
 void k_pci_remove(struct k_pci_dev *dev, bool gone)
 {
     struct os_slot *slot = dev->private_data;
-    struct os_slot **link = &dev->device.kernel->pci->slots;
     slot->gone = gone;
     if (dev->driver != NULL)
         dev->driver->remove(dev, gone);
@@ -235,9 +234,7 @@ void k_pci_remove(struct k_pci_dev *dev, bool gone)
     if (slot->irqs != NULL)
         k_warn(dev->device.kernel, "%s: its driver left interrupts behind", dev->device.name);
     os_irqs_free(slot);
-    while (*link != slot)
-        link = &(*link)->next;
-    *link = slot->next;
+    K_LIST_REMOVE(dev->device.kernel->pci->slots, slot);
     free(slot);
     dev->private_data = NULL;
 }

@@ -62,10 +62,7 @@ static void enqueue(struct os_cpu *cpu, struct k_thread *thread)
 
 static void dequeue(struct os_cpu *cpu, struct k_thread *thread)
 {
-    struct k_thread **link = &cpu->ready;
-    while (*link != thread)
-        link = &(*link)->next;
-    *link = thread->next;
+    K_LIST_REMOVE(cpu->ready, thread);
 }
 
 /* ---- Switching ------------------------------------------------------------------------------- */
