@@ -144,8 +144,7 @@ static void drain(struct workload *workload)
     sim_time until_ps = sim_now(workload->sim) + 100 * SIM_PS_PER_MS;
     if (sim_error(workload->sim) == NULL)
         sim_run(workload->sim, until_ps, workload->interrupt);
-    if (sim_error(workload->sim) == NULL &&
-        (workload->interrupt == NULL || *workload->interrupt == 0))
+    if (workload_goes_on(workload))
         world_check_idle(workload->world);
 }
 

@@ -12,7 +12,7 @@ static void take_samples(struct rate_sampler *sampler)
     const sim_time t_ps = sim_now(workload->sim) - sampler->begin_ps;
     for (unsigned i = 0; i < sampler->n_series; i++) {
         const struct rate_series *series = &sampler->series[i];
-        const uint64_t count = series->count(workload);
+        const uint64_t count = series->count(workload, i);
         run_result_series(workload->result, series->name, series->unit, t_ps,
                           (double)(count - sampler->last[i]) * series->scale *
                               (double)SIM_PS_PER_S / (double)interval_ps);
@@ -48,7 +48,7 @@ void rate_sampler_start(struct rate_sampler *sampler, struct workload *workload,
     sampler->begin_ps = sim_now(workload->sim);
     sampler->end_ps = sampler->begin_ps + workload->measure.duration_ps;
     for (unsigned i = 0; i < n_series; i++)
-        sampler->last[i] = series[i].count(workload);
+        sampler->last[i] = series[i].count(workload, i);
     sim_event_init(&sampler->event, interval_ends);
     schedule_next(sampler);
 }
@@ -59,9 +59,10 @@ void rate_sampler_stop(struct rate_sampler *sampler)
         sim_cancel(sampler->workload->sim, &sampler->event);
 }
 
-uint64_t workload_dram_bytes(const struct workload *workload)
+uint64_t workload_dram_bytes(const struct workload *workload, unsigned idx)
 {
     uint64_t bytes = 0;
+    (void)idx;
     for (unsigned h = 0; h < world_n_hosts(workload->world); h++)
         bytes += numa_dram_bytes(host_numa(world_host_at(workload->world, h)));
     return bytes;

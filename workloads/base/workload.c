@@ -54,15 +54,19 @@ bool workload_measured(struct workload *workload, const struct stat_mean *mean)
            stat_precision_reached(&workload->precision, mean);
 }
 
+bool workload_goes_on(const struct workload *workload)
+{
+    return sim_error(workload->sim) == NULL &&
+           (workload->interrupt == NULL || *workload->interrupt == 0);
+}
+
 void workload_run_until(struct workload *workload, const bool *done, sim_time until_ps)
 {
-    while (!*done && sim_now(workload->sim) < until_ps && sim_error(workload->sim) == NULL &&
-           (workload->interrupt == NULL || *workload->interrupt == 0) &&
+    while (!*done && sim_now(workload->sim) < until_ps && workload_goes_on(workload) &&
            (sim_events_pending(workload->sim) != 0 || until_ps != SIM_TIME_MAX))
         sim_run(workload->sim, until_ps, workload->interrupt);
-    bool stalled = !*done && until_ps == SIM_TIME_MAX && sim_events_pending(workload->sim) == 0 &&
-                   (workload->interrupt == NULL || *workload->interrupt == 0);
-    if (stalled && sim_error(workload->sim) == NULL)
+    if (!*done && until_ps == SIM_TIME_MAX && sim_events_pending(workload->sim) == 0 &&
+        workload_goes_on(workload))
         sim_fail(workload->sim, "the workload stalled at %llu ps: it is not done, nothing goes on",
                  (unsigned long long)sim_now(workload->sim));
 }
@@ -143,7 +147,7 @@ void workload_record_world(struct workload *workload, struct host *measured, sim
     }
     run_result_metric(workload->result, "memory_gbyte_s", "GB/s",
                       gbyte_s(measured != NULL ? numa_dram_bytes(host_numa(measured))
-                                               : workload_dram_bytes(workload),
+                                               : workload_dram_bytes(workload, 0),
                               duration_ps));
 }
 

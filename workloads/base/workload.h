@@ -77,6 +77,8 @@ void workload_no_effect(struct workload *workload, const char *key, const char *
                         struct sim_error_list *errors, const char *expected);
 /* After each sample of the main metric: enough transactions, or known well enough. */
 bool workload_measured(struct workload *workload, const struct stat_mean *mean);
+/* False: the run has failed, or is interrupted. */
+bool workload_goes_on(const struct workload *workload);
 /* Runs the simulation until `*done`, an error, the interrupt or simulated time until_ps, which also
  * comes when nothing is left to happen before it. With
  * SIM_TIME_MAX it is an error of the run if nothing is left to happen before `*done`. */
@@ -84,9 +86,10 @@ void workload_run_until(struct workload *workload, const bool *done, sim_time un
 /* ---- Series ---------------------------------------------------------------------------------- */
 /* Rates over the time that is measured, a sample for each measure.sample_interval_us. */
 struct rate_series {
-    const char *name, *unit;                            /* declared in ops->records, too */
-    double scale;                                       /* of a count per second, to the unit */
-    uint64_t (*count)(const struct workload *workload); /* so far; never less than before */
+    const char *name, *unit; /* declared in ops->records, too */
+    double scale;            /* of a count per second, to the unit */
+    /* So far, of the series at this place of its table; never less than before. */
+    uint64_t (*count)(const struct workload *workload, unsigned idx);
 };
 
 #define RATE_SERIES_MAX 8
@@ -107,8 +110,8 @@ void rate_sampler_start(struct rate_sampler *sampler, struct workload *workload,
                         const struct rate_series *series, unsigned n_series);
 /* Ends it: the workload has measured enough. */
 void rate_sampler_stop(struct rate_sampler *sampler);
-/* Bytes of DRAM traffic of all hosts, for a series "memory_gbyte_s". */
-uint64_t workload_dram_bytes(const struct workload *workload);
+/* Bytes of DRAM traffic of all hosts, for a series "memory_gbyte_s"; idx is not used. */
+uint64_t workload_dram_bytes(const struct workload *workload, unsigned idx);
 
 /* Records metrics of a timed transaction: mean parts in ns, "latency_part_ns.<part>". */
 struct part_means {

@@ -72,10 +72,11 @@ static const struct record_desc memory_records[] = {
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
-static uint64_t read_bytes(const struct workload *workload)
+static uint64_t read_bytes(const struct workload *workload, unsigned idx)
 {
     const struct memory_state *memory = workload->state;
     uint64_t lines = 0;
+    (void)idx;
     for (unsigned t = 0; t < memory->n_threads; t++)
         lines += memory->thread[t].lines;
     return lines * LINE_BYTES;
@@ -223,7 +224,7 @@ static void memory_run(struct workload *workload)
         return;
     sim_time duration_ps = SIM_MIN(memory->last_ps, memory->end_ps) - memory->begin_ps;
     run_result_metric(workload->result, "read_gbyte_s", "GB/s",
-                      (double)read_bytes(workload) * 1000.0 / (double)duration_ps);
+                      (double)read_bytes(workload, 0) * 1000.0 / (double)duration_ps);
     if (memory->latency_ns.n != 0) {
         run_result_metric(workload->result, "load_latency_ns", "ns",
                           stat_mean_value(&memory->latency_ns));

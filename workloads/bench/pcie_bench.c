@@ -273,9 +273,10 @@ static void op_done(struct pcie_requester_op *op, enum pcie_dma_status status)
     }
 }
 
-static uint64_t payload_bytes(const struct workload *workload)
+static uint64_t payload_bytes(const struct workload *workload, unsigned idx)
 {
     const struct bench_state *bench = workload->state;
+    (void)idx;
     return bench->op == BENCH_READ_WRITE ? bench->bytes / 2 : bench->bytes;
 }
 

@@ -220,13 +220,11 @@ static bool all_connected(const struct programs *all)
     return true;
 }
 
-static void take_down(struct programs *all)
+/* True: it is until_ps, or done. */
+static bool go_on(struct workload *workload, const bool *done, sim_time until_ps)
 {
-    const volatile int *interrupt = all->workload->interrupt;
-    network_down(all->network, interrupt);
-    if (all->lending != NULL && sim_error(all->workload->sim) == NULL &&
-        (interrupt == NULL || *interrupt == 0))
-        lending_down(all->lending, interrupt);
+    workload_run_until(workload, done, until_ps);
+    return workload_goes_on(workload);
 }
 
 /* Lets programs end and what is under way arrive, then shuts the hosts down; not where the run has
@@ -234,21 +232,14 @@ static void take_down(struct programs *all)
 static void end(struct programs *all)
 {
     struct workload *workload = all->workload;
-    bool never = false;
+    const bool never = false;
     all->measuring = false;
     all->ending = true;
-    workload_run_until(workload, &never, sim_now(workload->sim) + END_PS);
-    if (sim_error(workload->sim) == NULL &&
-        (workload->interrupt == NULL || *workload->interrupt == 0))
-        take_down(all);
-}
-
-/* True: it is until_ps, or done. */
-static bool go_on(struct workload *workload, const bool *done, sim_time until_ps)
-{
-    workload_run_until(workload, done, until_ps);
-    return sim_error(workload->sim) == NULL &&
-           (workload->interrupt == NULL || *workload->interrupt == 0);
+    if (!go_on(workload, &never, sim_now(workload->sim) + END_PS))
+        return;
+    network_down(all->network, workload->interrupt);
+    if (all->lending != NULL && workload_goes_on(workload))
+        lending_down(all->lending, workload->interrupt);
 }
 
 static void measure(struct programs *all)

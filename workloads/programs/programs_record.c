@@ -79,28 +79,12 @@ static uint64_t function_bytes(const struct workload *workload, unsigned f)
     const struct programs *all = workload->state;
     return network_function_bytes(all->measured_net, f);
 }
-static uint64_t pf0_bytes(const struct workload *workload)
-{
-    return function_bytes(workload, 0);
-}
-static uint64_t pf1_bytes(const struct workload *workload)
-{
-    return function_bytes(workload, 1);
-}
-static uint64_t pf2_bytes(const struct workload *workload)
-{
-    return function_bytes(workload, 2);
-}
-static uint64_t pf3_bytes(const struct workload *workload)
-{
-    return function_bytes(workload, 3);
-}
 /* A function each. */
 static const struct rate_series programs_series[] = {
-    { "pf0_gbit_s", "Gbit/s", 8e-9, pf0_bytes },
-    { "pf1_gbit_s", "Gbit/s", 8e-9, pf1_bytes },
-    { "pf2_gbit_s", "Gbit/s", 8e-9, pf2_bytes },
-    { "pf3_gbit_s", "Gbit/s", 8e-9, pf3_bytes },
+    { "pf0_gbit_s", "Gbit/s", 8e-9, function_bytes },
+    { "pf1_gbit_s", "Gbit/s", 8e-9, function_bytes },
+    { "pf2_gbit_s", "Gbit/s", 8e-9, function_bytes },
+    { "pf3_gbit_s", "Gbit/s", 8e-9, function_bytes },
 };
 
 /* What the kernel's CPU is: a guest's are not the host's first. */

@@ -64,6 +64,10 @@ bool lending_up(struct lending *lending, const volatile int *interrupt);
  * drivers. Not to be called after a failure or an interrupt. */
 void lending_down(struct lending *lending, const volatile int *interrupt);
 void lending_free(struct lending *lending);
+/* Runs the simulation until threads have counted *n_waiting down to 0 (the last calls sim_stop()).
+ * False: interrupted, or the run has failed; with the text `stalled` if nothing goes on. */
+bool lending_wait(struct sim *sim, const unsigned *n_waiting, const char *stalled,
+                  const volatile int *interrupt);
 
 /* False: the group has mistakes. Callers then report none about what refers to its hosts. */
 bool lending_sound(const struct lending *lending);

@@ -23,12 +23,25 @@ static void step_done(struct lending_host *host)
         sim_stop(world_sim(host->lending->world));
 }
 
+bool lending_wait(struct sim *sim, const unsigned *n_waiting, const char *stalled,
+                  const volatile int *interrupt)
+{
+    while (*n_waiting != 0 && sim_error(sim) == NULL && (interrupt == NULL || *interrupt == 0) &&
+           sim_events_pending(sim) != 0)
+        sim_run(sim, SIM_TIME_MAX, interrupt);
+    if (sim_error(sim) != NULL || (interrupt != NULL && *interrupt != 0))
+        return false;
+    if (*n_waiting != 0)
+        sim_fail(sim, "%s", stalled);
+    return *n_waiting == 0;
+}
+
 /* Runs body, which ends with step_done(), in a thread of every host that takes part (all: of every
  * host), and waits for them. False: the run has failed, or is interrupted. */
 static bool step(struct lending *lending, const char *name, bool all, k_thread_fn *body,
                  const volatile int *interrupt)
 {
-    struct sim *sim = world_sim(lending->world);
+    char stalled[64];
     for (unsigned h = 0; h < lending->n_hosts; h++) {
         struct lending_host *host = &lending->host[h];
         if (!all && !host->takes_part)
@@ -36,14 +49,8 @@ static bool step(struct lending *lending, const char *name, bool all, k_thread_f
         lending->n_waiting++;
         k_thread_new(host->host_kernel, name, 0, body, host);
     }
-    while (lending->n_waiting != 0 && sim_error(sim) == NULL &&
-           (interrupt == NULL || *interrupt == 0) && sim_events_pending(sim) != 0)
-        sim_run(sim, SIM_TIME_MAX, interrupt);
-    if (sim_error(sim) != NULL || (interrupt != NULL && *interrupt != 0))
-        return false;
-    if (lending->n_waiting != 0)
-        sim_fail(sim, "lending stalled: %s", name);
-    return lending->n_waiting == 0;
+    snprintf(stalled, sizeof(stalled), "lending stalled: %s", name);
+    return lending_wait(world_sim(lending->world), &lending->n_waiting, stalled, interrupt);
 }
 
 void lending_refuse(struct lending_host *host, const char *fmt, ...)

@@ -302,6 +302,12 @@ struct network *network_new(struct world *world, struct config *config, struct l
 
 /* ---- Setting up ------------------------------------------------------------------------------ */
 
+static void step_done(struct network *network)
+{
+    if (--network->n_waiting == 0)
+        sim_stop(world_sim(network->world));
+}
+
 static uint32_t address(const struct network_host *host, unsigned number)
 {
     return 10u << 24 | host->number << 8 | number;
@@ -392,9 +398,7 @@ static void set_up(void *arg)
     struct network_host *host = arg;
     k_pci_register(host->kernel, nic_driver_pci(host->driver));
     open_all(host);
-    host->up = true;
-    if (++host->network->n_up == host->network->n_hosts)
-        sim_stop(world_sim(host->network->world));
+    step_done(host->network);
 }
 
 static bool make_kernel(struct network_host *host)
@@ -450,19 +454,13 @@ static void introduce(struct network *network)
 
 bool network_up(struct network *network, const volatile int *interrupt)
 {
-    struct sim *sim = world_sim(network->world);
     for (unsigned h = 0; h < network->n_hosts; h++)
         if (!make_kernel(&network->host[h]))
             return false;
-    while (network->n_up < network->n_hosts && sim_error(sim) == NULL &&
-           (interrupt == NULL || *interrupt == 0) && sim_events_pending(sim) != 0)
-        sim_run(sim, SIM_TIME_MAX, interrupt);
-    if (sim_error(sim) != NULL || (interrupt != NULL && *interrupt != 0))
+    network->n_waiting = network->n_hosts;
+    if (!lending_wait(world_sim(network->world), &network->n_waiting,
+                      "setting up the network stalled", interrupt))
         return false;
-    if (network->n_up < network->n_hosts) {
-        sim_fail(sim, "setting up the network stalled");
-        return false;
-    }
     introduce(network);
     return true;
 }
@@ -486,20 +484,16 @@ static void take_down(void *arg)
     }
     nic_driver_free(host->driver);
     net_free(host->net);
-    if (--host->network->n_up == 0)
-        sim_stop(world_sim(host->network->world));
+    step_done(host->network);
 }
 
 void network_down(struct network *network, const volatile int *interrupt)
 {
-    struct sim *sim = world_sim(network->world);
+    network->n_waiting = network->n_hosts;
     for (unsigned h = 0; h < network->n_hosts; h++)
         k_thread_new(network->host[h].kernel, "ifdown", 0, take_down, &network->host[h]);
-    while (network->n_up != 0 && sim_error(sim) == NULL && (interrupt == NULL || *interrupt == 0) &&
-           sim_events_pending(sim) != 0)
-        sim_run(sim, SIM_TIME_MAX, interrupt);
-    if (network->n_up != 0 && sim_error(sim) == NULL && (interrupt == NULL || *interrupt == 0))
-        sim_fail(sim, "taking the network down stalled");
+    lending_wait(world_sim(network->world), &network->n_waiting, "taking the network down stalled",
+                 interrupt);
 }
 
 void network_free(struct network *network)
@@ -556,7 +550,7 @@ const char *const *network_interface_names(const struct network_host *host)
     return host->interface_names;
 }
 
-struct net_device *network_interface(struct network_host *host, const char *name)
+struct net_device *network_interface(const struct network_host *host, const char *name)
 {
     for (unsigned f = 0; f < host->n_functions; f++)
         if (strcmp(interface_names[f], name) == 0)
@@ -566,51 +560,36 @@ struct net_device *network_interface(struct network_host *host, const char *name
 
 uint32_t network_interface_ip(const struct network_host *host, const char *name)
 {
-    for (unsigned f = 0; f < host->n_functions; f++)
-        if (strcmp(interface_names[f], name) == 0)
-            return host->function[f]->ip;
-    return host->ip;
+    return network_interface(host, name)->ip;
 }
 
-/* A counter of the driver, of all channels of all functions. */
-static uint64_t sum_channels(const struct network_host *host,
-                             uint64_t (*counter)(const struct nic_drv_stats *stats))
+/* A counter of the driver, at this offset of its struct nic_drv_stats: of all channels of all
+ * functions. */
+static uint64_t sum_channels(const struct network_host *host, size_t offset)
 {
-    uint64_t n = 0;
+    uint64_t n = 0, count;
     for (unsigned f = 0; f < host->n_functions; f++)
         for (unsigned c = 0; c < host->function[f]->n_tx_queues; c++) {
-            struct nic_drv_stats stats = nic_dev_channel_stats(host->function[f], c);
-            n += counter(&stats);
+            const struct nic_drv_stats stats = nic_dev_channel_stats(host->function[f], c);
+            memcpy(&count, (const char *)&stats + offset, sizeof(count));
+            n += count;
         }
     return n;
 }
 
-static uint64_t buffers_sent(const struct nic_drv_stats *stats)
-{
-    return stats->tx_wqes;
-}
-static uint64_t packets_received(const struct nic_drv_stats *stats)
-{
-    return stats->rx_packets;
-}
-static uint64_t fragments_hinted(const struct nic_drv_stats *stats)
-{
-    return stats->tx_hints;
-}
-
 uint64_t network_buffers_sent(const struct network_host *host)
 {
-    return sum_channels(host, buffers_sent);
+    return sum_channels(host, offsetof(struct nic_drv_stats, tx_wqes));
 }
 
 uint64_t network_packets_received(const struct network_host *host)
 {
-    return sum_channels(host, packets_received);
+    return sum_channels(host, offsetof(struct nic_drv_stats, rx_packets));
 }
 
 uint64_t network_fragments_hinted(const struct network_host *host)
 {
-    return sum_channels(host, fragments_hinted);
+    return sum_channels(host, offsetof(struct nic_drv_stats, tx_hints));
 }
 
 uint64_t network_function_bytes(const struct network_host *host, unsigned function)

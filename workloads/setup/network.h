@@ -55,7 +55,6 @@ struct network_host {
     struct nic_driver *driver;
     struct octonic *octo;
     struct bonding *bond;
-    bool up;
     const char *interface_names[8]; /* NULL-terminated */
 };
 
@@ -63,8 +62,8 @@ struct network {
     struct world *world;
     struct lending *lending; /* or NULL */
     const char *names[NETWORK_HOSTS_MAX + 1];
-    bool unknown; /* the group has mistakes: which hosts there are is not known */
-    unsigned n_up;
+    bool unknown;       /* the group has mistakes: which hosts there are is not known */
+    unsigned n_waiting; /* threads of this step that have not finished */
     struct network_host host[NETWORK_HOSTS_MAX];
     unsigned n_hosts;
 };
@@ -93,7 +92,7 @@ const char *const *network_names(const struct network *network); /* NULL-termina
  */
 bool network_interface_named(const struct network_host *host, const char *name);
 const char *const *network_interface_names(const struct network_host *host);
-struct net_device *network_interface(struct network_host *host, const char *name);
+struct net_device *network_interface(const struct network_host *host, const char *name);
 uint32_t network_interface_ip(const struct network_host *host, const char *name);
 /* Counts since the start: buffers handed to the host's NICs (a TSO buffer is one), packets that its
  * functions have received, fragments that another function than the queue's has fetched (IOctoSG).
