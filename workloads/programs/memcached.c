@@ -65,13 +65,11 @@ struct worker {
 
 struct memcached {
     /* parameters */
-    const char *server_name, *client_name, *interface;
-    uint32_t clients, workers, server_socket, client_socket, first_core, client_first_core, items;
-    uint32_t set_pct, operation_cycles, client_cycles;
+    struct program_pair pair;
+    uint32_t clients, workers, items, set_pct, operation_cycles, client_cycles;
     uint64_t key_bytes, value_bytes;
     /* running */
     struct program *program;
-    struct network_host *server, *client;
     uint32_t server_ip;
     struct connection *connection;
     struct worker *worker;
@@ -84,21 +82,22 @@ struct memcached {
 };
 
 static const struct param_desc memcached_params[] = {
-    PARAM_TEXT("server", struct memcached, server_name, "server", "the host of memcached"),
-    PARAM_TEXT("client", struct memcached, client_name, "client", "the host of memslap"),
-    PARAM_TEXT("interface", struct memcached, interface, "", "of the server; empty: its default"),
+    PARAM_TEXT("server", struct memcached, pair.server_name, "server", "the host of memcached"),
+    PARAM_TEXT("client", struct memcached, pair.client_name, "client", "the host of memslap"),
+    PARAM_TEXT("interface", struct memcached, pair.interface, "",
+               "of the server; empty: its default"),
     PARAM("clients", PARAM_U32, struct memcached, clients, 14, 0, 64, PROV_NONE, "",
           "memslap instances, a core and a connection each"),
     PARAM("workers", PARAM_U32, struct memcached, workers, 4, 1, 64, PROV_DATASHEET,
           "docs/sources.md#a6", "threads of memcached (-t), a core each"),
-    PARAM("server_socket", PARAM_U32, struct memcached, server_socket, 0, 0, 7, PROV_NONE, "",
+    PARAM("server_socket", PARAM_U32, struct memcached, pair.server_socket, 0, 0, 7, PROV_NONE, "",
           "socket of memcached's threads and items"),
-    PARAM("client_socket", PARAM_U32, struct memcached, client_socket, 0, 0, 7, PROV_NONE, "",
+    PARAM("client_socket", PARAM_U32, struct memcached, pair.client_socket, 0, 0, 7, PROV_NONE, "",
           "socket of the memslap instances"),
-    PARAM("first_core", PARAM_U32, struct memcached, first_core, 0, 0, 63, PROV_NONE, "",
+    PARAM("first_core", PARAM_U32, struct memcached, pair.first_core, 0, 0, 63, PROV_NONE, "",
           "of the server's socket"),
-    PARAM("client_first_core", PARAM_U32, struct memcached, client_first_core, 0, 0, 63, PROV_NONE,
-          "", "of the client's socket"),
+    PARAM("client_first_core", PARAM_U32, struct memcached, pair.client_first_core, 0, 0, 63,
+          PROV_NONE, "", "of the client's socket"),
     PARAM("set_pct", PARAM_U32, struct memcached, set_pct, 0, 0, 100, PROV_NONE, "",
           "share of SET among the requests"),
     PARAM("items", PARAM_U32, struct memcached, items, 256, 1, 1000000, PROV_NONE, "",
@@ -127,29 +126,8 @@ static void memcached_check(struct program *program, struct sim_error_list *erro
 {
     struct memcached *m = program->state;
     m->program = program;
-    m->server = program_host(program, "server", m->server_name, errors);
-    m->client = program_host(program, "client", m->client_name, errors);
-    if (m->server == NULL || m->client == NULL)
-        return;
-    if (m->server == m->client)
-        program_mistake(program, "client", errors, "another host than `server`", NULL);
-    program_check_cores(program, m->server,
-                        &(struct program_cores){ .socket_key = "server_socket",
-                                                 .first_key = "first_core",
-                                                 .n_key = "workers",
-                                                 .socket = m->server_socket,
-                                                 .first = m->first_core,
-                                                 .n = m->workers },
-                        errors);
-    program_check_cores(program, m->client,
-                        &(struct program_cores){ .socket_key = "client_socket",
-                                                 .first_key = "client_first_core",
-                                                 .n_key = "clients",
-                                                 .socket = m->client_socket,
-                                                 .first = m->client_first_core,
-                                                 .n = m->clients },
-                        errors);
-    program_check_interface(program, "interface", m->server, m->interface, errors);
+    program_check_pair(program, &m->pair, "first_core", "workers", m->workers, "client_first_core",
+                       "clients", m->clients, errors);
 }
 
 static uint64_t line_bytes(const struct memcached *m)
@@ -196,13 +174,13 @@ static void request_is_here(struct connection *c)
 {
     struct memcached *m = c->memcached;
     const uint64_t tag = payload_mark(c->request_stream, c->heard);
-    check(m->server->kernel, c->server_buffer, tag, line_bytes(m));
+    check(m->pair.server->kernel, c->server_buffer, tag, line_bytes(m));
     c->heard += line_bytes(m);
-    k_compute(m->server->kernel, m->operation_cycles);
+    k_compute(m->pair.server->kernel, m->operation_cycles);
     if (c->set) {
         c->slot = slot_take(m);
         c->slot->tag = tag;
-        payload_fill(m->server->kernel, c->slot->at, tag, line_bytes(m)); /* the key */
+        payload_fill(m->pair.server->kernel, c->slot->at, tag, line_bytes(m)); /* the key */
         next(c, READ_VALUE, kaddr_add(c->slot->at, line_bytes(m)), m->value_bytes);
         return;
     }
@@ -216,12 +194,12 @@ static void value_is_here(struct connection *c)
 {
     struct memcached *m = c->memcached;
     struct slot *old = m->item[c->item];
-    check(m->server->kernel, c->slot->at, c->slot->tag, line_bytes(m) + m->value_bytes);
+    check(m->pair.server->kernel, c->slot->at, c->slot->tag, line_bytes(m) + m->value_bytes);
     c->heard += m->value_bytes;
     m->item[c->item] = c->slot;
     slot_put(m, old);
     c->slot = NULL;
-    payload_fill(m->server->kernel, c->server_buffer, payload_mark(c->answer_stream, c->said),
+    payload_fill(m->pair.server->kernel, c->server_buffer, payload_mark(c->answer_stream, c->said),
                  STORED_BYTES);
     c->said += STORED_BYTES;
     next(c, WRITE_ANSWER, c->server_buffer, STORED_BYTES);
@@ -280,7 +258,7 @@ static void acceptor_body(void *arg)
 {
     struct memcached *m = arg;
     for (unsigned i = 0; i < m->clients; i++)
-        m->connection[i].listener = socket_tcp_listen(m->server->net, m->server_ip,
+        m->connection[i].listener = socket_tcp_listen(m->pair.server->net, m->server_ip,
                                                       program_port(m->program, FIRST_PORT, i));
     for (unsigned i = 0; i < m->clients; i++) {
         struct connection *c = &m->connection[i];
@@ -294,9 +272,9 @@ static void acceptor_body(void *arg)
 /* The main thread: on a core without worker, if the socket has one. */
 static unsigned acceptor_cpu(const struct memcached *m)
 {
-    const unsigned idx = m->first_core + m->workers;
-    const bool is_one = idx < network_cores_per_socket(m->server);
-    return program_cpu(m->server, m->server_socket, is_one ? idx : m->first_core);
+    const unsigned idx = m->pair.first_core + m->workers;
+    const bool is_one = idx < network_cores_per_socket(m->pair.server);
+    return program_cpu(m->pair.server, m->pair.server_socket, is_one ? idx : m->pair.first_core);
 }
 
 /* ---- memslap
@@ -317,7 +295,7 @@ static bool hear(struct socket *socket, struct kaddr to, uint64_t bytes)
 static bool transact(struct connection *c, struct socket *socket)
 {
     struct memcached *m = c->memcached;
-    struct kernel *kernel = m->client->kernel;
+    struct kernel *kernel = m->pair.client->kernel;
     uint64_t bytes = line_bytes(m);
     c->set = sim_random_below(&c->random, 100) < m->set_pct;
     c->item = (uint32_t)sim_random_below(&c->random, m->items);
@@ -343,8 +321,9 @@ static void client_body(void *arg)
 {
     struct connection *c = arg;
     struct memcached *m = c->memcached;
-    struct kernel *kernel = m->client->kernel;
-    struct socket *socket = program_connect(m->program, m->client, m->client->ip, m->server_ip,
+    struct kernel *kernel = m->pair.client->kernel;
+    struct socket *socket = program_connect(m->program, m->pair.client, m->pair.client->ip,
+                                            m->server_ip,
                                             program_port(m->program, FIRST_PORT, c->idx));
     while (socket != NULL && !program_ending(m->program)) {
         uint64_t begin_ps = k_now_ps(kernel);
@@ -364,7 +343,7 @@ static void client_body(void *arg)
 
 static void make_items(struct memcached *m)
 {
-    unsigned cpu = program_cpu(m->server, m->server_socket, m->first_core);
+    unsigned cpu = program_cpu(m->pair.server, m->pair.server_socket, m->pair.first_core);
     uint16_t stream = program_new_stream(m->program);
     uint64_t bytes = line_bytes(m) + m->value_bytes;
     m->n_slots = m->items + m->clients;
@@ -372,12 +351,12 @@ static void make_items(struct memcached *m)
     m->item = program_zalloc(m->program, m->items, sizeof(struct slot *));
     for (unsigned i = m->n_slots; i-- > 0;) {
         struct slot *slot = &m->slot[i];
-        slot->at = program_buffer(m->server, cpu, bytes);
+        slot->at = program_buffer(m->pair.server, cpu, bytes);
         if (i < m->items) {
             slot->tag = payload_mark(stream, i * bytes);
             slot->refs = 1;
             m->item[i] = slot;
-            payload_fill(m->server->kernel, slot->at, slot->tag, bytes);
+            payload_fill(m->pair.server->kernel, slot->at, slot->tag, bytes);
         } else {
             slot->next_free = m->free_slot;
             m->free_slot = slot;
@@ -388,18 +367,20 @@ static void make_items(struct memcached *m)
 static void start_client(struct memcached *m, unsigned i)
 {
     struct connection *c = &m->connection[i];
-    unsigned cpu = program_cpu(m->client, m->client_socket, m->client_first_core + i);
+    unsigned cpu = program_cpu(m->pair.client, m->pair.client_socket,
+                               m->pair.client_first_core + i);
     char name[32];
     *c = (struct connection){ .memcached = m,
                               .idx = i,
                               .request_stream = program_new_stream(m->program),
                               .answer_stream = program_new_stream(m->program) };
-    c->client_buffer = program_buffer(m->client, cpu, line_bytes(m) + m->value_bytes);
+    c->client_buffer = program_buffer(m->pair.client, cpu, line_bytes(m) + m->value_bytes);
     c->server_buffer = program_buffer(
-        m->server, program_cpu(m->server, m->server_socket, m->first_core), line_bytes(m));
+        m->pair.server, program_cpu(m->pair.server, m->pair.server_socket, m->pair.first_core),
+        line_bytes(m));
     snprintf(name, sizeof(name), "memslap.%u", i);
     sim_random_init(&c->random, sim_seed(m->program->workload->sim), name);
-    k_thread_new(m->client->kernel, name, (int)cpu, client_body, c);
+    k_thread_new(m->pair.client->kernel, name, (int)cpu, client_body, c);
 }
 
 static void memcached_start(struct program *program)
@@ -408,18 +389,19 @@ static void memcached_start(struct program *program)
     char name[32];
     if (m->clients == 0)
         return;
-    m->server_ip = network_interface_ip(m->server, m->interface);
+    m->server_ip = network_interface_ip(m->pair.server, m->pair.interface);
     m->connection = program_zalloc(program, m->clients, sizeof(*m->connection));
     m->worker = program_zalloc(program, m->workers, sizeof(*m->worker));
     make_items(m);
     for (unsigned w = 0; w < m->workers; w++) {
-        unsigned cpu = program_cpu(m->server, m->server_socket, m->first_core + w);
-        m->worker[w] = (struct worker){ m, socket_set_new(m->server->net) };
-        program_uses_cpu(program, m->server, cpu);
+        unsigned cpu = program_cpu(m->pair.server, m->pair.server_socket, m->pair.first_core + w);
+        m->worker[w] = (struct worker){ m, socket_set_new(m->pair.server->net) };
+        program_uses_cpu(program, m->pair.server, cpu);
         snprintf(name, sizeof(name), "memcached.%u", w);
-        k_thread_new(m->server->kernel, name, (int)cpu, worker_body, &m->worker[w]);
+        k_thread_new(m->pair.server->kernel, name, (int)cpu, worker_body, &m->worker[w]);
     }
-    k_thread_new(m->server->kernel, "memcached.accept", (int)acceptor_cpu(m), acceptor_body, m);
+    k_thread_new(m->pair.server->kernel, "memcached.accept", (int)acceptor_cpu(m), acceptor_body,
+                 m);
     for (unsigned i = 0; i < m->clients; i++)
         start_client(m, i);
 }

@@ -29,15 +29,14 @@ struct instance {
 
 struct netperf {
     /* parameters */
-    const char *server_name, *client_name, *interface;
+    struct program_pair pair;
     int direction;
-    uint32_t instances, server_socket, client_socket, first_core, client_first_core;
+    uint32_t instances;
     bool same_core;
     uint64_t buffer_bytes;
     sim_time migrate_after_ps;
     /* running */
     struct program *program;
-    struct network_host *server, *client;
     uint32_t server_ip;
     struct instance *instance;
     struct sim_event migration;
@@ -50,22 +49,22 @@ struct netperf {
 };
 
 static const struct param_desc netperf_params[] = {
-    PARAM_TEXT("server", struct netperf, server_name, "server", "the host under test"),
-    PARAM_TEXT("client", struct netperf, client_name, "client", "its partner"),
-    PARAM_TEXT("interface", struct netperf, interface, "",
+    PARAM_TEXT("server", struct netperf, pair.server_name, "server", "the host under test"),
+    PARAM_TEXT("client", struct netperf, pair.client_name, "client", "its partner"),
+    PARAM_TEXT("interface", struct netperf, pair.interface, "",
                "of the server: pf0, pf1, ..., octo0, bond0; empty: the host's default"),
     PARAM_ONE_OF("direction", struct netperf, direction, NETPERF_RX, direction_names, PROV_NONE, "",
                  "what the server does: receives or transmits"),
     PARAM("instances", PARAM_U32, struct netperf, instances, 1, 0, 64, PROV_NONE, "",
           "pairs of processes, a core each"),
-    PARAM("server_socket", PARAM_U32, struct netperf, server_socket, 0, 0, 7, PROV_NONE, "",
+    PARAM("server_socket", PARAM_U32, struct netperf, pair.server_socket, 0, 0, 7, PROV_NONE, "",
           "socket of the server's processes"),
-    PARAM("client_socket", PARAM_U32, struct netperf, client_socket, 0, 0, 7, PROV_NONE, "",
+    PARAM("client_socket", PARAM_U32, struct netperf, pair.client_socket, 0, 0, 7, PROV_NONE, "",
           "socket of the client's processes"),
-    PARAM("first_core", PARAM_U32, struct netperf, first_core, 0, 0, 63, PROV_NONE, "",
+    PARAM("first_core", PARAM_U32, struct netperf, pair.first_core, 0, 0, 63, PROV_NONE, "",
           "of the server's socket, for the first instance"),
-    PARAM("client_first_core", PARAM_U32, struct netperf, client_first_core, 0, 0, 63, PROV_NONE,
-          "", "of the client's socket, for the first instance"),
+    PARAM("client_first_core", PARAM_U32, struct netperf, pair.client_first_core, 0, 0, 63,
+          PROV_NONE, "", "of the client's socket, for the first instance"),
     PARAM("same_core", PARAM_BOOL, struct netperf, same_core, 0, 0, 1, PROV_NONE, "",
           "all of the server's processes share first_core; the client's have a core each"),
     PARAM("buffer_bytes", PARAM_BYTES, struct netperf, buffer_bytes, 65536, 8, 16777216, PROV_NONE,
@@ -91,7 +90,7 @@ static const struct record_desc netperf_records[] = {
 /* Of the server's socket, for an instance. */
 static unsigned server_core(const struct netperf *netperf, unsigned i)
 {
-    return netperf->first_core + (netperf->same_core ? 0 : i);
+    return netperf->pair.first_core + (netperf->same_core ? 0 : i);
 }
 
 /* What is recorded of a migration is about one of them, which comes before the end. */
@@ -113,30 +112,11 @@ static void netperf_check(struct program *program, struct sim_error_list *errors
 {
     struct netperf *netperf = program->state;
     netperf->program = program;
-    netperf->server = program_host(program, "server", netperf->server_name, errors);
-    netperf->client = program_host(program, "client", netperf->client_name, errors);
-    if (netperf->server == NULL || netperf->client == NULL)
+    const char *const n_key = netperf->same_core ? NULL : "instances";
+    if (!program_check_pair(program, &netperf->pair, "first_core", n_key, netperf->instances,
+                            "client_first_core", "instances", netperf->instances, errors))
         return;
-    if (netperf->server == netperf->client)
-        program_mistake(program, "client", errors, "another host than `server`", NULL);
-    program_check_cores(program, netperf->server,
-                        &(struct program_cores){ .socket_key = "server_socket",
-                                                 .first_key = "first_core",
-                                                 .n_key = netperf->same_core ? NULL : "instances",
-                                                 .socket = netperf->server_socket,
-                                                 .first = netperf->first_core,
-                                                 .n = netperf->instances },
-                        errors);
-    program_check_cores(program, netperf->client,
-                        &(struct program_cores){ .socket_key = "client_socket",
-                                                 .first_key = "client_first_core",
-                                                 .n_key = "instances",
-                                                 .socket = netperf->client_socket,
-                                                 .first = netperf->client_first_core,
-                                                 .n = netperf->instances },
-                        errors);
-    program_check_interface(program, "interface", netperf->server, netperf->interface, errors);
-    if (netperf->migrate_after_ps != 0 && network_sockets(netperf->server) < 2)
+    if (netperf->migrate_after_ps != 0 && network_sockets(netperf->pair.server) < 2)
         program_mistake(program, "migrate_after_us", errors, "0 for a server of one socket", NULL);
     check_migration(netperf, errors);
 }
@@ -194,7 +174,7 @@ static void server_body(void *arg)
 {
     struct instance *instance = arg;
     struct netperf *netperf = instance->netperf;
-    struct network_host *host = netperf->server;
+    struct network_host *host = netperf->pair.server;
     struct socket *listener = socket_tcp_listen(
         host->net, netperf->server_ip, program_port(netperf->program, FIRST_PORT, instance->idx));
     struct socket *socket = socket_accept(listener);
@@ -209,7 +189,7 @@ static void client_body(void *arg)
 {
     struct instance *instance = arg;
     struct netperf *netperf = instance->netperf;
-    struct network_host *host = netperf->client;
+    struct network_host *host = netperf->pair.client;
     struct socket *socket =
         program_connect(netperf->program, host, host->ip, netperf->server_ip,
                         program_port(netperf->program, FIRST_PORT, instance->idx));
@@ -225,13 +205,13 @@ static void start_instance(struct netperf *netperf, unsigned i)
 {
     struct instance *instance = &netperf->instance[i];
     char name[32];
-    unsigned server_cpu = program_cpu(netperf->server, netperf->server_socket,
+    unsigned server_cpu = program_cpu(netperf->pair.server, netperf->pair.server_socket,
                                       server_core(netperf, i));
-    unsigned client_cpu = program_cpu(netperf->client, netperf->client_socket,
-                                      netperf->client_first_core + i);
+    unsigned client_cpu = program_cpu(netperf->pair.client, netperf->pair.client_socket,
+                                      netperf->pair.client_first_core + i);
     bool rx = netperf->direction == NETPERF_RX;
-    struct network_host *sender = rx ? netperf->client : netperf->server;
-    struct network_host *receiver = rx ? netperf->server : netperf->client;
+    struct network_host *sender = rx ? netperf->pair.client : netperf->pair.server;
+    struct network_host *receiver = rx ? netperf->pair.server : netperf->pair.client;
     *instance = (struct instance){ .netperf = netperf,
                                    .idx = i,
                                    .stream = program_new_stream(netperf->program) };
@@ -239,19 +219,19 @@ static void start_instance(struct netperf *netperf, unsigned i)
                                            netperf->buffer_bytes);
     instance->receive_buffer = program_buffer(receiver, rx ? server_cpu : client_cpu,
                                               netperf->buffer_bytes);
-    program_uses_cpu(netperf->program, netperf->server, server_cpu);
-    program_uses_cpu(netperf->program, netperf->client, client_cpu);
+    program_uses_cpu(netperf->program, netperf->pair.server, server_cpu);
+    program_uses_cpu(netperf->program, netperf->pair.client, client_cpu);
     snprintf(name, sizeof(name), "netserver.%u", i);
-    instance->server_thread = k_thread_new(netperf->server->kernel, name, (int)server_cpu,
+    instance->server_thread = k_thread_new(netperf->pair.server->kernel, name, (int)server_cpu,
                                            server_body, instance);
     snprintf(name, sizeof(name), "netperf.%u", i);
-    k_thread_new(netperf->client->kernel, name, (int)client_cpu, client_body, instance);
+    k_thread_new(netperf->pair.client->kernel, name, (int)client_cpu, client_body, instance);
 }
 
 static void netperf_start(struct program *program)
 {
     struct netperf *netperf = program->state;
-    netperf->server_ip = network_interface_ip(netperf->server, netperf->interface);
+    netperf->server_ip = network_interface_ip(netperf->pair.server, netperf->pair.interface);
     netperf->instance = program_zalloc(program, netperf->instances, sizeof(*netperf->instance));
     for (unsigned i = 0; i < netperf->instances; i++)
         start_instance(netperf, i);
@@ -263,12 +243,12 @@ static void netperf_start(struct program *program)
 static void migrate(struct sim *sim, struct sim_event *event)
 {
     struct netperf *netperf = SIM_CONTAINER(event, struct netperf, migration);
-    unsigned other = netperf->server_socket == 0 ? 1 : 0;
+    unsigned other = netperf->pair.server_socket == 0 ? 1 : 0;
     netperf->migrated_ps = sim_now(sim);
     netperf->last_receive_ps = sim_now(sim);
     for (unsigned i = 0; i < netperf->instances; i++) {
-        unsigned cpu = program_cpu(netperf->server, other, server_core(netperf, i));
-        program_uses_cpu(netperf->program, netperf->server, cpu);
+        unsigned cpu = program_cpu(netperf->pair.server, other, server_core(netperf, i));
+        program_uses_cpu(netperf->program, netperf->pair.server, cpu);
         k_thread_set_cpu(netperf->instance[i].server_thread, cpu);
     }
 }
@@ -279,8 +259,9 @@ static void netperf_measure(struct program *program)
     struct sim *sim = program->workload->sim;
     netperf->begin_ps = sim_now(sim);
     netperf->bytes = netperf->bytes_before = netperf->bytes_after = 0;
-    netperf->at_begin = *net_stats(netperf->server->net);
-    netperf->drops_at_begin = network_drops(netperf->server) + network_drops(netperf->client);
+    netperf->at_begin = *net_stats(netperf->pair.server->net);
+    netperf->drops_at_begin = network_drops(netperf->pair.server) +
+                              network_drops(netperf->pair.client);
     if (netperf->migrate_after_ps != 0) {
         sim_event_init(&netperf->migration, migrate);
         sim_schedule_in(sim, &netperf->migration, netperf->migrate_after_ps);
@@ -295,9 +276,9 @@ static double gbit_s(uint64_t bytes, sim_time duration_ps)
 static void record_migration(struct netperf *netperf, sim_time duration_ps)
 {
     struct run_result *result = netperf->program->workload->result;
-    const struct net_stats *now = net_stats(netperf->server->net);
+    const struct net_stats *now = net_stats(netperf->pair.server->net);
     sim_time before_ps = netperf->migrated_ps - netperf->begin_ps;
-    uint64_t drops = network_drops(netperf->server) + network_drops(netperf->client) -
+    uint64_t drops = network_drops(netperf->pair.server) + network_drops(netperf->pair.client) -
                      netperf->drops_at_begin;
     run_result_metric(result, "throughput_before_gbit_s", "Gbit/s",
                       gbit_s(netperf->bytes_before, before_ps));

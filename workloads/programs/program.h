@@ -102,6 +102,20 @@ struct program_cores {
     unsigned socket, first, n;
     unsigned per_unit; /* cores for each of what n_key counts; 0: one */
 };
+/* The two hosts of a program that exchanges data, with the settings that name them. */
+struct program_pair {
+    const char *server_name, *client_name; /* `server`, `client` */
+    const char *interface;                 /* `interface`: of the server; "": its default */
+    uint32_t server_socket, client_socket; /* `server_socket`, `client_socket` */
+    uint32_t first_core, client_first_core;
+    struct network_host *server, *client;
+};
+/* In check(): finds both hosts, and checks that they differ and have so many cores from their
+ * first on; *_key: the settings that say so (n_key, client_n_key may be NULL: there is none). False:
+ * a host is missing, which is a mistake, too. */
+bool program_check_pair(struct program *program, struct program_pair *pair, const char *first_key,
+                        const char *n_key, unsigned n, const char *client_first_key,
+                        const char *client_n_key, unsigned client_n, struct sim_error_list *errors);
 /* Mistakes in check(): no such socket; no such cores of one; no such interface ("" is the default).
  */
 void program_check_cores(struct program *program, const struct network_host *host,

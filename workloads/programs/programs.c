@@ -493,6 +493,29 @@ void program_check_interface(struct program *program, const char *key,
                         network_interface_names(host));
 }
 
+bool program_check_pair(struct program *program, struct program_pair *pair, const char *first_key,
+                        const char *n_key, unsigned n, const char *client_first_key,
+                        const char *client_n_key, unsigned client_n, struct sim_error_list *errors)
+{
+    pair->server = program_host(program, "server", pair->server_name, errors);
+    pair->client = program_host(program, "client", pair->client_name, errors);
+    if (pair->server == NULL || pair->client == NULL)
+        return false;
+    if (pair->server == pair->client)
+        program_mistake(program, "client", errors, "another host than `server`", NULL);
+    program_check_cores(program, pair->server,
+                        &(struct program_cores){ "server_socket", first_key, n_key,
+                                                 pair->server_socket, pair->first_core, n, 0 },
+                        errors);
+    program_check_cores(program, pair->client,
+                        &(struct program_cores){ "client_socket", client_first_key, client_n_key,
+                                                 pair->client_socket, pair->client_first_core,
+                                                 client_n, 0 },
+                        errors);
+    program_check_interface(program, "interface", pair->server, pair->interface, errors);
+    return true;
+}
+
 unsigned program_cpu(const struct network_host *host, unsigned socket, unsigned idx)
 {
     const unsigned per_socket = network_cores_per_socket(host);

@@ -23,29 +23,29 @@ struct side {
 
 struct rr {
     /* parameters */
-    const char *server_name, *client_name, *interface, *client_interface;
-    uint32_t server_socket, client_socket, core, client_core;
+    struct program_pair pair;
+    const char *client_interface;
     uint64_t message_bytes;
     sim_time think_ps;
     /* running */
     struct program *program;
     enum transport transport;
-    struct network_host *server, *client;
     struct side near, far;
 };
 
 static const struct param_desc rr_params[] = {
-    PARAM_TEXT("server", struct rr, server_name, "server", "the host under test: it asks"),
-    PARAM_TEXT("client", struct rr, client_name, "client", "its partner: it answers"),
-    PARAM_TEXT("interface", struct rr, interface, "", "of the server; empty: its default"),
+    PARAM_TEXT("server", struct rr, pair.server_name, "server", "the host under test: it asks"),
+    PARAM_TEXT("client", struct rr, pair.client_name, "client", "its partner: it answers"),
+    PARAM_TEXT("interface", struct rr, pair.interface, "", "of the server; empty: its default"),
     PARAM_TEXT("client_interface", struct rr, client_interface, "",
                "of the client; empty: its default"),
-    PARAM("server_socket", PARAM_U32, struct rr, server_socket, 0, 0, 7, PROV_NONE, "",
+    PARAM("server_socket", PARAM_U32, struct rr, pair.server_socket, 0, 0, 7, PROV_NONE, "",
           "socket of the server's process"),
-    PARAM("client_socket", PARAM_U32, struct rr, client_socket, 0, 0, 7, PROV_NONE, "",
+    PARAM("client_socket", PARAM_U32, struct rr, pair.client_socket, 0, 0, 7, PROV_NONE, "",
           "socket of the client's process"),
-    PARAM("core", PARAM_U32, struct rr, core, 0, 0, 63, PROV_NONE, "", "of the server's socket"),
-    PARAM("client_core", PARAM_U32, struct rr, client_core, 0, 0, 63, PROV_NONE, "",
+    PARAM("core", PARAM_U32, struct rr, pair.first_core, 0, 0, 63, PROV_NONE, "",
+          "of the server's socket"),
+    PARAM("client_core", PARAM_U32, struct rr, pair.client_first_core, 0, 0, 63, PROV_NONE, "",
           "of the client's socket"),
     PARAM("message_bytes", PARAM_BYTES, struct rr, message_bytes, 64, 1, 1048576, PROV_NONE, "",
           "of the request and of the response"),
@@ -77,28 +77,10 @@ static void rr_check(struct program *program, struct sim_error_list *errors)
     struct rr *rr = program->state;
     rr->program = program;
     rr->transport = program->ops == &program_sockperf_ops ? TRANSPORT_UDP : TRANSPORT_TCP;
-    rr->server = program_host(program, "server", rr->server_name, errors);
-    rr->client = program_host(program, "client", rr->client_name, errors);
-    if (rr->server == NULL || rr->client == NULL)
+    if (!program_check_pair(program, &rr->pair, "core", NULL, 1, "client_core", NULL, 1, errors))
         return;
-    if (rr->server == rr->client)
-        program_mistake(program, "client", errors, "another host than `server`", NULL);
-    program_check_cores(program, rr->server,
-                        &(struct program_cores){ .socket_key = "server_socket",
-                                                 .first_key = "core",
-                                                 .socket = rr->server_socket,
-                                                 .first = rr->core,
-                                                 .n = 1 },
-                        errors);
-    program_check_cores(program, rr->client,
-                        &(struct program_cores){ .socket_key = "client_socket",
-                                                 .first_key = "client_core",
-                                                 .socket = rr->client_socket,
-                                                 .first = rr->client_core,
-                                                 .n = 1 },
-                        errors);
-    program_check_interface(program, "interface", rr->server, rr->interface, errors);
-    program_check_interface(program, "client_interface", rr->client, rr->client_interface, errors);
+    program_check_interface(program, "client_interface", rr->pair.client, rr->client_interface,
+                            errors);
     if (rr->transport == TRANSPORT_UDP && rr->message_bytes > 1472)
         program_mistake(program, "message_bytes", errors,
                         "at most 1472 bytes: datagrams are not fragmented", NULL);
@@ -162,9 +144,9 @@ static uint16_t port(const struct rr *rr)
 static void near_body(void *arg)
 {
     struct rr *rr = arg;
-    struct network_host *host = rr->server;
-    uint32_t ip = network_interface_ip(host, rr->interface);
-    uint32_t to_ip = network_interface_ip(rr->client, rr->client_interface);
+    struct network_host *host = rr->pair.server;
+    uint32_t ip = network_interface_ip(host, rr->pair.interface);
+    uint32_t to_ip = network_interface_ip(rr->pair.client, rr->client_interface);
     struct socket *socket;
     if (rr->transport == TRANSPORT_UDP) {
         socket = socket_udp_bind(host->net, ip, port(rr));
@@ -179,9 +161,9 @@ static void near_body(void *arg)
 static void far_body(void *arg)
 {
     struct rr *rr = arg;
-    struct network_host *host = rr->client;
+    struct network_host *host = rr->pair.client;
     uint32_t ip = network_interface_ip(host, rr->client_interface);
-    uint32_t to_ip = network_interface_ip(rr->server, rr->interface);
+    uint32_t to_ip = network_interface_ip(rr->pair.server, rr->pair.interface);
     struct socket *listener = NULL, *socket;
     if (rr->transport == TRANSPORT_UDP) {
         socket = socket_udp_bind(host->net, ip, port(rr));
@@ -208,12 +190,13 @@ static void init_side(struct side *side, struct rr *rr, struct network_host *hos
 static void rr_start(struct program *program)
 {
     struct rr *rr = program->state;
-    unsigned near_cpu = program_cpu(rr->server, rr->server_socket, rr->core);
-    unsigned far_cpu = program_cpu(rr->client, rr->client_socket, rr->client_core);
-    init_side(&rr->near, rr, rr->server, near_cpu);
-    init_side(&rr->far, rr, rr->client, far_cpu);
-    k_thread_new(rr->client->kernel, "rr.far", (int)far_cpu, far_body, rr);
-    k_thread_new(rr->server->kernel, "rr.near", (int)near_cpu, near_body, rr);
+    unsigned near_cpu = program_cpu(rr->pair.server, rr->pair.server_socket, rr->pair.first_core);
+    unsigned far_cpu = program_cpu(rr->pair.client, rr->pair.client_socket,
+                                   rr->pair.client_first_core);
+    init_side(&rr->near, rr, rr->pair.server, near_cpu);
+    init_side(&rr->far, rr, rr->pair.client, far_cpu);
+    k_thread_new(rr->pair.client->kernel, "rr.far", (int)far_cpu, far_body, rr);
+    k_thread_new(rr->pair.server->kernel, "rr.near", (int)near_cpu, near_body, rr);
 }
 
 /* ---- Measuring

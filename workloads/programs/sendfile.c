@@ -33,13 +33,12 @@ struct transfer { /* a process here, its partner, their file */
 
 struct sendfile {
     /* parameters */
-    const char *server_name, *client_name, *interface;
+    struct program_pair pair;
     int pages;
-    uint32_t instances, server_socket, client_socket, first_core, client_first_core;
+    uint32_t instances;
     uint64_t file_bytes, call_bytes;
     /* running */
     struct program *program;
-    struct network_host *server, *client;
     uint32_t server_ip;
     struct transfer *transfer;
     /* measured */
@@ -47,21 +46,22 @@ struct sendfile {
 };
 
 static const struct param_desc sendfile_params[] = {
-    PARAM_TEXT("server", struct sendfile, server_name, "server", "the host that sends"),
-    PARAM_TEXT("client", struct sendfile, client_name, "client", "the host that receives"),
-    PARAM_TEXT("interface", struct sendfile, interface, "", "of the server; empty: its default"),
+    PARAM_TEXT("server", struct sendfile, pair.server_name, "server", "the host that sends"),
+    PARAM_TEXT("client", struct sendfile, pair.client_name, "client", "the host that receives"),
+    PARAM_TEXT("interface", struct sendfile, pair.interface, "",
+               "of the server; empty: its default"),
     PARAM_ONE_OF("pages", struct sendfile, pages, PAGES_LOCAL, pages_names, PROV_NONE, "",
                  "where the file lies: on the node of the process, on the other, on both in turn"),
     PARAM("instances", PARAM_U32, struct sendfile, instances, 1, 0, 64, PROV_NONE, "",
           "pairs of processes, a core each"),
-    PARAM("server_socket", PARAM_U32, struct sendfile, server_socket, 0, 0, 7, PROV_NONE, "",
+    PARAM("server_socket", PARAM_U32, struct sendfile, pair.server_socket, 0, 0, 7, PROV_NONE, "",
           "socket of the server's processes"),
-    PARAM("client_socket", PARAM_U32, struct sendfile, client_socket, 0, 0, 7, PROV_NONE, "",
+    PARAM("client_socket", PARAM_U32, struct sendfile, pair.client_socket, 0, 0, 7, PROV_NONE, "",
           "socket of the client's processes"),
-    PARAM("first_core", PARAM_U32, struct sendfile, first_core, 0, 0, 63, PROV_NONE, "",
+    PARAM("first_core", PARAM_U32, struct sendfile, pair.first_core, 0, 0, 63, PROV_NONE, "",
           "of the server's socket, for the first instance"),
-    PARAM("client_first_core", PARAM_U32, struct sendfile, client_first_core, 0, 0, 63, PROV_NONE,
-          "", "of the client's socket, for the first instance"),
+    PARAM("client_first_core", PARAM_U32, struct sendfile, pair.client_first_core, 0, 0, 63,
+          PROV_NONE, "", "of the client's socket, for the first instance"),
     PARAM("file_bytes", PARAM_BYTES, struct sendfile, file_bytes, 8388608, 8192, 1e9, PROV_NONE, "",
           "of each instance; at least twice what a socket's send buffer holds"),
     PARAM("call_bytes", PARAM_BYTES, struct sendfile, call_bytes, 65536, K_PAGE_BYTES,
@@ -85,7 +85,7 @@ static void check_sizes(struct program *program, struct sim_error_list *errors)
     if (all->call_bytes % K_PAGE_BYTES != 0 || all->file_bytes % all->call_bytes != 0)
         program_mistake(program, "call_bytes", errors,
                         "whole pages, of which a whole number makes the file", NULL);
-    if (all->file_bytes < 2 * all->server->params.send_buffer_bytes)
+    if (all->file_bytes < 2 * all->pair.server->params.send_buffer_bytes)
         program_mistake(program, "file_bytes", errors, "at least twice send_buffer of the server",
                         NULL);
 }
@@ -94,32 +94,12 @@ static void sendfile_check(struct program *program, struct sim_error_list *error
 {
     struct sendfile *all = program->state;
     all->program = program;
-    all->server = program_host(program, "server", all->server_name, errors);
-    all->client = program_host(program, "client", all->client_name, errors);
-    if (all->server == NULL || all->client == NULL)
+    if (!program_check_pair(program, &all->pair, "first_core", "instances", all->instances,
+                            "client_first_core", "instances", all->instances, errors))
         return;
-    if (all->server == all->client)
-        program_mistake(program, "client", errors, "another host than `server`", NULL);
-    program_check_cores(program, all->server,
-                        &(struct program_cores){ .socket_key = "server_socket",
-                                                 .first_key = "first_core",
-                                                 .n_key = "instances",
-                                                 .socket = all->server_socket,
-                                                 .first = all->first_core,
-                                                 .n = all->instances },
-                        errors);
-    program_check_cores(program, all->client,
-                        &(struct program_cores){ .socket_key = "client_socket",
-                                                 .first_key = "client_first_core",
-                                                 .n_key = "instances",
-                                                 .socket = all->client_socket,
-                                                 .first = all->client_first_core,
-                                                 .n = all->instances },
-                        errors);
-    if (all->pages != PAGES_LOCAL && physmem_nodes(host_physmem(all->server->host)) < 2)
+    if (all->pages != PAGES_LOCAL && physmem_nodes(host_physmem(all->pair.server->host)) < 2)
         program_mistake(program, "pages", errors, "\"local\" on a host whose memory is one node",
                         NULL);
-    program_check_interface(program, "interface", all->server, all->interface, errors);
     check_sizes(program, errors);
 }
 
@@ -161,7 +141,7 @@ static uint16_t port(const struct transfer *transfer)
 static void server_body(void *arg)
 {
     struct transfer *transfer = arg;
-    struct network_host *host = transfer->all->server;
+    struct network_host *host = transfer->all->pair.server;
     struct socket *listener = socket_tcp_listen(host->net, transfer->all->server_ip,
                                                 port(transfer));
     struct socket *socket = socket_accept(listener);
@@ -175,7 +155,7 @@ static void client_body(void *arg)
 {
     struct transfer *transfer = arg;
     struct sendfile *all = transfer->all;
-    struct network_host *host = all->client;
+    struct network_host *host = all->pair.client;
     struct socket *socket = program_connect(all->program, host, host->ip, all->server_ip,
                                             port(transfer));
     int64_t n;
@@ -198,7 +178,7 @@ static void client_body(void *arg)
 
 static unsigned node_of_page(const struct sendfile *all, unsigned own_node, unsigned i)
 {
-    unsigned n_nodes = k_n_nodes(all->server->kernel);
+    unsigned n_nodes = k_n_nodes(all->pair.server->kernel);
     if (all->pages == PAGES_LOCAL || (all->pages == PAGES_ALTERNATING && i % 2 == 0))
         return own_node;
     return (own_node + 1) % n_nodes;
@@ -207,7 +187,7 @@ static unsigned node_of_page(const struct sendfile *all, unsigned own_node, unsi
 static void make_file(struct transfer *transfer, unsigned cpu)
 {
     struct sendfile *all = transfer->all;
-    struct kernel *kernel = all->server->kernel;
+    struct kernel *kernel = all->pair.server->kernel;
     unsigned n_pages = (unsigned)(all->file_bytes / K_PAGE_BYTES);
     transfer->page = program_zalloc(all->program, n_pages, sizeof(struct k_page *));
     for (unsigned i = 0; i < n_pages; i++) {
@@ -222,23 +202,25 @@ static void start_transfer(struct sendfile *all, unsigned i)
 {
     struct transfer *transfer = &all->transfer[i];
     char name[32];
-    unsigned server_cpu = program_cpu(all->server, all->server_socket, all->first_core + i);
-    unsigned client_cpu = program_cpu(all->client, all->client_socket, all->client_first_core + i);
+    unsigned server_cpu = program_cpu(all->pair.server, all->pair.server_socket,
+                                      all->pair.first_core + i);
+    unsigned client_cpu = program_cpu(all->pair.client, all->pair.client_socket,
+                                      all->pair.client_first_core + i);
     *transfer =
         (struct transfer){ .all = all, .idx = i, .stream = program_new_stream(all->program) };
     make_file(transfer, server_cpu);
-    transfer->receive_buffer = program_buffer(all->client, client_cpu, all->call_bytes);
-    program_uses_cpu(all->program, all->server, server_cpu);
-    program_uses_cpu(all->program, all->client, client_cpu);
+    transfer->receive_buffer = program_buffer(all->pair.client, client_cpu, all->call_bytes);
+    program_uses_cpu(all->program, all->pair.server, server_cpu);
+    program_uses_cpu(all->program, all->pair.client, client_cpu);
     snprintf(name, sizeof(name), "sendfile.%u", i);
-    k_thread_new(all->server->kernel, name, (int)server_cpu, server_body, transfer);
-    k_thread_new(all->client->kernel, name, (int)client_cpu, client_body, transfer);
+    k_thread_new(all->pair.server->kernel, name, (int)server_cpu, server_body, transfer);
+    k_thread_new(all->pair.client->kernel, name, (int)client_cpu, client_body, transfer);
 }
 
 static void sendfile_start(struct program *program)
 {
     struct sendfile *all = program->state;
-    all->server_ip = network_interface_ip(all->server, all->interface);
+    all->server_ip = network_interface_ip(all->pair.server, all->pair.interface);
     all->transfer = program_zalloc(program, (size_t)all->instances + 1, sizeof(*all->transfer));
     for (unsigned i = 0; i < all->instances; i++)
         start_transfer(all, i);
@@ -250,15 +232,15 @@ static void sendfile_measure(struct program *program)
 {
     struct sendfile *all = program->state;
     all->bytes = 0;
-    all->hints_at_begin = network_fragments_hinted(all->server);
-    all->sent_at_begin = network_buffers_sent(all->server);
+    all->hints_at_begin = network_fragments_hinted(all->pair.server);
+    all->sent_at_begin = network_buffers_sent(all->pair.server);
 }
 
 static void sendfile_record(struct program *program, sim_time duration_ps)
 {
     struct sendfile *all = program->state;
-    uint64_t hinted = network_fragments_hinted(all->server) - all->hints_at_begin;
-    uint64_t buffers = network_buffers_sent(all->server) - all->sent_at_begin;
+    uint64_t hinted = network_fragments_hinted(all->pair.server) - all->hints_at_begin;
+    uint64_t buffers = network_buffers_sent(all->pair.server) - all->sent_at_begin;
     const double gbit_s = (double)all->bytes * 8000.0 / (double)duration_ps;
     program_metric_sum(program, "throughput_gbit_s", "Gbit/s", gbit_s);
     program_metric(program, "throughput_gbit_s", "Gbit/s", gbit_s);
