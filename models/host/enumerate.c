@@ -1,13 +1,13 @@
 /*
  * Models: what firmware or an operating system does to find PCI functions and give them bus
- * numbers, addresses and sizes. Three passes: scan depth first, numbering buses and sizing BARs;
- * size the windows of bridges from the leaves up; assign from the root down and enable. Virtual
- * functions get addresses, and stay disabled.
+ *   numbers, addresses and sizes. Three passes: scan depth first, numbering buses and sizing BARs;
+ *   size the windows of bridges from the leaves up; assign from the root down and enable. Virtual
+ *   functions get addresses, and stay disabled.
  * Does not model: I/O space, expansion ROMs, ARI, configuration request retry, hot plug,
- * rebalancing of windows, Max_Payload_Size that differs between parts of a tree. Timing: none of
- * its own; every access is a configuration request of the caller. Sources: PCI Local
- * Bus 3.0, 6.1, 6.2.5.1 (sizing); PCI-to-PCI Bridge 1.2, 3.2.5 (windows: 1 MiB granules); PCI
- * Express Base 3.1, 7.3.1 (device 0 alone below a link), 7.8.4, 7.8.7, 7.16.
+ *   rebalancing of windows, Max_Payload_Size that differs between parts of a tree.
+ * Timing: every access is a configuration request of the caller.
+ * Sources: PCI Local Bus 3.0, 6.1, 6.2.5.1 (sizing); PCI-to-PCI Bridge 1.2, 3.2.5 (windows: 1 MiB
+ *   granules); PCI Express Base 3.1, 7.3.1 (device 0 alone below a link), 7.8.4, 7.8.7, 7.16.
  *
  * Placement: in every window, items by descending alignment, then size, each at the lowest address
  * that is free and aligned. A window is as aligned as what it holds, so that positions relative to

@@ -1,9 +1,8 @@
 /*
- * Hosts: from the platform's groups to a machine.
+ * Builds a host from the groups of its platform.
  *
  * Models: sockets, root ports by the platform's `ports` list, one IOMMU a socket.
  * Does not model: firmware, hot-plug, management engines.
- * Timing: none of its own.
  * Sources: the platform files.
  */
 #include <stdio.h>

@@ -4,7 +4,6 @@
  *     fault records, interrupt-remapping entries.
  * Does not model: the software's time (whoever calls charges it), deferred (batched) invalidation,
  *     fault interrupts (records are polled).
- * Timing: none.
  * Sources: VT-d 3.0, 6.5, 7.2, chapters 9 to 11 (set-up sequences).
  */
 #include "models/host/iommu_driver_internal.h"

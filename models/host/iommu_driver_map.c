@@ -4,7 +4,6 @@
  *     how many tables the change needs, which are then taken from the host before the first write.
  *     Thus failure changes nothing.
  * Does not model: choice of the page size (the caller's), splitting of superpages.
- * Timing: none.
  * Sources: VT-d 3.0, 3.7, 6.5.2.3, 9.7.
  */
 #include "models/host/iommu_driver_internal.h"

@@ -5,7 +5,7 @@
  *   CPU of the node it is the next that this CPU gets, freed elsewhere it goes home.
  * Does not model: the cycles of the allocator (costs.* of its users contain them), slabs that are
  *   given back.
- * Timing: none; what is done to an object touches its lines.
+ * Timing: what is done to an object touches its lines.
  * Sources: Linux 4.14, mm/slab.c.
  */
 #include <stdlib.h>

@@ -2,9 +2,11 @@
  * Copies of bulk data, and the payload that they move.
  *
  * Models: `rep movsb`: line by line through the caches (models/host/core.h), data of one call
- * having arrived at its end; the content by tags (models/base/payload.h). Does not model: copies that
- * skip the caches, page faults. Timing: copy_call_cycles, then at least copy_line_cycles a line;
- * interrupts come in after each 4 KiB. Sources: docs/sources.md#a6.
+ *   having arrived at its end; the content by tags (models/base/payload.h).
+ * Does not model: copies that skip the caches, page faults.
+ * Timing: copy_call_cycles, then at least copy_line_cycles a line; interrupts come in after each
+ *   4 KiB.
+ * Sources: docs/sources.md#a6.
  */
 #include <string.h>
 

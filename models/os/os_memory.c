@@ -1,6 +1,6 @@
 /*
- * What software does to memory: loads and stores of cache lines with their bytes, memory for good,
- * pinning.
+ * What software does to memory: loads and stores of cache lines with their bytes, allocation of
+ * memory that is never freed, pinning.
  *
  * Models: every line through the caches of the CPU that runs; the kernel's page structures, a line
  *   a page, in the memory of the page's node.

@@ -7,7 +7,7 @@
  * Does not model: memory that is not backed from the start, swapping, ballooning; translation
  *   look-aside buffers (two-dimensional walks); several guests on a CPU; NUMA within a guest; exits
  *   by timers, halts and interrupt controllers.
- * Timing: none of its own: accesses take what they take at the host-physical line.
+ * Timing: an access takes as long as one of the host to the host-physical line.
  * Sources: docs/sources.md#kvm; docs/models/vm.md.
  */
 #include <errno.h>
