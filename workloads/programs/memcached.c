@@ -280,17 +280,6 @@ static unsigned acceptor_cpu(const struct memcached *m)
 /* ---- memslap
  * ----------------------------------------------------------------------------------------- */
 
-static bool hear(struct socket *socket, struct kaddr to, uint64_t bytes)
-{
-    for (uint64_t got = 0; got < bytes;) {
-        int64_t n = socket_receive(socket, kaddr_add(to, got), bytes - got);
-        if (n <= 0)
-            return false;
-        got += (uint64_t)n;
-    }
-    return true;
-}
-
 /* A request and its answer; false: the connection is gone. */
 static bool transact(struct connection *c, struct socket *socket)
 {
@@ -306,7 +295,8 @@ static bool transact(struct connection *c, struct socket *socket)
     if (socket_send(socket, c->client_buffer, bytes) != (int64_t)bytes)
         return false;
     c->asked += bytes;
-    if (!hear(socket, c->client_buffer, c->set ? STORED_BYTES : line_bytes(m) + m->value_bytes))
+    if (!program_receive(socket, c->client_buffer,
+                         c->set ? STORED_BYTES : line_bytes(m) + m->value_bytes))
         return false;
     if (c->set) {
         check(kernel, c->client_buffer, payload_mark(c->answer_stream, c->answered), STORED_BYTES);

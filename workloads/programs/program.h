@@ -142,6 +142,8 @@ struct kaddr program_buffer(const struct network_host *host, unsigned cpu, uint6
  * and a fault of the run if there is none. */
 struct socket *program_connect(struct program *program, const struct network_host *host,
                                uint32_t from_ip, uint32_t ip, uint16_t port);
+/* [thread] Receives exactly so many bytes; false: the other side has closed before. */
+bool program_receive(struct socket *socket, struct kaddr to, uint64_t bytes);
 /* A metric of this program: "<its name>.<name>". */
 void program_metric(struct program *program, const char *name, const char *unit, double value);
 /* A metric to which several programs of a kind may add. */

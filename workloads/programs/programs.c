@@ -573,6 +573,17 @@ struct socket *program_connect(struct program *program, const struct network_hos
     return NULL;
 }
 
+bool program_receive(struct socket *socket, struct kaddr to, uint64_t bytes)
+{
+    for (uint64_t got = 0; got < bytes;) {
+        int64_t n = socket_receive(socket, kaddr_add(to, got), bytes - got);
+        if (n <= 0)
+            return false;
+        got += (uint64_t)n;
+    }
+    return true;
+}
+
 void program_metric(struct program *program, const char *name, const char *unit, double value)
 {
     char whole[96];

@@ -102,14 +102,10 @@ static bool say(struct side *side, struct socket *socket)
 static bool hear(struct side *side, struct socket *socket, uint16_t stream)
 {
     struct kernel *kernel = side->host->kernel;
-    uint64_t bytes = side->rr->message_bytes, got = 0;
+    uint64_t bytes = side->rr->message_bytes;
     struct payload_difference is;
-    while (got < bytes) {
-        int64_t n = socket_receive(socket, kaddr_add(side->receive_buffer, got), bytes - got);
-        if (n <= 0)
-            return false;
-        got += (uint64_t)n;
-    }
+    if (!program_receive(socket, side->receive_buffer, bytes))
+        return false;
     if (!payload_check(kernel, side->receive_buffer, payload_mark(stream, side->received), bytes,
                        &is))
         k_fault(kernel, "%s: tag %llx instead of %llx in message %llu", side->rr->program->name,
