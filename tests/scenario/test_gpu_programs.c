@@ -111,7 +111,7 @@ static void refused(const char *settings, const char *program, const char *expec
 static void test_mistakes(void **state)
 {
     (void)state;
-    refused("", BANDWIDTH "gpu = \"n0\";", "a device that the machine borrows");
+    refused("", BANDWIDTH "gpu = \"n0\";", "a device that the host borrows");
     refused("", BANDWIDTH "direction = \"peer\"; peer = \"gpu0\";", "another GPU");
     refused("", BANDWIDTH "transfer_bytes = 100;", "a multiple of 64 bytes");
     refused("", BANDWIDTH "analyser = \"chassis\";", "pcie.ntb");

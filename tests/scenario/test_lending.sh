@@ -39,7 +39,7 @@ hosts = { borrower = { cpu = { sockets = 1; cores_per_socket = 4; }; dram = { no
 workload = { type = "programs"; measured = "borrower"; };
 programs = { fio = { type = "fio"; }; };
 END
-out=$("$nudma" run ./bare.cfg --db x.db 2>&1); is "programs without machines" $? 2
+out=$("$nudma" run ./bare.cfg --db x.db 2>&1); is "programs without hosts" $? 2
 has "which groups are not there" "$out" 'bare.cfg: there is no group .network.* no group .lending'
 is "and nothing else" "$(wc -l <<<"$out")" 1
 echo "1..$cases"

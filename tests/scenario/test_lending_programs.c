@@ -274,14 +274,13 @@ static void test_program_mistakes(void **state)
     static const struct {
         const char *borrow, *program, *message;
     } wrong[] = {
-        { "\"d1\"", TAKEN "device = \"d1\"; bridge = \"n0\";", "that no machine borrows" },
-        { "", TAKEN "device = \"own\"; bridge = \"n0\";",
-          "a device that the machine `from` lends" },
+        { "\"d1\"", TAKEN "device = \"d1\"; bridge = \"n0\";", "that no host borrows" },
+        { "", TAKEN "device = \"own\"; bridge = \"n0\";", "a device that the host `from` lends" },
         { "", TAKEN "device = \"d1\";", "a pcie.ntb with a cable" },
         { "\"d1\"", "type = \"cold_migration\"; from = \"near\"; to = \"far\"; gpu = \"d1\";",
-          "a GPU that the machine `from` borrows" },
+          "a GPU that the host `from` borrows" },
         { "\"d1\"", "type = \"borrow_limit\"; on = \"near\"; from = \"near\";",
-          "another machine than `on`" },
+          "another host than `on`" },
     };
     for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         char *programs = g_strdup_printf("programs = { p = { %s }; };\n", wrong[i].program);

@@ -69,14 +69,14 @@ static void test_mistakes(void **state)
         const char *member, *program, *message;
     } wrong[] = {
         { MEMBER, "type = \"ntb_latency\"; peer = \"othr\";", "did you mean \"other\"" },
-        { MEMBER, "type = \"ntb_latency\"; peer = \"server\";", "another machine than `on`" },
-        { "", LATENCY, "a machine that lends or borrows" },
-        { "", DMA(""), "a machine that lends or borrows" },
+        { MEMBER, "type = \"ntb_latency\"; peer = \"server\";", "another host than `on`" },
+        { "", LATENCY, "a host that lends or borrows" },
+        { "", DMA(""), "a host that lends or borrows" },
         { MEMBER "vm = { first_cpu = 1; cpus = 2; };", DMA(""), "without a group `vm`" },
         { MEMBER "vm = { first_cpu = 1; cpus = 2; };", LATENCY, "without a group `vm`" },
         { MEMBER, DMA("transfer_bytes = 100;"), "a multiple of 64 bytes" },
-        { MEMBER, DMA("local = \"n0\";"), "a device that the machine borrows, or has" },
-        { MEMBER, DMA("remote = \"gpu\";"), "a device that the machine borrows, or has" },
+        { MEMBER, DMA("local = \"n0\";"), "a device that the host borrows, or has" },
+        { MEMBER, DMA("remote = \"gpu\";"), "a device that the host borrows, or has" },
         { MEMBER, DMA("direction = \"up\";"), "direction" },
     };
     for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++)

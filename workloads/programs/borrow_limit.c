@@ -1,5 +1,5 @@
 /*
- * borrow_limit: borrows one device after the other, of every other machine in turn, until something
+ * borrow_limit: borrows one device after the other, of every other host in turn, until something
  * refuses; how many there are comes out of the tables that fill up. All is returned at the end.
  */
 #include <errno.h>
@@ -10,25 +10,25 @@
 
 struct borrow_limit {
     /* parameters */
-    const char *machine_name, *from_name;
+    const char *host_name, *from_name;
     /* running */
     struct program *program;
-    struct lending_host *machine, *from; /* from NULL: all others */
+    struct lending_host *host, *from; /* from NULL: all others */
     struct lend_borrow **borrow;
     unsigned n, room, n_refusals;
     int refusal; /* the last one; 0: none */
 };
 
 static const struct param_desc borrow_limit_params[] = {
-    PARAM_TEXT("on", struct borrow_limit, machine_name, "borrower", "the machine that borrows"),
+    PARAM_TEXT("on", struct borrow_limit, host_name, "borrower", "the host that borrows"),
     PARAM_TEXT("from", struct borrow_limit, from_name, "",
-               "the machine that lends; empty: all that it finds"),
+               "the host that lends; empty: all that it finds"),
     { .type = PARAM_END },
 };
 
 static const struct record_desc borrow_limit_records[] = {
-    { "devices_borrowed", RECORD_METRIC, "1", "of the machine that is measured" },
-    { "cluster_devices_borrowed", RECORD_METRIC, "1", "of all machines that such programs run on" },
+    { "devices_borrowed", RECORD_METRIC, "1", "of the host that is measured" },
+    { "cluster_devices_borrowed", RECORD_METRIC, "1", "of all hosts that such programs run on" },
     { ".devices_borrowed", RECORD_METRIC, "1", "until each lender refused, or had no more" },
     { ".lenders_refused", RECORD_METRIC, "1", "lenders with devices that could not be borrowed" },
     { ".refusal_errno", RECORD_METRIC, "1",
@@ -40,11 +40,11 @@ static void borrow_limit_check(struct program *program, struct sim_error_list *e
 {
     struct borrow_limit *limit = program->state;
     limit->program = program;
-    limit->machine = program_member(program, "on", limit->machine_name, true, errors);
+    limit->host = program_member(program, "on", limit->host_name, true, errors);
     if (limit->from_name[0] != '\0')
-        limit->from = program_machine(program, "from", limit->from_name, errors);
-    if (limit->machine != NULL && limit->machine == limit->from)
-        program_mistake(program, "from", errors, "another machine than `on`", NULL);
+        limit->from = program_lending_host(program, "from", limit->from_name, errors);
+    if (limit->host != NULL && limit->host == limit->from)
+        program_mistake(program, "from", errors, "another host than `on`", NULL);
 }
 
 static void keep(struct borrow_limit *limit, struct lend_borrow *borrow)
@@ -64,13 +64,13 @@ static void refused(struct borrow_limit *limit, const char *what, int status, co
     limit->n_refusals++;
     snprintf(name, sizeof(name), "%s.refusal.%u", limit->program->name, limit->n_refusals);
     run_result_note(limit->program->workload->result, name, text);
-    k_warn(limit->machine->kernel, "%s: after %u devices, %s is refused: %s (%d)",
+    k_warn(limit->host->kernel, "%s: after %u devices, %s is refused: %s (%d)",
            limit->program->name, limit->n, what, text, status);
 }
 
 static void borrow_all_of(struct borrow_limit *limit, uint32_t peer)
 {
-    struct lend_host *lend = limit->machine->lend;
+    struct lend_host *lend = limit->host->lend;
     struct lend_error error = { 0 };
     struct lend_info info;
     struct lend_borrow *borrow;
@@ -99,13 +99,13 @@ static void borrow_body(void *arg)
 {
     struct borrow_limit *limit = arg;
     struct lend_path path;
-    lend_discover(limit->machine->lend);
-    for (unsigned i = 0; lend_path_at(limit->machine->lend, i, &path); i++)
+    lend_discover(limit->host->lend);
+    for (unsigned i = 0; lend_path_at(limit->host->lend, i, &path); i++)
         if (limit->from == NULL || path.peer == limit->from->number)
             borrow_all_of(limit, path.peer);
     program_finish(limit->program);
     while (!program_ending(limit->program))
-        k_sleep(limit->machine->kernel, SIM_PS_PER_MS / 10);
+        k_sleep(limit->host->kernel, SIM_PS_PER_MS / 10);
     while (limit->n != 0)
         lend_return(limit->borrow[--limit->n]);
 }
@@ -115,14 +115,14 @@ static void borrow_limit_start(struct program *program)
     struct borrow_limit *limit = program->state;
     program->finite = true;
     lending_borrows_more(program->lending);
-    k_thread_new(limit->machine->kernel, program->name, 0, borrow_body, limit);
+    k_thread_new(limit->host->kernel, program->name, 0, borrow_body, limit);
 }
 
 static void borrow_limit_record(struct program *program, sim_time duration_ps)
 {
     const struct borrow_limit *limit = program->state;
     (void)duration_ps;
-    if (program_is_measured(program, limit->machine))
+    if (program_is_measured(program, limit->host))
         program_metric_sum(program, "devices_borrowed", "1", limit->n);
     program_metric_sum(program, "cluster_devices_borrowed", "1", limit->n);
     program_metric(program, "devices_borrowed", "1", limit->n);

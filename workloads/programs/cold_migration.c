@@ -35,8 +35,8 @@ struct migration {
 };
 
 static const struct param_desc migration_params[] = {
-    PARAM_TEXT("from", struct migration, from_name, "first", "machine whose guest begins"),
-    PARAM_TEXT("to", struct migration, to_name, "second", "machine that the guest goes on at"),
+    PARAM_TEXT("from", struct migration, from_name, "first", "host whose guest begins"),
+    PARAM_TEXT("to", struct migration, to_name, "second", "host that the guest goes on at"),
     PARAM_TEXT("gpu", struct migration, gpu_name, "gpu0", "that the guest keeps"),
     PARAM("transfer_bytes", PARAM_BYTES, struct migration, transfer_bytes, 1048576, 4096, 1e8,
           PROV_NONE, "", "of a copy; whole pages"),
@@ -61,12 +61,12 @@ static void migration_check(struct program *program, struct sim_error_list *erro
         return;
     const struct model *model = world_device(program->workload->world, m->gpu_name);
     if (lending_borrower(program->lending, m->gpu_name) != m->from || model->ops != &gpu_ops)
-        program_mistake(program, "gpu", errors, "a GPU that the machine `from` borrows",
+        program_mistake(program, "gpu", errors, "a GPU that the host `from` borrows",
                         lending_used_names(m->from));
     else if (lending_lender(program->lending, m->gpu_name) == m->to)
-        program_mistake(program, "to", errors, "a machine that does not lend the GPU", NULL);
+        program_mistake(program, "to", errors, "a host that does not lend the GPU", NULL);
     if (m->from == m->to || m->from->vm == NULL || m->to->vm == NULL)
-        program_mistake(program, "to", errors, "two machines with a group `vm` each", NULL);
+        program_mistake(program, "to", errors, "two hosts with a group `vm` each", NULL);
     if (m->transfer_bytes % K_PAGE_BYTES != 0)
         program_mistake(program, "transfer_bytes", errors, "whole pages", NULL);
 }

@@ -28,13 +28,13 @@ struct slot { /* a transfer under way */
 
 struct device_dma {
     /* parameters */
-    const char *machine_name, *device_name;
+    const char *host_name, *device_name;
     int direction;
     uint64_t transfer_bytes, buffer_bytes;
     uint32_t queue_depth;
     /* running */
     struct program *program;
-    struct lending_host *machine;
+    struct lending_host *host;
     struct model *device;
     struct kaddr at;
     uint64_t address; /* the buffer's, for the device */
@@ -51,11 +51,11 @@ struct device_dma {
 };
 
 static const struct param_desc device_dma_params[] = {
-    PARAM_TEXT("on", struct device_dma, machine_name, "borrower", "the machine"),
+    PARAM_TEXT("on", struct device_dma, host_name, "borrower", "the host"),
     PARAM_TEXT("device", struct device_dma, device_name, "",
                "a pcie.requester that it borrows, or has and does not lend"),
     PARAM_ONE_OF("direction", struct device_dma, direction, DMA_WRITE, direction_names, PROV_NONE,
-                 "", "what the device does to the machine's memory"),
+                 "", "what the device does to the host's memory"),
     PARAM("transfer_bytes", PARAM_BYTES, struct device_dma, transfer_bytes, 4096, 64, 16777216,
           PROV_NONE, "", "of a transfer; whole cache lines"),
     PARAM("buffer_bytes", PARAM_BYTES, struct device_dma, buffer_bytes, 262144, 64, 1073741824,
@@ -76,10 +76,10 @@ static void device_dma_check(struct program *program, struct sim_error_list *err
 {
     struct device_dma *dma = program->state;
     dma->program = program;
-    dma->machine = program_machine(program, "on", dma->machine_name, errors);
-    if (dma->machine == NULL)
+    dma->host = program_lending_host(program, "on", dma->host_name, errors);
+    if (dma->host == NULL)
         return;
-    dma->device = program_device(program, "device", dma->machine, dma->device_name,
+    dma->device = program_device(program, "device", dma->host, dma->device_name,
                                  &pcie_requester_ops, errors);
     if (dma->transfer_bytes % LINE_BYTES != 0)
         program_mistake(program, "transfer_bytes", errors, "a multiple of 64", NULL);
@@ -161,10 +161,9 @@ static void check_written(struct device_dma *dma)
     for (uint64_t position = from; position < dma->submitted; position += dma->transfer_bytes) {
         struct kaddr at = { dma->at.v + position % dma->buffer_bytes };
         struct payload_difference is;
-        if (payload_check(dma->machine->kernel, at, tag_at(dma, position), dma->transfer_bytes,
-                          &is))
+        if (payload_check(dma->host->kernel, at, tag_at(dma, position), dma->transfer_bytes, &is))
             continue;
-        k_fault(dma->machine->kernel, "%s: memory holds %016llx where %016llx was written",
+        k_fault(dma->host->kernel, "%s: memory holds %016llx where %016llx was written",
                 dma->program->name, (unsigned long long)is.found, (unsigned long long)is.expected);
         return;
     }
@@ -184,8 +183,8 @@ static void set_bus_master(struct k_pci_dev *dev, bool on)
 static void driver_body(void *arg)
 {
     struct device_dma *dma = arg;
-    struct kernel *kernel = dma->machine->kernel;
-    struct k_pci_dev *dev = lending_device(dma->machine, dma->device_name);
+    struct kernel *kernel = dma->host->kernel;
+    struct k_pci_dev *dev = lending_device(dma->host, dma->device_name);
     if (dev == NULL ||
         k_dma_alloc(&dev->device, K_NODE_LOCAL, dma->buffer_bytes, &dma->at, &dma->address) != 0) {
         k_fault(kernel, "%s: %s", dma->program->name,
@@ -224,8 +223,8 @@ static void device_dma_start(struct program *program)
                                                .done = transfer_done,
                                                .context = slot };
     }
-    program_machine_uses_cpu(program, dma->machine, 0);
-    k_thread_new(dma->machine->kernel, program->name, 0, driver_body, dma);
+    program_lending_uses_cpu(program, dma->host, 0);
+    k_thread_new(dma->host->kernel, program->name, 0, driver_body, dma);
 }
 
 static void device_dma_measure(struct program *program)

@@ -34,13 +34,13 @@ struct slot {
 
 struct device_taken {
     /* parameters */
-    const char *machine_name, *from_name, *device_name, *bridge_name;
+    const char *host_name, *from_name, *device_name, *bridge_name;
     int event, direction;
     uint64_t transfer_bytes;
     sim_time after_ps, out_ps;
     /* running */
     struct program *program;
-    struct lending_host *machine, *from;
+    struct lending_host *host, *from;
     struct model *device;
     struct pcie_link *cable;
     struct k_pci_driver driver;
@@ -59,8 +59,8 @@ struct device_taken {
 };
 
 static const struct param_desc device_taken_params[] = {
-    PARAM_TEXT("on", struct device_taken, machine_name, "borrower", "the machine that borrows"),
-    PARAM_TEXT("from", struct device_taken, from_name, "lender", "the machine that lends"),
+    PARAM_TEXT("on", struct device_taken, host_name, "borrower", "the host that borrows"),
+    PARAM_TEXT("from", struct device_taken, from_name, "lender", "the host that lends"),
     PARAM_TEXT("device", struct device_taken, device_name, "", "a pcie.requester that it lends"),
     PARAM_TEXT("bridge", struct device_taken, bridge_name, "",
                "the pcie.ntb whose cable is pulled"),
@@ -104,7 +104,7 @@ static void device_taken_check(struct program *program, struct sim_error_list *e
     struct device_taken *taken = program->state;
     struct model *bridge = world_device(program->workload->world, taken->bridge_name);
     taken->program = program;
-    taken->machine = program_member(program, "on", taken->machine_name, true, errors);
+    taken->host = program_member(program, "on", taken->host_name, true, errors);
     taken->from = program_member(program, "from", taken->from_name, true, errors);
     taken->device = world_device(program->workload->world, taken->device_name);
     if (taken->device == NULL || taken->device->ops != &pcie_requester_ops)
@@ -113,21 +113,20 @@ static void device_taken_check(struct program *program, struct sim_error_list *e
              (lending_lender(program->lending, taken->device_name) != taken->from ||
               lending_borrower(program->lending, taken->device_name) != NULL))
         program_mistake(program, "device", errors,
-                        "a device that the machine `from` lends, and that no machine borrows",
-                        NULL);
+                        "a device that the host `from` lends, and that no host borrows", NULL);
     if (taken->event == TAKEN_CABLE && bridge != NULL && bridge->n_ports == 2)
         taken->cable = cable_of(program, bridge);
     if (taken->event == TAKEN_CABLE && taken->cable == NULL)
         program_mistake(program, "bridge", errors, "a pcie.ntb with a cable", NULL);
-    if (taken->machine != NULL && taken->machine == taken->from)
-        program_mistake(program, "from", errors, "another machine than `on`", NULL);
+    if (taken->host != NULL && taken->host == taken->from)
+        program_mistake(program, "from", errors, "another host than `on`", NULL);
     if (taken->transfer_bytes % K_PAGE_BYTES != 0)
         program_mistake(program, "transfer_bytes", errors, "a multiple of 4096", NULL);
 }
 
 static struct kernel *kernel_of(const struct device_taken *taken)
 {
-    return taken->machine->kernel;
+    return taken->host->kernel;
 }
 
 /* ---- The driver ------------------------------------------------------------------------------ */
@@ -240,8 +239,8 @@ static void check_memory(struct device_taken *taken, bool all)
 static int borrow(struct device_taken *taken, struct lend_borrow **borrowed)
 {
     struct lend_error error;
-    lend_discover(taken->machine->lend);
-    return lend_borrow(taken->machine->lend, taken->from->number, taken->id, borrowed, &error);
+    lend_discover(taken->host->lend);
+    return lend_borrow(taken->host->lend, taken->from->number, taken->id, borrowed, &error);
 }
 
 static void reclaim_body(void *arg)
@@ -348,7 +347,7 @@ static void device_taken_start(struct program *program)
                                                .done = transfer_done,
                                                .context = slot };
     }
-    program_machine_uses_cpu(program, taken->machine, 0);
+    program_lending_uses_cpu(program, taken->host, 0);
     k_thread_new(kernel_of(taken), program->name, 0, body, taken);
 }
 

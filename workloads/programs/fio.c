@@ -49,13 +49,13 @@ struct job {
 
 struct fio {
     /* parameters */
-    const char *machine_name, *device_name;
+    const char *host_name, *device_name;
     uint32_t n_jobs, cpu, queue_depth, think_cycles;
     uint64_t block_bytes, span_bytes, operations;
     double read_ratio;
     /* running */
     struct program *program;
-    struct lending_host *machine;
+    struct lending_host *host;
     struct nvme_drv *nvme;
     uint16_t stream;
     uint64_t n_blocks;
@@ -73,7 +73,7 @@ struct fio {
 };
 
 static const struct param_desc fio_params[] = {
-    PARAM_TEXT("on", struct fio, machine_name, "borrower", "machine of the group `lending`"),
+    PARAM_TEXT("on", struct fio, host_name, "borrower", "host of the group `lending`"),
     PARAM_TEXT("device", struct fio, device_name, "ssd",
                "a nvme.controller that it borrows, or has and does not lend"),
     PARAM("jobs", PARAM_U32, struct fio, n_jobs, 1, 1, JOBS_MAX, PROV_NONE, "",
@@ -114,16 +114,16 @@ static void fio_check(struct program *program, struct sim_error_list *errors)
 {
     struct fio *fio = program->state;
     fio->program = program;
-    fio->machine = program_machine(program, "on", fio->machine_name, errors);
-    if (fio->machine == NULL)
+    fio->host = program_lending_host(program, "on", fio->host_name, errors);
+    if (fio->host == NULL)
         return;
-    const struct model *model = program_device(program, "device", fio->machine, fio->device_name,
+    const struct model *model = program_device(program, "device", fio->host, fio->device_name,
                                                &nvme_ops, errors);
     if (model != NULL && fio->block_bytes < nvme_namespace_block_bytes(model))
         mistake(fio, "block_bytes", errors, "at least that of the device");
     if (model != NULL && fio->span_bytes > nvme_namespace_bytes(model))
         mistake(fio, "span_bytes", errors, "at most capacity_bytes of the device");
-    program_check_cpus(program, "jobs", fio->machine, fio->cpu, fio->n_jobs, errors);
+    program_check_cpus(program, "jobs", fio->host, fio->cpu, fio->n_jobs, errors);
     if (fio->block_bytes % 512 != 0 || FILL_BYTES % fio->block_bytes != 0)
         mistake(fio, "block_bytes", errors, "a power of two from 512 B to 128 KiB");
     if (fio->span_bytes % FILL_BYTES != 0 ||
@@ -159,7 +159,7 @@ static void choose(struct job *job, struct slot *slot)
     uint64_t tag = payload_mark(fio->stream, POISON);
     if (slot->request.write)
         tag = tag_of(fio, slot->block, ++fio->version[slot->block]);
-    payload_fill(fio->machine->kernel, slot->buffer, tag, fio->block_bytes);
+    payload_fill(fio->host->kernel, slot->buffer, tag, fio->block_bytes);
 }
 
 static void add_sample(struct fio *fio, uint64_t ps)
@@ -175,7 +175,7 @@ static void add_sample(struct fio *fio, uint64_t ps)
 static void check_block(struct job *job, struct slot *slot)
 {
     struct fio *fio = job->fio;
-    struct kernel *kernel = fio->machine->kernel;
+    struct kernel *kernel = fio->host->kernel;
     uint64_t tag = tag_of(fio, slot->block, fio->version[slot->block]);
     struct payload_difference is;
     fio->busy[slot->block] = false;
@@ -211,7 +211,7 @@ static bool enough(const struct job *job)
 static void run_sync(struct job *job)
 {
     struct fio *fio = job->fio;
-    struct kernel *kernel = fio->machine->kernel;
+    struct kernel *kernel = fio->host->kernel;
     struct slot *slot = &job->slot[0];
     while (!enough(job)) {
         k_compute(kernel, fio->think_cycles);
@@ -230,17 +230,17 @@ static void request_done(struct nvme_request *request, int status)
     struct slot *slot = request->context;
     struct job *job = slot->job;
     slot->status = status;
-    slot->end_ps = k_now_ps(job->fio->machine->kernel);
+    slot->end_ps = k_now_ps(job->fio->host->kernel);
     slot->next = NULL;
     *job->complete_end = slot;
     job->complete_end = &slot->next;
-    k_wake(job->fio->machine->kernel, &job->wait);
+    k_wake(job->fio->host->kernel, &job->wait);
 }
 
 static void submit(struct job *job, struct slot *slot)
 {
     struct fio *fio = job->fio;
-    struct kernel *kernel = fio->machine->kernel;
+    struct kernel *kernel = fio->host->kernel;
     int status;
     k_compute(kernel, fio->think_cycles);
     choose(job, slot);
@@ -257,7 +257,7 @@ static void submit(struct job *job, struct slot *slot)
 static void run_async(struct job *job)
 {
     struct fio *fio = job->fio;
-    struct kernel *kernel = fio->machine->kernel;
+    struct kernel *kernel = fio->host->kernel;
     for (uint32_t i = 0; i < fio->queue_depth; i++)
         submit(job, &job->slot[i]);
     while (job->in_flight != 0) {
@@ -282,7 +282,7 @@ static void run_async(struct job *job)
 
 static int fill(struct fio *fio)
 {
-    struct kernel *kernel = fio->machine->kernel;
+    struct kernel *kernel = fio->host->kernel;
     struct kaddr buffer = k_alloc(kernel, K_NODE_LOCAL, FILL_BYTES, K_PAGE_BYTES);
     int status = buffer.v != 0 ? 0 : -ENOMEM;
     for (uint64_t at = 0; status == 0 && at < fio->span_bytes; at += FILL_BYTES) {
@@ -295,7 +295,7 @@ static int fill(struct fio *fio)
 /* By the first job; false: there is no device, or not so much of it. */
 static bool prepare(struct fio *fio)
 {
-    struct k_pci_dev *dev = lending_device(fio->machine, fio->device_name);
+    struct k_pci_dev *dev = lending_device(fio->host, fio->device_name);
     fio->nvme = dev != NULL ? nvme_of(dev) : NULL;
     if (fio->nvme == NULL) {
         fail(fio, fio->device_name, -ENODEV);
@@ -315,7 +315,7 @@ static bool prepare(struct fio *fio)
 static bool make_slots(struct job *job)
 {
     struct fio *fio = job->fio;
-    struct kernel *kernel = fio->machine->kernel;
+    struct kernel *kernel = fio->host->kernel;
     for (uint32_t i = 0; i < fio->queue_depth; i++) {
         struct slot *slot = &job->slot[i];
         slot->job = job;
@@ -337,7 +337,7 @@ static void job_body(void *arg)
 {
     struct job *job = arg;
     struct fio *fio = job->fio;
-    struct kernel *kernel = fio->machine->kernel;
+    struct kernel *kernel = fio->host->kernel;
     if (job == &fio->job[0]) {
         prepare(fio);
         fio->filled = true;
@@ -373,8 +373,8 @@ static void fio_start(struct program *program)
         job->slot = program_zalloc(program, fio->queue_depth, sizeof(*job->slot));
         snprintf(name, sizeof(name), "fio%u", i);
         sim_random_init(&job->random, sim_seed(program->workload->sim), name);
-        program_machine_uses_cpu(program, fio->machine, job->cpu);
-        k_thread_new(fio->machine->kernel, name, (int)job->cpu, job_body, job);
+        program_lending_uses_cpu(program, fio->host, job->cpu);
+        k_thread_new(fio->host->kernel, name, (int)job->cpu, job_body, job);
     }
 }
 

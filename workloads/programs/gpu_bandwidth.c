@@ -46,7 +46,7 @@ struct bandwidth {
 
 static const struct param_desc bandwidth_params[] = {
     PARAM_TEXT("host", struct bandwidth, host_name, "borrower",
-               "machine of the group `lending` that it runs on"),
+               "host of the group `lending` that it runs on"),
     PARAM_TEXT("gpu", struct bandwidth, gpu_name, "gpu0", "whose copy engine works"),
     PARAM_TEXT("peer", struct bandwidth, peer_name, "gpu1", "direction peer: where to"),
     PARAM_TEXT("analyser", struct bandwidth, analyser_name, "",
@@ -81,7 +81,7 @@ static void bandwidth_check(struct program *program, struct sim_error_list *erro
 {
     struct bandwidth *b = program->state;
     b->program = program;
-    b->host = program_machine(program, "host", b->host_name, errors);
+    b->host = program_lending_host(program, "host", b->host_name, errors);
     if (b->host == NULL)
         return;
     b->model[0] = program_device(program, "gpu", b->host, b->gpu_name, &gpu_ops, errors);
@@ -232,7 +232,7 @@ static void bandwidth_start(struct program *program)
     b->n = (uint32_t)SIM_MIN(n, (uint64_t)b->iterations);
     b->gbyte_s = program_zalloc(program, b->n, sizeof(*b->gbyte_s));
     program->finite = true;
-    program_machine_uses_cpu(program, b->host, b->cpu);
+    program_lending_uses_cpu(program, b->host, b->cpu);
     k_thread_new(b->host->kernel, "bandwidthTest", (int)b->cpu, bandwidth_body, b);
 }
 

@@ -31,7 +31,7 @@ struct ping_pong {
 
 static const struct param_desc ping_pong_params[] = {
     PARAM_TEXT("host", struct ping_pong, host_name, "borrower",
-               "machine of the group `lending` that launches both kernels"),
+               "host of the group `lending` that launches both kernels"),
     PARAM_TEXT("gpu", struct ping_pong, name[0], "gpu0", "where the ping kernel runs"),
     PARAM_TEXT("peer", struct ping_pong, name[1], "gpu1", "where the pong kernel runs"),
     PARAM("cpu", PARAM_U32, struct ping_pong, cpu, 1, 0, 255, PROV_NONE, "", "that it runs on"),
@@ -53,7 +53,7 @@ static void ping_pong_check(struct program *program, struct sim_error_list *erro
     static const char *const keys[] = { "gpu", "peer" };
     struct ping_pong *p = program->state;
     p->program = program;
-    p->host = program_machine(program, "host", p->host_name, errors);
+    p->host = program_lending_host(program, "host", p->host_name, errors);
     if (p->host == NULL)
         return;
     for (unsigned i = 0; i < 2; i++)
@@ -164,7 +164,7 @@ static void ping_pong_start(struct program *program)
     struct ping_pong *p = program->state;
     p->ns = program_zalloc(program, p->iterations, sizeof(*p->ns));
     program->finite = true;
-    program_machine_uses_cpu(program, p->host, p->cpu);
+    program_lending_uses_cpu(program, p->host, p->cpu);
     k_thread_new(p->host->kernel, "ping-pong", (int)p->cpu, ping_pong_body, p);
 }
 

@@ -1,6 +1,6 @@
 /*
  * Copies by the DMA engine of a bridge, one after the other, as SISCI's benchmark makes them: a
- * call starts one, another waits for its interrupt. Between memory of a machine, or of its GPU, and
+ * call starts one, another waits for its interrupt. Between memory of a host, or of its GPU, and
  * a segment of shared memory of another, or of a GPU that it has borrowed from there.
  *
  * Timing: throughput is that of a copy from the call that starts it until the one that waits
@@ -59,12 +59,12 @@ struct ntb_dma_program {
 };
 
 static const struct param_desc ntb_dma_params[] = {
-    PARAM_TEXT("on", struct ntb_dma_program, on_name, "", "the machine whose bridge copies"),
-    PARAM_TEXT("peer", struct ntb_dma_program, peer_name, "", "the machine at the other end"),
+    PARAM_TEXT("on", struct ntb_dma_program, on_name, "", "the host whose bridge copies"),
+    PARAM_TEXT("peer", struct ntb_dma_program, peer_name, "", "the host at the other end"),
     PARAM_TEXT("local", struct ntb_dma_program, local.name, RAM,
-               "\"ram\", or a GPU of the machine's own"),
+               "\"ram\", or a GPU of the host's own"),
     PARAM_TEXT("remote", struct ntb_dma_program, remote.name, RAM,
-               "\"ram\", or a GPU that the machine borrows from `peer`"),
+               "\"ram\", or a GPU that the host borrows from `peer`"),
     PARAM_ONE_OF("direction", struct ntb_dma_program, direction, DIRECTION_WRITE, direction_names,
                  PROV_NONE, "", "write: to the other end, read: from it"),
     PARAM_ONE_OF("completion", struct ntb_dma_program, completion, COMPLETION_INTERRUPT,
@@ -100,8 +100,8 @@ static void check_place(struct program *program, const char *key, struct place *
         return;
     if (lending_lender(program->lending, place->name) != (place == &p->remote ? p->peer : NULL))
         program_mistake(program, key, errors,
-                        place == &p->remote ? "a GPU that the machine borrows from `peer`"
-                                            : "a GPU of the machine's own",
+                        place == &p->remote ? "a GPU that the host borrows from `peer`"
+                                            : "a GPU of the host's own",
                         NULL);
 }
 
@@ -114,7 +114,7 @@ static void ntb_dma_check(struct program *program, struct sim_error_list *errors
     if (p->on == NULL || p->peer == NULL)
         return;
     if (p->on == p->peer)
-        program_mistake(program, "peer", errors, "another machine than `on`", NULL);
+        program_mistake(program, "peer", errors, "another host than `on`", NULL);
     if (p->transfer_bytes % LINE_BYTES != 0)
         program_mistake(program, "transfer_bytes", errors, "a multiple of 64 bytes", NULL);
     check_place(program, "local", &p->local, errors);
@@ -146,7 +146,7 @@ static enum k_dma_direction dma_direction(const struct ntb_dma_program *p,
     return source ? K_DMA_TO_DEVICE : K_DMA_FROM_DEVICE;
 }
 
-/* Memory that others can reach; the first of it where no driver of the machine has the device, as
+/* Memory that others can reach; the first of it where no driver of the host has the device, as
  * of one whose base address the other host has merely exported. */
 static int open_gpu(struct ntb_dma_program *p, struct place *place)
 {
@@ -310,7 +310,7 @@ static void copy_body(void *arg)
     tear_down(p);
 }
 
-/* The other machine: shared memory, for as long as it is used. */
+/* The other host: shared memory, for as long as it is used. */
 static void segment_body(void *arg)
 {
     struct ntb_dma_program *p = arg;
@@ -334,7 +334,7 @@ static void ntb_dma_start(struct program *program)
     struct ntb_dma_program *p = program->state;
     program->finite = true;
     p->stream = program_new_stream(program);
-    program_machine_uses_cpu(program, p->on, 0);
+    program_lending_uses_cpu(program, p->on, 0);
     lending_borrows_more(program->lending);
     if (is_ram(&p->remote))
         k_thread_new(p->peer->kernel, "ntb_dma.segment", 0, segment_body, p);
@@ -355,7 +355,7 @@ static void ntb_dma_record(struct program *program, sim_time duration_ps)
 
 const struct program_ops program_ntb_dma_ops = {
     .type = "ntb_dma",
-    .help = "copies by the DMA engine of a bridge between memories of two machines, or their GPUs",
+    .help = "copies by the DMA engine of a bridge between memories of two hosts, or their GPUs",
     .single = true,
     .state_bytes = sizeof(struct ntb_dma_program),
     .params = ntb_dma_params,

@@ -1,6 +1,6 @@
 /*
- * Latency of a store into another machine's memory, as SISCI's ping-pong finds it: a processor
- * stores a word through a window into a segment of the other machine, whose processor loads that
+ * Latency of a store into another host's memory, as SISCI's ping-pong finds it: a processor
+ * stores a word through a window into a segment of the other host, whose processor loads that
  * word again and again until it has changed and then stores it into a segment of the first. Half of
  * the round trip is what is recorded; it contains a look at the memory by the processor that waits.
  */
@@ -18,7 +18,7 @@
 struct ntb_latency;
 struct latency_side {
     struct ntb_latency *all;
-    struct lending_host *machine;
+    struct lending_host *host;
     struct kaddr at; /* the word that it waits for */
     struct lend_remote remote;
     bool there, connected, done;
@@ -36,8 +36,8 @@ struct ntb_latency {
 };
 
 static const struct param_desc ntb_latency_params[] = {
-    PARAM_TEXT("on", struct ntb_latency, on_name, "", "the machine that stores first"),
-    PARAM_TEXT("peer", struct ntb_latency, peer_name, "", "the machine that answers"),
+    PARAM_TEXT("on", struct ntb_latency, on_name, "", "the host that stores first"),
+    PARAM_TEXT("peer", struct ntb_latency, peer_name, "", "the host that answers"),
     PARAM("round_trips", PARAM_U32, struct ntb_latency, round_trips, 1000, 1, 10000000, PROV_NONE,
           "", "that are measured"),
     { .type = PARAM_END },
@@ -59,34 +59,34 @@ static void ntb_latency_check(struct program *program, struct sim_error_list *er
     for (unsigned i = 0; i < SIDES; i++) {
         struct latency_side *side = &all->side[i];
         side->all = all;
-        side->machine = program_member(program, key[i], name[i], true, errors);
-        if (side->machine != NULL && lending_cpus(side->machine) <= CPU)
-            program_mistake(program, key[i], errors, "a machine with two cores", NULL);
+        side->host = program_member(program, key[i], name[i], true, errors);
+        if (side->host != NULL && lending_cpus(side->host) <= CPU)
+            program_mistake(program, key[i], errors, "a host with two cores", NULL);
     }
-    if (all->side[0].machine != NULL && all->side[0].machine == all->side[1].machine)
-        program_mistake(program, "peer", errors, "another machine than `on`", NULL);
+    if (all->side[0].host != NULL && all->side[0].host == all->side[1].host)
+        program_mistake(program, "peer", errors, "another host than `on`", NULL);
 }
 
 /* Memory for the other, and a window onto its. */
 static bool open_side(struct latency_side *side)
 {
-    struct lending_host *machine = side->machine;
+    struct lending_host *host = side->host;
     struct latency_side *other = &side->all->side[side == side->all->side ? 1 : 0];
     struct lend_error error = { 0 };
-    int status = lend_segment_new(machine->lend, SEGMENT, K_PAGE_BYTES, &side->at, &error);
+    int status = lend_segment_new(host->lend, SEGMENT, K_PAGE_BYTES, &side->at, &error);
     side->there = status == 0;
     while (status == 0 && !other->there)
-        k_sleep(machine->kernel, LOOK_PS);
+        k_sleep(host->kernel, LOOK_PS);
     if (status == 0) {
-        lend_discover(machine->lend);
-        status = lend_segment_connect(machine->lend, other->machine->number, SEGMENT, &side->remote,
+        lend_discover(host->lend);
+        status = lend_segment_connect(host->lend, other->host->number, SEGMENT, &side->remote,
                                       &error);
     }
     side->connected = status == 0;
     if (status != 0)
-        k_fault(machine->kernel, "%s: %s (%d)", machine->name, error.text, status);
+        k_fault(host->kernel, "%s: %s (%d)", host->name, error.text, status);
     while (status == 0 && !other->connected)
-        k_sleep(machine->kernel, LOOK_PS);
+        k_sleep(host->kernel, LOOK_PS);
     return status == 0;
 }
 
@@ -95,9 +95,9 @@ static void close_side(struct latency_side *side)
     struct latency_side *other = &side->all->side[side == side->all->side ? 1 : 0];
     side->done = true;
     while (!other->done)
-        k_sleep(side->machine->kernel, LOOK_PS);
+        k_sleep(side->host->kernel, LOOK_PS);
     lend_segment_disconnect(&side->remote);
-    lend_segment_free(side->machine->lend, SEGMENT);
+    lend_segment_free(side->host->lend, SEGMENT);
 }
 
 static void store(struct latency_side *side, uint32_t word)
@@ -109,7 +109,7 @@ static uint32_t await_change(struct latency_side *side, uint32_t from)
 {
     uint32_t word = from;
     while (word == from && !side->all->over)
-        k_load(side->machine->kernel, side->at, &word, sizeof word);
+        k_load(side->host->kernel, side->at, &word, sizeof word);
     return word;
 }
 
@@ -117,7 +117,7 @@ static void ping_body(void *arg)
 {
     struct latency_side *side = arg;
     struct ntb_latency *all = side->all;
-    struct kernel *kernel = side->machine->kernel;
+    struct kernel *kernel = side->host->kernel;
     uint32_t word = 0;
     if (!open_side(side))
         return;
@@ -163,8 +163,8 @@ static void ntb_latency_start(struct program *program)
     lending_borrows_more(program->lending);
     for (unsigned i = 0; i < SIDES; i++) {
         struct latency_side *side = &all->side[i];
-        program_machine_uses_cpu(program, side->machine, CPU);
-        k_thread_new(side->machine->kernel, i == 0 ? "ntb_latency.ping" : "ntb_latency.pong", CPU,
+        program_lending_uses_cpu(program, side->host, CPU);
+        k_thread_new(side->host->kernel, i == 0 ? "ntb_latency.ping" : "ntb_latency.pong", CPU,
                      i == 0 ? ping_body : pong_body, side);
     }
 }
@@ -181,7 +181,7 @@ static void ntb_latency_record(struct program *program, sim_time duration_ps)
 
 const struct program_ops program_ntb_latency_ops = {
     .type = "ntb_latency",
-    .help = "stores through a window that the other machine's processor waits for, to and fro",
+    .help = "stores through a window that the other host's processor waits for, to and fro",
     .single = true,
     .state_bytes = sizeof(struct ntb_latency),
     .params = ntb_latency_params,

@@ -62,36 +62,36 @@ bool program_measuring(const struct program *program);
 void *program_zalloc(struct program *program, size_t n, size_t bytes);
 /* Sorts n numbers, at least one, and returns their median. */
 double program_sort(double *value, size_t n);
-/* It ended by itself, at the task's time. */
+/* The program has ended by itself, at the time of the calling task. */
 void program_finish(struct program *program);
-/* The run has failed, if only as a measurement: it says so when the hosts have been shut down. */
+/* Fails the run with this text once the hosts have been shut down; later calls are ignored. */
 void program_fail(struct program *program, const char *fmt, ...)
     __attribute__((format(printf, 2, 3), cold));
-/* The i-th of those that stand before it and are enabled; NULL: there are fewer. For check(). */
+/* In check(): the i-th enabled program that precedes this one in the scenario; NULL: there are fewer. */
 const struct program *program_earlier(const struct program *program, unsigned i);
 /* Like workload_mistake(). */
 void program_mistake(struct program *program, const char *key, struct sim_error_list *errors,
                      const char *expected, const char *const *names);
-/* The machine of the network with this name; a mistake with its setting `key` if there is none.
+/* The host of the network with this name; a mistake with its setting `key` if there is none.
  * NULL, too, if a mistake in its group leaves open what it is; so for what follows. */
 struct network_host *program_host(struct program *program, const char *key, const char *name,
                                   struct sim_error_list *errors);
-/* The same of the group `lending`: a machine that programs without a network run on. */
-struct lending_host *program_machine(struct program *program, const char *key, const char *name,
-                                     struct sim_error_list *errors);
+/* Likewise, the host of the group `lending` with this name. */
+struct lending_host *program_lending_host(struct program *program, const char *key,
+                                          const char *name, struct sim_error_list *errors);
 /* One that takes part in the cluster; bare: and has no guest, as the program works with the lending
- * software of the machine itself. NULL: there is none, which is a mistake. */
+ * software of the host itself. NULL: there is none, which is a mistake. */
 struct lending_host *program_member(struct program *program, const char *key, const char *name,
                                     bool bare, struct sim_error_list *errors);
-/* In check(): a device of this type that the machine can use. NULL: it is none, which is a mistake.
+/* In check(): a device of this type that the host can use. NULL: it is none, which is a mistake.
  * In start(): lending_device(). */
 struct model *program_device(struct program *program, const char *key, struct lending_host *host,
                              const char *device, const struct model_ops *type,
                              struct sim_error_list *errors);
-/* Mistake in check(): the machine, or its guest, does not have n CPUs from this one on. */
+/* Mistake in check(): the host, or its guest, does not have n CPUs from this one on. */
 void program_check_cpus(struct program *program, const char *key, const struct lending_host *host,
                         unsigned first, unsigned n, struct sim_error_list *errors);
-void program_machine_uses_cpu(struct program *program, const struct lending_host *host,
+void program_lending_uses_cpu(struct program *program, const struct lending_host *host,
                               unsigned cpu);
 bool program_is_measured(const struct program *program, const struct lending_host *host);
 /* Cores of a socket that a program runs on, and the settings that say so. */

@@ -150,7 +150,7 @@ static void find_measured(struct programs *all, struct sim_error_list *errors)
              (all->lending == NULL || lending_sound(all->lending)))
         workload_mistake(all->workload, "measured", errors,
                          all->network->n_hosts != 0 ? "a host of the group `network`"
-                                                    : "a machine of the group `lending`",
+                                                    : "a host of the group `lending`",
                          all->network->n_hosts != 0 ? network_names(all->network)
                                                     : lending_names(all->lending));
 }
@@ -206,7 +206,7 @@ static bool all_finished(const struct programs *all)
     return true;
 }
 
-/* A connection that was never made: what would be recorded says nothing about the machines. */
+/* A connection that was never made: what would be recorded says nothing about the hosts. */
 static bool all_connected(const struct programs *all)
 {
     for (unsigned i = 0; i < all->n_programs; i++)
@@ -380,8 +380,8 @@ struct network_host *program_host(struct program *program, const char *key, cons
     return host != NULL && host->host != NULL ? host : NULL;
 }
 
-struct lending_host *program_machine(struct program *program, const char *key, const char *name,
-                                     struct sim_error_list *errors)
+struct lending_host *program_lending_host(struct program *program, const char *key,
+                                          const char *name, struct sim_error_list *errors)
 {
     struct lending_host *host = program->lending != NULL ? lending_find(program->lending, name)
                                                          : NULL;
@@ -390,8 +390,8 @@ struct lending_host *program_machine(struct program *program, const char *key, c
     if (host == NULL)
         program_mistake(program, key, errors,
                         program->lending != NULL
-                            ? "a machine of the group `lending`"
-                            : "a machine of the group `lending`, which the scenario does not have",
+                            ? "a host of the group `lending`"
+                            : "a host of the group `lending`, which the scenario does not have",
                         program->lending != NULL ? lending_names(program->lending) : NULL);
     return host;
 }
@@ -399,12 +399,12 @@ struct lending_host *program_machine(struct program *program, const char *key, c
 struct lending_host *program_member(struct program *program, const char *key, const char *name,
                                     bool bare, struct sim_error_list *errors)
 {
-    struct lending_host *host = program_machine(program, key, name, errors);
+    struct lending_host *host = program_lending_host(program, key, name, errors);
     const char *expected = NULL;
     if (host != NULL && !host->takes_part)
-        expected = "a machine that lends or borrows, if only nothing ([])";
+        expected = "a host that lends or borrows, if only nothing ([])";
     else if (host != NULL && bare && host->vm != NULL)
-        expected = "a machine without a group `vm`";
+        expected = "a host without a group `vm`";
     if (expected == NULL)
         return host;
     program_mistake(program, key, errors, expected, NULL);
@@ -419,7 +419,7 @@ struct model *program_device(struct program *program, const char *key, struct le
     char expected[64];
     if (!lending_uses(host, device)) {
         program_mistake(program, key, errors,
-                        "a device that the machine borrows, or has and does not lend",
+                        "a device that the host borrows, or has and does not lend",
                         lending_used_names(host));
         return NULL;
     }
@@ -435,7 +435,7 @@ bool program_is_measured(const struct program *program, const struct lending_hos
     return host == program->all->measured_lend;
 }
 
-void program_machine_uses_cpu(struct program *program, const struct lending_host *host,
+void program_lending_uses_cpu(struct program *program, const struct lending_host *host,
                               unsigned cpu)
 {
     if (host == program->all->measured_lend && cpu < PROGRAMS_CPUS_MAX)

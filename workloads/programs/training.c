@@ -53,13 +53,13 @@ struct side { /* a GPU of it */
 
 struct training {
     /* parameters */
-    const char *machine_name, *ssd_name, *gpu_name[N_GPUS];
+    const char *host_name, *ssd_name, *gpu_name[N_GPUS];
     uint32_t cpu, epochs, steps, epoch_steps, batch_images, files, decode_cycles;
     uint64_t image_bytes, tensor_bytes;
     sim_time compute_ps;
     /* running */
     struct program *program;
-    struct lending_host *machine;
+    struct lending_host *host;
     struct kernel *kernel;
     struct nvme_drv *ssd;
     struct side side[N_GPUS];
@@ -83,7 +83,7 @@ enum phase { PHASE_LOAD, PHASE_COPY, PHASE_COMPUTE, PHASE_EXCHANGE };
 
 #define FROM_C6 "docs/sources.md#c6"
 static const struct param_desc training_params[] = {
-    PARAM_TEXT("on", struct training, machine_name, "borrower", "machine of the group `lending`"),
+    PARAM_TEXT("on", struct training, host_name, "borrower", "host of the group `lending`"),
     PARAM_TEXT("ssd", struct training, ssd_name, "ssd", "its NVMe device"),
     PARAM_TEXT("gpu0", struct training, gpu_name[0], "gpu0", "that has the variables"),
     PARAM_TEXT("gpu1", struct training, gpu_name[1], "gpu1", "the other"),
@@ -136,7 +136,7 @@ static void set_sizes(struct training *t, uint32_t block_bytes)
 /* Images, then the file of weights. */
 static void check_ssd(struct training *t, struct sim_error_list *errors)
 {
-    const struct model *ssd = program_device(t->program, "ssd", t->machine, t->ssd_name, &nvme_ops,
+    const struct model *ssd = program_device(t->program, "ssd", t->host, t->ssd_name, &nvme_ops,
                                              errors);
     if (ssd == NULL)
         return;
@@ -154,12 +154,12 @@ static void training_check(struct program *program, struct sim_error_list *error
 {
     struct training *t = program->state;
     t->program = program;
-    t->machine = program_machine(program, "on", t->machine_name, errors);
-    if (t->machine == NULL)
+    t->host = program_lending_host(program, "on", t->host_name, errors);
+    if (t->host == NULL)
         return;
     check_ssd(t, errors);
     for (unsigned g = 0; g < N_GPUS; g++)
-        t->side[g].model = program_device(program, g == 0 ? "gpu0" : "gpu1", t->machine,
+        t->side[g].model = program_device(program, g == 0 ? "gpu0" : "gpu1", t->host,
                                           t->gpu_name[g], &gpu_ops, errors);
     if (strcmp(t->gpu_name[0], t->gpu_name[1]) == 0)
         program_mistake(program, "gpu1", errors, "another GPU than `gpu0`", NULL);
@@ -167,7 +167,7 @@ static void training_check(struct program *program, struct sim_error_list *error
         program_mistake(program, "batch_images", errors, "an even number", NULL);
     if (t->tensor_bytes % LINE_BYTES != 0)
         program_mistake(program, "tensor_bytes", errors, "a multiple of 64", NULL);
-    program_check_cpus(program, "cpu", t->machine, t->cpu, 2, errors);
+    program_check_cpus(program, "cpu", t->host, t->cpu, 2, errors);
 }
 
 /* ---- Faults ---------------------------------------------------------------------------------- */
@@ -405,11 +405,11 @@ static struct kaddr buffer(struct training *t, uint64_t bytes)
 
 static void find_devices(struct training *t)
 {
-    struct k_pci_dev *dev = lending_device(t->machine, t->ssd_name);
+    struct k_pci_dev *dev = lending_device(t->host, t->ssd_name);
     t->ssd = dev != NULL ? nvme_of(dev) : NULL;
     good(t, t->ssd != NULL ? 0 : -ENODEV, t->ssd_name);
     for (unsigned g = 0; g < N_GPUS; g++) {
-        dev = lending_device(t->machine, t->gpu_name[g]);
+        dev = lending_device(t->host, t->gpu_name[g]);
         t->side[g].gpu = dev != NULL ? gpu_of(dev) : NULL;
         good(t, t->side[g].gpu != NULL ? 0 : -ENODEV, t->gpu_name[g]);
     }
@@ -479,13 +479,13 @@ static void training_body(void *arg)
 static void training_start(struct program *program)
 {
     struct training *t = program->state;
-    t->kernel = t->machine->kernel;
+    t->kernel = t->host->kernel;
     t->files_stream = program_new_stream(program);
     t->stream = program_new_stream(program);
     t->epoch_s = program_zalloc(program, t->epochs, sizeof(*t->epoch_s));
     program->finite = true;
-    program_machine_uses_cpu(program, t->machine, t->cpu);
-    program_machine_uses_cpu(program, t->machine, t->cpu + 1);
+    program_lending_uses_cpu(program, t->host, t->cpu);
+    program_lending_uses_cpu(program, t->host, t->cpu + 1);
     k_thread_new(t->kernel, "training", (int)t->cpu, training_body, t);
     k_thread_new(t->kernel, "loader", (int)t->cpu + 1, loader_body, t);
 }
