@@ -497,11 +497,8 @@ void nr_open(struct nr_rig *rig, unsigned n_functions, unsigned lanes, double wi
         nr_enable(rig, pf);
 }
 
-void nr_close(struct nr_rig *rig)
+static void nr_free(struct nr_rig *rig)
 {
-    nr_run(rig);
-    assert_true(pcie_context_check_idle(rig->pcie));
-    assert_int_equal(ether_frames_live(rig->sim), 0);
     ether_wire_free(rig->wire);
     model_free(rig->nic);
     pcie_context_free(rig->pcie);
@@ -511,4 +508,35 @@ void nr_close(struct nr_rig *rig)
     free(rig->frame);
     free(rig->irq);
     sim_error_release(&rig->errors);
+}
+
+void nr_close(struct nr_rig *rig)
+{
+    nr_run(rig);
+    assert_true(pcie_context_check_idle(rig->pcie));
+    assert_int_equal(ether_frames_live(rig->sim), 0);
+    nr_free(rig);
+}
+
+int nr_set_up(void **state)
+{
+    struct fixture_test *t = *state;
+    const struct nr_settings *settings = t->settings;
+    t->fixture = calloc(1, sizeof(struct nr_rig));
+    nr_open(t->fixture, settings->n_functions, settings->lanes, 100, settings->settings);
+    return 0;
+}
+
+int nr_tear_down(void **state)
+{
+    struct fixture_test *t = *state;
+    struct nr_rig *rig = t->fixture;
+    if (t->passed)
+        nr_close(rig);
+    else if (fixture_test_abandon(rig->sim))
+        nr_free(rig);
+    else
+        return 0;
+    free(rig);
+    return 0;
 }

@@ -17,7 +17,7 @@
 #include "models/numa/physmem.h"
 #include "models/pcie/config/config_space.h"
 #include "models/pcie/link/port.h"
-#include "tests/support/test.h"
+#include "tests/support/fixture_test.h"
 
 #define NR_BAR     UINT64_C(0x4000000000)
 #define NR_LINK_PS (40 * SIM_PS_PER_NS)
@@ -186,5 +186,20 @@ void nr_open(struct nr_rig *rig, unsigned n_functions, unsigned lanes, double wi
 
 /* Nothing may be left: no TLP, no frame, no credit. */
 void nr_close(struct nr_rig *rig);
+
+/* The fixture of a test is the rig, from settings of this kind. */
+struct nr_settings {
+    unsigned n_functions, lanes;
+    const char *settings[8]; /* as of nr_open() */
+};
+
+int nr_set_up(void **state);
+
+int nr_tear_down(void **state);
+
+/* After `lanes` the settings: "key", "value", ... The wire has 100 Gbit/s. */
+#define NR_TEST(test, n_functions, lanes, ...)  \
+    FIXTURE_TEST(test, nr_set_up, nr_tear_down, \
+                 (&(struct nr_settings){ n_functions, lanes, { __VA_ARGS__ } }))
 
 #endif

@@ -116,66 +116,59 @@ static void test_at_every_moment(void **unused)
 }
 
 /* Once more while the first is not over. */
-static void test_twice(void **unused)
+static void test_twice(void **state)
 {
-    struct nr_rig rig;
-    (void)unused;
-    nr_open(&rig, 1, 16, 100, NULL);
-    struct queues q = begin(&rig);
-    const unsigned cap = nr_capability(&rig, 0, PCI_CAP_ID_PCIE);
-    uint64_t data = nr_alloc(&rig, 65536);
-    nr_stamp(&rig, data, payload_mark(1, 0), 65536);
-    work(&rig, &q, data);
+    struct nr_rig *rig = *state;
+    struct queues q = begin(rig);
+    const unsigned cap = nr_capability(rig, 0, PCI_CAP_ID_PCIE);
+    uint64_t data = nr_alloc(rig, 65536);
+    nr_stamp(rig, data, payload_mark(1, 0), 65536);
+    work(rig, &q, data);
     for (unsigned i = 0; i < 3; i++)
-        nr_config(&rig, 0, true, cap + PCIE_DEVCTL, PCIE_DEVCTL_FLR);
-    nr_run(&rig);
+        nr_config(rig, 0, true, cap + PCIE_DEVCTL, PCIE_DEVCTL_FLR);
+    nr_run(rig);
     /* A write without effect on what is there, but for the payload size that it carries. */
-    nr_config(&rig, 0, true, cap + PCIE_DEVCTL, 1u << PCIE_DEVCTL_MPS_SHIFT);
-    nr_enable(&rig, 0);
-    expect_works(&rig, data);
-    nr_close(&rig);
+    nr_config(rig, 0, true, cap + PCIE_DEVCTL, 1u << PCIE_DEVCTL_MPS_SHIFT);
+    nr_enable(rig, 0);
+    expect_works(rig, data);
 }
 
 /* Its virtual functions go with it; one of them alone leaves the others be. */
-static void test_virtual_functions(void **unused)
+static void test_virtual_functions(void **state)
 {
-    static const char *const settings[] = { "vfs", "2", NULL };
-    struct nr_rig rig;
-    (void)unused;
-    nr_open(&rig, 1, 16, 100, settings);
-    const unsigned cap = nr_capability(&rig, 0, PCI_CAP_ID_PCIE);
+    struct nr_rig *rig = *state;
+    const unsigned cap = nr_capability(rig, 0, PCI_CAP_ID_PCIE);
     unsigned ecap = 0x100;
-    while (ecap != 0 && (nr_config(&rig, 0, false, ecap, 0) & 0xffff) != PCI_ECAP_ID_SRIOV)
-        ecap = nr_config(&rig, 0, false, ecap, 0) >> PCI_ECAP_NEXT_SHIFT;
+    while (ecap != 0 && (nr_config(rig, 0, false, ecap, 0) & 0xffff) != PCI_ECAP_ID_SRIOV)
+        ecap = nr_config(rig, 0, false, ecap, 0) >> PCI_ECAP_NEXT_SHIFT;
     assert_true(ecap != 0);
-    nr_config(&rig, 0, true, ecap + PCI_SRIOV_NUM_VFS, 2);
-    nr_config(&rig, 0, true, ecap + PCI_SRIOV_CONTROL,
+    nr_config(rig, 0, true, ecap + PCI_SRIOV_NUM_VFS, 2);
+    nr_config(rig, 0, true, ecap + PCI_SRIOV_CONTROL,
               PCI_SRIOV_CONTROL_ENABLE | PCI_SRIOV_CONTROL_MEMORY);
-    nr_run(&rig);
+    nr_run(rig);
     const uint16_t first = pcie_id(1, 0, 1), second = pcie_id(1, 0, 2);
     for (unsigned v = 0; v < 2; v++) {
-        nr_config_id(&rig, 0, v == 0 ? first : second, true, PCI_COMMAND, PCI_COMMAND_BUS_MASTER);
-        assert_true((nr_config_id(&rig, 0, v == 0 ? first : second, false, cap + PCIE_DEVCAP, 0) &
+        nr_config_id(rig, 0, v == 0 ? first : second, true, PCI_COMMAND, PCI_COMMAND_BUS_MASTER);
+        assert_true((nr_config_id(rig, 0, v == 0 ? first : second, false, cap + PCIE_DEVCAP, 0) &
                      PCIE_DEVCAP_FLR) != 0);
     }
-    nr_config_id(&rig, 0, first, true, cap + PCIE_DEVCTL, PCIE_DEVCTL_FLR);
-    nr_run(&rig);
-    assert_int_equal(nr_config_id(&rig, 0, first, false, PCI_COMMAND, 0) & 0xffff, 0);
-    assert_int_equal(nr_config_id(&rig, 0, second, false, PCI_COMMAND, 0) & 0xffff,
+    nr_config_id(rig, 0, first, true, cap + PCIE_DEVCTL, PCIE_DEVCTL_FLR);
+    nr_run(rig);
+    assert_int_equal(nr_config_id(rig, 0, first, false, PCI_COMMAND, 0) & 0xffff, 0);
+    assert_int_equal(nr_config_id(rig, 0, second, false, PCI_COMMAND, 0) & 0xffff,
                      PCI_COMMAND_BUS_MASTER);
-    nr_config(&rig, 0, true, cap + PCIE_DEVCTL, PCIE_DEVCTL_FLR);
-    nr_run(&rig);
-    assert_int_equal(nr_config(&rig, 0, false, ecap + PCI_SRIOV_CONTROL, 0) & 0xffff, 0);
-    assert_int_equal(nr_config_id(&rig, 0, second, false, PCI_COMMAND, 0), UINT32_MAX);
-    nr_close(&rig);
+    nr_config(rig, 0, true, cap + PCIE_DEVCTL, PCIE_DEVCTL_FLR);
+    nr_run(rig);
+    assert_int_equal(nr_config(rig, 0, false, ecap + PCI_SRIOV_CONTROL, 0) & 0xffff, 0);
+    assert_int_equal(nr_config_id(rig, 0, second, false, PCI_COMMAND, 0), UINT32_MAX);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_at_every_moment),
-        cmocka_unit_test(test_twice),
-        cmocka_unit_test(test_virtual_functions),
+        NR_TEST(test_twice, 1, 16),
+        NR_TEST(test_virtual_functions, 1, 16, "vfs", "2"),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
