@@ -32,11 +32,36 @@ void fixture_open(struct world_fixture *f, const char *text)
     assert_true(world_boot(f->world, NULL));
 }
 
+static void fixture_free(struct world_fixture *f)
+{
+    world_free(f->world);
+    config_free(f->config);
+}
+
 void fixture_close(struct world_fixture *f)
 {
     assert_null(sim_error(f->sim));
-    world_free(f->world);
-    config_free(f->config);
+    fixture_free(f);
+}
+
+int fixture_set_up(void **state)
+{
+    struct fixture_test *t = *state;
+    t->fixture = calloc(1, sizeof(struct world_fixture));
+    fixture_open(t->fixture, t->settings);
+    return 0;
+}
+
+int fixture_tear_down(void **state)
+{
+    struct fixture_test *t = *state;
+    struct world_fixture f = *(struct world_fixture *)t->fixture;
+    free(t->fixture);
+    if (t->passed)
+        fixture_close(&f);
+    else if (fixture_test_abandon(f.sim))
+        fixture_free(&f);
+    return 0;
 }
 
 void fixture_body(struct sim_task *task, void *arg)

@@ -11,7 +11,7 @@
 
 #include "models/nfp/requester.h"
 #include "models/world/world.h"
-#include "tests/support/test.h"
+#include "tests/support/fixture_test.h"
 
 struct world_fixture {
     struct config *config;
@@ -28,6 +28,13 @@ void fixture_fail(struct sim_error_list *errors);
 void fixture_open(struct world_fixture *f, const char *text);
 
 void fixture_close(struct world_fixture *f);
+
+/* Set-up and tear-down by cmocka; the settings are the scenario's text. */
+int fixture_set_up(void **state);
+
+int fixture_tear_down(void **state);
+
+#define WORLD_TEST(test, text) FIXTURE_TEST(test, fixture_set_up, fixture_tear_down, text)
 
 /* Runs a function as a task, to its end. */
 struct fixture_call {

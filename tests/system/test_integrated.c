@@ -59,24 +59,21 @@ static void config_body(struct world_fixture *f, struct sim_task *task, void *ar
     assert_int_equal(a->stats.resets, 1);
 }
 
-static void test_found_on_the_root_bus(void **unused)
+static void test_found_on_the_root_bus(void **state)
 {
-    struct world_fixture f;
+    struct world_fixture *f = *state;
     unsigned n;
     uint16_t id;
-    (void)unused;
-    fixture_open(&f, WORLD("false"));
-    host_functions(f.host, &n);
+    host_functions(f->host, &n);
     assert_int_equal(n, 3 + 1 + 3); /* root ports, what is behind one of them, integrated */
-    assert_int_equal(function_of(&f, "a")->cfg.id, pcie_id(0, 3, 0)); /* behind two root ports */
-    assert_int_equal(function_of(&f, "n")->cfg.id, pcie_id(0, 4, 0));
-    assert_int_equal(function_of(&f, "b")->cfg.id, pcie_id(128, 2, 0));
-    assert_int_equal(function_of(&f, "cabled")->cfg.id >> 8, 1);
-    assert_true(world_function_id(world_device(f.world, "b"), 0, &id));
+    assert_int_equal(function_of(f, "a")->cfg.id, pcie_id(0, 3, 0)); /* behind two root ports */
+    assert_int_equal(function_of(f, "n")->cfg.id, pcie_id(0, 4, 0));
+    assert_int_equal(function_of(f, "b")->cfg.id, pcie_id(128, 2, 0));
+    assert_int_equal(function_of(f, "cabled")->cfg.id >> 8, 1);
+    assert_true(world_function_id(world_device(f->world, "b"), 0, &id));
     assert_int_equal(id, pcie_id(128, 2, 0));
-    assert_ptr_equal(world_host_of(f.world, world_device(f.world, "b")), f.host);
-    fixture_call(&f, config_body, NULL);
-    fixture_close(&f);
+    assert_ptr_equal(world_host_of(f->world, world_device(f->world, "b")), f->host);
+    fixture_call(f, config_body, NULL);
 }
 
 /* ---- Registers ------------------------------------------------------------------------------- */
@@ -100,21 +97,18 @@ static void mmio_body(struct world_fixture *f, struct sim_task *task, void *arg)
 }
 
 /* The root complex both ways, the register's latency (none) between them, and no link. */
-static void test_registers_answer_without_a_link(void **unused)
+static void test_registers_answer_without_a_link(void **state)
 {
-    struct world_fixture f;
+    struct world_fixture *f = *state;
     struct mmio mmio;
-    (void)unused;
-    fixture_open(&f, WORLD("false"));
-    mmio.address = bar_of(&f, "a") + 64;
-    fixture_call(&f, mmio_body, &mmio);
+    mmio.address = bar_of(f, "a") + 64;
+    fixture_call(f, mmio_body, &mmio);
     assert_int_equal(mmio.value, UINT64_C(0x1122334455667788));
     assert_int_equal(mmio.took_ps, 47000 + 61000);
-    mmio.address = bar_of(&f, "b") + 64;
-    fixture_call(&f, mmio_body, &mmio);
+    mmio.address = bar_of(f, "b") + 64;
+    fixture_call(f, mmio_body, &mmio);
     assert_int_equal(mmio.value, UINT64_C(0x1122334455667788));
     assert_true(mmio.took_ps > 47000 + 61000); /* over the interconnect */
-    fixture_close(&f);
 }
 
 /* ---- DMA ------------------------------------------------------------------------------------- */
@@ -175,24 +169,21 @@ static void test_bytes_reach_memory(void **unused)
 }
 
 /* From each requester to the registers of each other one, on a link or not. */
-static void test_peers_reach_each_other(void **unused)
+static void test_peers_reach_each_other(void **state)
 {
     static const char *const devices[] = { "cabled", "a", "b" };
-    struct world_fixture f;
-    (void)unused;
-    fixture_open(&f, WORLD("false"));
+    struct world_fixture *f = *state;
     for (unsigned from = 0; from < 3; from++)
         for (unsigned to = 0; to < 3; to++) {
             uint8_t sent[8], back[8];
             memset(sent, (int)(16 * from + to), sizeof(sent));
-            const uint64_t at = bar_of(&f, devices[to]) + 8 * from;
+            const uint64_t at = bar_of(f, devices[to]) + 8 * from;
             if (from == to)
                 continue;
-            assert_int_equal(transfer(&f, devices[from], true, at, sent, 8, NULL), PCIE_DMA_OK);
-            assert_int_equal(transfer(&f, devices[from], false, at, back, 8, NULL), PCIE_DMA_OK);
+            assert_int_equal(transfer(f, devices[from], true, at, sent, 8, NULL), PCIE_DMA_OK);
+            assert_int_equal(transfer(f, devices[from], false, at, back, 8, NULL), PCIE_DMA_OK);
             assert_memory_equal(back, sent, 8);
         }
-    fixture_close(&f);
 }
 
 /* ---- Interrupts ------------------------------------------------------------------------------ */
@@ -225,21 +216,18 @@ static void unmask_body(struct world_fixture *f, struct sim_task *task, void *ar
                      0x41);
 }
 
-static void test_messages_reach_a_core(void **unused)
+static void test_messages_reach_a_core(void **state)
 {
-    struct world_fixture f;
+    struct world_fixture *f = *state;
     struct seen seen = { 0 };
-    (void)unused;
-    fixture_open(&f, WORLD("false"));
-    host_root_complexes(f.host)->interrupt = on_interrupt;
-    host_root_complexes(f.host)->interrupt_context = &seen;
-    fixture_call(&f, unmask_body, NULL);
-    pcie_function_interrupt(function_of(&f, "n"), 3);
-    sim_run(f.sim, sim_now(f.sim) + 10 * SIM_PS_PER_US, NULL);
+    host_root_complexes(f->host)->interrupt = on_interrupt;
+    host_root_complexes(f->host)->interrupt_context = &seen;
+    fixture_call(f, unmask_body, NULL);
+    pcie_function_interrupt(function_of(f, "n"), 3);
+    sim_run(f->sim, sim_now(f->sim) + 10 * SIM_PS_PER_US, NULL);
     assert_int_equal(seen.n, 1);
     assert_int_equal(seen.destination, 2);
     assert_int_equal(seen.vector, 0x41);
-    fixture_close(&f);
 }
 
 /* ---- Mistakes -------------------------------------------------------------------------------- */
@@ -277,11 +265,11 @@ static void test_mistakes_are_told(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_found_on_the_root_bus),
-        cmocka_unit_test(test_registers_answer_without_a_link),
+        WORLD_TEST(test_found_on_the_root_bus, WORLD("false")),
+        WORLD_TEST(test_registers_answer_without_a_link, WORLD("false")),
         cmocka_unit_test(test_bytes_reach_memory),
-        cmocka_unit_test(test_peers_reach_each_other),
-        cmocka_unit_test(test_messages_reach_a_core),
+        WORLD_TEST(test_peers_reach_each_other, WORLD("false")),
+        WORLD_TEST(test_messages_reach_a_core, WORLD("false")),
         cmocka_unit_test(test_mistakes_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -167,35 +167,30 @@ static void drop_frame(struct ether_port *port, struct ether_frame *frame)
     ether_frame_free(port->model, frame);
 }
 
-static void test_ethernet_frames(void **unused)
+static void test_ethernet_frames(void **state)
 {
-    struct world_fixture f;
+    struct world_fixture *f = *state;
     const char *prefix;
     const struct stat_desc *table;
-    void *state;
+    void *counters;
     bool found = false;
-    (void)unused;
-    fixture_open(&f,
-                 HOSTS SWITCHES "cables = ( { from = \"x.e0\"; to = \"y.e1\"; latency_ns = 100; "
-                                "length_m = 3; } );\n" MEMORY);
-    struct ether_port *from = world_port(f.world, &ether_cable, "x.e0");
-    struct ether_port *to = world_port(f.world, &ether_cable, "y.e1");
+    struct ether_port *from = world_port(f->world, &ether_cable, "x.e0");
+    struct ether_port *to = world_port(f->world, &ether_cable, "y.e1");
     assert_non_null(from);
-    assert_null(world_port(f.world, &ether_cable, "x.e2"));
-    assert_null(world_port(f.world, &ether_cable, "b.p0"));
+    assert_null(world_port(f->world, &ether_cable, "x.e2"));
+    assert_null(world_port(f->world, &ether_cable, "b.p0"));
     assert_ptr_equal(ether_port_peer(from), to);
     assert_true(ether_port_rate_gbit_s(from) == 25.0);
     to->receive = drop_frame;
     struct ether_frame *frame = ether_frame_new(from->model);
-    sim_time left_ps = ether_port_send(from, frame, sim_now(f.sim));
+    sim_time left_ps = ether_port_send(from, frame, sim_now(f->sim));
     assert_int_equal(frame->tail_ps - left_ps, 115 * SIM_PS_PER_NS);
-    for (unsigned i = 0; world_stats(f.world, i, &prefix, &table, &state); i++)
+    for (unsigned i = 0; world_stats(f->world, i, &prefix, &table, &counters); i++)
         if (table == ether_stats_table && strcmp(prefix, "x.e0.tx.") == 0)
-            found = ((struct ether_stats *)state)->frames == 1;
+            found = ((struct ether_stats *)counters)->frames == 1;
     assert_true(found);
-    sim_run(f.sim, SIM_TIME_MAX, NULL);
-    assert_true(world_check_idle(f.world));
-    fixture_close(&f);
+    sim_run(f->sim, SIM_TIME_MAX, NULL);
+    assert_true(world_check_idle(f->world));
 }
 
 static void test_ethernet_frames_left(void **unused)
@@ -386,38 +381,32 @@ static void read_links(struct world_fixture *f, struct sim_task *task, void *arg
 }
 
 /* Software sees what links have come up with, at both ends. */
-static void test_link_status(void **unused)
+static void test_link_status(void **state)
 {
     /* s0.rp0, sw upstream, two downstream, a; s1.rp0, b */
     static const uint32_t generation[] = { 3, 3, 2, 0, 2, 3, 3 },
                           lanes[] = { 16, 16, 4, 0, 4, 8, 8 };
-    struct world_fixture f;
+    struct world_fixture *f = *state;
     struct links links = { 0 };
-    (void)unused;
-    fixture_open(&f, BOOT("", "false"));
-    fixture_call(&f, read_links, &links);
+    fixture_call(f, read_links, &links);
     assert_int_equal(links.n, 7);
     for (unsigned i = 0; i < links.n; i++) {
         assert_int_equal(links.generation[i], generation[i]);
         assert_int_equal(links.lanes[i], lanes[i]);
     }
-    fixture_close(&f);
 }
 
 /* One size for the whole host: a peer behind another socket must be able to take what comes. */
-static void test_one_payload_size_per_host(void **unused)
+static void test_one_payload_size_per_host(void **state)
 {
-    struct world_fixture f;
+    struct world_fixture *f = *state;
     unsigned n;
-    (void)unused;
-    fixture_open(&f, BOOT("mps_bytes = 128;", "false"));
-    const struct pcie_found *found = host_functions(f.host, &n);
+    const struct pcie_found *found = host_functions(f->host, &n);
     for (unsigned i = 0; i < n; i++)
         assert_int_equal(found[i].mps_bytes, 128);
-    assert_int_equal(cfg_mps_bytes(pcie_requester_config_space(world_device(f.world, "a"))), 128);
-    assert_int_equal(host_port(f.host, "s0.rp0")->mps_bytes, 128);
-    assert_int_equal(world_device(f.world, "sw")->ports[1].mps_bytes, 128);
-    fixture_close(&f);
+    assert_int_equal(cfg_mps_bytes(pcie_requester_config_space(world_device(f->world, "a"))), 128);
+    assert_int_equal(host_port(f->host, "s0.rp0")->mps_bytes, 128);
+    assert_int_equal(world_device(f->world, "sw")->ports[1].mps_bytes, 128);
 }
 
 /* Each IOMMU's tables lie in the memory of its own socket. */
@@ -498,14 +487,16 @@ int main(void)
         cmocka_unit_test(test_beside_a_fault),
         cmocka_unit_test(test_cables),
         cmocka_unit_test(test_ethernet_cables),
-        cmocka_unit_test(test_ethernet_frames),
+        WORLD_TEST(test_ethernet_frames,
+                   HOSTS SWITCHES "cables = ( { from = \"x.e0\"; to = \"y.e1\"; latency_ns = 100; "
+                                  "length_m = 3; } );\n" MEMORY),
         cmocka_unit_test(test_ethernet_frames_left),
         cmocka_unit_test(test_fabric),
         cmocka_unit_test(test_devices_and_workloads),
         cmocka_unit_test(test_hosts),
         cmocka_unit_test(test_sizes_and_credits),
-        cmocka_unit_test(test_link_status),
-        cmocka_unit_test(test_one_payload_size_per_host),
+        WORLD_TEST(test_link_status, BOOT("", "false")),
+        WORLD_TEST(test_one_payload_size_per_host, BOOT("mps_bytes = 128;", "false")),
         cmocka_unit_test(test_iommu_tables_are_local),
         cmocka_unit_test(test_too_many_functions),
         cmocka_unit_test(test_stalled_workload_fails),

@@ -34,13 +34,11 @@ static struct fixture_op op_new(bool write, uint64_t iova, uint32_t bytes, void 
                                         .buffer = buffer } };
 }
 
-static void test_boot_enumerates_every_device(void **unused)
+static void test_boot_enumerates_every_device(void **state)
 {
-    struct world_fixture f;
+    struct world_fixture *f = *state;
     unsigned n, endpoints = 0;
-    (void)unused;
-    fixture_open(&f, WORLD("false"));
-    const struct pcie_found *found = host_functions(f.host, &n);
+    const struct pcie_found *found = host_functions(f->host, &n);
     for (unsigned i = 0; i < n; i++)
         if (!found[i].bridge) {
             endpoints++;
@@ -50,10 +48,9 @@ static void test_boot_enumerates_every_device(void **unused)
         }
     assert_int_equal(endpoints, 3);
     assert_int_equal(n, 6);
-    assert_true(cfg_bus_master(pcie_requester_config_space(world_device(f.world, "a"))));
-    assert_int_not_equal(id_of(&f, "a"), id_of(&f, "b"));
-    assert_true(id_of(&f, "c") >= pcie_id(128, 0, 0)); /* socket 1 has the upper buses */
-    fixture_close(&f);
+    assert_true(cfg_bus_master(pcie_requester_config_space(world_device(f->world, "a"))));
+    assert_int_not_equal(id_of(f, "a"), id_of(f, "b"));
+    assert_true(id_of(f, "c") >= pcie_id(128, 0, 0)); /* socket 1 has the upper buses */
 }
 
 /* ---- MMIO ------------------------------------------------------------------------------------ */
@@ -78,15 +75,13 @@ static void mmio_body(struct world_fixture *f, struct sim_task *task, void *arg)
     mmio->took_ps = sim_task_now(task) - start_ps;
 }
 
-static void test_mmio_round_trip_equals_formula(void **unused)
+static void test_mmio_round_trip_equals_formula(void **state)
 {
-    struct world_fixture f;
+    struct world_fixture *f = *state;
     struct mmio mmio;
-    (void)unused;
-    fixture_open(&f, WORLD("false"));
-    struct model *a = world_device(f.world, "a");
+    struct model *a = world_device(f->world, "a");
     mmio.address = cfg_bar_base(pcie_requester_config_space(a), 0) + 64;
-    fixture_call(&f, mmio_body, &mmio);
+    fixture_call(f, mmio_body, &mmio);
     assert_int_equal(mmio.value, UINT64_C(0x1122334455667788));
     /* outbound, MRd with 64-bit address, CplD with 8 bytes, inbound; the link's latency twice */
     struct pcie_link_params link;
@@ -97,9 +92,8 @@ static void test_mmio_round_trip_equals_formula(void **unused)
     assert_int_equal(mmio.stamp.part_ps[PART_ROOT_COMPLEX], 47000 + 61000);
     assert_int_equal(mmio.stamp.part_ps[PART_LINK], mmio.took_ps - 47000 - 61000);
     mmio.address = UINT64_C(0xf0000000); /* a window that no device has */
-    fixture_call(&f, mmio_body, &mmio);
+    fixture_call(f, mmio_body, &mmio);
     assert_int_equal(mmio.value, UINT64_MAX);
-    fixture_close(&f);
 }
 
 /* A posted write does not hold the core; what is asked after it comes after it. */
@@ -115,16 +109,13 @@ static void posted_body(struct world_fixture *f, struct sim_task *task, void *ar
     mmio->value = root_complex_mmio_read(rcs, 0, task, at, 8, NULL);
 }
 
-static void test_posted_writes_go_on_by_themselves(void **unused)
+static void test_posted_writes_go_on_by_themselves(void **state)
 {
-    struct world_fixture f;
+    struct world_fixture *f = *state;
     struct mmio mmio;
-    (void)unused;
-    fixture_open(&f, WORLD("false"));
-    mmio.address = cfg_bar_base(pcie_requester_config_space(world_device(f.world, "a")), 0);
-    fixture_call(&f, posted_body, &mmio);
+    mmio.address = cfg_bar_base(pcie_requester_config_space(world_device(f->world, "a")), 0);
+    fixture_call(f, posted_body, &mmio);
     assert_int_equal(mmio.value, 3);
-    fixture_close(&f);
 }
 
 /* To a device of socket 1 and back, by cores of both sockets. */
@@ -164,68 +155,60 @@ static void crossing_body(struct world_fixture *f, struct sim_task *task, void *
     c->done_ps = numa_io_send(numa, 1, 0, NUMA_IO_COMPLETION, now_ps) - now_ps;
 }
 
-static void test_registers_of_another_socket_are_further_away(void **unused)
+static void test_registers_of_another_socket_are_further_away(void **state)
 {
-    struct world_fixture f;
+    struct world_fixture *f = *state;
     struct crossing c;
-    (void)unused;
-    fixture_open(&f, WORLD("false"));
-    c.address = cfg_bar_base(pcie_requester_config_space(world_device(f.world, "c")), 0);
-    fixture_call(&f, crossing_body, &c);
+    c.address = cfg_bar_base(pcie_requester_config_space(world_device(f->world, "c")), 0);
+    fixture_call(f, crossing_body, &c);
     assert_true(c.there_ps > 0 && c.done_ps > 0 && c.back_ps > c.done_ps);
     assert_int_equal(c.read_ps[0], c.read_ps[1] + c.there_ps + c.back_ps);
     assert_int_equal(c.write_ps[1], 47000);
     assert_int_equal(c.write_ps[0], 47000 + c.back_ps + c.done_ps); /* both ways cost the same */
-    fixture_close(&f);
 }
 
 /* ---- DMA ------------------------------------------------------------------------------------- */
 
-static void test_bytes_arrive_and_come_back(void **unused)
+static void test_bytes_arrive_and_come_back(void **state)
 {
-    struct world_fixture f;
+    struct world_fixture *f = *state;
     struct hpa hpa;
     struct iova iova;
     uint8_t out[5000], in[5000], seen[5000];
-    (void)unused;
-    fixture_open(&f, WORLD("false"));
     for (unsigned i = 0; i < sizeof(out); i++)
         out[i] = (uint8_t)(i * 7 + i / 251);
     for (unsigned node = 0; node < 2; node++) {
-        assert_int_equal(host_dma_alloc(f.host, id_of(&f, "a"), node, 8192, 4096, &hpa, &iova), 0);
+        assert_int_equal(host_dma_alloc(f->host, id_of(f, "a"), node, 8192, 4096, &hpa, &iova), 0);
         struct fixture_op write = op_new(true, iova.v + 13, sizeof(out), out);
-        assert_int_equal(fixture_dma(&f, "a", &write), PCIE_DMA_OK);
-        physmem_read(host_physmem(f.host), (struct hpa){ hpa.v + 13 }, seen, sizeof(seen));
+        assert_int_equal(fixture_dma(f, "a", &write), PCIE_DMA_OK);
+        physmem_read(host_physmem(f->host), (struct hpa){ hpa.v + 13 }, seen, sizeof(seen));
         assert_memory_equal(seen, out, sizeof(out));
         memset(in, 0, sizeof(in));
         struct fixture_op read = op_new(false, iova.v + 13, sizeof(in), in);
-        assert_int_equal(fixture_dma(&f, "c", &read), PCIE_DMA_OK); /* from the other socket */
+        assert_int_equal(fixture_dma(f, "c", &read), PCIE_DMA_OK); /* from the other socket */
         assert_memory_equal(in, out, sizeof(out));
-        assert_int_equal(host_dma_free(f.host, id_of(&f, "a"), 8192, 4096, hpa, iova), 0);
+        assert_int_equal(host_dma_free(f->host, id_of(f, "a"), 8192, 4096, hpa, iova), 0);
     }
-    fixture_close(&f);
 }
 
-static void test_read_latency_equals_formula(void **unused)
+static void test_read_latency_equals_formula(void **state)
 {
-    struct world_fixture f;
+    struct world_fixture *f = *state;
     struct hpa hpa;
     struct iova iova;
     struct sim_stamp stamp;
-    (void)unused;
-    fixture_open(&f, WORLD("false"));
-    assert_int_equal(host_dma_alloc(f.host, id_of(&f, "a"), 0, 4096, 4096, &hpa, &iova), 0);
-    numa_warm_device(host_numa(f.host), 0, hpa, 4096);
+    assert_int_equal(host_dma_alloc(f->host, id_of(f, "a"), 0, 4096, 4096, &hpa, &iova), 0);
+    numa_warm_device(host_numa(f->host), 0, hpa, 4096);
     struct fixture_op op = op_new(false, iova.v, 64, NULL);
     op.op.stamp = &stamp;
-    assert_int_equal(fixture_dma(&f, "a", &op), PCIE_DMA_OK);
+    assert_int_equal(fixture_dma(f, "a", &op), PCIE_DMA_OK);
 
     /* the memory system's share, asked for once more of a line in the same state */
-    sim_time at_ps = sim_now(f.sim) + SIM_PS_PER_US;
-    sim_time memory_ps = numa_dma_read(host_numa(f.host), 0, (struct hpa){ hpa.v + 64 }, 64, at_ps,
+    sim_time at_ps = sim_now(f->sim) + SIM_PS_PER_US;
+    sim_time memory_ps = numa_dma_read(host_numa(f->host), 0, (struct hpa){ hpa.v + 64 }, 64, at_ps,
                                        NULL, NULL) -
                          at_ps;
-    struct model *a = world_device(f.world, "a");
+    struct model *a = world_device(f->world, "a");
     struct pcie_link_params link;
     param_defaults(pcie_link_params_table, &link);
     unsigned header = iova.v + 64 > UINT64_C(0x100000000) ? 24 : 20;
@@ -239,26 +222,23 @@ static void test_read_latency_equals_formula(void **unused)
     for (unsigned i = 0; i < N_LATENCY_PARTS; i++)
         sum_ps += stamp.part_ps[i];
     assert_int_equal(sum_ps, op.done_ps - op.start_ps);
-    fixture_close(&f);
 }
 
 /* A write's stamp goes on to where the write becomes visible. */
-static void test_write_latency_adds_up(void **unused)
+static void test_write_latency_adds_up(void **state)
 {
-    struct world_fixture f;
+    struct world_fixture *f = *state;
     struct hpa hpa;
     struct iova iova;
     struct sim_stamp stamp;
     struct run_result *result = run_result_new();
     double sum_ns = 0;
     char name[64];
-    (void)unused;
-    fixture_open(&f, WORLD("false"));
-    assert_int_equal(host_dma_alloc(f.host, id_of(&f, "a"), 0, 4096, 4096, &hpa, &iova), 0);
+    assert_int_equal(host_dma_alloc(f->host, id_of(f, "a"), 0, 4096, 4096, &hpa, &iova), 0);
     struct fixture_op op = op_new(true, iova.v, 256, NULL);
     op.op.stamp = &stamp;
-    assert_int_equal(fixture_dma(&f, "a", &op), PCIE_DMA_OK);
-    run_result_stats(result, "", root_complex_ops.stats, host_root_complexes(f.host)->rc[0]->state,
+    assert_int_equal(fixture_dma(f, "a", &op), PCIE_DMA_OK);
+    run_result_stats(result, "", root_complex_ops.stats, host_root_complexes(f->host)->rc[0]->state,
                      1);
     for (unsigned i = 0; i < N_LATENCY_PARTS - 1; i++) {
         snprintf(name, sizeof(name), "write_latency_part_ns.%s", latency_part_name[i]);
@@ -269,7 +249,6 @@ static void test_write_latency_adds_up(void **unused)
     assert_true(run_result_value(result, "write_latency_part_ns.cache") > 0);
     assert_true(run_result_value(result, "write_latency_part_ns.root_complex") >= 61);
     run_result_free(result);
-    fixture_close(&f);
 }
 
 /* Each line of a write takes one line request: the fourth is asked for three intervals later. */
@@ -309,16 +288,14 @@ struct pair {
     struct fixture_op write, read;
 };
 
-static void test_read_pushes_write(void **unused)
+static void test_read_pushes_write(void **state)
 {
-    struct world_fixture f;
+    struct world_fixture *f = *state;
     struct hpa hpa;
     struct iova iova;
     uint8_t out[64], in[64];
-    (void)unused;
-    fixture_open(&f, WORLD("false"));
-    struct model *a = world_device(f.world, "a");
-    assert_int_equal(host_dma_alloc(f.host, id_of(&f, "a"), 1, 65536, 4096, &hpa, &iova), 0);
+    struct model *a = world_device(f->world, "a");
+    assert_int_equal(host_dma_alloc(f->host, id_of(f, "a"), 1, 65536, 4096, &hpa, &iova), 0);
     for (unsigned i = 0; i < 200; i++) {
         struct pair p = { .write = op_new(true, iova.v + i * 64, 64, out),
                           .read = op_new(false, iova.v + i * 64, 64, in) };
@@ -330,55 +307,48 @@ static void test_read_pushes_write(void **unused)
         p.read.op.context = &p.read;
         pcie_requester_submit(a, &p.write.op);
         pcie_requester_submit(a, &p.read.op);
-        sim_run(f.sim, SIM_TIME_MAX, NULL);
+        sim_run(f->sim, SIM_TIME_MAX, NULL);
         assert_true(p.write.done && p.read.done);
         assert_memory_equal(in, out, sizeof(out));
     }
-    fixture_close(&f);
 }
 
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
-static void test_read_beyond_memory_is_unsupported(void **unused)
+static void test_read_beyond_memory_is_unsupported(void **state)
 {
-    struct world_fixture f;
+    struct world_fixture *f = *state;
     uint8_t in[64];
-    (void)unused;
-    fixture_open(&f, WORLD("false"));
     struct fixture_op read = op_new(false, UINT64_C(1) << 43, 64, in);
-    assert_int_equal(fixture_dma(&f, "a", &read), PCIE_DMA_UNSUPPORTED);
+    assert_int_equal(fixture_dma(f, "a", &read), PCIE_DMA_UNSUPPORTED);
     for (unsigned i = 0; i < sizeof(in); i++)
         assert_int_equal(in[i], 0xff);
     struct fixture_op write = op_new(true, UINT64_C(1) << 43, 64, in);
-    assert_int_equal(fixture_dma(&f, "a", &write), PCIE_DMA_OK); /* posted: dropped, nobody knows */
-    fixture_close(&f);
+    assert_int_equal(fixture_dma(f, "a", &write), PCIE_DMA_OK); /* posted: dropped, nobody knows */
 }
 
-static void test_iommu_blocks_what_is_not_mapped(void **unused)
+static void test_iommu_blocks_what_is_not_mapped(void **state)
 {
-    struct world_fixture f;
+    struct world_fixture *f = *state;
     struct hpa hpa;
     struct iova iova;
     uint8_t bytes[64], in[64];
-    (void)unused;
-    fixture_open(&f, WORLD("true"));
-    assert_int_equal(host_dma_alloc(f.host, id_of(&f, "a"), 0, 4096, 4096, &hpa, &iova), 0);
+    assert_int_equal(host_dma_alloc(f->host, id_of(f, "a"), 0, 4096, 4096, &hpa, &iova), 0);
     memset(bytes, 0x5a, sizeof(bytes));
-    physmem_write(host_physmem(f.host), hpa, bytes, sizeof(bytes));
+    physmem_write(host_physmem(f->host), hpa, bytes, sizeof(bytes));
     struct fixture_op read = op_new(false, iova.v, 64, in);
-    assert_int_equal(fixture_dma(&f, "a", &read), PCIE_DMA_OK);
+    assert_int_equal(fixture_dma(f, "a", &read), PCIE_DMA_OK);
     assert_memory_equal(in, bytes, sizeof(in));
     /* the page after it; the same page by another device; the physical address itself */
     struct fixture_op beyond = op_new(false, iova.v + 4096, 64, in);
-    assert_int_equal(fixture_dma(&f, "a", &beyond), PCIE_DMA_UNSUPPORTED);
+    assert_int_equal(fixture_dma(f, "a", &beyond), PCIE_DMA_UNSUPPORTED);
     struct fixture_op other = op_new(false, iova.v, 64, in);
-    assert_int_equal(fixture_dma(&f, "b", &other), PCIE_DMA_UNSUPPORTED);
+    assert_int_equal(fixture_dma(f, "b", &other), PCIE_DMA_UNSUPPORTED);
     memset(bytes, 0, sizeof(bytes));
     struct fixture_op write = op_new(true, hpa.v, 64, bytes);
-    fixture_dma(&f, "a", &write);
-    physmem_read(host_physmem(f.host), hpa, in, sizeof(in));
+    fixture_dma(f, "a", &write);
+    physmem_read(host_physmem(f->host), hpa, in, sizeof(in));
     assert_int_equal(in[0], 0x5a); /* nothing was written */
-    fixture_close(&f);
 }
 
 /* ---- Peer to peer ---------------------------------------------------------------------------- */
@@ -389,29 +359,26 @@ static void peer_body(struct world_fixture *f, struct sim_task *task, void *arg)
                                               (struct hpa){ *(uint64_t *)arg }, 8, NULL);
 }
 
-static void test_peer_to_peer_across_ports_and_sockets(void **unused)
+static void test_peer_to_peer_across_ports_and_sockets(void **state)
 {
     static const char *const peers[] = { "b", "c" };
-    struct world_fixture f;
-    (void)unused;
-    fixture_open(&f, WORLD("false"));
+    struct world_fixture *f = *state;
     sim_time took_ps[2];
     for (unsigned i = 0; i < 2; i++) {
-        struct model *peer = world_device(f.world, peers[i]);
+        struct model *peer = world_device(f->world, peers[i]);
         uint64_t bar = cfg_bar_base(pcie_requester_config_space(peer), 0), value = 0,
                  seen = bar + 8;
         uint64_t pattern = UINT64_C(0xabcdef0011223300) + i;
         struct fixture_op write = op_new(true, bar + 8, 8, (uint8_t *)&pattern);
         struct fixture_op read = op_new(false, bar + 8, 8, (uint8_t *)&value);
-        assert_int_equal(fixture_dma(&f, "a", &write), PCIE_DMA_OK);
-        assert_int_equal(fixture_dma(&f, "a", &read), PCIE_DMA_OK);
+        assert_int_equal(fixture_dma(f, "a", &write), PCIE_DMA_OK);
+        assert_int_equal(fixture_dma(f, "a", &read), PCIE_DMA_OK);
         assert_int_equal(value, pattern);
         took_ps[i] = read.done_ps - read.start_ps;
-        fixture_call(&f, peer_body, &seen);
+        fixture_call(f, peer_body, &seen);
         assert_int_equal(seen, pattern);
     }
     assert_int_equal(took_ps[1] - took_ps[0], 2 * 50000); /* p2p_socket_ns there and back */
-    fixture_close(&f);
 }
 
 /* ---- Interrupts ------------------------------------------------------------------------------ */
@@ -436,31 +403,28 @@ static void on_interrupt(void *context, uint32_t destination, uint8_t vector)
     seen->flag = physmem_read64(host_physmem(seen->f->host), seen->at);
 }
 
-static void test_interrupt_comes_after_the_data(void **unused)
+static void test_interrupt_comes_after_the_data(void **state)
 {
-    struct world_fixture f;
+    struct world_fixture *f = *state;
     struct iova iova;
-    struct seen_interrupt seen = { .f = &f };
+    struct seen_interrupt seen = { .f = f };
     uint64_t flag = 42;
     uint32_t message = 0x55;
-    (void)unused;
-    fixture_open(&f, WORLD("false"));
-    host_root_complexes(f.host)->interrupt = on_interrupt;
-    host_root_complexes(f.host)->interrupt_context = &seen;
-    assert_int_equal(host_dma_alloc(f.host, id_of(&f, "a"), 1, 4096, 4096, &seen.at, &iova), 0);
+    host_root_complexes(f->host)->interrupt = on_interrupt;
+    host_root_complexes(f->host)->interrupt_context = &seen;
+    assert_int_equal(host_dma_alloc(f->host, id_of(f, "a"), 1, 4096, 4096, &seen.at, &iova), 0);
     struct pair p = { .write = op_new(true, iova.v, 8, (uint8_t *)&flag),
                       .read = op_new(true, 0xfee07000, 4, (uint8_t *)&message) };
     p.write.op.done = p.read.op.done = fixture_op_done;
     p.write.op.context = &p.write;
     p.read.op.context = &p.read;
-    pcie_requester_submit(world_device(f.world, "a"), &p.write.op);
-    pcie_requester_submit(world_device(f.world, "a"), &p.read.op);
-    sim_run(f.sim, SIM_TIME_MAX, NULL);
+    pcie_requester_submit(world_device(f->world, "a"), &p.write.op);
+    pcie_requester_submit(world_device(f->world, "a"), &p.read.op);
+    sim_run(f->sim, SIM_TIME_MAX, NULL);
     assert_int_equal(seen.n, 1);
     assert_int_equal(seen.destination, 7);
     assert_int_equal(seen.vector, 0x55);
     assert_int_equal(seen.flag, 42);
-    fixture_close(&f);
 }
 
 static sim_time interrupt_ps(struct world_fixture *f, uint64_t address)
@@ -480,35 +444,32 @@ static sim_time interrupt_ps(struct world_fixture *f, uint64_t address)
 }
 
 /* CPU 7 is the device's socket's, CPU 20 is not. */
-static void test_interrupt_crosses_to_another_socket(void **unused)
+static void test_interrupt_crosses_to_another_socket(void **state)
 {
-    struct world_fixture f;
-    (void)unused;
-    fixture_open(&f, WORLD("false"));
-    sim_time near_ps = interrupt_ps(&f, 0xfee07000), far_ps = interrupt_ps(&f, 0xfee14000);
-    sim_time now_ps = sim_now(f.sim) + SIM_PS_PER_US;
+    struct world_fixture *f = *state;
+    sim_time near_ps = interrupt_ps(f, 0xfee07000), far_ps = interrupt_ps(f, 0xfee14000);
+    sim_time now_ps = sim_now(f->sim) + SIM_PS_PER_US;
     assert_int_equal(far_ps - near_ps,
-                     numa_io_send(host_numa(f.host), 0, 1, NUMA_IO_DATA, now_ps) - now_ps);
-    fixture_close(&f);
+                     numa_io_send(host_numa(f->host), 0, 1, NUMA_IO_DATA, now_ps) - now_ps);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_boot_enumerates_every_device),
-        cmocka_unit_test(test_mmio_round_trip_equals_formula),
-        cmocka_unit_test(test_posted_writes_go_on_by_themselves),
-        cmocka_unit_test(test_registers_of_another_socket_are_further_away),
-        cmocka_unit_test(test_bytes_arrive_and_come_back),
-        cmocka_unit_test(test_read_latency_equals_formula),
-        cmocka_unit_test(test_write_latency_adds_up),
+        WORLD_TEST(test_boot_enumerates_every_device, WORLD("false")),
+        WORLD_TEST(test_mmio_round_trip_equals_formula, WORLD("false")),
+        WORLD_TEST(test_posted_writes_go_on_by_themselves, WORLD("false")),
+        WORLD_TEST(test_registers_of_another_socket_are_further_away, WORLD("false")),
+        WORLD_TEST(test_bytes_arrive_and_come_back, WORLD("false")),
+        WORLD_TEST(test_read_latency_equals_formula, WORLD("false")),
+        WORLD_TEST(test_write_latency_adds_up, WORLD("false")),
         cmocka_unit_test(test_lines_of_a_write_are_one_interval_apart),
-        cmocka_unit_test(test_read_pushes_write),
-        cmocka_unit_test(test_read_beyond_memory_is_unsupported),
-        cmocka_unit_test(test_iommu_blocks_what_is_not_mapped),
-        cmocka_unit_test(test_peer_to_peer_across_ports_and_sockets),
-        cmocka_unit_test(test_interrupt_comes_after_the_data),
-        cmocka_unit_test(test_interrupt_crosses_to_another_socket),
+        WORLD_TEST(test_read_pushes_write, WORLD("false")),
+        WORLD_TEST(test_read_beyond_memory_is_unsupported, WORLD("false")),
+        WORLD_TEST(test_iommu_blocks_what_is_not_mapped, WORLD("true")),
+        WORLD_TEST(test_peer_to_peer_across_ports_and_sockets, WORLD("false")),
+        WORLD_TEST(test_interrupt_comes_after_the_data, WORLD("false")),
+        WORLD_TEST(test_interrupt_crosses_to_another_socket, WORLD("false")),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

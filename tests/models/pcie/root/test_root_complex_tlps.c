@@ -130,17 +130,15 @@ static void run(struct world_fixture *f)
 
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
-static void test_byte_count_of_refused_requests(void **unused)
+static void test_byte_count_of_refused_requests(void **state)
 {
-    struct world_fixture f;
+    struct world_fixture *f = *state;
     struct spy a;
-    (void)unused;
-    fixture_open(&f, WORLD("", ""));
-    spy_on(&a, &f, "a");
+    spy_on(&a, f, "a");
     a.silent = true;
     spy_send(&a, spy_tlp(&a, TLP_CFG_RD0, 0, 2, 5)); /* only roots may ask */
     spy_send(&a, spy_tlp(&a, TLP_MRD, UINT64_C(1) << 43, 96, 6));
-    run(&f);
+    run(f);
     assert_int_equal(a.n, 2);
     for (unsigned i = 0; i < 2; i++) {
         assert_int_equal(a.got[i].type, TLP_CPL);
@@ -151,8 +149,7 @@ static void test_byte_count_of_refused_requests(void **unused)
     /* PCIe Base 3.1, 2.2.9: 4 for everything but memory reads */
     assert_int_equal(a.got[0].byte_count, 4);
     assert_int_equal(a.got[1].byte_count, 96);
-    assert_int_equal(rc_stat(&f, 0).unsupported, 2);
-    fixture_close(&f);
+    assert_int_equal(rc_stat(f, 0).unsupported, 2);
 }
 
 /* ---- What is left at the end ----------------------------------------------------------------- */
@@ -228,25 +225,22 @@ static void open_window(struct world_fixture *f, struct sim_task *task, void *ar
     root_complex_mmio_write(rcs, 0, task, *at, 4, 1);
 }
 
-static void test_port_without_a_cable_is_unsupported(void **unused)
+static void test_port_without_a_cable_is_unsupported(void **state)
 {
-    struct world_fixture f;
+    struct world_fixture *f = *state;
     struct spy a;
     struct read read = { .at = { UINT64_C(0xf0000000) }, .bytes = 4 };
-    (void)unused;
-    fixture_open(&f, WORLD("", ""));
-    spy_on(&a, &f, "a");
+    spy_on(&a, f, "a");
     a.silent = true;
-    fixture_call(&f, open_window, &read.at);
-    fixture_call(&f, read_body, &read);
+    fixture_call(f, open_window, &read.at);
+    fixture_call(f, read_body, &read);
     assert_int_equal(read.value, UINT32_MAX);
     spy_send(&a, spy_tlp(&a, TLP_MRD, read.at.v, 4, 9));
     spy_send(&a, spy_tlp(&a, TLP_MWR, read.at.v, 4, 9));
-    run(&f);
+    run(f);
     assert_int_equal(a.n, 1);
     assert_int_equal(a.got[0].status, TLP_UR);
-    assert_int_equal(rc_stat(&f, 0).unsupported, 2);
-    fixture_close(&f);
+    assert_int_equal(rc_stat(f, 0).unsupported, 2);
 }
 
 static struct sim_task *read_start(struct world_fixture *f, struct fixture_call *call,
@@ -271,86 +265,77 @@ static struct tlp *answer_to(struct spy *spy, const struct tlp *got, unsigned by
     return cpl;
 }
 
-static void test_mmio_times_out(void **unused)
+static void test_mmio_times_out(void **state)
 {
-    struct world_fixture f;
+    struct world_fixture *f = *state;
     struct spy b;
-    (void)unused;
-    fixture_open(&f, WORLD("", ""));
-    spy_on(&b, &f, "b");
+    spy_on(&b, f, "b");
     b.silent = true;
     struct read read = { .at = { spy_bar(&b) }, .bytes = 4 };
-    fixture_call(&f, read_body, &read);
+    fixture_call(f, read_body, &read);
     assert_int_equal(read.value, UINT32_MAX);
     assert_int_equal(read.took_ps, TIMEOUT_PS);
-    assert_int_equal(rc_stat(&f, 0).timeouts, 1);
+    assert_int_equal(rc_stat(f, 0).timeouts, 1);
     b.silent = false;
-    fixture_call(&f, read_body, &read);
+    fixture_call(f, read_body, &read);
     assert_int_equal(read.value, 0);
-    assert_int_equal(rc_stat(&f, 0).timeouts, 1);
-    fixture_close(&f);
+    assert_int_equal(rc_stat(f, 0).timeouts, 1);
 }
 
-static void test_late_completion_answers_nobody_else(void **unused)
+static void test_late_completion_answers_nobody_else(void **state)
 {
-    struct world_fixture f;
+    struct world_fixture *f = *state;
     struct fixture_call call;
     struct spy b;
-    (void)unused;
-    fixture_open(&f, WORLD("", ""));
-    spy_on(&b, &f, "b");
+    spy_on(&b, f, "b");
     b.silent = true;
     struct read read = { .at = { spy_bar(&b) }, .bytes = 8 };
-    read_start(&f, &call, &read);
-    sim_run(f.sim, sim_now(f.sim) + TIMEOUT_PS + SIM_PS_PER_US, NULL);
+    read_start(f, &call, &read);
+    sim_run(f->sim, sim_now(f->sim) + TIMEOUT_PS + SIM_PS_PER_US, NULL);
     assert_true(read.done && b.n == 1);
     read.done = false;
-    read_start(&f, &call, &read);
-    sim_run(f.sim, sim_now(f.sim) + SIM_PS_PER_US, NULL);
+    read_start(f, &call, &read);
+    sim_run(f->sim, sim_now(f->sim) + SIM_PS_PER_US, NULL);
     assert_int_equal(b.n, 2);
     spy_send(&b, answer_to(&b, &b.got[0], 8, 0x11));
     spy_send(&b, answer_to(&b, &b.got[1], 4, 0x22)); /* not what was asked for */
     spy_send(&b, answer_to(&b, &b.got[1], 8, 0x33));
     spy_send(&b, answer_to(&b, &b.got[1], 8, 0x44)); /* answered already */
-    run(&f);
+    run(f);
     assert_true(read.done);
     assert_int_equal(read.value, UINT64_C(0x3333333333333333));
-    assert_int_equal(rc_stat(&f, 0).unexpected, 3);
-    fixture_close(&f);
+    assert_int_equal(rc_stat(f, 0).unexpected, 3);
 }
 
 /* More reads than tags, none answered: a tag is not used again before its doubt is over. */
-static void test_timed_out_tags_rest(void **unused)
+static void test_timed_out_tags_rest(void **state)
 {
-    struct world_fixture f;
+    struct world_fixture *f = *state;
     struct spy b;
     struct fixture_call call[66];
     struct read read[66];
-    (void)unused;
-    fixture_open(&f, WORLD("", ""));
-    spy_on(&b, &f, "b");
+    spy_on(&b, f, "b");
     b.silent = true;
     for (unsigned i = 0; i < 66; i++) {
         read[i] = (struct read){ .at = { spy_bar(&b) }, .bytes = 4 };
-        read_start(&f, &call[i], &read[i]);
+        read_start(f, &call[i], &read[i]);
     }
-    sim_run(f.sim, sim_now(f.sim) + TIMEOUT_PS / 2, NULL);
+    sim_run(f->sim, sim_now(f->sim) + TIMEOUT_PS / 2, NULL);
     assert_int_equal(b.n, 64);
     for (unsigned i = 0; i < 64; i++)
         for (unsigned k = 0; k < i; k++)
             assert_int_not_equal(b.got[i].tag, b.got[k].tag);
-    sim_run(f.sim, sim_now(f.sim) + TIMEOUT_PS, NULL);
+    sim_run(f->sim, sim_now(f->sim) + TIMEOUT_PS, NULL);
     assert_int_equal(b.n, 64);
     spy_send(&b, answer_to(&b, &b.got[7], 4, 0)); /* this tag is clean now */
-    sim_run(f.sim, sim_now(f.sim) + SIM_PS_PER_US, NULL);
+    sim_run(f->sim, sim_now(f->sim) + SIM_PS_PER_US, NULL);
     assert_int_equal(b.n, 65);
     assert_int_equal(b.got[64].tag, b.got[7].tag);
-    run(&f);
+    run(f);
     assert_int_equal(b.n, 66);
     assert_true(b.at_ps[65] >= b.at_ps[0] + TIMEOUT_PS);
     for (unsigned i = 0; i < 66; i++)
         assert_true(read[i].done && read[i].value == UINT32_MAX);
-    fixture_close(&f);
 }
 
 static void write_body(struct world_fixture *f, struct sim_task *task, void *arg)
@@ -360,58 +345,50 @@ static void write_body(struct world_fixture *f, struct sim_task *task, void *arg
 }
 
 /* Somebody else wakes a task that waits for room: it waits on, and nothing is lost. */
-static void test_mmio_writes_wait_for_room(void **unused)
+static void test_mmio_writes_wait_for_room(void **state)
 {
-    struct world_fixture f;
+    struct world_fixture *f = *state;
     struct spy b;
-    (void)unused;
-    fixture_open(&f, WORLD("", ""));
-    spy_on(&b, &f, "b");
+    spy_on(&b, f, "b");
     b.hold = true;
     struct hpa at = { spy_bar(&b) };
-    struct fixture_call call = { .f = &f, .body = write_body, .arg = &at };
-    struct sim_task *task = sim_task_new(f.sim, "writes", 0, fixture_body, &call);
-    sim_task_start(task, sim_now(f.sim));
+    struct fixture_call call = { .f = f, .body = write_body, .arg = &at };
+    struct sim_task *task = sim_task_new(f->sim, "writes", 0, fixture_body, &call);
+    sim_task_start(task, sim_now(f->sim));
     for (unsigned i = 0; i < 4; i++) {
-        sim_run(f.sim, sim_now(f.sim) + 10 * SIM_PS_PER_US, NULL);
+        sim_run(f->sim, sim_now(f->sim) + 10 * SIM_PS_PER_US, NULL);
         assert_int_equal(b.n, 32);
         assert_false(call.done);
-        sim_task_resume(task, sim_now(f.sim));
+        sim_task_resume(task, sim_now(f->sim));
     }
-    sim_run(f.sim, sim_now(f.sim) + 10 * SIM_PS_PER_US, NULL);
+    sim_run(f->sim, sim_now(f->sim) + 10 * SIM_PS_PER_US, NULL);
     spy_let_go(&b);
-    run(&f);
+    run(f);
     assert_true(call.done);
     assert_int_equal(b.n, 60);
     for (unsigned i = 0; i < 60; i++)
         assert_int_equal(b.data[i], i);
-    fixture_close(&f);
 }
 
-static void test_device_refuses_a_core(void **unused)
+static void test_device_refuses_a_core(void **state)
 {
-    struct world_fixture f;
+    struct world_fixture *f = *state;
     struct spy b;
-    (void)unused;
-    fixture_open(&f, WORLD("", ""));
-    spy_on(&b, &f, "b");
+    spy_on(&b, f, "b");
     struct read read = { .at = { spy_bar(&b) + 8192 }, .bytes = 2 }; /* of the window, of no BAR */
-    fixture_call(&f, read_body, &read);
+    fixture_call(f, read_body, &read);
     assert_int_equal(b.n, 1);
     assert_int_equal(read.value, 0xffff);
     assert_true(read.took_ps < SIM_PS_PER_US);
-    assert_int_equal(rc_stat(&f, 0).timeouts, 0);
-    fixture_close(&f);
+    assert_int_equal(rc_stat(f, 0).timeouts, 0);
 }
 
-static void test_unexpected_completions_are_dropped(void **unused)
+static void test_unexpected_completions_are_dropped(void **state)
 {
-    struct world_fixture f;
+    struct world_fixture *f = *state;
     struct spy a;
-    (void)unused;
-    fixture_open(&f, WORLD("", ""));
-    spy_on(&a, &f, "a");
-    uint16_t root = pcie_id(root_complex_bus(host_root_complexes(f.host)->rc[0]), 0, 0);
+    spy_on(&a, f, "a");
+    uint16_t root = pcie_id(root_complex_bus(host_root_complexes(f->host)->rc[0]), 0, 0);
     static const uint16_t tag[] = { 0, 63, 64, 255 };
     for (unsigned i = 0; i < 5; i++) {
         struct tlp *cpl = spy_tlp(&a, TLP_CPL, 0, 0, i < 4 ? tag[i] : 0);
@@ -419,9 +396,8 @@ static void test_unexpected_completions_are_dropped(void **unused)
         cpl->byte_count = 4;
         spy_send(&a, cpl);
     }
-    run(&f);
-    assert_int_equal(rc_stat(&f, 0).unexpected, 5);
-    fixture_close(&f);
+    run(f);
+    assert_int_equal(rc_stat(f, 0).unexpected, 5);
 }
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
@@ -487,85 +463,73 @@ static void bus_master_off(struct world_fixture *f, struct sim_task *task, void 
                               PCI_COMMAND, 2, PCI_COMMAND_MEMORY);
 }
 
-static void test_port_without_bus_master_lets_nothing_up(void **unused)
+static void test_port_without_bus_master_lets_nothing_up(void **state)
 {
-    struct world_fixture f;
+    struct world_fixture *f = *state;
     struct spy a;
-    (void)unused;
-    fixture_open(&f, WORLD("", ""));
-    spy_on(&a, &f, "a");
+    spy_on(&a, f, "a");
     a.silent = true;
-    struct hpa hpa = memory_of(&f, &a);
-    physmem_write64(host_physmem(f.host), hpa, 1);
-    fixture_call(&f, bus_master_off, NULL);
+    struct hpa hpa = memory_of(f, &a);
+    physmem_write64(host_physmem(f->host), hpa, 1);
+    fixture_call(f, bus_master_off, NULL);
     spy_send(&a, spy_tlp(&a, TLP_MWR, hpa.v, 8, 9));
     spy_send(&a, spy_tlp(&a, TLP_MRD, hpa.v, 8, 7));
-    run(&f);
+    run(f);
     assert_int_equal(a.n, 1);
     assert_int_equal(a.got[0].type, TLP_CPL);
     assert_int_equal(a.got[0].status, TLP_UR);
-    assert_int_equal(physmem_read64(host_physmem(f.host), hpa), 1);
-    assert_int_equal(rc_stat(&f, 0).unsupported, 2);
-    fixture_close(&f);
+    assert_int_equal(physmem_read64(host_physmem(f->host), hpa), 1);
+    assert_int_equal(rc_stat(f, 0).unsupported, 2);
 }
 
 /* Each write to the same place: a read finds the last before it, though they take different time
  * (other lines of the same writes are the other socket's). */
-static void test_writes_become_visible_in_order(void **unused)
+static void test_writes_become_visible_in_order(void **state)
 {
-    struct world_fixture f;
+    struct world_fixture *f = *state;
     struct spy a;
     struct hpa far;
     struct iova iova;
-    (void)unused;
-    fixture_open(&f, WORLD("", ""));
-    spy_on(&a, &f, "a");
+    spy_on(&a, f, "a");
     a.silent = true;
-    struct hpa near = memory_of(&f, &a);
+    struct hpa near = memory_of(f, &a);
     assert_int_equal(
-        host_dma_alloc(f.host, pcie_requester_id(a.model), 1, 65536, 4096, &far, &iova), 0);
+        host_dma_alloc(f->host, pcie_requester_id(a.model), 1, 65536, 4096, &far, &iova), 0);
     for (unsigned i = 1; i <= 100; i++) {
         spy_send(&a, spy_tlp(&a, TLP_MWR, far.v + i * 256, 256, i)); /* slow, and then a flag */
         spy_send(&a, spy_tlp(&a, TLP_MWR, near.v, 8, i));
     }
     uint64_t last = 0;
     while (last != 100) {
-        sim_run(f.sim, sim_now(f.sim) + 5 * SIM_PS_PER_NS, NULL);
-        uint64_t flag = physmem_read64(host_physmem(f.host), near) & 0xff;
+        sim_run(f->sim, sim_now(f->sim) + 5 * SIM_PS_PER_NS, NULL);
+        uint64_t flag = physmem_read64(host_physmem(f->host), near) & 0xff;
         assert_true(flag >= last);
         for (uint64_t i = 1; i <= flag; i++)
-            assert_int_equal(physmem_read64(host_physmem(f.host), (struct hpa){ far.v + i * 256 }),
+            assert_int_equal(physmem_read64(host_physmem(f->host), (struct hpa){ far.v + i * 256 }),
                              i * UINT64_C(0x0101010101010101));
         last = flag;
     }
-    run(&f);
-    fixture_close(&f);
+    run(f);
 }
 
 /* Buffers for one write and one read at a time: everything arrives, in order. */
-static void test_back_pressure_loses_nothing(void **unused)
+static void test_back_pressure_loses_nothing(void **state)
 {
-    struct world_fixture f;
+    struct world_fixture *f = *state;
     struct spy a;
-    (void)unused;
-    fixture_open(&f, WORLD("posted_header_credits = 1; posted_data_credits = 16;"
-                           "non_posted_header_credits = 1; non_posted_data_credits = 1;"
-                           "tx_queue_tlps = 1;",
-                           ""));
-    spy_on(&a, &f, "a");
+    spy_on(&a, f, "a");
     a.silent = true;
-    struct hpa hpa = memory_of(&f, &a);
+    struct hpa hpa = memory_of(f, &a);
     for (unsigned i = 0; i < 200; i++) {
         spy_send(&a, spy_tlp(&a, TLP_MWR, hpa.v + i * 256, 256, i));
         spy_send(&a, spy_tlp(&a, TLP_MRD, hpa.v + i * 256, 64, i));
     }
-    run(&f);
+    run(f);
     assert_int_equal(a.n, 200);
     for (unsigned i = 0; i < 200; i++) {
         assert_int_equal(a.got[i].tag, i);
         assert_int_equal(a.data[i], i * UINT64_C(0x0101010101010101)); /* a read pushes its write */
     }
-    fixture_close(&f);
 }
 
 /* ---- Line requests --------------------------------------------------------------------------- */
@@ -637,30 +601,27 @@ static void test_write_does_not_delay_an_earlier_read(void **unused)
 /* ---- Peer to peer ---------------------------------------------------------------------------- */
 
 /* A read comes after the writes before it, also where those wait for the egress port. */
-static void test_peer_read_pushes_writes(void **unused)
+static void test_peer_read_pushes_writes(void **state)
 {
-    struct world_fixture f;
+    struct world_fixture *f = *state;
     struct spy a, b;
-    (void)unused;
-    fixture_open(&f, WORLD("", ""));
-    spy_on(&a, &f, "a");
-    spy_on(&b, &f, "b");
+    spy_on(&a, f, "a");
+    spy_on(&b, f, "b");
     a.silent = true;
     b.hold = true; /* 32 writes fill its buffers, 16 the root port's queue, 12 stand before that */
     uint64_t bar = spy_bar(&b) + 8;
     for (unsigned i = 1; i <= 60; i++)
         spy_send(&a, spy_tlp(&a, TLP_MWR, bar, 8, i));
     spy_send(&a, spy_tlp(&a, TLP_MRD, bar, 8, 1));
-    sim_run(f.sim, SIM_TIME_MAX, NULL);
+    sim_run(f->sim, SIM_TIME_MAX, NULL);
     assert_int_equal(b.n, 32);
     spy_let_go(&b);
-    run(&f);
+    run(f);
     assert_int_equal(b.n, 61);
     for (unsigned i = 0; i < 60; i++)
         assert_int_equal(b.got[i].tag, i + 1); /* nothing lost, in order */
     assert_int_equal(a.n, 1);
     assert_int_equal(a.data[0], 60 * UINT64_C(0x0101010101010101));
-    fixture_close(&f);
 }
 
 /* Completions behind writes of the same way wait, but for those whose attributes let them pass;
@@ -713,52 +674,46 @@ static void test_peer_order_follows_table_2_39(void **unused)
 }
 
 /* Reads that the peer's buffers have no room for keep nobody from writing. */
-static void test_peer_writes_pass_blocked_reads(void **unused)
+static void test_peer_writes_pass_blocked_reads(void **state)
 {
-    struct world_fixture f;
+    struct world_fixture *f = *state;
     struct spy a, b;
-    (void)unused;
-    fixture_open(&f, WORLD("", ""));
-    spy_on(&a, &f, "a");
-    spy_on(&b, &f, "b");
+    spy_on(&a, f, "a");
+    spy_on(&b, f, "b");
     a.silent = true;
     b.hold = true; /* 16 reads fill its buffers, 16 more the root port's queue */
     for (unsigned i = 0; i < 45; i++)
         spy_send(&a, spy_tlp(&a, TLP_MRD, spy_bar(&b), 8, i));
     for (unsigned i = 0; i < 20; i++)
         spy_send(&a, spy_tlp(&a, TLP_MWR, spy_bar(&b), 8, 100 + i));
-    sim_run(f.sim, SIM_TIME_MAX, NULL);
+    sim_run(f->sim, SIM_TIME_MAX, NULL);
     assert_int_equal(b.n, 16 + 20);
     for (unsigned i = 16; i < 36; i++)
         assert_int_equal(b.got[i].tag, 100 + i - 16);
     spy_let_go(&b);
-    run(&f);
+    run(f);
     assert_int_equal(b.n, 45 + 20); /* and nothing is lost */
     assert_int_equal(a.n, 45 - 16);
-    fixture_close(&f);
 }
 
 /* Two lines and a half touch three: the next write is three intervals behind, whatever its size. */
-static void test_peer_writes_pass_line_by_line(void **unused)
+static void test_peer_writes_pass_line_by_line(void **state)
 {
-    struct world_fixture f;
+    struct world_fixture *f = *state;
     struct spy a, b;
-    (void)unused;
-    fixture_open(&f, WORLD("p2p_line_interval_ns = 100;", ""));
-    spy_on(&a, &f, "a");
-    spy_on(&b, &f, "b");
+    spy_on(&a, f, "a");
+    spy_on(&b, f, "b");
     a.silent = b.silent = true;
     spy_send(&a, spy_tlp(&a, TLP_MWR, spy_bar(&b) + 32, 128, 0));
     for (unsigned i = 1; i < 6; i++)
         spy_send(&a, spy_tlp(&a, TLP_MWR, spy_bar(&b), 8, i));
-    sim_run(f.sim, SIM_TIME_MAX, NULL);
+    sim_run(f->sim, SIM_TIME_MAX, NULL);
     assert_int_equal(b.n, 6);
     /* Arrivals are ends of TLPs; the first is longer by 120 bytes of a Gen3 link. */
     sim_time longer_ps = pcie_port_wire_ps(&b.model->ports[0], 120);
     assert_in_range(b.at_ps[1] + longer_ps - b.at_ps[0], 299999, 300001);
     for (unsigned i = 2; i < 6; i++)
         assert_in_range(b.at_ps[i] - b.at_ps[i - 1], 99999, 100001);
-    fixture_close(&f);
 }
 
 /* ---- Reads made anew ------------------------------------------------------------------------- */
@@ -787,20 +742,18 @@ static void spy_answer(struct spy *b, unsigned i, enum tlp_status status, unsign
 
 /* 256 bytes that begin 16 into a line leave as pieces of 48, 64, 64, 64 and 16; whatever order
  * their answers come in, the original's come in that of addresses. */
-static void test_peer_reads_are_cut(void **unused)
+static void test_peer_reads_are_cut(void **state)
 {
     static const unsigned order[5] = { 3, 1, 0, 4, 2 };
     static const unsigned bytes[5] = { 48, 64, 64, 64, 16 };
-    struct world_fixture f;
+    struct world_fixture *f = *state;
     struct spy a, b;
-    (void)unused;
-    fixture_open(&f, WORLD("p2p_chunk_bytes = 64;", ""));
-    spy_on(&a, &f, "a");
-    spy_on(&b, &f, "b");
+    spy_on(&a, f, "a");
+    spy_on(&b, f, "b");
     a.silent = b.silent = true;
     uint64_t base = spy_bar(&b) + 0x110;
     spy_send(&a, spy_tlp(&a, TLP_MRD, base, 256, 7));
-    sim_run(f.sim, sim_now(f.sim) + 2 * SIM_PS_PER_US, NULL);
+    sim_run(f->sim, sim_now(f->sim) + 2 * SIM_PS_PER_US, NULL);
     assert_int_equal(b.n, 5);
     uint64_t at = base;
     for (unsigned i = 0; i < 5; i++) {
@@ -813,7 +766,7 @@ static void test_peer_reads_are_cut(void **unused)
     }
     for (unsigned i = 0; i < 5; i++)
         spy_answer(&b, order[i], TLP_SC, order[i] == 1 ? 2 : 1, base);
-    run(&f);
+    run(f);
     assert_int_equal(a.n, 6);
     unsigned answered = 0;
     for (unsigned i = 0; i < a.n; i++) {
@@ -825,18 +778,15 @@ static void test_peer_reads_are_cut(void **unused)
         answered += a.got[i].length_bytes;
     }
     assert_int_equal(answered, 256);
-    fixture_close(&f);
 }
 
 /* Of many reads no more than so many pieces are in flight; each answer lets the next one go. */
-static void test_peer_reads_in_flight_are_bound(void **unused)
+static void test_peer_reads_in_flight_are_bound(void **state)
 {
-    struct world_fixture f;
+    struct world_fixture *f = *state;
     struct spy a, b;
-    (void)unused;
-    fixture_open(&f, WORLD("p2p_chunk_bytes = 64; p2p_reads_max = 6;", ""));
-    spy_on(&a, &f, "a");
-    spy_on(&b, &f, "b");
+    spy_on(&a, f, "a");
+    spy_on(&b, f, "b");
     a.silent = b.silent = true;
     uint64_t base = spy_bar(&b);
     for (unsigned i = 0; i < 8; i++)
@@ -844,7 +794,7 @@ static void test_peer_reads_in_flight_are_bound(void **unused)
     spy_send(&a, spy_tlp(&a, TLP_MWR, base, 8, 100)); /* passes those that wait */
     unsigned answered = 0;
     for (unsigned round = 0; answered < 32; round++) {
-        sim_run(f.sim, sim_now(f.sim) + 2 * SIM_PS_PER_US, NULL);
+        sim_run(f->sim, sim_now(f->sim) + 2 * SIM_PS_PER_US, NULL);
         unsigned reads = 0, read[64];
         for (unsigned i = 0; i < b.n; i++)
             if (b.got[i].type == TLP_MRD)
@@ -854,48 +804,44 @@ static void test_peer_reads_in_flight_are_bound(void **unused)
         while (answered < reads && answered < 6 * (round + 1))
             spy_answer(&b, read[answered++], TLP_SC, 1, base);
     }
-    run(&f);
+    run(f);
     assert_int_equal(a.n, 32);
     unsigned next[8] = { 0 };
     for (unsigned i = 0; i < a.n; i++) {
         assert_int_equal(a.got[i].address, base + 256 * a.got[i].tag + 64 * next[a.got[i].tag]);
         next[a.got[i].tag]++;
     }
-    fixture_close(&f);
 }
 
 /* One refused piece ends the read with one answer; what else comes for it is dropped; tags are
  * there for others. */
-static void test_peer_reads_end_with_errors(void **unused)
+static void test_peer_reads_end_with_errors(void **state)
 {
-    struct world_fixture f;
+    struct world_fixture *f = *state;
     struct spy a, b;
-    (void)unused;
-    fixture_open(&f, WORLD("p2p_chunk_bytes = 64; p2p_reads_max = 3;", ""));
-    spy_on(&a, &f, "a");
-    spy_on(&b, &f, "b");
+    spy_on(&a, f, "a");
+    spy_on(&b, f, "b");
     a.silent = b.silent = true;
     uint64_t base = spy_bar(&b);
     spy_send(&a, spy_tlp(&a, TLP_MRD, base, 256, 1)); /* the fourth piece waits */
-    sim_run(f.sim, sim_now(f.sim) + 2 * SIM_PS_PER_US, NULL);
+    sim_run(f->sim, sim_now(f->sim) + 2 * SIM_PS_PER_US, NULL);
     assert_int_equal(b.n, 3);
     spy_answer(&b, 2, TLP_SC, 1, base); /* held: two are before it */
     spy_answer(&b, 1, TLP_UR, 1, base);
     spy_answer(&b, 0, TLP_SC, 1, base);
-    sim_run(f.sim, sim_now(f.sim) + 5 * SIM_PS_PER_US, NULL);
+    sim_run(f->sim, sim_now(f->sim) + 5 * SIM_PS_PER_US, NULL);
     assert_int_equal(a.n, 1);
     assert_int_equal(a.got[0].status, TLP_UR);
     assert_int_equal(a.got[0].tag, 1);
     spy_send(&a, spy_tlp(&a, TLP_MRD, base, 128, 2));
-    sim_run(f.sim, sim_now(f.sim) + 2 * SIM_PS_PER_US, NULL);
+    sim_run(f->sim, sim_now(f->sim) + 2 * SIM_PS_PER_US, NULL);
     unsigned n = b.n;
     for (unsigned i = n - 2; i < n; i++)
         spy_answer(&b, i, TLP_SC, 1, base);
-    run(&f);
+    run(f);
     assert_int_equal(a.n, 3);
     assert_int_equal(a.got[2].tag, 2);
     assert_int_equal(a.got[2].byte_count, 64);
-    fixture_close(&f);
 }
 
 /* No answer: an error after the completion time-out; a late one frees the tag and nothing else. */
@@ -930,31 +876,50 @@ static void test_peer_reads_time_out(void **unused)
     }
 }
 
+/* The spies were on the test's stack. */
+static int tear_down(void **state)
+{
+    static const char *const device[] = { "a", "b", "c" };
+    const struct fixture_test *t = *state;
+    const struct world_fixture *f = t->fixture;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(device); i++)
+        world_device(f->world, device[i])->ops = &pcie_requester_ops;
+    return fixture_tear_down(state);
+}
+
+#define TLP_TEST(test, root_complex, b_cable) \
+    FIXTURE_TEST(test, fixture_set_up, tear_down, WORLD(root_complex, b_cable))
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_byte_count_of_refused_requests),
+        TLP_TEST(test_byte_count_of_refused_requests, "", ""),
         cmocka_unit_test(test_what_is_left_is_named),
-        cmocka_unit_test(test_port_without_a_cable_is_unsupported),
-        cmocka_unit_test(test_mmio_times_out),
-        cmocka_unit_test(test_late_completion_answers_nobody_else),
-        cmocka_unit_test(test_timed_out_tags_rest),
-        cmocka_unit_test(test_mmio_writes_wait_for_room),
-        cmocka_unit_test(test_device_refuses_a_core),
-        cmocka_unit_test(test_unexpected_completions_are_dropped),
+        TLP_TEST(test_port_without_a_cable_is_unsupported, "", ""),
+        TLP_TEST(test_mmio_times_out, "", ""),
+        TLP_TEST(test_late_completion_answers_nobody_else, "", ""),
+        TLP_TEST(test_timed_out_tags_rest, "", ""),
+        TLP_TEST(test_mmio_writes_wait_for_room, "", ""),
+        TLP_TEST(test_device_refuses_a_core, "", ""),
+        TLP_TEST(test_unexpected_completions_are_dropped, "", ""),
         cmocka_unit_test(test_completions_are_cut_in_address_order),
-        cmocka_unit_test(test_port_without_bus_master_lets_nothing_up),
-        cmocka_unit_test(test_writes_become_visible_in_order),
-        cmocka_unit_test(test_back_pressure_loses_nothing),
+        TLP_TEST(test_port_without_bus_master_lets_nothing_up, "", ""),
+        TLP_TEST(test_writes_become_visible_in_order, "", ""),
+        TLP_TEST(test_back_pressure_loses_nothing,
+                 "posted_header_credits = 1; posted_data_credits = 16;"
+                 "non_posted_header_credits = 1; non_posted_data_credits = 1;"
+                 "tx_queue_tlps = 1;",
+                 ""),
         cmocka_unit_test(test_line_slots_are_the_earliest_free),
         cmocka_unit_test(test_write_does_not_delay_an_earlier_read),
-        cmocka_unit_test(test_peer_read_pushes_writes),
+        TLP_TEST(test_peer_read_pushes_writes, "", ""),
         cmocka_unit_test(test_peer_order_follows_table_2_39),
-        cmocka_unit_test(test_peer_writes_pass_blocked_reads),
-        cmocka_unit_test(test_peer_writes_pass_line_by_line),
-        cmocka_unit_test(test_peer_reads_are_cut),
-        cmocka_unit_test(test_peer_reads_in_flight_are_bound),
-        cmocka_unit_test(test_peer_reads_end_with_errors),
+        TLP_TEST(test_peer_writes_pass_blocked_reads, "", ""),
+        TLP_TEST(test_peer_writes_pass_line_by_line, "p2p_line_interval_ns = 100;", ""),
+        TLP_TEST(test_peer_reads_are_cut, "p2p_chunk_bytes = 64;", ""),
+        TLP_TEST(test_peer_reads_in_flight_are_bound, "p2p_chunk_bytes = 64; p2p_reads_max = 6;",
+                 ""),
+        TLP_TEST(test_peer_reads_end_with_errors, "p2p_chunk_bytes = 64; p2p_reads_max = 3;", ""),
         cmocka_unit_test(test_peer_reads_time_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
