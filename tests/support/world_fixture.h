@@ -29,9 +29,10 @@ void fixture_open(struct world_fixture *f, const char *text);
 
 void fixture_close(struct world_fixture *f);
 
-/* Set-up and tear-down by cmocka; the settings are the scenario's text. */
+/* The settings of the test are the scenario's text. */
 int fixture_set_up(void **state);
 
+/* Of a test whose fixture is a struct world_fixture, or begins with one. */
 int fixture_tear_down(void **state);
 
 #define WORLD_TEST(test, text) FIXTURE_TEST(test, fixture_set_up, fixture_tear_down, text)

@@ -108,13 +108,27 @@ static void cluster_open(struct cluster *c)
     }
 }
 
-static void cluster_close(struct cluster *c)
+static int cluster_set_up(void **state)
 {
-    sim_run(c->f.sim, SIM_TIME_MAX, NULL);
-    assert_true(pcie_context_check_idle(world_pcie(c->f.world)));
-    fixture_close(&c->f);
-    free(c->node);
+    struct fixture_test *t = *state;
+    t->fixture = calloc(1, sizeof(struct cluster));
+    return 0;
 }
+
+static int cluster_tear_down(void **state)
+{
+    struct fixture_test *t = *state;
+    struct cluster *c = t->fixture;
+    if (t->passed) {
+        sim_run(c->f.sim, SIM_TIME_MAX, NULL);
+        assert_true(pcie_context_check_idle(world_pcie(c->f.world)));
+    }
+    free(c->node);
+    return fixture_tear_down(state);
+}
+
+/* The test describes its cluster and opens it; it is closed behind it. */
+#define CLUSTER_TEST(test) FIXTURE_TEST(test, cluster_set_up, cluster_tear_down, NULL)
 
 static struct model *requester_of(struct cluster *c, unsigned i)
 {
@@ -172,18 +186,16 @@ static void expect_ring(struct cluster *c)
 
 static void three_hosts_reach_each_other(void **state)
 {
-    struct cluster c = { 0 };
+    struct cluster *c = *state;
 
-    (void)state;
-    describe_one_switch(&c, 3, "");
-    cluster_open(&c);
-    fixture_call(&c.f, ring_body, &c);
-    fixture_call(&c.f, write_ring_body, &c);
-    expect_ring(&c);
-    const struct cluster_switch *sw = world_device(c.f.world, "sw")->state;
+    describe_one_switch(c, 3, "");
+    cluster_open(c);
+    fixture_call(&c->f, ring_body, c);
+    fixture_call(&c->f, write_ring_body, c);
+    expect_ring(c);
+    const struct cluster_switch *sw = world_device(c->f.world, "sw")->state;
     assert_int_equal(sw->unroutable, 0);
     assert_int_equal(sw->node, 4);
-    cluster_close(&c);
 }
 
 /* One chip more on the way: its latency and a cable, both ways. */
@@ -203,14 +215,12 @@ static void latency_body(struct world_fixture *f, struct sim_task *task, void *a
 
 static void a_switch_adds_its_latency(void **state)
 {
-    struct cluster c = { 0 };
+    struct cluster *c = *state;
 
-    (void)state;
-    describe_one_switch(&c, 2, "");
-    cluster_open(&c);
-    fixture_call(&c.f, ring_body, &c);
-    fixture_call(&c.f, latency_body, &c);
-    cluster_close(&c);
+    describe_one_switch(c, 2, "");
+    cluster_open(c);
+    fixture_call(&c->f, ring_body, c);
+    fixture_call(&c->f, latency_body, c);
 }
 
 static void registers_body(struct world_fixture *f, struct sim_task *task, void *arg)
@@ -242,16 +252,14 @@ static void registers_body(struct world_fixture *f, struct sim_task *task, void 
 
 static void switches_have_registers_on_the_fabric(void **state)
 {
-    struct cluster c = { 0 };
+    struct cluster *c = *state;
 
-    (void)state;
-    describe_one_switch(&c, 3, "");
-    cluster_open(&c);
-    fixture_call(&c.f, ring_body, &c);
-    fixture_call(&c.f, registers_body, &c);
-    assert_int_equal(((struct cluster_switch *)world_device(c.f.world, "sw")->state)->unroutable,
+    describe_one_switch(c, 3, "");
+    cluster_open(c);
+    fixture_call(&c->f, ring_body, c);
+    fixture_call(&c->f, registers_body, c);
+    assert_int_equal(((struct cluster_switch *)world_device(c->f.world, "sw")->state)->unroutable,
                      1);
-    cluster_close(&c);
 }
 
 static void scarce_body(struct world_fixture *f, struct sim_task *task, void *arg)
@@ -274,17 +282,15 @@ static void scarce_body(struct world_fixture *f, struct sim_task *task, void *ar
 
 static void entries_for_requesters_are_limited(void **state)
 {
-    struct cluster c = { 0 };
+    struct cluster *c = *state;
 
-    (void)state;
-    describe_one_switch(&c, 3, "requesters = 2; ");
-    cluster_open(&c);
-    fixture_call(&c.f, ring_body, &c);
-    fixture_call(&c.f, scarce_body, &c);
-    const struct cluster_switch *sw = world_device(c.f.world, "sw")->state;
+    describe_one_switch(c, 3, "requesters = 2; ");
+    cluster_open(c);
+    fixture_call(&c->f, ring_body, c);
+    fixture_call(&c->f, scarce_body, c);
+    const struct cluster_switch *sw = world_device(c->f.world, "sw")->state;
     assert_int_equal(sw->table_full, 1);
     assert_int_equal(sw->n_entries, 2);
-    cluster_close(&c);
 }
 
 static void cut_off_body(struct world_fixture *f, struct sim_task *task, void *arg)
@@ -302,19 +308,17 @@ static void cut_off_body(struct world_fixture *f, struct sim_task *task, void *a
 
 static void a_far_cable_is_pulled(void **state)
 {
-    struct cluster c = { 0 };
+    struct cluster *c = *state;
 
-    (void)state;
-    describe_one_switch(&c, 3, "");
-    cluster_open(&c);
-    fixture_call(&c.f, ring_body, &c);
-    pcie_link_set_up(ntb_cable_of(c.f.world, &c.node[1].ntb->ports[NTB_CABLE]), false);
-    fixture_call(&c.f, cut_off_body, &c);
-    pcie_link_set_up(ntb_cable_of(c.f.world, &c.node[1].ntb->ports[NTB_CABLE]), true);
-    sim_run(c.f.sim, SIM_TIME_MAX, NULL);
-    fixture_call(&c.f, write_ring_body, &c);
-    expect_ring(&c);
-    cluster_close(&c);
+    describe_one_switch(c, 3, "");
+    cluster_open(c);
+    fixture_call(&c->f, ring_body, c);
+    pcie_link_set_up(ntb_cable_of(c->f.world, &c->node[1].ntb->ports[NTB_CABLE]), false);
+    fixture_call(&c->f, cut_off_body, c);
+    pcie_link_set_up(ntb_cable_of(c->f.world, &c->node[1].ntb->ports[NTB_CABLE]), true);
+    sim_run(c->f.sim, SIM_TIME_MAX, NULL);
+    fixture_call(&c->f, write_ring_body, c);
+    expect_ring(c);
 }
 
 /* ---- Saturated ------------------------------------------------------------------------------- */
@@ -366,30 +370,28 @@ static sim_time stream_run(struct cluster *c, bool write, uint32_t bytes)
 /* Long reads of an adapter with few of them in flight: one round trip per so many. */
 static void reads_are_bound_by_what_is_in_flight(void **state)
 {
-    struct cluster c = { 0 };
+    struct cluster *c = *state;
 
-    (void)state;
-    describe_hosts(&c, 2, false, "");
-    g_string_append(c.text,
+    describe_hosts(c, 2, false, "");
+    g_string_append(c->text,
                     "d0 = { type = \"pcie.requester\"; lanes = 8; bar_bytes = 65536; "
                     "extended_tags = true; reads_in_flight = 4; read_interval_ns = 1.0; "
                     "push_gbyte_s = 1000.0; descriptor_ns = 0.0; bulk_complete_ns = 0.0; };");
-    describe_plugs(&c, false);
-    g_string_append(c.text, ", { from = \"server.s0.rp1\"; to = \"d0.p0\"; " LINK "}, "
-                            "{ from = \"n0.p1\"; to = \"n1.p1\"; " LINK "} );");
-    cluster_open(&c);
-    fixture_call(&c.f, ring_body, &c);
+    describe_plugs(c, false);
+    g_string_append(c->text, ", { from = \"server.s0.rp1\"; to = \"d0.p0\"; " LINK "}, "
+                             "{ from = \"n0.p1\"; to = \"n1.p1\"; " LINK "} );");
+    cluster_open(c);
+    fixture_call(&c->f, ring_body, c);
     struct sim_stamp stamp;
     struct fixture_op one = { .op = { .interface = PCIE_REQUESTER_BULK,
-                                      .iova = { ntb_window(&c.node[0], 0, 0).v },
+                                      .iova = { ntb_window(&c->node[0], 0, 0).v },
                                       .bytes = 64,
                                       .stamp = &stamp } };
-    assert_int_equal(fixture_dma(&c.f, "d0", &one), PCIE_DMA_OK);
+    assert_int_equal(fixture_dma(&c->f, "d0", &one), PCIE_DMA_OK);
     sim_time round_trip_ps = one.done_ps - one.start_ps;
-    sim_time took_ps = stream_run(&c, false, 64);
+    sim_time took_ps = stream_run(c, false, 64);
     /* 64 reads, 4 at a time: 16 round trips, and the intervals at which they are issued. */
     assert_in_range(took_ps, 16 * round_trip_ps, 16 * round_trip_ps + 16 * round_trip_ps / 50);
-    cluster_close(&c);
 }
 
 static sim_time when_arrived(struct cluster *c, uint64_t n)
@@ -402,47 +404,45 @@ static sim_time when_arrived(struct cluster *c, uint64_t n)
 /* Writes fill the narrowest link: each of 256 bytes takes 24 bytes more, and nothing else does. */
 static void writes_are_bound_by_the_wire(void **state)
 {
-    struct cluster c = { 0 };
+    struct cluster *c = *state;
     struct fixture_op op[8];
 
-    (void)state;
-    describe_hosts(&c, 2, false, "");
-    g_string_append(c.text,
+    describe_hosts(c, 2, false, "");
+    g_string_append(c->text,
                     "d0 = { type = \"pcie.requester\"; lanes = 8; bar_bytes = 65536; "
                     "pull_gbyte_s = 1000.0; burst_interval_ns = 0.0; write_interval_ns = 1.0; };");
-    describe_plugs(&c, false);
-    g_string_append(c.text, ", { from = \"server.s0.rp1\"; to = \"d0.p0\"; " LINK "}, "
-                            "{ from = \"n0.p1\"; to = \"n1.p1\"; lanes = 4; " LINK "} );");
-    cluster_open(&c);
-    fixture_call(&c.f, ring_body, &c);
+    describe_plugs(c, false);
+    g_string_append(c->text, ", { from = \"server.s0.rp1\"; to = \"d0.p0\"; " LINK "}, "
+                             "{ from = \"n0.p1\"; to = \"n1.p1\"; lanes = 4; " LINK "} );");
+    cluster_open(c);
+    fixture_call(&c->f, ring_body, c);
     for (unsigned i = 0; i < 8; i++) {
         op[i].op = (struct pcie_requester_op){ .write = true,
                                                .interface = PCIE_REQUESTER_BULK,
-                                               .iova = { ntb_window(&c.node[0], 0, 0).v },
+                                               .iova = { ntb_window(&c->node[0], 0, 0).v },
                                                .bytes = 65536,
                                                .done = fixture_op_done,
                                                .context = &op[i] };
-        pcie_requester_submit(requester_of(&c, 0), &op[i].op);
+        pcie_requester_submit(requester_of(c, 0), &op[i].op);
     }
-    uint64_t before = ntb_stats_of(&c.node[1])->requests_in;
-    sim_time first_ps = when_arrived(&c, before + 200), last_ps = when_arrived(&c, before + 1200);
-    sim_time wire_ps = pcie_port_wire_ps(&c.node[0].ntb->ports[NTB_CABLE], 1000 * (256 + 24));
+    uint64_t before = ntb_stats_of(&c->node[1])->requests_in;
+    sim_time first_ps = when_arrived(c, before + 200), last_ps = when_arrived(c, before + 1200);
+    sim_time wire_ps = pcie_port_wire_ps(&c->node[0].ntb->ports[NTB_CABLE], 1000 * (256 + 24));
     assert_in_range(last_ps - first_ps, wire_ps - 10000, wire_ps + 10000);
-    cluster_close(&c);
+    sim_run(c->f.sim, SIM_TIME_MAX, NULL); /* to the end of op[] */
 }
 
 /* ---- Cascades -------------------------------------------------------------------------------- */
 
 static void sixty_hosts_in_cascade(void **state)
 {
-    struct cluster c = { 0 };
+    struct cluster *c = *state;
 
-    (void)state;
-    describe_cascade(&c, 60, 10, true, "");
-    cluster_open(&c);
-    fixture_call(&c.f, ring_body, &c);
-    fixture_call(&c.f, write_ring_body, &c);
-    expect_ring(&c);
+    describe_cascade(c, 60, 10, true, "");
+    cluster_open(c);
+    fixture_call(&c->f, ring_body, c);
+    fixture_call(&c->f, write_ring_body, c);
+    expect_ring(c);
     /* All requesters at once, each to its neighbour. */
     struct fixture_op *op = calloc(60, sizeof(*op));
     static uint8_t out[60][1024], in[1024];
@@ -451,22 +451,21 @@ static void sixty_hosts_in_cascade(void **state)
         memset(out[i], (int)(i + 1), sizeof(out[i]));
         op[i].op = (struct pcie_requester_op){ .write = true,
                                                .interface = PCIE_REQUESTER_BULK,
-                                               .iova = { ntb_window(&c.node[i], 0, 0x8000).v },
+                                               .iova = { ntb_window(&c->node[i], 0, 0x8000).v },
                                                .bytes = sizeof(out[i]),
                                                .buffer = out[i],
                                                .done = fixture_op_done,
                                                .context = &op[i] };
-        pcie_requester_submit(requester_of(&c, i), &op[i].op);
+        pcie_requester_submit(requester_of(c, i), &op[i].op);
     }
-    sim_run(c.f.sim, SIM_TIME_MAX, NULL);
+    sim_run(c->f.sim, SIM_TIME_MAX, NULL);
     for (unsigned i = 0; i < 60; i++) {
         assert_true(op[i].done);
-        physmem_read(host_physmem(c.node[(i + 1) % 60].host), (struct hpa){ BUFFER + 0x8000 }, in,
+        physmem_read(host_physmem(c->node[(i + 1) % 60].host), (struct hpa){ BUFFER + 0x8000 }, in,
                      sizeof(in));
         assert_memory_equal(in, out[i], sizeof(in));
     }
     free(op);
-    cluster_close(&c);
 }
 
 /* Node numbers beyond 255 travel in a prefix: four bytes more, and the way back is found. */
@@ -492,29 +491,27 @@ static void prefix_body(struct world_fixture *f, struct sim_task *task, void *ar
 
 static void many_nodes_need_a_prefix(void **state)
 {
-    struct cluster c = { 0 };
+    struct cluster *c = *state;
 
-    (void)state;
-    describe_hosts(&c, 2, false, "");
-    g_string_free(c.text, TRUE);
-    c.text = g_string_new("hosts = { server = { " LIGHT_HOST
-                          "ports = ( { name = \"rp0\"; } ); }; h1 = { " LIGHT_HOST
-                          "ports = ( { name = \"rp0\"; } ); }; };\n"
-                          "devices = { n0 = { type = \"pcie.ntb\"; lanes = 8; cable_lanes = 8; "
-                          "bar2_bytes = 67108864; bar2_windows = 64; node = 4711; }; "
-                          "n1 = { type = \"pcie.ntb\"; lanes = 8; cable_lanes = 8; "
-                          "bar2_bytes = 67108864; bar2_windows = 64; node = 7; }; "
-                          "sw = { type = \"pcie.cluster_switch\"; ports = 2; }; };\n");
-    g_string_truncate(c.text, c.text->len - 4); /* describe_plugs() closes the group */
-    describe_plugs(&c, false);
-    g_string_append(c.text, ", { from = \"n0.p1\"; to = \"sw.p0\"; " LINK "}, "
-                            "{ from = \"n1.p1\"; to = \"sw.p1\"; " LINK "} );");
-    cluster_open(&c);
-    assert_int_equal(ntb_node(c.node[0].ntb), 4711);
-    assert_int_equal(((struct cluster_switch *)world_device(c.f.world, "sw")->state)->node, 1);
-    fixture_call(&c.f, ring_body, &c);
-    fixture_call(&c.f, prefix_body, &c);
-    cluster_close(&c);
+    describe_hosts(c, 2, false, "");
+    g_string_free(c->text, TRUE);
+    c->text = g_string_new("hosts = { server = { " LIGHT_HOST
+                           "ports = ( { name = \"rp0\"; } ); }; h1 = { " LIGHT_HOST
+                           "ports = ( { name = \"rp0\"; } ); }; };\n"
+                           "devices = { n0 = { type = \"pcie.ntb\"; lanes = 8; cable_lanes = 8; "
+                           "bar2_bytes = 67108864; bar2_windows = 64; node = 4711; }; "
+                           "n1 = { type = \"pcie.ntb\"; lanes = 8; cable_lanes = 8; "
+                           "bar2_bytes = 67108864; bar2_windows = 64; node = 7; }; "
+                           "sw = { type = \"pcie.cluster_switch\"; ports = 2; }; };\n");
+    g_string_truncate(c->text, c->text->len - 4); /* describe_plugs() closes the group */
+    describe_plugs(c, false);
+    g_string_append(c->text, ", { from = \"n0.p1\"; to = \"sw.p0\"; " LINK "}, "
+                             "{ from = \"n1.p1\"; to = \"sw.p1\"; " LINK "} );");
+    cluster_open(c);
+    assert_int_equal(ntb_node(c->node[0].ntb), 4711);
+    assert_int_equal(((struct cluster_switch *)world_device(c->f.world, "sw")->state)->node, 1);
+    fixture_call(&c->f, ring_body, c);
+    fixture_call(&c->f, prefix_body, c);
 }
 
 /* ---- Multicast ------------------------------------------------------------------------------- */
@@ -566,76 +563,73 @@ static void multicast_reads_body(struct world_fixture *f, struct sim_task *task,
 
 static void one_write_reaches_all(void **state)
 {
-    struct cluster c = { 0 };
+    struct cluster *c = *state;
     static uint8_t out[4096], in[4096];
 
-    (void)state;
-    describe_cascade(&c, 60, 10, true, "");
-    cluster_open(&c);
-    fixture_call(&c.f, ring_body, &c);
-    fixture_call(&c.f, subscribe_body, &c);
+    describe_cascade(c, 60, 10, true, "");
+    cluster_open(c);
+    fixture_call(&c->f, ring_body, c);
+    fixture_call(&c->f, subscribe_body, c);
     for (unsigned i = 0; i < sizeof(out); i++)
         out[i] = (uint8_t)(i * 11 + (i >> 8));
-    struct pcie_link_stats *first = pcie_port_stats(&c.node[0].ntb->ports[NTB_CABLE]);
+    struct pcie_link_stats *first = pcie_port_stats(&c->node[0].ntb->ports[NTB_CABLE]);
     uint64_t before = first->payload_bytes;
-    struct fixture_op op = { .op = { .write = true,
-                                     .interface = PCIE_REQUESTER_BULK,
-                                     .iova = { ntb_window(&c.node[0], 51, (2 << MC_LOG2) + 256).v },
-                                     .bytes = sizeof(out),
-                                     .buffer = out } };
-    assert_int_equal(fixture_dma(&c.f, "d0", &op), PCIE_DMA_OK);
-    sim_run(c.f.sim, SIM_TIME_MAX, NULL);
+    struct fixture_op op = { .op = {
+                                 .write = true,
+                                 .interface = PCIE_REQUESTER_BULK,
+                                 .iova = { ntb_window(&c->node[0], 51, (2 << MC_LOG2) + 256).v },
+                                 .bytes = sizeof(out),
+                                 .buffer = out } };
+    assert_int_equal(fixture_dma(&c->f, "d0", &op), PCIE_DMA_OK);
+    sim_run(c->f.sim, SIM_TIME_MAX, NULL);
     assert_int_equal(first->payload_bytes - before, sizeof(out)); /* once on the first cable */
     for (unsigned i = 1; i < 60; i++) {
-        physmem_read(host_physmem(c.node[i].host), (struct hpa){ MC_BUFFER + (2 << MC_LOG2) + 256 },
-                     in, sizeof(in));
+        physmem_read(host_physmem(c->node[i].host),
+                     (struct hpa){ MC_BUFFER + (2 << MC_LOG2) + 256 }, in, sizeof(in));
         assert_memory_equal(in, out, sizeof(in));
-        assert_int_equal(ntb_stats_of(&c.node[i])->multicast_in, 16);
+        assert_int_equal(ntb_stats_of(&c->node[i])->multicast_in, 16);
     }
-    assert_int_equal(ntb_stats_of(&c.node[0])->multicast_in, 0);
-    const struct cluster_switch *top = world_device(c.f.world, "top")->state;
+    assert_int_equal(ntb_stats_of(&c->node[0])->multicast_in, 0);
+    const struct cluster_switch *top = world_device(c->f.world, "top")->state;
     assert_int_equal(top->multicast_copies, 16 * 5); /* not back to where it came from */
-    fixture_call(&c.f, multicast_reads_body, &c);
-    sim_run(c.f.sim, SIM_TIME_MAX, NULL);
-    const struct cluster_switch *s0 = world_device(c.f.world, "s0")->state;
-    assert_int_equal(ntb_stats_of(&c.node[0])->unmapped, 1); /* the read ended at home */
+    fixture_call(&c->f, multicast_reads_body, c);
+    sim_run(c->f.sim, SIM_TIME_MAX, NULL);
+    const struct cluster_switch *s0 = world_device(c->f.world, "s0")->state;
+    assert_int_equal(ntb_stats_of(&c->node[0])->unmapped, 1); /* the read ended at home */
     assert_int_equal(s0->multicast_blocked, 2);
-    cluster_close(&c);
 }
 
 /* A subscriber whose link is narrow: the others wait for it in the end (the buffer of a copy is the
  * original's), but nothing is lost. */
 static void a_slow_subscriber_holds_the_others_up(void **state)
 {
-    struct cluster c = { 0 };
+    struct cluster *c = *state;
     static uint8_t out[262144], in[262144];
 
-    (void)state;
-    describe_hosts(&c, 3, true, "");
-    g_string_append(c.text, "sw = { type = \"pcie.cluster_switch\"; ports = 3; };\n");
-    describe_plugs(&c, true);
-    g_string_append(c.text, ", { from = \"n0.p1\"; to = \"sw.p0\"; " LINK "}, "
-                            "{ from = \"n1.p1\"; to = \"sw.p1\"; " LINK "}, "
-                            "{ from = \"n2.p1\"; to = \"sw.p2\"; lanes = 1; " LINK "} );");
-    cluster_open(&c);
-    fixture_call(&c.f, ring_body, &c);
-    fixture_call(&c.f, subscribe_body, &c);
+    describe_hosts(c, 3, true, "");
+    g_string_append(c->text, "sw = { type = \"pcie.cluster_switch\"; ports = 3; };\n");
+    describe_plugs(c, true);
+    g_string_append(c->text, ", { from = \"n0.p1\"; to = \"sw.p0\"; " LINK "}, "
+                             "{ from = \"n1.p1\"; to = \"sw.p1\"; " LINK "}, "
+                             "{ from = \"n2.p1\"; to = \"sw.p2\"; lanes = 1; " LINK "} );");
+    cluster_open(c);
+    fixture_call(&c->f, ring_body, c);
+    fixture_call(&c->f, subscribe_body, c);
     for (unsigned i = 0; i < sizeof(out); i++)
         out[i] = (uint8_t)(i * 3 + (i >> 10));
     struct fixture_op op = { .op = { .write = true,
                                      .interface = PCIE_REQUESTER_BULK,
-                                     .iova = { ntb_window(&c.node[0], 51, 2 << MC_LOG2).v },
+                                     .iova = { ntb_window(&c->node[0], 51, 2 << MC_LOG2).v },
                                      .bytes = 1u << MC_LOG2,
                                      .buffer = out } };
     for (unsigned i = 0; i < 3; i++)
-        assert_int_equal(fixture_dma(&c.f, "d0", &op), PCIE_DMA_OK);
-    sim_run(c.f.sim, SIM_TIME_MAX, NULL);
+        assert_int_equal(fixture_dma(&c->f, "d0", &op), PCIE_DMA_OK);
+    sim_run(c->f.sim, SIM_TIME_MAX, NULL);
     for (unsigned i = 1; i < 3; i++) {
-        physmem_read(host_physmem(c.node[i].host), (struct hpa){ MC_BUFFER + (2 << MC_LOG2) }, in,
+        physmem_read(host_physmem(c->node[i].host), (struct hpa){ MC_BUFFER + (2 << MC_LOG2) }, in,
                      1u << MC_LOG2);
         assert_memory_equal(in, out, 1u << MC_LOG2);
     }
-    cluster_close(&c);
 }
 
 /* ---- Cables pulled at random ----------------------------------------------------------------- */
@@ -687,27 +681,26 @@ static void stress_submit(struct stress_op *s)
  * and no credit is left behind, and afterwards the cluster is as good as new. */
 static void pulled_cables_leave_nothing_behind(void **state)
 {
-    struct cluster c = { 0 };
+    struct cluster *c = *state;
     unsigned n_links = 0;
     bool stop = false;
     struct pcie_link *link[32];
     struct pcie_port *a, *b;
     struct sim_random random;
 
-    (void)state;
-    describe_cascade(&c, 6, 2, true, "");
-    cluster_open(&c);
-    fixture_call(&c.f, ring_body, &c);
+    describe_cascade(c, 6, 2, true, "");
+    cluster_open(c);
+    fixture_call(&c->f, ring_body, c);
     sim_random_init(&random, 99, "pulls");
     struct pcie_link *each;
-    for (unsigned i = 0; (each = pcie_context_link(world_pcie(c.f.world), i, &a, &b)) != NULL; i++)
+    for (unsigned i = 0; (each = pcie_context_link(world_pcie(c->f.world), i, &a, &b)) != NULL; i++)
         if (a->fabric)
             link[n_links++] = each;
     assert_int_equal(n_links, 9);
     struct stress_op *op = calloc(6 * STRESS_OPS, sizeof(*op));
     assert_non_null(op);
     for (unsigned i = 0; i < 6 * STRESS_OPS; i++) {
-        op[i].c = &c;
+        op[i].c = c;
         op[i].host = i / STRESS_OPS;
         op[i].stop = &stop;
         stress_submit(&op[i]);
@@ -715,38 +708,37 @@ static void pulled_cables_leave_nothing_behind(void **state)
     for (unsigned i = 0; i < 150; i++) {
         struct pcie_link *one = link[sim_random_below(&random, n_links)];
         pcie_link_set_up(one, sim_random_below(&random, 4) != 0);
-        sim_run(c.f.sim, sim_now(c.f.sim) + 1 + sim_random_below(&random, 60000000), NULL);
+        sim_run(c->f.sim, sim_now(c->f.sim) + 1 + sim_random_below(&random, 60000000), NULL);
     }
     stop = true;
     for (unsigned i = 0; i < n_links; i++)
         pcie_link_set_up(link[i], true);
-    sim_run(c.f.sim, SIM_TIME_MAX, NULL);
+    sim_run(c->f.sim, SIM_TIME_MAX, NULL);
     for (unsigned i = 0; i < 6 * STRESS_OPS; i++) {
         assert_false(op[i].busy);
         assert_true(op[i].n_done > 10);
     }
-    assert_true(pcie_context_check_idle(world_pcie(c.f.world)));
+    assert_true(pcie_context_check_idle(world_pcie(c->f.world)));
     free(op);
-    fixture_call(&c.f, write_ring_body, &c);
-    expect_ring(&c);
-    cluster_close(&c);
+    fixture_call(&c->f, write_ring_body, c);
+    expect_ring(c);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(three_hosts_reach_each_other),
-        cmocka_unit_test(a_switch_adds_its_latency),
-        cmocka_unit_test(switches_have_registers_on_the_fabric),
-        cmocka_unit_test(entries_for_requesters_are_limited),
-        cmocka_unit_test(a_far_cable_is_pulled),
-        cmocka_unit_test(reads_are_bound_by_what_is_in_flight),
-        cmocka_unit_test(writes_are_bound_by_the_wire),
-        cmocka_unit_test(sixty_hosts_in_cascade),
-        cmocka_unit_test(many_nodes_need_a_prefix),
-        cmocka_unit_test(one_write_reaches_all),
-        cmocka_unit_test(a_slow_subscriber_holds_the_others_up),
-        cmocka_unit_test(pulled_cables_leave_nothing_behind),
+        CLUSTER_TEST(three_hosts_reach_each_other),
+        CLUSTER_TEST(a_switch_adds_its_latency),
+        CLUSTER_TEST(switches_have_registers_on_the_fabric),
+        CLUSTER_TEST(entries_for_requesters_are_limited),
+        CLUSTER_TEST(a_far_cable_is_pulled),
+        CLUSTER_TEST(reads_are_bound_by_what_is_in_flight),
+        CLUSTER_TEST(writes_are_bound_by_the_wire),
+        CLUSTER_TEST(sixty_hosts_in_cascade),
+        CLUSTER_TEST(many_nodes_need_a_prefix),
+        CLUSTER_TEST(one_write_reaches_all),
+        CLUSTER_TEST(a_slow_subscriber_holds_the_others_up),
+        CLUSTER_TEST(pulled_cables_leave_nothing_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

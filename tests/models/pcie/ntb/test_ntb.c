@@ -70,12 +70,35 @@ static void pair_open(struct pair *pair)
     pair_open_text(pair, PAIR(""));
 }
 
-static void pair_close(struct pair *pair)
+static void pair_drain(struct pair *pair)
 {
     sim_run(pair->f.sim, SIM_TIME_MAX, NULL);
     assert_true(pcie_context_check_idle(world_pcie(pair->f.world)));
+}
+
+static void pair_close(struct pair *pair)
+{
+    pair_drain(pair);
     fixture_close(&pair->f);
 }
+
+static int pair_set_up(void **state)
+{
+    struct fixture_test *t = *state;
+    t->fixture = calloc(1, sizeof(struct pair));
+    pair_open_text(t->fixture, t->settings);
+    return 0;
+}
+
+static int pair_tear_down(void **state)
+{
+    struct fixture_test *t = *state;
+    if (t->passed)
+        pair_drain(t->fixture);
+    return fixture_tear_down(state);
+}
+
+#define PAIR_TEST(test, text) FIXTURE_TEST(test, pair_set_up, pair_tear_down, text)
 
 /* Any function as a task. */
 static void pair_call(struct pair *pair,
@@ -115,12 +138,10 @@ static void expect_bytes(struct ntb_node *node, uint64_t at, const uint8_t *expe
 
 static void a_host_sees_its_own_side_only(void **state)
 {
-    struct pair pair;
+    struct pair *pair = *state;
     unsigned n;
 
-    (void)state;
-    pair_open(&pair);
-    const struct pcie_found *found = host_functions(pair.a.host, &n);
+    const struct pcie_found *found = host_functions(pair->a.host, &n);
     assert_int_equal(n, 4); /* two root ports, the bridge, the requester */
     for (unsigned i = 0; i < n; i++)
         if (found[i].device_id == NTB_DEVICE_ID) {
@@ -128,10 +149,9 @@ static void a_host_sees_its_own_side_only(void **state)
             assert_int_equal(found[i].bar_bytes[0], NTB_BAR_BYTES);
             assert_int_equal(found[i].bar_bytes[2], 64 * MIB);
         }
-    assert_ptr_equal(world_host_of(pair.f.world, pair.b.ntb), pair.b.host);
-    assert_int_equal(ntb_node(pair.a.ntb), 1);
-    assert_int_equal(ntb_node(pair.b.ntb), 2);
-    pair_close(&pair);
+    assert_ptr_equal(world_host_of(pair->f.world, pair->b.ntb), pair->b.host);
+    assert_int_equal(ntb_node(pair->a.ntb), 1);
+    assert_int_equal(ntb_node(pair->b.ntb), 2);
 }
 
 static void registers_body(struct world_fixture *f, struct sim_task *task, void *arg)
@@ -173,11 +193,8 @@ static void registers_body(struct world_fixture *f, struct sim_task *task, void 
 
 static void registers_are_real(void **state)
 {
-    struct pair pair;
-    (void)state;
-    pair_open(&pair);
-    pair_call(&pair, registers_body);
-    pair_close(&pair);
+    struct pair *pair = *state;
+    pair_call(pair, registers_body);
 }
 
 /* ---- Loads and stores ------------------------------------------------------------------------ */
@@ -202,21 +219,19 @@ static void loads_and_stores_body(struct world_fixture *f, struct sim_task *task
 
 static void loads_and_stores_reach_the_other_host(void **state)
 {
-    struct pair pair;
+    struct pair *pair = *state;
 
-    (void)state;
-    pair_open(&pair);
-    pair_call(&pair, loads_and_stores_body);
+    pair_call(pair, loads_and_stores_body);
     for (unsigned i = 0; i < 4; i++)
-        assert_int_equal(physmem_read64(host_physmem(pair.b.host),
-                                        (struct hpa){ pair.memory.v + i * WINDOW + 0x100 + 8 * i }),
-                         UINT64_C(0x1122334455660000) + i);
+        assert_int_equal(
+            physmem_read64(host_physmem(pair->b.host),
+                           (struct hpa){ pair->memory.v + i * WINDOW + 0x100 + 8 * i }),
+            UINT64_C(0x1122334455660000) + i);
     assert_int_equal(
-        physmem_read64(host_physmem(pair.b.host), (struct hpa){ pair.memory.v + WINDOW - 8 }),
+        physmem_read64(host_physmem(pair->b.host), (struct hpa){ pair->memory.v + WINDOW - 8 }),
         UINT64_C(0xa5a5a5a500000000));
-    assert_int_equal(ntb_stats_of(&pair.a)->requests_out, 10);
-    assert_int_equal(ntb_stats_of(&pair.b)->requests_in, 10);
-    pair_close(&pair);
+    assert_int_equal(ntb_stats_of(&pair->a)->requests_out, 10);
+    assert_int_equal(ntb_stats_of(&pair->b)->requests_in, 10);
 }
 
 /* Every part of a load's time, to the picosecond: two bridges and three links each way; what the
@@ -247,11 +262,8 @@ static void unloaded_latency_body(struct world_fixture *f, struct sim_task *task
 
 static void unloaded_latency_is_the_formula(void **state)
 {
-    struct pair pair;
-    (void)state;
-    pair_open(&pair);
-    pair_call(&pair, unloaded_latency_body);
-    pair_close(&pair);
+    struct pair *pair = *state;
+    pair_call(pair, unloaded_latency_body);
 }
 
 /* A store: from the core until it is visible in the other host. */
@@ -264,48 +276,42 @@ static void store_body(struct world_fixture *f, struct sim_task *task, void *arg
 
 static void a_store_takes_one_way(void **state)
 {
-    struct pair pair;
+    struct pair *pair = *state;
     uint64_t value = 0;
 
-    (void)state;
-    pair_open(&pair);
-    sim_run(pair.f.sim, SIM_TIME_MAX, NULL);
-    sim_time start_ps = sim_now(pair.f.sim);
-    const struct pcie_port *cable = &pair.a.ntb->ports[NTB_CABLE];
+    sim_run(pair->f.sim, SIM_TIME_MAX, NULL);
+    sim_time start_ps = sim_now(pair->f.sim);
+    const struct pcie_port *cable = &pair->a.ntb->ports[NTB_CABLE];
     sim_time arrives_ps = start_ps + 60000 + 2 * SLOT_PS + CABLE_PS + 2 * BRIDGE_PS +
                           pcie_port_wire_ps(cable, 28);
-    struct fixture_call call = { .f = &pair.f, .body = store_body, .arg = &pair };
-    sim_task_start(sim_task_new(pair.f.sim, "store", 0, fixture_body, &call), start_ps);
+    struct fixture_call call = { .f = &pair->f, .body = store_body, .arg = pair };
+    sim_task_start(sim_task_new(pair->f.sim, "store", 0, fixture_body, &call), start_ps);
     /* The write is ordered no earlier than its root complex has it, and no later than one memory
      * write after that. */
-    sim_run(pair.f.sim, arrives_ps + 60000 - 1, NULL);
-    physmem_read(host_physmem(pair.b.host), pair.memory, &value, 4);
+    sim_run(pair->f.sim, arrives_ps + 60000 - 1, NULL);
+    physmem_read(host_physmem(pair->b.host), pair->memory, &value, 4);
     assert_int_equal(value, 0);
-    sim_run(pair.f.sim, arrives_ps + 60000 + 200000, NULL);
-    physmem_read(host_physmem(pair.b.host), pair.memory, &value, 4);
+    sim_run(pair->f.sim, arrives_ps + 60000 + 200000, NULL);
+    physmem_read(host_physmem(pair->b.host), pair->memory, &value, 4);
     assert_int_equal(value, 0x77);
-    pair_close(&pair);
 }
 
 /* ---- DMA ------------------------------------------------------------------------------------- */
 
 static void dma_of_a_neighbour_passes(void **state)
 {
-    struct pair pair;
+    struct pair *pair = *state;
     static uint8_t out[3 * 4096 + 100], in[sizeof(out)];
 
-    (void)state;
-    pair_open(&pair);
     fill(out, sizeof(out), 3);
     /* Across the border of two windows, which show neighbouring memory. */
     uint64_t offset = WINDOW - 5000;
-    assert_int_equal(dma(&pair, "dma", true, ntb_window(&pair.a, MAPPED, offset), out, sizeof(out)),
+    assert_int_equal(dma(pair, "dma", true, ntb_window(&pair->a, MAPPED, offset), out, sizeof(out)),
                      PCIE_DMA_OK);
-    assert_int_equal(dma(&pair, "dma", false, ntb_window(&pair.a, MAPPED, offset), in, sizeof(in)),
+    assert_int_equal(dma(pair, "dma", false, ntb_window(&pair->a, MAPPED, offset), in, sizeof(in)),
                      PCIE_DMA_OK);
     assert_memory_equal(in, out, sizeof(out));
-    expect_bytes(&pair.b, pair.memory.v + offset, out, sizeof(out));
-    pair_close(&pair);
+    expect_bytes(&pair->b, pair->memory.v + offset, out, sizeof(out));
 }
 
 static void swap_body(struct world_fixture *f, struct sim_task *task, void *arg)
@@ -318,19 +324,16 @@ static void swap_body(struct world_fixture *f, struct sim_task *task, void *arg)
 /* The next window begins at its first byte, wherever it leads. */
 static void windows_end_where_they_end(void **state)
 {
-    struct pair pair;
+    struct pair *pair = *state;
     static uint8_t out[8192];
 
-    (void)state;
-    pair_open(&pair);
-    pair_call(&pair, swap_body);
+    pair_call(pair, swap_body);
     fill(out, sizeof(out), 9);
-    assert_int_equal(dma(&pair, "dma", true, ntb_window(&pair.a, MAPPED, WINDOW - 4096), out, 8192),
+    assert_int_equal(dma(pair, "dma", true, ntb_window(&pair->a, MAPPED, WINDOW - 4096), out, 8192),
                      PCIE_DMA_OK);
-    sim_run(pair.f.sim, SIM_TIME_MAX, NULL);
-    expect_bytes(&pair.b, pair.memory.v + WINDOW - 4096, out, 4096);
-    expect_bytes(&pair.b, pair.memory.v + 3 * WINDOW, out + 4096, 4096);
-    pair_close(&pair);
+    sim_run(pair->f.sim, SIM_TIME_MAX, NULL);
+    expect_bytes(&pair->b, pair->memory.v + WINDOW - 4096, out, 4096);
+    expect_bytes(&pair->b, pair->memory.v + 3 * WINDOW, out + 4096, 4096);
 }
 
 static void back_body(struct world_fixture *f, struct sim_task *task, void *arg)
@@ -344,29 +347,26 @@ static void back_body(struct world_fixture *f, struct sim_task *task, void *arg)
 
 static void both_directions_at_once(void **state)
 {
-    struct pair pair;
+    struct pair *pair = *state;
     static uint8_t out[65536], in[65536], other[65536];
 
-    (void)state;
-    pair_open(&pair);
-    pair_call(&pair, back_body);
+    pair_call(pair, back_body);
     fill(out, sizeof(out), 1);
     fill(other, sizeof(other), 99);
-    physmem_write(host_physmem(pair.a.host), (struct hpa){ 64 * MIB }, other, sizeof(other));
+    physmem_write(host_physmem(pair->a.host), (struct hpa){ 64 * MIB }, other, sizeof(other));
     struct fixture_op write = { .op = { .write = true,
                                         .interface = PCIE_REQUESTER_BULK,
-                                        .iova = { ntb_window(&pair.a, MAPPED, 0).v },
+                                        .iova = { ntb_window(&pair->a, MAPPED, 0).v },
                                         .bytes = sizeof(out),
                                         .buffer = out,
                                         .done = fixture_op_done,
                                         .context = &write } };
-    pcie_requester_submit(world_device(pair.f.world, "dma"), &write.op);
-    assert_int_equal(dma(&pair, "far", false, ntb_window(&pair.b, 2, 0), in, sizeof(in)),
+    pcie_requester_submit(world_device(pair->f.world, "dma"), &write.op);
+    assert_int_equal(dma(pair, "far", false, ntb_window(&pair->b, 2, 0), in, sizeof(in)),
                      PCIE_DMA_OK);
     assert_true(write.done);
     assert_memory_equal(in, other, sizeof(in));
-    expect_bytes(&pair.b, pair.memory.v, out, sizeof(out));
-    pair_close(&pair);
+    expect_bytes(&pair->b, pair->memory.v, out, sizeof(out));
 }
 
 /* ---- Refusals -------------------------------------------------------------------------------- */
@@ -387,25 +387,22 @@ static void remember_body(struct world_fixture *f, struct sim_task *task, void *
 
 static void requesters_must_be_known(void **state)
 {
-    struct pair pair;
+    struct pair *pair = *state;
     uint8_t byte[64] = { 1 }, none[64] = { 0 };
 
-    (void)state;
-    pair_open(&pair);
-    struct hpa at = ntb_window(&pair.a, MAPPED, 0);
-    pair_call(&pair, forget_body);
-    assert_int_equal(dma(&pair, "dma", false, at, byte, 64), PCIE_DMA_UNSUPPORTED);
-    assert_int_equal(dma(&pair, "dma", true, at, byte, 64), PCIE_DMA_OK); /* posted: vanishes */
-    sim_run(pair.f.sim, SIM_TIME_MAX, NULL);
-    assert_int_equal(ntb_stats_of(&pair.a)->unknown_out, 2);
+    struct hpa at = ntb_window(&pair->a, MAPPED, 0);
+    pair_call(pair, forget_body);
+    assert_int_equal(dma(pair, "dma", false, at, byte, 64), PCIE_DMA_UNSUPPORTED);
+    assert_int_equal(dma(pair, "dma", true, at, byte, 64), PCIE_DMA_OK); /* posted: vanishes */
+    sim_run(pair->f.sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(ntb_stats_of(&pair->a)->unknown_out, 2);
     /* Known at home, but not at the other end. */
-    pair_call(&pair, remember_body);
-    assert_int_equal(dma(&pair, "dma", false, at, byte, 64), PCIE_DMA_UNSUPPORTED);
-    assert_int_equal(dma(&pair, "dma", true, at, byte, 64), PCIE_DMA_OK);
-    sim_run(pair.f.sim, SIM_TIME_MAX, NULL);
-    assert_int_equal(ntb_stats_of(&pair.b)->unknown_in, 2);
-    expect_bytes(&pair.b, pair.memory.v, none, 64);
-    pair_close(&pair);
+    pair_call(pair, remember_body);
+    assert_int_equal(dma(pair, "dma", false, at, byte, 64), PCIE_DMA_UNSUPPORTED);
+    assert_int_equal(dma(pair, "dma", true, at, byte, 64), PCIE_DMA_OK);
+    sim_run(pair->f.sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(ntb_stats_of(&pair->b)->unknown_in, 2);
+    expect_bytes(&pair->b, pair->memory.v, none, 64);
 }
 
 static void full_body(struct world_fixture *f, struct sim_task *task, void *arg)
@@ -419,17 +416,14 @@ static void full_body(struct world_fixture *f, struct sim_task *task, void *arg)
 
 static void a_full_table_refuses(void **state)
 {
-    struct pair pair;
+    struct pair *pair = *state;
     uint8_t byte[64];
 
-    (void)state;
-    pair_open(&pair);
-    pair_call(&pair, full_body);
-    assert_int_equal(dma(&pair, "dma", false, ntb_window(&pair.a, MAPPED, 0), byte, 64),
+    pair_call(pair, full_body);
+    assert_int_equal(dma(pair, "dma", false, ntb_window(&pair->a, MAPPED, 0), byte, 64),
                      PCIE_DMA_UNSUPPORTED);
-    assert_int_equal(ntb_stats_of(&pair.a)->unknown_out, 1);
-    pair_call(&pair, loads_and_stores_body); /* the CPU still has its entry */
-    pair_close(&pair);
+    assert_int_equal(ntb_stats_of(&pair->a)->unknown_out, 1);
+    pair_call(pair, loads_and_stores_body); /* the CPU still has its entry */
 }
 
 static void unmapped_body(struct world_fixture *f, struct sim_task *task, void *arg)
@@ -458,16 +452,13 @@ static void unmapped_body(struct world_fixture *f, struct sim_task *task, void *
 
 static void what_leads_nowhere_is_refused(void **state)
 {
-    struct pair pair;
+    struct pair *pair = *state;
 
-    (void)state;
-    pair_open(&pair);
-    pair_call(&pair, unmapped_body);
-    assert_int_equal(ntb_stats_of(&pair.a)->unmapped, 2);
-    assert_int_equal(ntb_stats_of(&pair.a)->disabled, 1);
-    assert_int_equal(ntb_stats_of(&pair.b)->misrouted, 1);
-    assert_int_equal(ntb_stats_of(&pair.b)->disabled, 1);
-    pair_close(&pair);
+    pair_call(pair, unmapped_body);
+    assert_int_equal(ntb_stats_of(&pair->a)->unmapped, 2);
+    assert_int_equal(ntb_stats_of(&pair->a)->disabled, 1);
+    assert_int_equal(ntb_stats_of(&pair->b)->misrouted, 1);
+    assert_int_equal(ntb_stats_of(&pair->b)->disabled, 1);
 }
 
 /* ---- The cable ------------------------------------------------------------------------------- */
@@ -497,56 +488,53 @@ static void down_body(struct world_fixture *f, struct sim_task *task, void *arg)
 
 static void a_pulled_cable_loses_what_is_on_its_way(void **state)
 {
-    struct pair pair;
+    struct pair *pair = *state;
     static uint8_t out[65536], in[65536], old[65536];
 
-    (void)state;
-    pair_open(&pair);
-    pair_call(&pair, interrupts_body);
+    pair_call(pair, interrupts_body);
     fill(out, sizeof(out), 5);
-    struct pcie_link *cable = ntb_cable_of(pair.f.world, &pair.a.ntb->ports[NTB_CABLE]);
+    struct pcie_link *cable = ntb_cable_of(pair->f.world, &pair->a.ntb->ports[NTB_CABLE]);
     /* Writes: some arrive, the rest never does; the device does not notice. */
     struct fixture_op write = { .op = { .write = true,
                                         .interface = PCIE_REQUESTER_BULK,
-                                        .iova = { ntb_window(&pair.a, MAPPED, 0).v },
+                                        .iova = { ntb_window(&pair->a, MAPPED, 0).v },
                                         .bytes = sizeof(out),
                                         .buffer = out,
                                         .done = fixture_op_done,
                                         .context = &write } };
-    pcie_requester_submit(world_device(pair.f.world, "dma"), &write.op);
-    while (ntb_stats_of(&pair.b)->requests_in < 100)
-        sim_run(pair.f.sim, sim_now(pair.f.sim) + 100000, NULL);
+    pcie_requester_submit(world_device(pair->f.world, "dma"), &write.op);
+    while (ntb_stats_of(&pair->b)->requests_in < 100)
+        sim_run(pair->f.sim, sim_now(pair->f.sim) + 100000, NULL);
     pcie_link_set_up(cable, false);
-    sim_run(pair.f.sim, SIM_TIME_MAX, NULL);
+    sim_run(pair->f.sim, SIM_TIME_MAX, NULL);
     assert_true(write.done);
     assert_int_equal(write.status, PCIE_DMA_OK);
-    physmem_read(host_physmem(pair.b.host), pair.memory, in, sizeof(in));
+    physmem_read(host_physmem(pair->b.host), pair->memory, in, sizeof(in));
     size_t arrived = 0;
     while (arrived < sizeof(in) && in[arrived] == out[arrived])
         arrived++;
     assert_true(arrived > 0 && arrived < sizeof(in));
     for (size_t i = arrived; i < sizeof(in); i++)
         assert_int_equal(in[i], 0); /* nothing after the first that was lost */
-    assert_int_equal(pair.a.interrupts[32 + NTB_VECTOR_LINK], 1);
-    assert_int_equal(pair.b.interrupts[32 + NTB_VECTOR_LINK], 1);
+    assert_int_equal(pair->a.interrupts[32 + NTB_VECTOR_LINK], 1);
+    assert_int_equal(pair->b.interrupts[32 + NTB_VECTOR_LINK], 1);
     /* While it is down: loads give all ones at once, stores vanish. */
-    pair_call(&pair, down_body);
-    assert_int_equal(dma(&pair, "dma", false, ntb_window(&pair.a, MAPPED, 0), old, 64),
+    pair_call(pair, down_body);
+    assert_int_equal(dma(pair, "dma", false, ntb_window(&pair->a, MAPPED, 0), old, 64),
                      PCIE_DMA_UNSUPPORTED);
     /* Back, once it has trained: as before, with all credits. */
-    sim_time plugged_ps = sim_now(pair.f.sim);
+    sim_time plugged_ps = sim_now(pair->f.sim);
     pcie_link_set_up(cable, true);
     pcie_link_set_up(cable, true); /* is going on already */
-    sim_run(pair.f.sim, plugged_ps + 20 * SIM_PS_PER_MS - 1, NULL);
-    assert_int_equal(pair.a.interrupts[32 + NTB_VECTOR_LINK], 1);
-    assert_true(pair.a.ntb->ports[NTB_CABLE].down);
-    sim_run(pair.f.sim, SIM_TIME_MAX, NULL);
-    assert_int_equal(pair.a.interrupts[32 + NTB_VECTOR_LINK], 2);
-    assert_int_equal(dma(&pair, "dma", true, ntb_window(&pair.a, MAPPED, 0), out, sizeof(out)),
+    sim_run(pair->f.sim, plugged_ps + 20 * SIM_PS_PER_MS - 1, NULL);
+    assert_int_equal(pair->a.interrupts[32 + NTB_VECTOR_LINK], 1);
+    assert_true(pair->a.ntb->ports[NTB_CABLE].down);
+    sim_run(pair->f.sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(pair->a.interrupts[32 + NTB_VECTOR_LINK], 2);
+    assert_int_equal(dma(pair, "dma", true, ntb_window(&pair->a, MAPPED, 0), out, sizeof(out)),
                      PCIE_DMA_OK);
-    sim_run(pair.f.sim, SIM_TIME_MAX, NULL);
-    expect_bytes(&pair.b, pair.memory.v, out, sizeof(out));
-    pair_close(&pair);
+    sim_run(pair->f.sim, SIM_TIME_MAX, NULL);
+    expect_bytes(&pair->b, pair->memory.v, out, sizeof(out));
 }
 
 /* Reads whose requests or completions are on the wire, or wait in a chip, end by time-out; those
@@ -622,15 +610,12 @@ static void ring_body(struct world_fixture *f, struct sim_task *task, void *arg)
 
 static void doorbells_come_after_writes(void **state)
 {
-    struct pair pair;
+    struct pair *pair = *state;
 
-    (void)state;
-    pair_open(&pair);
-    pair_call(&pair, interrupts_body);
-    pair.b.watched = (struct hpa){ pair.memory.v + 0x40 };
-    pair_call(&pair, ring_body);
-    assert_int_equal(ntb_stats_of(&pair.b)->rings, 23);
-    pair_close(&pair);
+    pair_call(pair, interrupts_body);
+    pair->b.watched = (struct hpa){ pair->memory.v + 0x40 };
+    pair_call(pair, ring_body);
+    assert_int_equal(ntb_stats_of(&pair->b)->rings, 23);
 }
 
 static void msi_body(struct world_fixture *f, struct sim_task *task, void *arg)
@@ -643,27 +628,24 @@ static void msi_body(struct world_fixture *f, struct sim_task *task, void *arg)
 /* A device's interrupt message through a window is a memory write, and comes after its data. */
 static void messages_pass_through_windows(void **state)
 {
-    struct pair pair;
+    struct pair *pair = *state;
     static uint8_t data[4096], message[4] = { 0x55, 0, 0, 0 };
 
-    (void)state;
-    pair_open(&pair);
-    pair_call(&pair, msi_body);
+    pair_call(pair, msi_body);
     memset(data, 0xee, sizeof(data));
-    pair.b.watched = (struct hpa){ pair.memory.v + 4095 };
+    pair->b.watched = (struct hpa){ pair->memory.v + 4095 };
     struct fixture_op first = { .op = { .write = true,
                                         .interface = PCIE_REQUESTER_BULK,
-                                        .iova = { ntb_window(&pair.a, MAPPED, 0).v },
+                                        .iova = { ntb_window(&pair->a, MAPPED, 0).v },
                                         .bytes = sizeof(data),
                                         .buffer = data,
                                         .done = fixture_op_done,
                                         .context = &first } };
-    pcie_requester_submit(world_device(pair.f.world, "dma"), &first.op);
-    assert_int_equal(dma(&pair, "dma", true, ntb_window(&pair.a, 1, 0), message, 4), PCIE_DMA_OK);
-    sim_run(pair.f.sim, SIM_TIME_MAX, NULL);
-    assert_int_equal(pair.b.interrupts[0x55], 1);
-    assert_int_equal(pair.b.seen, 0xee);
-    pair_close(&pair);
+    pcie_requester_submit(world_device(pair->f.world, "dma"), &first.op);
+    assert_int_equal(dma(pair, "dma", true, ntb_window(&pair->a, 1, 0), message, 4), PCIE_DMA_OK);
+    sim_run(pair->f.sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(pair->b.interrupts[0x55], 1);
+    assert_int_equal(pair->b.seen, 0xee);
 }
 
 /* ---- IOMMUs ---------------------------------------------------------------------------------- */
@@ -690,19 +672,16 @@ static const struct pcie_switch *chassis_switch(struct pair *pair)
 
 static void chassis_without_iommus_takes_the_short_way(void **state)
 {
-    struct pair pair;
+    struct pair *pair = *state;
     static uint8_t out[4096], in[4096];
 
-    (void)state;
-    pair_open_text(&pair, CHASSIS("false", "false"));
     fill(out, sizeof(out), 21);
-    physmem_write(host_physmem(pair.b.host), pair.memory, out, sizeof(out));
-    assert_int_equal(dma(&pair, "dma", false, ntb_window(&pair.a, MAPPED, 0), in, sizeof(in)),
+    physmem_write(host_physmem(pair->b.host), pair->memory, out, sizeof(out));
+    assert_int_equal(dma(pair, "dma", false, ntb_window(&pair->a, MAPPED, 0), in, sizeof(in)),
                      PCIE_DMA_OK);
     assert_memory_equal(in, out, sizeof(in));
-    assert_int_equal(ntb_stats_of(&pair.b)->requests_in, 4096 / 512);
-    assert_int_equal(chassis_switch(&pair)->peer_to_peer, 4096 / 512);
-    pair_close(&pair);
+    assert_int_equal(ntb_stats_of(&pair->b)->requests_in, 4096 / 512);
+    assert_int_equal(chassis_switch(pair)->peer_to_peer, 4096 / 512);
 }
 
 static void both_iommus_body(struct world_fixture *f, struct sim_task *task, void *arg)
@@ -718,51 +697,48 @@ static void both_iommus_body(struct world_fixture *f, struct sim_task *task, voi
  * bytes as the root complex's own, and is translated again at the borrower; writes stay whole. */
 static void both_iommus_translate(void **state)
 {
-    struct pair pair;
+    struct pair *pair = *state;
     static uint8_t out[4096], in[4096];
     struct hpa real, dummy;
     struct iova iova, device_iova;
 
-    (void)state;
-    pair_open_text(&pair, CHASSIS("true", "true"));
     uint16_t proxy[2]; /* in the borrower: of the lender's CPU, of the device */
-    proxy[0] = (uint16_t)((ntb_id(pair.b.ntb) & 0xff00) | NTB_INCOMING_FUNCTION_BASE);
+    proxy[0] = (uint16_t)((ntb_id(pair->b.ntb) & 0xff00) | NTB_INCOMING_FUNCTION_BASE);
     proxy[1] = (uint16_t)(proxy[0] + 5);
-    assert_int_equal(host_dma_alloc(pair.b.host, proxy[0], 0, 4096, 4096, &real, &iova), 0);
-    struct host *b = pair.b.host, *a = pair.a.host;
+    assert_int_equal(host_dma_alloc(pair->b.host, proxy[0], 0, 4096, 4096, &real, &iova), 0);
+    struct host *b = pair->b.host, *a = pair->a.host;
     struct iommu_domain *domain = b->domain[0].domain;
     assert_true(iommu_domain_attach(domain, proxy[1]));
     /* At the lender: the device may reach window 8 of the bridge, nothing else. */
-    uint16_t device = pcie_requester_id(world_device(pair.f.world, "dma"));
+    uint16_t device = pcie_requester_id(world_device(pair->f.world, "dma"));
     assert_int_equal(host_dma_alloc(a, device, 0, 4096, 4096, &dummy, &device_iova), 0);
     struct iova shown = { UINT64_C(0x80000000) };
-    assert_int_equal(iommu_map(a->domain[0].domain, shown, ntb_window(&pair.a, MAPPED, 0), 4096,
+    assert_int_equal(iommu_map(a->domain[0].domain, shown, ntb_window(&pair->a, MAPPED, 0), 4096,
                                4096, IOMMU_READ | IOMMU_WRITE),
                      0);
     /* The window begins at a multiple of its size. */
     assert_int_equal(
         iommu_map(domain, (struct iova){ 256 * MIB }, real, 4096, 4096, IOMMU_READ | IOMMU_WRITE),
         0);
-    pair.memory.v = 256 * MIB;
-    pair_call(&pair, both_iommus_body);
+    pair->memory.v = 256 * MIB;
+    pair_call(pair, both_iommus_body);
 
     fill(out, sizeof(out), 77);
     struct hpa at = { shown.v };
-    assert_int_equal(dma(&pair, "dma", true, at, out, sizeof(out)), PCIE_DMA_OK);
-    sim_run(pair.f.sim, SIM_TIME_MAX, NULL);
-    expect_bytes(&pair.b, real.v, out, sizeof(out));
-    uint64_t writes = ntb_stats_of(&pair.b)->requests_in;
+    assert_int_equal(dma(pair, "dma", true, at, out, sizeof(out)), PCIE_DMA_OK);
+    sim_run(pair->f.sim, SIM_TIME_MAX, NULL);
+    expect_bytes(&pair->b, real.v, out, sizeof(out));
+    uint64_t writes = ntb_stats_of(&pair->b)->requests_in;
     assert_int_equal(writes, 4096 / 256);
-    assert_int_equal(dma(&pair, "dma", false, at, in, sizeof(in)), PCIE_DMA_OK);
+    assert_int_equal(dma(pair, "dma", false, at, in, sizeof(in)), PCIE_DMA_OK);
     assert_memory_equal(in, out, sizeof(in));
-    assert_int_equal(ntb_stats_of(&pair.b)->requests_in - writes, 4096 / 64);
-    assert_int_equal(chassis_switch(&pair)->peer_to_peer,
+    assert_int_equal(ntb_stats_of(&pair->b)->requests_in - writes, 4096 / 64);
+    assert_int_equal(chassis_switch(pair)->peer_to_peer,
                      0); /* nobody claims an I/O virtual address */
     /* Beyond what was mapped: the lender's IOMMU says no. */
     at.v += 4096;
-    assert_int_equal(dma(&pair, "dma", false, at, in, 64), PCIE_DMA_UNSUPPORTED);
-    assert_int_equal(ntb_stats_of(&pair.a)->unmapped, 0);
-    pair_close(&pair);
+    assert_int_equal(dma(pair, "dma", false, at, in, 64), PCIE_DMA_UNSUPPORTED);
+    assert_int_equal(ntb_stats_of(&pair->a)->unmapped, 0);
 }
 
 /* What a piece takes from the lender's root port to the borrower's memory and back: a load by the
@@ -816,23 +792,23 @@ static void forwarded_reads_are_bound_by_what_is_in_flight(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_host_sees_its_own_side_only),
-        cmocka_unit_test(registers_are_real),
-        cmocka_unit_test(loads_and_stores_reach_the_other_host),
-        cmocka_unit_test(unloaded_latency_is_the_formula),
-        cmocka_unit_test(a_store_takes_one_way),
-        cmocka_unit_test(dma_of_a_neighbour_passes),
-        cmocka_unit_test(windows_end_where_they_end),
-        cmocka_unit_test(both_directions_at_once),
-        cmocka_unit_test(requesters_must_be_known),
-        cmocka_unit_test(a_full_table_refuses),
-        cmocka_unit_test(what_leads_nowhere_is_refused),
-        cmocka_unit_test(a_pulled_cable_loses_what_is_on_its_way),
+        PAIR_TEST(a_host_sees_its_own_side_only, PAIR("")),
+        PAIR_TEST(registers_are_real, PAIR("")),
+        PAIR_TEST(loads_and_stores_reach_the_other_host, PAIR("")),
+        PAIR_TEST(unloaded_latency_is_the_formula, PAIR("")),
+        PAIR_TEST(a_store_takes_one_way, PAIR("")),
+        PAIR_TEST(dma_of_a_neighbour_passes, PAIR("")),
+        PAIR_TEST(windows_end_where_they_end, PAIR("")),
+        PAIR_TEST(both_directions_at_once, PAIR("")),
+        PAIR_TEST(requesters_must_be_known, PAIR("")),
+        PAIR_TEST(a_full_table_refuses, PAIR("")),
+        PAIR_TEST(what_leads_nowhere_is_refused, PAIR("")),
+        PAIR_TEST(a_pulled_cable_loses_what_is_on_its_way, PAIR("")),
         cmocka_unit_test(reads_end_whenever_the_cable_is_pulled),
-        cmocka_unit_test(doorbells_come_after_writes),
-        cmocka_unit_test(messages_pass_through_windows),
-        cmocka_unit_test(chassis_without_iommus_takes_the_short_way),
-        cmocka_unit_test(both_iommus_translate),
+        PAIR_TEST(doorbells_come_after_writes, PAIR("")),
+        PAIR_TEST(messages_pass_through_windows, PAIR("")),
+        PAIR_TEST(chassis_without_iommus_takes_the_short_way, CHASSIS("false", "false")),
+        PAIR_TEST(both_iommus_translate, CHASSIS("true", "true")),
         cmocka_unit_test(forwarded_reads_are_bound_by_what_is_in_flight),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
