@@ -11,7 +11,7 @@ void fixture_test_run(void **state)
 
 bool fixture_test_abandon(struct sim *sim)
 {
-    if (sim->running)
+    if (sim == NULL || sim->running)
         return false;
     sim_fail(sim, "the test failed");
     return true;

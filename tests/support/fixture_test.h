@@ -18,7 +18,8 @@ struct fixture_test {
 void fixture_test_run(void **state);
 
 /* After a failed assertion, before a run's models and `sim` are freed: lets objects be alive.
- * Returns false if the assertion failed in an event or a task: such a run cannot be freed. */
+ * Returns false if there is nothing that could be freed: without a run (NULL), and when the
+ * assertion failed in an event or a task. */
 bool fixture_test_abandon(struct sim *sim);
 
 #define FIXTURE_TEST(test, set_up, tear_down, settings)               \

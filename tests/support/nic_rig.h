@@ -195,6 +195,7 @@ struct nr_settings {
 
 int nr_set_up(void **state);
 
+/* Of a test whose fixture is a struct nr_rig, or begins with one. */
 int nr_tear_down(void **state);
 
 /* After `lanes` the settings: "key", "value", ... The wire has 100 Gbit/s. */

@@ -3,14 +3,11 @@
 #include "models/ether/ether_switch.h"
 #include "models/pcie/link/port.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "models/ether/ether_packet.h"
+#include "tests/support/fixture_test.h"
 
 #define N_ENDS   6
 #define GOT_MAX  4096
@@ -96,10 +93,8 @@ static void bench_open(struct bench *bench)
     }
 }
 
-static void bench_close(struct bench *bench)
+static void bench_free(struct bench *bench)
 {
-    assert_int_equal(bench->errors.n_messages, 0);
-    assert_int_equal(ether_frames_live(bench->sim), 0);
     for (unsigned i = 0; i < N_ENDS; i++) {
         ether_wire_free(bench->end[i].wire);
         free(bench->end[i].got);
@@ -109,6 +104,37 @@ static void bench_close(struct bench *bench)
     pcie_context_free(bench->pcie);
     sim_free(bench->sim);
 }
+
+static void bench_close(struct bench *bench)
+{
+    assert_int_equal(bench->errors.n_messages, 0);
+    assert_int_equal(ether_frames_live(bench->sim), 0);
+    bench_free(bench);
+}
+
+static int bench_set_up(void **state)
+{
+    struct fixture_test *t = *state;
+    t->fixture = calloc(1, sizeof(struct bench));
+    bench_open(t->fixture);
+    return 0;
+}
+
+static int bench_tear_down(void **state)
+{
+    struct fixture_test *t = *state;
+    struct bench *bench = t->fixture;
+    if (t->passed) {
+        bench_close(bench);
+    } else if (fixture_test_abandon(bench->sim)) {
+        sim_error_release(&bench->errors);
+        bench_free(bench);
+    }
+    free(bench);
+    return 0;
+}
+
+#define WIRE_TEST(test) FIXTURE_TEST(test, bench_set_up, bench_tear_down, NULL)
 
 static void join(struct bench *bench, unsigned i, struct ether_port *to,
                  const struct ether_wire_params *params)
@@ -152,14 +178,12 @@ static const struct ether_wire_params plain = { .rate_gbit_s = 100, .latency_ps 
 
 /* ---- Wires ----------------------------------------------------------------------------------- */
 
-static void test_latency_is_the_formula(void **unused)
+static void test_latency_is_the_formula(void **state)
 {
-    struct bench bench;
-    (void)unused;
-    bench_open(&bench);
-    struct end *a = &bench.end[0], *b = &bench.end[1];
+    struct bench *bench = *state;
+    struct end *a = &bench->end[0], *b = &bench->end[1];
     b->port.receive_latency_ps = 225000;
-    join(&bench, 0, &b->port, &plain);
+    join(bench, 0, &b->port, &plain);
     /* 80 ps a byte; preamble 8 and FCS 4 before the last bit, gap 12 after it */
     sim_time left_ps = ether_port_send(&a->port, make(a, 2, 1, 1, 0, 1514), 1000);
     assert_int_equal(left_ps, 1000 + (1514 + 12) * 80);
@@ -167,7 +191,7 @@ static void test_latency_is_the_formula(void **unused)
     left_ps = ether_port_send(&a->port, make(a, 2, 1, 1, 1, 58), 1000); /* padded to 60 */
     assert_int_equal(left_ps, 1000 + (1514 + 24 + 60 + 12) * 80);
     assert_int_equal(ether_port_in_flight(&a->port), 2);
-    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    sim_run(bench->sim, SIM_TIME_MAX, NULL);
     assert_int_equal(b->n_got, 2);
     assert_int_equal(b->got[0].tail_ps, 1000 + 1526 * 80 + 50000);
     assert_int_equal(b->got[0].now_ps, b->got[0].tail_ps + 225000);
@@ -176,7 +200,6 @@ static void test_latency_is_the_formula(void **unused)
     assert_int_equal(ether_port_stats(&a->port)->frames, 2);
     assert_int_equal(ether_port_stats(&a->port)->bytes, 1538 + 84);
     assert_int_equal(ether_port_stats(&a->port)->busy_ps, (1538 + 84) * 80);
-    bench_close(&bench);
 }
 
 /* Saturated: 1460 of 1538 bytes are TCP payload, whatever fraction of a picosecond a byte takes. */
@@ -203,67 +226,58 @@ static void test_rate_without_drift(void **unused)
     }
 }
 
-static void test_directions_are_independent(void **unused)
+static void test_directions_are_independent(void **state)
 {
-    struct bench bench;
-    (void)unused;
-    bench_open(&bench);
-    struct end *a = &bench.end[0], *b = &bench.end[1];
-    join(&bench, 0, &b->port, &plain);
+    struct bench *bench = *state;
+    struct end *a = &bench->end[0], *b = &bench->end[1];
+    join(bench, 0, &b->port, &plain);
     assert_ptr_equal(ether_port_peer(&a->port), &b->port);
     ether_port_send(&a->port, make(a, 2, 1, 1, 0, 1514), 0);
     ether_port_send(&b->port, make(b, 1, 2, 1, 0, 1514), 0);
-    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    sim_run(bench->sim, SIM_TIME_MAX, NULL);
     assert_int_equal(a->got[0].now_ps, 1526 * 80 + 50000);
     assert_int_equal(b->got[0].now_ps, 1526 * 80 + 50000);
-    bench_close(&bench);
 }
 
-static void test_loss(void **unused)
+static void test_loss(void **state)
 {
-    struct bench bench;
-    (void)unused;
-    bench_open(&bench);
-    struct end *a = &bench.end[0], *b = &bench.end[1];
+    struct bench *bench = *state;
+    struct end *a = &bench->end[0], *b = &bench->end[1];
     struct ether_wire_params params = { .rate_gbit_s = 100, .loss_ratio = 0.1 };
-    join(&bench, 0, &b->port, &params);
+    join(bench, 0, &b->port, &params);
     for (uint32_t i = 0; i < 4000; i++)
         ether_port_send(&a->port, make(a, 2, 1, 1, i, 100), 0);
-    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    sim_run(bench->sim, SIM_TIME_MAX, NULL);
     uint64_t lost = ether_port_stats(&a->port)->lost;
     assert_int_equal(b->n_got + lost, 4000);
     assert_true(lost > 300 && lost < 500); /* 5 standard deviations */
     for (unsigned i = 1; i < b->n_got; i++)
         assert_true(b->got[i].number > b->got[i - 1].number);
-    bench_close(&bench);
 }
 
-static void test_link_down(void **unused)
+static void test_link_down(void **state)
 {
-    struct bench bench;
-    (void)unused;
-    bench_open(&bench);
-    struct end *a = &bench.end[0], *b = &bench.end[1];
-    join(&bench, 0, &b->port, &plain);
+    struct bench *bench = *state;
+    struct end *a = &bench->end[0], *b = &bench->end[1];
+    join(bench, 0, &b->port, &plain);
     for (uint32_t i = 0; i < 4; i++)
         ether_port_send(&a->port, make(a, 2, 1, 1, i, 1514), 0);
     /* the first has arrived, the second is on the wire, others wait for it */
-    sim_run(bench.sim, 1526 * 80 + 50000 + 1000, NULL);
+    sim_run(bench->sim, 1526 * 80 + 50000 + 1000, NULL);
     assert_int_equal(b->n_got, 1);
     ether_port_link(&b->port, false);
     assert_false(ether_port_up(&a->port));
-    ether_port_send(&a->port, make(a, 2, 1, 1, 4, 1514), sim_now(bench.sim));
-    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    ether_port_send(&a->port, make(a, 2, 1, 1, 4, 1514), sim_now(bench->sim));
+    sim_run(bench->sim, SIM_TIME_MAX, NULL);
     assert_int_equal(b->n_got, 1);
     assert_int_equal(ether_port_stats(&a->port)->lost, 4);
     ether_port_link(&b->port, true);
-    ether_port_send(&a->port, make(a, 2, 1, 1, 5, 1514), sim_now(bench.sim));
-    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    ether_port_send(&a->port, make(a, 2, 1, 1, 5, 1514), sim_now(bench->sim));
+    sim_run(bench->sim, SIM_TIME_MAX, NULL);
     assert_int_equal(b->n_got, 2);
     assert_int_equal(b->got[1].number, 5);
     assert_int_equal(a->n_down + b->n_down, 2);
     assert_int_equal(a->n_up + b->n_up, 2);
-    bench_close(&bench);
 }
 
 /* ---- Flow control ---------------------------------------------------------------------------- */
@@ -283,27 +297,25 @@ static void send(struct end *end, uint32_t number, sim_time at_ps)
 
 /* Ten frames are asked for at 0; b says stop in the midst of the third, and go on much later. What
  * has begun leaves, the rest follows from the moment on that "go on" is heard. */
-static void test_pause(void **unused)
+static void test_pause(void **state)
 {
-    struct bench bench;
+    struct bench *bench = *state;
     const sim_time frame_ps = 1538 * 80, pause_ps = PAUSE_BYTES * 80 - 12 * 80 + 50000;
-    (void)unused;
-    bench_open(&bench);
-    struct end *a = &bench.end[0], *b = &bench.end[1];
-    flow_control(&bench, 0, 1);
+    struct end *a = &bench->end[0], *b = &bench->end[1];
+    flow_control(bench, 0, 1);
     a->port.receive_latency_ps = 10000;
-    join(&bench, 0, &b->port, &plain);
+    join(bench, 0, &b->port, &plain);
     assert_true(ether_port_flow_control(&a->port) && ether_port_flow_control(&b->port));
     for (uint32_t i = 0; i < 10; i++)
         send(a, i, 0);
     /* the PAUSE frame is heard when the third frame is half out */
     sim_time heard_ps = 5 * frame_ps / 2;
-    sim_run(bench.sim, heard_ps - 10000 - pause_ps, NULL);
+    sim_run(bench->sim, heard_ps - 10000 - pause_ps, NULL);
     ether_port_pause(&b->port, true);
     ether_port_pause(&b->port, true); /* was said */
-    sim_run(bench.sim, heard_ps - 1, NULL);
+    sim_run(bench->sim, heard_ps - 1, NULL);
     assert_int_equal(a->left_ps[3], 4 * frame_ps - 12 * 80);
-    sim_run(bench.sim, heard_ps, NULL);
+    sim_run(bench->sim, heard_ps, NULL);
     for (uint32_t i = 0; i < 10; i++)
         assert_true(i < 3 ? a->left_ps[i] == (i + 1) * frame_ps - 12 * 80
                           : a->left_ps[i] == SIM_TIME_MAX);
@@ -311,11 +323,11 @@ static void test_pause(void **unused)
     assert_true(a->left_ps[10] == SIM_TIME_MAX);
     assert_true(ether_port_free_ps(&a->port) == SIM_TIME_MAX);
     assert_int_equal(ether_port_queued_bytes(&a->port, heard_ps), 8 * 1538 + 769);
-    sim_run(bench.sim, 100 * SIM_PS_PER_US, NULL);
+    sim_run(bench->sim, 100 * SIM_PS_PER_US, NULL);
     assert_int_equal(b->n_got, 3);
     ether_port_pause(&b->port, false);
-    sim_time on_ps = sim_now(bench.sim) + pause_ps + 10000;
-    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    sim_time on_ps = sim_now(bench->sim) + pause_ps + 10000;
+    sim_run(bench->sim, SIM_TIME_MAX, NULL);
     assert_int_equal(b->n_got, 11);
     assert_int_equal(a->n_resumed, 1);
     for (uint32_t i = 0; i < 11; i++) {
@@ -330,76 +342,70 @@ static void test_pause(void **unused)
     assert_int_equal(ether_port_stats(&b->port)->bytes, 2 * PAUSE_BYTES);
     assert_int_equal(ether_port_stats(&a->port)->paused_ps, on_ps - heard_ps);
     assert_int_equal(ether_port_stats(&a->port)->frames, 11);
-    bench_close(&bench);
 }
 
 /* A PAUSE frame goes before frames that wait, which move back by its time, and is sent by a port
  * that is stopped itself. */
-static void test_pause_overtakes(void **unused)
+static void test_pause_overtakes(void **state)
 {
-    struct bench bench;
+    struct bench *bench = *state;
     const sim_time frame_ps = 1538 * 80;
-    (void)unused;
-    bench_open(&bench);
-    struct end *a = &bench.end[0], *b = &bench.end[1];
-    flow_control(&bench, 0, 1);
-    join(&bench, 0, &b->port, &plain);
+    struct end *a = &bench->end[0], *b = &bench->end[1];
+    flow_control(bench, 0, 1);
+    join(bench, 0, &b->port, &plain);
     for (uint32_t i = 0; i < 4; i++)
         send(b, i, 0);
-    sim_run(bench.sim, 1000, NULL);
+    sim_run(bench->sim, 1000, NULL);
     ether_port_pause(&b->port, true); /* behind frame 0 */
     assert_int_equal(b->left_ps[0], frame_ps - 12 * 80);
     for (uint32_t i = 1; i < 4; i++)
         assert_int_equal(b->left_ps[i], (i + 1) * frame_ps + PAUSE_BYTES * 80 - 12 * 80);
     sim_time heard_ps = frame_ps + (PAUSE_BYTES - 12) * 80 + 50000;
-    sim_run(bench.sim, heard_ps, NULL);
+    sim_run(bench->sim, heard_ps, NULL);
     send(a, 0, heard_ps);
     assert_true(a->left_ps[0] == SIM_TIME_MAX);
     ether_port_pause(&a->port, true); /* the stopped one stops the other */
-    sim_run(bench.sim, 50 * SIM_PS_PER_US, NULL);
+    sim_run(bench->sim, 50 * SIM_PS_PER_US, NULL);
     assert_int_equal(b->n_got, 0);
     assert_in_range(a->n_got, 1, 3);
     assert_true(b->left_ps[3] == SIM_TIME_MAX);
     ether_port_pause(&b->port, false);
     ether_port_pause(&a->port, false);
-    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    sim_run(bench->sim, SIM_TIME_MAX, NULL);
     assert_int_equal(b->n_got, 1);
     assert_int_equal(a->n_got, 4);
     for (uint32_t i = 0; i < 4; i++)
         assert_int_equal(a->got[i].number, i);
-    bench_close(&bench);
 }
 
 /* What was said is over after 65535 x 512 bit times, unless it is said again, which a port does for
  * as long as it is to; a link that goes down forgets it. Without flow control nothing is said. */
-static void test_pause_ends(void **unused)
+static void test_pause_ends(void **state)
 {
-    struct bench bench;
+    struct bench *bench = *state;
     const sim_time quanta_ps = 65535 * UINT64_C(512) * 10;
-    (void)unused;
-    bench_open(&bench);
-    struct end *a = &bench.end[0], *b = &bench.end[1];
-    flow_control(&bench, 0, 1);
-    join(&bench, 0, &b->port, &plain);
+    struct end *a = &bench->end[0], *b = &bench->end[1];
+    flow_control(bench, 0, 1);
+    join(bench, 0, &b->port, &plain);
     ether_port_pause(&b->port, true);
-    sim_run(bench.sim, SIM_PS_PER_US, NULL);
-    send(a, 0, sim_now(bench.sim));
-    sim_run(bench.sim, 10 * quanta_ps, NULL); /* said again and again */
+    sim_run(bench->sim, SIM_PS_PER_US, NULL);
+    send(a, 0, sim_now(bench->sim));
+    sim_run(bench->sim, 10 * quanta_ps, NULL); /* said again and again */
     assert_int_equal(b->n_got, 0);
     assert_in_range(ether_port_stats(&b->port)->pause_frames, 20, 21);
     b->port.flow_control = false; /* it forgets to: the frame leaves when the last one is over */
     ether_port_link(&a->port, false);
     assert_false(a->left_ps[0] == SIM_TIME_MAX);
-    sim_run(bench.sim, sim_now(bench.sim) + SIM_PS_PER_US, NULL);
+    sim_run(bench->sim, sim_now(bench->sim) + SIM_PS_PER_US, NULL);
     assert_int_equal(b->n_got, 0);
     assert_int_equal(ether_port_stats(&a->port)->lost, 1);
     b->port.flow_control = true;
     ether_port_link(&a->port, true);
-    send(a, 1, sim_now(bench.sim));
-    sim_run(bench.sim, sim_now(bench.sim) + SIM_PS_PER_US, NULL);
+    send(a, 1, sim_now(bench->sim));
+    sim_run(bench->sim, sim_now(bench->sim) + SIM_PS_PER_US, NULL);
     assert_int_equal(b->n_got, 1);
     ether_port_pause(&b->port, false);
-    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    sim_run(bench->sim, SIM_TIME_MAX, NULL);
 
     /* once, by a frame of our own making */
     struct ether_frame *frame = ether_frame_new(&b->model);
@@ -407,61 +413,52 @@ static void test_pause_ends(void **unused)
                                         0, 0,    0,    0x88, 0x08, 0, 1, 0x00, 0x64 };
     frame->header_bytes = sizeof(header);
     memcpy(frame->header, header, sizeof(header));
-    sim_time start_ps = sim_now(bench.sim);
+    sim_time start_ps = sim_now(bench->sim);
     ether_port_send(&b->port, frame, start_ps);
-    sim_run(bench.sim, start_ps + SIM_PS_PER_US / 2, NULL);
-    send(a, 2, sim_now(bench.sim));
-    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    sim_run(bench->sim, start_ps + SIM_PS_PER_US / 2, NULL);
+    send(a, 2, sim_now(bench->sim));
+    sim_run(bench->sim, SIM_TIME_MAX, NULL);
     assert_int_equal(b->got[1].tail_ps,
                      start_ps + 72 * 80 + 50000 + 100 * 512 * 10 + 1526 * 80 + 50000);
 
     a->port.flow_control = false;
     uint64_t before = ether_port_stats(&b->port)->pause_frames;
     ether_port_pause(&b->port, true);
-    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+    sim_run(bench->sim, SIM_TIME_MAX, NULL);
     assert_int_equal(ether_port_stats(&b->port)->pause_frames, before);
-    bench_close(&bench);
 }
 
 /* mlx5: (301 + 2.16 x 7 m) x 100 Gb/s + 2.72 x 1500 */
-static void test_headroom(void **unused)
+static void test_headroom(void **state)
 {
-    struct bench bench;
+    struct bench *bench = *state;
     struct ether_wire_params params = { .rate_gbit_s = 100, .latency_ps = 35000 };
-    (void)unused;
-    bench_open(&bench);
-    join(&bench, 0, &bench.end[1].port, &params);
-    assert_int_equal(ether_port_headroom_bytes(&bench.end[0].port, 1500), 30100 + 1512 + 4080);
-    bench_close(&bench);
+    join(bench, 0, &bench->end[1].port, &params);
+    assert_int_equal(ether_port_headroom_bytes(&bench->end[0].port, 1500), 30100 + 1512 + 4080);
 }
 
-static void test_mistakes(void **unused)
+static void test_mistakes(void **state)
 {
-    struct bench bench;
+    struct bench *bench = *state;
     struct ether_wire_params fast = { .rate_gbit_s = 200 };
-    (void)unused;
-    bench_open(&bench);
-    struct ether_port *a = &bench.end[0].port, *b = &bench.end[1].port;
-    assert_null(ether_wire_new(bench.sim, "w", &fast, a, b, "file", 3, &bench.errors));
-    assert_string_equal(bench.errors.message[0], "file:3: a wire of 200 Gb/s, but Ethernet port "
-                                                 "a.e0 has at most 100 Gb/s");
-    assert_null(ether_wire_new(bench.sim, "w", &plain, a, a, "file", 4, &bench.errors));
-    assert_string_equal(bench.errors.message[2], "file:4: Ethernet port a.e0 is plugged twice");
-    sim_error_release(&bench.errors);
-    bench.errors = (struct sim_error_list){ 0 };
-    bench_close(&bench);
+    struct ether_port *a = &bench->end[0].port, *b = &bench->end[1].port;
+    assert_null(ether_wire_new(bench->sim, "w", &fast, a, b, "file", 3, &bench->errors));
+    assert_string_equal(bench->errors.message[0], "file:3: a wire of 200 Gb/s, but Ethernet port "
+                                                  "a.e0 has at most 100 Gb/s");
+    assert_null(ether_wire_new(bench->sim, "w", &plain, a, a, "file", 4, &bench->errors));
+    assert_string_equal(bench->errors.message[2], "file:4: Ethernet port a.e0 is plugged twice");
+    sim_error_release(&bench->errors);
+    bench->errors = (struct sim_error_list){ 0 };
 }
 
 /* ---- Headers --------------------------------------------------------------------------------- */
 
-static void test_parse_and_checksums(void **unused)
+static void test_parse_and_checksums(void **state)
 {
-    struct bench bench;
+    struct bench *bench = *state;
     struct ether_packet packet;
-    (void)unused;
-    bench_open(&bench);
-    join(&bench, 0, &bench.end[1].port, &plain);
-    struct ether_frame *frame = make(&bench.end[0], 0x020000000002, 0x020000000001, 777, 9, 1514);
+    join(bench, 0, &bench->end[1].port, &plain);
+    struct ether_frame *frame = make(&bench->end[0], 0x020000000002, 0x020000000001, 777, 9, 1514);
     ether_packet_parse(frame->header, frame->header_bytes, &packet);
     assert_true(packet.ipv4 && packet.l4);
     assert_int_equal(packet.destination_mac, 0x020000000002);
@@ -492,8 +489,7 @@ static void test_parse_and_checksums(void **unused)
     assert_false(packet.ipv4);
     ether_packet_parse(frame->header, 13, &packet);
     assert_int_equal(packet.destination_mac, 0);
-    ether_frame_free(&bench.end[0].model, frame);
-    bench_close(&bench);
+    ether_frame_free(&bench->end[0].model, frame);
 }
 
 /* The example of RFC 1071, section 3: 0001 f203 f4f5 f6f7 sums to ddf2. */
@@ -514,29 +510,42 @@ static struct config *no_config(struct sim_error_list *errors)
     return config_load("/dev/null", ".", errors);
 }
 
-/* A switch of n ports with these settings; ends 0 .. n - 1 are plugged into it. */
-static void switch_open(struct bench *bench, unsigned n, const char *groups, uint64_t queue_bytes,
-                        uint32_t mac_entries)
+/* A switch of 6 ports; ends 0 .. n - 1 are plugged into it. */
+struct switch_settings {
+    unsigned n;
+    const char *groups;
+    uint64_t queue_bytes;
+    uint32_t mac_entries;
+};
+
+static int switch_set_up(void **state)
 {
-    bench_open(bench);
-    struct config *config = no_config(&bench->errors);
+    const struct fixture_test *t = *state;
+    const struct switch_settings *settings = t->settings;
+    bench_set_up(state);
+    struct bench *bench = t->fixture;
+    struct config *config = bench->config = no_config(&bench->errors);
     char value[32];
     config_set(config, "s.ports", "6", "test", &bench->errors);
-    if (*groups != 0)
-        config_set(config, "s.groups", groups, "test", &bench->errors);
-    snprintf(value, sizeof(value), "%llu", (unsigned long long)queue_bytes);
+    if (*settings->groups != 0)
+        config_set(config, "s.groups", settings->groups, "test", &bench->errors);
+    snprintf(value, sizeof(value), "%llu", (unsigned long long)settings->queue_bytes);
     config_set(config, "s.queue_bytes", value, "test", &bench->errors);
-    snprintf(value, sizeof(value), "%u", mac_entries);
+    snprintf(value, sizeof(value), "%u", settings->mac_entries);
     config_set(config, "s.mac_entries", value, "test", &bench->errors);
     assert_int_equal(bench->errors.n_messages, 0);
     bench->ether_switch = model_new(pcie_context_sim(bench->pcie), bench->pcie, &ether_switch_ops,
                                     "s", config, config_get(config_root(config), "s"),
                                     &bench->errors);
     assert_int_equal(bench->errors.n_messages, 0);
-    for (unsigned i = 0; i < n; i++)
+    for (unsigned i = 0; i < settings->n; i++)
         join(bench, i, cable_port(&ether_cable, bench->ether_switch, i), &plain);
-    bench->config = config;
+    return 0;
 }
+
+#define SWITCH_TEST(test, n, groups, queue_bytes, mac_entries) \
+    FIXTURE_TEST(test, switch_set_up, bench_tear_down,         \
+                 (&(struct switch_settings){ n, groups, queue_bytes, mac_entries }))
 
 static void send_at(struct bench *bench, unsigned from, uint64_t to_mac, uint64_t from_mac,
                     uint16_t port, uint32_t number, uint32_t bytes, sim_time at_ps)
@@ -545,80 +554,72 @@ static void send_at(struct bench *bench, unsigned from, uint64_t to_mac, uint64_
     ether_port_send(&end->port, make(end, to_mac, from_mac, port, number, bytes), at_ps);
 }
 
-static void test_switch_learns(void **unused)
+static void test_switch_learns(void **state)
 {
-    struct bench bench;
-    (void)unused;
-    switch_open(&bench, 3, "", 1 << 20, 16);
-    send_at(&bench, 0, 2, 1, 1, 0, 1514, 0); /* 2 is not known: to all but the sender */
-    sim_run(bench.sim, SIM_TIME_MAX, NULL);
-    assert_int_equal(bench.end[0].n_got, 0);
-    assert_int_equal(bench.end[1].n_got, 1);
-    assert_int_equal(bench.end[2].n_got, 1);
+    struct bench *bench = *state;
+    send_at(bench, 0, 2, 1, 1, 0, 1514, 0); /* 2 is not known: to all but the sender */
+    sim_run(bench->sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(bench->end[0].n_got, 0);
+    assert_int_equal(bench->end[1].n_got, 1);
+    assert_int_equal(bench->end[2].n_got, 1);
     /* store and forward: two wires and the switch between the last bit in and the first out */
-    assert_int_equal(bench.end[1].got[0].now_ps, 2 * (1526 * 80 + 50000) + 300000);
-    send_at(&bench, 1, 1, 2, 1, 0, 1514, sim_now(bench.sim));
-    sim_run(bench.sim, SIM_TIME_MAX, NULL);
-    assert_int_equal(bench.end[0].n_got, 1);
-    assert_int_equal(bench.end[2].n_got, 1); /* 1 was known */
-    send_at(&bench, 0, 2, 1, 1, 1, 1514, sim_now(bench.sim));
-    sim_run(bench.sim, SIM_TIME_MAX, NULL);
-    assert_int_equal(bench.end[1].n_got, 2);
-    assert_int_equal(bench.end[2].n_got, 1); /* so is 2 by now */
-    send_at(&bench, 0, ETHER_BROADCAST, 1, 1, 1, 1514, sim_now(bench.sim));
-    send_at(&bench, 0, 1, 1, 1, 1, 1514, sim_now(bench.sim)); /* to itself: filtered */
-    sim_run(bench.sim, SIM_TIME_MAX, NULL);
-    assert_int_equal(bench.end[2].n_got, 2);
-    assert_int_equal(bench.end[0].n_got, 1);
+    assert_int_equal(bench->end[1].got[0].now_ps, 2 * (1526 * 80 + 50000) + 300000);
+    send_at(bench, 1, 1, 2, 1, 0, 1514, sim_now(bench->sim));
+    sim_run(bench->sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(bench->end[0].n_got, 1);
+    assert_int_equal(bench->end[2].n_got, 1); /* 1 was known */
+    send_at(bench, 0, 2, 1, 1, 1, 1514, sim_now(bench->sim));
+    sim_run(bench->sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(bench->end[1].n_got, 2);
+    assert_int_equal(bench->end[2].n_got, 1); /* so is 2 by now */
+    send_at(bench, 0, ETHER_BROADCAST, 1, 1, 1, 1514, sim_now(bench->sim));
+    send_at(bench, 0, 1, 1, 1, 1, 1514, sim_now(bench->sim)); /* to itself: filtered */
+    sim_run(bench->sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(bench->end[2].n_got, 2);
+    assert_int_equal(bench->end[0].n_got, 1);
     /* it moves to another port */
-    send_at(&bench, 2, ETHER_BROADCAST, 1, 1, 1, 100, sim_now(bench.sim));
-    sim_run(bench.sim, SIM_TIME_MAX, NULL);
-    send_at(&bench, 1, 1, 2, 1, 7, 100, sim_now(bench.sim));
-    sim_run(bench.sim, SIM_TIME_MAX, NULL);
-    assert_int_equal(bench.end[2].got[bench.end[2].n_got - 1].number, 7);
-    bench_close(&bench);
+    send_at(bench, 2, ETHER_BROADCAST, 1, 1, 1, 100, sim_now(bench->sim));
+    sim_run(bench->sim, SIM_TIME_MAX, NULL);
+    send_at(bench, 1, 1, 2, 1, 7, 100, sim_now(bench->sim));
+    sim_run(bench->sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(bench->end[2].got[bench->end[2].n_got - 1].number, 7);
 }
 
-static void test_switch_static_and_full(void **unused)
+static void test_switch_static_and_full(void **state)
 {
-    struct bench bench;
-    (void)unused;
-    switch_open(&bench, 3, "", 1 << 20, 2);
-    assert_true(ether_switch_add(bench.ether_switch, 9, 2));
-    send_at(&bench, 0, 9, 1, 1, 0, 100, 0); /* learns 1: full */
-    sim_run(bench.sim, SIM_TIME_MAX, NULL);
-    assert_int_equal(bench.end[2].n_got, 1);
-    assert_int_equal(bench.end[1].n_got, 0);
-    assert_false(ether_switch_add(bench.ether_switch, 10, 2));
-    send_at(&bench, 1, 9, 3, 1, 0, 100, sim_now(bench.sim)); /* 3 finds no room */
-    sim_run(bench.sim, SIM_TIME_MAX, NULL);
-    send_at(&bench, 0, 3, 1, 1, 0, 100, sim_now(bench.sim)); /* still works: flooded */
-    sim_run(bench.sim, SIM_TIME_MAX, NULL);
-    assert_int_equal(bench.end[1].n_got, 1);
-    send_at(&bench, 0, ETHER_BROADCAST, 9, 1, 0, 100, sim_now(bench.sim)); /* 9 does not move */
-    sim_run(bench.sim, SIM_TIME_MAX, NULL);
-    unsigned before = bench.end[2].n_got;
-    send_at(&bench, 1, 9, 3, 1, 0, 100, sim_now(bench.sim));
-    sim_run(bench.sim, SIM_TIME_MAX, NULL);
-    assert_int_equal(bench.end[2].n_got, before + 1);
-    bench_close(&bench);
+    struct bench *bench = *state;
+    assert_true(ether_switch_add(bench->ether_switch, 9, 2));
+    send_at(bench, 0, 9, 1, 1, 0, 100, 0); /* learns 1: full */
+    sim_run(bench->sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(bench->end[2].n_got, 1);
+    assert_int_equal(bench->end[1].n_got, 0);
+    assert_false(ether_switch_add(bench->ether_switch, 10, 2));
+    send_at(bench, 1, 9, 3, 1, 0, 100, sim_now(bench->sim)); /* 3 finds no room */
+    sim_run(bench->sim, SIM_TIME_MAX, NULL);
+    send_at(bench, 0, 3, 1, 1, 0, 100, sim_now(bench->sim)); /* still works: flooded */
+    sim_run(bench->sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(bench->end[1].n_got, 1);
+    send_at(bench, 0, ETHER_BROADCAST, 9, 1, 0, 100, sim_now(bench->sim)); /* 9 does not move */
+    sim_run(bench->sim, SIM_TIME_MAX, NULL);
+    unsigned before = bench->end[2].n_got;
+    send_at(bench, 1, 9, 3, 1, 0, 100, sim_now(bench->sim));
+    sim_run(bench->sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(bench->end[2].n_got, before + 1);
 }
 
 /* Two senders at full rate into one output: what the queue does not hold is dropped, the rest keeps
  * its order and comes at the wire's rate. */
-static void test_switch_queue_limit(void **unused)
+static void test_switch_queue_limit(void **state)
 {
-    struct bench bench;
-    (void)unused;
-    switch_open(&bench, 3, "", 64 * 1024, 16);
-    assert_true(ether_switch_add(bench.ether_switch, 3, 2));
+    struct bench *bench = *state;
+    assert_true(ether_switch_add(bench->ether_switch, 3, 2));
     for (uint32_t i = 0; i < 400; i++) {
-        send_at(&bench, 0, 3, 1, 1, i, 1514, 0);
-        send_at(&bench, 1, 3, 2, 2, i, 1514, 0);
+        send_at(bench, 0, 3, 1, 1, i, 1514, 0);
+        send_at(bench, 1, 3, 2, 2, i, 1514, 0);
     }
-    sim_run(bench.sim, SIM_TIME_MAX, NULL);
-    uint64_t drops = ether_switch_drops(bench.ether_switch, 2);
-    const struct end *out = &bench.end[2];
+    sim_run(bench->sim, SIM_TIME_MAX, NULL);
+    uint64_t drops = ether_switch_drops(bench->ether_switch, 2);
+    const struct end *out = &bench->end[2];
     assert_int_equal(out->n_got + drops, 800);
     /* two arrive in the time of one: after n frames n / 2 wait; 42 fit into 64 KiB */
     assert_in_range(drops, 400 - 44, 400 - 40);
@@ -627,83 +628,74 @@ static void test_switch_queue_limit(void **unused)
         assert_true(out->got[i].number >= next[out->got[i].port]);
         next[out->got[i].port] = out->got[i].number + 1;
     }
-    bench_close(&bench);
 }
 
 /* The same with flow control: nothing is dropped, the senders are stopped and go on, the output is
  * never idle, and a port whose frames go elsewhere is not stopped. */
-static void test_switch_pause(void **unused)
+static void test_switch_pause(void **state)
 {
-    struct bench bench;
-    (void)unused;
-    switch_open(&bench, 5, "", 1 << 20, 16);
-    flow_control(&bench, 0, 4);
-    bench.ether_switch->ops->start(bench.ether_switch);
-    assert_true(ether_switch_add(bench.ether_switch, 3, 2));
-    assert_true(ether_switch_add(bench.ether_switch, 5, 4));
+    struct bench *bench = *state;
+    flow_control(bench, 0, 4);
+    bench->ether_switch->ops->start(bench->ether_switch);
+    assert_true(ether_switch_add(bench->ether_switch, 3, 2));
+    assert_true(ether_switch_add(bench->ether_switch, 5, 4));
     for (uint32_t i = 0; i < 1900; i++) {
-        send_at(&bench, 0, 3, 1, 1, i, 1514, 0);
-        send_at(&bench, 1, 3, 2, 2, i, 1514, 0);
-        send_at(&bench, 3, 5, 4, 4, i, 1514, 0);
+        send_at(bench, 0, 3, 1, 1, i, 1514, 0);
+        send_at(bench, 1, 3, 2, 2, i, 1514, 0);
+        send_at(bench, 3, 5, 4, 4, i, 1514, 0);
     }
-    sim_run(bench.sim, SIM_TIME_MAX, NULL);
-    const struct end *out = &bench.end[2];
-    assert_int_equal(ether_switch_drops(bench.ether_switch, 2), 0);
+    sim_run(bench->sim, SIM_TIME_MAX, NULL);
+    const struct end *out = &bench->end[2];
+    assert_int_equal(ether_switch_drops(bench->ether_switch, 2), 0);
     assert_int_equal(out->n_got, 3800);
     assert_int_equal(out->got[3799].tail_ps, out->got[0].tail_ps + 3799 * UINT64_C(1538) * 80);
     uint32_t next[3] = { 0 };
     for (unsigned i = 0; i < out->n_got; i++)
         assert_int_equal(out->got[i].number, next[out->got[i].port]++);
     for (unsigned e = 0; e < 4; e++) {
-        bool stopped = ether_port_stats(&bench.end[e].port)->paused_ps != 0;
+        bool stopped = ether_port_stats(&bench->end[e].port)->paused_ps != 0;
         assert_true(stopped == (e < 2));
     }
-    assert_int_equal(bench.end[4].n_got, 1900);
-    assert_int_equal(bench.end[4].got[1899].tail_ps,
-                     bench.end[4].got[0].tail_ps + 1899 * UINT64_C(1538) * 80);
-    bench_close(&bench);
+    assert_int_equal(bench->end[4].n_got, 1900);
+    assert_int_equal(bench->end[4].got[1899].tail_ps,
+                     bench->end[4].got[0].tail_ps + 1899 * UINT64_C(1538) * 80);
 }
 
 /* A receiver stops the switch, and the switch in turn the sender when its queue has filled. */
-static void test_switch_is_stopped(void **unused)
+static void test_switch_is_stopped(void **state)
 {
-    struct bench bench;
-    (void)unused;
-    switch_open(&bench, 2, "", 256 * 1024, 16);
-    flow_control(&bench, 0, 1);
-    bench.ether_switch->ops->start(bench.ether_switch);
-    assert_true(ether_switch_add(bench.ether_switch, 3, 1));
+    struct bench *bench = *state;
+    flow_control(bench, 0, 1);
+    bench->ether_switch->ops->start(bench->ether_switch);
+    assert_true(ether_switch_add(bench->ether_switch, 3, 1));
     for (uint32_t i = 0; i < 1000; i++)
-        send_at(&bench, 0, 3, 1, 1, i, 1514, 0);
-    ether_port_pause(&bench.end[1].port, true);
-    sim_run(bench.sim, SIM_PS_PER_MS, NULL);
-    assert_int_equal(bench.end[1].n_got, 0);
-    assert_in_range(ether_port_in_flight(&bench.end[0].port), 800, 900); /* the rest is queued */
-    ether_port_pause(&bench.end[1].port, false);
-    sim_run(bench.sim, SIM_TIME_MAX, NULL);
-    assert_int_equal(bench.end[1].n_got, 1000);
-    assert_int_equal(ether_switch_drops(bench.ether_switch, 1), 0);
-    bench_close(&bench);
+        send_at(bench, 0, 3, 1, 1, i, 1514, 0);
+    ether_port_pause(&bench->end[1].port, true);
+    sim_run(bench->sim, SIM_PS_PER_MS, NULL);
+    assert_int_equal(bench->end[1].n_got, 0);
+    assert_in_range(ether_port_in_flight(&bench->end[0].port), 800, 900); /* the rest is queued */
+    ether_port_pause(&bench->end[1].port, false);
+    sim_run(bench->sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(bench->end[1].n_got, 1000);
+    assert_int_equal(ether_switch_drops(bench->ether_switch, 1), 0);
 }
 
 /* 256 flows through a group of three members: every member carries some, each flow uses one, and
  * so keeps its order; a member that goes down loses its flows to the others. */
-static void test_switch_group(void **unused)
+static void test_switch_group(void **state)
 {
-    struct bench bench;
-    (void)unused;
-    switch_open(&bench, 4, "1+2+3", 16 << 20, 16);
-    assert_true(ether_switch_add(bench.ether_switch, 3, 2)); /* behind the group */
+    struct bench *bench = *state;
+    assert_true(ether_switch_add(bench->ether_switch, 3, 2)); /* behind the group */
     for (uint32_t i = 0; i < 2048; i++)
-        send_at(&bench, 0, 3, 1, (uint16_t)(1000 + i % 256), i, 200, 0);
-    sim_run(bench.sim, SIM_TIME_MAX, NULL);
+        send_at(bench, 0, 3, 1, (uint16_t)(1000 + i % 256), i, 200, 0);
+    sim_run(bench->sim, SIM_TIME_MAX, NULL);
     unsigned member_of[256] = { 0 }, n = 0;
     for (unsigned e = 1; e < 4; e++) {
         uint32_t next[256] = { 0 };
-        assert_true(bench.end[e].n_got > 2048 / 6);
-        n += bench.end[e].n_got;
-        for (unsigned i = 0; i < bench.end[e].n_got; i++) {
-            const struct arrival *got = &bench.end[e].got[i];
+        assert_true(bench->end[e].n_got > 2048 / 6);
+        n += bench->end[e].n_got;
+        for (unsigned i = 0; i < bench->end[e].n_got; i++) {
+            const struct arrival *got = &bench->end[e].got[i];
             unsigned flow = got->port - 1000u;
             assert_true(member_of[flow] == 0 || member_of[flow] == e);
             member_of[flow] = e;
@@ -714,21 +706,20 @@ static void test_switch_group(void **unused)
     assert_int_equal(n, 2048);
     /* broadcasts leave through one member; what a member sends does not come back to another */
     for (unsigned e = 1; e < 4; e++)
-        bench.end[e].n_got = 0;
-    send_at(&bench, 0, ETHER_BROADCAST, 1, 1, 0, 200, sim_now(bench.sim));
-    send_at(&bench, 1, ETHER_BROADCAST, 3, 1, 0, 200, sim_now(bench.sim));
-    sim_run(bench.sim, SIM_TIME_MAX, NULL);
-    assert_int_equal(bench.end[1].n_got + bench.end[2].n_got + bench.end[3].n_got, 1);
-    assert_int_equal(bench.end[0].n_got, 1);
+        bench->end[e].n_got = 0;
+    send_at(bench, 0, ETHER_BROADCAST, 1, 1, 0, 200, sim_now(bench->sim));
+    send_at(bench, 1, ETHER_BROADCAST, 3, 1, 0, 200, sim_now(bench->sim));
+    sim_run(bench->sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(bench->end[1].n_got + bench->end[2].n_got + bench->end[3].n_got, 1);
+    assert_int_equal(bench->end[0].n_got, 1);
     for (unsigned e = 1; e < 4; e++)
-        bench.end[e].n_got = 0;
-    ether_port_link(&bench.end[2].port, false);
+        bench->end[e].n_got = 0;
+    ether_port_link(&bench->end[2].port, false);
     for (uint32_t i = 0; i < 512; i++)
-        send_at(&bench, 0, 3, 1, (uint16_t)(1000 + i % 256), i, 200, sim_now(bench.sim));
-    sim_run(bench.sim, SIM_TIME_MAX, NULL);
-    assert_int_equal(bench.end[2].n_got, 0);
-    assert_int_equal(bench.end[1].n_got + bench.end[3].n_got, 512);
-    bench_close(&bench);
+        send_at(bench, 0, 3, 1, (uint16_t)(1000 + i % 256), i, 200, sim_now(bench->sim));
+    sim_run(bench->sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(bench->end[2].n_got, 0);
+    assert_int_equal(bench->end[1].n_got + bench->end[3].n_got, 512);
 }
 
 /* Connections whose two ports both count up, as those of programs with many connections do: their
@@ -770,42 +761,39 @@ static void test_switch_mistakes(void **unused)
 }
 
 /* A run that failed is freed with frames in its devices, and wires go first. */
-static void test_frames_outlive_their_wire(void **unused)
+static void test_frames_outlive_their_wire(void **state)
 {
-    struct bench bench;
-    (void)unused;
-    bench_open(&bench);
+    struct bench *bench = *state;
     struct ether_wire_params params = { .rate_gbit_s = 100 };
-    join(&bench, 0, &bench.end[1].port, &params);
-    struct ether_frame *frame = make(&bench.end[0], 1, 2, 3, 4, 100);
-    ether_wire_free(bench.end[0].wire);
-    bench.end[0].wire = NULL;
-    ether_frame_free(&bench.end[0].model, frame);
-    bench_close(&bench);
+    join(bench, 0, &bench->end[1].port, &params);
+    struct ether_frame *frame = make(&bench->end[0], 1, 2, 3, 4, 100);
+    ether_wire_free(bench->end[0].wire);
+    bench->end[0].wire = NULL;
+    ether_frame_free(&bench->end[0].model, frame);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_frames_outlive_their_wire),
-        cmocka_unit_test(test_latency_is_the_formula),
+        WIRE_TEST(test_frames_outlive_their_wire),
+        WIRE_TEST(test_latency_is_the_formula),
         cmocka_unit_test(test_rate_without_drift),
-        cmocka_unit_test(test_directions_are_independent),
-        cmocka_unit_test(test_loss),
-        cmocka_unit_test(test_link_down),
-        cmocka_unit_test(test_pause),
-        cmocka_unit_test(test_pause_overtakes),
-        cmocka_unit_test(test_pause_ends),
-        cmocka_unit_test(test_headroom),
-        cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_parse_and_checksums),
+        WIRE_TEST(test_directions_are_independent),
+        WIRE_TEST(test_loss),
+        WIRE_TEST(test_link_down),
+        WIRE_TEST(test_pause),
+        WIRE_TEST(test_pause_overtakes),
+        WIRE_TEST(test_pause_ends),
+        WIRE_TEST(test_headroom),
+        WIRE_TEST(test_mistakes),
+        WIRE_TEST(test_parse_and_checksums),
         cmocka_unit_test(test_checksum_of_the_rfc),
-        cmocka_unit_test(test_switch_learns),
-        cmocka_unit_test(test_switch_static_and_full),
-        cmocka_unit_test(test_switch_queue_limit),
-        cmocka_unit_test(test_switch_pause),
-        cmocka_unit_test(test_switch_is_stopped),
-        cmocka_unit_test(test_switch_group),
+        SWITCH_TEST(test_switch_learns, 3, "", 1 << 20, 16),
+        SWITCH_TEST(test_switch_static_and_full, 3, "", 1 << 20, 2),
+        SWITCH_TEST(test_switch_queue_limit, 3, "", 64 * 1024, 16),
+        SWITCH_TEST(test_switch_pause, 5, "", 1 << 20, 16),
+        SWITCH_TEST(test_switch_is_stopped, 2, "", 256 * 1024, 16),
+        SWITCH_TEST(test_switch_group, 4, "1+2+3", 16 << 20, 16),
         cmocka_unit_test(test_switch_spreads_ports_in_step),
         cmocka_unit_test(test_switch_mistakes),
     };

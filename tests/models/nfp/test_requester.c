@@ -62,15 +62,42 @@ static void bench_open(struct bench *bench, const char *settings)
     set_sizes(bench, 4096, 4096);
 }
 
-static void bench_close(struct bench *bench)
+static void bench_free(struct bench *bench)
 {
-    assert_null(sim_error(bench->rig.sim));
-    assert_true(pcie_context_check_idle(bench->rig.pcie));
     model_free(bench->a);
     end_free(bench->host);
     pcie_rig_release(&bench->rig);
     config_free(bench->config);
 }
+
+static void bench_close(struct bench *bench)
+{
+    assert_null(sim_error(bench->rig.sim));
+    assert_true(pcie_context_check_idle(bench->rig.pcie));
+    bench_free(bench);
+}
+
+static int bench_set_up(void **state)
+{
+    struct fixture_test *t = *state;
+    t->fixture = calloc(1, sizeof(struct bench));
+    bench_open(t->fixture, t->settings);
+    return 0;
+}
+
+static int bench_tear_down(void **state)
+{
+    struct fixture_test *t = *state;
+    struct bench *bench = t->fixture;
+    if (t->passed)
+        bench_close(bench);
+    else if (fixture_test_abandon(bench->rig.sim))
+        bench_free(bench);
+    free(bench);
+    return 0;
+}
+
+#define BENCH_TEST(test, settings) FIXTURE_TEST(test, bench_set_up, bench_tear_down, settings)
 
 /* ---- Operations ------------------------------------------------------------------------------ */
 
@@ -165,21 +192,18 @@ static void test_unloaded_latency_is_the_formula(void **unused)
 }
 
 /* A read in two requests: none of it enters local memory before all of it is here. */
-static void test_stores_and_forwards_whole_operations(void **unused)
+static void test_stores_and_forwards_whole_operations(void **state)
 {
-    struct bench bench;
+    struct bench *bench = *state;
     struct op op;
-    (void)unused;
-    bench_open(&bench, "");
-    set_sizes(&bench, 512, 512);
-    submit(&bench, &op, false, PCIE_REQUESTER_BULK, 0x10000, 1024);
-    pcie_rig_run(&bench.rig);
-    assert_int_equal(bench.host->n_got, 2);
+    set_sizes(bench, 512, 512);
+    submit(bench, &op, false, PCIE_REQUESTER_BULK, 0x10000, 1024);
+    pcie_rig_run(&bench->rig);
+    assert_int_equal(bench->host->n_got, 2);
     /* both completions back to back behind the first request */
     assert_int_equal(op.done_ps, BULK_REQUEST_PS + spec_wire_ps(3, 8, 20) + LATENCY_PS +
                                      spec_wire_ps(3, 8, 2 * 532) + LATENCY_PS + DESCRIPTOR_PS +
                                      1024 * PUSH_PS_PER_BYTE + BULK_COMPLETE_PS);
-    bench_close(&bench);
 }
 
 /* ---- Saturated ------------------------------------------------------------------------------- */
@@ -255,128 +279,116 @@ static void answer(struct bench *bench, const struct arrival *read, enum tlp_sta
     pcie_port_send(&bench->host->port, cpl, sim_now(bench->rig.sim));
 }
 
-static void test_reads_end_in_order_of_issue(void **unused)
+static void test_reads_end_in_order_of_issue(void **state)
 {
-    struct bench bench;
+    struct bench *bench = *state;
     struct op op[10];
-    (void)unused;
-    bench_open(&bench, "reads_in_flight = 4; ");
-    bench.host->answer_reads = false;
+    bench->host->answer_reads = false;
     n_ended = 0;
     for (unsigned i = 0; i < 10; i++)
-        submit(&bench, &op[i], false, PCIE_REQUESTER_BULK, 0x10000 + i * 64, 64);
-    sim_run(bench.rig.sim, SIM_PS_PER_US, NULL);
-    assert_int_equal(bench.host->n_got, 4);
+        submit(bench, &op[i], false, PCIE_REQUESTER_BULK, 0x10000 + i * 64, 64);
+    sim_run(bench->rig.sim, SIM_PS_PER_US, NULL);
+    assert_int_equal(bench->host->n_got, 4);
     for (unsigned i = 1; i < 4; i++) /* read_interval apart */
-        assert_int_equal(bench.host->got[i].head_ps - bench.host->got[i - 1].head_ps,
+        assert_int_equal(bench->host->got[i].head_ps - bench->host->got[i - 1].head_ps,
                          READ_INTERVAL_PS);
     for (unsigned i = 3; i >= 1; i--)
-        answer(&bench, &bench.host->got[i], TLP_SC);
-    sim_run(bench.rig.sim, 3 * SIM_PS_PER_US, NULL);
+        answer(bench, &bench->host->got[i], TLP_SC);
+    sim_run(bench->rig.sim, 3 * SIM_PS_PER_US, NULL);
     assert_int_equal(n_ended, 0); /* their slots come after the first */
-    assert_int_equal(bench.host->n_got, 4);
-    answer(&bench, &bench.host->got[0], TLP_SC);
-    sim_run(bench.rig.sim, 5 * SIM_PS_PER_US, NULL);
+    assert_int_equal(bench->host->n_got, 4);
+    answer(bench, &bench->host->got[0], TLP_SC);
+    sim_run(bench->rig.sim, 5 * SIM_PS_PER_US, NULL);
     assert_int_equal(n_ended, 4);
-    assert_int_equal(bench.host->n_got, 8);
+    assert_int_equal(bench->host->n_got, 8);
     for (unsigned i = 4; i < 8; i++)
-        answer(&bench, &bench.host->got[i], TLP_SC);
-    sim_run(bench.rig.sim, 7 * SIM_PS_PER_US, NULL);
+        answer(bench, &bench->host->got[i], TLP_SC);
+    sim_run(bench->rig.sim, 7 * SIM_PS_PER_US, NULL);
     for (unsigned i = 8; i < 10; i++)
-        answer(&bench, &bench.host->got[i], TLP_SC);
-    pcie_rig_run(&bench.rig);
+        answer(bench, &bench->host->got[i], TLP_SC);
+    pcie_rig_run(&bench->rig);
     for (unsigned i = 0; i < 10; i++)
         assert_int_equal(op[i].order, i + 1);
-    bench_close(&bench);
 }
 
-static void test_writes_leave_in_order_an_interval_apart(void **unused)
+static void test_writes_leave_in_order_an_interval_apart(void **state)
 {
-    struct bench bench;
+    struct bench *bench = *state;
     struct op op[6];
-    (void)unused;
-    bench_open(&bench, AMPLE);
     for (unsigned i = 0; i < 6; i++)
-        submit(&bench, &op[i], true, PCIE_REQUESTER_BULK, 0x10000 + i * 64, 64);
-    pcie_rig_run(&bench.rig);
-    assert_int_equal(bench.host->n_got, 6);
+        submit(bench, &op[i], true, PCIE_REQUESTER_BULK, 0x10000 + i * 64, 64);
+    pcie_rig_run(&bench->rig);
+    assert_int_equal(bench->host->n_got, 6);
     for (unsigned i = 0; i < 6; i++) {
-        assert_int_equal(bench.host->got[i].address, 0x10000 + i * 64);
-        assert_int_equal(bench.host->got[i].head_ps,
+        assert_int_equal(bench->host->got[i].address, 0x10000 + i * 64);
+        assert_int_equal(bench->host->got[i].head_ps,
                          BULK_REQUEST_PS + i * WRITE_INTERVAL_PS + pull_ps(64) + LATENCY_PS);
     }
-    bench_close(&bench);
 }
 
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
 /* Whatever becomes of an operation, it ends, and its slot is free for the next. */
-static void test_errors_end_an_operation(void **unused)
+static void test_errors_end_an_operation(void **state)
 {
     static const enum pcie_dma_status expected[] = { PCIE_DMA_UNSUPPORTED, PCIE_DMA_ABORTED,
                                                      PCIE_DMA_TIMED_OUT, PCIE_DMA_OK };
-    struct bench bench;
+    struct bench *bench = *state;
     struct op op[4];
-    (void)unused;
-    bench_open(&bench, "reads_in_flight = 1; ");
-    bench.host->answer_reads = false;
+    bench->host->answer_reads = false;
     for (unsigned i = 0; i < 4; i++)
-        submit(&bench, &op[i], false, PCIE_REQUESTER_BULK, 0x10000, 64);
+        submit(bench, &op[i], false, PCIE_REQUESTER_BULK, 0x10000, 64);
     for (unsigned i = 0; i < 4; i++) {
-        while (bench.host->n_got == i)
-            sim_run(bench.rig.sim, sim_now(bench.rig.sim) + SIM_PS_PER_US, NULL);
+        while (bench->host->n_got == i)
+            sim_run(bench->rig.sim, sim_now(bench->rig.sim) + SIM_PS_PER_US, NULL);
         if (expected[i] != PCIE_DMA_TIMED_OUT)
-            answer(&bench, &bench.host->got[i], i == 0 ? TLP_UR : i == 1 ? TLP_CA : TLP_SC);
+            answer(bench, &bench->host->got[i], i == 0 ? TLP_UR : i == 1 ? TLP_CA : TLP_SC);
     }
-    pcie_rig_run(&bench.rig);
+    pcie_rig_run(&bench->rig);
     for (unsigned i = 0; i < 4; i++)
         assert_int_equal(op[i].status, expected[i]);
 
-    cfg_write(pcie_requester_config_space(bench.a), PCI_COMMAND, 2, 0);
+    cfg_write(pcie_requester_config_space(bench->a), PCI_COMMAND, 2, 0);
     for (unsigned i = 0; i < 4; i++)
-        submit(&bench, &op[i], i & 1, i & 2 ? PCIE_REQUESTER_BULK : PCIE_REQUESTER_COMMAND, 0x10000,
+        submit(bench, &op[i], i & 1, i & 2 ? PCIE_REQUESTER_BULK : PCIE_REQUESTER_COMMAND, 0x10000,
                64);
-    pcie_rig_run(&bench.rig);
+    pcie_rig_run(&bench->rig);
     for (unsigned i = 0; i < 4; i++)
         assert_int_equal(op[i].status, PCIE_DMA_BUS_MASTER_OFF);
-    assert_int_equal(bench.host->n_got, 4);
-    bench_close(&bench);
+    assert_int_equal(bench->host->n_got, 4);
 }
 
 /* ---- As a target ----------------------------------------------------------------------------- */
 
 /* Any bytes of them; what lies behind them in the BAR reads zero. PCIe's rules: test_pcie_function. */
-static void test_registers(void **unused)
+static void test_registers(void **state)
 {
-    struct bench bench;
-    (void)unused;
-    bench_open(&bench, "bar_bytes = 8192; ");
-    struct cfg_space *cfg = pcie_requester_config_space(bench.a);
+    struct bench *bench = *state;
+    struct cfg_space *cfg = pcie_requester_config_space(bench->a);
     cfg_write(cfg, PCI_BAR0, 4, 0x40000000);
     cfg_write(cfg, PCI_COMMAND, 2, PCI_COMMAND_MEMORY);
-    pcie_port_send(&bench.host->port, pcie_rig_tlp(&bench.rig, TLP_MWR, 0x40000040, 8, 0x5a), 0);
-    pcie_port_send(&bench.host->port, pcie_rig_tlp(&bench.rig, TLP_MWR, 0x40000042, 1, 0xa5), 0);
-    pcie_port_send(&bench.host->port, pcie_rig_tlp(&bench.rig, TLP_MWR, 0x40001040, 8, 0x77), 0);
-    pcie_port_send(&bench.host->port, pcie_rig_tlp(&bench.rig, TLP_MRD, 0x40000040, 8, 1), 0);
-    pcie_port_send(&bench.host->port, pcie_rig_tlp(&bench.rig, TLP_MRD, 0x40001040, 4, 2), 0);
-    pcie_rig_run(&bench.rig);
-    assert_int_equal(bench.host->n_got, 2);
-    assert_int_equal(bench.host->got[0].data, 0x5aa55a5a);
-    assert_int_equal(bench.host->got[1].data, 0);
-    bench_close(&bench);
+    pcie_port_send(&bench->host->port, pcie_rig_tlp(&bench->rig, TLP_MWR, 0x40000040, 8, 0x5a), 0);
+    pcie_port_send(&bench->host->port, pcie_rig_tlp(&bench->rig, TLP_MWR, 0x40000042, 1, 0xa5), 0);
+    pcie_port_send(&bench->host->port, pcie_rig_tlp(&bench->rig, TLP_MWR, 0x40001040, 8, 0x77), 0);
+    pcie_port_send(&bench->host->port, pcie_rig_tlp(&bench->rig, TLP_MRD, 0x40000040, 8, 1), 0);
+    pcie_port_send(&bench->host->port, pcie_rig_tlp(&bench->rig, TLP_MRD, 0x40001040, 4, 2), 0);
+    pcie_rig_run(&bench->rig);
+    assert_int_equal(bench->host->n_got, 2);
+    assert_int_equal(bench->host->got[0].data, 0x5aa55a5a);
+    assert_int_equal(bench->host->got[1].data, 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_unloaded_latency_is_the_formula),
-        cmocka_unit_test(test_stores_and_forwards_whole_operations),
+        BENCH_TEST(test_stores_and_forwards_whole_operations, ""),
         cmocka_unit_test(test_saturated_rates_are_the_bounds),
         cmocka_unit_test(test_slots_bound_the_rate),
-        cmocka_unit_test(test_reads_end_in_order_of_issue),
-        cmocka_unit_test(test_writes_leave_in_order_an_interval_apart),
-        cmocka_unit_test(test_errors_end_an_operation),
-        cmocka_unit_test(test_registers),
+        BENCH_TEST(test_reads_end_in_order_of_issue, "reads_in_flight = 4; "),
+        BENCH_TEST(test_writes_leave_in_order_an_interval_apart, AMPLE),
+        BENCH_TEST(test_errors_end_an_operation, "reads_in_flight = 1; "),
+        BENCH_TEST(test_registers, "bar_bytes = 8192; "),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
