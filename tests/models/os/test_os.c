@@ -81,6 +81,27 @@ static void rig_close(struct rig *r)
     fixture_close(&r->w);
 }
 
+static int rig_set_up(void **state)
+{
+    struct fixture_test *t = *state;
+    const sim_time *quantum_ps = t->settings;
+    t->fixture = calloc(1, sizeof(struct rig));
+    rig_open(t->fixture, *quantum_ps);
+    return 0;
+}
+
+static int rig_tear_down(void **state)
+{
+    struct fixture_test *t = *state;
+    struct rig *r = t->fixture;
+    if (t->passed || fixture_test_abandon(r->sim))
+        os_free(r->k);
+    return fixture_tear_down(state);
+}
+
+#define OS_TEST(test, quantum_ps) \
+    FIXTURE_TEST(test, rig_set_up, rig_tear_down, &(sim_time){ quantum_ps })
+
 static void run(struct rig *r)
 {
     sim_run(r->sim, SIM_TIME_MAX, NULL);
@@ -299,51 +320,45 @@ static void real_arrives(void *context, uint32_t destination, uint8_t vector)
 }
 
 /* From a device's write to the handler. */
-static void test_interrupt_of_a_device(void **unused)
+static void test_interrupt_of_a_device(void **state)
 {
-    struct rig r;
+    struct rig *r = *state;
     uint8_t data[4] = { 0 };
     struct fixture_op op = { .op = { .write = true, .bytes = 4, .buffer = data } };
-    (void)unused;
-    rig_open(&r, 20 * NS);
-    vector_for(&r, 6, handler_note);
-    struct root_complex_host *rcs = host_root_complexes(r.w.host);
-    struct real real = { rcs, rcs->interrupt, rcs->interrupt_context, &r, 0 };
+    vector_for(r, 6, handler_note);
+    struct root_complex_host *rcs = host_root_complexes(r->w.host);
+    struct real real = { rcs, rcs->interrupt, rcs->interrupt_context, r, 0 };
     rcs->interrupt = real_arrives;
     rcs->interrupt_context = &real;
-    data[0] = r.vector;
+    data[0] = r->vector;
     op.op.iova.v = 0xfee00000u | 6u << 12;
-    assert_int_equal(fixture_dma(&r.w, "a", &op), PCIE_DMA_OK);
-    assert_int_equal(r.n, 1);
+    assert_int_equal(fixture_dma(&r->w, "a", &op), PCIE_DMA_OK);
+    assert_int_equal(r->n, 1);
     assert_true(real.at_ps > op.start_ps);
-    assert_int_equal(r.at[0] - real.at_ps, WAY + C1 + HARD);
-    rig_close(&r);
+    assert_int_equal(r->at[0] - real.at_ps, WAY + C1 + HARD);
 }
 
-static void test_vectors_run_out_and_come_back(void **unused)
+static void test_vectors_run_out_and_come_back(void **state)
 {
-    struct rig r;
+    struct rig *r = *state;
     uint32_t destination;
     uint8_t vector[256], more;
     unsigned n = 0;
-    (void)unused;
-    rig_open(&r, 0);
-    while (os_vector_alloc(r.k, 1, handler_note, &r, &destination, &vector[n]))
+    while (os_vector_alloc(r->k, 1, handler_note, r, &destination, &vector[n]))
         n++;
     assert_int_equal(n, OS_LAST_VECTOR - OS_FIRST_VECTOR + 1);
-    assert_true(os_vector_alloc(r.k, 2, handler_note, &r, &destination, &more));
-    r.vector_cpu = 1;
+    assert_true(os_vector_alloc(r->k, 2, handler_note, r, &destination, &more));
+    r->vector_cpu = 1;
     for (unsigned i = 10; i < 13; i++) {
-        r.vector = vector[i];
-        raise_vector(&r);
+        r->vector = vector[i];
+        raise_vector(r);
     }
-    os_vector_free(r.k, 1, vector[12]); /* with what is pending */
-    os_vector_free(r.k, 1, vector[10]);
-    run(&r);
-    assert_int_equal(r.n, 1);
-    assert_true(os_vector_alloc(r.k, 1, handler_note, &r, &destination, &more));
+    os_vector_free(r->k, 1, vector[12]); /* with what is pending */
+    os_vector_free(r->k, 1, vector[10]);
+    run(r);
+    assert_int_equal(r->n, 1);
+    assert_true(os_vector_alloc(r->k, 1, handler_note, r, &destination, &more));
     assert_int_equal(more, vector[10]);
-    rig_close(&r);
 }
 
 /* ---- Soft interrupts, NAPI, work ------------------------------------------------------------- */
@@ -459,17 +474,14 @@ static void bh_body(void *arg)
     assert_int_equal(net->done, 7);
 }
 
-static void test_soft_interrupts_kept_out(void **unused)
+static void test_soft_interrupts_kept_out(void **state)
 {
-    struct rig r;
+    struct rig *r = *state;
     struct net net;
-    (void)unused;
-    rig_open(&r, 20 * NS);
-    net_init(&net, &r, 1, 5);
-    k_thread_new(r.k, "bh", 1, bh_body, &net);
-    run(&r);
+    net_init(&net, r, 1, 5);
+    k_thread_new(r->k, "bh", 1, bh_body, &net);
+    run(r);
     assert_int_equal(net.done, 7);
-    rig_close(&r);
 }
 
 static void sharing_body(void *arg)
@@ -581,18 +593,15 @@ static void turn_body(void *arg)
     }
 }
 
-static void test_yield_takes_turns(void **unused)
+static void test_yield_takes_turns(void **state)
 {
-    struct rig r;
-    (void)unused;
-    rig_open(&r, 20 * NS);
-    k_thread_new(r.k, "a", 0, turn_body, &r);
-    k_thread_new(r.k, "b", 0, turn_body, &r);
-    run(&r);
-    assert_int_equal(r.n, 6);
+    struct rig *r = *state;
+    k_thread_new(r->k, "a", 0, turn_body, r);
+    k_thread_new(r->k, "b", 0, turn_body, r);
+    run(r);
+    assert_int_equal(r->n, 6);
     for (unsigned i = 1; i < 5; i++)
-        assert_int_equal(r.at[i] - r.at[i - 1], 100 * CYCLE + SWITCH);
-    rig_close(&r);
+        assert_int_equal(r->at[i] - r->at[i - 1], 100 * CYCLE + SWITCH);
 }
 
 struct share {
@@ -615,22 +624,19 @@ static void share_body(void *arg)
 
 /* Three that always want the CPU get the same; one that sleeps most of the time gets what it
  * wants. */
-static void test_threads_share(void **unused)
+static void test_threads_share(void **state)
 {
-    struct rig r;
+    struct rig *r = *state;
     struct call call;
-    (void)unused;
-    rig_open(&r, 20 * NS);
-    struct share share[4] = { { &r, 0, 0 }, { &r, 0, 0 }, { &r, 0, 0 }, { &r, 0, 500 } };
+    struct share share[4] = { { r, 0, 0 }, { r, 0, 0 }, { r, 0, 0 }, { r, 0, 500 } };
     for (unsigned i = 0; i < 4; i++)
-        k_thread_new(r.k, "share", 7, share_body, &share[i]);
-    call_at(&r, &call, sim_now(r.sim) + 120 * MS, stop);
-    run(&r);
+        k_thread_new(r->k, "share", 7, share_body, &share[i]);
+    call_at(r, &call, sim_now(r->sim) + 120 * MS, stop);
+    run(r);
     for (unsigned i = 0; i < 3; i++)
         assert_in_range(share[i].count, 3700, 4100);
     /* 500 us of sleep, 10 us of its own, and at most until the other's slice is over */
     assert_in_range(share[3].count, 75, 240);
-    rig_close(&r);
 }
 
 static void mover_body(void *arg)
@@ -707,26 +713,23 @@ static void wake_outside(struct rig *r)
 }
 
 /* All that wait are woken, in the order in which they came, and once: who waits again, waits. */
-static void test_wake_all_once(void **unused)
+static void test_wake_all_once(void **state)
 {
-    struct rig r;
+    struct rig *r = *state;
     struct call call;
-    (void)unused;
-    rig_open(&r, 20 * NS);
     for (int i = 0; i < 5; i++)
-        k_thread_new(r.k, "again", i % 3, again_body, &r);
-    run(&r);
-    assert_int_equal(r.count, 0);
-    call_at(&r, &call, sim_now(r.sim) + 1 * US, wake_outside);
-    run(&r);
-    assert_int_equal(r.count, 5);
-    assert_true(k_has_waiters(&r.queue));
-    r.go = true;
-    k_thread_new(r.k, "waker", 1, waker_body, &r);
-    run(&r);
-    assert_int_equal(r.count, 10);
-    assert_null(r.k->threads);
-    rig_close(&r);
+        k_thread_new(r->k, "again", i % 3, again_body, r);
+    run(r);
+    assert_int_equal(r->count, 0);
+    call_at(r, &call, sim_now(r->sim) + 1 * US, wake_outside);
+    run(r);
+    assert_int_equal(r->count, 5);
+    assert_true(k_has_waiters(&r->queue));
+    r->go = true;
+    k_thread_new(r->k, "waker", 1, waker_body, r);
+    run(r);
+    assert_int_equal(r->count, 10);
+    assert_null(r->k->threads);
 }
 
 static void bystander_body(void *arg)
@@ -747,25 +750,22 @@ static void ready_body(void *arg)
 }
 
 /* A thread that waits for its CPU goes on at once on an idle one. */
-static void test_moving_a_ready_thread(void **unused)
+static void test_moving_a_ready_thread(void **state)
 {
-    struct rig r;
-    (void)unused;
-    rig_open(&r, 20 * NS);
-    k_thread_new(r.k, "hog", 0, hog_body, &r);
-    struct k_thread *ready = k_thread_new(r.k, "ready", 0, ready_body, &r);
-    sim_run(r.sim, sim_now(r.sim) + 20 * US, NULL);
-    sim_time at = sim_now(r.sim);
+    struct rig *r = *state;
+    k_thread_new(r->k, "hog", 0, hog_body, r);
+    struct k_thread *ready = k_thread_new(r->k, "ready", 0, ready_body, r);
+    sim_run(r->sim, sim_now(r->sim) + 20 * US, NULL);
+    sim_time at = sim_now(r->sim);
     k_thread_set_cpu(ready, 3);
     assert_int_equal(k_thread_cpu(ready), 3);
     /* The least loaded are CPUs 1, 2, 4 ..; of them the first. */
-    assert_int_equal(k_thread_cpu(k_thread_new(r.k, "any", K_CPU_ANY, bystander_body, &r)), 1);
-    assert_int_equal(k_thread_cpu(k_thread_new(r.k, "any", K_CPU_ANY, bystander_body, &r)), 2);
-    run(&r);
-    assert_int_equal(r.n, 2);
-    assert_int_equal(r.at[0] - at, WAY + C1 + SWITCH);
-    assert_int_equal(os_cpu_stats(r.k, 0)->context_switches, 1);
-    rig_close(&r);
+    assert_int_equal(k_thread_cpu(k_thread_new(r->k, "any", K_CPU_ANY, bystander_body, r)), 1);
+    assert_int_equal(k_thread_cpu(k_thread_new(r->k, "any", K_CPU_ANY, bystander_body, r)), 2);
+    run(r);
+    assert_int_equal(r->n, 2);
+    assert_int_equal(r->at[0] - at, WAY + C1 + SWITCH);
+    assert_int_equal(os_cpu_stats(r->k, 0)->context_switches, 1);
 }
 
 static void turns_body(void *arg)
@@ -779,43 +779,37 @@ static void turns_body(void *arg)
 }
 
 /* At any time, in the midst of the switch to it too, when it is neither in a queue nor runs yet. */
-static void test_moving_at_any_time(void **unused)
+static void test_moving_at_any_time(void **state)
 {
-    struct rig r;
-    (void)unused;
-    rig_open(&r, 20 * NS);
-    struct k_thread *thread = k_thread_new(r.k, "moved", 0, turns_body, &r);
+    struct rig *r = *state;
+    struct k_thread *thread = k_thread_new(r->k, "moved", 0, turns_body, r);
     for (unsigned cpu = 0; cpu < 2; cpu++)
-        k_thread_new(r.k, "neighbour", (int)cpu, turns_body, &r);
+        k_thread_new(r->k, "neighbour", (int)cpu, turns_body, r);
     for (unsigned i = 0; i < 1000; i++) {
-        sim_run(r.sim, sim_now(r.sim) + 370 * NS, NULL);
+        sim_run(r->sim, sim_now(r->sim) + 370 * NS, NULL);
         k_thread_set_cpu(thread, i % 2);
     }
-    run(&r);
-    assert_int_equal(r.count, 3);
-    assert_true(os_cpu_stats(r.k, 0)->migrations > 10);
-    rig_close(&r);
+    run(r);
+    assert_int_equal(r->count, 3);
+    assert_true(os_cpu_stats(r->k, 0)->migrations > 10);
 }
 
 /* One that has had a CPU for long and comes to another gets its share there at once. */
-static void test_moved_threads_share(void **unused)
+static void test_moved_threads_share(void **state)
 {
-    struct rig r;
+    struct rig *r = *state;
     struct call call;
-    (void)unused;
-    rig_open(&r, 20 * NS);
-    struct share share[2] = { { &r, 0, 0 }, { &r, 0, 0 } };
-    struct k_thread *thread = k_thread_new(r.k, "old", 0, share_body, &share[0]);
-    sim_run(r.sim, sim_now(r.sim) + 50 * MS, NULL);
-    k_thread_new(r.k, "new", 1, share_body, &share[1]);
-    sim_run(r.sim, sim_now(r.sim) + 10 * MS, NULL);
+    struct share share[2] = { { r, 0, 0 }, { r, 0, 0 } };
+    struct k_thread *thread = k_thread_new(r->k, "old", 0, share_body, &share[0]);
+    sim_run(r->sim, sim_now(r->sim) + 50 * MS, NULL);
+    k_thread_new(r->k, "new", 1, share_body, &share[1]);
+    sim_run(r->sim, sim_now(r->sim) + 10 * MS, NULL);
     k_thread_set_cpu(thread, 1);
     share[0].count = share[1].count = 0;
-    call_at(&r, &call, sim_now(r.sim) + 20 * MS, stop);
-    run(&r);
+    call_at(r, &call, sim_now(r->sim) + 20 * MS, stop);
+    run(r);
     assert_in_range(share[0].count, 900, 1100);
     assert_in_range(share[1].count, 900, 1100);
-    rig_close(&r);
 }
 
 /* A wake-up that comes while the waiting thread is still on its way from its own clock to the
@@ -829,39 +823,33 @@ static void early_body(void *arg)
     assert_true(k_wait(r->k, &r->queue, UINT64_MAX));
     r->at[1] = k_now_ps(r->k);
 }
-static void test_wake_up_before_the_switch(void **unused)
+static void test_wake_up_before_the_switch(void **state)
 {
-    struct rig r;
+    struct rig *r = *state;
     struct call call;
-    (void)unused;
-    rig_open(&r, 1 * US);
-    k_thread_new(r.k, "early", 2, early_body, &r);
-    call_at(&r, &call, sim_now(r.sim) + WAY + C1 + SWITCH + 20 * NS, wake_outside);
-    run(&r);
-    assert_int_equal(r.at[1] - r.at[0], 100 * CYCLE);
-    assert_int_equal(os_cpu_stats(r.k, 2)->context_switches, 1);
-    rig_close(&r);
+    k_thread_new(r->k, "early", 2, early_body, r);
+    call_at(r, &call, sim_now(r->sim) + WAY + C1 + SWITCH + 20 * NS, wake_outside);
+    run(r);
+    assert_int_equal(r->at[1] - r->at[0], 100 * CYCLE);
+    assert_int_equal(os_cpu_stats(r->k, 2)->context_switches, 1);
 }
 
 /* A wake-up that comes while the idle task, after an interrupt, is on the same way. */
-static void test_wake_up_before_sleep(void **unused)
+static void test_wake_up_before_sleep(void **state)
 {
-    struct rig r;
+    struct rig *r = *state;
     struct call call[2];
-    (void)unused;
-    rig_open(&r, 1 * US);
-    vector_for(&r, 2, handler_note);
-    k_thread_new(r.k, "waiter", 2, waiter_body, &r);
-    run(&r);
-    r.go = true;
-    sim_time at = sim_now(r.sim) + 1 * US;
-    call_at(&r, &call[0], at, raise_vector);
-    call_at(&r, &call[1], at + WAY + C1 + 100 * NS, wake_outside);
-    run(&r);
-    assert_int_equal(r.n, 2);
-    assert_int_equal(r.at[0] - at, WAY + C1 + HARD);
-    assert_int_equal(r.at[1] - r.at[0], 200 * CYCLE + SWITCH);
-    rig_close(&r);
+    vector_for(r, 2, handler_note);
+    k_thread_new(r->k, "waiter", 2, waiter_body, r);
+    run(r);
+    r->go = true;
+    sim_time at = sim_now(r->sim) + 1 * US;
+    call_at(r, &call[0], at, raise_vector);
+    call_at(r, &call[1], at + WAY + C1 + 100 * NS, wake_outside);
+    run(r);
+    assert_int_equal(r->n, 2);
+    assert_int_equal(r->at[0] - at, WAY + C1 + HARD);
+    assert_int_equal(r->at[1] - r->at[0], 200 * CYCLE + SWITCH);
 }
 
 /* ---- The quantum ----------------------------------------------------------------------------- */
@@ -1318,22 +1306,22 @@ int main(void)
         cmocka_unit_test(test_wait_times_out),
         cmocka_unit_test(test_interrupt_of_an_idle_cpu),
         cmocka_unit_test(test_interrupts_of_a_computation),
-        cmocka_unit_test(test_interrupt_of_a_device),
-        cmocka_unit_test(test_vectors_run_out_and_come_back),
+        OS_TEST(test_interrupt_of_a_device, 20 * NS),
+        OS_TEST(test_vectors_run_out_and_come_back, 0),
         cmocka_unit_test(test_napi),
         cmocka_unit_test(test_budget_of_packets),
-        cmocka_unit_test(test_soft_interrupts_kept_out),
+        OS_TEST(test_soft_interrupts_kept_out, 20 * NS),
         cmocka_unit_test(test_ksoftirqd_shares),
         cmocka_unit_test(test_work),
-        cmocka_unit_test(test_yield_takes_turns),
-        cmocka_unit_test(test_threads_share),
+        OS_TEST(test_yield_takes_turns, 20 * NS),
+        OS_TEST(test_threads_share, 20 * NS),
         cmocka_unit_test(test_migration),
-        cmocka_unit_test(test_wake_all_once),
-        cmocka_unit_test(test_moving_a_ready_thread),
-        cmocka_unit_test(test_moving_at_any_time),
-        cmocka_unit_test(test_moved_threads_share),
-        cmocka_unit_test(test_wake_up_before_the_switch),
-        cmocka_unit_test(test_wake_up_before_sleep),
+        OS_TEST(test_wake_all_once, 20 * NS),
+        OS_TEST(test_moving_a_ready_thread, 20 * NS),
+        OS_TEST(test_moving_at_any_time, 20 * NS),
+        OS_TEST(test_moved_threads_share, 20 * NS),
+        OS_TEST(test_wake_up_before_the_switch, 1 * US),
+        OS_TEST(test_wake_up_before_sleep, 1 * US),
         cmocka_unit_test(test_quantum_changes_nothing),
         cmocka_unit_test(test_timers_in_order),
         cmocka_unit_test(test_timer_time),
