@@ -1,5 +1,7 @@
 #include "models/base/cable.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,6 +76,23 @@ struct model *model_new(struct sim *sim, struct pcie_context *pcie, const struct
     if (ops->init != NULL)
         ops->init(model, errors);
     return model;
+}
+
+void model_mistake(const struct model *model, struct sim_error_list *errors, const char *fmt, ...)
+{
+    const struct config_node *at = model->config;
+    va_list args;
+
+    va_start(args, fmt);
+    const size_t bytes = (size_t)vsnprintf(NULL, 0, fmt, args) + 1;
+    va_end(args);
+    char *text = sim_zalloc(1, bytes);
+    va_start(args, fmt);
+    vsnprintf(text, bytes, fmt, args);
+    va_end(args);
+    sim_error_add(errors, at != NULL ? config_file(at) : NULL, at != NULL ? config_line(at) : 0,
+                  "%s%s", model->name, text);
+    free(text);
 }
 
 void model_free(struct model *model)

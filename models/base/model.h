@@ -84,6 +84,10 @@ bool model_ops_valid(const struct model_ops *ops, const char **why);
 struct model *model_new(struct sim *sim, struct pcie_context *pcie, const struct model_ops *ops,
                         const char *name, struct config *config, struct config_node *group,
                         struct sim_error_list *errors);
+/* Adds a mistake of the model's group to errors: the model's name, then the text (": ports of ...",
+ * ".lanes: found ..."). */
+void model_mistake(const struct model *model, struct sim_error_list *errors, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 /* Calls release() if init() was called; frees statistics, ports and state. NULL is allowed. */
 void model_free(struct model *model);
 

@@ -357,11 +357,10 @@ static void switch_init(struct model *model, struct sim_error_list *errors)
         sim_event_init(&state->output[i].relief, relief_event);
     }
     if (!read_groups(state))
-        sim_error_add(errors, model->config != NULL ? config_file(model->config) : NULL,
-                      model->config != NULL ? config_line(model->config) : 0,
-                      "%s.groups: found \"%s\", expected groups of different ports below %u, as in "
+        model_mistake(model, errors,
+                      ".groups: found \"%s\", expected groups of different ports below %u, as in "
                       "\"0+1 2+3\"",
-                      model->name, state->groups, state->n_ports);
+                      state->groups, state->n_ports);
 }
 
 static void switch_start(struct model *model)

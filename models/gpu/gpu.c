@@ -192,9 +192,7 @@ static void check_params(const struct model *model, struct sim_error_list *error
     pcie_function_power_of_two(model, "bar1_bytes", params->aperture_bytes, errors);
     pcie_function_power_of_two(model, "read_bytes", params->pcie.dma.read_bytes_max, errors);
     if (params->aperture_bytes > params->memory_bytes)
-        sim_error_add(errors, model->config != NULL ? config_file(model->config) : NULL,
-                      model->config != NULL ? config_line(model->config) : 0,
-                      "%s.bar1_bytes: found %llu, expected at most memory_bytes, %llu", model->name,
+        model_mistake(model, errors, ".bar1_bytes: found %llu, expected at most memory_bytes, %llu",
                       (unsigned long long)params->aperture_bytes,
                       (unsigned long long)params->memory_bytes);
 }

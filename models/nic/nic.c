@@ -218,9 +218,7 @@ void nic_register_write(struct pcie_function *pcie, uint64_t offset, uint32_t va
 static void mistake(const struct model *model, struct sim_error_list *errors, const char *key,
                     uint64_t found, const char *expected)
 {
-    sim_error_add(errors, model->config != NULL ? config_file(model->config) : NULL,
-                  model->config != NULL ? config_line(model->config) : 0,
-                  "%s.%s: found %llu, expected %s", model->name, key, (unsigned long long)found,
+    model_mistake(model, errors, ".%s: found %llu, expected %s", key, (unsigned long long)found,
                   expected);
 }
 

@@ -42,9 +42,7 @@ void pcie_function_power_of_two(const struct model *model, const char *key, uint
 {
     if ((value & (value - 1)) == 0)
         return;
-    sim_error_add(errors, model->config != NULL ? config_file(model->config) : NULL,
-                  model->config != NULL ? config_line(model->config) : 0,
-                  "%s.%s: found %llu, expected a power of two", model->name, key,
+    model_mistake(model, errors, ".%s: found %llu, expected a power of two", key,
                   (unsigned long long)value);
 }
 

@@ -35,13 +35,6 @@ static uint32_t node_of(const struct model *model)
     return is_switch(model) ? cluster_switch_node(model) : ntb_node(model);
 }
 
-static void mistake(const struct model *model, struct sim_error_list *errors, const char *what)
-{
-    const struct config_node *at = model->config;
-    sim_error_add(errors, at != NULL ? config_file(at) : NULL, at != NULL ? config_line(at) : 0,
-                  "%s: %s", model->name, what);
-}
-
 /* ---- Numbers --------------------------------------------------------------------------------- */
 
 static bool take_given(struct domain *domain, struct sim_error_list *errors)
@@ -53,7 +46,7 @@ static bool take_given(struct domain *domain, struct sim_error_list *errors)
         if (node == 0)
             continue;
         if (domain->used[node]) {
-            mistake(model, errors, "expected a `node` that no other bridge or switch has");
+            model_mistake(model, errors, ": expected a `node` that no other bridge or switch has");
             ok = false;
         }
         domain->used[node] = true;
@@ -86,7 +79,7 @@ static bool number_all(struct domain *domain, struct sim_error_list *errors)
             if (!is_node(model) || is_switch(model) != (pass == 1) || node_of(model) != 0)
                 continue;
             if (!number(domain, model, &next)) {
-                mistake(model, errors, "too many nodes on the fabric");
+                model_mistake(model, errors, ": too many nodes on the fabric");
                 return false;
             }
         }

@@ -277,27 +277,20 @@ static void ntb_credit(struct model *model, uint32_t port)
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-static void say(const struct model *model, struct sim_error_list *errors, const char *what,
-                unsigned aperture)
-{
-    const struct config_node *at = model->config;
-    sim_error_add(errors, at != NULL ? config_file(at) : NULL, at != NULL ? config_line(at) : 0,
-                  "%s: bar%u_%s", model->name, 2 * aperture + 2, what);
-}
-
 static bool check_aperture(const struct model *model, unsigned i, struct sim_error_list *errors)
 {
     const struct ntb *ntb = model->state;
     uint64_t bytes = ntb->aperture_bytes[i], n = ntb->n_windows[i];
+    const unsigned bar = 2 * i + 2;
 
     if (bytes == 0)
         return true;
     if ((bytes & (bytes - 1)) != 0)
-        say(model, errors, "bytes: expected a power of two", i);
+        model_mistake(model, errors, ": bar%u_bytes: expected a power of two", bar);
     else if ((n & (n - 1)) != 0)
-        say(model, errors, "windows: expected a power of two", i);
+        model_mistake(model, errors, ": bar%u_windows: expected a power of two", bar);
     else if (bytes / n < 4096)
-        say(model, errors, "windows: expected windows of 4 KiB at least", i);
+        model_mistake(model, errors, ": bar%u_windows: expected windows of 4 KiB at least", bar);
     else
         return true;
     return false;
@@ -305,12 +298,10 @@ static bool check_aperture(const struct model *model, unsigned i, struct sim_err
 
 static bool check_engine(const struct model *model, struct sim_error_list *errors)
 {
-    const struct config_node *at = model->config;
     uint32_t bytes = ((const struct ntb *)model->state)->engine.request_bytes;
 
     if ((bytes & (bytes - 1)) != 0)
-        sim_error_add(errors, at != NULL ? config_file(at) : NULL, at != NULL ? config_line(at) : 0,
-                      "%s: dma_request_bytes: expected a power of two", model->name);
+        model_mistake(model, errors, ": dma_request_bytes: expected a power of two");
     return (bytes & (bytes - 1)) == 0;
 }
 

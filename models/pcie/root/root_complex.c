@@ -224,19 +224,15 @@ static void rc_credit(struct model *rc, uint32_t port)
 static void rc_init(struct model *rc, struct sim_error_list *errors)
 {
     struct rc_state *state = rc_of(rc);
-    const struct config_node *at = rc->config;
     uint64_t max = state->params.completion_bytes_max;
     uint32_t mps = state->params.mps_bytes;
     if ((max & (max - 1)) != 0)
-        sim_error_add(errors, at != NULL ? config_file(at) : NULL, at != NULL ? config_line(at) : 0,
-                      "%s.completion_bytes_max: %llu is not a power of two", rc->name,
+        model_mistake(rc, errors, ".completion_bytes_max: %llu is not a power of two",
                       (unsigned long long)max);
     if ((mps & (mps - 1)) != 0)
-        sim_error_add(errors, at != NULL ? config_file(at) : NULL, at != NULL ? config_line(at) : 0,
-                      "%s.mps_bytes: %u is not a power of two", rc->name, mps);
+        model_mistake(rc, errors, ".mps_bytes: %u is not a power of two", mps);
     if ((state->params.p2p_chunk_bytes & (state->params.p2p_chunk_bytes - 1)) != 0)
-        sim_error_add(errors, at != NULL ? config_file(at) : NULL, at != NULL ? config_line(at) : 0,
-                      "%s.p2p_chunk_bytes: %llu is not a power of two", rc->name,
+        model_mistake(rc, errors, ".p2p_chunk_bytes: %llu is not a power of two",
                       (unsigned long long)state->params.p2p_chunk_bytes);
     state->steps = sim_pool_new(rc->sim, "root complex step", sizeof(struct rc_step));
     rc_reads_init(rc);

@@ -451,17 +451,14 @@ static bool lanes_exist(uint32_t lanes)
 bool crossbar_check(const struct model *model, const struct crossbar_params *params, uint32_t lanes,
                     struct sim_error_list *errors)
 {
-    const char *file = model->config != NULL ? config_file(model->config) : NULL;
-    int line = model->config != NULL ? config_line(model->config) : 0;
     bool mps_ok = (params->mps_bytes_max & (params->mps_bytes_max - 1)) == 0;
 
     if (!lanes_exist(lanes))
-        sim_error_add(errors, file, line,
-                      "%s: ports of %u lanes, expected 1, 2, 4, 8, 12, 16 or 32", model->name,
+        model_mistake(model, errors, ": ports of %u lanes, expected 1, 2, 4, 8, 12, 16 or 32",
                       lanes);
     if (!mps_ok)
-        sim_error_add(errors, file, line, "%s: mps_bytes_max %u, expected a power of two",
-                      model->name, params->mps_bytes_max);
+        model_mistake(model, errors, ": mps_bytes_max %u, expected a power of two",
+                      params->mps_bytes_max);
     return lanes_exist(lanes) && mps_ok;
 }
 
