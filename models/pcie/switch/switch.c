@@ -25,22 +25,17 @@ static const struct param_desc switch_params[] = {
     { .type = PARAM_END },
 };
 
+#define SWITCH_STAT(FIELD, HELP) STAT(#FIELD, STAT_COUNTER, struct pcie_switch, FIELD, "1", 0, HELP)
 static const struct stat_desc switch_stats[] = {
     STAT("tlps", STAT_COUNTER, struct pcie_switch, xbar.tlps, "1", 0, "TLPs forwarded"),
-    STAT("peer_to_peer", STAT_COUNTER, struct pcie_switch, peer_to_peer, "1", 0,
-         "memory requests sent straight to another downstream port"),
-    STAT("redirected", STAT_COUNTER, struct pcie_switch, redirected, "1", 0,
-         "peer-to-peer requests sent up because of ACS"),
-    STAT("unsupported_requests", STAT_COUNTER, struct pcie_switch, unsupported_requests, "1", 0,
-         "requests without a destination: answered with UR, or dropped if posted"),
-    STAT("unexpected_completions", STAT_COUNTER, struct pcie_switch, unexpected_completions, "1", 0,
-         "completions without a requester, dropped"),
-    STAT("multicast_in", STAT_COUNTER, struct pcie_switch, multicast_in, "1", 0,
-         "writes to multicast groups that came in"),
-    STAT("multicast_copies", STAT_COUNTER, struct pcie_switch, multicast_copies, "1", 0,
-         "copies of these that went out"),
-    STAT("multicast_blocked", STAT_COUNTER, struct pcie_switch, multicast_blocked, "1", 0,
-         "of these, those that were blocked, or that no port receives"),
+    SWITCH_STAT(peer_to_peer, "memory requests sent straight to another downstream port"),
+    SWITCH_STAT(redirected, "peer-to-peer requests sent up because of ACS"),
+    SWITCH_STAT(unsupported_requests,
+                "requests without a destination: answered with UR, or dropped if posted"),
+    SWITCH_STAT(unexpected_completions, "completions without a requester, dropped"),
+    SWITCH_STAT(multicast_in, "writes to multicast groups that came in"),
+    SWITCH_STAT(multicast_copies, "copies of these that went out"),
+    SWITCH_STAT(multicast_blocked, "of these, those that were blocked, or that no port receives"),
     { .kind = STAT_END },
 };
 
