@@ -53,25 +53,7 @@ struct numa_coherence_params {
     sim_time hub_return_ps;
 };
 
-/* Bytes and events of one socket; the table is in resources.c. */
-struct numa_counters {
-    uint64_t dram_read_bytes, dram_write_bytes;
-    uint64_t read_load_bytes, read_rfo_bytes, read_dma_bytes, read_directory_bytes;
-    uint64_t write_victim_bytes, write_ddio_victim_bytes, write_snoop_bytes, write_nt_bytes;
-    uint64_t write_dma_bytes, write_directory_bytes, write_flush_bytes;
-    uint64_t interconnect_bytes;
-    uint64_t to_bytes[NUMA_MAX_SOCKETS]; /* of them, by destination */
-    uint64_t message_bytes[N_MESSAGES];
-    uint64_t core_llc_hits, core_llc_misses;
-    uint64_t dma_read_hits, dma_read_misses;
-    uint64_t dma_write_updates, dma_write_allocates, dma_write_to_dram, dma_write_pushes;
-    uint64_t ddio_evictions, ddio_dirty_evictions, llc_back_invalidations, core_snoops;
-    uint64_t snoops_sent;
-    uint32_t sockets; /* how many to_bytes there are; no counter */
-};
-extern const struct stat_desc numa_counter_table[];
-
-/* Causes of DRAM traffic; each names its counter. */
+/* Causes of DRAM traffic. */
 enum read_cause { READ_LOAD, READ_RFO, READ_DMA, READ_DIRECTORY, N_READ_CAUSES };
 enum write_cause {
     WRITE_VICTIM,
@@ -83,6 +65,22 @@ enum write_cause {
     WRITE_FLUSH,
     N_WRITE_CAUSES
 };
+
+/* Bytes and events of one socket; the table is in resources.c. */
+struct numa_counters {
+    uint64_t dram_read_bytes, dram_write_bytes;
+    uint64_t read_bytes[N_READ_CAUSES], write_bytes[N_WRITE_CAUSES]; /* of them, by cause */
+    uint64_t interconnect_bytes;
+    uint64_t to_bytes[NUMA_MAX_SOCKETS]; /* of them, by destination */
+    uint64_t message_bytes[N_MESSAGES];
+    uint64_t core_llc_hits, core_llc_misses;
+    uint64_t dma_read_hits, dma_read_misses;
+    uint64_t dma_write_updates, dma_write_allocates, dma_write_to_dram, dma_write_pushes;
+    uint64_t ddio_evictions, ddio_dirty_evictions, llc_back_invalidations, core_snoops;
+    uint64_t snoops_sent;
+    uint32_t sockets; /* how many to_bytes there are; no counter */
+};
+extern const struct stat_desc numa_counter_table[];
 
 /*
  * A core group: the cores that share one L2 (one core where L2 is private), with their L1s.

@@ -14,22 +14,24 @@
 const struct stat_desc numa_counter_table[] = {
     COUNTER("dram_read_bytes", dram_read_bytes, "bytes", "read from this socket's DRAM"),
     COUNTER("dram_write_bytes", dram_write_bytes, "bytes", "written to this socket's DRAM"),
-    COUNTER("dram_read_load_bytes", read_load_bytes, "bytes", "DRAM reads for loads"),
-    COUNTER("dram_read_rfo_bytes", read_rfo_bytes, "bytes", "DRAM reads for stores"),
-    COUNTER("dram_read_dma_bytes", read_dma_bytes, "bytes",
+    COUNTER("dram_read_load_bytes", read_bytes[READ_LOAD], "bytes", "DRAM reads for loads"),
+    COUNTER("dram_read_rfo_bytes", read_bytes[READ_RFO], "bytes", "DRAM reads for stores"),
+    COUNTER("dram_read_dma_bytes", read_bytes[READ_DMA], "bytes",
             "DRAM reads for devices (partial writes included)"),
-    COUNTER("dram_read_directory_bytes", read_directory_bytes, "bytes",
+    COUNTER("dram_read_directory_bytes", read_bytes[READ_DIRECTORY], "bytes",
             "DRAM reads for the directory alone"),
-    COUNTER("dram_write_victim_bytes", write_victim_bytes, "bytes",
+    COUNTER("dram_write_victim_bytes", write_bytes[WRITE_VICTIM], "bytes",
             "write-backs of lines that cores' fills displaced"),
-    COUNTER("dram_write_ddio_victim_bytes", write_ddio_victim_bytes, "bytes",
+    COUNTER("dram_write_ddio_victim_bytes", write_bytes[WRITE_DDIO_VICTIM], "bytes",
             "write-backs of lines that devices' writes displaced"),
-    COUNTER("dram_write_snoop_bytes", write_snoop_bytes, "bytes", "write-backs forced by snoops"),
-    COUNTER("dram_write_nt_bytes", write_nt_bytes, "bytes", "non-temporal stores"),
-    COUNTER("dram_write_dma_bytes", write_dma_bytes, "bytes", "devices' writes straight to DRAM"),
-    COUNTER("dram_write_directory_bytes", write_directory_bytes, "bytes",
+    COUNTER("dram_write_snoop_bytes", write_bytes[WRITE_SNOOP], "bytes",
+            "write-backs forced by snoops"),
+    COUNTER("dram_write_nt_bytes", write_bytes[WRITE_NT], "bytes", "non-temporal stores"),
+    COUNTER("dram_write_dma_bytes", write_bytes[WRITE_DMA], "bytes",
+            "devices' writes straight to DRAM"),
+    COUNTER("dram_write_directory_bytes", write_bytes[WRITE_DIRECTORY], "bytes",
             "changes of the directory alone"),
-    COUNTER("dram_write_flush_bytes", write_flush_bytes, "bytes", "write-backs by CLFLUSH"),
+    COUNTER("dram_write_flush_bytes", write_bytes[WRITE_FLUSH], "bytes", "write-backs by CLFLUSH"),
     COUNTER("interconnect_bytes", interconnect_bytes, "bytes",
             "sent by this socket to others (or over its front-side bus)"),
     TO_SOCKET(0),
@@ -67,27 +69,6 @@ const struct stat_desc numa_counter_table[] = {
     { .kind = STAT_END },
 };
 
-static const size_t read_counter[N_READ_CAUSES] = {
-    [READ_LOAD] = offsetof(struct numa_counters, read_load_bytes),
-    [READ_RFO] = offsetof(struct numa_counters, read_rfo_bytes),
-    [READ_DMA] = offsetof(struct numa_counters, read_dma_bytes),
-    [READ_DIRECTORY] = offsetof(struct numa_counters, read_directory_bytes),
-};
-static const size_t write_counter[N_WRITE_CAUSES] = {
-    [WRITE_VICTIM] = offsetof(struct numa_counters, write_victim_bytes),
-    [WRITE_DDIO_VICTIM] = offsetof(struct numa_counters, write_ddio_victim_bytes),
-    [WRITE_SNOOP] = offsetof(struct numa_counters, write_snoop_bytes),
-    [WRITE_NT] = offsetof(struct numa_counters, write_nt_bytes),
-    [WRITE_DMA] = offsetof(struct numa_counters, write_dma_bytes),
-    [WRITE_DIRECTORY] = offsetof(struct numa_counters, write_directory_bytes),
-    [WRITE_FLUSH] = offsetof(struct numa_counters, write_flush_bytes),
-};
-
-static void add(struct numa_counters *counters, size_t offset, uint64_t bytes)
-{
-    *(uint64_t *)(void *)((char *)counters + offset) += bytes;
-}
-
 sim_time numa_dram_read(struct numa *n, uint64_t line, enum read_cause cause, sim_time at_ps)
 {
     struct numa_socket *home = &n->socket[home_of(n, line)];
@@ -95,7 +76,7 @@ sim_time numa_dram_read(struct numa *n, uint64_t line, enum read_cause cause, si
     if (SIM_UNLIKELY(n->quiet))
         return at_ps;
     home->counters.dram_read_bytes += LINE_BYTES;
-    add(&home->counters, read_counter[cause], LINE_BYTES);
+    home->counters.read_bytes[cause] += LINE_BYTES;
     return dram_read(&home->dram, home_line(n, line), at_ps);
 }
 
@@ -106,7 +87,7 @@ sim_time numa_dram_write(struct numa *n, uint64_t line, enum write_cause cause, 
     if (SIM_UNLIKELY(n->quiet))
         return at_ps;
     home->counters.dram_write_bytes += LINE_BYTES;
-    add(&home->counters, write_counter[cause], LINE_BYTES);
+    home->counters.write_bytes[cause] += LINE_BYTES;
     return dram_write(&home->dram, home_line(n, line), at_ps);
 }
 

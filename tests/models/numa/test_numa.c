@@ -192,11 +192,11 @@ static void test_directory_and_broadcast(void **state)
     /* A remote reader is granted the line exclusively: the directory is written. */
     const struct hpa line = fixture_hpa(h.n, 0, 0x2000);
     load(&h, 14, line, NUMA_REMOTE_DRAM);
-    assert_int_equal(s0->write_directory_bytes, 64);
+    assert_int_equal(s0->write_bytes[WRITE_DIRECTORY], 64);
     /* The home's core has to wait for the remote answer, then both share; written again. */
     assert_int_equal(load(&h, 0, line, NUMA_LOCAL_DRAM),
                      L2 + REQUEST + HOME + WAY + FLIT + LOOK + CLEAN + WAY + FLIT + RETURN);
-    assert_int_equal(s0->write_directory_bytes, 128);
+    assert_int_equal(s0->write_bytes[WRITE_DIRECTORY], 128);
     assert_int_equal(directory_get(&h.n->socket[0].directory, line.v >> 6), DIRECTORY_S);
     /* Its store: the remote copy goes. */
     store(&h, 0, line);
@@ -216,14 +216,14 @@ static void test_directory_and_broadcast(void **state)
                      L2 + REQUEST + HOME + DRAM + WAY + FLIT + LOOK + DIRTY + WAY + LINE + RETURN);
     /* What has been read from there before need not be written again: the directory says so. */
     const struct hpa again = fixture_hpa(h.n, 0, 0x40000);
-    const uint64_t before = s0->write_directory_bytes;
+    const uint64_t before = s0->write_bytes[WRITE_DIRECTORY];
     numa_warm_core(h.n, 14, again, 64);
     numa_warm_forgotten(h.n, 1, again, 128);
     assert_int_equal(load(&h, 14, again, NUMA_REMOTE_DRAM), REMOTE);
-    assert_int_equal(s0->write_directory_bytes, before);
+    assert_int_equal(s0->write_bytes[WRITE_DIRECTORY], before);
     numa_warm_forgotten(h.n, 0, again, 128);
     load(&h, 14, again, NUMA_REMOTE_DRAM);
-    assert_int_equal(s0->write_directory_bytes, before + 64);
+    assert_int_equal(s0->write_bytes[WRITE_DIRECTORY], before + 64);
     numa_free(h.n);
 }
 
@@ -236,7 +236,7 @@ static void test_traffic_of_loads(void **state)
     load(&h, 0, fixture_hpa(h.n, 1, 0x1000), NUMA_REMOTE_DRAM);
     assert_int_equal(numa_interconnect_bytes(h.n, 0, 1), 8);
     assert_int_equal(numa_interconnect_bytes(h.n, 1, 0), 80);
-    assert_int_equal(h.n->socket[1].counters.read_load_bytes, 64);
+    assert_int_equal(h.n->socket[1].counters.read_bytes[READ_LOAD], 64);
     assert_int_equal(h.n->socket[1].counters.dram_read_bytes, 64);
     assert_int_equal(h.n->socket[0].counters.dram_read_bytes, 0);
     assert_int_equal(h.n->socket[0].counters.core_llc_misses, 1);
@@ -246,7 +246,7 @@ static void test_traffic_of_loads(void **state)
     /* A non-temporal store: ownership, data, no copy left. */
     const sim_time at = next(&h);
     numa_store_nt(h.n, 0, fixture_hpa(h.n, 1, 0x1000), at, NULL);
-    assert_int_equal(h.n->socket[1].counters.write_nt_bytes, 64);
+    assert_int_equal(h.n->socket[1].counters.write_bytes[WRITE_NT], 64);
     assert_int_equal(core_group_peek(h.n, 0, fixture_hpa(h.n, 1, 0x1000).v >> 6), LINE_I);
     load(&h, 1, fixture_hpa(h.n, 1, 0x1000), NUMA_REMOTE_DRAM);
     /* Statistics are what the tables say. */
@@ -274,7 +274,7 @@ static void test_flush(void **state)
     const struct hpa line = fixture_hpa(h.n, 1, 0x1000);
     store(&h, 3, line);
     numa_flush(h.n, 0, line, next(&h));
-    assert_int_equal(h.n->socket[1].counters.write_flush_bytes, 64);
+    assert_int_equal(h.n->socket[1].counters.write_bytes[WRITE_FLUSH], 64);
     assert_int_equal(load(&h, 3, line, NUMA_REMOTE_DRAM), REMOTE);
     numa_flush(h.n, 14, line, next(&h)); /* from elsewhere */
     assert_int_equal(load(&h, 3, line, NUMA_REMOTE_DRAM), REMOTE);
@@ -297,7 +297,7 @@ static void test_dma_read(void **state)
         assert_int_equal(dma_read(&h, 0, a, NUMA_LOCAL_DRAM), local);
         assert_int_equal(dma_read(&h, 0, b, NUMA_REMOTE_DRAM), remote);
     }
-    assert_int_equal(h.n->socket[0].counters.read_dma_bytes, 128);
+    assert_int_equal(h.n->socket[0].counters.read_bytes[READ_DMA], 128);
     /* Written by the device; by a core, whose L2 has to be asked. It stays modified. */
     numa_warm_device(h.n, 0, a, 64);
     assert_int_equal(dma_read(&h, 0, a, NUMA_LLC), hit);
@@ -356,7 +356,7 @@ static void test_dma_write(void **state)
     fill_ddio_ways(&h, 0, 0x10000);
     assert_int_equal(dma_write(&h, 0, a, 64, NUMA_LOCAL_DRAM), hit + own_local + victim);
     assert_near((double)(own_local + victim), 75000, 5000);
-    assert_int_equal(s0->write_ddio_victim_bytes, 64);
+    assert_int_equal(s0->write_bytes[WRITE_DDIO_VICTIM], 64);
     /* Remote line, remote victim (published: +114). */
     numa_warm_drop_all(h.n);
     fill_ddio_ways(&h, 1, 0x20000);
@@ -365,9 +365,9 @@ static void test_dma_write(void **state)
     assert_near((double)(own_remote + victim), 114000, 5000);
     /* Request; the victim and its request. Directory read; directory written; victim written. */
     assert_int_equal(numa_interconnect_bytes(h.n, 0, 1) - before, 8 + 80);
-    assert_int_equal(s1->read_directory_bytes, 64);
-    assert_int_equal(s1->write_directory_bytes, 64);
-    assert_int_equal(s1->write_ddio_victim_bytes, 64);
+    assert_int_equal(s1->read_bytes[READ_DIRECTORY], 64);
+    assert_int_equal(s1->write_bytes[WRITE_DIRECTORY], 64);
+    assert_int_equal(s1->write_bytes[WRITE_DDIO_VICTIM], 64);
     /* It is in the device's LLC now; a core there finds it, and a hit costs what a local one does.
      */
     assert_int_equal(dma_write(&h, 0, b, 64, NUMA_LLC), hit);
@@ -375,7 +375,7 @@ static void test_dma_write(void **state)
     /* A part of a line needs the rest. */
     numa_warm_drop_all(h.n);
     assert_int_equal(dma_write(&h, 0, a, 8, NUMA_LOCAL_DRAM), hit + HOME + DRAM);
-    assert_int_equal(s0->read_dma_bytes, 64);
+    assert_int_equal(s0->read_bytes[READ_DMA], 64);
     assert_int_equal(dma_write(&h, 0, a, 8, NUMA_LLC), hit);
     numa_free(h.n);
 }
@@ -393,8 +393,8 @@ static void test_remote_dma_write_policies(void **state)
     dma_write(&h, 0, b, 64, NUMA_REMOTE_DRAM);
     assert_int_equal(core_group_peek(h.n, 14, b.v >> 6), LINE_I);
     load(&h, 14, b, NUMA_REMOTE_CACHE);
-    assert_int_equal(h.n->socket[1].counters.write_snoop_bytes, 64);
-    assert_int_equal(h.n->socket[1].counters.write_dma_bytes, 0);
+    assert_int_equal(h.n->socket[1].counters.write_bytes[WRITE_SNOOP], 64);
+    assert_int_equal(h.n->socket[1].counters.write_bytes[WRITE_DMA], 0);
     numa_free(h.n);
 
     fixture_r730(&h.f);
@@ -407,8 +407,8 @@ static void test_remote_dma_write_policies(void **state)
     assert_int_equal(numa_interconnect_bytes(h.n, 0, 1) - before, 80);
     assert_int_equal(core_group_peek(h.n, 14, b.v >> 6), LINE_I);
     load(&h, 14, b, NUMA_LOCAL_DRAM);
-    assert_int_equal(h.n->socket[1].counters.write_dma_bytes, 64);
-    assert_int_equal(h.n->socket[1].counters.read_directory_bytes, 64);
+    assert_int_equal(h.n->socket[1].counters.write_bytes[WRITE_DMA], 64);
+    assert_int_equal(h.n->socket[1].counters.read_bytes[READ_DIRECTORY], 64);
     assert_int_equal(h.n->socket[0].counters.dma_write_to_dram, 1);
     numa_free(h.n);
 }
@@ -444,7 +444,7 @@ static void test_dma_write_into_the_homes_llc(void **state)
     store(&h, 0, c);
     dma_write(&h, 0, c, 8, NUMA_REMOTE_DRAM);
     assert_int_equal(core_group_peek(h.n, 0, c.v >> 6), LINE_I);
-    assert_int_equal(s1->read_dma_bytes, 0);
+    assert_int_equal(s1->read_bytes[READ_DMA], 0);
     load(&h, 14, c, NUMA_LLC);
     /* Its own memory as ever. */
     const struct hpa a = fixture_hpa(h.n, 0, 0x10000);
@@ -470,14 +470,14 @@ static void test_dma_write_without_ddio(void **state)
     dma_write(&h, 0, a, 64, NUMA_LOCAL_DRAM);
     assert_int_equal(core_group_peek(h.n, 0, a.v >> 6), LINE_I);
     assert_int_equal(s0->dram_read_bytes, reads); /* a full line at home: no directory look-up */
-    assert_int_equal(s0->write_dma_bytes, 64);
+    assert_int_equal(s0->write_bytes[WRITE_DMA], 64);
     assert_int_equal(s0->dma_write_to_dram, 1);
     assert_int_equal(s0->dma_write_allocates + s0->dma_write_updates, 0);
     load(&h, 0, a, NUMA_LOCAL_DRAM);
     /* a part of a line that a core has modified: the rest is kept */
     store(&h, 0, a);
     dma_write(&h, 0, a, 8, NUMA_LOCAL_DRAM);
-    assert_int_equal(s0->write_snoop_bytes, 64);
+    assert_int_equal(s0->write_bytes[WRITE_SNOOP], 64);
     numa_free(h.n);
 }
 
@@ -573,7 +573,7 @@ static void test_front_side_bus(void **state)
     dma_write(&h, 0, b, 64, NUMA_LOCAL_DRAM);
     assert_int_equal(core_group_peek(h.n, 0, b.v >> 6), LINE_I);
     assert_int_equal(dma_read(&h, 0, b, NUMA_LOCAL_DRAM), IIO + dram + back);
-    assert_int_equal(h.n->socket[0].counters.write_dma_bytes, 64);
+    assert_int_equal(h.n->socket[0].counters.write_bytes[WRITE_DMA], 64);
     numa_free(h.n);
 }
 

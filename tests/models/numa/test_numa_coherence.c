@@ -159,7 +159,7 @@ static void test_invariants_usual_sizes(void **state)
         assert_invariants(n);
     }
     assert_true(n->socket[0].counters.llc_back_invalidations > 0);
-    assert_true(n->socket[0].counters.write_victim_bytes > 0);
+    assert_true(n->socket[0].counters.write_bytes[WRITE_VICTIM] > 0);
     numa_free(n);
 }
 
@@ -186,7 +186,7 @@ static void test_stamps_change_nothing(void **state)
         assert_memory_equal(&n[0]->socket[s].counters, &n[1]->socket[s].counters,
                             sizeof(struct numa_counters));
     assert_true(n[0]->socket[0].counters.core_llc_hits > 1000);
-    assert_true(n[0]->socket[0].counters.write_victim_bytes > 0);
+    assert_true(n[0]->socket[0].counters.write_bytes[WRITE_VICTIM] > 0);
     for (unsigned k = 0; k < 2; k++)
         numa_free(n[k]);
 }
@@ -254,8 +254,8 @@ static uint64_t lines_written_back(const struct numa *n)
 
     for (unsigned s = 0; s < n->sockets; s++) {
         const struct numa_counters *c = &n->socket[s].counters;
-        bytes += c->write_victim_bytes + c->write_ddio_victim_bytes + c->write_snoop_bytes +
-                 c->write_flush_bytes;
+        bytes += c->write_bytes[WRITE_VICTIM] + c->write_bytes[WRITE_DDIO_VICTIM] +
+                 c->write_bytes[WRITE_SNOOP] + c->write_bytes[WRITE_FLUSH];
     }
     return bytes / 64;
 }
@@ -265,7 +265,8 @@ static uint64_t lines_written_directly(const struct numa *n)
     uint64_t bytes = 0;
 
     for (unsigned s = 0; s < n->sockets; s++)
-        bytes += n->socket[s].counters.write_nt_bytes + n->socket[s].counters.write_dma_bytes;
+        bytes += n->socket[s].counters.write_bytes[WRITE_NT] +
+                 n->socket[s].counters.write_bytes[WRITE_DMA];
     return bytes / 64;
 }
 
@@ -355,7 +356,7 @@ static void test_victims_are_written_once(void **state)
     for (unsigned i = 0; i < 5000; i++)
         numa_store(n, 0, fixture_hpa(n, i & 1, (uint64_t)i / 2 * 64), i * UINT64_C(100000), NULL);
     for (unsigned s = 0; s < 2; s++)
-        written += n->socket[s].counters.write_victim_bytes / 64;
+        written += n->socket[s].counters.write_bytes[WRITE_VICTIM] / 64;
     /* Lines M in an L2 may be E in the LLC: count the lines of the LLC that are M in either. */
     const struct numa_socket *s0 = &n->socket[0];
     for (uint32_t row = 0; row < s0->llc.slices * s0->llc.sets; row++) {
@@ -383,8 +384,8 @@ static void test_dma_victims_are_written_once(void **state)
         numa_dma_write(n, 0, fixture_hpa(n, i & 1, (uint64_t)i / 2 * 64), 64, i * UINT64_C(100000),
                        NULL, NULL);
     cache_each(&n->socket[0].llc, &left, count_dirty);
-    const uint64_t written = (n->socket[0].counters.write_ddio_victim_bytes +
-                              n->socket[1].counters.write_ddio_victim_bytes) /
+    const uint64_t written = (n->socket[0].counters.write_bytes[WRITE_DDIO_VICTIM] +
+                              n->socket[1].counters.write_bytes[WRITE_DDIO_VICTIM]) /
                              64;
     assert_int_equal(written + left.lines, 5000);
     assert_int_equal(left.lines, 3 * 8 * 2);
@@ -393,7 +394,7 @@ static void test_dma_victims_are_written_once(void **state)
     /* A full line needs no data: DRAM is read for the directory alone, at the remote home alone. */
     assert_int_equal(n->socket[0].counters.dram_read_bytes, 0);
     assert_int_equal(n->socket[1].counters.dram_read_bytes, 2500 * 64);
-    assert_int_equal(n->socket[1].counters.read_directory_bytes, 2500 * 64);
+    assert_int_equal(n->socket[1].counters.read_bytes[READ_DIRECTORY], 2500 * 64);
     numa_free(n);
 }
 
