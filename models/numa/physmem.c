@@ -202,40 +202,6 @@ static void check(const struct physmem *mem, struct hpa hpa, uint64_t bytes)
                (unsigned long long)hpa.v, (unsigned long long)bytes);
 }
 
-void physmem_read(const struct physmem *mem, struct hpa hpa, void *to, uint64_t bytes)
-{
-    uint8_t *out = to;
-    uint64_t at = hpa.v;
-
-    check(mem, hpa, bytes);
-    while (bytes > 0) {
-        const uint64_t here = SIM_MIN(bytes, PAGE_BYTES - at % PAGE_BYTES);
-        const uint8_t *from = find(mem, at);
-        if (from != NULL)
-            memcpy(out, from, here);
-        else
-            memset(out, 0, here);
-        out += here;
-        at += here;
-        bytes -= here;
-    }
-}
-
-void physmem_write(struct physmem *mem, struct hpa hpa, const void *from, uint64_t bytes)
-{
-    const uint8_t *in = from;
-    uint64_t at = hpa.v;
-
-    check(mem, hpa, bytes);
-    while (bytes > 0) {
-        const uint64_t here = SIM_MIN(bytes, PAGE_BYTES - at % PAGE_BYTES);
-        memcpy(make(mem, at), in, here);
-        in += here;
-        at += here;
-        bytes -= here;
-    }
-}
-
 void physmem_clear(struct physmem *mem, struct hpa hpa, uint64_t bytes)
 {
     uint64_t at = hpa.v;
@@ -334,35 +300,57 @@ static void write_tags(uint8_t *page, uint64_t in_page, const uint8_t *from, uin
         write_part(page + at, from + at, bytes - at);
 }
 
+/* All bytes of the range, or with `marks` those that tag mode carries. */
+static inline void read_pages(const struct physmem *mem, struct hpa hpa, uint8_t *to,
+                              uint64_t bytes, bool marks)
+{
+    check(mem, hpa, bytes);
+    for (uint64_t at = hpa.v, here; bytes > 0; at += here, to += here, bytes -= here) {
+        const uint64_t in_page = at % PAGE_BYTES;
+        const uint8_t *page = find(mem, at - in_page);
+        here = SIM_MIN(bytes, PAGE_BYTES - in_page);
+        if (page == NULL)
+            page = zeros;
+        if (marks)
+            read_tags(to, page, in_page, here);
+        else
+            memcpy(to, page + in_page, here);
+    }
+}
+
+static inline void write_pages(struct physmem *mem, struct hpa hpa, const uint8_t *from,
+                               uint64_t bytes, bool marks)
+{
+    check(mem, hpa, bytes);
+    for (uint64_t at = hpa.v, here; bytes > 0; at += here, from += here, bytes -= here) {
+        const uint64_t in_page = at % PAGE_BYTES;
+        uint8_t *page = make(mem, at - in_page);
+        here = SIM_MIN(bytes, PAGE_BYTES - in_page);
+        if (marks)
+            write_tags(page, in_page, from, here);
+        else
+            memcpy(page + in_page, from, here);
+    }
+}
+
+void physmem_read(const struct physmem *mem, struct hpa hpa, void *to, uint64_t bytes)
+{
+    read_pages(mem, hpa, to, bytes, false);
+}
+
+void physmem_write(struct physmem *mem, struct hpa hpa, const void *from, uint64_t bytes)
+{
+    write_pages(mem, hpa, from, bytes, false);
+}
+
 void physmem_read_marks(const struct physmem *mem, struct hpa hpa, void *to, uint64_t bytes)
 {
-    uint8_t *out = to;
-    uint64_t at = hpa.v;
-
-    check(mem, hpa, bytes);
-    while (bytes > 0) {
-        const uint64_t in_page = at % PAGE_BYTES, here = SIM_MIN(bytes, PAGE_BYTES - in_page);
-        const uint8_t *page = find(mem, at - in_page);
-        read_tags(out, page != NULL ? page : zeros, in_page, here);
-        out += here;
-        at += here;
-        bytes -= here;
-    }
+    read_pages(mem, hpa, to, bytes, true);
 }
 
 void physmem_write_marks(struct physmem *mem, struct hpa hpa, const void *from, uint64_t bytes)
 {
-    const uint8_t *in = from;
-    uint64_t at = hpa.v;
-
-    check(mem, hpa, bytes);
-    while (bytes > 0) {
-        const uint64_t in_page = at % PAGE_BYTES, here = SIM_MIN(bytes, PAGE_BYTES - in_page);
-        write_tags(make(mem, at - in_page), in_page, in, here);
-        in += here;
-        at += here;
-        bytes -= here;
-    }
+    write_pages(mem, hpa, from, bytes, true);
 }
 
 uint64_t physmem_resident_bytes(const struct physmem *mem)
