@@ -18,6 +18,5 @@ void gpu_memory_stamp(struct model *gpu, uint64_t offset, uint64_t tag, uint64_t
 bool gpu_memory_check(const struct model *gpu, uint64_t offset, uint64_t tag, uint64_t bytes,
                       struct payload_difference *difference);
 void gpu_memory_read(const struct model *gpu, uint64_t offset, void *to, uint64_t bytes);
-void gpu_memory_write(struct model *gpu, uint64_t offset, const void *from, uint64_t bytes);
 
 #endif

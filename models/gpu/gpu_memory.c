@@ -224,9 +224,3 @@ void gpu_memory_read(const struct model *model, uint64_t offset, void *to, uint6
     SIM_ASSERT(gpu_in_memory(gpu_device_of(model), offset, bytes), "%s: its memory", model->name);
     gpu_load(gpu_device_of(model), offset, to, bytes, false);
 }
-
-void gpu_memory_write(struct model *model, uint64_t offset, const void *from, uint64_t bytes)
-{
-    SIM_ASSERT(gpu_in_memory(gpu_device_of(model), offset, bytes), "%s: its memory", model->name);
-    gpu_store(gpu_device_of(model), offset, from, bytes, false);
-}
