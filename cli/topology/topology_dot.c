@@ -106,7 +106,44 @@ static void append_part(GString *out, const char *text)
     g_string_append(out, "<br align=\"left\"/>");
 }
 
-/* What the socket holds, below it a cell for each root port. */
+/* The host into whose *socket the device is integrated; TOPOLOGY_NOWHERE if into none. */
+static guint socket_of(const struct topology *t, guint device, unsigned *socket)
+{
+    const char *name = TOPOLOGY_AT(t->devices, device, device)->root_complex; /* "server.s0" */
+    for (guint h = 0; name != NULL && h < t->hosts->len; h++) {
+        const char *host = TOPOLOGY_AT(t->hosts, host, h)->name;
+        const size_t n = strlen(host);
+        if (strncmp(name, host, n) == 0 && strncmp(name + n, ".s", 2) == 0) {
+            *socket = (unsigned)g_ascii_strtoull(name + n + 2, NULL, 10);
+            return h;
+        }
+    }
+    return TOPOLOGY_NOWHERE;
+}
+
+/* A cell for each device that is integrated into the socket; how many they are. */
+static unsigned append_integrated(GString *cells, const struct topology *t, guint h,
+                                  unsigned socket)
+{
+    unsigned n = 0, own = 0;
+    for (guint d = 0; d < t->devices->len; d++) {
+        const struct topology_device *device = TOPOLOGY_AT(t->devices, device, d);
+        if (socket_of(t, d, &own) != h || own != socket)
+            continue;
+        g_string_append_printf(cells,
+                               "<td port=\"d%u\" border=\"1\" color=\"#6a3d00\" "
+                               "bgcolor=\"#fbeedd\"><b>",
+                               d);
+        html_text(cells, device->name);
+        g_string_append(cells, "</b><br/>");
+        html_text(cells, device->type);
+        g_string_append(cells, "</td>");
+        n++;
+    }
+    return n;
+}
+
+/* What the socket holds, below it a cell for each root port and each integrated device. */
 static void append_socket(GString *out, const struct topology *t, guint h, unsigned socket)
 {
     const struct topology_host *host = TOPOLOGY_AT(t->hosts, host, h);
@@ -125,6 +162,7 @@ static void append_socket(GString *out, const struct topology *t, guint h, unsig
         g_string_append(ports, "</td>");
         n_ports++;
     }
+    n_ports += append_integrated(ports, t, h, socket);
     g_string_append_printf(out,
                            "<td><table border=\"1\" cellborder=\"0\" cellspacing=\"5\" "
                            "color=\"#6a7580\" bgcolor=\"#f3f5f7\"><tr><td colspan=\"%u\" "
@@ -213,7 +251,8 @@ static void append_device(struct graph *g, guint index)
 /* Rows from the top: hosts, what hangs on them by the number of cables, what they share, the rest. */
 static int depth_of(const struct graph *g, const struct topology_end *end)
 {
-    if (end->kind == TOPOLOGY_PORT)
+    if (end->kind == TOPOLOGY_PORT ||
+        TOPOLOGY_AT(g->t->devices, device, end->index)->root_complex != NULL)
         return 0;
     const struct topology_place *place = &g->place[end->index];
     const int n = (int)g->t->devices->len + 1;
@@ -237,8 +276,12 @@ static unsigned cables_from_above(const struct graph *g, const struct topology_e
 
 static void append_end(struct graph *g, const struct topology_end *end)
 {
-    if (end->kind == TOPOLOGY_DEVICE)
+    unsigned socket;
+    const guint h = end->kind == TOPOLOGY_DEVICE ? socket_of(g->t, end->index, &socket) : 0;
+    if (end->kind == TOPOLOGY_DEVICE && h == TOPOLOGY_NOWHERE)
         g_string_append_printf(g->out, "d%u", end->index);
+    else if (end->kind == TOPOLOGY_DEVICE)
+        g_string_append_printf(g->out, "h%u:d%u:s", h, end->index);
     else
         g_string_append_printf(g->out, "h%u:p%u:s",
                                TOPOLOGY_AT(g->t->ports, port, end->index)->host, end->index);
@@ -295,7 +338,7 @@ static void append_all(struct graph *g)
     find_like(g);
     append_hosts(g);
     for (guint i = 0; i < t->devices->len; i++) {
-        if (g->like[i] == i)
+        if (g->like[i] == i && TOPOLOGY_AT(t->devices, device, i)->root_complex == NULL)
             append_device(g, i);
     }
     for (guint c = 0; c < t->cables->len; c++)

@@ -56,6 +56,27 @@ read_by_dot "wire" wire.dot 4 6
 is "well-formed" "$(well_formed wire.svg)" ""
 has "said in words" "$(cat wire.svg)" 'anic.e0 to bnic.e0, Ethernet, 100 Gb/s, 2 m'
 
+# ---- Integrated ----------------------------------------------------------------------------------
+cat >integrated.cfg <<'END'
+hosts = { a = { @include "platforms/r730.cfg"
+}; b = { @include "platforms/r730.cfg"
+}; };
+devices = { inner = { type = "nic.ethernet"; integrated = "a.s1"; };
+            card = { @include "devices/connectx4_x16.cfg"
+}; };
+cables = ( { from = "b.s0.rp1"; to = "card.p0"; }, { from = "inner.e0"; to = "card.e0"; } );
+workload = { type = "memory"; host = "a"; };
+END
+has "in words" "$("$nudma" topology integrated.cfg)" '^inner \(nic.ethernet\), integrated into a.s1$'
+"$nudma" topology integrated.cfg --format dot -o integrated.dot; is "a device in a socket" $? 0
+is "is no box of its own" "$(grep -cE '^ *d[0-9]+ \[' integrated.dot)" 1
+has "but a cell of that socket" "$(cat integrated.dot)" \
+    '<b>socket 1</b>.*<td port="d0"[^>]*><b>inner</b><br/>nic.ethernet</td></tr></table></td></tr>'
+has "where its wire ends" "$(cat integrated.dot)" '^  h0:d0:s -- w0 \['
+is "which dot finds" "$(dot -Tplain integrated.dot 2>&1 | grep -c '^edge')" 4
+"$nudma" topology integrated.cfg --format svg -o integrated.svg; is "and draws" $? 0
+is "well-formed, too" "$(well_formed integrated.svg)" ""
+
 # ---- Lending -------------------------------------------------------------------------------------
 lending="smartio/fig22_bandwidth_test --set axes.config=lending"
 # shellcheck disable=SC2086
