@@ -165,11 +165,8 @@ void gpu_memory_init(struct gpu_device *gpu)
 void gpu_memory_clear(struct gpu_device *gpu)
 {
     sim_cancel(gpu->model->sim, &gpu->write_event);
-    while (gpu->write_head != NULL) {
-        struct tlp *tlp = gpu->write_head;
-        gpu->write_head = tlp->next;
-        tlp_free(gpu->model->pcie, tlp);
-    }
+    tlp_free_list(gpu->model->pcie, gpu->write_head);
+    gpu->write_head = NULL;
     gpu->write_tail = &gpu->write_head;
     for (uint64_t i = 0; i < gpu->n_blocks; i++) {
         if (gpu->block[i] != NULL)

@@ -95,6 +95,15 @@ void tlp_free(struct pcie_context *pcie, struct tlp *tlp)
     sim_pool_put(pcie->tlps, tlp);
 }
 
+void tlp_free_list(struct pcie_context *pcie, struct tlp *first)
+{
+    while (first != NULL) {
+        struct tlp *next = first->next;
+        tlp_free(pcie, first);
+        first = next;
+    }
+}
+
 uint64_t tlp_live(const struct pcie_context *pcie)
 {
     return sim_pool_live(pcie->tlps);

@@ -220,20 +220,6 @@ static void deliver(struct sim *sim, struct sim_event *event)
 
 /* ---- The queue ------------------------------------------------------------------------------- */
 
-/* A completion with ID-based ordering passes posted requests of other functions than its completer
- * (2.4.1, table 2-39, D2b). */
-static bool may_pass_posted(const struct link_dir *dir, const struct tlp *cpl)
-{
-    if (cpl->attr & TLP_ATTR_RELAXED_ORDERING)
-        return true;
-    if (!(cpl->attr & TLP_ATTR_ID_ORDERING))
-        return false;
-    for (const struct tlp *p = dir->queue[TLP_POSTED].first; p != NULL; p = p->next)
-        if (p->sequence < cpl->sequence && p->requester_id == cpl->completer_id)
-            return false;
-    return true;
-}
-
 /* The rules of table 2-39: per class in order, non-posted never passes posted, completions only if
  * allowed to; posted passes all, completions and non-posted pass each other. */
 struct tlp *link_pick(struct link_dir *dir, bool *short_of_credits)
@@ -252,7 +238,7 @@ struct tlp *link_pick(struct link_dir *dir, bool *short_of_credits)
             continue;
         }
         if (class != TLP_POSTED && posted != NULL && posted->sequence < tlp->sequence &&
-            (class == TLP_NON_POSTED || !may_pass_posted(dir, tlp)))
+            (class == TLP_NON_POSTED || !tlp_may_pass_posted(posted, tlp)))
             continue;
         if (oldest == NULL || tlp->sequence < oldest->sequence)
             oldest = tlp;

@@ -335,24 +335,15 @@ void pcie_link_join(struct pcie_context *pcie, const char *name, struct pcie_por
     pcie_context_add_link(pcie, link);
 }
 
-static void free_list(struct pcie_context *pcie, struct tlp *tlp)
-{
-    while (tlp != NULL) {
-        struct tlp *next = tlp->next;
-        tlp_free(pcie, tlp);
-        tlp = next;
-    }
-}
-
 static void release_dir(struct link_dir *dir)
 {
     struct pcie_context *pcie = dir->link->pcie;
 
     sim_cancel(dir->sim, &dir->deliver);
     sim_cancel(dir->sim, &dir->wake);
-    free_list(pcie, dir->flight_first);
+    tlp_free_list(pcie, dir->flight_first);
     for (unsigned class = 0; class < N_TLP_CLASSES; class ++)
-        free_list(pcie, dir->queue[class].first);
+        tlp_free_list(pcie, dir->queue[class].first);
     if (dir->replay != NULL)
         link_replay_free(dir);
     free(dir->owed.entry);

@@ -118,6 +118,20 @@ static inline unsigned tlp_data_credits(const struct tlp *tlp)
 {
     return (tlp_payload_dw(tlp) + 3u) / 4u;
 }
+/* Whether a completion may pass the posted requests of a queue before it (2.4.1, table 2-39, D2b):
+ * only with relaxed ordering, or with ID-based ordering those of other functions than its
+ * completer. `posted` is the queue's first. */
+static inline bool tlp_may_pass_posted(const struct tlp *posted, const struct tlp *cpl)
+{
+    if (cpl->attr & TLP_ATTR_RELAXED_ORDERING)
+        return true;
+    if (!(cpl->attr & TLP_ATTR_ID_ORDERING))
+        return false;
+    for (; posted != NULL; posted = posted->next)
+        if (posted->sequence < cpl->sequence && posted->requester_id == cpl->completer_id)
+            return false;
+    return true;
+}
 
 /* ---- The context: what all PCIe models of a run share (pools, counters) ---------------------- */
 struct pcie_context *pcie_context_new(struct sim *sim);
@@ -133,6 +147,8 @@ void tlp_payload_new(struct pcie_context *pcie, struct tlp *tlp);
 struct tlp *tlp_copy(struct pcie_context *pcie, const struct tlp *tlp);
 /* Frees the TLP, its payload and its latency stamp. */
 void tlp_free(struct pcie_context *pcie, struct tlp *tlp);
+/* Frees the TLP and those that follow it by `next`. NULL is allowed. */
+void tlp_free_list(struct pcie_context *pcie, struct tlp *first);
 /* The number of TLPs that have not been freed. */
 uint64_t tlp_live(const struct pcie_context *pcie);
 

@@ -727,13 +727,8 @@ void ntb_dma_free(struct ntb_dma *dma)
     if (dma == NULL)
         return;
     for (unsigned i = 0; i < N_ORIGINS; i++) {
-        struct tlp *tlp = dma->arrivals[i].first;
         sim_cancel(dma->model->sim, &dma->arrivals[i].event);
-        while (tlp != NULL) {
-            struct tlp *next = tlp->next;
-            tlp_free(dma->model->pcie, tlp);
-            tlp = next;
-        }
+        tlp_free_list(dma->model->pcie, dma->arrivals[i].first);
     }
     for (uint32_t i = 0; i < dma->params.reads_in_flight; i++)
         sim_cancel(dma->model->sim, &dma->unit[i].left);

@@ -62,20 +62,6 @@ static void flow_take(struct crossbar *xbar, uint32_t ingress, uint32_t egress,
         xbar->port[egress].waiting_mask &= ~(UINT64_C(1) << ingress);
 }
 
-/* Completions pass posted requests of the same flow only with relaxed ordering, or with ID-based
- * ordering those of other functions (PCIe Base 3.1, table 2-39). */
-static bool may_pass_posted(const struct tlp *posted, const struct tlp *cpl)
-{
-    if (cpl->attr & TLP_ATTR_RELAXED_ORDERING)
-        return true;
-    if (!(cpl->attr & TLP_ATTR_ID_ORDERING))
-        return false;
-    for (; posted != NULL; posted = posted->next)
-        if (posted->sequence < cpl->sequence && posted->requester_id == cpl->completer_id)
-            return false;
-    return true;
-}
-
 /* The oldest TLP of the flow that ordering and credits let go, or NULL. */
 static struct tlp *flow_pick(struct crossbar *xbar, uint32_t ingress, uint32_t egress)
 {
@@ -89,7 +75,7 @@ static struct tlp *flow_pick(struct crossbar *xbar, uint32_t ingress, uint32_t e
         if (tlp == NULL || (oldest != NULL && oldest->sequence < tlp->sequence))
             continue;
         if (class != TLP_POSTED && posted != NULL && posted->sequence < tlp->sequence &&
-            (class == TLP_NON_POSTED || !may_pass_posted(posted, tlp)))
+            (class == TLP_NON_POSTED || !tlp_may_pass_posted(posted, tlp)))
             continue;
         if (pcie_port_has_credits(&xbar->model->ports[egress], tlp))
             oldest = tlp;
@@ -500,26 +486,17 @@ void crossbar_init(struct crossbar *xbar, struct model *model, sim_time latency_
     }
 }
 
-static void free_list(struct pcie_context *pcie, struct tlp *tlp)
-{
-    while (tlp != NULL) {
-        struct tlp *next = tlp->next;
-        tlp_free(pcie, tlp);
-        tlp = next;
-    }
-}
-
 void crossbar_release(struct crossbar *xbar)
 {
     uint32_t n = xbar->port != NULL ? xbar->n_ingresses : 0;
 
     for (uint32_t i = 0; i < n; i++) {
         sim_cancel(xbar->model->sim, &xbar->port[i].admit);
-        free_list(xbar->model->pcie, xbar->port[i].coming_first);
+        tlp_free_list(xbar->model->pcie, xbar->port[i].coming_first);
     }
     for (uint32_t i = 0; i < n * (n != 0 ? xbar->model->n_ports : 0); i++)
         for (unsigned class = 0; class < N_TLP_CLASSES; class ++)
-            free_list(xbar->model->pcie, xbar->flow[i].first[class]);
+            tlp_free_list(xbar->model->pcie, xbar->flow[i].first[class]);
     free(xbar->share);
     free(xbar->port);
     free(xbar->flow);
