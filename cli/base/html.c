@@ -6,7 +6,7 @@
 
 void html_text(GString *out, const char *text)
 {
-    char *valid = g_utf8_make_valid(text, -1);
+    g_autofree char *valid = g_utf8_make_valid(text, -1);
     for (const char *c = valid; *c != '\0'; c++) {
         switch (*c) {
         case '&': g_string_append(out, "&amp;"); break;
@@ -17,7 +17,6 @@ void html_text(GString *out, const char *text)
         default: g_string_append_c(out, (unsigned char)*c < ' ' ? ' ' : *c);
         }
     }
-    g_free(valid);
 }
 
 void html_add(GString *out, ...)

@@ -5,7 +5,7 @@
 
 void json_text(FILE *out, const char *text)
 {
-    char *valid = g_utf8_make_valid(text != NULL ? text : "", -1);
+    g_autofree char *valid = g_utf8_make_valid(text != NULL ? text : "", -1);
     putc('"', out);
     for (const char *c = valid; *c != '\0'; c++) {
         if (*c == '"' || *c == '\\')
@@ -16,7 +16,6 @@ void json_text(FILE *out, const char *text)
             putc(*c, out);
     }
     putc('"', out);
-    g_free(valid);
 }
 
 void json_member(FILE *out, const char *before, const char *name, const char *text)

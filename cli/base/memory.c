@@ -26,18 +26,15 @@ static bool number_in_file(const char *path, const char *word, uint64_t *value)
 /* Free below the limit of the group; UINT64_MAX without one. */
 static uint64_t group_free_bytes(const char *folder)
 {
-    char *max_path = g_build_filename(folder, "memory.max", NULL);
-    char *current_path = g_build_filename(folder, "memory.current", NULL);
-    char *stat_path = g_build_filename(folder, "memory.stat", NULL);
+    g_autofree char *max_path = g_build_filename(folder, "memory.max", NULL);
+    g_autofree char *current_path = g_build_filename(folder, "memory.current", NULL);
+    g_autofree char *stat_path = g_build_filename(folder, "memory.stat", NULL);
     uint64_t max = 0, current = 0, cache = 0, free_bytes = UINT64_MAX;
     if (number_in_file(max_path, NULL, &max) && number_in_file(current_path, NULL, &current)) {
         number_in_file(stat_path, "\nfile ", &cache); /* given back when it is needed */
         current -= SIM_MIN(cache, current);
         free_bytes = max > current ? max - current : 0;
     }
-    g_free(stat_path);
-    g_free(current_path);
-    g_free(max_path);
     return free_bytes;
 }
 

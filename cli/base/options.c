@@ -21,14 +21,12 @@ static void add_root(GPtrArray *roots, char *folder)
 /* The scenarios of a source tree: build/nudma and build-x/bin/nudma both find them. */
 static void add_roots_near_program(GPtrArray *roots)
 {
-    char *program = g_file_read_link("/proc/self/exe", NULL);
+    g_autofree char *program = g_file_read_link("/proc/self/exe", NULL);
     if (program == NULL)
         return;
-    char *folder = g_path_get_dirname(program);
+    g_autofree char *folder = g_path_get_dirname(program);
     add_root(roots, g_build_filename(folder, "..", "scenarios", NULL));
     add_root(roots, g_build_filename(folder, "..", "..", "scenarios", NULL));
-    g_free(folder);
-    g_free(program);
 }
 
 static char *same_file_key(const char *folder)
@@ -42,8 +40,8 @@ static char *same_file_key(const char *folder)
 /* --scenarios and NUDMA_SCENARIOS come first; a folder found by two ways counts once. */
 static char **find_roots(const char *option)
 {
-    GPtrArray *found = g_ptr_array_new();
-    GHashTable *seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GPtrArray) found = g_ptr_array_new();
+    g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     const char *environment = g_getenv("NUDMA_SCENARIOS");
     if (option != NULL)
         add_root(found, g_strdup(option));
@@ -60,8 +58,6 @@ static char **find_roots(const char *option)
             g_free(found->pdata[i]);
     }
     g_ptr_array_add(roots, NULL);
-    g_hash_table_destroy(seen);
-    g_ptr_array_free(found, TRUE);
     return (char **)g_ptr_array_free(roots, FALSE);
 }
 
@@ -123,10 +119,10 @@ static void keep_arguments(struct cli_options *options, char **words)
 static void report_unparsed(const GError *error, const GOptionEntry *const lists[])
 {
     const char *dashes = strstr(error->message, "--");
-    char *suggestion = g_strdup("");
+    g_autofree char *suggestion = g_strdup("");
     if (g_error_matches(error, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION) && dashes != NULL) {
-        GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
-        char *word = g_strndup(dashes, strcspn(dashes, "= "));
+        g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+        g_autofree char *word = g_strndup(dashes, strcspn(dashes, "= "));
         for (; *lists != NULL; lists++) {
             for (const GOptionEntry *entry = *lists; entry->long_name != NULL; entry++)
                 g_ptr_array_add(names, g_strconcat("--", entry->long_name, NULL));
@@ -134,12 +130,9 @@ static void report_unparsed(const GError *error, const GOptionEntry *const lists
         g_ptr_array_add(names, NULL);
         g_free(suggestion);
         suggestion = sim_suggestion(word, (const char *const *)names->pdata);
-        g_ptr_array_free(names, TRUE);
-        g_free(word);
     }
     fprintf(stderr, "%s: %s%s%s (see --help)\n", g_get_prgname(), error->message,
             *suggestion != '\0' ? "; " : "", suggestion);
-    g_free(suggestion);
 }
 
 bool cli_parse(struct cli_options *options, const char *usage, const char *summary,
@@ -221,22 +214,20 @@ bool cli_same_file(const char *a, const char *b)
 
 struct results_db *cli_open_for_reading(const struct cli_options *options)
 {
-    char *message = NULL;
+    g_autofree char *message = NULL;
     struct results_db *db = results_open(options->db, true, &message);
     if (db == NULL)
         fprintf(stderr, "%s%s\n", message,
                 g_file_test(options->db, G_FILE_TEST_EXISTS) ? "" : " (nudma run writes it)");
-    g_free(message);
     return db;
 }
 
 bool cli_end(struct results_cursor *cursor)
 {
-    char *message = NULL;
+    g_autofree char *message = NULL;
     const bool good = results_end(cursor, &message);
     if (!good)
         fprintf(stderr, "%s: the database cannot be read: %s\n", g_get_prgname(), message);
-    g_free(message);
     return good;
 }
 
@@ -254,9 +245,8 @@ char *cli_command_line(const char *subcommand, int argc, char **argv)
     GString *line = g_string_new("nudma ");
     g_string_append(line, subcommand);
     for (int i = 1; i < argc; i++) {
-        char *quoted = is_plain(argv[i]) ? g_strdup(argv[i]) : g_shell_quote(argv[i]);
+        g_autofree char *quoted = is_plain(argv[i]) ? g_strdup(argv[i]) : g_shell_quote(argv[i]);
         g_string_append_printf(line, " %s", quoted);
-        g_free(quoted);
     }
     return g_string_free(line, FALSE);
 }
@@ -270,13 +260,12 @@ GPtrArray *cli_filters(const char *const *texts, struct sim_error_list *errors)
 {
     GPtrArray *filters = g_ptr_array_new_with_free_func(free_filter);
     for (; texts != NULL && *texts != NULL; texts++) {
-        char *fault = NULL;
+        g_autofree char *fault = NULL;
         struct filter *filter = filter_parse(*texts, &fault);
         if (filter != NULL)
             g_ptr_array_add(filters, filter);
         else
             sim_error_add(errors, NULL, 0, "--filter: %s", fault);
-        g_free(fault);
     }
     return filters;
 }

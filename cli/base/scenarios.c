@@ -8,7 +8,7 @@
 static GPtrArray *all_names(const struct cli_options *options)
 {
     GPtrArray *all = g_ptr_array_new_with_free_func(g_free);
-    GHashTable *seen = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
     for (char **root = options->roots; *root != NULL; root++) {
         char **names = scenario_list(*root);
         for (char **name = names; *name != NULL; name++) {
@@ -19,7 +19,6 @@ static GPtrArray *all_names(const struct cli_options *options)
         }
         g_strfreev(names);
     }
-    g_hash_table_destroy(seen);
     return all;
 }
 
@@ -49,20 +48,21 @@ static bool add_beginning(GPtrArray *names, const GPtrArray *all, const char *pr
 static void add_argument(GPtrArray *names, const GPtrArray *all, const char *argument,
                          bool beginnings)
 {
-    char *folder = g_strconcat(argument, g_str_has_suffix(argument, "/") ? "" : "/", NULL);
+    g_autofree char *folder = g_strconcat(argument, g_str_has_suffix(argument, "/") ? "" : "/",
+                                          NULL);
     const bool is_name = g_ptr_array_find_with_equal_func((GPtrArray *)all, argument, g_str_equal,
                                                           NULL) ||
                          g_file_test(argument, G_FILE_TEST_IS_REGULAR);
     if (!add_beginning(names, all, folder) &&
         (is_name || !beginnings || *argument == '\0' || !add_beginning(names, all, argument)))
         add_once(names, argument);
-    g_free(folder);
 }
 
 char **cli_scenario_names(const struct cli_options *options, char **arguments, bool beginnings,
                           struct sim_error_list *errors)
 {
-    GPtrArray *all = all_names(options), *names = g_ptr_array_new();
+    g_autoptr(GPtrArray) all = all_names(options);
+    GPtrArray *names = g_ptr_array_new();
     for (guint i = 0; *arguments == NULL && i < all->len; i++)
         g_ptr_array_add(names, g_strdup(all->pdata[i]));
     for (; *arguments != NULL; arguments++)
@@ -71,7 +71,6 @@ char **cli_scenario_names(const struct cli_options *options, char **arguments, b
         sim_error_add(errors, NULL, 0,
                       "no scenarios found (--scenarios DIR or NUDMA_SCENARIOS says where)");
     g_ptr_array_add(names, NULL);
-    g_ptr_array_free(all, TRUE);
     return (char **)g_ptr_array_free(names, FALSE);
 }
 
@@ -103,14 +102,13 @@ GPtrArray *cli_load_scenarios(const struct cli_options *options, char **argument
                               const char *const *sets, struct sim_error_list *errors)
 {
     GPtrArray *scenarios = g_ptr_array_new_with_free_func(free_scenario);
-    char **names = cli_scenario_names(options, arguments, false, errors);
+    g_auto(GStrv) names = cli_scenario_names(options, arguments, false, errors);
     for (char **name = names; *name != NULL; name++) {
         struct scenario *scenario = scenario_load(*name, (const char *const *)options->roots, sets,
                                                   errors);
         if (scenario != NULL)
             add_scenario(scenarios, scenario, errors);
     }
-    g_strfreev(names);
     return scenarios;
 }
 
@@ -135,7 +133,7 @@ GPtrArray *cli_load_sound_scenarios(const struct cli_options *options, unsigned 
 {
     char *all[] = { NULL };
     GPtrArray *scenarios = g_ptr_array_new_with_free_func(free_scenario);
-    char **names = cli_scenario_names(options, all, false, errors);
+    g_auto(GStrv) names = cli_scenario_names(options, all, false, errors);
     *n_broken = 0;
     for (char **name = names; *name != NULL; name++) {
         struct sim_error_list broken = { 0 };
@@ -148,6 +146,5 @@ GPtrArray *cli_load_sound_scenarios(const struct cli_options *options, unsigned 
         fprintf(stderr, "%s: left out because of that\n", *name);
         ++*n_broken;
     }
-    g_strfreev(names);
     return scenarios;
 }

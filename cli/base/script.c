@@ -36,7 +36,9 @@ static bool succeeded(const char *name, const char *purpose, const char *package
 static char *run(char *name, char *option, const char *purpose, const char *package,
                  const char *script)
 {
-    char *path = NULL, *printed = NULL, *said = NULL;
+    g_autofree char *path = NULL;
+    char *printed = NULL;
+    g_autofree char *said = NULL;
     GError *error = NULL;
     int status = 0;
     const int fd = g_file_open_tmp("nudma-XXXXXX.txt", &path, &error);
@@ -54,8 +56,6 @@ static char *run(char *name, char *option, const char *purpose, const char *pack
     else if (printed == NULL)
         printed = g_strdup("");
     g_clear_error(&error);
-    g_free(said);
-    g_free(path);
     return printed;
 }
 

@@ -69,7 +69,7 @@ int cli_line_width(void)
 
 void cli_wrap(GString *text, const char *words, int column, int line_width)
 {
-    char **list = g_strsplit(words, " ", -1);
+    g_auto(GStrv) list = g_strsplit(words, " ", -1);
     const int last_line =
         (int)(strrchr(text->str, '\n') != NULL ? strlen(strrchr(text->str, '\n') + 1) : text->len);
     int x = last_line;
@@ -83,15 +83,13 @@ void cli_wrap(GString *text, const char *words, int column, int line_width)
             x += space + n;
         }
     }
-    g_strfreev(list);
 }
 
 void cli_print_words(const char *words, int column)
 {
-    GString *text = g_string_new(NULL);
+    g_autoptr(GString) text = g_string_new(NULL);
     cli_wrap(text, words, column, cli_line_width());
     puts(text->str);
-    g_string_free(text, TRUE);
 }
 
 enum { CONTINUED = 4, NARROWEST = 24 };
@@ -154,8 +152,8 @@ void cli_table_print(const struct cli_table *table, const char *indent, FILE *ou
     const guint n = table->columns->len;
     const struct column *columns = (const struct column *)(const void *)table->columns->data;
     const int line_width = out == stdout ? cli_line_width() : 0;
-    struct place *place = place_columns(table, indent, line_width);
-    GString *line = g_string_new(indent);
+    g_autofree struct place *place = place_columns(table, indent, line_width);
+    g_autoptr(GString) line = g_string_new(indent);
     for (guint i = 0; i < n; i++)
         append_cell(line, &columns[i], &place[i], columns[i].title, i == n - 1, line_width);
     end_line(line, out);
@@ -167,8 +165,6 @@ void cli_table_print(const struct cli_table *table, const char *indent, FILE *ou
         if (column == n - 1)
             end_line(line, out);
     }
-    g_string_free(line, TRUE);
-    g_free(place);
 }
 
 const char *cli_number(double value, char buffer[32])

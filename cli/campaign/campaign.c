@@ -250,14 +250,14 @@ static void say_how_to_go_on(const struct campaign *campaign, const char *why)
     const struct plan *plan = campaign->plan;
     const unsigned n_failed = plan_count(plan, PLAN_FAILED);
     const unsigned n_stored = plan_count(plan, PLAN_DONE) + plan_count(plan, PLAN_STORED_BEFORE);
-    char *failed = n_failed > 0 ? g_strdup_printf(", %u failed", n_failed) : g_strdup("");
+    g_autofree char *failed = n_failed > 0 ? g_strdup_printf(", %u failed", n_failed)
+                                           : g_strdup("");
     fprintf(stderr, "%s: %u of %u runs are done and stored%s; %s\n  %s\n", why, n_stored,
             plan->jobs->len, failed,
             campaign->force
                 ? "all of them run again with this, and without --force only what is missing"
                 : "the others go on with",
             campaign->command_line);
-    g_free(failed);
 }
 
 static void say_what_failed(const struct campaign *campaign)

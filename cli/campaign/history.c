@@ -38,7 +38,7 @@ static struct history *history_read(struct results_db *db, const char *scenario)
 
 void history_expect(struct plan *plan, struct results_db *db)
 {
-    GHashTable *histories = g_hash_table_new_full(NULL, NULL, NULL, history_free);
+    g_autoptr(GHashTable) histories = g_hash_table_new_full(NULL, NULL, NULL, history_free);
     for (guint i = 0; i < plan->jobs->len; i++) {
         struct plan_job *job = plan_job(plan, i);
         const struct plan_point *point = plan_point(plan, job->point);
@@ -54,5 +54,4 @@ void history_expect(struct plan *plan, struct results_db *db)
         job->expected_s = cost->wall_s;
         job->expected_bytes = cost->memory_bytes;
     }
-    g_hash_table_destroy(histories);
 }

@@ -19,7 +19,7 @@ static void add_points(struct plan *plan, struct scenario *scenario, bool quick,
                        const GPtrArray *filters)
 {
     const size_t n = scenario_n_points(scenario);
-    bool *selected = g_new(bool, n);
+    g_autofree bool *selected = g_new(bool, n);
     memset(selected, true, n * sizeof(*selected));
     for (guint i = 0; i < filters->len; i++) {
         const struct filter_table table = scenario_table(scenario);
@@ -30,7 +30,6 @@ static void add_points(struct plan *plan, struct scenario *scenario, bool quick,
         if (selected[i] && (!quick || scenario_point_is_quick(scenario, i)))
             g_array_append_val(plan->points, point);
     }
-    g_free(selected);
 }
 
 /* Values that `quick` names may have been taken away: no success without a run. */
@@ -52,19 +51,17 @@ static void check_filters(const struct plan *plan, const GPtrArray *filters,
     const size_t before = errors->n_messages;
     if (plan->scenarios->len == 0 || filters->len == 0)
         return;
-    struct filter_table *tables = g_new(struct filter_table, plan->scenarios->len);
+    g_autofree struct filter_table *tables = g_new(struct filter_table, plan->scenarios->len);
     for (guint i = 0; i < plan->scenarios->len; i++)
         tables[i] = scenario_table(plan->scenarios->pdata[i]);
     for (guint i = 0; i < filters->len; i++) {
-        char *fault = filter_fault(filters->pdata[i], tables, plan->scenarios->len);
+        g_autofree char *fault = filter_fault(filters->pdata[i], tables, plan->scenarios->len);
         if (fault != NULL)
             sim_error_add(errors, NULL, 0, "--filter: %s", fault);
-        g_free(fault);
     }
     if (errors->n_messages == before && plan->points->len == 0)
         sim_error_add(errors, NULL, 0,
                       "--filter: no point matches (nudma run --list shows all of them)");
-    g_free(tables);
 }
 
 /* ---- Shards ---------------------------------------------------------------------------------- */
@@ -131,7 +128,7 @@ struct plan *plan_new(const struct cli_options *options, char **arguments,
     plan->scenarios = cli_load_scenarios(options, arguments, choice->sets, errors);
     plan->points = g_array_new(FALSE, TRUE, sizeof(struct plan_point));
     plan->jobs = g_array_new(FALSE, TRUE, sizeof(struct plan_job));
-    GPtrArray *filters = cli_filters(choice->filters, errors);
+    g_autoptr(GPtrArray) filters = cli_filters(choice->filters, errors);
     for (guint i = 0; i < plan->scenarios->len; i++) {
         struct scenario *scenario = plan->scenarios->pdata[i];
         check_plot(scenario, errors);
@@ -142,7 +139,6 @@ struct plan *plan_new(const struct cli_options *options, char **arguments,
     check_filters(plan, filters, errors);
     if (choice->n_shards > 0)
         keep_shard(plan, choice->shard, choice->n_shards);
-    g_ptr_array_free(filters, TRUE);
     return plan;
 }
 

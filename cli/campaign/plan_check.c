@@ -91,7 +91,7 @@ static bool take_hashes(const struct plan *plan, const struct part *part)
         return false;
     const size_t n_hash = sizeof(plan_point(plan, 0)->config_sha256);
     const size_t n_bytes = n_hash * (part->end - part->first);
-    char *hashes = g_malloc(n_bytes);
+    g_autofree char *hashes = g_malloc(n_bytes);
     size_t n_read = 0;
     ssize_t got = 1;
     while (n_read < n_bytes && (got > 0 || (got < 0 && errno == EINTR))) {
@@ -102,7 +102,6 @@ static bool take_hashes(const struct plan *plan, const struct part *part)
     waitpid(part->pid, NULL, 0);
     for (guint i = part->first; n_read == n_bytes && i < part->end; i++)
         memcpy(plan_point(plan, i)->config_sha256, hashes + n_hash * (i - part->first), n_hash);
-    g_free(hashes);
     return n_read == n_bytes;
 }
 
@@ -121,7 +120,7 @@ void plan_check(struct plan *plan, unsigned n_processes, bool print, struct sim_
 {
     const guint n_points = plan->points->len;
     const guint n_parts = print ? 1 : CLAMP(n_points / PART_POINTS, 1, n_processes);
-    struct part *parts = g_new0(struct part, n_parts);
+    g_autofree struct part *parts = g_new0(struct part, n_parts);
     for (guint i = 0; i < n_parts; i++) {
         parts[i].first = (guint)((guint64)n_points * i / n_parts);
         parts[i].end = (guint)((guint64)n_points * (i + 1) / n_parts);
@@ -132,5 +131,4 @@ void plan_check(struct plan *plan, unsigned n_processes, bool print, struct sim_
         if (!take_hashes(plan, &parts[i]))
             check_part(plan, &parts[i], print, errors);
     }
-    g_free(parts);
 }

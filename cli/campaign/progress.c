@@ -60,7 +60,7 @@ static double expected_s(const struct plan_job *job, const struct pace *own, con
 static double seconds_left(const struct progress *progress)
 {
     const struct plan *plan = progress->plan;
-    GHashTable *paces = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    g_autoptr(GHashTable) paces = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     struct pace all = { 0 };
     double left = 0.0;
     for (guint i = 0; i < plan->jobs->len; i++) {
@@ -80,7 +80,6 @@ static double seconds_left(const struct progress *progress)
         const double spent = job->state == PLAN_RUNNING ? (double)(now - job->started_utc) : 0.0;
         left += isnan(expected) ? expected : MAX(expected - spent, 0.0);
     }
-    g_hash_table_destroy(paces);
     return left / progress->n_workers;
 }
 
@@ -148,20 +147,18 @@ void progress_show(struct progress *progress)
         return;
     progress->shown_us = now;
     const int width = terminal_width() - 1;
-    char *line = status_line(progress, now, width);
+    g_autofree char *line = status_line(progress, now, width);
     fprintf(stderr, "\r\033[K%.*s", width, line);
     fflush(stderr);
-    g_free(line);
 }
 
 static void print_log(const char *log)
 {
-    char **lines = g_strsplit(log, "\n", -1);
+    g_auto(GStrv) lines = g_strsplit(log, "\n", -1);
     for (char **line = lines; *line != NULL; line++) {
         if (**line != '\0')
             fprintf(stderr, "    %s\n", *line);
     }
-    g_strfreev(lines);
 }
 
 void progress_run(struct progress *progress, const struct plan_job *job, const char *error,
@@ -173,7 +170,7 @@ void progress_run(struct progress *progress, const struct plan_job *job, const c
     if (error == NULL && *log == '\0' && !plain)
         return;
     progress_end(progress);
-    char *name = plan_job_name(plan, job);
+    g_autofree char *name = plan_job_name(plan, job);
     if (plain)
         fprintf(stderr, "[%u/%u] ", n_finished(plan),
                 plan->jobs->len - plan_count(plan, PLAN_STORED_BEFORE));
@@ -182,7 +179,6 @@ void progress_run(struct progress *progress, const struct plan_job *job, const c
     else
         fprintf(stderr, "%s: done in %.2f s\n", name, job->wall_s);
     print_log(log);
-    g_free(name);
 }
 
 void progress_end(struct progress *progress)

@@ -7,7 +7,7 @@
 static void keep_points(struct result_set *set, const struct plan *plan,
                         const struct scenario *scenario)
 {
-    GPtrArray *names = g_ptr_array_new();
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
     for (guint i = 0; i < plan->points->len; i++) {
         const struct plan_point *point = plan_point(plan, i);
         if (point->scenario == scenario)
@@ -15,7 +15,6 @@ static void keep_points(struct result_set *set, const struct plan *plan,
     }
     g_ptr_array_add(names, NULL);
     result_set_keep_points(set, (const char *const *)names->pdata);
-    g_ptr_array_free(names, TRUE);
 }
 
 static void print_all(const struct result_set *set)
@@ -31,13 +30,12 @@ static void print_all(const struct result_set *set)
         for (guint m = 0; m < set->metrics->len; m++) {
             if (point->values[m].n == 0)
                 continue;
-            char *value = result_value_text(&point->values[m]);
+            g_autofree char *value = result_value_text(&point->values[m]);
             for (guint a = 0; a < set->axes->len; a++)
                 cli_table_cell(table, "%s", point->axis[a]);
             cli_table_cell(table, "%s", result_metric(set, m)->name);
             cli_table_cell(table, "%s", value);
             cli_table_cell(table, "%s", result_metric(set, m)->unit);
-            g_free(value);
         }
     }
     cli_table_print(table, "", stdout);

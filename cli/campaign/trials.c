@@ -54,7 +54,7 @@ static void add_point(struct trials *trials, const struct trial_point *point)
 
 bool trials_add_claim(struct trials *trials, const struct claim *claim, bool fitted)
 {
-    GArray *references = claim_references(claim);
+    g_autoptr(GArray) references = claim_references(claim);
     struct trial_point point;
     bool found = references->len > 0;
     for (guint i = 0; i < references->len && found; i++)
@@ -64,7 +64,6 @@ bool trials_add_claim(struct trials *trials, const struct claim *claim, bool fit
         point.fitted = fitted;
         add_point(trials, &point);
     }
-    g_array_free(references, TRUE);
     return found;
 }
 
@@ -91,10 +90,8 @@ char *trials_value_text(const struct trial_param *param, double x)
 
 double trials_value(const struct trial_param *param, double x)
 {
-    char *text = trials_value_text(param, x);
-    const double value = g_ascii_strtod(text, NULL);
-    g_free(text);
-    return value;
+    g_autofree char *text = trials_value_text(param, x);
+    return g_ascii_strtod(text, NULL);
 }
 
 /* ---- Runs ------------------------------------------------------------------------------------ */
@@ -135,7 +132,7 @@ static void keep_run(void *context, size_t index, const struct worker_report *re
     struct trial *trial = context;
     struct trials *trials = trial->trials;
     const struct trial_point *point = &g_array_index(trials->points, struct trial_point, index);
-    char *message = NULL, *values = g_strjoinv(" ", trial->values);
+    g_autofree char *message = NULL, *values = g_strjoinv(" ", trial->values);
     struct run_record record = {
         .scenario = scenario_name(point->scenario),
         .point = scenario_point_name(point->scenario, point->index),
@@ -147,7 +144,7 @@ static void keep_run(void *context, size_t index, const struct worker_report *re
         .sim_ps = report->sim_ps,
         .events = report->events,
     };
-    char *digest = g_compute_checksum_for_string(G_CHECKSUM_SHA256, values, -1);
+    g_autofree char *digest = g_compute_checksum_for_string(G_CHECKSUM_SHA256, values, -1);
     g_strlcpy(record.config_sha256, digest, sizeof(record.config_sha256));
     trials->n_runs++;
     if (report->error != NULL)
@@ -159,9 +156,6 @@ static void keep_run(void *context, size_t index, const struct worker_report *re
         if (trials->error == NULL)
             trials->error = g_strdup_printf("%s %s: %s", record.scenario, record.point, message);
     }
-    g_free(message);
-    g_free(digest);
-    g_free(values);
 }
 
 /* Every worker fits, or this waits until one has ended. */
@@ -200,8 +194,7 @@ bool trials_run(struct trials *trials, const double *x, bool only_fitted)
 double trials_claim(struct trials *trials, const struct claim *claim)
 {
     double value = (double)NAN;
-    char *message = NULL;
+    g_autofree char *message = NULL;
     results_evaluate(trials->db, claim->expr, &value, &message);
-    g_free(message);
     return value;
 }

@@ -6,7 +6,8 @@
 
 bool until_parse(struct until *until, const char *text)
 {
-    char **words = g_strsplit_set(text, " \t", 0), *end = NULL;
+    g_auto(GStrv) words = g_strsplit_set(text, " \t", 0);
+    char *end = NULL;
     const char *word[2] = { NULL, NULL };
     guint n_words = 0;
     for (char **w = words; *w != NULL; w++) {
@@ -25,7 +26,6 @@ bool until_parse(struct until *until, const char *text)
         until->metric = g_strdup(word[0]);
         until->half_width /= until->is_share ? 100.0 : 1.0;
     }
-    g_strfreev(words);
     return good;
 }
 

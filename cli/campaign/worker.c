@@ -247,12 +247,11 @@ static char *describe_death(int status, const char *log)
     else
         g_string_append_printf(text, "ended with status %d before its report was complete",
                                WEXITSTATUS(status));
-    char *said = g_strchomp(g_strdup(log));
+    g_autofree char *said = g_strchomp(g_strdup(log));
     const char *last = strrchr(said, '\n');
     last = last != NULL ? last + 1 : said;
     if (*last != '\0')
         g_string_append_printf(text, ": %s", last);
-    g_free(said);
     return g_string_free(text, FALSE);
 }
 
@@ -335,7 +334,7 @@ static void attend(struct worker_pool *pool, struct worker *worker)
 
 bool worker_wait(struct worker_pool *pool, int signal_fd, int timeout_ms)
 {
-    struct pollfd *fds = g_new0(struct pollfd, 2 * pool->n_workers + 1);
+    g_autofree struct pollfd *fds = g_new0(struct pollfd, 2 * pool->n_workers + 1);
     fds[0] = (struct pollfd){ .fd = signal_fd, .events = POLLIN };
     for (unsigned i = 0; i < pool->n_workers; i++) {
         const struct worker *worker = &pool->workers[i];
@@ -356,6 +355,5 @@ bool worker_wait(struct worker_pool *pool, int signal_fd, int timeout_ms)
     }
     if (limited)
         check_limits(pool);
-    g_free(fds);
     return signalled;
 }

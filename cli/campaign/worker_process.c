@@ -46,7 +46,8 @@ static struct worker_task read_task(int fd)
 static void send_report(int fd, const struct worker_report *report, bool leaves)
 {
     size_t n_result = 0;
-    void *packed = report->result != NULL ? run_result_pack(report->result, &n_result) : NULL;
+    g_autofree void *packed = report->result != NULL ? run_result_pack(report->result, &n_result)
+                                                     : NULL;
     const struct report_head head = {
         .n_error = report->error != NULL ? strlen(report->error) : 0,
         .n_result = n_result,
@@ -56,13 +57,12 @@ static void send_report(int fd, const struct worker_report *report, bool leaves)
         .peak_memory_bytes = report->peak_memory_bytes,
         .leaves = leaves,
     };
-    GByteArray *bytes = g_byte_array_sized_new((guint)(sizeof(head) + head.n_error + n_result));
+    g_autoptr(GByteArray) bytes =
+        g_byte_array_sized_new((guint)(sizeof(head) + head.n_error + n_result));
     g_byte_array_append(bytes, (const guint8 *)&head, sizeof(head));
     g_byte_array_append(bytes, (const guint8 *)report->error, (guint)head.n_error);
     g_byte_array_append(bytes, packed, (guint)n_result);
     write_all(fd, bytes->data, bytes->len);
-    g_byte_array_free(bytes, TRUE);
-    g_free(packed);
 }
 
 /* Signals are the parent's to handle; what is printed goes into the pipe; no standard input. */

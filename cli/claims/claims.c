@@ -100,7 +100,7 @@ static bool read_claim(struct config_node *node, struct claim *claim, struct sim
 static void read_claims(struct claims_file *file, struct config_node *list,
                         struct sim_error_list *errors)
 {
-    GHashTable *seen = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
     for (unsigned i = 0; i < config_count(list); i++) {
         struct config_node *node = config_child(list, i);
         struct claim claim = { 0 };
@@ -111,7 +111,6 @@ static void read_claims(struct claims_file *file, struct config_node *list,
                           claim.id);
         g_array_append_val(file->claims, claim);
     }
-    g_hash_table_destroy(seen);
 }
 
 static void free_file(gpointer pointer)
@@ -127,13 +126,9 @@ static void free_file(gpointer pointer)
 /* "scenarios/pcie_bench/claims.cfg" -> "pcie_bench" */
 static char *paper_name(const char *path)
 {
-    char *base = g_path_get_basename(path), *folder = g_path_get_dirname(path);
-    char *name = strcmp(base, "claims.cfg") == 0 && strcmp(folder, ".") != 0
-                     ? g_path_get_basename(folder)
-                     : g_strdup(path);
-    g_free(folder);
-    g_free(base);
-    return name;
+    g_autofree char *base = g_path_get_basename(path), *folder = g_path_get_dirname(path);
+    return strcmp(base, "claims.cfg") == 0 && strcmp(folder, ".") != 0 ? g_path_get_basename(folder)
+                                                                       : g_strdup(path);
 }
 
 static void load_file(GPtrArray *files, const char *path, struct sim_error_list *errors)
@@ -193,18 +188,15 @@ static GPtrArray *default_paths(const struct cli_options *options)
 static void report_missing(const struct cli_options *options, const char *name,
                            struct sim_error_list *errors)
 {
-    GPtrArray *folders = default_paths(options);
+    g_autoptr(GPtrArray) folders = default_paths(options);
     for (guint i = 0; i < folders->len; i++) {
-        char *path = folders->pdata[i];
+        g_autofree char *path = folders->pdata[i];
         folders->pdata[i] = paper_name(path);
-        g_free(path);
     }
     g_ptr_array_add(folders, NULL);
-    char *suggestion = sim_suggestion(name, (const char *const *)folders->pdata);
+    g_autofree char *suggestion = sim_suggestion(name, (const char *const *)folders->pdata);
     sim_error_add(errors, NULL, 0, "no claims \"%s\", neither a file nor a folder of scenarios%s%s",
                   name, *suggestion != '\0' ? "; " : "", suggestion);
-    g_free(suggestion);
-    g_ptr_array_free(folders, TRUE);
 }
 
 static void add_path(GPtrArray *paths, char *path)
@@ -233,15 +225,14 @@ GPtrArray *claims_load(const struct cli_options *options, char **arguments,
                        struct sim_error_list *errors)
 {
     GPtrArray *files = g_ptr_array_new_with_free_func(free_file);
-    GPtrArray *paths = *arguments != NULL ? g_ptr_array_new_with_free_func(g_free)
-                                          : default_paths(options);
+    g_autoptr(GPtrArray) paths = *arguments != NULL ? g_ptr_array_new_with_free_func(g_free)
+                                                    : default_paths(options);
     for (; *arguments != NULL; arguments++)
         add_path(paths, find_path(options, *arguments, errors));
     if (paths->len == 0 && errors->n_messages == 0)
         sim_error_add(errors, NULL, 0, "no claims.cfg beside any scenario");
     for (guint i = 0; i < paths->len; i++)
         load_file(files, paths->pdata[i], errors);
-    g_ptr_array_free(paths, TRUE);
     return files;
 }
 
@@ -263,12 +254,11 @@ void claims_evaluate(GPtrArray *files, struct results_db *db, struct sim_error_l
         const struct claims_file *file = files->pdata[i];
         for (guint k = 0; k < file->claims->len; k++) {
             struct claim *claim = claims_at(file, k);
-            char *message = NULL;
+            g_autofree char *message = NULL;
             if (!results_evaluate(db, claim->expr, &claim->value, &message))
                 sim_error_add(errors, config_file(claim->node), config_line(claim->node),
                               "%s: expr: %s", claim->id, message);
             claim->verdict = judge(claim);
-            g_free(message);
         }
     }
 }
@@ -390,8 +380,8 @@ GArray *claim_references(const struct claim *claim)
     static const char text[] = "'((?:[^']|'')*)'";
     GArray *references = g_array_new(FALSE, TRUE, sizeof(struct claim_reference));
     GMatchInfo *match = NULL;
-    char *pattern = g_strdup_printf("\\bv\\s*\\(\\s*%s\\s*,\\s*%s\\s*,\\s*%s\\s*\\)", text, text,
-                                    text);
+    g_autofree char *pattern = g_strdup_printf("\\bv\\s*\\(\\s*%s\\s*,\\s*%s\\s*,\\s*%s\\s*\\)",
+                                               text, text, text);
     GRegex *regex = g_regex_new(pattern, G_REGEX_CASELESS, 0, NULL);
     g_array_set_clear_func(references, clear_reference);
     for (g_regex_match(regex, claim->expr, 0, &match); g_match_info_matches(match);
@@ -403,6 +393,5 @@ GArray *claim_references(const struct claim *claim)
     }
     g_match_info_free(match);
     g_regex_unref(regex);
-    g_free(pattern);
     return references;
 }

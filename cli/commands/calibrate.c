@@ -53,14 +53,12 @@ static void collect_path(void *context, const char *path, const char *value, con
 static void unknown_param(const struct config *config, const char *path, const char *scenario,
                           struct sim_error_list *errors)
 {
-    GPtrArray *paths = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
     config_each_param(config, collect_path, paths);
     g_ptr_array_add(paths, NULL);
-    char *suggestion = sim_suggestion(path, (const char *const *)paths->pdata);
+    g_autofree char *suggestion = sim_suggestion(path, (const char *const *)paths->pdata);
     sim_error_add(errors, NULL, 0, "--param %s: no such parameter in %s%s%s", path, scenario,
                   *suggestion != '\0' ? "; " : "", suggestion);
-    g_free(suggestion);
-    g_ptr_array_free(paths, TRUE);
 }
 
 /* What cannot be fitted: names and switches, and what describes the experiment. */
@@ -160,18 +158,16 @@ static void list_params(struct calibration *c, struct sim_error_list *errors)
 static void unknown_claim(const struct calibration *c, const char *id,
                           struct sim_error_list *errors)
 {
-    GPtrArray *ids = g_ptr_array_new();
+    g_autoptr(GPtrArray) ids = g_ptr_array_new();
     for (guint i = 0; i < c->files->len; i++) {
         const struct claims_file *file = c->files->pdata[i];
         for (guint k = 0; k < file->claims->len; k++)
             g_ptr_array_add(ids, (gpointer)(uintptr_t)claims_at(file, k)->id);
     }
     g_ptr_array_add(ids, NULL);
-    char *suggestion = sim_suggestion(id, (const char *const *)ids->pdata);
+    g_autofree char *suggestion = sim_suggestion(id, (const char *const *)ids->pdata);
     sim_error_add(errors, NULL, 0, "--claim %s: no such claim%s%s", id,
                   *suggestion != '\0' ? "; " : "", suggestion);
-    g_free(suggestion);
-    g_ptr_array_free(ids, TRUE);
 }
 
 /* Named claims have to be baselines, and their points among those of the scenarios. */
@@ -217,9 +213,8 @@ static char *values_text(const struct calibration *c, const double *x)
 {
     GString *text = g_string_new(NULL);
     for (guint i = 0; i < c->trials.params->len; i++) {
-        char *value = trials_value_text(calibration_param(c, i), x[i]);
+        g_autofree char *value = trials_value_text(calibration_param(c, i), x[i]);
         g_string_append_printf(text, "%s%s", i > 0 ? " " : "", value);
-        g_free(value);
     }
     return g_string_free(text, FALSE);
 }
@@ -241,7 +236,7 @@ static double run_trial(struct calibration *c, const double *x)
 static double cost(void *context, const double *x)
 {
     struct calibration *c = context;
-    char *values = values_text(c, x);
+    g_autofree char *values = values_text(c, x);
     const double *known = g_hash_table_lookup(c->costs, values);
     if (known == NULL) {
         const double sum = run_trial(c, x);
@@ -250,7 +245,6 @@ static double cost(void *context, const double *x)
         g_hash_table_insert(c->costs, g_strdup(values), g_memdup2(&sum, sizeof(sum)));
         known = g_hash_table_lookup(c->costs, values);
     }
-    g_free(values);
     return *known;
 }
 
@@ -323,7 +317,7 @@ static int prepare_and_calibrate(struct calibration *c)
 {
     static char *const none[] = { NULL };
     struct sim_error_list errors = { 0 };
-    char *message = NULL;
+    g_autofree char *message = NULL;
     int status = CLI_WRONG;
     c->trials.params = g_array_new(FALSE, TRUE, sizeof(struct trial_param));
     c->trials.n_workers = (unsigned)c->n_workers;
@@ -347,7 +341,6 @@ static int prepare_and_calibrate(struct calibration *c)
             status = calibrate(c);
     }
     cli_report(&errors);
-    g_free(message);
     trials_release(&c->trials);
     g_hash_table_destroy(c->costs);
     g_ptr_array_free(c->all, TRUE);

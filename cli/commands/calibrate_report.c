@@ -29,7 +29,7 @@ static double moved(const struct trial_param *param, double x, double sign)
 static bool measure_sensitivity(struct calibration *c, guint column, double *sensitivity)
 {
     double x[MINIMISE_VARIABLES_MAX];
-    double *below = g_new0(double, c->all->len), *above = g_new0(double, c->all->len);
+    g_autofree double *below = g_new0(double, c->all->len), *above = g_new0(double, c->all->len);
     const struct trial_param *param = calibration_param(c, column);
     memcpy(x, c->x, sizeof(x));
     const double a = moved(param, c->x[column], -1.0), b = moved(param, c->x[column], 1.0);
@@ -39,8 +39,6 @@ static bool measure_sensitivity(struct calibration *c, guint column, double *sen
     good = good && calibration_measure(c, x, above);
     for (guint i = 0; i < c->all->len && good; i++)
         sensitivity[i] = elasticity(below[i], above[i], a, b);
-    g_free(below);
-    g_free(above);
     return good;
 }
 
@@ -58,7 +56,7 @@ static const char *short_path(const struct calibration *c, guint column)
 bool calibration_print_sensitivity(struct calibration *c)
 {
     const guint n = c->trials.params->len;
-    double *sensitivity = g_new0(double, (gsize)n * c->all->len);
+    g_autofree double *sensitivity = g_new0(double, (gsize)n * c->all->len);
     struct cli_table *table = cli_table_new();
     bool good = true;
     cli_table_column(table, "claim", false);
@@ -83,7 +81,6 @@ bool calibration_print_sensitivity(struct calibration *c)
         cli_table_print(table, "", stdout);
     }
     cli_table_free(table);
-    g_free(sensitivity);
     return good;
 }
 
@@ -98,15 +95,13 @@ static void print_params(const struct calibration *c)
     for (guint i = 0; i < c->trials.params->len; i++) {
         const struct trial_param *param = calibration_param(c, i);
         char lo[32], hi[32];
-        char *before = trials_value_text(param, param->start);
-        char *after = trials_value_text(param, c->x[i]);
+        g_autofree char *before = trials_value_text(param, param->start);
+        g_autofree char *after = trials_value_text(param, c->x[i]);
         cli_table_cell(table, "%s", param->path);
         cli_table_cell(table, "%s", param_unit(param->desc));
         cli_table_cell(table, "%s..%s", cli_number(param->lo, lo), cli_number(param->hi, hi));
         cli_table_cell(table, "%s", before);
         cli_table_cell(table, "%s", after);
-        g_free(before);
-        g_free(after);
     }
     cli_table_print(table, "", stdout);
     cli_table_free(table);
@@ -208,8 +203,10 @@ static void change_group(GString *text, char **before, char **next)
 static char *file_text(const struct calibration *c)
 {
     GString *text = g_string_new(NULL);
-    GArray *params = g_array_new(FALSE, FALSE, sizeof(struct trial_param));
-    char *names = claim_names(c), **group = g_new0(char *, 1), **none = g_new0(char *, 1);
+    g_autoptr(GArray) params = g_array_new(FALSE, FALSE, sizeof(struct trial_param));
+    g_autofree char *names = claim_names(c);
+    g_auto(GStrv) group = g_new0(char *, 1);
+    g_auto(GStrv) none = g_new0(char *, 1);
     g_string_append_printf(text,
                            "# Fitted by: %s\n"
                            "# Used with --set @FILE, or by a scenario with set = ( \"@FILE\" );\n",
@@ -237,23 +234,18 @@ static char *file_text(const struct calibration *c)
         group = parts;
     }
     change_group(text, group, none);
-    g_strfreev(group);
-    g_strfreev(none);
-    g_free(names);
-    g_array_free(params, TRUE);
     return g_string_free(text, FALSE);
 }
 
 bool calibration_write(const struct calibration *c)
 {
     GError *error = NULL;
-    char *text = file_text(c);
+    g_autofree char *text = file_text(c);
     const bool written = g_file_set_contents(c->write_path, text, -1, &error);
     if (written)
         printf("\nwritten to %s; runs use it with --set @%s\n", c->write_path, c->write_path);
     else
         fprintf(stderr, "%s\n", error->message);
     g_clear_error(&error);
-    g_free(text);
     return written;
 }

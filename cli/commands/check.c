@@ -45,18 +45,16 @@ static void print_reasons(const struct claims_file *file)
                             strcmp(claims_at(file, k)->misses, claim->misses) == 0);
         if (said)
             continue;
-        GString *ids = g_string_new("known miss:");
+        g_autoptr(GString) ids = g_string_new("known miss:");
         for (guint k = i; k < file->claims->len; k++) {
             const struct claim *other = claims_at(file, k);
             if (other->verdict == CLAIM_KNOWN_MISS && strcmp(other->misses, claim->misses) == 0)
                 g_string_append_printf(ids, "%s %s", k > i ? "," : "", other->id);
         }
-        char *why = g_strconcat("    ", claim->misses, NULL);
+        g_autofree char *why = g_strconcat("    ", claim->misses, NULL);
         puts("");
         cli_print_words(ids->str, 4);
         cli_print_words(why, 4);
-        g_string_free(ids, TRUE);
-        g_free(why);
     }
     for (guint i = 0; i < file->claims->len; i++) {
         const struct claim *claim = claims_at(file, i);
@@ -80,15 +78,13 @@ static void print_tables(const GPtrArray *files, const struct claims_tally *all)
         print_reasons(file);
         cli_table_free(table);
         claims_count(file, &tally);
-        char *summary = claims_summary(&tally);
+        g_autofree char *summary = claims_summary(&tally);
         printf("\n");
         if (files->len > 1)
             printf("%s: %s\n\n", file->name, summary);
-        g_free(summary);
     }
-    char *summary = claims_summary(all);
+    g_autofree char *summary = claims_summary(all);
     printf("%s\n", summary);
-    g_free(summary);
 }
 
 /* ---- As JSON --------------------------------------------------------------------------------- */
@@ -184,7 +180,8 @@ static int check(const struct check_request *request)
 {
     struct sim_error_list errors = { 0 };
     int status = CLI_WRONG;
-    GPtrArray *files = claims_load(&request->options, request->options.arguments, &errors);
+    g_autoptr(GPtrArray) files = claims_load(&request->options, request->options.arguments,
+                                             &errors);
     if (errors.n_messages > 0) {
         cli_report(&errors);
     } else {
@@ -192,7 +189,6 @@ static int check(const struct check_request *request)
         status = db != NULL ? check_files(request, files, db) : CLI_FAILED;
         results_close(db);
     }
-    g_ptr_array_free(files, TRUE);
     return status;
 }
 

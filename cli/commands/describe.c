@@ -55,11 +55,8 @@ static char *range_text(const struct param_desc *desc)
     case PARAM_TIME:
     case PARAM_RATE: break;
     }
-    char *lo = value_text(desc, desc->lo), *hi = value_text(desc, desc->hi);
-    char *text = g_strdup_printf("%s..%s", lo, hi);
-    g_free(lo);
-    g_free(hi);
-    return text;
+    g_autofree char *lo = value_text(desc, desc->lo), *hi = value_text(desc, desc->hi);
+    return g_strdup_printf("%s..%s", lo, hi);
 }
 
 static void print_params(const struct param_desc *params)
@@ -70,7 +67,7 @@ static void print_params(const struct param_desc *params)
     for (size_t i = 0; i < SIM_N_ELEMENTS(titles); i++)
         cli_table_column(table, titles[i], false);
     for (const struct param_desc *desc = params; desc->type != PARAM_END; desc++) {
-        char *def = default_text(desc), *range = range_text(desc);
+        g_autofree char *def = default_text(desc), *range = range_text(desc);
         const char *unit = param_unit(desc);
         const char *provenance = param_provenance_name(desc->provenance);
         cli_table_cell(table, "%s", desc->key);
@@ -80,8 +77,6 @@ static void print_params(const struct param_desc *params)
         cli_table_cell(table, "%s", *provenance != '\0' ? provenance : "-");
         cli_table_cell(table, "%s", desc->source != NULL && *desc->source ? desc->source : "-");
         cli_table_cell(table, "%s", desc->help != NULL ? desc->help : "");
-        g_free(def);
-        g_free(range);
     }
     cli_table_print(table, "  ", stdout);
     cli_table_free(table);
@@ -196,10 +191,9 @@ static const struct describe_entry *find(const GArray *entries, const char *name
             found = entry;
     }
     if (found == NULL) {
-        char *suggestion = sim_suggestion(name, names);
+        g_autofree char *suggestion = sim_suggestion(name, names);
         fprintf(stderr, "nudma describe: nothing is called \"%s\"%s%s\n", name,
                 *suggestion != '\0' ? "; " : "", suggestion);
-        g_free(suggestion);
     }
     g_free(names);
     return found;
@@ -239,9 +233,8 @@ int cli_describe(int argc, char **argv)
                   "Describes device models, parts of a host and workloads: their parameters with "
                   "unit, default,\nrange, provenance and source, and their statistics.",
                   "Without NAME: what there is.", entries, argc, argv, &status)) {
-        GArray *known = collect();
+        g_autoptr(GArray) known = collect();
         status = describe_names(known, options.arguments, all);
-        g_array_free(known, TRUE);
     }
     cli_options_release(&options);
     return status;

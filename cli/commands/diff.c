@@ -71,11 +71,10 @@ static void compare_values(struct diff *diff, const struct result_set *set, guin
 static void add_missing_point(GPtrArray *list, const struct result_set *set,
                               const struct result_point *point, struct results_db *other)
 {
-    char *error = results_failure(other, set->scenario, point->name);
+    g_autofree char *error = results_failure(other, set->scenario, point->name);
     g_ptr_array_add(list, g_strdup_printf("%s %s%s%s", set->scenario, point->name,
                                           error != NULL ? ": failed in the other: " : "",
                                           error != NULL ? error : ""));
-    g_free(error);
 }
 
 static void add_missing_metrics(GPtrArray *list, const struct result_set *set,
@@ -85,9 +84,8 @@ static void add_missing_metrics(GPtrArray *list, const struct result_set *set,
         const struct result_quantity *metric = result_metric(set, m);
         if (result_set_metric(other, metric->name, metric->unit) >= 0)
             continue;
-        char *title = result_metric_title(metric);
+        g_autofree char *title = result_metric_title(metric);
         g_ptr_array_add(list, g_strdup_printf("%s: the metric %s", set->scenario, title));
-        g_free(title);
     }
 }
 
@@ -206,11 +204,9 @@ static void find_params(struct diff *diff)
             const char *point = ((struct result_point *)set->points->pdata[k])->name;
             if (result_set_point(other, point) == NULL)
                 continue;
-            GHashTable *in_a = params_of(diff->a, set->scenario, point);
-            GHashTable *in_b = params_of(diff->b, set->scenario, point);
+            g_autoptr(GHashTable) in_a = params_of(diff->a, set->scenario, point);
+            g_autoptr(GHashTable) in_b = params_of(diff->b, set->scenario, point);
             compare_params(diff, set->scenario, in_a, in_b);
-            g_hash_table_destroy(in_a);
-            g_hash_table_destroy(in_b);
         }
     }
 }
@@ -256,8 +252,8 @@ static void print_changes(struct diff *diff)
             continue;
         if (n++ >= lines_of(diff, diff->changes->len))
             continue;
-        char *a = result_value_text(&change->a), *b = result_value_text(&change->b);
-        char *title = result_metric_title(change->metric);
+        g_autofree char *a = result_value_text(&change->a), *b = result_value_text(&change->b);
+        g_autofree char *title = result_metric_title(change->metric);
         if (isinf(change->ratio))
             cli_table_cell(table, "from 0");
         else
@@ -269,9 +265,6 @@ static void print_changes(struct diff *diff)
         cli_table_cell(table, "%s %s%s", change->set->scenario, change->point->name,
                        change->counts ? "" : "  (does not count)");
         shown++;
-        g_free(title);
-        g_free(b);
-        g_free(a);
     }
     if (shown > 0)
         cli_table_print(table, "", stdout);
@@ -302,12 +295,11 @@ static void print_params(struct diff *diff)
     g_array_sort(diff->params, by_param);
     for (guint i = 0; i < shown; i++) {
         const struct param_change *change = &g_array_index(diff->params, struct param_change, i);
-        char **parts = g_strsplit(change->text, "\n", 4);
+        g_auto(GStrv) parts = g_strsplit(change->text, "\n", 4);
         for (int k = 1; k <= 3; k++)
             cli_table_cell(table, "%s", parts[k]);
         cli_table_cell(table, "%u", change->n_points);
         cli_table_cell(table, "%s", parts[0]);
-        g_strfreev(parts);
     }
     if (shown > 0)
         cli_table_print(table, "", stdout);
@@ -320,13 +312,12 @@ static void print_params(struct diff *diff)
 /* "A: old.db, 0.1.0 4f2a91c": by which versions the values were found. */
 static void print_side(const char *side, const char *path, struct results_db *db)
 {
-    GString *versions = g_string_new(NULL);
+    g_autoptr(GString) versions = g_string_new(NULL);
     struct results_cursor *cursor = results_versions(db);
     for (const char *version; (version = results_next_name(cursor)) != NULL;)
         g_string_append_printf(versions, "%s%s", versions->len > 0 ? "; " : "", version);
     cli_end(cursor);
     printf("%s: %s (%s)\n", side, path, versions->len > 0 ? versions->str : "no finished runs");
-    g_string_free(versions, TRUE);
 }
 
 static int print_all(struct diff *diff)
@@ -342,7 +333,7 @@ static int print_all(struct diff *diff)
     }
     if (request->params)
         print_params(diff);
-    GString *all = g_string_new(NULL);
+    g_autoptr(GString) all = g_string_new(NULL);
     g_string_append_printf(
         all,
         "%u values compared: %u changed by more than interval and tolerance (%s %%), %u by "
@@ -354,7 +345,6 @@ static int print_all(struct diff *diff)
         g_string_append_printf(all, "; only A has %u, only B has %u", diff->only_a->len,
                                diff->only_b->len);
     cli_print_words(all->str, 0);
-    g_string_free(all, TRUE);
     return diff->n_counting > 0 || (!request->common && diff->only_a->len > 0) ? CLI_FAILED
                                                                                : CLI_DONE;
 }

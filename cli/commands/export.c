@@ -94,18 +94,16 @@ static void csv_head(FILE *out, const struct csv_columns *columns)
     for (guint i = 0; i < columns->metrics->len; i++) {
         const struct result_quantity *quantity = &g_array_index(columns->metrics,
                                                                 struct result_quantity, i);
-        char *name = g_strconcat(quantity->name, ".ci95", NULL);
+        g_autofree char *name = g_strconcat(quantity->name, ".ci95", NULL);
         const struct result_quantity interval = { name, quantity->unit };
-        char *title = result_metric_title(quantity), *title_ci95 = result_metric_title(&interval);
+        g_autofree char *title = result_metric_title(quantity);
+        g_autofree char *title_ci95 = result_metric_title(&interval);
         putc(',', out);
         csv_text(out, title);
         if (g_array_index(columns->intervals, bool, i)) {
             putc(',', out);
             csv_text(out, title_ci95);
         }
-        g_free(title_ci95);
-        g_free(title);
-        g_free(name);
     }
     fputs("\r\n", out);
 }
@@ -138,8 +136,8 @@ static void csv_row(FILE *out, const struct csv_columns *columns, const struct r
 
 static void csv_set(FILE *out, const struct csv_columns *columns, const struct result_set *set)
 {
-    int *axis_at = g_new(int, columns->axes->len + 1);
-    int *metric_at = g_new(int, columns->metrics->len + 1);
+    g_autofree int *axis_at = g_new(int, columns->axes->len + 1);
+    g_autofree int *metric_at = g_new(int, columns->metrics->len + 1);
     for (guint i = 0; i < columns->axes->len; i++) {
         guint k;
         const bool found = g_ptr_array_find_with_equal_func(set->axes, columns->axes->pdata[i],
@@ -153,8 +151,6 @@ static void csv_set(FILE *out, const struct csv_columns *columns, const struct r
     }
     for (guint i = 0; i < set->points->len; i++)
         csv_row(out, columns, set, axis_at, metric_at, set->points->pdata[i]);
-    g_free(metric_at);
-    g_free(axis_at);
 }
 
 static void export_csv(FILE *out, const GPtrArray *sets)
@@ -254,9 +250,8 @@ static void json_metrics(FILE *out, const struct result_set *set, const struct r
 /* The git state is the second word of the version, "0.1.0 4f2a91c". */
 static void json_git(FILE *out, const char *version)
 {
-    char **words = g_strsplit(version, " ", 3);
+    g_auto(GStrv) words = g_strsplit(version, " ", 3);
     json_member(out, ", ", "git", words[0] != NULL && words[1] != NULL ? words[1] : "unknown");
-    g_strfreev(words);
 }
 
 /* The runs that the means are over, by seed. */
@@ -318,7 +313,7 @@ static bool json_point(FILE *out, const struct result_set *set, const struct res
 static bool export_json(FILE *out, const GPtrArray *sets, struct results_db *db, bool with_params)
 {
     bool good = true, first = true;
-    char *program = g_strconcat("nudma ", sim_version(), NULL);
+    g_autofree char *program = g_strconcat("nudma ", sim_version(), NULL);
     json_member(out, "{\n  ", "format", "nudma results 1");
     json_member(out, ",\n  ", "exported_by", program);
     fputs(",\n  \"points\": [", out);
@@ -330,7 +325,6 @@ static bool export_json(FILE *out, const GPtrArray *sets, struct results_db *db,
         }
     }
     fputs("\n  ]\n}\n", out);
-    g_free(program);
     return good;
 }
 
@@ -363,7 +357,7 @@ static int export_results(const struct export_request *request)
     if (db == NULL)
         return CLI_FAILED;
     results_snapshot(db);
-    GPtrArray *sets = result_sets_find(db, &choice, &errors);
+    g_autoptr(GPtrArray) sets = result_sets_find(db, &choice, &errors);
     int status = errors.n_messages > 0 ? CLI_WRONG : CLI_DONE;
     for (guint i = 0; status == CLI_DONE && i < sets->len; i++) {
         if (!result_set_read(sets->pdata[i], db))
@@ -372,7 +366,6 @@ static int export_results(const struct export_request *request)
     if (status == CLI_DONE && !write_all(request, sets, db))
         status = CLI_FAILED;
     cli_report(&errors);
-    g_ptr_array_free(sets, TRUE);
     results_close(db);
     return status;
 }

@@ -44,10 +44,9 @@ static const struct cli_command *find_command(const char *name)
             return &commands[i];
         names[i] = commands[i].name;
     }
-    char *suggestion = sim_suggestion(name, names);
+    g_autofree char *suggestion = sim_suggestion(name, names);
     fprintf(stderr, "nudma: no command \"%s\"%s%s (see nudma --help)\n", name,
             *suggestion != '\0' ? "; " : "", suggestion);
-    g_free(suggestion);
     return NULL;
 }
 

@@ -21,7 +21,7 @@ struct plot_request {
 /* A page of text begins with a form feed and blank lines, and its lines are filled with blanks. */
 static void print_page(char *page)
 {
-    char **lines = g_strsplit(page + (*page == '\f'), "\n", -1);
+    g_auto(GStrv) lines = g_strsplit(page + (*page == '\f'), "\n", -1);
     bool begun = false;
     for (char **line = lines; *line != NULL; line++) {
         g_strchomp(*line);
@@ -29,16 +29,14 @@ static void print_page(char *page)
         if (begun && (line[1] != NULL || **line != '\0'))
             puts(*line);
     }
-    g_strfreev(lines);
 }
 
 /* Runs the script; what it prints goes to our standard output. */
 static bool run_gnuplot(const char *script)
 {
-    char *printed = script_gnuplot(script);
+    g_autofree char *printed = script_gnuplot(script);
     if (printed != NULL)
         print_page(printed);
-    g_free(printed);
     return printed != NULL;
 }
 
@@ -60,15 +58,13 @@ static void terminal_size(int *columns, int *rows)
 static char *file_path(const struct plot_request *request, const struct scenario *scenario,
                        const char *ending)
 {
-    char *name = g_strconcat(scenario_name(scenario), ending, NULL);
+    g_autofree char *name = g_strconcat(scenario_name(scenario), ending, NULL);
     char *path = g_build_filename(request->folder, name, NULL);
-    char *folder = g_path_get_dirname(path);
+    g_autofree char *folder = g_path_get_dirname(path);
     if (g_mkdir_with_parents(folder, 0777) != 0) {
         fprintf(stderr, "%s: %s (--output DIR writes elsewhere)\n", folder, g_strerror(errno));
         g_clear_pointer(&path, g_free);
     }
-    g_free(folder);
-    g_free(name);
     return path;
 }
 
@@ -85,13 +81,12 @@ static bool is_whole(const char *path, enum plot_format format)
     static const char png_end[] = "IEND\xae\x42\x60\x82", svg_end[] = "</svg>";
     const char *end = format == PLOT_PNG ? png_end : svg_end;
     const size_t n_end = strlen(end);
-    char *bytes = NULL;
+    g_autofree char *bytes = NULL;
     size_t n = 0;
     bool whole = g_file_get_contents(path, &bytes, &n, NULL);
     while (whole && format == PLOT_SVG && n > 0 && g_ascii_isspace(bytes[n - 1]))
         n--;
     whole = whole && n >= n_end && memcmp(bytes + n - n_end, end, n_end) == 0;
-    g_free(bytes);
     return whole;
 }
 
@@ -104,19 +99,18 @@ static char *panel_title(const struct plot_figure *figure, const struct plot_spe
 
 static char *script_of(const struct drawing *drawing, const struct plot_output *output)
 {
-    char *title = drawing->n_panels == 1 ? panel_title(drawing->figure, drawing->panels->spec)
-                                         : g_strdup(drawing->figure->title);
-    char *script = plot_script(title, drawing->panels, drawing->n_panels, output);
-    g_free(title);
-    return script;
+    g_autofree char *title = drawing->n_panels == 1
+                                 ? panel_title(drawing->figure, drawing->panels->spec)
+                                 : g_strdup(drawing->figure->title);
+    return plot_script(title, drawing->panels, drawing->n_panels, output);
 }
 
 /* The picture that is there stays until there is a whole new one. */
 static bool draw_whole(const struct drawing *drawing, enum plot_format format, const char *path)
 {
-    char *new_path = g_strconcat(path, ".new", NULL);
+    g_autofree char *new_path = g_strconcat(path, ".new", NULL);
     const struct plot_output output = { .format = format, .path = new_path };
-    char *script = script_of(drawing, &output);
+    g_autofree char *script = script_of(drawing, &output);
     bool drawn = run_gnuplot(script);
     if (drawn && !is_whole(new_path, format)) {
         fprintf(stderr,
@@ -130,19 +124,16 @@ static bool draw_whole(const struct drawing *drawing, enum plot_format format, c
     }
     if (!drawn)
         g_unlink(new_path);
-    g_free(script);
-    g_free(new_path);
     return drawn;
 }
 
 static bool draw_file(const struct plot_request *request, const struct scenario *scenario,
                       const struct drawing *drawing, enum plot_format format)
 {
-    char *path = file_path(request, scenario, format == PLOT_PNG ? ".png" : ".svg");
+    g_autofree char *path = file_path(request, scenario, format == PLOT_PNG ? ".png" : ".svg");
     const bool drawn = path != NULL && draw_whole(drawing, format, path);
     if (drawn)
         printf("%s\n", path);
-    g_free(path);
     return drawn;
 }
 
@@ -179,11 +170,10 @@ static bool draw_panel(const char *title, const struct plot_panel *panel)
         plot_text_bars(title, panel, output.columns, stdout);
         return true;
     }
-    char *script = plot_script(title, panel, 1, &output);
+    g_autofree char *script = plot_script(title, panel, 1, &output);
     const bool drawn = run_gnuplot(script);
     if (drawn)
         print_ratios(panel);
-    g_free(script);
     return drawn;
 }
 
@@ -193,9 +183,8 @@ static bool draw_text(const struct drawing *drawing)
     const struct plot_figure *figure = drawing->figure;
     bool drawn = true;
     for (guint i = 0; drawn && i < drawing->n_panels; i++) {
-        char *title = panel_title(figure, drawing->panels[i].spec);
+        g_autofree char *title = panel_title(figure, drawing->panels[i].spec);
         drawn = draw_panel(title, &drawing->panels[i]);
-        g_free(title);
     }
     return drawn;
 }
@@ -206,9 +195,8 @@ static bool draw(const struct plot_request *request, const struct scenario *scen
     const struct plot_output as_script = { .format = PLOT_GNUPLOT };
     bool drawn = true;
     if ((request->formats & 1u << PLOT_GNUPLOT) != 0) {
-        char *script = script_of(drawing, &as_script);
+        g_autofree char *script = script_of(drawing, &as_script);
         fputs(script, stdout);
-        g_free(script);
     }
     if ((request->formats & 1u << PLOT_TEXT) != 0)
         drawn = draw_text(drawing);
@@ -254,13 +242,12 @@ static bool collect_and_draw(const struct plot_request *request, struct scenario
 static void warn_of_ambiguous(const struct scenario *scenario, const struct plot_figure *figure)
 {
     for (guint i = 0; i < figure->panels->len; i++) {
-        char *axes = plot_ambiguous_axes(scenario, figure->panels->pdata[i]);
+        g_autofree char *axes = plot_ambiguous_axes(scenario, figure->panels->pdata[i]);
         if (axes != NULL)
             fprintf(stderr,
                     "%s: curves have several points at the same x, which differ in %s: `series` or "
                     "a `filter` of the plot would tell them apart\n",
                     scenario_name(scenario), axes);
-        g_free(axes);
     }
 }
 
@@ -284,7 +271,7 @@ static void plot_scenario(struct plot_request *request, struct scenario *scenari
 static int plot_scenarios(struct plot_request *request, char **arguments)
 {
     struct sim_error_list errors = { 0 };
-    GPtrArray *scenarios = cli_load_scenarios(request->options, arguments, NULL, &errors);
+    g_autoptr(GPtrArray) scenarios = cli_load_scenarios(request->options, arguments, NULL, &errors);
     const bool loaded = errors.n_messages == 0;
     request->db = loaded ? cli_open_for_reading(request->options) : NULL;
     request->any_failed = loaded && request->db == NULL;
@@ -295,7 +282,6 @@ static int plot_scenarios(struct plot_request *request, char **arguments)
                        : request->any_failed ? CLI_FAILED
                                              : CLI_DONE;
     cli_report(&errors);
-    g_ptr_array_free(scenarios, TRUE);
     return status;
 }
 
@@ -306,7 +292,7 @@ static unsigned parse_formats(const char *text)
 {
     static const char *const names[] = { "text", "png", "svg", "gnuplot", NULL };
     unsigned formats = 0;
-    char **words = g_strsplit(text, ",", -1);
+    g_auto(GStrv) words = g_strsplit(text, ",", -1);
     for (char **word = words; *word != NULL; word++) {
         unsigned i = 0;
         while (names[i] != NULL && strcmp(names[i], *word) != 0)
@@ -321,14 +307,13 @@ static unsigned parse_formats(const char *text)
         }
         formats |= 1u << i;
     }
-    g_strfreev(words);
     return formats;
 }
 
 int cli_plot(int argc, char **argv)
 {
     struct cli_options options = { 0 };
-    char *format = NULL, *folder = NULL;
+    g_autofree char *format = NULL, *folder = NULL;
     const GOptionEntry entries[] = {
         { "format", 'f', 0, G_OPTION_ARG_STRING, &format,
           "text (default), png, svg, gnuplot (the script), or several: png,svg", "FORMAT" },
@@ -350,8 +335,6 @@ int cli_plot(int argc, char **argv)
         else if (request.formats != 0)
             status = plot_scenarios(&request, options.arguments);
     }
-    g_free(format);
-    g_free(folder);
     cli_options_release(&options);
     return status;
 }
@@ -359,7 +342,7 @@ int cli_plot(int argc, char **argv)
 int cli_figures(int argc, char **argv)
 {
     struct run_request run;
-    char *folder = NULL;
+    g_autofree char *folder = NULL;
     run_request_init(&run);
     run.with_table = false;
     run.command_line = cli_command_line("figures", argc, argv);
@@ -388,7 +371,6 @@ int cli_figures(int argc, char **argv)
             status = MAX(status, drawn);
         }
     }
-    g_free(folder);
     run_request_release(&run);
     return status;
 }

@@ -26,7 +26,7 @@ static bool in_range(const char *option, int64_t value, int64_t lo, int64_t hi)
 
 static struct results_db *open_database(const char *path)
 {
-    char *folder = g_path_get_dirname(path), *message = NULL;
+    g_autofree char *folder = g_path_get_dirname(path), *message = NULL;
     struct results_db *db = NULL;
     /* not whole trees: a path of which more is missing has a mistake in it */
     if (!g_file_test(folder, G_FILE_TEST_IS_DIR) && g_mkdir(folder, 0777) != 0)
@@ -35,8 +35,6 @@ static struct results_db *open_database(const char *path)
         db = results_open(path, false, &message);
     if (db == NULL)
         fprintf(stderr, "%s\n", message);
-    g_free(message);
-    g_free(folder);
     return db;
 }
 
@@ -111,10 +109,9 @@ static void check_until(const struct plan *plan, const struct until *until,
                         struct sim_error_list *errors)
 {
     for (guint i = 0; until->metric != NULL && i < plan->scenarios->len; i++) {
-        char *fault = plot_unknown_metric(plan->scenarios->pdata[i], until->metric);
+        g_autofree char *fault = plot_unknown_metric(plan->scenarios->pdata[i], until->metric);
         if (fault != NULL)
             sim_error_add(errors, NULL, 0, "--until: %s", fault);
-        g_free(fault);
     }
 }
 
@@ -156,13 +153,12 @@ static bool parse_size(const char *option, const char *text, uint64_t *n_bytes)
     *n_bytes = 0;
     if (text == NULL)
         return true;
-    char *digits = g_strdup_printf("%s B", text);
+    g_autofree char *digits = g_strdup_printf("%s B", text);
     const bool good = (unit_parse_whole(text, UNIT_SIZE, n_bytes, NULL) == UNIT_OK ||
                        unit_parse_whole(digits, UNIT_SIZE, n_bytes, NULL) == UNIT_OK) &&
                       *n_bytes > 0;
     if (!good)
         fprintf(stderr, "nudma run: %s %s: expected a size such as \"512 MiB\"\n", option, text);
-    g_free(digits);
     return good;
 }
 

@@ -35,9 +35,8 @@ static const char *find_format(const char *format, const char *output)
                 output);
         return NULL;
     }
-    char *suggestion = sim_suggestion(format, format_names);
+    g_autofree char *suggestion = sim_suggestion(format, format_names);
     fprintf(stderr, "nudma topology: --format %s: no such format; %s\n", format, suggestion);
-    g_free(suggestion);
     return NULL;
 }
 
@@ -68,11 +67,11 @@ static char *draw_all(GPtrArray *scenarios, const char *format, struct sim_error
         struct topology *topology = config != NULL && experiment_check(config, errors)
                                         ? topology_new(config, errors)
                                         : NULL;
-        char *drawn = topology != NULL ? draw(topology, scenario, format, scenarios->len > 1)
-                                       : NULL;
+        g_autofree char *drawn = topology != NULL
+                                     ? draw(topology, scenario, format, scenarios->len > 1)
+                                     : NULL;
         failed = failed || drawn == NULL;
         g_string_append(all, drawn != NULL ? drawn : "");
-        g_free(drawn);
         topology_free(topology);
         config_free(config);
     }
@@ -117,7 +116,8 @@ static int run_topology(const struct cli_options *options, char **sets, const ch
 int cli_topology(int argc, char **argv)
 {
     struct cli_options options = { 0 };
-    char *format = NULL, *output = NULL, **sets = NULL;
+    g_autofree char *format = NULL, *output = NULL;
+    g_auto(GStrv) sets = NULL;
     const GOptionEntry entries[] = {
         { "format", 'f', 0, G_OPTION_ARG_STRING, &format,
           "text (default), dot (for Graphviz), svg; without: as FILE ends", "FORMAT" },
@@ -134,9 +134,6 @@ int cli_topology(int argc, char **argv)
         const char *found = find_format(format, output);
         status = found != NULL ? run_topology(&options, sets, found, output) : CLI_WRONG;
     }
-    g_free(format);
-    g_free(output);
-    g_strfreev(sets);
     cli_options_release(&options);
     return status;
 }

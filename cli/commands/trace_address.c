@@ -60,14 +60,13 @@ static void print_walk(const struct stamp_trace *trace, enum tlp_trace_walk walk
     const char *kind = walk == TLP_TRACE_WRITE ? "write" : "read";
     if (trace->nth[walk] == 0)
         return;
-    char *text = trace_text(trace, walk);
+    g_autofree char *text = trace_text(trace, walk);
     if (*text != '\0')
         printf("\nDMA %s %" G_GUINT64_FORMAT " after the warm-up\n%s", kind, trace->nth[walk],
                text);
     else
         printf("\nno DMA %s %" G_GUINT64_FORMAT ": there were %" G_GUINT64_FORMAT "\n", kind,
                trace->nth[walk], trace->seen[walk]);
-    g_free(text);
 }
 
 static int follow(const struct plan *plan, uint64_t seed,
@@ -76,7 +75,7 @@ static int follow(const struct plan *plan, uint64_t seed,
     const struct plan_point *point = plan_point(plan, 0);
     const char *name = plan_point_name(point);
     struct sim_error_list errors = { 0 };
-    char *error = NULL;
+    g_autofree char *error = NULL;
     struct config *config = scenario_point(point->scenario, point->index, &errors);
     struct stamp_trace *trace =
         config == NULL ? NULL : experiment_follow(config, seed, followed, NULL, &errors, &error);
@@ -97,7 +96,6 @@ static int follow(const struct plan *plan, uint64_t seed,
     }
     tlp_trace_free(trace);
     config_free(config);
-    g_free(error);
     return status;
 }
 

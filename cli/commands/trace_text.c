@@ -32,9 +32,9 @@ void trace_detail(struct trace_writer *writer, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    char *text = g_strdup_vprintf(fmt, args);
+    g_autofree char *text = g_strdup_vprintf(fmt, args);
     va_end(args);
-    char **words = g_strsplit(text, " ", -1);
+    g_auto(GStrv) words = g_strsplit(text, " ", -1);
     size_t column = 0, indent = DETAIL_INDENT;
     for (char **word = words; *word != NULL; word++) {
         const size_t n = strlen(*word);
@@ -47,8 +47,6 @@ void trace_detail(struct trace_writer *writer, const char *fmt, ...)
         column = (column == 0 ? indent : column + 1) + n;
     }
     g_string_append_c(writer->out, '\n');
-    g_strfreev(words);
-    g_free(text);
 }
 
 /* ---- Legs ------------------------------------------------------------------------------------ */

@@ -43,12 +43,11 @@ static bool is_declared(const struct wanted *wanted, const struct run_result *de
 {
     if (!wanted->is_prefix)
         return run_result_has(declared, wanted->kind, wanted->name);
-    char **names = run_result_names(declared, wanted->kind);
+    g_auto(GStrv) names = run_result_names(declared, wanted->kind);
     const size_t n = strlen(wanted->name);
     bool found = false;
     for (char **name = names; *name != NULL && !found; name++)
         found = strncmp(*name, wanted->name, n) == 0 && (*name)[n] == '.';
-    g_strfreev(names);
     return found;
 }
 
@@ -96,25 +95,23 @@ static void complain(const struct scenario *scenario, const struct wanted *wante
                      GHashTable *known, struct sim_error_list *errors)
 {
     static const char *const whats[] = { "metric", "histogram", "series" };
-    char **names = valid_names(scenario, wanted, known);
+    g_auto(GStrv) names = valid_names(scenario, wanted, known);
     const bool unsampled = wanted->kind == RECORD_SERIES && g_hash_table_size(known) == 0;
-    char *expected = g_strdup_printf("%s%s that the workload records%s",
-                                     wanted->or_axis ? "an axis, or a " : "a ", whats[wanted->kind],
-                                     wanted->is_prefix ? " in parts, \"<name>.<part>\""
-                                     : unsampled ? " (none without measure.sample_interval_us)"
-                                                 : "");
+    g_autofree char *expected =
+        g_strdup_printf("%s%s that the workload records%s",
+                        wanted->or_axis ? "an axis, or a " : "a ", whats[wanted->kind],
+                        wanted->is_prefix ? " in parts, \"<name>.<part>\""
+                        : unsampled       ? " (none without measure.sample_interval_us)"
+                                          : "");
     config_mistake(wanted->node, errors, expected, (const char *const *)names);
-    g_free(expected);
-    g_strfreev(names);
 }
 
 static void learn(GHashTable *const known[], const struct run_result *declared)
 {
     for (int kind = RECORD_METRIC; kind <= RECORD_SERIES; kind++) {
-        char **names = run_result_names(declared, (enum record_kind)kind);
+        g_autofree char **names = run_result_names(declared, (enum record_kind)kind);
         for (char **name = names; *name != NULL; name++)
             g_hash_table_add(known[kind], *name); /* takes it */
-        g_free(names);
     }
 }
 
@@ -122,16 +119,14 @@ static void learn(GHashTable *const known[], const struct run_result *declared)
  * --set may have left some out. */
 static bool is_curve_name(const struct plot_spec *spec, const char *name)
 {
-    GPtrArray *axes = g_ptr_array_new();
-    char **split = point_split(name);
+    g_autoptr(GPtrArray) axes = g_ptr_array_new();
+    g_auto(GStrv) split = point_split(name);
     bool known = g_strv_length(split) == 2 * spec->series->len;
     for (guint i = 0; i < spec->series->len; i++)
         g_ptr_array_add(axes, spec->series->pdata[i]);
     g_ptr_array_add(axes, NULL);
     for (char **pair = split; *pair != NULL; pair += 2)
         known = known && g_strv_contains((const char *const *)axes->pdata, *pair);
-    g_strfreev(split);
-    g_ptr_array_free(axes, TRUE);
     return known;
 }
 
@@ -148,7 +143,7 @@ static char *expected_curve(const struct plot_spec *spec)
 
 static void check_curves(const struct plot_spec *spec, struct sim_error_list *errors)
 {
-    char *expected = expected_curve(spec);
+    g_autofree char *expected = expected_curve(spec);
     for (guint i = 0; i < spec->measured->len; i++) {
         const struct plot_measured *measured = &g_array_index(spec->measured, struct plot_measured,
                                                               i);
@@ -162,21 +157,19 @@ static void check_curves(const struct plot_spec *spec, struct sim_error_list *er
     }
     if (spec->kind == PLOT_SERIES && spec->measured->len > 0 && *spec->x_unit == '\0')
         config_mistake(spec->group, errors, "`x_unit`: that of the time in measured files", NULL);
-    g_free(expected);
 }
 
 /* Where each point is a curve, each needs its name. */
 static void check_names(struct scenario *scenario, const struct plot_spec *spec,
                         struct sim_error_list *errors)
 {
-    GHashTable *names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     bool unique = true;
     for (size_t i = 0; plot_is_sampled(spec) && unique && i < scenario_n_points(scenario); i++)
         unique = !spec->shown[i] || g_hash_table_add(names, plot_series_name(spec, scenario, i));
     if (!unique)
         config_mistake(spec->group, errors,
                        "`series` with the axes that tell all points apart, or a `filter`", NULL);
-    g_hash_table_destroy(names);
 }
 
 static void check_panel(struct scenario *scenario, const struct plot_spec *spec,
@@ -184,7 +177,7 @@ static void check_panel(struct scenario *scenario, const struct plot_spec *spec,
 {
     check_curves(spec, errors);
     check_names(scenario, spec, errors);
-    GArray *list = wanted_by(scenario, spec);
+    g_autoptr(GArray) list = wanted_by(scenario, spec);
     GHashTable *known[RECORD_SERIES + 1];
     guint n_missing = list->len;
     bool whole = true;
@@ -210,7 +203,6 @@ static void check_panel(struct scenario *scenario, const struct plot_spec *spec,
     }
     for (int kind = RECORD_METRIC; kind <= RECORD_SERIES; kind++)
         g_hash_table_destroy(known[kind]);
-    g_array_free(list, TRUE);
 }
 
 /* "memory, window": axes in which two points differ. */
@@ -229,20 +221,18 @@ char *plot_ambiguous_axes(const struct scenario *scenario, const struct plot_spe
 {
     const bool on_axis = !plot_is_sampled(spec) &&
                          scenario_axis_find(scenario, spec->x) < scenario_n_axes(scenario);
-    GHashTable *point_of = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) point_of = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     char *axes = NULL;
     for (size_t i = 0; on_axis && axes == NULL && i < scenario_n_points(scenario); i++) {
         gpointer other = NULL;
         if (!spec->shown[i])
             continue;
-        char *series = plot_series_name(spec, scenario, i);
+        g_autofree char *series = plot_series_name(spec, scenario, i);
         char *name = g_strdup_printf("%s at %s", series, plot_axis_value(scenario, i, spec->x));
         if (g_hash_table_lookup_extended(point_of, name, NULL, &other))
             axes = differing_axes(scenario, GPOINTER_TO_SIZE(other), i);
         g_hash_table_replace(point_of, name, GSIZE_TO_POINTER(i));
-        g_free(series);
     }
-    g_hash_table_destroy(point_of);
     return axes;
 }
 
@@ -263,12 +253,10 @@ char *plot_unknown_metric(struct scenario *scenario, const char *metric)
     }
     if (whole && !found) {
         const struct wanted wanted = { .kind = RECORD_METRIC };
-        char **names = valid_names(scenario, &wanted, known[RECORD_METRIC]);
-        char *suggestion = sim_suggestion(metric, (const char *const *)names);
+        g_auto(GStrv) names = valid_names(scenario, &wanted, known[RECORD_METRIC]);
+        g_autofree char *suggestion = sim_suggestion(metric, (const char *const *)names);
         fault = g_strdup_printf("%s records no metric \"%s\"%s%s", scenario_name(scenario), metric,
                                 *suggestion != '\0' ? "; " : "", suggestion);
-        g_free(suggestion);
-        g_strfreev(names);
     }
     for (int kind = RECORD_METRIC; kind <= RECORD_SERIES; kind++)
         g_hash_table_destroy(known[kind]);

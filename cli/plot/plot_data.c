@@ -72,7 +72,7 @@ static void find_categories(struct collector *c)
     if (axis == scenario_n_axes(scenario))
         return;
     const size_t n = scenario_axis_n_values(scenario, axis);
-    bool *used = g_new0(bool, n);
+    g_autofree bool *used = g_new0(bool, n);
     for (size_t i = 0; i < scenario_n_points(scenario); i++)
         used[scenario_point_value(scenario, i, axis)] |= c->spec->shown[i];
     for (size_t i = 0; i < n; i++)
@@ -81,7 +81,6 @@ static void find_categories(struct collector *c)
         if (used[i])
             g_ptr_array_add(c->data->categories, g_strdup(scenario_axis_value(scenario, axis, i)));
     }
-    g_free(used);
 }
 
 /* False if the text is neither a number nor one of the categories. */
@@ -118,25 +117,22 @@ static bool says_enough(const char *value)
 char *plot_short_series(const char *series)
 {
     GString *name = g_string_new(NULL);
-    char **words = g_strsplit(series, " ", -1);
+    g_auto(GStrv) words = g_strsplit(series, " ", -1);
     for (char **word = words; *word != NULL; word++) {
         const char *equals = strchr(*word, '=');
         const bool bare = equals != NULL && says_enough(equals + 1);
         g_string_append_printf(name, "%s%s", word != words ? " " : "", bare ? equals + 1 : *word);
     }
-    g_strfreev(words);
     return g_string_free(name, FALSE);
 }
 
 /* With several metrics theirs too. */
 char *plot_curve_label(const struct plot_spec *spec, const char *series, const char *metric)
 {
-    char *shown = plot_short_series(series);
-    char *label = *shown == '\0'           ? g_strdup(metric)
-                  : spec->metrics->len > 1 ? g_strdup_printf("%s, %s", shown, metric)
-                                           : g_strdup(shown);
-    g_free(shown);
-    return label;
+    g_autofree char *shown = plot_short_series(series);
+    return *shown == '\0'           ? g_strdup(metric)
+           : spec->metrics->len > 1 ? g_strdup_printf("%s, %s", shown, metric)
+                                    : g_strdup(shown);
 }
 
 static struct plot_curve *curve_of(struct collector *c, const char *series, const char *metric,
@@ -168,9 +164,8 @@ static void collect_metric(struct collector *c, const char *metric)
                                     .ci95 = result_value_has_interval(y) ? y->ci95 : 0.0 };
         if (x_is_axis && !to_x(c->data, plot_axis_value(c->scenario, i, c->spec->x), &value.x))
             continue;
-        char *series = plot_series_name(c->spec, c->scenario, i);
+        g_autofree char *series = plot_series_name(c->spec, c->scenario, i);
         g_array_append_val(curve_of(c, series, metric, first)->values, value);
-        g_free(series);
     }
     for (guint i = first; x_is_axis && i < c->data->curves->len; i++)
         g_array_sort(((struct plot_curve *)c->data->curves->pdata[i])->values, by_x);
@@ -266,10 +261,10 @@ bool plot_part_is_seen(const struct plot_data *data, const struct plot_curve *pa
 static void parse_rows(struct collector *c, struct plot_curve *curve, const char *path,
                        const char *content)
 {
-    char **lines = g_strsplit(content, "\n", -1);
+    g_auto(GStrv) lines = g_strsplit(content, "\n", -1);
     bool header_seen = false;
     for (int i = 0; lines[i] != NULL; i++) {
-        char **cells = g_strsplit(g_strstrip(lines[i]), ",", -1);
+        g_auto(GStrv) cells = g_strsplit(g_strstrip(lines[i]), ",", -1);
         struct plot_value value = { 0 };
         if (*lines[i] == '\0' || *lines[i] == '#') {
             /* nothing */
@@ -282,9 +277,7 @@ static void parse_rows(struct collector *c, struct plot_curve *curve, const char
         } else if (c->data->categories->len == 0) {
             sim_error_add(c->errors, path, i + 1, "\"%s\": expected a number", cells[0]);
         }
-        g_strfreev(cells);
     }
-    g_strfreev(lines);
 }
 
 /* "" for a curve: the legend then says once what open points are. */
@@ -302,8 +295,8 @@ static char *measured_label(const struct collector *c, const struct plot_measure
 
 static void collect_measured(struct collector *c, const struct plot_measured *measured)
 {
-    char *content = NULL;
-    char *path = cli_find_file(c->options, measured->file);
+    g_autofree char *content = NULL;
+    g_autofree char *path = cli_find_file(c->options, measured->file);
     const struct plot_curve *simulated = NULL;
     for (guint i = 0; i < c->data->curves->len && simulated == NULL; i++) {
         const struct plot_curve *curve = c->data->curves->pdata[i];
@@ -321,8 +314,6 @@ static void collect_measured(struct collector *c, const struct plot_measured *me
         curve->color = simulated != NULL ? simulated->color : c->data->curves->len - 1;
         parse_rows(c, curve, path, content);
     }
-    g_free(content);
-    g_free(path);
 }
 
 /* ---- Published with claims ------------------------------------------------------------------- */
@@ -332,7 +323,7 @@ static void collect_measured(struct collector *c, const struct plot_measured *me
 static bool find_point(const struct collector *c, const struct claim *claim, size_t *point,
                        double *share)
 {
-    GArray *references = claim_references(claim);
+    g_autoptr(GArray) references = claim_references(claim);
     bool found = false;
     if (references->len == 1 && g_str_has_prefix(claim->expr, "v(") &&
         strchr(claim->expr, ')') == strrchr(claim->expr, ')') &&
@@ -348,7 +339,6 @@ static bool find_point(const struct collector *c, const struct claim *claim, siz
             *point = found ? i : *point;
         }
     }
-    g_array_free(references, TRUE);
     return found;
 }
 
@@ -385,7 +375,7 @@ static void add_published(struct collector *c, const struct claim *claim, guint 
     if (isnan(claim->published_lo) || !find_point(c, claim, &point, &share) ||
         !published_at(c, point, share, &value))
         return;
-    char *series = plot_series_name(c->spec, c->scenario, point);
+    g_autofree char *series = plot_series_name(c->spec, c->scenario, point);
     const struct plot_curve *simulated = NULL;
     struct plot_curve *published = NULL;
     bool measured = false; /* from a file, which says more */
@@ -410,15 +400,15 @@ static void add_published(struct collector *c, const struct claim *claim, guint 
         else
             g_array_append_val(published->values, value);
     }
-    g_free(series);
 }
 
 /* What claims beside the scenario say of its points; mistakes in them are for `nudma check`. */
 static void collect_published(struct collector *c)
 {
-    char *folder = g_path_get_dirname(scenario_name(c->scenario));
-    char *name = g_build_filename(folder, "claims.cfg", NULL);
-    char *path = cli_find_file(c->options, name), *arguments[] = { path, NULL };
+    g_autofree char *folder = g_path_get_dirname(scenario_name(c->scenario));
+    g_autofree char *name = g_build_filename(folder, "claims.cfg", NULL);
+    g_autofree char *path = cli_find_file(c->options, name);
+    char *arguments[] = { path, NULL };
     const guint first = c->data->curves->len;
     const bool x_is_axis = has_x_axis(c->scenario, c->spec);
     if (path != NULL && (x_is_axis || plot_is_sampled(c->spec)) && c->spec->kind != PLOT_STACK &&
@@ -435,9 +425,6 @@ static void collect_published(struct collector *c)
         g_ptr_array_free(files, TRUE);
         sim_error_release(&errors);
     }
-    g_free(path);
-    g_free(name);
-    g_free(folder);
 }
 
 /* Where something is measured, bars say that they are simulated, and so does a lonely curve. */
@@ -501,8 +488,8 @@ static void collect_ratios(const struct collector *c)
 static struct result_set *read_metrics(const struct scenario *scenario,
                                        const struct plot_spec *spec, struct results_db *db)
 {
-    GPtrArray *names = g_ptr_array_new();
-    char *parts = g_strconcat(spec->metrics->pdata[0], ".", NULL);
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    g_autofree char *parts = g_strconcat(spec->metrics->pdata[0], ".", NULL);
     if (spec->kind == PLOT_STACK)
         g_ptr_array_add(names, parts);
     for (guint i = 0; spec->kind != PLOT_STACK && i < spec->metrics->len; i++)
@@ -514,8 +501,6 @@ static struct result_set *read_metrics(const struct scenario *scenario,
                                            (const char *const *)names->pdata);
     if (!result_set_read(set, db)) /* it has said why */
         g_clear_pointer(&set, result_set_free);
-    g_ptr_array_free(names, TRUE);
-    g_free(parts);
     return set;
 }
 
@@ -577,7 +562,7 @@ void plot_data_say_missing(const struct scenario *scenario, const struct plot_fi
                            const GPtrArray *missing, const char *db)
 {
     const bool one = figure->panels->len == 1, all = missing->len == figure->panels->len && !one;
-    GString *text = g_string_new("");
+    g_autoptr(GString) text = g_string_new("");
     for (guint i = 0; !all && i < missing->len; i++) {
         g_string_append(text, i == 0 ? " of " : "; ");
         append_panel_name(text, missing->pdata[i], !one);
@@ -585,7 +570,6 @@ void plot_data_say_missing(const struct scenario *scenario, const struct plot_fi
     if (missing->len > 0)
         fprintf(stderr, "%s: no results%s in %s (nudma run %s makes them)\n",
                 scenario_name(scenario), text->str, db, scenario_name(scenario));
-    g_string_free(text, TRUE);
 }
 
 void plot_data_release(struct plot_data *data)

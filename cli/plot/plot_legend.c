@@ -43,9 +43,8 @@ static struct entries entries_of(const struct plot_panel *panel)
     if (open)
         add_entry(&entries, "measured (open)");
     if (ratio) {
-        char *title = plot_ratio_title(panel->spec);
+        g_autofree char *title = plot_ratio_title(panel->spec);
         add_entry(&entries, title);
-        g_free(title);
     }
     return entries;
 }

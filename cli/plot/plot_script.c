@@ -65,9 +65,9 @@ static void append_labels(GString *script, const char *title, const struct plot_
                           const struct plot_output *output)
 {
     const struct plot_spec *spec = panel->spec;
-    char *x = axis_label(spec->x_label, panel->data.x_name, panel->data.x_unit);
-    char *y_name = plot_y_name(spec);
-    char *y = axis_label("", y_name, panel->data.y_unit);
+    g_autofree char *x = axis_label(spec->x_label, panel->data.x_name, panel->data.x_unit);
+    g_autofree char *y_name = plot_y_name(spec);
+    g_autofree char *y = axis_label("", y_name, panel->data.y_unit);
     if (!is_small(output)) { /* the page has it */
         g_string_append(script, "set title ");
         append_quoted(script, title);
@@ -82,9 +82,6 @@ static void append_labels(GString *script, const char *title, const struct plot_
     g_string_append(script, "\nset xlabel ");
     append_quoted(script, x);
     g_string_append(script, "\n");
-    g_free(x);
-    g_free(y);
-    g_free(y_name);
 }
 
 static void x_range(const struct plot_data *data, double *lo, double *hi)
@@ -118,9 +115,8 @@ static void append_binary_tics(GString *script, double lo, double hi, int n_max)
     const int step = MAX((last - first) / n_max + 1, 1);
     g_string_append(script, "set xtics (");
     for (int e = first; e <= last; e += step) {
-        char *label = binary_number(ldexp(1.0, e));
+        g_autofree char *label = binary_number(ldexp(1.0, e));
         g_string_append_printf(script, "%s'%s' %.17g", e > first ? ", " : "", label, ldexp(1.0, e));
-        g_free(label);
     }
     g_string_append(script, ")\n");
 }
@@ -305,11 +301,9 @@ static bool has_interval(const struct plot_curve *curve)
 
 char *plot_ratio_title(const struct plot_spec *spec)
 {
-    char *of = plot_short_series(spec->ratio_of), *to = plot_short_series(spec->ratio_to);
-    char *title = g_strdup_printf("numbers: %s over %s", of, to);
-    g_free(of);
-    g_free(to);
-    return title;
+    g_autofree char *of = plot_short_series(spec->ratio_of);
+    g_autofree char *to = plot_short_series(spec->ratio_to);
+    return g_strdup_printf("numbers: %s over %s", of, to);
 }
 
 static void append_title(GString *script, const char *label)
@@ -360,10 +354,9 @@ static void append_ratio_title(GString *script, const struct plot_panel *panel, 
 {
     if (!any)
         return;
-    char *label = plot_ratio_title(panel->spec);
+    g_autofree char *label = plot_ratio_title(panel->spec);
     g_string_append(script, ", NaN with dots lc rgb '#FFFFFF' ");
     append_title(script, label);
-    g_free(label);
 }
 
 /* So many points that they would hide their line. */
@@ -537,7 +530,7 @@ static void append_bars(GString *script, const struct plot_panel *panel,
 {
     const struct plot_data *data = &panel->data;
     const bool stacked = panel->spec->kind == PLOT_STACK;
-    GArray *order = bars_in_order(panel->spec, data);
+    g_autoptr(GArray) order = bars_in_order(panel->spec, data);
     bool intervals = false;
     for (guint i = 0; i < data->curves->len && !stacked; i++)
         intervals = intervals || has_interval(data->curves->pdata[i]);
@@ -569,7 +562,6 @@ static void append_bars(GString *script, const struct plot_panel *panel,
     if (stacked)
         append_stack_points(script, data, is_small(output));
     g_string_append(script, "\n");
-    g_array_free(order, TRUE);
 }
 
 /* ---- All of it ------------------------------------------------------------------------------- */

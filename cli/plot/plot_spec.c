@@ -76,10 +76,9 @@ static void check_names(struct config_node *group, const char *const *names,
     for (unsigned i = 0; i < config_count(group); i++) {
         struct config_node *child = config_child(group, i);
         if (!g_strv_contains(names, config_name(child))) {
-            char *suggestion = sim_suggestion(config_name(child), names);
+            g_autofree char *suggestion = sim_suggestion(config_name(child), names);
             sim_error_add(errors, config_file(child), config_line(child), "%s: unknown setting%s%s",
                           config_path(child), *suggestion != '\0' ? "; " : "", suggestion);
-            g_free(suggestion);
         }
     }
 }
@@ -301,10 +300,9 @@ static void read_series(struct scenario *scenario, struct plot_spec *spec,
         default_series(scenario, spec);
         return;
     }
-    GPtrArray *nodes = g_ptr_array_new();
+    g_autoptr(GPtrArray) nodes = g_ptr_array_new();
     read_strings(series, spec->series, nodes, errors);
     check_series(nodes, scenario, errors);
-    g_ptr_array_free(nodes, TRUE);
 }
 
 static void read_filter(struct scenario *scenario, struct plot_spec *spec,

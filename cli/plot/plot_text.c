@@ -61,11 +61,10 @@ static void add_bars(struct cli_table *table, const struct plot_data *data, guin
             const struct plot_value *value = plot_data_at(curve, row);
             if (curve->color != color || value == NULL || (only_measured && !curve->measured))
                 continue;
-            GString *bar = g_string_new(NULL);
+            g_autoptr(GString) bar = g_string_new(NULL);
             append_mark(bar, curve->measured ? '-' : '#', value->y, hi, width);
             add_row(table, category, curve->label, value->y, value->ratio, bar->str);
             category = "";
-            g_string_free(bar, TRUE);
         }
     }
 }
@@ -74,7 +73,7 @@ static void add_bars(struct cli_table *table, const struct plot_data *data, guin
 static void add_stack(struct cli_table *table, const struct plot_data *data, guint row, double hi,
                       int width)
 {
-    GString *bar = g_string_new(NULL);
+    g_autoptr(GString) bar = g_string_new(NULL);
     bool any = false; /* nothing of something is a value, too */
     for (guint i = 0; i < data->curves->len; i++) {
         const struct plot_curve *curve = data->curves->pdata[i];
@@ -87,7 +86,6 @@ static void add_stack(struct cli_table *table, const struct plot_data *data, gui
     if (any)
         add_row(table, data->categories->pdata[row], "", plot_stack_height(data, row), 0.0,
                 bar->str);
-    g_string_free(bar, TRUE);
 }
 
 static int widest(const struct plot_data *data)
@@ -102,7 +100,8 @@ static int widest(const struct plot_data *data)
 
 static void print_legend(const struct plot_data *data, int columns, FILE *out)
 {
-    GString *words = g_string_new(NULL), *text = g_string_new("  ");
+    g_autoptr(GString) words = g_string_new(NULL);
+    g_autoptr(GString) text = g_string_new("  ");
     for (guint i = 0; i < data->curves->len; i++) {
         const struct plot_curve *curve = data->curves->pdata[i];
         if (curve->measured || !plot_part_is_seen(data, curve))
@@ -112,8 +111,6 @@ static void print_legend(const struct plot_data *data, int columns, FILE *out)
     }
     cli_wrap(text, words->str, 2, columns);
     fprintf(out, "%s\n", text->str);
-    g_string_free(words, TRUE);
-    g_string_free(text, TRUE);
 }
 
 void plot_text_bars(const char *title, const struct plot_panel *panel, int columns, FILE *out)

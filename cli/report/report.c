@@ -65,12 +65,11 @@ static void sort_into_papers(struct report *report)
 {
     for (guint i = 0; i < report->scenarios->len; i++) {
         struct scenario *scenario = report->scenarios->pdata[i];
-        char *folder = g_path_get_dirname(scenario_name(scenario));
+        g_autofree char *folder = g_path_get_dirname(scenario_name(scenario));
         const bool nowhere = strcmp(folder, ".") == 0;
         struct report_paper *paper = paper_of(report, nowhere ? "other scenarios" : folder);
         g_ptr_array_add(paper->scenarios, scenario);
         paper->n_points += report_n_points(report, scenario);
-        g_free(folder);
     }
     g_ptr_array_sort(report->papers, by_claims);
 }
@@ -98,19 +97,17 @@ static void append_contents(struct report *report)
                           "<li><a href=\"#summary\">Summary</a></li>\n");
     for (guint i = 0; i < report->papers->len; i++) {
         const struct report_paper *paper = report->papers->pdata[i];
-        char *id = paper_anchor(paper);
+        g_autofree char *id = paper_anchor(paper);
         html_add(html, "<li><a href=\"#", id, "\">", paper_title(paper), "</a>\n<ul>\n", NULL);
         for (guint k = 0; k < paper->scenarios->len; k++) {
             const struct scenario *scenario = paper->scenarios->pdata[k];
-            char *figure = report_scenario_anchor(scenario);
+            g_autofree char *figure = report_scenario_anchor(scenario);
             html_add(html, "<li><a href=\"#", figure, "\">",
                      *scenario_title(scenario) != '\0' ? scenario_title(scenario)
                                                        : scenario_name(scenario),
                      "</a></li>\n", NULL);
-            g_free(figure);
         }
         g_string_append(html, "</ul></li>\n");
-        g_free(id);
     }
     g_string_append(html, "<li><a href=\"#versions\">Versions</a></li>\n</ul>\n</nav>\n");
 }
@@ -127,7 +124,7 @@ static void append_share(GString *html, unsigned n, unsigned total)
 static void append_paper_row(GString *html, const struct report_paper *paper)
 {
     struct claims_tally tally = { 0 };
-    char *id = paper_anchor(paper);
+    g_autofree char *id = paper_anchor(paper);
     if (paper->claims != NULL)
         claims_count(paper->claims, &tally);
     html_add(html, "<tr><th scope=\"row\"><a href=\"#", id, "\">", paper->name, "</a></th>", NULL);
@@ -137,7 +134,6 @@ static void append_paper_row(GString *html, const struct report_paper *paper)
                            "<td class=\"n\">%u</td><td class=\"n\">%u</td>"
                            "<td class=\"n\">%u</td></tr>\n",
                            tally.n[CLAIM_KNOWN_MISS], tally.n[CLAIM_MISS], tally.n[CLAIM_NO_DATA]);
-    g_free(id);
 }
 
 /* What a reader looks for first. */
@@ -170,7 +166,7 @@ static void append_summary(struct report *report)
         if (paper->claims != NULL)
             claims_count(paper->claims, &all);
     }
-    char *summary = claims_summary(&all);
+    g_autofree char *summary = claims_summary(&all);
     html_add(html, "<section aria-labelledby=\"summary\">\n<h2 id=\"summary\">Summary</h2>\n<p>",
              summary,
              ".</p>\n<p class=\"meta\">C: baselines, which parameters may be calibrated "
@@ -190,7 +186,6 @@ static void append_summary(struct report *report)
     g_string_append(html, "</tbody></table></div>\n");
     append_misses(html, report);
     g_string_append(html, "</section>\n");
-    g_free(summary);
 }
 
 static void append_head(struct report *report)
@@ -214,15 +209,14 @@ static void append_head(struct report *report)
 static void append_paper(struct report *report, const struct report_paper *paper)
 {
     GString *html = report->html;
-    char *id = paper_anchor(paper);
+    g_autofree char *id = paper_anchor(paper);
     html_add(html, "<section aria-labelledby=\"", id, "\">\n<h2 id=\"", id, "\">",
              paper_title(paper), "</h2>\n", NULL);
     if (paper->claims != NULL) {
         struct claims_tally tally = { 0 };
         claims_count(paper->claims, &tally);
-        char *summary = claims_summary(&tally);
+        g_autofree char *summary = claims_summary(&tally);
         html_add(html, "<p>", summary, ".</p>\n", NULL);
-        g_free(summary);
     }
     report_setup(report, paper);
     for (guint i = 0; i < paper->scenarios->len; i++)
@@ -231,7 +225,6 @@ static void append_paper(struct report *report, const struct report_paper *paper
     if (paper->n_points > 0)
         report_params(report, paper);
     g_string_append(html, "</section>\n");
-    g_free(id);
 }
 
 static void write_page(struct report *report)
@@ -249,7 +242,7 @@ static void write_page(struct report *report)
 
 static int save(const struct report *report, const char *path)
 {
-    char *folder = g_path_get_dirname(path);
+    g_autofree char *folder = g_path_get_dirname(path);
     GError *error = NULL;
     int status = CLI_FAILED;
     if (g_mkdir_with_parents(folder, 0777) != 0)
@@ -261,7 +254,6 @@ static int save(const struct report *report, const char *path)
     if (status == CLI_DONE)
         printf("%s\n", path);
     g_clear_error(&error);
-    g_free(folder);
     return status;
 }
 
@@ -310,7 +302,7 @@ static int report_scenarios(const struct cli_options *options, const char *path)
 int cli_report_page(int argc, char **argv)
 {
     struct cli_options options = { 0 };
-    char *path = NULL;
+    g_autofree char *path = NULL;
     const GOptionEntry entries[] = {
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &path,
           "Write the page to FILE (default results/report.html)", "FILE" },
@@ -324,7 +316,6 @@ int cli_report_page(int argc, char **argv)
                   "nothing:\nnudma figures runs what is missing.",
                   entries, argc, argv, &status))
         status = report_scenarios(&options, path != NULL ? path : "results/report.html");
-    g_free(path);
     cli_options_release(&options);
     return status;
 }

@@ -44,7 +44,7 @@ static char *replace(char *text, const char *pattern, const char *by)
 static void append_picture(struct report *report, char *svg, const char *title, const char *alt)
 {
     const unsigned n = report->n_pictures++;
-    char *ids = g_strdup_printf("\\1p%u-", n);
+    g_autofree char *ids = g_strdup_printf("\\1p%u-", n);
     svg = replace(svg, "^.*?<svg[^>]*>", "");
     svg = replace(svg, "<(title|desc)>.*?</\\1>", "");
     svg = replace(svg, "(\\bid=['\"])", ids);
@@ -59,7 +59,6 @@ static void append_picture(struct report *report, char *svg, const char *title, 
     g_string_append_printf(report->html, "</title>\n<desc id=\"p%u-desc\">", n);
     html_add(report->html, "", alt, "</desc>\n", NULL);
     g_string_append(report->html, svg);
-    g_free(ids);
     g_free(svg);
 }
 
@@ -94,19 +93,17 @@ static void append_figure(struct report *report, const char *title, const struct
     const struct plot_output output = { .format = PLOT_SVG,
                                         .columns = PICTURE_COLUMNS,
                                         .rows = PICTURE_ROWS };
-    char *script = plot_script(title, panel, 1, &output);
+    g_autofree char *script = plot_script(title, panel, 1, &output);
     char *svg = report->drawing_failed ? NULL : script_gnuplot(script);
     if (svg != NULL) {
-        char *alt = alternative(panel->spec, &panel->data);
+        g_autofree char *alt = alternative(panel->spec, &panel->data);
         g_string_append(report->html, "<figure>\n");
         append_picture(report, svg, title, alt);
         g_string_append(report->html, "</figure>\n");
-        g_free(alt);
     } else {
         report->drawing_failed = true;
         g_string_append(report->html, "<p>The picture could not be drawn.</p>\n");
     }
-    g_free(script);
 }
 
 /* ---- Values as a table ----------------------------------------------------------------------- */
@@ -170,7 +167,7 @@ static void append_header(GString *html, const struct plot_spec *spec, const str
 static void append_values(GString *html, const struct plot_spec *spec, const struct plot_data *data,
                           const char *label)
 {
-    GArray *xs = all_x(data);
+    g_autoptr(GArray) xs = all_x(data);
     report_wide(html, label);
     html_add(html, "<table><caption>", *spec->y_label != '\0' ? spec->y_label : "value", "",
              *data->y_unit != '\0' ? " [" : "", "", data->y_unit, "",
@@ -189,7 +186,6 @@ static void append_values(GString *html, const struct plot_spec *spec, const str
         g_string_append(html, "</tr>\n");
     }
     g_string_append(html, "</tbody></table></div>\n");
-    g_array_free(xs, TRUE);
 }
 
 /* ---- Claims ---------------------------------------------------------------------------------- */
@@ -236,12 +232,10 @@ static void begin_claims(GString *html, const char *of)
 /* A claim stands with the first scenario that its expression names. */
 static char *home_of(const struct claim *claim)
 {
-    GArray *references = claim_references(claim);
-    char *home = references->len > 0
-                     ? g_strdup(g_array_index(references, struct claim_reference, 0).scenario)
-                     : g_strdup("");
-    g_array_free(references, TRUE);
-    return home;
+    g_autoptr(GArray) references = claim_references(claim);
+    return references->len > 0
+               ? g_strdup(g_array_index(references, struct claim_reference, 0).scenario)
+               : g_strdup("");
 }
 
 static void append_claims(struct report *report, const struct report_paper *paper,
@@ -249,10 +243,10 @@ static void append_claims(struct report *report, const struct report_paper *pape
 {
     GString *html = report->html;
     unsigned n = 0;
-    char *label = g_strdup_printf("Claims of %s", scenario);
+    g_autofree char *label = g_strdup_printf("Claims of %s", scenario);
     for (guint i = 0; paper->claims != NULL && i < paper->claims->claims->len; i++) {
         const struct claim *claim = claims_at(paper->claims, i);
-        char *home = home_of(claim);
+        g_autofree char *home = home_of(claim);
         if (strcmp(home, scenario) == 0) {
             if (n++ == 0) {
                 g_string_append(html, "<h4>Claims</h4>\n");
@@ -260,11 +254,9 @@ static void append_claims(struct report *report, const struct report_paper *pape
             }
             append_claim(html, claim);
         }
-        g_free(home);
     }
     if (n > 0)
         g_string_append(html, "</tbody></table></div>\n");
-    g_free(label);
 }
 
 void report_other_claims(struct report *report, const struct report_paper *paper)
@@ -272,7 +264,7 @@ void report_other_claims(struct report *report, const struct report_paper *paper
     unsigned n = 0;
     for (guint i = 0; paper->claims != NULL && i < paper->claims->claims->len; i++) {
         const struct claim *claim = claims_at(paper->claims, i);
-        char *home = home_of(claim);
+        g_autofree char *home = home_of(claim);
         bool shown = false;
         for (guint k = 0; k < paper->scenarios->len; k++)
             shown = shown || strcmp(home, scenario_name(paper->scenarios->pdata[k])) == 0;
@@ -283,7 +275,6 @@ void report_other_claims(struct report *report, const struct report_paper *paper
             }
             append_claim(report->html, claim);
         }
-        g_free(home);
     }
     if (n > 0)
         g_string_append(report->html, "</tbody></table></div>\n");
@@ -331,7 +322,7 @@ static struct plot_panel *append_panels(struct report *report, struct scenario *
                                         const struct plot_figure *figure, guint *n_shown)
 {
     struct plot_panel *panels = g_new0(struct plot_panel, figure->panels->len + 1);
-    GPtrArray *missing = g_ptr_array_new();
+    g_autoptr(GPtrArray) missing = g_ptr_array_new();
     *n_shown = 0;
     for (guint i = 0; i < figure->panels->len; i++) {
         const size_t before = report->errors.n_messages;
@@ -349,7 +340,6 @@ static struct plot_panel *append_panels(struct report *report, struct scenario *
         ++*n_shown;
     }
     plot_data_say_missing(scenario, figure, missing, report->options->db);
-    g_ptr_array_free(missing, TRUE);
     return panels;
 }
 
@@ -359,7 +349,8 @@ static void append_results(struct report *report, const struct report_paper *pap
     struct plot_figure figure;
     guint n = 0;
     const bool good = plot_figure_read(scenario, &figure, &report->errors);
-    struct plot_panel *panels = good ? append_panels(report, scenario, &figure, &n) : NULL;
+    g_autofree struct plot_panel *panels = good ? append_panels(report, scenario, &figure, &n)
+                                                : NULL;
     append_claims(report, paper, scenario_name(scenario));
     const struct plot_spec *first = good ? figure.panels->pdata[0] : NULL;
     if (first != NULL && first->kind != PLOT_STACK)
@@ -372,7 +363,6 @@ static void append_results(struct report *report, const struct report_paper *pap
         }
         plot_data_release(&panels[i].data);
     }
-    g_free(panels);
     plot_figure_release(&figure);
 }
 
@@ -382,7 +372,8 @@ void report_scenario(struct report *report, const struct report_paper *paper,
     GString *html = report->html;
     const unsigned n = report_n_points(report, scenario);
     const char *name = scenario_name(scenario);
-    char *id = report_scenario_anchor(scenario), number[32], total[32];
+    g_autofree char *id = report_scenario_anchor(scenario);
+    char number[32], total[32];
     html_add(html, "<section aria-labelledby=\"", id, "\">\n<h3 id=\"", id, "\">",
              *scenario_title(scenario) != '\0' ? scenario_title(scenario) : name, "</h3>\n", NULL);
     if (*scenario_text(scenario) != '\0')
@@ -398,5 +389,4 @@ void report_scenario(struct report *report, const struct report_paper *paper,
     else
         append_claims(report, paper, name);
     g_string_append(html, "</section>\n");
-    g_free(id);
 }

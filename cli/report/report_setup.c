@@ -62,7 +62,7 @@ static void add_topology(GPtrArray *all, struct topology *topology, const char *
 
 void report_setup(struct report *report, const struct report_paper *paper)
 {
-    GPtrArray *all = g_ptr_array_new_with_free_func(free_drawn);
+    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(free_drawn);
     for (guint i = 0; i < paper->scenarios->len; i++) {
         struct scenario *scenario = paper->scenarios->pdata[i];
         struct config *config = first_point(report, scenario);
@@ -75,8 +75,8 @@ void report_setup(struct report *report, const struct report_paper *paper)
         g_string_append(report->html, "<h3>Set-up</h3>\n");
     for (guint i = 0; i < all->len; i++) {
         const struct drawn *drawn = all->pdata[i];
-        char *id = g_strdup_printf("p%u", report->n_pictures++);
-        char *svg = report->topology_failed ? NULL : topology_svg(drawn->topology, id);
+        g_autofree char *id = g_strdup_printf("p%u", report->n_pictures++);
+        g_autofree char *svg = report->topology_failed ? NULL : topology_svg(drawn->topology, id);
         html_add(report->html, "<p>", drawn->sentence, "</p>\n", NULL);
         report_wide(report->html, "Topology");
         g_string_append(report->html, "<figure>\n");
@@ -86,10 +86,7 @@ void report_setup(struct report *report, const struct report_paper *paper)
         if (all->len > 1)
             html_add(report->html, "<figcaption>Of ", drawn->names->str, "</figcaption>\n", NULL);
         g_string_append(report->html, "</figure></div>\n");
-        g_free(svg);
-        g_free(id);
     }
-    g_ptr_array_free(all, TRUE);
 }
 
 /* ---- Parameters ------------------------------------------------------------------------------ */
@@ -120,10 +117,8 @@ static int by_path(gconstpointer a, gconstpointer b)
 
 static bool has_value(const struct used *used, const char *value)
 {
-    char **values = g_strsplit(used->values->str, ", ", -1);
-    const bool has = g_strv_contains((const char *const *)values, value);
-    g_strfreev(values);
-    return has;
+    g_auto(GStrv) values = g_strsplit(used->values->str, ", ", -1);
+    return g_strv_contains((const char *const *)values, value);
 }
 
 /* Where the value is written, and its source; told apart by the value, as runs may have changed it.
@@ -190,7 +185,7 @@ static unsigned count(const GPtrArray *all, const char *provenance)
 
 void report_params(struct report *report, const struct report_paper *paper)
 {
-    GHashTable *by_name = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GHashTable) by_name = g_hash_table_new(g_str_hash, g_str_equal);
     struct origin_search search = { by_name };
     for (guint i = 0; i < paper->scenarios->len; i++)
         read_used(report, by_name, scenario_name(paper->scenarios->pdata[i]));
@@ -200,7 +195,7 @@ void report_params(struct report *report, const struct report_paper *paper)
             config_each_param(config, take_origin, &search);
         config_free(config);
     }
-    GPtrArray *all = g_ptr_array_new_with_free_func(free_used);
+    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(free_used);
     GHashTableIter iter;
     gpointer used;
     g_hash_table_iter_init(&iter, by_name);
@@ -215,8 +210,6 @@ void report_params(struct report *report, const struct report_paper *paper)
     g_string_append(report->html, "<details><summary>All parameters with provenance</summary>\n");
     append_table(report->html, all);
     g_string_append(report->html, "</details>\n");
-    g_hash_table_destroy(by_name);
-    g_ptr_array_free(all, TRUE);
 }
 
 /* ---- Versions -------------------------------------------------------------------------------- */
@@ -233,13 +226,11 @@ static void append_runs(struct report *report)
 {
     struct results_cursor *origins = results_origins(report->db);
     for (const struct results_origin *o; (o = results_next_origin(origins)) != NULL;) {
-        char *time = day(o->last_utc);
-        char *counts = g_strdup_printf("%" PRId64 " runs with %" PRId64 " seed(s)", o->n_runs,
-                                       o->n_seeds);
+        g_autofree char *time = day(o->last_utc);
+        g_autofree char *counts = g_strdup_printf("%" PRId64 " runs with %" PRId64 " seed(s)",
+                                                  o->n_runs, o->n_seeds);
         html_add(report->html, "<tr><th scope=\"row\">Results</th><td>nudma ", o->version, ": ",
                  counts, ", on ", o->host, ", the last begun ", time, "</td></tr>\n", NULL);
-        g_free(counts);
-        g_free(time);
     }
     cli_end(origins);
 }
@@ -247,10 +238,10 @@ static void append_runs(struct report *report)
 void report_versions(struct report *report)
 {
     GString *html = report->html;
-    char *gnuplot = report->drawing_failed
-                        ? NULL
-                        : script_gnuplot("set print '-'\nprint sprintf('%.1f patchlevel %s', "
-                                         "GPVAL_VERSION, GPVAL_PATCHLEVEL)\n");
+    g_autofree char *gnuplot = NULL;
+    if (!report->drawing_failed)
+        gnuplot = script_gnuplot("set print '-'\nprint sprintf('%.1f patchlevel %s', "
+                                 "GPVAL_VERSION, GPVAL_PATCHLEVEL)\n");
     g_string_append(html, "<section aria-labelledby=\"versions\">\n<h2 id=\"versions\">Versions"
                           "</h2>\n");
     report_wide(html, "Versions");
@@ -260,5 +251,4 @@ void report_versions(struct report *report)
     html_add(html, "<tr><th scope=\"row\">Tools</th><td>SQLite ", results_library(), ", gnuplot ",
              gnuplot != NULL ? g_strstrip(gnuplot) : "missing",
              "</td></tr>\n</tbody></table></div>\n</section>\n", NULL);
-    g_free(gnuplot);
 }

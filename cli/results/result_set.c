@@ -87,7 +87,7 @@ static bool means(const char *asked, const char *scenario)
 /* Takes those out of the list that are not asked for. */
 static void choose_scenarios(char **names, char **asked, struct sim_error_list *errors)
 {
-    bool *wanted = g_new0(bool, g_strv_length(names) + 1);
+    g_autofree bool *wanted = g_new0(bool, g_strv_length(names) + 1);
     for (char **a = asked; *a != NULL; a++) {
         bool any = false;
         for (size_t i = 0; names[i] != NULL; i++) {
@@ -97,10 +97,9 @@ static void choose_scenarios(char **names, char **asked, struct sim_error_list *
         }
         if (any)
             continue;
-        char *suggestion = sim_suggestion(*a, (const char *const *)names);
+        g_autofree char *suggestion = sim_suggestion(*a, (const char *const *)names);
         sim_error_add(errors, NULL, 0, "no results of a scenario \"%s\"%s%s", *a,
                       *suggestion != '\0' ? "; " : "", suggestion);
-        g_free(suggestion);
     }
     size_t n = 0;
     for (size_t i = 0; names[i] != NULL; i++) {
@@ -111,7 +110,6 @@ static void choose_scenarios(char **names, char **asked, struct sim_error_list *
         else
             g_free(name);
     }
-    g_free(wanted);
 }
 
 static void add_point(struct result_set *set, const char *name)
@@ -171,16 +169,14 @@ static void find_metrics(struct result_set *set, struct results_db *db, char **p
 static void check_metrics(char **patterns, const bool *used, GHashTable *all,
                           struct sim_error_list *errors)
 {
-    char **names = (char **)g_hash_table_get_keys_as_array(all, NULL);
+    g_autofree char **names = (char **)g_hash_table_get_keys_as_array(all, NULL);
     for (size_t i = 0; patterns != NULL && patterns[i] != NULL; i++) {
         if (used[i])
             continue;
-        char *suggestion = sim_suggestion(patterns[i], (const char *const *)names);
+        g_autofree char *suggestion = sim_suggestion(patterns[i], (const char *const *)names);
         sim_error_add(errors, NULL, 0, "--metric: no metric \"%s\"%s%s", patterns[i],
                       *suggestion != '\0' ? "; " : "", suggestion);
-        g_free(suggestion);
     }
-    g_free(names);
 }
 
 /* ---- Axes ------------------------------------------------------------------------------------ */
@@ -239,7 +235,7 @@ static int by_rank(gconstpointer a, gconstpointer b, gpointer pointer)
 /* Each different value of an axis is read as a number a few times only, however many points. */
 static void rank_values(struct result_set *set, guint axis, const struct scenario *scenario)
 {
-    GHashTable *ranks = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GHashTable) ranks = g_hash_table_new(g_str_hash, g_str_equal);
     GPtrArray *values = g_ptr_array_new(); /* the points' */
     for (guint i = 0; i < set->points->len; i++) {
         char *value = ((struct result_point *)set->points->pdata[i])->axis[axis];
@@ -258,7 +254,6 @@ static void rank_values(struct result_set *set, guint axis, const struct scenari
         point->rank[axis] = GPOINTER_TO_UINT(g_hash_table_lookup(ranks, point->axis[axis]));
     }
     g_ptr_array_add(set->values, values);
-    g_hash_table_destroy(ranks);
 }
 
 static int by_place(gconstpointer a, gconstpointer b, gpointer pointer)
@@ -352,17 +347,15 @@ static struct filter_table table_of(const struct result_set *set)
 /* Whether each of them means something in one of the sets. */
 static bool check_filters(GPtrArray *filters, GPtrArray *sets, struct sim_error_list *errors)
 {
-    struct filter_table *tables = g_new(struct filter_table, sets->len + 1);
+    g_autofree struct filter_table *tables = g_new(struct filter_table, sets->len + 1);
     const size_t n_before = errors->n_messages;
     for (guint i = 0; i < sets->len; i++)
         tables[i] = table_of(sets->pdata[i]);
     for (guint i = 0; sets->len > 0 && i < filters->len; i++) {
-        char *fault = filter_fault(filters->pdata[i], tables, sets->len);
+        g_autofree char *fault = filter_fault(filters->pdata[i], tables, sets->len);
         if (fault != NULL)
             sim_error_add(errors, NULL, 0, "--filter: %s", fault);
-        g_free(fault);
     }
-    g_free(tables);
     return errors->n_messages == n_before;
 }
 
@@ -370,7 +363,7 @@ static bool check_filters(GPtrArray *filters, GPtrArray *sets, struct sim_error_
 static void apply_filters(struct result_set *set, GPtrArray *filters)
 {
     const struct filter_table table = table_of(set);
-    bool *selected = g_new(bool, set->points->len + 1);
+    g_autofree bool *selected = g_new(bool, set->points->len + 1);
     memset(selected, true, set->points->len * sizeof(*selected));
     for (guint i = 0; i < filters->len; i++)
         filter_apply(filters->pdata[i], &table, selected);
@@ -387,18 +380,18 @@ static void apply_filters(struct result_set *set, GPtrArray *filters)
     }
     g_ptr_array_free(all, TRUE);
     split_axes(set, NULL);
-    g_free(selected);
 }
 
 GPtrArray *result_sets_find(struct results_db *db, const struct result_choice *choice,
                             struct sim_error_list *errors)
 {
     GPtrArray *sets = g_ptr_array_new_with_free_func(free_set);
-    GHashTable *all = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    GPtrArray *filters = cli_filters((const char *const *)choice->filters, errors);
-    bool *used = g_new0(bool, choice->metrics != NULL ? g_strv_length(choice->metrics) + 1 : 1);
+    g_autoptr(GHashTable) all = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GPtrArray) filters = cli_filters((const char *const *)choice->filters, errors);
+    g_autofree bool *used =
+        g_new0(bool, choice->metrics != NULL ? g_strv_length(choice->metrics) + 1 : 1);
     const bool good = errors->n_messages == 0;
-    char **names = stored_scenarios(db);
+    g_auto(GStrv) names = stored_scenarios(db);
     if (*names == NULL)
         sim_error_add(errors, NULL, 0, "the database has no finished runs");
     else if (choice->scenarios != NULL && *choice->scenarios != NULL)
@@ -423,10 +416,6 @@ GPtrArray *result_sets_find(struct results_db *db, const struct result_choice *c
     }
     if (sets->len == 0 && errors->n_messages == 0)
         sim_error_add(errors, NULL, 0, "no point meets all conditions");
-    g_strfreev(names);
-    g_free(used);
-    g_ptr_array_free(filters, TRUE);
-    g_hash_table_destroy(all);
     return sets;
 }
 

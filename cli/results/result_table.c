@@ -39,7 +39,7 @@ static bool contains(const GArray *axes, guint axis)
 static void read_axes(const struct result_set *set, const char *option, char **texts, GArray *axes,
                       struct sim_error_list *errors)
 {
-    GPtrArray *names = g_ptr_array_new();
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
     for (guint i = 0; i < set->axes->len; i++)
         g_ptr_array_add(names, set->axes->pdata[i]);
     g_ptr_array_add(names, (gpointer)(uintptr_t) "metric");
@@ -63,7 +63,6 @@ static void read_axes(const struct result_set *set, const char *option, char **t
         }
         g_strfreev(words);
     }
-    g_ptr_array_free(names, TRUE);
 }
 
 struct result_layout *result_layout_new(const struct result_set *set,
@@ -138,7 +137,7 @@ static GArray *distinct(const struct item *items, guint n, const GArray *axes)
 {
     GArray *found = g_array_new(FALSE, FALSE, sizeof(struct item));
     struct order order = { axes, NULL };
-    GArray *sorted = g_array_new(FALSE, FALSE, sizeof(struct item));
+    g_autoptr(GArray) sorted = g_array_new(FALSE, FALSE, sizeof(struct item));
     g_array_append_vals(sorted, items, n);
     g_array_sort_with_data(sorted, by_order, &order);
     for (guint i = 0; i < n; i++) {
@@ -146,7 +145,6 @@ static GArray *distinct(const struct item *items, guint n, const GArray *axes)
         if (i == 0 || compare_along(axes, item - 1, item) != 0)
             g_array_append_vals(found, item, 1);
     }
-    g_array_free(sorted, TRUE);
     return found;
 }
 
@@ -213,10 +211,8 @@ static char **wrap(const char *title, size_t width)
 
 static char **title_lines(const struct result_layout *layout, const struct item *item)
 {
-    char *title = value_of(layout, item, METRIC);
-    char **lines = wrap(title, layout->title_width);
-    g_free(title);
-    return lines;
+    g_autofree char *title = value_of(layout, item, METRIC);
+    return wrap(title, layout->title_width);
 }
 
 /* How many lines of the head an axis along the columns takes. */
@@ -224,9 +220,8 @@ static guint level_lines(const struct result_layout *layout, const GArray *colum
 {
     guint n = 1;
     for (guint c = 0; axis == METRIC && c < columns->len; c++) {
-        char **lines = title_lines(layout, &g_array_index(columns, struct item, c));
+        g_auto(GStrv) lines = title_lines(layout, &g_array_index(columns, struct item, c));
         n = MAX(n, g_strv_length(lines));
-        g_strfreev(lines);
     }
     return n;
 }
@@ -266,7 +261,8 @@ static void fill_head(struct grid *grid, const struct result_layout *layout, con
 
 static struct grid grid_make(const struct result_layout *layout, const struct item *items, guint n)
 {
-    GArray *rows = distinct(items, n, layout->rows), *columns = distinct(items, n, layout->columns);
+    g_autoptr(GArray) rows = distinct(items, n, layout->rows);
+    g_autoptr(GArray) columns = distinct(items, n, layout->columns);
     const guint n_levels = layout->columns->len - layout->one_metric;
     const bool last_is_metric = n_levels > 0 &&
                                 g_array_index(layout->columns, guint, n_levels - 1) == METRIC;
@@ -289,8 +285,6 @@ static struct grid grid_make(const struct result_layout *layout, const struct it
                               grid.n_labels + place_of(columns, layout->columns, &items[i]));
         *cell = result_value_text(&items[i].point->values[items[i].metric]);
     }
-    g_array_free(rows, TRUE);
-    g_array_free(columns, TRUE);
     return grid;
 }
 
@@ -309,7 +303,7 @@ static int text_width(const char *text)
 static void print_line(const struct grid *grid, guint line, guint first, guint end,
                        const int *width)
 {
-    GString *text = g_string_new(NULL);
+    g_autoptr(GString) text = g_string_new(NULL);
     for (guint c = 0; c < end; c++) {
         if (c >= grid->n_labels && c < first)
             continue;
@@ -326,13 +320,12 @@ static void print_line(const struct grid *grid, guint line, guint first, guint e
         g_string_truncate(text, text->len - 1);
     if (text->len > 0 || line >= grid->n_head) /* titles in other blocks may have more lines */
         puts(text->str);
-    g_string_free(text, TRUE);
 }
 
 /* In blocks of as many columns as the line is wide, the rows' axes on the left of each. */
 static void grid_print(const struct grid *grid, int line_width)
 {
-    int *width = g_new0(int, grid->n_columns + 1);
+    g_autofree int *width = g_new0(int, grid->n_columns + 1);
     int labels = 0;
     for (guint c = 0; c < grid->n_columns; c++) {
         for (guint line = 0; line < grid->n_lines; line++) {
@@ -352,7 +345,6 @@ static void grid_print(const struct grid *grid, int line_width)
             print_line(grid, line, first, end, width);
         first = end;
     }
-    g_free(width);
 }
 
 /* ---- A scenario ------------------------------------------------------------------------------ */
@@ -382,7 +374,7 @@ static void print_head(const struct result_layout *layout, bool first)
 static void print_table(const struct result_layout *layout, const struct item *items, guint n,
                         bool first)
 {
-    char *seeds = seeds_text(items, n);
+    g_autofree char *seeds = seeds_text(items, n);
     print_head(layout, first);
     for (guint i = 0; i < layout->tables->len; i++) {
         const guint axis = g_array_index(layout->tables, guint, i);
@@ -390,14 +382,12 @@ static void print_table(const struct result_layout *layout, const struct item *i
     }
     printf("%s\n", seeds);
     if (layout->one_metric) {
-        char *title = result_metric_title(result_metric(layout->set, items->metric));
+        g_autofree char *title = result_metric_title(result_metric(layout->set, items->metric));
         puts(title);
-        g_free(title);
     }
     struct grid grid = grid_make(layout, items, n);
     grid_print(&grid, layout->choice->width);
     grid_release(&grid);
-    g_free(seeds);
 }
 
 static GArray *items_of(const struct result_layout *layout)
@@ -417,7 +407,7 @@ static GArray *items_of(const struct result_layout *layout)
 
 void result_layout_print(const struct result_layout *layout, bool first)
 {
-    GArray *array = items_of(layout);
+    g_autoptr(GArray) array = items_of(layout);
     struct order order = { layout->tables, layout->rows };
     g_array_sort_with_data(array, by_order, &order);
     const struct item *items = (const struct item *)(const void *)array->data;
@@ -432,5 +422,4 @@ void result_layout_print(const struct result_layout *layout, bool first)
         print_table(layout, &items[begin], end - begin, first && begin == 0);
         begin = end;
     }
-    g_array_free(array, TRUE);
 }

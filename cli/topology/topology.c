@@ -20,10 +20,8 @@ static void keep_param(void *context, const char *path, const char *value, const
 /* The value of hosts.NAME.KEY, or NULL. */
 static const char *host_value(GHashTable *params, const char *host, const char *key)
 {
-    char *path = g_strdup_printf("hosts.%s.%s", host, key);
-    const char *value = g_hash_table_lookup(params, path);
-    g_free(path);
-    return value;
+    g_autofree char *path = g_strdup_printf("hosts.%s.%s", host, key);
+    return g_hash_table_lookup(params, path);
 }
 
 static char *size_text(const char *bytes)
@@ -46,7 +44,7 @@ static void describe_host(struct topology_host *host, GHashTable *params)
     const char *links = host_value(params, host->name, "interconnect.links");
     const char *link_rate = host_value(params, host->name, "interconnect.rate_gt_s");
     const char *sockets = host_value(params, host->name, "cpu.sockets");
-    char *size = llc != NULL ? size_text(llc) : NULL;
+    g_autofree char *size = llc != NULL ? size_text(llc) : NULL;
     host->n_sockets = sockets != NULL ? (unsigned)g_ascii_strtoull(sockets, NULL, 10) : 1;
     host->cores = cores != NULL && clock != NULL ? g_strdup_printf("%s cores, %s GHz", cores, clock)
                                                  : g_strdup("");
@@ -57,7 +55,6 @@ static void describe_host(struct topology_host *host, GHashTable *params)
     host->interconnect = links != NULL && link_rate != NULL
                              ? g_strdup_printf("%s x %s GT/s", links, link_rate)
                              : g_strdup("");
-    g_free(size);
 }
 
 /* ---- The world ------------------------------------------------------------------------------- */
@@ -171,14 +168,13 @@ static GArray *new_list(size_t bytes, GDestroyNotify clear)
 
 static void read_roles(struct topology *t, struct config *config, GHashTable *params)
 {
-    bool *iommu = g_new0(bool, t->hosts->len + 1);
+    g_autofree bool *iommu = g_new0(bool, t->hosts->len + 1);
     for (guint h = 0; h < t->hosts->len; h++) {
         const char *enabled = host_value(params, TOPOLOGY_AT(t->hosts, host, h)->name,
                                          "iommu.enabled");
         iommu[h] = enabled != NULL && strcmp(enabled, "true") == 0;
     }
     topology_read_roles(t, config, iommu);
-    g_free(iommu);
 }
 
 struct topology *topology_new(struct config *config, struct sim_error_list *errors)
@@ -187,7 +183,8 @@ struct topology *topology_new(struct config *config, struct sim_error_list *erro
     struct world *world = world_new(config, 1, errors);
     struct topology *t = NULL;
     if (errors->n_messages == before) {
-        GHashTable *params = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+        g_autoptr(GHashTable) params = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
+                                                             g_free);
         t = g_new0(struct topology, 1);
         t->hosts = new_list(sizeof(struct topology_host), clear_host);
         t->ports = new_list(sizeof(struct topology_port), clear_port);
@@ -201,7 +198,6 @@ struct topology *topology_new(struct config *config, struct sim_error_list *erro
         list_cables(&finder);
         read_roles(t, config, params);
         g_hash_table_destroy(finder.ends);
-        g_hash_table_destroy(params);
     }
     world_free(world);
     return t;
@@ -354,8 +350,9 @@ char *topology_sentence(const struct topology *t)
     }
     for (guint c = 0; c < t->cables->len; c++) {
         const struct topology_cable *cable = TOPOLOGY_AT(t->cables, cable, c);
-        char *from = topology_end_text(t, &cable->from), *to = topology_end_text(t, &cable->to);
-        char *link = topology_cable_text(cable);
+        g_autofree char *from = topology_end_text(t, &cable->from);
+        g_autofree char *to = topology_end_text(t, &cable->to);
+        g_autofree char *link = topology_cable_text(cable);
         const struct topology_end *end = cable->to.kind == TOPOLOGY_DEVICE ? &cable->to
                                                                            : &cable->from;
         const char *type = end->kind == TOPOLOGY_DEVICE
@@ -363,18 +360,13 @@ char *topology_sentence(const struct topology *t)
                                : "";
         g_string_append_printf(text, "; %s to %s%s%s%s, %s", from, to, *type != '\0' ? " (" : "",
                                type, *type != '\0' ? ")" : "", link);
-        g_free(from);
-        g_free(to);
-        g_free(link);
     }
     for (guint w = 0; w < t->wires->len; w++) {
         const struct topology_cable *wire = TOPOLOGY_AT(t->wires, cable, w);
-        char *from = topology_end_text(t, &wire->from), *to = topology_end_text(t, &wire->to);
-        char *rate = topology_cable_text(wire);
+        g_autofree char *from = topology_end_text(t, &wire->from);
+        g_autofree char *to = topology_end_text(t, &wire->to);
+        g_autofree char *rate = topology_cable_text(wire);
         g_string_append_printf(text, "; %s to %s, %s, %s", from, to, wire->kind->name, rate);
-        g_free(from);
-        g_free(to);
-        g_free(rate);
     }
     g_string_append_c(text, '.');
     return g_string_free(text, FALSE);

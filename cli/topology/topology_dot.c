@@ -147,7 +147,7 @@ static unsigned append_integrated(GString *cells, const struct topology *t, guin
 static void append_socket(GString *out, const struct topology *t, guint h, unsigned socket)
 {
     const struct topology_host *host = TOPOLOGY_AT(t->hosts, host, h);
-    GString *ports = g_string_new(NULL);
+    g_autoptr(GString) ports = g_string_new(NULL);
     unsigned n_ports = 0;
     for (guint p = 0; p < t->ports->len; p++) {
         const struct topology_port *port = TOPOLOGY_AT(t->ports, port, p);
@@ -173,7 +173,6 @@ static void append_socket(GString *out, const struct topology *t, guint h, unsig
     append_part(out, host->memory);
     g_string_append_printf(out, "</td></tr>%s%s%s</table></td>", n_ports > 0 ? "<tr>" : "",
                            ports->str, n_ports > 0 ? "</tr>" : "");
-    g_string_free(ports, TRUE);
 }
 
 /* Between sockets: the lower edge of its upper cell is the line. */
@@ -237,12 +236,10 @@ static void append_device(struct graph *g, guint index)
         guint last = index;
         for (guint k = index; k < g->t->devices->len; k++)
             last = g->like[k] == index ? k : last;
-        char *name = g_strdup_printf("%s ... %s", device->name,
-                                     TOPOLOGY_AT(g->t->devices, device, last)->name);
-        char *type = g_strdup_printf("%u x %s", g->n_like[index], device->type);
+        g_autofree char *name = g_strdup_printf("%s ... %s", device->name,
+                                                TOPOLOGY_AT(g->t->devices, device, last)->name);
+        g_autofree char *type = g_strdup_printf("%u x %s", g->n_like[index], device->type);
         topology_dot_device(g->out, index, name, type);
-        g_free(name);
-        g_free(type);
     }
     if (g->place[index].host == TOPOLOGY_NOWHERE)
         g_string_append_printf(g->out, "  {rank=max; d%u;}\n", index);
@@ -311,7 +308,7 @@ static void append_cable(struct graph *g, const struct topology_cable *cable, co
     const struct topology_end *a = swapped ? &cable->to : &cable->from;
     const struct topology_end *b = topology_other_end(cable, a);
     const char *style = !cable->kind->tree ? TOPOLOGY_DOT_ETHERNET : "";
-    char *text = topology_cable_text(cable);
+    g_autofree char *text = topology_cable_text(cable);
     const bool drawn = b->kind == TOPOLOGY_PORT || g->like[b->index] == b->index;
     const bool tree = depth_of(g, a) != depth_of(g, b) && *style == '\0';
     if (drawn &&
@@ -327,7 +324,6 @@ static void append_cable(struct graph *g, const struct topology_cable *cable, co
             g_string_append_printf(g->out, " -- %s%u [penwidth=1.5%s];\n", name, index, style);
         }
     }
-    g_free(text);
 }
 
 static void append_all(struct graph *g)

@@ -112,7 +112,7 @@ static void append_host(struct cluster *c, guint h)
 /* The hosts of a table in columns, about two and a half times as high as wide. */
 static void append_table(struct cluster *c, guint of)
 {
-    GArray *hosts = g_array_new(FALSE, FALSE, sizeof(guint));
+    g_autoptr(GArray) hosts = g_array_new(FALSE, FALSE, sizeof(guint));
     for (guint h = 0; h < c->t->hosts->len; h++) {
         if (c->table[h] == of)
             g_array_append_val(hosts, h);
@@ -137,7 +137,6 @@ static void append_table(struct cluster *c, guint of)
         g_string_append(c->out, "</tr>");
     }
     g_string_append(c->out, n > 0 ? "</table>>];\n" : "");
-    g_array_free(hosts, TRUE);
 }
 
 static void append_nodes(struct cluster *c)
@@ -193,20 +192,19 @@ static void append_cable(struct cluster *c, const struct topology_cable *cable)
     const struct topology_end *a = swapped ? &cable->to : &cable->from;
     if (!is_drawn(c, cable) || is_of_table(c, cable))
         return;
-    char *text = topology_cable_text(cable);
+    g_autofree char *text = topology_cable_text(cable);
     g_string_append(c->out, "  ");
     append_end(c, a);
     g_string_append(c->out, " -- ");
     append_end(c, topology_other_end(cable, a));
     g_string_append_printf(c->out, " [label=\" %s \"%s];\n", text,
                            dashed ? TOPOLOGY_DOT_ETHERNET : "");
-    g_free(text);
 }
 
 /* One line for all cables of a table: "10 x Gen3 x8, 2 m". */
 static void append_trunk(struct cluster *c, guint of)
 {
-    char *text = NULL;
+    g_autofree char *text = NULL;
     unsigned n = 0;
     bool alike = true;
     for (guint i = 0; i < c->t->cables->len; i++) {
@@ -223,7 +221,6 @@ static void append_trunk(struct cluster *c, guint of)
     if (n > 0)
         g_string_append_printf(c->out, "  d%u -- t%u [label=\" %u x %s \"];\n", of, of, n,
                                alike ? text : "PCIe");
-    g_free(text);
 }
 
 static void append_cables(struct cluster *c)
@@ -241,7 +238,7 @@ static void append_cables(struct cluster *c)
 /* Lines of text in a cell of the graph's label. */
 static void append_card(GString *out, const char *color, const char *head, const char *text)
 {
-    char **lines = g_strsplit(text, "\n", -1);
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
     g_string_append_printf(out,
                            "<td border=\"1\" color=\"#6a7580\" bgcolor=\"%s\" align=\"left\" "
                            "valign=\"top\"><b>%s</b><br align=\"left\"/>",
@@ -254,7 +251,6 @@ static void append_card(GString *out, const char *color, const char *head, const
         g_string_append(out, lines[i][0] != '\0' ? "<br align=\"left\"/>" : "");
     }
     g_string_append(out, "</td>");
-    g_strfreev(lines);
 }
 
 /* A card names what the first host of its kind borrows; this, what each does. g_free() */
@@ -277,20 +273,18 @@ static char *borrowers(const struct topology *t)
 
 static void append_cards(struct cluster *c)
 {
-    char *more = borrowers(c->t);
+    g_autofree char *more = borrowers(c->t);
     const guint n = c->kinds->len + (*more != '\0');
     g_string_append(c->out, "  label=<<table border=\"0\" cellspacing=\"8\" cellpadding=\"8\">");
     for (guint k = 0; k < n; k++) {
         g_string_append(c->out, k % CARDS_IN_A_ROW == 0 ? "<tr>" : "");
         if (k < c->kinds->len) {
             const struct kind *kind = &g_array_index(c->kinds, struct kind, k);
-            char *text = topology_host_text(c->t, c->place, kind->first, true);
-            char *head = g_strdup_printf("%c: %u host%s like this, the first of them %s", letter(k),
-                                         kind->n, kind->n == 1 ? "" : "s",
-                                         TOPOLOGY_AT(c->t->hosts, host, kind->first)->name);
+            g_autofree char *text = topology_host_text(c->t, c->place, kind->first, true);
+            g_autofree char *head = g_strdup_printf(
+                "%c: %u host%s like this, the first of them %s", letter(k), kind->n,
+                kind->n == 1 ? "" : "s", TOPOLOGY_AT(c->t->hosts, host, kind->first)->name);
             append_card(c->out, fill(k), head, text);
-            g_free(head);
-            g_free(text);
         } else {
             append_card(c->out, "#f3f5f7", "Who borrows what", more);
         }
@@ -298,7 +292,6 @@ static void append_cards(struct cluster *c)
                         k % CARDS_IN_A_ROW == CARDS_IN_A_ROW - 1 || k == n - 1 ? "</tr>" : "");
     }
     g_string_append(c->out, "</table>>;\n");
-    g_free(more);
 }
 
 void topology_dot_cluster(GString *out, const struct topology *t,

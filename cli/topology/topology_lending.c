@@ -71,13 +71,12 @@ static GPtrArray *devices_of(struct config_node *machine, const char *key, struc
 static void append_devices(GString *role, GString *alike, const char *verb, GPtrArray *names,
                            const char *lender)
 {
-    char *text = names_text(names);
+    g_autofree char *text = names_text(names);
     if (names->len > 0) {
         append_role(role, "%s %s%s%s", verb, text, lender != NULL ? " of " : "",
                     lender != NULL ? lender : "");
         append_role(alike, "%s %u", verb, names->len);
     }
-    g_free(text);
     g_ptr_array_free(names, TRUE);
 }
 

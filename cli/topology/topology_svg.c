@@ -21,7 +21,8 @@ static char *without(char *text, const char *pattern)
  * what stands before the element. dot's own first tag says the size in points. */
 char *topology_svg(const struct topology *t, const char *id)
 {
-    char *graph = topology_dot(t, "Topology"), *svg = script_dot(graph);
+    char *graph = topology_dot(t, "Topology");
+    g_autofree char *svg = script_dot(graph);
     g_free(graph);
     if (svg == NULL)
         return NULL;
@@ -30,11 +31,10 @@ char *topology_svg(const struct topology *t, const char *id)
     const char *inside = strchr(svg, '>');
     if (size == NULL || box == NULL || inside == NULL) {
         fprintf(stderr, "dot: no picture: %.80s\n", svg);
-        g_free(svg);
         return NULL;
     }
     GString *out = g_string_new(NULL);
-    char *sentence = topology_sentence(t);
+    g_autofree char *sentence = topology_sentence(t);
     g_string_append_printf(out,
                            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"topology\" "
                            "style=\"min-width:%dpt\" %.*s role=\"img\" "
@@ -45,7 +45,5 @@ char *topology_svg(const struct topology *t, const char *id)
                            id, id);
     html_text(out, sentence);
     g_string_append_printf(out, "</desc>%s", inside + 1);
-    g_free(sentence);
-    g_free(svg);
     return g_string_free(out, FALSE);
 }

@@ -102,7 +102,8 @@ static void print_host(struct printer *p, guint index)
 {
     const struct topology *t = p->t;
     const struct topology_host *host = TOPOLOGY_AT(t->hosts, host, index);
-    GString *parts = g_string_new(NULL), *empty = g_string_new(NULL);
+    g_autoptr(GString) parts = g_string_new(NULL);
+    g_autoptr(GString) empty = g_string_new(NULL);
     append_part(parts, ", ", host->cores);
     append_part(parts, ", ", host->cache);
     append_part(parts, ", ", host->memory);
@@ -131,8 +132,6 @@ static void print_host(struct printer *p, guint index)
     }
     if (empty->len > 0)
         g_string_append_printf(p->out, "%*snothing plugged in: %s\n", INDENT, "", empty->str + 2);
-    g_string_free(parts, TRUE);
-    g_string_free(empty, TRUE);
 }
 
 /* The lines of a host; in *list the names of its devices. */
@@ -164,7 +163,7 @@ char *topology_host_text(const struct topology *t, const struct topology_place *
 
 static void print_hosts(const struct topology *t, const struct topology_place *place, GString *out)
 {
-    GHashTable *alike = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) alike = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     for (guint h = 0; h < t->hosts->len; h++) {
         char *list, *shape = host_lines(t, place, h, false, &list);
         const char *first = g_hash_table_lookup(alike, shape);
@@ -177,15 +176,14 @@ static void print_hosts(const struct topology *t, const struct topology_place *p
                                    names ? role : "");
             g_free(shape);
         } else {
-            char *all, *lines = host_lines(t, place, h, true, &all);
+            char *all;
+            g_autofree char *lines = host_lines(t, place, h, true, &all);
             g_string_append(out, lines);
             g_hash_table_insert(alike, shape, (gpointer)name);
-            g_free(lines);
             g_free(all);
         }
         g_free(list);
     }
-    g_hash_table_destroy(alike);
 }
 
 static void print_shared(const struct topology *t, guint index, GString *out)
@@ -198,11 +196,9 @@ static void print_shared(const struct topology *t, guint index, GString *out)
             const struct topology_end *near = side == 0 ? &cable->from : &cable->to;
             if (near->kind != TOPOLOGY_DEVICE || near->index != index)
                 continue;
-            char *link = topology_cable_text(cable);
-            char *far = topology_end_text(t, topology_other_end(cable, near));
+            g_autofree char *link = topology_cable_text(cable);
+            g_autofree char *far = topology_end_text(t, topology_other_end(cable, near));
             g_string_append_printf(out, "%*sp%u -- %s -- %s\n", INDENT, "", near->port, link, far);
-            g_free(far);
-            g_free(link);
         }
     }
 }
@@ -215,19 +211,17 @@ static void print_wires(const struct topology *t, GString *out)
         if (wire->kind != kind)
             g_string_append_printf(out, "%s\n", wire->kind->name);
         kind = wire->kind;
-        char *from = topology_end_text(t, &wire->from), *to = topology_end_text(t, &wire->to);
-        char *rate = topology_cable_text(wire);
+        g_autofree char *from = topology_end_text(t, &wire->from);
+        g_autofree char *to = topology_end_text(t, &wire->to);
+        g_autofree char *rate = topology_cable_text(wire);
         g_string_append_printf(out, "%*s%s -- %s -- %s\n", INDENT, "", from, rate, to);
-        g_free(from);
-        g_free(to);
-        g_free(rate);
     }
 }
 
 char *topology_text(const struct topology *t)
 {
     GString *out = g_string_new(NULL);
-    struct topology_place *place = topology_places(t);
+    g_autofree struct topology_place *place = topology_places(t);
     print_hosts(t, place, out);
     for (guint i = 0; i < t->devices->len; i++) {
         if (place[i].host == TOPOLOGY_SHARED)
@@ -242,6 +236,5 @@ char *topology_text(const struct topology *t)
             g_string_append_printf(out, "%s (%s), at no host\n", device->name, device->type);
     }
     print_wires(t, out);
-    g_free(place);
     return g_string_free(out, FALSE);
 }

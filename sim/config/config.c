@@ -49,11 +49,10 @@ static const char *node_path(const struct config_node *node, unsigned index)
 {
     const char *above = node->parent ? node->parent->path : "";
     const char *dot = *above ? "." : "";
-    char *path = *node->name ? g_strconcat(above, dot, node->name, NULL)
-                             : g_strdup_printf("%s%s[%u]", above, dot, index);
+    g_autofree char *path = *node->name ? g_strconcat(above, dot, node->name, NULL)
+                                        : g_strdup_printf("%s%s[%u]", above, dot, index);
     const char *kept = g_string_chunk_insert(node->config->strings, path);
 
-    g_free(path);
     return kept;
 }
 
@@ -165,11 +164,10 @@ int config_line(const struct config_node *node)
 const char *config_origin(struct config_node *node)
 {
     if (!node->place.origin) {
-        char *origin = g_strdup_printf("%s:%d", node->place.file ? node->place.file : "",
-                                       node->place.line);
+        g_autofree char *origin = g_strdup_printf("%s:%d", node->place.file ? node->place.file : "",
+                                                  node->place.line);
 
         node->place.origin = g_string_chunk_insert_const(node->config->strings, origin);
-        g_free(origin);
     }
     return node->place.origin;
 }
@@ -230,11 +228,10 @@ static struct config_node *find_part(struct config_node *node, const char *part)
 
 struct config_node *config_find(struct config_node *node, const char *path)
 {
-    char **parts = g_strsplit(path, ".", -1);
+    g_auto(GStrv) parts = g_strsplit(path, ".", -1);
 
     for (char **part = parts; *part && node; part++)
         node = find_part(node, *part);
-    g_strfreev(parts);
     return node;
 }
 
@@ -342,13 +339,12 @@ void config_allow(struct config_node *group, const char *const *names)
 static void report_unknown(const struct config_node *node, struct sim_error_list *errors)
 {
     const char **names = valid_names(node->parent);
-    char *suggestion = sim_suggestion(node->name, names);
+    g_autofree char *suggestion = sim_suggestion(node->name, names);
     bool by_axis = node->place.origin && g_str_has_prefix(node->place.origin, "axis ");
 
     sim_error_add(errors, node->place.file, node->place.line, "%s: unknown setting%s%s%s%s%s",
                   node->path, by_axis ? " (set by " : "", by_axis ? node->place.origin : "",
                   by_axis ? ")" : "", *suggestion ? "; " : "", suggestion);
-    g_free(suggestion);
     g_free(names);
 }
 
@@ -380,22 +376,20 @@ static void add_mistake(const struct config_place *place, const char *path, cons
                         const char *text, struct sim_error_list *errors, const char *expected,
                         const char *const *names)
 {
-    char *suggestion = sim_suggestion(text, names);
+    g_autofree char *suggestion = sim_suggestion(text, names);
 
     sim_error_add(errors, place->file, place->line, "%s: found %s%s%s%s%s", path, found,
                   expected ? ", expected " : "", expected ? expected : "",
                   !*suggestion ? "" : (expected ? "; " : ", "), suggestion);
-    g_free(suggestion);
 }
 
 void config_mistake(const struct config_node *node, struct sim_error_list *errors,
                     const char *expected, const char *const *names)
 {
-    char *found = config_describe(node);
+    g_autofree char *found = config_describe(node);
 
     add_mistake(&node->place, node->path, found, node->kind == CONFIG_STRING ? node->string : "",
                 errors, expected, names);
-    g_free(found);
 }
 
 void config_mistake_at(struct config_node *group, const char *key, struct sim_error_list *errors,
@@ -404,7 +398,7 @@ void config_mistake_at(struct config_node *group, const char *key, struct sim_er
     struct config_node *node = config_child_named(group, key, NULL);
     struct config_node *value = node ? config_value_form(node) : NULL;
     const struct config_resolved *resolved;
-    char *path, *found;
+    char *found;
 
     if (value)
         node = value;
@@ -414,7 +408,7 @@ void config_mistake_at(struct config_node *group, const char *key, struct sim_er
         config_mistake(node, errors, expected, names);
         return;
     }
-    path = g_strdup_printf("%s%s%s", group->path, *group->path ? "." : "", key);
+    g_autofree char *path = g_strdup_printf("%s%s%s", group->path, *group->path ? "." : "", key);
     resolved = g_hash_table_lookup(group->config->resolved, path);
     if (!resolved)
         found = g_strdup("nothing");
@@ -424,7 +418,6 @@ void config_mistake_at(struct config_node *group, const char *key, struct sim_er
     add_mistake(&group->place, path, found, resolved ? resolved->value : "", errors, expected,
                 names);
     g_free(found);
-    g_free(path);
 }
 
 void config_no_effect(struct config_node *group, const char *key, const char *decider,

@@ -104,10 +104,9 @@ struct config *config_load_searching(const char *path, const char *const *includ
 
 struct config *config_load(const char *path, const char *include_dir, struct sim_error_list *errors)
 {
-    char *own = include_dir ? NULL : g_path_get_dirname(path);
+    g_autofree char *own = include_dir ? NULL : g_path_get_dirname(path);
     const char *const dirs[] = { include_dir ? include_dir : own, NULL };
     struct config *config = config_load_searching(path, dirs, errors);
 
-    g_free(own);
     return config;
 }

@@ -18,7 +18,7 @@ static const char *const value_form_names[] = { "value", "provenance", "source",
 static void mistake(const struct param_desc *desc, const struct config_node *node,
                     const char *found, struct sim_error_list *errors)
 {
-    char *expected = param_expected(desc), *suggestion = NULL;
+    g_autofree char *expected = param_expected(desc), *suggestion = NULL;
 
     if (desc->type == PARAM_ENUM && node->kind == CONFIG_STRING) {
         const char *nearest = sim_nearest_name(node->string, desc->names);
@@ -28,8 +28,6 @@ static void mistake(const struct param_desc *desc, const struct config_node *nod
     }
     sim_error_add(errors, node->place.file, node->place.line, "%s: found %s, expected %s%s",
                   node->path, found, expected, suggestion ? suggestion : "");
-    g_free(suggestion);
-    g_free(expected);
 }
 
 /* Why a quantity in a string was refused: "a size", "a string without unit". */
@@ -57,7 +55,6 @@ static bool read_quantity_string(const struct param_desc *desc, const struct con
     const struct unit *unit = param_key_unit(desc);
     enum unit_dimension found_dimension = UNIT_NONE;
     enum unit_status status;
-    char *found;
 
     if (desc->type == PARAM_RATE)
         status = unit_parse_scaled(node->string, unit, &value->real, &found_dimension);
@@ -65,10 +62,9 @@ static bool read_quantity_string(const struct param_desc *desc, const struct con
         status = unit_parse_whole(node->string, unit->dimension, &value->whole, &found_dimension);
     if (status == UNIT_OK)
         return true;
-    found = g_strdup_printf("\"%.60s\" (%s)", node->string,
-                            quantity_fault(status, unit->dimension, found_dimension));
+    g_autofree char *found = g_strdup_printf(
+        "\"%.60s\" (%s)", node->string, quantity_fault(status, unit->dimension, found_dimension));
     mistake(desc, node, found, errors);
-    g_free(found);
     return false;
 }
 
@@ -188,7 +184,7 @@ static void record(struct config *config, const char *path, const struct param_d
                    const struct param_value *value, const struct setting *setting)
 {
     struct config_resolved *resolved = g_new0(struct config_resolved, 1);
-    char *text = param_format(desc, value);
+    g_autofree char *text = param_format(desc, value);
 
     resolved->path = g_string_chunk_insert_const(config->strings, path);
     resolved->value = g_string_chunk_insert(config->strings, text);
@@ -205,7 +201,6 @@ static void record(struct config *config, const char *path, const struct param_d
         resolved->source = desc->source;
     }
     g_hash_table_replace(config->resolved, (gpointer)resolved->path, resolved);
-    g_free(text);
 }
 
 /* One entry of the table; its default is in *value already. */
@@ -232,11 +227,10 @@ static bool read_param(struct config_node *node, const struct param_desc *desc,
 static void missing(const struct config_node *group, const char *path,
                     const struct param_desc *desc, struct sim_error_list *errors)
 {
-    char *expected = param_expected(desc);
+    g_autofree char *expected = param_expected(desc);
 
     sim_error_add(errors, group ? group->place.file : NULL, group ? group->place.line : 0,
                   "%s: missing, expected %s", path, expected);
-    g_free(expected);
 }
 
 static char *param_path(const struct config_node *group, const char *where, const char *key)
@@ -260,7 +254,7 @@ bool config_read_params(struct config *config, struct config_node *group, const 
         struct param_value value = param_default(desc);
         struct config_node *node = group ? config_get(group, desc->key) : NULL;
         struct setting setting = { 0 };
-        char *path = param_path(group, where, desc->key);
+        g_autofree char *path = param_path(group, where, desc->key);
 
         if (node) {
             good &= read_param(node, desc, &value, &setting, errors);
@@ -273,7 +267,6 @@ bool config_read_params(struct config *config, struct config_node *group, const 
             if (desc->type != PARAM_STRING || value.string)
                 record(config, path, desc, &value, &setting);
         }
-        g_free(path);
     }
     return good;
 }

@@ -54,17 +54,15 @@ static GPtrArray *resolved_sorted(const struct config *config)
 
 void config_each_param(const struct config *config, config_param_fn *fn, void *context)
 {
-    GPtrArray *all = resolved_sorted(config);
+    g_autoptr(GPtrArray) all = resolved_sorted(config);
 
     for (guint i = 0; i < all->len; i++) {
         const struct config_resolved *r = all->pdata[i];
-        char *origin = g_strdup_printf("%s%s%s", r->origin, r->source ? ", " : "",
-                                       r->source ? r->source : "");
+        g_autofree char *origin = g_strdup_printf("%s%s%s", r->origin, r->source ? ", " : "",
+                                                  r->source ? r->source : "");
 
         fn(context, r->path, r->value, r->unit, r->provenance, origin);
-        g_free(origin);
     }
-    g_ptr_array_free(all, TRUE);
 }
 
 /* path = value unit */
@@ -78,40 +76,34 @@ static char *assignment(const struct config_resolved *r)
 
 void config_print(const struct config *config, FILE *out)
 {
-    GPtrArray *all = resolved_sorted(config);
+    g_autoptr(GPtrArray) all = resolved_sorted(config);
     int column = 0;
 
     for (guint i = 0; i < all->len; i++) {
-        char *text = assignment(all->pdata[i]);
+        g_autofree char *text = assignment(all->pdata[i]);
 
         column = SIM_MAX(column, (int)SIM_MIN(strlen(text), (size_t)MAX_COLUMN));
-        g_free(text);
     }
     for (guint i = 0; i < all->len; i++) {
         const struct config_resolved *r = all->pdata[i];
         const char *provenance = param_provenance_name(r->provenance);
-        char *text = assignment(r);
+        g_autofree char *text = assignment(r);
 
         fprintf(out, "%-*s  # %s%s%s%s%s%s\n", column, text, r->origin, *provenance ? ", " : "",
                 provenance, r->source ? " (" : "", r->source ? r->source : "",
                 r->source ? ")" : "");
-        g_free(text);
     }
-    g_ptr_array_free(all, TRUE);
 }
 
 void config_sha256(const struct config *config, char hex[65])
 {
-    GChecksum *sum = g_checksum_new(G_CHECKSUM_SHA256);
-    GPtrArray *all = resolved_sorted(config);
+    g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
+    g_autoptr(GPtrArray) all = resolved_sorted(config);
 
     for (guint i = 0; i < all->len; i++) {
-        char *text = assignment(all->pdata[i]);
+        g_autofree char *text = assignment(all->pdata[i]);
 
         g_checksum_update(sum, (const guchar *)text, (gssize)strlen(text) + 1);
-        g_free(text);
     }
     g_strlcpy(hex, g_checksum_get_string(sum), 65);
-    g_ptr_array_free(all, TRUE);
-    g_checksum_free(sum);
 }

@@ -181,12 +181,11 @@ static char *checked_integer(struct scanner *s, struct config_place place, const
 
 static char *checked_float(struct scanner *s, struct config_place place, const char *token)
 {
-    char *path = path_here(s);
+    g_autofree char *path = path_here(s);
 
     if (!isfinite(g_ascii_strtod(token, NULL)))
         syntax_error(s, place, "%s: found %.40s, expected a number that a double holds", path,
                      token);
-    g_free(path);
     return g_strdup(token);
 }
 
@@ -437,13 +436,13 @@ static void take_number(struct scanner *s, struct source *source, size_t n, bool
 /* The token with the indices of repetitions replaced; NULL with a message. g_free() */
 static char *replaced(struct scanner *s, const struct source *source, size_t n)
 {
-    char *why = NULL, *token = config_repeat_replace(source->p, n, source->indices, &why);
+    g_autofree char *why = NULL;
+    char *token = config_repeat_replace(source->p, n, source->indices, &why);
 
     if (why)
         syntax_error(s, source->place, "%s", why);
     if (why)
         g_clear_pointer(&token, g_free);
-    g_free(why);
     return token;
 }
 
@@ -550,8 +549,8 @@ static bool include_allowed(struct scanner *s, const struct source *source, cons
 
 static void include_file(struct scanner *s, struct source *source, const char *name)
 {
-    GString *searched = g_string_new(NULL);
-    char *path = find_include(s, name, searched), *text = NULL;
+    g_autoptr(GString) searched = g_string_new(NULL);
+    g_autofree char *path = find_include(s, name, searched), *text = NULL;
     const char *why = NULL;
 
     if (!path) {
@@ -572,9 +571,6 @@ static void include_file(struct scanner *s, struct source *source, const char *n
             syntax_error(s, source->place, "cannot include \"%s\": %s: %s", name, path, why);
         }
     }
-    g_free(text);
-    g_free(path);
-    g_string_free(searched, TRUE);
 }
 
 /* @include "name" */

@@ -36,7 +36,7 @@ static struct config *parse_bare(const char *text, const char *path, struct conf
 struct config *config_parse_value(const char *text, const char *path, struct config_place place,
                                   struct sim_error_list *errors)
 {
-    char *trimmed = g_strstrip(g_strdup(text));
+    g_autofree char *trimmed = g_strstrip(g_strdup(text));
     struct config *config = NULL;
 
     if (*trimmed == '\0') {
@@ -59,7 +59,6 @@ struct config *config_parse_value(const char *text, const char *path, struct con
     } else {
         config = parse_bare(trimmed, path, place, errors);
     }
-    g_free(trimmed);
     return config;
 }
 
@@ -93,7 +92,6 @@ static struct config_node *enter(struct config_node *node, const char *part,
                                  struct config_place place, struct sim_error_list *errors)
 {
     struct config_node *child = config_find(node, part);
-    char *found;
 
     if (child)
         return child;
@@ -101,7 +99,7 @@ static struct config_node *enter(struct config_node *node, const char *part,
         return config_node_new(node->config, node, part, CONFIG_GROUP, place, -1);
     if (is_next_element(node, part))
         return config_node_new(node->config, node, NULL, CONFIG_GROUP, place, -1);
-    found = config_describe(node);
+    g_autofree char *found = config_describe(node);
     if (node->kind == CONFIG_LIST && config_count(node) == 0)
         sim_error_add(errors, place.file, place.line,
                       "%s: found \"%s\", expected [0], as the list is empty", node->path, part);
@@ -113,7 +111,6 @@ static struct config_node *enter(struct config_node *node, const char *part,
     else
         sim_error_add(errors, place.file, place.line, "%s: found %s, expected a group with \"%s\"",
                       *node->path ? node->path : "the scenario", found, part);
-    g_free(found);
     return NULL;
 }
 
@@ -130,15 +127,12 @@ static unsigned index_of(const struct config_node *node)
 static bool replaceable(struct config_node *old, const struct config_node *value,
                         struct config_place place, struct sim_error_list *errors)
 {
-    char *found;
-
     if (old->kind != CONFIG_GROUP || value->kind == CONFIG_GROUP || config_value_form(old))
         return true;
-    found = config_describe(value);
+    g_autofree char *found = config_describe(value);
     sim_error_add(errors, place.file, place.line,
                   "%s: found %s, expected a group; set one of its settings, \"%s.name=value\"",
                   old->path, found, old->path);
-    g_free(found);
     return false;
 }
 
@@ -161,7 +155,7 @@ static void drop_value_part(struct config *config, char **parts)
 static bool set_node(struct config *config, const char *path, const struct config_node *value,
                      struct config_place place, struct sim_error_list *errors)
 {
-    char **parts = g_strsplit(path, ".", -1);
+    g_auto(GStrv) parts = g_strsplit(path, ".", -1);
     struct config_node *node = config->root, *old, *made;
     bool good = path_valid(parts), element;
     guint n;
@@ -189,7 +183,6 @@ static bool set_node(struct config *config, const char *path, const struct confi
             config_node_fill(made, value, place.origin);
         }
     }
-    g_strfreev(parts);
     return good;
 }
 

@@ -86,14 +86,13 @@ static gint by_place(gconstpointer a, gconstpointer b, gpointer list)
 
 void sim_error_print(const struct sim_error_list *errors, FILE *out)
 {
-    GArray *order = g_array_new(FALSE, FALSE, sizeof(size_t));
+    g_autoptr(GArray) order = g_array_new(FALSE, FALSE, sizeof(size_t));
 
     for (size_t i = 0; i < errors->n_messages; i++)
         g_array_append_val(order, i);
     g_array_sort_with_data(order, by_place, (gpointer)(uintptr_t)errors);
     for (guint i = 0; i < order->len; i++)
         fprintf(out, "%s\n", errors->message[g_array_index(order, size_t, i)]);
-    g_array_free(order, TRUE);
 }
 
 char *sim_error_join(const struct sim_error_list *errors)

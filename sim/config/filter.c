@@ -294,13 +294,12 @@ static size_t find_axis(const struct filter_table *table, const char *name)
 /* "there is no axis "cnfig"; did you mean "config"?", and the like. Frees the names' array. */
 static char *no_such(const char *what, const char *found, GPtrArray *names)
 {
-    char *suggestion, *fault;
+    char *fault;
 
     g_ptr_array_add(names, NULL);
-    suggestion = sim_suggestion(found, (const char *const *)names->pdata);
+    g_autofree char *suggestion = sim_suggestion(found, (const char *const *)names->pdata);
     fault = g_strdup_printf("%s \"%s\"%s%s", what, found, *suggestion ? "; " : "", suggestion);
     g_ptr_array_free(names, TRUE);
-    g_free(suggestion);
     return fault;
 }
 
@@ -317,13 +316,13 @@ static char *no_such_value(const struct filter_table *table, size_t axis, const 
 {
     GPtrArray *labels = g_ptr_array_new();
     const char *label;
-    char *what, *fault;
+    char *fault;
 
     for (size_t i = 0; (label = table->value(table->context, axis, i)) != NULL; i++)
         g_ptr_array_add(labels, (gpointer)label);
-    what = g_strdup_printf("axis %s has no value", table->axis(table->context, axis));
+    g_autofree char *what = g_strdup_printf("axis %s has no value",
+                                            table->axis(table->context, axis));
     fault = no_such(what, found, labels);
-    g_free(what);
     return fault;
 }
 
@@ -419,7 +418,7 @@ static void apply_comparison(const struct comparison *comparison, const struct f
     const size_t axis = find_axis(table, comparison->axis);
     const bool there = axis < table->n_axes;
     const struct unit *plain = there ? table->unit(table->context, axis) : NULL;
-    GByteArray *good = g_byte_array_new();
+    g_autoptr(GByteArray) good = g_byte_array_new();
     const char *label;
 
     for (size_t i = 0; there && (label = table->value(table->context, axis, i)) != NULL; i++) {
@@ -432,13 +431,12 @@ static void apply_comparison(const struct comparison *comparison, const struct f
 
         selected[point] = selected[point] && value < good->len && good->data[value];
     }
-    g_byte_array_free(good, TRUE);
 }
 
 void filter_apply(const struct filter *filter, const struct filter_table *table, bool *selected)
 {
     const size_t n = table->n_points;
-    bool *any = g_new0(bool, n), *all = g_new(bool, n);
+    g_autofree bool *any = g_new0(bool, n), *all = g_new(bool, n);
 
     for (guint i = 0; i < filter->alternatives->len; i++) {
         const GPtrArray *alternative = filter->alternatives->pdata[i];
@@ -450,6 +448,4 @@ void filter_apply(const struct filter *filter, const struct filter_table *table,
             any[point] = any[point] || all[point];
     }
     memcpy(selected, any, n * sizeof(*any));
-    g_free(all);
-    g_free(any);
 }

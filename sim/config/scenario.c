@@ -23,13 +23,13 @@ static bool holds_parts(const char *folder)
 
 static void list_folder(GPtrArray *names, const char *root, const char *below)
 {
-    char *path = *below ? g_build_filename(root, below, NULL) : g_strdup(root);
+    g_autofree char *path = *below ? g_build_filename(root, below, NULL) : g_strdup(root);
     GDir *dir = g_dir_open(path, 0, NULL);
     const char *entry;
 
     while (dir && (entry = g_dir_read_name(dir))) {
-        char *name = *below ? g_strconcat(below, "/", entry, NULL) : g_strdup(entry);
-        char *full = g_build_filename(root, name, NULL);
+        g_autofree char *name = *below ? g_strconcat(below, "/", entry, NULL) : g_strdup(entry);
+        g_autofree char *full = g_build_filename(root, name, NULL);
 
         if (*entry == '.') {
             /* hidden */
@@ -39,12 +39,9 @@ static void list_folder(GPtrArray *names, const char *root, const char *below)
         } else if (g_str_has_suffix(entry, ".cfg") && strcmp(entry, "claims.cfg") != 0) {
             g_ptr_array_add(names, g_strndup(name, strlen(name) - 4));
         }
-        g_free(full);
-        g_free(name);
     }
     if (dir)
         g_dir_close(dir);
-    g_free(path);
 }
 
 static gint by_name(gconstpointer a, gconstpointer b)
@@ -76,19 +73,19 @@ static const char *near_folder(const char *name, const GPtrArray *all, GPtrArray
 static void report_missing(const char *name, const char *const *roots,
                            struct sim_error_list *errors)
 {
-    GPtrArray *all = g_ptr_array_new_with_free_func(g_free), *bases = g_ptr_array_new();
-    GPtrArray *folders = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) bases = g_ptr_array_new();
+    g_autoptr(GPtrArray) folders = g_ptr_array_new_with_free_func(g_free);
     const char *near, *base = strrchr(name, '/');
-    GString *where = g_string_new(NULL);
+    g_autoptr(GString) where = g_string_new(NULL);
 
     for (size_t i = 0; roots && roots[i]; i++) {
-        char **names = scenario_list(roots[i]);
+        g_autofree char **names = scenario_list(roots[i]);
 
         for (char **n = names; *n; n++) {
             g_ptr_array_add(all, *n);
             g_ptr_array_add(bases, strrchr(*n, '/') ? strrchr(*n, '/') + 1 : *n);
         }
-        g_free(names);
         g_string_append_printf(where, "%s%s", i ? ", " : "", roots[i]);
     }
     g_ptr_array_add(all, NULL);
@@ -108,10 +105,6 @@ static void report_missing(const char *name, const char *const *roots,
                       where->str, near);
     else
         sim_error_add(errors, NULL, 0, "no scenario \"%s\" in %s", name, where->str);
-    g_string_free(where, TRUE);
-    g_ptr_array_free(folders, TRUE);
-    g_ptr_array_free(bases, TRUE);
-    g_ptr_array_free(all, TRUE);
 }
 
 static char *file_if_there(char *path)
@@ -239,7 +232,7 @@ struct config *scenario_load_set_file(const struct scenario *scenario, const cha
                                       struct config_place place, bool here_first,
                                       struct sim_error_list *errors)
 {
-    char *path = find_set_file(scenario, name, here_first);
+    g_autofree char *path = find_set_file(scenario, name, here_first);
     struct config *config = NULL;
 
     if (!path)
@@ -247,7 +240,6 @@ struct config *scenario_load_set_file(const struct scenario *scenario, const cha
                       name);
     else
         config = config_load_searching(path, (const char *const *)scenario->include_dirs, errors);
-    g_free(path);
     return config;
 }
 

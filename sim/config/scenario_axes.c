@@ -52,11 +52,10 @@ static const char **axis_labels(const struct axis *axis)
 static void no_such(const char *what, const char *found, const char **names,
                     struct config_place place, struct sim_error_list *errors)
 {
-    char *suggestion = sim_suggestion(found, names);
+    g_autofree char *suggestion = sim_suggestion(found, names);
 
     sim_error_add(errors, place.file, place.line, "%s \"%s\"%s%s", what, found,
                   *suggestion ? "; " : "", suggestion);
-    g_free(suggestion);
 }
 
 static struct axis *axis_or_message(const struct scenario *scenario, const char *name,
@@ -306,10 +305,9 @@ static void choose_variant(struct axis *axis, const struct axis *old, const char
 
     if (!from) {
         const char **labels = axis_labels(old);
-        char *what = g_strdup_printf("axes.%s: there is no variant", axis->name);
+        g_autofree char *what = g_strdup_printf("axes.%s: there is no variant", axis->name);
 
         no_such(what, label, labels, place, errors);
-        g_free(what);
         g_free(labels);
         return;
     }
@@ -379,10 +377,9 @@ static void read_quick(struct scenario *scenario, struct config_node *node,
         axis->quick[n + 1] = NULL;
     } else if (axis) {
         const char **labels = axis_labels(axis);
-        char *what = g_strdup_printf("%s: axis %s has no value", node->path, name);
+        g_autofree char *what = g_strdup_printf("%s: axis %s has no value", node->path, name);
 
         no_such(what, label, labels, node->place, errors);
-        g_free(what);
         g_free(labels);
     }
     g_free(name);

@@ -389,7 +389,7 @@ bool results_evaluate(struct results_db *db, const char *expression, double *val
 {
     sqlite3_stmt *statement = NULL;
     const char *rest = NULL;
-    char *sql = g_strdup_printf("SELECT (%s\n)", expression);
+    g_autofree char *sql = g_strdup_printf("SELECT (%s\n)", expression);
     const int code = sqlite3_prepare_v2(db->sqlite, sql, -1, &statement, &rest);
     bool good = false;
     *value = (double)NAN;
@@ -400,6 +400,5 @@ bool results_evaluate(struct results_db *db, const char *expression, double *val
     else
         good = take_value(statement, value, message);
     sqlite3_finalize(statement);
-    g_free(sql);
     return good;
 }

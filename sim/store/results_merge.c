@@ -113,7 +113,8 @@ static const char end_sql[] =
  * labels if they are not of the run itself or of its set of parameters. */
 static int copy_runs(struct results_db *db)
 {
-    GString *columns = g_string_new(NULL), *values = g_string_new(NULL);
+    g_autoptr(GString) columns = g_string_new(NULL);
+    g_autoptr(GString) values = g_string_new(NULL);
     sqlite3_stmt *info = NULL;
     int code = sqlite3_prepare_v2(db->sqlite, "SELECT name FROM pragma_table_info('run_row')", -1,
                                   &info, NULL);
@@ -129,14 +130,12 @@ static int copy_runs(struct results_db *db)
             g_string_append_printf(values, ", r.%s", name);
     }
     sqlite3_finalize(info);
-    char *sql = g_strdup_printf("INSERT INTO main.run_row(%s) SELECT %s FROM map_run m"
-                                " JOIN source.run_row r ON r.id = m.source_id ORDER BY m.id",
-                                columns->str, values->str);
+    g_autofree char *sql =
+        g_strdup_printf("INSERT INTO main.run_row(%s) SELECT %s FROM map_run m"
+                        " JOIN source.run_row r ON r.id = m.source_id ORDER BY m.id",
+                        columns->str, values->str);
     if (code == SQLITE_OK)
         code = sqlite3_exec(db->sqlite, sql, NULL, NULL, NULL);
-    g_free(sql);
-    g_string_free(columns, TRUE);
-    g_string_free(values, TRUE);
     return code;
 }
 
@@ -164,14 +163,13 @@ static int count(struct results_db *db, struct results_merged *merged)
 static int attach(struct results_db *db, const char *source)
 {
     sqlite3_stmt *statement = NULL;
-    char *uri = results_uri(source, true);
+    g_autofree char *uri = results_uri(source, true);
     int code = sqlite3_prepare_v2(db->sqlite, "ATTACH ?1 AS source", -1, &statement, NULL);
     if (code == SQLITE_OK) {
         sqlite3_bind_text(statement, 1, uri, -1, SQLITE_STATIC);
         code = sqlite3_step(statement);
     }
     sqlite3_finalize(statement);
-    g_free(uri);
     return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
@@ -204,9 +202,8 @@ bool results_merge(struct results_db *db, const char *source, struct results_mer
     if (code == SQLITE_OK)
         code = join(db, merged);
     if (code != SQLITE_OK) {
-        char *of_target = results_message(db, code);
+        g_autofree char *of_target = results_message(db, code);
         *message = g_strdup_printf("%s: joining %s", of_target, source);
-        g_free(of_target);
     }
     if (!sqlite3_get_autocommit(db->sqlite))
         sqlite3_exec(db->sqlite, "ROLLBACK", NULL, NULL, NULL);

@@ -116,9 +116,8 @@ static char *name_with(const char *prefix, const char *name, const char *what)
 static void add_part(struct run_result *result, const char *prefix, const struct stat_desc *stat,
                      const char *what, double value)
 {
-    char *name = name_with(prefix, stat->name, what);
+    g_autofree char *name = name_with(prefix, stat->name, what);
     run_result_metric(result, name, stat->unit, value);
-    g_free(name);
 }
 
 static void add_histogram(struct run_result *result, const char *prefix,
@@ -136,9 +135,8 @@ static void add_histogram(struct run_result *result, const char *prefix,
     for (size_t i = 0; i < SIM_N_ELEMENTS(parts); i++)
         add_part(result, prefix, stat, parts[i].what,
                  (double)stat_histogram_quantile(h, parts[i].q) * scale);
-    char *name = g_strconcat(prefix, stat->name, NULL);
+    g_autofree char *name = g_strconcat(prefix, stat->name, NULL);
     run_result_histogram(result, name, stat->unit, scale, h);
-    g_free(name);
 }
 
 static void add_mean(struct run_result *result, const char *name, const char *unit, double scale,
@@ -148,9 +146,8 @@ static void add_mean(struct run_result *result, const char *name, const char *un
         return;
     run_result_metric(result, name, unit, stat_mean_value(mean) * scale);
     if (isfinite(stat_mean_ci95(mean)) || result->declares) {
-        char *ci = g_strconcat(name, ".ci95", NULL);
+        g_autofree char *ci = g_strconcat(name, ".ci95", NULL);
         run_result_metric(result, ci, unit, stat_mean_ci95(mean) * fabs(scale));
-        g_free(ci);
     }
 }
 
@@ -261,10 +258,9 @@ void run_result_params(struct run_result *result, const struct config *config)
 
 void run_result_note(struct run_result *result, const char *name, const char *text)
 {
-    char *whole = g_strconcat("note.", name, NULL);
+    g_autofree char *whole = g_strconcat("note.", name, NULL);
     const struct result_param note = { intern(result, whole), intern(result, text), "", "" };
     g_array_append_val(result->notes, note);
-    g_free(whole);
 }
 
 /* MurmurHash3's finaliser over what came so far and the next word */

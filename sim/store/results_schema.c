@@ -189,11 +189,10 @@ static int create_tables(struct results_db *db)
                    g_ascii_formatd(number, sizeof(number), "%.4f", stat_student_t95(df)));
         code = sqlite3_exec(db->sqlite, sql, NULL, NULL, NULL);
     }
-    char *sql = g_strdup_printf("PRAGMA application_id = %d; PRAGMA user_version = %d",
-                                RESULTS_APPLICATION_ID, RESULTS_SCHEMA_VERSION);
+    g_autofree char *sql = g_strdup_printf("PRAGMA application_id = %d; PRAGMA user_version = %d",
+                                           RESULTS_APPLICATION_ID, RESULTS_SCHEMA_VERSION);
     if (code == SQLITE_OK)
         code = sqlite3_exec(db->sqlite, sql, NULL, NULL, NULL);
-    g_free(sql);
     return code;
 }
 
@@ -264,36 +263,27 @@ static bool prepare_schema(struct results_db *db, bool read_only, char **message
  * the runs in which would be left out: SQLite then says that it cannot open the file. */
 static bool is_immutable(const char *path)
 {
-    char *folder = g_path_get_dirname(path);
-    char *shm = g_strconcat(path, "-shm", NULL), *wal = g_strconcat(path, "-wal", NULL);
+    g_autofree char *folder = g_path_get_dirname(path);
+    g_autofree char *shm = g_strconcat(path, "-shm", NULL), *wal = g_strconcat(path, "-wal", NULL);
     GStatBuf log = { .st_size = 0 };
-    const bool immutable = g_access(folder, W_OK) != 0 && !g_file_test(shm, G_FILE_TEST_EXISTS) &&
-                           (g_stat(wal, &log) != 0 || log.st_size == 0);
-    g_free(wal);
-    g_free(shm);
-    g_free(folder);
-    return immutable;
+    return g_access(folder, W_OK) != 0 && !g_file_test(shm, G_FILE_TEST_EXISTS) &&
+           (g_stat(wal, &log) != 0 || log.st_size == 0);
 }
 
 char *results_uri(const char *path, bool read_only)
 {
-    char *absolute = g_canonicalize_filename(path, NULL);
-    char *escaped = g_uri_escape_string(absolute, "/", TRUE);
-    char *uri = g_strdup_printf("file:%s?mode=%s%s", escaped, read_only ? "ro" : "rwc",
-                                read_only && is_immutable(path) ? "&immutable=1" : "");
-    g_free(escaped);
-    g_free(absolute);
-    return uri;
+    g_autofree char *absolute = g_canonicalize_filename(path, NULL);
+    g_autofree char *escaped = g_uri_escape_string(absolute, "/", TRUE);
+    return g_strdup_printf("file:%s?mode=%s%s", escaped, read_only ? "ro" : "rwc",
+                           read_only && is_immutable(path) ? "&immutable=1" : "");
 }
 
 static int open_file(const char *path, bool read_only, sqlite3 **sqlite)
 {
-    char *uri = strcmp(path, RESULTS_IN_MEMORY) == 0 ? g_strdup(path)
-                                                     : results_uri(path, read_only);
+    g_autofree char *uri = strcmp(path, RESULTS_IN_MEMORY) == 0 ? g_strdup(path)
+                                                                : results_uri(path, read_only);
     const int flags = read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-    const int code = sqlite3_open_v2(uri, sqlite, flags | SQLITE_OPEN_URI, NULL);
-    g_free(uri);
-    return code;
+    return sqlite3_open_v2(uri, sqlite, flags | SQLITE_OPEN_URI, NULL);
 }
 
 static void finalize(gpointer statement)

@@ -56,7 +56,7 @@ static int64_t step_texts(struct writer *writer, enum results_statement which,
 static int64_t dictionary_id(struct writer *writer, enum results_statement add,
                              enum results_statement get, const char *const *texts, int n_texts)
 {
-    GString *key = g_string_sized_new(128);
+    g_autoptr(GString) key = g_string_sized_new(128);
     g_string_append_c(key, (char)('a' + (int)get));
     for (int i = 0; i < n_texts; i++) {
         g_string_append_c(key, '\n');
@@ -70,7 +70,6 @@ static int64_t dictionary_id(struct writer *writer, enum results_statement add,
         if (id >= 0)
             g_hash_table_insert(writer->db->ids, g_strdup(key->str), g_memdup2(&id, sizeof(id)));
     }
-    g_string_free(key, TRUE);
     return id;
 }
 
@@ -110,7 +109,7 @@ static int64_t set_id(struct writer *writer, const GArray *params)
 {
     if (params == NULL || params->len == 0)
         return -1;
-    GChecksum *sum = g_checksum_new(G_CHECKSUM_SHA256);
+    g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
     for (guint i = 0; i < params->len; i++) {
         const struct result_param *p = &g_array_index(params, struct result_param, i);
         update_with_text(sum, p->name);
@@ -126,7 +125,6 @@ static int64_t set_id(struct writer *writer, const GArray *params)
         for (guint i = 0; i < params->len; i++)
             add_member(writer, id, &g_array_index(params, struct result_param, i));
     }
-    g_checksum_free(sum);
     return id;
 }
 

@@ -19,9 +19,9 @@ static char *make_version(void)
     gsize n_bytes = 0;
     if (!g_file_get_contents("/proc/self/exe", &program, &n_bytes, NULL))
         return g_strdup(NUDMA_VERSION " " NUDMA_GIT);
-    char *digest = g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)program, n_bytes);
+    g_autofree char *digest = g_compute_checksum_for_data(G_CHECKSUM_SHA256,
+                                                          (const guchar *)program, n_bytes);
     char *version = g_strdup_printf("%s %s %.8s", NUDMA_VERSION, NUDMA_GIT, digest);
-    g_free(digest);
     g_free(program);
     return version;
 }
