@@ -9,18 +9,16 @@
 /* The number after a word in a file, "MemAvailable:  12 kB"; without a word its first one. */
 static bool number_in_file(const char *path, const char *word, uint64_t *value)
 {
-    char *text = NULL, *end = NULL;
-    bool found = false;
+    g_autofree char *text = NULL;
+    char *end = NULL;
     if (!g_file_get_contents(path, &text, NULL, NULL))
         return false;
     const char *at = word != NULL ? strstr(text, word) : text;
-    if (at != NULL) {
-        at += word != NULL ? strlen(word) : 0;
-        *value = g_ascii_strtoull(at, &end, 10);
-        found = end != at; /* "max" is no number */
-    }
-    g_free(text);
-    return found;
+    if (at == NULL)
+        return false;
+    at += word != NULL ? strlen(word) : 0;
+    *value = g_ascii_strtoull(at, &end, 10);
+    return end != at; /* "max" is no number */
 }
 
 /* Free below the limit of the group; UINT64_MAX without one. */
@@ -40,7 +38,7 @@ static uint64_t group_free_bytes(const char *folder)
 
 static uint64_t groups_free_bytes(void)
 {
-    char *text = NULL;
+    g_autofree char *text = NULL;
     uint64_t least = UINT64_MAX;
     if (!g_file_get_contents("/proc/self/cgroup", &text, NULL, NULL))
         return least;
@@ -49,17 +47,15 @@ static uint64_t groups_free_bytes(void)
         path += strlen("0::");
         path[strcspn(path, "\n")] = '\0';
         for (;;) {
-            char *folder = g_build_filename("/sys/fs/cgroup", path, NULL);
+            g_autofree char *folder = g_build_filename("/sys/fs/cgroup", path, NULL);
             const uint64_t here = group_free_bytes(folder);
             least = SIM_MIN(least, here);
-            g_free(folder);
             char *slash = strrchr(path, '/');
             if (slash == NULL || path[1] == '\0')
                 break;
             slash[slash == path ? 1 : 0] = '\0';
         }
     }
-    g_free(text);
     return least;
 }
 

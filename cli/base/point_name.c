@@ -11,7 +11,7 @@
 char **point_split(const char *point)
 {
     GPtrArray *split = g_ptr_array_new();
-    char **words = g_strsplit(point, " ", -1);
+    g_auto(GStrv) words = g_strsplit(point, " ", -1);
     for (char **word = words; *word != NULL; word++) {
         const char *equals = strchr(*word, '=');
         if (equals != NULL) {
@@ -23,7 +23,6 @@ char **point_split(const char *point)
             split->pdata[split->len - 1] = longer;
         }
     }
-    g_strfreev(words);
     g_ptr_array_add(split, NULL);
     return (char **)g_ptr_array_free(split, FALSE);
 }

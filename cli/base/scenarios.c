@@ -10,14 +10,13 @@ static GPtrArray *all_names(const struct cli_options *options)
     GPtrArray *all = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
     for (char **root = options->roots; *root != NULL; root++) {
-        char **names = scenario_list(*root);
+        g_auto(GStrv) names = scenario_list(*root);
         for (char **name = names; *name != NULL; name++) {
             if (g_hash_table_contains(seen, *name))
                 continue;
             g_ptr_array_add(all, g_strdup(*name));
             g_hash_table_add(seen, all->pdata[all->len - 1]);
         }
-        g_strfreev(names);
     }
     return all;
 }

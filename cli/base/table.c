@@ -126,10 +126,9 @@ static struct place *place_columns(const struct cli_table *table, const char *in
 
 static void end_line(GString *line, FILE *out)
 {
-    char **lines = g_strsplit(line->str, "\n", -1);
+    g_auto(GStrv) lines = g_strsplit(line->str, "\n", -1);
     for (char **l = lines; *l != NULL; l++)
         fprintf(out, "%s\n", g_strchomp(*l));
-    g_strfreev(lines);
     g_string_truncate(line, 0);
 }
 

@@ -97,7 +97,7 @@ static gint by_point(gconstpointer a, gconstpointer b)
  * and neighbours on an axis, which cost about the same, do not all come into the same part. */
 static void keep_shard(struct plan *plan, unsigned shard, unsigned n_shards)
 {
-    GArray *dealt = g_array_new(FALSE, TRUE, sizeof(struct dealt));
+    g_autoptr(GArray) dealt = g_array_new(FALSE, TRUE, sizeof(struct dealt));
     GArray *kept = g_array_new(FALSE, TRUE, sizeof(struct plan_point));
     guint n_mine = 0;
     for (guint i = 0; i < plan->points->len; i++) {
@@ -115,7 +115,6 @@ static void keep_shard(struct plan *plan, unsigned shard, unsigned n_shards)
     for (guint i = 0; i < n_mine; i++)
         g_array_append_val(kept, *plan_point(plan, g_array_index(dealt, struct dealt, i).point));
     g_array_free(plan->points, TRUE);
-    g_array_free(dealt, TRUE);
     plan->points = kept;
 }
 

@@ -67,10 +67,9 @@ static void read_published(struct claim *claim)
 static bool read_claim(struct config_node *node, struct claim *claim, struct sim_error_list *errors)
 {
     const size_t before = errors->n_messages;
-    if (config_kind(node) != CONFIG_GROUP) {
-        config_mistake(node, errors, "a group { id, use, expr, lo, hi, published, text }", NULL);
+    if (!config_expect(node, CONFIG_GROUP, errors,
+                       "a group { id, use, expr, lo, hi, published, text }"))
         return false;
-    }
     config_allow(node, claim_keys);
     claim->node = node;
     claim->id = claim_string(node, "id", errors);
@@ -166,7 +165,7 @@ static int by_name(gconstpointer a, gconstpointer b)
 static GPtrArray *default_paths(const struct cli_options *options)
 {
     GPtrArray *paths = g_ptr_array_new_with_free_func(g_free);
-    GHashTable *seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     for (char **root = options->roots; *root != NULL; root++) {
         GDir *dir = g_dir_open(*root, 0, NULL);
         for (const char *name; dir != NULL && (name = g_dir_read_name(dir)) != NULL;) {
@@ -179,7 +178,6 @@ static GPtrArray *default_paths(const struct cli_options *options)
         if (dir != NULL)
             g_dir_close(dir);
     }
-    g_hash_table_destroy(seen);
     g_ptr_array_sort(paths, by_name);
     return paths;
 }
@@ -211,9 +209,8 @@ static char *find_path(const struct cli_options *options, const char *argument,
 {
     if (g_file_test(argument, G_FILE_TEST_IS_REGULAR))
         return g_strdup(argument);
-    char *name = g_build_filename(argument, "claims.cfg", NULL);
+    g_autofree char *name = g_build_filename(argument, "claims.cfg", NULL);
     char *path = cli_find_file(options, name);
-    g_free(name);
     if (path == NULL && strchr(argument, '/') == NULL && !g_file_test(argument, G_FILE_TEST_EXISTS))
         report_missing(options, argument, errors);
     else if (path == NULL)

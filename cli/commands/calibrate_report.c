@@ -221,15 +221,13 @@ static char *file_text(const struct calibration *c)
         const struct trial_param *param = &g_array_index(params, struct trial_param, i);
         char **parts = g_strsplit(param->path, ".", -1);
         const guint depth = g_strv_length(parts) - 1;
-        char *key = parts[depth], *value = trials_value_text(param, param->start);
+        g_autofree char *key = parts[depth], *value = trials_value_text(param, param->start);
         parts[depth] = NULL;
         change_group(text, group, parts);
         g_string_append_printf(text,
                                "%*s%s = { value = %s; provenance = \"calibrated\"; "
                                "source = \"claims %s\"; };\n",
                                (int)(4 * depth), "", key, value, names);
-        g_free(key);
-        g_free(value);
         g_strfreev(group);
         group = parts;
     }

@@ -102,9 +102,8 @@ static void print_stats(const struct stat_desc *stats)
     for (const struct stat_desc *stat = stats; stat->kind != STAT_END; stat++) {
         if (stat->part > 0)
             continue;
-        char *name = stat_name(stat);
+        g_autofree char *name = stat_name(stat);
         cli_table_cell(table, "%s", name);
-        g_free(name);
         cli_table_cell(table, "%s", kinds[stat->kind]);
         cli_table_cell(table, "%s", stat->unit);
         cli_table_cell(table, "%s", stat->help);
@@ -139,9 +138,8 @@ static void print_records(const struct describe_entry *entry)
 
 static void print_entry(const struct describe_entry *entry)
 {
-    char *title = g_strdup_printf("%s: %s", entry->name, entry->help);
+    g_autofree char *title = g_strdup_printf("%s: %s", entry->name, entry->help);
     cli_print_words(title, 4);
-    g_free(title);
     if (entry->params != NULL && entry->params->type != PARAM_END) {
         printf("\n");
         print_params(entry->params);
@@ -182,7 +180,7 @@ static void print_names(const GArray *entries)
 
 static const struct describe_entry *find(const GArray *entries, const char *name)
 {
-    const char **names = g_new0(const char *, entries->len + 1);
+    g_autofree const char **names = g_new0(const char *, entries->len + 1);
     const struct describe_entry *found = NULL;
     for (guint i = 0; i < entries->len && found == NULL; i++) {
         const struct describe_entry *entry = &g_array_index(entries, struct describe_entry, i);
@@ -195,7 +193,6 @@ static const struct describe_entry *find(const GArray *entries, const char *name
         fprintf(stderr, "nudma describe: nothing is called \"%s\"%s%s\n", name,
                 *suggestion != '\0' ? "; " : "", suggestion);
     }
-    g_free(names);
     return found;
 }
 

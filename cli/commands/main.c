@@ -69,9 +69,8 @@ static int dispatch(int argc, char **argv)
     const struct cli_command *command = find_command(argv[asks ? 2 : 1]);
     if (command == NULL)
         return CLI_WRONG;
-    char *program = g_strconcat("nudma ", command->name, NULL);
+    g_autofree char *program = g_strconcat("nudma ", command->name, NULL);
     g_set_prgname(program);
-    g_free(program);
     char *help[] = { argv[0], (char[]){ "--help" }, NULL };
     return asks ? command->run(2, help) : command->run(argc - 1, argv + 1);
 }

@@ -8,7 +8,7 @@ static int check_sources(const char *target, char **sources)
 {
     int status = CLI_DONE;
     for (; *sources != NULL; sources++) {
-        char *message = NULL;
+        g_autofree char *message = NULL;
         if (cli_same_file(target, *sources)) {
             fprintf(stderr, "nudma merge: %s: is the database to be written too\n", *sources);
             return CLI_WRONG;
@@ -18,7 +18,6 @@ static int check_sources(const char *target, char **sources)
             fprintf(stderr, "%s\n", message);
             status = CLI_FAILED;
         }
-        g_free(message);
     }
     return status;
 }
@@ -26,10 +25,9 @@ static int check_sources(const char *target, char **sources)
 static bool merge(struct results_db *db, const char *source)
 {
     struct results_merged merged;
-    char *message = NULL;
+    g_autofree char *message = NULL;
     if (!results_merge(db, source, &merged, &message)) {
         fprintf(stderr, "%s\n", message);
-        g_free(message);
         return false;
     }
     printf("%s: %" PRIu64 " runs joined, %" PRIu64 " were there already\n", source, merged.n_joined,
@@ -44,14 +42,13 @@ static bool merge(struct results_db *db, const char *source)
 
 static int merge_all(const char *target, char **sources)
 {
-    char *message = NULL;
+    g_autofree char *message = NULL;
     int status = check_sources(target, sources);
     if (status != CLI_DONE)
         return status;
     struct results_db *db = results_open(target, false, &message);
     if (db == NULL) {
         fprintf(stderr, "%s\n", message);
-        g_free(message);
         return CLI_FAILED;
     }
     for (; *sources != NULL; sources++) {

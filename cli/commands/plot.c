@@ -215,7 +215,7 @@ static bool collect_and_draw(const struct plot_request *request, struct scenario
     const size_t before = errors->n_messages;
     struct drawing drawing = { .figure = figure,
                                .panels = g_new0(struct plot_panel, figure->panels->len + 1) };
-    GPtrArray *missing = g_ptr_array_new();
+    g_autoptr(GPtrArray) missing = g_ptr_array_new();
     for (guint i = 0; i < figure->panels->len && errors->n_messages == before; i++) {
         struct plot_panel *panel = &drawing.panels[drawing.n_panels];
         panel->spec = figure->panels->pdata[i];
@@ -229,7 +229,6 @@ static bool collect_and_draw(const struct plot_request *request, struct scenario
         plot_data_release(&panel->data);
     }
     plot_data_say_missing(scenario, figure, missing, request->options->db);
-    g_ptr_array_free(missing, TRUE);
     const bool good = errors->n_messages == before && drawing.n_panels > 0 &&
                       draw(request, scenario, &drawing);
     for (guint i = 0; i < drawing.n_panels; i++)
@@ -298,10 +297,9 @@ static unsigned parse_formats(const char *text)
         while (names[i] != NULL && strcmp(names[i], *word) != 0)
             i++;
         if (names[i] == NULL) {
-            char *suggestion = sim_suggestion(*word, names);
+            g_autofree char *suggestion = sim_suggestion(*word, names);
             fprintf(stderr, "%s: --format %s: no such format; %s\n", g_get_prgname(), *word,
                     *suggestion != '\0' ? suggestion : "expected text, png, svg or gnuplot");
-            g_free(suggestion);
             formats = 0;
             break;
         }

@@ -35,8 +35,8 @@ static int print_results(const struct results_request *request, struct results_d
                                           request->filters };
     struct sim_error_list errors = { 0 };
     int status = CLI_DONE;
-    GPtrArray *sets = result_sets_find(db, &choice, &errors);
-    GPtrArray *layouts = g_ptr_array_new_with_free_func(free_layout);
+    g_autoptr(GPtrArray) sets = result_sets_find(db, &choice, &errors);
+    g_autoptr(GPtrArray) layouts = g_ptr_array_new_with_free_func(free_layout);
     for (guint i = 0; i < sets->len; i++) {
         struct result_set *set = sets->pdata[i];
         order_and_choose(set, request);
@@ -48,8 +48,6 @@ static int print_results(const struct results_request *request, struct results_d
         else
             status = CLI_FAILED;
     }
-    g_ptr_array_free(layouts, TRUE);
-    g_ptr_array_free(sets, TRUE);
     if (errors.n_messages > 0)
         status = CLI_WRONG;
     cli_report(&errors);

@@ -98,17 +98,15 @@ static int run_topology(const struct cli_options *options, char **sets, const ch
         fprintf(stderr, "nudma topology: which scenario? (nudma list shows them)\n");
         return CLI_WRONG;
     }
-    GPtrArray *scenarios = cli_load_scenarios(options, options->arguments,
-                                              (const char *const *)sets, &errors);
+    g_autoptr(GPtrArray) scenarios = cli_load_scenarios(options, options->arguments,
+                                                        (const char *const *)sets, &errors);
     if (errors.n_messages == 0 && scenarios->len > 1 && strcmp(format, "text") != 0)
         sim_error_add(&errors, NULL, 0,
                       "--format %s: found %u scenarios, expected one (text shows several)", format,
                       scenarios->len);
-    char *drawn = errors.n_messages == 0 ? draw_all(scenarios, format, &errors) : NULL;
+    g_autofree char *drawn = errors.n_messages == 0 ? draw_all(scenarios, format, &errors) : NULL;
     if (errors.n_messages == 0)
         status = drawn != NULL ? write_topology(drawn, output) : CLI_FAILED;
-    g_free(drawn);
-    g_ptr_array_free(scenarios, TRUE);
     cli_report(&errors);
     return status;
 }

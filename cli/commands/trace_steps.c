@@ -76,10 +76,9 @@ static void write_sent(struct trace_writer *writer, const struct tlp_trace_recor
     char at[TEXT_BYTES], who[TEXT_BYTES];
     const bool write = r->tlp.type == TLP_MWR;
     trace_step(writer, r->at_ps, "device %s sends a memory %s", r->who, write ? "write" : "read");
-    char *tag = write ? g_strdup("") : g_strdup_printf(", tag %u", r->tlp.tag);
+    g_autofree char *tag = write ? g_strdup("") : g_strdup_printf(", tag %u", r->tlp.tag);
     trace_detail(writer, "%u bytes at bus address %s, requester %s%s", r->tlp.bytes,
                  hex(r->tlp.address, at), id(r->tlp.requester_id, who), tag);
-    g_free(tag);
     if (r->tlp.transfer_bytes != r->tlp.bytes)
         trace_detail(writer, "the first TLP of a DMA of %u bytes", r->tlp.transfer_bytes);
 }

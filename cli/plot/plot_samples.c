@@ -143,10 +143,9 @@ double plot_quantile_of(const char *metric, const char *histogram)
         const char *at = strstr(metric, quantiles[i].infix);
         if (at == NULL)
             continue;
-        char *without = g_strdup_printf("%.*s%s", (int)(at - metric), metric,
-                                        at + strlen(quantiles[i].infix));
+        g_autofree char *without = g_strdup_printf("%.*s%s", (int)(at - metric), metric,
+                                                   at + strlen(quantiles[i].infix));
         const bool same = strcmp(without, histogram) == 0;
-        g_free(without);
         if (same)
             return quantiles[i].share;
     }

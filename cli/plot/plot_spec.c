@@ -49,10 +49,8 @@ static void read_strings(struct config_node *node, GPtrArray *strings, GPtrArray
         g_ptr_array_add(nodes, node);
         return;
     }
-    if (config_kind(node) != CONFIG_LIST) {
-        config_mistake(node, errors, "a string or a list of strings", NULL);
+    if (!config_expect(node, CONFIG_LIST, errors, "a string or a list of strings"))
         return;
-    }
     for (unsigned i = 0; i < config_count(node); i++) {
         struct config_node *child = config_child(node, i);
         if (config_kind(child) != CONFIG_STRING) {
@@ -143,12 +141,11 @@ static void default_series(const struct scenario *scenario, struct plot_spec *sp
 static void check_series(const GPtrArray *nodes, const struct scenario *scenario,
                          struct sim_error_list *errors)
 {
-    const char **axes = axis_names(scenario);
+    g_autofree const char **axes = axis_names(scenario);
     for (guint i = 0; i < nodes->len; i++) {
         if (!g_strv_contains(axes, config_string(nodes->pdata[i])))
             config_mistake(nodes->pdata[i], errors, "an axis", axes);
     }
-    g_free(axes);
 }
 
 static double bound(double value)
@@ -309,7 +306,7 @@ static void read_filter(struct scenario *scenario, struct plot_spec *spec,
                         const struct plot_spec *whole, struct sim_error_list *errors)
 {
     const struct filter_table table = scenario_table(scenario);
-    char *fault = NULL;
+    g_autofree char *fault = NULL;
     spec->shown = g_new(bool, table.n_points);
     memset(spec->shown, true, table.n_points * sizeof(*spec->shown));
     if (*spec->filter == '\0')
@@ -324,7 +321,6 @@ static void read_filter(struct scenario *scenario, struct plot_spec *spec,
     else
         filter_apply(filter, &table, spec->shown);
     filter_free(filter);
-    g_free(fault);
 }
 
 /* "config=local/config=remote" */
@@ -383,10 +379,8 @@ static void read_panel(struct scenario *scenario, struct config_node *group,
                        const struct plot_spec *whole, struct plot_figure *figure,
                        struct sim_error_list *errors)
 {
-    if (config_kind(group) != CONFIG_GROUP) {
-        config_mistake(group, errors, "a group { y, ... }", NULL);
+    if (!config_expect(group, CONFIG_GROUP, errors, "a group { y, ... }"))
         return;
-    }
     struct plot_spec *panel = read_group(scenario, group, false, errors);
     if (panel == NULL)
         return;
@@ -420,12 +414,8 @@ bool plot_figure_read(struct scenario *scenario, struct plot_figure *figure,
     const size_t before = errors->n_messages;
     *figure = (struct plot_figure){ .title = "" };
     figure->panels = g_ptr_array_new_with_free_func(free_spec);
-    if (plot == NULL)
+    if (!config_expect(plot, CONFIG_GROUP, errors, "a group"))
         return false;
-    if (config_kind(plot) != CONFIG_GROUP) {
-        config_mistake(plot, errors, "a group", NULL);
-        return false;
-    }
     struct plot_spec *whole = read_group(scenario, plot, true, errors);
     if (whole != NULL)
         read_panels(scenario, whole, figure, errors);

@@ -118,7 +118,7 @@ void plot_text_bars(const char *title, const struct plot_panel *panel, int colum
     const struct plot_spec *spec = panel->spec;
     const struct plot_data *data = &panel->data;
     const bool stacked = spec->kind == PLOT_STACK;
-    char *y_name = plot_y_name(spec);
+    g_autofree char *y_name = plot_y_name(spec);
     const int ratio = spec->ratio_of != NULL ? 5 : 0;
     const int width = MAX(columns - widest(data) - 17 - ratio, MIN_BAR);
     const double hi = largest(data, stacked);
@@ -133,7 +133,6 @@ void plot_text_bars(const char *title, const struct plot_panel *panel, int colum
         add_bars(table, data, row, hi, width, stacked);
     }
     fprintf(out, "%s: %s\n", title, y_name);
-    g_free(y_name);
     cli_table_print(table, "  ", out);
     if (stacked)
         print_legend(data, columns, out);

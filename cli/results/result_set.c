@@ -268,8 +268,8 @@ static int by_place(gconstpointer a, gconstpointer b, gpointer pointer)
  * get; NULL: by name and value. */
 static void split_axes(struct result_set *set, const struct scenario *scenario)
 {
-    GHashTable *seen = g_hash_table_new(g_str_hash, g_str_equal);
-    char ***split = g_new0(char **, set->points->len + 1);
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autofree char ***split = g_new0(char **, set->points->len + 1);
     g_ptr_array_set_size(set->values, 0);
     g_ptr_array_set_size(set->axes, 0);
     for (guint i = 0; i < set->points->len; i++) {
@@ -296,10 +296,8 @@ static void split_axes(struct result_set *set, const struct scenario *scenario)
             point->axis[a] = g_strdup(value);
         }
     }
-    g_hash_table_destroy(seen);
     for (guint i = 0; i < set->points->len; i++)
         g_strfreev(split[i]);
-    g_free(split);
     for (guint a = 0; a < set->axes->len; a++)
         rank_values(set, a, scenario);
     g_ptr_array_sort_with_data(set->points, by_rank, set);
@@ -367,7 +365,7 @@ static void apply_filters(struct result_set *set, GPtrArray *filters)
     memset(selected, true, set->points->len * sizeof(*selected));
     for (guint i = 0; i < filters->len; i++)
         filter_apply(filters->pdata[i], &table, selected);
-    GPtrArray *all = set->points;
+    g_autoptr(GPtrArray) all = set->points;
     set->points = g_ptr_array_new_with_free_func(free_point);
     g_hash_table_remove_all(set->by_name);
     for (guint i = 0; i < all->len; i++) {
@@ -378,7 +376,6 @@ static void apply_filters(struct result_set *set, GPtrArray *filters)
         g_ptr_array_add(set->points, point);
         g_hash_table_insert(set->by_name, point->name, point);
     }
-    g_ptr_array_free(all, TRUE);
     split_axes(set, NULL);
 }
 

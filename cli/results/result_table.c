@@ -45,23 +45,22 @@ static void read_axes(const struct result_set *set, const char *option, char **t
     g_ptr_array_add(names, (gpointer)(uintptr_t) "metric");
     g_ptr_array_add(names, NULL);
     for (; texts != NULL && *texts != NULL; texts++) {
-        char **words = g_strsplit(*texts, ",", -1);
+        g_auto(GStrv) words = g_strsplit(*texts, ",", -1);
         for (char **word = words; *word != NULL; word++) {
             guint axis = 0;
             while (names->pdata[axis] != NULL && strcmp(names->pdata[axis], *word) != 0)
                 axis++;
             if (names->pdata[axis] == NULL) {
-                char *suggestion = sim_suggestion(*word, (const char *const *)names->pdata);
+                g_autofree char *suggestion = sim_suggestion(*word,
+                                                             (const char *const *)names->pdata);
                 sim_error_add(errors, NULL, 0, "%s: %s has no axis \"%s\"%s%s", option,
                               set->scenario, *word, *suggestion != '\0' ? "; " : "", suggestion);
-                g_free(suggestion);
                 continue;
             }
             axis = axis == set->axes->len ? METRIC : axis;
             if (!contains(axes, axis))
                 g_array_append_val(axes, axis);
         }
-        g_strfreev(words);
     }
 }
 

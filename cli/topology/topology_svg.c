@@ -21,9 +21,8 @@ static char *without(char *text, const char *pattern)
  * what stands before the element. dot's own first tag says the size in points. */
 char *topology_svg(const struct topology *t, const char *id)
 {
-    char *graph = topology_dot(t, "Topology");
+    g_autofree char *graph = topology_dot(t, "Topology");
     g_autofree char *svg = script_dot(graph);
-    g_free(graph);
     if (svg == NULL)
         return NULL;
     svg = without(svg, "^.*(?=<svg)|<!--.*?-->\n|<title>.*?</title>\n?| id=\"[^\"]*\"");

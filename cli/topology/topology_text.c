@@ -30,9 +30,8 @@ static const char *shown(const struct printer *p, const char *name)
 static void print_far(struct printer *p, const struct topology_cable *cable,
                       const struct topology_end *end, int indent)
 {
-    char *link = topology_cable_text(cable);
+    g_autofree char *link = topology_cable_text(cable);
     g_string_append_printf(p->out, " -- %s -- ", link);
-    g_free(link);
     if (end->kind == TOPOLOGY_PORT) {
         const struct topology_port *port = TOPOLOGY_AT(p->t->ports, port, end->index);
         const struct topology_host *host = TOPOLOGY_AT(p->t->hosts, host, port->host);

@@ -338,14 +338,13 @@ void config_allow(struct config_node *group, const char *const *names)
 
 static void report_unknown(const struct config_node *node, struct sim_error_list *errors)
 {
-    const char **names = valid_names(node->parent);
+    g_autofree const char **names = valid_names(node->parent);
     g_autofree char *suggestion = sim_suggestion(node->name, names);
     bool by_axis = node->place.origin && g_str_has_prefix(node->place.origin, "axis ");
 
     sim_error_add(errors, node->place.file, node->place.line, "%s: unknown setting%s%s%s%s%s",
                   node->path, by_axis ? " (set by " : "", by_axis ? node->place.origin : "",
                   by_axis ? ")" : "", *suggestion ? "; " : "", suggestion);
-    g_free(names);
 }
 
 bool config_check_unknown_below(struct config_node *node, struct sim_error_list *errors)
@@ -392,13 +391,20 @@ void config_mistake(const struct config_node *node, struct sim_error_list *error
                 errors, expected, names);
 }
 
+bool config_expect(const struct config_node *node, enum config_kind kind,
+                   struct sim_error_list *errors, const char *expected)
+{
+    if (node && node->kind != kind)
+        config_mistake(node, errors, expected, NULL);
+    return node && node->kind == kind;
+}
+
 void config_mistake_at(struct config_node *group, const char *key, struct sim_error_list *errors,
                        const char *expected, const char *const *names)
 {
     struct config_node *node = config_child_named(group, key, NULL);
     struct config_node *value = node ? config_value_form(node) : NULL;
     const struct config_resolved *resolved;
-    char *found;
 
     if (value)
         node = value;
@@ -410,14 +416,12 @@ void config_mistake_at(struct config_node *group, const char *key, struct sim_er
     }
     g_autofree char *path = g_strdup_printf("%s%s%s", group->path, *group->path ? "." : "", key);
     resolved = g_hash_table_lookup(group->config->resolved, path);
-    if (!resolved)
-        found = g_strdup("nothing");
-    else
-        found = g_strdup_printf(resolved->is_string ? "\"%s\" (the default)" : "%s (the default)",
-                                resolved->value);
+    const char *quote = resolved && resolved->is_string ? "\"" : "";
+    g_autofree char *found = resolved ? g_strdup_printf("%s%s%s (the default)", quote,
+                                                        resolved->value, quote)
+                                      : g_strdup("nothing");
     add_mistake(&group->place, path, found, resolved ? resolved->value : "", errors, expected,
                 names);
-    g_free(found);
 }
 
 void config_no_effect(struct config_node *group, const char *key, const char *decider,

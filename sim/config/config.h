@@ -110,6 +110,10 @@ bool config_check_unknown(struct config *config, struct sim_error_list *errors);
  * (NULL-terminated) the message has the nearest of them; expected may then be NULL. */
 void config_mistake(const struct config_node *node, struct sim_error_list *errors,
                     const char *expected, const char *const *names);
+/* True if `node` is of this kind. If it is of another, reports that with config_mistake(); a node that
+ * is NULL is no mistake. */
+bool config_expect(const struct config_node *node, enum config_kind kind,
+                   struct sim_error_list *errors, const char *expected);
 /* Like config_mistake() for setting `key`; if `key` is absent, reports the group's position and the
  * default that config_read_params() used. Reports nothing if config_read_params() has refused the
  * value, since it has said so. */

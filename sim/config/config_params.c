@@ -120,27 +120,23 @@ static bool read_value(const struct param_desc *desc, const struct config_node *
     bool quantity = desc->type == PARAM_BYTES || desc->type == PARAM_TIME ||
                     desc->type == PARAM_RATE;
     enum unit_status status;
-    char *found;
 
     if (quantity && node->kind == CONFIG_STRING) {
         if (!read_quantity_string(desc, node, value, errors))
             return false;
     } else if (!read_typed(desc, node, value, &status) || status != UNIT_OK) {
-        found = config_describe(node);
-        if (status == UNIT_FRACTION) {
-            g_free(found);
-            found = g_strdup_printf("%s (%s)", config_text((struct config_node *)node),
-                                    quantity_fault(status, UNIT_TIME, UNIT_TIME));
-        }
+        g_autofree char *found = status == UNIT_FRACTION
+                                     ? g_strdup_printf("%s (%s)",
+                                                       config_text((struct config_node *)node),
+                                                       quantity_fault(status, UNIT_TIME, UNIT_TIME))
+                                     : config_describe(node);
         mistake(desc, node, found, errors);
-        g_free(found);
         return false;
     }
     if (param_in_range(desc, value))
         return true;
-    found = config_describe(node);
+    g_autofree char *found = config_describe(node);
     mistake(desc, node, found, errors);
-    g_free(found);
     return false;
 }
 

@@ -62,13 +62,11 @@ __attribute__((format(printf, 3, 4))) static void
 syntax_error(struct scanner *s, struct config_place place, const char *fmt, ...)
 {
     va_list args;
-    char *text;
 
     va_start(args, fmt);
-    text = g_strdup_vprintf(fmt, args);
+    g_autofree char *text = g_strdup_vprintf(fmt, args);
     va_end(args);
     sim_error_add(s->errors, place.file, place.line, "%s", text);
-    g_free(text);
     s->scan->syntax_error = true;
 }
 
@@ -162,7 +160,8 @@ static const char *as_size(int64_t value, char *buffer, size_t n)
 static char *checked_integer(struct scanner *s, struct config_place place, const char *token,
                              bool long_suffix)
 {
-    char size[64], *path = path_here(s);
+    g_autofree char *path = path_here(s);
+    char size[64];
     int64_t value = 0;
 
     if (!config_parse_integer(token, &value)) {
@@ -175,7 +174,6 @@ static char *checked_integer(struct scanner *s, struct config_place place, const
                       path, token, token, as_size(value, size, sizeof(size)));
         long_suffix = true;
     }
-    g_free(path);
     return g_strdup_printf("%" PRId64 "%s", value, long_suffix ? "L" : "");
 }
 
@@ -411,25 +409,21 @@ static void take_number(struct scanner *s, struct source *source, size_t n, bool
 {
     const char *behind = source->p + n;
     size_t n_unit = unit_length(behind);
-    char *token, *checked;
 
     if (n_unit) {
-        char *path = path_here(s);
+        g_autofree char *path = path_here(s);
 
         syntax_error(s, source->place,
                      "%s: found %.*s: a quantity with its unit is a string, \"%.*s %.*s\"", path,
                      (int)SIM_MIN(n + n_unit, 40U), source->p, (int)SIM_MIN(n, 40U), source->p,
                      (int)SIM_MIN(n_unit, 40U), behind);
-        g_free(path);
         advance(source, behind + n_unit);
         return;
     }
-    token = g_strndup(source->p, n);
-    checked = is_int ? checked_integer(s, source->place, token, long_suffix)
-                     : checked_float(s, source->place, token);
+    g_autofree char *token = g_strndup(source->p, n);
+    g_autofree char *checked = is_int ? checked_integer(s, source->place, token, long_suffix)
+                                      : checked_float(s, source->place, token);
     take_value(s, source->place, checked, strlen(checked));
-    g_free(checked);
-    g_free(token);
     advance(source, behind);
 }
 
@@ -449,7 +443,7 @@ static char *replaced(struct scanner *s, const struct source *source, size_t n)
 static void take_string(struct scanner *s, struct source *source)
 {
     const char *end = config_string_end(source->p);
-    char *token = NULL;
+    g_autofree char *token = NULL;
 
     if (!end) {
         syntax_error(s, source->place, "a string that does not end");
@@ -460,7 +454,6 @@ static void take_string(struct scanner *s, struct source *source)
         take_value(s, source->place, source->p, (size_t)(end - source->p));
     else if ((token = replaced(s, source, (size_t)(end - source->p))) != NULL)
         take_value(s, source->place, token, strlen(token));
-    g_free(token);
     advance(source, end);
 }
 
@@ -468,7 +461,7 @@ static void take_string(struct scanner *s, struct source *source)
 static void take_word(struct scanner *s, struct source *source)
 {
     const char *p = source->p;
-    char *token = NULL;
+    g_autofree char *token = NULL;
     size_t n = 0;
 
     while (is_name_char(p[n]) || (source->indices && p[n] == '{'))
@@ -480,7 +473,6 @@ static void take_word(struct scanner *s, struct source *source)
                      expect_text[EXPECT_NAME]);
     else if (token != NULL)
         take_name(s, source->place, token, strlen(token));
-    g_free(token);
     source->p += n;
 }
 
@@ -577,7 +569,6 @@ static void include_file(struct scanner *s, struct source *source, const char *n
 static void take_include(struct scanner *s, struct source *source)
 {
     const char *word = "@include", *p = source->p, *end = NULL;
-    char *name;
 
     if (g_str_has_prefix(p, word)) {
         p += strlen(word);
@@ -589,9 +580,8 @@ static void take_include(struct scanner *s, struct source *source)
         source->p = "";
         return;
     }
-    name = g_strndup(p + 1, (size_t)(end - p - 2));
+    g_autofree char *name = g_strndup(p + 1, (size_t)(end - p - 2));
     include_file(s, source, name);
-    g_free(name);
     advance(source, end);
 }
 
@@ -627,17 +617,16 @@ static void scan_body(struct scanner *s, const struct source *source, const char
 static void take_repeat(struct scanner *s, struct source *source)
 {
     struct config_repeat repeat;
-    char *why = config_repeat_parse(source->p, &repeat), *body;
+    g_autofree char *why = config_repeat_parse(source->p, &repeat);
 
     if (why == NULL && s->expect != (in_group(s) ? EXPECT_NAME : EXPECT_VALUE))
         unexpected(s, source->place, "@repeat", strlen("@repeat"));
     if (why)
         syntax_error(s, source->place, "%s", why);
-    g_free(why);
     if (s->scan->syntax_error)
         return;
     advance(source, repeat.body + 1);
-    body = g_strndup(source->p, (size_t)(repeat.end - 1 - source->p));
+    g_autofree char *body = g_strndup(source->p, (size_t)(repeat.end - 1 - source->p));
     repeat.index.above = source->indices;
     while (!s->scan->syntax_error && config_repeat_next(&repeat)) {
         if (s->n_repeats++ == MAX_REPEATS)
@@ -645,7 +634,6 @@ static void take_repeat(struct scanner *s, struct source *source)
         else
             scan_body(s, source, body, &repeat.index);
     }
-    g_free(body);
     advance(source, repeat.end);
 }
 
@@ -706,7 +694,7 @@ void config_scan(struct config_scan *scan, const char *path, const char *text,
     struct scanner s = { .scan = scan, .errors = errors, .include_dirs = include_dirs };
     struct source source = { .path = path ? path : "", .place = place, .fixed = text != NULL };
     const char *why = NULL;
-    char *content = text ? g_strdup(text) : read_file(path, &why);
+    g_autofree char *content = text ? g_strdup(text) : read_file(path, &why);
 
     *scan = (struct config_scan){ .text = g_string_new(NULL),
                                   .places = g_array_new(FALSE, FALSE, sizeof(place)),
@@ -729,7 +717,6 @@ void config_scan(struct config_scan *scan, const char *path, const char *text,
     if (!scan->syntax_error && s.expect != EXPECT_NAME)
         syntax_error(&s, source.place, "syntax error: the file ends, expected %s",
                      expect_text[s.expect]);
-    g_free(content);
 }
 
 void config_scan_release(struct config_scan *scan)

@@ -43,14 +43,13 @@ struct config *config_parse_value(const char *text, const char *path, struct con
         sim_error_add(errors, place.file, place.line,
                       "%s: no value after \"=\"; the empty string is \"\"", path);
     } else if (strchr("\"([{", *trimmed)) {
-        char *setting = g_strdup_printf("value = %s;", trimmed);
+        g_autofree char *setting = g_strdup_printf("value = %s;", trimmed);
         struct config_scan scan;
 
         config_scan(&scan, NULL, setting, place, NULL, errors);
         if (!scan.syntax_error)
             config = config_load_scanned(&scan, errors);
         config_scan_release(&scan);
-        g_free(setting);
         if (config && config_count(config->root) != 1) {
             sim_error_add(errors, place.file, place.line, "%s: found %.60s, expected one value",
                           path, trimmed);

@@ -291,21 +291,17 @@ static size_t find_axis(const struct filter_table *table, const char *name)
     return a;
 }
 
-/* "there is no axis "cnfig"; did you mean "config"?", and the like. Frees the names' array. */
+/* "there is no axis "cnfig"; did you mean "config"?", and the like. Ends the list of names. */
 static char *no_such(const char *what, const char *found, GPtrArray *names)
 {
-    char *fault;
-
     g_ptr_array_add(names, NULL);
     g_autofree char *suggestion = sim_suggestion(found, (const char *const *)names->pdata);
-    fault = g_strdup_printf("%s \"%s\"%s%s", what, found, *suggestion ? "; " : "", suggestion);
-    g_ptr_array_free(names, TRUE);
-    return fault;
+    return g_strdup_printf("%s \"%s\"%s%s", what, found, *suggestion ? "; " : "", suggestion);
 }
 
 static char *no_such_axis(const struct filter_table *table, const char *found)
 {
-    GPtrArray *names = g_ptr_array_new();
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
 
     for (size_t a = 0; a < table->n_axes; a++)
         g_ptr_array_add(names, (gpointer)table->axis(table->context, a));
@@ -314,16 +310,14 @@ static char *no_such_axis(const struct filter_table *table, const char *found)
 
 static char *no_such_value(const struct filter_table *table, size_t axis, const char *found)
 {
-    GPtrArray *labels = g_ptr_array_new();
+    g_autoptr(GPtrArray) labels = g_ptr_array_new();
     const char *label;
-    char *fault;
 
     for (size_t i = 0; (label = table->value(table->context, axis, i)) != NULL; i++)
         g_ptr_array_add(labels, (gpointer)label);
     g_autofree char *what = g_strdup_printf("axis %s has no value",
                                             table->axis(table->context, axis));
-    fault = no_such(what, found, labels);
-    return fault;
+    return no_such(what, found, labels);
 }
 
 /* Whether a value of the axis can be compared with this one: equal to it, or a number as it is. */
@@ -379,7 +373,7 @@ static char *fault_of_all(const struct comparison *comparison, const struct filt
 
     for (size_t i = 0; i < n_tables; i++) {
         bool has_axis;
-        char *found = comparison_fault(comparison, &tables[i], &has_axis);
+        g_autofree char *found = comparison_fault(comparison, &tables[i], &has_axis);
 
         if (!found) {
             g_free(fault);
@@ -391,7 +385,6 @@ static char *fault_of_all(const struct comparison *comparison, const struct filt
                                  : g_strdup(found);
             had_axis = has_axis;
         }
-        g_free(found);
     }
     return fault;
 }

@@ -118,11 +118,10 @@ static char *file_if_there(char *path)
 /* With ".cfg" added, then as it is. */
 static char *find_in(const char *root, const char *name)
 {
-    char *with_ending = g_strconcat(name, ".cfg", NULL);
+    g_autofree char *with_ending = g_strconcat(name, ".cfg", NULL);
     char *path = file_if_there(root ? g_build_filename(root, with_ending, NULL)
                                     : g_strdup(with_ending));
 
-    g_free(with_ending);
     if (path || !g_str_has_suffix(name, ".cfg"))
         return path ? path : (root ? NULL : file_if_there(g_strdup(name)));
     return file_if_there(root ? g_build_filename(root, name, NULL) : g_strdup(name));
@@ -259,15 +258,11 @@ static void apply_file_sets(struct scenario *scenario, struct sim_error_list *er
     struct config *config = scenario->base;
     struct config_node *sets = config_get(config->root, "set");
 
-    if (!sets)
+    if (!config_expect(sets, CONFIG_LIST, errors, "a list of settings, ( \"path=value\" )"))
         return;
-    if (sets->kind != CONFIG_LIST) {
-        config_mistake(sets, errors, "a list of settings, ( \"path=value\" )", NULL);
-        return;
-    }
     for (unsigned i = 0; i < config_count(sets); i++) {
         struct config_node *element = config_child(sets, i);
-        char *path, *value;
+        g_autofree char *path = NULL, *value = NULL;
 
         if (element->kind != CONFIG_STRING) {
             config_mistake(element, errors, "a string \"path=value\"", NULL);
@@ -275,8 +270,6 @@ static void apply_file_sets(struct scenario *scenario, struct sim_error_list *er
             apply_set_file(scenario, element->string + 1, element->place, false, errors);
         } else if (config_split_setting(element->string, &path, &value, element->place, errors)) {
             config_set_at(config, path, value, element->place, errors);
-            g_free(path);
-            g_free(value);
         }
     }
 }
@@ -284,7 +277,7 @@ static void apply_file_sets(struct scenario *scenario, struct sim_error_list *er
 static void apply_set(struct scenario *scenario, const char *text, struct sim_error_list *errors)
 {
     struct config_place place = { .file = "--set", .origin = "--set" };
-    char *path, *value;
+    g_autofree char *path = NULL, *value = NULL;
     const char *axis;
 
     if (*text == '@') {
@@ -302,8 +295,6 @@ static void apply_set(struct scenario *scenario, const char *text, struct sim_er
                       axis);
     else
         config_set_at(scenario->base, path, value, place, errors);
-    g_free(path);
-    g_free(value);
 }
 
 /* ---- Loading --------------------------------------------------------------------------------- */

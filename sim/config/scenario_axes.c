@@ -62,13 +62,11 @@ static struct axis *axis_or_message(const struct scenario *scenario, const char 
                                     struct config_place place, struct sim_error_list *errors)
 {
     size_t i = scenario_axis_find(scenario, name);
-    const char **names;
 
     if (i < scenario->axes->len)
         return scenario->axes->pdata[i];
-    names = axis_names(scenario);
+    g_autofree const char **names = axis_names(scenario);
     no_such("there is no axis", name, names, place, errors);
-    g_free(names);
     return NULL;
 }
 
@@ -159,12 +157,8 @@ static void read_leader(const struct scenario *scenario, struct axis *axis,
     struct config_node *with = config_get(axis->node, "with");
     const struct axis *leader;
 
-    if (!with)
+    if (!config_expect(with, CONFIG_STRING, errors, "the name of an axis"))
         return;
-    if (with->kind != CONFIG_STRING) {
-        config_mistake(with, errors, "the name of an axis", NULL);
-        return;
-    }
     leader = axis_or_message(scenario, with->string, with->place, errors);
     if (leader)
         axis->leader = leader->leader;
@@ -304,11 +298,10 @@ static void choose_variant(struct axis *axis, const struct axis *old, const char
     const struct axis_value *from = axis_value_named(old, label);
 
     if (!from) {
-        const char **labels = axis_labels(old);
+        g_autofree const char **labels = axis_labels(old);
         g_autofree char *what = g_strdup_printf("axes.%s: there is no variant", axis->name);
 
         no_such(what, label, labels, place, errors);
-        g_free(labels);
         return;
     }
     axis_copy_value(axis, from, place, errors);
@@ -321,13 +314,12 @@ bool scenario_override_axis(struct scenario *scenario, const char *name, const c
     struct axis *axis = axis_or_message(scenario, name, place, errors);
     struct axis old;
     size_t before = errors->n_messages;
-    char **texts;
 
     if (!axis)
         return false;
     old = *axis;
     axis->values = g_ptr_array_new_with_free_func(axis_value_free);
-    texts = g_strsplit(values, ",", -1);
+    g_auto(GStrv) texts = g_strsplit(values, ",", -1);
     for (char **text = texts; *text; text++) {
         struct config *parsed;
 
@@ -344,7 +336,6 @@ bool scenario_override_axis(struct scenario *scenario, const char *name, const c
     }
     if (!*texts)
         sim_error_add(errors, place.file, 0, "axes.%s: axis %s has no values", name, name);
-    g_strfreev(texts);
     if (axis->values->len == 0) {
         g_ptr_array_free(axis->values, TRUE);
         axis->values = old.values;
@@ -360,13 +351,11 @@ static void read_quick(struct scenario *scenario, struct config_node *node,
                        struct sim_error_list *errors)
 {
     struct axis *axis;
-    char *name, *label;
+    g_autofree char *name = NULL, *label = NULL;
     guint n;
 
-    if (node->kind != CONFIG_STRING) {
-        config_mistake(node, errors, "a string \"axis=value\"", NULL);
+    if (!config_expect(node, CONFIG_STRING, errors, "a string \"axis=value\""))
         return;
-    }
     if (!config_split_setting(node->string, &name, &label, node->place, errors))
         return;
     axis = axis_or_message(scenario, name, node->place, errors);
@@ -376,26 +365,19 @@ static void read_quick(struct scenario *scenario, struct config_node *node,
         axis->quick[n] = g_strdup(label);
         axis->quick[n + 1] = NULL;
     } else if (axis) {
-        const char **labels = axis_labels(axis);
+        g_autofree const char **labels = axis_labels(axis);
         g_autofree char *what = g_strdup_printf("%s: axis %s has no value", node->path, name);
 
         no_such(what, label, labels, node->place, errors);
-        g_free(labels);
     }
-    g_free(name);
-    g_free(label);
 }
 
 void scenario_read_quick(struct scenario *scenario, struct sim_error_list *errors)
 {
     struct config_node *quick = config_get(scenario->base->root, "quick");
 
-    if (!quick)
+    if (!config_expect(quick, CONFIG_LIST, errors, "a list, ( \"axis=value\", ... )"))
         return;
-    if (quick->kind != CONFIG_LIST) {
-        config_mistake(quick, errors, "a list, ( \"axis=value\", ... )", NULL);
-        return;
-    }
     for (unsigned i = 0; i < config_count(quick); i++)
         read_quick(scenario, config_child(quick, i), errors);
 }

@@ -57,12 +57,10 @@ static void read_constraint(struct scenario *scenario, struct config_node *node,
 {
     const struct filter_table table = scenario_table(scenario);
     struct filter *filter;
-    char *fault = NULL;
+    g_autofree char *fault = NULL;
 
-    if (node->kind != CONFIG_STRING) {
-        config_mistake(node, errors, "a string \"axis>value || axis=value\"", NULL);
+    if (!config_expect(node, CONFIG_STRING, errors, "a string \"axis>value || axis=value\""))
         return;
-    }
     filter = filter_parse(node->string, &fault);
     if (filter)
         fault = filter_fault(filter, &table, 1);
@@ -72,19 +70,14 @@ static void read_constraint(struct scenario *scenario, struct config_node *node,
     }
     sim_error_add(errors, node->place.file, node->place.line, "%s: %s", node->path, fault);
     filter_free(filter);
-    g_free(fault);
 }
 
 void scenario_read_constraints(struct scenario *scenario, struct sim_error_list *errors)
 {
     struct config_node *list = config_get(scenario->base->root, "constraints");
 
-    if (!list)
+    if (!config_expect(list, CONFIG_LIST, errors, "a list, ( \"axis>value || axis=value\", ... )"))
         return;
-    if (list->kind != CONFIG_LIST) {
-        config_mistake(list, errors, "a list, ( \"axis>value || axis=value\", ... )", NULL);
-        return;
-    }
     for (unsigned i = 0; i < config_count(list); i++)
         read_constraint(scenario, config_child(list, i), errors);
 }
@@ -133,7 +126,7 @@ static void apply_constraints(struct scenario *scenario, struct sim_error_list *
 {
     size_t n_axes = scenario->axes->len, n_left = 0;
     const struct filter_table table = scenario_table(scenario);
-    bool *selected = g_new(bool, scenario->n_points);
+    g_autofree bool *selected = g_new(bool, scenario->n_points);
 
     memset(selected, true, scenario->n_points * sizeof(*selected));
     for (guint i = 0; i < scenario->constraints->len; i++)
@@ -143,7 +136,6 @@ static void apply_constraints(struct scenario *scenario, struct sim_error_list *
             memmove(scenario->points + n_left++ * n_axes, scenario->points + point * n_axes,
                     n_axes * sizeof(*scenario->points));
     }
-    g_free(selected);
     if (n_left == 0)
         sim_error_add(errors, scenario->path, 0, "the constraints leave no point");
     else
@@ -158,7 +150,7 @@ static gint by_name(gconstpointer a, gconstpointer b)
 static void name_points(struct scenario *scenario)
 {
     size_t n_axes = scenario->axes->len;
-    const char **sorted = g_new0(const char *, n_axes + 1);
+    g_autofree const char **sorted = g_new0(const char *, n_axes + 1);
 
     for (size_t a = 0; a < n_axes; a++)
         sorted[a] = scenario_axis_name(scenario, a);
@@ -176,7 +168,6 @@ static void name_points(struct scenario *scenario)
         }
         scenario->point_names[point] = g_string_free(name, FALSE);
     }
-    g_free(sorted);
 }
 
 /* One point of the first values where axes do not fit together: there is a message then. */

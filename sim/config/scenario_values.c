@@ -119,10 +119,8 @@ void axis_copy_value(struct axis *axis, const struct axis_value *from, struct co
 
 void axis_read_values(struct axis *axis, struct config_node *values, struct sim_error_list *errors)
 {
-    if (values->kind != CONFIG_LIST) {
-        config_mistake(values, errors, "a list of values, [1, 2, 4]", NULL);
+    if (!config_expect(values, CONFIG_LIST, errors, "a list of values, [1, 2, 4]"))
         return;
-    }
     if (config_count(values) == 0)
         sim_error_add(errors, values->place.file, values->place.line, "%s: axis %s has no values",
                       values->path, axis->name);
@@ -231,13 +229,11 @@ static void assign_all(struct axis_value *value, struct config_node *node)
 static void read_variant_sets(struct scenario *scenario, struct axis_value *value,
                               struct config_node *sets, struct sim_error_list *errors)
 {
-    if (sets->kind != CONFIG_LIST) {
-        config_mistake(sets, errors, "a list of settings, ( \"path=value\" )", NULL);
+    if (!config_expect(sets, CONFIG_LIST, errors, "a list of settings, ( \"path=value\" )"))
         return;
-    }
     for (unsigned i = 0; i < config_count(sets); i++) {
         struct config_node *element = config_child(sets, i);
-        char *path, *text;
+        g_autofree char *path = NULL, *text = NULL;
 
         if (element->kind != CONFIG_STRING) {
             config_mistake(element, errors, "a string \"path=value\"", NULL);
@@ -250,8 +246,6 @@ static void read_variant_sets(struct scenario *scenario, struct axis_value *valu
             }
         } else if (config_split_setting(element->string, &path, &text, element->place, errors)) {
             assign(value, path, NULL, text, element->place);
-            g_free(path);
-            g_free(text);
         }
     }
 }
@@ -288,10 +282,8 @@ static void read_variant(struct scenario *scenario, struct axis *axis, struct co
 void axis_read_variants(struct scenario *scenario, struct axis *axis, struct config_node *variants,
                         struct sim_error_list *errors)
 {
-    if (variants->kind != CONFIG_LIST) {
-        config_mistake(variants, errors, "a list of variants", NULL);
+    if (!config_expect(variants, CONFIG_LIST, errors, "a list of variants"))
         return;
-    }
     if (config_count(variants) == 0)
         sim_error_add(errors, variants->place.file, variants->place.line,
                       "%s: axis %s has no variants", variants->path, axis->name);

@@ -15,15 +15,13 @@ static char *make_version(void)
 {
     if (strcmp(NUDMA_GIT, "unknown") != 0 && !g_str_has_suffix(NUDMA_GIT, "-dirty"))
         return g_strdup(NUDMA_VERSION " " NUDMA_GIT);
-    char *program = NULL;
+    g_autofree char *program = NULL;
     gsize n_bytes = 0;
     if (!g_file_get_contents("/proc/self/exe", &program, &n_bytes, NULL))
         return g_strdup(NUDMA_VERSION " " NUDMA_GIT);
     g_autofree char *digest = g_compute_checksum_for_data(G_CHECKSUM_SHA256,
                                                           (const guchar *)program, n_bytes);
-    char *version = g_strdup_printf("%s %s %.8s", NUDMA_VERSION, NUDMA_GIT, digest);
-    g_free(program);
-    return version;
+    return g_strdup_printf("%s %s %.8s", NUDMA_VERSION, NUDMA_GIT, digest);
 }
 
 const char *sim_version(void)
