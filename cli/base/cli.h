@@ -86,8 +86,9 @@ bool cli_output_end(struct cli_output *output, bool keep);
 
 struct cli_table;
 
-/* Empty; columns first, then the cells. */
-struct cli_table *cli_table_new(void);
+/* An empty table. columns: the titles with "|" between them, ">" before one whose cells stand to the
+ * right, "claim|>error %"; NULL: none yet. Further columns come before the first cell. */
+struct cli_table *cli_table_new(const char *columns);
 void cli_table_free(struct cli_table *table);
 void cli_table_column(struct cli_table *table, const char *title, bool right);
 /* The next cell, row by row; copied. */

@@ -21,12 +21,15 @@ static void clear_column(gpointer column)
     g_free(((struct column *)column)->title);
 }
 
-struct cli_table *cli_table_new(void)
+struct cli_table *cli_table_new(const char *columns)
 {
     struct cli_table *table = g_new0(struct cli_table, 1);
     table->columns = g_array_new(FALSE, FALSE, sizeof(struct column));
     g_array_set_clear_func(table->columns, clear_column);
     table->cells = g_ptr_array_new_with_free_func(g_free);
+    g_auto(GStrv) titles = g_strsplit(columns != NULL ? columns : "", "|", -1);
+    for (char **title = titles; *title != NULL; title++)
+        cli_table_column(table, *title + (**title == '>'), **title == '>');
     return table;
 }
 

@@ -19,7 +19,7 @@ static void keep_points(struct result_set *set, const struct plan *plan,
 
 static void print_all(const struct result_set *set)
 {
-    struct cli_table *table = cli_table_new();
+    struct cli_table *table = cli_table_new(NULL);
     for (guint a = 0; a < set->axes->len; a++)
         cli_table_column(table, set->axes->pdata[a], false);
     cli_table_column(table, "metric", false);

@@ -57,7 +57,7 @@ bool calibration_print_sensitivity(struct calibration *c)
 {
     const guint n = c->trials.params->len;
     g_autofree double *sensitivity = g_new0(double, (gsize)n * c->all->len);
-    struct cli_table *table = cli_table_new();
+    struct cli_table *table = cli_table_new(NULL);
     bool good = true;
     cli_table_column(table, "claim", false);
     cli_table_column(table, "use", false);
@@ -88,10 +88,7 @@ bool calibration_print_sensitivity(struct calibration *c)
 
 static void print_params(const struct calibration *c)
 {
-    static const char *const titles[] = { "parameter", "unit", "range", "before", "fitted" };
-    struct cli_table *table = cli_table_new();
-    for (size_t i = 0; i < SIM_N_ELEMENTS(titles); i++)
-        cli_table_column(table, titles[i], i > 2);
+    struct cli_table *table = cli_table_new("parameter|unit|range|>before|>fitted");
     for (guint i = 0; i < c->trials.params->len; i++) {
         const struct trial_param *param = calibration_param(c, i);
         char lo[32], hi[32];
@@ -115,12 +112,9 @@ static bool holds(const struct claim *claim, double value)
 /* True if all fitted claims hold. */
 static bool print_claims(const struct calibration *c)
 {
-    static const char *const titles[] = { "claim",  "published", "accepted", "before",
-                                          "fitted", "error %",   "verdict" };
-    struct cli_table *table = cli_table_new();
+    struct cli_table *table =
+        cli_table_new("claim|>published|accepted|>before|>fitted|>error %|verdict");
     bool good = true;
-    for (size_t i = 0; i < SIM_N_ELEMENTS(titles); i++)
-        cli_table_column(table, titles[i], i == 1 || (i > 2 && i < 6));
     for (guint i = 0; i < c->all->len; i++) {
         struct claim claim = *calibration_claim(c->all, i);
         char text[32];

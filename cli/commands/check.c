@@ -8,18 +8,6 @@
 
 /* ---- As a table ------------------------------------------------------------------------------ */
 
-static void add_columns(struct cli_table *table)
-{
-    static const struct {
-        const char *title;
-        bool right;
-    } columns[] = { { "claim", false },    { "use", false },      { "published", true },
-                    { "accepted", false }, { "simulated", true }, { "error %", true },
-                    { "verdict", false } };
-    for (size_t i = 0; i < SIM_N_ELEMENTS(columns); i++)
-        cli_table_column(table, columns[i].title, columns[i].right);
-}
-
 static void add_claim(struct cli_table *table, const struct claim *claim)
 {
     char text[32], lo[32], hi[32], error[32];
@@ -69,8 +57,8 @@ static void print_tables(const GPtrArray *files, const struct claims_tally *all)
     for (guint i = 0; i < files->len; i++) {
         const struct claims_file *file = files->pdata[i];
         struct claims_tally tally = { 0 };
-        struct cli_table *table = cli_table_new();
-        add_columns(table);
+        struct cli_table *table =
+            cli_table_new("claim|use|>published|accepted|>simulated|>error %|verdict");
         for (guint k = 0; k < file->claims->len; k++)
             add_claim(table, claims_at(file, k));
         printf("%s%s%s\n", file->name, *file->title != '\0' ? ": " : "", file->title);

@@ -61,11 +61,8 @@ static char *range_text(const struct param_desc *desc)
 
 static void print_params(const struct param_desc *params)
 {
-    static const char *const titles[] = { "parameter",  "unit",   "default", "range",
-                                          "provenance", "source", "meaning" };
-    struct cli_table *table = cli_table_new();
-    for (size_t i = 0; i < SIM_N_ELEMENTS(titles); i++)
-        cli_table_column(table, titles[i], false);
+    struct cli_table *table =
+        cli_table_new("parameter|unit|default|range|provenance|source|meaning");
     for (const struct param_desc *desc = params; desc->type != PARAM_END; desc++) {
         g_autofree char *def = default_text(desc), *range = range_text(desc);
         const char *unit = param_unit(desc);
@@ -95,10 +92,7 @@ static char *stat_name(const struct stat_desc *stat)
 static void print_stats(const struct stat_desc *stats)
 {
     static const char *const kinds[] = { "", "counter", "rate", "mean", "histogram", "maximum" };
-    static const char *const titles[] = { "statistic", "kind", "unit", "meaning" };
-    struct cli_table *table = cli_table_new();
-    for (size_t i = 0; i < SIM_N_ELEMENTS(titles); i++)
-        cli_table_column(table, titles[i], false);
+    struct cli_table *table = cli_table_new("statistic|kind|unit|meaning");
     for (const struct stat_desc *stat = stats; stat->kind != STAT_END; stat++) {
         if (stat->part > 0)
             continue;
@@ -125,10 +119,7 @@ static void add_records(struct cli_table *table, const struct record_desc *recor
 
 static void print_records(const struct describe_entry *entry)
 {
-    static const char *const titles[] = { "metric", "kind", "unit", "meaning" };
-    struct cli_table *table = cli_table_new();
-    for (size_t i = 0; i < SIM_N_ELEMENTS(titles); i++)
-        cli_table_column(table, titles[i], false);
+    struct cli_table *table = cli_table_new("metric|kind|unit|meaning");
     add_records(table, entry->records);
     if (entry->world != NULL)
         add_records(table, entry->world);
@@ -156,11 +147,7 @@ static void print_entry(const struct describe_entry *entry)
 
 static void print_names(const GArray *entries)
 {
-    struct cli_table *table = cli_table_new();
-    cli_table_column(table, "name", false);
-    cli_table_column(table, "parameters", true);
-    cli_table_column(table, "statistics", true);
-    cli_table_column(table, "what it is", false);
+    struct cli_table *table = cli_table_new("name|>parameters|>statistics|what it is");
     for (guint i = 0; i < entries->len; i++) {
         const struct describe_entry *entry = &g_array_index(entries, struct describe_entry, i);
         unsigned n_params = 0, n_stats = 0;

@@ -240,11 +240,8 @@ static void say_more(guint shown, guint n)
 
 static void print_changes(struct diff *diff)
 {
-    static const char *const titles[] = { "change", "A", "B", "metric", "point" };
-    struct cli_table *table = cli_table_new();
+    struct cli_table *table = cli_table_new(">change|>A|>B|metric|point");
     guint shown = 0, n = 0;
-    for (size_t i = 0; i < SIM_N_ELEMENTS(titles); i++)
-        cli_table_column(table, titles[i], i < 3);
     g_array_sort(diff->changes, by_size);
     for (guint i = 0; i < diff->changes->len; i++) {
         const struct change *change = &g_array_index(diff->changes, struct change, i);
@@ -287,11 +284,8 @@ static int by_param(gconstpointer a, gconstpointer b)
 
 static void print_params(struct diff *diff)
 {
-    static const char *const titles[] = { "parameter", "A", "B", "points", "scenario" };
-    struct cli_table *table = cli_table_new();
+    struct cli_table *table = cli_table_new("parameter|A|B|>points|scenario");
     const guint shown = lines_of(diff, diff->params->len);
-    for (size_t i = 0; i < SIM_N_ELEMENTS(titles); i++)
-        cli_table_column(table, titles[i], i == 3);
     g_array_sort(diff->params, by_param);
     for (guint i = 0; i < shown; i++) {
         const struct param_change *change = &g_array_index(diff->params, struct param_change, i);

@@ -15,10 +15,7 @@ int cli_list(int argc, char **argv)
         struct sim_error_list errors = { 0 };
         char **names = cli_scenario_names(&options, options.arguments, true, &errors);
         unsigned n_listed = 0;
-        struct cli_table *table = cli_table_new();
-        cli_table_column(table, "scenario", false);
-        cli_table_column(table, "points", true);
-        cli_table_column(table, "title", false);
+        struct cli_table *table = cli_table_new("scenario|>points|title");
         for (char **name = names; *name != NULL; name++) {
             struct scenario *scenario = scenario_load(*name, (const char *const *)options.roots,
                                                       NULL, &errors);

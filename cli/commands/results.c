@@ -58,12 +58,8 @@ static int print_results(const struct results_request *request, struct results_d
 
 static int print_overview(struct results_db *db)
 {
-    static const char *const titles[] = { "scenario", "points", "seeds",
-                                          "done",     "failed", "last run (UTC)" };
-    struct cli_table *table = cli_table_new();
+    struct cli_table *table = cli_table_new("scenario|>points|>seeds|>done|>failed|last run (UTC)");
     struct results_cursor *cursor = results_overviews(db);
-    for (size_t i = 0; i < SIM_N_ELEMENTS(titles); i++)
-        cli_table_column(table, titles[i], i >= 1 && i <= 4);
     for (const struct results_overview *row; (row = results_next_overview(cursor)) != NULL;) {
         const int64_t numbers[] = { row->n_points, row->n_seeds, row->n_done, row->n_failed };
         cli_table_cell(table, "%s", row->scenario);

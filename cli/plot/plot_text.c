@@ -122,7 +122,7 @@ void plot_text_bars(const char *title, const struct plot_panel *panel, int colum
     const int ratio = spec->ratio_of != NULL ? 5 : 0;
     const int width = MAX(columns - widest(data) - 17 - ratio, MIN_BAR);
     const double hi = largest(data, stacked);
-    struct cli_table *table = cli_table_new();
+    struct cli_table *table = cli_table_new(NULL);
     cli_table_column(table, data->x_name, false);
     cli_table_column(table, "", false);
     cli_table_column(table, *data->y_unit != '\0' ? data->y_unit : "value", true);
