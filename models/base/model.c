@@ -73,8 +73,7 @@ struct model *model_new(struct sim *sim, struct pcie_context *pcie, const struct
         !config_read_params(config, group, name, ops->params, model->state, errors))
         return model;
     model->initialised = true;
-    if (ops->init != NULL)
-        ops->init(model, errors);
+    ops->init(model, errors);
     return model;
 }
 

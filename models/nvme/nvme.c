@@ -241,7 +241,9 @@ static void function_reset(struct pcie_function *function)
 
 static void function_stop(struct pcie_function *function)
 {
-    stop(nvme_of(function));
+    struct nvme *nvme = nvme_of(function);
+    nvme->cc = 0; /* it does not become ready again */
+    stop(nvme);
 }
 
 /* ---- Registers ------------------------------------------------------------------------------- */

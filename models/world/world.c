@@ -109,9 +109,9 @@ static const struct model_ops *device_ops(struct config_node *group, struct sim_
 static void integrate_ports(struct model *rc, struct model *device, struct config_node *at,
                             struct sim_error_list *errors)
 {
-    for (uint32_t p = 0; p < device->n_ports; p++) {
+    for (uint32_t p = 0; p == 0 || p < device->n_ports; p++) {
         const char *why = NULL;
-        if (device->ports[p].function == NULL)
+        if (p >= device->n_ports || device->ports[p].function == NULL)
             why = "only endpoints can be integrated, and this is none";
         else if (!root_complex_integrate(rc, &device->ports[p]))
             why = "this root complex has as many integrated endpoints as it can have";

@@ -54,10 +54,12 @@ static void list_ends(struct world *world, const char **names)
 
 static struct end device_end(const struct model *device, const char *port)
 {
-    unsigned idx;
-    char suffix, tail;
+    const char suffix = *port, *digits = port + (suffix != '\0');
+    const size_t n_digits = strspn(digits, "0123456789");
+    const unsigned idx = (unsigned)strtoul(digits, NULL, 10);
 
-    if (sscanf(port, "%c%u%c", &suffix, &idx, &tail) != 2)
+    if (n_digits == 0 || n_digits > 6 || digits[n_digits] != '\0' ||
+        (*digits == '0' && n_digits > 1))
         return (struct end){ 0 };
     for (unsigned k = 0; cable_registry[k] != NULL; k++) {
         void *found = cable_registry[k]->suffix == suffix

@@ -40,6 +40,13 @@ static const char *after_word(const char *p, const char *word)
     return config_skip_blanks(p + strlen(word));
 }
 
+/* The same of a word that blanks have to follow. */
+static const char *after_name(const char *p, const char *word)
+{
+    const char *after = after_word(p, word);
+    return after != NULL && after != p + strlen(word) ? after : NULL;
+}
+
 /* Behind the brace that closes the one at p, or NULL. */
 static const char *body_end(const char *p)
 {
@@ -75,13 +82,13 @@ static const char *numbers_end(const char *p, struct config_repeat *repeat)
 {
     if (p == NULL || !take_digits(&p, &repeat->from))
         return NULL;
-    p = after_word(config_skip_blanks(p), "to");
+    p = after_name(config_skip_blanks(p), "to");
     return p != NULL && take_digits(&p, &repeat->to) ? config_skip_blanks(p) : NULL;
 }
 
 char *config_repeat_parse(const char *text, struct config_repeat *repeat)
 {
-    const char *p = after_word(text, "@repeat");
+    const char *p = after_name(text, "@repeat");
     struct config_index *index = &repeat->index;
 
     *repeat = (struct config_repeat){ .index = { .name = p, .value = -1 } };

@@ -19,6 +19,7 @@
 #define MAX_BRACKETS   64 /* open at once */
 #define MAX_FILE_BYTES (16U * 1024 * 1024)
 #define MAX_REPEATS    10000 /* in a file with all that it includes */
+#define MAX_NESTED     16    /* repetitions in each other */
 
 /* What the grammar allows next. */
 enum expect { EXPECT_NAME, EXPECT_ASSIGN, EXPECT_VALUE, EXPECT_AFTER };
@@ -48,9 +49,9 @@ struct scanner {
     const char *const *include_dirs;
     struct bracket brackets[MAX_BRACKETS];
     unsigned n_brackets;
-    unsigned n_outer; /* brackets opened outside of the innermost repetition */
-    unsigned n_repeats;
-    const char *name; /* of the setting that is being read, where a group is open */
+    unsigned n_outer;             /* brackets opened outside of the innermost repetition */
+    unsigned n_repeats, n_nested; /* repetitions so far; those that are open */
+    const char *name;             /* of the setting that is being read, where a group is open */
     enum expect expect;
     bool after_string; /* the last token was a string */
     bool may_separate; /* the last token ended a setting: ";" or "," may follow */
@@ -435,6 +436,8 @@ static char *replaced(struct scanner *s, const struct source *source, size_t n)
 
     if (why)
         syntax_error(s, source->place, "%s", why);
+    else if (s->n_nested == MAX_NESTED)
+        syntax_error(s, source->place, "repetitions nested deeper than %d", MAX_NESTED);
     if (why)
         g_clear_pointer(&token, g_free);
     return token;
@@ -576,7 +579,9 @@ static void take_include(struct scanner *s, struct source *source)
         end = *p == '"' ? config_string_end(p) : NULL;
     }
     if (!end || end - p < 3) {
-        syntax_error(s, source->place, "syntax error: expected @include \"file\" or @repeat i = FIRST to LAST { ... }");
+        syntax_error(
+            s, source->place,
+            "syntax error: expected @include \"file\" or @repeat i = FIRST to LAST { ... }");
         source->p = "";
         return;
     }
@@ -601,7 +606,9 @@ static void scan_body(struct scanner *s, const struct source *source, const char
     once.p = body;
     once.indices = index;
     s->n_outer = s->n_brackets;
+    s->after_string = false; /* strings do not join across the braces */
     scan_source(s, &once);
+    s->after_string = false;
     if (!s->scan->syntax_error && s->n_brackets != s->n_outer)
         syntax_error(s, s->brackets[s->n_brackets - 1].place,
                      "syntax error: \"%c\" without its end in @repeat",
@@ -623,17 +630,21 @@ static void take_repeat(struct scanner *s, struct source *source)
         unexpected(s, source->place, "@repeat", strlen("@repeat"));
     if (why)
         syntax_error(s, source->place, "%s", why);
+    else if (s->n_nested == MAX_NESTED)
+        syntax_error(s, source->place, "repetitions nested deeper than %d", MAX_NESTED);
     if (s->scan->syntax_error)
         return;
     advance(source, repeat.body + 1);
     g_autofree char *body = g_strndup(source->p, (size_t)(repeat.end - 1 - source->p));
     repeat.index.above = source->indices;
+    s->n_nested++;
     while (!s->scan->syntax_error && config_repeat_next(&repeat)) {
         if (s->n_repeats++ == MAX_REPEATS)
             syntax_error(s, source->place, "more than %d repetitions", MAX_REPEATS);
         else
             scan_body(s, source, body, &repeat.index);
     }
+    s->n_nested--;
     advance(source, repeat.end);
 }
 

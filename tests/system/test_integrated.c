@@ -257,6 +257,8 @@ static void test_mistakes_are_told(void **unused)
                    "expected one of \"server.s0\", \"server.s1\"");
     expect_mistake("devices = { s = { type = \"pcie.switch\"; integrated = \"server.s0\"; }; };",
                    "only endpoints can be integrated");
+    expect_mistake("devices = { s = { type = \"ether.switch\"; integrated = \"server.s0\"; }; };",
+                   "only endpoints can be integrated");
     expect_mistake("devices = { a = { type = \"pcie.requester\"; integrated = \"server.s0\"; }; };"
                    "cables = ( { from = \"server.s0.rp0\"; to = \"a.p0\"; } );",
                    "its device is integrated into server.s0");

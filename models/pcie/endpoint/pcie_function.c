@@ -391,7 +391,7 @@ void pcie_function_receive(struct model *model, uint32_t port, struct tlp *tlp)
     tlp_free(model->pcie, tlp);
 }
 
-/* Functions share their port's transmitter, in turn. */
+/* Functions share their port's transmitter; a physical function and its virtual ones take turns. */
 void pcie_function_credit(struct model *model, uint32_t port)
 {
     struct pcie_function *first = model->ports[port].function;

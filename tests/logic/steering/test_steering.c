@@ -1,7 +1,7 @@
 /*
  * Flow steering: no packet overtakes another of its flow and none is lost, whenever readers and
  * senders move; then everything is local. Properties over many seeds, on a device that is as late
- * and as unordered as PCI Express allows (steering_rig.h).
+ * and as unordered as PCI Express allows.
  */
 #include <setjmp.h>
 #include <stdarg.h>

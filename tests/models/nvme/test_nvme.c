@@ -440,6 +440,7 @@ static void test_registers(void **state)
     assert_int_equal(status(&r), NVME_CSTS_RDY | NVME_CSTS_SHST_COMPLETE);
     pcie_function_remove(r.nvme, 0);
     assert_int_equal(read_at(&r, BAR + NVME_REG_VS, 4), UINT64_MAX - 1);
+    assert_int_equal(sim_events_pending(r.sim), 0); /* nor does it become ready again */
     close_rig(&r);
 }
 

@@ -82,6 +82,22 @@ static void test_accepted(void **unused)
     config_free(config);
 }
 
+/* The number of a port is written in digits alone. */
+static void test_numbers_of_ports(void **unused)
+{
+    static const char *const ends[] = { "a.p+0", "a.p 0", "a.p00", "a.p4294967296", "a.p", "a." };
+    (void)unused;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(ends); i++) {
+        char text[512], message[64];
+        snprintf(message, sizeof(message), "cables.[0].to: found \"%s\"", ends[i]);
+        snprintf(text, sizeof(text),
+                 HOSTS DEVICES
+                 "cables = ( { from = \"server.s0.rp0\"; to = \"%s\"; } );\n" WORKLOAD,
+                 ends[i]);
+        refused(text, (const char *const[]){ message, NULL });
+    }
+}
+
 static void test_cables(void **unused)
 {
     static const char *const nowhere[] = {
@@ -486,6 +502,7 @@ int main(void)
         cmocka_unit_test(test_accepted),
         cmocka_unit_test(test_beside_a_fault),
         cmocka_unit_test(test_cables),
+        cmocka_unit_test(test_numbers_of_ports),
         cmocka_unit_test(test_ethernet_cables),
         WORLD_TEST(test_ethernet_frames,
                    HOSTS SWITCHES "cables = ( { from = \"x.e0\"; to = \"y.e1\"; latency_ns = 100; "

@@ -374,6 +374,21 @@ static void mistakes_in_repetitions(void **state)
            "x.cfg:3: {j}: no index of @repeat has this name; expected {k}, {i}");
     refuse(f, "@repeat i = 1 to 2 {\n a = \"{j}\"; }",
            "x.cfg:2: {j}: no index of @repeat has this name; expected {i}");
+    refuse(f, "a = \"x\" @repeat i = 1 to 1 { \"y\" };",
+           "x.cfg:1: syntax error: found \"y\", expected the name of a setting");
+    GString *deep = g_string_new(NULL);
+    for (unsigned i = 0; i < 17; i++)
+        g_string_append(deep, "@repeat i = 1 to 1 { ");
+    for (unsigned i = 0; i < 17; i++)
+        g_string_append(deep, "} ");
+    refuse(f, deep->str, "x.cfg:1: repetitions nested deeper than 16");
+    g_string_free(deep, TRUE);
+    refuse(f, "@repeati = 1 to 2 { a{i} = 1; }",
+           "x.cfg:1: syntax error: expected @repeat INDEX = FROM to TO { ... } or @repeat INDEX = "
+           "WORD, WORD { ... }");
+    refuse(f, "@repeat i = 1 to2 { a{i} = 1; }",
+           "x.cfg:1: syntax error: expected @repeat INDEX = FROM to TO { ... } or @repeat INDEX = "
+           "WORD, WORD { ... }");
     refuse(f, "@repeat i = 1 to 2 { a{i*2} = 1; }",
            "x.cfg:1: {i*2}: expected {i}, and of numbers {i+N} or {i-N}");
     refuse(f, "@repeat i = x, y { a{i+1} = 1; }",
