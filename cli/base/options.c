@@ -139,12 +139,14 @@ bool cli_parse(struct cli_options *options, const char *usage, const char *summa
                const char *description, const GOptionEntry *entries, int argc, char **argv,
                int *status)
 {
+    gboolean asks_for_help = FALSE;
     const GOptionEntry shared[] = {
         { "db", 0, 0, G_OPTION_ARG_FILENAME, &options->db,
           "The results database (default results/nudma.db)", "FILE" },
         { "scenarios", 0, 0, G_OPTION_ARG_FILENAME, &options->scenarios,
           "Look for scenarios in DIR first", "DIR" },
         { "version", 0, 0, G_OPTION_ARG_NONE, &options->version, "Print the version", NULL },
+        { "help", 'h', G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_NONE, &asks_for_help, NULL, NULL },
         { .long_name = NULL },
     };
     GError *error = NULL;
@@ -154,8 +156,11 @@ bool cli_parse(struct cli_options *options, const char *usage, const char *summa
     if (entries != NULL)
         g_option_context_add_main_entries(context, entries, NULL);
     g_option_context_add_main_entries(context, shared, NULL);
+    g_option_context_set_help_enabled(context, FALSE); /* GOption would end the program */
     char **words = split_short_options(entries, argc, argv);
     const bool parsed = g_option_context_parse_strv(context, &words, &error);
+    g_option_context_set_help_enabled(context, TRUE); /* the text shows that there is --help */
+    g_autofree char *help = g_option_context_get_help(context, TRUE, NULL);
     g_option_context_free(context);
     keep_arguments(options, words);
     if (!parsed) {
@@ -163,6 +168,11 @@ bool cli_parse(struct cli_options *options, const char *usage, const char *summa
         report_unparsed(error, lists);
         g_error_free(error);
         *status = CLI_WRONG;
+        return false;
+    }
+    if (asks_for_help) {
+        fputs(help, stdout);
+        *status = CLI_DONE;
         return false;
     }
     if (options->version) {

@@ -16,6 +16,10 @@ for command in results export diff; do
     out=$("$nudma" $command --help); is "$command --help" $? 0
     has "says how" "$out" "nudma $command"
 done
+for command in run list describe topology merge plot figures check results export diff report calibrate; do
+    "$nudma" $command --help >/dev/full 2>full.txt; is "$command --help on a full disk" $? 1
+done
+is "-h is --help" "$("$nudma" diff -h)" "$("$nudma" diff --help)"
 "$nudma" run $size --quick --seeds 3 --db a.db -q -j2 >run.txt; is "a database" $? 0
 # One metric of one run moved, so that there is an interval to show.
 cp a.db b.db
