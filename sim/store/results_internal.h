@@ -64,6 +64,7 @@ enum results_statement {
 struct results_db {
     sqlite3 *sqlite;
     char *path;
+    bool failed;                           /* results_failed() */
     sqlite3_stmt *statement[N_STATEMENTS]; /* NULL until first used */
     GHashTable *questions;                 /* of query.c: SQL, by address -> its statement */
     GHashTable
@@ -77,7 +78,8 @@ struct results_db {
 /* The URI by which SQLite opens the file; g_free(). */
 char *results_uri(const char *path, bool read_only);
 sqlite3_stmt *results_statement(struct results_db *db, enum results_statement which);
-/* Prepares a statement of our own for many uses. NULL if the file cannot be read. */
+/* Prepares a statement of our own for many uses. NULL if the file cannot be read, or its tables
+ * are not as ours; sqlite3_errcode() says which. */
 sqlite3_stmt *results_prepare(struct results_db *db, const char *sql);
 /* "results/nudma.db: database or disk is full", with a hint at a remedy. g_free(). */
 char *results_message(const struct results_db *db, int code);

@@ -130,11 +130,7 @@ static const char *const statements[N_STATEMENTS] = {
 sqlite3_stmt *results_prepare(struct results_db *db, const char *sql)
 {
     sqlite3_stmt *statement = NULL;
-    const int code = sqlite3_prepare_v3(db->sqlite, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement,
-                                        NULL);
-    SIM_ASSERT(code == SQLITE_OK || code == SQLITE_BUSY || code == SQLITE_IOERR ||
-                   code == SQLITE_CORRUPT || code == SQLITE_NOMEM,
-               "%s: %s", sql, sqlite3_errmsg(db->sqlite));
+    sqlite3_prepare_v3(db->sqlite, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, NULL);
     return statement;
 }
 
@@ -196,6 +192,14 @@ static int create_tables(struct results_db *db)
     return code;
 }
 
+/* SQL: how many of our tables and views the file has. */
+static const char count_ours[] =
+    "SELECT count(*) FROM sqlite_master WHERE type IN ('table', 'view') AND name IN ('label',"
+    " 'quantity', 'setting', 'setting_set', 'setting_member', 'run_row', 'newest', 'metric_row',"
+    " 'histogram_row', 'series_row', 'student_t', 'run', 'param', 'metric', 'histogram', 'series',"
+    " 'result')";
+enum { N_OURS = 17 };
+
 /* An empty file becomes a database; one that is not ours, or not of this version, is refused. */
 static bool check_or_create(struct results_db *db, bool read_only, int *code, char **message)
 {
@@ -204,11 +208,13 @@ static bool check_or_create(struct results_db *db, bool read_only, int *code, ch
     const int64_t n_tables = *code == SQLITE_OK
                                  ? pragma_int(db, "SELECT count(*) FROM sqlite_master", code)
                                  : 0;
+    const int64_t n_ours = *code == SQLITE_OK ? pragma_int(db, count_ours, code) : 0;
     if (*code != SQLITE_OK)
         return false;
-    if (owner == RESULTS_APPLICATION_ID && version == RESULTS_SCHEMA_VERSION)
+    const bool current = owner == RESULTS_APPLICATION_ID && version == RESULTS_SCHEMA_VERSION;
+    if (current && n_ours == N_OURS)
         return true;
-    if (owner == RESULTS_APPLICATION_ID)
+    if (owner == RESULTS_APPLICATION_ID && !current)
         *message = g_strdup_printf("%s: is of schema version %d, this nudma reads and writes "
                                    "version %d; move it away or name another with --db FILE",
                                    db->path, (int)version, RESULTS_SCHEMA_VERSION);
@@ -294,10 +300,12 @@ static void finalize(gpointer statement)
 struct results_db *results_open(const char *path, bool read_only, char **message)
 {
     *message = NULL;
-    if (read_only && g_access(path, R_OK) != 0) {
+    if (read_only && g_access(path, R_OK) != 0)
         *message = g_strdup_printf("%s: %s", path, g_strerror(errno));
+    else if (g_file_test(path, G_FILE_TEST_EXISTS) && !g_file_test(path, G_FILE_TEST_IS_REGULAR))
+        *message = g_strdup_printf("%s: is no regular file (--db FILE names another)", path);
+    if (*message != NULL)
         return NULL;
-    }
     struct results_db *db = g_new0(struct results_db, 1);
     db->path = g_strdup(path);
     db->questions = g_hash_table_new_full(NULL, NULL, NULL, finalize);

@@ -333,6 +333,10 @@ static void foreign_files_are_left_alone(void **state)
     (void)state;
     execute_in_file("CREATE TABLE music(title)");
     refuses_to_open(path, false, "not a results database");
+    /* with our marks, but without our tables */
+    execute_in_file("PRAGMA application_id = 1853187181; PRAGMA user_version = 2");
+    refuses_to_open(path, false, "not a results database");
+    refuses_to_open(path, true, "not a results database");
     assert_true(g_file_set_contents(path,
                                     "This is a text of more than a hundred bytes, which is "
                                     "what SQLite reads as the head of its files, at least.",
