@@ -10,15 +10,29 @@ struct cli_output {
     char *path, *new_path; /* new_path NULL: written in place, a device or a pipe */
 };
 
+/* The file behind symbolic links, which need not exist; NULL with errno for links in a circle. */
+static char *follow_links(const char *path)
+{
+    g_autofree char *target = g_strdup(path);
+    for (int n = 0; n < 40; n++) { /* as many as Linux follows */
+        g_autofree char *link = g_file_read_link(target, NULL);
+        if (link == NULL)
+            return g_steal_pointer(&target);
+        g_autofree char *folder = g_path_get_dirname(target);
+        g_free(target);
+        target = g_path_is_absolute(link) ? g_strdup(link) : g_build_filename(folder, link, NULL);
+    }
+    errno = ELOOP;
+    return NULL;
+}
+
 struct cli_output *cli_output_new(const char *path)
 {
     const bool in_place = g_file_test(path, G_FILE_TEST_EXISTS) &&
                           !g_file_test(path, G_FILE_TEST_IS_REGULAR);
-    char *real = realpath(path, NULL); /* a link stays one */
-    char *target = g_strdup(real != NULL ? real : path);
-    char *new_path = in_place ? NULL : g_strconcat(target, ".new", NULL);
-    FILE *file = fopen(in_place ? path : new_path, "w");
-    free(real);
+    char *target = follow_links(path); /* a link stays one */
+    char *new_path = in_place || target == NULL ? NULL : g_strconcat(target, ".new", NULL);
+    FILE *file = target != NULL ? fopen(in_place ? path : new_path, "w") : NULL;
     if (file == NULL) {
         fprintf(stderr, "%s: %s\n", path, g_strerror(errno));
         g_free(new_path);

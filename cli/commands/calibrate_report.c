@@ -231,13 +231,13 @@ static char *file_text(const struct calibration *c)
 
 bool calibration_write(const struct calibration *c)
 {
-    GError *error = NULL;
+    struct cli_output *output = cli_output_new(c->write_path);
+    if (output == NULL)
+        return false;
     g_autofree char *text = file_text(c);
-    const bool written = g_file_set_contents(c->write_path, text, -1, &error);
+    fputs(text, cli_output_file(output));
+    const bool written = cli_output_end(output, true);
     if (written)
         printf("\nwritten to %s; runs use it with --set @%s\n", c->write_path, c->write_path);
-    else
-        fprintf(stderr, "%s\n", error->message);
-    g_clear_error(&error);
     return written;
 }

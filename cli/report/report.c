@@ -243,18 +243,18 @@ static void write_page(struct report *report)
 static int save(const struct report *report, const char *path)
 {
     g_autofree char *folder = g_path_get_dirname(path);
-    GError *error = NULL;
-    int status = CLI_FAILED;
-    if (g_mkdir_with_parents(folder, 0777) != 0)
+    if (g_mkdir_with_parents(folder, 0777) != 0) {
         fprintf(stderr, "%s: %s (--output FILE writes elsewhere)\n", folder, g_strerror(errno));
-    else if (!g_file_set_contents(path, report->html->str, (gssize)report->html->len, &error))
-        fprintf(stderr, "%s\n", error->message);
-    else
-        status = CLI_DONE;
-    if (status == CLI_DONE)
-        printf("%s\n", path);
-    g_clear_error(&error);
-    return status;
+        return CLI_FAILED;
+    }
+    struct cli_output *output = cli_output_new(path);
+    if (output == NULL)
+        return CLI_FAILED;
+    fwrite(report->html->str, 1, report->html->len, cli_output_file(output));
+    if (!cli_output_end(output, true))
+        return CLI_FAILED;
+    printf("%s\n", path);
+    return CLI_DONE;
 }
 
 /* all: a page of everything lacks what is broken; one of what was named is not written then. */

@@ -28,8 +28,12 @@ has "trials are shown" "$(cat trials.txt)" '^trial 40: cost [0-9.]+$'
 is "none twice" "$(sort trials.txt | uniq -d)" ""
 is "nothing else is written" "$(find . -type f | sort | paste -sd ' ')" "./fit.cfg ./trials.txt"
 
+mkfifo fit.pipe
+timeout 200 cat fit.pipe >fit2.cfg &
 "$nudma" calibrate $window "${few[@]}" --set $inbound=40 --param $inbound --claim $claim \
-    --write fit2.cfg -j1 -q >again.txt 2>quiet.txt
+    --write fit.pipe -j1 -q >again.txt 2>quiet.txt
+is "a pipe stays one" "$([ -p fit.pipe ] && echo pipe)" pipe
+wait $!
 is "the same with one worker" "$(grep -v '^written' again.txt)" "$(grep -v '^written' <<<"$out")"
 is "the same file" "$(grep -v '^#' fit2.cfg)" "$(grep -v '^#' fit.cfg)"
 is "quiet" "$(cat quiet.txt)" ""
