@@ -64,6 +64,8 @@ char *cli_find_file(const struct cli_options *options, const char *name);
 bool cli_same_file(const char *a, const char *b);
 /* Opens the database for reading; NULL with the reason printed. */
 struct results_db *cli_open_for_reading(const struct cli_options *options);
+/* results_snapshot(). False with the reason printed if the database cannot be read. */
+bool cli_snapshot(struct results_db *db);
 /* Closes a cursor. False with the reason printed if not all rows could be read. */
 bool cli_end(struct results_cursor *cursor);
 /* The arguments as one line, quoted for a shell; g_free(). */

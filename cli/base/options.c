@@ -232,6 +232,15 @@ struct results_db *cli_open_for_reading(const struct cli_options *options)
     return db;
 }
 
+bool cli_snapshot(struct results_db *db)
+{
+    g_autofree char *message = NULL;
+    const bool good = results_snapshot(db, &message);
+    if (!good)
+        fprintf(stderr, "%s\n", message);
+    return good;
+}
+
 bool cli_end(struct results_cursor *cursor)
 {
     g_autofree char *message = NULL;

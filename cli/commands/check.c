@@ -152,7 +152,7 @@ static int check_files(const struct check_request *request, GPtrArray *files, st
     claims_evaluate(files, db, &errors);
     if (errors.n_messages > 0) {
         cli_report(&errors);
-        return CLI_WRONG;
+        return results_failed(db) ? CLI_FAILED : CLI_WRONG;
     }
     for (guint i = 0; i < files->len; i++)
         claims_count(files->pdata[i], &all);

@@ -386,7 +386,7 @@ static int compare(struct diff *diff)
     find_missing(diff->only_b, diff->sets_b, diff->sets_a, diff->a);
     if (diff->request->params)
         find_params(diff);
-    return print_all(diff);
+    return results_failed(diff->a) || results_failed(diff->b) ? CLI_FAILED : print_all(diff);
 }
 
 static void clear_param(gpointer change)
@@ -410,15 +410,17 @@ static int compare_databases(const struct diff_request *request, struct results_
         .param_index = g_hash_table_new(g_str_hash, g_str_equal),
     };
     g_array_set_clear_func(diff.params, clear_param);
-    results_snapshot(a);
-    results_snapshot(b);
     diff.sets_a = result_sets_find(a, &choice, &errors_a);
     diff.sets_b = result_sets_find(b, &choice, &errors_b);
     int status = CLI_WRONG;
-    if (both_mistaken(&errors_a, &errors_b))
+    if (results_failed(a) || results_failed(b))
+        status = CLI_FAILED;
+    else if (both_mistaken(&errors_a, &errors_b))
         sim_error_print(&errors_a, stderr);
     else
         status = compare(&diff);
+    if (results_failed(a) || results_failed(b))
+        status = CLI_FAILED;
     sim_error_release(&errors_a);
     sim_error_release(&errors_b);
     g_ptr_array_free(diff.sets_a, TRUE);
@@ -471,7 +473,7 @@ static int diff_files(struct diff_request *request)
         g_free(message[i]);
     }
     if (a != NULL && b != NULL)
-        status = compare_databases(request, a, b);
+        status = cli_snapshot(a) && cli_snapshot(b) ? compare_databases(request, a, b) : CLI_FAILED;
     results_close(a);
     results_close(b);
     return status;

@@ -356,9 +356,12 @@ static int export_results(const struct export_request *request)
     struct results_db *db = cli_open_for_reading(&request->options);
     if (db == NULL)
         return CLI_FAILED;
-    results_snapshot(db);
+    if (!cli_snapshot(db)) {
+        results_close(db);
+        return CLI_FAILED;
+    }
     g_autoptr(GPtrArray) sets = result_sets_find(db, &choice, &errors);
-    int status = errors.n_messages > 0 ? CLI_WRONG : CLI_DONE;
+    int status = results_failed(db) ? CLI_FAILED : errors.n_messages > 0 ? CLI_WRONG : CLI_DONE;
     for (guint i = 0; status == CLI_DONE && i < sets->len; i++) {
         if (!result_set_read(sets->pdata[i], db))
             status = CLI_FAILED;

@@ -276,6 +276,8 @@ static int plot_scenarios(struct plot_request *request, char **arguments)
     request->any_failed = loaded && request->db == NULL;
     for (guint i = 0; request->db != NULL && i < scenarios->len; i++)
         plot_scenario(request, scenarios->pdata[i], &errors);
+    request->any_failed = request->any_failed ||
+                          (request->db != NULL && results_failed(request->db));
     results_close(request->db);
     const int status = errors.n_messages > 0 ? CLI_WRONG
                        : request->any_failed ? CLI_FAILED

@@ -90,8 +90,11 @@ static int show(struct results_request *request)
     const bool overview = *request->options.arguments == NULL && request->metrics == NULL &&
                           request->filters == NULL && request->table.rows == NULL &&
                           request->table.columns == NULL;
-    results_snapshot(db);
-    const int status = overview ? print_overview(db) : print_results(request, db);
+    int status = CLI_FAILED;
+    if (cli_snapshot(db))
+        status = overview ? print_overview(db) : print_results(request, db);
+    if (results_failed(db))
+        status = CLI_FAILED;
     results_close(db);
     return status;
 }

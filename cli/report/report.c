@@ -262,12 +262,16 @@ static int make_report(struct report *report, bool all, const char *path)
 {
     sort_into_papers(report);
     claims_evaluate(report->claims, report->db, &report->errors);
+    if (results_failed(report->db))
+        return CLI_FAILED;
     if (report->errors.n_messages > 0)
         return CLI_WRONG;
     write_page(report);
     const bool broken = report->errors.n_messages > 0;
     if (broken && !all)
         return CLI_WRONG;
+    if (results_failed(report->db))
+        return CLI_FAILED;
     const int status = save(report, path);
     return broken || report->drawing_failed || report->topology_failed ? CLI_FAILED : status;
 }

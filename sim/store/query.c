@@ -54,6 +54,7 @@ _Static_assert(sizeof(const char *) == 8 && sizeof(union row) == 12 * 8, "fields
 /* ---- Cursors --------------------------------------------------------------------------------- */
 
 struct results_cursor {
+    struct results_db *db;
     sqlite3_stmt *statement; /* the database's; NULL: it could not be prepared */
     enum row_kind rows;
     int code; /* of the last step; SQLITE_ROW: there may be more */
@@ -70,6 +71,7 @@ static struct results_cursor *ask(struct results_db *db, enum row_kind rows, con
     if (statement == NULL && (statement = results_prepare(db, sql)) != NULL)
         g_hash_table_insert(db->questions, (gpointer)sql, statement);
     struct results_cursor *cursor = g_new0(struct results_cursor, 1);
+    cursor->db = db;
     cursor->rows = rows;
     cursor->statement = statement;
     cursor->code = statement != NULL ? SQLITE_ROW : sqlite3_errcode(db->sqlite);
@@ -115,6 +117,7 @@ static const union row *next(struct results_cursor *cursor, enum row_kind rows)
 bool results_end(struct results_cursor *cursor, char **message)
 {
     const bool good = cursor->code == SQLITE_ROW || cursor->code == SQLITE_DONE;
+    cursor->db->failed = cursor->db->failed || !good;
     if (!good && message != NULL)
         *message = g_strdup(sqlite3_errstr(cursor->code));
     if (cursor->statement != NULL) {
@@ -125,9 +128,19 @@ bool results_end(struct results_cursor *cursor, char **message)
     return good;
 }
 
-void results_snapshot(struct results_db *db)
+bool results_failed(const struct results_db *db)
 {
-    sqlite3_exec(db->sqlite, "BEGIN", NULL, NULL, NULL);
+    return db->failed;
+}
+
+bool results_snapshot(struct results_db *db, char **message)
+{
+    /* BEGIN alone is deferred: the transaction would begin with the first question */
+    const int code = sqlite3_exec(db->sqlite, "BEGIN; SELECT count(*) FROM sqlite_master", NULL,
+                                  NULL, NULL);
+    if (code != SQLITE_OK)
+        *message = results_message(db, code);
+    return code == SQLITE_OK;
 }
 
 /* Conditions on `newest` and on `run_row`, by the first two texts. */
@@ -399,6 +412,10 @@ bool results_evaluate(struct results_db *db, const char *expression, double *val
         *message = g_strdup("is not one expression");
     else
         good = take_value(statement, value, message);
+    /* an expression's own mistake is SQLITE_ERROR */
+    const int failure = sqlite3_errcode(db->sqlite) & 0xff;
+    db->failed = db->failed || (!good && (failure == SQLITE_CORRUPT || failure == SQLITE_IOERR ||
+                                          failure == SQLITE_NOTADB));
     sqlite3_finalize(statement);
     return good;
 }

@@ -27,8 +27,11 @@ struct results_cursor;
 
 /* Closes the cursor. False with *message (caller g_free()s) if not all rows could be read. */
 bool results_end(struct results_cursor *cursor, char **message);
-/* All questions up to results_close() see the database as it is now, whatever is written later. */
-void results_snapshot(struct results_db *db);
+/* True if any question since results_open() could not be answered whole. */
+bool results_failed(const struct results_db *db);
+/* All questions up to results_close() see the database as it is now, whatever is written later.
+ * False with *message (caller g_free()s) if it cannot be read. */
+bool results_snapshot(struct results_db *db, char **message);
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 /* Scenarios with newest runs, sorted. */

@@ -246,5 +246,45 @@ out=$(diff_ a.db up.db -m latency_meam_ns 2>&1); is "a metric that neither has" 
 has "the nearest one" "$out" 'did you mean "latency_mean_ns"'
 out=$(diff_ a.db up.db -s pcie_benc 2>&1); is "a scenario that neither has" $? 2
 
+# ---- Databases that cannot be read ---------------------------------------------------------------
+sqlite3 marked.db "pragma application_id = 1853187181; pragma user_version = 2; create table x(y)"
+out=$("$nudma" results --db marked.db 2>&1); is "a database with our marks only" $? 1
+has "is none" "$out" '^marked.db: is not a results database'
+cp a.db columns.db
+sqlite3 columns.db "drop table newest; create table newest(x)"
+out=$("$nudma" results --db columns.db $size 2>&1); is "a table with other columns" $? 1
+has "cannot be read" "$out" 'cannot be read'
+page_bytes=$(query a.db 'pragma page_size')
+for object in label quantity run_row newest metric_row setting setting_member; do
+    cp a.db cut.db
+    page=$(query a.db "select rootpage from sqlite_master where name = '$object'")
+    yes garbage | head -c "$page_bytes" |
+        dd of=cut.db bs="$page_bytes" seek=$((page - 1)) conv=notrunc status=none
+    out=$(diff_ cut.db a.db --params 2>&1); is "$object damaged in A" $? 1
+    is "nothing is compared" "$(grep -c 'values compared' <<<"$out")" 0
+    diff_ a.db cut.db --params >/dev/null 2>&1; is "$object damaged in B" $? 1
+    "$nudma" report $size --db cut.db --output cut.html >cut.txt 2>&1
+    is "no report of a damaged $object" "$?$(find . -name 'cut.html*')" 1
+done
+mkfifo pipe
+out=$(timeout 20 "$nudma" run $size --quick -q --db pipe 2>&1); is "results into a pipe" $? 1
+has "are refused" "$out" '^pipe: is no regular file'
+is "nothing is left beside it" "$(find . -name 'pipe*')" ./pipe
+
+# ---- Links ---------------------------------------------------------------------------------------
+ln -s beyond.csv link.csv
+export_ --format csv $size --output link.csv; is "through a link to a file to be" $? 0
+is "the link stays" "$(readlink link.csv)" beyond.csv
+is "the file is there" "$(cmp a.csv beyond.csv && echo same)" same
+ln -s circle.csv circle.csv
+export_ --format csv $size --output circle.csv 2>/dev/null; is "a link to itself" $? 1
+
+# ---- A report into a pipe ------------------------------------------------------------------------
+timeout 60 cat pipe >piped.html &
+timeout 60 "$nudma" report $size --db a.db --output pipe >/dev/null; is "a report into a pipe" $? 0
+is "the pipe stays" "$([ -p pipe ] && echo pipe)" pipe
+wait $!
+is "all of it arrives" "$(tail -n 1 piped.html)" "</html>"
+
 echo "1..$cases"
 [ $failed = 0 ]

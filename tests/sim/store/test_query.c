@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include <cmocka.h>
-#include <glib.h>
+#include <glib/gstdio.h>
 
 #include "sim/store/query.h"
 #include "sim/store/results_internal.h"
@@ -262,9 +262,34 @@ static void a_failure_is_reported_at_the_end(void **state)
     cursor = results_quantities(db, "demo/sizes");
     assert_null(results_next_quantity(cursor));
     assert_null(results_next_quantity(cursor));
+    assert_false(results_failed(db));
     assert_false(results_end(cursor, &message));
+    assert_true(results_failed(db));
     assert_non_null(message);
     g_free(message);
+}
+
+/* Of a file, as another process may write while it is read. */
+static void a_snapshot_begins_at_once(void **state)
+{
+    g_autofree char *folder = g_dir_make_tmp("nudma-query-XXXXXX", NULL), *message = NULL;
+    g_autofree char *path = g_build_filename(folder, "test.db", NULL);
+    struct results_db *writer = results_open(path, false, &message);
+    struct results_db *reader = results_open(path, true, &message);
+    (void)state;
+    assert_non_null(reader);
+    assert_true(results_snapshot(reader, &message));
+    store(writer, &some_run, NULL);
+    struct results_cursor *cursor = results_scenarios(reader);
+    assert_null(results_next_name(cursor));
+    assert_true(results_end(cursor, &message));
+    assert_false(results_failed(reader));
+    assert_false(results_snapshot(reader, &message)); /* within another */
+    assert_non_null(message);
+    results_close(reader);
+    results_close(writer);
+    g_unlink(path);
+    g_rmdir(folder);
 }
 
 static struct results_db *asked;
@@ -302,6 +327,7 @@ int main(void)
         WITH_DB(parameters_of_the_run_stored_last),
         WITH_DB(cursors_end_early_and_start_again),
         WITH_DB(a_failure_is_reported_at_the_end),
+        cmocka_unit_test(a_snapshot_begins_at_once),
         WITH_DB(faults_of_the_caller),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
