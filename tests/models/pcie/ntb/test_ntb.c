@@ -754,7 +754,7 @@ static void piece_body(struct world_fixture *f, struct sim_task *task, void *arg
     pair->piece_ps = sim_task_now(task) - start_ps - 2 * 60000 + pcie_port_wire_ps(cable, 64 - 8);
 }
 
-/* Reads that are made anew carry what may be in flight per round trip of a piece. */
+/* Reads that are split and re-originated carry what may be in flight per round trip of a piece. */
 static void forwarded_reads_are_bound_by_what_is_in_flight(void **state)
 {
     static uint8_t in[8][4096];

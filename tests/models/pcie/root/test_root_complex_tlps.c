@@ -716,7 +716,7 @@ static void test_peer_writes_pass_line_by_line(void **state)
         assert_in_range(b.at_ps[i] - b.at_ps[i - 1], 99999, 100001);
 }
 
-/* ---- Reads made anew ------------------------------------------------------------------------- */
+/* ---- Reads split and re-originated ----------------------------------------------------------- */
 
 /* b answers the i-th request that it got with `n` completions; every byte tells its offset from
  * `base`. */
