@@ -99,16 +99,17 @@ void rc_forward(struct model *rc, uint32_t port, struct tlp *tlp, struct model *
     struct rc_state *state = rc_of(rc);
     struct rc_port *in = &state->port[port];
     struct rc_step *step = rc_step_new(rc, tlp, forward_leaves);
-    if (out_rc != rc)
-        at_ps += state->params.p2p_socket_ps;
     if (tlp->type == TLP_MWR && state->params.p2p_line_interval_ps != 0)
         at_ps = lines_passed(state, tlp, at_ps);
+    if (out_rc != rc)
+        at_ps += state->params.p2p_socket_ps;
+    at_ps = SIM_MAX(at_ps, in->last_commit_ps);
     sim_stamp_mark(tlp->stamp, PART_ROOT_COMPLEX, at_ps);
     if (tlp_traced(tlp))
         tlp_trace_port(tlp_trace_add_tlp(tlp, TRACE_PEER, rc->name, at_ps)->to,
                        &out_rc->ports[out_port]);
     if (tlp_class_of(tlp) == TLP_POSTED)
-        in->last_commit_ps = SIM_MAX(in->last_commit_ps, at_ps);
+        in->last_commit_ps = at_ps;
     step->out_rc = out_rc;
     step->out_port = out_port;
     tlp->ingress = (uint16_t)port;

@@ -348,10 +348,9 @@ static void rc_to_peer(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_ti
         rc_refuse(rc, tlp, TLP_UR, translated_ps);
         return;
     }
-    sim_time at_ps = SIM_MAX(translated_ps, now_ps + state->params.p2p_ps);
     tlp->address = hpa.v;
     rc_forward(rc, tlp->ingress, tlp, out, port,
-               SIM_MAX(at_ps, state->port[tlp->ingress].last_commit_ps));
+               SIM_MAX(translated_ps, now_ps + state->params.p2p_ps));
 }
 
 void rc_inbound_announce(struct model *rc, uint32_t port, const struct tlp *tlp)

@@ -149,7 +149,9 @@ void rc_interrupt_deliver(struct model *rc, uint32_t destination, uint8_t vector
 void rc_complete_at(struct model *rc, struct tlp *completion, uint32_t port, sim_time at_ps);
 void rc_inbound_announce(struct model *rc, uint32_t port, const struct tlp *tlp);
 void rc_inbound_request(struct model *rc, uint32_t port, struct tlp *tlp);
-/* rc_forward.c: sends the TLP, received by `port` of `rc`, through another root port at at_ps. */
+/* rc_forward.c: sends the TLP, received by `port` of `rc`, through another root port. at_ps: when it
+ * has passed the ingress root complex if nothing is before it; the time between sockets and the
+ * order behind the port's earlier writes are added here. */
 void rc_forward(struct model *rc, uint32_t port, struct tlp *tlp, struct model *out_rc,
                 unsigned out_port, sim_time at_ps);
 void rc_forward_credit(struct model *rc, uint32_t port);

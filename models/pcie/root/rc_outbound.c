@@ -177,8 +177,7 @@ void rc_outbound_completion(struct model *rc, uint32_t port, struct tlp *tlp)
 
     if (tlp->requester_id != rc_id(state) &&
         rc_route_id(state->host, tlp->requester_id, &out, &out_port)) {
-        sim_time at_ps = now_ps + state->params.p2p_ps;
-        rc_forward(rc, port, tlp, out, out_port, SIM_MAX(at_ps, state->port[port].last_commit_ps));
+        rc_forward(rc, port, tlp, out, out_port, now_ps + state->params.p2p_ps);
         return;
     }
     if (tlp->requester_id == rc_id(state) && rc_reads_completion(rc, port, tlp))

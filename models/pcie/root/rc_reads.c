@@ -216,7 +216,6 @@ static void answer(struct rc_read *read, struct tlp *cpl)
 {
     struct model *rc = read->out_rc;
     struct rc_state *state = rc_of(rc);
-    sim_time at_ps = sim_now(rc->sim) + state->params.p2p_ps;
 
     cpl->requester_id = read->tlp->requester_id;
     cpl->tag = read->tlp->tag;
@@ -225,7 +224,7 @@ static void answer(struct rc_read *read, struct tlp *cpl)
     cpl->byte_count = (uint16_t)(read->tlp->length_bytes - read->answered_bytes);
     read->answered_bytes += cpl->length_bytes;
     rc_forward(rc, read->out_port, cpl, read->in_rc, read->in_port,
-               SIM_MAX(at_ps, state->port[read->out_port].last_commit_ps));
+               sim_now(rc->sim) + state->params.p2p_ps);
 }
 
 /* Data of the first piece that is not answered yet goes on. */

@@ -716,6 +716,33 @@ static void test_peer_writes_pass_line_by_line(void **state)
         assert_in_range(b.at_ps[i] - b.at_ps[i - 1], 99999, 100001);
 }
 
+/* The time between sockets delays each write alike; it does not hold up the one behind. */
+static void test_peer_writes_cross_sockets_in_a_stream(void **unused)
+{
+    enum { N = 20, SOCKET_NS = 1000 };
+    sim_time first_ps[2], span_ps[2];
+    (void)unused;
+    for (unsigned far = 0; far < 2; far++) {
+        struct world_fixture f;
+        struct spy b, c;
+        fixture_open(&f,
+                     far ? WORLD("p2p_socket_ns = 1000;", "") : WORLD("p2p_socket_ns = 0;", ""));
+        spy_on(&b, &f, "b");
+        spy_on(&c, &f, "c");
+        b.silent = true;
+        const sim_time start_ps = sim_now(f.sim);
+        for (unsigned i = 0; i < N; i++)
+            spy_send(&c, spy_tlp(&c, TLP_MWR, spy_bar(&b), 64, i));
+        run(&f);
+        assert_int_equal(b.n, N);
+        first_ps[far] = b.at_ps[0] - start_ps;
+        span_ps[far] = b.at_ps[N - 1] - b.at_ps[0];
+        fixture_close(&f);
+    }
+    assert_int_equal(first_ps[1], first_ps[0] + SOCKET_NS * SIM_PS_PER_NS);
+    assert_int_equal(span_ps[1], span_ps[0]);
+}
+
 /* ---- Reads split and re-originated ----------------------------------------------------------- */
 
 /* b answers the i-th request that it got with `n` completions; every byte tells its offset from
@@ -916,6 +943,7 @@ int main(void)
         cmocka_unit_test(test_peer_order_follows_table_2_39),
         TLP_TEST(test_peer_writes_pass_blocked_reads, "", ""),
         TLP_TEST(test_peer_writes_pass_line_by_line, "p2p_line_interval_ns = 100;", ""),
+        cmocka_unit_test(test_peer_writes_cross_sockets_in_a_stream),
         TLP_TEST(test_peer_reads_are_cut, "p2p_chunk_bytes = 64;", ""),
         TLP_TEST(test_peer_reads_in_flight_are_bound, "p2p_chunk_bytes = 64; p2p_reads_max = 6;",
                  ""),
