@@ -1,10 +1,15 @@
 /*
  * Models: the inside of a switch chip: cut-through or store-and-forward; virtual output queues, one
- *   per ingress, egress and class; round robin over the ingresses of each egress; bounded receive
- *   buffers; copies of multicast writes, which share the buffer of the original; what becomes of
+ *   per ingress, egress and class; round robin over the ingresses of each egress, for its wire and,
+ *   class by class, for its credits; bounded receive buffers; copies of multicast writes, which share the buffer of the original; what becomes of
  *   TLPs whose egress link is down; a source of TLPs within the chip (a DMA engine).
  * Does not model: internal bandwidth limits (non-blocking), a shared credit pool, weights or
  *   virtual channels.
+ * Fairness: port arbitration by TLPs (6.3.3.4). The wire goes round the ingresses that have
+ *   something to send. That alone starves where credits of a class come one at a time: between two
+ *   of them the wire serves other classes, the turn stands at the same ingress again whenever one
+ *   comes, and the next behind it gets them all. So while a class is short of credits, an ingress
+ *   that has sent of it waits until each other that has some to send has sent one.
  * Timing: a TLP enters the core at a = head (cut-through) or tail (store-and-forward); where the
  *   ingress link is slower, cut-through waits until a = tail - wire time at the egress, so that the
  *   egress cannot run dry. It may leave from a + latency, when the egress is free, has credits and
@@ -13,7 +18,7 @@
  *   compete for that moment is in the core by then, so the decision is the same as if taken at that
  *   moment, and an idle or a busy egress costs no event of its own (the deliveries at its far end
  *   make it look again). Answers of the chip itself take the same latency.
- * Sources: docs/sources.md#c1; PCI Express Base 3.1, 2.4, 2.9.1, 6.14.
+ * Sources: docs/sources.md#c1; PCI Express Base 3.1, 2.4, 2.9.1, 6.3.3, 6.14.
  */
 #include "models/pcie/switch/crossbar.h"
 
@@ -62,11 +67,58 @@ static void flow_take(struct crossbar *xbar, uint32_t ingress, uint32_t egress,
         xbar->port[egress].waiting_mask &= ~(UINT64_C(1) << ingress);
 }
 
-/* The oldest TLP of the flow that ordering and credits let go, or NULL. */
+/* Whether ordering lets the first TLP of the class go (table 2-39). */
+static bool in_order(const struct crossbar_flow *flow, enum tlp_class class)
+{
+    const struct tlp *posted = flow->first[TLP_POSTED], *tlp = flow->first[class];
+
+    return class == TLP_POSTED || posted == NULL || posted->sequence > tlp->sequence ||
+           (class == TLP_COMPLETION && tlp_may_pass_posted(posted, tlp));
+}
+
+/* The class is short of credits, and the ingress has had its turn while others wait for theirs. If
+ * none does, the next round begins. */
+static __attribute__((noinline)) bool others_turn(struct crossbar *xbar, uint32_t ingress,
+                                                  uint32_t egress, enum tlp_class class)
+{
+    struct crossbar_port *out = &xbar->port[egress];
+    struct crossbar_turns *turns = &out->turns[class];
+
+    if ((turns->served_mask >> ingress & 1) == 0)
+        return false;
+    for (uint64_t left = out->waiting_mask & ~turns->served_mask; left != 0; left &= left - 1) {
+        const struct crossbar_flow *flow = flow_of(xbar, (uint32_t)__builtin_ctzll(left), egress);
+        if (flow->first[class] != NULL && in_order(flow, class))
+            return true;
+    }
+    *turns = (struct crossbar_turns){ 0 };
+    return false;
+}
+
+/* A TLP of the class goes. A second one of an ingress begins a round. */
+static inline void turn_taken(struct crossbar_port *out, uint32_t ingress, enum tlp_class class)
+{
+    const uint64_t bit = UINT64_C(1) << ingress;
+    struct crossbar_turns *turns = &out->turns[class];
+
+    out->last_ingress = ingress;
+    turns->served_mask = (turns->served_mask & bit) != 0 ? bit : turns->served_mask | bit;
+}
+
+/* Whether the egress has the credits for the TLP. */
+static bool has_credits(struct crossbar *xbar, uint32_t egress, const struct tlp *tlp)
+{
+    if (SIM_LIKELY(pcie_port_has_credits(&xbar->model->ports[egress], tlp)))
+        return true;
+    xbar->port[egress].turns[tlp_class_of(tlp)].is_short = true;
+    return false;
+}
+
+/* The oldest TLP of the flow that ordering, turn and credits let go, or NULL. */
 static struct tlp *flow_pick(struct crossbar *xbar, uint32_t ingress, uint32_t egress)
 {
     struct crossbar_flow *flow = flow_of(xbar, ingress, egress);
-    const struct tlp *posted = flow->first[TLP_POSTED];
+    const struct crossbar_turns *turns = xbar->port[egress].turns;
     struct tlp *oldest = NULL;
 
     for (unsigned class = 0; class < N_TLP_CLASSES; class ++) {
@@ -74,10 +126,11 @@ static struct tlp *flow_pick(struct crossbar *xbar, uint32_t ingress, uint32_t e
 
         if (tlp == NULL || (oldest != NULL && oldest->sequence < tlp->sequence))
             continue;
-        if (class != TLP_POSTED && posted != NULL && posted->sequence < tlp->sequence &&
-            (class == TLP_NON_POSTED || !tlp_may_pass_posted(posted, tlp)))
+        if (!in_order(flow, (enum tlp_class) class) ||
+            (SIM_UNLIKELY(turns[class].is_short) &&
+             others_turn(xbar, ingress, egress, (enum tlp_class) class)))
             continue;
-        if (pcie_port_has_credits(&xbar->model->ports[egress], tlp))
+        if (has_credits(xbar, egress, tlp))
             oldest = tlp;
     }
     return oldest;
@@ -222,7 +275,7 @@ static void arbitrate(struct crossbar *xbar, uint32_t egress)
         if (tlp == NULL)
             break; /* no credits: the link calls when there are */
         flow_take(xbar, ingress, egress, tlp_class_of(tlp));
-        out->last_ingress = ingress;
+        turn_taken(out, ingress, tlp_class_of(tlp));
         start(xbar, ingress, egress, tlp);
     }
 }
@@ -281,8 +334,8 @@ static void enter_at(struct crossbar *xbar, uint32_t ingress, uint32_t egress, s
         flow_put(xbar, ingress, egress, tlp);
         arbitrate(xbar, egress);
     } else if (pcie_port_wire_open(&model->ports[egress], xbar->latency_ps) &&
-               pcie_port_has_credits(&model->ports[egress], tlp)) {
-        out->last_ingress = ingress;
+               has_credits(xbar, egress, tlp)) {
+        turn_taken(out, ingress, tlp_class_of(tlp));
         start(xbar, ingress, egress, tlp);
     } else {
         flow_put(xbar, ingress, egress, tlp);

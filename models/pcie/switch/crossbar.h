@@ -52,6 +52,13 @@ extern const char *const crossbar_mode_names[];
         PARAM("mps_bytes_max", PARAM_U32, STRUCT, FIELD.mps_bytes_max, 2048, 128, 4096,     \
               PROV_DATASHEET, CROSSBAR_SOURCE, "largest payload that it supports")
 
+/* Who has had the credits of one class at one egress: while they are short, each ingress gets its
+ * turn before any gets another. */
+struct crossbar_turns {
+    uint64_t served_mask; /* ingresses that sent in this round */
+    bool is_short;        /* in this round a TLP found no credits */
+};
+
 /* The TLPs of one ingress for one egress. */
 struct crossbar_flow {
     struct tlp *first[N_TLP_CLASSES], *last[N_TLP_CLASSES];
@@ -68,7 +75,8 @@ struct crossbar_port {
     struct sim_event admit;
     /* Egress. */
     uint64_t waiting_mask; /* ingresses with TLPs for this egress */
-    uint32_t last_ingress; /* round robin: the one served last */
+    uint32_t last_ingress; /* round robin for the wire: the one served last */
+    struct crossbar_turns turns[N_TLP_CLASSES];
 };
 
 /* Copies of one TLP that occupy one receive buffer. */
