@@ -4,7 +4,8 @@
  * Models: forwarding between any two root ports of a host, per-class queues in front of the
  *   egress transmitter; the ingress buffer is free once the TLP is handed to it. Per class in
  *   order; writes pass what waits in the other classes, those pass no earlier write that came in
- *   by the same port, except completions with relaxed or ID-based ordering.
+ *   by the same port, except completions with relaxed or ID-based ordering. Completions from memory
+ *   and from peers that find the egress full leave in the order of their times.
  *   Reads may be split and re-originated (rc_reads.c).
  * Does not model: bandwidth of the path between sockets (the egress link is the narrower one).
  * Timing: p2p, and p2p_socket more when the ports belong to different sockets. Lines of posted
@@ -37,7 +38,8 @@ static bool step_out(struct rc_step *step)
         return true;
     }
     pcie_port_send(&step->out_rc->ports[step->out_port], tlp, sim_now(rc->sim));
-    pcie_port_release(&rc->ports[ingress], class, credits, sim_now(rc->sim));
+    if (!step->own)
+        pcie_port_release(&rc->ports[ingress], class, credits, sim_now(rc->sim));
     rc_step_free(step);
     return true;
 }
@@ -59,12 +61,38 @@ static bool may_pass(const struct rc_step *write, const struct rc_step *step)
 
 static bool behind_a_write(const struct rc_port *out, const struct rc_step *step)
 {
-    if (tlp_class_of(step->tlp) == TLP_POSTED)
+    if (tlp_class_of(step->tlp) == TLP_POSTED || step->own)
         return false;
     for (const struct rc_step *w = out->forward[TLP_POSTED].head; w != NULL; w = w->next)
         if (!may_pass(w, step))
             return true;
     return false;
+}
+
+static void wait_for_port(struct rc_queue *queue, struct rc_step *step)
+{
+    *queue->tail = step;
+    queue->tail = &step->next;
+}
+
+/* If they went past a completion of a peer that waits for room, there would never be any. */
+void rc_forward_own(struct rc_step *step, uint32_t port)
+{
+    struct model *rc = step->rc;
+    struct rc_port *out = &rc_of(rc)->port[port];
+    const struct rc_step *peer = out->forward[TLP_COMPLETION].head;
+
+    if (SIM_LIKELY(out->forward[RC_QUEUE_OWN].head == NULL &&
+                   (peer == NULL || behind_a_write(out, peer)))) {
+        pcie_port_send(&rc->ports[port], step->tlp, sim_now(rc->sim));
+        rc_step_free(step);
+        return;
+    }
+    step->own = true;
+    step->out_rc = rc;
+    step->out_port = port;
+    step->sequence = ++out->forward_sequence;
+    wait_for_port(&out->forward[RC_QUEUE_OWN], step);
 }
 
 static void forward_leaves(struct sim *sim, struct sim_event *event)
@@ -79,8 +107,7 @@ static void forward_leaves(struct sim *sim, struct sim_event *event)
         while (!behind_a_write(out, step) && has_room(step))
             if (step_out(step))
                 return;
-    *queue->tail = step;
-    queue->tail = &step->next;
+    wait_for_port(queue, step);
 }
 
 /* When the lines of a posted write have passed: one after the other, whatever port they came by. */
@@ -122,8 +149,8 @@ static struct rc_step *next_to_leave(struct model *rc, uint32_t port)
 {
     struct rc_port *out = &rc_of(rc)->port[port];
     struct rc_step *oldest = NULL;
-    for (unsigned c = 0; c < N_TLP_CLASSES; c++) {
-        struct rc_step *step = out->forward[c].head;
+    for (unsigned q = 0; q < RC_N_QUEUES; q++) {
+        struct rc_step *step = out->forward[q].head;
         if (step == NULL || behind_a_write(out, step) || !has_room(step))
             continue;
         if (oldest == NULL || step->sequence < oldest->sequence)
@@ -136,7 +163,8 @@ void rc_forward_credit(struct model *rc, uint32_t port)
 {
     struct rc_step *step;
     while ((step = next_to_leave(rc, port)) != NULL) {
-        struct rc_queue *queue = &rc_of(rc)->port[port].forward[tlp_class_of(step->tlp)];
+        const unsigned q = step->own ? RC_QUEUE_OWN : tlp_class_of(step->tlp);
+        struct rc_queue *queue = &rc_of(rc)->port[port].forward[q];
         struct rc_step *next = step->next;
         sim_stamp_mark(step->tlp->stamp, PART_CREDIT, sim_now(rc->sim));
         if (!step_out(step))

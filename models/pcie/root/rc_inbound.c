@@ -55,9 +55,8 @@ static sim_time rc_line_slot(struct rc_state *state, sim_time now_ps, sim_time a
 static void completion_leaves(struct sim *sim, struct sim_event *event)
 {
     struct rc_step *step = SIM_CONTAINER(event, struct rc_step, event);
-    struct tlp *tlp = step->tlp;
-    pcie_port_send(&step->rc->ports[tlp->ingress], tlp, sim_now(sim));
-    rc_step_free(step);
+    (void)sim;
+    rc_forward_own(step, step->tlp->ingress);
 }
 
 void rc_complete_at(struct model *rc, struct tlp *completion, uint32_t port, sim_time at_ps)

@@ -18,6 +18,7 @@ struct rc_step {
     unsigned out_port;
     uint64_t sequence;    /* of its arrival at that port */
     struct rc_read *read; /* a split read, once a piece of it was sent */
+    bool own;             /* a completion of the root complex itself: holds no receive buffer */
     uint32_t destination; /* an interrupt's */
     uint8_t vector;
     struct rc_step *next;
@@ -43,10 +44,14 @@ struct rc_read_tag {
     struct rc_piece *piece; /* NULL though busy: timed out, its answer may still come */
 };
 
+#define RC_QUEUE_OWN N_TLP_CLASSES
+#define RC_N_QUEUES  (N_TLP_CLASSES + 1)
 struct rc_port {
     struct cfg_space cfg;
     sim_time last_commit_ps; /* of posted writes: nothing may become visible earlier */
-    struct rc_queue forward[N_TLP_CLASSES]; /* peer to peer, waiting for this port's transmitter */
+    /* Waiting for this port's transmitter: peer to peer, by class; completions of the root complex
+     * itself that are younger than one of a peer there. */
+    struct rc_queue forward[RC_N_QUEUES];
     uint64_t forward_sequence;
     struct rc_read_tag *read_tag; /* NULL until the first is used */
     uint32_t n_reads, next_read_tag;
@@ -154,6 +159,9 @@ void rc_inbound_request(struct model *rc, uint32_t port, struct tlp *tlp);
  * order behind the port's earlier writes are added here. */
 void rc_forward(struct model *rc, uint32_t port, struct tlp *tlp, struct model *out_rc,
                 unsigned out_port, sim_time at_ps);
+/* Sends the step's TLP, a completion of the root complex itself, through its port `port`, after
+ * completions of peers that wait there for room. */
+void rc_forward_own(struct rc_step *step, uint32_t port);
 void rc_forward_credit(struct model *rc, uint32_t port);
 /* rc_reads.c */
 /* Whether the read must be split and re-originated at the egress. */

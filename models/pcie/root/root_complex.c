@@ -113,6 +113,7 @@ struct rc_step *rc_step_new(struct model *rc, struct tlp *tlp, sim_event_fn *fir
     step->rc = rc;
     step->tlp = tlp;
     step->read = NULL;
+    step->own = false;
     step->next = NULL;
     return step;
 }
@@ -258,7 +259,7 @@ void root_complex_attach(struct model *rc, struct root_complex_host *host, unsig
                      state->params.mps_bytes, true);
         cfg_add_acs(&port->cfg);
         port->cfg.id = pcie_id(bus, p + 1, 0);
-        for (unsigned c = 0; c < N_TLP_CLASSES; c++)
+        for (unsigned c = 0; c < RC_N_QUEUES; c++)
             port->forward[c].tail = &port->forward[c].head;
         rc->ports[p] = (struct pcie_port){ .model = rc,
                                            .idx = p,
@@ -286,7 +287,7 @@ bool root_complex_integrate(struct model *rc, struct pcie_port *endpoint)
     /* There is no root port whose configuration space says these. */
     port->cfg.live.bus_master = true;
     port->cfg.live.mps_bytes = 128;
-    for (unsigned c = 0; c < N_TLP_CLASSES; c++)
+    for (unsigned c = 0; c < RC_N_QUEUES; c++)
         port->forward[c].tail = &port->forward[c].head;
     rc->ports[p] = (struct pcie_port){ .model = rc,
                                        .idx = p,

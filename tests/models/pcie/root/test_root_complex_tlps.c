@@ -29,13 +29,19 @@ struct spy {
     struct model *model;
     const struct model_ops *real;
     struct model_ops ops;
-    bool silent; /* takes every TLP, answers none */
-    bool hold;   /* silent, and keeps the buffers of what it receives */
+    bool silent;      /* takes every TLP, answers none */
+    bool hold;        /* silent, and keeps the buffers of what it receives */
+    unsigned n_again; /* reads of again_address that it still sends, one for each that ends */
+    uint64_t again_address;
     unsigned n;
     struct tlp got[SPY_MAX]; /* as received; payload: the first 8 bytes are in data[] */
     uint64_t data[SPY_MAX];
     sim_time at_ps[SPY_MAX];
 };
+
+static void spy_send(struct spy *spy, struct tlp *tlp);
+static struct tlp *spy_tlp(struct spy *spy, enum tlp_type type, uint64_t address, unsigned bytes,
+                           unsigned tag);
 
 static void spy_receive(struct model *model, uint32_t port, struct tlp *tlp)
 {
@@ -53,6 +59,10 @@ static void spy_receive(struct model *model, uint32_t port, struct tlp *tlp)
     if (!spy->hold)
         pcie_port_release(&model->ports[0], tlp_class_of(tlp), tlp_data_credits(tlp),
                           sim_now(model->sim));
+    if (tlp->type == TLP_CPLD && tlp->byte_count == tlp->length_bytes && spy->n_again != 0) {
+        spy->n_again--;
+        spy_send(spy, spy_tlp(spy, TLP_MRD, spy->again_address, 512, 1));
+    }
     tlp_free(model->pcie, tlp);
 }
 
@@ -696,6 +706,29 @@ static void test_peer_writes_pass_blocked_reads(void **state)
     assert_int_equal(a.n, 45 - 16);
 }
 
+/* A device keeps 40 reads of memory in flight, which fill its link with completions: the answer of a
+ * peer waits for those that were there before it, not for those of reads that are sent later. */
+static void test_peer_answers_are_not_starved(void **state)
+{
+    struct world_fixture *f = *state;
+    struct spy a;
+    spy_on(&a, f, "a");
+    a.silent = true;
+    a.again_address = memory_of(f, &a).v;
+    a.n_again = 160;
+    for (unsigned i = 0; i < 40; i++)
+        spy_send(&a, spy_tlp(&a, TLP_MRD, a.again_address, 512, 1));
+    spy_send(&a, spy_tlp(&a, TLP_MRD,
+                         spy_bar(&(struct spy){ .model = world_device(f->world, "b") }), 64, 200));
+    run(f);
+    assert_int_equal(a.n, 2 * 200 + 1);
+    unsigned before = 0;
+    while (a.got[before].tag != 200)
+        before++;
+    /* Two completions for each of the 40, and as many while the answer is on its way. */
+    assert_true(before <= 4 * 40);
+}
+
 /* Two lines and a half touch three: the next write is three intervals behind, whatever its size. */
 static void test_peer_writes_pass_line_by_line(void **state)
 {
@@ -942,6 +975,7 @@ int main(void)
         TLP_TEST(test_peer_read_pushes_writes, "", ""),
         cmocka_unit_test(test_peer_order_follows_table_2_39),
         TLP_TEST(test_peer_writes_pass_blocked_reads, "", ""),
+        TLP_TEST(test_peer_answers_are_not_starved, "", ""),
         TLP_TEST(test_peer_writes_pass_line_by_line, "p2p_line_interval_ns = 100;", ""),
         cmocka_unit_test(test_peer_writes_cross_sockets_in_a_stream),
         TLP_TEST(test_peer_reads_are_cut, "p2p_chunk_bytes = 64;", ""),
