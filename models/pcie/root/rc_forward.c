@@ -7,10 +7,14 @@
  *   by the same port, except completions with relaxed or ID-based ordering. Completions from memory
  *   and from peers that find the egress full leave in the order of their times.
  *   Reads may be split and re-originated (rc_reads.c).
- * Does not model: bandwidth of the path between sockets (the egress link is the narrower one).
- * Timing: p2p, and p2p_socket more when the ports belong to different sockets. Lines of posted
- *   writes pass one each p2p_line_interval, so a socket forwards 64 B per interval at most.
- * Sources: PCIe Base 3.1, 2.4.1 (table 2-39); docs/sources.md#c2.
+ *   Between sockets over the interconnect, whose messages carry a line at most: a read asks for
+ *   each of its lines, data are a message a line, each line of a posted write is answered.
+ * Does not model: what makes peers of two sockets slower on real Xeons than the interconnect is
+ *   (the mechanism is not published).
+ * Timing: p2p. Between sockets besides: the latest of its messages (numa_io_send), and p2p_socket.
+ *   Lines of posted writes pass one each p2p_line_interval, so a socket forwards 64 B per interval
+ *   at most.
+ * Sources: PCIe Base 3.1, 2.4.1 (table 2-39); docs/sources.md#a2, #c2.
  */
 #include "models/pcie/link/tlp_trace.h"
 #include "models/pcie/root/rc_internal.h"
@@ -110,14 +114,38 @@ static void forward_leaves(struct sim *sim, struct sim_event *event)
     wait_for_port(queue, step);
 }
 
+/* The lines that the TLP carries or asks for; 1 if it has none. */
+static uint64_t lines_of(const struct tlp *tlp)
+{
+    return (tlp->address + SIM_MAX(tlp->length_bytes, 1u) - 1) / LINE_BYTES -
+           tlp->address / LINE_BYTES + 1;
+}
+
 /* When the lines of a posted write have passed: one after the other, whatever port they came by. */
 static sim_time lines_passed(struct rc_state *state, const struct tlp *tlp, sim_time at_ps)
 {
-    uint64_t first = tlp->address / LINE_BYTES;
-    uint64_t last = (tlp->address + SIM_MAX(tlp->length_bytes, 1u) - 1) / LINE_BYTES;
     sim_time start_ps = SIM_MAX(at_ps, state->p2p_free_ps);
-    state->p2p_free_ps = start_ps + (last - first + 1) * state->params.p2p_line_interval_ps;
+    state->p2p_free_ps = start_ps + lines_of(tlp) * state->params.p2p_line_interval_ps;
     return start_ps;
+}
+
+/* When the TLP, sent from socket to socket at at_ps, is there. */
+static sim_time crosses(const struct rc_state *from, const struct rc_state *to,
+                        const struct tlp *tlp, sim_time at_ps)
+{
+    const enum numa_io what = tlp_has_data(tlp)      ? NUMA_IO_DATA
+                              : tlp->type == TLP_MRD ? NUMA_IO_REQUEST
+                                                     : NUMA_IO_COMPLETION;
+    struct numa *numa = from->host->numa;
+    sim_time there_ps = at_ps;
+
+    for (uint64_t left = lines_of(tlp); left != 0; left--) {
+        const sim_time line_ps = numa_io_send(numa, from->socket, to->socket, what, at_ps);
+        if (tlp->type == TLP_MWR) /* nobody waits for it */
+            numa_io_send(numa, to->socket, from->socket, NUMA_IO_COMPLETION, line_ps);
+        there_ps = SIM_MAX(there_ps, line_ps);
+    }
+    return there_ps + from->params.p2p_socket_ps;
 }
 
 void rc_forward(struct model *rc, uint32_t port, struct tlp *tlp, struct model *out_rc,
@@ -128,9 +156,14 @@ void rc_forward(struct model *rc, uint32_t port, struct tlp *tlp, struct model *
     struct rc_step *step = rc_step_new(rc, tlp, forward_leaves);
     if (tlp->type == TLP_MWR && state->params.p2p_line_interval_ps != 0)
         at_ps = lines_passed(state, tlp, at_ps);
-    if (out_rc != rc)
-        at_ps += state->params.p2p_socket_ps;
+    if (out_rc != rc) {
+        sim_stamp_mark(tlp->stamp, PART_ROOT_COMPLEX, at_ps);
+        at_ps = crosses(state, rc_of(out_rc), tlp, at_ps);
+        sim_stamp_mark(tlp->stamp, PART_INTERCONNECT, at_ps);
+    }
     at_ps = SIM_MAX(at_ps, in->last_commit_ps);
+    if (tlp_class_of(tlp) == TLP_COMPLETION)
+        in->last_answer_ps = at_ps = SIM_MAX(at_ps, in->last_answer_ps);
     sim_stamp_mark(tlp->stamp, PART_ROOT_COMPLEX, at_ps);
     if (tlp_traced(tlp))
         tlp_trace_port(tlp_trace_add_tlp(tlp, TRACE_PEER, rc->name, at_ps)->to,

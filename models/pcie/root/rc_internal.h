@@ -49,6 +49,7 @@ struct rc_read_tag {
 struct rc_port {
     struct cfg_space cfg;
     sim_time last_commit_ps; /* of posted writes: nothing may become visible earlier */
+    sim_time last_answer_ps; /* of completions for peers: a later one is not there earlier */
     /* Waiting for this port's transmitter: peer to peer, by class; completions of the root complex
      * itself that are younger than one of a peer there. */
     struct rc_queue forward[RC_N_QUEUES];

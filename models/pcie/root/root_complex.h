@@ -38,7 +38,7 @@ struct root_complex_params {
     sim_time line_interval_ps;     /* between line requests of the socket to the memory system */
     sim_time p2p_ps;               /* peer-to-peer forwarding instead of inbound + outbound */
     sim_time p2p_line_interval_ps; /* of posted writes, lines of all ports of a socket */
-    sim_time p2p_socket_ps;        /* added to p2p_ps if the egress port is of another socket */
+    sim_time p2p_socket_ps;        /* to another socket: besides p2p_ps and the interconnect */
     uint64_t p2p_chunk_bytes;      /* peer-to-peer reads are cut at multiples of this; 0: whole */
     uint32_t p2p_reads_max;        /* pieces in flight at an egress port; 0: see the table */
     sim_time completion_timeout_ps;

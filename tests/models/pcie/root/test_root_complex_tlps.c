@@ -749,31 +749,93 @@ static void test_peer_writes_pass_line_by_line(void **state)
         assert_in_range(b.at_ps[i] - b.at_ps[i - 1], 99999, 100001);
 }
 
+#define SLOW_QPI "}; interconnect = { links = 1; rate_gt_s = 1.0; lanes = 20; " /* the last group */
+#define FLIT_PS  4000 /* 80 bits on 20 lanes of 1 GT/s */
+#define HOP_PS   21000
+
+/* c (socket 1) sends n TLPs of `type`, 64 bytes each, to b (socket 0); returns when b got each. */
+static void cross(const char *world, enum tlp_type type, unsigned n, sim_time *at_ps,
+                  uint64_t bytes[2])
+{
+    struct world_fixture f;
+    struct spy b, c;
+    fixture_open(&f, world);
+    spy_on(&b, &f, "b");
+    spy_on(&c, &f, "c");
+    b.silent = true;
+    struct numa *numa = host_numa(f.host);
+    const sim_time start_ps = sim_now(f.sim);
+    const uint64_t there = numa_interconnect_bytes(numa, 1, 0);
+    const uint64_t back = numa_interconnect_bytes(numa, 0, 1);
+    for (unsigned i = 0; i < n; i++)
+        spy_send(&c, spy_tlp(&c, type, spy_bar(&b), 64, i));
+    run(&f);
+    assert_int_equal(b.n, n);
+    for (unsigned i = 0; i < n; i++)
+        at_ps[i] = b.at_ps[i] - start_ps;
+    bytes[0] = numa_interconnect_bytes(numa, 1, 0) - there;
+    bytes[1] = numa_interconnect_bytes(numa, 0, 1) - back;
+    fixture_close(&f);
+}
+
 /* The time between sockets delays each write alike; it does not hold up the one behind. */
 static void test_peer_writes_cross_sockets_in_a_stream(void **unused)
 {
-    enum { N = 20, SOCKET_NS = 1000 };
-    sim_time first_ps[2], span_ps[2];
+    enum { N = 20 };
+    sim_time near_ps[N], far_ps[N];
+    uint64_t bytes[2];
+    (void)unused;
+    cross(WORLD("p2p_socket_ns = 0;", ""), TLP_MWR, N, near_ps, bytes);
+    cross(WORLD("p2p_socket_ns = 1000;", ""), TLP_MWR, N, far_ps, bytes);
+    for (unsigned i = 0; i < N; i++)
+        assert_int_equal(far_ps[i], near_ps[i] + SIM_PS_PER_US);
+}
+
+/* Between sockets a line of data is a message of 10 flits, what a read asks for one flit a line, and
+ * each line of a write is answered: time, rate and bytes are those of the interconnect. */
+static void test_peers_of_two_sockets_use_the_interconnect(void **unused)
+{
+    enum { N = 60 };
+    sim_time slow_ps[N], fast_ps[N];
+    uint64_t bytes[2];
+    (void)unused;
+    cross(WORLD(SLOW_QPI, ""), TLP_MWR, N, slow_ps, bytes);
+    assert_int_equal(bytes[0], N * 10 * 8);
+    assert_int_equal(bytes[1], N * 8);
+    cross(WORLD("", ""), TLP_MWR, N, fast_ps, bytes);
+    /* Alone: 10 flits of 40000 / 9.6 ps here, of 4000 ps there. */
+    assert_in_range(slow_ps[0] - fast_ps[0], 10 * (FLIT_PS - 417) - 10, 10 * (FLIT_PS - 416) + 10);
+    assert_in_range(slow_ps[N - 1] - slow_ps[N / 2], (N / 2 - 1) * 10 * FLIT_PS - FLIT_PS,
+                    (N / 2 - 1) * 10 * FLIT_PS + FLIT_PS);
+    assert_true(fast_ps[N - 1] - fast_ps[0] < (slow_ps[N - 1] - slow_ps[0]) / 2);
+    cross(WORLD("", ""), TLP_MRD, 16, fast_ps, bytes);
+    assert_int_equal(bytes[0], 16 * 8);
+    assert_int_equal(bytes[1], 0);
+}
+
+/* A read of a peer of the other socket takes a hop for the request and one for the data more. */
+static void test_peer_reads_cross_twice(void **unused)
+{
+    sim_time took_ps[2];
     (void)unused;
     for (unsigned far = 0; far < 2; far++) {
         struct world_fixture f;
-        struct spy b, c;
-        fixture_open(&f,
-                     far ? WORLD("p2p_socket_ns = 1000;", "") : WORLD("p2p_socket_ns = 0;", ""));
-        spy_on(&b, &f, "b");
-        spy_on(&c, &f, "c");
-        b.silent = true;
+        struct spy spy;
+        fixture_open(&f, WORLD("", ""));
+        spy_on(&spy, &f, far ? "c" : "a");
+        spy.silent = true;
+        struct numa *numa = host_numa(f.host);
+        const struct spy b = { .model = world_device(f.world, "b") };
         const sim_time start_ps = sim_now(f.sim);
-        for (unsigned i = 0; i < N; i++)
-            spy_send(&c, spy_tlp(&c, TLP_MWR, spy_bar(&b), 64, i));
+        const uint64_t back = numa_interconnect_bytes(numa, 0, 1);
+        spy_send(&spy, spy_tlp(&spy, TLP_MRD, spy_bar(&b), 8, 1));
         run(&f);
-        assert_int_equal(b.n, N);
-        first_ps[far] = b.at_ps[0] - start_ps;
-        span_ps[far] = b.at_ps[N - 1] - b.at_ps[0];
+        took_ps[far] = spy.at_ps[spy.n - 1] - start_ps;
+        assert_int_equal(numa_interconnect_bytes(numa, 0, 1) - back, far * 10 * 8);
         fixture_close(&f);
     }
-    assert_int_equal(first_ps[1], first_ps[0] + SOCKET_NS * SIM_PS_PER_NS);
-    assert_int_equal(span_ps[1], span_ps[0]);
+    /* A request of one flit, data of ten. */
+    assert_in_range(took_ps[1] - took_ps[0], 2 * HOP_PS + 11 * 416, 2 * HOP_PS + 11 * 417);
 }
 
 /* ---- Reads split and re-originated ----------------------------------------------------------- */
@@ -978,6 +1040,8 @@ int main(void)
         TLP_TEST(test_peer_answers_are_not_starved, "", ""),
         TLP_TEST(test_peer_writes_pass_line_by_line, "p2p_line_interval_ns = 100;", ""),
         cmocka_unit_test(test_peer_writes_cross_sockets_in_a_stream),
+        cmocka_unit_test(test_peers_of_two_sockets_use_the_interconnect),
+        cmocka_unit_test(test_peer_reads_cross_twice),
         TLP_TEST(test_peer_reads_are_cut, "p2p_chunk_bytes = 64;", ""),
         TLP_TEST(test_peer_reads_in_flight_are_bound, "p2p_chunk_bytes = 64; p2p_reads_max = 6;",
                  ""),
