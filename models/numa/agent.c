@@ -7,7 +7,8 @@
  *   Non-inclusive LLC: a victim cache of the private caches; lines that these hold are in the snoop
  *   filter instead.
  * Does not model: cache-line forwarding between slices, quad-age replacement.
- * Timing: a snoop of cores adds core_snoop_clean or, if one had it modified, core_snoop_dirty; it
+ * Timing: a line that displaces a dirty one waits as long as full queues (link, DRAM writes) hold up
+ *   the write-back; the write-back's own way is not waited for. A snoop of cores adds core_snoop_clean or, if one had it modified, core_snoop_dirty; it
  *   is needed when exactly one core group may own a line, when copies must be invalidated, or when
  *   only cores hold the data (non-inclusive).
  * Sources: docs/sources.md#a1, docs/sources.md#a4, docs/sources.md#b (non-inclusive)
@@ -166,26 +167,32 @@ struct snooped agent_snoop(struct numa *n, unsigned socket, uint64_t line, enum 
 
 /* ---- Lines come and go ----------------------------------------------------------------------- */
 
-void agent_write_home(struct numa *n, unsigned socket, uint64_t line, enum write_cause cause,
-                      sim_time at_ps)
+sim_time agent_write_home(struct numa *n, unsigned socket, uint64_t line, enum write_cause cause,
+                          sim_time at_ps)
 {
     const unsigned home = home_of(n, line);
+    sim_time idle_ps = at_ps;
     sim_time t = at_ps;
 
     if (home != socket) {
+        idle_ps += interconnect_idle_ps(&n->interconnect, MESSAGE_WRITEBACK);
         t = numa_send(n, socket, home, MESSAGE_WRITEBACK, t);
         /* The line was M here, so nobody else has it; the data write carries the directory. */
         directory_set(&n->socket[home].directory, home_line(n, line), DIRECTORY_I);
-        numa_send(n, home, socket, MESSAGE_RESPONSE, t);
     }
-    numa_dram_write(n, line, cause, t);
+    t = numa_dram_write(n, line, cause, t);
+    if (home != socket)
+        numa_send(n, home, socket, MESSAGE_RESPONSE, t);
+    return t > idle_ps ? t - idle_ps : 0;
 }
 
-/* Makes room in a way that the caller fills; true if a dirty line had to be written back. */
-static inline __attribute__((always_inline)) bool evict(struct numa *n, unsigned socket,
-                                                        const struct cache *c, struct cache_place p,
-                                                        int way, bool for_device, sim_time at_ps)
+/* Makes room in a way that the caller fills. */
+static inline __attribute__((always_inline)) struct victim evict(struct numa *n, unsigned socket,
+                                                                 const struct cache *c,
+                                                                 struct cache_place p, int way,
+                                                                 bool for_device, sim_time at_ps)
 {
+    struct victim victim = { false, 0 };
     const uint64_t line = cache_line_in(c, p, way);
     const uint32_t word = cache_word(c, p, way);
     const uint32_t sharers = word & LINE_SHARERS_MASK;
@@ -196,30 +203,34 @@ static inline __attribute__((always_inline)) bool evict(struct numa *n, unsigned
         NUMA_COUNT(n, socket, llc_back_invalidations);
     }
     if (dirty)
-        agent_write_home(n, socket, line, for_device ? WRITE_DDIO_VICTIM : WRITE_VICTIM, at_ps);
+        victim = (struct victim){ true, agent_write_home(
+                                            n, socket, line,
+                                            for_device ? WRITE_DDIO_VICTIM : WRITE_VICTIM, at_ps) };
     if (for_device) {
         NUMA_COUNT(n, socket, ddio_evictions);
         if (dirty)
             NUMA_COUNT(n, socket, ddio_dirty_evictions);
     }
-    return dirty;
+    return victim;
 }
 
-static inline __attribute__((always_inline)) bool
+static inline __attribute__((always_inline)) struct victim
 insert_at(struct numa *n, unsigned socket, struct cache_place p, const struct cache *c,
           enum line_state state, uint32_t sharers, sim_time at_ps, int *way)
 {
     const bool for_device = sharers == 0;
-    const int victim = cache_victim(p, for_device ? n->ddio_mask : c->all_ways);
-    const bool dirty = cache_holds(p, victim) && evict(n, socket, c, p, victim, for_device, at_ps);
+    struct victim victim = { false, 0 };
 
-    cache_fill(c, p, victim, state, sharers);
-    *way = victim;
-    return dirty;
+    *way = cache_victim(p, for_device ? n->ddio_mask : c->all_ways);
+    if (cache_holds(p, *way))
+        victim = evict(n, socket, c, p, *way, for_device, at_ps);
+    cache_fill(c, p, *way, state, sharers);
+    return victim;
 }
 
-bool agent_insert_at(struct numa *n, unsigned socket, struct cache *c, struct cache_place p,
-                     enum line_state state, uint32_t sharers, sim_time at_ps, int *way)
+struct victim agent_insert_at(struct numa *n, unsigned socket, struct cache *c,
+                              struct cache_place p, enum line_state state, uint32_t sharers,
+                              sim_time at_ps, int *way)
 {
     if (SIM_LIKELY(n->llc_fast)) {
         const struct cache known = llc_fast(c);
@@ -228,8 +239,8 @@ bool agent_insert_at(struct numa *n, unsigned socket, struct cache *c, struct ca
     return insert_at(n, socket, p, c, state, sharers, at_ps, way);
 }
 
-bool agent_insert(struct numa *n, unsigned socket, uint64_t line, enum line_state state,
-                  uint32_t sharers, sim_time at_ps)
+struct victim agent_insert(struct numa *n, unsigned socket, uint64_t line, enum line_state state,
+                           uint32_t sharers, sim_time at_ps)
 {
     struct numa_socket *s = &n->socket[socket];
     struct cache *c = n->params->cache->inclusive || sharers == 0 ? &s->llc : &s->filter;
@@ -239,21 +250,24 @@ bool agent_insert(struct numa *n, unsigned socket, uint64_t line, enum line_stat
     return agent_insert_at(n, socket, c, cache_place(c, line), state, sharers, at_ps, &way);
 }
 
-/* Non-inclusive: the last copy of the private caches moves into the LLC. */
-static void move_to_llc(struct numa *n, unsigned socket, uint64_t line, enum line_state state,
-                        sim_time at_ps)
+/* Non-inclusive: the last copy of the private caches moves into the LLC. Returns how long the LLC's
+ * victim is held up. */
+static sim_time move_to_llc(struct numa *n, unsigned socket, uint64_t line, enum line_state state,
+                            sim_time at_ps)
 {
+    struct victim victim = { false, 0 };
     struct cache *llc = &n->socket[socket].llc;
     const struct cache_place p = cache_place(llc, line);
     const int way = cache_victim(p, llc->all_ways);
 
     if (cache_holds(p, way))
-        evict(n, socket, llc, p, way, false, at_ps);
+        victim = evict(n, socket, llc, p, way, false, at_ps);
     cache_fill(llc, p, way, state, 0);
+    return victim.waits_ps;
 }
 
-void agent_writeback(struct numa *n, unsigned group, uint64_t line, uint32_t llc_at, bool dirty,
-                     sim_time at_ps)
+sim_time agent_writeback(struct numa *n, unsigned group, uint64_t line, uint32_t llc_at, bool dirty,
+                         sim_time at_ps)
 {
     const unsigned socket = n->core_group[group].socket;
     const struct holder h = n->core_group[group].llc_at != NULL
@@ -267,8 +281,8 @@ void agent_writeback(struct numa *n, unsigned group, uint64_t line, uint32_t llc
     const enum line_state state = dirty ? LINE_M : line_state(word);
 
     holder_put(h, state, sharers);
-    if (h.cache == &n->socket[socket].filter && sharers == 0) {
-        cache_drop(h.place, h.way);
-        move_to_llc(n, socket, line, state, at_ps);
-    }
+    if (h.cache != &n->socket[socket].filter || sharers != 0)
+        return 0;
+    cache_drop(h.place, h.way);
+    return move_to_llc(n, socket, line, state, at_ps);
 }

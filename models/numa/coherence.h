@@ -51,9 +51,10 @@ struct coherence_ops {
     struct fetched (*fetch)(struct numa *n, unsigned core, uint64_t line, bool store,
                             sim_time at_ps, struct sim_stamp *stamp, struct numa_result *result);
     /* Takes a line evicted from the core group: dirty ones, and clean ones unless the LLC is
-     * inclusive. llc_at: as fetch() returned it, if the core group keeps it. */
-    void (*writeback)(struct numa *n, unsigned group, uint64_t line, uint32_t llc_at, bool dirty,
-                      sim_time at_ps);
+     * inclusive. llc_at: as fetch() returned it, if the core group keeps it. Returns how long full
+     * queues hold it up: what displaced it waits as long. */
+    sim_time (*writeback)(struct numa *n, unsigned group, uint64_t line, uint32_t llc_at,
+                          bool dirty, sim_time at_ps);
     /* As numa_store_nt(), numa_flush(), numa_dma_read() and numa_dma_write(). full: the write covers
      * the line. *source is always set. */
     sim_time (*store_nt)(struct numa *n, unsigned core, uint64_t line, sim_time at_ps,

@@ -143,7 +143,13 @@ static struct fetched fetch(struct numa *n, unsigned core, uint64_t line, bool s
         t = SIM_MAX(t, own.done_ps + p->hub_ps);
         if (t > snooped_ps)
             mark_round(own, stamp);
-        numa_dram_write(n, line, WRITE_SNOOP, t);
+        const sim_time accepted_ps = numa_dram_write(n, line, WRITE_SNOOP, t);
+        if (accepted_ps > t) {
+            if (t == snooped_ps)
+                mark_round(other.done_ps >= own.done_ps ? other : own, stamp);
+            sim_stamp_mark(stamp, PART_DRAM, accepted_ps);
+        }
+        t = accepted_ps;
     } else if (!upgrade) {
         const sim_time dram_ps = numa_dram_read(n, line, store ? READ_RFO : READ_LOAD, hub_ps);
         t = SIM_MAX(t, dram_ps);
@@ -164,17 +170,19 @@ static struct fetched fetch(struct numa *n, unsigned core, uint64_t line, bool s
     return (struct fetched){ store || !(own.found || other.found) ? LINE_E : LINE_S, 0 };
 }
 
-static void writeback(struct numa *n, unsigned group, uint64_t line, uint32_t llc_at, bool dirty,
-                      sim_time at_ps)
+/* The core group's buffer is free once the hub has passed the line on. */
+static sim_time writeback(struct numa *n, unsigned group, uint64_t line, uint32_t llc_at,
+                          bool dirty, sim_time at_ps)
 {
     (void)llc_at; /* there is none */
     const unsigned socket = n->core_group[group].socket;
 
     if (!dirty)
-        return;
-    const sim_time t = address_phase(n, socket, at_ps);
-    numa_dram_write(n, line, WRITE_VICTIM,
-                    data_phase(n, socket, MESSAGE_WRITEBACK, t) + n->params->coherence->hub_ps);
+        return 0;
+    const sim_time address_ps = address_phase(n, socket, at_ps);
+    const sim_time t = data_phase(n, socket, MESSAGE_WRITEBACK, address_ps) +
+                       n->params->coherence->hub_ps;
+    return numa_dram_write(n, line, WRITE_VICTIM, t) - t;
 }
 
 static sim_time store_nt(struct numa *n, unsigned core, uint64_t line, sim_time at_ps,
@@ -210,7 +218,8 @@ static sim_time flush(struct numa *n, unsigned core, uint64_t line, sim_time at_
         t = data_phase(n, socket, MESSAGE_WRITEBACK, own.done_ps);
     t = SIM_MAX(SIM_MAX(t, own.done_ps), other.done_ps);
     if (dirty || own.dirty || other.dirty)
-        numa_dram_write(n, line, WRITE_FLUSH, t + n->params->coherence->hub_ps);
+        t = numa_dram_write(n, line, WRITE_FLUSH, t + n->params->coherence->hub_ps) -
+            n->params->coherence->hub_ps;
     return t;
 }
 
@@ -226,7 +235,9 @@ static sim_time dma_read(struct numa *n, unsigned socket, uint64_t line, sim_tim
     if (r.dirty) {
         NUMA_COUNT(n, 0, dma_read_hits);
         *source = NUMA_PEER_CACHE;
-        numa_dram_write(n, line, WRITE_SNOOP, t);
+        mark_round(r, stamp);
+        t = numa_dram_write(n, line, WRITE_SNOOP, t);
+        sim_stamp_mark(stamp, PART_DRAM, t);
     } else {
         NUMA_COUNT(n, 0, dma_read_misses);
         *source = NUMA_LOCAL_DRAM;
@@ -251,9 +262,10 @@ static sim_time dma_write(struct numa *n, unsigned socket, uint64_t line, bool f
     (void)socket;
     /* A modified copy passes the hub and is merged there; without one, DRAM's masked write needs
      * no read. A full line replaces the copy. */
+    sim_time t = r.done_ps;
     if (r.dirty && !full)
-        numa_dram_write(n, line, WRITE_SNOOP, r.done_ps);
-    const sim_time t = numa_dram_write(n, line, WRITE_DMA, r.done_ps);
+        t = numa_dram_write(n, line, WRITE_SNOOP, t);
+    t = numa_dram_write(n, line, WRITE_DMA, t);
     sim_stamp_mark(stamp, PART_CACHE, hub_ps);
     mark_round(r, stamp);
     sim_stamp_mark(stamp, PART_DRAM, t);

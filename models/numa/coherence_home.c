@@ -21,7 +21,8 @@
  *   idle load, remote = local + request flit + data flits + 2 one-way
  *   DMA write, hit    = IIO + request [+ core snoop]
  *   DMA write, miss   = hit + ownership + (if a dirty victim) request + home agent, the
- *   victim's way to its home agent or to the link to it. Ownership: local = home agent +
+ *   victim's way to its home agent or to the link to it, + what full queues (link, DRAM
+ *   writes) hold it up; a core's fill waits for the latter, too. Ownership: local = home agent +
  *   2 one-way + 2 flits + snoop; remote = 2 one-way + 2 flits + home agent + DRAM.
  * Sources: docs/sources.md#a1, #a3 (snoop modes), #a4 (DMA)
  */
@@ -60,10 +61,11 @@ struct request {
     sim_time forward_ps;    /* data from another socket's cache reach the requester, or 0 */
     struct snoop_path path; /* that led to forward_ps, or else to reply_ps */
     enum directory_state directory, directory_then;
-    bool home_had;    /* the home's caches had a copy ... */
-    bool home_dirty;  /* ... which was modified */
-    bool others_keep; /* a socket besides requester and home may have a copy afterwards */
-    bool wrote;       /* data were written to the line in DRAM: the directory goes with them */
+    sim_time waits_ps; /* the DRAM's full write queue holds up what the home agent writes */
+    bool home_had;     /* the home's caches had a copy ... */
+    bool home_dirty;   /* ... which was modified */
+    bool others_keep;  /* a socket besides requester and home may have a copy afterwards */
+    bool wrote;        /* data were written to the line in DRAM: the directory goes with them */
 };
 
 struct answer {
@@ -71,6 +73,15 @@ struct answer {
     enum numa_source source;
     enum line_state grant;
 };
+
+/* The home agent writes the line, or its directory alone, and keeps the transaction open until the
+ * write queue has accepted that. */
+static void write_home(struct numa *n, struct request *q, enum write_cause cause, sim_time at_ps)
+{
+    const sim_time accepted_ps = numa_dram_write(n, q->line, cause, at_ps);
+
+    q->waits_ps = SIM_MAX(q->waits_ps, accepted_ps - at_ps);
+}
 
 /* The home agent looks into its own socket's caches for a remote requester. */
 static void snoop_home(struct numa *n, struct request *q)
@@ -81,7 +92,7 @@ static void snoop_home(struct numa *n, struct request *q)
     q->home_had = s.was != LINE_I;
     q->home_dirty = s.was == LINE_M;
     if (q->home_dirty && (q->want == WANT_READ || q->want == WANT_OWN)) {
-        numa_dram_write(n, q->line, WRITE_SNOOP, q->reply_ps);
+        write_home(n, q, WRITE_SNOOP, q->reply_ps);
         q->wrote = true;
     }
 }
@@ -108,7 +119,7 @@ static void answer_snoop(struct numa *n, struct request *q, unsigned socket, enu
     if (dirty && (q->want == WANT_READ || q->want == WANT_OWN)) {
         if (q->want == WANT_READ && q->from != q->home)
             numa_send(n, socket, q->home, MESSAGE_WRITEBACK, t);
-        numa_dram_write(n, q->line, WRITE_SNOOP, t);
+        write_home(n, q, WRITE_SNOOP, t);
         q->wrote = true;
     }
     if (was != LINE_I && q->want != WANT_RFO && q->want != WANT_OWN)
@@ -247,7 +258,7 @@ static struct answer acquire(struct numa *n, unsigned from, uint64_t line, enum 
     if (q.directory_then != q.directory) {
         directory_set(directory, home_line(n, line), q.directory_then);
         if (!q.wrote)
-            numa_dram_write(n, line, WRITE_DIRECTORY, SIM_MAX(ready_ps, q.dram_ps));
+            write_home(n, &q, WRITE_DIRECTORY, SIM_MAX(ready_ps, q.dram_ps));
     }
     a.done_ps = ready_ps;
     mark_wait(&q, ready_ps, stamp);
@@ -259,6 +270,8 @@ static struct answer acquire(struct numa *n, unsigned from, uint64_t line, enum 
                               ready_ps);
     }
     sim_stamp_mark(stamp, PART_INTERCONNECT, a.done_ps);
+    a.done_ps += q.waits_ps;
+    sim_stamp_mark(stamp, PART_DRAM, a.done_ps);
     return a;
 }
 
@@ -340,9 +353,12 @@ static struct fetched fetch(struct numa *n, unsigned core, uint64_t line, bool s
         NUMA_COUNT(n, socket, core_llc_misses);
         const struct answer a = acquire(n, socket, line, store ? WANT_RFO : WANT_READ,
                                         store ? READ_RFO : READ_LOAD, t, stamp);
-        agent_insert_at(n, socket, h.cache, h.place, a.grant, bit, t, &h.way);
+        const struct victim victim = agent_insert_at(n, socket, h.cache, h.place, a.grant, bit, t,
+                                                     &h.way);
+        const sim_time there_ps = SIM_MAX(a.done_ps, t + victim.waits_ps);
+        sim_stamp_mark(stamp, PART_DRAM, there_ps);
         result->source = a.source;
-        result->done_ps = a.done_ps + p->llc_return_ps;
+        result->done_ps = there_ps + p->llc_return_ps;
         sim_stamp_mark(stamp, PART_CACHE, result->done_ps);
         return (struct fetched){ a.grant, agent_at(h.place, h.way) };
     }
@@ -354,7 +370,8 @@ static struct fetched fetch(struct numa *n, unsigned core, uint64_t line, bool s
         /* A victim cache gives the line up to the private caches. */
         const enum line_state held = line_state(holder_word(h));
         cache_drop(h.place, h.way);
-        agent_insert(n, socket, line, held, bit, t);
+        t += agent_insert(n, socket, line, held, bit, t).waits_ps;
+        sim_stamp_mark(stamp, PART_DRAM, t);
     }
     result->done_ps = t + p->llc_return_ps;
     sim_stamp_mark(stamp, PART_CACHE, result->done_ps);
@@ -414,7 +431,7 @@ static sim_time flush(struct numa *n, unsigned core, uint64_t line, sim_time at_
          * is, which may name this socket. */
     }
     if (dirty)
-        agent_write_home(n, socket, line, WRITE_FLUSH, t);
+        t += agent_write_home(n, socket, line, WRITE_FLUSH, t);
     return t + n->params->cache->llc_return_ps;
 }
 
@@ -475,7 +492,9 @@ static sim_time update(struct numa *n, unsigned socket, struct holder h, uint64_
         cache_touch(h.cache, h.place, h.way);
     } else {
         cache_drop(h.place, h.way);
-        agent_insert(n, socket, line, LINE_M, 0, t);
+        sim_stamp_mark(stamp, PART_CACHE, t);
+        t += agent_insert(n, socket, line, LINE_M, 0, t).waits_ps;
+        sim_stamp_mark(stamp, PART_DRAM, t);
     }
     NUMA_COUNT(n, socket, dma_write_updates);
     return t;
@@ -495,8 +514,10 @@ static sim_time write_to_dram(struct numa *n, unsigned socket, struct holder own
 
     /* A partial write keeps the rest: a modified copy of ours is written back first. */
     drop_own(n, socket, own, line, &dirty);
-    if (dirty && !full)
-        agent_write_home(n, socket, line, WRITE_SNOOP, at_ps);
+    if (dirty && !full) {
+        at_ps += agent_write_home(n, socket, line, WRITE_SNOOP, at_ps);
+        sim_stamp_mark(stamp, PART_DRAM, at_ps);
+    }
     sim_time t = remote ? numa_send(n, socket, home, MESSAGE_WRITEBACK, at_ps) : at_ps;
     sim_stamp_mark(stamp, PART_INTERCONNECT, t);
     q.home_ps = t + p->home_agent_ps;
@@ -512,7 +533,7 @@ static sim_time write_to_dram(struct numa *n, unsigned socket, struct holder own
     t = SIM_MAX(q.dram_ps, q.reply_ps);
     mark_wait(&q, t, stamp);
     directory_set(directory, home_line(n, line), DIRECTORY_I); /* written with the data */
-    t = numa_dram_write(n, line, WRITE_DMA, t);
+    t = numa_dram_write(n, line, WRITE_DMA, t + q.waits_ps);
     sim_stamp_mark(stamp, PART_DRAM, t);
     if (remote)
         t = numa_send(n, home, socket, MESSAGE_RESPONSE, t);
@@ -526,7 +547,7 @@ static sim_time write_to_llc(struct numa *n, unsigned socket, struct holder h, u
                              bool full, sim_time at_ps, struct sim_stamp *stamp,
                              enum numa_source *source)
 {
-    bool displaced;
+    struct victim displaced;
     sim_time t;
     int way;
 
@@ -541,8 +562,11 @@ static sim_time write_to_llc(struct numa *n, unsigned socket, struct holder h, u
         displaced = agent_insert_at(n, socket, h.cache, h.place, LINE_M, 0, t, &way);
     else
         displaced = agent_insert(n, socket, line, LINE_M, 0, t);
-    if (displaced)
+    if (displaced.dirty)
         t += n->params->cache->llc_request_ps + n->params->coherence->home_agent_ps;
+    sim_stamp_mark(stamp, PART_CACHE, t);
+    t += displaced.waits_ps;
+    sim_stamp_mark(stamp, PART_DRAM, t);
     return t;
 }
 

@@ -231,10 +231,15 @@ sim_time dram_write(struct dram *dram, uint64_t line, sim_time at_ps)
         const uint32_t clocks = channel->n_queued * BURST_CLOCKS +
                                 (params->split_write_bus ? 0 : dram->turnaround_clocks);
         const struct calendar_grant grant = calendar_take(bus, at_ps, clocks);
+        const bool apart = at_ps > channel->drained_ps;
+        if (apart || (at_ps < channel->drain_from_ps && grant.end_ps > channel->drain_from_ps))
+            channel->drain_from_ps = at_ps;
         channel->drained_ps = SIM_MAX(channel->drained_ps, grant.end_ps);
         channel->n_queued = 0;
     }
-    return SIM_MAX(at_ps, channel->drained_ps > queue_ps ? channel->drained_ps - queue_ps : 0);
+    if (at_ps < channel->drain_from_ps || channel->drained_ps < queue_ps)
+        return at_ps;
+    return SIM_MAX(at_ps, channel->drained_ps - queue_ps);
 }
 
 sim_time dram_idle_read_ps(const struct dram *dram)

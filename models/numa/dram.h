@@ -63,7 +63,9 @@ struct dram_mix {
 struct dram_channel {
     struct calendar bus;
     struct calendar write_bus; /* split_write_bus only */
-    sim_time drained_ps;       /* end of the last batch of writes */
+    /* Batches of writes that follow each other without a pause end at drained_ps and began with a
+     * request at drain_from_ps; who is before that is not queued behind them. */
+    sim_time drain_from_ps, drained_ps;
     uint32_t n_queued;
     uint32_t gap_due; /* 1/256 clocks of gaps not yet taken from the bus */
     struct dram_mix mix[DRAM_MIXES];

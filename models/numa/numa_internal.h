@@ -156,7 +156,10 @@ static inline struct cache *l1_of_core(const struct numa *n, unsigned core)
 
 /* ---- Resources, counted by cause (resources.c) ----------------------------------------------- */
 sim_time numa_dram_read(struct numa *n, uint64_t line, enum read_cause cause, sim_time at_ps);
-sim_time numa_dram_write(struct numa *n, uint64_t line, enum write_cause cause, sim_time at_ps);
+/* Returns when the write queue has accepted it. Whoever writes waits for that, or the queue has no
+ * bound. */
+sim_time numa_dram_write(struct numa *n, uint64_t line, enum write_cause cause, sim_time at_ps)
+    __attribute__((warn_unused_result));
 /* Counts bytes that from put on the interconnect (from == to: on its front-side bus). */
 static inline void numa_count_message(struct numa *n, unsigned from, unsigned to,
                                       enum message message, uint64_t bytes)
@@ -326,20 +329,29 @@ struct snooped agent_snoop_holder(struct numa *n, unsigned socket, struct holder
  * whether one had it M. */
 bool agent_snoop_groups(struct numa *n, unsigned socket, uint32_t mask, uint64_t line,
                         bool invalidate);
+/* What a line displaced. */
+struct victim {
+    bool dirty; /* a line that had to be written back */
+    /* How long that is held up (agent_write_home()): the new line waits, too. */
+    sim_time waits_ps;
+};
 /* Inserts a line that the socket does not have, for a core group (sharers: its bit) or for a device
- * (sharers 0: into the DDIO ways). Returns whether a dirty victim was written back. */
-bool agent_insert(struct numa *n, unsigned socket, uint64_t line, enum line_state state,
-                  uint32_t sharers, sim_time at_ps);
+ * (sharers 0: into the DDIO ways). */
+struct victim agent_insert(struct numa *n, unsigned socket, uint64_t line, enum line_state state,
+                           uint32_t sharers, sim_time at_ps);
 /* The same where the cache that takes such lines, and the line's place in it, are known; *way is
  * where it is then. */
-bool agent_insert_at(struct numa *n, unsigned socket, struct cache *c, struct cache_place p,
-                     enum line_state state, uint32_t sharers, sim_time at_ps, int *way);
-/* A dirty line goes home: over the interconnect if it must, into DRAM. */
-void agent_write_home(struct numa *n, unsigned socket, uint64_t line, enum write_cause cause,
-                      sim_time at_ps);
+struct victim agent_insert_at(struct numa *n, unsigned socket, struct cache *c,
+                              struct cache_place p, enum line_state state, uint32_t sharers,
+                              sim_time at_ps, int *way);
+/* A dirty line goes home: over the interconnect if it must, into DRAM. Returns how much later than
+ * on an idle machine the write queue of DRAM accepts it: the buffer that holds the line is taken
+ * until then. */
+sim_time agent_write_home(struct numa *n, unsigned socket, uint64_t line, enum write_cause cause,
+                          sim_time at_ps);
 /* coherence_ops.writeback */
-void agent_writeback(struct numa *n, unsigned group, uint64_t line, uint32_t llc_at, bool dirty,
-                     sim_time at_ps);
+sim_time agent_writeback(struct numa *n, unsigned group, uint64_t line, uint32_t llc_at, bool dirty,
+                         sim_time at_ps);
 
 /* ---- Checks ---------------------------------------------------------------------------------- */
 /* A condition that parameters must not meet, and the message if they do. */

@@ -188,16 +188,17 @@ static inline __attribute__((always_inline)) void prefetch_victim(const struct a
     }
 }
 
-/* Evicts `line` from the L2 to make room for that of the access. at: fast: its place in the LLC. */
-static inline __attribute__((always_inline)) void leave(const struct access *a,
-                                                        struct cache_place p1, uint64_t line,
-                                                        bool dirty, uint32_t at, sim_time at_ps)
+/* Evicts `line` from the L2 to make room for that of the access. at: fast: its place in the LLC.
+ * Returns how long it is held up; the LLC takes a line at once. */
+static inline __attribute__((always_inline)) sim_time leave(const struct access *a,
+                                                            struct cache_place p1, uint64_t line,
+                                                            bool dirty, uint32_t at, sim_time at_ps)
 {
     if (!a->fast) {
         drop_from_l1(a->n, a->c, line, UINT32_MAX);
         if (dirty || !a->n->params->cache->inclusive)
-            a->n->ops->writeback(a->n, core_group_of(a->n, a->core), line, at, dirty, at_ps);
-        return;
+            return a->n->ops->writeback(a->n, core_group_of(a->n, a->core), line, at, dirty, at_ps);
+        return 0;
     }
     /* What shares a set of the L2 shares one of the smaller L1. */
     const struct cache_place p = { p1.row, (uint32_t)(line >> a->l1->sets_log2), p1.index };
@@ -207,13 +208,15 @@ static inline __attribute__((always_inline)) void leave(const struct access *a,
         cache_drop(p, way);
     if (dirty)
         agent_take_back(a->llc, at);
+    return 0;
 }
 
-/* Puts the line, which the L2 does not hold, into the place of another. */
-static inline __attribute__((always_inline)) void fill_l2(const struct access *a,
-                                                          struct cache_place p1,
-                                                          struct cache_place p, struct fetched line,
-                                                          sim_time at_ps)
+/* Puts the line, which the L2 does not hold, into the place of another. Returns how long that one is
+ * held up. */
+static inline __attribute__((always_inline)) sim_time fill_l2(const struct access *a,
+                                                              struct cache_place p1,
+                                                              struct cache_place p,
+                                                              struct fetched line, sim_time at_ps)
 {
     const int way = cache_victim(p, a->l2->all_ways);
     const bool full = cache_holds(p, way);
@@ -228,8 +231,7 @@ static inline __attribute__((always_inline)) void fill_l2(const struct access *a
     }
     if (a->fast)
         prefetch_victim(a, p);
-    if (full)
-        leave(a, p1, victim, dirty, victim_at, at_ps);
+    return full ? leave(a, p1, victim, dirty, victim_at, at_ps) : 0;
 }
 
 /* Gets the line from outside the core group, which knows of the miss at r->done_ps. */
@@ -279,7 +281,8 @@ miss_l1(const struct access *a, struct cache_place p1, int way1)
     if (a->store)
         now.state = LINE_M;
     if (way2 < 0) {
-        fill_l2(a, p1, p2, now, r.done_ps);
+        r.done_ps += fill_l2(a, p1, p2, now, r.done_ps);
+        sim_stamp_mark(a->stamp, PART_DRAM, r.done_ps);
     } else {
         cache_put_state(p2, way2, now.state);
         cache_touch(a->l2, p2, way2);

@@ -262,6 +262,56 @@ static void test_write_back_pressure(void **state)
     numa_free(n);
 }
 
+enum writer { DEVICE, CORE };
+
+/* GB/s that are written to DRAM, while 32 writes of whole lines are under way, in ascending order
+ * over 256 MiB of the node. The caches are full of lines like these when the time begins. */
+static double written_gbyte_s(struct fixture *f, enum writer writer, unsigned node)
+{
+    struct numa *n = fixture_new(f);
+    const uint64_t lines = UINT64_C(4) << 20, cached = UINT64_C(1) << 20;
+    sim_time done_ps[32] = { 0 }, at_ps = 0;
+    uint64_t before = 0;
+
+    /* Cores 0 and 8: caches that no other shares. */
+    if (writer == DEVICE)
+        numa_warm_device(n, 0, fixture_hpa(n, node, 0), cached * 64);
+    else
+        numa_warm_core(n, 0, fixture_hpa(n, node, 0), cached * 64);
+    for (uint64_t i = 0; i < 60000; i++) {
+        const struct hpa hpa = fixture_hpa(n, node, (cached + i) % lines * 64);
+        sim_time *done = &done_ps[i % 32];
+        at_ps = SIM_MAX(at_ps, *done);
+        *done = writer == DEVICE ? numa_dma_write(n, 0, hpa, 64, at_ps, NULL, NULL)
+                                 : numa_store(n, 0, hpa, at_ps, NULL).done_ps;
+        assert_true(*done >= at_ps);
+    }
+    for (unsigned s = 0; s < numa_sockets(n); s++)
+        before += n->socket[s].counters.dram_write_bytes;
+    numa_free(n);
+    return (double)before * 1e3 / (double)at_ps;
+}
+
+/* A line that displaces a dirty one waits for the write-back if DRAM's write queue is full: nobody
+ * writes more than DRAM takes. One channel of 8 bytes at 400 MT/s takes 3.2 GB/s. */
+static void test_victims_wait_for_dram(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        i < 2 ? fixture_r730(&f) : i == 2 ? fixture_skylake(&f) : fixture_clovertown(&f);
+        f.dram.channels = 1;
+        f.dram.data_rate_mt_s = 400;
+        const unsigned node = i % 2 == 1 && i < 2;
+        const double device = written_gbyte_s(&f, DEVICE, node);
+        const double core = written_gbyte_s(&f, CORE, node);
+        print_message("case %u: devices %.2f GB/s, cores %.2f GB/s\n", i, device, core);
+        assert_between(device, 1.0, 3.21);
+        assert_between(core, 0.8, 3.21);
+    }
+}
+
 /* A caller a microsecond behind is not queued behind one ahead. */
 static void test_callers_out_of_order(void **state)
 {
@@ -378,6 +428,7 @@ int main(void)
         cmocka_unit_test(test_idle_chase),
         cmocka_unit_test(test_loaded_latency),
         cmocka_unit_test(test_write_back_pressure),
+        cmocka_unit_test(test_victims_wait_for_dram),
         cmocka_unit_test(test_callers_out_of_order),
         cmocka_unit_test(test_rank_changes),
         cmocka_unit_test(test_rows_and_refresh),

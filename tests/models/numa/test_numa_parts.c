@@ -168,6 +168,16 @@ static void test_answered(void **state)
     numa_free(n);
 }
 
+static void fill_write_queue(struct numa *n, struct hpa line, enum write_cause cause,
+                             sim_time at_ps)
+{
+    sim_time accepted_ps = at_ps;
+
+    for (unsigned i = 0; i < 2000; i++)
+        accepted_ps = numa_dram_write(n, line.v / 64 + i, cause, at_ps);
+    assert_true(accepted_ps > at_ps);
+}
+
 /* A store past the caches to the other socket: DRAM accepts it at once. */
 static void test_store_nt(void **state)
 {
@@ -184,8 +194,7 @@ static void test_store_nt(void **state)
     run(n, STORE_NT, 0, line, 2 * 78000000, &stamp);
     assert_parts(&stamp, L2, LOCAL_REQUEST + HOME, write_back + SNOOP, 0);
     /* A full queue is DRAM's part. */
-    for (unsigned i = 0; i < 2000; i++)
-        numa_dram_write(n, line.v / 64 + i, WRITE_NT, 3 * 78000000);
+    fill_write_queue(n, line, WRITE_NT, 3 * 78000000);
     numa_store(n, 0, line, 3 * 78000000 - 10000000, NULL);
     run(n, STORE_NT, 0, line, 3 * 78000000, &stamp);
     assert_true(stamp.part_ps[PART_DRAM] > 100000);
@@ -208,8 +217,7 @@ static void test_bus(void **state)
     const sim_time cache = stamp.part_ps[PART_CACHE], bus = stamp.part_ps[PART_INTERCONNECT];
     assert_int_equal(cache, f.cache.iio_ps + f.coherence.snoop_lookup_ps);
     assert_int_equal(stamp.part_ps[PART_DRAM], 0);
-    for (unsigned i = 0; i < 2000; i++)
-        numa_dram_write(n, line.v / 64 + i, WRITE_DMA, 2 * 78000000);
+    fill_write_queue(n, line, WRITE_DMA, 2 * 78000000);
     run(n, DMA_WRITE, 0, line, 2 * 78000000, &stamp);
     assert_true(stamp.part_ps[PART_DRAM] > 100000);
     assert_int_equal(stamp.part_ps[PART_CACHE], cache);
