@@ -553,8 +553,35 @@ double ether_port_rate_gbit_s(const struct ether_port *port)
     return port->wire->params.rate_gbit_s;
 }
 
+/* Frames are counted when they are sent, which is ahead of the wire or while it is paused: takes off
+ * what has not begun to leave, and puts back what had not by the last call. */
+static void count_started(const struct ether_wire *wire, struct ether_direction *direction)
+{
+    const sim_time now_ps = sim_now(wire->sim);
+    struct ether_stats *stats = &direction->stats;
+    bool held = false;
+
+    stats->frames += stats->ahead_frames;
+    stats->bytes += stats->ahead_bytes;
+    stats->busy_ps += stats->ahead_busy_ps;
+    stats->ahead_frames = stats->ahead_bytes = stats->ahead_busy_ps = 0;
+    for (const struct ether_frame *frame = direction->head; frame != NULL; frame = frame->next) {
+        const uint32_t bytes = ether_frame_bytes(frame) + ETHER_OVERHEAD_BYTES;
+        held |= frame == direction->held;
+        if (!held && frame->start_ps <= now_ps)
+            continue;
+        stats->ahead_frames++;
+        stats->ahead_bytes += bytes;
+        stats->ahead_busy_ps += wire_fx(wire, bytes) >> FRACTION_LOG2;
+    }
+    stats->frames -= stats->ahead_frames;
+    stats->bytes -= stats->ahead_bytes;
+    stats->busy_ps -= stats->ahead_busy_ps;
+}
+
 struct ether_stats *ether_port_stats(struct ether_port *port)
 {
+    count_started(port->wire, direction_of(port));
     return &direction_of(port)->stats;
 }
 

@@ -81,6 +81,9 @@ struct ether_stats {
     sim_time busy_ps;
     uint64_t pause_frames; /* of them; those that say "go on" included */
     sim_time paused_ps;    /* the other side's PAUSE kept this direction from sending */
+    /* Not of the table: frames that begin to leave after now, by the last call of
+     * ether_port_stats(), which has taken them off what is above. */
+    uint64_t ahead_frames, ahead_bytes, ahead_busy_ps;
 };
 extern const struct stat_desc ether_stats_table[];
 
@@ -117,6 +120,7 @@ uint64_t ether_port_queued_bytes(const struct ether_port *port, sim_time at_ps);
 sim_time ether_port_send(struct ether_port *port, struct ether_frame *frame, sim_time at_ps);
 /* The wire goes down (frames are lost) or up. */
 void ether_port_link(struct ether_port *port, bool up);
+/* Of frames that begin to leave by now. Must be called again to read it later. */
 struct ether_stats *ether_port_stats(struct ether_port *port);
 /* The number of frames sent whose time of arrival is not over, lost ones included. */
 uint64_t ether_port_in_flight(const struct ether_port *port);

@@ -94,6 +94,56 @@ static void test_measurement_ends(void **unused)
     done(&precise);
 }
 
+/* What is queued when the measurement ends goes on, but is not counted by any statistic. */
+static void test_bytes_and_time_end_together(void **unused)
+{
+    static const double seconds = 20e-6, operation = 512;
+    static const struct {
+        const char *op, *statistic;
+        double in_flight; /* operations that the adapter has under way at most */
+    } cases[] = { { "write", "nfp.p0.tx.payload_bytes", 16 },
+                  { "read", "server.s0.rp0.tx.payload_bytes", 34 },
+                  { "read", "server.s0.dram_read_bytes", 34 } };
+    char text[512];
+    (void)unused;
+    for (size_t i = 0; i < SIM_N_ELEMENTS(cases); i++) {
+        snprintf(text, sizeof(text),
+                 NFP "workload = { type = \"pcie_bench\"; measure = \"bandwidth\"; op = \"%s\";"
+                     " cache = \"cold\"; window_bytes = \"8 MiB\"; transfer_bytes = 512;"
+                     " queue_depth = 4096; };"
+                     "measure = { warmup_us = 5; duration_us = 20; };",
+                 cases[i].op);
+        struct outcome outcome = run(text);
+        assert_true(outcome.ok);
+        const double bytes = value(&outcome, "throughput_gbit_s") / 8 * 1e9 * seconds;
+        const double counted = value(&outcome, cases[i].statistic);
+        if (fabs(counted - bytes) > cases[i].in_flight * operation)
+            fail_msg("%s: %.0f bytes measured, %s %.0f", cases[i].op, bytes, cases[i].statistic,
+                     counted);
+        done(&outcome);
+    }
+    struct outcome cores = run("hosts = { server = { }; };\n"
+                               "workload = { type = \"memory\"; mode = \"bandwidth\"; };"
+                               "measure = { warmup_us = 5; duration_us = 5; };");
+    assert_true(cores.ok);
+    const double read = value(&cores, "read_gbyte_s"), memory = value(&cores, "memory_gbyte_s");
+    /* 14 cores with 16 lines each under way; 5 us. */
+    if (fabs(read - memory) > 14 * 16 * 64 / 5e3)
+        fail_msg("cores read %.2f GB/s, memory gave %.2f GB/s", read, memory);
+    done(&cores);
+}
+
+static void test_too_short_for_a_transfer(void **unused)
+{
+    (void)unused;
+    struct outcome outcome = run(NFP
+                                 "workload = { type = \"pcie_bench\"; measure = \"bandwidth\"; };"
+                                 "measure = { warmup_us = 5; duration_us = 0.001; };");
+    assert_false(outcome.ok);
+    assert_non_null(strstr(outcome.error, "not one transaction ended within measure.duration_us"));
+    done(&outcome);
+}
+
 static void test_two_hosts(void **unused)
 {
     (void)unused;
@@ -313,6 +363,8 @@ int main(void)
         cmocka_unit_test(test_every_operation_carries_every_byte),
         cmocka_unit_test(test_parts_sum_to_the_latency),
         cmocka_unit_test(test_measurement_ends),
+        cmocka_unit_test(test_bytes_and_time_end_together),
+        cmocka_unit_test(test_too_short_for_a_transfer),
         cmocka_unit_test(test_two_hosts),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_series),

@@ -218,8 +218,13 @@ static void memory_run(struct workload *workload)
     workload_run_until(workload, &never, memory->begin_ps);
     world_stats_clear(workload->world);
     rate_sampler_start(&memory->sampler, workload, memory_series, SIM_N_ELEMENTS(memory_series));
-    workload_run_until(workload, &memory->done, SIM_TIME_MAX);
+    workload_run_until(workload, &memory->done, memory->end_ps);
     rate_sampler_stop(&memory->sampler);
+    if (!workload_goes_on(workload))
+        return;
+    /* At this instant: loads that are under way end later, but count to the loads only. */
+    workload_record_world(workload, NULL, sim_now(workload->sim) - memory->begin_ps);
+    workload_run_until(workload, &memory->done, SIM_TIME_MAX);
     if (!memory->done)
         return;
     sim_time duration_ps = SIM_MIN(memory->last_ps, memory->end_ps) - memory->begin_ps;
@@ -231,7 +236,6 @@ static void memory_run(struct workload *workload)
         run_result_histogram(workload->result, "latency_ns", "ns", 0.001, &memory->latency_ps);
         part_means_record(workload, &memory->parts);
     }
-    workload_record_world(workload, NULL, duration_ps);
 }
 
 static void memory_release(struct workload *workload)

@@ -65,8 +65,10 @@ struct bench_state {
     uint8_t *buffers;
     struct sim_random random;
     uint64_t unit_bytes, n_units, next_unit, submitted, in_flight;
-    bool ready, measuring, ending, done;
-    sim_time begin_ps, end_ps;
+    bool ready, measuring;
+    bool ending;  /* enough is measured: no operation begins any more */
+    bool drained; /* ... and none is under way */
+    sim_time begin_ps;
     /* measured */
     struct stat_mean latency_ns;
     struct stat_histogram latency_ps;
@@ -238,14 +240,19 @@ static void record(struct bench_slot *slot)
     stat_histogram_add(&bench->latency_ps, now_ps - slot->start_ps);
     if (slot->op.stamp != NULL)
         part_means_add(bench->workload, &bench->parts, slot->op.stamp, now_ps);
-    bench->ending = workload_measured(bench->workload, &bench->latency_ns);
+    /* A bandwidth is measured until a point in time that no operation decides about. */
+    if (workload_measured(bench->workload, &bench->latency_ns) ||
+        (bench->measure == BENCH_LATENCY &&
+         now_ps >= bench->begin_ps + bench->workload->measure.duration_ps)) {
+        bench->ending = true;
+        sim_stop(bench->workload->sim);
+    }
 }
 
 static void op_done(struct pcie_requester_op *op, enum pcie_dma_status status)
 {
     struct bench_slot *slot = op->context;
     struct bench_state *bench = slot->bench;
-    sim_time now_ps = sim_now(bench->workload->sim);
     if (status != PCIE_DMA_OK) {
         sim_fail(bench->workload->sim, "a DMA %s of %s ended with status %d",
                  op->write ? "write" : "read", bench->device_name, (int)status);
@@ -259,16 +266,12 @@ static void op_done(struct pcie_requester_op *op, enum pcie_dma_status status)
         return;
     }
     bench->in_flight--;
-    if (bench->measuring && !bench->ending) {
+    if (bench->measuring && !bench->ending)
         record(slot);
-        if (now_ps >= bench->begin_ps + bench->workload->measure.duration_ps)
-            bench->ending = true;
-        bench->end_ps = now_ps;
-    }
     if (!bench->ending) {
         go_on(slot);
     } else if (bench->in_flight == 0) {
-        bench->done = true;
+        bench->drained = true;
         sim_stop(bench->workload->sim);
     }
 }
@@ -406,20 +409,6 @@ static unsigned start_slots(struct bench_state *bench)
     return n;
 }
 
-static void measure(struct bench_state *bench)
-{
-    struct workload *workload = bench->workload;
-    bool never = false;
-    start_slots(bench);
-    workload_run_until(workload, &never, sim_now(workload->sim) + workload->measure.warmup_ps);
-    world_stats_clear(workload->world);
-    bench->begin_ps = bench->end_ps = sim_now(workload->sim);
-    bench->measuring = true;
-    rate_sampler_start(&bench->sampler, workload, bench_series, SIM_N_ELEMENTS(bench_series));
-    workload_run_until(workload, &bench->done, SIM_TIME_MAX);
-    rate_sampler_stop(&bench->sampler);
-}
-
 /* Lines of DMA reads and writes that no LLC had, of all sockets; after the world is recorded. */
 static double llc_misses(const struct bench_state *bench)
 {
@@ -434,10 +423,9 @@ static double llc_misses(const struct bench_state *bench)
     return misses;
 }
 
-static void report(struct bench_state *bench)
+static void report(struct bench_state *bench, sim_time duration_ps)
 {
     struct run_result *result = bench->workload->result;
-    sim_time duration_ps = bench->end_ps - bench->begin_ps;
     double directions = bench->op == BENCH_READ_WRITE ? 2.0 : 1.0;
     double per_s = duration_ps != 0 ? 1e12 / (double)duration_ps : 0.0;
     run_result_metric(result, "latency_mean_ns", "ns", stat_mean_value(&bench->latency_ns));
@@ -453,6 +441,35 @@ static void report(struct bench_state *bench)
     workload_record_world(bench->workload, NULL, duration_ps);
     run_result_metric(result, "llc_misses_per_operation", "1",
                       llc_misses(bench) / (double)bench->transactions);
+}
+
+/* What is recorded is taken at the instant at which the measurement ends; what is under way then is
+ * let go on and checked, but does not count. */
+static void measure(struct bench_state *bench)
+{
+    struct workload *workload = bench->workload;
+    bool never = false;
+    start_slots(bench);
+    workload_run_until(workload, &never, sim_now(workload->sim) + workload->measure.warmup_ps);
+    world_stats_clear(workload->world);
+    bench->begin_ps = sim_now(workload->sim);
+    bench->measuring = true;
+    rate_sampler_start(&bench->sampler, workload, bench_series, SIM_N_ELEMENTS(bench_series));
+    workload_run_until(workload, &bench->ending,
+                       bench->measure == BENCH_BANDWIDTH
+                           ? bench->begin_ps + workload->measure.duration_ps
+                           : SIM_TIME_MAX);
+    rate_sampler_stop(&bench->sampler);
+    bench->ending = true;
+    if (!workload_goes_on(workload))
+        return;
+    if (bench->transactions == 0)
+        sim_fail(workload->sim, "not one transaction ended within measure.duration_us: it is too "
+                                "short for the transfers");
+    else
+        report(bench, sim_now(workload->sim) - bench->begin_ps);
+    bench->drained = bench->in_flight == 0;
+    workload_run_until(workload, &bench->drained, SIM_TIME_MAX);
 }
 
 static void bench_run(struct workload *workload)
@@ -471,9 +488,8 @@ static void bench_run(struct workload *workload)
         return;
     prepare_window(bench);
     measure(bench);
-    if (sim_error(workload->sim) != NULL || bench->transactions == 0)
+    if (!bench->drained)
         return;
-    report(bench);
     host_dma_free(bench->host, pcie_requester_id(bench->device), bench->window_bytes, page,
                   bench->hpa, bench->iova);
 }

@@ -389,10 +389,34 @@ struct pcie_port *pcie_port_peer(const struct pcie_port *port)
     return port->tx->to;
 }
 
+/* The sender commits TLPs to the wire as far ahead as credits go, and counts them then: takes off
+ * what has not started, and puts back what had not by the last call. */
+static void count_started(struct link_dir *dir)
+{
+    const sim_time now_ps = sim_now(dir->sim);
+    struct pcie_link_stats *stats = &dir->stats;
+
+    stats->tlps += stats->ahead_tlps;
+    stats->tlp_bytes += stats->ahead_bytes;
+    stats->payload_bytes += stats->ahead_payload_bytes;
+    stats->ahead_tlps = stats->ahead_bytes = stats->ahead_payload_bytes = 0;
+    for (const struct tlp *tlp = dir->flight_first; tlp != NULL; tlp = tlp->next) {
+        if (tlp->head_ps <= now_ps + dir->latency_ps)
+            continue;
+        stats->ahead_tlps++;
+        stats->ahead_bytes += tlp_wire_bytes(tlp);
+        stats->ahead_payload_bytes += tlp->payload != NULL ? tlp->length_bytes : 0;
+    }
+    stats->tlps -= stats->ahead_tlps;
+    stats->tlp_bytes -= stats->ahead_bytes;
+    stats->payload_bytes -= stats->ahead_payload_bytes;
+}
+
 struct pcie_link_stats *pcie_port_stats(struct pcie_port *port)
 {
     struct link_dir *dir = port->tx;
 
     link_settle(dir, sim_now(dir->sim));
+    count_started(dir);
     return &dir->stats;
 }

@@ -136,8 +136,12 @@ struct pcie_link_stats {
     uint64_t tlps, tlp_bytes, payload_bytes, dllps, replays, nak_dllps;
     uint64_t lost_tlps; /* on the wire when the cable was pulled */
     uint64_t credit_stall_ps;
+    /* Not of the table: TLPs that have a place on the wire after now, by the last call of
+     * pcie_port_stats(), which has taken them off what is above. */
+    uint64_t ahead_tlps, ahead_bytes, ahead_payload_bytes;
 };
 extern const struct stat_desc pcie_link_stats_table[];
+/* Of TLPs that start by now. Must be called again to read it later. */
 struct pcie_link_stats *pcie_port_stats(struct pcie_port *port);
 
 /* Whether no TLP to this port is in flight or in its buffers, and the credits of the sender, of

@@ -191,6 +191,10 @@ static void test_latency_is_the_formula(void **state)
     left_ps = ether_port_send(&a->port, make(a, 2, 1, 1, 1, 58), 1000); /* padded to 60 */
     assert_int_equal(left_ps, 1000 + (1514 + 24 + 60 + 12) * 80);
     assert_int_equal(ether_port_in_flight(&a->port), 2);
+    assert_int_equal(ether_port_stats(&a->port)->frames, 0);
+    sim_run(bench->sim, 1000 + (1514 + 24) * 80 - 1, NULL); /* the second waits for the first */
+    assert_int_equal(ether_port_stats(&a->port)->frames, 1);
+    assert_int_equal(ether_port_stats(&a->port)->bytes, 1538);
     sim_run(bench->sim, SIM_TIME_MAX, NULL);
     assert_int_equal(b->n_got, 2);
     assert_int_equal(b->got[0].tail_ps, 1000 + 1526 * 80 + 50000);

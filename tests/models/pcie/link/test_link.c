@@ -201,6 +201,35 @@ static void one_way_once(unsigned generation, unsigned lanes, enum tlp_type type
     pair_done(&pair);
 }
 
+/* TLPs are given to the wire far ahead of time; at any time those count that have started, whether
+ * or not others looked, or cleared the statistics, before. */
+static void statistics_keep_up_with_time(void **state)
+{
+    const uint64_t n = 40;
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair, 1, 1);
+    pair_join(&pair, 40000);
+    stream_type = TLP_MWR;
+    stream_bytes = 64;
+    stream_start(pair.a, n, 0);
+    end_credit(&pair.a->model, 0);
+    const sim_time tlp_ps = spec_wire_ps(1, 1, 88);
+    for (uint64_t i = 0; i < n; i++) {
+        struct pcie_link_stats *stats = pcie_port_stats(&pair.a->port);
+        sim_run(pair.rig.sim, i * tlp_ps + tlp_ps / 2, NULL);
+        stats = pcie_port_stats(&pair.a->port);
+        assert_int_equal(stats->tlps, 1);
+        assert_int_equal(stats->tlp_bytes, 88);
+        assert_int_equal(stats->payload_bytes, 64);
+        stat_clear(pcie_link_stats_table, stats);
+    }
+    pcie_rig_run(&pair.rig);
+    assert_int_equal(pcie_port_stats(&pair.a->port)->tlps, 0);
+    pair_done(&pair);
+}
+
 static void saturated_one_way_leaves_no_gap(void **state)
 {
     static const unsigned bytes[] = { 64, 128, 256 };
@@ -777,6 +806,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unloaded_latency_is_the_formula),
         cmocka_unit_test(skp_sets_take_their_share),
+        cmocka_unit_test(statistics_keep_up_with_time),
         cmocka_unit_test(saturated_one_way_leaves_no_gap),
         cmocka_unit_test(saturated_hop_costs_one_event),
         cmocka_unit_test(saturated_both_ways_pays_for_dllps),
