@@ -254,6 +254,11 @@ static void gpu_release(struct model *model)
     gpu_memory_release(gpu);
 }
 
+unsigned gpu_n_copy_engines(const struct model *gpu)
+{
+    return ((const struct gpu_device *)gpu->state)->params.copy_engines;
+}
+
 const struct model_ops gpu_ops = {
     .type = "gpu.cuda",
     .help = "a GPU: copy engines, memory behind a base address register, spinning kernels",

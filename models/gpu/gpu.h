@@ -10,6 +10,8 @@
 
 extern const struct model_ops gpu_ops;
 
+unsigned gpu_n_copy_engines(const struct model *gpu);
+
 /* Device memory as it is now, without time: for set-up and checks. Offsets and sizes are within the
  * memory; whole cache lines for the first two. */
 void gpu_memory_stamp(struct model *gpu, uint64_t offset, uint64_t tag, uint64_t bytes);

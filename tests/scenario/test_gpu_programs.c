@@ -98,6 +98,52 @@ static void test_peers(void **state)
     assert_true(local_ns > lent_ns + 500.0);
 }
 
+#define AND_Q2 "}; r = { host = \"user\"; cpu = 3; "
+#define AND_Q  "}; q = { host = \"user\"; cpu = 2; "
+
+/* A copy engine and a direction of the links each: both are about as fast as either alone. What
+ * reads ask for shares the direction of the other's writes: 24 bytes for 128 at most. */
+static void test_both_directions(void **state)
+{
+    static const char *const alone[] = { BANDWIDTH "direction = \"read\";",
+                                         BANDWIDTH "direction = \"write\";" };
+    static const char *const worlds[] = { LOCAL, LENT };
+    (void)state;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(worlds); i++) {
+        struct run_result *result = run_result_new();
+        char *error = run_into(
+            worlds[i], "",
+            BANDWIDTH "direction = \"read\";" AND_Q BANDWIDTH "direction = \"write\";", result);
+        if (error != NULL)
+            fail_msg("%s", error);
+        const double read = value(worlds[i], alone[0], "throughput_gbyte_s"),
+                     write = value(worlds[i], alone[1], "p.throughput_gbyte_s");
+        const double p = scenario_value(result, "p.throughput_gbyte_s"),
+                     q = scenario_value(result, "q.throughput_gbyte_s");
+        assert_true(p > 0.8 * read && p < 1.01 * read);
+        assert_true(q > 0.8 * write && q < 1.01 * write);
+        assert_false(run_result_has(result, RECORD_METRIC, "throughput_gbyte_s"));
+        run_result_free(result);
+    }
+}
+
+/* Two types with metrics of the same names; copies of one GPU beside its kernels. */
+static void test_types_together(void **state)
+{
+    (void)state;
+    struct run_result *result = run_result_new();
+    char *error = run_into(LENT, "",
+                           "type = \"ping_pong\"; iterations = 100;" AND_Q BANDWIDTH
+                           "transfer_bytes = 65536;",
+                           result);
+    if (error != NULL)
+        fail_msg("%s", error);
+    assert_true(scenario_value(result, "p.latency_p50_ns") ==
+                scenario_value(result, "latency_p50_ns"));
+    assert_true(scenario_value(result, "q.transfer_us") == scenario_value(result, "transfer_us"));
+    run_result_free(result);
+}
+
 static void refused(const char *settings, const char *program, const char *expected)
 {
     struct run_result *result = run_result_new();
@@ -113,6 +159,10 @@ static void test_mistakes(void **state)
     (void)state;
     refused("", BANDWIDTH "gpu = \"n0\";", "a device that the host borrows");
     refused("", BANDWIDTH "direction = \"peer\"; peer = \"gpu0\";", "another GPU");
+    refused("", BANDWIDTH AND_Q BANDWIDTH AND_Q2 BANDWIDTH,
+            "programs.r.gpu: found \"gpu0\" (the default), expected a GPU with 3 copy engines");
+    refused("", "type = \"ping_pong\";" AND_Q "type = \"ping_pong\";",
+            "a GPU that no other ping_pong uses");
     refused("", BANDWIDTH "transfer_bytes = 100;", "a multiple of 64 bytes");
     refused("", BANDWIDTH "analyser = \"chassis\";", "pcie.ntb");
     refused("", "type = \"ping_pong\"; peer = \"gpu0\";", "another GPU");
@@ -123,8 +173,8 @@ static void test_mistakes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bandwidth),
-        cmocka_unit_test(test_peers),
+        cmocka_unit_test(test_bandwidth),       cmocka_unit_test(test_peers),
+        cmocka_unit_test(test_both_directions), cmocka_unit_test(test_types_together),
         cmocka_unit_test(test_mistakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,13 +127,35 @@ static void test_rates(void **state)
     }
 }
 
+/* Several on a bridge have a channel each, and share the engine's reads; with none left it is said.
+ * Latency programs spin on a CPU each. */
+static void test_several(void **state)
+{
+    (void)state;
+    const char *const two = DMA(
+        "direction = \"write\"; transfer_bytes = \"1 MiB\"; };"
+        " q = { on = \"server\"; type = \"ntb_dma\"; peer = \"other\"; transfers = 1;"
+        " direction = \"write\"; transfer_bytes = \"1 MiB\";");
+    const struct setup setup = { 100, 4, 8, MEMBER, two }, one_channel = { 100, 1, 8, MEMBER, two };
+    assert_true(run(&setup, "p.throughput_gbyte_s", NULL) > 0.1);
+    assert_true(run(&setup, "q.throughput_gbyte_s", NULL) > 0.1);
+    assert_true(run(&setup, "throughput_gbyte_s", NULL) > 0.2);
+    run(&one_channel, NULL, "the engine has 1 channels, each for one program");
+    const char *const pings = "type = \"ntb_latency\"; peer = \"other\"; round_trips = 50; };"
+                              " q = { type = \"ntb_latency\"; on = \"other\"; peer = \"server\";"
+                              " round_trips = 50;";
+    const struct setup latency = { 100, 4, 8, MEMBER, pings };
+    const double p = run(&latency, "p.write_latency_ns", NULL),
+                 q = run(&latency, "q.write_latency_ns", NULL);
+    assert_true(p > 300 && p < 2000 && fabs(p - q) < 0.1 * p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_latency),
-        cmocka_unit_test(test_rates),
+        cmocka_unit_test(test_mistakes), cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_latency),  cmocka_unit_test(test_rates),
+        cmocka_unit_test(test_several),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

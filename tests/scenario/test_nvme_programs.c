@@ -85,6 +85,29 @@ static void test_few_operations(void **state)
     assert_true(deep > 2.2 && deep < 2.4 * 1.01);
 }
 
+/* Several on one device, each with blocks of its own: rates add up, latencies have their programs'
+ * names alone. */
+static void test_two_of_them(void **state)
+{
+    (void)state;
+    struct run_result *result = scenario_run(
+        LOCAL FIO("queue_depth = 4; }; other = { type = \"fio\"; span_bytes = \"2 MiB\"; cpu = 2;"
+                  " read_ratio = 0.5; "));
+    const double iops = scenario_value(result, "fio.iops"),
+                 other = scenario_value(result, "other.iops");
+    assert_true(iops > 100000 && other > 40000);
+    assert_true(fabs(iops + other - scenario_value(result, "iops")) < 1);
+    assert_true(scenario_value(result, "fio.latency_p50_ns") > 4200 &&
+                scenario_value(result, "other.latency_p50_ns") > 4200);
+    assert_false(run_result_has(result, RECORD_METRIC, "latency_p50_ns"));
+    assert_false(run_result_has(result, RECORD_HISTOGRAM, "latency_ns"));
+    assert_true(run_result_has(result, RECORD_HISTOGRAM, "other.latency_ns"));
+    run_result_free(result);
+    scenario_refused(LOCAL FIO("}; other = { type = \"fio\"; span_bytes = \"2 GiB\"; cpu = 2;"),
+                     "programs.other.span_bytes: found \"2 GiB\" (a string), expected at most what "
+                     "other programs leave of capacity_bytes");
+}
+
 /* A program that could not do its work fails the run, with its reason. */
 static void test_cannot_start(void **state)
 {
@@ -171,9 +194,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sync),           cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_few_operations), cmocka_unit_test(test_cannot_start),
-        cmocka_unit_test(test_mixed),          cmocka_unit_test(test_training),
-        cmocka_unit_test(test_slow_loader),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_few_operations), cmocka_unit_test(test_two_of_them),
+        cmocka_unit_test(test_cannot_start),   cmocka_unit_test(test_mixed),
+        cmocka_unit_test(test_training),       cmocka_unit_test(test_slow_loader),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -417,11 +417,6 @@ static void test_programs_refusals(void **unused)
     char text[4096];
     (void)unused;
     snprintf(text, sizeof(text),
-             OCTO PROGRAMS "programs = { a = { type = \"netperf_rr\"; };"
-                           " b = { type = \"netperf_rr\"; core = 1; }; };",
-             "true");
-    scenario_refused(text, "a type that no other program has");
-    snprintf(text, sizeof(text),
              OCTO PROGRAMS "programs = { m = { type = \"memcached\"; clients = 2; }; };", "true");
     scenario_refused(
         text, ".cfg:6: programs.m.workers: found 4 (the default), expected at most 2: a socket");
@@ -451,13 +446,6 @@ static void test_programs_refusals(void **unused)
              "true");
     scenario_refused(
         text, "programs.n.migrate_after_us: found 600 (an integer), expected less than measure");
-    snprintf(text, sizeof(text),
-             OCTO PROGRAMS SHORT
-             "programs = { n = { type = \"netperf\"; migrate_after_us = 300; };"
-             " m = { type = \"netperf\"; first_core = 1; migrate_after_us = 300; }; };",
-             "true");
-    scenario_refused(text,
-                     "programs.m.migrate_after_us: found 300 (an integer), expected 0, as another");
 }
 
 int main(void)

@@ -27,9 +27,9 @@ static const struct param_desc borrow_limit_params[] = {
 };
 
 static const struct record_desc borrow_limit_records[] = {
-    { "devices_borrowed", RECORD_METRIC, "1", "of the host that is measured" },
-    { "cluster_devices_borrowed", RECORD_METRIC, "1", "of all hosts that such programs run on" },
-    { ".devices_borrowed", RECORD_METRIC, "1", "until each lender refused, or had no more" },
+    { "+devices_borrowed", RECORD_METRIC, "1",
+      "until each lender refused, or had no more; the sum is of the host that is measured" },
+    { "+cluster_devices_borrowed", RECORD_METRIC, "1", "of all hosts that such programs run on" },
     { ".lenders_refused", RECORD_METRIC, "1", "lenders with devices that could not be borrowed" },
     { ".refusal_errno", RECORD_METRIC, "1",
       "of the last refusal; its words: parameter note.PROGRAM.refusal.N" },
@@ -123,9 +123,10 @@ static void borrow_limit_record(struct program *program, sim_time duration_ps)
     const struct borrow_limit *limit = program->state;
     (void)duration_ps;
     if (program_is_measured(program, limit->host))
-        program_metric_sum(program, "devices_borrowed", "1", limit->n);
-    program_metric_sum(program, "cluster_devices_borrowed", "1", limit->n);
-    program_metric(program, "devices_borrowed", "1", limit->n);
+        program_metric(program, "devices_borrowed", "1", limit->n);
+    else
+        program_metric_apart(program, "devices_borrowed", "1", limit->n);
+    program_metric(program, "cluster_devices_borrowed", "1", limit->n);
     program_metric(program, "lenders_refused", "1", limit->n_refusals);
     program_metric(program, "refusal_errno", "1", limit->refusal);
 }

@@ -15,7 +15,6 @@
 
 #define COPY_TIMEOUT_PS (2000 * SIM_PS_PER_MS)
 #define STEP_PS         (10 * SIM_PS_PER_US)
-#define COPY_CHANNEL    0u
 #define PLACES          2u /* in device memory: what stays there; what is copied to and fro */
 
 struct migration {
@@ -25,6 +24,7 @@ struct migration {
     /* running */
     struct program *program;
     struct lending_host *from, *to;
+    unsigned engine; /* of the GPU */
     uint64_t offset[PLACES];
     uint16_t stream;
     bool done;
@@ -65,6 +65,8 @@ static void migration_check(struct program *program, struct sim_error_list *erro
                         lending_used_names(m->from));
     else if (lending_lender(program->lending, m->gpu_name) == m->to)
         program_mistake(program, "to", errors, "a host that does not lend the GPU", NULL);
+    if (model != NULL && model->ops == &gpu_ops)
+        m->engine = program_take_engines(program, "gpu", model, 1, errors);
     if (m->from == m->to || m->from->vm == NULL || m->to->vm == NULL)
         program_mistake(program, "to", errors, "two hosts with a group `vm` each", NULL);
     if (m->transfer_bytes % K_PAGE_BYTES != 0)
@@ -82,12 +84,12 @@ static int copy(struct migration *m, struct kernel *kernel, struct gpu_drv *gpu,
     if (error != 0)
         return error;
     const struct gpu_place inside = { NULL, offset }, outside = { &mapping, 0 };
-    error = gpu_copy(gpu, COPY_CHANNEL, into_device ? inside : outside,
-                     into_device ? outside : inside, m->transfer_bytes);
+    error = gpu_copy(gpu, m->engine, into_device ? inside : outside, into_device ? outside : inside,
+                     m->transfer_bytes);
     if (error == 0)
-        error = gpu_event_record(gpu, COPY_CHANNEL, true, &end);
+        error = gpu_event_record(gpu, m->engine, true, &end);
     if (error == 0)
-        error = gpu_submit(gpu, COPY_CHANNEL);
+        error = gpu_submit(gpu, m->engine);
     if (error == 0)
         error = gpu_event_wait(gpu, &end, k_now_ps(kernel) + COPY_TIMEOUT_PS);
     gpu_unmap(gpu, &mapping);
@@ -195,18 +197,16 @@ static void migration_start(struct program *program)
 static void migration_record(struct program *program, sim_time duration_ps)
 {
     const struct migration *m = program->state;
-    struct run_result *result = program->workload->result;
     (void)duration_ps;
-    run_result_metric(result, "device_kept", "1", m->kept);
-    run_result_metric(result, "guest_io_resumed", "1", m->resumed);
-    run_result_metric(result, "downtime_ms", "ms",
-                      (double)(m->on_ps - m->off_ps) / (double)SIM_PS_PER_MS);
+    program_metric(program, "device_kept", "1", m->kept);
+    program_metric(program, "guest_io_resumed", "1", m->resumed);
+    program_metric(program, "downtime_ms", "ms",
+                   (double)(m->on_ps - m->off_ps) / (double)SIM_PS_PER_MS);
 }
 
 const struct program_ops program_cold_migration_ops = {
     .type = "cold_migration",
     .help = "a guest with a borrowed GPU is shut down and started on another host",
-    .single = true,
     .state_bytes = sizeof(struct migration),
     .params = migration_params,
     .records = migration_records,

@@ -66,8 +66,7 @@ static const struct param_desc device_dma_params[] = {
 };
 
 static const struct record_desc device_dma_records[] = {
-    { "throughput_gbyte_s", RECORD_METRIC, "GB/s", "payload, all programs of the kind" },
-    { ".throughput_gbyte_s", RECORD_METRIC, "GB/s", "payload" },
+    { "+throughput_gbyte_s", RECORD_METRIC, "GB/s", "payload, all programs of the kind" },
     { ".latency_mean_ns", RECORD_METRIC, "ns", "of a transfer, from its descriptor to its end" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
@@ -239,7 +238,6 @@ static void device_dma_record(struct program *program, sim_time duration_ps)
 {
     const struct device_dma *dma = program->state;
     const double gbyte_s = (double)dma->bytes * 1000.0 / (double)duration_ps;
-    program_metric_sum(program, "throughput_gbyte_s", "GB/s", gbyte_s);
     program_metric(program, "throughput_gbyte_s", "GB/s", gbyte_s);
     if (dma->transfers != 0)
         program_metric(program, "latency_mean_ns", "ns", dma->latency_ns / (double)dma->transfers);

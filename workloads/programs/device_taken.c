@@ -360,19 +360,18 @@ static void device_taken_record(struct program *program, sim_time duration_ps)
 {
     const struct device_taken *taken = program->state;
     (void)duration_ps;
-    program_metric_sum(program, "transfers_before", "1", (double)taken->good);
-    program_metric_sum(program, "transfers_unnoticed", "1", (double)taken->unnoticed);
-    program_metric_sum(program, "transfers_failed", "1", (double)taken->failed);
-    program_metric_sum(program, "stopped_after_us", "us", us_after(taken, taken->last_ps));
-    program_metric_sum(program, "removed_after_us", "us", us_after(taken, taken->removed_ps));
-    program_metric_sum(program, "borrowed_after_ms", "ms", us_after(taken, taken->again_ps) / 1e3);
-    program_metric_sum(program, "borrow_refusals", "1", taken->n_tries);
+    program_metric(program, "transfers_before", "1", (double)taken->good);
+    program_metric(program, "transfers_unnoticed", "1", (double)taken->unnoticed);
+    program_metric(program, "transfers_failed", "1", (double)taken->failed);
+    program_metric(program, "stopped_after_us", "us", us_after(taken, taken->last_ps));
+    program_metric(program, "removed_after_us", "us", us_after(taken, taken->removed_ps));
+    program_metric(program, "borrowed_after_ms", "ms", us_after(taken, taken->again_ps) / 1e3);
+    program_metric(program, "borrow_refusals", "1", taken->n_tries);
 }
 
 const struct program_ops program_device_taken_ops = {
     .type = "device_taken",
     .help = "a borrowed adapter that is taken away at work: cable pulled, or reclaimed",
-    .single = true,
     .state_bytes = sizeof(struct device_taken),
     .params = device_taken_params,
     .records = device_taken_records,

@@ -58,6 +58,7 @@ struct fio {
     struct lending_host *host;
     struct nvme_drv *nvme;
     uint16_t stream;
+    uint64_t disk_at; /* where the span begins on the device */
     uint64_t n_blocks;
     uint32_t *version; /* of each block: how often it was written */
     bool *busy;        /* of each block: a request is under way */
@@ -83,8 +84,9 @@ static const struct param_desc fio_params[] = {
           "requests of a job under way; 1: synchronous calls"),
     PARAM("block_bytes", PARAM_BYTES, struct fio, block_bytes, 4096, 512, 131072, PROV_NONE, "",
           "of a request"),
-    PARAM("span_bytes", PARAM_BYTES, struct fio, span_bytes, 16777216, 131072, 1e12, PROV_NONE, "",
-          "of the device that is used; whole blocks of 128 KiB"),
+    PARAM(
+        "span_bytes", PARAM_BYTES, struct fio, span_bytes, 16777216, 131072, 1e12, PROV_NONE, "",
+        "of the device that is used; whole blocks of 128 KiB; behind those of programs before it"),
     PARAM("read_ratio", PARAM_DOUBLE, struct fio, read_ratio, 1, 0, 1, PROV_NONE, "",
           "share of reads, the rest are writes"),
     PARAM("operations", PARAM_U64, struct fio, operations, 0, 0, 1e12, PROV_NONE, "",
@@ -99,8 +101,8 @@ static const struct record_desc fio_records[] = {
     { "latency_p50_ns", RECORD_METRIC, "ns", "quantile" },
     { "latency_p99_ns", RECORD_METRIC, "ns", "quantile" },
     { "latency_ns", RECORD_HISTOGRAM, "ns", "each" },
-    { "iops", RECORD_METRIC, "1/s", "requests, from the first submission of what is measured on" },
-    { "throughput_gbyte_s", RECORD_METRIC, "GB/s", "payload of these" },
+    { "+iops", RECORD_METRIC, "1/s", "requests, from the first submission of what is measured on" },
+    { "+throughput_gbyte_s", RECORD_METRIC, "GB/s", "payload of these" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
@@ -121,8 +123,11 @@ static void fio_check(struct program *program, struct sim_error_list *errors)
                                                &nvme_ops, errors);
     if (model != NULL && fio->block_bytes < nvme_namespace_block_bytes(model))
         mistake(fio, "block_bytes", errors, "at least that of the device");
-    if (model != NULL && fio->span_bytes > nvme_namespace_bytes(model))
-        mistake(fio, "span_bytes", errors, "at most capacity_bytes of the device");
+    fio->disk_at = model != NULL ? program_take(program, model, "byte", fio->span_bytes) : 0;
+    if (model != NULL && fio->disk_at + fio->span_bytes > nvme_namespace_bytes(model))
+        mistake(fio, "span_bytes", errors,
+                fio->disk_at == 0 ? "at most capacity_bytes of the device"
+                                  : "at most what other programs leave of capacity_bytes");
     program_check_cpus(program, "jobs", fio->host, fio->cpu, fio->n_jobs, errors);
     if (fio->block_bytes % 512 != 0 || FILL_BYTES % fio->block_bytes != 0)
         mistake(fio, "block_bytes", errors, "a power of two from 512 B to 128 KiB");
@@ -155,7 +160,7 @@ static void choose(struct job *job, struct slot *slot)
     while (fio->busy[slot->block]);
     fio->busy[slot->block] = true;
     slot->request.write = sim_random_unit(&job->random) >= fio->read_ratio;
-    slot->request.offset = slot->block * fio->block_bytes;
+    slot->request.offset = fio->disk_at + slot->block * fio->block_bytes;
     uint64_t tag = payload_mark(fio->stream, POISON);
     if (slot->request.write)
         tag = tag_of(fio, slot->block, ++fio->version[slot->block]);
@@ -287,7 +292,7 @@ static int fill(struct fio *fio)
     int status = buffer.v != 0 ? 0 : -ENOMEM;
     for (uint64_t at = 0; status == 0 && at < fio->span_bytes; at += FILL_BYTES) {
         payload_fill(kernel, buffer, tag_of(fio, at / fio->block_bytes, 0), FILL_BYTES);
-        status = nvme_transfer(fio->nvme, NSID, true, at, buffer, FILL_BYTES);
+        status = nvme_transfer(fio->nvme, NSID, true, fio->disk_at + at, buffer, FILL_BYTES);
     }
     return status;
 }
@@ -301,7 +306,7 @@ static bool prepare(struct fio *fio)
         fail(fio, fio->device_name, -ENODEV);
         return false;
     }
-    if (nvme_bytes(fio->nvme, NSID) < fio->span_bytes ||
+    if (nvme_bytes(fio->nvme, NSID) < fio->disk_at + fio->span_bytes ||
         nvme_request_bytes_max(fio->nvme) < fio->block_bytes) {
         fail(fio, "a namespace too small", -EINVAL);
         return false;
@@ -366,12 +371,12 @@ static void fio_start(struct program *program)
     program->finite = fio->operations != 0;
     for (unsigned i = 0; i < fio->n_jobs; i++) {
         struct job *job = &fio->job[i];
-        char name[32];
+        char name[64];
         job->fio = fio;
         job->cpu = fio->cpu + i;
         job->complete_end = &job->complete;
         job->slot = program_zalloc(program, fio->queue_depth, sizeof(*job->slot));
-        snprintf(name, sizeof(name), "fio%u", i);
+        snprintf(name, sizeof(name), "%.40s%u", program->name, i);
         sim_random_init(&job->random, sim_seed(program->workload->sim), name);
         program_lending_uses_cpu(program, fio->host, job->cpu);
         k_thread_new(fio->host->kernel, name, (int)job->cpu, job_body, job);
@@ -410,7 +415,6 @@ static double served_s(const struct fio *fio, sim_time duration_ps)
 static void fio_record(struct program *program, sim_time duration_ps)
 {
     struct fio *fio = program->state;
-    struct run_result *result = program->workload->result;
     const double n = (double)fio->n_samples;
     if (fio->n_samples == 0) {
         program_fail(program, "not one request was measured: is the warm-up long enough to write "
@@ -418,14 +422,14 @@ static void fio_record(struct program *program, sim_time duration_ps)
         return;
     }
     const double seconds = served_s(fio, duration_ps);
-    run_result_metric(result, "latency_mean_ns", "ns", program->histogram_ps.sum / n * 1e-3);
+    program_metric(program, "latency_mean_ns", "ns", program->histogram_ps.sum / n * 1e-3);
     program_sort(fio->sample_ps, fio->n_samples);
-    run_result_metric(result, "latency_p50_ns", "ns", quantile_ns(fio, 0.5));
-    run_result_metric(result, "latency_p99_ns", "ns", quantile_ns(fio, 0.99));
-    run_result_histogram(result, "latency_ns", "ns", 1e-3, &program->histogram_ps);
-    run_result_metric(result, "iops", "1/s", n / seconds);
-    run_result_metric(result, "throughput_gbyte_s", "GB/s",
-                      n * (double)fio->block_bytes / seconds * 1e-9);
+    program_metric(program, "latency_p50_ns", "ns", quantile_ns(fio, 0.5));
+    program_metric(program, "latency_p99_ns", "ns", quantile_ns(fio, 0.99));
+    program_histogram(program, "latency_ns", "ns", 1e-3, &program->histogram_ps);
+    program_metric(program, "iops", "1/s", n / seconds);
+    program_metric(program, "throughput_gbyte_s", "GB/s",
+                   n * (double)fio->block_bytes / seconds * 1e-9);
 }
 
 static void fio_release(struct program *program)
@@ -436,7 +440,6 @@ static void fio_release(struct program *program)
 const struct program_ops program_fio_ops = {
     .type = "fio",
     .help = "random reads and writes of a raw NVMe device (O_DIRECT)",
-    .single = true,
     .state_bytes = sizeof(struct fio),
     .params = fio_params,
     .records = fio_records,

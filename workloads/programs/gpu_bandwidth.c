@@ -3,7 +3,7 @@
  * and device memory, or into another GPU; the median of the iterations. A copy is timed by the
  * program, from its submission until the interrupt has woken it, as section 7.3.2 of SmartIO says
  * of its runs, or by events of the copy engine itself. Every byte of every copy is checked at its
- * destination.
+ * destination. Several of them on one GPU have a copy engine each: both directions at once.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,7 +16,6 @@
 
 #define COPY_TIMEOUT_PS (2000 * SIM_PS_PER_MS)
 #define ITERATIONS_MIN  3u
-#define COPY_CHANNEL    0u
 
 enum direction { DIRECTION_READ, DIRECTION_WRITE, DIRECTION_PEER };
 static const char *const direction_names[] = { "read", "write", "peer", NULL };
@@ -37,6 +36,7 @@ struct bandwidth {
     struct kaddr buffer;
     uint64_t offset[2]; /* in device memory of both */
     struct gpu_mapping mapping;
+    unsigned engine; /* of the GPU; several programs have one each */
     uint16_t stream;
     uint32_t n; /* iterations that are run */
     /* measured */
@@ -85,6 +85,8 @@ static void bandwidth_check(struct program *program, struct sim_error_list *erro
     if (b->host == NULL)
         return;
     b->model[0] = program_device(program, "gpu", b->host, b->gpu_name, &gpu_ops, errors);
+    if (b->model[0] != NULL)
+        b->engine = program_take_engines(program, "gpu", b->model[0], 1, errors);
     if (b->direction == DIRECTION_PEER)
         b->model[1] = program_device(program, "peer", b->host, b->peer_name, &gpu_ops, errors);
     if (b->direction == DIRECTION_PEER && strcmp(b->gpu_name, b->peer_name) == 0)
@@ -126,14 +128,14 @@ static int timed_copy(struct bandwidth *b, struct gpu_drv *gpu, double *ns)
     bool read = b->direction == DIRECTION_READ;
     struct gpu_event begin, end;
     uint64_t begin_ps = k_now_ps(kernel);
-    int error = gpu_event_record(gpu, COPY_CHANNEL, false, &begin);
+    int error = gpu_event_record(gpu, b->engine, false, &begin);
     if (error == 0)
-        error = gpu_copy(gpu, COPY_CHANNEL, read ? inside : outside, read ? outside : inside,
+        error = gpu_copy(gpu, b->engine, read ? inside : outside, read ? outside : inside,
                          b->transfer_bytes);
     if (error == 0)
-        error = gpu_event_record(gpu, COPY_CHANNEL, b->timing != TIMING_SPIN, &end);
+        error = gpu_event_record(gpu, b->engine, b->timing != TIMING_SPIN, &end);
     if (error == 0)
-        error = gpu_submit(gpu, COPY_CHANNEL);
+        error = gpu_submit(gpu, b->engine);
     if (error == 0)
         error = gpu_event_wait(gpu, &end, k_now_ps(kernel) + COPY_TIMEOUT_PS);
     if (error == 0)
@@ -236,36 +238,34 @@ static void bandwidth_start(struct program *program)
     k_thread_new(b->host->kernel, "bandwidthTest", (int)b->cpu, bandwidth_body, b);
 }
 
-static void record_tlps(struct bandwidth *b, struct run_result *result)
+static void record_tlps(struct bandwidth *b)
 {
     const struct ntb_stats *stats = &((const struct ntb *)b->analyser->state)->stats;
     bool read = b->direction == DIRECTION_READ;
     uint64_t n = read ? stats->reads_out : stats->requests_out - stats->reads_out;
     uint64_t bytes = read ? stats->read_bytes_out : stats->write_bytes_out;
     if (n != 0)
-        run_result_metric(result, "tlp_bytes_after_iommu", "bytes", (double)bytes / (double)n);
+        program_metric(b->program, "tlp_bytes_after_iommu", "bytes", (double)bytes / (double)n);
 }
 
 static void bandwidth_record(struct program *program, sim_time duration_ps)
 {
     struct bandwidth *b = program->state;
-    struct run_result *result = program->workload->result;
     (void)duration_ps;
     if (!b->ended)
         return;
     if (b->analyser != NULL)
-        record_tlps(b, result);
+        record_tlps(b);
     const double median = program_sort(b->gbyte_s, b->n);
-    run_result_metric(result, "throughput_gbyte_s", "GB/s", median);
-    run_result_metric(result, "throughput_min_gbyte_s", "GB/s", b->gbyte_s[0]);
-    run_result_metric(result, "throughput_max_gbyte_s", "GB/s", b->gbyte_s[b->n - 1]);
-    run_result_metric(result, "transfer_us", "us", (double)b->transfer_bytes / median / 1000.0);
+    program_metric(program, "throughput_gbyte_s", "GB/s", median);
+    program_metric(program, "throughput_min_gbyte_s", "GB/s", b->gbyte_s[0]);
+    program_metric(program, "throughput_max_gbyte_s", "GB/s", b->gbyte_s[b->n - 1]);
+    program_metric(program, "transfer_us", "us", (double)b->transfer_bytes / median / 1000.0);
 }
 
 const struct program_ops program_bandwidth_test_ops = {
     .type = "bandwidth_test",
     .help = "bandwidthTest of CUDA: copies between a GPU and a host, or another GPU",
-    .single = true,
     .state_bytes = sizeof(struct bandwidth),
     .params = bandwidth_params,
     .records = bandwidth_records,

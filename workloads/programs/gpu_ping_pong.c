@@ -10,9 +10,8 @@
 #include "models/gpu/gpu.h"
 #include "workloads/programs/program.h"
 
-#define WORD_BYTES   64u
-#define HEAD_PS      (50 * SIM_PS_PER_US) /* between the launch of pong and that of ping */
-#define COPY_CHANNEL 0u
+#define WORD_BYTES 64u
+#define HEAD_PS    (50 * SIM_PS_PER_US) /* between the launch of pong and that of ping */
 
 struct ping_pong {
     /* parameters */
@@ -22,6 +21,7 @@ struct ping_pong {
     struct program *program;
     struct lending_host *host;
     struct gpu_drv *gpu[2];
+    unsigned engine;         /* of the first, for its times */
     uint64_t word[2], times; /* device memory */
     struct gpu_mapping mapping[2];
     /* measured */
@@ -56,8 +56,14 @@ static void ping_pong_check(struct program *program, struct sim_error_list *erro
     p->host = program_lending_host(program, "host", p->host_name, errors);
     if (p->host == NULL)
         return;
-    for (unsigned i = 0; i < 2; i++)
-        program_device(program, keys[i], p->host, p->name[i], &gpu_ops, errors);
+    for (unsigned i = 0; i < 2; i++) {
+        const struct model *gpu = program_device(program, keys[i], p->host, p->name[i], &gpu_ops,
+                                                 errors);
+        if (gpu != NULL && program_take(program, gpu, "kernel channel", 1) != 0)
+            program_mistake(program, keys[i], errors, "a GPU that no other ping_pong uses", NULL);
+        if (gpu != NULL && i == 0)
+            p->engine = program_take_engines(program, keys[i], gpu, 1, errors);
+    }
     if (strcmp(p->name[0], p->name[1]) == 0)
         program_mistake(program, "peer", errors, "another GPU than `gpu`", NULL);
     program_check_cpus(program, "cpu", p->host, p->cpu, 1, errors);
@@ -120,12 +126,12 @@ static int collect(struct ping_pong *p)
     int error = gpu_map_host(gpu, buffer, bytes, &mapping);
     if (error != 0)
         return error;
-    error = gpu_copy(gpu, COPY_CHANNEL, (struct gpu_place){ &mapping, 0 },
+    error = gpu_copy(gpu, p->engine, (struct gpu_place){ &mapping, 0 },
                      (struct gpu_place){ NULL, p->times }, bytes);
     if (error == 0)
-        error = gpu_event_record(gpu, COPY_CHANNEL, true, &end);
+        error = gpu_event_record(gpu, p->engine, true, &end);
     if (error == 0)
-        error = gpu_submit(gpu, COPY_CHANNEL);
+        error = gpu_submit(gpu, p->engine);
     if (error == 0)
         error = gpu_event_wait(gpu, &end, UINT64_MAX);
     gpu_unmap(gpu, &mapping);
@@ -171,23 +177,21 @@ static void ping_pong_start(struct program *program)
 static void ping_pong_record(struct program *program, sim_time duration_ps)
 {
     struct ping_pong *p = program->state;
-    struct run_result *result = program->workload->result;
     uint32_t n = p->iterations;
     (void)duration_ps;
     if (!p->ended)
         return;
     for (uint32_t i = 0; i < n; i++)
         stat_histogram_add(&program->histogram_ps, (uint64_t)(p->ns[i] * 1000.0 + 0.5));
-    run_result_metric(result, "latency_p50_ns", "ns", program_sort(p->ns, n));
-    run_result_metric(result, "latency_min_ns", "ns", p->ns[0]);
-    run_result_metric(result, "latency_max_ns", "ns", p->ns[n - 1]);
-    run_result_histogram(result, "latency_ns", "ns", 0.001, &program->histogram_ps);
+    program_metric(program, "latency_p50_ns", "ns", program_sort(p->ns, n));
+    program_metric(program, "latency_min_ns", "ns", p->ns[0]);
+    program_metric(program, "latency_max_ns", "ns", p->ns[n - 1]);
+    program_histogram(program, "latency_ns", "ns", 0.001, &program->histogram_ps);
 }
 
 const struct program_ops program_ping_pong_ops = {
     .type = "ping_pong",
     .help = "two GPUs write a counter back and forth into each other's memory",
-    .single = true,
     .state_bytes = sizeof(struct ping_pong),
     .params = ping_pong_params,
     .records = ping_pong_records,

@@ -115,8 +115,8 @@ static const struct param_desc memcached_params[] = {
 };
 
 static const struct record_desc memcached_records[] = {
-    { "transactions_kt_s", RECORD_METRIC, "1000/s", "requests answered" },
-    { "memcached_gbit_s", RECORD_METRIC, "Gbit/s", "values moved" },
+    { "+transactions_kt_s", RECORD_METRIC, "1000/s", "requests answered" },
+    { "+memcached_gbit_s", RECORD_METRIC, "Gbit/s", "values moved" },
     { ".throughput_gbit_s", RECORD_METRIC, "Gbit/s", "the same, of this program alone" },
     { ".transaction_us", RECORD_HISTOGRAM, "us", "time of a request at the client" },
     { NULL, RECORD_METRIC, NULL, NULL },
@@ -408,17 +408,14 @@ static void memcached_measure(struct program *program)
 static void memcached_record(struct program *program, sim_time duration_ps)
 {
     struct memcached *m = program->state;
-    struct run_result *result = program->workload->result;
-    char name[96];
-    program_metric_sum(program, "transactions_kt_s", "1000/s",
-                       (double)m->transactions * 1e9 / (double)duration_ps);
+    program_metric(program, "transactions_kt_s", "1000/s",
+                   (double)m->transactions * 1e9 / (double)duration_ps);
     if (m->transactions == 0)
         return;
     const double gbit_s = (double)(m->transactions * m->value_bytes) * 8000.0 / (double)duration_ps;
-    program_metric_sum(program, "memcached_gbit_s", "Gbit/s", gbit_s);
+    program_metric(program, "memcached_gbit_s", "Gbit/s", gbit_s);
     program_metric(program, "throughput_gbit_s", "Gbit/s", gbit_s);
-    snprintf(name, sizeof(name), "%s.transaction_us", program->name);
-    run_result_histogram(result, name, "us", 1e-6, &program->histogram_ps);
+    program_histogram(program, "transaction_us", "us", 1e-6, &program->histogram_ps);
 }
 
 static void memcached_release(struct program *program)

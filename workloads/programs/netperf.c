@@ -75,9 +75,8 @@ static const struct param_desc netperf_params[] = {
 };
 
 static const struct record_desc netperf_records[] = {
-    { "throughput_gbit_s", RECORD_METRIC, "Gbit/s", "payload received, all instances" },
-    { "netperf_gbit_s", RECORD_METRIC, "Gbit/s", "the same, beside other programs" },
-    { ".throughput_gbit_s", RECORD_METRIC, "Gbit/s", "the same, of this program alone" },
+    { "+throughput_gbit_s", RECORD_METRIC, "Gbit/s", "payload received, all instances" },
+    { "+netperf_gbit_s", RECORD_METRIC, "Gbit/s", "the same, beside other programs" },
     { "throughput_before_gbit_s", RECORD_METRIC, "Gbit/s", "before the migration" },
     { "throughput_after_gbit_s", RECORD_METRIC, "Gbit/s", "after the migration" },
     { "packets_lost", RECORD_METRIC, "1", "dropped by NICs while measured (migrate_after_us)" },
@@ -93,19 +92,13 @@ static unsigned server_core(const struct netperf *netperf, unsigned i)
     return netperf->pair.first_core + (netperf->same_core ? 0 : i);
 }
 
-/* What is recorded of a migration is about one of them, which comes before the end. */
+/* It comes before the end. */
 static void check_migration(struct netperf *netperf, struct sim_error_list *errors)
 {
-    const struct program *program = netperf->program, *other;
-    if (netperf->migrate_after_ps == 0)
-        return;
-    if (netperf->migrate_after_ps >= program->workload->measure.duration_ps)
+    if (netperf->migrate_after_ps != 0 &&
+        netperf->migrate_after_ps >= netperf->program->workload->measure.duration_ps)
         program_mistake(netperf->program, "migrate_after_us", errors,
                         "less than measure.duration_us", NULL);
-    for (unsigned i = 0; (other = program_earlier(program, i)) != NULL; i++)
-        if (other->ops == program->ops && ((struct netperf *)other->state)->migrate_after_ps != 0)
-            program_mistake(netperf->program, "migrate_after_us", errors,
-                            "0, as another netperf migrates already", NULL);
 }
 
 static void netperf_check(struct program *program, struct sim_error_list *errors)
@@ -275,28 +268,26 @@ static double gbit_s(uint64_t bytes, sim_time duration_ps)
 
 static void record_migration(struct netperf *netperf, sim_time duration_ps)
 {
-    struct run_result *result = netperf->program->workload->result;
+    struct program *program = netperf->program;
     const struct net_stats *now = net_stats(netperf->pair.server->net);
     sim_time before_ps = netperf->migrated_ps - netperf->begin_ps;
     uint64_t drops = network_drops(netperf->pair.server) + network_drops(netperf->pair.client) -
                      netperf->drops_at_begin;
-    run_result_metric(result, "throughput_before_gbit_s", "Gbit/s",
-                      gbit_s(netperf->bytes_before, before_ps));
-    run_result_metric(result, "throughput_after_gbit_s", "Gbit/s",
-                      gbit_s(netperf->bytes_after, duration_ps - before_ps));
-    run_result_metric(result, "packets_lost", "1", (double)drops);
-    run_result_metric(
-        result, "packets_reordered", "1",
-        (double)(now->out_of_order_segments - netperf->at_begin.out_of_order_segments));
-    run_result_metric(result, "steering_gap_us", "us", (double)netperf->longest_gap_ps / 1e6);
+    program_metric(program, "throughput_before_gbit_s", "Gbit/s",
+                   gbit_s(netperf->bytes_before, before_ps));
+    program_metric(program, "throughput_after_gbit_s", "Gbit/s",
+                   gbit_s(netperf->bytes_after, duration_ps - before_ps));
+    program_metric(program, "packets_lost", "1", (double)drops);
+    program_metric(program, "packets_reordered", "1",
+                   (double)(now->out_of_order_segments - netperf->at_begin.out_of_order_segments));
+    program_metric(program, "steering_gap_us", "us", (double)netperf->longest_gap_ps / 1e6);
 }
 
 static void netperf_record(struct program *program, sim_time duration_ps)
 {
     struct netperf *netperf = program->state;
-    program_metric_sum(program, "throughput_gbit_s", "Gbit/s", gbit_s(netperf->bytes, duration_ps));
     program_metric(program, "throughput_gbit_s", "Gbit/s", gbit_s(netperf->bytes, duration_ps));
-    program_metric_sum(program, "netperf_gbit_s", "Gbit/s", gbit_s(netperf->bytes, duration_ps));
+    program_metric(program, "netperf_gbit_s", "Gbit/s", gbit_s(netperf->bytes, duration_ps));
     program_counts_packets(program, netperf->direction == NETPERF_RX ? PROGRAM_PACKETS_RECEIVED
                                                                      : PROGRAM_PACKETS_SENT);
     if (netperf->bytes == 0 && netperf->instances != 0)

@@ -8,6 +8,7 @@
  * checked at its destination after, both without time; writes into the other host are given
  * SETTLE_PS to arrive, which does not count.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "logic/gpu/gpu_driver.h"
@@ -16,7 +17,7 @@
 #include "models/gpu/gpu.h"
 #include "workloads/programs/program.h"
 
-#define SEGMENT   0x1001u
+#define SEGMENT   0x1000u /* and the program's number */
 #define SETTLE_PS (50 * SIM_PS_PER_US)
 #define LOOK_PS   SIM_PS_PER_US
 #define WARM_UPS  1u
@@ -40,6 +41,13 @@ struct place {
     uint64_t address; /* for the engine */
 };
 
+/* A host's engine; kept by the first program that uses it. */
+struct engine {
+    struct lend_dma *dma;
+    bool ready; /* the driver has been registered */
+    unsigned n_users;
+};
+
 struct ntb_dma_program {
     /* parameters */
     const char *on_name, *peer_name;
@@ -50,10 +58,13 @@ struct ntb_dma_program {
     /* running */
     struct program *program;
     struct lending_host *on, *peer;
-    struct lend_dma *dma;
+    struct engine *engine; /* of the host, which all such programs on it share */
+    struct lend_dma *dma;  /* of it */
+    unsigned channel;      /* its own */
     struct lend_remote segment;
     bool segment_there, segment_refused, connected, admitted, done;
     bool local_open, remote_open;
+    struct engine own_engine;
     uint16_t stream;
     uint64_t copied, took_ps; /* measured */
 };
@@ -77,7 +88,7 @@ static const struct param_desc ntb_dma_params[] = {
 };
 
 static const struct record_desc ntb_dma_records[] = {
-    { "throughput_gbyte_s", RECORD_METRIC, "GB/s", "bytes copied by the time that it took" },
+    { "+throughput_gbyte_s", RECORD_METRIC, "GB/s", "bytes copied by the time that it took" },
     { "transfer_us", RECORD_METRIC, "us", "one copy, as the program sees it" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
@@ -113,6 +124,7 @@ static void ntb_dma_check(struct program *program, struct sim_error_list *errors
     p->peer = program_member(program, "peer", p->peer_name, true, errors);
     if (p->on == NULL || p->peer == NULL)
         return;
+    p->channel = (unsigned)program_take(program, p->on, "DMA channel", 1);
     if (p->on == p->peer)
         program_mistake(program, "peer", errors, "another host than `on`", NULL);
     if (p->transfer_bytes % LINE_BYTES != 0)
@@ -137,6 +149,11 @@ static bool holds(const struct ntb_dma_program *p, const struct place *place, ui
     return place->model != NULL
                ? gpu_memory_check(place->model, place->offset, tag, p->transfer_bytes, is)
                : payload_check(place->kernel, place->at, tag, p->transfer_bytes, is);
+}
+
+static uint32_t segment(const struct ntb_dma_program *p)
+{
+    return SEGMENT + program_number(p->program);
 }
 
 static enum k_dma_direction dma_direction(const struct ntb_dma_program *p,
@@ -199,7 +216,7 @@ static int open_remote(struct ntb_dma_program *p, struct lend_error *error)
     if (p->segment_refused)
         return -1;
     lend_discover(p->on->lend);
-    int status = lend_segment_connect(p->on->lend, p->peer->number, SEGMENT, &p->segment, error);
+    int status = lend_segment_connect(p->on->lend, p->peer->number, segment(p), &p->segment, error);
     if (status != 0)
         return status;
     p->connected = true;
@@ -220,15 +237,15 @@ static int copy(struct ntb_dma_program *p)
     bool poll = p->completion == COMPLETION_POLL;
     int status;
     k_syscall(kernel);
-    int64_t cookie = lend_dma_submit(p->dma, 0, from->address, to->address, p->transfer_bytes,
-                                     poll ? 0 : LEND_DMA_NOTIFY);
+    int64_t cookie = lend_dma_submit(p->dma, p->channel, from->address, to->address,
+                                     p->transfer_bytes, poll ? 0 : LEND_DMA_NOTIFY);
     if (cookie < 0)
         return (int)cookie;
-    lend_dma_issue(p->dma, 0);
+    lend_dma_issue(p->dma, p->channel);
     k_syscall(kernel);
     if (!poll)
-        return lend_dma_wait(p->dma, 0, cookie);
-    while ((status = lend_dma_poll(p->dma, 0, cookie)) == 0)
+        return lend_dma_wait(p->dma, p->channel, cookie);
+    while ((status = lend_dma_poll(p->dma, p->channel, cookie)) == 0)
         ;
     return status < 0 ? status : 0;
 }
@@ -260,13 +277,30 @@ static bool checked_copy(struct ntb_dma_program *p, unsigned number, bool counts
     return false;
 }
 
+static void open_engine(struct ntb_dma_program *p)
+{
+    const struct lend_dma_options options = lend_dma_options_default;
+    struct engine *engine = p->engine;
+    if (engine->dma == NULL) {
+        engine->dma = lend_dma_new(p->on->lend, &options);
+        k_pci_register(p->on->kernel, lend_dma_driver(engine->dma));
+        engine->ready = true;
+    }
+    while (!engine->ready)
+        k_sleep(p->on->kernel, LOOK_PS);
+    p->dma = engine->dma;
+}
+
 static bool set_up(struct ntb_dma_program *p)
 {
-    struct lend_dma_options options = lend_dma_options_default;
     struct lend_error error = { .text = "no engine, or no memory" };
-    p->dma = lend_dma_new(p->on->lend, &options);
-    k_pci_register(p->on->kernel, lend_dma_driver(p->dma));
+    open_engine(p);
     int status = lend_dma_device(p->dma) == NULL ? -1 : open_local(p);
+    if (status == 0 && p->channel >= lend_dma_channels(p->dma)) {
+        snprintf(error.text, sizeof(error.text), "the engine has %u channels, each for one program",
+                 lend_dma_channels(p->dma));
+        status = -1;
+    }
     p->local_open = status == 0;
     if (status == 0) {
         status = open_remote(p, &error);
@@ -291,7 +325,8 @@ static void tear_down(struct ntb_dma_program *p)
     else if (p->local_open)
         k_dma_unmap(lend_dma_device(p->dma), p->local.address, p->transfer_bytes,
                     dma_direction(p, &p->local));
-    lend_dma_free(p->dma);
+    if (--p->engine->n_users == 0)
+        lend_dma_free(p->dma);
     p->done = true;
 }
 
@@ -316,7 +351,8 @@ static void segment_body(void *arg)
     struct ntb_dma_program *p = arg;
     struct lend_error error = { 0 };
     p->remote.kernel = p->peer->kernel;
-    int status = lend_segment_new(p->peer->lend, SEGMENT, p->transfer_bytes, &p->remote.at, &error);
+    int status = lend_segment_new(p->peer->lend, segment(p), p->transfer_bytes, &p->remote.at,
+                                  &error);
     if (status != 0) {
         program_fail(p->program, "%s (%d): lending.%s.pool_bytes?", error.text, status,
                      p->peer->name);
@@ -326,13 +362,19 @@ static void segment_body(void *arg)
     p->segment_there = true;
     while (!p->done)
         k_sleep(p->peer->kernel, 100 * LOOK_PS);
-    lend_segment_free(p->peer->lend, SEGMENT);
+    lend_segment_free(p->peer->lend, segment(p));
 }
 
 static void ntb_dma_start(struct program *program)
 {
     struct ntb_dma_program *p = program->state;
+    const struct program *other;
     program->finite = true;
+    p->engine = &p->own_engine;
+    for (unsigned i = 0; (other = program_earlier(program, i)) != NULL; i++)
+        if (other->ops == program->ops && ((struct ntb_dma_program *)other->state)->on == p->on)
+            p->engine = ((struct ntb_dma_program *)other->state)->engine;
+    p->engine->n_users++;
     p->stream = program_new_stream(program);
     program_lending_uses_cpu(program, p->on, 0);
     lending_borrows_more(program->lending);
@@ -347,16 +389,14 @@ static void ntb_dma_record(struct program *program, sim_time duration_ps)
     (void)duration_ps;
     if (p->copied == 0)
         return; /* it has failed before */
-    run_result_metric(program->workload->result, "throughput_gbyte_s", "GB/s",
-                      (double)p->copied * 1000.0 / (double)p->took_ps);
-    run_result_metric(program->workload->result, "transfer_us", "us",
-                      (double)p->took_ps / 1e6 / (double)p->transfers);
+    program_metric(program, "throughput_gbyte_s", "GB/s",
+                   (double)p->copied * 1000.0 / (double)p->took_ps);
+    program_metric(program, "transfer_us", "us", (double)p->took_ps / 1e6 / (double)p->transfers);
 }
 
 const struct program_ops program_ntb_dma_ops = {
     .type = "ntb_dma",
     .help = "copies by the DMA engine of a bridge between memories of two hosts, or their GPUs",
-    .single = true,
     .state_bytes = sizeof(struct ntb_dma_program),
     .params = ntb_dma_params,
     .records = ntb_dma_records,

@@ -9,11 +9,11 @@
 #include "sim/engine/stat.h"
 #include "workloads/programs/program.h"
 
-#define SEGMENT  0x1002u
+#define SEGMENT  0x4000u /* and the program's number */
 #define LOOK_PS  SIM_PS_PER_US
 #define WARM_UPS 16u
 #define SIDES    2u
-#define CPU      1u /* CPU 0 has the interrupts and threads of the lending software */
+#define CPU      1u /* the first: CPU 0 has the interrupts and threads of the lending software */
 
 struct ntb_latency;
 struct latency_side {
@@ -21,6 +21,7 @@ struct latency_side {
     struct lending_host *host;
     struct kaddr at; /* the word that it waits for */
     struct lend_remote remote;
+    unsigned cpu; /* its own, as it spins */
     bool there, connected, done;
 };
 
@@ -30,6 +31,7 @@ struct ntb_latency {
     uint32_t round_trips;
     /* running */
     struct program *program;
+    uint32_t segment;
     struct latency_side side[SIDES];
     bool over;
     struct stat_mean half_ns;
@@ -60,8 +62,14 @@ static void ntb_latency_check(struct program *program, struct sim_error_list *er
         struct latency_side *side = &all->side[i];
         side->all = all;
         side->host = program_member(program, key[i], name[i], true, errors);
-        if (side->host != NULL && lending_cpus(side->host) <= CPU)
-            program_mistake(program, key[i], errors, "a host with two cores", NULL);
+        if (side->host == NULL)
+            continue;
+        side->cpu = CPU + (unsigned)program_take(program, side->host, "spinning CPU", 1);
+        if (lending_cpus(side->host) <= side->cpu)
+            program_mistake(program, key[i], errors,
+                            side->cpu == CPU ? "a host with two cores"
+                                             : "a host with a core for each ntb_latency on it",
+                            NULL);
     }
     if (all->side[0].host != NULL && all->side[0].host == all->side[1].host)
         program_mistake(program, "peer", errors, "another host than `on`", NULL);
@@ -73,14 +81,14 @@ static bool open_side(struct latency_side *side)
     struct lending_host *host = side->host;
     struct latency_side *other = &side->all->side[side == side->all->side ? 1 : 0];
     struct lend_error error = { 0 };
-    int status = lend_segment_new(host->lend, SEGMENT, K_PAGE_BYTES, &side->at, &error);
+    int status = lend_segment_new(host->lend, side->all->segment, K_PAGE_BYTES, &side->at, &error);
     side->there = status == 0;
     while (status == 0 && !other->there)
         k_sleep(host->kernel, LOOK_PS);
     if (status == 0) {
         lend_discover(host->lend);
-        status = lend_segment_connect(host->lend, other->host->number, SEGMENT, &side->remote,
-                                      &error);
+        status = lend_segment_connect(host->lend, other->host->number, side->all->segment,
+                                      &side->remote, &error);
     }
     side->connected = status == 0;
     if (status != 0)
@@ -159,13 +167,14 @@ static void ntb_latency_start(struct program *program)
 {
     struct ntb_latency *all = program->state;
     program->finite = true;
+    all->segment = SEGMENT + program_number(program);
     stat_mean_init(&all->half_ns);
     lending_borrows_more(program->lending);
     for (unsigned i = 0; i < SIDES; i++) {
         struct latency_side *side = &all->side[i];
-        program_lending_uses_cpu(program, side->host, CPU);
-        k_thread_new(side->host->kernel, i == 0 ? "ntb_latency.ping" : "ntb_latency.pong", CPU,
-                     i == 0 ? ping_body : pong_body, side);
+        program_lending_uses_cpu(program, side->host, side->cpu);
+        k_thread_new(side->host->kernel, i == 0 ? "ntb_latency.ping" : "ntb_latency.pong",
+                     (int)side->cpu, i == 0 ? ping_body : pong_body, side);
     }
 }
 
@@ -173,16 +182,13 @@ static void ntb_latency_record(struct program *program, sim_time duration_ps)
 {
     struct ntb_latency *all = program->state;
     (void)duration_ps;
-    run_result_metric(program->workload->result, "write_latency_ns", "ns",
-                      stat_mean_value(&all->half_ns));
-    run_result_histogram(program->workload->result, "latency_ns", "ns", 0.001,
-                         &program->histogram_ps);
+    program_metric(program, "write_latency_ns", "ns", stat_mean_value(&all->half_ns));
+    program_histogram(program, "latency_ns", "ns", 0.001, &program->histogram_ps);
 }
 
 const struct program_ops program_ntb_latency_ops = {
     .type = "ntb_latency",
     .help = "stores through a window that the other host's processor waits for, to and fro",
-    .single = true,
     .state_bytes = sizeof(struct ntb_latency),
     .params = ntb_latency_params,
     .records = ntb_latency_records,

@@ -264,18 +264,17 @@ static void pagerank_record(struct program *program, sim_time duration_ps)
     (void)duration_ps;
     for (uint64_t v = 0; v < pagerank->n_vertices; v++)
         sum += pagerank->next[v];
-    run_result_metric(program->workload->result, "pagerank_s", "s",
-                      (double)(pagerank->end_ps - pagerank->begin_ps) / 1e12);
-    run_result_metric(program->workload->result, "pagerank_edges_per_us", "1/us",
-                      (double)(pagerank->n_vertices * pagerank->degree * pagerank->iterations) *
-                          1e6 / (double)(pagerank->end_ps - pagerank->begin_ps));
-    run_result_metric(program->workload->result, "pagerank_score_sum", "1", sum);
+    program_metric(program, "pagerank_s", "s",
+                   (double)(pagerank->end_ps - pagerank->begin_ps) / 1e12);
+    program_metric(program, "pagerank_edges_per_us", "1/us",
+                   (double)(pagerank->n_vertices * pagerank->degree * pagerank->iterations) * 1e6 /
+                       (double)(pagerank->end_ps - pagerank->begin_ps));
+    program_metric(program, "pagerank_score_sum", "1", sum);
 }
 
 const struct program_ops program_pagerank_ops = {
     .type = "pagerank",
     .help = "PageRank over a generated power-law graph, with threads on all sockets",
-    .single = true,
     .state_bytes = sizeof(struct pagerank),
     .params = pagerank_params,
     .records = pagerank_records,

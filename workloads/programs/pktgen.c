@@ -35,8 +35,7 @@ static const struct param_desc pktgen_params[] = {
 };
 
 static const struct record_desc pktgen_records[] = {
-    { "throughput_gbit_s", RECORD_METRIC, "Gbit/s", "packets sent, Ethernet header included" },
-    { ".throughput_gbit_s", RECORD_METRIC, "Gbit/s", "the same, of this program alone" },
+    { "+throughput_gbit_s", RECORD_METRIC, "Gbit/s", "packets sent, Ethernet header included" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
@@ -135,7 +134,6 @@ static void pktgen_record(struct program *program, sim_time duration_ps)
     struct pktgen *pktgen = program->state;
     const double gbit_s = (double)(pktgen->packets * pktgen->packet_bytes) * 8000.0 /
                           (double)duration_ps;
-    program_metric_sum(program, "throughput_gbit_s", "Gbit/s", gbit_s);
     program_metric(program, "throughput_gbit_s", "Gbit/s", gbit_s);
     program_counts_packets(program, PROGRAM_PACKETS_SENT);
 }

@@ -13,6 +13,8 @@
 
 struct programs;
 
+#define PROGRAM_SHARES_MAX 4u
+
 struct program {
     const struct program_ops *ops;
     const char *name; /* of its group below `programs` */
@@ -28,15 +30,23 @@ struct program {
     struct stat_histogram histogram_ps; /* of what is measured; empty when measure() is called */
     void **owned;                       /* program_zalloc() */
     unsigned n_owned;
+    struct program_share { /* program_take() */
+        const void *of;
+        const char *what;
+        uint64_t n;
+    } share[PROGRAM_SHARES_MAX];
+    unsigned n_shares;
 };
 
 struct program_ops {
     const char *type; /* "netperf" */
     const char *help;
-    bool single; /* at most one per scenario: its metrics are not sums over programs */
     size_t state_bytes;
     const struct param_desc *params;
-    /* What record() records; a name that begins with "." gets the program's before it. */
+    /* What record() records, each as "<program>.<name>". What only one of the programs that run
+     * declares has its bare name, too. A name that begins with "+" is a rate or a count that adds up:
+     * its bare name is the sum over all programs that declare it, unless one declares it without
+     * "+". One that begins with "." has no bare name. The marks are no part of the names. */
     const struct record_desc *records;
     /* Resolves references, checks settings against each other; mistakes go to errors. */
     void (*check)(struct program *program, struct sim_error_list *errors);
@@ -69,6 +79,10 @@ void program_fail(struct program *program, const char *fmt, ...)
     __attribute__((format(printf, 2, 3), cold));
 /* In check(): the i-th enabled program that precedes this one in the scenario; NULL: there are fewer. */
 const struct program *program_earlier(const struct program *program, unsigned i);
+/* In check(): takes n things of a kind (`what`, a literal) that `of`, a host or a device, has: copy
+ * engines, blocks. Returns the number of those that programs before this one have taken, which is
+ * that of the first of these. */
+uint64_t program_take(struct program *program, const void *of, const char *what, uint64_t n);
 /* Like workload_mistake(). */
 void program_mistake(struct program *program, const char *key, struct sim_error_list *errors,
                      const char *expected, const char *const *names);
@@ -88,6 +102,10 @@ struct lending_host *program_member(struct program *program, const char *key, co
 struct model *program_device(struct program *program, const char *key, struct lending_host *host,
                              const char *device, const struct model_ops *type,
                              struct sim_error_list *errors);
+/* In check(): the first of n copy engines of a GPU that no program before this one uses; a mistake
+ * if it has not so many. */
+unsigned program_take_engines(struct program *program, const char *key, const struct model *gpu,
+                              unsigned n, struct sim_error_list *errors);
 /* Mistake in check(): the host, or its guest, does not have n CPUs from this one on. */
 void program_check_cpus(struct program *program, const char *key, const struct lending_host *host,
                         unsigned first, unsigned n, struct sim_error_list *errors);
@@ -144,10 +162,18 @@ struct socket *program_connect(struct program *program, const struct network_hos
                                uint32_t from_ip, uint32_t ip, uint16_t port);
 /* [thread] Receives exactly so many bytes; false: the other side has closed before. */
 bool program_receive(struct socket *socket, struct kaddr to, uint64_t bytes);
-/* A metric of this program: "<its name>.<name>". */
+/* In record(): one of the program's records, by the names that program_ops.records says. */
 void program_metric(struct program *program, const char *name, const char *unit, double value);
-/* A metric to which several programs of a kind may add. */
-void program_metric_sum(struct program *program, const char *name, const char *unit, double value);
+void program_histogram(struct program *program, const char *name, const char *unit, double scale,
+                       const struct stat_histogram *h);
+/* Likewise; at any time. */
+void program_series(struct program *program, const char *name, const char *unit, sim_time t_ps,
+                    double value);
+/* Like program_metric(), of a record with "+", but does not count in the sum. */
+void program_metric_apart(struct program *program, const char *name, const char *unit,
+                          double value);
+/* Of the program among those that run, from 0 on. */
+unsigned program_number(const struct program *program);
 /* Port `idx` (below 64) from `base` on of this program: others on the same address have others. */
 uint16_t program_port(const struct program *program, uint16_t base, unsigned idx);
 /* A number of its own for each stream of payload (models/base/payload.h). */

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/gpu/gpu.h"
+
 #define CONNECT_TRIES    100u
 #define CONNECT_PAUSE_PS (50 * SIM_PS_PER_US)
 #define END_PS           (20 * SIM_PS_PER_MS)
@@ -123,11 +125,6 @@ static void read_program(struct programs *all, struct config_node *programs,
     config_read_params(all->workload->config, group, config_path(group), ops->params,
                        program->state, errors);
     ops->check(program, errors);
-    for (unsigned i = 0; ops->single && common.enabled && i + 1 < all->n_programs; i++)
-        if (all->program[i].ops == ops)
-            program_mistake(program, "type", errors,
-                            "a type that no other program has, as its metrics are those of one",
-                            NULL);
     if (!common.enabled) {
         release_program(program);
         all->n_programs--;
@@ -186,6 +183,8 @@ static void programs_check(struct workload *workload, struct sim_error_list *err
     all->program = sim_zalloc(config_count(group), sizeof(*all->program));
     for (unsigned i = 0; i < config_count(group); i++)
         read_program(all, group, config_get(group, config_name(config_child(group, i))), errors);
+    for (unsigned i = 0; i < all->n_programs && errors->n_messages == 0; i++)
+        programs_check_names(workload, &all->program[i], errors);
 }
 
 /* ---- Running --------------------------------------------------------------------------------- */
@@ -289,6 +288,7 @@ static void programs_release(struct workload *workload)
     for (unsigned i = 0; i < all->n_programs; i++)
         release_program(&all->program[i]);
     free(all->program);
+    free(all->sum);
     if (all->network != NULL)
         network_free(all->network);
     lending_free(all->lending);
@@ -364,6 +364,19 @@ const struct program *program_earlier(const struct program *program, unsigned i)
     return earlier < program ? earlier : NULL;
 }
 
+uint64_t program_take(struct program *program, const void *of, const char *what, uint64_t n)
+{
+    const struct program *other;
+    uint64_t n_taken = 0;
+    for (unsigned i = 0; (other = program_earlier(program, i)) != NULL; i++)
+        for (unsigned k = 0; k < other->n_shares; k++)
+            if (other->share[k].of == of && strcmp(other->share[k].what, what) == 0)
+                n_taken += other->share[k].n;
+    SIM_ASSERT(program->n_shares < PROGRAM_SHARES_MAX, "%s takes too much", program->ops->type);
+    program->share[program->n_shares++] = (struct program_share){ of, what, n };
+    return n_taken;
+}
+
 void program_mistake(struct program *program, const char *key, struct sim_error_list *errors,
                      const char *expected, const char *const *names)
 {
@@ -428,6 +441,20 @@ struct model *program_device(struct program *program, const char *key, struct le
     snprintf(expected, sizeof(expected), "a device of type %s", type->type);
     program_mistake(program, key, errors, expected, NULL);
     return NULL;
+}
+
+unsigned program_take_engines(struct program *program, const char *key, const struct model *gpu,
+                              unsigned n, struct sim_error_list *errors)
+{
+    const unsigned have = gpu_n_copy_engines(gpu);
+    const unsigned first = (unsigned)program_take(program, gpu, "copy engine", n);
+    char expected[128];
+    if (first + n <= have)
+        return first;
+    snprintf(expected, sizeof(expected),
+             "a GPU with %u copy engines for the programs that use it; it has %u", first + n, have);
+    program_mistake(program, key, errors, expected, NULL);
+    return 0;
 }
 
 bool program_is_measured(const struct program *program, const struct lending_host *host)
@@ -584,29 +611,15 @@ bool program_receive(struct socket *socket, struct kaddr to, uint64_t bytes)
     return true;
 }
 
-void program_metric(struct program *program, const char *name, const char *unit, double value)
+unsigned program_number(const struct program *program)
 {
-    char whole[96];
-    snprintf(whole, sizeof(whole), "%s.%s", program->name, name);
-    run_result_metric(program->workload->result, whole, unit, value);
-}
-
-void program_metric_sum(struct program *program, const char *name, const char *unit, double value)
-{
-    struct programs *all = program->all;
-    unsigned i = 0;
-    while (i < all->n_sums && strcmp(all->sum[i].name, name) != 0)
-        i++;
-    SIM_ASSERT(i < PROGRAMS_SUMS_MAX, "more metrics than there is room for");
-    if (i == all->n_sums)
-        all->sum[all->n_sums++] = (struct metric_sum){ name, unit, 0 };
-    all->sum[i].value += value;
+    return (unsigned)(program - program->all->program);
 }
 
 uint16_t program_port(const struct program *program, uint16_t base, unsigned idx)
 {
     SIM_ASSERT(idx < PORTS, "port %u of a program", idx);
-    return (uint16_t)(base + PORTS * (unsigned)(program - program->all->program) + idx);
+    return (uint16_t)(base + PORTS * program_number(program) + idx);
 }
 
 uint16_t program_new_stream(struct program *program)

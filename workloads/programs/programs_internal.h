@@ -5,7 +5,6 @@
 #include "workloads/programs/program.h"
 
 #define PROGRAMS_CPUS_MAX 256u
-#define PROGRAMS_SUMS_MAX 32u
 
 struct metric_sum {
     const char *name, *unit;
@@ -34,7 +33,7 @@ struct programs {
     uint64_t sent_at_begin, received_at_begin, operations;
     bool ending;
     uint16_t next_stream;
-    struct metric_sum sum[PROGRAMS_SUMS_MAX];
+    struct metric_sum *sum; /* n_sums of them */
     unsigned n_sums;
     struct rate_sampler sampler;
     char fault[256]; /* why the run has failed, told when the hosts are down; "" */
@@ -44,6 +43,10 @@ struct programs {
 extern const struct record_desc programs_records[];
 /* What depends on the programs. */
 void programs_declare(struct workload *workload, struct run_result *declared);
+/* In check(), without mistakes until now: the program has the name of a host or device, which has a
+ * statistic with the name of one of its records. */
+void programs_check_names(struct workload *workload, const struct program *program,
+                          struct sim_error_list *errors);
 /* The measurement begins: clears what is counted, starts the series. */
 void programs_begin(struct programs *all);
 void programs_record(struct programs *all, sim_time duration_ps);

@@ -57,21 +57,143 @@ static void declare_host(struct host *host, struct run_result *declared)
     }
 }
 
-/* What its programs record; a name that begins with "." has the program's before it, any other is
- * of all programs together. */
+/* ---- Names of what programs record ----------------------------------------------------------- */
+
+#define NAME_BYTES 192u
+
+/* Without the mark. */
+static const char *own_name(const struct record_desc *record)
+{
+    return record->name + (*record->name == '.' || *record->name == '+');
+}
+
+static void whole_name(char whole[NAME_BYTES], const struct program *program, const char *name)
+{
+    snprintf(whole, NAME_BYTES, "%.120s.%s", program->name, name);
+}
+
+/* What the bare name of a record stands for, among the programs that run. */
+enum bare { BARE_NOTHING, BARE_ONE, BARE_SUM };
+
+static enum bare bare_of(const struct programs *all, enum record_kind kind, const char *name)
+{
+    unsigned n = 0, n_sums = 0;
+    for (unsigned i = 0; i < all->n_programs; i++)
+        for (const struct record_desc *r = all->program[i].ops->records; r->name != NULL; r++)
+            if (r->kind == kind && *r->name != '.' && strcmp(own_name(r), name) == 0) {
+                n++;
+                n_sums += *r->name == '+';
+            }
+    if (n != 0 && n_sums == n)
+        return BARE_SUM;
+    return n == 1 ? BARE_ONE : BARE_NOTHING;
+}
+
+static const struct record_desc *find_record(const struct program *program, enum record_kind kind,
+                                             const char *name)
+{
+    for (const struct record_desc *r = program->ops->records; r->name != NULL; r++)
+        if (r->kind == kind && strcmp(own_name(r), name) == 0)
+            return r;
+    SIM_ASSERT(false, "%s records %s, which it does not declare", program->ops->type, name);
+    return NULL;
+}
+
+/* True: it has a bare name, which is of this program alone. */
+static bool has_bare(const struct program *program, enum record_kind kind, const char *name)
+{
+    return *find_record(program, kind, name)->name != '.' &&
+           bare_of(program->all, kind, name) == BARE_ONE;
+}
+
 void programs_declare(struct workload *workload, struct run_result *declared)
 {
     const struct programs *all = workload->state;
-    char name[96];
+    char whole[NAME_BYTES];
     for (unsigned i = 0; i < all->n_programs; i++)
         for (const struct record_desc *r = all->program[i].ops->records; r->name != NULL; r++) {
-            snprintf(name, sizeof(name), "%s%s", r->name[0] == '.' ? all->program[i].name : "",
-                     r->name);
-            if (!run_result_has(declared, r->kind, name))
-                run_result_declare(declared, r->kind, name);
+            whole_name(whole, &all->program[i], own_name(r));
+            run_result_declare(declared, r->kind, whole);
+            if (*r->name != '.' && bare_of(all, r->kind, own_name(r)) != BARE_NOTHING &&
+                !run_result_has(declared, r->kind, own_name(r)))
+                run_result_declare(declared, r->kind, own_name(r));
         }
     for (unsigned h = 0; h < world_n_hosts(workload->world); h++)
         declare_host(world_host_at(workload->world, h), declared);
+}
+
+void programs_check_names(struct workload *workload, const struct program *program,
+                          struct sim_error_list *errors)
+{
+    struct run_result *others, *result = workload->result;
+    char whole[NAME_BYTES], expected[NAME_BYTES + 96];
+    if (world_device(workload->world, program->name) == NULL &&
+        world_host(workload->world, program->name) == NULL)
+        return;
+    workload->result = others = run_result_new_declaring();
+    workload_record_world(workload, NULL, 0);
+    workload->result = result;
+    for (const struct record_desc *r = program->ops->records; r->name != NULL; r++) {
+        whole_name(whole, program, own_name(r));
+        if (!run_result_has(others, r->kind, whole))
+            continue;
+        snprintf(expected, sizeof(expected), "another name: %s is recorded of the device already",
+                 whole);
+        config_mistake(program->group, errors, expected, NULL);
+        break;
+    }
+    run_result_free(others);
+}
+
+/* ---- What programs record -------------------------------------------------------------------- */
+
+static void add_to_sum(struct programs *all, const char *name, const char *unit, double value)
+{
+    unsigned i = 0;
+    while (i < all->n_sums && strcmp(all->sum[i].name, name) != 0)
+        i++;
+    if (i == all->n_sums) {
+        all->sum = sim_grow(all->sum, all->n_sums + 1, sizeof(*all->sum));
+        all->sum[all->n_sums++] = (struct metric_sum){ name, unit, 0 };
+    }
+    all->sum[i].value += value;
+}
+
+void program_metric_apart(struct program *program, const char *name, const char *unit, double value)
+{
+    char whole[NAME_BYTES];
+    whole_name(whole, program, own_name(find_record(program, RECORD_METRIC, name)));
+    run_result_metric(program->workload->result, whole, unit, value);
+}
+
+void program_metric(struct program *program, const char *name, const char *unit, double value)
+{
+    const struct record_desc *record = find_record(program, RECORD_METRIC, name);
+    program_metric_apart(program, name, unit, value);
+    if (has_bare(program, RECORD_METRIC, name))
+        run_result_metric(program->workload->result, name, unit, value);
+    else if (*record->name == '+' && bare_of(program->all, RECORD_METRIC, name) == BARE_SUM)
+        add_to_sum(program->all, own_name(record), record->unit, value);
+}
+
+void program_histogram(struct program *program, const char *name, const char *unit, double scale,
+                       const struct stat_histogram *h)
+{
+    char whole[NAME_BYTES];
+    whole_name(whole, program, own_name(find_record(program, RECORD_HISTOGRAM, name)));
+    run_result_histogram(program->workload->result, whole, unit, scale, h);
+    if (has_bare(program, RECORD_HISTOGRAM, name))
+        run_result_histogram(program->workload->result, name, unit, scale, h);
+}
+
+void program_series(struct program *program, const char *name, const char *unit, sim_time t_ps,
+                    double value)
+{
+    char whole[NAME_BYTES];
+    whole_name(whole, program, own_name(find_record(program, RECORD_SERIES, name)));
+    run_result_series(program->workload->result, whole, unit, t_ps, value);
+    if (has_bare(program, RECORD_SERIES, name))
+        run_result_series(program->workload->result, name, unit, t_ps, value);
 }
 
 static uint64_t function_bytes(const struct workload *workload, unsigned f)

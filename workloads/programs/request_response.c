@@ -200,7 +200,6 @@ static void rr_start(struct program *program)
 
 static void record_rtt(struct program *program, const char *name, double scale)
 {
-    struct run_result *result = program->workload->result;
     const struct stat_histogram *rtt_ps = &program->histogram_ps;
     static const struct {
         const char *part;
@@ -212,12 +211,12 @@ static void record_rtt(struct program *program, const char *name, double scale)
         return;
     }
     snprintf(text, sizeof(text), "%s_us", name);
-    run_result_metric(result, text, "us", rtt_ps->sum / (double)rtt_ps->n * scale);
-    run_result_histogram(result, text, "us", scale, rtt_ps);
+    program_metric(program, text, "us", rtt_ps->sum / (double)rtt_ps->n * scale);
+    program_histogram(program, text, "us", scale, rtt_ps);
     for (unsigned i = 0; i < SIM_N_ELEMENTS(quantile); i++) {
         snprintf(text, sizeof(text), "%s%s_us", name, quantile[i].part);
-        run_result_metric(result, text, "us",
-                          (double)stat_histogram_quantile(rtt_ps, quantile[i].q) * scale);
+        program_metric(program, text, "us",
+                       (double)stat_histogram_quantile(rtt_ps, quantile[i].q) * scale);
     }
 }
 
@@ -233,7 +232,6 @@ static void rr_record(struct program *program, sim_time duration_ps)
 const struct program_ops program_netperf_rr_ops = {
     .type = "netperf_rr",
     .help = "TCP_RR: one message to and fro through TCP",
-    .single = true,
     .state_bytes = sizeof(struct rr),
     .params = rr_params,
     .records = rtt_records,

@@ -70,8 +70,7 @@ static const struct param_desc sendfile_params[] = {
 };
 
 static const struct record_desc sendfile_records[] = {
-    { "throughput_gbit_s", RECORD_METRIC, "Gbit/s", "payload received, all instances" },
-    { ".throughput_gbit_s", RECORD_METRIC, "Gbit/s", "the same, of this program alone" },
+    { "+throughput_gbit_s", RECORD_METRIC, "Gbit/s", "payload received, all instances" },
     { "hinted_fragments_per_packet", RECORD_METRIC, "1",
       "of a buffer handed to the NIC: fetched through the function on their node" },
     { NULL, RECORD_METRIC, NULL, NULL },
@@ -242,11 +241,10 @@ static void sendfile_record(struct program *program, sim_time duration_ps)
     uint64_t hinted = network_fragments_hinted(all->pair.server) - all->hints_at_begin;
     uint64_t buffers = network_buffers_sent(all->pair.server) - all->sent_at_begin;
     const double gbit_s = (double)all->bytes * 8000.0 / (double)duration_ps;
-    program_metric_sum(program, "throughput_gbit_s", "Gbit/s", gbit_s);
     program_metric(program, "throughput_gbit_s", "Gbit/s", gbit_s);
     if (buffers != 0)
-        program_metric_sum(program, "hinted_fragments_per_packet", "1",
-                           (double)hinted / (double)buffers);
+        program_metric(program, "hinted_fragments_per_packet", "1",
+                       (double)hinted / (double)buffers);
     program_counts_packets(program, PROGRAM_PACKETS_SENT);
 }
 

@@ -49,9 +49,9 @@ static const struct param_desc stream_params[] = {
 };
 
 static const struct record_desc stream_records[] = {
-    { "stream_read_gbyte_s", RECORD_METRIC, "GB/s", "read by the readers" },
-    { "stream_write_gbyte_s", RECORD_METRIC, "GB/s", "written by the writers" },
-    { "stream_gbyte_s", RECORD_METRIC, "GB/s", "both" },
+    { "+stream_read_gbyte_s", RECORD_METRIC, "GB/s", "read by the readers" },
+    { "+stream_write_gbyte_s", RECORD_METRIC, "GB/s", "written by the writers" },
+    { "+stream_gbyte_s", RECORD_METRIC, "GB/s", "both" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
@@ -138,9 +138,9 @@ static void stream_record(struct program *program, sim_time duration_ps)
     for (unsigned t = 0; t < 2 * stream->pairs; t++)
         lines[t % 2] += stream->thread[t].lines;
     double scale = (double)LINE_BYTES * 1000.0 / (double)duration_ps;
-    program_metric_sum(program, "stream_read_gbyte_s", "GB/s", (double)lines[0] * scale);
-    program_metric_sum(program, "stream_write_gbyte_s", "GB/s", (double)lines[1] * scale);
-    program_metric_sum(program, "stream_gbyte_s", "GB/s", (double)(lines[0] + lines[1]) * scale);
+    program_metric(program, "stream_read_gbyte_s", "GB/s", (double)lines[0] * scale);
+    program_metric(program, "stream_write_gbyte_s", "GB/s", (double)lines[1] * scale);
+    program_metric(program, "stream_gbyte_s", "GB/s", (double)(lines[0] + lines[1]) * scale);
 }
 
 const struct program_ops program_stream_ops = {

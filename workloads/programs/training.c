@@ -22,8 +22,7 @@
 #define NSID         1u
 #define CHUNK_BYTES  UINT64_C(1048576)    /* of the file that weights are written to */
 #define FILES_BYTES  UINT64_C(1073741824) /* the files of images end below this offset */
-#define IN_CHANNEL   0u
-#define OUT_CHANNEL  1u
+#define ENGINES      2u                   /* of a GPU, one per direction */
 #define TIMEOUT_PS   (2000 * SIM_PS_PER_MS)
 #define N_GPUS       2u
 #define TENSORS_MAX  32u
@@ -46,6 +45,7 @@ struct side { /* a GPU of it */
     const char *name;
     struct model *model;
     struct gpu_drv *gpu;
+    unsigned engine;     /* the first of ENGINES */
     struct kaddr pixels; /* of the half batch, host memory */
     struct gpu_mapping pixels_map, peer_map;
     uint64_t pixels_at, weights_at, gradients_at; /* device memory */
@@ -62,6 +62,7 @@ struct training {
     struct lending_host *host;
     struct kernel *kernel;
     struct nvme_drv *ssd;
+    uint64_t disk_at; /* where images and weights begin on it */
     struct side side[N_GPUS];
     struct kaddr file, weights; /* buffers of the host */
     struct gpu_mapping weights_map;
@@ -145,9 +146,12 @@ static void check_ssd(struct training *t, struct sim_error_list *errors)
         t->files * t->image_bytes > FILES_BYTES)
         program_mistake(t->program, "image_bytes", errors,
                         "whole blocks of the device, 1 GiB for all files at most", NULL);
-    if (nvme_namespace_bytes(ssd) < FILES_BYTES + t->weights_bytes)
-        program_mistake(t->program, "ssd", errors,
-                        "a device of 1 GiB for images, and 77 MiB for weights behind it", NULL);
+    t->disk_at = program_take(t->program, ssd, "byte", FILES_BYTES + t->weights_bytes);
+    if (nvme_namespace_bytes(ssd) < t->disk_at + FILES_BYTES + t->weights_bytes)
+        program_mistake(
+            t->program, "ssd", errors,
+            "a device of 1 GiB for images, and 77 MiB for weights, behind what other programs use",
+            NULL);
 }
 
 static void training_check(struct program *program, struct sim_error_list *errors)
@@ -158,9 +162,13 @@ static void training_check(struct program *program, struct sim_error_list *error
     if (t->host == NULL)
         return;
     check_ssd(t, errors);
-    for (unsigned g = 0; g < N_GPUS; g++)
-        t->side[g].model = program_device(program, g == 0 ? "gpu0" : "gpu1", t->host,
-                                          t->gpu_name[g], &gpu_ops, errors);
+    for (unsigned g = 0; g < N_GPUS; g++) {
+        const char *const key = g == 0 ? "gpu0" : "gpu1";
+        t->side[g].model = program_device(program, key, t->host, t->gpu_name[g], &gpu_ops, errors);
+        if (t->side[g].model != NULL)
+            t->side[g].engine = program_take_engines(program, key, t->side[g].model, ENGINES,
+                                                     errors);
+    }
     if (strcmp(t->gpu_name[0], t->gpu_name[1]) == 0)
         program_mistake(program, "gpu1", errors, "another GPU than `gpu0`", NULL);
     if (t->batch_images % N_GPUS != 0)
@@ -234,7 +242,8 @@ static void load_batch(struct training *t)
         uint32_t file = (t->loaded * t->batch_images + i) % t->files;
         payload_fill(t->kernel, t->file, payload_mark(t->files_stream, FILES_BYTES), t->file_bytes);
         if (!good(t,
-                  nvme_direct_io(t->ssd, NSID, false, file * t->file_bytes, t->file, t->file_bytes),
+                  nvme_direct_io(t->ssd, NSID, false, t->disk_at + file * t->file_bytes, t->file,
+                                 t->file_bytes),
                   "reading an image"))
             return;
         expect_host(t, t->file, file_tag(t, file), t->file_bytes, "an image");
@@ -290,10 +299,10 @@ static void copy_batch(struct training *t)
         tag[g] = new_tag(t, t->pixels_bytes);
         payload_fill(t->kernel, side->pixels, tag[g], t->pixels_bytes);
         if (good(t,
-                 gpu_copy(side->gpu, IN_CHANNEL, inside(side->pixels_at),
+                 gpu_copy(side->gpu, side->engine, inside(side->pixels_at),
                           outside(&side->pixels_map, 0), t->pixels_bytes),
                  "copying a batch"))
-            good(t, copy_end(side->gpu, IN_CHANNEL, &event[g]), "copying a batch");
+            good(t, copy_end(side->gpu, side->engine, &event[g]), "copying a batch");
     }
     for (unsigned g = 0; g < N_GPUS && !t->failed; g++) {
         struct side *side = &t->side[g];
@@ -311,11 +320,12 @@ static void copy_tensors(struct training *t, unsigned from, uint64_t at, uint64_
     gpu_memory_stamp(source->model, at, tag, t->weights_bytes);
     for (unsigned i = 0; i < SIM_N_ELEMENTS(layers) && !t->failed; i++)
         good(t,
-             gpu_copy(source->gpu, OUT_CHANNEL,
+             gpu_copy(source->gpu, source->engine + 1,
                       outside(&source->peer_map, to - base + t->tensor_at[i]),
                       inside(at + t->tensor_at[i]), t->tensor_at[i + 1] - t->tensor_at[i]),
              "copying a tensor");
-    if (!t->failed && good(t, copy_end(source->gpu, OUT_CHANNEL, &event), "copying tensors") &&
+    if (!t->failed &&
+        good(t, copy_end(source->gpu, source->engine + 1, &event), "copying tensors") &&
         good(t, wait_event(t, source->gpu, &event), "copying tensors"))
         expect_gpu(t, target, to, tag, t->weights_bytes, "tensors");
 }
@@ -328,23 +338,24 @@ static void write_back(struct training *t)
     uint64_t tag = new_tag(t, t->weights_bytes);
     gpu_memory_stamp(side->model, side->weights_at, tag, t->weights_bytes);
     if (!good(t,
-              gpu_copy(side->gpu, OUT_CHANNEL, outside(&t->weights_map, 0),
+              gpu_copy(side->gpu, side->engine + 1, outside(&t->weights_map, 0),
                        inside(side->weights_at), t->weights_bytes),
               "copying weights") ||
-        !good(t, copy_end(side->gpu, OUT_CHANNEL, &event), "copying weights") ||
+        !good(t, copy_end(side->gpu, side->engine + 1, &event), "copying weights") ||
         !good(t, wait_event(t, side->gpu, &event), "copying weights"))
         return;
     expect_host(t, t->weights, tag, t->weights_bytes, "weights");
     for (uint64_t at = 0; at < t->weights_bytes && !t->failed; at += CHUNK_BYTES)
         good(t,
-             nvme_direct_io(t->ssd, NSID, true, FILES_BYTES + at, kaddr_add(t->weights, at),
-                            SIM_MIN(CHUNK_BYTES, t->weights_bytes - at)),
+             nvme_direct_io(t->ssd, NSID, true, t->disk_at + FILES_BYTES + at,
+                            kaddr_add(t->weights, at), SIM_MIN(CHUNK_BYTES, t->weights_bytes - at)),
              "writing weights");
     if (t->n_epochs + 1 < t->epochs || t->failed)
         return;
     /* The last file is read again. */
     payload_fill(t->kernel, t->weights, payload_mark(t->stream, 0), t->weights_bytes);
-    good(t, nvme_transfer(t->ssd, NSID, false, FILES_BYTES, t->weights, t->weights_bytes),
+    good(t,
+         nvme_transfer(t->ssd, NSID, false, t->disk_at + FILES_BYTES, t->weights, t->weights_bytes),
          "reading weights");
     expect_host(t, t->weights, tag, t->weights_bytes, "weights in their file");
 }
@@ -388,7 +399,7 @@ static void epoch(struct training *t)
         return;
     double seconds = (double)steps_ps * 1e-12 * t->epoch_steps / t->steps +
                      (double)(k_now_ps(t->kernel) - begin_ps) * 1e-12;
-    run_result_series(t->program->workload->result, "epoch_s", "s", k_now_ps(t->kernel), seconds);
+    program_series(t->program, "epoch_s", "s", k_now_ps(t->kernel), seconds);
     t->epoch_s[t->n_epochs++] = seconds;
 }
 
@@ -442,7 +453,9 @@ static void make_files(struct training *t)
 {
     for (uint32_t i = 0; i < t->files && !t->failed; i++) {
         payload_fill(t->kernel, t->file, file_tag(t, i), t->file_bytes);
-        good(t, nvme_transfer(t->ssd, NSID, true, i * t->file_bytes, t->file, t->file_bytes),
+        good(t,
+             nvme_transfer(t->ssd, NSID, true, t->disk_at + i * t->file_bytes, t->file,
+                           t->file_bytes),
              "writing images");
     }
 }
@@ -495,26 +508,24 @@ static void training_record(struct program *program, sim_time duration_ps)
     static const char *const names[] = { "step_load_ms", "step_copy_ms", "step_compute_ms",
                                          "step_exchange_ms" };
     const struct training *t = program->state;
-    struct run_result *result = program->workload->result;
     double sum_s = 0, step_ms = 0, n_steps = (double)t->n_epochs * t->steps;
     (void)duration_ps;
     if (t->n_epochs == 0)
         return; /* it has failed */
     for (uint32_t i = 0; i < t->n_epochs; i++)
         sum_s += t->epoch_s[i];
-    run_result_metric(result, "epoch_s", "s", sum_s / t->n_epochs);
+    program_metric(program, "epoch_s", "s", sum_s / t->n_epochs);
     for (unsigned i = 0; i < SIM_N_ELEMENTS(names); i++) {
         double ms = (double)t->phase_ps[i] * 1e-9 / n_steps;
-        run_result_metric(result, names[i], "ms", ms);
+        program_metric(program, names[i], "ms", ms);
         step_ms += ms;
     }
-    run_result_metric(result, "step_ms", "ms", step_ms);
+    program_metric(program, "step_ms", "ms", step_ms);
 }
 
 const struct program_ops program_training_ops = {
     .type = "training",
     .help = "training of VGG-19 on two GPUs with images from an NVMe device",
-    .single = true,
     .state_bytes = sizeof(struct training),
     .params = training_params,
     .records = training_records,
