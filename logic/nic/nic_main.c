@@ -227,7 +227,7 @@ static struct nic_drv *nic_new(struct nic_driver *driver, struct k_pci_dev *pci)
     dev->ops = &nic_ops;
     dev->mac = nic->own_mac = read_mac(pci);
     dev->mtu_bytes = driver->params.mtu_bytes;
-    dev->features = NET_FEATURE_TSO | NET_FEATURE_GRO | NET_FEATURE_ARFS;
+    dev->features = NET_FEATURE_TSO | NET_FEATURE_ARFS; /* the stack adds GRO, which is its own */
     if (driver->params.lro)
         dev->features |= NET_FEATURE_LRO;
     dev->private_data = nic;

@@ -96,6 +96,31 @@ static void test_two_of_a_kind(void **unused)
     run_result_free(result);
 }
 
+/* Without GRO each segment of 1,448 bytes passes IP and TCP by itself, 3,500 cycles at 2 GHz: no core
+ * receives more than 6.6 Gbit/s. With it one passage serves many, on each of the interfaces. */
+static void test_gro(void **unused)
+{
+    static const char *const interfaces[] = { "pf0", "octo0" };
+    const double bound_gbit_s = 2e9 / 3500 * 1448 * 8e-9;
+    char text[4096], settings[64];
+    (void)unused;
+    for (unsigned gro = 0; gro < 2; gro++)
+        for (unsigned i = 0; i < SIM_N_ELEMENTS(interfaces); i++) {
+            snprintf(settings, sizeof(settings), "false; gro = %s", gro ? "true" : "false");
+            snprintf(text, sizeof(text),
+                     OCTO PROGRAMS SHORT "programs = { n = { type = \"netperf\"; }; };", settings);
+            if (strcmp(interfaces[i], "pf0") == 0) {
+                char *at = strstr(text, "\"octo0\"");
+                memcpy(at, "\"pf0\"  ", strlen("\"octo0\""));
+            }
+            struct run_result *result = scenario_run(text);
+            const double gbit_s = scenario_value(result, "throughput_gbit_s");
+            if (gro != (gbit_s > bound_gbit_s))
+                fail_msg("%s, gro = %u: %.2f Gbit/s", interfaces[i], gro, gbit_s);
+            run_result_free(result);
+        }
+}
+
 /* Two flows, a link each; their receivers move, they do not. */
 static void test_bond(void **unused)
 {
@@ -452,6 +477,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sendfile),
+        cmocka_unit_test(test_gro),
         cmocka_unit_test(test_bond),
         cmocka_unit_test(test_pktgen_of_a_team),
         cmocka_unit_test(test_waits_of_a_new_core),
