@@ -330,6 +330,14 @@ int lend_incoming_add(struct lend_adapter *adapter, uint32_t node, unsigned devi
     return 0;
 }
 
+void lend_incoming_block(struct lend_adapter *adapter, uint16_t id)
+{
+    const unsigned i = (id & 0xffu) - NTB_INCOMING_FUNCTION_BASE;
+    adapter->incoming.entry[i].value = 0; /* nobody shares it any more */
+    k_writel(adapter->pci, 0, NTB_REG_INCOMING + 4 * (uint64_t)i, 0);
+    k_readl(adapter->pci, 0, NTB_REG_INCOMING + 4 * (uint64_t)i);
+}
+
 void lend_incoming_remove(struct lend_adapter *adapter, uint16_t id)
 {
     const unsigned i = (id & 0xffu) - NTB_INCOMING_FUNCTION_BASE;

@@ -107,6 +107,9 @@ bool lend_outgoing_remove(struct lend_adapter *adapter, unsigned index);
  * reaches what is exported and nothing else. 0, -ENOSPC, or an error of k_iommu_attach(). */
 int lend_incoming_add(struct lend_adapter *adapter, uint32_t node, unsigned device,
                       unsigned function, const char *owner, uint16_t *id, struct lend_error *error);
+/* The function sends no more, whoever has added it: when it returns, no request of it passes. The
+ * entry is not free before each lend_incoming_add() has been undone. */
+void lend_incoming_block(struct lend_adapter *adapter, uint16_t id);
 /* Undoes one lend_incoming_add(). */
 void lend_incoming_remove(struct lend_adapter *adapter, uint16_t id);
 

@@ -7,8 +7,9 @@
  *
  * Order. The range of DMA addresses is reserved first, so that the lender can map it while it
  * serves MSG_OPEN; then the device becomes an incoming requester and its registers get windows. A
- * failure undoes these steps in reverse. MSG_CLOSE precedes the release of our own addresses:
- * otherwise the device could write to memory that has a new owner.
+ * failure undoes these steps in reverse. MSG_CLOSE is answered before our own addresses are
+ * released: otherwise the device could write to memory that has a new owner. If the lender is lost,
+ * it cannot be asked; the device is then stopped at our NTB before its driver releases anything.
  */
 #include <stdio.h>
 #include <string.h>
@@ -266,9 +267,7 @@ struct k_pci_dev *lend_borrow_device(const struct lend_borrow *b)
     return b->connection != NULL && !b->ending ? (struct k_pci_dev *)&b->dev : NULL;
 }
 
-/* Ends the borrow; of several callers one does so and the others wait. gone: the device does not
- * answer any more. */
-static void borrow_end(struct lend_borrow *b, bool gone)
+static void borrow_stop(struct lend_borrow *b, bool gone)
 {
     struct lend_host *host = b->host;
     while (b->starting || (b->ending && b->connection != NULL))
@@ -278,6 +277,8 @@ static void borrow_end(struct lend_borrow *b, bool gone)
     b->ending = true;
     if (gone)
         b->open = false;
+    if (gone && b->requester_id != 0)
+        lend_incoming_block(b->connection->adapter, b->requester_id);
     if (b->injected)
         k_pci_remove(&b->dev, gone);
     if (b->mdev != NULL)
@@ -286,9 +287,20 @@ static void borrow_end(struct lend_borrow *b, bool gone)
     borrow_release(b);
 }
 
+/* Ends the borrow; of several callers one does so and the others wait. gone: the device does not
+ * answer any more. The caller counts as a user until it returns. */
+static void borrow_end(struct lend_borrow *b, bool gone)
+{
+    b->users++;
+    borrow_stop(b, gone);
+    b->users--;
+}
+
 void lend_return(struct lend_borrow *b)
 {
     borrow_end(b, false);
+    while (b->users != 0) /* the server, or the thread of a reclaim */
+        k_sleep(b->host->kernel, STEP_PS);
     K_LIST_REMOVE(b->host->borrows, b);
     if (b->mdev != NULL)
         lend_mdev_returned(b->mdev);
@@ -324,6 +336,7 @@ static void reclaimed(void *arg)
 {
     struct lend_borrow *b = arg;
     borrow_end(b, false);
+    b->users--; /* that serve_borrower() counted */
 }
 
 int lend_serve_borrower(struct lend_connection *c, unsigned type, const void *body, void *reply,
@@ -337,6 +350,7 @@ int lend_serve_borrower(struct lend_connection *c, unsigned type, const void *bo
     for (struct lend_borrow *b = c->host->borrows; b != NULL; b = b->next)
         if (b->connection == c && b->opened.lease == request.lease) {
             /* Not in this thread: while the driver quiets the device it needs our server. */
+            b->users++;
             k_thread_new(c->host->kernel, "lend_reclaim", K_CPU_ANY, reclaimed, b);
             return 0;
         }

@@ -5,11 +5,19 @@
  * Follows: SmartIO, 2.2, 3.3; docs/models/ntb.md.
  * Costs: register accesses over the fabric; a thread of the peer answers a hello.
  *
- * Hellos. The caller prepares its side (mailbox, windows, entries for the peer's CPUs), writes a
- * word into one of the peer's four hello scratchpads, chosen by its node number, and rings the
- * doorbell. The peer clears the word, prepares its own side and answers in the caller's
- * acknowledgement scratchpad. Two callers that use the same scratchpad at a time overwrite each
- * other's word, so a caller that gets no answer writes it again.
+ * Hellos. The caller prepares its side (mailbox, windows), writes a word into one of the peer's four
+ * hello scratchpads, chosen by its node number, and rings the doorbell. The peer clears the word,
+ * prepares its own side and answers in the caller's acknowledgement scratchpad. Two callers that use
+ * the same scratchpad at a time overwrite each other's word, so a caller that gets no answer writes
+ * it again.
+ *
+ * Numbers. Each side gives the connection a number and names it: the caller in its hello, the peer
+ * in its answer. A hello with a number that is not that of the peer's connection says that the
+ * caller has lost the old one, for a reason that the peer need not have noticed (a cable that was
+ * out for less than the time-out). The peer then ends the old connection, leases and all, before it
+ * answers. The caller lets the peer's CPUs in only after the answer: until then the peer's leased
+ * devices may use windows to memory of ours that has a new owner. The peer writes to our mailbox
+ * when it has seen our first heartbeat there.
  */
 #include "logic/lending/lending_internal.h"
 
@@ -62,6 +70,7 @@ static void tear_down(struct lend_connection *c)
 {
     struct lend_host *host = c->host;
     K_LIST_REMOVE(host->connections, c);
+    lend_mail_free(c);
     for (unsigned i = 0; i < c->n_cpus; i++)
         lend_incoming_remove(c->adapter, c->cpu_id[i]);
     if (c->engine_users != 0)
@@ -74,7 +83,22 @@ static void tear_down(struct lend_connection *c)
     k_free(c);
 }
 
-/* Opens windows to the peer, reads what it publishes, enters its CPUs as requesters. */
+/* Enters the peer's CPUs as requesters. */
+static int cpus_allow(struct lend_connection *c, struct lend_error *error)
+{
+    char owner[LEND_OWNER_BYTES];
+    int status = 0;
+    snprintf(owner, sizeof owner, "node %u", c->node);
+    while (status == 0 && c->n_cpus < c->n_peer_cpus) {
+        status = lend_incoming_add(c->adapter, c->node, c->n_cpus, 0, owner, &c->cpu_id[c->n_cpus],
+                                   error);
+        if (status == 0)
+            c->n_cpus++;
+    }
+    return status;
+}
+
+/* Opens windows to the peer, reads what it publishes. */
 static int set_up(struct lend_connection *c, struct lend_error *error)
 {
     struct lend_adapter *adapter = c->adapter;
@@ -87,22 +111,17 @@ static int set_up(struct lend_connection *c, struct lend_error *error)
     if (lend_pad_read(adapter, &c->registers, PAD_MAGIC) != LEND_MAGIC)
         return lend_fail(error, -EHOSTUNREACH, "%s: node %u does not answer",
                          adapter->pci->device.name, c->node);
-    const uint32_t shape = lend_pad_read(adapter, &c->registers, PAD_SHAPE),
-                   cpus = shape >> 8 & 0xff;
+    const uint32_t shape = lend_pad_read(adapter, &c->registers, PAD_SHAPE);
+    c->n_peer_cpus = shape >> 8 & 0xff;
+    if (c->n_peer_cpus > sizeof c->cpu_id / sizeof c->cpu_id[0])
+        c->n_peer_cpus = sizeof c->cpu_id / sizeof c->cpu_id[0];
     c->peer = lend_pad_read(adapter, &c->registers, PAD_HOST);
     c->peer_adapter = shape & 0xff;
     c->incarnation = lend_pad_read(adapter, &c->registers, PAD_INCARNATION);
     uint64_t pool = lend_pad_read(adapter, &c->registers, PAD_POOL_LOW);
     pool |= (uint64_t)lend_pad_read(adapter, &c->registers, PAD_POOL_HIGH) << 32;
-    status = lend_map(adapter, c->node, pool, lend_pad_read(adapter, &c->registers, PAD_POOL_BYTES),
-                      0, owner, &c->pool, error);
-    while (status == 0 && c->n_cpus < cpus && c->n_cpus < sizeof c->cpu_id / sizeof c->cpu_id[0]) {
-        status = lend_incoming_add(adapter, c->node, c->n_cpus, 0, owner, &c->cpu_id[c->n_cpus],
-                                   error);
-        if (status == 0)
-            c->n_cpus++;
-    }
-    return status;
+    return lend_map(adapter, c->node, pool, UINT64_C(1) << (shape >> 16 & 0x3f), 0, owner, &c->pool,
+                    error);
 }
 
 static int connection_new(struct lend_host *host, struct lend_adapter *adapter, uint32_t node,
@@ -117,6 +136,9 @@ static int connection_new(struct lend_host *host, struct lend_adapter *adapter, 
     *c = (struct lend_connection){
         .next = host->connections, .host = host, .adapter = adapter, .node = node, .box = box
     };
+    if (++host->last_number == 0)
+        host->last_number = 1;
+    c->number = host->last_number;
     host->connections = c;
     k_store(host->kernel, lend_mailbox(host, box, 0), zeros, sizeof zeros);
     int status = set_up(c, error);
@@ -137,30 +159,58 @@ static void pad_write(struct lend_connection *c, unsigned pad, uint32_t value)
 
 static void hello_send(struct lend_connection *c, unsigned what)
 {
-    pad_write(c, PAD_HELLO + c->adapter->node % N_HELLOS, HELLO(c->adapter->node, c->box, what));
+    const unsigned slot = c->adapter->node % N_HELLOS;
+    pad_write(c, PAD_HELLO + slot, 0);
+    pad_write(c, PAD_HELLO_NUMBER + slot, HELLO_NUMBER(c->adapter->node, c->number));
+    pad_write(c, PAD_HELLO + slot, HELLO(c->adapter->node, c->box, what));
     lend_ring(c, DOORBELL_HELLO);
 }
 
-/* Waits until the peer has answered, or its own hello has brought the connection up. */
+/* The peer has named its mailbox and its number; the connection is up when its CPUs are let in. Not
+ * to be called while another thread does so (c->rising). */
+static int bring_up(struct lend_connection *c, unsigned peer_box, uint16_t peer_number,
+                    struct lend_error *error)
+{
+    c->rising = true;
+    const int status = cpus_allow(c, error);
+    c->rising = false;
+    if (status != 0 || c->state == CONNECTION_LOST)
+        return status != 0 ? status : lend_fail(error, -ECONNRESET, "node %u was lost", c->node);
+    c->peer_box = peer_box;
+    c->peer_number = peer_number;
+    c->heartbeat_seen_ps = k_now_ps(c->host->kernel);
+    c->state = CONNECTION_UP;
+    return 0;
+}
+
+/* Its own hello may have brought the connection up meanwhile. */
+static int answered(struct lend_connection *c, unsigned peer_box, uint16_t peer_number,
+                    struct lend_error *error)
+{
+    const int status = c->state == CONNECTION_UP ? 0 : bring_up(c, peer_box, peer_number, error);
+    if (status == 0) {
+        c->heard = true; /* it has let our CPUs in before it answered */
+        lend_heartbeat_send(c);
+    }
+    return status;
+}
+
+/* Sends hellos until the peer has answered. */
 static int await_answer(struct lend_connection *c, struct lend_error *error)
 {
     struct k_pci_dev *pci = c->adapter->pci;
-    const uint64_t pad = NTB_REG_SCRATCHPAD + 4 * PAD_ACK;
     for (unsigned round = 0; round < ANSWER_ROUNDS; round++) {
         hello_send(c, HELLO_CONNECT);
         uint64_t until_ps = k_now_ps(c->host->kernel) + ANSWER_WAIT;
         while (k_now_ps(c->host->kernel) < until_ps) {
-            uint32_t word = k_readl(pci, 0, pad);
-            if (c->state != CONNECTION_OPENING)
-                return c->state == CONNECTION_UP
-                           ? 0
-                           : lend_fail(error, -ECONNRESET, "node %u was lost", c->node);
-            if (word >> 16 == c->node && (word & 0xf) == HELLO_CONNECT) {
-                c->peer_box = word >> 4 & 0xfff;
-                c->state = CONNECTION_UP;
-                return 0;
-            }
-            if (word >> 16 == c->node && (word & 0xf) == HELLO_REFUSED)
+            const uint32_t numbers = k_readl(pci, 0, NTB_REG_SCRATCHPAD + 4 * PAD_ACK_NUMBERS);
+            const uint32_t word = k_readl(pci, 0, NTB_REG_SCRATCHPAD + 4 * PAD_ACK);
+            const bool ours = word >> 16 == c->node && numbers >> 16 == c->number;
+            if (c->state == CONNECTION_LOST)
+                return lend_fail(error, -ECONNRESET, "node %u was lost", c->node);
+            if (ours && (word & 0xf) == HELLO_CONNECT && !c->rising)
+                return answered(c, word >> 4 & 0xfff, (uint16_t)numbers, error);
+            if (ours && (word & 0xf) == HELLO_REFUSED)
                 return lend_fail(error, -ECONNREFUSED,
                                  "host %u (node %u) has no entries left for another peer", c->peer,
                                  c->node);
@@ -188,9 +238,11 @@ int lend_connect(struct lend_host *host, const struct lend_path *path,
             c->users++;
             k_writel(adapter->pci, 0, NTB_REG_SCRATCHPAD + 4 * PAD_ACK, 0);
             status = await_answer(c, error);
-            c->users--;
-            if (status != 0)
-                tear_down(c);
+            if (status != 0) {
+                hello_send(c, HELLO_BYE); /* the peer may have answered */
+                c->state = CONNECTION_LOST;
+            }
+            lend_connection_put(c);
         }
     } else if (c->state != CONNECTION_UP) {
         status = lend_fail(error, -ECONNRESET, "%s: node %u was lost", host->options.name, c->node);
@@ -234,44 +286,56 @@ static uint32_t pad_incarnation(struct lend_connection *c)
     return lend_pad_read(c->adapter, &c->registers, PAD_INCARNATION);
 }
 
-static void answer(struct lend_connection *c, unsigned what)
+static void answer_by(struct lend_adapter *adapter, const struct lend_map *registers,
+                      uint32_t numbers, uint32_t word)
 {
-    pad_write(c, PAD_ACK, HELLO(c->adapter->node, c->box, what));
+    const uint64_t at = NTB_FABRIC_SCRATCHPAD;
+    lend_map_write(adapter, registers, at + 4 * PAD_ACK, 4, 0);
+    lend_map_write(adapter, registers, at + 4 * PAD_ACK_NUMBERS, 4, numbers);
+    lend_map_write(adapter, registers, at + 4 * PAD_ACK, 4, word);
 }
 
 /* There is no connection to refuse by: writes the word through a window of its own. */
-static void refuse(struct lend_adapter *adapter, uint32_t node)
+static void refuse(struct lend_adapter *adapter, uint32_t node, uint16_t number)
 {
     struct lend_map map;
     if (lend_map(adapter, node, NTB_FABRIC_REGISTERS, 4096, 0, "refusal", &map, NULL) != 0)
         return;
-    lend_map_write(adapter, &map, NTB_FABRIC_SCRATCHPAD + 4 * PAD_ACK, 4,
-                   HELLO(adapter->node, 0, HELLO_REFUSED));
+    answer_by(adapter, &map, HELLO_NUMBER(number, 0), HELLO(adapter->node, 0, HELLO_REFUSED));
     lend_unmap(adapter, &map);
 }
 
-static void hello_received(struct lend_host *host, struct lend_adapter *adapter, uint32_t word)
+static void hello_received(struct lend_host *host, struct lend_adapter *adapter, uint32_t word,
+                           uint16_t number)
 {
     const uint32_t node = word >> 16;
     struct lend_connection *c = connection_find(host, adapter, node);
     if ((word & 0xf) == HELLO_BYE) {
-        if (c != NULL)
+        if (c != NULL && c->peer_number == number)
             lend_peer_lost(c, c->users > 0 ? "it said good-bye" : NULL);
         return;
     }
-    if (c != NULL && c->state == CONNECTION_UP && pad_incarnation(c) != c->incarnation) {
-        lend_peer_lost(c, "it has restarted");
-        c = connection_find(host, adapter, node);
+    if (c != NULL && c->state == CONNECTION_UP) {
+        const bool restarted = pad_incarnation(c) != c->incarnation;
+        if (restarted || c->peer_number != number) {
+            lend_peer_lost(c, restarted ? "it has restarted" : "it has lost us and connects anew");
+            c = connection_find(host, adapter, node);
+        }
     }
-    if (c != NULL && (c->state == CONNECTION_LOST || !c->ready))
+    if (c != NULL && (c->state == CONNECTION_LOST || !c->ready || c->rising))
         return; /* being closed, or opened: the peer tries again */
     if (c == NULL && connection_new(host, adapter, node, &c, NULL) != 0) {
-        refuse(adapter, node);
+        refuse(adapter, node, number);
         return;
     }
-    c->peer_box = word >> 4 & 0xfff;
-    c->state = CONNECTION_UP;
-    answer(c, HELLO_CONNECT);
+    if (c->state != CONNECTION_UP && bring_up(c, word >> 4 & 0xfff, number, NULL) != 0) {
+        if (c->users == 0 && c->state == CONNECTION_OPENING)
+            tear_down(c);
+        refuse(adapter, node, number);
+        return;
+    }
+    answer_by(adapter, &c->registers, HELLO_NUMBER(number, c->number),
+              HELLO(adapter->node, c->box, HELLO_CONNECT));
 }
 
 void lend_hellos_answer(struct lend_host *host)
@@ -280,11 +344,13 @@ void lend_hellos_answer(struct lend_host *host)
         for (unsigned h = 0; h < N_HELLOS; h++) {
             struct lend_adapter *adapter = &host->adapter[i];
             const uint64_t pad = NTB_REG_SCRATCHPAD + 4 * (uint64_t)(PAD_HELLO + h);
-            uint32_t word = k_readl(adapter->pci, 0, pad);
+            const uint32_t number = k_readl(adapter->pci, 0, pad + 4 * HELLO_NUMBER_OF_WORD);
+            const uint32_t word = k_readl(adapter->pci, 0, pad);
             if (word == 0 || word == UINT32_MAX)
                 continue;
             k_writel(adapter->pci, 0, pad, 0);
-            hello_received(host, adapter, word);
+            if (number >> 16 == word >> 16) /* or another sender's: both try again */
+                hello_received(host, adapter, word, (uint16_t)number);
         }
 }
 
@@ -300,6 +366,10 @@ void lend_peer_lost(struct lend_connection *c, const char *why)
     c->state = CONNECTION_LOST;
     c->users++;
     k_wake(host->kernel, &c->reply);
+    for (unsigned i = 0; i < c->n_cpus; i++)
+        lend_incoming_block(c->adapter, c->cpu_id[i]);
+    if (c->engine_users != 0)
+        lend_incoming_block(c->adapter, c->engine_id);
     lend_lender_lost(c);
     lend_borrower_lost(c);
     lend_connection_put(c);
@@ -330,11 +400,11 @@ int lend_publish(struct lend_host *host, struct lend_error *error)
         }
         const uint32_t pad[] = {
             [PAD_HOST] = host->options.id,
-            [PAD_SHAPE] = adapter->index | adapter->n_cpus << 8,
+            [PAD_SHAPE] = adapter->index | adapter->n_cpus << 8 |
+                          (uint32_t)__builtin_ctzll(host->options.pool_bytes) << 16,
             [PAD_INCARNATION] = host->incarnation,
             [PAD_POOL_LOW] = (uint32_t)host->pool_fabric[i],
             [PAD_POOL_HIGH] = (uint32_t)(host->pool_fabric[i] >> 32),
-            [PAD_POOL_BYTES] = (uint32_t)host->options.pool_bytes,
         };
         for (unsigned p = PAD_HOST; p < sizeof pad / sizeof pad[0]; p++)
             k_writel(adapter->pci, 0, NTB_REG_SCRATCHPAD + 4 * p, pad[p]);

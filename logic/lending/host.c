@@ -190,6 +190,7 @@ void lend_host_free(struct lend_host *host)
     while (host->connections != NULL) { /* of a dead host */
         struct lend_connection *c = host->connections;
         host->connections = c->next;
+        lend_mail_free(c);
         k_free(c);
     }
     lend_mdevs_free(host);

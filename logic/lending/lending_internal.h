@@ -41,12 +41,17 @@ struct lend_connection {
     struct lend_host *host;
     struct lend_adapter *adapter;
     uint32_t node, peer, incarnation; /* of the peer; `peer` is the number of the host */
+    /* The number that each side has given to this connection; the peer's is 0 until it has answered
+     * or greeted. A hello with another number ends the connection. */
+    uint16_t number, peer_number;
     unsigned peer_adapter;
     enum lend_connection_state state;
-    bool ready;                      /* our windows and entries are in place */
+    bool ready;                      /* our windows are in place */
+    bool rising;                     /* a thread lets the peer's CPUs in */
+    bool heard;                      /* the peer has let ours in */
     struct lend_map registers, pool; /* windows to the peer */
     uint16_t cpu_id[8];              /* requester IDs of the peer's CPUs here */
-    unsigned n_cpus;
+    unsigned n_cpus, n_peer_cpus;    /* let in; it has */
     uint16_t engine_id;     /* requester ID of the peer's DMA engine here, if engine_users > 0 */
     unsigned engine_users;  /* segments of ours that the engine copies from or to */
     unsigned box, peer_box; /* our mailbox for the peer; the peer's mailbox for us */
@@ -55,6 +60,8 @@ struct lend_connection {
     struct k_wait_queue reply;
     uint32_t sequence; /* of our last request */
     uint32_t served;   /* of the last request of the peer that was answered */
+    uint16_t served_attempt;
+    struct lend_message *answer; /* to that request; sent again if the request is */
     uint64_t heartbeat_sent, heartbeat_seen;
     uint64_t heartbeat_seen_ps;
     struct lend_event event[N_EVENTS]; /* of our mailbox */
@@ -150,6 +157,7 @@ struct lend_borrow {
     struct msg_open request;
     char name[2 * LEND_NAME_BYTES];
     bool starting, injected, ending;
+    unsigned users;         /* threads that end it; it is freed after the last */
     bool open;              /* the lender holds a lease for us */
     struct lend_mdev *mdev; /* not NULL: a virtual machine uses it; it is not in our tree */
     /* Memory. */
@@ -198,6 +206,7 @@ struct lend_host {
     struct lend_ranges pool_space;
     uint8_t *mailbox_used; /* max_peers flags */
     uint32_t incarnation, next_lease, next_mapping;
+    uint16_t last_number; /* of a connection */
     struct lend_path *paths;
     unsigned n_paths;
     struct lend_switch *switches; /* cluster switches that discovery has found */
@@ -239,8 +248,9 @@ void lend_connection_put(struct lend_connection *connection);
 struct lend_connection *lend_connection_next(struct lend_host *host, struct lend_connection *after);
 /* [thread] Answers the hellos in the scratchpads. Server only. */
 void lend_hellos_answer(struct lend_host *host);
-/* [thread] The peer is gone or cannot be reached: revokes its leases, removes the devices that were
- * borrowed from it. Warns with `why`; NULL: the loss was expected. */
+/* [thread] The peer is gone or cannot be reached: no request of its CPUs passes any more; revokes
+ * its leases, removes the devices that were borrowed from it. Warns with `why`; NULL: the loss was
+ * expected. */
 void lend_peer_lost(struct lend_connection *connection, const char *why);
 /* [thread] Says good-bye to peers that nobody uses; `all`: to every peer. */
 void lend_connections_close(struct lend_host *host, bool all);
@@ -273,9 +283,10 @@ void lend_switches_forget(struct lend_host *host, const struct lend_adapter *ada
 
 /* ---- mail.c ---------------------------------------------------------------------------------- */
 
-/* [thread] Sends a request and waits for its reply, which must have reply_bytes (reply NULL if 0).
- * Returns the peer's status; negative: the peer's error, -ETIMEDOUT, -ECONNRESET, or -EPROTO (a
- * reply of another length). */
+/* [thread] Sends a request, repeats it until its reply comes, which must have reply_bytes (reply
+ * NULL if 0), or the connection is lost: a peer that sends heartbeats is waited for, so both sides
+ * know afterwards what has been done, or end the connection. Returns the peer's status; negative:
+ * the peer's error, -ECONNRESET, or -EPROTO (a reply of another length). */
 int lend_call(struct lend_connection *connection, unsigned type, const void *request,
               size_t request_bytes, void *reply, size_t reply_bytes, struct lend_error *error);
 /* The threads; the argument is the struct lend_host. They end when it stops or dies. */
@@ -291,6 +302,10 @@ static inline void lend_mailbox_write(struct lend_connection *c, uint64_t offset
     lend_map_write(c->adapter, &c->pool, (uint64_t)c->peer_box * LEND_MAILBOX_BYTES + offset, 8,
                    value);
 }
+/* [thread] The peer has let our CPUs in. */
+void lend_heartbeat_send(struct lend_connection *c);
+/* [thread] Frees what mail.c keeps of a connection. */
+void lend_mail_free(struct lend_connection *c);
 /* A byte of our mailbox `box`. */
 struct kaddr lend_mailbox(const struct lend_host *host, unsigned box, unsigned offset);
 

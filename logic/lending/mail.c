@@ -2,7 +2,8 @@
  * What it does: requests and replies between two hosts, and heartbeats. A host writes a message
  *   into the peer's memory through a window and rings a doorbell; a server thread answers. A pair
  *   of hosts has one request under way in each direction; nobody polls instead of taking
- *   interrupts.
+ *   interrupts. A request is repeated until it is answered, and carried out once; a peer is given
+ *   up when its heartbeats end, not when it is slow.
  * Follows: our own protocol; the papers only say that the modules of two hosts communicate.
  * Costs: a store to the window for every 8 bytes. A request takes two interrupts and two wake-ups.
  */
@@ -12,8 +13,11 @@
 #include <string.h>
 
 #define WAIT_STEP (50 * K_US) /* the wake-up may come before the wait */
+#define REPEAT_PS (5 * K_MS)  /* a request without a reply is sent again */
 
-struct message {
+#define NUMBER_SHIFT 48u /* in a heartbeat */
+
+struct lend_message {
     struct lend_header head;
     uint8_t body[BODY_BYTES];
 };
@@ -24,7 +28,7 @@ struct kaddr lend_mailbox(const struct lend_host *host, unsigned box, unsigned o
 }
 
 /* Writes into the peer's mailbox for us, the first word last, and rings the doorbell. */
-static void send(struct lend_connection *c, unsigned box_offset, struct message *message,
+static void send(struct lend_connection *c, unsigned box_offset, struct lend_message *message,
                  unsigned doorbell)
 {
     const unsigned n = (unsigned)(sizeof message->head + message->head.bytes + 7) / 8;
@@ -36,7 +40,8 @@ static void send(struct lend_connection *c, unsigned box_offset, struct message 
     lend_ring(c, doorbell);
 }
 
-static void load(struct lend_host *host, unsigned box, unsigned box_offset, struct message *message)
+static void load(struct lend_host *host, unsigned box, unsigned box_offset,
+                 struct lend_message *message)
 {
     struct kaddr at = lend_mailbox(host, box, box_offset);
     k_load(host->kernel, at, &message->head, sizeof message->head);
@@ -47,44 +52,53 @@ static void load(struct lend_host *host, unsigned box, unsigned box_offset, stru
 
 /* ---- Requests -------------------------------------------------------------------------------- */
 
-static uint32_t reply_sequence(struct lend_connection *c)
+/* The peer has let our CPUs in: it has answered our hello, or sends heartbeats. */
+static bool is_heard(struct lend_connection *c)
 {
-    uint32_t sequence;
-    k_peek(c->host->kernel, lend_mailbox(c->host, c->box, BOX_REPLY), &sequence, sizeof sequence);
-    return sequence;
+    uint64_t heartbeat;
+    if (c->heard)
+        return true;
+    k_peek(c->host->kernel, lend_mailbox(c->host, c->box, BOX_HEARTBEAT), &heartbeat,
+           sizeof heartbeat);
+    c->heard = heartbeat >> NUMBER_SHIFT == c->number;
+    return c->heard;
 }
 
-static int await_reply(struct lend_connection *c, struct lend_error *error)
+static bool is_answered(struct lend_connection *c)
+{
+    struct lend_header head;
+    k_peek(c->host->kernel, lend_mailbox(c->host, c->box, BOX_REPLY), &head, sizeof head);
+    return head.sequence == c->sequence && head.connection == c->number;
+}
+
+/* Sends the request until the reply is here, or the connection lost. */
+static int ask(struct lend_connection *c, struct lend_message *message, struct lend_error *error)
 {
     struct kernel *kernel = c->host->kernel;
-    const uint64_t until_ps = k_now_ps(kernel) + c->host->options.timeout_ps;
-    while (reply_sequence(c) != c->sequence) {
-        const uint64_t now_ps = k_now_ps(kernel);
-        if (c->state != CONNECTION_UP)
-            return lend_fail(error, -ECONNRESET, "host %u (node %u) was lost", c->peer, c->node);
-        if (now_ps >= until_ps)
-            return lend_fail(error, -ETIMEDOUT, "host %u (node %u) does not answer", c->peer,
-                             c->node);
-        k_wait(kernel, &c->reply, now_ps + WAIT_STEP < until_ps ? now_ps + WAIT_STEP : until_ps);
+    uint64_t again_ps = 0;
+    message->head.sequence = ++c->sequence;
+    message->head.connection = c->peer_number;
+    while (c->state == CONNECTION_UP && !c->host->dead && !is_answered(c)) {
+        if (k_now_ps(kernel) >= again_ps && is_heard(c)) {
+            message->head.attempt++;
+            send(c, BOX_REQUEST, message, DOORBELL_REQUEST);
+            again_ps = k_now_ps(kernel) + REPEAT_PS;
+        }
+        k_wait(kernel, &c->reply, k_now_ps(kernel) + WAIT_STEP);
     }
-    return 0;
+    return c->state == CONNECTION_UP && !c->host->dead
+               ? 0
+               : lend_fail(error, -ECONNRESET, "host %u (node %u) was lost", c->peer, c->node);
 }
 
 int lend_call(struct lend_connection *c, unsigned type, const void *request, size_t request_bytes,
               void *reply, size_t reply_bytes, struct lend_error *error)
 {
-    struct message message = { .head = { .type = (uint16_t)type,
-                                         .bytes = (uint16_t)request_bytes } };
+    struct lend_message message = { .head = { .type = (uint16_t)type,
+                                              .bytes = (uint16_t)request_bytes } };
     memcpy(message.body, request, request_bytes);
     lend_lock(c->host, &c->busy);
-    int status = -ECONNRESET;
-    if (c->state == CONNECTION_UP && !c->host->dead) {
-        message.head.sequence = ++c->sequence;
-        send(c, BOX_REQUEST, &message, DOORBELL_REQUEST);
-        status = await_reply(c, error);
-    } else {
-        lend_fail(error, status, "host %u (node %u) was lost", c->peer, c->node);
-    }
+    const int status = ask(c, &message, error);
     if (status == 0)
         load(c->host, c->box, BOX_REPLY, &message);
     lend_unlock(c->host, &c->busy);
@@ -128,7 +142,7 @@ static const struct {
     [MSG_DMA_ENGINE] = { sizeof(struct msg_dma_engine), false, lend_serve_dma_engine },
 };
 
-static int dispatch(struct lend_connection *c, const struct message *request, uint8_t *reply,
+static int dispatch(struct lend_connection *c, const struct lend_message *request, uint8_t *reply,
                     size_t *bytes, struct lend_error *error)
 {
     const unsigned type = request->head.type;
@@ -146,20 +160,22 @@ static int dispatch(struct lend_connection *c, const struct message *request, ui
 
 static void serve_one(struct lend_connection *c)
 {
-    struct message request = { .head = { .sequence = 0 } }, reply = request;
+    struct lend_message request = { .head = { .sequence = 0 } };
     struct lend_error error = { 0 };
     size_t bytes = 0;
+    if (c->answer == NULL)
+        c->answer = k_zalloc(sizeof *c->answer);
     load(c->host, c->box, BOX_REQUEST, &request);
     c->served = request.head.sequence;
-    int status = dispatch(c, &request, reply.body, &bytes, &error);
+    c->served_attempt = request.head.attempt;
+    int status = dispatch(c, &request, c->answer->body, &bytes, &error);
     if (status < 0)
-        bytes = (size_t)snprintf((char *)reply.body, BODY_BYTES, "%s", error.text) + 1;
-    reply.head = (struct lend_header){ .sequence = request.head.sequence,
-                                       .type = request.head.type,
-                                       .bytes = (uint16_t)bytes,
-                                       .status = status };
-    if (c->state == CONNECTION_UP && !c->host->dead)
-        send(c, BOX_REPLY, &reply, DOORBELL_REPLY);
+        bytes = (size_t)snprintf((char *)c->answer->body, BODY_BYTES, "%s", error.text) + 1;
+    c->answer->head = (struct lend_header){ .sequence = request.head.sequence,
+                                            .type = request.head.type,
+                                            .bytes = (uint16_t)bytes,
+                                            .status = status,
+                                            .connection = c->peer_number };
 }
 
 /* Answers all requests that have arrived. */
@@ -167,11 +183,24 @@ static void serve_all(struct lend_host *host)
 {
     struct lend_connection *c = NULL;
     while ((c = lend_connection_next(host, c)) != NULL) {
-        uint32_t sequence;
-        k_load(host->kernel, lend_mailbox(host, c->box, BOX_REQUEST), &sequence, sizeof sequence);
-        if (c->state == CONNECTION_UP && sequence != c->served && sequence != 0)
+        struct lend_header head;
+        k_load(host->kernel, lend_mailbox(host, c->box, BOX_REQUEST), &head, sizeof head);
+        const bool fresh = head.sequence != c->served;
+        if (c->state != CONNECTION_UP || head.sequence == 0 || head.connection != c->number ||
+            (!fresh && head.attempt == c->served_attempt))
+            continue;
+        if (fresh)
             serve_one(c);
+        c->served_attempt = head.attempt;
+        if (c->state == CONNECTION_UP && !host->dead)
+            send(c, BOX_REPLY, c->answer, DOORBELL_REPLY);
     }
+}
+
+void lend_mail_free(struct lend_connection *c)
+{
+    k_free(c->answer);
+    c->answer = NULL;
 }
 
 /* ---- Threads --------------------------------------------------------------------------------- */
@@ -212,14 +241,21 @@ void lend_server(void *arg)
     k_wake(host->kernel, &host->stopped);
 }
 
+void lend_heartbeat_send(struct lend_connection *c)
+{
+    lend_mailbox_write(c, BOX_HEARTBEAT,
+                       (uint64_t)c->peer_number << NUMBER_SHIFT | ++c->heartbeat_sent);
+}
+
 /* Sends a heartbeat to the peer, and checks that the peer's counter still changes. */
 static void heartbeat(struct lend_connection *c)
 {
     struct lend_host *host = c->host;
     uint64_t heard;
-    lend_mailbox_write(c, BOX_HEARTBEAT, ++c->heartbeat_sent);
+    if (is_heard(c))
+        lend_heartbeat_send(c);
     k_load(host->kernel, lend_mailbox(host, c->box, BOX_HEARTBEAT), &heard, sizeof heard);
-    if (heard != c->heartbeat_seen) {
+    if (heard != c->heartbeat_seen && heard >> NUMBER_SHIFT == c->number) {
         c->heartbeat_seen = heard;
         c->heartbeat_seen_ps = k_now_ps(host->kernel);
     } else if (k_now_ps(host->kernel) - c->heartbeat_seen_ps > host->options.timeout_ps) {

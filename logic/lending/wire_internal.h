@@ -15,25 +15,35 @@
 enum {
     PAD_MAGIC, /* LEND_MAGIC; written last */
     PAD_HOST,
-    PAD_SHAPE,       /* index of the adapter 7:0, CPUs in its outgoing table 15:8 */
+    PAD_SHAPE, /* index of the adapter 7:0, CPUs in its outgoing table 15:8, log2 of the pool 23:16 */
     PAD_INCARNATION, /* differs after each start of the host */
     PAD_POOL_LOW,    /* address of the pool on the fabric */
     PAD_POOL_HIGH,
-    PAD_POOL_BYTES,
-    PAD_HELLO,    /* N_HELLOS words, written by peers that open or close a connection */
-    PAD_ACK = 11, /* written by a peer: its answer to our hello */
+    PAD_ACK_NUMBERS,  /* of the answer: our number of the connection 31:16, the peer's 15:0 */
+    PAD_HELLO,        /* N_HELLOS words, written by peers that open or close a connection */
+    PAD_ACK = 11,     /* written by a peer: its answer to our hello */
+    PAD_HELLO_NUMBER, /* of each word: node of the sender 31:16, its number of the connection 15:0 */
 };
 #define N_HELLOS 4u
+_Static_assert(PAD_HELLO + N_HELLOS == PAD_ACK, "pads");
+_Static_assert(PAD_HELLO_NUMBER + N_HELLOS <= NTB_N_SCRATCHPADS, "pads");
+/* A word and its number are two writes: the writer clears the word, writes the number, then the
+ * word; the reader reads the number first, so a word that it finds is as new as the number. */
 /* A hello: node of the sender 31:16, its mailbox for the receiver 15:4, kind 3:0. */
 enum { HELLO_CONNECT = 1, HELLO_BYE = 2, HELLO_REFUSED = 3 };
 #define HELLO(node, mailbox, kind) ((uint32_t)(node) << 16 | (uint32_t)(mailbox) << 4 | (kind))
+
+#define HELLO_NUMBER(node, number) ((uint32_t)(node) << 16 | (uint32_t)(number))
+#define HELLO_NUMBER_OF_WORD       (PAD_HELLO_NUMBER - PAD_HELLO) /* pads from a word to its number */
 
 enum { DOORBELL_HELLO, DOORBELL_REQUEST, DOORBELL_REPLY, DOORBELL_EVENT, N_DOORBELLS };
 
 /* ---- Mailboxes ------------------------------------------------------------------------------- */
 /* Each end of a connection has a mailbox for its peer in its own pool; only the peer writes it. */
 
-#define BOX_HEARTBEAT 0u    /* 8 bytes: a counter; the peer is alive as long as it changes */
+/* 8 bytes: our number of the connection 63:48, and a counter; the peer is alive as long as the
+ * counter changes. */
+#define BOX_HEARTBEAT 0u
 #define BOX_REQUEST   64u   /* the peer's request to us */
 #define BOX_REPLY     576u  /* the peer's reply to our request */
 #define BOX_EVENTS    1088u /* N_EVENTS counters of 8 bytes: interrupts of the peer's devices */
@@ -45,7 +55,9 @@ struct lend_header {
     uint32_t sequence; /* 0: no message yet */
     uint16_t type, bytes;
     int32_t status; /* of a reply; negative errno: the body is a text */
-    uint32_t zero;
+    /* The receiver's number of the connection: a message of an earlier one is not read. */
+    uint16_t connection;
+    uint16_t attempt; /* of a request: it is repeated, with the same sequence, until the reply */
 };
 _Static_assert(sizeof(struct lend_header) == 16, "two words of 8 bytes");
 _Static_assert(BOX_REQUEST + sizeof(struct lend_header) + BODY_BYTES <= BOX_REPLY, "no overlap");

@@ -131,7 +131,7 @@ static bool lf_through(struct lf_ntb *b, uint16_t id, uint64_t offset, bool writ
     struct lf_rig *rig = b->f.host->rig;
     const uint64_t size = UINT64_C(1) << b->window_log2, entry = b->lut[offset / size];
     unsigned i = 0;
-    if (b->cut || !(b->control & NTB_CONTROL_SEND))
+    if (b->cut || b->silent || !(b->control & NTB_CONTROL_SEND))
         return false;
     if (!(entry & NTB_LUT_VALID)) {
         b->n_unmapped++;
@@ -152,7 +152,7 @@ static bool lf_through(struct lf_ntb *b, uint16_t id, uint64_t offset, bool writ
                    lf_switch_registers(rig, fabric & NTB_FABRIC_ADDRESS_MASK, write, bytes, data);
         to = lf_ntb_of(rig, 3 - b->node);
     }
-    return to != NULL && to != b && !to->cut &&
+    return to != NULL && to != b && !to->cut && !to->silent &&
            lf_from_fabric(to, b->node << 8 | i << 3 | (id & 7u), fabric, write, bytes, data);
 }
 

@@ -47,7 +47,8 @@ struct lf_device {
 };
 struct lf_ntb {
     struct lf_function f;
-    bool cut; /* its cable is out */
+    bool cut;    /* its cable is out */
+    bool silent; /* a cable beyond is out, which the NTB does not see */
     bool link_changed;
     uint32_t node, n_windows, window_log2, n_outgoing, n_incoming;
     uint32_t control, doorbell, mask;
