@@ -286,13 +286,15 @@ static void apply_set(struct scenario *scenario, const char *text, struct sim_er
     }
     if (!config_split_setting(text, &path, &value, place, errors))
         return;
-    axis = scenario_axis_of_setting(scenario, path);
+    axis = scenario_axis_naming(scenario, path);
     if (g_str_has_prefix(path, "axes."))
         scenario_override_axis(scenario, path + strlen("axes."), value, errors);
     else if (axis)
         sim_error_add(errors, "--set", 0,
                       "%s: set by the axis %s; to choose its values, --set axes.%s=...", path, axis,
                       axis);
+    else if (scenario_set_is_late(scenario, path))
+        g_ptr_array_add(scenario->late, assignment_new(path, NULL, value, place));
     else
         config_set_at(scenario->base, path, value, place, errors);
 }
@@ -336,6 +338,7 @@ struct scenario *scenario_load(const char *name_or_path, const char *const *root
     scenario->include_dirs = dirs;
     scenario->axes = g_ptr_array_new_with_free_func(axis_free);
     scenario->parsed = g_ptr_array_new_with_free_func(free_config);
+    scenario->late = g_ptr_array_new_with_free_func(assignment_free);
     scenario->constraints = g_ptr_array_new_with_free_func(free_constraint);
     apply_file_sets(scenario, errors);
     scenario_read_axes(scenario, errors);
@@ -364,6 +367,7 @@ void scenario_free(struct scenario *scenario)
     g_strfreev(scenario->include_dirs);
     g_free(scenario->points);
     g_ptr_array_free(scenario->constraints, TRUE);
+    g_ptr_array_free(scenario->late, TRUE);
     g_ptr_array_free(scenario->axes, TRUE);
     g_ptr_array_free(scenario->parsed, TRUE);
     config_free(scenario->base);
@@ -401,6 +405,11 @@ struct config *scenario_point(struct scenario *scenario, size_t point,
             else
                 good &= config_set_at(config, assignment->path, assignment->text, place, errors);
         }
+    }
+    for (guint i = 0; i < scenario->late->len; i++) {
+        const struct assignment *set = scenario->late->pdata[i];
+
+        good &= config_set_at(config, set->path, set->text, set->place, errors);
     }
     if (good)
         return config;

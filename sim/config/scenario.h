@@ -3,9 +3,10 @@
  * a run is a point and a seed. docs/scenario-files.md is the manual.
  *
  * Precedence: a value of the file < `set` in the file < an axis value < --set. A --set of a setting
- * that an axis sets is a mistake; `--set axes.NAME=a,b` replaces the values of that axis (of an
- * axis with variants: chooses among them). "@FILE" in `set` or as a --set stands for all settings
- * of a file, each of which replaces what is there, groups aside.
+ * that an axis names is a mistake, of one that a variant takes from an "@FILE" it is not; `--set
+ * axes.NAME=a,b` replaces the values of that axis (of an axis with variants: chooses among them).
+ * "@FILE" in `set` or as a --set stands for all settings of a file, each of which replaces what is
+ * there, groups aside.
  */
 #ifndef SIM_CONFIG_SCENARIO_H
 #define SIM_CONFIG_SCENARIO_H

@@ -208,9 +208,16 @@ static void read_axis(struct scenario *scenario, struct config_node *node,
         axis_free(axis); /* no values: there is a message */
 }
 
-/* The axes that set this setting, or a part of it or what it is a part of. */
+/* Whether the axis names the setting itself; false: it is one of the settings of an "@FILE". */
+static bool is_named(const struct axis *axis, const struct assignment *assignment)
+{
+    return axis->setting || !assignment->node;
+}
+
+/* The axes that set this setting, or a part of it or what it is a part of; named: by name, not as one
+ * of the settings of a file. */
 static const struct axis *axis_that_sets(const struct scenario *scenario, const char *path,
-                                         const struct axis *but)
+                                         const struct axis *but, bool named)
 {
     for (guint i = 0; i < scenario->axes->len; i++) {
         const struct axis *axis = scenario->axes->pdata[i];
@@ -221,7 +228,8 @@ static const struct axis *axis_that_sets(const struct scenario *scenario, const 
             for (guint k = 0; k < value->assignments->len; k++) {
                 const struct assignment *assignment = value->assignments->pdata[k];
 
-                if (config_paths_overlap(assignment->path, path))
+                if (config_paths_overlap(assignment->path, path) &&
+                    (!named || is_named(axis, assignment)))
                     return axis;
             }
         }
@@ -231,9 +239,43 @@ static const struct axis *axis_that_sets(const struct scenario *scenario, const 
 
 const char *scenario_axis_of_setting(const struct scenario *scenario, const char *path)
 {
-    const struct axis *axis = axis_that_sets(scenario, path, NULL);
+    const struct axis *axis = axis_that_sets(scenario, path, NULL, false);
 
     return axis ? axis->name : NULL;
+}
+
+const char *scenario_axis_naming(const struct scenario *scenario, const char *path)
+{
+    const struct axis *axis = axis_that_sets(scenario, path, NULL, true);
+
+    return axis ? axis->name : NULL;
+}
+
+/* Whether a variant of any axis takes the settings of a file. */
+static bool any_file(const struct scenario *scenario)
+{
+    for (guint i = 0; i < scenario->axes->len; i++) {
+        const struct axis *axis = scenario->axes->pdata[i];
+
+        for (guint j = 0; j < axis->values->len; j++) {
+            const struct axis_value *value = axis->values->pdata[j];
+
+            for (guint k = 0; k < value->assignments->len; k++)
+                if (!is_named(axis, value->assignments->pdata[k]))
+                    return true;
+        }
+    }
+    return false;
+}
+
+bool scenario_set_is_late(const struct scenario *scenario, const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    g_autofree char *group = g_strndup(path, dot ? (size_t)(dot - path) : 0);
+
+    if (scenario_axis_of_setting(scenario, path))
+        return true;
+    return dot && !config_find(scenario->base->root, group) && any_file(scenario);
 }
 
 /* Two axes that set the same setting: which one wins would be an accident of their order. */
@@ -247,7 +289,7 @@ static void check_overlaps(const struct scenario *scenario, struct sim_error_lis
 
             for (guint k = 0; k < value->assignments->len; k++) {
                 const struct assignment *a = value->assignments->pdata[k];
-                const struct axis *other = axis_that_sets(scenario, a->path, axis);
+                const struct axis *other = axis_that_sets(scenario, a->path, axis, false);
 
                 if (other)
                     sim_error_add(

@@ -35,14 +35,19 @@ struct scenario {
     char *name, *path, *title, *text;
     char **include_dirs;
     struct config *base;
-    GPtrArray *axes;        /* of struct axis, owned */
-    GPtrArray *parsed;      /* of struct config: values from --set and ranges, owned */
+    GPtrArray *axes;   /* of struct axis, owned */
+    GPtrArray *parsed; /* of struct config: values from --set and ranges, owned */
+    GPtrArray *late;   /* of struct assignment, owned: --set after the axis values of a point */
     GPtrArray *constraints; /* of struct filter, owned: points have to match all */
     size_t *points;         /* n_points * n_axes indices of values */
     size_t n_points;
     char **point_names;
 };
 
+/* Copies path and text; node may be NULL. */
+struct assignment *assignment_new(const char *path, struct config_node *node, const char *text,
+                                  struct config_place place);
+void assignment_free(gpointer assignment);
 /* scenario_values.c: what is wrong is left out, with messages. */
 void axis_value_free(gpointer value);
 /* NULL if there is none. */
@@ -69,6 +74,10 @@ bool scenario_override_axis(struct scenario *scenario, const char *name, const c
 void scenario_tell_axes(struct scenario *scenario);
 /* The name of the axis that sets this setting, part of it or what it is part of; NULL: none. */
 const char *scenario_axis_of_setting(const struct scenario *scenario, const char *path);
+/* The same of axes that name it, not as one of the settings of a file ("@FILE"). */
+const char *scenario_axis_naming(const struct scenario *scenario, const char *path);
+/* Whether the setting, or its group, is there only once a variant has taken its file. */
+bool scenario_set_is_late(const struct scenario *scenario, const char *path);
 /* Reads `quick`, "axis=value" each. */
 void scenario_read_quick(struct scenario *scenario, struct sim_error_list *errors);
 /* Whether axes in lock-step have as many values as each other. */

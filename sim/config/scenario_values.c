@@ -10,7 +10,7 @@
 
 #define MAX_AXIS_VALUES 10000
 
-static void assignment_free(gpointer data)
+void assignment_free(gpointer data)
 {
     struct assignment *assignment = data;
 
@@ -37,8 +37,8 @@ static struct axis_value *value_new(const char *label)
     return value;
 }
 
-static void assign(struct axis_value *value, const char *path, struct config_node *node,
-                   const char *text, struct config_place place)
+struct assignment *assignment_new(const char *path, struct config_node *node, const char *text,
+                                  struct config_place place)
 {
     struct assignment *assignment = g_new0(struct assignment, 1);
 
@@ -46,7 +46,13 @@ static void assign(struct axis_value *value, const char *path, struct config_nod
     assignment->node = node;
     assignment->text = g_strdup(text);
     assignment->place = place;
-    g_ptr_array_add(value->assignments, assignment);
+    return assignment;
+}
+
+static void assign(struct axis_value *value, const char *path, struct config_node *node,
+                   const char *text, struct config_place place)
+{
+    g_ptr_array_add(value->assignments, assignment_new(path, node, text, place));
 }
 
 struct axis_value *axis_value_named(const struct axis *axis, const char *label)

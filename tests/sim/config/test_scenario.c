@@ -495,8 +495,33 @@ static void variants_of_files(void **state)
            "axes = ( { name = \"x\"; variants = (\n"
            " { name = \"one\"; set = ( \"@none.cfg\" ); } ); } );\n",
            "scenarios/t.cfg:2: found \"@none.cfg\", but there is no such file");
-    refuse_sets(f, text, "a.b.d=3",
-                "--set: a.b.d: set by the axis x; to choose its values, --set axes.x=...");
+}
+
+/* What a variant takes from a file is a platform's, which --set may change; what it names is not. */
+static void set_of_a_setting_that_a_file_of_an_axis_sets(void **state)
+{
+    struct fixture *f = *state;
+    const char *text = "axes = ( { name = \"x\"; variants = (\n"
+                       " { name = \"one\"; set = ( \"@one.cfg\" ); },\n"
+                       " { name = \"two\"; set = ( \"@two.cfg\", \"a.b.c=12\" ); } ); } );\n";
+
+    write_file("scenarios/one.cfg", "a = { b = { c = 1; d = 2; }; l = ( 4, 5, 6 ); };\n");
+    write_file("scenarios/two.cfg", "a = { b = { c = 10; }; };\nh = { e = { g = 1; }; };\n");
+    struct scenario *s = load_good(f, text, SETS("a.b.d=3", "a.l.[1]=7", "h.e.g=9"));
+    point_sets(f, s, 0, "a.b.c", "1", "axis x");
+    point_sets(f, s, 0, "a.b.d", "3", "--set");
+    point_sets(f, s, 0, "a.l.[1]", "7", "--set");
+    point_sets(f, s, 0, "a.l.[2]", "6", "axis x");
+    scenario_free(s);
+    s = load_good(f, text, SETS("axes.x=two", "h.e.g=9", "h.e.k=10"));
+    point_sets(f, s, 0, "a.b.c", "12", "axis x");
+    point_sets(f, s, 0, "h.e.g", "9", "--set");
+    point_sets(f, s, 0, "h.e.k", "10", "--set");
+    scenario_free(s);
+    refuse_sets(f, text, "a.b.c=3",
+                "--set: a.b.c: set by the axis x; to choose its values, --set axes.x=...");
+    refuse_sets(f, text, "a.b={ c = 3; }",
+                "--set: a.b: set by the axis x; to choose its values, --set axes.x=...");
 }
 
 static void mistakes_in_settings_of_a_file(void **state)
@@ -826,6 +851,7 @@ int main(void)
         TEST(later_settings_win),
         TEST(settings_of_a_file),
         TEST(variants_of_files),
+        TEST(set_of_a_setting_that_a_file_of_an_axis_sets),
         TEST(mistakes_in_settings_of_a_file),
         TEST(set_of_a_setting_that_an_axis_sets),
         TEST(axes_are_replaced_by_name),
