@@ -42,6 +42,10 @@ const struct param_desc network_params_table[] = {
           "docs/sources.md#a5", "without adaptive moderation: the time of it"),
     PARAM("rx_moderation_packets", PARAM_U32, struct network_params, rx_count, 32, 1, 65535,
           PROV_DATASHEET, "docs/sources.md#a5", "without adaptive moderation: the count of it"),
+    PARAM("tx_moderation_us", PARAM_U32, struct network_params, tx_us, 16, 0, 1000, PROV_DATASHEET,
+          "docs/sources.md#a5", "interrupts for packets sent come after so long at most"),
+    PARAM("tx_moderation_packets", PARAM_U32, struct network_params, tx_count, 32, 1, 65535,
+          PROV_DATASHEET, "docs/sources.md#a5", "... or after so many packets"),
     PARAM("arfs", PARAM_BOOL, struct network_params, arfs, 1, 0, 1, PROV_NONE, "",
           "flows are received where they are consumed"),
     PARAM("xps", PARAM_BOOL, struct network_params, xps, 1, 0, 1, PROV_NONE, "",
@@ -417,6 +421,8 @@ static bool make_kernel(struct network_host *host)
     nic.adaptive_rx = p->adaptive_moderation;
     nic.rx_us = (uint16_t)p->rx_us;
     nic.rx_count = (uint16_t)p->rx_count;
+    nic.tx_us = (uint16_t)p->tx_us;
+    nic.tx_count = (uint16_t)p->tx_count;
     nic.lro = p->lro;
     nic.octo_sg = p->octo_sg;
     host->kernel = host->lending != NULL ? host->lending->kernel

@@ -30,6 +30,7 @@ struct network_params {
     uint32_t channels; /* queues per function; 0: one per core */
     bool adaptive_moderation;
     uint32_t rx_us, rx_count; /* moderation that does not adapt itself */
+    uint32_t tx_us, tx_count;
     bool arfs, xps, gro, tso, lro, octo_sg;
     uint64_t send_buffer_bytes, receive_buffer_bytes;
     int completion_ring; /* node of the completion rings: core's, device's */
