@@ -238,6 +238,9 @@ static void registers_body(struct world_fixture *f, struct sim_task *task, void 
             CLUSTER_SWITCH_ID);
         assert_int_equal(
             root_complex_mmio_read(rc, 0, task, ntb_window(a, 40, CLUSTER_LINKS), 8, NULL), 7);
+        assert_int_equal(
+            root_complex_mmio_read(rc, 0, task, ntb_window(a, 40, CLUSTER_NEIGHBOUR + 4), 4, NULL),
+            CLUSTER_NEIGHBOUR_VALID | 2);
         assert_int_equal(root_complex_mmio_read(
                              rc, 0, task, ntb_window(a, 41, CLUSTER_ROUTE - MIB + 4 * 3), 4, NULL),
                          CLUSTER_ROUTE_VALID | 2);

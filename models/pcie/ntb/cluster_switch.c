@@ -1,9 +1,10 @@
 /*
  * Models: a switch between bridges: requests go by the node in their address, completions by the
  *   node of their requester, through a table of routes; a table of requesters with a limited number
- *   of entries, taken by the first request of a device and given back by software; multicast
- *   writes, copied to every port that has subscribed to the group but the one they came in by;
- *   registers that any host can reach through the fabric; cables that can be pulled.
+ *   of entries, taken by software or by the first request of a device that it passes on, and given
+ *   back by software; multicast writes, copied to every port that has subscribed to the group but
+ *   the one they came in by; registers that any host can reach through the fabric, for which this
+ *   switch needs no entry; cables that can be pulled.
  * Does not model: one table of requesters per port, partitions, more than one route to a node,
  *   loops, overlays (the bridge at the end has one).
  * Timing: that of the crossbar.
@@ -103,6 +104,12 @@ static uint64_t *port_register(struct model *model, uint64_t offset)
     return NULL;
 }
 
+static uint32_t neighbour_at(struct model *model, uint64_t port)
+{
+    const struct cluster_switch *sw = model->state;
+    return live_ports(model) >> port & 1 ? sw->neighbour[port] : 0;
+}
+
 static uint32_t register_read(struct model *model, uint64_t offset)
 {
     struct cluster_switch *sw = model->state;
@@ -111,6 +118,8 @@ static uint32_t register_read(struct model *model, uint64_t offset)
 
     if (port != NULL)
         return (uint32_t)(*port >> (offset & 4) * 8);
+    if (offset - CLUSTER_NEIGHBOUR < 4 * (uint64_t)model->n_ports)
+        return neighbour_at(model, (offset - CLUSTER_NEIGHBOUR) / 4);
     if (node < sw->n_nodes)
         return sw->route[node] == CLUSTER_NO_ROUTE ? 0 : CLUSTER_ROUTE_VALID | sw->route[node];
     if (holder < sw->n_nodes)
@@ -244,13 +253,13 @@ static void request(struct model *model, uint32_t ingress, struct tlp *tlp)
     struct cluster_switch *sw = model->state;
     uint64_t node = tlp->address >> NTB_NODE_SHIFT;
 
+    if (node == NTB_NODE_PARTNER || node == sw->node) { /* answered by the port it came in by */
+        access_registers(model, ingress, tlp);
+        return;
+    }
     if (!admit_requester(sw, tlp)) {
         sw->table_full++;
         crossbar_refuse(&sw->xbar, ingress, tlp);
-        return;
-    }
-    if (node == NTB_NODE_PARTNER || node == sw->node) {
-        access_registers(model, ingress, tlp);
         return;
     }
     if (node == NTB_NODE_MULTICAST) {
@@ -348,6 +357,11 @@ void cluster_switch_set_node(struct model *model, uint32_t node, uint32_t n_node
 void cluster_switch_set_route(struct model *model, uint32_t node, uint32_t port)
 {
     ((struct cluster_switch *)model->state)->route[node] = (uint8_t)port;
+}
+
+void cluster_switch_set_neighbour(struct model *model, uint32_t port, uint32_t neighbour)
+{
+    ((struct cluster_switch *)model->state)->neighbour[port] = neighbour;
 }
 
 uint32_t cluster_switch_route(const struct model *model, uint32_t node)

@@ -122,6 +122,20 @@ static void route_to(struct domain *domain, struct model *target)
     }
 }
 
+/* Each port of a switch learns who is at the other end. */
+static void meet_neighbours(struct model *model)
+{
+    for (uint32_t p = 0; p < model->n_ports; p++) {
+        if (!pcie_port_connected(&model->ports[p]))
+            continue;
+        const struct model *peer = pcie_port_peer(&model->ports[p])->model;
+        if (is_node(peer))
+            cluster_switch_set_neighbour(model, p,
+                                         CLUSTER_NEIGHBOUR_VALID | node_of(peer) |
+                                             (is_switch(peer) ? CLUSTER_NEIGHBOUR_SWITCH : 0));
+    }
+}
+
 void fabric_domain_setup(struct model *const *device, unsigned n_devices,
                          struct sim_error_list *errors)
 {
@@ -136,8 +150,10 @@ void fabric_domain_setup(struct model *const *device, unsigned n_devices,
     domain.queue = sim_zalloc(n_devices, sizeof(*domain.queue));
     if (take_given(&domain, errors) && number_all(&domain, errors)) {
         for (unsigned i = 0; i < n_devices; i++)
-            if (is_switch(device[i]))
+            if (is_switch(device[i])) {
                 cluster_switch_set_node(device[i], node_of(device[i]), domain.n_nodes);
+                meet_neighbours(device[i]);
+            }
         for (unsigned i = 0; i < n_devices; i++)
             if (is_node(device[i]))
                 route_to(&domain, device[i]);
