@@ -79,6 +79,7 @@ static void tear_down(struct lend_connection *c)
         lend_unmap(c->adapter, &c->pool);
     if (c->registers.n != 0)
         lend_unmap(c->adapter, &c->registers);
+    lend_route_close(host, c->adapter, &c->route);
     host->mailbox_used[c->box] = 0;
     k_free(c);
 }
@@ -104,7 +105,9 @@ static int set_up(struct lend_connection *c, struct lend_error *error)
     struct lend_adapter *adapter = c->adapter;
     char owner[LEND_OWNER_BYTES];
     snprintf(owner, sizeof owner, "node %u", c->node);
-    int status = lend_map(adapter, c->node, NTB_FABRIC_REGISTERS, 4096, 0, owner, &c->registers,
+    int status = lend_route_open(c->host, adapter, c->node, &c->route, error);
+    if (status == 0)
+        status = lend_map(adapter, c->node, NTB_FABRIC_REGISTERS, 4096, 0, owner, &c->registers,
                           error);
     if (status != 0)
         return status;
@@ -217,8 +220,10 @@ static int await_answer(struct lend_connection *c, struct lend_error *error)
             k_sleep(c->host->kernel, ANSWER_LOOK);
         }
     }
-    return lend_fail(error, -ETIMEDOUT, "host %u (node %u) does not answer hellos", c->peer,
-                     c->node);
+    const int status = lend_route_full(c->adapter, &c->route, error); /* its answer cannot pass */
+    return status != 0 ? status
+                       : lend_fail(error, -ETIMEDOUT, "host %u (node %u) does not answer hellos",
+                                   c->peer, c->node);
 }
 
 int lend_connect(struct lend_host *host, const struct lend_path *path,
@@ -296,13 +301,18 @@ static void answer_by(struct lend_adapter *adapter, const struct lend_map *regis
 }
 
 /* There is no connection to refuse by: writes the word through a window of its own. */
-static void refuse(struct lend_adapter *adapter, uint32_t node, uint16_t number)
+static void refuse(struct lend_host *host, struct lend_adapter *adapter, uint32_t node,
+                   uint16_t number)
 {
+    struct lend_route route;
     struct lend_map map;
-    if (lend_map(adapter, node, NTB_FABRIC_REGISTERS, 4096, 0, "refusal", &map, NULL) != 0)
+    if (lend_route_open(host, adapter, node, &route, NULL) != 0)
         return;
-    answer_by(adapter, &map, HELLO_NUMBER(number, 0), HELLO(adapter->node, 0, HELLO_REFUSED));
-    lend_unmap(adapter, &map);
+    if (lend_map(adapter, node, NTB_FABRIC_REGISTERS, 4096, 0, "refusal", &map, NULL) == 0) {
+        answer_by(adapter, &map, HELLO_NUMBER(number, 0), HELLO(adapter->node, 0, HELLO_REFUSED));
+        lend_unmap(adapter, &map);
+    }
+    lend_route_close(host, adapter, &route);
 }
 
 static void hello_received(struct lend_host *host, struct lend_adapter *adapter, uint32_t word,
@@ -325,13 +335,13 @@ static void hello_received(struct lend_host *host, struct lend_adapter *adapter,
     if (c != NULL && (c->state == CONNECTION_LOST || !c->ready || c->rising))
         return; /* being closed, or opened: the peer tries again */
     if (c == NULL && connection_new(host, adapter, node, &c, NULL) != 0) {
-        refuse(adapter, node, number);
+        refuse(host, adapter, node, number);
         return;
     }
     if (c->state != CONNECTION_UP && bring_up(c, word >> 4 & 0xfff, number, NULL) != 0) {
         if (c->users == 0 && c->state == CONNECTION_OPENING)
             tear_down(c);
-        refuse(adapter, node, number);
+        refuse(host, adapter, node, number);
         return;
     }
     answer_by(adapter, &c->registers, HELLO_NUMBER(number, c->number),

@@ -1,30 +1,41 @@
 /*
  * What it does: finds other hosts and the paths to them: the node at the other end of each cable
- *   and, behind a switch, every node that the switch has a route to. There are no routes through
+ *   and, behind a switch, every node that switches name as a neighbour. There are no routes through
  *   other hosts; a change of the fabric is noticed at the next discovery only.
  * Follows: SmartIO, 2.2, 3.3, 4.4; docs/models/ntb.md.
- * Costs: a read over the fabric for each register, a write of the look-up table for each node.
+ * Costs: three reads over the fabric for each adapter, about twelve for each switch; an entry for
+ *   our CPUs in each switch, until it is over.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "logic/lending/lending_internal.h"
 
-#define NODES_TO_ASK 4096u /* entries of a switch's routing table that are read */
-#define UNKNOWN_MAX  64u   /* so many nodes without a route in a row: there are no more */
-
 /* ---- Discovery ------------------------------------------------------------------------------- */
 
-static int map_registers(struct lend_adapter *adapter, uint32_t node, uint64_t bytes,
-                         struct lend_map *map, struct lend_error *error)
+/* Nodes by number. */
+struct node_set {
+    uint8_t bits[(NTB_NODE_MAX + 8) / 8];
+};
+
+static bool set_has(const struct node_set *set, uint32_t node)
 {
-    return lend_map(adapter, node, NTB_FABRIC_REGISTERS, bytes, 0, "discovery", map, error);
+    return (set->bits[node / 8] >> node % 8 & 1) != 0;
 }
 
-/* Results of a discovery. They replace the known paths and switches when it is complete. */
+static void set_add(struct node_set *set, uint32_t node)
+{
+    set->bits[node / 8] |= (uint8_t)(1u << node % 8);
+}
+
+/* Results of a discovery. They replace the known paths when it is complete. */
 struct findings {
     struct lend_path *paths;
-    struct lend_switch *switches;
-    unsigned n_paths, n_switches;
+    unsigned n_paths;
+    struct node_set adapters, switches;
+    uint32_t *queue; /* of switches, in the order of their distance */
+    unsigned n_queue;
+    struct lend_error error; /* the first */
 };
 
 /* Makes room for one more element in an array of n. */
@@ -39,97 +50,110 @@ static void *grow(void *array, unsigned n, size_t bytes)
     return grown;
 }
 
-/* Looks at one node and records the path if it is an adapter of a started host. Returns the node's
- * identity register. */
-static uint32_t look_at(struct lend_host *host, struct lend_adapter *adapter, uint32_t node,
-                        struct findings *found)
+static uint64_t pad_offset(unsigned pad)
 {
-    struct lend_map map;
-    if (map_registers(adapter, node, 4096, &map, NULL) != 0)
-        return UINT32_MAX;
-    uint32_t id = lend_remote_read(adapter, &map, NTB_FABRIC_ID);
-    if (id == NTB_ID && lend_pad_read(adapter, &map, PAD_MAGIC) == LEND_MAGIC) {
-        uint32_t shape = lend_pad_read(adapter, &map, PAD_SHAPE);
-        struct lend_path path = { .peer = lend_pad_read(adapter, &map, PAD_HOST),
-                                  .adapter = adapter->index,
-                                  .node = lend_remote_read(adapter, &map, NTB_FABRIC_NODE),
-                                  .peer_adapter = shape & 0xff };
-        if (path.peer != host->options.id) {
-            found->paths = grow(found->paths, found->n_paths, sizeof path);
-            found->paths[found->n_paths++] = path;
-        }
-    } else if (id == CLUSTER_SWITCH_ID) {
-        struct lend_switch this_switch = { adapter->index,
-                                           lend_remote_read(adapter, &map, CLUSTER_NODE) };
-        bool known = false;
-        for (unsigned i = 0; i < found->n_switches && !known; i++)
-            known = found->switches[i].adapter == this_switch.adapter &&
-                    found->switches[i].node == this_switch.node;
-        if (!known) {
-            found->switches = grow(found->switches, found->n_switches, sizeof this_switch);
-            found->switches[found->n_switches++] = this_switch;
-        }
-    }
-    lend_unmap(adapter, &map);
-    return id;
+    return NTB_FABRIC_SCRATCHPAD + 4 * (uint64_t)pad;
 }
 
-/* Looks at all nodes that the switch at the other end of the cable has a route to. */
+/* Records the path to an adapter if it is that of a started host; `node` may be the partner. */
+static void look_at(struct lend_host *host, struct lend_adapter *adapter, uint32_t node,
+                    struct findings *found)
+{
+    _Static_assert(PAD_MAGIC % 2 == 0 && PAD_HOST == PAD_MAGIC + 1, "read together");
+    const uint64_t who = lend_register_read(adapter, node, pad_offset(PAD_MAGIC), 8);
+    if ((uint32_t)who != LEND_MAGIC || who >> 32 == host->options.id)
+        return;
+    struct lend_path path = { .peer = (uint32_t)(who >> 32),
+                              .adapter = adapter->index,
+                              .node = node };
+    if (node == NTB_NODE_PARTNER)
+        path.node = (uint32_t)lend_register_read(adapter, node, NTB_FABRIC_NODE, 4);
+    path.peer_adapter = lend_register_read(adapter, node, pad_offset(PAD_SHAPE), 4) & 0xff;
+    found->paths = grow(found->paths, found->n_paths, sizeof path);
+    found->paths[found->n_paths++] = path;
+}
+
+static void queue_switch(struct findings *found, uint32_t node)
+{
+    if (set_has(&found->switches, node))
+        return;
+    set_add(&found->switches, node);
+    found->queue = grow(found->queue, found->n_queue, sizeof *found->queue);
+    found->queue[found->n_queue++] = node;
+}
+
+/* Notes the neighbours of a switch. */
+static void look_around(struct lend_adapter *adapter, uint32_t node, struct findings *found)
+{
+    const uint32_t n_ports = (uint32_t)lend_register_read(adapter, node, CLUSTER_PORTS, 4);
+    uint64_t two = 0;
+    for (uint32_t p = 0; p < n_ports && n_ports <= 64; p++) {
+        if (p % 2 == 0)
+            two = lend_register_read(adapter, node, CLUSTER_NEIGHBOUR + 4 * (uint64_t)p, 8);
+        const uint32_t neighbour = (uint32_t)(two >> 32 * (p % 2));
+        const uint32_t other = neighbour & CLUSTER_NEIGHBOUR_NODE_MASK;
+        if (neighbour == UINT32_MAX || !(neighbour & CLUSTER_NEIGHBOUR_VALID))
+            continue;
+        if (neighbour & CLUSTER_NEIGHBOUR_SWITCH)
+            queue_switch(found, other);
+        else if (other != adapter->node && other <= NTB_NODE_MAX)
+            set_add(&found->adapters, other);
+    }
+}
+
+/* All that switches lead to. Each is reached through nearer ones, in which our CPUs have entries by
+ * then. */
 static void look_behind(struct lend_host *host, struct lend_adapter *adapter,
                         struct findings *found)
 {
-    const uint64_t bytes = CLUSTER_ROUTE + 4 * (uint64_t)NODES_TO_ASK;
-    struct lend_map routes;
-    unsigned unknown = 0;
-    if (map_registers(adapter, NTB_NODE_PARTNER, bytes, &routes, NULL) != 0)
-        return;
-    for (uint32_t node = 1; node < NODES_TO_ASK && unknown < UNKNOWN_MAX; node++) {
-        uint32_t route = lend_remote_read(adapter, &routes, CLUSTER_ROUTE + 4 * (uint64_t)node);
-        bool known = route != UINT32_MAX && (route & CLUSTER_ROUTE_VALID) != 0;
-        unknown = known ? 0 : unknown + 1;
-        if (known && node != adapter->node)
-            look_at(host, adapter, node, found);
+    struct lend_error error;
+    unsigned n = 0;
+    queue_switch(found, (uint32_t)lend_register_read(adapter, NTB_NODE_PARTNER, CLUSTER_NODE, 4) &
+                            CLUSTER_NEIGHBOUR_NODE_MASK);
+    for (unsigned i = 0; i < found->n_queue; i++) {
+        if (lend_hop_open(host, adapter, found->queue[i], &error) != 0) {
+            found->error = found->error.code == 0 ? error : found->error;
+            continue;
+        }
+        const uint32_t node = found->queue[i];
+        found->queue[n++] = node;
+        look_around(adapter, node, found);
     }
-    lend_unmap(adapter, &routes);
+    for (uint32_t node = 1; node <= NTB_NODE_MAX; node++)
+        if (set_has(&found->adapters, node))
+            look_at(host, adapter, node, found);
+    while (n-- > 0)
+        lend_hop_close(host, adapter, found->queue[n]);
+}
+
+static void discover_by(struct lend_host *host, struct lend_adapter *adapter,
+                        struct findings *found)
+{
+    const uint64_t id = lend_register_read(adapter, NTB_NODE_PARTNER, NTB_FABRIC_ID, 4);
+    memset(&found->adapters, 0, sizeof found->adapters);
+    memset(&found->switches, 0, sizeof found->switches);
+    found->n_queue = 0;
+    if (id == NTB_ID)
+        look_at(host, adapter, NTB_NODE_PARTNER, found);
+    else if (id == CLUSTER_SWITCH_ID)
+        look_behind(host, adapter, found);
+    k_free(found->queue);
+    found->queue = NULL;
 }
 
 int lend_discover(struct lend_host *host)
 {
-    struct findings found = { .n_paths = 0 };
-    for (unsigned i = 0; i < host->n_adapters; i++) {
-        struct lend_adapter *adapter = &host->adapter[i];
-        if (!lend_adapter_link_up(adapter))
-            continue;
-        if (look_at(host, adapter, NTB_NODE_PARTNER, &found) == CLUSTER_SWITCH_ID)
-            look_behind(host, adapter, &found);
-    }
+    struct findings *found = k_zalloc(sizeof *found);
+    for (unsigned i = 0; i < host->n_adapters; i++)
+        if (lend_adapter_link_up(&host->adapter[i]))
+            discover_by(host, &host->adapter[i], found);
     k_free(host->paths);
-    k_free(host->switches);
-    host->paths = found.paths;
-    host->n_paths = found.n_paths;
-    host->switches = found.switches;
-    host->n_switches = found.n_switches;
-    host->discovered = true;
+    host->paths = found->paths;
+    host->n_paths = found->n_paths;
+    snprintf(host->not_found, sizeof host->not_found, "%s%s", found->error.code != 0 ? "; " : "",
+             found->error.text);
+    k_free(found);
     return (int)host->n_paths;
-}
-
-void lend_switches_forget(struct lend_host *host, const struct lend_adapter *where, unsigned device)
-{
-    struct lend_adapter *adapter = &host->adapter[where->index];
-    const uint64_t at = CLUSTER_REQUESTER + 4 * (uint64_t)adapter->node;
-    if (!host->discovered)
-        lend_discover(host);
-    for (unsigned i = 0; i < host->n_switches; i++) {
-        struct lend_map map;
-        if (host->switches[i].adapter != adapter->index ||
-            lend_map(adapter, host->switches[i].node, NTB_FABRIC_REGISTERS | (at & ~UINT64_C(4095)),
-                     4096, 0, "switch", &map, NULL) != 0)
-            continue;
-        uint32_t devices = lend_remote_read(adapter, &map, at & 4095);
-        if (devices != UINT32_MAX && (devices >> device & 1) != 0)
-            lend_map_write(adapter, &map, at & 4095, 4, devices & ~(UINT32_C(1) << device));
-        lend_unmap(adapter, &map);
-    }
 }
 
 bool lend_path_at(const struct lend_host *host, unsigned i, struct lend_path *path)
@@ -177,8 +201,8 @@ int lend_resolve_by(struct lend_host *host, uint32_t peer, unsigned own, unsigne
             best = p;
     }
     if (best == NULL)
-        return lend_fail(error, -EHOSTUNREACH, "%s: no path to host %u (%u paths known, %u down)",
-                         host->options.name, peer, host->n_paths, n_down);
+        return lend_fail(error, -EHOSTUNREACH, "%s: no path to host %u (%u paths known, %u down)%s",
+                         host->options.name, peer, host->n_paths, n_down, host->not_found);
     *path = *best;
     return 0;
 }

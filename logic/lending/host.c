@@ -202,7 +202,7 @@ void lend_host_free(struct lend_host *host)
         lend_adapter_release(&host->adapter[i], host->dead);
     lend_ranges_release(&host->pool_space);
     k_free(host->paths);
-    k_free(host->switches);
+    lend_routes_free(host);
     k_free(host->mailbox_used);
     k_free(host);
 }

@@ -101,8 +101,10 @@ static void lease_release(struct lend_lease *lease)
             lend_unmap(adapter, &lease->range[i]);
     if (lease->msi.n != 0)
         lend_unmap(adapter, &lease->msi);
-    if (lease->outgoing >= 0 && lend_outgoing_remove(adapter, (unsigned)lease->outgoing))
-        lend_switches_forget(d->host, adapter, (unsigned)lease->outgoing);
+    if (lease->routed)
+        lend_route_give(d->host, adapter, &lease->connection->route, (unsigned)lease->outgoing);
+    if (lease->outgoing >= 0)
+        lend_outgoing_remove(adapter, (unsigned)lease->outgoing);
     d->lease = NULL;
     lend_connection_put(lease->connection);
     k_free(lease);
@@ -340,7 +342,10 @@ static int serve_open(struct lend_connection *c, const struct msg_open *request,
     c->users++;
     lend_device_quiet(d);
     lease->outgoing = lend_outgoing_add(c->adapter, d->pci->id, d->name, error);
-    int status = lease->outgoing < 0 ? lease->outgoing : 0;
+    int status = lease->outgoing < 0 ? lease->outgoing
+                                     : lend_route_take(c->host, c->adapter, &c->route,
+                                                       (unsigned)lease->outgoing, error);
+    lease->routed = status == 0;
     if (status == 0)
         status = isolate(lease, error);
     if (status == 0)

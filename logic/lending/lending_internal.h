@@ -26,6 +26,23 @@ struct lend_mutex {
     struct k_wait_queue wait;
 };
 
+#define LEND_HOPS_MAX 16u
+
+/* The cluster switches between one of our adapters and a node, nearest first; none: back to back. */
+struct lend_route {
+    unsigned n;
+    uint16_t hop[LEND_HOPS_MAX]; /* nodes */
+};
+
+/* What we hold in the requester table of a cluster switch. */
+struct lend_hop {
+    struct lend_hop *next;
+    struct lend_adapter *adapter;
+    uint32_t node;                   /* of the switch */
+    uint16_t refs[NTB_OUTGOING_MAX]; /* by outgoing requester of the adapter */
+    bool dirty;                      /* the switch could not be told yet */
+};
+
 enum lend_connection_state { CONNECTION_OPENING, CONNECTION_UP, CONNECTION_LOST };
 
 /* A counter of a mailbox that a virtual machine's interrupt arrives in. */
@@ -49,6 +66,7 @@ struct lend_connection {
     bool ready;                      /* our windows are in place */
     bool rising;                     /* a thread lets the peer's CPUs in */
     bool heard;                      /* the peer has let ours in */
+    struct lend_route route;         /* our CPUs have entries along it */
     struct lend_map registers, pool; /* windows to the peer */
     uint16_t cpu_id[8];              /* requester IDs of the peer's CPUs here */
     unsigned n_cpus, n_peer_cpus;    /* let in; it has */
@@ -102,7 +120,9 @@ struct lend_mapping {
     struct lend_lease *target;    /* in our own tree; NULL: reached through a window */
     struct lend_adapter *adapter; /* of the window */
     uint32_t node;
+    struct lend_route route;
     int outgoing; /* entry of the source in that adapter; -1: none */
+    bool routed;  /* and along the route, as our CPUs have */
     struct lend_map map;
     uint64_t iova, iova_bytes; /* in the source's domain; 0: not mapped */
 };
@@ -135,6 +155,7 @@ struct lend_lease {
     struct lend_connection *connection;
     uint32_t number;
     int outgoing;                                /* entry of the device in the adapter */
+    bool routed;                                 /* and in the switches to the borrower */
     unsigned n_ranges;                           /* of the borrower's memory */
     struct lend_map range[LEND_DMA_RANGES], msi; /* windows to the borrower */
     struct k_iommu_domain *domain; /* holds the device alone; NULL: this host has no IOMMU */
@@ -183,15 +204,12 @@ struct lend_pair {
     uint16_t requester_id;      /* of a local source */
     bool busy;                  /* a thread makes or undoes it; others leave it alone */
     uint64_t dma, bytes;
-    uint32_t mapping, requester;   /* numbers at the source's and the target's lender; 0: none */
-    struct lend_adapter *adapter;  /* ours, of the two that follow */
-    int outgoing;                  /* entry of a local source; -1: none */
+    uint32_t mapping, requester;  /* numbers at the source's and the target's lender; 0: none */
+    struct lend_adapter *adapter; /* ours, of the two that follow */
+    int outgoing;                 /* entry of a local source; -1: none */
+    bool routed;                  /* and in the switches to the target: */
+    struct lend_route route;
     uint64_t fabric, fabric_bytes; /* registers of a local target, exported; 0: not */
-};
-
-struct lend_switch {
-    unsigned adapter; /* the adapter of ours that reaches it */
-    uint32_t node;
 };
 
 struct lend_host {
@@ -209,9 +227,9 @@ struct lend_host {
     uint16_t last_number; /* of a connection */
     struct lend_path *paths;
     unsigned n_paths;
-    struct lend_switch *switches; /* cluster switches that discovery has found */
-    unsigned n_switches;
-    bool discovered;
+    char not_found[sizeof(((struct lend_error *)0)->text) +
+                   2]; /* why the last discovery could not look everywhere; "": it could */
+    struct lend_hop *hops;
     struct lend_connection *connections;
     struct lend_segment *segments;
     struct lend_device *devices;
@@ -220,7 +238,8 @@ struct lend_host {
     struct lend_mdev *mdevs;
     struct mdev_memory *memories; /* of virtual machines */
     struct lend_mutex lender_lock, connect_lock, mdev_lock;
-    struct k_wait_queue work; /* of the server */
+    struct lend_mutex route_lock; /* of hops; its holder waits for registers of switches only */
+    struct k_wait_queue work;     /* of the server */
     struct k_wait_queue stopped;
     unsigned rung; /* bit per doorbell; N_DOORBELLS: a link change */
     bool started, stopping, dead;
@@ -276,10 +295,38 @@ static inline uint32_t lend_pad_read(struct lend_adapter *adapter, const struct 
 /* Like lend_resolve(), but prefers our adapter `own` as well (LEND_ANY: no preference). */
 int lend_resolve_by(struct lend_host *host, uint32_t peer, unsigned own, unsigned peer_adapter,
                     struct lend_path *path, struct lend_error *error);
-/* [thread] Clears the entries that cluster switches keep for outgoing requester `device` of the
- * adapter, which sends no more. */
-void lend_switches_forget(struct lend_host *host, const struct lend_adapter *adapter,
-                          unsigned device);
+
+/* ---- route.c --------------------------------------------------------------------------------- */
+
+/* [thread] Finds the switches from our adapter to the node, and takes entries for our CPUs in each.
+ * 0; -EHOSTUNREACH: no way; -ENOSPC: a table is full, which the message names. After an error
+ * nothing is held, and the route is empty. */
+int lend_route_open(struct lend_host *host, struct lend_adapter *adapter, uint32_t node,
+                    struct lend_route *route, struct lend_error *error);
+/* [thread] Gives back what lend_route_open() took. */
+void lend_route_close(struct lend_host *host, struct lend_adapter *adapter,
+                      struct lend_route *route);
+/* [thread] Takes an entry for outgoing requester `device` in each switch of a route that is open;
+ * entries are counted. 0 or -ENOSPC, -EHOSTUNREACH; after an error nothing is held. */
+int lend_route_take(struct lend_host *host, struct lend_adapter *adapter,
+                    const struct lend_route *route, unsigned device, struct lend_error *error);
+/* [thread] The device sends no more. */
+void lend_route_give(struct lend_host *host, struct lend_adapter *adapter,
+                     const struct lend_route *route, unsigned device);
+/* [thread] 0; -ENOSPC: a table on the way is full, which the message names. */
+int lend_route_full(struct lend_adapter *adapter, const struct lend_route *route,
+                    struct lend_error *error);
+/* [thread] The same for our CPUs and one switch. */
+int lend_hop_open(struct lend_host *host, struct lend_adapter *adapter, uint32_t node,
+                  struct lend_error *error);
+void lend_hop_close(struct lend_host *host, struct lend_adapter *adapter, uint32_t node);
+/* [thread] Tells switches what they could not be told while the cable was out. */
+void lend_routes_settle(struct lend_host *host, struct lend_adapter *adapter);
+/* Frees the memory. */
+void lend_routes_free(struct lend_host *host);
+/* Reads a register of another node; all ones: nobody answers, or there is no window for it. */
+uint64_t lend_register_read(struct lend_adapter *adapter, uint32_t node, uint64_t offset,
+                            unsigned bytes);
 
 /* ---- mail.c ---------------------------------------------------------------------------------- */
 

@@ -211,8 +211,10 @@ static void link_changed(struct lend_host *host)
     for (unsigned i = 0; i < host->n_adapters; i++) {
         struct lend_adapter *adapter = &host->adapter[i];
         k_writel(adapter->pci, 0, NTB_REG_STATUS, NTB_STATUS_LINK_CHANGE);
-        if (lend_adapter_link_up(adapter))
+        if (lend_adapter_link_up(adapter)) {
+            lend_routes_settle(host, adapter);
             continue;
+        }
         struct lend_connection *c = NULL;
         while ((c = lend_connection_next(host, c)) != NULL)
             if (c->adapter == adapter)

@@ -234,7 +234,10 @@ int lend_dma_allow(struct lend_dma *dma, struct lend_remote *remote, struct lend
             return entry;
         dma->outgoing = entry;
     }
-    int status = ask_peer(dma, remote, 1, error);
+    const struct lend_connection *c = remote->private_data;
+    int status = lend_route_take(dma->host, adapter, &c->route, (unsigned)dma->outgoing, error);
+    if (status == 0 && (status = ask_peer(dma, remote, 1, error)) != 0)
+        lend_route_give(dma->host, adapter, &c->route, (unsigned)dma->outgoing);
     if (status == 0)
         dma->n_segments++;
     else
@@ -244,7 +247,9 @@ int lend_dma_allow(struct lend_dma *dma, struct lend_remote *remote, struct lend
 
 void lend_dma_revoke(struct lend_dma *dma, struct lend_remote *remote)
 {
+    const struct lend_connection *c = remote->private_data;
     ask_peer(dma, remote, 0, NULL); /* fails if the peer is lost, which has then no entry for us */
+    lend_route_give(dma->host, adapter_of(dma), &c->route, (unsigned)dma->outgoing);
     dma->n_segments--;
     entry_put(dma);
 }

@@ -57,8 +57,11 @@ static void pair_undo(struct lend_host *host, struct lend_pair *pair)
         source_close(pair);
     if (pair->requester != 0)
         target_close(pair);
-    if (pair->outgoing >= 0 && lend_outgoing_remove(pair->adapter, (unsigned)pair->outgoing))
-        lend_switches_forget(host, pair->adapter, (unsigned)pair->outgoing);
+    if (pair->routed)
+        lend_route_give(host, pair->adapter, &pair->route, (unsigned)pair->outgoing);
+    pair->routed = false;
+    if (pair->outgoing >= 0)
+        lend_outgoing_remove(pair->adapter, (unsigned)pair->outgoing);
     pair->outgoing = -1;
     if (pair->fabric_bytes != 0)
         lend_unexport(pair->adapter, pair->fabric, pair->fabric_bytes);
@@ -269,13 +272,19 @@ static int allow(struct lend_pair *pair, struct lend_error *error)
     pair->outgoing = lend_outgoing_add(c->adapter, pair->requester_id, pair->target->name, error);
     if (pair->outgoing < 0)
         return pair->outgoing;
+    pair->route = c->route;
+    int status = lend_route_take(pair->target->host, c->adapter, &pair->route,
+                                 (unsigned)pair->outgoing, error);
+    if (status != 0)
+        return status;
+    pair->routed = true;
     const struct msg_peer_allow request = { .lease = pair->target->opened.lease,
                                             .adapter = LEND_ANY,
                                             .node = c->adapter->node,
                                             .device = (uint16_t)pair->outgoing,
                                             .function = pair->requester_id & 7 };
-    int status = lend_call(c, MSG_PEER_ALLOW, &request, sizeof request, &allowed, sizeof allowed,
-                           error);
+    status = lend_call(c, MSG_PEER_ALLOW, &request, sizeof request, &allowed, sizeof allowed,
+                       error);
     if (status == 0)
         pair->requester = allowed.requester;
     return status;

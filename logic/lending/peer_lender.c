@@ -22,9 +22,13 @@ static void mapping_drop(struct lend_lease *lease, struct lend_mapping *mapping)
         lend_lease_unmap(lease, mapping->iova, mapping->iova_bytes);
     if (mapping->map.n != 0)
         lend_unmap(mapping->adapter, &mapping->map);
-    if (mapping->outgoing >= 0 &&
-        lend_outgoing_remove(mapping->adapter, (unsigned)mapping->outgoing))
-        lend_switches_forget(lease->device->host, mapping->adapter, (unsigned)mapping->outgoing);
+    if (mapping->routed)
+        lend_route_give(lease->device->host, mapping->adapter, &mapping->route,
+                        (unsigned)mapping->outgoing);
+    if (mapping->outgoing >= 0)
+        lend_outgoing_remove(mapping->adapter, (unsigned)mapping->outgoing);
+    if (mapping->adapter != NULL)
+        lend_route_close(lease->device->host, mapping->adapter, &mapping->route);
     k_free(mapping);
 }
 
@@ -134,6 +138,14 @@ static int open_away(struct lend_lease *lease, struct lend_mapping *mapping,
     mapping->outgoing = lend_outgoing_add(adapter, pci->id, lease->device->name, error);
     if (mapping->outgoing < 0)
         return mapping->outgoing;
+    /* Reads through our IOMMU go as those of our root complexes. */
+    status = lend_route_open(lease->device->host, adapter, path.node, &mapping->route, error);
+    if (status == 0)
+        status = lend_route_take(lease->device->host, adapter, &mapping->route,
+                                 (unsigned)mapping->outgoing, error);
+    if (status != 0)
+        return status;
+    mapping->routed = true;
     reply->adapter = path.peer_adapter;
     reply->node = adapter->node;
     reply->device = (uint16_t)mapping->outgoing;

@@ -75,16 +75,55 @@ static struct lf_ntb *lf_ntb_of(struct lf_rig *rig, uint32_t node)
     return NULL;
 }
 
+static unsigned lf_switch_entries(const struct lf_rig *rig)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < sizeof rig->requester / sizeof rig->requester[0]; i++)
+        n += (unsigned)__builtin_popcount(rig->requester[i]);
+    return n;
+}
+
+static void lf_switch_requesters(struct lf_rig *rig, unsigned node, uint32_t devices)
+{
+    const uint32_t before = rig->requester[node];
+    rig->requester[node] = devices;
+    if (lf_switch_entries(rig) > (rig->n_requesters != 0 ? rig->n_requesters : 512u))
+        rig->requester[node] = before;
+}
+
+/* Port p leads to node p + 1. */
+static uint32_t lf_switch_register(struct lf_rig *rig, uint64_t offset)
+{
+    const uint64_t neighbour = (offset - CLUSTER_NEIGHBOUR) / 4;
+    const uint64_t node = (offset - CLUSTER_ROUTE) / 4;
+    if (offset - CLUSTER_REQUESTER < sizeof rig->requester)
+        return rig->requester[(offset - CLUSTER_REQUESTER) / 4];
+    if (neighbour < rig->n_nodes && !lf_ntb_of(rig, (uint32_t)neighbour + 1)->cut)
+        return CLUSTER_NEIGHBOUR_VALID | ((uint32_t)neighbour + 1);
+    if (node >= 1 && node <= rig->n_nodes)
+        return CLUSTER_ROUTE_VALID | ((uint32_t)node - 1);
+    switch (offset) {
+    case CLUSTER_ID: return CLUSTER_SWITCH_ID;
+    case CLUSTER_NODE: return LF_SWITCH_NODE;
+    case CLUSTER_PORTS: return rig->n_nodes;
+    case CLUSTER_REQUESTERS:
+        return lf_switch_entries(rig) | (rig->n_requesters != 0 ? rig->n_requesters : 512u) << 16;
+    default: return 0;
+    }
+}
+
 static bool lf_switch_registers(struct lf_rig *rig, uint64_t offset, bool write, unsigned bytes,
                                 void *data)
 {
     uint64_t value = 0;
-    if (write)
+    if (write) {
+        if (offset - CLUSTER_REQUESTER < sizeof rig->requester)
+            lf_switch_requesters(rig, (unsigned)(offset - CLUSTER_REQUESTER) / 4,
+                                 (uint32_t)lf_load(data, 4));
         return true;
-    if (offset == CLUSTER_ID)
-        value = CLUSTER_SWITCH_ID;
-    else if (offset >= CLUSTER_ROUTE && lf_ntb_of(rig, (uint32_t)(offset - CLUSTER_ROUTE) / 4))
-        value = CLUSTER_ROUTE_VALID;
+    }
+    for (unsigned i = 0; i < bytes; i += 4)
+        value |= (uint64_t)lf_switch_register(rig, offset + i) << 8 * i;
     memcpy(data, &value, bytes);
     return true;
 }
@@ -96,10 +135,10 @@ static bool lf_fabric_registers(struct lf_ntb *b, uint64_t offset, bool write, u
                      : offset == NTB_FABRIC_NODE ? b->node
                                                  : b->doorbell;
     if (offset >= NTB_FABRIC_SCRATCHPAD && offset < NTB_FABRIC_SCRATCHPAD + sizeof b->pad) {
-        uint32_t *pad = &b->pad[(offset - NTB_FABRIC_SCRATCHPAD) / 4];
+        uint8_t *pad = (uint8_t *)b->pad + (offset - NTB_FABRIC_SCRATCHPAD);
         if (write)
-            *pad = (uint32_t)lf_load(data, bytes);
-        value = *pad;
+            memcpy(pad, data, bytes);
+        value = lf_load(pad, bytes);
     } else if (write && offset == NTB_FABRIC_DOORBELL) {
         lf_ring(b, (uint32_t)lf_load(data, bytes));
     }
@@ -146,7 +185,7 @@ static bool lf_through(struct lf_ntb *b, uint16_t id, uint64_t offset, bool writ
     const uint64_t fabric = (entry & ~(size - 1)) | (offset & (size - 1));
     const uint32_t node = (uint32_t)(fabric >> NTB_NODE_SHIFT);
     struct lf_ntb *to = lf_ntb_of(rig, node);
-    if (node == NTB_NODE_PARTNER) {
+    if (node == NTB_NODE_PARTNER || (node == LF_SWITCH_NODE && rig->through_switch)) {
         if (rig->through_switch)
             return (fabric & NTB_FABRIC_REGISTERS) != 0 &&
                    lf_switch_registers(rig, fabric & NTB_FABRIC_ADDRESS_MASK, write, bytes, data);

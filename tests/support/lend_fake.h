@@ -69,7 +69,10 @@ struct lf_rig {
     struct lf_host host[LF_HOSTS];
     unsigned n_hosts, n_nodes;
     bool through_switch;
+    /* The switch's requester table: a word per node, and how many entries there are (0: 512). */
+    uint32_t requester[LF_HOSTS * LF_NTBS + 1], n_requesters;
 };
+#define LF_SWITCH_NODE 5000u
 
 uint64_t lf_load(const void *from, unsigned bytes);
 

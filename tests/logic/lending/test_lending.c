@@ -638,6 +638,49 @@ static void test_lender_dies(void **state)
     free(rig);
 }
 
+/* The lender's server is busy for much longer than the time-out, but its heartbeats come: nobody
+ * gives up, and the borrower's range is free only when the lender has closed its windows. */
+static void busy_body(void *arg)
+{
+    struct lf_host *host = arg;
+    lend_lock(host->lend, &host->lend->lender_lock);
+    k_sleep(host->kernel, FAKE_MS(60));
+    lend_unlock(host->lend, &host->lend->lender_lock);
+}
+
+static void slow_body(struct lf_host *host, void *arg)
+{
+    struct attempt *a = arg;
+    struct lf_host *lender = &host->rig->host[1];
+    k_thread_new(lender->kernel, "busy", 2, busy_body, lender);
+    k_sleep(host->kernel, FAKE_US(10));
+    if (a->borrow == NULL) {
+        try_borrow(host, a);
+        return;
+    }
+    lend_return(a->borrow);
+    assert_int_equal(lend_usage(lender->lend).lent, 0);
+    a->borrow = NULL;
+}
+
+static void test_slow_lender(void **state)
+{
+    struct lf_rig *rig = three_hosts(true);
+    struct attempt a = { .id = DEVICE(0), .peer = 2 };
+    (void)state;
+    expect_lendable(rig, &rig->host[0]);
+    struct lend_usage before = lend_usage(rig->host[0].lend);
+    for (unsigned i = 0; i < 2; i++) { /* to open, to close */
+        lf_call(&rig->host[0], slow_body, &a);
+        assert_int_equal(a.status, 0);
+        assert_int_equal(rig->host[1].device[0].f.n_resets, 0);
+    }
+    struct lend_usage after = lend_usage(rig->host[0].lend);
+    expect_same(&before, &after);
+    lf_close(rig);
+    free(rig);
+}
+
 /* ---- Ten thousand borrows -------------------------------------------------------------------- */
 
 #define RANDOM_HOSTS   4u
@@ -749,7 +792,8 @@ int main(void)
         cmocka_unit_test(test_sharing),     cmocka_unit_test(test_failures),
         cmocka_unit_test(test_outside),     cmocka_unit_test(test_borrower_dies),
         cmocka_unit_test(test_reclaim),     cmocka_unit_test(test_cable),
-        cmocka_unit_test(test_lender_dies), cmocka_unit_test(test_no_leak),
+        cmocka_unit_test(test_lender_dies), cmocka_unit_test(test_slow_lender),
+        cmocka_unit_test(test_no_leak),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,239 @@
+/*
+ * Lending across cluster switches in cascade: hosts and switches with any numbers on the fabric, the
+ * requester tables of all switches on the way, what is refused when one is full, and that nothing is
+ * left in any of them when all hosts have taken leave.
+ */
+#include "tests/support/world_fixture.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "hw/pci_regs.h"
+#include "logic/lending/lending.h"
+#include "models/os/os.h"
+#include "models/pcie/ntb/cluster_switch.h"
+#include "models/pcie/ntb/ntb.h"
+
+#define HOST(NAME)                                                                          \
+    NAME " = { cpu = { sockets = 1; cores_per_socket = 1; };"                               \
+         " dram = { node_size = \"128 MiB\"; channels = 1; }; iommu = { enabled = true; };" \
+         " ports = ( { name = \"rp0\"; lanes = 8; }, { name = \"rp1\"; lanes = 8; } ); };\n"
+#define BRIDGE " = { type = \"pcie.ntb\"; lanes = 8; cable_lanes = 8; bar2_bytes = \"1 GiB\"; "
+
+/* server and other below `left`, lender below `right`, `top` between them. */
+#define WORLD                                                                                                      \
+    "hosts = { " HOST("server") HOST("lender") HOST(                                                               \
+        "other") "};\n"                                                                                            \
+                 "devices = { n0" BRIDGE "node = %u; }; n1" BRIDGE "node = %u; }; n2" BRIDGE                       \
+                 "};\n"                                                                                            \
+                 " dma = { type = \"pcie.requester\"; lanes = 8; bar_bytes = 65536; };\n"                          \
+                 " left = { type = \"pcie.cluster_switch\"; ports = 3; };\n"                                       \
+                 " top = { type = \"pcie.cluster_switch\"; ports = 2; node = %u; requesters = %u; };\n"            \
+                 " right = { type = \"pcie.cluster_switch\"; ports = 3; }; };\n"                                   \
+                 "cables = ( { from = \"server.s0.rp0\"; to = \"n0.p0\"; },"                                       \
+                 " { from = \"lender.s0.rp0\"; to = \"n1.p0\"; }, { from = \"lender.s0.rp1\"; to = \"dma.p0\"; }," \
+                 " { from = \"other.s0.rp0\"; to = \"n2.p0\"; },"                                                  \
+                 " { from = \"n0.p1\"; to = \"left.p0\"; }, { from = \"n2.p1\"; to = \"left.p1\"; },"              \
+                 " { from = \"left.p2\"; to = \"top.p0\"; }, { from = \"top.p1\"; to = \"right.p2\"; },"           \
+                 " { from = \"n1.p1\"; to = \"right.p0\"; } );\n"
+
+#define BORROWER 0
+#define LENDER   1
+#define OTHER    2
+#define N_SIDES  3
+#define MS       SIM_PS_PER_MS
+
+struct rig;
+struct side {
+    struct kernel *kernel;
+    struct lend_host *lend;
+    struct rig *rig;
+};
+struct rig {
+    struct world_fixture w;
+    struct side side[N_SIDES];
+    struct lend_borrow *borrow;
+    struct lend_error error;
+    int status, n_found;
+};
+
+struct call {
+    struct side *side;
+    void (*body)(struct side *side);
+    bool done;
+};
+
+static void call_body(void *arg)
+{
+    struct call *call = arg;
+    call->body(call->side);
+    call->done = true;
+}
+
+static void call(struct rig *r, unsigned side, void (*body)(struct side *side))
+{
+    struct call c = { .side = &r->side[side], .body = body };
+    sim_time until_ps = sim_now(r->w.sim) + 500 * MS;
+    k_thread_new(r->side[side].kernel, "call", 0, call_body, &c);
+    while (!c.done && sim_now(r->w.sim) < until_ps)
+        sim_run(r->w.sim, sim_now(r->w.sim) + MS / 20, NULL);
+    assert_null(sim_error(r->w.sim));
+    assert_true(c.done);
+}
+
+static const struct k_pci_id ids[] = { { 0x19ee, 0x6000 }, { 0, 0 } };
+
+static void up(struct side *s)
+{
+    static const char *const names[] = { "borrower", "lender", "other" };
+    const unsigned i = (unsigned)(s - s->rig->side);
+    struct lend_options options = lend_options_default;
+    struct lend_error error;
+    options.id = i + 1;
+    options.name = names[i];
+    options.lend = i == LENDER ? ids : NULL;
+    s->lend = lend_host_new(s->kernel, &options);
+    assert_int_equal(k_pci_register(s->kernel, lend_adapter_driver(s->lend)), 1);
+    assert_int_equal(k_pci_register(s->kernel, lend_lender_driver(s->lend)), i == LENDER);
+    assert_int_equal(lend_start(s->lend, &error), 0);
+}
+
+static void borrow(struct side *s)
+{
+    struct rig *r = s->rig;
+    const uint16_t id = pcie_requester_id(world_device(r->w.world, "dma"));
+    r->n_found = lend_discover(s->lend);
+    r->error.text[0] = '\0';
+    r->status = lend_borrow(s->lend, LENDER + 1, id, &r->borrow, &r->error);
+}
+
+static void give_back(struct side *s)
+{
+    lend_return(s->rig->borrow);
+}
+
+static void down(struct side *s)
+{
+    lend_host_free(s->lend);
+}
+
+static const struct cluster_switch *switch_of(struct rig *r, const char *name)
+{
+    return world_device(r->w.world, name)->state;
+}
+
+static struct rig *rig_open(unsigned borrower, unsigned lender, unsigned top, unsigned requesters)
+{
+    static const char *const names[] = { "server", "lender", "other" };
+    struct rig *r = calloc(1, sizeof(*r));
+    char *text = g_strdup_printf(WORLD, borrower, lender, top, requesters);
+    fixture_open(&r->w, text);
+    g_free(text);
+    for (unsigned i = 0; i < N_SIDES; i++) {
+        struct host *host = world_host(r->w.world, names[i]);
+        r->side[i] = (struct side){ .kernel = os_new(host, host_os_params(host)), .rig = r };
+    }
+    for (unsigned i = 0; i < N_SIDES; i++)
+        call(r, i, up);
+    return r;
+}
+
+/* No switch has refused a request, and none keeps an entry of hosts that have gone. */
+static void rig_close(struct rig *r)
+{
+    static const char *const switches[] = { "left", "top", "right" };
+    for (unsigned i = 0; i < N_SIDES; i++)
+        call(r, i, down);
+    sim_run(r->w.sim, sim_now(r->w.sim) + MS, NULL);
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(switches); i++) {
+        assert_int_equal(switch_of(r, switches[i])->n_entries, 0);
+        assert_int_equal(switch_of(r, switches[i])->table_full, 0);
+    }
+    for (unsigned i = 0; i < N_SIDES; i++)
+        os_free(r->side[i].kernel);
+    fixture_close(&r->w);
+    free(r);
+}
+
+/* ---- Tests ----------------------------------------------------------------------------------- */
+
+/* Numbers are names: every one that a fabric can have is found. */
+static void test_any_number(void **state)
+{
+    static const unsigned numbers[][3] = { { 1, 2, 0 }, { 66, 131, 0 }, { 65534, 4096, 9000 } };
+    (void)state;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(numbers); i++) {
+        struct rig *r = rig_open(numbers[i][0], numbers[i][1], numbers[i][2], 512);
+        call(r, BORROWER, borrow);
+        assert_int_equal(r->n_found, 2);
+        assert_string_equal(r->error.text, "");
+        assert_int_equal(r->status, 0);
+        call(r, BORROWER, give_back);
+        rig_close(r);
+    }
+}
+
+/* CPUs of borrower and lender and the device: one entry each, in each switch on the way. */
+static void test_entries(void **state)
+{
+    (void)state;
+    struct rig *r = rig_open(0, 0, 0, 512);
+    call(r, BORROWER, borrow);
+    assert_int_equal(r->status, 0);
+    assert_int_equal(switch_of(r, "left")->n_entries, 3);
+    assert_int_equal(switch_of(r, "top")->n_entries, 3);
+    assert_int_equal(switch_of(r, "right")->n_entries, 3);
+    call(r, BORROWER, give_back);
+    assert_int_equal(switch_of(r, "top")->n_entries, 2); /* they stay connected */
+    /* A host that only looks around leaves nothing. */
+    call(r, OTHER, borrow);
+    assert_int_equal(r->status, 0);
+    call(r, OTHER, give_back);
+    assert_int_equal(switch_of(r, "top")->n_entries, 3);
+    assert_int_equal(switch_of(r, "left")->n_entries, 3);
+    rig_close(r);
+}
+
+/* A full table refuses by name, whoever finds it full, and nothing is left of the attempt. */
+static void test_full(void **state)
+{
+    (void)state;
+    for (unsigned requesters = 1; requesters <= 3; requesters++) {
+        struct rig *r = rig_open(0, 0, 77, requesters);
+        char expected[80];
+        snprintf(expected, sizeof(expected),
+                 "requester table of cluster switch 77: %u of %u entries in use", requesters,
+                 requesters);
+        call(r, BORROWER, borrow);
+        if (requesters < 3) {
+            /* 1: the lender cannot answer hellos; 2: there is no entry for the device. */
+            assert_int_equal(r->status, -ENOSPC);
+            assert_non_null(strstr(r->error.text, expected));
+            assert_int_equal(lend_usage(r->side[BORROWER].lend).borrowed, 0);
+            assert_int_equal(lend_usage(r->side[LENDER].lend).lent, 0);
+        } else {
+            assert_int_equal(r->status, 0);
+            /* The third host's CPUs find no room. */
+            struct lend_borrow *first = r->borrow;
+            call(r, OTHER, borrow);
+            assert_int_equal(r->status, -EHOSTUNREACH);
+            assert_non_null(strstr(r->error.text, expected));
+            r->borrow = first;
+            call(r, BORROWER, give_back);
+            call(r, OTHER, borrow);
+            assert_int_equal(r->status, -ENOSPC); /* of which the borrower keeps one */
+        }
+        rig_close(r);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_any_number),
+        cmocka_unit_test(test_entries),
+        cmocka_unit_test(test_full),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
