@@ -28,6 +28,16 @@ out=$("$nudma" run examples/lend_nic --db x.db --filter owner=borrower \
 is "memory that does not fit into windows" $? 1
 has "with what would help" "$out" "\(-27\); the borrower's IOMMU .*, or a larger bar2_bytes"
 
+taken=(smartio/isolation --filter "event=reclaim direction=write" --db x.db)
+out=$("$nudma" run "${taken[@]}" --set devices.lender_ntb.outgoing_requesters=2 2>&1)
+is "a table without room for a device" $? 2
+has "names the setting" "$out" 'lender_ntb.outgoing_requesters: found 2 .*, expected 3 or more: .* 2 root complexes of lender'
+out=$("$nudma" run "${taken[@]}" --set devices.borrower_ntb.incoming_requesters=2 2>&1)
+is "a table without room for a borrowed device" $? 1
+has "is named" "$out" '1 incoming requester for .*: 2 of 2 in use'
+out=$("$nudma" run "${taken[@]}" --set devices.lender_ntb.node=66 --set devices.borrower_ntb.node=4097 2>&1)
+is "bridges of any number find each other" $? 0
+
 fio=smartio/fig21_fio_latency
 out=$("$nudma" run $fio --db x.db --filter config=local --set 'programs.fio.span_bytes="512 GiB"' 2>&1)
 is "more than the device holds" $? 2

@@ -236,11 +236,12 @@ static void check_memory(struct device_taken *taken, bool all)
 
 /* ---- What happens ---------------------------------------------------------------------------- */
 
-static int borrow(struct device_taken *taken, struct lend_borrow **borrowed)
+static int borrow(struct device_taken *taken, struct lend_borrow **borrowed,
+                  struct lend_error *error)
 {
-    struct lend_error error;
+    error->text[0] = '\0';
     lend_discover(taken->host->lend);
-    return lend_borrow(taken->host->lend, taken->from->number, taken->id, borrowed, &error);
+    return lend_borrow(taken->host->lend, taken->from->number, taken->id, borrowed, error);
 }
 
 static void reclaim_body(void *arg)
@@ -270,12 +271,14 @@ static void take_away(struct device_taken *taken)
 static void use_again(struct device_taken *taken)
 {
     struct lend_borrow *borrowed = NULL;
-    while (taken->n_tries < TRIES && borrow(taken, &borrowed) != 0) {
+    struct lend_error error;
+    while (taken->n_tries < TRIES && borrow(taken, &borrowed, &error) != 0) {
         taken->n_tries++;
         k_sleep(kernel_of(taken), TRY_PS);
     }
     if (borrowed == NULL || taken->dev == NULL) {
-        program_fail(taken->program, "%s cannot be borrowed again", taken->device_name);
+        program_fail(taken->program, "%s cannot be borrowed again: %s", taken->device_name,
+                     error.text);
         return;
     }
     taken->again_ps = k_now_ps(kernel_of(taken));
@@ -303,10 +306,11 @@ static void body(void *arg)
 {
     struct device_taken *taken = arg;
     struct lend_borrow *borrowed;
+    struct lend_error error;
     k_sleep(kernel_of(taken), LOOK_PS); /* global time is ours */
     k_pci_register(kernel_of(taken), &taken->driver);
-    if (borrow(taken, &borrowed) != 0 || taken->dev == NULL) {
-        program_fail(taken->program, "%s cannot be borrowed", taken->device_name);
+    if (borrow(taken, &borrowed, &error) != 0 || taken->dev == NULL) {
+        program_fail(taken->program, "%s cannot be borrowed: %s", taken->device_name, error.text);
     } else {
         for (unsigned i = 0; i < QUEUE_DEPTH; i++)
             begin(&taken->slot[i]);

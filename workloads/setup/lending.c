@@ -39,6 +39,26 @@ static void find_ntbs(struct lending *lending)
     }
 }
 
+/* An NTB's requester table must hold the root complexes of its host, and a device if it lends. */
+static void check_requesters(struct lending *lending, struct lending_host *host,
+                             struct sim_error_list *errors)
+{
+    const char *const *names = world_device_names(lending->world);
+    const unsigned n_cpus = numa_sockets(host_numa(host->host));
+    const unsigned needed = n_cpus + (host->n_lent != 0 ? 1 : 0);
+    for (unsigned i = 0; names[i] != NULL; i++) {
+        struct model *model = world_device(lending->world, names[i]);
+        char expected[160];
+        if (model->ops != &pcie_ntb_ops || world_host_of(lending->world, model) != host->host ||
+            ((const struct ntb *)model->state)->n_outgoing >= needed)
+            continue;
+        snprintf(expected, sizeof(expected),
+                 "%u or more: one for each of the %u root complexes of %.40s%s", needed, n_cpus,
+                 host->name, host->n_lent != 0 ? ", one for a device that it lends" : "");
+        config_mistake_at(model->config, "outgoing_requesters", errors, expected, NULL);
+    }
+}
+
 static void check_sizes(struct lending_host *host, struct sim_error_list *errors)
 {
     const struct lending_params *p = &host->params;
@@ -198,6 +218,8 @@ struct lending *lending_new(struct world *world, struct config *config,
         if (host->takes_part && !host->has_ntb)
             config_mistake(host->group, errors,
                            "a pcie.ntb in the tree of a host that lends or borrows", NULL);
+        if (host->takes_part)
+            check_requesters(lending, host, errors);
     }
     lending_check_paths(lending, errors);
     lending->sound = errors->n_messages == before;
