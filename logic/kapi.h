@@ -237,13 +237,27 @@ struct k_dma_ops {
 struct k_device {
     struct kernel *kernel;
     const char *name;
-    int node; /* NUMA node of its socket */
+    int node;          /* NUMA node of its socket */
+    uint64_t dma_mask; /* k_dma_set_mask(); 0: not set */
     const struct k_dma_ops *dma_ops;
     void *dma_context; /* private to dma_ops */
     void *driver_data;
 };
+/* Sets how many bits of address the device can form. Its driver calls it before it asks for memory;
+ * a device of which nobody has said so has 32 (Linux: dma_set_mask_and_coherent()). Addresses for a
+ * borrowed device are chosen by its lender, who has to know its bits (struct lend_options). */
+static inline void k_dma_set_mask(struct k_device *device, unsigned bits)
+{
+    device->dma_mask = bits >= 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
+}
+/* The highest address that the device can form. */
+static inline uint64_t k_dma_mask(const struct k_device *device)
+{
+    return device->dma_mask != 0 ? device->dma_mask : UINT32_MAX;
+}
 /* Maps memory for DMA of the device. Returns 0 and the address for the device in *dma, or a
- * negative errno. */
+ * negative errno (-EIO: it cannot form such an address and there is no IOMMU; -ENOSPC: the IOMMU has
+ * no address left that it can form). */
 static inline int k_dma_map(struct k_device *device, struct kaddr at, size_t bytes,
                             enum k_dma_direction direction, uint64_t *dma)
 {

@@ -42,6 +42,7 @@ static int gpu_probe(struct k_pci_dev *pci, void *context)
     gpu->n_engines = n_engines;
     gpu->memory_bytes = (uint64_t)k_readl(pci, 0, GPU_REG_MEMORY_MIB) << 20;
     gpu->address_bits = k_readl(pci, 0, GPU_REG_ADDRESS_BITS);
+    k_dma_set_mask(&pci->device, gpu->address_bits);
     gpu->clock_khz = k_readl(pci, 0, GPU_REG_CLOCK_KHZ);
     gpu_drv_extents_init(gpu);
     int error = gpu_drv_memory_new(gpu, GPU_EVENTS * sizeof(struct gpu_semaphore),

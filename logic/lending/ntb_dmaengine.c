@@ -135,6 +135,7 @@ static int dma_probe(struct k_pci_dev *pci, void *context)
     if (dma->pci != NULL || adapter == NULL || adapter->pci->id != (pci->id & ~7u))
         return -ENODEV;
     k_pci_enable(pci);
+    k_dma_set_mask(&pci->device, 64);
     unsigned n = k_readl(pci, 0, NTB_DMA_REG_CHANNELS);
     dma->pci = pci;
     dma->function = pci->id & 7;

@@ -315,6 +315,7 @@ static int nic_probe(struct k_pci_dev *pci, void *context)
 {
     struct nic_driver *driver = context;
     k_pci_enable(pci);
+    k_dma_set_mask(&pci->device, 64);
     if (pci->bar_bytes[0] < NIC_BAR_BYTES || k_readl(pci, 0, NIC_REG_VERSION) != NIC_VERSION)
         return -ENODEV;
     struct net_mac mac = read_mac(pci);

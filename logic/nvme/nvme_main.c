@@ -238,6 +238,7 @@ static int nvme_probe(struct k_pci_dev *pci, void *context)
 {
     struct nvme_driver *driver = context;
     k_pci_enable(pci);
+    k_dma_set_mask(&pci->device, 64);
     if (pci->bar_bytes[0] < NVME_DOORBELL_SQ(2))
         return -ENODEV;
     struct nvme_drv *nvme = k_zalloc(sizeof *nvme);

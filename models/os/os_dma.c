@@ -2,14 +2,17 @@
  * How the addresses of this host's own devices come about.
  *
  * Models: without an IOMMU the host-physical address; with one, a domain a function, an IOVA for
- *   each mapping, a multiple of its size, pages of 2 MiB or 1 GiB where the memory allows, tables
- *   written and invalidated at once (strict mode). Base addresses of other
+ *   each mapping and each allocation, a multiple of its size, below 4 GiB as long as there is one,
+ *   then up to the device's mask; pages of 2 MiB or 1 GiB where a mapping's memory allows; tables
+ *   written and invalidated at once (strict mode). Memory beyond the mask is refused without an
+ *   IOMMU. Base addresses of other
  *   devices likewise: the bus address, which a switch between the two routes by itself, or an IOVA,
  *   which takes requests up to the root complex.
- * Does not model: bounce buffers, deferred invalidation, the cache lines of the page tables.
+ * Does not model: bounce buffers, deferred invalidation, the cache lines of the page tables, joining
+ *   free IOVAs again.
  * Timing: dma_map_cycles, dma_unmap_cycles; with an IOMMU iommu_map_cycles and iommu_unmap_cycles
  *   more. An IOVA is found and given back in constant time: free ones by powers of two of pages.
- * Sources: Linux 4.14, drivers/iommu; docs/models/os_memory.md (cycles).
+ * Sources: Linux 4.14, drivers/iommu (iommu_dma_alloc_iova(): below 4 GiB first); docs/models/os_memory.md (cycles).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -29,14 +32,20 @@ static void charge(struct kernel *kernel, uint64_t cycles)
         k_compute(kernel, cycles);
 }
 
+static bool reaches(const struct k_device *device, uint64_t address, uint64_t bytes)
+{
+    return address + bytes - 1 <= k_dma_mask(device);
+}
+
 /* ---- Without an IOMMU ------------------------------------------------------------------------ */
 
 static int direct_map(struct k_device *device, struct kaddr at, size_t bytes,
                       enum k_dma_direction direction, uint64_t *dma)
 {
-    (void)bytes;
     (void)direction;
     charge(device->kernel, device->kernel->params.costs.dma_map_cycles);
+    if (!reaches(device, at.v, bytes))
+        return -EIO;
     dma_of(device)->live_maps++;
     *dma = at.v;
     return 0;
@@ -53,38 +62,48 @@ static void direct_unmap(struct k_device *device, uint64_t dma, size_t bytes,
     charge(device->kernel, device->kernel->params.costs.dma_unmap_cycles);
 }
 
-static int device_alloc(struct k_device *device, int node_or_local, size_t bytes, struct kaddr *at,
-                        uint64_t *dma)
+static uint64_t whole_pages(uint64_t bytes)
 {
-    struct kernel *kernel = device->kernel;
-    struct os_dma *of_device = dma_of(device);
+    return (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+}
+
+/* Takes zeroed memory of the node, or of another, that `limit` does not exclude. */
+static int memory_take(struct kernel *kernel, int node_or_local, uint64_t bytes, uint64_t limit,
+                       struct hpa *hpa)
+{
+    struct physmem *mem = kernel->memory->mem;
     unsigned node = os_node_of(kernel, node_or_local);
-    int status = -ENOMEM;
-    for (unsigned i = 0; status == -ENOMEM && i < kernel->n_nodes; i++) {
-        struct hpa hpa;
-        struct iova iova;
-        status = host_dma_alloc(kernel->host, of_device->requester_id, node, bytes, PAGE_BYTES,
-                                &hpa, &iova);
-        if (status == 0) {
-            physmem_clear(kernel->memory->mem, hpa, bytes);
-            of_device->live_bytes += bytes;
-            at->v = hpa.v;
-            *dma = iova.v;
+    for (unsigned i = 0; i < kernel->n_nodes; i++) {
+        if (physmem_alloc(mem, node, whole_pages(bytes), PAGE_BYTES, hpa)) {
+            if (hpa->v + bytes - 1 <= limit) {
+                physmem_clear(mem, *hpa, bytes);
+                return 0;
+            }
+            physmem_release(mem, *hpa, whole_pages(bytes));
         }
         node = node + 1 < kernel->n_nodes ? node + 1 : 0;
     }
-    return status;
+    return -ENOMEM;
 }
 
-static void device_free(struct k_device *device, size_t bytes, struct kaddr at, uint64_t dma)
+static int direct_alloc(struct k_device *device, int node, size_t bytes, struct kaddr *at,
+                        uint64_t *dma)
 {
-    int status = host_dma_free(device->kernel->host, dma_of(device)->requester_id, bytes,
-                               PAGE_BYTES, (struct hpa){ at.v }, (struct iova){ dma });
-    if (status != 0) {
-        k_fault(device->kernel, "%s: %zu bytes of DMA memory at %llx were not allocated so",
-                device->name, bytes, (unsigned long long)dma);
-        return;
-    }
+    struct hpa hpa;
+    int status = memory_take(device->kernel, node, bytes, k_dma_mask(device), &hpa);
+    if (status != 0)
+        return status;
+    dma_of(device)->live_bytes += bytes;
+    *dma = at->v = hpa.v;
+    return 0;
+}
+
+static void direct_free(struct k_device *device, size_t bytes, struct kaddr at, uint64_t dma)
+{
+    SIM_ASSERT(at.v == dma && bytes <= dma_of(device)->live_bytes,
+               "%s: %zu bytes at %llx were not allocated so", device->name, bytes,
+               (unsigned long long)dma);
+    physmem_release(device->kernel->memory->mem, (struct hpa){ at.v }, whole_pages(bytes));
     dma_of(device)->live_bytes -= bytes;
 }
 
@@ -145,6 +164,10 @@ static int direct_map_resource(struct k_device *device, struct k_device *target,
     (void)direction;
     charge(device->kernel, device->kernel->params.costs.dma_map_cycles);
     int status = resource_new(device, target, bar, offset, bytes, &resource, dma);
+    if (status == 0 && !reaches(device, *dma, bytes)) {
+        resource_drop(device->kernel, resource);
+        return -ERANGE;
+    }
     if (status == 0)
         resource->dma = *dma;
     return status;
@@ -194,8 +217,8 @@ void os_resources_free(struct os_pci *pci)
 const struct k_dma_ops os_dma_ops = {
     .map = direct_map,
     .unmap = direct_unmap,
-    .alloc = device_alloc,
-    .free = device_free,
+    .alloc = direct_alloc,
+    .free = direct_free,
     .map_resource = direct_map_resource,
     .unmap_resource = direct_unmap_resource,
 };
@@ -212,17 +235,64 @@ static uint64_t pages_of(uint64_t at, size_t bytes)
     return (at % PAGE_BYTES + bytes + PAGE_BYTES - 1) / PAGE_BYTES;
 }
 
-/* 0: there is none. */
-static uint64_t iova_take(struct os_dma *dma, unsigned order)
+static void iova_give(struct os_dma *dma, unsigned order, uint64_t iova)
 {
     struct os_iova_stack *stack = &dma->free[order];
-    if (stack->n > 0)
-        return stack->iova[--stack->n];
+    if (stack->n == stack->capacity) {
+        stack->capacity = 2 * stack->capacity + 64;
+        stack->iova = sim_grow(stack->iova, stack->capacity, sizeof(stack->iova[0]));
+    }
+    stack->iova[stack->n++] = iova;
+}
+
+/* The mask may have been larger when it was taken. */
+static bool has_free(const struct os_dma *dma, uint64_t mask, unsigned order)
+{
+    const struct os_iova_stack *stack = &dma->free[order];
+    return stack->n > 0 && stack->iova[stack->n - 1] + (PAGE_BYTES << order) - 1 <= mask;
+}
+
+/* From *next on, up to `end`; what alignment skips is free for smaller ones. 0: there is none. */
+static uint64_t iova_new(struct os_dma *dma, uint64_t *next, uint64_t end, unsigned order)
+{
     const uint64_t bytes = PAGE_BYTES << order;
-    const uint64_t iova = (dma->next + bytes - 1) & ~(bytes - 1);
-    if (bytes > OS_IOVA_END - iova)
+    const uint64_t iova = (*next + bytes - 1) & ~(bytes - 1);
+    if (iova >= end || bytes > end - iova)
         return 0;
-    dma->next = iova + bytes;
+    while (*next < iova) {
+        const unsigned skipped = (unsigned)__builtin_ctzll(*next / PAGE_BYTES);
+        iova_give(dma, skipped, *next);
+        *next += PAGE_BYTES << skipped;
+    }
+    *next = iova + bytes;
+    return iova;
+}
+
+/* Half of a larger free one, and so on. 0: there is none. */
+static uint64_t iova_split(struct os_dma *dma, uint64_t mask, unsigned order)
+{
+    unsigned from = order + 1;
+    while (from < OS_IOVA_ORDERS && !has_free(dma, mask, from))
+        from++;
+    if (from == OS_IOVA_ORDERS)
+        return 0;
+    const uint64_t iova = dma->free[from].iova[--dma->free[from].n];
+    while (from-- > order)
+        iova_give(dma, from, iova + (PAGE_BYTES << from));
+    return iova;
+}
+
+/* One that was used before, else one below 4 GiB, else any that the mask allows. 0: there is none.
+ */
+static uint64_t iova_take(struct os_dma *dma, uint64_t mask, unsigned order)
+{
+    if (SIM_LIKELY(has_free(dma, mask, order)))
+        return dma->free[order].iova[--dma->free[order].n];
+    uint64_t iova = iova_new(dma, &dma->next_low, SIM_MIN(mask, OS_IOVA_LOW_END - 1) + 1, order);
+    if (iova == 0)
+        iova = iova_split(dma, mask, order);
+    if (iova == 0)
+        iova = iova_new(dma, &dma->next_high, SIM_MIN(mask, OS_IOVA_HIGH_END - 1) + 1, order);
     return iova;
 }
 
@@ -236,47 +306,58 @@ static uint64_t page_bytes_of(uint64_t iova, uint64_t address, uint64_t bytes)
     return PAGE_BYTES;
 }
 
-static void iova_give(struct os_dma *dma, unsigned order, uint64_t iova)
-{
-    struct os_iova_stack *stack = &dma->free[order];
-    if (stack->n == stack->capacity) {
-        stack->capacity = 2 * stack->capacity + 64;
-        stack->iova = sim_grow(stack->iova, stack->capacity, sizeof(stack->iova[0]));
-    }
-    stack->iova[stack->n++] = iova;
-}
-
 unsigned os_permissions_of(enum k_dma_direction direction)
 {
     return ((direction & K_DMA_TO_DEVICE) != 0 ? IOMMU_READ : 0) |
            ((direction & K_DMA_FROM_DEVICE) != 0 ? IOMMU_WRITE : 0);
 }
 
-static int iommu_dma_map(struct k_device *device, struct kaddr at, size_t bytes,
-                         enum k_dma_direction direction, uint64_t *dma)
+/* Maps pages from `first` on at a free IOVA, with tables of pages of page_bytes (0: as large as they
+ * may be). */
+static int pages_map(struct k_device *device, uint64_t first, uint64_t n_pages, uint64_t page_bytes,
+                     enum k_dma_direction direction, uint64_t *dma)
 {
-    const struct k_costs *costs = &device->kernel->params.costs;
     struct os_dma *of_device = dma_of(device);
-    const uint64_t n_pages = pages_of(at.v, bytes);
     const unsigned order = order_of(n_pages);
-    charge(device->kernel, costs->dma_map_cycles + costs->iommu_map_cycles);
+    const uint64_t bytes = n_pages * PAGE_BYTES;
     if (of_device->domain == NULL)
         of_device->domain = host_domain_of(device->kernel->host, of_device->requester_id);
     if (of_device->domain == NULL || order >= OS_IOVA_ORDERS)
         return -ENOSPC;
-    const uint64_t iova = iova_take(of_device, order);
+    const uint64_t iova = iova_take(of_device, k_dma_mask(device), order);
     if (iova == 0)
         return -ENOSPC;
-    const uint64_t first = at.v & ~(PAGE_BYTES - 1);
-    int status = iommu_map(of_device->domain, (struct iova){ iova }, (struct hpa){ first },
-                           n_pages * PAGE_BYTES, page_bytes_of(iova, first, n_pages * PAGE_BYTES),
+    int status = iommu_map(of_device->domain, (struct iova){ iova }, (struct hpa){ first }, bytes,
+                           page_bytes != 0 ? page_bytes : page_bytes_of(iova, first, bytes),
                            os_permissions_of(direction));
-    if (status != 0) {
+    if (status != 0)
         iova_give(of_device, order, iova);
+    *dma = iova;
+    return status;
+}
+
+static int pages_unmap(struct k_device *device, uint64_t dma, uint64_t n_pages)
+{
+    struct os_dma *of_device = dma_of(device);
+    int status = -ENOENT;
+    if (of_device->domain != NULL)
+        status = iommu_unmap(of_device->domain, (struct iova){ dma }, n_pages * PAGE_BYTES);
+    if (status == 0)
+        iova_give(of_device, order_of(n_pages), dma);
+    return status;
+}
+
+static int iommu_dma_map(struct k_device *device, struct kaddr at, size_t bytes,
+                         enum k_dma_direction direction, uint64_t *dma)
+{
+    const struct k_costs *costs = &device->kernel->params.costs;
+    charge(device->kernel, costs->dma_map_cycles + costs->iommu_map_cycles);
+    int status = pages_map(device, at.v & ~(PAGE_BYTES - 1), pages_of(at.v, bytes), 0, direction,
+                           dma);
+    if (status != 0)
         return status;
-    }
-    of_device->live_maps++;
-    *dma = iova + at.v % PAGE_BYTES;
+    dma_of(device)->live_maps++;
+    *dma += at.v % PAGE_BYTES;
     return 0;
 }
 
@@ -284,18 +365,43 @@ static void iommu_dma_unmap(struct k_device *device, uint64_t dma, size_t bytes,
                             enum k_dma_direction direction)
 {
     const struct k_costs *costs = &device->kernel->params.costs;
-    struct os_dma *of_device = dma_of(device);
-    const uint64_t n_pages = pages_of(dma, bytes), iova = dma & ~(PAGE_BYTES - 1);
     (void)direction;
     charge(device->kernel, costs->dma_unmap_cycles + costs->iommu_unmap_cycles);
-    if (of_device->domain == NULL ||
-        iommu_unmap(of_device->domain, (struct iova){ iova }, n_pages * PAGE_BYTES) != 0) {
+    if (pages_unmap(device, dma & ~(PAGE_BYTES - 1), pages_of(dma, bytes)) != 0) {
         k_fault(device->kernel, "%s: %zu bytes at %llx are unmapped that were not mapped",
                 device->name, bytes, (unsigned long long)dma);
         return;
     }
-    iova_give(of_device, order_of(n_pages), iova);
-    of_device->live_maps--;
+    dma_of(device)->live_maps--;
+}
+
+static int iommu_dma_alloc(struct k_device *device, int node, size_t bytes, struct kaddr *at,
+                           uint64_t *dma)
+{
+    struct kernel *kernel = device->kernel;
+    struct hpa hpa;
+    int status = memory_take(kernel, node, bytes, UINT64_MAX, &hpa);
+    if (status != 0)
+        return status;
+    status = pages_map(device, hpa.v, pages_of(0, bytes), PAGE_BYTES, K_DMA_BOTH, dma);
+    if (status != 0) {
+        physmem_release(kernel->memory->mem, hpa, whole_pages(bytes));
+        return status;
+    }
+    dma_of(device)->live_bytes += bytes;
+    at->v = hpa.v;
+    return 0;
+}
+
+static void iommu_dma_free(struct k_device *device, size_t bytes, struct kaddr at, uint64_t dma)
+{
+    if (pages_unmap(device, dma, pages_of(0, bytes)) != 0) {
+        k_fault(device->kernel, "%s: %zu bytes of DMA memory at %llx were not allocated so",
+                device->name, bytes, (unsigned long long)dma);
+        return;
+    }
+    physmem_release(device->kernel->memory->mem, (struct hpa){ at.v }, whole_pages(bytes));
+    dma_of(device)->live_bytes -= bytes;
 }
 
 static int iommu_map_resource(struct k_device *device, struct k_device *target, unsigned bar,
@@ -328,8 +434,8 @@ static void iommu_unmap_resource(struct k_device *device, uint64_t dma, uint64_t
 const struct k_dma_ops os_dma_iommu_ops = {
     .map = iommu_dma_map,
     .unmap = iommu_dma_unmap,
-    .alloc = device_alloc,
-    .free = device_free,
+    .alloc = iommu_dma_alloc,
+    .free = iommu_dma_free,
     .map_resource = iommu_map_resource,
     .unmap_resource = iommu_unmap_resource,
 };

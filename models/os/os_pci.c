@@ -94,7 +94,9 @@ void os_function_init(struct kernel *kernel, struct os_function *function,
     struct k_pci_dev *dev = &function->dev;
     snprintf(function->name, sizeof(function->name), "%.32s.%02x:%02x.%x", host_name(kernel->host),
              (unsigned)found->id >> 8, (unsigned)found->id >> 3 & 31, (unsigned)found->id & 7);
-    function->dma = (struct os_dma){ .requester_id = found->id, .next = OS_IOVA_FIRST };
+    function->dma = (struct os_dma){ .requester_id = found->id,
+                                     .next_low = OS_IOVA_LOW,
+                                     .next_high = OS_IOVA_HIGH };
     *dev = (struct k_pci_dev){
         .device = { .kernel = kernel,
                     .name = function->name,

@@ -4,8 +4,7 @@
  * Invariants:
  *   - A function that the kernel knows has a slot, which is its private_data; a function with a
  *     driver is not offered to another.
- *   - IOVAs of streaming mappings lie above those of host_dma_alloc(); a free one is in the stack
- * of its size.
+ *   - An IOVA below those that next_low and next_high say is in use or in the stack of its size.
  */
 #ifndef MODELS_OS_OS_PCI_H
 #define MODELS_OS_OS_PCI_H
@@ -14,8 +13,10 @@
 
 struct os_pci;
 
-#define OS_IOVA_FIRST     (UINT64_C(1) << 38)
-#define OS_IOVA_END       (UINT64_C(1) << 39) /* what three levels of tables reach */
+#define OS_IOVA_LOW       UINT64_C(0x00100000)
+#define OS_IOVA_LOW_END   UINT64_C(0xf0000000) /* registers of devices and interrupts */
+#define OS_IOVA_HIGH      (UINT64_C(1) << 32)
+#define OS_IOVA_HIGH_END  (UINT64_C(1) << 39) /* what three levels of tables reach */
 #define OS_IOVA_ORDERS    19u                 /* 4 KiB .. 1 GiB */
 #define OS_PCI_NAME_BYTES 48u
 
@@ -28,10 +29,10 @@ struct os_iova_stack {
 /* DMA of a function of this host. */
 struct os_dma {
     uint16_t requester_id;
-    struct iommu_domain *domain; /* NULL: no IOMMU, or nothing mapped yet */
-    uint64_t next;               /* above all IOVAs ever used */
+    struct iommu_domain *domain;  /* NULL: no IOMMU, or nothing mapped yet */
+    uint64_t next_low, next_high; /* above all IOVAs ever used below 4 GiB, and beyond */
     struct os_iova_stack free[OS_IOVA_ORDERS];
-    uint64_t live_maps, live_bytes; /* mapped; of host_dma_alloc() */
+    uint64_t live_maps, live_bytes; /* of k_dma_map(); of k_dma_alloc() */
 };
 extern const struct k_dma_ops os_dma_ops, os_dma_iommu_ops;
 void os_dma_release(struct os_dma *dma);

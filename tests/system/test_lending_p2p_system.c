@@ -258,6 +258,7 @@ static int probe(struct k_pci_dev *pci, void *context)
     if (*own == NULL)
         *own = pci;
     k_pci_enable(pci);
+    k_dma_set_mask(&pci->device, 64);
     return 0;
 }
 

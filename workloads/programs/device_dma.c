@@ -184,6 +184,8 @@ static void driver_body(void *arg)
     struct device_dma *dma = arg;
     struct kernel *kernel = dma->host->kernel;
     struct k_pci_dev *dev = lending_device(dma->host, dma->device_name);
+    if (dev != NULL)
+        k_dma_set_mask(&dev->device, 64);
     if (dev == NULL ||
         k_dma_alloc(&dev->device, K_NODE_LOCAL, dma->buffer_bytes, &dma->at, &dma->address) != 0) {
         k_fault(kernel, "%s: %s", dma->program->name,

@@ -139,6 +139,7 @@ static uint64_t all_bytes(const struct device_taken *taken)
 static int probe(struct k_pci_dev *dev, void *context)
 {
     struct device_taken *taken = context;
+    k_dma_set_mask(&dev->device, 64);
     int status = k_dma_map(&dev->device, kaddr_add(taken->at, GUARD_BYTES), all_bytes(taken),
                            K_DMA_BOTH, &taken->address);
     if (status != 0)

@@ -196,6 +196,7 @@ static int probe(struct k_pci_dev *dev, void *context)
     struct rig *r = context;
     if (r->refuse)
         return -ENODEV;
+    k_dma_set_mask(&dev->device, 64);
     r->dev[r->n_probed++] = dev;
     return 0;
 }
@@ -418,7 +419,7 @@ static void dma_body(struct rig *r)
         const struct os_dma *state = device->dma_context;
         assert_int_equal(state->live_maps, 0);
         if (remapped)
-            assert_true(state->next - OS_IOVA_FIRST <= 8 * 4096);
+            assert_true(state->next_low - OS_IOVA_LOW <= 16 * 4096);
         k_dma_free(device, 5000, ring, dma);
         assert_int_equal(state->live_bytes, 0);
         if (remapped)
@@ -430,6 +431,74 @@ static void test_dma(void **state)
 {
     (void)state;
     in_kernel(dma_body);
+}
+
+#define MAPS_MAX  2000u
+#define MAP_BYTES UINT64_C(0x200000)
+
+/* Maps the same 2 MiB until there is no address left, each below `end`; returns how often. */
+static unsigned map_all(struct k_device *device, struct kaddr at, uint64_t end, uint64_t *map)
+{
+    unsigned n = 0;
+    int status = 0;
+    while (n < MAPS_MAX && (status = k_dma_map(device, at, MAP_BYTES, K_DMA_BOTH, &map[n])) == 0) {
+        assert_true(map[n] + MAP_BYTES <= end);
+        assert_true(map[n] + MAP_BYTES <= 0xf0000000 || map[n] >= UINT64_C(1) << 32);
+        n++;
+    }
+    assert_true(n == MAPS_MAX || status == -ENOSPC);
+    return n;
+}
+
+/* Behind an IOMMU, devices of any number of bits reach all memory, at addresses below 4 GiB as long
+ * as there are some. Without one, what they cannot reach is refused. */
+static void masks_body(struct rig *r)
+{
+    static uint64_t map[MAPS_MAX];
+    struct k_pci_driver driver;
+    struct kaddr high = k_alloc(r->k, 1, 4096, 4096), low, page;
+    uint64_t dma;
+    probe_all(r, &driver);
+    struct k_device *device = &r->dev[0]->device;
+    device->dma_mask = 0;           /* nobody has said */
+    assert_true(high.v >> 32 != 0); /* of the second node */
+    if (os_iommu_of(r->k, r->dev[0]->id) == NULL) {
+        assert_int_equal(k_dma_map(device, high, 64, K_DMA_BOTH, &dma), -EIO); /* 32 bits */
+        assert_int_equal(k_dma_alloc(device, 1, 64, &low, &dma), 0);
+        assert_true(dma >> 32 == 0 && low.v == dma);
+        k_dma_free(device, 64, low, dma);
+        k_dma_set_mask(device, 64);
+        assert_int_equal(k_dma_map(device, high, 64, K_DMA_BOTH, &dma), 0);
+        k_dma_unmap(device, dma, 64, K_DMA_BOTH);
+        return;
+    }
+    assert_int_equal(k_pages_get(r->k, 1, 2 * MAP_BYTES, &page), 0);
+    const struct kaddr at = { (page.v + MAP_BYTES - 1) & ~(MAP_BYTES - 1) };
+    static const unsigned bits[] = { 24, 31, 32, 33, 38, 64 };
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(bits); i++) {
+        k_dma_set_mask(device, bits[i]);
+        const uint64_t end = bits[i] < 64 ? UINT64_C(1) << bits[i] : UINT64_MAX;
+        const unsigned n = map_all(device, at, end, map);
+        /* All but 2 MiB of what is below 4 GiB, from 1 MiB on, and what is beyond. */
+        const uint64_t room = SIM_MIN(end, UINT64_C(0xf0000000)) +
+                              (bits[i] > 32 ? end - (UINT64_C(1) << 32) : 0);
+        assert_true(n >= SIM_MIN(MAPS_MAX, room / MAP_BYTES - 1));
+        assert_int_equal(transfer(r, 0, true, map[n - 1] + MAP_BYTES - 64, 64), PCIE_DMA_OK);
+        for (unsigned m = 0; m < n; m++)
+            k_dma_unmap(device, map[m], MAP_BYTES, K_DMA_BOTH);
+        /* Large ones are cut up, and the smallest go on where there is room. */
+        assert_int_equal(k_dma_map(device, high, 64, K_DMA_BOTH, &dma), 0);
+        assert_true(dma < SIM_MIN(end, UINT64_C(0xf0000000)));
+        k_dma_unmap(device, dma, 64, K_DMA_BOTH);
+    }
+    assert_int_equal(((const struct os_dma *)device->dma_context)->live_maps, 0);
+    k_pages_put(r->k, 2 * MAP_BYTES, page);
+}
+
+static void test_masks(void **state)
+{
+    (void)state;
+    in_kernel(masks_body);
 }
 
 /* Each reaches the other's registers, whole and in part, and no more than is mapped. */
@@ -580,6 +649,7 @@ int main(void)
         cmocka_unit_test(test_drivers), cmocka_unit_test(test_interrupts),
         cmocka_unit_test(test_dma),     cmocka_unit_test(test_peers),
         cmocka_unit_test(test_domains), cmocka_unit_test(test_host),
+        cmocka_unit_test(test_masks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
