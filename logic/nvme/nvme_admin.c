@@ -149,7 +149,7 @@ int nvme_drv_queue_make(struct nvme_drv_queue *queue)
                            .cdw10 = queue->number | size };
     cq.cdw11 = NVME_QUEUE_CONTIGUOUS | interrupts;
     if (interrupts != 0)
-        cq.cdw11 |= (uint32_t)queue->number << 16;
+        cq.cdw11 |= (uint32_t)queue->vector << 16;
     sq.cdw11 = NVME_QUEUE_CONTIGUOUS | (uint32_t)queue->number << 16;
     int error = admin(nvme, &cq, NULL);
     if (error == 0)

@@ -29,6 +29,7 @@ struct nvme_drv_queue {
     uint16_t *free_cid;
     uint16_t n_free;
     struct k_irq *irq;
+    uint16_t vector; /* of irq */
     struct k_wait_queue room;
 };
 

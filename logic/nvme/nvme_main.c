@@ -168,6 +168,20 @@ static int read_capabilities(struct nvme_drv *nvme)
     return 0;
 }
 
+/* A vector of the queue's own; with one vector in all, the first queue shares the administrative
+ * one's (Linux: nvme_create_queue()), whose completions are then found by polling all the same. */
+static int request_irq(struct nvme_drv_queue *queue)
+{
+    struct k_pci_dev *pci = queue->nvme->pci;
+    queue->vector = queue->number;
+    int error = k_irq_request(pci, queue->vector, queue->cpu, nvme_drv_interrupt, queue,
+                              &queue->irq);
+    if (error != -ENOSPC || queue->number != 1)
+        return error;
+    queue->vector = 0;
+    return k_irq_request(pci, 0, queue->cpu, nvme_drv_interrupt, queue, &queue->irq);
+}
+
 /* A queue pair; without a vector left, -ENOSPC. */
 static int add_queue(struct nvme_drv *nvme, uint16_t q)
 {
@@ -176,8 +190,7 @@ static int add_queue(struct nvme_drv *nvme, uint16_t q)
     if (error != 0)
         return error;
     if (!nvme->driver->params.polled)
-        error = k_irq_request(nvme->pci, queue->number, queue->cpu, nvme_drv_interrupt, queue,
-                              &queue->irq);
+        error = request_irq(queue);
     if (error == 0)
         error = nvme_drv_queue_make(queue);
     if (error != 0)

@@ -55,6 +55,7 @@ struct rig {
     struct nvme_driver *driver;
     struct nvme_driver_params params;
     struct nvme_drv *nvme;
+    unsigned n_queues; /* that it is to have */
     struct kaddr buffer;
     unsigned done;
     void (*test)(struct rig *r);
@@ -97,7 +98,7 @@ static void check_device(struct rig *r)
     assert_int_equal(nvme_bytes(r->nvme, 2), 0);
     assert_int_equal(nvme_block_bytes(r->nvme, 1), 512);
     assert_int_equal(nvme_request_bytes_max(r->nvme), 128 * KIB);
-    assert_int_equal(nvme_n_queues(r->nvme), 4);
+    assert_int_equal(nvme_n_queues(r->nvme), r->n_queues);
     r->buffer = k_alloc(r->kernel, K_NODE_LOCAL, 8 * MIB, K_PAGE_BYTES);
 }
 
@@ -364,9 +365,9 @@ static void all_tests(struct rig *r)
     assert_int_equal(front->interrupts > 0, !r->params.polled);
 }
 
-static void local(const char *iommu, const char *more)
+static void local_with(const char *iommu, const char *more, unsigned n_queues)
 {
-    struct rig r = { .params = nvme_driver_params_default };
+    struct rig r = { .params = nvme_driver_params_default, .n_queues = n_queues };
     r.params.queue_entries = ENTRIES;
     char *text = g_strdup_printf(LOCAL, iommu, more);
     rig_open(&r, text);
@@ -375,15 +376,26 @@ static void local(const char *iommu, const char *more)
     g_free(text);
 }
 
-static void lent(const char *borrower_iommu, const char *lender_iommu)
+static void local(const char *iommu, const char *more)
 {
-    struct rig r = { .params = nvme_driver_params_default };
+    local_with(iommu, more, 4);
+}
+
+static void lent_with(const char *borrower_iommu, const char *lender_iommu, const char *more,
+                      unsigned n_queues)
+{
+    struct rig r = { .params = nvme_driver_params_default, .n_queues = n_queues };
     r.params.queue_entries = ENTRIES;
-    char *text = g_strdup_printf(LENT, borrower_iommu, lender_iommu, "");
+    char *text = g_strdup_printf(LENT, borrower_iommu, lender_iommu, more);
     rig_open(&r, text);
     all_tests(&r);
     rig_close(&r);
     g_free(text);
+}
+
+static void lent(const char *borrower_iommu, const char *lender_iommu)
+{
+    lent_with(borrower_iommu, lender_iommu, "", 4);
 }
 
 static void test_local(void **state)
@@ -395,6 +407,15 @@ static void test_local_iommu(void **state)
 {
     (void)state;
     local("true", "jitter_mean_ns = 250;");
+}
+/* Of one vector, or of fewer than CPUs: queues share. */
+static void test_few_vectors(void **state)
+{
+    (void)state;
+    local_with("false", "interrupt_vectors = 1;", 1);
+    local_with("true", "interrupt_vectors = 2;", 1);
+    local_with("true", "interrupt_vectors = 4;", 3);
+    lent_with("true", "false", "interrupt_vectors = 1;", 1);
 }
 static void test_lent(void **state)
 {
@@ -420,7 +441,7 @@ static void test_lent_both_iommus(void **state)
 static void test_polled(void **state)
 {
     (void)state;
-    struct rig r = { .params = nvme_driver_params_default };
+    struct rig r = { .params = nvme_driver_params_default, .n_queues = 4 };
     r.params.polled = true;
     char *text = g_strdup_printf(LOCAL, "false", "");
     rig_open(&r, text);
@@ -445,7 +466,7 @@ static void one_body(void *arg)
 static void test_vanishes(void **state)
 {
     (void)state;
-    struct rig r = { .params = nvme_driver_params_default };
+    struct rig r = { .params = nvme_driver_params_default, .n_queues = 4 };
     r.params.timeout_ps = 100 * SIM_PS_PER_MS;
     char *text = g_strdup_printf(LOCAL, "false", "");
     rig_open(&r, text);
@@ -481,7 +502,7 @@ static void reclaim_body(void *arg)
 static void test_reclaimed(void **state)
 {
     (void)state;
-    struct rig r = { .params = nvme_driver_params_default };
+    struct rig r = { .params = nvme_driver_params_default, .n_queues = 4 };
     char *text = g_strdup_printf(LENT, "true", "true", "");
     rig_open(&r, text);
     k_thread_new(r.kernel, "reader", 1, read_on_body, &r);
@@ -509,7 +530,7 @@ static void reset_body(void *arg)
 static void test_hangs(void **state)
 {
     (void)state;
-    struct rig r = { .params = nvme_driver_params_default };
+    struct rig r = { .params = nvme_driver_params_default, .n_queues = 4 };
     r.params.timeout_ps = 10 * SIM_PS_PER_MS;
     char *text = g_strdup_printf(LOCAL, "false", "queue_entries = 64; read_latency_ns = 1e8;");
     rig_open(&r, text);
@@ -529,6 +550,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_local),
         cmocka_unit_test(test_local_iommu),
+        cmocka_unit_test(test_few_vectors),
         cmocka_unit_test(test_lent),
         cmocka_unit_test(test_lent_borrower_iommu),
         cmocka_unit_test(test_lent_lender_iommu),
