@@ -91,7 +91,8 @@ static char *stat_name(const struct stat_desc *stat)
 
 static void print_stats(const struct stat_desc *stats)
 {
-    static const char *const kinds[] = { "", "counter", "rate", "mean", "histogram", "maximum" };
+    static const char *const kinds[] = { "",          "counter", "rate", "mean",
+                                         "histogram", "maximum", "bound" };
     struct cli_table *table = cli_table_new("statistic|kind|unit|meaning");
     for (const struct stat_desc *stat = stats; stat->kind != STAT_END; stat++) {
         if (stat->part > 0)

@@ -45,6 +45,9 @@ struct model_ops {
     bool names_ports;
     /* The cable of the port was pulled or plugged in again (port->down). May be NULL. */
     void (*link_change)(struct model *model, uint32_t port);
+    /* Brings statistics that run ahead of time, and the slack of their peaks, up to now: called before
+     * they are read or cleared. May be NULL. */
+    void (*settle)(struct model *model);
     /* Frees what init() and start() allocated, but no ports. May be NULL. */
     void (*release)(struct model *model);
 };

@@ -78,8 +78,8 @@ const struct param_desc ether_wire_params_table[] = {
 
 const struct stat_desc ether_stats_table[] = {
     STAT("frames", STAT_COUNTER, struct ether_stats, frames, "1", 0, "frames sent"),
-    STAT("bytes", STAT_COUNTER, struct ether_stats, bytes, "bytes", 0,
-         "bytes sent with preamble, FCS and gap"),
+    STAT_BOUNDED("bytes", struct ether_stats, bytes, "bytes", 0,
+                 "bytes sent with preamble, FCS and gap", wire),
     STAT("lost", STAT_COUNTER, struct ether_stats, lost, "1", 0,
          "frames that were sent and lost (loss_ratio, link down)"),
     STAT("busy_ns", STAT_COUNTER, struct ether_stats, busy_ps, "ns", 0.001,
@@ -565,11 +565,14 @@ static void count_started(const struct ether_wire *wire, struct ether_direction 
     stats->bytes += stats->ahead_bytes;
     stats->busy_ps += stats->ahead_busy_ps;
     stats->ahead_frames = stats->ahead_bytes = stats->ahead_busy_ps = 0;
+    stats->wire = (struct stat_peak){ wire->params.rate_gbit_s / 8 * 1e9, ETHER_OVERHEAD_BYTES };
     for (const struct ether_frame *frame = direction->head; frame != NULL; frame = frame->next) {
         const uint32_t bytes = ether_frame_bytes(frame) + ETHER_OVERHEAD_BYTES;
         held |= frame == direction->held;
-        if (!held && frame->start_ps <= now_ps)
+        if (!held && frame->start_ps <= now_ps) {
+            stats->wire.slack = ETHER_OVERHEAD_BYTES + bytes;
             continue;
+        }
         stats->ahead_frames++;
         stats->ahead_bytes += bytes;
         stats->ahead_busy_ps += wire_fx(wire, bytes) >> FRACTION_LOG2;

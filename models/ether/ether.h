@@ -84,6 +84,7 @@ struct ether_stats {
     /* Not of the table: frames that begin to leave after now, by the last call of
      * ether_port_stats(), which has taken them off what is above. */
     uint64_t ahead_frames, ahead_bytes, ahead_busy_ps;
+    struct stat_peak wire; /* of bytes; its slack: the frame that began last */
 };
 extern const struct stat_desc ether_stats_table[];
 

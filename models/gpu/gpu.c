@@ -67,6 +67,8 @@ static const struct param_desc gpu_params_table[] = {
 
 #define GPU_STAT(NAME, FIELD, UNIT, HELP) \
     STAT(NAME, STAT_COUNTER, struct gpu_device, stats.FIELD, UNIT, 0, HELP)
+#define GPU_BUSY(NAME, FIELD, HELP) \
+    STAT_BOUND_ONLY(NAME, struct gpu_device, stats.FIELD.ps, "ps", HELP, stats.one)
 static const struct stat_desc gpu_stats_table[] = {
     PCIE_DMA_STATS(struct gpu_device, function.dma),
     GPU_STAT("copies", copies, "1", "copies begun"),
@@ -77,6 +79,9 @@ static const struct stat_desc gpu_stats_table[] = {
          "MSI-X messages sent"),
     GPU_STAT("bar1_read_bytes", aperture_read_bytes, "bytes", "read by others"),
     GPU_STAT("bar1_write_bytes", aperture_write_bytes, "bytes", "written by others"),
+    GPU_BUSY("memory_busy_ps", memory, "time that its memory served copies"),
+    GPU_BUSY("bar1_read_busy_ps", aperture_read, "time that it served reads of others"),
+    GPU_BUSY("bar1_write_busy_ps", aperture_write, "time that it took writes of others"),
     GPU_STAT("failures", failures, "1", "channels that stopped because of a command"),
     GPU_STAT("bad_doorbells", bad_doorbells, "1", "doorbells that make no sense; ignored"),
     STAT("unsupported", STAT_COUNTER, struct gpu_device, function.stats.unsupported, "1", 0,
@@ -259,6 +264,20 @@ unsigned gpu_n_copy_engines(const struct model *gpu)
     return ((const struct gpu_device *)gpu->state)->params.copy_engines;
 }
 
+static sim_time ahead_ps(const struct gpu_device *gpu, sim_time free_ps)
+{
+    return free_ps > gpu_now(gpu) ? free_ps - gpu_now(gpu) : 0;
+}
+
+static void gpu_settle(struct model *model)
+{
+    struct gpu_device *gpu = gpu_device_of(model);
+    stat_busy_settle(&gpu->stats.memory, ahead_ps(gpu, gpu->memory_free_ps));
+    stat_busy_settle(&gpu->stats.aperture_read, ahead_ps(gpu, gpu->read_free_ps));
+    stat_busy_settle(&gpu->stats.aperture_write, ahead_ps(gpu, gpu->write_free_ps));
+    gpu->stats.one.per_s = (double)SIM_PS_PER_S;
+}
+
 const struct model_ops gpu_ops = {
     .type = "gpu.cuda",
     .help = "a GPU: copy engines, memory behind a base address register, spinning kernels",
@@ -270,5 +289,6 @@ const struct model_ops gpu_ops = {
     .receive = pcie_function_receive,
     .credit = pcie_function_credit,
     .link_change = pcie_function_link_change,
+    .settle = gpu_settle,
     .release = gpu_release,
 };

@@ -196,8 +196,9 @@ static void read_chunk(struct gpu_chunk *chunk)
 /* Device memory is read, and if it stays there written, in turn. */
 static sim_time memory_serves(struct gpu_device *gpu, uint64_t bytes)
 {
-    gpu->memory_free_ps = SIM_MAX(gpu->memory_free_ps, gpu_now(gpu)) +
-                          gpu_bytes_ps(bytes, gpu->params.memory_gbyte_s);
+    const sim_time busy_ps = gpu_bytes_ps(bytes, gpu->params.memory_gbyte_s);
+    gpu->memory_free_ps = SIM_MAX(gpu->memory_free_ps, gpu_now(gpu)) + busy_ps;
+    gpu->stats.memory.ps += busy_ps;
     return gpu->memory_free_ps;
 }
 

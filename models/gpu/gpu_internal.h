@@ -90,6 +90,8 @@ struct gpu_stats {
     uint64_t copies, copy_bytes, launches, semaphores;
     uint64_t aperture_read_bytes, aperture_write_bytes;
     uint64_t failures, bad_doorbells;
+    struct stat_busy memory, aperture_read, aperture_write;
+    struct stat_peak one; /* server: a second a second */
 };
 
 struct gpu_device {

@@ -96,6 +96,7 @@ static void aperture_write(struct gpu_device *gpu, uint64_t offset, struct tlp *
     sim_time start_ps = SIM_MAX(gpu_now(gpu), gpu->write_free_ps);
     gpu->write_free_ps = start_ps +
                          gpu_bytes_ps(tlp->length_bytes, gpu->params.inbound_write_gbyte_s);
+    gpu->stats.aperture_write.ps += gpu->write_free_ps - start_ps;
     pcie_function_buffer_free(&gpu->function, tlp, start_ps);
     gpu->stats.aperture_write_bytes += tlp->length_bytes;
     tlp->address = offset;
@@ -132,6 +133,7 @@ static void aperture_read(struct gpu_device *gpu, uint64_t offset, struct tlp *t
     sim_time now_ps = gpu_now(gpu), start_ps = SIM_MAX(now_ps, gpu->read_free_ps);
     gpu->read_free_ps = start_ps +
                         gpu_bytes_ps(tlp->length_bytes, gpu->params.inbound_read_gbyte_s);
+    gpu->stats.aperture_read.ps += gpu->read_free_ps - start_ps;
     sim_time at_ps = SIM_MAX(gpu->read_free_ps, now_ps + gpu->params.inbound_read_ps);
     /* Not at the same time: the last write's event may come to be after this one. */
     at_ps = SIM_MAX(at_ps, gpu->write_seen_ps + 1);

@@ -51,6 +51,8 @@ struct requester_state {
     sim_time read_free_ps, write_free_ps;          /* issue */
     sim_time push_free_ps, pull_free_ps;           /* paths to and from local memory */
     uint64_t push_fs_per_byte, pull_fs_per_byte;   /* femtoseconds */
+    struct stat_busy push, pull;                   /* of the paths */
+    struct stat_peak path_peak;
     uint8_t reg[REGISTER_BYTES];
 };
 
@@ -97,6 +99,10 @@ static const struct param_desc requester_params_table[] = {
 
 static const struct stat_desc requester_stats[] = {
     PCIE_DMA_STATS(struct requester_state, function.dma),
+    STAT_BOUND_ONLY("push_busy_ps", struct requester_state, push.ps, "ps",
+                    "time that the path into local memory was busy", path_peak),
+    STAT_BOUND_ONLY("pull_busy_ps", struct requester_state, pull.ps, "ps",
+                    "time that the path out of local memory was busy", path_peak),
     STAT("bar_unsupported", STAT_COUNTER, struct requester_state, function.stats.unsupported, "1",
          0, "requests to it that it does not support"),
     { .kind = STAT_END },
@@ -199,6 +205,7 @@ static void push_next(struct model *model)
     sim_time path_ps = state->params.descriptor_ps +
                        (op->bytes * state->push_fs_per_byte + 500) / 1000;
     state->push_free_ps = start_ps + path_ps;
+    state->push.ps += path_ps;
     state->pushing = true;
     sim_stamp_mark(op->stamp, PART_DEVICE, state->push_free_ps);
     sim_event_init(&op->event, read_pushed);
@@ -229,6 +236,7 @@ static void pull_starts(struct sim *sim, struct sim_event *event)
     sim_time path_ps = SIM_MAX(data_ps, bursts * params->burst_interval_ps);
     queue_take(&state->writes_decoding);
     state->pull_free_ps = sim_now(sim) + path_ps;
+    state->pull.ps += path_ps;
     sim_stamp_mark(op->stamp, PART_DEVICE, state->pull_free_ps);
     pcie_dma_write(&state->function.dma, &op->dma, state->pull_free_ps);
     pull_next(model);
@@ -395,6 +403,15 @@ struct cfg_space *pcie_requester_config_space(struct model *requester)
     return &((struct requester_state *)requester->state)->function.cfg;
 }
 
+static void requester_settle(struct model *model)
+{
+    struct requester_state *state = model->state;
+    const sim_time now_ps = sim_now(model->sim);
+    stat_busy_settle(&state->push, SIM_MAX(state->push_free_ps, now_ps) - now_ps);
+    stat_busy_settle(&state->pull, SIM_MAX(state->pull_free_ps, now_ps) - now_ps);
+    state->path_peak.per_s = (double)SIM_PS_PER_S;
+}
+
 const struct model_ops pcie_requester_ops = {
     .type = "pcie.requester",
     .help = "adapter with a command interface and a bulk DMA engine (NFP-6000 class)",
@@ -406,5 +423,6 @@ const struct model_ops pcie_requester_ops = {
     .receive = pcie_function_receive,
     .credit = pcie_function_credit,
     .link_change = pcie_function_link_change,
+    .settle = requester_settle,
     .release = requester_release,
 };

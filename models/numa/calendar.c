@@ -93,3 +93,15 @@ struct calendar_grant calendar_take_any(struct calendar *c, sim_time at_ps, uint
     }
     return grant;
 }
+
+uint64_t calendar_units_after(const struct calendar *c, sim_time at_ps)
+{
+    const uint64_t slot = calendar_slot_of(c, at_ps), most = (uint64_t)CALENDAR_SLOTS * c->capacity;
+    uint64_t units = 0;
+
+    if (slot < c->base) /* forgotten: may have been full */
+        units = SIM_MIN(c->base - slot, (uint64_t)CALENDAR_SLOTS) * c->capacity;
+    for (uint64_t s = SIM_MAX(slot, c->base); s < c->base + CALENDAR_SLOTS; s++)
+        units += c->used[s & SLOT_MASK];
+    return SIM_MIN(units, most);
+}

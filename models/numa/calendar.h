@@ -69,6 +69,9 @@ static inline struct calendar_grant calendar_take(struct calendar *c, sim_time a
 {
     return calendar_take_in(c, calendar_slot_of(c, at_ps), at_ps, n);
 }
+/* Units that are taken after at_ps, as far as they are known: never fewer than there are, but for
+ * those beyond the slots kept, and at most all of the slots kept. Not hot. */
+uint64_t calendar_units_after(const struct calendar *c, sim_time at_ps);
 /* The whole-slot case, capacity 1: returns the start of the slot's work. */
 sim_time calendar_take_slot(struct calendar *c, sim_time at_ps);
 

@@ -24,6 +24,7 @@ bool coherence_ops_valid(const struct coherence_ops *ops, const char **why)
         { ops->dma_read != NULL, "dma_read" },
         { ops->dma_write != NULL, "dma_write" },
         { ops->io_send != NULL, "io_send" },
+        { ops->to_peak != NULL, "to_peak" },
         { ops->idle_load_ps != NULL, "idle_load_ps" },
         { ops->drop != NULL, "drop" },
     };

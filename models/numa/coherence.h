@@ -67,6 +67,9 @@ struct coherence_ops {
     /* Sends a message that carries no line from one socket to another one; returns its arrival. */
     sim_time (*io_send)(struct numa *n, unsigned from, unsigned to, enum message message,
                         sim_time at_ps);
+    /* What a socket can have put on its links to another one (or, to itself, on its front-side bus)
+     * by now_ps, in bytes as numa_count_message() counts; all zero: nothing is counted there. */
+    struct stat_peak (*to_peak)(const struct numa *n, unsigned from, unsigned to, sim_time now_ps);
     /* The latency of a load that misses everywhere, without contention and refresh. */
     sim_time (*idle_load_ps)(const struct numa *n, unsigned from, unsigned home);
 

@@ -282,6 +282,16 @@ static sim_time io_send(struct numa *n, unsigned from, unsigned to, enum message
     return at_ps;
 }
 
+static struct stat_peak to_peak(const struct numa *n, unsigned from, unsigned to, sim_time now_ps)
+{
+    const struct calendar *data = &bus_of(n, from)->data;
+
+    if (from != to)
+        return (struct stat_peak){ 0, 0 };
+    return (struct stat_peak){ LINE_BYTES * 1e12 / (double)data->slot_ps,
+                               LINE_BYTES * (double)(calendar_units_after(data, now_ps) + 1) };
+}
+
 static sim_time idle_load_ps(const struct numa *n, unsigned from, unsigned home)
 {
     const struct numa_coherence_params *p = n->params->coherence;
@@ -345,6 +355,7 @@ const struct coherence_ops coherence_fsb_ops = {
     .dma_read = dma_read,
     .dma_write = dma_write,
     .io_send = io_send,
+    .to_peak = to_peak,
     .idle_load_ps = idle_load_ps,
     .drop = drop,
 };

@@ -660,6 +660,19 @@ static sim_time io_send(struct numa *n, unsigned from, unsigned to, enum message
     return numa_send(n, from, to, message, at_ps);
 }
 
+static struct stat_peak to_peak(const struct numa *n, unsigned from, unsigned to, sim_time now_ps)
+{
+    const struct calendar *link = &n->interconnect.link[from * n->sockets + to].calendar;
+    const double bytes = n->params->interconnect->flit_payload_bytes;
+
+    if (from == to)
+        return (struct stat_peak){ 0, 0 };
+    /* A slot may be cut by either edge. */
+    return (struct stat_peak){ link->capacity * bytes * 1e12 / (double)link->slot_ps,
+                               ((double)calendar_units_after(link, now_ps) + link->capacity) *
+                                   bytes };
+}
+
 static sim_time idle_load_ps(const struct numa *n, unsigned from, unsigned home)
 {
     const struct numa_cache_params *p = n->params->cache;
@@ -734,6 +747,7 @@ const struct coherence_ops coherence_home_ops = {
     .dma_read = dma_read,
     .dma_write = dma_write,
     .io_send = io_send,
+    .to_peak = to_peak,
     .idle_load_ps = idle_load_ps,
     .drop = drop,
     .drop_all = drop_all,

@@ -247,3 +247,28 @@ sim_time dram_idle_read_ps(const struct dram *dram)
     return dram->params->controller_ps + dram->params->trcd_ps + dram->params->tcl_ps +
            dram->burst_ps;
 }
+
+struct dram_peaks dram_peaks(const struct dram *dram, sim_time now_ps)
+{
+    const uint32_t n = dram->params->channels;
+    const double per_s = n * 64e12 / (double)dram->burst_ps;
+    struct dram_peaks peaks = { .read.per_s = per_s, .write.per_s = per_s, .both.per_s = per_s };
+
+    for (uint32_t i = 0; i < n; i++) {
+        const struct dram_channel *channel = &dram->channel[i];
+        /* The units of a slot, a burst, are quarters of it; one slot may be cut by either edge. */
+        peaks.read.slack += 16.0 * (double)calendar_units_after(&channel->bus, now_ps) + 64;
+        peaks.write.slack += 64.0 * channel->n_queued;
+        if (dram->params->split_write_bus)
+            peaks.write.slack += 16.0 * (double)calendar_units_after(&channel->write_bus, now_ps) +
+                                 64;
+    }
+    peaks.both.slack = peaks.read.slack + peaks.write.slack;
+    if (dram->params->split_write_bus) {
+        peaks.write.per_s = per_s / 2;
+        peaks.both.per_s = per_s * 1.5;
+    } else {
+        peaks.read.slack = peaks.write.slack = peaks.both.slack;
+    }
+    return peaks;
+}

@@ -18,6 +18,7 @@
 #define MODELS_NUMA_DRAM_H
 
 #include "models/numa/calendar.h"
+#include "sim/engine/stat.h"
 
 struct numa_dram_params {
     uint64_t node_bytes;
@@ -95,5 +96,11 @@ sim_time dram_read(struct dram *dram, uint64_t line, sim_time at_ps);
 /* Posted; time at which the write queue has accepted it. */
 sim_time dram_write(struct dram *dram, uint64_t line, sim_time at_ps);
 sim_time dram_idle_read_ps(const struct dram *dram);
+/* What the channels can carry (read, written, both). The slack: bursts that are reserved after
+ * now_ps, and writes that are queued. Not hot. */
+struct dram_peaks {
+    struct stat_peak read, write, both;
+};
+struct dram_peaks dram_peaks(const struct dram *dram, sim_time now_ps);
 
 #endif

@@ -232,11 +232,24 @@ void numa_warm_forgotten(struct numa *n, unsigned socket, struct hpa hpa, uint64
 
 /* ---- Statistics ------------------------------------------------------------------------------ */
 
+/* What statistics that are derived, and the peaks, are now. */
+static void settle(struct numa *n, unsigned socket)
+{
+    struct numa_counters *counters = &n->socket[socket].counters;
+    const sim_time now_ps = n->sim != NULL ? sim_now(n->sim) : 0; /* some tests have no time */
+
+    counters->dram_bytes = counters->dram_read_bytes + counters->dram_write_bytes;
+    counters->dram_peaks = dram_peaks(&n->socket[socket].dram, now_ps);
+    for (unsigned to = 0; to < n->sockets; to++)
+        counters->to_peak[to] = n->ops->to_peak(n, socket, to, now_ps);
+}
+
 bool numa_stats(struct numa *n, unsigned index, const char **prefix, const struct stat_desc **table,
                 void **state)
 {
     if (index >= n->sockets)
         return false;
+    settle(n, index);
     *prefix = n->prefix[index];
     *table = numa_counter_table;
     *state = &n->socket[index].counters;

@@ -78,7 +78,11 @@ struct numa_counters {
     uint64_t dma_write_updates, dma_write_allocates, dma_write_to_dram, dma_write_pushes;
     uint64_t ddio_evictions, ddio_dirty_evictions, llc_back_invalidations, core_snoops;
     uint64_t snoops_sent;
-    uint32_t sockets; /* how many to_bytes there are; no counter */
+    /* No counters of their own: */
+    uint32_t sockets;    /* how many to_bytes there are */
+    uint64_t dram_bytes; /* read and written, by the last numa_stats() */
+    struct dram_peaks dram_peaks;
+    struct stat_peak to_peak[NUMA_MAX_SOCKETS]; /* of to_bytes */
 };
 extern const struct stat_desc numa_counter_table[];
 

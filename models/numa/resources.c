@@ -7,13 +7,17 @@
 #define COUNTER(NAME, FIELD, UNIT, HELP) \
     STAT(NAME, STAT_COUNTER, struct numa_counters, FIELD, UNIT, 0, HELP)
 
-#define TO_SOCKET(S)                                                                            \
-    STAT_PART("interconnect_to_s" #S "_bytes", STAT_COUNTER, struct numa_counters, to_bytes[S], \
-              "bytes", "of them, to that socket", sockets, S)
+#define TO_SOCKET(S)                                                                               \
+    STAT_PART_BOUNDED("interconnect_to_s" #S "_bytes", struct numa_counters, to_bytes[S], "bytes", \
+                      "of them, to that socket", sockets, S, to_peak[S])
 
 const struct stat_desc numa_counter_table[] = {
-    COUNTER("dram_read_bytes", dram_read_bytes, "bytes", "read from this socket's DRAM"),
-    COUNTER("dram_write_bytes", dram_write_bytes, "bytes", "written to this socket's DRAM"),
+    STAT_BOUNDED("dram_read_bytes", struct numa_counters, dram_read_bytes, "bytes", 0,
+                 "read from this socket's DRAM", dram_peaks.read),
+    STAT_BOUNDED("dram_write_bytes", struct numa_counters, dram_write_bytes, "bytes", 0,
+                 "written to this socket's DRAM", dram_peaks.write),
+    STAT_BOUND_ONLY("dram_bytes", struct numa_counters, dram_bytes, "bytes", "both",
+                    dram_peaks.both),
     COUNTER("dram_read_load_bytes", read_bytes[READ_LOAD], "bytes", "DRAM reads for loads"),
     COUNTER("dram_read_rfo_bytes", read_bytes[READ_RFO], "bytes", "DRAM reads for stores"),
     COUNTER("dram_read_dma_bytes", read_bytes[READ_DMA], "bytes",

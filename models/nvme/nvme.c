@@ -108,6 +108,8 @@ static const struct stat_desc nvme_stats_table[] = {
          "pages of 4 KiB that hold something"),
     STAT("commands_max", STAT_MAX, struct nvme, stats.commands_max, "1", 0,
          "most commands under way"),
+    STAT_BOUND_ONLY("media_busy_ps", struct nvme, stats.media.ps, "ps",
+                    "time that its channels moved data, of all of them", stats.media_peak),
     PCIE_DMA_STATS(struct nvme, function.dma),
     { .kind = STAT_END },
 };
@@ -432,5 +434,6 @@ const struct model_ops nvme_ops = {
     .receive = pcie_function_receive,
     .credit = pcie_function_credit,
     .link_change = pcie_function_link_change,
+    .settle = nvme_media_settle,
     .release = nvme_release,
 };

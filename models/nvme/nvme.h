@@ -24,6 +24,8 @@ struct nvme_stats {
     uint64_t fatal;             /* commands could not be fetched, completions not written */
     uint64_t media_pages;       /* 4 KiB pages that hold something; never cleared */
     uint64_t commands_max;      /* most under way */
+    struct stat_busy media;     /* of all channels */
+    struct stat_peak media_peak;
 };
 const struct nvme_stats *nvme_stats(const struct model *model);
 /* Of each namespace, as the scenario says. */

@@ -200,6 +200,8 @@ void nvme_send_page(struct nvme_command *command, const uint8_t page[NVME_PAGE_B
 /* nvme_media.c */
 void nvme_media_init(struct nvme *nvme);
 void nvme_media_release(struct nvme *nvme);
+/* model_ops.settle */
+void nvme_media_settle(struct model *model);
 /* When bytes of a page that are asked for now are there, or in the media. */
 sim_time nvme_media_ready(struct nvme *nvme, const struct nvme_command *command, uint64_t offset,
                           uint32_t bytes);

@@ -68,9 +68,22 @@ sim_time nvme_media_ready(struct nvme *nvme, const struct nvme_command *command,
     sim_time *free_ps = &nvme->channel_free_ps[offset / NVME_PAGE_BYTES % params->n_channels];
     sim_time start_ps = command->write ? nvme_now(nvme) : command->begin_ps;
     uint64_t fs_per_byte = command->write ? nvme->write_fs_per_byte : nvme->read_fs_per_byte;
+    const sim_time busy_ps = (bytes * fs_per_byte + 500) / 1000;
     start_ps = SIM_MAX(start_ps, *free_ps);
-    *free_ps = start_ps + (bytes * fs_per_byte + 500) / 1000;
+    *free_ps = start_ps + busy_ps;
+    nvme->stats.media.ps += busy_ps;
     return start_ps + (command->write ? params->write_ps : params->read_ps) + command->jitter_ps;
+}
+
+void nvme_media_settle(struct model *model)
+{
+    struct nvme *nvme = model->state;
+    const sim_time now_ps = nvme_now(nvme);
+    uint64_t ahead_ps = 0;
+    for (uint32_t i = 0; i < nvme->params.n_channels; i++)
+        ahead_ps += SIM_MAX(nvme->channel_free_ps[i], now_ps) - now_ps;
+    stat_busy_settle(&nvme->stats.media, ahead_ps);
+    nvme->stats.media_peak.per_s = nvme->params.n_channels * (double)SIM_PS_PER_S;
 }
 
 /* ---- Content --------------------------------------------------------------------------------- */

@@ -381,6 +381,8 @@ bool world_stats(struct world *world, unsigned index, const char **prefix,
                  const struct stat_desc **table, void **state)
 {
     if (index < world->n_devices) {
+        if (world->device[index]->ops->settle != NULL)
+            world->device[index]->ops->settle(world->device[index]);
         *prefix = world->device_prefix[index];
         *table = world->device[index]->ops->stats;
         *state = world->device[index]->state;

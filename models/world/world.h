@@ -63,7 +63,8 @@ bool world_check_idle(struct world *world);
 struct stamp_trace;
 void world_trace(struct world *world, struct stamp_trace *trace);
 
-/* Returns the index-th table of statistics with its prefix and state; false beyond the last. */
+/* Returns the index-th table of statistics with its prefix and state, which is up to now; false
+ * beyond the last. */
 bool world_stats(struct world *world, unsigned index, const char **prefix,
                  const struct stat_desc **table, void **state);
 /* Clears all statistics when the measurement begins. */

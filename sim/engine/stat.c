@@ -105,6 +105,7 @@ void stat_clear(const struct stat_desc *table, void *state)
         switch (stat->kind) {
         case STAT_COUNTER:
         case STAT_RATE:
+        case STAT_BOUND:
         case STAT_MAX: *(uint64_t *)field_of(stat, state) = 0; break;
         case STAT_MEAN: stat_mean_init(field_of(stat, state)); break;
         case STAT_HISTOGRAM: stat_histogram_clear(field_of(stat, state)); break;
@@ -118,5 +119,26 @@ void stat_release(const struct stat_desc *table, void *state)
     for (const struct stat_desc *stat = table; stat != NULL && stat->kind != STAT_END; stat++) {
         if (stat->kind == STAT_HISTOGRAM)
             stat_histogram_release(field_of(stat, state));
+    }
+}
+
+/* The rate is a double: as many bytes as a run of days has may be out by rounding. */
+#define ROUNDING 1e-9
+
+void stat_check_peaks(const struct stat_desc *table, const void *state, const char *prefix,
+                      sim_time duration_ps)
+{
+    for (const struct stat_desc *stat = table; stat != NULL && stat->kind != STAT_END; stat++) {
+        if (!stat->has_peak || !stat_exists(stat, state))
+            continue;
+        const char *base = state;
+        const uint64_t value = *(const uint64_t *)(const void *)(base + stat->offset);
+        const struct stat_peak *peak = (const void *)(base + stat->peak_offset);
+        const double most =
+            peak->per_s * (double)duration_ps / (double)SIM_PS_PER_S * (1 + ROUNDING) + peak->slack;
+        SIM_ASSERT(peak->per_s <= 0 || (double)value <= most,
+                   "%s%s is %llu after %llu ps, more than its peak of %g per second and %g allow",
+                   prefix, stat->name, (unsigned long long)value, (unsigned long long)duration_ps,
+                   peak->per_s, peak->slack);
     }
 }

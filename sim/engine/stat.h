@@ -14,6 +14,7 @@ enum stat_kind {
     STAT_MEAN,      /* struct stat_mean; reported as mean (and .ci95) */
     STAT_HISTOGRAM, /* struct stat_histogram; reported as mean, p50, p90, p99, p999, min, max */
     STAT_MAX,       /* uint64_t high-water mark */
+    STAT_BOUND,     /* uint64_t; not reported, only held against its peak */
 };
 
 struct stat_desc {
@@ -28,7 +29,30 @@ struct stat_desc {
     bool is_part;
     size_t n_offset;
     uint32_t part;
+    /* The statistic (STAT_COUNTER, STAT_BOUND) counts what a resource carried: a struct stat_peak of the state
+     * says how much that can be. */
+    bool has_peak;
+    size_t peak_offset;
 };
+
+/* The most that a resource can carry, in the unit that is stored. */
+struct stat_peak {
+    double per_s; /* 0: no bound */
+    double slack; /* what the edges of the measured time can add */
+};
+
+/* Busy time of servers that are reserved ahead of time. */
+struct stat_busy {
+    uint64_t ps;       /* the statistic: reserved until now, once settled */
+    uint64_t ahead_ps; /* taken off by the last stat_busy_settle() */
+};
+/* Takes off what is reserved after now, and puts back what the last call took off. */
+static inline void stat_busy_settle(struct stat_busy *busy, uint64_t ahead_ps)
+{
+    busy->ps += busy->ahead_ps;
+    busy->ahead_ps = SIM_MIN(ahead_ps, busy->ps);
+    busy->ps -= busy->ahead_ps;
+}
 
 #define STAT(NAME, KIND, STRUCT, FIELD, UNIT, SCALE, HELP)                                 \
     {                                                                                      \
@@ -41,6 +65,25 @@ struct stat_desc {
     {                                                                                          \
         .name = (NAME), .kind = (KIND), .offset = offsetof(STRUCT, FIELD), .unit = (UNIT),     \
         .help = (HELP), .is_part = true, .n_offset = offsetof(STRUCT, N_FIELD), .part = (PART) \
+    }
+/* Bounded by the struct stat_peak in PEAK_FIELD. */
+#define STAT_BOUNDED(NAME, STRUCT, FIELD, UNIT, SCALE, HELP, PEAK_FIELD)                         \
+    {                                                                                            \
+        .name = (NAME), .kind = STAT_COUNTER, .offset = offsetof(STRUCT, FIELD), .unit = (UNIT), \
+        .scale = (SCALE), .help = (HELP), .has_peak = true,                                      \
+        .peak_offset = offsetof(STRUCT, PEAK_FIELD)                                              \
+    }
+/* The same, not reported. */
+#define STAT_BOUND_ONLY(NAME, STRUCT, FIELD, UNIT, HELP, PEAK_FIELD)                           \
+    {                                                                                          \
+        .name = (NAME), .kind = STAT_BOUND, .offset = offsetof(STRUCT, FIELD), .unit = (UNIT), \
+        .help = (HELP), .has_peak = true, .peak_offset = offsetof(STRUCT, PEAK_FIELD)          \
+    }
+#define STAT_PART_BOUNDED(NAME, STRUCT, FIELD, UNIT, HELP, N_FIELD, PART, PEAK_FIELD)            \
+    {                                                                                            \
+        .name = (NAME), .kind = STAT_COUNTER, .offset = offsetof(STRUCT, FIELD), .unit = (UNIT), \
+        .help = (HELP), .is_part = true, .n_offset = offsetof(STRUCT, N_FIELD), .part = (PART),  \
+        .has_peak = true, .peak_offset = offsetof(STRUCT, PEAK_FIELD)                            \
     }
 /* Whether the state has this statistic. */
 static inline bool stat_exists(const struct stat_desc *stat, const void *state)
@@ -119,5 +162,9 @@ void stat_histogram_each(const struct stat_histogram *h,
 void stat_clear(const struct stat_desc *table, void *state);
 /* Frees the rows of its histograms. */
 void stat_release(const struct stat_desc *table, void *state);
+/* SIM_ASSERTs that no resource of the table has carried more than its peak in the duration_ps since
+ * stat_clear(). prefix: for the message. */
+void stat_check_peaks(const struct stat_desc *table, const void *state, const char *prefix,
+                      sim_time duration_ps);
 
 #endif

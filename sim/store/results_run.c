@@ -173,6 +173,7 @@ void run_result_stats(struct run_result *result, const char *prefix, const struc
             break;
         case STAT_MEAN: add_mean(result, name, stat->unit, scale, field); break;
         case STAT_HISTOGRAM: add_histogram(result, prefix, stat, scale, field); break;
+        case STAT_BOUND:
         case STAT_END: break;
         }
         g_free(name);

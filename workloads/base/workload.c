@@ -131,8 +131,11 @@ void workload_record_world(struct workload *workload, struct host *measured, sim
     void *state;
     char name[96];
     for (unsigned i = 0; world_stats(workload->world, i, &prefix, &table, &state); i++)
-        if (table != NULL)
+        if (table != NULL) {
             run_result_stats(workload->result, prefix, table, state, duration_ps);
+            if (duration_ps != 0)
+                stat_check_peaks(table, state, prefix, duration_ps);
+        }
 
     for (unsigned h = 0; h < world_n_hosts(workload->world); h++) {
         struct host *host = world_host_at(workload->world, h);

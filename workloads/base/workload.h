@@ -129,7 +129,8 @@ void workload_declare(struct workload *workload, struct run_result *declared);
 extern const struct record_desc workload_world_records[];
 /* Records every statistic of the world (those of hosts and devices), and the derived metrics that
  * all scenarios share: memory_gbyte_s, interconnect_gbyte_s. Those are about the host `measured`
- * (the others' have their names before them); with NULL the memory of all hosts counts. */
+ * (the others' have their names before them); with NULL the memory of all hosts counts. duration_ps:
+ * since world_stats_clear(). SIM_ASSERTs that no resource carried more than its peak. */
 void workload_record_world(struct workload *workload, struct host *measured, sim_time duration_ps);
 
 #endif

@@ -41,8 +41,8 @@ const struct param_desc pcie_link_params_table[] = {
 
 const struct stat_desc pcie_link_stats_table[] = {
     STAT("tlps", STAT_COUNTER, struct pcie_link_stats, tlps, "1", 0, "TLPs sent, without replays"),
-    STAT("tlp_bytes", STAT_COUNTER, struct pcie_link_stats, tlp_bytes, "bytes", 0,
-         "bytes of these on the wire, with framing and LCRC"),
+    STAT_BOUNDED("tlp_bytes", struct pcie_link_stats, tlp_bytes, "bytes", 0,
+                 "bytes of these on the wire, with framing and LCRC", wire),
     STAT("payload_bytes", STAT_COUNTER, struct pcie_link_stats, payload_bytes, "bytes", 0,
          "payload of these"),
     STAT("dllps", STAT_COUNTER, struct pcie_link_stats, dllps, "1", 0, "DLLPs sent"),
@@ -248,6 +248,10 @@ static void init_dir(struct pcie_link *link, unsigned side, const struct pcie_li
     dir->ack_tlps = SIM_MAX(params->ack_tlps, 1);
     dir->byte_q32_ps = byte_q32_ps(link->generation, link->lanes, params->skp_overhead_ratio);
     dir->dllp_ps = (DLLP_WIRE_BYTES * dir->byte_q32_ps + UINT32_MAX) >> 32;
+    /* The TLP that began last, and with bit errors one that is given to the wire ahead. */
+    dir->stats.wire = (struct stat_peak){ 0x1p32 * 1e12 / (double)dir->byte_q32_ps,
+                                          (params->bit_error_ratio > 0 ? 2 : 1) *
+                                              (TLP_PAYLOAD_BYTES_MAX + TLP_OVERHEAD_BYTES_MAX) };
     uint32_t ratio_pct = params->fc_update_ratio_pct != 0 ? params->fc_update_ratio_pct : 25;
     for (unsigned class = 0; class < N_TLP_CLASSES; class ++)
         init_pool(&dir->pool[class], to->advertise.header[class], to->advertise.data[class],
@@ -330,6 +334,7 @@ void pcie_link_join(struct pcie_context *pcie, const char *name, struct pcie_por
     for (unsigned side = 0; side < 2; side++) {
         init_dir(link, side, &none, ports[side], ports[!side]);
         link->dir[side].byte_q32_ps = 0;
+        link->dir[side].stats.wire.per_s = 0;
         link->dir[side].dllp_ps = 0;
     }
     pcie_context_add_link(pcie, link);

@@ -139,6 +139,7 @@ struct pcie_link_stats {
     /* Not of the table: TLPs that have a place on the wire after now, by the last call of
      * pcie_port_stats(), which has taken them off what is above. */
     uint64_t ahead_tlps, ahead_bytes, ahead_payload_bytes;
+    struct stat_peak wire; /* of tlp_bytes */
 };
 extern const struct stat_desc pcie_link_stats_table[];
 /* Of TLPs that start by now. Must be called again to read it later. */

@@ -97,7 +97,8 @@ static inline unsigned tlp_payload_dw(const struct tlp *tlp)
 }
 /* Framing, sequence number and LCRC: STP 1, sequence 2, LCRC 4, END 1 (Gen1/2); STP token 4 with
  * the sequence number in it, LCRC 4 (Gen3 and later). */
-#define TLP_FRAMING_BYTES 8u
+#define TLP_FRAMING_BYTES      8u
+#define TLP_OVERHEAD_BYTES_MAX (TLP_FRAMING_BYTES + 4u + 16u) /* with prefix and header */
 
 /* Header: 4 DW for messages and for addresses from 4 GiB on, else 3 (PCIe Base 3.1, 2.2.1). */
 static inline unsigned tlp_header_bytes(const struct tlp *tlp)

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "tests/support/death.h"
 #include "tests/support/numa_fixture.h"
 
 #define MAX_STREAMS 32u
@@ -312,6 +313,54 @@ static void test_victims_wait_for_dram(void **state)
     }
 }
 
+static struct numa *overloaded;
+
+static void check_peaks(struct numa *n, sim_time duration_ps)
+{
+    const struct stat_desc *table;
+    const char *prefix;
+    void *counters;
+
+    for (unsigned i = 0; numa_stats(n, i, &prefix, &table, &counters); i++)
+        stat_check_peaks(table, counters, prefix, duration_ps);
+}
+
+static void check_overloaded(void)
+{
+    check_peaks(overloaded, 200 * SIM_PS_PER_US);
+}
+
+/* Lines written, or sent to the other socket, at twice the rate that is possible, by a caller that
+ * does not wait, for 200 us: what is reserved ahead does not excuse it. */
+static void test_no_resource_above_its_peak(void **state)
+{
+    const sim_time step_ps = 64 * 1000 / (2 * 77), link_step_ps = 64 * 1000 / (2 * 31);
+    struct fixture f;
+    sim_time at_ps = 0;
+
+    (void)state;
+    fixture_r730(&f);
+    overloaded = fixture_new(&f);
+    for (uint64_t i = 0; at_ps < 200 * SIM_PS_PER_US; i++)
+        at_ps = SIM_MIN(numa_dram_write(overloaded, i, WRITE_NT, at_ps), at_ps) + step_ps;
+    assert_aborts(check_overloaded, "s0.dram_write_bytes is", "more than its peak", NULL);
+    check_peaks(overloaded, 450 * SIM_PS_PER_US); /* the test's, not the table's */
+    numa_free(overloaded);
+
+    overloaded = fixture_new(&f);
+    for (sim_time at = 0; at < 200 * SIM_PS_PER_US; at += link_step_ps)
+        numa_send(overloaded, 1, 0, MESSAGE_DATA, at);
+    assert_aborts(check_overloaded, "s1.interconnect_to_s0_bytes is", "more than its peak", NULL);
+    numa_free(overloaded);
+
+    fixture_clovertown(&f);
+    overloaded = fixture_new(&f);
+    for (uint64_t i = 0; i < 60000; i++)
+        numa_dma_write(overloaded, 0, fixture_hpa(overloaded, 0, i * 64), 64, i * 2000, NULL, NULL);
+    assert_aborts(check_overloaded, "s0.dram_write_bytes is", "more than its peak", NULL);
+    numa_free(overloaded);
+}
+
 /* A caller a microsecond behind is not queued behind one ahead. */
 static void test_callers_out_of_order(void **state)
 {
@@ -429,6 +478,7 @@ int main(void)
         cmocka_unit_test(test_loaded_latency),
         cmocka_unit_test(test_write_back_pressure),
         cmocka_unit_test(test_victims_wait_for_dram),
+        cmocka_unit_test(test_no_resource_above_its_peak),
         cmocka_unit_test(test_callers_out_of_order),
         cmocka_unit_test(test_rank_changes),
         cmocka_unit_test(test_rows_and_refresh),

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "sim/engine/stat.h"
+#include "tests/support/death.h"
 
 /* SplitMix64: the test's own numbers, so that it says nothing about sim/random */
 static uint64_t next_u64(uint64_t *state)
@@ -264,6 +265,69 @@ static void clear_leaves_the_rest(void **state)
     stat_clear(NULL, &device);
 }
 
+/* A wire of 8 bytes a nanosecond and a frame of 1,000, and a server that is reserved ahead. */
+struct resource {
+    uint64_t bytes;
+    struct stat_peak wire;
+    struct stat_busy busy;
+    struct stat_peak one;
+};
+
+static const struct stat_desc resource_stats[] = {
+    STAT_BOUNDED("bytes", struct resource, bytes, "bytes", 0, "carried", wire),
+    STAT_BOUND_ONLY("busy_ps", struct resource, busy.ps, "ps", "at work", one),
+    { .kind = STAT_END },
+};
+
+static struct resource resource(uint64_t bytes, uint64_t busy_ps)
+{
+    return (struct resource){ .bytes = bytes,
+                              .wire = { 8e9, 1000 },
+                              .busy = { .ps = busy_ps },
+                              .one = { (double)SIM_PS_PER_S, 0 } };
+}
+
+static void check(struct resource r)
+{
+    stat_check_peaks(resource_stats, &r, "dev.", SIM_PS_PER_US);
+}
+
+static void carries_too_much(void)
+{
+    check(resource(9001, 0));
+}
+
+static void works_too_long(void)
+{
+    check(resource(0, SIM_PS_PER_US + 1));
+}
+
+static void nothing_above_its_peak(void **state)
+{
+    (void)state;
+    check(resource(9000, SIM_PS_PER_US)); /* 8,000 in a microsecond, and the slack */
+    assert_aborts(carries_too_much, "dev.bytes is 9001 after 1000000 ps", "8e+09 per second", NULL);
+    assert_aborts(works_too_long, "dev.busy_ps is 1000001", NULL);
+    struct resource unbounded = resource(UINT64_MAX, 0);
+    unbounded.wire.per_s = 0;
+    check(unbounded);
+}
+
+static void work_counts_when_its_time_has_come(void **state)
+{
+    struct stat_busy busy = { .ps = 100 };
+    (void)state;
+    stat_busy_settle(&busy, 30);
+    assert_int_equal(busy.ps, 70);
+    busy.ps = 0; /* cleared: what was ahead counts from here on */
+    stat_busy_settle(&busy, 10);
+    assert_int_equal(busy.ps, 20);
+    stat_busy_settle(&busy, 0);
+    assert_int_equal(busy.ps, 30);
+    stat_busy_settle(&busy, 50); /* a reservation that begins later: no more than there is */
+    assert_int_equal(busy.ps, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -281,6 +345,8 @@ int main(void)
         cmocka_unit_test(precision_of_zero),
         cmocka_unit_test(not_a_number_is_our_fault),
         cmocka_unit_test(clear_leaves_the_rest),
+        cmocka_unit_test(nothing_above_its_peak),
+        cmocka_unit_test(work_counts_when_its_time_has_come),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 /* Links: latency, rate, ordering, credits, errors. */
+#include "tests/support/death.h"
 #include "tests/support/pcie_rig.h"
 
 #include "models/pcie/link/link.h"
@@ -227,6 +228,39 @@ static void statistics_keep_up_with_time(void **state)
     }
     pcie_rig_run(&pair.rig);
     assert_int_equal(pcie_port_stats(&pair.a->port)->tlps, 0);
+    pair_done(&pair);
+}
+
+static struct pcie_link_stats *saturated;
+static sim_time saturated_ps;
+
+static void check_saturated(void)
+{
+    stat_check_peaks(pcie_link_stats_table, saturated, "a.", saturated_ps);
+}
+
+/* A link that is never idle carries its peak, and not more; one byte less of the rate is noticed. */
+static void statistics_stay_below_the_peak(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair, 3, 8);
+    pair_join(&pair, 40000);
+    stream_type = TLP_MWR;
+    stream_bytes = 256;
+    stream_start(pair.a, 3000, 0);
+    end_credit(&pair.a->model, 0);
+    saturated_ps = spec_wire_ps(3, 8, 2000 * UINT64_C(280));
+    sim_run(pair.rig.sim, saturated_ps, NULL);
+    saturated = pcie_port_stats(&pair.a->port);
+    assert_in_range(saturated->tlps, 2000, 2001);
+    check_saturated();
+    saturated->wire.slack = 280;
+    check_saturated();
+    saturated->wire.per_s *= 0.999;
+    assert_aborts(check_saturated, "a.tlp_bytes is", "more than its peak", NULL);
+    pcie_rig_run(&pair.rig);
     pair_done(&pair);
 }
 
@@ -807,6 +841,7 @@ int main(void)
         cmocka_unit_test(unloaded_latency_is_the_formula),
         cmocka_unit_test(skp_sets_take_their_share),
         cmocka_unit_test(statistics_keep_up_with_time),
+        cmocka_unit_test(statistics_stay_below_the_peak),
         cmocka_unit_test(saturated_one_way_leaves_no_gap),
         cmocka_unit_test(saturated_hop_costs_one_event),
         cmocka_unit_test(saturated_both_ways_pays_for_dllps),
