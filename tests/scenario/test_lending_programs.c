@@ -210,6 +210,39 @@ static void test_device_dma(void **state)
     }
 }
 
+/* Little's law: transfers under way are their rate times their time. */
+static void test_littles_law(void **state)
+{
+    (void)state;
+    for (unsigned depth = 1; depth <= 64; depth *= 8) {
+        struct run_result *result = run_result_new();
+        char *programs = g_strdup_printf(
+            "programs = { own = { type = \"device_dma\"; on = \"near\"; device = \"own\";"
+            " direction = \"read\"; queue_depth = %u; };"
+            " lent = { type = \"device_dma\"; on = \"near\"; device = \"d1\";"
+            " direction = \"write\"; queue_depth = %u; }; };\n",
+            depth, depth);
+        char *text = adapters("\"d1\"", programs);
+        memcpy(strstr(text, "100000"), "   500", 6);
+        memcpy(strstr(text, "= 20;"), "=200;", 5); /* mapping the buffer takes time, too */
+        char *error = run_into(text, result);
+        if (error != NULL)
+            fail_msg("%s", error);
+        const char *const names[] = { "own", "lent" };
+        for (unsigned i = 0; i < 2; i++) {
+            char rate[64], time[64];
+            snprintf(rate, sizeof(rate), "%s.throughput_gbyte_s", names[i]);
+            snprintf(time, sizeof(time), "%s.latency_mean_ns", names[i]);
+            const double under_way = run_result_value(result, rate) / 4096 *
+                                     run_result_value(result, time);
+            if (fabs(under_way - depth) > 0.03 * depth)
+                fail_msg("%s: depth %u, %.3f under way", names[i], depth, under_way);
+        }
+        g_free(programs);
+        run_result_free(result);
+    }
+}
+
 /* Three entries, one of them the CPUs': two devices, and an error code for the third. */
 static void test_limit(void **state)
 {
@@ -284,10 +317,15 @@ static void test_program_mistakes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_borrowed_nic), cmocka_unit_test(test_local),
-        cmocka_unit_test(test_mistakes),     cmocka_unit_test(test_full_table),
-        cmocka_unit_test(test_device_dma),   cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_taken),        cmocka_unit_test(test_program_mistakes),
+        cmocka_unit_test(test_borrowed_nic),
+        cmocka_unit_test(test_local),
+        cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_full_table),
+        cmocka_unit_test(test_device_dma),
+        cmocka_unit_test(test_littles_law),
+        cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_taken),
+        cmocka_unit_test(test_program_mistakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

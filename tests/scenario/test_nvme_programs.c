@@ -85,6 +85,35 @@ static void test_few_operations(void **state)
     assert_true(deep > 2.2 && deep < 2.4 * 1.01);
 }
 
+/* Little's law: what is under way is rate times time, whatever bounds the rate, and rates do not hang
+ * on how long is measured. A job spends 600 cycles of 2 GHz between two requests of a slot. */
+static void test_littles_law(void **state)
+{
+    static const unsigned depths[] = { 2, 16, 128, 512 };
+    double iops[SIM_N_ELEMENTS(depths)][2];
+    (void)state;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(depths); i++)
+        for (unsigned k = 0; k < 2; k++) {
+            char text[4096];
+            snprintf(text, sizeof(text),
+                     LOCAL WORKLOAD "measure = { warmup_us = 9000; duration_us = %u; };\n"
+                                    "programs = { fio = { type = \"fio\"; span_bytes = \"4 MiB\";"
+                                    " block_bytes = 512; queue_depth = %u; jobs = %u; }; };",
+                     k == 0 ? 3000u : 6000u, depths[i], i < 2 ? 2u : 1u);
+            struct run_result *result = scenario_run(text);
+            iops[i][k] = scenario_value(result, "iops");
+            const double s = scenario_value(result, "latency_mean_ns") * 1e-9,
+                         under_way = iops[i][k] * s, slots = depths[i] * (i < 2 ? 2u : 1u),
+                         own = iops[i][k] * 300e-9;
+            if (fabs(under_way + own - slots) > 0.03 * slots)
+                fail_msg("depth %u: %.2f under way, %.2f being made", depths[i], under_way, own);
+            run_result_free(result);
+        }
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(depths); i++)
+        assert_true(fabs(iops[i][1] / iops[i][0] - 1.0) < 0.02);
+    assert_true(fabs(iops[2][0] / iops[3][0] - 1.0) < 0.02);
+}
+
 /* Several on one device, each with blocks of its own: rates add up, latencies have their programs'
  * names alone. */
 static void test_two_of_them(void **state)
@@ -195,9 +224,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sync),           cmocka_unit_test(test_depth),
         cmocka_unit_test(test_few_operations), cmocka_unit_test(test_two_of_them),
-        cmocka_unit_test(test_cannot_start),   cmocka_unit_test(test_mixed),
-        cmocka_unit_test(test_training),       cmocka_unit_test(test_slow_loader),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_littles_law),    cmocka_unit_test(test_cannot_start),
+        cmocka_unit_test(test_mixed),          cmocka_unit_test(test_training),
+        cmocka_unit_test(test_slow_loader),    cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -299,6 +299,9 @@ static void test_memcached(void **unused)
             assert_true(fabs(scenario_value(result, "memcached_gbit_s") - kt_s * 65536 * 8e-6) <
                         1e-6);
             assert_true(run_result_has(result, RECORD_HISTOGRAM, "m.transaction_us"));
+            /* Little's law: two clients, each with one request under way */
+            assert_true(fabs(kt_s * 1e-3 * scenario_value(result, "m.transaction_mean_us") - 2) <
+                        0.2);
             /* what crosses the wire is what was asked for, and requests */
             double in = scenario_value(result, "nic.pf0_rx_bytes") +
                         scenario_value(result, "nic.pf1_rx_bytes");

@@ -1,10 +1,14 @@
 /*
  * fio: random reads and writes of a raw NVMe device with O_DIRECT, by jobs on CPUs of their own.
- * With a queue depth of 1 as the engine `sync` does it, pread() by pread(); else as `libaio`. The
- * span is written first; every block that is read is checked against what was written there last.
+ * With a queue depth of 1 as the engine `sync` does it, pread() by pread(); else as `libaio` with its
+ * defaults: submissions one by one until the queue is full, then one io_getevents() for one event
+ * (iodepth_batch_complete_min and _max of 1), and a submission in its place. The span is written
+ * first; every block that is read is checked against what was written there last.
  *
- * Latency is from the call to its return (sync), or from submission to the completion in the
- * interrupt (libaio).
+ * A request counts, and its latency ends, where the job gets it: at the return of pread() or of
+ * io_getevents() (fio's lat, from before the call that submits it). So in a full queue
+ * depth = iops x (latency + what the job does between two requests). Without a number of operations
+ * what is measured begins when all jobs have filled their queues.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -45,6 +49,7 @@ struct job {
     struct slot *complete, **complete_end; /* in the order of completion, as of io_getevents() */
     struct k_wait_queue wait;
     unsigned in_flight;
+    bool full; /* has been: so many requests under way as may be */
 };
 
 struct fio {
@@ -65,6 +70,8 @@ struct fio {
     struct job *job;
     struct k_wait_queue filled_wait;
     bool filled, failed;
+    unsigned n_full;  /* jobs that have filled their queues */
+    sim_time full_ps; /* when the last of them had */
     unsigned n_done;
     /* measured */
     double *sample_ps; /* latencies one by one: medians are compared to a few ns */
@@ -101,7 +108,7 @@ static const struct record_desc fio_records[] = {
     { "latency_p50_ns", RECORD_METRIC, "ns", "quantile" },
     { "latency_p99_ns", RECORD_METRIC, "ns", "quantile" },
     { "latency_ns", RECORD_HISTOGRAM, "ns", "each" },
-    { "+iops", RECORD_METRIC, "1/s", "requests, from the first submission of what is measured on" },
+    { "+iops", RECORD_METRIC, "1/s", "requests that jobs got back, once their queues were full" },
     { "+throughput_gbyte_s", RECORD_METRIC, "GB/s", "payload of these" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
@@ -195,7 +202,7 @@ static void check_block(struct job *job, struct slot *slot)
                 (unsigned long long)is.expected);
         return;
     }
-    if (!program_measuring(fio->program))
+    if (!program_measuring(fio->program) || (fio->operations == 0 && fio->n_full < fio->n_jobs))
         return;
     add_sample(fio, slot->end_ps - slot->start_ps);
     fio->first_ps = SIM_MIN(fio->first_ps, slot->start_ps);
@@ -213,6 +220,14 @@ static bool enough(const struct job *job)
            (fio->operations != 0 && job->measured >= fio->operations);
 }
 
+static void queue_is_full(struct job *job)
+{
+    struct fio *fio = job->fio;
+    if (!job->full && ++fio->n_full == fio->n_jobs)
+        fio->full_ps = k_now_ps(fio->host->kernel);
+    job->full = true;
+}
+
 static void run_sync(struct job *job)
 {
     struct fio *fio = job->fio;
@@ -222,6 +237,7 @@ static void run_sync(struct job *job)
         k_compute(kernel, fio->think_cycles);
         choose(job, slot);
         slot->start_ps = k_now_ps(kernel);
+        queue_is_full(job);
         slot->status = nvme_direct_io(fio->nvme, NSID, slot->request.write, slot->request.offset,
                                       slot->buffer, fio->block_bytes);
         slot->end_ps = k_now_ps(kernel);
@@ -235,7 +251,6 @@ static void request_done(struct nvme_request *request, int status)
     struct slot *slot = request->context;
     struct job *job = slot->job;
     slot->status = status;
-    slot->end_ps = k_now_ps(job->fio->host->kernel);
     slot->next = NULL;
     *job->complete_end = slot;
     job->complete_end = &slot->next;
@@ -249,8 +264,8 @@ static void submit(struct job *job, struct slot *slot)
     int status;
     k_compute(kernel, fio->think_cycles);
     choose(job, slot);
-    k_syscall(kernel);
     slot->start_ps = k_now_ps(kernel);
+    k_syscall(kernel);
     while ((status = nvme_direct_submit(fio->nvme, &slot->request)) == -EBUSY || status == -EAGAIN)
         k_sleep(kernel, BUSY_SLEEP);
     if (status == 0)
@@ -259,27 +274,35 @@ static void submit(struct job *job, struct slot *slot)
         fail(fio, "a submission", status);
 }
 
-static void run_async(struct job *job)
+/* io_getevents() of one event. */
+static struct slot *get_event(struct job *job)
 {
     struct fio *fio = job->fio;
     struct kernel *kernel = fio->host->kernel;
-    for (uint32_t i = 0; i < fio->queue_depth; i++)
+    k_syscall(kernel);
+    while (job->complete == NULL)
+        k_wait(kernel, &job->wait, UINT64_MAX);
+    struct slot *slot = job->complete;
+    job->complete = slot->next;
+    if (job->complete == NULL)
+        job->complete_end = &job->complete;
+    nvme_direct_done(fio->nvme, &slot->request);
+    slot->end_ps = k_now_ps(kernel);
+    return slot;
+}
+
+static void run_async(struct job *job)
+{
+    struct fio *fio = job->fio;
+    for (uint32_t i = 0; i < fio->queue_depth && !fio->failed; i++)
         submit(job, &job->slot[i]);
+    queue_is_full(job);
     while (job->in_flight != 0) {
-        k_syscall(kernel); /* io_getevents() */
-        while (job->complete == NULL)
-            k_wait(kernel, &job->wait, UINT64_MAX);
-        while (job->complete != NULL) {
-            struct slot *slot = job->complete;
-            job->complete = slot->next;
-            if (job->complete == NULL)
-                job->complete_end = &job->complete;
-            job->in_flight--;
-            nvme_direct_done(fio->nvme, &slot->request);
-            check_block(job, slot);
-            if (!enough(job))
-                submit(job, slot);
-        }
+        struct slot *slot = get_event(job);
+        job->in_flight--;
+        check_block(job, slot);
+        if (!enough(job))
+            submit(job, slot);
     }
 }
 
@@ -401,13 +424,13 @@ static double quantile_ns(const struct fio *fio, double q)
  * In which the requests that were measured were served. With a number of operations, from the first
  * of their submissions, which may lie before the measurement's beginning, to the last of their
  * completions: with deep queues and few operations filling and emptying the queue counts. Else what
- * was measured once the span was written: requests under way at the end stand for those at the
+ * was measured once all queues were full: requests under way at the end stand for those at the
  * beginning.
  */
 static double served_s(const struct fio *fio, sim_time duration_ps)
 {
     const bool finite = fio->operations != 0;
-    const sim_time from_ps = finite ? fio->first_ps : SIM_MAX(fio->first_ps, fio->begin_ps);
+    const sim_time from_ps = finite ? fio->first_ps : SIM_MAX(fio->full_ps, fio->begin_ps);
     const sim_time to_ps = finite ? fio->last_ps : fio->begin_ps + duration_ps;
     return (double)(to_ps - from_ps) * 1e-12;
 }

@@ -119,6 +119,7 @@ static const struct record_desc memcached_records[] = {
     { "+memcached_gbit_s", RECORD_METRIC, "Gbit/s", "values moved" },
     { ".throughput_gbit_s", RECORD_METRIC, "Gbit/s", "the same, of this program alone" },
     { ".transaction_us", RECORD_HISTOGRAM, "us", "time of a request at the client" },
+    { ".transaction_mean_us", RECORD_METRIC, "us", "the same: mean" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
@@ -416,6 +417,8 @@ static void memcached_record(struct program *program, sim_time duration_ps)
     program_metric(program, "memcached_gbit_s", "Gbit/s", gbit_s);
     program_metric(program, "throughput_gbit_s", "Gbit/s", gbit_s);
     program_histogram(program, "transaction_us", "us", 1e-6, &program->histogram_ps);
+    program_metric(program, "transaction_mean_us", "us",
+                   program->histogram_ps.sum / (double)program->histogram_ps.n * 1e-6);
 }
 
 static void memcached_release(struct program *program)
