@@ -75,6 +75,7 @@ void lend_devices_free(struct lend_host *host)
         if (d->lease != NULL) {
             lend_mappings_free(d->lease);
             lend_vm_free(d->lease);
+            lend_ranges_release(&d->lease->iova);
         }
         k_free(d->lease);
         k_free(d);

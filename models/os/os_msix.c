@@ -65,6 +65,8 @@ static void find_table(struct os_slot *slot)
     if (cap == 0)
         return;
     uint32_t table = k_config_read(dev, cap + PCI_MSIX_TABLE, 4);
+    if (table == UINT32_MAX) /* it has gone since */
+        return;
     slot->msix_vectors = (uint16_t)((header >> 16 & PCI_MSIX_CONTROL_SIZE_MASK) + 1);
     slot->msix_bar = table & PCI_MSIX_BAR_MASK;
     slot->msix_offset = table & ~PCI_MSIX_BAR_MASK;

@@ -194,6 +194,8 @@ static bool fake_msix_write(struct k_irq *irq, bool masked)
         return false;
     uint32_t table = k_config_read(dev, cap + PCI_MSIX_TABLE, 4);
     unsigned bar = table & PCI_MSIX_BAR_MASK;
+    if (bar >= K_PCI_BARS) /* all ones: the device is gone, as its driver will learn */
+        return true;
     uint64_t entry = (table & ~PCI_MSIX_BAR_MASK) + PCI_MSIX_ENTRY_BYTES * (uint64_t)irq->index;
     k_writel(dev, bar, entry + PCI_MSIX_ENTRY_CONTROL, PCI_MSIX_ENTRY_MASKED);
     if (!masked) {
