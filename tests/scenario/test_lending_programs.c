@@ -291,6 +291,55 @@ static void test_taken(void **state)
     }
 }
 
+/* Runs device_taken with these settings besides. */
+static struct run_result *taken(const char *settings, const char *direction)
+{
+    struct run_result *result = run_result_new();
+    char *programs = g_strdup_printf(
+        "programs = { victim = { type = \"device_taken\"; on = \"near\"; from = \"far\";"
+        " device = \"d1\"; direction = \"%s\"; %s }; };\n",
+        direction, settings);
+    char *text = adapters("", programs);
+    memcpy(strstr(text, "100000"), "999999", 6);
+    char *error = run_into(text, result);
+    if (error != NULL)
+        fail_msg("%s", error);
+    g_free(programs);
+    return result;
+}
+
+/* Back to back the other host sees its link go down at once. */
+static void test_death(void **state)
+{
+    static const char *const direction[] = { "write", "read" };
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct run_result *result = taken("event = \"death\"; dies = \"near\";", direction[i]);
+        assert_true(run_result_value(result, "transfers_failed") > 0);
+        assert_in_range((uint64_t)run_result_value(result, "lease_over_after_us"), 10, 300);
+        run_result_free(result);
+        result = taken("event = \"death\"; dies = \"far\";", direction[i]);
+        assert_in_range((uint64_t)run_result_value(result, "removed_after_us"), 5, 100);
+        run_result_free(result);
+    }
+}
+
+/* The cable is back before its transfers have ended, several times. */
+static void test_cable_back(void **state)
+{
+    static const char *const settings[] = {
+        "bridge = \"n0\"; returns = \"at_work\"; out_ms = 0.002;",
+        "bridge = \"n1\"; returns = \"at_work\"; out_ms = 0.05; pulls = 5;",
+    };
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        struct run_result *result = taken(settings[i / 2], i % 2 == 0 ? "write" : "read");
+        assert_in_range((uint64_t)run_result_value(result, "removed_after_us"), 5, 100);
+        assert_true(run_result_value(result, "borrowed_after_ms") > 100);
+        run_result_free(result);
+    }
+}
+
 #define TAKEN "type = \"device_taken\"; on = \"near\"; from = \"far\"; "
 
 static void test_program_mistakes(void **state)
@@ -302,6 +351,11 @@ static void test_program_mistakes(void **state)
         { "\"d1\"", TAKEN "device = \"d1\"; bridge = \"n0\";", "that no host borrows" },
         { "", TAKEN "device = \"own\"; bridge = \"n0\";", "a device that the host `from` lends" },
         { "", TAKEN "device = \"d1\";", "a pcie.ntb with a cable" },
+        { "", TAKEN "device = \"d1\"; event = \"death\"; dies = \"fra\";",
+          "the host `on` or `from`" },
+        { "", TAKEN "device = \"d1\"; event = \"death\"; dies = \"near\"; next = \"far\";",
+          "a third host" },
+        { "", TAKEN "device = \"d1\"; bridge = \"n0\"; pulls = 2;", "1, or returns = " },
         { "\"d1\"", "type = \"cold_migration\"; from = \"near\"; to = \"far\"; gpu = \"d1\";",
           "a GPU that the host `from` borrows" },
         { "\"d1\"", "type = \"borrow_limit\"; on = \"near\"; from = \"near\";",
@@ -325,6 +379,8 @@ int main(void)
         cmocka_unit_test(test_littles_law),
         cmocka_unit_test(test_limit),
         cmocka_unit_test(test_taken),
+        cmocka_unit_test(test_death),
+        cmocka_unit_test(test_cable_back),
         cmocka_unit_test(test_program_mistakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

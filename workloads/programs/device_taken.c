@@ -1,8 +1,10 @@
 /*
  * device_taken: an adapter (pcie.requester) is borrowed and kept busy, and in the midst of that it
- * is taken away: a cable is pulled and put back later, or the lender takes it back. What becomes of
+ * is taken away: a cable is pulled and put back, when all is quiet or while the device is at work,
+ * once or several times; the lender takes it back; or one of the two hosts dies. What becomes of
  * the transfers, when whoever has to know knows, and when the device can be borrowed again, after
  * which it has to work: every line of what it moved is checked, and that nothing beside changed.
+ * When the borrower has died, another host may borrow the device.
  */
 #include <string.h>
 
@@ -19,8 +21,10 @@
 #define QUEUE_DEPTH 4u
 #define GUARD_BYTES K_PAGE_BYTES /* before and behind the buffer */
 
-enum taken_event { TAKEN_CABLE, TAKEN_RECLAIM };
-static const char *const event_names[] = { "cable", "reclaim", NULL };
+enum taken_event { TAKEN_CABLE, TAKEN_RECLAIM, TAKEN_DEATH };
+static const char *const event_names[] = { "cable", "reclaim", "death", NULL };
+enum taken_returns { RETURNS_QUIET, RETURNS_AT_WORK };
+static const char *const returns_names[] = { "quiet", "at_work", NULL };
 enum taken_direction { TAKEN_WRITE, TAKEN_READ };
 static const char *const direction_names[] = { "write", "read", NULL };
 
@@ -34,13 +38,14 @@ struct slot {
 
 struct device_taken {
     /* parameters */
-    const char *host_name, *from_name, *device_name, *bridge_name;
-    int event, direction;
+    const char *host_name, *from_name, *device_name, *bridge_name, *dies_name, *next_name;
+    int event, direction, returns;
+    uint32_t n_pulls;
     uint64_t transfer_bytes;
     sim_time after_ps, out_ps;
     /* running */
     struct program *program;
-    struct lending_host *host, *from;
+    struct lending_host *host, *from, *dies, *next; /* next: NULL: none */
     struct model *device;
     struct pcie_link *cable;
     struct k_pci_driver driver;
@@ -53,7 +58,7 @@ struct device_taken {
     struct slot slot[QUEUE_DEPTH];
     uint8_t *buffers;
     /* measured */
-    sim_time event_ps, last_ps, removed_ps, again_ps;
+    sim_time event_ps, last_ps, removed_ps, again_ps, lease_over_ps;
     uint64_t good, unnoticed, failed; /* transfers: before, after without an error, with one */
     unsigned n_tries;
 };
@@ -64,6 +69,9 @@ static const struct param_desc device_taken_params[] = {
     PARAM_TEXT("device", struct device_taken, device_name, "", "a pcie.requester that it lends"),
     PARAM_TEXT("bridge", struct device_taken, bridge_name, "",
                "the pcie.ntb whose cable is pulled"),
+    PARAM_TEXT("dies", struct device_taken, dies_name, "", "`on` or `from`: the host that dies"),
+    PARAM_TEXT("next", struct device_taken, next_name, "",
+               "the host that borrows the device when `on` has died; \"\": none"),
     PARAM_ONE_OF("event", struct device_taken, event, TAKEN_CABLE, event_names, PROV_NONE, "",
                  "how it is taken away"),
     PARAM_ONE_OF("direction", struct device_taken, direction, TAKEN_WRITE, direction_names,
@@ -72,8 +80,12 @@ static const struct param_desc device_taken_params[] = {
           PROV_NONE, "", "of a transfer; whole pages. Four are under way at a time"),
     PARAM("after_us", PARAM_TIME, struct device_taken, after_ps, 200, 1, 1e6, PROV_NONE, "",
           "first transfer to the event"),
-    PARAM("out_ms", PARAM_TIME, struct device_taken, out_ps, 50, 1, 1e4, PROV_NONE, "",
-          "for so long the cable is out"),
+    PARAM("out_ms", PARAM_TIME, struct device_taken, out_ps, 50, 0.001, 1e4, PROV_NONE, "",
+          "for so long the cable is out; its link has to train afterwards"),
+    PARAM_ONE_OF("returns", struct device_taken, returns, RETURNS_QUIET, returns_names, PROV_NONE,
+                 "", "the cable is out for out_ms after all has ended, or after it was pulled"),
+    PARAM("pulls", PARAM_U32, struct device_taken, n_pulls, 1, 1, 100, PROV_NONE, "",
+          "with at_work: so often it is out for out_ms, and in for as long"),
     { .type = PARAM_END },
 };
 
@@ -85,6 +97,8 @@ static const struct record_desc device_taken_records[] = {
     { "removed_after_us", RECORD_METRIC, "us", "event to when its driver has let go of it" },
     { "borrowed_after_ms", RECORD_METRIC, "ms", "event to when it was borrowed again" },
     { "borrow_refusals", RECORD_METRIC, "1", "attempts until then, one a millisecond" },
+    { "lease_over_after_us", RECORD_METRIC, "us",
+      "death of the borrower to when the lender has taken the device back" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
@@ -97,6 +111,23 @@ static struct pcie_link *cable_of(struct program *program, const struct model *b
         if (a == &bridge->ports[1] || b == &bridge->ports[1])
             return link;
     return NULL;
+}
+
+static void check_death(struct device_taken *taken, struct sim_error_list *errors)
+{
+    struct program *program = taken->program;
+    const char *const names[] = { taken->host_name, taken->from_name, NULL };
+    if (strcmp(taken->dies_name, taken->host_name) == 0)
+        taken->dies = taken->host;
+    else if (strcmp(taken->dies_name, taken->from_name) == 0)
+        taken->dies = taken->from;
+    else
+        program_mistake(program, "dies", errors, "the host `on` or `from`", names);
+    if (taken->next_name[0] == '\0')
+        return;
+    taken->next = program_member(program, "next", taken->next_name, true, errors);
+    if (taken->next == taken->host || taken->next == taken->from || taken->dies != taken->host)
+        program_mistake(program, "next", errors, "a third host, and that the host `on` dies", NULL);
 }
 
 static void device_taken_check(struct program *program, struct sim_error_list *errors)
@@ -118,6 +149,10 @@ static void device_taken_check(struct program *program, struct sim_error_list *e
         taken->cable = cable_of(program, bridge);
     if (taken->event == TAKEN_CABLE && taken->cable == NULL)
         program_mistake(program, "bridge", errors, "a pcie.ntb with a cable", NULL);
+    if (taken->event == TAKEN_DEATH && taken->host != NULL && taken->from != NULL)
+        check_death(taken, errors);
+    if (taken->n_pulls > 1 && taken->returns == RETURNS_QUIET)
+        program_mistake(program, "pulls", errors, "1, or returns = \"at_work\"", NULL);
     if (taken->host != NULL && taken->host == taken->from)
         program_mistake(program, "from", errors, "another host than `on`", NULL);
     if (taken->transfer_bytes % K_PAGE_BYTES != 0)
@@ -251,12 +286,40 @@ static void reclaim_body(void *arg)
     lend_reclaim(taken->from->lend, taken->id);
 }
 
+/* What the device of a host without power does not do any more; its last transfers end by
+ * themselves. A dead borrower's driver notices nothing. */
+static void die(struct device_taken *taken)
+{
+    lending_kill(taken->dies);
+    if (taken->dies == taken->from)
+        taken->stop = true;
+    else
+        taken->dev = NULL;
+}
+
+static void pull_at_work(struct device_taken *taken)
+{
+    for (unsigned i = 0; i < taken->n_pulls; i++) {
+        if (i > 0)
+            k_sleep(kernel_of(taken), taken->out_ps);
+        pcie_link_set_up(taken->cable, false);
+        k_sleep(kernel_of(taken), taken->out_ps);
+        pcie_link_set_up(taken->cable, true);
+    }
+}
+
 static void take_away(struct device_taken *taken)
 {
     k_sleep(kernel_of(taken), taken->after_ps);
     taken->event_ps = k_now_ps(kernel_of(taken));
+    if (taken->event == TAKEN_CABLE && taken->returns == RETURNS_AT_WORK) {
+        pull_at_work(taken);
+        return;
+    }
     if (taken->event == TAKEN_CABLE)
         pcie_link_set_up(taken->cable, false);
+    else if (taken->event == TAKEN_DEATH)
+        die(taken);
     else
         k_thread_new(taken->from->kernel, "reclaim", K_CPU_ANY, reclaim_body, taken);
     while (taken->dev != NULL || taken->in_flight != 0)
@@ -283,6 +346,9 @@ static void use_again(struct device_taken *taken)
         return;
     }
     taken->again_ps = k_now_ps(kernel_of(taken));
+    while (taken->in_flight != 0) /* the cable came back while they were under way */
+        k_sleep(kernel_of(taken), LOOK_PS);
+    check_memory(taken, false);
     const uint64_t unnoticed = taken->unnoticed, failed = taken->failed;
     const sim_time last_ps = taken->last_ps;
     if (taken->direction == TAKEN_WRITE) /* or what it wrote before would do */
@@ -303,6 +369,37 @@ static void use_again(struct device_taken *taken)
     taken->removed_ps = removed_ps;
 }
 
+static void next_body(void *arg)
+{
+    struct device_taken *taken = arg;
+    struct lend_host *lend = taken->next->lend;
+    struct lend_borrow *borrowed = NULL;
+    struct lend_error error;
+    lend_discover(lend);
+    while (taken->n_tries < TRIES &&
+           lend_borrow(lend, taken->from->number, taken->id, &borrowed, &error) != 0) {
+        taken->n_tries++;
+        k_sleep(taken->next->kernel, TRY_PS);
+    }
+    taken->again_ps = k_now_ps(taken->next->kernel);
+    if (borrowed == NULL)
+        program_fail(taken->program, "%s cannot be borrowed again: %s", taken->device_name,
+                     error.text);
+    else
+        lend_return(borrowed);
+    program_finish(taken->program);
+}
+
+/* The borrower has died, and its transfers have ended: looks at the lender, then at the next. */
+static void outlive(struct device_taken *taken)
+{
+    while (lend_usage(taken->from->lend).lent != 0)
+        k_sleep(kernel_of(taken), LOOK_PS);
+    taken->lease_over_ps = k_now_ps(kernel_of(taken));
+    if (taken->next != NULL)
+        k_thread_new(taken->next->kernel, "next", K_CPU_ANY, next_body, taken);
+}
+
 static void body(void *arg)
 {
     struct device_taken *taken = arg;
@@ -316,10 +413,15 @@ static void body(void *arg)
         for (unsigned i = 0; i < QUEUE_DEPTH; i++)
             begin(&taken->slot[i]);
         take_away(taken);
-        lend_return(borrowed); /* what is left of it */
-        use_again(taken);
+        if (taken->event != TAKEN_DEATH || taken->dies == taken->from)
+            lend_return(borrowed); /* what is left of it */
+        if (taken->event != TAKEN_DEATH)
+            use_again(taken);
+        else if (taken->dies == taken->host)
+            outlive(taken);
     }
-    program_finish(taken->program);
+    if (taken->next == NULL || taken->lease_over_ps == 0)
+        program_finish(taken->program);
 }
 
 static void device_taken_start(struct program *program)
@@ -369,14 +471,19 @@ static void device_taken_record(struct program *program, sim_time duration_ps)
     program_metric(program, "transfers_unnoticed", "1", (double)taken->unnoticed);
     program_metric(program, "transfers_failed", "1", (double)taken->failed);
     program_metric(program, "stopped_after_us", "us", us_after(taken, taken->last_ps));
-    program_metric(program, "removed_after_us", "us", us_after(taken, taken->removed_ps));
-    program_metric(program, "borrowed_after_ms", "ms", us_after(taken, taken->again_ps) / 1e3);
-    program_metric(program, "borrow_refusals", "1", taken->n_tries);
+    if (taken->dies == NULL || taken->dies != taken->host)
+        program_metric(program, "removed_after_us", "us", us_after(taken, taken->removed_ps));
+    if (taken->event != TAKEN_DEATH || taken->next != NULL) {
+        program_metric(program, "borrowed_after_ms", "ms", us_after(taken, taken->again_ps) / 1e3);
+        program_metric(program, "borrow_refusals", "1", taken->n_tries);
+    }
+    if (taken->lease_over_ps != 0)
+        program_metric(program, "lease_over_after_us", "us", us_after(taken, taken->lease_over_ps));
 }
 
 const struct program_ops program_device_taken_ops = {
     .type = "device_taken",
-    .help = "a borrowed adapter that is taken away at work: cable pulled, or reclaimed",
+    .help = "a borrowed adapter that is taken away at work: cable pulled, reclaimed, a host dies",
     .state_bytes = sizeof(struct device_taken),
     .params = device_taken_params,
     .records = device_taken_records,

@@ -47,6 +47,7 @@ struct lending_host {
     void *driver[LENDING_DRIVERS_MAX]; /* by lending_drivers[] */
     bool takes_part;                   /* in the cluster: it has `lend` or `borrow` */
     bool has_ntb;
+    bool dead;                   /* lending_kill() */
     unsigned n_lent, n_borrowed; /* in the scenario */
     struct k_pci_id *lent_ids;   /* kinds of devices that it lends; ended by { 0, 0 } */
     struct lend_usage before;    /* when it was connected to its lenders and had borrowed nothing */
@@ -95,6 +96,9 @@ unsigned lending_core(const struct lending_host *host, unsigned cpu);
 /* A program borrows by itself and may connect to hosts that no scenario entry connects to.
  * Connections keep their entries, so lending_down() then checks only those of leases. */
 void lending_borrows_more(struct lending *lending);
+/* The host has died, for its peers: the cables of its NTBs go down for good, its lending software
+ * stops. lending_down() then frees its memory and checks the others. To be called once. */
+void lending_kill(struct lending_host *host);
 /* [thread] Removes the device's driver; gives a borrowed device back to its lender. */
 void lending_remove(struct lending_host *host, struct k_pci_dev *dev);
 

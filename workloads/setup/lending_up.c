@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/pcie/link/context.h"
+#include "models/pcie/link/link.h"
+#include "models/pcie/ntb/ntb.h"
 #include "workloads/setup/lending_internal.h"
 #include "workloads/setup/lending_vm.h"
 
@@ -239,6 +242,21 @@ void lending_borrows_more(struct lending *lending)
     lending->borrows_more = true;
 }
 
+void lending_kill(struct lending_host *host)
+{
+    struct world *world = host->lending->world;
+    struct pcie_port *end[2];
+    struct pcie_link *link;
+    for (unsigned i = 0; (link = pcie_context_link(world_pcie(world), i, &end[0], &end[1])) != NULL;
+         i++)
+        for (unsigned e = 0; e < 2; e++)
+            if (end[e]->fabric && end[e]->model->ops == &pcie_ntb_ops &&
+                world_host_of(world, end[e]->model) == host->host)
+                pcie_link_set_up(link, false);
+    lend_host_kill(host->lend);
+    host->dead = true;
+}
+
 void lending_remove(struct lending_host *host, struct k_pci_dev *dev)
 {
     struct lending *lending = host->lending;
@@ -328,7 +346,8 @@ void lending_down(struct lending *lending, const volatile int *interrupt)
     if (!step(lending, "lend_return", false, return_body, interrupt))
         return;
     for (unsigned h = 0; h < lending->n_hosts; h++)
-        if (lending->host[h].lend != NULL && !nothing_left(&lending->host[h]))
+        if (lending->host[h].lend != NULL && !lending->host[h].dead &&
+            !nothing_left(&lending->host[h]))
             return;
     step(lending, "lend_stop", true, stop_body, interrupt);
 }
