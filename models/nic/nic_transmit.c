@@ -11,9 +11,10 @@
  * Timing: unloaded, from the doorbell: a DMA read of the WQE, reads of the data of one packet (none
  *   if there is none), transmit_latency, then the first bit. Loaded, the first of: wire,
  *   read requests in flight x MRRS per round trip, the PCIe link, buffer per time from read to
- * wire. At most read_requests_max - READS_KEPT of a function's reads are for data, so that WQEs do
- * not queue behind it. Sources: docs/sources.md#a5; RFC 793, 3168 (flags of segments); the order of
- * completion and wire is ours: docs/models/nic.md.
+ *   wire. A packet's data are asked for while fewer than read_requests_max - READS_KEPT full reads
+ *   of a function are under way for data, so that WQEs do not queue behind it.
+ * Sources: docs/sources.md#a5; RFC 793, 3168 (flags of segments); the order of completion and wire
+ *   is ours: docs/models/nic.md.
  */
 #include <stdlib.h>
 #include <string.h>
