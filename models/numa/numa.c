@@ -108,6 +108,13 @@ unsigned numa_cores(const struct numa *n)
     return n->cores;
 }
 
+uint64_t numa_cache_bytes(const struct numa *n)
+{
+    const struct numa_cache_params *p = n->params->cache;
+
+    return n->groups_per_socket * (p->l2_bytes + p->l2_cores * p->l1_bytes) + p->llc_bytes;
+}
+
 sim_time numa_cycle_ps(const struct numa *n)
 {
     return cycles_ps(1, n->params->cpu->clock_ghz);
@@ -218,6 +225,13 @@ void numa_warm_device(struct numa *n, unsigned socket, struct hpa hpa, uint64_t 
         n->ops->dma_write(n, socket, at >> LINE_LOG2, next - at == LINE_BYTES, 0, NULL, &source);
         at = next;
     }
+    n->quiet = false;
+}
+
+void numa_warm_load(struct numa *n, unsigned core, struct hpa hpa)
+{
+    n->quiet = true;
+    numa_load(n, core, hpa, 0, NULL);
     n->quiet = false;
 }
 

@@ -54,6 +54,8 @@ void numa_free(struct numa *numa);
 unsigned numa_sockets(const struct numa *numa);
 /* The number of cores of all sockets; core c is on socket c / cores_per_socket. */
 unsigned numa_cores(const struct numa *numa);
+/* Bytes that the caches of a socket hold, private ones and its LLC. */
+uint64_t numa_cache_bytes(const struct numa *numa);
 /* The length of a cycle of the cores' clock. */
 sim_time numa_cycle_ps(const struct numa *numa);
 unsigned numa_socket_of_core(const struct numa *numa, unsigned core);
@@ -136,6 +138,8 @@ void numa_warm_drop_all(struct numa *numa);
 void numa_warm_core(struct numa *numa, unsigned core, struct hpa hpa, uint64_t bytes);
 void numa_warm_device(struct numa *numa, unsigned socket, struct hpa hpa, uint64_t bytes);
 
+/* Leaves the state that a load of `core` leaves. */
+void numa_warm_load(struct numa *numa, unsigned core, struct hpa hpa);
 /* Leaves the state that cores of `socket` leave when they read the range and evict it silently: no
  * cache has the lines, but an in-memory directory still lists those of other sockets' memory. */
 void numa_warm_forgotten(struct numa *numa, unsigned socket, struct hpa hpa, uint64_t bytes);

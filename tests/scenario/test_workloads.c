@@ -133,6 +133,65 @@ static void test_bytes_and_time_end_together(void **unused)
     done(&cores);
 }
 
+/* A chase has been through its buffer before time begins: what fits a cache is in it, to the last
+ * line, however short the warm-up. R730: 32 KiB, 256 KiB, 35 MiB. */
+static void test_chases_are_warm(void **unused)
+{
+    static const struct {
+        const char *buffer;
+        double lo_ns, hi_ns;
+        bool remote_is_more;
+    } cases[] = {
+        { "32 KiB", 2, 2, false },
+        { "100 KiB", 6, 6, false },
+        { "1 MiB", 24.5, 25.001,
+          false },                    /* of a cycle four times the L2, nearly nothing is in it */
+        { "80 MiB", 80.7, 90, true }, /* and of one twice the LLC nearly nothing in that */
+    };
+    char text[512];
+    (void)unused;
+    for (size_t i = 0; i < SIM_N_ELEMENTS(cases); i++) {
+        double ns[2];
+        for (unsigned to = 0; to < 2; to++) {
+            snprintf(text, sizeof(text),
+                     "hosts = { server = { }; };\n"
+                     "workload = { type = \"memory\"; buffer_bytes = \"%s\"; to_socket = %u; };"
+                     "measure = { warmup_us = 0; duration_us = 100; };",
+                     cases[i].buffer, to);
+            struct outcome outcome = run(text);
+            assert_true(outcome.ok);
+            ns[to] = value(&outcome, "load_latency_ns");
+            assert_true(value(&outcome, "server.s1.dram_write_directory_bytes") == 0);
+            done(&outcome);
+        }
+        if (ns[0] < cases[i].lo_ns - 1e-9 || ns[0] > cases[i].hi_ns + 1e-9)
+            fail_msg("%s: %g ns", cases[i].buffer, ns[0]);
+        assert_true(cases[i].remote_is_more ? ns[1] > ns[0] + 30 : fabs(ns[1] - ns[0]) < 0.1);
+    }
+}
+
+/* A pass over remote memory finds the directory as the last pass left it: nothing is written. */
+static void test_streams_are_warm(void **unused)
+{
+    (void)unused;
+    struct outcome outcome = run("hosts = { server = { }; };\n"
+                                 "workload = { type = \"memory\"; mode = \"bandwidth\";"
+                                 " buffer_bytes = \"16 MiB\"; to_socket = 1; };"
+                                 "measure = { warmup_us = 5; duration_us = 20; };");
+    assert_true(outcome.ok);
+    assert_true(value(&outcome, "server.s1.dram_write_directory_bytes") == 0);
+    /* 2 x 9.6 GT/s x 20 lanes: a line in 10 flits of 8 bytes; less the last microsecond's. */
+    assert_true(value(&outcome, "read_gbyte_s") > 30 && value(&outcome, "read_gbyte_s") < 31);
+    done(&outcome);
+    outcome = run(
+        "hosts = { server = { }; };\n"
+        "workload = { type = \"memory\"; mode = \"bandwidth\"; buffer_bytes = \"2 MiB\"; };"
+        "measure = { warmup_us = 5; duration_us = 20; };");
+    assert_true(outcome.ok);
+    assert_true(value(&outcome, "memory_gbyte_s") == 0);
+    done(&outcome);
+}
+
 static void test_too_short_for_a_transfer(void **unused)
 {
     (void)unused;
@@ -364,6 +423,8 @@ int main(void)
         cmocka_unit_test(test_parts_sum_to_the_latency),
         cmocka_unit_test(test_measurement_ends),
         cmocka_unit_test(test_bytes_and_time_end_together),
+        cmocka_unit_test(test_chases_are_warm),
+        cmocka_unit_test(test_streams_are_warm),
         cmocka_unit_test(test_too_short_for_a_transfer),
         cmocka_unit_test(test_two_hosts),
         cmocka_unit_test(test_refusals),

@@ -2,6 +2,10 @@
  * Cores that read memory, after Intel's Memory Latency Checker: a pointer chase (idle latency),
  * streams of all cores of a socket (bandwidth), a chase on one core while the others stream at a
  * chosen rate (loaded latency). Sockets of the cores and of the memory are chosen.
+ *
+ * A chase follows a list through all lines of its buffer, each once, in random order, again and
+ * again; a stream goes through them in order. Both have been through the buffer before time begins:
+ * one that fits a cache is in it, of a larger one caches hold what was read last.
  */
 #include <math.h>
 #include <stdio.h>
@@ -19,7 +23,10 @@ struct memory_thread {
     struct memory_state *memory;
     struct core *core;
     struct hpa buffer;
-    struct sim_random random;
+    bool chases;
+    uint64_t n_lines, next; /* of the buffer; place in the order in which they are read */
+    unsigned order_bits;    /* a chase's order, see line_at() */
+    uint64_t order_key[2];
     uint64_t lines; /* while measuring */
 };
 
@@ -127,17 +134,47 @@ static void finished(struct memory_state *memory, struct sim_task *task)
     }
 }
 
-/* Loads that depend on each other, at random lines of the buffer. */
+/* A permutation of the numbers of so many bits: each step can be undone. */
+static uint64_t permuted(const struct memory_thread *thread, uint64_t place)
+{
+    const uint64_t mask = (UINT64_C(1) << thread->order_bits) - 1;
+    const unsigned half = (thread->order_bits + 1) / 2;
+
+    for (unsigned round = 0; round < 3; round++) {
+        place = (place * UINT64_C(0x9e3779b97f4a7c15) + thread->order_key[round % 2]) & mask;
+        place ^= place >> half;
+    }
+    return place;
+}
+
+/* The line at that place of the order in which the thread reads; place < n_lines. */
+static struct hpa line_at(const struct memory_thread *thread, uint64_t place)
+{
+    /* What falls beyond the buffer is permuted on until it does not: still a permutation. */
+    if (thread->chases)
+        do
+            place = permuted(thread, place);
+        while (place >= thread->n_lines);
+    return (struct hpa){ thread->buffer.v + place * LINE_BYTES };
+}
+
+static struct hpa next_line(struct memory_thread *thread)
+{
+    const uint64_t place = thread->next;
+
+    thread->next = place + 1 == thread->n_lines ? 0 : place + 1;
+    return line_at(thread, place);
+}
+
+/* Loads that depend on each other. */
 static void chase(struct sim_task *task, void *arg)
 {
     struct memory_thread *thread = arg;
     struct memory_state *memory = thread->memory;
-    uint64_t n_lines = memory->buffer_bytes / LINE_BYTES;
     struct sim_stamp stamp;
     bool parts = memory->workload->measure.latency_parts;
     while (sim_task_now(task) < memory->end_ps) {
-        struct hpa at = { thread->buffer.v +
-                          sim_random_below(&thread->random, n_lines) * LINE_BYTES };
+        struct hpa at = next_line(thread);
         sim_time start_ps = sim_task_now(task);
         sim_stamp_start(&stamp, start_ps);
         core_load(thread->core, task, at, parts ? &stamp : NULL);
@@ -161,18 +198,52 @@ static void stream(struct sim_task *task, void *arg)
 {
     struct memory_thread *thread = arg;
     struct memory_state *memory = thread->memory;
-    uint64_t n_lines = memory->buffer_bytes / LINE_BYTES;
-    uint64_t line = sim_random_below(&thread->random, n_lines);
     while (sim_task_now(task) < memory->end_ps) {
-        struct hpa at = { thread->buffer.v + line * LINE_BYTES };
-        core_load_stream(thread->core, task, at);
-        line = line + 1 == n_lines ? 0 : line + 1;
+        core_load_stream(thread->core, task, next_line(thread));
         if (sim_task_now(task) >= memory->begin_ps && sim_task_now(task) < memory->end_ps)
             thread->lines++;
         if (memory->mode == MEMORY_LOADED)
             sim_task_charge(task, memory->inject_delay_ps);
     }
     finished(memory, task);
+}
+
+static void thread_init(struct memory_thread *thread, unsigned idx, const char *name)
+{
+    struct memory_state *memory = thread->memory;
+    struct sim_random random;
+
+    sim_random_init(&random, sim_seed(memory->workload->sim), name);
+    thread->chases = memory->mode == MEMORY_LATENCY || (memory->mode == MEMORY_LOADED && idx == 0);
+    thread->n_lines = memory->buffer_bytes / LINE_BYTES;
+    thread->next = sim_random_below(&random, thread->n_lines);
+    while (UINT64_C(1) << thread->order_bits < thread->n_lines)
+        thread->order_bits++;
+    for (unsigned i = 0; i < 2; i++)
+        thread->order_key[i] = sim_random_u64(&random);
+}
+
+/*
+ * Leaves the state in which a pass over all buffers leaves caches and directory. Of buffers that
+ * are larger than the caches together only the end of the pass is read, twice what the caches
+ * hold: nothing of what is before can be left.
+ */
+static void touch_buffers(struct memory_state *memory)
+{
+    struct numa *numa = host_numa(memory->host);
+    const uint64_t share = 2 * numa_cache_bytes(numa) / LINE_BYTES / memory->n_threads + 1;
+    const uint64_t n = SIM_MIN(memory->thread[0].n_lines, share);
+
+    for (unsigned t = 0; t < memory->n_threads; t++)
+        if (memory->from_socket != memory->to_socket && n < memory->thread[t].n_lines)
+            numa_warm_forgotten(numa, memory->from_socket, memory->thread[t].buffer,
+                                memory->buffer_bytes);
+    for (uint64_t i = 0; i < n; i++)
+        for (unsigned t = 0; t < memory->n_threads; t++) {
+            const struct memory_thread *thread = &memory->thread[t];
+            const uint64_t place = (thread->next + thread->n_lines - n + i) % thread->n_lines;
+            numa_warm_load(numa, thread->core->idx, line_at(thread, place));
+        }
 }
 
 static bool start_threads(struct memory_state *memory)
@@ -190,18 +261,18 @@ static bool start_threads(struct memory_state *memory)
         snprintf(name, sizeof(name), "memory.%u", t);
         thread->memory = memory;
         thread->core = host_core(memory->host, memory->from_socket * per_socket + t);
-        sim_random_init(&thread->random, sim_seed(workload->sim), name);
+        thread_init(thread, t, name);
         if (!physmem_alloc(host_physmem(memory->host), memory->to_socket, memory->buffer_bytes,
                            PAGE_BYTES, &thread->buffer)) {
             sim_fail(workload->sim, "no memory for a buffer of %llu bytes on socket %u",
                      (unsigned long long)memory->buffer_bytes, memory->to_socket);
             return false;
         }
-        bool chases = memory->mode == MEMORY_LATENCY || (memory->mode == MEMORY_LOADED && t == 0);
-        struct sim_task *task = sim_task_new(workload->sim, name, 0, chases ? chase : stream,
-                                             thread);
+        struct sim_task *task = sim_task_new(workload->sim, name, 0,
+                                             thread->chases ? chase : stream, thread);
         sim_task_start(task, sim_now(workload->sim));
     }
+    touch_buffers(memory);
     return true;
 }
 
