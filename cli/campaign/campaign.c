@@ -44,6 +44,10 @@ static void run_job(void *context, const struct worker_task *task, struct worker
         report->error = g_strdup("failed without a message");
     if (config != NULL)
         run_result_params(report->result, config);
+    /* What is said here goes with the run's line. */
+    const char *text;
+    for (unsigned i = 0; (text = run_result_note_text(report->result, "not_settled.", i)); i++)
+        fprintf(stderr, "not settled: %s\n", text);
     report->sim_ps = outcome.sim_ps;
     report->events = outcome.events;
     report->fingerprint = run_result_fingerprint(report->result, outcome.fingerprint);

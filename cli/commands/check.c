@@ -52,7 +52,27 @@ static void print_reasons(const struct claims_file *file)
     }
 }
 
-static void print_tables(const GPtrArray *files, const struct claims_tally *all)
+/* Points behind the claims whose newest run had not settled; each once. */
+static void print_not_settled(const struct claims_file *file, struct results_db *db)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (guint i = 0; i < file->claims->len; i++) {
+        g_autoptr(GArray) references = claim_references(claims_at(file, i));
+        for (guint k = 0; k < references->len; k++) {
+            const struct claim_reference *r = &g_array_index(references, struct claim_reference, k);
+            if (!g_hash_table_add(seen, g_strconcat(r->scenario, " ", r->point, NULL)))
+                continue;
+            struct results_cursor *cursor = results_params(db, r->scenario, r->point);
+            for (const struct results_param *param; (param = results_next_param(cursor)) != NULL;)
+                if (g_str_has_prefix(param->name, "note.not_settled."))
+                    printf("not settled: %s %s: %s\n", r->scenario, r->point, param->value);
+            results_end(cursor, NULL);
+        }
+    }
+}
+
+static void print_tables(const GPtrArray *files, const struct claims_tally *all,
+                         struct results_db *db)
 {
     for (guint i = 0; i < files->len; i++) {
         const struct claims_file *file = files->pdata[i];
@@ -64,6 +84,7 @@ static void print_tables(const GPtrArray *files, const struct claims_tally *all)
         printf("%s%s%s\n", file->name, *file->title != '\0' ? ": " : "", file->title);
         cli_table_print(table, "", stdout);
         print_reasons(file);
+        print_not_settled(file, db);
         cli_table_free(table);
         claims_count(file, &tally);
         g_autofree char *summary = claims_summary(&tally);
@@ -159,7 +180,7 @@ static int check_files(const struct check_request *request, GPtrArray *files, st
     if (request->json)
         print_json(files, &all);
     else
-        print_tables(files, &all);
+        print_tables(files, &all, db);
     const unsigned excused = request->known_ok ? all.n[CLAIM_KNOWN_MISS] : 0;
     return claims_holding(&all) + excused == claims_total(&all) ? CLI_DONE : CLI_FAILED;
 }

@@ -56,6 +56,8 @@ double run_result_value(const struct run_result *result, const char *name);
 /* Adds a remark of the run, stored as the parameter "note.<name>". Call it before
  * run_result_params(). */
 void run_result_note(struct run_result *result, const char *name, const char *text);
+/* The text of the i-th remark whose name begins with `stem`, or NULL. */
+const char *run_result_note_text(const struct run_result *result, const char *stem, unsigned i);
 /* Copies every resolved parameter into the result: for one that is sent to another process. */
 void run_result_params(struct run_result *result, const struct config *config);
 /* A hash of the event stream's fingerprint and of every metric, histogram and series. */

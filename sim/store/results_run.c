@@ -264,6 +264,17 @@ void run_result_note(struct run_result *result, const char *name, const char *te
     g_array_append_val(result->notes, note);
 }
 
+const char *run_result_note_text(const struct run_result *result, const char *stem, unsigned i)
+{
+    g_autofree char *whole = g_strconcat("note.", stem, NULL);
+    for (guint k = 0; k < result->notes->len; k++) {
+        const struct result_param *note = &g_array_index(result->notes, struct result_param, k);
+        if (g_str_has_prefix(note->name, whole) && i-- == 0)
+            return note->value;
+    }
+    return NULL;
+}
+
 /* MurmurHash3's finaliser over what came so far and the next word */
 static uint64_t mix(uint64_t hash, uint64_t word)
 {

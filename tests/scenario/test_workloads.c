@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/support/scenario_fixture.h"
+#include "workloads/base/workload.h"
 
 #define PORT "ports = ( { name = \"rp0\"; lanes = 8; } );"
 #define NFP                                                \
@@ -190,6 +191,70 @@ static void test_streams_are_warm(void **unused)
     assert_true(outcome.ok);
     assert_true(value(&outcome, "memory_gbyte_s") == 0);
     done(&outcome);
+}
+
+static bool settled(const double *value, unsigned n, double least)
+{
+    struct workload workload = { .result = run_result_new() };
+    const bool good = workload_settled(&workload, "rate", value, n, least);
+    const char *note = run_result_note_text(workload.result, "not_settled.rate", 0);
+    assert_true(good == (note == NULL));
+    assert_true(good || strstr(note, "from the first half of the measured time") != NULL);
+    run_result_free(workload.result);
+    return good;
+}
+
+/* A drift and a step are seen, chance and what is small is not. */
+static void test_the_rule_of_settling(void **unused)
+{
+    double drift[16], step[16], chance[16], small[16], few[16];
+    struct sim_random random;
+    (void)unused;
+    sim_random_init(&random, 1, "settle");
+    for (unsigned i = 0; i < 16; i++) {
+        drift[i] = 1000 + 20 * i;
+        step[i] = i < 8 ? 100 : 110;
+        small[i] = 100 + 0.25 * i;
+        few[i] = i < 8 ? 3 : 4;
+    }
+    assert_false(settled(drift, 16, 0));
+    assert_false(settled(step, 16, 0));
+    assert_true(settled(small, 16, 0));
+    assert_true(settled(few, 16, 1));  /* one operation more in each part */
+    assert_true(settled(drift, 9, 0)); /* too few to judge */
+    unsigned wrong = 0;
+    for (unsigned trial = 0; trial < 1000; trial++) {
+        for (unsigned i = 0; i < 16; i++)
+            chance[i] = 50 + 100 * sim_random_unit(&random);
+        wrong += !settled(chance, 16, 0);
+    }
+    print_message("%u of 1000 random series taken for a drift\n", wrong);
+    assert_true(wrong <= 3);
+}
+
+/* A device that fills its ways of the LLC, then waits for one slow channel of DRAM. */
+static void test_warmup_too_short_is_noticed(void **unused)
+{
+    static const unsigned warmup_us[] = { 0, 800 };
+    char text[640];
+    (void)unused;
+    for (unsigned i = 0; i < 2; i++) {
+        snprintf(text, sizeof(text),
+                 "hosts = { server = { " PORT " cache = { ddio_ways = 1; };"
+                 " dram = { channels = 1; rate_mt_s = 400.0; }; }; };"
+                 "devices = { nfp = { type = \"pcie.requester\"; }; };"
+                 "cables = ( { from = \"server.s0.rp0\"; to = \"nfp.p0\"; } );\n"
+                 "workload = { type = \"pcie_bench\"; measure = \"bandwidth\"; op = \"write\";"
+                 " cache = \"cold\"; window_bytes = \"16 MiB\"; transfer_bytes = 512; };"
+                 "measure = { warmup_us = %u; duration_us = 600; };",
+                 warmup_us[i]);
+        struct outcome outcome = run(text);
+        assert_true(outcome.ok);
+        const char *note = run_result_note_text(outcome.result, "not_settled.", 0);
+        if (i == 0 ? note == NULL : note != NULL)
+            fail_msg("warm-up of %u us: %s", warmup_us[i], note != NULL ? note : "no note");
+        done(&outcome);
+    }
 }
 
 static void test_too_short_for_a_transfer(void **unused)
@@ -423,6 +488,8 @@ int main(void)
         cmocka_unit_test(test_parts_sum_to_the_latency),
         cmocka_unit_test(test_measurement_ends),
         cmocka_unit_test(test_bytes_and_time_end_together),
+        cmocka_unit_test(test_the_rule_of_settling),
+        cmocka_unit_test(test_warmup_too_short_is_noticed),
         cmocka_unit_test(test_chases_are_warm),
         cmocka_unit_test(test_streams_are_warm),
         cmocka_unit_test(test_too_short_for_a_transfer),

@@ -113,6 +113,27 @@ void rate_sampler_stop(struct rate_sampler *sampler);
 /* Bytes of DRAM traffic of all hosts, for a series "memory_gbyte_s"; idx is not used. */
 uint64_t workload_dram_bytes(const struct workload *workload, unsigned idx);
 
+/* ---- Settled or not (settle.c has the rule) -------------------------------------------------- */
+/* Whether a quantity had settled, of which n values are known, in order of time. If not, adds a note
+ * "not_settled.<what>" to the result, which commands print. Fewer values than SETTLE_PARTS_MIN are
+ * not judged. least: a difference between values that says nothing (of counts: one operation). */
+#define SETTLE_PARTS     16u
+#define SETTLE_PARTS_MIN 10u
+bool workload_settled(struct workload *workload, const char *what, const double *value, unsigned n,
+                      double least);
+/* The same of the batches of a mean. */
+bool workload_mean_settled(struct workload *workload, const char *what,
+                           const struct stat_mean *mean);
+/* Calls sample(context, i) now (i = 0) and at the end of each of SETTLE_PARTS equal parts of the time
+ * to until_ps, and runs the simulation in between as workload_run_until(); no samples after *done. */
+typedef void settle_sample_fn(void *context, unsigned i);
+void workload_run_parts(struct workload *workload, const bool *done, sim_time until_ps,
+                        settle_sample_fn *sample, void *context);
+/* workload_settled() of the rate of a count: SETTLE_PARTS + 1 samples of workload_run_parts(). unit:
+ * what one operation adds. */
+bool workload_count_settled(struct workload *workload, const char *what, const double *count,
+                            double unit);
+
 /* Records metrics of a timed transaction: mean parts in ns, "latency_part_ns.<part>". */
 struct part_means {
     uint64_t n;

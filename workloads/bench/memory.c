@@ -49,6 +49,7 @@ struct memory_state {
     struct stat_mean latency_ns;
     struct stat_histogram latency_ps;
     struct part_means parts;
+    double lines_at[SETTLE_PARTS + 1]; /* at the ends of equal parts */
     struct rate_sampler sampler;
 };
 
@@ -276,6 +277,12 @@ static bool start_threads(struct memory_state *memory)
     return true;
 }
 
+static void sample_lines(void *context, unsigned i)
+{
+    struct memory_state *memory = context;
+    memory->lines_at[i] = (double)read_bytes(memory->workload, 0) / LINE_BYTES;
+}
+
 static void memory_run(struct workload *workload)
 {
     struct memory_state *memory = workload->state;
@@ -289,7 +296,8 @@ static void memory_run(struct workload *workload)
     workload_run_until(workload, &never, memory->begin_ps);
     world_stats_clear(workload->world);
     rate_sampler_start(&memory->sampler, workload, memory_series, SIM_N_ELEMENTS(memory_series));
-    workload_run_until(workload, &memory->done, memory->end_ps);
+    workload_run_parts(workload, &memory->done, memory->end_ps, sample_lines, memory);
+    const bool whole = !memory->done;
     rate_sampler_stop(&memory->sampler);
     if (!workload_goes_on(workload))
         return;
@@ -301,6 +309,10 @@ static void memory_run(struct workload *workload)
     sim_time duration_ps = SIM_MIN(memory->last_ps, memory->end_ps) - memory->begin_ps;
     run_result_metric(workload->result, "read_gbyte_s", "GB/s",
                       (double)read_bytes(workload, 0) * 1000.0 / (double)duration_ps);
+    if (memory->latency_ns.n != 0)
+        workload_mean_settled(workload, "load_latency_ns", &memory->latency_ns);
+    else if (whole)
+        workload_count_settled(workload, "read_gbyte_s", memory->lines_at, 1);
     if (memory->latency_ns.n != 0) {
         run_result_metric(workload->result, "load_latency_ns", "ns",
                           stat_mean_value(&memory->latency_ns));

@@ -74,6 +74,7 @@ struct bench_state {
     struct stat_histogram latency_ps;
     struct part_means parts;
     uint64_t bytes, transactions;
+    double bytes_at[SETTLE_PARTS + 1]; /* bandwidth: at the ends of equal parts */
     struct rate_sampler sampler;
 };
 
@@ -443,6 +444,12 @@ static void report(struct bench_state *bench, sim_time duration_ps)
                       llc_misses(bench) / (double)bench->transactions);
 }
 
+static void sample_bytes(void *context, unsigned i)
+{
+    struct bench_state *bench = context;
+    bench->bytes_at[i] = (double)bench->bytes;
+}
+
 /* What is recorded is taken at the instant at which the measurement ends; what is under way then is
  * let go on and checked, but does not count. */
 static void measure(struct bench_state *bench)
@@ -455,10 +462,12 @@ static void measure(struct bench_state *bench)
     bench->begin_ps = sim_now(workload->sim);
     bench->measuring = true;
     rate_sampler_start(&bench->sampler, workload, bench_series, SIM_N_ELEMENTS(bench_series));
-    workload_run_until(workload, &bench->ending,
-                       bench->measure == BENCH_BANDWIDTH
-                           ? bench->begin_ps + workload->measure.duration_ps
-                           : SIM_TIME_MAX);
+    if (bench->measure == BENCH_BANDWIDTH)
+        workload_run_parts(workload, &bench->ending,
+                           bench->begin_ps + workload->measure.duration_ps, sample_bytes, bench);
+    else
+        workload_run_until(workload, &bench->ending, SIM_TIME_MAX);
+    const bool whole = !bench->ending;
     rate_sampler_stop(&bench->sampler);
     bench->ending = true;
     if (!workload_goes_on(workload))
@@ -468,6 +477,11 @@ static void measure(struct bench_state *bench)
                                 "short for the transfers");
     else
         report(bench, sim_now(workload->sim) - bench->begin_ps);
+    if (bench->measure == BENCH_LATENCY)
+        workload_mean_settled(workload, "latency_mean_ns", &bench->latency_ns);
+    else if (whole)
+        workload_count_settled(workload, "throughput_gbit_s", bench->bytes_at,
+                               (double)bench->transfer_bytes);
     bench->drained = bench->in_flight == 0;
     workload_run_until(workload, &bench->drained, SIM_TIME_MAX);
 }

@@ -440,8 +440,12 @@ static void fio_record(struct program *program, sim_time duration_ps)
     struct fio *fio = program->state;
     const double n = (double)fio->n_samples;
     if (fio->n_samples == 0) {
-        program_fail(program, "not one request was measured: is the warm-up long enough to write "
-                              "span_bytes?");
+        program_fail(program,
+                     fio->n_full < fio->n_jobs
+                         ? "not one request was measured: span_bytes is written first, and "
+                           "measure.warmup_us and duration_us were over before"
+                         : "not one request was measured: none ended within "
+                           "measure.duration_us");
         return;
     }
     const double seconds = served_s(fio, duration_ps);

@@ -28,7 +28,8 @@ struct program {
     bool finished;
     unsigned n_connecting;              /* connections of it that are being made */
     struct stat_histogram histogram_ps; /* of what is measured; empty when measure() is called */
-    void **owned;                       /* program_zalloc() */
+    double n_at[SETTLE_PARTS + 1], sum_at[SETTLE_PARTS + 1]; /* of it, at the ends of equal parts */
+    void **owned;                                            /* program_zalloc() */
     unsigned n_owned;
     struct program_share { /* program_take() */
         const void *of;

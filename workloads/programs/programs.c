@@ -250,8 +250,9 @@ static void measure(struct programs *all)
         return;
     programs_begin(all);
     all->done = any_finite(all) && all_finished(all);
-    if (!go_on(workload, any_finite(all) ? &all->done : &never,
-               all->begin_ps + workload->measure.duration_ps))
+    workload_run_parts(workload, any_finite(all) ? &all->done : &never,
+                       all->begin_ps + workload->measure.duration_ps, programs_sample, all);
+    if (!workload_goes_on(workload))
         return;
     rate_sampler_stop(&all->sampler);
     if (all->fault[0] != '\0')
@@ -261,8 +262,10 @@ static void measure(struct programs *all)
                                 "ended when measure.warmup_us was over");
     else if (any_finite(all) && !all_finished(all))
         sim_fail(workload->sim, "not every program ended within measure.duration_us");
-    else if (all_connected(all))
+    else if (all_connected(all)) {
         programs_record(all, sim_now(workload->sim) - all->begin_ps);
+        programs_settled(all);
+    }
 }
 
 static void programs_run(struct workload *workload)

@@ -36,6 +36,7 @@ struct programs {
     struct metric_sum *sum; /* n_sums of them */
     unsigned n_sums;
     struct rate_sampler sampler;
+    double received_at[SETTLE_PARTS + 1]; /* bytes, at the ends of equal parts */
     char fault[256]; /* why the run has failed, told when the hosts are down; "" */
 };
 
@@ -50,5 +51,9 @@ void programs_check_names(struct workload *workload, const struct program *progr
 /* The measurement begins: clears what is counted, starts the series. */
 void programs_begin(struct programs *all);
 void programs_record(struct programs *all, sim_time duration_ps);
+/* settle_sample_fn of a struct programs. */
+void programs_sample(void *context, unsigned i);
+/* Adds notes about what had not settled; all parts have been sampled. */
+void programs_settled(struct programs *all);
 
 #endif

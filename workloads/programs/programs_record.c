@@ -257,6 +257,56 @@ void programs_begin(struct programs *all)
                        SIM_MIN(n_functions, (unsigned)SIM_N_ELEMENTS(programs_series)));
 }
 
+/* ---- Settled or not -------------------------------------------------------------------------- */
+
+void programs_sample(void *context, unsigned i)
+{
+    struct programs *all = context;
+    for (unsigned p = 0; p < all->n_programs; p++) {
+        struct program *program = &all->program[p];
+        program->n_at[i] = (double)program->histogram_ps.n;
+        program->sum_at[i] = program->histogram_ps.sum;
+    }
+    all->received_at[i] = 0;
+    for (unsigned f = 0; all->measured_net != NULL && f < all->measured_net->n_functions; f++)
+        all->received_at[i] += (double)network_function_bytes(all->measured_net, f);
+}
+
+/* Mean latency of each part; false: a part has nothing that ended in it. */
+static bool latencies(const struct program *program, double latency_ps[SETTLE_PARTS])
+{
+    for (unsigned i = 0; i < SETTLE_PARTS; i++) {
+        const double n = program->n_at[i + 1] - program->n_at[i];
+        if (n <= 0)
+            return false;
+        latency_ps[i] = (program->sum_at[i + 1] - program->sum_at[i]) / n;
+    }
+    return true;
+}
+
+/* Not judged where a program ends by itself: what it did is measured as a whole. */
+void programs_settled(struct programs *all)
+{
+    char name[80];
+    for (unsigned p = 0; p < all->n_programs; p++)
+        if (all->program[p].finite)
+            return;
+    for (unsigned p = 0; p < all->n_programs; p++) {
+        const struct program *program = &all->program[p];
+        double latency_ps[SETTLE_PARTS];
+        if (program->histogram_ps.n == 0)
+            continue;
+        snprintf(name, sizeof(name), "%.60s.rate", program->name);
+        workload_count_settled(all->workload, name, program->n_at, 1);
+        snprintf(name, sizeof(name), "%.60s.latency", program->name);
+        if (latencies(program, latency_ps))
+            workload_settled(all->workload, name, latency_ps, SETTLE_PARTS, 0);
+    }
+    /* A call of 64 KiB is what receivers take at a time. */
+    if (all->measured_net != NULL && all->received_at[SETTLE_PARTS] > 0)
+        workload_count_settled(all->workload, "received_bytes", all->received_at, 65536);
+}
+
 /* ---- Recording ------------------------------------------------------------------------------- */
 
 static void record_cpus(struct programs *all, sim_time duration_ps)
