@@ -52,6 +52,8 @@ int64_t socket_send_pages(struct socket *socket, const struct skb_frag *frags, u
 int64_t socket_receive(struct socket *socket, struct kaddr to, size_t bytes);
 /* Like socket_receive(), but returns -EAGAIN instead of waiting. */
 int64_t socket_receive_nowait(struct socket *socket, struct kaddr to, size_t bytes);
+/* Bytes that receive calls have copied so far, including those of a call under way. */
+uint64_t socket_bytes_received(const struct socket *socket);
 /* Closes without waiting: sent data is still delivered. Unread data resets the connection. */
 void socket_close(struct socket *socket);
 /* A set of sockets to wait for (epoll): for data on any of them, or for room in one where

@@ -230,6 +230,7 @@ struct socket {
     struct k_page *fragment; /* the page that takes written data; NULL: none */
     uint32_t fragment_offset;
     struct sk_buff *rx_head, *rx_tail; /* received, in order; UDP: atomic */
+    uint64_t bytes_received;           /* copied to the reader */
     struct sk_buff *cursor;            /* the part of rx_head to read next */
     unsigned cursor_frag;
     uint32_t cursor_offset;

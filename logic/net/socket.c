@@ -161,6 +161,7 @@ uint32_t net_socket_copy(struct socket *sk, struct kaddr to, uint32_t bytes)
             continue;
         k_compute(net->kernel, net->costs->recv_frag_cycles);
         k_copy(net->kernel, kaddr_add(to, done), from, n);
+        sk->bytes_received += n;
         done += n;
     }
     sk->rx_head->skip_bytes += done;
@@ -307,6 +308,11 @@ static int64_t receive(struct socket *sk, struct kaddr to, size_t bytes, bool wa
                                                        : tcp_recv(sk, to, bytes, wait);
     net_socket_put(sk);
     return result;
+}
+
+uint64_t socket_bytes_received(const struct socket *socket)
+{
+    return socket->bytes_received;
 }
 
 int64_t socket_receive(struct socket *socket, struct kaddr to, size_t bytes)

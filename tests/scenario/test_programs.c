@@ -193,6 +193,40 @@ static void test_waits_of_a_new_core(void **unused)
     assert_true(fabs(wait_ns[1] - wait_ns[0]) <= 0.05 * wait_ns[0]);
 }
 
+/* A rate over less time than an operation takes says nothing. */
+static void test_short_window(void **unused)
+{
+    static const char *const programs[][2] = {
+        { "type = \"netperf\"; buffer_bytes = 16777216;", "not one receive call began and ended" },
+        { "type = \"sendfile\";", "not one receive call began and ended" },
+        { "type = \"memcached\"; clients = 1; workers = 1;", "not one request began and ended" },
+        { "type = \"netperf_rr\";", "not one round trip began and ended" },
+    };
+    char text[4096];
+    (void)unused;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(programs); i++) {
+        snprintf(text, sizeof(text),
+                 OCTO PROGRAMS "measure = { warmup_us = 1000; duration_us = 0.001; };\n"
+                               "programs = { p = { %s }; };",
+                 "false", programs[i][0]);
+        scenario_fails(text, programs[i][1]);
+    }
+    /* What calls have copied, not what they have returned: from the end of one window on the next
+     * goes on, so that both together have what one as long has. */
+    double gbit[2];
+    for (unsigned i = 0; i < 2; i++) {
+        snprintf(text, sizeof(text),
+                 OCTO PROGRAMS "measure = { warmup_us = %u; duration_us = %u; };\n"
+                               "programs = { n = { type = \"netperf\"; direction = \"rx\";"
+                               " buffer_bytes = 16777216; }; };",
+                 "false", 1000 + i * 700, 1400 - i * 700);
+        struct run_result *result = scenario_run(text);
+        gbit[i] = scenario_value(result, "throughput_gbit_s");
+        run_result_free(result);
+    }
+    assert_true(gbit[0] > 1 && gbit[1] > 0.7 * gbit[0] && gbit[1] < 1.3 * gbit[0]);
+}
+
 /* Two programs of a type on the same address, and two that go to and fro. */
 static void test_side_by_side(void **unused)
 {
@@ -485,6 +519,7 @@ int main(void)
         cmocka_unit_test(test_pktgen_of_a_team),
         cmocka_unit_test(test_waits_of_a_new_core),
         cmocka_unit_test(test_side_by_side),
+        cmocka_unit_test(test_short_window),
         cmocka_unit_test(test_measured),
         cmocka_unit_test(test_many_cores_of_a_team),
         cmocka_unit_test(test_breakdown),

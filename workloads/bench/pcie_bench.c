@@ -472,9 +472,11 @@ static void measure(struct bench_state *bench)
     bench->ending = true;
     if (!workload_goes_on(workload))
         return;
-    if (bench->transactions == 0)
-        sim_fail(workload->sim, "not one transaction ended within measure.duration_us: it is too "
-                                "short for the transfers");
+    if (bench->transactions == 0 || (bench->transactions == 1 && bench->measure == BENCH_BANDWIDTH))
+        sim_fail(
+            workload->sim,
+            "%s transaction ended within measure.duration_us: it is too short for the transfers",
+            bench->transactions == 0 ? "not one" : "only one");
     else
         report(bench, sim_now(workload->sim) - bench->begin_ps);
     if (bench->measure == BENCH_LATENCY)

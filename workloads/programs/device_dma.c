@@ -142,6 +142,7 @@ static void transfer_done(struct pcie_requester_op *op, enum pcie_dma_status sta
     }
     if (dma->direction == DMA_READ)
         check_read(slot);
+    program_operation_ended(dma->program, slot->start_ps);
     if (program_measuring(dma->program)) {
         const sim_time took_ps = sim_now(dma->program->workload->sim) - slot->start_ps;
         dma->bytes += dma->transfer_bytes;
@@ -240,9 +241,10 @@ static void device_dma_record(struct program *program, sim_time duration_ps)
 {
     const struct device_dma *dma = program->state;
     const double gbyte_s = (double)dma->bytes * 1000.0 / (double)duration_ps;
+    if (!program_has_measured(program, "transfer"))
+        return;
     program_metric(program, "throughput_gbyte_s", "GB/s", gbyte_s);
-    if (dma->transfers != 0)
-        program_metric(program, "latency_mean_ns", "ns", dma->latency_ns / (double)dma->transfers);
+    program_metric(program, "latency_mean_ns", "ns", dma->latency_ns / (double)dma->transfers);
 }
 
 const struct program_ops program_device_dma_ops = {

@@ -204,6 +204,7 @@ static void check_block(struct job *job, struct slot *slot)
     }
     if (!program_measuring(fio->program) || (fio->operations == 0 && fio->n_full < fio->n_jobs))
         return;
+    program_operation_ended(fio->program, slot->start_ps);
     add_sample(fio, slot->end_ps - slot->start_ps);
     fio->first_ps = SIM_MIN(fio->first_ps, slot->start_ps);
     fio->last_ps = SIM_MAX(fio->last_ps, slot->end_ps);
@@ -448,6 +449,8 @@ static void fio_record(struct program *program, sim_time duration_ps)
                            "measure.duration_us");
         return;
     }
+    if (fio->operations == 0 && !program_has_measured(program, "request"))
+        return;
     const double seconds = served_s(fio, duration_ps);
     program_metric(program, "latency_mean_ns", "ns", program->histogram_ps.sum / n * 1e-3);
     program_sort(fio->sample_ps, fio->n_samples);

@@ -320,6 +320,7 @@ static void client_body(void *arg)
         uint64_t begin_ps = k_now_ps(kernel);
         if (!transact(c, socket))
             break;
+        program_operation_ended(m->program, begin_ps);
         if (!program_measuring(m->program))
             continue;
         m->transactions++;
@@ -411,7 +412,7 @@ static void memcached_record(struct program *program, sim_time duration_ps)
     struct memcached *m = program->state;
     program_metric(program, "transactions_kt_s", "1000/s",
                    (double)m->transactions * 1e9 / (double)duration_ps);
-    if (m->transactions == 0)
+    if (m->clients == 0 || !program_has_measured(program, "request"))
         return;
     const double gbit_s = (double)(m->transactions * m->value_bytes) * 8000.0 / (double)duration_ps;
     program_metric(program, "memcached_gbit_s", "Gbit/s", gbit_s);

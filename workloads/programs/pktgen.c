@@ -98,6 +98,7 @@ static void pktgen_body(void *arg)
     int16_t own = dev->xps_queue[k_cpu(kernel)];
     uint16_t queue = own >= 0 ? (uint16_t)own : 0;
     while (!program_ending(pktgen->program)) {
+        const uint64_t begin_ps = k_now_ps(kernel);
         k_compute(kernel, costs->pktgen_packet_cycles);
         skb->users++;   /* the driver lets go of it when it has been sent */
         skb->dev = dev; /* a team has made it one of its functions', with a queue of that one */
@@ -107,6 +108,7 @@ static void pktgen_body(void *arg)
         k_bh_enable(kernel);
         if (sent) {
             pktgen->packets += program_measuring(pktgen->program);
+            program_operation_ended(pktgen->program, begin_ps);
         } else {
             skb_free(pktgen->host->net, skb);
             k_compute(kernel, SPIN_CYCLES);
@@ -134,6 +136,8 @@ static void pktgen_record(struct program *program, sim_time duration_ps)
     struct pktgen *pktgen = program->state;
     const double gbit_s = (double)(pktgen->packets * pktgen->packet_bytes) * 8000.0 /
                           (double)duration_ps;
+    if (pktgen->packets != 0 && !program_has_measured(program, "packet"))
+        return;
     program_metric(program, "throughput_gbit_s", "Gbit/s", gbit_s);
     program_counts_packets(program, PROGRAM_PACKETS_SENT);
 }

@@ -26,6 +26,7 @@ struct program {
     void *state;             /* ops->state_bytes, params read into it */
     bool finite; /* set by start(): it ends by itself; the measurement ends with the last of them */
     bool finished;
+    bool has_whole;                     /* an operation began and ended while it was measured */
     unsigned n_connecting;              /* connections of it that are being made */
     struct stat_histogram histogram_ps; /* of what is measured; empty when measure() is called */
     double n_at[SETTLE_PARTS + 1], sum_at[SETTLE_PARTS + 1]; /* of it, at the ends of equal parts */
@@ -151,6 +152,12 @@ void program_uses_cpu(struct program *program, const struct network_host *host, 
  * received, those handed to its NICs (a TSO buffer is one), or both. */
 enum program_packets { PROGRAM_PACKETS_RECEIVED = 1, PROGRAM_PACKETS_SENT = 2 };
 void program_counts_packets(struct program *program, enum program_packets which);
+/* An operation that began at begin_ps (k_now_ps()) has ended: what is measured contains it as a whole
+ * if it began after measure(). */
+void program_operation_ended(struct program *program, uint64_t begin_ps);
+/* In record(): false, and a fault of the run, if what is measured contains no whole operation, as then
+ * rates say nothing; `what`: of the operation ("receive call"). */
+bool program_has_measured(struct program *program, const char *what);
 /* Operations of a kind of its own instead (transactions, requests). */
 void program_count_operations(struct program *program, uint64_t n);
 /* The measurement is over: loops end, so that all that is under way can arrive. */

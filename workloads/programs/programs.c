@@ -565,6 +565,23 @@ void program_counts_packets(struct program *program, enum program_packets which)
     program->all->packets_which |= (unsigned)which;
 }
 
+void program_operation_ended(struct program *program, uint64_t begin_ps)
+{
+    if (program->all->measuring && begin_ps >= program->all->begin_ps)
+        program->has_whole = true;
+}
+
+bool program_has_measured(struct program *program, const char *what)
+{
+    if (!program->has_whole)
+        program_fail(program,
+                     "not one %s began and ended within the %.15g us that were measured: raise "
+                     "measure.duration_us",
+                     what,
+                     (double)(sim_now(program->workload->sim) - program->all->begin_ps) / 1e6);
+    return program->has_whole;
+}
+
 void program_count_operations(struct program *program, uint64_t n)
 {
     program->all->operations += n;

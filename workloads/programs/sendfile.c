@@ -29,6 +29,7 @@ struct transfer { /* a process here, its partner, their file */
     struct k_page **page;
     struct kaddr receive_buffer;
     uint64_t received;
+    struct socket *socket; /* the client's; NULL: none, or closed */
 };
 
 struct sendfile {
@@ -42,7 +43,7 @@ struct sendfile {
     uint32_t server_ip;
     struct transfer *transfer;
     /* measured */
-    uint64_t bytes, hints_at_begin, sent_at_begin;
+    uint64_t bytes_at_begin, hints_at_begin, sent_at_begin;
 };
 
 static const struct param_desc sendfile_params[] = {
@@ -157,19 +158,22 @@ static void client_body(void *arg)
     struct network_host *host = all->pair.client;
     struct socket *socket = program_connect(all->program, host, host->ip, all->server_ip,
                                             port(transfer));
+    uint64_t begin_ps = k_now_ps(host->kernel);
     int64_t n;
     struct payload_difference is;
     if (socket == NULL)
         return;
+    transfer->socket = socket;
     while ((n = socket_receive(socket, transfer->receive_buffer, all->call_bytes)) > 0) {
         uint64_t tag = payload_mark(transfer->stream, transfer->received);
         if (!payload_check(host->kernel, transfer->receive_buffer, tag, (size_t)n, &is))
             k_fault(host->kernel, "sendfile: tag %llx of the file instead of %llx",
                     (unsigned long long)is.found, (unsigned long long)is.expected);
         transfer->received += (uint64_t)n;
-        if (program_measuring(all->program))
-            all->bytes += (uint64_t)n;
+        program_operation_ended(all->program, begin_ps);
+        begin_ps = k_now_ps(host->kernel);
     }
+    transfer->socket = NULL;
     socket_close(socket);
 }
 
@@ -227,10 +231,22 @@ static void sendfile_start(struct program *program)
 
 /* ---- Measuring ------------------------------------------------------------------------------- */
 
+/* So far: as bytes are copied, not when a call returns. */
+static uint64_t bytes_received(const struct sendfile *all)
+{
+    uint64_t bytes = 0;
+    for (unsigned i = 0; i < all->instances; i++) {
+        const struct transfer *transfer = &all->transfer[i];
+        bytes += transfer->socket != NULL ? socket_bytes_received(transfer->socket)
+                                          : transfer->received;
+    }
+    return bytes;
+}
+
 static void sendfile_measure(struct program *program)
 {
     struct sendfile *all = program->state;
-    all->bytes = 0;
+    all->bytes_at_begin = bytes_received(all);
     all->hints_at_begin = network_fragments_hinted(all->pair.server);
     all->sent_at_begin = network_buffers_sent(all->pair.server);
 }
@@ -240,7 +256,10 @@ static void sendfile_record(struct program *program, sim_time duration_ps)
     struct sendfile *all = program->state;
     uint64_t hinted = network_fragments_hinted(all->pair.server) - all->hints_at_begin;
     uint64_t buffers = network_buffers_sent(all->pair.server) - all->sent_at_begin;
-    const double gbit_s = (double)all->bytes * 8000.0 / (double)duration_ps;
+    const double gbit_s = (double)(bytes_received(all) - all->bytes_at_begin) * 8000.0 /
+                          (double)duration_ps;
+    if (all->instances != 0 && !program_has_measured(program, "receive call"))
+        return;
     program_metric(program, "throughput_gbit_s", "Gbit/s", gbit_s);
     if (buffers != 0)
         program_metric(program, "hinted_fragments_per_packet", "1",

@@ -85,6 +85,7 @@ static void stream_body(void *arg)
     if (stream->start_ps != 0)
         k_sleep(kernel, stream->start_ps);
     while (!program_ending(stream->program)) {
+        const uint64_t begin_ps = k_now_ps(kernel);
         struct core *core = os_core(kernel);
         struct sim_task *task = os_task(kernel);
         for (unsigned i = 0; i < LINES_PER_POLL; i++) {
@@ -97,6 +98,7 @@ static void stream_body(void *arg)
         }
         if (program_measuring(stream->program))
             thread->lines += LINES_PER_POLL;
+        program_operation_ended(stream->program, begin_ps);
         os_poll(kernel);
     }
 }
@@ -137,6 +139,8 @@ static void stream_record(struct program *program, sim_time duration_ps)
     uint64_t lines[2] = { 0, 0 };
     for (unsigned t = 0; t < 2 * stream->pairs; t++)
         lines[t % 2] += stream->thread[t].lines;
+    if (lines[0] + lines[1] != 0 && !program_has_measured(program, "run over some lines"))
+        return;
     double scale = (double)LINE_BYTES * 1000.0 / (double)duration_ps;
     program_metric(program, "stream_read_gbyte_s", "GB/s", (double)lines[0] * scale);
     program_metric(program, "stream_write_gbyte_s", "GB/s", (double)lines[1] * scale);
