@@ -1,18 +1,43 @@
 /* Points and jobs of a command line. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/base/cli.h"
 #include "cli/campaign/plan.h"
 #include "cli/plot/plot_spec.h"
 
-/* Mistakes in how results would be shown are found before they are made. */
-static void check_plot(struct scenario *scenario, struct sim_error_list *errors)
+/* --set changes what is simulated, and leaves `plot` as it is in the file. */
+static bool is_changed(const char *const *sets)
 {
+    bool changed = false;
+    for (; sets != NULL && *sets != NULL; sets++) {
+        if (g_str_has_prefix(*sets, "plot."))
+            return false;
+        changed = true;
+    }
+    return changed;
+}
+
+/* Mistakes in how results would be shown are found before they are made. With --set the file's plot
+ * may not suit what is left of the scenario: that is said, and stops no run. */
+static void check_plot(struct scenario *scenario, const char *const *sets,
+                       struct sim_error_list *errors)
+{
+    struct sim_error_list own = { 0 };
     struct plot_figure figure;
-    if (plot_figure_read(scenario, &figure, errors))
-        plot_figure_check(scenario, &figure, errors);
+    if (plot_figure_read(scenario, &figure, &own))
+        plot_figure_check(scenario, &figure, &own);
     plot_figure_release(&figure);
+    if (!is_changed(sets)) {
+        sim_error_move(errors, &own);
+        return;
+    }
+    sim_error_print(&own, stderr);
+    if (own.n_messages != 0)
+        fprintf(stderr, "%s: with these --set there is no figure; the runs are made\n",
+                scenario_name(scenario));
+    sim_error_release(&own);
 }
 
 static void add_points(struct plan *plan, struct scenario *scenario, bool quick,
@@ -130,7 +155,7 @@ struct plan *plan_new(const struct cli_options *options, char **arguments,
     g_autoptr(GPtrArray) filters = cli_filters(choice->filters, errors);
     for (guint i = 0; i < plan->scenarios->len; i++) {
         struct scenario *scenario = plan->scenarios->pdata[i];
-        check_plot(scenario, errors);
+        check_plot(scenario, choice->sets, errors);
         if (choice->quick)
             check_quick(scenario, errors);
         add_points(plan, scenario, choice->quick, filters);

@@ -306,6 +306,7 @@ static void read_filter(struct scenario *scenario, struct plot_spec *spec,
                         const struct plot_spec *whole, struct sim_error_list *errors)
 {
     const struct filter_table table = scenario_table(scenario);
+    const struct filter_table known = scenario_file_table(scenario);
     g_autofree char *fault = NULL;
     spec->shown = g_new(bool, table.n_points);
     memset(spec->shown, true, table.n_points * sizeof(*spec->shown));
@@ -314,7 +315,7 @@ static void read_filter(struct scenario *scenario, struct plot_spec *spec,
     struct config_node *node = setting(spec, whole, "filter");
     struct filter *filter = filter_parse(spec->filter, &fault);
     if (filter != NULL)
-        fault = filter_fault(filter, &table, 1);
+        fault = filter_fault(filter, &known, 1);
     if (fault != NULL)
         sim_error_add(errors, config_file(node), config_line(node), "%s: %s", config_path(node),
                       fault);

@@ -68,6 +68,9 @@ const char *scenario_axis_value(const struct scenario *scenario, size_t axis, si
 
 /* The points for filter_fault() and filter_apply(); valid as long as the scenario. */
 struct filter_table scenario_table(const struct scenario *scenario);
+/* Likewise, for filter_fault() alone, with the values that an axis had before --set replaced them: for
+ * a filter in the file, which knows of no --set. */
+struct filter_table scenario_file_table(const struct scenario *scenario);
 
 /* ---- What there is --------------------------------------------------------------------------- */
 /* The names of all scenarios below a root, sorted, NULL-terminated; g_strfreev(). The folders

@@ -14,6 +14,8 @@ void axis_free(gpointer data)
     g_free(axis->origin);
     g_strfreev(axis->quick);
     g_ptr_array_free(axis->values, TRUE);
+    if (axis->replaced)
+        g_ptr_array_free(axis->replaced, TRUE);
     g_free(axis);
 }
 
@@ -381,6 +383,8 @@ bool scenario_override_axis(struct scenario *scenario, const char *name, const c
     if (axis->values->len == 0) {
         g_ptr_array_free(axis->values, TRUE);
         axis->values = old.values;
+    } else if (!axis->replaced) {
+        axis->replaced = old.values;
     } else {
         g_ptr_array_free(old.values, TRUE);
     }

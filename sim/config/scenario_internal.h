@@ -27,6 +27,7 @@ struct axis {
     const char *setting;      /* NULL with variants; of the base */
     struct config_node *node; /* in the base */
     GPtrArray *values;        /* of struct axis_value, owned */
+    GPtrArray *replaced;      /* the same: what --set has replaced; NULL: nothing */
     char **quick;             /* labels of the fast subset, NULL: all */
     size_t leader;            /* the axis that it advances with; its own index: none */
 };

@@ -50,6 +50,27 @@ struct filter_table scenario_table(const struct scenario *scenario)
                                   .point_value = table_point_value };
 }
 
+static const char *table_file_value(const void *context, size_t a, size_t value)
+{
+    const struct scenario *scenario = context;
+    const struct axis *axis = scenario->axes->pdata[a];
+
+    if (value < axis->values->len || !axis->replaced)
+        return table_value(scenario, a, value);
+    value -= axis->values->len;
+    return value < axis->replaced->len
+               ? ((const struct axis_value *)axis->replaced->pdata[value])->label
+               : NULL;
+}
+
+struct filter_table scenario_file_table(const struct scenario *scenario)
+{
+    struct filter_table table = scenario_table(scenario);
+
+    table.value = table_file_value;
+    return table;
+}
+
 /* ---- Constraints ----------------------------------------------------------------------------- */
 
 static void read_constraint(struct scenario *scenario, struct config_node *node,

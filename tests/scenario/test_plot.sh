@@ -288,5 +288,16 @@ refused "a misspelt setting of a panel" $size 'x = "transfer_bytes"; panels = ( 
 refused "a misspelt metric of a panel" $size 'x = "transfer_bytes"; panels = ( { y = "latency_mean_ns"; }, { y = "latency_meam_ns"; } );' \
     'plot.panels.\[1\].y: .*did you mean "latency_mean_ns"'
 
+# ---- With --set ------------------------------------------------------------------------------------
+# What --set leaves of an axis, or makes of the workload, may not suit the figure: no run stops for that.
+out=$("$nudma" run ioctopus/fig09_tcp_rr --set axes.placement=ll --list -q 2>&1)
+is "values that a panel's filter names, removed" "$? $(grep -c 'placement=ll' <<<"$out") $(grep -vc 'placement=ll' <<<"$out")" "0 12 0"
+out=$("$nudma" run ioctopus/fig09_tcp_rr --set programs.rr.type=sockperf --set axes.message_bytes=64 --list 2>&1)
+is "a metric that is not recorded then" $? 0
+has "is said" "$out" 'plot.y: found "rtt_us"'
+has "and that the run is made" "$out" 'with these --set there is no figure; the runs are made'
+out=$("$nudma" run one.cfg --set plot.y=load_latency --list 2>&1)
+is "a plot that --set misspells" $? 2
+
 echo "1..$cases"
 [ $failed = 0 ]
