@@ -41,7 +41,8 @@ static int transfer_one(struct nvme_drv *nvme, struct waited *waited)
     int error;
     waited->done = false;
     while ((error = nvme_submit(nvme, &waited->request)) == -EBUSY || error == -EAGAIN)
-        k_sleep(kernel, BUSY_PS);
+        if (!nvme->driver->params.polled || nvme_poll(nvme) == 0)
+            k_sleep(kernel, BUSY_PS);
     if (error != 0)
         return error;
     while (!waited->done) {

@@ -66,6 +66,8 @@ struct nvme_request {
  * -EINVAL: the request is invalid; -EBUSY: the queue is full; -EAGAIN: the device is being reset;
  * -ENODEV: it is gone; others: errors of k_dma_map(). */
 int nvme_submit(struct nvme_drv *nvme, struct nvme_request *request);
+/* Whether its completions come without interrupts, so that threads that wait call nvme_poll(). */
+bool nvme_is_polled(const struct nvme_drv *nvme);
 /* [thread] Ends the completed requests of the calling CPU's queue; returns their number. */
 unsigned nvme_poll(struct nvme_drv *nvme);
 /* [thread] Transfers whole blocks, one request after the other, and waits for each (by polling, if

@@ -359,6 +359,11 @@ unsigned nvme_n_queues(const struct nvme_drv *nvme)
     return nvme->n_queues;
 }
 
+bool nvme_is_polled(const struct nvme_drv *nvme)
+{
+    return nvme->driver->params.polled;
+}
+
 uint32_t nvme_n_namespaces(const struct nvme_drv *nvme)
 {
     return nvme->n_namespaces;

@@ -114,6 +114,38 @@ static void test_littles_law(void **state)
     assert_true(fabs(iops[2][0] / iops[3][0] - 1.0) < 0.02);
 }
 
+/* Queues that are polled: no messages, and neither interrupt nor wake-up is in the latency. */
+static void test_polled(void **state)
+{
+    static const char *const worlds[] = { LOCAL, LENT };
+    (void)state;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(worlds); i++)
+        for (unsigned depth = 1; depth <= 300; depth = depth * 17 + 1) {
+            double latency[2], iops[2], messages[2];
+            for (unsigned polled = 0; polled < 2; polled++) {
+                char *program = g_strdup_printf(FIO("queue_depth = %u;"), depth);
+                char *text = g_strconcat(worlds[i], program, NULL);
+                if (polled == 1) {
+                    char **parts = g_strsplit(text, "lending = { borrower = {", 2);
+                    g_free(text);
+                    text = g_strjoin("lending = { borrower = { nvme_polled = true; ", parts[0],
+                                     parts[1], NULL);
+                    g_strfreev(parts);
+                }
+                struct run_result *result = scenario_run(text);
+                latency[polled] = scenario_value(result, "latency_mean_ns");
+                iops[polled] = scenario_value(result, "iops");
+                messages[polled] = scenario_value(result, "ssd.interrupts");
+                run_result_free(result);
+                g_free(text);
+                g_free(program);
+            }
+            assert_true(messages[0] > 0 && messages[1] == 0);
+            assert_true(latency[1] < latency[0] - 500 && iops[1] > 1.05 * iops[0]);
+            assert_true(fabs(iops[1] * latency[1] * 1e-9 / depth - 1.0) < 0.1);
+        }
+}
+
 /* Several on one device, each with blocks of its own: rates add up, latencies have their programs'
  * names alone. */
 static void test_two_of_them(void **state)
@@ -224,9 +256,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sync),           cmocka_unit_test(test_depth),
         cmocka_unit_test(test_few_operations), cmocka_unit_test(test_two_of_them),
-        cmocka_unit_test(test_littles_law),    cmocka_unit_test(test_cannot_start),
-        cmocka_unit_test(test_mixed),          cmocka_unit_test(test_training),
-        cmocka_unit_test(test_slow_loader),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_littles_law),    cmocka_unit_test(test_polled),
+        cmocka_unit_test(test_cannot_start),   cmocka_unit_test(test_mixed),
+        cmocka_unit_test(test_training),       cmocka_unit_test(test_slow_loader),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,6 +26,7 @@
 #define JOBS_MAX    64u
 #define SAMPLES_MIN 8192u
 #define BUSY_SLEEP  SIM_PS_PER_US
+#define POLL_CYCLES 30u /* of the loop around a look at the completion queue */
 
 struct fio;
 struct job;
@@ -258,6 +259,12 @@ static void request_done(struct nvme_request *request, int status)
     k_wake(job->fio->host->kernel, &job->wait);
 }
 
+static void wait_for_room(struct fio *fio)
+{
+    if (!nvme_is_polled(fio->nvme) || nvme_poll(fio->nvme) == 0)
+        k_sleep(fio->host->kernel, BUSY_SLEEP);
+}
+
 static void submit(struct job *job, struct slot *slot)
 {
     struct fio *fio = job->fio;
@@ -268,21 +275,25 @@ static void submit(struct job *job, struct slot *slot)
     slot->start_ps = k_now_ps(kernel);
     k_syscall(kernel);
     while ((status = nvme_direct_submit(fio->nvme, &slot->request)) == -EBUSY || status == -EAGAIN)
-        k_sleep(kernel, BUSY_SLEEP);
+        wait_for_room(fio);
     if (status == 0)
         job->in_flight++;
     else
         fail(fio, "a submission", status);
 }
 
-/* io_getevents() of one event. */
+/* io_getevents() of one event; io_uring_enter() of a ring with IOPOLL if the driver polls. */
 static struct slot *get_event(struct job *job)
 {
     struct fio *fio = job->fio;
     struct kernel *kernel = fio->host->kernel;
     k_syscall(kernel);
-    while (job->complete == NULL)
-        k_wait(kernel, &job->wait, UINT64_MAX);
+    while (job->complete == NULL) {
+        if (!nvme_is_polled(fio->nvme))
+            k_wait(kernel, &job->wait, UINT64_MAX);
+        else if (nvme_poll(fio->nvme) == 0)
+            k_compute(kernel, POLL_CYCLES);
+    }
     struct slot *slot = job->complete;
     job->complete = slot->next;
     if (job->complete == NULL)

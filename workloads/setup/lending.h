@@ -30,6 +30,7 @@ struct lending_params {
     const char *host_name;
     uint64_t dma_window_bytes, pool_bytes;
     uint32_t max_peers, dma_bits;
+    bool nvme_polled;
 };
 extern const struct param_desc lending_params_table[];
 
@@ -106,7 +107,8 @@ void lending_remove(struct lending_host *host, struct k_pci_dev *dev);
 
 struct lending_driver {
     const char *name;
-    void *(*new)(struct kernel *kernel); /* NULL: not for this kernel */
+    /* NULL: not for this kernel */
+    void *(*new)(struct kernel *kernel, const struct lending_params *params);
     const struct k_pci_driver *(*pci)(void *driver);
     void (*free)(void *driver); /* [thread] after its devices have been removed */
 };

@@ -4,8 +4,9 @@
 #include "logic/nvme/nvme_driver.h"
 #include "workloads/setup/lending.h"
 
-static void *gpu_new(struct kernel *kernel)
+static void *gpu_new(struct kernel *kernel, const struct lending_params *params)
 {
+    (void)params;
     return gpu_driver_new(kernel);
 }
 static const struct k_pci_driver *gpu_pci(void *driver)
@@ -18,9 +19,11 @@ static void gpu_free_driver(void *driver)
 }
 static const struct lending_driver gpu_entry = { "gpu", gpu_new, gpu_pci, gpu_free_driver };
 
-static void *nvme_new(struct kernel *kernel)
+static void *nvme_new(struct kernel *kernel, const struct lending_params *params)
 {
-    return nvme_driver_new(kernel, &nvme_driver_params_default);
+    struct nvme_driver_params nvme = nvme_driver_params_default;
+    nvme.polled = params->nvme_polled;
+    return nvme_driver_new(kernel, &nvme);
 }
 static const struct k_pci_driver *nvme_pci_driver(void *driver)
 {

@@ -144,7 +144,7 @@ static void start_body(void *arg)
     if (host->vm != NULL)
         lending_vm_boot(host);
     for (unsigned i = 0; lending_drivers[i] != NULL; i++)
-        if ((host->driver[i] = lending_drivers[i]->new (host->kernel)) != NULL)
+        if ((host->driver[i] = lending_drivers[i]->new (host->kernel, &host->params)) != NULL)
             k_pci_register(host->kernel, lending_drivers[i]->pci(host->driver[i]));
     step_done(host);
 }
