@@ -1,0 +1,499 @@
+/*
+ * Which change of which setting is tried where: for test_settings.c. A setting that neither a change
+ * nor a reason names fails the test, and so does a line that names none.
+ */
+#ifndef TESTS_SCENARIO_SETTINGS_TABLE_H
+#define TESTS_SCENARIO_SETTINGS_TABLE_H
+
+/* A scenario of this folder with settings (PATH=VALUE, separated by spaces). */
+struct base {
+    const char *name, *file, *sets;
+};
+
+#define NET(NAME, TYPE, MORE)                         \
+    {                                                 \
+        NAME, "net", "programs.p.type=" TYPE " " MORE \
+    }
+#define LEND(NAME, TYPE, MORE)                         \
+    {                                                  \
+        NAME, "lend", "programs.p.type=" TYPE " " MORE \
+    }
+#define TO_ITS_END " measure.duration_us=10000000"
+#define GPU_COPY   "programs.p.transfer_bytes=16384 programs.p.volume_bytes=65536" TO_ITS_END
+#define PAYLOAD_4K                                                                                      \
+    " hosts.borrower.root_complex.mps_bytes=4096 hosts.borrower.root_complex.completion_bytes_max=4096" \
+    " devices.gpu0.mps_bytes=4096 devices.gpu1.mps_bytes=4096 devices.gpu0.read_bytes=4096"             \
+    " devices.gpu1.read_bytes=4096"
+#define BANDWIDTH "workload.measure=bandwidth workload.op=read_write workload.window_bytes=1048576 "
+#define IOMMU     "hosts.server.iommu.enabled=true " BANDWIDTH
+#define FSB       "hosts.server.cache.llc_size=0 hosts.server.coherence.protocol=front_side_bus "
+
+static const struct base bases[] = {
+    { "bench", "bench", "" },
+    { "bench.warm", "bench", "workload.op=write_read workload.cache=host_warm" },
+    { "bench.command", "bench", "workload.interface=command workload.op=write_read" },
+    { "bench.bw", "bench", BANDWIDTH "workload.transfer_bytes=512" },
+    { "bench.read", "bench",
+      "workload.measure=bandwidth workload.transfer_bytes=1024 workload.queue_depth=128" },
+    { "bench.write", "bench",
+      "workload.measure=bandwidth workload.op=write workload.transfer_bytes=1024"
+      " workload.window_bytes=4194304" },
+    { "bench.remote", "bench", BANDWIDTH "workload.memory_socket=1 workload.cache=host_warm" },
+    { "bench.iommu", "bench", IOMMU "workload.window_bytes=16777216" },
+    { "bench.sets", "bench",
+      IOMMU "workload.window_bytes=16777216 hosts.server.iommu.iotlb_entries=0"
+            " hosts.server.iommu.pde_entries=8 hosts.server.iommu.pde_ways=8" },
+    { "bench.walk", "bench",
+      IOMMU "workload.window_bytes=16777216 hosts.server.iommu.iotlb_entries=0"
+            " hosts.server.iommu.pde_entries=0" },
+    { "bench.fsb", "bench", FSB BANDWIDTH "workload.cache=host_warm" },
+    { "memory", "memory", "" },
+    { "memory.bw", "memory", "workload.mode=bandwidth" },
+    { "memory.loaded", "memory", "workload.mode=loaded" },
+    { "memory.filter", "memory",
+      "workload.mode=bandwidth workload.buffer_bytes=32768 hosts.server.cache.inclusive=false"
+      " hosts.server.cache.l2_size=65536" },
+    { "memory.fsb", "memory", FSB "workload.mode=loaded workload.to_socket=0" },
+    { "trends", "trends", "" },
+    NET("net", "netperf", "programs.p.instances=2"),
+    NET("net.tx", "netperf", "programs.p.direction=tx programs.p.instances=2"),
+    NET("net.long", "netperf", "measure.duration_us=3000"),
+    NET("net.share", "netperf", "programs.p.same_core=true programs.p.instances=4"),
+    NET("net.migrate", "netperf", "programs.p.migrate_after_us=75"),
+    NET("net.octo", "netperf",
+        "network.server.interface=octo0 devices.nic.firmware=octonic programs.p.instances=2"
+        " programs.p.server_socket=1"),
+    NET("net.lro", "netperf",
+        "network.server.lro=true programs.p.instances=4 programs.p.same_core=true"),
+    NET("net.static", "netperf", "network.server.adaptive_moderation=false"),
+    NET("net.iommu", "netperf", "hosts.server.iommu.enabled=true"),
+    NET("net.slow", "netperf", "cables.[4].rate_gbit_s=10 devices.switch.queue_bytes=65536"),
+    NET("net.small", "netperf",
+        "devices.nic.rx_buffer_bytes=8192 devices.nic.flow_control=false programs.p.instances=4"
+        " measure.duration_us=500"),
+    NET("rr", "netperf_rr", ""),
+    NET("udp", "sockperf", "measure.duration_us=400"),
+    NET("udp.idle", "sockperf", "measure.duration_us=20000 programs.p.think_us=2000"),
+    NET("pktgen", "pktgen", ""),
+    NET("pktgen.far", "pktgen", "cables.[0].latency_ns=20000"),
+    NET("sendfile", "sendfile",
+        "network.server.interface=octo0 devices.nic.firmware=octonic programs.p.pages=alternating"),
+    NET("memcached", "memcached",
+        "programs.p.clients=2 programs.p.workers=2 programs.p.items=16"
+        " programs.p.value_bytes=16384 programs.p.set_pct=30"),
+    NET("stream", "stream", "programs.p.array_bytes=1048576"),
+    NET("pagerank", "pagerank", "programs.p.scale=8 programs.p.threads_per_socket=2" TO_ITS_END),
+    LEND("dma", "device_dma", "programs.p.device=nfp"),
+    LEND("dma.read", "device_dma", "programs.p.device=nfp programs.p.direction=read"),
+    LEND("gpu", "bandwidth_test", GPU_COPY),
+    LEND("gpu.write", "bandwidth_test", "programs.p.direction=write " GPU_COPY),
+    LEND("gpu.peer", "bandwidth_test", "programs.p.direction=peer " GPU_COPY),
+    LEND("gpu.irq", "bandwidth_test", "programs.p.timing=interrupt " GPU_COPY),
+    LEND("gpu.events", "bandwidth_test", "programs.p.timing=events " GPU_COPY),
+    LEND("ping_pong", "ping_pong", "programs.p.iterations=20" TO_ITS_END),
+    LEND("ping_pong.sets", "ping_pong",
+         "programs.p.iterations=20 hosts.lender.iommu.iotlb_entries=0"
+         " hosts.lender.iommu.pde_entries=0 hosts.lender.iommu.context_entries=2"
+         " hosts.lender.iommu.context_ways=2 hosts.lender.iommu.pdpe_entries=2"
+         " hosts.lender.iommu.pdpe_ways=2" TO_ITS_END),
+    LEND("fio", "fio",
+         "programs.p.device=ssd programs.p.span_bytes=131072 measure.warmup_us=1000"
+         " measure.duration_us=300"),
+    LEND(
+        "fio.many", "fio",
+        "programs.p.device=ssd programs.p.span_bytes=4194304 measure.warmup_us=6000 measure.duration_us=300"
+        " programs.p.queue_depth=8 programs.p.jobs=2 programs.p.read_ratio=0.7"
+        " programs.p.block_bytes=16384 devices.ssd.read_requests_max=0"
+        " devices.ssd.commands_max=8"),
+    LEND("fio.far", "fio",
+         "programs.p.device=ssd programs.p.span_bytes=4194304 measure.warmup_us=20000"
+         " measure.duration_us=1000 programs.p.queue_depth=8 cables.[7].latency_ns=20000"),
+    LEND("borrow_limit", "borrow_limit", "lending.borrower.borrow=[]" TO_ITS_END),
+    LEND("taken", "device_taken",
+         "lending.borrower.borrow=[] programs.p.device=nfp programs.p.bridge=n0"
+         " programs.p.out_ms=1" TO_ITS_END),
+    LEND("taken.read", "device_taken",
+         "lending.borrower.borrow=[] programs.p.device=nfp programs.p.bridge=n0"
+         " programs.p.direction=read programs.p.out_ms=5" TO_ITS_END),
+    LEND(
+        "ntb_dma", "ntb_dma",
+        "programs.p.on=borrower programs.p.peer=lender programs.p.transfer_bytes=16384" TO_ITS_END),
+    LEND("ntb_dma.read", "ntb_dma",
+         "programs.p.on=borrower programs.p.peer=lender programs.p.direction=read"
+         " programs.p.transfer_bytes=16384" TO_ITS_END),
+    LEND("ntb_gpu.read", "ntb_dma",
+         "programs.p.on=borrower programs.p.peer=lender programs.p.direction=read"
+         " programs.p.remote=gpu0 programs.p.transfer_bytes=16384" TO_ITS_END),
+    LEND("ntb_latency", "ntb_latency",
+         "programs.p.on=borrower programs.p.peer=lender programs.p.round_trips=20" TO_ITS_END),
+    { "guest", "guest", GPU_COPY },
+    { "guest.irq", "guest", "programs.p.timing=interrupt " GPU_COPY },
+    { "guest.fio", "guest",
+      "programs.p.type=fio programs.p.span_bytes=4194304 programs.p.on=borrower"
+      " programs.p.device=ssd programs.p.cpu=0 programs.p.queue_depth=16"
+      " measure.warmup_us=6000 measure.duration_us=300" },
+    { "migrate", "migrate", "" },
+    { "local", "local", GPU_COPY },
+    { "local.peer", "local", "programs.p.direction=peer " GPU_COPY },
+    { "local.ping_pong", "local", "programs.p.type=ping_pong programs.p.iterations=20" },
+    { "local.fio", "local",
+      "programs.p.type=fio programs.p.span_bytes=131072 measure.warmup_us=1000"
+      " measure.duration_us=300" },
+    { "training", "local",
+      "programs.p.type=training programs.p.epochs=1 programs.p.steps=1 programs.p.compute_ms=1"
+      " programs.p.batch_images=4 programs.p.files=4 programs.p.decode_cycles=1000"
+      " programs.p.epoch_steps=4 programs.p.tensor_bytes=4096 programs.p.image_bytes=4096" PAYLOAD_4K },
+};
+
+/*
+ * The entry of `nudma describe`, the path of a group of its settings in the base, and changes: KEY=VALUE,
+ * separated by spaces, each tried by itself; with `+` more settings of the group, or of another by
+ * their path, that go with it. Without a base: keys, and why no run can tell them apart.
+ */
+struct row {
+    const char *entry, *base, *at, *changes;
+};
+
+#define SERVER(ENTRY, BASE, CHANGES)                \
+    {                                               \
+        ENTRY, BASE, "hosts.server." ENTRY, CHANGES \
+    }
+#define CLIENT(ENTRY, BASE, CHANGES)                \
+    {                                               \
+        ENTRY, BASE, "hosts.client." ENTRY, CHANGES \
+    }
+#define BORROWER(ENTRY, BASE, CHANGES)                \
+    {                                                 \
+        ENTRY, BASE, "hosts.borrower." ENTRY, CHANGES \
+    }
+#define LENDER(ENTRY, BASE, CHANGES)                \
+    {                                               \
+        ENTRY, BASE, "hosts.lender." ENTRY, CHANGES \
+    }
+#define BENCH(BASE, CHANGES)                    \
+    {                                           \
+        "pcie_bench", BASE, "workload", CHANGES \
+    }
+#define PROGRAM(TYPE, BASE, CHANGES)      \
+    {                                     \
+        TYPE, BASE, "programs.p", CHANGES \
+    }
+#define REASON(ENTRY, KEYS, WHY) \
+    {                            \
+        ENTRY, NULL, WHY, KEYS   \
+    }
+#define NAMES     "names a part of the scenario"
+#define LOST      "counts when a read loses its completions"
+#define DOORBELLS "what is written to it, doorbells apart in time, fits into the least"
+#define BOUND     "a bound: what exceeds it is refused by name"
+#define ONE_UNIT \
+    "non-posted requests with data are configuration writes alone, of one unit, one at a time"
+
+static const struct row rows[] = {
+    SERVER("cpu", "memory", "sockets=3 clock_ghz=4 l1_hit_cycles=8 l2_hit_cycles=24"),
+    SERVER("cpu", "memory.bw", "cores_per_socket=4"),
+    SERVER("cache", "memory", "l1_size=16384 l1_ways=2"),
+    SERVER("cache", "memory.loaded", "l2_cores=2"),
+    SERVER("cache", "memory.filter", "filter_ways=1"),
+    SERVER("cache", "bench", "llc_request_ns=24 llc_return_ns=14 iio_ns=12"),
+    SERVER("cache", "bench.warm", "l2_size=4096 ddio=false core_snoop_dirty_ns=30"),
+    SERVER("cache", "bench.bw",
+           "llc_size=1048576 llc_slices=1+llc_ways=32 llc_ways=32 ddio_ways=4"),
+    SERVER("cache", "bench.remote", "inclusive=false"),
+    SERVER("cache", "bench.fsb", "l2_ways=16"),
+    SERVER("cache", "pagerank", "core_snoop_clean_ns=18.8"),
+    SERVER("coherence", "bench",
+           "home_agent_ns=10 opportunistic_broadcast=false broadcast_load_ratio=0"),
+    SERVER("coherence", "bench.bw", "snoop_lookup_ns=16"),
+    SERVER("coherence", "bench.remote", "remote_dma_write=dram_invalidate"),
+    SERVER("coherence", "bench", "protocol=front_side_bus+hosts.server.cache.llc_size=0"),
+    SERVER("coherence", "bench.fsb", "snoop_filter=false hub_return_ns=30"),
+    SERVER("coherence", "memory.fsb", "hub_ns=40"),
+    SERVER("interconnect", "bench", "flit_payload_bytes=16 header_flits=2"),
+    SERVER("interconnect", "bench.bw", "rate_gt_s=19.2 lanes=40 flit_bits=160 one_way_ns=42"),
+    SERVER("interconnect", "bench.remote", "links=4 data_flits=18"),
+    SERVER("interconnect", "bench.fsb", "bus_address_ns=12 bus_gbyte_s=21.34"),
+    SERVER("dram", "stream", "node_size=137438953472"),
+    SERVER("dram", "bench",
+           "channels=8 ranks=4 banks=1 row_lines=1 rate_mt_s=4800 bus_bytes=16 controller_ns=38"
+           " trcd_ns=28.32 tcl_ns=28.32 trfc_ns=700 trefi_ns=3900 page_idle_ns=1000"),
+    SERVER("dram", "bench.iommu", "trp_ns=28.32 tras_ns=64"),
+    SERVER("dram", "bench.bw",
+           "turnaround_ns=43 rank_switch_ns=3.332 write_batch=32 split_write_bus=true"),
+    SERVER("dram", "bench.fsb", "write_queue=16"),
+    SERVER("core", "stream", "line_fill_buffers=20"),
+    SERVER("core", "memory.bw", "superqueue_entries=32 issue_cycles=4"),
+    SERVER("root_complex", "bench", "inbound_ns=120 outbound_ns=120"),
+    SERVER("root_complex", "bench.warm", "mps_bytes=512"),
+    SERVER("root_complex", "bench.bw",
+           "line_interval_ns=3 completion_bytes_max=128 combine_above_bytes=512"
+           " posted_data_credits=768 non_posted_header_credits=96"),
+    SERVER("root_complex", "bench.remote", "posted_header_credits=96"),
+    LENDER("root_complex", "dma", "p2p_ns=500 p2p_line_interval_ns=1 tx_queue_tlps=8"),
+    LENDER("root_complex", "dma.read", "p2p_chunk_bytes=128 p2p_reads_max=1"),
+    BORROWER("root_complex", "local.peer", "p2p_socket_ns=500"),
+    REASON("root_complex", "completion_timeout_us", LOST ": tests/models/pcie/root"),
+    REASON("root_complex", "non_posted_data_credits", ONE_UNIT),
+
+    SERVER("iommu", "bench", "enabled=true"),
+    SERVER("iommu", "bench.iommu",
+           "levels=5 iotlb_entries=256 iotlb_ways=32 context_entries=0 pde_entries=0 walkers=12"
+           " lookup_ns=4 walk_step_ns=10 walk_fixed_ns=340"),
+    SERVER("iommu", "bench.sets", "pde_ways=1"),
+    SERVER("iommu", "bench.walk", "pdpe_entries=0"),
+    LENDER("iommu", "ping_pong.sets", "context_ways=1 pdpe_ways=1"),
+    REASON("firmware", "mmio_high_base_bytes",
+           "where BARs lie: who cannot address them is refused"),
+    { "ports", "bench", "hosts.server.ports.[0]",
+      "generation=4+devices.switch.generation=4+cables.[1].generation=3"
+      " lanes=4+devices.switch.lanes=4" },
+    { "ports", "memory", "hosts.server.ports.[0]", "socket=1" },
+    REASON("ports", "name", NAMES),
+    BENCH("bench", "measure=bandwidth interface=command op=write cache=host_warm pattern=sequential"
+                   " transfer_bytes=128 memory_socket=1 gap_ns=900"),
+    BENCH("bench.warm", "window_bytes=16384"),
+    BENCH("bench.bw", "queue_depth=128"),
+    BENCH("bench.iommu", "iommu_page_bytes=2097152"),
+    REASON("pcie_bench", "device host", NAMES),
+    REASON("pcie_bench", "payload", "what is kept of the data for the check of every delivery"),
+    { "memory", "memory", "workload",
+      "mode=bandwidth from_socket=1 to_socket=0 cores=2 buffer_bytes=65536" },
+    { "memory", "memory.loaded", "workload", "inject_delay_ns=1" },
+    REASON("memory", "host", NAMES),
+    { "programs", "net", "workload", "measured=client connect_within_us=40" },
+    { "trends", "trends", "workload", "year=2015 kind=cpu_10gbit" },
+    PROGRAM("netperf", "net",
+            "server=client+client=server client=server+server=client interface=pf1 direction=tx"
+            " instances=4 server_socket=1 client_socket=1 first_core=1 client_first_core=1"
+            " same_core=true buffer_bytes=131072 migrate_after_us=1"),
+    PROGRAM("netperf_rr", "rr",
+            "server=client+client=server client=server+server=client interface=pf1"
+            " client_interface=pf1 server_socket=1 client_socket=1 core=1 client_core=1"
+            " message_bytes=128 think_us=1"),
+    PROGRAM("sockperf", "udp",
+            "server=client+client=server client=server+server=client interface=pf1"
+            " client_interface=pf1 server_socket=1 client_socket=1 core=1 client_core=1"
+            " message_bytes=128 think_us=1"),
+    PROGRAM("pktgen", "pktgen", "host=client interface=pf1 socket=1 core=1 packet_bytes=128"),
+    PROGRAM("sendfile", "sendfile",
+            "server=client+client=server client=server+server=client interface=pf1 pages=local"
+            " instances=2 server_socket=1 client_socket=1 first_core=1 client_first_core=1"
+            " file_bytes=16777216 call_bytes=131072"),
+    PROGRAM("memcached", "memcached",
+            "server=client+client=server client=server+server=client interface=pf1 clients=1"
+            " workers=1 server_socket=1 client_socket=1 first_core=1 client_first_core=1"
+            " set_pct=90 items=32 key_bytes=512 value_bytes=8192 operation_cycles=20000"
+            " client_cycles=8000"),
+    PROGRAM("stream", "stream",
+            "host=client pairs=0 socket=1+memory_socket=0 memory_socket=0 first_core=0"
+            " array_bytes=65536 start_us=1"),
+    PROGRAM("pagerank", "pagerank",
+            "host=client threads_per_socket=1 first_core=1 scale=9 degree=8 skew=4 iterations=2"
+            " edge_cycles=8 vertex_cycles=16"),
+    PROGRAM("bandwidth_test", "gpu",
+            "gpu=gpu1+peer=gpu0 analyser=n1 direction=write timing=interrupt cpu=2"
+            " transfer_bytes=8192 iterations=3 volume_bytes=131072"),
+    PROGRAM("bandwidth_test", "local.peer", "peer=gpu0+gpu=gpu1"),
+    REASON("bandwidth_test", "host", NAMES),
+    PROGRAM("cold_migration", "migrate", "transfer_bytes=131072"),
+    REASON("cold_migration", "from to gpu", NAMES),
+    PROGRAM("ping_pong", "local.ping_pong", "gpu=gpu1+peer=gpu0 peer=gpu0+gpu=gpu1 iterations=30"),
+    PROGRAM("ping_pong", "ping_pong", "cpu=2"),
+    REASON("ping_pong", "host", NAMES),
+    PROGRAM("fio", "fio",
+            "jobs=2 cpu=2 queue_depth=2 block_bytes=8192 read_ratio=0.5 operations=1"
+            " think_cycles=1200"),
+    PROGRAM("fio", "fio.many", "span_bytes=2097152"),
+    REASON("fio", "on device", NAMES),
+    PROGRAM("training", "training",
+            "gpu0=gpu1+gpu1=gpu0 gpu1=gpu0+gpu0=gpu1 cpu=2 epochs=2 steps=2 epoch_steps=8"
+            " batch_images=8 files=2 image_bytes=8192 tensor_bytes=8192 decode_cycles=100000"
+            " compute_ms=2"),
+    REASON("training", "on ssd", NAMES),
+    PROGRAM("device_dma", "dma",
+            "direction=read transfer_bytes=8192 buffer_bytes=524288 queue_depth=32"),
+    REASON("device_dma", "on device", NAMES),
+    REASON("borrow_limit", "on from", NAMES),
+    PROGRAM("device_taken", "taken",
+            "event=reclaim direction=read transfer_bytes=131072 after_us=400 out_ms=2"),
+    REASON("device_taken", "on from device bridge", NAMES),
+    PROGRAM("ntb_dma", "ntb_dma",
+            "on=lender+peer=borrower peer=borrower+on=lender direction=read completion=poll"
+            " transfer_bytes=131072 transfers=20"),
+    PROGRAM("ntb_dma", "ntb_dma", "remote=gpu0"),
+    REASON("ntb_dma", "local", NAMES ", or the host's memory; test_ntb_programs.c"),
+    PROGRAM("ntb_latency", "ntb_latency",
+            "on=lender+peer=borrower peer=borrower+on=lender round_trips=30"),
+    { "link", "bench", "cables.[1]",
+      "generation=1 lanes=1 latency_ns=80 bit_error_ratio=1e-5 skp_overhead_ratio=0" },
+    { "link", "bench.bw", "cables.[1]", "ack_tlps=8 fc_update_ratio_pct=50" },
+    { "link", "taken", "cables.[1]", "training_us=40000" },
+    { "ethernet", "net", "cables.[5]", "rate_gbit_s=10 latency_ns=100 loss_ratio=0.01" },
+    SERVER("os", "net",
+           "syscall_cycles=275 hard_irq_cycles=900 soft_irq_cycles=900 timer_cycles=600"
+           " work_cycles=1600 copy_call_cycles=160 copy_line_cycles=15 gro_packet_cycles=121"
+           " ip_tcp_receive_cycles=3501 tcp_ack_send_cycles=1501 tcp_ack_receive_cycles=2400"
+           " recv_call_cycles=2200 recv_frag_cycles=60 tcp_transmit_cycles=4400"
+           " sent_free_cycles=1440 driver_receive_cycles=420 driver_refill_cycles=120"
+           " driver_transmit_cycles=700 driver_complete_cycles=500 driver_poll_cycles=500"
+           " driver_irq_cycles=600 c1_exit_ns=750 interrupt_ns=200 napi_weight=16"
+           " page_alloc_cycles=120 page_free_cycles=100 dma_map_cycles=40 dma_unmap_cycles=30"
+           " wakeup_cycles=2000 context_switch_cycles=3000 mmio_write_cycles=50"),
+    CLIENT("os", "net",
+           "send_call_cycles=2400 send_page_cycles=120 driver_put_page_cycles=120"
+           " driver_fragment_cycles=50"),
+    SERVER("os", "net.share", "scheduler_tick_us=10 softirq_budget_packets=8 softirq_budget_us=10"),
+    SERVER("os", "net.iommu", "iommu_map_cycles=1440 iommu_unmap_cycles=5800"),
+    SERVER("os", "pagerank", "remote_wakeup_cycles=3000"),
+    SERVER("os", "udp", "ip_udp_receive_cycles=2400 udp_transmit_cycles=3200"),
+    SERVER("os", "udp.idle",
+           "c1e_after_us=1000 c1e_exit_ns=9000 c6_after_us=10000 c6_exit_ns=66000"),
+    SERVER("os", "memcached", "poll_call_cycles=1600"),
+    SERVER("os", "pktgen", "pktgen_packet_cycles=200"),
+    BORROWER("os", "fio",
+             "pin_cycles=2000 pin_page_cycles=400 block_submit_cycles=2400"
+             " block_complete_cycles=1200 nvme_submit_cycles=500 nvme_complete_cycles=300"
+             " nvme_irq_cycles=300"),
+    { "network", "net", "network.server",
+      "interface=pf1 mtu_bytes=1000 channels=1 adaptive_moderation=false arfs=false xps=false"
+      " gro=false lro=true receive_buffer=65536 completion_ring=device+interface=pf1" },
+    { "network", "net.tx", "network.server", "tso=false send_buffer=65536" },
+    { "network", "net.static", "network.server", "rx_moderation_us=30 rx_moderation_packets=4" },
+    { "network", "sendfile", "network.server", "octo_sg=true" },
+    REASON("network", "host device second_device", NAMES),
+    { "lending", "dma", "lending.borrower", "dma_window_bytes=33554432 pool_bytes=2097152" },
+    REASON("lending", "max_peers", BOUND),
+    REASON("lending", "dma_bits", BOUND ": tests/logic/lending"),
+    REASON("lending", "host", NAMES),
+    { "lending.vm", "guest", "lending.borrower.vm", "memory_bytes=134217728 cpus=3" },
+    REASON("lending.vm", "first_cpu",
+           "cores of a socket are alike: which of them are the guest's shows nowhere"),
+    { "vm", "guest", "lending.borrower.vm",
+      "exit_cycles=1400 entry_cycles=1400 user_exit_cycles=8000" },
+    { "vm", "guest.irq", "lending.borrower.vm", "eventfd_cycles=2000" },
+    { "vm", "guest.fio", "lending.borrower.vm", "posted_interrupts=false" },
+    { "cable", "bench", "cables.[1]", "length_m=10" },
+    { "engine", "net", "engine", "quantum_ns=200" },
+    { "measure", "bench", "measure",
+      "warmup_us=10 duration_us=60 precision_ratio=0.9+duration_us=5000 transactions=5"
+      " latency_parts=true sample_interval_us=5" },
+    { "pcie.requester", "bench", "devices.nfp",
+      "bulk_request_ns=200 bulk_complete_ns=200 push_gbyte_s=14"
+      " lanes=4+cables.[1].lanes=4 generation=2+cables.[1].generation=2" },
+    { "pcie.requester", "bench.write", "devices.nfp", "write_interval_ns=200 writes_in_flight=1" },
+    { "pcie.requester", "dma", "devices.nfp", "bar_bytes=4194304 register_latency_ns=100" },
+    { "pcie.requester", "bench.command", "devices.nfp",
+      "command_request_ns=80 command_complete_ns=80" },
+    { "pcie.requester", "bench.bw", "devices.nfp",
+      "mps_bytes=128 tx_queue_tlps=8 extended_tags=true read_requests_max=4 read_interval_ns=50"
+      " reads_in_flight=8 pull_gbyte_s=3 burst_bytes=64"
+      " burst_interval_ns=36 descriptor_ns=20 mrrs_bytes=128" },
+    { "pcie.requester", "taken.read", "devices.nfp", "completion_timeout_us=1000" },
+    { "pcie.requester", "dma", "devices.nfp", "non_posted_header_credits=1" },
+    REASON("pcie.requester", "posted_header_credits posted_data_credits", DOORBELLS),
+    { "pcie.switch", "bench", "devices.switch",
+      "latency_ns=220 mode=store_and_forward downstream_ports=2 multicast_groups=0"
+      " lanes=4+hosts.server.ports.[0].lanes=4 downstream_lanes=4+cables.[1].lanes=4"
+      " generation=2+cables.[0].generation=2+cables.[1].generation=2" },
+    { "pcie.switch", "bench.bw", "devices.switch",
+      "posted_header_credits=4 posted_data_credits=128 non_posted_header_credits=4"
+      " completion_header_credits=4 completion_data_credits=128 mps_bytes_max=128" },
+    REASON("pcie.switch", "non_posted_data_credits", ONE_UNIT),
+    { "pcie.ntb", "dma", "devices.n0",
+      "latency_ns=220 mode=store_and_forward translate_ns=50 mps_bytes_max=128"
+      " posted_header_credits=2 posted_data_credits=128 lanes=4+hosts.borrower.ports.[0].lanes=4"
+      " cable_lanes=4+cables.[1].lanes=4 bar2_bytes=2147483648 bar2_windows=1024"
+      " bar4_bytes=1048576 node=9"
+      " generation=2+cables.[0].generation=2+cables.[1].generation=2" },
+    { "pcie.ntb", "dma", "devices.n1", "bar4_windows=64+bar4_bytes=1048576" },
+    { "pcie.ntb", "dma.read", "devices.n0",
+      "non_posted_header_credits=1 completion_header_credits=2 completion_data_credits=128" },
+    REASON("pcie.ntb", "non_posted_data_credits", ONE_UNIT),
+    REASON("pcie.ntb", "outgoing_requesters incoming_requesters", BOUND),
+    REASON("pcie.ntb", "dma_completion_timeout_us", LOST ": tests/models/pcie/ntb"),
+    { "pcie.ntb", "ntb_dma.read", "devices.n0",
+      "dma_channels=2 dma_reads_in_flight=4 dma_request_bytes=128 dma_port_ns=190"
+      " dma_descriptor_ns=200" },
+    { "pcie.cluster_switch", "dma", "devices.middle",
+      "latency_ns=290 mode=store_and_forward posted_header_credits=2"
+      " posted_data_credits=128 lanes=4+cables.[1].lanes=4+cables.[2].lanes=4"
+      " generation=2+cables.[1].generation=2+cables.[2].generation=2" },
+    { "pcie.cluster_switch", "dma.read", "devices.middle",
+      "non_posted_header_credits=1 completion_header_credits=2 completion_data_credits=128" },
+    REASON("pcie.cluster_switch", "non_posted_data_credits", ONE_UNIT),
+    REASON("pcie.cluster_switch", "requesters ports", BOUND),
+    REASON("pcie.cluster_switch", "node", NAMES),
+    REASON("pcie.cluster_switch", "mps_bytes_max",
+           "bounds its buffers alone: Max_Payload_Size is that of the hosts at the ends"),
+    { "ether.switch", "net", "devices.switch",
+      "rate_gbit_s=10 latency_ns=600 mac_entries=1 learning=false" },
+    REASON("ether.switch", "ports", BOUND),
+    { "ether.switch", "net.slow", "devices.switch", "queue_bytes=16384 flow_control=false" },
+    REASON("ether.switch", "groups", "with a NIC at each of its ports: test_programs.c (bond0)"),
+    { "nic.ethernet", "net", "devices.nic",
+      "vfs=1 mps_bytes=128 tx_queue_tlps=8"
+      " posted_header_credits=1 non_posted_header_credits=1"
+      " register_latency_ns=600 rate_gbit_s=10 transmit_latency_ns=450"
+      " receive_latency_ns=450 command_latency_us=40 queues=4 arfs_entries=1 rq_prefetch_wqes=4"
+      " lanes=4+cables.[0].lanes=4+cables.[1].lanes=4"
+      " generation=2+cables.[0].generation=2+cables.[1].generation=2" },
+    { "nic.ethernet", "net.tx", "devices.nic",
+      "tx_buffer_bytes=8192 read_requests_max=8"
+      " extended_tags=false+read_requests_max=0" },
+    { "nic.ethernet", "pktgen.far", "devices.nic", "wqe_prefetch_blocks=8" },
+    REASON("nic.ethernet", "posted_data_credits", DOORBELLS),
+    { "nic.ethernet", "net.small", "devices.nic", "rx_buffer_bytes=16384" },
+    { "nic.ethernet", "net.slow", "devices.client_nic", "flow_control=false" },
+    REASON("nic.ethernet", "functions", "each needs a cable: the scenario is another"),
+    REASON("nic.ethernet", "mtu_bytes", BOUND ": test_mtu.c"),
+    REASON("nic.ethernet", "completion_timeout_us", LOST ": tests/models/pcie/endpoint"),
+    { "nic.ethernet", "net.octo", "devices.nic",
+      "firmware=standard+network.server.interface=pf0"
+      " switch_entries=1" },
+    { "nic.ethernet", "net.lro", "devices.nic", "lro_timeout_us=1" },
+    { "nic.ethernet", "net.lro", "devices.nic", "lro_sessions=1" },
+    { "nvme.controller", "fio", "devices.ssd",
+      "queue_pairs=2 queue_entries=64 interrupt_vectors=2 namespaces=2"
+      " transfer_bytes_max=65536 enable_latency_us=20"
+      " command_interval_ns=20000 read_latency_ns=8400 jitter_mean_ns=1000"
+      " channels=4 register_latency_ns=600 cmb_bytes=65536" },
+    REASON("nvme.controller", "vendor_id device_id",
+           "the driver binds by them: to others none does"),
+    REASON("nvme.controller", "capacity_bytes block_bytes", BOUND),
+    REASON("nvme.controller", "function_level_reset",
+           "a lender resets what it takes back by force: tests/logic/lending, tests/models/nvme"),
+    { "nvme.controller", "local.fio", "devices.ssd", "mps_bytes=128" },
+    { "nvme.controller", "fio.far", "devices.ssd", "fetch_burst=1" },
+    REASON("nvme.controller", "posted_data_credits", DOORBELLS),
+    { "nvme.controller", "fio.many", "devices.ssd",
+      "tx_queue_tlps=1 extended_tags=false read_requests_max=4 read_gbyte_s=1.2"
+      " posted_header_credits=1 non_posted_header_credits=1"
+      " write_latency_ns=6000 write_gbyte_s=1 commands_max=4"
+      " generation=2+cables.[7].generation=2 lanes=2+cables.[7].lanes=2" },
+    { "nvme.controller", "fio", "devices.ssd", "cmb_latency_ns=1000+cmb_bytes=65536" },
+    REASON("nvme.controller", "completion_timeout_us", LOST ": tests/models/pcie/endpoint"),
+    REASON("nvme.controller", "payload",
+           "what is kept of the data for the check of every delivery"),
+    { "gpu.cuda", "gpu", "devices.gpu0",
+      "extended_tags=false+read_requests_max=0 read_requests_max=4"
+      " register_latency_ns=600"
+      " bar1_bytes=134217728 copy_start_us=3 read_bytes=128 copy_engines=4"
+      " generation=2+cables.[5].generation=2 lanes=4+cables.[5].lanes=4" },
+    { "gpu.cuda", "gpu.write", "devices.gpu0", "tx_queue_tlps=1 memory_gbyte_s=1" },
+    { "gpu.cuda", "local", "devices.gpu0", "mps_bytes=128" },
+    REASON("gpu.cuda", "device_id", "the driver binds by it: to another none does"),
+    REASON("gpu.cuda", "memory_bytes", BOUND),
+    { "gpu.cuda", "gpu.peer", "devices.gpu1",
+      "posted_header_credits=1 posted_data_credits=32 inbound_write_latency_ns=400"
+      " inbound_write_gbyte_s=1" },
+    { "gpu.cuda", "ntb_gpu.read", "devices.gpu0",
+      "inbound_read_latency_ns=900 inbound_read_gbyte_s=1" },
+    REASON("gpu.cuda", "completion_timeout_us", LOST ": tests/models/pcie/endpoint"),
+    REASON("gpu.cuda", "address_bits", "what lies beyond is refused: test_gpu_programs.c"),
+    { "gpu.cuda", "gpu", "devices.gpu0", "non_posted_header_credits=1" },
+    { "gpu.cuda", "gpu.events", "devices.gpu0", "timer_ns=100" },
+    { "gpu.cuda", "ping_pong", "devices.gpu0",
+      "launch_us=10 store_latency_ns=800 clock_call_ns=64 poll_ns=30 clock_mhz=1000" },
+};
+
+#endif
