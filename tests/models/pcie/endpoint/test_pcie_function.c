@@ -416,11 +416,19 @@ static struct {
     uint64_t tlps; /* that the function had sent when the first ended */
 } dma;
 
+/* TLPs that have a place on the wire, those that have not begun to leave yet included. */
+static uint64_t committed(struct pcie_port *port)
+{
+    const struct pcie_link_stats *stats = pcie_port_stats(port);
+
+    return stats->tlps + stats->ahead_tlps;
+}
+
 static void dma_done(struct pcie_dma_request *request, enum pcie_dma_status status)
 {
     (void)request;
     if (dma.n_done++ == 0)
-        dma.tlps = pcie_port_stats(dma.r->function->port)->tlps;
+        dma.tlps = committed(dma.r->function->port);
     dma.status = status;
 }
 
@@ -463,7 +471,7 @@ static void completion_leaves_before_the_reset(struct rig *r)
     config_write(r, cap + PCIE_DEVCTL, 1u << PCIE_DEVCTL_MPS_SHIFT | PCIE_DEVCTL_EXTENDED_TAG);
     dma_start(r);
     settle(r);
-    const uint64_t sent = pcie_port_stats(r->function->port)->tlps;
+    const uint64_t sent = committed(r->function->port);
     config_write(r, cap + PCIE_DEVCTL, 1u << PCIE_DEVCTL_MPS_SHIFT | PCIE_DEVCTL_FLR);
     assert_int_equal(r->function->stats.resets, 1);
     assert_int_equal(dma.n_done, N_READS);
