@@ -35,6 +35,9 @@ has "names the setting" "$out" 'lender_ntb.outgoing_requesters: found 2 .*, expe
 out=$("$nudma" run "${taken[@]}" --set devices.borrower_ntb.incoming_requesters=2 2>&1)
 is "a table without room for a borrowed device" $? 1
 has "is named" "$out" '1 incoming requester for .*: 2 of 2 in use'
+out=$("$nudma" run "${taken[@]}" --set lending.borrower.dma_window_bytes=65536 2>&1)
+is "a window that is too small for the driver" $? 1
+has "is named, and the device goes back" "$out" 'cannot map 256 KiB .* fit into dma_window_bytes of borrower'
 out=$("$nudma" run "${taken[@]}" --set devices.lender_ntb.node=66 --set devices.borrower_ntb.node=4097 2>&1)
 is "bridges of any number find each other" $? 0
 

@@ -53,6 +53,7 @@ struct device_taken {
     struct kaddr at;       /* guard, QUEUE_DEPTH transfers, guard */
     uint64_t address;      /* of the first transfer, for the device */
     uint16_t stream, id;
+    int map_status; /* of the last probe() */
     unsigned in_flight;
     bool stop; /* no transfer follows another any more */
     struct slot slot[QUEUE_DEPTH];
@@ -177,6 +178,7 @@ static int probe(struct k_pci_dev *dev, void *context)
     k_dma_set_mask(&dev->device, 64);
     int status = k_dma_map(&dev->device, kaddr_add(taken->at, GUARD_BYTES), all_bytes(taken),
                            K_DMA_BOTH, &taken->address);
+    taken->map_status = status;
     if (status != 0)
         return status;
     uint32_t command = k_config_read(dev, PCI_COMMAND, 2);
@@ -331,6 +333,21 @@ static void take_away(struct device_taken *taken)
     }
 }
 
+/* False: our driver did not take the device, which is given back. */
+static bool is_driven(struct device_taken *taken, struct lend_borrow *borrowed)
+{
+    if (taken->dev != NULL)
+        return true;
+    program_fail(
+        taken->program,
+        "%s: its driver cannot map %llu KiB of memory for it (%d): 4 transfers have to fit "
+        "into dma_window_bytes of %s",
+        taken->device_name, (unsigned long long)(all_bytes(taken) >> 10), taken->map_status,
+        taken->host_name);
+    lend_return(borrowed);
+    return false;
+}
+
 /* Borrowed anew, it does what it did. */
 static void use_again(struct device_taken *taken)
 {
@@ -340,11 +357,13 @@ static void use_again(struct device_taken *taken)
         taken->n_tries++;
         k_sleep(kernel_of(taken), TRY_PS);
     }
-    if (borrowed == NULL || taken->dev == NULL) {
+    if (borrowed == NULL) {
         program_fail(taken->program, "%s cannot be borrowed again: %s", taken->device_name,
                      error.text);
         return;
     }
+    if (!is_driven(taken, borrowed))
+        return;
     taken->again_ps = k_now_ps(kernel_of(taken));
     while (taken->in_flight != 0) /* the cable came back while they were under way */
         k_sleep(kernel_of(taken), LOOK_PS);
@@ -407,9 +426,9 @@ static void body(void *arg)
     struct lend_error error;
     k_sleep(kernel_of(taken), LOOK_PS); /* global time is ours */
     k_pci_register(kernel_of(taken), &taken->driver);
-    if (borrow(taken, &borrowed, &error) != 0 || taken->dev == NULL) {
+    if (borrow(taken, &borrowed, &error) != 0) {
         program_fail(taken->program, "%s cannot be borrowed: %s", taken->device_name, error.text);
-    } else {
+    } else if (is_driven(taken, borrowed)) {
         for (unsigned i = 0; i < QUEUE_DEPTH; i++)
             begin(&taken->slot[i]);
         take_away(taken);
