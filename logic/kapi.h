@@ -321,6 +321,10 @@ struct k_pci_ops {
     void (*config_write)(struct k_pci_dev *dev, unsigned offset, unsigned bytes, uint32_t value);
     uint64_t (*mmio_read)(struct k_pci_dev *dev, uint64_t address, unsigned bytes);
     void (*mmio_write)(struct k_pci_dev *dev, uint64_t address, unsigned bytes, uint64_t value);
+    /* Whole lines, write-combining. NULL: the kernel has no such mapping; mmio_write() it is. */
+    void (*mmio_write_lines)(struct k_pci_dev *dev, uint64_t address, const void *from,
+                             size_t bytes);
+    void (*mmio_drain)(struct k_pci_dev *dev); /* NULL as well */
 };
 
 struct k_pci_id {
@@ -387,6 +391,30 @@ static inline void k_writel(struct k_pci_dev *dev, unsigned bar, uint64_t offset
 static inline void k_writeq(struct k_pci_dev *dev, unsigned bar, uint64_t offset, uint64_t value)
 {
     dev->ops->mmio_write(dev, dev->bar_base[bar] + offset, 8, value);
+}
+
+/* Stores whole cache lines to an aligned `address` of the device's tree through a write-combining
+ * mapping (ioremap_wc()): a line leaves as one posted write when its last byte is in its buffer, in any
+ * order with other lines; the CPU waits only for a free buffer. k_write_drain() (sfence) waits until
+ * the root port has all of them. */
+static inline void k_write_lines(struct k_pci_dev *dev, uint64_t address, const void *from,
+                                 size_t bytes)
+{
+    const uint8_t *at = (const uint8_t *)from;
+    if (dev->ops->mmio_write_lines != NULL) {
+        dev->ops->mmio_write_lines(dev, address, from, bytes);
+        return;
+    }
+    for (size_t i = 0; i < bytes; i += 8) {
+        uint64_t value;
+        __builtin_memcpy(&value, at + i, sizeof value);
+        dev->ops->mmio_write(dev, address + i, 8, value);
+    }
+}
+static inline void k_write_drain(struct k_pci_dev *dev)
+{
+    if (dev->ops->mmio_drain != NULL)
+        dev->ops->mmio_drain(dev);
 }
 
 /* Requests an interrupt: directs entry `index` of the device's MSI-X table to `cpu`, where

@@ -246,6 +246,17 @@ void lend_map_write(struct lend_adapter *adapter, const struct lend_map *map, ui
     adapter->pci->ops->mmio_write(adapter->pci, map->address + offset, bytes, value);
 }
 
+void lend_map_write_lines(struct lend_adapter *adapter, const struct lend_map *map, uint64_t offset,
+                          const void *from, size_t bytes)
+{
+    k_write_lines(adapter->pci, map->address + offset, from, bytes);
+}
+
+void lend_map_drain(struct lend_adapter *adapter)
+{
+    k_write_drain(adapter->pci);
+}
+
 unsigned lend_windows_used(const struct lend_adapter *adapter)
 {
     return adapter->window[0].n_used + adapter->window[1].n_used;

@@ -92,6 +92,11 @@ uint64_t lend_map_read(struct lend_adapter *adapter, const struct lend_map *map,
                        unsigned bytes);
 void lend_map_write(struct lend_adapter *adapter, const struct lend_map *map, uint64_t offset,
                     unsigned bytes, uint64_t value);
+/* Stores whole cache lines, write-combining (k_write_lines()); lend_map_drain() waits until they have
+ * left the CPU. */
+void lend_map_write_lines(struct lend_adapter *adapter, const struct lend_map *map, uint64_t offset,
+                          const void *from, size_t bytes);
+void lend_map_drain(struct lend_adapter *adapter);
 /* Windows in use, of both apertures. */
 unsigned lend_windows_used(const struct lend_adapter *adapter);
 

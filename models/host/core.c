@@ -230,6 +230,20 @@ void core_wait(struct core *core, struct sim_task *task, struct numa_result arri
     wait_until(core, task, arrived.done_ps, arrived.source);
 }
 
+unsigned core_combining_buffer(struct core *core, struct sim_task *task)
+{
+    const sim_time *buffer = free_buffer(core, core->params->line_fill_buffers, sim_task_now(task));
+    sim_task_charge_until(task, *buffer);
+    return (unsigned)(buffer - core->buffer_done_ps);
+}
+
+void core_combining_held(struct core *core, unsigned buffer, sim_time done_ps)
+{
+    core->buffer_done_ps[buffer] = done_ps;
+    core->buffer_source[buffer] = NUMA_L1;
+    core->buffer_line[buffer] = CORE_NO_LINE;
+}
+
 void core_drain(struct core *core, struct sim_task *task)
 {
     for (unsigned i = 0; i < CORE_BUFFERS_MAX; i++)

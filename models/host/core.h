@@ -59,6 +59,10 @@ void core_load_range(struct core *core, struct sim_task *task, struct hpa hpa, u
 void core_copy(struct core *core, struct sim_task *task, struct hpa to, struct hpa from,
                uint64_t bytes, sim_time line_ps, struct numa_result *arrived);
 void core_wait(struct core *core, struct sim_task *task, struct numa_result arrived);
+/* A write-combining buffer, one of the line-fill buffers: waits until one is free; it is then held until
+ * done_ps. */
+unsigned core_combining_buffer(struct core *core, struct sim_task *task);
+void core_combining_held(struct core *core, unsigned buffer, sim_time done_ps);
 /* Waits for everything under way. */
 void core_drain(struct core *core, struct sim_task *task);
 

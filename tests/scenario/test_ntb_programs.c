@@ -150,12 +150,38 @@ static void test_several(void **state)
     assert_true(p > 300 && p < 2000 && fabs(p - q) < 0.1 * p);
 }
 
+#define STORES(MORE) "type = \"ntb_stores\"; peer = \"other\"; transfers = 3; " MORE
+
+/* Write-combined, 64 bytes take a TLP with a header of 12 or 16 bytes, framing 4, sequence number 2
+ * and LCRC 4 on a link of 8 lanes at 8 GT/s; uncached, each 8 bytes wait for those before. The other host
+ * finds every byte where it was stored. */
+static void test_stores(void **state)
+{
+    (void)state;
+    const double link = 8 * 8e9 * 128 / 130 / 8 / 1e9;
+    const struct setup combined = { 100, 4, 8, MEMBER, STORES("transfer_bytes = \"256 KiB\";") },
+                       far = { 300, 4, 8, MEMBER, STORES("transfer_bytes = \"256 KiB\";") },
+                       uncached = { 100, 4, 8, MEMBER, STORES("stores = \"uncached\";") };
+    const double rate = run(&combined, "throughput_gbyte_s", NULL);
+    assert_true(rate > 0.95 * link * 64 / (64 + 26) && rate < link * 64 / (64 + 22) * 1.01);
+    /* Posted: longer ways cost nothing as long as there are credits. */
+    assert_true(fabs(run(&far, "throughput_gbyte_s", NULL) / rate - 1) < 0.03);
+    const double slow = run(&uncached, "throughput_gbyte_s", NULL);
+    assert_true(slow > 0.02 && slow < rate / 10);
+    const struct setup odd = { 100, 4, 8, MEMBER, STORES("transfer_bytes = 100;") },
+                       same = { 100, 4, 8, MEMBER, "type = \"ntb_stores\"; peer = \"server\";" },
+                       large = { 100, 4, 8, MEMBER, STORES("transfer_bytes = \"8 MiB\";") };
+    refused(&odd, "a multiple of 64 bytes");
+    refused(&same, "another host than `on`");
+    run(&large, NULL, "lending.other.pool_bytes?");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mistakes), cmocka_unit_test(test_failures),
         cmocka_unit_test(test_latency),  cmocka_unit_test(test_rates),
-        cmocka_unit_test(test_several),
+        cmocka_unit_test(test_several),  cmocka_unit_test(test_stores),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

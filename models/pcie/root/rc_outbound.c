@@ -6,11 +6,13 @@
  *   that do not fit are dropped; all ones on errors; posted writes, which a core
  *   need not wait for unless they are short of credits; configuration of
  *   root ports themselves; type 0 and type 1 requests by bus number.
- * Does not model: write combining, prefetching reads of prefetchable BARs.
+ * Does not model: prefetching reads of prefetchable BARs.
  * Timing: outbound + the link's round trip + inbound; a root port's own registers: outbound +
  *   inbound. From another socket, the interconnect there and back in addition.
  * Sources: PCIe Base 3.1, 2.2.7, 2.2.9, 2.3.2, 2.8, 7.2.2.
  */
+#include <string.h>
+
 #include "models/pcie/root/rc_internal.h"
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
@@ -224,6 +226,16 @@ sim_time root_complex_mmio_write(struct root_complex_host *host, unsigned socket
                                  struct sim_task *task, struct hpa address, unsigned bytes,
                                  uint64_t value)
 {
+    uint8_t data[sizeof(value)];
+    for (unsigned i = 0; i < sizeof(data); i++)
+        data[i] = (uint8_t)(value >> (8 * i));
+    return root_complex_mmio_write_line(host, socket, task, address, bytes, data);
+}
+
+sim_time root_complex_mmio_write_line(struct root_complex_host *host, unsigned socket,
+                                      struct sim_task *task, struct hpa address, unsigned bytes,
+                                      const void *data)
+{
     struct model *rc;
     unsigned port;
     sim_task_sync(task);
@@ -234,8 +246,7 @@ sim_time root_complex_mmio_write(struct root_complex_host *host, unsigned socket
     tlp->length_bytes = (uint16_t)bytes;
     tlp->requester_id = rc_id(rc_of(rc));
     tlp_payload_new(rc->pcie, tlp);
-    for (unsigned i = 0; i < bytes; i++)
-        tlp->payload[i] = (uint8_t)(value >> (8 * i));
+    memcpy(tlp->payload, data, bytes);
     wait_ready(rc, port, task, TLP_POSTED);
     struct rc_state *state = rc_of(rc);
     struct rc_port *out = &state->port[port];

@@ -90,6 +90,10 @@ uint64_t root_complex_mmio_read(struct root_complex_host *host, unsigned socket,
 sim_time root_complex_mmio_write(struct root_complex_host *host, unsigned socket,
                                  struct sim_task *task, struct hpa address, unsigned bytes,
                                  uint64_t value);
+/* Likewise, a write-combining buffer that a core evicts: 1 .. 64 bytes within a cache line. */
+sim_time root_complex_mmio_write_line(struct root_complex_host *host, unsigned socket,
+                                      struct sim_task *task, struct hpa address, unsigned bytes,
+                                      const void *data);
 /* A core accesses configuration space (the ECAM window): 1, 2 or 4 bytes of the function `id`.
  * Suspends the task until the completion is back, for writes too. */
 uint32_t root_complex_config_read(struct root_complex_host *host, unsigned socket,
