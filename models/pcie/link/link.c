@@ -460,13 +460,13 @@ void pcie_port_send_ahead(struct pcie_port *port, struct tlp *tlp, sim_time at_p
     dir->n_unstarted++;
 }
 
-bool pcie_port_ready_ahead(struct pcie_port *port)
+bool pcie_port_ready_ahead(struct pcie_port *port, enum tlp_class class)
 {
     struct link_dir *dir = port->tx;
 
-    if (dir->from->tx_queue_tlps == 0 || dir->queue[TLP_POSTED].n < dir->from->tx_queue_tlps)
+    if (dir->from->tx_queue_tlps == 0 || dir->queue[class].n < dir->from->tx_queue_tlps)
         return true;
-    return pcie_port_ready(port, TLP_POSTED);
+    return pcie_port_ready(port, class);
 }
 
 bool pcie_port_ready(struct pcie_port *port, enum tlp_class class)

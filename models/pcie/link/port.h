@@ -103,7 +103,7 @@ void pcie_port_send(struct pcie_port *port, struct tlp *tlp, sim_time at_ps);
  * may wait for credits; if not, credit() is called once it may.
  */
 void pcie_port_send_ahead(struct pcie_port *port, struct tlp *tlp, sim_time at_ps);
-bool pcie_port_ready_ahead(struct pcie_port *port);
+bool pcie_port_ready_ahead(struct pcie_port *port, enum tlp_class class);
 
 /*
  * For models that queue and arbitrate themselves (switches) and keep the link's queue empty. After

@@ -177,6 +177,8 @@ void rc_reads_init(struct model *rc);
 void rc_reads_release(struct model *rc);
 /* rc_outbound.c */
 void rc_outbound_completion(struct model *rc, uint32_t port, struct tlp *tlp);
-void rc_outbound_credit(struct model *rc, uint32_t port);
+/* Wakes the cores that wait for the port's transmitter, each of which calls rc_forward_credit() when
+ * it has room; false: none waits. */
+bool rc_outbound_credit(struct model *rc, uint32_t port);
 
 #endif

@@ -98,18 +98,26 @@ static void mmio_tag_free(struct rc_mmio *mmio)
 
 /* ---- Sending --------------------------------------------------------------------------------- */
 
-/* Waits until the root port's transmitter takes another TLP of the class. */
+/* Waits until the root port's transmitter takes another TLP of the class. Completions from memory
+ * do not wait for it: a device that reads without pause may keep the transmitter full for ever. */
 static void wait_ready(struct model *rc, unsigned port, struct sim_task *task, enum tlp_class class)
 {
-    while (class == TLP_POSTED ? !pcie_port_ready_ahead(&rc->ports[port])
-                               : !pcie_port_ready(&rc->ports[port], class))
-        wait_in(&rc_of(rc)->port[port].waiters, task);
+    struct rc_waiter **waiters = &rc_of(rc)->port[port].waiters;
+    bool waited = false;
+
+    for (; !pcie_port_ready_ahead(&rc->ports[port], class); waited = true)
+        wait_in(waiters, task);
+    if (waited)
+        rc_forward_credit(rc, port);
 }
 
-void rc_outbound_credit(struct model *rc, uint32_t port)
+bool rc_outbound_credit(struct model *rc, uint32_t port)
 {
+    bool any = false;
+
     while (wake_first(rc->sim, &rc_of(rc)->port[port].waiters))
-        continue;
+        any = true;
+    return any;
 }
 
 /* Sends a non-posted request and waits for its end. The value, all ones if it failed. */

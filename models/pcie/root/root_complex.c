@@ -208,10 +208,12 @@ static void rc_receive(struct model *rc, uint32_t port, struct tlp *tlp)
     }
 }
 
+/* Cores that wait look first, and let peers look afterwards (wait_ready()): a stream of peers' writes
+ * takes whatever room there is, and would take it for ever. */
 static void rc_credit(struct model *rc, uint32_t port)
 {
-    rc_forward_credit(rc, port);
-    rc_outbound_credit(rc, port);
+    if (SIM_LIKELY(!rc_outbound_credit(rc, port)))
+        rc_forward_credit(rc, port);
 }
 
 static void rc_init(struct model *rc, struct sim_error_list *errors)
