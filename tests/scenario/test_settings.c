@@ -59,6 +59,8 @@ static void set(struct config *config, const char *at, const char *text,
                 struct sim_error_list *errors)
 {
     const char *equals = strchr(text, '=');
+    if (equals == NULL)
+        fail_msg("table.h: \"%s\", expected PATH=VALUE", text);
     g_autofree char *path = g_strndup(text, (gsize)(equals - text));
     g_autofree char *whole = strchr(path, '.') != NULL ? g_strdup(path)
                                                        : g_strdup_printf("%s.%s", at, path);

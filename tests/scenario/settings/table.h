@@ -48,6 +48,9 @@ static const struct base bases[] = {
             " hosts.server.iommu.pde_entries=0" },
     { "bench.fsb", "bench", FSB BANDWIDTH "workload.cache=host_warm" },
     { "memory", "memory", "" },
+    { "memory.l1", "memory", "workload.buffer_bytes=4096" },
+    { "memory.small", "memory", "workload.buffer_bytes=8192" },
+    { "memory.l2", "memory", "workload.mode=bandwidth workload.buffer_bytes=16384" },
     { "memory.bw", "memory", "workload.mode=bandwidth" },
     { "memory.loaded", "memory", "workload.mode=loaded" },
     { "memory.filter", "memory",
@@ -80,7 +83,7 @@ static const struct base bases[] = {
         "network.server.interface=octo0 devices.nic.firmware=octonic programs.p.pages=alternating"),
     NET("memcached", "memcached",
         "programs.p.clients=2 programs.p.workers=2 programs.p.items=16"
-        " programs.p.value_bytes=16384 programs.p.set_pct=30"),
+        " programs.p.value_bytes=16384 programs.p.set_pct=30 measure.duration_us=400"),
     NET("stream", "stream", "programs.p.array_bytes=1048576"),
     NET("pagerank", "pagerank", "programs.p.scale=8 programs.p.threads_per_socket=2" TO_ITS_END),
     LEND("dma", "device_dma", "programs.p.device=nfp"),
@@ -190,10 +193,12 @@ struct row {
     "non-posted requests with data are configuration writes alone, of one unit, one at a time"
 
 static const struct row rows[] = {
-    SERVER("cpu", "memory", "sockets=3 clock_ghz=4 l1_hit_cycles=8 l2_hit_cycles=24"),
+    SERVER("cpu", "memory", "sockets=3 clock_ghz=4 l2_hit_cycles=24"),
+    SERVER("cpu", "memory.l1", "l1_hit_cycles=8"),
     SERVER("cpu", "memory.bw", "cores_per_socket=4"),
-    SERVER("cache", "memory", "l1_size=16384 l1_ways=2"),
-    SERVER("cache", "memory.loaded", "l2_cores=2"),
+    SERVER("cache", "memory.small", "l1_size=16384"),
+    SERVER("cache", "net", "l1_ways=2"),
+    SERVER("cache", "memory.l2", "l2_cores=2"),
     SERVER("cache", "memory.filter", "filter_ways=1"),
     SERVER("cache", "bench", "llc_request_ns=24 llc_return_ns=14 iio_ns=12"),
     SERVER("cache", "bench.warm", "l2_size=4096 ddio=false core_snoop_dirty_ns=30"),
@@ -230,7 +235,7 @@ static const struct row rows[] = {
            " posted_data_credits=768 non_posted_header_credits=96"),
     SERVER("root_complex", "bench.remote", "posted_header_credits=96"),
     LENDER("root_complex", "dma", "p2p_ns=500 p2p_line_interval_ns=1 tx_queue_tlps=8"),
-    LENDER("root_complex", "dma.read", "p2p_chunk_bytes=128 p2p_reads_max=1"),
+    LENDER("root_complex", "dma.read", "p2p_chunk_bytes=128 p2p_reads_max=8"),
     BORROWER("root_complex", "local.peer", "p2p_socket_ns=500"),
     REASON("root_complex", "completion_timeout_us", LOST ": tests/models/pcie/root"),
     REASON("root_complex", "non_posted_data_credits", ONE_UNIT),
@@ -314,9 +319,10 @@ static const struct row rows[] = {
             "direction=read transfer_bytes=8192 buffer_bytes=524288 queue_depth=32"),
     REASON("device_dma", "on device", NAMES),
     REASON("borrow_limit", "on from", NAMES),
-    PROGRAM("device_taken", "taken",
-            "event=reclaim direction=read transfer_bytes=131072 after_us=400 out_ms=2"),
-    REASON("device_taken", "on from device bridge", NAMES),
+    PROGRAM(
+        "device_taken", "taken",
+        "event=reclaim returns=at_work pulls=2+returns=at_work direction=read transfer_bytes=131072 after_us=400 out_ms=2"),
+    REASON("device_taken", "on from device bridge dies next", NAMES),
     PROGRAM("ntb_dma", "ntb_dma",
             "on=lender+peer=borrower peer=borrower+on=lender direction=read completion=poll"
             " transfer_bytes=131072 transfers=20"),
@@ -357,11 +363,13 @@ static const struct row rows[] = {
     { "network", "net", "network.server",
       "interface=pf1 mtu_bytes=1000 channels=1 adaptive_moderation=false arfs=false xps=false"
       " gro=false lro=true receive_buffer=65536 completion_ring=device+interface=pf1" },
-    { "network", "net.tx", "network.server", "tso=false send_buffer=65536" },
+    { "network", "net.tx", "network.server",
+      "tso=false send_buffer=65536 tx_moderation_us=1 tx_moderation_packets=1" },
     { "network", "net.static", "network.server", "rx_moderation_us=30 rx_moderation_packets=4" },
     { "network", "sendfile", "network.server", "octo_sg=true" },
     REASON("network", "host device second_device", NAMES),
     { "lending", "dma", "lending.borrower", "dma_window_bytes=33554432 pool_bytes=2097152" },
+    { "lending", "fio", "lending.borrower", "nvme_polled=true" },
     REASON("lending", "max_peers", BOUND),
     REASON("lending", "dma_bits", BOUND ": tests/logic/lending"),
     REASON("lending", "host", NAMES),
@@ -403,12 +411,13 @@ static const struct row rows[] = {
       "latency_ns=220 mode=store_and_forward translate_ns=50 mps_bytes_max=128"
       " posted_header_credits=2 posted_data_credits=128 lanes=4+hosts.borrower.ports.[0].lanes=4"
       " cable_lanes=4+cables.[1].lanes=4 bar2_bytes=2147483648 bar2_windows=1024"
-      " bar4_bytes=1048576 node=9"
+      " bar4_bytes=1048576"
       " generation=2+cables.[0].generation=2+cables.[1].generation=2" },
     { "pcie.ntb", "dma", "devices.n1", "bar4_windows=64+bar4_bytes=1048576" },
     { "pcie.ntb", "dma.read", "devices.n0",
       "non_posted_header_credits=1 completion_header_credits=2 completion_data_credits=128" },
     REASON("pcie.ntb", "non_posted_data_credits", ONE_UNIT),
+    REASON("pcie.ntb", "node", NAMES),
     REASON("pcie.ntb", "outgoing_requesters incoming_requesters", BOUND),
     REASON("pcie.ntb", "dma_completion_timeout_us", LOST ": tests/models/pcie/ntb"),
     { "pcie.ntb", "ntb_dma.read", "devices.n0",
@@ -450,7 +459,7 @@ static const struct row rows[] = {
     { "nic.ethernet", "net.octo", "devices.nic",
       "firmware=standard+network.server.interface=pf0"
       " switch_entries=1" },
-    { "nic.ethernet", "net.lro", "devices.nic", "lro_timeout_us=1" },
+    { "nic.ethernet", "net.lro", "devices.nic", "lro_timeout_us=8" },
     { "nic.ethernet", "net.lro", "devices.nic", "lro_sessions=1" },
     { "nvme.controller", "fio", "devices.ssd",
       "queue_pairs=2 queue_entries=64 interrupt_vectors=2 namespaces=2"
