@@ -129,6 +129,7 @@ static const struct base bases[] = {
          " programs.p.remote=gpu0 programs.p.transfer_bytes=16384" TO_ITS_END),
     LEND("ntb_latency", "ntb_latency",
          "programs.p.on=borrower programs.p.peer=lender programs.p.round_trips=20" TO_ITS_END),
+    LEND("ntb_stores", "ntb_stores", "programs.p.on=borrower programs.p.peer=lender" TO_ITS_END),
     { "guest", "guest", GPU_COPY },
     { "guest.irq", "guest", "programs.p.timing=interrupt " GPU_COPY },
     { "guest.fio", "guest",
@@ -330,6 +331,9 @@ static const struct row rows[] = {
     REASON("ntb_dma", "local", NAMES ", or the host's memory; test_ntb_programs.c"),
     PROGRAM("ntb_latency", "ntb_latency",
             "on=lender+peer=borrower peer=borrower+on=lender round_trips=30"),
+    PROGRAM("ntb_stores", "ntb_stores",
+            "on=lender+peer=borrower peer=borrower+on=lender stores=uncached transfer_bytes=32768"
+            " transfers=20 cpu=2"),
     { "link", "bench", "cables.[1]",
       "generation=1 lanes=1 latency_ns=80 bit_error_ratio=1e-5 skp_overhead_ratio=0" },
     { "link", "bench.bw", "cables.[1]", "ack_tlps=8 fc_update_ratio_pct=50" },
