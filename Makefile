@@ -1,7 +1,7 @@
 # nudma. `make run` and `make test` install what is missing, build and go; see README.md.
 #
 #   make [CC=clang] [BUILD=folder] [OPT=-O0] [SANITIZE=address,undefined] [HOSTILE=1]
-#   make run | test | bench | figures | check | check-style | test-slurm | install | clean | help
+#   make run | test | random | bench | figures | check | check-style | test-slurm | install | clean | help
 #
 # V=1 shows whole commands. Everything is built below $(BUILD). A change of the flags
 # rebuilds, a commit does not: the version goes into one object only.
@@ -41,7 +41,7 @@ LIB_C    := $(sort $(shell find sim models logic workloads -name '*.c'))
 LIB_S    := $(sort $(shell find sim -name '*.S'))
 CLI_C    := $(sort $(shell find cli -name '*.c'))
 TEST_C   := $(sort $(shell find tests -name 'test_*.c'))
-SUPPORT_C := $(wildcard tests/support/*.c)
+SUPPORT_C := $(wildcard tests/support/*.c tests/random/random_*.c)
 # In place of models/os, hence whole and first in each test of logic/.
 FAKE_C   := $(wildcard tests/support/fake/*.c)
 ON_FAKE_C := $(filter tests/logic/%,$(TEST_C))
@@ -60,7 +60,7 @@ CLI_LIB  := $(BUILD)/libnudma_cli.a
 SUPPORT  := $(BUILD)/libtests.a
 NUDMA    := $(BUILD)/nudma
 
-.PHONY: all tests benches run test test-slurm bench figures check check-style check-layers setup install \
+.PHONY: all tests benches run test random test-slurm bench figures check check-style check-layers setup install \
         clean help require-libs require-cmocka FORCE
 .DELETE_ON_ERROR:
 
@@ -160,6 +160,11 @@ run:
 test:
 	@scripts/setup.sh test
 	@BUILD='$(BUILD)' scripts/run-tests.sh
+
+# More of tests/random/ than `make test` runs: SEEDS of them, from FROM on, in each area of AREAS.
+random:
+	@scripts/setup.sh test
+	@BUILD='$(BUILD)' CC='$(CC)' scripts/random.sh $(if $(FROM),--from $(FROM)) $(SEEDS) $(AREAS)
 
 # Optional: a real Slurm on this machine alone; skipped, and says why, where it cannot be installed or
 # run.

@@ -6,7 +6,7 @@
 # Without names all of them, in this order:
 #   gcc          everything in tests/ with the build that users get
 #   san          the same under the address and undefined-behaviour sanitizers
-#   hostile      everything but tests/scenario with tiny pools and queues of two
+#   hostile      everything but tests/scenario and tests/random with tiny pools and queues of two
 #   clang        the same built by the other compiler
 #   determinism  tests/scenario/test_determinism.sh: both compilers, -O0 and -O3
 # -k runs only the tests whose path contains WORD. BUILD names the folder of the first build, the
@@ -104,8 +104,8 @@ build() { # build CONFIG FOLDER TARGET... VARIABLE=VALUE...
     fi
 }
 
-rooms() { find tests -name 'test_*.c' -not -path 'tests/scenario/*' | sort; }
-scenarios() { find tests/scenario -name 'test_*.c' -o -name 'test_*.sh' | sort; }
+rooms() { find tests -name 'test_*.c' -not -path 'tests/scenario/*' -not -path 'tests/random/*' | sort; }
+scenarios() { { find tests/scenario -name 'test_*.c' -o -name 'test_*.sh'; find tests/random -name 'test_*.c'; } | sort; }
 
 run() { # run CONFIG <LIST-OF-TESTS
     local config=$1 test
