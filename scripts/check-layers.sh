@@ -32,7 +32,7 @@ function rooms_in_order() {
         " models/ether models/nfp models/nic models/nvme models/gpu models/ioat" \
         " models/host models/os models/vm models/world" \
         " workloads/base workloads/setup workloads/bench workloads/programs workloads" \
-        " cli/base cli/claims cli/results cli/plot cli/campaign cli/topology cli/report" \
+        " cli/base cli/claims cli/results cli/plot cli/campaign cli/topology cli/report cli/whatif" \
         " cli/commands"
 }
 function is_device(room) { return room ~ /^models\/(nfp|nic|nvme|gpu|ioat)$/ }

@@ -27,6 +27,7 @@ int cli_merge(int argc, char **argv);
 int cli_plot(int argc, char **argv);
 int cli_figures(int argc, char **argv);
 int cli_check(int argc, char **argv);
+int cli_whatif(int argc, char **argv);
 int cli_results(int argc, char **argv);
 int cli_export(int argc, char **argv);
 int cli_diff(int argc, char **argv);
@@ -37,10 +38,11 @@ int cli_calibrate(int argc, char **argv);
 
 /* Values of the options that several subcommands have. Zero-initialise; cli_options_release(). */
 struct cli_options {
-    char *db;         /* the database; its default after cli_parse() */
-    char *scenarios;  /* --scenarios, NULL unless given */
-    char **roots;     /* where scenarios are looked for, existing folders only */
-    char **arguments; /* what was no option: NULL-terminated, owned */
+    const char *default_db; /* in results/, set before cli_parse(); NULL: "nudma.db" */
+    char *db;               /* the database; its default after cli_parse() */
+    char *scenarios;        /* --scenarios, NULL unless given */
+    char **roots;           /* where scenarios are looked for, existing folders only */
+    char **arguments;       /* what was no option: NULL-terminated, owned */
     gboolean version;
 };
 
@@ -62,6 +64,9 @@ void cli_report(struct sim_error_list *errors);
 char *cli_find_file(const struct cli_options *options, const char *name);
 /* True if both paths exist and are the same file. */
 bool cli_same_file(const char *a, const char *b);
+/* Opens the database for writing; makes it, and its folder, if they are not there. NULL with the
+ * reason printed. */
+struct results_db *cli_open_for_writing(const struct cli_options *options);
 /* Opens the database for reading; NULL with the reason printed. */
 struct results_db *cli_open_for_reading(const struct cli_options *options);
 /* results_snapshot(). False with the reason printed if the database cannot be read. */

@@ -1,4 +1,6 @@
 /* Options that several subcommands have, and the folders in which scenarios are looked for. */
+#include <errno.h>
+#include <glib/gstdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -139,10 +141,12 @@ bool cli_parse(struct cli_options *options, const char *usage, const char *summa
                const char *description, const GOptionEntry *entries, int argc, char **argv,
                int *status)
 {
+    const char *default_db = options->default_db != NULL ? options->default_db : "nudma.db";
+    g_autofree char *about_db = g_strdup_printf("The results database (default results/%s)",
+                                                default_db);
     gboolean asks_for_help = FALSE;
     const GOptionEntry shared[] = {
-        { "db", 0, 0, G_OPTION_ARG_FILENAME, &options->db,
-          "The results database (default results/nudma.db)", "FILE" },
+        { "db", 0, 0, G_OPTION_ARG_FILENAME, &options->db, about_db, "FILE" },
         { "scenarios", 0, 0, G_OPTION_ARG_FILENAME, &options->scenarios,
           "Look for scenarios in DIR first", "DIR" },
         { "version", 0, 0, G_OPTION_ARG_NONE, &options->version, "Print the version", NULL },
@@ -186,7 +190,7 @@ bool cli_parse(struct cli_options *options, const char *usage, const char *summa
         return false;
     }
     if (options->db == NULL)
-        options->db = g_build_filename("results", "nudma.db", NULL);
+        options->db = g_build_filename("results", default_db, NULL);
     options->roots = find_roots(options->scenarios);
     return true;
 }
@@ -220,6 +224,20 @@ bool cli_same_file(const char *a, const char *b)
 {
     struct stat x, y;
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+struct results_db *cli_open_for_writing(const struct cli_options *options)
+{
+    g_autofree char *folder = g_path_get_dirname(options->db), *message = NULL;
+    struct results_db *db = NULL;
+    /* not whole trees: a path of which more is missing has a mistake in it */
+    if (!g_file_test(folder, G_FILE_TEST_IS_DIR) && g_mkdir(folder, 0777) != 0)
+        message = g_strdup_printf("%s: %s (--db FILE writes elsewhere)", folder, g_strerror(errno));
+    else
+        db = results_open(options->db, false, &message);
+    if (db == NULL)
+        fprintf(stderr, "%s\n", message);
+    return db;
 }
 
 struct results_db *cli_open_for_reading(const struct cli_options *options)

@@ -78,6 +78,11 @@ static void free_scenario(gpointer scenario)
     scenario_free(scenario);
 }
 
+GPtrArray *cli_scenario_array(void)
+{
+    return g_ptr_array_new_with_free_func(free_scenario);
+}
+
 /* Takes the scenario over. Results are stored under its name, so that two files of one name would
  * overwrite each other's; the same file, named in two ways, counts once. */
 static void add_scenario(GPtrArray *scenarios, struct scenario *scenario,
@@ -100,7 +105,7 @@ static void add_scenario(GPtrArray *scenarios, struct scenario *scenario,
 GPtrArray *cli_load_scenarios(const struct cli_options *options, char **arguments,
                               const char *const *sets, struct sim_error_list *errors)
 {
-    GPtrArray *scenarios = g_ptr_array_new_with_free_func(free_scenario);
+    GPtrArray *scenarios = cli_scenario_array();
     g_auto(GStrv) names = cli_scenario_names(options, arguments, false, errors);
     for (char **name = names; *name != NULL; name++) {
         struct scenario *scenario = scenario_load(*name, (const char *const *)options->roots, sets,
@@ -131,7 +136,7 @@ GPtrArray *cli_load_sound_scenarios(const struct cli_options *options, unsigned 
                                     struct sim_error_list *errors)
 {
     char *all[] = { NULL };
-    GPtrArray *scenarios = g_ptr_array_new_with_free_func(free_scenario);
+    GPtrArray *scenarios = cli_scenario_array();
     g_auto(GStrv) names = cli_scenario_names(options, all, false, errors);
     *n_broken = 0;
     for (char **name = names; *name != NULL; name++) {
@@ -146,4 +151,88 @@ GPtrArray *cli_load_sound_scenarios(const struct cli_options *options, unsigned 
         ++*n_broken;
     }
     return scenarios;
+}
+
+/* ---- Files beside scenarios ------------------------------------------------------------------ */
+
+static int by_name(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Each file of the name in a folder below the roots; a folder of that name in an earlier root hides
+ * it. */
+static GPtrArray *all_beside(const struct cli_options *options, const char *file)
+{
+    GPtrArray *paths = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (char **root = options->roots; *root != NULL; root++) {
+        GDir *dir = g_dir_open(*root, 0, NULL);
+        for (const char *name; dir != NULL && (name = g_dir_read_name(dir)) != NULL;) {
+            char *path = g_build_filename(*root, name, file, NULL);
+            if (g_file_test(path, G_FILE_TEST_IS_REGULAR) && g_hash_table_add(seen, g_strdup(name)))
+                g_ptr_array_add(paths, path);
+            else
+                g_free(path);
+        }
+        if (dir != NULL)
+            g_dir_close(dir);
+    }
+    g_ptr_array_sort(paths, by_name);
+    return paths;
+}
+
+char *cli_folder_of(const char *path, const char *file)
+{
+    g_autofree char *base = g_path_get_basename(path), *folder = g_path_get_dirname(path);
+    return strcmp(base, file) == 0 && strcmp(folder, ".") != 0 ? g_path_get_basename(folder)
+                                                               : g_strdup(path);
+}
+
+/* A folder, or a file in this one, with the nearest folder that has such a file. */
+static void report_missing(const struct cli_options *options, const char *file, const char *name,
+                           struct sim_error_list *errors)
+{
+    g_autoptr(GPtrArray) folders = all_beside(options, file);
+    for (guint i = 0; i < folders->len; i++) {
+        g_autofree char *path = folders->pdata[i];
+        folders->pdata[i] = cli_folder_of(path, file);
+    }
+    g_ptr_array_add(folders, NULL);
+    g_autofree char *suggestion = sim_suggestion(name, (const char *const *)folders->pdata);
+    sim_error_add(errors, NULL, 0, "\"%s\": neither a file nor a folder of scenarios with a %s%s%s",
+                  name, file, *suggestion != '\0' ? "; " : "", suggestion);
+}
+
+/* NULL with a mistake in errors. */
+static char *find_beside(const struct cli_options *options, const char *file, const char *argument,
+                         struct sim_error_list *errors)
+{
+    if (g_file_test(argument, G_FILE_TEST_IS_REGULAR))
+        return g_strdup(argument);
+    g_autofree char *name = g_build_filename(argument, file, NULL);
+    char *path = cli_find_file(options, name);
+    if (path == NULL && strchr(argument, '/') == NULL && !g_file_test(argument, G_FILE_TEST_EXISTS))
+        report_missing(options, file, argument, errors);
+    else if (path == NULL)
+        path = g_strdup(argument); /* config_load() says what is wrong */
+    return path;
+}
+
+GPtrArray *cli_files_beside(const struct cli_options *options, const char *file, char **arguments,
+                            struct sim_error_list *errors)
+{
+    if (*arguments == NULL) {
+        GPtrArray *all = all_beside(options, file);
+        if (all->len == 0)
+            sim_error_add(errors, NULL, 0, "no %s beside any scenario", file);
+        return all;
+    }
+    GPtrArray *paths = g_ptr_array_new_with_free_func(g_free);
+    for (; *arguments != NULL; arguments++) {
+        char *path = find_beside(options, file, *arguments, errors);
+        if (path != NULL)
+            g_ptr_array_add(paths, path);
+    }
+    return paths;
 }

@@ -13,6 +13,8 @@
  */
 char **cli_scenario_names(const struct cli_options *options, char **arguments, bool beginnings,
                           struct sim_error_list *errors);
+/* An empty array of struct scenario, which it owns. */
+GPtrArray *cli_scenario_array(void);
 /* All of them loaded (struct scenario, owned); mistakes in errors. */
 GPtrArray *cli_load_scenarios(const struct cli_options *options, char **arguments,
                               const char *const *sets, struct sim_error_list *errors);
@@ -21,5 +23,14 @@ GPtrArray *cli_load_scenarios(const struct cli_options *options, char **argument
  * have the same name. */
 GPtrArray *cli_load_sound_scenarios(const struct cli_options *options, unsigned *n_broken,
                                     struct sim_error_list *errors);
+
+/* ---- Files beside scenarios: claims.cfg, whatif.cfg -------------------------------------------- */
+/* The paths of the files that the arguments mean: a file, or a folder of scenarios that holds a file
+ * called `file`; without arguments all such files, sorted. char *, owned. Mistakes go to errors. */
+GPtrArray *cli_files_beside(const struct cli_options *options, const char *file, char **arguments,
+                            struct sim_error_list *errors);
+/* "scenarios/pcie_bench/claims.cfg" -> "pcie_bench"; a path to a file called otherwise as it is.
+ * g_free(). */
+char *cli_folder_of(const char *path, const char *file);
 
 #endif

@@ -89,6 +89,18 @@ static void check_filters(const struct plan *plan, const GPtrArray *filters,
                       "--filter: no point matches (nudma run --list shows all of them)");
 }
 
+static void clear_point(gpointer point)
+{
+    g_free(((struct plan_point *)point)->stored_as);
+}
+
+static GArray *new_points(void)
+{
+    GArray *points = g_array_new(FALSE, TRUE, sizeof(struct plan_point));
+    g_array_set_clear_func(points, clear_point);
+    return points;
+}
+
 /* ---- Shards ---------------------------------------------------------------------------------- */
 
 struct dealt {
@@ -123,7 +135,7 @@ static gint by_point(gconstpointer a, gconstpointer b)
 static void keep_shard(struct plan *plan, unsigned shard, unsigned n_shards)
 {
     g_autoptr(GArray) dealt = g_array_new(FALSE, TRUE, sizeof(struct dealt));
-    GArray *kept = g_array_new(FALSE, TRUE, sizeof(struct plan_point));
+    GArray *kept = new_points();
     guint n_mine = 0;
     for (guint i = 0; i < plan->points->len; i++) {
         const struct plan_point *point = plan_point(plan, i);
@@ -145,13 +157,27 @@ static void keep_shard(struct plan *plan, unsigned shard, unsigned n_shards)
 
 /* ---- Points ---------------------------------------------------------------------------------- */
 
+struct plan *plan_new_empty(void)
+{
+    struct plan *plan = g_new0(struct plan, 1);
+    plan->scenarios = cli_scenario_array();
+    plan->points = new_points();
+    plan->jobs = g_array_new(FALSE, TRUE, sizeof(struct plan_job));
+    return plan;
+}
+
+void plan_add_point(struct plan *plan, const struct plan_point *point)
+{
+    g_ptr_array_add(plan->scenarios, point->scenario);
+    g_array_append_val(plan->points, *point);
+}
+
 struct plan *plan_new(const struct cli_options *options, char **arguments,
                       const struct plan_choice *choice, struct sim_error_list *errors)
 {
-    struct plan *plan = g_new0(struct plan, 1);
+    struct plan *plan = plan_new_empty();
+    g_ptr_array_free(plan->scenarios, TRUE);
     plan->scenarios = cli_load_scenarios(options, arguments, choice->sets, errors);
-    plan->points = g_array_new(FALSE, TRUE, sizeof(struct plan_point));
-    plan->jobs = g_array_new(FALSE, TRUE, sizeof(struct plan_job));
     g_autoptr(GPtrArray) filters = cli_filters(choice->filters, errors);
     for (guint i = 0; i < plan->scenarios->len; i++) {
         struct scenario *scenario = plan->scenarios->pdata[i];
@@ -186,7 +212,8 @@ struct plan_job *plan_job(const struct plan *plan, size_t index)
 
 const char *plan_point_name(const struct plan_point *point)
 {
-    return scenario_point_name(point->scenario, point->index);
+    return point->stored_as != NULL ? point->stored_as
+                                    : scenario_point_name(point->scenario, point->index);
 }
 
 bool plan_add_job(struct plan *plan, struct results_db *db, size_t index, uint64_t seed, bool force,

@@ -5,8 +5,10 @@
 #include "cli/base/scenarios.h"
 
 struct plan_point {
-    struct scenario *scenario; /* not owned */
+    struct scenario *scenario; /* of the plan */
     size_t index;
+    char *
+        stored_as; /* the point's name in the database, owned; NULL: that of the scenario's point */
     char config_sha256[65]; /* once checked */
     unsigned n_jobs, n_ended;
 };
@@ -50,6 +52,11 @@ struct plan_choice {
 /* Loads the scenarios and lists their points. */
 struct plan *plan_new(const struct cli_options *options, char **arguments,
                       const struct plan_choice *choice, struct sim_error_list *errors);
+/* One without points. */
+struct plan *plan_new_empty(void);
+/* Adds a copy of the point; takes over its scenario, which no other point of the plan has, and
+ * stored_as. */
+void plan_add_point(struct plan *plan, const struct plan_point *point);
 void plan_free(struct plan *plan);
 /* Builds every point once, without running it, so that all mistakes come out before anything
  * runs, in up to n_processes (1..) at a time; print: writes each resolved configuration to standard
@@ -71,6 +78,7 @@ void plan_sort_jobs(struct plan *plan);
 
 struct plan_point *plan_point(const struct plan *plan, size_t index);
 struct plan_job *plan_job(const struct plan *plan, size_t index);
+/* Under which results of the point are stored. */
 const char *plan_point_name(const struct plan_point *point);
 void plan_set_state(struct plan *plan, struct plan_job *job, enum plan_state state);
 unsigned plan_count(const struct plan *plan, enum plan_state state);

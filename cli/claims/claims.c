@@ -122,14 +122,6 @@ static void free_file(gpointer pointer)
     g_free(file);
 }
 
-/* "scenarios/pcie_bench/claims.cfg" -> "pcie_bench" */
-static char *paper_name(const char *path)
-{
-    g_autofree char *base = g_path_get_basename(path), *folder = g_path_get_dirname(path);
-    return strcmp(base, "claims.cfg") == 0 && strcmp(folder, ".") != 0 ? g_path_get_basename(folder)
-                                                                       : g_strdup(path);
-}
-
 static void load_file(GPtrArray *files, const char *path, struct sim_error_list *errors)
 {
     struct config *config = config_load(path, NULL, errors);
@@ -140,7 +132,7 @@ static void load_file(GPtrArray *files, const char *path, struct sim_error_list 
     const char *title = optional_string(root, "title", errors);
     struct config_node *claims = config_get(root, "claims");
     file->path = g_strdup(path);
-    file->name = paper_name(path);
+    file->name = cli_folder_of(path, CLAIMS_FILE);
     file->title = title != NULL ? title : "";
     file->config = config;
     file->claims = g_array_new(FALSE, TRUE, sizeof(struct claim));
@@ -153,81 +145,11 @@ static void load_file(GPtrArray *files, const char *path, struct sim_error_list 
     g_ptr_array_add(files, file);
 }
 
-/* ---- Finding the files ----------------------------------------------------------------------- */
-
-static int by_name(gconstpointer a, gconstpointer b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* Every claims.cfg in a folder below the roots; a folder of that name in an earlier root hides it.
- */
-static GPtrArray *default_paths(const struct cli_options *options)
-{
-    GPtrArray *paths = g_ptr_array_new_with_free_func(g_free);
-    g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    for (char **root = options->roots; *root != NULL; root++) {
-        GDir *dir = g_dir_open(*root, 0, NULL);
-        for (const char *name; dir != NULL && (name = g_dir_read_name(dir)) != NULL;) {
-            char *path = g_build_filename(*root, name, "claims.cfg", NULL);
-            if (g_file_test(path, G_FILE_TEST_IS_REGULAR) && g_hash_table_add(seen, g_strdup(name)))
-                g_ptr_array_add(paths, path);
-            else
-                g_free(path);
-        }
-        if (dir != NULL)
-            g_dir_close(dir);
-    }
-    g_ptr_array_sort(paths, by_name);
-    return paths;
-}
-
-/* A folder, or a file in this one, with the nearest folder that has claims. */
-static void report_missing(const struct cli_options *options, const char *name,
-                           struct sim_error_list *errors)
-{
-    g_autoptr(GPtrArray) folders = default_paths(options);
-    for (guint i = 0; i < folders->len; i++) {
-        g_autofree char *path = folders->pdata[i];
-        folders->pdata[i] = paper_name(path);
-    }
-    g_ptr_array_add(folders, NULL);
-    g_autofree char *suggestion = sim_suggestion(name, (const char *const *)folders->pdata);
-    sim_error_add(errors, NULL, 0, "no claims \"%s\", neither a file nor a folder of scenarios%s%s",
-                  name, *suggestion != '\0' ? "; " : "", suggestion);
-}
-
-static void add_path(GPtrArray *paths, char *path)
-{
-    if (path != NULL)
-        g_ptr_array_add(paths, path);
-}
-
-/* A path, or a folder of scenarios: "pcie_bench" means scenarios/pcie_bench/claims.cfg. */
-static char *find_path(const struct cli_options *options, const char *argument,
-                       struct sim_error_list *errors)
-{
-    if (g_file_test(argument, G_FILE_TEST_IS_REGULAR))
-        return g_strdup(argument);
-    g_autofree char *name = g_build_filename(argument, "claims.cfg", NULL);
-    char *path = cli_find_file(options, name);
-    if (path == NULL && strchr(argument, '/') == NULL && !g_file_test(argument, G_FILE_TEST_EXISTS))
-        report_missing(options, argument, errors);
-    else if (path == NULL)
-        path = g_strdup(argument); /* config_load() says what is wrong */
-    return path;
-}
-
 GPtrArray *claims_load(const struct cli_options *options, char **arguments,
                        struct sim_error_list *errors)
 {
     GPtrArray *files = g_ptr_array_new_with_free_func(free_file);
-    g_autoptr(GPtrArray) paths = *arguments != NULL ? g_ptr_array_new_with_free_func(g_free)
-                                                    : default_paths(options);
-    for (; *arguments != NULL; arguments++)
-        add_path(paths, find_path(options, *arguments, errors));
-    if (paths->len == 0 && errors->n_messages == 0)
-        sim_error_add(errors, NULL, 0, "no claims.cfg beside any scenario");
+    g_autoptr(GPtrArray) paths = cli_files_beside(options, CLAIMS_FILE, arguments, errors);
     for (guint i = 0; i < paths->len; i++)
         load_file(files, paths->pdata[i], errors);
     return files;

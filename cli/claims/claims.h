@@ -5,8 +5,11 @@
 #ifndef CLI_CLAIMS_CLAIMS_H
 #define CLI_CLAIMS_CLAIMS_H
 
-#include "cli/base/cli.h"
+#include "cli/base/scenarios.h"
 #include "sim/config/config.h"
+
+/* Its name beside scenarios. */
+#define CLAIMS_FILE "claims.cfg"
 
 enum claim_verdict {
     CLAIM_OK,

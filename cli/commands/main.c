@@ -17,6 +17,7 @@ static const struct cli_command commands[] = {
     { "plot", "plot results beside what was measured", cli_plot },
     { "figures", "plot every scenario that has results, as PNG and SVG", cli_figures },
     { "check", "compare results with published claims", cli_check },
+    { "whatif", "ask what a change does, and hold it against what is expected", cli_whatif },
     { "results", "show results as tables", cli_results },
     { "export", "write results as CSV or JSON", cli_export },
     { "diff", "compare two databases of results", cli_diff },

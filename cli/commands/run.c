@@ -1,6 +1,4 @@
 /* nudma run: everything is checked, then run, then shown. */
-#include <errno.h>
-#include <glib/gstdio.h>
 #include <limits.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,20 +20,6 @@ static bool in_range(const char *option, int64_t value, int64_t lo, int64_t hi)
             "%s: %s %" G_GINT64_FORMAT ": expected %" G_GINT64_FORMAT "..%" G_GINT64_FORMAT "\n",
             g_get_prgname(), option, value, lo, hi);
     return false;
-}
-
-static struct results_db *open_database(const char *path)
-{
-    g_autofree char *folder = g_path_get_dirname(path), *message = NULL;
-    struct results_db *db = NULL;
-    /* not whole trees: a path of which more is missing has a mistake in it */
-    if (!g_file_test(folder, G_FILE_TEST_IS_DIR) && g_mkdir(folder, 0777) != 0)
-        message = g_strdup_printf("%s: %s (--db FILE writes elsewhere)", folder, g_strerror(errno));
-    else
-        db = results_open(path, false, &message);
-    if (db == NULL)
-        fprintf(stderr, "%s\n", message);
-    return db;
 }
 
 static void print_points(const struct plan *plan, bool quiet)
@@ -64,7 +48,7 @@ static void say_without_quick(const struct plan *plan)
 
 static int run_plan(struct plan *plan, const struct run_request *request)
 {
-    struct results_db *db = open_database(request->options.db);
+    struct results_db *db = cli_open_for_writing(&request->options);
     if (db == NULL)
         return CLI_FAILED;
     const struct campaign campaign = {

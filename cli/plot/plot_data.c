@@ -406,7 +406,7 @@ static void add_published(struct collector *c, const struct claim *claim, guint 
 static void collect_published(struct collector *c)
 {
     g_autofree char *folder = g_path_get_dirname(scenario_name(c->scenario));
-    g_autofree char *name = g_build_filename(folder, "claims.cfg", NULL);
+    g_autofree char *name = g_build_filename(folder, CLAIMS_FILE, NULL);
     g_autofree char *path = cli_find_file(c->options, name);
     char *arguments[] = { path, NULL };
     const guint first = c->data->curves->len;

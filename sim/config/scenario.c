@@ -36,7 +36,8 @@ static void list_folder(GPtrArray *names, const char *root, const char *below)
         } else if (g_file_test(full, G_FILE_TEST_IS_DIR)) {
             if (!holds_parts(entry) && !g_file_test(full, G_FILE_TEST_IS_SYMLINK))
                 list_folder(names, root, name);
-        } else if (g_str_has_suffix(entry, ".cfg") && strcmp(entry, "claims.cfg") != 0) {
+        } else if (g_str_has_suffix(entry, ".cfg") && strcmp(entry, "claims.cfg") != 0 &&
+                   strcmp(entry, "whatif.cfg") != 0) {
             g_ptr_array_add(names, g_strndup(name, strlen(name) - 4));
         }
     }

@@ -74,8 +74,8 @@ struct filter_table scenario_file_table(const struct scenario *scenario);
 
 /* ---- What there is --------------------------------------------------------------------------- */
 /* The names of all scenarios below a root, sorted, NULL-terminated; g_strfreev(). The folders
- * families/, platforms/ and devices/ hold parts for @include, and claims.cfg holds claims: no
- * scenarios. */
+ * families/, platforms/ and devices/ hold parts for @include, claims.cfg holds claims and whatif.cfg
+ * what-ifs: no scenarios. */
 char **scenario_list(const char *root);
 
 #endif

@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# nudma whatif: verdicts, mistakes in a file, what is stored.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+# shellcheck source=tests/scenario/lib.sh
+. tests/scenario/lib.sh
+
+question() { # question ID REST...: one of a file
+    local id=$1
+    shift
+    echo "{ id = \"$id\"; text = \"t\"; scenario = \"pcie_bench/bandwidth_size\";"
+    echo "  filter = \"op=read transfer_bytes=64\"; because = \"b\"; source = \"s\"; $* }"
+}
+file() { # file QUESTION...: q.cfg
+    local IFS=,
+    echo "whatifs = ( $* );" >q.cfg
+}
+metric='metric = "throughput_gbit_s";'
+cable='change = [ "cables.[0].length_m=10" ];'
+
+# ---- Verdicts
+file "$(question same "$cable $metric ratio = 1.0;")" \
+    "$(question less "$cable $metric ratio = [ 0.1, 0.99 ];")" \
+    "$(question minus "$cable $metric difference = [ -30, -0.001 ];")" \
+    "$(question value "$metric value = [ 1, 63 ];")" \
+    "$(question sum "metric = \"throughput_gbit_s - throughput_gbit_s\"; value = 0;")" \
+    "$(question refused 'change = [ "cables.[0].lanes=16" ]; refused = "16 lanes";')" \
+    "$(question accepted "$cable refused = \"length\";")" \
+    "$(question fails 'change = [ "measure.duration_us=0.001" ]; fails = "not one transaction";')" \
+    "$(question known "$cable $metric ratio = 7; misses = \"no wormhole\";")" \
+    "$(question holds "$metric value = [ 1, 63 ]; misses = \"nothing\";")"
+out=$("$nudma" whatif q.cfg --quiet)
+is "a what-if that comes out otherwise fails" $? 1
+has "no change where there is one" "$out" '^same .*UNEXPECTED'
+has "a ratio" "$out" '^less .* to .*: 0\.[0-9]+ +as expected'
+has "a difference" "$out" '^minus .* to .*: -[0-9.]+ +as expected'
+has "a value without a change" "$out" '^value .*as expected'
+has "an expression" "$out" '^sum .*as expected'
+has "a change that is refused" "$out" '^refused .*refused +as expected'
+has "a change that is not refused" "$out" '^accepted .*not refused +UNEXPECTED'
+has "a run that fails" "$out" '^fails .*fails: "not one transaction" +fails +as expected'
+has "one that is known to miss" "$out" '^known .*known'
+has "its reason" "$out" 'no wormhole'
+has "one that no longer misses" "$out" '^holds .*now as expected'
+has "counts" "$out" '^6 of 10 what-ifs as expected; 1 now as expected; 2 UNEXPECTED; 1 known$'
+is "three runs for all" "$(query results/whatif.db 'SELECT count(*) FROM run')" 3
+is "the change is in the point's name" \
+    "$(query results/whatif.db "SELECT count(*) FROM run WHERE point = 'op=read transfer_bytes=64 cables.[0].length_m=10'")" 1
+has "what is stored is not run again" "$("$nudma" whatif q.cfg 2>&1 >/dev/null)" \
+    '2 of 3 runs are in the database'
+out=$("$nudma" whatif q.cfg --quiet --only less --only known)
+is "without others none fails" $? 0
+has "only those asked for" "$out" '^1 of 2 what-ifs as expected; 1 known$'
+has "Markdown" "$("$nudma" whatif q.cfg --quiet --only less --markdown)" \
+    '^\| less: t \| .pcie_bench/bandwidth_size. op=read transfer_bytes=64 \| .cables'
+
+# ---- Mistakes: one message each, nothing runs
+mistaken() { # mistaken NAME PATTERN [OPTION...]
+    local text status
+    text=$("$nudma" whatif q.cfg --db other.db "${@:3}" 2>&1)
+    status=$?
+    is "$1: exit status" $status 2
+    has "$1: message" "$text" "$2"
+}
+mistaken "an unknown id" '--only lss: no such what-if; did you mean "less"' --only lss
+file "$(question a "$cable metric = \"throughput_gbt_s\"; ratio = 1.0;")"
+mistaken "an unknown metric" 'q.cfg:1: a: metric: .*no metric "throughput_gbt_s".*throughput_gbit_s'
+file "$(question a "change = [ \"cables.[0].lenght_m=1\" ]; $metric ratio = 1.0;")"
+mistaken "an unknown setting" 'q.cfg:1: a: --set: cables.\[0\].lenght_m: unknown setting.*length_m'
+file "$(question a "$cable $metric")"
+mistaken "nothing expected" 'q.cfg:1: .*one of .ratio., .difference., .value., .refused., .fails.'
+file "$(question a "$cable $metric ratio = [ 2, 1 ];")"
+mistaken "an empty range" 'q.cfg:2: .*ratio: .*\[ lo, hi \]'
+file "$(question a "$metric ratio = 1.0;")"
+mistaken "no change" 'q.cfg:1: .*no setting "change"'
+file "$(question a "$cable $metric ratio = 1.0; misess = \"x\";")"
+mistaken "an unknown key" 'misess.*misses'
+file "$(question a "$cable $metric ratio = 1.0;")" "$(question a "$cable $metric ratio = 1.0;")"
+mistaken "two of one id" 'a: there already'
+file "$(question a "$cable $metric ratio = 1.0;")"
+sed -i 's/ transfer_bytes=64//' q.cfg
+mistaken "a filter that leaves several" 'filter: leaves [0-9]+ points of pcie_bench/bandwidth_size, expected one'
+file "$(question a "base = [ \"cables.[0].lanes=16\" ]; $cable refused = \"x\";")"
+mistaken "a base that is refused" 'q.cfg:1: a: .*16 lanes'
+is "nothing has run" "$(ls other.db 2>/dev/null)" ""
+
+echo "1..$cases"
+[ $failed = 0 ]
