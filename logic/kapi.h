@@ -324,7 +324,8 @@ struct k_pci_ops {
     /* Whole lines, write-combining. NULL: the kernel has no such mapping; mmio_write() it is. */
     void (*mmio_write_lines)(struct k_pci_dev *dev, uint64_t address, const void *from,
                              size_t bytes);
-    void (*mmio_drain)(struct k_pci_dev *dev); /* NULL as well */
+    void (*mmio_drain)(struct k_pci_dev *dev);                    /* NULL as well */
+    uint64_t (*bus_address)(struct k_pci_dev *dev, unsigned bar); /* NULL: it is bar_base */
 };
 
 struct k_pci_id {
@@ -415,6 +416,13 @@ static inline void k_write_drain(struct k_pci_dev *dev)
 {
     if (dev->ops->mmio_drain != NULL)
         dev->ops->mmio_drain(dev);
+}
+
+/* Where the device itself has base address register `bar` (pci_bus_address()): requests of its own
+ * to there do not leave it. 0: the kernel does not know. From a thread. */
+static inline uint64_t k_pci_bus_address(struct k_pci_dev *dev, unsigned bar)
+{
+    return dev->ops->bus_address != NULL ? dev->ops->bus_address(dev, bar) : dev->bar_base[bar];
 }
 
 /* Requests an interrupt: directs entry `index` of the device's MSI-X table to `cpu`, where

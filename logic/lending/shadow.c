@@ -143,11 +143,43 @@ static void shadow_mmio_write(struct k_pci_dev *dev, uint64_t address, unsigned 
     ntb->ops->mmio_write(ntb, address, bytes, value);
 }
 
+static void shadow_mmio_write_lines(struct k_pci_dev *dev, uint64_t address, const void *from,
+                                    size_t bytes)
+{
+    struct lend_borrow *b = borrow_of(dev);
+    if (b->connection != NULL)
+        k_write_lines(b->connection->adapter->pci, address, from, bytes);
+}
+
+static void shadow_mmio_drain(struct k_pci_dev *dev)
+{
+    struct lend_borrow *b = borrow_of(dev);
+    if (b->connection != NULL)
+        k_write_drain(b->connection->adapter->pci);
+}
+
+/* As the lender placed it. */
+static uint64_t shadow_bus_address(struct k_pci_dev *dev, unsigned bar)
+{
+    struct lend_borrow *b = borrow_of(dev);
+    const unsigned at = PCI_BAR0 + 4 * bar;
+    const uint32_t low = forward(b, MSG_CONFIG_READ, at, 4, 0);
+    uint64_t address = low & ~PCI_BAR_FLAGS_MASK;
+    if (low == UINT32_MAX)
+        return 0;
+    if ((low & PCI_BAR_TYPE_MASK) == PCI_BAR_TYPE_64)
+        address |= (uint64_t)forward(b, MSG_CONFIG_READ, at + 4, 4, 0) << 32;
+    return b->connection != NULL ? address : 0;
+}
+
 const struct k_pci_ops lend_shadow_ops = {
     .config_read = shadow_config_read,
     .config_write = shadow_config_write,
     .mmio_read = shadow_mmio_read,
     .mmio_write = shadow_mmio_write,
+    .mmio_write_lines = shadow_mmio_write_lines,
+    .mmio_drain = shadow_mmio_drain,
+    .bus_address = shadow_bus_address,
 };
 
 /* ---- DMA addresses --------------------------------------------------------------------------- */

@@ -15,6 +15,13 @@ struct nvme_drv_memory { /* allocated by k_dma_alloc() */
     size_t bytes;
 };
 
+/* The controller's memory buffer, as far as submission queues may lie there. */
+struct nvme_drv_cmb {
+    uint64_t cpu;   /* where CPUs write to it */
+    uint64_t bus;   /* where the controller itself finds it */
+    uint64_t bytes; /* 0: there is none, or it is of no use */
+};
+
 struct nvme_drv_queue {
     struct nvme_drv *nvme;
     uint16_t number, cpu;
@@ -25,6 +32,7 @@ struct nvme_drv_queue {
     bool locked; /* lock of the submission side */
     bool processing, again;
     struct nvme_drv_memory sq, cq, lists;
+    uint64_t sq_cmb;            /* where CPUs write entries; 0: the queue is in memory, sq.at */
     struct nvme_request **slot; /* by command identifier */
     uint16_t *free_cid;
     uint16_t n_free;
@@ -54,6 +62,7 @@ struct nvme_drv {
     bool resetting; /* no submissions meanwhile */
     uint64_t ready_timeout_ps;
     uint16_t entries_max;
+    struct nvme_drv_cmb cmb;
     uint64_t bytes_max; /* largest request */
     uint32_t n_namespaces;
     struct nvme_drv_namespace namespace[NVMED_NAMESPACES_MAX];
@@ -100,6 +109,16 @@ unsigned nvme_drv_process(struct nvme_drv_queue *queue);
 /* Ends all outstanding requests with `status`. The device must not access them any more. */
 void nvme_drv_fail_all(struct nvme_drv *nvme, int status);
 void nvme_drv_interrupt(void *arg);
+
+/* nvme_cmb.c */
+/* Finds the memory buffer; leaves cmb.bytes 0 if submission queues may not lie there. [thread] */
+void nvme_drv_cmb_find(struct nvme_drv *nvme);
+/* Lowers entries_max until so many queues for I/O fit the buffer, or gives it up. */
+void nvme_drv_cmb_share(struct nvme_drv *nvme, uint16_t n_queues);
+/* Places the submission queue in the buffer. False: it goes into memory. */
+bool nvme_drv_cmb_place(struct nvme_drv_queue *queue);
+/* Writes entry `at` of a queue there; when it returns, a doorbell cannot pass it. */
+void nvme_drv_cmb_put(const struct nvme_drv_queue *queue, uint16_t at, const struct nvme_sqe *sqe);
 
 /* nvme_admin.c: [thread] all. They return 0, -EIO, -ENODEV or -ETIMEDOUT. */
 int nvme_drv_identify(struct nvme_drv *nvme);

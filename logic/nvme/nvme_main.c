@@ -4,7 +4,7 @@
  * What it does: Probe (reset, admin queue, Identify, a queue pair with an interrupt per CPU),
  *   remove with shutdown, surprise removal (every outstanding request ends with -ENODEV), time-outs
  *   (the controller is checked, reset and set up again; outstanding requests end with -ETIMEDOUT).
- * Leaves out: Abort before a reset, several tries, queues in a controller memory buffer.
+ * Leaves out: Abort before a reset, several tries.
  * Follows: NVM Express 1.3, sections 3.1.5, 7.6; Linux 4.14, drivers/nvme/host/pci.c.
  * Costs: The time of the device, rounded up to the end of a sleep; a time-out is found at most half
  *   its time late.
@@ -165,6 +165,7 @@ static int read_capabilities(struct nvme_drv *nvme)
     uint16_t wanted = nvme->driver->params.queue_entries;
     nvme->entries_max = entries < wanted ? (uint16_t)entries : wanted;
     nvme->ready_timeout_ps = ((cap >> NVME_CAP_TO_SHIFT & 0xffu) + 1) * TIMEOUT_UNIT_PS;
+    nvme_drv_cmb_find(nvme);
     return 0;
 }
 
@@ -207,6 +208,7 @@ static int add_queues(struct nvme_drv *nvme)
     int error = nvme_drv_set_queues(nvme, &n);
     if (error != 0)
         return error;
+    nvme_drv_cmb_share(nvme, n);
     nvme->queue = k_zalloc(n * sizeof *nvme->queue);
     while (nvme->n_queues < n) {
         error = add_queue(nvme, nvme->n_queues);

@@ -6,7 +6,8 @@
  * Leaves out: scattered buffers, metadata, more than one list per request.
  * Follows: NVM Express 1.3, section 4; Linux 4.14, drivers/nvme/host/pci.c.
  * Costs: nvme_submit_cycles and nvme_complete_cycles per request, nvme_irq_cycles per interrupt,
- *   the cache lines of entries, one doorbell per request and per batch of completions.
+ *   the cache lines of entries (or a line written to the device: nvme_cmb.c), one doorbell per
+ *   request and per batch of completions.
  */
 #include <errno.h>
 
@@ -50,7 +51,9 @@ int nvme_drv_queue_alloc(struct nvme_drv *nvme, struct nvme_drv_queue *queue, ui
 {
     *queue =
         (struct nvme_drv_queue){ .nvme = nvme, .number = number, .cpu = cpu, .entries = entries };
-    int error = nvme_drv_memory_alloc(nvme, &queue->sq,
+    int error = 0;
+    if (!nvme_drv_cmb_place(queue))
+        error = nvme_drv_memory_alloc(nvme, &queue->sq,
                                       whole_pages((size_t)entries * NVME_SQE_BYTES));
     if (error == 0)
         error = nvme_drv_memory_alloc(nvme, &queue->cq,
@@ -111,7 +114,11 @@ bool nvme_drv_queue_put(struct nvme_drv_queue *queue, const struct nvme_sqe *sqe
         queue->slot[sqe->cid] = request;
     uint16_t at = queue->tail;
     queue->tail = (uint16_t)((at + 1u) % queue->entries);
-    k_store(nvme->kernel, kaddr_add(queue->sq.at, (uint64_t)at * NVME_SQE_BYTES), sqe, sizeof *sqe);
+    if (queue->sq_cmb != 0)
+        nvme_drv_cmb_put(queue, at, sqe);
+    else
+        k_store(nvme->kernel, kaddr_add(queue->sq.at, (uint64_t)at * NVME_SQE_BYTES), sqe,
+                sizeof *sqe);
     /* It may have been reset meanwhile, and the request have ended. */
     if (queue->made)
         k_writel(nvme->pci, 0, NVME_DOORBELL_SQ(queue->number), queue->tail);

@@ -146,6 +146,77 @@ static void test_polled(void **state)
         }
 }
 
+static struct run_result *run_cmb(const char *world, const char *fio, unsigned cmb_bytes,
+                                  unsigned cmb_ns, unsigned cable_ns)
+{
+    g_autofree char *device = g_strdup_printf("capacity_bytes = \"2 GiB\"; fetch_burst = 1;"
+                                              " cmb_bytes = %u; cmb_latency_ns = %u;",
+                                              cmb_bytes, cmb_ns);
+    g_autofree char *cable = g_strdup_printf("lanes = 4; latency_ns = %u; }", cable_ns);
+    GString *text = g_string_new("");
+    g_string_append_printf(text, "%s%s", world, fio);
+    g_string_replace(text, "capacity_bytes = \"2 GiB\";", device, 1);
+    g_string_replace(text, "lanes = 4; }", cable, 1);
+    g_string_replace(text, "lending = { borrower = {",
+                     "lending = { borrower = { nvme_polled = true;", 1);
+    struct run_result *result = scenario_run(text->str);
+    g_string_free(text, TRUE);
+    assert_true(scenario_value(result, "ssd.errors") == 0);
+    return result;
+}
+
+static double cmb_latency(const char *world, unsigned cmb_bytes, unsigned cmb_ns, unsigned cable_ns)
+{
+    struct run_result *result = run_cmb(world, FIO(""), cmb_bytes, cmb_ns, cable_ns);
+    const double latency = scenario_value(result, "latency_p50_ns");
+    const bool there = cmb_bytes >= 16384;
+    /* The only reads of a controller that reads blocks are those of commands in memory. */
+    assert_true((scenario_value(result, "ssd.dma_read_tlps") == 0) == there);
+    assert_true(scenario_value(result, "ssd.cmb_fetches") ==
+                (there ? scenario_value(result, "ssd.sqe_fetches") : 0));
+    run_result_free(result);
+    return latency;
+}
+
+/* Submission queues in the controller's memory buffer. A read crosses a cable four times, of which
+ * twice to fetch its command: with the buffer twice. The buffer's latency is in it once. With four
+ * CPUs, a page each is the least that is used. */
+static void test_memory_buffer(void **state)
+{
+    static const char *const worlds[] = { LOCAL, LENT };
+    (void)state;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(worlds); i++) {
+        const double memory = cmb_latency(worlds[i], 0, 100, 10),
+                     memory_far = cmb_latency(worlds[i], 0, 100, 2010),
+                     cmb = cmb_latency(worlds[i], 65536, 100, 10),
+                     cmb_far = cmb_latency(worlds[i], 65536, 100, 2010),
+                     slow = cmb_latency(worlds[i], 65536, 1100, 10);
+        assert_true(fabs(memory_far - memory - 8000) < 30);
+        assert_true(fabs(cmb_far - cmb - 4000) < 30);
+        assert_true(fabs(slow - cmb - 1000) < 30);
+        assert_true(cmb < memory && cmb_far < memory_far - 4000);
+        assert_true(fabs(cmb_latency(worlds[i], 8192, 100, 10) - memory) < 30);
+        assert_true(fabs(cmb_latency(worlds[i], 16384, 100, 10) - cmb) < 30);
+    }
+}
+
+/* A queue has one command after the other fetched: over a far cable a round trip each, and out of
+ * the buffer none. */
+static void test_memory_buffer_rate(void **state)
+{
+    static const char *const worlds[] = { LOCAL, LENT };
+    (void)state;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(worlds); i++)
+        for (unsigned cmb = 0; cmb < 2; cmb++) {
+            struct run_result *result =
+                run_cmb(worlds[i], FIO("queue_depth = 48; block_bytes = 512; read_ratio = 0.9;"),
+                        cmb * 65536, 100, 5000);
+            const double iops = scenario_value(result, "iops");
+            assert_true(cmb != 0 ? iops > 200000 : iops < 1e9 / 10000);
+            run_result_free(result);
+        }
+}
+
 /* Several on one device, each with blocks of its own: rates add up, latencies have their programs'
  * names alone. */
 static void test_two_of_them(void **state)
@@ -257,6 +328,7 @@ int main(void)
         cmocka_unit_test(test_sync),           cmocka_unit_test(test_depth),
         cmocka_unit_test(test_few_operations), cmocka_unit_test(test_two_of_them),
         cmocka_unit_test(test_littles_law),    cmocka_unit_test(test_polled),
+        cmocka_unit_test(test_memory_buffer),  cmocka_unit_test(test_memory_buffer_rate),
         cmocka_unit_test(test_cannot_start),   cmocka_unit_test(test_mixed),
         cmocka_unit_test(test_training),       cmocka_unit_test(test_slow_loader),
         cmocka_unit_test(test_refused),

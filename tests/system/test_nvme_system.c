@@ -56,6 +56,7 @@ struct rig {
     struct nvme_driver_params params;
     struct nvme_drv *nvme;
     unsigned n_queues; /* that it is to have */
+    const char *more;  /* settings of the device */
     struct kaddr buffer;
     unsigned done;
     void (*test)(struct rig *r);
@@ -362,12 +363,13 @@ static void all_tests(struct rig *r)
     const struct pcie_function_stats *front = &ssd(r)->ports[0].function->stats;
     assert_int_equal(stats->errors + stats->bad_doorbells + front->unsupported + stats->fatal, 0);
     assert_true(stats->prp_lists > 0);
+    assert_true((stats->cmb_fetches > 0) == (strstr(r->more, "cmb_bytes") != NULL));
     assert_int_equal(front->interrupts > 0, !r->params.polled);
 }
 
 static void local_with(const char *iommu, const char *more, unsigned n_queues)
 {
-    struct rig r = { .params = nvme_driver_params_default, .n_queues = n_queues };
+    struct rig r = { .params = nvme_driver_params_default, .n_queues = n_queues, .more = more };
     r.params.queue_entries = ENTRIES;
     char *text = g_strdup_printf(LOCAL, iommu, more);
     rig_open(&r, text);
@@ -384,7 +386,7 @@ static void local(const char *iommu, const char *more)
 static void lent_with(const char *borrower_iommu, const char *lender_iommu, const char *more,
                       unsigned n_queues)
 {
-    struct rig r = { .params = nvme_driver_params_default, .n_queues = n_queues };
+    struct rig r = { .params = nvme_driver_params_default, .n_queues = n_queues, .more = more };
     r.params.queue_entries = ENTRIES;
     char *text = g_strdup_printf(LENT, borrower_iommu, lender_iommu, more);
     rig_open(&r, text);
@@ -436,6 +438,16 @@ static void test_lent_both_iommus(void **state)
 {
     (void)state;
     lent("true", "true");
+}
+
+/* Submission queues in its memory buffer, wherever that lies for CPUs and for the device. */
+static void test_memory_buffer(void **state)
+{
+    (void)state;
+    local("false", "cmb_bytes = 16384;");
+    local("true", "cmb_bytes = 1048576;");
+    for (unsigned i = 0; i < 4; i++)
+        lent_with(i & 1 ? "true" : "false", i & 2 ? "true" : "false", "cmb_bytes = 16384;", 4);
 }
 
 static void test_polled(void **state)
@@ -555,6 +567,7 @@ int main(void)
         cmocka_unit_test(test_lent_borrower_iommu),
         cmocka_unit_test(test_lent_lender_iommu),
         cmocka_unit_test(test_lent_both_iommus),
+        cmocka_unit_test(test_memory_buffer),
         cmocka_unit_test(test_polled),
         cmocka_unit_test(test_vanishes),
         cmocka_unit_test(test_hangs),

@@ -102,6 +102,9 @@ static const struct base bases[] = {
     LEND("fio", "fio",
          "programs.p.device=ssd programs.p.span_bytes=131072 measure.warmup_us=1000"
          " measure.duration_us=300"),
+    LEND("fio.cmb", "fio",
+         "programs.p.device=ssd programs.p.span_bytes=131072 measure.warmup_us=1000"
+         " measure.duration_us=300 devices.ssd.cmb_bytes=65536"),
     LEND(
         "fio.many", "fio",
         "programs.p.device=ssd programs.p.span_bytes=4194304 measure.warmup_us=6000 measure.duration_us=300"
@@ -483,7 +486,7 @@ static const struct row rows[] = {
       " posted_header_credits=1 non_posted_header_credits=1"
       " write_latency_ns=6000 write_gbyte_s=1 commands_max=4"
       " generation=2+cables.[7].generation=2 lanes=2+cables.[7].lanes=2" },
-    { "nvme.controller", "fio", "devices.ssd", "cmb_latency_ns=1000+cmb_bytes=65536" },
+    { "nvme.controller", "fio.cmb", "devices.ssd", "cmb_latency_ns=1000" },
     REASON("nvme.controller", "completion_timeout_us", LOST ": tests/models/pcie/endpoint"),
     REASON("nvme.controller", "payload",
            "what is kept of the data for the check of every delivery"),
