@@ -1,4 +1,4 @@
-/* The programs ntb_dma and ntb_latency: what is refused before anything runs; latencies and rates
+/* The programs ntb_dma, ntb_latency and ntb_stores: what is refused before anything runs; latencies and rates
  * that follow the lengths and widths of what lies between two machines. */
 #include <math.h>
 #include <string.h>
@@ -176,12 +176,31 @@ static void test_stores(void **state)
     run(&large, NULL, "lending.other.pool_bytes?");
 }
 
+/* Words on a link that stores fill: each waits for at least a TLP of 64 bytes now and then (11.2 ns,
+ * one way of two), and never for more than what the first bridge has credits for (64 TLPs). The
+ * stores connect while processors of both hosts spin. */
+static void test_beside(void **state)
+{
+    (void)state;
+    const char *const both = "type = \"ntb_latency\"; peer = \"other\"; round_trips = 1000; };"
+                             " q = { on = \"server\"; cpu = 2; transfer_bytes = \"1 MiB\"; "
+                             "type = \"ntb_stores\"; peer = \"other\"; transfers = 5;";
+    const struct setup alone = { 100, 0, 64, MEMBER, LATENCY },
+                       beside = { 100, 0, 64, MEMBER, both };
+    const double quiet = run(&alone, "write_latency_ns", NULL),
+                 busy = run(&beside, "p.write_latency_ns", NULL);
+    assert_true(busy > quiet + 11.2 / 2);
+    assert_true(busy < quiet + 64 * 11.2 / 2);
+    assert_true(run(&beside, "q.throughput_gbyte_s", NULL) > 5.0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mistakes), cmocka_unit_test(test_failures),
         cmocka_unit_test(test_latency),  cmocka_unit_test(test_rates),
         cmocka_unit_test(test_several),  cmocka_unit_test(test_stores),
+        cmocka_unit_test(test_beside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
  */
 
 #include "logic/lending/lending.h"
+#include "models/os/os.h"
 #include "sim/engine/stat.h"
 #include "workloads/programs/program.h"
 
@@ -13,7 +14,7 @@
 #define LOOK_PS  SIM_PS_PER_US
 #define WARM_UPS 16u
 #define SIDES    2u
-#define CPU      1u /* the first: CPU 0 has the interrupts and threads of the lending software */
+#define CPU      1u /* the first: CPU 0 has the bridges' interrupts */
 
 struct ntb_latency;
 struct latency_side {
@@ -113,11 +114,14 @@ static void store(struct latency_side *side, uint32_t word)
     lend_map_write(side->remote.adapter, &side->remote.map, 0, 4, word);
 }
 
+/* A user's loop: threads of the CPU (the lending server may be one) run when their turn comes. */
 static uint32_t await_change(struct latency_side *side, uint32_t from)
 {
     uint32_t word = from;
-    while (word == from && !side->all->over)
+    while (word == from && !side->all->over) {
         k_load(side->host->kernel, side->at, &word, sizeof word);
+        os_poll(side->host->kernel);
+    }
     return word;
 }
 

@@ -8,6 +8,7 @@
  */
 #include "logic/lending/lending.h"
 #include "models/base/payload.h"
+#include "models/os/os.h"
 #include "workloads/programs/program.h"
 
 #define SEGMENT   0x8000u /* and the program's number */
@@ -92,8 +93,10 @@ static bool transfer(struct ntb_stores *p, unsigned number, bool counts)
     const uint64_t mark = payload_mark(p->stream, number * p->transfer_bytes);
     const uint64_t begin_ps = k_now_ps(kernel);
     struct payload_difference is;
-    for (uint64_t at = 0; at < p->transfer_bytes; at += LINE_BYTES)
+    for (uint64_t at = 0; at < p->transfer_bytes; at += LINE_BYTES) {
         store_line(p, at, mark + at);
+        os_poll(kernel);
+    }
     lend_map_drain(p->remote.adapter);
     if (counts) {
         p->took_ps += k_now_ps(kernel) - begin_ps;
