@@ -41,12 +41,12 @@ static int transfer_one(struct nvme_drv *nvme, struct waited *waited)
     int error;
     waited->done = false;
     while ((error = nvme_submit(nvme, &waited->request)) == -EBUSY || error == -EAGAIN)
-        if (!nvme->driver->params.polled || nvme_poll(nvme) == 0)
+        if (!nvme->polled || nvme_poll(nvme) == 0)
             k_sleep(kernel, BUSY_PS);
     if (error != 0)
         return error;
     while (!waited->done) {
-        bool polled = nvme->driver->params.polled && !nvme->gone && !nvme->closing;
+        bool polled = nvme->polled && !nvme->gone && !nvme->closing;
         if (polled && !nvme->resetting)
             nvme_poll(nvme);
         else

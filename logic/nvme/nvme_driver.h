@@ -35,6 +35,13 @@ struct nvme_drv *nvme_driver_device(const struct nvme_driver *driver, unsigned i
 /* The controller of a function. NULL: this driver does not drive it. */
 struct nvme_drv *nvme_of(struct k_pci_dev *dev);
 
+/* Opens a controller: the handle stays valid until nvme_close(), also once the controller is gone.
+ * From then on calls with it return -ENODEV, and requests that were under way have ended with that;
+ * nvme_pci() must not be called any more. Returns `nvme`. */
+struct nvme_drv *nvme_open(struct nvme_drv *nvme);
+/* Undoes one nvme_open(). The caller has no request under way. NULL: nothing happens. */
+void nvme_close(struct nvme_drv *nvme);
+
 /* ---- A controller ---------------------------------------------------------------------------- */
 
 struct k_pci_dev *nvme_pci(const struct nvme_drv *nvme);

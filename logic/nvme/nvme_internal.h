@@ -60,6 +60,8 @@ struct nvme_drv {
     bool gone;      /* the device does not answer any more, or was given up */
     bool closing;   /* being removed */
     bool resetting; /* no submissions meanwhile */
+    bool removed;   /* only those who have it open keep it */
+    bool polled;    /* as the driver's parameters say */
     uint64_t ready_timeout_ps;
     uint16_t entries_max;
     struct nvme_drv_cmb cmb;
@@ -73,6 +75,7 @@ struct nvme_drv {
     bool admin_busy;
     struct k_wait_queue admin_wait;
     uint32_t users; /* threads inside */
+    uint32_t n_opens;
     uint32_t n_works;
     struct k_timer watch;
     struct nvme_drv_work watch_work;

@@ -2,6 +2,7 @@
  * NVMe controllers come, go, and are reset.
  *
  * What it does: Probe (reset, admin queue, Identify, a queue pair with an interrupt per CPU),
+ *   handles that outlive the device (nvme_get_ctrl(), nvme_put_ctrl()),
  *   remove with shutdown, surprise removal (every outstanding request ends with -ENODEV), time-outs
  *   (the controller is checked, reset and set up again; outstanding requests end with -ETIMEDOUT).
  * Leaves out: Abort before a reset, several tries.
@@ -190,7 +191,7 @@ static int add_queue(struct nvme_drv *nvme, uint16_t q)
     int error = nvme_drv_queue_alloc(nvme, queue, (uint16_t)(q + 1u), q, nvme->entries_max);
     if (error != 0)
         return error;
-    if (!nvme->driver->params.polled)
+    if (!nvme->polled)
         error = request_irq(queue);
     if (error == 0)
         error = nvme_drv_queue_make(queue);
@@ -228,7 +229,11 @@ static void release(struct nvme_drv *nvme)
     nvme_drv_queue_free(&nvme->admin);
     nvme_drv_memory_free(nvme, &nvme->page);
     k_timer_release(&nvme->watch);
-    k_free(nvme);
+    nvme->queue = NULL;
+    nvme->n_queues = 0;
+    nvme->removed = true;
+    if (nvme->n_opens == 0)
+        k_free(nvme);
 }
 
 static int bring_up(struct nvme_drv *nvme)
@@ -261,6 +266,7 @@ static int nvme_probe(struct k_pci_dev *pci, void *context)
     nvme->kernel = driver->kernel;
     nvme->costs = k_costs(driver->kernel);
     nvme->pci = pci;
+    nvme->polled = driver->params.polled;
     nvme->admin.nvme = nvme;
     nvme->watch_work = (struct nvme_drv_work){ .work = { .fn = watch_work }, .nvme = nvme };
     k_timer_init(&nvme->watch, nvme->kernel, watch_fires);
@@ -349,6 +355,20 @@ struct nvme_drv *nvme_of(struct k_pci_dev *dev)
     return dev->driver != NULL && dev->driver->probe == nvme_probe ? dev->device.driver_data : NULL;
 }
 
+/* ---- Handles --------------------------------------------------------------------------------- */
+
+struct nvme_drv *nvme_open(struct nvme_drv *nvme)
+{
+    nvme->n_opens++;
+    return nvme;
+}
+
+void nvme_close(struct nvme_drv *nvme)
+{
+    if (nvme != NULL && --nvme->n_opens == 0 && nvme->removed)
+        k_free(nvme);
+}
+
 /* ---- Asking ---------------------------------------------------------------------------------- */
 
 struct k_pci_dev *nvme_pci(const struct nvme_drv *nvme)
@@ -363,7 +383,7 @@ unsigned nvme_n_queues(const struct nvme_drv *nvme)
 
 bool nvme_is_polled(const struct nvme_drv *nvme)
 {
-    return nvme->driver->params.polled;
+    return nvme->polled;
 }
 
 uint32_t nvme_n_namespaces(const struct nvme_drv *nvme)

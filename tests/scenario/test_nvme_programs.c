@@ -249,6 +249,33 @@ static void test_cannot_start(void **state)
                    "fio: a namespace too small");
 }
 
+/* The run is over, the device goes back, and requests still wait for media of 20 MB/s (1 MB/s: not one
+ * ended): their jobs get errors from a device that is not there any more. */
+static void test_ends_before_requests(void **state)
+{
+    (void)state;
+    static const char *const worlds[] = { LOCAL, LENT };
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(worlds); i++)
+        for (unsigned slow = 0; slow < 2; slow++) {
+            GString *text = g_string_new(worlds[i]);
+            g_string_append(text, FIO("block_bytes = 16384; queue_depth = 64; jobs = 2;"));
+            g_string_replace(text, "capacity_bytes = \"2 GiB\";",
+                             slow ? "capacity_bytes = \"2 GiB\"; read_gbyte_s = 0.001;"
+                                  : "capacity_bytes = \"2 GiB\"; read_gbyte_s = 0.02;",
+                             1);
+            g_string_replace(text, "duration_us = 5000;", "duration_us = 250000;", 1);
+            if (slow) {
+                scenario_fails(text->str, "fio: not one request");
+            } else {
+                struct run_result *result = scenario_run(text->str);
+                const double rate = scenario_value(result, "throughput_gbyte_s");
+                assert_true(rate > 0.015 && rate < 0.0205);
+                run_result_free(result);
+            }
+            g_string_free(text, TRUE);
+        }
+}
+
 /* Writes among reads: what is read is what was written last. */
 static void test_mixed(void **state)
 {
@@ -325,12 +352,19 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sync),           cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_few_operations), cmocka_unit_test(test_two_of_them),
-        cmocka_unit_test(test_littles_law),    cmocka_unit_test(test_polled),
-        cmocka_unit_test(test_memory_buffer),  cmocka_unit_test(test_memory_buffer_rate),
-        cmocka_unit_test(test_cannot_start),   cmocka_unit_test(test_mixed),
-        cmocka_unit_test(test_training),       cmocka_unit_test(test_slow_loader),
+        cmocka_unit_test(test_sync),
+        cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_few_operations),
+        cmocka_unit_test(test_two_of_them),
+        cmocka_unit_test(test_littles_law),
+        cmocka_unit_test(test_polled),
+        cmocka_unit_test(test_memory_buffer),
+        cmocka_unit_test(test_memory_buffer_rate),
+        cmocka_unit_test(test_ends_before_requests),
+        cmocka_unit_test(test_cannot_start),
+        cmocka_unit_test(test_mixed),
+        cmocka_unit_test(test_training),
+        cmocka_unit_test(test_slow_loader),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

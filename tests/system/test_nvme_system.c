@@ -529,6 +529,50 @@ static void test_reclaimed(void **state)
     g_free(text);
 }
 
+static void closed_done(struct nvme_request *request, int status)
+{
+    struct rig *r = request->context;
+    assert_int_equal(status, -ENODEV);
+    r->n_left--;
+}
+
+/* Removed with a request under way: who has it open gets errors, until it closes it. */
+static void open_body(void *arg)
+{
+    struct rig *r = arg;
+    struct nvme_drv *nvme = nvme_open(r->nvme);
+    struct nvme_request request = {
+        .nsid = 1, .bytes = 4096, .buffer = r->buffer, .done = closed_done, .context = r
+    };
+    r->n_left = 1;
+    assert_ptr_equal(nvme, r->nvme);
+    assert_int_equal(nvme_direct_submit(nvme, &request), 0);
+    k_pci_remove(nvme_pci(nvme), false);
+    assert_int_equal(r->n_left, 0);
+    nvme_direct_done(nvme, &request);
+    assert_null(nvme_driver_device(r->driver, 0));
+    assert_int_equal(nvme_submit(nvme, &request), -ENODEV);
+    assert_int_equal(nvme_direct_submit(nvme, &request), -ENODEV);
+    assert_int_equal(nvme_direct_io(nvme, 1, false, 0, r->buffer, MIB), -ENODEV);
+    assert_int_equal(nvme_poll(nvme), 0);
+    assert_false(nvme_is_polled(nvme));
+    assert_int_equal(nvme_driver_stats(nvme).requests, 1);
+    assert_int_equal(nvme_driver_stats(nvme).outstanding, 0);
+    nvme_close(nvme);
+    r->done++;
+}
+
+static void test_open(void **state)
+{
+    (void)state;
+    struct rig r = { .params = nvme_driver_params_default, .n_queues = 4 };
+    char *text = g_strdup_printf(LOCAL, "true", "read_latency_ns = 1e8;");
+    rig_open(&r, text);
+    call(&r, r.kernel, 1, open_body);
+    rig_close(&r);
+    g_free(text);
+}
+
 static void reset_body(void *arg)
 {
     struct rig *r = arg;
@@ -570,6 +614,7 @@ int main(void)
         cmocka_unit_test(test_memory_buffer),
         cmocka_unit_test(test_polled),
         cmocka_unit_test(test_vanishes),
+        cmocka_unit_test(test_open),
         cmocka_unit_test(test_hangs),
         cmocka_unit_test(test_reclaimed),
     };

@@ -192,6 +192,8 @@ static void check_block(struct job *job, struct slot *slot)
     uint64_t tag = tag_of(fio, slot->block, fio->version[slot->block]);
     struct payload_difference is;
     fio->busy[slot->block] = false;
+    if (slot->status != 0 && program_ending(fio->program))
+        return; /* the device is taken away from under requests that it has not served yet */
     if (slot->status != 0) {
         fail(fio, "a request", slot->status);
         return;
@@ -336,11 +338,12 @@ static int fill(struct fio *fio)
 static bool prepare(struct fio *fio)
 {
     struct k_pci_dev *dev = lending_device(fio->host, fio->device_name);
-    fio->nvme = dev != NULL ? nvme_of(dev) : NULL;
-    if (fio->nvme == NULL) {
+    struct nvme_drv *nvme = dev != NULL ? nvme_of(dev) : NULL;
+    if (nvme == NULL) {
         fail(fio, fio->device_name, -ENODEV);
         return false;
     }
+    fio->nvme = nvme_open(nvme);
     if (nvme_bytes(fio->nvme, NSID) < fio->disk_at + fio->span_bytes ||
         nvme_request_bytes_max(fio->nvme) < fio->block_bytes) {
         fail(fio, "a namespace too small", -EINVAL);
@@ -475,7 +478,9 @@ static void fio_record(struct program *program, sim_time duration_ps)
 
 static void fio_release(struct program *program)
 {
-    free(((struct fio *)program->state)->sample_ps);
+    struct fio *fio = program->state;
+    nvme_close(fio->nvme);
+    free(fio->sample_ps);
 }
 
 const struct program_ops program_fio_ops = {

@@ -417,7 +417,7 @@ static struct kaddr buffer(struct training *t, uint64_t bytes)
 static void find_devices(struct training *t)
 {
     struct k_pci_dev *dev = lending_device(t->host, t->ssd_name);
-    t->ssd = dev != NULL ? nvme_of(dev) : NULL;
+    t->ssd = dev != NULL && nvme_of(dev) != NULL ? nvme_open(nvme_of(dev)) : NULL;
     good(t, t->ssd != NULL ? 0 : -ENODEV, t->ssd_name);
     for (unsigned g = 0; g < N_GPUS; g++) {
         dev = lending_device(t->host, t->gpu_name[g]);
@@ -523,6 +523,11 @@ static void training_record(struct program *program, sim_time duration_ps)
     program_metric(program, "step_ms", "ms", step_ms);
 }
 
+static void training_release(struct program *program)
+{
+    nvme_close(((struct training *)program->state)->ssd);
+}
+
 const struct program_ops program_training_ops = {
     .type = "training",
     .help = "training of VGG-19 on two GPUs with images from an NVMe device",
@@ -532,4 +537,5 @@ const struct program_ops program_training_ops = {
     .check = training_check,
     .start = training_start,
     .record = training_record,
+    .release = training_release,
 };
