@@ -193,6 +193,53 @@ static void test_waits_of_a_new_core(void **unused)
     assert_true(fabs(wait_ns[1] - wait_ns[0]) <= 0.05 * wait_ns[0]);
 }
 
+/* More memory than a socket has is refused where it is asked for, alone or with other programs; what
+ * only does not fit beside the kernel's own fails the run. */
+static void test_memory(void **unused)
+{
+    static const struct {
+        const char *program, *says;
+        bool fails;
+    } cases[] = {
+        { "type = \"stream\"; array_bytes = \"9 GiB\";",
+          "programs.p.array_bytes: found \"9 GiB\" (a string), expected 1024 MiB of memory at "
+          "most on socket 1 of the host \"server\" (with it, programs need 18432 MiB)",
+          false },
+        { "type = \"stream\"; array_bytes = 400000000; }; q = { type = \"stream\"; socket = 1;"
+          " first_core = 0; array_bytes = 400000000;",
+          "programs.q.array_bytes: found 400000000 (an integer), expected 1024 MiB", false },
+        { "type = \"stream\"; array_bytes = 530000000;",
+          "p: no memory left on socket 1 for an array of 530000000 bytes", true },
+        { "type = \"memcached\"; clients = 1; workers = 1; items = 1000000;",
+          "programs.p.items: found 1000000 (an integer), expected 1024 MiB of memory at most on "
+          "socket 0",
+          false },
+        { "type = \"memcached\"; clients = 1; workers = 1; items = 2010;",
+          "p: no memory for 524576 bytes on node 0 of the host \"server\"", true },
+        { "type = \"pagerank\"; threads_per_socket = 2; scale = 28;",
+          "programs.p.scale: found 28 (an integer), expected 1024 MiB of memory", false },
+        { "type = \"sendfile\"; instances = 2; file_bytes = 999948288; pages = \"remote\";",
+          "programs.p.file_bytes: found 999948288 (an integer), expected 1024 MiB of memory at most "
+          "on socket 1",
+          false },
+        { "type = \"sendfile\"; instances = 2; file_bytes = 536805376;",
+          "p: no memory left on socket 0 of the host \"server\" for a file of 536805376 bytes",
+          true },
+    };
+    (void)unused;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(cases); i++) {
+        GString *text = g_string_new("");
+        g_string_append_printf(text, OCTO_OF("4") PROGRAMS SHORT "programs = { p = { %s }; };",
+                               "false", cases[i].program);
+        g_string_replace(text, "cpu = {", "dram = { node_size = \"1 GiB\"; }; cpu = {", 1);
+        if (cases[i].fails)
+            scenario_fails(text->str, cases[i].says);
+        else
+            scenario_refused(text->str, cases[i].says);
+        g_string_free(text, TRUE);
+    }
+}
+
 /* A rate over less time than an operation takes says nothing. */
 static void test_short_window(void **unused)
 {
@@ -528,6 +575,7 @@ int main(void)
         cmocka_unit_test(test_two_of_a_kind),
         cmocka_unit_test(test_nic_refusals),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_memory),
         cmocka_unit_test(test_programs_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -457,7 +457,10 @@ static void device_taken_start(struct program *program)
     };
     taken->at = k_alloc(kernel_of(taken), K_NODE_LOCAL, all + 2 * GUARD_BYTES, K_PAGE_BYTES);
     taken->buffers = program_zalloc(program, 1, all);
-    SIM_ASSERT(taken->at.v != 0, "out of memory");
+    if (taken->at.v == 0) {
+        program_fail(program, "no memory for buffers of %llu bytes", (unsigned long long)all);
+        return;
+    }
     if (taken->direction == TAKEN_READ)
         payload_fill(kernel_of(taken), kaddr_add(taken->at, GUARD_BYTES),
                      payload_mark(taken->stream, 0), all);

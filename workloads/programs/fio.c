@@ -403,8 +403,10 @@ static void fio_start(struct program *program)
     struct fio *fio = program->state;
     fio->stream = program_new_stream(program);
     fio->n_blocks = fio->span_bytes / fio->block_bytes;
-    fio->version = program_zalloc(program, fio->n_blocks, sizeof(*fio->version));
-    fio->busy = program_zalloc(program, fio->n_blocks, sizeof(*fio->busy));
+    fio->version = program_zalloc_large(program, fio->n_blocks, sizeof(*fio->version));
+    fio->busy = program_zalloc_large(program, fio->n_blocks, sizeof(*fio->busy));
+    if (program_failed(program))
+        return;
     fio->job = program_zalloc(program, fio->n_jobs, sizeof(*fio->job));
     program->finite = fio->operations != 0;
     for (unsigned i = 0; i < fio->n_jobs; i++) {

@@ -123,17 +123,27 @@ static const struct record_desc memcached_records[] = {
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
+static uint64_t line_bytes(const struct memcached *m)
+{
+    return m->key_bytes + LINE_EXTRA;
+}
+
+/* Of a slot; slots begin on pages. */
+static uint64_t item_bytes(const struct memcached *m)
+{
+    const uint64_t bytes = line_bytes(m) + m->value_bytes;
+    return (bytes + K_PAGE_BYTES - 1) / K_PAGE_BYTES * K_PAGE_BYTES;
+}
+
 static void memcached_check(struct program *program, struct sim_error_list *errors)
 {
     struct memcached *m = program->state;
     m->program = program;
-    program_check_pair(program, &m->pair, "first_core", "workers", m->workers, "client_first_core",
-                       "clients", m->clients, errors);
-}
-
-static uint64_t line_bytes(const struct memcached *m)
-{
-    return m->key_bytes + LINE_EXTRA;
+    if (program_check_pair(program, &m->pair, "first_core", "workers", m->workers,
+                           "client_first_core", "clients", m->clients, errors) &&
+        m->clients != 0)
+        program_check_memory(program, "items", m->pair.server, m->pair.server_socket,
+                             ((uint64_t)m->items + m->clients) * item_bytes(m), errors);
 }
 
 static void check(struct kernel *kernel, struct kaddr at, uint64_t tag, uint64_t bytes)
@@ -343,7 +353,9 @@ static void make_items(struct memcached *m)
     m->item = program_zalloc(m->program, m->items, sizeof(struct slot *));
     for (unsigned i = m->n_slots; i-- > 0;) {
         struct slot *slot = &m->slot[i];
-        slot->at = program_buffer(m->pair.server, cpu, bytes);
+        slot->at = program_buffer(m->program, m->pair.server, cpu, bytes);
+        if (slot->at.v == 0)
+            return;
         if (i < m->items) {
             slot->tag = payload_mark(stream, i * bytes);
             slot->refs = 1;
@@ -366,10 +378,11 @@ static void start_client(struct memcached *m, unsigned i)
                               .idx = i,
                               .request_stream = program_new_stream(m->program),
                               .answer_stream = program_new_stream(m->program) };
-    c->client_buffer = program_buffer(m->pair.client, cpu, line_bytes(m) + m->value_bytes);
+    c->client_buffer = program_buffer(m->program, m->pair.client, cpu,
+                                      line_bytes(m) + m->value_bytes);
     c->server_buffer = program_buffer(
-        m->pair.server, program_cpu(m->pair.server, m->pair.server_socket, m->pair.first_core),
-        line_bytes(m));
+        m->program, m->pair.server,
+        program_cpu(m->pair.server, m->pair.server_socket, m->pair.first_core), line_bytes(m));
     snprintf(name, sizeof(name), "memslap.%u", i);
     sim_random_init(&c->random, sim_seed(m->program->workload->sim), name);
     k_thread_new(m->pair.client->kernel, name, (int)cpu, client_body, c);
@@ -385,6 +398,8 @@ static void memcached_start(struct program *program)
     m->connection = program_zalloc(program, m->clients, sizeof(*m->connection));
     m->worker = program_zalloc(program, m->workers, sizeof(*m->worker));
     make_items(m);
+    if (program_failed(program))
+        return;
     for (unsigned w = 0; w < m->workers; w++) {
         unsigned cpu = program_cpu(m->pair.server, m->pair.server_socket, m->pair.first_core + w);
         m->worker[w] = (struct worker){ m, socket_set_new(m->pair.server->net) };

@@ -221,10 +221,10 @@ static void start_instance(struct netperf *netperf, unsigned i)
     *instance = (struct instance){ .netperf = netperf,
                                    .idx = i,
                                    .stream = program_new_stream(netperf->program) };
-    instance->send_buffer = program_buffer(sender, rx ? client_cpu : server_cpu,
+    instance->send_buffer = program_buffer(netperf->program, sender, rx ? client_cpu : server_cpu,
                                            netperf->buffer_bytes);
-    instance->receive_buffer = program_buffer(receiver, rx ? server_cpu : client_cpu,
-                                              netperf->buffer_bytes);
+    instance->receive_buffer = program_buffer(netperf->program, receiver,
+                                              rx ? server_cpu : client_cpu, netperf->buffer_bytes);
     program_uses_cpu(netperf->program, netperf->pair.server, server_cpu);
     program_uses_cpu(netperf->program, netperf->pair.client, client_cpu);
     snprintf(name, sizeof(name), "netserver.%u", i);

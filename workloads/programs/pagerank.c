@@ -77,18 +77,34 @@ static const struct record_desc pagerank_records[] = {
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
+/* What its arrays take on each socket. */
+static void check_size(const struct pagerank *pagerank, struct sim_error_list *errors)
+{
+    const uint64_t n_sockets = network_sockets(pagerank->host),
+                   n_threads = n_sockets * pagerank->threads_per_socket,
+                   part = ((UINT64_C(1) << pagerank->scale) + n_threads - 1) / n_threads,
+                   vertex_bytes = 3 * sizeof(uint32_t) + sizeof(uint64_t) +
+                                  pagerank->degree * sizeof(uint32_t);
+    const size_t before = errors->n_messages;
+    for (unsigned s = 0; s < n_sockets && errors->n_messages == before; s++)
+        program_check_memory(pagerank->program, "scale", pagerank->host, s,
+                             pagerank->threads_per_socket * part * vertex_bytes, errors);
+}
+
 static void pagerank_check(struct program *program, struct sim_error_list *errors)
 {
     struct pagerank *pagerank = program->state;
     pagerank->program = program;
     pagerank->host = program_host(program, "host", pagerank->host_name, errors);
-    if (pagerank->host != NULL)
-        program_check_cores(program, pagerank->host,
-                            &(struct program_cores){ .first_key = "first_core",
-                                                     .n_key = "threads_per_socket",
-                                                     .first = pagerank->first_core,
-                                                     .n = pagerank->threads_per_socket },
-                            errors);
+    if (pagerank->host == NULL)
+        return;
+    program_check_cores(program, pagerank->host,
+                        &(struct program_cores){ .first_key = "first_core",
+                                                 .n_key = "threads_per_socket",
+                                                 .first = pagerank->first_core,
+                                                 .n = pagerank->threads_per_socket },
+                        errors);
+    check_size(pagerank, errors);
 }
 
 /* ---- The graph
@@ -104,11 +120,15 @@ static void make_graph(struct pagerank *pagerank)
 {
     uint64_t n = pagerank->n_vertices, n_edges = n * pagerank->degree;
     struct sim_random random;
-    pagerank->edge = program_zalloc(pagerank->program, n_edges + EDGES_AHEAD,
-                                    sizeof(*pagerank->edge));
-    pagerank->contribution = program_zalloc(pagerank->program, n, sizeof(*pagerank->contribution));
-    pagerank->next = program_zalloc(pagerank->program, n, sizeof(*pagerank->next));
-    pagerank->out_degree = program_zalloc(pagerank->program, n, sizeof(*pagerank->out_degree));
+    pagerank->edge = program_zalloc_large(pagerank->program, n_edges + EDGES_AHEAD,
+                                          sizeof(*pagerank->edge));
+    pagerank->contribution = program_zalloc_large(pagerank->program, n,
+                                                  sizeof(*pagerank->contribution));
+    pagerank->next = program_zalloc_large(pagerank->program, n, sizeof(*pagerank->next));
+    pagerank->out_degree = program_zalloc_large(pagerank->program, n,
+                                                sizeof(*pagerank->out_degree));
+    if (program_failed(pagerank->program))
+        return;
     sim_random_init(&random, sim_seed(pagerank->program->workload->sim), "pagerank");
     for (uint64_t e = 0; e < n_edges; e++) {
         double u = pow(sim_random_unit(&random), pagerank->skew);
@@ -231,11 +251,13 @@ static void start_thread(struct pagerank *pagerank, unsigned t)
     char name[32];
     *thread = (struct pagerank_thread){ .pagerank = pagerank, .first = t * n };
     thread->end = SIM_MIN(thread->first + n, pagerank->n_vertices);
-    thread->contribution = program_buffer(pagerank->host, cpu, n * sizeof(float));
-    thread->next = program_buffer(pagerank->host, cpu, n * sizeof(float));
-    thread->degrees = program_buffer(pagerank->host, cpu, n * sizeof(uint32_t));
-    thread->offsets = program_buffer(pagerank->host, cpu, n * sizeof(uint64_t));
-    thread->edges = program_buffer(pagerank->host, cpu, n * pagerank->degree * sizeof(uint32_t));
+    thread->contribution = program_buffer(pagerank->program, pagerank->host, cpu,
+                                          n * sizeof(float));
+    thread->next = program_buffer(pagerank->program, pagerank->host, cpu, n * sizeof(float));
+    thread->degrees = program_buffer(pagerank->program, pagerank->host, cpu, n * sizeof(uint32_t));
+    thread->offsets = program_buffer(pagerank->program, pagerank->host, cpu, n * sizeof(uint64_t));
+    thread->edges = program_buffer(pagerank->program, pagerank->host, cpu,
+                                   n * pagerank->degree * sizeof(uint32_t));
     snprintf(name, sizeof(name), "pagerank.%u", t);
     k_thread_new(kernel, name, (int)cpu, pagerank_body, thread);
 }
@@ -249,9 +271,10 @@ static void pagerank_start(struct program *program)
     pagerank->part = (pagerank->n_vertices + pagerank->n_threads - 1) / pagerank->n_threads;
     program->finite = true;
     pagerank->thread = program_zalloc(program, pagerank->n_threads, sizeof(*pagerank->thread));
-    make_graph(pagerank);
-    for (unsigned t = 0; t < pagerank->n_threads; t++)
+    for (unsigned t = 0; t < pagerank->n_threads && !program_failed(program); t++)
         start_thread(pagerank, t);
+    if (!program_failed(program))
+        make_graph(pagerank);
 }
 
 /* ---- Measuring

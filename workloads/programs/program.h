@@ -13,7 +13,7 @@
 
 struct programs;
 
-#define PROGRAM_SHARES_MAX 4u
+#define PROGRAM_SHARES_MAX 12u
 
 struct program {
     const struct program_ops *ops;
@@ -72,6 +72,8 @@ extern const struct program_ops program_netperf_ops, program_netperf_rr_ops, pro
 bool program_measuring(const struct program *program);
 /* Zeroed memory that is freed with the program. */
 void *program_zalloc(struct program *program, size_t n, size_t bytes);
+/* Likewise, of sizes that settings choose: NULL if there is none; the run fails. */
+void *program_zalloc_large(struct program *program, size_t n, size_t bytes);
 /* Sorts n numbers, at least one, and returns their median. */
 double program_sort(double *value, size_t n);
 /* The program has ended by itself, at the time of the calling task. */
@@ -85,6 +87,10 @@ const struct program *program_earlier(const struct program *program, unsigned i)
  * engines, blocks. Returns the number of those that programs before this one have taken, which is
  * that of the first of these. */
 uint64_t program_take(struct program *program, const void *of, const char *what, uint64_t n);
+/* In check(): the program takes so much memory of this socket (of the only node, where memory is one);
+ * a mistake with its setting `key` if programs take more than there is. */
+void program_check_memory(struct program *program, const char *key, const struct network_host *host,
+                          unsigned socket, uint64_t bytes, struct sim_error_list *errors);
 /* Like workload_mistake(). */
 void program_mistake(struct program *program, const char *key, struct sim_error_list *errors,
                      const char *expected, const char *const *names);
@@ -162,8 +168,11 @@ bool program_has_measured(struct program *program, const char *what);
 void program_count_operations(struct program *program, uint64_t n);
 /* The measurement is over: loops end, so that all that is under way can arrive. */
 bool program_ending(const struct program *program);
-/* Memory of the node of a CPU; never fails (SIM_ASSERT). */
-struct kaddr program_buffer(const struct network_host *host, unsigned cpu, uint64_t bytes);
+/* In start(): memory of the node of a CPU. v is 0 if there is none: the run fails before it begins. */
+struct kaddr program_buffer(struct program *program, const struct network_host *host, unsigned cpu,
+                            uint64_t bytes);
+/* A fault of the run is known: start() may return at once, nothing will run. */
+bool program_failed(const struct program *program);
 /* [thread] A connection to a server that may still be starting: tries for some milliseconds. NULL
  * and a fault of the run if there is none. */
 struct socket *program_connect(struct program *program, const struct network_host *host,

@@ -179,8 +179,8 @@ static void far_body(void *arg)
 static void init_side(struct side *side, struct rr *rr, struct network_host *host, unsigned cpu)
 {
     *side = (struct side){ .rr = rr, .host = host, .stream = program_new_stream(rr->program) };
-    side->send_buffer = program_buffer(host, cpu, rr->message_bytes);
-    side->receive_buffer = program_buffer(host, cpu, rr->message_bytes);
+    side->send_buffer = program_buffer(rr->program, host, cpu, rr->message_bytes);
+    side->receive_buffer = program_buffer(rr->program, host, cpu, rr->message_bytes);
     program_uses_cpu(rr->program, host, cpu);
 }
 

@@ -90,6 +90,22 @@ static void check_sizes(struct program *program, struct sim_error_list *errors)
                         NULL);
 }
 
+/* As node_of_page() puts the files. */
+static void check_memory(const struct sendfile *all, struct sim_error_list *errors)
+{
+    const struct network_host *server = all->pair.server;
+    const unsigned own = all->pair.server_socket,
+                   other = (own + 1) % physmem_nodes(host_physmem(server->host));
+    const uint64_t bytes = all->instances * all->file_bytes,
+                   here = all->pages == PAGES_LOCAL    ? bytes
+                          : all->pages == PAGES_REMOTE ? 0
+                                                       : bytes / 2;
+    const size_t before = errors->n_messages;
+    program_check_memory(all->program, "file_bytes", server, own, here, errors);
+    if (errors->n_messages == before)
+        program_check_memory(all->program, "file_bytes", server, other, bytes - here, errors);
+}
+
 static void sendfile_check(struct program *program, struct sim_error_list *errors)
 {
     struct sendfile *all = program->state;
@@ -101,6 +117,7 @@ static void sendfile_check(struct program *program, struct sim_error_list *error
         program_mistake(program, "pages", errors, "\"local\" on a host whose memory is one node",
                         NULL);
     check_sizes(program, errors);
+    check_memory(all, errors);
 }
 
 /* ---- The server ------------------------------------------------------------------------------ */
@@ -196,7 +213,13 @@ static void make_file(struct transfer *transfer, unsigned cpu)
     for (unsigned i = 0; i < n_pages; i++) {
         unsigned node = node_of_page(all, k_node_of_cpu(kernel, cpu), i);
         struct k_page *page = k_page_alloc(kernel, (int)node, 0);
-        SIM_ASSERT(page != NULL && page->node == node, "no memory for a file");
+        if (page == NULL || page->node != node) {
+            program_fail(all->program,
+                         "no memory left on socket %u of the host \"%s\" for a file "
+                         "of %llu bytes",
+                         node, all->pair.server->name, (unsigned long long)all->file_bytes);
+            return;
+        }
         transfer->page[i] = page;
     }
 }
@@ -212,7 +235,8 @@ static void start_transfer(struct sendfile *all, unsigned i)
     *transfer =
         (struct transfer){ .all = all, .idx = i, .stream = program_new_stream(all->program) };
     make_file(transfer, server_cpu);
-    transfer->receive_buffer = program_buffer(all->pair.client, client_cpu, all->call_bytes);
+    transfer->receive_buffer = program_buffer(all->program, all->pair.client, client_cpu,
+                                              all->call_bytes);
     program_uses_cpu(all->program, all->pair.server, server_cpu);
     program_uses_cpu(all->program, all->pair.client, client_cpu);
     snprintf(name, sizeof(name), "sendfile.%u", i);
@@ -226,7 +250,8 @@ static void sendfile_start(struct program *program)
     all->server_ip = network_interface_ip(all->pair.server, all->pair.interface);
     all->transfer = program_zalloc(program, (size_t)all->instances + 1, sizeof(*all->transfer));
     for (unsigned i = 0; i < all->instances; i++)
-        start_transfer(all, i);
+        if (!program_failed(program))
+            start_transfer(all, i);
 }
 
 /* ---- Measuring ------------------------------------------------------------------------------- */

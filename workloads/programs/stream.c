@@ -74,6 +74,9 @@ static void stream_check(struct program *program, struct sim_error_list *errors)
     if (stream->memory_socket >= physmem_nodes(host_physmem(stream->host->host)))
         program_mistake(program, "memory_socket", errors, "a socket of the host that has memory",
                         NULL);
+    else
+        program_check_memory(program, "array_bytes", stream->host, stream->memory_socket,
+                             2 * stream->pairs * stream->array_bytes, errors);
 }
 
 static void stream_body(void *arg)
@@ -115,7 +118,11 @@ static void stream_start(struct program *program)
         *thread = (struct stream_thread){ .stream = stream, .writes = t % 2 == 1 };
         thread->array = k_alloc(kernel, (int)stream->memory_socket, stream->array_bytes,
                                 K_PAGE_BYTES);
-        SIM_ASSERT(thread->array.v != 0, "no memory for an array of STREAM");
+        if (thread->array.v == 0) {
+            program_fail(program, "no memory left on socket %u for an array of %llu bytes",
+                         stream->memory_socket, (unsigned long long)stream->array_bytes);
+            return;
+        }
         if (!thread->writes)
             numa_warm_forgotten(host_numa(stream->host->host), stream->socket,
                                 (struct hpa){ thread->array.v }, stream->array_bytes);
