@@ -11,8 +11,8 @@
  * Does not model: layouts other than a row of bytes, remapping, compression, misses of the GPU's
  * own translation, a first copy that is slower. Timing: copy_start from the command to its first
  * request. Then reads in flight x read_bytes per round trip, or what the link takes of writes;
- * device memory serves memory_gbyte_s. Sources: LAUNCH_DMA in clb0b5.h and clc1b5.h of NVIDIA's
- * open kernel modules; docs/models/gpu.md.
+ * device memory serves memory_gbyte_s, of copies from it and into it.
+ * Sources: LAUNCH_DMA in clb0b5.h and clc1b5.h of NVIDIA's open kernel modules; docs/models/gpu.md.
  */
 #include "models/gpu/gpu_internal.h"
 
@@ -168,6 +168,26 @@ static void write_chunk(struct gpu_chunk *chunk, sim_time at_ps)
     pcie_dma_write(&gpu->function.dma, &chunk->request, at_ps);
 }
 
+/* Device memory is read and written in turn; returns when these bytes have been. */
+static sim_time memory_serves(struct gpu_device *gpu, uint64_t bytes)
+{
+    const sim_time busy_ps = gpu_bytes_ps(bytes, gpu->params.memory_gbyte_s);
+    gpu->memory_free_ps = SIM_MAX(gpu->memory_free_ps, gpu_now(gpu)) + busy_ps;
+    gpu->stats.memory.ps += busy_ps;
+    return gpu->memory_free_ps;
+}
+
+/* Nothing is written once the channel was stopped: after a reset memory may have another user. */
+static void chunk_lands(struct sim *sim, struct sim_event *event)
+{
+    struct gpu_chunk *chunk = SIM_CONTAINER(event, struct gpu_chunk, event);
+    struct gpu_channel *channel = chunk->channel;
+    (void)sim;
+    if (channel->status == GPU_CHANNEL_ON)
+        gpu_store(channel->gpu, chunk->destination, chunk->buffer, chunk->bytes, false);
+    chunk_ends(chunk);
+}
+
 static void chunk_read(struct pcie_dma_request *request, enum pcie_dma_status status)
 {
     struct gpu_chunk *chunk = SIM_CONTAINER(request, struct gpu_chunk, request);
@@ -175,8 +195,9 @@ static void chunk_read(struct pcie_dma_request *request, enum pcie_dma_status st
     if (status != PCIE_DMA_OK) {
         chunk_fails(chunk);
     } else if (to_device(channel)) {
-        gpu_store(channel->gpu, chunk->destination, chunk->buffer, chunk->bytes, false);
-        chunk_ends(chunk);
+        sim_event_init(&chunk->event, chunk_lands);
+        sim_schedule(channel->gpu->model->sim, &chunk->event,
+                     memory_serves(channel->gpu, chunk->bytes));
     } else {
         write_chunk(chunk, gpu_now(channel->gpu));
     }
@@ -191,15 +212,6 @@ static void read_chunk(struct gpu_chunk *chunk)
                                                 .independent = true,
                                                 .done = chunk_read };
     pcie_dma_read(&gpu->function.dma, &chunk->request, gpu_now(gpu));
-}
-
-/* Device memory is read, and if it stays there written, in turn. */
-static sim_time memory_serves(struct gpu_device *gpu, uint64_t bytes)
-{
-    const sim_time busy_ps = gpu_bytes_ps(bytes, gpu->params.memory_gbyte_s);
-    gpu->memory_free_ps = SIM_MAX(gpu->memory_free_ps, gpu_now(gpu)) + busy_ps;
-    gpu->stats.memory.ps += busy_ps;
-    return gpu->memory_free_ps;
 }
 
 static uint32_t next_bytes(const struct gpu_channel *channel)

@@ -17,6 +17,7 @@ struct gpu_channel;
 struct gpu_chunk {
     struct gpu_channel *channel;
     struct pcie_dma_request request;
+    struct sim_event event; /* it is in device memory */
     uint64_t source, destination;
     uint32_t bytes;
     uint8_t buffer[GPU_CHUNK_BYTES];

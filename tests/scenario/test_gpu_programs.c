@@ -85,6 +85,25 @@ static void test_bandwidth(void **state)
     expect_equal(BANDWIDTH "direction = \"read\"; transfer_bytes = 64;", "throughput_gbyte_s", 0.1);
 }
 
+/* Memory slower than the link bounds copies out of it and into it alike. */
+static void test_slow_memory(void **state)
+{
+    static const char *const copies[] = { BANDWIDTH "direction = \"read\";",
+                                          BANDWIDTH "direction = \"write\";" };
+    static const char *const worlds[] = { LOCAL, LENT };
+    (void)state;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(worlds); i++) {
+        GString *world = g_string_new(worlds[i]);
+        assert_true(g_string_replace(world, "type = \"gpu.cuda\";",
+                                     "type = \"gpu.cuda\"; memory_gbyte_s = 1;", 0) > 0);
+        for (unsigned k = 0; k < SIM_N_ELEMENTS(copies); k++) {
+            const double rate = value(world->str, copies[k], "throughput_gbyte_s");
+            assert_true(rate > 0.98 && rate < 1.0);
+        }
+        g_string_free(world, TRUE);
+    }
+}
+
 /* The switch leads from one to the other, if nobody's IOMMU is in the way: the lender's is off. */
 static void test_peers(void **state)
 {
@@ -173,9 +192,9 @@ static void test_mistakes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bandwidth),       cmocka_unit_test(test_peers),
-        cmocka_unit_test(test_both_directions), cmocka_unit_test(test_types_together),
-        cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_bandwidth),      cmocka_unit_test(test_slow_memory),
+        cmocka_unit_test(test_peers),          cmocka_unit_test(test_both_directions),
+        cmocka_unit_test(test_types_together), cmocka_unit_test(test_mistakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -496,6 +496,7 @@ static const struct row rows[] = {
       " bar1_bytes=134217728 copy_start_us=3 read_bytes=128 copy_engines=4"
       " generation=2+cables.[5].generation=2 lanes=4+cables.[5].lanes=4" },
     { "gpu.cuda", "gpu.write", "devices.gpu0", "tx_queue_tlps=1 memory_gbyte_s=1" },
+    { "gpu.cuda", "gpu", "devices.gpu0", "memory_gbyte_s=1" },
     { "gpu.cuda", "local", "devices.gpu0", "mps_bytes=128" },
     REASON("gpu.cuda", "device_id", "the driver binds by it: to another none does"),
     REASON("gpu.cuda", "memory_bytes", BOUND),
