@@ -112,15 +112,18 @@
 #define CLUSTER_MC_CONTROL 0x18u  /* as NTB_REG_MC_CONTROL */
 #define CLUSTER_MC_RECEIVE 0x400u /* 8 bytes per port: groups that the port sends */
 #define CLUSTER_MC_BLOCK   0x800u /* 8 bytes per port: groups that the port refuses */
-/* 4 bytes per port: the node at the other end of its cable; read only. */
+/* 4 bytes per port: what the port is, and the node at the other end of its cable; read only. */
 #define CLUSTER_NEIGHBOUR   0xc00u
 #define CLUSTER_ROUTE       0x100000u /* 4 bytes per node: valid 31, port 7:0 */
 #define CLUSTER_REQUESTER   0x200000u /* 4 bytes per node: its devices that hold an entry */
 #define CLUSTER_SWITCH_ID   0x4e544301u
 #define CLUSTER_ROUTE_VALID (UINT32_C(1) << 31)
-/* Of a neighbour: its link is up; it is a switch; its number 15:0. */
+/* Its link is up; the neighbour is a switch; Max_Payload_Size that the port supports (128 bytes << x);
+ * the neighbour's number. */
 #define CLUSTER_NEIGHBOUR_VALID     (UINT32_C(1) << 31)
 #define CLUSTER_NEIGHBOUR_SWITCH    (UINT32_C(1) << 30)
+#define CLUSTER_NEIGHBOUR_MPS_SHIFT 24u
+#define CLUSTER_NEIGHBOUR_MPS_MASK  7u
 #define CLUSTER_NEIGHBOUR_NODE_MASK 0xffffu
 
 #define NTB_MC_ENABLE          (UINT32_C(1) << 31)

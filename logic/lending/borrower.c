@@ -21,15 +21,6 @@
 
 /* ---- Resources ------------------------------------------------------------------------------- */
 
-static unsigned payload_of(struct k_pci_dev *ntb)
-{
-    unsigned cap = k_pci_find_capability(ntb, PCI_CAP_ID_PCIE, NULL);
-    if (cap == 0)
-        return 128;
-    uint32_t control = k_config_read(ntb, cap + PCIE_DEVCTL, 2);
-    return 128u << ((control & PCIE_DEVCTL_MPS_MASK) >> PCIE_DEVCTL_MPS_SHIFT);
-}
-
 /* Chooses the memory that the device may reach: a range of I/O virtual addresses of its own, or,
  * without an IOMMU, all memory. */
 static int reserve_ranges(struct lend_borrow *b, struct lend_error *error)
@@ -212,8 +203,10 @@ static int borrow_open(struct lend_host *host, uint32_t peer, uint16_t id, struc
     b->mdev = mdev;
     b->connection = c;
     b->request.id = id;
-    b->request.mps_bytes = (uint16_t)payload_of(c->adapter->pci);
-    status = mdev != NULL ? 0 : reserve_ranges(b, error);
+    b->request.mps_bytes = (uint16_t)lend_payload_of(c->adapter->pci);
+    status = lend_route_payload(&c->route, b->request.mps_bytes, error); /* of our answers */
+    if (status == 0 && mdev == NULL)
+        status = reserve_ranges(b, error);
     if (status == 0)
         status = open_lease(b, error);
     if (status == 0 && c->state != CONNECTION_UP)

@@ -63,6 +63,15 @@ static void reset_body(void *arg)
     d->resetting = false;
 }
 
+unsigned lend_payload_of(struct k_pci_dev *pci)
+{
+    unsigned cap = k_pci_find_capability(pci, PCI_CAP_ID_PCIE, NULL);
+    if (cap == 0)
+        return 128;
+    uint32_t control = k_config_read(pci, cap + PCIE_DEVCTL, 2);
+    return 128u << ((control & PCIE_DEVCTL_MPS_MASK) >> PCIE_DEVCTL_MPS_SHIFT);
+}
+
 int lend_device_payload(struct lend_device *d, unsigned borrower_mps, struct lend_error *error)
 {
     if (d->pcie_cap == 0)

@@ -338,6 +338,7 @@ static int serve_open(struct lend_connection *c, const struct msg_open *request,
     *lease = (struct lend_lease){ .device = d,
                                   .connection = c,
                                   .number = ++c->host->next_lease,
+                                  .payload_bytes = request->mps_bytes,
                                   .for_vm = request->n_ranges == 0 };
     d->lease = lease;
     c->users++;
@@ -347,6 +348,8 @@ static int serve_open(struct lend_connection *c, const struct msg_open *request,
                                      : lend_route_take(c->host, c->adapter, &c->route,
                                                        (unsigned)lease->outgoing, error);
     lease->routed = status == 0;
+    if (status == 0)
+        status = lend_route_payload(&c->route, request->mps_bytes, error);
     if (status == 0)
         status = isolate(lease, error);
     if (status == 0)

@@ -32,6 +32,8 @@ struct lend_mutex {
 struct lend_route {
     unsigned n;
     uint16_t hop[LEND_HOPS_MAX]; /* nodes */
+    uint16_t payload_bytes;      /* largest payload that they all support */
+    uint16_t narrowest;          /* the first that supports no more; a node */
 };
 
 /* What we hold in the requester table of a cluster switch. */
@@ -156,6 +158,7 @@ struct lend_lease {
     uint32_t number;
     int outgoing;                                /* entry of the device in the adapter */
     bool routed;                                 /* and in the switches to the borrower */
+    unsigned payload_bytes;                      /* largest of a request of the device */
     unsigned n_ranges;                           /* of the borrower's memory */
     struct lend_map range[LEND_DMA_RANGES], msi; /* windows to the borrower */
     struct k_iommu_domain *domain; /* holds the device alone; NULL: this host has no IOMMU */
@@ -313,6 +316,8 @@ int lend_route_take(struct lend_host *host, struct lend_adapter *adapter,
 /* [thread] The device sends no more. */
 void lend_route_give(struct lend_host *host, struct lend_adapter *adapter,
                      const struct lend_route *route, unsigned device);
+/* 0; -EMSGSIZE: a switch of the route, which the message names, drops TLPs of `bytes` of payload. */
+int lend_route_payload(const struct lend_route *route, unsigned bytes, struct lend_error *error);
 /* [thread] 0; -ENOSPC: a table on the way is full, which the message names. */
 int lend_route_full(struct lend_adapter *adapter, const struct lend_route *route,
                     struct lend_error *error);
@@ -410,6 +415,8 @@ void lend_device_init(struct lend_device *device, struct k_pci_dev *pci);
 /* Stops the device's DMA and its interrupts. When it returns, everything that the device has sent
  * has arrived. */
 void lend_device_quiet(struct lend_device *device);
+/* Max_Payload_Size that firmware has set. */
+unsigned lend_payload_of(struct k_pci_dev *pci);
 /* Limits the device's payloads to what the borrower's tree takes. -EMSGSIZE: the borrower may send
  * larger ones than ours takes. */
 int lend_device_payload(struct lend_device *device, unsigned borrower_mps,

@@ -229,14 +229,17 @@ int lend_dma_allow(struct lend_dma *dma, struct lend_remote *remote, struct lend
                          "%s: the segment is not reached by an adapter with a DMA "
                          "engine",
                          dma->host->options.name);
+    const struct lend_connection *c = remote->private_data;
+    int status = lend_route_payload(&c->route, lend_payload_of(adapter->pci), error);
+    if (status != 0)
+        return status;
     if (dma->outgoing == NO_ENTRY) {
         int entry = lend_outgoing_add(adapter, dma->pci->id, "DMA engine", error);
         if (entry < 0)
             return entry;
         dma->outgoing = entry;
     }
-    const struct lend_connection *c = remote->private_data;
-    int status = lend_route_take(dma->host, adapter, &c->route, (unsigned)dma->outgoing, error);
+    status = lend_route_take(dma->host, adapter, &c->route, (unsigned)dma->outgoing, error);
     if (status == 0 && (status = ask_peer(dma, remote, 1, error)) != 0)
         lend_route_give(dma->host, adapter, &c->route, (unsigned)dma->outgoing);
     if (status == 0)
@@ -270,6 +273,9 @@ int lend_serve_dma_engine(struct lend_connection *c, unsigned type, const void *
             lend_incoming_remove(c->adapter, c->engine_id);
         return 0;
     }
+    const int fits = lend_route_payload(&c->route, lend_payload_of(c->adapter->pci), error);
+    if (fits != 0) /* our answers to its reads */
+        return fits;
     if (c->engine_users == 0) {
         int status = lend_incoming_add(c->adapter, c->node, request.device, request.function,
                                        "DMA engine", &c->engine_id, error);

@@ -146,6 +146,9 @@ static int open_away(struct lend_lease *lease, struct lend_mapping *mapping,
     if (status != 0)
         return status;
     mapping->routed = true;
+    status = lend_route_payload(&mapping->route, lease->payload_bytes, error);
+    if (status != 0)
+        return status;
     reply->adapter = path.peer_adapter;
     reply->node = adapter->node;
     reply->device = (uint16_t)mapping->outgoing;

@@ -3,7 +3,8 @@
  *   between its adapters and others. A route is found when it is needed, switch by switch: each
  *   names the port towards a node, and the neighbour behind that port. Entries are counted by the
  *   host; a switch has one word per node, of which only that node's host writes, so no two hosts
- *   write the same word. There is one route to a node; a change of routes is not noticed.
+ *   write the same word. There is one route to a node; a change of routes is not noticed. The
+ *   smallest Max_Payload_Size on the way bounds what may travel it: a switch drops what is larger.
  * Follows: docs/models/ntb.md; hw/ntb_regs.h.
  * Costs: for each switch of a route two reads to find the next, a write and a read to take or to
  *   give an entry.
@@ -13,6 +14,8 @@
  * them back in the farthest first.
  */
 #include "logic/lending/lending_internal.h"
+
+#define PAYLOAD_MAX 4096u /* PCI Express Base 3.1, 7.8.3 */
 
 /* ---- Registers of switches ------------------------------------------------------------------- */
 
@@ -156,18 +159,25 @@ static int no_way(const struct lend_adapter *adapter, uint32_t from, uint32_t no
                      adapter->pci->device.name, from, node);
 }
 
-/* The node after switch `from` on the way to `node`, or an error. *is_switch: it is one. */
-static int next_hop(struct lend_adapter *adapter, uint32_t from, uint32_t node, bool *is_switch,
-                    struct lend_error *error)
+/* The node after switch `from` on the way to `node`, or an error. *is_switch: it is one. The route
+ * gets to know what payload `from` passes. */
+static int next_hop(struct lend_adapter *adapter, uint32_t from, uint32_t node,
+                    struct lend_route *route, bool *is_switch, struct lend_error *error)
 {
-    const uint64_t route = lend_register_read(adapter, from, CLUSTER_ROUTE + 4 * (uint64_t)node, 4);
-    if (route >> 32 != 0 || route == UINT32_MAX || !(route & CLUSTER_ROUTE_VALID))
+    const uint64_t port = lend_register_read(adapter, from, CLUSTER_ROUTE + 4 * (uint64_t)node, 4);
+    if (port >> 32 != 0 || port == UINT32_MAX || !(port & CLUSTER_ROUTE_VALID))
         return no_way(adapter, from, node, error);
     const uint64_t neighbour = lend_register_read(adapter, from,
-                                                  CLUSTER_NEIGHBOUR + 4 * (route & 0xff), 4);
+                                                  CLUSTER_NEIGHBOUR + 4 * (port & 0xff), 4);
     if (neighbour >> 32 != 0 || neighbour == UINT32_MAX || !(neighbour & CLUSTER_NEIGHBOUR_VALID))
         return no_way(adapter, from, node, error);
     *is_switch = (neighbour & CLUSTER_NEIGHBOUR_SWITCH) != 0;
+    const unsigned payload = 128u << (neighbour >> CLUSTER_NEIGHBOUR_MPS_SHIFT &
+                                      CLUSTER_NEIGHBOUR_MPS_MASK);
+    if (payload < route->payload_bytes) {
+        route->payload_bytes = (uint16_t)payload;
+        route->narrowest = (uint16_t)from;
+    }
     return (int)(neighbour & CLUSTER_NEIGHBOUR_NODE_MASK);
 }
 
@@ -186,7 +196,7 @@ static int walk(struct lend_host *host, struct lend_adapter *adapter, uint32_t n
         if (status != 0)
             return status;
         route->hop[route->n++] = (uint16_t)at;
-        at = next_hop(adapter, (uint32_t)at, node, &is_switch, error);
+        at = next_hop(adapter, (uint32_t)at, node, route, &is_switch, error);
     }
     return at == (int)node ? 0 : -EHOSTUNREACH;
 }
@@ -194,7 +204,7 @@ static int walk(struct lend_host *host, struct lend_adapter *adapter, uint32_t n
 int lend_route_open(struct lend_host *host, struct lend_adapter *adapter, uint32_t node,
                     struct lend_route *route, struct lend_error *error)
 {
-    route->n = 0;
+    *route = (struct lend_route){ .payload_bytes = PAYLOAD_MAX };
     lend_lock(host, &host->route_lock);
     const int status = walk(host, adapter, node, route, error);
     if (status != 0) {
@@ -236,6 +246,17 @@ void lend_route_give(struct lend_host *host, struct lend_adapter *adapter,
     lend_lock(host, &host->route_lock);
     give(host, adapter, route, route->n, UINT32_C(1) << device);
     lend_unlock(host, &host->route_lock);
+}
+
+int lend_route_payload(const struct lend_route *route, unsigned bytes, struct lend_error *error)
+{
+    if (bytes <= route->payload_bytes)
+        return 0;
+    return lend_fail(
+        error, -EMSGSIZE,
+        "cluster switch %u passes payloads of %u bytes (mps_bytes_max), but they are of "
+        "%u (root_complex.mps_bytes)",
+        route->narrowest, route->payload_bytes, bytes);
 }
 
 int lend_route_full(struct lend_adapter *adapter, const struct lend_route *route,

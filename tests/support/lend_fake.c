@@ -99,7 +99,8 @@ static uint32_t lf_switch_register(struct lf_rig *rig, uint64_t offset)
     if (offset - CLUSTER_REQUESTER < sizeof rig->requester)
         return rig->requester[(offset - CLUSTER_REQUESTER) / 4];
     if (neighbour < rig->n_nodes && !lf_ntb_of(rig, (uint32_t)neighbour + 1)->cut)
-        return CLUSTER_NEIGHBOUR_VALID | ((uint32_t)neighbour + 1);
+        return CLUSTER_NEIGHBOUR_VALID | 4u << CLUSTER_NEIGHBOUR_MPS_SHIFT | /* 2048 */
+               ((uint32_t)neighbour + 1);
     if (node >= 1 && node <= rig->n_nodes)
         return CLUSTER_ROUTE_VALID | ((uint32_t)node - 1);
     switch (offset) {

@@ -15,28 +15,28 @@
 #include "models/pcie/ntb/cluster_switch.h"
 #include "models/pcie/ntb/ntb.h"
 
-#define HOST(NAME)                                                                          \
-    NAME " = { cpu = { sockets = 1; cores_per_socket = 1; };"                               \
+#define HOST(NAME, MORE)                                                                    \
+    NAME " = { " MORE " cpu = { sockets = 1; cores_per_socket = 1; };"                      \
          " dram = { node_size = \"128 MiB\"; channels = 1; }; iommu = { enabled = true; };" \
          " ports = ( { name = \"rp0\"; lanes = 8; }, { name = \"rp1\"; lanes = 8; } ); };\n"
 #define BRIDGE " = { type = \"pcie.ntb\"; lanes = 8; cable_lanes = 8; bar2_bytes = \"1 GiB\"; "
 
 /* server and other below `left`, lender below `right`, `top` between them. */
-#define WORLD                                                                                                      \
-    "hosts = { " HOST("server") HOST("lender") HOST(                                                               \
-        "other") "};\n"                                                                                            \
-                 "devices = { n0" BRIDGE "node = %u; }; n1" BRIDGE "node = %u; }; n2" BRIDGE                       \
-                 "};\n"                                                                                            \
-                 " dma = { type = \"pcie.requester\"; lanes = 8; bar_bytes = 65536; };\n"                          \
-                 " left = { type = \"pcie.cluster_switch\"; ports = 3; };\n"                                       \
-                 " top = { type = \"pcie.cluster_switch\"; ports = 2; node = %u; requesters = %u; };\n"            \
-                 " right = { type = \"pcie.cluster_switch\"; ports = 3; }; };\n"                                   \
-                 "cables = ( { from = \"server.s0.rp0\"; to = \"n0.p0\"; },"                                       \
-                 " { from = \"lender.s0.rp0\"; to = \"n1.p0\"; }, { from = \"lender.s0.rp1\"; to = \"dma.p0\"; }," \
-                 " { from = \"other.s0.rp0\"; to = \"n2.p0\"; },"                                                  \
-                 " { from = \"n0.p1\"; to = \"left.p0\"; }, { from = \"n2.p1\"; to = \"left.p1\"; },"              \
-                 " { from = \"left.p2\"; to = \"top.p0\"; }, { from = \"top.p1\"; to = \"right.p2\"; },"           \
-                 " { from = \"n1.p1\"; to = \"right.p0\"; } );\n"
+#define WORLD                                                                                                          \
+    "hosts = { " HOST("server", "root_complex = { mps_bytes = %u; };") HOST("lender", "") HOST(                        \
+        "other",                                                                                                       \
+        "") "};\n"                                                                                                     \
+            "devices = { n0" BRIDGE "node = %u; }; n1" BRIDGE "node = %u; }; n2" BRIDGE "};\n"                         \
+            " dma = { type = \"pcie.requester\"; lanes = 8; bar_bytes = 65536; };\n"                                   \
+            " left = { type = \"pcie.cluster_switch\"; ports = 3; };\n"                                                \
+            " top = { type = \"pcie.cluster_switch\"; ports = 2; node = %u; requesters = %u; mps_bytes_max = %u; };\n" \
+            " right = { type = \"pcie.cluster_switch\"; ports = 3; }; };\n"                                            \
+            "cables = ( { from = \"server.s0.rp0\"; to = \"n0.p0\"; },"                                                \
+            " { from = \"lender.s0.rp0\"; to = \"n1.p0\"; }, { from = \"lender.s0.rp1\"; to = \"dma.p0\"; },"          \
+            " { from = \"other.s0.rp0\"; to = \"n2.p0\"; },"                                                           \
+            " { from = \"n0.p1\"; to = \"left.p0\"; }, { from = \"n2.p1\"; to = \"left.p1\"; },"                       \
+            " { from = \"left.p2\"; to = \"top.p0\"; }, { from = \"top.p1\"; to = \"right.p2\"; },"                    \
+            " { from = \"n1.p1\"; to = \"right.p0\"; } );\n"
 
 #define BORROWER 0
 #define LENDER   1
@@ -123,11 +123,13 @@ static const struct cluster_switch *switch_of(struct rig *r, const char *name)
     return world_device(r->w.world, name)->state;
 }
 
-static struct rig *rig_open(unsigned borrower, unsigned lender, unsigned top, unsigned requesters)
+/* `borrower`, `lender`, `top`: numbers on the fabric; requesters, top_payload: of `top`. */
+static struct rig *rig_open_of(unsigned borrower, unsigned lender, unsigned top,
+                               unsigned requesters, unsigned top_payload, unsigned payload)
 {
     static const char *const names[] = { "server", "lender", "other" };
     struct rig *r = calloc(1, sizeof(*r));
-    char *text = g_strdup_printf(WORLD, borrower, lender, top, requesters);
+    char *text = g_strdup_printf(WORLD, payload, borrower, lender, top, requesters, top_payload);
     fixture_open(&r->w, text);
     g_free(text);
     for (unsigned i = 0; i < N_SIDES; i++) {
@@ -137,6 +139,11 @@ static struct rig *rig_open(unsigned borrower, unsigned lender, unsigned top, un
     for (unsigned i = 0; i < N_SIDES; i++)
         call(r, i, up);
     return r;
+}
+
+static struct rig *rig_open(unsigned borrower, unsigned lender, unsigned top, unsigned requesters)
+{
+    return rig_open_of(borrower, lender, top, requesters, 2048, 256);
 }
 
 /* No switch has refused a request, and none keeps an entry of hosts that have gone. */
@@ -149,6 +156,7 @@ static void rig_close(struct rig *r)
     for (unsigned i = 0; i < SIM_N_ELEMENTS(switches); i++) {
         assert_int_equal(switch_of(r, switches[i])->n_entries, 0);
         assert_int_equal(switch_of(r, switches[i])->table_full, 0);
+        assert_int_equal(switch_of(r, switches[i])->oversized, 0);
     }
     for (unsigned i = 0; i < N_SIDES; i++)
         os_free(r->side[i].kernel);
@@ -228,12 +236,42 @@ static void test_full(void **state)
     }
 }
 
+/* A switch drops TLPs with more payload than it supports, so the borrower's answers and the device's
+ * requests have to fit: nothing is borrowed unless Max_Payload_Size of the borrower's tree does. */
+static void test_payload(void **state)
+{
+    static const unsigned wrong[][2] = { { 128, 256 }, { 256, 512 } }; /* switch, borrower */
+    static const unsigned right[][2] = { { 128, 128 }, { 256, 256 }, { 512, 128 } };
+    (void)state;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(wrong); i++) {
+        struct rig *r = rig_open_of(0, 0, 77, 512, wrong[i][0], wrong[i][1]);
+        char expected[80];
+        snprintf(expected, sizeof(expected),
+                 "cluster switch 77 passes payloads of %u bytes (mps_bytes_max)", wrong[i][0]);
+        call(r, BORROWER, borrow);
+        assert_int_equal(r->status, -EMSGSIZE);
+        assert_non_null(strstr(r->error.text, expected));
+        assert_int_equal(lend_usage(r->side[BORROWER].lend).borrowed, 0);
+        assert_int_equal(lend_usage(r->side[LENDER].lend).lent, 0);
+        rig_close(r);
+    }
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(right); i++) {
+        struct rig *r = rig_open_of(0, 0, 77, 512, right[i][0], right[i][1]);
+        call(r, BORROWER, borrow);
+        assert_string_equal(r->error.text, "");
+        assert_int_equal(r->status, 0);
+        call(r, BORROWER, give_back);
+        rig_close(r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_any_number),
         cmocka_unit_test(test_entries),
         cmocka_unit_test(test_full),
+        cmocka_unit_test(test_payload),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

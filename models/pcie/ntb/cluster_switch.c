@@ -4,7 +4,7 @@
  *   of entries, taken by software or by the first request of a device that it passes on, and given
  *   back by software; multicast writes, copied to every port that has subscribed to the group but
  *   the one they came in by; registers that any host can reach through the fabric, for which this
- *   switch needs no entry; cables that can be pulled.
+ *   switch needs no entry; TLPs above Max_Payload_Size, which are malformed; cables that can be pulled.
  * Does not model: one table of requesters per port, partitions, more than one route to a node,
  *   loops, overlays (the bridge at the end has one).
  * Timing: that of the crossbar.
@@ -42,6 +42,7 @@ static const struct stat_desc cluster_stats[] = {
     CLUSTER_STAT(unroutable, "requests for a node to which there is no route, refused"),
     CLUSTER_STAT(unexpected_completions, "completions for such a node, dropped"),
     CLUSTER_STAT(unsupported, "requests that it has no answer for"),
+    CLUSTER_STAT(oversized, "TLPs dropped: more payload than the chip supports"),
     CLUSTER_STAT(table_full, "requests of a requester for which there was no entry, refused"),
     STAT("lost", STAT_COUNTER, struct cluster_switch, xbar.lost, "1", 0,
          "TLPs dropped or refused because a cable was pulled"),
@@ -107,7 +108,9 @@ static uint64_t *port_register(struct model *model, uint64_t offset)
 static uint32_t neighbour_at(struct model *model, uint64_t port)
 {
     const struct cluster_switch *sw = model->state;
-    return live_ports(model) >> port & 1 ? sw->neighbour[port] : 0;
+    const uint32_t mps = (uint32_t)__builtin_ctz(sw->chip.mps_bytes_max / 128)
+                         << CLUSTER_NEIGHBOUR_MPS_SHIFT;
+    return live_ports(model) >> port & 1 ? sw->neighbour[port] | mps : 0;
 }
 
 static uint32_t register_read(struct model *model, uint64_t offset)
@@ -280,6 +283,11 @@ static void cluster_receive(struct model *model, uint32_t port, struct tlp *tlp)
     struct cluster_switch *sw = model->state;
     uint32_t egress;
 
+    if (SIM_UNLIKELY(tlp->length_bytes > sw->chip.mps_bytes_max && tlp_has_data(tlp))) {
+        sw->oversized++; /* a malformed TLP (PCIe Base 3.1, 2.2.2) */
+        crossbar_drop(&sw->xbar, port, tlp);
+        return;
+    }
     switch ((enum tlp_type)tlp->type) {
     case TLP_CPL:
     case TLP_CPLD:

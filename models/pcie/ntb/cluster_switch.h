@@ -26,7 +26,7 @@ struct cluster_switch {
     uint32_t mc_control;
     uint64_t mc_receive[CROSSBAR_PORTS_MAX], mc_block[CROSSBAR_PORTS_MAX];
     /* Statistics. */
-    uint64_t unroutable, unexpected_completions, unsupported, table_full;
+    uint64_t unroutable, unexpected_completions, unsupported, table_full, oversized;
     uint64_t multicast_in, multicast_copies, multicast_blocked;
 };
 
