@@ -118,7 +118,7 @@ static void test_nothing_moves(void **unused)
     struct config *config = fixture_config(text, &errors);
     fixture_fail(&errors);
     assert_false(experiment_run(config, 1, result, &ended, NULL, &error));
-    assert_non_null(strstr(error, "n: not one byte was received while it was measured"));
+    assert_non_null(strstr(error, "n: not one receive call began and ended within the 1 us"));
     g_free(error);
     run_result_free(result);
     config_free(config);

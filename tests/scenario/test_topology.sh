@@ -170,7 +170,7 @@ faults() { # faults SCENARIO [OPTION...]
 for scenario in "$NUDMA_SCENARIOS"/*/*.cfg; do
     name=${scenario#"$NUDMA_SCENARIOS"/}
     name=${name%.cfg}
-    case $name in platforms/* | devices/* | families/* | */claims) continue ;; esac
+    case $name in platforms/* | devices/* | families/* | */claims | */whatif) continue ;; esac
     is "$name" "$(faults "$name")" ""
 done
 while read -r name set; do
