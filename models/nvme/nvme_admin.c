@@ -33,11 +33,11 @@ static void put_text(uint8_t *at, size_t bytes, const char *text)
 
 static void identify_controller(const struct nvme *nvme, uint8_t *page)
 {
-    const struct nvme_params *params = &nvme->params;
+    const struct nvme_params *params = nvme_params(nvme);
     uint16_t ids[2] = { (uint16_t)params->vendor_id, (uint16_t)params->vendor_id };
     uint32_t version = NVME_VERSION_1_3, n = params->n_namespaces;
     memcpy(page + NVME_ID_CTRL_VID, ids, sizeof(ids));
-    put_text(page + NVME_ID_CTRL_SERIAL, 20, nvme->model->name);
+    put_text(page + NVME_ID_CTRL_SERIAL, 20, nvme->sub->model->name);
     put_text(page + NVME_ID_CTRL_MODEL, 40, nvme_ops.type);
     page[NVME_ID_CTRL_MDTS] = (uint8_t)log2_of(params->transfer_bytes_max / NVME_PAGE_BYTES);
     memcpy(page + NVME_ID_CTRL_VER, &version, sizeof(version));
@@ -48,8 +48,8 @@ static void identify_controller(const struct nvme *nvme, uint8_t *page)
 
 static void identify_namespace(const struct nvme *nvme, uint8_t *page)
 {
-    uint64_t blocks = nvme->params.capacity_bytes / nvme->params.block_bytes;
-    uint32_t format = log2_of(nvme->params.block_bytes) << 16;
+    uint64_t blocks = nvme_params(nvme)->capacity_bytes / nvme_params(nvme)->block_bytes;
+    uint32_t format = log2_of(nvme_params(nvme)->block_bytes) << 16;
     memcpy(page + NVME_ID_NS_SIZE, &blocks, sizeof(blocks));
     memcpy(page + NVME_ID_NS_CAPACITY, &blocks, sizeof(blocks));
     memcpy(page + NVME_ID_NS_USE, &blocks, sizeof(blocks));
@@ -64,14 +64,14 @@ static void identify(struct nvme_command *command)
     switch (command->sqe.cdw10 & 0xffu) {
     case NVME_IDENTIFY_CONTROLLER: identify_controller(nvme, page); break;
     case NVME_IDENTIFY_NAMESPACE:
-        if (nsid == 0 || nsid > nvme->params.n_namespaces) {
+        if (nsid == 0 || nsid > nvme_params(nvme)->n_namespaces) {
             nvme_complete(command, NVME_SC_INVALID_NAMESPACE);
             return;
         }
         identify_namespace(nvme, page);
         break;
     case NVME_IDENTIFY_ACTIVE:
-        for (uint32_t i = nsid, n = 0; i < nvme->params.n_namespaces; i++, n++) {
+        for (uint32_t i = nsid, n = 0; i < nvme_params(nvme)->n_namespaces; i++, n++) {
             uint32_t id = i + 1;
             memcpy(page + sizeof(id) * n, &id, sizeof(id));
         }
@@ -88,9 +88,9 @@ static enum nvme_status check_create(const struct nvme *nvme, const struct nvme_
                                      bool exists)
 {
     uint32_t number = sqe->cdw10 & 0xffffu, entries = (sqe->cdw10 >> 16) + 1;
-    if (number == 0 || number >= nvme->params.n_queues || exists)
+    if (number == 0 || number >= nvme->n_queues || exists)
         return NVME_SC_QUEUE_ID_INVALID;
-    if (entries < 2 || entries > nvme->params.queue_entries)
+    if (entries < 2 || entries > nvme_params(nvme)->queue_entries)
         return NVME_SC_QUEUE_SIZE_INVALID;
     if ((sqe->cdw11 & NVME_QUEUE_CONTIGUOUS) == 0)
         return NVME_SC_INVALID_FIELD;
@@ -100,11 +100,11 @@ static enum nvme_status check_create(const struct nvme *nvme, const struct nvme_
 static enum nvme_status create_cq(struct nvme *nvme, const struct nvme_sqe *sqe)
 {
     uint32_t number = sqe->cdw10 & 0xffffu, vector = sqe->cdw11 >> 16;
-    bool exists = number < nvme->params.n_queues && nvme->cq[number].there;
+    bool exists = number < nvme->n_queues && nvme->cq[number].there;
     enum nvme_status status = check_create(nvme, sqe, exists);
     if (status != NVME_SC_SUCCESS)
         return status;
-    if (vector >= nvme->params.n_vectors)
+    if (vector >= nvme->n_vectors)
         return NVME_SC_VECTOR_INVALID;
     nvme_cq_create(nvme, (uint16_t)number, sqe->prp1, (sqe->cdw10 >> 16) + 1,
                    (sqe->cdw11 & NVME_CQ_INTERRUPTS) != 0, (uint16_t)vector);
@@ -114,12 +114,11 @@ static enum nvme_status create_cq(struct nvme *nvme, const struct nvme_sqe *sqe)
 static enum nvme_status create_sq(struct nvme *nvme, const struct nvme_sqe *sqe)
 {
     uint32_t number = sqe->cdw10 & 0xffffu, cq = sqe->cdw11 >> 16;
-    bool exists = number < nvme->params.n_queues && nvme->sq[number] != NULL &&
-                  nvme->sq[number]->there;
+    bool exists = number < nvme->n_queues && nvme->sq[number] != NULL && nvme->sq[number]->there;
     enum nvme_status status = check_create(nvme, sqe, exists);
     if (status != NVME_SC_SUCCESS)
         return status;
-    if (cq == 0 || cq >= nvme->params.n_queues || !nvme->cq[cq].there)
+    if (cq == 0 || cq >= nvme->n_queues || !nvme->cq[cq].there)
         return NVME_SC_CQ_INVALID;
     nvme_sq_create(nvme, (uint16_t)number, sqe->prp1, (sqe->cdw10 >> 16) + 1, (uint16_t)cq);
     return NVME_SC_SUCCESS;
@@ -127,7 +126,7 @@ static enum nvme_status create_sq(struct nvme *nvme, const struct nvme_sqe *sqe)
 
 static enum nvme_status delete_cq(struct nvme *nvme, uint32_t number)
 {
-    if (number == 0 || number >= nvme->params.n_queues || !nvme->cq[number].there)
+    if (number == 0 || number >= nvme->n_queues || !nvme->cq[number].there)
         return NVME_SC_QUEUE_ID_INVALID;
     if (nvme->cq[number].n_sqs != 0)
         return NVME_SC_QUEUE_DELETION_INVALID;
@@ -139,7 +138,7 @@ static void delete_sq(struct nvme_command *command)
 {
     struct nvme *nvme = command->nvme;
     uint32_t number = command->sqe.cdw10 & 0xffffu;
-    struct nvme_sq *sq = number < nvme->params.n_queues ? nvme->sq[number] : NULL;
+    struct nvme_sq *sq = number < nvme->n_queues ? nvme->sq[number] : NULL;
     if (number == 0 || sq == NULL || !sq->there || sq->deleting) {
         nvme_complete(command, NVME_SC_QUEUE_ID_INVALID);
         return;
@@ -157,7 +156,7 @@ static void delete_sq(struct nvme_command *command)
 
 static enum nvme_status feature(struct nvme_command *command)
 {
-    uint32_t most = command->nvme->params.n_queues - 2; /* as a value that counts from 0 */
+    uint32_t most = command->nvme->n_queues - 2; /* as a value that counts from 0 */
     if ((command->sqe.cdw10 & 0xffu) != NVME_FEATURE_QUEUES)
         return NVME_SC_INVALID_FIELD;
     command->result = most << MAX_QUEUE_PAIRS_BITS | most;
@@ -172,15 +171,15 @@ static void async_event(struct nvme_command *command)
         return;
     }
     nvme->async = command;
-    nvme->n_commands--; /* takes no room that others need */
-    nvme_fetch(nvme);
+    nvme->sub->n_commands--; /* takes no room that others need */
+    nvme_fetch(nvme->sub);
 }
 
 void nvme_admin(struct nvme_command *command)
 {
     struct nvme *nvme = command->nvme;
     const struct nvme_sqe *sqe = &command->sqe;
-    nvme->stats.admin_commands++;
+    nvme->sub->stats.admin_commands++;
     switch ((enum nvme_admin_opcode)sqe->opcode) {
     case NVME_ADMIN_IDENTIFY: identify(command); break;
     case NVME_ADMIN_DELETE_SQ: delete_sq(command); break;

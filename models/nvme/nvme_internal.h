@@ -14,6 +14,7 @@
 
 struct nvme;
 struct nvme_command;
+struct nvme_subsystem;
 
 enum nvme_payload { NVME_PAYLOAD_TAG, NVME_PAYLOAD_BYTES };
 
@@ -116,7 +117,7 @@ struct nvme_params {
     bool function_reset;
 };
 
-/* ---- The whole ------------------------------------------------------------------------------- */
+/* ---- A controller ---------------------------------------------------------------------------- */
 
 enum nvme_state {
     NVME_DISABLED,
@@ -126,30 +127,42 @@ enum nvme_state {
 };
 
 struct nvme {
-    struct nvme_params params;
-    struct model *model;
-    struct sim_pool *commands, *pieces, *pages;
+    struct nvme_subsystem *sub;
+    struct nvme *next; /* of the subsystem, in a circle */
     struct pcie_function function;
-    bool initialised;
     enum nvme_state state;
+    uint16_t id;       /* CNTLID */
+    uint32_t n_queues; /* of each kind, the admin queue included */
+    uint32_t n_vectors;
     uint32_t cc, csts, aqa;
     uint64_t asq, acq;
     struct sim_event enable;
     struct nvme_sq *sq[NVME_QUEUES_MAX];
     struct nvme_cq cq[NVME_QUEUES_MAX];
-    uint32_t next_sq; /* whose turn it is */
-    uint32_t n_commands;
-    uint32_t n_under_way; /* commands, fetches: all that must end before a reset has */
-    sim_time command_free_ps;
-    sim_time *channel_free_ps;  /* n_channels */
+    uint32_t next_sq;           /* whose turn it is */
+    uint32_t n_under_way;       /* commands, fetches: all that must end before a reset has */
     struct nvme_command *async; /* Asynchronous Event Request that waits */
     uint8_t *cmb;
+};
+
+/* ---- The subsystem: what its controllers share, and the model's state -------------------------- */
+
+struct nvme_subsystem {
+    struct nvme_params params;
+    struct model *model;
+    struct sim_pool *commands, *pieces, *pages;
+    bool initialised;
+    struct nvme first;   /* the controller of p0 */
+    struct nvme *turn;   /* whose entries are fetched next */
+    uint32_t n_commands; /* of all controllers */
+    sim_time command_free_ps;
+    sim_time *channel_free_ps; /* n_channels */
     struct nvme_namespace namespace[NVME_NAMESPACES_MAX];
     uint64_t read_fs_per_byte, write_fs_per_byte; /* of a channel */
     struct nvme_stats stats;
 };
 
-static inline struct nvme *nvme_state(struct model *model)
+static inline struct nvme_subsystem *nvme_state(const struct model *model)
 {
     return model->state;
 }
@@ -157,9 +170,17 @@ static inline struct nvme *nvme_of(struct pcie_function *function)
 {
     return SIM_CONTAINER(function, struct nvme, function);
 }
+static inline const struct nvme_params *nvme_params(const struct nvme *nvme)
+{
+    return &nvme->sub->params;
+}
+static inline struct sim *nvme_sim(const struct nvme *nvme)
+{
+    return nvme->sub->model->sim;
+}
 static inline sim_time nvme_now(const struct nvme *nvme)
 {
-    return sim_now(nvme->model->sim);
+    return sim_now(nvme_sim(nvme));
 }
 /* Nothing new starts. */
 static inline bool nvme_running(const struct nvme *nvme)
@@ -167,7 +188,10 @@ static inline bool nvme_running(const struct nvme *nvme)
     return nvme->state == NVME_READY && !nvme->function.gone && (nvme->csts & NVME_CSTS_CFS) == 0;
 }
 
-/* nvme.c */
+/* nvme_controller.c */
+/* The controller as after power-on, on port `port`. */
+void nvme_controller_init(struct nvme_subsystem *sub, struct nvme *nvme, uint32_t port);
+void nvme_controller_release(struct nvme *nvme);
 void nvme_dma_start(struct nvme *nvme, struct nvme_dma *dma);
 /* Something that was under way has ended; a reset may be complete. */
 void nvme_ended(struct nvme *nvme);
@@ -177,7 +201,8 @@ void nvme_fatal(struct nvme *nvme);
 /* nvme_queue.c */
 void nvme_doorbell(struct nvme *nvme, uint64_t offset, uint32_t value);
 /* Fetches commands while there are some and there is room. */
-void nvme_fetch(struct nvme *nvme);
+/* Fetches what queues hold, in turn of the controllers and their queues. */
+void nvme_fetch(struct nvme_subsystem *sub);
 void nvme_sq_create(struct nvme *nvme, uint16_t number, uint64_t iova, uint32_t entries,
                     uint16_t cq);
 void nvme_cq_create(struct nvme *nvme, uint16_t number, uint64_t iova, uint32_t entries,
@@ -198,15 +223,15 @@ void nvme_io(struct nvme_command *command);
 void nvme_send_page(struct nvme_command *command, const uint8_t page[NVME_PAGE_BYTES]);
 
 /* nvme_media.c */
-void nvme_media_init(struct nvme *nvme);
-void nvme_media_release(struct nvme *nvme);
+void nvme_media_init(struct nvme_subsystem *sub);
+void nvme_media_release(struct nvme_subsystem *sub);
 /* model_ops.settle */
 void nvme_media_settle(struct model *model);
 /* When bytes of a page that are asked for now are there, or in the media. */
-sim_time nvme_media_ready(struct nvme *nvme, const struct nvme_command *command, uint64_t offset,
-                          uint32_t bytes);
+sim_time nvme_media_ready(struct nvme_subsystem *sub, const struct nvme_command *command,
+                          uint64_t offset, uint32_t bytes);
 /* Between the media and a piece's buffer. */
-void nvme_media_load(struct nvme *nvme, const struct nvme_piece *piece, uint8_t *buffer);
-void nvme_media_store(struct nvme *nvme, const struct nvme_piece *piece);
+void nvme_media_load(struct nvme_subsystem *sub, const struct nvme_piece *piece, uint8_t *buffer);
+void nvme_media_store(struct nvme_subsystem *sub, const struct nvme_piece *piece);
 
 #endif

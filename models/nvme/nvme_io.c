@@ -28,15 +28,16 @@ static void write_safe(struct sim *sim, struct sim_event *event)
 static void count(struct nvme_command *command)
 {
     struct nvme *nvme = command->nvme;
-    uint64_t bytes = ((command->sqe.cdw12 & 0xffffu) + UINT64_C(1)) * nvme->params.block_bytes;
+    uint64_t bytes = ((command->sqe.cdw12 & 0xffffu) + UINT64_C(1)) *
+                     nvme_params(nvme)->block_bytes;
     if (command->status != NVME_SC_SUCCESS || command->sq->number == 0)
         return;
     if (command->write) {
-        nvme->stats.writes++;
-        nvme->stats.write_bytes += bytes;
+        nvme->sub->stats.writes++;
+        nvme->sub->stats.write_bytes += bytes;
     } else {
-        nvme->stats.reads++;
-        nvme->stats.read_bytes += bytes;
+        nvme->sub->stats.reads++;
+        nvme->sub->stats.read_bytes += bytes;
     }
 }
 
@@ -50,7 +51,7 @@ static void consider_end(struct nvme_command *command)
     count(command);
     if (command->write && command->status == NVME_SC_SUCCESS && nvme_running(command->nvme)) {
         sim_event_init(&command->event, write_safe);
-        sim_schedule(command->nvme->model->sim, &command->event,
+        sim_schedule(nvme_sim(command->nvme), &command->event,
                      SIM_MAX(command->ready_ps, nvme_now(command->nvme)));
         return;
     }
@@ -63,7 +64,7 @@ static void piece_ends(struct nvme_piece *piece, enum pcie_dma_status status)
     if (status != PCIE_DMA_OK)
         command->status = NVME_SC_DATA_TRANSFER_ERROR;
     command->n_pieces--;
-    sim_pool_put(command->nvme->pieces, piece);
+    sim_pool_put(command->nvme->sub->pieces, piece);
     consider_end(command);
 }
 
@@ -83,7 +84,7 @@ static void read_ready(struct sim *sim, struct sim_event *event)
         piece_ends(piece, PCIE_DMA_ABORTED);
         return;
     }
-    nvme_media_load(nvme, piece, piece->buffer);
+    nvme_media_load(nvme->sub, piece, piece->buffer);
     nvme_dma_start(nvme, &piece->dma);
 }
 
@@ -93,9 +94,9 @@ static void write_here(struct nvme_dma *dma, enum pcie_dma_status status)
     struct nvme_command *command = piece->command;
     struct nvme *nvme = command->nvme;
     if (status == PCIE_DMA_OK && nvme_running(nvme)) {
-        sim_time ready_ps = nvme_media_ready(nvme, command, piece->media_offset, piece->bytes);
+        sim_time ready_ps = nvme_media_ready(nvme->sub, command, piece->media_offset, piece->bytes);
         command->ready_ps = SIM_MAX(command->ready_ps, ready_ps);
-        nvme_media_store(nvme, piece);
+        nvme_media_store(nvme->sub, piece);
     }
     piece_ends(piece, status);
 }
@@ -103,7 +104,7 @@ static void write_here(struct nvme_dma *dma, enum pcie_dma_status status)
 static struct nvme_piece *piece_new(struct nvme_command *command, uint64_t address, uint32_t bytes,
                                     bool bulk)
 {
-    struct nvme_piece *piece = sim_pool_get(command->nvme->pieces);
+    struct nvme_piece *piece = sim_pool_get(command->nvme->sub->pieces);
     piece->command = command;
     piece->media_offset = command->media_offset;
     piece->bytes = bytes;
@@ -128,7 +129,7 @@ static void piece_start(struct nvme_command *command)
     bytes = SIM_MIN(bytes, NVME_PAGE_BYTES - command->media_offset % NVME_PAGE_BYTES);
     bytes = SIM_MIN(bytes, command->bytes_left);
     struct nvme_piece *piece = piece_new(command, command->next_page, (uint32_t)bytes,
-                                         nvme->params.payload == NVME_PAYLOAD_TAG);
+                                         nvme_params(nvme)->payload == NVME_PAYLOAD_TAG);
     command->next_page += bytes;
     command->media_offset += bytes;
     command->bytes_left -= bytes;
@@ -136,9 +137,9 @@ static void piece_start(struct nvme_command *command)
         nvme_dma_start(nvme, &piece->dma);
         return;
     }
-    sim_time ready_ps = nvme_media_ready(nvme, command, piece->media_offset, piece->bytes);
+    sim_time ready_ps = nvme_media_ready(nvme->sub, command, piece->media_offset, piece->bytes);
     sim_event_init(&piece->event, read_ready);
-    sim_schedule(nvme->model->sim, &piece->event, SIM_MAX(ready_ps, nvme_now(nvme)));
+    sim_schedule(nvme_sim(nvme), &piece->event, SIM_MAX(ready_ps, nvme_now(nvme)));
 }
 
 /* ---- PRP ------------------------------------------------------------------------------------- */
@@ -171,7 +172,7 @@ static void list_read(struct nvme_command *command, uint64_t address)
         .bytes = (uint64_t)command->list_n * 8,
         .buffer = (uint8_t *)command->list_entry,
     };
-    command->nvme->stats.prp_lists++;
+    command->nvme->sub->stats.prp_lists++;
     nvme_dma_start(command->nvme, &command->list);
 }
 
@@ -220,7 +221,7 @@ static void pieces_start(struct nvme_command *command)
 
 static enum nvme_status check(struct nvme_command *command)
 {
-    const struct nvme_params *params = &command->nvme->params;
+    const struct nvme_params *params = nvme_params(command->nvme);
     const struct nvme_sqe *sqe = &command->sqe;
     uint64_t first = (uint64_t)sqe->cdw11 << 32 | sqe->cdw10, n = (sqe->cdw12 & 0xffffu) + 1;
     uint64_t blocks = params->capacity_bytes / params->block_bytes;
@@ -246,25 +247,26 @@ void nvme_io(struct nvme_command *command)
         nvme_complete(command, status);
         return;
     }
-    if (nvme->params.payload == NVME_PAYLOAD_TAG && sqe->prp1 % LINE_BYTES != 0) {
-        sim_fail(nvme->model->sim,
+    if (nvme_params(nvme)->payload == NVME_PAYLOAD_TAG && sqe->prp1 % LINE_BYTES != 0) {
+        sim_fail(nvme_sim(nvme),
                  "%s: a buffer at %#llx, which is no cache line's begin, takes payload = \"bytes\"",
-                 nvme->model->name, (unsigned long long)sqe->prp1);
+                 nvme->sub->model->name, (unsigned long long)sqe->prp1);
         return;
     }
     command->write = sqe->opcode == NVME_WRITE;
     command->status = NVME_SC_SUCCESS;
     command->namespace_idx = sqe->nsid - 1;
-    command->media_offset = ((uint64_t)sqe->cdw11 << 32 | sqe->cdw10) * nvme->params.block_bytes;
-    command->bytes_left = ((sqe->cdw12 & 0xffffu) + UINT64_C(1)) * nvme->params.block_bytes;
+    command->media_offset = ((uint64_t)sqe->cdw11 << 32 | sqe->cdw10) *
+                            nvme_params(nvme)->block_bytes;
+    command->bytes_left = ((sqe->cdw12 & 0xffffu) + UINT64_C(1)) * nvme_params(nvme)->block_bytes;
     command->next_page = sqe->prp1;
     command->page_ended = false;
     command->list_n = 0;
     command->begin_ps = command->ready_ps = nvme_now(nvme);
     command->jitter_ps = 0;
-    if (nvme->params.jitter_ps != 0)
-        command->jitter_ps = (sim_time)sim_random_exponential(&nvme->model->random,
-                                                              (double)nvme->params.jitter_ps);
+    if (nvme_params(nvme)->jitter_ps != 0)
+        command->jitter_ps = (sim_time)sim_random_exponential(&nvme->sub->model->random,
+                                                              (double)nvme_params(nvme)->jitter_ps);
     command->n_pieces = 1; /* none may end it before all are under way */
     pieces_start(command);
     command->n_pieces--;

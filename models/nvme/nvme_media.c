@@ -21,69 +21,69 @@ struct nvme_chunk {
     uint8_t *page[CHUNK_PAGES];
 };
 
-static size_t page_bytes(const struct nvme *nvme)
+static size_t page_bytes(const struct nvme_subsystem *sub)
 {
-    return nvme->params.payload == NVME_PAYLOAD_TAG ? NVME_PAGE_LINES * TAG_BYTES : NVME_PAGE_BYTES;
+    return sub->params.payload == NVME_PAYLOAD_TAG ? NVME_PAGE_LINES * TAG_BYTES : NVME_PAGE_BYTES;
 }
 
-void nvme_media_init(struct nvme *nvme)
+void nvme_media_init(struct nvme_subsystem *sub)
 {
-    const struct nvme_params *params = &nvme->params;
+    const struct nvme_params *params = &sub->params;
     uint64_t n_pages = (params->capacity_bytes + NVME_PAGE_BYTES - 1) / NVME_PAGE_BYTES;
-    nvme->pages = sim_pool_new(nvme->model->sim, "nvme page", page_bytes(nvme));
-    nvme->channel_free_ps = sim_zalloc(params->n_channels, sizeof(*nvme->channel_free_ps));
-    nvme->read_fs_per_byte = (uint64_t)(1e6 * params->n_channels / params->read_gbyte_s + 0.5);
-    nvme->write_fs_per_byte = (uint64_t)(1e6 * params->n_channels / params->write_gbyte_s + 0.5);
+    sub->pages = sim_pool_new(sub->model->sim, "nvme page", page_bytes(sub));
+    sub->channel_free_ps = sim_zalloc(params->n_channels, sizeof(*sub->channel_free_ps));
+    sub->read_fs_per_byte = (uint64_t)(1e6 * params->n_channels / params->read_gbyte_s + 0.5);
+    sub->write_fs_per_byte = (uint64_t)(1e6 * params->n_channels / params->write_gbyte_s + 0.5);
     for (uint32_t i = 0; i < params->n_namespaces; i++) {
-        struct nvme_namespace *namespace = &nvme->namespace[i];
+        struct nvme_namespace *namespace = &sub->namespace[i];
         namespace->n_chunks = (n_pages + CHUNK_PAGES - 1) / CHUNK_PAGES;
         namespace->chunk = sim_zalloc(namespace->n_chunks, sizeof(struct nvme_chunk *));
     }
 }
 
-static void chunk_free(struct nvme *nvme, struct nvme_chunk *chunk)
+static void chunk_free(struct nvme_subsystem *sub, struct nvme_chunk *chunk)
 {
     for (unsigned i = 0; chunk != NULL && i < CHUNK_PAGES; i++)
         if (chunk->page[i] != NULL)
-            sim_pool_put(nvme->pages, chunk->page[i]);
+            sim_pool_put(sub->pages, chunk->page[i]);
     free(chunk);
 }
 
-void nvme_media_release(struct nvme *nvme)
+void nvme_media_release(struct nvme_subsystem *sub)
 {
-    for (uint32_t i = 0; i < nvme->params.n_namespaces; i++) {
-        for (uint64_t c = 0; c < nvme->namespace[i].n_chunks; c++)
-            chunk_free(nvme, nvme->namespace[i].chunk[c]);
-        free(nvme->namespace[i].chunk);
+    for (uint32_t i = 0; i < sub->params.n_namespaces; i++) {
+        for (uint64_t c = 0; c < sub->namespace[i].n_chunks; c++)
+            chunk_free(sub, sub->namespace[i].chunk[c]);
+        free(sub->namespace[i].chunk);
     }
-    free(nvme->channel_free_ps);
+    free(sub->channel_free_ps);
 }
 
 /* ---- Time ------------------------------------------------------------------------------------ */
 
-sim_time nvme_media_ready(struct nvme *nvme, const struct nvme_command *command, uint64_t offset,
-                          uint32_t bytes)
+sim_time nvme_media_ready(struct nvme_subsystem *sub, const struct nvme_command *command,
+                          uint64_t offset, uint32_t bytes)
 {
-    const struct nvme_params *params = &nvme->params;
-    sim_time *free_ps = &nvme->channel_free_ps[offset / NVME_PAGE_BYTES % params->n_channels];
-    sim_time start_ps = command->write ? nvme_now(nvme) : command->begin_ps;
-    uint64_t fs_per_byte = command->write ? nvme->write_fs_per_byte : nvme->read_fs_per_byte;
+    const struct nvme_params *params = &sub->params;
+    sim_time *free_ps = &sub->channel_free_ps[offset / NVME_PAGE_BYTES % params->n_channels];
+    sim_time start_ps = command->write ? sim_now(sub->model->sim) : command->begin_ps;
+    uint64_t fs_per_byte = command->write ? sub->write_fs_per_byte : sub->read_fs_per_byte;
     const sim_time busy_ps = (bytes * fs_per_byte + 500) / 1000;
     start_ps = SIM_MAX(start_ps, *free_ps);
     *free_ps = start_ps + busy_ps;
-    nvme->stats.media.ps += busy_ps;
+    sub->stats.media.ps += busy_ps;
     return start_ps + (command->write ? params->write_ps : params->read_ps) + command->jitter_ps;
 }
 
 void nvme_media_settle(struct model *model)
 {
-    struct nvme *nvme = model->state;
-    const sim_time now_ps = nvme_now(nvme);
+    struct nvme_subsystem *sub = nvme_state(model);
+    const sim_time now_ps = sim_now(model->sim);
     uint64_t ahead_ps = 0;
-    for (uint32_t i = 0; i < nvme->params.n_channels; i++)
-        ahead_ps += SIM_MAX(nvme->channel_free_ps[i], now_ps) - now_ps;
-    stat_busy_settle(&nvme->stats.media, ahead_ps);
-    nvme->stats.media_peak.per_s = nvme->params.n_channels * (double)SIM_PS_PER_S;
+    for (uint32_t i = 0; i < sub->params.n_channels; i++)
+        ahead_ps += SIM_MAX(sub->channel_free_ps[i], now_ps) - now_ps;
+    stat_busy_settle(&sub->stats.media, ahead_ps);
+    sub->stats.media_peak.per_s = sub->params.n_channels * (double)SIM_PS_PER_S;
 }
 
 /* ---- Content --------------------------------------------------------------------------------- */
@@ -96,7 +96,8 @@ static uint8_t **page_slot(const struct nvme_namespace *namespace, uint64_t offs
 }
 
 /* The page appears. */
-static uint8_t *page_made(struct nvme *nvme, struct nvme_namespace *namespace, uint64_t offset)
+static uint8_t *page_made(struct nvme_subsystem *sub, struct nvme_namespace *namespace,
+                          uint64_t offset)
 {
     struct nvme_chunk **chunk = &namespace->chunk[offset / NVME_PAGE_BYTES / CHUNK_PAGES];
     if (*chunk == NULL) {
@@ -104,20 +105,20 @@ static uint8_t *page_made(struct nvme *nvme, struct nvme_namespace *namespace, u
     }
     uint8_t **slot = page_slot(namespace, offset);
     if (*slot == NULL) {
-        *slot = sim_pool_get(nvme->pages);
-        memset(*slot, 0, page_bytes(nvme));
-        nvme->stats.media_pages++;
+        *slot = sim_pool_get(sub->pages);
+        memset(*slot, 0, page_bytes(sub));
+        sub->stats.media_pages++;
     }
     return *slot;
 }
 
-void nvme_media_load(struct nvme *nvme, const struct nvme_piece *piece, uint8_t *buffer)
+void nvme_media_load(struct nvme_subsystem *sub, const struct nvme_piece *piece, uint8_t *buffer)
 {
-    const struct nvme_namespace *namespace = &nvme->namespace[piece->command->namespace_idx];
+    const struct nvme_namespace *namespace = &sub->namespace[piece->command->namespace_idx];
     uint8_t *const *slot = page_slot(namespace, piece->media_offset);
     const uint8_t *page = slot != NULL ? *slot : NULL;
     uint64_t at = piece->media_offset % NVME_PAGE_BYTES;
-    if (page != NULL && nvme->params.payload == NVME_PAYLOAD_BYTES) {
+    if (page != NULL && sub->params.payload == NVME_PAYLOAD_BYTES) {
         memcpy(buffer, page + at, piece->bytes);
         return;
     }
@@ -126,12 +127,12 @@ void nvme_media_load(struct nvme *nvme, const struct nvme_piece *piece, uint8_t 
         memcpy(buffer + i, page + (at + i) / LINE_BYTES * TAG_BYTES, TAG_BYTES);
 }
 
-void nvme_media_store(struct nvme *nvme, const struct nvme_piece *piece)
+void nvme_media_store(struct nvme_subsystem *sub, const struct nvme_piece *piece)
 {
-    struct nvme_namespace *namespace = &nvme->namespace[piece->command->namespace_idx];
-    uint8_t *page = page_made(nvme, namespace, piece->media_offset);
+    struct nvme_namespace *namespace = &sub->namespace[piece->command->namespace_idx];
+    uint8_t *page = page_made(sub, namespace, piece->media_offset);
     uint64_t at = piece->media_offset % NVME_PAGE_BYTES;
-    if (nvme->params.payload == NVME_PAYLOAD_BYTES) {
+    if (sub->params.payload == NVME_PAYLOAD_BYTES) {
         memcpy(page + at, piece->buffer, piece->bytes);
         return;
     }

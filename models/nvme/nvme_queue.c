@@ -64,7 +64,7 @@ static void write_completion(struct nvme_command *command)
     cq->tail = (cq->tail + 1) % cq->entries;
     if (cq->tail == 0)
         cq->phase ^= 1;
-    nvme->stats.cqes++;
+    nvme->sub->stats.cqes++;
     nvme_dma_start(nvme, &command->completion);
 }
 
@@ -77,12 +77,12 @@ void nvme_complete(struct nvme_command *command, enum nvme_status status)
         return;
     }
     command->status = (uint16_t)status;
-    nvme->stats.errors += status != NVME_SC_SUCCESS;
+    nvme->sub->stats.errors += status != NVME_SC_SUCCESS;
     if (cq->wait_head != NULL || cq_full(cq)) {
         command->next = NULL;
         *cq->wait_tail = command;
         cq->wait_tail = &command->next;
-        nvme->stats.cq_waits++;
+        nvme->sub->stats.cq_waits++;
         return;
     }
     write_completion(command);
@@ -116,7 +116,7 @@ static void command_begins(struct sim *sim, struct sim_event *event)
 
 static void command_new(struct nvme *nvme, struct nvme_sq *sq, const uint8_t *entry)
 {
-    struct nvme_command *command = sim_pool_get(nvme->commands);
+    struct nvme_command *command = sim_pool_get(nvme->sub->commands);
     sim_time begin_ps = nvme_now(nvme);
     command->nvme = nvme;
     command->sq = sq;
@@ -127,11 +127,11 @@ static void command_new(struct nvme *nvme, struct nvme_sq *sq, const uint8_t *en
     sq->n_commands++;
     nvme->n_under_way++;
     if (sq->number != 0) {
-        begin_ps = SIM_MAX(begin_ps, nvme->command_free_ps);
-        nvme->command_free_ps = begin_ps + nvme->params.command_ps;
+        begin_ps = SIM_MAX(begin_ps, nvme->sub->command_free_ps);
+        nvme->sub->command_free_ps = begin_ps + nvme_params(nvme)->command_ps;
     }
     sim_event_init(&command->event, command_begins);
-    sim_schedule(nvme->model->sim, &command->event, begin_ps);
+    sim_schedule(nvme_sim(nvme), &command->event, begin_ps);
 }
 
 /* A queue that is being deleted is empty. */
@@ -149,12 +149,12 @@ void nvme_command_free(struct nvme_command *command)
     struct nvme *nvme = command->nvme;
     struct nvme_sq *sq = command->sq;
     sq->n_commands--;
-    nvme->n_commands--;
-    sim_pool_put(nvme->commands, command);
+    nvme->sub->n_commands--;
+    sim_pool_put(nvme->sub->commands, command);
     if (sq->delete_command != NULL && sq->n_commands == 0 && !sq->fetching)
         sq_deleted(sq);
     nvme_ended(nvme);
-    nvme_fetch(nvme);
+    nvme_fetch(nvme->sub);
 }
 
 /* ---- Fetching -------------------------------------------------------------------------------- */
@@ -166,35 +166,35 @@ static void entries_here(struct nvme_dma *dma, enum pcie_dma_status status)
     uint32_t n = sq->n_fetch;
     sq->fetching = false;
     if (status == PCIE_DMA_OK && nvme_running(nvme)) {
-        nvme->stats.sqes += n;
+        nvme->sub->stats.sqes += n;
         sq->head = (sq->head + n) % sq->entries;
         for (uint32_t i = 0; i < n; i++)
             command_new(nvme, sq, &sq->fetched[i * NVME_SQE_BYTES]);
     } else {
         if (nvme_running(nvme))
             nvme_fatal(nvme);
-        nvme->n_commands -= n;
+        nvme->sub->n_commands -= n;
         if (sq->delete_command != NULL && sq->n_commands == 0 && nvme->state == NVME_READY)
             sq_deleted(sq);
     }
     nvme_ended(nvme);
-    nvme_fetch(nvme);
+    nvme_fetch(nvme->sub);
 }
 
 static void fetch_from(struct nvme *nvme, struct nvme_sq *sq)
 {
     uint32_t available = (sq->tail + sq->entries - sq->head) % sq->entries;
-    uint32_t n = SIM_MIN(available, nvme->params.fetch_burst);
+    uint32_t n = SIM_MIN(available, nvme_params(nvme)->fetch_burst);
     uint64_t iova = sq->iova + (uint64_t)sq->head * NVME_SQE_BYTES;
     uint64_t from_cmb = iova - cfg_bar_base(&nvme->function.cfg, NVME_CMB_BAR);
     n = SIM_MIN(n, sq->entries - sq->head);
-    n = SIM_MIN(n, nvme->params.commands_max - nvme->n_commands);
+    n = SIM_MIN(n, nvme_params(nvme)->commands_max - nvme->sub->n_commands);
     sq->fetching = true;
     sq->n_fetch = n;
-    nvme->n_commands += n;
-    nvme->stats.commands_max = SIM_MAX(nvme->stats.commands_max, nvme->n_commands);
-    nvme->stats.sqe_fetches++;
-    nvme->stats.cmb_fetches += from_cmb < nvme->params.cmb_bytes;
+    nvme->sub->n_commands += n;
+    nvme->sub->stats.commands_max = SIM_MAX(nvme->sub->stats.commands_max, nvme->sub->n_commands);
+    nvme->sub->stats.sqe_fetches++;
+    nvme->sub->stats.cmb_fetches += from_cmb < nvme_params(nvme)->cmb_bytes;
     nvme->n_under_way++;
     sq->fetch.request = (struct pcie_dma_request){
         .iova = { iova },
@@ -206,18 +206,33 @@ static void fetch_from(struct nvme *nvme, struct nvme_sq *sq)
     nvme_dma_start(nvme, &sq->fetch);
 }
 
-void nvme_fetch(struct nvme *nvme)
+/* A read of entries of the controller's queue whose turn it is; false: none has any. */
+static bool fetch_next(struct nvme *nvme)
 {
-    for (uint32_t i = 0; i < nvme->params.n_queues && nvme_running(nvme); i++) {
-        uint32_t q = (nvme->next_sq + i) % nvme->params.n_queues;
+    for (uint32_t i = 0; i < nvme->n_queues && nvme_running(nvme); i++) {
+        uint32_t q = (nvme->next_sq + i) % nvme->n_queues;
         struct nvme_sq *sq = nvme->sq[q];
-        if (nvme->n_commands >= nvme->params.commands_max)
-            return;
         if (sq != NULL && sq->there && !sq->fetching && !sq->deleting && sq->head != sq->tail) {
-            nvme->next_sq = (q + 1) % nvme->params.n_queues;
+            nvme->next_sq = (q + 1) % nvme->n_queues;
             fetch_from(nvme, sq);
-            i = UINT32_MAX; /* from the next one on, again */
+            return true;
         }
+    }
+    return false;
+}
+
+void nvme_fetch(struct nvme_subsystem *sub)
+{
+    const struct nvme *idle = NULL; /* since this one nothing has been found */
+    while (sub->n_commands < sub->params.commands_max) {
+        struct nvme *nvme = sub->turn;
+        if (nvme == idle)
+            return;
+        sub->turn = nvme->next;
+        if (fetch_next(nvme))
+            idle = NULL;
+        else if (idle == NULL)
+            idle = nvme;
     }
 }
 
@@ -229,7 +244,7 @@ static bool ring_sq(struct nvme *nvme, uint64_t q, uint32_t value)
     if (sq == NULL || !sq->there || value >= sq->entries)
         return false;
     sq->tail = value;
-    nvme_fetch(nvme);
+    nvme_fetch(nvme->sub);
     return true;
 }
 
@@ -246,10 +261,10 @@ static bool ring_cq(struct nvme *nvme, uint64_t q, uint32_t value)
 void nvme_doorbell(struct nvme *nvme, uint64_t offset, uint32_t value)
 {
     uint64_t which = (offset - NVME_REG_DOORBELLS) / 4;
-    bool good = nvme_running(nvme) && which / 2 < nvme->params.n_queues;
+    bool good = nvme_running(nvme) && which / 2 < nvme->n_queues;
     if (good)
         good = which % 2 == 0 ? ring_sq(nvme, which / 2, value) : ring_cq(nvme, which / 2, value);
-    nvme->stats.bad_doorbells += !good;
+    nvme->sub->stats.bad_doorbells += !good;
 }
 
 /* ---- Queues come and go ---------------------------------------------------------------------- */
@@ -316,7 +331,7 @@ void nvme_queues_delete(struct nvme *nvme)
     struct nvme_command *async = nvme->async;
     nvme->async = NULL;
     if (async != NULL) {
-        nvme->n_commands++; /* it did not count while it waited */
+        nvme->sub->n_commands++; /* it did not count while it waited */
         nvme_command_free(async);
     }
     for (unsigned q = 0; q < NVME_QUEUES_MAX; q++) {
