@@ -81,6 +81,7 @@ static const struct stat_desc nvme_stats_table[] = {
     COUNT("reads", reads, "1", "read commands that succeeded"),
     COUNT("writes", writes, "1", "write commands that succeeded"),
     COUNT("read_bytes", read_bytes, "bytes", "data of these reads"),
+    COUNT("compares", compares, "1", "compare commands that succeeded"),
     COUNT("write_bytes", write_bytes, "bytes", "data of these writes"),
     COUNT("admin_commands", admin_commands, "1", "commands of the admin queue"),
     COUNT("errors", errors, "1", "completions with a status other than success"),
@@ -88,9 +89,12 @@ static const struct stat_desc nvme_stats_table[] = {
     COUNT("sqe_fetches", sqe_fetches, "1", "reads of them"),
     COUNT("cmb_fetches", cmb_fetches, "1", "of these, out of the controller memory buffer"),
     COUNT("prp_lists", prp_lists, "1", "reads of PRP lists"),
+    COUNT("sgl_segments", sgl_segments, "1", "reads of SGL segments"),
     COUNT("cqes", cqes, "1", "completion queue entries written"),
     COUNT("cq_waits", cq_waits, "1", "completions that waited for room in their queue"),
     COUNT("interrupts", interrupts, "1", "MSI-X messages sent"),
+    COUNT("events", events, "1", "asynchronous events reported"),
+    COUNT("aborted", aborted, "1", "commands that an Abort ended"),
     COUNT("bad_doorbells", bad_doorbells, "1", "doorbells that make no sense; ignored"),
     COUNT("unsupported", unsupported, "1", "requests to it that it does not support"),
     COUNT("resets", resets, "1", "times that CC.EN was cleared"),
@@ -124,8 +128,10 @@ static void nvme_init(struct model *model, struct sim_error_list *errors)
     sub->pieces = sim_pool_shared(model->sim, "nvme piece", sizeof(struct nvme_piece));
     if (params->cmb_bytes < NVME_PAGE_BYTES)
         sub->params.cmb_bytes = 0;
+    sub->data_pages = sim_pool_shared(model->sim, "nvme data page", NVME_PAGE_BYTES);
     nvme_media_init(sub);
     nvme_controller_init(sub, &sub->first, 0);
+    sub->n_controllers = 1;
     sub->first.next = sub->turn = &sub->first;
     sub->initialised = true;
 }

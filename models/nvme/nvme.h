@@ -18,9 +18,13 @@ struct nvme_stats {
     uint64_t sqes, sqe_fetches; /* entries fetched; reads, local ones included */
     uint64_t cmb_fetches;       /* of these, from the controller's own memory */
     uint64_t prp_lists;         /* reads of PRP lists */
-    uint64_t cqes, cq_waits;    /* written; that had to wait for room */
-    uint64_t bad_doorbells;     /* of queues that do not exist, or out of range */
-    uint64_t resets;            /* by CC.EN */
+    uint64_t sgl_segments;      /* reads of SGL segments */
+    uint64_t compares;
+    uint64_t cqes, cq_waits; /* written; that had to wait for room */
+    uint64_t events;         /* asynchronous ones reported */
+    uint64_t aborted;        /* commands that an Abort ended */
+    uint64_t bad_doorbells;  /* of queues that do not exist, or out of range */
+    uint64_t resets;         /* by CC.EN */
     uint64_t function_resets;
     uint64_t interrupts;    /* messages */
     uint64_t unsupported;   /* requests to its functions */

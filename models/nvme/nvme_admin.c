@@ -1,137 +1,113 @@
 /*
  * Admin commands of nvme.controller.
  *
- * Models: Identify (controller, namespace, list of namespaces), Create and Delete of I/O queues,
- *   the feature Number of Queues, Abort (which does not abort: the command ends by itself soon),
- *   one Asynchronous Event Request, which waits.
- * Does not model: log pages, other features, firmware, format, namespace management; events.
- * Timing: a command acts when it has been fetched; Delete of a submission queue is complete when
- *   the last of its commands is.
+ * Models: Create and Delete of I/O queues, Abort; others: nvme_identify.c, nvme_log.c,
+ *   nvme_feature.c, nvme_event.c. Abort ends what has not begun, what waits for the media or for
+ *   events, and what is found in its queue within the entries that were there when the Abort was
+ *   executed; data on the link is not called back: the command ends when it has come or gone.
+ * Does not model: firmware, format, namespace management, self-tests, directives, security,
+ *   sanitize.
+ * Timing: a command acts when it has been fetched; Delete of a submission queue is complete when the
+ *   last of its commands is, an Abort when the command it aborts is.
  * Sources: NVM Express 1.3, section 5.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "models/nvme/nvme_internal.h"
 
-#define MAX_QUEUE_PAIRS_BITS 16
+/* ---- Queues (5.3 to 5.6) --------------------------------------------------------------------- */
 
-/* ---- Identify -------------------------------------------------------------------------------- */
-
-static unsigned log2_of(uint64_t value)
+/* A queue that begins in the controller's memory buffer lies in it. */
+static bool cmb_agrees(const struct nvme *nvme, uint64_t iova, uint64_t bytes)
 {
-    return 63 - (unsigned)__builtin_clzll(value);
+    uint64_t offset = iova - cfg_bar_base(&nvme->function.cfg, NVME_CMB_BAR);
+    return nvme->cmb == NULL || offset >= nvme_params(nvme)->cmb_bytes ||
+           bytes <= nvme_params(nvme)->cmb_bytes - offset;
 }
-
-/* Text in a field that is filled up with spaces. */
-static void put_text(uint8_t *at, size_t bytes, const char *text)
-{
-    size_t n = strlen(text);
-    memset(at, ' ', bytes);
-    memcpy(at, text, SIM_MIN(n, bytes));
-}
-
-static void identify_controller(const struct nvme *nvme, uint8_t *page)
-{
-    const struct nvme_params *params = nvme_params(nvme);
-    uint16_t ids[2] = { (uint16_t)params->vendor_id, (uint16_t)params->vendor_id };
-    uint32_t version = NVME_VERSION_1_3, n = params->n_namespaces;
-    memcpy(page + NVME_ID_CTRL_VID, ids, sizeof(ids));
-    put_text(page + NVME_ID_CTRL_SERIAL, 20, nvme->sub->model->name);
-    put_text(page + NVME_ID_CTRL_MODEL, 40, nvme_ops.type);
-    page[NVME_ID_CTRL_MDTS] = (uint8_t)log2_of(params->transfer_bytes_max / NVME_PAGE_BYTES);
-    memcpy(page + NVME_ID_CTRL_VER, &version, sizeof(version));
-    page[NVME_ID_CTRL_SQES] = NVME_SQE_LOG2 << 4 | NVME_SQE_LOG2;
-    page[NVME_ID_CTRL_CQES] = NVME_CQE_LOG2 << 4 | NVME_CQE_LOG2;
-    memcpy(page + NVME_ID_CTRL_NN, &n, sizeof(n));
-}
-
-static void identify_namespace(const struct nvme *nvme, uint8_t *page)
-{
-    uint64_t blocks = nvme_params(nvme)->capacity_bytes / nvme_params(nvme)->block_bytes;
-    uint32_t format = log2_of(nvme_params(nvme)->block_bytes) << 16;
-    memcpy(page + NVME_ID_NS_SIZE, &blocks, sizeof(blocks));
-    memcpy(page + NVME_ID_NS_CAPACITY, &blocks, sizeof(blocks));
-    memcpy(page + NVME_ID_NS_USE, &blocks, sizeof(blocks));
-    memcpy(page + NVME_ID_NS_LBAF0, &format, sizeof(format));
-}
-
-static void identify(struct nvme_command *command)
-{
-    struct nvme *nvme = command->nvme;
-    uint8_t page[NVME_PAGE_BYTES] = { 0 };
-    uint32_t nsid = command->sqe.nsid;
-    switch (command->sqe.cdw10 & 0xffu) {
-    case NVME_IDENTIFY_CONTROLLER: identify_controller(nvme, page); break;
-    case NVME_IDENTIFY_NAMESPACE:
-        if (nsid == 0 || nsid > nvme_params(nvme)->n_namespaces) {
-            nvme_complete(command, NVME_SC_INVALID_NAMESPACE);
-            return;
-        }
-        identify_namespace(nvme, page);
-        break;
-    case NVME_IDENTIFY_ACTIVE:
-        for (uint32_t i = nsid, n = 0; i < nvme_params(nvme)->n_namespaces; i++, n++) {
-            uint32_t id = i + 1;
-            memcpy(page + sizeof(id) * n, &id, sizeof(id));
-        }
-        break;
-    default: nvme_complete(command, NVME_SC_INVALID_FIELD); return;
-    }
-    nvme_send_page(command, page);
-}
-
-/* ---- Queues ---------------------------------------------------------------------------------- */
 
 /* What both kinds are asked alike. */
-static enum nvme_status check_create(const struct nvme *nvme, const struct nvme_sqe *sqe,
-                                     bool exists)
+static enum nvme_status check_create(struct nvme_command *command, bool exists, bool sizes,
+                                     uint32_t entry_bytes)
 {
+    const struct nvme *nvme = command->nvme;
+    const struct nvme_sqe *sqe = &command->sqe;
     uint32_t number = sqe->cdw10 & 0xffffu, entries = (sqe->cdw10 >> 16) + 1;
     if (number == 0 || number >= nvme->n_queues || exists)
-        return NVME_SC_QUEUE_ID_INVALID;
+        return nvme_wrong(command, NVME_SC_QUEUE_ID_INVALID, NVME_AT(cdw10, 0));
     if (entries < 2 || entries > nvme_params(nvme)->queue_entries)
-        return NVME_SC_QUEUE_SIZE_INVALID;
+        return nvme_wrong(command, NVME_SC_QUEUE_SIZE_INVALID, NVME_AT(cdw10, 16));
+    if (!sizes) /* CC.IOSQES or CC.IOCQES */
+        return nvme_wrong(command, NVME_SC_INVALID_FIELD, NVME_NOWHERE);
     if ((sqe->cdw11 & NVME_QUEUE_CONTIGUOUS) == 0)
-        return NVME_SC_INVALID_FIELD;
-    return sqe->prp1 % NVME_PAGE_BYTES == 0 ? NVME_SC_SUCCESS : NVME_SC_PRP_OFFSET_INVALID;
+        return nvme_wrong(command, NVME_SC_INVALID_FIELD, NVME_AT(cdw11, 0));
+    if (sqe->prp1 % NVME_PAGE_BYTES != 0)
+        return nvme_wrong(command, NVME_SC_PRP_OFFSET_INVALID, NVME_AT(prp1, 0));
+    if (!cmb_agrees(nvme, sqe->prp1, (uint64_t)entries * entry_bytes))
+        return nvme_wrong(command, NVME_SC_CMB_USE_INVALID, NVME_AT(prp1, 0));
+    return NVME_SC_SUCCESS;
 }
 
-static enum nvme_status create_cq(struct nvme *nvme, const struct nvme_sqe *sqe)
+static enum nvme_status create_cq(struct nvme_command *command)
 {
+    struct nvme *nvme = command->nvme;
+    const struct nvme_sqe *sqe = &command->sqe;
     uint32_t number = sqe->cdw10 & 0xffffu, vector = sqe->cdw11 >> 16;
     bool exists = number < nvme->n_queues && nvme->cq[number].there;
-    enum nvme_status status = check_create(nvme, sqe, exists);
+    bool sizes = NVME_CC_IOCQES_OF(nvme->cc) == NVME_CQE_LOG2;
+    enum nvme_status status = check_create(command, exists, sizes, NVME_CQE_BYTES);
     if (status != NVME_SC_SUCCESS)
         return status;
     if (vector >= nvme->n_vectors)
-        return NVME_SC_VECTOR_INVALID;
+        return nvme_wrong(command, NVME_SC_VECTOR_INVALID, NVME_AT(cdw11, 16));
     nvme_cq_create(nvme, (uint16_t)number, sqe->prp1, (sqe->cdw10 >> 16) + 1,
                    (sqe->cdw11 & NVME_CQ_INTERRUPTS) != 0, (uint16_t)vector);
     return NVME_SC_SUCCESS;
 }
 
-static enum nvme_status create_sq(struct nvme *nvme, const struct nvme_sqe *sqe)
+static void do_create_cq(struct nvme_command *command)
 {
+    nvme_complete(command, create_cq(command));
+}
+
+static enum nvme_status create_sq(struct nvme_command *command)
+{
+    struct nvme *nvme = command->nvme;
+    const struct nvme_sqe *sqe = &command->sqe;
     uint32_t number = sqe->cdw10 & 0xffffu, cq = sqe->cdw11 >> 16;
     bool exists = number < nvme->n_queues && nvme->sq[number] != NULL && nvme->sq[number]->there;
-    enum nvme_status status = check_create(nvme, sqe, exists);
+    bool sizes = NVME_CC_IOSQES_OF(nvme->cc) == NVME_SQE_LOG2;
+    enum nvme_status status = check_create(command, exists, sizes, NVME_SQE_BYTES);
     if (status != NVME_SC_SUCCESS)
         return status;
-    if (cq == 0 || cq >= nvme->n_queues || !nvme->cq[cq].there)
-        return NVME_SC_CQ_INVALID;
-    nvme_sq_create(nvme, (uint16_t)number, sqe->prp1, (sqe->cdw10 >> 16) + 1, (uint16_t)cq);
+    if (cq == 0 || cq >= nvme->n_queues)
+        return nvme_wrong(command, NVME_SC_QUEUE_ID_INVALID, NVME_AT(cdw11, 16));
+    if (!nvme->cq[cq].there)
+        return nvme_wrong(command, NVME_SC_CQ_INVALID, NVME_AT(cdw11, 16));
+    nvme_sq_create(nvme, (uint16_t)number, sqe->prp1, (sqe->cdw10 >> 16) + 1, (uint16_t)cq,
+                   sqe->cdw11 >> NVME_SQ_PRIORITY_SHIFT & 0x3u);
     return NVME_SC_SUCCESS;
 }
 
-static enum nvme_status delete_cq(struct nvme *nvme, uint32_t number)
+static void do_create_sq(struct nvme_command *command)
 {
+    nvme_complete(command, create_sq(command));
+}
+
+static enum nvme_status delete_cq(struct nvme_command *command)
+{
+    struct nvme *nvme = command->nvme;
+    const uint32_t number = command->sqe.cdw10 & 0xffffu;
     if (number == 0 || number >= nvme->n_queues || !nvme->cq[number].there)
-        return NVME_SC_QUEUE_ID_INVALID;
+        return nvme_wrong(command, NVME_SC_QUEUE_ID_INVALID, NVME_AT(cdw10, 0));
     if (nvme->cq[number].n_sqs != 0)
-        return NVME_SC_QUEUE_DELETION_INVALID;
+        return nvme_wrong(command, NVME_SC_QUEUE_DELETION_INVALID, NVME_AT(cdw10, 0));
     nvme->cq[number].there = false;
     return NVME_SC_SUCCESS;
+}
+
+static void do_delete_cq(struct nvme_command *command)
+{
+    nvme_complete(command, delete_cq(command));
 }
 
 static void delete_sq(struct nvme_command *command)
@@ -140,59 +116,148 @@ static void delete_sq(struct nvme_command *command)
     uint32_t number = command->sqe.cdw10 & 0xffffu;
     struct nvme_sq *sq = number < nvme->n_queues ? nvme->sq[number] : NULL;
     if (number == 0 || sq == NULL || !sq->there || sq->deleting) {
-        nvme_complete(command, NVME_SC_QUEUE_ID_INVALID);
+        nvme_complete(command, nvme_wrong(command, NVME_SC_QUEUE_ID_INVALID, NVME_AT(cdw10, 0)));
         return;
     }
     sq->deleting = true;
-    if (sq->n_commands != 0 || sq->fetching) {
-        sq->delete_command = command;
+    command->step = NVME_WAITS;
+    sq->delete_command = command;
+    nvme_sq_consider_deleted(sq);
+}
+
+/* ---- Abort (5.1) ----------------------------------------------------------------------------- */
+
+/* The Abort is done with. */
+static void answer(struct nvme_command *abort, bool aborted)
+{
+    abort->nvme->n_aborts--;
+    abort->nvme->sub->stats.aborted += aborted;
+    abort->result = aborted ? 0 : NVME_ABORT_NOT_ABORTED;
+    nvme_complete(abort, NVME_SC_SUCCESS);
+}
+
+void nvme_abort_done(struct nvme_command *abort)
+{
+    answer(abort, true);
+}
+
+static bool waits_for_event(const struct nvme_command *command)
+{
+    return command->sq->number == 0 && command->sqe.opcode == NVME_ADMIN_ASYNC_EVENT;
+}
+
+static void abort_command(struct nvme_command *abort, struct nvme_command *command)
+{
+    const bool compare = command->data == NVME_DATA_COMPARE;
+    if (command->step == NVME_COMPLETES || command->aborter != NULL ||
+        (command->step == NVME_WAITS && !waits_for_event(command)) ||
+        (command->step == NVME_ENDS && !compare)) { /* the media have changed */
+        answer(abort, false);
         return;
     }
-    nvme_sq_delete(nvme, (uint16_t)number);
-    nvme_complete(command, NVME_SC_SUCCESS);
+    command->aborter = abort;
+    abort->step = NVME_WAITS;
+    command->location = NVME_NOWHERE;
+    if (command->step == NVME_WAITS) {
+        nvme_event_abort(command);
+    } else if (command->step == NVME_EXECUTES) {
+        nvme_data_abort(command);
+    } else {
+        sim_cancel(nvme_sim(command->nvme), &command->event);
+        nvme_complete(command, NVME_SC_ABORT_REQUESTED);
+    }
 }
 
-/* ---- The rest -------------------------------------------------------------------------------- */
-
-static enum nvme_status feature(struct nvme_command *command)
+void nvme_abort_fetched(struct nvme_command *command)
 {
-    uint32_t most = command->nvme->n_queues - 2; /* as a value that counts from 0 */
-    if ((command->sqe.cdw10 & 0xffu) != NVME_FEATURE_QUEUES)
-        return NVME_SC_INVALID_FIELD;
-    command->result = most << MAX_QUEUE_PAIRS_BITS | most;
-    return NVME_SC_SUCCESS;
+    struct nvme_command **at = &command->sq->aborts;
+    while (*at != NULL) {
+        struct nvme_command *abort = *at;
+        const bool found = abort->sqe.cdw10 >> 16 == command->sqe.cid;
+        abort->list_n--;
+        if (!found && abort->list_n != 0) {
+            at = &abort->next;
+            continue;
+        }
+        *at = abort->next;
+        if (!found) {
+            answer(abort, false);
+        } else {
+            abort_command(abort, command);
+            return; /* the command is complete */
+        }
+    }
 }
 
-static void async_event(struct nvme_command *command)
+void nvme_aborts_end(struct nvme_sq *sq)
+{
+    while (sq->aborts != NULL) {
+        struct nvme_command *abort = sq->aborts;
+        sq->aborts = abort->next;
+        answer(abort, false);
+    }
+}
+
+static struct nvme_command *find(const struct nvme_sq *sq, const struct nvme_command *abort)
+{
+    for (struct nvme_command *c = sq->commands; c != NULL; c = c->sq_next)
+        if (c->sqe.cid == abort->sqe.cdw10 >> 16 && c != abort)
+            return c;
+    return NULL;
+}
+
+static void do_abort(struct nvme_command *command)
 {
     struct nvme *nvme = command->nvme;
-    if (nvme->async != NULL) {
-        nvme_complete(command, NVME_SC_ASYNC_LIMIT);
+    const uint32_t number = command->sqe.cdw10 & 0xffffu;
+    struct nvme_sq *sq = number < nvme->n_queues ? nvme->sq[number] : NULL;
+    if (sq == NULL || !sq->there) {
+        nvme_complete(command, nvme_wrong(command, NVME_SC_INVALID_FIELD, NVME_AT(cdw10, 0)));
         return;
     }
-    nvme->async = command;
-    nvme->sub->n_commands--; /* takes no room that others need */
-    nvme_fetch(nvme->sub);
+    if (nvme->n_aborts == NVME_ABORTS_MAX) {
+        nvme_complete(command, NVME_SC_ABORT_LIMIT);
+        return;
+    }
+    nvme->n_aborts++;
+    struct nvme_command *found = find(sq, command);
+    if (found != NULL) {
+        abort_command(command, found);
+        return;
+    }
+    command->list_n = (sq->tail + sq->entries - sq->head) % sq->entries; /* not here yet */
+    if (command->list_n == 0 || sq->deleting) {
+        answer(command, false);
+        return;
+    }
+    command->step = NVME_WAITS;
+    command->next = sq->aborts;
+    sq->aborts = command;
 }
+
+/* ---- All ------------------------------------------------------------------------------------- */
+
+const struct nvme_command_desc nvme_admin_commands[NVME_ADMIN_COMMANDS] = {
+    [NVME_ADMIN_DELETE_SQ] = { "Delete I/O Submission Queue", 0, delete_sq },
+    [NVME_ADMIN_CREATE_SQ] = { "Create I/O Submission Queue", 0, do_create_sq },
+    [NVME_ADMIN_GET_LOG] = { "Get Log Page", 0, nvme_get_log },
+    [NVME_ADMIN_DELETE_CQ] = { "Delete I/O Completion Queue", 0, do_delete_cq },
+    [NVME_ADMIN_CREATE_CQ] = { "Create I/O Completion Queue", 0, do_create_cq },
+    [NVME_ADMIN_IDENTIFY] = { "Identify", 0, nvme_identify },
+    [NVME_ADMIN_ABORT] = { "Abort", 0, do_abort },
+    [NVME_ADMIN_SET_FEATURES] = { "Set Features", 0, nvme_set_features },
+    [NVME_ADMIN_GET_FEATURES] = { "Get Features", 0, nvme_get_features },
+    [NVME_ADMIN_ASYNC_EVENT] = { "Asynchronous Event Request", 0, nvme_event_request },
+};
 
 void nvme_admin(struct nvme_command *command)
 {
-    struct nvme *nvme = command->nvme;
     const struct nvme_sqe *sqe = &command->sqe;
-    nvme->sub->stats.admin_commands++;
-    switch ((enum nvme_admin_opcode)sqe->opcode) {
-    case NVME_ADMIN_IDENTIFY: identify(command); break;
-    case NVME_ADMIN_DELETE_SQ: delete_sq(command); break;
-    case NVME_ADMIN_ASYNC_EVENT: async_event(command); break;
-    case NVME_ADMIN_CREATE_SQ: nvme_complete(command, create_sq(nvme, sqe)); break;
-    case NVME_ADMIN_CREATE_CQ: nvme_complete(command, create_cq(nvme, sqe)); break;
-    case NVME_ADMIN_DELETE_CQ: nvme_complete(command, delete_cq(nvme, sqe->cdw10 & 0xffffu)); break;
-    case NVME_ADMIN_SET_FEATURES:
-    case NVME_ADMIN_GET_FEATURES: nvme_complete(command, feature(command)); break;
-    case NVME_ADMIN_ABORT:
-        command->result = NVME_ABORT_NOT_ABORTED;
-        nvme_complete(command, NVME_SC_SUCCESS);
-        break;
-    default: nvme_complete(command, NVME_SC_INVALID_OPCODE); break;
-    }
+    command->nvme->sub->stats.admin_commands++;
+    if (sqe->opcode >= NVME_ADMIN_COMMANDS || nvme_admin_commands[sqe->opcode].execute == NULL)
+        nvme_complete(command, nvme_wrong(command, NVME_SC_INVALID_OPCODE, NVME_AT(opcode, 0)));
+    else if (sqe->flags != 0) /* neither fused nor SGLs (4.2: PRPs on PCIe) */
+        nvme_complete(command, nvme_wrong(command, NVME_SC_INVALID_FIELD, NVME_AT(flags, 0)));
+    else
+        nvme_admin_commands[sqe->opcode].execute(command);
 }

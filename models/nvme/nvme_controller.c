@@ -76,15 +76,27 @@ static void enabled(struct sim *sim, struct sim_event *event)
 {
     struct nvme *nvme = SIM_CONTAINER(event, struct nvme, enable);
     (void)sim;
-    nvme_sq_create(nvme, 0, nvme->asq, (nvme->aqa & 0xfffu) + 1, 0);
+    nvme_sq_create(nvme, 0, nvme->asq, (nvme->aqa & 0xfffu) + 1, 0, NVME_SQ_URGENT);
     nvme_cq_create(nvme, 0, nvme->acq, (nvme->aqa >> 16 & 0xfffu) + 1, true, 0);
     nvme->cq[0].n_sqs = 1;
     nvme->state = NVME_READY;
     nvme->csts = NVME_CSTS_RDY;
 }
 
+/* What CAP does not offer, and admin queues of one entry (3.1.5, 3.1.8). */
+static bool cannot_enable(const struct nvme *nvme)
+{
+    return NVME_CC_CSS(nvme->cc) != 0 || NVME_CC_MPS(nvme->cc) != 0 ||
+           NVME_CC_AMS(nvme->cc) != NVME_CC_AMS_RR || (nvme->aqa & 0xfffu) == 0 ||
+           (nvme->aqa >> 16 & 0xfffu) == 0;
+}
+
 static void enable(struct nvme *nvme)
 {
+    if (cannot_enable(nvme)) {
+        nvme_fatal(nvme);
+        return;
+    }
     nvme->state = NVME_ENABLING;
     sim_schedule_in(nvme_sim(nvme), &nvme->enable, nvme_params(nvme)->enable_ps);
 }
@@ -92,6 +104,7 @@ static void enable(struct nvme *nvme)
 static void stopped(struct nvme *nvme)
 {
     nvme_queues_delete(nvme);
+    nvme_features_reset(nvme);
     nvme->state = NVME_DISABLED;
     nvme->csts = 0;
     if ((nvme->cc & NVME_CC_EN) != 0) /* set meanwhile */
@@ -292,12 +305,14 @@ void nvme_controller_init(struct nvme_subsystem *sub, struct nvme *nvme, uint32_
     nvme->n_vectors = sub->params.n_vectors;
     if (sub->params.cmb_bytes != 0)
         nvme->cmb = sim_zalloc(1, sub->params.cmb_bytes);
+    nvme_features_init(nvme);
     sim_event_init(&nvme->enable, enabled);
     function_init(nvme, port);
 }
 
 void nvme_controller_release(struct nvme *nvme)
 {
+    nvme->state = NVME_DISABLED; /* nothing answers any more */
     nvme_queues_delete(nvme);
     for (unsigned q = 0; q < NVME_QUEUES_MAX; q++)
         free(nvme->sq[q]);

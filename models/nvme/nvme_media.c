@@ -1,13 +1,16 @@
 /*
  * Media of nvme.controller: what namespaces hold, and how long that takes.
  *
- * Models: namespaces that hold what was written, zeros elsewhere, in pages of 4 KiB that appear
- * when they are first written; a latency, and a bandwidth that channels share. Does not model: what
- * media are made of: dies, refresh, wear, a cache with loss of power; sectors that go bad. With
- * payload = "tag" a page is a tag for each of its cache lines. Timing: of a read or write of n
- * bytes of a page, on the page's channel, start = max(read: begin of the command, write: data here;
- * channel free) channel free = start + n / (bandwidth / channels) ready = start + latency + jitter
- * of the command. Sources: docs/sources.md#c4; docs/models/nvme.md.
+ * Models: namespaces that hold what was written, zeros elsewhere, in pages of 4 KiB that appear when
+ *   they are first written and go when they are deallocated; blocks that were made unreadable; a
+ *   latency, and a bandwidth that channels share. With payload = "tag" a page is a tag for each of
+ *   its cache lines.
+ * Does not model: what media are made of: dies, refresh, wear, a cache with loss of power.
+ * Timing: of a read or write of n bytes of a page, on the page's channel,
+ *     start = max(read: begin of the command, write: data here; channel free)
+ *     channel free = start + n / (bandwidth / channels)
+ *     ready = start + latency + jitter of the command
+ * Sources: docs/sources.md#c4; docs/models/nvme.md.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +19,11 @@
 
 #define CHUNK_PAGES 4096u
 #define TAG_BYTES   8u
+#define UNIT_BYTES  512u
 
 struct nvme_chunk {
     uint8_t *page[CHUNK_PAGES];
+    uint8_t bad[CHUNK_PAGES]; /* a bit for each UNIT_BYTES that cannot be read */
 };
 
 static size_t page_bytes(const struct nvme_subsystem *sub)
@@ -66,13 +71,14 @@ sim_time nvme_media_ready(struct nvme_subsystem *sub, const struct nvme_command 
 {
     const struct nvme_params *params = &sub->params;
     sim_time *free_ps = &sub->channel_free_ps[offset / NVME_PAGE_BYTES % params->n_channels];
-    sim_time start_ps = command->write ? sim_now(sub->model->sim) : command->begin_ps;
-    uint64_t fs_per_byte = command->write ? sub->write_fs_per_byte : sub->read_fs_per_byte;
+    const bool write = command->data == NVME_DATA_WRITE;
+    sim_time start_ps = write ? sim_now(sub->model->sim) : command->begin_ps;
+    uint64_t fs_per_byte = write ? sub->write_fs_per_byte : sub->read_fs_per_byte;
     const sim_time busy_ps = (bytes * fs_per_byte + 500) / 1000;
     start_ps = SIM_MAX(start_ps, *free_ps);
     *free_ps = start_ps + busy_ps;
     sub->stats.media.ps += busy_ps;
-    return start_ps + (command->write ? params->write_ps : params->read_ps) + command->jitter_ps;
+    return start_ps + (write ? params->write_ps : params->read_ps) + command->jitter_ps;
 }
 
 void nvme_media_settle(struct model *model)
@@ -95,14 +101,19 @@ static uint8_t **page_slot(const struct nvme_namespace *namespace, uint64_t offs
     return chunk != NULL ? &chunk->page[page % CHUNK_PAGES] : NULL;
 }
 
+static struct nvme_chunk *chunk_made(struct nvme_namespace *namespace, uint64_t offset)
+{
+    struct nvme_chunk **chunk = &namespace->chunk[offset / NVME_PAGE_BYTES / CHUNK_PAGES];
+    if (*chunk == NULL)
+        *chunk = sim_zalloc(1, sizeof(**chunk));
+    return *chunk;
+}
+
 /* The page appears. */
 static uint8_t *page_made(struct nvme_subsystem *sub, struct nvme_namespace *namespace,
                           uint64_t offset)
 {
-    struct nvme_chunk **chunk = &namespace->chunk[offset / NVME_PAGE_BYTES / CHUNK_PAGES];
-    if (*chunk == NULL) {
-        *chunk = sim_zalloc(1, sizeof(**chunk));
-    }
+    chunk_made(namespace, offset);
     uint8_t **slot = page_slot(namespace, offset);
     if (*slot == NULL) {
         *slot = sim_pool_get(sub->pages);
@@ -112,30 +123,128 @@ static uint8_t *page_made(struct nvme_subsystem *sub, struct nvme_namespace *nam
     return *slot;
 }
 
-void nvme_media_load(struct nvme_subsystem *sub, const struct nvme_piece *piece, uint8_t *buffer)
+/* The units that the bytes touch, a bit each. */
+static uint8_t units(uint64_t offset, uint64_t bytes)
 {
-    const struct nvme_namespace *namespace = &sub->namespace[piece->command->namespace_idx];
-    uint8_t *const *slot = page_slot(namespace, piece->media_offset);
+    unsigned first = (unsigned)(offset % NVME_PAGE_BYTES / UNIT_BYTES);
+    unsigned last = (unsigned)((offset + bytes - 1) % NVME_PAGE_BYTES / UNIT_BYTES);
+    return (uint8_t)((2u << last) - (1u << first));
+}
+
+static uint8_t *bad_units(const struct nvme_namespace *namespace, uint64_t offset)
+{
+    struct nvme_chunk *chunk = namespace->chunk[offset / NVME_PAGE_BYTES / CHUNK_PAGES];
+    return chunk != NULL ? &chunk->bad[offset / NVME_PAGE_BYTES % CHUNK_PAGES] : NULL;
+}
+
+static void set_bad(struct nvme_namespace *namespace, uint64_t offset, uint64_t bytes, bool bad)
+{
+    uint8_t *now = bad_units(namespace, offset);
+    if (now == NULL)
+        return;
+    namespace->n_bad -= (unsigned)__builtin_popcount(*now);
+    *now = (uint8_t)(bad ? *now | units(offset, bytes) : *now & ~units(offset, bytes));
+    namespace->n_bad += (unsigned)__builtin_popcount(*now);
+}
+
+static void load(const struct nvme_subsystem *sub, const struct nvme_namespace *namespace,
+                 uint64_t offset, uint8_t *buffer, uint32_t bytes)
+{
+    uint8_t *const *slot = page_slot(namespace, offset);
     const uint8_t *page = slot != NULL ? *slot : NULL;
-    uint64_t at = piece->media_offset % NVME_PAGE_BYTES;
+    uint64_t at = offset % NVME_PAGE_BYTES;
     if (page != NULL && sub->params.payload == NVME_PAYLOAD_BYTES) {
-        memcpy(buffer, page + at, piece->bytes);
+        memcpy(buffer, page + at, bytes);
         return;
     }
-    memset(buffer, 0, piece->bytes);
-    for (uint32_t i = 0; page != NULL && i < piece->bytes; i += LINE_BYTES)
+    memset(buffer, 0, bytes);
+    for (uint32_t i = 0; page != NULL && i < bytes; i += LINE_BYTES)
         memcpy(buffer + i, page + (at + i) / LINE_BYTES * TAG_BYTES, TAG_BYTES);
+}
+
+static bool readable(const struct nvme_piece *piece)
+{
+    const struct nvme_namespace *namespace = piece->command->namespace;
+    if (SIM_LIKELY(namespace->n_bad == 0))
+        return true;
+    const uint8_t *bad = bad_units(namespace, piece->offset);
+    return bad == NULL || (*bad & units(piece->offset, piece->bytes)) == 0;
+}
+
+bool nvme_media_load(struct nvme_subsystem *sub, const struct nvme_piece *piece, uint8_t *buffer)
+{
+    load(sub, piece->command->namespace, piece->offset, buffer, piece->bytes);
+    return readable(piece);
 }
 
 void nvme_media_store(struct nvme_subsystem *sub, const struct nvme_piece *piece)
 {
-    struct nvme_namespace *namespace = &sub->namespace[piece->command->namespace_idx];
-    uint8_t *page = page_made(sub, namespace, piece->media_offset);
-    uint64_t at = piece->media_offset % NVME_PAGE_BYTES;
+    struct nvme_namespace *namespace = piece->command->namespace;
+    uint8_t *page = page_made(sub, namespace, piece->offset);
+    uint64_t at = piece->offset % NVME_PAGE_BYTES;
+    if (SIM_UNLIKELY(namespace->n_bad != 0))
+        set_bad(namespace, piece->offset, piece->bytes, false);
     if (sub->params.payload == NVME_PAYLOAD_BYTES) {
         memcpy(page + at, piece->buffer, piece->bytes);
         return;
     }
     for (uint32_t i = 0; i < piece->bytes; i += LINE_BYTES)
         memcpy(page + (at + i) / LINE_BYTES * TAG_BYTES, piece->buffer + i, TAG_BYTES);
+}
+
+enum nvme_status nvme_media_compare(struct nvme_subsystem *sub, const struct nvme_piece *piece)
+{
+    uint8_t found[NVME_PAGE_BYTES];
+    const bool tags = sub->params.payload == NVME_PAYLOAD_TAG;
+    const uint32_t step = tags ? LINE_BYTES : piece->bytes, n = tags ? TAG_BYTES : piece->bytes;
+    if (!readable(piece))
+        return NVME_SC_UNRECOVERED_READ;
+    load(sub, piece->command->namespace, piece->offset, found, piece->bytes);
+    for (uint32_t i = 0; i < piece->bytes; i += step)
+        if (memcmp(found + i, piece->buffer + i, n) != 0)
+            return NVME_SC_COMPARE_FAILURE;
+    return NVME_SC_SUCCESS;
+}
+
+/* Within a page. */
+static void zero_in_page(struct nvme_subsystem *sub, struct nvme_namespace *namespace,
+                         uint64_t offset, uint64_t bytes)
+{
+    uint8_t **slot = page_slot(namespace, offset);
+    uint64_t at = offset % NVME_PAGE_BYTES;
+    set_bad(namespace, offset, bytes, false);
+    if (slot == NULL || *slot == NULL)
+        return;
+    if (bytes == NVME_PAGE_BYTES) {
+        sim_pool_put(sub->pages, *slot);
+        *slot = NULL;
+        sub->stats.media_pages--;
+    } else if (sub->params.payload == NVME_PAYLOAD_BYTES) {
+        memset(*slot + at, 0, bytes);
+    } else {
+        memset(*slot + at / LINE_BYTES * TAG_BYTES, 0, bytes / LINE_BYTES * TAG_BYTES);
+    }
+}
+
+void nvme_media_zero(struct nvme_subsystem *sub, struct nvme_namespace *namespace, uint64_t offset,
+                     uint64_t bytes)
+{
+    const uint64_t chunk_bytes = (uint64_t)CHUNK_PAGES * NVME_PAGE_BYTES, end = offset + bytes;
+    while (offset < end) {
+        uint64_t n = SIM_MIN(end - offset, NVME_PAGE_BYTES - offset % NVME_PAGE_BYTES);
+        if (namespace->chunk[offset / chunk_bytes] == NULL)
+            n = SIM_MIN(end - offset, chunk_bytes - offset % chunk_bytes); /* nothing there */
+        else
+            zero_in_page(sub, namespace, offset, n);
+        offset += n;
+    }
+}
+
+void nvme_media_spoil(struct nvme_namespace *namespace, uint64_t offset, uint64_t bytes)
+{
+    for (uint64_t end = offset + bytes, n; offset < end; offset += n) {
+        n = SIM_MIN(end - offset, NVME_PAGE_BYTES - offset % NVME_PAGE_BYTES);
+        chunk_made(namespace, offset);
+        set_bad(namespace, offset, n, true);
+    }
 }

@@ -68,6 +68,36 @@ static void write_completion(struct nvme_command *command)
     nvme_dma_start(nvme, &command->completion);
 }
 
+/* What may succeed another time: the fault is not the command's (4.6.1, DNR). */
+static bool worth_retrying(enum nvme_status status)
+{
+    switch (status) {
+    case NVME_SC_DATA_TRANSFER_ERROR:
+    case NVME_SC_ABORT_REQUESTED:
+    case NVME_SC_ABORT_LIMIT:
+    case NVME_SC_ASYNC_LIMIT:
+    case NVME_SC_CQ_INVALID:
+    case NVME_SC_QUEUE_DELETION_INVALID:
+    case NVME_SC_SECONDARY_STATE_INVALID:
+    case NVME_SC_RESOURCE_COUNT_INVALID: return true;
+    default: return false;
+    }
+}
+
+/* What the host asked for is no error that the log tells of. */
+static void error(struct nvme_command *command)
+{
+    struct nvme *nvme = command->nvme;
+    const enum nvme_status status = (enum nvme_status)command->status;
+    nvme->sub->stats.errors++;
+    if (!worth_retrying(status))
+        command->status |= NVME_STATUS_DNR;
+    if (status == NVME_SC_ABORT_REQUESTED)
+        return;
+    command->status |= NVME_STATUS_MORE;
+    nvme_log_error(nvme, command, command->sq->number, command->status);
+}
+
 void nvme_complete(struct nvme_command *command, enum nvme_status status)
 {
     struct nvme *nvme = command->nvme;
@@ -76,8 +106,10 @@ void nvme_complete(struct nvme_command *command, enum nvme_status status)
         nvme_command_free(command);
         return;
     }
+    command->step = NVME_COMPLETES;
     command->status = (uint16_t)status;
-    nvme->sub->stats.errors += status != NVME_SC_SUCCESS;
+    if (SIM_UNLIKELY(status != NVME_SC_SUCCESS))
+        error(command);
     if (cq->wait_head != NULL || cq_full(cq)) {
         command->next = NULL;
         *cq->wait_tail = command;
@@ -106,6 +138,7 @@ static void command_begins(struct sim *sim, struct sim_event *event)
 {
     struct nvme_command *command = SIM_CONTAINER(event, struct nvme_command, event);
     (void)sim;
+    command->step = NVME_EXECUTES;
     if (!nvme_running(command->nvme))
         nvme_command_free(command);
     else if (command->sq->number == 0)
@@ -123,6 +156,19 @@ static void command_new(struct nvme *nvme, struct nvme_sq *sq, const uint8_t *en
     command->result = 0;
     command->n_pieces = 0;
     command->list_pending = false;
+    command->bytes_left = 0;
+    command->status = NVME_SC_SUCCESS;
+    command->location = NVME_NOWHERE;
+    command->data = NVME_DATA_READ;
+    command->step = NVME_QUEUED;
+    command->page = NULL;
+    command->pieces = NULL;
+    command->aborter = NULL;
+    command->sq_next = sq->commands;
+    command->sq_from = &sq->commands;
+    if (command->sq_next != NULL)
+        command->sq_next->sq_from = &command->sq_next;
+    sq->commands = command;
     memcpy(&command->sqe, entry, sizeof(command->sqe));
     sq->n_commands++;
     nvme->n_under_way++;
@@ -132,15 +178,19 @@ static void command_new(struct nvme *nvme, struct nvme_sq *sq, const uint8_t *en
     }
     sim_event_init(&command->event, command_begins);
     sim_schedule(nvme_sim(nvme), &command->event, begin_ps);
+    if (SIM_UNLIKELY(sq->aborts != NULL))
+        nvme_abort_fetched(command);
 }
 
-/* A queue that is being deleted is empty. */
-static void sq_deleted(struct nvme_sq *sq)
+void nvme_sq_consider_deleted(struct nvme_sq *sq)
 {
     struct nvme_command *command = sq->delete_command;
-    struct nvme *nvme = command->nvme;
+    if (command == NULL || sq->n_commands != 0 || sq->fetching)
+        return;
     sq->delete_command = NULL;
-    nvme_sq_delete(nvme, sq->number);
+    sq->there = false;
+    sq->nvme->cq[sq->cq].n_sqs--;
+    nvme_aborts_end(sq);
     nvme_complete(command, NVME_SC_SUCCESS);
 }
 
@@ -148,11 +198,19 @@ void nvme_command_free(struct nvme_command *command)
 {
     struct nvme *nvme = command->nvme;
     struct nvme_sq *sq = command->sq;
+    struct nvme_command *aborter = command->aborter;
     sq->n_commands--;
     nvme->sub->n_commands--;
+    *command->sq_from = command->sq_next;
+    if (command->sq_next != NULL)
+        command->sq_next->sq_from = command->sq_from;
+    if (command->page != NULL)
+        sim_pool_put(nvme->sub->data_pages, command->page);
     sim_pool_put(nvme->sub->commands, command);
-    if (sq->delete_command != NULL && sq->n_commands == 0 && !sq->fetching)
-        sq_deleted(sq);
+    if (SIM_UNLIKELY(aborter != NULL))
+        nvme_abort_done(aborter);
+    if (SIM_UNLIKELY(sq->delete_command != NULL))
+        nvme_sq_consider_deleted(sq);
     nvme_ended(nvme);
     nvme_fetch(nvme->sub);
 }
@@ -174,8 +232,7 @@ static void entries_here(struct nvme_dma *dma, enum pcie_dma_status status)
         if (nvme_running(nvme))
             nvme_fatal(nvme);
         nvme->sub->n_commands -= n;
-        if (sq->delete_command != NULL && sq->n_commands == 0 && nvme->state == NVME_READY)
-            sq_deleted(sq);
+        nvme_sq_consider_deleted(sq);
     }
     nvme_ended(nvme);
     nvme_fetch(nvme->sub);
@@ -238,47 +295,69 @@ void nvme_fetch(struct nvme_subsystem *sub)
 
 /* ---- Doorbells ------------------------------------------------------------------------------- */
 
-static bool ring_sq(struct nvme *nvme, uint64_t q, uint32_t value)
+/* No such queue; or a value that it cannot have (5.2). */
+static void bad_doorbell(struct nvme *nvme, uint64_t q, enum nvme_event_error error)
 {
-    struct nvme_sq *sq = nvme->sq[q];
-    if (sq == NULL || !sq->there || value >= sq->entries)
-        return false;
-    sq->tail = value;
-    nvme_fetch(nvme->sub);
-    return true;
+    nvme->sub->stats.bad_doorbells++;
+    if (!nvme_running(nvme))
+        return;
+    nvme_log_error(nvme, NULL, (uint16_t)q, NVME_SC_SUCCESS);
+    nvme_event(nvme, NVME_EVENT_ERROR, error);
 }
 
-static bool ring_cq(struct nvme *nvme, uint64_t q, uint32_t value)
+static void ring_sq(struct nvme *nvme, uint64_t q, uint32_t value)
+{
+    struct nvme_sq *sq = nvme->sq[q];
+    if (sq == NULL || !sq->there) {
+        bad_doorbell(nvme, q, NVME_EVENT_DOORBELL_REGISTER);
+    } else if (value >= sq->entries) {
+        bad_doorbell(nvme, q, NVME_EVENT_DOORBELL_VALUE);
+    } else {
+        sq->tail = value;
+        nvme_fetch(nvme->sub);
+    }
+}
+
+/* The head goes no further than what has been written. */
+static void ring_cq(struct nvme *nvme, uint64_t q, uint32_t value)
 {
     struct nvme_cq *cq = &nvme->cq[q];
-    if (!cq->there || value >= cq->entries)
-        return false;
-    cq->head = value;
-    cq_flush(cq);
-    return true;
+    if (!cq->there) {
+        bad_doorbell(nvme, q, NVME_EVENT_DOORBELL_REGISTER);
+    } else if (value >= cq->entries || (value + cq->entries - cq->head) % cq->entries >
+                                           (cq->tail + cq->entries - cq->head) % cq->entries) {
+        bad_doorbell(nvme, q, NVME_EVENT_DOORBELL_VALUE);
+    } else {
+        cq->head = value;
+        cq_flush(cq);
+    }
 }
 
 void nvme_doorbell(struct nvme *nvme, uint64_t offset, uint32_t value)
 {
     uint64_t which = (offset - NVME_REG_DOORBELLS) / 4;
-    bool good = nvme_running(nvme) && which / 2 < nvme->n_queues;
-    if (good)
-        good = which % 2 == 0 ? ring_sq(nvme, which / 2, value) : ring_cq(nvme, which / 2, value);
-    nvme->sub->stats.bad_doorbells += !good;
+    if (!nvme_running(nvme) || which / 2 >= nvme->n_queues)
+        bad_doorbell(nvme, which / 2, NVME_EVENT_DOORBELL_REGISTER);
+    else if (which % 2 == 0)
+        ring_sq(nvme, which / 2, value);
+    else
+        ring_cq(nvme, which / 2, value);
 }
 
 /* ---- Queues come and go ---------------------------------------------------------------------- */
 
 void nvme_sq_create(struct nvme *nvme, uint16_t number, uint64_t iova, uint32_t entries,
-                    uint16_t cq)
+                    uint16_t cq, uint32_t priority)
 {
     struct nvme_sq *sq = nvme->sq[number];
     if (sq == NULL) {
         sq = sim_zalloc(1, sizeof(*sq));
         nvme->sq[number] = sq;
     }
+    sq->nvme = nvme;
     sq->there = true;
     sq->deleting = false;
+    sq->priority = (uint8_t)priority;
     sq->number = number;
     sq->cq = cq;
     sq->entries = entries;
@@ -301,12 +380,6 @@ void nvme_cq_create(struct nvme *nvme, uint16_t number, uint64_t iova, uint32_t 
                             .wait_tail = &cq->wait_head };
 }
 
-void nvme_sq_delete(struct nvme *nvme, uint16_t number)
-{
-    nvme->sq[number]->there = false;
-    nvme->cq[nvme->sq[number]->cq].n_sqs--;
-}
-
 static void sq_drop(struct nvme_sq *sq)
 {
     struct nvme_command *command = sq->delete_command;
@@ -314,6 +387,7 @@ static void sq_drop(struct nvme_sq *sq)
     sq->delete_command = NULL;
     if (command != NULL)
         nvme_command_free(command);
+    nvme_aborts_end(sq);
 }
 
 static void cq_drop(struct nvme_cq *cq)
@@ -328,12 +402,7 @@ static void cq_drop(struct nvme_cq *cq)
 
 void nvme_queues_delete(struct nvme *nvme)
 {
-    struct nvme_command *async = nvme->async;
-    nvme->async = NULL;
-    if (async != NULL) {
-        nvme->sub->n_commands++; /* it did not count while it waited */
-        nvme_command_free(async);
-    }
+    nvme_events_reset(nvme);
     for (unsigned q = 0; q < NVME_QUEUES_MAX; q++) {
         if (nvme->sq[q] != NULL)
             sq_drop(nvme->sq[q]);

@@ -66,29 +66,43 @@
     X(NVME_CQE_LOG2, 4)                                                            \
     X(NVME_CQE_PHASE, 1)                                                           \
     /* 5.21.1.7, 5.3, 5.4, 5.1 */                                                  \
-    X(NVME_FEATURE_QUEUES, 0x07)                                                   \
     X(NVME_QUEUE_CONTIGUOUS, 1 << 0)                                               \
     X(NVME_CQ_INTERRUPTS, 1 << 1)                                                  \
     X(NVME_ABORT_NOT_ABORTED, 1 << 0)                                              \
     /* 5.15: CNS values, figures 109 and 114 */                                    \
     X(NVME_IDENTIFY_BYTES, 4096)                                                   \
-    X(NVME_IDENTIFY_NAMESPACE, 0x00)                                               \
-    X(NVME_IDENTIFY_CONTROLLER, 0x01)                                              \
-    X(NVME_IDENTIFY_ACTIVE, 0x02)                                                  \
-    X(NVME_ID_CTRL_VID, 0)                                                         \
-    X(NVME_ID_CTRL_SERIAL, 4)                                                      \
-    X(NVME_ID_CTRL_MODEL, 24)                                                      \
-    X(NVME_ID_CTRL_MDTS, 77)                                                       \
-    X(NVME_ID_CTRL_VER, 80)                                                        \
-    X(NVME_ID_CTRL_SQES, 512)                                                      \
-    X(NVME_ID_CTRL_CQES, 513)                                                      \
-    X(NVME_ID_CTRL_NN, 516)                                                        \
-    X(NVME_ID_NS_SIZE, 0)                                                          \
-    X(NVME_ID_NS_CAPACITY, 8)                                                      \
-    X(NVME_ID_NS_USE, 16)                                                          \
-    X(NVME_ID_NS_NLBAF, 25)                                                        \
-    X(NVME_ID_NS_FLBAS, 26)                                                        \
-    X(NVME_ID_NS_LBAF0, 128)
+    /* 3.1.1: AMS 18:17; 3.1.5: AMS 13:11 */                                       \
+    X(NVME_CAP_AMS_WRR, 1 << 17)                                                   \
+    X(NVME_CC_AMS_RR, 0)                                                           \
+    X(NVME_CC_AMS_WRR, 1)                                                          \
+    X(NVME_CC_AMS_SHIFT, 11)                                                       \
+    /* 4.6.1: double word 3 bits 30 and 31, the status field from bit 17 on */     \
+    X(NVME_STATUS_MORE, 1 << (30 - 17))                                            \
+    X(NVME_STATUS_DNR, 1 << (31 - 17))                                             \
+    /* 4.4; 5.14.1.1 to 5.14.1.5; 5.15.2 */                                        \
+    X(NVME_SGL_BYTES, 16)                                                          \
+    X(NVME_LOG_ERROR_BYTES, 64)                                                    \
+    X(NVME_LOG_HEALTH_BYTES, 512)                                                  \
+    X(NVME_LOG_FIRMWARE_BYTES, 512)                                                \
+    X(NVME_LOG_EFFECTS_BYTES, 4096)                                                \
+    X(NVME_SECONDARY_BYTES, 63 - 32 + 1)                                           \
+    /* 6.1: all namespaces; 5.4: queue priority 02:01 */                           \
+    X(NVME_NSID_ALL, 0xffffffff)                                                   \
+    X(NVME_SQ_PRIORITY_SHIFT, 1)                                                   \
+    /* 5.13: select 10:8; 5.21: save 31; 5.21.1.1, 5.21.1.9, 5.21.1.4 */           \
+    X(NVME_FEATURE_SELECT_SHIFT, 8)                                                \
+    X(NVME_FEATURE_SAVE, UINT32_C(1) << 31)                                        \
+    X(NVME_ARBITRATION_NO_LIMIT, 7)                                                \
+    X(NVME_VECTOR_NOT_COALESCED, 1 << 16)                                          \
+    X(NVME_TEMPERATURE_UNDER, 1 << 20)                                             \
+    X(NVME_TEMPERATURE_ALL, 15)                                                    \
+    /* 5.14: retain asynchronous event 15 */                                       \
+    X(NVME_LOG_RETAIN_EVENT, 1 << 15)                                              \
+    /* 6.9: PRINFO 29:26; 6.7: attribute deallocate 2, ranges of one command */    \
+    X(NVME_PRINFO_SHIFT, 26)                                                       \
+    X(NVME_PRINFO_MASK, 15)                                                        \
+    X(NVME_DATASET_DEALLOCATE, 1 << 2)                                             \
+    X(NVME_DATASET_RANGES_MAX, 256)
 
 /* Enumerations, and macros with parameters at one place each. */
 #define VALUES(X)                                                                             \
@@ -132,6 +146,236 @@
     X(NVME_FLUSH, 0x00)                                                                       \
     X(NVME_WRITE, 0x01)                                                                       \
     X(NVME_READ, 0x02)                                                                        \
+    /* 3.1.5: CSS 6:4, AMS 13:11, IOSQES 19:16, IOCQES 23:20 */                               \
+    X(NVME_CC_CSS(0x00000070u), 7)                                                            \
+    X(NVME_CC_AMS(0x00003800u), 7)                                                            \
+    X(NVME_CC_IOSQES_OF(0x00460001u), 6)                                                      \
+    X(NVME_CC_IOCQES_OF(0x00460001u), 4)                                                      \
+    /* 4.2: FUSE 09:08, PSDT 15:14 of double word 0 */                                        \
+    X(NVME_FUSE_MASK, 3)                                                                      \
+    X(NVME_FUSE_FIRST, 1)                                                                     \
+    X(NVME_FUSE_SECOND, 2)                                                                    \
+    X(NVME_PSDT_MASK, 0xc0)                                                                   \
+    X(NVME_PSDT_PRP, 0)                                                                       \
+    X(NVME_PSDT_SGL, 1 << 6)                                                                  \
+    X(NVME_PSDT_SGL_SEGMENT, 2 << 6)                                                          \
+    /* figures 31 to 33: status codes */                                                      \
+    X(NVME_SC_CID_CONFLICT, 3)                                                                \
+    X(NVME_SC_POWER_LOSS, 5)                                                                  \
+    X(NVME_SC_INTERNAL_ERROR, 6)                                                              \
+    X(NVME_SC_ABORT_REQUESTED, 7)                                                             \
+    X(NVME_SC_FUSED_FAILED, 9)                                                                \
+    X(NVME_SC_FUSED_MISSING, 10)                                                              \
+    X(NVME_SC_SEQUENCE_ERROR, 12)                                                             \
+    X(NVME_SC_SGL_SEGMENT_INVALID, 13)                                                        \
+    X(NVME_SC_SGL_COUNT_INVALID, 14)                                                          \
+    X(NVME_SC_SGL_LENGTH_INVALID, 15)                                                         \
+    X(NVME_SC_SGL_METADATA_LENGTH, 16)                                                        \
+    X(NVME_SC_SGL_TYPE_INVALID, 17)                                                           \
+    X(NVME_SC_CMB_USE_INVALID, 18)                                                            \
+    X(NVME_SC_ATOMIC_WRITE_EXCEEDED, 20)                                                      \
+    X(NVME_SC_CAPACITY_EXCEEDED, 129)                                                         \
+    X(NVME_SC_NAMESPACE_NOT_READY, 130)                                                       \
+    X(NVME_SC_ABORT_LIMIT, 0x103)                                                             \
+    X(NVME_SC_LOG_PAGE_INVALID, 0x109)                                                        \
+    X(NVME_SC_FEATURE_NOT_SAVEABLE, 0x10d)                                                    \
+    X(NVME_SC_FEATURE_NOT_CHANGEABLE, 0x10e)                                                  \
+    X(NVME_SC_FEATURE_NOT_PER_NAMESPACE, 0x10f)                                               \
+    X(NVME_SC_CONTROLLER_ID_INVALID, 0x11f)                                                   \
+    X(NVME_SC_SECONDARY_STATE_INVALID, 0x120)                                                 \
+    X(NVME_SC_RESOURCE_COUNT_INVALID, 0x121)                                                  \
+    X(NVME_SC_RESOURCE_ID_INVALID, 0x122)                                                     \
+    X(NVME_SC_CONFLICTING_ATTRIBUTES, 0x180)                                                  \
+    X(NVME_SC_WRITE_FAULT, 0x280)                                                             \
+    X(NVME_SC_UNRECOVERED_READ, 0x281)                                                        \
+    X(NVME_SC_COMPARE_FAILURE, 0x285)                                                         \
+    X(NVME_STATUS_CODE(0x7fff), 0x7ff)                                                        \
+    /* figure 19: SGL descriptor types 7:4 */                                                 \
+    X(NVME_SGL_DATA, 0)                                                                       \
+    X(NVME_SGL_BIT_BUCKET, 1 << 4)                                                            \
+    X(NVME_SGL_SEGMENT, 2 << 4)                                                               \
+    X(NVME_SGL_LAST_SEGMENT, 3 << 4)                                                          \
+    X(NVME_SGL_KEYED, 4 << 4)                                                                 \
+    X(NVME_SGL_VENDOR, 15 << 4)                                                               \
+    /* figure 41: admin opcodes; figure 76: queue priority */                                 \
+    X(NVME_ADMIN_GET_LOG, 2)                                                                  \
+    X(NVME_ADMIN_VIRTUALIZATION, 0x1c)                                                        \
+    X(NVME_SQ_URGENT, 0)                                                                      \
+    X(NVME_SQ_HIGH, 1)                                                                        \
+    X(NVME_SQ_MEDIUM, 2)                                                                      \
+    X(NVME_SQ_LOW, 3)                                                                         \
+    /* 5.21.1: feature identifiers; figures 84, 85: select and its answer */                  \
+    X(NVME_FEATURE_ARBITRATION, 1)                                                            \
+    X(NVME_FEATURE_POWER, 2)                                                                  \
+    X(NVME_FEATURE_TEMPERATURE, 4)                                                            \
+    X(NVME_FEATURE_ERROR_RECOVERY, 5)                                                         \
+    X(NVME_FEATURE_QUEUES, 7)                                                                 \
+    X(NVME_FEATURE_COALESCING, 8)                                                             \
+    X(NVME_FEATURE_VECTOR, 9)                                                                 \
+    X(NVME_FEATURE_WRITE_ATOMICITY, 10)                                                       \
+    X(NVME_FEATURE_ASYNC_EVENTS, 11)                                                          \
+    X(NVME_SELECT_CURRENT, 0)                                                                 \
+    X(NVME_SELECT_DEFAULT, 1)                                                                 \
+    X(NVME_SELECT_SAVED, 2)                                                                   \
+    X(NVME_SELECT_SUPPORTED, 3)                                                               \
+    X(NVME_FEATURE_SAVEABLE, 1)                                                               \
+    X(NVME_FEATURE_PER_NAMESPACE, 2)                                                          \
+    X(NVME_FEATURE_CHANGEABLE, 4)                                                             \
+    /* 5.2: asynchronous events */                                                            \
+    X(NVME_EVENT_ERROR, 0)                                                                    \
+    X(NVME_EVENT_HEALTH, 1)                                                                   \
+    X(NVME_EVENT_NOTICE, 2)                                                                   \
+    X(NVME_EVENT_DOORBELL_REGISTER, 0)                                                        \
+    X(NVME_EVENT_DOORBELL_VALUE, 1)                                                           \
+    X(NVME_EVENT_DIAGNOSTIC, 2)                                                               \
+    X(NVME_EVENT_PERSISTENT, 3)                                                               \
+    X(NVME_EVENT_TRANSIENT, 4)                                                                \
+    X(NVME_EVENT_RELIABILITY, 0)                                                              \
+    X(NVME_EVENT_TEMPERATURE, 1)                                                              \
+    X(NVME_EVENT_SPARE, 2)                                                                    \
+    /* 5.14.1: log pages; 5.14.1.2: bytes of the health log; 5.14.1.3; 5.14.1.5 */            \
+    X(NVME_LOG_ERROR, 1)                                                                      \
+    X(NVME_LOG_HEALTH, 2)                                                                     \
+    X(NVME_LOG_FIRMWARE, 3)                                                                   \
+    X(NVME_LOG_EFFECTS, 5)                                                                    \
+    X(NVME_HEALTH_WARNING, 0)                                                                 \
+    X(NVME_HEALTH_TEMPERATURE, 1)                                                             \
+    X(NVME_HEALTH_SPARE, 3)                                                                   \
+    X(NVME_HEALTH_SPARE_THRESHOLD, 4)                                                         \
+    X(NVME_HEALTH_USED, 5)                                                                    \
+    X(NVME_HEALTH_UNITS_READ, 32)                                                             \
+    X(NVME_HEALTH_UNITS_WRITTEN, 48)                                                          \
+    X(NVME_HEALTH_READS, 64)                                                                  \
+    X(NVME_HEALTH_WRITES, 80)                                                                 \
+    X(NVME_HEALTH_BUSY_MINUTES, 96)                                                           \
+    X(NVME_HEALTH_POWER_CYCLES, 112)                                                          \
+    X(NVME_HEALTH_POWER_HOURS, 128)                                                           \
+    X(NVME_HEALTH_UNSAFE, 144)                                                                \
+    X(NVME_HEALTH_MEDIA_ERRORS, 160)                                                          \
+    X(NVME_HEALTH_ERROR_ENTRIES, 176)                                                         \
+    X(NVME_WARN_SPARE, 1 << 0)                                                                \
+    X(NVME_WARN_TEMPERATURE, 1 << 1)                                                          \
+    X(NVME_WARN_RELIABILITY, 1 << 2)                                                          \
+    X(NVME_WARN_READ_ONLY, 1 << 3)                                                            \
+    X(NVME_WARN_BACKUP, 1 << 4)                                                               \
+    X(NVME_FIRMWARE_ACTIVE, 0)                                                                \
+    X(NVME_FIRMWARE_SLOT1, 8)                                                                 \
+    X(NVME_EFFECTS_ADMIN, 0)                                                                  \
+    X(NVME_EFFECTS_IO, 1024)                                                                  \
+    X(NVME_EFFECT_SUPPORTED, 1 << 0)                                                          \
+    X(NVME_EFFECT_CONTENT, 1 << 1)                                                            \
+    X(NVME_EFFECT_CAPABILITY, 1 << 4)                                                         \
+    /* figure 108: CNS values */                                                              \
+    X(NVME_IDENTIFY_NAMESPACE, 0)                                                             \
+    X(NVME_IDENTIFY_CONTROLLER, 1)                                                            \
+    X(NVME_IDENTIFY_ACTIVE, 2)                                                                \
+    X(NVME_IDENTIFY_DESCRIPTORS, 3)                                                           \
+    X(NVME_IDENTIFY_NS_CONTROLLERS, 0x12)                                                     \
+    X(NVME_IDENTIFY_CONTROLLERS, 0x13)                                                        \
+    X(NVME_IDENTIFY_PRIMARY, 0x14)                                                            \
+    X(NVME_IDENTIFY_SECONDARY, 0x15)                                                          \
+    /* figure 109: bytes of Identify Controller */                                            \
+    X(NVME_ID_CTRL_VID, 0)                                                                    \
+    X(NVME_ID_CTRL_SSVID, 2)                                                                  \
+    X(NVME_ID_CTRL_SERIAL, 4)                                                                 \
+    X(NVME_ID_CTRL_MODEL, 24)                                                                 \
+    X(NVME_ID_CTRL_FIRMWARE, 64)                                                              \
+    X(NVME_ID_CTRL_RAB, 72)                                                                   \
+    X(NVME_ID_CTRL_CMIC, 76)                                                                  \
+    X(NVME_ID_CTRL_MDTS, 77)                                                                  \
+    X(NVME_ID_CTRL_CNTLID, 78)                                                                \
+    X(NVME_ID_CTRL_VER, 80)                                                                   \
+    X(NVME_ID_CTRL_OAES, 92)                                                                  \
+    X(NVME_ID_CTRL_OACS, 256)                                                                 \
+    X(NVME_ID_CTRL_ACL, 258)                                                                  \
+    X(NVME_ID_CTRL_AERL, 259)                                                                 \
+    X(NVME_ID_CTRL_FRMW, 260)                                                                 \
+    X(NVME_ID_CTRL_LPA, 261)                                                                  \
+    X(NVME_ID_CTRL_ELPE, 262)                                                                 \
+    X(NVME_ID_CTRL_NPSS, 263)                                                                 \
+    X(NVME_ID_CTRL_WCTEMP, 266)                                                               \
+    X(NVME_ID_CTRL_CCTEMP, 268)                                                               \
+    X(NVME_ID_CTRL_SQES, 512)                                                                 \
+    X(NVME_ID_CTRL_CQES, 513)                                                                 \
+    X(NVME_ID_CTRL_MAXCMD, 514)                                                               \
+    X(NVME_ID_CTRL_NN, 516)                                                                   \
+    X(NVME_ID_CTRL_ONCS, 520)                                                                 \
+    X(NVME_ID_CTRL_FUSES, 522)                                                                \
+    X(NVME_ID_CTRL_VWC, 525)                                                                  \
+    X(NVME_ID_CTRL_AWUN, 526)                                                                 \
+    X(NVME_ID_CTRL_AWUPF, 528)                                                                \
+    X(NVME_ID_CTRL_ACWU, 532)                                                                 \
+    X(NVME_ID_CTRL_SGLS, 536)                                                                 \
+    X(NVME_ID_CTRL_SUBNQN, 768)                                                               \
+    X(NVME_ID_CTRL_PSD0, 2048)                                                                \
+    X(NVME_CMIC_PORTS, 1 << 0)                                                                \
+    X(NVME_CMIC_CONTROLLERS, 1 << 1)                                                          \
+    X(NVME_CMIC_VF, 1 << 2)                                                                   \
+    X(NVME_OACS_VIRTUALIZATION, 1 << 7)                                                       \
+    X(NVME_FRMW_SLOT1_READ_ONLY, 1 << 0)                                                      \
+    X(NVME_FRMW_ONE_SLOT, 1 << 1)                                                             \
+    X(NVME_LPA_EFFECTS, 1 << 1)                                                               \
+    X(NVME_LPA_EXTENDED, 1 << 2)                                                              \
+    X(NVME_ONCS_COMPARE, 1 << 0)                                                              \
+    X(NVME_ONCS_WRITE_UNCORRECTABLE, 1 << 1)                                                  \
+    X(NVME_ONCS_DATASET, 1 << 2)                                                              \
+    X(NVME_ONCS_WRITE_ZEROES, 1 << 3)                                                         \
+    X(NVME_ONCS_SAVE_SELECT, 1 << 4)                                                          \
+    X(NVME_SGLS_ANY_ALIGNMENT, 1)                                                             \
+    X(NVME_SGLS_BIT_BUCKET, 1 << 16)                                                          \
+    X(NVME_SGLS_LONGER, 1 << 18)                                                              \
+    /* figure 114: bytes of Identify Namespace; figure 116: identifier types */               \
+    X(NVME_ID_NS_SIZE, 0)                                                                     \
+    X(NVME_ID_NS_CAPACITY, 8)                                                                 \
+    X(NVME_ID_NS_USE, 16)                                                                     \
+    X(NVME_ID_NS_NSFEAT, 24)                                                                  \
+    X(NVME_ID_NS_NLBAF, 25)                                                                   \
+    X(NVME_ID_NS_FLBAS, 26)                                                                   \
+    X(NVME_ID_NS_NMIC, 30)                                                                    \
+    X(NVME_ID_NS_DLFEAT, 33)                                                                  \
+    X(NVME_ID_NS_NGUID, 104)                                                                  \
+    X(NVME_ID_NS_EUI64, 120)                                                                  \
+    X(NVME_ID_NS_LBAF0, 128)                                                                  \
+    X(NVME_NMIC_SHARED, 1 << 0)                                                               \
+    X(NVME_DLFEAT_ZEROS, 1)                                                                   \
+    X(NVME_DLFEAT_WRITE_ZEROES, 1 << 3)                                                       \
+    X(NVME_NS_EUI64, 1)                                                                       \
+    X(NVME_NS_NGUID, 2)                                                                       \
+    /* figures 117 to 119: primary controller capabilities, secondary controller list */      \
+    X(NVME_ID_PRIMARY_CNTLID, 0)                                                              \
+    X(NVME_ID_PRIMARY_PORTID, 2)                                                              \
+    X(NVME_ID_PRIMARY_CRT, 4)                                                                 \
+    X(NVME_ID_PRIMARY_VQFRT, 32)                                                              \
+    X(NVME_ID_PRIMARY_VQRFA, 36)                                                              \
+    X(NVME_ID_PRIMARY_VQRFAP, 40)                                                             \
+    X(NVME_ID_PRIMARY_VQPRT, 42)                                                              \
+    X(NVME_ID_PRIMARY_VQFRSM, 44)                                                             \
+    X(NVME_ID_PRIMARY_VQGRAN, 46)                                                             \
+    X(NVME_ID_PRIMARY_VIFRT, 64)                                                              \
+    X(NVME_ID_PRIMARY_VIRFA, 68)                                                              \
+    X(NVME_ID_PRIMARY_VIRFAP, 72)                                                             \
+    X(NVME_ID_PRIMARY_VIPRT, 74)                                                              \
+    X(NVME_ID_PRIMARY_VIFRSM, 76)                                                             \
+    X(NVME_ID_PRIMARY_VIGRAN, 78)                                                             \
+    X(NVME_ID_SECONDARY_COUNT, 0)                                                             \
+    X(NVME_ID_SECONDARY_ENTRIES, 32)                                                          \
+    X(NVME_SECONDARY_SCID, 0)                                                                 \
+    X(NVME_SECONDARY_PCID, 2)                                                                 \
+    X(NVME_SECONDARY_STATE, 4)                                                                \
+    X(NVME_SECONDARY_VFN, 8)                                                                  \
+    X(NVME_SECONDARY_NVQ, 10)                                                                 \
+    X(NVME_SECONDARY_NVI, 12)                                                                 \
+    /* 5.22: actions and resources; figure 192: NVM opcodes */                                \
+    X(NVME_VIRTUAL_PRIMARY_ALLOCATE, 1)                                                       \
+    X(NVME_VIRTUAL_OFFLINE, 7)                                                                \
+    X(NVME_VIRTUAL_ASSIGN, 8)                                                                 \
+    X(NVME_VIRTUAL_ONLINE, 9)                                                                 \
+    X(NVME_RESOURCE_QUEUES, 0)                                                                \
+    X(NVME_RESOURCE_INTERRUPTS, 1)                                                            \
+    X(NVME_WRITE_UNCORRECTABLE, 4)                                                            \
+    X(NVME_COMPARE, 5)                                                                        \
+    X(NVME_WRITE_ZEROES, 8)                                                                   \
+    X(NVME_DATASET, 9)                                                                        \
     /* <linux/nvme_ioctl.h>: a command as user space hands it over, up to the data pointer */ \
     X(offsetof(struct nvme_sqe, opcode), offsetof(struct nvme_passthru_cmd, opcode))          \
     X(offsetof(struct nvme_sqe, flags), offsetof(struct nvme_passthru_cmd, flags))            \
