@@ -8,17 +8,20 @@
 #include "models/base/model.h"
 
 #define NVME_NAMESPACES_MAX 4u
+#define NVME_CLASSES        5u /* of arbitration */
 
 extern const struct model_ops nvme_ops;
 
 struct nvme_stats {
     uint64_t reads, writes, read_bytes, write_bytes; /* I/O commands that succeeded; their data */
     uint64_t admin_commands;
-    uint64_t errors;            /* completions with a status other than success */
-    uint64_t sqes, sqe_fetches; /* entries fetched; reads, local ones included */
-    uint64_t cmb_fetches;       /* of these, from the controller's own memory */
-    uint64_t prp_lists;         /* reads of PRP lists */
-    uint64_t sgl_segments;      /* reads of SGL segments */
+    uint64_t errors;                      /* completions with a status other than success */
+    uint64_t sqes, sqe_fetches;           /* entries fetched; reads, local ones included */
+    uint64_t sqes_of_class[NVME_CLASSES]; /* asked for; round robin: the first */
+    uint64_t coalesced;                   /* completions without a message of their own */
+    uint64_t cmb_fetches;                 /* of these, from the controller's own memory */
+    uint64_t prp_lists;                   /* reads of PRP lists */
+    uint64_t sgl_segments;                /* reads of SGL segments */
     uint64_t compares;
     uint64_t cqes, cq_waits; /* written; that had to wait for room */
     uint64_t events;         /* asynchronous ones reported */

@@ -120,6 +120,7 @@ static void delete_sq(struct nvme_command *command)
         return;
     }
     sq->deleting = true;
+    nvme_sq_update(sq);
     command->step = NVME_WAITS;
     sq->delete_command = command;
     nvme_sq_consider_deleted(sq);

@@ -87,7 +87,7 @@ static void enabled(struct sim *sim, struct sim_event *event)
 static bool cannot_enable(const struct nvme *nvme)
 {
     return NVME_CC_CSS(nvme->cc) != 0 || NVME_CC_MPS(nvme->cc) != 0 ||
-           NVME_CC_AMS(nvme->cc) != NVME_CC_AMS_RR || (nvme->aqa & 0xfffu) == 0 ||
+           NVME_CC_AMS(nvme->cc) > NVME_CC_AMS_WRR || (nvme->aqa & 0xfffu) == 0 ||
            (nvme->aqa >> 16 & 0xfffu) == 0;
 }
 
@@ -125,6 +125,7 @@ static void stop(struct nvme *nvme)
     if (nvme->state == NVME_STOPPING)
         return;
     nvme->state = NVME_STOPPING;
+    nvme_interrupts_stop(nvme);
     nvme->n_under_way++;
     nvme_queues_delete(nvme); /* what waits for others ends now */
     nvme_ended(nvme);
@@ -171,7 +172,7 @@ static void function_stop(struct pcie_function *function)
 
 static uint64_t capabilities(const struct nvme *nvme)
 {
-    return (uint64_t)(nvme_params(nvme)->queue_entries - 1) | NVME_CAP_CQR |
+    return (uint64_t)(nvme_params(nvme)->queue_entries - 1) | NVME_CAP_CQR | NVME_CAP_AMS_WRR |
            READY_TIMEOUT_500MS << NVME_CAP_TO_SHIFT | NVME_CAP_CSS_NVM;
 }
 
@@ -306,6 +307,7 @@ void nvme_controller_init(struct nvme_subsystem *sub, struct nvme *nvme, uint32_
     if (sub->params.cmb_bytes != 0)
         nvme->cmb = sim_zalloc(1, sub->params.cmb_bytes);
     nvme_features_init(nvme);
+    nvme_interrupts_init(nvme);
     sim_event_init(&nvme->enable, enabled);
     function_init(nvme, port);
 }
@@ -313,6 +315,7 @@ void nvme_controller_init(struct nvme_subsystem *sub, struct nvme *nvme, uint32_
 void nvme_controller_release(struct nvme *nvme)
 {
     nvme->state = NVME_DISABLED; /* nothing answers any more */
+    nvme_interrupts_stop(nvme);
     nvme_queues_delete(nvme);
     for (unsigned q = 0; q < NVME_QUEUES_MAX; q++)
         free(nvme->sq[q]);

@@ -20,7 +20,6 @@ static struct nvme_command *take_request(struct nvme *nvme)
     struct nvme_command *command = nvme->requests;
     nvme->requests = command->next;
     nvme->n_requests--;
-    nvme->sub->n_commands++; /* it did not count while it waited */
     return command;
 }
 
@@ -69,9 +68,7 @@ void nvme_event_request(struct nvme_command *command)
     command->next = NULL;
     command->step = NVME_WAITS;
     nvme->n_requests++;
-    nvme->sub->n_commands--; /* takes no room that others need */
     report(nvme);
-    nvme_fetch(nvme->sub);
 }
 
 void nvme_event_abort(struct nvme_command *command)

@@ -33,6 +33,22 @@ struct nvme_dma {
 
 /* ---- Queues ---------------------------------------------------------------------------------- */
 
+/* Classes of arbitration (4.13). Round robin has all queues in the first. */
+enum nvme_class {
+    NVME_CLASS_FIRST, /* the admin queue */
+    NVME_CLASS_URGENT,
+    NVME_CLASS_HIGH, /* by weight */
+    NVME_CLASS_MEDIUM,
+    NVME_CLASS_LOW,
+};
+
+/* An interrupt vector. */
+struct nvme_vector {
+    struct nvme *nvme;
+    uint32_t n; /* completions that wait for a message */
+    struct sim_event timer;
+};
+
 struct nvme_cq {
     bool there, interrupts;
     uint8_t phase;
@@ -47,7 +63,9 @@ struct nvme_sq {
     struct nvme *nvme;
     bool there, fetching;
     bool deleting;
-    uint8_t priority; /* enum nvme_sq_priority */
+    uint8_t class;      /* enum nvme_class */
+    uint32_t turn_left; /* commands in the turn of its class that `turn` names */
+    uint64_t turn;
     uint16_t number, cq;
     uint32_t entries, head, tail;
     uint32_t n_commands; /* fetched and not completed */
@@ -225,7 +243,11 @@ struct nvme {
     struct sim_event enable;
     struct nvme_sq *sq[NVME_QUEUES_MAX];
     struct nvme_cq cq[NVME_QUEUES_MAX];
-    uint32_t next_sq;              /* whose turn it is */
+    uint64_t ready[NVME_CLASSES][NVME_QUEUES_MAX / 64]; /* bits of queues with entries to fetch */
+    uint32_t next_sq[NVME_CLASSES];                     /* whose turn it is */
+    uint64_t turn[NVME_CLASSES];
+    uint32_t credit[NVME_CLASSES]; /* commands that weighted classes may have now */
+    struct nvme_vector vector[NVME_QUEUES_MAX];
     uint32_t n_under_way;          /* commands, fetches: all that must end before a reset has */
     struct nvme_command *requests; /* Asynchronous Event Requests that wait, in their order */
     uint32_t n_requests, n_aborts;
@@ -246,7 +268,7 @@ struct nvme_subsystem {
     struct nvme first; /* the controller of p0 */
     struct nvme *turn; /* whose entries are fetched next */
     uint32_t n_controllers;
-    uint32_t n_commands; /* of all controllers */
+    uint32_t n_commands; /* I/O commands of all controllers */
     sim_time command_free_ps;
     sim_time *channel_free_ps; /* n_channels */
     struct nvme_namespace namespace[NVME_NAMESPACES_MAX];
@@ -293,8 +315,8 @@ void nvme_fatal(struct nvme *nvme);
 /* nvme_queue.c */
 void nvme_doorbell(struct nvme *nvme, uint64_t offset, uint32_t value);
 /* Fetches commands while there are some and there is room. */
-/* Fetches what queues hold, in turn of the controllers and their queues. */
-void nvme_fetch(struct nvme_subsystem *sub);
+/* Begins to read n entries of the queue, which has them; returns n. */
+uint32_t nvme_fetch_from(struct nvme_sq *sq, uint32_t n);
 void nvme_sq_create(struct nvme *nvme, uint16_t number, uint64_t iova, uint32_t entries,
                     uint16_t cq, uint32_t priority);
 void nvme_cq_create(struct nvme *nvme, uint16_t number, uint64_t iova, uint32_t entries,
@@ -381,6 +403,20 @@ void nvme_events_reset(struct nvme *nvme);
 
 /* nvme_identify.c */
 void nvme_identify(struct nvme_command *command);
+
+/* nvme_arbitration.c */
+/* Fetches what queues hold, in turn of the controllers and their queues. */
+void nvme_fetch(struct nvme_subsystem *sub);
+/* Whether it has entries to fetch may have changed. */
+void nvme_sq_update(struct nvme_sq *sq);
+/* For a new queue. priority: enum nvme_sq_priority */
+void nvme_sq_classify(struct nvme_sq *sq, uint32_t priority);
+
+/* nvme_interrupt.c */
+void nvme_interrupts_init(struct nvme *nvme);
+void nvme_interrupts_stop(struct nvme *nvme);
+/* A completion of the queue has been written. */
+void nvme_interrupt(struct nvme *nvme, const struct nvme_cq *cq);
 
 /* nvme_io.c */
 void nvme_io(struct nvme_command *command);

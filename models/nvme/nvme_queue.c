@@ -1,28 +1,19 @@
 /*
  * Queues of nvme.controller.
  *
- * Models: submission and completion queues at any address, doorbells, fetching of entries in turn
- *   of the queues, completions with phase tag that wait for room, MSI-X per completion queue with
- *   masks.
- * Does not model: weighted arbitration, interrupt coalescing, shadow doorbells.
- * Timing: a queue with entries has fetch_burst of them read at once, one read at a time; commands
- *   begin command_interval after one another at the earliest. A completion goes out when the last
- *   data has been handed to the link, its message behind it: all are posted writes, in that order.
- * Sources: NVM Express 1.3, sections 4.1 (queues), 4.6 (completions), 4.13 (arbitration), 7.5
- *   (interrupts).
+ * Models: submission and completion queues at any address, doorbells, completions with phase tag
+ *   that wait for room, error completions. Arbitration: nvme_arbitration.c; interrupts:
+ *   nvme_interrupt.c.
+ * Does not model: shadow doorbells; identifiers of commands in use twice are not looked for.
+ * Timing: commands begin command_interval after one another at the earliest. A completion goes out
+ *   when the last data has been handed to the link, its message behind it: all are posted writes, in
+ *   that order.
+ * Sources: NVM Express 1.3, sections 4.1 (queues), 4.6 (completions).
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "models/nvme/nvme_internal.h"
-
-/* ---- Interrupts ------------------------------------------------------------------------------ */
-
-static void interrupt(struct nvme *nvme, const struct nvme_cq *cq)
-{
-    if (cq->interrupts)
-        pcie_function_interrupt(&nvme->function, cq->vector);
-}
 
 /* ---- Completion ------------------------------------------------------------------------------ */
 
@@ -39,7 +30,7 @@ static void completion_written(struct nvme_dma *dma, enum pcie_dma_status status
     if (status != PCIE_DMA_OK)
         nvme_fatal(nvme);
     else if (nvme_running(nvme))
-        interrupt(nvme, cq);
+        nvme_interrupt(nvme, cq);
     nvme_command_free(command);
 }
 
@@ -189,6 +180,7 @@ void nvme_sq_consider_deleted(struct nvme_sq *sq)
         return;
     sq->delete_command = NULL;
     sq->there = false;
+    nvme_sq_update(sq);
     sq->nvme->cq[sq->cq].n_sqs--;
     nvme_aborts_end(sq);
     nvme_complete(command, NVME_SC_SUCCESS);
@@ -200,7 +192,7 @@ void nvme_command_free(struct nvme_command *command)
     struct nvme_sq *sq = command->sq;
     struct nvme_command *aborter = command->aborter;
     sq->n_commands--;
-    nvme->sub->n_commands--;
+    nvme->sub->n_commands -= sq->number != 0;
     *command->sq_from = command->sq_next;
     if (command->sq_next != NULL)
         command->sq_next->sq_from = command->sq_from;
@@ -231,27 +223,29 @@ static void entries_here(struct nvme_dma *dma, enum pcie_dma_status status)
     } else {
         if (nvme_running(nvme))
             nvme_fatal(nvme);
-        nvme->sub->n_commands -= n;
+        if (sq->number != 0)
+            nvme->sub->n_commands -= n;
         nvme_sq_consider_deleted(sq);
     }
+    nvme_sq_update(sq);
     nvme_ended(nvme);
     nvme_fetch(nvme->sub);
 }
 
-static void fetch_from(struct nvme *nvme, struct nvme_sq *sq)
+uint32_t nvme_fetch_from(struct nvme_sq *sq, uint32_t n)
 {
-    uint32_t available = (sq->tail + sq->entries - sq->head) % sq->entries;
-    uint32_t n = SIM_MIN(available, nvme_params(nvme)->fetch_burst);
+    struct nvme *nvme = sq->nvme;
+    struct nvme_stats *stats = &nvme->sub->stats;
     uint64_t iova = sq->iova + (uint64_t)sq->head * NVME_SQE_BYTES;
     uint64_t from_cmb = iova - cfg_bar_base(&nvme->function.cfg, NVME_CMB_BAR);
-    n = SIM_MIN(n, sq->entries - sq->head);
-    n = SIM_MIN(n, nvme_params(nvme)->commands_max - nvme->sub->n_commands);
     sq->fetching = true;
     sq->n_fetch = n;
-    nvme->sub->n_commands += n;
-    nvme->sub->stats.commands_max = SIM_MAX(nvme->sub->stats.commands_max, nvme->sub->n_commands);
-    nvme->sub->stats.sqe_fetches++;
-    nvme->sub->stats.cmb_fetches += from_cmb < nvme_params(nvme)->cmb_bytes;
+    nvme_sq_update(sq);
+    if (sq->number != 0)
+        nvme->sub->n_commands += n;
+    stats->commands_max = SIM_MAX(stats->commands_max, nvme->sub->n_commands);
+    stats->sqe_fetches++;
+    stats->cmb_fetches += from_cmb < nvme_params(nvme)->cmb_bytes;
     nvme->n_under_way++;
     sq->fetch.request = (struct pcie_dma_request){
         .iova = { iova },
@@ -261,36 +255,7 @@ static void fetch_from(struct nvme *nvme, struct nvme_sq *sq)
     sq->fetch.write = false;
     sq->fetch.done = entries_here;
     nvme_dma_start(nvme, &sq->fetch);
-}
-
-/* A read of entries of the controller's queue whose turn it is; false: none has any. */
-static bool fetch_next(struct nvme *nvme)
-{
-    for (uint32_t i = 0; i < nvme->n_queues && nvme_running(nvme); i++) {
-        uint32_t q = (nvme->next_sq + i) % nvme->n_queues;
-        struct nvme_sq *sq = nvme->sq[q];
-        if (sq != NULL && sq->there && !sq->fetching && !sq->deleting && sq->head != sq->tail) {
-            nvme->next_sq = (q + 1) % nvme->n_queues;
-            fetch_from(nvme, sq);
-            return true;
-        }
-    }
-    return false;
-}
-
-void nvme_fetch(struct nvme_subsystem *sub)
-{
-    const struct nvme *idle = NULL; /* since this one nothing has been found */
-    while (sub->n_commands < sub->params.commands_max) {
-        struct nvme *nvme = sub->turn;
-        if (nvme == idle)
-            return;
-        sub->turn = nvme->next;
-        if (fetch_next(nvme))
-            idle = NULL;
-        else if (idle == NULL)
-            idle = nvme;
-    }
+    return n;
 }
 
 /* ---- Doorbells ------------------------------------------------------------------------------- */
@@ -314,6 +279,7 @@ static void ring_sq(struct nvme *nvme, uint64_t q, uint32_t value)
         bad_doorbell(nvme, q, NVME_EVENT_DOORBELL_VALUE);
     } else {
         sq->tail = value;
+        nvme_sq_update(sq);
         nvme_fetch(nvme->sub);
     }
 }
@@ -357,12 +323,13 @@ void nvme_sq_create(struct nvme *nvme, uint16_t number, uint64_t iova, uint32_t 
     sq->nvme = nvme;
     sq->there = true;
     sq->deleting = false;
-    sq->priority = (uint8_t)priority;
     sq->number = number;
     sq->cq = cq;
     sq->entries = entries;
     sq->head = sq->tail = 0;
     sq->iova = iova;
+    nvme_sq_classify(sq, priority);
+    nvme_sq_update(sq);
     nvme->cq[cq].n_sqs++;
 }
 
@@ -384,6 +351,7 @@ static void sq_drop(struct nvme_sq *sq)
 {
     struct nvme_command *command = sq->delete_command;
     sq->there = false;
+    nvme_sq_update(sq);
     sq->delete_command = NULL;
     if (command != NULL)
         nvme_command_free(command);

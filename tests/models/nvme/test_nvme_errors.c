@@ -406,10 +406,9 @@ static void test_error_log(void **state)
         assert_int_equal(entry[i].lba, UINT64_C(1) << 40 | (69 - i));
     }
     uint64_t at = alloc(&r, 4096);
-    struct nvme_sqe part = { .opcode = NVME_ADMIN_GET_LOG,
-                             .prp1 = at,
-                             .cdw10 = NVME_LOG_ERROR | 1 << 16,
-                             .cdw12 = 3 * 64 };
+    struct nvme_sqe part = {
+        .opcode = NVME_ADMIN_GET_LOG, .prp1 = at, .cdw10 = NVME_LOG_ERROR | 1 << 16, .cdw12 = 3 * 64
+    };
     assert_int_equal(command(&r, &r.admin, part, NULL), NVME_SC_SUCCESS);
     assert_int_equal(physmem_read64(r.memory, (struct hpa){ at }), 70 - 3);
     assert_int_equal(physmem_read64(r.memory, (struct hpa){ at + 8 }), 0); /* 8 bytes came */
