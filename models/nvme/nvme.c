@@ -1,5 +1,5 @@
 /*
- * nvme.controller: an NVMe subsystem on PCIe.
+ * nvme.controller: an NVMe subsystem on PCIe, of one or two ports.
  *
  * Models: parameters, statistics, and what the controllers of the subsystem share. Registers:
  *   nvme_controller.c; queues: nvme_queue.c; admin commands: nvme_admin.c; I/O and PRPs: nvme_io.c;
@@ -32,6 +32,15 @@ static const struct param_desc nvme_params_table[] = {
           NVME_QUEUES_MAX, PROV_ESTIMATE, FROM_C4, "of MSI-X"),
     PARAM("namespaces", PARAM_U32, struct nvme_subsystem, params.n_namespaces, 1, 1,
           NVME_NAMESPACES_MAX, PROV_DATASHEET, FROM_C4, "of capacity_bytes each"),
+    PARAM("ports", PARAM_U32, struct nvme_subsystem, params.n_ports, 1, 1, 2, PROV_DATASHEET,
+          FROM_C4, "p0, p1: a controller for each, of the same namespaces"),
+    PARAM("virtual_functions", PARAM_U32, struct nvme_subsystem, params.n_vfs, 0, 0, 7,
+          PROV_DATASHEET, FROM_C4, "of each port, with a secondary controller each"),
+    PARAM("flexible_queue_pairs", PARAM_U32, struct nvme_subsystem, params.flexible_queues, 32, 2,
+          NVME_QUEUES_MAX, PROV_ESTIMATE, FROM_C4,
+          "that a port's primary controller assigns to secondary ones"),
+    PARAM("flexible_vectors", PARAM_U32, struct nvme_subsystem, params.flexible_vectors, 32, 1,
+          NVME_QUEUES_MAX, PROV_ESTIMATE, FROM_C4, "the same of interrupt vectors"),
     PARAM("capacity_bytes", PARAM_BYTES, struct nvme_subsystem, params.capacity_bytes, 375083606016,
           4096, 1e15, PROV_DATASHEET, FROM_C4, "of a namespace"),
     PARAM("block_bytes", PARAM_U32, struct nvme_subsystem, params.block_bytes, 512, 512, 4096,
@@ -126,7 +135,7 @@ static void nvme_init(struct model *model, struct sim_error_list *errors)
     pcie_function_power_of_two(model, "block_bytes", params->block_bytes, errors);
     pcie_function_power_of_two(model, "transfer_bytes_max", params->transfer_bytes_max, errors);
     pcie_function_power_of_two(model, "cmb_bytes", params->cmb_bytes, errors);
-    pcie_function_ports(model, 1, &params->pcie, errors);
+    pcie_function_ports(model, params->n_ports, &params->pcie, errors);
     if (errors->n_messages != before)
         return;
     sub->commands = sim_pool_shared(model->sim, "nvme command", sizeof(struct nvme_command));
@@ -135,9 +144,10 @@ static void nvme_init(struct model *model, struct sim_error_list *errors)
         sub->params.cmb_bytes = 0;
     sub->data_pages = sim_pool_shared(model->sim, "nvme data page", NVME_PAGE_BYTES);
     nvme_media_init(sub);
-    nvme_controller_init(sub, &sub->first, 0);
-    sub->n_controllers = 1;
-    sub->first.next = sub->turn = &sub->first;
+    nvme_controller_init(sub, &sub->first, 0, NULL);
+    if (params->n_ports == 2)
+        nvme_controller_init(sub, &sub->second, 1, NULL);
+    sub->turn = &sub->first;
     sub->initialised = true;
 }
 
@@ -147,6 +157,7 @@ static void nvme_release(struct model *model)
     if (!sub->initialised)
         return;
     nvme_controller_release(&sub->first);
+    nvme_controller_release(&sub->second);
     nvme_media_release(sub);
 }
 

@@ -249,6 +249,8 @@ const struct nvme_command_desc nvme_admin_commands[NVME_ADMIN_COMMANDS] = {
     [NVME_ADMIN_SET_FEATURES] = { "Set Features", 0, nvme_set_features },
     [NVME_ADMIN_GET_FEATURES] = { "Get Features", 0, nvme_get_features },
     [NVME_ADMIN_ASYNC_EVENT] = { "Asynchronous Event Request", 0, nvme_event_request },
+    [NVME_ADMIN_VIRTUALIZATION] = { "Virtualization Management", NVME_EFFECT_CAPABILITY,
+                                    nvme_virtualization },
 };
 
 void nvme_admin(struct nvme_command *command)

@@ -66,9 +66,16 @@ void nvme_dma_start(struct nvme *nvme, struct nvme_dma *dma)
 
 /* ---- Enabling, resets ------------------------------------------------------------------------ */
 
+/* Of a controller that is disabled (8.5: of one that is offline). */
+static uint32_t idle_status(const struct nvme *nvme)
+{
+    return nvme->offline ? NVME_CSTS_CFS : 0;
+}
+
 static void registers_reset(struct nvme *nvme)
 {
-    nvme->cc = nvme->csts = nvme->aqa = 0;
+    nvme->cc = nvme->aqa = 0;
+    nvme->csts = idle_status(nvme);
     nvme->asq = nvme->acq = 0;
 }
 
@@ -106,7 +113,7 @@ static void stopped(struct nvme *nvme)
     nvme_queues_delete(nvme);
     nvme_features_reset(nvme);
     nvme->state = NVME_DISABLED;
-    nvme->csts = 0;
+    nvme->csts = idle_status(nvme);
     if ((nvme->cc & NVME_CC_EN) != 0) /* set meanwhile */
         enable(nvme);
 }
@@ -128,7 +135,14 @@ static void stop(struct nvme *nvme)
     nvme_interrupts_stop(nvme);
     nvme->n_under_way++;
     nvme_queues_delete(nvme); /* what waits for others ends now */
+    nvme_virtual_reset(nvme);
     nvme_ended(nvme);
+}
+
+void nvme_controller_restart(struct nvme *nvme)
+{
+    registers_reset(nvme);
+    stop(nvme);
 }
 
 void nvme_fatal(struct nvme *nvme)
@@ -139,6 +153,8 @@ void nvme_fatal(struct nvme *nvme)
 
 static void write_cc(struct nvme *nvme, uint32_t value)
 {
+    if (nvme->offline)
+        return;
     bool was = nvme->cc & NVME_CC_EN, is = value & NVME_CC_EN;
     nvme->cc = value;
     if (is && !was && nvme->state == NVME_DISABLED) {
@@ -161,11 +177,22 @@ static void function_reset(struct pcie_function *function)
     stop(nvme);
 }
 
+/* A secondary controller is offline when its virtual function is gone. */
 static void function_stop(struct pcie_function *function)
 {
     struct nvme *nvme = nvme_of(function);
     nvme->cc = 0; /* it does not become ready again */
+    nvme->offline = nvme->primary != NULL;
     stop(nvme);
+}
+
+static bool function_appears(struct pcie_function *function)
+{
+    struct nvme *nvme = nvme_of(function);
+    if (nvme->n_under_way != 0 || !pcie_dma_idle(&function->dma))
+        return false;
+    registers_reset(nvme);
+    return true;
 }
 
 /* ---- Registers ------------------------------------------------------------------------------- */
@@ -273,12 +300,16 @@ static void send_message(struct pcie_function *function, uint64_t address, uint3
     pcie_function_message(function, &function->dma, address, data);
 }
 
-static void function_init(struct nvme *nvme, uint32_t port)
+static void function_init(struct nvme *nvme)
 {
     static const struct pcie_function_ops ops = { .reset = function_reset,
                                                   .stop = function_stop,
+                                                  .appear = function_appears,
                                                   .message = send_message };
     const struct nvme_params *params = nvme_params(nvme);
+    const uint32_t flexible = params->n_vfs != 0 ? params->flexible_vectors : 0;
+    const uint32_t own = nvme->primary == NULL ? params->n_vectors : 0;
+    const uint32_t vectors_max = SIM_MIN(own + flexible, NVME_QUEUES_MAX);
     const struct pcie_function_desc desc = {
         .ops = &ops,
         .params = &params->pcie,
@@ -286,34 +317,60 @@ static void function_init(struct nvme *nvme, uint32_t port)
                       .device_id = (uint16_t)params->device_id,
                       .subsystem_vendor_id = (uint16_t)params->vendor_id,
                       .class_code = NVME_CLASS_CODE },
-        .port = port,
+        .port = nvme->port,
         .function_reset = params->function_reset,
-        .n_vectors = (uint16_t)nvme->n_vectors,
+        .n_vectors = (uint16_t)vectors_max,
         .msix_table = NVME_MSIX_TABLE,
         .msix_pba = NVME_MSIX_PBA,
         .bar = { [0] = { NVME_BAR_BYTES, CFG_BAR_64, read_register, write_register, 0, NULL },
                  [NVME_CMB_BAR] = { params->cmb_bytes, CFG_BAR_64 | CFG_BAR_PREFETCH,
                                     .request = cmb_request } }
     };
-    pcie_function_init(&nvme->function, nvme->sub->model, &desc);
+    if (nvme->primary == NULL)
+        pcie_function_init(&nvme->function, nvme->sub->model, &desc);
+    else
+        pcie_vf_init(&nvme->function, &nvme->primary->function,
+                     (unsigned)(nvme - nvme->primary->secondary), &desc);
     nvme->function.unsupported = &nvme->sub->stats.unsupported;
 }
 
-void nvme_controller_init(struct nvme_subsystem *sub, struct nvme *nvme, uint32_t port)
+/* Into the circle, behind those that are there. */
+static void join(struct nvme_subsystem *sub, struct nvme *nvme)
+{
+    nvme->id = (uint16_t)sub->n_controllers++;
+    nvme->next = &sub->first;
+    if (sub->last != NULL)
+        sub->last->next = nvme;
+    sub->last = nvme;
+}
+
+void nvme_controller_init(struct nvme_subsystem *sub, struct nvme *nvme, uint32_t port,
+                          struct nvme *primary)
 {
     nvme->sub = sub;
-    nvme->n_queues = sub->params.n_queues;
-    nvme->n_vectors = sub->params.n_vectors;
-    if (sub->params.cmb_bytes != 0)
+    nvme->port = port;
+    nvme->primary = primary;
+    nvme->offline = primary != NULL;
+    nvme->csts = idle_status(nvme);
+    join(sub, nvme);
+    if (primary == NULL) {
+        nvme->n_queues = sub->params.n_queues;
+        nvme->n_vectors = sub->params.n_vectors;
+    }
+    if (sub->params.cmb_bytes != 0 && primary == NULL)
         nvme->cmb = sim_zalloc(1, sub->params.cmb_bytes);
     nvme_features_init(nvme);
     nvme_interrupts_init(nvme);
     sim_event_init(&nvme->enable, enabled);
-    function_init(nvme, port);
+    function_init(nvme);
+    if (primary == NULL)
+        nvme_virtual_init(nvme);
 }
 
 void nvme_controller_release(struct nvme *nvme)
 {
+    if (nvme->sub == NULL)
+        return;
     nvme->state = NVME_DISABLED; /* nothing answers any more */
     nvme_interrupts_stop(nvme);
     nvme_queues_delete(nvme);
@@ -322,4 +379,5 @@ void nvme_controller_release(struct nvme *nvme)
     sim_cancel(nvme_sim(nvme), &nvme->enable);
     pcie_function_release(&nvme->function);
     free(nvme->cmb);
+    nvme_virtual_release(nvme);
 }

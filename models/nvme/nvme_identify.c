@@ -72,7 +72,11 @@ static enum nvme_status controller(struct nvme_command *command, uint8_t *page)
     put_text(page + NVME_ID_CTRL_FIRMWARE, 8, NVME_FIRMWARE);
     page[NVME_ID_CTRL_RAB] = (uint8_t)nvme->features[NVME_SELECT_DEFAULT].arbitration;
     page[NVME_ID_CTRL_MDTS] = (uint8_t)log2_of(params->transfer_bytes_max / NVME_PAGE_BYTES);
+    page[NVME_ID_CTRL_CMIC] = (uint8_t)((params->n_ports > 1 ? NVME_CMIC_PORTS : 0) |
+                                        (nvme->sub->n_controllers > 1 ? NVME_CMIC_CONTROLLERS : 0) |
+                                        (nvme->primary != NULL ? NVME_CMIC_VF : 0));
     put16(page + NVME_ID_CTRL_CNTLID, nvme->id);
+    put16(page + NVME_ID_CTRL_OACS, nvme->n_secondary != 0 ? NVME_OACS_VIRTUALIZATION : 0);
     put32(page + NVME_ID_CTRL_VER, NVME_VERSION_1_3);
     page[NVME_ID_CTRL_ACL] = NVME_ABORTS_MAX - 1;
     page[NVME_ID_CTRL_AERL] = NVME_EVENT_REQUESTS_MAX - 1;
@@ -120,6 +124,7 @@ static enum nvme_status namespace(struct nvme_command *command, uint8_t *page) {
     put64(page + NVME_ID_NS_SIZE, blocks);
     put64(page + NVME_ID_NS_CAPACITY, blocks);
     put64(page + NVME_ID_NS_USE, blocks);
+    page[NVME_ID_NS_NMIC] = command->nvme->sub->n_controllers > 1 ? NVME_NMIC_SHARED : 0;
     page[NVME_ID_NS_DLFEAT] = NVME_DLFEAT_ZEROS | NVME_DLFEAT_WRITE_ZEROES;
     put_big_endian(page + NVME_ID_NS_NGUID + 8, eui64(command));
     put_big_endian(page + NVME_ID_NS_EUI64, eui64(command));
@@ -182,6 +187,8 @@ const struct nvme_identify_desc nvme_identifies[NVME_IDENTIFIES] = {
     [NVME_IDENTIFY_DESCRIPTORS] = { "namespace identification descriptors", descriptors },
     [NVME_IDENTIFY_NS_CONTROLLERS] = { "controllers of a namespace", namespace_controllers },
     [NVME_IDENTIFY_CONTROLLERS] = { "controllers", controllers },
+    [NVME_IDENTIFY_PRIMARY] = { "primary controller capabilities", nvme_virtual_primary },
+    [NVME_IDENTIFY_SECONDARY] = { "secondary controllers", nvme_virtual_secondary },
 };
 
 void nvme_identify(struct nvme_command *command)

@@ -175,6 +175,7 @@ struct nvme_namespace {
 struct nvme_params {
     struct pcie_function_params pcie;
     uint32_t n_queues, queue_entries, n_vectors, n_namespaces;
+    uint32_t n_ports, n_vfs, flexible_queues, flexible_vectors;
     uint32_t vendor_id, device_id;
     uint64_t capacity_bytes, transfer_bytes_max, cmb_bytes;
     uint32_t block_bytes;
@@ -235,9 +236,15 @@ struct nvme {
     struct nvme *next; /* of the subsystem, in a circle */
     struct pcie_function function;
     enum nvme_state state;
-    uint16_t id;       /* CNTLID */
+    uint16_t id; /* CNTLID */
+    uint32_t port;
     uint32_t n_queues; /* of each kind, the admin queue included */
     uint32_t n_vectors;
+    struct nvme *primary;   /* of a secondary controller, in a virtual function; else NULL */
+    struct nvme *secondary; /* of a primary one: n_secondary */
+    uint32_t n_secondary;
+    uint32_t flexible[2]; /* queues, vectors that are assigned; by enum nvme_resource */
+    bool offline;         /* a secondary controller that may not be used */
     uint32_t cc, csts, aqa;
     uint64_t asq, acq;
     struct sim_event enable;
@@ -265,8 +272,10 @@ struct nvme_subsystem {
     struct model *model;
     struct sim_pool *commands, *pieces, *data_pages, *pages;
     bool initialised;
-    struct nvme first; /* the controller of p0 */
-    struct nvme *turn; /* whose entries are fetched next */
+    struct nvme first;  /* the controller of p0, */
+    struct nvme second; /* of p1 */
+    struct nvme *turn;  /* whose entries are fetched next */
+    struct nvme *last;
     uint32_t n_controllers;
     uint32_t n_commands; /* I/O commands of all controllers */
     sim_time command_free_ps;
@@ -303,8 +312,12 @@ static inline bool nvme_running(const struct nvme *nvme)
 }
 
 /* nvme_controller.c */
-/* The controller as after power-on, on port `port`. */
-void nvme_controller_init(struct nvme_subsystem *sub, struct nvme *nvme, uint32_t port);
+/* The controller as after power-on, on port `port`; in a virtual function of primary, unless this is
+ * NULL. */
+void nvme_controller_init(struct nvme_subsystem *sub, struct nvme *nvme, uint32_t port,
+                          struct nvme *primary);
+/* Registers and queues as after power-on; a secondary controller that is offline says so. */
+void nvme_controller_restart(struct nvme *nvme);
 void nvme_controller_release(struct nvme *nvme);
 void nvme_dma_start(struct nvme *nvme, struct nvme_dma *dma);
 /* Something that was under way has ended; a reset may be complete. */
@@ -411,6 +424,16 @@ void nvme_fetch(struct nvme_subsystem *sub);
 void nvme_sq_update(struct nvme_sq *sq);
 /* For a new queue. priority: enum nvme_sq_priority */
 void nvme_sq_classify(struct nvme_sq *sq, uint32_t priority);
+
+/* nvme_virtual.c */
+/* The virtual functions of a primary controller, their controllers offline. */
+void nvme_virtual_init(struct nvme *primary);
+void nvme_virtual_release(struct nvme *primary);
+/* A controller-level reset of the controller. */
+void nvme_virtual_reset(struct nvme *nvme);
+void nvme_virtualization(struct nvme_command *command);
+enum nvme_status nvme_virtual_primary(struct nvme_command *command, uint8_t *page);
+enum nvme_status nvme_virtual_secondary(struct nvme_command *command, uint8_t *page);
 
 /* nvme_interrupt.c */
 void nvme_interrupts_init(struct nvme *nvme);

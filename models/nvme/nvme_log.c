@@ -91,9 +91,12 @@ static void put_effects_of(uint8_t *at, const struct nvme_command_desc *desc, un
 
 static void put_effects(struct nvme *nvme, uint8_t *page)
 {
-    (void)nvme;
+    const uint32_t none = 0;
     put_effects_of(page + NVME_EFFECTS_ADMIN, nvme_admin_commands, NVME_ADMIN_COMMANDS);
     put_effects_of(page + NVME_EFFECTS_IO, nvme_io_commands, NVME_IO_COMMANDS);
+    if (nvme->n_secondary == 0)
+        memcpy(page + NVME_EFFECTS_ADMIN + sizeof(none) * NVME_ADMIN_VIRTUALIZATION, &none,
+               sizeof(none));
 }
 
 const struct nvme_log_desc nvme_logs[NVME_LOGS] = {

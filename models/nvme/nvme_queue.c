@@ -245,7 +245,7 @@ uint32_t nvme_fetch_from(struct nvme_sq *sq, uint32_t n)
         nvme->sub->n_commands += n;
     stats->commands_max = SIM_MAX(stats->commands_max, nvme->sub->n_commands);
     stats->sqe_fetches++;
-    stats->cmb_fetches += from_cmb < nvme_params(nvme)->cmb_bytes;
+    stats->cmb_fetches += nvme->cmb != NULL && from_cmb < nvme_params(nvme)->cmb_bytes;
     nvme->n_under_way++;
     sq->fetch.request = (struct pcie_dma_request){
         .iova = { iova },

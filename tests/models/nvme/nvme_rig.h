@@ -31,6 +31,7 @@
 #define ENTRIES      64u
 #define DEVCTL_FLR   0x8000u
 #define ID           0x100u
+#define ID_OF_PORT_1 0x200u
 
 struct queue { /* a pair */
     uint64_t sq, cq;
@@ -44,7 +45,12 @@ struct rig {
     struct config *config;
     struct physmem *memory;
     struct model host;
-    struct pcie_port port;
+    struct pcie_port ports[2];
+    unsigned n_ports;
+    /* The controller that is spoken to: its port, registers and requester ID. */
+    unsigned p;
+    uint64_t bar;
+    uint16_t id;
     struct model *nvme;
     uint64_t next_free;
     struct queue admin, io;
@@ -64,8 +70,9 @@ static inline void complete(struct sim *sim, struct sim_event *event)
 {
     struct rig *r = running;
     struct tlp *tlp = SIM_CONTAINER(event, struct tlp, event);
+    struct pcie_port *port = &r->ports[tlp->requester_id >> 8 == ID_OF_PORT_1 >> 8];
     if (tlp->address + tlp->length_bytes > MEMORY_BYTES) { /* nobody's */
-        pcie_port_send(&r->port, tlp_completion(r->pcie, tlp, 0, TLP_UR), sim_now(sim));
+        pcie_port_send(port, tlp_completion(r->pcie, tlp, 0, TLP_UR), sim_now(sim));
         tlp_free(r->pcie, tlp);
         return;
     }
@@ -82,7 +89,7 @@ static inline void complete(struct sim *sim, struct sim_event *event)
             physmem_read_marks(r->memory, (struct hpa){ address }, piece->payload, n);
         else
             physmem_read(r->memory, (struct hpa){ address }, piece->payload, n);
-        pcie_port_send(&r->port, piece, sim_now(sim));
+        pcie_port_send(port, piece, sim_now(sim));
         at += n;
     }
     tlp_free(r->pcie, tlp);
@@ -111,8 +118,7 @@ static inline void take_write(struct rig *r, const struct tlp *tlp)
 static inline void host_receive(struct model *model, uint32_t port, struct tlp *tlp)
 {
     struct rig *r = model->state;
-    (void)port;
-    pcie_port_release(&r->port, tlp_class_of(tlp), tlp_data_credits(tlp), sim_now(r->sim));
+    pcie_port_release(&r->ports[port], tlp_class_of(tlp), tlp_data_credits(tlp), sim_now(r->sim));
     if (tlp->type == TLP_MRD && !r->silent) {
         r->n_reads++;
         sim_event_init(&tlp->event, complete);
@@ -149,14 +155,14 @@ static inline void write_at(struct rig *r, uint64_t address, unsigned bytes, uin
     tlp->length_bytes = (uint16_t)bytes;
     tlp_payload_new(r->pcie, tlp);
     memcpy(tlp->payload, &value, bytes);
-    pcie_port_send(&r->port, tlp, sim_now(r->sim));
+    pcie_port_send(&r->ports[r->p], tlp, sim_now(r->sim));
 }
 
 static inline uint64_t ask(struct rig *r, struct tlp *tlp)
 {
     tlp->requester_id = 0xff00;
     r->answered = false;
-    pcie_port_send(&r->port, tlp, sim_now(r->sim));
+    pcie_port_send(&r->ports[r->p], tlp, sim_now(r->sim));
     for (unsigned i = 0; i < 20 && !r->answered; i++)
         run_for(r, 100 * SIM_PS_PER_NS);
     return r->answered ? r->answer : UINT64_MAX - 1;
@@ -175,7 +181,7 @@ static inline uint32_t config(struct rig *r, bool write, unsigned offset, uint32
     struct tlp *tlp = tlp_new(r->pcie, write ? TLP_CFG_WR0 : TLP_CFG_RD0);
     tlp->address = offset;
     tlp->length_bytes = 4;
-    tlp->completer_id = ID;
+    tlp->completer_id = r->id;
     if (write) {
         tlp_payload_new(r->pcie, tlp);
         memcpy(tlp->payload, &value, 4);
@@ -206,7 +212,7 @@ static inline uint64_t alloc(struct rig *r, uint64_t bytes)
 
 static inline uint32_t status(struct rig *r)
 {
-    return (uint32_t)read_at(r, BAR + NVME_REG_CSTS, 4);
+    return (uint32_t)read_at(r, r->bar + NVME_REG_CSTS, 4);
 }
 
 /* ---- Queues ---------------------------------------------------------------------------------- */
@@ -230,7 +236,7 @@ static inline void put(struct rig *r, const struct queue *q, struct nvme_sqe *sq
     tlp->length_bytes = sizeof(*sqe);
     tlp_payload_new(r->pcie, tlp);
     memcpy(tlp->payload, sqe, sizeof(*sqe));
-    pcie_port_send(&r->port, tlp, sim_now(r->sim));
+    pcie_port_send(&r->ports[r->p], tlp, sim_now(r->sim));
 }
 
 static inline void push(struct rig *r, struct queue *q, struct nvme_sqe sqe)
@@ -241,7 +247,7 @@ static inline void push(struct rig *r, struct queue *q, struct nvme_sqe sqe)
 
 static inline void ring(struct rig *r, const struct queue *q)
 {
-    write_at(r, BAR + NVME_DOORBELL_SQ(q->number), 4, q->tail);
+    write_at(r, r->bar + NVME_DOORBELL_SQ(q->number), 4, q->tail);
 }
 
 static inline bool poll(struct rig *r, struct queue *q, struct nvme_cqe *cqe)
@@ -257,7 +263,7 @@ static inline bool poll(struct rig *r, struct queue *q, struct nvme_cqe *cqe)
 
 static inline void free_entries(struct rig *r, const struct queue *q)
 {
-    write_at(r, BAR + NVME_DOORBELL_CQ(q->number), 4, q->head);
+    write_at(r, r->bar + NVME_DOORBELL_CQ(q->number), 4, q->head);
 }
 
 /* One command, to its end: the status. */
@@ -312,10 +318,11 @@ static inline unsigned create(struct rig *r, const struct queue *q, unsigned vec
 static inline void begin_enable(struct rig *r)
 {
     r->admin = queue_at(0, alloc(r, 4096), alloc(r, 4096));
-    write_at(r, BAR + NVME_REG_AQA, 4, (ENTRIES - 1) << 16 | (ENTRIES - 1));
-    write_at(r, BAR + NVME_REG_ASQ, 8, r->admin.sq);
-    write_at(r, BAR + NVME_REG_ACQ, 8, r->admin.cq);
-    write_at(r, BAR + NVME_REG_CC, 4, NVME_CC_IOSQES(6) | NVME_CC_IOCQES(4) | NVME_CC_EN | r->cc);
+    write_at(r, r->bar + NVME_REG_AQA, 4, (ENTRIES - 1) << 16 | (ENTRIES - 1));
+    write_at(r, r->bar + NVME_REG_ASQ, 8, r->admin.sq);
+    write_at(r, r->bar + NVME_REG_ACQ, 8, r->admin.cq);
+    write_at(r, r->bar + NVME_REG_CC, 4,
+             NVME_CC_IOSQES(6) | NVME_CC_IOCQES(4) | NVME_CC_EN | r->cc);
     assert_int_equal(status(r) & NVME_CSTS_RDY, 0);
 }
 
@@ -379,8 +386,8 @@ static inline uint32_t get_feature(struct rig *r, uint32_t feature, enum nvme_fe
 
 static inline void set_up_function(struct rig *r)
 {
-    config(r, true, PCI_BAR0, (uint32_t)BAR);
-    config(r, true, PCI_BAR0 + 4, (uint32_t)(BAR >> 32));
+    config(r, true, PCI_BAR0, (uint32_t)r->bar);
+    config(r, true, PCI_BAR0 + 4, (uint32_t)(r->bar >> 32));
     config(r, true, PCI_BAR0 + 8, (uint32_t)CMB);
     config(r, true, PCI_BAR0 + 12, (uint32_t)(CMB >> 32));
     config(r, true, PCI_COMMAND, PCI_COMMAND_MEMORY | PCI_COMMAND_BUS_MASTER);
@@ -388,17 +395,42 @@ static inline void set_up_function(struct rig *r)
            1u << PCIE_DEVCTL_MPS_SHIFT | 2u << PCIE_DEVCTL_MRRS_SHIFT | PCIE_DEVCTL_EXTENDED_TAG);
     config(r, true, capability(r, PCI_CAP_ID_MSIX), PCI_MSIX_CONTROL_ENABLE << 16);
     for (unsigned v = 0; v < 4; v++) {
-        write_at(r, BAR + NVME_MSIX_TABLE + 16 * v, 8, MSI);
-        write_at(r, BAR + NVME_MSIX_TABLE + 16 * v + 8, 8, v); /* unmasked */
+        write_at(r, r->bar + NVME_MSIX_TABLE + 16 * v, 8, MSI);
+        write_at(r, r->bar + NVME_MSIX_TABLE + 16 * v + 8, 8, v); /* unmasked */
     }
     run_for(r, SIM_PS_PER_US);
+}
+
+static inline void wire(struct rig *r, unsigned p)
+{
+    static const char *const names[2] = { "host.rp0", "host.rp1" };
+    r->ports[p] = (struct pcie_port){ .model = &r->host,
+                                      .idx = p,
+                                      .max_generation = 3,
+                                      .max_lanes = 4,
+                                      .mps_bytes = 256,
+                                      .mps_bytes_max = 256,
+                                      .name = names[p] };
+    for (unsigned c = 0; c < N_TLP_CLASSES; c++) {
+        r->ports[p].advertise.header[c] = PCIE_CREDITS_INFINITE;
+        r->ports[p].advertise.data[c] = PCIE_CREDITS_INFINITE;
+    }
+    struct pcie_link_params link = {
+        .latency_ps = LINK_PS, .ack_tlps = 1, .fc_update_ratio_pct = 50, .skp_overhead_ratio = 0
+    };
+    assert_non_null(pcie_link_new(r->pcie, "link", &link, &r->ports[p], &r->nvme->ports[p], "test",
+                                  1, &r->errors));
 }
 
 /* settings: "key", "value", ..., NULL. */
 static inline void open_rig(struct rig *r, const char *const *settings)
 {
     uint64_t bytes = MEMORY_BYTES;
-    *r = (struct rig){ .sim = sim_new(3), .next_free = 1 << 20 };
+    *r =
+        (struct rig){ .sim = sim_new(3), .next_free = 1 << 20, .n_ports = 1, .bar = BAR, .id = ID };
+    for (unsigned i = 0; settings != NULL && settings[i] != NULL; i += 2)
+        if (strcmp(settings[i], "ports") == 0)
+            r->n_ports = 2;
     running = r;
     r->pcie = pcie_context_new(r->sim);
     r->memory = physmem_new(1, &bytes);
@@ -407,8 +439,8 @@ static inline void open_rig(struct rig *r, const char *const *settings)
                               .sim = r->sim,
                               .pcie = r->pcie,
                               .state = r,
-                              .ports = &r->port,
-                              .n_ports = 1 };
+                              .ports = r->ports,
+                              .n_ports = r->n_ports };
     r->config = config_load("/dev/null", ".", &r->errors);
     config_set(r->config, "nvme.capacity_bytes", "1073741824", "test", &r->errors);
     for (unsigned i = 0; settings != NULL && settings[i] != NULL; i += 2) {
@@ -421,21 +453,8 @@ static inline void open_rig(struct rig *r, const char *const *settings)
     for (size_t i = 0; i < r->errors.n_messages; i++)
         print_message("%s\n", r->errors.message[i]);
     assert_int_equal(r->errors.n_messages, 0);
-    r->port = (struct pcie_port){ .model = &r->host,
-                                  .max_generation = 3,
-                                  .max_lanes = 4,
-                                  .mps_bytes = 256,
-                                  .mps_bytes_max = 256,
-                                  .name = "host.rp0" };
-    for (unsigned c = 0; c < N_TLP_CLASSES; c++) {
-        r->port.advertise.header[c] = PCIE_CREDITS_INFINITE;
-        r->port.advertise.data[c] = PCIE_CREDITS_INFINITE;
-    }
-    struct pcie_link_params link = {
-        .latency_ps = LINK_PS, .ack_tlps = 1, .fc_update_ratio_pct = 50, .skp_overhead_ratio = 0
-    };
-    assert_non_null(
-        pcie_link_new(r->pcie, "link", &link, &r->port, &r->nvme->ports[0], "test", 1, &r->errors));
+    for (unsigned p = 0; p < r->n_ports; p++)
+        wire(r, p);
     nvme_ops.start(r->nvme);
     set_up_function(r);
     enable(r);

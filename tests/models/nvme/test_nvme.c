@@ -183,10 +183,10 @@ static void test_latency(void **state)
     (void)state;
     open_rig(&r, NULL);
     const uint64_t at = alloc(&r, 4096);
-    const sim_time fetch_ps = pcie_port_wire_ps(&r.port, 28) + LINK_PS   /* doorbell, 64 bits */
-                              + pcie_port_wire_ps(&r.port, 20) + LINK_PS /* MRd */
-                              + DELAY_PS + pcie_port_wire_ps(&r.port, 84) + LINK_PS;
-    const sim_time end_ps = LINK_PS + pcie_port_wire_ps(&r.port, 36); /* completion */
+    const sim_time fetch_ps = pcie_port_wire_ps(&r.ports[0], 28) + LINK_PS   /* doorbell, 64 bits */
+                              + pcie_port_wire_ps(&r.ports[0], 20) + LINK_PS /* MRd */
+                              + DELAY_PS + pcie_port_wire_ps(&r.ports[0], 84) + LINK_PS;
+    const sim_time end_ps = LINK_PS + pcie_port_wire_ps(&r.ports[0], 36); /* completion */
     for (unsigned write = 0; write < 2; write++) {
         push(&r, &r.io, io_at(write != 0, 64, 8, at, 0));
         sim_time start_ps = sim_now(r.sim), took_ps;
@@ -197,10 +197,10 @@ static void test_latency(void **state)
         took_ps = r.write_ps - start_ps;
         /* Data: 16 MWr of 256 B. Or 8 MRd of 512 B, answered in 16 completions of 256 B, the last
          * of which goes behind the seven requests before its own and its fellow. */
-        sim_time data_ps = READ_PS + 16 * pcie_port_wire_ps(&r.port, 276);
+        sim_time data_ps = READ_PS + 16 * pcie_port_wire_ps(&r.ports[0], 276);
         if (write)
-            data_ps = pcie_port_wire_ps(&r.port, 20) + 2 * LINK_PS + DELAY_PS +
-                      16 * pcie_port_wire_ps(&r.port, 276) + WRITE_PS;
+            data_ps = pcie_port_wire_ps(&r.ports[0], 20) + 2 * LINK_PS + DELAY_PS +
+                      16 * pcie_port_wire_ps(&r.ports[0], 276) + WRITE_PS;
         sim_time wanted_ps = fetch_ps + data_ps + end_ps;
         sim_time off_ps = took_ps > wanted_ps ? took_ps - wanted_ps : wanted_ps - took_ps;
         /* Acknowledgements on the wire, and times rounded up. */

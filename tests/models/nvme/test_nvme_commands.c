@@ -209,9 +209,10 @@ static void test_compare_latency(void **state)
     assert_true(poll(&r, &r.io, &cqe));
     assert_int_equal(cqe.status, NVME_CQE_PHASE);
     /* Doorbell, request, answer, completion; LINK_PS each, and what they take on the wire. */
-    const sim_time wanted_ps = 4 * LINK_PS + DELAY_PS + pcie_port_wire_ps(&r.port, 28) +
-                               pcie_port_wire_ps(&r.port, 20) + pcie_port_wire_ps(&r.port, 84) +
-                               pcie_port_wire_ps(&r.port, 36) + 20 * SIM_PS_PER_US;
+    const sim_time wanted_ps = 4 * LINK_PS + DELAY_PS + pcie_port_wire_ps(&r.ports[0], 28) +
+                               pcie_port_wire_ps(&r.ports[0], 20) +
+                               pcie_port_wire_ps(&r.ports[0], 84) +
+                               pcie_port_wire_ps(&r.ports[0], 36) + 20 * SIM_PS_PER_US;
     const sim_time took_ps = r.write_ps - start_ps;
     assert_in_range(took_ps, wanted_ps - 5 * SIM_PS_PER_NS, wanted_ps + 5 * SIM_PS_PER_NS);
     close_rig(&r);
