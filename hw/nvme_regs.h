@@ -300,7 +300,7 @@ enum nvme_log {
 #define NVME_LOG_RETAIN_EVENT 0x8000u
 #define NVME_LOG_ERROR_BYTES  64u
 
-struct nvme_error_entry { /* figure 93 */
+struct nvme_error_entry { /* 5.14.1.1 */
     uint64_t count;       /* of errors so far; 0: no entry */
     uint16_t sq_id, cid;
     uint16_t status;   /* as in the completion, phase too */
@@ -320,7 +320,7 @@ _Static_assert(offsetof(struct nvme_error_entry, specific) == 32, "specific");
 #define NVME_LOG_HEALTH_BYTES   512u
 #define NVME_LOG_FIRMWARE_BYTES 512u
 #define NVME_LOG_EFFECTS_BYTES  4096u
-/* Offsets in the health log (figure 94); counts have 16 bytes. */
+/* Offsets in the health log (5.14.1.2); counts have 16 bytes. */
 enum nvme_health_offset {
     NVME_HEALTH_WARNING = 0,
     NVME_HEALTH_TEMPERATURE = 1, /* kelvin, 2 bytes */
@@ -345,11 +345,11 @@ enum nvme_health_warning { /* also Asynchronous Event Configuration 7:0 */
                            NVME_WARN_READ_ONLY = 0x08,
                            NVME_WARN_BACKUP = 0x10,
 };
-enum nvme_firmware_offset { /* figure 95 */
+enum nvme_firmware_offset { /* 5.14.1.3 */
                             NVME_FIRMWARE_ACTIVE = 0,
                             NVME_FIRMWARE_SLOT1 = 8, /* 8 characters */
 };
-enum nvme_effects_offset { /* figure 97: 4 bytes for each opcode */
+enum nvme_effects_offset { /* 5.14.1.5: 4 bytes for each opcode */
                            NVME_EFFECTS_ADMIN = 0,
                            NVME_EFFECTS_IO = 1024,
 };
@@ -371,7 +371,7 @@ enum nvme_identify { /* cdw10 7:0 */
                      NVME_IDENTIFY_PRIMARY = 0x14,     /* controller capabilities */
                      NVME_IDENTIFY_SECONDARY = 0x15,   /* controller list */
 };
-/* Offsets in the data of Identify Controller (figure 109) ... */
+/* Offsets in the data of Identify Controller (5.15.3) ... */
 enum nvme_id_ctrl_offset {
     NVME_ID_CTRL_VID = 0,
     NVME_ID_CTRL_SSVID = 2,
@@ -423,7 +423,7 @@ enum nvme_sgls {
     NVME_SGLS_BIT_BUCKET = 0x10000,
     NVME_SGLS_LONGER = 0x40000, /* than the data */
 };
-/* ... of Identify Namespace (figure 114) ... */
+/* ... of Identify Namespace (5.15.2) ... */
 enum nvme_id_ns_offset {
     NVME_ID_NS_SIZE = 0, /* blocks, 8 bytes */
     NVME_ID_NS_CAPACITY = 8,
@@ -439,9 +439,9 @@ enum nvme_id_ns_offset {
 };
 enum nvme_nmic { NVME_NMIC_SHARED = 0x1 };
 enum nvme_dlfeat { NVME_DLFEAT_ZEROS = 0x1, NVME_DLFEAT_WRITE_ZEROES = 0x8 };
-/* ... of namespace identification descriptors (figure 116): type, bytes, 2 reserved, identifier ... */
+/* ... of namespace identification descriptors (5.15.5): type, bytes, 2 reserved, identifier ... */
 enum nvme_ns_identifier { NVME_NS_EUI64 = 0x1, NVME_NS_NGUID = 0x2 };
-/* ... of Primary Controller Capabilities (figure 117) ... */
+/* ... of Primary Controller Capabilities (5.15.10) ... */
 enum nvme_id_primary_offset {
     NVME_ID_PRIMARY_CNTLID = 0,
     NVME_ID_PRIMARY_PORTID = 2,
@@ -459,7 +459,7 @@ enum nvme_id_primary_offset {
     NVME_ID_PRIMARY_VIFRSM = 76,
     NVME_ID_PRIMARY_VIGRAN = 78,
 };
-/* ... and of the Secondary Controller List (figures 118, 119). */
+/* ... and of the Secondary Controller List (5.15.11). */
 enum nvme_id_secondary_offset {
     NVME_ID_SECONDARY_COUNT = 0,
     NVME_ID_SECONDARY_ENTRIES = 32, /* 32 bytes each: */

@@ -6,7 +6,7 @@
  *   Asynchronous Event; what has happened without a request waits for one. Bad doorbells, and a
  *   temperature beyond its thresholds.
  * Does not model: notices (namespaces, firmware), since nothing of the kind happens.
- * Sources: NVM Express 1.3, section 5.2, figures 47 to 50; 5.21.1.11.
+ * Sources: NVM Express 1.3, section 5.2; 5.21.1.11.
  */
 #include "models/nvme/nvme_internal.h"
 

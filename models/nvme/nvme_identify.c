@@ -44,7 +44,7 @@ static void put_text(uint8_t *at, size_t bytes, const char *text)
     memcpy(at, text, SIM_MIN(n, bytes));
 }
 
-/* ---- Controller (figure 109) ----------------------------------------------------------------- */
+/* ---- Controller (5.15.3) ----------------------------------------------------------------- */
 
 static void put_commands(const struct nvme *nvme, uint8_t *page)
 {
@@ -143,7 +143,7 @@ static enum nvme_status active(struct nvme_command *command, uint8_t *page)
     return NVME_SC_SUCCESS;
 }
 
-/* Figure 116. */
+/* 5.15.5. */
 static enum nvme_status descriptors(struct nvme_command *command, uint8_t *page)
 {
     enum nvme_status status = check_namespace(command);

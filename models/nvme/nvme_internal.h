@@ -110,7 +110,7 @@ enum nvme_step {
     NVME_COMPLETES, /* its status is known */
 };
 
-/* Which field of its entry is to blame for an error: byte, bit << 8 (figure 93). */
+/* Which field of its entry is to blame for an error: byte, bit << 8 (5.14.1.1). */
 #define NVME_AT(FIELD, BIT) \
     (uint16_t)((offsetof(struct nvme_sqe, FIELD) + (BIT) / 8u) | ((BIT) % 8u) << 8)
 #define NVME_NOWHERE UINT16_MAX
@@ -214,7 +214,7 @@ struct nvme_features {
     uint32_t write_atomicity, async_events;
 };
 #define NVME_TEMPERATURE_K 308u  /* 35 degrees: an idle drive in a rack; nothing follows from it */
-#define NVME_WARNING_K     0x157 /* the value that figure 109 recommends */
+#define NVME_WARNING_K     0x157 /* the value that 5.15.3 recommends */
 #define NVME_CRITICAL_K    358u  /* 85 degrees */
 #define NVME_FIRMWARE      "1.0"
 #define NVME_ABORTS_MAX    4u /* under way: what 5.15 recommends */

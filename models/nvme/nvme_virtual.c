@@ -7,7 +7,7 @@
  *   that are usable online only: with two queues and a vector at least and their virtual function
  *   enabled. A controller-level reset of the primary controller takes its secondary ones offline.
  * Does not model: ARI, hence seven of them at most for a port; assignment of a namespace.
- * Sources: NVM Express 1.3, sections 8.5, 5.22, figures 117 to 119; SR-IOV 1.1.
+ * Sources: NVM Express 1.3, sections 8.5, 5.22, 5.15.10, 5.15.11; SR-IOV 1.1.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -139,7 +139,7 @@ void nvme_virtualization(struct nvme_command *command)
     nvme_complete(command, manage(command));
 }
 
-/* ---- Identify (figures 117 to 119) ----------------------------------------------------------- */
+/* ---- Identify (5.15.10, 5.15.11) ----------------------------------------------------------- */
 
 static void put16(uint8_t *at, uint32_t value)
 {

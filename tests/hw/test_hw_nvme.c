@@ -69,7 +69,7 @@
     X(NVME_QUEUE_CONTIGUOUS, 1 << 0)                                               \
     X(NVME_CQ_INTERRUPTS, 1 << 1)                                                  \
     X(NVME_ABORT_NOT_ABORTED, 1 << 0)                                              \
-    /* 5.15: CNS values, figures 109 and 114 */                                    \
+    /* 5.15: CNS values, sizes */                                                  \
     X(NVME_IDENTIFY_BYTES, 4096)                                                   \
     /* 3.1.1: AMS 18:17; 3.1.5: AMS 13:11 */                                       \
     X(NVME_CAP_AMS_WRR, 1 << 17)                                                   \
@@ -159,7 +159,7 @@
     X(NVME_PSDT_PRP, 0)                                                                       \
     X(NVME_PSDT_SGL, 1 << 6)                                                                  \
     X(NVME_PSDT_SGL_SEGMENT, 2 << 6)                                                          \
-    /* figures 31 to 33: status codes */                                                      \
+    /* 4.6.1.2: status codes */                                                               \
     X(NVME_SC_CID_CONFLICT, 3)                                                                \
     X(NVME_SC_POWER_LOSS, 5)                                                                  \
     X(NVME_SC_INTERNAL_ERROR, 6)                                                              \
@@ -190,21 +190,21 @@
     X(NVME_SC_UNRECOVERED_READ, 0x281)                                                        \
     X(NVME_SC_COMPARE_FAILURE, 0x285)                                                         \
     X(NVME_STATUS_CODE(0x7fff), 0x7ff)                                                        \
-    /* figure 19: SGL descriptor types 7:4 */                                                 \
+    /* 4.4: SGL descriptor types 7:4 */                                                       \
     X(NVME_SGL_DATA, 0)                                                                       \
     X(NVME_SGL_BIT_BUCKET, 1 << 4)                                                            \
     X(NVME_SGL_SEGMENT, 2 << 4)                                                               \
     X(NVME_SGL_LAST_SEGMENT, 3 << 4)                                                          \
     X(NVME_SGL_KEYED, 4 << 4)                                                                 \
     X(NVME_SGL_VENDOR, 15 << 4)                                                               \
-    /* figure 41: admin opcodes; figure 76: queue priority */                                 \
+    /* 5: admin opcodes; 5.4: queue priority */                                               \
     X(NVME_ADMIN_GET_LOG, 2)                                                                  \
     X(NVME_ADMIN_VIRTUALIZATION, 0x1c)                                                        \
     X(NVME_SQ_URGENT, 0)                                                                      \
     X(NVME_SQ_HIGH, 1)                                                                        \
     X(NVME_SQ_MEDIUM, 2)                                                                      \
     X(NVME_SQ_LOW, 3)                                                                         \
-    /* 5.21.1: feature identifiers; figures 84, 85: select and its answer */                  \
+    /* 5.21.1: feature identifiers; 5.13: select and its answer */                            \
     X(NVME_FEATURE_ARBITRATION, 1)                                                            \
     X(NVME_FEATURE_POWER, 2)                                                                  \
     X(NVME_FEATURE_TEMPERATURE, 4)                                                            \
@@ -265,7 +265,7 @@
     X(NVME_EFFECT_SUPPORTED, 1 << 0)                                                          \
     X(NVME_EFFECT_CONTENT, 1 << 1)                                                            \
     X(NVME_EFFECT_CAPABILITY, 1 << 4)                                                         \
-    /* figure 108: CNS values */                                                              \
+    /* 5.15: CNS values */                                                                    \
     X(NVME_IDENTIFY_NAMESPACE, 0)                                                             \
     X(NVME_IDENTIFY_CONTROLLER, 1)                                                            \
     X(NVME_IDENTIFY_ACTIVE, 2)                                                                \
@@ -274,7 +274,7 @@
     X(NVME_IDENTIFY_CONTROLLERS, 0x13)                                                        \
     X(NVME_IDENTIFY_PRIMARY, 0x14)                                                            \
     X(NVME_IDENTIFY_SECONDARY, 0x15)                                                          \
-    /* figure 109: bytes of Identify Controller */                                            \
+    /* 5.15.3: bytes of Identify Controller */                                                \
     X(NVME_ID_CTRL_VID, 0)                                                                    \
     X(NVME_ID_CTRL_SSVID, 2)                                                                  \
     X(NVME_ID_CTRL_SERIAL, 4)                                                                 \
@@ -324,7 +324,7 @@
     X(NVME_SGLS_ANY_ALIGNMENT, 1)                                                             \
     X(NVME_SGLS_BIT_BUCKET, 1 << 16)                                                          \
     X(NVME_SGLS_LONGER, 1 << 18)                                                              \
-    /* figure 114: bytes of Identify Namespace; figure 116: identifier types */               \
+    /* 5.15.2: bytes of Identify Namespace; 5.15.5: identifier types */                       \
     X(NVME_ID_NS_SIZE, 0)                                                                     \
     X(NVME_ID_NS_CAPACITY, 8)                                                                 \
     X(NVME_ID_NS_USE, 16)                                                                     \
@@ -341,7 +341,7 @@
     X(NVME_DLFEAT_WRITE_ZEROES, 1 << 3)                                                       \
     X(NVME_NS_EUI64, 1)                                                                       \
     X(NVME_NS_NGUID, 2)                                                                       \
-    /* figures 117 to 119: primary controller capabilities, secondary controller list */      \
+    /* 5.15.10, 5.15.11: primary controller capabilities, secondary controller list */        \
     X(NVME_ID_PRIMARY_CNTLID, 0)                                                              \
     X(NVME_ID_PRIMARY_PORTID, 2)                                                              \
     X(NVME_ID_PRIMARY_CRT, 4)                                                                 \
@@ -365,7 +365,7 @@
     X(NVME_SECONDARY_VFN, 8)                                                                  \
     X(NVME_SECONDARY_NVQ, 10)                                                                 \
     X(NVME_SECONDARY_NVI, 12)                                                                 \
-    /* 5.22: actions and resources; figure 192: NVM opcodes */                                \
+    /* 5.22: actions and resources; 6: NVM opcodes */                                         \
     X(NVME_VIRTUAL_PRIMARY_ALLOCATE, 1)                                                       \
     X(NVME_VIRTUAL_OFFLINE, 7)                                                                \
     X(NVME_VIRTUAL_ASSIGN, 8)                                                                 \

@@ -1,11 +1,13 @@
 /*
  * The NVMe controller against a host of memory that answers reads after a fixed time: registers,
- * admin commands, queues, PRPs, errors, time by the formula, bounds of rates, resets.
+ * admin commands, queues, PRPs, errors, time by the formula, bounds of rates, resets. Sections are
+ * those of NVM Express 1.3.
  */
 #include "tests/models/nvme/nvme_rig.h"
 
 /* ---- Tests ----------------------------------------------------------------------------------- */
 
+/* 3.1.1 (CAP), 3.1.2 (VS), 3.1.5 (CC), 3.1.8 (AQA), 3.1.9 (ASQ), 3.1.12 (CMBSZ); 7.6.2 (shutdown). */
 static void test_registers(void **state)
 {
     struct rig r;
@@ -79,7 +81,7 @@ static void test_admin_errors(void **state)
                             .cdw11 = NVME_QUEUE_CONTIGUOUS | 2 << 16 };
     assert_int_equal(command(&r, &r.admin, sqe, NULL), NVME_SC_CQ_INVALID);
     sqe = (struct nvme_sqe){ .opcode = NVME_ADMIN_DELETE_CQ, .cdw10 = 1 };
-    assert_int_equal(command(&r, &r.admin, sqe, NULL), NVME_SC_QUEUE_DELETION_INVALID);
+    assert_int_equal(command(&r, &r.admin, sqe, NULL), NVME_SC_QUEUE_DELETION_INVALID); /* 5.5 */
     sqe = (struct nvme_sqe){ .opcode = NVME_ADMIN_DELETE_SQ, .cdw10 = 5 };
     assert_int_equal(command(&r, &r.admin, sqe, NULL), NVME_SC_QUEUE_ID_INVALID);
     sqe = (struct nvme_sqe){ .opcode = NVME_ADMIN_ABORT };
@@ -87,7 +89,7 @@ static void test_admin_errors(void **state)
     assert_int_equal(result, NVME_ABORT_NOT_ABORTED);
     sqe = (struct nvme_sqe){ .opcode = 0x7f };
     assert_int_equal(command(&r, &r.admin, sqe, NULL), NVME_SC_INVALID_OPCODE);
-    /* Delete in the right order, and the doorbell is nobody's. */
+    /* 5.6: delete in the right order, and the doorbell is nobody's. */
     sqe = (struct nvme_sqe){ .opcode = NVME_ADMIN_DELETE_SQ, .cdw10 = 1 };
     assert_int_equal(command(&r, &r.admin, sqe, NULL), NVME_SC_SUCCESS);
     sqe = (struct nvme_sqe){ .opcode = NVME_ADMIN_DELETE_CQ, .cdw10 = 1 };
@@ -123,7 +125,7 @@ static void test_io_errors(void **state)
     close_rig(&r);
 }
 
-/* Data by chained lists that begin within a page, and a buffer that begins within a line. */
+/* 4.3, 6.9 (Read), 6.14 (Write): data by chained lists that begin within a page, and a buffer that begins within a line. */
 static void data(const char *payload, unsigned in_page)
 {
     const char *const settings[] = { "payload", payload, "transfer_bytes_max", "4194304", NULL };
@@ -175,7 +177,7 @@ static void test_data_bytes(void **state)
     data("bytes", 516);
 }
 
-/* Unloaded, from the doorbell to the completion's arrival. */
+/* 6.9, 6.14; 4.6.1.2.1 (NVME_SC_SUCCESS), 7.5: unloaded, from the doorbell to the completion's arrival. */
 static void test_latency(void **state)
 {
     struct rig r;
@@ -251,7 +253,7 @@ static void test_rates(void **state)
     close_rig(&r);
 }
 
-/* A completion queue that nobody empties holds the rest back, and nothing is lost. */
+/* 4.1, 4.6: a completion queue that nobody empties holds the rest back, and nothing is lost. */
 static void test_full_queue(void **state)
 {
     struct rig r;
@@ -290,7 +292,7 @@ static void test_full_queue(void **state)
     close_rig(&r);
 }
 
-/* Queue, list and data in the controller's own buffer: not one read leaves it. */
+/* 3.1.11, 3.1.12, 4.7; 4.6.1.2.1: queue, list and data in the controller's own buffer: not one read leaves it. */
 static void test_cmb(void **state)
 {
     const char *const settings[] = { "cmb_bytes", "1048576", "payload", "bytes", NULL };
@@ -315,10 +317,18 @@ static void test_cmb(void **state)
         found = read_at(&r, CMB + 16384 + i, 8);
         assert_int_equal(found, i * UINT64_C(0x0101010101010101));
     }
+    /* A queue that would stick out of it. */
+    struct nvme_sqe out = { .opcode = NVME_ADMIN_CREATE_CQ,
+                            .prp1 = CMB + 1048576 - 4096,
+                            .cdw10 = 3 | 511 << 16,
+                            .cdw11 = NVME_QUEUE_CONTIGUOUS };
+    assert_int_equal(command(&r, &r.admin, out, NULL), NVME_SC_CMB_USE_INVALID);
+    out.cdw10 = 3 | 255 << 16;
+    assert_int_equal(command(&r, &r.admin, out, NULL), NVME_SC_SUCCESS);
     close_rig(&r);
 }
 
-/* In the midst of work: CSTS.RDY goes when nothing is under way, and nothing is written after. */
+/* 3.1.6, 7.3.2: in the midst of work: CSTS.RDY goes when nothing is under way, and nothing is written after. */
 static void test_reset(void **state)
 {
     struct rig r;
@@ -346,7 +356,7 @@ static void test_reset(void **state)
     close_rig(&r);
 }
 
-/* The media keep what they had; all else is as at power-on. */
+/* 7.3.2, 3.1.10 (ACQ): the media keep what they had; all else is as at power-on. */
 static void test_function_reset(void **state)
 {
     struct rig r;
@@ -364,6 +374,7 @@ static void test_function_reset(void **state)
     set_up_function(&r);
     assert_int_equal(status(&r), 0);
     assert_int_equal(read_at(&r, BAR + NVME_REG_ASQ, 8), 0);
+    assert_int_equal(read_at(&r, BAR + NVME_REG_ACQ, 8), 0);
     enable(&r);
     r.io = queue_at(1, alloc(&r, 4096), alloc(&r, 4096));
     assert_int_equal(create(&r, &r.io, 1), NVME_SC_SUCCESS);

@@ -1,6 +1,6 @@
 /*
  * Identify, log pages, features, asynchronous events and Abort of the NVMe controller. Sections are
- * those of NVM Express 1.3.
+ * those of NVM Express 1.3; statuses those of 4.6.1.2.1 and 4.6.1.2.2.
  */
 #include "tests/models/nvme/nvme_rig.h"
 
@@ -18,7 +18,7 @@ static uint32_t get16(const uint8_t *at)
 
 /* ---- Identify (5.15) ------------------------------------------------------------------------- */
 
-/* Figure 109. */
+/* 5.15.3. */
 static void test_identify_controller(void **state)
 {
     struct rig r;
@@ -39,12 +39,13 @@ static void test_identify_controller(void **state)
     assert_true(get16(page + NVME_ID_CTRL_WCTEMP) >= 0x157); /* not 0 since 1.2 */
     assert_true(get16(page + NVME_ID_CTRL_CCTEMP) >= get16(page + NVME_ID_CTRL_WCTEMP));
     assert_memory_equal(page + NVME_ID_CTRL_SUBNQN, "nqn.2014-08.org.nvmexpress", 26);
+    /* 5.15.9 */
     assert_int_equal(identify(&r, NVME_IDENTIFY_CONTROLLERS, 0, page), NVME_SC_SUCCESS);
     assert_int_equal(get32(page), 1); /* one controller, number 0 */
     close_rig(&r);
 }
 
-/* Figures 114, 116; 5.15.3, 5.15.4: with several namespaces. */
+/* 5.15.2, 5.15.4, 5.15.5: with several namespaces. */
 static void test_identify_namespaces(void **state)
 {
     const char *const settings[] = { "namespaces", "3", "block_bytes", "4096", NULL };
@@ -149,7 +150,8 @@ static void reset(struct rig *r)
     enable(r);
 }
 
-/* All that are mandatory: current, default, saved, what is supported; a reset. */
+/* 5.21.1.1 to 5.21.1.11, of which 5.21.1.2 (power), 5.21.1.5 (error recovery) and 5.21.1.10 (write
+ * atomicity) are looked at nowhere else: all that are mandatory: current, default, saved, what is supported; a reset. */
 static void test_features(void **state)
 {
     static const struct {
@@ -301,7 +303,7 @@ static void test_events_of_temperature(void **state)
     close_rig(&r);
 }
 
-/* Figure 31, 05h; 7.3.2: a reset ends those that wait without an answer. */
+/* 4.6.1.2.2; 7.3.2: a reset ends those that wait without an answer. */
 static void test_limit_of_event_requests(void **state)
 {
     struct rig r;
@@ -434,6 +436,33 @@ static void test_abort_of_others(void **state)
     close_rig(&r);
 }
 
+/* 5.15.3 (ACL), 4.6.1.2.2: Aborts of commands that are not fetched yet wait, four of them. */
+static void test_limit_of_aborts(void **state)
+{
+    const char *const settings[] = { "commands_max", "2", "read_latency_ns", "10000000", NULL };
+    struct rig r;
+    struct nvme_cqe cqe;
+    (void)state;
+    open_rig(&r, settings);
+    for (unsigned i = 0; i < 10; i++)
+        push(&r, &r.io, io_at(false, i, 1, alloc(&r, 4096), 0));
+    ring(&r, &r.io);
+    run_for(&r, 20 * SIM_PS_PER_US);
+    for (unsigned i = 0; i < 5; i++)
+        push_abort(&r, 1, 5 + i);
+    ring(&r, &r.admin);
+    run_for(&r, 100 * SIM_PS_PER_US);
+    assert_true(poll(&r, &r.admin, &cqe));
+    assert_int_equal(cqe.status >> 1, NVME_SC_ABORT_LIMIT | NVME_STATUS_MORE);
+    assert_false(poll(&r, &r.admin, &cqe));
+    run_for(&r, 100 * SIM_PS_PER_MS);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(abort_answer(&r), 0);
+    assert_int_equal(nvme_stats(r.nvme)->aborted, 4);
+    assert_int_equal(nvme_stats(r.nvme)->reads, 6);
+    close_rig(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -449,6 +478,7 @@ int main(void)
         cmocka_unit_test(test_abort_in_the_media),
         cmocka_unit_test(test_abort_in_the_queue),
         cmocka_unit_test(test_abort_of_others),
+        cmocka_unit_test(test_limit_of_aborts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /*
  * I/O commands besides Read and Write, and scatter gather lists. Sections are those of NVM Express
- * 1.3.
+ * 1.3; statuses those of 4.6.1.2.1 and 4.6.1.2.3.
  */
 #include "tests/models/nvme/nvme_rig.h"
 
@@ -116,7 +116,7 @@ static void test_sgl_tags(void **state)
     close_rig(&r);
 }
 
-/* Figures 31 and 19: what is wrong with a list. */
+/* 4.4, 4.6.1.2.1: what is wrong with a list. */
 static void test_sgl_errors(void **state)
 {
     struct rig r;

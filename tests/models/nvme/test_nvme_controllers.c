@@ -48,7 +48,7 @@ static void begin_io(struct rig *r)
 
 /* ---- Two ports ------------------------------------------------------------------------------- */
 
-/* 1.4.2, 5.15: two controllers, one storage; a reset of one leaves the other alone. */
+/* 1.4.2, 5.15.3, 5.15.8, 5.15.9: two controllers, one storage; a reset of one leaves the other alone. */
 static void test_two_ports(void **state)
 {
     const char *const settings[] = { "ports", "2", NULL };
@@ -156,7 +156,7 @@ static void give(struct rig *r, unsigned controller, unsigned queues, unsigned v
     assert_int_equal(manage(r, NVME_VIRTUAL_ONLINE, NVME_RESOURCE_QUEUES, controller, 0, NULL), 0);
 }
 
-/* Figures 117 to 119. */
+/* 5.15.10, 5.15.11. */
 static void test_virtual_resources(void **state)
 {
     struct rig r;
@@ -201,7 +201,7 @@ static void test_virtual_resources(void **state)
     close_rig(&r);
 }
 
-/* 5.22: each wrong field, each wrong state. */
+/* 5.22, 4.6.1.2.2: each wrong field, each wrong state. */
 static void test_virtual_errors(void **state)
 {
     static const struct {

@@ -1,7 +1,8 @@
 /*
  * The answer to each wrong field of a command: status, Do Not Retry, More, and the entry of the
- * Error Information log; the head of the submission queue and the phase are checked by the rig with
- * each completion. Sections are those of NVM Express 1.3.
+ * Error Information log (5.14.1.1); the head of the submission queue and the phase (4.6) are checked by
+ * the rig with each completion. Sections are those of NVM Express 1.3; statuses are those of 4.6.1.2.1
+ * and 4.6.1.2.2.
  */
 #include "tests/models/nvme/nvme_rig.h"
 
@@ -127,6 +128,7 @@ static const struct wrong wrong_queues[] = {
 };
 
 /* 4.2 (flags), 5.3 to 5.6 (queues). */
+/* 5.1, 5.3, 5.4, 5.5, 5.6. */
 static void test_wrong_queues(void **state)
 {
     struct rig r;
@@ -255,6 +257,7 @@ static const struct wrong wrong_admin_fields[] = {
 };
 
 /* 5.13, 5.14, 5.15, 5.21. */
+/* 5.13, 5.14, 5.15, 5.21. */
 static void test_wrong_admin_fields(void **state)
 {
     struct rig r;
@@ -364,6 +367,7 @@ static const struct wrong wrong_io_fields[] = {
 };
 
 /* 4.3 (PRP), 6.1.5 (range), 6.6 to 6.9, 6.14 to 6.16. */
+/* 4.3, 6.6, 6.7, 6.8, 6.9, 6.14, 6.15, 6.16. */
 static void test_wrong_io_fields(void **state)
 {
     struct rig r;
