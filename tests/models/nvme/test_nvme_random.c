@@ -6,8 +6,10 @@
  */
 #include "tests/models/nvme/nvme_rig.h"
 
-#define STEPS 50000u
-#define SEEDS 4u
+#define BAR_OF_VFS UINT64_C(0x4300000000)
+#define N_VFS      2u
+#define STEPS      50000u
+#define SEEDS      4u
 
 static uint64_t any(struct rig *r, uint64_t n)
 {
@@ -100,6 +102,31 @@ static void any_register(struct rig *r)
         write_at(r, BAR + at, any(r, 2) != 0 ? 4 : 8, any_value(r) | any(r, 8) << 32);
 }
 
+/* Secondary controllers: their registers, and the management of what they have. */
+static void any_secondary(struct rig *r)
+{
+    static const uint32_t offset[] = { NVME_REG_CC,  NVME_REG_AQA, NVME_REG_ASQ,
+                                       NVME_REG_ACQ, 0x1000,       0x1008 };
+    const uint64_t at = offset[any(r, sizeof(offset) / sizeof(offset[0]))];
+    uint32_t value = any_value(r);
+    if (at == NVME_REG_CC && any(r, 3) != 0)
+        value = NVME_CC_IOSQES(6) | NVME_CC_IOCQES(4) | NVME_CC_EN;
+    else if (at == NVME_REG_AQA && any(r, 3) != 0)
+        value = (ENTRIES - 1) << 16 | (ENTRIES - 1);
+    if (any(r, 3) != 0) {
+        write_at(r, BAR_OF_VFS + any(r, N_VFS) * NVME_BAR_BYTES + at, 4, value);
+        return;
+    }
+    static const uint32_t actions[] = { NVME_VIRTUAL_OFFLINE, NVME_VIRTUAL_ASSIGN,
+                                        NVME_VIRTUAL_ASSIGN | 1 << 8, NVME_VIRTUAL_ONLINE,
+                                        NVME_VIRTUAL_PRIMARY_ALLOCATE };
+    push(r, &r->admin,
+         (struct nvme_sqe){ .opcode = NVME_ADMIN_VIRTUALIZATION,
+                            .cdw10 = actions[any(r, 5)] | (uint32_t)any(r, N_VFS + 2) << 16,
+                            .cdw11 = (uint32_t)any(r, 5) });
+    ring(r, &r->admin);
+}
+
 static void any_doorbell(struct rig *r)
 {
     const uint64_t q = any(r, 8) != 0 ? any(r, 4) : any(r, 512);
@@ -115,6 +142,22 @@ static void any_entries(struct rig *r, struct queue *q)
     free_entries(r, q);
 }
 
+static void set_up_vfs(struct rig *r)
+{
+    unsigned at = PCI_STANDARD_END;
+    while ((config(r, false, at, 0) & 0xffff) != PCI_ECAP_ID_SRIOV)
+        at = config(r, false, at, 0) >> PCI_ECAP_NEXT_SHIFT;
+    config(r, true, at + PCI_SRIOV_BAR0, (uint32_t)BAR_OF_VFS);
+    config(r, true, at + PCI_SRIOV_BAR0 + 4, (uint32_t)(BAR_OF_VFS >> 32));
+    config(r, true, at + PCI_SRIOV_NUM_VFS, N_VFS);
+    config(r, true, at + PCI_SRIOV_CONTROL, PCI_SRIOV_CONTROL_ENABLE | PCI_SRIOV_CONTROL_MEMORY);
+    for (unsigned v = 0; v < N_VFS; v++) {
+        r->id = (uint16_t)(ID + 1 + v);
+        config(r, true, PCI_COMMAND, PCI_COMMAND_BUS_MASTER);
+    }
+    r->id = ID;
+}
+
 static void start_again(struct rig *r)
 {
     r->cc = (uint32_t)any(r, 2) << NVME_CC_AMS_SHIFT;
@@ -124,6 +167,7 @@ static void start_again(struct rig *r)
     config(r, true, capability(r, PCI_CAP_ID_PCIE) + PCIE_DEVCTL, DEVCTL_FLR);
     run_for(r, 200 * SIM_PS_PER_MS);
     set_up_function(r);
+    set_up_vfs(r);
     enable(r);
     r->io = queue_at(1, alloc(r, 4096), alloc(r, 4096));
     uint8_t zeros[4096] = { 0 };
@@ -158,6 +202,9 @@ static void step(struct rig *r)
     case 10:
     case 11:
     case 12: any_list(r); break;
+    case 18:
+    case 19:
+    case 20: any_secondary(r); break;
     case 13: ring(r, any(r, 2) != 0 ? &r->io : &r->admin); break;
     case 14:
     case 15:
@@ -176,6 +223,10 @@ static void run(unsigned seed)
                                      "2",
                                      "cmb_bytes",
                                      "1048576",
+                                     "enable_latency_us",
+                                     "20",
+                                     "virtual_functions",
+                                     "2",
                                      "commands_max",
                                      "32",
                                      "completion_timeout_us",
