@@ -99,6 +99,8 @@ static const struct stat_desc nvme_stats_table[] = {
     COUNT("sqes_high", sqes_of_class[2], "1", "of the class of high priority"),
     COUNT("sqes_medium", sqes_of_class[3], "1", "of medium priority"),
     COUNT("sqes_low", sqes_of_class[4], "1", "of low priority"),
+    STAT("queue_wait_max_ns", STAT_MAX, struct nvme_subsystem, stats.queue_wait_max_ps, "ns", 0.001,
+         "longest time that a queue with entries waited for one to be fetched"),
     COUNT("coalesced", coalesced, "1", "completions without a message of their own"),
     COUNT("sqe_fetches", sqe_fetches, "1", "reads of them"),
     COUNT("cmb_fetches", cmb_fetches, "1", "of these, out of the controller memory buffer"),

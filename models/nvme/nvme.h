@@ -19,6 +19,7 @@ struct nvme_stats {
     uint64_t sqes, sqe_fetches;           /* entries fetched; reads, local ones included */
     uint64_t sqes_of_class[NVME_CLASSES]; /* asked for; round robin: the first */
     uint64_t coalesced;                   /* completions without a message of their own */
+    uint64_t queue_wait_max_ps;           /* of a queue with entries for its turn */
     uint64_t cmb_fetches;                 /* of these, from the controller's own memory */
     uint64_t prp_lists;                   /* reads of PRP lists */
     uint64_t sgl_segments;                /* reads of SGL segments */

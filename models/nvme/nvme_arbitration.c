@@ -21,10 +21,12 @@ void nvme_sq_update(struct nvme_sq *sq)
 {
     uint64_t *word = &sq->nvme->ready[sq->class][sq->number / 64];
     const uint64_t bit = UINT64_C(1) << sq->number % 64;
-    if (sq->there && !sq->fetching && !sq->deleting && sq->head != sq->tail)
-        *word |= bit;
-    else
+    if (!sq->there || sq->fetching || sq->deleting || sq->head == sq->tail) {
         *word &= ~bit;
+    } else if ((*word & bit) == 0) {
+        *word |= bit;
+        sq->since_ps = nvme_now(sq->nvme);
+    }
 }
 
 void nvme_sq_classify(struct nvme_sq *sq, uint32_t priority)
@@ -160,6 +162,8 @@ void nvme_fetch(struct nvme_subsystem *sub)
                                  : NULL;
         if (sq != NULL) {
             nvme->next_sq[sq->class] = sq->number + 1u;
+            const sim_time wait_ps = nvme_now(nvme) - sq->since_ps;
+            sub->stats.queue_wait_max_ps = SIM_MAX(sub->stats.queue_wait_max_ps, wait_ps);
             sub->stats.sqes_of_class[sq->class] += nvme_fetch_from(sq, entries_of_turn(nvme, sq));
             idle = NULL;
         } else if (idle == NULL) {

@@ -66,6 +66,7 @@ struct nvme_sq {
     uint8_t class;      /* enum nvme_class */
     uint32_t turn_left; /* commands in the turn of its class that `turn` names */
     uint64_t turn;
+    sim_time since_ps; /* with entries, and none of them being fetched */
     uint16_t number, cq;
     uint32_t entries, head, tail;
     uint32_t n_commands; /* fetched and not completed */

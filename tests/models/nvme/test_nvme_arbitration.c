@@ -85,6 +85,9 @@ static void test_round_robin(void **state)
         for (unsigned q = 2; q < 5; q++)
             assert_in_range(of[q], 16, 24); /* a burst of 4 at either end */
         assert_true(longest <= 2u << burst);
+        /* Nobody waits for more than a turn of each other queue, and what is under way. */
+        assert_in_range(nvme_stats(r.nvme)->queue_wait_max_ps, 1,
+                        (3u * 4 + 4) * 1700 * SIM_PS_PER_NS);
         order(&r, sq, 60);
     }
     close_rig(&r);
@@ -141,6 +144,8 @@ static void test_weighted_round_robin(void **state)
     assert_in_range(of[2], 5, 7);
     assert_int_equal(nvme_stats(r.nvme)->sqes_of_class[1], 40);
     assert_true(nvme_stats(r.nvme)->sqes_of_class[2] > nvme_stats(r.nvme)->sqes_of_class[4]);
+    /* Of which the low ones had to wait for the whole urgent queue. */
+    assert_true(nvme_stats(r.nvme)->queue_wait_max_ps > 36 * 1700 * SIM_PS_PER_NS);
     order(&r, sq, 200 - 44 - 78);
     close_rig(&r);
 }
