@@ -601,6 +601,47 @@ static void test_hangs(void **state)
     g_free(text);
 }
 
+/* One drive, two ports of it in one host: two controllers with a driver each, one storage. */
+static void two_ports_body(void *arg)
+{
+    struct rig *r = arg;
+    assert_int_equal(k_pci_register(r->kernel, nvme_driver_pci(r->driver)), 2);
+    struct nvme_drv *first = nvme_driver_device(r->driver, 0);
+    struct nvme_drv *second = nvme_driver_device(r->driver, 1);
+    assert_ptr_not_equal(first, second);
+    r->buffer = k_alloc(r->kernel, K_NODE_LOCAL, MIB, K_PAGE_BYTES);
+    stamp(r, 0, 4096, 64 * KIB);
+    assert_int_equal(nvme_transfer(first, 1, true, 4096, r->buffer, 64 * KIB), 0);
+    const struct kaddr other = kaddr_add(r->buffer, 256 * KIB);
+    assert_int_equal(nvme_transfer(second, 1, false, 4096, other, 64 * KIB), 0);
+    expect(r, 256 * KIB, 4096, 64 * KIB);
+    k_pci_remove(nvme_pci(first), false);
+    assert_int_equal(nvme_transfer(second, 1, false, 4096, r->buffer, 64 * KIB), 0);
+    k_pci_remove(nvme_pci(second), false);
+    nvme_driver_free(r->driver);
+    r->done++;
+}
+
+static void test_two_ports(void **state)
+{
+    (void)state;
+    struct rig r = { .params = nvme_driver_params_default };
+    char *text = g_strdup_printf(
+        "hosts = { " HOST("server",
+                          "true") "};\ndevices = { " SSD " };\n"
+                                  "cables = ( { from = \"server.s0.rp1\"; to = \"ssd.p0\"; },"
+                                  " { from = \"server.s0.rp0\"; to = \"ssd.p1\"; lanes = 4; } );\n",
+        "ports = 2;");
+    fixture_open(&r.w, text);
+    r.kernel = os_new(r.w.host, host_os_params(r.w.host));
+    r.driver = nvme_driver_new(r.kernel, &r.params);
+    call(&r, r.kernel, 0, two_ports_body);
+    sim_run(r.w.sim, sim_now(r.w.sim) + 10 * SIM_PS_PER_MS, NULL);
+    os_free(r.kernel);
+    fixture_close(&r.w);
+    g_free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -617,6 +658,7 @@ int main(void)
         cmocka_unit_test(test_open),
         cmocka_unit_test(test_hangs),
         cmocka_unit_test(test_reclaimed),
+        cmocka_unit_test(test_two_ports),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
