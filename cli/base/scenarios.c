@@ -211,6 +211,8 @@ static char *find_beside(const struct cli_options *options, const char *file, co
     if (g_file_test(argument, G_FILE_TEST_IS_REGULAR))
         return g_strdup(argument);
     g_autofree char *name = g_build_filename(argument, file, NULL);
+    if (g_file_test(name, G_FILE_TEST_IS_REGULAR)) /* "scenarios/pcie_bench" */
+        return g_strdup(name);
     char *path = cli_find_file(options, name);
     if (path == NULL && strchr(argument, '/') == NULL && !g_file_test(argument, G_FILE_TEST_EXISTS))
         report_missing(options, file, argument, errors);
@@ -230,9 +232,12 @@ GPtrArray *cli_files_beside(const struct cli_options *options, const char *file,
     }
     GPtrArray *paths = g_ptr_array_new_with_free_func(g_free);
     for (; *arguments != NULL; arguments++) {
-        char *path = find_beside(options, file, *arguments, errors);
-        if (path != NULL)
-            g_ptr_array_add(paths, path);
+        g_autofree char *path = find_beside(options, file, *arguments, errors);
+        bool known = path == NULL;
+        for (guint i = 0; !known && i < paths->len; i++)
+            known = cli_same_file(paths->pdata[i], path);
+        if (!known)
+            g_ptr_array_add(paths, g_steal_pointer(&path));
     }
     return paths;
 }

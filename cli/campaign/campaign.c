@@ -225,7 +225,8 @@ static void store_job(void *context, size_t index, const struct worker_report *r
     }
     const size_t point = job->point;
     plan_set_state(campaign->plan, job, report->error == NULL ? PLAN_DONE : PLAN_FAILED);
-    running->any_failed = running->any_failed || report->error != NULL;
+    if (report->error != NULL && !plan_point(campaign->plan, point)->may_fail)
+        running->any_failed = true;
     progress_run(&running->progress, job, report->error, report->log);
     add_seeds(running, point); /* may move the jobs */
 }
@@ -266,7 +267,11 @@ static void say_how_to_go_on(const struct campaign *campaign, const char *why)
 
 static void say_what_failed(const struct campaign *campaign)
 {
-    const unsigned n_failed = plan_count(campaign->plan, PLAN_FAILED);
+    unsigned n_failed = 0;
+    for (guint i = 0; i < campaign->plan->jobs->len; i++) {
+        const struct plan_job *job = plan_job(campaign->plan, i);
+        n_failed += job->state == PLAN_FAILED && !plan_point(campaign->plan, job->point)->may_fail;
+    }
     if (n_failed > 0 && !campaign->quiet)
         fprintf(stderr, "%u of %u runs failed (the same command runs them again)\n", n_failed,
                 campaign->plan->jobs->len);

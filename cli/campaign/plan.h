@@ -9,6 +9,7 @@ struct plan_point {
     size_t index;
     char *
         stored_as; /* the point's name in the database, owned; NULL: that of the scenario's point */
+    bool may_fail; /* it is asked whether it fails: nothing is said of it if it does */
     char config_sha256[65]; /* once checked */
     unsigned n_jobs, n_ended;
 };

@@ -167,7 +167,8 @@ void progress_run(struct progress *progress, const struct plan_job *job, const c
     const struct plan *plan = progress->plan;
     const bool plain = !progress->quiet && !progress->on_terminal;
     progress->simulated_s += (double)job->sim_ps / 1e12;
-    if (error == NULL && *log == '\0' && !plain)
+    const bool may_fail = plan_point(plan, job->point)->may_fail;
+    if (((error == NULL && *log == '\0') || may_fail) && !plain)
         return;
     progress_end(progress);
     g_autofree char *name = plan_job_name(plan, job);

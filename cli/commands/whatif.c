@@ -32,7 +32,11 @@ static void print_reasons(const struct whatif_file *file)
             g_autofree char *why = g_strdup_printf("    known to miss: %s", whatif->misses);
             cli_print_words(why, 4);
         }
-        if (whatif->message != NULL) {
+        if (whatif->verdict == WHATIF_NO_DATA) {
+            g_autofree char *text = whatif_no_data_text(whatif);
+            g_autofree char *why = g_strdup_printf("    no value: %s", text);
+            cli_print_words(why, 4);
+        } else if (whatif->message != NULL) {
             g_autofree char *refused = g_strdup_printf("    came: %s", whatif->message);
             cli_print_words(refused, 4);
         }
@@ -194,9 +198,12 @@ static int run_plan(const struct whatif_request *request, GPtrArray *files, stru
         .first_seed = 1,
         .n_seeds = 1,
     };
-    /* A run that fails has no value, or was expected to fail: the verdicts say so. */
+    /* A run that fails has no value, or was expected to fail: the verdicts say so. A database that
+     * refuses one leaves others waiting: there is nothing to judge. */
     int status = campaign_run(&campaign);
-    if (status != CLI_INTERRUPTED)
+    if (status == CLI_FAILED && plan_count(plan, PLAN_WAITING) + plan_count(plan, PLAN_RUNNING) > 0)
+        fprintf(stderr, "nothing is judged: not all runs are stored\n");
+    else if (status != CLI_INTERRUPTED)
         status = whatif_judge(files, plan, db, &errors) ? print_all(request, files) : CLI_FAILED;
     cli_report(&errors);
     results_close(db);

@@ -4,9 +4,10 @@
 
 #include "cli/whatif/whatif.h"
 
-static const char *const whatif_keys[] = { "id",         "text",    "scenario", "filter", "metric",
-                                           "base",       "change",  "ratio",    "value",  "source",
-                                           "difference", "refused", "because",  "misses", NULL };
+static const char *const whatif_keys[] = { "id",      "text",   "scenario",   "filter",
+                                           "metric",  "base",   "change",     "ratio",
+                                           "value",   "source", "difference", "refused",
+                                           "because", "misses", "fails",      NULL };
 static const char *const file_keys[] = { "title", "whatifs", NULL };
 
 static const char *optional_string(struct config_node *node, const char *key,
@@ -63,8 +64,12 @@ static bool read_range(struct config_node *node, const char *key, struct whatif 
         good = config_kind(bound) == CONFIG_INT || config_kind(bound) == CONFIG_FLOAT;
         *bounds[i] = good ? config_number(bound) : (double)NAN;
     }
-    if (!good || whatif->lo > whatif->hi)
+    if (!good)
         config_mistake(range, errors, "a number, or [ lo, hi ]", NULL);
+    else if (whatif->lo > whatif->hi)
+        sim_error_add(errors, config_file(range), config_line(range),
+                      "%s: found [ %g, %g ], expected the lower bound first", config_path(range),
+                      whatif->lo, whatif->hi);
     return true;
 }
 
@@ -78,6 +83,16 @@ static bool read_message(struct config_node *node, const char *key, enum whatif_
     whatif->refusal = text;
     whatif->kind = kind;
     return true;
+}
+
+static void read_metric(struct config_node *node, struct whatif *whatif,
+                        struct sim_error_list *errors)
+{
+    whatif->metric = required_string(node, "metric", errors);
+    g_autofree char *fault = whatif->metric != NULL ? whatif_metric_fault(whatif->metric) : NULL;
+    if (fault != NULL)
+        sim_error_add(errors, config_file(node), config_line(config_get(node, "metric")),
+                      "%s.metric: \"%s\": %s", config_path(node), whatif->metric, fault);
 }
 
 /* Exactly one of the five. */
@@ -99,14 +114,16 @@ static void read_expectation(struct config_node *node, struct whatif *whatif,
     n += read_message(node, "refused", WHATIF_REFUSED, whatif, errors);
     n += read_message(node, "fails", WHATIF_FAILS, whatif, errors);
     if (n != 1)
-        config_mistake(node, errors, "one of `ratio`, `difference`, `value`, `refused`, `fails`",
-                       NULL);
+        sim_error_add(errors, config_file(node), config_line(node),
+                      "%s: found %u expectations, expected one of `ratio`, `difference`, `value`, "
+                      "`refused`, `fails`",
+                      config_path(node), n);
     const bool has_value = whatif->kind != WHATIF_REFUSED && whatif->kind != WHATIF_FAILS;
     if (!has_value && config_find(node, "metric") != NULL)
         config_mistake(config_get(node, "metric"), errors,
                        "no metric: what is refused or fails has none", NULL);
     else if (has_value)
-        whatif->metric = required_string(node, "metric", errors);
+        read_metric(node, whatif, errors);
     if (whatif->kind != WHATIF_VALUE && whatif->change->len == 1)
         sim_error_add(errors, config_file(node), config_line(node), "%s: no setting \"change\"",
                       config_path(node));
@@ -190,6 +207,8 @@ static void load_file(GPtrArray *files, const char *path, struct sim_error_list 
     config_allow(root, file_keys);
     if (list == NULL || config_kind(list) != CONFIG_LIST)
         sim_error_add(errors, path, 0, "whatifs: not there, expected a list of what-ifs");
+    else if (config_count(list) == 0)
+        config_mistake(list, errors, "at least one what-if", NULL);
     else
         read_list(file, list, errors);
     config_check_unknown(config, errors);

@@ -43,7 +43,7 @@ struct whatif {
     struct config_node *node; /* for messages */
     /* Set by whatif_plan(): of the plan; WHATIF_NO_POINT: is not run */
     size_t base_point, changed_point;
-    char *message; /* of the mistake, or of the run that failed; owned; NULL: neither */
+    char *message; /* of the mistake, or of a run that failed; owned; NULL: neither */
     /* Set by whatif_judge() */
     double base_value, changed_value, value; /* NAN: there is none */
     enum whatif_verdict verdict;
@@ -73,10 +73,21 @@ struct plan *whatif_plan(const struct cli_options *options, GPtrArray *files,
 bool whatif_judge(GPtrArray *files, const struct plan *plan, struct results_db *db,
                   struct sim_error_list *errors);
 
+/* ---- The metric (whatif_metric.c) ------------------------------------------------------------ */
+/* What is wrong with the expression, g_free(); NULL: nothing. Names are not looked up. */
+char *whatif_metric_fault(const char *metric);
+/* Whether a word of it is the name of a metric. */
+bool whatif_word_is_metric(const char *word);
+/* The expression as SQL over v(); g_free(). */
+char *whatif_metric_sql(const char *metric, const char *scenario, const char *point);
+
+/* ---- Texts ----------------------------------------------------------------------------------- */
 const char *whatif_verdict_name(enum whatif_verdict verdict); /* "as expected", ... */
 /* "ratio 0.49..0.51", "+950..+1050", "refused: lanes"; g_free(). */
 char *whatif_expected_text(const struct whatif *whatif);
 /* "32.1 to 16.0: 0.498", "refused"; g_free(). */
 char *whatif_found_text(const struct whatif *whatif);
+/* Why there is no value; g_free(). */
+char *whatif_no_data_text(const struct whatif *whatif);
 
 #endif

@@ -27,7 +27,7 @@ static GPtrArray *join_settings(const GPtrArray *base, const GPtrArray *change)
     return all;
 }
 
-/* "--set a=1 --set b=2", for messages and names; g_free(). */
+/* "a=1 b=2", for messages and names; g_free(). */
 static char *settings_text(const GPtrArray *settings)
 {
     GString *text = g_string_new(NULL);
@@ -105,11 +105,12 @@ static void check_metric(const struct whatif *whatif, struct scenario *scenario,
 {
     g_auto(GStrv) words = g_strsplit(whatif->metric != NULL ? whatif->metric : "", " ", 0);
     for (char **word = words; *word != NULL; word++) {
-        g_autofree char *fault = g_ascii_isalpha(**word) ? plot_unknown_metric(scenario, *word)
-                                                         : NULL;
+        g_autofree char *fault = whatif_word_is_metric(*word) ? plot_unknown_metric(scenario, *word)
+                                                              : NULL;
         if (fault != NULL)
             sim_error_add(errors, config_file(whatif->node), config_line(whatif->node),
-                          "%s: metric: %s", whatif->id, fault);
+                          "%s: metric: %s%s", whatif->id, fault,
+                          strpbrk(*word, "+*/()") != NULL ? "; signs are words of their own" : "");
     }
 }
 
@@ -180,6 +181,8 @@ struct plan *whatif_plan(const struct cli_options *options, GPtrArray *files,
             if (whatif->kind == WHATIF_RATIO || whatif->kind == WHATIF_DIFFERENCE)
                 whatif->base_point = plan_run(&planner, whatif, NULL, errors);
             whatif->changed_point = plan_run(&planner, whatif, whatif->change, errors);
+            if (whatif->kind == WHATIF_FAILS && whatif->changed_point != WHATIF_NO_POINT)
+                plan_point(planner.plan, whatif->changed_point)->may_fail = true;
         }
     }
     g_hash_table_destroy(planner.index);
@@ -188,28 +191,16 @@ struct plan *whatif_plan(const struct cli_options *options, GPtrArray *files,
 
 /* ---- Judging --------------------------------------------------------------------------------- */
 
-/* "a / b" of metrics as SQL over v(); g_free(). */
-static char *metric_expression(const struct whatif *whatif, const struct plan_point *point)
-{
-    GString *sql = g_string_new(NULL);
-    g_auto(GStrv) words = g_strsplit(whatif->metric, " ", 0);
-    for (char **word = words; *word != NULL; word++) {
-        if (g_ascii_isalpha(**word))
-            g_string_append_printf(sql, "v('%s','%s','%s')", scenario_name(point->scenario),
-                                   plan_point_name(point), *word);
-        else
-            g_string_append_printf(sql, " %s ", *word);
-    }
-    return g_string_free(sql, FALSE);
-}
-
 static double read_value(const struct whatif *whatif, const struct plan *plan, size_t point,
                          struct results_db *db, struct sim_error_list *errors)
 {
     double value = (double)NAN;
     if (point == WHATIF_NO_POINT || whatif->metric == NULL)
         return value;
-    g_autofree char *sql = metric_expression(whatif, plan_point(plan, point)), *message = NULL;
+    g_autofree char *message = NULL;
+    g_autofree char *sql = whatif_metric_sql(whatif->metric,
+                                             scenario_name(plan_point(plan, point)->scenario),
+                                             plan_point_name(plan_point(plan, point)));
     if (!results_evaluate(db, sql, &value, &message))
         sim_error_add(errors, config_file(whatif->node), config_line(whatif->node), "%s: %s",
                       whatif->id, message);
@@ -256,8 +247,10 @@ bool whatif_judge(GPtrArray *files, const struct plan *plan, struct results_db *
             whatif->value = whatif->kind == WHATIF_RATIO        ? changed / base
                             : whatif->kind == WHATIF_DIFFERENCE ? changed - base
                                                                 : changed;
-            if (whatif->kind == WHATIF_FAILS)
+            if (whatif->kind != WHATIF_REFUSED)
                 whatif->message = failure(plan, whatif->changed_point, db);
+            if (whatif->message == NULL && whatif->base_point != WHATIF_NO_POINT)
+                whatif->message = failure(plan, whatif->base_point, db);
             whatif->verdict = judge(whatif);
         }
     }
@@ -306,4 +299,14 @@ char *whatif_found_text(const struct whatif *whatif)
                            cli_number(whatif->changed_value, changed),
                            whatif->kind == WHATIF_DIFFERENCE && whatif->value >= 0 ? "+" : "",
                            cli_number(whatif->value, value));
+}
+
+char *whatif_no_data_text(const struct whatif *whatif)
+{
+    char base[32], changed[32];
+    if (whatif->message != NULL)
+        return g_strdup_printf("a run failed: %s", whatif->message);
+    return g_strdup_printf("without the change %s, with it %s",
+                           cli_number(whatif->base_value, base),
+                           cli_number(whatif->changed_value, changed));
 }

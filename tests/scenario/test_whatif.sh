@@ -53,6 +53,8 @@ has "what is stored is not run again" "$("$nudma" whatif q.cfg 2>&1 >/dev/null)"
 out=$("$nudma" whatif q.cfg --quiet --only less --only known)
 is "without others none fails" $? 0
 has "only those asked for" "$out" '^1 of 2 what-ifs as expected; 1 known$'
+has "one file named twice" "$("$nudma" whatif q.cfg ./q.cfg --quiet --only less)" '^1 of 1 what-ifs as'
+is "what is asked to fail is not said" "$("$nudma" whatif q.cfg --quiet --only fails 2>&1 >/dev/null)" ""
 has "Markdown" "$("$nudma" whatif q.cfg --quiet --only less --markdown)" \
     '^\| less: t \| .pcie_bench/bandwidth_size. op=read transfer_bytes=64 \| .cables'
 
@@ -70,9 +72,19 @@ mistaken "an unknown metric" 'q.cfg:1: a: metric: .*no metric "throughput_gbt_s"
 file "$(question a "change = [ \"cables.[0].lenght_m=1\" ]; $metric ratio = 1.0;")"
 mistaken "an unknown setting" 'q.cfg:1: a: --set: cables.\[0\].lenght_m: unknown setting.*length_m'
 file "$(question a "$cable $metric")"
-mistaken "nothing expected" 'q.cfg:1: .*one of .ratio., .difference., .value., .refused., .fails.'
+mistaken "nothing expected" 'q.cfg:1: .*found 0 expectations, expected one of .ratio., .difference., .value., .refused., .fails.'
 file "$(question a "$cable $metric ratio = [ 2, 1 ];")"
-mistaken "an empty range" 'q.cfg:2: .*ratio: .*\[ lo, hi \]'
+mistaken "an empty range" 'q.cfg:2: .*ratio: found \[ 2, 1 \], expected the lower bound first'
+file "$(question a "$cable $metric ratio = 1.0; difference = 0;")"
+mistaken "two expectations" 'found 2 expectations'
+for wrong in '2' 'throughput_gbit_s * ( 2' 'throughput_gbit_s 2' 'throughput_gbit_s *' ') throughput_gbit_s' ''; do
+    file "$(question a "$cable metric = \"$wrong\"; ratio = 1.0;")"
+    mistaken "the metric \"$wrong\"" 'q.cfg:2: whatifs.\[0\].metric: "'
+done
+file "$(question a "$cable metric = \"throughput_gbit_s*2\"; ratio = 1.0;")"
+mistaken "signs that are no words" 'signs are words of their own'
+file
+mistaken "no what-ifs" 'at least one what-if'
 file "$(question a "$metric ratio = 1.0;")"
 mistaken "no change" 'q.cfg:1: .*no setting "change"'
 file "$(question a "$cable $metric ratio = 1.0; misess = \"x\";")"
