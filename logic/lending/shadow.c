@@ -227,14 +227,6 @@ static int map_pages(struct lend_borrow *b, struct kaddr at, size_t bytes,
     return 0;
 }
 
-static int shadow_map(struct k_device *device, struct kaddr at, size_t bytes,
-                      enum k_dma_direction direction, uint64_t *dma)
-{
-    struct lend_borrow *b = device->dma_context;
-    k_compute(device->kernel, k_costs(device->kernel)->dma_map_cycles);
-    return b->translated ? map_pages(b, at, bytes, direction, dma) : map_direct(b, at, bytes, dma);
-}
-
 static void unmap_pages(struct lend_borrow *b, uint64_t dma, size_t bytes)
 {
     const uint64_t n_pages = pages_of(dma, bytes);
@@ -248,6 +240,28 @@ static void unmap_pages(struct lend_borrow *b, uint64_t dma, size_t bytes)
     }
     b->mapped_pages -= n_pages;
     lend_pages_give(&b->pages, lend_order_of(n_pages), (uint32_t)(offset / K_PAGE_BYTES));
+}
+
+/* The addresses were chosen when the device was borrowed, for the bits that the lender knows of; its
+ * driver is asked only now. Out of its reach is out of reach, as for a local device without an IOMMU. */
+static int shadow_map(struct k_device *device, struct kaddr at, size_t bytes,
+                      enum k_dma_direction direction, uint64_t *dma)
+{
+    struct lend_borrow *b = device->dma_context;
+    k_compute(device->kernel, k_costs(device->kernel)->dma_map_cycles);
+    const int status = b->translated ? map_pages(b, at, bytes, direction, dma)
+                                     : map_direct(b, at, bytes, dma);
+    if (status != 0 || *dma + bytes - 1 <= k_dma_mask(device))
+        return status;
+    k_warn(
+        device->kernel,
+        "%s: host %u has its windows at %#llx, which the driver's DMA mask %#llx does not reach: "
+        "dma_bits of the lender?",
+        b->name, b->connection != NULL ? b->connection->peer : 0, (unsigned long long)*dma,
+        (unsigned long long)k_dma_mask(device));
+    if (b->translated)
+        unmap_pages(b, *dma, bytes);
+    return -EIO;
 }
 
 static void shadow_unmap(struct k_device *device, uint64_t dma, size_t bytes,

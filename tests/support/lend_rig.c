@@ -3,7 +3,7 @@
 /* ---- An ordinary driver of the device -------------------------------------------------------- */
 
 struct driver_device driver_devices[DRIVERS];
-unsigned n_driven, n_probed;
+unsigned n_driven, n_probed, driver_bits;
 
 static void driver_irq(void *arg)
 {
@@ -25,7 +25,14 @@ static int driver_probe(struct k_pci_dev *pci, void *context)
     pci->device.driver_data = d;
     uint32_t command = k_config_read(pci, 4, 2);
     k_config_write(pci, 4, 2, command | 6);
-    assert_int_equal(k_dma_alloc(&pci->device, 0, 4096, &d->page, &d->dma), 0);
+    k_dma_set_mask(&pci->device, driver_bits);
+    int status = k_dma_alloc(&pci->device, 0, 4096, &d->page, &d->dma);
+    if (status != 0 && driver_bits < 64) {
+        d->busy = false;
+        n_driven--;
+        return status;
+    }
+    assert_int_equal(status, 0);
     assert_int_equal(k_irq_request(pci, 0, 1, driver_irq, d, &d->irq), 0);
     return 0;
 }
@@ -91,6 +98,7 @@ void lend_rig_init(struct lf_rig *rig)
     memset(rig, 0, sizeof *rig);
     memset(driver_devices, 0, sizeof driver_devices);
     n_driven = n_probed = 0;
+    driver_bits = 64;
     lf_driver_now = &lend_driver;
 }
 

@@ -21,7 +21,7 @@ struct driver_device {
     bool busy;
 };
 extern struct driver_device driver_devices[DRIVERS];
-extern unsigned n_driven, n_probed;
+extern unsigned n_driven, n_probed, driver_bits; /* bits: its DMA mask */
 
 extern const struct k_pci_driver lend_driver;
 

@@ -390,6 +390,29 @@ static void test_narrow_device(void **state)
     free(rig);
 }
 
+static void as_ever(struct lf_rig *rig, struct lend_options o[2])
+{
+    (void)rig;
+    (void)o;
+}
+
+/* The lender was told nothing of the device's bits: what its driver's mask does not reach is not
+ * mapped. Windows lie at 2^44. */
+static void test_mask(void **state)
+{
+    (void)state;
+    for (unsigned iommu = 0; iommu < 2; iommu++) {
+        struct lf_rig *rig = refusing(iommu == 1, false, as_ever);
+        struct attempt a = { .id = DEVICE(0), .peer = 2 };
+        driver_bits = 40;
+        lf_call(&rig->host[0], try_borrow, &a);
+        assert_int_equal(n_probed, 1);
+        assert_int_equal(n_driven, 0);
+        lf_close(rig);
+        free(rig);
+    }
+}
+
 /* Two devices share one window of messages, and functions of a device one outgoing entry. */
 static void test_sharing(void **state)
 {
@@ -786,14 +809,14 @@ static void test_no_leak(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_transparent), cmocka_unit_test(test_segments),
-        cmocka_unit_test(test_paths),       cmocka_unit_test(test_all_at_once),
-        cmocka_unit_test(test_refusals),    cmocka_unit_test(test_narrow_device),
-        cmocka_unit_test(test_sharing),     cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_outside),     cmocka_unit_test(test_borrower_dies),
-        cmocka_unit_test(test_reclaim),     cmocka_unit_test(test_cable),
-        cmocka_unit_test(test_lender_dies), cmocka_unit_test(test_slow_lender),
-        cmocka_unit_test(test_no_leak),
+        cmocka_unit_test(test_transparent),   cmocka_unit_test(test_segments),
+        cmocka_unit_test(test_paths),         cmocka_unit_test(test_all_at_once),
+        cmocka_unit_test(test_refusals),      cmocka_unit_test(test_narrow_device),
+        cmocka_unit_test(test_mask),          cmocka_unit_test(test_sharing),
+        cmocka_unit_test(test_failures),      cmocka_unit_test(test_outside),
+        cmocka_unit_test(test_borrower_dies), cmocka_unit_test(test_reclaim),
+        cmocka_unit_test(test_cable),         cmocka_unit_test(test_lender_dies),
+        cmocka_unit_test(test_slow_lender),   cmocka_unit_test(test_no_leak),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
