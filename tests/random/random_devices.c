@@ -38,9 +38,7 @@ static unsigned adapters(struct random_maker *m, const char *port)
         for (unsigned i = 0; d != 0 && i < of_first; i++)
             if (g_str_has_prefix(s->setting[i].path, "devices.d0."))
                 put_in(s, name, strrchr(s->setting[i].path, '.') + 1, s->setting[i].value);
-        from = g_strdup(below);
-        if (depth != 0)
-            snprintf(from + strlen(from) - 2, 3, "%u", d + 1);
+        from = random_chain_port(below, d + 1);
         snprintf(to, sizeof(to), "d%u.p0", d);
         random_cable(m, from, to, 0);
         for (unsigned k = 0; d != 0 && k < 3; k++) {
@@ -76,9 +74,8 @@ static void disk(struct random_maker *m, const char *port)
 {
     struct random_scenario *s = m->s;
     const unsigned jobs = PICK(m, 1, 2);
-    char *below = random_chain(m, port, "sw", PICK(m, 0, 0, 1), 1);
-    if (strchr(below, '%') != NULL)
-        strcpy(strchr(below, '%'), "1");
+    char *chain = random_chain(m, port, "sw", PICK(m, 0, 0, 1), 1),
+         *below = random_chain_port(chain, 1);
     random_put(s, "devices.ssd.type", "\"nvme.controller\"");
     random_put(s, "devices.ssd.generation", "5");
     random_put(s, "devices.ssd.lanes", "16");
@@ -105,6 +102,7 @@ static void disk(struct random_maker *m, const char *port)
     random_offer(m, RANDOM_NOT_WORSE, metric, 0.03, "devices.ssd.command_interval_ns", "250");
     random_offer(m, RANDOM_NOT_WORSE, metric, 0.03, "devices.ssd.read_latency_ns", "2000");
     g_free(below);
+    g_free(chain);
 }
 
 static void gpu(struct random_maker *m, const char *port, const char *second)

@@ -39,9 +39,7 @@ void random_make_dma(uint64_t seed, struct random_scenario *s)
     random_requester(&m, "nfp");
     char *port = random_port(&host, 0);
     const unsigned depth = PICK(&m, 0, 0, 1, 1, 2, 3);
-    char *last = random_chain(&m, port, "sw", depth, 1), *from = g_strdup(last);
-    if (depth != 0)
-        strcpy(from + strlen(from) - 2, "1"); /* "sw0.p%u" */
+    char *last = random_chain(&m, port, "sw", depth, 1), *from = random_chain_port(last, 1);
     random_cable(&m, from, "nfp.p0", 0);
     put_workload(&m, &host, bandwidth);
     const char *metric = bandwidth ? "throughput_gbit_s" : "latency_mean_ns";

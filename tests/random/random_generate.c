@@ -167,6 +167,13 @@ char *random_chain(struct random_maker *m, const char *port, const char *name, u
     return from;
 }
 
+char *random_chain_port(const char *chain, unsigned n)
+{
+    const char *number = strstr(chain, "%u");
+    return number == NULL ? g_strdup(chain)
+                          : g_strdup_printf("%.*s%u", (int)(number - chain), chain, n);
+}
+
 void random_requester(struct random_maker *m, const char *name)
 {
     char group[RANDOM_PATH_BYTES];

@@ -55,6 +55,8 @@ void random_cable(struct random_maker *m, const char *from, const char *to, unsi
  * a format with the device's number, "sw1.p%u" (from 1). NULL: no switch, the port itself is it. */
 char *random_chain(struct random_maker *m, const char *port, const char *name, unsigned depth,
                    unsigned n);
+/* The port of the n-th device (from 1) below such a chain; g_free(). */
+char *random_chain_port(const char *chain, unsigned n);
 /* An adapter (pcie.requester). */
 void random_requester(struct random_maker *m, const char *name);
 
