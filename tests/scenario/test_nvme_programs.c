@@ -235,6 +235,13 @@ static void test_two_of_them(void **state)
     assert_false(run_result_has(result, RECORD_HISTOGRAM, "latency_ns"));
     assert_true(run_result_has(result, RECORD_HISTOGRAM, "other.latency_ns"));
     run_result_free(result);
+    /* Of a number of operations each takes a time of its own. */
+    result = scenario_run(
+        LOCAL FIO("operations = 100; }; other = { type = \"fio\"; span_bytes = \"2 MiB\"; cpu = 2;"
+                  " operations = 200; "));
+    assert_true(scenario_value(result, "other.iops") > 40000);
+    assert_false(run_result_has(result, RECORD_METRIC, "iops"));
+    run_result_free(result);
     scenario_refused(LOCAL FIO("}; other = { type = \"fio\"; span_bytes = \"2 GiB\"; cpu = 2;"),
                      "programs.other.span_bytes: found \"2 GiB\" (a string), expected at most what "
                      "other programs leave of capacity_bytes");

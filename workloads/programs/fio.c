@@ -124,6 +124,7 @@ static void fio_check(struct program *program, struct sim_error_list *errors)
 {
     struct fio *fio = program->state;
     fio->program = program;
+    program->own_time = fio->operations != 0; /* served_s() */
     fio->host = program_lending_host(program, "on", fio->host_name, errors);
     if (fio->host == NULL)
         return;

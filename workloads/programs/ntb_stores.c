@@ -51,7 +51,8 @@ static const struct param_desc ntb_stores_params[] = {
 };
 
 static const struct record_desc ntb_stores_records[] = {
-    { "+throughput_gbyte_s", RECORD_METRIC, "GB/s", "bytes stored by the time that it took" },
+    { "throughput_gbyte_s", RECORD_METRIC, "GB/s",
+      "bytes stored, over the time of the transfers alone" },
     { "transfer_us", RECORD_METRIC, "us", "one transfer" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };

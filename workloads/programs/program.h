@@ -25,6 +25,7 @@ struct program {
     struct lending *lending; /* NULL: the scenario has no such group */
     void *state;             /* ops->state_bytes, params read into it */
     bool finite; /* set by start(): it ends by itself; the measurement ends with the last of them */
+    bool own_time; /* set by check(): its rates are over a time of its own, and do not add up */
     bool finished;
     bool has_whole;                     /* an operation began and ended while it was measured */
     unsigned n_connecting;              /* connections of it that are being made */
@@ -46,9 +47,9 @@ struct program_ops {
     size_t state_bytes;
     const struct param_desc *params;
     /* What record() records, each as "<program>.<name>". What only one of the programs that run
-     * declares has its bare name, too. A name that begins with "+" is a rate or a count that adds up:
-     * its bare name is the sum over all programs that declare it, unless one declares it without
-     * "+". One that begins with "." has no bare name. The marks are no part of the names. */
+     * declares has its bare name, too. A name that begins with "+" is a rate over the common measured
+     * time, or a count: its bare name is the sum over all programs that declare it, unless one declares
+     * it without "+" or has own_time. One that begins with "." has no bare name. The marks are no part of the names. */
     const struct record_desc *records;
     /* Resolves references, checks settings against each other; mistakes go to errors. */
     void (*check)(struct program *program, struct sim_error_list *errors);

@@ -82,7 +82,7 @@ static enum bare bare_of(const struct programs *all, enum record_kind kind, cons
         for (const struct record_desc *r = all->program[i].ops->records; r->name != NULL; r++)
             if (r->kind == kind && *r->name != '.' && strcmp(own_name(r), name) == 0) {
                 n++;
-                n_sums += *r->name == '+';
+                n_sums += *r->name == '+' && !all->program[i].own_time;
             }
     if (n != 0 && n_sums == n)
         return BARE_SUM;
