@@ -18,7 +18,7 @@
 
 #define ACK_EVERY 64u /* packets of a long message ask for an ACK */
 
-static const uint32_t rnr_timer_10us[RDMA_RNR_TIMERS] = RDMA_RNR_TIMER_10US;
+static const uint32_t rnr_timer_10us[RDMA_RNR_TIMERS] = RDMA_RNR_TIMERS_10US();
 
 static bool is_read(const struct rdma_send *send)
 {

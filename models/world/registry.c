@@ -11,6 +11,7 @@
 #include "models/pcie/ntb/cluster_switch.h"
 #include "models/pcie/ntb/ntb.h"
 #include "models/pcie/switch/switch.h"
+#include "models/rdma/rdma.h"
 
 const struct model_ops *const model_registry[] = {
     &pcie_requester_ops,
@@ -20,6 +21,7 @@ const struct model_ops *const model_registry[] = {
     &ether_switch_ops,
     &nic_ops,
     &nvme_ops,
+    &rdma_ops,
     &gpu_ops,
     NULL,
 };
