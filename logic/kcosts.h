@@ -56,6 +56,10 @@ struct k_costs {
     uint32_t nvme_submit_cycles;    /* the driver's command, excluding mapping and doorbell */
     uint32_t nvme_complete_cycles;  /* a completion */
     uint32_t nvme_irq_cycles;       /* its interrupt handler, excluding completions */
+    /* ---- RDMA: user-level verbs -------------------------------------------------------------- */
+    uint32_t rdma_post_cycles;     /* building one work request, excluding stores and doorbell */
+    uint32_t rdma_poll_cycles;     /* one call of poll, even if it finds nothing */
+    uint32_t rdma_complete_cycles; /* a completion */
     /* ---- pktgen ------------------------------------------------------------------------------ */
     uint32_t pktgen_packet_cycles; /* its own loop, excluding the driver */
 };

@@ -15,6 +15,8 @@
     CYCLES(name, usual, least, most, "docs/sources.md#a6", help)
 #define BLOCK_COST(name, usual, least, most, help) \
     CYCLES(name, usual, least, most, "docs/sources.md#c4", help)
+#define RDMA_COST(name, usual, least, most, help) \
+    CYCLES(name, usual, least, most, "docs/sources.md#rdma", help)
 
 static const struct param_desc os_params_table[] = {
     COST(syscall, 550, 100, 1000,
@@ -66,6 +68,9 @@ static const struct param_desc os_params_table[] = {
     BLOCK_COST(nvme_submit, 250, 80, 1000, "the NVMe driver's command, without doorbell"),
     BLOCK_COST(nvme_complete, 150, 50, 600, "a completion in the NVMe driver"),
     BLOCK_COST(nvme_irq, 150, 50, 600, "the NVMe driver's handler, without completions"),
+    RDMA_COST(rdma_post, 120, 50, 400, "an RDMA work request, without stores and doorbell"),
+    RDMA_COST(rdma_poll, 30, 10, 150, "a call that polls an RDMA completion queue"),
+    RDMA_COST(rdma_complete, 60, 20, 300, "more of it per completion"),
     COST(pktgen_packet, 100, 30, 400, "pktgen's own loop, per packet, without the driver"),
     PARAM("c1_exit_ns", PARAM_TIME, struct os_params, c1_exit_ps, 1500, 0, 2000, PROV_ESTIMATE,
           "docs/sources.md#a4", "leaving idle state C1"),
