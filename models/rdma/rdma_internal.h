@@ -103,7 +103,7 @@ struct rdma_post { /* an entry on its way to memory */
     struct rdma *rdma;
     uint32_t *n_dma;
     bool solicited;
-    uint8_t bytes[64];
+    _Alignas(8) uint8_t bytes[64];
 };
 
 struct rdma_eq {
@@ -216,8 +216,8 @@ struct rdma_sq {
     uint32_t n_buffered;          /* blocks fetched that are not part of a whole WQE yet */
     uint32_t n_fetch, generation; /* of the read under way */
     struct pcie_dma_request request;
-    uint8_t buffer[(RDMA_WQE_BLOCKS_MAX + RDMA_FETCH_BLOCKS) * RDMA_WQE_BLOCK_BYTES];
-    uint8_t blueflame[RDMA_WQE_BLOCK_BYTES];
+    _Alignas(8) uint8_t buffer[(RDMA_WQE_BLOCKS_MAX + RDMA_FETCH_BLOCKS) * RDMA_WQE_BLOCK_BYTES];
+    _Alignas(8) uint8_t blueflame[RDMA_WQE_BLOCK_BYTES];
 };
 
 struct rdma_rq {
