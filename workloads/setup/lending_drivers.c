@@ -2,6 +2,7 @@
  * The group `network` loads those of NICs. */
 #include "logic/gpu/gpu_driver.h"
 #include "logic/nvme/nvme_driver.h"
+#include "logic/rdma/rdma_driver.h"
 #include "workloads/setup/lending.h"
 
 static void *gpu_new(struct kernel *kernel, const struct lending_params *params)
@@ -36,4 +37,21 @@ static void nvme_free_driver(void *driver)
 static const struct lending_driver nvme_entry = { "nvme", nvme_new, nvme_pci_driver,
                                                   nvme_free_driver };
 
-const struct lending_driver *const lending_drivers[] = { &gpu_entry, &nvme_entry, NULL };
+static void *rdma_new(struct kernel *kernel, const struct lending_params *params)
+{
+    (void)params;
+    return rdma_driver_new(kernel);
+}
+static const struct k_pci_driver *rdma_pci_driver(void *driver)
+{
+    return rdma_driver_pci(driver);
+}
+static void rdma_free_driver(void *driver)
+{
+    rdma_driver_free(driver);
+}
+static const struct lending_driver rdma_entry = { "rdma", rdma_new, rdma_pci_driver,
+                                                  rdma_free_driver };
+
+const struct lending_driver *const lending_drivers[] = { &gpu_entry, &nvme_entry, &rdma_entry,
+                                                         NULL };

@@ -1,0 +1,105 @@
+/*
+ * rdma_perf on two small hosts: each of its tests runs and checks its bytes, latencies and rates are
+ * what their definitions say, wrong settings are refused, two programs share adapters.
+ */
+#include "tests/support/scenario_fixture.h"
+
+#define HOST(NAME)                                                       \
+    NAME " = { ports = ( { name = \"rp0\"; socket = 0; lanes = 16; } );" \
+         " dram = { node_size = \"1 GiB\"; };"                           \
+         " cpu = { sockets = 1; cores_per_socket = 4; clock_ghz = 2.0; }; };\n"
+#define SCENARIO(PROGRAMS)                                                                            \
+    "hosts = { " HOST("a") HOST(                                                                      \
+        "b") "};\n"                                                                                   \
+             "devices = { r0 = { type = \"rdma.adapter\"; }; r1 = { type = \"rdma.adapter\"; }; };\n" \
+             "cables = ( { from = \"a.s0.rp0\"; to = \"r0.p0\"; },"                                   \
+             " { from = \"b.s0.rp0\"; to = \"r1.p0\"; }, { from = \"r0.i0\"; to = \"r1.i0\"; } );\n"  \
+             "lending = { a = { host = \"a\"; }; b = { host = \"b\"; }; };\n"                         \
+             "workload = { type = \"programs\"; measured = \"a\"; };\n"                               \
+             "programs = { " PROGRAMS " };\n"                                                         \
+             "measure = { warmup_us = 500; duration_us = 1000000; };\n"
+#define PERF(NAME, MORE)                                                                               \
+    NAME                                                                                               \
+        " = { type = \"rdma_perf\"; on = \"a\"; peer = \"b\"; device = \"r0\"; peer_device = \"r1\"; " \
+        "iterations = 60; " MORE " };"
+
+static double run(const char *text, const char *metric)
+{
+    struct run_result *result = scenario_run(text);
+    const double value = scenario_value(result, metric);
+    run_result_free(result);
+    return value;
+}
+
+static void test_every_test_runs(void **state)
+{
+    static const char *const tests[] = { "write_lat", "read_lat", "send_lat",
+                                         "write_bw",  "read_bw",  "send_bw" };
+    (void)state;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(tests); i++)
+        for (unsigned size = 0; size < 2; size++) {
+            char *text =
+                g_strdup_printf(SCENARIO(PERF("p", "test = \"%s\"; bytes = %u; queue_depth = 8;")),
+                                tests[i], size == 0 ? 2 : 10000);
+            struct run_result *result = scenario_run(text);
+            const double latency_ns = scenario_value(result, "p.latency_p50_ns");
+            print_message("%s: %.0f ns\n", tests[i], latency_ns);
+            assert_true(latency_ns > 600);
+            assert_true(scenario_value(result, "latency_p99_ns") >= latency_ns);
+            assert_true(scenario_value(result, "throughput_gbyte_s") < 12.5);
+            run_result_free(result);
+            g_free(text);
+        }
+}
+
+/* Sends find their receive, which costs more than a byte in memory; a read goes there and back. */
+static void test_order_of_latencies(void **state)
+{
+    (void)state;
+    const double write_ns = run(SCENARIO(PERF("p", "test = \"write_lat\";")), "latency_p50_ns");
+    const double send_ns = run(SCENARIO(PERF("p", "test = \"send_lat\";")), "latency_p50_ns");
+    const double read_ns = run(SCENARIO(PERF("p", "test = \"read_lat\";")), "latency_p50_ns");
+    const double doorbell_ns = run(SCENARIO(PERF("p", "test = \"write_lat\"; blueflame = false;")),
+                                   "latency_p50_ns");
+    print_message("write %.0f, by doorbell %.0f, send %.0f, read %.0f ns\n", write_ns, doorbell_ns,
+                  send_ns, read_ns);
+    assert_true(write_ns < send_ns && send_ns < read_ns);
+    assert_true(doorbell_ns > write_ns + 200); /* the read of the entry */
+    assert_true(write_ns > 700 && write_ns < 1000);
+}
+
+static void test_two_programs_share_the_wire(void **state)
+{
+    (void)state;
+    struct run_result *result = scenario_run(
+        SCENARIO(PERF("p", "test = \"write_bw\"; bytes = 65536; queue_depth = 8;")
+                     PERF("q", "test = \"write_bw\"; bytes = 65536; queue_depth = 8;")));
+    const double p = scenario_value(result, "p.throughput_gbyte_s");
+    const double q = scenario_value(result, "q.throughput_gbyte_s");
+    assert_true(p > 5.5 && q > 5.5 && p + q < 13.5); /* the ends of their times differ */
+    run_result_free(result);
+}
+
+static void test_wrong_settings(void **state)
+{
+    (void)state;
+    scenario_refused(SCENARIO(PERF("p", "mtu_bytes = 1000;")), "mtu_bytes");
+    scenario_refused(SCENARIO(PERF("p", "cpu = 7;")), "cpu");
+    scenario_refused_among(SCENARIO("p = { type = \"rdma_perf\"; on = \"a\"; peer = \"a\"; "
+                                    "device = \"r0\"; peer_device = \"r0\"; };"),
+                           "another host than `on`");
+    scenario_refused(SCENARIO("p = { type = \"rdma_perf\"; on = \"a\"; peer = \"b\"; "
+                              "device = \"r0\"; peer_device = \"r0\"; };"),
+                     "peer_device");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_test_runs),
+        cmocka_unit_test(test_order_of_latencies),
+        cmocka_unit_test(test_two_programs_share_the_wire),
+        cmocka_unit_test(test_wrong_settings),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
