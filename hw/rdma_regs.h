@@ -17,7 +17,7 @@
 #define RDMA_CLASS_CODE 0x020700u /* InfiniBand controller */
 
 /* ---- BAR 0: registers, 4 bytes each ---------------------------------------------------------- */
-#define RDMA_BAR_BYTES        0x80000u
+#define RDMA_BAR_BYTES        0x100000u
 #define RDMA_REG_VERSION      0x000u /* RDMA_VERSION */
 #define RDMA_REG_N_QPS        0x004u /* limits: numbers are below */
 #define RDMA_REG_N_CQS        0x008u
@@ -47,9 +47,11 @@
 #define RDMA_MSIX_TABLE            0x30000u
 #define RDMA_MSIX_PBA              0x38000u
 #define RDMA_MSIX_VECTORS          64u
-/* The first block of the work queue entry that is posted next, which is in the ring, too: spares the
- * adapter the read if it is the whole entry. Rings the SQ's doorbell with its last double word. */
-#define RDMA_BLUEFLAME(qp) (0x40000u + 64u * (qp))
+/* The work queue entry that is posted next, if it has at most four blocks; it is in the ring, too. Rings
+ * the SQ's doorbell when the last of its blocks is there (blocks may come in any order), and spares
+ * the adapter the read. */
+#define RDMA_BLUEFLAME(qp)   (0x80000u + RDMA_BLUEFLAME_BYTES * (qp))
+#define RDMA_BLUEFLAME_BYTES 256u
 
 #define RDMA_QPS_MAX 2048u /* that these places have room for */
 #define RDMA_CQS_MAX 4096u

@@ -108,7 +108,7 @@ struct rdma_drv_qp_params {
     uint32_t send_sges, receive_sges; /* segments of one */
     uint32_t inline_bytes;            /* of a send at most */
     uint8_t access;                   /* RDMA_ACCESS_* that peers have */
-    bool blueflame;                   /* WQEs of one block go to the adapter with the doorbell */
+    bool blueflame; /* WQEs of up to four blocks go to the adapter with the doorbell */
 };
 /* [thread] -EINVAL, -ENOMEM, -ENOSPC. */
 int rdma_drv_qp_new(struct rdma_drv *rdma, const struct rdma_drv_qp_params *params,

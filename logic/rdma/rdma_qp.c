@@ -257,10 +257,10 @@ int rdma_drv_post_send(struct rdma_drv_qp *qp, const struct rdma_drv_send *send)
                 kaddr_add(qp->sq.at, (uint64_t)((first + i) & mask) * RDMA_WQE_BLOCK_BYTES),
                 wqe + (size_t)i * RDMA_WQE_BLOCK_BYTES, RDMA_WQE_BLOCK_BYTES);
     rdma->stats.sends++;
-    if (qp->params.blueflame && n == 1) {
+    if (qp->params.blueflame && n * RDMA_WQE_BLOCK_BYTES <= RDMA_BLUEFLAME_BYTES) {
         rdma->stats.blueflame++;
         k_write_lines(rdma->pci, rdma->pci->bar_base[0] + RDMA_BLUEFLAME(qp->number), wqe,
-                      RDMA_WQE_BLOCK_BYTES);
+                      (size_t)n * RDMA_WQE_BLOCK_BYTES);
     } else {
         k_writel(rdma->pci, 0, RDMA_DOORBELL_SQ(qp->number), qp->sq_tail);
     }

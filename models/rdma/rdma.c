@@ -202,9 +202,9 @@ static void ring_eq(struct rdma *rdma, uint64_t offset, uint32_t value)
 
 static void blueflame(struct rdma *rdma, uint64_t offset, uint32_t value)
 {
-    struct rdma_qp *qp = rdma_qp_find(rdma, (uint32_t)(offset / RDMA_WQE_BLOCK_BYTES));
+    struct rdma_qp *qp = rdma_qp_find(rdma, (uint32_t)(offset / RDMA_BLUEFLAME_BYTES));
     if (qp != NULL)
-        rdma_sq_blueflame(qp, (unsigned)(offset % RDMA_WQE_BLOCK_BYTES), value);
+        rdma_sq_blueflame(qp, (unsigned)(offset % RDMA_BLUEFLAME_BYTES), value);
     else
         rdma->stats.bad_doorbells++;
 }

@@ -217,7 +217,8 @@ struct rdma_sq {
     uint32_t n_fetch, generation; /* of the read under way */
     struct pcie_dma_request request;
     _Alignas(8) uint8_t buffer[(RDMA_WQE_BLOCKS_MAX + RDMA_FETCH_BLOCKS) * RDMA_WQE_BLOCK_BYTES];
-    _Alignas(8) uint8_t blueflame[RDMA_WQE_BLOCK_BYTES];
+    uint32_t blueflame_mask; /* blocks of a BlueFlame write that are there */
+    _Alignas(8) uint8_t blueflame[RDMA_BLUEFLAME_BYTES];
 };
 
 struct rdma_rq {

@@ -55,6 +55,7 @@ static void sq_clear(struct rdma_sq *sq)
 {
     sq->tail = sq->fetched = sq->asked = 0;
     sq->n_buffered = 0;
+    sq->blueflame_mask = 0;
 }
 
 static void rq_clear(struct rdma_rq *rq)

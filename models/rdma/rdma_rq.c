@@ -144,7 +144,7 @@ static void read_record(struct rdma_qp *qp)
 void rdma_rq_prefetch(struct rdma_qp *qp)
 {
     struct rdma_rq *rq = &qp->rq;
-    const uint32_t few = (qp->rdma->params.prefetch_wqes + 1) / 2;
+    const uint32_t few = qp->rdma->params.prefetch_wqes / 2;
     if (!rq->failed && !rq->fetching && rq->posted != rq->fetched && ready(rq) <= few)
         fetch(qp);
 }
@@ -167,7 +167,7 @@ enum rdma_rq_answer rdma_rq_take(struct rdma_qp *qp)
         qp->wqe_index = rq->head++;
         qp->rdma->stats.receive_wqes++;
         rq->wanted = rq->looked = false;
-        if (ready(rq) <= (qp->rdma->params.prefetch_wqes + 1) / 2)
+        if (ready(rq) <= qp->rdma->params.prefetch_wqes / 2)
             rdma_rq_look(qp);
         return RDMA_RQ_TAKEN;
     }

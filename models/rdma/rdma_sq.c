@@ -2,9 +2,9 @@
  * Send queues of rdma.adapter: how WQEs come to the adapter.
  *
  * Models: doorbells; reads of several blocks at once, as far as the ring goes on; WQEs that wrap
- *   around its end; inline data; an entry of one block that comes with the BlueFlame write and is
- *   taken without a read if nothing is posted before it. WQEs stay on the adapter until they are
- *   complete, at most sends_max of a queue pair.
+ *   around its end; inline data; an entry of up to four blocks that comes with the BlueFlame write
+ *   and is taken without a read if nothing is posted before it. WQEs stay on the adapter until they
+ *   are complete, at most wqes_per_queue of a queue pair.
  * Does not model: several UAR pages, send queues that share their doorbell.
  * Timing: doorbell, read of the blocks; the WQE is known when the read has ended, or with the last
  *   bytes of a BlueFlame write.
@@ -209,20 +209,36 @@ void rdma_sq_doorbell(struct rdma_qp *qp, uint16_t tail)
     rdma_sq_fetch(qp);
 }
 
-void rdma_sq_blueflame(struct rdma_qp *qp, unsigned offset, uint32_t value)
+/* The entry is there: takes it, or has it read with what is posted before it. */
+static void blueflame_rings(struct rdma_qp *qp)
 {
     struct rdma_sq *sq = &qp->sq;
     const struct rdma_wqe_control *control = (const void *)sq->blueflame;
-    memcpy(sq->blueflame + offset, &value, sizeof(value));
-    if (offset + sizeof(value) != RDMA_WQE_BLOCK_BYTES)
-        return;
-    const bool direct = qp->state == RDMA_QP_RTS && !sq->fetching && sq->tail == sq->fetched &&
-                        control->index == sq->fetched && blocks_of(control) == 1 && has_room(qp);
-    if (!direct) {
-        rdma_sq_doorbell(qp, (uint16_t)(control->index + blocks_of(control)));
+    const uint32_t n = blocks_of(control);
+    sq->blueflame_mask = 0;
+    if (qp->state != RDMA_QP_RTS || sq->fetching || sq->tail != sq->fetched ||
+        control->index != sq->fetched || n > 1u << sq->log || !has_room(qp)) {
+        rdma_sq_doorbell(qp, (uint16_t)(control->index + n));
         return;
     }
-    sq->tail = sq->asked = (uint16_t)(sq->fetched + 1u);
+    sq->tail = sq->asked = (uint16_t)(sq->fetched + n);
     qp->rdma->stats.blueflame++;
     take(qp, sq->blueflame, true);
+}
+
+void rdma_sq_blueflame(struct rdma_qp *qp, unsigned offset, uint32_t value)
+{
+    struct rdma_sq *sq = &qp->sq;
+    const unsigned block = offset / RDMA_WQE_BLOCK_BYTES;
+    memcpy(sq->blueflame + offset, &value, sizeof(value));
+    if ((offset + sizeof(value)) % RDMA_WQE_BLOCK_BYTES != 0)
+        return;
+    /* A first block begins anew where another one was never completed. */
+    if (block == 0 && (sq->blueflame_mask & 1) != 0)
+        sq->blueflame_mask = 0;
+    sq->blueflame_mask |= 1u << block;
+    const uint32_t n = blocks_of((const void *)sq->blueflame);
+    const uint32_t all = n <= RDMA_BLUEFLAME_BYTES / RDMA_WQE_BLOCK_BYTES ? (1u << n) - 1 : 0;
+    if (all != 0 && (sq->blueflame_mask & all) == all)
+        blueflame_rings(qp);
 }

@@ -17,7 +17,7 @@
     X(RDMA_DEVICE_ID, 0x1017)                                                          \
     X(RDMA_CLASS_CODE, 0x020700)                                                       \
     /* the data sheet: registers */                                                    \
-    X(RDMA_BAR_BYTES, 512 << 10)                                                       \
+    X(RDMA_BAR_BYTES, 1 << 20)                                                         \
     X(RDMA_REG_VERSION, 0x00)                                                          \
     X(RDMA_REG_N_QPS, 0x04)                                                            \
     X(RDMA_REG_N_CQS, 0x08)                                                            \
@@ -37,6 +37,7 @@
     X(RDMA_MSIX_TABLE, 0x30000)                                                        \
     X(RDMA_MSIX_PBA, 0x38000)                                                          \
     X(RDMA_MSIX_VECTORS, 64)                                                           \
+    X(RDMA_BLUEFLAME_BYTES, 256)                                                       \
     X(RDMA_QPS_MAX, 2048)                                                              \
     X(RDMA_CQS_MAX, 4096)                                                              \
     X(RDMA_EQS_MAX, 64)                                                                \
@@ -81,7 +82,7 @@
     X(RDMA_DOORBELL_RQ(3), 0x1001c)                            \
     X(RDMA_DOORBELL_CQ(3), 0x20018)                            \
     X(RDMA_DOORBELL_EQ(3), 0x28018)                            \
-    X(RDMA_BLUEFLAME(3), 0x400c0)                              \
+    X(RDMA_BLUEFLAME(3), 0x80300)                              \
     X(RDMA_MTU_BYTES(1), 256)                                  \
     X(RDMA_MTU_BYTES(5), 4096)                                 \
     /* 10.3.1; enum ib_qp_state of Linux */                    \

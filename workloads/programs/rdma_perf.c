@@ -72,13 +72,13 @@ static const struct param_desc rdma_perf_params[] = {
           "messages or round trips that are measured"),
     PARAM("queue_depth", PARAM_U32, struct rdma_perf, queue_depth, 128, 1, DEPTH_MAX, PROV_NONE, "",
           "messages under way where bandwidth is measured"),
-    PARAM("inline_bytes", PARAM_U32, struct rdma_perf, inline_bytes, 28, 0, 220, PROV_NONE, "",
+    PARAM("inline_bytes", PARAM_U32, struct rdma_perf, inline_bytes, 220, 0, 220, PROV_NONE, "",
           "messages of up to so many bytes lie in their work queue entry"),
     PARAM("mtu_bytes", PARAM_U32, struct rdma_perf, mtu_bytes, 4096, 256, 4096, PROV_NONE, "",
           "path MTU: 256, 512, 1024, 2048 or 4096"),
     PARAM("cpu", PARAM_U32, struct rdma_perf, cpu, 1, 0, 255, PROV_NONE, "", "of both hosts"),
     PARAM("blueflame", PARAM_BOOL, struct rdma_perf, blueflame, 1, 0, 1, PROV_NONE, "",
-          "entries of one block go to the adapter with the doorbell"),
+          "entries of up to four blocks go to the adapter with the doorbell"),
     { .type = PARAM_END },
 };
 

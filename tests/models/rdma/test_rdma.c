@@ -204,6 +204,34 @@ static void test_unloaded_latency_is_the_formula(void **state)
     rr_close(&rig);
 }
 
+/* Three blocks of inline data, the first one last, after a write that was given up. */
+static void test_blueflame_blocks_in_any_order(void **state)
+{
+    uint8_t wqe[192] = { 0 };
+    (void)state;
+    rr_open(&rig, 0, NULL);
+    rr_connect(&rig, qp, 4);
+    const uint32_t bytes = 140, head = RDMA_WQE_INLINE | bytes;
+    struct rr_wqe first = rr_wqe(&qp[0], RDMA_OP_WRITE, 0, 0, BUFFERS + 64, qp[1].key);
+    first.control.n_segments = 2 + (4 + bytes + 15) / 16;
+    memcpy(wqe, &first, 32);
+    memcpy(wqe + 32, &head, sizeof(head));
+    fill(BUFFERS + 4096, bytes, 9);
+    memcpy(wqe + 36, rig.memory + BUFFERS + 4096, bytes);
+    memcpy(rig.memory + qp[0].sq, wqe, sizeof(wqe));
+    rr_write(&rig, 0, RDMA_BLUEFLAME(qp[0].number), &first, 64);
+    rr_write(&rig, 0, RDMA_BLUEFLAME(qp[0].number) + 128, wqe + 128, 64);
+    rr_write(&rig, 0, RDMA_BLUEFLAME(qp[0].number), wqe, 64);
+    rr_run(&rig, 10 * SIM_PS_PER_US);
+    assert_int_equal(rdma_stats(rig.adapter[0])->wqes, 0);
+    rr_write(&rig, 0, RDMA_BLUEFLAME(qp[0].number) + 128, wqe + 128, 64);
+    rr_write(&rig, 0, RDMA_BLUEFLAME(qp[0].number) + 64, wqe + 64, 64);
+    rr_run(&rig, 10 * SIM_PS_PER_US);
+    assert_int_equal(rdma_stats(rig.adapter[0])->blueflame, 1);
+    assert_memory_equal(rig.memory + BUFFERS + 64, rig.memory + BUFFERS + 4096, bytes);
+    rr_close(&rig);
+}
+
 /* The same with a doorbell and 8 bytes of memory: two reads more, one after the other. */
 static void test_a_doorbell_takes_two_reads_more(void **state)
 {
@@ -470,7 +498,7 @@ static void bad_send(unsigned a)
     if (below(2) == 0)
         rr_write32(&rig, a, RDMA_DOORBELL_SQ(qp[a].number), any(qp[a].sq_tail));
     else
-        rr_write(&rig, a, RDMA_BLUEFLAME(qp[a].number), &wqe,
+        rr_write(&rig, a, RDMA_BLUEFLAME(qp[a].number) + (wrong() ? 64 * below(4) : 0), &wqe,
                  wrong() ? 4 * (unsigned)(1 + below(16)) : sizeof(wqe));
 }
 
@@ -595,6 +623,8 @@ static struct rdma_stats bad_drivers(uint64_t seed)
                                          "4",
                                          "queue_pairs",
                                          "5",
+                                         "receive_prefetch_wqes",
+                                         "1",
                                          NULL };
     static const uint64_t senses[] = { 5, 60, 600 };
     sim_random_init(&chance, seed, "bad driver");
@@ -643,6 +673,7 @@ int main(void)
         cmocka_unit_test(test_commands_that_are_refused),
         cmocka_unit_test(test_tables_end),
         cmocka_unit_test(test_unloaded_latency_is_the_formula),
+        cmocka_unit_test(test_blueflame_blocks_in_any_order),
         cmocka_unit_test(test_a_doorbell_takes_two_reads_more),
         cmocka_unit_test(test_pages_through_the_smallest_cache),
         cmocka_unit_test(test_a_completion_queue_overruns),
