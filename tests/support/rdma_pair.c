@@ -5,14 +5,15 @@
 #define HOST(NAME)                                                       \
     NAME " = { ports = ( { name = \"rp0\"; socket = 0; lanes = 16; } );" \
          " dram = { node_size = \"1 GiB\"; };"                           \
-         " cpu = { sockets = 1; cores_per_socket = 2; clock_ghz = 2.0; }; };\n"
-#define WORLD                                                                                                    \
-    "hosts = { " HOST("server") HOST(                                                                            \
-        "client") "};\n"                                                                                         \
-                  "devices = { r0 = { type = \"rdma.adapter\"; %s }; r1 = { type = \"rdma.adapter\"; %s }; };\n" \
-                  "cables = ( { from = \"server.s0.rp0\"; to = \"r0.p0\"; },"                                    \
-                  " { from = \"client.s0.rp0\"; to = \"r1.p0\"; },"                                              \
-                  " { from = \"r0.i0\"; to = \"r1.i0\"; %s } );\n"
+         " cpu = { sockets = 1; cores_per_socket = 2; clock_ghz = 2.0; }; %s };\n"
+#define WORLD                                                                      \
+    "hosts = { " HOST("server")                                                    \
+        HOST("client") "};\n"                                                      \
+                       "devices = { r0 = { type = \"rdma.adapter\"; %s };"         \
+                       " r1 = { type = \"rdma.adapter\"; %s }; };\n"               \
+                       "cables = ( { from = \"server.s0.rp0\"; to = \"r0.p0\"; }," \
+                       " { from = \"client.s0.rp0\"; to = \"r1.p0\"; },"           \
+                       " { from = \"r0.i0\"; to = \"r1.i0\"; %s } );\n"
 #define LIMIT_PS (100 * SIM_PS_PER_MS)
 
 /* ---- Threads --------------------------------------------------------------------------------- */
@@ -108,7 +109,8 @@ static const struct rdma_drv_qp_params qp_default = {
 
 void rp_open(struct rdma_pair *p, const char *adapter, const char *wire)
 {
-    char *text = g_strdup_printf(WORLD, adapter, adapter, wire);
+    const char *more = p->host != NULL ? p->host : "";
+    char *text = g_strdup_printf(WORLD, more, more, adapter, adapter, wire);
     fixture_open(&p->w, text);
     g_free(text);
     if (p->qp.n_sends == 0)

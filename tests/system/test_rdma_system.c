@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "hw/nvme_regs.h"
+#include "models/pcie/endpoint/pcie_function.h"
 #include "tests/support/rdma_pair.h"
 
 #define KIB 1024u
@@ -39,13 +40,14 @@ static void writes_and_reads(struct rp_side *side)
         struct rdma_drv_wc wc = rp_send(side, &write);
         assert_int_equal(wc.status, RDMA_SUCCESS);
         assert_int_equal(wc.opcode, RDMA_OP_WRITE);
-        assert_true(rp_holds(peer, 333 + i, sizes[i], i));
         const struct rdma_drv_sge to = rp_sge(side, 300 * KIB + i, sizes[i]);
         const struct rdma_drv_send read = rp_request(side, RDMA_OP_READ, &to, 333 + i);
         wc = rp_send(side, &read);
         assert_int_equal(wc.status, RDMA_SUCCESS);
         assert_int_equal(wc.bytes, sizes[i]);
         assert_true(rp_holds(side, 300 * KIB + i, sizes[i], i));
+        /* An ACK does not say that the data is visible; a read does, which pushes it there. */
+        assert_true(rp_holds(peer, 333 + i, sizes[i], i));
     }
 }
 
@@ -126,6 +128,17 @@ static void test_sends_and_immediates(void **state)
 {
     (void)state;
     open_pair("", "");
+    rp_call_both(&pair, send_or_receive);
+    rp_close(&pair);
+}
+
+/* The addresses that the adapter uses are not those of memory. */
+static void test_behind_iommus(void **state)
+{
+    (void)state;
+    pair.host = "iommu = { enabled = true; };";
+    open_pair("", "");
+    rp_call(&pair, 1, writes_and_reads);
     rp_call_both(&pair, send_or_receive);
     rp_close(&pair);
 }
@@ -348,6 +361,100 @@ static void test_access_of_the_queue_pair(void **state)
                                            .access = RDMA_ACCESS_REMOTE_WRITE };
     open_pair("", "");
     rp_call_both(&pair, error_side);
+    rp_close(&pair);
+}
+
+/* ---- Events of a queue pair ------------------------------------------------------------------ */
+
+static enum rdma_event last_event;
+static uint32_t last_number;
+
+static void on_event(void *context, enum rdma_event event, uint32_t number)
+{
+    (void)context;
+    last_event = event;
+    last_number = number;
+}
+
+/* The other side is told that a request has ended its queue pair. */
+static void fatal_event(struct rp_side *side)
+{
+    struct rp_side *peer = rp_peer(side);
+    const struct rdma_drv_sge sge = rp_sge(side, 0, 8);
+    struct rdma_drv_send send = rp_request(side, RDMA_OP_WRITE, &sge, 0);
+    last_event = 0;
+    rdma_drv_on_event(peer->rdma, on_event, NULL);
+    send.rkey ^= 1;
+    assert_int_equal(rp_send(side, &send).status, RDMA_REMOTE_ACCESS);
+    k_sleep(side->kernel, 50 * K_US);
+    assert_int_equal(last_event, RDMA_EVENT_QP_FATAL);
+    assert_int_equal(last_number, peer->endpoint.qp);
+}
+
+/* In state SQD what was begun ends, and nothing new begins; from there it goes on. */
+static void drained(struct rp_side *side)
+{
+    const struct rdma_drv_sge sge = rp_sge(side, 0, 60000);
+    const struct rdma_drv_send write = rp_request(side, RDMA_OP_WRITE, &sge, 0);
+    struct rdma_drv_wc wc;
+    last_event = 0;
+    rdma_drv_on_event(side->rdma, on_event, NULL);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(rdma_drv_post_send(side->qp, &write), 0);
+    assert_int_equal(rdma_drv_qp_modify(side->qp, RDMA_QP_SQD), 0);
+    k_sleep(side->kernel, 100 * K_US);
+    assert_int_equal(last_event, RDMA_EVENT_SQ_DRAINED);
+    assert_int_equal(last_number, side->endpoint.qp);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(rp_wait(side).status, RDMA_SUCCESS);
+    assert_int_equal(rdma_drv_post_send(side->qp, &write), 0);
+    k_sleep(side->kernel, 100 * K_US);
+    assert_int_equal(rdma_drv_poll(side->cq, &wc, 1), 0);
+    assert_int_equal(rdma_drv_qp_modify(side->qp, RDMA_QP_RTS), 0);
+    assert_int_equal(rp_wait(side).status, RDMA_SUCCESS);
+}
+
+static void test_events_of_queue_pairs(void **state)
+{
+    (void)state;
+    open_pair("", "");
+    rp_call(&pair, 1, drained);
+    rp_call(&pair, 1, fatal_event);
+    rp_close(&pair);
+}
+
+/* ---- Surprise removal ------------------------------------------------------------------------ */
+
+/* The adapter is gone in mid traffic: calls say so, and everything can be freed. */
+static void posted_before(struct rp_side *side)
+{
+    const struct rdma_drv_sge sge = rp_sge(side, 0, 100000);
+    const struct rdma_drv_send write = rp_request(side, RDMA_OP_WRITE, &sge, 0);
+    for (unsigned i = 0; i < 8; i++)
+        assert_int_equal(rdma_drv_post_send(side->qp, &write), 0);
+    k_sleep(side->kernel, 10 * K_US);
+}
+
+static void after_removal(struct rp_side *side)
+{
+    const struct rdma_drv_sge sge = rp_sge(side, 0, 8);
+    const struct rdma_drv_send write = rp_request(side, RDMA_OP_WRITE, &sge, 0);
+    uint32_t pd;
+    assert_int_equal(rdma_drv_pd_new(side->rdma, &pd), -ENODEV);
+    assert_true(rdma_drv_gone(side->rdma));
+    assert_int_equal(rdma_drv_post_send(side->qp, &write), -ENODEV);
+    assert_int_equal(rdma_drv_set_lid(side->rdma, 3), -ENODEV);
+    assert_false(rdma_drv_link_up(side->rdma));
+    assert_int_equal(rdma_drv_qp_state(side->qp), -ENODEV);
+}
+
+static void test_surprise_removal(void **state)
+{
+    (void)state;
+    open_pair("", "");
+    rp_call(&pair, 1, posted_before);
+    pcie_function_remove(rp_adapter(&pair, 1), 0);
+    rp_call(&pair, 1, after_removal);
     rp_close(&pair);
 }
 
@@ -655,10 +762,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_writes_and_reads, set_up),
         cmocka_unit_test_setup(test_sends_and_immediates, set_up),
+        cmocka_unit_test_setup(test_behind_iommus, set_up),
         cmocka_unit_test_setup(test_atomics, set_up),
         cmocka_unit_test_setup(test_completion_events, set_up),
         cmocka_unit_test_setup(test_errors, set_up),
         cmocka_unit_test_setup(test_access_of_the_queue_pair, set_up),
+        cmocka_unit_test_setup(test_events_of_queue_pairs, set_up),
+        cmocka_unit_test_setup(test_surprise_removal, set_up),
         cmocka_unit_test_setup(test_retries_end, set_up),
         cmocka_unit_test_setup(test_rnr, set_up),
         cmocka_unit_test_setup(test_loss, set_up),
