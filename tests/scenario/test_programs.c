@@ -96,6 +96,24 @@ static void test_two_of_a_kind(void **unused)
     run_result_free(result);
 }
 
+/* Connections that are made while they are measured: slow start counts. */
+static void test_late_connections(void **unused)
+{
+    static const char *const measure[] = { "measure = { warmup_us = 0; duration_us = 400; };\n",
+                                           SHORT };
+    char text[4096];
+    (void)unused;
+    for (unsigned i = 0; i < 2; i++) {
+        snprintf(text, sizeof(text), OCTO PROGRAMS "programs = { a = { type = \"netperf\"; }; };%s",
+                 "false", measure[i]);
+        struct run_result *result = scenario_run(text);
+        const char *note = run_result_note_text(result, "not_settled.a.connections", 0);
+        assert_int_equal(note != NULL, i == 0);
+        assert_true(i != 0 || strstr(note, "1 made within the measured time") != NULL);
+        run_result_free(result);
+    }
+}
+
 /* Without GRO each segment of 1,448 bytes passes IP and TCP by itself, 3,500 cycles at 2 GHz: no core
  * receives more than 6.6 Gbit/s. With it one passage serves many, on each of the interfaces. */
 static void test_gro(void **unused)
@@ -573,6 +591,7 @@ int main(void)
         cmocka_unit_test(test_memcached),
         cmocka_unit_test(test_pagerank),
         cmocka_unit_test(test_two_of_a_kind),
+        cmocka_unit_test(test_late_connections),
         cmocka_unit_test(test_nic_refusals),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_memory),

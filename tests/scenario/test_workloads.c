@@ -207,7 +207,7 @@ static bool settled(const double *value, unsigned n, double least)
 /* A drift and a step are seen, chance and what is small is not. */
 static void test_the_rule_of_settling(void **unused)
 {
-    double drift[16], step[16], chance[16], small[16], few[16];
+    double drift[16], step[16], chance[16], small[16], few[16], window[16];
     struct sim_random random;
     (void)unused;
     sim_random_init(&random, 1, "settle");
@@ -215,13 +215,16 @@ static void test_the_rule_of_settling(void **unused)
         drift[i] = 1000 + 20 * i;
         step[i] = i < 8 ? 100 : 110;
         small[i] = 100 + 0.25 * i;
-        few[i] = i < 8 ? 3 : 4;
+        few[i] = 3 + i % 2;
+        window[i] = 10000 * (i < 8 ? 20 + i % 2 : 35 + i % 2);
     }
     assert_false(settled(drift, 16, 0));
     assert_false(settled(step, 16, 0));
     assert_true(settled(small, 16, 0));
-    assert_true(settled(few, 16, 1));  /* one operation more in each part */
-    assert_true(settled(drift, 9, 0)); /* too few to judge */
+    few[15]++;
+    assert_true(settled(few, 16, 1));         /* an operation or two more in a half */
+    assert_false(settled(window, 16, 65536)); /* several operations' worth more in each part */
+    assert_true(settled(drift, 9, 0));        /* too few to judge */
     unsigned wrong = 0;
     for (unsigned trial = 0; trial < 1000; trial++) {
         for (unsigned i = 0; i < 16; i++)

@@ -116,7 +116,7 @@ uint64_t workload_dram_bytes(const struct workload *workload, unsigned idx);
 /* ---- Settled or not (settle.c has the rule) -------------------------------------------------- */
 /* Whether a quantity had settled, of which n values are known, in order of time. If not, adds a note
  * "not_settled.<what>" to the result, which commands print. Fewer values than SETTLE_PARTS_MIN are
- * not judged. least: a difference between values that says nothing (of counts: one operation). */
+ * not judged. least: what one operation adds to a value that counts operations, else 0. */
 #define SETTLE_PARTS     16u
 #define SETTLE_PARTS_MIN 10u
 bool workload_settled(struct workload *workload, const char *what, const double *value, unsigned n,

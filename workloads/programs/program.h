@@ -29,6 +29,7 @@ struct program {
     bool finished;
     bool has_whole;                     /* an operation began and ended while it was measured */
     unsigned n_connecting;              /* connections of it that are being made */
+    unsigned n_connected_late;          /* that were made while it was measured */
     struct stat_histogram histogram_ps; /* of what is measured; empty when measure() is called */
     double n_at[SETTLE_PARTS + 1], sum_at[SETTLE_PARTS + 1]; /* of it, at the ends of equal parts */
     void **owned;                                            /* program_zalloc() */
@@ -48,8 +49,9 @@ struct program_ops {
     const struct param_desc *params;
     /* What record() records, each as "<program>.<name>". What only one of the programs that run
      * declares has its bare name, too. A name that begins with "+" is a rate over the common measured
-     * time, or a count: its bare name is the sum over all programs that declare it, unless one declares
-     * it without "+" or has own_time. One that begins with "." has no bare name. The marks are no part of the names. */
+     * time, or a count: its bare name is the sum over all programs that declare it, unless one of them
+     * declares it without "+" or has own_time. One that begins with "." has no bare name. The marks
+     * are no part of the names. */
     const struct record_desc *records;
     /* Resolves references, checks settings against each other; mistakes go to errors. */
     void (*check)(struct program *program, struct sim_error_list *errors);

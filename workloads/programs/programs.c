@@ -610,6 +610,7 @@ struct socket *program_connect(struct program *program, const struct network_hos
         struct socket *socket = socket_tcp_connect(host->net, from_ip, ip, port);
         if (socket != NULL) {
             program->n_connecting--;
+            program->n_connected_late += all->measuring;
             return socket;
         }
         k_sleep(host->kernel, CONNECT_PAUSE_PS);

@@ -284,6 +284,20 @@ static bool latencies(const struct program *program, double latency_ps[SETTLE_PA
     return true;
 }
 
+/* TCP's slow start has then been measured, which its swings may hide from all rules about rates. */
+static void note_connections(const struct program *program)
+{
+    char name[96], text[256];
+    if (program->n_connected_late == 0)
+        return;
+    snprintf(name, sizeof(name), "not_settled.%.60s.connections", program->name);
+    snprintf(text, sizeof(text),
+             "%.60s.connections: %u made within the measured time, slow start included; a longer "
+             "measure.warmup_us?",
+             program->name, program->n_connected_late);
+    run_result_note(program->workload->result, name, text);
+}
+
 /* Not judged where a program ends by itself: what it did is measured as a whole. */
 void programs_settled(struct programs *all)
 {
@@ -294,6 +308,7 @@ void programs_settled(struct programs *all)
     for (unsigned p = 0; p < all->n_programs; p++) {
         const struct program *program = &all->program[p];
         double latency_ps[SETTLE_PARTS];
+        note_connections(program);
         if (program->histogram_ps.n == 0)
             continue;
         snprintf(name, sizeof(name), "%.60s.rate", program->name);
