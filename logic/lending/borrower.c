@@ -268,6 +268,7 @@ static void borrow_stop(struct lend_borrow *b, bool gone)
     if (b->connection == NULL)
         return;
     b->ending = true;
+    gone = gone || b->connection->state == CONNECTION_LOST; /* who declared it has yet to come */
     if (gone)
         b->open = false;
     if (gone && b->requester_id != 0)
@@ -317,6 +318,16 @@ void lend_borrows_free(struct lend_host *host)
 }
 
 /* ---- Ended by the lender --------------------------------------------------------------------- */
+
+void lend_borrower_block(struct lend_connection *c)
+{
+    for (struct lend_borrow *b = c->host->borrows; b != NULL; b = b->next) {
+        b->users++; /* it stays in the list */
+        if (b->connection == c && b->requester_id != 0)
+            lend_incoming_block(c->adapter, b->requester_id);
+        b->users--;
+    }
+}
 
 void lend_borrower_lost(struct lend_connection *c)
 {

@@ -327,10 +327,8 @@ static void hello_received(struct lend_host *host, struct lend_adapter *adapter,
     }
     if (c != NULL && c->state == CONNECTION_UP) {
         const bool restarted = pad_incarnation(c) != c->incarnation;
-        if (restarted || c->peer_number != number) {
+        if (restarted || c->peer_number != number)
             lend_peer_lost(c, restarted ? "it has restarted" : "it has lost us and connects anew");
-            c = connection_find(host, adapter, node);
-        }
     }
     if (c != NULL && (c->state == CONNECTION_LOST || !c->ready || c->rising))
         return; /* being closed, or opened: the peer tries again */
@@ -366,6 +364,21 @@ void lend_hellos_answer(struct lend_host *host)
 
 /* ---- The end --------------------------------------------------------------------------------- */
 
+/* Waits for other peers (pairs of devices of two lenders) and for drivers, so neither the heartbeat
+ * thread nor the server may do it. */
+static void undo(void *arg)
+{
+    struct lend_connection *c = arg;
+    struct lend_host *host = c->host;
+    if (!host->dead) {
+        lend_lender_lost(c);
+        lend_borrower_lost(c);
+        lend_connection_put(c);
+    }
+    host->n_threads--;
+    k_wake(host->kernel, &host->stopped);
+}
+
 void lend_peer_lost(struct lend_connection *c, const char *why)
 {
     struct lend_host *host = c->host;
@@ -380,9 +393,9 @@ void lend_peer_lost(struct lend_connection *c, const char *why)
         lend_incoming_block(c->adapter, c->cpu_id[i]);
     if (c->engine_users != 0)
         lend_incoming_block(c->adapter, c->engine_id);
-    lend_lender_lost(c);
-    lend_borrower_lost(c);
-    lend_connection_put(c);
+    lend_borrower_block(c);
+    host->n_threads++;
+    k_thread_new(host->kernel, "lend_undo", K_CPU_ANY, undo, c);
 }
 
 void lend_connections_close(struct lend_host *host, bool all)

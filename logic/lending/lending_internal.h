@@ -3,11 +3,13 @@
  * between hosts are in wire_internal.h.
  *
  * Threads of a host: the server (hellos, requests of peers, link changes), the heartbeat thread,
- * and the callers of lending.h. Hard interrupts only wake threads, or signal eventfds.
+ * one for each lost connection that undoes what was lent and borrowed along it, and the callers of
+ * lending.h. Hard interrupts only wake threads, or signal eventfds.
  *
  * Locks. A connection carries one request at a time (connection->busy). lender_lock guards leases
- * and everything that hangs on them; no thread holds it while it waits for a peer, so no two hosts
- * wait for each other.
+ * and everything that hangs on them. A request ends when the peer answers or is lost: so neither
+ * the server, which answers, nor the heartbeat thread, which declares peers lost, waits for an
+ * answer, and no thread does while it holds lender_lock. No two hosts wait for each other.
  */
 #ifndef LOGIC_LENDING_LENDING_INTERNAL_H
 #define LOGIC_LENDING_LENDING_INTERNAL_H
@@ -270,9 +272,9 @@ void lend_connection_put(struct lend_connection *connection);
 struct lend_connection *lend_connection_next(struct lend_host *host, struct lend_connection *after);
 /* [thread] Answers the hellos in the scratchpads. Server only. */
 void lend_hellos_answer(struct lend_host *host);
-/* [thread] The peer is gone or cannot be reached: no request of its CPUs passes any more; revokes
- * its leases, removes the devices that were borrowed from it. Warns with `why`; NULL: the loss was
- * expected. */
+/* [thread] The peer is gone or cannot be reached. At return no request of its CPUs and devices
+ * passes any more; a thread of its own revokes its leases and removes the devices that were
+ * borrowed from it. Does not wait for peers. Warns with `why`; NULL: the loss was expected. */
 void lend_peer_lost(struct lend_connection *connection, const char *why);
 /* [thread] Says good-bye to peers that nobody uses; `all`: to every peer. */
 void lend_connections_close(struct lend_host *host, bool all);
@@ -447,6 +449,8 @@ void lend_vm_free(struct lend_lease *lease);
 
 /* ---- borrower.c ------------------------------------------------------------------------------ */
 
+/* [thread] No request of devices that were borrowed along the connection passes any more. */
+void lend_borrower_block(struct lend_connection *connection);
 /* [thread] Ends all borrows of the connection; their devices are gone. */
 void lend_borrower_lost(struct lend_connection *connection);
 void lend_borrows_return(struct lend_host *host);

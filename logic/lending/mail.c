@@ -152,7 +152,9 @@ static int dispatch(struct lend_connection *c, const struct lend_message *reques
         return lend_fail(error, -EPROTO, "a request of %u bytes", (unsigned)request->head.bytes);
     if (requests[type].locked)
         lend_lock(c->host, &c->host->lender_lock);
-    const int status = requests[type].serve(c, type, request->body, reply, bytes, error);
+    const int status = c->state == CONNECTION_UP
+                           ? requests[type].serve(c, type, request->body, reply, bytes, error)
+                           : lend_fail(error, -ECONNRESET, "host %u was lost", c->peer);
     if (requests[type].locked)
         lend_unlock(c->host, &c->host->lender_lock);
     return status;

@@ -492,6 +492,26 @@ static void test_target_lost(void **state)
     }
 }
 
+/* Both lenders at once: what undoes the one's part of a pair asks the other, who is gone as well.
+ * That keeps no heartbeat from going out and no peer from being given up. */
+static void test_both_lenders_lost(void **state)
+{
+    (void)state;
+    for (unsigned iommus = 0; iommus < 8; iommus++) {
+        struct peers *p = peers_open(iommus, 1);
+        struct lf_host *borrower = &p->rig->host[BORROWER];
+        lf_call(borrower, map_all, p);
+        lf_kill(&p->rig->host[FIRST]);
+        lf_kill(&p->rig->host[SECOND]);
+        lf_run(p->rig, FAKE_MS(100), NULL, NULL);
+        assert_int_equal(lend_usage(borrower->lend).connections, 0);
+        expect_nothing_held(borrower);
+        for (unsigned i = 0; i < 3; i++)
+            assert_null(shadow(p, i));
+        peers_close(p);
+    }
+}
+
 static void reclaim_one(struct lf_host *host, void *arg)
 {
     (void)arg;
@@ -786,6 +806,7 @@ int main(void)
         cmocka_unit_test(test_forgotten),
         cmocka_unit_test(test_borrower_dies),
         cmocka_unit_test(test_target_lost),
+        cmocka_unit_test(test_both_lenders_lost),
         cmocka_unit_test(test_target_reclaimed),
         cmocka_unit_test(test_target_leaves),
         cmocka_unit_test(test_no_leak),
