@@ -37,12 +37,19 @@ void spy_on(struct spy *spy, struct world_fixture *f, const char *device)
     spy->model->user = spy;
 }
 
+void spy_give_back(struct spy *spy, unsigned i)
+{
+    spy->given[i] = true;
+    pcie_port_release(&spy->model->ports[0], tlp_class_of(&spy->got[i]),
+                      tlp_data_credits(&spy->got[i]), sim_now(spy->model->sim));
+}
+
 void spy_let_go(struct spy *spy)
 {
     spy->hold = false;
     for (unsigned i = 0; i < spy->n; i++)
-        pcie_port_release(&spy->model->ports[0], tlp_class_of(&spy->got[i]),
-                          tlp_data_credits(&spy->got[i]), sim_now(spy->model->sim));
+        if (!spy->given[i])
+            spy_give_back(spy, i);
 }
 
 uint64_t spy_bar(const struct spy *spy)

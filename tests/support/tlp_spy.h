@@ -37,11 +37,14 @@ struct spy {
     struct tlp got[SPY_MAX]; /* as received; payload: the first 8 bytes are in data[] */
     uint64_t data[SPY_MAX];
     sim_time at_ps[SPY_MAX];
+    bool given[SPY_MAX]; /* held, and given back by spy_give_back() */
 };
 
 /* `device` records; what it receives it also handles, unless `silent` or `hold` are set. */
 void spy_on(struct spy *spy, struct world_fixture *f, const char *device);
-/* Gives back the buffers of everything that was held. */
+/* Gives back the buffer of got[i], which was held. */
+void spy_give_back(struct spy *spy, unsigned i);
+/* Gives back the buffers of everything that is still held, and holds nothing from now on. */
 void spy_let_go(struct spy *spy);
 uint64_t spy_bar(const struct spy *spy);
 /* Returns a TLP of the device's own; payload of `bytes` bytes, `tag` in each, if it carries one. */

@@ -177,14 +177,14 @@ void rc_forward(struct model *rc, uint32_t port, struct tlp *tlp, struct model *
     sim_schedule(rc->sim, &step->event, at_ps);
 }
 
-/* The oldest that may go now, or NULL. */
-static struct rc_step *next_to_leave(struct model *rc, uint32_t port)
+/* The oldest of the queues in `mask` that may go now, or NULL. */
+static struct rc_step *next_to_leave(struct model *rc, uint32_t port, unsigned mask)
 {
     struct rc_port *out = &rc_of(rc)->port[port];
     struct rc_step *oldest = NULL;
     for (unsigned q = 0; q < RC_N_QUEUES; q++) {
         struct rc_step *step = out->forward[q].head;
-        if (step == NULL || behind_a_write(out, step) || !has_room(step))
+        if (step == NULL || (mask >> q & 1) == 0 || behind_a_write(out, step) || !has_room(step))
             continue;
         if (oldest == NULL || step->sequence < oldest->sequence)
             oldest = step;
@@ -192,10 +192,10 @@ static struct rc_step *next_to_leave(struct model *rc, uint32_t port)
     return oldest;
 }
 
-void rc_forward_credit(struct model *rc, uint32_t port)
+static void credit(struct model *rc, uint32_t port, unsigned mask)
 {
     struct rc_step *step;
-    while ((step = next_to_leave(rc, port)) != NULL) {
+    while ((step = next_to_leave(rc, port, mask)) != NULL) {
         const unsigned q = step->own ? RC_QUEUE_OWN : tlp_class_of(step->tlp);
         struct rc_queue *queue = &rc_of(rc)->port[port].forward[q];
         struct rc_step *next = step->next;
@@ -206,4 +206,14 @@ void rc_forward_credit(struct model *rc, uint32_t port)
         if (next == NULL)
             queue->tail = &queue->head;
     }
+}
+
+void rc_forward_credit(struct model *rc, uint32_t port)
+{
+    credit(rc, port, (1u << RC_N_QUEUES) - 1);
+}
+
+void rc_forward_credit_class(struct model *rc, uint32_t port, enum tlp_class class)
+{
+    credit(rc, port, 1u << class);
 }

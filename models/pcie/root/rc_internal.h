@@ -57,6 +57,9 @@ struct rc_port {
     struct rc_read_tag *read_tag; /* NULL until the first is used */
     uint32_t n_reads, next_read_tag;
     struct rc_waiter *waiters;
+    struct sim_event peers_look; /* once the cores that were woken have looked for room */
+    struct model *rc;
+    uint32_t idx;
     sim_time last_post_ps; /* nothing that a core asks later leaves earlier */
 };
 
@@ -163,7 +166,10 @@ void rc_forward(struct model *rc, uint32_t port, struct tlp *tlp, struct model *
 /* Sends the step's TLP, a completion of the root complex itself, through its port `port`, after
  * completions of peers that wait there for room. */
 void rc_forward_own(struct rc_step *step, uint32_t port);
+/* Sends what waits for the port's transmitter and may go now. */
 void rc_forward_credit(struct model *rc, uint32_t port);
+/* The same for peers' TLPs of one class only. */
+void rc_forward_credit_class(struct model *rc, uint32_t port, enum tlp_class class);
 /* rc_reads.c */
 /* Whether the read must be split and re-originated at the egress. */
 bool rc_split_reads(const struct model *out_rc, const struct tlp *tlp);
@@ -177,8 +183,8 @@ void rc_reads_init(struct model *rc);
 void rc_reads_release(struct model *rc);
 /* rc_outbound.c */
 void rc_outbound_completion(struct model *rc, uint32_t port, struct tlp *tlp);
-/* Wakes the cores that wait for the port's transmitter, each of which calls rc_forward_credit() when
- * it has room; false: none waits. */
+/* Wakes the cores that wait for the port's transmitter, which look for room before time goes on;
+ * false: none waits. */
 bool rc_outbound_credit(struct model *rc, uint32_t port);
 
 #endif

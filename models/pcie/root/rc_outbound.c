@@ -99,7 +99,10 @@ static void mmio_tag_free(struct rc_mmio *mmio)
 /* ---- Sending --------------------------------------------------------------------------------- */
 
 /* Waits until the root port's transmitter takes another TLP of the class. Completions from memory
- * do not wait for it: a device that reads without pause may keep the transmitter full for ever. */
+ * do not wait for it: a device that reads without pause may keep the transmitter full for ever.
+ * A core that has waited lets peers of the class look before it takes its own place, so that a
+ * stream of neither keeps the other out; of the other classes, cores that were woken with it look
+ * first (rc_credit()). */
 static void wait_ready(struct model *rc, unsigned port, struct sim_task *task, enum tlp_class class)
 {
     struct rc_waiter **waiters = &rc_of(rc)->port[port].waiters;
@@ -108,7 +111,7 @@ static void wait_ready(struct model *rc, unsigned port, struct sim_task *task, e
     for (; !pcie_port_ready_ahead(&rc->ports[port], class); waited = true)
         wait_in(waiters, task);
     if (waited)
-        rc_forward_credit(rc, port);
+        rc_forward_credit_class(rc, port, class);
 }
 
 bool rc_outbound_credit(struct model *rc, uint32_t port)

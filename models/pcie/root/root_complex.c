@@ -208,12 +208,33 @@ static void rc_receive(struct model *rc, uint32_t port, struct tlp *tlp)
     }
 }
 
-/* Cores that wait look first, and let peers look afterwards (wait_ready()): a stream of peers' writes
- * takes whatever room there is, and would take it for ever. */
+static void peers_look(struct sim *sim, struct sim_event *event)
+{
+    const struct rc_port *port = SIM_CONTAINER(event, struct rc_port, peers_look);
+    (void)sim;
+    rc_forward_credit(port->rc, port->idx);
+}
+
+/* Cores that wait look first: a stream of peers' writes takes whatever room there is, and would take
+ * it for ever. Peers look after the last of them, whether there was room for any of them or not: a
+ * core may wait for room in another class. Tasks run after all events of their time, hence 1 ps. */
 static void rc_credit(struct model *rc, uint32_t port)
 {
+    struct rc_port *at = &rc_of(rc)->port[port];
     if (SIM_LIKELY(!rc_outbound_credit(rc, port)))
         rc_forward_credit(rc, port);
+    else if (!sim_event_pending(&at->peers_look))
+        sim_schedule_in(rc->sim, &at->peers_look, 1);
+}
+
+static void port_init(struct model *rc, unsigned p)
+{
+    struct rc_port *port = &rc_of(rc)->port[p];
+    port->rc = rc;
+    port->idx = p;
+    sim_event_init(&port->peers_look, peers_look);
+    for (unsigned c = 0; c < RC_N_QUEUES; c++)
+        port->forward[c].tail = &port->forward[c].head;
 }
 
 static void rc_init(struct model *rc, struct sim_error_list *errors)
@@ -261,8 +282,7 @@ void root_complex_attach(struct model *rc, struct root_complex_host *host, unsig
                      state->params.mps_bytes, true);
         cfg_add_acs(&port->cfg);
         port->cfg.id = pcie_id(bus, p + 1, 0);
-        for (unsigned c = 0; c < RC_N_QUEUES; c++)
-            port->forward[c].tail = &port->forward[c].head;
+        port_init(rc, p);
         rc->ports[p] = (struct pcie_port){ .model = rc,
                                            .idx = p,
                                            .max_generation = ports[p].max_generation,
@@ -289,8 +309,7 @@ bool root_complex_integrate(struct model *rc, struct pcie_port *endpoint)
     /* There is no root port whose configuration space says these. */
     port->cfg.live.bus_master = true;
     port->cfg.live.mps_bytes = 128;
-    for (unsigned c = 0; c < RC_N_QUEUES; c++)
-        port->forward[c].tail = &port->forward[c].head;
+    port_init(rc, p);
     rc->ports[p] = (struct pcie_port){ .model = rc,
                                        .idx = p,
                                        .mps_bytes = 128,
@@ -330,6 +349,8 @@ static void rc_release(struct model *rc)
 {
     for (unsigned i = 0; i < RC_MMIO_TAGS; i++)
         sim_cancel(rc->sim, &rc_of(rc)->mmio[i].timeout);
+    for (unsigned p = 0; p < rc->n_ports; p++)
+        sim_cancel(rc->sim, &rc_of(rc)->port[p].peers_look);
     rc_reads_release(rc);
     free(rc_of(rc)->port);
 }

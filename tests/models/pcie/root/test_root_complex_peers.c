@@ -1,4 +1,5 @@
 /* Peer to peer through root complexes, seen TLP by TLP. */
+#include "models/pcie/root/root_complex.h"
 #include "tests/support/tlp_spy.h"
 
 #include <string.h>
@@ -233,6 +234,111 @@ static void test_peer_reads_cross_twice(void **unused)
     assert_in_range(took_ps[1] - took_ps[0], 2 * HOP_PS + 11 * 416, 2 * HOP_PS + 11 * 417);
 }
 
+/* ---- Peers and cores ------------------------------------------------------------------------- */
+
+#define N_CORE_WRITES 8u
+
+struct core_requests {
+    struct fixture_call call[36];
+    uint64_t bar;
+};
+
+static void core_reads(struct world_fixture *f, struct sim_task *task, void *arg)
+{
+    root_complex_mmio_read(host_root_complexes(f->host), 0, task, (struct hpa){ *(uint64_t *)arg },
+                           8, NULL);
+}
+
+static void core_writes(struct world_fixture *f, struct sim_task *task, void *arg)
+{
+    for (unsigned i = 0; i < N_CORE_WRITES; i++)
+        root_complex_mmio_write(host_root_complexes(f->host), 0, task,
+                                (struct hpa){ *(uint64_t *)arg }, 8, UINT64_MAX);
+}
+
+static void core_starts(struct world_fixture *f, struct fixture_call *call, uint64_t *bar,
+                        void (*body)(struct world_fixture *f, struct sim_task *task, void *arg))
+{
+    *call = (struct fixture_call){ .f = f, .body = body, .arg = bar };
+    sim_task_start(sim_task_new(f->sim, "core", 0, fixture_body, call), sim_now(f->sim));
+}
+
+/* b, which holds its buffers, has 16 of n reads of cores; the root port has 16 more, and further
+ * cores wait for room there. */
+static void cores_read(struct world_fixture *f, struct spy *b, struct core_requests *cores,
+                       unsigned n)
+{
+    b->hold = true;
+    cores->bar = spy_bar(b);
+    for (unsigned i = 0; i < n; i++) {
+        core_starts(f, &cores->call[i], &cores->bar, core_reads);
+        sim_run(f->sim, sim_now(f->sim) + 300 * SIM_PS_PER_NS, NULL);
+    }
+    assert_int_equal(b->n, 16);
+}
+
+/* Every 100 ns b gives back the buffer of one write, until it has got n TLPs or `rounds` are over. */
+static void give_back_writes(struct world_fixture *f, struct spy *b, unsigned n, unsigned rounds)
+{
+    unsigned next = 0;
+    while (b->n < n && rounds-- != 0) {
+        while (next < b->n && tlp_class_of(&b->got[next]) != TLP_POSTED)
+            next++;
+        if (next < b->n)
+            spy_give_back(b, next++);
+        sim_run(f->sim, sim_now(f->sim) + 100 * SIM_PS_PER_NS, NULL);
+    }
+}
+
+/* Cores that wait for room for their reads keep no peer from writing (table 2-39, A2 against B3). */
+static void test_peer_writes_pass_cores_that_wait(void **state)
+{
+    struct world_fixture *f = *state;
+    struct core_requests cores;
+    struct spy a, b;
+    spy_on(&a, f, "a");
+    spy_on(&b, f, "b");
+    a.silent = true;
+    cores_read(f, &b, &cores, 36);
+    for (unsigned i = 0; i < 60; i++)
+        spy_send(&a, spy_tlp(&a, TLP_MWR, cores.bar, 8, i));
+    give_back_writes(f, &b, 16 + 60, 100);
+    assert_int_equal(b.n, 16 + 60);
+    spy_let_go(&b);
+    spy_run(f);
+    assert_int_equal(b.n, 36 + 60); /* and nothing is lost */
+}
+
+/* Nor do they keep another core from writing, in turn with peers that write without pause. */
+static void test_core_writes_in_turn_with_peers(void **state)
+{
+    struct world_fixture *f = *state;
+    struct core_requests cores;
+    struct fixture_call writes;
+    struct spy a, b;
+    spy_on(&a, f, "a");
+    spy_on(&b, f, "b");
+    a.silent = true;
+    cores_read(f, &b, &cores, 36);
+    for (unsigned i = 0; i < 200; i++)
+        spy_send(&a, spy_tlp(&a, TLP_MWR, cores.bar, 8, 1));
+    sim_run(f->sim, sim_now(f->sim) + 5 * SIM_PS_PER_US, NULL);
+    core_starts(f, &writes, &cores.bar, core_writes);
+    give_back_writes(f, &b, 16 + 200 + N_CORE_WRITES, 250);
+    assert_int_equal(b.n, 16 + 200 + N_CORE_WRITES);
+    unsigned last = 0, peers = 0;
+    for (unsigned i = 16; i < b.n; i++)
+        if (b.data[i] == UINT64_MAX)
+            last = i;
+    for (unsigned i = 16; i < last; i++)
+        peers += b.data[i] != UINT64_MAX;
+    /* Those before it, and one for each of its own. */
+    assert_in_range(peers, 32 + 16, 32 + 16 + 2 * N_CORE_WRITES);
+    spy_let_go(&b);
+    spy_run(f);
+    assert_int_equal(b.n, 36 + 200 + N_CORE_WRITES);
+}
+
 /* ---- Reads split and re-originated ----------------------------------------------------------- */
 
 /* b answers the i-th request that it got with `n` completions; every byte tells its offset from
@@ -404,6 +510,8 @@ int main(void)
         cmocka_unit_test(test_peer_writes_cross_sockets_in_a_stream),
         cmocka_unit_test(test_peers_of_two_sockets_use_the_interconnect),
         cmocka_unit_test(test_peer_reads_cross_twice),
+        TLP_TEST(test_peer_writes_pass_cores_that_wait, "", ""),
+        TLP_TEST(test_core_writes_in_turn_with_peers, "", ""),
         TLP_TEST(test_peer_reads_are_cut, "p2p_chunk_bytes = 64;", ""),
         TLP_TEST(test_peer_reads_in_flight_are_bound, "p2p_chunk_bytes = 64; p2p_reads_max = 6;",
                  ""),
