@@ -320,7 +320,8 @@ void lend_route_give(struct lend_host *host, struct lend_adapter *adapter,
                      const struct lend_route *route, unsigned device);
 /* 0; -EMSGSIZE: a switch of the route, which the message names, drops TLPs of `bytes` of payload. */
 int lend_route_payload(const struct lend_route *route, unsigned bytes, struct lend_error *error);
-/* [thread] 0; -ENOSPC: a table on the way is full, which the message names. */
+/* [thread] 0; -ENOSPC: a table on the way is full; -EHOSTUNREACH: a switch does not answer. The
+ * message names the switch. */
 int lend_route_full(struct lend_adapter *adapter, const struct lend_route *route,
                     struct lend_error *error);
 /* [thread] The same for our CPUs and one switch. */

@@ -90,10 +90,18 @@ static void hop_drop(struct lend_hop *hop, uint32_t devices)
             hop->refs[i]--;
 }
 
+static int no_answer(const struct lend_adapter *adapter, uint32_t node, struct lend_error *error)
+{
+    return lend_fail(error, -EHOSTUNREACH, "%s: switch %u does not answer",
+                     adapter->pci->device.name, node);
+}
+
 /* 0: there is room in the table. */
 static int table_full(struct lend_adapter *adapter, uint32_t node, struct lend_error *error)
 {
     const uint32_t n = (uint32_t)lend_register_read(adapter, node, CLUSTER_REQUESTERS, 4);
+    if (n == UINT32_MAX)
+        return no_answer(adapter, node, error);
     if ((n & 0xffff) < n >> 16)
         return 0;
     return lend_fail(error, -ENOSPC,
@@ -115,8 +123,7 @@ static int hop_take(struct lend_host *host, struct lend_adapter *adapter, uint32
     if (has == wanted)
         return 0;
     if (has == UINT32_MAX) {
-        status = lend_fail(error, -EHOSTUNREACH, "%s: switch %u does not answer",
-                           adapter->pci->device.name, node);
+        status = no_answer(adapter, node, error);
     } else if ((status = table_full(adapter, node, error)) == 0) { /* not so many at a time */
         status = lend_fail(error, -ENOSPC, "requester table of cluster switch %u: too few entries",
                            node);
