@@ -99,6 +99,12 @@ static int cpus_allow(struct lend_connection *c, struct lend_error *error)
     return status;
 }
 
+static int no_answer(const struct lend_connection *c, struct lend_error *error)
+{
+    return lend_fail(error, -EHOSTUNREACH, "%s: node %u does not answer",
+                     c->adapter->pci->device.name, c->node);
+}
+
 /* Opens windows to the peer, reads what it publishes. */
 static int set_up(struct lend_connection *c, struct lend_error *error)
 {
@@ -112,8 +118,7 @@ static int set_up(struct lend_connection *c, struct lend_error *error)
     if (status != 0)
         return status;
     if (lend_pad_read(adapter, &c->registers, PAD_MAGIC) != LEND_MAGIC)
-        return lend_fail(error, -EHOSTUNREACH, "%s: node %u does not answer",
-                         adapter->pci->device.name, c->node);
+        return no_answer(c, error);
     const uint32_t shape = lend_pad_read(adapter, &c->registers, PAD_SHAPE);
     c->n_peer_cpus = shape >> 8 & 0xff;
     if (c->n_peer_cpus > sizeof c->cpu_id / sizeof c->cpu_id[0])
@@ -123,10 +128,14 @@ static int set_up(struct lend_connection *c, struct lend_error *error)
     c->incarnation = lend_pad_read(adapter, &c->registers, PAD_INCARNATION);
     uint64_t pool = lend_pad_read(adapter, &c->registers, PAD_POOL_LOW);
     pool |= (uint64_t)lend_pad_read(adapter, &c->registers, PAD_POOL_HIGH) << 32;
+    if (shape == UINT32_MAX || c->peer == UINT32_MAX || (uint32_t)pool == UINT32_MAX ||
+        pool >> 32 == UINT32_MAX)
+        return no_answer(c, error); /* any more */
     return lend_map(adapter, c->node, pool, UINT64_C(1) << (shape >> 16 & 0x3f), 0, owner, &c->pool,
                     error);
 }
 
+/* The caller is the first user. */
 static int connection_new(struct lend_host *host, struct lend_adapter *adapter, uint32_t node,
                           struct lend_connection **result, struct lend_error *error)
 {
@@ -137,7 +146,12 @@ static int connection_new(struct lend_host *host, struct lend_adapter *adapter, 
                          host->options.name, host->options.max_peers, host->options.max_peers);
     struct lend_connection *c = k_zalloc(sizeof *c);
     *c = (struct lend_connection){
-        .next = host->connections, .host = host, .adapter = adapter, .node = node, .box = box
+        .next = host->connections,
+        .host = host,
+        .adapter = adapter,
+        .node = node,
+        .box = box,
+        .users = 1,
     };
     if (++host->last_number == 0)
         host->last_number = 1;
@@ -146,7 +160,8 @@ static int connection_new(struct lend_host *host, struct lend_adapter *adapter, 
     k_store(host->kernel, lend_mailbox(host, box, 0), zeros, sizeof zeros);
     int status = set_up(c, error);
     if (status != 0) {
-        tear_down(c);
+        c->state = CONNECTION_LOST;
+        lend_connection_put(c);
         return status;
     }
     c->heartbeat_seen_ps = k_now_ps(host->kernel);
@@ -226,6 +241,24 @@ static int await_answer(struct lend_connection *c, struct lend_error *error)
                                    c->peer, c->node);
 }
 
+/* Brings up a connection that the caller has made, and is a user of; after an error it is not. */
+static int introduce(struct lend_connection *c, struct lend_error *error)
+{
+    k_writel(c->adapter->pci, 0, NTB_REG_SCRATCHPAD + 4 * PAD_ACK, 0);
+    int status = await_answer(c, error);
+    if (status == 0 && c->state == CONNECTION_LOST) /* since its answer */
+        status = lend_fail(error, -ECONNRESET, "node %u was lost", c->node);
+    if (status == 0)
+        return 0;
+    hello_send(c, HELLO_BYE); /* the peer may have answered */
+    if (c->state == CONNECTION_UP)
+        lend_peer_lost(c, NULL); /* its own hello brought it up: it may have borrowed */
+    else
+        c->state = CONNECTION_LOST;
+    lend_connection_put(c);
+    return status;
+}
+
 int lend_connect(struct lend_host *host, const struct lend_path *path,
                  struct lend_connection **connection, struct lend_error *error)
 {
@@ -239,23 +272,15 @@ int lend_connect(struct lend_host *host, const struct lend_path *path,
     }
     if (c == NULL) {
         status = connection_new(host, adapter, path->node, &c, error);
-        if (status == 0) {
-            c->users++;
-            k_writel(adapter->pci, 0, NTB_REG_SCRATCHPAD + 4 * PAD_ACK, 0);
-            status = await_answer(c, error);
-            if (status != 0) {
-                hello_send(c, HELLO_BYE); /* the peer may have answered */
-                c->state = CONNECTION_LOST;
-            }
-            lend_connection_put(c);
-        }
-    } else if (c->state != CONNECTION_UP) {
+        if (status == 0)
+            status = introduce(c, error);
+    } else if (c->state == CONNECTION_UP) {
+        c->users++;
+    } else {
         status = lend_fail(error, -ECONNRESET, "%s: node %u was lost", host->options.name, c->node);
     }
-    if (status == 0) {
-        c->users++;
+    if (status == 0)
         *connection = c;
-    }
     lend_unlock(host, &host->connect_lock);
     return status;
 }
@@ -315,6 +340,27 @@ static void refuse(struct lend_host *host, struct lend_adapter *adapter, uint32_
     lend_route_close(host, adapter, &route);
 }
 
+/* The peer wants to connect. The caller is a user of the connection, which may get lost. */
+static void hello_accept(struct lend_connection *c, uint32_t word, uint16_t number)
+{
+    struct lend_adapter *adapter = c->adapter;
+    if (c->state == CONNECTION_UP) {
+        const bool restarted = pad_incarnation(c) != c->incarnation;
+        if (restarted || c->peer_number != number)
+            lend_peer_lost(c, restarted ? "it has restarted" : "it has lost us and connects anew");
+    }
+    if (c->state == CONNECTION_LOST || !c->ready || c->rising)
+        return; /* being closed, or opened: the peer tries again */
+    if (c->state != CONNECTION_UP && bring_up(c, word >> 4 & 0xfff, number, NULL) != 0) {
+        if (c->users == 1)
+            c->state = CONNECTION_LOST; /* freed after the refusal */
+        refuse(c->host, adapter, c->node, number);
+        return;
+    }
+    answer_by(adapter, &c->registers, HELLO_NUMBER(number, c->number),
+              HELLO(adapter->node, c->box, HELLO_CONNECT));
+}
+
 static void hello_received(struct lend_host *host, struct lend_adapter *adapter, uint32_t word,
                            uint16_t number)
 {
@@ -325,25 +371,14 @@ static void hello_received(struct lend_host *host, struct lend_adapter *adapter,
             lend_peer_lost(c, c->users > 0 ? "it said good-bye" : NULL);
         return;
     }
-    if (c != NULL && c->state == CONNECTION_UP) {
-        const bool restarted = pad_incarnation(c) != c->incarnation;
-        if (restarted || c->peer_number != number)
-            lend_peer_lost(c, restarted ? "it has restarted" : "it has lost us and connects anew");
-    }
-    if (c != NULL && (c->state == CONNECTION_LOST || !c->ready || c->rising))
-        return; /* being closed, or opened: the peer tries again */
-    if (c == NULL && connection_new(host, adapter, node, &c, NULL) != 0) {
+    if (c != NULL)
+        c->users++;
+    else if (connection_new(host, adapter, node, &c, NULL) != 0) {
         refuse(host, adapter, node, number);
         return;
     }
-    if (c->state != CONNECTION_UP && bring_up(c, word >> 4 & 0xfff, number, NULL) != 0) {
-        if (c->users == 0 && c->state == CONNECTION_OPENING)
-            tear_down(c);
-        refuse(host, adapter, node, number);
-        return;
-    }
-    answer_by(adapter, &c->registers, HELLO_NUMBER(number, c->number),
-              HELLO(adapter->node, c->box, HELLO_CONNECT));
+    hello_accept(c, word, number);
+    lend_connection_put(c);
 }
 
 void lend_hellos_answer(struct lend_host *host)

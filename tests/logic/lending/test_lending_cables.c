@@ -169,6 +169,72 @@ static void test_every_time(void **state)
     }
 }
 
+/* ---- While a connection opens ---------------------------------------------------------------- */
+
+struct opening {
+    struct lend_info info;
+    struct lend_error error;
+    int status;
+};
+
+static void open_body(struct lf_host *host, void *arg)
+{
+    struct opening *opening = arg;
+    opening->status = lend_list(host->lend, LENDER + 1, 0, &opening->info, &opening->error);
+}
+
+static void discover_body(struct lf_host *host, void *arg)
+{
+    (void)arg;
+    assert_int_equal(lend_discover(host->lend), 2);
+}
+
+static void connect_body(struct lf_host *host, void *arg)
+{
+    struct opening *opening = arg;
+    opening->status = lend_list(host->lend, BORROWER + 1, 0, &opening->info, &opening->error);
+}
+
+/* The cable goes at every moment of a connect, of ours and of the peer's: an error or an answer,
+ * and nothing is left. Beyond the switch: the error says that the switch is silent, not full. */
+static void test_opening(void **state)
+{
+    (void)state;
+    for (unsigned cable = 0; cable < N_CABLES; cable++) {
+        struct lf_rig *rig = rig_open(true, true);
+        bool silent = false;
+        for (unsigned i = 0; i < 3; i++)
+            lf_call(&rig->host[i], discover_body, NULL);
+        for (uint64_t us = 1; us < 60; us++) {
+            struct opening opening = { .status = 1 }, back = { .status = 1 };
+            struct lf_call call[] = { { &rig->host[BORROWER], open_body, &opening, false },
+                                      { &rig->host[LENDER], connect_body, &back, us % 3 != 0 },
+                                      { NULL, NULL, NULL, false } };
+            for (unsigned i = 0; i < 2; i++)
+                if (!call[i].done)
+                    k_thread_new(call[i].host->kernel, "open", 1, lf_call_body, &call[i]);
+            lf_run(rig, FAKE_US(us), NULL, NULL);
+            cable_set(rig, cable, true);
+            lf_run(rig, FAKE_MS(100), any_busy, call);
+            if (!call[0].done || (opening.status != 0 && opening.status != -ECONNRESET &&
+                                  opening.status != -EHOSTUNREACH && opening.status != -ETIMEDOUT))
+                fail_msg("cable %u after %u us: %d %s", cable, (unsigned)us, opening.status,
+                         opening.error.text);
+            silent = silent || strstr(opening.error.text, "does not answer") != NULL;
+            assert_null(strstr(opening.error.text, "65535"));
+            lf_run(rig, FAKE_MS(30), NULL, NULL); /* both ends notice */
+            cable_set(rig, cable, false);
+            lf_run(rig, FAKE_MS(30), NULL, NULL);
+            for (unsigned i = 0; i < 3; i++)
+                if (lend_usage(rig->host[i].lend).connections != 0)
+                    fail_msg("cable %u after %u us: host %u", cable, (unsigned)us, i);
+        }
+        assert_true(silent || cable == LENDERS);
+        lf_close(rig);
+        free(rig);
+    }
+}
+
 /* ---- Memory that has a new owner ------------------------------------------------------------- */
 
 /* The lender has not noticed that the borrower's cable was out; the borrower gives the range to the
@@ -224,6 +290,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_time),
+        cmocka_unit_test(test_opening),
         cmocka_unit_test(test_new_owner),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
