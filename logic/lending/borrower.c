@@ -387,6 +387,10 @@ struct lend_usage lend_usage(const struct lend_host *host)
         u.incoming += adapter->incoming.n_used;
         u.exported_bytes += lend_ranges_taken_bytes(&adapter->iova);
     }
+    for (const struct lend_hop *hop = host->hops; hop != NULL; hop = hop->next) {
+        u.hops++;
+        u.unsettled += hop->dirty;
+    }
     for (const struct lend_connection *c = host->connections; c != NULL; c = c->next)
         u.connections++;
     for (const struct lend_device *d = host->devices; d != NULL; d = d->next)

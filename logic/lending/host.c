@@ -167,6 +167,7 @@ void lend_host_kill(struct lend_host *host)
 {
     host->dead = true;
     k_wake(host->kernel, &host->work);
+    k_wake(host->kernel, &host->settle);
     k_wake(host->kernel, &host->stopped);
 }
 
@@ -180,6 +181,7 @@ void lend_host_free(struct lend_host *host)
     }
     host->stopping = true;
     k_wake(host->kernel, &host->work);
+    k_wake(host->kernel, &host->settle);
     k_wake(host->kernel, &host->stopped);
     while (host->n_threads > 0)
         k_wait(host->kernel, &host->stopped, k_now_ps(host->kernel) + K_MS);

@@ -180,6 +180,8 @@ void lend_peer_revoke(struct lend_borrow *target, uint16_t requester_id);
 
 struct lend_usage { /* entries beyond those that every started host has for itself */
     unsigned windows, outgoing, incoming, connections, lent, borrowed;
+    unsigned hops;         /* cluster switches whose tables hold entries of ours, and of those: */
+    unsigned unsettled;    /* switches that could not be told what we have given back */
     unsigned peers;        /* peer-to-peer pairs that this host has made as a borrower */
     unsigned peer_entries; /* mappings and remote requesters that its leases hold */
     uint64_t exported_bytes, pool_bytes, mapped_pages;

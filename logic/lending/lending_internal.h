@@ -245,6 +245,8 @@ struct lend_host {
     struct lend_mutex lender_lock, connect_lock, mdev_lock;
     struct lend_mutex route_lock; /* of hops; its holder waits for registers of switches only */
     struct k_wait_queue work;     /* of the server */
+    struct k_wait_queue settle;   /* of the thread that settles hops, if `settling` */
+    bool settling;
     struct k_wait_queue stopped;
     unsigned rung; /* bit per doorbell; N_DOORBELLS: a link change */
     bool started, stopping, dead;
@@ -328,8 +330,8 @@ int lend_route_full(struct lend_adapter *adapter, const struct lend_route *route
 int lend_hop_open(struct lend_host *host, struct lend_adapter *adapter, uint32_t node,
                   struct lend_error *error);
 void lend_hop_close(struct lend_host *host, struct lend_adapter *adapter, uint32_t node);
-/* [thread] Tells switches what they could not be told while the cable was out. */
-void lend_routes_settle(struct lend_host *host, struct lend_adapter *adapter);
+/* A cable is back: the thread that tells switches what they could not be told tries now. */
+void lend_routes_settle(struct lend_host *host);
 /* Frees the memory. */
 void lend_routes_free(struct lend_host *host);
 /* Reads a register of another node; all ones: nobody answers, or there is no window for it. */

@@ -214,7 +214,7 @@ static void link_changed(struct lend_host *host)
         struct lend_adapter *adapter = &host->adapter[i];
         k_writel(adapter->pci, 0, NTB_REG_STATUS, NTB_STATUS_LINK_CHANGE);
         if (lend_adapter_link_up(adapter)) {
-            lend_routes_settle(host, adapter);
+            lend_routes_settle(host);
             continue;
         }
         struct lend_connection *c = NULL;

@@ -11,7 +11,8 @@
  *
  * A switch refuses requests of a requester without an entry when its table is full. So our CPUs
  * take theirs in the nearest switch first (its own registers can be reached without one), and give
- * them back in the farthest first.
+ * them back in the farthest first. A switch that could not be told is told later, by a thread that
+ * runs only as long as there are any.
  */
 #include "logic/lending/lending_internal.h"
 
@@ -59,6 +60,8 @@ static uint32_t hop_write(struct lend_hop *hop)
     return has;
 }
 
+static void settle(void *arg);
+
 /* ---- Entries of one switch; under route_lock ------------------------------------------------- */
 
 static struct lend_hop *hop_of(struct lend_host *host, struct lend_adapter *adapter, uint32_t node)
@@ -74,9 +77,14 @@ static struct lend_hop *hop_of(struct lend_host *host, struct lend_adapter *adap
     return hop;
 }
 
-/* Frees it if we hold nothing there. */
+/* Frees it if we hold nothing there; a thread tells the switch what it could not be told. */
 static void hop_put(struct lend_host *host, struct lend_hop *hop)
 {
+    if (hop->dirty && !host->settling && !host->stopping && !host->dead) {
+        host->settling = true;
+        host->n_threads++;
+        k_thread_new(host->kernel, "lend_settle", K_CPU_ANY, settle, host);
+    }
     if (hop->dirty || wanted_of(hop) != 0)
         return;
     K_LIST_REMOVE(host->hops, hop);
@@ -291,17 +299,55 @@ void lend_hop_close(struct lend_host *host, struct lend_adapter *adapter, uint32
     lend_unlock(host, &host->route_lock);
 }
 
-void lend_routes_settle(struct lend_host *host, struct lend_adapter *adapter)
+/* Writes one hop that is dirty. False: it does not answer; the others get their turns first. */
+static bool settle_one(struct lend_host *host)
 {
     lend_lock(host, &host->route_lock);
-    for (struct lend_hop *hop = host->hops, *next; hop != NULL; hop = next) {
-        next = hop->next; /* the lock is held, so nobody frees it */
-        if (hop->adapter == adapter && hop->dirty) {
-            hop_write(hop);
-            hop_put(host, hop);
-        }
+    struct lend_hop **last = &host->hops, *hop = host->hops;
+    while (hop != NULL && !hop->dirty)
+        hop = hop->next;
+    if (hop != NULL)
+        hop_write(hop);
+    const bool told = hop == NULL || !hop->dirty;
+    if (hop != NULL && !told) {
+        K_LIST_REMOVE(host->hops, hop);
+        while (*last != NULL)
+            last = &(*last)->next;
+        hop->next = NULL;
+        *last = hop;
+    } else if (hop != NULL) {
+        hop_put(host, hop);
     }
     lend_unlock(host, &host->route_lock);
+    return told;
+}
+
+static bool any_dirty(const struct lend_host *host)
+{
+    const struct lend_hop *hop = host->hops;
+    while (hop != NULL && !hop->dirty)
+        hop = hop->next;
+    return hop != NULL;
+}
+
+/* Tries a hop per heartbeat: a cable between switches comes back without a word, and a read that
+ * nobody answers takes long. */
+static void settle(void *arg)
+{
+    struct lend_host *host = arg;
+    while (!host->stopping && !host->dead && any_dirty(host)) {
+        k_wait(host->kernel, &host->settle, k_now_ps(host->kernel) + host->options.heartbeat_ps);
+        while (!host->stopping && !host->dead && any_dirty(host) && settle_one(host))
+            ;
+    }
+    host->settling = false;
+    host->n_threads--;
+    k_wake(host->kernel, &host->stopped);
+}
+
+void lend_routes_settle(struct lend_host *host)
+{
+    k_wake(host->kernel, &host->settle);
 }
 
 void lend_routes_free(struct lend_host *host)

@@ -291,7 +291,7 @@ static void return_body(void *arg)
 static bool nothing_left(struct lending_host *host)
 {
     const struct lend_usage now = lend_usage(host->lend), *then = &host->before;
-    bool left = now.lent + now.borrowed != 0 || now.mapped_pages != 0 ||
+    bool left = now.lent + now.borrowed + now.unsettled != 0 || now.mapped_pages != 0 ||
                 now.outgoing != then->outgoing;
     if (!host->lending->borrows_more)
         left = left || now.windows != then->windows || now.incoming != then->incoming ||
@@ -300,10 +300,11 @@ static bool nothing_left(struct lending_host *host)
         sim_fail(world_sim(host->lending->world),
                  "%s: after everything was returned %u windows, %u outgoing and %u incoming "
                  "requesters, %llu bytes are exported, %u devices lent, %u borrowed, %llu pages "
-                 "mapped; before, it were %u, %u, %u, %llu, and none",
+                 "mapped, entries left in %u cluster switches; before, it were %u, %u, %u, %llu, "
+                 "and none",
                  host->name, now.windows, now.outgoing, now.incoming,
                  (unsigned long long)now.exported_bytes, now.lent, now.borrowed,
-                 (unsigned long long)now.mapped_pages, then->windows, then->outgoing,
+                 (unsigned long long)now.mapped_pages, now.unsettled, then->windows, then->outgoing,
                  then->incoming, (unsigned long long)then->exported_bytes);
     return !left;
 }

@@ -169,6 +169,39 @@ static void test_every_time(void **state)
     }
 }
 
+static unsigned entries_in_switch(const struct lf_rig *rig)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < sizeof rig->requester / sizeof rig->requester[0]; i++)
+        n += (unsigned)__builtin_popcount(rig->requester[i]);
+    return n;
+}
+
+/* A cable between switches is out when the entries beyond are given back, and comes back later:
+ * the host sees neither and asks for nothing any more. */
+static void test_far_entries(void **state)
+{
+    (void)state;
+    struct lf_rig *rig = rig_open(true, true);
+    const unsigned before = entries_in_switch(rig);
+    struct attempt a;
+    lf_call(&rig->host[BORROWER], meet_body, NULL);
+    borrow_one(rig, &a);
+    assert_true(entries_in_switch(rig) > before);
+    cable_set(rig, MIDDLE, true);
+    lf_run(rig, FAKE_MS(60), NULL, NULL);
+    lf_call(&rig->host[BORROWER], give_back_body, a.borrow);
+    assert_int_equal(lend_usage(rig->host[BORROWER].lend).connections, 0);
+    assert_int_equal(lend_usage(rig->host[BORROWER].lend).unsettled, 1);
+    assert_true(rig->requester[rig->host[BORROWER].ntb[0].node] != 0);
+    cable_set(rig, MIDDLE, false);
+    lf_run(rig, FAKE_MS(10), NULL, NULL);
+    assert_int_equal(lend_usage(rig->host[BORROWER].lend).unsettled, 0);
+    assert_int_equal(rig->requester[rig->host[BORROWER].ntb[0].node], 0);
+    lf_close(rig);
+    free(rig);
+}
+
 /* ---- While a connection opens ---------------------------------------------------------------- */
 
 struct opening {
@@ -290,6 +323,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_time),
+        cmocka_unit_test(test_far_entries),
         cmocka_unit_test(test_opening),
         cmocka_unit_test(test_new_owner),
     };
