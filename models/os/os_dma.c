@@ -12,6 +12,7 @@
  *   free IOVAs again.
  * Timing: dma_map_cycles, dma_unmap_cycles; with an IOMMU iommu_map_cycles and iommu_unmap_cycles
  *   more. An IOVA is found and given back in constant time: free ones by powers of two of pages.
+ *   After a mask was narrowed, free ones that it excludes are skipped one by one.
  * Sources: Linux 4.14, drivers/iommu (iommu_dma_alloc_iova(): below 4 GiB first); docs/models/os_memory.md (cycles).
  */
 #include <errno.h>
@@ -245,11 +246,29 @@ static void iova_give(struct os_dma *dma, unsigned order, uint64_t iova)
     stack->iova[stack->n++] = iova;
 }
 
-/* The mask may have been larger when it was taken. */
-static bool has_free(const struct os_dma *dma, uint64_t mask, unsigned order)
+static bool in_mask(uint64_t iova, uint64_t mask, unsigned order)
 {
-    const struct os_iova_stack *stack = &dma->free[order];
-    return stack->n > 0 && stack->iova[stack->n - 1] + (PAGE_BYTES << order) - 1 <= mask;
+    return iova + (PAGE_BYTES << order) - 1 <= mask;
+}
+
+/* Whether a free one is on top of the stack that the mask allows. One that was taken under a larger
+ * mask changes places with the next below it that it allows. */
+static bool has_free(struct os_dma *dma, uint64_t mask, unsigned order)
+{
+    struct os_iova_stack *stack = &dma->free[order];
+    if (stack->n == 0)
+        return false;
+    uint64_t *top = &stack->iova[stack->n - 1];
+    if (SIM_LIKELY(in_mask(*top, mask, order)))
+        return true;
+    for (uint64_t *low = top; low-- != stack->iova;)
+        if (in_mask(*low, mask, order)) {
+            const uint64_t iova = *low;
+            *low = *top;
+            *top = iova;
+            return true;
+        }
+    return false;
 }
 
 /* From *next on, up to `end`; what alignment skips is free for smaller ones. 0: there is none. */

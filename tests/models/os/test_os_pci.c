@@ -474,7 +474,8 @@ static void masks_body(struct rig *r)
     }
     assert_int_equal(k_pages_get(r->k, 1, 2 * MAP_BYTES, &page), 0);
     const struct kaddr at = { (page.v + MAP_BYTES - 1) & ~(MAP_BYTES - 1) };
-    static const unsigned bits[] = { 24, 31, 32, 33, 38, 64 };
+    /* Narrower ones again at the end: free addresses are then on top that they exclude. */
+    static const unsigned bits[] = { 24, 31, 32, 33, 38, 64, 32, 24 };
     for (unsigned i = 0; i < SIM_N_ELEMENTS(bits); i++) {
         k_dma_set_mask(device, bits[i]);
         const uint64_t end = bits[i] < 64 ? UINT64_C(1) << bits[i] : UINT64_MAX;
