@@ -128,6 +128,27 @@ static const struct base *find_base(const char *name)
 
 /* ---- The table ------------------------------------------------------------------------------- */
 
+/* What a change is compared with, owned by the settings: the base after all parts but the first, or
+ * the base itself where those are refused without the first. Then all go together (both ends of a
+ * link), and it is enough that together they have an effect. */
+static const char *fingerprint_without(struct settings *s, const struct row *row,
+                                       const struct base *base, const char *change)
+{
+    const char *rest = strchr(change, '+');
+    if (rest == NULL)
+        return fingerprint_of(s, base);
+    g_autofree char *name = g_strdup_printf("%s %s%s", base->name, row->at, rest);
+    char *known = g_hash_table_lookup(s->fingerprints, name);
+    if (known == NULL) {
+        g_autofree char *error = NULL;
+        known = run(base, row->at, rest + 1, &error);
+        if (known == NULL)
+            known = g_strdup(fingerprint_of(s, base));
+        g_hash_table_insert(s->fingerprints, g_steal_pointer(&name), known);
+    }
+    return known;
+}
+
 static void try_change(struct settings *s, const struct row *row, const char *what,
                        const char *change)
 {
@@ -137,7 +158,7 @@ static void try_change(struct settings *s, const struct row *row, const char *wh
 
     if (changed == NULL)
         fault(s, what, base->name, error);
-    else if (strcmp(changed, fingerprint_of(s, base)) == 0)
+    else if (strcmp(changed, fingerprint_without(s, row, base, change)) == 0)
         fault(s, what, base->name, "no effect");
 }
 

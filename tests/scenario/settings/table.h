@@ -26,7 +26,11 @@ struct base {
     " devices.gpu1.read_bytes=4096"
 #define BANDWIDTH "workload.measure=bandwidth workload.op=read_write workload.window_bytes=1048576 "
 #define IOMMU     "hosts.server.iommu.enabled=true " BANDWIDTH
-#define FSB       "hosts.server.cache.llc_size=0 hosts.server.coherence.protocol=front_side_bus "
+/* Of the hosts' ports that the bridges of lend.cfg are at, and one more device. */
+#define GENERATION_2(DEVICE)                                                     \
+    "+hosts.borrower.ports.[0].generation=2+hosts.lender.ports.[0].generation=2" \
+    "+devices." DEVICE ".generation=2"
+#define FSB "hosts.server.cache.llc_size=0 hosts.server.coherence.protocol=front_side_bus "
 
 static const struct base bases[] = {
     { "bench", "bench", "" },
@@ -161,7 +165,10 @@ static const struct base bases[] = {
 /*
  * The entry of `nudma describe`, the path of a group of its settings in the base, and changes: KEY=VALUE,
  * separated by spaces, each tried by itself; with `+` more settings of the group, or of another by
- * their path, that go with it. Without a base: keys, and why no run can tell them apart.
+ * their path, that go with it. Such a change is compared with the base after what follows the first
+ * `+`, so that the setting itself has to have the effect; where that is refused alone, as one end of a
+ * link is that differs from the other, with the base: there the ends change together, and a cable
+ * keeps saying nothing. Without a base: keys, and why no run can tell them apart.
  */
 struct row {
     const char *entry, *base, *at, *changes;
@@ -212,8 +219,9 @@ static const struct row rows[] = {
     SERVER("cache", "memory.filter", "filter_ways=1"),
     SERVER("cache", "bench", "llc_request_ns=24 llc_return_ns=14 iio_ns=12"),
     SERVER("cache", "bench.warm", "l2_size=4096 ddio=false core_snoop_dirty_ns=30"),
-    SERVER("cache", "bench.bw",
-           "llc_size=1048576 llc_slices=1+llc_ways=32 llc_ways=32 ddio_ways=4"),
+    SERVER("cache", "bench.bw", "llc_size=1048576 llc_ways=32 ddio_ways=4"),
+    REASON("cache", "llc_slices",
+           "size and ways say how many rows of lines there are; slices, how many may be"),
     SERVER("cache", "bench.remote", "inclusive=false"),
     SERVER("cache", "bench.fsb", "l2_ways=16"),
     SERVER("cache", "pagerank", "core_snoop_clean_ns=18.8"),
@@ -408,7 +416,8 @@ static const struct row rows[] = {
       " latency_parts=true sample_interval_us=5" },
     { "pcie.requester", "bench", "devices.nfp",
       "bulk_request_ns=200 bulk_complete_ns=200 push_gbyte_s=14"
-      " lanes=4+cables.[1].lanes=4 generation=2+cables.[1].generation=2" },
+      " lanes=4+devices.switch.downstream_lanes=4"
+      " generation=2+devices.switch.generation=2+hosts.server.ports.[0].generation=2" },
     { "pcie.requester", "bench.write", "devices.nfp", "write_interval_ns=200 writes_in_flight=1" },
     { "pcie.requester", "dma", "devices.nfp", "bar_bytes=4194304 register_latency_ns=100" },
     { "pcie.requester", "bench.command", "devices.nfp",
@@ -422,8 +431,8 @@ static const struct row rows[] = {
     REASON("pcie.requester", "posted_header_credits posted_data_credits", DOORBELLS),
     { "pcie.switch", "bench", "devices.switch",
       "latency_ns=220 mode=store_and_forward downstream_ports=2 multicast_groups=0"
-      " lanes=4+hosts.server.ports.[0].lanes=4 downstream_lanes=4+cables.[1].lanes=4"
-      " generation=2+cables.[0].generation=2+cables.[1].generation=2" },
+      " lanes=4+hosts.server.ports.[0].lanes=4 downstream_lanes=4+devices.nfp.lanes=4"
+      " generation=2+hosts.server.ports.[0].generation=2+devices.nfp.generation=2" },
     { "pcie.switch", "bench.bw", "devices.switch",
       "posted_header_credits=4 posted_data_credits=128 non_posted_header_credits=4"
       " completion_header_credits=4 completion_data_credits=128 mps_bytes_max=128" },
@@ -431,10 +440,11 @@ static const struct row rows[] = {
     { "pcie.ntb", "dma", "devices.n0",
       "latency_ns=220 mode=store_and_forward translate_ns=50 mps_bytes_max=128"
       " posted_header_credits=2 posted_data_credits=128 lanes=4+hosts.borrower.ports.[0].lanes=4"
-      " cable_lanes=4+cables.[1].lanes=4 bar2_bytes=2147483648 bar2_windows=1024"
+      " cable_lanes=4+devices.middle.lanes=4+devices.n1.cable_lanes=4 bar2_bytes=2147483648 bar2_windows=1024"
       " bar4_bytes=1048576"
-      " generation=2+cables.[0].generation=2+cables.[1].generation=2" },
-    { "pcie.ntb", "dma", "devices.n1", "bar4_windows=64+bar4_bytes=1048576" },
+      " generation=2" GENERATION_2("n1") "+devices.middle.generation=2" },
+    { "pcie.ntb", "dma", "devices.n1",
+      "bar4_windows=1024+bar4_bytes=1073741824+bar2_bytes=65536+bar2_windows=1" },
     { "pcie.ntb", "dma.read", "devices.n0",
       "non_posted_header_credits=1 completion_header_credits=2 completion_data_credits=128" },
     REASON("pcie.ntb", "non_posted_data_credits", ONE_UNIT),
@@ -446,8 +456,8 @@ static const struct row rows[] = {
       " dma_descriptor_ns=200" },
     { "pcie.cluster_switch", "dma", "devices.middle",
       "latency_ns=290 mode=store_and_forward posted_header_credits=2"
-      " posted_data_credits=128 lanes=4+cables.[1].lanes=4+cables.[2].lanes=4"
-      " generation=2+cables.[1].generation=2+cables.[2].generation=2" },
+      " posted_data_credits=128 lanes=4+devices.n0.cable_lanes=4+devices.n1.cable_lanes=4"
+      " generation=2" GENERATION_2("n0") "+devices.n1.generation=2" },
     { "pcie.cluster_switch", "dma.read", "devices.middle",
       "non_posted_header_credits=1 completion_header_credits=2 completion_data_credits=128" },
     REASON("pcie.cluster_switch", "non_posted_data_credits", ONE_UNIT),
@@ -463,8 +473,8 @@ static const struct row rows[] = {
       " posted_header_credits=1 non_posted_header_credits=1"
       " register_latency_ns=600 rate_gbit_s=10 transmit_latency_ns=450"
       " receive_latency_ns=450 command_latency_us=40 queues=4 arfs_entries=1 rq_prefetch_wqes=4"
-      " lanes=4+cables.[0].lanes=4+cables.[1].lanes=4"
-      " generation=2+cables.[0].generation=2+cables.[1].generation=2" },
+      " lanes=4+hosts.server.ports.[0].lanes=4+hosts.server.ports.[1].lanes=4"
+      " generation=2+hosts.server.ports.[0].generation=2+hosts.server.ports.[1].generation=2" },
     { "nic.ethernet", "net.tx", "devices.nic",
       "tx_buffer_bytes=8192 read_requests_max=8"
       " extended_tags=false+read_requests_max=0" },
@@ -493,14 +503,15 @@ static const struct row rows[] = {
            "no driver enables virtual functions: tests/models/nvme"),
     REASON("nvme.controller", "function_level_reset",
            "a lender resets what it takes back by force: tests/logic/lending, tests/models/nvme"),
-    { "nvme.controller", "local.fio", "devices.ssd", "mps_bytes=128" },
+    { "nvme.controller", "local.fio", "devices.ssd",
+      "mps_bytes=128 generation=2+hosts.borrower.ports.[2].generation=2"
+      " lanes=2+hosts.borrower.ports.[2].lanes=2" },
     { "nvme.controller", "fio.far", "devices.ssd", "fetch_burst=1" },
     REASON("nvme.controller", "posted_data_credits", DOORBELLS),
     { "nvme.controller", "fio.many", "devices.ssd",
       "tx_queue_tlps=1 extended_tags=false read_requests_max=4 read_gbyte_s=1.2"
       " posted_header_credits=1 non_posted_header_credits=1"
-      " write_latency_ns=6000 write_gbyte_s=1 commands_max=4"
-      " generation=2+cables.[7].generation=2 lanes=2+cables.[7].lanes=2" },
+      " write_latency_ns=6000 write_gbyte_s=1 commands_max=4" },
     { "nvme.controller", "fio.cmb", "devices.ssd", "cmb_latency_ns=1000" },
     REASON("nvme.controller", "completion_timeout_us", LOST ": tests/models/pcie/endpoint"),
     REASON("nvme.controller", "payload",
@@ -525,11 +536,12 @@ static const struct row rows[] = {
     { "gpu.cuda", "gpu", "devices.gpu0",
       "extended_tags=false+read_requests_max=0 read_requests_max=4"
       " register_latency_ns=600"
-      " bar1_bytes=134217728 copy_start_us=3 read_bytes=128 copy_engines=4"
-      " generation=2+cables.[5].generation=2 lanes=4+cables.[5].lanes=4" },
+      " bar1_bytes=134217728 copy_start_us=3 read_bytes=128 copy_engines=4" },
     { "gpu.cuda", "gpu.write", "devices.gpu0", "tx_queue_tlps=1 memory_gbyte_s=1" },
     { "gpu.cuda", "gpu", "devices.gpu0", "memory_gbyte_s=1" },
-    { "gpu.cuda", "local", "devices.gpu0", "mps_bytes=128" },
+    { "gpu.cuda", "local", "devices.gpu0",
+      "mps_bytes=128 generation=2+hosts.borrower.ports.[0].generation=2"
+      " lanes=4+hosts.borrower.ports.[0].lanes=4" },
     REASON("gpu.cuda", "device_id", "the driver binds by it: to another none does"),
     REASON("gpu.cuda", "memory_bytes", BOUND),
     { "gpu.cuda", "gpu.peer", "devices.gpu1",
