@@ -48,7 +48,7 @@ static void chase(const struct random_facts *f, double duration_ns, struct rando
         return;
     little(v, "pointer chase", per_ns, random_metric(f, "load_latency_ns"), 0, cores, duration_ns);
     double read = 0;
-    for (unsigned s = 0; s < 4; s++)
+    for (unsigned s = 0; s < (unsigned)random_host_number(f, host, "cpu.sockets"); s++)
         read += random_metric(f, "%s.s%u.dram_read_load_bytes", host, s);
     /* Of the private cache: in a shared one, others' lines may take the place. */
     if (2 * buffer <= random_host_number(f, host, "cache.l2_size") &&

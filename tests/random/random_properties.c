@@ -135,4 +135,6 @@ void random_properties(const struct random_facts *f, struct random_verdict *v)
     random_peaks(f, v);
     random_sums(f, v);
     random_loads(f, v);
+    if (f->missing->len != 0)
+        random_fails(v, "metric", "no metric is called %s", f->missing->str);
 }

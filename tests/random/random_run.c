@@ -70,6 +70,19 @@ double random_metric(const struct random_facts *f, const char *format, ...)
     vsnprintf(name, sizeof(name), format, args);
     va_end(args);
     const double value = run_result_value(f->result, name);
+    if (isnan(value) && f->missing->len == 0)
+        g_string_assign(f->missing, name);
+    return isfinite(value) ? value : 0.0;
+}
+
+double random_metric_if_any(const struct random_facts *f, const char *format, ...)
+{
+    char name[200];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(name, sizeof(name), format, args);
+    va_end(args);
+    const double value = run_result_value(f->result, name);
     return isfinite(value) ? value : 0.0;
 }
 
@@ -103,6 +116,7 @@ static void release(struct random_facts *f)
 {
     run_result_free(f->result);
     g_hash_table_unref(f->setting);
+    g_string_free(f->missing, TRUE);
     config_free(f->config);
 }
 
@@ -142,6 +156,7 @@ static bool run(const char *text, const struct random_pair *change, uint64_t see
     f->setting = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     config_each_param(f->config, keep_setting, f);
     f->result = run_result_new();
+    f->missing = g_string_new(NULL);
     v->n_runs++;
     if (experiment_run(f->config, seed, f->result, &outcome, &enough, &error)) {
         f->fingerprint = run_result_fingerprint(f->result, outcome.fingerprint);
@@ -201,10 +216,10 @@ static double grain(const struct random_facts *f, const char *metric)
     const double value = random_metric(f, "%s", metric);
     double bytes = 0;
     /* What is under way at both ends of the window. */
-    if (!is_latency(metric) && random_metric(f, "transactions") > 0)
+    if (!is_latency(metric) && random_metric_if_any(f, "transactions") > 0)
         return random_metric(f, "latency_mean_ns") / 1e3 / random_number(f, "measure.duration_us");
     if (is_latency(metric))
-        return 1 / fmax(4, random_metric(f, "transactions"));
+        return 1 / fmax(4, random_metric_if_any(f, "transactions"));
     for (unsigned i = 0; i < SIM_N_ELEMENTS(programs); i++) {
         const double transfer = random_number(f, "programs.%s.transfer_bytes", programs[i]),
                      block = random_number(f, "programs.%s.block_bytes", programs[i]);
@@ -230,8 +245,11 @@ static void judge_pair(const char *text, const struct random_pair *pair,
     const double tolerance = pair->tolerance + 4 * grain(base, pair->metric);
     mean[0] = random_metric(base, "%s", pair->metric);
     mean[1] = random_metric(&f, "%s", pair->metric);
-    if (pair->relation != RANDOM_DIFFERS)
+    if (pair->relation != RANDOM_DIFFERS) {
         random_properties(&f, v);
+        if (base->missing->len != 0)
+            random_fails(v, "metric", "no metric is called %s", base->missing->str);
+    }
     release(&f);
     by = worse(pair, mean);
     if (pair->relation == RANDOM_SAME)

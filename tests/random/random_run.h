@@ -21,6 +21,7 @@ struct random_facts {
     struct config *config;
     GHashTable *setting; /* path -> value as text */
     struct run_result *result;
+    GString *missing; /* the first metric that random_metric() did not find; "" */
     uint64_t fingerprint;
 };
 
@@ -29,8 +30,12 @@ struct random_facts {
 double random_number(const struct random_facts *f, const char *format, ...) G_GNUC_PRINTF(2, 3);
 /* The text of a setting, or "". */
 const char *random_word(const struct random_facts *f, const char *format, ...) G_GNUC_PRINTF(2, 3);
-/* The value of a metric, 0 if the run has none. */
+/* The value of a metric. One that the run does not have is 0, and random_properties() fails: no
+ * property holds because of a name that is no more. */
 double random_metric(const struct random_facts *f, const char *format, ...) G_GNUC_PRINTF(2, 3);
+/* The same of a metric that the run need not have. */
+double random_metric_if_any(const struct random_facts *f, const char *format, ...)
+    G_GNUC_PRINTF(2, 3);
 
 /* Notes the first property that does not hold. */
 void random_fails(struct random_verdict *v, const char *property, const char *format, ...)

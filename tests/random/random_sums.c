@@ -35,6 +35,15 @@ static double sum_of(const struct random_facts *f, const char *begin, const char
     return sum;
 }
 
+/* Whether a host's socket has root ports: others have no root complex. */
+static bool has_root(const struct random_facts *f, const char *host, unsigned s)
+{
+    for (unsigned p = 0; *random_word(f, "hosts.%s.ports.[%u].name", host, p) != '\0'; p++)
+        if (random_number(f, "hosts.%s.ports.[%u].socket", host, p) == s)
+            return true;
+    return false;
+}
+
 static void socket_parts(const struct random_facts *f, const char *host, unsigned s,
                          struct random_verdict *v)
 {
@@ -56,9 +65,9 @@ static void socket_parts(const struct random_facts *f, const char *host, unsigne
     equal(v, "sum_interconnect", begin, to_sum, random_metric(f, "%s", whole), 0.5);
     snprintf(begin, sizeof(begin), "%s.s%u.root_complex.write_latency_part_ns.", host, s);
     snprintf(whole, sizeof(whole), "%s.s%u.root_complex.write_latency_ns", host, s);
-    const double latency = random_metric(f, "%s", whole);
+    const double latency = random_metric_if_any(f, "%s", whole); /* no writes: no parts */
     equal(v, "sum_latency", begin, sum_of(f, begin, "", ".ci95"), latency, 1e-6 * latency + 1e-6);
-    const double requests = random_metric(f, "%s.s%u.iommu.requests", host, s);
+    const double requests = random_metric_if_any(f, "%s.s%u.iommu.requests", host, s);
     snprintf(begin, sizeof(begin), "%s.s%u.iommu.iotlb_", host, s);
     equal(v, "sum_iommu", begin, sum_of(f, begin, "", NULL), requests, 64);
 }
@@ -66,16 +75,19 @@ static void socket_parts(const struct random_facts *f, const char *host, unsigne
 static void latency_parts(const struct random_facts *f, struct random_verdict *v)
 {
     const bool chase = random_is(f, "workload.type", "memory");
+    if (random_is(f, "workload.type", "programs") || random_is(f, "workload.mode", "bandwidth"))
+        return;
     const double latency = random_metric(f, chase ? "load_latency_ns" : "latency_mean_ns");
     const double sum = sum_of(f, "latency_part_ns.", "", NULL);
-    if (random_is(f, "measure.latency_parts", "true") &&
-        !random_is(f, "workload.type", "programs") && latency > 0)
+    if (random_is(f, "measure.latency_parts", "true") && latency > 0)
         equal(v, "sum_latency", "latency_part_ns.*", sum, latency, 1e-6 * latency);
 }
 
 /* Time of a packet times packets is the time that some whole number of cores was busy. */
 static void cpu_parts(const struct random_facts *f, struct random_verdict *v)
 {
+    if (!random_is(f, "workload.type", "programs") || random_name_at(f, "network", 0) == NULL)
+        return;
     const double per_packet_ns = sum_of(f, "cpu_part_ns.", "", NULL);
     const double busy = per_packet_ns * random_metric(f, "packet_rate_kpps") * 1e-6;
     const double utilization = random_metric(f, "cpu_utilization_ratio");
@@ -146,22 +158,24 @@ static void through_switch(const struct random_facts *f, const char *chip, struc
 static double lines_of(const struct random_facts *f, const char *host, bool write)
 {
     double lines = 0;
-    for (unsigned s = 0; s < 4; s++) /* page walks read memory, too */
+    const unsigned n = (unsigned)random_host_number(f, host, "cpu.sockets");
+    for (unsigned s = 0; s < n; s++) /* page walks read memory, too */
         lines += write ? random_metric(f, "%s.s%u.dma_write_updates", host, s) +
                              random_metric(f, "%s.s%u.dma_write_allocates", host, s) +
                              random_metric(f, "%s.s%u.dma_write_to_dram", host, s)
                        : random_metric(f, "%s.s%u.dma_read_hits", host, s) +
                              random_metric(f, "%s.s%u.dma_read_misses", host, s) -
-                             random_metric(f, "%s.s%u.iommu.walk_reads", host, s);
+                             random_metric_if_any(f, "%s.s%u.iommu.walk_reads", host, s);
     return lines;
 }
 
 static double root_bytes(const struct random_facts *f, const char *host, bool write)
 {
     double bytes = 0;
-    for (unsigned s = 0; s < 4; s++)
-        bytes += random_metric(f, "%s.s%u.root_complex.%s", host, s,
-                               write ? "write_bytes" : "read_bytes");
+    for (unsigned s = 0; s < (unsigned)random_host_number(f, host, "cpu.sockets"); s++)
+        if (has_root(f, host, s))
+            bytes += random_metric(f, "%s.s%u.root_complex.%s", host, s,
+                                   write ? "write_bytes" : "read_bytes");
     return bytes;
 }
 
@@ -226,6 +240,8 @@ static void between_sockets(const struct random_facts *f, const char *host,
                             struct random_verdict *v)
 {
     double crossed = 0, peers[2];
+    if (!has_root(f, host, 0) || !has_root(f, host, 1))
+        return;
     for (unsigned s = 0; s < 2; s++) {
         peers[s] = random_metric(f, "%s.s%u.root_complex.p2p_tlps", host, s);
         crossed += random_metric(f, "%s.s%u.interconnect_bytes", host, s);
