@@ -20,9 +20,11 @@ if [ $# -gt 0 ]; then
     seeds=$1
     shift
 fi
-case $from$seeds in
-*[!0-9]*) sed -n '2,/^set /s/^# \{0,1\}//p' "$0" | sed '$d' >&2; exit 2 ;;
-esac
+for number in "$from" "$seeds"; do
+    case $number in
+    '' | *[!0-9]*) echo "random: \"$number\" is no number of seeds, and no seed: expected 0 or more" >&2; exit 2 ;;
+    esac
+done
 areas=("$@")
 [ ${#areas[@]} -gt 0 ] || areas=(dma memory devices lending network odd)
 for area in "${areas[@]}"; do

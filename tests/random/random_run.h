@@ -56,7 +56,8 @@ void random_judge_safely(const char *text, enum random_mode mode, struct random_
 /* Judges n seeds from `from` on, in children; verdict[n]. */
 void random_judge_seeds(random_make_fn *make, enum random_mode mode, uint64_t from, unsigned n,
                         struct random_verdict *verdict);
-/* Makes the scenario as small as it gets while the same property fails; returns its verdict. */
+/* Makes the scenario as small as it gets while the same property fails with the
+ * same kind of message (numbers and names aside); returns its verdict. */
 struct random_verdict random_shrink(struct random_scenario *s, enum random_mode mode,
                                     const struct random_verdict *v);
 
