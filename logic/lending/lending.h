@@ -121,6 +121,8 @@ struct lend_remote {
  * error of the connection (-EHOSTUNREACH, -ECONNREFUSED, -ECONNRESET, -ETIMEDOUT). */
 int lend_segment_connect(struct lend_host *host, uint32_t peer, uint32_t segment,
                          struct lend_remote *remote, struct lend_error *error);
+/* The connection has ended: the peer has left, or has not answered for timeout_ps. */
+bool lend_segment_lost(const struct lend_remote *remote);
 /* [thread] */
 void lend_segment_disconnect(struct lend_remote *remote);
 

@@ -95,6 +95,12 @@ int lend_segment_connect(struct lend_host *host, uint32_t peer, uint32_t number,
     return 0;
 }
 
+bool lend_segment_lost(const struct lend_remote *remote)
+{
+    const struct lend_connection *c = remote->private_data;
+    return c->state == CONNECTION_LOST;
+}
+
 void lend_segment_disconnect(struct lend_remote *remote)
 {
     lend_unmap(remote->adapter, &remote->map);

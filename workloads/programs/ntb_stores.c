@@ -106,6 +106,14 @@ static bool transfer(struct ntb_stores *p, unsigned number, bool counts)
     k_sleep(kernel, SETTLE_PS);
     if (payload_check(p->peer->kernel, p->at, mark, p->transfer_bytes, &is))
         return true;
+    if (p->on->dead || p->peer->dead || lend_segment_lost(&p->remote)) {
+        k_fault(kernel, "%s: transfer %u: %s %s", p->program->name, number,
+                p->on->dead     ? p->on->name
+                : p->peer->dead ? p->peer->name
+                                : "the connection",
+                p->on->dead || p->peer->dead ? "has died, and stores were lost" : "is lost");
+        return false;
+    }
     k_fault(kernel, "%s: transfer %u: %#llx where %#llx was stored", p->program->name, number,
             (unsigned long long)is.found, (unsigned long long)is.expected);
     return false;
