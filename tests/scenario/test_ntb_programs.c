@@ -199,13 +199,30 @@ static void test_beside(void **state)
     assert_true(run(&beside, "q.throughput_gbyte_s", NULL) > 5.0);
 }
 
+/* A CPU that spins is shared with no other program. */
+static void test_spinning(void **state)
+{
+    (void)state;
+#define WITH_STORES(PING, STORE)                                               \
+    "type = \"ntb_latency\"; peer = \"other\"; round_trips = 50; " PING " }; " \
+    "q = { type = \"ntb_stores\"; on = \"server\"; peer = \"other\"; transfers = 1; " STORE
+    const struct setup shared = { 100, 0, 64, MEMBER, WITH_STORES("", "") },
+                       later = { 100, 0, 64, MEMBER, WITH_STORES("cpu = 3;", "cpu = 3;") },
+                       apart = { 100, 0, 64, MEMBER, WITH_STORES("cpu = 3;", "") },
+                       none = { 100, 0, 64, MEMBER, WITH_STORES("cpu = 4;", "") };
+    refused(&shared, "a CPU of server of its own: p spins on CPU 1 until it ends");
+    refused(&later, "a CPU of server of its own: p spins on CPU 3 until it ends");
+    refused(&none, "a CPU that both hosts have");
+    assert_true(run(&apart, "p.write_latency_ns", NULL) > 300);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mistakes), cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_latency),  cmocka_unit_test(test_rates),
-        cmocka_unit_test(test_several),  cmocka_unit_test(test_stores),
-        cmocka_unit_test(test_beside),
+        cmocka_unit_test(test_spinning), cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_failures), cmocka_unit_test(test_latency),
+        cmocka_unit_test(test_rates),    cmocka_unit_test(test_several),
+        cmocka_unit_test(test_stores),   cmocka_unit_test(test_beside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
  * Timing: throughput is that of a copy from the call that starts it until the one that waits
  * returns, over `transfers` of them. The source of each is stamped anew before, and every line
  * checked at its destination after, both without time; writes into the other host are given
- * SETTLE_PS to arrive, which does not count.
+ * SETTLE_PS to arrive, which does not count. The program runs on CPU 0.
  */
 #include <stdio.h>
 #include <string.h>

@@ -14,7 +14,6 @@
 #define LOOK_PS  SIM_PS_PER_US
 #define WARM_UPS 16u
 #define SIDES    2u
-#define CPU      1u /* the first: CPU 0 has the bridges' interrupts */
 
 struct ntb_latency;
 struct latency_side {
@@ -29,7 +28,7 @@ struct latency_side {
 struct ntb_latency {
     /* parameters */
     const char *on_name, *peer_name;
-    uint32_t round_trips;
+    uint32_t cpu, round_trips;
     /* running */
     struct program *program;
     uint32_t segment;
@@ -41,6 +40,10 @@ struct ntb_latency {
 static const struct param_desc ntb_latency_params[] = {
     PARAM_TEXT("on", struct ntb_latency, on_name, "", "the host that stores first"),
     PARAM_TEXT("peer", struct ntb_latency, peer_name, "", "the host that answers"),
+    PARAM(
+        "cpu", PARAM_U32, struct ntb_latency, cpu, 1, 1, 255, PROV_NONE, "",
+        "that spins, on both hosts, or the next on which no ntb_latency before this one does; CPU 0 "
+        "has the bridges' interrupts"),
     PARAM("round_trips", PARAM_U32, struct ntb_latency, round_trips, 1000, 1, 10000000, PROV_NONE,
           "", "that are measured"),
     { .type = PARAM_END },
@@ -65,10 +68,11 @@ static void ntb_latency_check(struct program *program, struct sim_error_list *er
         side->host = program_member(program, key[i], name[i], true, errors);
         if (side->host == NULL)
             continue;
-        side->cpu = CPU + (unsigned)program_take(program, side->host, "spinning CPU", 1);
+        side->cpu = program_take_spinning_cpu(program, side->host, all->cpu);
         if (lending_cpus(side->host) <= side->cpu)
-            program_mistake(program, key[i], errors,
-                            side->cpu == CPU ? "a host with two cores"
+            program_mistake(program, all->cpu == 1 ? key[i] : "cpu", errors,
+                            all->cpu != 1    ? "a CPU that both hosts have"
+                            : side->cpu == 1 ? "a host with two cores"
                                              : "a host with a core for each ntb_latency on it",
                             NULL);
     }

@@ -14,6 +14,7 @@
 struct programs;
 
 #define PROGRAM_SHARES_MAX 12u
+#define PROGRAM_CPUS_MAX   4u
 
 struct program {
     const struct program_ops *ops;
@@ -40,6 +41,12 @@ struct program {
         uint64_t n;
     } share[PROGRAM_SHARES_MAX];
     unsigned n_shares;
+    struct program_cpus { /* program_check_cpus(), program_take_spinning_cpu() */
+        const struct lending_host *host;
+        unsigned first, n;
+        bool spins;
+    } cpus[PROGRAM_CPUS_MAX];
+    unsigned n_cpus;
 };
 
 struct program_ops {
@@ -117,7 +124,13 @@ struct model *program_device(struct program *program, const char *key, struct le
  * if it has not so many. */
 unsigned program_take_engines(struct program *program, const char *key, const struct model *gpu,
                               unsigned n, struct sim_error_list *errors);
-/* Mistake in check(): the host, or its guest, does not have n CPUs from this one on. */
+/* In check(): the first CPU from `first` on that no program before this one spins on, which this one
+ * then does, and lets nobody else run. Other programs may not use it: programs_check() refuses
+ * those that said so by program_check_cpus(). */
+unsigned program_take_spinning_cpu(struct program *program, const struct lending_host *host,
+                                   unsigned first);
+/* Mistake in check(): the host, or its guest, does not have n CPUs from this one on. Otherwise the
+ * program has said that it runs on them; its setting `cpu` is the first. */
 void program_check_cpus(struct program *program, const char *key, const struct lending_host *host,
                         unsigned first, unsigned n, struct sim_error_list *errors);
 void program_lending_uses_cpu(struct program *program, const struct lending_host *host,

@@ -166,6 +166,27 @@ static void check_measure(struct workload *workload, struct sim_error_list *erro
                                    "no latency_parts: programs do not record them");
 }
 
+/* A mistake if this program would share a CPU with one that spins. */
+static void check_spinning(struct program *program, struct sim_error_list *errors)
+{
+    const struct programs *all = program->all;
+    char expected[192];
+    for (unsigned i = 0; i < program->n_cpus; i++)
+        for (unsigned p = 0; p < all->n_programs; p++)
+            for (unsigned k = 0; k < all->program[p].n_cpus; k++) {
+                const struct program_cpus *own = &program->cpus[i],
+                                          *other = &all->program[p].cpus[k];
+                if (own->spins || !other->spins || own->host != other->host ||
+                    other->first < own->first || other->first >= own->first + own->n)
+                    continue;
+                snprintf(expected, sizeof(expected),
+                         "a CPU of %.60s of its own: %.60s spins on CPU %u until it ends",
+                         own->host->name, all->program[p].name, other->first);
+                program_mistake(program, "cpu", errors, expected, NULL);
+                return;
+            }
+}
+
 static void programs_check(struct workload *workload, struct sim_error_list *errors)
 {
     struct programs *all = workload->state;
@@ -183,6 +204,8 @@ static void programs_check(struct workload *workload, struct sim_error_list *err
     all->program = sim_zalloc(config_count(group), sizeof(*all->program));
     for (unsigned i = 0; i < config_count(group); i++)
         read_program(all, group, config_get(group, config_name(config_child(group, i))), errors);
+    for (unsigned i = 0; i < all->n_programs; i++)
+        check_spinning(&all->program[i], errors);
     for (unsigned i = 0; i < all->n_programs && errors->n_messages == 0; i++)
         programs_check_names(workload, &all->program[i], errors);
 }
@@ -474,14 +497,43 @@ void program_lending_uses_cpu(struct program *program, const struct lending_host
         program->all->uses_cpu[cpu] = true;
 }
 
+static void says_cpus(struct program *program, struct program_cpus cpus)
+{
+    SIM_ASSERT(program->n_cpus < PROGRAM_CPUS_MAX, "%s: CPUs of too many hosts",
+               program->ops->type);
+    program->cpus[program->n_cpus++] = cpus;
+}
+
+static bool spins_earlier(const struct program *program, const struct lending_host *host,
+                          unsigned cpu)
+{
+    const struct program *other;
+    for (unsigned i = 0; (other = program_earlier(program, i)) != NULL; i++)
+        for (unsigned k = 0; k < other->n_cpus; k++)
+            if (other->cpus[k].spins && other->cpus[k].host == host && other->cpus[k].first == cpu)
+                return true;
+    return false;
+}
+
+unsigned program_take_spinning_cpu(struct program *program, const struct lending_host *host,
+                                   unsigned first)
+{
+    while (spins_earlier(program, host, first))
+        first++;
+    says_cpus(program, (struct program_cpus){ host, first, 1, true });
+    return first;
+}
+
 void program_check_cpus(struct program *program, const char *key, const struct lending_host *host,
                         unsigned first, unsigned n, struct sim_error_list *errors)
 {
     const char *const whose = host->vm != NULL ? "guest" : "host";
     const unsigned cpus = lending_cpus(host);
     char expected[96];
-    if (first < cpus && n <= cpus - first)
+    if (first < cpus && n <= cpus - first) {
+        says_cpus(program, (struct program_cpus){ host, first, n, false });
         return;
+    }
     if (n == 1)
         snprintf(expected, sizeof(expected), "a CPU of the %s, 0..%u", whose, cpus - 1);
     else

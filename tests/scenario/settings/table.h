@@ -348,6 +348,7 @@ static const struct row rows[] = {
     REASON("ntb_dma", "local", NAMES ", or the host's memory; test_ntb_programs.c"),
     PROGRAM("ntb_latency", "ntb_latency",
             "on=lender+peer=borrower peer=borrower+on=lender round_trips=30"),
+    REASON("ntb_latency", "cpu", "CPUs are alike; test_ntb_programs.c has one that is shared"),
     PROGRAM("ntb_stores", "ntb_stores",
             "on=lender+peer=borrower peer=borrower+on=lender stores=uncached transfer_bytes=32768"
             " transfers=20 cpu=2"),
