@@ -25,7 +25,7 @@ static void put_workload(struct random_maker *m, const struct random_host *host,
     else if (bytes <= 64 && random_once_in(m, 2))
         random_put(s, "workload.interface", "\"command\"");
     random_put(s, "measure.warmup_us", "%u", PICK(m, 10, 20));
-    random_put(s, "measure.duration_us", "%u", PICK(m, 30, 60));
+    random_put(s, "measure.duration_us", "%u", PICK(m, 400, 800));
     random_put(s, "measure.latency_parts", "%s", random_once_in(m, 2) ? "true" : "false");
 }
 

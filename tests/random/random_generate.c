@@ -224,7 +224,7 @@ void random_settle(struct random_maker *m)
     }
     const unsigned us = (unsigned)(4 * queued_bytes / gbyte_s / 1000);
     random_put(m->s, "measure.warmup_us", "%u", fill_us + SIM_MAX(us, 40u));
-    random_put(m->s, "measure.duration_us", "%u", SIM_MAX(us, 200u));
+    random_put(m->s, "measure.duration_us", "%u", SIM_MAX(us, 300u));
 }
 
 /* ---- Pairs ----------------------------------------------------------------------------------- */
