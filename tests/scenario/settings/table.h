@@ -37,6 +37,14 @@ static const struct base bases[] = {
     { "bench.warm", "bench", "workload.op=write_read workload.cache=host_warm" },
     { "bench.command", "bench", "workload.interface=command workload.op=write_read" },
     { "bench.bw", "bench", BANDWIDTH "workload.transfer_bytes=512" },
+    /* More under way than tags and credits allow. */
+    { "bench.far", "bench",
+      "workload.measure=bandwidth workload.transfer_bytes=512 workload.queue_depth=256"
+      " devices.nfp.reads_in_flight=256 cables.[1].length_m=100" },
+    { "bench.credits", "bench",
+      "workload.measure=bandwidth workload.transfer_bytes=64 workload.queue_depth=256"
+      " devices.nfp.reads_in_flight=256 devices.nfp.extended_tags=true devices.nfp.read_interval_ns=1"
+      " cables.[0].length_m=100" },
     { "bench.read", "bench",
       "workload.measure=bandwidth workload.transfer_bytes=1024 workload.queue_depth=128" },
     { "bench.write", "bench",
@@ -250,7 +258,8 @@ static const struct row rows[] = {
     SERVER("root_complex", "bench.warm", "mps_bytes=512"),
     SERVER("root_complex", "bench.bw",
            "line_interval_ns=3 completion_bytes_max=128 combine_above_bytes=512"
-           " posted_data_credits=768 non_posted_header_credits=96"),
+           " posted_data_credits=768"),
+    SERVER("root_complex", "bench.credits", "non_posted_header_credits=96"),
     SERVER("root_complex", "bench.remote", "posted_header_credits=96"),
     LENDER("root_complex", "dma", "p2p_ns=500 p2p_line_interval_ns=1 tx_queue_tlps=8"),
     LENDER("root_complex", "dma.read", "p2p_chunk_bytes=128 p2p_reads_max=8"),
@@ -362,7 +371,8 @@ static const struct row rows[] = {
     SERVER("os", "rdma.send", "rdma_complete_cycles=120"),
     { "link", "bench", "cables.[1]",
       "generation=1 lanes=1 latency_ns=80 bit_error_ratio=1e-5 skp_overhead_ratio=0" },
-    { "link", "bench.bw", "cables.[1]", "ack_tlps=8 fc_update_ratio_pct=50" },
+    { "link", "bench.bw", "cables.[1]", "ack_tlps=8" },
+    { "link", "bench.credits", "cables.[0]", "fc_update_ratio_pct=50" },
     { "link", "taken", "cables.[1]", "training_us=40000" },
     { "ethernet", "net", "cables.[5]", "rate_gbit_s=10 latency_ns=100 loss_ratio=0.01" },
     SERVER("os", "net",
@@ -424,9 +434,10 @@ static const struct row rows[] = {
     { "pcie.requester", "bench.command", "devices.nfp",
       "command_request_ns=80 command_complete_ns=80" },
     { "pcie.requester", "bench.bw", "devices.nfp",
-      "mps_bytes=128 tx_queue_tlps=8 extended_tags=true read_requests_max=4 read_interval_ns=50"
+      "mps_bytes=128 tx_queue_tlps=8 read_requests_max=4 read_interval_ns=50"
       " reads_in_flight=8 pull_gbyte_s=3 burst_bytes=64"
       " burst_interval_ns=36 descriptor_ns=20 mrrs_bytes=128" },
+    { "pcie.requester", "bench.far", "devices.nfp", "extended_tags=true" },
     { "pcie.requester", "taken.read", "devices.nfp", "completion_timeout_us=1000" },
     { "pcie.requester", "dma", "devices.nfp", "non_posted_header_credits=1" },
     REASON("pcie.requester", "posted_header_credits posted_data_credits", DOORBELLS),
@@ -520,7 +531,8 @@ static const struct row rows[] = {
     { "rdma.adapter", "rdma", "devices.r0",
       "register_latency_ns=600 command_latency_us=20 transmit_latency_ns=250"
       " receive_latency_ns=250 inline_bytes=0 event_queues=1 interrupt_vectors=1"
-      " rate_gbit_s=50 generation=1+cables.[0].generation=1 lanes=4+cables.[0].lanes=4 mtu_bytes=256+programs.p.bytes=4096" },
+      " rate_gbit_s=50 generation=1+hosts.server.ports.[0].generation=1"
+      " lanes=4+hosts.server.ports.[0].lanes=4 mtu_bytes=256+programs.p.bytes=4096" },
     { "rdma.adapter", "rdma.write", "devices.r0",
       "tx_buffer_bytes=4096 translation_entries=1 extended_tags=false read_requests_max=1" },
     { "rdma.adapter", "rdma.write", "devices.r1", "mps_bytes=128 tx_queue_tlps=1" },
