@@ -472,12 +472,8 @@ static void measure(struct bench_state *bench)
     bench->ending = true;
     if (!workload_goes_on(workload))
         return;
-    if (bench->transactions == 0 || (bench->transactions == 1 && bench->measure == BENCH_BANDWIDTH))
-        sim_fail(
-            workload->sim,
-            "%s transaction ended within measure.duration_us: it is too short for the transfers",
-            bench->transactions == 0 ? "not one" : "only one");
-    else
+    const bool too_short = bench->transactions < (bench->measure == BENCH_BANDWIDTH ? 2 : 1);
+    if (!too_short)
         report(bench, sim_now(workload->sim) - bench->begin_ps);
     if (bench->measure == BENCH_LATENCY)
         workload_mean_settled(workload, "latency_mean_ns", &bench->latency_ns);
@@ -486,6 +482,11 @@ static void measure(struct bench_state *bench)
                                (double)bench->transfer_bytes);
     bench->drained = bench->in_flight == 0;
     workload_run_until(workload, &bench->drained, SIM_TIME_MAX);
+    if (too_short && workload_goes_on(workload))
+        sim_fail(
+            workload->sim,
+            "%s transaction ended within measure.duration_us: it is too short for the transfers",
+            bench->transactions == 0 ? "not one" : "only one");
 }
 
 static void bench_run(struct workload *workload)
