@@ -180,6 +180,9 @@ struct nvme_user_controller {
     uint64_t bytes_max; /* of a command; 0: any */
     uint32_t n_namespaces;
     bool gone; /* it does not answer, or an admin command was never answered */
+    /* ---- private ----------------------------------------------------------------------------- */
+    struct nvme_user_command waited; /* by nvme_user_admin() */
+    bool waited_done;
 };
 
 /* [thread] Resets the controller, enables it with the admin queue, identifies it. 0; -EINVAL;
@@ -191,11 +194,11 @@ int nvme_user_controller_open(struct nvme_user_controller *ctl,
  * under way with NVME_SC_ABORTED_SQ_DELETED. Its queues do not access memory any more. */
 void nvme_user_controller_close(struct nvme_user_controller *ctl);
 
-/* [thread] Executes a command on the admin queue and waits, polling with growing sleeps; done and
- * context of the command are not used. Completions of others end meanwhile. 0: *result (unless NULL)
- * and command->status are valid; -EIO: it ended with another status than success, which is in
- * command->status; -EBUSY: the queue is full; -ENODEV; -ETIMEDOUT: it was never answered, the
- * controller is given up, and the command stays the device's until nvme_user_controller_close(). */
+/* [thread] Executes command->sqe on the admin queue and waits, polling with growing sleeps; done and
+ * context are not used, and the command is the caller's again. Completions of others end meanwhile. 0:
+ * command->status and result (also in *result, unless that is NULL) are valid; -EIO: it ended with
+ * another status than success, which is there; -EBUSY: the queue is full; -ENODEV; -ETIMEDOUT: it was
+ * never answered, and the controller is given up: it may write to the data until it is closed. */
 int nvme_user_admin(struct nvme_user_controller *ctl, struct nvme_user_command *command,
                     const struct nvme_user_piece *piece, unsigned n, uint32_t *result);
 /* [thread] Asks for *n queue pairs for I/O; *n becomes what there is of both, if that is less. */
