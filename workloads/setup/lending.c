@@ -20,6 +20,8 @@ const struct param_desc lending_params_table[] = {
           "mailboxes, of 2 KiB each in the pool: hosts that it is in touch with"),
     PARAM("dma_bits", PARAM_U32, struct lending_params, dma_bits, 64, 16, 64, PROV_NONE, "",
           "of address that the devices it lends can send"),
+    PARAM("nvme_driver", PARAM_BOOL, struct lending_params, nvme_driver, 1, 0, 1, PROV_NONE, "",
+          "its kernel drives NVMe controllers; false: programs do, with drivers of their own"),
     PARAM("nvme_polled", PARAM_BOOL, struct lending_params, nvme_polled, 0, 0, 1, PROV_NONE, "",
           "its NVMe driver makes queues for polling: no interrupts, the thread that waits looks"),
     { .type = PARAM_END },

@@ -30,7 +30,7 @@ struct lending_params {
     const char *host_name;
     uint64_t dma_window_bytes, pool_bytes;
     uint32_t max_peers, dma_bits;
-    bool nvme_polled;
+    bool nvme_driver, nvme_polled;
 };
 extern const struct param_desc lending_params_table[];
 

@@ -23,6 +23,8 @@ static const struct lending_driver gpu_entry = { "gpu", gpu_new, gpu_pci, gpu_fr
 static void *nvme_new(struct kernel *kernel, const struct lending_params *params)
 {
     struct nvme_driver_params nvme = nvme_driver_params_default;
+    if (!params->nvme_driver)
+        return NULL;
     nvme.polled = params->nvme_polled;
     return nvme_driver_new(kernel, &nvme);
 }

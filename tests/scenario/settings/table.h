@@ -410,6 +410,7 @@ static const struct row rows[] = {
     REASON("network", "host device second_device", NAMES),
     { "lending", "dma", "lending.borrower", "dma_window_bytes=33554432 pool_bytes=2097152" },
     { "lending", "fio", "lending.borrower", "nvme_polled=true" },
+    REASON("lending", "nvme_driver", "without it programs find no block device"),
     REASON("lending", "max_peers", BOUND),
     REASON("lending", "dma_bits", BOUND ": tests/logic/lending"),
     REASON("lending", "host", NAMES),
