@@ -14,6 +14,8 @@
 #define NVME_DEVICE_P4800X    0x2701u
 #define NVME_VENDOR_MICROSEMI 0x11f8u
 #define NVME_DEVICE_NVRAM     0xf117u
+#define NVME_VENDOR_SAMSUNG   0x144du
+#define NVME_DEVICE_PM1725A   0xa822u
 #define NVME_CLASS_CODE       0x010802u
 
 /* ---- BAR 0 (section 3.1) --------------------------------------------------------------------- */

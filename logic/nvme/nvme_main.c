@@ -313,6 +313,7 @@ static void nvme_remove(struct k_pci_dev *pci, bool gone)
 static const struct k_pci_id nvme_ids[] = {
     { NVME_VENDOR_INTEL, NVME_DEVICE_P4800X },
     { NVME_VENDOR_MICROSEMI, NVME_DEVICE_NVRAM },
+    { NVME_VENDOR_SAMSUNG, NVME_DEVICE_PM1725A },
     { 0, 0 },
 };
 
