@@ -6,6 +6,7 @@
 #include "models/world/registry.h"
 #include "workloads/base/describe.h"
 #include "workloads/base/workload.h"
+#include "workloads/fio/fio.h"
 #include "workloads/programs/program.h"
 #include "workloads/setup/lending.h"
 #include "workloads/setup/lending_vm.h"

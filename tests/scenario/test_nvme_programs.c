@@ -59,6 +59,27 @@ static void test_sync(void **state)
     assert_true(lent > local && lent < local + 5000);
 }
 
+/* An engine by its name. The system call that libaio has more is made while the device works: not in
+ * the latency, but in the processor's time. */
+static void test_engine(void **state)
+{
+    (void)state;
+    static const char *const engines[] = { "", "engine = \"sync\";", "engine = \"libaio\";" };
+    double latency[3], busy[3];
+    for (unsigned i = 0; i < 3; i++) {
+        g_autofree char *text = g_strdup_printf(LOCAL FIO("operations = 50; %s"), engines[i]);
+        struct run_result *result = scenario_run(text);
+        latency[i] = scenario_value(result, "latency_p50_ns");
+        busy[i] = scenario_value(result, "cpu_utilization_ratio");
+        run_result_free(result);
+    }
+    assert_true(latency[0] == latency[1] && busy[0] == busy[1]);
+    assert_true(fabs(latency[2] - latency[0]) < 200 && busy[2] > busy[0]);
+    scenario_refused(LOCAL FIO("engine = \"libaoi\";"), "did you mean \"libaio\"");
+    scenario_refused(LOCAL FIO("engine = \"sync\"; queue_depth = 2;"),
+                     "queue_depth: found 2 (an integer), expected 1, as the engine is synchronous");
+}
+
 /* Many at a time: the media's 2.4 GB/s, the commands' interval. */
 static void test_depth(void **state)
 {
@@ -253,7 +274,7 @@ static void test_cannot_start(void **state)
     (void)state;
     scenario_fails(LOCAL_WITH("transfer_bytes_max = 8192; ")
                        FIO("block_bytes = 131072; operations = 10;"),
-                   "fio: a namespace too small");
+                   "fio: requests of 131072 bytes are larger than the device takes");
 }
 
 /* The run is over, the device goes back, and requests still wait for media of 20 MB/s (1 MB/s: not one
@@ -360,6 +381,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sync),
+        cmocka_unit_test(test_engine),
         cmocka_unit_test(test_depth),
         cmocka_unit_test(test_few_operations),
         cmocka_unit_test(test_two_of_them),

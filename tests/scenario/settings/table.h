@@ -334,7 +334,7 @@ static const struct row rows[] = {
     REASON("ping_pong", "host", NAMES),
     PROGRAM("fio", "fio",
             "jobs=2 cpu=2 queue_depth=2 block_bytes=8192 read_ratio=0.5 operations=1"
-            " think_cycles=1200"),
+            " think_cycles=1200 engine=libaio"),
     PROGRAM("fio", "fio.many", "span_bytes=2097152"),
     REASON("fio", "on device", NAMES),
     PROGRAM("training", "training",

@@ -1,12 +1,12 @@
 /*
  * fio: random reads and writes of a raw NVMe device with O_DIRECT, by jobs on CPUs of their own.
- * With a queue depth of 1 as the engine `sync` does it, pread() by pread(); else as `libaio` with its
- * defaults: submissions one by one until the queue is full, then one io_getevents() for one event
- * (iodepth_batch_complete_min and _max of 1), and a submission in its place. The span is written
- * first; every block that is read is checked against what was written there last.
+ * Requests go through an engine (fio_engine.h): `sync` makes one at a time; others are used as fio
+ * does with its defaults: submissions one by one until the queue is full, then one event is waited
+ * for (iodepth_batch_complete_min and _max of 1), and a submission takes its place. The span is
+ * written first; every block that is read is checked against what was written there last.
  *
- * A request counts, and its latency ends, where the job gets it: at the return of pread() or of
- * io_getevents() (fio's lat, from before the call that submits it). So in a full queue
+ * A request counts, and its latency ends, where the job gets it: at the return of submit() or of
+ * reap() (fio's lat, from before the call that submits it). So in a full queue
  * depth = iops x (latency + what the job does between two requests). Without a number of operations
  * what is measured begins when all jobs have filled their queues.
  */
@@ -15,40 +15,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "logic/nvme/nvme_driver.h"
 #include "models/base/payload.h"
-#include "models/nvme/nvme.h"
-#include "workloads/programs/program.h"
+#include "workloads/fio/fio.h"
+#include "workloads/fio/fio_engine.h"
 
-#define NSID        1u
 #define FILL_BYTES  131072u
 #define POISON      (UINT64_C(0x7ff00000000)) /* position in the stream that no block has */
 #define JOBS_MAX    64u
 #define SAMPLES_MIN 8192u
-#define BUSY_SLEEP  SIM_PS_PER_US
-#define POLL_CYCLES 30u /* of the loop around a look at the completion queue */
 
 struct fio;
-struct job;
-
-struct slot { /* a request and its buffer */
-    struct nvme_request request;
-    struct job *job;
-    struct slot *next; /* that is complete */
-    struct kaddr buffer;
-    uint64_t block;
-    uint64_t start_ps, end_ps;
-    int status;
-};
 
 struct job {
+    struct fio_job job; /* what the engine sees */
     struct fio *fio;
-    unsigned cpu;
     struct sim_random random;
-    uint64_t measured;                     /* operations */
-    struct slot *slot;                     /* queue_depth of them */
-    struct slot *complete, **complete_end; /* in the order of completion, as of io_getevents() */
-    struct k_wait_queue wait;
+    uint64_t measured; /* operations */
     unsigned in_flight;
     bool full; /* has been: so many requests under way as may be */
 };
@@ -56,21 +38,22 @@ struct job {
 struct fio {
     /* parameters */
     const char *host_name, *device_name;
+    const char *engine_name;
     uint32_t n_jobs, cpu, queue_depth, think_cycles;
     uint64_t block_bytes, span_bytes, operations;
     double read_ratio;
     /* running */
     struct program *program;
     struct lending_host *host;
-    struct nvme_drv *nvme;
+    struct fio_device device;
     uint16_t stream;
     uint64_t disk_at; /* where the span begins on the device */
     uint64_t n_blocks;
     uint32_t *version; /* of each block: how often it was written */
     bool *busy;        /* of each block: a request is under way */
     struct job *job;
-    struct k_wait_queue filled_wait;
-    bool filled, failed;
+    struct k_wait_queue turn_wait; /* jobs open one after the other, the first writes the span */
+    bool filled, opening, failed;
     unsigned n_full;  /* jobs that have filled their queues */
     sim_time full_ps; /* when the last of them had */
     unsigned n_done;
@@ -85,6 +68,8 @@ static const struct param_desc fio_params[] = {
     PARAM_TEXT("on", struct fio, host_name, "borrower", "host of the group `lending`"),
     PARAM_TEXT("device", struct fio, device_name, "ssd",
                "a nvme.controller that it borrows, or has and does not lend"),
+    PARAM_TEXT("engine", struct fio, engine_name, "",
+               "sync, libaio; \"\": sync with a queue depth of 1, else libaio"),
     PARAM("jobs", PARAM_U32, struct fio, n_jobs, 1, 1, JOBS_MAX, PROV_NONE, "",
           "processes, each on a CPU of its own"),
     PARAM("cpu", PARAM_U32, struct fio, cpu, 1, 0, 255, PROV_NONE, "", "of the first job"),
@@ -115,9 +100,32 @@ static const struct record_desc fio_records[] = {
 };
 
 static void mistake(struct fio *fio, const char *key, struct sim_error_list *errors,
-                    const char *expected)
+                    const char *expected, const char *const *names)
 {
-    program_mistake(fio->program, key, errors, expected, NULL);
+    program_mistake(fio->program, key, errors, expected, names);
+}
+
+/* False: there is none of this name. What the engine cannot use is a mistake of its own. */
+static bool check_engine(struct fio *fio, struct sim_error_list *errors)
+{
+    const char *name = fio->engine_name;
+    if (*name == '\0')
+        name = fio->queue_depth == 1 ? "sync" : "libaio";
+    const struct fio_engine_ops *engine = fio_engine_find(name);
+    if (engine == NULL) {
+        mistake(fio, "engine", errors, "an engine", fio_engine_names);
+        return false;
+    }
+    if (engine->synchronous && fio->queue_depth != 1)
+        mistake(fio, "queue_depth", errors, "1, as the engine is synchronous", NULL);
+    fio->device = (struct fio_device){ .engine = engine,
+                                       .program = fio->program,
+                                       .host = fio->host,
+                                       .name = fio->device_name,
+                                       .request_bytes_max = fio->block_bytes };
+    fio->device.state = program_zalloc(fio->program, 1, SIM_MAX(engine->device_bytes, (size_t)1));
+    engine->check(&fio->device, errors);
+    return true;
 }
 
 static void fio_check(struct program *program, struct sim_error_list *errors)
@@ -128,22 +136,27 @@ static void fio_check(struct program *program, struct sim_error_list *errors)
     fio->host = program_lending_host(program, "on", fio->host_name, errors);
     if (fio->host == NULL)
         return;
-    const struct model *model = program_device(program, "device", fio->host, fio->device_name,
-                                               &nvme_ops, errors);
-    if (model != NULL && fio->block_bytes < nvme_namespace_block_bytes(model))
-        mistake(fio, "block_bytes", errors, "at least that of the device");
-    fio->disk_at = model != NULL ? program_take(program, model, "byte", fio->span_bytes) : 0;
-    if (model != NULL && fio->disk_at + fio->span_bytes > nvme_namespace_bytes(model))
+    if (!check_engine(fio, errors))
+        return;
+    const struct fio_device *device = &fio->device;
+    if (device->shared_by != NULL && fio->block_bytes < device->block_bytes)
+        mistake(fio, "block_bytes", errors, "at least that of the device", NULL);
+    fio->disk_at = device->shared_by != NULL
+                       ? program_take(program, device->shared_by, "byte", fio->span_bytes)
+                       : 0;
+    if (device->bytes != 0 && fio->disk_at + fio->span_bytes > device->bytes)
         mistake(fio, "span_bytes", errors,
                 fio->disk_at == 0 ? "at most capacity_bytes of the device"
-                                  : "at most what other programs leave of capacity_bytes");
+                                  : "at most what other programs leave of capacity_bytes",
+                NULL);
     program_check_cpus(program, "jobs", fio->host, fio->cpu, fio->n_jobs, errors);
     if (fio->block_bytes % 512 != 0 || FILL_BYTES % fio->block_bytes != 0)
-        mistake(fio, "block_bytes", errors, "a power of two from 512 B to 128 KiB");
+        mistake(fio, "block_bytes", errors, "a power of two from 512 B to 128 KiB", NULL);
     if (fio->span_bytes % FILL_BYTES != 0 ||
         fio->span_bytes / fio->block_bytes < 2 * (uint64_t)fio->n_jobs * fio->queue_depth)
         mistake(fio, "span_bytes", errors,
-                "whole units of 128 KiB, with at least two blocks for each request under way");
+                "whole units of 128 KiB, with at least two blocks for each request under way",
+                NULL);
 }
 
 /* ---- Blocks ---------------------------------------------------------------------------------- */
@@ -161,19 +174,41 @@ static uint64_t tag_of(const struct fio *fio, uint64_t block, uint32_t version)
     return payload_mark(fio->stream, version * fio->span_bytes + block * fio->block_bytes);
 }
 
-static void choose(struct job *job, struct slot *slot)
+static void put(struct fio_io_u *io_u, uint64_t tag)
+{
+    const struct fio_device *device = io_u->job->device;
+    if (device->engine->put != NULL)
+        device->engine->put(io_u, 0, tag, io_u->bytes);
+    else
+        payload_fill(device->host->kernel, io_u->buffer, tag, io_u->bytes);
+}
+
+static bool same(struct fio_io_u *io_u, uint64_t tag, struct payload_difference *difference)
+{
+    const struct fio_device *device = io_u->job->device;
+    if (device->engine->same != NULL)
+        return device->engine->same(io_u, 0, tag, io_u->bytes, difference);
+    return payload_check(device->host->kernel, io_u->buffer, tag, io_u->bytes, difference);
+}
+
+static uint64_t block_of(const struct fio *fio, const struct fio_io_u *io_u)
+{
+    return (io_u->offset - fio->disk_at) / fio->block_bytes;
+}
+
+static void choose(struct job *job, struct fio_io_u *io_u)
 {
     struct fio *fio = job->fio;
+    uint64_t block;
     do
-        slot->block = sim_random_below(&job->random, fio->n_blocks);
-    while (fio->busy[slot->block]);
-    fio->busy[slot->block] = true;
-    slot->request.write = sim_random_unit(&job->random) >= fio->read_ratio;
-    slot->request.offset = fio->disk_at + slot->block * fio->block_bytes;
-    uint64_t tag = payload_mark(fio->stream, POISON);
-    if (slot->request.write)
-        tag = tag_of(fio, slot->block, ++fio->version[slot->block]);
-    payload_fill(fio->host->kernel, slot->buffer, tag, fio->block_bytes);
+        block = sim_random_below(&job->random, fio->n_blocks);
+    while (fio->busy[block]);
+    fio->busy[block] = true;
+    io_u->write = sim_random_unit(&job->random) >= fio->read_ratio;
+    io_u->offset = fio->disk_at + block * fio->block_bytes;
+    io_u->bytes = fio->block_bytes;
+    put(io_u, io_u->write ? tag_of(fio, block, ++fio->version[block])
+                          : payload_mark(fio->stream, POISON));
 }
 
 static void add_sample(struct fio *fio, uint64_t ps)
@@ -186,32 +221,31 @@ static void add_sample(struct fio *fio, uint64_t ps)
     fio->sample_ps[fio->n_samples++] = (double)ps;
 }
 
-static void check_block(struct job *job, struct slot *slot)
+static void check_block(struct job *job, struct fio_io_u *io_u)
 {
     struct fio *fio = job->fio;
-    struct kernel *kernel = fio->host->kernel;
-    uint64_t tag = tag_of(fio, slot->block, fio->version[slot->block]);
+    const uint64_t block = block_of(fio, io_u);
     struct payload_difference is;
-    fio->busy[slot->block] = false;
-    if (slot->status != 0 && program_ending(fio->program))
+    fio->busy[block] = false;
+    if (io_u->status != 0 && program_ending(fio->program))
         return; /* the device is taken away from under requests that it has not served yet */
-    if (slot->status != 0) {
-        fail(fio, "a request", slot->status);
+    if (io_u->status != 0) {
+        fail(fio, "a request", io_u->status);
         return;
     }
-    if (!slot->request.write && !payload_check(kernel, slot->buffer, tag, fio->block_bytes, &is)) {
+    if (!io_u->write && !same(io_u, tag_of(fio, block, fio->version[block]), &is)) {
         fio->failed = true;
-        k_fault(kernel, "%s: block %llu: %#llx where %#llx was written", fio->program->name,
-                (unsigned long long)slot->block, (unsigned long long)is.found,
+        k_fault(fio->host->kernel, "%s: block %llu: %#llx where %#llx was written",
+                fio->program->name, (unsigned long long)block, (unsigned long long)is.found,
                 (unsigned long long)is.expected);
         return;
     }
     if (!program_measuring(fio->program) || (fio->operations == 0 && fio->n_full < fio->n_jobs))
         return;
-    program_operation_ended(fio->program, slot->start_ps);
-    add_sample(fio, slot->end_ps - slot->start_ps);
-    fio->first_ps = SIM_MIN(fio->first_ps, slot->start_ps);
-    fio->last_ps = SIM_MAX(fio->last_ps, slot->end_ps);
+    program_operation_ended(fio->program, io_u->start_ps);
+    add_sample(fio, io_u->end_ps - io_u->start_ps);
+    fio->first_ps = SIM_MIN(fio->first_ps, io_u->start_ps);
+    fio->last_ps = SIM_MAX(fio->last_ps, io_u->end_ps);
     job->measured++;
     program_count_operations(fio->program, 1);
 }
@@ -233,170 +267,174 @@ static void queue_is_full(struct job *job)
     job->full = true;
 }
 
+/* False: it was not accepted, for good. */
+static bool submit(struct job *job, struct fio_io_u *io_u)
+{
+    struct fio *fio = job->fio;
+    const struct fio_engine_ops *engine = fio->device.engine;
+    struct kernel *kernel = fio->host->kernel;
+    k_compute(kernel, fio->think_cycles);
+    choose(job, io_u);
+    io_u->start_ps = k_now_ps(kernel);
+    if (engine->synchronous)
+        queue_is_full(job);
+    int status = engine->submit(&job->job, io_u);
+    if (status == 0 && engine->commit != NULL)
+        status = engine->commit(&job->job);
+    if (status != 0)
+        fail(fio, "a submission", status);
+    return status == 0;
+}
+
 static void run_sync(struct job *job)
 {
-    struct fio *fio = job->fio;
-    struct kernel *kernel = fio->host->kernel;
-    struct slot *slot = &job->slot[0];
-    while (!enough(job)) {
-        k_compute(kernel, fio->think_cycles);
-        choose(job, slot);
-        slot->start_ps = k_now_ps(kernel);
-        queue_is_full(job);
-        slot->status = nvme_direct_io(fio->nvme, NSID, slot->request.write, slot->request.offset,
-                                      slot->buffer, fio->block_bytes);
-        slot->end_ps = k_now_ps(kernel);
-        check_block(job, slot);
+    struct fio_io_u *io_u = &job->job.io_u[0];
+    while (!enough(job) && submit(job, io_u)) {
+        io_u->end_ps = k_now_ps(job->fio->host->kernel);
+        check_block(job, io_u);
     }
-}
-
-/* In the interrupt. */
-static void request_done(struct nvme_request *request, int status)
-{
-    struct slot *slot = request->context;
-    struct job *job = slot->job;
-    slot->status = status;
-    slot->next = NULL;
-    *job->complete_end = slot;
-    job->complete_end = &slot->next;
-    k_wake(job->fio->host->kernel, &job->wait);
-}
-
-static void wait_for_room(struct fio *fio)
-{
-    if (!nvme_is_polled(fio->nvme) || nvme_poll(fio->nvme) == 0)
-        k_sleep(fio->host->kernel, BUSY_SLEEP);
-}
-
-static void submit(struct job *job, struct slot *slot)
-{
-    struct fio *fio = job->fio;
-    struct kernel *kernel = fio->host->kernel;
-    int status;
-    k_compute(kernel, fio->think_cycles);
-    choose(job, slot);
-    slot->start_ps = k_now_ps(kernel);
-    k_syscall(kernel);
-    while ((status = nvme_direct_submit(fio->nvme, &slot->request)) == -EBUSY || status == -EAGAIN)
-        wait_for_room(fio);
-    if (status == 0)
-        job->in_flight++;
-    else
-        fail(fio, "a submission", status);
-}
-
-/* io_getevents() of one event; io_uring_enter() of a ring with IOPOLL if the driver polls. */
-static struct slot *get_event(struct job *job)
-{
-    struct fio *fio = job->fio;
-    struct kernel *kernel = fio->host->kernel;
-    k_syscall(kernel);
-    while (job->complete == NULL) {
-        if (!nvme_is_polled(fio->nvme))
-            k_wait(kernel, &job->wait, UINT64_MAX);
-        else if (nvme_poll(fio->nvme) == 0)
-            k_compute(kernel, POLL_CYCLES);
-    }
-    struct slot *slot = job->complete;
-    job->complete = slot->next;
-    if (job->complete == NULL)
-        job->complete_end = &job->complete;
-    nvme_direct_done(fio->nvme, &slot->request);
-    slot->end_ps = k_now_ps(kernel);
-    return slot;
 }
 
 static void run_async(struct job *job)
 {
     struct fio *fio = job->fio;
-    for (uint32_t i = 0; i < fio->queue_depth && !fio->failed; i++)
-        submit(job, &job->slot[i]);
+    for (uint32_t i = 0; i < job->job.depth && !fio->failed; i++)
+        job->in_flight += submit(job, &job->job.io_u[i]);
     queue_is_full(job);
     while (job->in_flight != 0) {
-        struct slot *slot = get_event(job);
+        struct fio_io_u *io_u;
+        if (fio->device.engine->reap(&job->job, 1, 1, &io_u) == 0)
+            continue;
+        io_u->end_ps = k_now_ps(fio->host->kernel);
         job->in_flight--;
-        check_block(job, slot);
+        check_block(job, io_u);
         if (!enough(job))
-            submit(job, slot);
+            job->in_flight += submit(job, io_u);
     }
 }
 
 /* ---- Jobs ------------------------------------------------------------------------------------ */
 
-static int fill(struct fio *fio)
+/* With what the job has for it, if the engine has no way of its own. */
+static int fill_one(struct job *job, uint64_t offset, uint64_t bytes, uint64_t tag)
 {
-    struct kernel *kernel = fio->host->kernel;
-    struct kaddr buffer = k_alloc(kernel, K_NODE_LOCAL, FILL_BYTES, K_PAGE_BYTES);
-    int status = buffer.v != 0 ? 0 : -ENOMEM;
-    for (uint64_t at = 0; status == 0 && at < fio->span_bytes; at += FILL_BYTES) {
-        payload_fill(kernel, buffer, tag_of(fio, at / fio->block_bytes, 0), FILL_BYTES);
-        status = nvme_transfer(fio->nvme, NSID, true, fio->disk_at + at, buffer, FILL_BYTES);
+    struct fio *fio = job->fio;
+    const struct fio_engine_ops *engine = fio->device.engine;
+    struct fio_io_u *io_u = &job->job.io_u[0];
+    int status = 0;
+    for (uint64_t at = 0; status == 0 && at < bytes; at += io_u->bytes) {
+        io_u->write = true;
+        io_u->offset = offset + at;
+        io_u->bytes = SIM_MIN(bytes - at, job->job.buffer_bytes);
+        put(io_u, payload_mark_add(tag, at));
+        status = engine->submit(&job->job, io_u);
+        if (status == 0 && engine->commit != NULL)
+            status = engine->commit(&job->job);
+        while (status == 0 && !engine->synchronous && engine->reap(&job->job, 1, 1, &io_u) == 0)
+            ;
+        status = status != 0 ? status : io_u->status;
     }
     return status;
 }
 
-/* By the first job; false: there is no device, or not so much of it. */
-static bool prepare(struct fio *fio)
+static int fill(struct job *job, struct kaddr buffer)
 {
-    struct k_pci_dev *dev = lending_device(fio->host, fio->device_name);
-    struct nvme_drv *nvme = dev != NULL ? nvme_of(dev) : NULL;
-    if (nvme == NULL) {
-        fail(fio, fio->device_name, -ENODEV);
-        return false;
+    struct fio *fio = job->fio;
+    int status = buffer.v != 0 ? 0 : -ENOMEM;
+    for (uint64_t at = 0; status == 0 && at < fio->span_bytes; at += FILL_BYTES) {
+        const uint64_t tag = tag_of(fio, at / fio->block_bytes, 0);
+        payload_fill(fio->host->kernel, buffer, tag, FILL_BYTES);
+        if (fio->device.engine->transfer != NULL)
+            status = fio->device.engine->transfer(&job->job, true, fio->disk_at + at, buffer,
+                                                  FILL_BYTES);
+        else
+            status = fill_one(job, fio->disk_at + at, FILL_BYTES, tag);
     }
-    fio->nvme = nvme_open(nvme);
-    if (nvme_bytes(fio->nvme, NSID) < fio->disk_at + fio->span_bytes ||
-        nvme_request_bytes_max(fio->nvme) < fio->block_bytes) {
-        fail(fio, "a namespace too small", -EINVAL);
-        return false;
-    }
-    int status = fill(fio);
-    if (status != 0)
-        fail(fio, "writing the span", status);
-    return status == 0;
+    return status;
 }
 
-static bool make_slots(struct job *job)
+static void open_device(struct job *job)
+{
+    struct fio *fio = job->fio;
+    const int status = fio->device.engine->open(&job->job);
+    if (status == -EFBIG)
+        program_fail(fio->program, "requests of %llu bytes are larger than the device takes",
+                     (unsigned long long)fio->block_bytes);
+    else if (status != 0)
+        fail(fio, fio->device_name, status);
+    else if (fio->device.bytes < fio->disk_at + fio->span_bytes)
+        fail(fio, "a namespace too small", -EINVAL);
+    fio->failed = fio->failed || status != 0;
+}
+
+/* Opens the device, one job after the other; the first then writes the span. */
+static void prepare(struct job *job)
 {
     struct fio *fio = job->fio;
     struct kernel *kernel = fio->host->kernel;
-    for (uint32_t i = 0; i < fio->queue_depth; i++) {
-        struct slot *slot = &job->slot[i];
-        slot->job = job;
-        slot->buffer = k_alloc(kernel, K_NODE_LOCAL, fio->block_bytes, K_PAGE_BYTES);
-        slot->request = (struct nvme_request){ .nsid = NSID,
-                                               .bytes = fio->block_bytes,
-                                               .buffer = slot->buffer,
-                                               .done = request_done,
-                                               .context = slot };
-        if (slot->buffer.v == 0) {
-            fail(fio, "a buffer", -ENOMEM);
-            return false;
-        }
+    struct kaddr buffer = { 0 };
+    const bool first = job == &fio->job[0];
+    while (fio->opening || (!first && !fio->filled))
+        k_wait(kernel, &fio->turn_wait, UINT64_MAX);
+    fio->opening = true;
+    if (first)
+        buffer = k_alloc(kernel, K_NODE_LOCAL, FILL_BYTES, K_PAGE_BYTES);
+    if (!fio->failed)
+        open_device(job);
+    if (first && !fio->failed) {
+        const int status = fill(job, buffer);
+        if (status != 0)
+            fail(fio, "writing the span", status);
     }
-    return true;
+    fio->filled = true;
+    fio->opening = false;
+    k_wake(kernel, &fio->turn_wait);
 }
 
 static void job_body(void *arg)
 {
     struct job *job = arg;
     struct fio *fio = job->fio;
-    struct kernel *kernel = fio->host->kernel;
-    if (job == &fio->job[0]) {
-        prepare(fio);
-        fio->filled = true;
-        k_wake(kernel, &fio->filled_wait);
-    }
-    while (!fio->filled)
-        k_wait(kernel, &fio->filled_wait, UINT64_MAX);
-    if (!fio->failed && make_slots(job)) {
-        if (fio->queue_depth == 1)
+    const struct fio_engine_ops *engine = fio->device.engine;
+    prepare(job);
+    if (!fio->failed) {
+        if (engine->synchronous)
             run_sync(job);
         else
             run_async(job);
     }
     if (++fio->n_done == fio->n_jobs && fio->program->finite)
         program_finish(fio->program);
+    if (engine->close != NULL && !fio->failed)
+        engine->close(&job->job);
+}
+
+static void make_job(struct fio *fio, unsigned i)
+{
+    struct program *program = fio->program;
+    const struct fio_engine_ops *engine = fio->device.engine;
+    struct job *job = &fio->job[i];
+    struct fio_job *seen = &job->job;
+    char name[64], *state = NULL;
+    job->fio = fio;
+    *seen = (struct fio_job){ .device = &fio->device,
+                              .number = i,
+                              .cpu = fio->cpu + i,
+                              .depth = fio->queue_depth,
+                              .buffer_bytes = fio->block_bytes };
+    seen->io_u = program_zalloc(program, seen->depth, sizeof(*seen->io_u));
+    if (engine->job_bytes != 0)
+        seen->state = program_zalloc(program, 1, engine->job_bytes);
+    if (engine->io_u_bytes != 0)
+        state = program_zalloc(program, seen->depth, engine->io_u_bytes);
+    for (unsigned k = 0; k < seen->depth; k++) {
+        seen->io_u[k].job = seen;
+        seen->io_u[k].state = state != NULL ? state + k * engine->io_u_bytes : NULL;
+    }
+    snprintf(name, sizeof(name), "%.40s%u", program->name, i);
+    sim_random_init(&job->random, sim_seed(program->workload->sim), name);
+    program_lending_uses_cpu(program, fio->host, seen->cpu);
+    k_thread_new(fio->host->kernel, name, (int)seen->cpu, job_body, job);
 }
 
 static void fio_start(struct program *program)
@@ -410,18 +448,8 @@ static void fio_start(struct program *program)
         return;
     fio->job = program_zalloc(program, fio->n_jobs, sizeof(*fio->job));
     program->finite = fio->operations != 0;
-    for (unsigned i = 0; i < fio->n_jobs; i++) {
-        struct job *job = &fio->job[i];
-        char name[64];
-        job->fio = fio;
-        job->cpu = fio->cpu + i;
-        job->complete_end = &job->complete;
-        job->slot = program_zalloc(program, fio->queue_depth, sizeof(*job->slot));
-        snprintf(name, sizeof(name), "%.40s%u", program->name, i);
-        sim_random_init(&job->random, sim_seed(program->workload->sim), name);
-        program_lending_uses_cpu(program, fio->host, job->cpu);
-        k_thread_new(fio->host->kernel, name, (int)job->cpu, job_body, job);
-    }
+    for (unsigned i = 0; i < fio->n_jobs; i++)
+        make_job(fio, i);
 }
 
 static void fio_measure(struct program *program)
@@ -482,7 +510,10 @@ static void fio_record(struct program *program, sim_time duration_ps)
 static void fio_release(struct program *program)
 {
     struct fio *fio = program->state;
-    nvme_close(fio->nvme);
+    const struct fio_engine_ops *engine = fio->device.engine;
+    for (unsigned i = 0; fio->job != NULL && i < fio->n_jobs; i++)
+        if (engine->release != NULL)
+            engine->release(&fio->job[i].job);
     free(fio->sample_ps);
 }
 

@@ -1,0 +1,229 @@
+/*
+ * Engines over the kernel's NVMe driver, direct I/O on the raw device: `sync` is pread() by pread();
+ * `libaio` is io_submit() of what was collected, and io_getevents(). If the driver polls
+ * (nvme_polled), a thread that waits looks at the completion queue itself, as io_uring_enter() does
+ * with IORING_SETUP_IOPOLL. What calls cost is the kernel's (logic/nvme/nvme_block.c).
+ */
+#include <errno.h>
+
+#include "logic/nvme/nvme_driver.h"
+#include "models/nvme/nvme.h"
+#include "workloads/fio/fio_engine.h"
+
+#define NSID        1u
+#define BUSY_SLEEP  SIM_PS_PER_US
+#define POLL_CYCLES 30u /* of the loop around a look at the completion queue */
+
+struct kernel_io_u {
+    struct nvme_request request;
+    struct fio_io_u *io_u, *next; /* in the list of those collected, or complete */
+    bool refused;                 /* by the driver: nothing is to be undone */
+};
+
+struct kernel_job {
+    struct nvme_drv *nvme;
+    struct fio_io_u *collected, **collected_end;
+    struct fio_io_u *complete,
+        **complete_end; /* in the order of completion, as of io_getevents() */
+    struct k_wait_queue wait;
+};
+
+static struct kernel *kernel_of(const struct fio_job *job)
+{
+    return job->device->host->kernel;
+}
+
+static bool check(struct fio_device *device, struct sim_error_list *errors)
+{
+    const struct model *model = program_device(device->program, "device", device->host,
+                                               device->name, &nvme_ops, errors);
+    if (model == NULL)
+        return false;
+    device->shared_by = model;
+    device->bytes = nvme_namespace_bytes(model);
+    device->block_bytes = nvme_namespace_block_bytes(model);
+    return true;
+}
+
+/* ---- A list of requests ---------------------------------------------------------------------- */
+
+static void append(struct fio_io_u *io_u, struct fio_io_u ***end)
+{
+    struct kernel_io_u *own = io_u->state;
+    own->next = NULL;
+    **end = io_u;
+    *end = &own->next;
+}
+
+static struct fio_io_u *take(struct fio_io_u **first, struct fio_io_u ***end)
+{
+    struct fio_io_u *io_u = *first;
+    const struct kernel_io_u *own = io_u->state;
+    *first = own->next;
+    if (*first == NULL)
+        *end = first;
+    return io_u;
+}
+
+/* ---- Both ------------------------------------------------------------------------------------ */
+
+/* In the interrupt. */
+static void request_done(struct nvme_request *request, int status)
+{
+    struct kernel_io_u *own = request->context;
+    struct kernel_job *job = own->io_u->job->state;
+    own->io_u->status = status;
+    append(own->io_u, &job->complete_end);
+    k_wake(kernel_of(own->io_u->job), &job->wait);
+}
+
+static int open_job(struct fio_job *job)
+{
+    struct kernel_job *own = job->state;
+    struct k_pci_dev *dev = lending_device(job->device->host, job->device->name);
+    struct nvme_drv *nvme = dev != NULL ? nvme_of(dev) : NULL;
+    if (nvme == NULL)
+        return -ENODEV;
+    own->nvme = nvme_open(nvme);
+    own->collected_end = &own->collected;
+    own->complete_end = &own->complete;
+    job->device->bytes = nvme_bytes(nvme, NSID);
+    if (nvme_request_bytes_max(nvme) < job->buffer_bytes)
+        return -EFBIG;
+    for (unsigned i = 0; i < job->depth; i++) {
+        struct kernel_io_u *io_u = job->io_u[i].state;
+        io_u->io_u = &job->io_u[i];
+    }
+    return fio_buffers_alloc(job);
+}
+
+static int transfer(struct fio_job *job, bool write, uint64_t offset, struct kaddr buffer,
+                    uint64_t bytes)
+{
+    const struct kernel_job *own = job->state;
+    return nvme_transfer(own->nvme, NSID, write, offset, buffer, bytes);
+}
+
+static void release(struct fio_job *job)
+{
+    const struct kernel_job *own = job->state;
+    nvme_close(own->nvme);
+}
+
+/* ---- sync ------------------------------------------------------------------------------------ */
+
+static int sync_submit(struct fio_job *job, struct fio_io_u *io_u)
+{
+    const struct kernel_job *own = job->state;
+    io_u->status = nvme_direct_io(own->nvme, NSID, io_u->write, io_u->offset, io_u->buffer,
+                                  io_u->bytes);
+    return 0;
+}
+
+/* ---- libaio ---------------------------------------------------------------------------------- */
+
+static int libaio_submit(struct fio_job *job, struct fio_io_u *io_u)
+{
+    struct kernel_job *own = job->state;
+    append(io_u, &own->collected_end);
+    return 0;
+}
+
+static void wait_for_room(struct fio_job *job)
+{
+    const struct kernel_job *own = job->state;
+    if (!nvme_is_polled(own->nvme) || nvme_poll(own->nvme) == 0)
+        k_sleep(kernel_of(job), BUSY_SLEEP);
+}
+
+static void start(struct fio_job *job, struct fio_io_u *io_u)
+{
+    struct kernel_job *own = job->state;
+    struct kernel_io_u *request = io_u->state;
+    int status;
+    request->request = (struct nvme_request){ .write = io_u->write,
+                                              .nsid = NSID,
+                                              .offset = io_u->offset,
+                                              .bytes = io_u->bytes,
+                                              .buffer = io_u->buffer,
+                                              .done = request_done,
+                                              .context = request };
+    while ((status = nvme_direct_submit(own->nvme, &request->request)) == -EBUSY ||
+           status == -EAGAIN)
+        wait_for_room(job);
+    request->refused = status != 0;
+    if (request->refused) {
+        io_u->status = status;
+        append(io_u, &own->complete_end);
+    }
+}
+
+static int libaio_commit(struct fio_job *job)
+{
+    struct kernel_job *own = job->state;
+    if (own->collected == NULL)
+        return 0;
+    k_syscall(kernel_of(job));
+    while (own->collected != NULL)
+        start(job, take(&own->collected, &own->collected_end));
+    return 0;
+}
+
+static void wait_for_completion(struct fio_job *job)
+{
+    struct kernel_job *own = job->state;
+    while (own->complete == NULL) {
+        if (!nvme_is_polled(own->nvme))
+            k_wait(kernel_of(job), &own->wait, UINT64_MAX);
+        else if (nvme_poll(own->nvme) == 0)
+            k_compute(kernel_of(job), POLL_CYCLES);
+    }
+}
+
+static unsigned libaio_reap(struct fio_job *job, unsigned min, unsigned max, struct fio_io_u **done)
+{
+    struct kernel_job *own = job->state;
+    unsigned n = 0;
+    k_syscall(kernel_of(job));
+    if (min == 0 && own->complete == NULL && nvme_is_polled(own->nvme))
+        nvme_poll(own->nvme);
+    while (n < max) {
+        if (n < min)
+            wait_for_completion(job);
+        if (own->complete == NULL)
+            break;
+        struct fio_io_u *io_u = take(&own->complete, &own->complete_end);
+        struct kernel_io_u *request = io_u->state;
+        if (!request->refused)
+            nvme_direct_done(own->nvme, &request->request);
+        done[n++] = io_u;
+    }
+    return n;
+}
+
+const struct fio_engine_ops fio_engine_sync = {
+    .name = "sync",
+    .help = "pread() and pwrite() of the kernel's block device, one at a time",
+    .job_bytes = sizeof(struct kernel_job),
+    .io_u_bytes = sizeof(struct kernel_io_u),
+    .synchronous = true,
+    .check = check,
+    .open = open_job,
+    .submit = sync_submit,
+    .transfer = transfer,
+    .release = release,
+};
+
+const struct fio_engine_ops fio_engine_libaio = {
+    .name = "libaio",
+    .help = "io_submit() and io_getevents() of the kernel's block device",
+    .job_bytes = sizeof(struct kernel_job),
+    .io_u_bytes = sizeof(struct kernel_io_u),
+    .check = check,
+    .open = open_job,
+    .submit = libaio_submit,
+    .commit = libaio_commit,
+    .reap = libaio_reap,
+    .transfer = transfer,
+    .release = release,
+};
