@@ -14,6 +14,8 @@
     /* PCI identities: pci.ids */                                                  \
     X(NVME_VENDOR_INTEL, 0x8086)                                                   \
     X(NVME_DEVICE_P4800X, 0x2701)                                                  \
+    X(NVME_VENDOR_SAMSUNG, 0x144d)                                                 \
+    X(NVME_DEVICE_PM1725A, 0xa822)                                                 \
     X(NVME_VENDOR_MICROSEMI, 0x11f8)                                               \
     X(NVME_DEVICE_NVRAM, 0xf117)                                                   \
     /* 2.1.5: mass storage, non-volatile memory, NVM Express */                    \
