@@ -58,10 +58,10 @@ enum gpu_channel_status {
 
 /* ---- Commands: 64 bytes each, in order, one at a time per channel ---------------------------- */
 struct gpu_command {
-    uint32_t launch;      /* GPU_LAUNCH_* and flags; neither copy nor kernel: the end only */
-    uint32_t kernel;      /* enum gpu_kernel */
-    uint64_t bytes;       /* copy; kernel: iterations */
-    uint64_t source;      /* of a copy; kernel: the word in device memory that it polls */
+    uint32_t launch; /* GPU_LAUNCH_* and flags; neither copy nor kernel: the end only */
+    uint32_t kernel; /* enum gpu_kernel */
+    uint64_t bytes;  /* copy; kernel: iterations */
+    uint64_t source; /* of a copy; kernel: the word in device memory that it polls, or its job */
     uint64_t destination; /* of a copy; kernel: the bus address that it stores to */
     union {
         uint64_t times; /* kernel: in device memory, 8 bytes per iteration, or GPU_NO_TIMES */
@@ -111,9 +111,40 @@ _Static_assert(sizeof(struct gpu_semaphore) == 16, "semaphore");
 _Static_assert(offsetof(struct gpu_semaphore, payload) == 0, "payload");
 _Static_assert(offsetof(struct gpu_semaphore, time_ns) == 8, "time_ns");
 
-/* Kernels, for i = 1 .. iterations, on words of 4 bytes:
+/* Kernels. Ping and pong, for i = 1 .. iterations, on words of 4 bytes:
  *   ping: before = clock64(); *remote = i; while (*local < i); times[i - 1] = clock64() - before;
- *   pong: while (*local < i); *remote = i; */
-enum gpu_kernel { GPU_KERNEL_PING, GPU_KERNEL_PONG, GPU_N_KERNELS };
+ *   pong: while (*local < i); *remote = i;
+ * NVMe: drives a queue pair of an NVMe controller for as many commands; `source` is its job. */
+enum gpu_kernel { GPU_KERNEL_PING, GPU_KERNEL_PONG, GPU_KERNEL_NVME, GPU_N_KERNELS };
+
+/* The job of GPU_KERNEL_NVME, in device memory, aligned to 8 bytes. Both queues lie in device memory
+ * and are empty and new: tails and heads 0, the first phase 1. Command i = 0 .. transfers n_blocks from
+ * block first_block + n_blocks x ((place + i x step) modulo n_places) on, to or from
+ * data + (i modulo n_buffers) x buffer_bytes; at most `depth` are under way. times[i] gets its clock
+ * cycles, from before the command is written until its completion is seen. */
+struct gpu_nvme_job {
+    uint64_t sq, cq;                   /* in device memory, aligned to NVMe pages */
+    uint64_t sq_doorbell, cq_doorbell; /* bus addresses */
+    uint64_t data;                     /* as the controller addresses it, aligned to NVMe pages */
+    uint64_t first_block;
+    uint64_t n_places; /* 1 .. 2^32 - 1 */
+    uint64_t place, step;
+    uint32_t n_buffers, buffer_bytes; /* whole NVMe pages; a command fits into one page */
+    uint32_t nsid;
+    uint16_t entries;  /* of either queue */
+    uint16_t depth;    /* 1 .. GPU_NVME_DEPTH_MAX, less than entries */
+    uint16_t n_blocks; /* of a command */
+    uint8_t opcode;    /* of NVMe: read or write */
+    uint8_t reserved;
+    uint32_t errors; /* written at the end: completions with a status other than 0 */
+};
+_Static_assert(sizeof(struct gpu_nvme_job) == 96, "job");
+_Static_assert(offsetof(struct gpu_nvme_job, sq_doorbell) == 16, "sq_doorbell");
+_Static_assert(offsetof(struct gpu_nvme_job, data) == 32, "data");
+_Static_assert(offsetof(struct gpu_nvme_job, n_buffers) == 72, "n_buffers");
+_Static_assert(offsetof(struct gpu_nvme_job, nsid) == 80, "nsid");
+_Static_assert(offsetof(struct gpu_nvme_job, opcode) == 90, "opcode");
+_Static_assert(offsetof(struct gpu_nvme_job, errors) == 92, "errors");
+#define GPU_NVME_DEPTH_MAX 64u
 
 #endif

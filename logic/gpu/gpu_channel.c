@@ -141,7 +141,8 @@ int gpu_launch(struct gpu_drv *gpu, const struct gpu_launch *launch)
                                    .kernel = launch->kernel,
                                    .bytes = launch->iterations,
                                    .source = launch->local,
-                                   .destination = launch->remote->run[0].bus,
+                                   .destination =
+                                       launch->remote != NULL ? launch->remote->run[0].bus : 0,
                                    .times = launch->times };
     return ring_put(&gpu->ring[gpu->n_engines], &command);
 }

@@ -60,8 +60,20 @@ int gpu_map_host(struct gpu_drv *gpu, struct kaddr at, uint64_t bytes, struct gp
  * (cudaDeviceEnablePeerAccess). */
 int gpu_map_peer(struct gpu_drv *gpu, struct gpu_drv *peer, uint64_t offset, uint64_t bytes,
                  struct gpu_mapping *mapping);
-/* [thread] Undoes one gpu_map_host() or gpu_map_peer(). */
+/* [thread] Maps registers or memory of another device of the same kernel, for the GPU's kernels
+ * (cudaHostRegisterIoMemory). */
+int gpu_map_device(struct gpu_drv *gpu, struct k_device *device, unsigned bar, uint64_t offset,
+                   uint64_t bytes, struct gpu_mapping *mapping);
+/* [thread] Undoes one gpu_map_host(), gpu_map_peer() or gpu_map_device(). */
 void gpu_unmap(struct gpu_drv *gpu, struct gpu_mapping *mapping);
+
+/* [thread] The other way (GPUDirect): *dma is where `device` finds these bytes of device memory, until
+ * k_dma_unmap_resource(). They lie within the window. */
+int gpu_map_for_device(struct gpu_drv *gpu, struct k_device *device, uint64_t offset,
+                       uint64_t bytes, uint64_t *dma);
+/* Writes to device memory through the window, 8 bytes at a time; posted. -EINVAL: the place or the
+ * size is no multiple of 8, or not within the window. */
+int gpu_write_memory(struct gpu_drv *gpu, uint64_t offset, const void *from, uint64_t bytes);
 
 /* ---- Work ------------------------------------------------------------------------------------ */
 /* Commands go into the ring of a channel: channels 0 .. gpu_copy_engines() - 1 copy, the next one
@@ -82,8 +94,8 @@ int gpu_copy(struct gpu_drv *gpu, unsigned channel, struct gpu_place to, struct 
 struct gpu_launch {
     enum gpu_kernel kernel;
     uint32_t iterations;
-    uint64_t local;                   /* the word that it polls, in device memory */
-    const struct gpu_mapping *remote; /* the word that it stores to */
+    uint64_t local;                   /* in device memory: the word that it polls, or its job */
+    const struct gpu_mapping *remote; /* the word that it stores to; NVMe: NULL */
     uint64_t times;                   /* in device memory, 8 bytes per iteration, or GPU_NO_TIMES */
 };
 /* Puts a kernel into the ring of gpu_kernel_channel(). */

@@ -3,6 +3,7 @@
  *   devices for the GPU's engines.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "logic/gpu/gpu_internal.h"
 
@@ -152,14 +153,13 @@ int gpu_map_host(struct gpu_drv *gpu, struct kaddr at, uint64_t bytes, struct gp
     return error;
 }
 
-int gpu_map_peer(struct gpu_drv *gpu, struct gpu_drv *peer, uint64_t offset, uint64_t bytes,
-                 struct gpu_mapping *mapping)
+int gpu_map_device(struct gpu_drv *gpu, struct k_device *device, unsigned bar, uint64_t offset,
+                   uint64_t bytes, struct gpu_mapping *mapping)
 {
     uint64_t bus;
-    if (gpu->gone || peer->gone)
+    if (gpu->gone)
         return -ENODEV;
-    int error = k_dma_map_resource(&gpu->pci->device, &peer->pci->device, GPU_MEMORY_BAR, offset,
-                                   bytes, K_DMA_BOTH, &bus);
+    int error = k_dma_map_resource(&gpu->pci->device, device, bar, offset, bytes, K_DMA_BOTH, &bus);
     if (error != 0)
         return error;
     *mapping = (struct gpu_mapping){ .peer = true, .run = k_zalloc(sizeof(*mapping->run)) };
@@ -168,6 +168,38 @@ int gpu_map_peer(struct gpu_drv *gpu, struct gpu_drv *peer, uint64_t offset, uin
         return 0;
     gpu_unmap(gpu, mapping);
     return -ERANGE;
+}
+
+int gpu_map_peer(struct gpu_drv *gpu, struct gpu_drv *peer, uint64_t offset, uint64_t bytes,
+                 struct gpu_mapping *mapping)
+{
+    if (peer->gone)
+        return -ENODEV;
+    return gpu_map_device(gpu, &peer->pci->device, GPU_MEMORY_BAR, offset, bytes, mapping);
+}
+
+int gpu_map_for_device(struct gpu_drv *gpu, struct k_device *device, uint64_t offset,
+                       uint64_t bytes, uint64_t *dma)
+{
+    if (gpu->gone)
+        return -ENODEV;
+    return k_dma_map_resource(device, &gpu->pci->device, GPU_MEMORY_BAR, offset, bytes, K_DMA_BOTH,
+                              dma);
+}
+
+int gpu_write_memory(struct gpu_drv *gpu, uint64_t offset, const void *from, uint64_t bytes)
+{
+    if (gpu->gone)
+        return -ENODEV;
+    if ((offset | bytes) % sizeof(uint64_t) != 0 || offset > gpu_window_bytes(gpu) ||
+        bytes > gpu_window_bytes(gpu) - offset)
+        return -EINVAL;
+    for (uint64_t i = 0; i < bytes; i += sizeof(uint64_t)) {
+        uint64_t word;
+        memcpy(&word, (const uint8_t *)from + i, sizeof(word));
+        k_writeq(gpu->pci, GPU_MEMORY_BAR, offset + i, word);
+    }
+    return 0;
 }
 
 /* Block by block, as they were mapped. */

@@ -45,12 +45,30 @@ enum gpu_kernel_step {
     GPU_KERNEL_CLOCKED, /* ping: the first clock64() has returned */
     GPU_KERNEL_SPINS,   /* not pending: nobody has written what it waits for */
     GPU_KERNEL_LEAVES,  /* the turn of the loop that sees it ends */
+    GPU_KERNEL_WRITES,  /* NVMe: a command is built and visible to others */
+};
+
+/* GPU_KERNEL_NVME: what its thread has in registers. */
+struct gpu_nvme_run {
+    struct gpu_nvme_job job;
+    uint64_t submitted, completed; /* commands */
+    uint32_t errors;
+    uint16_t tail, head;
+    uint16_t phase;     /* of the completion it waits for */
+    uint64_t used;      /* bit per command identifier */
+    sim_time before_ps; /* clock64() before the command that is being built */
+    struct {
+        uint64_t command;
+        sim_time before_ps;
+    } slot[GPU_NVME_DEPTH_MAX]; /* by command identifier */
 };
 struct gpu_kernel_run {
     struct sim_event event;
     enum gpu_kernel_step step;
-    uint64_t i;                  /* iteration, from 1 */
-    sim_time before_ps, loop_ps; /* clock64() called first, loop begun */
+    uint64_t i;                      /* iteration, from 1 */
+    uint64_t awaited, awaited_bytes; /* in device memory: what the loop reads */
+    sim_time before_ps, loop_ps;     /* clock64() called first, loop begun */
+    struct gpu_nvme_run nvme;
 };
 
 struct gpu_channel {
@@ -85,6 +103,7 @@ struct gpu_params {
     double memory_gbyte_s, inbound_read_gbyte_s, inbound_write_gbyte_s, clock_mhz;
     sim_time copy_start_ps, launch_ps, store_ps, inbound_write_ps, inbound_read_ps;
     sim_time clock_ps, poll_ps, timer_ps;
+    sim_time nvme_submit_ps, nvme_complete_ps, fence_ps;
 };
 
 struct gpu_stats {
@@ -176,5 +195,20 @@ void gpu_kernel_start(struct gpu_channel *channel);
 void gpu_kernel_stop(struct gpu_channel *channel);
 /* These bytes of device memory have just changed. */
 void gpu_kernel_notice(struct gpu_device *gpu, uint64_t offset, uint64_t bytes);
+/* The kernel's event fires in so many ps, with this meaning. */
+void gpu_kernel_step_in(struct gpu_channel *channel, enum gpu_kernel_step step, sim_time delay_ps);
+/* `while (nothing has come);` begins now; gpu_kernel_notice() ends it. */
+void gpu_kernel_spin(struct gpu_channel *channel);
+/* clock64() was called at before_ps and again now: times[i] gets the difference. */
+void gpu_kernel_note_time(struct gpu_channel *channel, uint64_t i, sim_time before_ps);
+/* All iterations are done. */
+void gpu_kernel_end(struct gpu_channel *channel);
+
+/* gpu_nvme.c: GPU_KERNEL_NVME */
+/* Reads the job. GPU_CHANNEL_ON: it can be done; else the status that the channel stops with. */
+enum gpu_channel_status gpu_nvme_start(struct gpu_channel *channel);
+void gpu_nvme_step(struct gpu_channel *channel);
+/* The completion that it waits for is there. */
+bool gpu_nvme_has_come(const struct gpu_channel *channel);
 
 #endif

@@ -163,14 +163,76 @@ static void test_types_together(void **state)
     run_result_free(result);
 }
 
-static void refused(const char *settings, const char *program, const char *expected)
+/* ---- A GPU and an NVMe device ---------------------------------------------------------------- */
+
+/* Instead of the second GPU a controller, which the programs drive themselves. */
+static char *storage_world(const char *user)
+{
+    GString *world = g_string_new(LENT);
+    assert_true(g_string_replace(world, "gpu1 = { type = \"gpu.cuda\";",
+                                 "gpu1 = { type = \"nvme.controller\"; lanes = 16;"
+                                 " capacity_bytes = \"1 GiB\"; enable_latency_us = 10;",
+                                 0) == 1);
+    assert_true(g_string_replace(world, "user = {", user, 0) == 1);
+    assert_true(g_string_replace(world, "gpu1", "ssd", 0) > 2);
+    return g_string_free(world, FALSE);
+}
+#define STORAGE   "type = \"gpu_storage\"; iterations = 200; "
+#define NO_DRIVER "user = { nvme_driver = false; "
+
+static void test_storage(void **state)
+{
+    struct run_result *gpu = run_result_new(), *host = run_result_new(), *deep = run_result_new();
+    char *world = storage_world(NO_DRIVER);
+    (void)state;
+    assert_null(run_into(world, "", STORAGE, gpu));
+    assert_null(run_into(world, "", STORAGE "initiator = \"host\";", host));
+    assert_null(run_into(world, "", STORAGE "queue_depth = 8;", deep));
+    /* The bridge is crossed four times less: question, command, doorbell or completion, answer. */
+    assert_true(scenario_value(host, "latency_p50_ns") >
+                scenario_value(gpu, "latency_p50_ns") + 4 * 110);
+    /* Little: what is left is the kernel's launch, and its work between two commands. */
+    const double one = scenario_value(gpu, "iops") * scenario_value(gpu, "latency_mean_ns") * 1e-9;
+    const double eight = scenario_value(deep, "iops") * scenario_value(deep, "latency_mean_ns") *
+                         1e-9;
+    assert_true(one > 0.9 && one <= 1.0);
+    assert_true(eight > 7.0 && eight <= 8.0);
+    assert_true(scenario_value(deep, "iops") > 3 * scenario_value(gpu, "iops"));
+    run_result_free(gpu);
+    run_result_free(host);
+    run_result_free(deep);
+    g_free(world);
+}
+
+static void refused_in(const char *world, const char *settings, const char *program,
+                       const char *expected)
 {
     struct run_result *result = run_result_new();
-    char *error = run_into(LENT, settings, program, result);
+    char *error = run_into(world, settings, program, result);
     if (error == NULL || strstr(error, expected) == NULL)
         fail_msg("expected \"%s\", got \"%s\"", expected, error != NULL ? error : "nothing");
     g_free(error);
     run_result_free(result);
+}
+
+static void refused(const char *settings, const char *program, const char *expected)
+{
+    refused_in(LENT, settings, program, expected);
+}
+
+static void test_storage_mistakes(void **state)
+{
+    char *driven = storage_world("user = { "), *world = storage_world(NO_DRIVER);
+    (void)state;
+    refused_in(driven, "", STORAGE, "a host with nvme_driver = false");
+    refused_in(world, "", STORAGE "initiator = \"host\"; queue_depth = 2;",
+               "expected 1 where initiator");
+    refused_in(world, "", STORAGE "device = \"gpu0\";", "a device of type nvme.controller");
+    refused_in(world, "", STORAGE "span_bytes = 5000;", "a multiple of 4096");
+    refused_in(world, "", STORAGE "span_bytes = 1073745920;", "span_bytes");
+    refused_in(world, "", STORAGE AND_Q STORAGE, "a GPU on which no other program has a kernel");
+    g_free(driven);
+    g_free(world);
 }
 
 static void test_mistakes(void **state)
@@ -181,7 +243,7 @@ static void test_mistakes(void **state)
     refused("", BANDWIDTH AND_Q BANDWIDTH AND_Q2 BANDWIDTH,
             "programs.r.gpu: found \"gpu0\" (the default), expected a GPU with 3 copy engines");
     refused("", "type = \"ping_pong\";" AND_Q "type = \"ping_pong\";",
-            "a GPU that no other ping_pong uses");
+            "a GPU on which no other program has a kernel");
     refused("", BANDWIDTH "transfer_bytes = 100;", "a multiple of 64 bytes");
     refused("", BANDWIDTH "analyser = \"chassis\";", "pcie.ntb");
     refused("", "type = \"ping_pong\"; peer = \"gpu0\";", "another GPU");
@@ -195,6 +257,7 @@ int main(void)
         cmocka_unit_test(test_bandwidth),      cmocka_unit_test(test_slow_memory),
         cmocka_unit_test(test_peers),          cmocka_unit_test(test_both_directions),
         cmocka_unit_test(test_types_together), cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_storage),        cmocka_unit_test(test_storage_mistakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

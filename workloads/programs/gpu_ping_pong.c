@@ -60,7 +60,8 @@ static void ping_pong_check(struct program *program, struct sim_error_list *erro
         const struct model *gpu = program_device(program, keys[i], p->host, p->name[i], &gpu_ops,
                                                  errors);
         if (gpu != NULL && program_take(program, gpu, "kernel channel", 1) != 0)
-            program_mistake(program, keys[i], errors, "a GPU that no other ping_pong uses", NULL);
+            program_mistake(program, keys[i], errors,
+                            "a GPU on which no other program has a kernel", NULL);
         if (gpu != NULL && i == 0)
             p->engine = program_take_engines(program, keys[i], gpu, 1, errors);
     }

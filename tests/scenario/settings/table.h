@@ -106,6 +106,9 @@ static const struct base bases[] = {
     LEND("gpu.irq", "bandwidth_test", "programs.p.timing=interrupt " GPU_COPY),
     LEND("gpu.events", "bandwidth_test", "programs.p.timing=events " GPU_COPY),
     LEND("ping_pong", "ping_pong", "programs.p.iterations=20" TO_ITS_END),
+    LEND(
+        "gpu_storage", "gpu_storage",
+        "programs.p.iterations=20 programs.p.span_bytes=65536 lending.borrower.nvme_driver=false" TO_ITS_END),
     LEND("ping_pong.sets", "ping_pong",
          "programs.p.iterations=20 hosts.lender.iommu.iotlb_entries=0"
          " hosts.lender.iommu.pde_entries=0 hosts.lender.iommu.context_entries=2"
@@ -329,6 +332,9 @@ static const struct row rows[] = {
     REASON("bandwidth_test", "host", NAMES),
     PROGRAM("cold_migration", "migrate", "transfer_bytes=131072"),
     REASON("cold_migration", "from to gpu", NAMES),
+    PROGRAM("gpu_storage", "gpu_storage",
+            "gpu=gpu1 cpu=2 initiator=host iterations=30 queue_depth=4 span_bytes=131072"),
+    REASON("gpu_storage", "host device", NAMES),
     PROGRAM("ping_pong", "local.ping_pong", "gpu=gpu1+peer=gpu0 peer=gpu0+gpu=gpu1 iterations=30"),
     PROGRAM("ping_pong", "ping_pong", "cpu=2"),
     REASON("ping_pong", "host", NAMES),
@@ -567,6 +573,8 @@ static const struct row rows[] = {
     REASON("gpu.cuda", "address_bits", "what lies beyond is refused: test_gpu_programs.c"),
     { "gpu.cuda", "gpu", "devices.gpu0", "non_posted_header_credits=1" },
     { "gpu.cuda", "gpu.events", "devices.gpu0", "timer_ns=100" },
+    { "gpu.cuda", "gpu_storage", "devices.gpu0",
+      "nvme_submit_ns=600 nvme_complete_ns=300 fence_ns=1000" },
     { "gpu.cuda", "ping_pong", "devices.gpu0",
       "launch_us=10 store_latency_ns=800 clock_call_ns=64 poll_ns=30 clock_mhz=1000" },
 };
