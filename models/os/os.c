@@ -204,7 +204,7 @@ void k_warn(struct kernel *kernel, const char *fmt, ...)
     if (kernel->n_warned == SIM_N_ELEMENTS(kernel->warned))
         return;
     kernel->warned[kernel->n_warned++] = fmt;
-    fprintf(stderr, "%s: at %llu ps: ", kernel->name, (unsigned long long)k_now_ps(kernel));
+    fprintf(stderr, "%s: at %.3f us: ", kernel->name, (double)k_now_ps(kernel) * 1e-6);
     va_start(args, fmt);
     vfprintf(stderr, fmt, args);
     va_end(args);
