@@ -170,7 +170,7 @@ static void commit(struct link_dir *dir, struct tlp *tlp, sim_time at_ps)
     dir->flight_last = tlp;
     if (dir->unstarted == NULL)
         dir->unstarted = tlp;
-    dir->n_unstarted++;
+    dir->n_unstarted[tlp_class_of(tlp)]++;
 }
 
 static void look_again(struct link_dir *dir);
@@ -210,7 +210,7 @@ static void deliver(struct sim *sim, struct sim_event *event)
     }
     if (dir->unstarted == tlp) {
         dir->unstarted = next;
-        dir->n_unstarted--;
+        dir->n_unstarted[tlp_class_of(tlp)]--;
     }
     tlp->next = NULL;
     link_hand_over(dir, tlp);
@@ -314,10 +314,10 @@ static bool has_room(struct link_dir *dir, enum tlp_class class)
     sim_time now_ps = sim_now(dir->sim);
 
     while (dir->unstarted != NULL && dir->unstarted->head_ps <= now_ps + dir->latency_ps) {
+        dir->n_unstarted[tlp_class_of(dir->unstarted)]--;
         dir->unstarted = dir->unstarted->next;
-        dir->n_unstarted--;
     }
-    return limit == 0 || dir->queue[class].n + dir->n_unstarted < limit;
+    return limit == 0 || dir->queue[class].n + dir->n_unstarted[class] < limit;
 }
 
 /* Somebody waits for room: deliveries look again; a wake of its own is needed only where the wire
@@ -418,7 +418,7 @@ void pcie_port_send_ahead(struct pcie_port *port, struct tlp *tlp, sim_time at_p
 
     SIM_ASSERT(tlp_class_of(tlp) == TLP_POSTED, "%s: only posted requests pass others", port->name);
     has_room(dir, TLP_POSTED); /* brings `unstarted` up to date */
-    if (dir->n_queued == 0 && dir->replay == NULL && dir->n_unstarted > 0 &&
+    if (dir->n_queued == 0 && dir->replay == NULL && dir->unstarted != NULL &&
         link_has_credits(dir, TLP_POSTED, tlp_data_credits(tlp)))
         passed = first_passed(dir, at_ps, &before);
     if (passed == NULL) {
@@ -457,7 +457,7 @@ void pcie_port_send_ahead(struct pcie_port *port, struct tlp *tlp, sim_time at_p
     }
     if (dir->unstarted == passed)
         dir->unstarted = tlp;
-    dir->n_unstarted++;
+    dir->n_unstarted[TLP_POSTED]++;
 }
 
 bool pcie_port_ready_ahead(struct pcie_port *port, enum tlp_class class)

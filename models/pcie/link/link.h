@@ -66,7 +66,7 @@ struct link_dir {
     sim_time latency_ps, dllp_ps;
     struct tlp *flight_first, *flight_last;
     struct tlp *unstarted; /* first of flight that starts after now, as of the last look */
-    uint32_t n_unstarted;
+    uint32_t n_unstarted[N_TLP_CLASSES];
     /* ACK bookkeeping of this direction's receiver, without bit errors. */
     uint32_t ack_tlps, n_unacked;
     sim_time ack_deadline_ps;

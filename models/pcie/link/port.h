@@ -85,7 +85,7 @@ unsigned pcie_port_lanes(const struct pcie_port *port);
 struct pcie_port *pcie_port_peer(const struct pcie_port *port);
 
 /* Whether the transmit queue has room for another TLP of the class: fewer than tx_queue_tlps TLPs
- * that lack credits of the class or wait for the wire. If not, credit(model, port) is called once
+ * of the class that lack credits or wait for the wire. If not, credit(model, port) is called once
  * there is room. */
 bool pcie_port_ready(struct pcie_port *port, enum tlp_class class);
 /*

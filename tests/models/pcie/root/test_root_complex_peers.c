@@ -125,6 +125,34 @@ static void test_peer_answers_are_not_starved(void **state)
     assert_true(before <= 4 * 40);
 }
 
+/* Nor do its completions keep a peer's requests to it out, posted or not. */
+static void test_peer_requests_are_not_starved(void **state)
+{
+    static const enum tlp_type type[] = { TLP_MWR, TLP_MRD };
+    struct world_fixture *f = *state;
+    struct spy a, b;
+    spy_on(&a, f, "a");
+    spy_on(&b, f, "b");
+    a.silent = b.silent = true;
+    b.again_address = spy_memory(f, &b).v;
+    for (unsigned k = 0; k < SIM_N_ELEMENTS(type); k++) {
+        b.n = 0;
+        b.n_again = 160;
+        for (unsigned i = 0; i < 40; i++)
+            spy_send(&b, spy_tlp(&b, TLP_MRD, b.again_address, 512, 1));
+        sim_run(f->sim, sim_now(f->sim) + 3 * SIM_PS_PER_US, NULL);
+        const unsigned before = b.n;
+        spy_send(&a, spy_tlp(&a, type[k], spy_bar(&b), 8, 200));
+        spy_run(f);
+        assert_int_equal(b.n, 2 * 200 + 1);
+        unsigned at = before;
+        while (b.got[at].tag != 200)
+            at++;
+        assert_int_equal(b.got[at].type, type[k]);
+        assert_true(at - before <= 3 * 40); /* of 400 */
+    }
+}
+
 /* Two lines and a half touch three: the next write is three intervals behind, whatever its size. */
 static void test_peer_writes_pass_line_by_line(void **state)
 {
@@ -506,6 +534,7 @@ int main(void)
         cmocka_unit_test(test_peer_order_follows_table_2_39),
         TLP_TEST(test_peer_writes_pass_blocked_reads, "", ""),
         TLP_TEST(test_peer_answers_are_not_starved, "", ""),
+        TLP_TEST(test_peer_requests_are_not_starved, "", ""),
         TLP_TEST(test_peer_writes_pass_line_by_line, "p2p_line_interval_ns = 100;", ""),
         cmocka_unit_test(test_peer_writes_cross_sockets_in_a_stream),
         cmocka_unit_test(test_peers_of_two_sockets_use_the_interconnect),
