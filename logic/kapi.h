@@ -308,6 +308,10 @@ struct k_pci_dev {
     uint16_t vendor_id, device_id;
     uint32_t class_code;
     uint64_t bar_base[K_PCI_BARS], bar_bytes[K_PCI_BARS];
+    /* Of a virtual function (SR-IOV) of this kernel: its physical one, its number from 0 on. NULL: it is
+     * none, or a borrowed device, whose lender has the physical one. */
+    struct k_pci_dev *pf;
+    uint16_t vf_number;
     const struct k_pci_driver *driver;
     const struct k_pci_ops *ops; /* its own, as a borrowed device is accessed in another way */
     void *private_data;          /* the kernel's */
@@ -339,6 +343,9 @@ struct k_pci_driver {
     int (*probe)(struct k_pci_dev *dev, void *context);
     /* Gives the device back. gone: surprise removal; its registers read as all ones. */
     void (*remove)(struct k_pci_dev *dev, bool gone);
+    /* Sets the number of virtual functions of a device that it drives: k_pci_configure_vfs(). From a
+     * thread. NULL: its devices have none (Linux: sriov_configure()). */
+    int (*configure_vfs)(struct k_pci_dev *dev, unsigned n);
     void *context;
 };
 /* Registers a driver: calls probe() for every function that matches `ids` and has no driver, now
@@ -357,6 +364,18 @@ void k_pci_remove(struct k_pci_dev *dev, bool gone);
  * -ERANGE: it has fewer; -EBUSY: some are enabled already. Enabling takes 100 ms. Callers disable
  * the virtual functions before they remove the function, even one that is gone. From a thread. */
 int k_pci_set_vfs(struct k_pci_dev *dev, unsigned n);
+/* Virtual function v of a physical one; NULL: it is not enabled. */
+struct k_pci_dev *k_pci_vf(struct k_pci_dev *dev, unsigned v);
+/* What an administrator does by writing `n` to sriov_numvfs of a physical function: its driver enables
+ * as many virtual functions as that, or disables all of them with 0. Returns what the driver returns;
+ * -ENOENT: it has no driver; -ENOSYS: its driver knows of no virtual functions. From a thread. */
+int k_pci_configure_vfs(struct k_pci_dev *dev, unsigned n);
+/* Offers a function that no driver has taken to the drivers once more (Linux: device_attach()). True: one
+ * has it now. From a thread. */
+bool k_pci_offer(struct k_pci_dev *dev);
+/* Returns the offset of the extended capability `id` (15:0), 0 if the function has none. From a
+ * thread. */
+unsigned k_pci_find_extended(struct k_pci_dev *dev, unsigned id);
 
 /* Returns the offset of the capability `id` (7:0) in the configuration space of `dev`, 0 if it has
  * none. *header, unless `header` is NULL, gets the capability's first four bytes. */

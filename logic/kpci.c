@@ -1,11 +1,16 @@
 /*
  * What it does: the services for PCI functions of logic/kapi.h that need nothing but configuration
  *   accesses, so that every kernel, real or fake, has the same.
- * Follows: PCI Local Bus 3.0, 6.7 (capabilities list), 6.2.2 (command register).
+ * Follows: PCI Local Bus 3.0, 6.7 (capabilities list), 6.2.2 (command register); PCI Express Base
+ *   3.1, 7.9 (extended capabilities).
  * Costs: its configuration accesses.
  */
+#include <errno.h>
+
 #include "hw/pci_regs.h"
 #include "logic/kapi.h"
+
+#define ECAPS_MAX 480u /* as many as fit into the extended configuration space, of 8 bytes each */
 
 unsigned k_pci_find_capability(struct k_pci_dev *dev, unsigned id, uint32_t *header)
 {
@@ -23,6 +28,28 @@ unsigned k_pci_find_capability(struct k_pci_dev *dev, unsigned id, uint32_t *hea
         at = first >> 8 & PCI_CAP_POINTER_MASK;
     }
     return 0;
+}
+
+unsigned k_pci_find_extended(struct k_pci_dev *dev, unsigned id)
+{
+    unsigned at = PCI_STANDARD_END;
+    /* A broken chain may be circular. */
+    for (unsigned i = 0; at >= PCI_STANDARD_END && i < ECAPS_MAX; i++) {
+        const uint32_t header = k_config_read(dev, at, 4);
+        if (header == 0 || header == UINT32_MAX)
+            return 0;
+        if ((header & 0xffffu) == id)
+            return at;
+        at = header >> PCI_ECAP_NEXT_SHIFT & ~3u;
+    }
+    return 0;
+}
+
+int k_pci_configure_vfs(struct k_pci_dev *dev, unsigned n)
+{
+    if (dev->driver == NULL)
+        return -ENOENT;
+    return dev->driver->configure_vfs != NULL ? dev->driver->configure_vfs(dev, n) : -ENOSYS;
 }
 
 void k_pci_enable(struct k_pci_dev *dev)

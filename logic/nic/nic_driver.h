@@ -75,9 +75,9 @@ bool nic_dev_present(const struct net_device *dev);
 int nic_dev_switch_set(struct net_device *dev, const struct flow_key *flow, unsigned function);
 /* [thread] Deletes such a rule in the same way. -ENOENT: there is none. */
 int nic_dev_switch_delete(struct net_device *dev, const struct flow_key *flow);
-/* [thread] Sets the number of virtual functions of a physical function, like sriov_numvfs. They
- * become devices of this driver, named after their physical function (pf0v0, ...), and are removed
- * before it. Returns 0; -ENODEV, an error of the device, or one of k_pci_set_vfs(). */
+/* [thread] Sets the number of virtual functions of a physical function, like sriov_numvfs
+ * (k_pci_configure_vfs() does the same). Those that no other driver takes become devices of this driver,
+ * named after their physical function and their number (pf0v0, ...); all are removed before it. Returns 0; -ENODEV, an error of the device, or one of k_pci_set_vfs(). */
 int nic_dev_set_vfs(struct net_device *dev, unsigned n);
 /* [thread] The number of packets that the function dropped for lack of a buffer, or a negative
  * errno. */

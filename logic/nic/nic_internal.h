@@ -216,8 +216,6 @@ struct nic_driver {
     struct nic_drv *first, **last;
     unsigned n;
     struct nic_card *cards;
-    const struct nic_drv *vfs_of; /* whose virtual functions are being added */
-    unsigned next_vf;
 };
 
 struct nic_drv {

@@ -209,6 +209,17 @@ static struct net_mac read_mac(struct k_pci_dev *pci)
     return mac;
 }
 
+/* The function is a virtual one whose physical one this driver drives, too. */
+static bool is_own_vf(const struct nic_driver *driver, const struct k_pci_dev *pci)
+{
+    return pci->pf != NULL && pci->pf->driver == &driver->pci;
+}
+
+static const struct nic_drv *nic_of_pf(const struct k_pci_dev *vf)
+{
+    return vf->pf->device.driver_data;
+}
+
 static struct nic_drv *nic_new(struct nic_driver *driver, struct k_pci_dev *pci)
 {
     struct nic_drv *nic = k_zalloc(sizeof *nic);
@@ -218,8 +229,9 @@ static struct nic_drv *nic_new(struct nic_driver *driver, struct k_pci_dev *pci)
     nic->kernel = driver->kernel;
     nic->net = driver->net;
     nic->costs = k_costs(driver->kernel);
-    if (driver->vfs_of != NULL)
-        snprintf(nic->name, sizeof nic->name, "%.18sv%u", driver->vfs_of->name, driver->next_vf);
+    if (is_own_vf(driver, pci))
+        snprintf(nic->name, sizeof nic->name, "%.15sv%u", nic_of_pf(pci)->name,
+                 (unsigned)pci->vf_number);
     else
         snprintf(nic->name, sizeof nic->name, "%.15s%u", driver->prefix, driver->n);
     dev->kernel = nic->kernel;
@@ -304,9 +316,7 @@ static int probe_new(struct nic_driver *driver, struct k_pci_dev *pci)
     }
     *driver->last = nic;
     driver->last = &nic->next;
-    if (driver->vfs_of != NULL)
-        driver->next_vf++;
-    else
+    if (!is_own_vf(driver, pci))
         driver->n++;
     return 0;
 }
@@ -341,21 +351,23 @@ static int allow_vfs(struct nic_drv *nic, unsigned n)
 /* The device lets them be used before they appear, and until they are gone. */
 static int set_vfs(struct nic_drv *nic, unsigned n)
 {
-    struct nic_driver *driver = nic->driver;
     if (n > 0 && nic->n_vfs > 0)
         return -EBUSY;
     int error = n > 0 ? allow_vfs(nic, n) : 0;
     if (error != 0)
         return error;
-    driver->vfs_of = nic;
-    driver->next_vf = 0;
     error = k_pci_set_vfs(nic->pci, n);
-    driver->vfs_of = NULL;
     if (error != 0 || n == 0)
         allow_vfs(nic, 0);
     if (error == 0)
         nic->n_vfs = n;
     return error;
+}
+
+static int nic_configure_vfs(struct k_pci_dev *pci, unsigned n)
+{
+    struct nic_drv *nic = pci->device.driver_data;
+    return nic->gone ? -ENODEV : set_vfs(nic, n);
 }
 
 /* ---- Functions go ---------------------------------------------------------------------------- */
@@ -432,6 +444,7 @@ struct nic_driver *nic_driver_new(struct net *net, struct kernel *kernel,
         .ids = nic_ids,
         .probe = nic_probe,
         .remove = nic_remove,
+        .configure_vfs = nic_configure_vfs,
         .context = driver,
     };
     return driver;

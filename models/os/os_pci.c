@@ -234,6 +234,14 @@ static bool offer(struct k_pci_dev *dev, const struct k_pci_driver *driver)
     return false;
 }
 
+bool k_pci_offer(struct k_pci_dev *dev)
+{
+    const struct os_pci *pci = dev->device.kernel->pci;
+    for (unsigned i = 0; i < pci->n_drivers && dev->driver == NULL; i++)
+        offer(dev, pci->drivers[i]);
+    return dev->driver != NULL;
+}
+
 int k_pci_register(struct kernel *kernel, const struct k_pci_driver *driver)
 {
     struct os_pci *pci = kernel->pci;
@@ -255,8 +263,7 @@ int k_pci_add(struct kernel *kernel, struct k_pci_dev *dev)
     dev->device.kernel = kernel;
     dev->driver = NULL;
     slot_new(pci, dev);
-    for (unsigned i = 0; i < pci->n_drivers && dev->driver == NULL; i++)
-        offer(dev, pci->drivers[i]);
+    k_pci_offer(dev);
     return 0;
 }
 

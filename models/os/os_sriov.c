@@ -25,20 +25,6 @@ static struct os_function *function_of(const struct k_pci_dev *dev)
     return NULL; /* a borrowed one, or a VF itself */
 }
 
-static unsigned find_capability(struct k_pci_dev *dev)
-{
-    unsigned at = PCI_STANDARD_END;
-    for (unsigned i = 0; at >= PCI_STANDARD_END && i < 480; i++) { /* a chain that bites its tail */
-        uint32_t header = k_config_read(dev, at, 4);
-        if (header == 0 || header == UINT32_MAX)
-            return 0;
-        if ((header & 0xffffu) == PCI_ECAP_ID_SRIOV)
-            return at;
-        at = header >> PCI_ECAP_NEXT_SHIFT & ~3u;
-    }
-    return 0;
-}
-
 /* How many bytes of the BAR each VF has: those of the BAR's lowest bit that keeps a one. */
 static uint64_t bar_bytes(struct k_pci_dev *dev, unsigned at, uint32_t low, uint32_t high)
 {
@@ -96,7 +82,7 @@ static void disable(struct os_function *pf)
         if (vf->dev.private_data != NULL)
             k_pci_remove(&vf->dev, gone);
     if (!gone) {
-        unsigned cap = find_capability(&pf->dev);
+        unsigned cap = k_pci_find_extended(&pf->dev, PCI_ECAP_ID_SRIOV);
         control(&pf->dev, cap, false);
         k_config_write(&pf->dev, cap + PCI_SRIOV_NUM_VFS, 2, 0);
     }
@@ -113,6 +99,8 @@ static void appear(struct os_function *pf, struct os_function ***link, struct pc
     for (unsigned i = 0; i < K_PCI_BARS; i++)
         found.bar_base[i] += v * found.bar_bytes[i];
     os_function_init(kernel, vf, &found);
+    vf->dev.pf = &pf->dev;
+    vf->dev.vf_number = (uint16_t)v;
     **link = vf;
     *link = &vf->next_vf;
     k_pci_add(kernel, &vf->dev);
@@ -125,7 +113,7 @@ int k_pci_set_vfs(struct k_pci_dev *dev, unsigned n)
         disable(pf);
         return 0;
     }
-    unsigned cap = pf != NULL ? find_capability(dev) : 0;
+    unsigned cap = pf != NULL ? k_pci_find_extended(dev, PCI_ECAP_ID_SRIOV) : 0;
     if (cap == 0)
         return -ENOSYS;
     if (n > k_config_read(dev, cap + PCI_SRIOV_TOTAL_VFS, 2))
@@ -144,4 +132,12 @@ int k_pci_set_vfs(struct k_pci_dev *dev, unsigned n)
     for (unsigned v = 0; v < n; v++)
         appear(pf, &link, &vf0, v, stride);
     return 0;
+}
+
+struct k_pci_dev *k_pci_vf(struct k_pci_dev *dev, unsigned v)
+{
+    struct os_function *pf = function_of(dev), *vf = pf != NULL ? pf->vfs : NULL;
+    while (vf != NULL && vf->dev.vf_number != v)
+        vf = vf->next_vf;
+    return vf != NULL ? &vf->dev : NULL;
 }

@@ -224,8 +224,12 @@ static void probe_all(struct rig *r, struct k_pci_driver *driver)
 
 static void drivers_body(struct rig *r)
 {
-    struct k_pci_driver driver, other = { "other", other_ids, probe, removed, r };
-    struct k_pci_driver late = { "late", ids, probe, removed, r };
+    struct k_pci_driver driver, other = {
+        .name = "other", .ids = other_ids, .probe = probe, .remove = removed, .context = r
+    };
+    struct k_pci_driver late = {
+        .name = "late", .ids = ids, .probe = probe, .remove = removed, .context = r
+    };
     assert_int_equal(k_pci_register(r->k, &other), 0);
     r->refuse = true;
     assert_int_equal(k_pci_register(r->k, &late), 0);

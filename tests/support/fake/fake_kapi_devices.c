@@ -169,6 +169,20 @@ int k_pci_set_vfs(struct k_pci_dev *dev, unsigned n)
     return n == 0 ? 0 : -ENOSYS;
 }
 
+struct k_pci_dev *k_pci_vf(struct k_pci_dev *dev, unsigned v)
+{
+    (void)dev;
+    (void)v;
+    return NULL;
+}
+
+bool k_pci_offer(struct k_pci_dev *dev)
+{
+    if (!dev->driver)
+        fake_pci_probe(dev->device.kernel, dev);
+    return dev->driver != NULL;
+}
+
 int k_pci_register(struct kernel *kernel, const struct k_pci_driver *driver)
 {
     int n = 0;
