@@ -45,6 +45,7 @@ static void lender_remove(struct k_pci_dev *pci, bool gone)
 {
     struct lend_device *d = pci->device.driver_data;
     (void)gone;
+    d->leaving = true;
     lend_reclaim(d->host, pci->id);
     while (d->resetting)
         k_sleep(d->host->kernel, K_MS);
@@ -327,7 +328,7 @@ static int serve_open(struct lend_connection *c, const struct msg_open *request,
                       size_t *bytes, struct lend_error *error)
 {
     struct lend_device *d = device_of(c->host, request->id);
-    if (d == NULL || request->n_ranges > LEND_DMA_RANGES)
+    if (d == NULL || d->leaving || request->n_ranges > LEND_DMA_RANGES)
         return lend_fail(error, -ENOENT, "no device %04x to lend", (unsigned)request->id);
     if (d->lease != NULL)
         return lend_fail(error, -EBUSY, "%s is lent to host %u", d->name,
@@ -387,7 +388,7 @@ static int serve_config(struct lend_lease *lease, bool write, const struct msg_c
         return lend_fail(error, -EINVAL, "configuration access of %u bytes at %u", bytes, offset);
     *value = request->value;
     if (!write)
-        *value = k_config_read(lease->device->pci, offset, bytes);
+        *value = lend_device_read(lease->device, offset, bytes);
     else if (!lend_device_filter(lease->device, offset, bytes, value))
         k_config_write(lease->device->pci, offset, bytes, *value);
     return 0;

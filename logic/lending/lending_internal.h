@@ -112,7 +112,9 @@ struct lend_device {
     unsigned dma_bits;
     uint16_t pcie_cap, msix_cap, msi_cap; /* offsets of capabilities; 0: absent */
     uint32_t device_control;              /* the register's value before the lease */
+    struct lend_bars vf_bars;             /* of a virtual function */
     bool resetting;
+    bool leaving;             /* it is being removed: not lent any more */
     struct lend_lease *lease; /* NULL: available */
 };
 
@@ -430,8 +432,10 @@ int lend_device_payload(struct lend_device *device, unsigned borrower_mps,
  * tree is the lender's). False: write *value, which may have been changed. */
 bool lend_device_filter(const struct lend_device *device, unsigned offset, unsigned bytes,
                         uint32_t *value);
-/* Restores what lend_device_payload() changed. `forced`: a thread resets the device as well, if it
- * has function-level reset; device->resetting is set until then. */
+/* Configuration space as a borrower reads it. */
+uint32_t lend_device_read(struct lend_device *device, unsigned offset, unsigned bytes);
+/* Restores what lend_device_payload() changed. `forced`, or a virtual function: a thread resets the
+ * device as well, if it has function-level reset; device->resetting is set until then. */
 void lend_device_restore(struct lend_device *device, bool forced);
 
 /* ---- peer_lender.c --------------------------------------------------------------------------- */
