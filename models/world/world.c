@@ -333,6 +333,11 @@ bool world_function_id(const struct model *device, unsigned port, uint16_t *id)
     return cfg_bridge_secondary(bridge) != 0;
 }
 
+struct config *world_config(const struct world *world)
+{
+    return world->config;
+}
+
 const char *const *world_host_names(const struct world *world)
 {
     return world->host_name;

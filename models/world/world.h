@@ -18,6 +18,8 @@ struct world *world_new(struct config *config, uint64_t seed, struct sim_error_l
 void world_free(struct world *world);
 
 struct sim *world_sim(struct world *world);
+/* The scenario that the world was built from. */
+struct config *world_config(const struct world *world);
 struct pcie_context *world_pcie(struct world *world);
 /* Return NULL if there is none of the name, or it is faulty. */
 struct host *world_host(struct world *world, const char *name);

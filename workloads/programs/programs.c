@@ -193,6 +193,7 @@ static void programs_check(struct workload *workload, struct sim_error_list *err
     struct config_node *group = config_get(config_root(workload->config), "programs");
     all->workload = workload;
     check_measure(workload, errors);
+    function_check_names(workload->world, errors);
     all->lending = lending_new(workload->world, workload->config, errors);
     all->network = network_new(workload->world, workload->config, all->lending, errors);
     find_measured(all, errors);
@@ -322,12 +323,14 @@ static void programs_release(struct workload *workload)
     lending_free(all->lending);
 }
 
-static const char *const programs_groups[] = { "network", "lending", "programs", NULL };
+static const char *const programs_groups[] = { "network", "lending", "functions", "programs",
+                                               NULL };
 
 const struct workload_ops workload_programs_ops = {
     .type = "programs",
     .help =
-        "programs on hosts with kernels and networks: the groups `network`, `lending`, `programs`",
+        "programs on hosts with kernels and networks: the groups `network`, `lending`, `functions`, "
+        "`programs`",
     .state_bytes = sizeof(struct programs),
     .params = programs_params,
     .records = programs_records,
@@ -456,16 +459,16 @@ struct model *program_device(struct program *program, const char *key, struct le
                              const char *device, const struct model_ops *type,
                              struct sim_error_list *errors)
 {
-    struct model *model = world_device(program->workload->world, device);
+    struct function_name f;
     char expected[64];
-    if (!lending_uses(host, device)) {
+    if (!lending_uses(host, device) || !function_find(program->workload->world, device, &f)) {
         program_mistake(program, key, errors,
                         "a device that the host borrows, or has and does not lend",
                         lending_used_names(host));
         return NULL;
     }
-    if (model->ops == type)
-        return model;
+    if (f.model->ops == type)
+        return f.model;
     snprintf(expected, sizeof(expected), "a device of type %s", type->type);
     program_mistake(program, key, errors, expected, NULL);
     return NULL;

@@ -22,6 +22,10 @@ const struct param_desc lending_params_table[] = {
           "of address that the devices it lends can send"),
     PARAM("nvme_driver", PARAM_BOOL, struct lending_params, nvme_driver, 1, 0, 1, PROV_NONE, "",
           "its kernel drives NVMe controllers; false: programs do, with drivers of their own"),
+    PARAM(
+        "sriov_numvfs", PARAM_U32, struct lending_params, sriov_numvfs, 0, 0, 7, PROV_NONE, "",
+        "virtual functions that the driver of each physical one enables, of devices it does not lend "
+        "as a whole"),
     PARAM("nvme_polled", PARAM_BOOL, struct lending_params, nvme_polled, 0, 0, 1, PROV_NONE, "",
           "its NVMe driver makes queues for polling: no interrupts, the thread that waits looks"),
     { .type = PARAM_END },
@@ -139,32 +143,68 @@ static struct config_node *next_name(struct lending_host *host, const char *key,
     return NULL;
 }
 
+/* What a name in the list `lend` must be; NULL: it is that. */
+static const char *wrong_function(const struct lending *lending, const struct lending_host *host,
+                                  const struct function_name *f, char text[256])
+{
+    const struct model *model = f->model;
+    if (model->ops == &pcie_ntb_ops || model->n_ports == 0 || model->ops->forwards ||
+        world_host_of_port(lending->world, model, function_pf(f)) != host->host)
+        return "a device that is plugged into the host";
+    if (f->vf >= 0 && (unsigned)f->vf >= host->params.sriov_numvfs) {
+        snprintf(text, 256,
+                 "a virtual function that the host enables: lending.%.60s.sriov_numvfs is %u",
+                 host->name, (unsigned)host->params.sriov_numvfs);
+        return text;
+    }
+    for (unsigned i = 0; i < lending->n_devices; i++) {
+        const struct function_name *other = &lending->device[i].function;
+        if (function_same(other, f))
+            return "a device once";
+        if (function_shares_pf(other, f) && (other->vf < 0) != (f->vf < 0)) {
+            snprintf(
+                text, 256,
+                "virtual functions or their physical one, as its driver enables them: %.60s is "
+                "lent, too",
+                lending->device[i].name);
+            return text;
+        }
+    }
+    return NULL;
+}
+
+static void add_lent(struct lending *lending, struct lending_host *host, const char *name,
+                     const struct function_name *f)
+{
+    lending->device = sim_grow(lending->device, lending->n_devices + 1, sizeof(*lending->device));
+    lending->device_names = sim_grow(lending->device_names, lending->n_devices + 2,
+                                     sizeof(*lending->device_names));
+    lending->device[lending->n_devices] =
+        (struct lent_device){ .name = name, .function = *f, .lender = host };
+    lending->device_names[lending->n_devices++] = name;
+    lending->device_names[lending->n_devices] = NULL;
+    host->n_lent++;
+    host->n_lent_vfs += f->vf >= 0;
+}
+
 static void read_lent(struct lending *lending, struct lending_host *host,
                       struct sim_error_list *errors)
 {
     struct config_node *node;
     for (unsigned i = 0; (node = next_name(host, "lend", &i, errors)) != NULL;) {
         const char *name = config_string(node);
-        struct model *model = world_device(lending->world, name);
-        if (model == NULL || model->ops == &pcie_ntb_ops || model->n_ports == 0 ||
-            model->ops->forwards || world_host_of(lending->world, model) != host->host) {
-            config_mistake(node, errors, "a device that is plugged into the host",
-                           world_device_names(lending->world));
+        struct function_name f;
+        char text[256];
+        const char *expected = function_find(lending->world, name, &f)
+                                   ? wrong_function(lending, host, &f, text)
+                                   : "a device that is plugged into the host";
+        if (expected == NULL) {
+            add_lent(lending, host, name, &f);
             continue;
         }
-        if (lending_lent(lending, name) != NULL) {
-            config_mistake(node, errors, "a device once", NULL);
-            continue;
-        }
-        lending->device = sim_grow(lending->device, lending->n_devices + 1,
-                                   sizeof(*lending->device));
-        lending->device_names = sim_grow(lending->device_names, lending->n_devices + 2,
-                                         sizeof(*lending->device_names));
-        lending->device[lending->n_devices] =
-            (struct lent_device){ .name = name, .model = model, .lender = host };
-        lending->device_names[lending->n_devices++] = name;
-        lending->device_names[lending->n_devices] = NULL;
-        host->n_lent++;
+        const char **names = function_names(lending->world);
+        config_mistake(node, errors, expected, expected == text ? NULL : names);
+        function_names_free(names);
     }
 }
 
@@ -225,6 +265,8 @@ struct lending *lending_new(struct world *world, struct config *config,
         if (host->takes_part)
             check_requesters(lending, host, errors);
     }
+    for (unsigned h = 0; h < lending->n_hosts; h++)
+        lending_check_vfs(&lending->host[h], errors);
     lending_check_paths(lending, errors);
     lending->sound = errors->n_messages == before;
     return lending;
@@ -245,6 +287,8 @@ void lending_free(struct lending *lending)
     free(lending->names);
     free(lending->device_names);
     free(lending->used_names);
+    if (lending->all_names != NULL)
+        function_names_free(lending->all_names);
     free(lending);
 }
 
@@ -252,8 +296,11 @@ void lending_free(struct lending *lending)
 
 struct lent_device *lending_lent(const struct lending *lending, const char *name)
 {
+    struct function_name f;
+    if (lending->n_devices == 0 || !function_find(lending->world, name, &f))
+        return NULL;
     for (unsigned i = 0; i < lending->n_devices; i++)
-        if (strcmp(lending->device[i].name, name) == 0)
+        if (function_same(&lending->device[i].function, &f))
             return &lending->device[i];
     return NULL;
 }
@@ -294,15 +341,28 @@ struct lending_host *lending_host_at(struct lending *lending, unsigned idx)
     return &lending->host[idx];
 }
 
+/* Some function that shares its physical one is lent as a whole: the host has none of it. */
+static bool pf_is_lent(const struct lending *lending, const struct function_name *f)
+{
+    for (unsigned i = 0; i < lending->n_devices; i++)
+        if (lending->device[i].function.vf < 0 &&
+            function_shares_pf(&lending->device[i].function, f))
+            return true;
+    return false;
+}
+
 bool lending_uses(const struct lending_host *host, const char *name)
 {
     const struct lending *lending = host->lending;
     const struct lent_device *lent = lending_lent(lending, name);
-    const struct model *model = world_device(lending->world, name);
+    struct function_name f;
     if (lent != NULL)
         return lent->borrower == host;
-    return model != NULL && model->n_ports != 0 && !model->ops->forwards &&
-           model->ops != &pcie_ntb_ops && world_host_of(lending->world, model) == host->host;
+    if (!function_find(lending->world, name, &f) || pf_is_lent(lending, &f))
+        return false;
+    return f.model->n_ports != 0 && !f.model->ops->forwards && f.model->ops != &pcie_ntb_ops &&
+           (f.vf < 0 || (unsigned)f.vf < host->params.sriov_numvfs) &&
+           world_host_of_port(lending->world, f.model, function_pf(&f)) == host->host;
 }
 
 const struct lending_host *lending_lender(const struct lending *lending, const char *name)
@@ -330,28 +390,30 @@ unsigned lending_core(const struct lending_host *host, unsigned cpu)
 const char *const *lending_used_names(struct lending_host *host)
 {
     struct lending *lending = host->lending;
-    const char *const *names = world_device_names(lending->world);
-    unsigned n = 0, used = 0;
-    while (names[n] != NULL)
-        n++;
+    unsigned used = 0;
+    if (lending->all_names == NULL)
+        lending->all_names = function_names(lending->world);
     free(lending->used_names);
-    lending->used_names = sim_zalloc(n + 1, sizeof(*lending->used_names));
-    for (unsigned i = 0; i < n; i++)
-        if (lending_uses(host, names[i]))
-            lending->used_names[used++] = names[i];
+    lending->used_names = sim_zalloc(1, sizeof(*lending->used_names));
+    for (unsigned i = 0; lending->all_names[i] != NULL; i++)
+        if (lending_uses(host, lending->all_names[i])) {
+            lending->used_names = sim_grow(lending->used_names, used + 2,
+                                           sizeof(*lending->used_names));
+            lending->used_names[used++] = lending->all_names[i];
+            lending->used_names[used] = NULL;
+        }
     return lending->used_names;
 }
 
 struct k_pci_dev *lending_device(struct lending_host *host, const char *name)
 {
     const struct lent_device *lent = lending_lent(host->lending, name);
-    const struct model *model = world_device(host->lending->world, name);
-    uint16_t id;
+    struct function_name f;
     if (!lending_uses(host, name))
         return NULL;
     if (host->vm != NULL)
         return lending_vm_device(host, name);
     if (lent != NULL)
         return lent->borrow != NULL ? lend_borrow_device(lent->borrow) : NULL;
-    return world_function_id(model, 0, &id) ? os_pci_find(host->host_kernel, id) : NULL;
+    return function_find(host->lending->world, name, &f) ? lending_own_function(host, &f) : NULL;
 }

@@ -7,7 +7,8 @@
  *       borrower = { host = "borrower"; borrow = ["gpu0"]; dma_window_bytes = "1 GiB"; };
  *   };
  *
- * Devices are named as in `devices`. A host with neither `lend` nor `borrow` takes no part in the
+ * Devices are named as in `devices`, their functions as function_name.h says; sriov_numvfs has virtual
+ * functions enabled. A host with neither `lend` nor `borrow` takes no part in the
  * cluster and uses its own devices; with an empty list it takes part. With a group `vm` the host's
  * programs run in a virtual machine, which has its devices: borrowed ones by MDEV, its own by VFIO.
  * Entries of the group `network` for the same host share its kernel and may use a borrowed NIC.
@@ -23,13 +24,17 @@
 #include "models/world/world.h"
 
 struct lending;
+struct nic_driver;
+struct nic_driver_params;
+struct net;
+struct net_params;
 
 #define LENDING_DRIVERS_MAX 8u
 
 struct lending_params {
     const char *host_name;
     uint64_t dma_window_bytes, pool_bytes;
-    uint32_t max_peers, dma_bits;
+    uint32_t max_peers, dma_bits, sriov_numvfs;
     bool nvme_driver, nvme_polled;
 };
 extern const struct param_desc lending_params_table[];
@@ -50,8 +55,17 @@ struct lending_host {
     bool has_ntb;
     bool dead;                   /* lending_kill() */
     unsigned n_lent, n_borrowed; /* in the scenario */
+    unsigned n_lent_vfs;         /* of n_lent: virtual functions */
     struct k_pci_id *lent_ids;   /* kinds of devices that it lends; ended by { 0, 0 } */
-    struct lend_usage before;    /* when it was connected to its lenders and had borrowed nothing */
+    /* With sriov_numvfs: the driver of NICs, which lending_up() loads before it enables their virtual
+     * functions and lending_down() unloads; NULL: there is none. network_params(), which may be NULL,
+     * changes its settings. */
+    struct nic_driver *nic;
+    struct net *net;
+    void (*network_params)(const void *context, struct net_params *net,
+                           struct nic_driver_params *nic);
+    const void *network_context;
+    struct lend_usage before; /* when it was connected to its lenders and had borrowed nothing */
 };
 
 /* Reads and checks the group `lending` of the scenario; adds mistakes to `errors`. NULL: there is

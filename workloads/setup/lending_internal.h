@@ -2,16 +2,19 @@
 #ifndef WORKLOADS_SETUP_LENDING_INTERNAL_H
 #define WORKLOADS_SETUP_LENDING_INTERNAL_H
 
+#include "workloads/setup/function_name.h"
 #include "workloads/setup/lending.h"
 
-/* A device that some host lends. */
+/* A function that some host lends. */
 struct lent_device {
     const char *name;
-    struct model *model;
+    struct function_name function;
     struct lending_host *lender, *borrower; /* borrower NULL: none */
-    uint16_t id;                            /* in the lender's tree, once its kernel has booted */
-    struct lend_borrow *borrow;             /* NULL: not borrowed now */
-    struct lend_mdev *mdev;                 /* NULL: no guest has it */
+    /* In the lender's tree, once its kernel has booted: its requester ID, for a virtual function once that
+     * is enabled; that of its physical function. */
+    uint16_t id, pf_id;
+    struct lend_borrow *borrow; /* NULL: not borrowed now */
+    struct lend_mdev *mdev;     /* NULL: no guest has it */
 };
 
 struct lending {
@@ -22,6 +25,7 @@ struct lending {
     unsigned n_devices;
     const char **names, **device_names; /* of hosts, of lent devices; NULL-terminated */
     const char **used_names;            /* lending_used_names() */
+    const char **all_names;             /* function_names(), once somebody has asked */
     bool borrows_more;                  /* lending_borrows_more() */
     bool sound;                         /* lending_sound() */
     unsigned n_waiting;                 /* threads of this step that have not finished */
@@ -31,6 +35,16 @@ struct lending {
 /* Adds a mistake for each device that is borrowed from a host to which no cables lead
  * (lending_paths.c). */
 void lending_check_paths(struct lending *lending, struct sim_error_list *errors);
+
+/* lending_sriov.c: checks the setting sriov_numvfs of a host once all lists have been read. */
+void lending_check_vfs(struct lending_host *host, struct sim_error_list *errors);
+/* [thread] Loads the drivers of physical functions and has them enable virtual functions, of which the
+ * lender's driver takes those that are lent. */
+void lending_enable_vfs(struct lending_host *host);
+/* [thread] Removes those drivers, and with them the virtual functions. */
+void lending_disable_vfs(struct lending_host *host);
+/* The function in the tree of the host that it is plugged into; NULL: it is not there. */
+struct k_pci_dev *lending_own_function(struct lending_host *host, const struct function_name *f);
 
 /* Records a refusal. lending_up() then takes everything down and fails the run with its text. Later
  * refusals are ignored. */

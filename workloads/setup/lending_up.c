@@ -74,9 +74,13 @@ static bool wanted(const struct k_pci_dev *dev, void *context)
 {
     const struct lending_host *host = context;
     const struct lending *lending = host->lending;
-    for (unsigned i = 0; i < lending->n_devices; i++)
-        if (lending->device[i].lender == host && lending->device[i].id == dev->id)
+    const int vf = dev->pf != NULL ? dev->vf_number : FUNCTION_PHYSICAL;
+    const uint16_t pf_id = dev->pf != NULL ? dev->pf->id : dev->id;
+    for (unsigned i = 0; i < lending->n_devices; i++) {
+        const struct lent_device *device = &lending->device[i];
+        if (device->lender == host && device->pf_id == pf_id && device->function.vf == vf)
             return true;
+    }
     return false;
 }
 
@@ -95,16 +99,21 @@ static bool find_lent(struct lending_host *host)
     host->lent_ids = sim_zalloc(host->n_lent + 1u, sizeof(*host->lent_ids));
     for (unsigned i = 0; i < lending->n_devices; i++) {
         struct lent_device *device = &lending->device[i];
+        const struct function_name *f = &device->function;
         const struct k_pci_dev *dev = NULL;
         if (device->lender != host)
             continue;
-        if (world_function_id(device->model, 0, &device->id))
-            dev = os_pci_find(host->host_kernel, device->id);
+        if (world_function_id(f->model, function_pf(f), &device->pf_id))
+            dev = os_pci_find(host->host_kernel, device->pf_id);
         if (dev == NULL) {
             lending_refuse(host, "%s has not found %s", host->name, device->name);
             return false;
         }
-        host->lent_ids[n++] = (struct k_pci_id){ dev->vendor_id, dev->device_id };
+        device->id = device->pf_id;
+        host->lent_ids[n++] = (struct k_pci_id){
+            dev->vendor_id,
+            f->vf < 0 ? dev->device_id : function_vf_device_id(f->model, function_pf(f))
+        };
     }
     return true;
 }
@@ -129,7 +138,8 @@ static void join(struct lending_host *host)
         return;
     }
     k_pci_register(host->host_kernel, lend_adapter_driver(host->lend));
-    if (k_pci_register(host->host_kernel, lend_lender_driver(host->lend)) != (int)host->n_lent)
+    if (k_pci_register(host->host_kernel, lend_lender_driver(host->lend)) !=
+        (int)(host->n_lent - host->n_lent_vfs))
         lending_refuse(host, "%s: not every device can be lent", host->name);
     else if (lend_start(host->lend, &error) != 0)
         lending_refuse(host, "%s takes no part: %s (%d)", host->name, error.text, error.code);
@@ -146,6 +156,8 @@ static void start_body(void *arg)
     for (unsigned i = 0; lending_drivers[i] != NULL; i++)
         if ((host->driver[i] = lending_drivers[i]->new (host->kernel, &host->params)) != NULL)
             k_pci_register(host->kernel, lending_drivers[i]->pci(host->driver[i]));
+    if (host->params.sriov_numvfs != 0 && host->lending->fault[0] == '\0')
+        lending_enable_vfs(host);
     step_done(host);
 }
 
@@ -323,6 +335,7 @@ static void stop_body(void *arg)
     struct lending_host *host = arg;
     unsigned n;
     const struct pcie_found *found = host_functions(host->host, &n);
+    lending_disable_vfs(host);
     for (unsigned i = 0; i < n; i++) {
         struct k_pci_dev *dev = found[i].bridge ? NULL
                                                 : os_pci_find(host->host_kernel, found[i].id);

@@ -87,11 +87,11 @@ static struct k_pci_dev *own_device(struct lending_host *host, unsigned i)
     struct world *world = host->lending->world;
     const char *const *names = lending_used_names(host);
     for (unsigned n = 0; names[n] != NULL; n++) {
-        uint16_t id;
-        if (lending_lent(host->lending, names[n]) != NULL ||
-            !world_function_id(world_device(world, names[n]), 0, &id))
+        struct function_name f;
+        if (lending_lent(host->lending, names[n]) != NULL || !function_find(world, names[n], &f) ||
+            f.pf >= 0)
             continue;
-        struct k_pci_dev *dev = os_pci_find(host->host_kernel, id);
+        struct k_pci_dev *dev = lending_own_function(host, &f);
         if (dev != NULL && i-- == 0)
             return dev;
     }
@@ -205,13 +205,13 @@ struct k_pci_dev *lending_vm_device(struct lending_host *host, const char *name)
 {
     struct lending_vm *v = host->vm;
     const struct lent_device *lent = lending_lent(host->lending, name);
-    const struct model *model = world_device(host->lending->world, name);
-    uint16_t id;
+    struct function_name f;
     if (lent != NULL)
         return lent->mdev != NULL ? vm_device(v->vm, lend_mdev_function(lent->mdev)) : NULL;
-    if (!world_function_id(model, 0, &id))
-        return NULL;
-    const struct k_vm_function *fn = vfio_function(v->vfio, os_pci_find(host->host_kernel, id));
+    struct k_pci_dev *own = function_find(host->lending->world, name, &f)
+                                ? lending_own_function(host, &f)
+                                : NULL;
+    const struct k_vm_function *fn = own != NULL ? vfio_function(v->vfio, own) : NULL;
     return fn != NULL ? vm_device(v->vm, fn) : NULL;
 }
 

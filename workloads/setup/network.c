@@ -26,7 +26,8 @@ enum { RING_CORE, RING_DEVICE };
 
 const struct param_desc network_params_table[] = {
     PARAM_TEXT("host", struct network_params, host_name, "", "the host"),
-    PARAM_TEXT("device", struct network_params, device_name, "", "its NIC, a nic.ethernet"),
+    PARAM_TEXT("device", struct network_params, device_name, "",
+               "its NIC, a nic.ethernet, or a function of one: nic.vf0"),
     PARAM_TEXT("second_device", struct network_params, second_device_name, "",
                "another NIC (bond0); empty: none"),
     PARAM_ONE_OF(
@@ -69,25 +70,40 @@ const struct param_desc network_params_table[] = {
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-/* True: at least one function of the NIC is in the host's tree. */
+/* True: at least one of the functions is in the host's tree. */
 static bool is_plugged_in(struct network *network, const struct network_host *host,
-                          const struct model *nic)
+                          const struct function_name *named)
 {
-    for (unsigned f = 0; f < nic->n_ports; f++)
-        if (world_host_of_port(network->world, nic, f) == host->host)
+    for (unsigned f = 0; f < named->model->n_ports; f++)
+        if ((named->pf < 0 || function_pf(named) == f) &&
+            world_host_of_port(network->world, named->model, f) == host->host)
             return true;
     return false;
 }
 
+/* True: programs use this function alone, not every function that the NIC has. */
+static bool is_one_function(const struct function_name *named)
+{
+    return named->pf >= 0 || named->vf >= 0;
+}
+
+static unsigned n_functions(const struct function_name *named)
+{
+    return is_one_function(named) ? 1 : named->model->n_ports;
+}
+
 /* Every function must have a cable to the host; otherwise its device would not appear. */
 static void check_functions(struct network *network, struct network_host *host, const char *key,
-                            const char *name, const struct model *nic,
+                            const char *name, const struct function_name *named,
                             struct sim_error_list *errors)
 {
+    const struct model *nic = named->model;
     const bool alone = host->lending != NULL && (host->lending->vm != NULL ||
                                                  lending_lender(network->lending, name) != NULL);
     char missing[16 * NIC_FUNCTIONS_MAX] = "", expected[384];
     unsigned n = 0;
+    if (is_one_function(named))
+        return;
     if (alone && nic->n_ports > 1)
         config_mistake_at(host->group, key, errors,
                           "a NIC of one function, as others are not borrowed or passed through",
@@ -129,29 +145,80 @@ static void check_nic(struct network_host *host, const char *name, const struct 
     }
 }
 
-static struct model *find_nic(struct network *network, struct network_host *host, const char *key,
-                              const char *name, struct sim_error_list *errors)
+static void report_nic(struct network *network, struct network_host *host, const char *key,
+                       struct sim_error_list *errors)
 {
-    struct model *model = world_device(network->world, name);
-    if (world_faulty(network->world, name))
-        return NULL;
-    if (model == NULL || model->ops != &nic_ops ||
-        (host->lending != NULL
-             ? !lending_uses(host->lending, name)
-             : world_sound(network->world) && !is_plugged_in(network, host, model))) {
-        config_mistake_at(host->group, key, errors,
-                          host->lending != NULL
-                              ? "a nic.ethernet that the host borrows, or has and does not lend"
-                              : "a nic.ethernet that is plugged into the host",
-                          host->lending != NULL ? lending_used_names(host->lending)
-                                                : world_device_names(network->world));
-        return NULL;
+    const char **names = function_names(network->world);
+    const char *expected =
+        "a nic.ethernet that is plugged into the host; its virtual functions are for "
+        "hosts of the group `lending`, which has sriov_numvfs";
+    if (host->lending != NULL)
+        expected = "a nic.ethernet that the host borrows, or has and does not lend; of virtual "
+                   "functions as many as its sriov_numvfs says";
+    else if (strchr(config_text(config_find(host->group, key)), '.') == NULL)
+        expected = "a nic.ethernet that is plugged into the host";
+    config_mistake_at(host->group, key, errors, expected,
+                      host->lending != NULL ? lending_used_names(host->lending) : names);
+    function_names_free(names);
+}
+
+static bool find_nic(struct network *network, struct network_host *host, const char *key,
+                     const char *name, struct function_name *named, struct sim_error_list *errors)
+{
+    if (function_faulty(network->world, name))
+        return false;
+    bool good = function_find(network->world, name, named) && named->model->ops == &nic_ops;
+    if (good && host->lending != NULL)
+        good = lending_uses(host->lending, name);
+    else if (good && world_sound(network->world))
+        good = named->vf < 0 && is_plugged_in(network, host, named);
+    if (!good) {
+        report_nic(network, host, key, errors);
+        return false;
     }
-    host->n_functions += model->n_ports;
+    host->n_functions += n_functions(named);
     if (world_sound(network->world))
-        check_functions(network, host, key, name, model, errors);
-    check_nic(host, name, model, errors);
-    return model;
+        check_functions(network, host, key, name, named, errors);
+    check_nic(host, named->model->name, named->model, errors);
+    return true;
+}
+
+static bool is_upper(int interface)
+{
+    return interface == NETWORK_OCTO || interface == NETWORK_BOND;
+}
+
+/* How many queues each function may have; a team or a bond has the queues of all its functions. */
+static unsigned channels_max(const struct network_host *host)
+{
+    return is_upper(host->params.interface) ? NET_QUEUES_MAX / host->n_functions : NET_QUEUES_MAX;
+}
+
+/* What the settings say of the stack and of the driver. */
+static void set_params(const void *context, struct net_params *net, struct nic_driver_params *nic)
+{
+    const struct network_host *host = context;
+    const struct network_params *p = &host->params;
+    const unsigned n_cpus = host->lending != NULL ? lending_cpus(host->lending)
+                                                  : numa_cores(host_numa(host->host));
+    net->gro = p->gro;
+    net->tso = p->tso;
+    net->xps = p->xps;
+    net->arfs = p->arfs;
+    net->send_buffer_bytes = (uint32_t)p->send_buffer_bytes;
+    net->receive_buffer_bytes = (uint32_t)p->receive_buffer_bytes;
+    nic->mtu_bytes = p->mtu_bytes;
+    nic->completion_node = p->completion_ring == RING_DEVICE ? NIC_NODE_DEVICE : K_NODE_LOCAL;
+    nic->adaptive_rx = p->adaptive_moderation;
+    nic->rx_us = (uint16_t)p->rx_us;
+    nic->rx_count = (uint16_t)p->rx_count;
+    nic->tx_us = (uint16_t)p->tx_us;
+    nic->tx_count = (uint16_t)p->tx_count;
+    nic->lro = p->lro;
+    nic->octo_sg = p->octo_sg;
+    nic->n_channels = (uint16_t)p->channels;
+    if (nic->n_channels == 0 && n_cpus > channels_max(host))
+        nic->n_channels = (uint16_t)channels_max(host);
 }
 
 static void read_host(struct network *network, struct config *config, struct config_node *group,
@@ -179,12 +246,18 @@ static void read_host(struct network *network, struct config *config, struct con
     }
     if (network->lending != NULL)
         host->lending = lending_on(network->lending, host->host);
-    host->device = find_nic(network, host, "device", host->params.device_name, errors);
-    if (host->params.second_device_name[0] != '\0')
-        host->second_device = find_nic(network, host, "second_device",
-                                       host->params.second_device_name, errors);
+    if (find_nic(network, host, "device", host->params.device_name, &host->named, errors))
+        host->device = host->named.model;
+    if (host->params.second_device_name[0] != '\0' &&
+        find_nic(network, host, "second_device", host->params.second_device_name,
+                 &host->second_named, errors))
+        host->second_device = host->second_named.model;
     if (host->device != NULL && host->second_device == host->device)
         config_mistake_at(group, "second_device", errors, "another NIC than `device`", NULL);
+    if (host->lending != NULL) {
+        host->lending->network_params = set_params;
+        host->lending->network_context = host;
+    }
 }
 
 static bool is_octonic(const struct model *nic)
@@ -198,17 +271,6 @@ static bool has_nics(const struct network_host *host)
 {
     return host->device != NULL && host->second_device != host->device &&
            (host->params.second_device_name[0] == '\0' || host->second_device != NULL);
-}
-
-static bool is_upper(int interface)
-{
-    return interface == NETWORK_OCTO || interface == NETWORK_BOND;
-}
-
-/* How many queues each function may have; a team or a bond has the queues of all its functions. */
-static unsigned channels_max(const struct network_host *host)
-{
-    return is_upper(host->params.interface) ? NET_QUEUES_MAX / host->n_functions : NET_QUEUES_MAX;
 }
 
 /* Reports settings that have no effect. */
@@ -260,7 +322,8 @@ static void check_interface(struct network_host *host, struct sim_error_list *er
         (host->second_device == NULL || host->n_functions != 2))
         config_mistake_at(host->group, "interface", errors,
                           "`device` and `second_device` of one function each for bond0", NULL);
-    if (host->params.interface == NETWORK_OCTO && !is_octonic(host->device))
+    if (host->params.interface == NETWORK_OCTO &&
+        (!is_octonic(host->device) || is_one_function(&host->named)))
         config_mistake_at(host->group, "interface", errors,
                           "a NIC with firmware = \"octonic\" for octo0", NULL);
 }
@@ -347,22 +410,34 @@ static struct net_device *make_upper(struct network_host *host, int *error)
     return host->bond != NULL ? bonding_device(host->bond) : NULL;
 }
 
-/* The driver's device for function f, counted over both NICs; NULL: none appeared. The host may
- * have more NICs, in any order. Functions of octoNIC firmware have one address. */
-static struct net_device *device_of_function(const struct network_host *host, unsigned f)
+/* Function f of the host's, counted over both NICs. */
+static struct function_name function_at(const struct network_host *host, unsigned f)
 {
-    const struct model *nic = host->device;
-    struct net_device *dev;
-    if (f >= nic->n_ports) {
-        f -= nic->n_ports;
-        nic = host->second_device;
+    const struct function_name *named = &host->named;
+    if (f >= n_functions(named)) {
+        f -= n_functions(named);
+        named = &host->second_named;
     }
-    uint64_t wanted = nic_function_mac(nic, f);
+    struct function_name function = *named;
+    if (!is_one_function(named))
+        function.pf = (int)f;
+    return function;
+}
+
+/* The driver's device for a function; NULL: none appeared. The host may have more NICs, in any
+ * order. Functions of octoNIC firmware have one address. */
+static struct net_device *device_of_function(const struct network_host *host,
+                                             const struct function_name *f)
+{
+    const unsigned pf = function_pf(f);
+    const uint64_t wanted = f->vf >= 0 ? nic_vf_mac(f->model, pf, (unsigned)f->vf)
+                                       : nic_function_mac(f->model, pf);
+    struct net_device *dev;
     for (unsigned i = 0; (dev = nic_driver_device(host->driver, i)) != NULL; i++) {
         uint64_t mac = 0;
         for (unsigned b = 0; b < NET_MAC_BYTES; b++)
             mac = mac << 8 | dev->mac.byte[b];
-        if (mac == wanted && nic_dev_function(dev) == f)
+        if (mac == wanted && nic_dev_function(dev) == pf)
             return dev;
     }
     return NULL;
@@ -371,7 +446,8 @@ static struct net_device *device_of_function(const struct network_host *host, un
 static void open_all(struct network_host *host)
 {
     for (unsigned f = 0; f < host->n_functions; f++) {
-        struct net_device *dev = device_of_function(host, f);
+        const struct function_name function = function_at(host, f);
+        struct net_device *dev = device_of_function(host, &function);
         if (dev == NULL) {
             k_fault(host->kernel,
                     "only %u of %u functions of its NICs appeared: has each a cable to this host?",
@@ -397,41 +473,35 @@ static void open_all(struct network_host *host)
     host->ip = host->dev->ip;
 }
 
+/* The lending software has loaded it already, to enable virtual functions, and unloads it. */
+static bool has_loaded_driver(const struct network_host *host)
+{
+    return host->lending != NULL && host->lending->nic != NULL;
+}
+
 static void set_up(void *arg)
 {
     struct network_host *host = arg;
-    k_pci_register(host->kernel, nic_driver_pci(host->driver));
+    if (!has_loaded_driver(host))
+        k_pci_register(host->kernel, nic_driver_pci(host->driver));
     open_all(host);
     step_done(host->network);
 }
 
 static bool make_kernel(struct network_host *host)
 {
-    const struct network_params *p = &host->params;
     struct net_params net = net_params_default;
     struct nic_driver_params nic = nic_driver_params_default;
-    net.gro = p->gro;
-    net.tso = p->tso;
-    net.xps = p->xps;
-    net.arfs = p->arfs;
-    net.send_buffer_bytes = (uint32_t)p->send_buffer_bytes;
-    net.receive_buffer_bytes = (uint32_t)p->receive_buffer_bytes;
-    nic.mtu_bytes = p->mtu_bytes;
-    nic.completion_node = p->completion_ring == RING_DEVICE ? NIC_NODE_DEVICE : K_NODE_LOCAL;
-    nic.adaptive_rx = p->adaptive_moderation;
-    nic.rx_us = (uint16_t)p->rx_us;
-    nic.rx_count = (uint16_t)p->rx_count;
-    nic.tx_us = (uint16_t)p->tx_us;
-    nic.tx_count = (uint16_t)p->tx_count;
-    nic.lro = p->lro;
-    nic.octo_sg = p->octo_sg;
     host->kernel = host->lending != NULL ? host->lending->kernel
                                          : os_new(host->host, host_os_params(host->host));
-    nic.n_channels = (uint16_t)p->channels;
-    if (nic.n_channels == 0 && k_n_cpus(host->kernel) > channels_max(host))
-        nic.n_channels = (uint16_t)channels_max(host);
-    host->net = net_new(host->kernel, &net);
-    host->driver = nic_driver_new(host->net, host->kernel, &nic, "pf");
+    if (has_loaded_driver(host)) {
+        host->net = host->lending->net;
+        host->driver = host->lending->nic;
+    } else {
+        set_params(host, &net, &nic);
+        host->net = net_new(host->kernel, &net);
+        host->driver = nic_driver_new(host->net, host->kernel, &nic, "pf");
+    }
     if (host->driver == NULL) {
         sim_fail(world_sim(host->network->world), "%s: the driver refuses its parameters",
                  host->name);
@@ -473,6 +543,14 @@ bool network_up(struct network *network, const volatile int *interrupt)
 
 /* ---- Taking down ----------------------------------------------------------------------------- */
 
+/* The lending software removes them with the driver, when all that is lent is back; a borrowed one goes
+ * back as others do. */
+static void stop_functions(struct network_host *host)
+{
+    for (unsigned f = 0; f < host->n_functions; f++)
+        host->function[f]->ops->stop(host->function[f]);
+}
+
 static void take_down(void *arg)
 {
     struct network_host *host = arg;
@@ -481,6 +559,11 @@ static void take_down(void *arg)
     if (host->bond != NULL)
         bonding_free(host->bond);
     struct net_device *dev;
+    if (has_loaded_driver(host)) {
+        stop_functions(host);
+        step_done(host->network);
+        return;
+    }
     while ((dev = nic_driver_device(host->driver, 0)) != NULL) { /* those not in use, too */
         struct k_pci_dev *pci = K_CONTAINER(dev->device, struct k_pci_dev, device);
         if (host->lending != NULL)
@@ -607,17 +690,16 @@ uint64_t network_function_bytes(const struct network_host *host, unsigned functi
     return bytes;
 }
 
-static uint64_t drops(const struct model *nic)
+uint64_t network_drops(const struct network_host *host)
 {
     uint64_t n = 0;
-    for (unsigned f = 0; nic != NULL && f < nic->n_ports; f++) {
-        const struct nic_function_stats *stats = nic_function_stats(nic, f);
+    for (unsigned f = 0; f < host->n_functions; f++) {
+        const struct function_name function = function_at(host, f);
+        const unsigned pf = function_pf(&function);
+        const struct nic_function_stats *stats =
+            function.vf >= 0 ? nic_vf_stats(function.model, pf, (unsigned)function.vf)
+                             : nic_function_stats(function.model, pf);
         n += stats->rx_no_buffer + stats->rx_overflow + stats->rx_no_queue;
     }
     return n;
-}
-
-uint64_t network_drops(const struct network_host *host)
-{
-    return drops(host->device) + drops(host->second_device);
 }

@@ -9,6 +9,7 @@
 #include "logic/net/net.h"
 #include "models/os/os.h"
 #include "models/world/world.h"
+#include "workloads/setup/function_name.h"
 #include "workloads/setup/lending.h"
 
 #define NETWORK_HOSTS_MAX   8u
@@ -45,6 +46,7 @@ struct network_host {
     struct network_params params;
     struct host *host; /* NULL: a mistake has been reported */
     struct model *device, *second_device;
+    struct function_name named, second_named; /* what `device` and `second_device` say */
     struct lending_host
         *lending; /* this host in the group `lending`, whose kernel it uses; or NULL */
     struct kernel *kernel;

@@ -129,6 +129,8 @@ static const struct base bases[] = {
     LEND("fio.far", "fio",
          "programs.p.device=ssd programs.p.span_bytes=4194304 measure.warmup_us=20000"
          " measure.duration_us=1000 programs.p.queue_depth=8 cables.[7].latency_ns=20000"),
+    NET("vf", "netperf",
+        "lending.server.host=server devices.nic.vfs=2 network.server.device=nic.pf0"),
     LEND("borrow_limit", "borrow_limit", "lending.borrower.borrow=[]" TO_ITS_END),
     LEND("taken", "device_taken",
          "lending.borrower.borrow=[] programs.p.device=nfp programs.p.bridge=n0"
@@ -415,6 +417,7 @@ static const struct row rows[] = {
     { "network", "sendfile", "network.server", "octo_sg=true" },
     REASON("network", "host device second_device", NAMES),
     { "lending", "dma", "lending.borrower", "dma_window_bytes=33554432 pool_bytes=2097152" },
+    { "lending", "vf", "lending.server", "sriov_numvfs=2+network.server.device=nic.vf1" },
     { "lending", "fio", "lending.borrower", "nvme_polled=true" },
     REASON("lending", "nvme_driver", "without it programs find no block device"),
     REASON("lending", "max_peers", BOUND),
