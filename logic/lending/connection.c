@@ -406,6 +406,8 @@ static void undo(void *arg)
     struct lend_connection *c = arg;
     struct lend_host *host = c->host;
     if (!host->dead) {
+        if (host->service != NULL)
+            host->service->lost(host->service_context, c);
         lend_lender_lost(c);
         lend_borrower_lost(c);
         lend_connection_put(c);
@@ -429,6 +431,8 @@ void lend_peer_lost(struct lend_connection *c, const char *why)
     if (c->engine_users != 0)
         lend_incoming_block(c->adapter, c->engine_id);
     lend_borrower_block(c);
+    if (host->service != NULL)
+        host->service->cut(host->service_context, c);
     host->n_threads++;
     k_thread_new(host->kernel, "lend_undo", K_CPU_ANY, undo, c);
 }

@@ -141,6 +141,65 @@ static void discover_by(struct lend_host *host, struct lend_adapter *adapter,
     found->queue = NULL;
 }
 
+/* ---- Switches -------------------------------------------------------------------------------- */
+
+int lend_switches_open(struct lend_host *host, unsigned index, struct lend_switches *switches,
+                       struct lend_error *error)
+{
+    struct lend_adapter *adapter = &host->adapter[index];
+    struct findings *found = k_zalloc(sizeof *found);
+    *switches = (struct lend_switches){ .adapter = adapter };
+    int status = 0;
+    if (lend_register_read(adapter, NTB_NODE_PARTNER, NTB_FABRIC_ID, 4) == CLUSTER_SWITCH_ID)
+        queue_switch(found,
+                     (uint32_t)lend_register_read(adapter, NTB_NODE_PARTNER, CLUSTER_NODE, 4) &
+                         CLUSTER_NEIGHBOUR_NODE_MASK);
+    for (unsigned i = 0; i < found->n_queue && status == 0; i++) {
+        const uint32_t node = found->queue[i];
+        status = i < LEND_SWITCHES_MAX
+                     ? lend_hop_open(host, adapter, node, error)
+                     : lend_fail(error, -ENOSPC, "%s: more than %u cluster switches",
+                                 host->options.name, LEND_SWITCHES_MAX);
+        if (status != 0)
+            break;
+        switches->node[switches->n++] = (uint16_t)node;
+        look_around(adapter, node, found);
+    }
+    k_free(found->queue);
+    k_free(found);
+    if (status != 0)
+        lend_switches_close(host, switches);
+    return status;
+}
+
+void lend_switches_close(struct lend_host *host, struct lend_switches *switches)
+{
+    while (switches->n > 0)
+        lend_hop_close(host, switches->adapter, switches->node[--switches->n]);
+}
+
+uint64_t lend_switch_read(const struct lend_switches *switches, unsigned i, uint64_t offset,
+                          unsigned bytes)
+{
+    return lend_register_read(switches->adapter, switches->node[i], offset, bytes);
+}
+
+bool lend_switch_write(const struct lend_switches *switches, unsigned i, uint64_t offset,
+                       unsigned bytes, uint64_t value)
+{
+    struct lend_map map;
+    const uint64_t page = offset & ~(uint64_t)(K_PAGE_BYTES - 1);
+    if (lend_map(switches->adapter, switches->node[i], NTB_FABRIC_REGISTERS | page, K_PAGE_BYTES, 0,
+                 "switch", &map, NULL) != 0)
+        return false;
+    lend_map_write(switches->adapter, &map, offset - page, bytes, value);
+    const bool there = lend_map_read(switches->adapter, &map, offset - page, bytes) == value;
+    lend_unmap(switches->adapter, &map);
+    return there;
+}
+
+/* ---- All hosts ------------------------------------------------------------------------------- */
+
 int lend_discover(struct lend_host *host)
 {
     struct findings *found = k_zalloc(sizeof *found);

@@ -84,12 +84,16 @@ static void header_restore(struct lend_device *d)
 static void reset_body(void *arg)
 {
     struct lend_device *d = arg;
+    const unsigned at = d->pcie_cap + PCIE_DEVCTL;
+    const uint32_t control = d->lease != NULL ? k_config_read(d->pci, at, 2) : d->device_control;
     config_update(d->pci, d->pcie_cap + PCIE_DEVCTL, 0, PCIE_DEVCTL_FLR);
     k_sleep(d->host->kernel, FLR_PS);
     if (d->pci->pf == NULL)
         header_restore(d);
-    k_config_write(d->pci, d->pcie_cap + PCIE_DEVCTL, 2, d->device_control);
+    k_config_write(d->pci, at, 2, d->lease != NULL ? control : d->device_control);
     lend_device_quiet(d);
+    if (d->lease != NULL)
+        k_pci_enable(d->pci);
     d->resetting = false;
 }
 
@@ -161,9 +165,18 @@ void lend_device_restore(struct lend_device *d, bool forced)
     if (d->pci->pf == NULL)
         config_update(d->pci, d->pcie_cap + PCIE_DEVCTL, PCIE_DEVCTL_MPS_MASK,
                       d->device_control & PCIE_DEVCTL_MPS_MASK);
-    if ((!forced && d->pci->pf == NULL) ||
+    if (forced || d->pci->pf != NULL)
+        lend_device_reset(d, NULL);
+}
+
+int lend_device_reset(struct lend_device *d, struct lend_error *error)
+{
+    if (d->pcie_cap == 0 ||
         (k_config_read(d->pci, d->pcie_cap + PCIE_DEVCAP, 4) & PCIE_DEVCAP_FLR) == 0)
-        return;
+        return lend_fail(error, -EOPNOTSUPP, "%s has no function-level reset", d->name);
+    if (d->resetting) /* the service has let it be reset, and the lease has ended since */
+        return 0;
     d->resetting = true; /* the caller does not wait */
     k_thread_new(d->host->kernel, "lend_reset", K_CPU_ANY, reset_body, d);
+    return 0;
 }

@@ -177,6 +177,8 @@ void lend_host_free(struct lend_host *host)
         lend_borrows_return(host);
         for (struct lend_device *d = host->devices; d != NULL; d = d->next)
             lend_reclaim(host, d->pci->id);
+        if (host->service != NULL)
+            host->service->stop(host->service_context);
         lend_connections_close(host, true);
     }
     host->stopping = true;
@@ -200,6 +202,8 @@ void lend_host_free(struct lend_host *host)
     lend_borrows_free(host);
     lend_segments_free(host);
     lend_devices_free(host);
+    if (host->service != NULL)
+        host->service->release(host->service_context);
     for (unsigned i = 0; i < host->n_adapters; i++)
         lend_adapter_release(&host->adapter[i], host->dead);
     lend_ranges_release(&host->pool_space);

@@ -85,10 +85,11 @@ void lend_devices_free(struct lend_host *host)
 
 /* ---- Resources of a lease -------------------------------------------------------------------- */
 
-/* Releases what the lease holds so far, in reverse order, and frees it. The device is quiet. */
-static void lease_release(struct lend_lease *lease)
+void lend_lease_release(struct lend_lease *lease)
 {
-    struct lend_adapter *adapter = lease->connection->adapter;
+    struct lend_connection *c = lease->connection;
+    struct lend_adapter *adapter = c != NULL ? c->adapter
+                                             : NULL; /* a service's lease has no more */
     struct lend_device *d = lease->device;
     for (unsigned i = 0; i < K_PCI_BARS; i++)
         if (lease->bar[i].bytes != 0)
@@ -104,11 +105,12 @@ static void lease_release(struct lend_lease *lease)
     if (lease->msi.n != 0)
         lend_unmap(adapter, &lease->msi);
     if (lease->routed)
-        lend_route_give(d->host, adapter, &lease->connection->route, (unsigned)lease->outgoing);
+        lend_route_give(d->host, adapter, &c->route, (unsigned)lease->outgoing);
     if (lease->outgoing >= 0)
         lend_outgoing_remove(adapter, (unsigned)lease->outgoing);
     d->lease = NULL;
-    lend_connection_put(lease->connection);
+    if (c != NULL)
+        lend_connection_put(c);
     k_free(lease);
 }
 
@@ -205,22 +207,27 @@ void lend_lease_unmap(struct lend_lease *lease, uint64_t dma, uint64_t bytes)
     lend_ranges_give(&lease->iova, dma - within);
 }
 
-static int map_windows(struct lend_lease *lease, struct lend_error *error)
+/* Which addresses of its domain the device may be given. */
+static void iova_init(struct lend_lease *lease)
 {
     const unsigned bits = lease->device->dma_bits;
     const uint64_t end = bits >= 39 ? IOVA_END : UINT64_C(1) << bits;
-    if (lease->domain == NULL)
-        return 0;
     if (lease->for_vm) { /* guest-physical addresses, but those of interrupts */
         lend_ranges_init(&lease->iova, 0, end);
         if (end > MSI_BASE)
             lend_ranges_take_at(&lease->iova, MSI_BASE, MSI_BYTES);
-        return 0;
+        return;
     }
     lend_ranges_init(&lease->iova, IOVA_FIRST, end);
     if (end > IOVA_HOLE)
         lend_ranges_take_at(&lease->iova, IOVA_HOLE,
                             end - IOVA_HOLE < IOVA_HOLE_BYTES ? end - IOVA_HOLE : IOVA_HOLE_BYTES);
+}
+
+static int map_windows(struct lend_lease *lease, struct lend_error *error)
+{
+    if (lease->domain == NULL || lease->for_vm)
+        return 0;
     int status = lend_lease_map(lease, lease->msi.address, lease->msi.bytes, K_DMA_BOTH,
                                 &lease->msi_address, error);
     for (unsigned i = 0; status == 0 && i < lease->n_ranges; i++)
@@ -229,8 +236,7 @@ static int map_windows(struct lend_lease *lease, struct lend_error *error)
     return status;
 }
 
-/* Puts the device into an IOMMU domain of its own, if this host has an IOMMU. */
-static int isolate(struct lend_lease *lease, struct lend_error *error)
+int lend_lease_isolate(struct lend_lease *lease, struct lend_error *error)
 {
     const struct k_pci_dev *pci = lease->device->pci;
     if (!k_iommu_on(lease->device->host->kernel, pci->id))
@@ -241,6 +247,7 @@ static int isolate(struct lend_lease *lease, struct lend_error *error)
     lease->domain = k_iommu_domain_new(lease->device->host->kernel, pci->id);
     if (lease->domain == NULL)
         return lend_fail(error, -ENOMEM, "%s: no IOMMU domain is left", lease->device->name);
+    iova_init(lease);
     int status = k_iommu_attach(lease->domain, pci->id);
     return status == 0
                ? 0
@@ -266,7 +273,7 @@ static int export_bars(struct lend_lease *lease, struct lend_error *error)
 
 /* ---- Requests -------------------------------------------------------------------------------- */
 
-static struct lend_device *device_of(struct lend_host *host, uint16_t id)
+struct lend_device *lend_device_find(struct lend_host *host, uint16_t id)
 {
     struct lend_device *d = host->devices;
     while (d != NULL && d->pci->id != id)
@@ -291,6 +298,25 @@ unsigned lend_near_adapter(const struct lend_device *d)
     return 0;
 }
 
+/* The service's devices count as lent to this host itself. */
+static uint32_t lent_to(const struct lend_device *d)
+{
+    if (d->lease == NULL)
+        return 0;
+    return d->lease->connection != NULL ? d->lease->connection->peer : d->host->options.id;
+}
+
+void lend_device_info(const struct lend_device *d, struct lend_info *info)
+{
+    *info = (struct lend_info){ .id = d->pci->id,
+                                .vendor_id = d->pci->vendor_id,
+                                .device_id = d->pci->device_id,
+                                .adapter = (uint16_t)lend_near_adapter(d),
+                                .lent_to = lent_to(d),
+                                .dma_bits = d->dma_bits };
+    memcpy(info->name, d->name, sizeof info->name);
+}
+
 static int serve_list(struct lend_host *host, uint32_t index, void *reply, size_t *bytes,
                       struct lend_error *error)
 {
@@ -299,13 +325,8 @@ static int serve_list(struct lend_host *host, uint32_t index, void *reply, size_
         d = d->next;
     if (d == NULL)
         return lend_fail(error, -ENOENT, "no more devices");
-    struct lend_info info = { .id = d->pci->id,
-                              .vendor_id = d->pci->vendor_id,
-                              .device_id = d->pci->device_id,
-                              .adapter = (uint16_t)lend_near_adapter(d),
-                              .lent_to = d->lease != NULL ? d->lease->connection->peer : 0,
-                              .dma_bits = d->dma_bits };
-    memcpy(info.name, d->name, sizeof info.name);
+    struct lend_info info;
+    lend_device_info(d, &info);
     return lend_reply(reply, bytes, &info, sizeof info);
 }
 
@@ -327,12 +348,11 @@ static void fill_reply(const struct lend_lease *lease, struct msg_opened *reply)
 static int serve_open(struct lend_connection *c, const struct msg_open *request, void *reply,
                       size_t *bytes, struct lend_error *error)
 {
-    struct lend_device *d = device_of(c->host, request->id);
+    struct lend_device *d = lend_device_find(c->host, request->id);
     if (d == NULL || d->leaving || request->n_ranges > LEND_DMA_RANGES)
         return lend_fail(error, -ENOENT, "no device %04x to lend", (unsigned)request->id);
     if (d->lease != NULL)
-        return lend_fail(error, -EBUSY, "%s is lent to host %u", d->name,
-                         d->lease->connection->peer);
+        return lend_fail(error, -EBUSY, "%s is lent to host %u", d->name, lent_to(d));
     if (d->resetting)
         return lend_fail(error, -EAGAIN, "%s is being reset", d->name);
     struct lend_lease *lease = k_zalloc(sizeof *lease);
@@ -352,7 +372,7 @@ static int serve_open(struct lend_connection *c, const struct msg_open *request,
     if (status == 0)
         status = lend_route_payload(&c->route, request->mps_bytes, error);
     if (status == 0)
-        status = isolate(lease, error);
+        status = lend_lease_isolate(lease, error);
     if (status == 0)
         status = open_windows(lease, request, error);
     if (status == 0)
@@ -362,7 +382,7 @@ static int serve_open(struct lend_connection *c, const struct msg_open *request,
     if (status == 0)
         status = lend_device_payload(d, request->mps_bytes, error);
     if (status != 0) {
-        lease_release(lease);
+        lend_lease_release(lease);
         return status;
     }
     struct msg_opened opened;
@@ -375,7 +395,7 @@ static void lease_close(struct lend_lease *lease, bool forced)
 {
     struct lend_device *d = lease->device;
     lend_device_quiet(d);
-    lease_release(lease);
+    lend_lease_release(lease);
     lend_device_restore(d, forced);
 }
 
@@ -439,7 +459,7 @@ void lend_lender_lost(struct lend_connection *c)
 
 int lend_reclaim(struct lend_host *host, uint16_t id)
 {
-    struct lend_device *d = device_of(host, id);
+    struct lend_device *d = lend_device_find(host, id);
     if (d == NULL)
         return -ENOENT;
     lend_lock(host, &host->lender_lock);
@@ -449,6 +469,10 @@ int lend_reclaim(struct lend_host *host, uint16_t id)
     if (c != NULL)
         c->users++;
     lend_unlock(host, &host->lender_lock);
+    if (lease != NULL && c == NULL) {
+        host->service->take_back(host->service_context, lease);
+        return 0;
+    }
     if (c == NULL)
         return -EALREADY;
     const struct msg_config request = { .lease = number };

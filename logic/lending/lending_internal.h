@@ -19,6 +19,7 @@
 
 #include "logic/lending/bars.h"
 #include "logic/lending/lending.h"
+#include "logic/lending/service.h"
 #include "logic/lending/wire_internal.h"
 
 /* ---- State ----------------------------------------------------------------------------------- */
@@ -155,10 +156,10 @@ struct lend_irq {
     uint64_t count;
 };
 
-/* The lender's record of a device that a peer has borrowed. */
+/* The lender's record of a device that a peer has borrowed, or that the host's service has. */
 struct lend_lease {
     struct lend_device *device;
-    struct lend_connection *connection;
+    struct lend_connection *connection; /* NULL: the service's */
     uint32_t number;
     int outgoing;                                /* entry of the device in the adapter */
     bool routed;                                 /* and in the switches to the borrower */
@@ -253,6 +254,8 @@ struct lend_host {
     unsigned rung; /* bit per doorbell; N_DOORBELLS: a link change */
     bool started, stopping, dead;
     unsigned n_threads;
+    const struct lend_service_ops *service; /* NULL: none */
+    void *service_context;
 };
 
 /* ---- connection.c ---------------------------------------------------------------------------- */
@@ -374,7 +377,8 @@ struct kaddr lend_mailbox(const struct lend_host *host, unsigned box, unsigned o
 typedef int lend_serve_fn(struct lend_connection *connection, unsigned type, const void *body,
                           void *reply, size_t *bytes, struct lend_error *error);
 lend_serve_fn lend_serve_segment, lend_serve_dma_engine, lend_serve_borrower;
-lend_serve_fn lend_serve_lender, lend_serve_peer, lend_serve_vm; /* under lender_lock */
+/* Under lender_lock: */
+lend_serve_fn lend_serve_lender, lend_serve_peer, lend_serve_vm, lend_serve_service;
 /* Copies n bytes of an answer to `reply`. Returns 0. */
 static inline int lend_reply(void *reply, size_t *bytes, const void *answer, size_t n)
 {
@@ -395,6 +399,14 @@ void lend_segments_free(struct lend_host *host);
 
 /* Fills in host->lender_driver. */
 void lend_lender_init(struct lend_host *host);
+/* The device that this host offers under that requester ID, or NULL. */
+struct lend_device *lend_device_find(struct lend_host *host, uint16_t id);
+void lend_device_info(const struct lend_device *device, struct lend_info *info);
+/* Puts the leased device into an IOMMU domain of its own, if this host has an IOMMU, and begins with
+ * its addresses. */
+int lend_lease_isolate(struct lend_lease *lease, struct lend_error *error);
+/* Releases what the lease holds so far, in reverse order, and frees it. The device is quiet. */
+void lend_lease_release(struct lend_lease *lease);
 /* [thread] Ends all leases of the connection, and resets their devices. */
 void lend_lender_lost(struct lend_connection *connection);
 /* Waits for resets that are under way, then frees the devices and what is left of their leases. */
@@ -437,9 +449,28 @@ uint32_t lend_device_read(struct lend_device *device, unsigned offset, unsigned 
 /* Restores what lend_device_payload() changed. `forced`, or a virtual function: a thread resets the
  * device as well, if it has function-level reset; device->resetting is set until then. */
 void lend_device_restore(struct lend_device *device, bool forced);
+/* The same reset. If the device has a lease when it is over, it keeps its payload size and may send
+ * again. -EOPNOTSUPP: it has no function-level reset. */
+int lend_device_reset(struct lend_device *device, struct lend_error *error);
 
 /* ---- peer_lender.c --------------------------------------------------------------------------- */
 
+/* A mapping without anything in it. */
+struct lend_mapping *lend_mapping_new(struct lend_lease *lease);
+/* Makes the source a requester of one of our adapters, as far as the node, and fills in the reply but
+ * for `mapping` and `dma`. */
+int lend_mapping_reach(struct lend_lease *lease, struct lend_mapping *mapping,
+                       const struct lend_path *path, struct msg_peer_opened *reply,
+                       struct lend_error *error);
+/* Maps bytes of that node, by a window; bytes of our own tree. `at`: as in msg_peer_open. */
+int lend_mapping_window(struct lend_lease *lease, struct lend_mapping *mapping,
+                        const struct msg_peer_map *request, uint64_t *dma,
+                        struct lend_error *error);
+int lend_mapping_map(struct lend_lease *lease, struct lend_mapping *mapping, uint64_t address,
+                     uint64_t bytes, uint32_t direction, uint64_t at, uint64_t *dma,
+                     struct lend_error *error);
+/* [thread] Undoes and frees a mapping. All five: under lender_lock. */
+void lend_mapping_drop(struct lend_lease *lease, struct lend_mapping *mapping);
 /* [thread] Undoes the mappings and requesters of the lease, and mappings of other leases whose
  * target it is. Under lender_lock. */
 void lend_mappings_release(struct lend_lease *lease);

@@ -120,7 +120,7 @@ int lend_call(struct lend_connection *c, unsigned type, const void *request, siz
 /* ---- Replies --------------------------------------------------------------------------------- */
 
 static const struct {
-    uint16_t bytes; /* of the request */
+    uint16_t bytes; /* of the request; 0: any number, with zeros behind them */
     bool locked;    /* under lender_lock */
     lend_serve_fn *serve;
 } requests[] = {
@@ -140,6 +140,7 @@ static const struct {
     [MSG_VM_UNMAP] = { sizeof(struct msg_vm_map), true, lend_serve_vm },
     [MSG_VM_IRQ] = { sizeof(struct msg_vm_irq), true, lend_serve_vm },
     [MSG_DMA_ENGINE] = { sizeof(struct msg_dma_engine), false, lend_serve_dma_engine },
+    [MSG_SERVICE] = { 0, true, lend_serve_service },
 };
 
 static int dispatch(struct lend_connection *c, const struct lend_message *request, uint8_t *reply,
@@ -148,7 +149,7 @@ static int dispatch(struct lend_connection *c, const struct lend_message *reques
     const unsigned type = request->head.type;
     if (type >= sizeof requests / sizeof requests[0] || requests[type].serve == NULL)
         return lend_fail(error, -EPROTO, "request %u is not known", type);
-    if (request->head.bytes != requests[type].bytes)
+    if (requests[type].bytes != 0 && request->head.bytes != requests[type].bytes)
         return lend_fail(error, -EPROTO, "a request of %u bytes", (unsigned)request->head.bytes);
     if (requests[type].locked)
         lend_lock(c->host, &c->host->lender_lock);
@@ -213,7 +214,10 @@ static void link_changed(struct lend_host *host)
     for (unsigned i = 0; i < host->n_adapters; i++) {
         struct lend_adapter *adapter = &host->adapter[i];
         k_writel(adapter->pci, 0, NTB_REG_STATUS, NTB_STATUS_LINK_CHANGE);
-        if (lend_adapter_link_up(adapter)) {
+        const bool up = lend_adapter_link_up(adapter);
+        if (host->service != NULL)
+            host->service->link(host->service_context, i, up);
+        if (up) {
             lend_routes_settle(host);
             continue;
         }

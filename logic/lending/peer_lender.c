@@ -15,7 +15,7 @@
 
 /* ---- The source ------------------------------------------------------------------------------ */
 
-static void mapping_drop(struct lend_lease *lease, struct lend_mapping *mapping)
+void lend_mapping_drop(struct lend_lease *lease, struct lend_mapping *mapping)
 {
     K_LIST_REMOVE(lease->mappings, mapping);
     if (mapping->iova_bytes != 0)
@@ -32,7 +32,7 @@ static void mapping_drop(struct lend_lease *lease, struct lend_mapping *mapping)
     k_free(mapping);
 }
 
-static struct lend_mapping *mapping_new(struct lend_lease *lease)
+struct lend_mapping *lend_mapping_new(struct lend_lease *lease)
 {
     struct lend_mapping *mapping = k_zalloc(sizeof *mapping);
     *mapping = (struct lend_mapping){ .next = lease->mappings,
@@ -50,10 +50,9 @@ static struct lend_mapping *mapping_find(struct lend_lease *lease, uint32_t numb
     return mapping;
 }
 
-/* Maps bytes of our tree for the source. */
-static int mapping_map(struct lend_lease *lease, struct lend_mapping *mapping, uint64_t address,
-                       uint64_t bytes, uint32_t direction, uint64_t at, uint64_t *dma,
-                       struct lend_error *error)
+int lend_mapping_map(struct lend_lease *lease, struct lend_mapping *mapping, uint64_t address,
+                     uint64_t bytes, uint32_t direction, uint64_t at, uint64_t *dma,
+                     struct lend_error *error)
 {
     const enum k_dma_direction access = (enum k_dma_direction)direction;
     *dma = at;
@@ -70,7 +69,8 @@ static int mapping_map(struct lend_lease *lease, struct lend_mapping *mapping, u
 static struct lend_lease *lease_to_host(struct lend_connection *c, uint32_t number)
 {
     for (struct lend_device *d = c->host->devices; d != NULL; d = d->next)
-        if (d->lease != NULL && d->lease->number == number && d->lease->connection->peer == c->peer)
+        if (d->lease != NULL && d->lease->connection != NULL && d->lease->number == number &&
+            d->lease->connection->peer == c->peer)
             return d->lease;
     return NULL;
 }
@@ -100,8 +100,8 @@ static int open_here(struct lend_lease *lease, struct lend_mapping *mapping,
         return lend_lease_over(request->target, error);
     int status = bytes_of(mapping->target, request->bar, request->offset, request->bytes, &address,
                           error);
-    return status == 0 ? mapping_map(lease, mapping, address, request->bytes, request->direction,
-                                     request->at, dma, error)
+    return status == 0 ? lend_mapping_map(lease, mapping, address, request->bytes,
+                                          request->direction, request->at, dma, error)
                        : status;
 }
 
@@ -123,38 +123,44 @@ static int find_path(struct lend_lease *lease, const struct msg_peer_open *reque
     return lend_resolve_by(host, request->host, own, request->adapter, path, error);
 }
 
-static int open_away(struct lend_lease *lease, struct lend_mapping *mapping,
-                     const struct msg_peer_open *request, struct msg_peer_opened *reply,
-                     struct lend_error *error)
+int lend_mapping_reach(struct lend_lease *lease, struct lend_mapping *mapping,
+                       const struct lend_path *path, struct msg_peer_opened *reply,
+                       struct lend_error *error)
 {
-    struct lend_path path;
     const struct k_pci_dev *pci = lease->device->pci;
-    int status = find_path(lease, request, &path, error);
-    if (status != 0)
-        return status;
-    struct lend_adapter *adapter = &lease->device->host->adapter[path.adapter];
+    struct lend_host *host = lease->device->host;
+    struct lend_adapter *adapter = &host->adapter[path->adapter];
     mapping->adapter = adapter;
-    mapping->node = path.node;
+    mapping->node = path->node;
     mapping->outgoing = lend_outgoing_add(adapter, pci->id, lease->device->name, error);
     if (mapping->outgoing < 0)
         return mapping->outgoing;
     /* Reads through our IOMMU go as those of our root complexes. */
-    status = lend_route_open(lease->device->host, adapter, path.node, &mapping->route, error);
+    int status = lend_route_open(host, adapter, path->node, &mapping->route, error);
     if (status == 0)
-        status = lend_route_take(lease->device->host, adapter, &mapping->route,
-                                 (unsigned)mapping->outgoing, error);
+        status = lend_route_take(host, adapter, &mapping->route, (unsigned)mapping->outgoing,
+                                 error);
     if (status != 0)
         return status;
     mapping->routed = true;
     status = lend_route_payload(&mapping->route, lease->payload_bytes, error);
     if (status != 0)
         return status;
-    reply->adapter = path.peer_adapter;
+    reply->adapter = path->peer_adapter;
     reply->node = adapter->node;
     reply->device = (uint16_t)mapping->outgoing;
     reply->function = pci->id & 7;
     reply->n_cpus = adapter->n_cpus;
     return 0;
+}
+
+static int open_away(struct lend_lease *lease, struct lend_mapping *mapping,
+                     const struct msg_peer_open *request, struct msg_peer_opened *reply,
+                     struct lend_error *error)
+{
+    struct lend_path path;
+    const int status = find_path(lease, request, &path, error);
+    return status == 0 ? lend_mapping_reach(lease, mapping, &path, reply, error) : status;
 }
 
 static int serve_open(struct lend_connection *c, const struct msg_peer_open *request, void *reply,
@@ -163,15 +169,27 @@ static int serve_open(struct lend_connection *c, const struct msg_peer_open *req
     struct lend_lease *lease = lease_to_host(c, request->lease);
     if (lease == NULL)
         return lend_lease_over(request->lease, error);
-    struct lend_mapping *mapping = mapping_new(lease);
+    struct lend_mapping *mapping = lend_mapping_new(lease);
     struct msg_peer_opened opened = { .mapping = mapping->number };
     int status = request->host == c->host->options.id
                      ? open_here(lease, mapping, c, request, &opened.dma, error)
                      : open_away(lease, mapping, request, &opened, error);
     if (status == 0)
         return lend_reply(reply, bytes, &opened, sizeof opened);
-    mapping_drop(lease, mapping);
+    lend_mapping_drop(lease, mapping);
     return status;
+}
+
+int lend_mapping_window(struct lend_lease *lease, struct lend_mapping *mapping,
+                        const struct msg_peer_map *request, uint64_t *dma, struct lend_error *error)
+{
+    const unsigned bits = lease->device->dma_bits;
+    const uint64_t limit = lease->domain != NULL || bits >= 64 ? 0 : UINT64_C(1) << bits;
+    int status = lend_map(mapping->adapter, mapping->node, request->fabric, request->bytes, limit,
+                          lease->device->name, &mapping->map, error);
+    return status == 0 ? lend_mapping_map(lease, mapping, mapping->map.address, request->bytes,
+                                          request->direction, request->at, dma, error)
+                       : status;
 }
 
 static int serve_map(struct lend_connection *c, const struct msg_peer_map *request, void *reply,
@@ -182,14 +200,8 @@ static int serve_map(struct lend_connection *c, const struct msg_peer_map *reque
     struct lend_mapping *mapping = lease != NULL ? mapping_find(lease, request->mapping) : NULL;
     if (mapping == NULL || mapping->adapter == NULL || mapping->map.n != 0)
         return lend_lease_over(request->lease, error);
-    const unsigned bits = lease->device->dma_bits;
-    const uint64_t limit = lease->domain != NULL || bits >= 64 ? 0 : UINT64_C(1) << bits;
-    int status = lend_map(mapping->adapter, mapping->node, request->fabric, request->bytes, limit,
-                          lease->device->name, &mapping->map, error);
-    if (status == 0)
-        status = mapping_map(lease, mapping, mapping->map.address, request->bytes,
-                             request->direction, request->at, &dma, error);
     /* After an error the borrower closes the mapping. */
+    const int status = lend_mapping_window(lease, mapping, request, &dma, error);
     return status == 0 ? lend_reply(reply, bytes, &dma, sizeof dma) : status;
 }
 
@@ -200,7 +212,7 @@ static int serve_close(struct lend_connection *c, const struct msg_peer_map *req
     struct lend_mapping *mapping = lease != NULL ? mapping_find(lease, request->mapping) : NULL;
     if (mapping == NULL)
         return lend_lease_over(request->lease, error);
-    mapping_drop(lease, mapping);
+    lend_mapping_drop(lease, mapping);
     return 0;
 }
 
@@ -317,7 +329,7 @@ int lend_serve_peer(struct lend_connection *c, unsigned type, const void *body, 
 void lend_mappings_release(struct lend_lease *lease)
 {
     while (lease->mappings != NULL)
-        mapping_drop(lease, lease->mappings);
+        lend_mapping_drop(lease, lease->mappings);
     while (lease->requesters != NULL)
         requester_drop(lease, lease->requesters);
     for (struct lend_device *d = lease->device->host->devices; d != NULL; d = d->next)
@@ -325,7 +337,7 @@ void lend_mappings_release(struct lend_lease *lease)
              mapping != NULL;) {
             struct lend_mapping *next = mapping->next;
             if (mapping->target == lease)
-                mapping_drop(d->lease, mapping);
+                lend_mapping_drop(d->lease, mapping);
             mapping = next;
         }
 }

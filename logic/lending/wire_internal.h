@@ -82,7 +82,8 @@ enum {
     MSG_VM_MAP,      /* to the lender of a device that a virtual machine uses */
     MSG_VM_UNMAP,    /* of all that VM_MAP has mapped */
     MSG_VM_IRQ,
-    MSG_DMA_ENGINE
+    MSG_DMA_ENGINE,
+    MSG_SERVICE /* body: what the service of both hosts has agreed upon; any length */
 };
 
 struct msg_range {
