@@ -47,6 +47,7 @@ struct sisci_process;
 struct sisci_segment;
 struct sisci_remote;
 struct sisci_device;
+struct lend_connection;
 
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
@@ -133,6 +134,7 @@ enum sisci_error sisci_segment_attach_bar(struct sisci_process *process, uint32_
 /* The memory of the segment, for loads and stores of this host; v is 0: it is a BAR. */
 struct kaddr sisci_segment_memory(const struct sisci_segment *segment);
 uint64_t sisci_segment_bytes(const struct sisci_segment *segment);
+uint32_t sisci_segment_number(const struct sisci_segment *segment);
 
 /* Makes the pages reachable from the fabric through an adapter (SISCI_ANY: through each). Without
  * an IOMMU that takes nothing. Prepared twice is prepared once. NO_SUCH_ADAPTERNO, NOSPC. */
@@ -314,8 +316,8 @@ struct sisci_window {
     struct sisci_device *device;
     struct sisci_segment *segment; /* or: */
     struct sisci_remote *remote;
-    uint32_t mapping, grant; /* numbers at the lender and at the segment's host */
-    void *path, *grant_path; /* connections that these were made by; NULL: this host */
+    uint32_t mapping, grant; /* numbers at the lender and at the segment's host; 0: none */
+    struct lend_connection *path, *grant_path; /* by which they were asked for; NULL: this host */
 };
 /* Lets the device reach bytes of a segment, in whole pages, with its own reads and writes. The
  * lender finds the way: memory or a BAR in its own tree directly (through the nearest switch, if no
@@ -375,7 +377,9 @@ struct sisci_group {
     uint32_t host;
     uint32_t number;
 };
-/* Takes a group for this host to administer. `bytes`: a power of two of 4 KiB .. 1 GiB. BUSY:
+/* Takes a group for this host to administer, in all switches that its first adapter leads to, as long
+ * as the process has SISCI open. Hosts that administer groups at the same time must not create, remove
+ * or change them at the same moment. `bytes`: a power of two of 4 KiB .. 1 GiB. BUSY:
  * somebody has subscribed to that number, or the groups of the fabric have another size;
  * NOT_IMPLEMENTED: no cluster switch (hosts back to back have no multicast). */
 enum sisci_error sisci_group_create(struct sisci_process *process, uint32_t number, uint64_t bytes,
@@ -383,7 +387,7 @@ enum sisci_error sisci_group_create(struct sisci_process *process, uint32_t numb
 /* Takes all subscribers out of the switches and gives it up. */
 void sisci_group_remove(struct sisci_process *process, struct sisci_group group);
 /* Lets the group's writes arrive in a local segment, from its first byte: the segment is memory or a
- * local BAR, aligned to the group's size, not smaller. ILLEGAL_PARAMETER: it is not;
+ * local BAR, not smaller than the group, and aligned to its size if there is no IOMMU. ILLEGAL_PARAMETER: it is not;
  * NOSPC: the adapter has a group already and no IOMMU, so its overlay has one place. */
 enum sisci_error sisci_group_subscribe(struct sisci_segment *segment, struct sisci_group group,
                                        unsigned adapter, struct lend_error *error);
