@@ -60,6 +60,12 @@ struct k_costs {
     uint32_t rdma_post_cycles;     /* building one work request, excluding stores and doorbell */
     uint32_t rdma_poll_cycles;     /* one call of poll, even if it finds nothing */
     uint32_t rdma_complete_cycles; /* a completion */
+    /* ---- user-space storage, polled: SPDK, fio's engines over it ------------------------------ */
+    uint32_t spdk_submit_cycles;   /* an NVMe command, excluding stores of entries and doorbell */
+    uint32_t spdk_complete_cycles; /* its completion, excluding load of the entry and doorbell */
+    uint32_t spdk_poll_cycles;     /* one look at a completion queue, even if it finds nothing */
+    /* fio's engine over a user-space driver, per request, half of it each way */
+    uint32_t fio_plugin_cycles;
     /* ---- pktgen ------------------------------------------------------------------------------ */
     uint32_t pktgen_packet_cycles; /* its own loop, excluding the driver */
 };

@@ -59,6 +59,30 @@ static void test_sync(void **state)
     assert_true(lent > local && lent < local + 5000);
 }
 
+/* A process that drives the controller itself is faster than the kernel that polls: it has no system
+ * call and no block layer. It works on a borrowed device, too, by several jobs with writes among reads,
+ * and not on a controller that the kernel's driver has. */
+static double spdk(const char *text, const char *lending, const char *name)
+{
+    g_auto(GStrv) parts = g_strsplit(text, "borrower = { host", 2);
+    g_autofree char *set = g_strconcat(parts[0], "borrower = { ", lending, " host", parts[1], NULL);
+    return metric(set, name);
+}
+
+static void test_spdk(void **state)
+{
+    (void)state;
+    static const char free_one[] = "nvme_driver = false;";
+    const double polled_ns = spdk(LOCAL FIO(""), "nvme_polled = true;", "latency_p50_ns");
+    const double spdk_ns = spdk(LOCAL FIO("engine = \"spdk\";"), free_one, "latency_p50_ns");
+    assert_true(spdk_ns > 4200 && spdk_ns < polled_ns - 1000);
+    assert_true(spdk(LOCAL FIO("engine = \"spdk\"; queue_depth = 16; jobs = 2; read_ratio = 0.5;"),
+                     free_one, "iops") > 300000);
+    assert_true(spdk(LENT FIO("engine = \"spdk\"; block_bytes = 131072;"), free_one,
+                     "throughput_gbyte_s") > 1.0);
+    scenario_refused(LOCAL FIO("engine = \"spdk\";"), "nvme_driver = false");
+}
+
 /* An engine by its name. The system call that libaio has more is made while the device works: not in
  * the latency, but in the processor's time. */
 static void test_engine(void **state)
@@ -382,6 +406,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sync),
         cmocka_unit_test(test_engine),
+        cmocka_unit_test(test_spdk),
         cmocka_unit_test(test_depth),
         cmocka_unit_test(test_few_operations),
         cmocka_unit_test(test_two_of_them),

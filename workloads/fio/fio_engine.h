@@ -106,7 +106,7 @@ struct fio_engine_ops {
     void (*release)(struct fio_job *job);
 };
 
-extern const struct fio_engine_ops fio_engine_sync, fio_engine_libaio;
+extern const struct fio_engine_ops fio_engine_sync, fio_engine_libaio, fio_engine_spdk;
 
 /* Ends with NULL. */
 extern const struct fio_engine_ops *const fio_engines[];

@@ -131,6 +131,9 @@ static const struct base bases[] = {
          " measure.duration_us=1000 programs.p.queue_depth=8 cables.[7].latency_ns=20000"),
     NET("vf", "netperf",
         "lending.server.host=server devices.nic.vfs=2 network.server.device=nic.pf0"),
+    LEND("fio.spdk", "fio",
+         "programs.p.device=ssd programs.p.engine=spdk lending.borrower.nvme_driver=false"
+         " programs.p.span_bytes=131072 measure.warmup_us=2000 measure.duration_us=300"),
     LEND("borrow_limit", "borrow_limit", "lending.borrower.borrow=[]" TO_ITS_END),
     LEND("taken", "device_taken",
          "lending.borrower.borrow=[] programs.p.device=nfp programs.p.bridge=n0"
@@ -408,6 +411,9 @@ static const struct row rows[] = {
              "pin_cycles=2000 pin_page_cycles=400 block_submit_cycles=2400"
              " block_complete_cycles=1200 nvme_submit_cycles=500 nvme_complete_cycles=300"
              " nvme_irq_cycles=300"),
+    BORROWER("os", "fio.spdk",
+             "spdk_submit_cycles=440 spdk_complete_cycles=250 spdk_poll_cycles=40"
+             " fio_plugin_cycles=800"),
     { "network", "net", "network.server",
       "interface=pf1 mtu_bytes=1000 channels=1 adaptive_moderation=false arfs=false xps=false"
       " gro=false lro=true receive_buffer=65536 completion_ring=device+interface=pf1" },
