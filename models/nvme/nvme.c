@@ -13,8 +13,34 @@
 #include "models/nvme/nvme_internal.h"
 
 static const char *const payload_names[] = { "tag", "bytes", NULL };
+static const char *const media_names[] = { "flat", "xpoint", "dram", NULL };
 
 #define FROM_C4 "docs/sources.md#c4"
+
+/* Of media that are made of dies; the defaults are those of devices/p4800x.cfg. */
+#define MEDIA_PARAMS                                                                               \
+    PARAM("dies", PARAM_U32, struct nvme_subsystem, params.media.n_dies, 4, 1, 1024,               \
+          PROV_ESTIMATE, FROM_C4, "of a channel (dram: banks)"),                                   \
+        PARAM("channel_gbyte_s", PARAM_RATE, struct nvme_subsystem, params.media.channel_gbyte_s,  \
+              0.4, 0.001, 1000, PROV_ESTIMATE, FROM_C4, "of the bus between controller and dies"), \
+        PARAM("ecc_ratio", PARAM_DOUBLE, struct nvme_subsystem, params.media.ecc_ratio, 0.125, 0,  \
+              2, PROV_ESTIMATE, FROM_C4, "check bytes on that bus, of the data"),                  \
+        PARAM("codeword_bytes", PARAM_U32, struct nvme_subsystem, params.media.codeword_bytes,     \
+              256, 64, 512, PROV_PUBLISHED, FROM_C4, "xpoint: data on one die"),                   \
+        PARAM("die_read_ns", PARAM_TIME, struct nvme_subsystem, params.media.die_read_ps, 200, 0,  \
+              1e8, PROV_ESTIMATE, FROM_C4, "xpoint: a codeword; dram: to open a row and read"),    \
+        PARAM("die_write_ns", PARAM_TIME, struct nvme_subsystem, params.media.die_write_ps, 3500,  \
+              0, 1e9, PROV_ESTIMATE, FROM_C4, "xpoint: a codeword; dram: to close a row"),         \
+        PARAM("refresh_interval_us", PARAM_TIME, struct nvme_subsystem,                            \
+              params.media.refresh_interval_ps, 2800, 0, 1e9, PROV_ESTIMATE, FROM_C4,              \
+              "each die (dram: channel) is kept busy by the drive itself so often; 0: never"),     \
+        PARAM("refresh_ns", PARAM_TIME, struct nvme_subsystem, params.media.refresh_ps, 3700, 0,   \
+              1e7, PROV_ESTIMATE, FROM_C4, "for so long; below half the interval"),                \
+        PARAM("retry_ratio", PARAM_DOUBLE, struct nvme_subsystem, params.media.retry_ratio, 0, 0,  \
+              1, PROV_PUBLISHED, FROM_C4, "reads of a page that are read once more, of all"),      \
+        PARAM("retry_ns", PARAM_TIME, struct nvme_subsystem, params.media.retry_ps, 28000, 0, 1e8, \
+              PROV_PUBLISHED, FROM_C4, "what that takes")
+
 static const struct param_desc nvme_params_table[] = {
     PCIE_FUNCTION_PARAMS(struct nvme_subsystem, params.pcie, FROM_C4, /* lanes */ 4,
                          /* payload */ 256, PROV_ESTIMATE, /* extended tags */ 1, PROV_ESTIMATE,
@@ -60,20 +86,27 @@ static const struct param_desc nvme_params_table[] = {
     PARAM("cmb_latency_ns", PARAM_TIME, struct nvme_subsystem, params.cmb_ps, 100, 0, 10000,
           PROV_ESTIMATE, FROM_C4,
           "an access of the controller to its own memory buffer, or a read of it by others"),
+    PARAM_ONE_OF("media", struct nvme_subsystem, params.media.kind, NVME_MEDIA_FLAT, media_names,
+                 PROV_NONE, "", "one latency and bandwidth, or what media are made of"),
     PARAM("read_latency_ns", PARAM_TIME, struct nvme_subsystem, params.read_ps, 4200, 0, 1e8,
-          PROV_ESTIMATE, FROM_C4, "command known to its page of data ready, idle"),
+          PROV_ESTIMATE, FROM_C4,
+          "command known to its page of data ready, idle; not flat: of the controller alone"),
     PARAM("write_latency_ns", PARAM_TIME, struct nvme_subsystem, params.write_ps, 3000, 0, 1e8,
-          PROV_ESTIMATE, FROM_C4, "data here to safe in the media, idle"),
+          PROV_ESTIMATE, FROM_C4,
+          "data here to safe in the media, idle; not flat: of the controller alone"),
     PARAM("jitter_mean_ns", PARAM_TIME, struct nvme_subsystem, params.jitter_ps, 0, 0, 1e7,
           PROV_PUBLISHED, FROM_C4,
           "more of both latencies, per command: exponential with this mean; 0: none"),
     PARAM("read_gbyte_s", PARAM_RATE, struct nvme_subsystem, params.read_gbyte_s, 2.4, 0.001, 1000,
-          PROV_DATASHEET, FROM_C4, "of the media, all channels"),
+          PROV_DATASHEET, FROM_C4, "flat: of the media, all channels"),
     PARAM("write_gbyte_s", PARAM_RATE, struct nvme_subsystem, params.write_gbyte_s, 2.0, 0.001,
-          1000, PROV_DATASHEET, FROM_C4, "of the media, all channels"),
-    PARAM("channels", PARAM_U32, struct nvme_subsystem, params.n_channels, 1, 1, 1024,
-          PROV_ESTIMATE, FROM_C4,
-          "that serve different pages of 4 KiB side by side; 1: each page is spread over them all"),
+          1000, PROV_DATASHEET, FROM_C4, "flat: of the media, all channels"),
+    PARAM(
+        "channels", PARAM_U32, struct nvme_subsystem, params.n_channels, 1, 1, 1024, PROV_ESTIMATE,
+        FROM_C4,
+        "of the media; flat: they serve different pages of 4 KiB side by side, and with 1 each page "
+        "is spread over all"),
+    MEDIA_PARAMS,
     PARAM("fetch_burst", PARAM_U32, struct nvme_subsystem, params.fetch_burst, 4, 1, NVME_FETCH_MAX,
           PROV_ESTIMATE, FROM_C4,
           "submission queue entries in one read, and in one turn of a queue"),
@@ -86,6 +119,9 @@ static const struct param_desc nvme_params_table[] = {
 
 #define COUNT(NAME, FIELD, UNIT, HELP) \
     STAT(NAME, STAT_COUNTER, struct nvme_subsystem, stats.FIELD, UNIT, 0, HELP)
+/* Of media that are made of dies. */
+#define OF_DIES(NAME, FIELD, UNIT, HELP) \
+    STAT_PART(NAME, STAT_COUNTER, struct nvme_subsystem, stats.FIELD, UNIT, HELP, media_of_dies, 0)
 static const struct stat_desc nvme_stats_table[] = {
     COUNT("reads", reads, "1", "read commands that succeeded"),
     COUNT("writes", writes, "1", "write commands that succeeded"),
@@ -116,6 +152,7 @@ static const struct stat_desc nvme_stats_table[] = {
     COUNT("resets", resets, "1", "times that CC.EN was cleared"),
     COUNT("function_resets", function_resets, "1", "function-level resets"),
     COUNT("fatal", fatal, "1", "times that it could not go on (CSTS.CFS)"),
+    OF_DIES("media_retries", media_retries, "1", "reads of a page that had to be read once more"),
     STAT("media_pages", STAT_MAX, struct nvme_subsystem, stats.media_pages, "1", 0,
          "pages of 4 KiB that hold something"),
     STAT("commands_max", STAT_MAX, struct nvme_subsystem, stats.commands_max, "1", 0,
@@ -128,6 +165,19 @@ static const struct stat_desc nvme_stats_table[] = {
 
 /* ---- Set-up ---------------------------------------------------------------------------------- */
 
+static void check_media(struct model *model, const struct nvme_media_params *media,
+                        struct sim_error_list *errors)
+{
+    if (media->kind == NVME_MEDIA_FLAT)
+        return;
+    pcie_function_power_of_two(model, "codeword_bytes", media->codeword_bytes, errors);
+    if (media->refresh_interval_ps != 0 && 2 * media->refresh_ps > media->refresh_interval_ps)
+        model_mistake(model, errors,
+                      ".refresh_ns: found %g, expected at most half of "
+                      "refresh_interval_us",
+                      (double)media->refresh_ps / 1e3);
+}
+
 static void nvme_init(struct model *model, struct sim_error_list *errors)
 {
     struct nvme_subsystem *sub = nvme_state(model);
@@ -138,6 +188,7 @@ static void nvme_init(struct model *model, struct sim_error_list *errors)
     pcie_function_power_of_two(model, "transfer_bytes_max", params->transfer_bytes_max, errors);
     pcie_function_power_of_two(model, "cmb_bytes", params->cmb_bytes, errors);
     pcie_function_ports(model, params->n_ports, &params->pcie, errors);
+    check_media(model, &params->media, errors);
     if (errors->n_messages != before)
         return;
     sub->commands = sim_pool_shared(model->sim, "nvme command", sizeof(struct nvme_command));

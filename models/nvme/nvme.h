@@ -35,6 +35,7 @@ struct nvme_stats {
     uint64_t fatal;         /* commands could not be fetched, completions not written */
     uint64_t media_pages;   /* 4 KiB pages that hold something; never cleared */
     uint64_t commands_max;  /* most under way */
+    uint64_t media_retries; /* reads of a page that had to be read once more */
     struct stat_busy media; /* of all channels */
     struct stat_peak media_peak;
 };

@@ -14,6 +14,7 @@
 
 struct nvme;
 struct nvme_command;
+struct nvme_media_ops;
 struct nvme_subsystem;
 
 enum nvme_payload { NVME_PAYLOAD_TAG, NVME_PAYLOAD_BYTES };
@@ -173,6 +174,20 @@ struct nvme_namespace {
     uint64_t n_bad; /* units of 512 bytes that cannot be read */
 };
 
+enum nvme_media_kind { NVME_MEDIA_FLAT, NVME_MEDIA_XPOINT, NVME_MEDIA_DRAM };
+
+/* Of media that are made of dies (nvme_media_*.c). */
+struct nvme_media_params {
+    int kind;        /* enum nvme_media_kind */
+    uint32_t n_dies; /* of a channel */
+    double channel_gbyte_s, ecc_ratio;
+    sim_time die_read_ps, die_write_ps;
+    uint32_t codeword_bytes;
+    sim_time refresh_interval_ps, refresh_ps;
+    double retry_ratio;
+    sim_time retry_ps;
+};
+
 struct nvme_params {
     struct pcie_function_params pcie;
     uint32_t n_queues, queue_entries, n_vectors, n_namespaces;
@@ -184,6 +199,7 @@ struct nvme_params {
     sim_time enable_ps, command_ps, cmb_ps;
     sim_time read_ps, write_ps, jitter_ps;
     double read_gbyte_s, write_gbyte_s;
+    struct nvme_media_params media;
     uint32_t n_channels, fetch_burst, commands_max;
     bool function_reset;
 };
@@ -280,9 +296,10 @@ struct nvme_subsystem {
     uint32_t n_controllers;
     uint32_t n_commands; /* I/O commands of all controllers */
     sim_time command_free_ps;
-    sim_time *channel_free_ps; /* n_channels */
+    const struct nvme_media_ops *media;
+    void *media_state;      /* of that kind */
+    uint32_t media_of_dies; /* 1: of another kind than flat, with statistics of their own */
     struct nvme_namespace namespace[NVME_NAMESPACES_MAX];
-    uint64_t read_fs_per_byte, write_fs_per_byte; /* of a channel */
     struct nvme_stats stats;
 };
 

@@ -1,21 +1,17 @@
 /*
- * Media of nvme.controller: what namespaces hold, and how long that takes.
+ * What the namespaces of nvme.controller hold.
  *
  * Models: namespaces that hold what was written, zeros elsewhere, in pages of 4 KiB that appear when
- *   they are first written and go when they are deallocated; blocks that were made unreadable; a
- *   latency, and a bandwidth that channels share. With payload = "tag" a page is a tag for each of
- *   its cache lines.
- * Does not model: what media are made of: dies, refresh, wear, a cache with loss of power.
- * Timing: of a read or write of n bytes of a page, on the page's channel,
- *     start = max(read: begin of the command, write: data here; channel free)
- *     channel free = start + n / (bandwidth / channels)
- *     ready = start + latency + jitter of the command
+ *   they are first written and go when they are deallocated; blocks that were made unreadable. With
+ *   payload = "tag" a page is a tag for each of its cache lines.
+ * Does not model: loss of power.
+ * Timing: of the kind of media that the parameter `media` names, nvme_media_*.c.
  * Sources: docs/sources.md#c4; docs/models/nvme.md.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "models/nvme/nvme_internal.h"
+#include "models/nvme/nvme_media.h"
 
 #define CHUNK_PAGES 4096u
 #define TAG_BYTES   8u
@@ -31,14 +27,26 @@ static size_t page_bytes(const struct nvme_subsystem *sub)
     return sub->params.payload == NVME_PAYLOAD_TAG ? NVME_PAGE_LINES * TAG_BYTES : NVME_PAGE_BYTES;
 }
 
+static const struct nvme_media_ops *const kinds[] = {
+    [NVME_MEDIA_FLAT] = &nvme_media_flat,
+    [NVME_MEDIA_XPOINT] = &nvme_media_xpoint,
+    [NVME_MEDIA_DRAM] = &nvme_media_dram,
+};
+
+/* Of a namespace, the last page whole. */
+static uint64_t pages_of_namespace(const struct nvme_subsystem *sub)
+{
+    return (sub->params.capacity_bytes + NVME_PAGE_BYTES - 1) / NVME_PAGE_BYTES;
+}
+
 void nvme_media_init(struct nvme_subsystem *sub)
 {
     const struct nvme_params *params = &sub->params;
-    uint64_t n_pages = (params->capacity_bytes + NVME_PAGE_BYTES - 1) / NVME_PAGE_BYTES;
+    const uint64_t n_pages = pages_of_namespace(sub);
     sub->pages = sim_pool_new(sub->model->sim, "nvme page", page_bytes(sub));
-    sub->channel_free_ps = sim_zalloc(params->n_channels, sizeof(*sub->channel_free_ps));
-    sub->read_fs_per_byte = (uint64_t)(1e6 * params->n_channels / params->read_gbyte_s + 0.5);
-    sub->write_fs_per_byte = (uint64_t)(1e6 * params->n_channels / params->write_gbyte_s + 0.5);
+    sub->media = kinds[params->media.kind];
+    sub->media_of_dies = params->media.kind != NVME_MEDIA_FLAT;
+    sub->media->init(sub);
     for (uint32_t i = 0; i < params->n_namespaces; i++) {
         struct nvme_namespace *namespace = &sub->namespace[i];
         namespace->n_chunks = (n_pages + CHUNK_PAGES - 1) / CHUNK_PAGES;
@@ -61,34 +69,34 @@ void nvme_media_release(struct nvme_subsystem *sub)
             chunk_free(sub, sub->namespace[i].chunk[c]);
         free(sub->namespace[i].chunk);
     }
-    free(sub->channel_free_ps);
+    sub->media->release(sub);
 }
 
 /* ---- Time ------------------------------------------------------------------------------------ */
 
+static uint64_t media_offset(const struct nvme_subsystem *sub,
+                             const struct nvme_namespace *namespace, uint64_t offset)
+{
+    return (uint64_t)(namespace - sub->namespace) * pages_of_namespace(sub) * NVME_PAGE_BYTES +
+           offset;
+}
+
 sim_time nvme_media_ready(struct nvme_subsystem *sub, const struct nvme_command *command,
                           uint64_t offset, uint32_t bytes)
 {
-    const struct nvme_params *params = &sub->params;
-    sim_time *free_ps = &sub->channel_free_ps[offset / NVME_PAGE_BYTES % params->n_channels];
-    const bool write = command->data == NVME_DATA_WRITE;
-    sim_time start_ps = write ? sim_now(sub->model->sim) : command->begin_ps;
-    uint64_t fs_per_byte = write ? sub->write_fs_per_byte : sub->read_fs_per_byte;
-    const sim_time busy_ps = (bytes * fs_per_byte + 500) / 1000;
-    start_ps = SIM_MAX(start_ps, *free_ps);
-    *free_ps = start_ps + busy_ps;
-    sub->stats.media.ps += busy_ps;
-    return start_ps + (write ? params->write_ps : params->read_ps) + command->jitter_ps;
+    const struct nvme_media_access access = {
+        .offset = media_offset(sub, command->namespace, offset),
+        .bytes = bytes,
+        .write = command->data == NVME_DATA_WRITE,
+        .from_ps = command->data == NVME_DATA_WRITE ? sim_now(sub->model->sim) : command->begin_ps,
+    };
+    return sub->media->ready(sub, &access) + command->jitter_ps;
 }
 
 void nvme_media_settle(struct model *model)
 {
     struct nvme_subsystem *sub = nvme_state(model);
-    const sim_time now_ps = sim_now(model->sim);
-    uint64_t ahead_ps = 0;
-    for (uint32_t i = 0; i < sub->params.n_channels; i++)
-        ahead_ps += SIM_MAX(sub->channel_free_ps[i], now_ps) - now_ps;
-    stat_busy_settle(&sub->stats.media, ahead_ps);
+    stat_busy_settle(&sub->stats.media, sub->media->ahead_ps(sub, sim_now(model->sim)));
     sub->stats.media_peak.per_s = sub->params.n_channels * (double)SIM_PS_PER_S;
 }
 

@@ -134,6 +134,11 @@ static const struct base bases[] = {
     LEND("fio.spdk", "fio",
          "programs.p.device=ssd programs.p.engine=spdk lending.borrower.nvme_driver=false"
          " programs.p.span_bytes=131072 measure.warmup_us=2000 measure.duration_us=300"),
+    LEND("fio.xpoint", "fio",
+         "programs.p.device=ssd programs.p.span_bytes=131072 measure.warmup_us=2000"
+         " measure.duration_us=300 programs.p.queue_depth=8 programs.p.read_ratio=0.7"
+         " devices.ssd.media=xpoint devices.ssd.channels=2 devices.ssd.dies=2"
+         " devices.ssd.refresh_interval_us=20 devices.ssd.retry_ratio=0.5"),
     LEND("borrow_limit", "borrow_limit", "lending.borrower.borrow=[]" TO_ITS_END),
     LEND("taken", "device_taken",
          "lending.borrower.borrow=[] programs.p.device=nfp programs.p.bridge=n0"
@@ -541,6 +546,9 @@ static const struct row rows[] = {
       " posted_header_credits=1 non_posted_header_credits=1"
       " write_latency_ns=6000 write_gbyte_s=1 commands_max=4" },
     { "nvme.controller", "fio.cmb", "devices.ssd", "cmb_latency_ns=1000" },
+    { "nvme.controller", "fio.xpoint", "devices.ssd",
+      "media=dram dies=4 channel_gbyte_s=0.2 ecc_ratio=0.5 codeword_bytes=128 die_read_ns=400"
+      " die_write_ns=7000 refresh_interval_us=30 refresh_ns=4000 retry_ratio=0.1 retry_ns=9000" },
     REASON("nvme.controller", "completion_timeout_us", LOST ": tests/models/pcie/endpoint"),
     REASON("nvme.controller", "payload",
            "what is kept of the data for the check of every delivery"),
