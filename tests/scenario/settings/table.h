@@ -139,6 +139,9 @@ static const struct base bases[] = {
          " measure.duration_us=300 programs.p.queue_depth=8 programs.p.read_ratio=0.7"
          " devices.ssd.media=xpoint devices.ssd.channels=2 devices.ssd.dies=2"
          " devices.ssd.refresh_interval_us=20 devices.ssd.retry_ratio=0.5"),
+    NET("vf", "iperf",
+        "lending.server.host=server devices.nic.vfs=2 network.server.device=nic.pf0 programs.p.parallel=2"
+        " programs.p.server=client programs.p.client=server"),
     LEND("borrow_limit", "borrow_limit", "lending.borrower.borrow=[]" TO_ITS_END),
     LEND("taken", "device_taken",
          "lending.borrower.borrow=[] programs.p.device=nfp programs.p.bridge=n0"
@@ -311,6 +314,10 @@ static const struct row rows[] = {
             "server=client+client=server client=server+server=client interface=pf1 direction=tx"
             " instances=4 server_socket=1 client_socket=1 first_core=1 client_first_core=1"
             " same_core=true buffer_bytes=131072 migrate_after_us=1"),
+    PROGRAM("iperf", "vf",
+            "server=server+client=client client=client+server=server interface=pf1 parallel=1"
+            " server_socket=1 client_socket=1 first_core=1 client_first_core=1 buffer_bytes=65536"),
+    REASON("iperf", "second_client", "with two hosts and a borrower: scenarios/smartio/fig29"),
     PROGRAM("netperf_rr", "rr",
             "server=client+client=server client=server+server=client interface=pf1"
             " client_interface=pf1 server_socket=1 client_socket=1 core=1 client_core=1"
