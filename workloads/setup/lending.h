@@ -20,6 +20,7 @@
 #define WORKLOADS_SETUP_LENDING_H
 
 #include "logic/lending/lending.h"
+#include "logic/sisci/sisci.h"
 #include "models/os/os.h"
 #include "models/world/world.h"
 
@@ -50,6 +51,7 @@ struct lending_host {
     struct kernel *kernel;             /* programs run on it: the guest's, or the host's */
     struct lending_vm *vm;             /* NULL: no guest */
     struct lend_host *lend;            /* NULL: it takes no part in the cluster */
+    struct sisci *sisci;               /* its SISCI, belongs to `lend` */
     void *driver[LENDING_DRIVERS_MAX]; /* by lending_drivers[] */
     bool takes_part;                   /* in the cluster: it has `lend` or `borrow` */
     bool has_ntb;

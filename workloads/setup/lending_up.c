@@ -137,6 +137,7 @@ static void join(struct lending_host *host)
                        (unsigned long long)options.pool_bytes);
         return;
     }
+    host->sisci = sisci_new(host->lend);
     k_pci_register(host->host_kernel, lend_adapter_driver(host->lend));
     if (k_pci_register(host->host_kernel, lend_lender_driver(host->lend)) !=
         (int)(host->n_lent - host->n_lent_vfs))
