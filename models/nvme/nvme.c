@@ -151,6 +151,7 @@ static const struct stat_desc nvme_stats_table[] = {
     COUNT("unsupported", unsupported, "1", "requests to it that it does not support"),
     COUNT("resets", resets, "1", "times that CC.EN was cleared"),
     COUNT("function_resets", function_resets, "1", "function-level resets"),
+    COUNT("stopped_queues", stopped_queues, "1", "for I/O, of which an entry could not be fetched"),
     COUNT("fatal", fatal, "1", "times that it could not go on (CSTS.CFS)"),
     OF_DIES("media_retries", media_retries, "1", "reads of a page that had to be read once more"),
     STAT("media_pages", STAT_MAX, struct nvme_subsystem, stats.media_pages, "1", 0,

@@ -30,13 +30,14 @@ struct nvme_stats {
     uint64_t bad_doorbells;  /* of queues that do not exist, or out of range */
     uint64_t resets;         /* by CC.EN */
     uint64_t function_resets;
-    uint64_t interrupts;    /* messages */
-    uint64_t unsupported;   /* requests to its functions */
-    uint64_t fatal;         /* commands could not be fetched, completions not written */
-    uint64_t media_pages;   /* 4 KiB pages that hold something; never cleared */
-    uint64_t commands_max;  /* most under way */
-    uint64_t media_retries; /* reads of a page that had to be read once more */
-    struct stat_busy media; /* of all channels */
+    uint64_t interrupts;     /* messages */
+    uint64_t unsupported;    /* requests to its functions */
+    uint64_t stopped_queues; /* for I/O, as an entry could not be fetched */
+    uint64_t fatal;          /* admin commands could not be fetched, completions not written */
+    uint64_t media_pages;    /* 4 KiB pages that hold something; never cleared */
+    uint64_t commands_max;   /* most under way */
+    uint64_t media_retries;  /* reads of a page that had to be read once more */
+    struct stat_busy media;  /* of all channels */
     struct stat_peak media_peak;
 };
 const struct nvme_stats *nvme_stats(const struct model *model);

@@ -21,7 +21,7 @@ void nvme_sq_update(struct nvme_sq *sq)
 {
     uint64_t *word = &sq->nvme->ready[sq->class][sq->number / 64];
     const uint64_t bit = UINT64_C(1) << sq->number % 64;
-    if (!sq->there || sq->fetching || sq->deleting || sq->head == sq->tail) {
+    if (!sq->there || sq->fetching || sq->deleting || sq->stopped || sq->head == sq->tail) {
         *word &= ~bit;
     } else if ((*word & bit) == 0) {
         *word |= bit;

@@ -64,6 +64,7 @@ struct nvme_sq {
     struct nvme *nvme;
     bool there, fetching;
     bool deleting;
+    bool stopped;       /* an entry could not be fetched: none follows */
     uint8_t class;      /* enum nvme_class */
     uint32_t turn_left; /* commands in the turn of its class that `turn` names */
     uint64_t turn;

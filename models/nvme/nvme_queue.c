@@ -209,6 +209,21 @@ void nvme_command_free(struct nvme_command *command)
 
 /* ---- Fetching -------------------------------------------------------------------------------- */
 
+/* Without the admin queue nothing can be told any more (9.5). Another queue rests until it is deleted:
+ * that concerns its commands alone (5.2, Transient Internal Error). */
+static void fetch_failed(struct nvme_sq *sq)
+{
+    struct nvme *nvme = sq->nvme;
+    if (sq->number == 0) {
+        nvme_fatal(nvme);
+        return;
+    }
+    sq->stopped = true;
+    nvme->sub->stats.stopped_queues++;
+    nvme_log_error(nvme, NULL, sq->number, NVME_SC_DATA_TRANSFER_ERROR);
+    nvme_event(nvme, NVME_EVENT_ERROR, NVME_EVENT_TRANSIENT);
+}
+
 static void entries_here(struct nvme_dma *dma, enum pcie_dma_status status)
 {
     struct nvme_sq *sq = SIM_CONTAINER(dma, struct nvme_sq, fetch);
@@ -222,7 +237,7 @@ static void entries_here(struct nvme_dma *dma, enum pcie_dma_status status)
             command_new(nvme, sq, &sq->fetched[i * NVME_SQE_BYTES]);
     } else {
         if (nvme_running(nvme))
-            nvme_fatal(nvme);
+            fetch_failed(sq);
         if (sq->number != 0)
             nvme->sub->n_commands -= n;
         nvme_sq_consider_deleted(sq);
@@ -322,7 +337,7 @@ void nvme_sq_create(struct nvme *nvme, uint16_t number, uint64_t iova, uint32_t 
     }
     sq->nvme = nvme;
     sq->there = true;
-    sq->deleting = false;
+    sq->deleting = sq->stopped = false;
     sq->number = number;
     sq->cq = cq;
     sq->entries = entries;

@@ -406,7 +406,7 @@ static void test_function_reset_slow(void **state)
     close_rig(&r);
 }
 
-/* Memory that does not answer: the entry cannot be fetched, which is fatal; a reset helps. */
+/* 9.5: memory that does not answer: an admin command cannot be fetched, which is fatal; a reset helps. */
 static void test_silence(void **state)
 {
     const char *const settings[] = { "completion_timeout_us", "100", NULL };
@@ -415,8 +415,8 @@ static void test_silence(void **state)
     open_rig(&r, settings);
     uint64_t at = alloc(&r, 4096);
     r.silent = true;
-    push(&r, &r.io, io_at(false, 0, 8, at, 0));
-    ring(&r, &r.io);
+    push(&r, &r.admin, io_at(false, 0, 8, at, 0));
+    ring(&r, &r.admin);
     run_for(&r, SIM_PS_PER_MS);
     assert_int_equal(status(&r), NVME_CSTS_RDY | NVME_CSTS_CFS);
     assert_int_equal(nvme_stats(r.nvme)->fatal, 1);
@@ -425,6 +425,47 @@ static void test_silence(void **state)
     run_for(&r, SIM_PS_PER_MS);
     assert_int_equal(status(&r), 0);
     enable(&r);
+    r.io = queue_at(1, alloc(&r, 4096), alloc(&r, 4096));
+    assert_int_equal(create(&r, &r.io, 1), NVME_SC_SUCCESS);
+    assert_int_equal(command(&r, &r.io, io_at(false, 0, 8, at, 0), NULL), 0);
+    close_rig(&r);
+}
+
+/* 5.2: of another queue that is its own affair: it rests, the event says so, others go on; deleted and
+ * created again it works. */
+static void test_silence_of_one_queue(void **state)
+{
+    const char *const settings[] = { "completion_timeout_us", "100", NULL };
+    struct rig r;
+    (void)state;
+    open_rig(&r, settings);
+    uint64_t at = alloc(&r, 4096);
+    struct queue other = queue_at(2, alloc(&r, 4096), alloc(&r, 4096));
+    assert_int_equal(create(&r, &other, 1), NVME_SC_SUCCESS);
+    push(&r, &r.admin, (struct nvme_sqe){ .opcode = NVME_ADMIN_ASYNC_EVENT });
+    ring(&r, &r.admin);
+    run_for(&r, SIM_PS_PER_MS);
+    r.silent = true;
+    push(&r, &r.io, io_at(false, 0, 8, at, 0));
+    ring(&r, &r.io);
+    run_for(&r, SIM_PS_PER_MS);
+    r.silent = false;
+    const uint64_t fetches = nvme_stats(r.nvme)->sqe_fetches;
+    run_for(&r, SIM_PS_PER_MS);
+    assert_int_equal(nvme_stats(r.nvme)->sqe_fetches, fetches); /* it is not tried again */
+    assert_int_equal(status(&r), NVME_CSTS_RDY);
+    assert_int_equal(nvme_stats(r.nvme)->fatal, 0);
+    assert_int_equal(nvme_stats(r.nvme)->stopped_queues, 1);
+    struct nvme_cqe cqe;
+    assert_true(poll(&r, &r.admin, &cqe));
+    free_entries(&r, &r.admin);
+    assert_int_equal(cqe.result,
+                     NVME_EVENT_ERROR | NVME_EVENT_TRANSIENT << 8 | NVME_LOG_ERROR << 16);
+    assert_int_equal(command(&r, &other, io_at(false, 0, 8, at, 0), NULL), 0);
+    struct nvme_sqe sqe = { .opcode = NVME_ADMIN_DELETE_SQ, .cdw10 = 1 };
+    assert_int_equal(command(&r, &r.admin, sqe, NULL), NVME_SC_SUCCESS);
+    sqe.opcode = NVME_ADMIN_DELETE_CQ;
+    assert_int_equal(command(&r, &r.admin, sqe, NULL), NVME_SC_SUCCESS);
     r.io = queue_at(1, alloc(&r, 4096), alloc(&r, 4096));
     assert_int_equal(create(&r, &r.io, 1), NVME_SC_SUCCESS);
     assert_int_equal(command(&r, &r.io, io_at(false, 0, 8, at, 0), NULL), 0);
@@ -448,6 +489,7 @@ int main(void)
         cmocka_unit_test(test_function_reset),
         cmocka_unit_test(test_function_reset_slow),
         cmocka_unit_test(test_silence),
+        cmocka_unit_test(test_silence_of_one_queue),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
