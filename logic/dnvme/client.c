@@ -1,0 +1,245 @@
+/*
+ * A client of an NVMe controller that another process manages.
+ *
+ * What it does: Connects to its mailbox and to the controller's registers by each of its paths, registers
+ *   with the manager, renews its lease in a thread of its own; memory for data, mapped for the device by
+ *   each path.
+ * Follows: SmartIO, 6.2 and 6.3.
+ * Costs: A beat eight times a lease: a store by each path and a read over the fabric.
+ */
+#include "logic/dnvme/dnvme_internal.h"
+
+/* ---- The lease ------------------------------------------------------------------------------- */
+
+static void body(void *arg)
+{
+    struct dnvme_client *c = arg;
+    const uint64_t beat_ps = c->mail.lease_ps / DNVME_BEATS;
+    while (!c->stopping) {
+        dnvme_mail_beat(&c->mail);
+        k_wait(c->kernel, &c->wait, k_now_ps(c->kernel) + beat_ps);
+        if (!c->stopping && !dnvme_mail_look(&c->mail)) {
+            c->mail.over = true;
+            break;
+        }
+    }
+    c->stopped = true;
+    k_wake(c->kernel, &c->wait);
+}
+
+static void stop(struct dnvme_client *c)
+{
+    c->stopping = true;
+    k_wake(c->kernel, &c->wait);
+    while (!c->stopped)
+        k_wait(c->kernel, &c->wait, k_now_ps(c->kernel) + K_MS);
+}
+
+/* ---- Paths ----------------------------------------------------------------------------------- */
+
+static int path_open(struct dnvme_client *c, unsigned i, struct lend_error *error)
+{
+    struct dnvme_path *path = &c->path[i];
+    const struct dnvme_client_params *p = &c->params;
+    path->adapter = p->adapter[i];
+    enum sisci_error e = sisci_segment_connect(c->process, p->manager, p->segment, path->adapter,
+                                               NULL, NULL, &path->mailbox_remote, error);
+    if (e == SISCI_OK)
+        e = sisci_map(path->mailbox_remote, DNVME_MAILBOXES + (uint64_t)p->number * WIRE_SLOT_BYTES,
+                      WIRE_SLOT_BYTES, &path->mailbox, error);
+    path->has_mailbox = e == SISCI_OK;
+    if (e == SISCI_OK)
+        e = sisci_device_bar_connect(c->device, 0, path->adapter, NULL, NULL, &path->bar_remote,
+                                     error);
+    if (e == SISCI_OK)
+        e = sisci_map(path->bar_remote, 0, sisci_remote_bytes(path->bar_remote), &path->bar, error);
+    path->has_bar = e == SISCI_OK;
+    c->mail.map[i] = &path->mailbox;
+    return dnvme_code(e, error);
+}
+
+static void path_close(struct dnvme_path *path)
+{
+    if (path->has_cmb)
+        sisci_unmap(&path->cmb);
+    if (path->cmb_remote != NULL)
+        sisci_segment_disconnect(path->cmb_remote, NULL);
+    if (path->has_bar)
+        sisci_unmap(&path->bar);
+    if (path->bar_remote != NULL)
+        sisci_segment_disconnect(path->bar_remote, NULL);
+    if (path->has_mailbox)
+        sisci_unmap(&path->mailbox);
+    if (path->mailbox_remote != NULL)
+        sisci_segment_disconnect(path->mailbox_remote, NULL);
+}
+
+static void release(struct dnvme_client *c)
+{
+    for (unsigned i = 0; i < c->params.n_paths; i++)
+        path_close(&c->path[i]);
+    if (c->device != NULL)
+        sisci_device_return(c->device, NULL);
+    k_free(c);
+}
+
+/* ---- Life ------------------------------------------------------------------------------------ */
+
+int dnvme_client_new(struct kernel *kernel, struct sisci_process *process,
+                     struct sisci_device_name name, const struct dnvme_client_params *params,
+                     struct dnvme_client **client, struct lend_error *error)
+{
+    struct lend_error own = { 0 };
+    *client = NULL;
+    error = error != NULL ? error : &own;
+    if (params->n_paths == 0 || params->n_paths > DNVME_PATHS_MAX || params->timeout_ps == 0)
+        return lend_fail(error, -EINVAL, "a parameter of the client is out of range");
+    struct dnvme_client *c = k_zalloc(sizeof *c);
+    *c = (struct dnvme_client){ .kernel = kernel,
+                                .process = process,
+                                .params = *params,
+                                .next_segment = params->first_segment };
+    c->mail = (struct dnvme_mail){ .kernel = kernel,
+                                   .n_maps = params->n_paths,
+                                   .incarnation = (uint32_t)(k_now_ps(kernel) / K_NS) | 1u,
+                                   .timeout_ps = params->timeout_ps };
+    int status = dnvme_code(
+        sisci_device_borrow(process, name, SISCI_SHARED, NULL, NULL, &c->device, error), error);
+    for (unsigned i = 0; status == 0 && i < params->n_paths; i++)
+        status = path_open(c, i, error);
+    if (status == 0 && (status = dnvme_mail_open(&c->mail, &c->hello)) != 0)
+        lend_fail(error, status, "the manager on host %u does not admit client %u (%d)",
+                  params->manager, params->number, status);
+    if (status != 0) {
+        release(c);
+        return status;
+    }
+    k_thread_new(kernel, "dnvme_client", params->cpu, body, c);
+    *client = c;
+    return 0;
+}
+
+void dnvme_client_free(struct dnvme_client *c)
+{
+    stop(c);
+    if (!c->dead && !c->mail.over)
+        dnvme_mail_call(&c->mail, WIRE_BYE, NULL, 0, NULL, 0);
+    release(c);
+}
+
+void dnvme_client_kill(struct dnvme_client *c)
+{
+    c->dead = true;
+    c->mail.over = true;
+    stop(c);
+}
+
+/* ---- Asking ---------------------------------------------------------------------------------- */
+
+int dnvme_client_namespace(struct dnvme_client *c, uint32_t nsid, struct dnvme_namespace *out)
+{
+    const uint64_t number = nsid;
+    struct wire_namespace reply;
+    const int status = dnvme_mail_call(&c->mail, WIRE_NAMESPACE, &number, sizeof number, &reply,
+                                       sizeof reply);
+    if (status == 0)
+        *out = (struct dnvme_namespace){ reply.blocks, reply.block_log2 };
+    return status;
+}
+
+int dnvme_client_admin(struct dnvme_client *c, struct nvme_user_command *command)
+{
+    struct wire_admin reply;
+    const int status = dnvme_mail_call(&c->mail, WIRE_ADMIN, &command->sqe, sizeof command->sqe,
+                                       &reply, sizeof reply);
+    if (status == 0) {
+        command->result = reply.result;
+        command->status = (uint16_t)reply.status;
+    }
+    return status;
+}
+
+uint64_t dnvme_client_bytes_max(const struct dnvme_client *c)
+{
+    return c->hello.bytes_max;
+}
+
+bool dnvme_client_lost(const struct dnvme_client *c)
+{
+    return c->mail.over || sisci_device_lost(c->device);
+}
+
+struct sisci_device *dnvme_client_device(const struct dnvme_client *c)
+{
+    return c->device;
+}
+
+uint32_t dnvme_client_segment(struct dnvme_client *c)
+{
+    return c->next_segment++;
+}
+
+/* ---- Data ------------------------------------------------------------------------------------ */
+
+/* Lets the device reach it by each path. */
+static int map_buffer(struct dnvme_client *c, struct dnvme_buffer *buffer, struct lend_error *error)
+{
+    enum sisci_error e = SISCI_OK;
+    buffer->bytes = sisci_segment_bytes(buffer->segment);
+    buffer->at = sisci_segment_memory(buffer->segment);
+    for (unsigned i = 0; e == SISCI_OK && i < c->params.n_paths; i++) {
+        struct sisci_window *window = &buffer->window[i];
+        e = sisci_segment_map_for_device(buffer->segment, c->device, c->path[i].adapter, 0,
+                                         buffer->bytes, K_DMA_BOTH, window, error);
+        buffer->n_windows += e == SISCI_OK;
+        buffer->bus[i] = window->dma;
+    }
+    if (e != SISCI_OK)
+        dnvme_buffer_free(c, buffer);
+    return dnvme_code(e, error);
+}
+
+int dnvme_buffer_new(struct dnvme_client *c, uint64_t bytes, struct dnvme_buffer *buffer,
+                     struct lend_error *error)
+{
+    struct lend_error own = { 0 };
+    error = error != NULL ? error : &own;
+    *buffer = (struct dnvme_buffer){ 0 };
+    const enum sisci_error e = sisci_segment_create(c->process, dnvme_client_segment(c), bytes,
+                                                    K_NODE_LOCAL, NULL, NULL, &buffer->segment,
+                                                    error);
+    return e == SISCI_OK ? map_buffer(c, buffer, error) : dnvme_code(e, error);
+}
+
+int dnvme_buffer_of_memory(struct dnvme_client *c, struct kaddr at, uint64_t bytes,
+                           struct dnvme_buffer *buffer, struct lend_error *error)
+{
+    struct lend_error own = { 0 };
+    error = error != NULL ? error : &own;
+    *buffer = (struct dnvme_buffer){ 0 };
+    const enum sisci_error e = sisci_segment_attach(c->process, dnvme_client_segment(c), at, bytes,
+                                                    NULL, NULL, &buffer->segment, error);
+    return e == SISCI_OK ? map_buffer(c, buffer, error) : dnvme_code(e, error);
+}
+
+int dnvme_buffer_of_bar(struct dnvme_client *c, struct k_pci_dev *pci, unsigned bar,
+                        uint64_t offset, uint64_t bytes, struct dnvme_buffer *buffer,
+                        struct lend_error *error)
+{
+    struct lend_error own = { 0 };
+    error = error != NULL ? error : &own;
+    *buffer = (struct dnvme_buffer){ 0 };
+    const enum sisci_error e = sisci_segment_attach_bar(
+        c->process, dnvme_client_segment(c), pci, bar, offset, bytes, &buffer->segment, error);
+    return e == SISCI_OK ? map_buffer(c, buffer, error) : dnvme_code(e, error);
+}
+
+void dnvme_buffer_free(struct dnvme_client *c, struct dnvme_buffer *buffer)
+{
+    (void)c;
+    for (unsigned i = 0; i < buffer->n_windows; i++)
+        sisci_window_unmap(&buffer->window[i]);
+    if (buffer->segment != NULL)
+        sisci_segment_remove(buffer->segment, NULL);
+    *buffer = (struct dnvme_buffer){ 0 };
+}

@@ -1,0 +1,140 @@
+/* What the files of logic/dnvme/ share. */
+#ifndef LOGIC_DNVME_DNVME_INTERNAL_H
+#define LOGIC_DNVME_DNVME_INTERNAL_H
+
+#include <errno.h>
+#include <string.h>
+
+#include "logic/dnvme/dnvme.h"
+#include "logic/dnvme/wire_internal.h"
+
+#define DNVME_MAILBOXES 12288u /* where they begin in the manager's segment, behind its queues */
+
+/* ---- windows.c ------------------------------------------------------------------------------- */
+
+/* Registers or memory behind a map of SISCI. The map stays where it is. */
+struct nvme_user_window dnvme_map_window(struct sisci_map *map, uint64_t base);
+/* The negative errno of a call of SISCI that has failed; 0: it has not. */
+int dnvme_code(enum sisci_error status, const struct lend_error *error);
+
+/* ---- server.c: the manager's side of mailboxes, without the controller ----------------------- */
+
+/* What a server does for its clients. Each returns 0 or a negative errno. */
+struct dnvme_server_ops {
+    /* wire->sq_bus may be WIRE_SQ_IN_CMB; *sq_bus: where the submission queue is. */
+    int (*create)(void *context, uint16_t id, const struct wire_create *wire, uint64_t *sq_bus);
+    int (*delete)(void *context, uint16_t id);
+    int (*admin)(void *context, const struct nvme_sqe *sqe, struct wire_admin *reply);
+    int (*namespace)(void *context, uint32_t nsid, struct wire_namespace *reply);
+};
+
+struct dnvme_range {
+    uint64_t from, bytes; /* bytes 0: none */
+};
+
+struct dnvme_mailbox {
+    uint32_t incarnation; /* of the client; 0: there was none yet */
+    bool admitted;
+    uint32_t served;     /* sequence number of its last request */
+    uint64_t beat;       /* the word as it was last seen, */
+    uint64_t changed_ps; /* and since when */
+    unsigned n_queues;
+};
+
+struct dnvme_server {
+    struct kernel *kernel;
+    struct kaddr mailboxes; /* n of WIRE_SLOT_BYTES, zeroed */
+    unsigned n;
+    uint64_t lease_ps;
+    struct wire_hello hello;        /* what clients are told */
+    uint32_t queue_end;             /* queue numbers 1 .. queue_end - 1 are to be had */
+    struct dnvme_range reserved[4]; /* addresses of the manager's own */
+    const struct dnvme_server_ops *ops;
+    void *context;
+    /* ---- private ----------------------------------------------------------------------------- */
+    struct dnvme_mailbox *box;
+    struct dnvme_server_queue {
+        unsigned owner; /* mailbox + 1; 0: free */
+        struct dnvme_range sq, cq;
+    } queue[NVME_QUEUES_MAX];
+    struct dnvme_manager_stats stats;
+};
+/* Fields above `private` are set. */
+void dnvme_server_init(struct dnvme_server *server);
+/* Looks at all mailboxes once: admits, answers, ends leases. */
+void dnvme_server_round(struct dnvme_server *server);
+/* Ends all clients and frees memory. */
+void dnvme_server_release(struct dnvme_server *server);
+
+/* ---- mail.c: a client's side ----------------------------------------------------------------- */
+
+#define DNVME_BEATS 8u /* of a lease; also how far back an echo is understood */
+
+struct dnvme_mail {
+    struct kernel *kernel;
+    struct sisci_map *map[DNVME_PATHS_MAX]; /* of the mailbox alone */
+    unsigned n_maps, active;
+    uint32_t incarnation, sequence;
+    uint64_t timeout_ps;
+    struct k_wait_queue wait;
+    bool busy; /* one request at a time */
+    /* ---- the lease --------------------------------------------------------------------------- */
+    uint64_t lease_ps;
+    uint32_t beat;
+    uint64_t sent_ps[DNVME_BEATS];
+    uint64_t valid_until_ps; /* the manager does not end it before */
+    bool over;
+};
+/* Fields down to timeout_ps are set, and `incarnation` differs from that of any earlier client of the
+ * mailbox. Registers with the manager. */
+int dnvme_mail_open(struct dnvme_mail *mail, struct wire_hello *hello);
+/* Sends a request, again and again, until its reply is there. 0 or the manager's error; -EPROTO: the
+ * reply has another length; -ETIMEDOUT; -ESTALE: the manager does not know us any more. */
+int dnvme_mail_call(struct dnvme_mail *mail, enum wire_type type, const void *body, size_t bytes,
+                    void *reply, size_t reply_bytes);
+/* Sends a beat; to be called DNVME_BEATS times a lease. */
+void dnvme_mail_beat(struct dnvme_mail *mail);
+/* Looks which beat has been seen. False: the lease is over. */
+bool dnvme_mail_look(struct dnvme_mail *mail);
+
+/* ---- client.c -------------------------------------------------------------------------------- */
+
+struct dnvme_path {
+    unsigned adapter;
+    struct sisci_remote *mailbox_remote, *bar_remote, *cmb_remote;
+    struct sisci_map mailbox, bar, cmb; /* cmb: made when the first queue lies there */
+    bool has_mailbox, has_bar, has_cmb;
+};
+
+struct dnvme_client {
+    struct kernel *kernel;
+    struct sisci_process *process;
+    struct dnvme_client_params params;
+    struct sisci_device *device;
+    struct dnvme_path path[DNVME_PATHS_MAX];
+    struct dnvme_mail mail;
+    struct wire_hello hello;
+    uint32_t next_segment;
+    bool stopping, stopped, dead;
+    struct k_wait_queue wait;
+};
+/* The next number of a segment; one that is given back is not used again. */
+uint32_t dnvme_client_segment(struct dnvme_client *client);
+
+struct dnvme_pair {
+    struct dnvme_client *client;
+    struct dnvme_pair_params params;
+    struct nvme_user_qp qp;
+    bool initialised;
+    uint16_t number; /* 0: the controller does not have it */
+    struct dnvme_buffer
+        memory; /* completion queue, lists, and the submission queue if it is local */
+    struct sisci_remote *sq_remote; /* near the device */
+    struct sisci_map sq_map;
+    bool sq_mapped;
+    struct sisci_segment *sq_segment; /* of a BAR */
+    struct sisci_window sq_window;
+    bool sq_windowed;
+};
+
+#endif

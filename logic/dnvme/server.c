@@ -1,0 +1,303 @@
+/*
+ * The manager's side of mailboxes, whatever the controller is.
+ *
+ * What it does: Admits clients, carries their requests out once each, answers; gives queue numbers,
+ *   remembers whose they are and where they lie; ends leases that were not renewed and deletes the
+ *   queues of clients that are gone. Refuses queues and data that lie over queues of others or of the
+ *   manager, queues that are not the client's, and admin commands that change the controller for all.
+ * Leaves out: whether an address that no queue has is the client's: the lender's IOMMU knows that.
+ * Follows: SmartIO, 6.2 ("relaying admin commands on behalf of clients").
+ * Costs: Two loads per mailbox and round; what a request costs is the controller's time.
+ */
+#include "logic/dnvme/dnvme_internal.h"
+
+static struct kaddr at_of(const struct dnvme_server *s, unsigned i, uint64_t offset)
+{
+    return kaddr_add(s->mailboxes, (uint64_t)i * WIRE_SLOT_BYTES + offset);
+}
+
+static uint64_t load8(const struct dnvme_server *s, unsigned i, uint64_t offset)
+{
+    uint64_t word;
+    k_load(s->kernel, at_of(s, i, offset), &word, sizeof word);
+    return word;
+}
+
+static void admitted_store(const struct dnvme_server *s, unsigned i, uint64_t word)
+{
+    k_store(s->kernel, at_of(s, i, WIRE_ADMITTED), &word, sizeof word);
+}
+
+void dnvme_server_init(struct dnvme_server *s)
+{
+    s->box = k_zalloc(s->n * sizeof *s->box);
+    memset(s->queue, 0, sizeof s->queue);
+    s->stats = (struct dnvme_manager_stats){ 0 };
+}
+
+/* ---- Queues ---------------------------------------------------------------------------------- */
+
+static bool overlap(const struct dnvme_range *a, const struct dnvme_range *b)
+{
+    return a->bytes != 0 && b->bytes != 0 && a->from < b->from + b->bytes &&
+           b->from < a->from + a->bytes;
+}
+
+/* Nobody's queue, nor the manager's own, but those of the mailbox `but` (n: of nobody) lies there. */
+static bool is_free(const struct dnvme_server *s, const struct dnvme_range *range, unsigned but)
+{
+    if (range->from + range->bytes < range->from)
+        return false;
+    for (unsigned i = 0; i < sizeof s->reserved / sizeof s->reserved[0]; i++)
+        if (overlap(range, &s->reserved[i]))
+            return false;
+    for (unsigned q = 1; q < s->queue_end; q++)
+        if (s->queue[q].owner != 0 && s->queue[q].owner != but + 1 &&
+            (overlap(range, &s->queue[q].sq) || overlap(range, &s->queue[q].cq)))
+            return false;
+    return true;
+}
+
+static int check_create(const struct dnvme_server *s, const struct wire_create *c)
+{
+    const bool in_cmb = c->sq_bus == WIRE_SQ_IN_CMB;
+    const struct dnvme_range sq = { c->sq_bus, in_cmb ? 0 : (uint64_t)c->entries * NVME_SQE_BYTES };
+    const struct dnvme_range cq = { c->cq_bus, (uint64_t)c->entries * NVME_CQE_BYTES };
+    if (c->entries < 2 || c->entries > s->hello.entries_max || c->entries > UINT16_MAX ||
+        c->priority > NVME_SQ_LOW)
+        return -EINVAL;
+    if (c->cq_bus % NVME_PAGE_BYTES != 0 || (!in_cmb && c->sq_bus % NVME_PAGE_BYTES != 0))
+        return -EINVAL;
+    return (in_cmb || is_free(s, &sq, s->n)) && is_free(s, &cq, s->n) && !overlap(&sq, &cq)
+               ? 0
+               : -EACCES;
+}
+
+static int create(struct dnvme_server *s, unsigned i, const struct wire_create *c,
+                  struct wire_created *reply)
+{
+    uint16_t q = 1;
+    int status = check_create(s, c);
+    if (status != 0)
+        return status;
+    while (q < s->queue_end && s->queue[q].owner != 0)
+        q++;
+    if (q >= s->queue_end || s->box[i].n_queues >= s->hello.client_queues)
+        return -ENOSPC;
+    status = s->ops->create(s->context, q, c, &reply->sq_bus);
+    if (status != 0)
+        return status;
+    reply->number = q;
+    s->queue[q] = (struct dnvme_server_queue){
+        .owner = i + 1,
+        .sq = { reply->sq_bus, (uint64_t)c->entries * NVME_SQE_BYTES },
+        .cq = { c->cq_bus, (uint64_t)c->entries * NVME_CQE_BYTES },
+    };
+    s->box[i].n_queues++;
+    s->stats.n_queues++;
+    return 0;
+}
+
+static int delete (struct dnvme_server *s, unsigned i, uint64_t q)
+{
+    if (q == 0 || q >= s->queue_end || s->queue[q].owner != i + 1)
+        return -EPERM;
+    const int status = s->ops->delete (s->context, (uint16_t)q);
+    if (status != 0)
+        return status; /* it may still be there */
+    s->queue[q] = (struct dnvme_server_queue){ 0 };
+    s->box[i].n_queues--;
+    s->stats.n_queues--;
+    return 0;
+}
+
+/* ---- Admin commands -------------------------------------------------------------------------- */
+
+/* The bytes of the command's data, of which those that clients may have take 4 KiB at most. False: it
+ * is no such command. */
+static bool is_allowed(const struct dnvme_server *s, unsigned i, struct nvme_sqe *sqe,
+                       uint64_t *bytes)
+{
+    const uint32_t q = sqe->cdw10 & 0xffffu;
+    *bytes = 0;
+    switch (sqe->opcode) {
+    case NVME_ADMIN_IDENTIFY: *bytes = NVME_IDENTIFY_BYTES; break;
+    case NVME_ADMIN_GET_LOG:
+        *bytes = 4 * ((uint64_t)(sqe->cdw10 >> 16 | (sqe->cdw11 & 0xffffu) << 16) + 1);
+        sqe->cdw10 |= NVME_LOG_RETAIN_EVENT; /* events are the manager's */
+        break;
+    case NVME_ADMIN_GET_FEATURES: break;
+    case NVME_ADMIN_ABORT: return q != 0 && q < s->queue_end && s->queue[q].owner == i + 1;
+    default: return false;
+    }
+    return *bytes <= NVME_PAGE_BYTES && sqe->flags == 0;
+}
+
+static int admin(struct dnvme_server *s, unsigned i, struct nvme_sqe *sqe, struct wire_admin *reply)
+{
+    uint64_t bytes;
+    if (!is_allowed(s, i, sqe, &bytes))
+        return -EPERM;
+    const uint64_t first = NVME_PAGE_BYTES - sqe->prp1 % NVME_PAGE_BYTES;
+    const struct dnvme_range one = { sqe->prp1, bytes < first ? bytes : first };
+    const struct dnvme_range two = { sqe->prp2, bytes - one.bytes };
+    if (!is_free(s, &one, i) || !is_free(s, &two, i))
+        return -EACCES;
+    return s->ops->admin(s->context, sqe, reply);
+}
+
+/* ---- Clients --------------------------------------------------------------------------------- */
+
+static void end_client(struct dnvme_server *s, unsigned i)
+{
+    struct dnvme_mailbox *box = &s->box[i];
+    if (!box->admitted)
+        return;
+    box->admitted = false;
+    s->stats.n_clients--;
+    admitted_store(s, i, 0);
+    for (unsigned q = 1; q < s->queue_end && box->n_queues != 0; q++) {
+        if (s->queue[q].owner != i + 1)
+            continue;
+        if (delete (s, i, q) != 0) /* the controller is gone: nobody has it any more */
+            break;
+        s->stats.reclaimed++;
+        s->stats.reclaimed_ps = k_now_ps(s->kernel);
+    }
+}
+
+static int hello(struct dnvme_server *s, unsigned i)
+{
+    struct dnvme_mailbox *box = &s->box[i];
+    if (box->admitted)
+        return -EALREADY;
+    box->admitted = true;
+    box->changed_ps = k_now_ps(s->kernel);
+    s->stats.n_clients++;
+    admitted_store(s, i, box->beat);
+    return 0;
+}
+
+/* Does what the message says. *bytes of `reply` are the answer. */
+static int serve(struct dnvme_server *s, unsigned i, const struct wire_message *m, uint8_t reply[],
+                 uint16_t *bytes)
+{
+    union {
+        uint64_t word;
+        struct wire_create create;
+        struct nvme_sqe sqe;
+    } in;
+    union {
+        struct wire_created created;
+        struct wire_namespace namespace;
+        struct wire_admin admin;
+    } out = { 0 };
+    static const uint16_t takes[] = {
+        [WIRE_NAMESPACE] = sizeof in.word,
+        [WIRE_CREATE] = sizeof in.create,
+        [WIRE_DELETE] = sizeof in.word,
+        [WIRE_ADMIN] = sizeof in.sqe,
+    };
+    static const uint16_t gives[] = {
+        [WIRE_NAMESPACE] = sizeof out.namespace,
+        [WIRE_CREATE] = sizeof out.created,
+        [WIRE_ADMIN] = sizeof out.admin,
+    };
+    const unsigned type = m->header.type;
+    int status = -EINVAL;
+    *bytes = 0;
+    if (type == WIRE_HELLO) {
+        memcpy(reply, &s->hello, sizeof s->hello);
+        status = hello(s, i);
+        *bytes = status == 0 ? sizeof s->hello : 0;
+        return status;
+    }
+    if (!s->box[i].admitted)
+        return -ESTALE;
+    if (type == WIRE_BYE) {
+        end_client(s, i);
+        return 0;
+    }
+    if (type >= sizeof takes / sizeof takes[0] || takes[type] == 0 ||
+        m->header.bytes != takes[type])
+        return -EINVAL;
+    memcpy(&in, m->body, takes[type]);
+    if (type == WIRE_NAMESPACE)
+        status = s->ops->namespace(s->context, (uint32_t)in.word, &out.namespace);
+    else if (type == WIRE_CREATE)
+        status = create(s, i, &in.create, &out.created);
+    else if (type == WIRE_DELETE)
+        status = delete (s, i, in.word);
+    else
+        status = admin(s, i, &in.sqe, &out.admin);
+    if (status == 0 && type < sizeof gives / sizeof gives[0]) {
+        *bytes = gives[type];
+        memcpy(reply, &out, gives[type]);
+    }
+    return status;
+}
+
+/* A request is there whose number we have not seen. */
+static void answer(struct dnvme_server *s, unsigned i)
+{
+    struct dnvme_mailbox *box = &s->box[i];
+    struct wire_message m, reply = { 0 };
+    k_load(s->kernel, at_of(s, i, WIRE_REQUEST), &m, sizeof m);
+    if (m.header.bytes > WIRE_BODY_BYTES || m.header.check != wire_check(&m, box->incarnation)) {
+        s->stats.damaged++; /* or not all there yet */
+        return;
+    }
+    if (m.header.sequence == box->served)
+        return;
+    reply.header = (struct wire_header){ .sequence = m.header.sequence, .type = m.header.type };
+    reply.header.status = serve(s, i, &m, reply.body, &reply.header.bytes);
+    reply.header.check = wire_check(&reply, box->incarnation);
+    box->served = m.header.sequence;
+    s->stats.requests++;
+    s->stats.refused += reply.header.status == -EPERM || reply.header.status == -EACCES;
+    /* The body is there before the header: stores of a CPU are seen in order. */
+    k_store(s->kernel, at_of(s, i, WIRE_REPLY + sizeof reply.header), reply.body,
+            reply.header.bytes);
+    k_store(s->kernel, at_of(s, i, WIRE_REPLY), &reply.header, sizeof reply.header);
+}
+
+static void look(struct dnvme_server *s, unsigned i)
+{
+    struct dnvme_mailbox *box = &s->box[i];
+    const uint64_t beat = load8(s, i, WIRE_BEAT);
+    const uint32_t incarnation = (uint32_t)(beat >> 32);
+    if (incarnation == 0)
+        return;
+    if (incarnation != box->incarnation) { /* the one before has ended and did not say so */
+        end_client(s, i);
+        box->incarnation = incarnation;
+        box->served = 0;
+        box->beat = beat;
+    }
+    if (beat != box->beat) {
+        box->beat = beat;
+        box->changed_ps = k_now_ps(s->kernel);
+        if (box->admitted)
+            admitted_store(s, i, beat);
+    }
+    if ((uint32_t)load8(s, i, WIRE_REQUEST) != box->served)
+        answer(s, i);
+    if (box->admitted && k_now_ps(s->kernel) - box->changed_ps > s->lease_ps) {
+        s->stats.expired++;
+        end_client(s, i);
+    }
+}
+
+void dnvme_server_round(struct dnvme_server *s)
+{
+    for (unsigned i = 0; i < s->n; i++)
+        look(s, i);
+}
+
+void dnvme_server_release(struct dnvme_server *s)
+{
+    for (unsigned i = 0; i < s->n; i++)
+        end_client(s, i);
+    k_free(s->box);
+    s->box = NULL;
+}
