@@ -235,15 +235,26 @@ int dnvme_pair_ring(struct dnvme_pair *pair)
     return 0;
 }
 
+/* The time that a look took which found nothing is that of the next ones. */
 unsigned dnvme_pair_wait(struct dnvme_pair *pair, uint64_t until_ps)
 {
     struct kernel *kernel = pair->client->kernel;
-    for (;;) {
-        /* A completion rings a doorbell, too. */
-        const unsigned n = is_ours(pair->client) ? nvme_user_qp_poll(&pair->qp, 0) : 0;
-        if (n != 0 || k_now_ps(kernel) >= until_ps)
-            return n;
-        if (!is_ours(pair->client))
+    struct nvme_user_qp *qp = &pair->qp;
+    for (unsigned looks = 0;; looks++) {
+        struct nvme_cqe seen;
+        const uint64_t now_ps = k_now_ps(kernel);
+        const struct kaddr at = kaddr_add(qp->params.cq.at, (uint64_t)qp->head * NVME_CQE_BYTES);
+        if (!is_ours(pair->client)) { /* a completion rings a doorbell, too */
+            if (now_ps >= until_ps)
+                return 0;
             k_sleep(kernel, RENEW_PS);
+            continue;
+        }
+        k_peek(kernel, at, &seen, sizeof seen);
+        const unsigned n = nvme_user_qp_poll(qp, 0);
+        if (n != 0 || now_ps >= until_ps)
+            return n;
+        if (looks > 0) /* the first may have missed in the caches */
+            k_spin(kernel, at, &seen, sizeof seen, k_now_ps(kernel) - now_ps, until_ps);
     }
 }

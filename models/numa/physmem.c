@@ -49,6 +49,7 @@ struct physmem {
     uint64_t n_pages, n_regions; /* that exist */
     struct slab *slabs;          /* the newest first */
     size_t n_fresh;              /* of its pages, the last ones, are not in use */
+    struct physmem_watch *watches;
 };
 
 static void add_pages(struct node *node, uint64_t from, uint64_t to)
@@ -338,9 +339,35 @@ void physmem_read(const struct physmem *mem, struct hpa hpa, void *to, uint64_t 
     read_pages(mem, hpa, to, bytes, false);
 }
 
+/* The watches of a host are few: those of its CPUs that spin. */
+static void tell(struct physmem *mem, uint64_t from, uint64_t bytes)
+{
+    for (struct physmem_watch *watch = mem->watches, *next; watch != NULL; watch = next) {
+        next = watch->next;
+        if (from < watch->hpa.v + watch->bytes && watch->hpa.v < from + bytes)
+            watch->written(watch);
+    }
+}
+
+void physmem_watch_add(struct physmem *mem, struct physmem_watch *watch)
+{
+    watch->next = mem->watches;
+    mem->watches = watch;
+}
+
+void physmem_watch_remove(struct physmem *mem, struct physmem_watch *watch)
+{
+    struct physmem_watch **link = &mem->watches;
+    while (*link != watch)
+        link = &(*link)->next;
+    *link = watch->next;
+}
+
 void physmem_write(struct physmem *mem, struct hpa hpa, const void *from, uint64_t bytes)
 {
     write_pages(mem, hpa, from, bytes, false);
+    if (SIM_UNLIKELY(mem->watches != NULL))
+        tell(mem, hpa.v, bytes);
 }
 
 void physmem_read_marks(const struct physmem *mem, struct hpa hpa, void *to, uint64_t bytes)

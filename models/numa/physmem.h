@@ -25,6 +25,16 @@ int physmem_node_of(const struct physmem *mem, struct hpa hpa);
 /* Whether [hpa, hpa + bytes) is memory of one node. */
 bool physmem_contains(const struct physmem *mem, struct hpa hpa, uint64_t bytes);
 
+/* A range that somebody waits to be written. The owner keeps it until it is removed. */
+struct physmem_watch {
+    struct hpa hpa;
+    uint64_t bytes;
+    void (*written)(struct physmem_watch *watch); /* after each physmem_write() into it */
+    struct physmem_watch *next;                   /* private */
+};
+void physmem_watch_add(struct physmem *mem, struct physmem_watch *watch);
+void physmem_watch_remove(struct physmem *mem, struct physmem_watch *watch);
+
 /* Copy all bytes of a range, which may span pages and must be memory (SIM_ASSERT). */
 void physmem_read(const struct physmem *mem, struct hpa hpa, void *to, uint64_t bytes);
 void physmem_write(struct physmem *mem, struct hpa hpa, const void *from, uint64_t bytes);

@@ -304,6 +304,18 @@ void k_compute(struct kernel *kernel, uint64_t cycles)
     kernel->cycles += cycles;
     fake_charge(kernel, cycles * FAKE_CYCLE_PS);
 }
+void k_spin(struct kernel *kernel, struct kaddr at, const void *seen, size_t bytes,
+            uint64_t period_ps, uint64_t until_ps)
+{
+    uint8_t now[K_LINE_BYTES];
+    FAKE_CHECK(kernel, at.v % K_LINE_BYTES + bytes <= K_LINE_BYTES && period_ps > 0);
+    while (kernel->now_ps < until_ps) {
+        k_peek(kernel, at, now, bytes);
+        if (memcmp(now, seen, bytes) != 0)
+            return;
+        fake_charge(kernel, period_ps);
+    }
+}
 void k_syscall(struct kernel *kernel)
 {
     k_compute(kernel, kernel->costs.syscall_cycles);

@@ -1,0 +1,129 @@
+/*
+ * Threads that poll: k_spin() ends at the look at which a loop of loads would have seen the write, and lets
+ * other threads run meanwhile.
+ */
+#include "tests/support/world_fixture.h"
+
+#include <string.h>
+
+#include "models/os/os_memory.h"
+
+#define WORLD                                                                      \
+    "hosts = { server = { ports = ( { name = \"rp0\"; socket = 0; lanes = 8; } );" \
+    " cpu = { sockets = 1; cores_per_socket = 4; clock_ghz = 2.0; }; }; };"
+#define PERIOD (13 * SIM_PS_PER_NS)
+
+struct rig {
+    struct world_fixture w;
+    struct kernel *k;
+    struct kaddr at;
+    struct sim_event write;
+    sim_time begin_ps, write_ps, end_ps;
+    unsigned n_others, done;
+    bool by_loop;
+};
+
+/* A device's write. */
+static void write_fires(struct sim *sim, struct sim_event *event)
+{
+    struct rig *r = SIM_CONTAINER(event, struct rig, write);
+    const uint64_t word = 7;
+    (void)sim;
+    physmem_write(numa_physmem(host_numa(r->w.host)), (struct hpa){ r->at.v + 8 }, &word, 8);
+}
+
+static void spin_body(void *arg)
+{
+    struct rig *r = arg;
+    const uint64_t seen[2] = { 0, 0 };
+    uint64_t now[2] = { 0, 0 };
+    k_load(r->k, r->at, now, sizeof now);
+    sim_task_sync(os_task(r->k));
+    r->begin_ps = k_now_ps(r->k);
+    if (r->write_ps != 0) {
+        sim_event_init(&r->write, write_fires);
+        sim_schedule(r->w.sim, &r->write, r->begin_ps + r->write_ps);
+    }
+    if (r->by_loop) {
+        while (memcmp(now, seen, sizeof now) == 0) {
+            k_compute(r->k, 26 - 4);
+            k_load(r->k, r->at, now, sizeof now);
+        }
+    } else {
+        k_spin(r->k, r->at, seen, sizeof seen, PERIOD, r->begin_ps + 20 * SIM_PS_PER_US);
+        k_peek(r->k, r->at, now, sizeof now);
+    }
+    r->end_ps = k_now_ps(r->k);
+    assert_int_equal(now[1], r->write_ps != 0 ? 7 : 0);
+    r->done++;
+}
+
+static void other_body(void *arg)
+{
+    struct rig *r = arg;
+    while (r->done == 0) {
+        k_sleep(r->k, 100 * SIM_PS_PER_US);
+        r->n_others++;
+    }
+}
+
+static void run(struct rig *r, sim_time write_ps, bool by_loop)
+{
+    memset(r, 0, sizeof(*r));
+    r->write_ps = write_ps;
+    r->by_loop = by_loop;
+    fixture_open(&r->w, WORLD);
+    r->k = os_new(r->w.host, host_os_params(r->w.host));
+    r->at = k_alloc(r->k, 0, 64, 64);
+    k_thread_new(r->k, "spin", 1, spin_body, r);
+    k_thread_new(r->k, "other", 1, other_body, r);
+    sim_run(r->w.sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(r->done, 1);
+    os_free(r->k);
+    fixture_close(&r->w);
+}
+
+/* The first look at or after the write. */
+static void test_first_look(void **state)
+{
+    static const sim_time at_ps[] = { 1, PERIOD - 1, PERIOD, PERIOD + 1, 5 * SIM_PS_PER_US + 17 };
+    struct rig r;
+    (void)state;
+    for (unsigned i = 0; i < sizeof(at_ps) / sizeof(at_ps[0]); i++) {
+        run(&r, at_ps[i], false);
+        const sim_time took_ps = r.end_ps - r.begin_ps;
+        assert_true(took_ps >= at_ps[i] && took_ps < at_ps[i] + 2 * PERIOD);
+    }
+}
+
+/* A loop of loads with that period ends within a period of it. */
+static void test_like_a_loop(void **state)
+{
+    struct rig spin, loop;
+    (void)state;
+    run(&spin, 3 * SIM_PS_PER_US + 5, false);
+    run(&loop, 3 * SIM_PS_PER_US + 5, true);
+    const int64_t more_ps = (int64_t)(loop.end_ps - loop.begin_ps) -
+                            (int64_t)(spin.end_ps - spin.begin_ps);
+    assert_true(more_ps > -2 * (int64_t)PERIOD && more_ps < 8 * (int64_t)PERIOD);
+}
+
+/* Nothing is written; and it is there already. */
+static void test_limits(void **state)
+{
+    struct rig r;
+    (void)state;
+    run(&r, 0, false);
+    assert_true(r.end_ps - r.begin_ps >= 20 * SIM_PS_PER_US);
+    assert_true(r.end_ps - r.begin_ps < 20 * SIM_PS_PER_US + 2 * PERIOD);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_first_look),
+        cmocka_unit_test(test_like_a_loop),
+        cmocka_unit_test(test_limits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
