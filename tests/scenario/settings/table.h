@@ -129,8 +129,6 @@ static const struct base bases[] = {
     LEND("fio.far", "fio",
          "programs.p.device=ssd programs.p.span_bytes=4194304 measure.warmup_us=20000"
          " measure.duration_us=1000 programs.p.queue_depth=8 cables.[7].latency_ns=20000"),
-    NET("vf", "netperf",
-        "lending.server.host=server devices.nic.vfs=2 network.server.device=nic.pf0"),
     LEND("fio.spdk", "fio",
          "programs.p.device=ssd programs.p.engine=spdk lending.borrower.nvme_driver=false"
          " programs.p.span_bytes=131072 measure.warmup_us=2000 measure.duration_us=300"),
