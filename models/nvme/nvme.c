@@ -10,36 +10,67 @@
  */
 #include "models/nvme/nvme.h"
 
-#include "models/nvme/nvme_internal.h"
+#include "models/nvme/nvme_ftl.h"
+#include "models/nvme/nvme_media.h"
 
 static const char *const payload_names[] = { "tag", "bytes", NULL };
-static const char *const media_names[] = { "flat", "xpoint", "dram", NULL };
+static const char *const preconditioned_names[] = { "fresh", "full", "steady", NULL };
+static const char *const media_names[] = { "flat", "xpoint", "dram", "nand", NULL };
 
 #define FROM_C4 "docs/sources.md#c4"
 
 /* Of media that are made of dies; the defaults are those of devices/p4800x.cfg. */
-#define MEDIA_PARAMS                                                                               \
-    PARAM("dies", PARAM_U32, struct nvme_subsystem, params.media.n_dies, 4, 1, 1024,               \
-          PROV_ESTIMATE, FROM_C4, "of a channel (dram: banks)"),                                   \
-        PARAM("channel_gbyte_s", PARAM_RATE, struct nvme_subsystem, params.media.channel_gbyte_s,  \
-              0.4, 0.001, 1000, PROV_ESTIMATE, FROM_C4, "of the bus between controller and dies"), \
-        PARAM("ecc_ratio", PARAM_DOUBLE, struct nvme_subsystem, params.media.ecc_ratio, 0.125, 0,  \
-              2, PROV_ESTIMATE, FROM_C4, "check bytes on that bus, of the data"),                  \
-        PARAM("codeword_bytes", PARAM_U32, struct nvme_subsystem, params.media.codeword_bytes,     \
-              256, 64, 512, PROV_PUBLISHED, FROM_C4, "xpoint: data on one die"),                   \
-        PARAM("die_read_ns", PARAM_TIME, struct nvme_subsystem, params.media.die_read_ps, 200, 0,  \
-              1e8, PROV_ESTIMATE, FROM_C4, "xpoint: a codeword; dram: to open a row and read"),    \
-        PARAM("die_write_ns", PARAM_TIME, struct nvme_subsystem, params.media.die_write_ps, 3500,  \
-              0, 1e9, PROV_ESTIMATE, FROM_C4, "xpoint: a codeword; dram: to close a row"),         \
-        PARAM("refresh_interval_us", PARAM_TIME, struct nvme_subsystem,                            \
-              params.media.refresh_interval_ps, 2800, 0, 1e9, PROV_ESTIMATE, FROM_C4,              \
-              "each die (dram: channel) is kept busy by the drive itself so often; 0: never"),     \
-        PARAM("refresh_ns", PARAM_TIME, struct nvme_subsystem, params.media.refresh_ps, 3700, 0,   \
-              1e7, PROV_ESTIMATE, FROM_C4, "for so long; below half the interval"),                \
-        PARAM("retry_ratio", PARAM_DOUBLE, struct nvme_subsystem, params.media.retry_ratio, 0, 0,  \
-              1, PROV_PUBLISHED, FROM_C4, "reads of a page that are read once more, of all"),      \
-        PARAM("retry_ns", PARAM_TIME, struct nvme_subsystem, params.media.retry_ps, 28000, 0, 1e8, \
-              PROV_PUBLISHED, FROM_C4, "what that takes")
+#define MEDIA_PARAMS                                                                                                     \
+    PARAM("dies", PARAM_U32, struct nvme_subsystem, params.media.n_dies, 4, 1, 1024,                                     \
+          PROV_ESTIMATE, FROM_C4, "of a channel (dram: banks)"),                                                         \
+        PARAM("channel_gbyte_s", PARAM_RATE, struct nvme_subsystem, params.media.channel_gbyte_s,                        \
+              0.4, 0.001, 1000, PROV_ESTIMATE, FROM_C4, "of the bus between controller and dies"),                       \
+        PARAM("ecc_ratio", PARAM_DOUBLE, struct nvme_subsystem, params.media.ecc_ratio, 0.125, 0,                        \
+              2, PROV_ESTIMATE, FROM_C4, "check bytes on that bus, of the data"),                                        \
+        PARAM("codeword_bytes", PARAM_U32, struct nvme_subsystem, params.media.codeword_bytes,                           \
+              256, 64, 512, PROV_PUBLISHED, FROM_C4, "xpoint: data on one die"),                                         \
+        PARAM("die_read_ns", PARAM_TIME, struct nvme_subsystem, params.media.die_read_ps, 200, 0,                        \
+              1e8, PROV_ESTIMATE, FROM_C4, "xpoint: a codeword; dram: to open a row and read"),                          \
+        PARAM("die_write_ns", PARAM_TIME, struct nvme_subsystem, params.media.die_write_ps, 3500,                        \
+              0, 1e9, PROV_ESTIMATE, FROM_C4, "xpoint: a codeword; dram: to close a row"),                               \
+        PARAM("refresh_interval_us", PARAM_TIME, struct nvme_subsystem,                                                  \
+              params.media.refresh_interval_ps, 2800, 0, 1e9, PROV_ESTIMATE, FROM_C4,                                    \
+              "each die (dram: channel) is kept busy by the drive itself so often; 0: never"),                           \
+        PARAM("refresh_ns", PARAM_TIME, struct nvme_subsystem, params.media.refresh_ps, 3700, 0,                         \
+              1e7, PROV_ESTIMATE, FROM_C4, "for so long; below half the interval"),                                      \
+        PARAM("retry_ratio", PARAM_DOUBLE, struct nvme_subsystem, params.media.retry_ratio, 0, 0,                        \
+              1, PROV_PUBLISHED, FROM_C4, "reads of a page that are read once more, of all"),                            \
+        PARAM("retry_ns", PARAM_TIME, struct nvme_subsystem, params.media.retry_ps, 28000, 0, 1e8,                       \
+              PROV_PUBLISHED, FROM_C4, "what that takes"),                                                               \
+        PARAM(                                                                                                           \
+            "page_kind_step_ns", PARAM_TIME, struct nvme_subsystem,                                                      \
+            params.media.page_kind_step_ps, 12000, 0, 1e7, PROV_ESTIMATE, FROM_C4,                                       \
+            "nand: a middle page's read takes so much longer than a lower page's (die_read_ns), an upper page's twice"), \
+        PARAM("die_erase_us", PARAM_TIME, struct nvme_subsystem, params.media.die_erase_ps, 3500,                        \
+              0, 1e6, PROV_ESTIMATE, FROM_C4, "nand: a block of all planes"),                                            \
+        PARAM("suspend_us", PARAM_TIME, struct nvme_subsystem, params.media.suspend_ps, 0, 0, 1e5,                       \
+              PROV_ESTIMATE, FROM_C4,                                                                                    \
+              "nand: until a program or erasure lets a read go first; 0: reads wait for its end"),                       \
+        PARAM("planes", PARAM_U32, struct nvme_subsystem, params.media.n_planes, 2, 1, 8,                                \
+              PROV_ESTIMATE, FROM_C4, "nand: of a die, which read and program together"),                                \
+        PARAM("flash_page_bytes", PARAM_U32, struct nvme_subsystem, params.media.flash_page_bytes,                       \
+              16384, 4096, 65536, PROV_DATASHEET, FROM_C4, "nand: of a plane"),                                          \
+        PARAM("block_pages", PARAM_U32, struct nvme_subsystem, params.media.block_pages, 576, 3,                         \
+              8192, PROV_ESTIMATE, FROM_C4, "nand: flash pages of a block in each plane"),                               \
+        PARAM("spare_ratio", PARAM_DOUBLE, struct nvme_subsystem, params.media.spare_ratio, 0.28,                        \
+              0, 10, PROV_ESTIMATE, FROM_C4, "nand: flash beyond capacity_bytes, of these"),                             \
+        PARAM("gc_free_blocks", PARAM_U32, struct nvme_subsystem, params.media.gc_blocks, 8, 1,                          \
+              1000, PROV_ESTIMATE, FROM_C4,                                                                              \
+              "nand: of a die, at or below which blocks are collected"),                                                 \
+        PARAM("write_buffer_bytes", PARAM_BYTES, struct nvme_subsystem,                                                  \
+              params.media.write_buffer_bytes, 16777216, 4096, 1e11, PROV_ESTIMATE, FROM_C4,                             \
+              "nand: DRAM that keeps what it holds when power goes"),                                                    \
+        PARAM("endurance_cycles", PARAM_DOUBLE, struct nvme_subsystem,                                                   \
+              params.media.endurance_cycles, 7000, 1, 1e9, PROV_ESTIMATE, FROM_C4,                                       \
+              "nand: erasures of a block in its life (Percentage Used)"),                                                \
+        PARAM_ONE_OF("preconditioned", struct nvme_subsystem, params.media.preconditioned,                               \
+                     NVME_FRESH, preconditioned_names, PROV_NONE, "",                                                    \
+                     "nand: what was done to the drive before")
 
 static const struct param_desc nvme_params_table[] = {
     PCIE_FUNCTION_PARAMS(struct nvme_subsystem, params.pcie, FROM_C4, /* lanes */ 4,
@@ -98,9 +129,11 @@ static const struct param_desc nvme_params_table[] = {
           PROV_PUBLISHED, FROM_C4,
           "more of both latencies, per command: exponential with this mean; 0: none"),
     PARAM("read_gbyte_s", PARAM_RATE, struct nvme_subsystem, params.read_gbyte_s, 2.4, 0.001, 1000,
-          PROV_DATASHEET, FROM_C4, "flat: of the media, all channels"),
+          PROV_DATASHEET, FROM_C4,
+          "of the media, all channels; nand: of the controller's path for data"),
     PARAM("write_gbyte_s", PARAM_RATE, struct nvme_subsystem, params.write_gbyte_s, 2.0, 0.001,
-          1000, PROV_DATASHEET, FROM_C4, "flat: of the media, all channels"),
+          1000, PROV_DATASHEET, FROM_C4,
+          "of the media, all channels; nand: of the controller's path for data"),
     PARAM(
         "channels", PARAM_U32, struct nvme_subsystem, params.n_channels, 1, 1, 1024, PROV_ESTIMATE,
         FROM_C4,
@@ -122,6 +155,8 @@ static const struct param_desc nvme_params_table[] = {
 /* Of media that are made of dies. */
 #define OF_DIES(NAME, FIELD, UNIT, HELP) \
     STAT_PART(NAME, STAT_COUNTER, struct nvme_subsystem, stats.FIELD, UNIT, HELP, media_of_dies, 0)
+#define OF_FLASH(NAME, FIELD, UNIT, HELP) \
+    STAT_PART(NAME, STAT_COUNTER, struct nvme_subsystem, stats.FIELD, UNIT, HELP, media_of_dies, 1)
 static const struct stat_desc nvme_stats_table[] = {
     COUNT("reads", reads, "1", "read commands that succeeded"),
     COUNT("writes", writes, "1", "write commands that succeeded"),
@@ -154,6 +189,12 @@ static const struct stat_desc nvme_stats_table[] = {
     COUNT("stopped_queues", stopped_queues, "1", "for I/O, of which an entry could not be fetched"),
     COUNT("fatal", fatal, "1", "times that it could not go on (CSTS.CFS)"),
     OF_DIES("media_retries", media_retries, "1", "reads of a page that had to be read once more"),
+    OF_FLASH("media_programmed_bytes", media_programmed_bytes, "bytes", "written to flash"),
+    OF_FLASH("media_moved_bytes", media_moved_bytes, "bytes", "of these, by garbage collection"),
+    OF_FLASH("media_erases", media_erases, "1", "blocks that were erased"),
+    OF_FLASH("media_suspends", media_suspends, "1", "programs and erasures that reads suspended"),
+    OF_FLASH("media_buffer_waits", media_buffer_waits, "1",
+             "pages that waited for room in the buffer"),
     STAT("media_pages", STAT_MAX, struct nvme_subsystem, stats.media_pages, "1", 0,
          "pages of 4 KiB that hold something"),
     STAT("commands_max", STAT_MAX, struct nvme_subsystem, stats.commands_max, "1", 0,
@@ -166,17 +207,23 @@ static const struct stat_desc nvme_stats_table[] = {
 
 /* ---- Set-up ---------------------------------------------------------------------------------- */
 
-static void check_media(struct model *model, const struct nvme_media_params *media,
+static void check_media(struct model *model, const struct nvme_params *params,
                         struct sim_error_list *errors)
 {
+    const struct nvme_media_params *media = &params->media;
     if (media->kind == NVME_MEDIA_FLAT)
         return;
     pcie_function_power_of_two(model, "codeword_bytes", media->codeword_bytes, errors);
+    pcie_function_power_of_two(model, "flash_page_bytes", media->flash_page_bytes, errors);
     if (media->refresh_interval_ps != 0 && 2 * media->refresh_ps > media->refresh_interval_ps)
         model_mistake(model, errors,
-                      ".refresh_ns: found %g, expected at most half of "
-                      "refresh_interval_us",
+                      ".refresh_ns: found %g, expected at most half of refresh_interval_us",
                       (double)media->refresh_ps / 1e3);
+    if (media->kind == NVME_MEDIA_NAND && !nvme_media_nand_fits(params))
+        model_mistake(model, errors,
+                      ".capacity_bytes: found %llu, expected at most what makes, with spare_ratio, "
+                      "16 TiB of flash in all namespaces",
+                      (unsigned long long)params->capacity_bytes);
 }
 
 static void nvme_init(struct model *model, struct sim_error_list *errors)
@@ -189,7 +236,7 @@ static void nvme_init(struct model *model, struct sim_error_list *errors)
     pcie_function_power_of_two(model, "transfer_bytes_max", params->transfer_bytes_max, errors);
     pcie_function_power_of_two(model, "cmb_bytes", params->cmb_bytes, errors);
     pcie_function_ports(model, params->n_ports, &params->pcie, errors);
-    check_media(model, &params->media, errors);
+    check_media(model, params, errors);
     if (errors->n_messages != before)
         return;
     sub->commands = sim_pool_shared(model->sim, "nvme command", sizeof(struct nvme_command));

@@ -37,7 +37,11 @@ struct nvme_stats {
     uint64_t media_pages;    /* 4 KiB pages that hold something; never cleared */
     uint64_t commands_max;   /* most under way */
     uint64_t media_retries;  /* reads of a page that had to be read once more */
-    struct stat_busy media;  /* of all channels */
+    /* Flash: of the host and of collection together; of the latter; blocks; reads that suspended
+     * something; pages that waited for room in the buffer. */
+    uint64_t media_programmed_bytes, media_moved_bytes, media_erases, media_suspends,
+        media_buffer_waits;
+    struct stat_busy media; /* of all channels */
     struct stat_peak media_peak;
 };
 const struct nvme_stats *nvme_stats(const struct model *model);

@@ -175,7 +175,7 @@ struct nvme_namespace {
     uint64_t n_bad; /* units of 512 bytes that cannot be read */
 };
 
-enum nvme_media_kind { NVME_MEDIA_FLAT, NVME_MEDIA_XPOINT, NVME_MEDIA_DRAM };
+enum nvme_media_kind { NVME_MEDIA_FLAT, NVME_MEDIA_XPOINT, NVME_MEDIA_DRAM, NVME_MEDIA_NAND };
 
 /* Of media that are made of dies (nvme_media_*.c). */
 struct nvme_media_params {
@@ -187,6 +187,12 @@ struct nvme_media_params {
     sim_time refresh_interval_ps, refresh_ps;
     double retry_ratio;
     sim_time retry_ps;
+    /* ---- nand ------------------------------------------------------------------------------ */
+    sim_time die_erase_ps, page_kind_step_ps, suspend_ps;
+    uint32_t n_planes, flash_page_bytes, block_pages, gc_blocks;
+    uint64_t write_buffer_bytes;
+    double spare_ratio, endurance_cycles;
+    int preconditioned; /* enum nvme_preconditioned */
 };
 
 struct nvme_params {
@@ -299,7 +305,7 @@ struct nvme_subsystem {
     sim_time command_free_ps;
     const struct nvme_media_ops *media;
     void *media_state;      /* of that kind */
-    uint32_t media_of_dies; /* 1: of another kind than flat, with statistics of their own */
+    uint32_t media_of_dies; /* statistics: 0 flat, 1 of dies, 2 of flash */
     struct nvme_namespace namespace[NVME_NAMESPACES_MAX];
     struct nvme_stats stats;
 };
@@ -506,6 +512,8 @@ void nvme_media_settle(struct model *model);
 /* When bytes of a page that are asked for now are there, or in the media. */
 sim_time nvme_media_ready(struct nvme_subsystem *sub, const struct nvme_command *command,
                           uint64_t offset, uint32_t bytes);
+/* 5.14.1.2: of their life, estimated; 255 is the most that can be said. */
+uint8_t nvme_media_used_percent(const struct nvme_subsystem *sub);
 /* Between the media and a piece's buffer. False: a block cannot be read. */
 bool nvme_media_load(struct nvme_subsystem *sub, const struct nvme_piece *piece, uint8_t *buffer);
 void nvme_media_store(struct nvme_subsystem *sub, const struct nvme_piece *piece);

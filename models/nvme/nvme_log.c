@@ -3,7 +3,7 @@
  *
  * Models: Error Information (fed by completions with errors and by bad doorbells), SMART / Health,
  *   Firmware Slot, Commands Supported and Effects (from the tables of commands).
- * Does not model: wear, spare blocks, busy time and unsafe shutdowns (all 0), a temperature that
+ * Does not model: spare blocks that run out, busy time and unsafe shutdowns (all 0), a temperature that
  *   changes; telemetry, self-tests, reservations, sanitize.
  * Sources: NVM Express 1.3, section 5.14.
  */
@@ -62,6 +62,7 @@ static void put_health(struct nvme *nvme, uint8_t *page)
     memcpy(page + NVME_HEALTH_TEMPERATURE, &kelvin, sizeof(kelvin));
     page[NVME_HEALTH_SPARE] = SPARE_PERCENT;
     page[NVME_HEALTH_SPARE_THRESHOLD] = SPARE_THRESHOLD_PERCENT;
+    page[NVME_HEALTH_USED] = nvme_media_used_percent(nvme->sub);
     put64(page + NVME_HEALTH_UNITS_READ,
           (health->read_bytes + BYTES_PER_UNIT - 1) / BYTES_PER_UNIT);
     put64(page + NVME_HEALTH_UNITS_WRITTEN,

@@ -31,6 +31,7 @@ static const struct nvme_media_ops *const kinds[] = {
     [NVME_MEDIA_FLAT] = &nvme_media_flat,
     [NVME_MEDIA_XPOINT] = &nvme_media_xpoint,
     [NVME_MEDIA_DRAM] = &nvme_media_dram,
+    [NVME_MEDIA_NAND] = &nvme_media_nand,
 };
 
 /* Of a namespace, the last page whole. */
@@ -45,7 +46,9 @@ void nvme_media_init(struct nvme_subsystem *sub)
     const uint64_t n_pages = pages_of_namespace(sub);
     sub->pages = sim_pool_new(sub->model->sim, "nvme page", page_bytes(sub));
     sub->media = kinds[params->media.kind];
-    sub->media_of_dies = params->media.kind != NVME_MEDIA_FLAT;
+    sub->media_of_dies = params->media.kind == NVME_MEDIA_FLAT   ? 0
+                         : params->media.kind == NVME_MEDIA_NAND ? 2
+                                                                 : 1;
     sub->media->init(sub);
     for (uint32_t i = 0; i < params->n_namespaces; i++) {
         struct nvme_namespace *namespace = &sub->namespace[i];
@@ -98,6 +101,12 @@ void nvme_media_settle(struct model *model)
     struct nvme_subsystem *sub = nvme_state(model);
     stat_busy_settle(&sub->stats.media, sub->media->ahead_ps(sub, sim_now(model->sim)));
     sub->stats.media_peak.per_s = sub->params.n_channels * (double)SIM_PS_PER_S;
+}
+
+uint8_t nvme_media_used_percent(const struct nvme_subsystem *sub)
+{
+    const double used = sub->media->wear != NULL ? sub->media->wear(sub) * 100 : 0;
+    return (uint8_t)SIM_MIN(used, 255.0);
 }
 
 /* ---- Content --------------------------------------------------------------------------------- */
@@ -234,10 +243,21 @@ static void zero_in_page(struct nvme_subsystem *sub, struct nvme_namespace *name
     }
 }
 
+/* Whole pages of these. */
+static void deallocate(struct nvme_subsystem *sub, const struct nvme_namespace *namespace,
+                       uint64_t offset, uint64_t bytes)
+{
+    const uint64_t end = (offset + bytes) / NVME_PAGE_BYTES * NVME_PAGE_BYTES;
+    offset = (offset + NVME_PAGE_BYTES - 1) / NVME_PAGE_BYTES * NVME_PAGE_BYTES;
+    if (sub->media->deallocate != NULL && offset < end)
+        sub->media->deallocate(sub, media_offset(sub, namespace, offset), end - offset);
+}
+
 void nvme_media_zero(struct nvme_subsystem *sub, struct nvme_namespace *namespace, uint64_t offset,
                      uint64_t bytes)
 {
     const uint64_t chunk_bytes = (uint64_t)CHUNK_PAGES * NVME_PAGE_BYTES, end = offset + bytes;
+    deallocate(sub, namespace, offset, bytes);
     while (offset < end) {
         uint64_t n = SIM_MIN(end - offset, NVME_PAGE_BYTES - offset % NVME_PAGE_BYTES);
         if (namespace->chunk[offset / chunk_bytes] == NULL)

@@ -20,13 +20,21 @@ struct nvme_media_ops {
     /* When what is read can be sent, or what is written is safe from a loss of power. Reserves what
      * that takes. Allocates from pools at most. */
     sim_time (*ready)(struct nvme_subsystem *sub, const struct nvme_media_access *access);
+    /* Whole pages hold nothing any more. NULL: the media do not care. */
+    void (*deallocate)(struct nvme_subsystem *sub, uint64_t offset, uint64_t bytes);
     /* Time of channels that is reserved after now, of all of them. */
     uint64_t (*ahead_ps)(const struct nvme_subsystem *sub, sim_time now_ps);
+    /* The share of the media's life that is used. NULL: they do not wear. */
+    double (*wear)(const struct nvme_subsystem *sub);
 };
 
 extern const struct nvme_media_ops nvme_media_flat;
 extern const struct nvme_media_ops nvme_media_xpoint;
 extern const struct nvme_media_ops nvme_media_dram;
+extern const struct nvme_media_ops nvme_media_nand;
+
+/* False: so much, or so little, cannot be managed. */
+bool nvme_media_nand_fits(const struct nvme_params *params);
 
 /* A time at which nothing is being refreshed, ready_ps or the next. Part `part` of n has its turn of
  * refresh_ps in each refresh_interval_ps at another time than the others. An access that has begun is

@@ -140,6 +140,13 @@ static const struct base bases[] = {
     NET("vf", "iperf",
         "lending.server.host=server devices.nic.vfs=2 network.server.device=nic.pf0 programs.p.parallel=2"
         " programs.p.server=client programs.p.client=server"),
+    LEND("fio.nand", "fio",
+         "programs.p.device=ssd programs.p.span_bytes=1048576 measure.warmup_us=20000"
+         " measure.duration_us=2000 programs.p.queue_depth=8 programs.p.read_ratio=0.5"
+         " devices.ssd.media=nand devices.ssd.capacity_bytes=1048576 devices.ssd.channels=1"
+         " devices.ssd.dies=1 devices.ssd.planes=1 devices.ssd.block_pages=4"
+         " devices.ssd.die_write_ns=20000 devices.ssd.die_erase_us=10 devices.ssd.suspend_us=5"
+         " devices.ssd.write_buffer_bytes=65536"),
     LEND("borrow_limit", "borrow_limit", "lending.borrower.borrow=[]" TO_ITS_END),
     LEND("taken", "device_taken",
          "lending.borrower.borrow=[] programs.p.device=nfp programs.p.bridge=n0"
@@ -551,6 +558,11 @@ static const struct row rows[] = {
       " posted_header_credits=1 non_posted_header_credits=1"
       " write_latency_ns=6000 write_gbyte_s=1 commands_max=4" },
     { "nvme.controller", "fio.cmb", "devices.ssd", "cmb_latency_ns=1000" },
+    { "nvme.controller", "fio.nand", "devices.ssd",
+      "page_kind_step_ns=30000 die_erase_us=50 suspend_us=0 planes=2 flash_page_bytes=8192"
+      " block_pages=8 spare_ratio=2 gc_free_blocks=10 write_buffer_bytes=32768"
+      " preconditioned=steady" },
+    REASON("nvme.controller", "endurance_cycles", "in the health log alone: tests/models/nvme"),
     { "nvme.controller", "fio.xpoint", "devices.ssd",
       "media=dram dies=4 channel_gbyte_s=0.2 ecc_ratio=0.5 codeword_bytes=128 die_read_ns=400"
       " die_write_ns=7000 refresh_interval_us=30 refresh_ns=4000 retry_ratio=0.1 retry_ns=9000" },
