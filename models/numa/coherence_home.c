@@ -12,7 +12,8 @@
  *                   modified in a third place comes from there
  *     ownership     (full-line DMA write, non-temporal store, upgrade) from a remote
  *                   agent: the directory read, for which DRAM is read; from the home's
- *                   own socket: snoops are broadcast instead, no DRAM read
+ *                   own socket: snoops are broadcast instead, no DRAM read; a remote
+ *                   device's line may be tracked by the I/O directory cache instead
  *   Directory changes are DRAM writes, unless data is written to the line anyway.
  * Does not model: home-tracker limits, the directory cache for migratory lines (HitME), conflicts
  *   between concurrent requests to a line (a transaction is atomic).
@@ -29,6 +30,7 @@
 #include "models/numa/numa_internal.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 enum want {
     WANT_READ, /* a load */
@@ -66,6 +68,7 @@ struct request {
     bool home_dirty;   /* ... which was modified */
     bool others_keep;  /* a socket besides requester and home may have a copy afterwards */
     bool wrote;        /* data were written to the line in DRAM: the directory goes with them */
+    bool tracked;      /* by the I/O directory cache: the directory is neither read nor changed */
 };
 
 struct answer {
@@ -131,7 +134,7 @@ static void snoop_others(struct numa *n, struct request *q)
     const struct numa_coherence_params *p = n->params->coherence;
     const bool own = q->want == WANT_RFO || q->want == WANT_OWN;
     /* Without a DRAM read the directory is not known: everybody has to be asked. */
-    const bool blind = q->want == WANT_OWN && q->from == q->home;
+    const bool blind = q->want == WANT_OWN && (q->from == q->home || q->tracked);
     const bool must = blind || q->directory == DIRECTORY_A || (own && q->directory == DIRECTORY_S);
     bool found = false, asked = false;
 
@@ -183,7 +186,7 @@ static enum line_state grant(struct request *q)
     if (q->want == WANT_LOOK)
         return LINE_I;
     if (q->want != WANT_READ) {
-        if (remote)
+        if (remote && !q->tracked)
             q->directory_then = DIRECTORY_A;
         return LINE_E;
     }
@@ -231,6 +234,23 @@ static void mark_wait(const struct request *q, sim_time ready_ps, struct sim_sta
         sim_stamp_mark(stamp, PART_INTERCONNECT, ready_ps);
 }
 
+/* Ownership of a line that a remote device writes and that goes home at once; others keep their
+ * lines longer than an entry of the I/O directory cache is to be held. */
+static bool track(struct numa *n, const struct request *q, enum read_cause cause)
+{
+    struct io_directory *d = &n->socket[q->home].io_directory;
+
+    if (q->want != WANT_OWN || cause != READ_DMA || q->from == q->home || n->quiet || d->n == 0 ||
+        n->params->coherence->remote_dma_write != REMOTE_DMA_OWN_THEN_DRAM)
+        return false;
+    const bool taken = io_directory_take(d, q->home_ps);
+    if (taken)
+        NUMA_COUNT(n, q->home, io_directory_hits);
+    else
+        NUMA_COUNT(n, q->home, io_directory_misses);
+    return taken;
+}
+
 static struct answer acquire(struct numa *n, unsigned from, uint64_t line, enum want want,
                              enum read_cause cause, sim_time at_ps, struct sim_stamp *stamp)
 {
@@ -246,7 +266,8 @@ static struct answer acquire(struct numa *n, unsigned from, uint64_t line, enum 
     sim_stamp_mark(stamp, PART_CACHE, q.home_ps);
     q.directory = q.directory_then = directory_get(directory, home_line(n, line));
     q.dram_ps = q.reply_ps = q.home_ps;
-    if (want != WANT_OWN || remote)
+    q.tracked = track(n, &q, cause);
+    if (want != WANT_OWN || (remote && !q.tracked))
         q.dram_ps = numa_dram_read(n, line, want == WANT_OWN ? READ_DIRECTORY : cause, q.home_ps);
     if (remote)
         snoop_home(n, &q);
@@ -391,11 +412,34 @@ static bool drop_own(struct numa *n, unsigned socket, struct holder h, uint64_t 
     return s.was >= LINE_E;
 }
 
+/* A line that the socket owns is written to DRAM; returns when the socket knows that it was. */
+static sim_time write_owned(struct numa *n, unsigned socket, uint64_t line, enum write_cause cause,
+                            sim_time t, struct sim_stamp *stamp)
+{
+    const unsigned home = home_of(n, line);
+
+    if (home != socket) {
+        t = numa_send(n, socket, home, MESSAGE_WRITEBACK, t);
+        directory_set(&n->socket[home].directory, home_line(n, line), DIRECTORY_I);
+        sim_stamp_mark(stamp, PART_INTERCONNECT, t);
+    }
+    t += n->params->coherence->home_agent_ps;
+    sim_stamp_mark(stamp, PART_CACHE, t);
+    t = numa_dram_write(n, line, cause, t);
+    if (cause == WRITE_DMA)
+        t += n->params->coherence->write_accept_ps;
+    sim_stamp_mark(stamp, PART_DRAM, t);
+    io_directory_release(&n->socket[home].io_directory, t);
+    if (home != socket)
+        t = numa_send(n, home, socket, MESSAGE_RESPONSE, t);
+    sim_stamp_mark(stamp, PART_INTERCONNECT, t);
+    return t;
+}
+
 static sim_time store_nt(struct numa *n, unsigned core, uint64_t line, sim_time at_ps,
                          struct sim_stamp *stamp)
 {
     const unsigned socket = n->core_group[core_group_of(n, core)].socket;
-    const unsigned home = home_of(n, line);
     sim_time t = at_ps + n->l2_ps + n->params->cache->llc_request_ps;
     bool dirty;
 
@@ -404,19 +448,7 @@ static sim_time store_nt(struct numa *n, unsigned core, uint64_t line, sim_time 
     /* The old content of our own copy need not be kept: the whole line is replaced. */
     if (!drop_own(n, socket, agent_find(n, socket, line), line, &dirty))
         t = acquire(n, socket, line, WANT_OWN, READ_RFO, t, stamp).done_ps;
-    if (home != socket) {
-        t = numa_send(n, socket, home, MESSAGE_WRITEBACK, t);
-        directory_set(&n->socket[home].directory, home_line(n, line), DIRECTORY_I);
-        sim_stamp_mark(stamp, PART_INTERCONNECT, t);
-    }
-    t += n->params->coherence->home_agent_ps;
-    sim_stamp_mark(stamp, PART_CACHE, t);
-    t = numa_dram_write(n, line, WRITE_NT, t);
-    sim_stamp_mark(stamp, PART_DRAM, t);
-    if (home != socket)
-        t = numa_send(n, home, socket, MESSAGE_RESPONSE, t);
-    sim_stamp_mark(stamp, PART_INTERCONNECT, t);
-    return t;
+    return write_owned(n, socket, line, WRITE_NT, t, stamp);
 }
 
 static sim_time flush(struct numa *n, unsigned core, uint64_t line, sim_time at_ps)
@@ -533,13 +565,28 @@ static sim_time write_to_dram(struct numa *n, unsigned socket, struct holder own
     t = SIM_MAX(q.dram_ps, q.reply_ps);
     mark_wait(&q, t, stamp);
     directory_set(directory, home_line(n, line), DIRECTORY_I); /* written with the data */
-    t = numa_dram_write(n, line, WRITE_DMA, t + q.waits_ps);
+    t = numa_dram_write(n, line, WRITE_DMA, t + q.waits_ps) + p->write_accept_ps;
     sim_stamp_mark(stamp, PART_DRAM, t);
     if (remote)
         t = numa_send(n, home, socket, MESSAGE_RESPONSE, t);
     sim_stamp_mark(stamp, PART_INTERCONNECT, t);
     NUMA_COUNT(n, socket, dma_write_to_dram);
     return t;
+}
+
+/* remote_dma_write = own_then_dram: ownership is asked for without the data, which go home when it
+ * has come. A partial write reads the line with it. own: the copy of the device's socket. */
+static sim_time own_then_dram(struct numa *n, unsigned socket, struct holder own, uint64_t line,
+                              bool full, sim_time at_ps, struct sim_stamp *stamp)
+{
+    bool dirty;
+    sim_time t = at_ps;
+
+    /* A modified copy of ours is what a partial write changes: it is not written back before. */
+    if (!drop_own(n, socket, own, line, &dirty))
+        t = acquire(n, socket, line, full ? WANT_OWN : WANT_RFO, READ_DMA, t, stamp).done_ps;
+    NUMA_COUNT(n, socket, dma_write_to_dram);
+    return write_owned(n, socket, line, WRITE_DMA, t, stamp);
 }
 
 /* The line goes into this socket's LLC; h: agent_find(); at_ps: the slice's answer. */
@@ -623,6 +670,8 @@ static __attribute__((noinline)) sim_time dma_write_rest(struct numa *n, unsigne
         return write_to_dram(n, socket, h, line, full, at_ps, stamp);
     if (policy == REMOTE_DMA_HOME_LLC)
         return write_to_home_llc(n, socket, h, line, full, at_ps, stamp, source);
+    if (policy == REMOTE_DMA_OWN_THEN_DRAM)
+        return own_then_dram(n, socket, h, line, full, at_ps, stamp);
     const sim_time t = write_to_llc(n, socket, h, line, full, at_ps, stamp, source);
     sim_stamp_mark(stamp, PART_CACHE, t);
     return t;
@@ -699,16 +748,22 @@ static void init(struct numa *n)
 
     interconnect_init(&n->interconnect, n->params->interconnect, n->sockets);
     n->light_ratio_256 = (uint32_t)llround(256 * n->params->coherence->broadcast_load_ratio);
-    for (uint32_t i = 0; i < n->sockets; i++)
+    for (uint32_t i = 0; i < n->sockets; i++) {
+        struct io_directory *io = &n->socket[i].io_directory;
         directory_init(&n->socket[i].directory, lines);
+        io->n = n->params->coherence->io_directory_entries;
+        io->free_ps = io->n != 0 ? sim_zalloc(io->n, sizeof(*io->free_ps)) : NULL;
+    }
     agents_init(n);
 }
 
 static void release(struct numa *n)
 {
     agents_release(n);
-    for (uint32_t i = 0; i < n->sockets; i++)
+    for (uint32_t i = 0; i < n->sockets; i++) {
         directory_release(&n->socket[i].directory);
+        free(n->socket[i].io_directory.free_ps);
+    }
     interconnect_release(&n->interconnect);
 }
 

@@ -3,7 +3,12 @@
  * of its own in each direction.
  *
  * Models: messages as flits on the links of a direction, which share the load; serialisation on one
- *   link; propagation (link layer and ring stops at both ends).
+ *   link; propagation (link layer and ring stops at both ends). With flit_slots > 1 (UPI) a header
+ *   is a slot of a header flit, which messages share: each takes one slot, and at most one of them
+ *   is followed by data flits. A header goes with the last header flit that is waiting and has
+ *   a slot left, or opens one. Messages of a direction keep their order; with headers_pass_data, as if
+ *   each class had a queue of its own, a header goes with the first header flit that has a slot left,
+ *   past data that wait.
  * Does not model: retries, virtual channels and their credits, routing over a third socket.
  * Timing:
  *   arrival = start + flits * flit time of one link + one way; a direction carries no
@@ -33,6 +38,8 @@ struct numa_interconnect_params {
     uint32_t lanes;
     uint32_t flit_bits;
     uint32_t flit_payload_bytes;
+    uint32_t flit_slots;
+    bool headers_pass_data;
     uint32_t data_flits;
     uint32_t header_flits;
     sim_time one_way_ps;
@@ -43,10 +50,22 @@ struct numa_interconnect_params {
 #define LINK_WINDOW_LOG2 20  /* ps: about one microsecond */
 #define LINK_GROUP_FLITS 10u /* flits of one slot of the calendar */
 
+/*
+ * The slots of header flits that are left, of each slot of the calendar ("stretch" here); its ring
+ * is the calendar's.
+ */
+struct link_headers {
+    uint64_t base;                 /* as calendar.base */
+    uint64_t open[CALENDAR_WORDS]; /* stretches with free > 0 */
+    uint8_t free[CALENDAR_SLOTS];
+    uint8_t no_data[CALENDAR_SLOTS]; /* header flits that no data flits follow yet */
+};
+
 /* One direction. */
 struct link {
     struct calendar calendar;
-    uint64_t window; /* number of the current microsecond, for the load */
+    struct link_headers *headers; /* NULL: flit_slots is 1 */
+    uint64_t window;              /* number of the current microsecond, for the load */
     uint64_t window_flits, last_window_flits;
 };
 
@@ -55,6 +74,7 @@ struct interconnect {
     struct link *link; /* [from * sockets + to] */
     uint32_t sockets;
     uint32_t flits[N_MESSAGES];
+    uint32_t bytes[N_MESSAGES];     /* that count as moved */
     sim_time serial_ps[N_MESSAGES]; /* on one link */
     uint64_t window_capacity_flits;
 };
@@ -63,6 +83,10 @@ void interconnect_init(struct interconnect *ic, const struct numa_interconnect_p
                        uint32_t sockets);
 void interconnect_release(struct interconnect *ic);
 sim_time interconnect_idle_ps(const struct interconnect *ic, enum message message);
+
+/* interconnect_send() where flits have several slots. */
+sim_time interconnect_send_packed(struct interconnect *ic, struct link *link, enum message message,
+                                  sim_time at_ps);
 
 static inline void link_count_load(struct link *link, uint32_t flits, sim_time at_ps)
 {
@@ -81,6 +105,9 @@ static inline sim_time interconnect_send(struct interconnect *ic, uint32_t from,
                                          enum message message, sim_time at_ps)
 {
     struct link *link = &ic->link[from * ic->sockets + to];
+
+    if (link->headers != NULL)
+        return interconnect_send_packed(ic, link, message, at_ps);
     const struct calendar_grant grant = calendar_take(&link->calendar, at_ps, ic->flits[message]);
     const sim_time sent_ps = grant.start_ps + ic->serial_ps[message];
 

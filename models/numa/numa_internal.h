@@ -5,6 +5,7 @@
 #include "models/numa/coherence.h"
 #include "models/numa/directory.h"
 #include "models/numa/dram.h"
+#include "models/numa/io_directory.h"
 
 #define NUMA_MAX_SOCKETS 4
 /* Inner loops are compiled for these. */
@@ -38,7 +39,8 @@ struct numa_cache_params {
 enum remote_dma_write {
     REMOTE_DMA_DEVICE_SIDE_LLC,
     REMOTE_DMA_DRAM_INVALIDATE,
-    REMOTE_DMA_HOME_LLC
+    REMOTE_DMA_HOME_LLC,
+    REMOTE_DMA_OWN_THEN_DRAM
 };
 
 struct numa_coherence_params {
@@ -48,6 +50,8 @@ struct numa_coherence_params {
     sim_time snoop_lookup_ps;
     bool opportunistic_broadcast;
     double broadcast_load_ratio;
+    uint32_t io_directory_entries;
+    sim_time write_accept_ps;
     bool snoop_filter;
     sim_time hub_ps;
     sim_time hub_return_ps;
@@ -78,6 +82,7 @@ struct numa_counters {
     uint64_t dma_write_updates, dma_write_allocates, dma_write_to_dram, dma_write_pushes;
     uint64_t ddio_evictions, ddio_dirty_evictions, llc_back_invalidations, core_snoops;
     uint64_t snoops_sent;
+    uint64_t io_directory_hits, io_directory_misses;
     /* No counters of their own: */
     uint32_t sockets;    /* how many to_bytes there are */
     uint64_t dram_bytes; /* read and written, by the last numa_stats() */
@@ -108,6 +113,7 @@ struct numa_socket {
     struct cache filter; /* of a non-inclusive LLC: snoop filter of the private caches */
     struct dram dram;
     struct directory directory; /* of the lines whose home this is; protocols with home agents */
+    struct io_directory io_directory;
     struct numa_counters counters;
 };
 
@@ -182,9 +188,7 @@ static inline sim_time numa_send(struct numa *n, unsigned from, unsigned to, enu
 {
     if (SIM_UNLIKELY(n->quiet))
         return at_ps;
-    numa_count_message(n, from, to, message,
-                       (uint64_t)n->interconnect.flits[message] *
-                           n->params->interconnect->flit_payload_bytes);
+    numa_count_message(n, from, to, message, n->interconnect.bytes[message]);
     return interconnect_send(&n->interconnect, from, to, message, at_ps);
 }
 

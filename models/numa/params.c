@@ -20,7 +20,7 @@
 #define E1 "docs/sources.md#e1"
 
 static const char *const remote_dma_names[] = { "device_side_llc", "dram_invalidate", "home_llc",
-                                                NULL };
+                                                "own_then_dram", NULL };
 
 static const struct param_desc cpu_table[] = {
     CPU("sockets", PARAM_U32, sockets, 2, 1, NUMA_MAX_SOCKETS, PROV_DATASHEET, "processor sockets"),
@@ -82,6 +82,13 @@ static const struct param_desc coherence_table[] = {
               PROV_DATASHEET, A3, "snoop without waiting for the directory if the link is idle"),
     COHERENCE("broadcast_load_ratio", PARAM_DOUBLE, broadcast_load_ratio, 0.25, 0, 1, PROV_ESTIMATE,
               A3, "link load below which it is idle enough"),
+    COHERENCE("io_directory_entries", PARAM_U32, io_directory_entries, 0, 0, 4096, PROV_ESTIMATE,
+              "docs/sources.md#k",
+              "own_then_dram: lines of remote devices that a home tracks without the directory in "
+              "DRAM"),
+    COHERENCE("write_accept_ns", PARAM_TIME, write_accept_ps, 0, 0, 500, PROV_CALIBRATED,
+              "docs/sources.md#k",
+              "home agent to the controller's write queue and back, for devices' writes to DRAM"),
     COHERENCE("snoop_filter", PARAM_BOOL, snoop_filter, 1, 0, 1, PROV_DATASHEET, E1,
               "front-side bus: the hub knows which lines the other bus's caches have"),
     COHERENCE("hub_ns", PARAM_TIME, hub_ps, 20, 0, 200, PROV_CALIBRATED, E1,
@@ -98,13 +105,17 @@ static const struct param_desc interconnect_table[] = {
           "transfers of one lane"),
     LINKS("lanes", PARAM_U32, lanes, 20, 1, 64, PROV_DATASHEET, A2, "lanes of a link direction"),
     LINKS("flit_bits", PARAM_U32, flit_bits, 80, 8, 512, PROV_DATASHEET, A2,
-          "bits of a flit on the wire, CRC included (UPI: of a slot, 64)"),
+          "bits of a flit on the wire, CRC included"),
     LINKS("flit_payload_bytes", PARAM_U32, flit_payload_bytes, 8, 1, 64, PROV_DATASHEET, A2,
           "bytes of a flit that count as moved"),
+    LINKS("flit_slots", PARAM_U32, flit_slots, 1, 1, 4, PROV_ESTIMATE, "docs/sources.md#b",
+          "headers that share a header flit, at most one of them of a line (QPI: 1, UPI: 3)"),
+    LINKS("headers_pass_data", PARAM_BOOL, headers_pass_data, 0, 0, 1, PROV_ESTIMATE,
+          "docs/sources.md#b", "with flit_slots: headers do not wait behind data"),
     LINKS("data_flits", PARAM_U32, data_flits, 9, 1, 64, PROV_ESTIMATE, A2,
-          "flits of a line with its header"),
+          "flits of a line beside its header"),
     LINKS("header_flits", PARAM_U32, header_flits, 1, 1, 8, PROV_ESTIMATE, A2,
-          "flits of a request, snoop, response or completion"),
+          "flits of a request, snoop, response or completion, and of a line's header"),
     LINKS("one_way_ns", PARAM_TIME, one_way_ps, 21, 0, 1000, PROV_CALIBRATED, A2,
           "agent to agent without serialisation (claim numa.bdw.remote)"),
     LINKS("bus_address_ns", PARAM_TIME, bus_address_ps, 6, 0.1, 100, PROV_DATASHEET, E1,
@@ -198,6 +209,8 @@ bool numa_params_check(const struct numa_params *params, const char **why)
           "cache.l1_size must not exceed cache.l2_size (the L2 is inclusive)" },
         { !is_power_of_two((uint64_t)dram->ranks * dram->banks) || !is_power_of_two(dram->banks),
           "dram.banks and dram.ranks must be powers of two" },
+        { params->interconnect->flit_slots > 1 && params->interconnect->header_flits != 1,
+          "interconnect.header_flits must be 1 where a flit has several slots" },
         { !is_power_of_two(dram->row_lines), "dram.row_lines must be a power of two" },
         { dram->node_bytes % PAGE_BYTES != 0, "dram.node_size must be whole pages of 4 KiB" },
         { dram->trfc_ps >= dram->trefi_ps, "dram.trfc_ns must be below dram.trefi_ns" },

@@ -70,6 +70,10 @@ const struct stat_desc numa_counter_table[] = {
             "evictions that took lines from private caches"),
     COUNTER("core_snoops", core_snoops, "1", "private caches asked for a line"),
     COUNTER("snoops_sent", snoops_sent, "1", "snoops of other sockets"),
+    COUNTER("io_directory_hits", io_directory_hits, "1",
+            "lines of remote devices that the I/O directory cache of this home had an entry for"),
+    COUNTER("io_directory_misses", io_directory_misses, "1",
+            "those that found it full: the directory in DRAM was read"),
     { .kind = STAT_END },
 };
 

@@ -101,8 +101,10 @@ void fixture_skylake(struct fixture *f)
     f->cache.llc_bytes = UINT64_C(24) * 2048 * 11 * 64;
     f->cache.inclusive = false;
     f->interconnect.rate_gt_s = 10.4;
-    f->interconnect.flit_bits = 64;
-    f->interconnect.data_flits = 10;
+    f->interconnect.flit_bits = 192;
+    f->interconnect.flit_slots = 3;
+    f->interconnect.flit_payload_bytes = 24;
+    f->interconnect.data_flits = 3;
     f->dram.channels = 6;
     f->dram.data_rate_mt_s = 2666;
 }

@@ -413,6 +413,56 @@ static void test_remote_dma_write_policies(void **state)
     numa_free(h.n);
 }
 
+/* Ownership first, then the data: two ways there and back. With an entry of the I/O directory cache
+ * the home neither reads nor writes its directory. */
+static void test_own_then_dram(void **state)
+{
+    const sim_time accept = 27000, ask = WAY + FLIT + HOME + WAY + FLIT,
+                   write = WAY + LINE + HOME + accept + WAY + FLIT;
+    struct host h;
+
+    (void)state;
+    for (uint32_t entries = 0; entries < 2; entries++) {
+        fixture_r730(&h.f);
+        h.f.coherence.remote_dma_write = REMOTE_DMA_OWN_THEN_DRAM;
+        h.f.coherence.write_accept_ps = accept;
+        h.f.coherence.io_directory_entries = entries;
+        h.n = fixture_new(&h.f);
+        h.t = 0;
+        const struct hpa b = fixture_hpa(h.n, 1, 0x20000), c = fixture_hpa(h.n, 1, 0x30000);
+        const struct numa_counters *s0 = &h.n->socket[0].counters, *s1 = &h.n->socket[1].counters;
+        /* Nobody has it. */
+        const sim_time looks = entries != 0 ? LOOK : DRAM;
+        assert_int_equal(dma_write(&h, 0, b, 64, NUMA_REMOTE_DRAM),
+                         IIO + REQUEST + ask + looks + write);
+        assert_int_equal(s0->interconnect_bytes, 8 + 80);
+        assert_int_equal(s1->interconnect_bytes, 8 + 8);
+        assert_int_equal(s1->write_bytes[WRITE_DMA], 64);
+        assert_int_equal(s1->read_bytes[READ_DIRECTORY], entries != 0 ? 0 : 64);
+        assert_int_equal(s1->write_bytes[WRITE_DIRECTORY], entries != 0 ? 0 : 64);
+        assert_int_equal(s1->io_directory_hits, entries);
+        assert_int_equal(directory_get(&h.n->socket[1].directory, home_line(h.n, b.v >> 6)),
+                         DIRECTORY_I);
+        assert_int_equal(numa_llc_holder(h.n, b), -1);
+        /* A copy of the home's cores goes, modified data of our own are part of what is written. */
+        load(&h, 14, b, NUMA_LOCAL_DRAM);
+        dma_write(&h, 0, b, 64, NUMA_REMOTE_DRAM);
+        assert_int_equal(core_group_peek(h.n, 14, b.v >> 6), LINE_I);
+        store(&h, 0, c);
+        const uint64_t reads = s1->dram_read_bytes;
+        assert_int_equal(dma_write(&h, 0, c, 8, NUMA_REMOTE_DRAM), IIO + REQUEST + write);
+        assert_int_equal(s1->dram_read_bytes, reads);
+        load(&h, 14, c, NUMA_LOCAL_DRAM);
+        /* Two at a time: one entry is for one of them. */
+        const uint64_t misses = s1->io_directory_misses;
+        const sim_time at = next(&h);
+        for (unsigned i = 0; i < 2; i++)
+            numa_dma_write(h.n, 0, fixture_hpa(h.n, 1, 0x40000 + i * 64), 64, at, NULL, NULL);
+        assert_int_equal(s1->io_directory_misses - misses, entries);
+        numa_free(h.n);
+    }
+}
+
 /* A design that nobody has built: into the consumer's LLC, over the link. */
 static void test_dma_write_into_the_homes_llc(void **state)
 {
@@ -598,6 +648,11 @@ static void test_parameters(void **state)
     f.cache.ddio_ways = 21;
     assert_false(numa_params_check(&f.params, &why));
     fixture_r730(&f);
+    f.interconnect.flit_slots = 3;
+    f.interconnect.header_flits = 2;
+    assert_false(numa_params_check(&f.params, &why));
+    assert_non_null(strstr(why, "header_flits"));
+    fixture_r730(&f);
     f.dram.banks = 12;
     assert_false(numa_params_check(&f.params, &why));
     /* Every entry has all that the manual prints, and its default is legal. */
@@ -665,6 +720,7 @@ int main(void)
         cmocka_unit_test(test_dma_read),
         cmocka_unit_test(test_dma_write),
         cmocka_unit_test(test_remote_dma_write_policies),
+        cmocka_unit_test(test_own_then_dram),
         cmocka_unit_test(test_dma_write_into_the_homes_llc),
         cmocka_unit_test(test_dma_write_without_ddio),
         cmocka_unit_test(test_ddio_share),

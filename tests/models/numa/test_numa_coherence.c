@@ -115,6 +115,9 @@ static void test_invariants_inclusive(void **state)
         run_random(&f, seed + 10);
         f.coherence.remote_dma_write = REMOTE_DMA_HOME_LLC;
         run_random(&f, seed + 15);
+        f.coherence.remote_dma_write = REMOTE_DMA_OWN_THEN_DRAM;
+        f.coherence.io_directory_entries = 4 * (uint32_t)(seed - 1);
+        run_random(&f, seed + 17);
         f.coherence.opportunistic_broadcast = false;
         run_random(&f, seed + 20);
         f.cache.ddio = false;
@@ -201,6 +204,9 @@ static void test_invariants_non_inclusive(void **state)
         run_random(&f, seed + 30);
         f.coherence.remote_dma_write = REMOTE_DMA_HOME_LLC;
         run_random(&f, seed + 35);
+        f.coherence.remote_dma_write = REMOTE_DMA_OWN_THEN_DRAM;
+        f.coherence.io_directory_entries = 96;
+        run_random(&f, seed + 37);
     }
 }
 
@@ -216,6 +222,9 @@ static void test_invariants_four_sockets(void **state)
     run_random(&f, 42);
     f.coherence.remote_dma_write = REMOTE_DMA_HOME_LLC;
     run_random(&f, 43);
+    f.coherence.remote_dma_write = REMOTE_DMA_OWN_THEN_DRAM;
+    f.coherence.io_directory_entries = 8;
+    run_random(&f, 44);
 }
 
 static void test_invariants_front_side_bus(void **state)
@@ -318,6 +327,9 @@ static void test_dirty_lines_are_conserved(void **state)
     run_conserving(&f, 62);
     f.coherence.remote_dma_write = REMOTE_DMA_HOME_LLC;
     run_conserving(&f, 65);
+    f.coherence.remote_dma_write = REMOTE_DMA_OWN_THEN_DRAM;
+    f.coherence.io_directory_entries = 8;
+    run_conserving(&f, 66);
     shrink(&f, false);
     run_conserving(&f, 63);
     fixture_clovertown(&f);

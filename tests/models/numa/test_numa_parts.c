@@ -88,6 +88,11 @@ static void test_parts_add_up(void **state)
                                                           : REMOTE_DMA_DEVICE_SIDE_LLC;
         if ((variant & 32) != 0)
             f.coherence.remote_dma_write = REMOTE_DMA_HOME_LLC;
+        if ((variant & 40) == 40)
+            f.coherence.remote_dma_write = REMOTE_DMA_OWN_THEN_DRAM;
+        f.coherence.io_directory_entries = (variant & 1) != 0 ? 0 : 8;
+        f.coherence.write_accept_ps = 27000;
+        f.interconnect.flit_slots = (variant & 2) != 0 ? 3 : 1;
         /* Large caches: lines stay, so that other caches answer. */
         if ((variant & 16) != 0)
             f.cache.llc_bytes *= 16;

@@ -51,6 +51,14 @@ static const struct base bases[] = {
       "workload.measure=bandwidth workload.op=write workload.transfer_bytes=1024"
       " workload.window_bytes=4194304" },
     { "bench.remote", "bench", BANDWIDTH "workload.memory_socket=1 workload.cache=host_warm" },
+    { "bench.own", "bench",
+      "workload.measure=bandwidth workload.op=write workload.window_bytes=1048576"
+      " workload.memory_socket=1 hosts.server.coherence.remote_dma_write=own_then_dram"
+      " hosts.server.coherence.io_directory_entries=8" },
+    { "bench.slots", "bench",
+      BANDWIDTH
+      "workload.memory_socket=1 workload.queue_depth=128 hosts.server.interconnect.flit_slots=3"
+      " hosts.server.interconnect.links=1 hosts.server.interconnect.rate_gt_s=4" },
     { "bench.iommu", "bench", IOMMU "workload.window_bytes=16777216" },
     { "bench.sets", "bench",
       IOMMU "workload.window_bytes=16777216 hosts.server.iommu.iotlb_entries=0"
@@ -258,12 +266,14 @@ static const struct row rows[] = {
            "home_agent_ns=10 opportunistic_broadcast=false broadcast_load_ratio=0"),
     SERVER("coherence", "bench.bw", "snoop_lookup_ns=16"),
     SERVER("coherence", "bench.remote", "remote_dma_write=dram_invalidate"),
+    SERVER("coherence", "bench.own", "io_directory_entries=0 write_accept_ns=400"),
     SERVER("coherence", "bench", "protocol=front_side_bus+hosts.server.cache.llc_size=0"),
     SERVER("coherence", "bench.fsb", "snoop_filter=false hub_return_ns=30"),
     SERVER("coherence", "memory.fsb", "hub_ns=40"),
     SERVER("interconnect", "bench", "flit_payload_bytes=16 header_flits=2"),
     SERVER("interconnect", "bench.bw", "rate_gt_s=19.2 lanes=40 flit_bits=160 one_way_ns=42"),
     SERVER("interconnect", "bench.remote", "links=4 data_flits=18"),
+    SERVER("interconnect", "bench.slots", "flit_slots=1 headers_pass_data=true"),
     SERVER("interconnect", "bench.fsb", "bus_address_ns=12 bus_gbyte_s=21.34"),
     SERVER("dram", "stream", "node_size=137438953472"),
     SERVER("dram", "bench",
