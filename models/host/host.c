@@ -13,7 +13,7 @@
 
 struct port_group {
     const char *name;
-    uint32_t socket, generation, lanes;
+    uint32_t socket, generation, lanes, stack;
 };
 
 static const struct param_desc port_params[] = {
@@ -24,6 +24,8 @@ static const struct param_desc port_params[] = {
           "docs/sources.md#g", "highest PCIe generation"),
     PARAM("lanes", PARAM_U32, struct port_group, lanes, 8, 1, 32, PROV_DATASHEET,
           "docs/sources.md#g", "link width"),
+    PARAM("stack", PARAM_U32, struct port_group, stack, 0, 0, ROOT_COMPLEX_PORTS_MAX - 1, PROV_NONE,
+          "", "ports of a stack share root_complex.write_lines"),
     { .type = PARAM_END },
 };
 
@@ -129,7 +131,8 @@ static void read_ports(struct host *host, struct config *config, struct config_n
         desc[port.socket][(*n)++] =
             (struct root_port_desc){ .name = port.name,
                                      .max_generation = (uint8_t)port.generation,
-                                     .max_lanes = (uint8_t)port.lanes };
+                                     .max_lanes = (uint8_t)port.lanes,
+                                     .stack = (uint8_t)port.stack };
     }
 }
 

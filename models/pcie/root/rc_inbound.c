@@ -5,6 +5,9 @@
  *   lines, posted ordering (a write becomes visible when all of its lines are ordered and every
  *   earlier write of its port is; a read looks at memory after that), completions cut at
  *   completion_bytes_max boundaries (at lines for short requests), in address order.
+ *   With write_lines: each line of a write holds one of so many buffers of its stack, from before
+ *   `inbound` until the answer to it has come back, `outbound` after it was ordered; writes of all
+ *   ports of the stack take them in the order of their arrival.
  * Does not model: atomic operations, no-snoop (treated as snooped), relaxed ordering in memory.
  * Timing: read of one line = inbound + IOMMU + numa_dma_read + outbound; a request of n lines
  *   issues them line_interval apart. Write: inbound + IOMMU + the latest numa_dma_write, not
@@ -231,12 +234,39 @@ static void write_commits(struct sim *sim, struct sim_event *event)
     rc_step_free(step);
 }
 
+/* When a line that could pass `inbound` at at_ps does so, for the next buffer of its stack. */
+static sim_time write_buffer_wait(struct rc_state *state, const struct rc_stack *stack,
+                                  sim_time at_ps)
+{
+    if (stack->free_ps == NULL)
+        return at_ps;
+    const sim_time free_ps = stack->free_ps[stack->next] + state->params.inbound_ps;
+    if (free_ps <= at_ps)
+        return at_ps;
+    state->stats.write_line_wait_ps += free_ps - at_ps;
+    return free_ps;
+}
+
+/* The line that passed `inbound` at at_ps is ordered at done_ps: the buffer is held until then. */
+static void write_buffer_hold(struct rc_state *state, struct rc_stack *stack, sim_time at_ps,
+                              sim_time done_ps)
+{
+    if (stack->free_ps == NULL)
+        return;
+    const sim_time free_ps = done_ps + state->params.outbound_ps;
+    stack->free_ps[stack->next] = free_ps;
+    stack->next = stack->next + 1 == state->params.write_lines ? 0 : stack->next + 1;
+    state->stats.write_lines++;
+    state->stats.write_line_held_ps += free_ps - at_ps + state->params.inbound_ps;
+}
+
 static void rc_write(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_time arrive_ps,
                      sim_time translated_ps)
 {
     struct rc_state *state = rc_of(rc);
     struct rc_step *step = rc_step_new(rc, tlp, write_commits);
     struct rc_port *port = &state->port[tlp->ingress];
+    struct rc_stack *stack = &state->stack[port->stack];
     sim_time ordered_ps = 0;
     struct sim_stamp last;
     unsigned bytes = tlp->length_bytes;
@@ -244,12 +274,14 @@ static void rc_write(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_time
     step->hpa = hpa;
     while (bytes != 0) {
         unsigned n = SIM_MIN(bytes, (unsigned)(LINE_BYTES - (hpa.v & (LINE_BYTES - 1))));
-        const sim_time slot_ps = rc_line_slot(state, sim_now(rc->sim), arrive_ps);
+        const sim_time free_ps = write_buffer_wait(state, stack, arrive_ps);
+        const sim_time slot_ps = rc_line_slot(state, sim_now(rc->sim), free_ps);
         const sim_time at_ps = SIM_MAX(slot_ps, translated_ps);
         struct sim_stamp line, *timed = timed_line(tlp->stamp, &line, at_ps);
         enum numa_source source;
         sim_time done_ps = numa_dma_write(state->host->numa, state->socket, hpa, n, at_ps, timed,
                                           &source);
+        write_buffer_hold(state, stack, free_ps, done_ps);
         if (stamp_traced(timed))
             trace_line(state, timed, hpa, n, at_ps, done_ps, source, true);
         if (timed != NULL && done_ps >= ordered_ps)

@@ -60,6 +60,7 @@ struct rc_port {
     struct sim_event peers_look; /* once the cores that were woken have looked for room */
     struct model *rc;
     uint32_t idx;
+    unsigned stack;
     sim_time last_post_ps; /* nothing that a core asks later leaves earlier */
 };
 
@@ -108,8 +109,15 @@ struct rc_mmio {
     bool doubtful; /* timed out: the tag rests until the answer comes, or time is up again */
 };
 
+/* Write buffers of the ports of a stack, of a line each, taken in turn. */
+struct rc_stack {
+    sim_time *free_ps; /* when each is free; NULL: not bound */
+    uint32_t next;
+};
+
 struct rc_stats {
     uint64_t reads, read_bytes, writes, write_bytes, interrupts, p2p_tlps, p2p_reads, p2p_timeouts;
+    uint64_t write_lines, write_line_held_ps, write_line_wait_ps;
     uint64_t unsupported, faults, unexpected_completions, mmio_timeouts;
     /* Of writes that carry a stamp: from the device's start until they are visible. */
     struct stat_mean write_latency_ns, write_part_ns[N_LATENCY_PARTS];
@@ -126,7 +134,8 @@ struct rc_state {
     struct rc_port *port;
     struct cfg_window memory, prefetchable;
     struct rc_slots lines; /* line requests to the memory system */
-    sim_time p2p_free_ps;  /* when the last line of a posted write to a peer has passed */
+    struct rc_stack stack[ROOT_COMPLEX_PORTS_MAX];
+    sim_time p2p_free_ps; /* when the last line of a posted write to a peer has passed */
     struct sim_pool *steps, *reads, *pieces;
     struct rc_waiter *tag_waiters;
     unsigned next_tag; /* where the search for a free one goes on: reused as late as possible */

@@ -25,6 +25,7 @@
 #define BENCH "docs/sources.md#pcie-bench"
 #define C2    "docs/sources.md#c2"
 #define G     "docs/sources.md#g"
+#define K     "docs/sources.md#k"
 #define RC_PARAM(KEY, TYPE, FIELD, DEF, LO, HI, PROV, SOURCE, HELP) \
     PARAM(KEY, TYPE, struct root_complex_params, FIELD, DEF, LO, HI, PROV, SOURCE, HELP)
 
@@ -66,6 +67,8 @@ const struct param_desc root_complex_params_table[] = {
              PROV_ESTIMATE, G, "per root port, units of 16 bytes"),
     RC_PARAM("tx_queue_tlps", PARAM_U32, tx_queue_tlps, 16, 1, 256, PROV_ESTIMATE, G,
              "TLPs of a class that wait for a root port's transmitter"),
+    RC_PARAM("write_lines", PARAM_U32, write_lines, 0, 0, 4096, PROV_PUBLISHED, K,
+             "lines of inbound writes that the ports of a stack have under way; 0: not bound"),
     { .type = PARAM_END },
 };
 
@@ -81,6 +84,10 @@ static const struct stat_desc rc_stats_table[] = {
     RC_STAT("read_bytes", read_bytes, "bytes", "asked for by inbound memory reads"),
     RC_STAT("writes", writes, "1", "inbound memory writes"),
     RC_STAT("write_bytes", write_bytes, "bytes", "payload of inbound memory writes"),
+    RC_STAT("write_lines", write_lines, "1",
+            "lines of them that had a write buffer of their stack"),
+    RC_STAT("write_line_held_ps", write_line_held_ps, "ps", "how long they had it, all together"),
+    RC_STAT("write_line_wait_ps", write_line_wait_ps, "ps", "how long they waited for it"),
     RC_STAT("interrupts", interrupts, "1", "message-signalled interrupts delivered"),
     RC_STAT("p2p_tlps", p2p_tlps, "1", "TLPs forwarded from root port to root port"),
     RC_STAT("p2p_reads", p2p_reads, "1", "read requests split and re-originated for peers"),
@@ -237,6 +244,14 @@ static void port_init(struct model *rc, unsigned p)
         port->forward[c].tail = &port->forward[c].head;
 }
 
+static void stack_init(struct rc_state *state, struct rc_port *port, unsigned stack)
+{
+    struct rc_stack *buffers = &state->stack[stack];
+    port->stack = stack;
+    if (state->params.write_lines != 0 && buffers->free_ps == NULL)
+        buffers->free_ps = sim_zalloc(state->params.write_lines, sizeof(*buffers->free_ps));
+}
+
 static void rc_init(struct model *rc, struct sim_error_list *errors)
 {
     struct rc_state *state = rc_of(rc);
@@ -283,6 +298,7 @@ void root_complex_attach(struct model *rc, struct root_complex_host *host, unsig
         cfg_add_acs(&port->cfg);
         port->cfg.id = pcie_id(bus, p + 1, 0);
         port_init(rc, p);
+        stack_init(state, port, ports[p].stack);
         rc->ports[p] = (struct pcie_port){ .model = rc,
                                            .idx = p,
                                            .max_generation = ports[p].max_generation,
@@ -352,6 +368,8 @@ static void rc_release(struct model *rc)
     for (unsigned p = 0; p < rc->n_ports; p++)
         sim_cancel(rc->sim, &rc_of(rc)->port[p].peers_look);
     rc_reads_release(rc);
+    for (unsigned s = 0; s < ROOT_COMPLEX_PORTS_MAX; s++)
+        free(rc_of(rc)->stack[s].free_ps);
     free(rc_of(rc)->port);
 }
 

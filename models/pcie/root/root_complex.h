@@ -46,6 +46,7 @@ struct root_complex_params {
     uint64_t combine_above_bytes;  /* shorter reads are answered line by line */
     uint32_t mps_bytes;
     uint32_t tx_queue_tlps;        /* per root port and class */
+    uint32_t write_lines;          /* of inbound writes, of a stack; 0: not bound */
     struct pcie_credits advertise; /* per root port */
 };
 extern const struct param_desc root_complex_params_table[];
@@ -55,6 +56,7 @@ extern const struct model_ops root_complex_ops;
 struct root_port_desc {
     const char *name; /* "rp0"; outlives the model */
     uint8_t max_generation, max_lanes;
+    uint8_t stack; /* ports of a stack share its buffers; < ROOT_COMPLEX_PORTS_MAX */
 };
 
 /* Completes a root complex of model_new(&root_complex_ops): sets its place in the host and creates

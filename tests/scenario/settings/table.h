@@ -290,6 +290,7 @@ static const struct row rows[] = {
     SERVER("root_complex", "bench.bw",
            "line_interval_ns=3 completion_bytes_max=128 combine_above_bytes=512"
            " posted_data_credits=768"),
+    SERVER("root_complex", "bench.write", "write_lines=4"),
     SERVER("root_complex", "bench.credits", "non_posted_header_credits=96"),
     SERVER("root_complex", "bench.remote", "posted_header_credits=96"),
     LENDER("root_complex", "dma", "p2p_ns=500 p2p_line_interval_ns=1 tx_queue_tlps=8"),
@@ -312,6 +313,7 @@ static const struct row rows[] = {
       " lanes=4+devices.switch.lanes=4" },
     { "ports", "memory", "hosts.server.ports.[0]", "socket=1" },
     REASON("ports", "name", NAMES),
+    REASON("ports", "stack", "ports that share buffers: tests/models/pcie/root"),
     BENCH("bench", "measure=bandwidth interface=command op=write cache=host_warm pattern=sequential"
                    " transfer_bytes=128 memory_socket=1 gap_ns=900"),
     BENCH("bench.warm", "window_bytes=16384"),
