@@ -150,6 +150,16 @@ void core_store(struct core *core, struct sim_task *task, struct hpa hpa)
     access_async(core, task, hpa, true, core->params->line_fill_buffers);
 }
 
+void core_store_nt(struct core *core, struct sim_task *task, struct hpa hpa)
+{
+    sim_time *buffer = free_buffer(core, core->params->line_fill_buffers, sim_task_now(task));
+
+    wait_until(core, task, *buffer, source_in(core, buffer));
+    take_buffer(core, buffer, numa_store_nt(core->numa, core->idx, hpa, sim_task_now(task), NULL),
+                CORE_NO_LINE);
+    sim_task_charge(task, core->issue_ps);
+}
+
 void core_load_range(struct core *core, struct sim_task *task, struct hpa hpa, uint64_t bytes)
 {
     const uint64_t last = (hpa.v + bytes - 1) >> LINE_LOG2;

@@ -47,6 +47,8 @@ void core_load_async(struct core *core, struct sim_task *task, struct hpa hpa);
 /* One of a stream in address order: the prefetcher keeps the superqueue filled. */
 void core_load_stream(struct core *core, struct sim_task *task, struct hpa hpa);
 void core_store(struct core *core, struct sim_task *task, struct hpa hpa);
+/* A non-temporal store of a whole line; it holds a line-fill buffer until memory has accepted it. */
+void core_store_nt(struct core *core, struct sim_task *task, struct hpa hpa);
 /* Loads whose values the next step needs together: they overlap. */
 void core_load_range(struct core *core, struct sim_task *task, struct hpa hpa, uint64_t bytes);
 /*

@@ -193,6 +193,39 @@ static void test_streams_are_warm(void **unused)
     done(&outcome);
 }
 
+/* Stores write back what they read; a triad reads two lines for each that it stores past the caches,
+ * of a remote socket as well. */
+static void test_accesses(void **unused)
+{
+    static const struct {
+        const char *access;
+        double written;
+    } cases[] = { { "read", 0 }, { "store", 1 }, { "triad", 0.5 } };
+    (void)unused;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(cases); i++)
+        for (unsigned to = 0; to < 2; to++) {
+            char text[400], name[64];
+            snprintf(text, sizeof(text),
+                     "hosts = { server = { }; };\n"
+                     "workload = { type = \"memory\"; mode = \"bandwidth\"; access = \"%s\";"
+                     " buffer_bytes = \"16 MiB\"; to_socket = %u; };"
+                     "measure = { warmup_us = 5; duration_us = 20; };",
+                     cases[i].access, to);
+            struct outcome outcome = run(text);
+            assert_true(outcome.ok);
+            snprintf(name, sizeof(name), "server.s%u.dram_read_%s_bytes", to,
+                     i == 1 ? "rfo" : "load");
+            const double read = value(&outcome, name);
+            snprintf(name, sizeof(name), "server.s%u.dram_write_%s_bytes", to,
+                     i == 1 ? "victim" : "nt");
+            const double written = value(&outcome, name);
+            assert_true(read > 100000 && fabs(written / read - cases[i].written) < 0.03);
+            /* Less what is under way at the edges. */
+            assert_true(fabs(value(&outcome, "read_gbyte_s") * 20000 / read - 1) < 0.03);
+            done(&outcome);
+        }
+}
+
 static bool settled(const double *value, unsigned n, double least)
 {
     struct workload workload = { .result = run_result_new() };
@@ -508,6 +541,7 @@ int main(void)
         cmocka_unit_test(test_warmup_too_short_is_noticed),
         cmocka_unit_test(test_chases_are_warm),
         cmocka_unit_test(test_streams_are_warm),
+        cmocka_unit_test(test_accesses),
         cmocka_unit_test(test_too_short_for_a_transfer),
         cmocka_unit_test(test_two_hosts),
         cmocka_unit_test(test_refusals),

@@ -6,6 +6,9 @@
  * A chase follows a list through all lines of its buffer, each once, in random order, again and
  * again; a stream goes through them in order. Both have been through the buffer before time begins:
  * one that fits a cache is in it, of a larger one caches hold what was read last.
+ *
+ * A bandwidth is that of reads, of stores (each line is read, and written back later), or of a triad
+ * that reads two thirds of its buffer and stores the last past the caches.
  */
 #include <math.h>
 #include <stdio.h>
@@ -16,6 +19,9 @@
 
 enum memory_mode { MEMORY_LATENCY, MEMORY_BANDWIDTH, MEMORY_LOADED };
 static const char *const mode_names[] = { "latency", "bandwidth", "loaded", NULL };
+
+enum memory_access { ACCESS_READ, ACCESS_STORE, ACCESS_TRIAD };
+static const char *const access_names[] = { "read", "store", "triad", NULL };
 
 struct memory_state;
 
@@ -33,7 +39,7 @@ struct memory_thread {
 struct memory_state {
     /* parameters */
     const char *host_name;
-    int mode;
+    int mode, access;
     uint32_t from_socket, to_socket, cores;
     uint64_t buffer_bytes;
     sim_time inject_delay_ps;
@@ -57,6 +63,9 @@ static const struct param_desc memory_params[] = {
     PARAM_TEXT("host", struct memory_state, host_name, "server", "the host"),
     PARAM_ONE_OF("mode", struct memory_state, mode, MEMORY_LATENCY, mode_names, PROV_NONE, "",
                  "latency: one core chases pointers; bandwidth: cores stream; loaded: both"),
+    PARAM_ONE_OF("access", struct memory_state, access, ACCESS_READ, access_names, PROV_NONE, "",
+                 "of streaming cores, bandwidth only: read; store: one write for each read; triad: "
+                 "one non-temporal store for two reads"),
     PARAM("from_socket", PARAM_U32, struct memory_state, from_socket, 0, 0, 7, PROV_NONE, "",
           "socket of the cores"),
     PARAM("to_socket", PARAM_U32, struct memory_state, to_socket, 0, 0, 7, PROV_NONE, "",
@@ -71,7 +80,8 @@ static const struct param_desc memory_params[] = {
 };
 
 static const struct record_desc memory_records[] = {
-    { "read_gbyte_s", RECORD_METRIC, "GB/s", "read by all cores" },
+    { "read_gbyte_s", RECORD_METRIC, "GB/s",
+      "read by all cores; also what a store reads of its line" },
     { "load_latency_ns", RECORD_METRIC, "ns", "latency, loaded: mean of a dependent load" },
     { "latency_ns", RECORD_HISTOGRAM, "ns", "the same, each load" },
     { "latency_part_ns.*", RECORD_METRIC, "ns", "where it comes from (measure.latency_parts)" },
@@ -102,6 +112,9 @@ static void memory_check(struct workload *workload, struct sim_error_list *error
     if (memory->mode != MEMORY_LOADED)
         workload_no_effect(workload, "inject_delay_ns", "mode", errors,
                            "mode = \"loaded\" beside it: it has no effect otherwise");
+    if (memory->mode != MEMORY_BANDWIDTH)
+        workload_no_effect(workload, "access", "mode", errors,
+                           "mode = \"bandwidth\" beside it: it has no effect otherwise");
     memory->host = world_host(workload->world, memory->host_name);
     if (memory->host == NULL) {
         if (!world_faulty(workload->world, memory->host_name))
@@ -194,15 +207,34 @@ static void chase(struct sim_task *task, void *arg)
     finished(memory, task);
 }
 
-/* Independent loads in address order, as many under way as the core can. */
+/* One step of a stream; returns how many lines it reads. */
+static unsigned stream_step(struct memory_thread *thread, struct sim_task *task)
+{
+    switch ((enum memory_access)thread->memory->access) {
+    case ACCESS_STORE: core_store(thread->core, task, next_line(thread)); break;
+    case ACCESS_TRIAD: {
+        /* Of thirds; what is over is not used. */
+        const uint64_t third = thread->n_lines / 3, place = thread->next % third;
+        thread->next = place + 1;
+        core_load_stream(thread->core, task, line_at(thread, place));
+        core_load_stream(thread->core, task, line_at(thread, place + third));
+        core_store_nt(thread->core, task, line_at(thread, place + 2 * third));
+        return 2;
+    }
+    default: core_load_stream(thread->core, task, next_line(thread)); break;
+    }
+    return 1;
+}
+
+/* Independent accesses in address order, as many under way as the core can. */
 static void stream(struct sim_task *task, void *arg)
 {
     struct memory_thread *thread = arg;
     struct memory_state *memory = thread->memory;
     while (sim_task_now(task) < memory->end_ps) {
-        core_load_stream(thread->core, task, next_line(thread));
+        const unsigned n_lines = stream_step(thread, task);
         if (sim_task_now(task) >= memory->begin_ps && sim_task_now(task) < memory->end_ps)
-            thread->lines++;
+            thread->lines += n_lines;
         if (memory->mode == MEMORY_LOADED)
             sim_task_charge(task, memory->inject_delay_ps);
     }
@@ -243,7 +275,10 @@ static void touch_buffers(struct memory_state *memory)
         for (unsigned t = 0; t < memory->n_threads; t++) {
             const struct memory_thread *thread = &memory->thread[t];
             const uint64_t place = (thread->next + thread->n_lines - n + i) % thread->n_lines;
-            numa_warm_load(numa, thread->core->idx, line_at(thread, place));
+            if (memory->access == ACCESS_STORE)
+                numa_warm_core(numa, thread->core->idx, line_at(thread, place), LINE_BYTES);
+            else
+                numa_warm_load(numa, thread->core->idx, line_at(thread, place));
         }
 }
 

@@ -214,6 +214,29 @@ static void test_a_stream_has_the_superqueue(void **state)
 
 /* ---- The rest -------------------------------------------------------------------------------- */
 
+/* Stores past the caches hold their buffers until memory has accepted them. */
+static void store_nt_body(struct sim_task *task, void *arg)
+{
+    struct rig *rig = arg;
+
+    for (unsigned i = 0; i < params.line_fill_buffers; i++) {
+        const sim_time t = sim_task_now(task);
+        core_store_nt(&rig->core, task, fresh(rig));
+        assert_int_equal(sim_task_now(task) - t, ISSUE);
+    }
+    const sim_time first = rig->core.buffer_done_ps[0];
+    assert_true(first > sim_task_now(task) + ISSUE);
+    core_store_nt(&rig->core, task, fresh(rig));
+    assert_int_equal(sim_task_now(task), first + ISSUE);
+    assert_int_equal(rig->n->socket[0].counters.write_bytes[WRITE_NT], 11 * 64);
+}
+
+static void test_non_temporal_stores(void **state)
+{
+    (void)state;
+    run(store_nt_body);
+}
+
 static void drain_body(struct sim_task *task, void *arg)
 {
     struct rig *rig = arg;
@@ -248,6 +271,7 @@ int main(void)
         cmocka_unit_test(test_misses_overlap),
         cmocka_unit_test(test_dependent_load_waits_for_a_buffer),
         cmocka_unit_test(test_a_stream_has_the_superqueue),
+        cmocka_unit_test(test_non_temporal_stores),
         cmocka_unit_test(test_drain_and_compute),
     };
 
