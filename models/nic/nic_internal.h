@@ -135,7 +135,7 @@ struct nic_rx {
     struct pcie_dma_request data, completion;
     uint32_t bytes; /* of the on-chip buffer, until its data is written */
     uint8_t epoch;  /* nic_command_unit.epoch when it came in */
-    bool merged;    /* LRO: the completion is the session's */
+    bool alone;     /* no completion of its own follows: LRO, or its queue is no more */
     struct nic_cqe cqe;
     uint8_t *buffer;
 };

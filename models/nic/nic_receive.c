@@ -64,7 +64,7 @@ static void data_written(struct pcie_dma_request *request, enum pcie_dma_status 
     struct nic *nic = rx->function->nic;
     (void)status;
     buffer_give_back(nic, rx->bytes);
-    if (rx->merged) {
+    if (rx->alone) {
         sim_pool_put(nic->rx_buffers, rx->buffer);
         sim_pool_put(nic->rxs, rx);
     }
@@ -95,10 +95,6 @@ static void write_completion(struct nic_rq *rq, struct nic_rx *rx)
 {
     struct nic_function *function = rq->function;
     struct nic_cq *cq = function->cq[rq->cq];
-    if (cq == NULL) { /* the driver destroyed it first */
-        completion_written(&rx->completion, PCIE_DMA_OK);
-        return;
-    }
     uint64_t iova = nic_cq_next(cq, &rx->cqe, NIC_CQE_RECEIVED);
     rx->completion = (struct pcie_dma_request){ .iova = { iova },
                                                 .bytes = sizeof(rx->cqe),
@@ -135,7 +131,7 @@ static void write_data(struct nic_rq *rq, struct nic_rx *rx, uint64_t iova, bool
 
 void nic_rx_write(struct nic_rq *rq, struct nic_rx *rx, uint64_t iova, bool with_headers)
 {
-    rx->merged = true;
+    rx->alone = true;
     write_data(rq, rx, iova, with_headers);
 }
 
@@ -147,6 +143,10 @@ static void deliver(struct nic_rq *rq, struct nic_rx *rx, const struct nic_wqe_d
     rx->cqe.queue = rq->number;
     if (rq->lro != NULL && nic_lro_begin(rq, rx, wqe))
         return;
+    if (rq->function->cq[rq->cq] == NULL) { /* the driver destroyed it first */
+        nic_rx_write(rq, rx, wqe->iova, true);
+        return;
+    }
     write_data(rq, rx, wqe->iova, true);
     write_completion(rq, rx);
 }
@@ -428,7 +428,7 @@ static void receive_for(struct nic_function *function, struct ether_frame *frame
     rx->function = function;
     rx->bytes = cqe.bytes;
     rx->cqe = cqe;
-    rx->merged = false;
+    rx->alone = false;
     rx->epoch = (uint8_t)function->command.epoch;
     function->n_waiting[rx->epoch]++;
     buffer_take(nic, rx->bytes);

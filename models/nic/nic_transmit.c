@@ -453,11 +453,13 @@ static void fetch_done(struct pcie_dma_request *request, enum pcie_dma_status st
     done->status = (uint8_t)status;
     while (sq->n_fetches != 0 && sq->fetch[sq->fetch_first].done) {
         const struct nic_fetch *fetch = &sq->fetch[sq->fetch_first];
-        if (fetch->status != PCIE_DMA_OK)
-            fail_queue(sq, sq->fetched);
-        sq->fetched = (uint16_t)(sq->fetched + fetch->n);
+        const bool failed = fetch->status != PCIE_DMA_OK;
+        const uint16_t index = sq->fetched;
+        sq->fetched = (uint16_t)(index + fetch->n);
         sq->fetch_first = (sq->fetch_first + 1) % NIC_SQ_FETCHES;
         sq->n_fetches--;
+        if (failed) /* its completion may end other fetches: they come by here within it */
+            fail_queue(sq, index);
     }
     if (SIM_UNLIKELY(sq->closing)) {
         nic_command_quiet(sq->function);

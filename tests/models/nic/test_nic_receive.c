@@ -358,6 +358,24 @@ static void test_destroyed_queue_drops(void **state)
     assert_int_equal(stats->rx_packets, before + 1);
 }
 
+/* The driver destroys the completion queue first, while packets come in: they are written, and nobody
+ * is told. */
+static void test_completion_queue_destroyed_first(void **state)
+{
+    struct nr_rig *rig = *state;
+    struct nr_receiver r = receiver_new(rig, 0, 0, 0, 0, NIC_MODERATION_EQE);
+    struct nr_flow flow = flow_to(rig, 0, 4000);
+    nr_post(&r.rq, 100);
+    nr_ok(rig, 0, (struct nic_command){ .opcode = NIC_DESTROY_CQ });
+    for (unsigned i = 0; i < 20; i++)
+        nr_wire_send(rig, &flow, 1, i * 1446, 1446);
+    nr_run(rig);
+    for (unsigned i = 0; i < 20; i++)
+        assert_true(
+            nr_holds(rig, nr_buffer(&r.rq, i) + NR_HEADERS, payload_mark(1, i * 1446), 1446));
+    nr_ok(rig, 0, (struct nic_command){ .opcode = NIC_DESTROY_RQ });
+}
+
 /* ---- Steering -------------------------------------------------------------------------------- */
 
 /* "Verifying the RSS hash calculation": addresses, ports, hash without and with ports. */
@@ -895,6 +913,7 @@ int main(void)
         NR_TEST(test_stopped_while_sending, 1, 16),
         NR_TEST(test_too_long, 1, 16),
         NR_TEST(test_destroyed_queue_drops, 1, 16),
+        NR_TEST(test_completion_queue_destroyed_first, 1, 4),
         cmocka_unit_test(test_rss_hash_of_the_specification),
         NR_TEST(test_rss_spreads, 1, 16),
         NR_TEST(test_flow_table, 1, 16, "arfs_entries", "3"),
