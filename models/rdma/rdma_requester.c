@@ -481,7 +481,7 @@ static bool take_data(struct rdma_qp *qp, struct rdma_rx *rx)
     }
     struct rdma_send *send = qp->send_head;
     if (!is_read(send) || atomic != (send->opcode > RDMA_OP_READ) ||
-        (!atomic && packet->bytes != bytes_wanted(qp, send))) {
+        packet->bytes != (atomic ? 0 : bytes_wanted(qp, send))) {
         fail_head(qp, RDMA_BAD_RESPONSE);
         return false;
     }
