@@ -1,7 +1,7 @@
 # nudma. `make run` and `make test` install what is missing, build and go; see README.md.
 #
 #   make [CC=clang] [BUILD=folder] [OPT=-O0] [SANITIZE=address,undefined] [HOSTILE=1]
-#   make run | test | random | bench | figures | check | check-style | test-slurm | install | clean | help
+#   make run | test | random | fuzz | bench | figures | check | check-style | test-slurm | install | clean | help
 #
 # V=1 shows whole commands. Everything is built below $(BUILD). A change of the flags
 # rebuilds, a commit does not: the version goes into one object only.
@@ -41,7 +41,9 @@ LIB_C    := $(sort $(shell find sim models logic workloads -name '*.c'))
 LIB_S    := $(sort $(shell find sim -name '*.S'))
 CLI_C    := $(sort $(shell find cli -name '*.c'))
 TEST_C   := $(sort $(shell find tests -name 'test_*.c'))
-SUPPORT_C := $(wildcard tests/support/*.c tests/random/random_*.c)
+FUZZ_C   := tests/fuzz/fuzz_entry.c
+SUPPORT_C := $(filter-out $(FUZZ_C),$(wildcard tests/support/*.c tests/random/random_*.c \
+                 tests/fuzz/fuzz_*.c))
 # In place of models/os, hence whole and first in each test of logic/.
 FAKE_C   := $(wildcard tests/support/fake/*.c)
 ON_FAKE_C := $(filter tests/logic/%,$(TEST_C))
@@ -60,7 +62,7 @@ CLI_LIB  := $(BUILD)/libnudma_cli.a
 SUPPORT  := $(BUILD)/libtests.a
 NUDMA    := $(BUILD)/nudma
 
-.PHONY: all tests benches run test random test-slurm bench figures check check-style check-layers setup install \
+.PHONY: all tests benches run test random fuzz test-slurm bench figures check check-style check-layers setup install \
         clean help require-libs require-cmocka FORCE
 .DELETE_ON_ERROR:
 
@@ -109,6 +111,12 @@ $(ON_FAKE_C:%.c=$(BUILD)/%): $(FAKE_O)
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT) $(CLI_LIB) $(LIB)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(ON_FAKE) $(SUPPORT) $(CLI_LIB) $(LIB) $(LDLIBS) -lcmocka
+# Fuzzers, of a build of its own by clang: scripts/fuzz.sh.
+$(BUILD)/fuzz/%: $(FUZZ_C) $(SUPPORT) $(LIB)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(filter-out -MMD -MP,$(CFLAGS)) $(LDFLAGS) -fsanitize=fuzzer -DFUZZ_TARGET=fuzz_$* -o $@ \
+	    $< $(SUPPORT) $(LIB) $(LDLIBS) -lcmocka
 $(BENCHES:=.o):
 $(BUILD)/bench/iommu: $(BUILD)/tests/support/iommu_fake.o
 $(BUILD)/bench/%: $(BUILD)/bench/%.o $(LIB)
@@ -166,6 +174,12 @@ random:
 	@scripts/setup.sh test
 	@BUILD='$(BUILD)' CC='$(CC)' scripts/random.sh $(if $(FROM),--from $(FROM)) $(SEEDS) $(AREAS)
 
+# RUNS inputs of one of the fuzzers of tests/fuzz/ (TARGET=nvme, rdma, nic); KEEP=1: what reaches
+# new code then goes into the corpus.
+fuzz:
+	@scripts/setup.sh fuzz
+	@BUILD='$(BUILD)' scripts/fuzz.sh $(if $(KEEP),--keep) '$(TARGET)' $(RUNS)
+
 # Optional: a real Slurm on this machine alone; skipped, and says why, where it cannot be installed or
 # run.
 test-slurm: all
@@ -218,7 +232,7 @@ install: $(BUILD)/install/nudma
 	    install -D -m 644 "$$f" "$(DESTDIR)$(PREFIX)/share/doc/nudma/$$f" || exit 1; done
 
 clean:
-	rm -rf $(BUILD) $(addprefix $(BUILD)-,san hostile clang gcc-O0 clang-O0)
+	rm -rf $(BUILD) $(addprefix $(BUILD)-,san hostile clang fuzz gcc-O0 clang-O0)
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile

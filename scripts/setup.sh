@@ -1,14 +1,14 @@
 #!/bin/sh
 # Installs what is missing, and only that: the one place of the project that installs.
-#   scripts/setup.sh [run | test | bench | slurm]
+#   scripts/setup.sh [run | test | fuzz | bench | slurm]
 # With everything there it looks, says nothing and changes nothing (no network, no root).
 set -eu
 
 purpose=${1:-run}
 case $purpose in
-run | test | bench | slurm) ;;
+run | test | fuzz | bench | slurm) ;;
 *)
-    echo "setup: unknown purpose '$purpose'; expected run, test, bench or slurm" >&2
+    echo "setup: unknown purpose '$purpose'; expected run, test, fuzz, bench or slurm" >&2
     exit 2
     ;;
 esac
@@ -31,6 +31,13 @@ compiles() { # compiles COMPILER: it works and finds the C library's headers
 compiles_sanitized() {
     printf 'int main(void) { return 0; }\n' |
         gcc -x c -fsanitize=address,undefined -o /dev/null -
+}
+compiles_fuzzer() {
+    printf '%s\n' '#include <stdint.h>' '#include <stddef.h>' \
+        'int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);' \
+        'int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)' \
+        '{ return bytes > 1 && data[0] == 255 ? 1 : 0; }' |
+        clang -x c -fsanitize=fuzzer,address,undefined -o /dev/null -
 }
 library() { # library NAME LOWEST_VERSION
     pkg-config --exists "$1 >= $2"
@@ -58,14 +65,19 @@ look() {
     need libconfig libconfig-dev library libconfig 1.5
     need glib libglib2.0-dev library glib-2.0 2.70
     need sqlite libsqlite3-dev library sqlite3 3.30
-    if [ "$purpose" != bench ]; then
+    if [ "$purpose" != bench ] && [ "$purpose" != fuzz ]; then
         need gnuplot gnuplot-nox command -v gnuplot
         need "dot of graphviz" graphviz command -v dot
         need "a font for pictures" fonts-dejavu-core has_font
     fi
-    if [ "$purpose" = test ]; then
+    if [ "$purpose" = test ] || [ "$purpose" = fuzz ]; then
         need cmocka libcmocka-dev library cmocka 1.1.5
         need clang clang compiles clang
+    fi
+    if [ "$purpose" = fuzz ]; then
+        need "libFuzzer and the sanitizers of clang" libclang-rt-dev compiles_fuzzer
+    fi
+    if [ "$purpose" = test ]; then
         need clang-format clang-format command -v clang-format
         need "the sanitizers of gcc" "gcc libc6-dev" compiles_sanitized
         need "the sqlite3 command" sqlite3 command -v sqlite3

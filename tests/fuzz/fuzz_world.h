@@ -1,0 +1,135 @@
+/*
+ * The host of a fuzzed device: 1 MiB of memory behind PCIe ports; it answers reads of that at once or
+ * late, out of order, with an error or not at all, and holds its receive buffers for as long as it
+ * likes. All else is unsupported.
+ */
+#ifndef TESTS_FUZZ_FUZZ_WORLD_H
+#define TESTS_FUZZ_FUZZ_WORLD_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hw/pci_regs.h"
+#include "models/base/model.h"
+#include "models/pcie/endpoint/pcie_function.h"
+#include "models/pcie/link/port.h"
+#include "tests/fuzz/fuzz.h"
+
+#define FUZZ_MEMORY_BYTES (UINT64_C(1) << 20)
+#define FUZZ_PAGES        (FUZZ_MEMORY_BYTES / 4096)
+#define FUZZ_PORTS_MAX    4u
+#define FUZZ_MSI          UINT64_C(0xfee00000)
+/* BARs of port p: */
+#define FUZZ_BAR(p)     (UINT64_C(0x4000000000) + ((uint64_t)(p) << 32))
+#define FUZZ_BAR_2(p)   (FUZZ_BAR(p) + (UINT64_C(1) << 28))
+#define FUZZ_BAR_VFS(p) (FUZZ_BAR(p) + (UINT64_C(2) << 28))
+#define FUZZ_ID(p)      pcie_id(1 + (p), 0, 0)
+#define FUZZ_DEVCTL_FLR 0x8000u
+
+enum fuzz_answer {
+    FUZZ_ANSWER,
+    FUZZ_UNSUPPORTED,
+    FUZZ_ABORT,
+    FUZZ_SILENT,
+    FUZZ_POISONED,
+    N_FUZZ_ANSWERS
+};
+
+struct fuzz_world {
+    struct sim *sim;
+    struct pcie_context *pcie;
+    struct sim_error_list errors;
+    struct config *config;
+    struct model host;
+    struct model *device; /* of the first port */
+    struct pcie_port port[FUZZ_PORTS_MAX];
+    struct pcie_link *link[FUZZ_PORTS_MAX];
+    unsigned n_ports;
+    uint8_t *memory;
+    bool dirty[FUZZ_PAGES];
+    /* How it behaves. */
+    enum fuzz_answer answers;
+    bool shuffles; /* answers of different reads change places */
+    bool blank;    /* bulk payload is zeros, whatever lies there: one stream */
+    sim_time hold_ps;
+    uint64_t n_irqs;
+    bool answered;
+    uint64_t answer; /* of the last register or configuration read */
+    uint64_t events_begin;
+};
+
+/* ---- Life ------------------------------------------------------------------------------------ */
+
+/* An empty host; the caller makes the device and plugs it in. Zeroed memory. */
+void fuzz_world_open(struct fuzz_world *world);
+struct fuzz_setting {
+    const char *key, *value;
+};
+/* A device; settings end with NULL; path: its group. */
+struct model *fuzz_world_device(struct fuzz_world *world, const struct model_ops *ops,
+                                const char *path, const struct fuzz_setting *settings);
+/* Joins port `port` of the device with the host's next one. */
+void fuzz_world_plug(struct fuzz_world *world, struct model *device, unsigned port);
+/* Models and wires were not freed yet: checks that nothing is under way. */
+void fuzz_world_check(struct fuzz_world *world);
+/* Behind the models and wires, which the caller has freed. */
+void fuzz_world_close(struct fuzz_world *world);
+
+/* ---- Time ------------------------------------------------------------------------------------ */
+
+void fuzz_world_run(struct fuzz_world *world, sim_time ps);
+/* The input has had its share of events: the rest of it is left out. */
+bool fuzz_world_spent(const struct fuzz_world *world);
+/* Until nothing happens any more; aborts if that takes too many events. */
+void fuzz_world_drain(struct fuzz_world *world);
+
+/* ---- Access ---------------------------------------------------------------------------------- */
+
+/* These send and return. At most 128 bytes, within 4 KiB. */
+void fuzz_write(struct fuzz_world *world, unsigned port, uint64_t address, const void *from,
+                unsigned bytes);
+void fuzz_write32(struct fuzz_world *world, unsigned port, uint64_t address, uint32_t value);
+void fuzz_write64(struct fuzz_world *world, unsigned port, uint64_t address, uint64_t value);
+void fuzz_read(struct fuzz_world *world, unsigned port, uint64_t address, unsigned bytes);
+void fuzz_config_write(struct fuzz_world *world, unsigned port, uint16_t id, unsigned offset,
+                       uint32_t value);
+/* Waits for the answer; all ones if there is none. */
+uint32_t fuzz_config_read(struct fuzz_world *world, unsigned port, uint16_t id, unsigned offset);
+uint32_t fuzz_ask32(struct fuzz_world *world, unsigned port, uint64_t address);
+/* Of port 0's function, which must have it; 0 beyond PCI_STANDARD_END: extended ones. */
+unsigned fuzz_capability(struct fuzz_world *world, unsigned id);
+unsigned fuzz_extended_capability(struct fuzz_world *world, unsigned id);
+
+/* ---- Memory ---------------------------------------------------------------------------------- */
+
+/* What lies outside is left out. */
+void fuzz_put(struct fuzz_world *world, uint64_t address, const void *from, uint64_t bytes);
+void fuzz_get(const struct fuzz_world *world, uint64_t address, void *to, uint64_t bytes);
+/* Of a code of fuzz_any_address(). BAR addresses are of port 0. */
+uint64_t fuzz_address(uint32_t code);
+
+/* ---- Operations that all targets have -------------------------------------------------------- */
+
+/* 1 ns .. 65 us. */
+void fuzz_op_time(struct fuzz_world *world, const struct fuzz_op *op);
+/* How the host behaves. */
+void fuzz_op_host(struct fuzz_world *world, const struct fuzz_op *op);
+/* y, z at the address of x. */
+void fuzz_op_memory(struct fuzz_world *world, const struct fuzz_op *op);
+/* A read or write of any size within the 4 KiB of `address`. */
+void fuzz_op_access(struct fuzz_world *world, unsigned port, uint64_t address,
+                    const struct fuzz_op *op);
+
+#define FUZZ_ASSERT(cond, ...)                                                       \
+    do {                                                                             \
+        if (!(cond)) {                                                               \
+            fprintf(stderr, "%s:%d: fuzz: not so: %s: ", __FILE__, __LINE__, #cond); \
+            fprintf(stderr, __VA_ARGS__);                                            \
+            fputc('\n', stderr);                                                     \
+            abort();                                                                 \
+        }                                                                            \
+    } while (0)
+
+#endif
