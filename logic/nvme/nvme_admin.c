@@ -62,7 +62,7 @@ static int execute(struct nvme_drv *nvme, struct nvme_sqe *sqe, uint32_t *result
     return 0;
 }
 
-static int admin(struct nvme_drv *nvme, struct nvme_sqe *sqe, uint32_t *result)
+int nvme_drv_admin(struct nvme_drv *nvme, struct nvme_sqe *sqe, uint32_t *result)
 {
     while (nvme->admin_busy)
         k_wait(nvme->kernel, &nvme->admin_wait, UINT64_MAX);
@@ -75,12 +75,12 @@ static int admin(struct nvme_drv *nvme, struct nvme_sqe *sqe, uint32_t *result)
 
 /* ---- What it is ------------------------------------------------------------------------------ */
 
-static int identify(struct nvme_drv *nvme, uint32_t what, uint32_t nsid, uint8_t data[])
+int nvme_drv_identify_data(struct nvme_drv *nvme, uint32_t what, uint32_t nsid, uint8_t data[])
 {
     struct nvme_sqe sqe = {
         .opcode = NVME_ADMIN_IDENTIFY, .nsid = nsid, .prp1 = nvme->page.dma, .cdw10 = what
     };
-    int error = admin(nvme, &sqe, NULL);
+    int error = nvme_drv_admin(nvme, &sqe, NULL);
     if (error == 0)
         k_load(nvme->kernel, nvme->page.at, data, NVME_IDENTIFY_BYTES);
     return error;
@@ -89,7 +89,7 @@ static int identify(struct nvme_drv *nvme, uint32_t what, uint32_t nsid, uint8_t
 static int identify_namespace(struct nvme_drv *nvme, uint32_t nsid, uint8_t data[])
 {
     struct nvme_drv_namespace *namespace = &nvme->namespace[nsid - 1];
-    int error = identify(nvme, NVME_IDENTIFY_NAMESPACE, nsid, data);
+    int error = nvme_drv_identify_data(nvme, NVME_IDENTIFY_NAMESPACE, nsid, data);
     if (error != 0)
         return error;
     unsigned format = data[NVME_ID_NS_FLBAS] & 0xfu;
@@ -103,7 +103,7 @@ static int identify_namespace(struct nvme_drv *nvme, uint32_t nsid, uint8_t data
 int nvme_drv_identify(struct nvme_drv *nvme)
 {
     uint8_t data[NVME_IDENTIFY_BYTES];
-    int error = identify(nvme, NVME_IDENTIFY_CONTROLLER, 0, data);
+    int error = nvme_drv_identify_data(nvme, NVME_IDENTIFY_CONTROLLER, 0, data);
     if (error != 0)
         return error;
     uint8_t mdts = data[NVME_ID_CTRL_MDTS];
@@ -127,7 +127,7 @@ int nvme_drv_set_queues(struct nvme_drv *nvme, uint16_t *n)
     struct nvme_sqe sqe = { .opcode = NVME_ADMIN_SET_FEATURES,
                             .cdw10 = NVME_FEATURE_QUEUES,
                             .cdw11 = wanted << 16 | wanted };
-    int error = admin(nvme, &sqe, &granted);
+    int error = nvme_drv_admin(nvme, &sqe, &granted);
     uint32_t sqs = (granted & 0xffffu) + 1, cqs = (granted >> 16) + 1;
     if (sqs < *n)
         *n = (uint16_t)sqs;
@@ -151,9 +151,9 @@ int nvme_drv_queue_make(struct nvme_drv_queue *queue)
     if (interrupts != 0)
         cq.cdw11 |= (uint32_t)queue->vector << 16;
     sq.cdw11 = NVME_QUEUE_CONTIGUOUS | (uint32_t)queue->number << 16;
-    int error = admin(nvme, &cq, NULL);
+    int error = nvme_drv_admin(nvme, &cq, NULL);
     if (error == 0)
-        error = admin(nvme, &sq, NULL);
+        error = nvme_drv_admin(nvme, &sq, NULL);
     queue->made = error == 0;
     return error;
 }

@@ -5,6 +5,7 @@
 #include "logic/kcosts.h"
 #include "logic/nvme/nvme_driver.h"
 
+#define NVMED_VFS_MAX        7u /* without ARI: functions 1 .. 7 of a bus */
 #define NVMED_QUEUES_MAX     255u
 #define NVMED_NAMESPACES_MAX 16u
 #define NVMED_ADMIN_ENTRIES  32u
@@ -74,7 +75,10 @@ struct nvme_drv {
     struct nvme_drv_memory page; /* data of admin commands */
     bool admin_busy;
     struct k_wait_queue admin_wait;
-    uint32_t users; /* threads inside */
+    unsigned n_vfs;                /* virtual functions that are enabled */
+    uint16_t vf_id[NVMED_VFS_MAX]; /* identifiers of their controllers */
+    bool vfs_online;               /* and these are online */
+    uint32_t users;                /* threads inside */
     uint32_t n_opens;
     uint32_t n_works;
     struct k_timer watch;
@@ -124,6 +128,8 @@ bool nvme_drv_cmb_place(struct nvme_drv_queue *queue);
 void nvme_drv_cmb_put(const struct nvme_drv_queue *queue, uint16_t at, const struct nvme_sqe *sqe);
 
 /* nvme_admin.c: [thread] all. They return 0, -EIO, -ENODEV or -ETIMEDOUT. */
+int nvme_drv_admin(struct nvme_drv *nvme, struct nvme_sqe *sqe, uint32_t *result);
+int nvme_drv_identify_data(struct nvme_drv *nvme, uint32_t what, uint32_t nsid, uint8_t data[]);
 int nvme_drv_identify(struct nvme_drv *nvme);
 int nvme_drv_queue_make(struct nvme_drv_queue *queue);
 int nvme_drv_set_queues(struct nvme_drv *nvme, uint16_t *n);
@@ -131,5 +137,13 @@ int nvme_drv_set_queues(struct nvme_drv *nvme, uint16_t *n);
 /* nvme_main.c */
 bool nvme_drv_absent(struct nvme_drv *nvme);
 void nvme_drv_watch(struct nvme_drv *nvme);
+
+/* nvme_virtual.c: [thread] all but nvme_drv_is_offline_vf(). */
+int nvme_drv_configure_vfs(struct k_pci_dev *pci, unsigned n);
+/* After a reset of the primary controller, too. 0 or a negative errno. */
+int nvme_drv_vfs_online(struct nvme_drv *nvme);
+void nvme_drv_vfs_disable(struct nvme_drv *nvme);
+/* A virtual function whose controller this driver, which has the primary one, has yet to take online. */
+bool nvme_drv_is_offline_vf(const struct k_pci_dev *pci, const struct nvme_driver *driver);
 
 #endif

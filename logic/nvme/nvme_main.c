@@ -118,6 +118,8 @@ static int set_up_again(struct nvme_drv *nvme)
     nvme->resetting = false; /* admin commands pass */
     for (uint16_t q = 0; error == 0 && q < nvme->n_queues; q++)
         error = nvme_drv_queue_make(&nvme->queue[q]);
+    if (error == 0 && nvme->n_vfs != 0)
+        error = nvme_drv_vfs_online(nvme);
     return error;
 }
 
@@ -257,6 +259,8 @@ static int bring_up(struct nvme_drv *nvme)
 static int nvme_probe(struct k_pci_dev *pci, void *context)
 {
     struct nvme_driver *driver = context;
+    if (nvme_drv_is_offline_vf(pci, driver)) /* it is offered once more */
+        return -ENODEV;
     k_pci_enable(pci);
     k_dma_set_mask(&pci->device, 64);
     if (pci->bar_bytes[0] < NVME_DOORBELL_SQ(2))
@@ -291,8 +295,9 @@ static void nvme_remove(struct k_pci_dev *pci, bool gone)
 {
     struct nvme_drv *nvme = pci->device.driver_data;
     struct nvme_drv **link = &nvme->driver->first;
-    nvme->closing = true;
     nvme->gone |= gone;
+    nvme_drv_vfs_disable(nvme);
+    nvme->closing = true;
     k_timer_cancel(&nvme->watch);
     while (nvme->n_works > 0)
         k_sleep(nvme->kernel, DRAIN_PS);
@@ -329,6 +334,7 @@ struct nvme_driver *nvme_driver_new(struct kernel *kernel, const struct nvme_dri
                                          .ids = nvme_ids,
                                          .probe = nvme_probe,
                                          .remove = nvme_remove,
+                                         .configure_vfs = nvme_drv_configure_vfs,
                                          .context = driver };
     return driver;
 }

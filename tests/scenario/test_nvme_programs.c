@@ -104,6 +104,46 @@ static void test_engine(void **state)
                      "queue_depth: found 2 (an integer), expected 1, as the engine is synchronous");
 }
 
+/* Three hosts' worth of controllers on one drive: its own, and two in virtual functions, one of which is
+ * lent; all at once, and the media is shared. */
+static void test_virtual_functions(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "hosts = { borrower = " HOST "lender = " HOST "};\n"
+        "devices = { n0 = " BRIDGE "n1 = " BRIDGE
+        "ssd = { type = \"nvme.controller\"; capacity_bytes = \"2 GiB\"; virtual_functions = 3; }; };\n"
+        "cables = ( { from = \"borrower.s0.rp0\"; to = \"n0.p0\"; },"
+        " { from = \"lender.s0.rp0\"; to = \"n1.p0\"; }, { from = \"n0.p1\"; to = \"n1.p1\"; },"
+        " { from = \"lender.s0.rp1\"; to = \"ssd.p0\"; lanes = 4; } );\n"
+        "lending = { borrower = { host = \"borrower\"; borrow = [\"ssd.vf1\"]; };"
+        " lender = { host = \"lender\"; sriov_numvfs = 2; lend = [\"ssd.vf1\"]; }; };\n" WORKLOAD
+        "measure = { warmup_us = 5000; duration_us = 5000; };\n"
+        "programs = { "
+        "pf = { type = \"fio\"; on = \"lender\"; device = \"ssd\"; span_bytes = \"4 MiB\"; cpu = 1;"
+        " queue_depth = 16; }; "
+        "vf = { type = \"fio\"; on = \"lender\"; device = \"ssd.vf0\"; span_bytes = \"4 MiB\"; cpu = 2;"
+        " queue_depth = 16; }; "
+        "lent = { type = \"fio\"; on = \"borrower\"; device = \"ssd.vf1\"; span_bytes = \"4 MiB\";"
+        " cpu = 1; queue_depth = 16; }; };";
+    static const char *const names[] = { "pf.throughput_gbyte_s", "vf.throughput_gbyte_s",
+                                         "lent.throughput_gbyte_s" };
+    struct run_result *result = scenario_run(text);
+    double sum = 0;
+    for (unsigned i = 0; i < 3; i++) {
+        const double rate = scenario_value(result, names[i]);
+        assert_true(rate > 0.7 && rate < 0.9); /* a third of 2.4 each */
+        sum += rate;
+    }
+    assert_true(sum > 2.4 * 0.97 && sum < 2.4 * 1.01);
+    run_result_free(result);
+    g_autofree char *wrong = g_strdup(text);
+    memcpy(strstr(wrong, "sriov_numvfs = 2"), "sriov_numvfs = 4", strlen("sriov_numvfs = 4"));
+    scenario_refused(wrong,
+                     "sriov_numvfs: found 4 (an integer), expected at most 3, as many virtual "
+                     "functions as ssd has");
+}
+
 /* Many at a time: the media's 2.4 GB/s, the commands' interval. */
 static void test_depth(void **state)
 {
@@ -407,6 +447,7 @@ int main(void)
         cmocka_unit_test(test_sync),
         cmocka_unit_test(test_engine),
         cmocka_unit_test(test_spdk),
+        cmocka_unit_test(test_virtual_functions),
         cmocka_unit_test(test_depth),
         cmocka_unit_test(test_few_operations),
         cmocka_unit_test(test_two_of_them),
