@@ -1,75 +1,45 @@
 /*
- * fio: random reads and writes of a raw NVMe device with O_DIRECT, by jobs on CPUs of their own.
- * Requests go through an engine (fio_engine.h): `sync` makes one at a time; others are used as fio
- * does with its defaults: submissions one by one until the queue is full, then one event is waited
- * for (iodepth_batch_complete_min and _max of 1), and a submission takes its place. The span is
- * written first; every block that is read is checked against what was written there last.
+ * fio: jobs that read and write NVMe devices, as threads on CPUs of their own, through an engine
+ * (fio_engine.h). Jobs are described by fio's job files (fio_setup.c), or by the settings below: random
+ * reads and writes with O_DIRECT of a span that is written first, submissions one by one until the
+ * queue is full, then one event is waited for and a submission takes its place. Every block that is
+ * read is checked against what was written there last.
  *
  * A request counts, and its latency ends, where the job gets it: at the return of submit() or of
  * reap() (fio's lat, from before the call that submits it). So in a full queue
  * depth = iops x (latency + what the job does between two requests). Without a number of operations
  * what is measured begins when all jobs have filled their queues.
  */
-#include <errno.h>
+#include <glib.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "models/base/payload.h"
 #include "workloads/fio/fio.h"
-#include "workloads/fio/fio_engine.h"
+#include "workloads/fio/fio_internal.h"
 
-#define FILL_BYTES  131072u
-#define POISON      (UINT64_C(0x7ff00000000)) /* position in the stream that no block has */
 #define JOBS_MAX    64u
 #define SAMPLES_MIN 8192u
-
-struct fio;
-
-struct job {
-    struct fio_job job; /* what the engine sees */
-    struct fio *fio;
-    struct sim_random random;
-    uint64_t measured; /* operations */
-    unsigned in_flight;
-    bool full; /* has been: so many requests under way as may be */
-};
-
-struct fio {
-    /* parameters */
-    const char *host_name, *device_name;
-    const char *engine_name;
-    uint32_t n_jobs, cpu, queue_depth, think_cycles;
-    uint64_t block_bytes, span_bytes, operations;
-    double read_ratio;
-    /* running */
-    struct program *program;
-    struct lending_host *host;
-    struct fio_device device;
-    uint16_t stream;
-    uint64_t disk_at; /* where the span begins on the device */
-    uint64_t n_blocks;
-    uint32_t *version; /* of each block: how often it was written */
-    bool *busy;        /* of each block: a request is under way */
-    struct job *job;
-    struct k_wait_queue turn_wait; /* jobs open one after the other, the first writes the span */
-    bool filled, opening, failed;
-    unsigned n_full;  /* jobs that have filled their queues */
-    sim_time full_ps; /* when the last of them had */
-    unsigned n_done;
-    /* measured */
-    double *sample_ps; /* latencies one by one: medians are compared to a few ns */
-    uint64_t n_samples, room;
-    sim_time begin_ps;          /* of the measurement */
-    sim_time first_ps, last_ps; /* the first submission and the last completion of these */
-};
 
 static const struct param_desc fio_params[] = {
     PARAM_TEXT("on", struct fio, host_name, "borrower", "host of the group `lending`"),
     PARAM_TEXT("device", struct fio, device_name, "ssd",
                "a nvme.controller that it borrows, or has and does not lend"),
     PARAM_TEXT("engine", struct fio, engine_name, "",
-               "sync, libaio; \"\": sync with a queue depth of 1, else libaio"),
+               "sync, libaio; \"\": as the job file says, or sync with a queue depth of 1, else "
+               "libaio"),
+    PARAM_TEXT("job_file", struct fio, job_file, "",
+               "fio's description of jobs, relative to this file, instead of the settings below"),
+    PARAM_TEXT("job_options", struct fio, job_options, "",
+               "KEY=VALUE ... of job files, in all jobs after the file's; alone: one job"),
+    PARAM_TEXT(
+        "filenames", struct fio, filenames, "",
+        "FILENAME=DEVICE ...: which device a job file's filename is; \"\": `device`, if there "
+        "is one filename"),
+    PARAM_TEXT(
+        "json_output", struct fio, json_output, "",
+        "file for the results as fio --output-format=json writes them; {seed} in its name is "
+        "the run's seed"),
     PARAM("jobs", PARAM_U32, struct fio, n_jobs, 1, 1, JOBS_MAX, PROV_NONE, "",
           "processes, each on a CPU of its own"),
     PARAM("cpu", PARAM_U32, struct fio, cpu, 1, 0, 255, PROV_NONE, "", "of the first job"),
@@ -91,11 +61,21 @@ static const struct param_desc fio_params[] = {
 
 static const struct record_desc fio_records[] = {
     { "latency_mean_ns", RECORD_METRIC, "ns", "of a request" },
+    { "latency_stddev_ns", RECORD_METRIC, "ns", "deviation of the sample" },
+    { "latency_min_ns", RECORD_METRIC, "ns", "the shortest" },
+    { "latency_max_ns", RECORD_METRIC, "ns", "the longest" },
     { "latency_p50_ns", RECORD_METRIC, "ns", "quantile" },
+    { "latency_p90_ns", RECORD_METRIC, "ns", "quantile" },
+    { "latency_p95_ns", RECORD_METRIC, "ns", "quantile" },
     { "latency_p99_ns", RECORD_METRIC, "ns", "quantile" },
+    { "latency_p999_ns", RECORD_METRIC, "ns", "quantile 0.999, of 1,000 requests or more" },
+    { "latency_p9999_ns", RECORD_METRIC, "ns", "quantile 0.9999, of 10,000 or more" },
     { "latency_ns", RECORD_HISTOGRAM, "ns", "each" },
     { "+iops", RECORD_METRIC, "1/s", "requests that jobs got back, once their queues were full" },
+    { "+read_iops", RECORD_METRIC, "1/s", "those that read" },
+    { "+write_iops", RECORD_METRIC, "1/s", "those that wrote" },
     { "+throughput_gbyte_s", RECORD_METRIC, "GB/s", "payload of these" },
+    { "+failed_requests", RECORD_METRIC, "1", "with continue_on_error" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
@@ -105,369 +85,198 @@ static void mistake(struct fio *fio, const char *key, struct sim_error_list *err
     program_mistake(fio->program, key, errors, expected, names);
 }
 
-/* False: there is none of this name. What the engine cannot use is a mistake of its own. */
-static bool check_engine(struct fio *fio, struct sim_error_list *errors)
+/* ---- Jobs by the settings -------------------------------------------------------------------- */
+
+/* NULL: there is none of this name. What the engine cannot use is a mistake of its own. */
+static struct fio_device *plain_device(struct fio *fio, struct sim_error_list *errors)
 {
+    struct fio_device *device = &fio->device[0];
     const char *name = fio->engine_name;
     if (*name == '\0')
         name = fio->queue_depth == 1 ? "sync" : "libaio";
     const struct fio_engine_ops *engine = fio_engine_find(name);
     if (engine == NULL) {
         mistake(fio, "engine", errors, "an engine", fio_engine_names);
-        return false;
+        return NULL;
     }
     if (engine->synchronous && fio->queue_depth != 1)
         mistake(fio, "queue_depth", errors, "1, as the engine is synchronous", NULL);
-    fio->device = (struct fio_device){ .engine = engine,
-                                       .program = fio->program,
-                                       .host = fio->host,
-                                       .name = fio->device_name,
-                                       .request_bytes_max = fio->block_bytes };
-    fio->device.state = program_zalloc(fio->program, 1, SIM_MAX(engine->device_bytes, (size_t)1));
-    engine->check(&fio->device, errors);
-    return true;
+    *device = (struct fio_device){ .engine = engine,
+                                   .program = fio->program,
+                                   .host = fio->host,
+                                   .name = fio->device_name,
+                                   .request_bytes_max = fio->block_bytes };
+    fio->n_devices = 1;
+    if (engine->device_bytes != 0)
+        device->state = program_zalloc(fio->program, 1, engine->device_bytes);
+    device->bad = !engine->check(device, errors);
+    return device;
+}
+
+/* The span, which all jobs share, behind those of programs before this one. */
+static struct fio_file *plain_file(struct fio *fio, const struct fio_device *device,
+                                   struct sim_error_list *errors)
+{
+    struct fio_file *file = program_zalloc(fio->program, 1, sizeof(*file));
+    fio->file = sim_zalloc(1, sizeof(*fio->file));
+    fio->file[fio->n_files++] = file;
+    *file = (struct fio_file){ .name = fio->program->name,
+                               .device_name = fio->device_name,
+                               .bytes = fio->span_bytes,
+                               .unit_bytes = fio->block_bytes,
+                               .fill = true };
+    if (!device->bad && fio->block_bytes < device->block_bytes)
+        mistake(fio, "block_bytes", errors, "at least that of the device", NULL);
+    if (!device->bad)
+        file->begin = program_take(fio->program, device->shared_by, "byte", fio->span_bytes);
+    if (device->bytes != 0 && file->begin + fio->span_bytes > device->bytes)
+        mistake(fio, "span_bytes", errors,
+                file->begin == 0 ? "at most capacity_bytes of the device"
+                                 : "at most what other programs leave of capacity_bytes",
+                NULL);
+    return file;
+}
+
+static void plain_threads(struct fio *fio, struct fio_device *device, struct fio_file *file)
+{
+    fio_options_default(&fio->plain);
+    fio->plain.name = fio->program->name;
+    fio->plain.depth = fio->queue_depth;
+    fio->plain.random = true;
+    fio->plain.writes = fio->read_ratio < 1;
+    fio->plain.reads = fio->read_ratio > 0;
+    fio->description = program_zalloc(fio->program, 1, sizeof(*fio->description));
+    fio->description[0].options = &fio->plain;
+    fio->n_descriptions = 1;
+    fio->thread = sim_zalloc(fio->n_jobs, sizeof(struct fio_thread *));
+    for (unsigned i = 0; i < fio->n_jobs; i++) {
+        struct fio_thread *thread = program_zalloc(fio->program, 1, sizeof(*thread));
+        thread->fio = fio;
+        thread->options = &fio->plain;
+        thread->file = file;
+        thread->span = fio->span_bytes;
+        thread->job = (struct fio_job){ .device = device,
+                                        .number = i,
+                                        .cpu = fio->cpu + i,
+                                        .depth = fio->queue_depth,
+                                        .buffer_bytes = fio->block_bytes };
+        snprintf(thread->name, sizeof(thread->name), "%.40s%u", fio->program->name, i);
+        fio_stats_init(&thread->stats);
+        fio->thread[fio->n_threads++] = thread;
+    }
+}
+
+static void plain_setup(struct fio *fio, struct sim_error_list *errors)
+{
+    struct fio_device *device = plain_device(fio, errors);
+    if (device == NULL)
+        return;
+    struct fio_file *file = plain_file(fio, device, errors);
+    program_check_cpus(fio->program, "jobs", fio->host, fio->cpu, fio->n_jobs, errors);
+    if (fio->block_bytes % 512 != 0 || FIO_FILL_BYTES % fio->block_bytes != 0)
+        mistake(fio, "block_bytes", errors, "a power of two from 512 B to 128 KiB", NULL);
+    if (fio->span_bytes % FIO_FILL_BYTES != 0 ||
+        fio->span_bytes / fio->block_bytes < 2 * (uint64_t)fio->n_jobs * fio->queue_depth)
+        mistake(fio, "span_bytes", errors,
+                "whole units of 128 KiB, with at least two blocks for each request under way",
+                NULL);
+    plain_threads(fio, device, file);
+}
+
+/* Settings that describe a job, beside a description. */
+static void refuse_both(struct fio *fio, struct sim_error_list *errors)
+{
+    static const char *const keys[] = { "jobs",       "queue_depth", "block_bytes",
+                                        "span_bytes", "read_ratio",  "operations" };
+    const char *decider = *fio->job_file != '\0' ? "job_file" : "job_options";
+    char expected[64];
+    g_snprintf(expected, sizeof(expected), "none, as %s describes the jobs", decider);
+    g_autofree char *path = g_strconcat(config_path(fio->program->group), ".", decider, NULL);
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(keys); i++)
+        config_no_effect(fio->program->group, keys[i], path, errors, expected);
 }
 
 static void fio_check(struct program *program, struct sim_error_list *errors)
 {
     struct fio *fio = program->state;
     fio->program = program;
-    program->own_time = fio->operations != 0; /* served_s() */
+    fio->from_file = *fio->job_file != '\0' || *fio->job_options != '\0';
+    program->own_time = fio->operations != 0 || fio->from_file; /* served_s() */
     fio->host = program_lending_host(program, "on", fio->host_name, errors);
+    if (fio->from_file)
+        refuse_both(fio, errors);
+    else if (*fio->filenames != '\0')
+        mistake(fio, "filenames", errors, "none without job_file or job_options", NULL);
     if (fio->host == NULL)
         return;
-    if (!check_engine(fio, errors))
-        return;
-    const struct fio_device *device = &fio->device;
-    if (device->shared_by != NULL && fio->block_bytes < device->block_bytes)
-        mistake(fio, "block_bytes", errors, "at least that of the device", NULL);
-    fio->disk_at = device->shared_by != NULL
-                       ? program_take(program, device->shared_by, "byte", fio->span_bytes)
-                       : 0;
-    if (device->bytes != 0 && fio->disk_at + fio->span_bytes > device->bytes)
-        mistake(fio, "span_bytes", errors,
-                fio->disk_at == 0 ? "at most capacity_bytes of the device"
-                                  : "at most what other programs leave of capacity_bytes",
-                NULL);
-    program_check_cpus(program, "jobs", fio->host, fio->cpu, fio->n_jobs, errors);
-    if (fio->block_bytes % 512 != 0 || FILL_BYTES % fio->block_bytes != 0)
-        mistake(fio, "block_bytes", errors, "a power of two from 512 B to 128 KiB", NULL);
-    if (fio->span_bytes % FILL_BYTES != 0 ||
-        fio->span_bytes / fio->block_bytes < 2 * (uint64_t)fio->n_jobs * fio->queue_depth)
-        mistake(fio, "span_bytes", errors,
-                "whole units of 128 KiB, with at least two blocks for each request under way",
-                NULL);
-}
-
-/* ---- Blocks ---------------------------------------------------------------------------------- */
-
-static void fail(struct fio *fio, const char *what, int status)
-{
-    if (!fio->failed)
-        program_fail(fio->program, "%s: the driver says %s", what, strerror(-status));
-    fio->failed = true;
-}
-
-/* What a block holds after it has been written for the version-th time. */
-static uint64_t tag_of(const struct fio *fio, uint64_t block, uint32_t version)
-{
-    return payload_mark(fio->stream, version * fio->span_bytes + block * fio->block_bytes);
-}
-
-static void put(struct fio_io_u *io_u, uint64_t tag)
-{
-    const struct fio_device *device = io_u->job->device;
-    if (device->engine->put != NULL)
-        device->engine->put(io_u, 0, tag, io_u->bytes);
+    if (fio->from_file)
+        fio_setup(fio, errors);
     else
-        payload_fill(device->host->kernel, io_u->buffer, tag, io_u->bytes);
+        plain_setup(fio, errors);
 }
 
-static bool same(struct fio_io_u *io_u, uint64_t tag, struct payload_difference *difference)
-{
-    const struct fio_device *device = io_u->job->device;
-    if (device->engine->same != NULL)
-        return device->engine->same(io_u, 0, tag, io_u->bytes, difference);
-    return payload_check(device->host->kernel, io_u->buffer, tag, io_u->bytes, difference);
-}
-
-static uint64_t block_of(const struct fio *fio, const struct fio_io_u *io_u)
-{
-    return (io_u->offset - fio->disk_at) / fio->block_bytes;
-}
-
-static void choose(struct job *job, struct fio_io_u *io_u)
-{
-    struct fio *fio = job->fio;
-    uint64_t block;
-    do
-        block = sim_random_below(&job->random, fio->n_blocks);
-    while (fio->busy[block]);
-    fio->busy[block] = true;
-    io_u->write = sim_random_unit(&job->random) >= fio->read_ratio;
-    io_u->offset = fio->disk_at + block * fio->block_bytes;
-    io_u->bytes = fio->block_bytes;
-    put(io_u, io_u->write ? tag_of(fio, block, ++fio->version[block])
-                          : payload_mark(fio->stream, POISON));
-}
-
-static void add_sample(struct fio *fio, uint64_t ps)
-{
-    stat_histogram_add(&fio->program->histogram_ps, ps);
-    if (fio->n_samples == fio->room) {
-        fio->room = 2 * fio->room + SAMPLES_MIN;
-        fio->sample_ps = sim_grow(fio->sample_ps, fio->room, sizeof(*fio->sample_ps));
-    }
-    fio->sample_ps[fio->n_samples++] = (double)ps;
-}
-
-static void check_block(struct job *job, struct fio_io_u *io_u)
-{
-    struct fio *fio = job->fio;
-    const uint64_t block = block_of(fio, io_u);
-    struct payload_difference is;
-    fio->busy[block] = false;
-    if (io_u->status != 0 && program_ending(fio->program))
-        return; /* the device is taken away from under requests that it has not served yet */
-    if (io_u->status != 0) {
-        fail(fio, "a request", io_u->status);
-        return;
-    }
-    if (!io_u->write && !same(io_u, tag_of(fio, block, fio->version[block]), &is)) {
-        fio->failed = true;
-        k_fault(fio->host->kernel, "%s: block %llu: %#llx where %#llx was written",
-                fio->program->name, (unsigned long long)block, (unsigned long long)is.found,
-                (unsigned long long)is.expected);
-        return;
-    }
-    if (!program_measuring(fio->program) || (fio->operations == 0 && fio->n_full < fio->n_jobs))
-        return;
-    program_operation_ended(fio->program, io_u->start_ps);
-    add_sample(fio, io_u->end_ps - io_u->start_ps);
-    fio->first_ps = SIM_MIN(fio->first_ps, io_u->start_ps);
-    fio->last_ps = SIM_MAX(fio->last_ps, io_u->end_ps);
-    job->measured++;
-    program_count_operations(fio->program, 1);
-}
-
-/* ---- Engines --------------------------------------------------------------------------------- */
-
-static bool enough(const struct job *job)
-{
-    const struct fio *fio = job->fio;
-    return fio->failed || program_ending(fio->program) ||
-           (fio->operations != 0 && job->measured >= fio->operations);
-}
-
-static void queue_is_full(struct job *job)
-{
-    struct fio *fio = job->fio;
-    if (!job->full && ++fio->n_full == fio->n_jobs)
-        fio->full_ps = k_now_ps(fio->host->kernel);
-    job->full = true;
-}
-
-/* False: it was not accepted, for good. */
-static bool submit(struct job *job, struct fio_io_u *io_u)
-{
-    struct fio *fio = job->fio;
-    const struct fio_engine_ops *engine = fio->device.engine;
-    struct kernel *kernel = fio->host->kernel;
-    k_compute(kernel, fio->think_cycles);
-    choose(job, io_u);
-    io_u->start_ps = k_now_ps(kernel);
-    if (engine->synchronous)
-        queue_is_full(job);
-    int status = engine->submit(&job->job, io_u);
-    if (status == 0 && engine->commit != NULL)
-        status = engine->commit(&job->job);
-    if (status != 0)
-        fail(fio, "a submission", status);
-    return status == 0;
-}
-
-static void run_sync(struct job *job)
-{
-    struct fio_io_u *io_u = &job->job.io_u[0];
-    while (!enough(job) && submit(job, io_u)) {
-        io_u->end_ps = k_now_ps(job->fio->host->kernel);
-        check_block(job, io_u);
-    }
-}
-
-static void run_async(struct job *job)
-{
-    struct fio *fio = job->fio;
-    for (uint32_t i = 0; i < job->job.depth && !fio->failed; i++)
-        job->in_flight += submit(job, &job->job.io_u[i]);
-    queue_is_full(job);
-    while (job->in_flight != 0) {
-        struct fio_io_u *io_u;
-        if (fio->device.engine->reap(&job->job, 1, 1, &io_u) == 0)
-            continue;
-        io_u->end_ps = k_now_ps(fio->host->kernel);
-        job->in_flight--;
-        check_block(job, io_u);
-        if (!enough(job))
-            job->in_flight += submit(job, io_u);
-    }
-}
-
-/* ---- Jobs ------------------------------------------------------------------------------------ */
-
-/* With what the job has for it, if the engine has no way of its own. */
-static int fill_one(struct job *job, uint64_t offset, uint64_t bytes, uint64_t tag)
-{
-    struct fio *fio = job->fio;
-    const struct fio_engine_ops *engine = fio->device.engine;
-    struct fio_io_u *io_u = &job->job.io_u[0];
-    int status = 0;
-    for (uint64_t at = 0; status == 0 && at < bytes; at += io_u->bytes) {
-        io_u->write = true;
-        io_u->offset = offset + at;
-        io_u->bytes = SIM_MIN(bytes - at, job->job.buffer_bytes);
-        put(io_u, payload_mark_add(tag, at));
-        status = engine->submit(&job->job, io_u);
-        if (status == 0 && engine->commit != NULL)
-            status = engine->commit(&job->job);
-        while (status == 0 && !engine->synchronous && engine->reap(&job->job, 1, 1, &io_u) == 0)
-            ;
-        status = status != 0 ? status : io_u->status;
-    }
-    return status;
-}
-
-static int fill(struct job *job, struct kaddr buffer)
-{
-    struct fio *fio = job->fio;
-    int status = buffer.v != 0 ? 0 : -ENOMEM;
-    for (uint64_t at = 0; status == 0 && at < fio->span_bytes; at += FILL_BYTES) {
-        const uint64_t tag = tag_of(fio, at / fio->block_bytes, 0);
-        payload_fill(fio->host->kernel, buffer, tag, FILL_BYTES);
-        if (fio->device.engine->transfer != NULL)
-            status = fio->device.engine->transfer(&job->job, true, fio->disk_at + at, buffer,
-                                                  FILL_BYTES);
-        else
-            status = fill_one(job, fio->disk_at + at, FILL_BYTES, tag);
-    }
-    return status;
-}
-
-static void open_device(struct job *job)
-{
-    struct fio *fio = job->fio;
-    const int status = fio->device.engine->open(&job->job);
-    if (status == -EFBIG)
-        program_fail(fio->program, "requests of %llu bytes are larger than the device takes",
-                     (unsigned long long)fio->block_bytes);
-    else if (status != 0)
-        fail(fio, fio->device_name, status);
-    else if (fio->device.bytes < fio->disk_at + fio->span_bytes)
-        fail(fio, "a namespace too small", -EINVAL);
-    fio->failed = fio->failed || status != 0;
-}
-
-/* Opens the device, one job after the other; the first then writes the span. */
-static void prepare(struct job *job)
-{
-    struct fio *fio = job->fio;
-    struct kernel *kernel = fio->host->kernel;
-    struct kaddr buffer = { 0 };
-    const bool first = job == &fio->job[0];
-    while (fio->opening || (!first && !fio->filled))
-        k_wait(kernel, &fio->turn_wait, UINT64_MAX);
-    fio->opening = true;
-    if (first)
-        buffer = k_alloc(kernel, K_NODE_LOCAL, FILL_BYTES, K_PAGE_BYTES);
-    if (!fio->failed)
-        open_device(job);
-    if (first && !fio->failed) {
-        const int status = fill(job, buffer);
-        if (status != 0)
-            fail(fio, "writing the span", status);
-    }
-    fio->filled = true;
-    fio->opening = false;
-    k_wake(kernel, &fio->turn_wait);
-}
-
-static void job_body(void *arg)
-{
-    struct job *job = arg;
-    struct fio *fio = job->fio;
-    const struct fio_engine_ops *engine = fio->device.engine;
-    prepare(job);
-    if (!fio->failed) {
-        if (engine->synchronous)
-            run_sync(job);
-        else
-            run_async(job);
-    }
-    if (++fio->n_done == fio->n_jobs && fio->program->finite)
-        program_finish(fio->program);
-    if (engine->close != NULL && !fio->failed)
-        engine->close(&job->job);
-}
-
-static void make_job(struct fio *fio, unsigned i)
-{
-    struct program *program = fio->program;
-    const struct fio_engine_ops *engine = fio->device.engine;
-    struct job *job = &fio->job[i];
-    struct fio_job *seen = &job->job;
-    char name[64], *state = NULL;
-    job->fio = fio;
-    *seen = (struct fio_job){ .device = &fio->device,
-                              .number = i,
-                              .cpu = fio->cpu + i,
-                              .depth = fio->queue_depth,
-                              .buffer_bytes = fio->block_bytes };
-    seen->io_u = program_zalloc(program, seen->depth, sizeof(*seen->io_u));
-    if (engine->job_bytes != 0)
-        seen->state = program_zalloc(program, 1, engine->job_bytes);
-    if (engine->io_u_bytes != 0)
-        state = program_zalloc(program, seen->depth, engine->io_u_bytes);
-    for (unsigned k = 0; k < seen->depth; k++) {
-        seen->io_u[k].job = seen;
-        seen->io_u[k].state = state != NULL ? state + k * engine->io_u_bytes : NULL;
-    }
-    snprintf(name, sizeof(name), "%.40s%u", program->name, i);
-    sim_random_init(&job->random, sim_seed(program->workload->sim), name);
-    program_lending_uses_cpu(program, fio->host, seen->cpu);
-    k_thread_new(fio->host->kernel, name, (int)seen->cpu, job_body, job);
-}
+/* ---- Running --------------------------------------------------------------------------------- */
 
 static void fio_start(struct program *program)
 {
     struct fio *fio = program->state;
-    fio->stream = program_new_stream(program);
-    fio->n_blocks = fio->span_bytes / fio->block_bytes;
-    fio->version = program_zalloc_large(program, fio->n_blocks, sizeof(*fio->version));
-    fio->busy = program_zalloc_large(program, fio->n_blocks, sizeof(*fio->busy));
-    if (program_failed(program))
-        return;
-    fio->job = program_zalloc(program, fio->n_jobs, sizeof(*fio->job));
-    program->finite = fio->operations != 0;
-    for (unsigned i = 0; i < fio->n_jobs; i++)
-        make_job(fio, i);
+    program->finite = fio->operations != 0 || fio->from_file;
+    fio_run_start(fio);
 }
 
 static void fio_measure(struct program *program)
 {
     struct fio *fio = program->state;
     fio->n_samples = 0;
+    fio->bytes = 0;
+    fio->n_of[FIO_READ] = fio->n_of[FIO_WRITE] = fio->n_errors = 0;
     fio->begin_ps = sim_now(program->workload->sim);
     fio->first_ps = UINT64_MAX;
     fio->last_ps = 0;
+    for (unsigned i = 0; i < fio->n_threads; i++) {
+        const uint64_t end_ps = fio->thread[i]->stats.end_ps;
+        fio_stats_clear(&fio->thread[i]->stats);
+        fio->thread[i]->stats.end_ps = end_ps;
+    }
 }
+
+void fio_measured(struct fio_thread *thread, const struct fio_io_u *io_u)
+{
+    struct fio *fio = thread->fio;
+    const uint64_t ps = io_u->end_ps - io_u->start_ps;
+    program_operation_ended(fio->program, io_u->start_ps);
+    stat_histogram_add(&fio->program->histogram_ps, ps);
+    if (fio->n_samples == fio->room) {
+        fio->room = 2 * fio->room + SAMPLES_MIN;
+        fio->sample_ps = sim_grow(fio->sample_ps, fio->room, sizeof(*fio->sample_ps));
+    }
+    fio->sample_ps[fio->n_samples++] = (double)ps;
+    fio->bytes += (double)io_u->bytes;
+    fio->n_of[io_u->write ? FIO_WRITE : FIO_READ]++;
+    fio->first_ps = SIM_MIN(fio->first_ps, io_u->start_ps);
+    fio->last_ps = SIM_MAX(fio->last_ps, io_u->end_ps);
+    program_count_operations(fio->program, 1);
+}
+
+/* ---- Recording ------------------------------------------------------------------------------- */
 
 static double quantile_ns(const struct fio *fio, double q)
 {
     return fio->sample_ps[(uint64_t)(q * (double)(fio->n_samples - 1))] * 1e-3;
 }
 
+/* Of the sample, in two passes. */
+static double deviation_ns(const struct fio *fio)
+{
+    const double mean = fio->program->histogram_ps.sum / (double)fio->n_samples;
+    double sum = 0;
+    for (uint64_t i = 0; i < fio->n_samples; i++)
+        sum += (fio->sample_ps[i] - mean) * (fio->sample_ps[i] - mean);
+    return fio->n_samples > 1 ? sqrt(sum / (double)(fio->n_samples - 1)) * 1e-3 : 0;
+}
+
 /*
- * In which the requests that were measured were served. With a number of operations, from the first
+ * In which the requests that were measured were served. Of jobs that end by themselves, from the first
  * of their submissions, which may lie before the measurement's beginning, to the last of their
  * completions: with deep queues and few operations filling and emptying the queue counts. Else what
  * was measured once all queues were full: requests under way at the end stand for those at the
@@ -475,10 +284,41 @@ static double quantile_ns(const struct fio *fio, double q)
  */
 static double served_s(const struct fio *fio, sim_time duration_ps)
 {
-    const bool finite = fio->operations != 0;
+    const bool finite = fio->program->finite;
     const sim_time from_ps = finite ? fio->first_ps : SIM_MAX(fio->full_ps, fio->begin_ps);
     const sim_time to_ps = finite ? fio->last_ps : fio->begin_ps + duration_ps;
     return (double)(to_ps - from_ps) * 1e-12;
+}
+
+static void record_latencies(struct fio *fio)
+{
+    static const struct {
+        const char *name;
+        double q;
+        uint64_t n_min; /* fewer say nothing about it */
+    } quantiles[] = {
+        { "latency_p50_ns", 0.5, 1 },       { "latency_p90_ns", 0.9, 1 },
+        { "latency_p95_ns", 0.95, 1 },      { "latency_p99_ns", 0.99, 1 },
+        { "latency_p999_ns", 0.999, 1000 }, { "latency_p9999_ns", 0.9999, 10000 },
+    };
+    struct program *program = fio->program;
+    program_metric(program, "latency_mean_ns", "ns",
+                   program->histogram_ps.sum / (double)fio->n_samples * 1e-3);
+    program_metric(program, "latency_stddev_ns", "ns", deviation_ns(fio));
+    program_sort(fio->sample_ps, fio->n_samples);
+    program_metric(program, "latency_min_ns", "ns", quantile_ns(fio, 0));
+    program_metric(program, "latency_max_ns", "ns", quantile_ns(fio, 1));
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(quantiles); i++)
+        if (fio->n_samples >= quantiles[i].n_min)
+            program_metric(program, quantiles[i].name, "ns", quantile_ns(fio, quantiles[i].q));
+    program_histogram(program, "latency_ns", "ns", 1e-3, &program->histogram_ps);
+}
+
+static void write_json(struct fio *fio)
+{
+    g_autofree char *error = NULL;
+    if (*fio->json_output != '\0' && !fio_json_write(fio, &error))
+        program_fail(fio->program, "json_output: %s", error);
 }
 
 static void fio_record(struct program *program, sim_time duration_ps)
@@ -487,39 +327,40 @@ static void fio_record(struct program *program, sim_time duration_ps)
     const double n = (double)fio->n_samples;
     if (fio->n_samples == 0) {
         program_fail(program,
-                     fio->n_full < fio->n_jobs
+                     !fio->from_file && fio->n_full < fio->n_threads
                          ? "not one request was measured: span_bytes is written first, and "
                            "measure.warmup_us and duration_us were over before"
                          : "not one request was measured: none ended within "
                            "measure.duration_us");
         return;
     }
-    if (fio->operations == 0 && !program_has_measured(program, "request"))
+    if (!program->finite && !program_has_measured(program, "request"))
         return;
     const double seconds = served_s(fio, duration_ps);
-    program_metric(program, "latency_mean_ns", "ns", program->histogram_ps.sum / n * 1e-3);
-    program_sort(fio->sample_ps, fio->n_samples);
-    program_metric(program, "latency_p50_ns", "ns", quantile_ns(fio, 0.5));
-    program_metric(program, "latency_p99_ns", "ns", quantile_ns(fio, 0.99));
-    program_histogram(program, "latency_ns", "ns", 1e-3, &program->histogram_ps);
+    record_latencies(fio);
     program_metric(program, "iops", "1/s", n / seconds);
-    program_metric(program, "throughput_gbyte_s", "GB/s",
-                   n * (double)fio->block_bytes / seconds * 1e-9);
+    program_metric(program, "read_iops", "1/s", (double)fio->n_of[FIO_READ] / seconds);
+    program_metric(program, "write_iops", "1/s", (double)fio->n_of[FIO_WRITE] / seconds);
+    program_metric(program, "throughput_gbyte_s", "GB/s", fio->bytes / seconds * 1e-9);
+    program_metric(program, "failed_requests", "1", (double)fio->n_errors);
+    write_json(fio);
 }
 
 static void fio_release(struct program *program)
 {
     struct fio *fio = program->state;
-    const struct fio_engine_ops *engine = fio->device.engine;
-    for (unsigned i = 0; fio->job != NULL && i < fio->n_jobs; i++)
-        if (engine->release != NULL)
-            engine->release(&fio->job[i].job);
+    for (unsigned i = 0; i < fio->n_threads; i++) {
+        struct fio_job *job = &fio->thread[i]->job;
+        if (job->io_u != NULL && job->device->engine->release != NULL)
+            job->device->engine->release(job);
+    }
+    fio_setup_release(fio);
     free(fio->sample_ps);
 }
 
 const struct program_ops program_fio_ops = {
     .type = "fio",
-    .help = "random reads and writes of a raw NVMe device (O_DIRECT)",
+    .help = "reads and writes of raw NVMe devices (O_DIRECT), by settings or by fio's job files",
     .state_bytes = sizeof(struct fio),
     .params = fio_params,
     .records = fio_records,

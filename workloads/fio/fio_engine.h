@@ -38,6 +38,8 @@ struct fio_device {
     uint32_t block_bytes; /* of its logical blocks */
     /* ---- the engine's ------------------------------------------------------------------------ */
     void *state; /* engine->device_bytes, zeroed before check(); freed by the caller */
+    /* ---- fio's own --------------------------------------------------------------------------- */
+    bool bad; /* check() has failed */
 };
 
 /* A request. */
@@ -73,7 +75,8 @@ struct fio_engine_ops {
     const char *name; /* as in the setting `engine` and in job files */
     const char *help;
     size_t device_bytes, job_bytes, io_u_bytes; /* of the states; 0: none */
-    bool synchronous; /* a request is done when submit() returns: depth is 1, no reap() */
+    bool synchronous;  /* a request is done when submit() returns: depth is 1, no reap() */
+    bool needs_direct; /* job files must say direct=1: else there would be a page cache */
     /* Checks the settings, before time starts, and fills struct fio_device; false after a mistake
      * (program_mistake()). */
     bool (*check)(struct fio_device *device, struct sim_error_list *errors);

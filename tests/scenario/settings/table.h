@@ -378,6 +378,8 @@ static const struct row rows[] = {
             " think_cycles=1200 engine=libaio"),
     PROGRAM("fio", "fio.many", "span_bytes=2097152"),
     REASON("fio", "on device", NAMES),
+    REASON("fio", "job_file job_options filenames json_output",
+           "tests/scenario/test_fio.c, test_fio.sh"),
     PROGRAM("training", "training",
             "gpu0=gpu1+gpu1=gpu0 gpu1=gpu0+gpu0=gpu1 cpu=2 epochs=2 steps=2 epoch_steps=8"
             " batch_images=8 files=2 image_bytes=8192 tensor_bytes=8192 decode_cycles=100000"

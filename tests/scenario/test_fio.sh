@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# fio's job files by the command: paths, mistakes, JSON as tools read it, results of another text.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/scenario/lib.sh
+
+cat >fio.cfg <<'CFG'
+title = "fio"; text = "a job file";
+workload = { type = "programs"; measured = "borrower"; };
+@include "platforms/smartio_nvme_local.cfg"
+programs = { fio = { type = "fio"; on = "borrower"; device = "ssd"; job_file = "jobs/mixed.fio"; }; };
+measure = { warmup_us = 0; duration_us = 1000000; };
+CFG
+mkdir jobs
+cat >jobs/mixed.fio <<'FIO'
+; A database: readers and a log
+[global]
+filename=/dev/nvme0n1
+ioengine=libaio
+direct=1
+time_based
+runtime=60
+percentile_list=50:99:99.9
+
+[readers]
+description=random "reads"
+rw=randread
+bs=8k
+iodepth=8
+numjobs=2
+random_distribution=zipf:1.1
+size=16m
+group_reporting
+
+[log]
+rw=write
+bs=512
+offset=16m
+size=1m
+new_group
+fsync=4
+
+[checked]
+stonewall
+rw=randwrite
+time_based=0
+size=256k
+offset=32m
+verify=crc32c
+FIO
+run() { "$nudma" run fio.cfg --db fio.db "$@" 2>&1; }
+
+out=$(run -q --set 'programs.fio.job_options=runtime=2ms' \
+    --set 'programs.fio.json_output=out-{seed}.json' --seeds 2)
+is "a job file beside the scenario" $? 0
+is "a file for each seed" "$(echo out-*.json)" "out-1.json out-2.json"
+cat >check.py <<'PY'
+import json
+d = json.load(open("out-1.json"))
+jobs = {j["jobname"]: j for j in d["jobs"]}
+assert [j["jobname"] for j in d["jobs"]] == ["readers", "log", "checked"], "jobs"
+assert [j["groupid"] for j in d["jobs"]] == [0, 1, 2], "groups"
+r, log, checked = jobs["readers"]["read"], jobs["log"]["write"], jobs["checked"]
+assert jobs["readers"]["job options"]["runtime"] == "2ms", "options"
+assert jobs["readers"]["desc"] == 'random "reads"', "description"
+assert r["io_bytes"] == 8192 * r["total_ios"] and r["runtime"] in (2, 3), "bytes"
+assert abs(r["bw_bytes"] / r["iops"] - 8192) < 1 and r["bw"] == r["bw_bytes"] // 1024, "rates"
+assert abs(r["iops"] * 0.002 / r["total_ios"] - 1) < 0.05, "time"
+for kind in ("slat_ns", "clat_ns", "lat_ns"):
+    k = r[kind]
+    assert k["N"] == r["total_ios"] and k["min"] <= k["mean"] <= k["max"] and k["stddev"] > 0, kind
+assert abs(r["slat_ns"]["mean"] + r["clat_ns"]["mean"] - r["lat_ns"]["mean"]) < 0.01, "sum"
+p = r["clat_ns"]["percentile"]
+assert list(p) == ["50.000000", "99.000000", "99.900000"], "percentiles"
+assert r["clat_ns"]["min"] <= p["50.000000"] <= p["99.000000"] <= r["clat_ns"]["max"], "order"
+assert abs(sum(jobs["readers"]["latency_us"].values()) + sum(jobs["readers"]["latency_ns"].values())
+           + sum(jobs["readers"]["latency_ms"].values()) - 100) < 0.01, "levels"
+depth = jobs["readers"]["iodepth_level"]
+assert abs(sum(depth.values()) - 100) < 0.01 and depth["8"] > 90 and depth["16"] == 0, "depth"
+assert jobs["readers"]["iodepth_submit"]["4"] == 100, "submissions"
+assert log["total_ios"] // 4 == jobs["log"]["sync"]["total_ios"] > 10, "flushes"
+assert jobs["log"]["read"]["total_ios"] == 0 and "percentile" not in jobs["log"]["read"]["clat_ns"]
+assert checked["write"]["total_ios"] == checked["read"]["total_ios"] == 64, "verified"
+assert all(j["error"] == 0 and j["trim"]["total_ios"] == 0 for j in d["jobs"]), "errors"
+print("good")
+PY
+is "the JSON is as fio's" "$(python3 check.py 2>&1)" good
+cp out-1.json before.json
+run -q --force --set 'programs.fio.job_options=runtime=2ms' \
+    --set 'programs.fio.json_output=out-{seed}.json' >again.txt
+is "the same seed, the same file" "$(cmp out-1.json before.json && echo same)" same
+has "quantiles are recorded" \
+    "$(query fio.db "SELECT group_concat(name) FROM metric WHERE run_id = 1")" \
+    'latency_p95_ns.*latency_p99_ns'
+
+# ---- Another text is another run -----------------------------------------------------------------
+short='programs.fio.job_options=runtime=1ms'
+run -q --set "$short" >first.txt
+n=$(query fio.db 'SELECT count(*) FROM run')
+run -q --set "$short" >second.txt
+is "a run that is there is not repeated" "$(query fio.db 'SELECT count(*) FROM run')" "$n"
+sed -i 's/iodepth=8/iodepth=9/' jobs/mixed.fio
+run -q --set "$short" >third.txt
+is "but with another job file it is" "$(query fio.db 'SELECT count(*) FROM run')" $((n + 1))
+
+# ---- Mistakes ------------------------------------------------------------------------------------
+sed -i 's/^rw=write$/rw=write\nverfy=crc32c\nzonemode=zbd/' jobs/mixed.fio
+out=$(run)
+is "mistakes: exit status 2" $? 2
+has "with file and line" "$out" 'jobs/mixed.fio:22: verfy: no key .*did you mean "verify"\?'
+has "all of them" "$out" 'jobs/mixed.fio:23: zonemode: not available but for zonemode=none'
+out=$(run --set programs.fio.job_file=jobs/missing.fio)
+is "no such file: exit status 2" $? 2
+has "which one" "$out" 'jobs/missing.fio'
+out=$(run --set 'programs.fio.job_file=""' --set 'programs.fio.job_options=rw=randread size=1m')
+is "a job without a file, but buffered" $? 2
+has "says how" "$out" 'direct: expected direct=1'
+
+echo "1..$cases"
+[ $failed = 0 ]
