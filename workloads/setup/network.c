@@ -146,7 +146,7 @@ static void check_nic(struct network_host *host, const char *name, const struct 
 }
 
 static void report_nic(struct network *network, struct network_host *host, const char *key,
-                       struct sim_error_list *errors)
+                       const char *name, struct sim_error_list *errors)
 {
     const char **names = function_names(network->world);
     const char *expected =
@@ -155,7 +155,7 @@ static void report_nic(struct network *network, struct network_host *host, const
     if (host->lending != NULL)
         expected = "a nic.ethernet that the host borrows, or has and does not lend; of virtual "
                    "functions as many as its sriov_numvfs says";
-    else if (strchr(config_text(config_find(host->group, key)), '.') == NULL)
+    else if (strchr(name, '.') == NULL)
         expected = "a nic.ethernet that is plugged into the host";
     config_mistake_at(host->group, key, errors, expected,
                       host->lending != NULL ? lending_used_names(host->lending) : names);
@@ -173,7 +173,7 @@ static bool find_nic(struct network *network, struct network_host *host, const c
     else if (good && world_sound(network->world))
         good = named->vf < 0 && is_plugged_in(network, host, named);
     if (!good) {
-        report_nic(network, host, key, errors);
+        report_nic(network, host, key, name, errors);
         return false;
     }
     host->n_functions += n_functions(named);
