@@ -8,6 +8,12 @@
 
 #include "logic/sisci/sisci_internal.h"
 
+/* A host that all others greet at a time has four places for their hellos, and answers one after the
+ * other: who got no answer tries again, each host after another time. */
+#define REACH_TRIES    6u
+#define REACH_TURNS    16u
+#define REACH_PAUSE_PS (100 * K_US)
+
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
 const char *sisci_error_name(enum sisci_error error)
@@ -151,8 +157,11 @@ int sisci_reach(struct sisci *sisci, uint32_t host, unsigned adapter,
         lend_service_get(*connection);
         return 0;
     }
-    const int status = lend_service_connect(sisci->host, host, adapter, LEND_ANY, connection,
-                                            error);
+    int status = lend_service_connect(sisci->host, host, adapter, LEND_ANY, connection, error);
+    for (unsigned i = 1; status == -ETIMEDOUT && i < REACH_TRIES; i++) {
+        k_sleep(sisci->kernel, i * (sisci->id % REACH_TURNS) * REACH_PAUSE_PS);
+        status = lend_service_connect(sisci->host, host, adapter, LEND_ANY, connection, error);
+    }
     if (status != 0)
         *connection = NULL;
     if (status != -EHOSTUNREACH || !link_down(sisci, adapter))

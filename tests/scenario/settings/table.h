@@ -171,6 +171,8 @@ static const struct base bases[] = {
     LEND("ntb_gpu.read", "ntb_dma",
          "programs.p.on=borrower programs.p.peer=lender programs.p.direction=read"
          " programs.p.remote=gpu0 programs.p.transfer_bytes=16384" TO_ITS_END),
+    LEND("nvme_multicast", "nvme_multicast",
+         "programs.p.device=ssd lending.borrower.borrow=[\"gpu0\",\"gpu1\",\"nfp\"]" TO_ITS_END),
     LEND("ntb_latency", "ntb_latency",
          "programs.p.on=borrower programs.p.peer=lender programs.p.round_trips=20" TO_ITS_END),
     LEND("ntb_stores", "ntb_stores", "programs.p.on=borrower programs.p.peer=lender" TO_ITS_END),
@@ -398,6 +400,9 @@ static const struct row rows[] = {
             " transfer_bytes=131072 transfers=20"),
     PROGRAM("ntb_dma", "ntb_dma", "remote=gpu0"),
     REASON("ntb_dma", "local", NAMES ", or the host's memory; test_ntb_programs.c"),
+    REASON("nvme_multicast", "on device", NAMES),
+    REASON("nvme_multicast", "subscribers", "two hosts have one; smartio/fig35_multicast has 59"),
+    REASON("nvme_multicast", "group", "groups are alike; test_sisci_system.c has two"),
     PROGRAM("ntb_latency", "ntb_latency",
             "on=lender+peer=borrower peer=borrower+on=lender round_trips=30"),
     REASON("ntb_latency", "cpu", "CPUs are alike; test_ntb_programs.c has one that is shared"),
