@@ -14,6 +14,7 @@
 #define GPU_VENDOR_ID       0x10deu
 #define GPU_DEVICE_ID_K40   0x1024u
 #define GPU_DEVICE_ID_P4000 0x1bb1u
+#define GPU_DEVICE_ID_P620  0x1cb6u
 #define GPU_CLASS_CODE      0x030200u /* 3D controller */
 
 /* ---- BAR 0: registers, 4 bytes each unless said otherwise ------------------------------------ */

@@ -6,6 +6,7 @@
 #include "models/world/registry.h"
 #include "workloads/base/describe.h"
 #include "workloads/base/workload.h"
+#include "workloads/dnvme/nvme_site.h"
 #include "workloads/fio/fio.h"
 #include "workloads/programs/program.h"
 #include "workloads/setup/lending.h"
@@ -21,14 +22,19 @@ const struct workload_ops *const workload_registry[] = {
 };
 
 const struct program_ops *const program_registry[] = {
-    &program_netperf_ops,        &program_netperf_rr_ops,     &program_sockperf_ops,
-    &program_pktgen_ops,         &program_sendfile_ops,       &program_memcached_ops,
-    &program_stream_ops,         &program_pagerank_ops,       &program_bandwidth_test_ops,
-    &program_cold_migration_ops, &program_ping_pong_ops,      &program_fio_ops,
-    &program_training_ops,       &program_device_dma_ops,     &program_borrow_limit_ops,
-    &program_device_taken_ops,   &program_ntb_dma_ops,        &program_ntb_latency_ops,
-    &program_ntb_stores_ops,     &program_rdma_perf_ops,      &program_gpu_storage_ops,
-    &program_iperf_ops,          &program_nvme_multicast_ops, NULL,
+    &program_netperf_ops,        &program_netperf_rr_ops,
+    &program_sockperf_ops,       &program_pktgen_ops,
+    &program_sendfile_ops,       &program_memcached_ops,
+    &program_stream_ops,         &program_pagerank_ops,
+    &program_bandwidth_test_ops, &program_cold_migration_ops,
+    &program_ping_pong_ops,      &program_fio_ops,
+    &program_training_ops,       &program_device_dma_ops,
+    &program_borrow_limit_ops,   &program_device_taken_ops,
+    &program_ntb_dma_ops,        &program_ntb_latency_ops,
+    &program_ntb_stores_ops,     &program_rdma_perf_ops,
+    &program_gpu_storage_ops,    &program_iperf_ops,
+    &program_nvme_multicast_ops, &program_nvme_manager_ops,
+    &program_nvme_clients_ops,   NULL,
 };
 
 static bool memory_system_entry(unsigned index, struct describe_entry *entry)

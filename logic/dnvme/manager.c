@@ -157,8 +157,25 @@ static int open_controller(struct dnvme_manager *m, uint16_t *n_queues)
     return status;
 }
 
-/* Where the controller has its memory buffer, if submission queues can lie there. Its own address for
- * it has to be the one that it knows: what an IOMMU has translated would leave it. */
+/* The address by which the controller itself finds its buffer: that of the register in the lender's tree,
+ * which is what a window leads to if no IOMMU translates the controller's requests. Then two windows of the
+ * same bytes have the same address; else each has its own, and a request to it would leave the controller. */
+static bool bus_address(struct dnvme_manager *m, uint64_t offset, uint64_t bytes)
+{
+    struct sisci_window other;
+    if (sisci_remote_map_for_device(m->cmb_remote, m->device, SISCI_ANY, offset, bytes, K_DMA_BOTH,
+                                    &m->cmb_window, NULL) != SISCI_OK)
+        return false;
+    m->has_cmb_window = true;
+    if (sisci_remote_map_for_device(m->cmb_remote, m->device, SISCI_ANY, offset, bytes, K_DMA_BOTH,
+                                    &other, NULL) != SISCI_OK)
+        return false;
+    const bool same = other.dma == m->cmb_window.dma;
+    sisci_window_unmap(&other);
+    return same;
+}
+
+/* Where the controller has its memory buffer, if submission queues can lie there. */
 static void find_cmb(struct dnvme_manager *m, struct wire_hello *hello)
 {
     const uint32_t size = (uint32_t)sisci_read(&m->bar, NVME_REG_CMBSZ, 4);
@@ -171,11 +188,8 @@ static void find_cmb(struct dnvme_manager *m, struct wire_hello *hello)
         sisci_device_bar_connect(m->device, bar, SISCI_ANY, NULL, NULL, &m->cmb_remote, NULL) !=
             SISCI_OK)
         return;
-    if (sisci_remote_map_for_device(m->cmb_remote, m->device, SISCI_ANY, offset,
-                                    NVME_CMBSZ_BYTES(size), K_DMA_BOTH, &m->cmb_window,
-                                    NULL) != SISCI_OK)
+    if (!bus_address(m, offset, NVME_CMBSZ_BYTES(size)))
         return;
-    m->has_cmb_window = true;
     m->cmb_bytes = NVME_CMBSZ_BYTES(size);
     hello->cmb_bus = m->cmb_window.dma;
     hello->cmb_bar = bar;

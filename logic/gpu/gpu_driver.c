@@ -9,6 +9,7 @@
 
 static const struct k_pci_id gpu_ids[] = { { GPU_VENDOR_ID, GPU_DEVICE_ID_K40 },
                                            { GPU_VENDOR_ID, GPU_DEVICE_ID_P4000 },
+                                           { GPU_VENDOR_ID, GPU_DEVICE_ID_P620 },
                                            { 0, 0 } };
 
 static void gpu_delete(struct gpu_drv *gpu)

@@ -14,7 +14,7 @@
 struct programs;
 
 #define PROGRAM_SHARES_MAX 12u
-#define PROGRAM_CPUS_MAX   4u
+#define PROGRAM_CPUS_MAX   32u
 
 struct program {
     const struct program_ops *ops;

@@ -176,6 +176,12 @@ static const struct base bases[] = {
     LEND("ntb_latency", "ntb_latency",
          "programs.p.on=borrower programs.p.peer=lender programs.p.round_trips=20" TO_ITS_END),
     LEND("ntb_stores", "ntb_stores", "programs.p.on=borrower programs.p.peer=lender" TO_ITS_END),
+    { "dnvme", "dnvme", "" },
+    { "dnvme.two", "dnvme",
+      "programs.p.clients=2 programs.m.lease_ms=5.0 measure.duration_us=12000" },
+    { "dnvme.dies", "dnvme",
+      "programs.p.clients=2 programs.p.dies=2 programs.p.dies_us=100 programs.m.lease_ms=5.0"
+      " measure.duration_us=12000" },
     { "rdma", "rdma", "" },
     { "rdma.read", "rdma", "programs.p.test=read_bw programs.p.bytes=65536" },
     { "rdma.write", "rdma", "programs.p.test=write_bw programs.p.bytes=65536" },
@@ -382,6 +388,16 @@ static const struct row rows[] = {
     REASON("fio", "on device", NAMES),
     REASON("fio", "job_file job_options filenames json_output",
            "tests/scenario/test_fio.c, test_fio.sh"),
+    PROGRAM("nvme_clients", "dnvme",
+            "on=other clients=2 sq=remote_ram gpu=gpu0 cpu=2 queue_depth=2 block_bytes=8192"
+            " span_bytes=262144 read_ratio=0.5 operations=20 think_cycles=2000"),
+    PROGRAM("nvme_clients", "dnvme.two", "dies=2"),
+    PROGRAM("nvme_clients", "dnvme.dies", "dies_us=1000"),
+    REASON("nvme_clients", "device sq_gpu", NAMES),
+    { "nvme_manager", "dnvme", "programs.m", "on=other poll_us=40 cpu=1" },
+    { "nvme_manager", "dnvme.dies", "programs.m", "lease_ms=7.0" },
+    REASON("nvme_manager", "device", NAMES),
+    REASON("nvme_manager", "client_queues", BOUND ": tests/logic/dnvme"),
     PROGRAM("training", "training",
             "gpu0=gpu1+gpu1=gpu0 gpu1=gpu0+gpu0=gpu1 cpu=2 epochs=2 steps=2 epoch_steps=8"
             " batch_images=8 files=2 image_bytes=8192 tensor_bytes=8192 decode_cycles=100000"

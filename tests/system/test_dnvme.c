@@ -1,0 +1,199 @@
+/*
+ * The distributed NVMe driver in simulated hosts: a manager on any of them, clients with queues in any
+ * place, with and without IOMMUs. The programs compare every block with what was written; a run fails if
+ * a window, a table entry or a mapping is left at its end.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/support/scenario_fixture.h"
+
+#define HOST                                                                             \
+    "{ cpu = { sockets = 1; cores_per_socket = 4; }; dram = { node_size = \"1 GiB\"; };" \
+    " cache = { llc_size = 2097152; llc_slices = 2; llc_ways = 16; };"                   \
+    " ports = ( { name = \"rp0\"; socket = 0; lanes = 8; },"                             \
+    " { name = \"rp1\"; socket = 0; lanes = 8; } ); iommu = { enabled = %s; }; };\n"
+#define BRIDGE "{ type = \"pcie.ntb\"; lanes = 8; cable_lanes = 8; bar2_bytes = \"1 GiB\"; };\n"
+#define WORLD                                                                                               \
+    "hosts = { borrower = " HOST "other = " HOST "lender = " HOST "};\n"                                    \
+    "devices = { n0 = " BRIDGE "n1 = " BRIDGE "n2 = " BRIDGE                                                \
+    " middle = { type = \"pcie.cluster_switch\"; };\n"                                                      \
+    " chassis = { type = \"pcie.switch\"; downstream_ports = 3; lanes = 8; };\n"                            \
+    " gpu = { type = \"gpu.cuda\"; lanes = 8; };\n"                                                         \
+    " ssd = { type = \"nvme.controller\"; capacity_bytes = \"1 GiB\"; enable_latency_us = 10;"              \
+    " jitter_mean_ns = 100; %s }; };\n"                                                                     \
+    "cables = ( { from = \"borrower.s0.rp0\"; to = \"n0.p0\"; },"                                           \
+    " { from = \"other.s0.rp0\"; to = \"n1.p0\"; }, { from = \"lender.s0.rp0\"; to = \"n2.p0\"; },"         \
+    " { from = \"n0.p1\"; to = \"middle.p0\"; length_m = 2.0; },"                                           \
+    " { from = \"n1.p1\"; to = \"middle.p1\"; length_m = 2.0; },"                                           \
+    " { from = \"n2.p1\"; to = \"middle.p2\"; length_m = 2.0; },"                                           \
+    " { from = \"lender.s0.rp1\"; to = \"chassis.p0\"; },"                                                  \
+    " { from = \"chassis.p1\"; to = \"gpu.p0\"; },"                                                         \
+    " { from = \"chassis.p2\"; to = \"ssd.p0\"; lanes = 4; } );\n"                                          \
+    "lending = { lender = { host = \"lender\"; lend = [\"gpu\", \"ssd\"]; };"                               \
+    " borrower = { host = \"borrower\"; borrow = [%s]; }; other = { host = \"other\"; borrow = []; }; };\n" \
+    "workload = { type = \"programs\"; measured = \"borrower\"; };\n"                                       \
+    "measure = { warmup_us = %u; duration_us = %u; };\n"                                                    \
+    "programs = { m = { type = \"nvme_manager\"; %s };"                                                     \
+    " p = { type = \"nvme_clients\"; %s %s }; };\n"
+
+struct set {
+    bool iommu, lender_iommu, gpu;
+    unsigned warmup_us, duration_us; /* 0: 5000, 300 */
+    const char *manager, *clients, *ssd;
+};
+
+static char *text_of(struct set s)
+{
+    const char *const clients = s.iommu ? "true" : "false";
+    return g_strdup_printf(
+        WORLD, clients, clients, s.lender_iommu ? "true" : "false", s.ssd != NULL ? s.ssd : "",
+        s.gpu ? "\"gpu\"" : "", s.warmup_us != 0 ? s.warmup_us : 5000,
+        s.duration_us != 0 ? s.duration_us : 300, s.manager != NULL ? s.manager : "",
+        strstr(s.clients, "span_bytes") == NULL ? "span_bytes = 131072;" : "", s.clients);
+}
+
+static struct run_result *run(struct set s)
+{
+    g_autofree char *text = text_of(s);
+    return scenario_run(text);
+}
+
+static double metric(struct set s, const char *name)
+{
+    struct run_result *result = run(s);
+    const double value = scenario_value(result, name);
+    run_result_free(result);
+    return value;
+}
+
+/* SmartIO, 7.4.1: a queue that is closer to the device than the client is lets commands be complete
+ * sooner, most of all one within the device; nothing is sooner than the media. */
+static void test_places(void **state)
+{
+    static const char *const place[] = { "sq = \"local_ram\";", "sq = \"remote_ram\";",
+                                         "sq = \"remote_gpu\"; sq_gpu = \"gpu\";",
+                                         "sq = \"cmb\";" };
+    double p50[4];
+    (void)state;
+    for (unsigned i = 0; i < 4; i++)
+        p50[i] = metric(
+            (struct set){
+                .iommu = true, .gpu = true, .clients = place[i], .ssd = "cmb_bytes = 262144;" },
+            "p.latency_p50_ns");
+    assert_true(p50[1] < p50[0] - 500 && p50[2] < p50[0] - 500);
+    assert_true(p50[3] < p50[1] - 200 && p50[3] < p50[2] - 200 && p50[3] > 4200);
+}
+
+/* With every combination of IOMMUs; data in memory of the host and of a borrowed GPU. */
+static void test_iommus(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        struct set s = { .iommu = (i & 1) != 0, .lender_iommu = (i & 2) != 0 };
+        s.clients = "sq = \"remote_ram\"; clients = 2;";
+        assert_true(metric(s, "p.clients_progressing") == 2);
+        s.gpu =
+            s.iommu; /* else all memory of the borrower would have to fit into the lender's aperture */
+        s.clients = s.gpu ? "gpu = \"gpu\";" : "";
+        assert_true(metric(s, "p.iops") > 50000);
+    }
+}
+
+/* The manager runs anywhere, also where a client does; so does a client. */
+static void test_anywhere(void **state)
+{
+    struct set s = { .iommu = true, .clients = "clients = 2;" };
+    (void)state;
+    s.manager = "on = \"other\";";
+    assert_true(metric(s, "p.clients_progressing") == 2);
+    s.manager = "on = \"borrower\";";
+    assert_true(metric(s, "p.clients_progressing") == 2);
+    const double remote = metric((struct set){ .iommu = true, .clients = "" }, "p.latency_p50_ns");
+    const double local = metric((struct set){ .iommu = true, .clients = "on = \"lender\";" },
+                                "p.latency_p50_ns");
+    assert_true(local < remote - 500 && local > 4200);
+}
+
+/* Writes and reads, PRP lists, deep queues, of two clients at once. */
+static void test_mixed(void **state)
+{
+    (void)state;
+    struct run_result *result = run((struct set){
+        .lender_iommu = true,
+        .warmup_us = 7000,
+        .duration_us = 1000,
+        .clients = "clients = 2; read_ratio = 0.5; queue_depth = 16; block_bytes = 16384;"
+                   " span_bytes = 1048576;" });
+    assert_true(scenario_value(result, "p.throughput_gbyte_s") > 1.5);
+    assert_true(scenario_value(result, "p.clients_progressing") == 2);
+    assert_true(scenario_value(result, "m.requests_refused") == 0);
+    run_result_free(result);
+}
+
+/* A client whose host dies in the midst of a command: the manager takes its queues when the lease is
+ * over, the other client goes on, the controller too. */
+static void test_death(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct run_result *result =
+            run((struct set){ .iommu = true,
+                              .lender_iommu = i != 0,
+                              .duration_us = 12000,
+                              .manager = "lease_ms = 5.0;",
+                              .clients = "clients = 2; dies = 2; dies_us = 100;" });
+        assert_true(scenario_value(result, "m.leases_expired") == 1);
+        assert_true(scenario_value(result, "m.queues_reclaimed") == 1);
+        assert_true(scenario_value(result, "p.others_after_death") == 1);
+        const double after_us = scenario_value(result, "p.reclaimed_after_us");
+        assert_true(after_us > 3000 && after_us < 6500);
+        assert_true(scenario_value(result, "ssd.fatal") == 0);
+        run_result_free(result);
+    }
+}
+
+static void test_refused(void **state)
+{
+    static const struct {
+        struct set set;
+        const char *message;
+    } refused[] = {
+        { { .clients = "clients = 3;" }, "programs.p.clients: found 3" },
+        { { .clients = "device = \"gpu\";" },
+          "that a program nvme_manager before this one manages" },
+        { { .clients = "sq = \"near\";" }, "programs.p.sq" },
+        { { .clients = "dies = 2;" }, "the number of a client, from 1, or 0" },
+        { { .clients = "span_bytes = 100000;" }, "programs.p.span_bytes" },
+        { { .clients = "", .manager = "device = \"gpu\";" },
+          "an nvme.controller that a host lends" },
+        { { .clients = "", .manager = "poll_us = 900.0;" }, "at most a 32nd of lease_ms" },
+    };
+    (void)state;
+    for (unsigned i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+        g_autofree char *text = text_of(refused[i].set);
+        scenario_refused_among(text, refused[i].message);
+    }
+}
+
+/* What only shows at run time: no memory buffer, or an IOMMU that keeps the controller from its own. */
+static void test_no_cmb(void **state)
+{
+    (void)state;
+    g_autofree char *none = text_of((struct set){ .clients = "sq = \"cmb\";" });
+    scenario_fails(none, "no memory buffer for submission queues");
+    g_autofree char *translated = text_of((struct set){
+        .lender_iommu = true, .clients = "sq = \"cmb\";", .ssd = "cmb_bytes = 262144;" });
+    scenario_fails(translated, "no memory buffer for submission queues");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_places),   cmocka_unit_test(test_iommus),
+        cmocka_unit_test(test_anywhere), cmocka_unit_test(test_mixed),
+        cmocka_unit_test(test_death),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_no_cmb),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

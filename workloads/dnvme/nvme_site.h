@@ -1,0 +1,45 @@
+/*
+ * What programs that use the distributed NVMe driver (logic/dnvme) share: the program `nvme_manager`,
+ * which others find by the device that it manages, and how a program on a host becomes its client.
+ */
+#ifndef WORKLOADS_DNVME_NVME_SITE_H
+#define WORKLOADS_DNVME_NVME_SITE_H
+
+#include "logic/dnvme/dnvme.h"
+#include "workloads/programs/program.h"
+
+extern const struct program_ops program_nvme_manager_ops, program_nvme_clients_ops;
+
+/* ---- The manager ----------------------------------------------------------------------------- */
+
+struct nvme_manager;
+/* In check(): the manager of this device among the programs before this one; NULL: there is none, which
+ * is a mistake with the setting `device`. */
+struct nvme_manager *nvme_manager_of(struct program *program, const char *device,
+                                     struct sim_error_list *errors);
+/* The controller. */
+struct model *nvme_manager_device(const struct nvme_manager *manager);
+struct lending_host *nvme_manager_host(const struct nvme_manager *manager);
+/* In start(): says that so many clients will come; the manager ends when they have left. Returns the
+ * number of the first. */
+unsigned nvme_manager_expect(struct nvme_manager *manager, unsigned n_clients);
+/* That a client has left, or is dead. */
+void nvme_manager_left(struct nvme_manager *manager);
+struct dnvme_manager_stats nvme_manager_stats(const struct nvme_manager *manager);
+
+/* ---- A client -------------------------------------------------------------------------------- */
+
+struct nvme_site {
+    struct lending_host *host;
+    struct sisci_process *process;
+    struct dnvme_client *client;
+    struct nvme_manager *manager;
+};
+/* [thread] Waits for the manager and registers with it as client `number`, by `n_paths` adapters of the
+ * host. 0 or a negative errno; *error says more. */
+int nvme_site_open(struct nvme_site *site, struct lending_host *host, struct nvme_manager *manager,
+                   unsigned number, unsigned n_paths, struct lend_error *error);
+/* [thread] Leaves; also after an open() that has failed. */
+void nvme_site_close(struct nvme_site *site);
+
+#endif
