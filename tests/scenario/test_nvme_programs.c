@@ -441,6 +441,50 @@ static void test_refused(void **state)
                      "nvme.controller");
 }
 
+/* STREAM beside fio: its kernels read six lines and store four of ten; stores read their lines first,
+ * unless they are non-temporal. Twice the instances, nearly twice the traffic. */
+static void test_stream_benchmark(void **state)
+{
+    static const char *const stores[] = { "ordinary", "non_temporal" };
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        double rate[2];
+        for (unsigned n = 1; n <= 2; n++) {
+            char text[2000];
+            snprintf(text, sizeof(text),
+                     LOCAL WORKLOAD
+                     "measure = { warmup_us = 100; duration_us = 400; };\n"
+                     "programs = { s = { type = \"stream_benchmark\"; on = \"borrower\";"
+                     " instances = %u; block_bytes = 4096; stores = \"%s\"; }; };",
+                     n, stores[i]);
+            struct run_result *result = scenario_run(text);
+            const double bytes = scenario_value(result, "stream_gbyte_s") * 400e3,
+                         loads = scenario_value(result, "borrower.s0.dram_read_load_bytes"),
+                         rfos = scenario_value(result, "borrower.s0.dram_read_rfo_bytes"),
+                         victims = scenario_value(result, "borrower.s0.dram_write_victim_bytes"),
+                         nt = scenario_value(result, "borrower.s0.dram_write_nt_bytes");
+            assert_true(fabs(loads / bytes - 0.6) < 0.03);
+            assert_true(fabs((i == 0 ? rfos : nt) / bytes - 0.4) < 0.03);
+            assert_true(i == 0 ? victims > 0.35 * bytes : rfos < 0.01 * bytes);
+            rate[n - 1] = scenario_value(result, "stream_gbyte_s");
+            run_result_free(result);
+        }
+        assert_true(rate[0] > 4 && rate[1] > 1.7 * rate[0] && rate[1] < 2.02 * rate[0]);
+    }
+    scenario_refused(LOCAL WORKLOAD "programs = { s = { type = \"stream_benchmark\";"
+                                    " on = \"borrower\"; instances = 4; }; };",
+                     "4 CPUs of the host in a row");
+    scenario_refused(LOCAL WORKLOAD "programs = { s = { type = \"stream_benchmark\";"
+                                    " on = \"borrower\"; node = 1; }; };",
+                     "a socket of the host that has memory");
+    scenario_refused(LOCAL WORKLOAD "programs = { s = { type = \"stream_benchmark\";"
+                                    " on = \"borrower\"; array_bytes = \"1 GiB\"; }; };",
+                     "at most half of the node's memory");
+    scenario_refused(LOCAL WORKLOAD "programs = { s = { type = \"stream_benchmark\";"
+                                    " on = \"borrower\"; block_bytes = 100; }; };",
+                     "whole lines");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -460,6 +504,7 @@ int main(void)
         cmocka_unit_test(test_mixed),
         cmocka_unit_test(test_training),
         cmocka_unit_test(test_slow_loader),
+        cmocka_unit_test(test_stream_benchmark),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

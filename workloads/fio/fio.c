@@ -76,6 +76,7 @@ static const struct record_desc fio_records[] = {
     { "+write_iops", RECORD_METRIC, "1/s", "those that wrote" },
     { "+throughput_gbyte_s", RECORD_METRIC, "GB/s", "payload of these" },
     { "+failed_requests", RECORD_METRIC, "1", "with continue_on_error" },
+    { "+fio_gbyte_s", RECORD_METRIC, "GB/s", "throughput_gbyte_s" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
@@ -342,6 +343,7 @@ static void fio_record(struct program *program, sim_time duration_ps)
     program_metric(program, "read_iops", "1/s", (double)fio->n_of[FIO_READ] / seconds);
     program_metric(program, "write_iops", "1/s", (double)fio->n_of[FIO_WRITE] / seconds);
     program_metric(program, "throughput_gbyte_s", "GB/s", fio->bytes / seconds * 1e-9);
+    program_metric(program, "fio_gbyte_s", "GB/s", fio->bytes / seconds * 1e-9);
     program_metric(program, "failed_requests", "1", (double)fio->n_errors);
     write_json(fio);
 }

@@ -72,7 +72,7 @@ struct program_ops {
 };
 extern const struct program_ops program_netperf_ops, program_netperf_rr_ops, program_sockperf_ops,
     program_pktgen_ops, program_sendfile_ops, program_memcached_ops, program_stream_ops,
-    program_pagerank_ops, program_training_ops, program_bandwidth_test_ops,
+    program_stream_run_ops, program_pagerank_ops, program_training_ops, program_bandwidth_test_ops,
     program_cold_migration_ops, program_ping_pong_ops, program_device_dma_ops,
     program_borrow_limit_ops, program_device_taken_ops, program_ntb_dma_ops,
     program_ntb_latency_ops, program_ntb_stores_ops, program_rdma_perf_ops, program_gpu_storage_ops,

@@ -198,6 +198,9 @@ static const struct base bases[] = {
     { "local", "local", GPU_COPY },
     { "local.peer", "local", "programs.p.direction=peer " GPU_COPY },
     { "local.ping_pong", "local", "programs.p.type=ping_pong programs.p.iterations=20" },
+    { "local.stream", "local",
+      "programs.p.type=stream_benchmark programs.p.on=borrower programs.p.instances=2"
+      " programs.p.node=1 programs.p.array_bytes=1048576 measure.duration_us=100" },
     { "local.fio", "local",
       "programs.p.type=fio programs.p.span_bytes=131072 measure.warmup_us=1000"
       " measure.duration_us=300" },
@@ -365,6 +368,10 @@ static const struct row rows[] = {
     PROGRAM("stream", "stream",
             "host=client pairs=0 socket=1+memory_socket=0 memory_socket=0 first_core=0"
             " array_bytes=65536 start_us=1"),
+    PROGRAM("stream_benchmark", "local.stream",
+            "instances=1 cpu=3 node=0 array_bytes=131072 block_bytes=8192 stores=non_temporal"
+            " start_us=1"),
+    REASON("stream_benchmark", "on", NAMES),
     PROGRAM("pagerank", "pagerank",
             "host=client threads_per_socket=1 first_core=1 scale=9 degree=8 skew=4 iterations=2"
             " edge_cycles=8 vertex_cycles=16"),
