@@ -3,6 +3,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/scenario/lib.sh
+project=$OLDPWD
 
 cat >fio.cfg <<'CFG'
 title = "fio"; text = "a job file";
@@ -102,6 +103,30 @@ is "a run that is there is not repeated" "$(query fio.db 'SELECT count(*) FROM r
 sed -i 's/iodepth=8/iodepth=9/' jobs/mixed.fio
 run -q --set "$short" >third.txt
 is "but with another job file it is" "$(query fio.db 'SELECT count(*) FROM run')" $((n + 1))
+
+# ---- Errors of requests --------------------------------------------------------------------------
+# A cable is pulled 200 us after another device has begun to work, and the job goes on for 300 requests.
+lost() { # lost CONTINUE_ON_ERROR
+    "$nudma" run "$project/tests/scenario/settings/lend.cfg" --db lost.db -q --force \
+        --set programs.p.type=device_taken --set 'lending.borrower.borrow=["ssd"]' \
+        --set programs.p.device=nfp --set programs.p.bridge=n0 --set programs.p.out_ms=1 \
+        --set measure.warmup_us=0 --set measure.duration_us=10000000 \
+        --set "programs.fio={type=\"fio\"; cpu=1; \
+          job_options=\"direct=1 filename=x rw=randread number_ios=300 ioengine=libaio iodepth=4 \
+          continue_on_error=$1\"; json_output=\"lost.json\";}" 2>&1
+}
+out=$(lost none)
+is "an error ends the run" $? 1
+has "and is said" "$out" 'fio: a request: the driver says No such device'
+lost read >lost.txt
+is "continue_on_error: the run goes on" $? 0
+failed_requests=$(query lost.db "SELECT CAST(value AS INTEGER) FROM metric
+    WHERE name = 'fio.failed_requests'")
+is "errors are counted" "$((failed_requests > 100 && failed_requests < 300))" 1
+is "in the JSON, too" "$(python3 -c 'import json
+j = json.load(open("lost.json"))["jobs"][0]
+print(j["total_err"], j["first_error"], j["total_err"] + j["read"]["total_ios"])')" \
+    "$failed_requests 19 300"
 
 # ---- Mistakes ------------------------------------------------------------------------------------
 sed -i 's/^rw=write$/rw=write\nverfy=crc32c\nzonemode=zbd/' jobs/mixed.fio

@@ -225,6 +225,38 @@ struct fio {
     sim_time first_ps, last_ps; /* the first submission and the last completion of these */
 };
 
+static inline struct kernel *fio_kernel(const struct fio_thread *thread)
+{
+    return thread->fio->host->kernel;
+}
+static inline const struct fio_engine_ops *fio_engine(const struct fio_thread *thread)
+{
+    return thread->job.device->engine;
+}
+/* The job makes no more requests. */
+static inline bool fio_stops(const struct fio_thread *thread)
+{
+    const struct fio *fio = thread->fio;
+    return fio->failed || thread->stopped || program_ending(fio->program);
+}
+
+/* ---- Requests (fio_io.c), all [thread] ------------------------------------------------------- */
+
+/* Submit one request: any block, by the settings; the next by the options, when its rate allows; the next
+ * step of the trace, when it is time; this one. */
+void fio_io_plain(struct fio_thread *thread);
+void fio_io_next(struct fio_thread *thread);
+void fio_io_replay(struct fio_thread *thread);
+void fio_io_issue(struct fio_thread *thread, unsigned direction, uint64_t at, uint64_t bytes);
+/* Takes completions as the iodepth_batch settings say, while requests are under way. */
+void fio_io_take(struct fio_thread *thread);
+/* Until nothing is under way. */
+void fio_io_quiesce(struct fio_thread *thread);
+/* fsync() of a raw device without a volatile cache. */
+void fio_io_flush(struct fio_thread *thread);
+/* thinktime, if it is time for it. */
+void fio_io_pause(struct fio_thread *thread);
+
 /* Makes the kernel's threads; they begin at once. */
 void fio_run_start(struct fio *fio);
 /* Fails the run, once; the jobs end. */
