@@ -116,7 +116,8 @@ struct nic_sq {
     uint16_t doorbell, asked, fetched, next; /* block numbers; next: not yet taken */
     struct nic_fetch fetch[NIC_SQ_FETCHES];  /* a ring */
     unsigned fetch_first, n_fetches;
-    bool open; /* wqe is under way */
+    unsigned n_ending; /* reads whose end is being dealt with, one within the other */
+    bool open;         /* wqe is under way */
     struct nic_wqe wqe;
     struct nic_tx *tx_head, **tx_tail;          /* wait for data, in order */
     struct nic_chunk *chunk_head, **chunk_tail; /* in order of the stream */

@@ -339,7 +339,7 @@ void nic_rq_close(struct nic_rq *rq)
 
 bool nic_rq_quiet(const struct nic_rq *rq)
 {
-    return !rq->fetching && !rq->reading_record;
+    return !rq->fetching && !rq->reading_record && !rq->pumping;
 }
 
 void nic_rq_free(struct nic_rq *rq)

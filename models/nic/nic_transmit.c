@@ -218,6 +218,7 @@ static void chunk_done(struct pcie_dma_request *request, enum pcie_dma_status st
     struct nic *nic = sq->function->nic;
     chunk->done = true;
     chunk->through->data_in_flight -= chunk->bytes;
+    sq->n_ending++;
     if (SIM_UNLIKELY(status != PCIE_DMA_OK))
         fail_queue(sq, sq->tx_head != NULL ? sq->tx_head->wqe_index : sq->wqe.index);
     else if (SIM_UNLIKELY(
@@ -232,6 +233,7 @@ static void chunk_done(struct pcie_dma_request *request, enum pcie_dma_status st
         throw_away(sq);
     else
         send_ready(sq);
+    sq->n_ending--;
     if (SIM_UNLIKELY(sq->closing))
         nic_command_quiet(sq->function);
     transmit(nic);
@@ -451,6 +453,7 @@ static void fetch_done(struct pcie_dma_request *request, enum pcie_dma_status st
     struct nic_sq *sq = done->queue;
     done->done = true;
     done->status = (uint8_t)status;
+    sq->n_ending++;
     while (sq->n_fetches != 0 && sq->fetch[sq->fetch_first].done) {
         const struct nic_fetch *fetch = &sq->fetch[sq->fetch_first];
         const bool failed = fetch->status != PCIE_DMA_OK;
@@ -461,6 +464,7 @@ static void fetch_done(struct pcie_dma_request *request, enum pcie_dma_status st
         if (failed) /* its completion may end other fetches: they come by here within it */
             fail_queue(sq, index);
     }
+    sq->n_ending--;
     if (SIM_UNLIKELY(sq->closing)) {
         nic_command_quiet(sq->function);
         return;
@@ -612,5 +616,6 @@ void nic_transmit_release(struct nic *nic)
 /* Its packets that are on the wire know its number only. */
 bool nic_sq_quiet(const struct nic_sq *sq)
 {
-    return sq->n_fetches == 0 && sq->tx_head == NULL && sq->chunk_missing == NULL;
+    return sq->n_fetches == 0 && sq->tx_head == NULL && sq->chunk_missing == NULL &&
+           sq->n_ending == 0;
 }
