@@ -54,6 +54,7 @@ struct lend_adapter {
     unsigned index;  /* among the host's adapters */
     uint32_t node;   /* on the fabric */
     unsigned n_cpus; /* the first n_cpus outgoing requesters are this host's root complexes */
+    bool down;       /* the link was, at its last change */
     struct lend_table window[LEND_APERTURES], outgoing, incoming;
     unsigned window_log2[LEND_APERTURES];
     /* If the NTB is behind an IOMMU: the domain of all requesters that come in from the fabric. */

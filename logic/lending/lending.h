@@ -58,7 +58,10 @@ struct lend_options {
     bool (*want)(const struct k_pci_dev *dev, void *context);
     unsigned (*dma_bits)(const struct k_pci_dev *dev, void *context);
     void *context;
-    uint64_t timeout_ps;   /* a peer that has not answered for so long is lost */
+    uint64_t timeout_ps; /* a peer that has not answered for so long is lost */
+    /* A link that goes down ends no connection by itself: if it is back, at both ends, before the
+     * time-out, all that goes by it is still valid; what was under way is lost. All hosts alike. */
+    bool hold_links;
     uint64_t heartbeat_ps; /* interval of heartbeats to each peer */
     uint64_t reclaim_ps;   /* how long a borrower may take to give a device back */
 };

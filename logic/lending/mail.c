@@ -208,15 +208,20 @@ void lend_mail_free(struct lend_connection *c)
 
 /* ---- Threads --------------------------------------------------------------------------------- */
 
-/* A link went down or came up: peers behind links that are down are lost. */
+/* A link went down or came up: peers behind links that are down are lost, unless they are given the time
+ * that they have for a heartbeat. */
 static void link_changed(struct lend_host *host)
 {
     for (unsigned i = 0; i < host->n_adapters; i++) {
         struct lend_adapter *adapter = &host->adapter[i];
         k_writel(adapter->pci, 0, NTB_REG_STATUS, NTB_STATUS_LINK_CHANGE);
         const bool up = lend_adapter_link_up(adapter);
-        if (host->service != NULL)
+        const bool changed = adapter->down == up;
+        adapter->down = !up;
+        if (host->service != NULL && changed)
             host->service->link(host->service_context, i, up);
+        if (!up && host->options.hold_links)
+            continue;
         if (up) {
             lend_routes_settle(host);
             continue;

@@ -120,11 +120,13 @@ uint32_t lend_service_incarnation(const struct lend_connection *c)
 struct lend_connection *lend_service_find(struct lend_host *host, uint32_t peer,
                                           uint32_t incarnation)
 {
-    struct lend_connection *c = host->connections;
-    while (c != NULL && (c->peer != peer || c->state != CONNECTION_UP ||
-                         (incarnation != 0 && c->incarnation != incarnation)))
-        c = c->next;
-    return c;
+    struct lend_connection *found = NULL;
+    for (struct lend_connection *c = host->connections; c != NULL; c = c->next)
+        if (c->peer == peer && c->state == CONNECTION_UP &&
+            (incarnation == 0 || c->incarnation == incarnation) &&
+            (found == NULL || found->adapter->down))
+            found = c;
+    return found;
 }
 
 unsigned lend_adapter_payload(struct lend_adapter *adapter)

@@ -70,8 +70,8 @@ uint32_t lend_service_node(const struct lend_connection *connection);
 unsigned lend_service_peer_adapter(const struct lend_connection *connection);
 /* Differs after each start of the peer; never 0. */
 uint32_t lend_service_incarnation(const struct lend_connection *connection);
-/* A connection with the peer, in this incarnation (0: any), that is up; NULL: none. The caller does
- * not become a user. */
+/* A connection with the peer, in this incarnation (0: any), that is up; rather one whose link is not
+ * down. NULL: none. The caller does not become a user. */
 struct lend_connection *lend_service_find(struct lend_host *host, uint32_t peer,
                                           uint32_t incarnation);
 /* Max_Payload_Size of the tree that the adapter is in. [thread] */

@@ -179,13 +179,16 @@ bool sisci_device_recover(struct sisci_device *d)
 {
     struct sisci *sisci = d->process->sisci;
     if (d->lost || d->info.name.host == sisci->id ||
-        (d->connection != NULL && lend_service_up(d->connection)))
+        (d->connection != NULL && lend_service_up(d->connection) &&
+         !lend_service_adapter(d->connection)->down))
         return true;
+    struct lend_connection *better = lend_service_find(sisci->host, d->info.name.host,
+                                                       d->incarnation);
+    if (better != NULL)
+        lend_service_get(better);
     sisci_put(&d->connection);
-    d->connection = lend_service_find(sisci->host, d->info.name.host, d->incarnation);
-    d->lost = d->connection == NULL;
-    if (!d->lost)
-        lend_service_get(d->connection);
+    d->connection = better;
+    d->lost = better == NULL;
     return !d->lost;
 }
 

@@ -214,6 +214,8 @@ static void link_changed(void *context, unsigned adapter, bool up)
         for (struct sisci_remote *r = p->remotes; r != NULL; r = r->next)
             if (r->connection != NULL && lend_service_adapter(r->connection)->index == adapter)
                 sisci_remote_mark(r, event);
+        for (struct sisci_device *d = p->devices; d != NULL; d = d->next)
+            d->pending = d->pending || d->connection != NULL; /* it may have a better one */
         sisci_notify(p);
     }
 }

@@ -147,6 +147,10 @@ void sisci_remote_mark(struct sisci_remote *r, enum sisci_event event)
 {
     if (r->lost)
         return;
+    if (event == SISCI_CB_OPERATIONAL) /* the last of these counts */
+        r->pending &= ~(1u << SISCI_CB_NOT_OPERATIONAL);
+    if (event == SISCI_CB_NOT_OPERATIONAL)
+        r->pending &= ~(1u << SISCI_CB_OPERATIONAL);
     r->pending |= 1u << event;
     if (event != SISCI_CB_LOST && event != SISCI_CB_DISCONNECT)
         return;

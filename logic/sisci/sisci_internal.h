@@ -300,8 +300,8 @@ int sisci_serve_taken_back(struct sisci *sisci, struct lend_connection *connecti
 
 /* [thread] Gives the device back, whatever it still has. */
 void sisci_device_close(struct sisci_device *device);
-/* [thread] Finds another connection to the lender for a device whose connection has ended. False:
- * there is none, and the device is lost from now on. */
+/* [thread] Finds another connection to the lender for a device whose connection has ended, or whose link
+ * is down. False: there is none, and the device is lost from now on. */
 bool sisci_device_recover(struct sisci_device *device);
 
 /* ---- window.c; under the process's lock ------------------------------------------------------ */

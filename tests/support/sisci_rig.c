@@ -1,6 +1,7 @@
 #include "tests/support/sisci_rig.h"
 
 struct sisci_segment *sr_shared;
+bool sr_hold_links;
 
 /* ---- Making ---------------------------------------------------------------------------------- */
 
@@ -41,6 +42,7 @@ struct sr_cluster *sr_new(unsigned iommus, unsigned n_ntbs, unsigned n_hosts)
     for (unsigned i = 0; i < n_hosts; i++) {
         struct sr_side *s = &c->side[i];
         struct lend_options options = lf_options(&c->rig->host[i]);
+        options.hold_links = sr_hold_links;
         *s = (struct sr_side){ .cluster = c, .number = i, .host = &c->rig->host[i] };
         lf_host_start(s->host, &options);
         s->sisci = sisci_new(s->host->lend);

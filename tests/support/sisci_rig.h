@@ -55,6 +55,7 @@ void sr_offer_body(struct lf_host *host, void *side);
 extern struct sisci_segment *sr_shared; /* of the test that runs */
 
 /* Bit i of iommus: host i has one on. */
+extern bool sr_hold_links; /* of the clusters to be made */
 struct sr_cluster *sr_new(unsigned iommus, unsigned n_ntbs, unsigned n_hosts);
 void sr_free(struct sr_cluster *cluster);
 

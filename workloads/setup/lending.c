@@ -20,6 +20,10 @@ const struct param_desc lending_params_table[] = {
           "mailboxes, of 2 KiB each in the pool: hosts that it is in touch with"),
     PARAM("dma_bits", PARAM_U32, struct lending_params, dma_bits, 64, 16, 64, PROV_NONE, "",
           "of address that the devices it lends can send"),
+    PARAM("timeout_us", PARAM_TIME, struct lending_params, timeout_ps, 20000, 4000, 10000000,
+          PROV_NONE, "", "a peer without a heartbeat, one each 2 ms, is lost after so long"),
+    PARAM("hold_links", PARAM_BOOL, struct lending_params, hold_links, 0, 0, 1, PROV_NONE, "",
+          "a link that goes down ends connections when timeout_us is over, not at once"),
     PARAM("nvme_driver", PARAM_BOOL, struct lending_params, nvme_driver, 1, 0, 1, PROV_NONE, "",
           "its kernel drives NVMe controllers; false: programs do, with drivers of their own"),
     PARAM(

@@ -36,7 +36,8 @@ struct lending_params {
     const char *host_name;
     uint64_t dma_window_bytes, pool_bytes;
     uint32_t max_peers, dma_bits, sriov_numvfs;
-    bool nvme_driver, nvme_polled;
+    bool nvme_driver, nvme_polled, hold_links;
+    sim_time timeout_ps;
 };
 extern const struct param_desc lending_params_table[];
 

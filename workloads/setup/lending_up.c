@@ -126,6 +126,8 @@ static void join(struct lending_host *host)
     options.name = host->name;
     options.pool_bytes = host->params.pool_bytes;
     options.max_peers = host->params.max_peers;
+    options.timeout_ps = host->params.timeout_ps;
+    options.hold_links = host->params.hold_links;
     options.dma_window_bytes = host->params.dma_window_bytes;
     options.lend = host->lent_ids;
     options.want = wanted;

@@ -113,6 +113,65 @@ static void test_two_paths(void **state)
         }
 }
 
+static void out_body(struct lf_host *host, void *arg)
+{
+    (void)host;
+    (void)arg;
+    for (unsigned i = 0; i < 2; i++) {
+        assert_false(paths[i].window.lost || sisci_remote_lost(paths[i].bar));
+        assert_int_equal(sisci_read(&paths[i].regs, 0, 4) == UINT32_MAX, i == 0);
+    }
+    assert_int_equal(sisci_flush(&paths[0].regs), SISCI_ERR_TRANSFER_FAILED);
+}
+
+/* Requests to the lender take the other path meanwhile. */
+static void ask_body(struct lf_host *host, void *arg)
+{
+    struct sr_side *s = arg;
+    struct sisci_remote *remote;
+    const uint64_t start_ps = k_now_ps(host->kernel);
+    OK(sisci_device_segment_create(twofold, 1, 4096, SISCI_DEVICE_READ, false, 1, NULL, NULL,
+                                   &remote, &error));
+    OK(sisci_segment_disconnect(remote, &error));
+    assert_true(k_now_ps(host->kernel) - start_ps < FAKE_MS(1));
+    (void)s;
+}
+
+/* Hosts that hold links: a cable that is back in time leaves everything valid; one that is not back ends
+ * what went by it, as ever. */
+static void test_held(void **state)
+{
+    (void)state;
+    sr_hold_links = true;
+    for (unsigned iommus = 0; iommus < 4; iommus++) {
+        struct sr_cluster *c = sr_new(iommus, 2, 2);
+        struct sr_holdings before[N_HOSTS];
+        struct sr_side *client = &c->side[CLIENT];
+        sr_greet_all(c, before);
+        sr_in(client, two_paths_body);
+        for (unsigned round = 1; round <= 3; round++) {
+            lf_cut(&client->host->ntb[0], true);
+            lf_run(c->rig, FAKE_MS(5), NULL, NULL);
+            sr_in(client, out_body);
+            if (round == 1)
+                sr_in(client, ask_body);
+            lf_cut(&client->host->ntb[0], false);
+            lf_run(c->rig, FAKE_MS(5), NULL, NULL);
+            sr_in(client, both_work_body);
+            assert_int_equal(client->events[SISCI_CB_NOT_OPERATIONAL], round);
+            assert_int_equal(client->events[SISCI_CB_OPERATIONAL], round);
+        }
+        assert_int_equal(client->events[SISCI_CB_LOST], 0);
+        lf_cut(&client->host->ntb[0], true);
+        lf_run(c->rig, FAKE_MS(40), NULL, NULL);
+        assert_int_equal(client->events[SISCI_CB_LOST], 1);
+        sr_in(client, one_works_body);
+        sr_in(client, sr_close_body);
+        sr_free(c);
+    }
+    sr_hold_links = false;
+}
+
 /* ---- Who dies -------------------------------------------------------------------------------- */
 
 static struct sr_driven survivor;
@@ -391,9 +450,9 @@ static void test_random(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_two_paths),   cmocka_unit_test(test_borrower_dies),
-        cmocka_unit_test(test_lender_dies), cmocka_unit_test(test_full),
-        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_two_paths),     cmocka_unit_test(test_held),
+        cmocka_unit_test(test_borrower_dies), cmocka_unit_test(test_lender_dies),
+        cmocka_unit_test(test_full),          cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

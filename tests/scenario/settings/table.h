@@ -487,6 +487,7 @@ static const struct row rows[] = {
     { "lending", "fio", "lending.borrower", "nvme_polled=true" },
     REASON("lending", "nvme_driver", "without it programs find no block device"),
     REASON("lending", "max_peers", BOUND),
+    REASON("lending", "timeout_us hold_links", "when cables are out: tests/logic/sisci"),
     REASON("lending", "dma_bits", BOUND ": tests/logic/lending"),
     REASON("lending", "host", NAMES),
     { "lending.vm", "guest", "lending.borrower.vm", "memory_bytes=134217728 cpus=3" },
