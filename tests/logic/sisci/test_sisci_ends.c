@@ -360,6 +360,130 @@ static void test_full(void **state)
     sr_free(c);
 }
 
+/* ---- Failures -------------------------------------------------------------------------------- */
+
+/* Takes one thing after the other until one is refused, and gives everything back. */
+static bool take_all(struct sr_side *s, enum sisci_error *why)
+{
+    struct sisci_device *d;
+    struct sisci_segment *own = NULL;
+    struct sisci_remote *remote[2] = { NULL };
+    struct sisci_window window[3] = { 0 };
+    *why = sisci_device_borrow(s->process, sr_device_name, SISCI_EXCLUSIVE, NULL, NULL, &d, NULL);
+    if (*why != SISCI_OK)
+        return false;
+    *why = sisci_segment_create(s->process, 60, BYTES, 0, NULL, NULL, &own, NULL);
+    if (*why == SISCI_OK)
+        *why = sisci_segment_map_for_device(own, d, SISCI_ANY, 0, BYTES, K_DMA_BOTH, &window[0],
+                                            NULL);
+    if (*why == SISCI_OK)
+        *why = sisci_device_segment_create(d, 4, BYTES, SISCI_DEVICE_READ, true, SISCI_ANY, NULL,
+                                           NULL, &remote[0], NULL);
+    if (*why == SISCI_OK)
+        *why = sisci_remote_map_for_device(remote[0], d, SISCI_ANY, 0, BYTES, K_DMA_BOTH,
+                                           &window[1], NULL);
+    if (*why == SISCI_OK)
+        *why = sisci_segment_connect(s->process, ID(THIRD), 5 + THIRD, SISCI_ANY, NULL, NULL,
+                                     &remote[1], NULL);
+    if (*why == SISCI_OK)
+        *why = sisci_remote_map_for_device(remote[1], d, SISCI_ANY, 0, BYTES, K_DMA_BOTH,
+                                           &window[2], NULL);
+    for (unsigned i = 0; i < 3; i++)
+        sisci_window_unmap(&window[i]);
+    for (unsigned i = 0; i < 2; i++)
+        if (remote[i] != NULL)
+            OK(sisci_segment_disconnect(remote[i], &error));
+    if (own != NULL)
+        OK(sisci_segment_remove(own, &error));
+    OK(sisci_device_return(d, &error));
+    return *why == SISCI_OK;
+}
+
+static unsigned failing_host, n_failures;
+static bool failing_pages; /* else the IOMMU */
+
+static void failing_body(struct lf_host *host, void *arg)
+{
+    struct sr_side *s = arg;
+    struct kernel *kernel = s->cluster->rig->host[failing_host].kernel;
+    enum sisci_error why;
+    (void)host;
+    n_failures = 0;
+    for (unsigned n = 1;; n++) {
+        kernel->iommu_calls = kernel->n_page_allocs = 0;
+        kernel->iommu_fail_at = failing_pages ? 0 : n;
+        kernel->options.fail_page_every = failing_pages ? n : 0;
+        const bool all = take_all(s, &why);
+        kernel->iommu_fail_at = kernel->options.fail_page_every = 0;
+        if (all)
+            return;
+        assert_true(why == SISCI_ERR_NOSPC || why == SISCI_ERR_HW_NOSPC || why == SISCI_ERR_SYSTEM);
+        assert_true(++n_failures < 20);
+    }
+}
+
+/* Each call of each host's IOMMU fails once, and allocations of pages: nothing is left of it. */
+static void test_failures(void **state)
+{
+    /* Client: export, device let in. Lender: domain, device in it, three windows, export. Third host:
+     * device let in. A segment each of client and lender. */
+    static const unsigned calls[N_HOSTS][2] = { { 2, 1 }, { 6, 1 }, { 1, 0 } };
+    (void)state;
+    for (failing_host = 0; failing_host < N_HOSTS; failing_host++)
+        for (unsigned pages = 0; pages < 2; pages++) {
+            struct sr_cluster *c = sr_new(7, 1, N_HOSTS);
+            struct sr_holdings before[N_HOSTS];
+            for (unsigned i = 0; i < N_HOSTS; i++)
+                sr_in(&c->side[i], sr_offer_body);
+            sr_greet_all(c, before);
+            failing_pages = pages != 0;
+            sr_in(&c->side[CLIENT], failing_body);
+            assert_int_equal(n_failures, calls[failing_host][pages]);
+            sr_expect_no_trace(c, before);
+            sr_free(c);
+        }
+}
+
+/* ---- Taken back by the lender ---------------------------------------------------------------- */
+
+static void reclaim_body(struct lf_host *host, void *arg)
+{
+    (void)arg;
+    assert_int_equal(lend_reclaim(host->lend, DEVICE(0)), 0);
+    assert_int_equal(lend_reclaim(host->lend, DEVICE(0)), -EALREADY);
+}
+
+static void refused_body(struct lf_host *host, void *arg)
+{
+    struct sr_side *s = arg;
+    struct sisci_window window;
+    (void)host;
+    FAILS(sisci_segment_map_for_device(survivor_segment, survivor.device, SISCI_ANY, 0, 4096,
+                                       K_DMA_BOTH, &window, &error),
+          SISCI_ERR_SEGMENT_NOT_CONNECTED, "not known any more");
+    finish_body(host, arg);
+    survive_body(host, s); /* and anew */
+    works_body(host, s);
+    finish_body(host, s);
+}
+
+static void test_reclaimed(void **state)
+{
+    (void)state;
+    for (unsigned iommus = 0; iommus < 8; iommus += 7) {
+        struct sr_cluster *c = sr_new(iommus, 1, N_HOSTS);
+        struct sr_holdings before[N_HOSTS];
+        sr_greet_all(c, before);
+        sr_in(&c->side[CLIENT], survive_body);
+        sr_in(&c->side[LENDER], reclaim_body);
+        assert_int_equal(sisci_usage(c->side[LENDER].sisci).borrowers, 0);
+        lf_run(c->rig, FAKE_MS(150), NULL, NULL);
+        sr_in(&c->side[CLIENT], refused_body);
+        sr_expect_no_trace(c, before);
+        sr_free(c);
+    }
+}
+
 /* ---- At random ------------------------------------------------------------------------------- */
 
 struct random_side {
@@ -452,7 +576,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two_paths),     cmocka_unit_test(test_held),
         cmocka_unit_test(test_borrower_dies), cmocka_unit_test(test_lender_dies),
-        cmocka_unit_test(test_full),          cmocka_unit_test(test_random),
+        cmocka_unit_test(test_full),          cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_reclaimed),     cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
