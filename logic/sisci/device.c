@@ -252,14 +252,9 @@ static int ask_entry(struct sisci_device *d, const struct wire_entry *request,
 static int allocate_here(struct sisci_device *d, struct wire_entry *entry, struct lend_error *error)
 {
     struct sisci *sisci = d->process->sisci;
-    const struct sisci_segment_options options = { .bytes = entry->bytes, .node = K_NODE_LOCAL };
     struct sisci_segment *s;
     lend_service_lock(sisci->host);
-    int status = sisci_segment_new(sisci, &options, &s, error);
-    for (unsigned a = 0; status == 0 && lend_adapter_at(sisci->host, a) != NULL; a++) {
-        status = sisci_export_get(s, a, error);
-        s->at[a].prepared = s->at[a].exported = status == 0;
-    }
+    int status = sisci_segment_new_exported(sisci, entry->bytes, K_NODE_LOCAL, &s, error);
     if (status == 0) {
         s->process = d->process;
         entry->host = sisci->id;

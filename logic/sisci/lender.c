@@ -208,148 +208,6 @@ int sisci_serve_window_close(struct sisci *sisci, struct lend_connection *c, con
     return 0;
 }
 
-/* ---- Segments of a device -------------------------------------------------------------------- */
-
-/* Frees the memory with its last user. */
-static void memory_end(struct sisci_segment *s)
-{
-    s->dying = true;
-    sisci_segment_release(s);
-}
-
-/* Nobody finds it any more. Its memory stays if the device may still know its address. */
-static void entry_end(struct sisci_lent *lent, struct sisci_entry *entry)
-{
-    entry->borrower = NULL;
-    if (entry->memory != NULL && !lend_claim_isolated(lent->lease))
-        return;
-    struct sisci_segment *memory = entry->memory;
-    K_LIST_REMOVE(lent->entries, entry);
-    k_free(entry);
-    if (memory != NULL)
-        memory_end(memory);
-}
-
-static struct sisci_entry *entry_find(const struct sisci_lent *lent, uint32_t number)
-{
-    struct sisci_entry *entry = lent->entries;
-    while (entry != NULL && (entry->borrower == NULL || entry->number != number))
-        entry = entry->next;
-    return entry;
-}
-
-static int entry_add(struct sisci_borrower *b, const struct wire_entry *request,
-                     struct sisci_entry **result, struct lend_error *error)
-{
-    if (entry_find(b->lent, request->number) != NULL)
-        return lend_fail(error, -EEXIST, "%s has a segment %u", device_name(b->lent),
-                         request->number);
-    struct sisci_entry *entry = k_zalloc(sizeof *entry);
-    *entry = (struct sisci_entry){ .next = b->lent->entries,
-                                   .borrower = b,
-                                   .number = request->number,
-                                   .host = request->host,
-                                   .segment = request->segment,
-                                   .shared = request->shared != 0 };
-    b->lent->entries = entry;
-    *result = entry;
-    return 0;
-}
-
-/* Memory near the device, exported by every adapter. */
-static int allocate(struct sisci *sisci, struct sisci_borrower *b, struct sisci_entry *entry,
-                    uint64_t bytes, struct lend_error *error)
-{
-    const struct sisci_segment_options options = {
-        .bytes = bytes, .node = lend_claim_pci(b->lent->lease)->device.node
-    };
-    struct sisci_segment *s;
-    int status = sisci_segment_new(sisci, &options, &s, error);
-    if (status != 0)
-        return status;
-    for (unsigned a = 0; status == 0 && lend_adapter_at(sisci->host, a) != NULL; a++) {
-        status = sisci_export_get(s, a, error);
-        s->at[a].prepared = s->at[a].exported = status == 0;
-    }
-    if (status != 0) {
-        memory_end(s);
-        return status;
-    }
-    entry->memory = s;
-    entry->host = sisci->id;
-    entry->segment = s->number;
-    return 0;
-}
-
-int sisci_serve_allocate(struct sisci *sisci, struct lend_connection *c, const void *body,
-                         void *reply, size_t *bytes, struct lend_error *error)
-{
-    struct wire_entry request;
-    struct sisci_entry *entry;
-    memcpy(&request, body, sizeof request);
-    struct sisci_borrower *b = sisci_borrower_find(sisci, c, request.borrower, error);
-    int status = b == NULL ? -ENOTCONN : entry_add(b, &request, &entry, error);
-    if (status == 0 && (status = allocate(sisci, b, entry, request.bytes, error)) != 0)
-        entry_end(b->lent, entry);
-    if (status != 0)
-        return status;
-    request.host = entry->host;
-    request.segment = entry->segment;
-    return sisci_answer(reply, bytes, &request, sizeof request);
-}
-
-int sisci_serve_publish(struct sisci *sisci, struct lend_connection *c, const void *body,
-                        void *reply, size_t *bytes, struct lend_error *error)
-{
-    struct wire_entry request;
-    struct sisci_entry *entry;
-    (void)reply;
-    (void)bytes;
-    memcpy(&request, body, sizeof request);
-    struct sisci_borrower *b = sisci_borrower_find(sisci, c, request.borrower, error);
-    return b == NULL ? -ENOTCONN : entry_add(b, &request, &entry, error);
-}
-
-/* The caller's own, or another's that is shared. */
-static struct sisci_entry *entry_for(struct sisci *sisci, struct lend_connection *c,
-                                     const struct wire_entry *request, struct lend_error *error)
-{
-    struct sisci_borrower *b = sisci_borrower_find(sisci, c, request->borrower, error);
-    struct sisci_entry *entry = b != NULL ? entry_find(b->lent, request->number) : NULL;
-    if (entry != NULL && (entry->borrower == b || entry->shared))
-        return entry;
-    if (b != NULL)
-        lend_fail(error, -ENOENT, "%s has no segment %u", device_name(b->lent), request->number);
-    return NULL;
-}
-
-int sisci_serve_withdraw(struct sisci *sisci, struct lend_connection *c, const void *body,
-                         void *reply, size_t *bytes, struct lend_error *error)
-{
-    struct wire_entry request;
-    (void)reply;
-    (void)bytes;
-    memcpy(&request, body, sizeof request);
-    struct sisci_entry *entry = entry_for(sisci, c, &request, error);
-    if (entry == NULL || entry->borrower->number != request.borrower)
-        return -ENOENT;
-    entry_end(entry->borrower->lent, entry);
-    return 0;
-}
-
-int sisci_serve_look_up(struct sisci *sisci, struct lend_connection *c, const void *body,
-                        void *reply, size_t *bytes, struct lend_error *error)
-{
-    struct wire_entry request;
-    memcpy(&request, body, sizeof request);
-    const struct sisci_entry *entry = entry_for(sisci, c, &request, error);
-    if (entry == NULL)
-        return -ENOENT;
-    request.host = entry->host;
-    request.segment = entry->segment;
-    return sisci_answer(reply, bytes, &request, sizeof request);
-}
-
 /* ---- Borrowers ------------------------------------------------------------------------------- */
 
 static void device_info(struct sisci *sisci, const struct lend_info *info,
@@ -394,7 +252,7 @@ static void lent_end(struct sisci *sisci, struct sisci_lent *lent)
     while (lent->entries != NULL) {
         struct sisci_entry *entry = lent->entries;
         lent->entries = entry->next;
-        memory_end(entry->memory);
+        sisci_memory_end(entry->memory);
         k_free(entry);
     }
     k_free(lent);
@@ -409,7 +267,7 @@ static void borrower_end(struct sisci *sisci, struct sisci_borrower *b, bool unc
     for (struct sisci_entry *entry = lent->entries; entry != NULL;) {
         struct sisci_entry *next = entry->next;
         if (entry->borrower == b)
-            entry_end(lent, entry);
+            sisci_entry_end(lent, entry);
         entry = next;
     }
     lent->unclean = lent->unclean || unclean;

@@ -65,6 +65,31 @@ int sisci_segment_new(struct sisci *sisci, const struct sisci_segment_options *o
     return 0;
 }
 
+int sisci_segment_new_exported(struct sisci *sisci, uint64_t bytes, int node,
+                               struct sisci_segment **result, struct lend_error *error)
+{
+    const struct sisci_segment_options options = { .bytes = bytes, .node = node };
+    struct sisci_segment *s;
+    int status = sisci_segment_new(sisci, &options, &s, error);
+    if (status != 0)
+        return status;
+    for (unsigned a = 0; status == 0 && lend_adapter_at(sisci->host, a) != NULL; a++) {
+        status = sisci_export_get(s, a, error);
+        s->at[a].prepared = s->at[a].exported = status == 0;
+    }
+    if (status == 0)
+        *result = s;
+    else
+        sisci_memory_end(s);
+    return status;
+}
+
+void sisci_memory_end(struct sisci_segment *s)
+{
+    s->dying = true;
+    sisci_segment_release(s);
+}
+
 /* Makes a segment of a process. */
 static enum sisci_error make(struct sisci_process *process,
                              const struct sisci_segment_options *options, sisci_segment_fn *changed,

@@ -261,6 +261,10 @@ struct sisci_segment_options {
 };
 int sisci_segment_new(struct sisci *sisci, const struct sisci_segment_options *options,
                       struct sisci_segment **segment, struct lend_error *error);
+/* Memory with any free number, exported by every adapter; and its end: freed with its last user. */
+int sisci_segment_new_exported(struct sisci *sisci, uint64_t bytes, int node,
+                               struct sisci_segment **segment, struct lend_error *error);
+void sisci_memory_end(struct sisci_segment *segment);
 struct sisci_segment *sisci_segment_find(const struct sisci *sisci, uint32_t number);
 /* [thread] Tells all that are connected, and waits until none is, but not longer than reclaim_ps.
  * Takes and leaves the process's lock unless it is NULL. True: none is. */
@@ -323,8 +327,7 @@ void sisci_windows_settle(struct sisci_device *device);
 
 sisci_serve_fn sisci_serve_device_at, sisci_serve_borrow, sisci_serve_share, sisci_serve_return,
     sisci_serve_reset, sisci_serve_is_resetting, sisci_serve_window_open, sisci_serve_window_map,
-    sisci_serve_window_here, sisci_serve_window_close, sisci_serve_allocate, sisci_serve_publish,
-    sisci_serve_withdraw, sisci_serve_look_up;
+    sisci_serve_window_here, sisci_serve_window_close;
 struct sisci_borrower *sisci_borrower_find(struct sisci *sisci, struct lend_connection *connection,
                                            uint32_t number, struct lend_error *error);
 /* A device of ours that the host at the other end of `connection` has borrowed, or NULL. */
@@ -338,6 +341,13 @@ void sisci_lender_lost(struct sisci *sisci, struct lend_connection *connection);
 /* Ends all borrowers of all devices, or of the one with this lease. */
 void sisci_lender_stop(struct sisci *sisci, const struct lend_lease *lease);
 void sisci_lender_free(struct sisci *sisci);
+
+/* ---- entry.c; under the lender's lock -------------------------------------------------------- */
+
+sisci_serve_fn sisci_serve_allocate, sisci_serve_publish, sisci_serve_withdraw, sisci_serve_look_up;
+/* Nobody finds it any more. Its memory stays, and the entry with it, if the device may still know its
+ * address. */
+void sisci_entry_end(struct sisci_lent *lent, struct sisci_entry *entry);
 
 /* ---- group.c --------------------------------------------------------------------------------- */
 

@@ -367,7 +367,7 @@ static bool take_all(struct sr_side *s, enum sisci_error *why)
 {
     struct sisci_device *d;
     struct sisci_segment *own = NULL;
-    struct sisci_remote *remote[2] = { NULL };
+    struct sisci_remote *remote[3] = { NULL };
     struct sisci_window window[3] = { 0 };
     *why = sisci_device_borrow(s->process, sr_device_name, SISCI_EXCLUSIVE, NULL, NULL, &d, NULL);
     if (*why != SISCI_OK)
@@ -388,9 +388,12 @@ static bool take_all(struct sr_side *s, enum sisci_error *why)
     if (*why == SISCI_OK)
         *why = sisci_remote_map_for_device(remote[1], d, SISCI_ANY, 0, BYTES, K_DMA_BOTH,
                                            &window[2], NULL);
+    if (*why == SISCI_OK)
+        *why = sisci_device_segment_create(d, 5, BYTES, SISCI_CPU_READ, true, SISCI_ANY, NULL, NULL,
+                                           &remote[2], NULL);
     for (unsigned i = 0; i < 3; i++)
         sisci_window_unmap(&window[i]);
-    for (unsigned i = 0; i < 2; i++)
+    for (unsigned i = 0; i < 3; i++)
         if (remote[i] != NULL)
             OK(sisci_segment_disconnect(remote[i], &error));
     if (own != NULL)
@@ -425,9 +428,10 @@ static void failing_body(struct lf_host *host, void *arg)
 /* Each call of each host's IOMMU fails once, and allocations of pages: nothing is left of it. */
 static void test_failures(void **state)
 {
-    /* Client: export, device let in. Lender: domain, device in it, three windows, export. Third host:
-     * device let in. A segment each of client and lender. */
-    static const unsigned calls[N_HOSTS][2] = { { 2, 1 }, { 6, 1 }, { 1, 0 } };
+    /* Client: two exports, device let in. Lender: domain, device in it, three windows, export. Third
+     * host: device let in. Two segments of the client, of which every first and every second allocation
+     * fails, one of the lender. */
+    static const unsigned calls[N_HOSTS][2] = { { 3, 2 }, { 6, 1 }, { 1, 0 } };
     (void)state;
     for (failing_host = 0; failing_host < N_HOSTS; failing_host++)
         for (unsigned pages = 0; pages < 2; pages++) {
