@@ -153,6 +153,25 @@ static void test_death(void **state)
     }
 }
 
+/* fio's engine: two jobs are two clients; the manager is on another host. */
+static void test_fio(void **state)
+{
+    (void)state;
+    g_autofree char *clients = text_of(
+        (struct set){ .iommu = true,
+                      .warmup_us = 9000,
+                      .duration_us = 1000,
+                      .manager = "on = \"other\";",
+                      .clients = "jobs = 2; queue_depth = 4; block_bytes = 16384; read_ratio = 0.5;"
+                                 " engine = \"smartio\"; span_bytes = 2097152;" });
+    g_auto(GStrv) parts = g_strsplit(clients, "\"nvme_clients\"", 2);
+    g_autofree char *text = g_strconcat(parts[0], "\"fio\"", parts[1], NULL);
+    struct run_result *result = scenario_run(text);
+    assert_true(scenario_value(result, "p.iops") > 50000);
+    assert_true(scenario_value(result, "m.leases_expired") == 0);
+    run_result_free(result);
+}
+
 static void test_refused(void **state)
 {
     static const struct {
@@ -192,8 +211,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_places),   cmocka_unit_test(test_iommus),
         cmocka_unit_test(test_anywhere), cmocka_unit_test(test_mixed),
-        cmocka_unit_test(test_death),    cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_no_cmb),
+        cmocka_unit_test(test_death),    cmocka_unit_test(test_fio),
+        cmocka_unit_test(test_refused),  cmocka_unit_test(test_no_cmb),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,6 +55,8 @@ static void nvme_manager_check(struct program *program, struct sim_error_list *e
 {
     struct nvme_manager *m = program->state;
     m->program = program;
+    if (!program->enabled) /* other variants of the scenario may not even lend the device */
+        return;
     m->host = program_member(program, "on", m->host_name, true, errors);
     if (m->host == NULL)
         return;

@@ -25,6 +25,7 @@ struct program {
     struct network *network;
     struct lending *lending; /* NULL: the scenario has no such group */
     void *state;             /* ops->state_bytes, params read into it */
+    bool enabled;            /* false: it is checked only */
     bool finite; /* set by start(): it ends by itself; the measurement ends with the last of them */
     bool own_time; /* set by check(): its rates are over a time of its own, and do not add up */
     bool finished;

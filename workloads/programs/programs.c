@@ -124,6 +124,7 @@ static void read_program(struct programs *all, struct config_node *programs,
                        errors);
     config_read_params(all->workload->config, group, config_path(group), ops->params,
                        program->state, errors);
+    program->enabled = common.enabled;
     ops->check(program, errors);
     if (!common.enabled) {
         release_program(program);
