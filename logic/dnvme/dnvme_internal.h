@@ -19,11 +19,13 @@ int dnvme_code(enum sisci_error status, const struct lend_error *error);
 
 /* ---- server.c: the manager's side of mailboxes, without the controller ----------------------- */
 
-/* What a server does for its clients. Each returns 0 or a negative errno. */
+/* What a server does for its clients. Each int is 0 or a negative errno. */
 struct dnvme_server_ops {
     /* wire->sq_bus may be WIRE_SQ_IN_CMB; *sq_bus: where the submission queue is. */
     int (*create)(void *context, uint16_t id, const struct wire_create *wire, uint64_t *sq_bus);
-    int (*delete)(void *context, uint16_t id);
+    /* Begins to delete a queue pair; dnvme_server_deleted() follows, from here or in the same thread. It
+     * may take as long as commands of the pair do, which others must not wait for. */
+    void (*delete_pair)(void *context, uint16_t id);
     int (*admin)(void *context, const struct nvme_sqe *sqe, struct wire_admin *reply);
     int (*namespace)(void *context, uint32_t nsid, struct wire_namespace *reply);
 };
@@ -39,7 +41,10 @@ struct dnvme_mailbox {
     uint64_t beat;       /* the word as it was last seen, */
     uint64_t changed_ps; /* and since when */
     unsigned n_queues;
+    bool waits; /* its last request, WIRE_DELETE, has no reply yet */
 };
+
+#define DNVME_NOBODY UINT32_MAX
 
 struct dnvme_server {
     struct kernel *kernel;
@@ -54,7 +59,8 @@ struct dnvme_server {
     /* ---- private ----------------------------------------------------------------------------- */
     struct dnvme_mailbox *box;
     struct dnvme_server_queue {
-        unsigned owner; /* mailbox + 1; 0: free */
+        unsigned owner;    /* mailbox + 1; 0: free; DNVME_NOBODY: being deleted */
+        unsigned asked_by; /* mailbox + 1 that has asked for its deletion; 0: its owner has gone */
         struct dnvme_range sq, cq;
     } queue[NVME_QUEUES_MAX];
     struct dnvme_manager_stats stats;
@@ -63,7 +69,11 @@ struct dnvme_server {
 void dnvme_server_init(struct dnvme_server *server);
 /* Looks at all mailboxes once: admits, answers, ends leases. */
 void dnvme_server_round(struct dnvme_server *server);
-/* Ends all clients and frees memory. */
+/* Queue pair `id` is deleted, or, with an error, may still be there for ever. */
+void dnvme_server_deleted(struct dnvme_server *server, uint16_t id, int status);
+/* Ends all clients; their queue pairs are being deleted. */
+void dnvme_server_end(struct dnvme_server *server);
+/* Frees memory. */
 void dnvme_server_release(struct dnvme_server *server);
 
 /* ---- mail.c: a client's side ----------------------------------------------------------------- */

@@ -13,11 +13,12 @@
  */
 #include "logic/dnvme/dnvme_internal.h"
 
-#define ADMIN_ENTRIES  32u
+#define ADMIN_ENTRIES  64u /* a page; deletions of most queue pairs at once */
 #define ADMIN_SQ       0u
 #define ADMIN_CQ       4096u
 #define ADMIN_PAGE     8192u
 #define NAMESPACES_MAX 16u
+#define END_PS         K_MS /* for queue pairs to be deleted before the controller is reset */
 
 const struct dnvme_manager_params dnvme_manager_params_default = {
     .segment = 0x4e564d00,
@@ -43,6 +44,11 @@ struct dnvme_manager {
     struct nvme_user_namespace namespace[NAMESPACES_MAX];
     uint64_t cmb_bytes;
     struct dnvme_server server;
+    struct deletion {
+        struct nvme_user_command command;
+        struct dnvme_manager *manager;
+        uint16_t id;
+    } deletion[NVME_QUEUES_MAX]; /* of a queue pair: submission queue first */
     bool stopping, stopped;
     struct k_wait_queue wait;
 };
@@ -70,10 +76,38 @@ static int create(void *context, uint16_t id, const struct wire_create *c, uint6
                                    (enum nvme_sq_priority)c->priority);
 }
 
-static int delete (void *context, uint16_t id)
+static void deletion_submit(struct deletion *d, uint8_t opcode)
+{
+    struct dnvme_manager *m = d->manager;
+    d->command.sqe = (struct nvme_sqe){ .opcode = opcode, .cdw10 = d->id };
+    const int status = m->controller.gone
+                           ? -ENODEV
+                           : nvme_user_qp_submit(&m->controller.admin, &d->command, NULL, 0);
+    if (status != 0)
+        dnvme_server_deleted(&m->server, d->id, status);
+}
+
+static void deletion_done(struct nvme_user_command *command)
+{
+    struct deletion *d = command->context;
+    if (command->status != NVME_SC_SUCCESS)
+        dnvme_server_deleted(&d->manager->server, d->id, -EIO);
+    else if (command->sqe.opcode == NVME_ADMIN_DELETE_SQ)
+        deletion_submit(d, NVME_ADMIN_DELETE_CQ);
+    else
+        dnvme_server_deleted(&d->manager->server, d->id, 0);
+}
+
+/* Ends when the last command of the queue has, which of a host that is gone may take as long as a
+ * completion time-out. So nobody waits for it. */
+static void delete_pair(void *context, uint16_t id)
 {
     struct dnvme_manager *m = context;
-    return nvme_user_delete_queues(&m->controller, id);
+    struct deletion *d = &m->deletion[id];
+    *d = (struct deletion){ .command = { .done = deletion_done, .context = d },
+                            .manager = m,
+                            .id = id };
+    deletion_submit(d, NVME_ADMIN_DELETE_SQ);
 }
 
 static int admin(void *context, const struct nvme_sqe *sqe, struct wire_admin *reply)
@@ -102,6 +136,7 @@ static void body(void *arg)
     struct dnvme_manager *m = arg;
     while (!m->stopping) {
         dnvme_server_round(&m->server);
+        nvme_user_qp_poll(&m->controller.admin, 0);
         k_wait(m->kernel, &m->wait, k_now_ps(m->kernel) + m->params.poll_ps);
     }
     m->stopped = true;
@@ -198,7 +233,7 @@ static void find_cmb(struct dnvme_manager *m, struct wire_hello *hello)
 
 static void fill_server(struct dnvme_manager *m, uint16_t n_queues)
 {
-    static const struct dnvme_server_ops ops = { create, delete, admin, namespace };
+    static const struct dnvme_server_ops ops = { create, delete_pair, admin, namespace };
     m->server = (struct dnvme_server){
         .kernel = m->kernel,
         .mailboxes = kaddr_add(sisci_segment_memory(m->segment), DNVME_MAILBOXES),
@@ -226,12 +261,25 @@ static void fill_server(struct dnvme_manager *m, uint16_t n_queues)
     m->has_server = true;
 }
 
+/* What is not deleted in time goes with the controller's reset. */
+static void end_server(struct dnvme_manager *m)
+{
+    const uint64_t until_ps = k_now_ps(m->kernel) + END_PS;
+    dnvme_server_end(&m->server);
+    while (m->server.stats.n_queues != 0 && !m->controller.gone && k_now_ps(m->kernel) < until_ps) {
+        k_sleep(m->kernel, m->params.poll_ps);
+        nvme_user_qp_poll(&m->controller.admin, 0);
+    }
+}
+
 static void release(struct dnvme_manager *m)
 {
     if (m->has_server)
-        dnvme_server_release(&m->server);
+        end_server(m);
     if (m->has_controller)
         nvme_user_controller_close(&m->controller);
+    if (m->has_server)
+        dnvme_server_release(&m->server);
     if (m->has_cmb_window)
         sisci_window_unmap(&m->cmb_window);
     if (m->cmb_remote != NULL)

@@ -98,17 +98,59 @@ static int create(struct dnvme_server *s, unsigned i, const struct wire_create *
     return 0;
 }
 
-static int delete (struct dnvme_server *s, unsigned i, uint64_t q)
+static void reply_write(struct dnvme_server *s, unsigned i, unsigned type, int status,
+                        const void *body, uint16_t bytes)
+{
+    struct dnvme_mailbox *box = &s->box[i];
+    struct wire_message reply = { .header = { .sequence = box->served,
+                                              .type = (uint16_t)type,
+                                              .bytes = bytes,
+                                              .status = status } };
+    if (bytes != 0)
+        memcpy(reply.body, body, bytes);
+    reply.header.check = wire_check(&reply, box->incarnation);
+    s->stats.requests++;
+    s->stats.refused += status == -EPERM || status == -EACCES;
+    /* The body is there before the header: stores of a CPU are seen in order. */
+    k_store(s->kernel, at_of(s, i, WIRE_REPLY + sizeof reply.header), reply.body, bytes);
+    k_store(s->kernel, at_of(s, i, WIRE_REPLY), &reply.header, sizeof reply.header);
+}
+
+/* From here on the pair is nobody's; what lies where it did is refused until it is deleted. */
+static void delete_begin(struct dnvme_server *s, unsigned i, unsigned q, unsigned asked_by)
+{
+    s->queue[q].owner = DNVME_NOBODY;
+    s->queue[q].asked_by = asked_by;
+    s->box[i].n_queues--;
+    s->ops->delete_pair(s->context, (uint16_t)q);
+}
+
+void dnvme_server_deleted(struct dnvme_server *s, uint16_t q, int status)
+{
+    const unsigned asked_by = s->queue[q].asked_by;
+    s->queue[q].asked_by = 0;
+    if (status == 0) {
+        s->queue[q] = (struct dnvme_server_queue){ 0 };
+        s->stats.n_queues--;
+    }
+    if (asked_by != 0 && s->box[asked_by - 1].waits) {
+        s->box[asked_by - 1].waits = false;
+        reply_write(s, asked_by - 1, WIRE_DELETE, status, NULL, 0);
+    } else if (asked_by == 0 && status == 0) {
+        s->stats.reclaimed++;
+        s->stats.reclaimed_ps = k_now_ps(s->kernel);
+    }
+}
+
+/* DEFERRED: the reply comes when it is done. */
+#define DEFERRED 1
+static int delete_pair(struct dnvme_server *s, unsigned i, uint64_t q)
 {
     if (q == 0 || q >= s->queue_end || s->queue[q].owner != i + 1)
         return -EPERM;
-    const int status = s->ops->delete (s->context, (uint16_t)q);
-    if (status != 0)
-        return status; /* it may still be there */
-    s->queue[q] = (struct dnvme_server_queue){ 0 };
-    s->box[i].n_queues--;
-    s->stats.n_queues--;
-    return 0;
+    s->box[i].waits = true;
+    delete_begin(s, i, (unsigned)q, i + 1);
+    return DEFERRED;
 }
 
 /* ---- Admin commands -------------------------------------------------------------------------- */
@@ -153,17 +195,12 @@ static void end_client(struct dnvme_server *s, unsigned i)
     struct dnvme_mailbox *box = &s->box[i];
     if (!box->admitted)
         return;
-    box->admitted = false;
+    box->admitted = box->waits = false;
     s->stats.n_clients--;
     admitted_store(s, i, 0);
-    for (unsigned q = 1; q < s->queue_end && box->n_queues != 0; q++) {
-        if (s->queue[q].owner != i + 1)
-            continue;
-        if (delete (s, i, q) != 0) /* the controller is gone: nobody has it any more */
-            break;
-        s->stats.reclaimed++;
-        s->stats.reclaimed_ps = k_now_ps(s->kernel);
-    }
+    for (unsigned q = 1; q < s->queue_end; q++)
+        if (s->queue[q].owner == i + 1)
+            delete_begin(s, i, q, 0);
 }
 
 static int hello(struct dnvme_server *s, unsigned i)
@@ -227,7 +264,7 @@ static int serve(struct dnvme_server *s, unsigned i, const struct wire_message *
     else if (type == WIRE_CREATE)
         status = create(s, i, &in.create, &out.created);
     else if (type == WIRE_DELETE)
-        status = delete (s, i, in.word);
+        status = delete_pair(s, i, in.word);
     else
         status = admin(s, i, &in.sqe, &out.admin);
     if (status == 0 && type < sizeof gives / sizeof gives[0]) {
@@ -241,7 +278,9 @@ static int serve(struct dnvme_server *s, unsigned i, const struct wire_message *
 static void answer(struct dnvme_server *s, unsigned i)
 {
     struct dnvme_mailbox *box = &s->box[i];
-    struct wire_message m, reply = { 0 };
+    struct wire_message m;
+    uint8_t body[WIRE_BODY_BYTES] = { 0 };
+    uint16_t bytes;
     k_load(s->kernel, at_of(s, i, WIRE_REQUEST), &m, sizeof m);
     if (m.header.bytes > WIRE_BODY_BYTES || m.header.check != wire_check(&m, box->incarnation)) {
         s->stats.damaged++; /* or not all there yet */
@@ -249,16 +288,11 @@ static void answer(struct dnvme_server *s, unsigned i)
     }
     if (m.header.sequence == box->served)
         return;
-    reply.header = (struct wire_header){ .sequence = m.header.sequence, .type = m.header.type };
-    reply.header.status = serve(s, i, &m, reply.body, &reply.header.bytes);
-    reply.header.check = wire_check(&reply, box->incarnation);
     box->served = m.header.sequence;
-    s->stats.requests++;
-    s->stats.refused += reply.header.status == -EPERM || reply.header.status == -EACCES;
-    /* The body is there before the header: stores of a CPU are seen in order. */
-    k_store(s->kernel, at_of(s, i, WIRE_REPLY + sizeof reply.header), reply.body,
-            reply.header.bytes);
-    k_store(s->kernel, at_of(s, i, WIRE_REPLY), &reply.header, sizeof reply.header);
+    box->waits = false;
+    const int status = serve(s, i, &m, body, &bytes);
+    if (status != DEFERRED)
+        reply_write(s, i, m.header.type, status, body, bytes);
 }
 
 static void look(struct dnvme_server *s, unsigned i)
@@ -294,10 +328,14 @@ void dnvme_server_round(struct dnvme_server *s)
         look(s, i);
 }
 
-void dnvme_server_release(struct dnvme_server *s)
+void dnvme_server_end(struct dnvme_server *s)
 {
     for (unsigned i = 0; i < s->n; i++)
         end_client(s, i);
+}
+
+void dnvme_server_release(struct dnvme_server *s)
+{
     k_free(s->box);
     s->box = NULL;
 }

@@ -33,7 +33,7 @@ struct rig {
     struct dnvme_server server;
     struct controller controller;
     bool stopping;
-    unsigned n_running;
+    unsigned n_running, n_deleting;
     uint64_t created_ps[QUEUES]; /* for the client that has it now */
 };
 
@@ -50,16 +50,34 @@ static int create(void *context, uint16_t id, const struct wire_create *wire, ui
     return 0;
 }
 
-static int delete (void *context, uint16_t id)
+/* Takes some time, in which others are served. */
+struct deletion {
+    struct rig *rig;
+    uint16_t id;
+};
+
+static void delete_body(void *arg)
+{
+    struct deletion *d = arg;
+    struct rig *r = d->rig;
+    k_sleep(r->kernel, FAKE_US(300));
+    if (!r->controller.dead) {
+        r->controller.there[d->id] = false;
+        r->controller.n_deleted++;
+    }
+    dnvme_server_deleted(&r->server, d->id, r->controller.dead ? -ENODEV : 0);
+    k_free(d);
+    r->n_deleting--;
+}
+
+static void delete_pair(void *context, uint16_t id)
 {
     struct rig *r = context;
+    struct deletion *d = k_zalloc(sizeof *d);
     assert_true(r->controller.there[id]);
-    k_sleep(r->kernel, FAKE_US(5));
-    if (r->controller.dead)
-        return -ENODEV;
-    r->controller.there[id] = false;
-    r->controller.n_deleted++;
-    return 0;
+    *d = (struct deletion){ r, id };
+    r->n_deleting++;
+    k_thread_new(r->kernel, "delete", 0, delete_body, d);
 }
 
 static int admin(void *context, const struct nvme_sqe *sqe, struct wire_admin *reply)
@@ -91,7 +109,7 @@ static void server_body(void *arg)
 
 static void open_rig(struct rig *r, const struct fake_options *options)
 {
-    static const struct dnvme_server_ops ops = { create, delete, admin, namespace };
+    static const struct dnvme_server_ops ops = { create, delete_pair, admin, namespace };
     *r = (struct rig){ .kernel = fake_new(options) };
     r->server = (struct dnvme_server){
         .kernel = r->kernel,
@@ -111,7 +129,8 @@ static void open_rig(struct rig *r, const struct fake_options *options)
 static void close_rig(struct rig *r)
 {
     r->stopping = true;
-    while (r->n_running != 0)
+    dnvme_server_end(&r->server);
+    while (r->n_running != 0 || r->n_deleting != 0)
         fake_run_until(r->kernel, r->kernel->now_ps + FAKE_US(100));
     dnvme_server_release(&r->server);
     fake_free(r->kernel);
@@ -204,6 +223,7 @@ static void test_requests(void **state)
     assert_int_equal(call_delete(&c, 1), -EPERM);
     assert_int_equal(dnvme_mail_call(&c.mail, WIRE_BYE, NULL, 0, NULL, 0), 0);
     assert_int_equal(r->server.stats.n_clients, 0);
+    k_sleep(r->kernel, FAKE_MS(1));
     assert_int_equal(r->controller.n_deleted, 2);
     assert_false(dnvme_mail_look(&c.mail));
     close_rig(r);
@@ -346,6 +366,8 @@ static void test_restart(void **state)
     client_open(&old, r, 3, 1);
     assert_int_equal(call_create(&old, BUS(0), BUS(1), 64, &q), 0);
     client_open(&new, r, 3, 2);
+    assert_int_equal(call_create(&new, BUS(0), BUS(1), 64, &q), -EACCES); /* it is still there */
+    k_sleep(r->kernel, FAKE_MS(1));
     assert_int_equal(r->controller.n_deleted, 1);
     assert_int_equal(r->server.stats.n_clients, 1);
     assert_false(dnvme_mail_look(&old.mail));
@@ -365,6 +387,7 @@ static void test_dead_controller(void **state)
     r->controller.dead = true;
     assert_int_equal(call_create(&c, BUS(2), BUS(3), 64, &q), -ENODEV);
     assert_int_equal(call_delete(&c, 1), -ENODEV);
+    assert_int_equal(call_delete(&c, 1), -EPERM);
     assert_int_equal(dnvme_mail_call(&c.mail, WIRE_BYE, NULL, 0, NULL, 0), 0);
     close_rig(r);
 }
