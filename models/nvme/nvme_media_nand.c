@@ -18,7 +18,7 @@
  *           there = sensed + wire(bytes), when the channel has a gap for that;
  *                   from, if the page is in the buffer or nowhere
  *           ready = there + bytes / read_gbyte_s, when the path has a gap
- *     write ready = max(through the path at write_gbyte_s; the unit that makes room is programmed)
+ *     write ready = max(through the path at write_gbyte_s; a unit in the buffer is programmed, if it is full)
  *                   + write_latency
  *           a unit is programmed in what its die has to do before + wire(unit) + die_write
  *     collection: die_read and wire for units read, wire and die_write for units written, die_erase
@@ -66,9 +66,8 @@ struct nand {
     sim_time write_path_ps;                       /* it is free for writes */
     uint32_t unit_bytes, n_pending;
     sim_time unit_wire_ps;
-    sim_time *programmed_ps; /* of the last n_buffer units, in a ring */
-    uint32_t n_buffer;
-    uint64_t n_units; /* that the host has filled */
+    sim_time *programmed_ps; /* of the units in the buffer, a heap: the first is the earliest */
+    uint32_t n_buffered, n_buffer;
 };
 
 /* ---- Set-up ---------------------------------------------------------------------------------- */
@@ -103,7 +102,7 @@ static void nand_init(struct nvme_subsystem *sub)
     nand->unit_bytes = geometry.unit_pages * NVME_PAGE_BYTES;
     nand->unit_wire_ps = nvme_media_wire_ps(&params->media, nand->unit_bytes);
     nand->n_buffer = (uint32_t)SIM_MAX(params->media.write_buffer_bytes / nand->unit_bytes, 1u);
-    nand->n_pending = nand->n_buffer / geometry.n_dies + 2;
+    nand->n_pending = SIM_MIN(nand->n_buffer, 4 * (nand->n_buffer / geometry.n_dies + 2));
     nand->programmed_ps = sim_zalloc(nand->n_buffer, sizeof(*nand->programmed_ps));
     nand->die = sim_zalloc(geometry.n_dies, sizeof(*nand->die));
     nand->channel = sim_zalloc(params->n_channels + 1, sizeof(*nand->channel));
@@ -306,6 +305,27 @@ static void collection_adds(struct nvme_subsystem *sub, struct nand_die *die,
     sub->stats.media_programmed_bytes += (uint64_t)work->n_programs * nand->unit_bytes;
 }
 
+/* A unit is in the buffer until then; in the place of the one that leaves first, if it is full. */
+static void buffer_add(struct nand *nand, sim_time programmed_ps)
+{
+    sim_time *heap = nand->programmed_ps;
+    uint32_t at = 0, next;
+    if (nand->n_buffered < nand->n_buffer) {
+        for (at = nand->n_buffered++; at != 0 && heap[(at - 1) / 2] > programmed_ps;
+             at = (at - 1) / 2)
+            heap[at] = heap[(at - 1) / 2];
+        heap[at] = programmed_ps;
+        return;
+    }
+    for (; (next = 2 * at + 1) < nand->n_buffer; at = next) {
+        next += next + 1 < nand->n_buffer && heap[next + 1] < heap[next];
+        if (heap[next] >= programmed_ps)
+            break;
+        heap[at] = heap[next];
+    }
+    heap[at] = programmed_ps;
+}
+
 static void unit_full(struct nvme_subsystem *sub, const struct ftl_work *work, sim_time now_ps)
 {
     struct nand *nand = sub->media_state;
@@ -313,7 +333,7 @@ static void unit_full(struct nvme_subsystem *sub, const struct ftl_work *work, s
     const sim_time programmed_ps = die_add(die, now_ps,
                                            nand->unit_wire_ps + sub->params.media.die_write_ps);
     die_sends(sub, work->die, now_ps, nand->unit_wire_ps);
-    nand->programmed_ps[nand->n_units++ % nand->n_buffer] = programmed_ps;
+    buffer_add(nand, programmed_ps);
     die->pending[die->next_pending++ % nand->n_pending] =
         (struct nand_pending){ .unit = work->unit, .programmed_ps = programmed_ps };
     sub->stats.media_programmed_bytes += nand->unit_bytes;
@@ -325,8 +345,7 @@ static sim_time nand_write(struct nvme_subsystem *sub, const struct nvme_media_a
     const uint32_t page = (uint32_t)(access->offset / NVME_PAGE_BYTES);
     const sim_time now_ps = access->from_ps;
     const struct ftl_place place = ftl_find(&nand->ftl, page);
-    /* The unit that has to be programmed for this one to have room. */
-    sim_time room_ps = nand->programmed_ps[nand->n_units % nand->n_buffer];
+    const sim_time room_ps = nand->n_buffered == nand->n_buffer ? nand->programmed_ps[0] : 0;
     struct ftl_work work;
     nand->write_path_ps = SIM_MAX(nand->write_path_ps, now_ps) +
                           (access->bytes * nand->write_fs_per_byte + 500) / 1000;
