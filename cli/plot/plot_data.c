@@ -482,6 +482,20 @@ static void collect_ratios(const struct collector *c)
     }
 }
 
+/* Nothing is said of curves that begin with 0. */
+static void normalise(const struct collector *c)
+{
+    for (guint i = 0; c->spec->normalised && i < c->data->curves->len; i++) {
+        GArray *values = ((struct plot_curve *)c->data->curves->pdata[i])->values;
+        const double first = g_array_index(values, struct plot_value, 0).y;
+        for (guint k = 0; first != 0.0 && k < values->len; k++) {
+            struct plot_value *value = &g_array_index(values, struct plot_value, k);
+            value->y /= first;
+            value->ci95 /= fabs(first);
+        }
+    }
+}
+
 /* ---- All of it ------------------------------------------------------------------------------- */
 
 /* The results of the metrics that the panel shows along y, and x if it is none of the axes. */
@@ -520,6 +534,7 @@ static void collect_simulated(struct collector *c, struct results_db *db)
         for (guint i = 0; i < spec->metrics->len; i++)
             collect_metric(c, spec->metrics->pdata[i]);
         collect_ratios(c);
+        normalise(c);
     }
     g_clear_pointer(&set, result_set_free);
 }

@@ -28,6 +28,8 @@ static const struct param_desc params[] = {
     PARAM_TEXT("filter", struct plot_spec, filter, "", "which points are shown; default: all"),
     PARAM_TEXT("ratio_labels", struct plot_spec, ratio_labels, "",
                "\"config=a/config=b\": points of the first say how large they are in the second"),
+    CHOICE("normalised", PARAM_BOOL, normalised, 0, 0, 1,
+           "lines: each curve relative to its first value"),
     CHOICE("log_x", PARAM_U32, log_x, 0, 0, 16, "base of a logarithmic x axis; 0: linear"),
     CHOICE("log_y", PARAM_U32, log_y, 0, 0, 16, "base of a logarithmic y axis; 0: linear"),
     CHOICE("x_min", PARAM_DOUBLE, x_min, FREE, -FREE, FREE, "where the x axis begins"),
@@ -330,6 +332,8 @@ static void read_ratio(struct plot_spec *spec, const struct plot_spec *whole,
 {
     static const char expected[] = "the names of two curves, \"config=local/config=remote\"";
     const char *slash = strchr(spec->ratio_labels, '/');
+    if (spec->normalised && spec->kind != PLOT_LINES)
+        refuse(spec, "normalised", "kind lines with it", errors);
     if (*spec->ratio_labels == '\0')
         return;
     if (spec->kind == PLOT_STACK || plot_is_sampled(spec)) {

@@ -31,6 +31,7 @@ struct plot_spec {
     struct config_node *x_node;
     GPtrArray *series; /* const char *: the axes that tell the curves apart */
     GArray *measured;  /* struct plot_measured */
+    bool normalised;   /* values of PLOT_LINES relative to the first of their curve */
     bool *shown;       /* of each point of the scenario: it matches the filter; owned */
     /* Labels at the points of the first of two curves: its value over that of the second, by name
      * as of plot_series_name(); NULL: none; owned. */

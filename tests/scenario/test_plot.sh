@@ -122,6 +122,11 @@ has "a panel without results is said to have none" "$(cat one.txt)" \
     '^p/one: no results of throughput_gbit_s where transfer_bytes=8 in one.db'
 is "and is all that is said" "$(wc -l <one.txt)" 1
 is "and left out" "$("$nudma" plot p/one --scenarios . --db one.db -f gnuplot 2>/dev/null | grep -c '^plot ')" 1
+figure p/relative.cfg $size 'x = "transfer_bytes"; series = ["op"]; y = "latency_mean_ns"; normalised = true;'
+"$nudma" run p/relative --scenarios . --db one.db -q --filter 'transfer_bytes=8 || transfer_bytes=64' >/dev/null
+"$nudma" plot p/relative --scenarios . --db one.db -f gnuplot 2>/dev/null >relative.txt
+is "curves relative to their first value begin with 1" "$(grep -Ec '^8 1( |$)' relative.txt)" 2
+is "and go on from there" "$(grep -Ec '^64 1\.[0-9]+( |$)' relative.txt)" 2
 figure p/left.cfg $size 'x = "transfer_bytes"; series = ["op"]; y = "latency_mean_ns"; title = "All";
     panels = ( { filter = "transfer_bytes=8"; }, { title = "small, all of them"; filter = "transfer_bytes<64"; },
                { title = "of 64"; filter = "transfer_bytes=64"; } );'
@@ -280,6 +285,8 @@ refused "a ratio of one" $size 'x = "transfer_bytes"; y = "latency_mean_ns"; rat
     'plot.ratio_labels: .*names of two curves'
 refused "a ratio of no curve" $size 'x = "transfer_bytes"; y = "latency_mean_ns"; ratio_labels = "op=read/o=write";' \
     'plot.ratio_labels: .*name of a curve, "op=..."'
+refused "bars relative to the first" $bandwidth 'kind = "bars"; x = "to"; y = "read_gbyte_s"; normalised = true;' \
+    'plot.normalised: .*kind lines'
 refused "a filter" $size 'x = "transfer_bytes"; y = "latency_mean_ns"; filter = "op=raed";' \
     'plot.filter: axis op has no value "raed"; did you mean "read"'
 refused "no panels" $size 'x = "transfer_bytes"; y = "latency_mean_ns"; panels = ();' 'plot.panels: .*a list of groups'
