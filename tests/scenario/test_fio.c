@@ -340,12 +340,39 @@ static void test_processes(void **state)
     result = scenario_run(two);
     assert_true(scenario_value(result, "ssd.reads") == 100);
     assert_true(scenario_value(result, "ssd1.reads") == 50);
+    const double a = scenario_value(result, "fio.a.read_iops"),
+                 b = scenario_value(result, "fio.b.read_iops");
+    assert_true(fabs(a / b - 1) < 0.1); /* each over its own time */
+    assert_true(fabs(a * scenario_value(result, "fio.a.read_latency_mean_ns") * 1e-9 - 1) < 0.05);
+    assert_false(run_result_has(result, RECORD_METRIC, "a.read_iops"));
+    assert_false(run_result_has(result, RECORD_METRIC, "fio.a.write_iops"));
     run_result_free(result);
     /* Blocks of its own are written first where they are read. */
     result = run_file(state, "[global]\ndirect=1\nsize=1m\n[r]\nrw=read\n[w]\nrw=write\n");
     assert_true(scenario_value(result, "ssd.writes") == 256 + 8);
     assert_true(scenario_value(result, "ssd.reads") == 256);
     run_result_free(result);
+}
+
+/* Jobs of a process that drives the device itself: the second opens it when the first has let it go. */
+static void test_user_space(void **state)
+{
+    const char *const job = "[global]\nioengine=spdk\nfilename=Nvme0\nsize=1m\niodepth=16\n"
+                            "verify=crc32c\n"
+                            "[w]\nrw=write\niodepth_batch=4\ndo_verify=0\n"
+                            "[r r]\nstonewall\nrw=randread\nbs=64k\nnumjobs=2\ncpus_allowed=2\n";
+    GString *text = g_string_new(NULL);
+    g_autofree char *with = with_file(state, job, "");
+    g_string_append(text, with);
+    g_string_replace(text, "{ host = \"borrower\"; }",
+                     "{ host = \"borrower\"; nvme_driver = false; }", 1);
+    struct run_result *result = scenario_run(text->str);
+    assert_true(scenario_value(result, "ssd.writes") == 256);
+    assert_true(scenario_value(result, "ssd.reads") == 32);
+    assert_true(scenario_value(result, "ssd.interrupts") == 0);
+    assert_true(scenario_value(result, "fio.r_r.read_iops") > 10000);
+    run_result_free(result);
+    g_string_free(text, TRUE);
 }
 
 /* ---- Verification ---------------------------------------------------------------------------- */
@@ -517,7 +544,7 @@ static void test_keys(void **state)
     for (unsigned i = 0; fio_key_at(i, &name, &alias, &kind, &neutral, &help); i++) {
         g_autofree char *names = alias != NULL ? g_strdup_printf("| `%s`, `%s` |", name, alias)
                                                : g_strdup_printf("| `%s` |", name);
-        const char *row = strstr(page, names);
+        const char *row = strstr(strstr(page, "## Keys"), names);
         if (row == NULL)
             fail_msg("%s is not in docs/fio.md", names);
         g_autofree char *line = g_strndup(row, (gsize)(strchr(row, '\n') - row));
@@ -592,11 +619,13 @@ static void test_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_sequential),     TEST(test_random_map), TEST(test_mixes),  TEST(test_sequencer),
-        TEST(test_rates),          TEST(test_runtime),    TEST(test_order),  TEST(test_exitall),
-        TEST(test_depth),          TEST(test_processes),  TEST(test_verify), TEST(test_iolog),
-        TEST(test_iolog_versions), TEST(test_refused),    TEST(test_keys),   TEST(test_files),
-        TEST(test_identity),       TEST(test_errors),
+        TEST(test_sequential), TEST(test_random_map),     TEST(test_mixes),
+        TEST(test_sequencer),  TEST(test_rates),          TEST(test_runtime),
+        TEST(test_order),      TEST(test_exitall),        TEST(test_depth),
+        TEST(test_processes),  TEST(test_user_space),     TEST(test_verify),
+        TEST(test_iolog),      TEST(test_iolog_versions), TEST(test_refused),
+        TEST(test_keys),       TEST(test_files),          TEST(test_identity),
+        TEST(test_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,6 @@
  * what is measured begins when all jobs have filled their queues.
  */
 #include <glib.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -26,8 +25,8 @@ static const struct param_desc fio_params[] = {
     PARAM_TEXT("device", struct fio, device_name, "ssd",
                "a nvme.controller that it borrows, or has and does not lend"),
     PARAM_TEXT("engine", struct fio, engine_name, "",
-               "sync, libaio; \"\": as the job file says, or sync with a queue depth of 1, else "
-               "libaio"),
+               "one of docs/fio.md; \"\": as the job file says, or sync with a queue depth of 1, "
+               "else libaio"),
     PARAM_TEXT("job_file", struct fio, job_file, "",
                "fio's description of jobs, relative to this file, instead of the settings below"),
     PARAM_TEXT("job_options", struct fio, job_options, "",
@@ -57,27 +56,6 @@ static const struct param_desc fio_params[] = {
     PARAM("think_cycles", PARAM_U32, struct fio, think_cycles, 600, 0, 100000, PROV_ESTIMATE,
           "docs/sources.md#c4", "of fio itself, between two requests of a job"),
     { .type = PARAM_END },
-};
-
-static const struct record_desc fio_records[] = {
-    { "latency_mean_ns", RECORD_METRIC, "ns", "of a request" },
-    { "latency_stddev_ns", RECORD_METRIC, "ns", "deviation of the sample" },
-    { "latency_min_ns", RECORD_METRIC, "ns", "the shortest" },
-    { "latency_max_ns", RECORD_METRIC, "ns", "the longest" },
-    { "latency_p50_ns", RECORD_METRIC, "ns", "quantile" },
-    { "latency_p90_ns", RECORD_METRIC, "ns", "quantile" },
-    { "latency_p95_ns", RECORD_METRIC, "ns", "quantile" },
-    { "latency_p99_ns", RECORD_METRIC, "ns", "quantile" },
-    { "latency_p999_ns", RECORD_METRIC, "ns", "quantile 0.999, of 1,000 requests or more" },
-    { "latency_p9999_ns", RECORD_METRIC, "ns", "quantile 0.9999, of 10,000 or more" },
-    { "latency_ns", RECORD_HISTOGRAM, "ns", "each" },
-    { "+iops", RECORD_METRIC, "1/s", "requests that jobs got back, once their queues were full" },
-    { "+read_iops", RECORD_METRIC, "1/s", "those that read" },
-    { "+write_iops", RECORD_METRIC, "1/s", "those that wrote" },
-    { "+throughput_gbyte_s", RECORD_METRIC, "GB/s", "payload of these" },
-    { "+failed_requests", RECORD_METRIC, "1", "with continue_on_error" },
-    { "+fio_gbyte_s", RECORD_METRIC, "GB/s", "throughput_gbyte_s" },
-    { NULL, RECORD_METRIC, NULL, NULL },
 };
 
 static void mistake(struct fio *fio, const char *key, struct sim_error_list *errors,
@@ -214,6 +192,8 @@ static void fio_check(struct program *program, struct sim_error_list *errors)
         fio_setup(fio, errors);
     else
         plain_setup(fio, errors);
+    if (fio->from_file)
+        fio_records_make(fio);
 }
 
 /* ---- Running --------------------------------------------------------------------------------- */
@@ -257,95 +237,6 @@ void fio_measured(struct fio_thread *thread, const struct fio_io_u *io_u)
     fio->first_ps = SIM_MIN(fio->first_ps, io_u->start_ps);
     fio->last_ps = SIM_MAX(fio->last_ps, io_u->end_ps);
     program_count_operations(fio->program, 1);
-}
-
-/* ---- Recording ------------------------------------------------------------------------------- */
-
-static double quantile_ns(const struct fio *fio, double q)
-{
-    return fio->sample_ps[(uint64_t)(q * (double)(fio->n_samples - 1))] * 1e-3;
-}
-
-/* Of the sample, in two passes. */
-static double deviation_ns(const struct fio *fio)
-{
-    const double mean = fio->program->histogram_ps.sum / (double)fio->n_samples;
-    double sum = 0;
-    for (uint64_t i = 0; i < fio->n_samples; i++)
-        sum += (fio->sample_ps[i] - mean) * (fio->sample_ps[i] - mean);
-    return fio->n_samples > 1 ? sqrt(sum / (double)(fio->n_samples - 1)) * 1e-3 : 0;
-}
-
-/*
- * In which the requests that were measured were served. Of jobs that end by themselves, from the first
- * of their submissions, which may lie before the measurement's beginning, to the last of their
- * completions: with deep queues and few operations filling and emptying the queue counts. Else what
- * was measured once all queues were full: requests under way at the end stand for those at the
- * beginning.
- */
-static double served_s(const struct fio *fio, sim_time duration_ps)
-{
-    const bool finite = fio->program->finite;
-    const sim_time from_ps = finite ? fio->first_ps : SIM_MAX(fio->full_ps, fio->begin_ps);
-    const sim_time to_ps = finite ? fio->last_ps : fio->begin_ps + duration_ps;
-    return (double)(to_ps - from_ps) * 1e-12;
-}
-
-static void record_latencies(struct fio *fio)
-{
-    static const struct {
-        const char *name;
-        double q;
-        uint64_t n_min; /* fewer say nothing about it */
-    } quantiles[] = {
-        { "latency_p50_ns", 0.5, 1 },       { "latency_p90_ns", 0.9, 1 },
-        { "latency_p95_ns", 0.95, 1 },      { "latency_p99_ns", 0.99, 1 },
-        { "latency_p999_ns", 0.999, 1000 }, { "latency_p9999_ns", 0.9999, 10000 },
-    };
-    struct program *program = fio->program;
-    program_metric(program, "latency_mean_ns", "ns",
-                   program->histogram_ps.sum / (double)fio->n_samples * 1e-3);
-    program_metric(program, "latency_stddev_ns", "ns", deviation_ns(fio));
-    program_sort(fio->sample_ps, fio->n_samples);
-    program_metric(program, "latency_min_ns", "ns", quantile_ns(fio, 0));
-    program_metric(program, "latency_max_ns", "ns", quantile_ns(fio, 1));
-    for (unsigned i = 0; i < SIM_N_ELEMENTS(quantiles); i++)
-        if (fio->n_samples >= quantiles[i].n_min)
-            program_metric(program, quantiles[i].name, "ns", quantile_ns(fio, quantiles[i].q));
-    program_histogram(program, "latency_ns", "ns", 1e-3, &program->histogram_ps);
-}
-
-static void write_json(struct fio *fio)
-{
-    g_autofree char *error = NULL;
-    if (*fio->json_output != '\0' && !fio_json_write(fio, &error))
-        program_fail(fio->program, "json_output: %s", error);
-}
-
-static void fio_record(struct program *program, sim_time duration_ps)
-{
-    struct fio *fio = program->state;
-    const double n = (double)fio->n_samples;
-    if (fio->n_samples == 0) {
-        program_fail(program,
-                     !fio->from_file && fio->n_full < fio->n_threads
-                         ? "not one request was measured: span_bytes is written first, and "
-                           "measure.warmup_us and duration_us were over before"
-                         : "not one request was measured: none ended within "
-                           "measure.duration_us");
-        return;
-    }
-    if (!program->finite && !program_has_measured(program, "request"))
-        return;
-    const double seconds = served_s(fio, duration_ps);
-    record_latencies(fio);
-    program_metric(program, "iops", "1/s", n / seconds);
-    program_metric(program, "read_iops", "1/s", (double)fio->n_of[FIO_READ] / seconds);
-    program_metric(program, "write_iops", "1/s", (double)fio->n_of[FIO_WRITE] / seconds);
-    program_metric(program, "throughput_gbyte_s", "GB/s", fio->bytes / seconds * 1e-9);
-    program_metric(program, "fio_gbyte_s", "GB/s", fio->bytes / seconds * 1e-9);
-    program_metric(program, "failed_requests", "1", (double)fio->n_errors);
-    write_json(fio);
 }
 
 static void fio_release(struct program *program)

@@ -81,8 +81,8 @@ struct fio_engine_ops {
      * (program_mistake()). */
     bool (*check)(struct fio_device *device, struct sim_error_list *errors);
     /* [thread] Opens the device and allocates the buffers (fio_buffers_alloc()); sets device->bytes.
-     * Jobs open one after the other; the first of them has written the span, if that is wanted,
-     * before the second opens. -EFBIG: buffer_bytes is more than the device takes. */
+     * Jobs open and close one at a time; of those that share blocks which are written first, the
+     * first has written them before the second opens. -EFBIG: buffer_bytes is more than the device takes. */
     int (*open)(struct fio_job *job);
     /* [thread] Starts a request. 0: it will be reaped, or, of a synchronous engine, is done; -EBUSY:
      * no room until a request is reaped, io_u is the caller's; other errors: the same, for good. */

@@ -270,6 +270,17 @@ void fio_measured(struct fio_thread *thread, const struct fio_io_u *io_u);
 void fio_setup(struct fio *fio, struct sim_error_list *errors);
 void fio_setup_release(struct fio *fio);
 
+/* ---- Metrics (fio_record.c) ------------------------------------------------------------------ */
+
+#define FIO_RECORDS 18u
+extern const struct record_desc fio_records[FIO_RECORDS];
+/* Of a job file: with those of its jobs, by their names. */
+void fio_records_make(struct fio *fio);
+void fio_record(struct program *program, sim_time duration_ps);
+/* A job's statistics with their time: within the measurement, after ramp_time, until the job's end. The
+ * latencies stay the job's. */
+struct fio_stats fio_stats_of(const struct fio_thread *thread);
+
 /* ---- Reports (fio_json.c) -------------------------------------------------------------------- */
 
 /* Writes json_output, as fio --output-format=json would. False: *error (g_free()) says why not. */

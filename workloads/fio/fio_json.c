@@ -239,17 +239,6 @@ static void put_job(struct json *json, const struct fio_thread *thread, unsigned
     close_group(json, '}');
 }
 
-/* What counts lies within the measurement, after ramp_time, until the job's end. */
-static struct fio_stats times_of(const struct fio *fio, const struct fio_thread *thread)
-{
-    struct fio_stats stats = thread->stats;
-    stats.begin_ps = SIM_MAX(thread->counts_from_ps, fio->begin_ps);
-    if (!thread->ended)
-        stats.end_ps = sim_now(fio->program->workload->sim);
-    stats.end_ps = SIM_MAX(stats.begin_ps, stats.end_ps);
-    return stats;
-}
-
 static unsigned group_of(const struct fio *fio, const struct fio_thread *thread)
 {
     return fio->description[thread->description].group;
@@ -271,7 +260,7 @@ static void put_group(struct json *json, const struct fio *fio, unsigned first)
     struct fio_stats sum;
     fio_stats_init(&sum);
     for (unsigned i = first; i < fio->n_threads; i++) {
-        const struct fio_stats one = times_of(fio, fio->thread[i]);
+        const struct fio_stats one = fio_stats_of(fio->thread[i]);
         if (fio->thread[i]->options->group_reporting && group_of(fio, fio->thread[i]) == group)
             fio_stats_merge(&sum, &one);
     }
@@ -284,7 +273,7 @@ static void put_jobs(struct json *json, const struct fio *fio)
     open_group(json, "jobs", '[');
     for (unsigned i = 0; i < fio->n_threads; i++) {
         const struct fio_thread *thread = fio->thread[i];
-        const struct fio_stats stats = times_of(fio, thread);
+        const struct fio_stats stats = fio_stats_of(thread);
         if (thread->options->no_stats)
             continue;
         if (!thread->options->group_reporting)

@@ -250,23 +250,44 @@ static void run_from_file(struct fio_thread *thread)
     end_log(thread);
 }
 
-static void finish(struct fio_thread *thread)
+/* In turn with jobs that open it. */
+static void close_device(struct fio_thread *thread)
+{
+    struct fio *fio = thread->fio;
+    const struct fio_engine_ops *engine = fio_engine(thread);
+    if (engine->close == NULL || !thread->opened || fio->failed)
+        return;
+    while (fio->opening)
+        k_wait(fio_kernel(thread), &fio->turn_wait, UINT64_MAX);
+    fio->opening = true;
+    engine->close(&thread->job);
+    fio->opening = false;
+    k_wake(fio_kernel(thread), &fio->turn_wait);
+}
+
+/* Jobs that wait for this one begin. */
+static void end_job(struct fio_thread *thread)
 {
     struct fio *fio = thread->fio;
     struct fio_group_job *own = &fio->description[thread->description];
-    const struct fio_engine_ops *engine = fio_engine(thread);
+    close_device(thread);
+    own->n_running--;
+    for (unsigned i = 0; thread->options->exit_all && i < fio->n_threads; i++)
+        if (fio->description[fio->thread[i]->description].group == own->group)
+            fio->thread[i]->stopped = true;
+    k_wake(fio_kernel(thread), &fio->turn_wait);
+}
+
+static void finish(struct fio_thread *thread)
+{
+    struct fio *fio = thread->fio;
     thread->ended = true;
-    if (fio->from_file) {
-        own->n_running--;
-        for (unsigned i = 0; thread->options->exit_all && i < fio->n_threads; i++)
-            if (fio->description[fio->thread[i]->description].group == own->group)
-                fio->thread[i]->stopped = true;
-        k_wake(fio_kernel(thread), &fio->turn_wait);
-    }
+    if (fio->from_file)
+        end_job(thread);
     if (++fio->n_done == fio->n_threads && fio->program->finite)
         program_finish(fio->program);
-    if (engine->close != NULL && thread->opened && !fio->failed)
-        engine->close(&thread->job);
+    if (!fio->from_file)
+        close_device(thread);
 }
 
 static void thread_body(void *arg)

@@ -18,7 +18,8 @@ struct programs;
 
 struct program {
     const struct program_ops *ops;
-    const char *name; /* of its group below `programs` */
+    const struct record_desc *records; /* ops->records, unless check() sets others */
+    const char *name;                  /* of its group below `programs` */
     struct config_node *group;
     struct programs *all;
     struct workload *workload;

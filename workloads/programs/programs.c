@@ -111,6 +111,7 @@ static void read_program(struct programs *all, struct config_node *programs,
     if (ops == NULL)
         return;
     *program = (struct program){ .ops = ops,
+                                 .records = ops->records,
                                  .name = config_name(group),
                                  .group = group,
                                  .all = all,

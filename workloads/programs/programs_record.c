@@ -79,7 +79,7 @@ static enum bare bare_of(const struct programs *all, enum record_kind kind, cons
 {
     unsigned n = 0, n_sums = 0;
     for (unsigned i = 0; i < all->n_programs; i++)
-        for (const struct record_desc *r = all->program[i].ops->records; r->name != NULL; r++)
+        for (const struct record_desc *r = all->program[i].records; r->name != NULL; r++)
             if (r->kind == kind && *r->name != '.' && strcmp(own_name(r), name) == 0) {
                 n++;
                 n_sums += *r->name == '+' && !all->program[i].own_time;
@@ -92,7 +92,7 @@ static enum bare bare_of(const struct programs *all, enum record_kind kind, cons
 static const struct record_desc *find_record(const struct program *program, enum record_kind kind,
                                              const char *name)
 {
-    for (const struct record_desc *r = program->ops->records; r->name != NULL; r++)
+    for (const struct record_desc *r = program->records; r->name != NULL; r++)
         if (r->kind == kind && strcmp(own_name(r), name) == 0)
             return r;
     SIM_ASSERT(false, "%s records %s, which it does not declare", program->ops->type, name);
@@ -111,7 +111,7 @@ void programs_declare(struct workload *workload, struct run_result *declared)
     const struct programs *all = workload->state;
     char whole[NAME_BYTES];
     for (unsigned i = 0; i < all->n_programs; i++)
-        for (const struct record_desc *r = all->program[i].ops->records; r->name != NULL; r++) {
+        for (const struct record_desc *r = all->program[i].records; r->name != NULL; r++) {
             whole_name(whole, &all->program[i], own_name(r));
             run_result_declare(declared, r->kind, whole);
             if (*r->name != '.' && bare_of(all, r->kind, own_name(r)) != BARE_NOTHING &&
@@ -133,7 +133,7 @@ void programs_check_names(struct workload *workload, const struct program *progr
     workload->result = others = run_result_new_declaring();
     workload_record_world(workload, NULL, 0);
     workload->result = result;
-    for (const struct record_desc *r = program->ops->records; r->name != NULL; r++) {
+    for (const struct record_desc *r = program->records; r->name != NULL; r++) {
         whole_name(whole, program, own_name(r));
         if (!run_result_has(others, r->kind, whole))
             continue;
