@@ -314,7 +314,10 @@ static void test_depth(void **state)
     const double sync = value_of(run_file(state, "[job]\nfilename=x\ndirect=1\nrw=randread\n"
                                                  "iodepth=16\nnumber_ios=2000\n"),
                                  "iops");
+    const double ring = value_of(run_file(state, DEEP "iodepth=16\nioengine=io_uring\n"), "iops");
+    const double ring_one = value_of(run_file(state, DEEP "ioengine=io_uring\n"), "iops");
     assert_true(deep > 3 * one);
+    assert_true(ring > 1.02 * deep && fabs(ring_one / one - 1) < 0.05);
     assert_true(batch > 1.02 * deep);  /* fewer system calls */
     assert_true(drained < 0.7 * full); /* by Little's law: 8.5 under way */
     assert_true(fabs(sync / one - 1) < 0.05);

@@ -109,8 +109,8 @@ struct fio_engine_ops {
     void (*release)(struct fio_job *job);
 };
 
-extern const struct fio_engine_ops fio_engine_sync, fio_engine_libaio, fio_engine_spdk,
-    fio_engine_smartio;
+extern const struct fio_engine_ops fio_engine_sync, fio_engine_libaio, fio_engine_io_uring,
+    fio_engine_spdk, fio_engine_smartio;
 
 /* Ends with NULL. */
 extern const struct fio_engine_ops *const fio_engines[];

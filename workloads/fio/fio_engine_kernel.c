@@ -1,8 +1,9 @@
 /*
  * Engines over the kernel's NVMe driver, direct I/O on the raw device: `sync` is pread() by pread();
- * `libaio` is io_submit() of what was collected, and io_getevents(). If the driver polls
- * (nvme_polled), a thread that waits looks at the completion queue itself, as io_uring_enter() does
- * with IORING_SETUP_IOPOLL. What calls cost is the kernel's (logic/nvme/nvme_block.c).
+ * `libaio` is io_submit() of what was collected, and io_getevents(); `io_uring` is io_uring_enter()
+ * of what was collected, and a look at the ring. If the driver polls (nvme_polled), a thread that
+ * waits looks at the completion queue itself, as io_uring_enter() does with IORING_SETUP_IOPOLL.
+ * What calls cost is the kernel's (logic/nvme/nvme_block.c).
  */
 #include <errno.h>
 
@@ -180,13 +181,11 @@ static void wait_for_completion(struct fio_job *job)
     }
 }
 
-static unsigned libaio_reap(struct fio_job *job, unsigned min, unsigned max, struct fio_io_u **done)
+/* Those that are complete, and those that come until there are `min`, `n` included. */
+static unsigned take_events(struct fio_job *job, unsigned n, unsigned min, unsigned max,
+                            struct fio_io_u **done)
 {
     struct kernel_job *own = job->state;
-    unsigned n = 0;
-    k_syscall(kernel_of(job));
-    if (min == 0 && own->complete == NULL && nvme_is_polled(own->nvme))
-        nvme_poll(own->nvme);
     while (n < max) {
         if (n < min)
             wait_for_completion(job);
@@ -199,6 +198,31 @@ static unsigned libaio_reap(struct fio_job *job, unsigned min, unsigned max, str
         done[n++] = io_u;
     }
     return n;
+}
+
+static unsigned libaio_reap(struct fio_job *job, unsigned min, unsigned max, struct fio_io_u **done)
+{
+    struct kernel_job *own = job->state;
+    k_syscall(kernel_of(job));
+    if (min == 0 && own->complete == NULL && nvme_is_polled(own->nvme))
+        nvme_poll(own->nvme);
+    return take_events(job, 0, min, max, done);
+}
+
+/* ---- io_uring -------------------------------------------------------------------------------- */
+
+/* The interrupt puts completions into the ring, where the process finds them; io_uring_enter() where
+ * it has to wait, or the kernel has to poll (IORING_SETUP_IOPOLL). */
+static unsigned ring_reap(struct fio_job *job, unsigned min, unsigned max, struct fio_io_u **done)
+{
+    struct kernel_job *own = job->state;
+    const unsigned n = take_events(job, 0, 0, max, done);
+    if (n >= min && (n != 0 || !nvme_is_polled(own->nvme)))
+        return n;
+    k_syscall(kernel_of(job));
+    if (own->complete == NULL && nvme_is_polled(own->nvme))
+        nvme_poll(own->nvme);
+    return take_events(job, n, min, max, done);
 }
 
 const struct fio_engine_ops fio_engine_sync = {
@@ -226,6 +250,21 @@ const struct fio_engine_ops fio_engine_libaio = {
     .submit = libaio_submit,
     .commit = libaio_commit,
     .reap = libaio_reap,
+    .transfer = transfer,
+    .release = release,
+};
+
+const struct fio_engine_ops fio_engine_io_uring = {
+    .name = "io_uring",
+    .help = "io_uring_enter() of what was collected; completions are found in the ring",
+    .job_bytes = sizeof(struct kernel_job),
+    .io_u_bytes = sizeof(struct kernel_io_u),
+    .needs_direct = true,
+    .check = check,
+    .open = open_job,
+    .submit = libaio_submit,
+    .commit = libaio_commit,
+    .reap = ring_reap,
     .transfer = transfer,
     .release = release,
 };

@@ -5,9 +5,10 @@
 #include <string.h>
 
 /* A new engine: its name here and its operations below, in the same order. */
-const char *const fio_engine_names[] = { "sync", "libaio", "spdk", "smartio", NULL };
-const struct fio_engine_ops *const fio_engines[] = { &fio_engine_sync, &fio_engine_libaio,
-                                                     &fio_engine_spdk, &fio_engine_smartio, NULL };
+const char *const fio_engine_names[] = { "sync", "libaio", "io_uring", "spdk", "smartio", NULL };
+const struct fio_engine_ops *const fio_engines[] = { &fio_engine_sync,     &fio_engine_libaio,
+                                                     &fio_engine_io_uring, &fio_engine_spdk,
+                                                     &fio_engine_smartio,  NULL };
 
 const struct fio_engine_ops *fio_engine_find(const char *name)
 {
