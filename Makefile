@@ -213,7 +213,7 @@ check-layers: all
 SHARE    := $(DESTDIR)$(PREFIX)/share/nudma
 INSTALL_O := $(VERSION_C:%.c=$(BUILD)/install/%.o)
 TO_SHARE := $(shell find scenarios scripts -type f \( -name '*.cfg' -o -name '*.csv' -o \
-                    -name '*.gp' -o -name '*.md' \) 2>/dev/null)
+                    -name '*.gp' -o -name '*.md' -o -name '*.fio' \) 2>/dev/null)
 
 $(BUILD)/install/%.o: %.c $(BUILD)/stamp/flags $(BUILD)/stamp/version $(BUILD)/stamp/prefix \
                       | require-libs

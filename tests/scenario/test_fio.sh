@@ -104,6 +104,15 @@ sed -i 's/iodepth=8/iodepth=9/' jobs/mixed.fio
 run -q --set "$short" >third.txt
 is "but with another job file it is" "$(query fio.db 'SELECT count(*) FROM run')" $((n + 1))
 
+# ---- The example ---------------------------------------------------------------------------------
+out=$("$nudma" run examples/fio_jobs --filter 'config=lending iodepth=4' --db example.db -q \
+    --set programs.fio.json_output=example.json 2>&1)
+is "scenarios/examples/fio_jobs.cfg" $? 0
+is "its groups" "$(python3 -c 'import json
+for j in json.load(open("example.json"))["jobs"]:
+    print(j["jobname"], j["groupid"], j["job options"]["runtime"], j["job_runtime"], end=" ")')" \
+    "tables 0 10ms 11 log 1 10ms 11 "
+
 # ---- Errors of requests --------------------------------------------------------------------------
 # A cable is pulled 200 us after another device has begun to work, and the job goes on for 300 requests.
 lost() { # lost CONTINUE_ON_ERROR

@@ -272,8 +272,7 @@ void fio_setup_release(struct fio *fio);
 
 /* ---- Metrics (fio_record.c) ------------------------------------------------------------------ */
 
-#define FIO_RECORDS 18u
-extern const struct record_desc fio_records[FIO_RECORDS];
+extern const struct record_desc fio_records[];
 /* Of a job file: with those of its jobs, by their names. */
 void fio_records_make(struct fio *fio);
 void fio_record(struct program *program, sim_time duration_ps);

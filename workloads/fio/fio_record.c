@@ -6,7 +6,7 @@
 
 #include "workloads/fio/fio_internal.h"
 
-const struct record_desc fio_records[FIO_RECORDS] = {
+const struct record_desc fio_records[] = {
     { "latency_mean_ns", RECORD_METRIC, "ns", "of a request" },
     { "latency_stddev_ns", RECORD_METRIC, "ns", "deviation of the sample" },
     { "latency_min_ns", RECORD_METRIC, "ns", "the shortest" },
