@@ -332,13 +332,25 @@ static void test_two_of_them(void **state)
                      "other programs leave of capacity_bytes");
 }
 
-/* A program that could not do its work fails the run, with its reason. */
-static void test_cannot_start(void **state)
+/* A request larger than the device takes is split, and its parts are under way at once. */
+static void test_split(void **state)
 {
     (void)state;
-    scenario_fails(LOCAL_WITH("transfer_bytes_max = 8192; ")
-                       FIO("block_bytes = 131072; operations = 10;"),
-                   "fio: requests of 131072 bytes are larger than the device takes");
+    static const char *const engines[] = { "sync", "libaio", "io_uring" };
+    const double whole = metric(LOCAL FIO("block_bytes = 131072; operations = 10;"),
+                                "latency_p50_ns");
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(engines); i++) {
+        g_autofree char *text = g_strdup_printf(
+            LOCAL_WITH("transfer_bytes_max = 8192; ")
+                FIO("block_bytes = 131072; engine = \"%s\"; read_ratio = 0.5; operations = 40;"),
+            engines[i]);
+        struct run_result *result = scenario_run(text);
+        const double requests = scenario_value(result, "ssd.reads") +
+                                scenario_value(result, "ssd.writes");
+        assert_true(requests >= 40 * 16);
+        assert_true(scenario_value(result, "latency_p50_ns") < 3 * whole);
+        run_result_free(result);
+    }
 }
 
 /* The run is over, the device goes back, and requests still wait for media of 20 MB/s (1 MB/s: not one
@@ -500,7 +512,7 @@ int main(void)
         cmocka_unit_test(test_memory_buffer),
         cmocka_unit_test(test_memory_buffer_rate),
         cmocka_unit_test(test_ends_before_requests),
-        cmocka_unit_test(test_cannot_start),
+        cmocka_unit_test(test_split),
         cmocka_unit_test(test_mixed),
         cmocka_unit_test(test_training),
         cmocka_unit_test(test_slow_loader),

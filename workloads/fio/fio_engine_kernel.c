@@ -15,14 +15,16 @@
 #define BUSY_SLEEP  SIM_PS_PER_US
 #define POLL_CYCLES 30u /* of the loop around a look at the completion queue */
 
+/* The block layer splits what is larger than the device takes. */
 struct kernel_io_u {
-    struct nvme_request request;
+    struct nvme_request *part;    /* parts_max of them */
+    unsigned n_parts, n_left;     /* n_parts: those that the driver took */
     struct fio_io_u *io_u, *next; /* in the list of those collected, or complete */
-    bool refused;                 /* by the driver: nothing is to be undone */
 };
 
 struct kernel_job {
     struct nvme_drv *nvme;
+    uint64_t part_bytes; /* the largest that the device takes */
     struct fio_io_u *collected, **collected_end;
     struct fio_io_u *complete,
         **complete_end; /* in the order of completion, as of io_getevents() */
@@ -68,14 +70,25 @@ static struct fio_io_u *take(struct fio_io_u **first, struct fio_io_u ***end)
 
 /* ---- Both ------------------------------------------------------------------------------------ */
 
+/* True: it was the last. */
+static bool part_done(struct kernel_io_u *own, int status)
+{
+    struct kernel_job *job = own->io_u->job->state;
+    if (own->io_u->status == 0)
+        own->io_u->status = status;
+    if (--own->n_left != 0)
+        return false;
+    append(own->io_u, &job->complete_end);
+    return true;
+}
+
 /* In the interrupt. */
 static void request_done(struct nvme_request *request, int status)
 {
     struct kernel_io_u *own = request->context;
     struct kernel_job *job = own->io_u->job->state;
-    own->io_u->status = status;
-    append(own->io_u, &job->complete_end);
-    k_wake(kernel_of(own->io_u->job), &job->wait);
+    if (part_done(own, status))
+        k_wake(kernel_of(own->io_u->job), &job->wait);
 }
 
 static int open_job(struct fio_job *job)
@@ -88,12 +101,13 @@ static int open_job(struct fio_job *job)
     own->nvme = nvme_open(nvme);
     own->collected_end = &own->collected;
     own->complete_end = &own->complete;
+    own->part_bytes = nvme_request_bytes_max(nvme);
     job->device->bytes = nvme_bytes(nvme, NSID);
-    if (nvme_request_bytes_max(nvme) < job->buffer_bytes)
-        return -EFBIG;
+    const uint64_t parts_max = (job->buffer_bytes + own->part_bytes - 1) / own->part_bytes;
     for (unsigned i = 0; i < job->depth; i++) {
         struct kernel_io_u *io_u = job->io_u[i].state;
         io_u->io_u = &job->io_u[i];
+        io_u->part = program_zalloc(job->device->program, parts_max, sizeof(*io_u->part));
     }
     return fio_buffers_alloc(job);
 }
@@ -111,11 +125,83 @@ static void release(struct fio_job *job)
     nvme_close(own->nvme);
 }
 
+/* ---- Requests -------------------------------------------------------------------------------- */
+
+static void wait_for_room(struct fio_job *job)
+{
+    const struct kernel_job *own = job->state;
+    if (!nvme_is_polled(own->nvme) || nvme_poll(own->nvme) == 0)
+        k_sleep(kernel_of(job), BUSY_SLEEP);
+}
+
+/* False: not taken, for good. */
+static bool start_part(struct fio_job *job, struct nvme_request *part, int *status)
+{
+    const struct kernel_job *own = job->state;
+    while ((*status = nvme_direct_submit(own->nvme, part)) == -EBUSY || *status == -EAGAIN)
+        wait_for_room(job);
+    return *status == 0;
+}
+
+/* One after the other; what cannot be submitted is complete, with its error. */
+static void start(struct fio_job *job, struct fio_io_u *io_u)
+{
+    const struct kernel_job *own = job->state;
+    struct kernel_io_u *request = io_u->state;
+    int status = 0;
+    io_u->status = 0;
+    request->n_parts = 0;
+    request->n_left = 1; /* until all have been submitted */
+    for (uint64_t at = 0; at < io_u->bytes; at += own->part_bytes) {
+        struct nvme_request *part = &request->part[request->n_parts];
+        *part = (struct nvme_request){ .write = io_u->write,
+                                       .nsid = NSID,
+                                       .offset = io_u->offset + at,
+                                       .bytes = SIM_MIN(io_u->bytes - at, own->part_bytes),
+                                       .buffer = kaddr_add(io_u->buffer, at),
+                                       .done = request_done,
+                                       .context = request };
+        request->n_left++;
+        if (!start_part(job, part, &status)) {
+            request->n_left--;
+            break;
+        }
+        request->n_parts++;
+    }
+    part_done(request, status);
+}
+
+static void wait_for_completion(struct fio_job *job)
+{
+    struct kernel_job *own = job->state;
+    while (own->complete == NULL) {
+        if (!nvme_is_polled(own->nvme))
+            k_wait(kernel_of(job), &own->wait, UINT64_MAX);
+        else if (nvme_poll(own->nvme) == 0)
+            k_compute(kernel_of(job), POLL_CYCLES);
+    }
+}
+
+/* The processor's part of a completed request. */
+static void finish(const struct kernel_job *own, struct fio_io_u *io_u)
+{
+    const struct kernel_io_u *request = io_u->state;
+    for (unsigned i = 0; i < request->n_parts; i++)
+        nvme_direct_done(own->nvme, &request->part[i]);
+}
+
 /* ---- sync ------------------------------------------------------------------------------------ */
 
 static int sync_submit(struct fio_job *job, struct fio_io_u *io_u)
 {
-    const struct kernel_job *own = job->state;
+    struct kernel_job *own = job->state;
+    if (io_u->bytes > own->part_bytes) { /* all parts at once */
+        k_syscall(kernel_of(job));
+        start(job, io_u);
+        wait_for_completion(job);
+        finish(own, take(&own->complete, &own->complete_end));
+        return 0;
+    }
     io_u->status = nvme_direct_io(own->nvme, NSID, io_u->write, io_u->offset, io_u->buffer,
                                   io_u->bytes);
     return 0;
@@ -130,35 +216,6 @@ static int libaio_submit(struct fio_job *job, struct fio_io_u *io_u)
     return 0;
 }
 
-static void wait_for_room(struct fio_job *job)
-{
-    const struct kernel_job *own = job->state;
-    if (!nvme_is_polled(own->nvme) || nvme_poll(own->nvme) == 0)
-        k_sleep(kernel_of(job), BUSY_SLEEP);
-}
-
-static void start(struct fio_job *job, struct fio_io_u *io_u)
-{
-    struct kernel_job *own = job->state;
-    struct kernel_io_u *request = io_u->state;
-    int status;
-    request->request = (struct nvme_request){ .write = io_u->write,
-                                              .nsid = NSID,
-                                              .offset = io_u->offset,
-                                              .bytes = io_u->bytes,
-                                              .buffer = io_u->buffer,
-                                              .done = request_done,
-                                              .context = request };
-    while ((status = nvme_direct_submit(own->nvme, &request->request)) == -EBUSY ||
-           status == -EAGAIN)
-        wait_for_room(job);
-    request->refused = status != 0;
-    if (request->refused) {
-        io_u->status = status;
-        append(io_u, &own->complete_end);
-    }
-}
-
 static int libaio_commit(struct fio_job *job)
 {
     struct kernel_job *own = job->state;
@@ -168,17 +225,6 @@ static int libaio_commit(struct fio_job *job)
     while (own->collected != NULL)
         start(job, take(&own->collected, &own->collected_end));
     return 0;
-}
-
-static void wait_for_completion(struct fio_job *job)
-{
-    struct kernel_job *own = job->state;
-    while (own->complete == NULL) {
-        if (!nvme_is_polled(own->nvme))
-            k_wait(kernel_of(job), &own->wait, UINT64_MAX);
-        else if (nvme_poll(own->nvme) == 0)
-            k_compute(kernel_of(job), POLL_CYCLES);
-    }
 }
 
 /* Those that are complete, and those that come until there are `min`, `n` included. */
@@ -192,9 +238,7 @@ static unsigned take_events(struct fio_job *job, unsigned n, unsigned min, unsig
         if (own->complete == NULL)
             break;
         struct fio_io_u *io_u = take(&own->complete, &own->complete_end);
-        struct kernel_io_u *request = io_u->state;
-        if (!request->refused)
-            nvme_direct_done(own->nvme, &request->request);
+        finish(own, io_u);
         done[n++] = io_u;
     }
     return n;
