@@ -189,6 +189,22 @@ static void test_mixes(void **state)
     assert_int_equal(steps.n, 1000);
     assert_true(small > 440 && small < 560 && middle > 340 && middle < 460);
     g_free(steps.step);
+    /* The mix of JESD219: most places are aligned, sizes are not, and half of all go to a twentieth. */
+    unsigned hot = 0, sizes[2] = { 0 };
+    steps = trace(state,
+                  "rw=randrw\nnorandommap\nrwmixread=40\niodepth=64\nsize=60m\n"
+                  "number_ios=2000\nblockalign=4k\nrandom_distribution=zoned:50/5:30/15:20/80\n"
+                  "bssplit=512/4:1024/1:1536/1:2048/1:2560/1:3072/1:3584/1:4k/67:8k/10:16k/7:"
+                  "32k/3:64k/3");
+    for (unsigned i = 0; i < steps.n; i++) {
+        assert_int_equal(steps.step[i].offset % 4096, 0);
+        hot += steps.step[i].offset < 3145728;
+        sizes[0] += steps.step[i].bytes == 512;
+        sizes[1] += steps.step[i].bytes == 4096;
+    }
+    assert_true(hot > 900 && hot < 1100);
+    assert_true(sizes[0] > 45 && sizes[0] < 120 && sizes[1] > 1250 && sizes[1] < 1430);
+    g_free(steps.step);
     steps = trace(state, "rw=randwrite\nbsrange=4k-16k\nsize=4m\nverify=crc32c");
     for (unsigned i = 0; i < steps.n; i++)
         assert_true(steps.step[i].bytes % 4096 == 0 && steps.step[i].bytes <= 16384);
@@ -509,6 +525,7 @@ static void test_refused(void **state)
         { "wait_for=other", "[job]: wait_for: no job \"other\" stands before this one" },
         { "direct=0", "[job]: direct: expected direct=1" },
         { "verify=md5", "verify: found \"md5\", expected 0, null, pattern" },
+        { "ba=4k,8k", "[job]: blockalign: expected the same for reads and writes" },
         { "zonemode=zbd",
           "zonemode: not available but for zonemode=none: the device has no zones" },
         { "bssplit=4k/80:8k/30", "bssplit: found \"4k/80:8k/30\", expected sizes with" },
@@ -563,6 +580,31 @@ static void test_keys(void **state)
     }
     run_result_free(run_file(state, ignored->str));
     g_string_free(ignored, TRUE);
+}
+
+static void test_values(void **state)
+{
+    static const struct {
+        const char *text;
+        uint32_t base;
+        uint64_t value;
+    } good[] = {
+        { "4096", 1024, 4096 },   { "4k", 1024, 4096 },       { "4K", 1024, 4096 },
+        { "4kB", 1024, 4096 },    { "4ki", 1024, 4000 },      { "4kib", 1000, 4096 },
+        { "4k", 1000, 4000 },     { "1mi", 1024, 1000000 },   { "0x10", 1024, 16 },
+        { "0x10k", 1024, 16384 }, { "2g", 1024, 2147483648 }, { "1tb", 1024, UINT64_C(1) << 40 },
+    };
+    static const char *const bad[] = { "", "k", "4q", "4kk", "-1", "4 k", "1.5k", "99999999999t" };
+    uint64_t value;
+    (void)state;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(good); i++)
+        assert_true(fio_parse_int(good[i].text, good[i].base, &value) && value == good[i].value);
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(bad); i++)
+        assert_false(fio_parse_int(bad[i], 1024, &value));
+    assert_true(fio_parse_time("5", SIM_PS_PER_S, &value) && value == 5 * SIM_PS_PER_S);
+    assert_true(fio_parse_time("5ms", SIM_PS_PER_S, &value) && value == 5 * SIM_PS_PER_MS);
+    assert_true(fio_parse_time("2M", SIM_PS_PER_US, &value) && value == 120 * SIM_PS_PER_S);
+    assert_false(fio_parse_time("1000000d", SIM_PS_PER_S, &value));
 }
 
 /* [global] is for jobs below it, the command line's words for all; values of the environment;
@@ -627,8 +669,8 @@ int main(void)
         TEST(test_order),      TEST(test_exitall),        TEST(test_depth),
         TEST(test_processes),  TEST(test_user_space),     TEST(test_verify),
         TEST(test_iolog),      TEST(test_iolog_versions), TEST(test_refused),
-        TEST(test_keys),       TEST(test_files),          TEST(test_identity),
-        TEST(test_errors),
+        TEST(test_keys),       TEST(test_values),         TEST(test_files),
+        TEST(test_identity),   TEST(test_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

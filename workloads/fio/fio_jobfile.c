@@ -107,7 +107,8 @@ static void begin_section(struct reader *reader, const char *file, int line, cha
         return;
     }
     reader->now = add_job(reader->jobs, &reader->global);
-    reader->now->name = fio_strings_keep(reader->strings, text + 1);
+    if (reader->now->name == NULL) /* name= in [global] names all jobs */
+        reader->now->name = fio_strings_keep(reader->strings, text + 1);
     reader->now->file = fio_strings_keep(reader->strings, file);
     reader->now->line = line;
 }

@@ -114,6 +114,12 @@ static bool one_size(struct fio_options *options, unsigned direction, const char
     return true;
 }
 
+static bool one_align(struct fio_options *options, unsigned direction, const char *text)
+{
+    return fio_parse_int(text, options->kb_base, &options->align[direction]) &&
+           options->align[direction] != 0;
+}
+
 static bool one_range(struct fio_options *options, unsigned direction, const char *text)
 {
     struct fio_block_sizes *sizes = &options->size_of[direction];
@@ -426,6 +432,8 @@ static const struct fio_key keys[] = {
          "multiples of the smallest, equally likely"),
     EACH("bssplit", NULL, one_split, "sizes with percentages, 4k/50:64k/, that add up to 100",
          "sizes by their shares"),
+    EACH("blockalign", "ba", one_align, "bytes, the same for reads and writes",
+         "of random offsets, which then go without a map; default: the smallest block size"),
     SIZE("size", NULL, size, "of the span of each job, bytes or percent of the device"),
     SIZE("filesize", NULL, file_size, "of the job's blocks, where it has its own; default: size"),
     SIZE("io_size", "io_limit", io_size, "bytes until the job ends; default: size"),
@@ -585,8 +593,6 @@ static const struct fio_key keys[] = {
     REFUSED("opendir", NULL, NO_FILES),
     REFUSED("lockfile", "none", NO_FILES),
     REFUSED("fill_device", "0", "say size=100%"),
-    REFUSED("blockalign", NULL, "random offsets are multiples of the smallest block size"),
-    REFUSED("ba", NULL, "random offsets are multiples of the smallest block size"),
     REFUSED("blocksize_unaligned", "0", "direct I/O is of whole blocks"),
     REFUSED("bs_unaligned", "0", "direct I/O is of whole blocks"),
     REFUSED("bs_is_seq_rand", "0", "give bs for reads and for writes"),

@@ -9,7 +9,8 @@
 
 static bool has_map(const struct fio_options *options)
 {
-    return options->random && !options->no_map && options->distribution == FIO_UNIFORM;
+    return options->random && !options->no_map && options->distribution == FIO_UNIFORM &&
+           options->align[FIO_READ] == 0;
 }
 
 void fio_next_init(struct fio_thread *thread)
@@ -21,6 +22,8 @@ void fio_next_init(struct fio_thread *thread)
     next->block_bytes = !options->writes  ? reads->min
                         : !options->reads ? writes->min
                                           : SIM_MIN(reads->min, writes->min);
+    if (options->align[FIO_READ] != 0)
+        next->block_bytes = options->align[FIO_READ];
     next->n_blocks = thread->span / next->block_bytes;
     fio_draw_init(&next->draw, options, SIM_MAX(next->n_blocks, (uint64_t)1), &next->offsets);
     if (has_map(options))
@@ -98,8 +101,9 @@ static void random_place(struct fio_thread *thread, uint64_t *at, uint64_t *byte
 {
     struct fio_next *next = &thread->next;
     if (next->map == NULL) {
+        const uint64_t unit = thread->file->unit_bytes;
         *at = fio_draw_block(&next->draw, &next->offsets) * next->block_bytes;
-        *bytes = SIM_MIN(*bytes, (thread->span - *at) / next->block_bytes * next->block_bytes);
+        *bytes = SIM_MIN(*bytes, (thread->span - *at) / unit * unit);
         return;
     }
     if (next->n_used == next->n_blocks)

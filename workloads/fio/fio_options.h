@@ -46,6 +46,7 @@ struct fio_options {
     bool identical;    /* rw_sequencer */
     uint32_t mix_read; /* percent */
     struct fio_block_sizes size_of[FIO_DIRECTIONS];
+    uint64_t align[FIO_DIRECTIONS]; /* of random offsets; 0: the smallest block size */
     struct fio_size size, file_size, offset, offset_increment, io_size;
     uint64_t number_ios; /* 0: no bound */
     uint32_t kb_base;

@@ -313,13 +313,18 @@ static void seed(struct fio_thread *thread)
     const struct fio_options *options = thread->options;
     const uint64_t from = options->has_seed ? options->seed
                                             : sim_seed(thread->fio->program->workload->sim);
-    char name[80];
-    sim_random_init(&thread->next.offsets, from, thread->name);
-    snprintf(name, sizeof(name), "%s.mix", thread->name);
+    char name[96];
+    if (thread->fio->from_file) /* jobs may have one name */
+        snprintf(name, sizeof(name), "%s#%u", thread->name, thread->job.number);
+    else
+        snprintf(name, sizeof(name), "%s", thread->name);
+    const size_t n = strlen(name);
+    sim_random_init(&thread->next.offsets, from, name);
+    snprintf(name + n, sizeof(name) - n, ".mix");
     sim_random_init(&thread->next.mix, from, name);
-    snprintf(name, sizeof(name), "%s.sizes", thread->name);
+    snprintf(name + n, sizeof(name) - n, ".sizes");
     sim_random_init(&thread->next.sizes, from, name);
-    snprintf(name, sizeof(name), "%s.times", thread->name);
+    snprintf(name + n, sizeof(name) - n, ".times");
     sim_random_init(&thread->times, from, name);
 }
 

@@ -149,6 +149,7 @@ static uint64_t unit_of(const struct fio_thread *thread)
     uint64_t unit = common_divisor(thread->begin, options->random ? 0 : options->modifier);
     if (thread->trace != NULL)
         return common_divisor(thread->begin, thread->trace->unit_bytes);
+    unit = common_divisor(unit, options->align[FIO_READ]);
     for (unsigned i = 0; i < FIO_DIRECTIONS; i++) {
         const struct fio_block_sizes *sizes = &options->size_of[i];
         if (!(i == FIO_READ ? options->reads : options->writes))
@@ -267,6 +268,15 @@ static bool place_thread(struct fio_thread *thread, unsigned i, uint64_t whole,
 }
 
 /* ---- One job --------------------------------------------------------------------------------- */
+
+static void check_align(const struct fio_options *options, uint64_t span,
+                        struct sim_error_list *errors)
+{
+    if (options->align[FIO_READ] != options->align[FIO_WRITE])
+        wrong(errors, options, "blockalign: expected the same for reads and writes");
+    else if (options->align[FIO_READ] > span)
+        wrong(errors, options, "blockalign: expected at most size");
+}
 
 static void check_times(const struct fio_options *options, struct sim_error_list *errors)
 {
@@ -448,6 +458,7 @@ static uint64_t place_threads(struct fio *fio, struct fio_file *file, uint64_t w
             return 0;
         unit = common_divisor(unit, unit_of(thread));
         check_blocks(thread->options, thread->job.device, unit_of(thread), errors);
+        check_align(thread->options, thread->span, errors);
         end = SIM_MAX(end, thread->begin + thread->span);
         if (thread->trace != NULL)
             end = SIM_MAX(end, thread->trace->end);
