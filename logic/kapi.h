@@ -163,6 +163,10 @@ struct k_thread *k_thread_self(struct kernel *kernel);
  * once if it is the caller. */
 void k_thread_set_cpu(struct k_thread *thread, unsigned cpu);
 unsigned k_thread_cpu(const struct k_thread *thread);
+/* Lets the scheduler choose among the CPUs of the thread's socket whenever somebody wakes it by
+ * k_wake(): its own one if that is idle, else the next that is (Linux: select_idle_sibling()), else its
+ * own one. Other threads stay on their CPU, as if they had an affinity of one. */
+void k_thread_float(struct k_thread *thread);
 /* Sleeps for `ps`. From a thread. */
 void k_sleep(struct kernel *kernel, uint64_t ps);
 /* Lets another thread of the CPU run if one is ready. From a thread. */

@@ -63,6 +63,7 @@ struct k_thread {
     struct os_cpu *on;  /* that it has now, or NULL; not `cpu` where it is to move */
     enum os_thread_state state;
     bool started;
+    bool floats;          /* k_thread_float() */
     sim_time vruntime_ps; /* CPU time, comparable to that of the other threads of: */
     struct os_cpu *vruntime_of;
     sim_time account_ps;   /* its clock when vruntime was last brought up to date */

@@ -3,9 +3,10 @@
  *
  * Models: a run queue a CPU; the thread that has had the least time is next (as CFS does, all with
  *   the same weight), a thread may keep the CPU for a time slice, one that has slept may have up to
- *   a slice more than its share. Threads stay on their CPU until they are moved. An idle CPU goes
+ *   a slice more than its share. Threads stay on their CPU until they are moved; those that float are woken
+ *   on an idle one of the socket if theirs is not. An idle CPU goes
  *   into the deepest state whose residency the mean of its last idle periods reaches.
- * Does not model: load balancing, priorities, the timer as a bound of the predicted idle period,
+ * Does not model: load balancing (threads that do not sleep are not moved), priorities, the timer as a bound of the predicted idle period,
  *   preemption within the kernel or by a thread that is woken.
  * Timing: a switch to a thread takes context_switch_cycles, one to idle nothing; a wake-up takes
  *   wakeup_cycles of who wakes, and remote_wakeup_cycles more if the thread is another CPU's,
@@ -191,6 +192,33 @@ void os_wake_thread(struct k_thread *thread)
     os_kick_idle(cpu, k_now_ps(cpu->kernel) + cpu->kernel->params.interrupt_ps);
 }
 
+/* Nothing runs or wants to run there but interrupts; ksoftirqd is a thread. */
+static bool is_idle(const struct os_cpu *cpu)
+{
+    return cpu->running == &cpu->idle && cpu->ready == NULL && !cpu->isolated;
+}
+
+/* Chooses the CPU on which a thread that floats will wake up. */
+static void choose_cpu(struct k_thread *self, struct k_thread *thread)
+{
+    struct kernel *kernel = thread->kernel;
+    struct os_cpu *from = thread->cpu;
+    if (self != NULL)
+        sim_task_sync(self->task); /* it looks at other CPUs */
+    if (thread->state != OS_BLOCKED || thread->on != NULL || is_idle(from))
+        return;
+    for (unsigned i = 1; i < kernel->n_cpus; i++) {
+        struct os_cpu *cpu = &kernel->cpu[(from->idx + i) % kernel->n_cpus];
+        if (cpu->socket != from->socket || !is_idle(cpu))
+            continue;
+        from->n_threads--;
+        cpu->n_threads++;
+        from->stats.migrations++;
+        thread->cpu = cpu;
+        return;
+    }
+}
+
 /* What it costs self to wake the thread; then global time is that of self if the thread is another
  * CPU's. */
 static void charge_wake(struct k_thread *self, const struct k_thread *thread)
@@ -270,7 +298,9 @@ void k_wake(struct kernel *kernel, struct k_wait_queue *queue)
     } while (waiter != those.first);
     queue->first = NULL;
     while ((waiter = those.first) != NULL) {
-        if (self != NULL)
+        if (SIM_UNLIKELY(waiter->thread->floats))
+            choose_cpu(self, waiter->thread);
+        if (those.first == waiter && self != NULL)
             charge_wake(self, waiter->thread);
         if (those.first != waiter)
             continue; /* its time was over meanwhile */
@@ -366,6 +396,11 @@ struct k_thread *k_thread_new(struct kernel *kernel, const char *name, int cpu, 
 struct k_thread *k_thread_self(struct kernel *kernel)
 {
     return os_self(kernel);
+}
+
+void k_thread_float(struct k_thread *thread)
+{
+    thread->floats = true;
 }
 
 unsigned k_thread_cpu(const struct k_thread *thread)

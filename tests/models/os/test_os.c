@@ -697,6 +697,72 @@ static void test_migration(void **unused)
     }
 }
 
+struct floater {
+    struct rig *r;
+    unsigned cpu; /* on which it goes on */
+};
+static void floater_body(void *arg)
+{
+    struct floater *s = arg;
+    k_wait(s->r->k, &s->r->queue, UINT64_MAX);
+    s->cpu = k_cpu(s->r->k);
+    k_sleep(s->r->k, 500 * US);
+}
+static void occupier_body(void *arg)
+{
+    struct rig *r = arg;
+    while (!r->stop) {
+        k_compute(r->k, 1000);
+        k_syscall(r->k);
+    }
+}
+static void later_waker_body(void *arg)
+{
+    struct rig *r = arg;
+    k_sleep(r->k, 100 * US);
+    k_wake(r->k, &r->queue);
+    k_sleep(r->k, 100 * US);
+    r->stop = true;
+}
+
+/* Sockets have CPUs 0 to 3 and 4 to 7. Who floats leaves a busy CPU for the next idle one of the socket, two
+ * of them for two; it stays where the CPU is idle, or all are busy; others stay in any case. */
+static void test_floating_threads(void **state)
+{
+    static const struct {
+        unsigned busy; /* CPUs */
+        unsigned cpu[3], expected[3];
+        bool floats;
+    } cases[] = { { 1u << 1, { 1, 1, 2 }, { 2, 3, 2 }, true },
+                  { 1u << 1, { 1, 1, 2 }, { 1, 1, 2 }, false },
+                  { 1u << 6 | 1u << 7, { 7, 6, 7 }, { 4, 5, 7 }, true },
+                  { 0, { 1, 2, 3 }, { 1, 2, 3 }, true },
+                  { 15, { 1, 2, 3 }, { 1, 2, 3 }, true } };
+    (void)state;
+    for (unsigned q = 0; q < SIM_N_ELEMENTS(quanta); q++)
+        for (unsigned i = 0; i < SIM_N_ELEMENTS(cases); i++) {
+            struct floater s[3];
+            struct rig r;
+            rig_open(&r, quanta[q]);
+            for (unsigned k = 0; k < 3; k++) {
+                s[k] = (struct floater){ &r, 99 };
+                struct k_thread *thread = k_thread_new(r.k, "floater", (int)cases[i].cpu[k],
+                                                       floater_body, &s[k]);
+                if (cases[i].floats)
+                    k_thread_float(thread);
+                sim_run(r.sim, sim_now(r.sim) + 20 * US, NULL); /* they wait in this order */
+            }
+            for (unsigned c = 0; c < 8; c++)
+                if ((cases[i].busy >> c & 1) != 0)
+                    k_thread_new(r.k, "busy", (int)c, occupier_body, &r);
+            k_thread_new(r.k, "waker", 0, later_waker_body, &r);
+            run(&r);
+            for (unsigned k = 0; k < 3; k++)
+                assert_int_equal(s[k].cpu, cases[i].expected[k]);
+            rig_close(&r);
+        }
+}
+
 /* ---- Other ways of waking and moving --------------------------------------------------------- */
 
 static void again_body(void *arg)
@@ -1316,6 +1382,7 @@ int main(void)
         OS_TEST(test_yield_takes_turns, 20 * NS),
         OS_TEST(test_threads_share, 20 * NS),
         cmocka_unit_test(test_migration),
+        cmocka_unit_test(test_floating_threads),
         OS_TEST(test_wake_all_once, 20 * NS),
         OS_TEST(test_moving_a_ready_thread, 20 * NS),
         OS_TEST(test_moving_at_any_time, 20 * NS),

@@ -385,6 +385,11 @@ void k_thread_set_cpu(struct k_thread *thread, unsigned cpu)
     if (thread == thread->kernel->current && cpu != thread->kernel->cpu_now)
         fake_deschedule(thread, FAKE_READY);
 }
+/* Threads of fakes stay where they are. */
+void k_thread_float(struct k_thread *thread)
+{
+    (void)thread;
+}
 unsigned k_thread_cpu(const struct k_thread *thread)
 {
     return thread->cpu;
