@@ -1,13 +1,15 @@
 /*
  * iperf2: one or two clients write to TCP streams as fast as they can, one server reads them. Each
- * connection has a thread of its own at either end, each with a core. Rates are reported per interval
+ * connection has a thread of its own at either end, each with a core to begin with; the scheduler moves
+ * those that it wakes. Rates are reported per interval
  * (measure.sample_interval_us), those of clients by what their calls have written, that of the server by
  * what was received. Every byte is stamped by the client and checked by the server.
  *
  * A client on a host that has borrowed its NIC is recorded as `borrower`, another as `lender`.
  *
  * The connections of iperf2 go to one port and differ by the client's, which the kernel draws. Here they
- * differ by the server's, which is drawn with the seed of the run: so they differ to RSS from run to run.
+ * differ by the server's, which is drawn with the seed of the run: so they differ to RSS from run to run, and
+ * as a client makes them one after the other, they are alike to RSS in runs with the same seed.
  */
 #include <stdio.h>
 
@@ -16,6 +18,7 @@
 
 #define PORT_FIRST    32768u
 #define N_PORTS       28232u /* net.ipv4.ip_local_port_range */
+#define TURN_PS       (10 * K_US)
 #define CLIENTS_MAX   2u
 #define PARALLEL_MAX  16u
 #define GBYTE_S(B, T) ((double)(B)*1000.0 / (double)(T)) /* of bytes and picoseconds */
@@ -26,6 +29,7 @@ struct connection {
     struct iperf *iperf;
     struct iperf_client *client;
     uint16_t port, stream;
+    bool made;
     struct kaddr send_buffer, receive_buffer;
     uint64_t sent, received; /* by calls that have returned */
     uint64_t sent_at_begin;
@@ -172,8 +176,11 @@ static void client_body(void *arg)
     struct connection *c = arg;
     struct iperf *iperf = c->iperf;
     struct network_host *host = c->client->host;
+    while (c != c->client->connection && !c[-1].made)
+        k_sleep(host->kernel, TURN_PS);
     struct socket *socket = program_connect(iperf->program, host, host->ip, iperf->server_ip,
                                             c->port);
+    c->made = true;
     if (socket == NULL)
         return;
     while (!program_ending(iperf->program)) {
@@ -218,9 +225,9 @@ static void start_connection(struct iperf *iperf, unsigned client, unsigned i)
     program_uses_cpu(iperf->program, iperf->pair.server, server_cpu);
     program_uses_cpu(iperf->program, at->host, client_cpu);
     snprintf(name, sizeof(name), "iperf-s.%u.%u", client, i);
-    k_thread_new(iperf->pair.server->kernel, name, (int)server_cpu, server_body, c);
+    k_thread_float(k_thread_new(iperf->pair.server->kernel, name, (int)server_cpu, server_body, c));
     snprintf(name, sizeof(name), "iperf-c.%u.%u", client, i);
-    k_thread_new(at->host->kernel, name, (int)client_cpu, client_body, c);
+    k_thread_float(k_thread_new(at->host->kernel, name, (int)client_cpu, client_body, c));
 }
 
 static void iperf_start(struct program *program)
