@@ -47,6 +47,20 @@ is "more than the device holds" $? 2
 has "is told what it holds" "$out" 'span_bytes: found "512 GiB".* at most capacity_bytes of the device'
 out=$("$nudma" run $fio --db x.db --set programs.fiu.cpu=1 2>&1); is "a program that is none" $? 2
 is "is told with the nearest" "$out" '--set: programs.fiu: no program "fiu"; did you mean "fio"?'
+shared=smartio/fig29_sriov_shared
+names() { "$nudma" run $shared --db x.db "$@" 2>&1; }
+out=$(names --set functions.port=nic.vf9); is "a function that is not there" $? 2
+has "which there are" "$out" 'functions.port: found "nic.vf9".* a device, or a function of one.*did you mean "nic.vf'
+out=$(names --set functions.port=nic.vf4); is "a virtual function that is not enabled" $? 2
+has "how many are" "$out" '.0.: found "port".*host enables: lending.lender.sriov_numvfs is 2'
+out=$(names --set network.lender.device=nic.vf1); is "a function that is lent" $? 2
+has "is not its lender's" "$out" 'network.lender.device: found "nic.vf1".* of virtual functions as many as its sriov_numvfs'
+out=$(names --set 'lending.lender.lend=["port", "nic"]'); is "a physical function beside its virtual ones" $? 2
+has "who has its driver" "$out" 'found "nic".* or their physical one.*: port is lent, too'
+out=$(names --set lending.borrower.sriov_numvfs=1); is "virtual functions of nothing" $? 2
+has "which devices have some" "$out" 'borrower.sriov_numvfs: found 1.*vfs. of a nic.ethernet'
+out=$(names --set devices.nic.vfs=1 --set functions.port=nic.vf0); is "more than the device has" $? 2
+has "how many it has" "$out" 'sriov_numvfs: found 2.*, expected at most 1, as many virtual functions as nic has'
 cat >bare.cfg <<'END'
 hosts = { borrower = { cpu = { sockets = 1; cores_per_socket = 4; }; dram = { node_size = "2 GiB"; }; }; };
 workload = { type = "programs"; measured = "borrower"; };
